@@ -1,0 +1,211 @@
+package wire
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// MaxCommandLine is the longest command line that is read, in bytes, CRLF
+// included. RFC 5321, section 4.5.3.1.4 asks for 512 and leaves room for
+// extensions; 2048 is what go-smtp and Postfix read.
+const MaxCommandLine = 2048
+
+// Command is a command line that has been validated.
+type Command struct {
+	// Verb is the command in upper case: "MAIL".
+	Verb string
+
+	// Arg is what the client is called in HELO and EHLO, "" otherwise.
+	Arg string
+
+	// Path is the reverse-path of MAIL or the forward-path of RCPT.
+	Path Path
+
+	// Params holds the ESMTP parameters of MAIL and RCPT as they were written:
+	// "BODY=8BITMIME".
+	Params []string
+
+	// Size is the value of MAIL's SIZE parameter in bytes, 0 without one
+	// (RFC 1870).
+	Size int64
+}
+
+// unimplemented are commands of SMTP that the gate does not offer.
+var unimplemented = map[string]bool{
+	"STARTTLS": true, "AUTH": true, "EXPN": true, "ETRN": true, "TURN": true,
+	"ATRN": true, "SEND": true, "SOML": true, "SAML": true, "LHLO": true,
+	"XCLIENT": true, "XFORWARD": true, "BURL": true,
+}
+
+// parseCommand validates a command line, given without its CRLF. A reply that
+// is not zero is the answer to a line that goes no further; all others are
+// commands that go-smtp knows.
+func parseCommand(line string) (Command, Reply) {
+	for i := range len(line) {
+		if c := line[i]; c < ' ' || c == 0x7f {
+			return Command{}, NewReply(500, "5.5.2 Control characters are not allowed in commands")
+		}
+	}
+	verb, arg, _ := strings.Cut(line, " ")
+	cmd := Command{Verb: strings.ToUpper(verb)}
+	arg = strings.Trim(arg, " ")
+
+	switch cmd.Verb {
+	case "MAIL":
+		return cmd.withPath(arg, "FROM:")
+	case "RCPT":
+		return cmd.withPath(arg, "TO:")
+	case "HELO", "EHLO":
+		return cmd.withName(arg)
+	case "DATA", "RSET", "QUIT":
+		if arg != "" {
+			return Command{}, NewReply(501, "5.5.4 "+cmd.Verb+" takes no argument")
+		}
+		return cmd, Reply{}
+	case "NOOP", "VRFY":
+		return cmd, Reply{}
+	case "HELP":
+		return Command{}, NewReply(214, "2.0.0 HELO EHLO MAIL RCPT DATA RSET NOOP VRFY QUIT")
+	case "BDAT":
+		return Command{}, NewReply(502, "5.5.1 CHUNKING is not offered; use DATA")
+	}
+	if unimplemented[cmd.Verb] {
+		return Command{}, NewReply(502, "5.5.1 "+cmd.Verb+" is not offered")
+	}
+	return Command{}, NewReply(500, "5.5.2 Command not recognized")
+}
+
+// canonical is the line that go-smtp is given for the command, CRLF included.
+// The addresses are stand-ins; the session takes the real ones from Command.
+func (cmd Command) canonical() string {
+	switch cmd.Verb {
+	case "MAIL":
+		return "MAIL FROM:<sender@wire.invalid>\r\n"
+	case "RCPT":
+		return "RCPT TO:<recipient@wire.invalid>\r\n"
+	case "HELO", "EHLO":
+		return cmd.Verb + " " + cmd.Arg + "\r\n"
+	}
+	return cmd.Verb + "\r\n"
+}
+
+// withName takes the argument of HELO and EHLO: one word of printable ASCII.
+// What it says is only written down, never believed, so its form is left to
+// the client.
+func (cmd Command) withName(arg string) (Command, Reply) {
+	arg, _, _ = strings.Cut(arg, " ")
+	if arg == "" || len(arg) > 255 || !printable(arg) {
+		return Command{}, NewReply(501, "5.5.4 "+cmd.Verb+" needs a host name")
+	}
+	cmd.Arg = arg
+	return cmd, Reply{}
+}
+
+// withPath takes the argument of MAIL and RCPT: the prefix, a path and
+// parameters.
+func (cmd Command) withPath(arg, prefix string) (Command, Reply) {
+	if len(arg) < len(prefix) || !strings.EqualFold(arg[:len(prefix)], prefix) {
+		return Command{}, NewReply(501, fmt.Sprintf("5.5.4 Syntax: %s %s<address>", cmd.Verb, prefix))
+	}
+	path, rest, err := parsePath(arg[len(prefix):])
+	if err == nil && rest != "" && rest[0] != ' ' {
+		err = errPathSyntax
+	}
+	if err == nil && path.Domain() == "" {
+		err = cmd.checkBarePath(path)
+	}
+	if err != nil {
+		return Command{}, cmd.badPath(err)
+	}
+	cmd.Path = path
+
+	for _, param := range strings.Fields(rest) {
+		for _, earlier := range cmd.Params {
+			if strings.EqualFold(keyword(earlier), keyword(param)) {
+				return Command{}, NewReply(501, "5.5.4 "+strings.ToUpper(keyword(param))+" given twice")
+			}
+		}
+		if reply := cmd.addParam(param); !reply.IsZero() {
+			return Command{}, reply
+		}
+	}
+	return cmd, Reply{}
+}
+
+// checkBarePath allows <> in MAIL and <postmaster> in RCPT (RFC 5321, section
+// 4.5.1). Any other address without a domain would get one from the next hop
+// that was never judged.
+func (cmd Command) checkBarePath(p Path) error {
+	switch {
+	case cmd.Verb == "MAIL" && p.IsNull():
+		return nil
+	case cmd.Verb == "RCPT" && strings.EqualFold(p.String(), "postmaster"):
+		return nil
+	}
+	return errPathNoDomain
+}
+
+// badPath is the reply to a path that is refused (RFC 3463: X.1.7 bad sender's
+// address, X.1.3 bad destination's; X.6.7 from RFC 6531).
+func (cmd Command) badPath(err error) Reply {
+	switch {
+	case err == errPath8bit:
+		return NewReply(553, "5.6.7 "+err.Error())
+	case cmd.Verb == "MAIL":
+		return NewReply(501, "5.1.7 Sender address: "+err.Error())
+	default:
+		return NewReply(501, "5.1.3 Recipient address: "+err.Error())
+	}
+}
+
+// addParam validates one ESMTP parameter (RFC 5321, section 4.1.2). Only those
+// of extensions that EHLO offers are taken.
+func (cmd *Command) addParam(param string) Reply {
+	key, value, hasValue := strings.Cut(param, "=")
+	if !validKeyword(key) || hasValue && (value == "" || strings.Contains(value, "=") || !printable(value)) {
+		return NewReply(501, "5.5.4 Malformed parameter")
+	}
+	key = strings.ToUpper(key)
+	switch {
+	case cmd.Verb == "MAIL" && key == "SIZE":
+		size, err := strconv.ParseUint(value, 10, 63)
+		if err != nil || len(value) > 20 {
+			return NewReply(501, "5.5.4 SIZE must be a number of bytes")
+		}
+		cmd.Size = int64(size)
+	case cmd.Verb == "MAIL" && key == "BODY":
+		if !strings.EqualFold(value, "7BIT") && !strings.EqualFold(value, "8BITMIME") {
+			return NewReply(501, "5.5.4 BODY must be 7BIT or 8BITMIME")
+		}
+	default:
+		return NewReply(555, "5.5.4 "+cmd.Verb+" parameter "+key+" is not offered")
+	}
+	cmd.Params = append(cmd.Params, param)
+	return Reply{}
+}
+
+// keyword is the name of a parameter.
+func keyword(param string) string {
+	key, _, _ := strings.Cut(param, "=")
+	return key
+}
+
+func validKeyword(s string) bool {
+	for i := range len(s) {
+		if !isAlnum(s[i]) && (s[i] != '-' || i == 0) {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 64
+}
+
+// printable reports whether s holds graphic ASCII only, no space.
+func printable(s string) bool {
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}

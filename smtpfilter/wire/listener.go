@@ -1,0 +1,89 @@
+package wire
+
+import (
+	"context"
+	"net"
+	"sync"
+)
+
+// Listener gives go-smtp's server its connections and can end them in an
+// orderly way.
+type Listener struct {
+	net.Listener
+	cfg Config
+
+	mu       sync.Mutex
+	conns    map[*Conn]struct{}
+	draining bool
+	idle     chan struct{} // closed when draining and no connection is left
+}
+
+// NewListener wraps l, of which it becomes the owner.
+func NewListener(l net.Listener, cfg Config) *Listener {
+	return &Listener{
+		Listener: l,
+		cfg:      cfg.withDefaults(),
+		conns:    make(map[*Conn]struct{}),
+		idle:     make(chan struct{}),
+	}
+}
+
+// Accept waits for the next client. The net.Conn is a *Conn.
+func (l *Listener) Accept() (net.Conn, error) {
+	nc, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	c := newConn(nc, &l.cfg, l.remove)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.conns[c] = struct{}{}
+	if l.draining {
+		c.Drain()
+	}
+	return c, nil
+}
+
+func (l *Listener) remove(c *Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.conns, c)
+	l.checkIdle()
+}
+
+func (l *Listener) checkIdle() {
+	if l.draining && len(l.conns) == 0 {
+		select {
+		case <-l.idle:
+		default:
+			close(l.idle)
+		}
+	}
+}
+
+// Shutdown stops accepting, tells idle clients 421, and waits for open mail
+// transactions. When ctx ends first, those that still wait for their client are
+// interrupted; those that wait for the next hop's answer are waited for.
+func (l *Listener) Shutdown(ctx context.Context) error {
+	err := l.Listener.Close()
+	l.drain((*Conn).Drain)
+	select {
+	case <-l.idle:
+		return err
+	case <-ctx.Done():
+	}
+	l.drain((*Conn).Interrupt)
+	<-l.idle
+	return err
+}
+
+// drain sets draining and calls do for every connection.
+func (l *Listener) drain(do func(*Conn)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.draining = true
+	for c := range l.conns {
+		do(c)
+	}
+	l.checkIdle()
+}

@@ -1,0 +1,202 @@
+package wire
+
+import (
+	"errors"
+	"net/netip"
+	"strings"
+)
+
+// Path is a reverse-path or forward-path (RFC 5321, section 4.1.2) that has
+// been validated: the address without its angle brackets, byte for byte as the
+// client wrote it. The zero Path is the null reverse-path, <>.
+//
+// The grammar takes what Postfix takes where that can be read in one way only:
+// dots may stand anywhere in a local part (a..b@), a domain's labels may hold
+// underscores, one trailing dot is allowed, the brackets may be missing. It
+// refuses what servers are known to read in different ways: source routes,
+// comments, white space, control bytes, half-quoted local parts and a second
+// unquoted '@'.
+type Path struct {
+	addr string
+	at   int // index of the '@' that splits addr; -1 where there is none
+}
+
+// String is the address without brackets, "" for the null reverse-path.
+func (p Path) String() string { return p.addr }
+
+// IsNull reports the null reverse-path.
+func (p Path) IsNull() bool { return p.addr == "" }
+
+// LocalPart is what stands before the '@', quotes included.
+func (p Path) LocalPart() string {
+	if p.IsNull() || p.at < 0 {
+		return p.addr
+	}
+	return p.addr[:p.at]
+}
+
+// Domain is what stands behind the '@', "" for <> and <postmaster>.
+func (p Path) Domain() string {
+	if p.IsNull() || p.at < 0 {
+		return ""
+	}
+	return p.addr[p.at+1:]
+}
+
+// The reasons why a path is refused. Each text is fit for a reply.
+var (
+	errPathSyntax   = errors.New("expected <address>")
+	errPathRoute    = errors.New("source routes are not accepted")
+	errPathLocal    = errors.New("invalid local part")
+	errPathQuoted   = errors.New("invalid quoted local part")
+	errPathNoDomain = errors.New("address needs a domain")
+	errPathDomain   = errors.New("invalid domain")
+	errPathLiteral  = errors.New("invalid address literal")
+	errPath8bit     = errors.New("8-bit address without SMTPUTF8")
+)
+
+// parsePath parses the path at the start of s, white space in front allowed,
+// and returns what follows it. The caller checks that a parameter or nothing
+// follows.
+func parsePath(s string) (p Path, rest string, err error) {
+	s = strings.TrimLeft(s, " ")
+	bracket := strings.HasPrefix(s, "<")
+	if bracket {
+		s = s[1:]
+		if strings.HasPrefix(s, ">") {
+			return Path{}, s[1:], nil
+		}
+	}
+	for i := range len(s) {
+		if s[i] >= 0x80 {
+			return Path{}, "", errPath8bit
+		}
+	}
+	if strings.HasPrefix(s, "@") {
+		return Path{}, "", errPathRoute
+	}
+
+	end, err := scanLocalPart(s)
+	if err != nil {
+		return Path{}, "", err
+	}
+	p.at = -1
+	if strings.HasPrefix(s[end:], "@") {
+		p.at = end
+		if end, err = scanDomain(s, end+1); err != nil {
+			return Path{}, "", err
+		}
+	}
+	p.addr, rest = s[:end], s[end:]
+	if bracket {
+		if !strings.HasPrefix(rest, ">") {
+			return Path{}, "", errPathSyntax
+		}
+		rest = rest[1:]
+	}
+	return p, rest, nil
+}
+
+// scanLocalPart returns the index behind the local part that s begins with.
+func scanLocalPart(s string) (int, error) {
+	if strings.HasPrefix(s, `"`) {
+		return scanQuoted(s)
+	}
+	i := 0
+	for i < len(s) && (isAtext(s[i]) || s[i] == '.') {
+		i++
+	}
+	if i == 0 {
+		return 0, errPathSyntax
+	}
+	if i < len(s) && s[i] != '@' && s[i] != '>' && s[i] != ' ' {
+		return 0, errPathLocal
+	}
+	return i, nil
+}
+
+// scanQuoted returns the index behind the Quoted-string that s begins with. It
+// must be the whole local part.
+func scanQuoted(s string) (int, error) {
+	for i := 1; i < len(s); i++ {
+		switch c := s[i]; {
+		case c < ' ' || c > '~':
+			return 0, errPathQuoted
+		case c == '\\':
+			i++
+			if i == len(s) || s[i] < ' ' || s[i] > '~' {
+				return 0, errPathQuoted
+			}
+		case c == '"':
+			if i == 1 || i+1 == len(s) || s[i+1] != '@' {
+				return 0, errPathQuoted
+			}
+			return i + 1, nil
+		}
+	}
+	return 0, errPathQuoted
+}
+
+// scanDomain returns the index behind the domain or address literal at s[i:].
+func scanDomain(s string, i int) (int, error) {
+	if i < len(s) && s[i] == '[' {
+		n := strings.IndexByte(s[i:], ']')
+		if n < 0 || !validLiteral(s[i+1:i+n]) {
+			return 0, errPathLiteral
+		}
+		return i + n + 1, nil
+	}
+	start := i
+	for i < len(s) && isDomainByte(s[i]) {
+		i++
+	}
+	if i == start {
+		return 0, errPathNoDomain
+	}
+	if i < len(s) && s[i] != '>' && s[i] != ' ' {
+		return 0, errPathDomain
+	}
+	if !validDomain(s[start:i]) {
+		return 0, errPathDomain
+	}
+	return i, nil
+}
+
+// validDomain takes dot-separated labels of letters, digits, '-' and '_', none
+// empty, at most 63 bytes each and 255 in all, and one dot behind the last.
+func validDomain(d string) bool {
+	d = strings.TrimSuffix(d, ".")
+	if d == "" || len(d) > 255 {
+		return false
+	}
+	for label := range strings.SplitSeq(d, ".") {
+		if label == "" || len(label) > 63 {
+			return false
+		}
+	}
+	return true
+}
+
+// validLiteral takes the inside of an address literal: an IPv4 address, or an
+// IPv6 address behind "IPv6:" (RFC 5321, section 4.1.3).
+func validLiteral(s string) bool {
+	if len(s) > 5 && strings.EqualFold(s[:5], "IPv6:") {
+		ip, err := netip.ParseAddr(s[5:])
+		return err == nil && ip.Is6() && ip.Zone() == ""
+	}
+	ip, err := netip.ParseAddr(s)
+	return err == nil && ip.Is4()
+}
+
+// isAtext is RFC 5322's atext.
+func isAtext(c byte) bool {
+	return isAlnum(c) || strings.IndexByte("!#$%&'*+-/=?^_`{|}~", c) >= 0
+}
+
+func isDomainByte(c byte) bool {
+	return isAlnum(c) || c == '-' || c == '_' || c == '.'
+}
+
+func isAlnum(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}

@@ -1,0 +1,129 @@
+package wire
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestPaths reads every form of a path and parameters that is taken or refused
+// from testdata/paths.tsv.
+func TestPaths(t *testing.T) {
+	rows := tsv(t, "testdata/paths.tsv", 3)
+	for _, row := range rows {
+		verb, arg, want := row[0], unescape(t, row[1]), row[2]
+		cmd, reply := parseCommand(verb + " " + arg)
+		if want[0] >= '0' && want[0] <= '9' && strings.Contains(want, " ") {
+			if !strings.HasPrefix(reply.String(), want) {
+				t.Errorf("%s %q: got %q, reply %q; want a reply %q", verb, arg, cmd.Path, reply, want)
+			}
+			continue
+		}
+		if want == "-" {
+			want = ""
+		}
+		if !reply.IsZero() || cmd.Path.String() != want {
+			t.Errorf("%s %q: got %q, reply %q; want %q", verb, arg, cmd.Path, reply, want)
+		}
+	}
+}
+
+func TestPathParts(t *testing.T) {
+	for _, tt := range []struct{ arg, local, domain string }{
+		{"<user@example.com>", "user", "example.com"},
+		{`<"a@b"@example.com.>`, `"a@b"`, "example.com."},
+		{"<user@[192.0.2.1]>", "user", "[192.0.2.1]"},
+		{"<postmaster>", "postmaster", ""},
+		{"<>", "", ""},
+	} {
+		p, rest, err := parsePath(tt.arg)
+		if err != nil || rest != "" || p.LocalPart() != tt.local || p.Domain() != tt.domain {
+			t.Errorf("%s: %q at %q, rest %q, %v", tt.arg, p.LocalPart(), p.Domain(), rest, err)
+		}
+	}
+}
+
+// FuzzCommand looks for commands that pass and could be read differently
+// behind the gate.
+func FuzzCommand(f *testing.F) {
+	data, err := os.ReadFile("testdata/paths.tsv")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		if fields := strings.Split(line, "\t"); len(fields) == 3 {
+			f.Add(fields[0] + " " + fields[1])
+		}
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		cmd, reply := parseCommand(line)
+		if !reply.IsZero() {
+			if reply.Positive() && reply.Code != 214 {
+				t.Errorf("%q is answered with %q", line, reply)
+			}
+			return
+		}
+		out := cmd.canonical()
+		if strings.Count(out, "\n") != 1 || !strings.HasSuffix(out, "\r\n") || strings.Count(out, "\r") != 1 {
+			t.Errorf("%q becomes %q", line, out)
+		}
+		addr := cmd.Path.String()
+		for i := range len(addr) {
+			if addr[i] < ' ' || addr[i] > '~' {
+				t.Fatalf("%q: path %q holds byte %#x", line, addr, addr[i])
+			}
+		}
+		if addr == "" {
+			return
+		}
+		again, rest, err := parsePath("<" + addr + ">")
+		if err != nil || rest != "" || again != cmd.Path {
+			t.Errorf("%q: path %q is read again as %q, %q, %v", line, addr, again, rest, err)
+		}
+	})
+}
+
+// tsv reads a table of tab-separated columns; lines that begin with '#' are
+// comments.
+func tsv(t testing.TB, file string, columns int) [][]string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows [][]string
+	for i, line := range strings.Split(string(data), "\n") {
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		fields := strings.Split(line, "\t")
+		if len(fields) != columns {
+			t.Fatalf("%s:%d: %d columns, want %d", file, i+1, len(fields), columns)
+		}
+		rows = append(rows, fields)
+	}
+	if len(rows) == 0 {
+		t.Fatalf("%s holds no cases", file)
+	}
+	return rows
+}
+
+// unescape puts bytes for \xHH and leaves other backslashes alone.
+func unescape(t testing.TB, s string) string {
+	t.Helper()
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+3 < len(s) && s[i+1] == 'x' {
+			v, err := strconv.ParseUint(s[i+2:i+4], 16, 8)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.WriteByte(byte(v))
+			i += 3
+			continue
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}

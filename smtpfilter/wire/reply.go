@@ -1,0 +1,123 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// MaxReplyLine is the longest reply line that is sent, in bytes, CRLF
+// included (RFC 5321, section 4.5.3.1.5).
+const MaxReplyLine = 512
+
+// Reply is an SMTP reply as it stood on the wire: a three-digit code and the
+// text of each line, an enhanced status code included where there is one. A
+// Reply that was read and is written again is the same bytes.
+type Reply struct {
+	// Code is between 200 and 599.
+	Code int
+
+	// Lines holds what follows the code and its '-' or ' ' on each line,
+	// without the CRLF. There is at least one line; it may be empty.
+	Lines []string
+}
+
+// NewReply makes a reply of one or more lines. The text is the caller's
+// promise: printable and short enough (see MaxReplyLine).
+func NewReply(code int, lines ...string) Reply {
+	if len(lines) == 0 {
+		lines = []string{""}
+	}
+	return Reply{Code: code, Lines: lines}
+}
+
+// IsZero reports whether r is the zero Reply, which is no reply at all.
+func (r Reply) IsZero() bool { return r.Code == 0 }
+
+// Positive reports a 2xx code.
+func (r Reply) Positive() bool { return r.Code/100 == 2 }
+
+// Temporary reports a 4xx code: the client may try again.
+func (r Reply) Temporary() bool { return r.Code/100 == 4 }
+
+// Permanent reports a 5xx code.
+func (r Reply) Permanent() bool { return r.Code/100 == 5 }
+
+// String is the reply on one line, for logs: the code, then the lines joined
+// by " / ".
+func (r Reply) String() string {
+	if r.IsZero() {
+		return ""
+	}
+	return strconv.Itoa(r.Code) + " " + strings.Join(r.Lines, " / ")
+}
+
+// Append appends the reply in wire format.
+func (r Reply) Append(b []byte) []byte {
+	for i, line := range r.Lines {
+		b = strconv.AppendInt(b, int64(r.Code), 10)
+		if i == len(r.Lines)-1 {
+			b = append(b, ' ')
+		} else {
+			b = append(b, '-')
+		}
+		b = append(b, line...)
+		b = append(b, '\r', '\n')
+	}
+	return b
+}
+
+// ErrBadReply is wrapped by the errors about a server's line that is no SMTP
+// reply line.
+var ErrBadReply = errors.New("malformed SMTP reply")
+
+// Bounds on a reply that is read. The RFC allows 512 bytes a line; servers
+// exceed it, so more is read, but not without end.
+const (
+	maxReadReplyLine  = 4096
+	maxReadReplyLines = 256
+)
+
+// AppendLine adds one line as it came from the wire, with its line ending, and
+// reports whether it was the reply's last. A reply line is three digits
+// (200 … 599), then '-', ' ' or nothing, then text free of CR, LF and NUL.
+// A lone LF ends a line too, as servers' scripts send it.
+func (r *Reply) AppendLine(line []byte) (last bool, err error) {
+	line = bytes.TrimSuffix(line, []byte("\n"))
+	line = bytes.TrimSuffix(line, []byte("\r"))
+	if len(line) > maxReadReplyLine {
+		return false, fmt.Errorf("%w: a line of %d bytes", ErrBadReply, len(line))
+	}
+	if len(r.Lines) == maxReadReplyLines {
+		return false, fmt.Errorf("%w: more than %d lines", ErrBadReply, maxReadReplyLines)
+	}
+	if len(line) < 3 || bytes.ContainsAny(line, "\r\n\x00") {
+		return false, fmt.Errorf("%w: %q", ErrBadReply, line)
+	}
+	code := 0
+	for _, c := range line[:3] {
+		if c < '0' || c > '9' {
+			return false, fmt.Errorf("%w: %q", ErrBadReply, line)
+		}
+		code = code*10 + int(c-'0')
+	}
+	if code < 200 || code > 599 {
+		return false, fmt.Errorf("%w: code %d", ErrBadReply, code)
+	}
+	if r.Code != 0 && r.Code != code {
+		return false, fmt.Errorf("%w: code %d in a reply that began with %d", ErrBadReply, code, r.Code)
+	}
+	last = len(line) == 3 || line[3] == ' '
+	if !last && line[3] != '-' {
+		return false, fmt.Errorf("%w: %q", ErrBadReply, line)
+	}
+	text := ""
+	if len(line) > 4 {
+		text = string(line[4:])
+	}
+	r.Code = code
+	r.Lines = append(r.Lines, text)
+	return last, nil
+}
