@@ -1,0 +1,190 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"reflect"
+	"time"
+)
+
+// bind copies a decoded document into the configuration. go-toml could do it
+// too, but would stop at the first value of a wrong type.
+func (d *document) bind(tree map[string]any) {
+	d.table("", tree, reflect.ValueOf(d.cfg).Elem())
+}
+
+// table binds the keys of one table to the fields of one struct.
+func (d *document) table(path string, tree map[string]any, fields reflect.Value) {
+	for key, value := range tree {
+		field, ok := fieldOf(fields, key)
+		if !ok {
+			d.fail(child(path, key), "unknown key", suggest(key, path, keysOf(fields.Type())))
+			continue
+		}
+		d.value(child(path, key), value, field.Addr().Interface())
+	}
+}
+
+// value binds one value. What has the wrong type leaves the default in place.
+func (d *document) value(path string, value, field any) {
+	switch field := field.(type) {
+	case *string:
+		assign(d, path, value, field, `a string in quotes`)
+	case *bool:
+		assign(d, path, value, field, `true or false, without quotes`)
+	case *int64:
+		assign(d, path, value, field, `a whole number, without quotes or a unit`)
+	case *time.Duration:
+		d.duration(path, value, field)
+	case *Addresses:
+		d.addresses(path, value, field)
+	case *[]string:
+		d.strings(path, value, field)
+	case *[]netip.Prefix:
+		d.prefixes(path, value, field)
+	case *[]List:
+		d.lists(path, value, field)
+	default: // the struct of a table
+		sub, ok := value.(map[string]any)
+		if !ok {
+			d.wrongType(path, value, "a table: a line ["+path+"] with its keys below")
+			return
+		}
+		d.table(path, sub, reflect.ValueOf(field).Elem())
+	}
+}
+
+func (d *document) wrongType(path string, value any, want string) {
+	d.fail(path, "is "+kindOf(value), "write "+want)
+}
+
+// assign sets a field to a value of the same type.
+func assign[T any](d *document, path string, value any, field *T, want string) bool {
+	v, ok := value.(T)
+	if !ok {
+		d.wrongType(path, value, want)
+		return false
+	}
+	*field = v
+	return true
+}
+
+func (d *document) duration(path string, value any, field *time.Duration) {
+	const want = `a duration in quotes, such as "500ms", "30s" or "5m"`
+	var s string
+	if !assign(d, path, value, &s, want) {
+		return
+	}
+	v, err := time.ParseDuration(s)
+	if err != nil {
+		d.fail(path, fmt.Sprintf("%q is no duration", s), "write "+want)
+		return
+	}
+	*field = v
+}
+
+func (d *document) addresses(path string, value any, field *Addresses) {
+	switch value := value.(type) {
+	case string:
+		*field = Addresses{value}
+	case []any:
+		d.strings(path, value, (*[]string)(field))
+	default:
+		d.wrongType(path, value, "a string in quotes, or an array of them")
+	}
+}
+
+func (d *document) strings(path string, value any, field *[]string) {
+	const want = `an array of strings, such as ["a", "b"]`
+	var array []any
+	if !assign(d, path, value, &array, want) {
+		return
+	}
+	out := make([]string, len(array))
+	ok := true
+	for i, v := range array {
+		ok = assign(d, element(path, i), v, &out[i], "a string in quotes") && ok
+	}
+	if ok {
+		*field = out
+	}
+}
+
+func (d *document) prefixes(path string, value any, field *[]netip.Prefix) {
+	var texts []string
+	d.strings(path, value, &texts)
+	out := make([]netip.Prefix, len(texts))
+	for i, s := range texts {
+		p, what, hint := parsePrefix(s)
+		if what != "" {
+			d.fail(element(path, i), what, hint)
+		}
+		out[i] = p
+	}
+	*field = out
+}
+
+// lists binds the [[list]] tables.
+func (d *document) lists(path string, value any, field *[]List) {
+	const want = "[[list]] with two brackets, once for each list"
+	var array []any
+	if !assign(d, path, value, &array, want) {
+		return
+	}
+	for i, v := range array {
+		var tree map[string]any
+		if !assign(d, element(path, i), v, &tree, want) {
+			continue
+		}
+		list := DefaultList()
+		d.table(element(path, i), tree, reflect.ValueOf(&list).Elem())
+		if list.Type == "allow" && !d.at.has(element(path, i)+".action") {
+			list.Action = ""
+		}
+		*field = append(*field, list)
+	}
+}
+
+// fieldOf finds the field of a key.
+func fieldOf(fields reflect.Value, key string) (reflect.Value, bool) {
+	for field, value := range fields.Fields() {
+		if tag := field.Tag.Get("toml"); tag == key && tag != noKey {
+			return value, true
+		}
+	}
+	return reflect.Value{}, false
+}
+
+// noKey is the tag of a field that no key sets.
+const noKey = "-"
+
+// keysOf names the keys of a table, in the order of the struct.
+func keysOf(table reflect.Type) []string {
+	var keys []string
+	for field := range table.Fields() {
+		if tag := field.Tag.Get("toml"); tag != noKey {
+			keys = append(keys, tag)
+		}
+	}
+	return keys
+}
+
+// kindOf names a decoded value's type in TOML's words.
+func kindOf(value any) string {
+	switch value.(type) {
+	case string:
+		return "a string"
+	case bool:
+		return "a boolean"
+	case int64:
+		return "a whole number"
+	case float64:
+		return "a fraction"
+	case []any:
+		return "an array"
+	case map[string]any:
+		return "a table"
+	default:
+		return "a date or time"
+	}
+}

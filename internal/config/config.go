@@ -1,0 +1,220 @@
+// Package config reads spamgate's TOML configuration.
+//
+// [Load] reports everything that is wrong with a file at once, each fault with
+// its line and with what to do about it. What it returns is checked and
+// normalised, so that whoever wires the gate together converts values and
+// decides nothing. Of the gate's other packages it knows the normal form of
+// addresses alone.
+//
+// The meaning, unit and range of every key stand beside the key in the shipped
+// config.toml; the comments here say what the loaded value looks like.
+package config
+
+import (
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// Config is a whole configuration file. The toml tags are the names of the
+// keys and tables.
+type Config struct {
+	// File is the path that was given to Load.
+	File string `toml:"-"`
+
+	// Hostname is what the gate calls itself in greetings and trace fields: a
+	// domain name in lower case or an address literal. Load never leaves it
+	// empty.
+	Hostname string `toml:"hostname"`
+
+	Listen  Listen  `toml:"listen"`
+	NextHop NextHop `toml:"next_hop"`
+	Filter  Filter  `toml:"filter"`
+	State   State   `toml:"state"`
+	Headers Headers `toml:"headers"`
+	Policy  Policy  `toml:"policy"`
+	Watch   Watch   `toml:"watch"`
+	Log     Log     `toml:"log"`
+
+	// Lists holds the [[list]] tables in the order of the file, which decides
+	// between equally strict actions. Load accepts no configuration without
+	// one.
+	Lists []List `toml:"list"`
+}
+
+// Systemd as a listen address stands for the sockets that systemd passes to
+// the process (socket activation, sd_listen_fds(3)).
+const Systemd = "systemd"
+
+// Addresses is an array of strings that may be written as a single string.
+type Addresses []string
+
+// Listen says where clients are served and within which limits.
+type Listen struct {
+	// Addr has at least one element: "host:port" or Systemd. An empty host is
+	// every address of the machine, port 0 any free port.
+	Addr Addresses `toml:"addr"`
+
+	// MaxMessageBytes bounds a message; at least 1.
+	MaxMessageBytes int64 `toml:"max_message_bytes"`
+
+	// MaxRecipients bounds the recipients of a message; 1 to 100,000.
+	MaxRecipients int64 `toml:"max_recipients"`
+
+	// ShutdownTimeout bounds the wait for open transactions when the gate
+	// stops; 0 to an hour.
+	ShutdownTimeout time.Duration `toml:"shutdown_timeout"`
+}
+
+// NextHop says where accepted mail goes.
+type NextHop struct {
+	// Addr is "maildir:" and an absolute directory, or "smtp://host:port"
+	// with the port always there.
+	Addr string `toml:"addr"`
+
+	// Reuse keeps connections to the next hop for the next message.
+	Reuse bool `toml:"reuse"`
+
+	// AllowPublic lets a listener beyond loopback stand in front of a Maildir.
+	AllowPublic bool `toml:"allow_public"`
+}
+
+// The schemes of NextHop.Addr.
+const (
+	schemeMaildir = "maildir:"
+	schemeSMTP    = "smtp://"
+)
+
+// Maildir returns the directory where Addr is a Maildir.
+func (n NextHop) Maildir() (dir string, ok bool) {
+	return strings.CutPrefix(n.Addr, schemeMaildir)
+}
+
+// SMTP returns "host:port" where Addr is an SMTP server.
+func (n NextHop) SMTP() (hostport string, ok bool) {
+	return strings.CutPrefix(n.Addr, schemeSMTP)
+}
+
+// Filter says how the lists are searched.
+type Filter struct {
+	// Kind is "classic".
+	Kind string `toml:"kind"`
+
+	// Family is "classic" or "classic:" and names of hashes, "classic:RS,JS".
+	Family string `toml:"family"`
+
+	// Confirm looks every maybe up in the exact index. False is accepted only
+	// with exactly one block list and no allow list; that the list has no
+	// exceptions is for whoever reads it to check.
+	Confirm bool `toml:"confirm"`
+}
+
+// State says where the gate keeps what it must not lose.
+type State struct {
+	// Dir is an absolute path.
+	Dir string `toml:"dir"`
+}
+
+// Headers says which header fields are judged.
+type Headers struct {
+	// Check holds names of header fields as they were written, none twice.
+	// None: headers are not judged.
+	Check []string `toml:"check"`
+
+	// MaxBytes bounds the header section; 1,000 to 16,777,216.
+	MaxBytes int64 `toml:"max_bytes"`
+
+	// CheckBounces judges the headers of messages with the null reverse-path
+	// too.
+	CheckBounces bool `toml:"check_bounces"`
+}
+
+// Policy says what becomes of listed mail, and who is spared.
+type Policy struct {
+	// Mode is "enforce" or "monitor".
+	Mode string `toml:"mode"`
+
+	// RecipientDomains holds domains in lower case with A-labels:
+	// "example.com" is that domain alone, ".example.com" it and every
+	// subdomain. None: every recipient is taken.
+	RecipientDomains []string `toml:"recipient_domains"`
+
+	// ExemptRecipients holds "user@", "user@domain" and "@domain", case folded
+	// and with A-labels.
+	ExemptRecipients []string `toml:"exempt_recipients"`
+
+	// ExemptClients holds masked prefixes, never IPv4-mapped IPv6.
+	ExemptClients []netip.Prefix `toml:"exempt_clients"`
+
+	// Contact is printable ASCII of at most 200 bytes, or empty.
+	Contact string `toml:"contact"`
+
+	// RejectText is the template of a refusal without its reply code, which
+	// the gate puts in front. Its placeholders are {sender}, {list}, {reason},
+	// {id} and {contact}; where the contact is empty, the "; " before its
+	// placeholder goes with it.
+	RejectText string `toml:"reject_text"`
+
+	// AllowDiscard permits the action "discard".
+	AllowDiscard bool `toml:"allow_discard"`
+}
+
+// Watch says how changes of the lists are noticed where the file system does
+// not report them.
+type Watch struct {
+	// PollInterval is the time between two looks; 100 ms to 24 hours.
+	PollInterval time.Duration `toml:"poll_interval"`
+}
+
+// Log says what is logged, how and where.
+type Log struct {
+	// Output is "stderr", "syslog" or "journal".
+	Output string `toml:"output"`
+
+	// Format is "text" or "json".
+	Format string `toml:"format"`
+
+	// Level is "debug", "info", "warn" or "error".
+	Level string `toml:"level"`
+
+	// Addresses is "full", "domain" or "hash".
+	Addresses string `toml:"addresses"`
+}
+
+// List is one [[list]] table.
+type List struct {
+	// Name is unique; letters, digits, ".", "_" and "-".
+	Name string `toml:"name"`
+
+	// Path is absolute; it may be a glob (path/filepath.Match).
+	Path string `toml:"path"`
+
+	// Type is "block" or "allow".
+	Type string `toml:"type"`
+
+	// Action is "reject", "defer", "discard", "tag" or "monitor"; empty in an
+	// allow list.
+	Action string `toml:"action"`
+
+	// HeaderAction takes Action's place for header senders; empty is the same
+	// as Action.
+	HeaderAction string `toml:"header_action"`
+
+	// Stage is "envelope", "header" or both; never empty.
+	Stage []string `toml:"stage"`
+
+	// Match is "subtree" or "exact".
+	Match string `toml:"match"`
+
+	// PublicReason shows an entry's reason to the client.
+	PublicReason bool `toml:"public_reason"`
+
+	// Override makes an allow list beat every block list.
+	Override bool `toml:"override"`
+
+	// Optional lets the gate start while the list has no usable version.
+	Optional bool `toml:"optional"`
+
+	// AllowPublicSuffix accepts entries such as "com" and "co.uk".
+	AllowPublicSuffix bool `toml:"allow_public_suffix"`
+}

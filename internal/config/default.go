@@ -1,0 +1,47 @@
+package config
+
+import "time"
+
+// Default is the configuration of an empty file, before paths are resolved and
+// the machine is asked for its name. It has no lists, so a file must add one.
+func Default() Config {
+	return Config{
+		Listen: Listen{
+			Addr:            Addresses{"127.0.0.1:2525"},
+			MaxMessageBytes: 50 << 20,
+			MaxRecipients:   1000,
+			ShutdownTimeout: 30 * time.Second,
+		},
+		NextHop: NextHop{Addr: "maildir:mail", Reuse: true},
+		Filter:  Filter{Kind: "classic", Family: "classic", Confirm: true},
+		State:   State{Dir: "state"},
+		Headers: Headers{
+			Check:    []string{"From", "Sender", "Reply-To"},
+			MaxBytes: 256 << 10,
+		},
+		Policy: Policy{
+			Mode:             "enforce",
+			ExemptRecipients: []string{"postmaster@", "abuse@"},
+			RejectText:       "<{sender}> refused: list {list} ({reason}); id {id}; {contact}",
+		},
+		Watch: Watch{PollInterval: 30 * time.Second},
+		Log: Log{
+			Output:    "stderr",
+			Format:    "text",
+			Level:     "info",
+			Addresses: "full",
+		},
+	}
+}
+
+// DefaultList is a [[list]] table with nothing in it. Name and path have no
+// default. In an allow list, which takes no action, Load clears Action.
+func DefaultList() List {
+	return List{
+		Type:         "block",
+		Action:       "reject",
+		Stage:        []string{"envelope", "header"},
+		Match:        "subtree",
+		PublicReason: true,
+	}
+}

@@ -1,0 +1,79 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// FuzzParse: whatever a file holds, parse returns faults that say where and
+// what to do, or a configuration whose paths can be resolved.
+func FuzzParse(f *testing.F) {
+	files, err := filepath.Glob("testdata/bad/*.toml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range append(files, shipped) {
+		src, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(src)
+	}
+	f.Fuzz(func(t *testing.T, src []byte) {
+		cfg, err := parse("f.toml", src)
+		if err != nil {
+			checkFaults(t, err, strings.Count(string(src), "\n")+1)
+			return
+		}
+		cfg.resolve("/dir")
+		if cfg.Hostname == "" || len(cfg.Lists) == 0 || len(cfg.Listen.Addr) == 0 {
+			t.Errorf("incomplete: %+v", cfg)
+		}
+		for _, l := range cfg.Lists {
+			if !filepath.IsAbs(l.Path) {
+				t.Errorf("relative path %q", l.Path)
+			}
+		}
+	})
+}
+
+func checkFaults(t *testing.T, err error, lines int) {
+	faults := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		faults = joined.Unwrap()
+	}
+	for _, err := range faults {
+		fault, ok := err.(*Error)
+		if !ok {
+			t.Fatalf("%T: %v", err, err)
+		}
+		if fault.What == "" || fault.Hint == "" || fault.Line > lines {
+			t.Errorf("incomplete: %+v", fault)
+		}
+	}
+}
+
+// FuzzNormalize: what has been normalised stays as it is.
+func FuzzNormalize(f *testing.F) {
+	for _, s := range []string{
+		"example.com", ".Example.COM.", "bücher.example", "[IPv6:2001:DB8::1]", "[192.0.2.1]", "a_b.example",
+		"user@", "@example.com", "ÄRGER@Bücher.example", "smtp://[::1]", "smtp://mail.example:26/", "maildir:mail", "K@", "İ@",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		for name, normal := range map[string]func(string) (string, error){
+			"hostname": hostname, "recipientDomain": recipientDomain, "recipientEntry": recipientEntry, "normalNextHop": normalNextHop,
+		} {
+			once, err := normal(s)
+			if err != nil {
+				continue
+			}
+			if twice, err := normal(once); err != nil || twice != once {
+				t.Errorf("%s(%q) = %q, and of that %q, %v", name, s, once, twice, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,148 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// maxFileSize is far beyond any real configuration; it keeps a wrong path,
+// such as that of a mailbox, from being read whole.
+const maxFileSize = 1 << 20
+
+// Load reads and checks the configuration at path. Relative paths in it become
+// absolute, relative to the directory of the file.
+//
+// The error names everything that is wrong, one [Error] per fault. One for a
+// file that does not exist wraps fs.ErrNotExist.
+func Load(path string) (*Config, error) {
+	src, err := readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return nil, fmt.Errorf("config %s: finding its directory: %w", path, err)
+	}
+	cfg, err := parse(path, src)
+	if err != nil {
+		return nil, err
+	}
+	cfg.resolve(dir)
+	return cfg, nil
+}
+
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("reading the configuration: %w; name another file with --config, copy config.toml from spamgate's source, "+
+			"or write one: a [[list]] with name and path is enough, everything else has a default", err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the configuration: %w", err)
+	}
+	defer f.Close()
+	src, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading the configuration: %w", err)
+	}
+	if len(src) > maxFileSize {
+		return nil, fmt.Errorf("reading the configuration: %s is larger than %d bytes; is it the right file?", path, maxFileSize)
+	}
+	return src, nil
+}
+
+// parse decodes and checks a document. It does not look at the file system.
+func parse(file string, src []byte) (*Config, error) {
+	var tree map[string]any
+	if err := toml.Unmarshal(src, &tree); err != nil {
+		return nil, syntaxError(file, err)
+	}
+	cfg := Default()
+	cfg.File = file
+	d := &document{cfg: &cfg, at: index(src), failed: map[string]bool{}}
+	d.bind(tree)
+	d.validate()
+	if err := join(d.faults); err != nil {
+		return nil, err
+	}
+	return &cfg, nil
+}
+
+// syntaxError is go-toml's complaint about the TOML itself. Nothing else can
+// be said about such a file.
+func syntaxError(file string, err error) error {
+	fault := &Error{
+		File: file,
+		What: strings.TrimPrefix(err.Error(), "toml: "),
+		Hint: "see https://toml.io for the syntax",
+	}
+	var decode *toml.DecodeError
+	if errors.As(err, &decode) {
+		fault.Line, fault.Column = decode.Position()
+		fault.Key = strings.Join(decode.Key(), ".")
+	}
+	return fault
+}
+
+// document is a configuration while it is read: the values, where each stands,
+// and the faults so far.
+type document struct {
+	cfg    *Config
+	at     positions
+	faults []*Error
+	failed map[string]bool
+}
+
+// fail notes a fault at the path of a key. Only the first at a path is kept:
+// a value of the wrong type need not be out of range too.
+func (d *document) fail(path, what, hint string) {
+	if d.failed[path] {
+		return
+	}
+	d.failed[path] = true
+	line, column := d.at.find(path)
+	d.faults = append(d.faults, &Error{
+		File: d.cfg.File, Line: line, Column: column,
+		Key: display(path), What: what, Hint: hint,
+	})
+}
+
+// resolve makes the paths of a checked configuration absolute.
+func (c *Config) resolve(dir string) {
+	abs := func(p string) string {
+		if filepath.IsAbs(p) {
+			return filepath.Clean(p)
+		}
+		return filepath.Join(dir, p)
+	}
+	c.State.Dir = abs(c.State.Dir)
+	if mail, ok := c.NextHop.Maildir(); ok {
+		c.NextHop.Addr = schemeMaildir + abs(mail)
+	}
+	for i := range c.Lists {
+		c.Lists[i].Path = abs(c.Lists[i].Path)
+	}
+	if c.Hostname == "" {
+		c.Hostname = machineName()
+	}
+}
+
+// machineName is the machine's own name, or localhost where that is nothing
+// that a greeting may hold (RFC 5321, section 4.1.3).
+func machineName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "localhost"
+	}
+	if name, err = hostname(name); err != nil {
+		return "localhost"
+	}
+	return name
+}

@@ -1,0 +1,135 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2/unstable"
+)
+
+// positions says where in the file each key, table and array element stands.
+// A path names one: "hostname", "listen.addr", "list[1].path" for the second
+// [[list]], "headers.check[0]" for an element. go-toml gives positions for its
+// own errors only; the checks made after decoding need them too.
+type positions map[string]unstable.Position
+
+// index reads the positions of a document that go-toml accepts.
+func index(src []byte) positions {
+	ix := indexer{at: positions{}, tables: map[string]int{}}
+	ix.p.Reset(src)
+	prefix := ""
+	for ix.p.NextExpression() {
+		switch n := ix.p.Expression(); n.Kind {
+		case unstable.Table, unstable.ArrayTable:
+			prefix = ix.header(n)
+		case unstable.KeyValue:
+			ix.keyValue(prefix, n)
+		}
+	}
+	return ix.at
+}
+
+type indexer struct {
+	p  unstable.Parser
+	at positions
+
+	// tables counts the tables of each array of tables seen so far.
+	tables map[string]int
+}
+
+// header notes a [table] or [[table]] and returns its path.
+func (ix *indexer) header(n *unstable.Node) string {
+	path := ""
+	for it := n.Key(); it.Next(); {
+		path = child(path, string(it.Node().Data))
+		ix.note(path, it.Node())
+		if n.Kind == unstable.ArrayTable && it.IsLast() {
+			ix.tables[path]++
+		}
+		if count := ix.tables[path]; count > 0 {
+			path = element(path, count-1)
+			ix.note(path, it.Node())
+		}
+	}
+	return path
+}
+
+// keyValue notes a possibly dotted key, and what is inside its value.
+func (ix *indexer) keyValue(prefix string, n *unstable.Node) {
+	path := prefix
+	for it := n.Key(); it.Next(); {
+		path = child(path, string(it.Node().Data))
+		ix.note(path, it.Node())
+	}
+	ix.value(path, n.Value())
+}
+
+// value notes the elements of an array and the keys of an inline table.
+func (ix *indexer) value(path string, n *unstable.Node) {
+	switch n.Kind {
+	case unstable.Array:
+		i := 0
+		for it := n.Children(); it.Next(); i++ {
+			ix.note(element(path, i), it.Node())
+			ix.value(element(path, i), it.Node())
+		}
+	case unstable.InlineTable:
+		for it := n.Children(); it.Next(); {
+			ix.keyValue(path, it.Node())
+		}
+	}
+}
+
+// note keeps the first position of a path. An array has none of its own.
+func (ix *indexer) note(path string, n *unstable.Node) {
+	if _, ok := ix.at[path]; !ok && n.Raw.Length > 0 {
+		ix.at[path] = ix.p.Shape(n.Raw).Start
+	}
+}
+
+// has reports whether the file holds the path itself.
+func (at positions) has(path string) bool {
+	_, ok := at[path]
+	return ok
+}
+
+// find returns the position of the path or of the nearest thing around it:
+// the [[list]] for a key that the table lacks, a key for one of its elements.
+func (at positions) find(path string) (line, column int) {
+	for path != "" {
+		if p, ok := at[path]; ok {
+			return p.Line, p.Column
+		}
+		path = path[:max(strings.LastIndexAny(path, ".["), 0)]
+	}
+	return 0, 0
+}
+
+var bareKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
+// child is the path of a key in a table. Other than bare keys are quoted, so
+// that a "." inside one is not mistaken for a table's.
+func child(table, key string) string {
+	if !bareKey.MatchString(key) {
+		key = strconv.QuoteToASCII(key)
+	}
+	if table == "" {
+		return key
+	}
+	return table + "." + key
+}
+
+// element is the path of the i-th element of an array.
+func element(array string, i int) string {
+	return fmt.Sprintf("%s[%d]", array, i)
+}
+
+var ordinal = regexp.MustCompile(`\[\d+\]`)
+
+// display is a path as the user knows it, without ordinals: the line tells
+// which [[list]] is meant.
+func display(path string) string {
+	return ordinal.ReplaceAllString(path, "")
+}

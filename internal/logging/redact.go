@@ -1,0 +1,74 @@
+package logging
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/minio/highwayhash"
+)
+
+// The ways in which a Redactor shows addresses.
+const (
+	AddressesFull   = "full"
+	AddressesDomain = "domain"
+	AddressesHash   = "hash"
+)
+
+// Redactor shows mail addresses in logs as the operator wants them. The zero
+// value shows them as they are. It is safe for concurrent use.
+type Redactor struct {
+	mode string
+	key  []byte // of AddressesHash
+}
+
+// NewRedactor makes a Redactor of one of the modes above; empty is
+// AddressesFull. For AddressesHash it reads the secret from the file "key" in
+// the state directory, and makes both where they are missing. Other modes do
+// not look at the directory.
+func NewRedactor(mode, stateDir string) (*Redactor, error) {
+	switch mode {
+	case "", AddressesFull, AddressesDomain:
+		return &Redactor{mode: mode}, nil
+	case AddressesHash:
+		key, err := loadKey(stateDir)
+		if err != nil {
+			return nil, fmt.Errorf("key for hashed addresses: %w", err)
+		}
+		return &Redactor{mode: mode, key: key}, nil
+	}
+	return nil, fmt.Errorf("address format %q is not known; use %q, %q or %q", mode, AddressesFull, AddressesDomain, AddressesHash)
+}
+
+// Address is what a log shows for an address:
+//
+//   - AddressesFull: the address as it is;
+//   - AddressesDomain: "*@" and the domain, or "*" where there is none;
+//   - AddressesHash: 16 hexadecimal digits, HighwayHash-64 of the address in
+//     lower case without "<>" around it. The same address has the same digits
+//     as long as the key is the same, and without the key they cannot be
+//     computed from a guess.
+//
+// The null sender, "" or "<>", is nobody's address and always stays as it is.
+func (r *Redactor) Address(address string) string {
+	if address == "" || address == "<>" {
+		return address
+	}
+	switch r.mode {
+	case AddressesDomain:
+		bare := trimBrackets(address)
+		if at := strings.LastIndexByte(bare, '@'); at >= 0 {
+			return "*" + bare[at:]
+		}
+		return "*"
+	case AddressesHash:
+		return fmt.Sprintf("%016x", highwayhash.Sum64([]byte(strings.ToLower(trimBrackets(address))), r.key))
+	}
+	return address
+}
+
+func trimBrackets(s string) string {
+	if strings.HasPrefix(s, "<") && strings.HasSuffix(s, ">") {
+		return s[1 : len(s)-1]
+	}
+	return s
+}

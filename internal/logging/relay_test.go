@@ -1,0 +1,188 @@
+package logging
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"log/slog"
+	"maps"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	_ "unsafe" // for go:linkname
+
+	"github.com/coreos/go-systemd/v22/journal"
+)
+
+// journalSocket is the library's own variable, which it lets the linker set:
+// the only way to have it talk to another socket than the machine's journal.
+//
+//go:linkname journalSocket github.com/coreos/go-systemd/v22/journal.journalSocket
+var journalSocket string
+
+// listen opens a datagram socket and returns its path and a function that
+// receives from it.
+func listen(t *testing.T) (path string, receive func() string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "socket")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return path, func() string {
+		t.Helper()
+		buf := make([]byte, 64<<10)
+		if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		n, err := conn.Read(buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(buf[:n])
+	}
+}
+
+func TestSyslog(t *testing.T) {
+	path, receive := listen(t)
+	l, c, err := newSyslog("unixgram", path, Options{Level: slog.LevelDebug})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	const mail = 2 << 3 // the facility
+	for level, priority := range map[slog.Level]string{
+		slog.LevelDebug: "<23>", slog.LevelInfo: "<22>", slog.LevelInfo + 1: "<22>", slog.LevelWarn: "<20>", slog.LevelError: "<19>",
+	} {
+		l.Log(t.Context(), level, "mail\nrefused", "from", "\x1b[31m")
+		got := receive()
+		if !strings.HasPrefix(got, priority) || !strings.Contains(got, " spamgate[") {
+			t.Errorf("%v: got %q, want priority %s (facility %d)", level, got, priority, mail)
+		}
+		_, line, _ := strings.Cut(got, "]: ")
+		checkLine(t, line)
+		if want := `msg="mail\nrefused" from="\x1b[31m"` + "\n"; !strings.HasSuffix(line, want) || strings.Contains(line, "time=") {
+			t.Errorf("got %q, want %q at its end", line, want)
+		}
+	}
+}
+
+func TestSyslogJSON(t *testing.T) {
+	path, receive := listen(t)
+	l, c, err := newSyslog("unixgram", path, Options{Format: FormatJSON})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	l.Debug("not logged")
+	l.With("a", 1).WithGroup("g").Info("m", "b", 2)
+	_, line, _ := strings.Cut(receive(), "]: ")
+	var got any
+	if err := json.Unmarshal([]byte(line), &got); err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"level":"INFO","msg":"m","a":1,"g":{"b":2}}` + "\n"; line != want {
+		t.Errorf("got %s, want %s", line, want)
+	}
+}
+
+// TestSyslogLost: what syslog does not take is not lost.
+func TestSyslogLost(t *testing.T) {
+	path, _ := listen(t)
+	var stderr bytes.Buffer
+	l, c, err := newSyslog("unixgram", path, Options{Stderr: &stderr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	l.Info("long", "text", strings.Repeat("x", 4<<20)) // longer than any datagram
+	l.Info("short")
+	if got := stderr.String(); !strings.HasPrefix(got, "level=INFO msg=long text=xxx") || strings.Count(got, "\n") != 1 {
+		t.Errorf("standard error has %.100q", got)
+	}
+}
+
+func TestNoSyslog(t *testing.T) {
+	_, _, err := newSyslog("unixgram", filepath.Join(t.TempDir(), "none"), Options{})
+	if err == nil || !strings.Contains(err.Error(), `output = "stderr"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// entry reads an entry of the journal's native protocol
+// (systemd.io/JOURNAL_NATIVE_PROTOCOL).
+func entry(t *testing.T, datagram string) map[string]string {
+	t.Helper()
+	fields := map[string]string{}
+	for rest := datagram; rest != ""; {
+		var line string
+		line, rest, _ = strings.Cut(rest, "\n")
+		name, value, simple := strings.Cut(line, "=")
+		if !simple {
+			size := binary.LittleEndian.Uint64([]byte(rest[:8]))
+			value, rest = rest[8:8+size], rest[8+size+1:]
+		}
+		fields[name] = value
+	}
+	return fields
+}
+
+func TestJournal(t *testing.T) {
+	path, receive := listen(t)
+	machine := journalSocket
+	journalSocket = path
+	defer func() { journalSocket = machine }()
+
+	l := newLogger(t, Options{Output: OutputJournal, Level: slog.LevelDebug})
+	l = l.With("id", "x1").WithGroup("next-hop").With("addr", "192.0.2.1:25")
+	for level, priority := range map[slog.Level]string{
+		slog.LevelDebug: "7", slog.LevelInfo: "6", slog.LevelWarn: "4", slog.LevelError: "3",
+	} {
+		l.Log(t.Context(), level, "mail\nrefused", "reply", "550 \x1b[31mno", "took", time.Second,
+			slog.Group("g", "rcpt", []string{"a@b.example"}), "", nil)
+		want := map[string]string{
+			"MESSAGE": `level=` + level.String() + ` msg="mail\nrefused" id=x1 next-hop.addr=192.0.2.1:25` +
+				` next-hop.reply="550 \x1b[31mno" next-hop.took=1s next-hop.g.rcpt=[a@b.example]`,
+			"PRIORITY":                 priority,
+			"SYSLOG_IDENTIFIER":        "spamgate",
+			"SYSLOG_FACILITY":          "2",
+			"SPAMGATE_ID":              "x1",
+			"SPAMGATE_NEXT_HOP_ADDR":   "192.0.2.1:25",
+			"SPAMGATE_NEXT_HOP_REPLY":  `550 \x1b[31mno`,
+			"SPAMGATE_NEXT_HOP_TOOK":   "1s",
+			"SPAMGATE_NEXT_HOP_G_RCPT": "[a@b.example]",
+		}
+		if got := entry(t, receive()); !maps.Equal(got, want) {
+			t.Errorf("got  %q\nwant %q", got, want)
+		}
+	}
+}
+
+func TestNoJournal(t *testing.T) {
+	machine := journalSocket
+	journalSocket = filepath.Join(t.TempDir(), "none")
+	defer func() { journalSocket = machine }()
+	if journal.Enabled() {
+		t.Fatal("the library found another socket")
+	}
+	if _, _, err := New(Options{Output: OutputJournal}); err == nil || !strings.Contains(err.Error(), `output = "stderr"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestFieldName(t *testing.T) {
+	for _, c := range []struct{ path, want string }{
+		{"id", "SPAMGATE_ID"},
+		{"message_id", "SPAMGATE_MESSAGE_ID"},
+		{"tls-Version1", "SPAMGATE_TLS_VERSION1"},
+		{"ä=\n", "SPAMGATE____"},
+		{strings.Repeat("x", 100), "SPAMGATE_" + strings.Repeat("X", 55)},
+	} {
+		if got := fieldName([]string{c.path}); got != c.want {
+			t.Errorf("%q: got %s, want %s", c.path, got, c.want)
+		}
+	}
+}
