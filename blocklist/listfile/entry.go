@@ -1,0 +1,196 @@
+package listfile
+
+import (
+	"errors"
+	"net/netip"
+	"strings"
+
+	"spamgate/blocklist/sender"
+)
+
+var (
+	errEmpty       = errors.New("there is no entry")
+	errAllow       = errors.New("an exception (!) in an allow list")
+	errEverything  = errors.New("this would match everything")
+	errWildcard    = errors.New("a * inside an entry")
+	errLiteral     = errors.New("an address literal without an @ in front")
+	errIP          = errors.New("an IP address is no sender")
+	errSpace       = errors.New("white space inside an entry")
+	errSingleLabel = errors.New("a single label covers every domain below it")
+	errSuffix      = errors.New("a public suffix covers the domains of strangers")
+)
+
+// errForeign is a character that some domain in mail may have, but that in a
+// list is the trace of another format.
+type errForeign byte
+
+func (c errForeign) Error() string { return string(rune(c)) + " in the domain" }
+
+// ParseEntry reads one entry, without a comment. The error is a Problem.
+func ParseEntry(text string, o Options) (Entry, error) {
+	e, err := parseEntry(text, o)
+	if err != nil {
+		p := explain(text, o, err)
+		p.Text = clip(p.Text)
+		return Entry{}, p
+	}
+	return e, nil
+}
+
+func parseEntry(s string, o Options) (Entry, error) {
+	s = trim(s)
+	rest, exception := strings.CutPrefix(s, "!")
+	if exception {
+		if o.Allow {
+			return Entry{}, errAllow
+		}
+		s = trim(rest)
+	}
+	if s == "" {
+		return Entry{}, errEmpty
+	}
+	e, err := parseForm(unwrap(s), o)
+	e.Exception = exception
+	return e, err
+}
+
+// unwrap drops one pair of angle brackets. Two are left for the error message.
+func unwrap(s string) string {
+	if len(s) < 2 || s[0] != '<' || s[len(s)-1] != '>' {
+		return s
+	}
+	inner := trim(s[1 : len(s)-1])
+	if strings.HasPrefix(inner, "<") {
+		return s
+	}
+	return inner
+}
+
+func trim(s string) string { return strings.Trim(s, " \t") }
+
+// parseForm tells the forms of an entry apart. Exception and brackets are off;
+// what is empty now is the null sender.
+func parseForm(s string, o Options) (Entry, error) {
+	if s == "" {
+		return Entry{Key: "<>", Kind: sender.KindNull}, nil
+	}
+	at := strings.LastIndexByte(s, '@')
+	switch {
+	case s == "*", s == "*@", s == "*@*", s == ".", s == "*.":
+		return Entry{}, errEverything
+	case at == 0:
+		return atDomain(s[1:])
+	case at == 1 && s[0] == '*':
+		return atDomain(s[2:])
+	case at == len(s)-1:
+		return local(s[:at])
+	case at > 0 || s[0] == '"':
+		return address(s)
+	case s[0] == '.':
+		return domain(s[1:], sender.KindDomain, o)
+	case strings.HasPrefix(s, "*."):
+		return domain(s[2:], sender.KindSubdomains, o)
+	case o.Exact:
+		return domain(s, sender.KindAtDomain, o)
+	}
+	return domain(s, sender.KindDomain, o)
+}
+
+// address reads "user@example.com".
+func address(s string) (Entry, error) {
+	a, err := sender.Parse(s)
+	if err != nil {
+		return Entry{}, err
+	}
+	if err := checkDomain(a.Domain()); err != nil {
+		return Entry{}, err
+	}
+	// The raw text is looked at: in quotes a * is meant as it stands.
+	if strings.Contains(a.Local(), "*") && !strings.Contains(s, `"`) {
+		return Entry{}, errWildcard
+	}
+	return Entry{Key: a.String(), Kind: sender.KindAddress}, nil
+}
+
+// local reads the local part of "user@".
+func local(s string) (Entry, error) {
+	l, err := sender.NormalizeLocal(s)
+	if err != nil {
+		return Entry{}, err
+	}
+	if strings.Contains(l, "*") && !strings.Contains(s, `"`) {
+		return Entry{}, errWildcard
+	}
+	return Entry{Key: l + "@", Kind: sender.KindLocal}, nil
+}
+
+// atDomain reads the domain or literal of "@example.com".
+func atDomain(s string) (Entry, error) {
+	d, err := sender.NormalizeDomain(s)
+	if err != nil {
+		return Entry{}, err
+	}
+	if err := checkDomain(d); err != nil {
+		return Entry{}, err
+	}
+	return Entry{Key: "@" + d, Kind: sender.KindAtDomain}, nil
+}
+
+// domain reads the domain of an entry without an @.
+func domain(s string, k sender.Kind, o Options) (Entry, error) {
+	d, err := sender.NormalizeDomain(s)
+	if err != nil {
+		return Entry{}, err
+	}
+	if err := checkDomain(d); err != nil {
+		return Entry{}, err
+	}
+	if d[0] == '[' {
+		return Entry{}, errLiteral
+	}
+	if isIP(d) {
+		return Entry{}, errIP
+	}
+	if !o.AllowPublicSuffix {
+		if err := checkSuffix(d); err != nil {
+			return Entry{}, err
+		}
+	}
+	e := Entry{Key: d, Kind: k}
+	switch k {
+	case sender.KindSubdomains:
+		e.Key = "*." + d
+	case sender.KindAtDomain:
+		e.Key = "@" + d
+	}
+	return e, nil
+}
+
+// foreign are the characters of errForeign.
+var foreign = func() (t [256]bool) {
+	for _, c := range "/|^?!#='`" {
+		t[c] = true
+	}
+	return t
+}()
+
+// checkDomain refuses a normalised domain with a foreign character.
+func checkDomain(d string) error {
+	for i := range len(d) {
+		if foreign[d[i]] {
+			return errForeign(d[i])
+		}
+	}
+	return nil
+}
+
+// isIP reports whether a domain in normal form is an IPv4 address. (IPv6 has
+// colons and is no domain.) The look at the last byte spares the rest of the
+// work for nearly every domain: no top-level domain ends in a digit.
+func isIP(d string) bool {
+	if c := d[len(d)-1]; c < '0' || c > '9' {
+		return false
+	}
+	_, err := netip.ParseAddr(d)
+	return err == nil
+}

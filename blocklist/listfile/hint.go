@@ -1,0 +1,185 @@
+package listfile
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"unicode/utf8"
+)
+
+// hints tell what to do about an error, whatever the text.
+var hints = []struct {
+	err  error
+	hint string
+}{
+	{errAllow, "an allow list cannot block; remove the line, or the entry that it should undo"},
+	{errEverything, "name a domain, or write user@ for a local part at any domain"},
+	{errWildcard, "a * stands only in *@example.com and *.example.com; quote a local part that really has one"},
+	{errIP, "a list names senders, not clients; an address literal is written @[192.0.2.1]"},
+	{errSpace, "write one entry a line; a comment starts with #"},
+	{errSuffix, "list the domains below it, write @ in front for that domain alone, or set allow_public_suffix = true"},
+	{errForeign('#'), "a comment needs white space before its #"},
+}
+
+// explain makes the Problem for a text that is no entry.
+func explain(text string, o Options, err error) Problem {
+	p := Problem{Text: text}
+	text = trim(text)
+	switch {
+	case !utf8.ValidString(text):
+		p.Hint = "save the file as UTF-8"
+	case strings.ContainsRune(text, utf8.RuneError):
+		p.Hint = "a character was lost on the way here; write it again and save the file as UTF-8"
+	case isIPRange(text):
+		err = errIP
+	case len(words(text)) > 1:
+		err = errSpace
+	case err == errSingleLabel:
+		p.Hint = fmt.Sprintf("write %s@ for that local part at any domain, @%[1]s for that domain alone, or set allow_public_suffix = true",
+			strings.Trim(text, "<!*.>"))
+	case strings.HasPrefix(text, "/"):
+		p.Hint = "a regular expression is no entry; *.example.com covers subdomains, user@ every domain"
+	}
+	p.What = err.Error()
+	if p.Hint != "" {
+		return p
+	}
+	for _, h := range hints {
+		if errors.Is(err, h.err) {
+			p.Hint = h.hint
+		}
+	}
+	if s := suggest(text, o); s != "" {
+		p.Hint = "write " + s
+	}
+	return p
+}
+
+// isIPRange reports whether s is an IP address or a prefix.
+func isIPRange(s string) bool {
+	_, errAddr := netip.ParseAddr(s)
+	_, errPrefix := netip.ParsePrefix(s)
+	return errAddr == nil || errPrefix == nil
+}
+
+// words splits s at white space outside quotes.
+func words(s string) []string {
+	quoted := false
+	return strings.FieldsFunc(s, func(r rune) bool {
+		if r == '"' {
+			quoted = !quoted
+		}
+		return !quoted && (r == ' ' || r == '\t' || r == nbsp)
+	})
+}
+
+const nbsp = '\u00A0'
+
+// suggest looks for the entry that was probably meant: the first of the usual
+// corrections that makes text valid.
+func suggest(text string, o Options) string {
+	text, exception := strings.CutPrefix(text, "!")
+	if exception && o.Allow {
+		return ""
+	}
+	text = trim(text)
+	for _, correct := range corrections {
+		s := correct(text)
+		if s == text || s == "" {
+			continue
+		}
+		if _, err := parseEntry(s, o); err == nil {
+			if exception {
+				s = "!" + s
+			}
+			return s
+		}
+	}
+	return ""
+}
+
+// corrections undo what other formats put around an address. Each returns "" or
+// its argument where it has nothing to say.
+var corrections = []func(string) string{
+	fromHosts,
+	fromName,
+	fromURL,
+	fromWildcard,
+	fromLiteral,
+	firstWord,
+	beforeHash,
+	bare,
+}
+
+// fromHosts reads a line of a hosts file: "0.0.0.0 example.com".
+func fromHosts(s string) string {
+	w := words(s)
+	if len(w) < 2 || !isIPRange(w[0]) {
+		return ""
+	}
+	return w[1]
+}
+
+// fromName reads "A User <user@example.com>".
+func fromName(s string) string {
+	_, rest, _ := strings.Cut(s, "<")
+	address, _, _ := strings.Cut(rest, ">")
+	return address
+}
+
+// fromURL reads "https://example.com:8080/path", with less of it too, and
+// "mailto:user@example.com".
+func fromURL(s string) string {
+	if _, host, ok := strings.Cut(s, "://"); ok {
+		s = host
+	}
+	s = strings.TrimPrefix(s, "mailto:")
+	s, _, _ = strings.Cut(s, "/")
+	s, _, _ = strings.Cut(s, ":")
+	return s
+}
+
+// fromWildcard reads wildcards where the grammar has none.
+func fromWildcard(s string) string {
+	for _, at := range []string{"*@", "@"} {
+		if rest, ok := strings.CutPrefix(s, at); ok && (strings.HasPrefix(rest, ".") || strings.HasPrefix(rest, "*.")) {
+			return rest
+		}
+	}
+	if local, ok := strings.CutSuffix(s, "@*"); ok {
+		return local + "@"
+	}
+	if rest, ok := strings.CutPrefix(s, "*"); ok && !strings.Contains(s, "@") {
+		return "." + rest
+	}
+	return ""
+}
+
+// fromLiteral reads an address literal without its @.
+func fromLiteral(s string) string {
+	if strings.HasPrefix(s, "[") {
+		return "@" + s
+	}
+	return ""
+}
+
+// firstWord reads "example.com REJECT" and "example.com, example.net".
+func firstWord(s string) string {
+	w := words(s)
+	if len(w) < 2 {
+		return ""
+	}
+	return bare(w[0])
+}
+
+// beforeHash reads "example.com#comment".
+func beforeHash(s string) string {
+	before, _, _ := strings.Cut(s, "#")
+	return before
+}
+
+// bare drops punctuation around an entry: 'example.com', ||example.com^
+func bare(s string) string {
+	return strings.Trim(s, "\"'`,;:|^()[]{}<>/"+string(nbsp))
+}

@@ -1,0 +1,140 @@
+package sender
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// ErrNoDomain is wrapped by Parse's error where an address has no @ outside
+// quotes, or nothing after it: "postmaster", "user@".
+var ErrNoDomain = errors.New("no domain")
+
+var (
+	errNoLocal   = errors.New("no local part: nothing before the @")
+	errBrackets  = errors.New("unbalanced < and >")
+	errOpenQuote = errors.New("a quote that is never closed")
+)
+
+// Parse reads an address as SMTP or a header field carries it and normalises
+// it. Space around it and one pair of angle brackets are dropped; "" and "<>"
+// are the null sender. The domain starts after the last @ outside quotes.
+//
+// The error says what is wrong without repeating the address. An address that
+// is in normal form already is not copied: the result shares its memory.
+func Parse(s string) (Address, error) {
+	if at, ok := scanNormal(s); ok {
+		return Address{s, at}, nil
+	}
+	s, err := unwrap(s)
+	if err != nil || s == "" {
+		return Address{}, err
+	}
+	if at, ok := scanNormal(s); ok {
+		return Address{s, at}, nil
+	}
+	return parse(s)
+}
+
+// scanNormal reports whether s is an all-ASCII address in normal form that
+// needs no quotes, and where its @ is. It is the fast path: one pass, a table
+// look-up a byte.
+func scanNormal(s string) (at int, ok bool) {
+	for at < len(s) && class[s[at]]&normalLocal != 0 {
+		at++
+	}
+	if at == 0 || at == len(s) || s[at] != '@' {
+		return 0, false
+	}
+	return at, isNormalDomain(s[at+1:])
+}
+
+// unwrap drops space around s and one pair of angle brackets.
+func unwrap(s string) (string, error) {
+	s = strings.Trim(s, " \t")
+	open, closed := strings.HasPrefix(s, "<"), strings.HasSuffix(s, ">")
+	switch {
+	case open && closed:
+		return strings.Trim(s[1:len(s)-1], " \t"), nil
+	case open != closed:
+		return "", errBrackets
+	}
+	return s, nil
+}
+
+// parse is Parse's slow path: s is not empty, and its wrapping is off.
+func parse(s string) (Address, error) {
+	if err := checkText(s); err != nil {
+		return Address{}, err
+	}
+	at, err := lastAt(s)
+	switch {
+	case err != nil:
+		return Address{}, err
+	case at < 0:
+		return Address{}, fmt.Errorf("%w: there is no @ in it", ErrNoDomain)
+	case at == 0:
+		return Address{}, errNoLocal
+	case at == len(s)-1:
+		return Address{}, fmt.Errorf("%w: nothing after the @", ErrNoDomain)
+	}
+	local, err := normalizeLocal(s[:at])
+	if err != nil {
+		return Address{}, err
+	}
+	domain, err := normalizeDomain(s[at+1:])
+	if err != nil {
+		return Address{}, err
+	}
+	return Address{local + "@" + domain, len(local)}, nil
+}
+
+// lastAt returns the index of the last @ outside quotes, -1 where there is
+// none.
+func lastAt(s string) (int, error) {
+	at, quoted := -1, false
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"':
+			quoted = !quoted
+		case c == '\\' && quoted:
+			i++ // a quoted pair: the next byte is content, whatever it is
+		case c == '@' && !quoted:
+			at = i
+		}
+	}
+	if quoted {
+		return -1, errOpenQuote
+	}
+	return at, nil
+}
+
+// checkText refuses what no part of an address may hold, quoted or not:
+// control characters (C0, DEL and C1) and bytes that are not UTF-8.
+func checkText(s string) error {
+	for i, r := range s {
+		if r == utf8.RuneError {
+			if _, n := utf8.DecodeRuneInString(s[i:]); n == 1 {
+				return fmt.Errorf("byte 0x%02X is not UTF-8", s[i])
+			}
+		}
+		if unicode.IsControl(r) {
+			return fmt.Errorf("control character %s", name(r))
+		}
+	}
+	return nil
+}
+
+// name writes a character for an error message: visible ASCII as it is, the
+// rest by number, since a message may go where it would be acted upon.
+func name(r rune) string {
+	switch {
+	case r == ' ':
+		return "a space"
+	case r > ' ' && r < 0x7F:
+		return string(r)
+	}
+	return fmt.Sprintf("%U", r)
+}
