@@ -37,6 +37,10 @@ type Config struct {
 	// MaxErrors is how many bad commands a client may send before it is told
 	// 421, 0 for 10.
 	MaxErrors int
+
+	// Closed, where it is not nil, is called once for each connection, when it
+	// is closed.
+	Closed func(*Conn)
 }
 
 func (c Config) withDefaults() Config {
@@ -76,6 +80,9 @@ type Conn struct {
 	inMail    bool    // a mail transaction is open
 	body      *Body   // the message that is being read
 	errors    int
+	messages  int
+	fault     Reply // the reply with which the gate itself has ended the session
+	began     time.Time
 	last      bool // the reply that is due is the last: close behind it
 	ended     bool // nothing is read or written any more
 	draining  atomic.Bool
@@ -85,7 +92,7 @@ type Conn struct {
 }
 
 func newConn(c net.Conn, cfg *Config, onClose func(*Conn)) *Conn {
-	return &Conn{Conn: c, cfg: cfg, onClose: onClose}
+	return &Conn{Conn: c, cfg: cfg, onClose: onClose, began: time.Now()}
 }
 
 // Command is the command that is being answered.
@@ -95,6 +102,18 @@ func (c *Conn) Command() Command { return c.cmd }
 func (c *Conn) Helo() (name string, extended bool) {
 	return c.helo.Arg, c.helo.Verb == "EHLO"
 }
+
+// Age is how long the connection has been open.
+func (c *Conn) Age() time.Duration { return time.Since(c.began) }
+
+// Messages is the number of messages that were begun: DATA commands answered
+// with 354.
+func (c *Conn) Messages() int { return c.messages }
+
+// Fault is the reply with which the gate has ended the session for a reason that
+// lies in the bytes or the silence of the client; the zero Reply where it has
+// not.
+func (c *Conn) Fault() Reply { return c.fault }
 
 // SetReply sets the reply to the current command; what go-smtp writes for it is
 // dropped. Only the final reply to DATA is replaced, never the 354.
@@ -185,11 +204,13 @@ func checkFraming(line []byte) Reply {
 // waiting (RFC 3030, section 2), and header fields or HTTP mean that somebody
 // is talking who does not listen.
 func (c *Conn) refuse(line []byte, reply Reply) {
-	c.errors++
+	if !reply.Positive() {
+		c.errors++
+	}
 	switch {
 	case notCommands(line):
 		c.sayLast(reply)
-	case reply.Positive() || c.errors < c.cfg.MaxErrors:
+	case c.errors < c.cfg.MaxErrors:
 		c.out = reply.Append(c.out)
 	default:
 		c.out = reply.Append(c.out)
@@ -216,6 +237,7 @@ func notCommands(line []byte) bool {
 // sayLast queues a reply of our own and ends the session.
 func (c *Conn) sayLast(r Reply) {
 	c.out = r.Append(c.out)
+	c.fault = r
 	c.last = true
 }
 
@@ -313,6 +335,7 @@ func (c *Conn) finishReply(r Reply) {
 
 	switch {
 	case intermediate:
+		c.messages++
 		c.body = newBody(c)
 		return
 	case verb == "MAIL" && r.Positive():
@@ -384,6 +407,9 @@ func (c *Conn) Close() error {
 		c.ended = true
 		if c.onClose != nil {
 			c.onClose(c)
+		}
+		if c.cfg.Closed != nil {
+			c.cfg.Closed(c)
 		}
 	})
 	return c.closeErr

@@ -55,6 +55,15 @@ var (
 	errPath8bit     = errors.New("8-bit address without SMTPUTF8")
 )
 
+// ParsePath parses a path that stands alone, with or without its brackets.
+func ParsePath(s string) (Path, error) {
+	p, rest, err := parsePath(s)
+	if err == nil && rest != "" {
+		err = errPathSyntax
+	}
+	return p, err
+}
+
 // parsePath parses the path at the start of s, white space in front allowed,
 // and returns what follows it. The caller checks that a parameter or nothing
 // follows.
