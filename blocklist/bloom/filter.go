@@ -1,0 +1,159 @@
+package bloom
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"sync"
+
+	"spamgate/hashfamily"
+)
+
+// ClassicBits is the size of the classic filter: 2^28 bits, 32 MiB.
+const ClassicBits = 1 << 28
+
+// MaxBits is the largest m that a Filter is made for: 2^32 bits, 512 MiB.
+const MaxBits = 1 << 32
+
+// Filter is a Bloom filter: a set of keys that answers "certainly not" or
+// "maybe". Keys are added and never removed.
+//
+// Any number of goroutines may call the methods that only read, MayContain
+// among them, at the same time, but none while Add runs.
+type Filter struct {
+	bits    []byte // bit i is bit i mod 8, lowest first, of byte i/8
+	setBits uint64
+
+	family  hashfamily.Family
+	m       uint64
+	k       int
+	indices []uint64 // room for Add
+
+	// classic is the family where it is the classic one, and probes its index
+	// functions in the order in which MayContain asks them.
+	classic *hashfamily.Classic
+	probes  []int
+}
+
+// New makes an empty filter for the family, over the family's M bits, of which
+// there may be up to [MaxBits]; it takes M/8 bytes.
+func New(f hashfamily.Family) (*Filter, error) {
+	if f == nil {
+		return nil, errors.New("bloom filter: no hash family given")
+	}
+	m, k := f.M(), f.K()
+	if m < 1 || m > MaxBits {
+		return nil, fmt.Errorf("bloom filter: family %s has %d bits: use 1 to %d", f.Name(), m, uint64(MaxBits))
+	}
+	if k < 1 {
+		return nil, fmt.Errorf("bloom filter: family %s has no index function", f.Name())
+	}
+	filter := &Filter{
+		bits:    make([]byte, (m+7)/8),
+		family:  f,
+		m:       m,
+		k:       k,
+		indices: make([]uint64, 0, k),
+	}
+	if c, ok := f.(*hashfamily.Classic); ok {
+		filter.classic, filter.probes = c, probeOrder(c)
+	}
+	return filter, nil
+}
+
+// Add adds a key. Adding it again changes nothing.
+func (f *Filter) Add(key []byte) {
+	f.indices = f.family.AppendIndices(f.indices[:0], key)
+	for _, i := range f.indices {
+		bit := byte(1) << (i & 7)
+		if f.bits[i>>3]&bit == 0 {
+			f.bits[i>>3] |= bit
+			f.setBits++
+		}
+	}
+}
+
+// MayContain reports whether key may have been added: false is certain, true
+// may be wrong (see [Filter.FPR]). It asks for one index after the other and
+// stops at the first clear bit, so that an absent key mostly costs one hash and
+// one memory access. It does not allocate.
+func (f *Filter) MayContain(key []byte) bool {
+	if f.classic == nil {
+		return f.mayContainAny(key)
+	}
+	for _, p := range f.probes {
+		if i := f.classic.Index(p, key); f.bits[i>>3]&(1<<(i&7)) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// scratch holds copies of keys for mayContainAny.
+var scratch = sync.Pool{New: func() any { return new([]byte) }}
+
+// mayContainAny is MayContain for a family known only by its interface. What a
+// method behind an interface does with the key is unknown to the compiler, and
+// the key would have to live on the heap, for callers of the classic filter
+// too; so such a family is given a copy.
+func (f *Filter) mayContainAny(key []byte) bool {
+	buf := scratch.Get().(*[]byte)
+	defer scratch.Put(buf)
+	*buf = append((*buf)[:0], key...)
+	for p := range f.k {
+		if i := f.family.Index(p, *buf); f.bits[i>>3]&(1<<(i&7)) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Family is the hash family that New was given.
+func (f *Filter) Family() hashfamily.Family { return f.family }
+
+// M is the number of bits.
+func (f *Filter) M() uint64 { return f.m }
+
+// K is the number of index functions.
+func (f *Filter) K() int { return f.k }
+
+// SetBits is the number of bits that are set. It is kept up to date by Add and
+// costs nothing to ask.
+func (f *Filter) SetBits() uint64 { return f.setBits }
+
+// FillRatio is the part of the bits that is set, from 0 to 1.
+func (f *Filter) FillRatio() float64 { return float64(f.setBits) / float64(f.m) }
+
+// EstimatedEntries estimates from the X set bits how many different keys were
+// added:
+//
+//	n̂ = -m/k · ln(1 - X/m)
+//
+// A full bitmap says nothing about n any more, and the estimate is +Inf (which
+// encoding/json refuses).
+//
+// The formula supposes k independent functions. The classic family sets about
+// nine new bits a key instead of eleven, and the estimate is about 18% low:
+// 99,429 for the 121,570 keys of the test data.
+func (f *Filter) EstimatedEntries() float64 {
+	return -float64(f.m) / float64(f.k) * math.Log1p(-f.FillRatio())
+}
+
+// FPR is the probability that MayContain is true for a key that was not added,
+// from the fill ratio: fill^k. It supposes that an absent key's k bits are k
+// independent draws.
+//
+// For the classic family that is a lower bound, and the package comment says by
+// how much it is passed.
+func (f *Filter) FPR() float64 { return math.Pow(f.FillRatio(), float64(f.k)) }
+
+// WriteTo writes the raw bitmap, (M+7)/8 bytes, to w. Unused bits of the last
+// byte are 0. It implements [io.WriterTo].
+func (f *Filter) WriteTo(w io.Writer) (int64, error) {
+	n, err := w.Write(f.bits)
+	if err != nil {
+		return int64(n), fmt.Errorf("writing the bitmap: %w", err)
+	}
+	return int64(n), nil
+}

@@ -1,0 +1,144 @@
+package bloom
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+
+	"spamgate/hashfamily"
+)
+
+// newClassic makes an empty filter over m bits for the classic family, or for
+// the hashes that are named.
+func newClassic(tb testing.TB, m uint64, hashes ...string) *Filter {
+	tb.Helper()
+	family, err := hashfamily.NewClassic(m, hashes...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	f, err := New(family)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return f
+}
+
+// readList reads testdata/disposable-email-domains.txt.gz, once.
+var readList = sync.OnceValues(func() ([][]byte, error) {
+	file, err := os.Open("testdata/disposable-email-domains.txt.gz")
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	unzipped, err := gzip.NewReader(file)
+	if err != nil {
+		return nil, err
+	}
+	var lines [][]byte
+	s := bufio.NewScanner(unzipped)
+	for s.Scan() {
+		lines = append(lines, bytes.Clone(s.Bytes()))
+	}
+	return lines, s.Err()
+})
+
+// loadList returns the 121,570 domains of the list.
+func loadList(tb testing.TB) [][]byte {
+	tb.Helper()
+	lines, err := readList()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if len(lines) != 121570 {
+		tb.Fatalf("the list has %d lines, want 121570", len(lines))
+	}
+	return lines
+}
+
+// listFilter is the classic filter over m bits with the list in it.
+func listFilter(tb testing.TB, m uint64) *Filter {
+	tb.Helper()
+	f := newClassic(tb, m)
+	for _, key := range loadList(tb) {
+		f.Add(key)
+	}
+	return f
+}
+
+// names makes up domains and addresses that look like real ones, the same for
+// the same seed. Their top-level domains are as frequent as in the list.
+type names struct {
+	rand *rand.Rand
+	tlds [][]byte
+}
+
+func newNames(tb testing.TB, seed uint64) *names {
+	n := &names{rand: rand.New(rand.NewPCG(seed, 28))}
+	for _, domain := range loadList(tb) {
+		n.tlds = append(n.tlds, domain[bytes.LastIndexByte(domain, '.')+1:])
+	}
+	return n
+}
+
+var syllables = []string{
+	"an", "bel", "ca", "dor", "en", "fi", "gra", "ha", "ing", "jo", "ka", "lin", "mar", "net", "or",
+	"pa", "qui", "ro", "sta", "ter", "u", "ven", "web", "xa", "yo", "zen", "mail", "shop", "data", "hub",
+}
+
+// appendWord appends a made-up name of two to five syllables, now and then with
+// a number.
+func (n *names) appendWord(b []byte) []byte {
+	for range 2 + n.rand.IntN(4) {
+		b = append(b, syllables[n.rand.IntN(len(syllables))]...)
+	}
+	if n.rand.IntN(3) == 0 {
+		b = strconv.AppendInt(b, n.rand.Int64N(10000), 10)
+	}
+	return b
+}
+
+// appendDomain appends a made-up domain of two or three labels.
+func (n *names) appendDomain(b []byte) []byte {
+	if n.rand.IntN(4) == 0 {
+		b = append(n.appendWord(b), '.')
+	}
+	b = append(n.appendWord(b), '.')
+	return append(b, n.tlds[n.rand.IntN(len(n.tlds))]...)
+}
+
+// appendAddress appends a made-up address. Different serial numbers make
+// different addresses.
+func (n *names) appendAddress(b []byte, serial uint64) []byte {
+	b = append(n.appendWord(b), '.')
+	b = append(strconv.AppendUint(b, serial, 36), '@')
+	return n.appendDomain(b)
+}
+
+// absentKeys returns keys that are not in the list: for each of count made-up
+// senders the address, "@" and domain, the domain and the parts of it that have
+// a dot, and the local part with "@".
+func absentKeys(tb testing.TB, count int) [][]byte {
+	tb.Helper()
+	listed := make(map[string]bool)
+	for _, domain := range loadList(tb) {
+		listed[string(domain)] = true
+	}
+	n := newNames(tb, 2)
+	var keys [][]byte
+	for serial := range count {
+		address := n.appendAddress(nil, uint64(serial))
+		at := bytes.IndexByte(address, '@')
+		keys = append(keys, address, address[at:], address[:at+1])
+		for d := address[at+1:]; bytes.IndexByte(d, '.') >= 0; d = d[bytes.IndexByte(d, '.')+1:] {
+			if !listed[string(d)] {
+				keys = append(keys, d)
+			}
+		}
+	}
+	return keys
+}

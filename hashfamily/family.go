@@ -1,0 +1,50 @@
+package hashfamily
+
+// Hash is one classic string hash.
+type Hash struct {
+	// Name is the short name that configurations and tables use, such as "RS".
+	Name string
+
+	// Sum hashes a key. It neither keeps nor changes it.
+	Sum func(key []byte) uint32
+}
+
+// Hashes returns the eleven classic hashes in the family's order: RS, JS, PJW,
+// ELF, BKDR, SDBM, DJB, DEK, BP, FNV, AP. The slice is the caller's.
+func Hashes() []Hash {
+	return []Hash{
+		{"RS", RS},
+		{"JS", JS},
+		{"PJW", PJW},
+		{"ELF", ELF},
+		{"BKDR", BKDR},
+		{"SDBM", SDBM},
+		{"DJB", DJB},
+		{"DEK", DEK},
+		{"BP", BP},
+		{"FNV", FNV},
+		{"AP", AP},
+	}
+}
+
+// Family is k index functions over m bits. The same key always has the same
+// indices. Methods neither keep nor change the key, and may be called from
+// several goroutines at once.
+type Family interface {
+	// Name is the family as a configuration writes it, such as "classic" or
+	// "classic:RS,JS,AP".
+	Name() string
+
+	// K is the number of index functions, at least 1.
+	K() int
+
+	// M is the number of bits, at least 1. Every index is in [0, M).
+	M() uint64
+
+	// Index is the i-th index of key, for 0 ≤ i < K. It computes this one only.
+	Index(i int, key []byte) uint64
+
+	// AppendIndices appends all K indices of key to dst, in order: what Index
+	// gives for 0, 1, … K-1. It does not allocate when dst has room.
+	AppendIndices(dst []uint64, key []byte) []uint64
+}
