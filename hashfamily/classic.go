@@ -120,6 +120,21 @@ func (c *Classic) M() uint64 { return c.m }
 // HashName is the name of the i-th hash, for 0 ≤ i < K.
 func (c *Classic) HashName(i int) string { return Hashes()[c.ids[i]].Name }
 
+// Independent is how many of the hashes act independently on mail addresses,
+// from 1 to K: PJW and ELF are one function, and BP beside others adds next to
+// nothing, since it sees the last four bytes of a key alone. It is 9 for all
+// eleven.
+func (c *Classic) Independent() int {
+	n := len(c.ids)
+	if slices.Contains(c.ids, idPJW) && slices.Contains(c.ids, idELF) {
+		n--
+	}
+	if n > 1 && slices.Contains(c.ids, idBP) {
+		n--
+	}
+	return n
+}
+
 // Index is the i-th hash of key, modulo M.
 func (c *Classic) Index(i int, key []byte) uint64 { return c.reduce(sum(c.ids[i], key)) }
 

@@ -149,3 +149,22 @@ func FuzzFamily(f *testing.F) {
 		}
 	})
 }
+
+func TestIndependent(t *testing.T) {
+	for _, tt := range []struct {
+		names string
+		want  int
+	}{
+		{"RS,JS,PJW,ELF,BKDR,SDBM,DJB,DEK,BP,FNV,AP", 9},
+		{"RS,JS,AP", 3},
+		{"PJW,ELF", 1},
+		{"ELF,AP", 2},
+		{"BP", 1},
+		{"BP,RS", 1},
+	} {
+		c, err := NewClassic(1<<28, strings.Split(tt.names, ",")...)
+		if err != nil || c.Independent() != tt.want {
+			t.Errorf("%s: %d, %v; want %d", tt.names, c.Independent(), err, tt.want)
+		}
+	}
+}

@@ -22,7 +22,7 @@
 //     and [Filter.EstimatedEntries] too low by about 18%;
 //   - a random bit has to be set not eleven but nine times for a false positive:
 //     [Filter.FPR], which is fill^11, is a lower bound, and too low by a power of
-//     ten; fill^9 comes close.
+//     ten; fill^9 ([Filter.ExpectedFPR]) comes close.
 //
 // Measured with made-up addresses as entries and 20 million others looked up:
 //
