@@ -1,0 +1,145 @@
+package nexthop
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	smtp "github.com/emersion/go-smtp"
+
+	"spamgate/smtpfilter/wire"
+)
+
+// replyBuffer holds the longest reply line that wire.Reply takes, with its
+// CRLF.
+const replyBuffer = 4096 + 2
+
+// errUnasked is about bytes that answer nothing. They would be taken for the
+// reply to the next command, and every reply after them for its
+// predecessor's: the connection is of no use any more.
+var errUnasked = fmt.Errorf("%w: the next hop sent more than it was asked for", wire.ErrBadReply)
+
+// conn is one connection to the next hop. Commands and replies of transactions
+// go over it directly. The smtp.Client beneath the same socket does what
+// surrounds them: greeting, EHLO or HELO, QUIT.
+type conn struct {
+	net.Conn
+	replies  *bufio.Reader
+	lines    *lineConn
+	client   *smtp.Client
+	offers   extensions
+	timeouts Timeouts
+
+	reused    bool // it has carried a transaction before
+	wear      int  // refusals and resets since the last delivery
+	idleSince time.Time
+}
+
+// maxWear ends a kept connection that brings no mail. Servers count the errors on
+// a connection, slow down after some (Postfix: 10) and then hang up: what one
+// client did another's mail would pay for.
+const maxWear = 8
+
+func newConn(nc net.Conn, timeouts Timeouts) *conn {
+	c := &conn{Conn: nc, replies: bufio.NewReaderSize(nc, replyBuffer), timeouts: timeouts}
+	c.lines = &lineConn{conn: c}
+	c.client = smtp.NewClient(c.lines)
+	return c
+}
+
+// Write writes within the timeout for one write.
+func (c *conn) Write(p []byte) (int, error) {
+	c.SetWriteDeadline(time.Now().Add(c.timeouts.Write))
+	return c.Conn.Write(p)
+}
+
+// send writes commands, each with its CRLF, in one flight. There must be no
+// unread reply.
+func (c *conn) send(commands string) error {
+	if c.replies.Buffered() > 0 {
+		return errUnasked
+	}
+	_, err := io.WriteString(c, commands)
+	return err
+}
+
+// readReply reads one whole reply within the timeout.
+func (c *conn) readReply(timeout time.Duration) (wire.Reply, error) {
+	c.SetReadDeadline(time.Now().Add(timeout))
+	var reply wire.Reply
+	for {
+		line, err := c.readLine()
+		if err != nil {
+			return wire.Reply{}, err
+		}
+		last, err := reply.AppendLine(line)
+		if err != nil {
+			return wire.Reply{}, err
+		}
+		if last {
+			if refusal(reply) {
+				c.wear++
+			}
+			return reply, nil
+		}
+	}
+}
+
+// readLine reads one line with its ending. It is valid until the next read.
+func (c *conn) readLine() ([]byte, error) {
+	line, err := c.replies.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		return nil, fmt.Errorf("%w: a line of more than %d bytes", wire.ErrBadReply, replyBuffer)
+	}
+	if errors.Is(err, io.EOF) && len(line) > 0 {
+		return nil, fmt.Errorf("reply cut off after %q: %w", line, io.ErrUnexpectedEOF)
+	}
+	return line, err
+}
+
+// ask sends one command, without its CRLF, and reads the reply, which must be
+// positive, a refusal, or have the code that is also wanted (0: none).
+func (c *conn) ask(command string, timeout time.Duration, also int) (wire.Reply, error) {
+	if err := c.send(command + "\r\n"); err != nil {
+		return wire.Reply{}, err
+	}
+	reply, err := c.readReply(timeout)
+	if err != nil {
+		return wire.Reply{}, err
+	}
+	return reply, c.check(reply, also)
+}
+
+// check ends an exchange: the reply must fit the command, and nothing may
+// follow it.
+func (c *conn) check(reply wire.Reply, also int) error {
+	if reply.Code != also && !reply.Positive() && !refusal(reply) {
+		return fmt.Errorf("%w: unexpected %s", wire.ErrBadReply, reply)
+	}
+	if c.replies.Buffered() > 0 && reply.Code != codeClosing {
+		return errUnasked
+	}
+	return nil
+}
+
+// codeClosing is the reply after which a server closes the connection, whatever
+// was asked (RFC 5321, section 3.8).
+const codeClosing = 421
+
+func refusal(r wire.Reply) bool { return r.Temporary() || r.Permanent() }
+
+// quiet reports whether the connection is open and silent, as it must be while
+// the next hop has nothing to answer.
+func (c *conn) quiet() (bool, error) {
+	if c.replies.Buffered() > 0 {
+		return false, nil
+	}
+	// peek goes through the runtime's poller, where a deadline that has passed
+	// would count.
+	c.SetReadDeadline(time.Time{})
+	pending, err := peek(c.Conn)
+	return !pending && err == nil, err
+}

@@ -1,0 +1,221 @@
+package nexthop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/smtpfilter/wire"
+)
+
+// TestDialogues plays every file of testdata/dialogues. Its lines are those of
+// nexthoptest.Script, and, for our side of the conversation:
+//
+//	@ reuse mail=50ms    how the target is made: reuse, and timeouts
+//	> rcpt b@example.net call a method: mail FROM [PARAM…] (Begin), rcpt TO
+//	                     [PARAM…], data, write "GO STRING", commit, abort,
+//	                     relay (CheckRelay)
+//	< 250 2.1.5 Ok       what the last call returned: a reply (its lines joined
+//	                     by " / "), "error TEXT" with a part of the error,
+//	                     "lost TEXT" where it is ErrReplyLost as well, or
+//	                     "early TEXT" where it is a *ReplyError with that reply
+//	> go                 let a dialogue continue that is at [hold]
+//	> idle 1             wait until so many connections are kept
+//	> dead               wait until the kept connection has something to read
+//	> pending            wait until the transaction's has
+//	> closed 1           wait until so many connections are over
+func TestDialogues(t *testing.T) {
+	files, err := filepath.Glob("testdata/dialogues/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no dialogues", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			playDialogue(t, string(text))
+		})
+	}
+}
+
+// waitFor waits for a condition that becomes true without our doing.
+func waitFor(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !condition(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited too long for %s", what)
+		}
+	}
+}
+
+// driver is our side of a dialogue.
+type driver struct {
+	t       *testing.T
+	server  *nexthoptest.Script
+	hop     *SMTP
+	tx      Transaction
+	message Message
+	reply   wire.Reply // of the last call
+	err     error
+}
+
+func playDialogue(t *testing.T, text string) {
+	var script, ours []string
+	config := SMTPConfig{Hostname: "gate.example"}
+	for i, line := range strings.Split(text, "\n") {
+		switch {
+		case strings.HasPrefix(line, "@ "):
+			parseOptions(t, &config, line[2:])
+			line = ""
+		case strings.HasPrefix(line, "> "), strings.HasPrefix(line, "< "):
+			ours = append(ours, fmt.Sprintf("%d %s", i+1, line))
+			line = ""
+		}
+		script = append(script, line) // an empty line keeps the numbers right
+	}
+	server := nexthoptest.NewScript(t, strings.Join(script, "\n"))
+	config.Addr = server.Addr()
+	hop, err := NewSMTP(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { hop.Close() })
+	d := driver{t: t, server: server, hop: hop}
+	for _, line := range ours {
+		number, step, _ := strings.Cut(line, " ")
+		if err := d.step(step); err != nil {
+			t.Fatalf("line %s, %s: %v", number, step, err)
+		}
+	}
+	hop.Close()
+	server.Wait()
+}
+
+func parseOptions(t *testing.T, config *SMTPConfig, text string) {
+	timeouts := map[string]*time.Duration{
+		"greeting": &config.Timeouts.Greeting, "mail": &config.Timeouts.Mail, "rcpt": &config.Timeouts.Rcpt,
+		"data": &config.Timeouts.Data, "dot": &config.Timeouts.Dot, "quit": &config.Timeouts.Quit,
+	}
+	for word := range strings.FieldsSeq(text) {
+		name, value, _ := strings.Cut(word, "=")
+		if name == "reuse" {
+			config.Reuse = true
+			continue
+		}
+		duration, err := time.ParseDuration(value)
+		if err != nil || timeouts[name] == nil {
+			t.Fatalf("option %q: %v", word, err)
+		}
+		*timeouts[name] = duration
+	}
+}
+
+// step does one of our lines.
+func (d *driver) step(line string) error {
+	if want, ok := strings.CutPrefix(line, "< "); ok {
+		return d.expect(want)
+	}
+	words := strings.Fields(line)[1:]
+	ctx := context.Background()
+	switch words[0] {
+	case "mail":
+		from := strings.Trim(words[1], "<>")
+		d.tx = d.hop.Begin(Envelope{Client: testClient, From: from, Params: words[2:], ID: "id-1"})
+		d.message = nil
+	case "rcpt":
+		d.reply, d.err = d.tx.Rcpt(ctx, words[1], words[2:])
+	case "data":
+		d.message, d.reply, d.err = d.tx.Data(ctx)
+	case "write":
+		text, err := strconv.Unquote(strings.TrimPrefix(line, "> write "))
+		if err != nil {
+			return err
+		}
+		d.reply = wire.Reply{}
+		_, d.err = d.message.Write([]byte(text))
+		return d.err
+	case "commit":
+		d.reply, d.err = d.message.Commit(ctx)
+	case "abort":
+		d.tx.Abort()
+	case "relay":
+		var relays bool
+		relays, d.reply, d.err = d.hop.CheckRelay(ctx)
+		if relays != d.reply.Positive() {
+			return fmt.Errorf("relays %v, reply %v", relays, d.reply)
+		}
+	case "idle":
+		waitFor(d.t, line, func() bool { return d.idle() == words[1] })
+	case "go":
+		d.server.Go()
+	case "dead":
+		waitFor(d.t, line, func() bool { return !isQuiet(d.hop.idle[0]) })
+	case "pending":
+		waitFor(d.t, line, func() bool { return !isQuiet(d.tx.(*transaction).conn) })
+	case "closed":
+		waitFor(d.t, line, func() bool { return strconv.Itoa(d.server.Conns()-d.server.Open()) == words[1] })
+	default:
+		return errors.New("unknown step")
+	}
+	return nil
+}
+
+func isQuiet(c *conn) bool {
+	quiet, _ := c.quiet()
+	return quiet
+}
+
+func (d *driver) idle() string {
+	d.hop.mu.Lock()
+	defer d.hop.mu.Unlock()
+	return strconv.Itoa(len(d.hop.idle))
+}
+
+func (d *driver) expect(want string) error {
+	kind, text, _ := strings.Cut(want, " ")
+	var early *ReplyError
+	switch kind {
+	case "error", "lost":
+		if d.err == nil || !strings.Contains(d.err.Error(), text) || errors.Is(d.err, ErrReplyLost) != (kind == "lost") {
+			return fmt.Errorf("reply %q, error %v", d.reply, d.err)
+		}
+	case "early":
+		if !errors.As(d.err, &early) || early.Reply.String() != text {
+			return fmt.Errorf("reply %q, error %v", d.reply, d.err)
+		}
+	default:
+		if d.err != nil || d.reply.String() != want {
+			return fmt.Errorf("reply %q, error %v", d.reply, d.err)
+		}
+	}
+	return nil
+}
+
+var testClient = Client{
+	Name:  "mx.example.org",
+	Addr:  netip.MustParseAddrPort("192.0.2.7:4711"),
+	Helo:  "mx.example.org",
+	Proto: "ESMTP",
+}
+
+// checkGoroutines fails the test when, after everything else it cleans up, more
+// goroutines run than now.
+func checkGoroutines(t *testing.T) {
+	t.Helper()
+	before := runtime.NumGoroutine()
+	t.Cleanup(func() {
+		waitFor(t, "goroutines to end", func() bool { return runtime.NumGoroutine() <= before })
+	})
+}

@@ -1,0 +1,157 @@
+package nexthoptest
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"io"
+	"net"
+	"strings"
+	"testing"
+)
+
+// dial connects a line-wise client.
+func dial(t *testing.T, addr string) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c, bufio.NewReader(c)
+}
+
+// ask sends text and returns the line that comes back.
+func ask(t *testing.T, c net.Conn, in *bufio.Reader, text string) string {
+	t.Helper()
+	if _, err := io.WriteString(c, text); err != nil {
+		t.Fatal(err)
+	}
+	line, err := in.ReadString('\n')
+	if err != nil {
+		t.Fatalf("after %q: %v", text, err)
+	}
+	return strings.TrimSuffix(line, "\r\n")
+}
+
+func TestSinkKeepsBytes(t *testing.T) {
+	for name, body := range map[string]struct{ raw, want string }{
+		"empty":       {"", ""},
+		"plain":       {"a\r\n\r\nb\r\n", "a\r\n\r\nb\r\n"},
+		"stuffed":     {"..\r\n.a\r\n", ".\r\na\r\n"},
+		"bare LF":     {"a\n.\n.\r\nb\r\n", "a\n.\n.\r\nb\r\n"},
+		"bare CR":     {"a\r.\r\r\n\x00\xff\r\n", "a\r.\r\r\n\x00\xff\r\n"},
+		"long line":   {strings.Repeat("x", 200_000) + "\r\n", strings.Repeat("x", 200_000) + "\r\n"},
+		"split CRLF":  {strings.Repeat("x", 64<<10-1) + "\r\n..\r\n", strings.Repeat("x", 64<<10-1) + "\r\n.\r\n"},
+		"split CRLF2": {strings.Repeat("x", 64<<10) + "\r\n..\r\n", strings.Repeat("x", 64<<10) + "\r\n.\r\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sink := NewSink(t, Config{Extensions: []string{}})
+			c, in := dial(t, sink.Addr())
+			in.ReadString('\n')
+			ask(t, c, in, "EHLO client.example\r\n")
+			ask(t, c, in, "MAIL FROM:<a@example.com>\r\n")
+			ask(t, c, in, "RCPT TO:<b@example.net>\r\n")
+			ask(t, c, in, "DATA\r\n")
+			if reply := ask(t, c, in, body.raw+".\r\n"); reply != "250 2.0.0 Ok: queued" {
+				t.Fatalf("reply %q", reply)
+			}
+			m := sink.Messages()
+			if len(m) != 1 {
+				t.Fatalf("%d messages", len(m))
+			}
+			if string(m[0].Body) != body.want || string(m[0].Raw) != body.raw {
+				t.Errorf("body %.80q, raw %.80q", m[0].Body, m[0].Raw)
+			}
+			if m[0].Sum != sha256.Sum256([]byte(body.want)) || m[0].Size != int64(len(body.want)) {
+				t.Errorf("sum or size %d of other bytes", m[0].Size)
+			}
+			if v := sink.Violations(); v != nil {
+				t.Errorf("violations %q", v)
+			}
+		})
+	}
+}
+
+func TestSinkReplies(t *testing.T) {
+	sink := NewSink(t, Config{
+		Replies: map[string]string{
+			"GREETING":                "220-one\n220 two",
+			"RCPT":                    "450 4.2.1 later",
+			"RCPT TO:<b@example.net>": "250 2.1.5 this one",
+			".":                       "554-5.6.0 no\n554 5.6.0 never\n" + Cut,
+		},
+	})
+	c, in := dial(t, sink.Addr())
+	for _, want := range []string{"220-one\r\n", "220 two\r\n"} {
+		if line, _ := in.ReadString('\n'); line != want {
+			t.Fatalf("greeting %q", line)
+		}
+	}
+	ask(t, c, in, "HELO client.example\r\n")
+	ask(t, c, in, "MAIL FROM:<>\r\n")
+	for _, step := range [][2]string{
+		{"RCPT TO:<c@example.net>\r\n", "450 4.2.1 later"},
+		{"DATA\r\n", "503 5.5.1 Error: need RCPT command"},
+		{"RCPT TO:<b@example.net>\r\n", "250 2.1.5 this one"},
+		{"DATA\r\n", "354 End data with <CR><LF>.<CR><LF>"},
+		{"x\r\n.\r\n", "554-5.6.0 no"},
+	} {
+		if reply := ask(t, c, in, step[0]); reply != step[1] {
+			t.Errorf("%q: %q, not %q", step[0], reply, step[1])
+		}
+	}
+	if rest, err := io.ReadAll(in); err != nil || string(rest) != "554 5.6.0 never\r\n" {
+		t.Errorf("rest %q, %v", rest, err)
+	}
+	if len(sink.Messages()) != 0 {
+		t.Error("a refused message counts as delivered")
+	}
+	if m := sink.Undelivered(); len(m) != 1 || !m[0].Complete || len(m[0].Rcpts) != 1 {
+		t.Errorf("undelivered %+v", m)
+	}
+}
+
+func TestSinkCutOff(t *testing.T) {
+	sink := NewSink(t, Config{Body: &BodyFault{After: 3, Reply: "552 5.3.4 too large\n" + Reset}})
+	c, in := dial(t, sink.Addr())
+	in.ReadString('\n')
+	ask(t, c, in, "HELO client.example\r\n")
+	ask(t, c, in, "MAIL FROM:<>\r\n")
+	ask(t, c, in, "RCPT TO:<b@example.net>\r\n")
+	ask(t, c, in, "DATA\r\n")
+	if reply := ask(t, c, in, "abc\r\n"); reply != "552 5.3.4 too large" {
+		t.Errorf("reply %q", reply)
+	}
+	sink.WaitConns(0)
+	if m := sink.Undelivered(); len(m) != 1 || m[0].Complete || string(m[0].Raw) != "abc\r\n" {
+		t.Errorf("undelivered %+v", m)
+	}
+}
+
+func TestScript(t *testing.T) {
+	script := NewScript(t, `# two connections
+S: 220 next.example
+C: HELO *
+S! "250 o"
+S! "k\r\n"
+C: DATA
+C: [message]
+S: 250 done
+---
+S: [cut]
+`)
+	c, in := dial(t, script.Addr())
+	in.ReadString('\n')
+	if reply := ask(t, c, in, "HELO client.example\r\n"); reply != "250 ok" {
+		t.Errorf("reply %q", reply)
+	}
+	if reply := ask(t, c, in, "DATA\r\nany\r\n..\r\n.\r\n"); reply != "250 done" {
+		t.Errorf("reply %q", reply)
+	}
+	c.Close()
+	_, in = dial(t, script.Addr())
+	if line, err := in.ReadString('\n'); err != io.EOF {
+		t.Errorf("%q, %v", line, err)
+	}
+	script.Wait()
+}

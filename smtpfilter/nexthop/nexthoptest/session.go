@@ -1,0 +1,264 @@
+package nexthoptest
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+)
+
+// session is one connection of a Sink.
+type session struct {
+	sink *Sink
+	n    int // number of the connection
+	conn net.Conn
+	in   *bufio.Reader
+
+	reads int // network reads so far
+
+	hello    string
+	mail     string
+	rcpts    []string
+	commands []string
+}
+
+func newSession(sink *Sink, n int, conn net.Conn) *session {
+	s := &session{sink: sink, n: n, conn: conn}
+	s.in = bufio.NewReaderSize(countingReader{s}, 64<<10)
+	return s
+}
+
+// countingReader counts the network reads of its session.
+type countingReader struct{ s *session }
+
+func (r countingReader) Read(p []byte) (int, error) {
+	n, err := r.s.conn.Read(p)
+	r.s.reads++
+	return n, err
+}
+
+// run talks until the client has quit or one side has closed the connection.
+func (s *session) run() {
+	if s.answer("GREETING", "220 sink.example ESMTP") != nil {
+		return
+	}
+	for {
+		line, err := s.readCommand()
+		if err != nil {
+			return
+		}
+		if err := s.execute(line); err != nil {
+			return
+		}
+	}
+}
+
+// readCommand reads one command line and records it.
+func (s *session) readCommand() (string, error) {
+	raw, err := s.in.ReadString('\n')
+	if err != nil {
+		if raw != "" {
+			s.violation("connection ended inside the command %q", raw)
+		}
+		return "", err
+	}
+	line, crlf := strings.CutSuffix(raw, "\r\n")
+	if !crlf || strings.ContainsAny(line, "\r\x00") {
+		s.violation("command %q", raw)
+	}
+	s.sink.mu.Lock()
+	s.sink.commands = append(s.sink.commands, Command{Conn: s.n, Flight: s.reads, Line: line})
+	s.sink.changed.Broadcast()
+	s.sink.mu.Unlock()
+	return line, nil
+}
+
+func (s *session) violation(format string, args ...any) {
+	s.sink.mu.Lock()
+	defer s.sink.mu.Unlock()
+	s.sink.violations = append(s.sink.violations, fmt.Sprintf("connection %d: ", s.n)+fmt.Sprintf(format, args...))
+}
+
+func verb(line string) string {
+	word, _, _ := strings.Cut(line, " ")
+	return strings.ToUpper(word)
+}
+
+// execute answers one command. What it changes depends on the reply that was
+// really given, canned or not.
+func (s *session) execute(line string) error {
+	switch verb(line) {
+	case "EHLO":
+		s.reset()
+		s.hello = line
+		return s.answer(line, ehloReply(s.sink.config.Extensions))
+	case "HELO":
+		s.reset()
+		s.hello = line
+		return s.answer(line, "250 sink.example")
+	case "XFORWARD":
+		s.commands = append(s.commands, line)
+		return s.answer(line, "250 2.0.0 Ok")
+	case "MAIL":
+		return s.executeMail(line)
+	case "RCPT":
+		return s.executeRcpt(line)
+	case "DATA":
+		return s.executeData(line)
+	case "RSET":
+		s.reset()
+		return s.answer(line, "250 2.0.0 Ok")
+	case "NOOP":
+		return s.answer(line, "250 2.0.0 Ok")
+	case "QUIT":
+		if err := s.answer(line, "221 2.0.0 Bye"); err != nil {
+			return err
+		}
+		return errEnded
+	}
+	s.violation("unknown command %q", line)
+	return s.answer(line, "500 5.5.2 Error: command not recognized")
+}
+
+func ehloReply(extensions []string) string {
+	lines := append([]string{"sink.example"}, extensions...)
+	for i := range lines {
+		separator := "-"
+		if i == len(lines)-1 {
+			separator = " "
+		}
+		lines[i] = "250" + separator + lines[i]
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (s *session) executeMail(line string) error {
+	if s.mail != "" {
+		return s.answer(line, "503 5.5.1 Error: nested MAIL command")
+	}
+	s.commands = append(s.commands, line)
+	reply, err := s.reply(line, "250 2.1.0 Ok")
+	if positive(reply) {
+		s.mail = line
+	}
+	return err
+}
+
+func (s *session) executeRcpt(line string) error {
+	if s.mail == "" {
+		return s.answer(line, "503 5.5.1 Error: need MAIL command")
+	}
+	s.commands = append(s.commands, line)
+	reply, err := s.reply(line, "250 2.1.5 Ok")
+	if positive(reply) {
+		s.rcpts = append(s.rcpts, line)
+	}
+	return err
+}
+
+func (s *session) executeData(line string) error {
+	if len(s.rcpts) == 0 {
+		return s.answer(line, "503 5.5.1 Error: need RCPT command")
+	}
+	s.commands = append(s.commands, line)
+	reply, err := s.reply(line, "354 End data with <CR><LF>.<CR><LF>")
+	if err != nil || !strings.HasPrefix(reply, "354") {
+		return err
+	}
+	message := Message{Conn: s.n, Hello: s.hello, Commands: s.commands, Mail: s.mail, Rcpts: s.rcpts}
+	s.reset()
+	return s.receive(&message)
+}
+
+// receive reads a message and answers its final dot. The message is recorded
+// before the answer is sent: who has the answer finds the message.
+func (s *session) receive(m *Message) error {
+	fault := s.sink.config.Body
+	var faultSent bool
+	err := readBody(s.in, m, s.sink.config.DropBodies, func(size int64) error {
+		if fault == nil || faultSent || size < fault.After {
+			return nil
+		}
+		faultSent = true
+		return s.send(fault.Reply)
+	})
+	if err == nil && !faultSent {
+		m.Reply = s.choose(".", "250 2.0.0 Ok: queued")
+	}
+	m.Complete = err == nil
+	s.sink.mu.Lock()
+	s.sink.messages = append(s.sink.messages, *m)
+	s.sink.changed.Broadcast()
+	s.sink.mu.Unlock()
+	if err != nil || faultSent {
+		return err
+	}
+	return s.send(m.Reply)
+}
+
+func (s *session) reset() { s.mail, s.rcpts, s.commands = "", nil, nil }
+
+func positive(reply string) bool { return strings.HasPrefix(reply, "2") }
+
+// answer sends the canned reply to a command, or else the usual one.
+func (s *session) answer(line, usual string) error {
+	_, err := s.reply(line, usual)
+	return err
+}
+
+// reply is answer that also says what was answered.
+func (s *session) reply(line, usual string) (string, error) {
+	reply := s.choose(line, usual)
+	return reply, s.send(reply)
+}
+
+func (s *session) choose(line, usual string) string {
+	if answer := s.sink.config.Answer; answer != nil {
+		if reply := answer(Command{Conn: s.n, Flight: s.reads, Line: line}); reply != "" {
+			return reply
+		}
+	}
+	s.sink.mu.Lock()
+	defer s.sink.mu.Unlock()
+	if reply, ok := s.sink.replies[line]; ok {
+		return reply
+	}
+	if reply, ok := s.sink.replies[verb(line)]; ok {
+		return reply
+	}
+	return usual
+}
+
+// send writes a reply and obeys the directive at its end. It returns an error
+// when the connection is over.
+func (s *session) send(reply string) error {
+	var out []byte
+	directive := ""
+	for line := range strings.SplitSeq(reply, "\n") {
+		switch line {
+		case Cut, Reset, Silence:
+			directive = line
+		default:
+			out = append(append(out, line...), '\r', '\n')
+		}
+	}
+	if _, err := s.conn.Write(out); err != nil {
+		return err
+	}
+	switch directive {
+	case Cut:
+		return errEnded
+	case Reset:
+		reset(s.conn)
+		return errEnded
+	case Silence:
+		io.Copy(io.Discard, s.in)
+		return errEnded
+	}
+	if strings.HasPrefix(reply, "421") {
+		return errors.New("421 was sent")
+	}
+	return nil
+}

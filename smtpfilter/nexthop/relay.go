@@ -1,0 +1,52 @@
+package nexthop
+
+import (
+	"context"
+	"fmt"
+
+	"spamgate/smtpfilter/wire"
+)
+
+// relayProbe is a recipient that no mail server is the last stop for: whoever
+// takes it relays.
+const relayProbe = "relay-test@example.net"
+
+// CheckRelay asks the next hop whether it would take mail from us for a
+// recipient that is not its own, and sends none: MAIL FROM:<>, RCPT
+// TO:<relay-test@example.net>, RSET, QUIT. A next hop that relays for us relays
+// for everyone who may speak to us. The reply is the one that decided: to RCPT,
+// or to MAIL where that was refused. An error says that it could not be asked.
+func (s *SMTP) CheckRelay(ctx context.Context) (relays bool, reply wire.Reply, err error) {
+	c, err := s.take(ctx, true)
+	if err != nil {
+		return false, wire.Reply{}, fmt.Errorf("next hop %s: relay check: %w", s, err)
+	}
+	stop := context.AfterFunc(ctx, func() { c.Conn.Close() })
+	reply, err = c.probe()
+	if !stop() {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		c.Close()
+		return false, wire.Reply{}, fmt.Errorf("next hop %s: relay check: %w", s, err)
+	}
+	c.lines.timeout = s.config.Timeouts.Quit
+	c.client.Quit() // its failure changes nothing: the connection is closed
+	c.Close()
+	return reply.Positive(), reply, nil
+}
+
+// probe asks for the recipient that should be refused, and takes it back.
+func (c *conn) probe() (wire.Reply, error) {
+	reply, err := c.ask("MAIL FROM:<>", c.timeouts.Mail, 0)
+	if err != nil || !reply.Positive() {
+		return reply, err
+	}
+	reply, err = c.ask("RCPT TO:<"+relayProbe+">", c.timeouts.Rcpt, 0)
+	if err != nil || reply.Code == codeClosing {
+		return reply, err
+	}
+	// The answer stands, whatever RSET is answered with.
+	_, err = c.ask("RSET", c.timeouts.Mail, 0)
+	return reply, err
+}

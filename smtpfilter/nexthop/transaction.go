@@ -1,0 +1,220 @@
+package nexthop
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"spamgate/smtpfilter/wire"
+)
+
+// stage is how far a transaction has come.
+type stage uint8
+
+const (
+	stageNew     stage = iota // no connection yet
+	stageOpen                 // MAIL was accepted
+	stageMessage              // DATA was answered with 354
+	stageEnding               // the final dot is being sent, or was
+	stageOver                 // no connection any more
+)
+
+// transaction is a Transaction over SMTP.
+//
+// A connection belongs to it from the first Rcpt until finish. Cancelling ctx
+// closes that connection, and so interrupts whatever waits for it; once the
+// final dot may be on its way nothing does.
+type transaction struct {
+	hop *SMTP
+	env Envelope
+
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	guard  func() bool // stops ctx from closing conn; false where it has
+
+	// Used by the goroutine whose call is under way, or with mu held when
+	// none is.
+	conn     *conn
+	body     *bufio.Writer // while a message is open
+	stage    stage
+	accepted int        // recipients
+	refused  wire.Reply // of MAIL, or a 421: the answer to whatever is asked
+	err      error      // after which nothing works
+
+	mu      sync.Mutex
+	busy    bool // a call is under way
+	aborted bool
+}
+
+// enter begins a call, which is interrupted when ctx ends. The returned function
+// ends it.
+func (t *transaction) enter(ctx context.Context) (leave func(), err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.err != nil {
+		return nil, t.err
+	}
+	if ctx.Err() != nil {
+		t.finish(fmt.Errorf("next hop %s: %w", t.hop, context.Cause(ctx)))
+		return nil, t.err
+	}
+	t.busy = true
+	stop := context.AfterFunc(ctx, func() { t.cancel(context.Cause(ctx)) })
+	return func() {
+		stop()
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.busy = false
+		if t.aborted {
+			t.finish(ErrAborted)
+		}
+	}, nil
+}
+
+// Abort ends the transaction.
+func (t *transaction) Abort() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.aborted {
+		return
+	}
+	t.aborted = true
+	if t.busy {
+		t.cancel(ErrAborted) // the call ends, and finishes for us
+		return
+	}
+	t.finish(ErrAborted)
+}
+
+// finish gives the connection back where it is of use, and closes it where a
+// message was begun: the next hop must see no end of it. Calls fail with err
+// from now on.
+func (t *transaction) finish(err error) {
+	if t.err == nil {
+		t.err = err
+	}
+	if t.conn != nil {
+		switch intact := t.guard(); {
+		case intact && t.stage == stageNew:
+			t.hop.release(t.conn, false)
+		case intact && t.stage == stageOpen:
+			t.hop.release(t.conn, true)
+		default:
+			t.conn.Close()
+		}
+	}
+	t.drop()
+}
+
+// fail ends the transaction after an error and returns that error, with what
+// was being done, or what interrupted it. The end of a message is not
+// interrupted.
+func (t *transaction) fail(doing string, err error) error {
+	if t.ctx.Err() != nil && t.stage != stageEnding {
+		err = context.Cause(t.ctx)
+	}
+	err = fmt.Errorf("next hop %s: %s: %w", t.hop, doing, err)
+	if t.err == nil {
+		t.err = err
+	}
+	t.closeConn()
+	return err
+}
+
+// closeConn closes the connection, where there is one.
+func (t *transaction) closeConn() {
+	if t.conn != nil {
+		t.guard()
+		t.conn.Close()
+	}
+	t.drop()
+}
+
+// drop forgets the connection.
+func (t *transaction) drop() {
+	t.conn, t.stage = nil, stageOver
+	if t.body != nil {
+		putWriter(t.body)
+		t.body = nil
+	}
+	t.cancel(nil)
+}
+
+// attach makes c the transaction's connection.
+func (t *transaction) attach(c *conn) {
+	t.conn = c
+	t.guard = context.AfterFunc(t.ctx, func() { c.Conn.Close() })
+}
+
+// Rcpt asks for a recipient. The first one brings MAIL with it.
+func (t *transaction) Rcpt(ctx context.Context, to string, params []string) (wire.Reply, error) {
+	leave, err := t.enter(ctx)
+	if err != nil {
+		return wire.Reply{}, err
+	}
+	defer leave()
+	if !t.refused.IsZero() {
+		return t.refused, nil
+	}
+	rcpt, err := pathCommand("RCPT TO:<", to, params)
+	if err != nil {
+		return wire.Reply{}, t.fail("RCPT", err)
+	}
+	var reply wire.Reply
+	switch t.stage {
+	case stageNew:
+		reply, err = t.open(rcpt)
+	case stageOpen:
+		reply, err = t.conn.ask(rcpt, t.hop.config.Timeouts.Rcpt, 0)
+	default:
+		err = errors.New("asked for after DATA")
+	}
+	if err != nil {
+		return wire.Reply{}, t.fail("RCPT", err)
+	}
+	if reply.Code == codeClosing {
+		t.refused = reply
+		t.closeConn()
+	}
+	if reply.Positive() {
+		t.accepted++
+	}
+	return reply, nil
+}
+
+// Data opens the message.
+func (t *transaction) Data(ctx context.Context) (Message, wire.Reply, error) {
+	leave, err := t.enter(ctx)
+	if err != nil {
+		return nil, wire.Reply{}, err
+	}
+	defer leave()
+	if !t.refused.IsZero() {
+		return nil, t.refused, nil
+	}
+	if t.stage != stageOpen || t.accepted == 0 {
+		return nil, wire.Reply{}, t.fail("DATA", errors.New("no recipient was accepted, or a second DATA"))
+	}
+	reply, err := t.conn.ask("DATA", t.hop.config.Timeouts.Data, codeGoOn)
+	if err == nil && reply.Positive() {
+		err = fmt.Errorf("%w: unexpected %s", wire.ErrBadReply, reply)
+	}
+	if err != nil {
+		return nil, wire.Reply{}, t.fail("DATA", err)
+	}
+	if reply.Code != codeGoOn {
+		if reply.Code == codeClosing {
+			t.refused = reply
+			t.closeConn()
+		}
+		return nil, reply, nil
+	}
+	t.stage = stageMessage
+	t.body = getWriter(t.conn)
+	return message{t}, reply, nil
+}
+
+// codeGoOn is the reply to a DATA that is accepted.
+const codeGoOn = 354

@@ -1,0 +1,96 @@
+package nexthop
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The bounds and the placeholder of Postfix's XFORWARD_README, which defines
+// the command.
+const (
+	xforwardMaxValue   = 255
+	xforwardMaxCommand = 512 - len("\r\n")
+	xforwardUnknown    = "[UNAVAILABLE]"
+)
+
+// xforwardCommands makes the commands that tell the next hop who its client's
+// client is, with the attributes that it offers. They change what it logs, and
+// hold for the next transaction alone. What does not fit in one command goes in
+// another.
+//
+// IDENT, which is younger than the README, is our own id for the message:
+// Postfix logs it as orig_queue_id.
+func xforwardCommands(offered []string, env Envelope) []string {
+	var commands []string
+	command := "XFORWARD"
+	for _, a := range xforwardAttributes(env) {
+		if !slices.ContainsFunc(offered, func(o string) bool { return strings.EqualFold(o, a.name) }) {
+			continue
+		}
+		text := " " + a.name + "=" + xforwardValue(a.value)
+		if len(command)+len(text) > xforwardMaxCommand {
+			commands = append(commands, command)
+			command = "XFORWARD"
+		}
+		command += text
+	}
+	if command == "XFORWARD" {
+		return commands
+	}
+	return append(commands, command)
+}
+
+type xforwardAttribute struct{ name, value string }
+
+func xforwardAttributes(env Envelope) []xforwardAttribute {
+	addr, port := "", ""
+	if ip := env.Client.Addr.Addr().Unmap().WithZone(""); ip.IsValid() {
+		addr = ip.String()
+		if ip.Is6() {
+			addr = "IPV6:" + addr
+		}
+		port = strconv.Itoa(int(env.Client.Addr.Port()))
+	}
+	return []xforwardAttribute{
+		{"NAME", env.Client.Name},
+		{"ADDR", addr},
+		{"PORT", port},
+		{"PROTO", env.Client.Proto},
+		{"HELO", env.Client.Helo},
+		{"IDENT", env.ID},
+		{"SOURCE", "REMOTE"},
+	}
+}
+
+// xforwardValue encodes a value. Bytes that the README forbids become '?', as
+// Postfix makes them itself; a value that is empty or too long is unknown.
+func xforwardValue(v string) string {
+	if v == "" || len(v) > xforwardMaxValue {
+		return xforwardUnknown
+	}
+	text := xtext(strings.Map(func(r rune) rune {
+		if r <= ' ' || r > '~' || strings.ContainsRune(`<>()\";@`, r) {
+			return '?'
+		}
+		return r
+	}, v))
+	if len("XFORWARD SOURCE=")+len(text) > xforwardMaxCommand {
+		return xforwardUnknown
+	}
+	return text
+}
+
+// xtext encodes printable ASCII as RFC 3461, section 4, has it.
+func xtext(s string) string {
+	var b strings.Builder
+	for _, c := range []byte(s) {
+		if c == '+' || c == '=' {
+			fmt.Fprintf(&b, "+%02X", c)
+			continue
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
+}

@@ -1,0 +1,49 @@
+package nexthop
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestXforward(t *testing.T) {
+	all := strings.Fields("NAME ADDR PORT PROTO HELO IDENT SOURCE")
+	v6 := netip.MustParseAddrPort("[2001:db8::7%eth0]:25")
+	mapped := netip.MustParseAddrPort("[::ffff:192.0.2.9]:1")
+	for _, c := range []struct {
+		name    string
+		offered []string
+		env     Envelope
+		want    []string
+	}{
+		{"nothing offered", nil, Envelope{Client: testClient}, nil},
+		{"none of ours offered", []string{"COLOUR"}, Envelope{Client: testClient}, nil},
+		{"all", all, Envelope{Client: testClient, ID: "x1"},
+			[]string{"XFORWARD NAME=mx.example.org ADDR=192.0.2.7 PORT=4711 PROTO=ESMTP HELO=mx.example.org IDENT=x1 SOURCE=REMOTE"}},
+		{"nothing known", all, Envelope{},
+			[]string{"XFORWARD NAME=[UNAVAILABLE] ADDR=[UNAVAILABLE] PORT=[UNAVAILABLE] PROTO=[UNAVAILABLE] HELO=[UNAVAILABLE] IDENT=[UNAVAILABLE] SOURCE=REMOTE"}},
+		{"IPv6, zone dropped", []string{"addr"}, Envelope{Client: Client{Addr: v6}}, []string{"XFORWARD ADDR=IPV6:2001:db8::7"}},
+		{"IPv4 in IPv6", []string{"ADDR"}, Envelope{Client: Client{Addr: mapped}}, []string{"XFORWARD ADDR=192.0.2.9"}},
+		{"xtext", []string{"HELO"}, Envelope{Client: Client{Helo: "a+b=c"}}, []string{"XFORWARD HELO=a+2Bb+3Dc"}},
+		{"forbidden bytes", []string{"HELO"}, Envelope{Client: Client{Helo: "a b\r\nRSET\x00<ü>"}}, []string{"XFORWARD HELO=a?b??RSET????"}},
+		{"address literal", []string{"HELO"}, Envelope{Client: Client{Helo: "[192.0.2.1]"}}, []string{"XFORWARD HELO=[192.0.2.1]"}},
+		{"too long", []string{"HELO"}, Envelope{Client: Client{Helo: strings.Repeat("x", 256)}}, []string{"XFORWARD HELO=[UNAVAILABLE]"}},
+		{"too long encoded", []string{"HELO"}, Envelope{Client: Client{Helo: strings.Repeat("=", 200)}}, []string{"XFORWARD HELO=[UNAVAILABLE]"}},
+		{"split", all, Envelope{Client: Client{Name: strings.Repeat("n", 255), Addr: testClient.Addr, Proto: "SMTP", Helo: strings.Repeat("h", 255)}},
+			[]string{
+				"XFORWARD NAME=" + strings.Repeat("n", 255) + " ADDR=192.0.2.7 PORT=4711 PROTO=SMTP",
+				"XFORWARD HELO=" + strings.Repeat("h", 255) + " IDENT=[UNAVAILABLE] SOURCE=REMOTE",
+			}},
+	} {
+		got := xforwardCommands(c.offered, c.env)
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s:\n got %q\nwant %q", c.name, got, c.want)
+		}
+		for _, command := range got {
+			if len(command)+2 > 512 {
+				t.Errorf("%s: %d bytes", c.name, len(command)+2)
+			}
+		}
+	}
+}
