@@ -1,0 +1,195 @@
+package smtpfilter
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"spamgate/smtpfilter/wire"
+)
+
+// Every decision is one line. What there is to say of the message comes first,
+// always in the same order; the message text names the kind of decision.
+
+// logOutcome is the line of a message that the next hop has answered for.
+func (s *session) logOutcome(t *transaction, size int64, reply wire.Reply) {
+	text := "accepted"
+	if !reply.Positive() {
+		text = "refused by the next hop"
+	}
+	f := Strictest(append([]Finding{t.envelope}, t.findings...))
+	action := f.Verdict.Action
+	if action > Tag {
+		action = Accept // listed, but every recipient was exempt
+	}
+	s.log(slog.LevelInfo, text, t, f, t.recipients(), action.String(), wire.Reply{},
+		s.nextHopAttr(t, reply), slog.Int64("size", size))
+}
+
+// logUnknown is the line of a message that the next hop was given whole and did
+// not answer for: it may or may not be there.
+func (s *session) logUnknown(t *transaction, size int64, reply wire.Reply, err error) {
+	s.log(slog.LevelError, "no answer from the next hop", t, Finding{}, t.recipients(), Defer.String(), reply,
+		slog.String("outcome", "unknown"), slog.Int64("size", size), s.errAttr(t, err))
+}
+
+// logRefusal is the line of a sender that was turned away.
+func (s *session) logRefusal(t *transaction, f Finding, to []wire.Path, action Action, reply wire.Reply) {
+	s.log(slog.LevelInfo, "refused", t, f, to, action.String(), reply)
+}
+
+// logDiscarded is the line of a message that was taken and dropped.
+func (s *session) logDiscarded(t *transaction, f Finding) {
+	s.log(slog.LevelWarn, "discarded", t, f, t.discarded, Discard.String(), wire.Reply{})
+}
+
+// logMonitored is a line for each match that only observes. Where the entry
+// would have done something, were it not for the monitor mode, it says what.
+func (s *session) logMonitored(t *transaction, f Finding) {
+	for _, m := range f.Verdict.Monitored {
+		seen := f
+		seen.Verdict.Match = m
+		var would []slog.Attr
+		if m.Action != Accept {
+			would = []slog.Attr{slog.String("would", m.Action.String())}
+		}
+		s.log(slog.LevelInfo, "monitored", t, seen, nil, "monitor", wire.Reply{}, would...)
+	}
+}
+
+func (s *session) logRelayDenied(t *transaction, rcpt wire.Path, reply wire.Reply) {
+	s.log(slog.LevelInfo, "relay denied", t, Finding{}, []wire.Path{rcpt}, Reject.String(), reply)
+}
+
+func (s *session) logNextHopRefusal(t *transaction, rcpt wire.Path, reply wire.Reply) {
+	s.log(slog.LevelInfo, "refused by the next hop", t, t.envelope, []wire.Path{rcpt}, Accept.String(), wire.Reply{},
+		s.nextHopAttr(t, reply))
+}
+
+func (s *session) logNextHopFailure(t *transaction, to []wire.Path, reply wire.Reply, err error) {
+	s.log(slog.LevelError, "next hop failed", t, Finding{}, to, Defer.String(), reply, s.errAttr(t, err))
+}
+
+func (s *session) logBytesRefused(t *transaction, size int64, reply wire.Reply, err error) {
+	action := Reject
+	if reply.Temporary() {
+		action = Defer
+	}
+	s.log(slog.LevelInfo, "message refused", t, Finding{}, t.recipients(), action.String(), reply,
+		slog.Int64("size", size), s.errAttr(t, err))
+}
+
+func (s *session) logNoAddress(t *transaction, field string) {
+	s.log(slog.LevelInfo, "header field without an address", t, Finding{Identity: field}, nil, Accept.String(), wire.Reply{})
+}
+
+func (s *session) logUnreadable(t *transaction, f Finding) {
+	s.log(slog.LevelInfo, "header address not understood", t, f, nil, Accept.String(), wire.Reply{}, s.errAttr(t, f.Err))
+}
+
+// logClosed is a line for each connection, for those who look for one: at
+// debug, or at info where the gate has hung up on a client that broke the rules.
+func (s *Server) logClosed(c *wire.Conn) {
+	level := slog.LevelDebug
+	if f := c.Fault(); f.Permanent() {
+		level = slog.LevelInfo
+	}
+	helo, _ := c.Helo()
+	s.cfg.Log.LogAttrs(context.Background(), level, "disconnected",
+		slog.String("client", c.RemoteAddr().String()),
+		slog.String("helo", helo),
+		slog.Int("messages", c.Messages()),
+		slog.String("reply", c.Fault().String()),
+		slog.Duration("duration", c.Age().Round(time.Microsecond)))
+}
+
+// log writes one line.
+func (s *session) log(level slog.Level, text string, t *transaction, f Finding, to []wire.Path, action string, reply wire.Reply, more ...slog.Attr) {
+	log := s.server.cfg.Log
+	if !log.Enabled(context.Background(), level) {
+		return
+	}
+	show := s.server.cfg.ShowAddress
+	attrs := make([]slog.Attr, 0, 20)
+	str := func(key, value string) {
+		if value != "" {
+			attrs = append(attrs, slog.String(key, value))
+		}
+	}
+	str("id", t.id)
+	str("action", action)
+	if t.judge != nil {
+		attrs = append(attrs, slog.Uint64("generation", t.judge.Generation()))
+	}
+	str("client", s.addr.String())
+	str("helo", t.client.Helo)
+	str("tls", "none")
+	str("from", "<"+s.show(t.from.String())+">")
+	if len(to) > 0 {
+		shown := make([]string, len(to))
+		for i, rcpt := range to {
+			shown[i] = "<" + s.show(rcpt.String()) + ">"
+		}
+		str("to", strings.Join(shown, ","))
+	}
+	str("message_id", t.messageID)
+	str("identity", f.Identity)
+	if f.Identity != EnvelopeIdentity {
+		str("sender", s.show(f.Address))
+	}
+	if m := f.Verdict.Match; !m.IsZero() {
+		str("list", m.List)
+		entry := m.Entry
+		if local, _, ok := strings.Cut(entry, "@"); ok && local != "" {
+			entry = show(entry)
+		}
+		str("entry", entry)
+		str("source", fmt.Sprintf("%s:%d", m.File, m.Line))
+		str("reason", m.Reason)
+		str("note", m.Note)
+	}
+	str("reply", s.hide(t, reply.String()))
+	attrs = append(attrs, more...)
+	attrs = append(attrs, slog.Duration("duration", time.Since(t.began).Round(time.Microsecond)))
+	log.LogAttrs(context.Background(), level, text, attrs...)
+}
+
+// show is an address as the log has it.
+func (s *session) show(address string) string {
+	if address == "" {
+		return ""
+	}
+	return s.server.cfg.ShowAddress(address)
+}
+
+// hide writes the addresses of the transaction that occur in a text as the log
+// has them: a next hop's reply often repeats a recipient.
+func (s *session) hide(t *transaction, text string) string {
+	if text == "" {
+		return ""
+	}
+	addresses := []string{t.from.String(), s.conn.Command().Path.String()}
+	for _, f := range t.findings {
+		addresses = append(addresses, f.Address)
+	}
+	for _, r := range t.recipients() {
+		addresses = append(addresses, r.String())
+	}
+	for _, a := range addresses {
+		if a != "" {
+			text = strings.ReplaceAll(text, a, s.show(a))
+		}
+	}
+	return text
+}
+
+// nextHopAttr is the next hop's reply, which is the client's reply, too.
+func (s *session) nextHopAttr(t *transaction, reply wire.Reply) slog.Attr {
+	return slog.String("next_hop", s.hide(t, reply.String()))
+}
+
+func (s *session) errAttr(t *transaction, err error) slog.Attr {
+	return slog.String("error", s.hide(t, err.Error()))
+}

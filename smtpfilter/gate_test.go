@@ -1,0 +1,233 @@
+package smtpfilter_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"spamgate/smtpfilter"
+	"spamgate/smtpfilter/nexthop"
+	"spamgate/smtpfilter/wire"
+)
+
+// waitLimit is how long a test waits for something that must come. It is only
+// reached when something hangs.
+const waitLimit = 20 * time.Second
+
+// tableJudge is a Checker whose lists are a table of "stage address".
+type tableJudge map[string]smtpfilter.Verdict
+
+func (j tableJudge) Judge() smtpfilter.Judge { return judge{j} }
+
+type judge struct{ tableJudge }
+
+func (j judge) Generation() uint64 { return 7 }
+
+func (j judge) Judge(stage smtpfilter.Stage, address string) (smtpfilter.Verdict, error) {
+	name := "envelope"
+	if stage == smtpfilter.Header {
+		name = "header"
+	}
+	if address == "unreadable@example.com" {
+		return smtpfilter.Verdict{}, errors.New("not understood")
+	}
+	if address == "" {
+		address = "<>"
+	}
+	if v, ok := j.tableJudge["clear "+address]; ok && stage == smtpfilter.Envelope {
+		return v, nil
+	}
+	return j.tableJudge[name+" "+address], nil
+}
+
+var actions = map[string]smtpfilter.Action{
+	"accept": smtpfilter.Accept, "tag": smtpfilter.Tag, "discard": smtpfilter.Discard,
+	"defer": smtpfilter.Defer, "reject": smtpfilter.Reject,
+}
+
+// add takes "STAGE ADDRESS ACTION [REASON]"; the action "secret" rejects
+// without showing the reason, "monitor" would reject.
+func (j tableJudge) add(text string) error {
+	f := strings.SplitN(text, " ", 4)
+	if len(f) < 3 {
+		return errors.New("want STAGE ADDRESS ACTION [REASON]")
+	}
+	m := smtpfilter.Match{List: "test", Entry: f[1], File: "lists/test.txt", Line: 3, PublicReason: true}
+	if len(f) == 4 {
+		m.Reason = expand(f[3])
+	}
+	v := smtpfilter.Verdict{}
+	switch action, ok := actions[f[2]]; {
+	case ok:
+		m.Action = action
+		v = smtpfilter.Verdict{Action: action, Match: m}
+	case f[2] == "secret":
+		m.Action, m.PublicReason = smtpfilter.Reject, false
+		v = smtpfilter.Verdict{Action: smtpfilter.Reject, Match: m}
+	case f[2] == "monitor":
+		m.Action = smtpfilter.Reject
+		v = smtpfilter.Verdict{Monitored: []smtpfilter.Match{m}}
+	default:
+		return fmt.Errorf("unknown action %q", f[2])
+	}
+	j[f[0]+" "+f[1]] = v
+	return nil
+}
+
+func addPrefix(p *smtpfilter.Policy, s string) error {
+	prefix, err := netip.ParsePrefix(s)
+	p.ExemptClients = append(p.ExemptClients, prefix)
+	return err
+}
+
+// gate is a running Server.
+type gate struct {
+	server *smtpfilter.Server
+	addr   string
+	target nexthop.Target
+	served chan error
+}
+
+type gateOptions struct {
+	nextHop string // "host:port" of an SMTP server, or a target of its own
+	target  nexthop.Target
+	checker smtpfilter.Checker
+	policy  smtpfilter.Policy
+	wire    wire.Config
+	log     *slog.Logger
+	show    func(string) string
+	reuse   bool
+}
+
+// newGate starts a gate that ends with the test.
+func newGate(t testing.TB, o gateOptions) *gate {
+	t.Helper()
+	return newGateOn(t, nil, o)
+}
+
+// newGateOn is newGate with a listener around the gate's own.
+func newGateOn(t testing.TB, counting *countingListener, o gateOptions) *gate {
+	t.Helper()
+	if o.target == nil {
+		target, err := nexthop.NewSMTP(nexthop.SMTPConfig{Addr: o.nextHop, Hostname: "gate.example", Reuse: o.reuse})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.target = target
+	}
+	if o.checker == nil {
+		o.checker = tableJudge{}
+	}
+	o.wire.Hostname = "gate.example"
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var l net.Listener = tcp
+	if counting != nil {
+		counting.Listener = tcp
+		l = counting
+	}
+	g := &gate{
+		addr:   tcp.Addr().String(),
+		target: o.target,
+		served: make(chan error, 1),
+		server: smtpfilter.New(smtpfilter.Config{
+			Wire:        o.wire,
+			Checker:     o.checker,
+			Settings:    smtpfilter.Settings{NextHop: o.target, Policy: o.policy},
+			Log:         o.log,
+			ShowAddress: o.show,
+		}),
+	}
+	go func() { g.served <- g.server.Serve(l) }()
+	t.Cleanup(func() { g.stop(t) })
+	return g
+}
+
+// stop shuts the gate down at once.
+func (g *gate) stop(t testing.TB) {
+	if g.server == nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := g.server.Shutdown(ctx); err != nil && !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Shutdown: %v", err)
+	}
+	if err := <-g.served; err != nil {
+		t.Errorf("Serve: %v", err)
+	}
+	if err := g.target.Close(); err != nil {
+		t.Errorf("closing the next hop: %v", err)
+	}
+	g.server = nil
+}
+
+func startGate(t testing.TB, nextHop string, checker smtpfilter.Checker, policy smtpfilter.Policy, limit int64) string {
+	return newGate(t, gateOptions{
+		nextHop: nextHop,
+		checker: checker,
+		policy:  policy,
+		wire:    wire.Config{MaxMessageBytes: limit},
+		reuse:   true,
+	}).addr
+}
+
+func mustJudge(t testing.TB, rows ...string) tableJudge {
+	t.Helper()
+	j := tableJudge{}
+	for _, row := range rows {
+		if err := j.add(row); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return j
+}
+
+// countingListener tells of every write to a client.
+type countingListener struct {
+	net.Listener
+	onWrite func()
+}
+
+func (l *countingListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	return countingConn{c, l.onWrite}, err
+}
+
+type countingConn struct {
+	net.Conn
+	onWrite func()
+}
+
+func (c countingConn) Write(p []byte) (int, error) {
+	c.onWrite()
+	return c.Conn.Write(p)
+}
+
+// lockedBuffer is a log that many goroutines write.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}

@@ -1,0 +1,73 @@
+package header
+
+import (
+	"strings"
+
+	"github.com/emersion/go-message/mail"
+)
+
+// addresses finds the addresses of one field's unfolded value.
+//
+// go-message reads the clean ones, which is nearly all mail. It parses by the
+// grammar and takes the whole value or none of it, so whatever it takes has one
+// meaning. The rest is scanned.
+func addresses(value string) []string {
+	if !mayHoldAddress(value) {
+		return nil
+	}
+	if isClean(value) {
+		if found := parse(value); len(found) > 0 {
+			return found
+		}
+	}
+	return scan(value)
+}
+
+// mayHoldAddress rules out the values without an "@", written or encoded.
+func mayHoldAddress(text string) bool {
+	return strings.IndexByte(text, '@') >= 0 || strings.Contains(text, "=?")
+}
+
+// maxClean is the longest value, in bytes, that go-message is given. Its parser
+// formats what is left of its input into some errors and promises no bound on
+// its work; ours does.
+const maxClean = 4096
+
+// isClean reports printable ASCII of a usual length. Other bytes are left to
+// the scanner: go-message takes any Unicode space for a part of an address.
+func isClean(value string) bool {
+	if len(value) > maxClean {
+		return false
+	}
+	for i := range len(value) {
+		if c := value[i]; (c < ' ' || c > '~') && c != '\t' {
+			return false
+		}
+	}
+	return true
+}
+
+// parse asks go-message; nil where it fails.
+func parse(value string) []string {
+	list, err := mail.ParseAddressList(value) // what Header.AddressList calls, without a Header
+	if err != nil {
+		return nil
+	}
+	found := make([]string, 0, len(list))
+	for _, a := range list {
+		// The local part comes without its quotes, the domain never has an @.
+		at := strings.LastIndexByte(a.Address, '@')
+		found = appendAddress(found, []byte(a.Address[:at]), []byte(a.Address[at+1:]), true)
+	}
+	return found
+}
+
+// scan reads a value that is not clean.
+func scan(value string) []string {
+	s := scanner{text: value, mode: byGrammar}
+	s.run()
+	if len(s.found) > 0 && !s.malformed {
+		return s.found
+	}
+	return scanAs(asRaw, decodeWords(value), s.found)
+}

@@ -1,0 +1,134 @@
+package header
+
+import (
+	"bytes"
+	"encoding/base64"
+	"io"
+	"strings"
+
+	"github.com/emersion/go-message"
+	_ "github.com/emersion/go-message/charset" // sets message.CharsetReader
+)
+
+var encodedStart = []byte("=?")
+
+// decodeWords replaces the encoded-words of a text (RFC 2047), however badly
+// made: what a lenient mail reader decodes must be seen. Space is allowed in
+// them, base64 may break off, and a charset that is not known is taken for
+// ASCII. Space between two of them is dropped.
+func decodeWords(text string) string {
+	if !strings.Contains(text, "=?") {
+		return text
+	}
+	var b strings.Builder
+	behindWord := false
+	for {
+		start := strings.Index(text, "=?")
+		if start < 0 {
+			b.WriteString(text)
+			return b.String()
+		}
+		w, ok := cutWord(text[start:])
+		if !ok {
+			b.WriteString(text[:start+2])
+			text, behindWord = text[start+2:], false
+			continue
+		}
+		if !behindWord || strings.Trim(text[:start], " \t") != "" {
+			b.WriteString(text[:start])
+		}
+		b.WriteString(w.decode())
+		text, behindWord = text[start+w.size:], true
+	}
+}
+
+// encodedWord is =?charset?encoding?text?=.
+type encodedWord struct {
+	charset  string
+	encoding byte
+	text     string
+	size     int // as written, in bytes
+}
+
+// cutWord takes the encoded-word that s starts with. It never looks beyond the
+// next "=?", so that a row of broken words costs linear time.
+func cutWord(s string) (encodedWord, bool) {
+	charset := strings.IndexByte(s[2:], '?')
+	if charset < 0 {
+		return encodedWord{}, false
+	}
+	text := 2 + charset + len("?q?")
+	if text >= len(s) || s[text-1] != '?' {
+		return encodedWord{}, false
+	}
+	w := encodedWord{charset: s[2 : 2+charset], encoding: s[text-2] | 0x20}
+	if w.encoding != 'q' && w.encoding != 'b' {
+		return encodedWord{}, false
+	}
+	for i := text; i+1 < len(s); i++ {
+		switch {
+		case s[i] != '?':
+		case s[i+1] == '=':
+			w.text, w.size = s[text:i], i+2
+			return w, true
+		case s[i-1] == '=':
+			return encodedWord{}, false
+		}
+	}
+	return encodedWord{}, false
+}
+
+// decode gives the word's text as UTF-8, or its bytes where the charset is not
+// known.
+func (w encodedWord) decode() string {
+	raw := w.bytes()
+	charset, _, _ := strings.Cut(strings.ToLower(w.charset), "*") // RFC 2231: a language may follow
+	if charset == "utf-8" || charset == "us-ascii" {
+		return string(raw)
+	}
+	r, err := message.CharsetReader(charset, bytes.NewReader(raw))
+	if err != nil {
+		return string(raw)
+	}
+	decoded, err := io.ReadAll(r)
+	if err != nil {
+		return string(raw)
+	}
+	return string(decoded)
+}
+
+// bytes undoes the word's encoding as far as it goes.
+func (w encodedWord) bytes() []byte {
+	if w.encoding == 'b' {
+		text, _, _ := strings.Cut(w.text, "=")
+		raw := make([]byte, base64.RawStdEncoding.DecodedLen(len(text)))
+		n, _ := base64.RawStdEncoding.Decode(raw, []byte(text)) // up to the first error
+		return raw[:n]
+	}
+	raw := make([]byte, 0, len(w.text))
+	for i := 0; i < len(w.text); i++ {
+		c := w.text[i]
+		switch {
+		case c == '_':
+			c = ' '
+		case c == '=' && i+2 < len(w.text):
+			if hi, lo := unhex(w.text[i+1]), unhex(w.text[i+2]); hi < 16 && lo < 16 {
+				c = hi<<4 | lo
+				i += 2
+			}
+		}
+		raw = append(raw, c)
+	}
+	return raw
+}
+
+// unhex gives a hexadecimal digit's value, or 16.
+func unhex(c byte) byte {
+	switch {
+	case '0' <= c && c <= '9':
+		return c - '0'
+	case 'a' <= c|0x20 && c|0x20 <= 'f':
+		return c | 0x20 - 'a' + 10
+	}
+	return 16
+}

@@ -1,0 +1,175 @@
+// Package header finds the senders in a message's header section.
+//
+// The gate judges whom a message says it is from, so what counts is not what
+// the grammar allows but what somebody downstream may show as the sender or
+// answer to. Senders therefore reads every field of a name and every address of a
+// field, and where mail readers differ on what the address is, all of theirs. It
+// never gives up on a field because one part of it is broken.
+//
+// # What is an address
+//
+//   - An addr-spec on its own, or one in angle brackets, also in groups, behind
+//     routes, with comments and white space inside (RFC 5322, sections 3.4 and
+//     4.4). Separators are "," and, as in Outlook, ";". A member ends at ">"
+//     even without one, so in "<a@b.example> <c@d.example>" both count.
+//   - Several readings of one text all count: a@b@c.example is "a@b"@c.example,
+//     a@b and b@c.example; "a@b. example" is a@b.example and a@b.
+//   - In an address that holds an encoded-word the decoded text counts as well,
+//     although RFC 2047, section 5 forbids it: some readers decode first.
+//
+// # What is not
+//
+//   - Display text beside an address. The sender of
+//     "Foo@bar.example <a@b.example>" is a@b.example alone: turning mail away
+//     for its display text would turn away what mailing lists and ticket
+//     systems send. The same holds for quoted strings, encoded-words, comments.
+//   - The route of <@route.example:a@b.example>, a group's name, a local part
+//     without a domain, and a domain without a local part.
+//
+// Text is judged where it is all that a reader has to show: a member of the list
+// holds no address outside its quoted strings and encoded-words
+// (From: "a@b.example"), or the whole field holds none, and then its comments
+// count, too. And text is judged where readers differ on what is text: angle
+// brackets with another bracket or a list in them make no display text, and where
+// a quote or comment is never closed, a backslash stands outside of both, or a
+// quoted string is part of a domain, the field is read once more as if there were
+// no such marks.
+//
+// The work is linear in the size of the section, and nothing is cut off.
+package header
+
+import (
+	"strings"
+)
+
+// Sender is one address and the field that names it.
+type Sender struct {
+	// Field is the name as it was asked for.
+	Field string
+
+	// Address is an addr-spec, local-part@domain, with the local part quoted
+	// where RFC 5321 wants it and only there. Upper case, IDNs and address
+	// literals are as they came; white space, comments, empty labels and
+	// invisible characters are gone. Bytes that are no UTF-8 are read as
+	// Windows-1252, as mail readers do. The domain may be one that no DNS has.
+	Address string
+}
+
+// Result is what a header section says.
+type Result struct {
+	// Senders are in the order of the section, each pair of field and address
+	// once.
+	Senders []Sender
+
+	// Empty names the fields that were asked for and are there, but hold no
+	// address in any of their occurrences, in the order asked.
+	Empty []string
+
+	// MessageID is the first Message-ID field's value without the space
+	// around it, for logs: what is not printable ASCII is a "?", and there
+	// are at most 200 bytes.
+	MessageID string
+}
+
+// Senders finds the addresses in the named fields of a header section: the
+// lines up to and without the empty line, dot-unstuffed. Names are compared
+// without case. Any bytes are taken; see the package comment for how broken
+// fields are read.
+func Senders(section []byte, fields []string) Result {
+	c := collector{fields: fields, states: make([]state, len(fields))}
+	var (
+		res   Result
+		idSet bool
+	)
+	for s := (splitter{rest: section}); s.next(); {
+		if i := c.lookup(s.name); i >= 0 {
+			c.read(i, unfold(s.value))
+		}
+		if !idSet && isName(s.name, "Message-ID") {
+			idSet = true
+			res.MessageID = logText(unfold(s.value))
+		}
+	}
+	res.Senders = c.senders
+	for i, st := range c.states {
+		if st == present {
+			res.Empty = append(res.Empty, fields[i])
+		}
+	}
+	return res
+}
+
+// state is what is known of a field that was asked for.
+type state uint8
+
+const (
+	absent  state = iota
+	present       // there, and no address so far
+	named         // holds an address
+)
+
+// collector gathers the senders of all fields, each once.
+type collector struct {
+	fields  []string
+	states  []state
+	senders []Sender
+	seen    map[Sender]struct{} // the senders, once they are many
+}
+
+// manySenders is where looking through the senders becomes slower than a map.
+const manySenders = 16
+
+func (c *collector) lookup(name []byte) int {
+	for i, f := range c.fields {
+		if isName(name, f) {
+			return i
+		}
+	}
+	return -1
+}
+
+// read takes one value of the field with index i.
+func (c *collector) read(i int, value string) {
+	c.states[i] = max(c.states[i], present)
+	for _, a := range addresses(value) {
+		c.states[i] = named
+		c.add(Sender{Field: c.fields[i], Address: a})
+	}
+}
+
+func (c *collector) add(s Sender) {
+	if c.seen != nil {
+		if _, ok := c.seen[s]; ok {
+			return
+		}
+		c.seen[s] = struct{}{}
+	} else {
+		for _, known := range c.senders {
+			if known == s {
+				return
+			}
+		}
+	}
+	c.senders = append(c.senders, s)
+	if c.seen == nil && len(c.senders) == manySenders {
+		c.seen = make(map[Sender]struct{}, 4*manySenders)
+		for _, known := range c.senders {
+			c.seen[known] = struct{}{}
+		}
+	}
+}
+
+// maxMessageID is the longest MessageID, in bytes.
+const maxMessageID = 200
+
+// logText makes a value fit for a log line; see [Result].
+func logText(value string) string {
+	value = strings.Trim(value, " \t")
+	value = value[:min(len(value), maxMessageID)]
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, value)
+}

@@ -1,0 +1,107 @@
+package header
+
+// gap is what separates two words. The stronger one is the greater one.
+type gap uint8
+
+const (
+	byNothing gap = iota
+	byMark        // a comment alone, a quote: some readers see one word, some two
+	bySpace
+)
+
+// segment is the text between two @ signs or separators: words, dots included,
+// without quotes, and what separates them. The zero segment is empty.
+type segment struct {
+	buf     []byte // the words, one behind the other
+	words   []word
+	pending gap // since the last word
+}
+
+type word struct {
+	start, end int // in buf
+	before     gap
+}
+
+func (s *segment) reset() { s.buf, s.words, s.pending = s.buf[:0], s.words[:0], byNothing }
+
+func (s *segment) empty() bool { return len(s.words) == 0 }
+
+// gap notes that something separates what was added from what will be.
+func (s *segment) gap(g gap) { s.pending = max(s.pending, g) }
+
+// add adds text to the present word, behind a gap to a new one.
+func (s *segment) add(text string) {
+	s.buf = append(s.buf, text...)
+	s.touch(len(text))
+}
+
+// addQuoted adds the inside of a quoted string: quoted pairs count as what they
+// quote. An empty one is a word, too. A word against it may be part of it, as in
+// "a".b@c.example, or not, as in "Foo"b@c.example.
+func (s *segment) addQuoted(text string) {
+	s.gap(byMark)
+	n := len(s.buf)
+	for i := 0; i < len(text); i++ {
+		if text[i] == '\\' && i+1 < len(text) {
+			i++
+		}
+		s.buf = append(s.buf, text[i])
+	}
+	s.touch(len(s.buf) - n)
+	s.gap(byMark)
+}
+
+// touch makes the last n bytes of buf part of a word.
+func (s *segment) touch(n int) {
+	if len(s.words) == 0 || s.pending != byNothing {
+		start := len(s.buf) - n
+		s.words = append(s.words, word{start: start, end: start, before: s.pending})
+		s.pending = byNothing
+	}
+	s.words[len(s.words)-1].end = len(s.buf)
+}
+
+// joins reports that a reader may take the words i-1 and i for one: only a mark
+// is between them, or space beside a dot, as RFC 5322, section 4.4 has it for
+// obs-local-part and obs-domain.
+func (s *segment) joins(i int) bool {
+	if s.words[i].before == byMark {
+		return true
+	}
+	last, next := s.words[i-1], s.words[i]
+	return last.end > last.start && s.buf[last.end-1] == '.' ||
+		next.end > next.start && s.buf[next.start] == '.'
+}
+
+// head is the first word, and the first words that may be one.
+func (s *segment) head() (first, run []byte) {
+	k := 1
+	for k < len(s.words) && s.joins(k) {
+		k++
+	}
+	return s.buf[:s.words[0].end], s.buf[:s.words[k-1].end]
+}
+
+// tail is the last word, and the last words that may be one. Both are empty
+// for an empty segment.
+func (s *segment) tail() (last, run []byte) {
+	if s.empty() {
+		return nil, nil
+	}
+	k := len(s.words) - 1
+	last = s.buf[s.words[k].start:]
+	for k > 0 && s.joins(k) {
+		k--
+	}
+	return last, s.buf[s.words[k].start:]
+}
+
+// isRun reports that all words may be one.
+func (s *segment) isRun() bool {
+	for i := 1; i < len(s.words); i++ {
+		if !s.joins(i) {
+			return false
+		}
+	}
+	return true
+}

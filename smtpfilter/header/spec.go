@@ -1,0 +1,186 @@
+package header
+
+import (
+	"bytes"
+	"net/netip"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding/charmap"
+)
+
+// appendAddress appends the addresses that a local part and a domain, both
+// without quotes, may be read as: as they stand, and decoded where they hold an
+// encoded-word.
+func appendAddress(found []string, local, domain []byte, decode bool) []string {
+	found = appendReadings(found, local, domain)
+	if decode && (bytes.Contains(local, encodedStart) || bytes.Contains(domain, encodedStart)) {
+		text := decodeWords(string(local) + "@" + string(domain))
+		found = scanAs(asText, text, found)
+	}
+	return found
+}
+
+// appendReadings appends local@domain, and what lenient readers make of odd
+// characters in it.
+func appendReadings(found []string, local, domain []byte) []string {
+	local, domain = visible(local), visible(domain)
+	if literal, rest, ok := cutLiteral(domain); ok {
+		found = append(found, join(local, literal))
+		if len(rest) == 0 {
+			return found
+		}
+	}
+	host := cleanHost(string(domain))
+	found = appendHost(found, local, host)
+	// The zero-width joiners mean something in host names of a few scripts;
+	// elsewhere they are one more way to write another domain's name.
+	if strings.ContainsAny(host, joiners) {
+		bare := strings.Map(func(r rune) rune {
+			if strings.ContainsRune(joiners, r) {
+				return -1
+			}
+			return r
+		}, host)
+		found = appendHost(found, local, cleanHost(bare))
+	}
+	return found
+}
+
+const joiners = "\u200c\u200d"
+
+// appendHost appends local@domain. Where the domain holds what no host name
+// does, what is in front of that counts, too, as in a@b.example?subject=x, and
+// 'a@b.example' is the address inside.
+func appendHost(found []string, local []byte, domain string) []string {
+	odd := strings.IndexFunc(domain, func(r rune) bool { return r < utf8.RuneSelf && !isHostByte(byte(r)) })
+	if odd < 0 {
+		if domain == "" {
+			return found
+		}
+		return append(found, join(local, domain))
+	}
+	if isAtext(domain) {
+		found = append(found, join(local, domain))
+	}
+	host := strings.TrimRight(domain[:odd], ".")
+	if host == "" {
+		return found
+	}
+	found = append(found, join(local, host))
+	if domain[odd] == '\'' && len(local) > 1 && local[0] == '\'' {
+		found = append(found, join(local[1:], host))
+	}
+	return found
+}
+
+// cutLiteral takes the address literal that a domain starts with.
+func cutLiteral(domain []byte) (literal string, rest []byte, ok bool) {
+	end := bytes.IndexByte(domain, ']')
+	if end < 0 || domain[0] != '[' {
+		return "", nil, false
+	}
+	inside := strings.Trim(string(domain[1:end]), " ")
+	return "[" + inside + "]", domain[end+1:], isIP(inside)
+}
+
+// cleanHost drops brackets and empty labels, the root's among them.
+func cleanHost(s string) string {
+	if strings.ContainsAny(s, "[]") {
+		s = strings.NewReplacer("[", "", "]", "").Replace(s)
+	}
+	s = strings.Trim(s, ".")
+	if !strings.Contains(s, "..") {
+		return s
+	}
+	labels := strings.FieldsFunc(s, func(r rune) bool { return r == '.' })
+	return strings.Join(labels, ".")
+}
+
+// join makes an addr-spec.
+func join(local []byte, domain string) string {
+	var buf [128]byte
+	b := buf[:0]
+	if isDotString(local) {
+		b = append(b, local...)
+	} else {
+		b = append(b, '"')
+		for _, c := range local {
+			if c == '"' || c == '\\' {
+				b = append(b, '\\')
+			}
+			b = append(b, c)
+		}
+		b = append(b, '"')
+	}
+	return string(append(append(b, '@'), domain...))
+}
+
+// isDotString reports a local part that needs no quotes (RFC 5321, section
+// 4.1.2, with UTF-8 as in RFC 6531).
+func isDotString(local []byte) bool {
+	return len(local) > 0 && isAtext(string(local)) &&
+		local[0] != '.' && local[len(local)-1] != '.' && !bytes.Contains(local, []byte(".."))
+}
+
+// isAtext reports text of atoms and dots (RFC 5322, section 3.2.3).
+func isAtext(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c <= ' ' || c == 0x7f || strings.IndexByte(`()<>[]:;@\,"`, c) >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// isHostByte reports what host names are made of, the underscore of real ones
+// and UTF-8 included.
+func isHostByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
+		c == '-' || c == '_' || c == '.' || c >= utf8.RuneSelf
+}
+
+// isIP reports the inside of an address literal (RFC 5321, section 4.1.3).
+func isIP(s string) bool {
+	if len(s) > 5 && strings.EqualFold(s[:5], "IPv6:") {
+		s = s[5:]
+	}
+	_, err := netip.ParseAddr(s)
+	return err == nil
+}
+
+// visible drops from a part of an address what no reader shows: control and
+// format characters and non-ASCII space. Bytes that are no UTF-8 are read as
+// Windows-1252.
+func visible(part []byte) []byte {
+	plain := true
+	for _, c := range part {
+		plain = plain && ' ' <= c && c <= '~'
+	}
+	if plain {
+		return part
+	}
+	out := make([]byte, 0, len(part)+8)
+	for i := 0; i < len(part); {
+		r, size := utf8.DecodeRune(part[i:])
+		if r == utf8.RuneError && size == 1 {
+			r = charmap.Windows1252.DecodeByte(part[i])
+		}
+		i += size
+		if !isInvisible(r) {
+			out = utf8.AppendRune(out, r)
+		}
+	}
+	return out
+}
+
+func isInvisible(r rune) bool {
+	switch {
+	case r == ' ', r == '\u200c', r == '\u200d':
+		return false
+	case unicode.IsControl(r), unicode.IsSpace(r):
+		return true
+	}
+	return unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
+}

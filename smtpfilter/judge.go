@@ -1,0 +1,135 @@
+package smtpfilter
+
+import (
+	"fmt"
+)
+
+// Action is what happens to a message because of one sender. The stricter
+// action is the greater one.
+type Action uint8
+
+// The actions, from the mildest to the strictest.
+const (
+	Accept  Action = iota // pass it on
+	Tag                   // pass it on with an X-Spamgate field in front
+	Discard               // say 250 and drop it
+	Defer                 // refuse it for now (4xx)
+	Reject                // refuse it for good (5xx)
+)
+
+var actionNames = [...]string{"accept", "tag", "discard", "defer", "reject"}
+
+func (a Action) String() string {
+	if int(a) < len(actionNames) {
+		return actionNames[a]
+	}
+	return fmt.Sprintf("Action(%d)", uint8(a))
+}
+
+// MarshalText writes the action's name.
+func (a Action) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// Stage says where a sender was found.
+type Stage uint8
+
+// The stages.
+const (
+	Envelope Stage = iota // the reverse-path
+	Header                // a field of the message
+)
+
+// Match is a list's entry that matched a sender.
+type Match struct {
+	List   string `json:"list"`
+	Entry  string `json:"entry"` // as it stands in the list's normal form
+	File   string `json:"file"`
+	Line   int    `json:"line"`
+	Reason string `json:"reason,omitempty"` // the entry's comment
+	Note   string `json:"note,omitempty"`   // the entry's private comment: for logs and tools only
+
+	// PublicReason allows the reason to be shown to clients.
+	PublicReason bool `json:"-"`
+
+	// Action is what this entry asks for; Accept from an allow list and from
+	// a list that only observes.
+	Action Action `json:"action"`
+}
+
+// IsZero reports that there is no match.
+func (m Match) IsZero() bool { return m.List == "" }
+
+// Verdict is what the lists say of one sender.
+type Verdict struct {
+	Action Action
+
+	// Match is the entry that decided, an allow list's too; zero where
+	// nothing matched.
+	Match Match
+
+	// ClearsMessage says that an overriding allow list knows the sender. For
+	// the reverse-path it settles the whole message: header senders are not
+	// looked up.
+	ClearsMessage bool
+
+	// Monitored holds the matches that would have decided and only observe.
+	Monitored []Match
+}
+
+// Judge answers for one state of the lists. It is safe for concurrent use.
+type Judge interface {
+	// Judge looks up a sender: an address as it was written, "" for the null
+	// reverse-path. An error says that it is no address.
+	Judge(stage Stage, address string) (Verdict, error)
+
+	// Generation numbers the state of the lists.
+	Generation() uint64
+}
+
+// Checker hands out the Judge of the present lists. All senders of one message
+// are judged by the same Judge.
+type Checker interface {
+	Judge() Judge
+}
+
+// Finding is the verdict on one identity of a message.
+type Finding struct {
+	Identity string // "envelope", or the field: "From"
+	Address  string // "" for the null reverse-path
+	Verdict  Verdict
+	Err      error // the address could not be read, and was not looked up
+}
+
+// EnvelopeIdentity is the Identity of the reverse-path.
+const EnvelopeIdentity = "envelope"
+
+// Strictest returns the finding whose action decides: the strictest, the first
+// of those alike. Where nothing asks for an action it is the first finding that
+// an entry matched, else the zero Finding.
+func Strictest(findings []Finding) Finding {
+	var best Finding
+	for _, f := range findings {
+		switch {
+		case f.Verdict.Action > best.Verdict.Action:
+			best = f
+		case best.Verdict.Match.IsZero() && !f.Verdict.Match.IsZero():
+			best = f
+		}
+	}
+	return best
+}
+
+// Decide is Strictest, for recipients that are all reachable by every sender
+// (exempt) or not: towards those nothing stricter than Tag counts.
+func Decide(findings []Finding, exempt bool) Finding {
+	best := Strictest(findings)
+	if !exempt || best.Verdict.Action <= Tag {
+		return best
+	}
+	var mild []Finding
+	for _, f := range findings {
+		if f.Verdict.Action <= Tag {
+			mild = append(mild, f)
+		}
+	}
+	return Strictest(mild)
+}

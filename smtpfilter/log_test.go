@@ -1,0 +1,125 @@
+package smtpfilter_test
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+
+	"spamgate/smtpfilter"
+	"spamgate/smtpfilter/nexthop/nexthoptest"
+)
+
+// logged runs a session against a gate and returns the lines of its log.
+func logged(t *testing.T, o gateOptions, level slog.Level, session func(*client)) []string {
+	t.Helper()
+	var buf lockedBuffer
+	o.log = slog.New(slog.NewTextHandler(&buf, &slog.HandlerOptions{Level: level}))
+	g := newGate(t, o)
+	session(dial(t, g.addr))
+	g.stop(t)
+	text := strings.TrimSpace(buf.String())
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, "\n")
+}
+
+// checkLines compares a log with the parts that each line must have.
+func checkLines(t *testing.T, lines []string, want ...[]string) {
+	t.Helper()
+	if len(lines) != len(want) {
+		t.Fatalf("%d lines, want %d:\n%s", len(lines), len(want), strings.Join(lines, "\n"))
+	}
+	for i, parts := range want {
+		for _, part := range parts {
+			if !strings.Contains(lines[i], part) {
+				t.Errorf("line %d has no %s:\n%s", i+1, part, lines[i])
+			}
+		}
+	}
+}
+
+// TestDecisionLog checks that each decision is one line, what it tells, and
+// that addresses are written as asked for, in replies too.
+func TestDecisionLog(t *testing.T) {
+	sink := nexthoptest.NewSink(t, nexthoptest.Config{Replies: map[string]string{
+		"RCPT TO:<no@example.net>": "550 5.1.1 <no@example.net> unknown",
+	}})
+	lines := logged(t, gateOptions{
+		nextHop: sink.Addr(),
+		checker: mustJudge(t, "envelope spam@listed.example reject why not", "header boss@listed.example monitor"),
+		policy:  smtpfilter.Policy{HeaderFields: []string{"From"}},
+		show:    func(string) string { return "HIDDEN" },
+	}, slog.LevelInfo, func(c *client) {
+		c.reply("220")
+		c.send("EHLO client.example\r\nMAIL FROM:<spam@listed.example>\r\nRCPT TO:<b@example.net>\r\nRSET\r\n" +
+			"MAIL FROM:<a@example.com>\r\nRCPT TO:<no@example.net>\r\nRCPT TO:<b@example.net>\r\nDATA\r\n")
+		for _, want := range []string{"250", "250", "550", "250", "250", "550", "250", "354"} {
+			c.reply(want)
+		}
+		c.send("From: boss@listed.example\r\nMessage-ID: <1@example.com>\r\n\r\nsecret body\r\n.\r\n")
+		c.reply("250")
+		c.send("QUIT\r\n")
+		c.reply("221")
+	})
+	checkLines(t, lines,
+		[]string{`msg=refused`, `action=reject`, `generation=7`, `client=127.0.0.1:`, `helo=client.example`, `tls=none`, `from=<HIDDEN>`,
+			`to=<HIDDEN>`, `identity=envelope`, `list=test`, `entry=HIDDEN`, `source=lists/test.txt:3`, `reason="why not"`,
+			`reply="550 5.7.1 <HIDDEN> refused`, `duration=`},
+		[]string{`msg="refused by the next hop"`, `next_hop="550 5.1.1 <HIDDEN> unknown"`},
+		[]string{`msg=monitored`, `action=monitor`, `identity=From`, `sender=HIDDEN`, `would=reject`, `message_id=<1@example.com>`},
+		[]string{`msg=accepted`, `action=accept`, `next_hop="250 `, `size=71`, `message_id=<1@example.com>`},
+	)
+	for _, secret := range []string{"listed.example>", "b@example.net", "no@example.net", "secret body"} {
+		if strings.Contains(strings.Join(lines, "\n"), secret) {
+			t.Errorf("the log shows %q", secret)
+		}
+	}
+}
+
+// TestUnknownOutcomeIsLogged: the next hop had the whole message and did not
+// answer.
+func TestUnknownOutcomeIsLogged(t *testing.T) {
+	sink := nexthoptest.NewSink(t, nexthoptest.Config{Replies: map[string]string{".": nexthoptest.Cut}})
+	lines := logged(t, gateOptions{nextHop: sink.Addr()}, slog.LevelInfo, func(c *client) {
+		c.toData("a@example.com")
+		c.send("x: y\r\n.\r\n")
+		c.reply("451 4.4.2")
+	})
+	checkLines(t, lines, []string{`level=ERROR`, `msg="no answer from the next hop"`, `outcome=unknown`, `from=<a@example.com>`, `to=<b@example.net>`})
+}
+
+// TestDiscardIsLogged: with the Message-ID, since nobody else has the message.
+func TestDiscardIsLogged(t *testing.T) {
+	sink := nexthoptest.NewSink(t)
+	lines := logged(t, gateOptions{nextHop: sink.Addr(), checker: mustJudge(t, "envelope a@listed.example discard")}, slog.LevelInfo, func(c *client) {
+		c.toData("a@listed.example")
+		c.send("Message-ID: <7@listed.example>\r\n\r\nx\r\n.\r\n")
+		c.reply("250")
+	})
+	checkLines(t, lines, []string{`msg=discarded`, `action=discard`, `message_id=<7@listed.example>`, `list=test`})
+}
+
+// TestConnectionsAreLoggedAtDebug: who only connects and goes is of interest to
+// those who ask; who breaks the rules, to all.
+func TestConnectionsAreLoggedAtDebug(t *testing.T) {
+	sink := nexthoptest.NewSink(t)
+	for _, tt := range []struct {
+		level slog.Level
+		send  string
+		want  [][]string
+	}{
+		{slog.LevelInfo, "QUIT\r\n", nil},
+		{slog.LevelDebug, "QUIT\r\n", [][]string{{`level=DEBUG`, `msg=disconnected`, `client=127.0.0.1:`, `messages=0`}}},
+		{slog.LevelInfo, "NOOP\n", [][]string{{`level=INFO`, `msg=disconnected`, `reply="500 5.5.2 Commands must end in CRLF"`}}},
+	} {
+		lines := logged(t, gateOptions{nextHop: sink.Addr()}, tt.level, func(c *client) {
+			c.reply("220")
+			c.send(tt.send)
+			c.readReply()
+			c.closed()
+			c.Close()
+		})
+		checkLines(t, lines, tt.want...)
+	}
+}

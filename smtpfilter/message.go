@@ -1,0 +1,246 @@
+package smtpfilter
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"spamgate/smtpfilter/header"
+	"spamgate/smtpfilter/nexthop"
+	"spamgate/smtpfilter/wire"
+)
+
+// receive takes the message of t from the client, judges its header, passes it
+// on, and returns the client's reply.
+func (s *session) receive(t *transaction) wire.Reply {
+	body := s.conn.Body()
+	policy := &t.settings.Policy
+	section, err := body.Header(policy.HeaderLimit())
+	if err != nil {
+		return s.refuseBytes(t, body, err)
+	}
+	s.judgeHeader(t, section)
+
+	worst := Decide(t.findings, t.onlyExempt())
+	action := worst.Verdict.Action
+	switch action {
+	case Reject, Defer:
+		if err := body.Discard(); err != nil {
+			return s.refuseBytes(t, body, err)
+		}
+		reply := policy.refusal(action, worst, t.id)
+		s.logRefusal(t, worst, t.recipients(), action, reply)
+		return reply
+	case Discard:
+		if reply := s.keepExempt(t); !reply.IsZero() {
+			if err := body.Discard(); err != nil {
+				return s.refuseBytes(t, body, err)
+			}
+			return reply
+		}
+	}
+	if len(t.discarded) > 0 {
+		if len(t.accepted) == 0 {
+			return s.discard(t, body, worst)
+		}
+		s.logDiscarded(t, t.discarder(worst))
+	}
+	return s.deliver(t, body, section)
+}
+
+// judgeHeader reads what is of interest from the header section, and looks its
+// senders up where they are to be judged.
+func (s *session) judgeHeader(t *transaction, section []byte) {
+	policy := &t.settings.Policy
+	clean := bytes.TrimSuffix(wire.Unstuff(section), []byte("\r\n"))
+	found := header.Senders(clean, policy.HeaderFields)
+	t.messageID = found.MessageID
+	if t.judge == nil || !policy.JudgesHeader(t.envelope) {
+		return
+	}
+	for _, field := range found.Empty {
+		s.logNoAddress(t, field)
+	}
+	t.findings = policy.JudgeHeader(t.judge, found.Senders)
+	for _, f := range t.findings {
+		if f.Err != nil {
+			s.logUnreadable(t, f)
+		}
+		s.logMonitored(t, f)
+	}
+}
+
+// onlyExempt reports whether every recipient is reachable by every sender.
+func (t *transaction) onlyExempt() bool {
+	for _, r := range t.accepted {
+		if !r.exempt {
+			return false
+		}
+	}
+	return len(t.discarded) == 0
+}
+
+// recipients are all that were answered with 250.
+func (t *transaction) recipients() []wire.Path {
+	paths := make([]wire.Path, 0, len(t.accepted)+len(t.discarded))
+	for _, r := range t.accepted {
+		paths = append(paths, r.path)
+	}
+	return append(paths, t.discarded...)
+}
+
+// discarder is the finding because of which recipients are discarded.
+func (t *transaction) discarder(worst Finding) Finding {
+	if t.envelope.Verdict.Action == Discard {
+		return t.envelope
+	}
+	return worst
+}
+
+// keepExempt moves the recipients that are not exempt to the discarded ones.
+// The next hop has taken them already, so the transaction there is begun anew
+// for those that are left. A reply that is not zero is the client's: the next
+// hop no longer takes them.
+func (s *session) keepExempt(t *transaction) wire.Reply {
+	kept := t.accepted[:0:0]
+	for _, r := range t.accepted {
+		if r.exempt {
+			kept = append(kept, r)
+		} else {
+			t.discarded = append(t.discarded, r.path)
+		}
+	}
+	if len(kept) == len(t.accepted) {
+		return wire.Reply{}
+	}
+	t.accepted = kept
+	t.next.Abort()
+	t.next = nil
+	if len(kept) == 0 {
+		return wire.Reply{}
+	}
+	t.next = s.begin(t)
+	for _, r := range kept {
+		reply, err := t.next.Rcpt(s.server.ctx, r.path.String(), nil)
+		if err != nil || !reply.Positive() {
+			answer := s.unavailable(t)
+			s.logNextHopFailure(t, []wire.Path{r.path}, answer, errors.Join(err, replyError(reply)))
+			return answer
+		}
+	}
+	return wire.Reply{}
+}
+
+// discard takes the message and drops it.
+func (s *session) discard(t *transaction, body *wire.Body, worst Finding) wire.Reply {
+	if err := body.Discard(); err != nil {
+		return s.refuseBytes(t, body, err)
+	}
+	s.logDiscarded(t, t.discarder(worst))
+	return wire.NewReply(250, "2.0.0 Ok: id "+t.id)
+}
+
+// deliver passes the message on and returns the next hop's reply.
+func (s *session) deliver(t *transaction, body *wire.Body, section []byte) wire.Reply {
+	msg, reply, err := t.next.Data(s.server.ctx)
+	if err != nil {
+		return s.nextHopFailed(t, body, err)
+	}
+	if msg == nil {
+		if err := body.Discard(); err != nil {
+			return s.refuseBytes(t, body, err)
+		}
+		s.logOutcome(t, body.Size(), reply)
+		return reply
+	}
+	if _, err := msg.Write(s.trace(t)); err != nil {
+		msg.Abort()
+		return s.nextHopFailed(t, body, err)
+	}
+	for piece := section; ; {
+		if _, err := msg.Write(piece); err != nil {
+			msg.Abort()
+			return s.nextHopFailed(t, body, err)
+		}
+		if piece, err = body.Next(); err == io.EOF {
+			break
+		}
+		if err != nil {
+			msg.Abort()
+			return s.refuseBytes(t, body, err)
+		}
+	}
+	reply, err = msg.Commit(s.server.ctx)
+	if errors.Is(err, nexthop.ErrReplyLost) {
+		reply = wire.NewReply(451, "4.4.2 The mail server behind this gate did not confirm the message; id "+t.id)
+		s.logUnknown(t, body.Size(), reply, err)
+		return reply
+	}
+	if err != nil {
+		return s.nextHopFailed(t, body, err)
+	}
+	s.logOutcome(t, body.Size(), reply)
+	return reply
+}
+
+// trace is what goes in front of the message: a mark for each listed sender
+// that is to be tagged, and our Received field.
+func (s *session) trace(t *transaction) []byte {
+	var b []byte
+	for _, f := range append([]Finding{t.envelope}, t.findings...) {
+		if f.Verdict.Action == Tag {
+			b = append(b, tagField(f.Verdict.Match)...)
+		}
+	}
+	hostname := s.server.cfg.Wire.Hostname
+	return append(b, receivedField(t.client.Helo, s.addr.Addr(), hostname, t.client.Proto, t.id, time.Now())...)
+}
+
+// nextHopFailed lets the client finish and tells it to try again, or what the
+// next hop had to say about the message when it broke off.
+func (s *session) nextHopFailed(t *transaction, body *wire.Body, cause error) wire.Reply {
+	reply := s.unavailable(t)
+	var said *nexthop.ReplyError
+	if errors.As(cause, &said) && (said.Reply.Temporary() || said.Reply.Permanent()) {
+		reply = said.Reply
+	}
+	s.logNextHopFailure(t, t.recipients(), reply, cause)
+	if err := body.Discard(); err != nil {
+		return s.refuseBytes(t, body, err)
+	}
+	return reply
+}
+
+// refuseBytes is the reply to a message that can't be passed on because of how
+// it came. The connection ends behind it, unless the client came to the end of
+// the message after all.
+func (s *session) refuseBytes(t *transaction, body *wire.Body, cause error) wire.Reply {
+	body.Discard()
+	var reply wire.Reply
+	switch limit := s.server.cfg.Wire.MaxMessageBytes; {
+	case errors.Is(cause, wire.ErrBareNewline), errors.Is(cause, wire.ErrNUL):
+		reply = wire.NewReply(550, fmt.Sprintf("5.5.2 Refused: %v; id %s", cause, t.id))
+	case errors.Is(cause, wire.ErrTooLarge):
+		reply = tooLarge(limit)
+	case errors.Is(cause, wire.ErrHeaderTooLarge):
+		reply = wire.NewReply(552, fmt.Sprintf("5.3.4 Header section larger than %d bytes", t.settings.Policy.HeaderLimit()))
+	case wire.Interrupted(cause):
+		reply = wire.NewReply(421, "4.3.2 The gate is shutting down, try again later")
+	case wire.TimedOut(cause):
+		reply = wire.NewReply(421, "4.4.2 Waited too long for the message")
+	default:
+		reply = wire.NewReply(421, "4.4.2 Connection lost")
+	}
+	s.logBytesRefused(t, body.Size(), reply, cause)
+	return reply
+}
+
+// replyError is a negative reply as an error, nil where there is none.
+func replyError(r wire.Reply) error {
+	if r.IsZero() || r.Positive() {
+		return nil
+	}
+	return errors.New(r.String())
+}

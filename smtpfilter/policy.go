@@ -1,0 +1,164 @@
+package smtpfilter
+
+import (
+	"net/netip"
+	"strings"
+
+	"spamgate/smtpfilter/header"
+	"spamgate/smtpfilter/nexthop"
+	"spamgate/smtpfilter/wire"
+)
+
+// Settings is what may change while the gate runs. A message is handled under
+// the settings that its MAIL found.
+type Settings struct {
+	NextHop nexthop.Target
+	Policy  Policy
+}
+
+// Policy says whom the lists apply to, and how a refusal reads. The zero Policy
+// judges every envelope sender and no header, and exempts only postmaster.
+type Policy struct {
+	// HeaderFields names the fields whose addresses are judged: "From".
+	HeaderFields []string
+
+	// MaxHeaderBytes is the longest header section taken, 0 for 256 KiB.
+	MaxHeaderBytes int
+
+	// CheckBounces judges the header of messages with the null reverse-path,
+	// too.
+	CheckBounces bool
+
+	// RecipientDomains are the domains that mail is taken for, in normal form;
+	// one with a dot in front means its subdomains, too. Empty means all.
+	RecipientDomains []string
+
+	// ExemptRecipients are reachable by every sender: "user@",
+	// "user@domain" or "@domain". The local part postmaster always is (RFC
+	// 5321, section 4.5.1).
+	ExemptRecipients []string
+
+	// ExemptClients are not looked up at all.
+	ExemptClients []netip.Prefix
+
+	// MaxRecipients is the number of recipients that a message may have, 0
+	// for 1000. RFC 5321, section 4.5.3.1.8 asks for 100 at least.
+	MaxRecipients int
+
+	// RejectText is the template of a refusal, "" for DefaultRejectText.
+	RejectText string
+
+	// Contact is what a refusal ends with: how to reach somebody about it.
+	Contact string
+}
+
+const (
+	defaultMaxHeaderBytes = 256 << 10
+	defaultMaxRecipients  = 1000
+)
+
+// HeaderLimit is the longest header section taken, in bytes.
+func (p *Policy) HeaderLimit() int {
+	if p.MaxHeaderBytes == 0 {
+		return defaultMaxHeaderBytes
+	}
+	return p.MaxHeaderBytes
+}
+
+func (p *Policy) maxRecipients() int {
+	if p.MaxRecipients == 0 {
+		return defaultMaxRecipients
+	}
+	return p.MaxRecipients
+}
+
+// ExemptClient reports whether a client is not looked up.
+func (p *Policy) ExemptClient(addr netip.Addr) bool {
+	addr = addr.Unmap()
+	for _, prefix := range p.ExemptClients {
+		if prefix.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}
+
+// ExemptRecipient reports whether a recipient is reachable by every sender.
+func (p *Policy) ExemptRecipient(rcpt wire.Path) bool {
+	local := normalLocal(rcpt.LocalPart())
+	domain := normalDomain(rcpt.Domain())
+	if local == "postmaster" {
+		return true
+	}
+	for _, e := range p.ExemptRecipients {
+		l, d, _ := strings.Cut(e, "@")
+		if (l == "" || strings.EqualFold(l, local)) && (d == "" || normalDomain(d) == domain) {
+			return true
+		}
+	}
+	return false
+}
+
+// TakesRecipient reports whether mail for a recipient is taken here. Where
+// recipient domains are set, so is the ban on local parts that a server may
+// read as a route to another domain: user%other.example, other.example!user.
+// postmaster without a domain is this host's.
+func (p *Policy) TakesRecipient(rcpt wire.Path) bool {
+	if len(p.RecipientDomains) == 0 || rcpt.Domain() == "" {
+		return true
+	}
+	if strings.ContainsAny(rcpt.LocalPart(), "%!@:") {
+		return false
+	}
+	domain := normalDomain(rcpt.Domain())
+	for _, d := range p.RecipientDomains {
+		if parent, sub := strings.CutPrefix(d, "."); sub {
+			if domain == parent || strings.HasSuffix(domain, d) {
+				return true
+			}
+		} else if domain == d {
+			return true
+		}
+	}
+	return false
+}
+
+func normalDomain(d string) string {
+	return strings.ToLower(strings.TrimSuffix(d, "."))
+}
+
+// normalLocal drops quotes that change nothing, so that "postmaster" in quotes
+// is postmaster.
+func normalLocal(l string) string {
+	if len(l) > 1 && l[0] == '"' {
+		l = strings.ReplaceAll(l[1:len(l)-1], `\`, "")
+	}
+	return strings.ToLower(l)
+}
+
+// JudgeEnvelope judges the reverse-path.
+func (p *Policy) JudgeEnvelope(j Judge, from string) Finding {
+	f := Finding{Identity: EnvelopeIdentity, Address: from}
+	f.Verdict, f.Err = j.Judge(Envelope, from)
+	return f
+}
+
+// JudgesHeader reports whether the header of a message is judged: not that of a
+// bounce unless wanted, since a bounce must get home, and not where an
+// overriding allow list has cleared the message.
+func (p *Policy) JudgesHeader(envelope Finding) bool {
+	return len(p.HeaderFields) > 0 &&
+		!envelope.Verdict.ClearsMessage &&
+		(envelope.Address != "" || p.CheckBounces)
+}
+
+// JudgeHeader judges every address of the header fields that are checked.
+func (p *Policy) JudgeHeader(j Judge, senders []header.Sender) []Finding {
+	findings := make([]Finding, len(senders))
+	for i, s := range senders {
+		f := Finding{Identity: s.Field, Address: s.Address}
+		f.Verdict, f.Err = j.Judge(Header, s.Address)
+		findings[i] = f
+	}
+	return findings
+}

@@ -1,0 +1,177 @@
+package smtpfilter
+
+import (
+	"crypto/rand"
+	"fmt"
+	"io"
+	"net/netip"
+	"time"
+
+	"github.com/emersion/go-smtp"
+
+	"spamgate/smtpfilter/nexthop"
+	"spamgate/smtpfilter/wire"
+)
+
+// session is go-smtp's Session for one client. go-smtp keeps the order of the
+// commands; their content and the replies are exchanged with the wire.Conn.
+type session struct {
+	server *Server
+	conn   *wire.Conn
+	addr   netip.AddrPort
+	t      *transaction // nil outside a mail transaction
+}
+
+// transaction is what is known of one message.
+type transaction struct {
+	id       string
+	began    time.Time
+	settings *Settings
+	client   nexthop.Client
+	from     wire.Path
+	params   []string
+	judge    Judge // nil where the client is exempt from the lists
+	envelope Finding
+	findings []Finding // of the header
+
+	next      nexthop.Transaction // nil until the next hop is needed
+	accepted  []recipient         // taken by the next hop
+	discarded []wire.Path         // taken by us, to be dropped
+	messageID string
+}
+
+type recipient struct {
+	path   wire.Path
+	exempt bool
+}
+
+// Mail begins a transaction. The next hop hears of it with the first recipient.
+func (s *session) Mail(string, *smtp.MailOptions) error {
+	cmd := s.conn.Command()
+	if s.t != nil {
+		return s.answer(wire.NewReply(503, "5.5.1 A mail transaction is open already; end it with DATA or RSET"))
+	}
+	if limit := s.server.cfg.Wire.MaxMessageBytes; limit > 0 && cmd.Size > limit {
+		return s.answer(tooLarge(limit))
+	}
+	t := &transaction{
+		id:       newID(),
+		began:    time.Now(),
+		settings: s.server.settings.Load(),
+		client:   s.client(),
+		from:     cmd.Path,
+		params:   cmd.Params,
+		envelope: Finding{Identity: EnvelopeIdentity, Address: cmd.Path.String()},
+	}
+	policy := &t.settings.Policy
+	if !policy.ExemptClient(s.addr.Addr()) {
+		t.judge = s.server.cfg.Checker.Judge()
+		t.envelope = policy.JudgeEnvelope(t.judge, cmd.Path.String())
+	}
+	if err := t.envelope.Err; err != nil {
+		// The lists could not be asked about it, so it can't be let through.
+		reply := wire.NewReply(553, "5.1.7 Sender address not understood")
+		s.logRefusal(t, t.envelope, nil, Reject, reply)
+		return s.answer(reply)
+	}
+	s.t = t
+	s.logMonitored(t, t.envelope)
+	return nil
+}
+
+// Rcpt judges one recipient: by the sender's verdict, then by the next hop.
+func (s *session) Rcpt(string, *smtp.RcptOptions) error {
+	t, rcpt := s.t, s.conn.Command().Path
+	policy := &t.settings.Policy
+	if len(t.accepted)+len(t.discarded) >= policy.maxRecipients() {
+		return s.answer(wire.NewReply(452, "4.5.3 Too many recipients"))
+	}
+	if !policy.TakesRecipient(rcpt) {
+		reply := wire.NewReply(550, "5.7.1 <"+PublicText(rcpt.String())+"> relay access denied; id "+t.id)
+		s.logRelayDenied(t, rcpt, reply)
+		return s.answer(reply)
+	}
+	exempt := policy.ExemptRecipient(rcpt)
+	if !exempt {
+		switch action := t.envelope.Verdict.Action; action {
+		case Reject, Defer:
+			reply := policy.refusal(action, t.envelope, t.id)
+			s.logRefusal(t, t.envelope, []wire.Path{rcpt}, action, reply)
+			return s.answer(reply)
+		case Discard:
+			t.discarded = append(t.discarded, rcpt)
+			return s.answer(wire.NewReply(250, "2.1.5 Ok"))
+		}
+	}
+	if t.next == nil {
+		t.next = s.begin(t)
+	}
+	reply, err := t.next.Rcpt(s.server.ctx, rcpt.String(), nil)
+	if err != nil {
+		reply = s.unavailable(t)
+		s.logNextHopFailure(t, []wire.Path{rcpt}, reply, err)
+		return s.answer(reply)
+	}
+	if !reply.Positive() {
+		s.logNextHopRefusal(t, rcpt, reply)
+		return s.answer(reply)
+	}
+	t.accepted = append(t.accepted, recipient{rcpt, exempt})
+	return s.answer(reply)
+}
+
+// begin opens a transaction with the next hop, which is not asked yet.
+func (s *session) begin(t *transaction) nexthop.Transaction {
+	return t.settings.NextHop.Begin(nexthop.Envelope{
+		Client: t.client,
+		From:   t.from.String(),
+		Params: t.params,
+		ID:     t.id,
+	})
+}
+
+// Data takes the message. go-smtp's reader is not used: the wire.Conn knows
+// where the message ends.
+func (s *session) Data(io.Reader) error { return s.answer(s.receive(s.t)) }
+
+// Reset ends the transaction, if any.
+func (s *session) Reset() {
+	if s.t == nil {
+		return
+	}
+	if s.t.next != nil {
+		s.t.next.Abort()
+	}
+	s.t = nil
+}
+
+// Logout ends the session.
+func (s *session) Logout() error {
+	s.Reset()
+	return nil
+}
+
+// answer makes reply the answer to the current command, and tells go-smtp's
+// state machine whether the command has succeeded.
+func (s *session) answer(reply wire.Reply) error {
+	s.conn.SetReply(reply)
+	if reply.Positive() {
+		return nil
+	}
+	return &smtp.SMTPError{Code: reply.Code, EnhancedCode: smtp.NoEnhancedCode, Message: "refused"}
+}
+
+// unavailable is the reply when the next hop could not be asked, or did not
+// answer (RFC 3463: X.4.1, no answer from host).
+func (s *session) unavailable(t *transaction) wire.Reply {
+	return wire.NewReply(451, "4.4.1 The mail server behind this gate does not answer, try again later; id "+t.id)
+}
+
+// tooLarge is the reply to a message over the limit (RFC 1870, section 6).
+func tooLarge(limit int64) wire.Reply {
+	return wire.NewReply(552, fmt.Sprintf("5.3.4 Message larger than %d bytes", limit))
+}
+
+// newID names a transaction in replies, trace fields and the log: 60 random
+// bits.
+func newID() string { return rand.Text()[:12] }

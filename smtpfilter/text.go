@@ -1,0 +1,88 @@
+package smtpfilter
+
+import (
+	"strings"
+
+	"spamgate/smtpfilter/wire"
+)
+
+// DefaultRejectText is the template of a refusal. The placeholders are filled
+// with the sender as it was given, the list's name, the entry's reason, the id
+// under which the log has the decision, and Policy.Contact. What is empty is
+// left out together with its brackets or the semicolon in front.
+const DefaultRejectText = "<{sender}> refused: list {list} ({reason}); id {id}; {contact}"
+
+// maxListText is how much of a text from a list a stranger is shown, in bytes.
+const maxListText = 200
+
+// refusal is the reply that turns a sender away: 550 5.7.1, or 451 4.7.1 for
+// Defer (RFC 3463: X.7.1, delivery not authorized). Where it would be longer
+// than a reply line may be, the reason is cut, then the sender.
+func (p *Policy) refusal(action Action, f Finding, id string) wire.Reply {
+	code, enhanced := 550, "5.7.1 "
+	if action == Defer {
+		code, enhanced = 451, "4.7.1 "
+	}
+	const room = wire.MaxReplyLine - len("550 ") - len("\r\n")
+	sender, list, reason := PublicText(f.Address), f.Verdict.Match.List, ""
+	if m := f.Verdict.Match; m.PublicReason {
+		reason = PublicText(m.Reason)
+	}
+	text := enhanced + p.rejectText(sender, list, reason, id)
+	if over := len(text) - room; over > 0 {
+		reason = reason[:max(0, len(reason)-over)]
+		text = enhanced + p.rejectText(sender, list, reason, id)
+	}
+	if over := len(text) - room; over > 0 {
+		sender = sender[:max(0, len(sender)-over)]
+		text = enhanced + p.rejectText(sender, list, reason, id)
+	}
+	return wire.NewReply(code, text[:min(len(text), room)])
+}
+
+// Refusal is the reply that the client gets because of a finding, the zero Reply
+// where it is not refused.
+func (p *Policy) Refusal(f Finding, id string) wire.Reply {
+	switch f.Verdict.Action {
+	case Reject, Defer:
+		return p.refusal(f.Verdict.Action, f, id)
+	}
+	return wire.Reply{}
+}
+
+// rejectText fills the template.
+func (p *Policy) rejectText(sender, list, reason, id string) string {
+	t := p.RejectText
+	if t == "" {
+		t = DefaultRejectText
+	}
+	if reason == "" {
+		t = strings.NewReplacer(" ({reason})", "", " {reason}", "", "{reason}", "").Replace(t)
+	}
+	if p.Contact == "" {
+		t = strings.NewReplacer("; {contact}", "", " {contact}", "", "{contact}", "").Replace(t)
+	}
+	return strings.NewReplacer(
+		"{sender}", sender,
+		"{list}", list,
+		"{reason}", reason,
+		"{id}", id,
+		"{contact}", p.Contact,
+	).Replace(t)
+}
+
+// PublicText makes a text fit for strangers: printable ASCII, the rest as '?',
+// and at most 200 bytes.
+func PublicText(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if b.Len() == maxListText {
+			break
+		}
+		if r < ' ' || r > '~' {
+			r = '?'
+		}
+		b.WriteByte(byte(r))
+	}
+	return b.String()
+}

@@ -1,0 +1,118 @@
+package smtpfilter
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"spamgate/smtpfilter/wire"
+)
+
+// TestRefusalFits fills every part of a refusal with more than fits: the reply
+// stays one line of at most 512 bytes, and keeps what leads to the log.
+func TestRefusalFits(t *testing.T) {
+	long := strings.Repeat("x", 400)
+	for _, tt := range []struct{ sender, reason, contact string }{
+		{"a@example.com", "short", ""},
+		{long + "@example.com", "short", "help"},
+		{"a@example.com", long, "help"},
+		{long, long, strings.Repeat("c", 200)},
+		{"a\r\nb@example.com", "two\r\n250 lines", "help"},
+		{"ä@example.com", "für alle\x00", ""},
+	} {
+		p := Policy{Contact: tt.contact}
+		f := Finding{Address: tt.sender, Verdict: Verdict{Action: Reject, Match: Match{
+			List: "blocked", Reason: tt.reason, PublicReason: true}}}
+		reply := p.Refusal(f, "ID0123456789")
+		bytes := reply.Append(nil)
+		if len(bytes) > wire.MaxReplyLine || len(reply.Lines) != 1 {
+			t.Errorf("%.20q, %.20q: %d bytes, %d lines", tt.sender, tt.reason, len(bytes), len(reply.Lines))
+		}
+		for _, part := range []string{"550 5.7.1 <", "refused: list blocked", "; id ID0123456789", tt.contact} {
+			if !strings.Contains(string(bytes), part) {
+				t.Errorf("%.20q, %.20q: no %q in %q", tt.sender, tt.reason, part, bytes)
+			}
+		}
+		for _, c := range bytes[:len(bytes)-2] {
+			if c < ' ' || c > '~' {
+				t.Errorf("%.20q, %.20q: byte %#x in %q", tt.sender, tt.reason, c, bytes)
+			}
+		}
+	}
+}
+
+func TestRejectText(t *testing.T) {
+	for _, tt := range []struct{ template, reason, contact, want string }{
+		{"", "why", "help", "<S> refused: list L (why); id I; help"},
+		{"", "", "help", "<S> refused: list L; id I; help"},
+		{"", "why", "", "<S> refused: list L (why); id I"},
+		{"", "", "", "<S> refused: list L; id I"},
+		{"no {sender}, see {contact} {id}", "why", "help", "no S, see help I"},
+		{"listed {reason}", "", "", "listed"},
+		{"{reason}", "{id} {contact}", "", "{id} {contact}"},
+	} {
+		p := Policy{RejectText: tt.template, Contact: tt.contact}
+		if got := p.rejectText("S", "L", tt.reason, "I"); got != tt.want {
+			t.Errorf("%q, reason %q, contact %q: %q, want %q", tt.template, tt.reason, tt.contact, got, tt.want)
+		}
+	}
+}
+
+func TestPublicText(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain":                  "plain",
+		"tab\tcr\r\nesc\x1b":     "tab?cr??esc?",
+		"caf\u00e9 \u202e":       "caf? ?",
+		"\xff\xfe":               "??",
+		strings.Repeat("ä", 300): strings.Repeat("?", 200),
+	} {
+		if got := PublicText(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestReceivedField(t *testing.T) {
+	when := time.Date(2026, 1, 2, 3, 4, 5, 0, time.FixedZone("", 3600))
+	for _, tt := range []struct{ helo, client, want string }{
+		{"mx.example.com", "192.0.2.1", "Received: from mx.example.com ([192.0.2.1])\r\n"},
+		{"mx.example.com", "::ffff:192.0.2.1", "Received: from mx.example.com ([192.0.2.1])\r\n"},
+		{"[192.0.2.9]", "2001:db8::1", "Received: from [192.0.2.9] ([IPv6:2001:db8::1])\r\n"},
+		{"[IPv6:2001:db8::9]", "2001:db8::1", "Received: from [IPv6:2001:db8::9] ([IPv6:2001:db8::1])\r\n"},
+		{"a(b)c", "192.0.2.1", "Received: from [192.0.2.1] ([192.0.2.1])\r\n"},
+		{"a:b", "192.0.2.1", "Received: from [192.0.2.1] ([192.0.2.1])\r\n"},
+		{"a;for=x", "192.0.2.1", "Received: from [192.0.2.1] ([192.0.2.1])\r\n"},
+	} {
+		got := receivedField(tt.helo, netip.MustParseAddr(tt.client), "gate.example", "ESMTP", "ID", when)
+		want := tt.want + "\tby gate.example with ESMTP id ID;\r\n\tFri, 02 Jan 2026 03:04:05 +0100\r\n"
+		if got != want {
+			t.Errorf("%s, %s: %q", tt.helo, tt.client, got)
+		}
+	}
+}
+
+func TestDecide(t *testing.T) {
+	finding := func(a Action, list string) Finding {
+		return Finding{Verdict: Verdict{Action: a, Match: Match{List: list}}}
+	}
+	for _, tt := range []struct {
+		findings []Finding
+		exempt   bool
+		action   Action
+		list     string
+	}{
+		{nil, false, Accept, ""},
+		{[]Finding{{}, finding(Accept, "allowed")}, false, Accept, "allowed"},
+		{[]Finding{finding(Tag, "a"), finding(Reject, "b"), finding(Reject, "c"), finding(Defer, "d")}, false, Reject, "b"},
+		{[]Finding{finding(Discard, "a"), finding(Defer, "b")}, false, Defer, "b"},
+		{[]Finding{finding(Reject, "a"), finding(Tag, "b")}, true, Tag, "b"},
+		{[]Finding{finding(Reject, "a")}, true, Accept, ""},
+	} {
+		got := Decide(tt.findings, tt.exempt)
+		if got.Verdict.Action != tt.action || got.Verdict.Match.List != tt.list {
+			t.Errorf("%v, exempt %v: %v by %q, want %v by %q", tt.findings, tt.exempt,
+				got.Verdict.Action, got.Verdict.Match.List, tt.action, tt.list)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package smtpfilter
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// receivedField is the trace field of a message in the form of RFC 5321,
+// section 4.4. It never names a recipient: with blind copies that would tell.
+func receivedField(helo string, client netip.Addr, by, proto, id string, when time.Time) string {
+	literal := addressLiteral(client)
+	name := helo
+	if !validHelo(helo) {
+		name = literal
+	}
+	return fmt.Sprintf("Received: from %s (%s)\r\n\tby %s with %s id %s;\r\n\t%s\r\n",
+		name, literal, by, proto, id, when.Format("Mon, 02 Jan 2006 15:04:05 -0700"))
+}
+
+// addressLiteral is an address as RFC 5321, section 4.1.3 writes it.
+func addressLiteral(a netip.Addr) string {
+	switch a = a.Unmap(); {
+	case a.Is4():
+		return "[" + a.String() + "]"
+	case a.Is6():
+		return "[IPv6:" + a.WithZone("").String() + "]"
+	default:
+		return "[0.0.0.0]"
+	}
+}
+
+// validHelo reports whether a client's name may stand in a Received field as
+// it is: a domain, or an address literal. Anything else could look like
+// another part of the field.
+func validHelo(s string) bool {
+	inner := s
+	if strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") {
+		inner = s[1 : len(s)-1]
+	}
+	for i := range len(inner) {
+		c := inner[i]
+		ok := '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z' || c == '.' || c == '-' || c == '_'
+		if !ok && (c != ':' || inner == s) {
+			return false
+		}
+	}
+	return inner != ""
+}
+
+// tagField is the field that marks a message from a listed sender.
+func tagField(m Match) string {
+	reason := ""
+	if m.PublicReason && m.Reason != "" {
+		reason = "; reason=" + PublicText(m.Reason)
+	}
+	return "X-Spamgate: listed; list=" + m.List + reason + "\r\n"
+}
