@@ -1,0 +1,111 @@
+package blocklist
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func TestNames(t *testing.T) {
+	type names struct {
+		Actions []Action
+		Types   []ListType
+		Stages  []Stage
+	}
+	const text = `{"Actions":["accept","tag","discard","defer","reject","monitor"],` +
+		`"Types":["block","allow"],"Stages":["envelope","header","envelope,header"]}`
+	var n names
+	if err := json.Unmarshal([]byte(text), &n); err != nil {
+		t.Fatal(err)
+	}
+	want := names{
+		[]Action{Accept, Tag, Discard, Defer, Reject, Monitor},
+		[]ListType{Block, Allow},
+		[]Stage{Envelope, Header, Envelope | Header},
+	}
+	back, err := json.Marshal(want)
+	if err != nil || string(back) != text {
+		t.Errorf("%s, %v", back, err)
+	}
+	if again, _ := json.Marshal(n); string(again) != text {
+		t.Errorf("read as %s", again)
+	}
+}
+
+func TestUnknownNames(t *testing.T) {
+	var a Action
+	var l ListType
+	var s Stage
+	for want, err := range map[string]error{
+		`unknown action "drop": use accept, tag, discard, defer, reject, monitor`: a.UnmarshalText([]byte("drop")),
+		`unknown list type "white": use block, allow`:                             l.UnmarshalText([]byte("white")),
+		`unknown stage "body": use envelope, header`:                              s.UnmarshalText([]byte("header,body")),
+		`unknown stage "": use envelope, header`:                                  s.UnmarshalText(nil),
+	} {
+		if err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	if text := Action(9).String() + ListType(9).String(); text != "Action(9)ListType(9)" {
+		t.Error(text)
+	}
+	if a != Accept || l != Block || s != 0 {
+		t.Error("changed by a text that was refused")
+	}
+}
+
+// Each bad configuration and what the error says of it.
+func TestValidate(t *testing.T) {
+	list := func(change func(l *List)) Config {
+		l := blockList("a", "/a")
+		change(&l)
+		return Config{Lists: []List{l}, Confirm: true}
+	}
+	allow := allowList("b", "/b")
+	cases := []struct {
+		name string
+		c    Config
+		want string // "" for a good one
+	}{
+		{"nothing", Config{Confirm: true}, ""},
+		{"one list", list(func(*List) {}), ""},
+		{"header action", list(func(l *List) { l.HeaderAction = Monitor }), ""},
+		{"subset family", Config{Confirm: true, Family: "classic:RS,AP"}, ""},
+		{"unconfirmed", Config{Lists: []List{blockList("a", "/a")}}, ""},
+		{"no name", list(func(l *List) { l.Name = "" }), `list "": the name must not be empty`},
+		{"control in the name", list(func(l *List) { l.Name = "a\nb" }), `list "a\nb": the name must not`},
+		{"space after the name", list(func(l *List) { l.Name = "a " }), `the name must not`},
+		{"invalid UTF-8 in the name", list(func(l *List) { l.Name = "\xff" }), `the name must not`},
+		{"name twice", Config{Lists: []List{blockList("a", "/a"), blockList("a", "/b")}, Confirm: true}, `list "a" stands twice`},
+		{"no path", list(func(l *List) { l.Paths = nil }), `list "a": no path`},
+		{"relative path", list(func(l *List) { l.Paths = []string{"a.txt"} }), `path "a.txt" is not absolute`},
+		{"bad glob", list(func(l *List) { l.Paths = []string{"/a["} }), `path "/a[" is no valid glob`},
+		{"block accepts", list(func(l *List) { l.Action = Accept }), `action accept is none of a block list's: use reject, defer, discard, tag or monitor`},
+		{"unknown action", list(func(l *List) { l.Action = 9 }), `action Action(9)`},
+		{"unknown header action", list(func(l *List) { l.HeaderAction = 9 }), `header action Action(9)`},
+		{"block overrides", list(func(l *List) { l.Override = true }), `override is for allow lists`},
+		{"allow rejects", list(func(l *List) { l.Type = Allow }), `an allow list has no action`},
+		{"unknown type", list(func(l *List) { l.Type = 7 }), `unknown type ListType(7): use block or allow`},
+		{"unknown stage", list(func(l *List) { l.Stages = 8 }), `unknown stage 8`},
+		{"family", Config{Confirm: true, Family: "quantum"}, `"quantum"`},
+		{"negative poll", Config{Confirm: true, PollInterval: -1}, `use positive times`},
+		{"debounce", Config{Confirm: true, Debounce: 2, MaxDebounce: 1}, `use positive times`},
+		{"unconfirmed, no list", Config{}, `confirm = false`},
+		{"unconfirmed, two lists", Config{Lists: []List{blockList("a", "/a"), blockList("b", "/b")}}, `confirm = false`},
+		{"unconfirmed, allow", Config{Lists: []List{allow}}, `confirm = false`},
+	}
+	for _, c := range cases {
+		err := c.c.Validate()
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%s: %v", c.name, err)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%s: got %v, want %s", c.name, err, c.want)
+		}
+	}
+	// All that is wrong is said at once.
+	both := list(func(l *List) { l.Paths, l.Name = nil, "" })
+	if err := both.Validate(); !strings.Contains(err.Error(), "name") || !strings.Contains(err.Error(), "path") {
+		t.Error(err)
+	}
+}

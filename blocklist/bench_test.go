@@ -1,0 +1,88 @@
+package blocklist
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"testing"
+	"time"
+)
+
+// The disposable list as a file, and a configuration with it.
+func disposableConfig(tb testing.TB) (Config, string) {
+	path := write(tb, inDir(tb, "disposable.txt"), string(readDisposable(tb)))
+	c := fast(blockList("disposable", path))
+	c.Debounce = DefaultDebounce
+	return c, path
+}
+
+func benchmarkLookup(b *testing.B, address string, want Action) {
+	c, _ := disposableConfig(b)
+	set := build(b, c)
+	a := parse(b, address)
+	b.ReportAllocs()
+	b.ResetTimer()
+	for b.Loop() {
+		if d := set.Lookup(Envelope, a); d.Action != want {
+			b.Fatal(d)
+		}
+	}
+}
+
+func BenchmarkLookupMiss(b *testing.B) { benchmarkLookup(b, "someone@mail.example.com", Accept) }
+func BenchmarkLookupHit(b *testing.B)  { benchmarkLookup(b, "someone@mail.0-180.com", Reject) }
+
+// Misses in which the filter's memory is not in the cache: a thousand senders
+// in turn.
+func BenchmarkLookupMissCold(b *testing.B) {
+	c, _ := disposableConfig(b)
+	set := build(b, c)
+	senders := coldSenders(b, 1<<16)
+	b.ReportAllocs()
+	b.ResetTimer()
+	for i := 0; b.Loop(); i++ {
+		set.Lookup(Envelope, senders[i%len(senders)])
+	}
+}
+
+// With every kind of key in the list, none is skipped.
+func BenchmarkLookupMissAllKinds(b *testing.B) {
+	text := append(readDisposable(b), "a@a.example\n@b.example\n*.c.example\nd@\n<>\n"...)
+	set := build(b, fast(blockList("all", write(b, inDir(b, "all.txt"), string(text)))))
+	senders := coldSenders(b, 1<<16)
+	b.ReportAllocs()
+	b.ResetTimer()
+	for i := 0; b.Loop(); i++ {
+		set.Lookup(Envelope, senders[i%len(senders)])
+	}
+}
+
+func BenchmarkBuild(b *testing.B) {
+	c, _ := disposableConfig(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		build(b, c)
+	}
+}
+
+// From the end of a write to the new Set being live, the debounce time
+// (250 ms) included.
+func BenchmarkEventToLive(b *testing.B) {
+	c, path := disposableConfig(b)
+	store := openStore(b, c)
+	text := readDisposable(b)
+	for i := 0; b.Loop(); i++ {
+		b.StopTimer()
+		change := bytes.Repeat([]byte("#"), i%7+1)
+		if err := os.WriteFile(path, append(text, change...), 0o644); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+		next := store.Set().Generation() + 1
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		if _, err := store.Await(ctx, next); err != nil {
+			b.Fatal(err)
+		}
+		cancel()
+	}
+}

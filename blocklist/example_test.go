@@ -1,0 +1,56 @@
+package blocklist_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+
+	"spamgate/blocklist"
+	"spamgate/blocklist/sender"
+)
+
+func Example() {
+	dir, err := os.MkdirTemp("", "lists")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "blocked.txt")
+	os.WriteFile(path, []byte("example.com  # sends what nobody asked for\n!news.example.com\n"), 0o644)
+
+	ctx := context.Background()
+	store, err := blocklist.Open(ctx, blocklist.Config{
+		Lists:   []blocklist.List{{Name: "blocked", Paths: []string{path}, Action: blocklist.Reject}},
+		Confirm: true,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+
+	show := func(address string) {
+		a, err := sender.Parse(address)
+		if err != nil {
+			log.Fatal(err)
+		}
+		d := store.Set().Lookup(blocklist.Envelope, a)
+		fmt.Printf("%s: %s %q\n", a, d.Action, d.Match.Reason)
+	}
+	show("Offers@Mail.Example.COM")
+	show("letter@news.example.com")
+	show("friend@example.net")
+
+	// A change goes live by itself; Rescan waits for it.
+	os.WriteFile(path, []byte("example.net # changed hands\n"), 0o644)
+	if err := store.Rescan(ctx); err != nil {
+		log.Fatal(err)
+	}
+	show("friend@example.net")
+	// Output:
+	// offers@mail.example.com: reject "sends what nobody asked for"
+	// letter@news.example.com: accept ""
+	// friend@example.net: accept ""
+	// friend@example.net: reject "changed hands"
+}

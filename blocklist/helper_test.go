@@ -1,0 +1,181 @@
+package blocklist
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"spamgate/blocklist/sender"
+)
+
+// patient bounds waits for what must happen soon. It is no measurement: only a
+// test that is going to fail takes so long.
+const patient = 20 * time.Second
+
+// disposable is a real list of 121,570 domains, three of which are public
+// suffixes.
+const (
+	disposable        = "listfile/testdata/disposable-email-domains.txt.gz"
+	disposableLines   = 121_570
+	disposableInvalid = 3
+)
+
+func readDisposable(tb testing.TB) []byte {
+	tb.Helper()
+	f, err := os.Open(filepath.FromSlash(disposable))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	text, err := io.ReadAll(z)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return text
+}
+
+func write(tb testing.TB, path, text string) string {
+	tb.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		tb.Fatal(err)
+	}
+	return path
+}
+
+// inDir is a path in a new directory, free of symbolic links and readable for
+// all (see asStranger).
+func inDir(tb testing.TB, name string) string {
+	tb.Helper()
+	dir, err := filepath.EvalSymlinks(tb.TempDir())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
+		tb.Fatal(err)
+	}
+	return filepath.Join(dir, name)
+}
+
+func blockList(name string, paths ...string) List {
+	return List{Name: name, Paths: paths, Action: Reject}
+}
+
+func allowList(name string, paths ...string) List {
+	return List{Name: name, Paths: paths, Type: Allow}
+}
+
+// fast is a configuration with a short debounce time and no polls to speak of,
+// so that it is events that tests wait for.
+func fast(lists ...List) Config {
+	return Config{Lists: lists, Confirm: true, Debounce: 20 * time.Millisecond, PollInterval: time.Hour}
+}
+
+func openStore(tb testing.TB, c Config) *Store {
+	tb.Helper()
+	s, err := Open(context.Background(), c)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return s
+}
+
+// openStill opens a store that looks at its files when Rescan is called, and at
+// no other time.
+func openStill(tb testing.TB, c Config) *Store {
+	tb.Helper()
+	s := newStore(c, false)
+	if err := s.load(context.Background(), c); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { s.Close() })
+	return s
+}
+
+func build(tb testing.TB, c Config) *Set {
+	tb.Helper()
+	set, _, err := Build(context.Background(), c)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return set
+}
+
+func parse(tb testing.TB, address string) sender.Address {
+	tb.Helper()
+	a, err := sender.Parse(address)
+	if err != nil {
+		tb.Fatalf("%q: %v", address, err)
+	}
+	return a
+}
+
+// await waits for a generation.
+func await(tb testing.TB, s *Store, generation uint64) *Set {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patient)
+	defer cancel()
+	set, err := s.Await(ctx, generation)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return set
+}
+
+// rescan has the store look at its files, and returns the Set then.
+func rescan(tb testing.TB, s *Store) (*Set, error) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patient)
+	defer cancel()
+	err := s.Rescan(ctx)
+	return s.Set(), err
+}
+
+// listed is the action for a reverse-path.
+func listed(tb testing.TB, s *Set, address string) Action {
+	tb.Helper()
+	return s.Lookup(Envelope, parse(tb, address)).Action
+}
+
+// logBuffer collects a log.
+type logBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+// lines are the lines that hold a text.
+func (b *logBuffer) lines(with string) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var lines []string
+	for line := range strings.Lines(b.text.String()) {
+		if strings.Contains(line, with) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+func (b *logBuffer) logger() *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }

@@ -1,0 +1,196 @@
+package blocklist
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The files are described in testdata/README.md.
+func TestPrecedence(t *testing.T) {
+	files, err := filepath.Glob("testdata/precedence/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			config, cases := readScenario(t, file)
+			set := build(t, config)
+			for _, c := range cases {
+				d := set.Lookup(c.stage, parse(t, c.sender))
+				if got := describeDecision(d); got != c.want {
+					t.Errorf("%s %s:\ngot  %s\nwant %s", c.stage, c.sender, got, c.want)
+				}
+			}
+		})
+	}
+}
+
+type scenarioCase struct {
+	stage        Stage
+	sender, want string
+}
+
+func readScenario(t *testing.T, file string) (Config, []scenarioCase) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Config{Confirm: true}
+	dir := t.TempDir()
+	var cases []scenarioCase
+	var content strings.Builder
+	finish := func() {
+		if n := len(c.Lists); n > 0 {
+			write(t, c.Lists[n-1].Paths[0], content.String())
+		}
+		content.Reset()
+	}
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSuffix(line, "\n")
+		switch {
+		case line == "" || strings.HasPrefix(line, "#"):
+		case strings.HasPrefix(line, "  "):
+			content.WriteString(line + "\n")
+		case line == "policy monitor":
+			c.Monitor = true
+		case strings.HasPrefix(line, "list "):
+			finish()
+			c.Lists = append(c.Lists, readList(t, dir, strings.Fields(line)[1:]))
+		default:
+			identity, want, ok := strings.Cut(line, " => ")
+			name, sender, ok2 := strings.Cut(identity, " ")
+			var stage Stage
+			if err := stage.UnmarshalText([]byte(name)); err != nil || !ok || !ok2 {
+				t.Fatalf("%s: cannot read %q", file, line)
+			}
+			cases = append(cases, scenarioCase{stage, sender, want})
+		}
+	}
+	finish()
+	return c, cases
+}
+
+func readList(t *testing.T, dir string, words []string) List {
+	l := List{Name: words[0], Paths: []string{filepath.Join(dir, words[0])}}
+	unmarshal := func(err error) {
+		if err != nil {
+			t.Fatalf("list %s: %v", l.Name, err)
+		}
+	}
+	unmarshal(l.Type.UnmarshalText([]byte(words[1])))
+	for _, word := range words[2:] {
+		switch key, value, _ := strings.Cut(word, "="); key {
+		case "header_action":
+			unmarshal(l.HeaderAction.UnmarshalText([]byte(value)))
+		case "stages":
+			unmarshal(l.Stages.UnmarshalText([]byte(value)))
+		case "override":
+			l.Override = true
+		case "exact":
+			l.Exact = true
+		default:
+			unmarshal(l.Action.UnmarshalText([]byte(word)))
+		}
+	}
+	return l
+}
+
+// describeDecision puts a decision in the words of testdata/precedence.
+func describeDecision(d Decision) string {
+	words := []string{d.Action.String()}
+	if !d.Match.IsZero() {
+		words = append(words, matchText(d.Match))
+	}
+	if d.Shielded {
+		words = append(words, "shielded")
+	}
+	if d.ClearsMessage {
+		words = append(words, "clears")
+	}
+	var monitored []string
+	for _, m := range d.Monitored {
+		text := matchText(m)
+		if m.Shielded {
+			text += "/shielded"
+		}
+		monitored = append(monitored, text)
+	}
+	if monitored != nil {
+		words = append(words, "monitored="+strings.Join(monitored, ","))
+	}
+	if d.Would != nil {
+		text := "would=" + d.Would.Action.String()
+		if !d.Would.Match.IsZero() {
+			text += "/" + matchText(d.Would.Match)
+		}
+		words = append(words, text)
+	}
+	return strings.Join(words, " ")
+}
+
+func matchText(m Match) string { return fmt.Sprintf("%s:%s", m.List, m.Entry) }
+
+// Every form of an entry, through a Set.
+func TestEntries(t *testing.T) {
+	text, err := os.ReadFile("testdata/entries.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSuffix(line, "\n")
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		row := strings.Split(line, "\t")
+		t.Run(line, func(t *testing.T) {
+			l := blockList("list", write(t, inDir(t, "list.txt"), row[1]+"\n"))
+			switch row[0] {
+			case "exact":
+				l.Exact = true
+			case "suffix":
+				l.AllowPublicSuffix = true
+			case "allow":
+				l.Type, l.Action = Allow, Accept
+			}
+			set := build(t, Config{Lists: []List{l}, Confirm: true})
+			if n := set.Stats().Entries; n != 1 {
+				t.Fatalf("%d entries", n)
+			}
+			d := set.Lookup(Envelope, parse(t, row[2]))
+			if got := len(d.Matches) == 1; got != (row[3] == "yes") {
+				t.Errorf("matches: %v", d.Matches)
+			}
+		})
+	}
+}
+
+// What a match says of its entry.
+func TestMatch(t *testing.T) {
+	dir := inDir(t, "")
+	first := write(t, filepath.Join(dir, "a.txt"), "# none\n\nexample.net\n")
+	second := write(t, filepath.Join(dir, "b.txt"),
+		"example.com  # sold our address ## ticket 7\nexample.com # again\nexample.org ## just a note\n")
+	l := blockList("spam", filepath.Join(dir, "*.txt"))
+	l.PublicReason = true
+	set := build(t, fast(l))
+	cases := []struct {
+		sender string
+		want   Match
+	}{
+		{"u@mail.example.com", Match{File: second, Line: 1, Entry: "example.com", Reason: "sold our address", Note: "ticket 7", Rank: 4}},
+		{"u@example.org", Match{File: second, Line: 3, Entry: "example.org", Note: "just a note", Rank: 2}},
+		{"u@example.net", Match{File: first, Line: 3, Entry: "example.net", Rank: 2}},
+	}
+	for _, c := range cases {
+		c.want.List, c.want.Action, c.want.PublicReason = "spam", Reject, true
+		if d := set.Lookup(Header, parse(t, c.sender)); d.Match != c.want {
+			t.Errorf("%s:\ngot  %+v\nwant %+v", c.sender, d.Match, c.want)
+		}
+	}
+	if s := set.Stats().Lists[0]; s.Entries != 4 || s.Duplicates != 1 || s.Exceptions != 0 || len(s.Files) != 2 {
+		t.Errorf("%+v", s)
+	}
+}

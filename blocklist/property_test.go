@@ -1,0 +1,306 @@
+package blocklist
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/sender"
+	"spamgate/hashfamily"
+)
+
+// The plain twin of Set: it asks of every entry whether it matches, and takes
+// the design's sentences one after the other. Small letters only, so that the
+// normal form is what is written.
+type plainList struct {
+	List
+	entries []string
+}
+
+// specificity is how specifically an entry matches an address: the place of the
+// entry's form among the sentences of the order, 0 first; -1 if it does not
+// match.
+func specificity(entry, address string) int {
+	if address == "<>" || entry == "<>" {
+		return map[bool]int{true: 0, false: -1}[address == entry]
+	}
+	local, domain, _ := strings.Cut(address, "@")
+	bare, _, tagged := strings.Cut(local, "+")
+	labels := strings.Count(domain, ".") + 1
+	parents := func(d string) int { return labels - (strings.Count(d, ".") + 1) }
+	below := func(d string) bool { return strings.HasSuffix(domain, "."+d) }
+	atDomain := 1
+	if tagged {
+		atDomain = 2
+	}
+	lastDomain := atDomain + 1 + 2*(labels-1)
+	entryLocal, entryDomain, isAddress := strings.Cut(entry, "@")
+	switch {
+	case entry == address:
+		return 0
+	case tagged && entry == bare+"@"+domain:
+		return 1
+	case isAddress && entryLocal == "" && entryDomain == domain:
+		return atDomain
+	case isAddress && entryDomain == "" && entryLocal == local:
+		return lastDomain + 1
+	case isAddress && entryDomain == "" && tagged && entryLocal == bare:
+		return lastDomain + 2
+	case isAddress:
+		return -1
+	case strings.HasPrefix(entry, "*."):
+		if d := entry[2:]; below(d) {
+			return atDomain + 1 + 2*parents(d) - 1
+		}
+	case entry == domain || below(entry):
+		return atDomain + 1 + 2*parents(entry)
+	}
+	return -1
+}
+
+// own is the list's own match: the most specific entry, if no exception is as
+// specific or more so.
+func (l *plainList) own(address string) (entry string, rank int) {
+	rank = -1
+	exception := -1
+	for _, e := range l.entries {
+		text, isException := strings.CutPrefix(e, "!")
+		r := specificity(text, address)
+		switch {
+		case r < 0:
+		case isException:
+			if exception < 0 || r < exception {
+				exception = r
+			}
+		case rank < 0 || r < rank:
+			entry, rank = text, r
+		}
+	}
+	if exception >= 0 && exception <= rank {
+		return "", -1
+	}
+	return entry, rank
+}
+
+func plainDecision(lists []plainList, stage Stage, address string) string {
+	type match struct {
+		entry string
+		rank  int
+	}
+	own := map[int]match{}
+	overridden, clears, shield := -1, false, -1
+	for i := range lists {
+		l := &lists[i]
+		entry, rank := l.own(address)
+		if rank < 0 || l.Stages&stage == 0 {
+			continue
+		}
+		own[i] = match{entry, rank}
+		if l.Type == Allow && l.Override && overridden < 0 {
+			overridden, clears = i, true
+		}
+		if l.Type == Allow && (shield < 0 || rank < own[shield].rank) {
+			shield = i
+		}
+	}
+	d := Decision{ClearsMessage: clears}
+	best := -1
+	for i := range lists {
+		m, ok := own[i]
+		if !ok || lists[i].Type == Allow {
+			continue
+		}
+		fallen := clears || shield >= 0 && own[shield].rank <= m.rank
+		action := lists[i].action(stage)
+		switch {
+		case action == Monitor:
+			d.Monitored = append(d.Monitored, Match{List: lists[i].Name, Entry: m.entry, Shielded: fallen})
+		case fallen:
+			d.Shielded = true
+		case best < 0 || action > lists[best].action(stage):
+			best = i
+		}
+	}
+	if best >= 0 {
+		d.Action = lists[best].action(stage)
+	} else if best = shield; clears {
+		best = overridden
+	}
+	if best >= 0 {
+		d.Match = Match{List: lists[best].Name, Entry: own[best].entry}
+	}
+	return describeDecision(d)
+}
+
+func randomText(r *rand.Rand) (entry, address string) {
+	pick := func(s ...string) string { return s[r.IntN(len(s))] }
+	local := pick("a", "b", "a+x", "b+y", "a+x+z")
+	labels := []string{pick("p", "q"), pick("p", "q"), pick("r", "s"), pick("example", "test")}
+	domain := strings.Join(labels[r.IntN(3):], ".")
+	address = local + "@" + domain
+	if r.IntN(20) == 0 {
+		address = "<>"
+	}
+	switch r.IntN(6) {
+	case 0:
+		entry = local + "@" + domain
+	case 1:
+		entry = "@" + domain
+	case 2:
+		entry = "*." + domain
+	case 3:
+		entry = local + "@"
+	case 4:
+		entry = pick("<>", domain)
+	default:
+		entry = domain
+	}
+	return entry, address
+}
+
+func randomLists(r *rand.Rand) []plainList {
+	lists := make([]plainList, 1+r.IntN(5))
+	for i := range lists {
+		l := &lists[i]
+		l.Name = fmt.Sprintf("list%d", i)
+		l.Stages = []Stage{Envelope, Header, allStages}[r.IntN(3)]
+		if r.IntN(3) == 0 {
+			l.Type, l.Override = Allow, r.IntN(3) == 0
+		} else {
+			l.Action = Tag + Action(r.IntN(5))
+			l.HeaderAction = Action(r.IntN(6))
+		}
+		for range r.IntN(12) {
+			entry, _ := randomText(r)
+			if l.Type == Block && r.IntN(3) == 0 {
+				entry = "!" + entry
+			}
+			l.entries = append(l.entries, entry)
+		}
+	}
+	return lists
+}
+
+// setOf makes a Set of lists without files.
+func setOf(t *testing.T, lists []plainList, bits uint64) *Set {
+	t.Helper()
+	c := Config{Confirm: true}
+	var readings []reading
+	for i := range lists {
+		c.Lists = append(c.Lists, lists[i].List)
+		v := &version{entries: len(lists[i].entries), files: []FileStats{{Path: "/list"}}}
+		b := newIndexBuilder()
+		options := listfile.Options{AllowPublicSuffix: true}
+		_, err := listfile.Read(strings.NewReader(strings.Join(lists[i].entries, "\n")), options,
+			func(e listfile.Entry) error { return b.add(0, e) },
+			func(p listfile.Problem) { t.Fatal(p) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.index, v.duplicates = b.finish()
+		readings = append(readings, reading{good: v})
+	}
+	family, err := hashfamily.NewClassic(bits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := newSet(context.Background(), c, family, readings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set.counters = new(counters)
+	return set
+}
+
+// Random lists and lookups: the Set decides as its plain twin does, in a filter
+// so small that it is often wrong.
+func TestSetAgainstPlain(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var falsePositives uint64
+	for range 1500 {
+		lists := randomLists(r)
+		set := setOf(t, lists, 256)
+		for range 40 {
+			_, address := randomText(r)
+			stage := []Stage{Envelope, Header}[r.IntN(2)]
+			got := describeDecision(set.Lookup(stage, parse(t, address)))
+			if want := plainDecision(lists, stage, address); got != want {
+				t.Fatalf("%s %s:\ngot  %s\nwant %s\nlists %+v", stage, address, got, want, lists)
+			}
+		}
+		falsePositives += set.FalsePositives()
+	}
+	if falsePositives == 0 {
+		t.Error("the filter was never wrong: the test tests less than it should")
+	}
+}
+
+// Counters: what the filter lets through and no list holds, whatever its stage,
+// is a false positive.
+func TestCounters(t *testing.T) {
+	lists := []plainList{
+		{List{Name: "h", Stages: Header, Action: Reject}, []string{"example.com"}},
+		{List{Name: "e", Stages: Envelope, Action: Reject}, []string{"example.net", "!ok.example.net"}},
+	}
+	set := setOf(t, lists, 1<<20)
+	for _, address := range []string{"u@example.com", "u@ok.example.net", "u@example.org", "<>"} {
+		if d := set.Lookup(Envelope, parse(t, address)); d.Action != Accept || d.Matches != nil {
+			t.Errorf("%s: %+v", address, d)
+		}
+	}
+	if n, maybe, fp := set.Lookups(), set.Maybes(), set.FalsePositives(); n != 4 || maybe != 2 || fp != 0 {
+		t.Errorf("%d lookups, %d maybes, %d false positives", n, maybe, fp)
+	}
+	// In 8 bits of eleven hashes next to every key is a maybe.
+	set = setOf(t, lists, 8)
+	set.Lookup(Envelope, parse(t, "u@example.org"))
+	if n, maybe, fp := set.Lookups(), set.Maybes(), set.FalsePositives(); n != 1 || maybe == 0 || fp != maybe {
+		t.Errorf("%d lookups, %d maybes, %d false positives", n, maybe, fp)
+	}
+}
+
+// The filter alone: its maybes decide.
+func TestUnconfirmed(t *testing.T) {
+	path := write(t, inDir(t, "list.txt"), "example.com # reason\n")
+	c := fast(blockList("spam", path))
+	c.Confirm = false
+	set := build(t, c)
+	want := Match{List: "spam", Entry: "example.com", Action: Reject, Rank: 4}
+	if d := set.Lookup(Envelope, parse(t, "u@www.example.com")); d.Match != want {
+		t.Errorf("got %+v, want %+v", d.Match, want)
+	}
+	if d := set.Lookup(Envelope, parse(t, "u@example.org")); d.Action != Accept {
+		t.Errorf("%+v", d)
+	}
+	if n := set.FalsePositives(); n != 0 {
+		t.Errorf("%d false positives counted, which nobody can know", n)
+	}
+	write(t, path, "example.com\n!www.example.com\n")
+	if _, _, err := Build(context.Background(), c); err == nil || !strings.Contains(err.Error(), "confirm") {
+		t.Errorf("an exception: %v", err)
+	}
+}
+
+// Keys of a kind that no list of the stage holds are not even asked for.
+func TestKinds(t *testing.T) {
+	set := setOf(t, []plainList{
+		{List{Name: "h", Stages: Header, Action: Reject}, []string{"u@", "<>"}},
+		{List{Name: "e", Stages: Envelope, Action: Reject}, []string{"example.net"}},
+	}, 1<<20)
+	for stage, kinds := range map[Stage][]sender.Kind{
+		0:         nil,
+		Envelope:  {sender.KindDomain},
+		Header:    {sender.KindLocal, sender.KindNull},
+		allStages: {sender.KindDomain, sender.KindLocal, sender.KindNull},
+	} {
+		for k := sender.KindAddress; k <= sender.KindNull; k++ {
+			if set.kinds[stage].Has(k) != slices.Contains(kinds, k) {
+				t.Errorf("stage %q, kind %s", stage, k)
+			}
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package blocklist
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+)
+
+// reading is what came of looking at a list's files. It is immutable. Where err
+// is set, good is the version that serves nevertheless.
+type reading struct {
+	good   *version // what serves; nil: nothing yet
+	stamps []stamp  // the files as they were seen, good or not
+	err    error    // why they do not serve; nil if good is what they hold
+}
+
+// version is what serves, if only nothing.
+func (r *reading) version() *version {
+	if r.good == nil {
+		return nothing
+	}
+	return r.good
+}
+
+// failed is the reading after something went wrong: what served goes on serving.
+func (r *reading) failed(stamps []stamp, err error) reading {
+	return reading{good: r.good, stamps: stamps, err: err}
+}
+
+// source is a list, and how far it has been read.
+type source struct {
+	list    *List
+	options readOptions
+	live    reading // what serves
+	logged  string  // the error that was last logged
+
+	// Since when a change waits for its writer to finish, and since when files
+	// are not there or not what they were. Zero: nothing of the kind.
+	writing, broken time.Time
+}
+
+// sameFiles reports that both read the same files in the same way.
+func (s *source) sameFiles(t *source) bool {
+	return s.options == t.options && slices.Equal(s.list.Paths, t.list.Paths)
+}
+
+// patience says how long a change has to wait until it is believed. Files that
+// were changed less than quiet ago may still be being written, and those that
+// have gone may be on their way back, as some editors do it. What never comes to
+// rest is believed after atMost. The zero patience waits for nothing.
+type patience struct{ quiet, atMost time.Duration }
+
+// readAttempts is how often a list is read that changes while it is read, before
+// that is an error.
+const readAttempts = 3
+
+// scan looks at the source's files, and reads them if they have changed. Staged
+// is an earlier scan's result that has not gone live, or nil. Of the source
+// nothing changes but what it remembers of waiting.
+//
+// When a change is not to be believed yet, the reading is the live one and again
+// is when to look next; else again is zero.
+func (s *source) scan(ctx context.Context, watch func(dir, name string), staged *reading, p patience) (r reading, again time.Time) {
+	var stamps []stamp
+	paths, err := findFiles(s.list.Paths, watch)
+	if err == nil {
+		stamps, err = statFiles(paths)
+	}
+	if err == nil && sameAttributes(s.live.stamps, stamps) && !slices.ContainsFunc(s.live.stamps, stamp.racy) {
+		s.writing, s.broken = time.Time{}, time.Time{}
+		return s.live, again
+	}
+	if wait := s.unsettled(stamps, err, p); wait > 0 {
+		return s.live, time.Now().Add(wait)
+	}
+	if err == nil {
+		r, err = s.read(ctx, stamps, staged)
+	}
+	for n := 1; n < readAttempts && errors.Is(err, ErrChanged); n++ {
+		if stamps, err = statFiles(paths); err == nil {
+			r, err = s.read(ctx, stamps, staged)
+		}
+	}
+	if errors.Is(err, ErrChanged) {
+		if wait := s.waitForWriter(p.quiet, p); wait > 0 {
+			return s.live, time.Now().Add(wait)
+		}
+	}
+	s.writing = time.Time{}
+	if err != nil {
+		return s.live.failed(r.stamps, err), again
+	}
+	return r, again
+}
+
+// unsettled is how much longer to wait before what was found, or the error that
+// was met, is believed; zero or less: no longer.
+func (s *source) unsettled(stamps []stamp, err error, p patience) time.Duration {
+	if p.quiet == 0 {
+		return 0
+	}
+	now := time.Now()
+	if err != nil && errorText(err) != errorText(s.live.err) || err == nil && s.live.lacks(stamps) {
+		if s.broken.IsZero() {
+			s.broken = now
+		}
+		return p.quiet - now.Sub(s.broken)
+	}
+	s.broken = time.Time{}
+	var wait time.Duration
+	for i := range stamps {
+		wait = max(wait, p.quiet-age(stamps[i].change, now))
+	}
+	return s.waitForWriter(min(wait, p.quiet), p) // more where the file's clock is ahead
+}
+
+// waitForWriter cuts a wait to what is left of the patience.
+func (s *source) waitForWriter(wait time.Duration, p patience) time.Duration {
+	if wait <= 0 {
+		return 0
+	}
+	now := time.Now()
+	if s.writing.IsZero() {
+		s.writing = now
+	}
+	return min(wait, p.atMost-now.Sub(s.writing))
+}
+
+// lacks reports that a file which serves is not among the stamps.
+func (r *reading) lacks(stamps []stamp) bool {
+	return slices.ContainsFunc(r.version().stamps, func(served stamp) bool {
+		return !slices.ContainsFunc(stamps, func(s stamp) bool { return s.path == served.path })
+	})
+}
+
+// read reads the files that stamps are of, unless they hold what is known.
+// With an error the reading has stamps alone, if anything.
+func (s *source) read(ctx context.Context, stamps []stamp, staged *reading) (reading, error) {
+	var err error
+	for i := range stamps {
+		if stamps[i], err = readStamped(ctx, stamps[i].path, nil); err != nil {
+			return reading{}, err
+		}
+	}
+	seen := reading{stamps: stamps}
+	switch {
+	case s.live.good != nil && sameContent(s.live.good.stamps, stamps):
+		seen.good = s.live.good
+	case s.live.err != nil && sameContent(s.live.stamps, stamps):
+		err = s.live.err
+	case staged != nil && sameContent(staged.stamps, stamps):
+		seen.good, err = staged.good, staged.err
+	default:
+		seen.good, err = readVersion(ctx, s.options, stamps, s.live.good)
+	}
+	return seen, err
+}

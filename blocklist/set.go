@@ -1,0 +1,113 @@
+package blocklist
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"spamgate/blocklist/bloom"
+	"spamgate/blocklist/sender"
+	"spamgate/hashfamily"
+)
+
+// Set is one state of all lists. It is immutable, and safe for concurrent use.
+type Set struct {
+	generation uint64
+	lists      []setList
+	filter     *bloom.Filter
+	confirm    bool
+	monitor    bool
+	kinds      [allStages + 1]sender.KindSet // what any list of the stage holds
+	counters   *counters
+	stats      SetStats
+}
+
+// setList is a list in a Set.
+type setList struct {
+	List
+	version *version
+}
+
+// counters count what lookups meet, over all Sets of a Store.
+type counters struct {
+	_              [64]byte // keeps lookups from sharing a cache line with what others write
+	lookups        atomic.Uint64
+	maybes         atomic.Uint64
+	falsePositives atomic.Uint64
+	_              [64]byte
+}
+
+// Generation numbers the states of a Store, from 1. Two Sets of one generation
+// give the same decisions; what Stats says of files that failed may differ.
+func (s *Set) Generation() uint64 { return s.generation }
+
+// Lookups counts the senders looked up, in this Set and in those that came
+// before it.
+func (s *Set) Lookups() uint64 { return s.counters.lookups.Load() }
+
+// Maybes counts the keys that the filter did not rule out, counted like Lookups.
+func (s *Set) Maybes() uint64 { return s.counters.maybes.Load() }
+
+// FalsePositives counts those of Maybes that no list held. Without confirmation
+// ([Config.Confirm]) they go unnoticed and are not counted.
+func (s *Set) FalsePositives() uint64 { return s.counters.falsePositives.Load() }
+
+// newSet makes a Set of the lists' readings. It takes over the filter of a
+// previous Set that has the same keys, if there is one; each may be nil.
+func newSet(ctx context.Context, c Config, family hashfamily.Family, readings []reading, previous ...*Set) (*Set, error) {
+	s := &Set{confirm: c.Confirm, monitor: c.Monitor, lists: make([]setList, len(c.Lists))}
+	for i := range c.Lists {
+		l := setList{c.Lists[i], readings[i].version()}
+		s.lists[i] = l
+		for stage := range s.kinds {
+			if l.Stages&Stage(stage) != 0 {
+				s.kinds[stage] |= l.version.index.kinds
+			}
+		}
+	}
+	for _, e := range previous {
+		if e != nil && e.filter.Family().Name() == family.Name() && sameVersions(e.lists, s.lists) {
+			s.filter = e.filter
+		}
+	}
+	if s.filter == nil {
+		if err := s.fillFilter(ctx, family); err != nil {
+			return nil, err
+		}
+	}
+	s.stats = s.describe(readings)
+	return s, nil
+}
+
+// cancelEvery is how many keys are added between two looks at the context.
+const cancelEvery = 1 << 16
+
+func (s *Set) fillFilter(ctx context.Context, family hashfamily.Family) error {
+	filter, err := bloom.New(family)
+	if err != nil {
+		return fmt.Errorf("building the filter: %w", err)
+	}
+	for _, l := range s.lists {
+		x := l.version.index
+		for i := range x.entries {
+			if i%cancelEvery == 0 && ctx.Err() != nil {
+				return fmt.Errorf("building the filter: %w", context.Cause(ctx))
+			}
+			filter.Add(x.key(&x.entries[i]))
+		}
+	}
+	s.filter = filter
+	return nil
+}
+
+func sameVersions(a, b []setList) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i].version != b[i].version {
+			return false
+		}
+	}
+	return true
+}

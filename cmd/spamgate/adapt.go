@@ -1,0 +1,163 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+
+	"spamgate/blocklist"
+	"spamgate/blocklist/sender"
+	"spamgate/internal/config"
+	"spamgate/smtpfilter"
+	"spamgate/smtpfilter/nexthop"
+	"spamgate/smtpfilter/wire"
+)
+
+// This file is where the packages meet: the configuration becomes what each of
+// them is made of, and a blocklist.Decision a smtpfilter.Verdict.
+
+// blocklistConfig is the lists' part of the configuration.
+func blocklistConfig(c *config.Config, log *slog.Logger) (blocklist.Config, error) {
+	b := blocklist.Config{
+		Family:       c.Filter.Family,
+		Confirm:      c.Filter.Confirm,
+		Monitor:      c.Policy.Mode == "monitor",
+		PollInterval: c.Watch.PollInterval,
+		Logger:       log,
+	}
+	for _, l := range c.Lists {
+		list, err := blocklistList(l)
+		if err != nil {
+			return b, fmt.Errorf("list %q: %w", l.Name, err)
+		}
+		b.Lists = append(b.Lists, list)
+	}
+	return b, nil
+}
+
+func blocklistList(l config.List) (blocklist.List, error) {
+	list := blocklist.List{
+		Name:              l.Name,
+		Paths:             []string{l.Path},
+		Exact:             l.Match == "exact",
+		Override:          l.Override,
+		Optional:          l.Optional,
+		AllowPublicSuffix: l.AllowPublicSuffix,
+		PublicReason:      l.PublicReason,
+	}
+	if err := list.Type.UnmarshalText([]byte(l.Type)); err != nil {
+		return list, err
+	}
+	for _, a := range []struct {
+		text   string
+		action *blocklist.Action
+	}{{l.Action, &list.Action}, {l.HeaderAction, &list.HeaderAction}} {
+		if a.text == "" {
+			continue
+		}
+		if err := a.action.UnmarshalText([]byte(a.text)); err != nil {
+			return list, err
+		}
+	}
+	for _, name := range l.Stage {
+		var stage blocklist.Stage
+		if err := stage.UnmarshalText([]byte(name)); err != nil {
+			return list, err
+		}
+		list.Stages |= stage
+	}
+	return list, nil
+}
+
+// policy is the part of the configuration that a message meets.
+func policy(c *config.Config) smtpfilter.Policy {
+	return smtpfilter.Policy{
+		HeaderFields:     c.Headers.Check,
+		MaxHeaderBytes:   int(c.Headers.MaxBytes),
+		CheckBounces:     c.Headers.CheckBounces,
+		RecipientDomains: c.Policy.RecipientDomains,
+		ExemptRecipients: c.Policy.ExemptRecipients,
+		ExemptClients:    c.Policy.ExemptClients,
+		MaxRecipients:    int(c.Listen.MaxRecipients),
+		RejectText:       c.Policy.RejectText,
+		Contact:          c.Policy.Contact,
+	}
+}
+
+// wireConfig is what holds towards every client.
+func wireConfig(c *config.Config) wire.Config {
+	return wire.Config{Hostname: c.Hostname, MaxMessageBytes: c.Listen.MaxMessageBytes}
+}
+
+// newNextHop makes the next hop. It does not connect.
+func newNextHop(c *config.Config, log *slog.Logger) (nexthop.Target, error) {
+	return nexthop.New(c.NextHop.Addr, nexthop.SMTPConfig{
+		Hostname: c.Hostname,
+		Reuse:    c.NextHop.Reuse,
+		Logger:   log,
+	})
+}
+
+// checker asks the lists that a Store holds at the time.
+type checker struct{ store *blocklist.Store }
+
+func (c checker) Judge() smtpfilter.Judge { return judge{c.store.Set()} }
+
+// judge asks one Set.
+type judge struct{ set *blocklist.Set }
+
+func (j judge) Generation() uint64 { return j.set.Generation() }
+
+func (j judge) Judge(stage smtpfilter.Stage, address string) (smtpfilter.Verdict, error) {
+	a, err := sender.Parse(address)
+	if err != nil {
+		return smtpfilter.Verdict{}, err
+	}
+	if stage == smtpfilter.Header {
+		return verdict(j.set.Lookup(blocklist.Header, a)), nil
+	}
+	return verdict(j.set.Lookup(blocklist.Envelope, a)), nil
+}
+
+// verdict puts a decision into the words of the SMTP side.
+func verdict(d blocklist.Decision) smtpfilter.Verdict {
+	v := smtpfilter.Verdict{
+		Action:        action(d.Action),
+		Match:         match(d.Match),
+		ClearsMessage: d.ClearsMessage,
+	}
+	for _, m := range d.Monitored {
+		if !m.Shielded {
+			v.Monitored = append(v.Monitored, match(m))
+		}
+	}
+	return v
+}
+
+func match(m blocklist.Match) smtpfilter.Match {
+	return smtpfilter.Match{
+		List:         m.List,
+		Entry:        m.Entry,
+		File:         m.File,
+		Line:         m.Line,
+		Reason:       m.Reason,
+		Note:         m.Note,
+		PublicReason: m.PublicReason,
+		Action:       action(m.Action),
+	}
+}
+
+// action maps the actions of a decision. What only observes is Accept.
+func action(a blocklist.Action) smtpfilter.Action {
+	switch a {
+	case blocklist.Tag:
+		return smtpfilter.Tag
+	case blocklist.Discard:
+		return smtpfilter.Discard
+	case blocklist.Defer:
+		return smtpfilter.Defer
+	case blocklist.Reject:
+		return smtpfilter.Reject
+	default:
+		return smtpfilter.Accept
+	}
+}

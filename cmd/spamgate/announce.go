@@ -1,0 +1,145 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"spamgate/blocklist"
+	"spamgate/internal/config"
+	"spamgate/internal/logging"
+)
+
+// announce says what the gate has loaded, where it listens, where mail goes and
+// what to try next: to people in a few lines, to programs in log records.
+func (g *gate) announce(listeners []net.Listener) {
+	stats := g.store.Set().Stats()
+	var addrs []string
+	for _, l := range listeners {
+		addrs = append(addrs, l.Addr().String())
+	}
+	if g.config.Log.Output == logging.OutputStderr && g.config.Log.Format == logging.FormatText {
+		g.welcome(stats, addrs)
+	} else {
+		g.log.Info("listening", "addr", strings.Join(addrs, ","), "next_hop", g.next.String(), "hostname", g.config.Hostname)
+		g.logState("loaded")
+	}
+	if discards(g.config) {
+		g.log.Warn("mail that a list with the action discard matches is accepted and dropped")
+	}
+	if stats.Warning != "" {
+		g.log.Warn(stats.Warning)
+	}
+}
+
+func discards(c *config.Config) bool {
+	for _, l := range c.Lists {
+		if l.Action == "discard" || l.HeaderAction == "discard" {
+			return true
+		}
+	}
+	return false
+}
+
+// welcome is announce for people.
+func (g *gate) welcome(stats blocklist.SetStats, addrs []string) {
+	w := g.stderr
+	fmt.Fprintf(w, "spamgate %s at %s\n", version, g.config.Hostname)
+	printLists(w, stats)
+	fmt.Fprintf(w, "  listening  %s\n", strings.Join(addrs, ", "))
+	fmt.Fprintf(w, "  next hop   %s\n", shorten(g.next.String()))
+	if g.config.Policy.Mode == "monitor" {
+		fmt.Fprintln(w, "  mode       monitor: nothing is turned away, every list only logs")
+	}
+	fmt.Fprintf(w, "  try        swaks --server %s --to you@example.net --from spammer@example.com\n", reachable(addrs[0]))
+	if path := editable(g.config); path != "" {
+		fmt.Fprintf(w, "             echo 'offers.example  # reported three times' >> %s\n", shorten(path))
+	}
+	fmt.Fprintln(w, "             spamgate check ADDRESS   says what becomes of a sender, and why")
+}
+
+// printLists is what is known of the lists and the filter.
+func printLists(w io.Writer, stats blocklist.SetStats) {
+	label := "lists"
+	name := 0
+	for _, l := range stats.Lists {
+		name = max(name, len(l.Name))
+	}
+	for _, l := range stats.Lists {
+		fmt.Fprintf(w, "  %-10s %-*s  %s, %s\n", label, name, l.Name, describeAction(l), describeEntries(l))
+		label = ""
+	}
+	fmt.Fprintf(w, "  filter     %s, %d hashes over 2^28 bits: fill ratio %.4g, expected FPR %.2g\n",
+		stats.Family, stats.Hashes, stats.FillRatio, stats.FPR)
+}
+
+func describeAction(l blocklist.ListStats) string {
+	if l.Type == blocklist.Allow {
+		return "allow"
+	}
+	if l.HeaderAction != blocklist.Accept && l.HeaderAction != l.Action {
+		return fmt.Sprintf("%s, in headers %s", l.Action, l.HeaderAction)
+	}
+	return l.Action.String()
+}
+
+func describeEntries(l blocklist.ListStats) string {
+	s := count(l.Entries, "entry", "entries")
+	if l.Invalid > 0 {
+		s += ", " + count(l.Invalid, "invalid line", "invalid lines")
+	}
+	if l.Err != nil {
+		s += ", NOT LOADED: " + l.Err.Error()
+	}
+	return s
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// shorten shows a path below the working directory as one would type it.
+func shorten(s string) string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return s
+	}
+	scheme, path, ok := strings.Cut(s, ":")
+	if !ok {
+		scheme, path = "", s
+	} else {
+		scheme += ":"
+	}
+	if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsAbs(path) && filepath.IsLocal(rel) {
+		return scheme + rel
+	}
+	return s
+}
+
+// reachable is an address of the gate that a client on this machine can use.
+func reachable(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// editable is the file of the first block list that is a single one.
+func editable(c *config.Config) string {
+	for _, l := range c.Lists {
+		if l.Type == "block" && !strings.ContainsAny(l.Path, `*?[\`) {
+			return l.Path
+		}
+	}
+	return ""
+}

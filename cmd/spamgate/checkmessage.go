@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"spamgate/smtpfilter"
+	"spamgate/smtpfilter/header"
+	"spamgate/smtpfilter/wire"
+)
+
+// messageResult is what check says of a message.
+type messageResult struct {
+	Action   string    `json:"action"`
+	Decided  *finding  `json:"decided,omitempty"` // by this one
+	Exempt   bool      `json:"exempt,omitempty"`  // the recipient is reachable by every sender
+	Reply    string    `json:"reply,omitempty"`
+	Findings []finding `json:"findings"`
+	Empty    []string  `json:"fields_without_address,omitempty"`
+}
+
+// message judges a whole message.
+func (k *checking) message(cmd *cobra.Command) error {
+	section, err := readHeader(cmd, k.options.message, k.policy.HeaderLimit())
+	if err != nil {
+		return err
+	}
+	from, judged, err := k.reversePath(section)
+	if err != nil {
+		return err
+	}
+	exempt, err := k.exempt()
+	if err != nil {
+		return err
+	}
+
+	var all []smtpfilter.Finding
+	envelope := smtpfilter.Finding{Identity: smtpfilter.EnvelopeIdentity, Address: from}
+	if judged {
+		envelope = k.policy.JudgeEnvelope(k.judge, from)
+		all = append(all, envelope)
+		if envelope.Err != nil {
+			return fmt.Errorf("check: --from %q is no address: %w", from, envelope.Err)
+		}
+	}
+	found := header.Senders(section, k.policy.HeaderFields)
+	if !judged || k.policy.JudgesHeader(envelope) {
+		all = append(all, k.policy.JudgeHeader(k.judge, found.Senders)...)
+	}
+
+	r := messageResult{Action: smtpfilter.Accept.String(), Exempt: exempt, Findings: []finding{}, Empty: found.Empty}
+	for _, f := range all {
+		r.Findings = append(r.Findings, newFinding(f))
+	}
+	decided := smtpfilter.Decide(all, exempt)
+	if !decided.Verdict.Match.IsZero() {
+		d := newFinding(decided)
+		r.Decided = &d
+		r.Action = d.Action.String()
+		r.Reply = k.policy.Refusal(decided, "ID").String()
+	}
+	k.listed = decided.Verdict.Action != smtpfilter.Accept
+	if k.options.json {
+		return k.json.Encode(r)
+	}
+	k.printMessage(r, all, judged)
+	return nil
+}
+
+func (k *checking) printMessage(r messageResult, all []smtpfilter.Finding, judged bool) {
+	fmt.Fprintf(k.out, "%s: %s\n", k.options.message, r.Action)
+	if r.Reply != "" {
+		fmt.Fprintf(k.out, "  the client hears: %s\n", r.Reply)
+	}
+	if r.Exempt {
+		fmt.Fprintf(k.out, "  %s is reachable by every sender\n", k.options.rcpt)
+	}
+	if !judged {
+		fmt.Fprintln(k.out, "  envelope sender unknown, not judged: give --from")
+	}
+	for _, f := range all {
+		address := f.Address
+		if address == "" {
+			address = "<>"
+		}
+		fmt.Fprintf(k.out, "%s %s: %s\n", f.Identity, address, f.Verdict.Action)
+		if f.Err != nil {
+			fmt.Fprintf(k.out, "  not understood, not looked up: %v\n", f.Err)
+			continue
+		}
+		k.explain("", f)
+	}
+	for _, field := range r.Empty {
+		fmt.Fprintf(k.out, "%s: a field without an address\n", field)
+	}
+}
+
+// reversePath is the envelope sender, and whether there is one to judge.
+func (k *checking) reversePath(section []byte) (from string, judged bool, err error) {
+	switch from := k.options.from; from {
+	case "":
+	case "<>":
+		return "", true, nil
+	default:
+		return from, true, nil
+	}
+	const field = "Return-Path"
+	found := header.Senders(section, []string{field})
+	if len(found.Senders) > 0 {
+		return found.Senders[0].Address, true, nil
+	}
+	return "", len(found.Empty) > 0, nil // Return-Path: <>
+}
+
+// exempt reports whether the recipient is reachable by every sender.
+func (k *checking) exempt() (bool, error) {
+	if k.options.rcpt == "" {
+		return false, nil
+	}
+	rcpt, err := wire.ParsePath(k.options.rcpt)
+	if err != nil {
+		return false, fmt.Errorf("check: --rcpt %q: %w", k.options.rcpt, err)
+	}
+	return k.policy.ExemptRecipient(rcpt), nil
+}
+
+// readHeader reads a message's header section, whose lines may end in LF as
+// files' lines do.
+func readHeader(cmd *cobra.Command, name string, limit int) ([]byte, error) {
+	in := cmd.InOrStdin()
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, fmt.Errorf("check: --message: %w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	data, err := io.ReadAll(io.LimitReader(in, int64(2*limit)))
+	if err != nil {
+		return nil, fmt.Errorf("check: --message: %w", err)
+	}
+	if len(data) == 0 {
+		return nil, fmt.Errorf("check: --message: %s is empty", name)
+	}
+	var section []byte
+	for line := range bytes.Lines(data) {
+		line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
+		if len(line) == 0 {
+			return section, nil
+		}
+		section = append(append(section, line...), "\r\n"...)
+		if len(section) > limit {
+			return nil, errors.New("check: --message: " + fmt.Sprintf("the header section is larger than headers.max_bytes (%d): the gate refuses such a message with 552", limit))
+		}
+	}
+	return section, nil
+}

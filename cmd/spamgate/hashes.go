@@ -1,0 +1,499 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"spamgate/blocklist/bloom"
+	"spamgate/hashfamily"
+)
+
+// maxKeyBytes is the longest key that the hashes commands read from a line of
+// standard input.
+const maxKeyBytes = 1 << 20
+
+// keysHelp is the part of the help that the hashes commands share.
+const keysHelp = `Keys are the arguments; without any they are read from standard input, one a
+line. A key is raw bytes and nothing is trimmed: only the line feed ends a line,
+so a carriage return or a space belongs to the key, "#" is data, and an empty
+line is the empty key. A last line without a line feed counts. A line may have
+up to 1 MiB. Put -- before arguments that start with a dash.`
+
+// newHashesCommand is "spamgate hashes", the hash laboratory.
+func newHashesCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "hashes",
+		Short: "Compute the eleven hashes, or the bitmap that they fill",
+		Long: `The hash laboratory: what the eleven classic hashes (RS, JS, PJW, ELF, BKDR,
+SDBM, DJB, DEK, BP, FNV, AP) make of a key, and which bits of the filter a set
+of keys fills.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newHashesSumCommand(), newHashesBitmapCommand())
+	return cmd
+}
+
+func newHashesSumCommand() *cobra.Command {
+	var tsv, escape, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "sum [KEY...]",
+		Short: "Print the eleven hashes of each key",
+		Long: `Print the eleven hashes of each key as unsigned 32-bit numbers, and the bit that
+each sets in the filter of 2^28 bits.
+
+` + keysHelp + `
+
+The table is for people; it shortens long keys. --tsv, --escape and --json are
+for programs. In JSON "key" is null where the key is no UTF-8; "key_hex" always
+holds its bytes.`,
+		Example: `  spamgate hashes sum spam@example.com
+  spamgate hashes sum --tsv < keys.txt > hashes.tsv
+  printf 'caf\351\n' | spamgate hashes sum --escape
+  spamgate hashes sum --json example.com | jq '.[0].hashes.AP'`,
+		Args:         cobra.ArbitraryArgs,
+		SilenceUsage: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if asJSON && (tsv || escape) {
+				return errors.New("hashes sum: --json does not go with --tsv or --escape: choose one of them")
+			}
+			out := bufio.NewWriter(cmd.OutOrStdout())
+			var p sumPrinter
+			switch {
+			case asJSON:
+				p = &jsonSums{out: out}
+			case tsv || escape:
+				p = &tsvSums{out: out, escape: escape}
+			default:
+				p = &tableSums{out: out}
+			}
+			if err := printSums(cmd, args, out, p); err != nil {
+				return fmt.Errorf("hashes sum: %w", err)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&tsv, "tsv", false, "tab-separated columns under a header, the key as it came")
+	cmd.Flags().BoolVar(&escape, "escape", false, `like --tsv, with \xHH for every byte of the key that is a space, a
+backslash or not printable ASCII`)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "an array with an object for each key")
+	return cmd
+}
+
+// printSums prints all keys. What is printed so far goes out whenever more
+// input has to be waited for, so that one can type and watch.
+func printSums(cmd *cobra.Command, args []string, out *bufio.Writer, p sumPrinter) error {
+	p.begin()
+	err := eachKey(cmd.Context(), args, flushingReader{cmd.InOrStdin(), out}, func(key []byte) error {
+		if err := p.print(key); err != nil {
+			return fmt.Errorf("writing the output: %w", err)
+		}
+		return nil
+	})
+	if err != nil {
+		out.Flush() // what came before the error; a second error would add nothing
+		return err
+	}
+	p.end()
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("writing the output: %w", err)
+	}
+	return nil
+}
+
+// flushingReader flushes out before it reads.
+type flushingReader struct {
+	in  io.Reader
+	out *bufio.Writer
+}
+
+func (r flushingReader) Read(p []byte) (int, error) {
+	if r.out.Flush() != nil {
+		return 0, io.EOF // no use to read on; out keeps the error for its last Flush
+	}
+	return r.in.Read(p)
+}
+
+// eachKey calls do with each argument, or where there is none with each line of
+// in. The key is valid during the call. It holds no more than a line in memory,
+// and stops at the first error.
+func eachKey(ctx context.Context, args []string, in io.Reader, do func(key []byte) error) error {
+	for _, arg := range args {
+		if err := do([]byte(arg)); err != nil {
+			return err
+		}
+	}
+	if len(args) > 0 {
+		return nil
+	}
+	line := 0
+	s := bufio.NewScanner(in)
+	s.Buffer(nil, maxKeyBytes+len("\n"))
+	s.Split(splitLines)
+	for s.Scan() {
+		line++
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("interrupted: %w", err)
+		}
+		if err := do(s.Bytes()); err != nil {
+			return err
+		}
+	}
+	switch err := s.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return fmt.Errorf("standard input, line %d: longer than %d bytes, the most that a key may have: give one key a line", line+1, maxKeyBytes)
+	case err != nil:
+		return fmt.Errorf("standard input, line %d: %w", line+1, err)
+	}
+	return nil
+}
+
+// splitLines is bufio.ScanLines without its one liberty: it keeps a carriage
+// return at the end of the line.
+func splitLines(data []byte, atEOF bool) (advance int, token []byte, err error) {
+	if i := bytes.IndexByte(data, '\n'); i >= 0 {
+		return i + 1, data[:i], nil
+	}
+	if atEOF && len(data) > 0 {
+		return len(data), data, nil
+	}
+	return 0, nil, nil
+}
+
+// sumPrinter is a way to print keys and their hashes. The printers write to a
+// bufio.Writer, which keeps its first error, so that they ask once a key.
+type sumPrinter interface {
+	begin()
+	print(key []byte) error
+	end()
+}
+
+// tableSums prints a block for each key, at most 80 columns wide.
+type tableSums struct {
+	out  *bufio.Writer
+	some bool
+}
+
+func (t *tableSums) begin() {}
+func (t *tableSums) end()   {}
+
+func (t *tableSums) print(key []byte) error {
+	if t.some {
+		t.out.WriteByte('\n')
+	}
+	t.some = true
+	unit := "bytes"
+	if len(key) == 1 {
+		unit = "byte"
+	}
+	fmt.Fprintf(t.out, "%s  %d %s\n", shortenKey(strconv.Quote(string(key))), len(key), unit)
+	fmt.Fprintln(t.out, "  hash     decimal         hex  bit of 2^28")
+	for _, h := range hashfamily.Hashes() {
+		sum := h.Sum(key)
+		if _, err := fmt.Fprintf(t.out, "  %-4s  %10d  0x%08x  %11d\n", h.Name, sum, sum, sum%bloom.ClassicBits); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shortenKey takes the middle out of a text that is wider than 62 columns, which
+// leaves room for the length beside it. It counts two columns for a character
+// beyond ASCII, as East Asian ones take.
+func shortenKey(s string) string {
+	const room, dots = 62, "..."
+	runes := []rune(s)
+	if fitting(runes, room) == len(runes) {
+		return s
+	}
+	head := string(runes[:fitting(runes, room-room/3-len(dots))])
+	slices.Reverse(runes)
+	tail := runes[:fitting(runes, room/3)]
+	slices.Reverse(tail)
+	return head + dots + string(tail)
+}
+
+// fitting is how many of the runes fit in room columns.
+func fitting(runes []rune, room int) int {
+	for i, r := range runes {
+		if room--; r >= utf8.RuneSelf {
+			room--
+		}
+		if room < 0 {
+			return i
+		}
+	}
+	return len(runes)
+}
+
+// tsvSums prints a header and a line a key, columns separated by tabs.
+type tsvSums struct {
+	out    *bufio.Writer
+	escape bool
+}
+
+func (t *tsvSums) begin() {
+	t.out.WriteString("key")
+	for _, h := range hashfamily.Hashes() {
+		t.out.WriteString("\t" + h.Name)
+	}
+	t.out.WriteByte('\n')
+}
+
+func (t *tsvSums) end() {}
+
+func (t *tsvSums) print(key []byte) error {
+	if t.escape {
+		t.out.Write(appendEscaped(nil, key))
+	} else {
+		t.out.Write(key)
+	}
+	for _, h := range hashfamily.Hashes() {
+		t.out.WriteByte('\t')
+		t.out.WriteString(strconv.FormatUint(uint64(h.Sum(key)), 10))
+	}
+	return t.out.WriteByte('\n')
+}
+
+// appendEscaped appends key with \xHH for each byte that is a space, a
+// backslash or not printable ASCII, so that the key can be had back.
+func appendEscaped(b, key []byte) []byte {
+	for _, c := range key {
+		if c <= ' ' || c >= 0x7F || c == '\\' {
+			b = fmt.Appendf(b, `\x%02x`, c)
+		} else {
+			b = append(b, c)
+		}
+	}
+	return b
+}
+
+// jsonSums prints an array with an object for each key. The hashes are numbers:
+// 32 bits are exact in every JSON reader.
+type jsonSums struct {
+	out  *bufio.Writer
+	some bool
+}
+
+func (j *jsonSums) begin() { j.out.WriteByte('[') }
+func (j *jsonSums) end()   { j.out.WriteString("\n]\n") }
+
+func (j *jsonSums) print(key []byte) error {
+	object := struct {
+		Key    *string         `json:"key"`
+		KeyHex string          `json:"key_hex"`
+		Hashes json.RawMessage `json:"hashes"`
+	}{KeyHex: hex.EncodeToString(key)}
+	if utf8.Valid(key) {
+		text := string(key)
+		object.Key = &text
+	}
+	// By hand, since a map would lose the order.
+	for i, h := range hashfamily.Hashes() {
+		object.Hashes = fmt.Appendf(object.Hashes, "%c%q:%d", "{,"[min(i, 1)], h.Name, h.Sum(key))
+	}
+	object.Hashes = append(object.Hashes, '}')
+
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false) // "<>" is a key, and this is no web page
+	if err := e.Encode(object); err != nil {
+		return err
+	}
+	if j.some {
+		j.out.WriteByte(',')
+	}
+	j.some = true
+	j.out.WriteByte('\n')
+	_, err := j.out.Write(bytes.TrimSuffix(text.Bytes(), []byte("\n")))
+	return err
+}
+
+// bitmapReport is what "hashes bitmap" says about the file it wrote.
+type bitmapReport struct {
+	File      string  `json:"file"`
+	Bytes     int64   `json:"bytes"`
+	Keys      uint64  `json:"keys"`
+	Bits      uint64  `json:"bits"`
+	SetBits   uint64  `json:"set_bits"`
+	FillRatio float64 `json:"fill_ratio"`
+	SHA256    string  `json:"sha256"`
+}
+
+func newHashesBitmapCommand() *cobra.Command {
+	var path string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "bitmap --out FILE [KEY...]",
+		Short: "Write the filter's raw bitmap of some keys",
+		Long: `Write the raw bitmap of the classic filter with the given keys in it: 2^28 bits,
+32 MiB. Each hash of each key sets bit (hash mod 2^28); bit i is bit i mod 8,
+least significant first, of byte i/8. The keys are taken as they are, without
+the normalisation that list entries get.
+
+The file appears, or replaces the one before, only when it is complete. Printed
+are the number of keys (repeated ones count), of set bits, the fill ratio and
+the SHA-256 of the bitmap.
+
+` + keysHelp,
+		Example: `  spamgate hashes bitmap --out bitmap.bin < domains.txt
+  spamgate hashes bitmap --out bitmap.bin --json spam@example.com @example.net`,
+		Args:         cobra.ArbitraryArgs,
+		SilenceUsage: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			report, err := makeBitmap(cmd.Context(), path, args, cmd.InOrStdin())
+			if err == nil {
+				err = report.print(cmd.OutOrStdout(), asJSON)
+			}
+			if err != nil {
+				return fmt.Errorf("hashes bitmap: %w", err)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&path, "out", "", "the `FILE` to write (needed)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "report as a JSON object")
+	return cmd
+}
+
+// makeBitmap fills a classic filter with the keys and writes it to path.
+func makeBitmap(ctx context.Context, path string, args []string, in io.Reader) (bitmapReport, error) {
+	// Asked first: a mistake here should not cost the time to read the keys.
+	target, perm, err := checkTarget(path)
+	if err != nil {
+		return bitmapReport{}, err
+	}
+	family, err := hashfamily.NewClassic(bloom.ClassicBits)
+	if err != nil {
+		return bitmapReport{}, err
+	}
+	filter, err := bloom.New(family)
+	if err != nil {
+		return bitmapReport{}, err
+	}
+	report := bitmapReport{File: path, Bits: filter.M()}
+	err = eachKey(ctx, args, in, func(key []byte) error {
+		filter.Add(key)
+		report.Keys++
+		return nil
+	})
+	if err != nil {
+		return bitmapReport{}, err
+	}
+	sum := sha256.New()
+	report.Bytes, err = replaceFile(ctx, target, perm, func(w io.Writer) (int64, error) {
+		return filter.WriteTo(io.MultiWriter(w, sum))
+	})
+	if err != nil {
+		return bitmapReport{}, err
+	}
+	report.SetBits, report.FillRatio = filter.SetBits(), filter.FillRatio()
+	report.SHA256 = hex.EncodeToString(sum.Sum(nil))
+	return report, nil
+}
+
+func (r bitmapReport) print(w io.Writer, asJSON bool) error {
+	if asJSON {
+		e := json.NewEncoder(w)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", "  ")
+		if err := e.Encode(r); err != nil {
+			return fmt.Errorf("writing the report: %w", err)
+		}
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "file        %s (%d bytes)\nkeys        %d\nset bits    %d of %d\nfill ratio  %.6g\nSHA-256     %s\n",
+		r.File, r.Bytes, r.Keys, r.SetBits, r.Bits, r.FillRatio, r.SHA256)
+	if err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	return nil
+}
+
+// checkTarget says which file a path leads to, links followed, and with which
+// permissions it is to be written: those it has, or the usual ones. Anything but
+// a regular file is refused, since it would be replaced by one.
+func checkTarget(path string) (target string, perm fs.FileMode, err error) {
+	switch path {
+	case "":
+		return "", 0, errors.New("no file to write: name one with --out FILE")
+	case "-":
+		return "", 0, errors.New("--out -: standard output is for the report: name a file (./- for one that is called -)")
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if _, err := os.Stat(filepath.Dir(path)); err != nil {
+			return "", 0, fmt.Errorf("--out %s: %w: name a file in a folder that exists", path, err)
+		}
+		return path, 0o666, nil
+	case err != nil:
+		return "", 0, fmt.Errorf("--out %s: %w", path, err)
+	case !info.Mode().IsRegular():
+		return "", 0, fmt.Errorf("--out %s: not a regular file: name another", path)
+	}
+	if target, err = filepath.EvalSymlinks(path); err != nil {
+		return "", 0, fmt.Errorf("--out %s: %w", path, err)
+	}
+	return target, info.Mode().Perm(), nil
+}
+
+// replaceFile makes path a file of what write writes. It writes beside it and
+// renames when everything is on the disk; on an error, the end of ctx or a
+// signal to end the process, path is as it was and nothing else is left.
+func replaceFile(ctx context.Context, path string, perm fs.FileMode, write func(io.Writer) (int64, error)) (n int64, err error) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	temp := fmt.Sprintf("%s.%x.tmp", path, rand.Uint64())
+	file, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	if err != nil {
+		return 0, fmt.Errorf("making a file beside %s: %w", path, err)
+	}
+	defer func() {
+		if err != nil {
+			file.Close()
+			os.Remove(temp)
+		}
+	}()
+	if n, err = write(file); err != nil {
+		return n, fmt.Errorf("writing %s: %w", temp, err)
+	}
+	if err = file.Sync(); err != nil {
+		return n, fmt.Errorf("writing %s to the disk: %w", temp, err)
+	}
+	if err = file.Close(); err != nil {
+		return n, fmt.Errorf("closing %s: %w", temp, err)
+	}
+	if err = ctx.Err(); err != nil {
+		return n, fmt.Errorf("interrupted, %s is as it was: %w", path, context.Cause(ctx))
+	}
+	if err = os.Rename(temp, path); err != nil {
+		return n, fmt.Errorf("putting %s in place: %w", path, err)
+	}
+	// The new name is the folder's content, which has a sync of its own.
+	if dir, openErr := os.Open(filepath.Dir(path)); openErr == nil {
+		defer dir.Close()
+		if syncErr := dir.Sync(); syncErr != nil {
+			return n, fmt.Errorf("%s is written, but perhaps not yet on the disk: %w", path, syncErr)
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/activation"
+
+	"spamgate/internal/config"
+	"spamgate/smtpfilter/nexthop"
+)
+
+// endpoint is a place to listen on: an address, or a socket that is open
+// already.
+type endpoint struct {
+	addr *net.TCPAddr
+	open net.Listener // from systemd, else nil
+}
+
+// endpoints resolves the configured addresses. Nothing is opened; what systemd
+// has passed is open anyway.
+func endpoints(addrs []string) ([]endpoint, error) {
+	var found []endpoint
+	for _, addr := range addrs {
+		if addr == config.Systemd {
+			passed, err := systemdSockets()
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, passed...)
+			continue
+		}
+		tcp, err := net.ResolveTCPAddr("tcp", addr)
+		if err != nil {
+			return nil, fmt.Errorf("listen.addr %q: %w", addr, err)
+		}
+		found = append(found, endpoint{addr: tcp})
+	}
+	return found, nil
+}
+
+func systemdSockets() ([]endpoint, error) {
+	listeners, err := activation.Listeners()
+	if err != nil {
+		return nil, fmt.Errorf("listen.addr %q: %w", config.Systemd, err)
+	}
+	var found []endpoint
+	for _, l := range listeners {
+		tcp, ok := l.(*net.TCPListener)
+		if !ok {
+			return nil, fmt.Errorf("listen.addr %q: systemd passed a socket that is not TCP: set ListenStream= in the socket unit to a port or to host:port", config.Systemd)
+		}
+		found = append(found, endpoint{addr: tcp.Addr().(*net.TCPAddr), open: l})
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("listen.addr %q: systemd passed no socket: start the gate through its socket unit, or set listen.addr to host:port", config.Systemd)
+	}
+	return found, nil
+}
+
+func (e endpoint) listen() (net.Listener, error) {
+	if e.open != nil {
+		return e.open, nil
+	}
+	l, err := net.ListenTCP("tcp", e.addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen.addr: %w", err)
+	}
+	return l, nil
+}
+
+// firstPublic returns an endpoint that others than this machine can reach.
+func firstPublic(all []endpoint) (endpoint, bool) {
+	for _, e := range all {
+		if !e.addr.IP.IsLoopback() {
+			return e, true
+		}
+	}
+	return endpoint{}, false
+}
+
+// errUnsafe is wrapped by the errors about a gate that must not be opened to
+// other machines.
+var errUnsafe = errors.New("not safe beyond this machine")
+
+// checkPublic refuses to open a gate that would relay mail for the world, or
+// let the world fill a Maildir. Without recipient_domains it is the next hop
+// that must refuse foreign recipients, and since it sees only the gate's
+// address, it may not: so it is asked. While it does not answer, checkPublic
+// waits and asks again.
+func checkPublic(ctx context.Context, c *config.Config, all []endpoint, next nexthop.Target, log *slog.Logger) error {
+	public, ok := firstPublic(all)
+	if !ok {
+		return nil
+	}
+	if _, maildir := c.NextHop.Maildir(); maildir {
+		if c.NextHop.AllowPublic {
+			return nil
+		}
+		return fmt.Errorf("%w: %s would let other machines deliver into %s; set listen.addr to 127.0.0.1, or next_hop.allow_public = true",
+			errUnsafe, public.addr, c.NextHop.Addr)
+	}
+	server, ok := next.(*nexthop.SMTP)
+	if !ok || len(c.Policy.RecipientDomains) > 0 {
+		return nil
+	}
+	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
+		relays, reply, err := server.CheckRelay(ctx)
+		switch {
+		case err == nil && relays:
+			return fmt.Errorf("%w: the next hop %s relays for the gate (RCPT TO:<relay-test@example.net> was answered with %q), so everyone who can reach %s could send mail anywhere through it; set policy.recipient_domains to your domains, or take the gate's address out of what the next hop trusts (in Postfix: mynetworks)",
+				errUnsafe, server, reply.String(), public.addr)
+		case err == nil:
+			log.Info("the next hop does not relay for the gate", "next_hop", server.String(), "reply", reply.String())
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		}
+		log.Warn("cannot ask the next hop yet whether it relays; listening only then", "next_hop", server.String(), "retry_in", wait, "error", err)
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,75 @@
+// Command spamgate is an SMTP proxy that stands in front of a mail server and
+// turns listed senders away.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+// The exit codes.
+const (
+	exitOK     = 0
+	exitListed = 1 // check: an action other than accept
+	exitError  = 2
+)
+
+func main() {
+	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run executes the command line and returns the exit code.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root := newRootCommand()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errListed):
+		return exitListed
+	default:
+		fmt.Fprintln(stderr, "spamgate:", err)
+		return exitError
+	}
+}
+
+// errListed makes check exit with exitListed; there is nothing to say about it.
+var errListed = errors.New("not all accepted")
+
+func newRootCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "spamgate",
+		Short: "An SMTP proxy that turns listed senders away",
+		Long: `spamgate stands in front of a mail server, looks every sender up in lists
+(envelope and header), and turns listed ones away inside the SMTP session.
+
+Exit codes: 0 fine; 1 check found a sender that is not accepted; 2 an error.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.CompletionOptions.HiddenDefaultCmd = true
+	cmd.AddCommand(
+		newServeCommand(),
+		newCheckCommand(),
+		newConfigCommand(),
+		newHashesCommand(),
+		newVersionCommand(),
+	)
+	return cmd
+}
+
+// configFlag adds --config.
+func configFlag(cmd *cobra.Command) *string {
+	return cmd.Flags().StringP("config", "c", "config.toml", "the configuration file")
+}
