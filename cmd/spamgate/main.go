@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -38,6 +39,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return exitListed
 	default:
 		fmt.Fprintln(stderr, "spamgate:", err)
+		if strings.HasPrefix(err.Error(), "unknown ") { // cobra has no type for it
+			fmt.Fprintln(stderr, "Run spamgate --help for the commands, spamgate COMMAND --help for its flags.")
+		}
 		return exitError
 	}
 }

@@ -1,0 +1,94 @@
+// Command bench measures what the gate costs. It sends the same mail with
+// Postfix's smtp-source to its smtp-sink directly, through HAProxy in TCP mode
+// and through the gate, side by side in one run, and prints times and ratios.
+//
+// Everything runs on loopback and in a temporary directory, and ends with the
+// command. A run counts only if the sink has received every message once.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// options are the command line's.
+type options struct {
+	rounds   int
+	messages int // small ones; of the large ones a tenth
+	reuse    bool
+	json     bool
+}
+
+// run executes the command line and returns the exit code: 0 measured, 2 not.
+// What was measured has no part in it: that is for people to judge.
+func run(args []string, stdout, stderr io.Writer) int {
+	o, err := parseOptions(args, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		return 2 // the flag package has said why
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+
+	r, err := benchmark(ctx, o, stderr)
+	if ctx.Err() != nil {
+		err = errors.New("interrupted")
+	}
+	if err == nil {
+		err = write(stdout, r, o.json)
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "bench:", err)
+		return 2
+	}
+	return 0
+}
+
+func parseOptions(args []string, stderr io.Writer) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.IntVar(&o.rounds, "rounds", 5, "how often everything is measured, 1 or more")
+	flags.IntVar(&o.messages, "messages", 5000, "messages of 4 KiB in a run, 10 or more; of 1 MiB a tenth of it")
+	flags.BoolVar(&o.reuse, "reuse", true, "let the gate keep its connections to the sink, as it does by default")
+	flags.BoolVar(&o.json, "json", false, "print JSON with every single time instead of tables")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	var err error
+	switch {
+	case flags.NArg() > 0:
+		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case o.rounds < 1:
+		err = errors.New("--rounds must be 1 or more")
+	case o.messages < 10:
+		err = errors.New("--messages must be 10 or more")
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "bench:", err)
+		flags.Usage()
+	}
+	return o, err
+}
+
+func write(w io.Writer, r *report, asJSON bool) error {
+	if !asJSON {
+		return r.writeText(w)
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// process is a server that runs in the background. What it prints goes to a
+// file.
+type process struct {
+	name    string
+	cmd     *exec.Cmd
+	logPath string
+	ended   chan struct{}
+}
+
+// startProcess starts a server in dir, where its log will be, too.
+func startProcess(dir, name, path string, args ...string) (*process, error) {
+	p := &process{name: name, cmd: exec.Command(path, args...), logPath: filepath.Join(dir, name+".log"), ended: make(chan struct{})}
+	log, err := os.Create(p.logPath)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, log, log
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+	go func() {
+		p.cmd.Wait() // how a server ended is in its log
+		close(p.ended)
+	}()
+	return p, nil
+}
+
+// stop ends the server, by force if it takes too long.
+func (p *process) stop() {
+	p.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.ended:
+	case <-time.After(10 * time.Second):
+		p.cmd.Process.Kill()
+		<-p.ended
+	}
+}
+
+// log is the end of what the server has printed.
+func (p *process) log() string {
+	text, _ := os.ReadFile(p.logPath)
+	return string(text[max(0, len(text)-2000):])
+}
+
+// startLimit is how long a server may take until it answers: the gate reads a
+// long list before it listens, and other work may go on beside.
+const startLimit = time.Minute
+
+// waitReady waits until an SMTP server answers at addr, through p.
+func (p *process) waitReady(ctx context.Context, addr string) error {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	for {
+		err := greeted(ctx, addr)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-p.ended:
+			return fmt.Errorf("%s has ended: %s", p.name, p.log())
+		case <-ctx.Done():
+			return fmt.Errorf("%s does not answer (%w): %s", p.name, err, p.log())
+		}
+	}
+}
+
+// greeted has one SMTP session without mail.
+func greeted(ctx context.Context, addr string) error {
+	var dialer net.Dialer
+	c, err := dialer.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(5 * time.Second))
+	replies := bufio.NewReader(c)
+	for _, want := range []string{"220 ", "221 "} {
+		line, err := replies.ReadString('\n')
+		if err != nil {
+			return err
+		}
+		if !strings.HasPrefix(line, want) {
+			return fmt.Errorf("answer %q instead of %s", line, want)
+		}
+		fmt.Fprint(c, "QUIT\r\n")
+	}
+	return nil
+}
+
+// freePorts finds ports of 127.0.0.1 that nobody listens on.
+func freePorts(n int) ([]string, error) {
+	var addrs []string
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close() // all open at once, so all different
+		addrs = append(addrs, l.Addr().String())
+	}
+	return addrs, nil
+}
+
+// cpu is the processor time that the process has used, all threads together,
+// in steps of 10 ms; 0 where the system does not say (proc(5): utime, stime).
+func (p *process) cpu() time.Duration {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ") // behind the name, which may hold spaces
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		return 0
+	}
+	user, _ := strconv.Atoi(fields[11])
+	system, _ := strconv.Atoi(fields[12])
+	return time.Duration(user+system) * (time.Second / 100)
+}
+
+// peakMemory is the most memory that the process has had resident, in bytes; 0
+// where the system does not say (proc(5): VmHWM).
+func (p *process) peakMemory() int64 {
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	for line := range strings.Lines(string(status)) {
+		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kib, _ := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 10, 64)
+			return kib << 10
+		}
+	}
+	return 0
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+)
+
+// target is a way from smtp-source to the sink.
+type target struct {
+	name   string
+	addr   string
+	server *process // nil: there is nothing between the two
+	gate   bool
+}
+
+const (
+	direct  = "direct"
+	haproxy = "HAProxy"
+	gate    = "spamgate"
+)
+
+// servers is all that runs while measuring.
+type servers struct {
+	dir     string
+	sink    *process
+	targets []target
+}
+
+// startServers starts the sink, and HAProxy and the gate in front of it. Errors
+// leave running what stop then ends. With reuse the gate keeps its connections
+// to the sink.
+func startServers(ctx context.Context, t tools, root, dir string, reuse bool) (s *servers, err error) {
+	s = &servers{dir: dir}
+	addrs, err := freePorts(3)
+	if err != nil {
+		return s, err
+	}
+	sinkAddr, haproxyAddr, gateAddr := addrs[0], addrs[1], addrs[2]
+	if err := s.startSink(ctx, t, sinkAddr); err != nil {
+		return s, err
+	}
+	s.targets = []target{{name: direct, addr: sinkAddr}}
+	if err := s.startHAProxy(ctx, t, haproxyAddr, sinkAddr); err != nil {
+		return s, err
+	}
+	config := fmt.Appendf(nil, gateConfig, gateAddr, "smtp://"+sinkAddr, reuse)
+	return s, s.startGate(ctx, t, root, gateAddr, config)
+}
+
+func (s *servers) stop() {
+	for _, t := range s.targets {
+		if t.server != nil {
+			t.server.stop()
+		}
+	}
+	if s.sink != nil {
+		s.sink.stop()
+	}
+}
+
+// startSink starts smtp-sink, which counts (-c) and throws away.
+func (s *servers) startSink(ctx context.Context, t tools, addr string) (err error) {
+	args := []string{"-c"}
+	if os.Geteuid() == 0 {
+		args = append(args, "-u", "nobody") // as root it insists on a user
+	}
+	if s.sink, err = startProcess(s.dir, "smtp-sink", t.sink, append(args, addr, "1000")...); err != nil {
+		return err
+	}
+	return s.sink.waitReady(ctx, addr)
+}
+
+const haproxyConfig = `global
+    maxconn 1000
+defaults
+    mode tcp
+    timeout connect 5s
+    timeout client 1m
+    timeout server 1m
+listen smtp
+    bind %s
+    server sink %s
+`
+
+// startHAProxy starts HAProxy in TCP mode, with as many threads as it wants and
+// without a log.
+func (s *servers) startHAProxy(ctx context.Context, t tools, addr, sink string) error {
+	file := filepath.Join(s.dir, "haproxy.cfg")
+	if err := os.WriteFile(file, fmt.Appendf(nil, haproxyConfig, addr, sink), 0o600); err != nil {
+		return err
+	}
+	p, err := startProcess(s.dir, "haproxy", t.haproxy, "-db", "-f", file)
+	if err != nil {
+		return err
+	}
+	s.targets = append(s.targets, target{name: haproxy, addr: addr, server: p})
+	return p.waitReady(ctx, addr)
+}
+
+// gateConfig leaves all else as it is by default: header senders are judged
+// too, and a line is logged a message.
+const gateConfig = `hostname = "gate.example"
+[listen]
+addr = %q
+[next_hop]
+addr = %q
+reuse = %t
+[[list]]
+name = "disposable"
+path = "lists/disposable.txt"
+type = "block"
+`
+
+// realList is a list as it is used: 121,570 domains.
+const realList = "blocklist/listfile/testdata/disposable-email-domains.txt.gz"
+
+// startGate builds the gate from the checkout and starts it with the real list.
+func (s *servers) startGate(ctx context.Context, t tools, root, addr string, config []byte) error {
+	// The list has a directory to itself: the gate watches it, and the logs that
+	// grow beside would keep waking it.
+	lists := filepath.Join(s.dir, "lists")
+	if err := os.Mkdir(lists, 0o700); err != nil {
+		return err
+	}
+	if err := unpack(filepath.Join(lists, "disposable.txt"), filepath.Join(root, realList)); err != nil {
+		return err
+	}
+	file := filepath.Join(s.dir, "config.toml")
+	if err := os.WriteFile(file, config, 0o600); err != nil {
+		return err
+	}
+	binary := filepath.Join(s.dir, "spamgate")
+	build := exec.CommandContext(ctx, t.goTool, "build", "-o", binary, "./cmd/spamgate")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the gate: %w\n%s", err, out)
+	}
+	p, err := startProcess(s.dir, "gate", binary, "serve", "--config", file)
+	if err != nil {
+		return err
+	}
+	s.targets = append(s.targets, target{name: gate, addr: addr, server: p, gate: true})
+	return p.waitReady(ctx, addr)
+}
+
+// unpack writes the content of a gzip file to another.
+func unpack(to, from string) error {
+	f, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return fmt.Errorf("unpacking %s: %w", from, err)
+	}
+	text, err := io.ReadAll(z)
+	if err != nil {
+		return fmt.Errorf("unpacking %s: %w", from, err)
+	}
+	return os.WriteFile(to, text, 0o600)
+}
+
+// received is how many messages the sink has taken so far.
+func (s *servers) received() (int, error) {
+	text, err := os.ReadFile(s.sink.logPath)
+	if err != nil {
+		return 0, err
+	}
+	return lastCount(text), nil
+}
+
+// lastCount reads what smtp-sink -c writes, each time over the last:
+// "sess=12 quit=11 mesg=11\r".
+func lastCount(text []byte) int {
+	end := bytes.LastIndexByte(text, '\r')
+	if end < 0 {
+		return 0
+	}
+	_, number, _ := bytes.Cut(text[bytes.LastIndexByte(text[:end], '\r')+1:end], []byte("mesg="))
+	n, _ := strconv.Atoi(string(bytes.TrimSpace(number)))
+	return n
+}
+
+// decided is how many messages the gate has logged as accepted so far.
+func (t target) decided() (int, error) {
+	text, err := os.ReadFile(t.server.logPath)
+	return bytes.Count(text, []byte(" msg=accepted ")), err
+}
