@@ -3,9 +3,12 @@ package blocklist
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"testing"
 	"time"
+
+	"spamgate/blocklist/sender"
 )
 
 // The disposable list as a file, and a configuration with it.
@@ -32,8 +35,17 @@ func benchmarkLookup(b *testing.B, address string, want Action) {
 func BenchmarkLookupMiss(b *testing.B) { benchmarkLookup(b, "someone@mail.example.com", Accept) }
 func BenchmarkLookupHit(b *testing.B)  { benchmarkLookup(b, "someone@mail.0-180.com", Reject) }
 
-// Misses in which the filter's memory is not in the cache: a thousand senders
-// in turn.
+// coldSenders makes n different senders of three labels, none of them listed.
+func coldSenders(tb testing.TB, n int) []sender.Address {
+	senders := make([]sender.Address, n)
+	for i := range senders {
+		senders[i] = parse(tb, fmt.Sprintf("user%d@mx%d.host%d.example", i*7919%10007, i%13, i))
+	}
+	return senders
+}
+
+// Misses in which the filter's memory is not in the cache: 65,536 senders in
+// turn.
 func BenchmarkLookupMissCold(b *testing.B) {
 	c, _ := disposableConfig(b)
 	set := build(b, c)

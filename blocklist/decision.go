@@ -23,7 +23,7 @@ type Match struct {
 	// Rank is how specific the match is: its place among the sender's candidate
 	// keys, 0 being the most specific. Ranks of one sender are comparable
 	// across lists.
-	Rank int
+	Rank int32
 
 	// Shielded says of a block list's match that an allow list cancelled it.
 	Shielded bool

@@ -95,7 +95,7 @@ func (s *Store) look(ctx context.Context) (again time.Time, err error) {
 	}
 	set.generation = s.generation()
 	if !sameVersions(set.lists, s.Set().lists) {
-		
+		set.generation++
 	}
 	s.publish(set, readings, s.staged.spent()+time.Since(started))
 	return again, nil

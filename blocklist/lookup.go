@@ -94,9 +94,6 @@ func (s *Set) confirmKey(f *finding, stage Stage, key sender.Key) bool {
 			continue
 		}
 		confirmed = true
-		if l.Stages&stage == 0 {
-			continue
-		}
 		if e.exception() {
 			f.settle(s, stage, i, found{exception: true})
 		} else {
@@ -107,7 +104,7 @@ func (s *Set) confirmKey(f *finding, stage Stage, key sender.Key) bool {
 }
 
 // match describes an entry of the list.
-func (l *setList) match(e *entry, stage Stage, rank int) Match {
+func (l *setList) match(e *entry, stage Stage, rank int32) Match {
 	x := l.version.index
 	return Match{
 		List:         l.Name,

@@ -14,7 +14,7 @@ import (
 )
 
 // The plain twin of Set: it asks of every entry whether it matches, and takes
-// the design's sentences one after the other. Small letters only, so that the
+// rules of precedence one after the other. Small letters only, so that the
 // normal form is what is written.
 type plainList struct {
 	List

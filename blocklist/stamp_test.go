@@ -69,6 +69,19 @@ func TestReadStampedChanged(t *testing.T) {
 	}
 }
 
+// A version is made of the bytes that were stamped, or not at all.
+func TestReadVersionOfOtherContent(t *testing.T) {
+	path := write(t, inDir(t, "list.txt"), "example.com\n")
+	stamps := []stamp{{}}
+	var err error
+	stamps[0], err = readStamped(context.Background(), path, nil)
+	must(t, err)
+	stamps[0].digest[0]++
+	if _, err := readVersion(context.Background(), readOptions{}, stamps, nil); !errors.Is(err, ErrChanged) {
+		t.Error(err)
+	}
+}
+
 func TestReadStampedErrors(t *testing.T) {
 	path := write(t, inDir(t, "list.txt"), "example.com\n")
 	fault := errors.New("fault")

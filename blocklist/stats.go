@@ -71,7 +71,7 @@ type SetStats struct {
 
 	// FillRatio is the part of the filter's bits that is set, FPR the
 	// probability of a false positive for one key that follows from it (see
-	// [bloom.Filter.FPR] for what that leaves out), and EstimatedEntries the
+	// [bloom.Filter.ExpectedFPR]), and EstimatedEntries the
 	// number of keys that it suggests.
 	FillRatio, FPR, EstimatedEntries float64
 
@@ -96,7 +96,7 @@ func (s *Set) describe(readings []reading) SetStats {
 		Bits:             f.M(),
 		Hashes:           f.K(),
 		FillRatio:        f.FillRatio(),
-		FPR:              f.FPR(),
+		FPR:              f.ExpectedFPR(),
 		EstimatedEntries: f.EstimatedEntries(),
 		Capacity:         bloom.Capacity(f.M(), f.K()),
 	}
@@ -110,7 +110,7 @@ func (s *Set) describe(readings []reading) SetStats {
 	}
 	if float64(keys) > stats.Capacity {
 		stats.Warning = fmt.Sprintf("%d keys exceed the filter's capacity of %.0f: about one lookup in %.0f costs a needless confirmation",
-			keys, stats.Capacity, 1/f.FPR())
+			keys, stats.Capacity, 1/f.ExpectedFPR())
 	}
 	return stats
 }

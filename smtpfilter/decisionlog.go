@@ -153,7 +153,10 @@ func (s *session) log(level slog.Level, text string, t *transaction, f Finding, 
 	str("reply", s.hide(t, reply.String()))
 	attrs = append(attrs, more...)
 	attrs = append(attrs, slog.Duration("duration", time.Since(t.began).Round(time.Microsecond)))
-	log.LogAttrs(context.Background(), level, text, attrs...)
+	// LogAttrs would look up the caller, which no line shows.
+	r := slog.NewRecord(time.Now(), level, text, 0)
+	r.AddAttrs(attrs...)
+	_ = log.Handler().Handle(context.Background(), r) // nobody to tell; the decision stands
 }
 
 // show is an address as the log has it.

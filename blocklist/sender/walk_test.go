@@ -50,7 +50,7 @@ func walked(a Address, only KindSet, buf []byte) (keys []string, kinds []Kind, r
 	w := a.Walk(buf)
 	w.Only(only)
 	for k, ok := w.Next(); ok; k, ok = w.Next() {
-		keys, kinds, ranks = append(keys, string(k.Text)), append(kinds, k.Kind), append(ranks, k.Rank)
+		keys, kinds, ranks = append(keys, string(k.Text)), append(kinds, k.Kind), append(ranks, int(k.Rank))
 	}
 	return keys, kinds, ranks
 }

@@ -323,6 +323,9 @@ func (g *gate) apply(ctx context.Context, c *config.Config) error {
 	if err := g.store.Reload(ctx, lists); err != nil {
 		return discard(err)
 	}
+	// Wait for files that are being written just now. Lists that are held are
+	// logged by the store, and serve their last good version.
+	_ = g.store.Rescan(ctx)
 	old := g.server.Apply(smtpfilter.Settings{NextHop: next, Policy: policy(c)})
 	if old.NextHop != next {
 		if err := old.NextHop.Close(); err != nil {

@@ -1,0 +1,116 @@
+package blocklist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"testing"
+)
+
+func TestClosed(t *testing.T) {
+	path := write(t, inDir(t, "spam.txt"), "example.com\n")
+	c := fast(blockList("spam", path))
+	s, err := Open(context.Background(), c)
+	must(t, err)
+	awaited := make(chan error)
+	go func() {
+		_, err := s.Await(context.Background(), 100)
+		awaited <- err
+	}()
+	must(t, s.Close())
+	must(t, s.Close())
+	if err := <-awaited; !errors.Is(err, ErrClosed) {
+		t.Error(err)
+	}
+	for name, err := range map[string]error{
+		"Rescan": s.Rescan(context.Background()),
+		"Reload": s.Reload(context.Background(), c),
+	} {
+		if !errors.Is(err, ErrClosed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if listed(t, s.Set(), "u@example.com") != Reject {
+		t.Error("the last Set is of no use")
+	}
+}
+
+func TestContext(t *testing.T) {
+	path := write(t, inDir(t, "spam.txt"), "example.com\n")
+	c := fast(blockList("spam", path))
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := Open(ended, c); !errors.Is(err, context.Canceled) {
+		t.Errorf("Open: %v", err)
+	}
+	s := openStore(t, c)
+	write(t, path, "example.net\n")
+	if err := s.Rescan(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("Rescan: %v", err)
+	}
+	if err := s.Reload(ended, c); !errors.Is(err, context.Canceled) {
+		t.Errorf("Reload: %v", err)
+	}
+	if _, err := s.Await(ended, 100); !errors.Is(err, context.Canceled) {
+		t.Errorf("Await: %v", err)
+	}
+	if l := s.Set().Stats().Lists[0]; l.Err != nil {
+		t.Errorf("the list is said to have failed: %v", l.Err)
+	}
+}
+
+// After Close nothing runs, and nothing is open; memory does not pile up.
+func TestNoLeaks(t *testing.T) {
+	path := write(t, inDir(t, "spam.txt"), "example.com\n")
+	use := func() {
+		s, err := Open(context.Background(), fast(blockList("spam", path), blockList("glob", filepath.Dir(path)+"/*.txt")))
+		must(t, err)
+		for n := range 20 {
+			write(t, path, fmt.Sprintf("example%d.com\n", n))
+			_, err := rescan(t, s)
+			must(t, err)
+		}
+		must(t, s.Close())
+	}
+	use() // what is made once and stays
+	goroutines, files, memory := settledGoroutines(), openFiles(), heap()
+	for range 3 {
+		use()
+	}
+	if n := settledGoroutines(); n > goroutines {
+		t.Errorf("%d goroutines, %d before", n, goroutines)
+	}
+	if now := openFiles(); !slices.Equal(now, files) {
+		t.Errorf("open files %q, before %q", now, files)
+	}
+	if n := heap(); n > memory+16<<20 { // half a bitmap
+		t.Errorf("%d MiB in use, %d before", n>>20, memory>>20)
+	}
+}
+
+// settledGoroutines counts goroutines once those that are ending have ended.
+func settledGoroutines() int {
+	n := runtime.NumGoroutine()
+	for range 1000 {
+		runtime.Gosched()
+		n = min(n, runtime.NumGoroutine())
+	}
+	return n
+}
+
+// openFiles lists what this process has open, where /proc tells.
+func openFiles() []string {
+	var open []string
+	entries, _ := os.ReadDir("/proc/self/fd")
+	for _, e := range entries {
+		if target, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil {
+			open = append(open, target)
+		}
+	}
+	slices.Sort(open)
+	return open
+}

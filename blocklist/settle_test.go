@@ -1,0 +1,109 @@
+package blocklist
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// Touching a file, or writing the same into it, changes nothing.
+func TestTouched(t *testing.T) {
+	path := write(t, inDir(t, "spam.txt"), "example.com\n")
+	s := openStill(t, fast(blockList("spam", path)))
+	before := s.Set()
+	for i := range 3 {
+		now := time.Now().Add(time.Duration(i) * time.Second)
+		must(t, os.Chtimes(path, now, now))
+		if set, err := rescan(t, s); err != nil || set != before {
+			t.Errorf("touched: generation %d, %v", set.Generation(), err)
+		}
+		must(t, os.Rename(write(t, path+"~", "example.com\n"), path))
+		if set, err := rescan(t, s); err != nil || set != before {
+			t.Errorf("replaced by the same: generation %d, %v", set.Generation(), err)
+		}
+	}
+	// Gone and back: the Set says so, and its generation is the same.
+	must(t, os.Remove(path))
+	gone, err := rescan(t, s)
+	if err == nil || gone.Generation() != 1 || gone.filter != before.filter {
+		t.Errorf("gone: generation %d, %v", gone.Generation(), err)
+	}
+	write(t, path, "example.com\n")
+	if back, err := rescan(t, s); err != nil || back.Generation() != 1 || back.filter != before.filter {
+		t.Errorf("back: generation %d, %v", back.Generation(), err)
+	}
+}
+
+// Only the list that changed is read again.
+func TestOthersNotReadAgain(t *testing.T) {
+	dir := inDir(t, "")
+	a, b := filepath.Join(dir, "a.txt"), filepath.Join(dir, "b.txt")
+	write(t, a, "example.com\n")
+	write(t, b, "example.net\n")
+	s := openStill(t, fast(blockList("a", a), blockList("b", b)))
+	before := s.Set()
+	write(t, a, "example.org\n")
+	set, err := rescan(t, s)
+	must(t, err)
+	if set.lists[1].version != before.lists[1].version {
+		t.Error("b was read again")
+	}
+	if set.lists[0].version == before.lists[0].version || set.Generation() != 2 {
+		t.Error("a was not")
+	}
+}
+
+// A file that is still being written is not read, until it has been left alone
+// or waited for long enough.
+func TestStillBeingWritten(t *testing.T) {
+	path := write(t, inDir(t, "spam.txt"), "example.com\n")
+	c := fast(blockList("spam", path))
+	c.Debounce, c.MaxDebounce = time.Hour, 2*time.Hour
+	s := openStill(t, c)
+	write(t, path, "example.net\n")
+	again, err := s.look(context.Background())
+	must(t, err)
+	if s.Set().Generation() != 1 || again.IsZero() {
+		t.Errorf("generation %d, again %v", s.Set().Generation(), again)
+	}
+	// A Set is built ahead meanwhile, and does not go live.
+	s.stage(context.Background())
+	if s.staged == nil || s.Set().Generation() != 1 {
+		t.Fatal("nothing staged, or live already")
+	}
+	if again, err := s.look(context.Background()); err != nil || again.IsZero() || s.staged == nil || s.Set().Generation() != 1 {
+		t.Error("a staged Set went live too soon, or is gone", err)
+	}
+	staged := s.staged
+	s.sources[0].writing = time.Now().Add(-3 * time.Hour)
+	if again, err := s.look(context.Background()); err != nil || !again.IsZero() {
+		t.Error(again, err)
+	}
+	set := s.Set()
+	if set.Generation() != 2 || listed(t, set, "u@example.net") != Reject {
+		t.Errorf("generation %d", set.Generation())
+	}
+	if set.lists[0].version != staged.readings[0].good || set.filter != staged.set.filter || s.staged != nil {
+		t.Error("built again, although it was staged")
+	}
+}
+
+// What was staged and then changed again never goes live, nor is it the last
+// good version of what comes then.
+func TestStagedThenChanged(t *testing.T) {
+	path := write(t, inDir(t, "spam.txt"), "example.com\n")
+	s := openStill(t, fast(blockList("spam", path)))
+	for text, want := range map[string]string{"example.org\n": "u@example.org", "": "u@example.com", "\x00": "u@example.com"} {
+		write(t, path, "example.net\n") // half of what is to come
+		s.stage(context.Background())
+		write(t, path, text)
+		set, _ := rescan(t, s)
+		if listed(t, set, want) != Reject || listed(t, set, "u@example.net") != Accept {
+			t.Errorf("then %q: want %s listed, alone", text, want)
+		}
+		write(t, path, "example.com\n")
+		rescan(t, s)
+	}
+}

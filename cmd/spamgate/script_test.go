@@ -1,0 +1,78 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestMain lets the scripts run this test binary as spamgate.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"spamgate": main})
+}
+
+// TestScripts runs testdata/script/*.txtar, command lines with the files and
+// outputs that belong to them. Beside testscript's own commands there are:
+//
+//	exits CODE PROGRAM ARG...   runs a program and wants the exit code
+//	columns N FILE              wants no line of a file, stdout or stderr wider
+//	ship                        copies config.toml and lists of this repository
+func TestScripts(t *testing.T) {
+	repository, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                "testdata/script",
+		RequireUniqueNames: true,
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"exits":   scriptExits,
+			"columns": scriptColumns,
+			"ship": func(ts *testscript.TestScript, _ bool, _ []string) {
+				config, err := os.ReadFile(filepath.Join(repository, "config.toml"))
+				ts.Check(err)
+				ts.Check(os.WriteFile(ts.MkAbs("config.toml"), config, 0o644))
+				ts.Check(os.CopyFS(ts.MkAbs("lists"), os.DirFS(filepath.Join(repository, "lists"))))
+			},
+		},
+	})
+}
+
+func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE PROGRAM ARG...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+func scriptColumns(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: columns N FILE")
+	}
+	limit, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	for line := range strings.Lines(ts.ReadFile(args[1])) {
+		line = strings.TrimSuffix(line, "\n")
+		if n := utf8.RuneCountInString(line); n > limit {
+			ts.Fatalf("a line of %d columns:\n%s", n, line)
+		}
+	}
+}
