@@ -45,17 +45,52 @@ func (s *session) logDiscarded(t *transaction, f Finding) {
 	s.log(slog.LevelWarn, "discarded", t, f, t.discarded, Discard.String(), wire.Reply{})
 }
 
-// logMonitored is a line for each match that only observes. Where the entry
+// maxLines bounds the lines that one message can cause for its header's
+// senders.
+const maxLines = 10
+
+// logMonitored is a line for each entry that only observes. Where the entry
 // would have done something, were it not for the monitor mode, it says what.
-func (s *session) logMonitored(t *transaction, f Finding) {
-	for _, m := range f.Verdict.Monitored {
-		seen := f
-		seen.Verdict.Match = m
-		var would []slog.Attr
-		if m.Action != Accept {
-			would = []slog.Attr{slog.String("would", m.Action.String())}
+func (s *session) logMonitored(t *transaction, findings []Finding) {
+	type place struct {
+		file string
+		line int
+		list string
+	}
+	seen := map[place]bool{}
+	for _, f := range findings {
+		for _, m := range f.Verdict.Monitored {
+			at := place{m.File, m.Line, m.List}
+			if seen[at] || len(seen) == maxLines {
+				continue
+			}
+			seen[at] = true
+			f.Verdict.Match = m
+			var would []slog.Attr
+			if m.Action != Accept {
+				would = []slog.Attr{slog.String("would", m.Action.String())}
+			}
+			s.log(slog.LevelInfo, "monitored", t, f, nil, "monitor", wire.Reply{}, would...)
 		}
-		s.log(slog.LevelInfo, "monitored", t, seen, nil, "monitor", wire.Reply{}, would...)
+	}
+}
+
+// logUnreadable is a line about the addresses of the header that could not be
+// looked up: the first one, and how many there are.
+func (s *session) logUnreadable(t *transaction) {
+	var first Finding
+	n := 0
+	for _, f := range t.findings {
+		if f.Err == nil {
+			continue
+		}
+		if n++; n == 1 {
+			first = f
+		}
+	}
+	if n > 0 {
+		s.log(slog.LevelInfo, "header address not understood", t, first, nil, Accept.String(), wire.Reply{},
+			slog.Int("addresses", n), slog.String("error", s.hide(t, first, first.Err.Error())))
 	}
 }
 
@@ -85,10 +120,6 @@ func (s *session) logNoAddress(t *transaction, field string) {
 	s.log(slog.LevelInfo, "header field without an address", t, Finding{Identity: field}, nil, Accept.String(), wire.Reply{})
 }
 
-func (s *session) logUnreadable(t *transaction, f Finding) {
-	s.log(slog.LevelInfo, "header address not understood", t, f, nil, Accept.String(), wire.Reply{}, s.errAttr(t, f.Err))
-}
-
 // logClosed is a line for each connection, for those who look for one: at
 // debug, or at info where the gate has hung up on a client that broke the rules.
 func (s *Server) logClosed(c *wire.Conn) {
@@ -98,7 +129,7 @@ func (s *Server) logClosed(c *wire.Conn) {
 	}
 	helo, _ := c.Helo()
 	s.cfg.Log.LogAttrs(context.Background(), level, "disconnected",
-		slog.String("client", c.RemoteAddr().String()),
+		slog.String("client", clientAddr(c).String()),
 		slog.String("helo", helo),
 		slog.Int("messages", c.Messages()),
 		slog.String("reply", c.Fault().String()),
@@ -150,7 +181,7 @@ func (s *session) log(level slog.Level, text string, t *transaction, f Finding, 
 		str("reason", m.Reason)
 		str("note", m.Note)
 	}
-	str("reply", s.hide(t, reply.String()))
+	str("reply", s.hide(t, f, reply.String()))
 	attrs = append(attrs, more...)
 	attrs = append(attrs, slog.Duration("duration", time.Since(t.began).Round(time.Microsecond)))
 	// LogAttrs would look up the caller, which no line shows.
@@ -167,32 +198,28 @@ func (s *session) show(address string) string {
 	return s.server.cfg.ShowAddress(address)
 }
 
-// hide writes the addresses of the transaction that occur in a text as the log
-// has them: a next hop's reply often repeats a recipient.
-func (s *session) hide(t *transaction, text string) string {
-	if text == "" {
-		return ""
-	}
-	addresses := []string{t.from.String(), s.conn.Command().Path.String()}
-	for _, f := range t.findings {
-		addresses = append(addresses, f.Address)
-	}
-	for _, r := range t.recipients() {
-		addresses = append(addresses, r.String())
-	}
-	for _, a := range addresses {
-		if a != "" {
-			text = strings.ReplaceAll(text, a, s.show(a))
+// hide writes the addresses that are known here, where they occur in a text, as
+// the log has them: a next hop's reply often repeats a recipient.
+func (s *session) hide(t *transaction, f Finding, text string) string {
+	hide := func(address string) {
+		if address != "" && strings.Contains(text, address) {
+			text = strings.ReplaceAll(text, address, s.show(address))
 		}
+	}
+	hide(t.from.String())
+	hide(s.conn.Command().Path.String())
+	hide(f.Address)
+	for _, r := range t.accepted {
+		hide(r.path.String())
 	}
 	return text
 }
 
 // nextHopAttr is the next hop's reply, which is the client's reply, too.
 func (s *session) nextHopAttr(t *transaction, reply wire.Reply) slog.Attr {
-	return slog.String("next_hop", s.hide(t, reply.String()))
+	return slog.String("next_hop", s.hide(t, Finding{}, reply.String()))
 }
 
 func (s *session) errAttr(t *transaction, err error) slog.Attr {
-	return slog.String("error", s.hide(t, err.Error()))
+	return slog.String("error", s.hide(t, Finding{}, err.Error()))
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,6 +26,7 @@ import (
 //	policy KEY VALUE…                     see setPolicy
 //	limit N                               largest message in bytes
 //	hop COMMAND => REPLY                  the next hop's reply; '|' parts its lines; see nexthoptest.Config
+//	hop second COMMAND => REPLY           … when it comes the second time
 //	hop body N => REPLY                   … in the middle of a message, behind N bytes
 //	hop extensions KEYWORD,…              what the next hop offers
 //	---
@@ -36,6 +38,7 @@ import (
 //	N LINE     a command that the next hop got, in order, all connections; "N -" for none at all
 //	M TEXT     the bytes of a delivered message behind its trace fields; escapes as in R
 //	T LINE     a line of trace fields of the message of the last M, '*' allowed
+//	O LINE     the same, and there is one of it only
 func TestDialogues(t *testing.T) {
 	files, err := filepath.Glob("testdata/dialogues/*.txt")
 	if err != nil || len(files) == 0 {
@@ -145,6 +148,16 @@ func (d *dialogue) setUp(text string) error {
 			d.hop.Body = &nexthoptest.BodyFault{After: after, Reply: reply}
 			return err
 		}
+		if later, ok := strings.CutPrefix(command, "second "); ok {
+			var times atomic.Int32
+			d.hop.Answer = func(c nexthoptest.Command) string {
+				if c.Line == later && times.Add(1) == 2 {
+					return reply
+				}
+				return ""
+			}
+			return nil
+		}
 		d.hop.Replies[command] = reply
 		return nil
 	}
@@ -165,6 +178,9 @@ func setPolicy(p *smtpfilter.Policy, f []string) error {
 		p.RecipientDomains = f[1:]
 	case "exempt":
 		p.ExemptRecipients = f[1:]
+		if i := slices.Index(f, `"a`); i > 0 { // a quoted local part holds the space
+			p.ExemptRecipients = slices.Concat([]string{f[i] + " " + f[i+1]}, f[i+2:])
+		}
 	case "max_recipients":
 		n, err := strconv.Atoi(f[1])
 		p.MaxRecipients = n
@@ -217,6 +233,11 @@ func (d *dialogue) step(text string) error {
 		return d.conn.Close()
 	case "M":
 		return d.nextMessage(expand(arg))
+	case "O":
+		if n := strings.Count(string(d.message.Body), arg+"\r\n"); n != 1 {
+			return fmt.Errorf("%d times in %q", n, d.message.Body)
+		}
+		return nil
 	case "T":
 		for line := range strings.Lines(string(d.message.Body)) {
 			if like(arg, strings.TrimRight(line, "\r\n")) {

@@ -2,6 +2,7 @@ package smtpfilter
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -41,13 +42,14 @@ func (s *session) receive(t *transaction) wire.Reply {
 			return reply
 		}
 	}
-	if len(t.discarded) > 0 {
-		if len(t.accepted) == 0 {
-			return s.discard(t, body, worst)
-		}
+	if len(t.accepted) == 0 {
+		return s.discard(t, body, worst)
+	}
+	reply := s.deliver(t, body, section)
+	if len(t.discarded) > 0 && reply.Positive() {
 		s.logDiscarded(t, t.discarder(worst))
 	}
-	return s.deliver(t, body, section)
+	return reply
 }
 
 // judgeHeader reads what is of interest from the header section, and looks its
@@ -64,12 +66,8 @@ func (s *session) judgeHeader(t *transaction, section []byte) {
 		s.logNoAddress(t, field)
 	}
 	t.findings = policy.JudgeHeader(t.judge, found.Senders)
-	for _, f := range t.findings {
-		if f.Err != nil {
-			s.logUnreadable(t, f)
-		}
-		s.logMonitored(t, f)
-	}
+	s.logUnreadable(t)
+	s.logMonitored(t, t.findings)
 }
 
 // onlyExempt reports whether every recipient is reachable by every sender.
@@ -117,17 +115,20 @@ func (s *session) keepExempt(t *transaction) wire.Reply {
 	}
 	t.accepted = kept
 	t.next.Abort()
-	t.next = nil
 	if len(kept) == 0 {
 		return wire.Reply{}
 	}
 	t.next = s.begin(t)
 	for _, r := range kept {
-		reply, err := t.next.Rcpt(s.server.ctx, r.path.String(), nil)
-		if err != nil || !reply.Positive() {
-			answer := s.unavailable(t)
-			s.logNextHopFailure(t, []wire.Path{r.path}, answer, errors.Join(err, replyError(reply)))
-			return answer
+		reply, err := t.next.Rcpt(s.server.ctx, r.path.String(), r.params)
+		if err != nil {
+			reply = s.unavailable(t)
+			s.logNextHopFailure(t, []wire.Path{r.path}, reply, err)
+			return reply
+		}
+		if !reply.Positive() {
+			s.logNextHopRefusal(t, r.path, reply)
+			return reply
 		}
 	}
 	return wire.Reply{}
@@ -142,6 +143,11 @@ func (s *session) discard(t *transaction, body *wire.Body, worst Finding) wire.R
 	return wire.NewReply(250, "2.0.0 Ok: id "+t.id)
 }
 
+// flushEvery bounds how long a slow client's message is kept back to be passed
+// on in larger pieces: the next hop must not take the client's pauses for ours.
+// With DataTimeout on top it is less than the 5 minutes that servers wait.
+const flushEvery = 20 * time.Second
+
 // deliver passes the message on and returns the next hop's reply.
 func (s *session) deliver(t *transaction, body *wire.Body, section []byte) wire.Reply {
 	msg, reply, err := t.next.Data(s.server.ctx)
@@ -155,12 +161,21 @@ func (s *session) deliver(t *transaction, body *wire.Body, section []byte) wire.
 		s.logOutcome(t, body.Size(), reply)
 		return reply
 	}
-	if _, err := msg.Write(s.trace(t)); err != nil {
+	// Whoever waits for a next hop that does not read is interrupted when the
+	// gate has to stop. From Commit on, nothing interrupts.
+	defer context.AfterFunc(s.server.ctx, msg.Abort)()
+	if _, err := msg.Write(s.trace(t, section)); err != nil {
 		msg.Abort()
 		return s.nextHopFailed(t, body, err)
 	}
+	flushed := time.Now()
 	for piece := section; ; {
-		if _, err := msg.Write(piece); err != nil {
+		_, err := msg.Write(piece)
+		if err == nil && !body.Ready() && time.Since(flushed) > flushEvery {
+			err = msg.Flush()
+			flushed = time.Now()
+		}
+		if err != nil {
 			msg.Abort()
 			return s.nextHopFailed(t, body, err)
 		}
@@ -185,17 +200,24 @@ func (s *session) deliver(t *transaction, body *wire.Body, section []byte) wire.
 	return reply
 }
 
-// trace is what goes in front of the message: a mark for each listed sender
-// that is to be tagged, and our Received field.
-func (s *session) trace(t *transaction) []byte {
+// trace is what goes in front of the message: a mark for each entry because of
+// which it is tagged, and our Received field.
+func (s *session) trace(t *transaction, section []byte) []byte {
 	var b []byte
 	for _, f := range append([]Finding{t.envelope}, t.findings...) {
-		if f.Verdict.Action == Tag {
-			b = append(b, tagField(f.Verdict.Match)...)
+		if f.Verdict.Action != Tag {
+			continue
+		}
+		if field := tagField(f.Verdict.Match); !bytes.Contains(b, []byte(field)) {
+			b = append(b, field...)
 		}
 	}
 	hostname := s.server.cfg.Wire.Hostname
-	return append(b, receivedField(t.client.Helo, s.addr.Addr(), hostname, t.client.Proto, t.id, time.Now())...)
+	b = append(b, receivedField(t.client.Helo, s.addr.Addr(), hostname, t.client.Proto, t.id, time.Now())...)
+	if len(section) > 0 && (section[0] == ' ' || section[0] == '\t') {
+		b = append(b, continuationField...)
+	}
+	return b
 }
 
 // nextHopFailed lets the client finish and tells it to try again, or what the
@@ -235,12 +257,4 @@ func (s *session) refuseBytes(t *transaction, body *wire.Body, cause error) wire
 	}
 	s.logBytesRefused(t, body.Size(), reply, cause)
 	return reply
-}
-
-// replyError is a negative reply as an error, nil where there is none.
-func replyError(r wire.Reply) error {
-	if r.IsZero() || r.Positive() {
-		return nil
-	}
-	return errors.New(r.String())
 }

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"spamgate/blocklist/sender"
 	"spamgate/smtpfilter/header"
 	"spamgate/smtpfilter/nexthop"
 	"spamgate/smtpfilter/wire"
@@ -34,8 +35,8 @@ type Policy struct {
 	RecipientDomains []string
 
 	// ExemptRecipients are reachable by every sender: "user@",
-	// "user@domain" or "@domain". The local part postmaster always is (RFC
-	// 5321, section 4.5.1).
+	// "user@domain" or "@domain", in normal form. The local part postmaster
+	// always is (RFC 5321, section 4.5.1).
 	ExemptRecipients []string
 
 	// ExemptClients are not looked up at all.
@@ -74,7 +75,6 @@ func (p *Policy) maxRecipients() int {
 
 // ExemptClient reports whether a client is not looked up.
 func (p *Policy) ExemptClient(addr netip.Addr) bool {
-	addr = addr.Unmap()
 	for _, prefix := range p.ExemptClients {
 		if prefix.Contains(addr) {
 			return true
@@ -85,14 +85,16 @@ func (p *Policy) ExemptClient(addr netip.Addr) bool {
 
 // ExemptRecipient reports whether a recipient is reachable by every sender.
 func (p *Policy) ExemptRecipient(rcpt wire.Path) bool {
-	local := normalLocal(rcpt.LocalPart())
-	domain := normalDomain(rcpt.Domain())
+	local, domain := normalParts(rcpt)
 	if local == "postmaster" {
 		return true
 	}
 	for _, e := range p.ExemptRecipients {
-		l, d, _ := strings.Cut(e, "@")
-		if (l == "" || strings.EqualFold(l, local)) && (d == "" || normalDomain(d) == domain) {
+		at := strings.LastIndexByte(e, '@')
+		if at < 0 {
+			continue
+		}
+		if l, d := e[:at], e[at+1:]; (l == "" || l == local) && (d == "" || d == domain) {
 			return true
 		}
 	}
@@ -110,7 +112,7 @@ func (p *Policy) TakesRecipient(rcpt wire.Path) bool {
 	if strings.ContainsAny(rcpt.LocalPart(), "%!@:") {
 		return false
 	}
-	domain := normalDomain(rcpt.Domain())
+	_, domain := normalParts(rcpt)
 	for _, d := range p.RecipientDomains {
 		if parent, sub := strings.CutPrefix(d, "."); sub {
 			if domain == parent || strings.HasSuffix(domain, d) {
@@ -123,17 +125,13 @@ func (p *Policy) TakesRecipient(rcpt wire.Path) bool {
 	return false
 }
 
-func normalDomain(d string) string {
-	return strings.ToLower(strings.TrimSuffix(d, "."))
-}
-
-// normalLocal drops quotes that change nothing, so that "postmaster" in quotes
-// is postmaster.
-func normalLocal(l string) string {
-	if len(l) > 1 && l[0] == '"' {
-		l = strings.ReplaceAll(l[1:len(l)-1], `\`, "")
+// normalParts are the two sides of a path in the normal form that senders have,
+// too. What has none, as postmaster alone, is only lower-cased.
+func normalParts(p wire.Path) (local, domain string) {
+	if a, err := sender.Parse(p.String()); err == nil {
+		return a.Local(), a.Domain()
 	}
-	return strings.ToLower(l)
+	return strings.ToLower(p.LocalPart()), strings.ToLower(p.Domain())
 }
 
 // JudgeEnvelope judges the reverse-path.
@@ -152,13 +150,42 @@ func (p *Policy) JudgesHeader(envelope Finding) bool {
 		(envelope.Address != "" || p.CheckBounces)
 }
 
-// JudgeHeader judges every address of the header fields that are checked.
+// JudgeHeader judges every address of the header fields that are checked. Where
+// an address can't be one because of what stands in front of its domain
+// (x@*.listed.example), the first parent that can be one is judged in its
+// place, so that nonsense does not hide a listed domain.
 func (p *Policy) JudgeHeader(j Judge, senders []header.Sender) []Finding {
 	findings := make([]Finding, len(senders))
 	for i, s := range senders {
 		f := Finding{Identity: s.Field, Address: s.Address}
 		f.Verdict, f.Err = j.Judge(Header, s.Address)
+		if f.Err != nil {
+			if v, ok := judgeParents(j, s.Address); ok {
+				f.Verdict, f.Err = v, nil
+			}
+		}
 		findings[i] = f
 	}
 	return findings
+}
+
+// judgeParents judges the first parent of an address's domain with which it is
+// an address.
+func judgeParents(j Judge, address string) (Verdict, bool) {
+	at := strings.LastIndexByte(address, '@')
+	if at < 0 {
+		return Verdict{}, false
+	}
+	local, domain := address[:at+1], address[at+1:]
+	domain = domain[max(0, len(domain)-sender.MaxDomain):] // more can't be a domain
+	for {
+		_, parent, ok := strings.Cut(domain, ".")
+		if !ok {
+			return Verdict{}, false
+		}
+		if v, err := j.Judge(Header, local+parent); err == nil {
+			return v, true
+		}
+		domain = parent
+	}
 }

@@ -45,6 +45,7 @@ type Server struct {
 	mu        sync.Mutex
 	listeners []*wire.Listener
 	closing   bool
+	serving   sync.WaitGroup
 }
 
 // New makes a Server. It listens nowhere until Serve.
@@ -74,15 +75,18 @@ func (s *Server) Apply(settings Settings) (old Settings) {
 // the owner of l.
 func (s *Server) Serve(l net.Listener) error {
 	cfg := s.cfg.Wire
-	cfg.Closed = s.logClosed
+	cfg.Closed = s.closed
 	wl := wire.NewListener(l, cfg)
 	s.mu.Lock()
-	s.listeners = append(s.listeners, wl)
-	closing := s.closing
-	s.mu.Unlock()
-	if closing {
+	if s.closing {
+		s.mu.Unlock()
 		return l.Close()
 	}
+	s.listeners = append(s.listeners, wl)
+	s.serving.Add(1)
+	s.mu.Unlock()
+	defer s.serving.Done()
+
 	err := s.smtp.Serve(wl)
 	if errors.Is(err, net.ErrClosed) {
 		return nil
@@ -101,14 +105,28 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Unlock()
 	defer context.AfterFunc(ctx, s.cancel)()
 
-	errs := make([]error, len(listeners))
+	var errs []error
+	for _, l := range listeners {
+		if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	s.serving.Wait() // nobody new gets in from here on
 	var wg sync.WaitGroup
-	for i, l := range listeners {
-		wg.Go(func() { errs[i] = l.Shutdown(ctx) })
+	for _, l := range listeners {
+		wg.Go(func() { l.Drain(ctx) })
 	}
 	wg.Wait()
 	s.cancel()
 	return errors.Join(errs...)
+}
+
+// closed hears of every connection's end.
+func (s *Server) closed(c *wire.Conn) {
+	s.logClosed(c)
+	if s.cfg.Wire.Closed != nil {
+		s.cfg.Wire.Closed(c)
+	}
 }
 
 // newSession is go-smtp's Backend: it runs at the first HELO or EHLO.
@@ -117,11 +135,19 @@ func (s *Server) newSession(c *smtp.Conn) (smtp.Session, error) {
 	if !ok {
 		return nil, errors.New("smtpfilter: the connection is not a wire.Conn")
 	}
-	addr := netip.AddrPort{}
-	if a, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
-		addr = a.AddrPort()
+	return &session{server: s, conn: conn, addr: clientAddr(conn)}, nil
+}
+
+// clientAddr is the client's address. An IPv4 client is one on a socket for both
+// families, too. A zone says which of our interfaces it came by, and is left
+// out.
+func clientAddr(c *wire.Conn) netip.AddrPort {
+	a, ok := c.RemoteAddr().(*net.TCPAddr)
+	if !ok {
+		return netip.AddrPort{}
 	}
-	return &session{server: s, conn: conn, addr: addr}, nil
+	addr := a.AddrPort()
+	return netip.AddrPortFrom(addr.Addr().Unmap().WithZone(""), addr.Port())
 }
 
 // client describes the client to the next hop.

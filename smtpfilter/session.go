@@ -34,7 +34,7 @@ type transaction struct {
 	envelope Finding
 	findings []Finding // of the header
 
-	next      nexthop.Transaction // nil until the next hop is needed
+	next      nexthop.Transaction // begun with MAIL, asked at the first recipient
 	accepted  []recipient         // taken by the next hop
 	discarded []wire.Path         // taken by us, to be dropped
 	messageID string
@@ -42,6 +42,7 @@ type transaction struct {
 
 type recipient struct {
 	path   wire.Path
+	params []string
 	exempt bool
 }
 
@@ -63,6 +64,7 @@ func (s *session) Mail(string, *smtp.MailOptions) error {
 		params:   cmd.Params,
 		envelope: Finding{Identity: EnvelopeIdentity, Address: cmd.Path.String()},
 	}
+	t.next = s.begin(t)
 	policy := &t.settings.Policy
 	if !policy.ExemptClient(s.addr.Addr()) {
 		t.judge = s.server.cfg.Checker.Judge()
@@ -70,18 +72,20 @@ func (s *session) Mail(string, *smtp.MailOptions) error {
 	}
 	if err := t.envelope.Err; err != nil {
 		// The lists could not be asked about it, so it can't be let through.
+		t.next.Abort()
 		reply := wire.NewReply(553, "5.1.7 Sender address not understood")
 		s.logRefusal(t, t.envelope, nil, Reject, reply)
 		return s.answer(reply)
 	}
 	s.t = t
-	s.logMonitored(t, t.envelope)
+	s.logMonitored(t, []Finding{t.envelope})
 	return nil
 }
 
 // Rcpt judges one recipient: by the sender's verdict, then by the next hop.
 func (s *session) Rcpt(string, *smtp.RcptOptions) error {
-	t, rcpt := s.t, s.conn.Command().Path
+	t, cmd := s.t, s.conn.Command()
+	rcpt := cmd.Path
 	policy := &t.settings.Policy
 	if len(t.accepted)+len(t.discarded) >= policy.maxRecipients() {
 		return s.answer(wire.NewReply(452, "4.5.3 Too many recipients"))
@@ -103,10 +107,7 @@ func (s *session) Rcpt(string, *smtp.RcptOptions) error {
 			return s.answer(wire.NewReply(250, "2.1.5 Ok"))
 		}
 	}
-	if t.next == nil {
-		t.next = s.begin(t)
-	}
-	reply, err := t.next.Rcpt(s.server.ctx, rcpt.String(), nil)
+	reply, err := t.next.Rcpt(s.server.ctx, rcpt.String(), cmd.Params)
 	if err != nil {
 		reply = s.unavailable(t)
 		s.logNextHopFailure(t, []wire.Path{rcpt}, reply, err)
@@ -116,11 +117,12 @@ func (s *session) Rcpt(string, *smtp.RcptOptions) error {
 		s.logNextHopRefusal(t, rcpt, reply)
 		return s.answer(reply)
 	}
-	t.accepted = append(t.accepted, recipient{rcpt, exempt})
+	t.accepted = append(t.accepted, recipient{rcpt, cmd.Params, exempt})
 	return s.answer(reply)
 }
 
-// begin opens a transaction with the next hop, which is not asked yet.
+// begin opens a transaction with the next hop, which is not asked yet. It is the
+// target of the settings that MAIL found, and stays so when they change.
 func (s *session) begin(t *transaction) nexthop.Transaction {
 	return t.settings.NextHop.Begin(nexthop.Envelope{
 		Client: t.client,
@@ -139,9 +141,7 @@ func (s *session) Reset() {
 	if s.t == nil {
 		return
 	}
-	if s.t.next != nil {
-		s.t.next.Abort()
-	}
+	s.t.next.Abort()
 	s.t = nil
 }
 
@@ -152,9 +152,13 @@ func (s *session) Logout() error {
 }
 
 // answer makes reply the answer to the current command, and tells go-smtp's
-// state machine whether the command has succeeded.
+// state machine whether the command has succeeded. Behind 421 the connection
+// ends (RFC 5321, section 3.8), whoever said it.
 func (s *session) answer(reply wire.Reply) error {
 	s.conn.SetReply(reply)
+	if reply.Code == 421 {
+		s.conn.CloseAfterReply()
+	}
 	if reply.Positive() {
 		return nil
 	}

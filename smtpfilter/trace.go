@@ -57,3 +57,8 @@ func tagField(m Match) string {
 	}
 	return "X-Spamgate: listed; list=" + m.List + reason + "\r\n"
 }
+
+// continuationField goes in front of a message whose first line begins with
+// white space. That line would continue our Received field otherwise, and could
+// say there what it liked.
+const continuationField = "X-Spamgate-Note: the message began with this white space:\r\n"

@@ -123,6 +123,13 @@ func (d *delivery) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// Flush has nothing to do: what is written is on its way to the file.
+func (d *delivery) Flush() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.check(context.Background())
+}
+
 // unstuff writes p without the dots that begin a line (RFC 5321, section
 // 4.5.2). A line begins after CRLF, wherever the pieces are cut.
 func (d *delivery) unstuff(p []byte) error {

@@ -41,18 +41,28 @@ type message struct{ t *transaction }
 func (m message) Abort() { m.t.Abort() }
 
 // Write sends p, or keeps it for a larger write.
-func (m message) Write(p []byte) (int, error) {
-	t := m.t
+func (m message) Write(p []byte) (n int, err error) {
+	err = m.t.pass(func(body *bufio.Writer) error {
+		n, err = body.Write(p)
+		return err
+	})
+	return n, err
+}
+
+// Flush sends what Write has kept.
+func (m message) Flush() error { return m.t.pass((*bufio.Writer).Flush) }
+
+// pass passes a part of the message on.
+func (t *transaction) pass(write func(*bufio.Writer) error) error {
 	leave, err := t.enter(context.Background())
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer leave()
 	if t.stage != stageMessage {
-		return 0, t.fail("message", errors.New("written to after its end"))
+		return t.fail("message", errors.New("written to after its end"))
 	}
-	n, err := t.body.Write(p)
-	if err != nil {
+	if err = write(t.body); err != nil {
 		reply, refused := t.earlyReply()
 		err = t.fail("message", err)
 		if refused {
@@ -60,7 +70,7 @@ func (m message) Write(p []byte) (int, error) {
 			err = t.err
 		}
 	}
-	return n, err
+	return err
 }
 
 // Commit sends the final dot and waits for the reply to it.

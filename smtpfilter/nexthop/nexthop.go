@@ -81,6 +81,11 @@ type Message interface {
 	// the next hop has refused the message before its end.
 	Write(p []byte) (int, error)
 
+	// Flush sends on what Write has kept back for a larger piece: for when no
+	// more can be written for a while, so that the next hop sees that there
+	// is somebody. Its errors are those of Write.
+	Flush() error
+
 	// Commit ends the message and returns the next hop's reply. An error that
 	// wraps ErrReplyLost says that the outcome is unknown; after any other
 	// error nothing was delivered. A context that is cancelled before the end

@@ -8,14 +8,11 @@ import (
 )
 
 // take gives a connection: the kept one that was used last, where there is one
-// and fresh is not asked for, else a new one.
+// and fresh is not asked for, else a new one. A closed target keeps none, but
+// still connects: for transactions that were begun before.
 func (s *SMTP) take(ctx context.Context, fresh bool) (*conn, error) {
 	for {
 		s.mu.Lock()
-		if s.closed {
-			s.mu.Unlock()
-			return nil, ErrClosed
-		}
 		n := len(s.idle)
 		if fresh || n == 0 {
 			s.mu.Unlock()

@@ -2,6 +2,7 @@ package nexthop
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"spamgate/smtpfilter/wire"
@@ -11,11 +12,16 @@ import (
 // takes it relays.
 const relayProbe = "relay-test@example.net"
 
+// ErrUndecided is wrapped by CheckRelay where the next hop has answered neither
+// yes nor no: with a 4xx, or not even to MAIL. It may relay another time.
+var ErrUndecided = errors.New("does not say whether it relays")
+
 // CheckRelay asks the next hop whether it would take mail from us for a
 // recipient that is not its own, and sends none: MAIL FROM:<>, RCPT
 // TO:<relay-test@example.net>, RSET, QUIT. A next hop that relays for us relays
-// for everyone who may speak to us. The reply is the one that decided: to RCPT,
-// or to MAIL where that was refused. An error says that it could not be asked.
+// for everyone who may speak to us. Only a 5xx to RCPT is a no. The reply is the
+// one that decided. An error says that the next hop could not be asked, or wraps
+// ErrUndecided.
 func (s *SMTP) CheckRelay(ctx context.Context) (relays bool, reply wire.Reply, err error) {
 	c, err := s.take(ctx, true)
 	if err != nil {
@@ -26,24 +32,31 @@ func (s *SMTP) CheckRelay(ctx context.Context) (relays bool, reply wire.Reply, e
 	if !stop() {
 		err = context.Cause(ctx)
 	}
-	if err != nil {
-		c.Close()
-		return false, wire.Reply{}, fmt.Errorf("next hop %s: relay check: %w", s, err)
+	if err == nil || errors.Is(err, ErrUndecided) {
+		c.lines.timeout = s.config.Timeouts.Quit
+		c.client.Quit() // its failure changes nothing: the connection is closed
 	}
-	c.lines.timeout = s.config.Timeouts.Quit
-	c.client.Quit() // its failure changes nothing: the connection is closed
 	c.Close()
+	if err != nil {
+		return false, reply, fmt.Errorf("next hop %s: relay check: %w", s, err)
+	}
 	return reply.Positive(), reply, nil
 }
 
 // probe asks for the recipient that should be refused, and takes it back.
 func (c *conn) probe() (wire.Reply, error) {
 	reply, err := c.ask("MAIL FROM:<>", c.timeouts.Mail, 0)
-	if err != nil || !reply.Positive() {
+	if err == nil && !reply.Positive() {
+		err = fmt.Errorf("%w: MAIL FROM:<> was answered with %q", ErrUndecided, reply)
+	}
+	if err != nil {
 		return reply, err
 	}
 	reply, err = c.ask("RCPT TO:<"+relayProbe+">", c.timeouts.Rcpt, 0)
-	if err != nil || reply.Code == codeClosing {
+	if err == nil && !reply.Positive() && !reply.Permanent() {
+		err = fmt.Errorf("%w: RCPT TO:<%s> was answered with %q", ErrUndecided, relayProbe, reply)
+	}
+	if err != nil {
 		return reply, err
 	}
 	// The answer stands, whatever RSET is answered with.

@@ -129,6 +129,11 @@ func (s *SMTP) String() string { return SchemeSMTP + "://" + s.config.Addr }
 func (s *SMTP) Begin(env Envelope) Transaction {
 	t := &transaction{hop: s, env: env}
 	t.ctx, t.cancel = context.WithCancelCause(context.Background())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		t.err = fmt.Errorf("next hop %s: %w", s, ErrClosed)
+	}
 	return t
 }
 

@@ -368,10 +368,57 @@ func TestRelayCheckInterrupted(t *testing.T) {
 	if relays, reply, err := hop.CheckRelay(ctx); relays || !errors.Is(err, errStop) {
 		t.Errorf("%v, %v, %v", relays, reply, err)
 	}
+}
+
+// TestCloseLeavesBegunTransactions: a transaction that was begun before Close may
+// still connect; one that is begun afterwards fails.
+func TestCloseLeavesBegunTransactions(t *testing.T) {
+	sink := nexthoptest.NewSink(t)
+	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Reuse: true})
+	before := hop.Begin(Envelope{From: "a@example.com"})
 	hop.Close()
-	if _, _, err := hop.CheckRelay(ctx); !errors.Is(err, ErrClosed) {
-		t.Errorf("%v", err)
+	ctx := context.Background()
+	if reply, err := before.Rcpt(ctx, "b@example.net", nil); err != nil || !reply.Positive() {
+		t.Fatalf("%v, %v", reply, err)
 	}
+	m, _, err := before.Data(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Write([]byte("x: y\r\n"))
+	if reply, err := m.Commit(ctx); err != nil || !reply.Positive() {
+		t.Errorf("%v, %v", reply, err)
+	}
+	after := hop.Begin(Envelope{From: "a@example.com"})
+	if _, err := after.Rcpt(ctx, "b@example.net", nil); !errors.Is(err, ErrClosed) {
+		t.Errorf("begun after Close: %v", err)
+	}
+	if got := len(sink.Messages()); got != 1 {
+		t.Errorf("%d messages", got)
+	}
+}
+
+// TestFlush: what was written reaches the next hop before the message ends.
+func TestFlush(t *testing.T) {
+	sink := nexthoptest.NewSink(t, nexthoptest.Config{Body: &nexthoptest.BodyFault{After: 4, Reply: nexthoptest.Cut}})
+	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr()})
+	tx := hop.Begin(Envelope{From: "a@example.com"})
+	defer tx.Abort()
+	ctx := context.Background()
+	if _, err := tx.Rcpt(ctx, "b@example.net", nil); err != nil {
+		t.Fatal(err)
+	}
+	m, _, err := tx.Data(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Write([]byte("x: y\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	sink.WaitConns(0) // it hangs up behind the fourth byte
 }
 
 // TestConnectFails: nobody listens.

@@ -107,16 +107,20 @@ func (b *Body) Header(limit int) ([]byte, error) {
 func (b *Body) Discard() error {
 	b.rest = nil
 	budget := int64(discardBytes)
+	var deadline time.Time
 	for b.end == nil {
 		timeout := b.c.cfg.DataTimeout
 		if b.broken != nil {
-			timeout = min(timeout, discardTimeout)
+			if deadline.IsZero() {
+				deadline = time.Now().Add(min(timeout, discardTimeout))
+			}
+			timeout = time.Until(deadline)
 		}
 		n := len(b.advance(timeout))
 		if b.broken != nil {
 			budget -= int64(n)
 		}
-		if budget < 0 {
+		if b.end == nil && (budget < 0 || !deadline.IsZero() && time.Until(deadline) < 0) {
 			b.end = b.broken
 		}
 	}
@@ -134,6 +138,12 @@ const (
 	discardTimeout = 5 * time.Second
 	discardBytes   = 16 << 20
 )
+
+// Ready reports whether Next would return at once, without waiting for the
+// client.
+func (b *Body) Ready() bool {
+	return len(b.rest) > 0 || b.broken != nil || b.end != nil || bytes.IndexByte(b.c.in.bytes(), '\n') >= 0
+}
 
 // advance consumes and returns the next piece of the message, whether the
 // rules hold in it or not, waiting at most timeout for each packet. It sets

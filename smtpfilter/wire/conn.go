@@ -34,9 +34,13 @@ type Config struct {
 	// 1 minute.
 	WriteTimeout time.Duration
 
-	// MaxErrors is how many bad commands a client may send before it is told
-	// 421, 0 for 10.
+	// MaxErrors is how many lines that are no commands, or malformed ones, a
+	// client may send before it is told 421, 0 for 10.
 	MaxErrors int
+
+	// MaxRefusals is how many commands of a client may be refused, recipients
+	// above all, before it is told 421, 0 for 100.
+	MaxRefusals int
 
 	// Closed, where it is not nil, is called once for each connection, when it
 	// is closed.
@@ -49,6 +53,9 @@ func (c Config) withDefaults() Config {
 	c.WriteTimeout = orDefault(c.WriteTimeout, time.Minute)
 	if c.MaxErrors == 0 {
 		c.MaxErrors = 10
+	}
+	if c.MaxRefusals == 0 {
+		c.MaxRefusals = 100
 	}
 	return c
 }
@@ -80,11 +87,14 @@ type Conn struct {
 	inMail    bool    // a mail transaction is open
 	body      *Body   // the message that is being read
 	errors    int
+	refusals  int
+	noData    bool // DATA was refused: what follows may be a message all the same
 	messages  int
 	fault     Reply // the reply with which the gate itself has ended the session
 	began     time.Time
 	last      bool // the reply that is due is the last: close behind it
 	ended     bool // nothing is read or written any more
+	deaf      bool // writing has failed: the client hears nothing more
 	draining  atomic.Bool
 	killed    atomic.Bool
 	closeOnce sync.Once
@@ -110,9 +120,9 @@ func (c *Conn) Age() time.Duration { return time.Since(c.began) }
 // with 354.
 func (c *Conn) Messages() int { return c.messages }
 
-// Fault is the reply with which the gate has ended the session for a reason that
-// lies in the bytes or the silence of the client; the zero Reply where it has
-// not.
+// Fault is the reply with which the connection ended of itself: because of what
+// the client sent, because it fell silent, or because the gate shuts down. It is
+// the zero Reply where the client, or the session, has ended it.
 func (c *Conn) Fault() Reply { return c.fault }
 
 // SetReply sets the reply to the current command; what go-smtp writes for it is
@@ -131,11 +141,17 @@ func (c *Conn) Drain() {
 }
 
 // Interrupt makes every read from the client fail from now on, inside a
-// message too. A session that waits for its next hop is not touched.
+// message too, and waits no longer for a client that does not read. A session
+// that waits for its next hop is not touched.
 func (c *Conn) Interrupt() {
 	c.killed.Store(true)
 	c.Drain()
+	c.Conn.SetWriteDeadline(time.Now().Add(lastWriteTimeout))
 }
+
+// lastWriteTimeout is how long a client may take to read its last reply once the
+// connection was interrupted.
+const lastWriteTimeout = time.Second
 
 var aLongTimeAgo = time.Unix(1, 0)
 
@@ -208,7 +224,7 @@ func (c *Conn) refuse(line []byte, reply Reply) {
 		c.errors++
 	}
 	switch {
-	case notCommands(line):
+	case notCommands(line), c.noData:
 		c.sayLast(reply)
 	case c.errors < c.cfg.MaxErrors:
 		c.out = reply.Append(c.out)
@@ -270,6 +286,7 @@ func (c *Conn) readLine() ([]byte, error) {
 // endWith turns what went wrong between commands into the session's end.
 func (c *Conn) endWith(err error) error {
 	switch {
+	case errors.Is(err, errNotRead):
 	case err == errLineTooLong:
 		c.sayLast(NewReply(500, "5.5.2 Command line too long"))
 	case errors.Is(err, errInterrupted):
@@ -332,24 +349,31 @@ func (c *Conn) finishReply(r Reply) {
 		r = c.ownWords(r)
 	}
 	c.out = r.Append(c.out)
+	if r.Permanent() || r.Temporary() {
+		c.refusals++
+	}
 
 	switch {
 	case intermediate:
 		c.messages++
+		c.noData = false
 		c.body = newBody(c)
 		return
 	case verb == "MAIL" && r.Positive():
-		c.inMail = true
+		c.inMail, c.noData = true, false
 	case verb == "DATA" && c.body != nil, verb == "RSET":
-		c.inMail = false
+		c.inMail, c.noData = false, false
 		c.body = nil
 	case (verb == "HELO" || verb == "EHLO") && r.Positive():
-		c.inMail = false
+		c.inMail, c.noData = false, false
 		c.helo = c.cmd
-	case verb == "DATA" && len(c.in.bytes()) > 0:
-		// DATA ends a group (RFC 2920, section 3.1): what follows a refused
-		// one without waiting is the message, not commands.
-		c.sayLast(NewReply(421, "4.5.0 Data sent without waiting for 354"))
+	case verb == "DATA" && (c.noData || len(c.in.bytes()) > 0), verb == "MAIL" && c.noData:
+		c.sayLast(NewReply(421, "4.5.0 Message sent although DATA was refused"))
+	case verb == "DATA":
+		c.noData = true
+	}
+	if c.refusals >= c.cfg.MaxRefusals && !c.last {
+		c.sayLast(NewReply(421, "4.7.0 Too many refused commands"))
 	}
 	if c.last {
 		c.ended = true
@@ -386,11 +410,25 @@ func (c *Conn) flush() error {
 	if len(c.out) == 0 {
 		return nil
 	}
+	if c.deaf {
+		return errNotRead
+	}
 	c.Conn.SetWriteDeadline(time.Now().Add(c.cfg.WriteTimeout))
+	if c.killed.Load() {
+		c.Conn.SetWriteDeadline(time.Now().Add(lastWriteTimeout))
+	}
 	_, err := c.Conn.Write(c.out)
 	c.out = c.out[:0]
-	return err
+	if err != nil {
+		c.deaf = true
+		return fmt.Errorf("%w: %w", errNotRead, err)
+	}
+	return nil
 }
+
+// errNotRead is wrapped by the errors about replies that the client does not
+// take.
+var errNotRead = errors.New("writing a reply")
 
 // Close flushes what is due and closes the connection. Where the client may
 // still be sending, the connection is closed for writing first and what
@@ -398,8 +436,7 @@ func (c *Conn) flush() error {
 // away from it.
 func (c *Conn) Close() error {
 	c.closeOnce.Do(func() {
-		c.flush()
-		if c.last {
+		if c.flush() == nil && c.last && !c.killed.Load() {
 			c.linger()
 		}
 		c.closeErr = c.Conn.Close()

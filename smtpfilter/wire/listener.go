@@ -61,20 +61,19 @@ func (l *Listener) checkIdle() {
 	}
 }
 
-// Shutdown stops accepting, tells idle clients 421, and waits for open mail
-// transactions. When ctx ends first, those that still wait for their client are
-// interrupted; those that wait for the next hop's answer are waited for.
-func (l *Listener) Shutdown(ctx context.Context) error {
-	err := l.Listener.Close()
+// Drain tells idle clients 421, and waits for open mail transactions. When ctx
+// ends first, those that still wait for their client are interrupted; those that
+// wait for the next hop's answer are waited for. The listener must be closed,
+// and nobody in Accept any more, or a client could slip in behind.
+func (l *Listener) Drain(ctx context.Context) {
 	l.drain((*Conn).Drain)
 	select {
 	case <-l.idle:
-		return err
+		return
 	case <-ctx.Done():
 	}
 	l.drain((*Conn).Interrupt)
 	<-l.idle
-	return err
 }
 
 // drain sets draining and calls do for every connection.

@@ -13,9 +13,9 @@ import (
 // The grammar takes what Postfix takes where that can be read in one way only:
 // dots may stand anywhere in a local part (a..b@), a domain's labels may hold
 // underscores, one trailing dot is allowed, the brackets may be missing. It
-// refuses what servers are known to read in different ways: source routes,
-// comments, white space, control bytes, half-quoted local parts and a second
-// unquoted '@'.
+// refuses what servers are known to read in different ways: source routes (in
+// quotes, too: Postfix drops the quotes before it looks for a route), comments,
+// white space, control bytes, half-quoted local parts and a second unquoted '@'.
 type Path struct {
 	addr string
 	at   int // index of the '@' that splits addr; -1 where there is none
@@ -140,10 +140,20 @@ func scanQuoted(s string) (int, error) {
 			if i == 1 || i+1 == len(s) || s[i+1] != '@' {
 				return 0, errPathQuoted
 			}
+			if quotedRoute(s[1:i]) {
+				return 0, errPathRoute
+			}
 			return i + 1, nil
 		}
 	}
 	return 0, errPathQuoted
+}
+
+// quotedRoute reports whether a quoted local part could pass for a source route
+// once its quotes are gone: it begins with '@', or holds '@' and ':'.
+func quotedRoute(content string) bool {
+	return strings.HasPrefix(strings.TrimLeft(content, ` \`), "@") ||
+		strings.Contains(content, "@") && strings.Contains(content, ":")
 }
 
 // scanDomain returns the index behind the domain or address literal at s[i:].

@@ -1,0 +1,204 @@
+package smtpfilter_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"spamgate/smtpfilter"
+	"spamgate/smtpfilter/nexthop"
+	"spamgate/smtpfilter/wire"
+)
+
+// recorder is a next hop in memory, fast enough for fuzzing. It keeps the bytes
+// of each message that was committed.
+type recorder struct{ messages []recorded }
+
+type recorded struct {
+	from string
+	to   []string
+	raw  []byte
+}
+
+func (r *recorder) Begin(e nexthop.Envelope) nexthop.Transaction {
+	return &recording{r: r, m: recorded{from: e.From}}
+}
+func (r *recorder) String() string { return "recorder" }
+func (r *recorder) Close() error   { return nil }
+
+type recording struct {
+	r *recorder
+	m recorded
+}
+
+func (t *recording) Rcpt(_ context.Context, to string, _ []string) (wire.Reply, error) {
+	t.m.to = append(t.m.to, to)
+	return wire.NewReply(250, "ok"), nil
+}
+func (t *recording) Data(context.Context) (nexthop.Message, wire.Reply, error) {
+	return t, wire.Reply{}, nil
+}
+func (t *recording) Write(p []byte) (int, error) {
+	t.m.raw = append(t.m.raw, p...)
+	return len(p), nil
+}
+func (t *recording) Commit(context.Context) (wire.Reply, error) {
+	t.r.messages = append(t.r.messages, t.m)
+	return wire.NewReply(250, "taken"), nil
+}
+func (t *recording) Flush() error { return nil }
+func (t *recording) Abort()       {}
+
+// oneConn is a listener with a single client.
+type oneConn struct {
+	conn chan net.Conn
+	done chan struct{}
+}
+
+func (l *oneConn) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conn:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+func (l *oneConn) Close() error {
+	select {
+	case <-l.done:
+	default:
+		close(l.done)
+	}
+	return nil
+}
+func (l *oneConn) Addr() net.Addr { return &net.TCPAddr{} }
+
+// script is a client that has said everything already, in packets of a size.
+type script struct {
+	input  []byte
+	size   int
+	output bytes.Buffer
+}
+
+func (c *script) Read(p []byte) (int, error) {
+	if len(c.input) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p[:min(len(p), c.size)], c.input)
+	c.input = c.input[n:]
+	return n, nil
+}
+func (c *script) Write(p []byte) (int, error)    { return c.output.Write(p) }
+func (*script) Close() error                     { return nil }
+func (*script) LocalAddr() net.Addr              { return &net.TCPAddr{} }
+func (*script) RemoteAddr() net.Addr             { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1} }
+func (*script) SetDeadline(time.Time) error      { return nil }
+func (*script) SetReadDeadline(time.Time) error  { return nil }
+func (*script) SetWriteDeadline(time.Time) error { return nil }
+
+// FuzzSession sends whole sessions. Whatever they hold: each message that goes
+// on is, byte for byte, a stretch of the input that ends in CRLF.CRLF and has
+// only whole lines; a listed sender's never does; and each reply is one.
+func FuzzSession(f *testing.F) {
+	files, err := filepath.Glob("testdata/dialogues/*.txt")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		var session strings.Builder
+		for line := range strings.Lines(string(data)) {
+			switch line = strings.TrimSuffix(line, "\n"); {
+			case strings.HasPrefix(line, "C "):
+				session.WriteString(line[2:] + "\r\n")
+			case strings.HasPrefix(line, "R ") && !strings.Contains(line, ")*"):
+				session.WriteString(expand(line[2:]))
+			}
+		}
+		f.Add([]byte(session.String()), 1<<16)
+		f.Add([]byte(session.String()), 1)
+	}
+	f.Fuzz(func(t *testing.T, input []byte, size int) {
+		hop := &recorder{}
+		client := &script{input: input, size: max(1, size)}
+		l := &oneConn{make(chan net.Conn), make(chan struct{})}
+		served, ended := make(chan error, 1), make(chan struct{})
+		server := smtpfilter.New(smtpfilter.Config{
+			Wire: wire.Config{
+				Hostname:        "gate.example",
+				MaxMessageBytes: 1 << 16,
+				Closed:          func(*wire.Conn) { close(ended) },
+			},
+			Checker: mustJudge(t, "envelope spam@listed.example reject"),
+			Settings: smtpfilter.Settings{NextHop: hop, Policy: smtpfilter.Policy{
+				HeaderFields: []string{"From"},
+			}},
+		})
+		go func() { served <- server.Serve(l) }()
+		l.conn <- client
+		<-ended
+		if err := server.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-served; err != nil {
+			t.Fatal(err)
+		}
+		checkRecorded(t, input, hop.messages)
+		checkReplies(t, client.output.String())
+	})
+}
+
+func checkRecorded(t *testing.T, input []byte, messages []recorded) {
+	t.Helper()
+	rest := input
+	for _, m := range messages {
+		_, body, ok := bytes.Cut(m.raw, []byte(" id "))
+		if ok {
+			_, body, _ = bytes.Cut(body, []byte("\r\n")) // the date
+			_, body, ok = bytes.Cut(body, []byte("\r\n"))
+		}
+		if !ok {
+			t.Fatalf("no trace fields in %q", m.raw)
+		}
+		body = bytes.TrimPrefix(body, []byte("X-Spamgate-Note: the message began with this white space:\r\n"))
+		_, rest, ok = bytes.Cut(rest, slices.Concat([]byte("\n"), body, []byte(".\r\n")))
+		if !ok {
+			t.Fatalf("%q went on, which is no message of %q", body, input)
+		}
+		if strings.EqualFold(m.from, "spam@listed.example") {
+			for _, to := range m.to {
+				if !strings.Contains(strings.ToLower(to), "postmaster") {
+					t.Fatalf("a listed sender's mail went on to %s", to)
+				}
+			}
+		}
+	}
+}
+
+func checkReplies(t *testing.T, output string) {
+	t.Helper()
+	for output != "" {
+		var r wire.Reply
+		for last := false; !last; {
+			line, rest, ok := strings.Cut(output, "\n")
+			if !ok {
+				t.Fatalf("half a reply: %q", output)
+			}
+			var err error
+			if last, err = r.AppendLine([]byte(line + "\n")); err != nil || !strings.HasSuffix(line, "\r") {
+				t.Fatalf("%q: %v", line, err)
+			}
+			output = rest
+		}
+	}
+}

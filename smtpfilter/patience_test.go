@@ -1,0 +1,147 @@
+package smtpfilter_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"spamgate/smtpfilter"
+	"spamgate/smtpfilter/nexthop"
+	"spamgate/smtpfilter/nexthop/nexthoptest"
+)
+
+// fill writes until the other end takes no more.
+func fill(t *testing.T, c net.Conn, text string) {
+	t.Helper()
+	chunk := []byte(strings.Repeat(text, 1+(64<<10)/len(text)))
+	for range 10_000 {
+		c.SetWriteDeadline(time.Now().Add(200 * time.Millisecond))
+		if _, err := c.Write(chunk); errors.Is(err, os.ErrDeadlineExceeded) {
+			return
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Fatal("the other end takes everything")
+}
+
+// shutDown stops a gate that has no patience left, and fails if it has.
+func shutDown(t *testing.T, g *gate) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	done := make(chan error, 1)
+	go func() { done <- g.server.Shutdown(ctx) }()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(waitLimit):
+		t.Fatal("Shutdown does not end")
+	}
+}
+
+// TestShutdownWithClientThatDoesNotRead: its replies fill the connection.
+func TestShutdownWithClientThatDoesNotRead(t *testing.T) {
+	sink := nexthoptest.NewSink(t)
+	g := newGate(t, gateOptions{nextHop: sink.Addr()})
+	c := dial(t, g.addr)
+	c.send("HELO client.example\r\n")
+	fill(t, c.Conn, "NOOP\r\n")
+	shutDown(t, g)
+}
+
+// TestShutdownWithNextHopThatDoesNotRead: a message fills the connection to it.
+func TestShutdownWithNextHopThatDoesNotRead(t *testing.T) {
+	hop, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hop.Close()
+	got := make(chan net.Conn, 1)
+	go func() {
+		conn, err := hop.Accept()
+		if err != nil {
+			return
+		}
+		got <- conn
+		in := bufio.NewReader(conn)
+		io.WriteString(conn, "220 deaf\r\n")
+		for {
+			line, err := in.ReadString('\n')
+			if err != nil || strings.HasPrefix(line, "DATA") {
+				break
+			}
+			io.WriteString(conn, "250 ok\r\n")
+		}
+		io.WriteString(conn, "354 go on\r\n")
+	}()
+	g := newGate(t, gateOptions{nextHop: hop.Addr().String()})
+	c := dial(t, g.addr)
+	c.toData("a@example.com")
+	c.send("\r\n")
+	fill(t, c.Conn, "0123456789012345678901234567890123456789\r\n")
+	defer (<-got).Close()
+	shutDown(t, g)
+}
+
+// TestApplyLeavesOpenTransactions: a message goes to the next hop that its MAIL
+// found, although another one is set, and that one closed, before it is needed.
+func TestApplyLeavesOpenTransactions(t *testing.T) {
+	before, after := nexthoptest.NewSink(t), nexthoptest.NewSink(t)
+	g := newGate(t, gateOptions{nextHop: before.Addr(), reuse: true})
+	c := dial(t, g.addr)
+	c.reply("220")
+	c.send("HELO client.example\r\nMAIL FROM:<a@example.com>\r\n")
+	c.reply("250")
+	c.reply("250")
+
+	next, err := nexthop.NewSMTP(nexthop.SMTPConfig{Addr: after.Addr(), Hostname: "gate.example"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := g.server.Apply(smtpfilter.Settings{NextHop: next})
+	if err := old.NextHop.Close(); err != nil {
+		t.Fatal(err)
+	}
+	g.target = next
+
+	c.send("RCPT TO:<b@example.net>\r\nDATA\r\n")
+	c.reply("250")
+	c.reply("354")
+	c.send("x: 1\r\n.\r\n")
+	c.reply("250")
+	c.mailToData("a@example.com")
+	c.send("x: 2\r\n.\r\n")
+	c.reply("250")
+	if b, a := len(before.Messages()), len(after.Messages()); b != 1 || a != 1 {
+		t.Errorf("%d messages went to the old next hop and %d to the new one", b, a)
+	}
+}
+
+// TestHostileHeaderIsCheap: thousands of addresses that nobody can read are one
+// line of the log, however it shows addresses.
+func TestHostileHeaderIsCheap(t *testing.T) {
+	sink := nexthoptest.NewSink(t)
+	shown := 0
+	lines := logged(t, gateOptions{
+		nextHop: sink.Addr(),
+		policy:  smtpfilter.Policy{HeaderFields: []string{"From"}},
+		show:    func(a string) string { shown++; return a },
+	}, 0, func(c *client) {
+		c.toData("a@example.com")
+		c.send("From: a@b*c" + strings.Repeat(",\r\n a@b*c.d", 10_000) + "\r\n\r\n.\r\n")
+		c.reply("250")
+	})
+	checkLines(t, lines, []string{`msg="header address not understood"`, `addresses=`}, []string{`msg=accepted`})
+	if shown > 100 {
+		t.Errorf("%d addresses were written for the log", shown)
+	}
+}
