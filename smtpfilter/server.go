@@ -27,6 +27,11 @@ type Config struct {
 	// Settings is what Apply may change later.
 	Settings Settings
 
+	// Resolver finds the names of clients for next hops that want to know them;
+	// nil means that no client has a name. It is asked once for a connection,
+	// and only when its mail is passed on.
+	Resolver Resolver
+
 	// Log gets a line for every decision; nil means no log.
 	Log *slog.Logger
 
@@ -152,7 +157,13 @@ func clientAddr(c *wire.Conn) netip.AddrPort {
 
 // client describes the client to the next hop.
 func (s *session) client() nexthop.Client {
-	c := nexthop.Client{Addr: s.addr, Proto: "SMTP"}
+	c := nexthop.Client{Addr: s.addr, Proto: "SMTP", Name: s.name}
+	if r := s.server.cfg.Resolver; r != nil && !s.named {
+		c.LookupName = func(ctx context.Context) string {
+			s.name, s.named = lookupName(ctx, r, s.addr.Addr()), true
+			return s.name
+		}
+	}
 	var extended bool
 	if c.Helo, extended = s.conn.Helo(); extended {
 		c.Proto = "ESMTP"

@@ -19,6 +19,8 @@ type session struct {
 	server *Server
 	conn   *wire.Conn
 	addr   netip.AddrPort
+	name   string       // the client's name in DNS, once named is set
+	named  bool         // it was looked for
 	t      *transaction // nil outside a mail transaction
 }
 

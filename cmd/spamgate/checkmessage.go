@@ -34,10 +34,11 @@ func (k *checking) message(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	exempt, err := k.exempt()
+	rcpt, err := k.recipient()
 	if err != nil {
 		return err
 	}
+	exempt := !rcpt.IsNull() && k.policy.ExemptRecipient(rcpt)
 
 	var all []smtpfilter.Finding
 	envelope := smtpfilter.Finding{Identity: smtpfilter.EnvelopeIdentity, Address: from}
@@ -117,16 +118,18 @@ func (k *checking) reversePath(section []byte) (from string, judged bool, err er
 	return "", len(found.Empty) > 0, nil // Return-Path: <>
 }
 
-// exempt reports whether the recipient is reachable by every sender.
-func (k *checking) exempt() (bool, error) {
+// recipient is the recipient that --rcpt names; the zero Path where it names none.
+func (k *checking) recipient() (rcpt wire.Path, err error) {
 	if k.options.rcpt == "" {
-		return false, nil
+		return rcpt, nil
 	}
-	rcpt, err := wire.ParsePath(k.options.rcpt)
-	if err != nil {
-		return false, fmt.Errorf("check: --rcpt %q: %w", k.options.rcpt, err)
+	if rcpt, err = wire.ParsePath(k.options.rcpt); err != nil {
+		return rcpt, fmt.Errorf("check: --rcpt %q: %w", k.options.rcpt, err)
 	}
-	return k.policy.ExemptRecipient(rcpt), nil
+	if !k.policy.TakesRecipient(rcpt) {
+		return rcpt, fmt.Errorf("check: --rcpt %q is refused whoever sends: it is not in policy.recipient_domains", k.options.rcpt)
+	}
+	return rcpt, nil
 }
 
 // readHeader reads a message's header section, whose lines may end in LF as

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -83,15 +82,11 @@ func firstPublic(all []endpoint) (endpoint, bool) {
 	return endpoint{}, false
 }
 
-// errUnsafe is wrapped by the errors about a gate that must not be opened to
-// other machines.
-var errUnsafe = errors.New("not safe beyond this machine")
-
 // checkPublic refuses to open a gate that would relay mail for the world, or
 // let the world fill a Maildir. Without recipient_domains it is the next hop
 // that must refuse foreign recipients, and since it sees only the gate's
-// address, it may not: so it is asked. While it does not answer, checkPublic
-// waits and asks again.
+// address, it may not: so it is asked. While it says neither yes nor no,
+// checkPublic waits and asks again, until ctx ends.
 func checkPublic(ctx context.Context, c *config.Config, all []endpoint, next nexthop.Target, log *slog.Logger) error {
 	public, ok := firstPublic(all)
 	if !ok {
@@ -101,8 +96,8 @@ func checkPublic(ctx context.Context, c *config.Config, all []endpoint, next nex
 		if c.NextHop.AllowPublic {
 			return nil
 		}
-		return fmt.Errorf("%w: %s would let other machines deliver into %s; set listen.addr to 127.0.0.1, or next_hop.allow_public = true",
-			errUnsafe, public.addr, c.NextHop.Addr)
+		return fmt.Errorf("not safe beyond this machine: %s would let other machines deliver into %s; set listen.addr to 127.0.0.1, or next_hop.allow_public = true",
+			public.addr, c.NextHop.Addr)
 	}
 	server, ok := next.(*nexthop.SMTP)
 	if !ok || len(c.Policy.RecipientDomains) > 0 {
@@ -112,15 +107,16 @@ func checkPublic(ctx context.Context, c *config.Config, all []endpoint, next nex
 		relays, reply, err := server.CheckRelay(ctx)
 		switch {
 		case err == nil && relays:
-			return fmt.Errorf("%w: the next hop %s relays for the gate (RCPT TO:<relay-test@example.net> was answered with %q), so everyone who can reach %s could send mail anywhere through it; set policy.recipient_domains to your domains, or take the gate's address out of what the next hop trusts (in Postfix: mynetworks)",
-				errUnsafe, server, reply.String(), public.addr)
+			return fmt.Errorf("not safe beyond this machine: the next hop %s relays for the gate (RCPT TO:<relay-test@example.net> was answered with %q), so everyone who can reach %s could send mail anywhere through it; set policy.recipient_domains to your domains, or take the gate's address out of what the next hop trusts (in Postfix: mynetworks)",
+				server, reply.String(), public.addr)
 		case err == nil:
 			log.Info("the next hop does not relay for the gate", "next_hop", server.String(), "reply", reply.String())
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
 		}
-		log.Warn("cannot ask the next hop yet whether it relays; listening only then", "next_hop", server.String(), "retry_in", wait, "error", err)
+		log.Warn("it is not known yet whether the next hop relays; until it is, nothing changes (or set policy.recipient_domains)",
+			"next_hop", server.String(), "retry_in", wait, "error", err)
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():

@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
 	"spamgate/blocklist"
@@ -56,55 +55,8 @@ func serve(ctx context.Context, file string, stderr io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, g.close()) }()
-
-	// Opening may have to wait for the next hop; signals are heard meanwhile.
-	opened := make(chan error, 1)
-	isOpen := false
-	stopOpening := func() {}
-	startOpening := func() {
-		var opening context.Context
-		opening, stopOpening = context.WithCancel(ctx)
-		go func() { opened <- g.open(opening) }()
-	}
-	startOpening()
-	defer func() { stopOpening() }()
-	for {
-		select {
-		case err := <-opened:
-			if err != nil {
-				return err
-			}
-			isOpen = true
-			daemon.SdNotify(false, daemon.SdNotifyReady)
-		case err := <-g.served:
-			return errors.Join(err, g.shutdown(ctx, signals))
-		case s := <-signals:
-			switch s {
-			case syscall.SIGHUP:
-				if !isOpen {
-					stopOpening()
-					isOpen = <-opened == nil
-				}
-				daemon.SdNotify(false, daemon.SdNotifyReloading)
-				g.reload(ctx, file)
-				if isOpen {
-					daemon.SdNotify(false, daemon.SdNotifyReady)
-				} else {
-					startOpening()
-				}
-			case syscall.SIGUSR1:
-				g.logState("state")
-			default:
-				g.log.Info("stopping", "signal", s.String())
-				daemon.SdNotify(false, daemon.SdNotifyStopping)
-				if !isOpen {
-					stopOpening()
-					<-opened
-				}
-				return g.shutdown(ctx, signals)
-			}
-		}
-	}
+	s := &supervisor{ctx: ctx, gate: g, file: file, signals: signals}
+	return s.run()
 }
 
 // gate is everything that runs.
@@ -152,6 +104,7 @@ func newGate(ctx context.Context, c *config.Config, stderr io.Writer) (g *gate, 
 		Wire:        wireConfig(c),
 		Checker:     checker{g.store},
 		Settings:    smtpfilter.Settings{NextHop: g.next, Policy: policy(c)},
+		Resolver:    net.DefaultResolver,
 		Log:         g.log,
 		ShowAddress: show,
 	})
@@ -297,6 +250,8 @@ func (g *gate) apply(ctx context.Context, c *config.Config) error {
 	for _, key := range restartKeys(g.config, c) {
 		g.log.Warn("this change needs a restart", "key", key)
 	}
+	c.Hostname, c.Log, c.State = g.config.Hostname, g.config.Log, g.config.State
+	c.Listen.Addr, c.Listen.MaxMessageBytes = g.config.Listen.Addr, g.config.Listen.MaxMessageBytes
 	lists, err := blocklistConfig(c, g.log)
 	if err != nil {
 		return err
@@ -333,10 +288,7 @@ func (g *gate) apply(ctx context.Context, c *config.Config) error {
 		}
 	}
 	g.next = next
-	kept := *c
-	kept.Hostname, kept.Listen.Addr, kept.Listen.MaxMessageBytes = g.config.Hostname, g.config.Listen.Addr, g.config.Listen.MaxMessageBytes
-	kept.Log, kept.State = g.config.Log, g.config.State
-	g.config = &kept
+	g.config = c
 	return nil
 }
 

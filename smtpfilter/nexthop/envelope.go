@@ -78,6 +78,10 @@ func (a answers) stale(err error) bool {
 // refused. A 421 ends it, and counts as the reply to MAIL where that had none.
 func (t *transaction) firstFlight(mail, rcpt string) (a answers, err error) {
 	c := t.conn
+	if client := &t.env.Client; client.LookupName != nil && client.Name == "" && offersAttribute(c.offers["XFORWARD"], "NAME") {
+		client.Name = client.LookupName(t.ctx)
+		client.LookupName = nil
+	}
 	commands := append(xforwardCommands(c.offers["XFORWARD"], t.env), mail, rcpt)
 	mailAt := len(commands) - 2
 	pipelining := c.offers.has("PIPELINING")

@@ -22,10 +22,15 @@ import (
 
 // Client is who brings the message to us.
 type Client struct {
-	Name  string         // reverse DNS name, "" where unknown
+	Name  string         // name in DNS, "" where unknown
 	Addr  netip.AddrPort // the zero AddrPort where unknown
 	Helo  string         // what it called itself, "" where it did not
 	Proto string         // "SMTP" or "ESMTP"
+
+	// LookupName, where it is not nil and Name is empty, finds the name out. It
+	// is called at most once for a transaction, and only if the next hop wants
+	// to know the name; "" is unknown.
+	LookupName func(context.Context) string
 }
 
 // Envelope is what is known when a transaction begins.

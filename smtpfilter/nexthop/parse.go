@@ -65,11 +65,20 @@ func New(addr string, config SMTPConfig) (Target, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Not returned as they come: a nil *SMTP is no nil Target.
 	if scheme == SchemeMaildir {
-		return NewMaildir(rest, config.Logger)
+		m, err := NewMaildir(rest, config.Logger)
+		if err != nil {
+			return nil, err
+		}
+		return m, nil
 	}
 	config.Addr = rest
-	return NewSMTP(config)
+	s, err := NewSMTP(config)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // logger gives a logger in any case.

@@ -341,7 +341,7 @@ func TestControlBytes(t *testing.T) {
 		} {
 			tx := hop.Begin(c.env)
 			if _, err := tx.Rcpt(context.Background(), c.to, c.params); err == nil || !strings.Contains(err.Error(), "control bytes") {
-				t.Errorf("%q: %v", c, err)
+				t.Errorf("%q %q %q: %v", c.env.From, c.to, c.params, err)
 			}
 			tx.Abort()
 		}

@@ -26,7 +26,7 @@ func xforwardCommands(offered []string, env Envelope) []string {
 	var commands []string
 	command := "XFORWARD"
 	for _, a := range xforwardAttributes(env) {
-		if !slices.ContainsFunc(offered, func(o string) bool { return strings.EqualFold(o, a.name) }) {
+		if !offersAttribute(offered, a.name) {
 			continue
 		}
 		text := " " + a.name + "=" + xforwardValue(a.value)
@@ -40,6 +40,11 @@ func xforwardCommands(offered []string, env Envelope) []string {
 		return commands
 	}
 	return append(commands, command)
+}
+
+// offersAttribute reports whether an attribute is among those of the EHLO line.
+func offersAttribute(offered []string, name string) bool {
+	return slices.ContainsFunc(offered, func(o string) bool { return strings.EqualFold(o, name) })
 }
 
 type xforwardAttribute struct{ name, value string }
