@@ -37,7 +37,7 @@ func findFiles(paths []string, watch func(dir, name string)) ([]string, error) {
 			return nil, err
 		}
 		if len(f.files) == before {
-			return nil, &fs.PathError{Op: "find", Path: p, Err: ErrNoMatch}
+			return nil, &fs.PathError{Op: "open", Path: p, Err: ErrNoMatch}
 		}
 	}
 	seen := map[string]bool{}
@@ -165,7 +165,7 @@ func (s *step) fail(err error) error {
 	if s.globbed && nowhere {
 		return nil
 	}
-	return &fs.PathError{Op: "find", Path: s.shown, Err: bare(err)}
+	return &fs.PathError{Op: "open", Path: s.shown, Err: bare(err)}
 }
 
 // bare is the error without the path that packages os and fs put in front.

@@ -1,6 +1,7 @@
 package blocklist
 
 import (
+	"context"
 	"log/slog"
 	"strings"
 	"time"
@@ -55,7 +56,11 @@ func logSwap(log *slog.Logger, old, set *Set, took time.Duration) {
 		after += l.version.entries
 		invalid += l.version.invalid
 	}
-	log.Info("lists live", "generation", set.generation, "list", strings.Join(names, ","),
+	level := slog.LevelInfo
+	if old == nil {
+		level = slog.LevelDebug // whoever starts the Store says what it loaded
+	}
+	log.Log(context.Background(), level, "lists live", "generation", set.generation, "list", strings.Join(names, ","),
 		"entries_before", before, "entries", after, "invalid", invalid,
 		"duration", took.Round(time.Millisecond))
 }

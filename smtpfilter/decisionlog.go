@@ -133,7 +133,7 @@ func (s *Server) logClosed(c *wire.Conn) {
 		slog.String("helo", helo),
 		slog.Int("messages", c.Messages()),
 		slog.String("reply", c.Fault().String()),
-		slog.Duration("duration", c.Age().Round(time.Microsecond)))
+		slog.String("duration", c.Age().Round(time.Microsecond).String()))
 }
 
 // log writes one line.
@@ -183,7 +183,7 @@ func (s *session) log(level slog.Level, text string, t *transaction, f Finding, 
 	}
 	str("reply", s.hide(t, f, reply.String()))
 	attrs = append(attrs, more...)
-	attrs = append(attrs, slog.Duration("duration", time.Since(t.began).Round(time.Microsecond)))
+	attrs = append(attrs, slog.String("duration", time.Since(t.began).Round(time.Microsecond).String()))
 	// LogAttrs would look up the caller, which no line shows.
 	r := slog.NewRecord(time.Now(), level, text, 0)
 	r.AddAttrs(attrs...)

@@ -54,7 +54,7 @@ func (g *gate) welcome(stats blocklist.SetStats, addrs []string) {
 	if g.config.Policy.Mode == "monitor" {
 		fmt.Fprintln(w, "  mode       monitor: nothing is turned away, every list only logs")
 	}
-	fmt.Fprintf(w, "  try        swaks --server %s --to you@example.net --from spammer@example.com\n", reachable(addrs[0]))
+	fmt.Fprintf(w, "  try        swaks -s %s -f spammer@example.com -t you@example.net\n", reachable(addrs[0]))
 	if path := editable(g.config); path != "" {
 		fmt.Fprintf(w, "             echo 'offers.example  # reported three times' >> %s\n", shorten(path))
 	}
@@ -72,7 +72,7 @@ func printLists(w io.Writer, stats blocklist.SetStats) {
 		fmt.Fprintf(w, "  %-10s %-*s  %s, %s\n", label, name, l.Name, describeAction(l), describeEntries(l))
 		label = ""
 	}
-	fmt.Fprintf(w, "  filter     %s, %d hashes over 2^28 bits: fill ratio %.4g, expected FPR %.2g\n",
+	fmt.Fprintf(w, "  filter     %s, %d hashes, 2^28 bits; fill ratio %.2g, expected FPR %.2g\n",
 		stats.Family, stats.Hashes, stats.FillRatio, stats.FPR)
 }
 

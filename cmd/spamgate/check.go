@@ -22,7 +22,7 @@ type checkOptions struct {
 	all     bool
 	message string
 	from    string
-	rcpt    string
+	rcpts   []string
 }
 
 func newCheckCommand() *cobra.Command {
@@ -44,15 +44,15 @@ is the message's Return-Path field, or else is not judged.
 Exit codes: 0 all accepted; 1 an action other than accept; 2 an error.`,
 		Example: `  spamgate check user@spam.example
   spamgate check --json - < senders.txt
-  spamgate check --message mail.eml --from bounce@news.example --rcpt you@example.net`,
+  spamgate check --message mail.eml --from bounce@news.example`,
 	}
 	file := configFlag(cmd)
 	var o checkOptions
 	cmd.Flags().BoolVar(&o.json, "json", false, "a JSON object a line")
 	cmd.Flags().BoolVar(&o.all, "all", false, "with -: print accepted addresses, too")
-	cmd.Flags().StringVar(&o.message, "message", "", "judge this message; - is standard input")
-	cmd.Flags().StringVar(&o.from, "from", "", "with --message: the envelope sender, <> for the null sender")
-	cmd.Flags().StringVar(&o.rcpt, "rcpt", "", "with --message: a recipient, which may be exempt")
+	cmd.Flags().StringVar(&o.message, "message", "", "judge this message `FILE`; - is standard input")
+	cmd.Flags().StringVar(&o.from, "from", "", "with --message: envelope sender `ADDRESS`, or <>")
+	cmd.Flags().StringArrayVar(&o.rcpts, "rcpt", nil, "with --message: a recipient `ADDRESS`; may be repeated")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.file = *file
 		if err := o.validate(args); err != nil {
@@ -67,7 +67,7 @@ func (o checkOptions) validate(args []string) error {
 	switch {
 	case o.message != "" && len(args) > 0:
 		return errors.New("check: --message takes no addresses: give the envelope sender with --from")
-	case o.message == "" && (o.from != "" || o.rcpt != ""):
+	case o.message == "" && (o.from != "" || len(o.rcpts) > 0):
 		return errors.New("check: --from and --rcpt go with --message")
 	case o.message == "" && len(args) == 0:
 		return errors.New("check: no address: name one or more, - to read them from standard input, or --message FILE")
@@ -77,6 +77,9 @@ func (o checkOptions) validate(args []string) error {
 	for _, arg := range args {
 		if arg == "-" && len(args) > 1 {
 			return errors.New("check: - goes alone")
+		}
+		if strings.TrimSpace(arg) == "" {
+			return errors.New("check: an empty address: the null sender is written <>")
 		}
 	}
 	return nil
@@ -225,10 +228,19 @@ func (k *checking) named(address string) error {
 	}
 	fmt.Fprintf(k.out, "%s: %s\n", address, r.Action)
 	k.explain("envelope", envelope)
+	k.hears(envelope)
 	if !sameVerdict(envelope.Verdict, header.Verdict) && address != "<>" {
 		k.explain("header", header)
+		k.hears(header)
 	}
 	return nil
+}
+
+// hears prints what a refused client reads.
+func (k *checking) hears(f smtpfilter.Finding) {
+	if reply := k.policy.Refusal(f, "ID"); !reply.IsZero() {
+		fmt.Fprintf(k.out, "  %-9s the client hears: %s\n", "", reply)
+	}
 }
 
 func sameVerdict(a, b smtpfilter.Verdict) bool {
@@ -246,9 +258,6 @@ func (k *checking) explain(where string, f smtpfilter.Finding) {
 		fmt.Fprintf(k.out, "  %-9s %s\n", "", source(m))
 		if m.Note != "" {
 			fmt.Fprintf(k.out, "  %-9s private note: %s\n", "", m.Note)
-		}
-		if reply := k.policy.Refusal(f, "ID"); !reply.IsZero() {
-			fmt.Fprintf(k.out, "  %-9s the client hears: %s\n", "", reply)
 		}
 	}
 	for _, m := range v.Monitored {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +19,7 @@ import (
 type messageResult struct {
 	Action   string    `json:"action"`
 	Decided  *finding  `json:"decided,omitempty"` // by this one
-	Exempt   bool      `json:"exempt,omitempty"`  // the recipient is reachable by every sender
+	Exempt   bool      `json:"exempt,omitempty"`  // all recipients are reachable by every sender
 	Reply    string    `json:"reply,omitempty"`
 	Findings []finding `json:"findings"`
 	Empty    []string  `json:"fields_without_address,omitempty"`
@@ -34,11 +35,10 @@ func (k *checking) message(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	rcpt, err := k.recipient()
+	exempt, err := k.exempt()
 	if err != nil {
 		return err
 	}
-	exempt := !rcpt.IsNull() && k.policy.ExemptRecipient(rcpt)
 
 	var all []smtpfilter.Finding
 	envelope := smtpfilter.Finding{Identity: smtpfilter.EnvelopeIdentity, Address: from}
@@ -79,7 +79,7 @@ func (k *checking) printMessage(r messageResult, all []smtpfilter.Finding, judge
 		fmt.Fprintf(k.out, "  the client hears: %s\n", r.Reply)
 	}
 	if r.Exempt {
-		fmt.Fprintf(k.out, "  %s is reachable by every sender\n", k.options.rcpt)
+		fmt.Fprintf(k.out, "  reachable by every sender: %s\n", strings.Join(k.options.rcpts, ", "))
 	}
 	if !judged {
 		fmt.Fprintln(k.out, "  envelope sender unknown, not judged: give --from")
@@ -118,18 +118,23 @@ func (k *checking) reversePath(section []byte) (from string, judged bool, err er
 	return "", len(found.Empty) > 0, nil // Return-Path: <>
 }
 
-// recipient is the recipient that --rcpt names; the zero Path where it names none.
-func (k *checking) recipient() (rcpt wire.Path, err error) {
-	if k.options.rcpt == "" {
-		return rcpt, nil
+// exempt reports whether there are recipients, and all of them are reachable by
+// every sender.
+func (k *checking) exempt() (bool, error) {
+	exempt := len(k.options.rcpts) > 0
+	for _, arg := range k.options.rcpts {
+		rcpt, err := wire.ParsePath(arg)
+		switch {
+		case err != nil:
+			return false, fmt.Errorf("check: --rcpt %q: %w", arg, err)
+		case rcpt.Domain() == "" && !strings.EqualFold(rcpt.String(), "postmaster"):
+			return false, fmt.Errorf("check: --rcpt %q: no domain: write user@example.net", arg)
+		case !k.policy.TakesRecipient(rcpt):
+			return false, fmt.Errorf("check: --rcpt %q is refused whoever sends: it is not in policy.recipient_domains", arg)
+		}
+		exempt = exempt && k.policy.ExemptRecipient(rcpt)
 	}
-	if rcpt, err = wire.ParsePath(k.options.rcpt); err != nil {
-		return rcpt, fmt.Errorf("check: --rcpt %q: %w", k.options.rcpt, err)
-	}
-	if !k.policy.TakesRecipient(rcpt) {
-		return rcpt, fmt.Errorf("check: --rcpt %q is refused whoever sends: it is not in policy.recipient_domains", k.options.rcpt)
-	}
-	return rcpt, nil
+	return exempt, nil
 }
 
 // readHeader reads a message's header section, whose lines may end in LF as

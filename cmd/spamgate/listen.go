@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"syscall"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/activation"
@@ -65,7 +67,17 @@ func (e endpoint) listen() (net.Listener, error) {
 	if e.open != nil {
 		return e.open, nil
 	}
-	l, err := net.ListenTCP("tcp", e.addr)
+	network := "tcp"
+	if e.addr.IP.To4() != nil {
+		network = "tcp4" // 0.0.0.0 would be every IPv6 address, too
+	}
+	l, err := net.ListenTCP(network, e.addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("listen.addr: %w; stop what listens there, or set another port", err)
+	}
+	if errors.Is(err, syscall.EACCES) {
+		return nil, fmt.Errorf("listen.addr: %w; ports below 1024 need setcap or a systemd socket, see README.md", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("listen.addr: %w", err)
 	}

@@ -39,7 +39,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return exitListed
 	default:
 		fmt.Fprintln(stderr, "spamgate:", err)
-		if strings.HasPrefix(err.Error(), "unknown ") { // cobra has no type for it
+		if strings.HasPrefix(err.Error(), "unknown ") || strings.HasPrefix(err.Error(), "flag needs ") { // cobra has no type for it
 			fmt.Fprintln(stderr, "Run spamgate --help for the commands, spamgate COMMAND --help for its flags.")
 		}
 		return exitError
@@ -75,5 +75,5 @@ Exit codes: 0 fine; 1 check found a sender that is not accepted; 2 an error.`,
 
 // configFlag adds --config.
 func configFlag(cmd *cobra.Command) *string {
-	return cmd.Flags().StringP("config", "c", "config.toml", "the configuration file")
+	return cmd.Flags().StringP("config", "c", "config.toml", "the configuration `FILE`")
 }

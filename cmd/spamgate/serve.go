@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -216,8 +217,8 @@ func (g *gate) logState(text string) {
 		"generation", s.Generation,
 		"entries", s.Entries,
 		"invalid", s.Invalid,
-		"fill_ratio", s.FillRatio,
-		"expected_fpr", s.FPR,
+		"fill_ratio", threeDigits(s.FillRatio),
+		"expected_fpr", threeDigits(s.FPR),
 		"lookups", set.Lookups(),
 		"maybes", set.Maybes(),
 		"false_positives", set.FalsePositives())
@@ -229,6 +230,15 @@ func (g *gate) logState(text string) {
 			g.log.Warn("list not up to date", "list", l.Name, "serving", l.Loaded.Format(time.RFC3339), "error", l.Err)
 		}
 	}
+}
+
+// threeDigits rounds to what is of interest.
+func threeDigits(x float64) float64 {
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 3, 64), 64)
+	if err != nil {
+		return x
+	}
+	return rounded
 }
 
 // reload reads configuration and lists again. Whatever is wrong, nothing

@@ -442,11 +442,11 @@ func (c *Conn) Close() error {
 		c.closeErr = c.Conn.Close()
 		c.in.release()
 		c.ended = true
-		if c.onClose != nil {
-			c.onClose(c)
-		}
 		if c.cfg.Closed != nil {
 			c.cfg.Closed(c)
+		}
+		if c.onClose != nil {
+			c.onClose(c) // Drain may return now
 		}
 	})
 	return c.closeErr
