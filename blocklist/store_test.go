@@ -31,7 +31,7 @@ func TestOpen(t *testing.T) {
 		t.Errorf("%+v", stats)
 	}
 	for _, want := range []string{
-		`msg="lists live" generation=1 list=spam,friends entries_before=0 entries=3 invalid=1`,
+		`level=DEBUG msg="lists live" generation=1 list=spam,friends entries_before=0 entries=3 invalid=1`,
 		`level=WARN msg="invalid line skipped" list=spam file=` + spam + ` line=2 text="no entry"`,
 		`level=WARN msg="invalid lines" list=spam count=1`,
 	} {

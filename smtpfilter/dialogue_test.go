@@ -15,7 +15,9 @@ import (
 	"time"
 
 	"spamgate/smtpfilter"
+	"spamgate/smtpfilter/nexthop"
 	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/smtpfilter/wire"
 )
 
 // TestDialogues plays every file of testdata/dialogues against the gate with a
@@ -28,6 +30,7 @@ import (
 //	hop COMMAND => REPLY                  the next hop's reply; '|' parts its lines; see nexthoptest.Config
 //	hop second COMMAND => REPLY           … when it comes the second time
 //	hop body N => REPLY                   … in the middle of a message, behind N bytes
+//	hop patience DURATION                 how long the gate waits for a reply of it
 //	hop extensions KEYWORD,…              what the next hop offers
 //	---
 //	C LINE     the client sends a line
@@ -59,6 +62,7 @@ type dialogue struct {
 	policy  smtpfilter.Policy
 	hop     nexthoptest.Config
 	limit   int64
+	waits   nexthop.Timeouts
 	conn    net.Conn
 	in      *bufio.Reader
 	sink    *nexthoptest.Sink
@@ -138,6 +142,11 @@ func (d *dialogue) setUp(text string) error {
 			d.hop.Extensions = strings.Split(list, ",")
 			return nil
 		}
+		if patience, ok := strings.CutPrefix(arg, "patience "); ok {
+			wait, err := time.ParseDuration(patience)
+			d.waits = nexthop.Timeouts{Greeting: wait, Mail: wait, Rcpt: wait, Data: wait, Dot: wait}
+			return err
+		}
 		command, reply, ok := strings.Cut(arg, " => ")
 		if !ok {
 			return errors.New("no =>")
@@ -196,8 +205,15 @@ func setPolicy(p *smtpfilter.Policy, f []string) error {
 }
 
 func (d *dialogue) start() {
-	gate := startGate(d.t, d.sink.Addr(), d.judge, d.policy, d.limit)
-	conn, err := net.Dial("tcp", gate)
+	gate := newGate(d.t, gateOptions{
+		nextHop: d.sink.Addr(),
+		checker: d.judge,
+		policy:  d.policy,
+		wire:    wire.Config{MaxMessageBytes: d.limit},
+		reuse:   true,
+		waits:   d.waits,
+	})
+	conn, err := net.Dial("tcp", gate.addr)
 	if err != nil {
 		d.t.Fatal(err)
 	}

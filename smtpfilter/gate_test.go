@@ -105,6 +105,7 @@ type gateOptions struct {
 	log     *slog.Logger
 	show    func(string) string
 	reuse   bool
+	waits   nexthop.Timeouts // for the next hop
 }
 
 // newGate starts a gate that ends with the test.
@@ -117,7 +118,7 @@ func newGate(t testing.TB, o gateOptions) *gate {
 func newGateOn(t testing.TB, counting *countingListener, o gateOptions) *gate {
 	t.Helper()
 	if o.target == nil {
-		target, err := nexthop.NewSMTP(nexthop.SMTPConfig{Addr: o.nextHop, Hostname: "gate.example", Reuse: o.reuse})
+		target, err := nexthop.NewSMTP(nexthop.SMTPConfig{Addr: o.nextHop, Hostname: "gate.example", Reuse: o.reuse, Timeouts: o.waits})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,16 +171,6 @@ func (g *gate) stop(t testing.TB) {
 		t.Errorf("closing the next hop: %v", err)
 	}
 	g.server = nil
-}
-
-func startGate(t testing.TB, nextHop string, checker smtpfilter.Checker, policy smtpfilter.Policy, limit int64) string {
-	return newGate(t, gateOptions{
-		nextHop: nextHop,
-		checker: checker,
-		policy:  policy,
-		wire:    wire.Config{MaxMessageBytes: limit},
-		reuse:   true,
-	}).addr
 }
 
 func mustJudge(t testing.TB, rows ...string) tableJudge {
