@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"spamgate/blocklist/bloom"
+	"spamgate/hashfamily"
+)
+
+// bitmapReport is what "hashes bitmap" says about the file it wrote.
+type bitmapReport struct {
+	File      string  `json:"file"`
+	Bytes     int64   `json:"bytes"`
+	Keys      uint64  `json:"keys"`
+	Bits      uint64  `json:"bits"`
+	SetBits   uint64  `json:"set_bits"`
+	FillRatio float64 `json:"fill_ratio"`
+	SHA256    string  `json:"sha256"`
+}
+
+func newHashesBitmapCommand() *cobra.Command {
+	var path string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "bitmap --out FILE [KEY...]",
+		Short: "Write the filter's raw bitmap of some keys",
+		Long: `Write the raw bitmap of the classic filter with the given keys in it: 2^28 bits,
+32 MiB. Each hash of each key sets bit (hash mod 2^28); bit i is bit i mod 8,
+least significant first, of byte i/8. The keys are taken as they are, without
+the normalisation that list entries get.
+
+The file appears, or replaces the one before, only when it is complete. Printed
+are the number of keys (repeated ones count), of set bits, the fill ratio and
+the SHA-256 of the bitmap.
+
+` + keysHelp,
+		Example: `  spamgate hashes bitmap --out bitmap.bin < domains.txt
+  spamgate hashes bitmap --out bitmap.bin --json spam@example.com @example.net`,
+		Args:         cobra.ArbitraryArgs,
+		SilenceUsage: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			report, err := makeBitmap(cmd.Context(), path, args, cmd.InOrStdin())
+			if err == nil {
+				err = report.print(cmd.OutOrStdout(), asJSON)
+			}
+			if err != nil {
+				return fmt.Errorf("hashes bitmap: %w", err)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&path, "out", "", "the `FILE` to write (needed)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "report as a JSON object")
+	return cmd
+}
+
+// makeBitmap fills a classic filter with the keys and writes it to path.
+func makeBitmap(ctx context.Context, path string, args []string, in io.Reader) (bitmapReport, error) {
+	// Asked first: a mistake here should not cost the time to read the keys.
+	target, perm, err := checkTarget(path)
+	if err != nil {
+		return bitmapReport{}, err
+	}
+	family, err := hashfamily.NewClassic(bloom.ClassicBits)
+	if err != nil {
+		return bitmapReport{}, err
+	}
+	filter, err := bloom.New(family)
+	if err != nil {
+		return bitmapReport{}, err
+	}
+	report := bitmapReport{File: path, Bits: filter.M()}
+	err = eachKey(ctx, args, in, func(key []byte) error {
+		filter.Add(key)
+		report.Keys++
+		return nil
+	})
+	if err != nil {
+		return bitmapReport{}, err
+	}
+	sum := sha256.New()
+	report.Bytes, err = replaceFile(ctx, target, perm, func(w io.Writer) (int64, error) {
+		return filter.WriteTo(io.MultiWriter(w, sum))
+	})
+	if err != nil {
+		return bitmapReport{}, err
+	}
+	report.SetBits, report.FillRatio = filter.SetBits(), filter.FillRatio()
+	report.SHA256 = hex.EncodeToString(sum.Sum(nil))
+	return report, nil
+}
+
+func (r bitmapReport) print(w io.Writer, asJSON bool) error {
+	if asJSON {
+		e := json.NewEncoder(w)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", "  ")
+		if err := e.Encode(r); err != nil {
+			return fmt.Errorf("writing the report: %w", err)
+		}
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "file        %s (%d bytes)\nkeys        %d\nset bits    %d of %d\nfill ratio  %.6g\nSHA-256     %s\n",
+		r.File, r.Bytes, r.Keys, r.SetBits, r.Bits, r.FillRatio, r.SHA256)
+	if err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	return nil
+}
+
+// checkTarget says which file a path leads to, links followed, and with which
+// permissions it is to be written: those it has, or the usual ones. Anything but
+// a regular file is refused, since it would be replaced by one.
+func checkTarget(path string) (target string, perm fs.FileMode, err error) {
+	switch path {
+	case "":
+		return "", 0, errors.New("no file to write: name one with --out FILE")
+	case "-":
+		return "", 0, errors.New("--out -: standard output is for the report: name a file (./- for one that is called -)")
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if _, err := os.Stat(filepath.Dir(path)); err != nil {
+			return "", 0, fmt.Errorf("--out %s: %w: name a file in a folder that exists", path, err)
+		}
+		return path, 0o666, nil
+	case err != nil:
+		return "", 0, fmt.Errorf("--out %s: %w", path, err)
+	case !info.Mode().IsRegular():
+		return "", 0, fmt.Errorf("--out %s: not a regular file: name another", path)
+	}
+	if target, err = filepath.EvalSymlinks(path); err != nil {
+		return "", 0, fmt.Errorf("--out %s: %w", path, err)
+	}
+	return target, info.Mode().Perm(), nil
+}
+
+// replaceFile makes path a file of what write writes. It writes beside it and
+// renames when everything is on the disk; on an error, the end of ctx or a
+// signal to end the process, path is as it was and nothing else is left.
+func replaceFile(ctx context.Context, path string, perm fs.FileMode, write func(io.Writer) (int64, error)) (n int64, err error) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	temp := fmt.Sprintf("%s.%x.tmp", path, rand.Uint64())
+	file, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	if err != nil {
+		return 0, fmt.Errorf("making a file beside %s: %w", path, err)
+	}
+	defer func() {
+		if err != nil {
+			file.Close()
+			os.Remove(temp)
+		}
+	}()
+	if n, err = write(file); err != nil {
+		return n, fmt.Errorf("writing %s: %w", temp, err)
+	}
+	if err = file.Sync(); err != nil {
+		return n, fmt.Errorf("writing %s to the disk: %w", temp, err)
+	}
+	if err = file.Close(); err != nil {
+		return n, fmt.Errorf("closing %s: %w", temp, err)
+	}
+	if err = ctx.Err(); err != nil {
+		return n, fmt.Errorf("interrupted, %s is as it was: %w", path, context.Cause(ctx))
+	}
+	if err = os.Rename(temp, path); err != nil {
+		return n, fmt.Errorf("putting %s in place: %w", path, err)
+	}
+	// The new name is the folder's content, which has a sync of its own.
+	if dir, openErr := os.Open(filepath.Dir(path)); openErr == nil {
+		defer dir.Close()
+		if syncErr := dir.Sync(); syncErr != nil {
+			return n, fmt.Errorf("%s is written, but perhaps not yet on the disk: %w", path, syncErr)
+		}
+	}
+	return n, nil
+}
