@@ -15,6 +15,9 @@ import (
 // bodyBuffer gathers the pieces of a message into writes of this many bytes.
 const bodyBuffer = 64 << 10
 
+// largePiece is the size from which a piece is written as it is.
+const largePiece = 16 << 10
+
 // earlyReplyWait is how long a reply is looked for that should be there already.
 const earlyReplyWait = time.Second
 
@@ -40,10 +43,14 @@ type message struct{ t *transaction }
 // Abort aborts the transaction.
 func (m message) Abort() { m.t.Abort() }
 
-// Write sends p, or keeps it for a larger write.
+// Write sends p, or keeps it for a larger write. A large p is not copied.
 func (m message) Write(p []byte) (n int, err error) {
 	err = m.t.pass(func(body *bufio.Writer) error {
-		n, err = body.Write(p)
+		if len(p) < largePiece {
+			n, err = body.Write(p)
+		} else if err = body.Flush(); err == nil {
+			n, err = m.t.conn.Write(p)
+		}
 		return err
 	})
 	return n, err

@@ -71,8 +71,9 @@ func (b *Body) Next() ([]byte, error) {
 
 // Header returns the header section: all up to and with the empty line, or the
 // whole message where it has none. More than limit bytes are ErrHeaderTooLarge.
+// Like a piece of Next, it is valid until the next call.
 func (b *Body) Header(limit int) ([]byte, error) {
-	var header []byte
+	var header []byte // of several pieces; most often there is one
 	for {
 		piece, err := b.Next()
 		if err == io.EOF {
@@ -81,23 +82,38 @@ func (b *Body) Header(limit int) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		seen := max(len(header)-3, 0)
-		header = append(header, piece...)
-		end, whole := len(header), false
-		if bytes.HasPrefix(header, []byte("\r\n")) {
-			end, whole = 2, true
-		} else if i := bytes.Index(header[seen:], []byte("\r\n\r\n")); i >= 0 {
-			end, whole = seen+i+4, true
+		held := len(header)
+		if held == 0 {
+			header = piece
+		} else {
+			header = append(header, piece...)
 		}
+		end, whole := headerEnd(header, held)
 		if end > limit {
 			b.broken = ErrHeaderTooLarge
 			return nil, b.broken
 		}
 		if whole {
-			b.rest = piece[len(piece)-(len(header)-end):]
-			return header[:end], nil
+			b.rest = piece[end-held:]
+			return header[:end:end], nil
+		}
+		if held == 0 {
+			header = bytes.Clone(piece) // the next call overwrites it
 		}
 	}
+}
+
+// headerEnd finds the end of the header section in text, of which the first
+// seen bytes have no end; without one it is the end of text.
+func headerEnd(text []byte, seen int) (end int, whole bool) {
+	if bytes.HasPrefix(text, []byte("\r\n")) {
+		return 2, true
+	}
+	from := max(seen-3, 0)
+	if i := bytes.Index(text[from:], []byte("\r\n\r\n")); i >= 0 {
+		return from + i + 4, true
+	}
+	return len(text), false
 }
 
 // Discard reads on to the end of the message. Where a rule was broken the

@@ -204,6 +204,7 @@ func TestHeader(t *testing.T) {
 		for _, pieces := range [][][]byte{{[]byte(tt.message + ".\r\n")}, bytewise(tt.message + ".\r\n")} {
 			_, b := inBody(pieces, 0)
 			header, err := b.Header(1000)
+			header = bytes.Clone(header)
 			if string(header) != tt.header || err != nil {
 				t.Errorf("%q: header %q, %v", tt.message, header, err)
 			}
