@@ -3,6 +3,7 @@ package blocklist
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 )
@@ -18,11 +19,21 @@ func (s *Store) log(old, set *Set, took time.Duration) {
 		}
 	}
 	for i, src := range s.sources {
-		if old.versionOf(src.list.Name) != set.lists[i].version {
+		if !set.lists[i].version.sameProblems(old.versionOf(src.list.Name)) {
 			logProblems(log, stats.Lists[i])
 		}
 		src.logState(log, stats.Lists[i])
 	}
+}
+
+// sameProblems reports that another version has the same invalid lines, wherever
+// they stand in it: a list that changes every minute need not say every minute
+// what has long been known.
+func (v *version) sameProblems(other *version) bool {
+	return v == other || other != nil && v.invalid == other.invalid &&
+		slices.EqualFunc(v.problems, other.problems, func(p, q FileProblem) bool {
+			return p.File == q.File && p.Text == q.Text && p.What == q.What
+		})
 }
 
 // versionOf is the version of a list by its name; nil if the Set, which may be

@@ -55,6 +55,30 @@ func TestLogProblems(t *testing.T) {
 	}
 }
 
+// What is known is not said again with each change of a list.
+func TestKnownProblemsAreNotLoggedAgain(t *testing.T) {
+	var log logBuffer
+	path := write(t, inDir(t, "spam.txt"), "example.com\nno entry\n")
+	c := fast(blockList("spam", path))
+	c.Logger = log.logger()
+	s := openStore(t, c)
+	for _, step := range []struct {
+		text string
+		want int // lines so far
+	}{
+		{"example.net\nexample.com\nno entry\n", 1},
+		{"example.com\nno other entry\n", 2},
+		{"example.com\nno other entry\nco.uk\n", 4},
+		{"example.com\n", 4},
+	} {
+		write(t, path, step.text)
+		must(t, s.Rescan(context.Background()))
+		if got := len(log.lines("invalid line skipped")); got != step.want {
+			t.Errorf("%q: %d lines, want %d", step.text, got, step.want)
+		}
+	}
+}
+
 func TestReload(t *testing.T) {
 	dir := inDir(t, "")
 	a := write(t, filepath.Join(dir, "a.txt"), "example.com\n")
