@@ -67,6 +67,9 @@ func logSwap(log *slog.Logger, old, set *Set, took time.Duration) {
 		after += l.version.entries
 		invalid += l.version.invalid
 	}
+	if names == nil {
+		return // the configuration alone has changed
+	}
 	level := slog.LevelInfo
 	if old == nil {
 		level = slog.LevelDebug // whoever starts the Store says what it loaded

@@ -20,12 +20,15 @@ func (s *session) logOutcome(t *transaction, size int64, reply wire.Reply) {
 		text = "refused by the next hop"
 	}
 	f := Strictest(append([]Finding{t.envelope}, t.findings...))
-	action := f.Verdict.Action
+	action, exempt := f.Verdict.Action, ""
 	if action > Tag {
-		action = Accept // listed, but every recipient was exempt
+		action, exempt = Accept, "recipient" // listed, but every recipient was exempt
+	}
+	if t.judge == nil {
+		exempt = "client"
 	}
 	s.log(slog.LevelInfo, text, t, f, t.recipients(), action.String(), wire.Reply{},
-		s.nextHopAttr(t, reply), slog.Int64("size", size))
+		s.nextHopAttr(t, reply), slog.String("exempt", exempt), slog.Int64("size", size))
 }
 
 // logUnknown is the line of a message that the next hop was given whole and did
@@ -120,6 +123,23 @@ func (s *session) logNoAddress(t *transaction, field string) {
 	s.log(slog.LevelInfo, "header field without an address", t, Finding{Identity: field}, nil, Accept.String(), wire.Reply{})
 }
 
+// logBadCommand is a line for each MAIL and RCPT that could not be taken for one,
+// or asked for what is not offered. Where addresses are not to be seen, the
+// command's line is not shown: what is no address can't be hidden as one.
+func (s *Server) logBadCommand(c *wire.Conn, line string, reply wire.Reply) {
+	const probe = "a@example.com"
+	if s.cfg.ShowAddress(probe) != probe {
+		line, _, _ = strings.Cut(line, ":")
+	}
+	helo, _ := c.Helo()
+	s.cfg.Log.LogAttrs(context.Background(), slog.LevelInfo, "command refused",
+		slog.String("action", Reject.String()),
+		slog.String("client", clientAddr(c).String()),
+		slog.String("helo", helo),
+		slog.String("command", line),
+		slog.String("reply", reply.String()))
+}
+
 // logClosed is a line for each connection, for those who look for one: at
 // debug, or at info where the gate has hung up on a client that broke the rules.
 func (s *Server) logClosed(c *wire.Conn) {
@@ -177,12 +197,18 @@ func (s *session) log(level slog.Level, text string, t *transaction, f Finding, 
 			entry = show(entry)
 		}
 		str("entry", entry)
-		str("source", fmt.Sprintf("%s:%d", m.File, m.Line))
+		if m.File != "" {
+			str("source", fmt.Sprintf("%s:%d", m.File, m.Line))
+		}
 		str("reason", m.Reason)
 		str("note", m.Note)
 	}
 	str("reply", s.hide(t, f, reply.String()))
-	attrs = append(attrs, more...)
+	for _, a := range more {
+		if a.Value.Kind() != slog.KindString || a.Value.String() != "" {
+			attrs = append(attrs, a)
+		}
+	}
 	attrs = append(attrs, slog.String("duration", time.Since(t.began).Round(time.Microsecond).String()))
 	// LogAttrs would look up the caller, which no line shows.
 	r := slog.NewRecord(time.Now(), level, text, 0)

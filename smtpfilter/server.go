@@ -80,7 +80,7 @@ func (s *Server) Apply(settings Settings) (old Settings) {
 // the owner of l.
 func (s *Server) Serve(l net.Listener) error {
 	cfg := s.cfg.Wire
-	cfg.Closed = s.closed
+	cfg.Closed, cfg.Refused = s.closed, s.refused
 	wl := wire.NewListener(l, cfg)
 	s.mu.Lock()
 	if s.closing {
@@ -131,6 +131,14 @@ func (s *Server) closed(c *wire.Conn) {
 	s.logClosed(c)
 	if s.cfg.Wire.Closed != nil {
 		s.cfg.Wire.Closed(c)
+	}
+}
+
+// refused hears of every MAIL and RCPT that no session has seen.
+func (s *Server) refused(c *wire.Conn, line string, r wire.Reply) {
+	s.logBadCommand(c, line, r)
+	if s.cfg.Wire.Refused != nil {
+		s.cfg.Wire.Refused(c, line, r)
 	}
 }
 

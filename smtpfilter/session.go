@@ -55,7 +55,9 @@ func (s *session) Mail(string, *smtp.MailOptions) error {
 		return s.answer(wire.NewReply(503, "5.5.1 A mail transaction is open already; end it with DATA or RSET"))
 	}
 	if limit := s.server.cfg.Wire.MaxMessageBytes; limit > 0 && cmd.Size > limit {
-		return s.answer(tooLarge(limit))
+		reply := tooLarge(limit)
+		s.server.logBadCommand(s.conn, fmt.Sprintf("MAIL FROM:<%s> SIZE=%d", cmd.Path, cmd.Size), reply)
+		return s.answer(reply)
 	}
 	t := &transaction{
 		id:       newID(),

@@ -51,14 +51,19 @@ func (g *gate) welcome(stats blocklist.SetStats, addrs []string) {
 	printLists(w, stats)
 	fmt.Fprintf(w, "  listening  %s\n", strings.Join(addrs, ", "))
 	fmt.Fprintf(w, "  next hop   %s\n", shorten(g.next.String()))
-	if g.config.Policy.Mode == "monitor" {
-		fmt.Fprintln(w, "  mode       monitor: nothing is turned away, every list only logs")
-	}
+	printMode(w, g.config)
 	fmt.Fprintf(w, "  try        swaks -s %s -f spammer@example.com -t you@example.net\n", reachable(addrs[0]))
 	if path := editable(g.config); path != "" {
 		fmt.Fprintf(w, "             echo 'offers.example  # reported three times' >> %s\n", shorten(path))
 	}
 	fmt.Fprintln(w, "             spamgate check ADDRESS   says what becomes of a sender, and why")
+}
+
+// printMode says that the lists only log, if they do.
+func printMode(w io.Writer, c *config.Config) {
+	if c.Policy.Mode == "monitor" {
+		fmt.Fprintln(w, "  mode       monitor: no listed sender is turned away, every list only logs")
+	}
 }
 
 // printLists is what is known of the lists and the filter.
@@ -72,9 +77,16 @@ func printLists(w io.Writer, stats blocklist.SetStats) {
 		fmt.Fprintf(w, "  %-10s %-*s  %s, %s\n", label, name, l.Name, describeAction(l), describeEntries(l))
 		label = ""
 	}
-	fmt.Fprintf(w, "  filter     %s, %d hashes, 2^28 bits; fill ratio %.2g, expected FPR %.2g\n",
-		stats.Family, stats.Hashes, stats.FillRatio, stats.FPR)
+	fpr := fmt.Sprintf("%.2g", stats.FPR)
+	if stats.FPR < leastFPR {
+		fpr = fmt.Sprintf("below %.0g", leastFPR)
+	}
+	fmt.Fprintf(w, "  filter     %s, %d hashes, 2^28 bits; fill ratio %.2g, expected FPR %s\n",
+		stats.Family, stats.Hashes, stats.FillRatio, fpr)
 }
+
+// leastFPR is a rate below which nobody cares how far.
+const leastFPR = 1e-18
 
 func describeAction(l blocklist.ListStats) string {
 	if l.Type == blocklist.Allow {
@@ -107,7 +119,7 @@ func count(n int, one, many string) string {
 // shorten shows a path below the working directory as one would type it.
 func shorten(s string) string {
 	dir, err := os.Getwd()
-	if err != nil {
+	if err != nil || dir == "/" {
 		return s
 	}
 	scheme, path, ok := strings.Cut(s, ":")

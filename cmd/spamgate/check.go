@@ -31,11 +31,11 @@ func newCheckCommand() *cobra.Command {
 		Short: "Say what the gate would do with a sender, and why",
 		Long: `Say what the gate would do with mail from each address, as envelope sender and
 in the header, and which line of which list says so. The lists are read from
-disk as they are now; a running gate is not asked. <> is the null sender.
+disk as they are now; a running gate is not asked. '<>' is the null sender.
 
 With "-" addresses are read from standard input, one a line, and those that are
 not accepted are printed, a line each: action, address, list, source, reason,
-with tabs between. --all prints the accepted ones, too.
+with tabs between. So are those that lists only log ("monitor"). --all prints all.
 
 With --message a whole message is judged: the envelope sender and every address
 in the header fields that [headers] check names. Without --from the reverse-path
@@ -188,8 +188,8 @@ func newFinding(f smtpfilter.Finding) finding {
 
 // look judges an address as envelope sender and in the header.
 func (k *checking) look(address string) (envelope, header smtpfilter.Finding) {
-	if address == "<>" {
-		address = ""
+	if strings.HasPrefix(address, "<") && strings.HasSuffix(address, ">") {
+		address = address[1 : len(address)-1]
 	}
 	envelope = k.policy.JudgeEnvelope(k.judge, address)
 	header = smtpfilter.Finding{Identity: "header", Address: address}
@@ -229,6 +229,9 @@ func (k *checking) named(address string) error {
 	fmt.Fprintf(k.out, "%s: %s\n", address, r.Action)
 	k.explain("envelope", envelope)
 	k.hears(envelope)
+	if strings.IndexFunc(address, func(r rune) bool { return r > '~' }) >= 0 {
+		fmt.Fprintf(k.out, "  %-9s as written here it is refused with 553 5.6.7: SMTPUTF8 is not offered\n", "")
+	}
 	if !sameVerdict(envelope.Verdict, header.Verdict) && address != "<>" {
 		k.explain("header", header)
 		k.hears(header)
@@ -252,7 +255,7 @@ func (k *checking) explain(where string, f smtpfilter.Finding) {
 	v := f.Verdict
 	switch m := v.Match; {
 	case m.IsZero() && len(v.Monitored) == 0:
-		fmt.Fprintf(k.out, "  %-9s in no list\n", where)
+		fmt.Fprintf(k.out, "  %-9s no list matches\n", where)
 	case !m.IsZero():
 		fmt.Fprintf(k.out, "  %-9s %s by list %s: %s%s\n", where, v.Action, m.List, m.Entry, inBrackets(m.Reason))
 		fmt.Fprintf(k.out, "  %-9s %s\n", "", source(m))
@@ -305,7 +308,12 @@ func (k *checking) stream(in io.Reader) error {
 		if envelope.Err != nil && bad == nil {
 			bad = fmt.Errorf("check: standard input, line %d: %q is no address: %w", n, address, envelope.Err)
 		}
-		if r.Action == smtpfilter.Accept.String() && !k.options.all {
+		monitored := append(envelope.Verdict.Monitored, header.Verdict.Monitored...)
+		if r.Action == smtpfilter.Accept.String() && len(monitored) > 0 && !k.options.json {
+			r.Action = "monitor"
+			envelope.Verdict.Match = monitored[0]
+		}
+		if r.Action == smtpfilter.Accept.String() && len(monitored) == 0 && !k.options.all {
 			continue
 		}
 		if err := k.line(r, envelope, header); err != nil {

@@ -96,6 +96,13 @@ func (k *checking) printMessage(r messageResult, all []smtpfilter.Finding, judge
 		}
 		k.explain("", f)
 	}
+	if judged && len(all) == 1 && len(k.policy.HeaderFields) > 0 && !k.policy.JudgesHeader(all[0]) {
+		why := "an overriding allow list knows the envelope sender"
+		if all[0].Address == "" {
+			why = "the null sender's are not, unless headers.check_bounces = true"
+		}
+		fmt.Fprintf(k.out, "the header's senders are not judged: %s\n", why)
+	}
 	for _, field := range r.Empty {
 		fmt.Fprintf(k.out, "%s: a field without an address\n", field)
 	}

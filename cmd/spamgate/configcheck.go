@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -40,6 +41,15 @@ func checkConfig(cmd *cobra.Command, file string) error {
 	if err != nil {
 		return err
 	}
+	if !slices.Contains(c.Listen.Addr, config.Systemd) {
+		sockets, err := endpoints(c.Listen.Addr)
+		if err == nil {
+			err = checkLoop(c, sockets)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	lists, err := blocklistConfig(c, nil)
 	if err != nil {
 		return err
@@ -51,6 +61,7 @@ func checkConfig(cmd *cobra.Command, file string) error {
 	}
 	out := cmd.OutOrStdout()
 	fmt.Fprintf(out, "%s: good\n", file)
+	printMode(out, c)
 	printLists(out, set.Stats())
 	return nil
 }

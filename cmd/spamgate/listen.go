@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"syscall"
 	"time"
 
@@ -94,6 +95,37 @@ func firstPublic(all []endpoint) (endpoint, bool) {
 	return endpoint{}, false
 }
 
+// checkLoop refuses a next hop that is the gate itself: each message would come
+// back until no connection is left.
+func checkLoop(c *config.Config, all []endpoint) error {
+	hostport, ok := c.NextHop.SMTP()
+	if !ok {
+		return nil
+	}
+	next, err := net.ResolveTCPAddr("tcp", hostport)
+	if err != nil || !isLocal(next.IP) {
+		return nil // not found now, or another machine
+	}
+	for _, e := range all {
+		if e.addr.Port == next.Port && next.Port != 0 && (len(e.addr.IP) == 0 || e.addr.IP.IsUnspecified() || e.addr.IP.Equal(next.IP)) {
+			return fmt.Errorf("next_hop.addr %q is the gate itself, which listens on %s; let the mail server listen on another port, and name that one", c.NextHop.Addr, e.addr)
+		}
+	}
+	return nil
+}
+
+// isLocal reports whether an address is one of this machine.
+func isLocal(ip net.IP) bool {
+	if ip.IsLoopback() || ip.IsUnspecified() || ip == nil {
+		return true
+	}
+	addrs, err := net.InterfaceAddrs()
+	return err == nil && slices.ContainsFunc(addrs, func(a net.Addr) bool {
+		n, ok := a.(*net.IPNet)
+		return ok && n.IP.Equal(ip)
+	})
+}
+
 // checkPublic refuses to open a gate that would relay mail for the world, or
 // let the world fill a Maildir. Without recipient_domains it is the next hop
 // that must refuse foreign recipients, and since it sees only the gate's
@@ -127,7 +159,7 @@ func checkPublic(ctx context.Context, c *config.Config, all []endpoint, next nex
 		case ctx.Err() != nil:
 			return ctx.Err()
 		}
-		log.Warn("it is not known yet whether the next hop relays; until it is, nothing changes (or set policy.recipient_domains)",
+		log.Warn("not opened: it is not known yet whether the next hop relays; policy.recipient_domains would make that unimportant",
 			"next_hop", server.String(), "retry_in", wait, "error", err)
 		select {
 		case <-time.After(wait):

@@ -51,8 +51,9 @@ var errListed = errors.New("not all accepted")
 
 func newRootCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "spamgate",
-		Short: "An SMTP proxy that turns listed senders away",
+		Use:     "spamgate",
+		Short:   "An SMTP proxy that turns listed senders away",
+		Version: readBuildInfo().String(),
 		Long: `spamgate stands in front of a mail server, looks every sender up in lists
 (envelope and header), and turns listed ones away inside the SMTP session.
 
@@ -62,6 +63,7 @@ Exit codes: 0 fine; 1 check found a sender that is not accepted; 2 an error.`,
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	cmd.SetVersionTemplate("{{.Version}}\n")
 	cmd.CompletionOptions.HiddenDefaultCmd = true
 	cmd.AddCommand(
 		newServeCommand(),

@@ -28,7 +28,8 @@ func newServeCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Run the gate",
 		Long: `Run the gate until SIGTERM or SIGINT: it then takes no more clients, lets open
-transactions finish ([listen] shutdown_timeout), and exits with 0.
+transactions finish ([listen] shutdown_timeout), and exits with 0. A second one
+ends the wait, except for a message that the next hop has and not answered for.
 
 SIGHUP reads the configuration and the lists again; a configuration with an
 error changes nothing. SIGUSR1 logs the state of the lists and the filter.`,
@@ -93,6 +94,9 @@ func newGate(ctx context.Context, c *config.Config, stderr io.Writer) (g *gate, 
 		return g, err
 	}
 	if g.sockets, err = endpoints(c.Listen.Addr); err != nil {
+		return g, err
+	}
+	if err := checkLoop(c, g.sockets); err != nil {
 		return g, err
 	}
 	if g.store, err = blocklist.Open(ctx, lists); err != nil {
@@ -264,6 +268,9 @@ func (g *gate) apply(ctx context.Context, c *config.Config) error {
 	c.Listen.Addr, c.Listen.MaxMessageBytes = g.config.Listen.Addr, g.config.Listen.MaxMessageBytes
 	lists, err := blocklistConfig(c, g.log)
 	if err != nil {
+		return err
+	}
+	if err := checkLoop(c, g.sockets); err != nil {
 		return err
 	}
 	next := g.next

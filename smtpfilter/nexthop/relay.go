@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"spamgate/smtpfilter/wire"
 )
@@ -20,7 +21,7 @@ var ErrUndecided = errors.New("does not say whether it relays")
 // recipient that is not its own, and sends none: MAIL FROM:<>, RCPT
 // TO:<relay-test@example.net>, RSET, QUIT. A next hop that relays for us relays
 // for everyone who may speak to us. Only a 5xx to RCPT is a no. The reply is the
-// one that decided. An error says that the next hop could not be asked, or wraps
+// one that decided, and a refusal of this one address alone is no answer. An error says that the next hop could not be asked, or wraps
 // ErrUndecided.
 func (s *SMTP) CheckRelay(ctx context.Context) (relays bool, reply wire.Reply, err error) {
 	c, err := s.take(ctx, true)
@@ -43,6 +44,13 @@ func (s *SMTP) CheckRelay(ctx context.Context) (relays bool, reply wire.Reply, e
 	return reply.Positive(), reply, nil
 }
 
+// refusesRelay reports whether a reply to RCPT refuses to relay. Where it finds
+// fault with the address itself (RFC 3463, X.1.z; RFC 7504: 556, the domain takes
+// no mail), other addresses may well be relayed to.
+func refusesRelay(r wire.Reply) bool {
+	return r.Permanent() && r.Code != 556 && !strings.HasPrefix(r.Lines[0], "5.1.")
+}
+
 // probe asks for the recipient that should be refused, and takes it back.
 func (c *conn) probe() (wire.Reply, error) {
 	reply, err := c.ask("MAIL FROM:<>", c.timeouts.Mail, 0)
@@ -53,7 +61,7 @@ func (c *conn) probe() (wire.Reply, error) {
 		return reply, err
 	}
 	reply, err = c.ask("RCPT TO:<"+relayProbe+">", c.timeouts.Rcpt, 0)
-	if err == nil && !reply.Positive() && !reply.Permanent() {
+	if err == nil && !reply.Positive() && !refusesRelay(reply) {
 		err = fmt.Errorf("%w: RCPT TO:<%s> was answered with %q", ErrUndecided, relayProbe, reply)
 	}
 	if err != nil {

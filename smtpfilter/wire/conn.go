@@ -42,6 +42,10 @@ type Config struct {
 	// above all, before it is told 421, 0 for 100.
 	MaxRefusals int
 
+	// Refused, where it is not nil, is called for each MAIL and RCPT that is
+	// refused before the session sees it, with the line as it came.
+	Refused func(c *Conn, line string, r Reply)
+
 	// Closed, where it is not nil, is called once for each connection, when it
 	// is closed.
 	Closed func(*Conn)
@@ -222,6 +226,10 @@ func checkFraming(line []byte) Reply {
 func (c *Conn) refuse(line []byte, reply Reply) {
 	if !reply.Positive() {
 		c.errors++
+	}
+	if verb, _, _ := bytes.Cut(line, []byte(" ")); c.cfg.Refused != nil &&
+		(bytes.EqualFold(verb, []byte("MAIL")) || bytes.EqualFold(verb, []byte("RCPT"))) {
+		c.cfg.Refused(c, string(line), reply)
 	}
 	switch {
 	case notCommands(line), c.noData:

@@ -52,7 +52,7 @@ var (
 	errPathNoDomain = errors.New("address needs a domain")
 	errPathDomain   = errors.New("invalid domain")
 	errPathLiteral  = errors.New("invalid address literal")
-	errPath8bit     = errors.New("8-bit address without SMTPUTF8")
+	errPath8bit     = errors.New("8-bit addresses need SMTPUTF8, which is not offered")
 )
 
 // ParsePath parses a path that stands alone, with or without its brackets.
