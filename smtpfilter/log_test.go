@@ -7,6 +7,7 @@ import (
 
 	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/smtpfilter/wire"
 )
 
 // logged runs a session against a gate and returns the lines of its log.
@@ -122,4 +123,44 @@ func TestConnectionsAreLoggedAtDebug(t *testing.T) {
 		})
 		checkLines(t, lines, tt.want...)
 	}
+}
+
+// TestBadCommandsAreLogged: who is refused before a sender is known finds a line,
+// too, and no address in it where addresses are hidden.
+func TestBadCommandsAreLogged(t *testing.T) {
+	sink := nexthoptest.NewSink(t)
+	session := func(c *client) {
+		c.reply("220")
+		c.send("HELO client.example\r\nMAIL FROM:<a@example.com> SIZE=1000\r\nMAIL FROM:<a@example.com> RET=FULL\r\nRCPT TO:<b>\r\nNOPE\r\nQUIT\r\n")
+		for _, want := range []string{"250", "552", "555", "501", "500", "221"} {
+			c.reply(want)
+		}
+	}
+	o := gateOptions{nextHop: sink.Addr(), wire: wire.Config{MaxMessageBytes: 100}}
+	checkLines(t, logged(t, o, slog.LevelInfo, session),
+		[]string{`msg="command refused"`, `command="MAIL FROM:<a@example.com> SIZE=1000"`, `reply="552 5.3.4`, `helo=client.example`},
+		[]string{`msg="command refused"`, `command="MAIL FROM:<a@example.com> RET=FULL"`, `reply="555 5.5.4`},
+		[]string{`msg="command refused"`, `command="RCPT TO:<b>"`, `reply="501 5.1.3`},
+	)
+	o.target, o.show = nil, func(string) string { return "HIDDEN" }
+	lines := logged(t, o, slog.LevelInfo, session)
+	checkLines(t, lines, []string{`command="MAIL FROM"`}, []string{`command="MAIL FROM"`}, []string{`command="RCPT TO"`})
+	if strings.Contains(strings.Join(lines, ""), "example.com") {
+		t.Errorf("an address is shown: %q", lines)
+	}
+}
+
+// TestExemptIsLogged: mail that passes although listed says why.
+func TestExemptIsLogged(t *testing.T) {
+	sink := nexthoptest.NewSink(t)
+	lines := logged(t, gateOptions{nextHop: sink.Addr(), checker: mustJudge(t, "envelope a@listed.example reject")}, slog.LevelInfo, func(c *client) {
+		c.reply("220")
+		c.send("HELO client.example\r\nMAIL FROM:<a@listed.example>\r\nRCPT TO:<postmaster@example.net>\r\nDATA\r\n")
+		for _, want := range []string{"250", "250", "250", "354"} {
+			c.reply(want)
+		}
+		c.send("x: y\r\n.\r\n")
+		c.reply("250")
+	})
+	checkLines(t, lines, []string{`msg=accepted`, `action=accept`, `list=test`, `exempt=recipient`})
 }
