@@ -16,6 +16,7 @@ func (s *Store) load(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
+	defer s.watcher.forget() // on errors; what was settled is no longer planned
 	c = c.withDefaults()
 	sources := make([]*source, len(c.Lists))
 	readings := make([]reading, len(c.Lists))
@@ -25,6 +26,8 @@ func (s *Store) load(ctx context.Context, c Config) error {
 		src := &source{list: &c.Lists[i], options: c.readOptions(&c.Lists[i])}
 		if j := slices.IndexFunc(s.sources, src.sameFiles); j >= 0 {
 			src.live, src.logged = s.sources[j].live, s.sources[j].logged
+		} else if j := slices.IndexFunc(s.sources, src.sameName); j >= 0 {
+			src.before = s.sources[j].live.good
 		}
 		sources[i] = src
 		var p patience
@@ -34,7 +37,9 @@ func (s *Store) load(ctx context.Context, c Config) error {
 		var again time.Time
 		readings[i], again = src.scan(ctx, s.watcher.plan, nil, p)
 		unsettled = unsettled || !again.IsZero()
-		if r := readings[i]; r.good == nil && !src.list.Optional {
+		had := src.before != nil
+		src.before = nil
+		if r := readings[i]; r.good == nil && (had || !src.list.Optional) {
 			errs = append(errs, fmt.Errorf("list %q has no usable version: %w (optional = true would start without it)", src.list.Name, r.err))
 		}
 	}
@@ -79,6 +84,7 @@ func (s *Store) look(ctx context.Context) (again time.Time, err error) {
 		}
 	}
 	if ctx.Err() != nil {
+		s.watcher.forget()
 		return again, fmt.Errorf("looking at the lists: %w", context.Cause(ctx))
 	}
 	s.watcher.settle()
@@ -136,6 +142,7 @@ func (s *Store) stage(ctx context.Context) {
 	defer s.mu.Unlock()
 	started := time.Now()
 	s.staged = nil
+	defer s.watcher.forget()
 	readings := make([]reading, len(s.sources))
 	for i, src := range s.sources {
 		readings[i], _ = src.scan(ctx, s.watcher.plan, nil, patience{})

@@ -76,7 +76,7 @@ func logSwap(log *slog.Logger, old, set *Set, took time.Duration) {
 	}
 	log.Log(context.Background(), level, "lists live", "generation", set.generation, "list", strings.Join(names, ","),
 		"entries_before", before, "entries", after, "invalid", invalid,
-		"duration", took.Round(time.Millisecond))
+		"duration", took.Round(time.Millisecond).String())
 }
 
 // logProblems warns of the invalid lines of a list.

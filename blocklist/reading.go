@@ -35,6 +35,10 @@ type source struct {
 	live    reading // what serves
 	logged  string  // the error that was last logged
 
+	// before is what the list served when it was read in another way, to
+	// compare with; nil but while a configuration is loaded.
+	before *version
+
 	// Since when a change waits for its writer to finish, and since when files
 	// are not there or not what they were. Zero: nothing of the kind.
 	writing, broken time.Time
@@ -44,6 +48,9 @@ type source struct {
 func (s *source) sameFiles(t *source) bool {
 	return s.options == t.options && slices.Equal(s.list.Paths, t.list.Paths)
 }
+
+// sameName reports that both are the list of one name.
+func (s *source) sameName(t *source) bool { return s.list.Name == t.list.Name }
 
 // patience says how long a change has to wait until it is believed. Files that
 // were changed less than quiet ago may still be being written, and those that
@@ -152,7 +159,11 @@ func (s *source) read(ctx context.Context, stamps []stamp, staged *reading) (rea
 	case staged != nil && sameContent(staged.stamps, stamps):
 		seen.good, err = staged.good, staged.err
 	default:
-		seen.good, err = readVersion(ctx, s.options, stamps, s.live.good)
+		before := s.live.good
+		if before == nil {
+			before = s.before
+		}
+		seen.good, err = readVersion(ctx, s.options, stamps, before)
 	}
 	return seen, err
 }

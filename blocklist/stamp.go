@@ -1,6 +1,7 @@
 package blocklist
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 	"time"
 
 	"github.com/minio/highwayhash"
+
+	"spamgate/blocklist/listfile"
 )
 
 // Why a list is not loaded, apart from the errors of the file system and of
@@ -131,6 +134,9 @@ func readStamped(ctx context.Context, path string, use func(io.Reader) error) (s
 		}
 	}
 	if _, err := io.Copy(io.Discard, content); err != nil {
+		if errors.Is(err, listfile.ErrBinary) {
+			err = &fs.PathError{Op: "read", Path: path, Err: err}
+		}
 		return s, err
 	}
 	after, err := f.Stat()
@@ -152,12 +158,23 @@ func newHash() hash.Hash {
 	return h
 }
 
+// seenUTF16 reports whether the content began as UTF-16 does, of which NULs are
+// a part; package listfile has its own words for that.
+func (r *hashedReader) seenUTF16(p []byte) bool {
+	if r.n == 0 {
+		r.utf16 = bytes.HasPrefix(p, []byte("\xff\xfe")) || bytes.HasPrefix(p, []byte("\xfe\xff"))
+	}
+	return r.utf16
+}
+
 // hashedReader hashes what is read, and stops when its context ends.
 type hashedReader struct {
 	ctx  context.Context
 	from io.Reader
 	hash hash.Hash
 	n    int64
+
+	utf16 bool
 }
 
 func (r *hashedReader) Read(p []byte) (int, error) {
@@ -165,6 +182,10 @@ func (r *hashedReader) Read(p []byte) (int, error) {
 		return 0, context.Cause(r.ctx)
 	}
 	n, err := r.from.Read(p)
+	if bytes.IndexByte(p[:n], 0) >= 0 && !r.seenUTF16(p[:n]) {
+		// Said here, and not at the end of what may be gigabytes.
+		return 0, listfile.ErrBinary
+	}
 	r.hash.Write(p[:n])
 	r.n += int64(n)
 	return n, err

@@ -2,10 +2,14 @@ package blocklist
 
 import (
 	"context"
+	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"spamgate/blocklist/listfile"
 )
 
 func TestOpen(t *testing.T) {
@@ -166,5 +170,51 @@ func TestCountersSurvive(t *testing.T) {
 	set.Lookup(Envelope, parse(t, "u@example.com"))
 	if set == old || set.Lookups() != 2 || old.Lookups() != 2 || set.Maybes() != 1 {
 		t.Errorf("%d lookups, %d maybes", set.Lookups(), set.Maybes())
+	}
+}
+
+// A reload that reads a list in another way compares with what the list served,
+// and changes nothing where that looks wrong.
+func TestReloadKeepsTheGuards(t *testing.T) {
+	for _, optional := range []bool{false, true} {
+		path := write(t, inDir(t, "spam.txt"), "example.com\n")
+		l := blockList("spam", path)
+		l.Optional = optional
+		s := openStore(t, fast(l))
+		write(t, path, "")
+		l.Exact = true
+		if err := s.Reload(context.Background(), fast(l)); !errors.Is(err, ErrEmptied) {
+			t.Errorf("optional %v: %v, want %v", optional, err, ErrEmptied)
+		}
+		if got := listed(t, s.Set(), "u@example.com"); got != Reject {
+			t.Errorf("optional %v: %v", optional, got)
+		}
+	}
+}
+
+// What was planned by a look that went no further is planned again: the directory
+// may have been replaced, and its watch be gone.
+func TestPlansAreForgotten(t *testing.T) {
+	path := write(t, inDir(t, "spam.txt"), "example.com\n")
+	s := openStore(t, fast(blockList("spam", path)))
+	ctx := context.Background()
+	s.stage(ctx)
+	missing := blockList("other", filepath.Join(filepath.Dir(path), "missing.txt"))
+	if err := s.Reload(ctx, fast(blockList("spam", path), missing)); err == nil {
+		t.Error("a list without a file is loaded")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.watcher.planned) != 0 {
+		t.Errorf("planned: %v", s.watcher.planned)
+	}
+}
+
+// A huge file that is no list is noticed at its beginning.
+func TestBinaryIsNoticedEarly(t *testing.T) {
+	path := write(t, inDir(t, "spam.txt"), "example.com\n")
+	must(t, os.Truncate(path, 1<<40)) // a hole: reading it would take an hour
+	if _, _, err := Build(context.Background(), fast(blockList("spam", path))); !errors.Is(err, listfile.ErrBinary) {
+		t.Errorf("%v, want %v", err, listfile.ErrBinary)
 	}
 }

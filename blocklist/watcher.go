@@ -86,6 +86,10 @@ func (w *watcher) plan(dir, name string) {
 	}
 }
 
+// forget drops what was planned by a look that ends without settle. The next one
+// must plan it again: a directory that was replaced meanwhile has no watch.
+func (w *watcher) forget() { clear(w.planned) }
+
 // settle ends the watches that were not planned again.
 func (w *watcher) settle() {
 	if w.fs == nil {

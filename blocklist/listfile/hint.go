@@ -167,8 +167,8 @@ func fromLiteral(s string) string {
 // firstWord reads "example.com REJECT" and "example.com, example.net".
 func firstWord(s string) string {
 	w := words(s)
-	if len(w) < 2 {
-		return ""
+	if len(w) < 2 || strings.HasSuffix(w[0], "@") || strings.HasPrefix(w[1], "@") {
+		return "" // a name without its domain would match far more
 	}
 	return bare(w[0])
 }

@@ -22,6 +22,7 @@ type checkOptions struct {
 	all     bool
 	message string
 	from    string
+	hasFrom bool
 	rcpts   []string
 }
 
@@ -55,6 +56,7 @@ Exit codes: 0 all accepted; 1 an action other than accept; 2 an error.`,
 	cmd.Flags().StringArrayVar(&o.rcpts, "rcpt", nil, "with --message: a recipient `ADDRESS`; may be repeated")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.file = *file
+		o.hasFrom = cmd.Flags().Changed("from")
 		if err := o.validate(args); err != nil {
 			return err
 		}
@@ -67,7 +69,7 @@ func (o checkOptions) validate(args []string) error {
 	switch {
 	case o.message != "" && len(args) > 0:
 		return errors.New("check: --message takes no addresses: give the envelope sender with --from")
-	case o.message == "" && (o.from != "" || len(o.rcpts) > 0):
+	case o.message == "" && (o.hasFrom || len(o.rcpts) > 0):
 		return errors.New("check: --from and --rcpt go with --message")
 	case o.message == "" && len(args) == 0:
 		return errors.New("check: no address: name one or more, - to read them from standard input, or --message FILE")
@@ -94,7 +96,7 @@ func check(cmd *cobra.Command, o checkOptions, args []string) error {
 	if err != nil {
 		return err
 	}
-	out := bufio.NewWriter(cmd.OutOrStdout())
+	out := bufio.NewWriter(harmless{cmd.OutOrStdout()})
 	k := &checking{
 		options: o,
 		judge:   judge{set},
@@ -326,6 +328,9 @@ func (k *checking) stream(in io.Reader) error {
 	return bad
 }
 
+// oneField keeps a text from looking like several columns or lines.
+var oneField = strings.NewReplacer("\t", " ", "\r", " ", "\n", " ")
+
 // line prints an address for programs.
 func (k *checking) line(r addressResult, envelope, header smtpfilter.Finding) error {
 	if k.options.json {
@@ -343,7 +348,6 @@ func (k *checking) line(r addressResult, envelope, header smtpfilter.Finding) er
 	if f.Err != nil {
 		reason = f.Err.Error()
 	}
-	clean := strings.NewReplacer("\t", " ", "\r", " ", "\n", " ")
-	_, err := fmt.Fprintf(k.out, "%s\t%s\t%s\t%s\t%s\n", r.Action, clean.Replace(r.Address), m.List, where, clean.Replace(reason))
+	_, err := fmt.Fprintf(k.out, "%s\t%s\t%s\t%s\t%s\n", r.Action, oneField.Replace(r.Address), m.List, where, oneField.Replace(reason))
 	return err
 }

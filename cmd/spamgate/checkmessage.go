@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -110,12 +109,11 @@ func (k *checking) printMessage(r messageResult, all []smtpfilter.Finding, judge
 
 // reversePath is the envelope sender, and whether there is one to judge.
 func (k *checking) reversePath(section []byte) (from string, judged bool, err error) {
-	switch from := k.options.from; from {
-	case "":
-	case "<>":
+	if k.options.hasFrom {
+		if from := k.options.from; from != "<>" {
+			return from, true, nil
+		}
 		return "", true, nil
-	default:
-		return from, true, nil
 	}
 	const field = "Return-Path"
 	found := header.Senders(section, []string{field})
@@ -171,7 +169,7 @@ func readHeader(cmd *cobra.Command, name string, limit int) ([]byte, error) {
 		}
 		section = append(append(section, line...), "\r\n"...)
 		if len(section) > limit {
-			return nil, errors.New("check: --message: " + fmt.Sprintf("the header section is larger than headers.max_bytes (%d): the gate refuses such a message with 552", limit))
+			return nil, fmt.Errorf("check: --message: the header section is larger than headers.max_bytes (%d): the gate refuses such a message with 552", limit)
 		}
 	}
 	return section, nil

@@ -25,7 +25,9 @@ func newConfigCommand() *cobra.Command {
 listened on, connected to or written. Invalid lines of a list are reported and,
 as when serving, skipped.
 
-Exit codes: 0 serve could start with this; 2 it could not.`,
+Whether sockets, syslog or the next hop are there shows only at the start.
+
+Exit codes: 0 configuration and lists are good; 2 they are not.`,
 		Args: cobra.NoArgs,
 	}
 	file := configFlag(check)

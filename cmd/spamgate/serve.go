@@ -231,7 +231,11 @@ func (g *gate) logState(text string) {
 	}
 	for _, l := range s.Lists {
 		if l.Err != nil {
-			g.log.Warn("list not up to date", "list", l.Name, "serving", l.Loaded.Format(time.RFC3339), "error", l.Err)
+			serving := "nothing"
+			if !l.Loaded.IsZero() {
+				serving = l.Loaded.Format(time.RFC3339)
+			}
+			g.log.Warn("list not up to date", "list", l.Name, "serving", serving, "error", l.Err)
 		}
 	}
 }

@@ -114,6 +114,10 @@ func (d *document) fail(path, what, hint string) {
 	})
 }
 
+// globEscaper takes the special meaning (path/filepath.Match) from a directory's
+// name.
+var globEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
+
 // resolve makes the paths of a checked configuration absolute.
 func (c *Config) resolve(dir string) {
 	abs := func(p string) string {
@@ -127,7 +131,12 @@ func (c *Config) resolve(dir string) {
 		c.NextHop.Addr = schemeMaildir + abs(mail)
 	}
 	for i := range c.Lists {
-		c.Lists[i].Path = abs(c.Lists[i].Path)
+		if p := &c.Lists[i].Path; filepath.IsAbs(*p) {
+			*p = filepath.Clean(*p)
+		} else {
+			// What the directory is called is no part of the glob.
+			*p = filepath.Join(globEscaper.Replace(dir), *p)
+		}
 	}
 	if c.Hostname == "" {
 		c.Hostname = machineName()

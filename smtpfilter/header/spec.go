@@ -85,12 +85,15 @@ func cutLiteral(domain []byte) (literal string, rest []byte, ok bool) {
 	return "[" + inside + "]", domain[end+1:], isIP(inside)
 }
 
+// dots are the full stops that IDNA takes for dots (RFC 3490, section 3.1).
+var dots = strings.NewReplacer("\u3002", ".", "\uff0e", ".", "\uff61", ".")
+
 // cleanHost drops brackets and empty labels, the root's among them.
 func cleanHost(s string) string {
 	if strings.ContainsAny(s, "[]") {
 		s = strings.NewReplacer("[", "", "]", "").Replace(s)
 	}
-	s = strings.Trim(s, ".")
+	s = strings.Trim(dots.Replace(s), ".")
 	if !strings.Contains(s, "..") {
 		return s
 	}
