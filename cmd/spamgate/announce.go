@@ -79,10 +79,10 @@ func printLists(w io.Writer, stats blocklist.SetStats) {
 	}
 	fpr := fmt.Sprintf("%.2g", stats.FPR)
 	if stats.FPR < leastFPR {
-		fpr = fmt.Sprintf("below %.0g", leastFPR)
+		fpr = fmt.Sprintf("< %.0g", leastFPR)
 	}
-	fmt.Fprintf(w, "  filter     %s, %d hashes, 2^28 bits; fill ratio %.2g, expected FPR %s\n",
-		stats.Family, stats.Hashes, stats.FillRatio, fpr)
+	fmt.Fprintf(w, "  filter     %s, 2^28 bits; fill ratio %.2g, expected FPR %s\n",
+		stats.Family, stats.FillRatio, fpr)
 }
 
 // leastFPR is a rate below which nobody cares how far.
