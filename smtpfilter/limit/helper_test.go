@@ -1,0 +1,45 @@
+package limit
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+)
+
+// clock is one that tests set.
+type clock struct{ at time.Time }
+
+func newClock() *clock { return &clock{time.Unix(1_000_000_000, 0)} }
+
+func (c *clock) now() time.Time          { return c.at }
+func (c *clock) advance(d time.Duration) { c.at = c.at.Add(d) }
+
+func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
+
+// size is how many entries the table has, and how many of them are idle, by the
+// map and by the list.
+func (l *Limiter) size(tb testing.TB) (entries, idle int) {
+	tb.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := &l.table
+	open := 0
+	for k, e := range t.entries {
+		if e.key != k {
+			tb.Errorf("entry %v under %v", e.key, k)
+		}
+		if e.open > 0 {
+			open++
+		}
+	}
+	for e := t.oldest; e != nil; e = e.newer {
+		if t.entries[e.key] != e || e.open != 0 || e.newer == nil && t.newest != e {
+			tb.Errorf("the list of idle entries holds %+v", e)
+		}
+		idle++
+	}
+	if idle != len(t.entries)-open {
+		tb.Errorf("%d entries, %d with connections, %d in the list of idle ones", len(t.entries), open, idle)
+	}
+	return len(t.entries), idle
+}

@@ -1,0 +1,259 @@
+package limit
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+)
+
+// Which addresses share a client's limits, and a network's.
+func TestWho(t *testing.T) {
+	cases := []struct {
+		a, b            string
+		client, network bool // shared
+	}{
+		{"192.0.2.1", "192.0.2.1", true, true},
+		{"192.0.2.1", "::ffff:192.0.2.1", true, true},
+		{"192.0.2.1", "192.0.2.255", false, true},
+		{"192.0.2.1", "192.0.3.1", false, false},
+		{"2001:db8:1:2::1", "2001:db8:1:2:ffff::9", true, true},
+		{"2001:db8:1:2::1", "2001:db8:1:3::1", false, true},
+		{"2001:db8:1:2::1", "2001:db8:2:2::1", false, false},
+		{"fe80::1%eth0", "fe80::2%eth1", true, true},
+		{"0.0.0.1", "::1", false, false},
+		{"0.0.0.0", "::", false, false},
+	}
+	for _, c := range cases {
+		for scope, shared := range map[string]bool{Client: c.client, Network: c.network} {
+			config := Config{Client: Limits{MessagesPerMinute: 1}}
+			if scope == Network {
+				config = Config{Network: Limits{MessagesPerMinute: 1}}
+			}
+			l := New(config)
+			if v := l.Message(addr(c.a)); !v.Allowed() {
+				t.Errorf("%s: %v", c.a, v)
+			}
+			if v := l.Message(addr(c.b)); v.Allowed() == shared {
+				t.Errorf("%s after %s: %v", c.b, c.a, v)
+			} else if shared && (v.Limit != MessagesPerMinute || v.Scope != scope || v.Value != 1) {
+				t.Errorf("%s after %s: %+v", c.b, c.a, v)
+			}
+		}
+	}
+}
+
+// A rate: a burst as large as the limit, then one at a time; what is refused
+// uses nothing up.
+func TestRate(t *testing.T) {
+	for name, event := range map[string]func(*Limiter, netip.Addr) Verdict{
+		ConnectionsPerMinute: func(l *Limiter, a netip.Addr) Verdict {
+			ticket, v := l.Connect(a)
+			ticket.Release()
+			return v
+		},
+		MessagesPerMinute:   (*Limiter).Message,
+		RecipientsPerMinute: (*Limiter).Recipient,
+		ErrorsPerMinute:     (*Limiter).Error,
+	} {
+		clock := newClock()
+		limits := Limits{ConnectionsPerMinute: 4, MessagesPerMinute: 4, RecipientsPerMinute: 4, ErrorsPerMinute: 4}
+		l := New(Config{Client: limits, Now: clock.now})
+		a := addr("192.0.2.1")
+		steps := []struct {
+			after   time.Duration
+			allowed int
+			retry   time.Duration
+		}{
+			{0, 4, 15 * time.Second},
+			{14 * time.Second, 0, time.Second},
+			{time.Second, 1, 15 * time.Second},
+			{31 * time.Second, 2, 14 * time.Second},
+			{time.Hour, 4, 15 * time.Second},
+		}
+		for i, step := range steps {
+			clock.advance(step.after)
+			for n := range step.allowed {
+				if v := event(l, a); v != (Verdict{}) {
+					t.Errorf("%s, step %d: number %d: %v", name, i, n, v)
+				}
+			}
+			for range 3 {
+				if v, want := event(l, a), (Verdict{name, Client, 4, step.retry}); v != want {
+					t.Errorf("%s, step %d: got %+v, want %+v", name, i, v, want)
+				}
+			}
+		}
+	}
+}
+
+// A client that made too many errors is turned away until it may make another.
+func TestErrorsKeepAway(t *testing.T) {
+	clock := newClock()
+	l := New(Config{Client: Limits{ErrorsPerMinute: 2}, Now: clock.now})
+	a := addr("192.0.2.1")
+	connect := func() Verdict {
+		ticket, v := l.Connect(a)
+		ticket.Release()
+		return v
+	}
+	for range 2 {
+		if v := connect(); !v.Allowed() {
+			t.Error(v)
+		}
+		if v := l.Error(a); !v.Allowed() {
+			t.Error(v)
+		}
+	}
+	want := Verdict{ErrorsPerMinute, Client, 2, 30 * time.Second}
+	if v := connect(); v != want {
+		t.Errorf("%+v", v)
+	}
+	clock.advance(30 * time.Second)
+	for range 3 { // connecting is no error
+		if v := connect(); !v.Allowed() {
+			t.Error(v)
+		}
+	}
+}
+
+// Everything that is refused leaves all counts alone, those of the other scope
+// too.
+func TestRefusedCountsNothing(t *testing.T) {
+	l := New(Config{
+		Client:         Limits{Connections: 1, ConnectionsPerMinute: 1},
+		Network:        Limits{Connections: 2, ConnectionsPerMinute: 2},
+		MaxConnections: 2,
+	})
+	if _, v := l.Connect(addr("192.0.2.1")); !v.Allowed() {
+		t.Error(v)
+	}
+	for range 5 {
+		if ticket, v := l.Connect(addr("192.0.2.1")); ticket != nil || v.Scope != Client {
+			t.Error(v)
+		}
+	}
+	if _, v := l.Connect(addr("192.0.2.2")); !v.Allowed() {
+		t.Error(v)
+	}
+	for i := range 5 {
+		if ticket, v := l.Connect(addr(fmt.Sprintf("192.0.2.1%d", i))); ticket != nil || v.Scope != Network {
+			t.Error(v)
+		}
+		if ticket, v := l.Connect(addr(fmt.Sprintf("198.51.100.1%d", i))); ticket != nil || v.Scope != All {
+			t.Error(v)
+		}
+	}
+	if n, _ := l.size(t); n != 3 {
+		t.Errorf("%d entries: the refused have some", n)
+	}
+}
+
+func TestNothingLimited(t *testing.T) {
+	for name, l := range map[string]*Limiter{"zero": New(Config{}), "negative": New(Config{MaxConnections: -1, Client: Limits{-1, -1, -1, -1, -1}}), "nil": nil} {
+		for _, a := range []netip.Addr{addr("192.0.2.1"), {}} {
+			ticket, v := l.Connect(a)
+			for _, v := range []Verdict{v, l.Message(a), l.Recipient(a), l.Error(a)} {
+				if v != (Verdict{}) {
+					t.Errorf("%s: %v", name, v)
+				}
+			}
+			ticket.Release()
+		}
+		if l != nil {
+			if n, _ := l.size(t); n != 0 {
+				t.Errorf("%s: %d entries", name, n)
+			}
+		}
+	}
+}
+
+// Exempt clients, and those without an address, which count in all.
+func TestExempt(t *testing.T) {
+	tight := Limits{1, 1, 1, 1, 1}
+	l := New(Config{
+		Client: tight, Network: tight, MaxConnections: 3,
+		Exempt: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/28"), netip.MustParsePrefix("fe80::/10")},
+	})
+	for _, a := range []netip.Addr{addr("192.0.2.1"), addr("::ffff:192.0.2.2"), addr("fe80::1%eth0")} {
+		for range 3 {
+			if _, v := l.Connect(a); !v.Allowed() {
+				t.Error(a, v)
+			}
+			for _, v := range []Verdict{l.Message(a), l.Recipient(a), l.Error(a)} {
+				if !v.Allowed() {
+					t.Error(a, v)
+				}
+			}
+		}
+	}
+	if _, v := l.Connect(addr("192.0.2.16")); v.Scope != All {
+		t.Error(v)
+	}
+	if _, v := l.Connect(netip.Addr{}); v.Scope != All {
+		t.Error(v)
+	}
+	if v := l.Message(netip.Addr{}); !v.Allowed() {
+		t.Error(v)
+	}
+}
+
+func TestSetConfig(t *testing.T) {
+	clock := newClock()
+	limits := func(n int) Config { return Config{Client: Limits{Connections: n, MessagesPerMinute: n}} }
+	c := limits(2)
+	c.Now = clock.now
+	l := New(c)
+	a := addr("192.0.2.1")
+	l.Message(a) // half of what is allowed
+	first, _ := l.Connect(a)
+	l.SetConfig(limits(10))
+	for range 5 {
+		if v := l.Message(a); !v.Allowed() {
+			t.Error(v)
+		}
+	}
+	if v, want := l.Message(a), (Verdict{MessagesPerMinute, Client, 10, 6 * time.Second}); v != want {
+		t.Errorf("%+v", v)
+	}
+	l.SetConfig(limits(1))
+	if _, v := l.Connect(a); v.Limit != Connections || v.Value != 1 {
+		t.Errorf("the open connection was forgotten: %+v", v)
+	}
+	l.SetConfig(Config{})
+	if v := l.Message(a); !v.Allowed() {
+		t.Error(v)
+	}
+	uncounted, v := l.Connect(a)
+	if !v.Allowed() {
+		t.Error(v)
+	}
+	l.SetConfig(limits(2))
+	second, v := l.Connect(a)
+	if !v.Allowed() {
+		t.Error("a connection from before the limit counts:", v)
+	}
+	for _, ticket := range []*Ticket{first, first, uncounted, second} {
+		ticket.Release()
+	}
+	if n := l.open; n != 0 {
+		t.Errorf("%d open", n)
+	}
+	if entries, idle := l.size(t); entries != idle {
+		t.Errorf("%d entries, %d idle", entries, idle)
+	}
+}
+
+func TestVerdictString(t *testing.T) {
+	for want, v := range map[string]Verdict{
+		"allowed":                             {},
+		"connections of a client: 3":          {Connections, Client, 3, 0},
+		"connections of all clients: 500":     {Connections, All, 500, 0},
+		"messages per minute of a client: 30": {MessagesPerMinute, Client, 30, time.Second},
+		"errors per minute of a network: 9":   {ErrorsPerMinute, Network, 9, time.Second},
+	} {
+		if got := v.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,232 @@
+package limit
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+	"time"
+)
+
+// plain is the plain twin of Limiter: it remembers when everything happened, and
+// asks of every time that began with one of these events whether it would see
+// more than a burst and the rate allow.
+type plain struct {
+	config Config
+	now    int64
+	events map[string][]int64 // by prefix and rate
+	open   map[string]int     // by prefix
+	total  int
+}
+
+const minute = int64(time.Minute)
+
+type plainScope struct {
+	name   string
+	prefix netip.Prefix
+	limits Limits
+}
+
+func (p *plain) scopes(a netip.Addr) []plainScope {
+	a = a.Unmap()
+	bits := [2]int{64, 48}
+	if a.Is4() {
+		bits = [2]int{32, 24}
+	}
+	client, _ := a.Prefix(bits[0])
+	network, _ := a.Prefix(bits[1])
+	return []plainScope{{Client, client, p.config.Client}, {Network, network, p.config.Network}}
+}
+
+func (p *plain) exempt(a netip.Addr) bool {
+	for _, e := range p.config.Exempt {
+		if e.Contains(a.Unmap()) {
+			return true
+		}
+	}
+	return false
+}
+
+func eventsKey(s plainScope, rate string) string { return fmt.Sprint(s.prefix, rate) }
+
+func rateLimit(l Limits, rate string) int {
+	return map[string]int{
+		ConnectionsPerMinute: l.ConnectionsPerMinute,
+		MessagesPerMinute:    l.MessagesPerMinute,
+		RecipientsPerMinute:  l.RecipientsPerMinute,
+		ErrorsPerMinute:      l.ErrorsPerMinute,
+	}[rate]
+}
+
+// wait is how long until another event is allowed: the n that a time of length t
+// has already, and one more, are at most limit + limit*t/minute.
+func wait(events []int64, now int64, limit int) (longest int64) {
+	for i, first := range events {
+		n := int64(len(events) - i + 1)
+		enough := (n - int64(limit)) * minute / int64(limit) // the tests' limits divide the minute
+		longest = max(longest, enough-(now-first))
+	}
+	return longest
+}
+
+func (p *plain) check(a netip.Addr, rate string) Verdict {
+	for _, s := range p.scopes(a) {
+		n := rateLimit(s.limits, rate)
+		if n == 0 {
+			continue
+		}
+		if w := wait(p.events[eventsKey(s, rate)], p.now, n); w > 0 {
+			return Verdict{rate, s.name, n, time.Duration(w)}
+		}
+	}
+	return Verdict{}
+}
+
+func (p *plain) use(a netip.Addr, rate string) {
+	for _, s := range p.scopes(a) {
+		k := eventsKey(s, rate)
+		p.events[k] = append(p.events[k], p.now)
+	}
+}
+
+func (p *plain) take(a netip.Addr, rate string) Verdict {
+	if p.exempt(a) {
+		return Verdict{}
+	}
+	v := p.check(a, rate)
+	if v.Allowed() {
+		p.use(a, rate)
+	}
+	return v
+}
+
+func (p *plain) connect(a netip.Addr) Verdict {
+	if !p.exempt(a) {
+		for _, s := range p.scopes(a) {
+			if n := s.limits.Connections; n > 0 && p.open[s.prefix.String()] >= n {
+				return Verdict{Connections, s.name, n, 0}
+			}
+		}
+		for _, rate := range []string{ConnectionsPerMinute, ErrorsPerMinute} {
+			if v := p.check(a, rate); !v.Allowed() {
+				return v
+			}
+		}
+		if n := p.config.MaxConnections; n > 0 && p.total >= n {
+			return Verdict{Connections, All, n, 0}
+		}
+		p.use(a, ConnectionsPerMinute)
+		p.count(a, 1)
+	}
+	p.total++
+	return Verdict{}
+}
+
+func (p *plain) count(a netip.Addr, by int) {
+	for _, s := range p.scopes(a) {
+		p.open[s.prefix.String()] += by
+	}
+}
+
+func (p *plain) release(a netip.Addr) {
+	p.total--
+	if !p.exempt(a) {
+		p.count(a, -1)
+	}
+}
+
+func randomLimits(r *rand.Rand) Limits {
+	pick := func() int { return []int{0, 1, 2, 3, 5, 6, 10}[r.IntN(7)] }
+	return Limits{pick(), pick(), pick(), pick(), pick()}
+}
+
+func randomAddr(r *rand.Rand) netip.Addr {
+	pick := func(s ...string) string { return s[r.IntN(len(s))] }
+	host := 1 + r.IntN(3)
+	switch r.IntN(4) {
+	case 0:
+		return addr(fmt.Sprintf("%s:%x:%x::%x", "2001:db8", r.IntN(2), r.IntN(2), host))
+	case 1:
+		return addr(fmt.Sprintf("::ffff:192.0.2.%d", host))
+	}
+	return addr(fmt.Sprintf("%s.%d", pick("192.0.2", "198.51.100"), host))
+}
+
+// randomStep is mostly short, and often a whole interval of a limit.
+func randomStep(r *rand.Rand) time.Duration {
+	switch r.IntN(30) {
+	case 0:
+		return 2 * time.Minute
+	case 1:
+		return time.Minute / []time.Duration{2, 3, 5, 6, 10}[r.IntN(5)]
+	case 2, 3, 4:
+		return time.Duration(r.IntN(2000)) * time.Millisecond
+	}
+	return 0
+}
+
+// Random events at random times: the Limiter says what its plain twin says.
+func TestAgainstPlain(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	reached := map[[2]string]int{}
+	for range 300 {
+		clock := newClock()
+		config := Config{Client: randomLimits(r), Network: randomLimits(r), MaxConnections: r.IntN(8), Now: clock.now}
+		if r.IntN(3) == 0 {
+			config.Exempt = []netip.Prefix{netip.MustParsePrefix("192.0.2.2/32")}
+		}
+		l := New(config)
+		p := &plain{config: config, events: map[string][]int64{}, open: map[string]int{}}
+		type connection struct {
+			*Ticket
+			addr netip.Addr
+		}
+		var open []connection
+		for range 400 {
+			step := randomStep(r)
+			clock.advance(step)
+			p.now += int64(step)
+			a := randomAddr(r)
+			var got, want Verdict
+			switch r.IntN(6) {
+			case 0:
+				got, want = l.Message(a), p.take(a, MessagesPerMinute)
+			case 1:
+				got, want = l.Recipient(a), p.take(a, RecipientsPerMinute)
+			case 2:
+				got, want = l.Error(a), p.take(a, ErrorsPerMinute)
+			case 3, 4:
+				var ticket *Ticket
+				ticket, got = l.Connect(a)
+				want = p.connect(a)
+				if got.Allowed() {
+					open = append(open, connection{ticket, a})
+				}
+			case 5:
+				if len(open) == 0 {
+					continue
+				}
+				i := r.IntN(len(open))
+				open[i].Release()
+				open[i].Release()
+				p.release(open[i].addr)
+				open = append(open[:i], open[i+1:]...)
+			}
+			if got != want {
+				t.Fatalf("%v at %v: got %+v, want %+v, config %+v", a, time.Duration(p.now), got, want, config)
+			}
+			reached[[2]string{got.Limit, got.Scope}]++
+		}
+		l.size(t)
+	}
+	for _, limit := range append([]string{Connections}, rateNames[:]...) {
+		for _, scope := range scopeNames {
+			if reached[[2]string{limit, scope}] == 0 {
+				t.Errorf("no %s of a %s: the test tests less than it should", limit, scope)
+			}
+		}
+	}
+	if reached[[2]string{Connections, All}] == 0 {
+		t.Error("never too many connections in all")
+	}
+}
