@@ -1,0 +1,154 @@
+package certs
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"log/slog"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// patient bounds waits for what must happen soon. It is no measurement: only a
+// test that is going to fail takes so long.
+const patient = 20 * time.Second
+
+// noon is the time that tests live at.
+var noon = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+
+func atNoon() time.Time { return noon }
+
+// pair is a certificate and its key as PEM.
+type pair struct{ cert, key string }
+
+// newPair makes a certificate for a name that signs itself, and its key.
+func newPair(tb testing.TB, name string, notAfter time.Time) pair {
+	tb.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(notAfter.Unix()),
+		Subject:      pkix.Name{CommonName: name},
+		NotBefore:    notAfter.AddDate(-2, 0, 0),
+		NotAfter:     notAfter,
+		DNSNames:     []string{name},
+		IPAddresses:  []net.IP{net.IPv4(192, 0, 2, 1)},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, crypto.Signer(key).Public(), key)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return pair{block("CERTIFICATE", der), block("PRIVATE KEY", keyDER)}
+}
+
+func block(kind string, der []byte) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+}
+
+// files are where a test has a certificate and its key.
+type files struct{ cert, key string }
+
+func newFiles(tb testing.TB) files {
+	dir := tb.TempDir()
+	return files{filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}
+}
+
+func (f files) write(tb testing.TB, p pair) {
+	tb.Helper()
+	write(tb, f.cert, p.cert)
+	write(tb, f.key, p.key)
+}
+
+func write(tb testing.TB, path, text string) string {
+	tb.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	return path
+}
+
+// replace is write at one stroke: nobody finds the file empty.
+func replace(tb testing.TB, path, text string) {
+	tb.Helper()
+	if err := os.Rename(write(tb, path+".new", text), path); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// open opens the files, and gives a channel with a value after each look.
+func (f files) open(tb testing.TB, o Options) (*Reloader, <-chan struct{}) {
+	tb.Helper()
+	looked := make(chan struct{})
+	o.looked = looked
+	if o.now == nil {
+		o.now = atNoon
+	}
+	o.debounce = time.Millisecond
+	r, err := Open(f.cert, f.key, o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return r, looked
+}
+
+// await waits for the look after which the certificate is for a name.
+func await(tb testing.TB, r *Reloader, looked <-chan struct{}, name string) {
+	tb.Helper()
+	deadline := time.After(patient)
+	for r.Names()[0] != name {
+		select {
+		case <-looked:
+		case <-deadline:
+			tb.Fatalf("the certificate is still for %v, not for %s", r.Names(), name)
+		}
+	}
+}
+
+// logBuffer collects a log.
+type logBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+// lines are the lines that hold a text.
+func (b *logBuffer) lines(with string) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var lines []string
+	for line := range strings.Lines(b.text.String()) {
+		if strings.Contains(line, with) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+func (b *logBuffer) logger() *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
