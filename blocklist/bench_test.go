@@ -98,3 +98,19 @@ func BenchmarkEventToLive(b *testing.B) {
 		cancel()
 	}
 }
+
+// One of two lists, chosen for each message anew.
+func BenchmarkViewMiss(b *testing.B) {
+	c, _ := disposableConfig(b)
+	c.Lists = append(c.Lists, blockList("other", write(b, inDir(b, "other.txt"), "example.net\n")))
+	set := build(b, c)
+	a := parse(b, "someone@mail.example.com")
+	names := []string{"disposable"}
+	b.ReportAllocs()
+	b.ResetTimer()
+	for b.Loop() {
+		if d := set.Only(names).Lookup(Envelope, a); d.Action != Accept {
+			b.Fatal(d)
+		}
+	}
+}

@@ -5,7 +5,8 @@
 // ends the matter for almost all mail. A "maybe" is confirmed against each
 // list's exact index, which knows file, line and reason, so that a false
 // positive of the filter turns nobody away: it is counted. [Set.Lookup] then
-// weighs the lists' matches against each other, see [Decision].
+// weighs the lists' matches against each other, see [Decision]. A [View] does the
+// same with some of the lists.
 //
 // A [Store] keeps a Set up to date with the files on disk. It holds the present
 // Set in one atomic pointer and replaces it whole: a lookup sees the old state

@@ -9,12 +9,18 @@ const keyRoom = 384
 
 // Lookup says what the lists think of a sender at one stage. For a sender whom
 // no list knows it does not allocate.
-func (s *Set) Lookup(stage Stage, a sender.Address) Decision {
+func (s *Set) Lookup(stage Stage, a sender.Address) Decision { return s.all.Lookup(stage, a) }
+
+// Lookup is [Set.Lookup] as it would be if the lists that count were the only
+// ones. It counts towards the Set's lookups, of which a key that another list
+// holds is no false positive.
+func (v *View) Lookup(stage Stage, a sender.Address) Decision {
+	s := v.set
 	s.counters.lookups.Add(1)
 	stage &= allStages
 	var room [keyRoom]byte
 	walk := a.Walk(room[:0])
-	walk.Only(s.kinds[stage])
+	walk.Only(v.kinds[stage])
 	var f finding
 	for !f.complete() {
 		key, ok := walk.Next()
@@ -25,7 +31,7 @@ func (s *Set) Lookup(stage Stage, a sender.Address) Decision {
 			continue
 		}
 		s.counters.maybes.Add(1)
-		if !s.confirmKey(&f, stage, key) {
+		if !v.confirmKey(&f, stage, key) {
 			s.counters.falsePositives.Add(1)
 		}
 	}
@@ -50,15 +56,13 @@ type found struct {
 
 func (f *finding) complete() bool { return f.lists != nil && f.open == 0 }
 
-// settle notes what a list has found.
-func (f *finding) settle(s *Set, stage Stage, list int, what found) {
+// settle notes what a list that counts has found.
+func (f *finding) settle(v *View, stage Stage, list int, what found) {
 	if f.lists == nil {
-		f.lists = make([]found, len(s.lists))
-		for i := range s.lists {
-			if s.lists[i].Stages&stage != 0 {
+		f.lists = make([]found, len(v.set.lists))
+		for i := range f.lists {
+			if v.counts(i, stage) {
 				f.open++
-			} else {
-				f.lists[i].settled = true
 			}
 		}
 	}
@@ -71,15 +75,16 @@ func (f *finding) settle(s *Set, stage Stage, list int, what found) {
 }
 
 // confirmKey asks every list for a key that the filter may contain, and reports
-// whether any holds it. Lists that no longer matter, or not at this stage, are
-// asked too: what they hold is no false positive.
+// whether any holds it. Lists that no longer matter, or do not count, are asked
+// too: what they hold is no false positive.
 //
 // Keys come most specific first. So the first that a list holds is its match, or
 // an exception that cancels whatever would follow.
-func (s *Set) confirmKey(f *finding, stage Stage, key sender.Key) bool {
-	if !s.confirm {
+func (v *View) confirmKey(f *finding, stage Stage, key sender.Key) bool {
+	s := v.set
+	if !s.confirm { // with one list, and that counts: else no key is asked for
 		l := &s.lists[0]
-		f.settle(s, stage, 0, found{match: Match{
+		f.settle(v, stage, 0, found{match: Match{
 			List: l.Name, Entry: string(key.Text), Rank: key.Rank,
 			Action: l.action(stage), PublicReason: l.PublicReason,
 		}})
@@ -94,10 +99,12 @@ func (s *Set) confirmKey(f *finding, stage Stage, key sender.Key) bool {
 			continue
 		}
 		confirmed = true
-		if e.exception() {
-			f.settle(s, stage, i, found{exception: true})
-		} else {
-			f.settle(s, stage, i, found{match: l.match(e, stage, key.Rank)})
+		switch {
+		case !v.counts(i, stage):
+		case e.exception():
+			f.settle(v, stage, i, found{exception: true})
+		default:
+			f.settle(v, stage, i, found{match: l.match(e, stage, key.Rank)})
 		}
 	}
 	return confirmed

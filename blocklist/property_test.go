@@ -298,7 +298,7 @@ func TestKinds(t *testing.T) {
 		allStages: {sender.KindDomain, sender.KindLocal, sender.KindNull},
 	} {
 		for k := sender.KindAddress; k <= sender.KindNull; k++ {
-			if set.kinds[stage].Has(k) != slices.Contains(kinds, k) {
+			if set.all.kinds[stage].Has(k) != slices.Contains(kinds, k) {
 				t.Errorf("stage %q, kind %s", stage, k)
 			}
 		}

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"spamgate/blocklist/bloom"
-	"spamgate/blocklist/sender"
 	"spamgate/hashfamily"
 )
 
@@ -17,7 +16,8 @@ type Set struct {
 	filter     *bloom.Filter
 	confirm    bool
 	monitor    bool
-	kinds      [allStages + 1]sender.KindSet // what any list of the stage holds
+	all        View // of every list
+	views      views
 	counters   *counters
 	stats      SetStats
 }
@@ -57,14 +57,9 @@ func (s *Set) FalsePositives() uint64 { return s.counters.falsePositives.Load() 
 func newSet(ctx context.Context, c Config, family hashfamily.Family, readings []reading, previous ...*Set) (*Set, error) {
 	s := &Set{confirm: c.Confirm, monitor: c.Monitor, lists: make([]setList, len(c.Lists))}
 	for i := range c.Lists {
-		l := setList{c.Lists[i], readings[i].version()}
-		s.lists[i] = l
-		for stage := range s.kinds {
-			if l.Stages&Stage(stage) != 0 {
-				s.kinds[stage] |= l.version.index.kinds
-			}
-		}
+		s.lists[i] = setList{c.Lists[i], readings[i].version()}
 	}
+	s.all = s.newView(nil)
 	for _, e := range previous {
 		if e != nil && e.filter.Family().Name() == family.Name() && sameVersions(e.lists, s.lists) {
 			s.filter = e.filter

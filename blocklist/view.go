@@ -1,0 +1,108 @@
+package blocklist
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"spamgate/blocklist/sender"
+)
+
+// View is a Set of which some lists count and the others might not be there.
+// Like its Set it is immutable, and safe for concurrent use.
+type View struct {
+	set   *Set
+	names []string                      // as given to Only
+	kinds [allStages + 1]sender.KindSet // what any list of the stage holds
+
+	// member says of each list whether it counts; nil: all do.
+	member []bool
+}
+
+// Only is a View in which the lists of the given names count, and with no names
+// all of them. A name that no list has is passed over; with none but such, no
+// list counts.
+//
+// It is meant for a few choices of names, as listeners make them, and for being
+// asked for each message: the Set keeps the View, and finds it again without
+// allocating.
+func (s *Set) Only(names []string) *View {
+	if len(names) == 0 {
+		return &s.all
+	}
+	if v := s.views.find(names); v != nil {
+		return v
+	}
+	return s.views.keep(s.newView(slices.Clone(names)))
+}
+
+// Set is the Set that the View is of.
+func (v *View) Set() *Set { return v.set }
+
+// newView makes a View; with no names of all lists.
+func (s *Set) newView(names []string) View {
+	v := View{set: s, names: names}
+	if len(names) > 0 {
+		v.member = make([]bool, len(s.lists))
+	}
+	for i := range s.lists {
+		l := &s.lists[i]
+		if v.member != nil {
+			if v.member[i] = slices.Contains(names, l.Name); !v.member[i] {
+				continue
+			}
+		}
+		for stage := range v.kinds {
+			if l.Stages&Stage(stage) != 0 {
+				v.kinds[stage] |= l.version.index.kinds
+			}
+		}
+	}
+	return v
+}
+
+// counts reports whether a list counts at a stage.
+func (v *View) counts(list int, stage Stage) bool {
+	return v.set.lists[list].Stages&stage != 0 && (v.member == nil || v.member[list])
+}
+
+// maxViews bounds what a Set keeps. More choices of names than that work, and
+// make a View each time.
+const maxViews = 64
+
+// views are those that a Set keeps.
+type views struct {
+	mu   sync.Mutex // held by who adds one
+	kept atomic.Pointer[[]*View]
+}
+
+func (k *views) find(names []string) *View {
+	kept := k.kept.Load()
+	if kept == nil {
+		return nil
+	}
+	for _, v := range *kept {
+		if slices.Equal(v.names, names) {
+			return v
+		}
+	}
+	return nil
+}
+
+// keep keeps a View, or gives the one of the same names that is there already.
+func (k *views) keep(v View) *View {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if other := k.find(v.names); other != nil {
+		return other
+	}
+	var kept []*View
+	if p := k.kept.Load(); p != nil {
+		kept = *p
+	}
+	if len(kept) < maxViews {
+		kept = append(slices.Clip(kept), &v)
+		k.kept.Store(&kept)
+	}
+	return &v
+}

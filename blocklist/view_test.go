@@ -1,0 +1,193 @@
+package blocklist
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"reflect"
+	"sync"
+	"testing"
+)
+
+// subset picks some of the lists, and gives their names in any order with one
+// that no list has.
+func subset(r *rand.Rand, lists []plainList) (some []plainList, names []string) {
+	for _, l := range lists {
+		if r.IntN(2) == 0 {
+			some = append(some, l)
+			names = append(names, l.Name)
+		}
+	}
+	names = append(names, "unknown")
+	r.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	return some, names
+}
+
+// Random lists, and some of them: the View decides as the plain twin does of
+// these lists alone, and says all that a Set of these alone would.
+func TestViewAgainstPlain(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	var shielded, cleared, monitored, falsePositives int
+	for range 600 {
+		lists := randomLists(r)
+		some, names := subset(r, lists)
+		whole, alone := setOf(t, lists, 256), setOf(t, some, 256)
+		whole.monitor = r.IntN(4) == 0
+		alone.monitor = whole.monitor
+		view := whole.Only(names)
+		for range 40 {
+			_, address := randomText(r)
+			stage := []Stage{Envelope, Header}[r.IntN(2)]
+			got := view.Lookup(stage, parse(t, address))
+			if want := alone.Lookup(stage, parse(t, address)); !reflect.DeepEqual(got, want) {
+				t.Fatalf("%s %s of %q:\ngot  %+v\nwant %+v\nlists %+v", stage, address, names, got, want, lists)
+			}
+			if got.Would != nil {
+				got = *got.Would
+			}
+			if got, want := describeDecision(got), plainDecision(some, stage, address); got != want {
+				t.Fatalf("%s %s of %q:\ngot  %s\nwant %s\nlists %+v", stage, address, names, got, want, lists)
+			}
+			if got.Shielded {
+				shielded++
+			}
+			if got.ClearsMessage {
+				cleared++
+			}
+			if got.Monitored != nil {
+				monitored++
+			}
+		}
+		falsePositives += int(whole.FalsePositives())
+	}
+	if shielded == 0 || cleared == 0 || monitored == 0 || falsePositives == 0 {
+		t.Errorf("%d shielded, %d cleared, %d monitored, %d false positives: the test tests less than it should",
+			shielded, cleared, monitored, falsePositives)
+	}
+}
+
+// viewLists are two lists with one kind of key.
+func viewLists() []plainList {
+	return []plainList{
+		{List{Name: "a", Stages: allStages, Action: Reject}, []string{"example.com"}},
+		{List{Name: "b", Stages: allStages, Action: Defer}, []string{"example.net", "@example.org"}},
+	}
+}
+
+// What another list holds is a maybe that is confirmed, and no match; and a kind
+// of key that only other lists hold is not asked for.
+func TestViewCounters(t *testing.T) {
+	set := setOf(t, viewLists(), 1<<20)
+	a := set.Only([]string{"a"})
+	for address, want := range map[string]Action{"u@example.com": Reject, "u@example.net": Accept, "u@example.org": Accept, "u@example.test": Accept} {
+		if d := a.Lookup(Envelope, parse(t, address)); d.Action != want {
+			t.Errorf("%s: %+v", address, d)
+		}
+	}
+	if n, maybe, fp := set.Lookups(), set.Maybes(), set.FalsePositives(); n != 4 || maybe != 2 || fp != 0 {
+		t.Errorf("%d lookups, %d maybes, %d false positives", n, maybe, fp)
+	}
+	if d := set.Lookup(Envelope, parse(t, "u@example.org")); d.Action != Defer {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestViewKept(t *testing.T) {
+	set := setOf(t, viewLists(), 1<<20)
+	if set.Only(nil) != set.Only([]string{}) || set.Only(nil).Set() != set {
+		t.Error("no names are not all")
+	}
+	names := []string{"a"}
+	first := set.Only(names)
+	names[0] = "b" // the View keeps its own
+	if set.Only([]string{"a"}) != first || set.Only(names) == first {
+		t.Error("the Views of a and of b are not what they should be")
+	}
+	for i := range 3 * maxViews {
+		v := set.Only([]string{fmt.Sprint(i)})
+		if d := v.Lookup(Envelope, parse(t, "u@example.com")); d.Action != Accept {
+			t.Errorf("%+v", d)
+		}
+	}
+	if n := len(*set.views.kept.Load()); n != maxViews {
+		t.Errorf("%d views kept", n)
+	}
+	if set.Only([]string{"a"}) != first {
+		t.Error("the first is lost")
+	}
+}
+
+func TestViewConcurrent(t *testing.T) {
+	set := setOf(t, viewLists(), 1<<20)
+	address := parse(t, "u@example.net")
+	var wg sync.WaitGroup
+	views := make([]*View, 8)
+	for i := range views {
+		wg.Go(func() {
+			for j := range maxViews {
+				set.Only([]string{"b", fmt.Sprint(j)}).Lookup(Envelope, address)
+			}
+			views[i] = set.Only([]string{"b", "7"})
+		})
+	}
+	wg.Wait()
+	for _, v := range views {
+		if v != views[0] {
+			t.Error("two Views of the same names")
+		}
+	}
+}
+
+// The filter alone, with its one list and without.
+func TestViewUnconfirmed(t *testing.T) {
+	c := fast(blockList("spam", write(t, inDir(t, "list.txt"), "example.com\n<>\n")))
+	c.Confirm = false
+	set := build(t, c)
+	for _, address := range []string{"u@example.com", "<>"} {
+		if d := set.Only([]string{"spam"}).Lookup(Envelope, parse(t, address)); d.Action != Reject {
+			t.Errorf("%s: %+v", address, d)
+		}
+		if d := set.Only([]string{"other"}).Lookup(Envelope, parse(t, address)); d.Action != Accept {
+			t.Errorf("%s: %+v", address, d)
+		}
+	}
+}
+
+// The Set that comes next has Views of its own, with the new lists.
+func TestViewFollows(t *testing.T) {
+	dir := inDir(t, "")
+	path := write(t, filepath.Join(dir, "a"), "example.com\n")
+	other := write(t, filepath.Join(dir, "b"), "example.org\n")
+	store := openStill(t, fast(blockList("a", path), blockList("b", other)))
+	names := []string{"a"}
+	before := store.Set().Only(names)
+	write(t, path, "example.net\n")
+	if _, err := rescan(t, store); err != nil {
+		t.Fatal(err)
+	}
+	a := parse(t, "u@example.net")
+	if d := before.Lookup(Envelope, a); d.Action != Accept {
+		t.Errorf("before: %+v", d)
+	}
+	if d := store.Set().Only(names).Lookup(Envelope, a); d.Action != Reject {
+		t.Errorf("after: %+v", d)
+	}
+}
+
+func TestViewAllocations(t *testing.T) {
+	c, path := disposableConfig(t)
+	c.Lists = append(c.Lists, blockList("other", write(t, inDir(t, "other.txt"), "example.com\n")), blockList("again", path))
+	set := build(t, c)
+	names := []string{"again", "other"}
+	for _, address := range []string{"someone@example.net", "<>"} {
+		a := parse(t, address)
+		if n := testing.AllocsPerRun(100, func() { set.Only(names).Lookup(Envelope, a) }); n != 0 {
+			t.Errorf("%s: %v allocations", address, n)
+		}
+	}
+	// A miss, although the filter and another list know the key.
+	a := parse(t, "someone@0-180.com")
+	if n := testing.AllocsPerRun(100, func() { set.Only(names[1:]).Lookup(Envelope, a) }); n != 0 {
+		t.Errorf("listed elsewhere: %v allocations", n)
+	}
+}
