@@ -2,6 +2,7 @@ package smtpfilter
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -20,12 +21,9 @@ func (s *session) logOutcome(t *transaction, size int64, reply wire.Reply) {
 		text = "refused by the next hop"
 	}
 	f := Strictest(append([]Finding{t.envelope}, t.findings...))
-	action, exempt := f.Verdict.Action, ""
+	action, exempt := f.Verdict.Action, t.exempt
 	if action > Tag {
 		action, exempt = Accept, "recipient" // listed, but every recipient was exempt
-	}
-	if t.judge == nil {
-		exempt = "client"
 	}
 	s.log(slog.LevelInfo, text, t, f, t.recipients(), action.String(), wire.Reply{},
 		s.nextHopAttr(t, reply), slog.String("exempt", exempt), slog.Int64("size", size))
@@ -110,6 +108,7 @@ func (s *session) logNextHopFailure(t *transaction, to []wire.Path, reply wire.R
 	s.log(slog.LevelError, "next hop failed", t, Finding{}, to, Defer.String(), reply, s.errAttr(t, err))
 }
 
+// logBytesRefused is the line of a message that was refused for how it came.
 func (s *session) logBytesRefused(t *transaction, size int64, reply wire.Reply, err error) {
 	action := Reject
 	if reply.Temporary() {
@@ -119,6 +118,11 @@ func (s *session) logBytesRefused(t *transaction, size int64, reply wire.Reply, 
 		slog.Int64("size", size), s.errAttr(t, err))
 }
 
+// logGivenUp is the line of a message whose client has not sent all of its chunks.
+func (s *session) logGivenUp(t *transaction, size int64) {
+	s.log(slog.LevelInfo, "given up by the client", t, Finding{}, t.recipients(), "", wire.Reply{}, slog.Int64("size", size))
+}
+
 func (s *session) logNoAddress(t *transaction, field string) {
 	s.log(slog.LevelInfo, "header field without an address", t, Finding{Identity: field}, nil, Accept.String(), wire.Reply{})
 }
@@ -126,31 +130,63 @@ func (s *session) logNoAddress(t *transaction, field string) {
 // logBadCommand is a line for each MAIL and RCPT that could not be taken for one,
 // or asked for what is not offered. Where addresses are not to be seen, the
 // command's line is not shown: what is no address can't be hidden as one.
-func (s *Server) logBadCommand(c *wire.Conn, line string, reply wire.Reply) {
+func (p *Port) logBadCommand(c *wire.Conn, line string, reply wire.Reply) {
 	const probe = "a@example.com"
-	if s.cfg.ShowAddress(probe) != probe {
-		line, _, _ = strings.Cut(line, ":")
+	if p.server.cfg.ShowAddress(probe) != probe {
+		line, _, _ = strings.Cut(line, " ")
 	}
-	helo, _ := c.Helo()
-	s.cfg.Log.LogAttrs(context.Background(), slog.LevelInfo, "command refused",
+	p.logConn(c, slog.LevelInfo, "command refused",
 		slog.String("action", Reject.String()),
-		slog.String("client", clientAddr(c).String()),
-		slog.String("helo", helo),
 		slog.String("command", line),
 		slog.String("reply", reply.String()))
 }
 
+// logNoticed is a line for what a client should not have done.
+func (p *Port) logNoticed(c *wire.Conn, what string) {
+	p.logConn(c, slog.LevelInfo, "noticed", slog.String("what", what))
+}
+
+// logAcceptFailed is a line for clients that can't be let in now.
+func (p *Port) logAcceptFailed(err error) {
+	p.server.cfg.Log.Error("cannot take a client now, trying again", "listener", p.name, "error", err)
+}
+
+// logAuth is a line for each AUTH, with nothing of what was exchanged.
+func (p *Port) logAuth(c *wire.Conn, mechanism string, reply wire.Reply, err error) {
+	text := "authenticated"
+	if !reply.Positive() {
+		text = "authentication failed"
+	}
+	attrs := []slog.Attr{slog.String("mechanism", mechanism), slog.String("reply", reply.String())}
+	if err != nil {
+		attrs = append(attrs, slog.String("error", err.Error()))
+	}
+	p.logConn(c, slog.LevelInfo, text, attrs...)
+}
+
+// logConn is a line about a connection.
+func (p *Port) logConn(c *wire.Conn, level slog.Level, text string, more ...slog.Attr) {
+	log := p.server.cfg.Log
+	if !log.Enabled(context.Background(), level) {
+		return
+	}
+	client := c.Client()
+	attrs := make([]slog.Attr, 0, 8)
+	if p.name != "" {
+		attrs = append(attrs, slog.String("listener", p.name))
+	}
+	attrs = append(attrs, slog.String("client", client.Addr.String()), slog.String("helo", client.Helo))
+	log.LogAttrs(context.Background(), level, text, append(attrs, more...)...)
+}
+
 // logClosed is a line for each connection, for those who look for one: at
 // debug, or at info where the gate has hung up on a client that broke the rules.
-func (s *Server) logClosed(c *wire.Conn) {
+func (p *Port) logClosed(c *wire.Conn) {
 	level := slog.LevelDebug
 	if f := c.Fault(); f.Permanent() {
 		level = slog.LevelInfo
 	}
-	helo, _ := c.Helo()
-	s.cfg.Log.LogAttrs(context.Background(), level, "disconnected",
-		slog.String("client", clientAddr(c).String()),
-		slog.String("helo", helo),
+	p.logConn(c, level, "disconnected",
 		slog.Int("messages", c.Messages()),
 		slog.String("reply", c.Fault().String()),
 		slog.String("duration", c.Age().Round(time.Microsecond).String()))
@@ -163,7 +199,7 @@ func (s *session) log(level slog.Level, text string, t *transaction, f Finding, 
 		return
 	}
 	show := s.server.cfg.ShowAddress
-	attrs := make([]slog.Attr, 0, 20)
+	attrs := make([]slog.Attr, 0, 24)
 	str := func(key, value string) {
 		if value != "" {
 			attrs = append(attrs, slog.String(key, value))
@@ -174,9 +210,16 @@ func (s *session) log(level slog.Level, text string, t *transaction, f Finding, 
 	if t.judge != nil {
 		attrs = append(attrs, slog.Uint64("generation", t.judge.Generation()))
 	}
-	str("client", s.addr.String())
+	str("listener", s.peer.port.name)
+	str("client", t.client.Addr.String())
+	if logged := s.conn.Forwarded(); logged.Addr != t.client.Addr {
+		str("forwarded_for", logged.Addr.String())
+	}
 	str("helo", t.client.Helo)
-	str("tls", "none")
+	str("tls", tlsVersion(s.conn.TLS()))
+	if s.conn.Authenticated() {
+		attrs = append(attrs, slog.Bool("authenticated", true))
+	}
 	str("from", "<"+s.show(t.from.String())+">")
 	if len(to) > 0 {
 		shown := make([]string, len(to))
@@ -214,6 +257,14 @@ func (s *session) log(level slog.Level, text string, t *transaction, f Finding, 
 	r := slog.NewRecord(time.Now(), level, text, 0)
 	r.AddAttrs(attrs...)
 	_ = log.Handler().Handle(context.Background(), r) // nobody to tell; the decision stands
+}
+
+// tlsVersion is "TLSv1.3", or "none".
+func tlsVersion(state *tls.ConnectionState) string {
+	if state == nil {
+		return "none"
+	}
+	return strings.Replace(tls.VersionName(state.Version), "TLS ", "TLSv", 1)
 }
 
 // show is an address as the log has it.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -34,6 +35,15 @@ func dial(t testing.TB, addr string) *client {
 	conn.SetDeadline(time.Now().Add(waitLimit))
 	t.Cleanup(func() { conn.Close() })
 	return &client{t, conn, bufio.NewReader(conn)}
+}
+
+// dialTLS is dial for a gate that begins with TLS.
+func dialTLS(t testing.TB, addr string) *client {
+	t.Helper()
+	c := dial(t, addr)
+	secure := tls.Client(c.Conn, &tls.Config{RootCAs: nexthoptest.Roots(), ServerName: nexthoptest.ServerName})
+	c.Conn, c.in = secure, bufio.NewReader(secure)
+	return c
 }
 
 func (c *client) send(text string) {

@@ -5,9 +5,12 @@ import (
 	"context"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +30,14 @@ type recorded struct {
 	raw  []byte
 }
 
+// Extensions are all that the gate can pass on.
+func (r *recorder) Extensions() wire.Extensions {
+	return wire.Extensions{
+		"8BITMIME": nil, "BINARYMIME": nil, "CHUNKING": nil, "DELIVERBY": nil, "DSN": nil, "ENHANCEDSTATUSCODES": nil,
+		"LIMITS": {"RCPTMAX=50"}, "MT-PRIORITY": nil, "SIZE": {"60000"}, "SMTPUTF8": nil,
+	}
+}
+
 func (r *recorder) Begin(e nexthop.Envelope) nexthop.Transaction {
 	return &recording{r: r, m: recorded{from: e.From}}
 }
@@ -42,7 +53,7 @@ func (t *recording) Rcpt(_ context.Context, to string, _ []string) (wire.Reply, 
 	t.m.to = append(t.m.to, to)
 	return wire.NewReply(250, "ok"), nil
 }
-func (t *recording) Data(context.Context) (nexthop.Message, wire.Reply, error) {
+func (t *recording) Data(context.Context, nexthop.Format) (nexthop.Message, wire.Reply, error) {
 	return t, wire.Reply{}, nil
 }
 func (t *recording) Write(p []byte) (int, error) {
@@ -103,9 +114,20 @@ func (*script) SetDeadline(time.Time) error      { return nil }
 func (*script) SetReadDeadline(time.Time) error  { return nil }
 func (*script) SetWriteDeadline(time.Time) error { return nil }
 
-// FuzzSession sends whole sessions. Whatever they hold: each message that goes
-// on is, byte for byte, a stretch of the input that ends in CRLF.CRLF and has
-// only whole lines; a listed sender's never does; and each reply is one.
+// proxySources are the fuzz client's network where it begins as a proxy does.
+func proxySources(input []byte) []netip.Prefix {
+	if bytes.HasPrefix(input, []byte("PROXY ")) || bytes.HasPrefix(input, []byte("\r\n\r\n\x00")) {
+		return []netip.Prefix{fuzzNetwork}
+	}
+	return nil
+}
+
+var fuzzNetwork = netip.MustParsePrefix("192.0.2.0/24")
+
+// FuzzSession sends whole sessions of a client that may speak for others to a next
+// hop that offers everything. Whatever they hold: each message that goes on is,
+// byte for byte, a stretch of the input that ends in CRLF.CRLF and has only whole
+// lines, or chunks of it; a listed sender's never does; and each reply is one.
 func FuzzSession(f *testing.F) {
 	files, err := filepath.Glob("testdata/dialogues/*.txt")
 	if err != nil {
@@ -133,18 +155,19 @@ func FuzzSession(f *testing.F) {
 		client := &script{input: input, size: max(1, size)}
 		l := &oneConn{make(chan net.Conn), make(chan struct{})}
 		served, ended := make(chan error, 1), make(chan struct{})
-		server := smtpfilter.New(smtpfilter.Config{
+		server := smtpfilter.New(smtpfilter.Config{Hostname: "gate.example"})
+		port := server.Listen(l, "", smtpfilter.Settings{
 			Wire: wire.Config{
-				Hostname:        "gate.example",
 				MaxMessageBytes: 1 << 16,
+				TrustedProxies:  []netip.Prefix{fuzzNetwork},
+				ProxySources:    proxySources(input),
 				Closed:          func(*wire.Conn) { close(ended) },
 			},
 			Checker: mustJudge(t, "envelope spam@listed.example reject"),
-			Settings: smtpfilter.Settings{NextHop: hop, Policy: smtpfilter.Policy{
-				HeaderFields: []string{"From"},
-			}},
+			NextHop: hop,
+			Policy:  smtpfilter.Policy{HeaderFields: []string{"From"}, MaxHops: 3},
 		})
-		go func() { served <- server.Serve(l) }()
+		go func() { served <- port.Serve() }()
 		l.conn <- client
 		<-ended
 		if err := server.Shutdown(t.Context()); err != nil {
@@ -171,10 +194,14 @@ func checkRecorded(t *testing.T, input []byte, messages []recorded) {
 			t.Fatalf("no trace fields in %q", m.raw)
 		}
 		body = bytes.TrimPrefix(body, []byte("X-Spamgate-Note: the message began with this white space:\r\n"))
-		_, rest, ok = bytes.Cut(rest, slices.Concat([]byte("\n"), body, []byte(".\r\n")))
+		_, after, ok := bytes.Cut(rest, slices.Concat([]byte("\n"), body, []byte(".\r\n")))
+		if !ok {
+			after, ok = cutChunks(rest, body)
+		}
 		if !ok {
 			t.Fatalf("%q went on, which is no message of %q", body, input)
 		}
+		rest = after
 		if strings.EqualFold(m.from, "spam@listed.example") {
 			for _, to := range m.to {
 				if !strings.Contains(strings.ToLower(to), "postmaster") {
@@ -183,6 +210,30 @@ func checkRecorded(t *testing.T, input []byte, messages []recorded) {
 			}
 		}
 	}
+}
+
+// cutChunks looks for a message in input that was sent with BDAT, and returns
+// what follows its last chunk.
+func cutChunks(input, message []byte) (after []byte, ok bool) {
+	command := regexp.MustCompile(`(?i)\n *BDAT +([0-9]{1,18})( +LAST)? *\r\n`)
+	for _, at := range command.FindAllSubmatchIndex(input, -1) {
+		size, _ := strconv.Atoi(string(input[at[2]:at[3]]))
+		chunk := input[at[1]:]
+		if size > len(chunk) || !bytes.HasPrefix(message, chunk[:size]) {
+			continue
+		}
+		if last := at[4] >= 0; last {
+			if size == len(message) {
+				return chunk[size:], true
+			}
+			continue
+		}
+		// A chunk may end in what looks like the end of a line.
+		if after, ok := cutChunks(slices.Concat([]byte("\n"), chunk[size:]), message[size:]); ok {
+			return after, true
+		}
+	}
+	return nil, false
 }
 
 func checkReplies(t *testing.T, output string) {

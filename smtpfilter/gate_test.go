@@ -13,7 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"spamgate/blocklist/sender"
 	"spamgate/smtpfilter"
+	"spamgate/smtpfilter/limit"
 	"spamgate/smtpfilter/nexthop"
 	"spamgate/smtpfilter/wire"
 )
@@ -22,7 +24,8 @@ import (
 // reached when something hangs.
 const waitLimit = 20 * time.Second
 
-// tableJudge is a Checker whose lists are a table of "stage address".
+// tableJudge is a Checker whose lists are a table of "stage address", the
+// addresses in normal form. "@domain" stands for all at that domain.
 type tableJudge map[string]smtpfilter.Verdict
 
 func (j tableJudge) Judge() smtpfilter.Judge { return judge{j} }
@@ -36,16 +39,20 @@ func (j judge) Judge(stage smtpfilter.Stage, address string) (smtpfilter.Verdict
 	if stage == smtpfilter.Header {
 		name = "header"
 	}
-	if address == "unreadable@example.com" || strings.Contains(address, "*") {
-		return smtpfilter.Verdict{}, errors.New("not understood")
-	}
 	if address == "" {
 		address = "<>"
 	}
 	if v, ok := j.tableJudge["clear "+address]; ok && stage == smtpfilter.Envelope {
 		return v, nil
 	}
-	return j.tableJudge[name+" "+address], nil
+	a, err := sender.Parse(address)
+	if err != nil || address == "unreadable@example.com" || strings.Contains(address, "*") {
+		return smtpfilter.Verdict{}, errors.New("not understood")
+	}
+	if v, ok := j.tableJudge[name+" "+a.String()]; ok {
+		return v, nil
+	}
+	return j.tableJudge[name+" @"+a.Domain()], nil
 }
 
 var actions = map[string]smtpfilter.Action{
@@ -59,6 +66,11 @@ func (j tableJudge) add(text string) error {
 	f := strings.SplitN(text, " ", 4)
 	if len(f) < 3 {
 		return errors.New("want STAGE ADDRESS ACTION [REASON]")
+	}
+	if a, err := sender.Parse(f[1]); err == nil {
+		f[1] = a.String()
+	} else if domain, err := sender.NormalizeDomain(strings.TrimPrefix(f[1], "@")); err == nil {
+		f[1] = "@" + domain
 	}
 	m := smtpfilter.Match{List: "test", Entry: f[1], File: "lists/test.txt", Line: 3, PublicReason: true}
 	if len(f) == 4 {
@@ -82,18 +94,21 @@ func (j tableJudge) add(text string) error {
 	return nil
 }
 
-func addPrefix(p *smtpfilter.Policy, s string) error {
+func addPrefix(to *[]netip.Prefix, s string) error {
 	prefix, err := netip.ParsePrefix(s)
-	p.ExemptClients = append(p.ExemptClients, prefix)
+	*to = append(*to, prefix)
 	return err
 }
 
 // gate is a running Server.
 type gate struct {
 	server *smtpfilter.Server
+	port   *smtpfilter.Port
 	addr   string
 	target nexthop.Target
 	served chan error
+
+	settings smtpfilter.Settings
 }
 
 type gateOptions struct {
@@ -106,6 +121,10 @@ type gateOptions struct {
 	show    func(string) string
 	reuse   bool
 	waits   nexthop.Timeouts // for the next hop
+	auth    bool
+	limiter *limit.Limiter
+	tarpit  *limit.Tarpit
+	names   smtpfilter.Resolver
 }
 
 // newGate starts a gate that ends with the test.
@@ -118,7 +137,7 @@ func newGate(t testing.TB, o gateOptions) *gate {
 func newGateOn(t testing.TB, counting *countingListener, o gateOptions) *gate {
 	t.Helper()
 	if o.target == nil {
-		target, err := nexthop.NewSMTP(nexthop.SMTPConfig{Addr: o.nextHop, Hostname: "gate.example", Reuse: o.reuse, Timeouts: o.waits})
+		target, err := nexthop.NewSMTP(nexthop.SMTPConfig{Addr: o.nextHop, Hostname: "gate.example", ProbeInterval: -1, Reuse: o.reuse, Timeouts: o.waits})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +146,6 @@ func newGateOn(t testing.TB, counting *countingListener, o gateOptions) *gate {
 	if o.checker == nil {
 		o.checker = tableJudge{}
 	}
-	o.wire.Hostname = "gate.example"
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -141,15 +159,19 @@ func newGateOn(t testing.TB, counting *countingListener, o gateOptions) *gate {
 		addr:   tcp.Addr().String(),
 		target: o.target,
 		served: make(chan error, 1),
-		server: smtpfilter.New(smtpfilter.Config{
-			Wire:        o.wire,
-			Checker:     o.checker,
-			Settings:    smtpfilter.Settings{NextHop: o.target, Policy: o.policy},
-			Log:         o.log,
-			ShowAddress: o.show,
-		}),
+		server: smtpfilter.New(smtpfilter.Config{Hostname: "gate.example", Log: o.log, ShowAddress: o.show, Resolver: o.names}),
 	}
-	go func() { g.served <- g.server.Serve(l) }()
+	g.settings = smtpfilter.Settings{
+		Wire:     o.wire,
+		Checker:  o.checker,
+		NextHop:  o.target,
+		Policy:   o.policy,
+		PassAuth: o.auth,
+		Limiter:  o.limiter,
+		Tarpit:   o.tarpit,
+	}
+	g.port = g.server.Listen(l, "", g.settings)
+	go func() { g.served <- g.port.Serve() }()
 	t.Cleanup(func() { g.stop(t) })
 	return g
 }

@@ -2,6 +2,7 @@ package smtpfilter_test
 
 import (
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,7 +23,11 @@ func logged(t *testing.T, o gateOptions, level slog.Level, session func(*client)
 	if text == "" {
 		return nil
 	}
-	return strings.Split(text, "\n")
+	// The tests send their sessions at once, which is noticed; it is not what they
+	// are about.
+	return slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool {
+		return strings.Contains(line, " msg=noticed ")
+	})
 }
 
 // checkLines compares a log with the parts that each line must have.
@@ -131,20 +136,21 @@ func TestBadCommandsAreLogged(t *testing.T) {
 	sink := nexthoptest.NewSink(t)
 	session := func(c *client) {
 		c.reply("220")
-		c.send("HELO client.example\r\nMAIL FROM:<a@example.com> SIZE=1000\r\nMAIL FROM:<a@example.com> RET=FULL\r\nRCPT TO:<b>\r\nNOPE\r\nQUIT\r\n")
-		for _, want := range []string{"250", "552", "555", "501", "500", "221"} {
+		c.send("HELO client.example\r\nMAIL FROM:<a@example.com> SIZE=1000\r\nMAIL FROM:<a@example.com> X-NONE=1\r\nRCPT TO:<b>\r\nRCPT a@example.com\r\nNOPE\r\nQUIT\r\n")
+		for _, want := range []string{"250", "552", "555", "501", "501", "500", "221"} {
 			c.reply(want)
 		}
 	}
 	o := gateOptions{nextHop: sink.Addr(), wire: wire.Config{MaxMessageBytes: 100}}
 	checkLines(t, logged(t, o, slog.LevelInfo, session),
 		[]string{`msg="command refused"`, `command="MAIL FROM:<a@example.com> SIZE=1000"`, `reply="552 5.3.4`, `helo=client.example`},
-		[]string{`msg="command refused"`, `command="MAIL FROM:<a@example.com> RET=FULL"`, `reply="555 5.5.4`},
+		[]string{`msg="command refused"`, `command="MAIL FROM:<a@example.com> X-NONE=1"`, `reply="555 5.5.4`},
 		[]string{`msg="command refused"`, `command="RCPT TO:<b>"`, `reply="501 5.1.3`},
+		[]string{`msg="command refused"`, `command="RCPT a@example.com"`, `reply="501 5.5.4`},
 	)
 	o.target, o.show = nil, func(string) string { return "HIDDEN" }
 	lines := logged(t, o, slog.LevelInfo, session)
-	checkLines(t, lines, []string{`command="MAIL FROM"`}, []string{`command="MAIL FROM"`}, []string{`command="RCPT TO"`})
+	checkLines(t, lines, []string{`command=MAIL`}, []string{`command=MAIL`}, []string{`command=RCPT`}, []string{`command=RCPT`})
 	if strings.Contains(strings.Join(lines, ""), "example.com") {
 		t.Errorf("an address is shown: %q", lines)
 	}

@@ -22,7 +22,16 @@ func (s *session) receive(t *transaction) wire.Reply {
 	if err != nil {
 		return s.refuseBytes(t, body, err)
 	}
-	s.judgeHeader(t, section)
+	if hops := countReceived(section); hops > policy.maxHops() {
+		if err := body.Discard(); err != nil {
+			return s.refuseBytes(t, body, err)
+		}
+		// RFC 5321, section 6.3; RFC 3463: X.4.6, routing loop detected.
+		reply := wire.NewReply(554, fmt.Sprintf("5.4.6 Too many hops (%d Received fields); id %s", hops, t.id))
+		s.logBytesRefused(t, body.Size(), reply, errTooManyHops)
+		return reply
+	}
+	s.judgeHeader(t, body, section)
 
 	worst := Decide(t.findings, t.onlyExempt())
 	action := worst.Verdict.Action
@@ -33,6 +42,7 @@ func (s *session) receive(t *transaction) wire.Reply {
 		}
 		reply := policy.refusal(action, worst, t.id)
 		s.logRefusal(t, worst, t.recipients(), action, reply)
+		s.tarpit(t)
 		return reply
 	case Discard:
 		if reply := s.keepExempt(t); !reply.IsZero() {
@@ -54,9 +64,13 @@ func (s *session) receive(t *transaction) wire.Reply {
 
 // judgeHeader reads what is of interest from the header section, and looks its
 // senders up where they are to be judged.
-func (s *session) judgeHeader(t *transaction, section []byte) {
+func (s *session) judgeHeader(t *transaction, body *wire.Body, section []byte) {
 	policy := &t.settings.Policy
-	clean := bytes.TrimSuffix(wire.Unstuff(section), []byte("\r\n"))
+	clean := section
+	if body.Stuffed() {
+		clean = wire.Unstuff(section)
+	}
+	clean = bytes.TrimSuffix(clean, []byte("\r\n"))
 	found := header.Senders(clean, policy.HeaderFields)
 	t.messageID = found.MessageID
 	if t.judge == nil || !policy.JudgesHeader(t.envelope) {
@@ -122,7 +136,7 @@ func (s *session) keepExempt(t *transaction) wire.Reply {
 	for _, r := range kept {
 		reply, err := t.next.Rcpt(s.server.ctx, r.path.String(), r.params)
 		if err != nil {
-			reply = s.unavailable(t)
+			reply = s.unavailable(t, err)
 			s.logNextHopFailure(t, []wire.Path{r.path}, reply, err)
 			return reply
 		}
@@ -143,6 +157,18 @@ func (s *session) discard(t *transaction, body *wire.Body, worst Finding) wire.R
 	return wire.NewReply(250, "2.0.0 Ok: id "+t.id)
 }
 
+// format is how the next hop is given the message.
+func format(body *wire.Body) nexthop.Format {
+	switch {
+	case body.Stuffed():
+		return nexthop.Stuffed
+	case body.Binary():
+		return nexthop.Binary
+	default:
+		return nexthop.Raw
+	}
+}
+
 // flushEvery bounds how long a slow client's message is kept back to be passed
 // on in larger pieces: the next hop must not take the client's pauses for ours.
 // With DataTimeout on top it is less than the 5 minutes that servers wait.
@@ -150,7 +176,7 @@ const flushEvery = 20 * time.Second
 
 // deliver passes the message on and returns the next hop's reply.
 func (s *session) deliver(t *transaction, body *wire.Body, section []byte) wire.Reply {
-	msg, reply, err := t.next.Data(s.server.ctx)
+	msg, reply, err := t.next.Data(s.server.ctx, format(body))
 	if err != nil {
 		return s.nextHopFailed(t, body, err)
 	}
@@ -164,7 +190,7 @@ func (s *session) deliver(t *transaction, body *wire.Body, section []byte) wire.
 	// Whoever waits for a next hop that does not read is interrupted when the
 	// gate has to stop. From Commit on, nothing interrupts.
 	defer context.AfterFunc(s.server.ctx, msg.Abort)()
-	if _, err := msg.Write(s.trace(t, section)); err != nil {
+	if _, err := msg.Write(s.trace(t, section, body.Stuffed())); err != nil {
 		msg.Abort()
 		return s.nextHopFailed(t, body, err)
 	}
@@ -202,7 +228,7 @@ func (s *session) deliver(t *transaction, body *wire.Body, section []byte) wire.
 
 // trace is what goes in front of the message: a mark for each entry because of
 // which it is tagged, and our Received field.
-func (s *session) trace(t *transaction, section []byte) []byte {
+func (s *session) trace(t *transaction, section []byte, stuffed bool) []byte {
 	var b []byte
 	for _, f := range append([]Finding{t.envelope}, t.findings...) {
 		if f.Verdict.Action != Tag {
@@ -212,8 +238,11 @@ func (s *session) trace(t *transaction, section []byte) []byte {
 			b = append(b, field...)
 		}
 	}
-	hostname := s.server.cfg.Wire.Hostname
-	b = append(b, receivedField(t.client.Helo, s.addr.Addr(), hostname, t.client.Proto, t.id, time.Now())...)
+	hostname := s.server.cfg.Hostname
+	b = append(b, receivedField(t.client.Helo, t.client.Addr.Addr(), hostname, s.protocol(t), t.id, time.Now())...)
+	if stuffed {
+		section = bytes.TrimPrefix(section, []byte(".")) // what the next hop will make of it
+	}
 	if len(section) > 0 && (section[0] == ' ' || section[0] == '\t') {
 		b = append(b, continuationField...)
 	}
@@ -223,7 +252,7 @@ func (s *session) trace(t *transaction, section []byte) []byte {
 // nextHopFailed lets the client finish and tells it to try again, or what the
 // next hop had to say about the message when it broke off.
 func (s *session) nextHopFailed(t *transaction, body *wire.Body, cause error) wire.Reply {
-	reply := s.unavailable(t)
+	reply := s.unavailable(t, cause)
 	var said *nexthop.ReplyError
 	if errors.As(cause, &said) && (said.Reply.Temporary() || said.Reply.Permanent()) {
 		reply = said.Reply
@@ -241,13 +270,16 @@ func (s *session) nextHopFailed(t *transaction, body *wire.Body, cause error) wi
 func (s *session) refuseBytes(t *transaction, body *wire.Body, cause error) wire.Reply {
 	body.Discard()
 	var reply wire.Reply
-	switch limit := s.server.cfg.Wire.MaxMessageBytes; {
+	switch limit := s.conn.MaxMessageBytes(); {
 	case errors.Is(cause, wire.ErrBareNewline), errors.Is(cause, wire.ErrNUL):
 		reply = wire.NewReply(550, fmt.Sprintf("5.5.2 Refused: %v; id %s", cause, t.id))
 	case errors.Is(cause, wire.ErrTooLarge):
 		reply = tooLarge(limit)
 	case errors.Is(cause, wire.ErrHeaderTooLarge):
 		reply = wire.NewReply(552, fmt.Sprintf("5.3.4 Header section larger than %d bytes", t.settings.Policy.HeaderLimit()))
+	case errors.Is(cause, wire.ErrReset):
+		s.logGivenUp(t, body.Size())
+		return wire.NewReply(250, "2.0.0 Ok") // which nobody hears
 	case wire.Interrupted(cause):
 		reply = wire.NewReply(421, "4.3.2 The gate is shutting down, try again later")
 	case wire.TimedOut(cause):

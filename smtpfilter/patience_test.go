@@ -14,6 +14,7 @@ import (
 	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/nexthop"
 	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/smtpfilter/wire"
 )
 
 // fill writes until the other end takes no more.
@@ -51,7 +52,7 @@ func shutDown(t *testing.T, g *gate) {
 // TestShutdownWithClientThatDoesNotRead: its replies fill the connection.
 func TestShutdownWithClientThatDoesNotRead(t *testing.T) {
 	sink := nexthoptest.NewSink(t)
-	g := newGate(t, gateOptions{nextHop: sink.Addr()})
+	g := newGate(t, gateOptions{nextHop: sink.Addr(), wire: wire.Config{MaxRefusals: 1 << 30}})
 	c := dial(t, g.addr)
 	c.send("HELO client.example\r\n")
 	fill(t, c.Conn, "NOOP\r\n")
@@ -66,22 +67,31 @@ func TestShutdownWithNextHopThatDoesNotRead(t *testing.T) {
 	}
 	defer hop.Close()
 	got := make(chan net.Conn, 1)
-	go func() {
-		conn, err := hop.Accept()
-		if err != nil {
-			return
-		}
-		got <- conn
+	serve := func(conn net.Conn) {
 		in := bufio.NewReader(conn)
 		io.WriteString(conn, "220 deaf\r\n")
 		for {
 			line, err := in.ReadString('\n')
-			if err != nil || strings.HasPrefix(line, "DATA") {
-				break
+			switch {
+			case err != nil:
+				conn.Close() // the gate has only asked what is offered
+				return
+			case strings.HasPrefix(line, "DATA"):
+				io.WriteString(conn, "354 go on\r\n")
+				got <- conn
+				return
 			}
 			io.WriteString(conn, "250 ok\r\n")
 		}
-		io.WriteString(conn, "354 go on\r\n")
+	}
+	go func() {
+		for {
+			conn, err := hop.Accept()
+			if err != nil {
+				return
+			}
+			go serve(conn)
+		}
 	}()
 	g := newGate(t, gateOptions{nextHop: hop.Addr().String()})
 	c := dial(t, g.addr)
@@ -103,11 +113,13 @@ func TestApplyLeavesOpenTransactions(t *testing.T) {
 	c.reply("250")
 	c.reply("250")
 
-	next, err := nexthop.NewSMTP(nexthop.SMTPConfig{Addr: after.Addr(), Hostname: "gate.example"})
+	next, err := nexthop.NewSMTP(nexthop.SMTPConfig{Addr: after.Addr(), Hostname: "gate.example", ProbeInterval: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := g.server.Apply(smtpfilter.Settings{NextHop: next})
+	settings := g.settings
+	settings.NextHop = next
+	old := g.port.Apply(settings)
 	if err := old.NextHop.Close(); err != nil {
 		t.Fatal(err)
 	}

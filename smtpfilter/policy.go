@@ -2,20 +2,14 @@ package smtpfilter
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
+	"time"
 
 	"spamgate/blocklist/sender"
 	"spamgate/smtpfilter/header"
-	"spamgate/smtpfilter/nexthop"
 	"spamgate/smtpfilter/wire"
 )
-
-// Settings is what may change while the gate runs. A message is handled under
-// the settings that its MAIL found.
-type Settings struct {
-	NextHop nexthop.Target
-	Policy  Policy
-}
 
 // Policy says whom the lists apply to, and how a refusal reads. The zero Policy
 // judges every envelope sender and no header, and exempts only postmaster.
@@ -42,6 +36,20 @@ type Policy struct {
 	// ExemptClients are not looked up at all.
 	ExemptClients []netip.Prefix
 
+	// ExemptAuthenticated leaves the senders of authenticated clients unlooked at:
+	// of those whose AUTH has succeeded here, and of those whose login a trusted
+	// proxy has told (XCLIENT LOGIN).
+	ExemptAuthenticated bool
+
+	// MaxHops is the number of Received fields that a message may come with, 0
+	// for 100 (RFC 5321, section 6.3).
+	MaxHops int
+
+	// Tarpit is how long the refusal of a listed sender is held back, but not
+	// from TarpitExempt.
+	Tarpit       time.Duration
+	TarpitExempt []netip.Prefix
+
 	// MaxRecipients is the number of recipients that a message may have, 0
 	// for 1000. RFC 5321, section 4.5.3.1.8 asks for 100 at least.
 	MaxRecipients int
@@ -56,6 +64,7 @@ type Policy struct {
 const (
 	defaultMaxHeaderBytes = 256 << 10
 	defaultMaxRecipients  = 1000
+	defaultMaxHops        = 100
 )
 
 // HeaderLimit is the longest header section taken, in bytes.
@@ -64,6 +73,13 @@ func (p *Policy) HeaderLimit() int {
 		return defaultMaxHeaderBytes
 	}
 	return p.MaxHeaderBytes
+}
+
+func (p *Policy) maxHops() int {
+	if p.MaxHops == 0 {
+		return defaultMaxHops
+	}
+	return p.MaxHops
 }
 
 func (p *Policy) maxRecipients() int {
@@ -75,12 +91,11 @@ func (p *Policy) maxRecipients() int {
 
 // ExemptClient reports whether a client is not looked up.
 func (p *Policy) ExemptClient(addr netip.Addr) bool {
-	for _, prefix := range p.ExemptClients {
-		if prefix.Contains(addr) {
-			return true
-		}
-	}
-	return false
+	return within(p.ExemptClients, addr)
+}
+
+func within(prefixes []netip.Prefix, addr netip.Addr) bool {
+	return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
 // ExemptRecipient reports whether a recipient is reachable by every sender.

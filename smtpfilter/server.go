@@ -6,26 +6,17 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
 	"sync"
-	"sync/atomic"
 
 	"github.com/emersion/go-smtp"
 
-	"spamgate/smtpfilter/nexthop"
 	"spamgate/smtpfilter/wire"
 )
 
 // Config is what a Server is made of.
 type Config struct {
-	// Wire holds the host name, limits and time-outs towards clients.
-	Wire wire.Config
-
-	// Checker judges the senders.
-	Checker Checker
-
-	// Settings is what Apply may change later.
-	Settings Settings
+	// Hostname is what the gate calls itself in its replies and trace fields.
+	Hostname string
 
 	// Resolver finds the names of clients for next hops that want to know them;
 	// nil means that no client has a name. It is asked once for a connection,
@@ -39,13 +30,13 @@ type Config struct {
 	ShowAddress func(address string) string
 }
 
-// Server is the gate's SMTP server.
+// Server is the gate's SMTP server. Clients come in by its ports.
 type Server struct {
-	cfg      Config
-	smtp     *smtp.Server
-	settings atomic.Pointer[Settings]
-	ctx      context.Context // ends when sessions must not wait any longer
-	cancel   context.CancelFunc
+	cfg    Config
+	smtp   *smtp.Server
+	ctx    context.Context // ends when sessions must not wait any longer
+	cancel context.CancelFunc
+	drain  chan struct{} // closed when the shutdown begins
 
 	mu        sync.Mutex
 	listeners []*wire.Listener
@@ -53,7 +44,7 @@ type Server struct {
 	serving   sync.WaitGroup
 }
 
-// New makes a Server. It listens nowhere until Serve.
+// New makes a Server. It listens nowhere until Port.Serve.
 func New(cfg Config) *Server {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -61,38 +52,27 @@ func New(cfg Config) *Server {
 	if cfg.ShowAddress == nil {
 		cfg.ShowAddress = func(a string) string { return a }
 	}
-	s := &Server{cfg: cfg}
+	s := &Server{cfg: cfg, drain: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.settings.Store(&cfg.Settings)
-	s.smtp = smtp.NewServer(smtp.BackendFunc(s.newSession))
-	s.smtp.Domain = cfg.Wire.Hostname
+	s.smtp = smtp.NewServer(smtp.BackendFunc(newSession))
+	s.smtp.Domain = cfg.Hostname
 	s.smtp.ErrorLog = errorLog{cfg.Log}
 	return s
 }
 
-// Apply changes the settings for the messages to come and returns those it
-// replaces; their NextHop may be closed.
-func (s *Server) Apply(settings Settings) (old Settings) {
-	return *s.settings.Swap(&settings)
-}
-
-// Serve takes clients from l until Shutdown, and returns nil then. It becomes
-// the owner of l.
-func (s *Server) Serve(l net.Listener) error {
-	cfg := s.cfg.Wire
-	cfg.Closed, cfg.Refused = s.closed, s.refused
-	wl := wire.NewListener(l, cfg)
+// serve takes clients from l until Shutdown, and returns nil then.
+func (s *Server) serve(l *wire.Listener) error {
 	s.mu.Lock()
 	if s.closing {
 		s.mu.Unlock()
 		return l.Close()
 	}
-	s.listeners = append(s.listeners, wl)
+	s.listeners = append(s.listeners, l)
 	s.serving.Add(1)
 	s.mu.Unlock()
 	defer s.serving.Done()
 
-	err := s.smtp.Serve(wl)
+	err := s.smtp.Serve(l)
 	if errors.Is(err, net.ErrClosed) {
 		return nil
 	}
@@ -105,6 +85,9 @@ func (s *Server) Serve(l net.Listener) error {
 // is waited for, since without it nobody would know whose the message is.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
+	if !s.closing {
+		close(s.drain)
+	}
 	s.closing = true
 	listeners := s.listeners
 	s.mu.Unlock()
@@ -124,59 +107,6 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	wg.Wait()
 	s.cancel()
 	return errors.Join(errs...)
-}
-
-// closed hears of every connection's end.
-func (s *Server) closed(c *wire.Conn) {
-	s.logClosed(c)
-	if s.cfg.Wire.Closed != nil {
-		s.cfg.Wire.Closed(c)
-	}
-}
-
-// refused hears of every MAIL and RCPT that no session has seen.
-func (s *Server) refused(c *wire.Conn, line string, r wire.Reply) {
-	s.logBadCommand(c, line, r)
-	if s.cfg.Wire.Refused != nil {
-		s.cfg.Wire.Refused(c, line, r)
-	}
-}
-
-// newSession is go-smtp's Backend: it runs at the first HELO or EHLO.
-func (s *Server) newSession(c *smtp.Conn) (smtp.Session, error) {
-	conn, ok := c.Conn().(*wire.Conn)
-	if !ok {
-		return nil, errors.New("smtpfilter: the connection is not a wire.Conn")
-	}
-	return &session{server: s, conn: conn, addr: clientAddr(conn)}, nil
-}
-
-// clientAddr is the client's address. An IPv4 client is one on a socket for both
-// families, too. A zone says which of our interfaces it came by, and is left
-// out.
-func clientAddr(c *wire.Conn) netip.AddrPort {
-	a, ok := c.RemoteAddr().(*net.TCPAddr)
-	if !ok {
-		return netip.AddrPort{}
-	}
-	addr := a.AddrPort()
-	return netip.AddrPortFrom(addr.Addr().Unmap().WithZone(""), addr.Port())
-}
-
-// client describes the client to the next hop.
-func (s *session) client() nexthop.Client {
-	c := nexthop.Client{Addr: s.addr, Proto: "SMTP", Name: s.name}
-	if r := s.server.cfg.Resolver; r != nil && !s.named {
-		c.LookupName = func(ctx context.Context) string {
-			s.name, s.named = lookupName(ctx, r, s.addr.Addr()), true
-			return s.name
-		}
-	}
-	var extended bool
-	if c.Helo, extended = s.conn.Helo(); extended {
-		c.Proto = "ESMTP"
-	}
-	return c
 }
 
 // errorLog passes go-smtp's own complaints on.

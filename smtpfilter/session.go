@@ -2,6 +2,7 @@ package smtpfilter
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -17,10 +18,8 @@ import (
 // commands; their content and the replies are exchanged with the wire.Conn.
 type session struct {
 	server *Server
+	peer   *peer
 	conn   *wire.Conn
-	addr   netip.AddrPort
-	name   string       // the client's name in DNS, once named is set
-	named  bool         // it was looked for
 	t      *transaction // nil outside a mail transaction
 }
 
@@ -32,7 +31,9 @@ type transaction struct {
 	client   nexthop.Client
 	from     wire.Path
 	params   []string
-	judge    Judge // nil where the client is exempt from the lists
+	utf8     bool
+	exempt   string // why the client is exempt from the lists: "client", "authenticated"
+	judge    Judge  // nil where it is
 	envelope Finding
 	findings []Finding // of the header
 
@@ -54,24 +55,34 @@ func (s *session) Mail(string, *smtp.MailOptions) error {
 	if s.t != nil {
 		return s.answer(wire.NewReply(503, "5.5.1 A mail transaction is open already; end it with DATA or RSET"))
 	}
-	if limit := s.server.cfg.Wire.MaxMessageBytes; limit > 0 && cmd.Size > limit {
+	if limit := s.conn.MaxMessageBytes(); limit > 0 && cmd.Size > limit {
 		reply := tooLarge(limit)
-		s.server.logBadCommand(s.conn, fmt.Sprintf("MAIL FROM:<%s> SIZE=%d", cmd.Path, cmd.Size), reply)
+		s.peer.port.logBadCommand(s.conn, fmt.Sprintf("MAIL FROM:<%s> SIZE=%d", cmd.Path, cmd.Size), reply)
 		return s.answer(reply)
+	}
+	settings := s.peer.port.settings.Load()
+	if hit := settings.Limiter.Message(s.addr()); !hit.Allowed() {
+		return s.answer(s.peer.port.limited(s.conn, hit))
 	}
 	t := &transaction{
 		id:       newID(),
 		began:    time.Now(),
-		settings: s.server.settings.Load(),
-		client:   s.client(),
+		settings: settings,
+		client:   s.peer.client(s.conn),
 		from:     cmd.Path,
 		params:   cmd.Params,
+		utf8:     cmd.UTF8,
 		envelope: Finding{Identity: EnvelopeIdentity, Address: cmd.Path.String()},
 	}
 	t.next = s.begin(t)
 	policy := &t.settings.Policy
-	if !policy.ExemptClient(s.addr.Addr()) {
-		t.judge = s.server.cfg.Checker.Judge()
+	switch {
+	case policy.ExemptClient(s.addr()):
+		t.exempt = "client"
+	case policy.ExemptAuthenticated && (s.conn.Authenticated() || t.client.Login != ""):
+		t.exempt = "authenticated"
+	default:
+		t.judge = t.settings.Checker.Judge()
 		t.envelope = policy.JudgeEnvelope(t.judge, cmd.Path.String())
 	}
 	if err := t.envelope.Err; err != nil {
@@ -94,7 +105,12 @@ func (s *session) Rcpt(string, *smtp.RcptOptions) error {
 	if len(t.accepted)+len(t.discarded) >= policy.maxRecipients() {
 		return s.answer(wire.NewReply(452, "4.5.3 Too many recipients"))
 	}
-	if !policy.TakesRecipient(rcpt) {
+	if hit := t.settings.Limiter.Recipient(s.addr()); !hit.Allowed() {
+		return s.answer(s.peer.port.limited(s.conn, hit))
+	}
+	// Whether an authenticated client may send anywhere is for the next hop to
+	// say, which knows who it is.
+	if !s.conn.Authenticated() && !policy.TakesRecipient(rcpt) {
 		reply := wire.NewReply(550, "5.7.1 <"+PublicText(rcpt.String())+"> relay access denied; id "+t.id)
 		s.logRelayDenied(t, rcpt, reply)
 		return s.answer(reply)
@@ -105,6 +121,7 @@ func (s *session) Rcpt(string, *smtp.RcptOptions) error {
 		case Reject, Defer:
 			reply := policy.refusal(action, t.envelope, t.id)
 			s.logRefusal(t, t.envelope, []wire.Path{rcpt}, action, reply)
+			s.tarpit(t)
 			return s.answer(reply)
 		case Discard:
 			t.discarded = append(t.discarded, rcpt)
@@ -113,7 +130,7 @@ func (s *session) Rcpt(string, *smtp.RcptOptions) error {
 	}
 	reply, err := t.next.Rcpt(s.server.ctx, rcpt.String(), cmd.Params)
 	if err != nil {
-		reply = s.unavailable(t)
+		reply = s.unavailable(t, err)
 		s.logNextHopFailure(t, []wire.Path{rcpt}, reply, err)
 		return s.answer(reply)
 	}
@@ -128,12 +145,30 @@ func (s *session) Rcpt(string, *smtp.RcptOptions) error {
 // begin opens a transaction with the next hop, which is not asked yet. It is the
 // target of the settings that MAIL found, and stays so when they change.
 func (s *session) begin(t *transaction) nexthop.Transaction {
-	return t.settings.NextHop.Begin(nexthop.Envelope{
+	e := nexthop.Envelope{
 		Client: t.client,
 		From:   t.from.String(),
 		Params: t.params,
 		ID:     t.id,
-	})
+	}
+	if forwarded := s.conn.Forwarded(); forwarded != s.conn.Client() {
+		logged := nextHopClient(forwarded)
+		e.Logged = &logged
+	}
+	if s.peer.login != nil {
+		return s.peer.login.Begin(e)
+	}
+	return t.settings.NextHop.Begin(e)
+}
+
+// addr is the client's address.
+func (s *session) addr() netip.Addr { return s.conn.Client().Addr.Addr() }
+
+// tarpit holds a refusal back, where the policy says so and there is room.
+func (s *session) tarpit(t *transaction) {
+	if d := t.settings.Policy.Tarpit; d > 0 && !within(t.settings.Policy.TarpitExempt, s.addr()) {
+		t.settings.Tarpit.Wait(s.server.ctx, d, s.server.drain)
+	}
 }
 
 // Data takes the message. go-smtp's reader is not used: the wire.Conn knows
@@ -166,13 +201,27 @@ func (s *session) answer(reply wire.Reply) error {
 	if reply.Positive() {
 		return nil
 	}
-	return &smtp.SMTPError{Code: reply.Code, EnhancedCode: smtp.NoEnhancedCode, Message: "refused"}
+	return errRefused
 }
 
+// errRefused tells go-smtp that a command has failed. What it makes of it is
+// exchanged for the session's reply.
+var errRefused = &smtp.SMTPError{Code: 550, EnhancedCode: smtp.NoEnhancedCode, Message: "refused"}
+
 // unavailable is the reply when the next hop could not be asked, or did not
-// answer (RFC 3463: X.4.1, no answer from host).
-func (s *session) unavailable(t *transaction) wire.Reply {
-	return wire.NewReply(451, "4.4.1 The mail server behind this gate does not answer, try again later; id "+t.id)
+// answer (RFC 3463: X.4.1, no answer from host, X.4.2, bad connection; RFC 8689:
+// 5.7.30). An authenticated client hears 421, which ends its session: its
+// connection to the next hop is gone, and it alone can log in again.
+func (s *session) unavailable(t *transaction, err error) wire.Reply {
+	switch {
+	case errors.Is(err, nexthop.ErrRequireTLS):
+		return wire.NewReply(550, "5.7.30 REQUIRETLS support required; id "+t.id)
+	case errors.Is(err, nexthop.ErrNotOffered):
+		return wire.NewReply(451, "4.3.5 The mail server behind this gate no longer offers what EHLO has said, connect again; id "+t.id)
+	case s.peer.login != nil:
+		return wire.NewReply(421, "4.4.2 The connection to the mail server behind this gate is lost, log in again; id "+t.id)
+	}
+	return wire.NewReply(451, "4.4.1 The mail server behind this gate is not available, try again later; id "+t.id)
 }
 
 // tooLarge is the reply to a message over the limit (RFC 1870, section 6).

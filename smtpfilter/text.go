@@ -50,6 +50,12 @@ func (p *Policy) Refusal(f Finding, id string) wire.Reply {
 	return wire.Reply{}
 }
 
+// What is left out of the template where there is no reason, or no contact.
+var (
+	noReason  = strings.NewReplacer(" ({reason})", "", " {reason}", "", "{reason}", "")
+	noContact = strings.NewReplacer("; {contact}", "", " {contact}", "", "{contact}", "")
+)
+
 // rejectText fills the template.
 func (p *Policy) rejectText(sender, list, reason, id string) string {
 	t := p.RejectText
@@ -57,23 +63,48 @@ func (p *Policy) rejectText(sender, list, reason, id string) string {
 		t = DefaultRejectText
 	}
 	if reason == "" {
-		t = strings.NewReplacer(" ({reason})", "", " {reason}", "", "{reason}", "").Replace(t)
+		t = noReason.Replace(t)
 	}
 	if p.Contact == "" {
-		t = strings.NewReplacer("; {contact}", "", " {contact}", "", "{contact}", "").Replace(t)
+		t = noContact.Replace(t)
 	}
-	return strings.NewReplacer(
-		"{sender}", sender,
-		"{list}", list,
-		"{reason}", reason,
-		"{id}", id,
-		"{contact}", p.Contact,
-	).Replace(t)
+	// A strings.Replacer of the values would take longer to make than to use.
+	text := make([]byte, 0, wire.MaxReplyLine)
+	for {
+		plain, rest, more := strings.Cut(t, "{")
+		text = append(text, plain...)
+		if !more {
+			return string(text)
+		}
+		name, behind, closed := strings.Cut(rest, "}")
+		if !closed {
+			name = ""
+		}
+		t = behind
+		switch name {
+		case "sender":
+			text = append(text, sender...)
+		case "list":
+			text = append(text, list...)
+		case "reason":
+			text = append(text, reason...)
+		case "id":
+			text = append(text, id...)
+		case "contact":
+			text = append(text, p.Contact...)
+		default: // a brace that stands for itself
+			text = append(text, '{')
+			t = rest
+		}
+	}
 }
 
 // PublicText makes a text fit for strangers: printable ASCII, the rest as '?',
 // and at most 200 bytes.
 func PublicText(s string) string {
+	if len(s) <= maxListText && isPublic(s) {
+		return s
+	}
 	var b strings.Builder
 	for _, r := range s {
 		if b.Len() == maxListText {
@@ -85,4 +116,14 @@ func PublicText(s string) string {
 		b.WriteByte(byte(r))
 	}
 	return b.String()
+}
+
+// isPublic reports whether s is printable ASCII.
+func isPublic(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
 }

@@ -51,6 +51,8 @@ func TestRejectText(t *testing.T) {
 		{"no {sender}, see {contact} {id}", "why", "help", "no S, see help I"},
 		{"listed {reason}", "", "", "listed"},
 		{"{reason}", "{id} {contact}", "", "{id} {contact}"},
+		{"{", "", "", "{"},
+		{"{x {id}} {unknown} {id", "", "", "{x I} {unknown} {id"},
 	} {
 		p := Policy{RejectText: tt.template, Contact: tt.contact}
 		if got := p.rejectText("S", "L", tt.reason, "I"); got != tt.want {
@@ -66,6 +68,8 @@ func TestPublicText(t *testing.T) {
 		"caf\u00e9 \u202e":       "caf? ?",
 		"\xff\xfe":               "??",
 		strings.Repeat("ä", 300): strings.Repeat("?", 200),
+		strings.Repeat("x", 200): strings.Repeat("x", 200),
+		strings.Repeat("x", 201): strings.Repeat("x", 200),
 	} {
 		if got := PublicText(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)

@@ -1,6 +1,8 @@
 package smtpfilter
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -18,6 +20,41 @@ func receivedField(helo string, client netip.Addr, by, proto, id string, when ti
 	return fmt.Sprintf("Received: from %s (%s)\r\n\tby %s with %s id %s;\r\n\t%s\r\n",
 		name, literal, by, proto, id, when.Format("Mon, 02 Jan 2006 15:04:05 -0700"))
 }
+
+// protocol is the word behind "with": how the message came (RFC 3848, RFC 6531).
+func (s *session) protocol(t *transaction) string {
+	if t.client.Proto != "ESMTP" {
+		return t.client.Proto
+	}
+	word := "ESMTP"
+	if t.utf8 {
+		word = "UTF8SMTP"
+	}
+	if s.conn.TLS() != nil {
+		word += "S"
+	}
+	if s.conn.Authenticated() {
+		word += "A"
+	}
+	return word
+}
+
+// countReceived counts the Received fields of a header section. White space in
+// front of the colon is obsolete (RFC 5322, section 4.5), and hides none.
+func countReceived(section []byte) int {
+	const name = "received"
+	n := 0
+	for line := range bytes.Lines(section) {
+		if len(line) > len(name) && line[0]|0x20 == 'r' && bytes.EqualFold(line[:len(name)], []byte(name)) &&
+			bytes.HasPrefix(bytes.TrimLeft(line[len(name):], " \t"), []byte(":")) {
+			n++
+		}
+	}
+	return n
+}
+
+// errTooManyHops is for the log: the message has probably come here before.
+var errTooManyHops = errors.New("too many Received fields: a mail loop")
 
 // addressLiteral is an address as RFC 5321, section 4.1.3 writes it.
 func addressLiteral(a netip.Addr) string {

@@ -8,8 +8,6 @@ import (
 	"spamgate/blocklist/sender"
 	"spamgate/internal/config"
 	"spamgate/smtpfilter"
-	"spamgate/smtpfilter/nexthop"
-	"spamgate/smtpfilter/wire"
 )
 
 // This file is where the packages meet: the configuration becomes what each of
@@ -68,44 +66,10 @@ func blocklistList(l config.List) (blocklist.List, error) {
 	return list, nil
 }
 
-// policy is the part of the configuration that a message meets.
-func policy(c *config.Config) smtpfilter.Policy {
-	return smtpfilter.Policy{
-		HeaderFields:     c.Headers.Check,
-		MaxHeaderBytes:   int(c.Headers.MaxBytes),
-		CheckBounces:     c.Headers.CheckBounces,
-		RecipientDomains: c.Policy.RecipientDomains,
-		ExemptRecipients: c.Policy.ExemptRecipients,
-		ExemptClients:    c.Policy.ExemptClients,
-		MaxRecipients:    int(c.Listen.MaxRecipients),
-		RejectText:       c.Policy.RejectText,
-		Contact:          c.Policy.Contact,
-	}
-}
+// judge asks one Set, or some lists of it.
+type judge struct{ lists *blocklist.View }
 
-// wireConfig is what holds towards every client.
-func wireConfig(c *config.Config) wire.Config {
-	return wire.Config{Hostname: c.Hostname, MaxMessageBytes: c.Listen.MaxMessageBytes}
-}
-
-// newNextHop makes the next hop. It does not connect.
-func newNextHop(c *config.Config, log *slog.Logger) (nexthop.Target, error) {
-	return nexthop.New(c.NextHop.Addr, nexthop.SMTPConfig{
-		Hostname: c.Hostname,
-		Reuse:    c.NextHop.Reuse,
-		Logger:   log,
-	})
-}
-
-// checker asks the lists that a Store holds at the time.
-type checker struct{ store *blocklist.Store }
-
-func (c checker) Judge() smtpfilter.Judge { return judge{c.store.Set()} }
-
-// judge asks one Set.
-type judge struct{ set *blocklist.Set }
-
-func (j judge) Generation() uint64 { return j.set.Generation() }
+func (j judge) Generation() uint64 { return j.lists.Set().Generation() }
 
 func (j judge) Judge(stage smtpfilter.Stage, address string) (smtpfilter.Verdict, error) {
 	a, err := sender.Parse(address)
@@ -113,9 +77,9 @@ func (j judge) Judge(stage smtpfilter.Stage, address string) (smtpfilter.Verdict
 		return smtpfilter.Verdict{}, err
 	}
 	if stage == smtpfilter.Header {
-		return verdict(j.set.Lookup(blocklist.Header, a)), nil
+		return verdict(j.lists.Lookup(blocklist.Header, a)), nil
 	}
-	return verdict(j.set.Lookup(blocklist.Envelope, a)), nil
+	return verdict(j.lists.Lookup(blocklist.Envelope, a)), nil
 }
 
 // verdict puts a decision into the words of the SMTP side.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"spamgate/blocklist"
@@ -15,11 +16,11 @@ import (
 
 // announce says what the gate has loaded, where it listens, where mail goes and
 // what to try next: to people in a few lines, to programs in log records.
-func (g *gate) announce(listeners []net.Listener) {
+func (g *gate) announce() {
 	stats := g.store.Set().Stats()
 	var addrs []string
-	for _, l := range listeners {
-		addrs = append(addrs, l.Addr().String())
+	for _, h := range g.held {
+		addrs = append(addrs, h.listener.Addr().String())
 	}
 	if g.config.Log.Output == logging.OutputStderr && g.config.Log.Format == logging.FormatText {
 		g.welcome(stats, addrs)
@@ -49,14 +50,78 @@ func (g *gate) welcome(stats blocklist.SetStats, addrs []string) {
 	w := g.stderr
 	fmt.Fprintf(w, "spamgate %s at %s\n", version, g.config.Hostname)
 	printLists(w, stats)
-	fmt.Fprintf(w, "  listening  %s\n", strings.Join(addrs, ", "))
-	fmt.Fprintf(w, "  next hop   %s\n", shorten(g.next.String()))
+	label := "listening"
+	for _, e := range g.entrances {
+		shown := addrs[:len(e.sockets)]
+		addrs = addrs[len(e.sockets):]
+		printParts(w, label, describeListener(e.config, shown))
+		label = ""
+	}
+	printNextHops(w, g.config)
 	printMode(w, g.config)
-	fmt.Fprintf(w, "  try        swaks -s %s -f spammer@example.com -t you@example.net\n", reachable(addrs[0]))
+	fmt.Fprintf(w, "  try        swaks -s %s%s -f spammer@example.com -t you@example.net\n",
+		reachable(g.held[0].listener.Addr().String()), swaksTLS[g.entrances[0].config.TLS])
 	if path := editable(g.config); path != "" {
 		fmt.Fprintf(w, "             echo 'offers.example  # reported three times' >> %s\n", shorten(path))
 	}
 	fmt.Fprintln(w, "             spamgate check ADDRESS   says what becomes of a sender, and why")
+}
+
+// swaksTLS is what swaks must be told of TLS, where mail cannot do without.
+var swaksTLS = map[string]string{"required": " -tls", "implicit": " -tlsc"}
+
+// describeListener is where a listener listens, the name that log and
+// "check --listener" have for it, and what it has that not all have.
+func describeListener(l config.Listener, addrs []string) []string {
+	parts := slices.Clone(addrs)
+	if l.Name != "listen" && !slices.Contains(l.Addr, l.Name) {
+		parts[len(parts)-1] += " (" + l.Name + ")"
+	}
+	switch l.TLS {
+	case "starttls":
+		parts = append(parts, "STARTTLS")
+	case "required":
+		parts = append(parts, "STARTTLS required")
+	case "implicit":
+		parts = append(parts, "TLS")
+	}
+	if l.Auth == "pass" {
+		parts = append(parts, "AUTH")
+	}
+	if len(l.Lists) > 0 {
+		parts = append(parts, "lists "+strings.Join(l.Lists, " "))
+	}
+	return parts
+}
+
+// printNextHops is where mail goes.
+func printNextHops(w io.Writer, c *config.Config) {
+	var parts []string
+	for _, addr := range c.NextHop.Addr {
+		parts = append(parts, shorten(addr))
+	}
+	printParts(w, "next hop", parts)
+}
+
+// printParts writes what stands behind a label, with commas between. Where a part
+// would go beyond 80 columns it begins another line.
+func printParts(w io.Writer, label string, parts []string) {
+	line := fmt.Sprintf("  %-10s ", label)
+	for i, part := range parts {
+		if i < len(parts)-1 {
+			part += ","
+		}
+		if i > 0 && len(line)+len(" ")+len(part) > 80 {
+			fmt.Fprintln(w, line)
+			line = strings.Repeat(" ", 15) + part
+			continue
+		}
+		if i > 0 {
+			line += " "
+		}
+		line += part
+	}
+	fmt.Fprintln(w, line)
 }
 
 // printMode says that the lists only log, if they do.

@@ -17,13 +17,14 @@ import (
 )
 
 type checkOptions struct {
-	file    string
-	json    bool
-	all     bool
-	message string
-	from    string
-	hasFrom bool
-	rcpts   []string
+	file     string
+	json     bool
+	all      bool
+	message  string
+	from     string
+	hasFrom  bool
+	rcpts    []string
+	listener string
 }
 
 func newCheckCommand() *cobra.Command {
@@ -36,7 +37,11 @@ disk as they are now; a running gate is not asked. '<>' is the null sender.
 
 With "-" addresses are read from standard input, one a line, and those that are
 not accepted are printed, a line each: action, address, list, source, reason,
-with tabs between. So are those that lists only log ("monitor"). --all prints all.
+with tabs between. So are those that lists only log ("monitor"). --all prints
+all.
+
+Listeners may differ in the lists that count. The first one is asked about, or
+the one that --listener names.
 
 With --message a whole message is judged: the envelope sender and every address
 in the header fields that [headers] check names. Without --from the reverse-path
@@ -54,6 +59,7 @@ Exit codes: 0 all accepted; 1 an action other than accept; 2 an error.`,
 	cmd.Flags().StringVar(&o.message, "message", "", "judge this message `FILE`; - is standard input")
 	cmd.Flags().StringVar(&o.from, "from", "", "with --message: envelope sender `ADDRESS`, or <>")
 	cmd.Flags().StringArrayVar(&o.rcpts, "rcpt", nil, "with --message: a recipient `ADDRESS`; may be repeated")
+	cmd.Flags().StringVar(&o.listener, "listener", "", "judge as the listener `NAME` does (default: the first)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.file = *file
 		o.hasFrom = cmd.Flags().Changed("from")
@@ -96,11 +102,15 @@ func check(cmd *cobra.Command, o checkOptions, args []string) error {
 	if err != nil {
 		return err
 	}
+	listener, err := findListener(c, o.listener)
+	if err != nil {
+		return err
+	}
 	out := bufio.NewWriter(harmless{cmd.OutOrStdout()})
 	k := &checking{
 		options: o,
-		judge:   judge{set},
-		policy:  policy(c),
+		judge:   judgeOf(set, listener.Lists),
+		policy:  policy(c, listener),
 		out:     out,
 		json:    json.NewEncoder(out),
 	}
@@ -151,7 +161,7 @@ func buildSet(ctx context.Context, c *config.Config, stderr io.Writer) (*blockli
 // checking is one run of check.
 type checking struct {
 	options checkOptions
-	judge   judge
+	judge   smtpfilter.Judge
 	policy  smtpfilter.Policy
 	out     *bufio.Writer
 	json    *json.Encoder

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"spamgate/blocklist"
 	"spamgate/internal/config"
+	"spamgate/smtpfilter/nexthop"
 )
 
 func newConfigCommand() *cobra.Command {
@@ -43,14 +45,8 @@ func checkConfig(cmd *cobra.Command, file string) error {
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(c.Listen.Addr, config.Systemd) {
-		sockets, err := endpoints(c.Listen.Addr)
-		if err == nil {
-			err = checkLoop(c, sockets)
-		}
-		if err != nil {
-			return err
-		}
+	if err := checkEntrances(c); err != nil {
+		return err
 	}
 	lists, err := blocklistConfig(c, nil)
 	if err != nil {
@@ -63,9 +59,40 @@ func checkConfig(cmd *cobra.Command, file string) error {
 	}
 	out := cmd.OutOrStdout()
 	fmt.Fprintf(out, "%s: good\n", file)
-	printMode(out, c)
 	printLists(out, set.Stats())
+	label := "listening"
+	for _, l := range c.Listeners {
+		printParts(out, label, describeListener(l, l.Addr))
+		label = ""
+	}
+	printNextHops(out, c)
+	printMode(out, c)
 	return nil
+}
+
+// checkEntrances checks what the listeners and the next hop need, as far as that
+// can be seen from here.
+func checkEntrances(c *config.Config) error {
+	var errs []error
+	var sockets []endpoint
+	for _, l := range c.Listeners {
+		if !slices.Contains(l.Addr, config.Systemd) {
+			found, err := endpoints(l, nil)
+			sockets = append(sockets, found...)
+			errs = append(errs, err)
+		}
+		cert, err := openCertificate(l, nil)
+		if cert != nil {
+			err = cert.Close()
+		}
+		errs = append(errs, err)
+	}
+	for _, addr := range c.NextHop.Addr {
+		_, err := nexthop.Parse(addr)
+		errs = append(errs, err)
+	}
+	_, err := tlsConfig(c.NextHop)
+	return errors.Join(append(errs, err, checkLoop(c, sockets))...)
 }
 
 // printProblems reports the invalid lines of the lists.

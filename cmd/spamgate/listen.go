@@ -20,16 +20,26 @@ import (
 // already.
 type endpoint struct {
 	addr *net.TCPAddr
-	open net.Listener // from systemd, else nil
+	key  string       // what it is called when it is handed on
+	of   string       // the configuration's key for it, for messages
+	open net.Listener // from systemd or inherited, else nil
 }
 
-// endpoints resolves the configured addresses. Nothing is opened; what systemd
-// has passed is open anyway.
-func endpoints(addrs []string) ([]endpoint, error) {
+// addrKey is how messages name a listener's addresses.
+func addrKey(l config.Listener) string {
+	if l.Name == "listen" {
+		return "listen.addr"
+	}
+	return "listener " + l.Name + ", addr"
+}
+
+// endpoints resolves a listener's addresses. Nothing is opened; what systemd
+// has passed, and what was inherited, is open anyway.
+func endpoints(l config.Listener, in *inherited) ([]endpoint, error) {
 	var found []endpoint
-	for _, addr := range addrs {
+	for _, addr := range l.Addr {
 		if addr == config.Systemd {
-			passed, err := systemdSockets()
+			passed, err := systemdSockets(addrKey(l), in)
 			if err != nil {
 				return nil, err
 			}
@@ -38,28 +48,31 @@ func endpoints(addrs []string) ([]endpoint, error) {
 		}
 		tcp, err := net.ResolveTCPAddr("tcp", addr)
 		if err != nil {
-			return nil, fmt.Errorf("listen.addr %q: %w", addr, err)
+			return nil, fmt.Errorf("%s %q: %w", addrKey(l), addr, err)
 		}
-		found = append(found, endpoint{addr: tcp})
+		found = append(found, endpoint{addr: tcp, key: socketKey(tcp), of: addrKey(l), open: in.listener(tcp)})
 	}
 	return found, nil
 }
 
-func systemdSockets() ([]endpoint, error) {
-	listeners, err := activation.Listeners()
-	if err != nil {
-		return nil, fmt.Errorf("listen.addr %q: %w", config.Systemd, err)
+func systemdSockets(of string, in *inherited) ([]endpoint, error) {
+	listeners := in.systemd()
+	if len(listeners) == 0 {
+		var err error
+		if listeners, err = activation.Listeners(); err != nil {
+			return nil, fmt.Errorf("%s %q: %w", of, config.Systemd, err)
+		}
 	}
 	var found []endpoint
 	for _, l := range listeners {
 		tcp, ok := l.(*net.TCPListener)
 		if !ok {
-			return nil, fmt.Errorf("listen.addr %q: systemd passed a socket that is not TCP: set ListenStream= in the socket unit to a port or to host:port", config.Systemd)
+			return nil, fmt.Errorf("%s %q: systemd passed a socket that is not TCP: set ListenStream= in the socket unit to a port or to host:port", of, config.Systemd)
 		}
-		found = append(found, endpoint{addr: tcp.Addr().(*net.TCPAddr), open: l})
+		found = append(found, endpoint{addr: tcp.Addr().(*net.TCPAddr), key: config.Systemd, of: of, open: l})
 	}
 	if len(found) == 0 {
-		return nil, fmt.Errorf("listen.addr %q: systemd passed no socket: start the gate through its socket unit, or set listen.addr to host:port", config.Systemd)
+		return nil, fmt.Errorf("%s %q: systemd passed no socket: start the gate through its socket unit, or set addr to host:port", of, config.Systemd)
 	}
 	return found, nil
 }
@@ -74,13 +87,13 @@ func (e endpoint) listen() (net.Listener, error) {
 	}
 	l, err := net.ListenTCP(network, e.addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("listen.addr: %w; stop what listens there, or set another port", err)
+		return nil, fmt.Errorf("%s: %w; stop what listens there, or set another port", e.of, err)
 	}
 	if errors.Is(err, syscall.EACCES) {
-		return nil, fmt.Errorf("listen.addr: %w; ports below 1024 need setcap or a systemd socket, see README.md", err)
+		return nil, fmt.Errorf("%s: %w; ports below 1024 need setcap or a systemd socket, see README.md", e.of, err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("listen.addr: %w", err)
+		return nil, fmt.Errorf("%s: %w", e.of, err)
 	}
 	return l, nil
 }
@@ -98,20 +111,35 @@ func firstPublic(all []endpoint) (endpoint, bool) {
 // checkLoop refuses a next hop that is the gate itself: each message would come
 // back until no connection is left.
 func checkLoop(c *config.Config, all []endpoint) error {
-	hostport, ok := c.NextHop.SMTP()
-	if !ok {
-		return nil
-	}
-	next, err := net.ResolveTCPAddr("tcp", hostport)
-	if err != nil || !isLocal(next.IP) {
-		return nil // not found now, or another machine
-	}
-	for _, e := range all {
-		if e.addr.Port == next.Port && next.Port != 0 && (len(e.addr.IP) == 0 || e.addr.IP.IsUnspecified() || e.addr.IP.Equal(next.IP)) {
-			return fmt.Errorf("next_hop.addr %q is the gate itself, which listens on %s; let the mail server listen on another port, and name that one", c.NextHop.Addr, e.addr)
+	for _, hostport := range c.NextHop.TCP() {
+		next, err := net.ResolveTCPAddr("tcp", hostport)
+		if err != nil || !isLocal(next.IP) {
+			continue // not found now, or another machine
+		}
+		for _, e := range all {
+			if e.hears(next) {
+				return fmt.Errorf("next_hop.addr: %s is the gate itself, which listens on %s; let the mail server listen on another port, and name that one", hostport, e.addr)
+			}
 		}
 	}
 	return nil
+}
+
+// hears reports whether a connection to an address of this machine comes to the
+// endpoint. To no address at all is to loopback.
+func (e endpoint) hears(to *net.TCPAddr) bool {
+	ip := e.addr.IP
+	switch {
+	case e.addr.Port != to.Port:
+		return false
+	case len(ip) == 0 || ip.Equal(net.IPv6zero):
+		return true
+	case ip.IsUnspecified():
+		return to.IP.To4() != nil || len(to.IP) == 0
+	case len(to.IP) == 0 || to.IP.IsUnspecified():
+		return ip.IsLoopback()
+	}
+	return ip.Equal(to.IP)
 }
 
 // isLocal reports whether an address is one of this machine.
@@ -141,30 +169,43 @@ func checkPublic(ctx context.Context, c *config.Config, all []endpoint, next nex
 			return nil
 		}
 		return fmt.Errorf("not safe beyond this machine: %s would let other machines deliver into %s; set listen.addr to 127.0.0.1, or next_hop.allow_public = true",
-			public.addr, c.NextHop.Addr)
+			public.addr, c.NextHop.Addr[0])
 	}
-	server, ok := next.(*nexthop.SMTP)
-	if !ok || len(c.Policy.RecipientDomains) > 0 {
+	if len(c.Policy.RecipientDomains) > 0 {
 		return nil
 	}
+	for _, server := range mailServers(next) {
+		if err := checkRelay(ctx, server, public, log); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errRelayUnknown is wrapped by the errors about a next hop that has not said
+// whether it relays.
+var errRelayUnknown = errors.New("it is not known whether the next hop relays")
+
+// checkRelay asks one server, until it knows.
+func checkRelay(ctx context.Context, server *nexthop.SMTP, public endpoint, log *slog.Logger) error {
 	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
 		relays, reply, err := server.CheckRelay(ctx)
 		switch {
 		case err == nil && relays:
-			return fmt.Errorf("not safe beyond this machine: the next hop %s relays for the gate (RCPT TO:<relay-test@example.net> was answered with %q), so everyone who can reach %s could send mail anywhere through it; set policy.recipient_domains to your domains, or take the gate's address out of what the next hop trusts (in Postfix: mynetworks)",
+			return fmt.Errorf("not safe beyond this machine: the next hop %s relays for the gate (RCPT TO:<relay-test@example.net> was answered with %q), so everyone who can reach %s could send mail anywhere through it; set policy.recipient_domains to your domains, take the gate's address out of what the next hop trusts (in Postfix: mynetworks), or let it know the clients (next_hop.identity = \"xclient\", next_hop.proxy)",
 				server, reply.String(), public.addr)
 		case err == nil:
 			log.Info("the next hop does not relay for the gate", "next_hop", server.String(), "reply", reply.String())
 			return nil
 		case ctx.Err() != nil:
-			return ctx.Err()
+			return fmt.Errorf("%w: %w; %w", errRelayUnknown, ctx.Err(), err)
 		}
-		log.Warn("not opened: it is not known yet whether the next hop relays; policy.recipient_domains would make that unimportant",
+		log.Warn("waiting: it is not known yet whether the next hop relays; policy.recipient_domains would make that unimportant",
 			"next_hop", server.String(), "retry_in", wait, "error", err)
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
-			return ctx.Err()
+			return fmt.Errorf("%w: %w; %w", errRelayUnknown, ctx.Err(), err)
 		}
 	}
 }

@@ -3,13 +3,14 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"os"
 	"os/signal"
+	"runtime"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
@@ -29,10 +30,16 @@ func newServeCommand() *cobra.Command {
 		Short: "Run the gate",
 		Long: `Run the gate until SIGTERM or SIGINT: it then takes no more clients, lets open
 transactions finish ([listen] shutdown_timeout), and exits with 0. A second one
-ends the wait, except for a message that the next hop has and not answered for.
+ends the wait, but for a message whose answer by the next hop is still to come.
 
 SIGHUP reads the configuration and the lists again; a configuration with an
-error changes nothing. SIGUSR1 logs the state of the lists and the filter.`,
+error changes nothing. The log names what a reload does not change. SIGUSR1 logs
+the state of the lists and the filter.
+
+SIGUSR2 starts the program's file again, which may be a new version by then, and
+hands the listening sockets to the new process. Once that serves, this one takes
+no more clients, goes on with those it has for up to 5 seconds, and then ends as
+with SIGTERM; if it does not come to that, nothing changes.`,
 		Args: cobra.NoArgs,
 	}
 	file := configFlag(cmd)
@@ -45,37 +52,45 @@ error changes nothing. SIGUSR1 logs the state of the lists and the filter.`,
 // serve runs the gate.
 func serve(ctx context.Context, file string, stderr io.Writer) (err error) {
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
 	defer signal.Stop(signals)
+	boundGarbage()
+	program := programFile()
+	in, err := inherit()
+	if err != nil {
+		return err
+	}
 
 	c, err := config.Load(file)
 	if err != nil {
 		return err
 	}
-	g, err := newGate(ctx, c, stderr)
+	g, err := newGate(ctx, c, in, stderr)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, g.close()) }()
-	s := &supervisor{ctx: ctx, gate: g, file: file, signals: signals}
+	s := &supervisor{ctx: ctx, gate: g, file: file, signals: signals, inherited: in, program: program}
 	return s.run()
 }
 
 // gate is everything that runs.
 type gate struct {
-	config  *config.Config
-	stderr  io.Writer
-	log     *slog.Logger
-	logEnd  io.Closer
-	store   *blocklist.Store
-	next    nexthop.Target
-	server  *smtpfilter.Server
-	sockets []endpoint
-	served  chan error // a listener failed
+	config *config.Config
+	stderr io.Writer
+	log    *slog.Logger
+	logEnd io.Closer
+	store  *blocklist.Store
+	next   nexthop.Target
+	server *smtpfilter.Server
+	held   []heldSocket // the sockets once they are open
+	served chan error   // a listener failed
+
+	entrances []*entrance
 }
 
 // newGate makes all parts, and opens nothing.
-func newGate(ctx context.Context, c *config.Config, stderr io.Writer) (g *gate, err error) {
+func newGate(ctx context.Context, c *config.Config, in *inherited, stderr io.Writer) (g *gate, err error) {
 	g = &gate{config: c, stderr: stderr, served: make(chan error, 1)}
 	defer func() {
 		if err != nil {
@@ -93,10 +108,14 @@ func newGate(ctx context.Context, c *config.Config, stderr io.Writer) (g *gate, 
 	if err != nil {
 		return g, err
 	}
-	if g.sockets, err = endpoints(c.Listen.Addr); err != nil {
+	resolve := func(l config.Listener) ([]endpoint, error) { return endpoints(l, in) }
+	if g.entrances, err = entrances(c, resolve, g.log); err != nil {
 		return g, err
 	}
-	if err := checkLoop(c, g.sockets); err != nil {
+	if err := in.closeRest(); err != nil {
+		return g, err
+	}
+	if err := checkLoop(c, allSockets(g.entrances)); err != nil {
 		return g, err
 	}
 	if g.store, err = blocklist.Open(ctx, lists); err != nil {
@@ -106,9 +125,7 @@ func newGate(ctx context.Context, c *config.Config, stderr io.Writer) (g *gate, 
 		return g, err
 	}
 	g.server = smtpfilter.New(smtpfilter.Config{
-		Wire:        wireConfig(c),
-		Checker:     checker{g.store},
-		Settings:    smtpfilter.Settings{NextHop: g.next, Policy: policy(c)},
+		Hostname:    c.Hostname,
 		Resolver:    net.DefaultResolver,
 		Log:         g.log,
 		ShowAddress: show,
@@ -150,32 +167,58 @@ func showAddress(c *config.Config) (func(string) string, error) {
 
 // open lets clients in, once it is sure that it may, and says so.
 func (g *gate) open(ctx context.Context) error {
-	if err := checkPublic(ctx, g.config, g.sockets, g.next, g.log); err != nil {
+	if err := checkPublic(ctx, g.config, allSockets(g.entrances), g.next, g.log); err != nil {
 		return err
 	}
-	var listeners []net.Listener
-	for _, e := range g.sockets {
-		l, err := e.listen()
+	g.learnOffers(ctx)
+	var held []heldSocket
+	for _, s := range allSockets(g.entrances) {
+		l, err := s.listen()
 		if err != nil {
-			for _, l := range listeners {
-				l.Close()
+			for _, h := range held {
+				h.listener.Close()
 			}
 			return err
 		}
-		listeners = append(listeners, l)
+		held = append(held, heldSocket{s.key, l})
 	}
-	g.announce(listeners)
-	for _, l := range listeners {
-		go func() {
-			if err := g.server.Serve(l); err != nil {
-				select {
-				case g.served <- err:
-				default: // the first failure ends the gate already
-				}
-			}
-		}()
+	g.held = held
+	for _, e := range g.entrances {
+		for range e.sockets {
+			g.listen(e, held[0].listener)
+			held = held[1:]
+		}
+	}
+	g.announce()
+	for _, e := range g.entrances {
+		for _, port := range e.ports {
+			go g.serve(port)
+		}
 	}
 	return nil
+}
+
+// learnOffers waits a moment for the next hop to say what it offers, so that the
+// first clients are told of it, too. One that does not answer is waited for no
+// longer.
+func (g *gate) learnOffers(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, server := range mailServers(g.next) {
+		wg.Go(func() { server.WaitKnown(ctx) })
+	}
+	wg.Wait()
+}
+
+// serve lets clients in by a port.
+func (g *gate) serve(port *smtpfilter.Port) {
+	if err := port.Serve(); err != nil {
+		select {
+		case g.served <- err:
+		default: // the first failure ends the gate already
+		}
+	}
 }
 
 // shutdown ends the gate in good order. A second signal ends its patience.
@@ -207,13 +250,15 @@ func (g *gate) close() error {
 	if g.next != nil {
 		errs = append(errs, g.next.Close())
 	}
+	errs = append(errs, closeEntrances(g.entrances))
 	if g.logEnd != nil {
 		errs = append(errs, g.logEnd.Close())
 	}
 	return errors.Join(errs...)
 }
 
-// logState is a line about the lists and the filter.
+// logState is a line about the lists and the filter, and about how much is going
+// on: a goroutine stands for each connection, and some for the gate itself.
 func (g *gate) logState(text string) {
 	set := g.store.Set()
 	s := set.Stats()
@@ -225,7 +270,8 @@ func (g *gate) logState(text string) {
 		"expected_fpr", threeDigits(s.FPR),
 		"lookups", set.Lookups(),
 		"maybes", set.Maybes(),
-		"false_positives", set.FalsePositives())
+		"false_positives", set.FalsePositives(),
+		"goroutines", runtime.NumGoroutine())
 	if s.Warning != "" {
 		g.log.Warn(s.Warning)
 	}
@@ -247,88 +293,4 @@ func threeDigits(x float64) float64 {
 		return x
 	}
 	return rounded
-}
-
-// reload reads configuration and lists again. Whatever is wrong, nothing
-// changes then.
-func (g *gate) reload(ctx context.Context, file string) {
-	c, err := config.Load(file)
-	if err == nil {
-		err = g.apply(ctx, c)
-	}
-	if err != nil {
-		g.log.Error("reload failed, nothing has changed", "error", err)
-		return
-	}
-	g.logState("reloaded")
-}
-
-// apply changes the running gate to a configuration.
-func (g *gate) apply(ctx context.Context, c *config.Config) error {
-	for _, key := range restartKeys(g.config, c) {
-		g.log.Warn("this change needs a restart", "key", key)
-	}
-	c.Hostname, c.Log, c.State = g.config.Hostname, g.config.Log, g.config.State
-	c.Listen.Addr, c.Listen.MaxMessageBytes = g.config.Listen.Addr, g.config.Listen.MaxMessageBytes
-	lists, err := blocklistConfig(c, g.log)
-	if err != nil {
-		return err
-	}
-	if err := checkLoop(c, g.sockets); err != nil {
-		return err
-	}
-	next := g.next
-	if c.NextHop != g.config.NextHop {
-		if next, err = newNextHop(c, g.log); err != nil {
-			return err
-		}
-	}
-	discard := func(err error) error {
-		if next != g.next {
-			err = errors.Join(err, next.Close())
-		}
-		return err
-	}
-	// A next hop that does not answer now must not hold the gate up; that it
-	// relays must be known before it is used without recipient_domains.
-	checking, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	if err := checkPublic(checking, c, g.sockets, next, g.log); err != nil {
-		return discard(err)
-	}
-	if err := g.store.Reload(ctx, lists); err != nil {
-		return discard(err)
-	}
-	// Wait for files that are being written just now. Lists that are held are
-	// logged by the store, and serve their last good version.
-	_ = g.store.Rescan(ctx)
-	old := g.server.Apply(smtpfilter.Settings{NextHop: next, Policy: policy(c)})
-	if old.NextHop != next {
-		if err := old.NextHop.Close(); err != nil {
-			g.log.Warn("closing the old next hop", "error", err)
-		}
-	}
-	g.next = next
-	g.config = c
-	return nil
-}
-
-// restartKeys names the keys whose change a reload does not carry out.
-func restartKeys(old, c *config.Config) []string {
-	var keys []string
-	for _, k := range []struct {
-		key  string
-		same bool
-	}{
-		{"hostname", old.Hostname == c.Hostname},
-		{"listen.addr", fmt.Sprint(old.Listen.Addr) == fmt.Sprint(c.Listen.Addr)},
-		{"listen.max_message_bytes", old.Listen.MaxMessageBytes == c.Listen.MaxMessageBytes},
-		{"log", old.Log == c.Log},
-		{"state.dir", old.State == c.State},
-	} {
-		if !k.same {
-			keys = append(keys, k.key)
-		}
-	}
-	return keys
 }

@@ -22,8 +22,14 @@ type supervisor struct {
 	done    chan error         // its end
 	opening bool               // it is opening, else reloading
 
-	isOpen bool
-	reload bool // a reload was asked for and has not begun
+	isOpen   bool
+	reload   bool // a reload was asked for and has not begun
+	handOver bool // a handover was asked for before the gate was open
+
+	inherited *inherited   // from the process that this one takes over from
+	program   string       // the file to start on SIGUSR2
+	successor *successor   // is being started; nil: none is
+	succeeded <-chan error // its done
 }
 
 // run runs the gate until it is told to stop, or fails.
@@ -35,12 +41,20 @@ func (s *supervisor) run() error {
 			if err := s.finished(err); err != nil {
 				return err
 			}
+		case err := <-s.succeeded:
+			if err == nil {
+				return s.retire()
+			}
+			s.goOn(err)
 		case err := <-s.gate.served:
 			return errors.Join(err, s.stop())
 		case sig := <-s.signals:
 			switch sig {
 			case syscall.SIGHUP:
 				s.reload = true
+				if s.successor != nil {
+					s.successor.reload = true
+				}
 				if s.working == nil {
 					s.startReload()
 				} else if s.opening {
@@ -48,6 +62,8 @@ func (s *supervisor) run() error {
 				}
 			case syscall.SIGUSR1:
 				s.gate.logState("state")
+			case syscall.SIGUSR2:
+				s.startHandover()
 			default:
 				s.gate.log.Info("stopping", "signal", sig.String())
 				return s.stop()
@@ -85,6 +101,9 @@ func (s *supervisor) finished(err error) error {
 	s.working, s.done = nil, nil
 	if s.opening {
 		s.isOpen = err == nil
+		if s.isOpen && s.handOver {
+			s.startHandover()
+		}
 		if err != nil && !(s.reload && errors.Is(err, context.Canceled)) {
 			return err
 		}
@@ -93,16 +112,24 @@ func (s *supervisor) finished(err error) error {
 	case s.reload:
 		s.startReload()
 	case s.isOpen:
-		daemon.SdNotify(false, daemon.SdNotifyReady)
+		// Where this process takes over, the other one tells systemd.
+		if !s.inherited.ready() {
+			daemon.SdNotify(false, daemon.SdNotifyReady)
+		}
 	default:
 		s.startOpening()
 	}
 	return nil
 }
 
-// stop ends the gate in good order.
+// stop ends the gate in good order, and a successor that is being started.
 func (s *supervisor) stop() error {
 	daemon.SdNotify(false, daemon.SdNotifyStopping)
+	if n := s.successor; n != nil {
+		_ = n.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+		// The configuration may be changing until then.
+		defer func() { n.await(s.gate.config.Listen.ShutdownTimeout, s.signals) }()
+	}
 	if s.working != nil {
 		s.working()
 		<-s.done

@@ -1,10 +1,12 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -55,10 +57,10 @@ func hostname(s string) (string, error) {
 	if inner, ok := strings.CutPrefix(s, "["); ok {
 		return addressLiteral(inner)
 	}
-	if _, err := netip.ParseAddr(s); err == nil {
+	name, err := domainName(s)
+	if _, notAddr := netip.ParseAddr(cmp.Or(name, s)); notAddr == nil {
 		return "", errors.New("is an address, which stands in brackets here")
 	}
-	name, err := domainName(s)
 	if err != nil {
 		return "", err
 	}
@@ -101,24 +103,30 @@ func checkListen(s string) error {
 	} else if strconv.FormatUint(n, 10) != port {
 		return fmt.Errorf("has the port %q, which begins with a zero", port)
 	}
-	return checkHost(host, true)
-}
-
-// checkHost checks the host of a host:port.
-func checkHost(host string, mayBeEmpty bool) error {
 	if host == "" {
-		if mayBeEmpty {
-			return nil
-		}
-		return errors.New("names no host")
-	}
-	if _, err := netip.ParseAddr(host); err == nil {
 		return nil
 	}
-	if _, err := domainName(host); err != nil {
+	if _, err := normalHost(host); err != nil {
 		return fmt.Errorf("has the host %q, which %w", host, err)
 	}
 	return nil
+}
+
+// zoneName is a zone (RFC 4007, section 11) that cannot be taken for what comes
+// behind it.
+var zoneName = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
+
+// normalHost normalises a domain name or an IP address.
+func normalHost(host string) (string, error) {
+	addr, err := netip.ParseAddr(host)
+	switch {
+	case err != nil:
+		return domainName(host)
+	case addr.Zone() != "" && !zoneName.MatchString(addr.Zone()):
+		return "", fmt.Errorf("has the zone %q, which is no name of an interface", addr.Zone())
+	default:
+		return addr.String(), nil
+	}
 }
 
 // isPublic reports whether an address to listen on is certainly reachable from
@@ -134,35 +142,6 @@ func isPublic(listen string) bool {
 	}
 	addr, err := netip.ParseAddr(host)
 	return err == nil && !addr.Unmap().IsLoopback()
-}
-
-// defaultSMTPPort is the port of an smtp:// next hop that names none.
-const defaultSMTPPort = "25"
-
-// normalNextHop checks the address of a next hop and completes its port.
-func normalNextHop(s string) (string, error) {
-	if dir, ok := strings.CutPrefix(s, schemeMaildir); ok {
-		if dir == "" || strings.HasPrefix(dir, "//") {
-			return "", errors.New("names no directory")
-		}
-		return s, nil
-	}
-	rest, ok := strings.CutPrefix(s, schemeSMTP)
-	if !ok {
-		return "", errors.New("is no next hop that is supported")
-	}
-	rest = strings.TrimSuffix(rest, "/")
-	host, port, err := net.SplitHostPort(rest)
-	if err != nil { // no port, or nonsense, which the checks below refuse
-		host, port = strings.TrimSuffix(strings.TrimPrefix(rest, "["), "]"), defaultSMTPPort
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return "", fmt.Errorf("has the port %q, which is no number from 1 to 65535", port)
-	}
-	if err := checkHost(host, false); err != nil {
-		return "", err
-	}
-	return schemeSMTP + net.JoinHostPort(host, port), nil
 }
 
 // parsePrefix reads a single address or a CIDR prefix. Where it is neither, it

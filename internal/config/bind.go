@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"reflect"
+	"slices"
 	"time"
 )
 
@@ -13,15 +14,19 @@ func (d *document) bind(tree map[string]any) {
 	d.table("", tree, reflect.ValueOf(d.cfg).Elem())
 }
 
-// table binds the keys of one table to the fields of one struct.
+// table binds the keys of one table to the fields of one struct, in the order of
+// the struct: each [[listener]] starts from what [listen] is by then.
 func (d *document) table(path string, tree map[string]any, fields reflect.Value) {
-	for key, value := range tree {
-		field, ok := fieldOf(fields, key)
-		if !ok {
-			d.fail(child(path, key), "unknown key", suggest(key, path, keysOf(fields.Type())))
-			continue
+	known := keysOf(fields.Type())
+	for _, key := range known {
+		if value, ok := tree[key]; ok {
+			d.value(child(path, key), value, fieldOf(fields, key).Addr().Interface())
 		}
-		d.value(child(path, key), value, field.Addr().Interface())
+	}
+	for key := range tree {
+		if !slices.Contains(known, key) {
+			d.fail(child(path, key), "unknown key", suggest(key, path, known))
+		}
 	}
 }
 
@@ -42,6 +47,8 @@ func (d *document) value(path string, value, field any) {
 		d.strings(path, value, field)
 	case *[]netip.Prefix:
 		d.prefixes(path, value, field)
+	case *[]Listener:
+		d.listeners(path, value, field)
 	case *[]List:
 		d.lists(path, value, field)
 	default: // the struct of a table
@@ -100,10 +107,12 @@ func (d *document) strings(path string, value any, field *[]string) {
 	if !assign(d, path, value, &array, want) {
 		return
 	}
-	out := make([]string, len(array))
+	var out []string
 	ok := true
 	for i, v := range array {
-		ok = assign(d, element(path, i), v, &out[i], "a string in quotes") && ok
+		var s string
+		ok = assign(d, element(path, i), v, &s, "a string in quotes") && ok
+		out = append(out, s)
 	}
 	if ok {
 		*field = out
@@ -113,46 +122,65 @@ func (d *document) strings(path string, value any, field *[]string) {
 func (d *document) prefixes(path string, value any, field *[]netip.Prefix) {
 	var texts []string
 	d.strings(path, value, &texts)
-	out := make([]netip.Prefix, len(texts))
+	var out []netip.Prefix
 	for i, s := range texts {
 		p, what, hint := parsePrefix(s)
 		if what != "" {
 			d.fail(element(path, i), what, hint)
 		}
-		out[i] = p
+		out = append(out, p)
 	}
 	*field = out
 }
 
+// listeners binds the [[listener]] tables.
+func (d *document) listeners(path string, value any, field *[]Listener) {
+	d.tables(path, value, "[[listener]] with two brackets, once for each listener", func(path string, tree map[string]any) {
+		l := Listener{Endpoint: d.cfg.Listen.Endpoint}
+		l.Addr = nil
+		d.table(path, tree, reflect.ValueOf(&l).Elem())
+		*field = append(*field, l)
+	})
+}
+
 // lists binds the [[list]] tables.
 func (d *document) lists(path string, value any, field *[]List) {
-	const want = "[[list]] with two brackets, once for each list"
+	d.tables(path, value, "[[list]] with two brackets, once for each list", func(path string, tree map[string]any) {
+		list := DefaultList()
+		d.table(path, tree, reflect.ValueOf(&list).Elem())
+		if list.Type == "allow" && !d.at.has(path+".action") {
+			list.Action = ""
+		}
+		*field = append(*field, list)
+	})
+}
+
+// tables goes through an array of tables.
+func (d *document) tables(path string, value any, want string, each func(path string, tree map[string]any)) {
 	var array []any
 	if !assign(d, path, value, &array, want) {
 		return
 	}
 	for i, v := range array {
 		var tree map[string]any
-		if !assign(d, element(path, i), v, &tree, want) {
-			continue
+		if assign(d, element(path, i), v, &tree, want) {
+			each(element(path, i), tree)
 		}
-		list := DefaultList()
-		d.table(element(path, i), tree, reflect.ValueOf(&list).Elem())
-		if list.Type == "allow" && !d.at.has(element(path, i)+".action") {
-			list.Action = ""
-		}
-		*field = append(*field, list)
 	}
 }
 
-// fieldOf finds the field of a key.
-func fieldOf(fields reflect.Value, key string) (reflect.Value, bool) {
+// fieldOf finds the field of a key that the struct has. The keys of an embedded
+// struct stand in the same table.
+func fieldOf(fields reflect.Value, key string) reflect.Value {
 	for field, value := range fields.Fields() {
-		if tag := field.Tag.Get("toml"); tag == key && tag != noKey {
-			return value, true
+		if field.Anonymous && slices.Contains(keysOf(field.Type), key) {
+			return fieldOf(value, key)
+		}
+		if field.Tag.Get("toml") == key {
+			return value
 		}
 	}
-	return reflect.Value{}, false
+	return reflect.Value{}
 }
 
 // noKey is the tag of a field that no key sets.
@@ -162,7 +190,9 @@ const noKey = "-"
 func keysOf(table reflect.Type) []string {
 	var keys []string
 	for field := range table.Fields() {
-		if tag := field.Tag.Get("toml"); tag != noKey {
+		if field.Anonymous {
+			keys = append(keys, keysOf(field.Type)...)
+		} else if tag := field.Tag.Get("toml"); tag != noKey {
 			keys = append(keys, tag)
 		}
 	}

@@ -12,7 +12,6 @@ package config
 
 import (
 	"net/netip"
-	"strings"
 	"time"
 )
 
@@ -27,7 +26,14 @@ type Config struct {
 	// empty.
 	Hostname string `toml:"hostname"`
 
-	Listen  Listen  `toml:"listen"`
+	Listen Listen `toml:"listen"`
+
+	// Listeners holds every place to listen on: [listen] first, unless there are
+	// [[listener]] tables and it has no addr of its own, and then those tables,
+	// each with [listen]'s value for what it does not set. After Load there is
+	// one at least, and whoever opens ports needs no other.
+	Listeners []Listener `toml:"listener"`
+
 	NextHop NextHop `toml:"next_hop"`
 	Filter  Filter  `toml:"filter"`
 	State   State   `toml:"state"`
@@ -42,58 +48,8 @@ type Config struct {
 	Lists []List `toml:"list"`
 }
 
-// Systemd as a listen address stands for the sockets that systemd passes to
-// the process (socket activation, sd_listen_fds(3)).
-const Systemd = "systemd"
-
 // Addresses is an array of strings that may be written as a single string.
 type Addresses []string
-
-// Listen says where clients are served and within which limits.
-type Listen struct {
-	// Addr has at least one element: "host:port" or Systemd. An empty host is
-	// every address of the machine, port 0 any free port.
-	Addr Addresses `toml:"addr"`
-
-	// MaxMessageBytes bounds a message; at least 1.
-	MaxMessageBytes int64 `toml:"max_message_bytes"`
-
-	// MaxRecipients bounds the recipients of a message; 1 to 100,000.
-	MaxRecipients int64 `toml:"max_recipients"`
-
-	// ShutdownTimeout bounds the wait for open transactions when the gate
-	// stops; 0 to an hour.
-	ShutdownTimeout time.Duration `toml:"shutdown_timeout"`
-}
-
-// NextHop says where accepted mail goes.
-type NextHop struct {
-	// Addr is "maildir:" and an absolute directory, or "smtp://host:port"
-	// with the port always there.
-	Addr string `toml:"addr"`
-
-	// Reuse keeps connections to the next hop for the next message.
-	Reuse bool `toml:"reuse"`
-
-	// AllowPublic lets a listener beyond loopback stand in front of a Maildir.
-	AllowPublic bool `toml:"allow_public"`
-}
-
-// The schemes of NextHop.Addr.
-const (
-	schemeMaildir = "maildir:"
-	schemeSMTP    = "smtp://"
-)
-
-// Maildir returns the directory where Addr is a Maildir.
-func (n NextHop) Maildir() (dir string, ok bool) {
-	return strings.CutPrefix(n.Addr, schemeMaildir)
-}
-
-// SMTP returns "host:port" where Addr is an SMTP server.
-func (n NextHop) SMTP() (hostport string, ok bool) {
-	return strings.CutPrefix(n.Addr, schemeSMTP)
-}
 
 // Filter says how the lists are searched.
 type Filter struct {

@@ -2,19 +2,40 @@ package config
 
 import "time"
 
-// Default is the configuration of an empty file, before paths are resolved and
-// the machine is asked for its name. It has no lists, so a file must add one.
+// Default is the configuration of an empty file, before paths are resolved,
+// the machine is asked for its name and the listeners are made of [listen]. It
+// has no lists, so a file must add one.
 func Default() Config {
 	return Config{
 		Listen: Listen{
-			Addr:            Addresses{"127.0.0.1:2525"},
-			MaxMessageBytes: 50 << 20,
-			MaxRecipients:   1000,
+			Endpoint: Endpoint{
+				Addr:            Addresses{"127.0.0.1:2525"},
+				MaxMessageBytes: 50 << 20,
+				MaxRecipients:   1000,
+				TLS:             "none",
+				Auth:            "none",
+				Pregreet:        "log",
+				TarpitMax:       100,
+				BareNewline:     "reject",
+				MinDataRate:     500,
+				MaxHops:         50,
+				MaxErrors:       10,
+				MaxRefusals:     100,
+				CommandTimeout:  5 * time.Minute, // RFC 5321, section 4.5.3.2.7
+				DataTimeout:     3 * time.Minute, // section 4.5.3.2.5
+			},
 			ShutdownTimeout: 30 * time.Second,
 		},
-		NextHop: NextHop{Addr: "maildir:mail", Reuse: true},
-		Filter:  Filter{Kind: "classic", Family: "classic", Confirm: true},
-		State:   State{Dir: "state"},
+		NextHop: NextHop{
+			Addr:          Addresses{"maildir:mail"},
+			Reuse:         true,
+			Balance:       "priority",
+			Identity:      "auto",
+			TLS:           "none",
+			ProbeInterval: time.Minute,
+		},
+		Filter: Filter{Kind: "classic", Family: "classic", Confirm: true},
+		State:  State{Dir: "state"},
 		Headers: Headers{
 			Check:    []string{"From", "Sender", "Reply-To"},
 			MaxBytes: 256 << 10,

@@ -28,8 +28,13 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		cfg.resolve("/dir")
-		if cfg.Hostname == "" || len(cfg.Lists) == 0 || len(cfg.Listen.Addr) == 0 {
+		if cfg.Hostname == "" || len(cfg.Lists) == 0 || len(cfg.Listeners) == 0 || len(cfg.NextHop.Addr) == 0 {
 			t.Errorf("incomplete: %+v", cfg)
+		}
+		for _, l := range cfg.Listeners {
+			if l.Name == "" || len(l.Addr) == 0 || l.TLS != "none" && (!filepath.IsAbs(l.TLSCert) || !filepath.IsAbs(l.TLSKey)) {
+				t.Errorf("incomplete listener: %+v", l)
+			}
 		}
 		for _, l := range cfg.Lists {
 			if !filepath.IsAbs(l.Path) {
@@ -58,14 +63,16 @@ func checkFaults(t *testing.T, err error, lines int) {
 // FuzzNormalize: what has been normalised stays as it is.
 func FuzzNormalize(f *testing.F) {
 	for _, s := range []string{
-		"example.com", ".Example.COM.", "bücher.example", "[IPv6:2001:DB8::1]", "[192.0.2.1]", "a_b.example",
-		"user@", "@example.com", "ÄRGER@Bücher.example", "smtp://[::1]", "smtp://mail.example:26/", "maildir:mail", "K@", "İ@",
+		"example.com", ".Example.COM.", "bücher.example", "[IPv6:2001:DB8::1]", "[192.0.2.1]", "192.0.2.1.", "a_b.example",
+		"user@", "@example.com", "ÄRGER@Bücher.example", "K@", "İ@",
+		"smtp://[::1]", "smtp://mail.example:26/", "smtps://Bücher.example", "lmtp://[fe80::1%eth0]:024", "lmtp://::%]0", "lmtp+unix:/run/lmtp", "maildir:mail",
 	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		for name, normal := range map[string]func(string) (string, error){
 			"hostname": hostname, "recipientDomain": recipientDomain, "recipientEntry": recipientEntry, "normalNextHop": normalNextHop,
+			"normalHost": normalHost,
 		} {
 			once, err := normal(s)
 			if err != nil {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -58,8 +59,12 @@ func readFile(path string) ([]byte, error) {
 	return src, nil
 }
 
+// byteOrderMark is what some editors put in front of UTF-8.
+const byteOrderMark = "\ufeff"
+
 // parse decodes and checks a document. It does not look at the file system.
 func parse(file string, src []byte) (*Config, error) {
+	src = bytes.TrimPrefix(src, []byte(byteOrderMark))
 	var tree map[string]any
 	if err := toml.Unmarshal(src, &tree); err != nil {
 		return nil, syntaxError(file, err)
@@ -114,6 +119,17 @@ func (d *document) fail(path, what, hint string) {
 	})
 }
 
+// failedBelow reports whether a fault was noted at the path of a key or at an
+// element of its value.
+func (d *document) failedBelow(path string) bool {
+	for failed := range d.failed {
+		if failed == path || strings.HasPrefix(failed, path+"[") {
+			return true
+		}
+	}
+	return false
+}
+
 // globEscaper takes the special meaning (path/filepath.Match) from a directory's
 // name.
 var globEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
@@ -121,14 +137,28 @@ var globEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`
 // resolve makes the paths of a checked configuration absolute.
 func (c *Config) resolve(dir string) {
 	abs := func(p string) string {
-		if filepath.IsAbs(p) {
+		switch {
+		case p == "":
+			return ""
+		case filepath.IsAbs(p):
 			return filepath.Clean(p)
+		default:
+			return filepath.Join(dir, p)
 		}
-		return filepath.Join(dir, p)
 	}
 	c.State.Dir = abs(c.State.Dir)
-	if mail, ok := c.NextHop.Maildir(); ok {
-		c.NextHop.Addr = schemeMaildir + abs(mail)
+	for i, addr := range c.NextHop.Addr {
+		for _, scheme := range []string{schemeMaildir, schemeLMTPUnix} {
+			if path, ok := strings.CutPrefix(addr, scheme); ok {
+				c.NextHop.Addr[i] = scheme + abs(path)
+			}
+		}
+	}
+	c.NextHop.TLSCA = abs(c.NextHop.TLSCA)
+	c.Listen.TLSCert, c.Listen.TLSKey = abs(c.Listen.TLSCert), abs(c.Listen.TLSKey)
+	for i := range c.Listeners {
+		l := &c.Listeners[i]
+		l.TLSCert, l.TLSKey = abs(l.TLSCert), abs(l.TLSKey)
 	}
 	for i := range c.Lists {
 		if p := &c.Lists[i].Path; filepath.IsAbs(*p) {

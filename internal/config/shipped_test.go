@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pelletier/go-toml/v2"
@@ -12,8 +14,13 @@ import (
 
 const shipped = "../../config.toml"
 
-// defaultLine is a key that the shipped configuration shows commented out.
-var defaultLine = regexp.MustCompile(`(?m)^# ([a-z_]+ = .*)$`)
+var (
+	// defaultLine is a key that the shipped configuration shows commented out.
+	defaultLine = regexp.MustCompile(`(?m)^# ([a-z_]+ = .*)$`)
+
+	// exampleLine is a line of its examples.
+	exampleLine = regexp.MustCompile(`(?m)^#     (\[\[.*\]\]|[a-z_]+ = .*)$`)
+)
 
 func readShipped(t *testing.T) []byte {
 	t.Helper()
@@ -38,9 +45,8 @@ func TestShippedIsDefault(t *testing.T) {
 		}
 		lists := got.Lists
 		want := Default()
+		want.Listeners = []Listener{{Name: "listen", Endpoint: want.Listen.Endpoint}}
 		got.File, got.Lists = "", nil
-		got.Policy.ExemptClients = want.Policy.ExemptClients // [] and absent are alike
-		got.Policy.RecipientDomains = want.Policy.RecipientDomains
 		if !reflect.DeepEqual(*got, want) {
 			t.Errorf("%s:\ngot  %+v\nwant %+v", name, *got, want)
 		}
@@ -58,7 +64,8 @@ func TestShippedIsDefault(t *testing.T) {
 // nobody finds.
 func TestShippedHasAllKeys(t *testing.T) {
 	var tree map[string]any
-	if err := toml.Unmarshal(defaultLine.ReplaceAll(readShipped(t), []byte("$1")), &tree); err != nil {
+	src := exampleLine.ReplaceAll(defaultLine.ReplaceAll(readShipped(t), []byte("$1")), []byte("$1"))
+	if err := toml.Unmarshal(src, &tree); err != nil {
 		t.Fatal(err)
 	}
 	for field := range reflect.TypeFor[Config]().Fields() {
@@ -67,21 +74,38 @@ func TestShippedHasAllKeys(t *testing.T) {
 		if !ok && name != noKey {
 			t.Errorf("%s is not in config.toml", name)
 		}
+		var keys []string
 		tables, _ := value.([]any)
-		if field.Type.Kind() == reflect.Struct {
-			tables = []any{value}
-		} else if field.Type != reflect.TypeFor[[]List]() {
-			continue
+		switch {
+		case field.Type == reflect.TypeFor[[]Listener]():
+			keys = []string{"name"} // the others are those of [listen]
+		case field.Type.Kind() == reflect.Slice:
+			keys = keysOf(field.Type.Elem())
+		case field.Type.Kind() == reflect.Struct:
+			keys, tables = keysOf(field.Type), []any{value}
 		}
-		table := field.Type
-		if table.Kind() == reflect.Slice {
-			table = table.Elem()
-		}
-		for _, key := range keysOf(table) {
+		for _, key := range keys {
 			if !hasKey(tables, key) {
 				t.Errorf("%s.%s is not in config.toml", name, key)
 			}
 		}
+	}
+}
+
+// TestShippedExamples puts the examples in force, in front of an SMTP server.
+func TestShippedExamples(t *testing.T) {
+	src := exampleLine.ReplaceAllString(string(readShipped(t)), "$1")
+	cfg, err := parse("config.toml", []byte(strings.Replace(src, `"maildir:mail"`, `"smtp://127.0.0.1:10025"`, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, l := range cfg.Listeners {
+		got = append(got, strings.Join([]string{l.Name, strings.Join(l.Addr, " "), l.TLS, l.Auth}, ", "))
+	}
+	want := []string{"listen, 127.0.0.1:2525, none, none", "submissions, :465, implicit, pass", "submission, :587, required, pass"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
 

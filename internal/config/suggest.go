@@ -17,12 +17,18 @@ func suggest(key, table string, known []string) string {
 	if place := placeOf(key); place != "" {
 		return "it belongs " + place
 	}
+	if len(known) > manyKeys {
+		return "all keys stand in config.toml as it is shipped"
+	}
 	names := strings.Join(known, ", ")
 	if table == "" {
 		return "there are " + names
 	}
 	return display(table) + " has " + names
 }
+
+// manyKeys is how many are too many for a line.
+const manyKeys = 20
 
 // placeOf says where a key of that name has its place, or "".
 func placeOf(key string) string {
@@ -32,7 +38,7 @@ func placeOf(key string) string {
 	for field := range reflect.TypeFor[Config]().Fields() {
 		name := field.Tag.Get("toml")
 		switch t := field.Type; {
-		case t == reflect.TypeFor[[]List]() && slices.Contains(keysOf(t.Elem()), key):
+		case t.Kind() == reflect.Slice && slices.Contains(keysOf(t.Elem()), key):
 			return "in a [[" + name + "]]"
 		case t.Kind() == reflect.Struct && slices.Contains(keysOf(t), key):
 			return "in [" + name + "]"

@@ -10,8 +10,8 @@ import (
 // validate checks the values that bind left, and normalises them in place.
 func (d *document) validate() {
 	d.hostname()
-	d.listen()
 	d.nextHop()
+	d.listen() // after the next hop, which decides who may come in
 	d.filter()
 	d.state()
 	d.headers()
@@ -85,27 +85,6 @@ func (d *document) hostname() {
 	d.cfg.Hostname = name
 }
 
-func (d *document) listen() {
-	l := &d.cfg.Listen
-	if len(l.Addr) == 0 {
-		d.fail("listen.addr", "is empty", `write at least one address, such as "127.0.0.1:2525"`)
-	}
-	for i, addr := range l.Addr {
-		path := d.elementOrKey("listen.addr", i)
-		if err := checkListen(addr); err != nil {
-			d.fail(path, fmt.Sprintf("%q %v", addr, err),
-				`write "host:port", ":port" for every address of the machine, or "systemd" for the sockets that systemd passes`)
-		} else if slices.Contains(l.Addr[:i], addr) {
-			d.fail(path, fmt.Sprintf("%q is there twice", addr), "remove one")
-		}
-	}
-	if l.MaxMessageBytes < 1 {
-		d.fail("listen.max_message_bytes", fmt.Sprintf("%d is out of range", l.MaxMessageBytes), "write at least 1; 52428800 is 50 MiB")
-	}
-	d.within("listen.max_recipients", l.MaxRecipients, 1, 100_000)
-	d.between("listen.shutdown_timeout", l.ShutdownTimeout, 0, time.Hour)
-}
-
 // elementOrKey is the path of the i-th element of a value that may be a single
 // string instead of an array.
 func (d *document) elementOrKey(path string, i int) string {
@@ -113,25 +92,6 @@ func (d *document) elementOrKey(path string, i int) string {
 		return p
 	}
 	return path
-}
-
-func (d *document) nextHop() {
-	n := &d.cfg.NextHop
-	addr, err := normalNextHop(n.Addr)
-	if err != nil {
-		d.fail("next_hop.addr", fmt.Sprintf("%q %v", n.Addr, err), `write "maildir:DIRECTORY" or "smtp://HOST:PORT"`)
-		return
-	}
-	n.Addr = addr
-	if _, ok := n.Maildir(); !ok || n.AllowPublic {
-		return
-	}
-	for i, addr := range d.cfg.Listen.Addr {
-		if path := d.elementOrKey("listen.addr", i); isPublic(addr) && !d.failed[path] {
-			d.fail(path, fmt.Sprintf("%q is open beyond this machine, and the next hop is a Maildir, which takes mail for everyone", addr),
-				`listen on 127.0.0.1, or write allow_public = true in [next_hop]`)
-		}
-	}
 }
 
 func (d *document) state() {

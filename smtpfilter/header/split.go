@@ -9,7 +9,9 @@ import (
 // for a reader that stops at a malformed line hides every field behind it:
 //
 //   - Every line with a colon starts a field, whatever is in front of the
-//     colon; space and tab before it are dropped ("From : a@b.example").
+//     colon; white space before it is dropped ("From : a@b.example"), and where
+//     there is a fold in that, it is a field of this name too: some mail servers
+//     unfold first.
 //   - A line that starts with space or tab continues the field above it. Where
 //     there is none (the first line, or one behind a malformed line) it is read
 //     as a line of its own.
@@ -24,7 +26,13 @@ type splitter struct {
 	rest  []byte
 	name  []byte // of the present field
 	value []byte // still folded
+
+	dangling []byte // a malformed line that may be a name: white space alone has followed
 }
+
+// nameSpace is what may stand between a name and its colon: to the grammar the
+// first two, to C's isspace all of them.
+const nameSpace = " \t\v\f"
 
 // next moves to the next field; it reports false at the end.
 func (s *splitter) next() bool {
@@ -37,20 +45,29 @@ func (s *splitter) next() bool {
 		case len(content) == 0:
 			s.name = nil
 		case colon >= 0:
-			s.name = bytes.TrimRight(content[:colon], " \t")
+			s.name = bytes.TrimRight(content[:colon], nameSpace)
+			if len(s.name) == 0 && isSpace(line[0]) {
+				s.name = s.dangling
+			}
+			s.dangling = nil
 			start := bytes.IndexByte(line, ':') + 1
-			for len(s.rest) > 0 && (s.rest[0] == ' ' || s.rest[0] == '\t') {
+			for len(s.rest) > 0 && isSpace(s.rest[0]) {
 				s.cutLine()
 			}
 			s.value = from[start : len(from)-len(s.rest)]
 			return true
-		case len(s.name) > 0 && !isSeparator(content):
-			s.value = content
-			return true
+		default:
+			s.dangling = bytes.TrimRight(content, nameSpace)
+			if len(s.name) > 0 && !isSeparator(content) {
+				s.value = content
+				return true
+			}
 		}
 	}
 	return false
 }
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' }
 
 // cutLine takes a line and its ending off the rest.
 func (s *splitter) cutLine() []byte {

@@ -2,6 +2,7 @@ package nexthop
 
 import (
 	"bufio"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -26,15 +27,25 @@ var errUnasked = fmt.Errorf("%w: the next hop sent more than it was asked for", 
 // go over it directly. The smtp.Client beneath the same socket does what
 // surrounds them: greeting, EHLO or HELO, QUIT.
 type conn struct {
-	net.Conn
+	net.Conn          // what is spoken over: the socket, or TLS
+	socket   net.Conn // closing it interrupts everything
+	tls      *tls.Conn
+	sluice   *sluice // between tls and socket; nil without TLS
 	replies  *bufio.Reader
 	lines    *lineConn
 	client   *smtp.Client
-	offers   extensions
+	verb     string          // that the server was greeted with: EHLO, or HELO
+	offers   wire.Extensions // in the last reply to EHLO
 	timeouts Timeouts
 
-	reused    bool // it has carried a transaction before
-	wear      int  // refusals and resets since the last delivery
+	proxied    endpoints // of the PROXY header; zero where it, or its absence, names ourselves
+	told       bool      // XCLIENT was sent
+	identity   identity  // that it told
+	attributes []string  // that it had
+
+	login     *login // that it belongs to, or nil
+	reused    bool   // it was kept for another transaction
+	wear      int    // refusals and resets since the last delivery
 	idleSince time.Time
 }
 
@@ -44,7 +55,7 @@ type conn struct {
 const maxWear = 8
 
 func newConn(nc net.Conn, timeouts Timeouts) *conn {
-	c := &conn{Conn: nc, replies: bufio.NewReaderSize(nc, replyBuffer), timeouts: timeouts}
+	c := &conn{Conn: nc, socket: nc, replies: bufio.NewReaderSize(nc, replyBuffer), timeouts: timeouts}
 	c.lines = &lineConn{conn: c}
 	c.client = smtp.NewClient(c.lines)
 	return c
@@ -56,10 +67,13 @@ func (c *conn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
+// Close closes the socket, without a word. It does not wait.
+func (c *conn) Close() error { return c.socket.Close() }
+
 // send writes commands, each with its CRLF, in one flight. There must be no
 // unread reply.
 func (c *conn) send(commands string) error {
-	if c.replies.Buffered() > 0 {
+	if c.surplus() {
 		return errUnasked
 	}
 	_, err := io.WriteString(c, commands)
@@ -119,10 +133,22 @@ func (c *conn) check(reply wire.Reply, also int) error {
 	if reply.Code != also && !reply.Positive() && !refusal(reply) {
 		return fmt.Errorf("%w: unexpected %s", wire.ErrBadReply, reply)
 	}
-	if c.replies.Buffered() > 0 && reply.Code != codeClosing {
+	if reply.Code != codeClosing && c.surplus() {
 		return errUnasked
 	}
 	return nil
+}
+
+// surplus reports whether bytes were received that nobody has read.
+func (c *conn) surplus() bool {
+	if c.replies.Buffered() > 0 {
+		return true
+	}
+	if c.tls == nil {
+		return false
+	}
+	pending, _ := c.pending(sluiceClosed) // an error shows at the next read
+	return pending
 }
 
 // codeClosing is the reply after which a server closes the connection, whatever
@@ -137,9 +163,23 @@ func (c *conn) quiet() (bool, error) {
 	if c.replies.Buffered() > 0 {
 		return false, nil
 	}
-	// peek goes through the runtime's poller, where a deadline that has passed
+	// Pending goes through the runtime's poller, where a deadline that has passed
 	// would count.
 	c.SetReadDeadline(time.Time{})
-	pending, err := peek(c.Conn)
+	var pending bool
+	var err error
+	if c.tls == nil {
+		pending, err = wire.Pending(c.socket)
+	} else {
+		pending, err = c.pending(sluicePending)
+	}
 	return !pending && err == nil, err
+}
+
+// quit says QUIT and closes the connection. A failure changes nothing: it is
+// closed.
+func (c *conn) quit(timeout time.Duration) {
+	c.lines.timeout = timeout
+	c.client.Quit()
+	c.Close()
 }

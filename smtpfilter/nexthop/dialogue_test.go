@@ -2,12 +2,15 @@ package nexthop
 
 import (
 	"context"
+	"crypto/sha256"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,14 +23,21 @@ import (
 // TestDialogues plays every file of testdata/dialogues. Its lines are those of
 // nexthoptest.Script, and, for our side of the conversation:
 //
-//	@ reuse mail=50ms    how the target is made: reuse, and timeouts
+//	@ reuse mail=50ms    how the target is made: reuse, lmtp, merge, timeouts,
+//	                     tls=required (or another mode), tlsname=next.example, roots=none,
+//	                     pin=right, identity=xclient (or another), proxy=2
+//	> client 192.0.2.8:1 joe  who the client is from now on, and its login: called
+//	                     host.example. "stranger" has neither name nor address
 //	> rcpt b@example.net call a method: mail FROM [PARAM…] (Begin), rcpt TO
-//	                     [PARAM…], data, write "GO STRING", commit, abort,
-//	                     relay (CheckRelay)
+//	                     [PARAM…], data [raw|binary], write "GO STRING",
+//	                     flush, commit, abort, relay (CheckRelay), probe; auth ARGS | ANSWER…
+//	                     (Authenticate), login FROM [PARAM…] (Login.Begin), logout
 //	< 250 2.1.5 Ok       what the last call returned: a reply (its lines joined
 //	                     by " / "), "error TEXT" with a part of the error,
 //	                     "lost TEXT" where it is ErrReplyLost as well, or
 //	                     "early TEXT" where it is a *ReplyError with that reply
+//	> offers DSN SIZE    the keywords of Extensions
+//	> challenges A | B   the texts of the challenges of the last auth
 //	> go                 let a dialogue continue that is at [hold]
 //	> idle 1             wait until so many connections are kept
 //	> dead               wait until the kept connection has something to read
@@ -65,7 +75,10 @@ type driver struct {
 	t       *testing.T
 	server  *nexthoptest.Script
 	hop     *SMTP
+	client  Client
 	tx      Transaction
+	login   Login
+	asked   []string // challenges
 	message Message
 	reply   wire.Reply // of the last call
 	err     error
@@ -73,7 +86,8 @@ type driver struct {
 
 func playDialogue(t *testing.T, text string) {
 	var script, ours []string
-	config := SMTPConfig{Hostname: "gate.example"}
+	config := SMTPConfig{Hostname: "gate.example", ProbeInterval: -1}
+	config.TLS.Name, config.TLS.Roots = nexthoptest.ServerName, nexthoptest.Roots()
 	for i, line := range strings.Split(text, "\n") {
 		switch {
 		case strings.HasPrefix(line, "@ "):
@@ -92,7 +106,7 @@ func playDialogue(t *testing.T, text string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { hop.Close() })
-	d := driver{t: t, server: server, hop: hop}
+	d := driver{t: t, server: server, hop: hop, client: testClient}
 	for _, line := range ours {
 		number, step, _ := strings.Cut(line, " ")
 		if err := d.step(step); err != nil {
@@ -103,15 +117,38 @@ func playDialogue(t *testing.T, text string) {
 	server.Wait()
 }
 
+// options are words of "@" lines.
+var options = map[string]func(*SMTPConfig){
+	"tls=opportunistic": func(c *SMTPConfig) { c.TLS.Mode = TLSOpportunistic },
+	"tls=required":      func(c *SMTPConfig) { c.TLS.Mode = TLSRequired },
+	"tls=implicit":      func(c *SMTPConfig) { c.TLS.Mode = TLSImplicit },
+	"tlsname=ip":        func(c *SMTPConfig) { c.TLS.Name = "" },
+	"tlsname=wrong":     func(c *SMTPConfig) { c.TLS.Name = "other.example" },
+	"roots=none":        func(c *SMTPConfig) { c.TLS.Roots = x509.NewCertPool() },
+	"pin=right":         func(c *SMTPConfig) { c.TLS.Pins = [][sha256.Size]byte{{}, nexthoptest.Pin()} },
+	"pin=wrong":         func(c *SMTPConfig) { c.TLS.Pins = [][sha256.Size]byte{{}} },
+	"identity=xclient":  func(c *SMTPConfig) { c.Identity = IdentityXCLIENT },
+	"identity=xforward": func(c *SMTPConfig) { c.Identity = IdentityXFORWARD },
+	"identity=none":     func(c *SMTPConfig) { c.Identity = IdentityNone },
+	"proxy=1":           func(c *SMTPConfig) { c.Proxy = 1 },
+	"proxy=2":           func(c *SMTPConfig) { c.Proxy = 2 },
+}
+
 func parseOptions(t *testing.T, config *SMTPConfig, text string) {
 	timeouts := map[string]*time.Duration{
-		"greeting": &config.Timeouts.Greeting, "mail": &config.Timeouts.Mail, "rcpt": &config.Timeouts.Rcpt,
+		"connect": &config.Timeouts.Connect, "greeting": &config.Timeouts.Greeting, "mail": &config.Timeouts.Mail, "rcpt": &config.Timeouts.Rcpt,
 		"data": &config.Timeouts.Data, "dot": &config.Timeouts.Dot, "quit": &config.Timeouts.Quit,
+		"write": &config.Timeouts.Write,
 	}
+	flags := map[string]*bool{"reuse": &config.Reuse, "lmtp": &config.LMTP, "merge": &config.Merge}
 	for word := range strings.FieldsSeq(text) {
+		if option := options[word]; option != nil {
+			option(config)
+			continue
+		}
 		name, value, _ := strings.Cut(word, "=")
-		if name == "reuse" {
-			config.Reuse = true
+		if flag := flags[name]; flag != nil {
+			*flag = true
 			continue
 		}
 		duration, err := time.ParseDuration(value)
@@ -132,12 +169,33 @@ func (d *driver) step(line string) error {
 	switch words[0] {
 	case "mail":
 		from := strings.Trim(words[1], "<>")
-		d.tx = d.hop.Begin(Envelope{Client: testClient, From: from, Params: words[2:], ID: "id-1"})
+		d.tx = d.hop.Begin(Envelope{Client: d.client, From: from, Params: words[2:], ID: "id-1"})
 		d.message = nil
+	case "login":
+		d.tx = d.login.Begin(Envelope{Client: d.client, From: words[1], Params: words[2:], ID: "id-1"})
+		d.message = nil
+	case "client":
+		d.setClient(words[1:])
+	case "auth":
+		d.authenticate(ctx, strings.TrimPrefix(line, "> auth "))
+	case "logout":
+		return d.login.Close()
+	case "probe":
+		d.reply, d.err = wire.Reply{}, d.hop.Probe(ctx)
+		return nil
+	case "offers":
+		if got := keywords(d.hop.Extensions()); !slices.Equal(got, words[1:]) {
+			return fmt.Errorf("%v", got)
+		}
+	case "challenges":
+		if got := strings.Join(d.asked, " | "); got != strings.TrimPrefix(line, "> challenges ") {
+			return fmt.Errorf("%q", got)
+		}
 	case "rcpt":
 		d.reply, d.err = d.tx.Rcpt(ctx, words[1], words[2:])
 	case "data":
-		d.message, d.reply, d.err = d.tx.Data(ctx)
+		format := map[string]Format{"data": Stuffed, "raw": Raw, "binary": Binary}[words[len(words)-1]]
+		d.message, d.reply, d.err = d.tx.Data(ctx, format)
 	case "write":
 		text, err := strconv.Unquote(strings.TrimPrefix(line, "> write "))
 		if err != nil {
@@ -145,7 +203,9 @@ func (d *driver) step(line string) error {
 		}
 		d.reply = wire.Reply{}
 		_, d.err = d.message.Write([]byte(text))
-		return d.err
+	case "flush":
+		d.reply = wire.Reply{}
+		d.err = d.message.Flush()
 	case "commit":
 		d.reply, d.err = d.message.Commit(ctx)
 	case "abort":
@@ -170,6 +230,46 @@ func (d *driver) step(line string) error {
 		return errors.New("unknown step")
 	}
 	return nil
+}
+
+// setClient takes an address, and as whom it is authenticated.
+func (d *driver) setClient(words []string) {
+	if words[0] == "stranger" {
+		d.client = Client{}
+		return
+	}
+	d.client = Client{
+		Addr:  netip.MustParseAddrPort(words[0]),
+		Local: netip.MustParseAddrPort("198.51.100.25:25"),
+		Helo:  "host.example",
+		Proto: "ESMTP",
+	}
+	if len(words) > 1 {
+		d.client.Login = words[1]
+	}
+}
+
+func (d *driver) authenticate(ctx context.Context, text string) {
+	words := strings.Split(text, " | ")
+	answers := words[1:]
+	d.asked = nil
+	d.login, d.reply, d.err = d.hop.Authenticate(ctx, d.client, words[0], func(challenge wire.Reply) (string, error) {
+		d.asked = append(d.asked, challenge.String())
+		if len(answers) == 0 {
+			return "", errStop
+		}
+		answer := answers[0]
+		answers = answers[1:]
+		return answer, nil
+	})
+	if (d.login != nil) != (d.err == nil && d.reply.Code == codeLoggedIn) {
+		d.t.Errorf("login %v with reply %v, error %v", d.login, d.reply, d.err)
+	}
+	for _, secret := range append(words[1:], words[0]) {
+		if d.err != nil && strings.Contains(d.err.Error(), secret) {
+			d.t.Errorf("the error %q tells what the client said", d.err)
+		}
+	}
 }
 
 func isQuiet(c *conn) bool {

@@ -4,33 +4,29 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"syscall"
 
 	"spamgate/smtpfilter/wire"
 )
 
-// open connects and asks for MAIL and the first recipient. The reply is the
-// next hop's to MAIL where it refused that, else to RCPT.
+// open connects and asks for MAIL and the first recipient, with rcpt as the
+// command for it. The reply is the next hop's to MAIL where it refused that, else
+// to RCPT.
 //
-// A kept connection may have been closed at the other end just now. Where it
-// turns out so before MAIL was answered, nothing has happened yet, and the same
-// is asked once more on a new connection.
-func (t *transaction) open(rcpt string) (wire.Reply, error) {
+// A kept connection may have been closed at the other end just now, or be of no
+// use for this message. Where it turns out so before MAIL was answered, nothing
+// has happened yet, and the same is asked once more on a new connection.
+func (t *transaction) open(rcpt, to string, params []string) (wire.Reply, error) {
 	for fresh := false; ; fresh = true {
-		c, err := t.hop.take(t.ctx, fresh)
+		c, err := t.take(fresh)
 		if err != nil {
 			return wire.Reply{}, err
 		}
 		t.attach(c)
-		mail, err := pathCommand("MAIL FROM:<", t.env.From, offered(t.env.Params, c.offers))
-		if err != nil {
-			return wire.Reply{}, err
-		}
-		a, err := t.firstFlight(mail, rcpt)
-		if c.reused && t.ctx.Err() == nil && a.stale(err) {
-			t.hop.log.Debug("kept connection to the next hop had ended",
+		a, err := t.introduce(rcpt, to, params)
+		if c.reused && t.ctx.Err() == nil && (a.stale(err) || unfit(err)) {
+			t.hop.log.Debug("kept connection to the next hop is of no use any more",
 				"next_hop", t.hop.String(), "id", t.env.ID, "error", err, "reply", a.mail.String())
 			t.guard()
 			c.Close()
@@ -42,6 +38,50 @@ func (t *transaction) open(rcpt string) (wire.Reply, error) {
 		}
 		return t.opened(a), nil
 	}
+}
+
+// take gives the transaction a connection.
+func (t *transaction) take(fresh bool) (*conn, error) {
+	if t.login != nil {
+		return t.login.take(t.ctx)
+	}
+	client := &t.env.Client
+	if t.hop.tellsXCLIENT() {
+		// The name is part of what makes a kept connection this client's.
+		client.findName(t.ctx, t.hop.Extensions()["XCLIENT"])
+	}
+	return t.hop.take(t.ctx, client, fresh)
+}
+
+// introduce tells the next hop whose connection it is, where that is due, and
+// sends the first flight. A login's was told when the client logged in. A client
+// that is refused by then is told so as if it were for MAIL.
+func (t *transaction) introduce(rcpt, to string, params []string) (a answers, err error) {
+	if t.login == nil {
+		a.mail, err = t.hop.identify(t.ctx, t.conn, &t.env.Client)
+		if err != nil || !a.mail.IsZero() {
+			return a, err
+		}
+	}
+	kept, err := t.hop.mailParams(t.conn, t.env.From, t.env.Params)
+	if err != nil {
+		return a, err
+	}
+	if err := checkRcpt(to, params, t.conn.offers); err != nil {
+		return a, err
+	}
+	mail, err := pathCommand("MAIL FROM:<", t.env.From, kept)
+	if err != nil {
+		return a, err
+	}
+	return t.firstFlight(mail, rcpt)
+}
+
+// unfit reports an error that a new connection may not give: the next hop refuses
+// another client's name on this one, or did not offer what it does by now.
+func unfit(err error) bool {
+	var refused *ReplyError
+	return errors.As(err, &refused) || errors.Is(err, errXCLIENT) || errors.Is(err, ErrNotOffered) || errors.Is(err, ErrRequireTLS)
 }
 
 // opened takes the answers to the first flight.
@@ -78,13 +118,9 @@ func (a answers) stale(err error) bool {
 // refused. A 421 ends it, and counts as the reply to MAIL where that had none.
 func (t *transaction) firstFlight(mail, rcpt string) (a answers, err error) {
 	c := t.conn
-	if client := &t.env.Client; client.LookupName != nil && client.Name == "" && offersAttribute(c.offers["XFORWARD"], "NAME") {
-		client.Name = client.LookupName(t.ctx)
-		client.LookupName = nil
-	}
-	commands := append(xforwardCommands(c.offers["XFORWARD"], t.env), mail, rcpt)
+	commands := append(t.xforward(), mail, rcpt)
 	mailAt := len(commands) - 2
-	pipelining := c.offers.has("PIPELINING")
+	pipelining := c.offers.Has("PIPELINING")
 	if pipelining {
 		if err := c.send(strings.Join(commands, "\r\n") + "\r\n"); err != nil {
 			return a, err
@@ -121,22 +157,6 @@ func (t *transaction) firstFlight(mail, rcpt string) (a answers, err error) {
 		}
 	}
 	return a, c.check(reply, 0)
-}
-
-// offered drops the parameters of MAIL that the next hop would refuse though it
-// can do without them: BODY where it does not offer 8BITMIME, since the body is
-// sent as it is in any case, and SIZE where it does not offer SIZE.
-func offered(params []string, offers extensions) []string {
-	return slices.DeleteFunc(slices.Clone(params), func(p string) bool {
-		keyword, _, _ := strings.Cut(p, "=")
-		switch strings.ToUpper(keyword) {
-		case "BODY":
-			return !offers.has("8BITMIME")
-		case "SIZE":
-			return !offers.has("SIZE")
-		}
-		return false
-	})
 }
 
 // pathCommand makes a MAIL or RCPT command. Path and parameters were validated

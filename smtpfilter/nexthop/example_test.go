@@ -14,8 +14,8 @@ func ExampleParse() {
 	fmt.Println(nexthop.Parse("smtp://mail.example.net"))
 	fmt.Println(nexthop.Parse("maildir:mail"))
 	// Output:
-	// smtp mail.example.net:25 <nil>
-	// maildir mail <nil>
+	// smtp://mail.example.net:25 <nil>
+	// maildir:mail <nil>
 }
 
 // A message goes in as it stood on the wire, dots stuffed and CRLF line ends,
@@ -41,7 +41,7 @@ func Example() {
 		fmt.Println(reply, err)
 		return
 	}
-	message, reply, err := tx.Data(ctx)
+	message, reply, err := tx.Data(ctx, nexthop.Stuffed)
 	if message == nil {
 		fmt.Println(reply, err)
 		return

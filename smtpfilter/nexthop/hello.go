@@ -13,17 +13,37 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// connect opens a connection, up to the reply to EHLO or HELO.
-func (s *SMTP) connect(ctx context.Context) (*conn, error) {
+// connect opens a connection for a client, or for ourselves where that is nil, up
+// to the last reply to EHLO or HELO.
+func (s *SMTP) connect(ctx context.Context, client *Client) (*conn, error) {
+	mode := s.config.TLS.Mode
+	c, err := s.dial(ctx, client, mode)
+	if errors.Is(err, errTLS) && mode == TLSOpportunistic && ctx.Err() == nil {
+		s.log.Warn("no TLS with the next hop: going on in plain text", "next_hop", s.String(), "error", err)
+		c, err = s.dial(ctx, client, TLSNone)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.learn(c)
+	return c, nil
+}
+
+// dial is connect with a mode of TLS. An error after which another mode may do
+// better wraps errTLS.
+func (s *SMTP) dial(ctx context.Context, client *Client, mode TLSMode) (*conn, error) {
 	dialCtx, cancel := context.WithTimeout(ctx, s.config.Timeouts.Connect)
 	defer cancel()
-	nc, err := s.config.Dial(dialCtx, "tcp", s.config.Addr)
+	nc, err := s.config.Dial(dialCtx, s.config.Network, s.config.Addr)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
 	c := newConn(nc, s.config.Timeouts)
+	if s.config.LMTP {
+		c.client = smtp.NewClientLMTP(c.lines)
+	}
 	stop := context.AfterFunc(ctx, func() { nc.Close() })
-	err = c.hello(s.config.Hostname)
+	err = s.begin(c, client, mode)
 	if !stop() {
 		err = context.Cause(ctx)
 	}
@@ -32,6 +52,31 @@ func (s *SMTP) connect(ctx context.Context) (*conn, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// begin goes through what a connection begins with: the PROXY header, TLS,
+// greeting, EHLO, STARTTLS and another EHLO.
+func (s *SMTP) begin(c *conn, client *Client, mode TLSMode) error {
+	if s.config.Proxy != 0 {
+		if err := s.sendProxyHeader(c, client); err != nil {
+			return fmt.Errorf("PROXY header: %w", err)
+		}
+	}
+	if mode == TLSImplicit {
+		if err := c.handshake(s.tls); err != nil {
+			return err
+		}
+	}
+	if err := c.hello(s.config.Hostname); err != nil {
+		return c.blameClient(err)
+	}
+	if s.config.LMTP && c.verb != "LHLO" {
+		return errNoLMTP
+	}
+	if mode == TLSRequired || mode == TLSOpportunistic && c.offers.Has("STARTTLS") {
+		return s.startTLS(c)
+	}
+	return nil
 }
 
 // hello has the smtp.Client read the greeting and say EHLO, and HELO where the
@@ -52,31 +97,26 @@ func (c *conn) hello(hostname string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", step, err)
 	}
-	if step == "EHLO" {
-		c.offers = parseExtensions(c.lines.reply)
+	c.verb = step
+	if step != "HELO" {
+		c.offers = wire.ParseExtensions(c.lines.reply)
 	}
 	return nil
 }
 
-// extensions are the keywords of a reply to EHLO, in upper case, with their
-// parameters.
-type extensions map[string][]string
-
-// parseExtensions reads the lines of a reply to EHLO, the first apart, which is
-// the server's name (RFC 5321, section 4.1.1.1). Case does not count.
-func parseExtensions(reply wire.Reply) extensions {
-	e := make(extensions)
-	for _, line := range reply.Lines[1:] {
-		if words := strings.Fields(line); len(words) > 0 {
-			e[strings.ToUpper(words[0])] = words[1:]
-		}
+// helloAgain says EHLO once more, on a session that is back at its beginning.
+// What the next hop has offered is forgotten.
+func (c *conn) helloAgain(name string) error {
+	c.offers = nil
+	reply, err := c.ask(c.verb+" "+name, c.timeouts.Mail, 0)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.verb, err)
 	}
-	return e
-}
-
-func (e extensions) has(keyword string) bool {
-	_, ok := e[keyword]
-	return ok
+	if !reply.Positive() {
+		return &ReplyError{Reply: reply, Err: fmt.Errorf("%s refused", c.verb)}
+	}
+	c.offers = wire.ParseExtensions(reply)
+	return nil
 }
 
 // lineConn is the conn as the smtp.Client sees it. A Read returns one checked

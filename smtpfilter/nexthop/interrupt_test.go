@@ -74,7 +74,7 @@ func TestInterruptWait(t *testing.T) {
 				}()
 				_, err := tx.Rcpt(ctx, "b@example.net", nil)
 				if silent == "DATA" && err == nil {
-					_, _, err = tx.Data(ctx)
+					_, _, err = tx.Data(ctx, Stuffed)
 				}
 				if !errors.Is(err, c.want) {
 					t.Errorf("%v", err)
@@ -191,6 +191,43 @@ func TestCancelledBeforeTheEnd(t *testing.T) {
 	if len(sink.Messages()) != 0 || len(sink.Undelivered()) != 1 {
 		t.Error("the message ended")
 	}
+}
+
+// TestContextPerCall: the end of a context matters to the calls that were given
+// it, and to no others before or after them.
+func TestContextPerCall(t *testing.T) {
+	sink := nexthoptest.NewSink(t)
+	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr()})
+	tx := hop.Begin(Envelope{From: "a@example.com"})
+	call := func(do func(context.Context) error) {
+		t.Helper()
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		if err := do(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		call(func(ctx context.Context) error {
+			_, err := tx.Rcpt(ctx, "b@example.net", nil)
+			return err
+		})
+	}
+	var m Message
+	call(func(ctx context.Context) (err error) {
+		m, _, err = tx.Data(ctx, Stuffed)
+		return err
+	})
+	if _, err := m.Write([]byte("a body\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	call(func(ctx context.Context) error {
+		reply, err := m.Commit(ctx)
+		if err == nil && !reply.Positive() {
+			t.Error(reply)
+		}
+		return err
+	})
 }
 
 // TestRefusedWhileWriting: the next hop refuses a message in its middle, and
@@ -314,7 +351,7 @@ func TestMisuse(t *testing.T) {
 	ctx := context.Background()
 	for _, target := range []Target{newSMTP(t, SMTPConfig{Addr: sink.Addr()}), box} {
 		tx := target.Begin(Envelope{})
-		if m, reply, err := tx.Data(ctx); m != nil || err == nil {
+		if m, reply, err := tx.Data(ctx, Stuffed); m != nil || err == nil {
 			t.Errorf("%s: DATA without a recipient: %v", target, reply)
 		}
 		tx, m, err := begin(target, "")

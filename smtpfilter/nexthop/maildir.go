@@ -39,6 +39,11 @@ func NewMaildir(dir string, log *slog.Logger) (*Maildir, error) {
 // String is "maildir:" with the directory.
 func (m *Maildir) String() string { return SchemeMaildir + ":" + m.dir.Path() }
 
+// Extensions are what a Maildir can do.
+func (m *Maildir) Extensions() wire.Extensions {
+	return wire.Extensions{"8BITMIME": nil, "ENHANCEDSTATUSCODES": nil, "SIZE": nil, "SMTPUTF8": nil}
+}
+
 // Begin starts a transaction.
 func (m *Maildir) Begin(env Envelope) Transaction {
 	d := &delivery{target: m, env: env}
@@ -63,6 +68,7 @@ type delivery struct {
 	mu       sync.Mutex
 	accepted int
 	file     *maildir.File
+	raw      bool // the message comes without dot-stuffing
 	midLine  bool // the next byte does not begin a line
 	lastCR   bool // the last byte was a CR
 	err      error
@@ -84,7 +90,7 @@ func (d *delivery) Rcpt(ctx context.Context, to string, params []string) (wire.R
 
 // Data creates the file, and writes the Return-Path field that final delivery
 // puts in front (RFC 5321, section 4.4).
-func (d *delivery) Data(ctx context.Context) (Message, wire.Reply, error) {
+func (d *delivery) Data(ctx context.Context, f Format) (Message, wire.Reply, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.check(ctx); err != nil {
@@ -93,6 +99,10 @@ func (d *delivery) Data(ctx context.Context) (Message, wire.Reply, error) {
 	if d.file != nil || d.accepted == 0 {
 		return nil, wire.Reply{}, d.fail(errors.New("no recipient was accepted, or a second DATA"))
 	}
+	if f == Binary {
+		return nil, wire.Reply{}, d.fail(fmt.Errorf("binary message: %w", ErrNotOffered))
+	}
+	d.raw = f == Raw
 	if strings.ContainsAny(d.env.From, "\r\n\x00") {
 		return nil, wire.Reply{}, d.fail(fmt.Errorf("control bytes in reverse-path %q", d.env.From))
 	}
@@ -107,15 +117,21 @@ func (d *delivery) Data(ctx context.Context) (Message, wire.Reply, error) {
 	return d, wire.NewReply(354, "End data with <CR><LF>.<CR><LF>"), nil
 }
 
-// Write takes a piece of the message and removes the dot-stuffing. An error of
-// the file system is a *ReplyError.
+// Write takes a piece of the message and removes the dot-stuffing where there is
+// some. An error of the file system is a *ReplyError.
 func (d *delivery) Write(p []byte) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.check(context.Background()); err != nil {
 		return 0, err
 	}
-	if err := d.unstuff(p); err != nil {
+	var err error
+	if d.raw {
+		err = d.copy(p)
+	} else {
+		err = d.unstuff(p)
+	}
+	if err != nil {
 		reply := d.refuse(err)
 		d.err = &ReplyError{Reply: reply, Err: err}
 		return 0, d.err
@@ -154,8 +170,19 @@ func (d *delivery) unstuff(p []byte) error {
 	return nil
 }
 
-// endsLine reports whether piece, which holds at most one LF at its end, ends
-// in CRLF. The byte before it was a CR where afterCR is set.
+// copy writes p as it is.
+func (d *delivery) copy(p []byte) error {
+	if len(p) == 0 {
+		return nil
+	}
+	d.midLine = !endsLine(p, d.lastCR)
+	d.lastCR = p[len(p)-1] == '\r'
+	_, err := d.file.Write(p)
+	return err
+}
+
+// endsLine reports whether CRLF stands where piece ends. The byte before piece
+// was a CR where afterCR is set.
 func endsLine(piece []byte, afterCR bool) bool {
 	if len(piece) == 1 {
 		return afterCR && piece[0] == '\n'
@@ -163,12 +190,17 @@ func endsLine(piece []byte, afterCR bool) bool {
 	return bytes.HasSuffix(piece, []byte("\r\n"))
 }
 
-// Commit delivers the file.
+// Commit completes the last line and delivers the file.
 func (d *delivery) Commit(ctx context.Context) (wire.Reply, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.check(ctx); err != nil {
 		return wire.Reply{}, err
+	}
+	if d.midLine {
+		if _, err := d.file.Write([]byte("\r\n")); err != nil {
+			return d.refuse(err), nil
+		}
 	}
 	name := d.file.Name()
 	if err := d.file.Commit(); err != nil {

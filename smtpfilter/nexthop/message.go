@@ -37,40 +37,103 @@ func putWriter(b *bufio.Writer) {
 	writers.Put(b)
 }
 
-// message is the Message of a transaction whose DATA was accepted.
+// content is how a message goes to the next hop: behind DATA, or in chunks. An
+// error may be a chunkError.
+type content interface {
+	write(p []byte) error
+	flush() error
+
+	// settle makes everything ready for the end. All that the next hop was to
+	// answer so far, it has.
+	settle() error
+
+	// end sends the end, in one write with what was kept back. Sent reports
+	// whether any byte of it went out: the kernel took it.
+	end() (sent bool, err error)
+
+	// free gives buffers back.
+	free()
+}
+
+// lines is the content that goes behind DATA.
+type lines struct {
+	conn    *conn
+	w       *bufio.Writer
+	raw     bool // what is written is not dot-stuffed
+	stuffer stuffer
+}
+
+// write keeps p for a larger write, or sends it. A large p is not copied.
+func (l *lines) write(p []byte) error {
+	if l.raw {
+		return l.stuffer.write(l.w, p)
+	}
+	if len(p) < largePiece {
+		_, err := l.w.Write(p)
+		return err
+	}
+	if err := l.w.Flush(); err != nil {
+		return err
+	}
+	_, err := l.conn.Write(p)
+	return err
+}
+
+func (l *lines) flush() error { return l.w.Flush() }
+
+// settle makes room for the dot.
+func (l *lines) settle() error {
+	if l.raw {
+		if err := l.stuffer.close(l.w); err != nil {
+			return err
+		}
+	}
+	if l.w.Available() < len(finalDot) {
+		return l.w.Flush()
+	}
+	return nil
+}
+
+func (l *lines) end() (sent bool, err error) {
+	l.w.WriteString(finalDot) // settle made room
+	err = l.w.Flush()
+	return l.w.Buffered() < len(finalDot), err
+}
+
+func (l *lines) free() {
+	putWriter(l.w)
+	l.w = nil
+}
+
+// message is the Message of a transaction whose content may come.
 type message struct{ t *transaction }
 
 // Abort aborts the transaction.
 func (m message) Abort() { m.t.Abort() }
 
-// Write sends p, or keeps it for a larger write. A large p is not copied.
-func (m message) Write(p []byte) (n int, err error) {
-	err = m.t.pass(func(body *bufio.Writer) error {
-		if len(p) < largePiece {
-			n, err = body.Write(p)
-		} else if err = body.Flush(); err == nil {
-			n, err = m.t.conn.Write(p)
-		}
-		return err
-	})
-	return n, err
+// Write sends p, or keeps it for a larger write.
+func (m message) Write(p []byte) (int, error) {
+	if err := m.t.pass(func(c content) error { return c.write(p) }); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 // Flush sends what Write has kept.
-func (m message) Flush() error { return m.t.pass((*bufio.Writer).Flush) }
+func (m message) Flush() error { return m.t.pass(content.flush) }
 
 // pass passes a part of the message on.
-func (t *transaction) pass(write func(*bufio.Writer) error) error {
-	leave, err := t.enter(context.Background())
-	if err != nil {
+func (t *transaction) pass(part func(content) error) error {
+	if err := t.enter(context.Background()); err != nil {
 		return err
 	}
-	defer leave()
+	defer t.leave()
 	if t.stage != stageMessage {
 		return t.fail("message", errors.New("written to after its end"))
 	}
-	if err = write(t.body); err != nil {
-		reply, refused := t.earlyReply()
+	err := part(t.content)
+	if err != nil {
+		reply, refused := t.refusedEarly(err)
 		err = t.fail("message", err)
 		if refused {
 			t.err = &ReplyError{Reply: reply, Err: err}
@@ -80,18 +143,17 @@ func (t *transaction) pass(write func(*bufio.Writer) error) error {
 	return err
 }
 
-// Commit sends the final dot and waits for the reply to it.
+// Commit sends the end and waits for the reply to it.
 func (m message) Commit(ctx context.Context) (wire.Reply, error) {
 	t := m.t
-	leave, err := t.enter(ctx)
-	if err != nil {
+	if err := t.enter(ctx); err != nil {
 		return wire.Reply{}, err
 	}
-	defer leave()
+	defer t.leave()
 	if t.stage != stageMessage {
 		return wire.Reply{}, t.fail("message", errors.New("ended twice"))
 	}
-	if reply, err := t.beforeDot(); err != nil || !reply.IsZero() {
+	if reply, err := t.beforeEnd(); err != nil || !reply.IsZero() {
 		t.closeConn()
 		return reply, err
 	}
@@ -100,7 +162,7 @@ func (m message) Commit(ctx context.Context) (wire.Reply, error) {
 		return wire.Reply{}, t.fail("message", context.Cause(ctx))
 	}
 	t.stage = stageEnding
-	reply, intact, err := t.dot()
+	reply, intact, err := t.end()
 	if !intact {
 		t.closeConn()
 		return reply, err
@@ -108,26 +170,26 @@ func (m message) Commit(ctx context.Context) (wire.Reply, error) {
 	if reply.Positive() {
 		t.conn.wear = 0
 	}
-	t.hop.release(t.conn, false)
+	// Whether a last chunk that was refused leaves a transaction open is
+	// nowhere said, so that one is reset.
+	_, chunked := t.content.(*chunks)
+	t.hop.release(t.conn, chunked && !reply.Positive())
 	t.drop()
 	return reply, nil
 }
 
-// beforeDot makes room for the dot and looks whether the next hop is still
-// there and silent. It must be: a reply that is there already would be taken
-// for the one to the dot. A refusal is returned, and ends the message.
-func (t *transaction) beforeDot() (wire.Reply, error) {
-	var err error
-	if t.body.Available() < len(finalDot) {
-		err = t.body.Flush()
-	}
+// beforeEnd makes the end ready and looks whether the next hop is still there
+// and silent. It must be: a reply that is there already would be taken for the
+// one to the end. A refusal is returned, and ends the message.
+func (t *transaction) beforeEnd() (wire.Reply, error) {
+	err := t.content.settle()
 	if err == nil {
 		var quiet bool
 		if quiet, err = t.conn.quiet(); quiet {
 			return wire.Reply{}, nil
 		}
 	}
-	if reply, refused := t.earlyReply(); refused {
+	if reply, refused := t.refusedEarly(err); refused {
 		return reply, nil
 	}
 	if err == nil {
@@ -136,44 +198,65 @@ func (t *transaction) beforeDot() (wire.Reply, error) {
 	return wire.Reply{}, t.fail("message", err)
 }
 
-// dot sends the final dot with what is left of the message, and reads the
-// reply. The connection is intact when it can carry another message.
-//
-// The dot counts as sent when the kernel took any byte of it.
-func (t *transaction) dot() (reply wire.Reply, intact bool, err error) {
-	t.body.WriteString(finalDot) // beforeDot made room
-	if err := t.body.Flush(); err != nil {
-		if reply, refused := t.earlyReply(); refused {
+// end sends the end, with what is left of the message, and reads the reply. The
+// connection is intact when it can carry another message.
+func (t *transaction) end() (reply wire.Reply, intact bool, err error) {
+	if sent, err := t.content.end(); err != nil {
+		if reply, refused := t.refusedEarly(err); refused {
 			return reply, false, nil
 		}
-		if t.body.Buffered() < len(finalDot) {
+		if sent {
 			err = fmt.Errorf("%w: %w", ErrReplyLost, err)
 		}
 		return wire.Reply{}, false, t.fail("end of message", err)
 	}
-	reply, err = t.conn.readReply(t.conn.timeouts.Dot)
-	if err == nil {
-		err = t.conn.check(reply, 0)
-	}
+	reply, closing, err := t.finalReply()
 	if errors.Is(err, errUnasked) && t.saidGoodbye() {
 		return reply, false, nil
 	}
 	if err != nil {
 		return wire.Reply{}, false, t.fail("end of message", fmt.Errorf("%w: %w", ErrReplyLost, err))
 	}
-	return reply, reply.Code != codeClosing, nil
+	return reply, !closing, nil
 }
 
-// saidGoodbye reports whether what follows the reply to the dot is a 421: a
-// server may limit the messages on a connection, and say so unasked.
+// finalReply reads the reply to the message, behind which nothing may follow.
+// After a closing one the connection ends.
+func (t *transaction) finalReply() (reply wire.Reply, closing bool, err error) {
+	if t.hop.config.LMTP && t.hop.config.Merge {
+		return t.mergedReply()
+	}
+	reply, err = t.conn.readReply(t.conn.timeouts.Dot)
+	if err == nil {
+		err = t.conn.check(reply, 0)
+	}
+	return reply, reply.Code == codeClosing, err
+}
+
+// saidGoodbye reports whether what follows the final reply is a 421: a server
+// may limit the messages on a connection, and say so unasked.
 func (t *transaction) saidGoodbye() bool {
 	reply, err := t.conn.readReply(earlyReplyWait)
 	return err == nil && reply.Code == codeClosing
 }
 
-// earlyReply looks for a refusal that came before the message was ended. Servers
-// send one and close the connection, which is why a write failed.
-func (t *transaction) earlyReply() (reply wire.Reply, refused bool) {
-	reply, err := t.conn.readReply(earlyReplyWait)
-	return reply, err == nil && refusal(reply)
+// refusedEarly looks for a refusal that came before the message was ended, once
+// something went wrong: a chunk was refused, or a write failed because the next
+// hop had sent its refusal and closed the connection.
+func (t *transaction) refusedEarly(cause error) (reply wire.Reply, refused bool) {
+	var chunk chunkError
+	if errors.As(cause, &chunk) {
+		return chunk.reply, !chunk.reply.IsZero()
+	}
+	for {
+		reply, err := t.conn.readReply(earlyReplyWait)
+		if err != nil {
+			return wire.Reply{}, false
+		}
+		if reply.Positive() && t.unanswered > 0 {
+			t.unanswered-- // to a chunk before
+			continue
+		}
+		return reply, refusal(reply)
+	}
 }

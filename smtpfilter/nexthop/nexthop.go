@@ -1,7 +1,7 @@
-// Package nexthop hands accepted mail on: to a mail server over SMTP, or into a
-// Maildir.
+// Package nexthop hands accepted mail on: to a mail server over SMTP or LMTP, or
+// into a Maildir.
 //
-// A Target is one place that takes mail. It gives a Transaction for each
+// A Target is one place that takes mail, or a Group of them. It gives a Transaction for each
 // envelope, and that a Message for its content. Nothing is connected to or
 // created before the first recipient is asked for, nothing is kept of a message
 // here, and a message is only ever ended by Message.Commit: whatever goes wrong
@@ -24,8 +24,10 @@ import (
 type Client struct {
 	Name  string         // name in DNS, "" where unknown
 	Addr  netip.AddrPort // the zero AddrPort where unknown
+	Local netip.AddrPort // where it connected to; the zero AddrPort where unknown
 	Helo  string         // what it called itself, "" where it did not
 	Proto string         // "SMTP" or "ESMTP"
+	Login string         // as whom it is authenticated by a proxy in front of us, "" otherwise
 
 	// LookupName, where it is not nil and Name is empty, finds the name out. It
 	// is called at most once for a transaction, and only if the next hop wants
@@ -39,7 +41,29 @@ type Envelope struct {
 	From   string   // the validated reverse-path without <>; "" is the null reverse-path
 	Params []string // the parameters of MAIL as they came, such as "BODY=8BITMIME"
 	ID     string   // the message's id in our own log
+
+	// Logged is the client as the next hop's log is to have it (XFORWARD),
+	// where that is another than Client: behind a proxy that forwards for it.
+	Logged *Client
 }
+
+// Format is how the bytes of a message are given to Message.Write.
+type Format uint8
+
+// The formats.
+const (
+	// Stuffed is the format of DATA: lines that end in CRLF, dot-stuffed,
+	// without the final dot.
+	Stuffed Format = iota
+
+	// Raw is the format of BDAT (RFC 3030): the same lines without
+	// dot-stuffing; the last one may lack its CRLF.
+	Raw
+
+	// Binary is Raw with any bytes in it. A next hop that does not offer
+	// CHUNKING and BINARYMIME can't be given it.
+	Binary
+)
 
 // Target is a place that takes mail. Its methods may be called at the same
 // time.
@@ -49,12 +73,36 @@ type Target interface {
 	// Abort.
 	Begin(Envelope) Transaction
 
+	// Extensions are the keywords that the next hop offers, as its last reply
+	// to EHLO had them. Before the first one, and for as long as none comes, they
+	// are 8BITMIME, ENHANCEDSTATUSCODES and SIZE. They are shared, and not to be
+	// changed.
+	Extensions() wire.Extensions
+
 	// String names the target for logs: "smtp://127.0.0.1:25",
 	// "maildir:/var/mail/gate".
 	String() string
 
 	// Close ends what is kept for later messages. Transactions under way are
 	// not touched; a Begin afterwards gives one that fails.
+	Close() error
+}
+
+// Authenticator is a Target whose clients can log in at the next hop.
+type Authenticator interface {
+	// Authenticate hands a client's AUTH command on, over a connection that
+	// is the client's alone. Args is what follows "AUTH ". Ask hands a
+	// challenge (334) back to the client and returns its answer. The reply is the
+	// next hop's; with a 235 comes the Login, which must be closed. An error
+	// says that the next hop could not be asked.
+	Authenticate(ctx context.Context, client Client, args string, ask func(wire.Reply) (string, error)) (Login, wire.Reply, error)
+}
+
+// Login is an authenticated client's connection to the next hop. One
+// transaction at a time goes over it. Once the connection has ended every
+// Transaction fails, since only the client can log in again.
+type Login interface {
+	Begin(Envelope) Transaction
 	Close() error
 }
 
@@ -67,9 +115,9 @@ type Transaction interface {
 	// and every further call returns that error.
 	Rcpt(ctx context.Context, to string, params []string) (wire.Reply, error)
 
-	// Data opens the message. A nil Message with a nil error is the next
-	// hop's refusal, which is the reply.
-	Data(ctx context.Context) (Message, wire.Reply, error)
+	// Data opens a message that is given in a format. A nil Message with a nil
+	// error is the next hop's refusal, which is the reply.
+	Data(ctx context.Context, f Format) (Message, wire.Reply, error)
 
 	// Abort drops the transaction, with a message that is under way. Nothing
 	// is delivered, unless Commit has sent the end already: then Abort changes
@@ -78,8 +126,7 @@ type Transaction interface {
 	Abort()
 }
 
-// Message takes a message in wire format: lines that end in CRLF, dot-stuffed,
-// without the final dot. One goroutine uses it; Abort alone may be called from
+// Message takes a message in the Format that Data was told. One goroutine uses it; Abort alone may be called from
 // any.
 type Message interface {
 	// Write passes a piece of any length on. An error may be a *ReplyError:
@@ -111,6 +158,15 @@ var (
 
 	// ErrAborted is what calls return after Abort.
 	ErrAborted = errors.New("transaction aborted")
+
+	// ErrNotOffered says that a message needs what the next hop does not offer
+	// on this connection, though it did when the client was told so.
+	ErrNotOffered = errors.New("the next hop no longer offers what the client was told")
+
+	// ErrRequireTLS says that a message with REQUIRETLS (RFC 8689) cannot go to
+	// the next hop: it does not offer REQUIRETLS, or the connection is not
+	// encrypted, or with nobody knows whom.
+	ErrRequireTLS = errors.New("REQUIRETLS support required")
 
 	// ErrClosed is what a transaction returns that begins after Close.
 	ErrClosed = errors.New("next hop closed")

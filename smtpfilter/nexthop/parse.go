@@ -1,6 +1,7 @@
 package nexthop
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -8,43 +9,102 @@ import (
 	"strings"
 )
 
-// The schemes of next hops that exist.
+// The schemes of next hops.
 const (
-	SchemeSMTP    = "smtp"
-	SchemeMaildir = "maildir"
+	SchemeSMTP     = "smtp"      // SMTP over TCP
+	SchemeSMTPS    = "smtps"     // the same, with TLS from the first byte
+	SchemeLMTP     = "lmtp"      // LMTP over TCP
+	SchemeLMTPUnix = "lmtp+unix" // LMTP over a Unix domain socket
+	SchemeMaildir  = "maildir"   // a directory
 )
 
-// possible ends the errors about an address.
-const possible = `possible are "smtp://host", "smtp://host:port", "smtp://[::1]:25" and "maildir:directory"`
+// defaultPorts are those of the schemes with a host: IANA's for smtp and
+// submissions (RFC 8314), and what LMTP servers commonly use, since LMTP has none
+// and must not have 25 (RFC 2033, section 5).
+var defaultPorts = map[string]string{SchemeSMTP: "25", SchemeSMTPS: "465", SchemeLMTP: "24"}
 
-// Parse splits a next hop as it is written in a configuration into its scheme
-// and the rest: host and port of "smtp://host[:port]", where the port is 25
-// unless it is given, and the directory of "maildir:directory".
-func Parse(addr string) (scheme, rest string, err error) {
-	if dir, ok := strings.CutPrefix(addr, SchemeMaildir+":"); ok {
-		if dir == "" {
-			return "", "", fmt.Errorf("next hop %q: no directory; %s", addr, possible)
-		}
-		return SchemeMaildir, dir, nil
+// maxSocketPath is the longest path that fits in a sockaddr_un, its final NUL
+// apart.
+const maxSocketPath = 107
+
+// possible ends the errors about an address.
+const possible = `possible are "smtp://host", "smtp://host:port", "smtp://[::1]:25", "smtps://host", "lmtp://host", "lmtp+unix:/path" and "maildir:directory"`
+
+// Address says where a next hop is, as a configuration has it.
+type Address struct {
+	// Scheme is one of the Scheme constants.
+	Scheme string
+
+	// Network is "tcp", "unix", or "" for a Maildir.
+	Network string
+
+	// Addr is host and port, the path of the socket, or the directory. Paths
+	// may be relative.
+	Addr string
+}
+
+// String is the address in the form that Parse reads, with the port.
+func (a Address) String() string {
+	if a.Network == "tcp" {
+		return a.Scheme + "://" + a.Addr
 	}
-	if hostport, ok := strings.CutPrefix(addr, SchemeSMTP+"://"); ok {
-		rest, err := parseHostPort(hostport)
-		if err != nil {
-			return "", "", fmt.Errorf("next hop %q: %w; %s", addr, err, possible)
+	return a.Scheme + ":" + a.Addr
+}
+
+// Parse reads the address of a next hop: "smtp://host[:port]" with 25 for a port
+// that is not given, "smtps://host[:port]" with 465, "lmtp://host[:port]" with
+// 24, "lmtp+unix:path" and "maildir:directory". The host is a name, an IPv4
+// address, or an IPv6 address in brackets.
+func Parse(addr string) (Address, error) {
+	scheme, rest, _ := strings.Cut(addr, ":")
+	a := Address{Scheme: scheme, Addr: rest}
+	var err error
+	switch scheme {
+	case SchemeMaildir:
+		if rest == "" {
+			err = errors.New("no directory")
 		}
-		return SchemeSMTP, rest, nil
+	case SchemeLMTPUnix:
+		a.Network = "unix"
+		err = checkSocketPath(rest)
+	default:
+		hostport, slashes := strings.CutPrefix(rest, "//")
+		port := defaultPorts[scheme]
+		if !slashes || port == "" {
+			err = errors.New("unknown kind")
+			break
+		}
+		a.Network = "tcp"
+		a.Addr, err = parseHostPort(hostport, port)
 	}
-	return "", "", fmt.Errorf("next hop %q: unknown kind; %s", addr, possible)
+	if err != nil {
+		return Address{}, fmt.Errorf("next hop %q: %w; %s", addr, err, possible)
+	}
+	return a, nil
+}
+
+func checkSocketPath(path string) error {
+	switch {
+	case path == "":
+		return errors.New("no path")
+	case strings.HasPrefix(path, "//"):
+		return errors.New("bad path: it begins behind the colon")
+	case strings.ContainsRune(path, 0):
+		return errors.New("bad path: a NUL in it")
+	case len(path) > maxSocketPath:
+		return fmt.Errorf("bad path: more than %d bytes", maxSocketPath)
+	}
+	return nil
 }
 
 // parseHostPort brings "host", "host:port", "[v6]" and "[v6]:port" into the
 // form "host:port".
-func parseHostPort(s string) (string, error) {
+func parseHostPort(s, defaultPort string) (string, error) {
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {
 		// A host alone is tried again with the default port; what is still
 		// wrong then is wrong in the host.
-		if host, port, err = net.SplitHostPort(s + ":25"); err != nil {
+		if host, port, err = net.SplitHostPort(s + ":" + defaultPort); err != nil {
 			return "", err
 		}
 	}
@@ -58,27 +118,48 @@ func parseHostPort(s string) (string, error) {
 }
 
 // New makes the target that addr names, in the form that Parse reads. The
-// config holds for SMTP, its Addr apart; a Maildir takes its Logger. A relative
-// directory is relative to the working directory.
+// config holds for SMTP and LMTP: addr has its Network, Addr and LMTP, and
+// "smtps" makes its TLS.Mode TLSImplicit. A Maildir takes its Logger. A relative
+// path is relative to the working directory.
 func New(addr string, config SMTPConfig) (Target, error) {
-	scheme, rest, err := Parse(addr)
+	a, err := Parse(addr)
 	if err != nil {
 		return nil, err
 	}
 	// Not returned as they come: a nil *SMTP is no nil Target.
-	if scheme == SchemeMaildir {
-		m, err := NewMaildir(rest, config.Logger)
+	if a.Scheme == SchemeMaildir {
+		m, err := NewMaildir(a.Addr, config.Logger)
 		if err != nil {
 			return nil, err
 		}
 		return m, nil
 	}
-	config.Addr = rest
+	config.Network, config.Addr = a.Network, a.Addr
+	config.LMTP = a.Scheme == SchemeLMTP || a.Scheme == SchemeLMTPUnix
+	if a.Scheme == SchemeSMTPS {
+		config.TLS.Mode = TLSImplicit
+	}
 	s, err := NewSMTP(config)
 	if err != nil {
 		return nil, err
 	}
 	return s, nil
+}
+
+// address is what the config says as an Address. SMTP over a Unix socket has no
+// scheme that Parse knows.
+func (c *SMTPConfig) address() Address {
+	a := Address{Scheme: SchemeSMTP, Network: c.Network, Addr: c.Addr}
+	switch {
+	case c.LMTP:
+		a.Scheme = SchemeLMTP
+	case c.TLS.Mode == TLSImplicit:
+		a.Scheme = SchemeSMTPS
+	}
+	if c.Network == "unix" {
+		a.Scheme += "+unix"
+	}
+	return a
 }
 
 // logger gives a logger in any case.

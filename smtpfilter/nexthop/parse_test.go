@@ -19,15 +19,18 @@ func TestParse(t *testing.T) {
 		}
 		addr, want, _ := strings.Cut(line, " ")
 		want = strings.TrimSpace(want)
-		scheme, rest, err := Parse(addr)
+		got, err := Parse(addr)
 		if part, ok := strings.CutPrefix(want, "error "); ok {
 			if err == nil || !strings.Contains(err.Error(), part) || !strings.Contains(err.Error(), possible) {
-				t.Errorf("%s: %q %q, error %v; want one about %s", addr, scheme, rest, err, part)
+				t.Errorf("%s: %+v, error %v; want one about %s", addr, got, err, part)
 			}
 			continue
 		}
-		if err != nil || scheme+" "+rest != want {
-			t.Errorf("%s: %q %q, error %v; want %s", addr, scheme, rest, err, want)
+		if err != nil || strings.TrimSpace(got.Scheme+" "+got.Network)+" "+got.Addr != want {
+			t.Errorf("%s: %+v, error %v; want %s", addr, got, err, want)
+		}
+		if again, err := Parse(got.String()); err != nil || again != got {
+			t.Errorf("%s: %s is read as %+v, error %v", addr, got, again, err)
 		}
 	}
 }
@@ -36,9 +39,12 @@ func TestNew(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "mail")
 	for _, c := range []struct{ addr, want string }{
 		{"smtp://192.0.2.1", "smtp://192.0.2.1:25"},
+		{"smtps://mx.example.net", "smtps://mx.example.net:465"},
+		{"lmtp://[2001:db8::1]", "lmtp://[2001:db8::1]:24"},
+		{"lmtp+unix:/run/lmtp", "lmtp+unix:/run/lmtp"},
 		{"maildir:" + dir, "maildir:" + dir},
 	} {
-		target, err := New(c.addr, SMTPConfig{Reuse: true})
+		target, err := New(c.addr, SMTPConfig{Reuse: true, ProbeInterval: -1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,8 +55,13 @@ func TestNew(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := New("lmtp://host", SMTPConfig{}); err == nil {
-		t.Error("lmtp: no error")
+	if _, err := New("imap://host", SMTPConfig{}); err == nil {
+		t.Error("imap: no error")
+	}
+	for _, path := range []string{"a\x00b", "/" + strings.Repeat("x", maxSocketPath)} {
+		if _, err := New("lmtp+unix:"+path, SMTPConfig{}); err == nil {
+			t.Errorf("%q: no error", path)
+		}
 	}
 	if _, err := NewSMTP(SMTPConfig{Addr: "host"}); err == nil {
 		t.Error("no port: no error")

@@ -7,22 +7,15 @@ import (
 	"time"
 )
 
-// take gives a connection: the kept one that was used last, where there is one
-// and fresh is not asked for, else a new one. A closed target keeps none, but
-// still connects: for transactions that were begun before.
-func (s *SMTP) take(ctx context.Context, fresh bool) (*conn, error) {
+// take gives a connection for a client: the kept one that was used last of those
+// that will do, where fresh is not asked for, else a new one. A closed target
+// keeps none, but still connects: for transactions that were begun before.
+func (s *SMTP) take(ctx context.Context, client *Client, fresh bool) (*conn, error) {
 	for {
-		s.mu.Lock()
-		n := len(s.idle)
-		if fresh || n == 0 {
-			s.mu.Unlock()
-			return s.connect(ctx)
+		c := s.takeIdle(client, fresh)
+		if c == nil {
+			return s.connect(ctx, client)
 		}
-		c := s.idle[n-1]
-		s.idle[n-1] = nil
-		s.idle = s.idle[:n-1]
-		s.mu.Unlock()
-
 		quiet, err := c.quiet()
 		if quiet {
 			return c, nil
@@ -32,15 +25,64 @@ func (s *SMTP) take(ctx context.Context, fresh bool) (*conn, error) {
 	}
 }
 
+// takeIdle takes a kept connection; nil where none will do.
+func (s *SMTP) takeIdle(client *Client, fresh bool) *conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if fresh {
+		return nil
+	}
+	best := -1
+	for i, c := range slices.Backward(s.idle) {
+		fits, exactly := s.fits(c, client)
+		if fits && (exactly || best < 0) {
+			best = i
+		}
+		if exactly {
+			break
+		}
+	}
+	if best < 0 {
+		return nil
+	}
+	c := s.idle[best]
+	s.idle = slices.Delete(s.idle, best, best+1)
+	return c
+}
+
+// fits reports whether c may carry mail of a client, and whether that takes no
+// XCLIENT more.
+func (s *SMTP) fits(c *conn, client *Client) (fits, exactly bool) {
+	switch {
+	case s.config.Proxy != 0 && c.proxied != endpointsOf(client):
+		return false, false
+	case !s.tellsXCLIENT():
+		return true, true
+	case c.told && c.identity == identityOf(client):
+		return true, true
+	case c.told:
+		return c.canTellAnother(), false
+	}
+	if c.offers.Has("XCLIENT") {
+		return true, false
+	}
+	fits = !s.mustTellXCLIENT()
+	return fits, fits
+}
+
 // release takes a connection back after a transaction. One whose transaction is
 // still open there is reset first, in the background.
 func (s *SMTP) release(c *conn, open bool) {
+	if c.login != nil {
+		c.login.release(c, open)
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.closed:
 		c.Close()
-	case !s.config.Reuse, c.wear >= maxWear:
+	case !s.config.Reuse, c.wear >= maxWear, s.config.Proxy != 0 && c.proxied == endpoints{}:
 		s.startQuit(c)
 	case open:
 		s.background.Add(1)
@@ -53,11 +95,13 @@ func (s *SMTP) release(c *conn, open bool) {
 	}
 }
 
-// keep makes a connection idle. The caller holds s.mu.
+// keep makes a connection idle, in place of the one that has been for longest
+// where they are too many: its client may never come back, this one's has just
+// been here. The caller holds s.mu.
 func (s *SMTP) keep(c *conn) {
 	if len(s.idle) >= s.config.MaxIdle {
-		s.startQuit(c)
-		return
+		s.startQuit(s.idle[0])
+		s.idle = slices.Delete(s.idle, 0, 1)
 	}
 	c.reused = true
 	c.idleSince = time.Now()
@@ -66,11 +110,7 @@ func (s *SMTP) keep(c *conn) {
 
 // rset ends the transaction on c and keeps it.
 func (s *SMTP) rset(c *conn) {
-	c.wear++
-	reply, err := c.ask("RSET", s.config.Timeouts.Quit, 0)
-	if err == nil && !reply.Positive() {
-		err = fmt.Errorf("RSET refused: %s", reply)
-	}
+	err := c.reset(s.config.Timeouts.Quit)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil || s.closed {
@@ -80,15 +120,23 @@ func (s *SMTP) rset(c *conn) {
 	s.keep(c)
 }
 
+// reset ends a transaction.
+func (c *conn) reset(timeout time.Duration) error {
+	c.wear++
+	reply, err := c.ask("RSET", timeout, 0)
+	if err == nil && !reply.Positive() {
+		err = fmt.Errorf("RSET refused: %s", reply)
+	}
+	return err
+}
+
 // startQuit says QUIT and closes the connection, in the background. The caller
 // holds s.mu, and s is not closed.
 func (s *SMTP) startQuit(c *conn) {
 	s.background.Add(1)
 	go func() {
 		defer s.background.Done()
-		c.lines.timeout = s.config.Timeouts.Quit
-		c.client.Quit() // its failure changes nothing: the connection is closed
-		c.Close()
+		c.quit(s.config.Timeouts.Quit)
 	}()
 }
 

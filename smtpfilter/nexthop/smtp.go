@@ -2,24 +2,28 @@ package nexthop
 
 import (
 	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // Timeouts bound each wait for the next hop. Zero means the value of RFC 5321,
 // section 4.5.3.2, where it has one.
 type Timeouts struct {
-	Connect  time.Duration // TCP connection; zero is 30 s
+	Connect  time.Duration // TCP connection, and TLS handshake; zero is 30 s
 	Greeting time.Duration // the 220; zero is 5 min
-	Mail     time.Duration // reply to EHLO, XFORWARD and MAIL; zero is 5 min
+	Mail     time.Duration // reply to EHLO, STARTTLS, AUTH, XCLIENT, XFORWARD and MAIL; zero is 5 min
 	Rcpt     time.Duration // reply to RCPT; zero is 5 min
 	Data     time.Duration // reply to DATA; zero is 2 min
-	Write    time.Duration // one write to the connection; zero is 3 min
-	Dot      time.Duration // reply to the final dot; zero is 10 min
+	Write    time.Duration // one write to the connection, and reply to a chunk before the last; zero is 3 min
+	Dot      time.Duration // reply to the final dot or the last chunk; zero is 10 min
 	Quit     time.Duration // goodbye, RSET or QUIT, which nobody waits for; zero is 5 s
 }
 
@@ -45,6 +49,54 @@ func (t Timeouts) withDefaults() Timeouts {
 	return t
 }
 
+// TLSMode says whether the connection to the next hop is encrypted.
+type TLSMode uint8
+
+// The modes.
+const (
+	TLSNone          TLSMode = iota
+	TLSOpportunistic         // STARTTLS where it is offered, whoever answers; else, and where it fails, without, on a new connection
+	TLSRequired              // STARTTLS, with a certificate that is verified; else no mail
+	TLSImplicit              // TLS from the first byte, verified
+)
+
+// TLSConfig says how the next hop is known.
+type TLSConfig struct {
+	Mode TLSMode
+
+	// Roots are the authorities that are trusted; nil means the system's.
+	Roots *x509.CertPool
+
+	// Name is what the certificate must be for; "" is the host of Addr.
+	Name string
+
+	// Pins are SHA-256 sums of public keys (SubjectPublicKeyInfo). With one or
+	// more the certificate must have one of them, and authorities and name do
+	// not count.
+	Pins [][sha256.Size]byte
+}
+
+// Identity says how the next hop hears of the client.
+type Identity uint8
+
+// The identities.
+const (
+	// IdentityAuto is XCLIENT where it is offered, else XFORWARD where that is.
+	// With XCLIENT a kept connection may be one client's for good: Postfix takes
+	// no second XCLIENT on it.
+	IdentityAuto Identity = iota
+
+	// IdentityXCLIENT is XCLIENT; a next hop that does not offer it gets no
+	// mail.
+	IdentityXCLIENT
+
+	// IdentityXFORWARD is XFORWARD where it is offered.
+	IdentityXFORWARD
+
+	// IdentityNone tells the next hop nothing.
+	IdentityNone
+)
+
 // SMTPConfig says where an SMTP next hop is and how to speak with it.
 type SMTPConfig struct {
 	Addr     string // host:port
@@ -65,12 +117,41 @@ type SMTPConfig struct {
 
 	Timeouts Timeouts
 
+	// Network is "tcp" or, with the path of a socket in Addr, "unix". "" is
+	// "tcp".
+	Network string
+
+	// LMTP speaks LMTP (RFC 2033) in place of SMTP.
+	LMTP bool
+
+	// Merge gives an LMTP server all recipients of a message at once. It answers
+	// for each apart, and the client is told one thing: with a failure among
+	// them 451, so that those that were delivered get the message again. Without
+	// it a transaction has one recipient, and further ones are told 452 4.5.3.
+	Merge bool
+
+	// TLS says how the connection is protected.
+	TLS TLSConfig
+
+	// Identity says how the next hop hears of the client.
+	Identity Identity
+
+	// Proxy is the version of the PROXY protocol that every connection begins
+	// with, 1 or 2; 0 means that it does not. Each client then has connections of
+	// its own.
+	Proxy int
+
+	// ProbeInterval is how often the next hop is asked what it offers while
+	// nobody connects anyway, give or take a tenth; zero is 1 min. It is asked
+	// at once when the target is made. Negative: never.
+	ProbeInterval time.Duration
+
 	// Dial connects; nil is net.Dialer. The context ends after
 	// Timeouts.Connect.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
 	// Logger hears what changes no reply: a refused XFORWARD, a kept
-	// connection that was found dead. Nil discards it.
+	// connection that was found dead, a probe that fails. Nil discards it.
 	Logger *slog.Logger
 }
 
@@ -78,23 +159,36 @@ type SMTPConfig struct {
 type SMTP struct {
 	config SMTPConfig
 	log    *slog.Logger
+	tls    *tls.Config // nil without TLS
+	known  known
 
-	// background counts the goroutines that end connections, and the one that
-	// looks for idle ones. None is started once closed is set.
+	// mustTell is set once the next hop was found not to relay for a stranger
+	// that XCLIENT told it of: no connection without XCLIENT carries mail then.
+	mustTell atomic.Bool
+
+	// background counts the goroutines that end connections, the one that looks
+	// for idle ones and the one that probes. None is started once closed is set.
 	background sync.WaitGroup
 	done       chan struct{} // closed by Close
+	stop       func()        // ends a probe that is under way
 
 	mu     sync.Mutex
 	closed bool
 	idle   []*conn // kept connections; the last was used last
 }
 
-var _ Target = (*SMTP)(nil)
+var (
+	_ Target        = (*SMTP)(nil)
+	_ Authenticator = (*SMTP)(nil)
+)
 
-// NewSMTP makes a target of a mail server. It does not connect. The target must
-// be closed.
+// NewSMTP makes a target of a mail server. It does not wait for a connection. The
+// target must be closed.
 func NewSMTP(config SMTPConfig) (*SMTP, error) {
-	if _, _, err := net.SplitHostPort(config.Addr); err != nil {
+	if config.Network == "" {
+		config.Network = "tcp"
+	}
+	if _, _, err := net.SplitHostPort(config.Addr); err != nil && config.Network == "tcp" {
 		return nil, fmt.Errorf("next hop %q: %w", config.Addr, err)
 	}
 	if strings.ContainsAny(config.Hostname, "\r\n\x00 ") {
@@ -109,32 +203,52 @@ func NewSMTP(config SMTPConfig) (*SMTP, error) {
 	if config.IdleTimeout == 0 {
 		config.IdleTimeout = 30 * time.Second
 	}
+	if config.ProbeInterval == 0 {
+		config.ProbeInterval = time.Minute
+	}
+	if config.Proxy < 0 || config.Proxy > 2 {
+		return nil, fmt.Errorf("next hop %s: PROXY protocol %d: there are versions 1 and 2", config.Addr, config.Proxy)
+	}
 	if config.Dial == nil {
 		config.Dial = new(net.Dialer).DialContext
 	}
 	config.Timeouts = config.Timeouts.withDefaults()
 
 	s := &SMTP{config: config, log: logger(config.Logger), done: make(chan struct{})}
+	s.known.asked = make(chan struct{})
+	var err error
+	if s.tls, err = newTLS(config.TLS, config.Addr); err != nil {
+		return nil, fmt.Errorf("next hop %s: %w", config.Addr, err)
+	}
 	if config.Reuse {
 		s.background.Add(1)
 		go s.expire()
 	}
+	var ctx context.Context
+	ctx, s.stop = context.WithCancel(context.Background())
+	if config.ProbeInterval > 0 {
+		s.background.Add(1)
+		go s.keepProbing(ctx)
+	}
 	return s, nil
 }
 
-// String is "smtp://" with host and port.
-func (s *SMTP) String() string { return SchemeSMTP + "://" + s.config.Addr }
+// String is the scheme with host and port, or with the path of the socket.
+func (s *SMTP) String() string { return s.config.address().String() }
 
 // Begin starts a transaction.
 func (s *SMTP) Begin(env Envelope) Transaction {
-	t := &transaction{hop: s, env: env}
-	t.ctx, t.cancel = context.WithCancelCause(context.Background())
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
+	t := newTransaction(s, env)
+	if s.isClosed() {
 		t.err = fmt.Errorf("next hop %s: %w", s, ErrClosed)
 	}
 	return t
+}
+
+func (s *SMTP) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
 }
 
 // Close says QUIT on every kept connection and waits for the answers, at most
@@ -151,6 +265,7 @@ func (s *SMTP) Close() error {
 	s.idle = nil
 	s.closed = true
 	close(s.done)
+	s.stop()
 	s.mu.Unlock()
 	s.background.Wait()
 	return nil

@@ -21,6 +21,9 @@ import (
 func newSMTP(t *testing.T, config SMTPConfig) *SMTP {
 	t.Helper()
 	config.Hostname = "gate.example"
+	if config.ProbeInterval == 0 {
+		config.ProbeInterval = -1
+	}
 	hop, err := NewSMTP(config)
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +53,7 @@ func begin(target Target, from string) (Transaction, Message, error) {
 	if err != nil {
 		return tx, nil, err
 	}
-	m, reply, err := tx.Data(ctx)
+	m, reply, err := tx.Data(ctx, Stuffed)
 	if err == nil && m == nil {
 		err = errors.New(reply.String())
 	}
@@ -381,7 +384,7 @@ func TestCloseLeavesBegunTransactions(t *testing.T) {
 	if reply, err := before.Rcpt(ctx, "b@example.net", nil); err != nil || !reply.Positive() {
 		t.Fatalf("%v, %v", reply, err)
 	}
-	m, _, err := before.Data(ctx)
+	m, _, err := before.Data(ctx, Stuffed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -408,7 +411,7 @@ func TestFlush(t *testing.T) {
 	if _, err := tx.Rcpt(ctx, "b@example.net", nil); err != nil {
 		t.Fatal(err)
 	}
-	m, _, err := tx.Data(ctx)
+	m, _, err := tx.Data(ctx, Stuffed)
 	if err != nil {
 		t.Fatal(err)
 	}

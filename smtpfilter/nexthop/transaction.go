@@ -1,7 +1,6 @@
 package nexthop
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -16,61 +15,98 @@ type stage uint8
 const (
 	stageNew     stage = iota // no connection yet
 	stageOpen                 // MAIL was accepted
-	stageMessage              // DATA was answered with 354
-	stageEnding               // the final dot is being sent, or was
+	stageMessage              // DATA was answered with 354, or chunks are sent
+	stageEnding               // the end of the message is being sent, or was
 	stageOver                 // no connection any more
 )
 
 // transaction is a Transaction over SMTP.
 //
 // A connection belongs to it from the first Rcpt until finish. Cancelling ctx
-// closes that connection, and so interrupts whatever waits for it; once the
-// final dot may be on its way nothing does.
+// closes that connection, and so interrupts whatever waits for it; once the end
+// of the message may be on its way nothing does.
 type transaction struct {
-	hop *SMTP
-	env Envelope
+	hop   *SMTP
+	login *login // whose connection it uses, or nil
+	env   Envelope
 
-	ctx    context.Context
+	ctx    context.Context // nil before the first call
 	cancel context.CancelCauseFunc
 	guard  func() bool // stops ctx from closing conn; false where it has
 
 	// Used by the goroutine whose call is under way, or with mu held when
 	// none is.
-	conn     *conn
-	body     *bufio.Writer // while a message is open
-	stage    stage
-	accepted int        // recipients
-	refused  wire.Reply // of MAIL, or a 421: the answer to whatever is asked
-	err      error      // after which nothing works
+	conn       *conn
+	content    content // while a message is open; one of the two below
+	lines      lines
+	chunks     chunks
+	unanswered int // chunks that were sent, and not answered yet
+	stage      stage
+	accepted   int        // recipients
+	refused    wire.Reply // of MAIL, or a 421: the answer to whatever is asked
+	err        error      // after which nothing works
 
 	mu      sync.Mutex
-	busy    bool // a call is under way
+	busy    bool            // a call is under way
+	call    context.Context // … which was given this
+	heeded  context.Context // whose end is heard of
+	unheed  func() bool     // ends that
 	aborted bool
 }
 
-// enter begins a call, which is interrupted when ctx ends. The returned function
-// ends it.
-func (t *transaction) enter(ctx context.Context) (leave func(), err error) {
+func newTransaction(s *SMTP, env Envelope) *transaction {
+	if env.Logged != nil {
+		logged := *env.Logged // its name may be looked up
+		env.Logged = &logged
+	}
+	return &transaction{hop: s, env: env}
+}
+
+// enter begins a call, which is interrupted when ctx ends, and which leave ends.
+func (t *transaction) enter(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.err != nil {
-		return nil, t.err
+		return t.err
 	}
 	if ctx.Err() != nil {
 		t.finish(fmt.Errorf("next hop %s: %w", t.hop, context.Cause(ctx)))
-		return nil, t.err
+		return t.err
 	}
-	t.busy = true
-	stop := context.AfterFunc(ctx, func() { t.cancel(context.Cause(ctx)) })
-	return func() {
-		stop()
+	if t.ctx == nil {
+		t.ctx, t.cancel = context.WithCancelCause(context.Background())
+	}
+	t.busy, t.call = true, ctx
+	if ctx.Done() != nil && ctx != t.heeded {
+		t.heed(ctx)
+	}
+	return nil
+}
+
+// leave ends a call.
+func (t *transaction) leave() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.busy, t.call = false, nil
+	if t.aborted {
+		t.finish(ErrAborted)
+	}
+}
+
+// heed has the end of ctx interrupt those calls that are given it, which most
+// often is all of them.
+func (t *transaction) heed(ctx context.Context) {
+	if t.heeded != nil {
+		t.unheed()
+	}
+	t.heeded = ctx
+	t.unheed = context.AfterFunc(ctx, func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.busy = false
-		if t.aborted {
-			t.finish(ErrAborted)
+		if t.call == ctx {
+			t.cancel(context.Cause(ctx))
 		}
-	}, nil
+	})
 }
 
 // Abort ends the transaction.
@@ -135,28 +171,36 @@ func (t *transaction) closeConn() {
 // drop forgets the connection.
 func (t *transaction) drop() {
 	t.conn, t.stage = nil, stageOver
-	if t.body != nil {
-		putWriter(t.body)
-		t.body = nil
+	if t.content != nil {
+		t.content.free()
+		t.content = nil
 	}
-	t.cancel(nil)
+	if t.heeded != nil {
+		t.unheed()
+		t.heeded = nil
+	}
+	if t.ctx != nil {
+		t.cancel(nil)
+	}
 }
 
 // attach makes c the transaction's connection.
 func (t *transaction) attach(c *conn) {
 	t.conn = c
-	t.guard = context.AfterFunc(t.ctx, func() { c.Conn.Close() })
+	t.guard = context.AfterFunc(t.ctx, func() { c.Close() })
 }
 
 // Rcpt asks for a recipient. The first one brings MAIL with it.
 func (t *transaction) Rcpt(ctx context.Context, to string, params []string) (wire.Reply, error) {
-	leave, err := t.enter(ctx)
-	if err != nil {
+	if err := t.enter(ctx); err != nil {
 		return wire.Reply{}, err
 	}
-	defer leave()
+	defer t.leave()
 	if !t.refused.IsZero() {
 		return t.refused, nil
+	}
+	if t.hop.oneRecipient() && t.accepted > 0 {
+		return oneAtATime, nil
 	}
 	rcpt, err := pathCommand("RCPT TO:<", to, params)
 	if err != nil {
@@ -165,9 +209,11 @@ func (t *transaction) Rcpt(ctx context.Context, to string, params []string) (wir
 	var reply wire.Reply
 	switch t.stage {
 	case stageNew:
-		reply, err = t.open(rcpt)
+		reply, err = t.open(rcpt, to, params)
 	case stageOpen:
-		reply, err = t.conn.ask(rcpt, t.hop.config.Timeouts.Rcpt, 0)
+		if err = checkRcpt(to, params, t.conn.offers); err == nil {
+			reply, err = t.conn.ask(rcpt, t.hop.config.Timeouts.Rcpt, 0)
+		}
 	default:
 		err = errors.New("asked for after DATA")
 	}
@@ -184,19 +230,33 @@ func (t *transaction) Rcpt(ctx context.Context, to string, params []string) (wir
 	return reply, nil
 }
 
-// Data opens the message.
-func (t *transaction) Data(ctx context.Context) (Message, wire.Reply, error) {
-	leave, err := t.enter(ctx)
-	if err != nil {
+// Data opens the message: with DATA, or, where the next hop takes chunks, and what
+// will be written is not made for DATA, without a word.
+func (t *transaction) Data(ctx context.Context, f Format) (Message, wire.Reply, error) {
+	if err := t.enter(ctx); err != nil {
 		return nil, wire.Reply{}, err
 	}
-	defer leave()
+	defer t.leave()
 	if !t.refused.IsZero() {
 		return nil, t.refused, nil
 	}
 	if t.stage != stageOpen || t.accepted == 0 {
 		return nil, wire.Reply{}, t.fail("DATA", errors.New("no recipient was accepted, or a second DATA"))
 	}
+	if f == Binary && !(t.conn.offers.Has("CHUNKING") && t.conn.offers.Has("BINARYMIME")) {
+		t.finish(fmt.Errorf("next hop %s: binary message: %w", t.hop, ErrNotOffered))
+		return nil, wire.Reply{}, t.err
+	}
+	if f != Stuffed && t.conn.offers.Has("CHUNKING") {
+		t.chunks = newChunks(t)
+		t.content, t.stage = &t.chunks, stageMessage
+		return message{t}, wire.NewReply(codeGoOn, "Go on"), nil
+	}
+	return t.openData(f)
+}
+
+// openData opens the message with DATA.
+func (t *transaction) openData(f Format) (Message, wire.Reply, error) {
 	reply, err := t.conn.ask("DATA", t.hop.config.Timeouts.Data, codeGoOn)
 	if err == nil && reply.Positive() {
 		err = fmt.Errorf("%w: unexpected %s", wire.ErrBadReply, reply)
@@ -211,8 +271,8 @@ func (t *transaction) Data(ctx context.Context) (Message, wire.Reply, error) {
 		}
 		return nil, reply, nil
 	}
-	t.stage = stageMessage
-	t.body = getWriter(t.conn)
+	t.lines = lines{conn: t.conn, w: getWriter(t.conn), raw: f == Raw}
+	t.content, t.stage = &t.lines, stageMessage
 	return message{t}, reply, nil
 }
 

@@ -3,7 +3,6 @@ package nexthop
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -15,17 +14,35 @@ const (
 	xforwardUnknown    = "[UNAVAILABLE]"
 )
 
+// xforward makes the commands for a transaction: with the client as the log is to
+// have it, or with the message's id alone where XCLIENT has told the rest.
+func (t *transaction) xforward() []string {
+	offered := t.conn.offers["XFORWARD"]
+	if t.hop.config.Identity == IdentityNone || len(offered) == 0 {
+		return nil
+	}
+	client := t.env.Logged
+	if client == nil {
+		if t.conn.told {
+			return xforwardCommands(offered, nil, t.env.ID)
+		}
+		client = &t.env.Client
+	}
+	client.findName(t.ctx, offered)
+	return xforwardCommands(offered, client, t.env.ID)
+}
+
 // xforwardCommands makes the commands that tell the next hop who its client's
-// client is, with the attributes that it offers. They change what it logs, and
-// hold for the next transaction alone. What does not fit in one command goes in
-// another.
+// client is, with the attributes that it offers; nil tells nothing of it. They
+// change what it logs, and hold for the next transaction alone. What does not fit
+// in one command goes in another.
 //
 // IDENT, which is younger than the README, is our own id for the message:
 // Postfix logs it as orig_queue_id.
-func xforwardCommands(offered []string, env Envelope) []string {
+func xforwardCommands(offered []string, client *Client, id string) []string {
 	var commands []string
 	command := "XFORWARD"
-	for _, a := range xforwardAttributes(env) {
+	for _, a := range xforwardAttributes(client, id) {
 		if !offersAttribute(offered, a.name) {
 			continue
 		}
@@ -49,22 +66,18 @@ func offersAttribute(offered []string, name string) bool {
 
 type xforwardAttribute struct{ name, value string }
 
-func xforwardAttributes(env Envelope) []xforwardAttribute {
-	addr, port := "", ""
-	if ip := env.Client.Addr.Addr().Unmap().WithZone(""); ip.IsValid() {
-		addr = ip.String()
-		if ip.Is6() {
-			addr = "IPV6:" + addr
-		}
-		port = strconv.Itoa(int(env.Client.Addr.Port()))
+func xforwardAttributes(client *Client, id string) []xforwardAttribute {
+	if client == nil {
+		return []xforwardAttribute{{"IDENT", id}}
 	}
+	addr, port := addrAttributes(client.Addr)
 	return []xforwardAttribute{
-		{"NAME", env.Client.Name},
+		{"NAME", client.Name},
 		{"ADDR", addr},
 		{"PORT", port},
-		{"PROTO", env.Client.Proto},
-		{"HELO", env.Client.Helo},
-		{"IDENT", env.ID},
+		{"PROTO", client.Proto},
+		{"HELO", client.Helo},
+		{"IDENT", id},
 		{"SOURCE", "REMOTE"},
 	}
 }
@@ -87,11 +100,11 @@ func xforwardValue(v string) string {
 	return text
 }
 
-// xtext encodes printable ASCII as RFC 3461, section 4, has it.
+// xtext encodes bytes as RFC 3461, section 4, has it.
 func xtext(s string) string {
 	var b strings.Builder
 	for _, c := range []byte(s) {
-		if c == '+' || c == '=' {
+		if c == '+' || c == '=' || c <= ' ' || c > '~' {
 			fmt.Fprintf(&b, "+%02X", c)
 			continue
 		}

@@ -36,7 +36,7 @@ func TestXforward(t *testing.T) {
 				"XFORWARD HELO=" + strings.Repeat("h", 255) + " IDENT=[UNAVAILABLE] SOURCE=REMOTE",
 			}},
 	} {
-		got := xforwardCommands(c.offered, c.env)
+		got := xforwardCommands(c.offered, &c.env.Client, c.env.ID)
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s:\n got %q\nwant %q", c.name, got, c.want)
 		}

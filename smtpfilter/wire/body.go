@@ -25,32 +25,65 @@ var (
 
 	// ErrHeaderTooLarge is a header section longer than was asked for.
 	ErrHeaderTooLarge = errors.New("header section too large")
+
+	// ErrReset is a message that its client has given up between two chunks, by
+	// RSET or QUIT. Nobody waits for a reply to it: what is set as one is not
+	// sent.
+	ErrReset = errors.New("the client has given the message up")
 )
 
-// Body is a message on its way in: what stands between the 354 reply and
-// CRLF.CRLF, byte for byte as the client sends it, dot-stuffing included.
+// Body is a message on its way in. With DATA it is what stands between the 354
+// reply and CRLF.CRLF, byte for byte as the client sends it, dot-stuffing
+// included; with BDAT it is the bytes of its chunks. Where bare newlines are
+// normalised, it is what comes of that.
 type Body struct {
-	c       *Conn
-	rest    []byte // read with the header section, not returned by Next yet
-	size    int64
-	atStart bool  // the next byte begins a line
-	broken  error // the first rule that was broken
-	end     error // io.EOF behind the final dot, or why it was not reached
+	c        *Conn
+	rest     []byte // taken already, not returned by Next yet
+	size     int64
+	atStart  bool  // DATA: the next byte begins a line
+	broken   error // the first rule that was broken
+	end      error // io.EOF behind the message, or why its end was not reached
+	pace     pace
+	chunk    chunk
+	newlines newlines
 }
 
-func newBody(c *Conn) *Body { return &Body{c: c, atStart: true} }
+// newBody is the message that the current command begins.
+func newBody(c *Conn) *Body {
+	b := &Body{
+		c:        c,
+		atStart:  true,
+		pace:     pace{rate: c.cfg.MinDataRate, received: int64(len(c.in.bytes()))},
+		newlines: newlines{normalize: c.cfg.Normalize != nil && c.cfg.Normalize(c.Client().Addr.Addr())},
+	}
+	if c.cmd.Verb == "BDAT" {
+		b.chunk.binary = c.binary
+		b.beginChunk(c.cmd)
+	}
+	return b
+}
 
 // Body is the message that the client is sending, once DATA was answered with
-// 354, or nil.
+// 354 or BDAT was taken, or nil.
 func (c *Conn) Body() *Body { return c.body }
+
+// Stuffed reports whether the pieces are dot-stuffed, as those of DATA are and
+// those of BDAT are not.
+func (b *Body) Stuffed() bool { return !b.chunk.used }
+
+// Binary reports a message with BODY=BINARYMIME (RFC 3030): behind its header
+// section it may hold any byte, and no rule about line ends applies.
+func (b *Body) Binary() bool { return b.chunk.binary }
 
 // Size is the number of bytes read so far as RFC 1870 counts them.
 func (b *Body) Size() int64 { return b.size }
 
-// Next returns the next piece of the message, valid until the next call, and
-// io.EOF behind its end. A piece holds no bare CR, bare LF or NUL, and nothing
-// of the final dot. io.ErrUnexpectedEOF says that the client went away,
-// os.ErrDeadlineExceeded that it fell silent.
+// Next returns the next piece of the message, valid until the next call of
+// Next, Header, Ready or Discard, and io.EOF behind its end. A piece holds no bare CR, bare LF or NUL,
+// unless the message is binary, and nothing of the final dot. Chunks but the
+// last are answered on the way. io.ErrUnexpectedEOF says that the client went
+// away, os.ErrDeadlineExceeded that it fell silent or is too slow, and ErrReset
+// that it does not want to send the rest.
 func (b *Body) Next() ([]byte, error) {
 	if len(b.rest) > 0 {
 		piece := b.rest
@@ -71,8 +104,24 @@ func (b *Body) Next() ([]byte, error) {
 
 // Header returns the header section: all up to and with the empty line, or the
 // whole message where it has none. More than limit bytes are ErrHeaderTooLarge.
-// Like a piece of Next, it is valid until the next call.
+// Like a piece of Next, it is valid until the next call. In a binary message, too,
+// it must be made of lines that everybody reads in the same way, or a sender could
+// hide in it.
 func (b *Body) Header(limit int) ([]byte, error) {
+	section, err := b.header(limit)
+	if err == nil && b.Binary() {
+		b.checkText(section)
+		if hasBare(section) {
+			b.breakRule(ErrBareNewline)
+		}
+		if b.broken != nil {
+			return nil, b.broken
+		}
+	}
+	return section, err
+}
+
+func (b *Body) header(limit int) ([]byte, error) {
 	var header []byte // of several pieces; most often there is one
 	for {
 		piece, err := b.Next()
@@ -116,12 +165,19 @@ func headerEnd(text []byte, seen int) (end int, whole bool) {
 	return len(text), false
 }
 
-// Discard reads on to the end of the message. Where a rule was broken the
-// connection ends behind the reply, and the client has a bounded time and
-// number of bytes to come to the end and hear why. An error says that the end
-// was not found; the connection then ends, too.
+// Discard reads on to the end of the message, or with BDAT of the current
+// chunk, behind which the reply is due. An error says that the end was not
+// found; the connection then ends behind the reply.
+//
+// Where a rule was broken inside DATA the connection ends, too, and the client
+// has a bounded time and number of bytes to come to the end and hear why. It also
+// ends where CR CRLF.CRLF was the end of a message that is normalised: to some
+// senders, for whom CR CRLF is no line end, that is no end.
 func (b *Body) Discard() error {
 	b.rest = nil
+	if b.chunk.used {
+		return b.discardChunk()
+	}
 	budget := int64(discardBytes)
 	var deadline time.Time
 	for b.end == nil {
@@ -140,7 +196,7 @@ func (b *Body) Discard() error {
 			b.end = b.broken
 		}
 	}
-	if b.broken != nil || b.end != io.EOF {
+	if b.broken != nil || b.end != io.EOF || b.newlines.behindCR {
 		b.c.last = true
 	}
 	if b.end != io.EOF {
@@ -156,9 +212,18 @@ const (
 )
 
 // Ready reports whether Next would return at once, without waiting for the
-// client.
+// client. A piece that Next has returned is no longer valid.
 func (b *Body) Ready() bool {
-	return len(b.rest) > 0 || b.broken != nil || b.end != nil || bytes.IndexByte(b.c.in.bytes(), '\n') >= 0
+	if len(b.rest) == 0 && b.broken == nil && b.end == nil {
+		piece, ok := b.take()
+		if !ok {
+			return false
+		}
+		if b.broken == nil {
+			b.rest = piece
+		}
+	}
+	return true
 }
 
 // advance consumes and returns the next piece of the message, whether the
@@ -166,18 +231,34 @@ func (b *Body) Ready() bool {
 // broken and end.
 func (b *Body) advance(timeout time.Duration) []byte {
 	for {
-		piece := b.scan(b.c.in.bytes(), b.c.in.full())
-		if len(piece) > 0 || b.end != nil {
+		if piece, ok := b.take(); ok {
 			return piece
 		}
-		if err := b.c.fill(timeout); err != nil {
-			b.end = err
-			if err == io.EOF {
-				b.end = io.ErrUnexpectedEOF
-			}
+		if !b.read(timeout) {
 			return nil
 		}
 	}
+}
+
+// take is advance for what is held already. It is not ok where more must be
+// read first.
+func (b *Body) take() (piece []byte, ok bool) {
+	if b.chunk.used {
+		return b.takeChunks()
+	}
+	piece = b.scan(b.c.in.bytes(), b.c.in.full())
+	return piece, len(piece) > 0 || b.end != nil
+}
+
+// read waits for more, at most timeout. Where nothing comes, it sets end and
+// returns false.
+func (b *Body) read(timeout time.Duration) bool {
+	err := b.pace.fill(b.c, timeout)
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	b.end = err
+	return err == nil
 }
 
 // scan consumes the whole lines that data begins with, or where the buffer is
@@ -185,7 +266,8 @@ func (b *Body) advance(timeout time.Duration) []byte {
 // that is a lone dot, if the line before it ended in CRLF: this is CRLF.CRLF
 // whatever else was let through.
 func (b *Body) scan(data []byte, full bool) []byte {
-	used, dots, lines := 0, 0, 0
+	used, dots, lines, bare := 0, 0, 0, false
+	atStart := b.atStart
 	for b.end == nil {
 		i := bytes.IndexByte(data[used:], '\n')
 		if i < 0 {
@@ -200,8 +282,9 @@ func (b *Body) scan(data []byte, full bool) []byte {
 			}
 			dots++
 		}
+		b.newlines.endLine(line)
 		if !crlf {
-			b.breakRule(ErrBareNewline)
+			bare = true
 		}
 		b.atStart = crlf
 		used += i + 1
@@ -217,21 +300,33 @@ func (b *Body) scan(data []byte, full bool) []byte {
 				dots++
 			}
 			b.atStart = false
+			b.newlines.cutCR = piece[len(piece)-1] == '\r'
 		}
 		b.c.in.discard(len(piece))
 	}
 
-	if bytes.Count(piece, []byte("\r")) != lines {
-		b.breakRule(ErrBareNewline)
+	bare = bare || bytes.Count(piece, crlf[:1]) != lines
+	if (bare || b.newlines.behindLF) && b.mendsNewlines() {
+		piece, dots = b.mendData(piece, atStart)
 	}
+	b.checkText(piece)
+	b.count(len(piece) - dots)
+	return piece
+}
+
+// checkText looks for what no message but a binary one may hold, newlines apart.
+func (b *Body) checkText(piece []byte) {
 	if bytes.IndexByte(piece, 0) >= 0 {
 		b.breakRule(ErrNUL)
 	}
-	b.size += int64(len(piece) - dots)
-	if limit := b.c.cfg.MaxMessageBytes; limit > 0 && b.size > limit {
+}
+
+// count adds n bytes to the size.
+func (b *Body) count(n int) {
+	b.size += int64(n)
+	if limit := b.c.MaxMessageBytes(); limit > 0 && b.size > limit {
 		b.breakRule(ErrTooLarge)
 	}
-	return piece
 }
 
 // longLine is what may be passed on of an unfinished line: all but a CR at its
@@ -249,22 +344,30 @@ func (b *Body) breakRule(err error) {
 	}
 }
 
-// TimedOut reports whether err says that the client fell silent.
+// TimedOut reports whether err says that the client fell silent, or was slower
+// than Config.MinDataRate.
 func TimedOut(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
 // Interrupted reports whether err says that the gate is shutting down.
 func Interrupted(err error) bool { return errors.Is(err, errInterrupted) }
 
+// finalDot is what go-smtp's data reader takes for the end of a message.
+const finalDot = ".\r\n"
+
 // finishBody gives go-smtp's data reader the final dot, once the session has
 // read the message or given it up.
 func (c *Conn) finishBody() error {
+	b := c.body
+	if b.skipped() && c.override.Positive() {
+		b.discardChunks()
+	}
 	if c.last {
 		return io.EOF
 	}
-	if err := c.body.Discard(); err != nil {
+	if err := b.Discard(); err != nil && !b.chunk.answered {
 		return io.EOF
 	}
-	c.line = append(c.line[:0], ".\r\n"...)
+	c.line = finalDot
 	return nil
 }
 

@@ -2,8 +2,8 @@ package wire
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // MaxCommandLine is the longest command line that is read, in bytes, CRLF
@@ -29,22 +29,40 @@ type Command struct {
 	// Size is the value of MAIL's SIZE parameter in bytes, 0 without one
 	// (RFC 1870).
 	Size int64
+
+	// UTF8 says that MAIL has the parameter SMTPUTF8 (RFC 6531).
+	UTF8 bool
+
+	// RequireTLS says that MAIL has the parameter REQUIRETLS (RFC 8689).
+	RequireTLS bool
+
+	rest string // what follows the verb of a command that the gate carries out
+	size int64  // of BDAT's chunk in bytes
+	last bool   // BDAT's chunk ends the message
 }
 
 // unimplemented are commands of SMTP that the gate does not offer.
 var unimplemented = map[string]bool{
-	"STARTTLS": true, "AUTH": true, "EXPN": true, "ETRN": true, "TURN": true,
-	"ATRN": true, "SEND": true, "SOML": true, "SAML": true, "LHLO": true,
-	"XCLIENT": true, "XFORWARD": true, "BURL": true,
+	"EXPN": true, "ETRN": true, "TURN": true, "ATRN": true, "SEND": true,
+	"SOML": true, "SAML": true, "LHLO": true, "BURL": true,
+}
+
+// terms is what a command may hold at this point of a session.
+type terms struct {
+	offered extension // what was offered
+	utf8    bool      // the transaction has SMTPUTF8
 }
 
 // parseCommand validates a command line, given without its CRLF. A reply that
 // is not zero is the answer to a line that goes no further; all others are
-// commands that go-smtp knows.
-func parseCommand(line string) (Command, Reply) {
+// commands that the gate carries out, or that go-smtp knows.
+func parseCommand(line string, t terms) (Command, Reply) {
+	ascii := true
 	for i := range len(line) {
 		if c := line[i]; c < ' ' || c == 0x7f {
 			return Command{}, NewReply(500, "5.5.2 Control characters are not allowed in commands")
+		} else if c >= utf8.RuneSelf {
+			ascii = false
 		}
 	}
 	verb, arg, _ := strings.Cut(line, " ")
@@ -53,11 +71,16 @@ func parseCommand(line string) (Command, Reply) {
 
 	switch cmd.Verb {
 	case "MAIL":
-		return cmd.withPath(arg, "FROM:")
+		return cmd.withPath(arg, "FROM:", t)
 	case "RCPT":
-		return cmd.withPath(arg, "TO:")
+		return cmd.withPath(arg, "TO:", t)
 	case "HELO", "EHLO":
 		return cmd.withName(arg)
+	}
+	if !ascii {
+		return Command{}, NewReply(500, "5.5.2 8-bit characters are not allowed in this command")
+	}
+	switch cmd.Verb {
 	case "DATA", "RSET", "QUIT":
 		if arg != "" {
 			return Command{}, NewReply(501, "5.5.4 "+cmd.Verb+" takes no argument")
@@ -65,10 +88,11 @@ func parseCommand(line string) (Command, Reply) {
 		return cmd, Reply{}
 	case "NOOP", "VRFY":
 		return cmd, Reply{}
-	case "HELP":
-		return Command{}, NewReply(214, "2.0.0 HELO EHLO MAIL RCPT DATA RSET NOOP VRFY QUIT")
+	case "HELP", "STARTTLS", "AUTH", "XCLIENT", "XFORWARD":
+		cmd.rest = arg
+		return cmd, Reply{}
 	case "BDAT":
-		return Command{}, NewReply(502, "5.5.1 CHUNKING is not offered; use DATA")
+		return cmd.withChunk(arg)
 	}
 	if unimplemented[cmd.Verb] {
 		return Command{}, NewReply(502, "5.5.1 "+cmd.Verb+" is not offered")
@@ -77,15 +101,18 @@ func parseCommand(line string) (Command, Reply) {
 }
 
 // canonical is the line that go-smtp is given for the command, CRLF included.
-// The addresses are stand-ins; the session takes the real ones from Command.
+// The addresses are stand-ins, short ones since go-smtp reads them byte by byte;
+// the session takes the real ones from Command.
 func (cmd Command) canonical() string {
 	switch cmd.Verb {
 	case "MAIL":
-		return "MAIL FROM:<sender@wire.invalid>\r\n"
+		return "MAIL FROM:<>\r\n"
 	case "RCPT":
-		return "RCPT TO:<recipient@wire.invalid>\r\n"
+		return "RCPT TO:<r@invalid>\r\n"
 	case "HELO", "EHLO":
 		return cmd.Verb + " " + cmd.Arg + "\r\n"
+	case "BDAT":
+		return "DATA\r\n"
 	}
 	return cmd.Verb + "\r\n"
 }
@@ -104,7 +131,7 @@ func (cmd Command) withName(arg string) (Command, Reply) {
 
 // withPath takes the argument of MAIL and RCPT: the prefix, a path and
 // parameters.
-func (cmd Command) withPath(arg, prefix string) (Command, Reply) {
+func (cmd Command) withPath(arg, prefix string, t terms) (Command, Reply) {
 	if len(arg) < len(prefix) || !strings.EqualFold(arg[:len(prefix)], prefix) {
 		return Command{}, NewReply(501, fmt.Sprintf("5.5.4 Syntax: %s %s<address>", cmd.Verb, prefix))
 	}
@@ -126,9 +153,12 @@ func (cmd Command) withPath(arg, prefix string) (Command, Reply) {
 				return Command{}, NewReply(501, "5.5.4 "+strings.ToUpper(keyword(param))+" given twice")
 			}
 		}
-		if reply := cmd.addParam(param); !reply.IsZero() {
+		if reply := cmd.addParam(param, t); !reply.IsZero() {
 			return Command{}, reply
 		}
+	}
+	if !isASCII(path.addr) && !cmd.UTF8 && (cmd.Verb == "MAIL" || !t.utf8) {
+		return Command{}, cmd.badPath(errPath8bit)
 	}
 	return cmd, Reply{}
 }
@@ -150,54 +180,13 @@ func (cmd Command) checkBarePath(p Path) error {
 // address, X.1.3 bad destination's; X.6.7 from RFC 6531).
 func (cmd Command) badPath(err error) Reply {
 	switch {
-	case err == errPath8bit:
+	case err == errPath8bit, err == errPathUTF8, err == errPathInvisible, err == errPathLookAlike:
 		return NewReply(553, "5.6.7 "+err.Error())
 	case cmd.Verb == "MAIL":
 		return NewReply(501, "5.1.7 Sender address: "+err.Error())
 	default:
 		return NewReply(501, "5.1.3 Recipient address: "+err.Error())
 	}
-}
-
-// addParam validates one ESMTP parameter (RFC 5321, section 4.1.2). Only those
-// of extensions that EHLO offers are taken.
-func (cmd *Command) addParam(param string) Reply {
-	key, value, hasValue := strings.Cut(param, "=")
-	if !validKeyword(key) || hasValue && (value == "" || strings.Contains(value, "=") || !printable(value)) {
-		return NewReply(501, "5.5.4 Malformed parameter")
-	}
-	key = strings.ToUpper(key)
-	switch {
-	case cmd.Verb == "MAIL" && key == "SIZE":
-		size, err := strconv.ParseUint(value, 10, 63)
-		if err != nil || len(value) > 20 {
-			return NewReply(501, "5.5.4 SIZE must be a number of bytes")
-		}
-		cmd.Size = int64(size)
-	case cmd.Verb == "MAIL" && key == "BODY":
-		if !strings.EqualFold(value, "7BIT") && !strings.EqualFold(value, "8BITMIME") {
-			return NewReply(501, "5.5.4 BODY must be 7BIT or 8BITMIME")
-		}
-	default:
-		return NewReply(555, "5.5.4 "+cmd.Verb+" parameter "+key+" is not offered")
-	}
-	cmd.Params = append(cmd.Params, param)
-	return Reply{}
-}
-
-// keyword is the name of a parameter.
-func keyword(param string) string {
-	key, _, _ := strings.Cut(param, "=")
-	return key
-}
-
-func validKeyword(s string) bool {
-	for i := range len(s) {
-		if !isAlnum(s[i]) && (s[i] != '-' || i == 0) {
-			return false
-		}
-	}
-	return s != "" && len(s) <= 64
 }
 
 // printable reports whether s holds graphic ASCII only, no space.

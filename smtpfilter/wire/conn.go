@@ -2,111 +2,74 @@ package wire
 
 import (
 	"bytes"
+	"crypto/tls"
 	"errors"
-	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// Config holds what all connections of a listener share.
-type Config struct {
-	// Hostname is what the gate calls itself in its replies.
-	Hostname string
-
-	// MaxMessageBytes is the largest message taken, in bytes as RFC 1870
-	// counts them: CRLFs included, dot-stuffing and the final dot not. It is
-	// announced with SIZE. 0 means no limit.
-	MaxMessageBytes int64
-
-	// CommandTimeout is how long a client may be silent between commands, 0
-	// for the 5 minutes of RFC 5321, section 4.5.3.2.7.
-	CommandTimeout time.Duration
-
-	// DataTimeout is how long a client may be silent inside a message, 0 for
-	// the 3 minutes of RFC 5321, section 4.5.3.2.5.
-	DataTimeout time.Duration
-
-	// WriteTimeout is how long a client may leave a reply unread, 0 for
-	// 1 minute.
-	WriteTimeout time.Duration
-
-	// MaxErrors is how many lines that are no commands, or malformed ones, a
-	// client may send before it is told 421, 0 for 10.
-	MaxErrors int
-
-	// MaxRefusals is how many commands of a client may be refused, recipients
-	// above all, before it is told 421, 0 for 100.
-	MaxRefusals int
-
-	// Refused, where it is not nil, is called for each MAIL and RCPT that is
-	// refused before the session sees it, with the line as it came.
-	Refused func(c *Conn, line string, r Reply)
-
-	// Closed, where it is not nil, is called once for each connection, when it
-	// is closed.
-	Closed func(*Conn)
-}
-
-func (c Config) withDefaults() Config {
-	c.CommandTimeout = orDefault(c.CommandTimeout, 5*time.Minute)
-	c.DataTimeout = orDefault(c.DataTimeout, 3*time.Minute)
-	c.WriteTimeout = orDefault(c.WriteTimeout, time.Minute)
-	if c.MaxErrors == 0 {
-		c.MaxErrors = 10
-	}
-	if c.MaxRefusals == 0 {
-		c.MaxRefusals = 100
-	}
-	return c
-}
-
-func orDefault(d, def time.Duration) time.Duration {
-	if d == 0 {
-		return def
-	}
-	return d
-}
-
 // Conn is a client's connection. Its net.Conn methods are for go-smtp's
 // server; the session uses Command, SetReply, Body and CloseAfterReply. All of
 // them are called by the one goroutine that serves the connection; Drain and
 // Interrupt may be called by others.
 type Conn struct {
-	net.Conn
-	cfg     *Config
-	onClose func(*Conn)
+	net.Conn // the socket: deadlines and closing alone go to it directly
+	cfg      *Config
+	onClose  func(*Conn)
 
-	in  buffer
-	out []byte
+	stream net.Conn  // the client's bytes: Conn, or TLS over it
+	tls    *tls.Conn // nil without TLS
+	in     buffer
+	out    []byte
+
+	opened     bool           // go-smtp has begun: see open
+	turnedAway bool           // by Config.Connected, before it has said anything
+	peer       netip.AddrPort // who connects: the socket's peer, or whom PROXY names
+	local      netip.AddrPort // where peer has connected to
+	told       *Client        // whom XCLIENT names
+	passed     *Client        // whom XFORWARD names
+	offers     offers         // what the last EHLO or HELO was answered with
 
 	cmd       Command // the command that is being answered
-	line      []byte  // what go-smtp has yet to read of its canonical form
+	line      string  // what go-smtp has yet to read of its canonical form
 	reply     Reply   // the lines of the reply that go-smtp is writing
 	override  Reply   // the session's reply to cmd
 	helo      Command // the HELO or EHLO that holds
 	inMail    bool    // a mail transaction is open
+	utf8      bool    // … and its MAIL had SMTPUTF8
 	body      *Body   // the message that is being read
+	binary    bool    // the transaction's message may hold any byte
 	errors    int
 	refusals  int
+	idle      int  // commands since the last message that bring none nearer
+	surplus   int  // recipients that were too many for the transaction
+	authed    bool // AUTH has succeeded
+	noticed   bool // Config.Noticed has heard of forbidden pipelining
+	longLine  bool // the line that is being read may need a large buffer
+	mailed    bool // a MAIL was accepted since XFORWARD
 	noData    bool // DATA was refused: what follows may be a message all the same
+	chunkLost bool // a chunk was refused: those that follow are parts of nothing
 	messages  int
 	fault     Reply // the reply with which the gate itself has ended the session
 	began     time.Time
-	last      bool // the reply that is due is the last: close behind it
-	ended     bool // nothing is read or written any more
-	deaf      bool // writing has failed: the client hears nothing more
+	last      bool  // the reply that is due is the last: close behind it
+	ended     bool  // nothing is read or written any more
+	deaf      bool  // writing has failed: the client hears nothing more
+	panicked  error // see contain
 	draining  atomic.Bool
 	killed    atomic.Bool
+	owner     any
 	closeOnce sync.Once
 	closeErr  error
 }
 
 func newConn(c net.Conn, cfg *Config, onClose func(*Conn)) *Conn {
-	return &Conn{Conn: c, cfg: cfg, onClose: onClose, began: time.Now()}
+	return &Conn{Conn: c, stream: c, cfg: cfg, onClose: onClose, began: time.Now()}
 }
 
 // Command is the command that is being answered.
@@ -117,11 +80,18 @@ func (c *Conn) Helo() (name string, extended bool) {
 	return c.helo.Arg, c.helo.Verb == "EHLO"
 }
 
+// SetOwner keeps a value for whoever serves the connection; Owner gives it back.
+// Hooks of Config find their session by it.
+func (c *Conn) SetOwner(v any) { c.owner = v }
+
+// Owner is what SetOwner was given, nil before.
+func (c *Conn) Owner() any { return c.owner }
+
 // Age is how long the connection has been open.
 func (c *Conn) Age() time.Duration { return time.Since(c.began) }
 
 // Messages is the number of messages that were begun: DATA commands answered
-// with 354.
+// with 354, and first BDAT commands that were taken.
 func (c *Conn) Messages() int { return c.messages }
 
 // Fault is the reply with which the connection ended of itself: because of what
@@ -135,7 +105,11 @@ func (c *Conn) SetReply(r Reply) { c.override = r }
 
 // CloseAfterReply makes the reply to the current command the last thing that
 // happens on the connection: nothing more is read.
-func (c *Conn) CloseAfterReply() { c.last = true }
+func (c *Conn) CloseAfterReply() {
+	if c.body == nil || !c.body.chunk.answered {
+		c.last = true
+	}
+}
 
 // Drain makes the connection end, with 421, as soon as no mail transaction is
 // open: at once if the client is idle.
@@ -164,23 +138,32 @@ var errInterrupted = errors.New("the gate is shutting down")
 
 // Read gives go-smtp's server the next validated command line, never more than
 // one, or the final dot of a message whose Body has been read.
-func (c *Conn) Read(p []byte) (int, error) {
+func (c *Conn) Read(p []byte) (n int, err error) {
+	if c.panicked != nil {
+		return 0, c.panicked
+	}
+	defer c.contain(&err)
 	if len(c.line) == 0 {
 		if err := c.next(); err != nil {
 			return 0, err
 		}
 	}
-	n := copy(p, c.line)
+	n = copy(p, c.line)
 	c.line = c.line[n:]
 	return n, nil
 }
 
 // next finds the next line for go-smtp.
 func (c *Conn) next() error {
-	if c.body != nil {
+	if c.body != nil && c.body.chunk.refusal.IsZero() {
 		return c.finishBody()
 	}
 	for {
+		if c.body != nil {
+			if err := c.endRefused(); err != nil {
+				return c.endWith(err)
+			}
+		}
 		if c.ended || c.last {
 			return io.EOF
 		}
@@ -192,14 +175,40 @@ func (c *Conn) next() error {
 			c.sayLast(reply)
 			continue
 		}
-		cmd, reply := parseCommand(string(line))
-		if reply.IsZero() {
-			c.cmd, c.override = cmd, Reply{}
-			c.line = append(c.line[:0], cmd.canonical()...)
+		cmd, reply := parseCommand(string(line), c.terms())
+		if !reply.IsZero() {
+			c.refuse(line, reply)
+			continue
+		}
+		if c.idles(cmd) || c.carryOut(cmd, line) {
+			continue
+		}
+		c.cmd, c.override = cmd, Reply{}
+		if c.order() {
+			c.line = cmd.canonical()
 			return nil
 		}
-		c.refuse(line, reply)
 	}
+}
+
+// order refuses what go-smtp would take, and only the wire layer can know to be
+// wrong: a chunk of a message of which one was refused, and DATA for a message
+// that may hold CRLF.CRLF (RFC 3030, section 3).
+func (c *Conn) order() bool {
+	switch {
+	case c.cmd.Verb == "BDAT" && c.noData:
+		c.refuse([]byte("BDAT"), NewReply(503, "5.5.1 DATA was refused"))
+	case c.cmd.Verb == "BDAT" && c.chunkLost:
+		c.refuseChunk(NewReply(503, "5.5.1 An earlier chunk was refused"))
+	case c.cmd.Verb == "DATA" && c.binary:
+		c.out = NewReply(503, "5.5.1 A BINARYMIME message must be sent with BDAT").Append(c.out)
+		c.refusals++
+		c.dataRefused()
+		c.limitRefusals()
+	default:
+		return true
+	}
+	return false
 }
 
 // checkFraming looks at a line as it came, its CRLF dropped, for what RFC 5321,
@@ -220,16 +229,13 @@ func checkFraming(line []byte) Reply {
 }
 
 // refuse answers a command that goes no further. Where what follows may be no
-// commands at all, it is the last answer: the chunk behind BDAT comes without
-// waiting (RFC 3030, section 2), and header fields or HTTP mean that somebody
+// commands at all, it is the last answer: the chunk behind a BDAT that can't be
+// read comes without waiting (RFC 3030, section 2), and header fields or HTTP mean that somebody
 // is talking who does not listen.
 func (c *Conn) refuse(line []byte, reply Reply) {
-	if !reply.Positive() {
-		c.errors++
-	}
-	if verb, _, _ := bytes.Cut(line, []byte(" ")); c.cfg.Refused != nil &&
-		(bytes.EqualFold(verb, []byte("MAIL")) || bytes.EqualFold(verb, []byte("RCPT"))) {
-		c.cfg.Refused(c, string(line), reply)
+	c.tellRefused(line, reply)
+	if c.erred(reply) {
+		return
 	}
 	switch {
 	case notCommands(line), c.noData:
@@ -242,6 +248,31 @@ func (c *Conn) refuse(line []byte, reply Reply) {
 	}
 }
 
+// tellRefused tells Config.Refused of a MAIL or RCPT.
+func (c *Conn) tellRefused(line []byte, reply Reply) {
+	if verb, _, _ := bytes.Cut(line, []byte(" ")); c.cfg.Refused != nil &&
+		(bytes.EqualFold(verb, []byte("MAIL")) || bytes.EqualFold(verb, []byte("RCPT"))) {
+		c.cfg.Refused(c, string(line), reply)
+	}
+}
+
+// erred counts a line that is no command, or a malformed one, unless its reply
+// is positive. It reports whether Config.Erred has ended the session over it.
+func (c *Conn) erred(reply Reply) bool {
+	if reply.Positive() {
+		return false
+	}
+	c.errors++
+	if c.cfg.Erred == nil {
+		return false
+	}
+	instead := c.cfg.Erred(c)
+	if !instead.IsZero() {
+		c.sayLast(instead)
+	}
+	return c.last
+}
+
 // notCommands recognises a line behind which no commands can be expected.
 func notCommands(line []byte) bool {
 	verb, _, _ := bytes.Cut(line, []byte(" "))
@@ -252,7 +283,7 @@ func notCommands(line []byte) bool {
 		return true
 	}
 	switch string(verb) {
-	case "GET", "POST", "CONNECT":
+	case "GET", "POST", "CONNECT", "PROXY":
 		return true
 	}
 	return false
@@ -265,15 +296,24 @@ func (c *Conn) sayLast(r Reply) {
 	c.last = true
 }
 
-var errLineTooLong = fmt.Errorf("command line longer than %d bytes", MaxCommandLine)
+var errLineTooLong = errors.New("command line too long")
 
-// readLine returns the next line, without its CRLF; a line that ends in a bare
-// LF keeps it, so that checkFraming finds it. It is valid until the next read.
-func (c *Conn) readLine() ([]byte, error) {
+// readLine returns the next command line, without its CRLF; a line that ends in
+// a bare LF keeps it, so that checkFraming finds it. It is valid until the next
+// read. The whole line must come within CommandTimeout.
+func (c *Conn) readLine() ([]byte, error) { return c.readLineOf(MaxCommandLine) }
+
+// readLineOf is readLine for a line of at most limit bytes.
+func (c *Conn) readLineOf(limit int) ([]byte, error) {
+	defer func() { c.longLine = false }()
+	var deadline time.Time
 	seen := 0
 	for {
 		data := c.in.bytes()
-		if i := bytes.IndexByte(data[seen:], '\n'); i >= 0 && seen+i < MaxCommandLine {
+		if limit < MaxAuthLine && c.beginsAuth(data) {
+			limit = MaxAuthLine
+		}
+		if i := bytes.IndexByte(data[seen:], '\n'); i >= 0 && seen+i < limit {
 			n := seen + i + 1
 			c.in.discard(n)
 			if n >= 2 && data[n-2] == '\r' {
@@ -281,11 +321,15 @@ func (c *Conn) readLine() ([]byte, error) {
 			}
 			return data[:n], nil
 		}
-		if len(data) >= MaxCommandLine {
+		if len(data) >= limit {
 			return nil, errLineTooLong
 		}
 		seen = len(data)
-		if err := c.fill(c.cfg.CommandTimeout); err != nil {
+		c.longLine = seen >= MaxCommandLine
+		if deadline.IsZero() {
+			deadline = time.Now().Add(c.cfg.CommandTimeout)
+		}
+		if err := c.fill(time.Until(deadline)); err != nil {
 			return nil, err
 		}
 	}
@@ -298,12 +342,16 @@ func (c *Conn) endWith(err error) error {
 	case err == errLineTooLong:
 		c.sayLast(NewReply(500, "5.5.2 Command line too long"))
 	case errors.Is(err, errInterrupted):
-		c.sayLast(NewReply(421, "4.3.2 "+c.cfg.Hostname+" is shutting down, try again later"))
+		c.sayLast(c.shuttingDown())
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		c.sayLast(NewReply(421, "4.4.2 "+c.cfg.Hostname+" waited too long, closing the connection"))
 	}
 	c.last = true
 	return io.EOF
+}
+
+func (c *Conn) shuttingDown() Reply {
+	return NewReply(421, "4.3.2 "+c.cfg.Hostname+" is shutting down, try again later")
 }
 
 // fill flushes what is due to the client and reads more from it, waiting at
@@ -320,7 +368,7 @@ func (c *Conn) fill(timeout time.Duration) error {
 		if c.killed.Load() || c.draining.Load() && !c.inMail && c.body == nil {
 			return errInterrupted
 		}
-		n, err := c.in.readFrom(c.Conn, c.body != nil)
+		n, err := c.in.readFrom(c.stream, c.body != nil || c.longLine)
 		if n > 0 {
 			return nil
 		}
@@ -334,11 +382,15 @@ func (c *Conn) fill(timeout time.Duration) error {
 // Close flushes what is due and closes the connection. Where the client may
 // still be sending, the connection is closed for writing first and what
 // arrives is thrown away for a moment, since a reset would take the last reply
-// away from it.
+// away from it. Not for those that are turned away at once: nothing counts them,
+// and they have no business to talk yet.
 func (c *Conn) Close() error {
 	c.closeOnce.Do(func() {
-		if c.flush() == nil && c.last && !c.killed.Load() {
-			c.linger()
+		if c.flush() == nil && !c.killed.Load() {
+			c.closeNotify()
+			if c.last && !c.turnedAway {
+				c.linger()
+			}
 		}
 		c.closeErr = c.Conn.Close()
 		c.in.release()

@@ -11,10 +11,17 @@
 //     the session's own where it has set one (SetReply), and flushed when the
 //     next Read would block, so that pipelined commands are answered in few
 //     packets.
+//   - Extensions: what EHLO offers is what the next hop offers and the gate can
+//     pass on. The parameters of MAIL and RCPT are checked by the RFC of their
+//     extension, kept from go-smtp, and passed on as they came.
+//   - Who speaks: TLS, AUTH, XCLIENT, XFORWARD and the PROXY protocol are dealt
+//     with here and go-smtp never hears of them. What makes the client another
+//     one (TLS, XCLIENT) makes it introduce itself again before any mail.
 //   - Messages: Body finds the end of the data by an exact CRLF.CRLF and
-//     refuses bare CR, bare LF and NUL. go-smtp's own data reader is handed
-//     nothing but the final dot.
-//   - Doubt ends a connection: after a timeout inside a message, a chunk that
-//     was not asked for or a line without end there is one reply and then
-//     nothing more is read, so no byte of a message is ever executed.
+//     refuses bare CR, bare LF and NUL, or normalises the newlines. go-smtp's
+//     own data reader is handed nothing but the final dot. A message in chunks
+//     (BDAT) is DATA to go-smtp and one Body to the session.
+//   - Doubt ends a connection: after a timeout inside a message, a chunk of
+//     unknown size or a line without end there is one reply and then nothing
+//     more is read, so no byte of a message is ever executed.
 package wire

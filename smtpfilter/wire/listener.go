@@ -4,13 +4,15 @@ import (
 	"context"
 	"net"
 	"sync"
+	"sync/atomic"
 )
 
 // Listener gives go-smtp's server its connections and can end them in an
 // orderly way.
 type Listener struct {
 	net.Listener
-	cfg Config
+	cfg    atomic.Pointer[Config]
+	closed chan struct{} // closed by Close
 
 	mu       sync.Mutex
 	conns    map[*Conn]struct{}
@@ -20,21 +22,44 @@ type Listener struct {
 
 // NewListener wraps l, of which it becomes the owner.
 func NewListener(l net.Listener, cfg Config) *Listener {
-	return &Listener{
+	wl := &Listener{
 		Listener: l,
-		cfg:      cfg.withDefaults(),
+		closed:   make(chan struct{}),
 		conns:    make(map[*Conn]struct{}),
 		idle:     make(chan struct{}),
 	}
+	wl.SetConfig(cfg)
+	return wl
 }
 
-// Accept waits for the next client. The net.Conn is a *Conn.
+// SetConfig changes the configuration for the connections that are accepted
+// from now on. Those that are open keep theirs.
+func (l *Listener) SetConfig(cfg Config) {
+	cfg = cfg.withDefaults()
+	l.cfg.Store(&cfg)
+}
+
+// Close makes Accept fail with net.ErrClosed, now and later. Connections stay
+// open.
+func (l *Listener) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-l.closed:
+	default:
+		close(l.closed)
+	}
+	return l.Listener.Close()
+}
+
+// Accept waits for the next client. The net.Conn is a *Conn. What passes, such
+// as a want of file descriptors, it waits out.
 func (l *Listener) Accept() (net.Conn, error) {
-	nc, err := l.Listener.Accept()
+	nc, err := l.acceptPatiently()
 	if err != nil {
 		return nil, err
 	}
-	c := newConn(nc, &l.cfg, l.remove)
+	c := newConn(nc, l.cfg.Load(), l.remove)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.conns[c] = struct{}{}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/netip"
 	"strings"
+	"unicode/utf8"
 )
 
 // Path is a reverse-path or forward-path (RFC 5321, section 4.1.2) that has
@@ -16,6 +17,9 @@ import (
 // refuses what servers are known to read in different ways: source routes (in
 // quotes, too: Postfix drops the quotes before it looks for a route), comments,
 // white space, control bytes, half-quoted local parts and a second unquoted '@'.
+//
+// With SMTPUTF8 (RFC 6531) both parts may hold other letters than ASCII's; what
+// of them is refused, checkLocalUTF8 and checkDomainUTF8 say.
 type Path struct {
 	addr string
 	at   int // index of the '@' that splits addr; -1 where there is none
@@ -52,10 +56,11 @@ var (
 	errPathNoDomain = errors.New("address needs a domain")
 	errPathDomain   = errors.New("invalid domain")
 	errPathLiteral  = errors.New("invalid address literal")
-	errPath8bit     = errors.New("8-bit addresses need SMTPUTF8, which is not offered")
+	errPath8bit     = errors.New("8-bit addresses need SMTPUTF8")
 )
 
-// ParsePath parses a path that stands alone, with or without its brackets.
+// ParsePath parses a path that stands alone, with or without its brackets. It
+// may be one of SMTPUTF8.
 func ParsePath(s string) (Path, error) {
 	p, rest, err := parsePath(s)
 	if err == nil && rest != "" {
@@ -66,7 +71,7 @@ func ParsePath(s string) (Path, error) {
 
 // parsePath parses the path at the start of s, white space in front allowed,
 // and returns what follows it. The caller checks that a parameter or nothing
-// follows.
+// follows, and that an address beyond ASCII is allowed.
 func parsePath(s string) (p Path, rest string, err error) {
 	s = strings.TrimLeft(s, " ")
 	bracket := strings.HasPrefix(s, "<")
@@ -74,11 +79,6 @@ func parsePath(s string) (p Path, rest string, err error) {
 		s = s[1:]
 		if strings.HasPrefix(s, ">") {
 			return Path{}, s[1:], nil
-		}
-	}
-	for i := range len(s) {
-		if s[i] >= 0x80 {
-			return Path{}, "", errPath8bit
 		}
 	}
 	if strings.HasPrefix(s, "@") {
@@ -97,6 +97,11 @@ func parsePath(s string) (p Path, rest string, err error) {
 		}
 	}
 	p.addr, rest = s[:end], s[end:]
+	if !isASCII(p.addr) {
+		if err := checkPathUTF8(p); err != nil {
+			return Path{}, "", err
+		}
+	}
 	if bracket {
 		if !strings.HasPrefix(rest, ">") {
 			return Path{}, "", errPathSyntax
@@ -112,7 +117,7 @@ func scanLocalPart(s string) (int, error) {
 		return scanQuoted(s)
 	}
 	i := 0
-	for i < len(s) && (isAtext(s[i]) || s[i] == '.') {
+	for i < len(s) && (isAtext(s[i]) || s[i] == '.' || s[i] >= utf8.RuneSelf) {
 		i++
 	}
 	if i == 0 {
@@ -129,7 +134,7 @@ func scanLocalPart(s string) (int, error) {
 func scanQuoted(s string) (int, error) {
 	for i := 1; i < len(s); i++ {
 		switch c := s[i]; {
-		case c < ' ' || c > '~':
+		case c < ' ' || c == 0x7f:
 			return 0, errPathQuoted
 		case c == '\\':
 			i++
@@ -166,7 +171,7 @@ func scanDomain(s string, i int) (int, error) {
 		return i + n + 1, nil
 	}
 	start := i
-	for i < len(s) && isDomainByte(s[i]) {
+	for i < len(s) && (isDomainByte(s[i]) || s[i] >= utf8.RuneSelf) {
 		i++
 	}
 	if i == start {
@@ -175,7 +180,7 @@ func scanDomain(s string, i int) (int, error) {
 	if i < len(s) && s[i] != '>' && s[i] != ' ' {
 		return 0, errPathDomain
 	}
-	if !validDomain(s[start:i]) {
+	if isASCII(s[start:i]) && !validDomain(s[start:i]) {
 		return 0, errPathDomain
 	}
 	return i, nil
@@ -214,6 +219,15 @@ func isAtext(c byte) bool {
 
 func isDomainByte(c byte) bool {
 	return isAlnum(c) || c == '-' || c == '_' || c == '.'
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 func isAlnum(c byte) bool {

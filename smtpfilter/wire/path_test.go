@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 )
 
 // TestPaths reads every form of a path and parameters that is taken or refused
@@ -13,7 +15,7 @@ func TestPaths(t *testing.T) {
 	rows := tsv(t, "testdata/paths.tsv", 3)
 	for _, row := range rows {
 		verb, arg, want := row[0], unescape(t, row[1]), row[2]
-		cmd, reply := parseCommand(verb + " " + arg)
+		cmd, reply := parseCommand(strings.TrimSuffix(verb, "+")+" "+arg, termsOf(verb))
 		if want[0] >= '0' && want[0] <= '9' && strings.Contains(want, " ") {
 			if !strings.HasPrefix(reply.String(), want) {
 				t.Errorf("%s %q: got %q, reply %q; want a reply %q", verb, arg, cmd.Path, reply, want)
@@ -27,6 +29,15 @@ func TestPaths(t *testing.T) {
 			t.Errorf("%s %q: got %q, reply %q; want %q", verb, arg, cmd.Path, reply, want)
 		}
 	}
+}
+
+// termsOf is what may be used in a row of paths.tsv: behind '+' all that there
+// is, for RCPT inside a transaction with SMTPUTF8.
+func termsOf(verb string) terms {
+	if strings.HasSuffix(verb, "+") {
+		return terms{offered: ^extension(0), utf8: verb == "RCPT+"}
+	}
+	return terms{offered: extSize | ext8BitMIME}
 }
 
 func TestPathParts(t *testing.T) {
@@ -53,35 +64,53 @@ func FuzzCommand(f *testing.F) {
 	}
 	for line := range strings.Lines(string(data)) {
 		if fields := strings.Split(line, "\t"); len(fields) == 3 {
-			f.Add(fields[0] + " " + fields[1])
+			f.Add(strings.TrimSuffix(fields[0], "+") + " " + unescape(f, fields[1]))
 		}
 	}
 	f.Fuzz(func(t *testing.T, line string) {
-		cmd, reply := parseCommand(line)
-		if !reply.IsZero() {
-			if reply.Positive() && reply.Code != 214 {
+		for _, terms := range []terms{termsOf("MAIL"), termsOf("MAIL+"), termsOf("RCPT+")} {
+			if cmd, reply := parseCommand(line, terms); reply.IsZero() {
+				checkCommand(t, line, cmd, terms)
+			} else if reply.Positive() {
 				t.Errorf("%q is answered with %q", line, reply)
 			}
-			return
-		}
-		out := cmd.canonical()
-		if strings.Count(out, "\n") != 1 || !strings.HasSuffix(out, "\r\n") || strings.Count(out, "\r") != 1 {
-			t.Errorf("%q becomes %q", line, out)
-		}
-		addr := cmd.Path.String()
-		for i := range len(addr) {
-			if addr[i] < ' ' || addr[i] > '~' {
-				t.Fatalf("%q: path %q holds byte %#x", line, addr, addr[i])
-			}
-		}
-		if addr == "" {
-			return
-		}
-		again, rest, err := parsePath("<" + addr + ">")
-		if err != nil || rest != "" || again != cmd.Path {
-			t.Errorf("%q: path %q is read again as %q, %q, %v", line, addr, again, rest, err)
 		}
 	})
+}
+
+// checkCommand checks what was made of a line that passes.
+func checkCommand(t *testing.T, line string, cmd Command, terms terms) {
+	out := cmd.canonical()
+	if strings.Count(out, "\n") != 1 || !strings.HasSuffix(out, "\r\n") || strings.Count(out, "\r") != 1 || !isASCII(out) {
+		t.Errorf("%q becomes %q", line, out)
+	}
+	beyond := cmd.UTF8 || terms.utf8
+	for _, param := range cmd.Params {
+		for _, r := range param {
+			if r <= ' ' || r == 0x7f || r >= 0x80 && (!terms.utf8 || !unicode.IsPrint(r)) {
+				t.Fatalf("%q: parameter %q holds %U", line, param, r)
+			}
+		}
+		if !strings.Contains(line, param) {
+			t.Errorf("%q: parameter %q is not as it came", line, param)
+		}
+	}
+	addr := cmd.Path.String()
+	if !utf8.ValidString(addr) {
+		t.Fatalf("%q: path %q", line, addr)
+	}
+	for _, r := range addr {
+		if r < ' ' || r == 0x7f || r >= 0x80 && (!beyond || !unicode.IsPrint(r)) {
+			t.Fatalf("%q: path %q holds %U", line, addr, r)
+		}
+	}
+	if addr == "" {
+		return
+	}
+	again, rest, err := parsePath("<" + addr + ">")
+	if err != nil || rest != "" || again != cmd.Path {
+		t.Errorf("%q: path %q is read again as %q, %q, %v", line, addr, again, rest, err)
+	}
 }
 
 // tsv reads a table of tab-separated columns; lines that begin with '#' are

@@ -61,3 +61,63 @@ func (b *body) add(piece []byte) {
 		b.m.Body = append(b.m.Body, text...)
 	}
 }
+
+// receive reads the message behind DATA and answers its final dot.
+func (s *session) receive(m *Message) error {
+	fault := bodyFault{s: s}
+	err := readBody(s.in, m, s.sink.config.DropBodies, fault.progress)
+	if err != nil {
+		s.record(m)
+		return err
+	}
+	return s.conclude(m, fault.sent)
+}
+
+// bodyFault disturbs a message where the config says so.
+type bodyFault struct {
+	s    *session
+	sent bool // nothing else is answered any more
+}
+
+func (f *bodyFault) progress(size int64) error {
+	fault := f.s.sink.config.Body
+	if fault == nil || f.sent || size < fault.After {
+		return nil
+	}
+	f.sent = true
+	return f.s.send(fault.Reply)
+}
+
+// conclude answers the end of a message, unless it is silent: over LMTP once for
+// each recipient. The message is recorded before the answer is sent: who has the
+// answer finds the message.
+func (s *session) conclude(m *Message, silent bool) error {
+	const usual = "250 2.0.0 Ok: queued"
+	m.Complete = true
+	switch {
+	case silent:
+	case s.sink.config.LMTP:
+		for _, rcpt := range m.Rcpts {
+			m.Replies = append(m.Replies, s.choose(". "+rcpt, usual))
+		}
+	default:
+		m.Replies = []string{s.choose(".", usual)}
+	}
+	if len(m.Replies) > 0 {
+		m.Reply = m.Replies[0]
+	}
+	s.record(m)
+	for _, reply := range m.Replies {
+		if err := s.send(reply); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *session) record(m *Message) {
+	s.sink.mu.Lock()
+	defer s.sink.mu.Unlock()
+	s.sink.messages = append(s.sink.messages, *m)
+	s.sink.changed.Broadcast()
+}

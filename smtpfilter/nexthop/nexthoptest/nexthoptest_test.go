@@ -128,6 +128,96 @@ func TestSinkCutOff(t *testing.T) {
 	}
 }
 
+// envelope brings a connection to where a message may come.
+func envelope(t *testing.T, sink *Sink, hello string, rcpts ...string) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	c, in := dial(t, sink.Addr())
+	in.ReadString('\n')
+	ask(t, c, in, hello+" client.example\r\n")
+	for range sink.config.Extensions {
+		in.ReadString('\n')
+	}
+	ask(t, c, in, "MAIL FROM:<a@example.com>\r\n")
+	for _, rcpt := range rcpts {
+		ask(t, c, in, "RCPT TO:<"+rcpt+">\r\n")
+	}
+	return c, in
+}
+
+func TestSinkChunks(t *testing.T) {
+	sink := NewSink(t, Config{Extensions: []string{"CHUNKING"}, Replies: map[string]string{"BDAT 4": "452 4.3.1 full"}})
+	c, in := envelope(t, sink, "EHLO", "b@example.net")
+	for _, step := range [][2]string{
+		{"BDAT 7\r\n.\r\n\x00\r\n.", "250 2.0.0 7 octets received"},
+		{"BDAT 0\r\n", "250 2.0.0 0 octets received"},
+		{"BDAT 3 LAST\r\n\r\nx", "250 2.0.0 Ok: queued"},
+		{"BDAT 6 LAST\r\nQUIT\r\n", "503 5.5.1 Error: no transaction is open that takes a chunk"},
+		{"MAIL FROM:<>\r\n", "250 2.1.0 Ok"},
+		{"RCPT TO:<b@example.net>\r\n", "250 2.1.5 Ok"},
+		{"BDAT 4\r\nabcd", "452 4.3.1 full"},
+		{"BDAT 6 LAST\r\nQUIT\r\n", "503 5.5.1 Error: no transaction is open that takes a chunk"},
+		{"RSET\r\n", "250 2.0.0 Ok"},
+	} {
+		if reply := ask(t, c, in, step[0]); reply != step[1] {
+			t.Errorf("%q: %q, not %q", step[0], reply, step[1])
+		}
+	}
+	m := sink.Messages()
+	if want := ".\r\n\x00\r\n.\r\nx"; len(m) != 1 || string(m[0].Body) != want || m[0].Sum != sha256.Sum256([]byte(want)) || len(m[0].Chunks) != 3 {
+		t.Errorf("%+v", m)
+	}
+	if u := sink.Undelivered(); len(u) != 1 || string(u[0].Raw) != "abcd" {
+		t.Errorf("undelivered %+v", u)
+	}
+	if v := sink.Violations(); v != nil {
+		t.Errorf("violations %q", v)
+	}
+}
+
+// TestSinkChunkCutOff: a chunk that ends too early is no message, and a command
+// that is none ends the connection.
+func TestSinkChunkCutOff(t *testing.T) {
+	sink := NewSink(t, Config{Extensions: []string{"CHUNKING"}})
+	c, _ := envelope(t, sink, "EHLO", "b@example.net")
+	io.WriteString(c, "BDAT 5 LAST\r\nabc")
+	c.Close()
+	sink.WaitConns(0)
+	if u := sink.Undelivered(); len(u) != 1 || u[0].Complete || string(u[0].Raw) != "abc" || u[0].Sum != sha256.Sum256([]byte("abc")) {
+		t.Errorf("undelivered %+v", u)
+	}
+	for _, bad := range []string{"BDAT", "BDAT x", "BDAT -1", "BDAT 1 last", "BDAT 1 LAST 2"} {
+		c, _ := envelope(t, sink, "EHLO", "b@example.net")
+		io.WriteString(c, bad+"\r\n")
+		sink.WaitConns(0)
+	}
+	if v := sink.Violations(); len(v) != 5 {
+		t.Errorf("violations %q", v)
+	}
+}
+
+func TestSinkLMTP(t *testing.T) {
+	sink := NewSink(t, Config{LMTP: true, Extensions: []string{}, Replies: map[string]string{
+		". RCPT TO:<c@example.net>": "550 5.2.1 disabled",
+		".":                         "250 2.0.0 stored",
+	}})
+	c, in := envelope(t, sink, "LHLO", "b@example.net", "c@example.net")
+	ask(t, c, in, "DATA\r\n")
+	for i, want := range []string{"250 2.0.0 stored\r\n", "550 5.2.1 disabled\r\n"} {
+		if i == 0 {
+			io.WriteString(c, "x\r\n.\r\n")
+		}
+		if line, err := in.ReadString('\n'); line != want {
+			t.Errorf("%q, %v", line, err)
+		}
+	}
+	if m := sink.Messages(); len(m) != 1 || len(m[0].Replies) != 2 {
+		t.Errorf("%+v", m)
+	}
+	if reply := ask(t, c, in, "EHLO client.example\r\n"); !strings.HasPrefix(reply, "500") {
+		t.Errorf("EHLO: %q", reply)
+	}
+}
+
 func TestScript(t *testing.T) {
 	script := NewScript(t, `# two connections
 S: 220 next.example

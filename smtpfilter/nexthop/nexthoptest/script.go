@@ -2,6 +2,7 @@ package nexthoptest
 
 import (
 	"bufio"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -19,10 +20,14 @@ import (
 //	S! "250 ok\n"            sends the bytes of a Go string, and nothing more
 //	S: [cut]                 also [reset], [silence]
 //	S: [hold]                waits for a call of Go
+//	S: [tls]                 begins TLS, as the server
+//	S: [tls 1.1]             the same with a server that knows no newer TLS
+//	S: [tls fails]           begins TLS, which the client must break off
 //	C: RCPT TO:<b@x.example> expects exactly this line, ended by CRLF
 //	C: MAIL FROM:*           expects a line that begins so
 //	C: [message]             expects lines up to and with the line "."
 //	C: [close]               expects the client to close without another byte
+//	C! "PROXY \x00"          expects the bytes of a Go string
 //	---                      the next connection's dialogue begins
 //
 // Lines that are empty or begin with '#' are comments. A dialogue that does not
@@ -38,7 +43,7 @@ type Script struct {
 // step is one line of a dialogue.
 type step struct {
 	line int    // in the script, for messages
-	kind string // "C:", "S:" or "S!"
+	kind string // "C:", "C!", "S:" or "S!"
 	text string
 }
 
@@ -80,14 +85,14 @@ func parseScript(text string) ([][]step, error) {
 		s := step{line: i + 1, kind: line[:2], text: strings.TrimPrefix(line[2:], " ")}
 		switch s.kind {
 		case "C:", "S:":
-		case "S!":
+		case "S!", "C!":
 			raw, err := strconv.Unquote(s.text)
 			if err != nil {
 				return nil, fmt.Errorf("script line %d: %w", i+1, err)
 			}
 			s.text = raw
 		default:
-			return nil, fmt.Errorf("script line %d: C:, S: or S! wanted, not %q", i+1, line)
+			return nil, fmt.Errorf("script line %d: C:, C!, S: or S! wanted, not %q", i+1, line)
 		}
 		last := len(dialogues) - 1
 		dialogues[last] = append(dialogues[last], s)
@@ -134,7 +139,7 @@ func (s *Script) play(n int, c net.Conn) {
 		return
 	}
 	steps := s.dialogues[n-1]
-	p := player{conn: c, in: bufio.NewReader(c), held: s.held}
+	p := &player{conn: c, in: bufio.NewReader(c), held: s.held}
 	for _, step := range steps {
 		err := p.play(step)
 		if errors.Is(err, errEnded) {
@@ -157,10 +162,17 @@ type player struct {
 	held chan struct{}
 }
 
-func (p player) play(s step) error {
+func (p *player) play(s step) error {
 	p.conn.SetReadDeadline(time.Now().Add(waitLimit))
 	if s.kind == "C:" {
 		return p.expect(s.text)
+	}
+	if s.kind == "C!" {
+		got := make([]byte, len(s.text))
+		if n, err := io.ReadFull(p.in, got); err != nil || string(got) != s.text {
+			return fmt.Errorf("received %q, %v", got[:n], err)
+		}
+		return nil
 	}
 	if s.kind == "S!" {
 		_, err := io.WriteString(p.conn, s.text)
@@ -174,6 +186,8 @@ func (p player) play(s step) error {
 		case <-time.After(waitLimit):
 			return errors.New("held for too long")
 		}
+	case "[tls]", "[tls 1.1]", "[tls fails]":
+		return p.startTLS(s.text)
 	case Cut:
 		return errEnded
 	case Reset:
@@ -187,7 +201,37 @@ func (p player) play(s step) error {
 	return err
 }
 
-func (p player) expect(want string) error {
+// startTLS begins TLS in one of the ways of a Script.
+func (p *player) startTLS(way string) error {
+	config := authority().server
+	if way == "[tls 1.1]" {
+		config = config.Clone()
+		config.MinVersion, config.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
+	}
+	c := tls.Server(bufferedConn{p.conn, p.in}, config)
+	err := c.Handshake()
+	if way == "[tls]" {
+		p.conn, p.in = c, bufio.NewReader(c)
+		return err
+	}
+	if err == nil { // in TLS 1.3 the client has the last word
+		_, err = c.Read(make([]byte, 1))
+	}
+	if err == nil {
+		return errors.New("the client has gone on inside TLS")
+	}
+	return errEnded
+}
+
+// bufferedConn is a connection of which a part was read already.
+type bufferedConn struct {
+	net.Conn
+	in *bufio.Reader
+}
+
+func (c bufferedConn) Read(p []byte) (int, error) { return c.in.Read(p) }
+
+func (p *player) expect(want string) error {
 	switch want {
 	case "[close]":
 		if err := p.expectClose(); err != nil {
@@ -216,7 +260,7 @@ func (p player) expect(want string) error {
 
 // expectClose waits for the connection's end: EOF, or a reset where the client
 // closed with replies unread.
-func (p player) expectClose() error {
+func (p *player) expectClose() error {
 	p.conn.SetReadDeadline(time.Now().Add(waitLimit))
 	rest, err := io.ReadAll(p.in)
 	if len(rest) > 0 {

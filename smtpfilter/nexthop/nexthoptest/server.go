@@ -2,6 +2,8 @@ package nexthoptest
 
 import (
 	"net"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 // for each connection, and an end to both.
 type server struct {
 	t        testing.TB
+	unix     bool // listens on a Unix domain socket
 	listener net.Listener
 	serve    func(n int, c net.Conn)
 	done     sync.WaitGroup
@@ -22,12 +25,16 @@ type server struct {
 	closed   bool
 }
 
-// start listens on a free port of 127.0.0.1. The function serve gets each
+// start listens, on a free port of 127.0.0.1 unless s.unix is set. The function serve gets each
 // connection with its number, from 1; the connection is closed when it
 // returns.
 func (s *server) start(t testing.TB, serve func(n int, c net.Conn)) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	network, addr := "tcp", "127.0.0.1:0"
+	if s.unix {
+		network, addr = "unix", socketPath(t)
+	}
+	listener, err := net.Listen(network, addr)
 	if err != nil {
 		t.Fatalf("next hop for the test: %v", err)
 	}
@@ -37,6 +44,18 @@ func (s *server) start(t testing.TB, serve func(n int, c net.Conn)) {
 	s.done.Add(1)
 	go s.accept()
 	t.Cleanup(s.Close)
+}
+
+// socketPath is a path that fits in a sockaddr_un, which those of t.TempDir need
+// not do.
+func socketPath(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "hop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return filepath.Join(dir, "socket")
 }
 
 func (s *server) accept() {
@@ -71,7 +90,8 @@ func (s *server) accept() {
 	}
 }
 
-// Addr is the host and port to connect to, "127.0.0.1:4711".
+// Addr is the host and port to connect to, "127.0.0.1:4711", or the path of the
+// socket.
 func (s *server) Addr() string { return s.listener.Addr().String() }
 
 // Conns is the number of connections accepted so far.

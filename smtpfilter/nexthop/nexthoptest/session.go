@@ -2,6 +2,7 @@ package nexthoptest
 
 import (
 	"bufio"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -19,9 +20,11 @@ type session struct {
 	reads int // network reads so far
 
 	hello    string
+	xclient  string // the last one accepted, or ""
 	mail     string
 	rcpts    []string
 	commands []string
+	chunks   *chunks // a message that comes in chunks, while it is under way
 }
 
 func newSession(sink *Sink, n int, conn net.Conn) *session {
@@ -41,7 +44,12 @@ func (r countingReader) Read(p []byte) (int, error) {
 
 // run talks until the client has quit or one side has closed the connection.
 func (s *session) run() {
-	if s.answer("GREETING", "220 sink.example ESMTP") != nil {
+	defer s.reset()
+	greeting := "220 sink.example ESMTP"
+	if s.sink.config.LMTP {
+		greeting = "220 sink.example LMTP"
+	}
+	if s.answer("GREETING", greeting) != nil {
 		return
 	}
 	for {
@@ -89,24 +97,34 @@ func verb(line string) string {
 // execute answers one command. What it changes depends on the reply that was
 // really given, canned or not.
 func (s *session) execute(line string) error {
-	switch verb(line) {
-	case "EHLO":
+	switch v := verb(line); v {
+	case "EHLO", "HELO", "LHLO":
+		if (v == "LHLO") != s.sink.config.LMTP {
+			break
+		}
 		s.reset()
 		s.hello = line
-		return s.answer(line, ehloReply(s.sink.config.Extensions))
-	case "HELO":
-		s.reset()
-		s.hello = line
-		return s.answer(line, "250 sink.example")
+		if v == "HELO" {
+			return s.answer(line, "250 sink.example")
+		}
+		return s.answer(line, ehloReply(s.offers()))
 	case "XFORWARD":
 		s.commands = append(s.commands, line)
 		return s.answer(line, "250 2.0.0 Ok")
+	case "XCLIENT":
+		return s.executeXclient(line)
+	case "STARTTLS":
+		return s.executeStartTLS(line)
+	case "AUTH":
+		return s.executeAuth(line)
 	case "MAIL":
 		return s.executeMail(line)
 	case "RCPT":
 		return s.executeRcpt(line)
 	case "DATA":
 		return s.executeData(line)
+	case "BDAT":
+		return s.executeBDAT(line)
 	case "RSET":
 		s.reset()
 		return s.answer(line, "250 2.0.0 Ok")
@@ -134,6 +152,65 @@ func ehloReply(extensions []string) string {
 	return strings.Join(lines, "\n")
 }
 
+// offers are the EHLO lines of now.
+func (s *session) offers() []string {
+	_, secure := s.conn.(*tls.Conn)
+	var offers []string
+	for _, line := range s.sink.config.Extensions {
+		if secure && verb(line) == "STARTTLS" || s.told() && verb(line) == "XCLIENT" {
+			continue
+		}
+		offers = append(offers, line)
+	}
+	return offers
+}
+
+// told reports whether XCLIENT was said, and cannot be said again.
+func (s *session) told() bool { return s.xclient != "" && s.sink.config.OneXCLIENT }
+
+// executeXclient begins the session anew, as the README of Postfix has it.
+func (s *session) executeXclient(line string) error {
+	if s.mail != "" {
+		return s.answer(line, "503 5.5.1 Error: MAIL transaction in progress")
+	}
+	if s.told() {
+		return s.answer(line, "550 5.7.0 Error: insufficient authorization")
+	}
+	reply, err := s.reply(line, "220 sink.example ESMTP")
+	if positive(reply) {
+		s.xclient, s.hello = line, ""
+	}
+	return err
+}
+
+func (s *session) executeStartTLS(line string) error {
+	reply, err := s.reply(line, "220 2.0.0 Ready to start TLS")
+	if err != nil || !positive(reply) {
+		return err
+	}
+	if s.in.Buffered() > 0 {
+		s.violation("plain text behind STARTTLS")
+	}
+	c := tls.Server(s.conn, authority().server)
+	s.conn = c
+	s.hello, s.xclient = "", ""
+	return c.Handshake()
+}
+
+// executeAuth takes a line as the answer to each challenge (RFC 4954, section 4).
+// It is recorded, and answered, like a command.
+func (s *session) executeAuth(line string) error {
+	for {
+		reply, err := s.reply(line, "235 2.7.0 Ok")
+		if err != nil || !strings.HasPrefix(reply, "334") {
+			return err
+		}
+		if line, err = s.readCommand(); err != nil {
+			return err
+		}
+	}
+}
+
 func (s *session) executeMail(line string) error {
 	if s.mail != "" {
 		return s.answer(line, "503 5.5.1 Error: nested MAIL command")
@@ -159,6 +236,10 @@ func (s *session) executeRcpt(line string) error {
 }
 
 func (s *session) executeData(line string) error {
+	if s.chunks != nil {
+		s.violation("DATA behind BDAT")
+		return s.answer(line, "503 5.5.1 Error: DATA behind BDAT")
+	}
 	if len(s.rcpts) == 0 {
 		return s.answer(line, "503 5.5.1 Error: need RCPT command")
 	}
@@ -167,38 +248,25 @@ func (s *session) executeData(line string) error {
 	if err != nil || !strings.HasPrefix(reply, "354") {
 		return err
 	}
-	message := Message{Conn: s.n, Hello: s.hello, Commands: s.commands, Mail: s.mail, Rcpts: s.rcpts}
+	message := s.message()
 	s.reset()
 	return s.receive(&message)
 }
 
-// receive reads a message and answers its final dot. The message is recorded
-// before the answer is sent: who has the answer finds the message.
-func (s *session) receive(m *Message) error {
-	fault := s.sink.config.Body
-	var faultSent bool
-	err := readBody(s.in, m, s.sink.config.DropBodies, func(size int64) error {
-		if fault == nil || faultSent || size < fault.After {
-			return nil
-		}
-		faultSent = true
-		return s.send(fault.Reply)
-	})
-	if err == nil && !faultSent {
-		m.Reply = s.choose(".", "250 2.0.0 Ok: queued")
-	}
-	m.Complete = err == nil
-	s.sink.mu.Lock()
-	s.sink.messages = append(s.sink.messages, *m)
-	s.sink.changed.Broadcast()
-	s.sink.mu.Unlock()
-	if err != nil || faultSent {
-		return err
-	}
-	return s.send(m.Reply)
+// message is what is known of a message when it begins.
+func (s *session) message() Message {
+	return Message{Conn: s.n, Hello: s.hello, XCLIENT: s.xclient, Commands: s.commands, Mail: s.mail, Rcpts: s.rcpts}
 }
 
-func (s *session) reset() { s.mail, s.rcpts, s.commands = "", nil, nil }
+// reset ends the transaction. A message that came in chunks is recorded as far
+// as it came.
+func (s *session) reset() {
+	s.mail, s.rcpts, s.commands = "", nil, nil
+	if s.chunks != nil {
+		s.record(s.chunks.message())
+		s.chunks = nil
+	}
+}
 
 func positive(reply string) bool { return strings.HasPrefix(reply, "2") }
 

@@ -23,13 +23,27 @@ var DefaultExtensions = []string{
 // everything.
 type Config struct {
 	// Extensions are the EHLO lines after the first. Nil means
-	// DefaultExtensions; empty and not nil means none.
+	// DefaultExtensions; empty and not nil means none. STARTTLS, XCLIENT and
+	// AUTH can be used whether offered or not; AUTH, and what answers a
+	// challenge of it, is answered with 235 unless Replies have something else.
 	Extensions []string
+
+	// OneXCLIENT makes a connection take one XCLIENT, as Postfix does for a
+	// client that may not say XCLIENT itself.
+	OneXCLIENT bool
+
+	// LMTP makes it an LMTP server (RFC 2033), which answers the end of a
+	// message once for each recipient.
+	LMTP bool
+
+	// Unix makes it listen on a Unix domain socket, whose path is Addr.
+	Unix bool
 
 	// Replies are canned replies. The key is a command line exactly as it
 	// is received ("RCPT TO:<b@example.net>"), or a verb: "MAIL", "RCPT",
-	// …, "GREETING" for the first thing said, "." for the end of a message.
-	// The line goes before the verb.
+	// …, "GREETING" for the first thing said, "." for the end of a message
+	// (for the last chunk, too), ". RCPT TO:<b@example.net>" for what LMTP
+	// answers there for a recipient. The line goes before the verb.
 	//
 	// A reply is its lines without CRLF, joined by "\n", each with its code
 	// ("550-5.1.1 no\n550 5.1.1 such user"). Its last line may be Cut,
@@ -70,26 +84,31 @@ type Command struct {
 // Verb is the first word of the line in upper case.
 func (c Command) Verb() string { return verb(c.Line) }
 
-// Message is one message whose DATA was answered with 354.
+// Message is one message whose DATA was answered with 354, or whose first chunk
+// came.
 type Message struct {
 	Conn     int      // number of the connection, from 1
 	Hello    string   // the EHLO or HELO line
-	Commands []string // the transaction's command lines as received, from XFORWARD or MAIL to DATA
+	XCLIENT  string   // the connection's last XCLIENT line, or ""
+	Commands []string // the transaction's command lines as received, from XFORWARD or MAIL to DATA or BDAT
 	Mail     string   // the accepted MAIL line
 	Rcpts    []string // the accepted RCPT lines
-	Raw      []byte   // the bytes between 354 and the final dot as received; nil with DropBodies
+	Chunks   []int64  // sizes of the chunks, where it came in chunks
+	Raw      []byte   // the bytes between 354 and the final dot, or of all chunks, as received; nil with DropBodies
 	Body     []byte   // Raw without the dot-stuffing; nil with DropBodies
 	Size     int64    // length of Body
 	Sum      [sha256.Size]byte
-	Complete bool   // the final dot arrived
-	Reply    string // what the final dot was answered with
+	Complete bool     // the final dot, or the whole last chunk, arrived
+	Reply    string   // what the end was answered with
+	Replies  []string // all of these answers: over LMTP there may be several
 }
 
-// Delivered reports whether the Sink took the message over: the final dot came,
-// and was not answered with a refusal. Where the answer was cut off or withheld
-// the message counts as delivered.
+// Delivered reports whether the Sink took the message over: its end came, and was
+// not answered with a refusal, for one recipient at least. Where the answer was
+// cut off or withheld the message counts as delivered.
 func (m Message) Delivered() bool {
-	return m.Complete && (m.Reply == "" || m.Reply[0] != '4' && m.Reply[0] != '5')
+	taken := func(reply string) bool { return reply[0] != '4' && reply[0] != '5' }
+	return m.Complete && (len(m.Replies) == 0 || slices.ContainsFunc(m.Replies, taken))
 }
 
 // Sink is an SMTP server that records byte for byte what it is sent.
@@ -121,6 +140,7 @@ func NewSink(t testing.TB, config ...Config) *Sink {
 	for command, reply := range s.config.Replies {
 		s.replies[command] = reply
 	}
+	s.unix = s.config.Unix
 	s.start(t, func(n int, c net.Conn) { newSession(s, n, c).run() })
 	return s
 }

@@ -1,0 +1,81 @@
+package config
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+func TestNormalNextHop(t *testing.T) {
+	for addr, want := range map[string]string{
+		"smtp://mail.example":     "smtp://mail.example:25",
+		"smtp://Mail.Example:26/": "smtp://mail.example:26",
+		"smtp://bücher.example":   "smtp://xn--bcher-kva.example:25",
+		"smtp://192.0.2.1":        "smtp://192.0.2.1:25",
+		"smtp://192.0.2.1:025":    "smtp://192.0.2.1:25",
+		"smtp://[2001:db8::1]:26": "smtp://[2001:db8::1]:26",
+		"smtp://[2001:db8:0::1]":  "smtp://[2001:db8::1]:25",
+		"smtps://mail.example":    "smtps://mail.example:465",
+		"smtps://[::1]:10465":     "smtps://[::1]:10465",
+		"lmtp://mail.example":     "lmtp://mail.example:24",
+		"lmtp+unix:/run/lmtp":     "lmtp+unix:/run/lmtp",
+		"lmtp+unix:run/lmtp":      "lmtp+unix:run/lmtp",
+		"maildir:mail":            "maildir:mail",
+	} {
+		if got, err := normalNextHop(addr); got != want || err != nil {
+			t.Errorf("%s: got %q, %v, want %q", addr, got, err, want)
+		}
+	}
+}
+
+func TestNextHopMethods(t *testing.T) {
+	for _, test := range []struct {
+		addr Addresses
+		dir  string
+		tcp  []string
+	}{
+		{addr: Addresses{"maildir:/var/mail"}, dir: "/var/mail"},
+		{addr: Addresses{"lmtp+unix:/run/lmtp"}},
+		{addr: Addresses{"lmtp://192.0.2.1:24", "lmtp+unix:/run/lmtp"}, tcp: []string{"192.0.2.1:24"}},
+		{addr: Addresses{"smtp://mail.example:25", "smtps://[::1]:465"}, tcp: []string{"mail.example:25", "[::1]:465"}},
+	} {
+		n := NextHop{Addr: test.addr}
+		if dir, ok := n.Maildir(); dir != test.dir && ok || ok != (test.dir != "") {
+			t.Errorf("%v: Maildir() = %q, %t, want %q", test.addr, dir, ok, test.dir)
+		}
+		if tcp := n.TCP(); !slices.Equal(tcp, test.tcp) {
+			t.Errorf("%v: TCP() = %q, want %q", test.addr, tcp, test.tcp)
+		}
+	}
+}
+
+// TestNextHopPaths: what is relative is so to the directory of the file.
+func TestNextHopPaths(t *testing.T) {
+	path := write(t, `
+next_hop = {addr = ["lmtp://localhost", "lmtp+unix:run/lmtp", "lmtp+unix:/run/lmtp"], merge = true}
+[[list]]
+name = "blocked"
+path = "blocked.txt"
+`)
+	got, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Addresses{"lmtp://localhost:24", "lmtp+unix:" + filepath.Join(filepath.Dir(path), "run/lmtp"), "lmtp+unix:/run/lmtp"}
+	if !slices.Equal(got.NextHop.Addr, want) || !got.NextHop.Merge {
+		t.Errorf("got %q, merge %t, want %q and true", got.NextHop.Addr, got.NextHop.Merge, want)
+	}
+
+	path = write(t, `
+next_hop = {addr = "smtp://localhost", tls = "required", tls_ca = "ca.pem"}
+[[list]]
+name = "blocked"
+path = "blocked.txt"
+`)
+	if got, err = Load(path); err != nil {
+		t.Fatal(err)
+	}
+	if want := filepath.Join(filepath.Dir(path), "ca.pem"); got.NextHop.TLSCA != want {
+		t.Errorf("got %q, want %q", got.NextHop.TLSCA, want)
+	}
+}

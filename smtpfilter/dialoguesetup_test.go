@@ -1,0 +1,238 @@
+package smtpfilter_test
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"spamgate/smtpfilter"
+	"spamgate/smtpfilter/limit"
+	"spamgate/smtpfilter/nexthop"
+	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/smtpfilter/wire"
+)
+
+// scene is what a dialogue is played in: the gate and what stands behind it.
+type scene struct {
+	judge  tableJudge
+	policy smtpfilter.Policy
+	wire   wire.Config
+	auth   bool
+	limits limit.Config
+	tarpit *limit.Tarpit
+
+	hop   nexthoptest.Config
+	next  nexthop.SMTPConfig
+	spare bool // another next hop stands in for the first
+}
+
+func newScene() *scene {
+	return &scene{
+		judge: tableJudge{},
+		hop:   nexthoptest.Config{Replies: map[string]string{}},
+		next:  nexthop.SMTPConfig{Hostname: "gate.example", ProbeInterval: -1, Reuse: true},
+	}
+}
+
+// setUp takes a line in front of the conversation.
+func (s *scene) setUp(text string) error {
+	verb, arg, _ := strings.Cut(text, " ")
+	switch verb {
+	case "judge":
+		return s.judge.add(arg)
+	case "clear":
+		s.judge["clear "+arg] = smtpfilter.Verdict{ClearsMessage: true, Match: smtpfilter.Match{List: "always"}}
+		return nil
+	case "policy":
+		return setPolicy(&s.policy, strings.Fields(arg))
+	case "hop":
+		return s.setHop(arg)
+	case "spare":
+		s.spare = true
+		return nil
+	case "allow":
+		return s.allow(strings.Fields(arg))
+	}
+	return s.listen(verb, arg)
+}
+
+// listen sets what holds towards the client.
+func (s *scene) listen(verb, arg string) (err error) {
+	switch verb {
+	case "limit":
+		s.wire.MaxMessageBytes, err = strconv.ParseInt(arg, 10, 64)
+	case "tls":
+		mode, ok := map[string]wire.TLSMode{"offered": wire.TLSOffered, "required": wire.TLSRequired, "implicit": wire.TLSImplicit}[arg]
+		if !ok {
+			return errors.New("unknown mode")
+		}
+		s.wire.TLS, s.wire.TLSMode = nexthoptest.ServerTLS(), mode
+	case "auth":
+		s.auth = true
+	case "trusted":
+		return addPrefix(&s.wire.TrustedProxies, arg)
+	case "proxy":
+		return addPrefix(&s.wire.ProxySources, arg)
+	case "normalize":
+		prefix, err := netip.ParsePrefix(arg)
+		s.wire.Normalize = prefix.Contains
+		return err
+	case "tarpit":
+		var places int
+		places, err = strconv.Atoi(arg)
+		s.tarpit = limit.NewTarpit(places)
+	default:
+		return errors.New("unknown set-up")
+	}
+	return err
+}
+
+// allow sets the limits of "client" or "network", in pairs of name and number.
+// The clock stands still, so that what is used up stays so.
+func (s *scene) allow(f []string) error {
+	start := time.Now()
+	s.limits.Now = func() time.Time { return start }
+	whose := &s.limits.Client
+	if f[0] == limit.Network {
+		whose = &s.limits.Network
+	}
+	for pair := range slices.Chunk(f[1:], 2) {
+		n, err := strconv.Atoi(pair[1])
+		if err != nil {
+			return err
+		}
+		field, ok := map[string]*int{
+			limit.Connections:          &whose.Connections,
+			limit.ConnectionsPerMinute: &whose.ConnectionsPerMinute,
+			limit.MessagesPerMinute:    &whose.MessagesPerMinute,
+			limit.RecipientsPerMinute:  &whose.RecipientsPerMinute,
+			limit.ErrorsPerMinute:      &whose.ErrorsPerMinute,
+		}[pair[0]]
+		if !ok {
+			return errors.New("unknown limit")
+		}
+		*field = n
+	}
+	return nil
+}
+
+// setHop says what the next hop is like.
+func (s *scene) setHop(arg string) error {
+	word, rest, _ := strings.Cut(arg, " ")
+	switch word {
+	case "extensions":
+		s.hop.Extensions = []string{}
+		if rest != "-" {
+			s.hop.Extensions = strings.Split(rest, ",")
+		}
+		return nil
+	case "patience":
+		wait, err := time.ParseDuration(rest)
+		s.next.Timeouts = nexthop.Timeouts{Greeting: wait, Mail: wait, Rcpt: wait, Data: wait, Dot: wait}
+		return err
+	case "lmtp":
+		s.hop.LMTP, s.next.LMTP = true, true
+		s.next.Merge = rest == "merge"
+		return nil
+	case "tls":
+		s.next.TLS = nexthop.TLSConfig{Mode: nexthop.TLSRequired, Roots: nexthoptest.Roots(), Name: nexthoptest.ServerName}
+		return nil
+	}
+	command, reply, ok := strings.Cut(arg, " => ")
+	if !ok {
+		return errors.New("no =>")
+	}
+	reply = strings.ReplaceAll(reply, "|", "\n")
+	if n, ok := strings.CutPrefix(command, "body "); ok {
+		after, err := strconv.ParseInt(n, 10, 64)
+		s.hop.Body = &nexthoptest.BodyFault{After: after, Reply: reply}
+		return err
+	}
+	if later, ok := strings.CutPrefix(command, "second "); ok {
+		var times atomic.Int32
+		s.hop.Answer = func(c nexthoptest.Command) string {
+			if c.Line == later && times.Add(1) == 2 {
+				return reply
+			}
+			return ""
+		}
+		return nil
+	}
+	s.hop.Replies[command] = reply
+	return nil
+}
+
+// target is what the gate has behind it, with the server or servers that it
+// reaches.
+func (s *scene) target(t *testing.T) (nexthop.Target, []*nexthoptest.Sink) {
+	sinks := []*nexthoptest.Sink{nexthoptest.NewSink(t, s.hop)}
+	if s.spare {
+		sinks = append(sinks, nexthoptest.NewSink(t, nexthoptest.Config{Extensions: s.hop.Extensions}))
+	}
+	var targets []nexthop.Target
+	for _, sink := range sinks {
+		config := s.next
+		config.Addr = sink.Addr()
+		target, err := nexthop.NewSMTP(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		targets = append(targets, target)
+	}
+	if !s.spare {
+		return targets[0], sinks
+	}
+	group, err := nexthop.NewGroup(targets, nexthop.GroupConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return group, sinks
+}
+
+func setPolicy(p *smtpfilter.Policy, f []string) error {
+	switch f[0] {
+	case "headers":
+		p.HeaderFields = f[1:]
+	case "max_header":
+		n, err := strconv.Atoi(f[1])
+		p.MaxHeaderBytes = n
+		return err
+	case "bounces":
+		p.CheckBounces = true
+	case "domains":
+		p.RecipientDomains = f[1:]
+	case "exempt":
+		p.ExemptRecipients = f[1:]
+		if i := slices.Index(f, `"a`); i > 0 { // a quoted local part holds the space
+			p.ExemptRecipients = slices.Concat([]string{f[i] + " " + f[i+1]}, f[i+2:])
+		}
+	case "max_recipients":
+		n, err := strconv.Atoi(f[1])
+		p.MaxRecipients = n
+		return err
+	case "contact":
+		p.Contact = strings.Join(f[1:], " ")
+	case "exempt_client":
+		return addPrefix(&p.ExemptClients, f[1])
+	case "exempt_authenticated":
+		p.ExemptAuthenticated = true
+	case "max_hops":
+		n, err := strconv.Atoi(f[1])
+		p.MaxHops = n
+		return err
+	case "tarpit":
+		d, err := time.ParseDuration(f[1])
+		p.Tarpit = d
+		return err
+	case "tarpit_exempt":
+		return addPrefix(&p.TarpitExempt, f[1])
+	default:
+		return errors.New("unknown policy")
+	}
+	return nil
+}

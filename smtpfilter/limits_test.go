@@ -1,0 +1,93 @@
+package smtpfilter_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"spamgate/smtpfilter"
+	"spamgate/smtpfilter/limit"
+	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/smtpfilter/wire"
+)
+
+// TestConnectionLimit: the second connection of an address is refused with its
+// greeting, and another one is taken once the first has ended.
+func TestConnectionLimit(t *testing.T) {
+	sink := nexthoptest.NewSink(t)
+	ended := make(chan struct{}, 2)
+	o := gateOptions{nextHop: sink.Addr(), limiter: limit.New(limit.Config{Client: limit.Limits{Connections: 1}})}
+	o.wire.Closed = func(*wire.Conn) { ended <- struct{}{} }
+	g := newGate(t, o)
+
+	first := dial(t, g.addr)
+	first.reply("220")
+	second := dial(t, g.addr)
+	second.reply("421 4.7.0 Too many connections from your address")
+	second.closed()
+	second.Close()
+	<-ended
+	first.send("QUIT\r\n")
+	first.reply("221")
+	first.Close()
+	<-ended
+	dial(t, g.addr).reply("220")
+}
+
+// TestAllConnectionsLimit: the limit for all clients together has its own words.
+func TestAllConnectionsLimit(t *testing.T) {
+	sink := nexthoptest.NewSink(t)
+	g := newGate(t, gateOptions{nextHop: sink.Addr(), limiter: limit.New(limit.Config{MaxConnections: 1})})
+	dial(t, g.addr).reply("220")
+	second := dial(t, g.addr)
+	second.reply("421 4.7.0 Too many connections at this server")
+	second.closed()
+}
+
+// TestTarpit: of two listed senders one is held, and the other, for whom there is
+// no room, is refused at once. A shutdown waits for neither.
+func TestTarpit(t *testing.T) {
+	sink := nexthoptest.NewSink(t)
+	g := newGate(t, gateOptions{
+		nextHop: sink.Addr(),
+		checker: mustJudge(t, "envelope spam@listed.example reject"),
+		policy:  smtpfilter.Policy{Tarpit: 24 * time.Hour},
+		tarpit:  limit.NewTarpit(1),
+	})
+	refused := make(chan string, 2)
+	for range 2 {
+		c := dial(t, g.addr)
+		c.reply("220")
+		c.send("HELO client.example\r\nMAIL FROM:<spam@listed.example>\r\n")
+		c.reply("250")
+		c.reply("250")
+		c.send("RCPT TO:<b@example.net>\r\n")
+		go func() {
+			reply, err := c.readReply()
+			if err != nil {
+				reply = err.Error()
+			}
+			refused <- reply
+		}()
+	}
+	check := func(reply string) {
+		t.Helper()
+		if !strings.HasPrefix(reply, "550 5.7.1 ") {
+			t.Errorf("the gate says %q", reply)
+		}
+	}
+	check(<-refused)
+	select {
+	case reply := <-refused:
+		t.Fatalf("the other is not held: %q", reply)
+	default:
+	}
+	done := make(chan error)
+	go func() { done <- g.server.Shutdown(context.Background()) }()
+	check(<-refused)
+	g.stop(t) // both sessions may have a transaction open
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,60 @@
+package smtpfilter_test
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"spamgate/smtpfilter/nexthop"
+	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/smtpfilter/wire"
+)
+
+// loopbackName is a Resolver that knows the name of 127.0.0.1, and counts who asks.
+type loopbackName struct{ asked atomic.Int32 }
+
+func (r *loopbackName) LookupAddr(context.Context, string) ([]string, error) {
+	r.asked.Add(1)
+	return []string{"client.test."}, nil
+}
+
+func (*loopbackName) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {
+	return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
+}
+
+// TestNameOfClientThatLogsIn: the next hop hears the name of the client before its
+// AUTH, and it is looked for once.
+func TestNameOfClientThatLogsIn(t *testing.T) {
+	sink := nexthoptest.NewSink(t, nexthoptest.Config{Extensions: []string{
+		"AUTH PLAIN", "XCLIENT NAME ADDR", "XFORWARD NAME",
+	}})
+	target, err := nexthop.NewSMTP(nexthop.SMTPConfig{Addr: sink.Addr(), Hostname: "gate.example", ProbeInterval: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := target.Probe(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var names loopbackName
+	g := newGate(t, gateOptions{target: target, auth: true, names: &names, wire: wire.Config{
+		TLS: nexthoptest.ServerTLS(), TLSMode: wire.TLSImplicit,
+	}})
+	c := dialTLS(t, g.addr)
+	c.reply("220")
+	c.send("EHLO client.example\r\n")
+	c.reply("250")
+	c.send("AUTH PLAIN AGFubgBzZWNyZXQ=\r\n")
+	c.reply("235")
+	c.mailToData("a@example.com")
+	c.send("x: y\r\n.\r\n")
+	c.reply("250")
+	told := slices.ContainsFunc(sink.Commands(), func(c nexthoptest.Command) bool {
+		return strings.HasPrefix(c.Line, "XCLIENT ") && strings.Contains(c.Line, " NAME=client.test")
+	})
+	if n := names.asked.Load(); !told || n != 1 {
+		t.Errorf("asked %d times; the next hop got %v", n, sink.Commands())
+	}
+}

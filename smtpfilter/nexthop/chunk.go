@@ -1,0 +1,123 @@
+package nexthop
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"spamgate/smtpfilter/wire"
+)
+
+// chunkSize is the largest chunk that is sent. Each costs a reply, and a next hop
+// may hold one in memory as a whole.
+const chunkSize = 128 << 10
+
+// chunkHead is room for the command in front of a chunk.
+const chunkHead = len("BDAT 131072 LAST\r\n")
+
+var chunkBuffers = sync.Pool{New: func() any { return new([chunkHead + chunkSize]byte) }}
+
+// chunks is the content that goes in chunks (RFC 3030). They are independent of
+// how Write was called: each but the last is full, unless Flush was called.
+//
+// With PIPELINING one chunk is sent ahead of the reply to its predecessor. The
+// last one is sent when all others were accepted.
+type chunks struct {
+	t      *transaction
+	buffer *[chunkHead + chunkSize]byte // the bytes kept begin at chunkHead
+	kept   int
+}
+
+func newChunks(t *transaction) chunks {
+	return chunks{t: t, buffer: chunkBuffers.Get().(*[chunkHead + chunkSize]byte)}
+}
+
+func (c *chunks) free() {
+	chunkBuffers.Put(c.buffer)
+	c.buffer = nil
+}
+
+// chunkError is about a chunk that was refused, or whose reply did not come or
+// made no sense. No other may follow it.
+type chunkError struct {
+	reply wire.Reply // of a refusal; else zero
+	err   error
+}
+
+func (e chunkError) Error() string { return "chunk: " + e.err.Error() }
+
+func (e chunkError) Unwrap() error { return e.err }
+
+var errRefused = errors.New("refused")
+
+func (c *chunks) write(p []byte) error {
+	for len(p) > 0 {
+		if c.kept == chunkSize {
+			if err := c.flush(); err != nil {
+				return err
+			}
+		}
+		n := copy(c.buffer[chunkHead+c.kept:], p)
+		c.kept += n
+		p = p[n:]
+	}
+	return nil
+}
+
+// flush sends what is kept as a chunk that is not the last.
+func (c *chunks) flush() error {
+	if c.kept == 0 {
+		return nil
+	}
+	if _, err := c.t.conn.Write(c.frame("\r\n")); err != nil {
+		return err
+	}
+	c.kept = 0
+	c.t.unanswered++
+	ahead := 0
+	if c.t.conn.offers.Has("PIPELINING") {
+		ahead = 1
+	}
+	return c.await(ahead)
+}
+
+// await reads replies until at most so many are missing. It waits for each as
+// long as for a write, because it may be that the chunk is still on its way.
+func (c *chunks) await(missing int) error {
+	for c.t.unanswered > missing {
+		reply, err := c.t.conn.readReply(c.t.conn.timeouts.Write)
+		if err != nil {
+			return chunkError{err: err}
+		}
+		c.t.unanswered--
+		if refusal(reply) {
+			return chunkError{reply, errRefused}
+		}
+		if !reply.Positive() {
+			return chunkError{err: fmt.Errorf("%w: unexpected %s", wire.ErrBadReply, reply)}
+		}
+	}
+	return nil
+}
+
+func (c *chunks) settle() error { return c.await(0) }
+
+// end sends the last chunk, which may be empty. A server that takes a chunk for
+// whole when the connection ends inside it would have a message from its first
+// byte on, so that is when it counts as sent.
+func (c *chunks) end() (sent bool, err error) {
+	n, err := c.t.conn.Write(c.frame(" LAST\r\n"))
+	return n > 0, err
+}
+
+// frame puts the command in front of the bytes kept.
+func (c *chunks) frame(ending string) []byte {
+	var command [chunkHead]byte
+	text := append(command[:0], "BDAT "...)
+	text = strconv.AppendInt(text, int64(c.kept), 10)
+	text = append(text, ending...)
+	start := chunkHead - len(text)
+	copy(c.buffer[start:], text)
+	return c.buffer[start : chunkHead+c.kept]
+}

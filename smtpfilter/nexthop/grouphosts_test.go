@@ -1,0 +1,100 @@
+package nexthop
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/smtpfilter/wire"
+)
+
+// fakeTarget answers the first recipient as it is told: with a reply, or nil for
+// 250, or an error.
+type fakeTarget struct {
+	name       string
+	reply      wire.Reply
+	err        error
+	extensions wire.Extensions
+	asked      int
+	closed     int
+}
+
+func (f *fakeTarget) Begin(env Envelope) Transaction { return &fakeTransaction{f, env} }
+func (f *fakeTarget) Extensions() wire.Extensions    { return f.extensions }
+func (f *fakeTarget) String() string                 { return f.name }
+func (f *fakeTarget) Close() error                   { f.closed++; return nil }
+
+type fakeTransaction struct {
+	target *fakeTarget
+	env    Envelope
+}
+
+func (f *fakeTransaction) Rcpt(ctx context.Context, _ string, _ []string) (wire.Reply, error) {
+	f.target.asked++
+	if lookup := f.env.Client.LookupName; lookup != nil {
+		lookup(ctx)
+	}
+	if f.target.err != nil {
+		return wire.Reply{}, f.target.err
+	}
+	if !f.target.reply.IsZero() {
+		return f.target.reply, nil
+	}
+	return wire.NewReply(250, f.target.name), nil
+}
+
+func (f *fakeTransaction) Data(context.Context, Format) (Message, wire.Reply, error) {
+	return nil, wire.NewReply(554, f.target.name), nil
+}
+
+func (f *fakeTransaction) Abort() {}
+
+// host is a mail server that can go away and come back, under one name.
+type host struct {
+	t     *testing.T
+	mu    sync.Mutex
+	sink  *nexthoptest.Sink
+	addr  string
+	dials int
+}
+
+// newHost starts a host and makes a target of it. The target has no probe.
+func newHost(t *testing.T, config nexthoptest.Config) (*host, Target) {
+	h, hop := newProbedHost(t, config)
+	return h, unprobed{hop}
+}
+
+// newProbedHost is newHost with the probe.
+func newProbedHost(t *testing.T, config nexthoptest.Config) (*host, *SMTP) {
+	h := &host{t: t}
+	h.start(config)
+	return h, newSMTP(t, SMTPConfig{Addr: "192.0.2.1:25", Dial: h.dial, Timeouts: Timeouts{Greeting: 50 * time.Millisecond}})
+}
+
+func (h *host) start(config nexthoptest.Config) {
+	sink := nexthoptest.NewSink(h.t, config)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sink, h.addr = sink, sink.Addr()
+}
+
+// dial fails where nobody listens at the address, as it would.
+func (h *host) dial(ctx context.Context, network, _ string) (net.Conn, error) {
+	h.mu.Lock()
+	h.dials++
+	addr := h.addr
+	h.mu.Unlock()
+	return new(net.Dialer).DialContext(ctx, network, addr)
+}
+
+func (h *host) check(dials, messages int) {
+	h.t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if got := len(h.sink.Messages()); h.dials != dials || got != messages {
+		h.t.Errorf("%d dials, %d messages, not %d and %d", h.dials, got, dials, messages)
+	}
+}

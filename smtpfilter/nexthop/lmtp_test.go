@@ -1,0 +1,85 @@
+package nexthop
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/smtpfilter/wire"
+)
+
+func TestMergeReplies(t *testing.T) {
+	const mixed = "451 4.3.0 Not delivered to %s recipients, to be tried again for all"
+	for _, c := range []struct {
+		replies string
+		n       int
+		want    string
+	}{
+		{"250 a", 1, "250 a"},
+		{"250 a,251 b,250 c", 3, "250 a"},
+		{"550 a,552 b", 2, "550 a"},
+		{"452 a,451 b", 2, "452 a"},
+		{"421 a", 1, "421 a"},
+		{"250 a,550 b", 2, strings.Replace(mixed, "%s", "1 of 2", 1)},
+		{"550 a,250 b", 2, strings.Replace(mixed, "%s", "1 of 2", 1)},
+		{"550 a,450 b", 2, strings.Replace(mixed, "%s", "2 of 2", 1)},
+		{"250 a,421 b", 4, strings.Replace(mixed, "%s", "3 of 4", 1)},
+		{"421 a", 2, strings.Replace(mixed, "%s", "2 of 2", 1)},
+	} {
+		var replies []wire.Reply
+		for text := range strings.SplitSeq(c.replies, ",") {
+			var reply wire.Reply
+			if _, err := reply.AppendLine([]byte(text)); err != nil {
+				t.Fatal(err)
+			}
+			replies = append(replies, reply)
+		}
+		if got := mergeReplies(replies, c.n); got.String() != c.want {
+			t.Errorf("%s for %d: %s", c.replies, c.n, got)
+		}
+	}
+}
+
+// TestUnixSocket delivers over one, and keeps the connection.
+func TestUnixSocket(t *testing.T) {
+	sink := nexthoptest.NewSink(t, nexthoptest.Config{LMTP: true, Unix: true, Replies: map[string]string{
+		". RCPT TO:<c@example.net>": "450 4.2.1 later",
+	}})
+	target, err := New("lmtp+unix:"+sink.Addr(), SMTPConfig{Reuse: true, Merge: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer target.Close()
+	ctx := context.Background()
+	for _, c := range []struct{ to, want string }{
+		{"b@example.net", "250 2.0.0 Ok: queued"},
+		{"b@example.net c@example.net", "451 4.3.0 Not delivered to 1 of 2 recipients, to be tried again for all"},
+	} {
+		tx := target.Begin(Envelope{From: "a@example.com"})
+		for to := range strings.FieldsSeq(c.to) {
+			if reply, err := tx.Rcpt(ctx, to, nil); err != nil || !reply.Positive() {
+				t.Fatal(reply, err)
+			}
+		}
+		m, _, err := tx.Data(ctx, Stuffed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Write([]byte("x: y\r\n"))
+		if reply, err := m.Commit(ctx); err != nil || reply.String() != c.want {
+			t.Errorf("%v, %v", reply, err)
+		}
+	}
+	if v := sink.Violations(); v != nil {
+		t.Error(v)
+	}
+	if n := len(sink.Messages()); n != 2 {
+		t.Errorf("%d messages", n)
+	}
+	for _, m := range sink.Messages() {
+		if m.Hello != "LHLO localhost" || string(m.Body) != "x: y\r\n" {
+			t.Errorf("%q %q", m.Hello, m.Body)
+		}
+	}
+}

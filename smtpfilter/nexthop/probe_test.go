@@ -1,0 +1,133 @@
+package nexthop
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"spamgate/smtpfilter/nexthop/nexthoptest"
+)
+
+// logText is a log in memory.
+type logText struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logText) count(part string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), part)
+}
+
+// TestProbing: a target asks by itself what the next hop offers, at once and
+// again, follows its changes, and keeps what it knows while it cannot ask.
+func TestProbing(t *testing.T) {
+	checkGoroutines(t)
+	sink := nexthoptest.NewSink(t)
+	log := new(logText)
+	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), ProbeInterval: 5 * time.Millisecond,
+		Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo}))})
+	offers := func(want string) func() bool {
+		return func() bool { return strings.Join(keywords(hop.Extensions()), " ") == want }
+	}
+	const usual = "8BITMIME DSN ENHANCEDSTATUSCODES PIPELINING SIZE SMTPUTF8 XFORWARD"
+	waitFor(t, "the first probe", offers(usual))
+	waitFor(t, "more probes", func() bool { return sink.Conns() >= 3 })
+	sink.SetReply("EHLO", "250-x\n250 CHUNKING")
+	waitFor(t, "the change", offers("CHUNKING"))
+	sink.SetReply("EHLO", "421 later")
+	waitFor(t, "the warning", func() bool { return log.count("level=WARN") == 1 })
+	before := sink.Conns()
+	waitFor(t, "failing probes", func() bool { return sink.Conns() >= before+3 })
+	if !offers("CHUNKING")() {
+		t.Errorf("forgotten by failed probes: %v", hop.Extensions())
+	}
+	sink.SetReply("EHLO", "")
+	waitFor(t, "the next good probe", offers(usual))
+	waitFor(t, "its log", func() bool { return log.count("can be probed again") == 1 })
+	hop.Close()
+	if warnings, changes := log.count("level=WARN"), log.count("something else now"); warnings != 1 || changes != 2 {
+		t.Errorf("%d warnings and %d changes in the log:\n%s", warnings, changes, log.text.String())
+	}
+	if err := hop.Probe(context.Background()); !errors.Is(err, ErrClosed) {
+		t.Errorf("probed after Close: %v", err)
+	}
+}
+
+// TestCloseEndsProbe: Close does not wait for a next hop that says nothing.
+func TestCloseEndsProbe(t *testing.T) {
+	checkGoroutines(t)
+	sink := nexthoptest.NewSink(t, nexthoptest.Config{Replies: map[string]string{"GREETING": nexthoptest.Silence}})
+	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), ProbeInterval: time.Hour})
+	waitFor(t, "the probe", func() bool { return sink.Conns() == 1 })
+	hop.Close()
+	sink.WaitConns(0)
+}
+
+// TestMailSparesProbe: who connects learns what a probe would.
+func TestMailSparesProbe(t *testing.T) {
+	sink := nexthoptest.NewSink(t)
+	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr()})
+	if _, err := deliver(hop, "a@example.com", nil, whole); err != nil {
+		t.Fatal(err)
+	}
+	if !hop.Extensions().Has("DSN") {
+		t.Error("nothing learnt from mail")
+	}
+	since := hop.known.heard.Load()
+	if age := time.Since(time.Unix(0, since)); age < 0 || age > time.Minute {
+		t.Errorf("heard %v ago", age)
+	}
+}
+
+// TestSharedOffers: who looks at the keywords often gets one map.
+func TestSharedOffers(t *testing.T) {
+	sink := nexthoptest.NewSink(t, nexthoptest.Config{Extensions: []string{"SIZE 10"}})
+	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr()})
+	if err := hop.Probe(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if n := testing.AllocsPerRun(100, func() { hop.Extensions() }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if got := hop.Extensions()["SIZE"]; !slices.Equal(got, []string{"10"}) {
+		t.Errorf("SIZE %q", got)
+	}
+}
+
+// TestWaitKnown: whoever waits for the first probe knows what is offered, or goes
+// on without where nobody answers.
+func TestWaitKnown(t *testing.T) {
+	there := nexthoptest.NewSink(t, nexthoptest.Config{Extensions: []string{"DSN"}})
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone.Close()
+	for addr, offers := range map[string]bool{there.Addr(): true, gone.Addr().String(): false} {
+		s, err := NewSMTP(SMTPConfig{Addr: addr})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.WaitKnown(t.Context())
+		if s.Extensions().Has("DSN") != offers {
+			t.Errorf("%s: %v", addr, s.Extensions())
+		}
+		s.Close()
+		s.WaitKnown(t.Context())
+	}
+}

@@ -1,0 +1,181 @@
+package nexthop
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"time"
+
+	"spamgate/smtpfilter/wire"
+)
+
+// tlsSessions is the number of TLS sessions that are kept to be resumed. They are
+// all with one server, which may give several tickets at once.
+const tlsSessions = 64
+
+// errTLS is wrapped by the errors about TLS that could not be had.
+var errTLS = errors.New("no TLS")
+
+// newTLS makes the configuration of the TLS library; nil without TLS.
+func newTLS(config TLSConfig, addr string) (*tls.Config, error) {
+	if config.Mode == TLSNone {
+		return nil, nil
+	}
+	name := config.Name
+	if name == "" {
+		name, _, _ = net.SplitHostPort(addr)
+	}
+	verify := config.Mode != TLSOpportunistic
+	if verify && name == "" && len(config.Pins) == 0 {
+		return nil, errors.New("TLS needs the name that the certificate is for, or a pin")
+	}
+	c := &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		RootCAs:            config.Roots,
+		ServerName:         name,
+		ClientSessionCache: tls.NewLRUClientSessionCache(tlsSessions),
+	}
+	if !verify {
+		c.InsecureSkipVerify = true
+	} else if len(config.Pins) > 0 {
+		// The library's own verification is of authorities and name.
+		c.InsecureSkipVerify = true
+		c.VerifyConnection = func(state tls.ConnectionState) error { return checkPins(state, config.Pins) }
+	}
+	return c, nil
+}
+
+// checkPins verifies a server by its public key.
+func checkPins(state tls.ConnectionState, pins [][sha256.Size]byte) error {
+	sum := sha256.Sum256(state.PeerCertificates[0].RawSubjectPublicKeyInfo)
+	if !slices.Contains(pins, sum) {
+		return fmt.Errorf("the certificate's public key %x is none of the pinned", sum)
+	}
+	return nil
+}
+
+// startTLS has TLS begin on a connection that has said EHLO, and says EHLO again,
+// since nothing of what was learnt in plain text counts (RFC 3207, section 4.2).
+// The error wraps errTLS where the next hop can't, or fails.
+func (s *SMTP) startTLS(c *conn) error {
+	if !c.offers.Has("STARTTLS") {
+		return fmt.Errorf("%w: STARTTLS is not offered", errTLS)
+	}
+	reply, err := c.ask("STARTTLS", c.timeouts.Mail, 0)
+	if errors.Is(err, wire.ErrBadReply) {
+		// Bytes behind the reply would be taken for what is said inside TLS:
+		// somebody has put them there.
+		return fmt.Errorf("STARTTLS: %w", err)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: STARTTLS: %w", errTLS, err)
+	}
+	if reply.Code != codeReady {
+		return &ReplyError{Reply: reply, Err: fmt.Errorf("%w: STARTTLS refused", errTLS)}
+	}
+	if err := c.handshake(s.tls); err != nil {
+		return err
+	}
+	err = c.helloAgain(s.config.Hostname)
+	var refused *ReplyError
+	if err != nil && !errors.As(err, &refused) && !errors.Is(err, wire.ErrBadReply) {
+		// In TLS 1.3 the server's objections come after our handshake.
+		err = fmt.Errorf("%w: %w", errTLS, err)
+	}
+	return err
+}
+
+// codeReady is the reply to STARTTLS and XCLIENT, and a greeting's.
+const codeReady = 220
+
+// handshake begins TLS on the socket. Without an error everything goes over it
+// from now on; after an error the connection is of no use.
+func (c *conn) handshake(config *tls.Config) error {
+	s := &sluice{Conn: c.socket}
+	t := tls.Client(s, config)
+	c.socket.SetDeadline(time.Now().Add(c.timeouts.Connect))
+	if err := t.Handshake(); err != nil {
+		return fmt.Errorf("%w: handshake: %w", errTLS, err)
+	}
+	c.Conn, c.tls, c.sluice = t, t, s
+	c.replies.Reset(t)
+	return nil
+}
+
+// verified reports whether it is known who is at the other end of TLS.
+func (s *SMTP) verified(c *conn) bool {
+	if c.tls == nil {
+		return false
+	}
+	if s.config.TLS.Mode != TLSOpportunistic {
+		return true // or there would be no connection
+	}
+	state := c.tls.ConnectionState()
+	if len(s.config.TLS.Pins) > 0 {
+		return checkPins(state, s.config.TLS.Pins) == nil
+	}
+	others := x509.NewCertPool()
+	for _, cert := range state.PeerCertificates[1:] {
+		others.AddCert(cert)
+	}
+	_, err := state.PeerCertificates[0].Verify(x509.VerifyOptions{
+		Roots:         s.tls.RootCAs,
+		DNSName:       s.tls.ServerName,
+		Intermediates: others,
+	})
+	return err == nil && s.tls.ServerName != ""
+}
+
+// A sluice is the socket beneath TLS. It lets the records be read that have
+// arrived, and no more: bytes on the socket may be a reply, or TLS's own (a
+// server sends session tickets after the handshake), and only who decrypts them
+// knows.
+type sluice struct {
+	net.Conn
+	state sluiceState
+}
+
+type sluiceState uint8
+
+const (
+	sluiceOpen    sluiceState = iota // a Read waits for bytes
+	sluicePending                    // a Read takes what has arrived
+	sluiceClosed                     // a Read takes nothing: TLS has only what it holds already
+)
+
+// errNothing is a time-out, after which TLS can be read on.
+var errNothing = os.ErrDeadlineExceeded
+
+func (s *sluice) Read(p []byte) (int, error) {
+	switch s.state {
+	case sluiceClosed:
+		return 0, errNothing
+	case sluicePending:
+		if pending, err := wire.Pending(s.Conn); err != nil || !pending {
+			if err == nil {
+				err = errNothing
+			}
+			return 0, err
+		}
+	}
+	return s.Conn.Read(p)
+}
+
+// pending reports whether TLS gives anything to read with the sluice in a state.
+func (c *conn) pending(state sluiceState) (bool, error) {
+	c.sluice.state = state
+	defer func() { c.sluice.state = sluiceOpen }()
+	_, err := c.replies.Peek(1)
+	if err == nil {
+		return true, nil
+	}
+	if errors.Is(err, errNothing) {
+		err = nil
+	}
+	return false, err
+}

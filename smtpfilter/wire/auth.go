@@ -1,0 +1,164 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strings"
+)
+
+// MaxAuthLine is the longest line of an AUTH exchange, in bytes, CRLF included
+// (RFC 4954, section 4).
+const MaxAuthLine = 12288
+
+// Authenticated reports whether the client's AUTH has succeeded.
+func (c *Conn) Authenticated() bool { return c.authed }
+
+// beginsAuth reports whether data begins with an AUTH command that may be as
+// long as MaxAuthLine. Without an offer there is no reason for long ones.
+func (c *Conn) beginsAuth(data []byte) bool {
+	return c.offers.mechanisms != "" && len(data) >= 5 && bytes.EqualFold(data[:5], []byte("AUTH "))
+}
+
+// auth carries out AUTH (RFC 4954). What the client has sent with it is
+// for Config.Auth alone: no error and no hook repeats it.
+func (c *Conn) auth(cmd Command) {
+	mechanism, initial, hasInitial := strings.Cut(cmd.rest, " ")
+	mechanism = strings.ToUpper(mechanism)
+	if reply := c.mayAuth(mechanism, initial, hasInitial); !reply.IsZero() {
+		c.refuseOwn(cmd, reply)
+		return
+	}
+	if len(c.in.bytes()) > 0 {
+		// Are these commands, or an answer to a challenge that was not sent
+		// yet? It must not be guessed.
+		c.notice("pipelines behind AUTH")
+		c.sayLast(errTalksAhead)
+		return
+	}
+	args := mechanism
+	if hasInitial {
+		args += " " + initial
+	}
+	x := exchange{c: c}
+	reply := c.cfg.Auth(c, args, x.ask)
+	if x.err != nil {
+		reply = x.reply
+	}
+	switch {
+	case x.err != nil && reply.IsZero():
+		c.endWith(x.err)
+	case reply.Code == 235:
+		c.authed, c.offers.mechanisms = true, ""
+		c.out = reply.Append(c.out)
+	case x.over, reply.Code == 421:
+		c.sayLast(reply)
+	case !reply.Temporary() && !reply.Permanent():
+		c.refuseOwn(cmd, NewReply(454, "4.7.0 Temporary authentication failure"))
+	default:
+		c.refuseOwn(cmd, reply)
+	}
+}
+
+// mayAuth is the reply to an AUTH command that can't be carried out.
+func (c *Conn) mayAuth(mechanism, initial string, hasInitial bool) Reply {
+	switch {
+	case c.cfg.Auth == nil:
+		return NewReply(502, "5.5.1 AUTH is not offered")
+	case c.tls == nil:
+		return NewReply(538, "5.7.11 Encryption required for requested authentication mechanism")
+	case c.helo.Verb == "":
+		return NewReply(503, "5.5.1 Send EHLO first")
+	case c.authed:
+		return NewReply(503, "5.5.1 Authenticated already")
+	case c.inMail:
+		return NewReply(503, "5.5.1 AUTH is not allowed inside a mail transaction")
+	case !isMechanism(mechanism) || hasInitial && initial != "=" && (initial == "" || !isBase64(initial)):
+		return NewReply(501, "5.5.4 Syntax: AUTH mechanism [initial-response]")
+	case !slices.Contains(strings.Fields(c.offers.mechanisms), mechanism):
+		return NewReply(504, "5.5.4 Authentication mechanism is not offered")
+	}
+	return Reply{}
+}
+
+// errTalksAhead is the answer to what comes within an AUTH exchange before it
+// was asked for.
+var errTalksAhead = NewReply(554, "5.5.0 Nothing may be sent in an AUTH exchange before it is asked for")
+
+// The reasons why an AUTH exchange ends before its mechanism does.
+var (
+	errAskTwice   = errors.New("wire: the AUTH exchange is over")
+	errNo334      = errors.New("wire: a challenge must have the code 334")
+	errBadBase64  = errors.New("the client's answer is not base64")
+	errAuthAhead  = errors.New("the client sends answers before they are asked for")
+	errAuthFramed = errors.New("the client's answer is no proper line")
+)
+
+// exchange is what happens between an AUTH command and its reply.
+type exchange struct {
+	c     *Conn
+	err   error // why it has ended
+	reply Reply // what the client hears of that, zero where endWith says it
+	over  bool  // … as the last reply
+}
+
+// ask sends a challenge, the code of which must be 334, and returns the client's
+// answer: base64, which may be empty, or "*" where it gives up (RFC 4954,
+// section 4). After an error the exchange is over: the wire has a reply of its
+// own, and what Config.Auth returns does not matter.
+func (x *exchange) ask(challenge Reply) (string, error) {
+	c := x.c
+	switch {
+	case x.err != nil:
+		return "", errAskTwice
+	case challenge.Code != 334:
+		return x.fail(errNo334, NewReply(454, "4.7.0 Temporary authentication failure"), false)
+	case len(c.in.bytes()) > 0:
+		c.notice("pipelines behind AUTH")
+		return x.fail(errAuthAhead, errTalksAhead, true)
+	}
+	c.out = challenge.Append(c.out)
+	line, err := c.readLineOf(MaxAuthLine)
+	if err == errLineTooLong {
+		return x.fail(err, NewReply(500, "5.5.6 Authentication exchange line is too long"), true)
+	}
+	if err != nil {
+		return x.fail(err, Reply{}, true)
+	}
+	if reply := checkFraming(line); !reply.IsZero() {
+		return x.fail(errAuthFramed, reply, true)
+	}
+	answer := string(line)
+	if answer != "*" && !isBase64(answer) {
+		return x.fail(errBadBase64, NewReply(501, "5.5.2 Invalid base64"), false)
+	}
+	return answer, nil
+}
+
+func (x *exchange) fail(err error, r Reply, over bool) (string, error) {
+	x.err, x.reply, x.over = err, r, over
+	return "", err
+}
+
+// isMechanism reports whether s, in upper case, is the name of a SASL mechanism
+// (RFC 4422, section 3.1).
+func isMechanism(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_' {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 20
+}
+
+// isBase64 reports whether s is base64 with its padding (RFC 4648, section 4).
+func isBase64(s string) bool {
+	data := strings.TrimSuffix(strings.TrimSuffix(s, "="), "=")
+	for i := range len(data) {
+		if c := data[i]; !isAlnum(c) && c != '+' && c != '/' {
+			return false
+		}
+	}
+	return len(s)%4 == 0
+}

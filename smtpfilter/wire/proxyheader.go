@@ -1,0 +1,115 @@
+package wire
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net/netip"
+	"time"
+
+	"github.com/pires/go-proxyproto"
+)
+
+// This file is about the PROXY protocol, by which a proxy names the client
+// (https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt).
+
+// Bounds of a header.
+const (
+	proxyTimeout  = 30 * time.Second // CommandTimeout holds where it is shorter
+	maxProxyLine  = 107              // version 1, with its CRLF
+	maxProxyBytes = 4096             // version 2, with its TLVs
+)
+
+var (
+	proxyLine      = []byte("PROXY ")
+	proxySignature = []byte("\r\n\r\n\x00\r\nQUIT\n")
+)
+
+var errNoProxyHeader = errors.New("no header of the PROXY protocol")
+
+// readProxyHeader takes the header that a proxy's connection begins with, and
+// the client's addresses from it. It reports whether there was one.
+func (c *Conn) readProxyHeader() bool {
+	err := c.takeProxyHeader(time.Now().Add(min(c.cfg.CommandTimeout, proxyTimeout)))
+	if err != nil && err != io.EOF && !errors.Is(err, errInterrupted) {
+		c.notice("sends no header of the PROXY protocol")
+	}
+	return err == nil
+}
+
+func (c *Conn) takeProxyHeader(deadline time.Time) error {
+	for {
+		data := c.in.bytes()
+		n, err := proxyHeaderLen(data)
+		if err != nil {
+			return err
+		}
+		if n > 0 && len(data) >= n {
+			client, local, err := parseProxyHeader(data[:n])
+			if err != nil {
+				return err
+			}
+			if client.IsValid() {
+				c.peer, c.local = client, local
+			}
+			c.in.discard(n)
+			return nil
+		}
+		if err := c.fill(time.Until(deadline)); err != nil {
+			return err
+		}
+	}
+}
+
+// proxyHeaderLen is the length of the header that data begins with, 0 where more
+// must be read to know it.
+func proxyHeaderLen(data []byte) (int, error) {
+	switch {
+	case startsLike(data, proxyLine):
+		line := data[:min(len(data), maxProxyLine)]
+		if i := bytes.IndexByte(line, '\n'); i >= 0 {
+			return i + 1, nil
+		}
+		if len(line) == maxProxyLine {
+			return 0, errNoProxyHeader
+		}
+		return 0, nil
+	case startsLike(data, proxySignature):
+		if len(data) < 16 {
+			return 0, nil
+		}
+		n := 16 + int(binary.BigEndian.Uint16(data[14:]))
+		if n > maxProxyBytes {
+			return 0, errNoProxyHeader
+		}
+		return n, nil
+	}
+	return 0, errNoProxyHeader
+}
+
+// startsLike reports whether data begins with prefix, or prefix with data.
+func startsLike(data, prefix []byte) bool {
+	n := min(len(data), len(prefix))
+	return bytes.Equal(data[:n], prefix[:n])
+}
+
+// parseProxyHeader parses a whole header. The addresses are zero where the
+// connection's own hold: the proxy speaks for itself (LOCAL), does not know the
+// client (UNKNOWN, UNSPEC), or the client has not come by TCP.
+func parseProxyHeader(header []byte) (client, local netip.AddrPort, err error) {
+	const commandByte, familyByte, proxyCommand = 12, 13, 0x21
+	if header[0] != proxyLine[0] && header[familyByte] == 0 && header[commandByte] == proxyCommand {
+		return client, local, nil // which the library refuses
+	}
+	h, err := proxyproto.Read(bufio.NewReader(bytes.NewReader(header)))
+	if err != nil {
+		return client, local, err
+	}
+	from, to, ok := h.TCPAddrs()
+	if !ok || h.Command.IsLocal() {
+		return client, local, nil
+	}
+	return plainAddr(from.AddrPort()), plainAddr(to.AddrPort()), nil
+}
