@@ -28,6 +28,11 @@ func dial(addr, from string) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
+	return greet(conn)
+}
+
+// greet takes a server's greeting and says EHLO.
+func greet(conn net.Conn) (*client, error) {
 	c := &client{conn, bufio.NewReader(conn)}
 	if reply, err := c.reply(); err != nil || !strings.HasPrefix(reply, "220") {
 		conn.Close()

@@ -18,6 +18,7 @@ type setup struct {
 	listen  string            // default 127.0.0.1:0
 	nextHop string            // default "maildir:mail"
 	noReuse bool              // a connection to the next hop for each message
+	keys    map[string]string // further TOML, lines by table: "listen", "next_hop", "log"
 	more    string            // further TOML, tables only
 	lists   string            // in place of the table of the list blocked
 	files   map[string]string // by path in the gate's directory
@@ -40,14 +41,17 @@ func (s setup) config() string {
 	return fmt.Sprintf(`hostname = "gate.example"
 [listen]
 addr = %q
+%s
 [next_hop]
 addr = %q
 reuse = %t
+%s
 [log]
 format = "json"
 %s
 %s
-`, orElse(s.listen, "127.0.0.1:0"), orElse(s.nextHop, "maildir:mail"), !s.noReuse, s.more, orElse(s.lists, blockedLists))
+%s
+`, orElse(s.listen, "127.0.0.1:0"), s.keys["listen"], orElse(s.nextHop, "maildir:mail"), !s.noReuse, s.keys["next_hop"], s.keys["log"], s.more, orElse(s.lists, blockedLists))
 }
 
 // gate is a running spamgate process.
@@ -58,6 +62,7 @@ type gate struct {
 	log     *lines
 	process *os.Process
 	exited  chan int // its exit code, once
+	kill    func()   // ends it at once, with all that it has started
 	ended   bool
 }
 
@@ -93,6 +98,7 @@ func launch(t testing.TB, dir string, cmd *exec.Cmd) *gate {
 		t.Fatal(err)
 	}
 	g.process = cmd.Process
+	g.kill = func() { cmd.Process.Kill() }
 	go func() {
 		cmd.Wait() // the exit code says what there is to say
 		g.log.end()
@@ -127,7 +133,7 @@ func (g *gate) wait() int {
 	case code := <-g.exited:
 		return code
 	case <-time.After(waitLimit):
-		g.process.Kill()
+		g.kill()
 		<-g.exited
 		g.t.Errorf("the gate did not end within %v", waitLimit)
 		return -1

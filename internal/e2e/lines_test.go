@@ -17,6 +17,32 @@ type lines struct {
 	changed *sync.Cond
 	text    bytes.Buffer
 	ended   bool
+	keep    func(line string) bool // nil: all lines
+	sifted  int                    // what keep has seen of text
+}
+
+// sift drops all lines from now on that are not to be kept: a long test can't
+// hold them all.
+func (l *lines) sift(keep func(line string) bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.keep, l.sifted = keep, l.text.Len()
+}
+
+// dropLines drops what is not to be kept of the whole lines that have come.
+func (l *lines) dropLines() {
+	fresh := l.text.Bytes()[l.sifted:]
+	kept := fresh[:0]
+	whole := bytes.LastIndexByte(fresh, '\n') + 1
+	for line := range bytes.Lines(fresh[:whole]) {
+		if l.keep(string(line)) {
+			kept = append(kept, line...)
+		}
+	}
+	done := l.sifted + len(kept)
+	kept = append(kept, fresh[whole:]...)
+	l.text.Truncate(l.sifted + len(kept))
+	l.sifted = done
 }
 
 // What a failed test shows of an output: the last lines, and what there is room
@@ -52,6 +78,9 @@ func (l *lines) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.text.Write(p)
+	if l.keep != nil {
+		l.dropLines()
+	}
 	l.changed.Broadcast()
 	return len(p), nil
 }

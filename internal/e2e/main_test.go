@@ -1,9 +1,12 @@
 // Package e2e holds tests of the real binary, run as a process with files of
-// its own, between real clients (smtp-source, swaks, curl, Python's smtplib) and
-// real next hops (Postfix, a byte-exact sink, a Maildir).
+// its own, between real clients (smtp-source, swaks, curl, Python's smtplib,
+// nodemailer, Postfix and Exim) and real next hops (Postfix, Exim, OpenSMTPD,
+// Dovecot, a byte-exact sink, a Maildir).
 //
 // A test whose tools are not installed is skipped. Where CI=true is set in the
-// environment, it fails.
+// environment, it fails. The servers that cannot be installed beside Postfix are
+// fetched by .ci/servers, and SPAMGATE_E2E_SERVERS names their folder; with
+// SPAMGATE_E2E_FULL=1 the ledger has its full size, 20,000 messages.
 package e2e
 
 import (
@@ -13,6 +16,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -25,8 +30,18 @@ const waitLimit = 30 * time.Second
 // buildDir holds the binary.
 var buildDir string
 
+// atOnce is how many tests run at a time, at least, unless -parallel says it: they
+// wait for servers more than they compute.
+const atOnce = 6
+
 func TestMain(m *testing.M) {
 	flag.Parse()
+	const parallel = "test.parallel"
+	said := false
+	flag.Visit(func(f *flag.Flag) { said = said || f.Name == parallel })
+	if !said {
+		flag.Set(parallel, strconv.Itoa(max(atOnce, runtime.GOMAXPROCS(0))))
+	}
 	os.Exit(runTests(m))
 }
 
@@ -105,6 +120,17 @@ func scale(n int) int {
 		return max(1, n/10)
 	}
 	return n
+}
+
+// fullEnv names the environment variable with which the ledger has its full size.
+const fullEnv = "SPAMGATE_E2E_FULL"
+
+// amount is the size of a part of the ledger: the usual one, or the full one.
+func amount(usual, full int) int {
+	if os.Getenv(fullEnv) != "" {
+		return full
+	}
+	return usual
 }
 
 // writeFile makes a file readable for everyone, and the directories above it.

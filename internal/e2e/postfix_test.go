@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -50,7 +51,10 @@ smtpd_authorized_xforward_hosts = 127.0.0.0/8
 header_checks = regexp:{ {/^Subject:/ INFO} }
 `
 
-const postfixMaster = `ADDR:PORT inet n - n - - smtpd
+// postfixSmtpd is the service that takes mail, in master.cf.
+const postfixSmtpd = "ADDR:PORT inet n - n - - smtpd"
+
+const postfixMaster = `SMTPD
 cleanup  unix n - n - 0 cleanup
 qmgr     unix n - n 300 1 qmgr
 rewrite  unix - - n - - trivial-rewrite
@@ -61,14 +65,35 @@ proxymap unix - - n - - proxymap
 error    unix - - n - - error
 retry    unix - - n - - error
 discard  unix - - n - - discard
+tlsmgr   unix - - n 1000? 1 tlsmgr
+smtp     unix - - n - - smtp
 virtual  unix - n n - - virtual
 anvil    unix - - n - 1 anvil
 postlog  unix-dgram n - n - 1 postlogd
 `
 
-// startPostfix starts a Postfix that trusts the networks to relay. It ends with
-// the test.
-func startPostfix(t testing.TB, mynetworks string) *postfix {
+// mainCF is postfixMain with further parameters, "name = value", each in place of
+// one of that name.
+func mainCF(more []string) string {
+	lines := strings.Split(strings.TrimSuffix(postfixMain, "\n"), "\n")
+	for _, line := range more {
+		name, _, _ := strings.Cut(line, " =")
+		lines = slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(l, name+" =") })
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// startPostfix starts a Postfix that trusts the networks to relay, with further
+// parameters in its main.cf. It ends with the test.
+func startPostfix(t testing.TB, mynetworks string, more ...string) *postfix {
+	t.Helper()
+	return startPostfixService(t, postfixSmtpd, mynetworks, more...)
+}
+
+// startPostfixService is startPostfix with another service in master.cf that takes
+// mail at ADDR:PORT.
+func startPostfixService(t testing.TB, smtpd, mynetworks string, more ...string) *postfix {
 	t.Helper()
 	program := tool(t, "postfix", "postfix")
 	if os.Geteuid() != 0 {
@@ -80,10 +105,11 @@ func startPostfix(t testing.TB, mynetworks string) *postfix {
 	}
 	p := &postfix{t: t, dir: postfixDir(t, owner), addr: freeAddr(t)}
 	addr, port, _ := net.SplitHostPort(p.addr)
+	master := strings.Replace(postfixMaster, "SMTPD", smtpd, 1)
 	fill := strings.NewReplacer("DIR", p.dir, "UID", owner.Uid, "GID", owner.Gid, "MYNETWORKS", mynetworks, "ADDR", addr, "PORT", port)
 	conf := filepath.Join(p.dir, "conf")
-	writeFile(t, filepath.Join(conf, "main.cf"), fill.Replace(postfixMain))
-	writeFile(t, filepath.Join(conf, "master.cf"), fill.Replace(postfixMaster))
+	writeFile(t, filepath.Join(conf, "main.cf"), fill.Replace(mainCF(more)))
+	writeFile(t, filepath.Join(conf, "master.cf"), fill.Replace(master))
 
 	out := newLines(t, "postfix")
 	cmd := exec.Command(program, "-c", conf, "start-fg")

@@ -88,6 +88,39 @@ func TestReloadNextHop(t *testing.T) {
 	}
 }
 
+// TestReloadUndecided reloads an open gate whose next hop does not say whether it
+// relays: all else changes, as that one was asked before. To one that relays it is
+// not changed. (All traffic of these tests stays on loopback.)
+func TestReloadUndecided(t *testing.T) {
+	t.Parallel()
+	first, second := nexthoptest.NewSink(t), nexthoptest.NewSink(t)
+	first.SetReply("RCPT TO:<relay-test@example.net>", "554 5.7.1 Relay access denied")
+	s := setup{listen: "0.0.0.0:0", nextHop: "smtp://" + first.Addr()}
+	g := startGate(t, s)
+	_, port, err := net.SplitHostPort(g.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.addr = "127.0.0.1:" + port
+	reload := func() {
+		t.Helper()
+		writeFile(t, filepath.Join(g.dir, "config.toml"), s.config())
+		g.signal(syscall.SIGHUP)
+	}
+	first.SetReply("RCPT TO:<relay-test@example.net>", "451 4.3.0 Not now")
+	s.more = "[policy]\nmode = \"monitor\"\n"
+	reload()
+	g.waitRecord("reloaded")
+	waitVerdict(t, g.addr, "x@spam.example", "250")
+
+	s.nextHop = "smtp://" + second.Addr()
+	reload()
+	r := g.waitRecord("reload failed, nothing has changed")
+	if why := r.string("error"); !strings.Contains(why, "relays for the gate") || !strings.Contains(why, second.Addr()) {
+		t.Error(why)
+	}
+}
+
 // TestTerminate has SIGTERM come while one client is in the middle of a message
 // and another is idle.
 func TestTerminate(t *testing.T) {
@@ -136,6 +169,9 @@ func TestState(t *testing.T) {
 		if r[key] != 1.0 {
 			t.Errorf("%s = %v, want 1", key, r[key])
 		}
+	}
+	if n, _ := r["goroutines"].(float64); n < 5 {
+		t.Errorf("goroutines = %v", r["goroutines"])
 	}
 	for _, key := range []string{"invalid", "false_positives"} {
 		if r[key] != 0.0 {
