@@ -47,8 +47,16 @@ func TestReport(t *testing.T) {
 	}
 	r := report{Rows: []row{{
 		Workload: workload{5000, 4 << 10, 20, false},
-		Runs:     map[string][]measurement{direct: runs(1, 10, 1), haproxy: runs(2, 20, 2), gate: runs(3, 30, 3)},
+		Runs: map[string][]measurement{
+			direct: runs(1, 10, 1), haproxy: runs(2, 20, 2), postfix: runs(12, 120, 12), plain: runs(4, 40, 4), gate: runs(3, 30, 3),
+		},
 	}}}
+	r.Rows = append(r.Rows, r.Rows[0], r.Rows[0])
+	r.Refusals = []refusalRow{{Manner: "kept", Refusals: 5000, Rates: map[string][]float64{postfix: {1000, 100, 1000}, gate: {3000, 300, 3000}}}}
+	us := func(v ...float64) []float64 { return v }
+	r.Latency = &latencyRow{MessagesPerSecond: 4000, Messages: 5000,
+		P50: map[string][]float64{direct: us(50), haproxy: us(70), gate: us(90)},
+		P99: map[string][]float64{direct: us(200, 900, 200), haproxy: us(300, 1000, 300), gate: us(600, 1300, 600)}}
 	var b strings.Builder
 	if err := r.writeText(&b); err != nil {
 		t.Fatal(err)
@@ -58,7 +66,13 @@ func TestReport(t *testing.T) {
 		"| direct   | 1.00 s (1.00–10.00)    |                    |                    |               |\n",
 		"| HAProxy  | 2.00 s (2.00–20.00)    | 2.00 (2.00–2.00)   |                    | 200 µs        |\n",
 		"| spamgate | 3.00 s (3.00–30.00)    | 3.00 (3.00–3.00)   | 1.50 (1.50–1.50)   | 300 µs        |\n",
-		"at most 2.5 × direct. It is 3.00: missed.\n",
+		"| Postfix  | 12.00 s (12.00–120.00) | 12.00 (12.00–12.00) | 6.00 (6.00–6.00)   |               |\n",
+		"| spamgate | 3000 (300–3000) | 3.00 (3.00–3.00) |\n",
+		"| spamgate | 90 µs | 600 µs (600–1300) | 400 µs (400–400) |\n",
+		"| at most 0.90 × HAProxy | 1.50 × HAProxy | missed |\n",
+		"| at most 0.25 × Postfix | 0.25 × Postfix | met |\n",
+		"| at least 2.00 × Postfix | 3.00 × Postfix | met |\n",
+		"| at most 300 µs | 400 µs | missed |\n",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is not in\n%s", want, &b)
@@ -85,8 +99,11 @@ func TestSmallRun(t *testing.T) {
 	if len(r.Rows) != 3 {
 		t.Fatalf("%d rows", len(r.Rows))
 	}
+	if len(r.Refusals) != len(manners) || len(r.Refusals[0].Rates[gate]) != 1 || r.Latency == nil || len(r.Latency.P99[gate]) != 1 {
+		t.Errorf("refusals %v, latency %v", r.Refusals, r.Latency)
+	}
 	for _, row := range r.Rows {
-		for _, name := range []string{direct, haproxy, gate} {
+		for _, name := range names {
 			if len(row.Runs[name]) != 1 || row.Runs[name][0].Seconds <= 0 {
 				t.Errorf("%s: no time for %s: %v", row.Workload, name, row.Runs)
 			}

@@ -1,6 +1,8 @@
 // Command bench measures what the gate costs. It sends the same mail with
-// Postfix's smtp-source to its smtp-sink directly, through HAProxy in TCP mode
-// and through the gate, side by side in one run, and prints times and ratios.
+// Postfix's smtp-source to its smtp-sink directly, through HAProxy in TCP mode,
+// through Postfix as a before-queue filter with the same list, through a plain
+// proxy of go-smtp and through the gate, side by side in one run, and prints times
+// and ratios. Refusals a second and the latency of single commands follow.
 //
 // Everything runs on loopback and in a temporary directory, and ends with the
 // command. A run counts only if the sink has received every message once.
@@ -22,17 +24,25 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
+// plainCommand makes the program a server that is measured.
+const plainCommand = "plain-proxy"
+
 // options are the command line's.
 type options struct {
 	rounds   int
 	messages int // small ones; of the large ones a tenth
 	reuse    bool
 	json     bool
+	svg      string // where a picture goes, "" for none
 }
 
 // run executes the command line and returns the exit code: 0 measured, 2 not.
 // What was measured has no part in it: that is for people to judge.
 func run(args []string, stdout, stderr io.Writer) int {
+	if len(args) == 3 && args[0] == plainCommand {
+		fmt.Fprintln(stderr, "bench:", servePlainProxy(args[1], args[2]))
+		return 2
+	}
 	o, err := parseOptions(args, stderr)
 	if errors.Is(err, flag.ErrHelp) {
 		return 0
@@ -50,6 +60,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		err = write(stdout, r, o.json)
 	}
+	if err == nil && o.svg != "" {
+		err = r.writePicture(o.svg)
+	}
 	if err != nil {
 		fmt.Fprintln(stderr, "bench:", err)
 		return 2
@@ -64,6 +77,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	flags.IntVar(&o.rounds, "rounds", 5, "how often everything is measured, 1 or more")
 	flags.IntVar(&o.messages, "messages", 5000, "messages of 4 KiB in a run, 10 or more; of 1 MiB a tenth of it")
 	flags.BoolVar(&o.reuse, "reuse", true, "let the gate keep its connections to the sink, as it does by default")
+	flags.StringVar(&o.svg, "svg", "", "draw the times into this SVG file, too")
 	flags.BoolVar(&o.json, "json", false, "print JSON with every single time instead of tables")
 	if err := flags.Parse(args); err != nil {
 		return o, err

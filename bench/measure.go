@@ -74,12 +74,26 @@ func benchmark(ctx context.Context, o options, w io.Writer) (*report, error) {
 		}
 		r.Rows = append(r.Rows, row)
 	}
-	for _, target := range s.targets {
-		if target.gate {
-			r.GateMemory = target.server.peakMemory()
+	if r.Refusals, err = s.benchmarkRefusals(ctx, o, w); err != nil {
+		return nil, err
+	}
+	kept := r.Rows[1]
+	rate := float64(kept.Workload.Messages) / spreadOf(kept.times(gate)).median
+	if r.Latency, err = s.benchmarkLatency(ctx, o, rate, w); err != nil {
+		return nil, err
+	}
+	r.GateMemory = s.target(gate).server.peakMemory()
+	return r, nil
+}
+
+// target is the target of a name.
+func (s *servers) target(name string) target {
+	for _, t := range s.targets {
+		if t.name == name {
+			return t
 		}
 	}
-	return r, nil
+	panic("no target " + name)
 }
 
 // runLimit is how long one run may take.
@@ -100,13 +114,13 @@ func (s *servers) measure(ctx context.Context, t tools, to target, load workload
 	ctx, cancel := context.WithTimeout(ctx, runLimit)
 	defer cancel()
 	source := exec.CommandContext(ctx, t.source, load.sourceArgs(to.addr)...)
-	if to.server != nil {
+	if to.server != nil && !to.many {
 		m.CPU = -to.server.cpu().Seconds()
 	}
 	start := time.Now()
 	out, err := source.CombinedOutput()
 	m.Seconds = time.Since(start).Seconds()
-	if to.server != nil {
+	if to.server != nil && !to.many {
 		m.CPU += to.server.cpu().Seconds()
 	}
 	if err != nil {

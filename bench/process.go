@@ -20,6 +20,7 @@ type process struct {
 	name    string
 	cmd     *exec.Cmd
 	logPath string
+	halt    func() // how it is stopped; nil is by SIGTERM
 	ended   chan struct{}
 }
 
@@ -44,7 +45,11 @@ func startProcess(dir, name, path string, args ...string) (*process, error) {
 
 // stop ends the server, by force if it takes too long.
 func (p *process) stop() {
-	p.cmd.Process.Signal(syscall.SIGTERM)
+	if p.halt != nil {
+		p.halt()
+	} else {
+		p.cmd.Process.Signal(syscall.SIGTERM)
+	}
 	select {
 	case <-p.ended:
 	case <-time.After(10 * time.Second):

@@ -9,10 +9,12 @@ import (
 
 // report is the result of a run.
 type report struct {
-	Machine    machine `json:"machine"`
-	Reuse      bool    `json:"gate_reuses_connections"`
-	Rows       []row   `json:"rows"`
-	GateMemory int64   `json:"gate_peak_resident_bytes"`
+	Machine    machine      `json:"machine"`
+	Reuse      bool         `json:"gate_reuses_connections"`
+	Rows       []row        `json:"rows"`
+	Refusals   []refusalRow `json:"refusals"`
+	Latency    *latencyRow  `json:"latency"`
+	GateMemory int64        `json:"gate_peak_resident_bytes"`
 }
 
 // row is what was measured with one workload, by target and round.
@@ -20,9 +22,6 @@ type row struct {
 	Workload workload                 `json:"workload"`
 	Runs     map[string][]measurement `json:"runs"`
 }
-
-// maxRatio is what the gate may take in the first row, as a multiple of direct.
-const maxRatio = 2.5
 
 // spread is the median of some figures, and their range.
 type spread struct{ median, least, most float64 }
@@ -49,12 +48,16 @@ func (r row) times(name string) []float64 {
 // ratio compares two targets within each round, since a shared machine is not
 // equally fast in all of them.
 func (r row) ratio(name, to string) spread {
-	var ratios []float64
-	base := r.times(to)
-	for i, t := range r.times(name) {
-		ratios = append(ratios, t/base[i])
+	return ratios(r.times(name), r.times(to))
+}
+
+// ratios divides the figures of the same round.
+func ratios(figures, base []float64) spread {
+	var all []float64
+	for i, f := range figures {
+		all = append(all, f/base[i])
 	}
-	return spreadOf(ratios)
+	return spreadOf(all)
 }
 
 // cpuPerMessage is the median processor time of a target, in microseconds.
@@ -81,14 +84,22 @@ func (r *report) writeText(w io.Writer) error {
 	for _, row := range r.Rows {
 		row.writeText(&b)
 	}
-	verdict := "met"
-	ratio := r.Rows[0].ratio(gate, direct)
-	if ratio.median > maxRatio {
-		verdict = "missed"
+	for _, row := range r.Refusals {
+		row.writeText(&b)
 	}
-	fmt.Fprintf(&b, "\nTarget for %s: at most %.1f × direct. It is %.2f: %s.\n", r.Rows[0].Workload, maxRatio, ratio.median, verdict)
+	r.Latency.writeText(&b)
+	fmt.Fprintf(&b, "\nThe targets:\n\n")
+	fmt.Fprintln(&b, "| what | asked | measured | |")
+	fmt.Fprintln(&b, "|---|---|---|---|")
+	for _, t := range r.targets() {
+		verdict := "met"
+		if !t.met() {
+			verdict = "missed"
+		}
+		fmt.Fprintf(&b, "| %s | %s %s | %s | %s |\n", t.what, t.bound(), t.unit(t.asked), t.unit(t.measured), verdict)
+	}
 	if r.GateMemory > 0 {
-		fmt.Fprintf(&b, "The gate had at most %d MiB resident.\n", r.GateMemory>>20)
+		fmt.Fprintf(&b, "\nThe gate had at most %d MiB resident.\n", r.GateMemory>>20)
 	}
 	_, err := w.Write(b.Bytes())
 	return err
@@ -99,19 +110,61 @@ func (r row) writeText(w io.Writer) {
 	fmt.Fprintf(w, "\n%s:\n\n", r.Workload)
 	fmt.Fprintf(w, line, "through", "time", "× direct", "× HAProxy", "CPU a message")
 	fmt.Fprintln(w, "|---|---|---|---|---|")
-	for _, name := range []string{direct, haproxy, gate} {
+	for _, name := range names {
 		ratioDirect, ratioHAProxy, cpu := "", "", ""
 		if name != direct {
 			ratioDirect = r.ratio(name, direct).String()
+		}
+		if name != direct && name != postfix {
 			cpu = fmt.Sprintf("%.0f µs", r.cpuPerMessage(name))
 		}
-		if name == gate {
+		if name != direct && name != haproxy {
 			ratioHAProxy = r.ratio(name, haproxy).String()
 		}
 		t := spreadOf(r.times(name))
 		time := fmt.Sprintf("%.2f s (%.2f–%.2f)", t.median, t.least, t.most)
 		fmt.Fprintf(w, line, name, time, ratioDirect, ratioHAProxy, cpu)
 	}
+}
+
+func (r refusalRow) writeText(w io.Writer) {
+	fmt.Fprintf(w, "\nListed senders refused, one client, %s in a run, %s:\n\n", thousands(r.Refusals), r.Manner)
+	fmt.Fprintln(w, "| by | a second | × Postfix |")
+	fmt.Fprintln(w, "|---|---|---|")
+	for _, name := range refusers {
+		ratio := ""
+		if name != postfix {
+			ratio = ratios(r.Rates[name], r.Rates[postfix]).String()
+		}
+		s := spreadOf(r.Rates[name])
+		fmt.Fprintf(w, "| %s | %.0f (%.0f–%.0f) | %s |\n", name, s.median, s.least, s.most, ratio)
+	}
+}
+
+func (r *latencyRow) writeText(w io.Writer) {
+	fmt.Fprintf(w, "\nHow long a command waits for its reply, %d sessions, %.0f messages of 4 KiB a second (half of what the gate reaches):\n\n",
+		latencySessions, r.MessagesPerSecond)
+	fmt.Fprintln(w, "| through | p50 | p99 | added to p99 |")
+	fmt.Fprintln(w, "|---|---|---|---|")
+	for _, name := range latencyTargets {
+		added := ""
+		if name != direct {
+			s := r.added(name)
+			added = fmt.Sprintf("%.0f µs (%.0f–%.0f)", s.median, s.least, s.most)
+		}
+		p50, p99 := spreadOf(r.P50[name]), spreadOf(r.P99[name])
+		fmt.Fprintf(w, "| %s | %.0f µs | %.0f µs (%.0f–%.0f) | %s |\n", name, p50.median, p99.median, p99.least, p99.most, added)
+	}
+}
+
+// added is what a target adds to the p99 of a direct connection, in
+// microseconds, taken within each round.
+func (r *latencyRow) added(name string) spread {
+	var more []float64
+	for i, p99 := range r.P99[name] {
+		more = append(more, p99-r.P99[direct][i])
+	}
+	return spreadOf(more)
 }
 
 func (s spread) String() string {

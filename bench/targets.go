@@ -18,19 +18,26 @@ type target struct {
 	addr   string
 	server *process // nil: there is nothing between the two
 	gate   bool
+	many   bool // it is more than one process, so that its CPU time is not known
 }
 
 const (
 	direct  = "direct"
 	haproxy = "HAProxy"
+	postfix = "Postfix"
+	plain   = "go-smtp"
 	gate    = "spamgate"
 )
+
+// names are the targets in the order of the report.
+var names = []string{direct, haproxy, postfix, plain, gate}
 
 // servers is all that runs while measuring.
 type servers struct {
 	dir     string
 	sink    *process
 	targets []target
+	cleanup []func()
 }
 
 // startServers starts the sink, and HAProxy and the gate in front of it. Errors
@@ -38,16 +45,32 @@ type servers struct {
 // to the sink.
 func startServers(ctx context.Context, t tools, root, dir string, reuse bool) (s *servers, err error) {
 	s = &servers{dir: dir}
-	addrs, err := freePorts(3)
+	addrs, err := freePorts(len(names))
 	if err != nil {
 		return s, err
 	}
-	sinkAddr, haproxyAddr, gateAddr := addrs[0], addrs[1], addrs[2]
+	sinkAddr, haproxyAddr, postfixAddr, plainAddr, gateAddr := addrs[0], addrs[1], addrs[2], addrs[3], addrs[4]
+	// The list has a directory to itself: the gate watches it, and the logs that
+	// grow beside would keep waking it.
+	lists := filepath.Join(s.dir, "lists")
+	if err := os.Mkdir(lists, 0o700); err != nil {
+		return s, err
+	}
+	list := filepath.Join(lists, "disposable.txt")
+	if err := unpack(list, filepath.Join(root, realList)); err != nil {
+		return s, err
+	}
 	if err := s.startSink(ctx, t, sinkAddr); err != nil {
 		return s, err
 	}
 	s.targets = []target{{name: direct, addr: sinkAddr}}
 	if err := s.startHAProxy(ctx, t, haproxyAddr, sinkAddr); err != nil {
+		return s, err
+	}
+	if err := s.startPostfix(ctx, t, postfixAddr, sinkAddr, list); err != nil {
+		return s, err
+	}
+	if err := s.startPlain(ctx, plainAddr, sinkAddr); err != nil {
 		return s, err
 	}
 	config := fmt.Appendf(nil, gateConfig, gateAddr, "smtp://"+sinkAddr, reuse)
@@ -62,6 +85,9 @@ func (s *servers) stop() {
 	}
 	if s.sink != nil {
 		s.sink.stop()
+	}
+	for _, f := range s.cleanup {
+		f()
 	}
 }
 
@@ -104,6 +130,20 @@ func (s *servers) startHAProxy(ctx context.Context, t tools, addr, sink string) 
 	return p.waitReady(ctx, addr)
 }
 
+// startPlain starts this program once more, as a proxy of go-smtp alone.
+func (s *servers) startPlain(ctx context.Context, addr, sink string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	p, err := startProcess(s.dir, "plain", self, plainCommand, addr, sink)
+	if err != nil {
+		return err
+	}
+	s.targets = append(s.targets, target{name: plain, addr: addr, server: p})
+	return p.waitReady(ctx, addr)
+}
+
 // gateConfig leaves all else as it is by default: header senders are judged
 // too, and a line is logged a message.
 const gateConfig = `hostname = "gate.example"
@@ -123,15 +163,6 @@ const realList = "blocklist/listfile/testdata/disposable-email-domains.txt.gz"
 
 // startGate builds the gate from the checkout and starts it with the real list.
 func (s *servers) startGate(ctx context.Context, t tools, root, addr string, config []byte) error {
-	// The list has a directory to itself: the gate watches it, and the logs that
-	// grow beside would keep waking it.
-	lists := filepath.Join(s.dir, "lists")
-	if err := os.Mkdir(lists, 0o700); err != nil {
-		return err
-	}
-	if err := unpack(filepath.Join(lists, "disposable.txt"), filepath.Join(root, realList)); err != nil {
-		return err
-	}
 	file := filepath.Join(s.dir, "config.toml")
 	if err := os.WriteFile(file, config, 0o600); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 )
 
 // tools are the paths of the programs that bench runs.
-type tools struct{ source, sink, haproxy, goTool string }
+type tools struct{ source, sink, haproxy, postfix, postmap, goTool string }
 
 // findTools looks in PATH and where Debian puts them.
 func findTools() (tools, error) {
@@ -24,6 +24,8 @@ func findTools() (tools, error) {
 		{"smtp-source", "apt-get install postfix", &t.source},
 		{"smtp-sink", "apt-get install postfix", &t.sink},
 		{"haproxy", "apt-get install haproxy", &t.haproxy},
+		{"postfix", "apt-get install postfix postfix-lmdb", &t.postfix},
+		{"postmap", "apt-get install postfix postfix-lmdb", &t.postmap},
 		{"go", "https://go.dev/dl/", &t.goTool},
 	} {
 		path, err := exec.LookPath(tool.name)

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"net"
+	"time"
+
+	"github.com/emersion/go-smtp"
+)
+
+// plainProxy is what go-smtp alone makes of a proxy: its server in front, its
+// client behind, a connection for a connection, and nothing looked up. It shows
+// what the gate's own wire layer is worth.
+type plainProxy struct{ sink string }
+
+// servePlainProxy runs until it fails.
+func servePlainProxy(addr, sink string) error {
+	s := smtp.NewServer(plainProxy{sink})
+	s.Domain = "plain.example"
+	s.ReadTimeout, s.WriteTimeout = time.Minute, time.Minute
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return err
+	}
+	return s.Serve(l)
+}
+
+// NewSession connects to the sink.
+func (p plainProxy) NewSession(*smtp.Conn) (smtp.Session, error) {
+	c, err := smtp.Dial(p.sink)
+	if err != nil {
+		return nil, err
+	}
+	return &plainSession{client: c}, nil
+}
+
+// plainSession hands every step on.
+type plainSession struct{ client *smtp.Client }
+
+func (s *plainSession) Mail(from string, o *smtp.MailOptions) error { return s.client.Mail(from, nil) }
+func (s *plainSession) Rcpt(to string, o *smtp.RcptOptions) error   { return s.client.Rcpt(to, nil) }
+
+func (s *plainSession) Data(r io.Reader) error {
+	w, err := s.client.Data()
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(w, r); err != nil {
+		return errors.Join(err, s.client.Close())
+	}
+	return w.Close()
+}
+
+// Reset is called behind every message, too; the sink needs none there.
+func (s *plainSession) Reset() {}
+
+func (s *plainSession) Logout() error { return s.client.Quit() }

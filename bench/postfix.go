@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// postfixMain is Postfix as before-queue filter (SMTPD_PROXY_README): it looks
+// the sender up in an lmdb table and hands the mail on to the sink while the
+// client waits. No queue has a part in it. Its guards against clients that err
+// are off, since one client alone asks here.
+const postfixMain = `compatibility_level = 3.6
+queue_directory = DIR/queue
+data_directory = DIR/data
+maillog_file = DIR/mail.log
+maillog_file_prefixes = DIR
+myhostname = mx.example.org
+inet_interfaces = 127.0.0.1
+inet_protocols = ipv4
+smtpd_peername_lookup = no
+mydestination =
+alias_maps =
+alias_database =
+local_recipient_maps =
+mynetworks = 127.0.0.0/8
+smtpd_relay_restrictions = permit_mynetworks, reject
+smtpd_sender_restrictions = check_sender_access lmdb:DIR/senders
+smtpd_proxy_filter = SINK
+smtpd_error_sleep_time = 0
+smtpd_soft_error_limit = 100000
+smtpd_hard_error_limit = 1000000
+smtpd_client_connection_count_limit = 0
+smtpd_client_connection_rate_limit = 0
+message_size_limit = 52428800
+default_process_limit = 200
+`
+
+const postfixMaster = `ADDR:PORT inet n - n - - smtpd
+cleanup  unix n - n - 0 cleanup
+rewrite  unix - - n - - trivial-rewrite
+proxymap unix - - n - - proxymap
+anvil    unix - - n - 1 anvil
+postlog  unix-dgram n - n - 1 postlogd
+`
+
+// startPostfix starts a Postfix with the list in a directory of its own. It
+// drops root's rights, so all of it lies outside the run's directory.
+func (s *servers) startPostfix(ctx context.Context, t tools, addr, sink, list string) error {
+	owner, err := user.Lookup("postfix")
+	if err != nil {
+		return err
+	}
+	dir, err := postfixDir(owner)
+	if err != nil {
+		return err
+	}
+	s.cleanup = append(s.cleanup, func() { os.RemoveAll(dir) })
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return err
+	}
+	fill := strings.NewReplacer("DIR", dir, "ADDR", host, "PORT", port, "SINK", sink)
+	conf := filepath.Join(dir, "conf")
+	for name, text := range map[string]string{"main.cf": postfixMain, "master.cf": postfixMaster} {
+		if err := os.WriteFile(filepath.Join(conf, name), []byte(fill.Replace(text)), 0o644); err != nil {
+			return err
+		}
+	}
+	if err := makeTable(ctx, t, conf, filepath.Join(dir, "senders"), list); err != nil {
+		return err
+	}
+	p, err := startProcess(s.dir, "postfix", t.postfix, "-c", conf, "start-fg")
+	if err != nil {
+		return err
+	}
+	p.halt = func() { exec.Command(t.postfix, "-c", conf, "stop").Run() }
+	s.targets = append(s.targets, target{name: postfix, addr: addr, server: p, many: true})
+	return p.waitReady(ctx, addr)
+}
+
+// makeTable turns the list into Postfix's table: a domain and its subdomains are
+// REJECT.
+func makeTable(ctx context.Context, t tools, conf, table, list string) error {
+	domains, err := os.ReadFile(list)
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	for line := range strings.Lines(string(domains)) {
+		if d := strings.TrimSpace(line); d != "" && d[0] != '#' {
+			fmt.Fprintf(&b, "%s REJECT\n.%s REJECT\n", d, d)
+		}
+	}
+	if err := os.WriteFile(table, []byte(b.String()), 0o644); err != nil {
+		return err
+	}
+	if out, err := exec.CommandContext(ctx, t.postmap, "-c", conf, "lmdb:"+table).CombinedOutput(); err != nil {
+		return fmt.Errorf("postmap: %w: %s (Debian has lmdb tables in the package postfix-lmdb)", err, out)
+	}
+	return nil
+}
+
+// postfixDir makes the directories that Postfix wants to own.
+func postfixDir(owner *user.User) (string, error) {
+	dir, err := os.MkdirTemp("", "spamgate-bench-postfix-")
+	if err != nil {
+		return "", err
+	}
+	uid, err := strconv.Atoi(owner.Uid)
+	if err != nil {
+		return "", err
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return "", err
+	}
+	for _, name := range []string{"queue", "data", "conf"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			return "", err
+		}
+	}
+	return dir, os.Chown(filepath.Join(dir, "data"), uid, -1)
+}
