@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"slices"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -75,6 +77,22 @@ func systemdSockets(of string, in *inherited) ([]endpoint, error) {
 		return nil, fmt.Errorf("%s %q: systemd passed no socket: start the gate through its socket unit, or set addr to host:port", of, config.Systemd)
 	}
 	return found, nil
+}
+
+// checkPassed refuses to start with sockets from systemd that no listener takes:
+// their clients would connect, and wait for a greeting that never comes.
+func checkPassed(c *config.Config) error {
+	n, err := strconv.Atoi(os.Getenv("LISTEN_FDS"))
+	if err != nil || n == 0 || os.Getenv("LISTEN_PID") != strconv.Itoa(os.Getpid()) {
+		return nil // sd_listen_fds(3): none, or for another process
+	}
+	for _, l := range c.Listeners {
+		if slices.Contains(l.Addr, config.Systemd) {
+			return nil
+		}
+	}
+	return fmt.Errorf("systemd has passed %s that no listener takes: write addr = %q in [listen], or stop and disable the socket unit",
+		count(n, "socket", "sockets"), config.Systemd)
 }
 
 func (e endpoint) listen() (net.Listener, error) {

@@ -2,7 +2,12 @@ package main
 
 import (
 	"net"
+	"os"
+	"strconv"
+	"strings"
 	"testing"
+
+	"spamgate/internal/config"
 )
 
 // TestHears: which connections would come back to the gate itself.
@@ -34,5 +39,24 @@ func TestHears(t *testing.T) {
 		if got := (endpoint{addr: addr}).hears(to); got != test.want {
 			t.Errorf("%s from %s: %v", test.to, test.listen, got)
 		}
+	}
+}
+
+// TestPassedSocketsAreTaken: systemd's sockets must not be left to wait.
+func TestPassedSocketsAreTaken(t *testing.T) {
+	with := func(addr string) *config.Config {
+		return &config.Config{Listeners: []config.Listener{{Endpoint: config.Endpoint{Addr: config.Addresses{addr}}}}}
+	}
+	t.Setenv("LISTEN_FDS", "2")
+	t.Setenv("LISTEN_PID", "1")
+	if err := checkPassed(with(":25")); err != nil {
+		t.Errorf("another process's: %v", err)
+	}
+	t.Setenv("LISTEN_PID", strconv.Itoa(os.Getpid()))
+	if err := checkPassed(with(config.Systemd)); err != nil {
+		t.Error(err)
+	}
+	if err := checkPassed(with(":25")); err == nil || !strings.Contains(err.Error(), `2 sockets that no listener takes: write addr = "systemd"`) {
+		t.Errorf("not taken: %v", err)
 	}
 }

@@ -115,6 +115,9 @@ func newGate(ctx context.Context, c *config.Config, in *inherited, stderr io.Wri
 	if err := in.closeRest(); err != nil {
 		return g, err
 	}
+	if err := checkPassed(c); err != nil {
+		return g, err
+	}
 	if err := checkLoop(c, allSockets(g.entrances)); err != nil {
 		return g, err
 	}
