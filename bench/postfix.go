@@ -85,6 +85,9 @@ func (s *servers) startPostfix(ctx context.Context, t tools, addr, sink, list st
 	return p.waitReady(ctx, addr)
 }
 
+// lmdbPackage is what Postfix's lmdb tables come with.
+const lmdbPackage = "postfix-lmdb"
+
 // makeTable turns the list into Postfix's table: a domain and its subdomains are
 // REJECT.
 func makeTable(ctx context.Context, t tools, conf, table, list string) error {
@@ -102,7 +105,7 @@ func makeTable(ctx context.Context, t tools, conf, table, list string) error {
 		return err
 	}
 	if out, err := exec.CommandContext(ctx, t.postmap, "-c", conf, "lmdb:"+table).CombinedOutput(); err != nil {
-		return fmt.Errorf("postmap: %w: %s (Debian has lmdb tables in the package postfix-lmdb)", err, out)
+		return fmt.Errorf("postmap: %w: %s (Debian has lmdb tables in the package %s)", err, out, lmdbPackage)
 	}
 	return nil
 }
