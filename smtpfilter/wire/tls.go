@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"net"
+	"strings"
 	"time"
 )
 
@@ -69,15 +70,30 @@ func (c *Conn) handshake() bool {
 	}
 	t := tls.Server(raw, c.cfg.TLS)
 	c.Conn.SetDeadline(time.Now().Add(min(c.cfg.CommandTimeout, handshakeTimeout)))
-	if c.draining.Load() || t.Handshake() != nil {
+	var err error
+	if !c.draining.Load() {
+		err = t.Handshake()
+	}
+	if c.draining.Load() || err != nil {
 		if !c.draining.Load() {
-			c.notice("fails the TLS handshake")
+			c.notice("fails the TLS handshake: " + visible(err.Error()))
 		}
 		c.ended, c.last = true, true
 		return false
 	}
 	c.tls, c.stream = t, t
 	return true
+}
+
+// visible is a text with question marks for what is no graphic ASCII or space: an
+// error may repeat what the client has sent.
+func visible(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, s)
 }
 
 // forget drops what the client has said so far. Until it introduces itself
