@@ -3,11 +3,13 @@ package smtpfilter
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"time"
 
+	"spamgate/smtpfilter/nexthop"
 	"spamgate/smtpfilter/wire"
 )
 
@@ -99,7 +101,13 @@ func (s *session) logRelayDenied(t *transaction, rcpt wire.Path, reply wire.Repl
 	s.log(slog.LevelInfo, "relay denied", t, Finding{}, []wire.Path{rcpt}, Reject.String(), reply)
 }
 
+// logNextHopRefusal is the line of a recipient that the next hop has refused, or
+// that the gate has in its place.
 func (s *session) logNextHopRefusal(t *transaction, rcpt wire.Path, reply wire.Reply) {
+	if nexthop.IsOneAtATime(reply) {
+		s.log(slog.LevelInfo, "refused by the gate", t, t.envelope, []wire.Path{rcpt}, Defer.String(), reply)
+		return
+	}
 	s.log(slog.LevelInfo, "refused by the next hop", t, t.envelope, []wire.Path{rcpt}, Accept.String(), wire.Reply{},
 		s.nextHopAttr(t, reply))
 }
@@ -151,17 +159,22 @@ func (p *Port) logAcceptFailed(err error) {
 	p.server.cfg.Log.Error("cannot take a client now, trying again", "listener", p.name, "error", err)
 }
 
-// logAuth is a line for each AUTH, with nothing of what was exchanged.
-func (p *Port) logAuth(c *wire.Conn, mechanism string, reply wire.Reply, err error) {
-	text := "authenticated"
-	if !reply.Positive() {
+// logAuth is a line for each AUTH, with nothing of what was exchanged. That it is
+// the client who has failed is said where it is so alone: "authentication failed"
+// is what programs look for that keep clients out.
+func (p *Port) logAuth(c *wire.Conn, mechanism string, reply wire.Reply, failure, faulty error) {
+	level, text := slog.LevelInfo, "authenticated"
+	switch {
+	case failure != nil && faulty == nil:
+		level, text = slog.LevelError, "authentication not possible now"
+	case !reply.Positive():
 		text = "authentication failed"
 	}
 	attrs := []slog.Attr{slog.String("mechanism", mechanism), slog.String("reply", reply.String())}
-	if err != nil {
+	if err := errors.Join(failure, faulty); err != nil {
 		attrs = append(attrs, slog.String("error", err.Error()))
 	}
-	p.logConn(c, slog.LevelInfo, text, attrs...)
+	p.logConn(c, level, text, attrs...)
 }
 
 // logConn is a line about a connection.
@@ -247,6 +260,9 @@ func (s *session) log(level slog.Level, text string, t *transaction, f Finding, 
 		str("note", m.Note)
 	}
 	str("reply", s.hide(t, f, reply.String()))
+	if of, ok := t.next.(interface{ Server() string }); ok {
+		str("server", of.Server())
+	}
 	for _, a := range more {
 		if a.Value.Kind() != slog.KindString || a.Value.String() != "" {
 			attrs = append(attrs, a)

@@ -191,7 +191,7 @@ func (p *Port) authenticate(c *wire.Conn, args string, ask func(wire.Reply) (str
 	default:
 		who.login = login
 	}
-	p.logAuth(c, mechanism, reply, errors.Join(err, faulty))
+	p.logAuth(c, mechanism, reply, err, faulty)
 	return reply
 }
 

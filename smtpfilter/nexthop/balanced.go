@@ -18,8 +18,9 @@ func (g *Group) Begin(env Envelope) Transaction {
 type balanced struct {
 	group  *Group
 	env    Envelope
-	chosen bool  // inner is the member's that has answered
-	err    error // after which nothing works
+	chosen bool   // inner is the member's that has answered
+	server string // the name of that member
+	err    error  // after which nothing works
 
 	mu      sync.Mutex
 	inner   Transaction
@@ -37,8 +38,10 @@ func (b *balanced) Rcpt(ctx context.Context, to string, params []string) (wire.R
 	}
 	var reply wire.Reply
 	var err error
+	var asked *member
 	order := b.group.order()
 	for i, m := range order {
+		asked = m
 		if !b.start(m) {
 			b.err = fmt.Errorf("next hop %s: RCPT: %w", b.group, ErrAborted)
 			return wire.Reply{}, b.err
@@ -53,8 +56,14 @@ func (b *balanced) Rcpt(ctx context.Context, to string, params []string) (wire.R
 		b.inner.Abort()
 	}
 	b.chosen, b.err = true, err
+	if err == nil {
+		b.server = asked.String()
+	}
 	return reply, err
 }
+
+// Server names the member that has answered the first recipient; "" before that.
+func (b *balanced) Server() string { return b.server }
 
 // start begins the transaction anew with a member, unless it is aborted.
 func (b *balanced) start(m *member) bool {

@@ -81,7 +81,12 @@ func (t *transaction) introduce(rcpt, to string, params []string) (a answers, er
 // another client's name on this one, or did not offer what it does by now.
 func unfit(err error) bool {
 	var refused *ReplyError
-	return errors.As(err, &refused) || errors.Is(err, errXCLIENT) || errors.Is(err, ErrNotOffered) || errors.Is(err, ErrRequireTLS)
+	return errors.As(err, &refused) || errors.Is(err, errXCLIENT) || lacks(err)
+}
+
+// lacks reports an error about something that the next hop does not offer.
+func lacks(err error) bool {
+	return errors.Is(err, ErrNotOffered) || errors.Is(err, ErrNoXCLIENT) || errors.Is(err, ErrRequireTLS)
 }
 
 // opened takes the answers to the first flight.

@@ -52,8 +52,8 @@ type GroupConfig struct {
 // is where a member answers 421, refuses XCLIENT, or greets a client that the PROXY
 // protocol has told it with a refusal: these may be meant for this one client, and
 // take no member down. Any other reply is an answer, a refusal too. A member that
-// says it cannot do what the message needs (ErrNotOffered, ErrRequireTLS) is passed
-// over.
+// says it cannot do what the message needs (ErrNotOffered, ErrNoXCLIENT,
+// ErrRequireTLS) is passed over.
 //
 // A member that has failed is down, and is left alone while others are up. In the
 // background it is probed each time its back-off has run out, where it can be;
@@ -193,7 +193,7 @@ func (g *Group) tryNext(ctx context.Context, m *member, reply wire.Reply, err er
 		return false
 	case err == nil || errors.Is(err, errXCLIENT) || errors.Is(err, errProxied):
 		return true // it may be meant for this client alone, which must not take a member down
-	case errors.Is(err, ErrNotOffered) || errors.Is(err, ErrRequireTLS):
+	case lacks(err):
 		return true
 	case ctx.Err() != nil || errors.Is(err, ErrAborted) || errors.Is(err, ErrClosed):
 		return false

@@ -84,6 +84,7 @@ func TestNoFailure(t *testing.T) {
 		second    int   // how often the second member is asked
 	}{
 		"not offered":   {ctx: context.Background(), err: notOffered, second: 1},
+		"no XCLIENT":    {ctx: context.Background(), err: ErrNoXCLIENT, second: 1},
 		"not encrypted": {ctx: context.Background(), err: ErrRequireTLS, second: 1},
 		"cancelled":     {ctx: cancelled, err: errStop, want: errStop},
 		"aborted":       {ctx: context.Background(), err: ErrAborted, want: ErrAborted},

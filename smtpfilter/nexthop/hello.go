@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -68,7 +69,7 @@ func (s *SMTP) begin(c *conn, client *Client, mode TLSMode) error {
 		}
 	}
 	if err := c.hello(s.config.Hostname); err != nil {
-		return c.blameClient(err)
+		return c.blameClient(s.suspectProxy(err))
 	}
 	if s.config.LMTP && c.verb != "LHLO" {
 		return errNoLMTP
@@ -77,6 +78,16 @@ func (s *SMTP) begin(c *conn, client *Client, mode TLSMode) error {
 		return s.startTLS(c)
 	}
 	return nil
+}
+
+// suspectProxy adds to an error with which a connection begins what may be behind
+// it where the PROXY header stands in front: a server that does not expect one
+// takes it for commands, answers each, and may hang up.
+func (s *SMTP) suspectProxy(err error) error {
+	if s.config.Proxy != 0 && (errors.Is(err, wire.ErrBadReply) || errors.Is(err, io.EOF)) {
+		return fmt.Errorf("%w (does it expect the PROXY protocol?)", err)
+	}
+	return err
 }
 
 // hello has the smtp.Client read the greeting and say EHLO, and HELO where the

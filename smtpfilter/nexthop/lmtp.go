@@ -13,6 +13,12 @@ import (
 // the others in a transaction of their own (RFC 5321, section 4.5.3.1.10).
 var oneAtATime = wire.NewReply(452, "4.5.3 One recipient at a time, try again")
 
+// IsOneAtATime reports whether a reply to Rcpt, which looks like the next hop's, is
+// our own: an LMTP server takes one recipient a transaction.
+func IsOneAtATime(r wire.Reply) bool {
+	return len(r.Lines) > 0 && &r.Lines[0] == &oneAtATime.Lines[0] // a server may say the same
+}
+
 // errNoLMTP is about a server that refused LHLO and accepted HELO, with which the
 // client tries again. It would answer a message once only.
 var errNoLMTP = errors.New("the server speaks SMTP, not LMTP")

@@ -163,6 +163,10 @@ var (
 	// on this connection, though it did when the client was told so.
 	ErrNotOffered = errors.New("the next hop no longer offers what the client was told")
 
+	// ErrNoXCLIENT says that the next hop must be told its clients by XCLIENT,
+	// and does not offer that to us.
+	ErrNoXCLIENT = errors.New("no mail without XCLIENT, which the next hop does not offer to the gate (Postfix: smtpd_authorized_xclient_hosts)")
+
 	// ErrRequireTLS says that a message with REQUIRETLS (RFC 8689) cannot go to
 	// the next hop: it does not offer REQUIRETLS, or the connection is not
 	// encrypted, or with nobody knows whom.

@@ -28,6 +28,7 @@ type known struct {
 	mu       sync.Mutex
 	own      wire.Extensions // to ourselves
 	stranger wire.Extensions // to the client of the last XCLIENT or PROXY header; nil before the first
+	warned   bool            // that mail must wait for XCLIENT to be offered
 }
 
 // Extensions are what the next hop offers, as the last EHLO of any connection
@@ -64,6 +65,7 @@ func (s *SMTP) learn(c *conn) {
 		k.stranger = offers
 	} else {
 		k.own = offers
+		s.warnWithoutXCLIENT()
 		if s.config.Proxy == 0 && !(s.tellsXCLIENT() && offers.Has("XCLIENT")) {
 			k.stranger = nil
 		}
@@ -77,6 +79,18 @@ func (s *SMTP) learn(c *conn) {
 	if before != nil {
 		s.log.Info("the next hop offers something else now", "next_hop", s.String(), "before", keywords(*before), "now", keywords(now))
 	}
+}
+
+// warnWithoutXCLIENT warns, once until it is offered again, that no mail can pass
+// without XCLIENT. The caller holds s.known.mu.
+func (s *SMTP) warnWithoutXCLIENT() {
+	k := &s.known
+	missing := s.mustTellXCLIENT() && !k.own.Has("XCLIENT")
+	if missing && !k.warned {
+		s.log.Warn("no mail can pass: the next hop does not offer XCLIENT to the gate (Postfix: smtpd_authorized_xclient_hosts)",
+			"next_hop", s.String(), "offers", keywords(k.own))
+	}
+	k.warned = missing
 }
 
 // bothOffer is what Extensions says of the two. One of them may be nil.
@@ -173,6 +187,9 @@ func (s *SMTP) logProbe(err error, failing bool) {
 		text = "next hop still cannot be probed"
 	case err != nil:
 		level, text = slog.LevelWarn, "next hop cannot be probed: clients are offered what it was last heard to offer"
+		if s.known.heard.Load() == 0 {
+			text = "next hop cannot be probed: clients are offered what it is assumed to offer"
+		}
 	case failing:
 		level, text = slog.LevelInfo, "next hop can be probed again"
 	}

@@ -68,6 +68,39 @@ func TestProbing(t *testing.T) {
 	}
 }
 
+// TestWarnsWithoutXCLIENT: where no mail passes without XCLIENT, it is said once that
+// it is not offered, and again when it was in between.
+func TestWarnsWithoutXCLIENT(t *testing.T) {
+	sink := nexthoptest.NewSink(t)
+	log := new(logText)
+	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Identity: IdentityXCLIENT, ProbeInterval: -1,
+		Logger: slog.New(slog.NewTextHandler(log, nil))})
+	for i, c := range []struct {
+		ehlo string
+		want int
+	}{{"", 1}, {"", 1}, {"250-x\n250 XCLIENT ADDR", 1}, {"500 no", 2}} {
+		sink.SetReply("EHLO", c.ehlo)
+		if err := hop.Probe(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := log.count("smtpd_authorized_xclient_hosts"); n != c.want {
+			t.Errorf("%d: %d warnings, not %d:\n%s", i, n, c.want, log.text.String())
+		}
+	}
+}
+
+// TestNeverHeard: a next hop that has said nothing yet is not said to have.
+func TestNeverHeard(t *testing.T) {
+	sink := nexthoptest.NewSink(t, nexthoptest.Config{Replies: map[string]string{"GREETING": "421 later"}})
+	log := new(logText)
+	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), ProbeInterval: time.Hour,
+		Logger: slog.New(slog.NewTextHandler(log, nil))})
+	hop.WaitKnown(t.Context())
+	if log.count("is assumed to offer") != 1 || log.count("last heard") != 0 {
+		t.Error(log.text.String())
+	}
+}
+
 // TestCloseEndsProbe: Close does not wait for a next hop that says nothing.
 func TestCloseEndsProbe(t *testing.T) {
 	checkGoroutines(t)

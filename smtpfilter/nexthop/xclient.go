@@ -69,7 +69,7 @@ func (s *SMTP) identify(ctx context.Context, c *conn, client *Client) (refusal w
 	case c.told && !c.canTellAnother():
 		return refusal, fmt.Errorf("%w: the connection is another client's", errXCLIENT)
 	case !ok && s.mustTellXCLIENT():
-		return refusal, fmt.Errorf("no mail without XCLIENT: %w", ErrNotOffered)
+		return refusal, ErrNoXCLIENT
 	case !ok:
 		return refusal, nil
 	}
