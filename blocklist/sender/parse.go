@@ -15,6 +15,7 @@ var ErrNoDomain = errors.New("no domain")
 var (
 	errNoLocal   = errors.New("no local part: nothing before the @")
 	errBrackets  = errors.New("unbalanced < and >")
+	errAround    = errors.New("text around <...>: write the address alone")
 	errOpenQuote = errors.New("a quote that is never closed")
 )
 
@@ -58,6 +59,8 @@ func unwrap(s string) (string, error) {
 	switch {
 	case open && closed:
 		return strings.Trim(s[1:len(s)-1], " \t"), nil
+	case closed && strings.Contains(s, "<"), open && strings.Contains(s, ">"):
+		return "", errAround
 	case open != closed:
 		return "", errBrackets
 	}

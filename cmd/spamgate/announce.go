@@ -59,12 +59,21 @@ func (g *gate) welcome(stats blocklist.SetStats, addrs []string) {
 	}
 	printNextHops(w, g.config)
 	printMode(w, g.config)
-	fmt.Fprintf(w, "  try        swaks -s %s%s -f spammer@example.com -t you@example.net\n",
-		reachable(g.held[0].listener.Addr().String()), swaksTLS[g.entrances[0].config.TLS])
+	fmt.Fprintf(w, "  try        swaks -s %s%s -f spammer@example.com -t %s\n",
+		reachable(g.held[0].listener.Addr().String()), swaksTLS[g.entrances[0].config.TLS], recipient(g.config))
 	if path := editable(g.config); path != "" {
 		fmt.Fprintf(w, "             echo 'offers.example  # reported three times' >> %s\n", shorten(path))
 	}
 	fmt.Fprintln(w, "             spamgate check ADDRESS   says what becomes of a sender, and why")
+}
+
+// recipient is one that the gate takes mail for.
+func recipient(c *config.Config) string {
+	domain := "example.net"
+	if d := c.Policy.RecipientDomains; len(d) > 0 {
+		domain = strings.TrimPrefix(d[0], ".")
+	}
+	return "you@" + domain
 }
 
 // swaksTLS is what swaks must be told of TLS, where mail cannot do without.

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"spamgate/internal/config"
 )
 
 func TestPrintParts(t *testing.T) {
@@ -21,6 +23,20 @@ func TestPrintParts(t *testing.T) {
 		printParts(&b, "listening", tt.parts)
 		if b.String() != tt.want {
 			t.Errorf("%q: got\n%swant\n%s", tt.parts, &b, tt.want)
+		}
+	}
+}
+
+// TestRecipient: what is to be tried must not be refused for its recipient.
+func TestRecipient(t *testing.T) {
+	for want, domains := range map[string][]string{
+		"you@example.net": nil,
+		"you@example.org": {"example.org", "example.com"},
+		"you@example.com": {".example.com"},
+	} {
+		c := &config.Config{Policy: config.Policy{RecipientDomains: domains}}
+		if got := recipient(c); got != want {
+			t.Errorf("%q: %s", domains, got)
 		}
 	}
 }

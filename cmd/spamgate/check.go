@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"spamgate/blocklist"
+	"spamgate/blocklist/sender"
 	"spamgate/internal/config"
 	"spamgate/smtpfilter"
 )
@@ -233,7 +234,7 @@ func (k *checking) result(address string) (addressResult, smtpfilter.Finding, sm
 func (k *checking) named(address string) error {
 	r, envelope, header := k.result(address)
 	if envelope.Err != nil {
-		return fmt.Errorf("check: %q is no address: %w", address, envelope.Err)
+		return fmt.Errorf("check: %q is no address: %w%s", address, envelope.Err, suggestAddress(address))
 	}
 	if k.options.json {
 		return k.json.Encode(r)
@@ -249,6 +250,15 @@ func (k *checking) named(address string) error {
 		k.hears(header)
 	}
 	return nil
+}
+
+// suggestAddress is what to ask about where a domain was given alone, else "".
+func suggestAddress(domain string) string {
+	a, err := sender.Parse("x@" + domain)
+	if err != nil || a.Domain() == "" || strings.Contains(domain, "@") || !strings.Contains(domain, ".") {
+		return ""
+	}
+	return "; to ask about the domain, give x@" + domain
 }
 
 // hears prints what a refused client reads.

@@ -156,9 +156,12 @@ func (n *successor) watch(pipe *os.File) {
 	}
 	n.kill()
 	end := n.cmd.Wait()
+	var exit *exec.ExitError
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		err = fmt.Errorf("it did not serve within %v", readyLimit)
+	case errors.As(end, &exit) && exit.Exited():
+		err = fmt.Errorf("%w; what it said is on standard error", end)
 	case end != nil:
 		err = end
 	default:

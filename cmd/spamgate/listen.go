@@ -108,7 +108,7 @@ func (e endpoint) listen() (net.Listener, error) {
 		return nil, fmt.Errorf("%s: %w; stop what listens there, or set another port", e.of, err)
 	}
 	if errors.Is(err, syscall.EACCES) {
-		return nil, fmt.Errorf("%s: %w; ports below 1024 need setcap or a systemd socket, see README.md", e.of, err)
+		return nil, fmt.Errorf("%s: %w; ports below 1024 need setcap or a systemd socket, see docs/operating.md", e.of, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", e.of, err)
@@ -176,8 +176,9 @@ func isLocal(ip net.IP) bool {
 // let the world fill a Maildir. Without recipient_domains it is the next hop
 // that must refuse foreign recipients, and since it sees only the gate's
 // address, it may not: so it is asked. While it says neither yes nor no,
-// checkPublic waits and asks again, until ctx ends.
-func checkPublic(ctx context.Context, c *config.Config, all []endpoint, next nexthop.Target, log *slog.Logger) error {
+// checkPublic waits and asks again, until ctx ends. What the wait means is in
+// waiting, for the log.
+func checkPublic(ctx context.Context, c *config.Config, all []endpoint, next nexthop.Target, waiting string, log *slog.Logger) error {
 	public, ok := firstPublic(all)
 	if !ok {
 		return nil
@@ -193,7 +194,7 @@ func checkPublic(ctx context.Context, c *config.Config, all []endpoint, next nex
 		return nil
 	}
 	for _, server := range mailServers(next) {
-		if err := checkRelay(ctx, server, public, log); err != nil {
+		if err := checkRelay(ctx, server, public, waiting, log); err != nil {
 			return err
 		}
 	}
@@ -204,8 +205,14 @@ func checkPublic(ctx context.Context, c *config.Config, all []endpoint, next nex
 // whether it relays.
 var errRelayUnknown = errors.New("it is not known whether the next hop relays")
 
+// What a gate that waits for its next hop's answer does meanwhile.
+const (
+	waitingToOpen   = "not listening yet"
+	waitingToReload = "not reloaded yet"
+)
+
 // checkRelay asks one server, until it knows.
-func checkRelay(ctx context.Context, server *nexthop.SMTP, public endpoint, log *slog.Logger) error {
+func checkRelay(ctx context.Context, server *nexthop.SMTP, public endpoint, waiting string, log *slog.Logger) error {
 	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
 		relays, reply, err := server.CheckRelay(ctx)
 		switch {
@@ -218,7 +225,11 @@ func checkRelay(ctx context.Context, server *nexthop.SMTP, public endpoint, log 
 		case ctx.Err() != nil:
 			return fmt.Errorf("%w: %w; %w", errRelayUnknown, ctx.Err(), err)
 		}
-		log.Warn("waiting: it is not known yet whether the next hop relays; policy.recipient_domains would make that unimportant",
+		hint := "; policy.recipient_domains would make that unimportant"
+		if errors.Is(err, nexthop.ErrNoXCLIENT) {
+			hint = "" // there would be no mail all the same
+		}
+		log.Warn(waiting+": it is not known whether the next hop relays"+hint,
 			"next_hop", server.String(), "retry_in", wait, "error", err)
 		select {
 		case <-time.After(wait):

@@ -77,7 +77,7 @@ func (g *gate) apply(ctx context.Context, c *config.Config) (err error) {
 	}
 	checking, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	err = checkPublic(checking, c, sockets, next, g.log)
+	err = checkPublic(checking, c, sockets, next, waitingToReload, g.log)
 	if asked && errors.Is(err, errRelayUnknown) && ctx.Err() == nil {
 		err = nil
 	}

@@ -170,7 +170,7 @@ func showAddress(c *config.Config) (func(string) string, error) {
 
 // open lets clients in, once it is sure that it may, and says so.
 func (g *gate) open(ctx context.Context) error {
-	if err := checkPublic(ctx, g.config, allSockets(g.entrances), g.next, g.log); err != nil {
+	if err := checkPublic(ctx, g.config, allSockets(g.entrances), g.next, waitingToOpen, g.log); err != nil {
 		return err
 	}
 	g.learnOffers(ctx)

@@ -139,7 +139,7 @@ func TestHandoverFails(t *testing.T) {
 	file := filepath.Join(g.dir, "config.toml")
 	writeFile(t, file, "[[list]\n")
 	g.signal(syscall.SIGUSR2)
-	g.waitRecord(failed, "error", "exit status 2")
+	g.waitRecord(failed, "error", "exit status 2; what it said is on standard error")
 	if !strings.Contains(g.log.String(), "config.toml:1") {
 		t.Error("the successor did not say what is wrong")
 	}
@@ -193,7 +193,7 @@ func undecidedConfig(t testing.TB, file string) *nexthoptest.Sink {
 func (g *succession) waitUndecided() {
 	g.t.Helper()
 	g.log.wait("the successor to wait for its next hop", func(line string) bool {
-		return strings.HasPrefix(parseRecord(line).string("msg"), "waiting: ")
+		return strings.HasPrefix(parseRecord(line).string("msg"), "not listening yet: ")
 	})
 }
 
