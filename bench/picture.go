@@ -10,7 +10,7 @@ import (
 const (
 	pictureWidth = 760
 	barLeft      = 100
-	barRight     = 620
+	barRight     = 560
 	barHeight    = 18
 	barGap       = 6
 	rowTitle     = 34
