@@ -155,25 +155,33 @@ func TestChunkOneWrite(t *testing.T) {
 	}
 }
 
+// silentChunk begins a message at a sink that never answers BDAT, and writes
+// three bytes of it. The channel is closed when the sink is asked.
+func silentChunk(t *testing.T, extensions []string) (*nexthoptest.Sink, Transaction, Message, <-chan struct{}) {
+	t.Helper()
+	asked := make(chan struct{})
+	sink := nexthoptest.NewSink(t, nexthoptest.Config{Extensions: extensions, Answer: func(command nexthoptest.Command) string {
+		if command.Verb() != "BDAT" {
+			return ""
+		}
+		close(asked)
+		return nexthoptest.Silence
+	}})
+	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Reuse: true})
+	tx, m, err := beginAs(hop, Raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Write([]byte("x\r\n"))
+	return sink, tx, m, asked
+}
+
 // TestInterruptChunk interrupts the wait for a chunk's reply.
 func TestInterruptChunk(t *testing.T) {
 	for name, c := range interruptions {
 		t.Run(name, func(t *testing.T) {
 			checkGoroutines(t)
-			asked := make(chan struct{})
-			sink := nexthoptest.NewSink(t, nexthoptest.Config{Extensions: chunking, Answer: func(command nexthoptest.Command) string {
-				if command.Verb() != "BDAT" {
-					return ""
-				}
-				close(asked)
-				return nexthoptest.Silence
-			}})
-			hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Reuse: true})
-			tx, m, err := beginAs(hop, Raw)
-			if err != nil {
-				t.Fatal(err)
-			}
-			m.Write([]byte("x\r\n"))
+			sink, tx, m, asked := silentChunk(t, chunking)
 			ctx, cancel := context.WithCancelCause(context.Background())
 			// Flush takes no context: its caller aborts when one ends.
 			defer context.AfterFunc(ctx, tx.Abort)()
@@ -198,20 +206,7 @@ func TestInterruptCommitOfChunks(t *testing.T) {
 	for name, c := range interruptions {
 		t.Run(name, func(t *testing.T) {
 			checkGoroutines(t)
-			asked := make(chan struct{})
-			sink := nexthoptest.NewSink(t, nexthoptest.Config{Extensions: ahead, Answer: func(command nexthoptest.Command) string {
-				if command.Verb() != "BDAT" {
-					return ""
-				}
-				close(asked)
-				return nexthoptest.Silence
-			}})
-			hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Reuse: true})
-			tx, m, err := beginAs(hop, Raw)
-			if err != nil {
-				t.Fatal(err)
-			}
-			m.Write([]byte("x\r\n"))
+			sink, tx, m, asked := silentChunk(t, ahead)
 			if err := m.Flush(); err != nil {
 				t.Fatal(err)
 			}
