@@ -2,14 +2,14 @@ package main
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+
+	"spamgate/internal/disposable"
 )
 
 // target is a way from smtp-source to the sink.
@@ -57,7 +57,7 @@ func startServers(ctx context.Context, t tools, root, dir string, reuse bool) (s
 		return s, err
 	}
 	list := filepath.Join(lists, "disposable.txt")
-	if err := unpack(list, filepath.Join(root, realList)); err != nil {
+	if err := os.WriteFile(list, disposable.Text(), 0o600); err != nil {
 		return s, err
 	}
 	if err := s.startSink(ctx, t, sinkAddr); err != nil {
@@ -158,9 +158,6 @@ path = "lists/disposable.txt"
 type = "block"
 `
 
-// realList is a list as it is used: 121,570 domains.
-const realList = "blocklist/listfile/testdata/disposable-email-domains.txt.gz"
-
 // startGate builds the gate from the checkout and starts it with the real list.
 func (s *servers) startGate(ctx context.Context, t tools, root, addr string, config []byte) error {
 	file := filepath.Join(s.dir, "config.toml")
@@ -179,24 +176,6 @@ func (s *servers) startGate(ctx context.Context, t tools, root, addr string, con
 	}
 	s.targets = append(s.targets, target{name: gate, addr: addr, server: p, gate: true})
 	return p.waitReady(ctx, addr)
-}
-
-// unpack writes the content of a gzip file to another.
-func unpack(to, from string) error {
-	f, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		return fmt.Errorf("unpacking %s: %w", from, err)
-	}
-	text, err := io.ReadAll(z)
-	if err != nil {
-		return fmt.Errorf("unpacking %s: %w", from, err)
-	}
-	return os.WriteFile(to, text, 0o600)
 }
 
 // received is how many messages the sink has taken so far.

@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"spamgate/blocklist/sender"
+	"spamgate/internal/disposable"
 )
 
 // The disposable list as a file, and a configuration with it.
 func disposableConfig(tb testing.TB) (Config, string) {
-	path := write(tb, inDir(tb, "disposable.txt"), string(readDisposable(tb)))
+	path := write(tb, inDir(tb, "disposable.txt"), string(disposable.Text()))
 	c := fast(blockList("disposable", path))
 	c.Debounce = DefaultDebounce
 	return c, path
@@ -59,7 +60,7 @@ func BenchmarkLookupMissCold(b *testing.B) {
 
 // With every kind of key in the list, none is skipped.
 func BenchmarkLookupMissAllKinds(b *testing.B) {
-	text := append(readDisposable(b), "a@a.example\n@b.example\n*.c.example\nd@\n<>\n"...)
+	text := append(disposable.Text(), "a@a.example\n@b.example\n*.c.example\nd@\n<>\n"...)
 	set := build(b, fast(blockList("all", write(b, inDir(b, "all.txt"), string(text)))))
 	senders := coldSenders(b, 1<<16)
 	b.ReportAllocs()
@@ -82,7 +83,7 @@ func BenchmarkBuild(b *testing.B) {
 func BenchmarkEventToLive(b *testing.B) {
 	c, path := disposableConfig(b)
 	store := openStore(b, c)
-	text := readDisposable(b)
+	text := disposable.Text()
 	for i := 0; b.Loop(); i++ {
 		b.StopTimer()
 		change := bytes.Repeat([]byte("#"), i%7+1)

@@ -2,9 +2,7 @@ package blocklist
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -20,31 +18,9 @@ import (
 // test that is going to fail takes so long.
 const patient = 20 * time.Second
 
-// disposable is a real list of 121,570 domains, three of which are public
-// suffixes.
-const (
-	disposable        = "listfile/testdata/disposable-email-domains.txt.gz"
-	disposableLines   = 121_570
-	disposableInvalid = 3
-)
-
-func readDisposable(tb testing.TB) []byte {
-	tb.Helper()
-	f, err := os.Open(filepath.FromSlash(disposable))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	text, err := io.ReadAll(z)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return text
-}
+// disposableInvalid is how many of the real list's domains are public suffixes,
+// which are no entries.
+const disposableInvalid = 3
 
 func write(tb testing.TB, path, text string) string {
 	tb.Helper()

@@ -11,6 +11,7 @@ import (
 
 	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/sender"
+	"spamgate/internal/disposable"
 )
 
 func TestIndexAgainstMap(t *testing.T) {
@@ -161,7 +162,7 @@ func TestRealList(t *testing.T) {
 	c, path := disposableConfig(t)
 	set := build(t, c)
 	s := set.Stats()
-	if l := s.Lists[0]; l.Entries != disposableLines-disposableInvalid || l.Invalid != disposableInvalid || len(l.Problems) != disposableInvalid {
+	if l := s.Lists[0]; l.Entries != disposable.Count-disposableInvalid || l.Invalid != disposableInvalid || len(l.Problems) != disposableInvalid {
 		t.Errorf("%d entries, %d invalid, problems %v", l.Entries, l.Invalid, l.Problems)
 	}
 	invalid := map[int]bool{}
@@ -169,7 +170,7 @@ func TestRealList(t *testing.T) {
 		invalid[p.Line] = true
 	}
 	line := 0
-	for text := range strings.Lines(string(readDisposable(t))) {
+	for text := range strings.Lines(string(disposable.Text())) {
 		line++
 		if invalid[line] {
 			continue
@@ -185,7 +186,7 @@ func TestRealList(t *testing.T) {
 			t.Fatalf("line %d, %s: %+v", line, text, m)
 		}
 	}
-	if line != disposableLines {
+	if line != disposable.Count {
 		t.Errorf("%d lines", line)
 	}
 	if s.Bits != 1<<28 || s.Hashes != 11 || s.Family != "classic" || s.FillRatio < 0.003 || s.FillRatio > 0.005 ||

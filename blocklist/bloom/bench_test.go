@@ -7,14 +7,15 @@ import (
 	"testing"
 
 	"spamgate/hashfamily"
+	"spamgate/internal/disposable"
 )
 
 // filled returns a classic filter with n entries, and some of them: made-up
 // addresses where n is not the list's length.
 func filled(b *testing.B, n int) (*Filter, [][]byte) {
 	b.Helper()
-	if n == len(loadList(b)) {
-		return listFilter(b, ClassicBits), loadList(b)
+	if n == len(disposable.Domains()) {
+		return listFilter(b, ClassicBits), disposable.Domains()
 	}
 	f := newClassic(b, ClassicBits)
 	g := newNames(b, 1)
@@ -69,7 +70,7 @@ func lookUp(b *testing.B, f *Filter, keys [][]byte) {
 
 func BenchmarkAdd(b *testing.B) {
 	f := newClassic(b, ClassicBits)
-	keys := loadList(b)
+	keys := disposable.Domains()
 	b.ReportAllocs()
 	i := 0
 	for b.Loop() {

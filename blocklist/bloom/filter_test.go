@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"spamgate/hashfamily"
+	"spamgate/internal/disposable"
 )
 
 // TestClassicBitmap compares the whole bitmap of the list with the one that an
@@ -34,7 +35,7 @@ func TestClassicBitmap(t *testing.T) {
 	if f.SetBits() != wantSet {
 		t.Errorf("%d set bits, want %d", f.SetBits(), wantSet)
 	}
-	for _, key := range loadList(t) {
+	for _, key := range disposable.Domains() {
 		if !f.MayContain(key) {
 			t.Fatalf("%q was added and is denied", key)
 		}
@@ -157,7 +158,7 @@ func TestMayContainTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range []*Filter{newClassic(t, 1<<16), general} {
-		keys := loadList(t)[:1000]
+		keys := disposable.Domains()[:1000]
 		for _, key := range keys {
 			f.Add(key)
 		}
@@ -215,7 +216,7 @@ func TestWriteToReportsErrors(t *testing.T) {
 // to stay.
 func TestMayContainDoesNotAllocate(t *testing.T) {
 	f := listFilter(t, ClassicBits)
-	for _, text := range []string{"nobody@absent.example", string(loadList(t)[0])} {
+	for _, text := range []string{"nobody@absent.example", string(disposable.Domains()[0])} {
 		allocs := testing.AllocsPerRun(100, func() {
 			var buf [64]byte
 			f.MayContain(append(buf[:0], text...))

@@ -1,16 +1,13 @@
 package bloom
 
 import (
-	"bufio"
 	"bytes"
-	"compress/gzip"
 	"math/rand/v2"
-	"os"
 	"strconv"
-	"sync"
 	"testing"
 
 	"spamgate/hashfamily"
+	"spamgate/internal/disposable"
 )
 
 // newClassic makes an empty filter over m bits for the classic family, or for
@@ -28,43 +25,11 @@ func newClassic(tb testing.TB, m uint64, hashes ...string) *Filter {
 	return f
 }
 
-// readList reads testdata/disposable-email-domains.txt.gz, once.
-var readList = sync.OnceValues(func() ([][]byte, error) {
-	file, err := os.Open("testdata/disposable-email-domains.txt.gz")
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	unzipped, err := gzip.NewReader(file)
-	if err != nil {
-		return nil, err
-	}
-	var lines [][]byte
-	s := bufio.NewScanner(unzipped)
-	for s.Scan() {
-		lines = append(lines, bytes.Clone(s.Bytes()))
-	}
-	return lines, s.Err()
-})
-
-// loadList returns the 121,570 domains of the list.
-func loadList(tb testing.TB) [][]byte {
-	tb.Helper()
-	lines, err := readList()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if len(lines) != 121570 {
-		tb.Fatalf("the list has %d lines, want 121570", len(lines))
-	}
-	return lines
-}
-
 // listFilter is the classic filter over m bits with the list in it.
 func listFilter(tb testing.TB, m uint64) *Filter {
 	tb.Helper()
 	f := newClassic(tb, m)
-	for _, key := range loadList(tb) {
+	for _, key := range disposable.Domains() {
 		f.Add(key)
 	}
 	return f
@@ -79,7 +44,7 @@ type names struct {
 
 func newNames(tb testing.TB, seed uint64) *names {
 	n := &names{rand: rand.New(rand.NewPCG(seed, 28))}
-	for _, domain := range loadList(tb) {
+	for _, domain := range disposable.Domains() {
 		n.tlds = append(n.tlds, domain[bytes.LastIndexByte(domain, '.')+1:])
 	}
 	return n
@@ -125,7 +90,7 @@ func (n *names) appendAddress(b []byte, serial uint64) []byte {
 func absentKeys(tb testing.TB, count int) [][]byte {
 	tb.Helper()
 	listed := make(map[string]bool)
-	for _, domain := range loadList(tb) {
+	for _, domain := range disposable.Domains() {
 		listed[string(domain)] = true
 	}
 	n := newNames(tb, 2)

@@ -3,6 +3,8 @@ package bloom
 import (
 	"math"
 	"testing"
+
+	"spamgate/internal/disposable"
 )
 
 // near reports whether got is want within one part in a thousand.
@@ -65,7 +67,7 @@ func TestEstimatedEntries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range loadList(t) {
+	for _, key := range disposable.Domains() {
 		f.Add(key)
 	}
 	if got := f.EstimatedEntries(); math.Abs(got-121570) > 1215 {
@@ -85,7 +87,7 @@ func TestDistinctIndices(t *testing.T) {
 	f := newClassic(t, ClassicBits)
 	for i := range f.K() {
 		seen := make(map[uint64]bool)
-		for _, key := range loadList(t) {
+		for _, key := range disposable.Domains() {
 			seen[f.family.Index(i, key)] = true
 		}
 		if len(seen) != want[i] {

@@ -1,16 +1,16 @@
 package listfile
 
 import (
-	"compress/gzip"
 	"errors"
 	"io"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
 	"unicode/utf16"
+
+	"spamgate/internal/disposable"
 )
 
 func TestReadCounts(t *testing.T) {
@@ -157,27 +157,8 @@ func TestReadErrors(t *testing.T) {
 	}
 }
 
-// realList returns the text of the real list in testdata.
-func realList(t testing.TB) string {
-	t.Helper()
-	f, err := os.Open("testdata/disposable-email-domains.txt.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
 func TestRealList(t *testing.T) {
-	entries, problems, res := readAll(t, realList(t), Options{})
+	entries, problems, res := readAll(t, string(disposable.Text()), Options{})
 	if want := (Result{Entries: 121567, Invalid: 3, Lines: 121570}); res != want {
 		t.Errorf("got %+v, want %+v", res, want)
 	}
@@ -204,7 +185,7 @@ func TestRealList(t *testing.T) {
 }
 
 func BenchmarkReadRealList(b *testing.B) {
-	text := realList(b)
+	text := string(disposable.Text())
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {

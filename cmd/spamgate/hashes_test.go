@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -18,6 +17,7 @@ import (
 	"testing"
 
 	"spamgate/hashfamily"
+	"spamgate/internal/disposable"
 )
 
 // runHashes runs "spamgate hashes" with standard input and arguments.
@@ -353,17 +353,8 @@ func TestHashesStopsWithItsContext(t *testing.T) {
 // TestHashesBitmap makes the bitmap of the real list, whose checksum an
 // independent implementation gave.
 func TestHashesBitmap(t *testing.T) {
-	zipped, err := os.Open("../../blocklist/bloom/testdata/disposable-email-domains.txt.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer zipped.Close()
-	list, err := gzip.NewReader(zipped)
-	if err != nil {
-		t.Fatal(err)
-	}
 	path := filepath.Join(t.TempDir(), "bitmap.bin")
-	got, err := runHashes(list, "bitmap", "--out", path)
+	got, err := runHashes(bytes.NewReader(disposable.Text()), "bitmap", "--out", path)
 	if err != nil {
 		t.Fatal(err)
 	}
