@@ -76,7 +76,7 @@ type Config struct {
 	// Lists in the order in which ties are decided.
 	Lists []List
 
-	// Family names the filter's hashes, as [hashfamily.ParseFamily] reads it;
+	// Family names the filter's hashes, as [hashfamily.ParseSpec] reads it;
 	// empty means [DefaultFamily].
 	Family string
 
@@ -142,7 +142,7 @@ func (c Config) Validate() error {
 // check is Validate, and makes the hash family.
 func (c Config) check() (hashfamily.Family, error) {
 	c = c.withDefaults()
-	family, err := hashfamily.ParseFamily(c.Family, bloom.ClassicBits)
+	family, err := makeFamily(c.Family)
 	errs := []error{err}
 	if c.PollInterval < 0 || c.Debounce < 0 || c.MaxDebounce < c.Debounce {
 		errs = append(errs, fmt.Errorf("poll interval %v, debounce %v, at most %v: use positive times, the last no shorter than the second",
@@ -161,6 +161,15 @@ func (c Config) check() (hashfamily.Family, error) {
 	}
 	errs = append(errs, c.checkConfirm())
 	return family, errors.Join(errs...)
+}
+
+// makeFamily makes the family of that name over the filter's bits.
+func makeFamily(name string) (hashfamily.Family, error) {
+	spec, err := hashfamily.ParseSpec(name)
+	if err != nil {
+		return nil, err
+	}
+	return spec.New(hashfamily.Params{M: bloom.ClassicBits})
 }
 
 // checkConfirm refuses lists among which the filter alone cannot tell.

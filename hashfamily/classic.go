@@ -1,7 +1,6 @@
 package hashfamily
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,8 +12,15 @@ import (
 const MaxClassicBits = 1 << 32
 
 // classicName is the name of the whole classic family, and what stands before
-// the colon in the name of a part of it.
-const classicName = "classic"
+// the colon in the name of a part of it. classic9Name is the part without ELF,
+// which is PJW once more, and without BP, which hardly sees the key.
+const (
+	classicName  = "classic"
+	classic9Name = "classic9"
+)
+
+// classic9 is the hashes of the family classic9, in order.
+var classic9 = []string{"RS", "JS", "PJW", "BKDR", "SDBM", "DJB", "DEK", "FNV", "AP"}
 
 // id is a classic hash's place in the order of Hashes.
 type id uint8
@@ -56,7 +62,7 @@ func NewClassic(m uint64, names ...string) (*Classic, error) {
 	if len(names) == 0 {
 		names = all
 	}
-	c := &Classic{name: classicName, m: m}
+	c := &Classic{m: m}
 	if m&(m-1) == 0 {
 		c.mask = m - 1
 	}
@@ -70,33 +76,20 @@ func NewClassic(m uint64, names ...string) (*Classic, error) {
 		}
 		c.ids = append(c.ids, id(place))
 	}
-	if !slices.Equal(names, all) {
-		c.name += ":" + strings.Join(names, ",")
-	}
+	c.name = nameClassic(names)
 	return c, nil
 }
 
-// ParseFamily makes the family that spec names, over m bits: "classic" for all
-// eleven hashes, "classic:RS,JS,AP" for those in that order. The result's Name
-// gives the same family when parsed again.
-func ParseFamily(spec string, m uint64) (Family, error) {
-	kind, names, some := strings.Cut(spec, ":")
-	if kind != classicName {
-		return nil, fmt.Errorf(`hash family %q is unknown: use "classic", or some of its hashes as in "classic:RS,JS,AP"`, spec)
+// nameClassic is the name of the classic family of these hashes.
+func nameClassic(names []string) string {
+	switch {
+	case slices.Equal(names, classicNames()):
+		return classicName
+	case slices.Equal(names, classic9):
+		return classic9Name
+	default:
+		return classicName + ":" + strings.Join(names, ",")
 	}
-	var list []string
-	if some {
-		if names == "" {
-			return nil, errors.New(`hash family "classic:" names no hash: use "classic" for all, or name some of ` + strings.Join(classicNames(), ","))
-		}
-		list = strings.Split(names, ",")
-	}
-	// Not returned as it comes: a nil *Classic is no nil Family.
-	c, err := NewClassic(m, list...)
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
 }
 
 // classicNames is the names of Hashes, in order.
@@ -108,7 +101,28 @@ func classicNames() []string {
 	return names
 }
 
-// Name is "classic", or "classic:" and the hashes' names with commas between.
+// parseClassic reads the hashes' names after "classic:", or none.
+func parseClassic(arguments string) (Spec, error) {
+	names := classicNames()
+	if arguments != "" {
+		names = strings.Split(arguments, ",")
+	}
+	// One bit is enough to check the names, and to ask the family.
+	c, err := NewClassic(1, names...)
+	if err != nil {
+		return Spec{}, err
+	}
+	return Spec{
+		name: c.name, k: c.K(), maxK: c.K(), maxM: MaxClassicBits, independent: c.Independent(),
+		build: func(p Params) (Family, error) { return made(NewClassic(p.M, names...)) },
+	}, nil
+}
+
+// parseClassic9 makes the Spec of "classic9".
+func parseClassic9(string) (Spec, error) { return parseClassic(strings.Join(classic9, ",")) }
+
+// Name is "classic", "classic9", or "classic:" and the hashes' names with commas
+// between.
 func (c *Classic) Name() string { return c.name }
 
 // K is the number of hashes.
@@ -140,6 +154,13 @@ func (c *Classic) Index(i int, key []byte) uint64 { return c.reduce(sum(c.ids[i]
 
 // AppendIndices appends the indices of key for all hashes, in order.
 func (c *Classic) AppendIndices(dst []uint64, key []byte) []uint64 {
+	if len(c.ids) >= fusedFrom {
+		all := Sum11(key)
+		n, k := len(dst), len(c.ids)
+		dst = slices.Grow(dst, k)[:n+k]
+		c.putIndices(dst[n:], &all)
+		return dst
+	}
 	for _, h := range c.ids {
 		dst = append(dst, c.reduce(sum(h, key)))
 	}

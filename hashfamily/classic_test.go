@@ -31,7 +31,7 @@ func TestClassicIndicesAreTheHashes(t *testing.T) {
 }
 
 func TestClassicSubset(t *testing.T) {
-	family, err := ParseFamily("classic:AP,RS,BP", 1000)
+	family, err := NewClassic(1000, "AP", "RS", "BP")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,49 +41,23 @@ func TestClassicSubset(t *testing.T) {
 		t.Errorf("indices %v, want %v", got, want)
 	}
 	for i, name := range []string{"AP", "RS", "BP"} {
-		if got := family.(*Classic).HashName(i); got != name {
+		if got := family.HashName(i); got != name {
 			t.Errorf("HashName(%d) = %q, want %q", i, got, name)
 		}
 	}
 }
 
-func TestParseFamily(t *testing.T) {
-	const all = "RS,JS,PJW,ELF,BKDR,SDBM,DJB,DEK,BP,FNV,AP"
-	for _, c := range []struct {
-		spec string
-		name string // of the result; "" where an error is wanted
-		says string // in the error
-	}{
-		{"classic", "classic", ""},
-		{"classic:RS,JS,AP", "classic:RS,JS,AP", ""},
-		{"classic:AP", "classic:AP", ""},
-		{"classic:" + all, "classic", ""},
-		{"classic:JS,RS", "classic:JS,RS", ""},
-		{"", "", `"classic"`},
-		{"Classic", "", `"classic"`},
-		{"digest", "", `"classic"`},
-		{"classic:", "", all},
-		{"classic:RS,", "", all},
-		{"classic:RS, JS", "", `" JS"`},
-		{"classic:rs", "", all},
-		{"classic:MD5", "", `"MD5"`},
-		{"classic:RS,JS,RS", "", "twice"},
-	} {
-		family, err := ParseFamily(c.spec, 64)
-		if c.name == "" {
-			if err == nil || family != nil || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("ParseFamily(%q): %v, %v; want an error that says %s", c.spec, family, err, c.says)
+func TestClassic9(t *testing.T) {
+	nine := makeFamily(t, "classic9", 1<<28, 0)
+	eachRandomKey(func(key []byte) {
+		var want []uint64
+		for _, h := range Hashes() {
+			if h.Name != "ELF" && h.Name != "BP" {
+				want = append(want, uint64(h.Sum(key))%(1<<28))
 			}
-			continue
 		}
-		if err != nil || family.Name() != c.name {
-			t.Errorf("ParseFamily(%q): %v, %v; want %q", c.spec, family, err, c.name)
-			continue
-		}
-		if again, err := ParseFamily(family.Name(), 64); err != nil || again.Name() != c.name {
-			t.Errorf("ParseFamily(%q) again: %v, %v", family.Name(), again, err)
-		}
-	}
+		expect(t, nine, key, want)
+	})
 }
 
 func TestClassicRefusesBits(t *testing.T) {

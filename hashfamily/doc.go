@@ -1,5 +1,24 @@
-// Package hashfamily holds the classic string hashes and turns them into the
-// index functions of a Bloom filter.
+// Package hashfamily turns string hashes into the index functions of a Bloom
+// filter: eleven classic hashes, recipes that books and programs pass on, and
+// today's hashes.
+//
+// A [Family] is k index functions over m bits. [ParseSpec] reads its name, as a
+// configuration writes it, and [Spec.New] makes it; [NewClassic] and its like do
+// the same for a program that knows what it wants.
+//
+//	classic    the eleven classic hashes, or some of them
+//	classic9   nine of them
+//	weighted   h = seed·h + c under seven seeds, or others
+//	digest     one MD5, divided by m again and again; k from 1 to 64
+//	double     HighwayHash-128 under a secret key, or MurmurHash3-128, whose two
+//	           halves make all indices; k from 1 to 64
+//	seeded     XXH3-64 with a seed, whose two halves make all indices; k from 1 to 15
+//
+// The comments of [Classic], [Weighted], [Digest], [Double] and [Seeded] have the
+// formula, its source, its strengths and its weaknesses. Only "double" under a key
+// that is secret holds against someone who chooses keys on purpose.
+//
+// # The classic hashes
 //
 // Eleven short, fast, non-cryptographic hashes were collected by Arash Partow
 // in his "General Purpose Hash Function Algorithms" library (2002). Together
@@ -7,13 +26,9 @@
 // and AP, in this order. All compute in unsigned 32-bit arithmetic that wraps
 // around, and take each byte of the key as a number from 0 to 255 (C code that
 // runs them over signed char differs for bytes from 0x80 on). A nil key is the
-// empty key.
+// empty key. An index is the hash modulo m.
 //
-// A [Family] is k index functions over m bits. [NewClassic] and [ParseFamily]
-// make one of the eleven hashes or of some of them: an index is the hash
-// modulo m.
-//
-// # What the family is not
+// # What the classic family is not
 //
 // None of the eleven is a defence against someone who chooses keys on purpose:
 // colliding keys are easy to make for every one of them. And they are not
@@ -27,5 +42,6 @@
 //     complement).
 //
 // A filter over the classic family therefore behaves as if it had about nine
-// functions. Package bloom says what that costs.
+// functions. Package bloom says what that costs. The family classic9 leaves ELF
+// and BP out, and has the other nine.
 package hashfamily

@@ -32,7 +32,7 @@ func Hashes() []Hash {
 // several goroutines at once.
 type Family interface {
 	// Name is the family as a configuration writes it, such as "classic" or
-	// "classic:RS,JS,AP".
+	// "classic:RS,JS,AP": what [ParseSpec] reads.
 	Name() string
 
 	// K is the number of index functions, at least 1.

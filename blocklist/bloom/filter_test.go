@@ -80,8 +80,12 @@ func randomKey(r *rand.Rand) []byte {
 // a map holds: same answers for keys added or not, same bits, same count.
 func TestAgainstPlainSets(t *testing.T) {
 	for _, m := range []uint64{1, 2, 7, 8, 9, 64, 1000, 4096, 65537, 1 << 20} {
-		for _, spec := range []string{"classic", "classic:AP", "classic:DJB,BP,PJW"} {
-			family, err := hashfamily.ParseFamily(spec, m)
+		for _, name := range []string{"classic", "classic:AP", "classic:DJB,BP,PJW"} {
+			spec, err := hashfamily.ParseSpec(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			family, err := spec.New(hashfamily.Params{M: m})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,0 +1,102 @@
+package hashfamily
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/zeebo/xxh3"
+)
+
+// MaxSeededBits and MaxSeededK are the largest m and k of a seeded family: its
+// hash is split into halves of 32 bits, and [SeededSize] chooses among that many
+// index functions.
+const (
+	MaxSeededBits = 1 << 32
+	MaxSeededK    = 15
+)
+
+// seededName is the name of the seeded family with seed 0, and what stands before
+// the colon where the seed is another.
+const seededName = "seeded"
+
+// Seeded is the seeded family: one 64-bit hash with a seed, XXH3-64, whose halves
+// make all indices.
+//
+//	h1 = the high, h2 = the low 32 bits of the hash
+//	a = h1 mod m, b = h2 mod m; where m is a power of two, b's lowest bit is set
+//	index i = (a + i·b) mod m
+//
+// It takes the three parameters of the analytic databases' filters: size, hashes
+// and seed; [SeededSize] is their table.
+//
+// Source: ClickHouse's index of the kind bloom_filter, which sizes by such a table
+// (it takes two CityHash64 with seeds, and adds i² to each index); Kirsch and
+// Mitzenmacher (ESA 2006) for the indices; Yann Collet's xxHash for XXH3.
+//
+// Strong: the fastest of the families, even for any keys; filters with different
+// seeds err on different keys.
+//
+// Weak: the seed is no secret key, since XXH3 is no cryptographic hash: do not
+// count on it against somebody who chooses keys. Halves of 32 bits reach no more
+// than 2^32 bits, and where m is no power of two they favour the lower indices:
+// by less than one part in 2^32/m, which for m = 3·2^30 means that the lowest
+// third gets half. All k indices hang on two numbers, as in [Double].
+//
+// It is immutable.
+type Seeded struct {
+	stride
+	name string
+	seed uint64
+}
+
+// NewSeeded makes the seeded family with k index functions, from 1 to
+// [MaxSeededK], over m bits, from 1 to [MaxSeededBits].
+func NewSeeded(m uint64, k int, seed uint64) (*Seeded, error) {
+	name := nameSeeded(seed)
+	s, err := newStride(name, m, k, MaxSeededBits, MaxSeededK)
+	if err != nil {
+		return nil, err
+	}
+	return &Seeded{stride: s, name: name, seed: seed}, nil
+}
+
+// nameSeeded is the name of the seeded family with this seed.
+func nameSeeded(seed uint64) string {
+	if seed == 0 {
+		return seededName
+	}
+	return seededName + ":" + strconv.FormatUint(seed, 10)
+}
+
+// parseSeeded reads the seed after "seeded:", or none.
+func parseSeeded(arguments string) (Spec, error) {
+	seed := uint64(0)
+	if arguments != "" {
+		var err error
+		if seed, err = strconv.ParseUint(arguments, 10, 64); err != nil {
+			return Spec{}, fmt.Errorf("hash family seeded: seed %q: use a decimal number from 0 to %d", arguments, uint64(math.MaxUint64))
+		}
+	}
+	return Spec{
+		name: nameSeeded(seed), maxK: MaxSeededK, maxM: MaxSeededBits,
+		build: func(p Params) (Family, error) { return made(NewSeeded(p.M, p.K, seed)) },
+	}, nil
+}
+
+// Name is "seeded", or "seeded:" and the seed.
+func (s *Seeded) Name() string { return s.name }
+
+// Index is the i-th index of key.
+func (s *Seeded) Index(i int, key []byte) uint64 { return s.index(i, s.sum(key)) }
+
+// AppendIndices appends all K indices of key, in order, from one hash.
+func (s *Seeded) AppendIndices(dst []uint64, key []byte) []uint64 {
+	return s.appendIndices(dst, s.sum(key))
+}
+
+// sum is the two halves of key's hash.
+func (s *Seeded) sum(key []byte) halves {
+	h := xxh3.HashSeed(key, s.seed)
+	return halves{h >> 32, h & math.MaxUint32}
+}

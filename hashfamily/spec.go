@@ -1,0 +1,174 @@
+package hashfamily
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"strings"
+)
+
+// Params is what a family is made with.
+type Params struct {
+	// M is the number of bits, from 1 to [Spec.MaxM]; a power of two for the
+	// weighted families ([Spec.FitM] finds one).
+	M uint64
+
+	// K is the number of index functions. Zero is the family's own number
+	// ([Spec.K]), or [DefaultK] where it has none.
+	K int
+
+	// Key is the secret of a keyed family ([Spec.Keyed]), [KeySize] bytes. It is
+	// copied. Families without a key ignore it.
+	Key []byte
+}
+
+// DefaultK is the number of index functions of a family that is free to choose,
+// where [Params] do not say.
+const DefaultK = 7
+
+// Spec is a family by its name, before its size is known. [ParseSpec] makes it;
+// the zero Spec names no family. It is immutable.
+type Spec struct {
+	name        string
+	k           int // 0 where it may be chosen
+	maxK        int
+	maxM        uint64
+	powerOfTwo  bool // M must be one
+	keyed       bool
+	independent int // of the k index functions; 0 where it is as many as there are
+	build       func(p Params) (Family, error)
+}
+
+// kinds are the words that a name of a family begins with, in the order in which
+// errors list them. Arguments are what follows the word's colon.
+var kinds = []struct {
+	word  string
+	usage string
+	parse func(arguments string) (Spec, error)
+	bare  bool // it takes no arguments
+}{
+	{classicName, `"classic" or "classic:RS,JS,AP"`, parseClassic, false},
+	{classic9Name, `"classic9"`, parseClassic9, true},
+	{weightedName, `"weighted" or "weighted:5,7,11"`, parseWeighted, false},
+	{digestName, `"digest"`, parseDigest, true},
+	{doubleName, `"double" or "double:murmur3"`, parseDouble, false},
+	{seededName, `"seeded" or "seeded:42"`, parseSeeded, false},
+}
+
+// ParseSpec reads the name of a family:
+//
+//	classic             the eleven classic hashes
+//	classic:RS,JS,AP    some of them, in this order
+//	classic9            the nine that act independently: without ELF and BP
+//	weighted            the seeds 5, 7, 11, 13, 31, 37, 61
+//	weighted:5,7,11     other seeds, from 1 to 2^32-1, none twice
+//	digest              MD5, divided again and again
+//	double              HighwayHash-128 under a secret key, and double hashing
+//	double:murmur3      MurmurHash3-128, without a key
+//	seeded              XXH3-64 with the seed 0, and double hashing
+//	seeded:SEED         with another seed, from 0 to 2^64-1
+//
+// An unknown name is an error that lists these.
+func ParseSpec(name string) (Spec, error) {
+	word, arguments, colon := strings.Cut(name, ":")
+	var usages []string
+	for _, kind := range kinds {
+		if kind.word == word && !(colon && kind.bare) {
+			if colon && arguments == "" {
+				return Spec{}, fmt.Errorf("hash family %q: nothing stands after the colon: use %s", name, kind.usage)
+			}
+			return kind.parse(arguments)
+		}
+		usages = append(usages, kind.usage)
+	}
+	return Spec{}, fmt.Errorf("hash family %q is unknown: use %s", name, strings.Join(usages, ", "))
+}
+
+// String is the name, in the one way to write it: parsed again it gives the
+// same, and it is the Name of the families that New makes.
+func (s Spec) String() string { return s.name }
+
+// K is the number of index functions that the family is bound to, or 0 where it
+// may be chosen, from 1 to MaxK.
+func (s Spec) K() int { return s.k }
+
+// MaxK is the largest number of index functions; K where the family is bound to
+// that.
+func (s Spec) MaxK() int { return s.maxK }
+
+// MaxM is the largest number of bits.
+func (s Spec) MaxM() uint64 { return s.maxM }
+
+// FitM is the least number of bits that the family takes and that is not below
+// m; above MaxM it is an error.
+func (s Spec) FitM(m uint64) (uint64, error) {
+	if m > s.maxM {
+		return 0, fmt.Errorf("hash family %s: %d bits: use 1 to %d", s.name, m, s.maxM)
+	}
+	m = max(m, 1)
+	if s.powerOfTwo {
+		m = 1 << bits.Len64(m-1)
+	}
+	return m, nil
+}
+
+// Keyed reports whether the family needs a secret key.
+func (s Spec) Keyed() bool { return s.keyed }
+
+// Independent is how many of k index functions act independently on mail
+// addresses: k, but for classic families (see [Classic.Independent]).
+func (s Spec) Independent(k int) int {
+	if s.independent != 0 {
+		return min(k, s.independent)
+	}
+	return k
+}
+
+// New makes the family. What is wrong with p is an error that says what would be
+// right.
+func (s Spec) New(p Params) (Family, error) {
+	if s.build == nil {
+		return nil, errors.New("hash family without a name: make its Spec with ParseSpec")
+	}
+	if p.K == 0 {
+		p.K = s.k
+		if p.K == 0 {
+			p.K = DefaultK
+		}
+	}
+	if s.k != 0 && p.K != s.k {
+		return nil, fmt.Errorf("hash family %s: %d hashes: it has %d, use that number or none", s.name, p.K, s.k)
+	}
+	return s.build(p)
+}
+
+// made hands a family on as an interface: a nil *Classic is no nil Family.
+func made[F Family](f F, err error) (Family, error) {
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// checkBits says whether a family may have m bits.
+func checkBits(name string, m, most uint64) error {
+	if m < 1 || m > most {
+		return fmt.Errorf("hash family %s: %d bits: use 1 to %d", name, m, most)
+	}
+	return nil
+}
+
+// checkHashes says whether a family may have k index functions.
+func checkHashes(name string, k, most int) error {
+	if k < 1 || k > most {
+		return fmt.Errorf("hash family %s: %d hashes: use 1 to %d", name, k, most)
+	}
+	return nil
+}
+
+// Classic reports whether the family is the classic one or a part of it.
+func (s Spec) Classic() bool { return strings.HasPrefix(s.name, classicName) }
+
+// Seeded reports whether the family is the seeded one, whose size goes by
+// [SeededSize].
+func (s Spec) Seeded() bool { return strings.HasPrefix(s.name, seededName) }
