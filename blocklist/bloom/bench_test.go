@@ -42,14 +42,21 @@ func tooLarge(b *testing.B, n int) {
 	}
 }
 
+// BenchmarkMayContain looks up in the classic filter, by stages and, as "plain",
+// one hash after the other in the order of probeRank.
 func BenchmarkMayContain(b *testing.B) {
 	for _, n := range sizes {
 		b.Run(fmt.Sprintf("entries=%d", n), func(b *testing.B) {
 			tooLarge(b, n)
 			f, present := filled(b, n)
-			b.Run("absent", func(b *testing.B) { lookUp(b, f, absentKeys(b, 50_000)) })
+			plain := *f
+			plain.staged = false
+			absent := absentKeys(b, 50_000)
+			b.Run("absent", func(b *testing.B) { lookUp(b, f, absent) })
+			b.Run("absent/plain", func(b *testing.B) { lookUp(b, &plain, absent) })
 			if n > 0 {
 				b.Run("present", func(b *testing.B) { lookUp(b, f, present) })
+				b.Run("present/plain", func(b *testing.B) { lookUp(b, &plain, present) })
 			}
 		})
 	}
@@ -126,7 +133,7 @@ func BenchmarkProbeOrder(b *testing.B) {
 			} {
 				b.Run(order.name, func(b *testing.B) {
 					other := *f
-					other.probes = order.probes
+					other.probes, other.staged = order.probes, false
 					lookUp(b, &other, keys)
 				})
 			}

@@ -11,6 +11,9 @@
 // significant first, of byte i/8. [Filter] works for any other family and m just
 // the same.
 //
+// [Counting] is a filter from which keys can be removed, and [Sieve] a queue that
+// takes each key the first time only.
+//
 // # Rates of the classic filter
 //
 // The textbook's formula ([FPR]) supposes k independent functions. The classic
@@ -30,9 +33,9 @@
 //	10 million    0.284   6.2e-6    9.7e-7    1.2e-5    1.4e-5
 //	16.9 million  0.431   4.9e-4    9.5e-5    5.1e-4    5.8e-4
 //
-// (go test -run - -bench FalsePositives -benchtime 20000000x; the addresses of
-// another generator gave 1.1e-5 at 10 million.) A few hundred thousand entries
-// leave either rate so small that it hardly matters.
+// (go test -run - -bench FalsePositives -benchtime 20000000x; bench/filters/run
+// counts them among the addresses of another generator.) A few hundred thousand
+// entries leave either rate so small that it hardly matters.
 //
 // None of this holds against somebody who makes up addresses to collide: the
 // hashes are easy to fool.

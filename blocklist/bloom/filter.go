@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"sync"
 
 	"spamgate/hashfamily"
 )
@@ -20,7 +19,7 @@ const MaxBits = 1 << 32
 // "maybe". Keys are added and never removed.
 //
 // Any number of goroutines may call the methods that only read, MayContain
-// among them, at the same time, but none while Add runs.
+// among them, at the same time, but none while Add or AddAll runs.
 type Filter struct {
 	bits    []byte // bit i is bit i mod 8, lowest first, of byte i/8
 	setBits uint64
@@ -28,12 +27,14 @@ type Filter struct {
 	family  hashfamily.Family
 	m       uint64
 	k       int
-	indices []uint64 // room for Add
+	indices []uint64 // room for Add and AddAll
 
-	// classic is the family where it is the classic one, and probes its index
-	// functions in the order in which MayContain asks them.
+	// classic is the family where it is the classic one, probes its index
+	// functions in the order in which MayContain asks them, and staged says
+	// whether that may ask the first of them in groups.
 	classic *hashfamily.Classic
 	probes  []int
+	staged  bool
 }
 
 // New makes an empty filter for the family, over the family's M bits, of which
@@ -57,56 +58,29 @@ func New(f hashfamily.Family) (*Filter, error) {
 		indices: make([]uint64, 0, k),
 	}
 	if c, ok := f.(*hashfamily.Classic); ok {
-		filter.classic, filter.probes = c, probeOrder(c)
+		filter.classic, filter.probes, filter.staged = c, probeOrder(c), hasLeaders(c)
 	}
 	return filter, nil
 }
 
-// Add adds a key. Adding it again changes nothing.
+// Add adds a key. Adding it again changes nothing. [Filter.AddAll] is faster for
+// many.
 func (f *Filter) Add(key []byte) {
 	f.indices = f.family.AppendIndices(f.indices[:0], key)
-	for _, i := range f.indices {
-		bit := byte(1) << (i & 7)
-		if f.bits[i>>3]&bit == 0 {
-			f.bits[i>>3] |= bit
-			f.setBits++
-		}
-	}
+	f.set(f.indices)
 }
 
-// MayContain reports whether key may have been added: false is certain, true
-// may be wrong (see [Filter.FPR]). It asks for one index after the other and
-// stops at the first clear bit, so that an absent key mostly costs one hash and
-// one memory access. It does not allocate.
-func (f *Filter) MayContain(key []byte) bool {
-	if f.classic == nil {
-		return f.mayContainAny(key)
+// set sets the bits of indices. Whether a bit was set before is counted without
+// a branch, so that the processor need not guess it and fetches the bytes of
+// several indices at once.
+func (f *Filter) set(indices []uint64) {
+	set := uint64(0)
+	for _, i := range indices {
+		b := f.bits[i>>3]
+		set += uint64(^b >> (i & 7) & 1)
+		f.bits[i>>3] = b | 1<<(i&7)
 	}
-	for _, p := range f.probes {
-		if i := f.classic.Index(p, key); f.bits[i>>3]&(1<<(i&7)) == 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// scratch holds copies of keys for mayContainAny.
-var scratch = sync.Pool{New: func() any { return new([]byte) }}
-
-// mayContainAny is MayContain for a family known only by its interface. What a
-// method behind an interface does with the key is unknown to the compiler, and
-// the key would have to live on the heap, for callers of the classic filter
-// too; so such a family is given a copy.
-func (f *Filter) mayContainAny(key []byte) bool {
-	buf := scratch.Get().(*[]byte)
-	defer scratch.Put(buf)
-	*buf = append((*buf)[:0], key...)
-	for p := range f.k {
-		if i := f.family.Index(p, *buf); f.bits[i>>3]&(1<<(i&7)) == 0 {
-			return false
-		}
-	}
-	return true
+	f.setBits += set
 }
 
 // Family is the hash family that New was given.
@@ -148,17 +122,6 @@ func (f *Filter) EstimatedEntries() float64 {
 // how much it is passed; see [Filter.ExpectedFPR].
 func (f *Filter) FPR() float64 { return math.Pow(f.FillRatio(), float64(f.k)) }
 
-// ExpectedFPR is FPR with the number of hashes that act independently (see
-// [hashfamily.Classic.Independent]) in place of k: the rate to reckon with. For
-// all eleven at 10 million entries it is 1.2e-5, where 1.4e-5 was measured and
-// FPR says 9.7e-7. For other families it is FPR.
-func (f *Filter) ExpectedFPR() float64 {
-	if f.classic == nil {
-		return f.FPR()
-	}
-	return math.Pow(f.FillRatio(), float64(f.classic.Independent()))
-}
-
 // WriteTo writes the raw bitmap, (M+7)/8 bytes, to w. Unused bits of the last
 // byte are 0. It implements [io.WriterTo].
 func (f *Filter) WriteTo(w io.Writer) (int64, error) {
@@ -168,3 +131,16 @@ func (f *Filter) WriteTo(w io.Writer) (int64, error) {
 	}
 	return int64(n), nil
 }
+
+// UseHugePages asks the kernel to hold the bitmap in huge pages, so that a
+// processor finds a bit's place in memory with fewer steps (BenchmarkHugePages).
+// It is worth calling once for a large filter that was filled and will be asked
+// for long. It copies the bitmap inside the kernel, and MayContain may run
+// meanwhile.
+//
+// Linux 6.1 and later do it, unless huge pages are disabled for the process.
+// Elsewhere, for filters below 2 MiB, and where the kernel finds no huge page,
+// nothing happens. Nothing has to be undone: the pages are gathered once, and
+// nothing is said about what shall become of that part of the memory later, when
+// the runtime has given it back or uses it for something else.
+func (f *Filter) UseHugePages() { useHugePages(f.bits) }

@@ -25,6 +25,37 @@ func newClassic(tb testing.TB, m uint64, hashes ...string) *Filter {
 	return f
 }
 
+// allFamilies are families of every kind over m bits, those left out that take
+// other m only, and one that filters know by its interface alone.
+func allFamilies(tb testing.TB, m uint64) []hashfamily.Family {
+	tb.Helper()
+	families := []hashfamily.Family{strided{k: 4, m: m}}
+	for _, f := range []struct {
+		name string
+		k    int
+	}{
+		{"classic", 0}, {"classic9", 0}, {"classic:AP", 0}, {"classic:DJB,BP,PJW", 0}, {"classic:DEK,BKDR,RS,DJB", 0},
+		{"weighted", 0}, {"weighted:4,300,70000", 0},
+		{"digest", 1}, {"digest", 64},
+		{"double", 1}, {"double", 8}, {"double:murmur3", 64},
+		{"seeded", 1}, {"seeded", 15}, {"seeded:7", 10},
+	} {
+		spec, err := hashfamily.ParseSpec(f.name)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if fit, err := spec.FitM(m); err != nil || fit != m {
+			continue
+		}
+		family, err := spec.New(hashfamily.Params{M: m, K: f.k, Key: make([]byte, hashfamily.KeySize)})
+		if err != nil {
+			tb.Fatal(err)
+		}
+		families = append(families, family)
+	}
+	return families
+}
+
 // listFilter is the classic filter over m bits with the list in it.
 func listFilter(tb testing.TB, m uint64) *Filter {
 	tb.Helper()

@@ -2,7 +2,8 @@ package bloom
 
 import "spamgate/hashfamily"
 
-// probeRank is the order in which MayContain asks the classic hashes. The order
+// probeRank is the order in which MayContain asks the classic hashes one by one;
+// a family that has the leaders (probe.go) is asked by stages instead. The order
 // changes no answer, only what an absent key costs, and nearly all keys are
 // absent. The expected cost is least with the hashes in ascending order of
 //

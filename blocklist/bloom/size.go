@@ -1,0 +1,45 @@
+package bloom
+
+import (
+	"fmt"
+	"math"
+
+	"spamgate/hashfamily"
+)
+
+// Size is the number of bits m and of index functions k with which a [Filter] over
+// the family has a false positive rate of fpr (between 0 and 1) at n keys, at
+// least 1. It is an error where the family has none, or none of up to [MaxBits].
+//
+// Where k may be chosen it is the whole number that needs the least m; else m
+// makes up for it. Either way m is that of [BitsFor] for the number of functions
+// that act independently ([hashfamily.Spec.Independent]), rounded up to what the
+// family takes. The seeded family goes by the table of [hashfamily.SeededSize].
+//
+// That is the rate by [FPR]. The double and the seeded families have a floor of
+// about 1/m on top, which is more than was asked for where m is below 1/fpr, and
+// which no k helps against: see [Filter.ExpectedFPR].
+func Size(s hashfamily.Spec, n uint64, fpr float64) (m uint64, k int, err error) {
+	if n < 1 || !(fpr > 0 && fpr < 1) {
+		return 0, 0, fmt.Errorf("hash family %s: %d keys at a false positive rate of %v: use at least one key, and a rate between 0 and 1", s, n, fpr)
+	}
+	var bits float64
+	if s.Seeded() {
+		var perKey int
+		if perKey, k, err = hashfamily.SeededSize(fpr); err != nil {
+			return 0, 0, err
+		}
+		bits = float64(n) * float64(perKey)
+	} else {
+		if k = s.K(); k == 0 {
+			k = min(hashesFor(fpr), s.MaxK())
+		}
+		bits = math.Ceil(BitsFor(float64(n), fpr, s.Independent(k)))
+	}
+	if most := min(s.MaxM(), MaxBits); bits > float64(most) {
+		return 0, 0, fmt.Errorf("hash family %s: %d keys at a false positive rate of %v need %.4g bits, and a filter has at most %d: use fewer keys, a higher rate or another family",
+			s, n, fpr, bits, most)
+	}
+	m, err = s.FitM(uint64(bits))
+	return m, k, err
+}
