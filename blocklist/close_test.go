@@ -1,6 +1,7 @@
 package blocklist
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -61,6 +62,37 @@ func TestContext(t *testing.T) {
 	if l := s.Set().Stats().Lists[0]; l.Err != nil {
 		t.Errorf("the list is said to have failed: %v", l.Err)
 	}
+}
+
+// A Build leaves nothing that runs, nor does a Close while somebody is about to
+// make another Set live: the kernel is asked for huge pages before it returns, or
+// not at all.
+func TestNothingGoesOn(t *testing.T) {
+	path := write(t, inDir(t, "spam.txt"), "example.com\n")
+	c := fast(blockList("spam", path))
+	nothing := func(after string) {
+		t.Helper()
+		stacks := make([]byte, 1<<20)
+		if stacks = stacks[:runtime.Stack(stacks, true)]; bytes.Contains(stacks, []byte("UseHugePages")) {
+			t.Fatalf("%s: UseHugePages runs:\n%s", after, stacks)
+		}
+	}
+	build(t, c)
+	nothing("Build")
+
+	s := openStill(t, c)
+	s.running.Wait()
+	s.mu.Lock()
+	readings := []reading{s.sources[0].live}
+	set, err := newSet(context.Background(), s.config, s.layout, readings)
+	must(t, err)
+	closed := make(chan error)
+	go func() { closed <- s.Close() }()
+	<-s.ctx.Done()
+	s.publish(set, readings, 0)
+	s.mu.Unlock()
+	must(t, <-closed)
+	nothing("Close")
 }
 
 // After Close nothing runs, and nothing is open; memory does not pile up.

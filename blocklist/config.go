@@ -8,14 +8,10 @@ import (
 	"strings"
 	"time"
 	"unicode"
-
-	"spamgate/blocklist/bloom"
-	"spamgate/hashfamily"
 )
 
 // Defaults of a [Config].
 const (
-	DefaultFamily       = "classic"
 	DefaultPollInterval = 30 * time.Second
 	DefaultDebounce     = 250 * time.Millisecond
 	DefaultMaxDebounce  = 5 * time.Second
@@ -76,9 +72,8 @@ type Config struct {
 	// Lists in the order in which ties are decided.
 	Lists []List
 
-	// Family names the filter's hashes, as [hashfamily.ParseSpec] reads it;
-	// empty means [DefaultFamily].
-	Family string
+	// Filter is what stands in front of the exact index.
+	Filter Filter
 
 	// Confirm makes the exact index confirm what the filter says; it should be
 	// true. When false the filter alone decides, false positives included and
@@ -106,9 +101,6 @@ type Config struct {
 
 // withDefaults fills in what zero values stand for.
 func (c Config) withDefaults() Config {
-	if c.Family == "" {
-		c.Family = DefaultFamily
-	}
 	if c.PollInterval == 0 {
 		c.PollInterval = DefaultPollInterval
 	}
@@ -139,10 +131,10 @@ func (c Config) Validate() error {
 	return err
 }
 
-// check is Validate, and makes the hash family.
-func (c Config) check() (hashfamily.Family, error) {
+// check is Validate, and lays out the filter.
+func (c Config) check() (layout, error) {
 	c = c.withDefaults()
-	family, err := makeFamily(c.Family)
+	layout, err := c.Filter.layout()
 	errs := []error{err}
 	if c.PollInterval < 0 || c.Debounce < 0 || c.MaxDebounce < c.Debounce {
 		errs = append(errs, fmt.Errorf("poll interval %v, debounce %v, at most %v: use positive times, the last no shorter than the second",
@@ -160,16 +152,7 @@ func (c Config) check() (hashfamily.Family, error) {
 		}
 	}
 	errs = append(errs, c.checkConfirm())
-	return family, errors.Join(errs...)
-}
-
-// makeFamily makes the family of that name over the filter's bits.
-func makeFamily(name string) (hashfamily.Family, error) {
-	spec, err := hashfamily.ParseSpec(name)
-	if err != nil {
-		return nil, err
-	}
-	return spec.New(hashfamily.Params{M: bloom.ClassicBits})
+	return layout, errors.Join(errs...)
 }
 
 // checkConfirm refuses lists among which the filter alone cannot tell.

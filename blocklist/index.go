@@ -113,7 +113,7 @@ func newIndexBuilder() *indexBuilder {
 
 // add adds an entry from the list's file of that number.
 func (b *indexBuilder) add(file int, e listfile.Entry) error {
-	if len(e.Key) > maxKey || file > math.MaxUint16 || e.Line > math.MaxUint32 {
+	if len(e.Key) > maxKey || file > math.MaxUint16 || uint64(e.Line) > math.MaxUint32 {
 		return fmt.Errorf("%w: line %d", ErrTooLarge, e.Line)
 	}
 	r, ok := b.comments[[2]string{e.Reason, e.Note}]
@@ -121,7 +121,7 @@ func (b *indexBuilder) add(file int, e listfile.Entry) error {
 	if !ok {
 		grown += len(e.Reason) + len(e.Note)
 	}
-	if grown > math.MaxUint32 {
+	if uint64(grown) > math.MaxUint32 {
 		return fmt.Errorf("%w: line %d", ErrTooLarge, e.Line)
 	}
 	if !ok {

@@ -12,7 +12,7 @@ import (
 // that a new Store has its sources, to tell what is wrong with each.
 func (s *Store) load(ctx context.Context, c Config) error {
 	started := time.Now()
-	family, err := c.check()
+	layout, err := c.check()
 	if err != nil {
 		return err
 	}
@@ -53,11 +53,11 @@ func (s *Store) load(ctx context.Context, c Config) error {
 	if errs != nil {
 		return errors.Join(errs...)
 	}
-	set, err := newSet(ctx, c, family, readings, s.Set())
+	set, err := newSet(ctx, c, layout, readings, s.Set())
 	if err != nil {
 		return err
 	}
-	s.config, s.family, s.sources = c, family, sources
+	s.config, s.layout, s.sources = c, layout, sources
 	s.watcher.settle()
 	set.generation = s.generation() + 1
 	s.publish(set, readings, time.Since(started))
@@ -95,7 +95,7 @@ func (s *Store) look(ctx context.Context) (again time.Time, err error) {
 		}
 		return again, nil
 	}
-	set, err := newSet(ctx, s.config, s.family, readings, s.Set(), s.staged.prebuilt())
+	set, err := newSet(ctx, s.config, s.layout, readings, s.Set(), s.staged.prebuilt())
 	if err != nil {
 		return again, err
 	}
@@ -151,7 +151,7 @@ func (s *Store) stage(ctx context.Context) {
 		return
 	}
 	// An error comes again in look, which has somebody to tell.
-	if set, err := newSet(ctx, s.config, s.family, readings, s.Set()); err == nil {
+	if set, err := newSet(ctx, s.config, s.layout, readings, s.Set()); err == nil {
 		s.staged = &staged{set, readings, time.Since(started)}
 	}
 }
@@ -196,6 +196,9 @@ func (s *Store) publish(set *Set, readings []reading, took time.Duration) {
 	s.keep(readings)
 	s.staged = nil
 	s.set.Store(set)
+	if !s.ended && (old == nil || old.filter != set.filter) {
+		s.running.Go(set.filter.UseHugePages)
+	}
 
 	s.swapMu.Lock()
 	close(s.swap)

@@ -10,7 +10,6 @@ import (
 
 	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/sender"
-	"spamgate/hashfamily"
 )
 
 // The plain twin of Set: it asks of every entry whether it matches, and takes
@@ -204,11 +203,12 @@ func setOf(t *testing.T, lists []plainList, bits uint64) *Set {
 		v.index, v.duplicates = b.finish()
 		readings = append(readings, reading{good: v})
 	}
-	family, err := hashfamily.NewClassic(bits)
+	layout, err := c.Filter.layout()
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := newSet(context.Background(), c, family, readings)
+	layout.classicBits = bits
+	set, err := newSet(context.Background(), c, layout, readings)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"spamgate/blocklist/bloom"
-	"spamgate/hashfamily"
 )
 
 // Set is one state of all lists. It is immutable, and safe for concurrent use.
@@ -14,6 +13,9 @@ type Set struct {
 	generation uint64
 	lists      []setList
 	filter     *bloom.Filter
+	counting   *bloom.Counting // whose bits filter has; nil for other kinds
+	layout     layout
+	room       uint64 // how many keys the filter is made for
 	confirm    bool
 	monitor    bool
 	all        View // of every list
@@ -52,47 +54,19 @@ func (s *Set) Maybes() uint64 { return s.counters.maybes.Load() }
 // ([Config.Confirm]) they go unnoticed and are not counted.
 func (s *Set) FalsePositives() uint64 { return s.counters.falsePositives.Load() }
 
-// newSet makes a Set of the lists' readings. It takes over the filter of a
-// previous Set that has the same keys, if there is one; each may be nil.
-func newSet(ctx context.Context, c Config, family hashfamily.Family, readings []reading, previous ...*Set) (*Set, error) {
+// newSet makes a Set of the lists' readings. It takes over what it can of the
+// filters of previous Sets; each may be nil.
+func newSet(ctx context.Context, c Config, l layout, readings []reading, previous ...*Set) (*Set, error) {
 	s := &Set{confirm: c.Confirm, monitor: c.Monitor, lists: make([]setList, len(c.Lists))}
 	for i := range c.Lists {
 		s.lists[i] = setList{c.Lists[i], readings[i].version()}
 	}
 	s.all = s.newView(nil)
-	for _, e := range previous {
-		if e != nil && e.filter.Family().Name() == family.Name() && sameVersions(e.lists, s.lists) {
-			s.filter = e.filter
-		}
-	}
-	if s.filter == nil {
-		if err := s.fillFilter(ctx, family); err != nil {
-			return nil, err
-		}
+	if err := s.makeFilter(ctx, l, previous); err != nil {
+		return nil, fmt.Errorf("building the filter: %w", err)
 	}
 	s.stats = s.describe(readings)
 	return s, nil
-}
-
-// cancelEvery is how many keys are added between two looks at the context.
-const cancelEvery = 1 << 16
-
-func (s *Set) fillFilter(ctx context.Context, family hashfamily.Family) error {
-	filter, err := bloom.New(family)
-	if err != nil {
-		return fmt.Errorf("building the filter: %w", err)
-	}
-	for _, l := range s.lists {
-		x := l.version.index
-		for i := range x.entries {
-			if i%cancelEvery == 0 && ctx.Err() != nil {
-				return fmt.Errorf("building the filter: %w", context.Cause(ctx))
-			}
-			filter.Add(x.key(&x.entries[i]))
-		}
-	}
-	s.filter = filter
-	return nil
 }
 
 func sameVersions(a, b []setList) bool {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"spamgate/blocklist/bloom"
 	"spamgate/blocklist/listfile"
 )
 
@@ -64,7 +63,9 @@ type SetStats struct {
 	// Entries and Invalid are the lists' sums.
 	Entries, Invalid int
 
-	// Family, Bits and Hashes describe the filter: its hash family, m and k.
+	// Kind, Family, Bits and Hashes describe the filter: its structure, its hash
+	// family, m and k.
+	Kind   Kind
 	Family string
 	Bits   uint64
 	Hashes int
@@ -75,8 +76,12 @@ type SetStats struct {
 	// number of keys that it suggests.
 	FillRatio, FPR, EstimatedEntries float64
 
-	// Capacity is how many keys the filter is meant for.
+	// Capacity is how many keys the filter is meant for. A sized or counting
+	// filter is made anew before it has more.
 	Capacity float64
+
+	// FilterBytes is the memory that the filter takes.
+	FilterBytes uint64
 
 	// Warning says in words that there are more; else it is empty.
 	Warning string
@@ -92,13 +97,15 @@ func (s *Set) Stats() SetStats {
 func (s *Set) describe(readings []reading) SetStats {
 	f := s.filter
 	stats := SetStats{
+		Kind:             s.layout.Kind,
 		Family:           f.Family().Name(),
 		Bits:             f.M(),
 		Hashes:           f.K(),
 		FillRatio:        f.FillRatio(),
 		FPR:              f.ExpectedFPR(),
 		EstimatedEntries: f.EstimatedEntries(),
-		Capacity:         bloom.Capacity(f.M(), f.K()),
+		Capacity:         float64(s.room),
+		FilterBytes:      s.filterBytes(),
 	}
 	keys := 0
 	for i := range s.lists {
@@ -109,8 +116,8 @@ func (s *Set) describe(readings []reading) SetStats {
 		keys += l.Entries - l.Duplicates
 	}
 	if float64(keys) > stats.Capacity {
-		stats.Warning = fmt.Sprintf("%d keys exceed the filter's capacity of %.0f: about one lookup in %.0f costs a needless confirmation",
-			keys, stats.Capacity, 1/f.ExpectedFPR())
+		stats.Warning = fmt.Sprintf("%d keys exceed the filter's capacity of %.0f: about one lookup in %.0f costs a needless confirmation; the filter kind %q grows with its lists",
+			keys, stats.Capacity, 1/f.ExpectedFPR(), KindSized)
 	}
 	return stats
 }

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"spamgate/hashfamily"
 )
 
 // ErrClosed is returned by the methods of a closed Store.
@@ -36,8 +34,9 @@ type Store struct {
 	swap   chan struct{} // closed when the Set is replaced
 
 	mu      sync.Mutex // held by who looks at files
+	ended   bool       // nothing is started any more
 	config  Config
-	family  hashfamily.Family
+	layout  layout
 	sources []*source
 	staged  *staged
 }
@@ -48,6 +47,7 @@ type Store struct {
 func Build(ctx context.Context, c Config) (*Set, []ListStats, error) {
 	s := newStore(c, false)
 	defer s.cancel()
+	s.ended = true
 	err := s.load(ctx, c)
 	var stats []ListStats
 	for _, src := range s.sources {
@@ -90,9 +90,10 @@ func newStore(c Config, events bool) *Store {
 func (s *Store) Close() error {
 	s.cancel()
 	err := s.watcher.close()
-	s.running.Wait()
 	s.mu.Lock() // held by a Reload or Rescan that is on its way out
-	defer s.mu.Unlock()
+	s.ended = true
+	s.mu.Unlock()
+	s.running.Wait()
 	return err
 }
 

@@ -113,7 +113,7 @@ func TestReload(t *testing.T) {
 
 	// Errors change nothing.
 	missing := blockList("missing", filepath.Join(dir, "missing.txt"))
-	for _, c := range []Config{fast(l, missing), fast(List{}), {Confirm: true, Family: "none"}} {
+	for _, c := range []Config{fast(l, missing), fast(List{}), {Confirm: true, Filter: Filter{Family: "none"}}} {
 		if err := s.Reload(ctx, c); err == nil || s.Set() != set {
 			t.Errorf("error %v, generation %d", err, s.Set().Generation())
 		}
@@ -138,9 +138,9 @@ func TestReload(t *testing.T) {
 		t.Error("not listed")
 	}
 	c := fast(blockList("b", b))
-	c.Family = "classic:RS,JS"
+	c.Filter.Family = "classic:RS,JS"
 	must(t, s.Reload(ctx, c))
-	if st := s.Set().Stats(); st.Family != c.Family || st.Hashes != 2 {
+	if st := s.Set().Stats(); st.Family != c.Filter.Family || st.Hashes != 2 {
 		t.Errorf("%+v", st)
 	}
 }

@@ -253,7 +253,9 @@ func (s *session) log(level slog.Level, text string, t *transaction, f Finding, 
 			entry = show(entry)
 		}
 		str("entry", entry)
-		if m.File != "" {
+		if m.Unconfirmed {
+			attrs = append(attrs, slog.Bool("confirmed", false))
+		} else if m.File != "" {
 			str("source", fmt.Sprintf("%s:%d", m.File, m.Line))
 		}
 		str("reason", m.Reason)

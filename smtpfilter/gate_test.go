@@ -61,7 +61,8 @@ var actions = map[string]smtpfilter.Action{
 }
 
 // add takes "STAGE ADDRESS ACTION [REASON]"; the action "secret" rejects
-// without showing the reason, "monitor" would reject.
+// without showing the reason, "unconfirmed" as a filter alone does, "monitor"
+// would reject.
 func (j tableJudge) add(text string) error {
 	f := strings.SplitN(text, " ", 4)
 	if len(f) < 3 {
@@ -83,6 +84,9 @@ func (j tableJudge) add(text string) error {
 		v = smtpfilter.Verdict{Action: action, Match: m}
 	case f[2] == "secret":
 		m.Action, m.PublicReason = smtpfilter.Reject, false
+		v = smtpfilter.Verdict{Action: smtpfilter.Reject, Match: m}
+	case f[2] == "unconfirmed":
+		m.Action, m.Unconfirmed, m.File, m.Line = smtpfilter.Reject, true, "", 0
 		v = smtpfilter.Verdict{Action: smtpfilter.Reject, Match: m}
 	case f[2] == "monitor":
 		m.Action = smtpfilter.Reject

@@ -47,6 +47,10 @@ type Match struct {
 	Reason string `json:"reason,omitempty"` // the entry's comment
 	Note   string `json:"note,omitempty"`   // the entry's private comment: for logs and tools only
 
+	// Unconfirmed says that a filter alone decided: no list was asked whether it
+	// has the entry, and File and Line are empty.
+	Unconfirmed bool `json:"unconfirmed,omitempty"`
+
 	// PublicReason allows the reason to be shown to clients.
 	PublicReason bool `json:"-"`
 

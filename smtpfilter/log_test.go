@@ -106,6 +106,22 @@ func TestDiscardIsLogged(t *testing.T) {
 	checkLines(t, lines, []string{`msg=discarded`, `action=discard`, `message_id=<7@listed.example>`, `list=test`})
 }
 
+// TestUnconfirmedIsLogged: where a filter alone decided there is no source.
+func TestUnconfirmedIsLogged(t *testing.T) {
+	sink := nexthoptest.NewSink(t)
+	lines := logged(t, gateOptions{nextHop: sink.Addr(), checker: mustJudge(t, "envelope a@listed.example unconfirmed")}, slog.LevelInfo, func(c *client) {
+		c.reply("220")
+		c.send("HELO client.example\r\nMAIL FROM:<a@listed.example>\r\nRCPT TO:<b@example.net>\r\n")
+		for _, want := range []string{"250", "250", "550"} {
+			c.reply(want)
+		}
+	})
+	checkLines(t, lines, []string{`msg=refused`, `list=test`, `confirmed=false`})
+	if strings.Contains(lines[0], "source=") {
+		t.Errorf("a source that nobody knows:\n%s", lines[0])
+	}
+}
+
 // TestConnectionsAreLoggedAtDebug: who only connects and goes is of interest to
 // those who ask; who breaks the rules, to all.
 func TestConnectionsAreLoggedAtDebug(t *testing.T) {

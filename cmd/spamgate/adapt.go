@@ -16,7 +16,13 @@ import (
 // blocklistConfig is the lists' part of the configuration.
 func blocklistConfig(c *config.Config, log *slog.Logger) (blocklist.Config, error) {
 	b := blocklist.Config{
-		Family:       c.Filter.Family,
+		Filter: blocklist.Filter{
+			Kind:        blocklist.Kind(c.Filter.Kind),
+			Family:      c.Filter.Family,
+			FPR:         c.Filter.FPR,
+			Entries:     uint64(c.Filter.Entries),
+			CounterBits: int(c.Filter.CounterBits),
+		},
 		Confirm:      c.Filter.Confirm,
 		Monitor:      c.Policy.Mode == "monitor",
 		PollInterval: c.Watch.PollInterval,
@@ -105,6 +111,7 @@ func match(m blocklist.Match) smtpfilter.Match {
 		Line:         m.Line,
 		Reason:       m.Reason,
 		Note:         m.Note,
+		Unconfirmed:  m.File == "",
 		PublicReason: m.PublicReason,
 		Action:       action(m.Action),
 	}

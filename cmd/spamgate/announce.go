@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"spamgate/blocklist"
+	"spamgate/hashfamily"
 	"spamgate/internal/config"
 	"spamgate/internal/logging"
 )
@@ -34,6 +36,23 @@ func (g *gate) announce() {
 	if stats.Warning != "" {
 		g.log.Warn(stats.Warning)
 	}
+	if warning := unconfirmed(g.config, stats); warning != "" {
+		g.log.Warn(warning)
+	}
+}
+
+// unconfirmed says what it means that the filter alone decides; empty where the
+// lists confirm it.
+func unconfirmed(c *config.Config, stats blocklist.SetStats) string {
+	if c.Filter.Confirm {
+		return ""
+	}
+	text := "confirm = false: the filter alone decides, and turns senders away that no list holds"
+	if spec, err := hashfamily.ParseSpec(stats.Family); err == nil && !spec.Keyed() {
+		text += fmt.Sprintf("; whoever gets a few names listed can choose them, since the family %s has no secret key (see spamgate hashes attack --help): "+
+			`kind = "sized" with family = "double" has one`, stats.Family)
+	}
+	return text
 }
 
 func discards(c *config.Config) bool {
@@ -155,8 +174,26 @@ func printLists(w io.Writer, stats blocklist.SetStats) {
 	if stats.FPR < leastFPR {
 		fpr = fmt.Sprintf("< %.0g", leastFPR)
 	}
-	fmt.Fprintf(w, "  filter     %s, 2^28 bits; fill ratio %.2g, expected FPR %s\n",
-		stats.Family, stats.FillRatio, fpr)
+	fmt.Fprintf(w, "  filter     %s; fill ratio %.2g, expected FPR %s\n",
+		describeFilter(stats), stats.FillRatio, fpr)
+}
+
+// describeFilter is the filter's kind, its hash family unless it is called the
+// same, and its size or, where that follows from the lists, its number of hashes
+// and memory.
+func describeFilter(stats blocklist.SetStats) string {
+	if stats.Kind == blocklist.KindClassic {
+		name := string(stats.Kind)
+		if stats.Family != name {
+			name += ", " + stats.Family
+		}
+		return name + ", 2^28 bits"
+	}
+	size := fmt.Sprintf("%.0f KiB", math.Ceil(float64(stats.FilterBytes)/(1<<10)))
+	if stats.FilterBytes >= 1<<20 {
+		size = fmt.Sprintf("%.1f MiB", float64(stats.FilterBytes)/(1<<20))
+	}
+	return fmt.Sprintf("%s, %s, k %d, %s", stats.Kind, stats.Family, stats.Hashes, size)
 }
 
 // leastFPR is a rate below which nobody cares how far.

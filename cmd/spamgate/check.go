@@ -297,7 +297,7 @@ func (k *checking) explain(where string, f smtpfilter.Finding) {
 
 // source is where an entry stands; without confirmation nobody knows.
 func source(m smtpfilter.Match) string {
-	if m.File == "" {
+	if m.Unconfirmed {
 		return "the filter alone decided (confirm = false)"
 	}
 	return fmt.Sprintf("%s:%d", shorten(m.File), m.Line)

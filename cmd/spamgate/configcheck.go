@@ -67,6 +67,9 @@ func checkConfig(cmd *cobra.Command, file string) error {
 	}
 	printNextHops(out, c)
 	printMode(out, c)
+	if warning := unconfirmed(c, set.Stats()); warning != "" {
+		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", warning)
+	}
 	return nil
 }
 

@@ -265,16 +265,20 @@ func (g *gate) close() error {
 func (g *gate) logState(text string) {
 	set := g.store.Set()
 	s := set.Stats()
-	g.log.Info(text,
+	attrs := []any{
 		"generation", s.Generation,
 		"entries", s.Entries,
 		"invalid", s.Invalid,
+		"filter", describeFilter(s),
 		"fill_ratio", threeDigits(s.FillRatio),
 		"expected_fpr", threeDigits(s.FPR),
 		"lookups", set.Lookups(),
 		"maybes", set.Maybes(),
-		"false_positives", set.FalsePositives(),
-		"goroutines", runtime.NumGoroutine())
+	}
+	if g.config.Filter.Confirm { // else nobody knows
+		attrs = append(attrs, "false_positives", set.FalsePositives())
+	}
+	g.log.Info(text, append(attrs, "goroutines", runtime.NumGoroutine())...)
 	if s.Warning != "" {
 		g.log.Warn(s.Warning)
 	}

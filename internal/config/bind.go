@@ -39,6 +39,11 @@ func (d *document) value(path string, value, field any) {
 		assign(d, path, value, field, `true or false, without quotes`)
 	case *int64:
 		assign(d, path, value, field, `a whole number, without quotes or a unit`)
+	case *float64:
+		if whole, ok := value.(int64); ok {
+			value = float64(whole)
+		}
+		assign(d, path, value, field, `a number, such as 1e-6, without quotes`)
 	case *time.Duration:
 		d.duration(path, value, field)
 	case *Addresses:

@@ -53,11 +53,26 @@ type Addresses []string
 
 // Filter says how the lists are searched.
 type Filter struct {
-	// Kind is "classic".
+	// Kind is "classic", "sized" or "counting".
 	Kind string `toml:"kind"`
 
-	// Family is "classic" or "classic:" and names of hashes, "classic:RS,JS".
+	// Family is the filter's hashes, as hashfamily.ParseSpec reads and writes
+	// it: "classic" and its parts with every kind, others with "sized" and
+	// "counting" only. Where the file is silent it is "classic" for the kind
+	// "classic" and "double" for the others.
 	Family string `toml:"family"`
+
+	// FPR is the false positive rate that a sized or counting filter is made
+	// for; 1e-12 to 0.5.
+	FPR float64 `toml:"fpr"`
+
+	// Entries is the number of entries that a sized or counting filter has
+	// room for at least, up to 1,000,000,000; 0: half as many again as the
+	// lists hold.
+	Entries int64 `toml:"entries"`
+
+	// CounterBits is the width of a counting filter's counters: 4, 8 or 16.
+	CounterBits int64 `toml:"counter_bits"`
 
 	// Confirm looks every maybe up in the exact index. False is accepted only
 	// with exactly one block list and no allow list; that the list has no

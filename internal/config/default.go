@@ -34,8 +34,10 @@ func Default() Config {
 			TLS:           "none",
 			ProbeInterval: time.Minute,
 		},
-		Filter: Filter{Kind: "classic", Family: "classic", Confirm: true},
-		State:  State{Dir: "state"},
+		Filter: Filter{
+			Kind: "classic", Family: "classic", FPR: 1e-6, CounterBits: 4, Confirm: true,
+		},
+		State: State{Dir: "state"},
 		Headers: Headers{
 			Check:    []string{"From", "Sender", "Reply-To"},
 			MaxBytes: 256 << 10,

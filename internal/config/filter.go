@@ -2,18 +2,34 @@ package config
 
 import (
 	"fmt"
-	"slices"
-	"strings"
+
+	"spamgate/blocklist/bloom"
+	"spamgate/hashfamily"
 )
 
-// hashes of the classic family, in its order.
-var hashes = []string{"RS", "JS", "PJW", "ELF", "BKDR", "SDBM", "DJB", "DEK", "BP", "FNV", "AP"}
+// Kinds of filters.
+const (
+	kindClassic  = "classic"
+	kindSized    = "sized"
+	kindCounting = "counting"
+)
+
+// maxEntries is the largest [filter] entries. How many fit in the largest bitmap
+// hangs on family and rate, see size.
+const maxEntries = 1_000_000_000
 
 // filter checks [filter], whose confirm depends on the lists.
 func (d *document) filter() {
 	f := &d.cfg.Filter
-	d.oneOf("filter.kind", f.Kind, "classic")
-	d.family(f.Family)
+	kindKnown := d.oneOf("filter.kind", f.Kind, kindClassic, kindSized, kindCounting)
+	if !(f.FPR >= 1e-12 && f.FPR <= 0.5) { // not a number is out of range too
+		d.fail("filter.fpr", fmt.Sprintf("%v is out of range", f.FPR), "write 1e-12 to 0.5, such as 1e-6")
+	}
+	d.within("filter.entries", f.Entries, 0, maxEntries)
+	if f.CounterBits != 4 && f.CounterBits != 8 && f.CounterBits != 16 {
+		d.fail("filter.counter_bits", fmt.Sprintf("%d is out of range", f.CounterBits), "write 4, 8 or 16")
+	}
+	d.family(f, kindKnown)
 	if f.Confirm {
 		return
 	}
@@ -34,24 +50,37 @@ func (d *document) filter() {
 	}
 }
 
-// family checks "classic" or "classic:" with names of hashes.
-func (d *document) family(spec string) {
+// family checks the family and, if the kind is one, that it goes with that.
+func (d *document) family(f *Filter, kindKnown bool) {
 	const path = "filter.family"
-	known := `write "classic" for all of ` + strings.Join(hashes, ", ") + `, or a choice such as "classic:RS,JS,AP"`
-	name, subset, chosen := strings.Cut(spec, ":")
-	if name != "classic" {
-		d.fail(path, fmt.Sprintf("%q is not known", spec), known)
+	if f.Kind != kindClassic && !d.at.has(path) {
+		f.Family = "double"
+	}
+	spec, err := hashfamily.ParseSpec(f.Family)
+	if err != nil {
+		d.fail(path, err.Error(), `the kind "classic" takes the classic ones, "sized" and "counting" take all`)
 		return
 	}
-	if !chosen {
-		return
-	}
-	names := strings.Split(subset, ",")
-	for i, h := range names {
-		if !slices.Contains(hashes, h) {
-			d.fail(path, fmt.Sprintf("there is no hash %q", h), known)
-		} else if slices.Contains(names[:i], h) {
-			d.fail(path, fmt.Sprintf("the hash %s is there twice", h), "remove one")
+	f.Family = spec.String()
+	switch {
+	case !kindKnown:
+	case f.Kind == kindClassic:
+		if !spec.Classic() {
+			d.fail(path, fmt.Sprintf("%q does not go with the kind %q", f.Family, f.Kind),
+				`write kind = "sized" or "counting", or a classic family: "classic", "classic9", or some of its hashes as in "classic:RS,JS,AP"`)
 		}
+	case !d.failed["filter.fpr"]:
+		d.size(f, spec)
+	}
+}
+
+// size checks that there is a filter of the family for so many entries.
+func (d *document) size(f *Filter, spec hashfamily.Spec) {
+	if _, _, err := bloom.Size(spec, 1, f.FPR); err != nil {
+		d.fail("filter.fpr", err.Error(), fmt.Sprintf("write a higher rate, or another family than %q", spec))
+	} else if d.failed["filter.entries"] {
+		return
+	} else if _, _, err := bloom.Size(spec, max(uint64(f.Entries), 1), f.FPR); err != nil {
+		d.fail("filter.entries", err.Error(), "write fewer, or 0 for as many as the lists need")
 	}
 }

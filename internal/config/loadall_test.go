@@ -73,7 +73,11 @@ tls_pins = ["AB:CD:EF:01:23:45:67:89:AB:CD:EF:01:23:45:67:89:AB:CD:EF:01:23:45:6
 probe_interval = "1s"
 allow_public = true
 [filter]
+kind = "counting"
 family = "classic:RS,AP"
+fpr = 0.001
+entries = 5
+counter_bits = 16
 [state]
 dir = "/var/lib/../lib/spamgate"
 [headers]
@@ -148,7 +152,7 @@ allow_public_suffix = true
 			TLSPins:       []string{"abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789"},
 			ProbeInterval: time.Second, AllowPublic: true,
 		},
-		Filter:  Filter{Kind: "classic", Family: "classic:RS,AP", Confirm: true},
+		Filter:  Filter{Kind: "counting", Family: "classic:RS,AP", FPR: 0.001, Entries: 5, CounterBits: 16, Confirm: true},
 		State:   State{Dir: "/var/lib/spamgate"},
 		Headers: Headers{Check: []string{"X-Original-From"}, MaxBytes: 1000, CheckBounces: true},
 		Policy: Policy{
@@ -182,7 +186,7 @@ allow_public_suffix = true
 // sameAsDefault complains about keys that TestLoadAll does not set.
 func sameAsDefault(t *testing.T, path string, got, def reflect.Value) {
 	untested := []string{
-		"filter.kind", "filter.confirm", // one value; see TestBad
+		"filter.confirm",                    // see TestBad
 		"next_hop.merge", "next_hop.tls_ca", // see TestNextHopPaths
 	}
 	for field, value := range got.Fields() {

@@ -1,0 +1,30 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestFamilies: which family a file ends up with, by its kind and what it says.
+func TestFamilies(t *testing.T) {
+	for _, c := range []struct{ lines, want string }{
+		{``, "classic"},
+		{`kind = "classic"`, "classic"},
+		{`kind = "sized"`, "double"},
+		{`kind = "counting"`, "double"},
+		{`kind = "sized";family = "classic"`, "classic"},
+		{`kind = "sized";family = "weighted:61,7"`, "weighted:61,7"},
+		{`kind = "sized";family = "digest"`, "digest"},
+		{`kind = "sized";family = "double:murmur3"`, "double:murmur3"},
+		{`kind = "counting";family = "seeded:0";fpr = 0.001`, "seeded"},
+		{`family = "classic:RS,JS,PJW,BKDR,SDBM,DJB,DEK,FNV,AP"`, "classic9"},
+	} {
+		text := "[filter]\n" + strings.ReplaceAll(c.lines, ";", "\n") + "\n[[list]]\nname = \"a\"\npath = \"a\"\n"
+		cfg, err := parse("config.toml", []byte(text))
+		if err != nil {
+			t.Errorf("%s: %v", c.lines, err)
+		} else if cfg.Filter.Family != c.want {
+			t.Errorf("%s: family %q, want %q", c.lines, cfg.Filter.Family, c.want)
+		}
+	}
+}
