@@ -426,7 +426,7 @@ func TestReplaceFile(t *testing.T) {
 		if err := os.Symlink("file", filepath.Join(dir, "link")); err != nil {
 			t.Fatal(err)
 		}
-		target, perm, err := checkTarget(filepath.Join(dir, "link"))
+		target, perm, err := checkTarget("--out", filepath.Join(dir, "link"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -71,7 +71,7 @@ the SHA-256 of the bitmap.
 // makeBitmap fills a classic filter with the keys and writes it to path.
 func makeBitmap(ctx context.Context, path string, args []string, in io.Reader) (bitmapReport, error) {
 	// Asked first: a mistake here should not cost the time to read the keys.
-	target, perm, err := checkTarget(path)
+	target, perm, err := checkTarget("--out", path)
 	if err != nil {
 		return bitmapReport{}, err
 	}
@@ -122,30 +122,30 @@ func (r bitmapReport) print(w io.Writer, asJSON bool) error {
 	return nil
 }
 
-// checkTarget says which file a path leads to, links followed, and with which
-// permissions it is to be written: those it has, or the usual ones. Anything but
-// a regular file is refused, since it would be replaced by one.
-func checkTarget(path string) (target string, perm fs.FileMode, err error) {
+// checkTarget says which file the path that flag gives leads to, links followed,
+// and with which permissions it is to be written: those it has, or the usual
+// ones. Anything but a regular file is refused, since it would be replaced by one.
+func checkTarget(flag, path string) (target string, perm fs.FileMode, err error) {
 	switch path {
 	case "":
-		return "", 0, errors.New("no file to write: name one with --out FILE")
+		return "", 0, fmt.Errorf("no file to write: name one with %s FILE", flag)
 	case "-":
-		return "", 0, errors.New("--out -: standard output is for the report: name a file (./- for one that is called -)")
+		return "", 0, fmt.Errorf("%s -: standard output is for the report: name a file (./- for one that is called -)", flag)
 	}
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if _, err := os.Stat(filepath.Dir(path)); err != nil {
-			return "", 0, fmt.Errorf("--out %s: %w: name a file in a folder that exists", path, err)
+			return "", 0, fmt.Errorf("%s %s: %w: name a file in a folder that exists", flag, path, err)
 		}
 		return path, 0o666, nil
 	case err != nil:
-		return "", 0, fmt.Errorf("--out %s: %w", path, err)
+		return "", 0, fmt.Errorf("%s %s: %w", flag, path, err)
 	case !info.Mode().IsRegular():
-		return "", 0, fmt.Errorf("--out %s: not a regular file: name another", path)
+		return "", 0, fmt.Errorf("%s %s: not a regular file: name another", flag, path)
 	}
 	if target, err = filepath.EvalSymlinks(path); err != nil {
-		return "", 0, fmt.Errorf("--out %s: %w", path, err)
+		return "", 0, fmt.Errorf("%s %s: %w", flag, path, err)
 	}
 	return target, info.Mode().Perm(), nil
 }

@@ -70,6 +70,7 @@ Exit codes: 0 fine; 1 check found a sender that is not accepted; 2 an error.`,
 		newCheckCommand(),
 		newConfigCommand(),
 		newHashesCommand(),
+		newPlanCommand(),
 		newVersionCommand(),
 	)
 	return cmd
