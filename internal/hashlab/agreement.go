@@ -1,0 +1,179 @@
+package hashlab
+
+import (
+	"context"
+	"math"
+	"math/bits"
+
+	"spamgate/hashfamily"
+)
+
+const (
+	// agreementBits is the largest filter that agreement is measured in, and
+	// agreementKeys how many absent keys it is asked for; the other two are of
+	// the full run.
+	agreementBits     = 1 << 20
+	agreementKeys     = 20_000
+	agreementBitsFull = 1 << 22
+	agreementKeysFull = 200_000
+)
+
+// familyMaker makes a family over m bits, a power of two.
+type familyMaker = func(m uint64) (hashfamily.Family, error)
+
+// measureAgreement compares the index functions of each family with each other:
+// in a filter that keys of the corpus have half filled, asked for other keys of
+// it. The filter is the largest that half of the corpus fills by the formula; a
+// family that sets fewer bits than the formula says leaves it less than half
+// full.
+func measureAgreement(ctx context.Context, c *Corpus, makers []familyMaker, seed uint64, full bool) ([]Agreement, error) {
+	most, want := uint64(agreementBits), agreementKeys
+	if full {
+		most, want = agreementBitsFull, agreementKeysFull
+	}
+	half := len(c.Keys) / 2
+	if half == 0 {
+		return nil, nil
+	}
+	order := stream(seed, "agreement", c.Name).Perm(len(c.Keys))
+	members, absent := order[:half], order[half:min(len(order), half+want)]
+	var families []hashfamily.Family
+	for _, create := range makers {
+		small, err := create(1 << 10)
+		if err != nil {
+			return nil, err
+		}
+		m := min(most, 1<<(bits.Len64(uint64(float64(half*small.K())/math.Ln2))-1))
+		family, err := create(m)
+		if err != nil {
+			return nil, err
+		}
+		families = append(families, family)
+	}
+	return gather(ctx, len(families), func(i int) ([]Agreement, bool) {
+		row, done := agreement(ctx, families[i], c.Keys, members, absent)
+		row.Corpus = c.Name
+		return []Agreement{row}, done
+	}), nil
+}
+
+// agreement fills a filter half with members, and compares what the functions
+// say of the absent ones; both are places in keys.
+func agreement(ctx context.Context, f hashfamily.Family, keys [][]byte, members, absent []int) (Agreement, bool) {
+	filter, n, set, done := halfFull(ctx, f, keys, members)
+	if !done {
+		return Agreement{}, false
+	}
+	k := f.K()
+	var (
+		same    = square[int](k)       // keys with the same index
+		answers = make([][]uint64, k)  // a bit for each key: what it found
+		room    = make([]uint64, 0, k) // indices of a key
+		width   = (len(absent) + 63) / 64
+	)
+	for i := range answers {
+		answers[i] = make([]uint64, width)
+	}
+	for at, place := range absent {
+		if ended(ctx, at) {
+			return Agreement{}, false
+		}
+		room = f.AppendIndices(room[:0], keys[place])
+		for i, index := range room {
+			answers[i][at/64] |= filter.get(index) << (at % 64)
+			for j := range i {
+				if room[j] == index {
+					same[i][j]++
+				}
+			}
+		}
+	}
+	a := Agreement{
+		Family: f.Name(), M: f.M(), N: n, Fill: float64(set) / float64(f.M()), Keys: len(absent),
+		Names: functionNames(f), Same: square[float64](k), Kappa: square[float64](k),
+	}
+	for i := range k {
+		a.Same[i][i], a.Kappa[i][i] = 1, 1
+		for j := range i {
+			part := float64(same[i][j]) / float64(len(absent))
+			kappa := 1.0
+			if part < 1 {
+				kappa = cohensKappa(answers[i], answers[j], len(absent))
+			}
+			a.Same[i][j], a.Same[j][i] = part, part
+			a.Kappa[i][j], a.Kappa[j][i] = kappa, kappa
+		}
+	}
+	return a, true
+}
+
+// cohensKappa is how far two functions agree on which of n keys find their bit
+// set, beyond the agreement that chance gives: (a-c)/(1-c), where a is the part
+// they agree on, and c what independent functions that find as many bits set
+// would (J. Cohen, Educational and Psychological Measurement 20, 1960). Where
+// both always answer alike and the same, chance explains it all: it is 0.
+func cohensKappa(x, y []uint64, n int) float64 {
+	var differ, setX, setY int
+	for i := range x {
+		differ += bits.OnesCount64(x[i] ^ y[i])
+		setX += bits.OnesCount64(x[i])
+		setY += bits.OnesCount64(y[i])
+	}
+	// Both parts times n², so that all are whole numbers and 0 is 0.
+	agree := (n - differ) * n
+	chance := setX*setY + (n-setX)*(n-setY)
+	if chance == n*n {
+		return 0
+	}
+	return float64(agree-chance) / float64(n*n-chance)
+}
+
+// square is a table of k rows and columns.
+func square[T any](k int) [][]T {
+	rows := make([][]T, k)
+	for i := range rows {
+		rows[i] = make([]T, k)
+	}
+	return rows
+}
+
+// bitset is the bits of a small filter.
+type bitset []uint64
+
+func (b bitset) get(i uint64) uint64 { return b[i/64] >> (i % 64) & 1 }
+
+// set sets a bit, and reports whether it was clear.
+func (b bitset) set(i uint64) bool {
+	before := b[i/64]
+	b[i/64] |= 1 << (i % 64)
+	return b[i/64] != before
+}
+
+// halfFull adds n keys at the places, until half of the filter's bits are set or
+// no place is left.
+func halfFull(ctx context.Context, f hashfamily.Family, keys [][]byte, places []int) (filter bitset, n int, set uint64, done bool) {
+	filter = make(bitset, (f.M()+63)/64)
+	var indices []uint64
+	for n < len(places) && 2*set < f.M() {
+		if ended(ctx, n) {
+			return nil, 0, 0, false
+		}
+		indices = f.AppendIndices(indices[:0], keys[places[n]])
+		for _, index := range indices {
+			if filter.set(index) {
+				set++
+			}
+		}
+		n++
+	}
+	return filter, n, set, true
+}
+
+// functionNames are the names of a family's index functions.
+func functionNames(f hashfamily.Family) []string {
+	names := make([]string, f.K())
+	for i := range names {
+		names[i] = hashName(f, i)
+	}
+	return names
+}

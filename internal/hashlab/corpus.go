@@ -1,0 +1,121 @@
+package hashlab
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash/maphash"
+)
+
+// Limits of a corpus.
+const (
+	// MinKeys is the fewest different keys that can be measured: enough to fill
+	// the smallest filter that is made, of 2^10 bits with k = 1, half (710
+	// keys), and to ask it for 250 others.
+	MinKeys = 1000
+
+	// MaxKeys is the most keys that a corpus may have, and MaxKeyBytes the most
+	// bytes of one. Both bound the memory.
+	MaxKeys     = 1 << 24
+	MaxKeyBytes = 1<<20 - 1
+
+	// maxCorpusBytes bounds the bytes of all keys of a corpus.
+	maxCorpusBytes = 1 << 30
+)
+
+// Corpus is different keys of one kind.
+type Corpus struct {
+	// Name is short, and What says in a few words what the keys are.
+	Name, What string
+
+	// Keys are the different keys, in the order of their first appearance.
+	Keys [][]byte
+
+	// Duplicates is how many keys were dropped because they had been there
+	// before, and Invalid how many lines were no entries of a list.
+	Duplicates, Invalid int
+}
+
+// info describes the corpus for the manifest.
+func (c *Corpus) info() CorpusInfo {
+	info := CorpusInfo{Name: c.Name, What: c.What, Keys: len(c.Keys), Duplicates: c.Duplicates, Invalid: c.Invalid}
+	sum := sha256.New()
+	var line []byte
+	for _, key := range c.Keys {
+		info.Bytes += int64(len(key))
+		line = append(append(line[:0], key...), '\n')
+		sum.Write(line)
+	}
+	info.SHA256 = hex.EncodeToString(sum.Sum(nil))
+	return info
+}
+
+// check says what makes the corpus unfit to be measured.
+func (c *Corpus) check() error {
+	switch n := len(c.Keys); {
+	case n == 0:
+		return fmt.Errorf("corpus %s is empty: give at least %d different keys, one a line", c.Name, MinKeys)
+	case n < MinKeys:
+		return fmt.Errorf("corpus %s: %d different keys are too few: at least %d are needed, to fill a filter and to ask it for others", c.Name, n, MinKeys)
+	case n > MaxKeys:
+		return fmt.Errorf("corpus %s: %d different keys are too many: at most %d can be measured", c.Name, n, MaxKeys)
+	}
+	return nil
+}
+
+// blockBytes is how much memory for keys is asked for at a time.
+const blockBytes = 1 << 20
+
+// keySet gathers different keys. It copies them into large blocks, and finds
+// one again in a table of places with open addressing: for millions of short
+// keys that is a third of the memory of a map of strings.
+type keySet struct {
+	keys  [][]byte
+	bytes int64
+	block []byte
+	seed  maphash.Seed
+	table []uint32 // place in keys plus one; 0 is free; a power of two long
+}
+
+func newKeySet() *keySet {
+	return &keySet{seed: maphash.MakeSeed(), table: make([]uint32, 1<<10)}
+}
+
+// add adds a key, and reports whether it is new.
+func (s *keySet) add(key []byte) bool {
+	slot := s.find(key)
+	if s.table[slot] != 0 {
+		return false
+	}
+	if len(s.block)+len(key) > cap(s.block) {
+		s.block = make([]byte, 0, max(blockBytes, len(key)))
+	}
+	start := len(s.block)
+	s.block = append(s.block, key...)
+	s.keys = append(s.keys, s.block[start:len(s.block):len(s.block)])
+	s.bytes += int64(len(key))
+	s.table[slot] = uint32(len(s.keys))
+	if 2*len(s.keys) > len(s.table) {
+		s.grow()
+	}
+	return true
+}
+
+// find is the slot of the key, or the free one where it belongs.
+func (s *keySet) find(key []byte) uint64 {
+	mask := uint64(len(s.table) - 1)
+	slot := maphash.Bytes(s.seed, key) & mask
+	for s.table[slot] != 0 && !bytes.Equal(s.keys[s.table[slot]-1], key) {
+		slot = (slot + 1) & mask
+	}
+	return slot
+}
+
+// grow doubles the table.
+func (s *keySet) grow() {
+	s.table = make([]uint32, 2*len(s.table))
+	for i, key := range s.keys {
+		s.table[s.find(key)] = uint32(i + 1)
+	}
+}

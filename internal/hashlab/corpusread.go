@@ -1,0 +1,98 @@
+package hashlab
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"spamgate/blocklist/listfile"
+)
+
+// ReadCorpus reads a corpus of the given name, which errors and tables show: a
+// file's path, say.
+//
+// Without asList a line is a key: raw bytes, ended by the line feed alone, so
+// that a carriage return or a space belongs to the key. An empty line is the
+// empty key, and a last line without a line feed counts. With asList the text
+// is a list as package listfile reads it, and the keys are those of its
+// entries; lines that are no entries are passed over and counted.
+//
+// A key that was there before is dropped and counted. Too few keys (see
+// [MinKeys]), too many, and a line of 1 MiB or more are errors.
+func ReadCorpus(name string, r io.Reader, asList bool) (*Corpus, error) {
+	c := &Corpus{Name: name, What: "lines of a file"}
+	set := newKeySet()
+	add := func(key []byte) error {
+		if !set.add(key) {
+			c.Duplicates++
+		}
+		if len(set.keys) > MaxKeys || set.bytes > maxCorpusBytes {
+			return fmt.Errorf("too large: at most %d different keys of %d bytes together can be measured", MaxKeys, maxCorpusBytes)
+		}
+		return nil
+	}
+	var err error
+	if asList {
+		c.What = "entries of a list"
+		var result listfile.Result
+		result, err = listfile.Read(&lineGuard{in: r, line: 1}, listfile.Options{}, func(e listfile.Entry) error {
+			return add([]byte(e.Key))
+		}, nil)
+		c.Invalid = result.Invalid
+	} else {
+		err = readLines(&lineGuard{in: r, line: 1}, add)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("corpus %s: %w", name, err)
+	}
+	c.Keys = set.keys
+	if err := c.check(); err != nil {
+		if c.Invalid > 0 {
+			err = fmt.Errorf("%w (%d lines are no entries of a list)", err, c.Invalid)
+		}
+		return nil, err
+	}
+	return c, nil
+}
+
+// readLines calls add with each line. The key is valid during the call.
+func readLines(r io.Reader, add func(key []byte) error) error {
+	in := bufio.NewReaderSize(r, MaxKeyBytes+2) // a whole line and its end, so that ReadSlice never falls short
+	for {
+		line, err := in.ReadSlice('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if err != nil && len(line) == 0 {
+			return nil
+		}
+		if err := add(bytes.TrimSuffix(line, []byte("\n"))); err != nil {
+			return err
+		}
+	}
+}
+
+// lineGuard passes a text on, and fails where a line is too long. It is there
+// for both ways to read, since a list's reader passes over lines of any length.
+type lineGuard struct {
+	in     io.Reader
+	line   int // number of the line that is being read, from 1
+	length int // its bytes so far
+}
+
+func (g *lineGuard) Read(p []byte) (int, error) {
+	n, err := g.in.Read(p)
+	for rest := p[:n]; len(rest) > 0; {
+		line, after, ended := bytes.Cut(rest, []byte("\n"))
+		if g.length += len(line); g.length > MaxKeyBytes {
+			return 0, fmt.Errorf("line %d: longer than %d bytes, the most that a key may have: give one key a line", g.line, MaxKeyBytes)
+		}
+		if ended {
+			g.length, g.line = 0, g.line+1
+		}
+		rest = after
+	}
+	return n, err
+}

@@ -1,0 +1,220 @@
+package hashlab
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// fieldRow is what docs/hash-families-fields.md says of a field.
+type fieldRow struct {
+	meaning, unit, limits string
+	met                   bool // the field is there
+}
+
+// readFields reads the tables of the page: by section, and in it by field.
+func readFields(t *testing.T) map[string]map[string]*fieldRow {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/hash-families-fields.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// "Fields of `fpr`:" stands before a table, perhaps over two lines.
+	begin := regexp.MustCompile("(?:Fields|Columns|Metrics) of\\s`([a-z_.]+)`:\n\n")
+	all := make(map[string]map[string]*fieldRow)
+	at := begin.FindAllSubmatchIndex(text, -1)
+	for _, m := range at {
+		table, _, _ := strings.Cut(string(text[m[1]:]), "\n\n")
+		rows := make(map[string]*fieldRow)
+		for i, line := range strings.Split(strings.TrimSpace(table), "\n") {
+			cells := strings.Split(strings.ReplaceAll(line, `\|`, "¦"), "|")
+			if len(cells) != 6 {
+				t.Fatalf("%q has not four cells", line)
+			}
+			if i < 2 { // the header
+				continue
+			}
+			name := strings.Trim(cells[1], " `")
+			if rows[name] != nil {
+				t.Errorf("%s: %s is there twice", text[m[2]:m[3]], name)
+			}
+			rows[name] = &fieldRow{meaning: strings.TrimSpace(cells[2]), unit: strings.TrimSpace(cells[3]), limits: strings.TrimSpace(cells[4])}
+		}
+		all[string(text[m[2]:m[3]])] = rows
+	}
+	return all
+}
+
+// jsonFields are the fields of a struct by the names that JSON has for them,
+// those of embedded structs among them.
+func jsonFields(t reflect.Type) []reflect.StructField {
+	return slices.DeleteFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool { return f.Anonymous })
+}
+
+// walkFields calls visit with each field of a report, its section and what it
+// holds: all numbers of a matrix, all rows of a list.
+func walkFields(v reflect.Value, section string, visit func(section, field string, t reflect.Type, v reflect.Value)) {
+	if v.Type() == reflect.TypeFor[Interval]() {
+		section = "interval"
+	}
+	for _, f := range jsonFields(v.Type()) {
+		name, value := f.Tag.Get("json"), v.FieldByIndex(f.Index)
+		visit(section, name, f.Type, value)
+		inner := strings.TrimPrefix(section+"."+name, "report.")
+		switch {
+		case f.Type.Kind() == reflect.Struct:
+			walkFields(value, inner, visit)
+		case f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct:
+			walkFields(reflect.New(f.Type.Elem()).Elem(), inner, visit) // so that a list without rows is looked at, too
+			for i := range value.Len() {
+				walkFields(value.Index(i), inner, visit)
+			}
+		}
+	}
+}
+
+// TestFieldsAreDescribed wants each field of the JSON and each column and metric
+// of the CSV on the page, and nothing else.
+func TestFieldsAreDescribed(t *testing.T) {
+	page := readFields(t)
+	describes := func(section, field string) bool {
+		row := page[section][field]
+		if row == nil {
+			return false
+		}
+		row.met = true
+		return row.meaning != "" && row.unit+row.limits != "" || section == "csv" && row.meaning != ""
+	}
+	missing := make(map[string]bool)
+	walkFields(reflect.ValueOf(*new(Report)), "report", func(section, field string, _ reflect.Type, _ reflect.Value) {
+		if !describes(section, field) {
+			missing[section+": "+field] = true
+		}
+	})
+	for _, column := range CSVHeader {
+		if !describes("csv", column) {
+			missing["csv: "+column] = true
+		}
+	}
+	var out bytes.Buffer
+	if err := WriteCSV(&out, fixture()); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := csv.NewReader(&out).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range lines[1:] {
+		section, metric := line[0], line[8]
+		if section == "summary" || describes(section, metric) || describes("csv."+section, metric) ||
+			section == "manifest" && (describes("manifest.corpora", metric) || describes("report", metric)) {
+			continue
+		}
+		missing["csv, "+section+": "+metric] = true
+	}
+	for name := range missing {
+		t.Errorf("docs/hash-families-fields.md says too little of %s", name)
+	}
+	for section, rows := range page {
+		for field, row := range rows {
+			if !row.met {
+				t.Errorf("docs/hash-families-fields.md has %s: %s, which is no field", section, field)
+			}
+		}
+	}
+}
+
+// TestFieldsInRange wants the numbers and words of reports in the ranges that
+// the page tells, and a range wherever there are numbers.
+func TestFieldsInRange(t *testing.T) {
+	page := readFields(t)
+	for name, r := range map[string]*Report{"fixture": fixture(), "zero hits": zeroHits()} {
+		walkFields(reflect.ValueOf(*r), "report", func(section, field string, fieldType reflect.Type, v reflect.Value) {
+			row := page[section][field]
+			if row == nil || v.IsZero() || section == "interval" { // TestFieldsAreDescribed says so; of a row that is not there; told by the field
+				return
+			}
+			if err := inRange(row.limits, v); err != nil {
+				t.Errorf("%s: %s: %s is %v, want %q: %v", name, section, field, v, row.limits, err)
+			}
+		})
+	}
+}
+
+// inRange says what of a value is not as a range has it.
+func inRange(limits string, v reflect.Value) error {
+	switch v.Kind() {
+	case reflect.Slice:
+		for i := range v.Len() {
+			if v.Type().Elem().Kind() == reflect.Struct {
+				return nil // has fields of its own
+			}
+			if err := inRange(limits, v.Index(i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	case reflect.Struct:
+		i, ok := v.Interface().(Interval)
+		if !ok {
+			return nil
+		}
+		for _, x := range []float64{i.Value, i.Low, i.High} {
+			if known(x) {
+				if err := inRange(limits, reflect.ValueOf(x)); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	case reflect.String:
+		if limits != "" && !strings.Contains(limits, strconv.Quote(v.String())) {
+			return fmt.Errorf("not one of these")
+		}
+		return nil
+	case reflect.Bool:
+		if limits != "true, false" {
+			return fmt.Errorf("a range of true and false")
+		}
+		return nil
+	}
+	x, err := strconv.ParseFloat(fmt.Sprint(v), 64)
+	if err != nil {
+		return err
+	}
+	var low, high float64
+	if _, err := fmt.Sscanf(limits, "at least %g", &low); err == nil {
+		high = inf
+	} else if _, err := fmt.Sscanf(limits, "%g to %g", &low, &high); err != nil {
+		return fmt.Errorf("a number's range is \"at least A\" or \"A to B\"")
+	}
+	if !(low <= x && x <= high) {
+		return fmt.Errorf("outside")
+	}
+	return nil
+}
+
+// TestInRange wants the check to be one.
+func TestInRange(t *testing.T) {
+	for _, c := range []struct {
+		limits string
+		value  any
+		good   bool
+	}{
+		{"0 to 1", 0.5, true}, {"0 to 1", 1.5, false}, {"-1 to 1", -1.0, true}, {"at least 10", 10, true}, {"at least 10", uint64(9), false}, {"", 1, false},
+		{"0 to 1", [][]float64{{0, 1}, {0.5, 2}}, false}, {"0 to 1", [][]float64{{0, 1}, {0.5, 1}}, true}, {"0 to 1", Interval{0.5, -0.1, 0.6}, false},
+		{"at least 0", Interval{inf, 4, inf}, true}, {`"low", "high"`, "high", true}, {`"low", "high"`, "middle", false}, {"", "text", true},
+		{"true, false", true, true}, {"0 to 1", true, false},
+	} {
+		if err := inRange(c.limits, reflect.ValueOf(c.value)); (err == nil) != c.good {
+			t.Errorf("%v in %q: %v", c.value, c.limits, err)
+		}
+	}
+}

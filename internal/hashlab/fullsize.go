@@ -1,0 +1,178 @@
+package hashlab
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+
+	"spamgate/blocklist/bloom"
+)
+
+// fullSizeCorpus is the name of the addresses of the measurement at full size.
+const fullSizeCorpus = "full-size"
+
+// fullSizeFilters is how many filters each subject has there. Unlike splits of a
+// corpus they are independent, each with addresses of its own.
+const fullSizeFilters = 20
+
+// fullSize is a measurement with keys that are made as they are needed, and never
+// held: near the capacity of large filters.
+type fullSize struct {
+	m       uint64
+	members []int // at which a filter is asked, rising
+	queries int   // absent keys that it is asked for
+	seed    uint64
+}
+
+// daemonSize is that of the full run: the daemon's 2^28 bits with ten million
+// keys, and with the 16.9 million that are its capacity at k = 11.
+func daemonSize(seed uint64) fullSize {
+	return fullSize{bloom.ClassicBits, []int{10_000_000, 16_900_000}, 1_500_000, seed}
+}
+
+// fullSizeOwn are the families of the laboratory's own choice that are measured
+// at full size, beside the controls.
+var fullSizeOwn = []string{"classic", "classic9", "double"}
+
+// fullSizeSubjects are the families, and both controls beside each k.
+func fullSizeSubjects(o Options, all []group) []subject {
+	var subjects []subject
+	for _, g := range all {
+		some := false
+		for _, s := range g.subjects {
+			wanted := s.Kind == KindFamily && (len(o.Families) > 0 || slices.Contains(fullSizeOwn, s.Name) && g.k >= 9)
+			some = some || wanted
+			if wanted || some && s.Kind == KindControl { // which stand behind the families
+				subjects = append(subjects, s)
+			}
+		}
+	}
+	return subjects
+}
+
+// keys is how many addresses one filter needs.
+func (z fullSize) keys() int { return z.members[len(z.members)-1] + z.queries }
+
+// addresses are those of one filter: the members from 0 on, and the queries after
+// the last member.
+func (z fullSize) addresses(filter int) *addresses {
+	return newAddresses(stream(z.seed, fullSizeCorpus, filter).Uint64(), manyDomains)
+}
+
+// info describes the addresses of all filters for the manifest.
+func (z fullSize) info(ctx context.Context) (CorpusInfo, error) {
+	info := CorpusInfo{
+		Name: fullSizeCorpus,
+		What: fmt.Sprintf("generated addresses at 20,000 domains, others for each of %d filters", fullSizeFilters),
+		Keys: fullSizeFilters * z.keys(),
+	}
+	sum := sha256.New()
+	var block []byte
+	for filter := range fullSizeFilters {
+		at := z.addresses(filter)
+		for i := range z.keys() {
+			if ended(ctx, i) {
+				return info, ctx.Err()
+			}
+			block = append(at.append(block, uint64(i)), '\n')
+			if len(block) > 1<<16 || i+1 == z.keys() {
+				info.Bytes += int64(len(block))
+				sum.Write(block)
+				block = block[:0]
+			}
+		}
+	}
+	info.Bytes -= int64(info.Keys) // the line feeds
+	info.SHA256 = hex.EncodeToString(sum.Sum(nil))
+	return info, nil
+}
+
+// measure makes the filters of one subject, as the daemon makes them, and
+// returns a row for each number of members.
+func (z fullSize) measure(ctx context.Context, s subject) ([]FPRRow, error) {
+	var (
+		tallies = make([]*tally, len(z.members))
+		ones    = make([][fullSizeFilters]uint64, len(z.members))
+		failed  = make([]error, fullSizeFilters)
+	)
+	for i := range tallies {
+		tallies[i] = newTally(fullSizeFilters, 0)
+	}
+	err := parallel(ctx, fullSizeFilters, func() func(int) {
+		return func(i int) {
+			failed[i] = z.filter(ctx, s, i, func(load int, set, hits uint64) {
+				ones[load][i] = set
+				tallies[load].hits[i], tallies[load].trials[i] = hits, uint64(z.queries)
+			})
+		}
+	})
+	if err = errors.Join(append(failed, err)...); err != nil {
+		return nil, err
+	}
+	var rows []FPRRow
+	for load, n := range z.members {
+		set := uint64(0)
+		for _, one := range ones[load] {
+			set += one
+		}
+		rows = append(rows, fprRow(FPRRow{
+			Corpus: fullSizeCorpus, Subject: s.Subject, M: z.m, K: s.k, N: n,
+			Load: float64(n) / float64(capacity(z.m, s.k)), FullSize: true,
+		}, tallies[load], nil, set))
+	}
+	return rows, nil
+}
+
+// fullSizeBatch is how many addresses are made at once.
+const fullSizeBatch = 1 << 10
+
+// filter fills the i-th filter, and at each number of members tells its set bits
+// and how many of the queries it may contain.
+func (z fullSize) filter(ctx context.Context, s subject, i int, found func(load int, set, hits uint64)) error {
+	f, err := s.make(stream(z.seed, fullSizeCorpus, s.Name, s.k, i).Uint64(), z.m)
+	if err != nil {
+		return err
+	}
+	filter, err := bloom.New(f)
+	if err != nil {
+		return err
+	}
+	at := z.addresses(i)
+	batch := make([][]byte, fullSizeBatch)
+	each := func(from, to int, do func(keys [][]byte)) error {
+		for from < to {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			keys := batch[:min(len(batch), to-from)]
+			for j := range keys {
+				keys[j] = at.append(keys[j][:0], uint64(from+j))
+			}
+			do(keys)
+			from += len(keys)
+		}
+		return nil
+	}
+	members, last := 0, z.members[len(z.members)-1]
+	for load, n := range z.members {
+		if err := each(members, n, filter.AddAll); err != nil {
+			return err
+		}
+		members = n
+		hits := uint64(0)
+		if err := each(last, last+z.queries, func(keys [][]byte) {
+			for _, key := range keys {
+				if filter.MayContain(key) {
+					hits++
+				}
+			}
+		}); err != nil {
+			return err
+		}
+		found(load, filter.SetBits(), hits)
+	}
+	return nil
+}

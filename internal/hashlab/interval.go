@@ -1,0 +1,45 @@
+package hashlab
+
+import (
+	"encoding/json"
+	"math"
+)
+
+// jsonInterval is an [Interval] as JSON has it, which knows no infinite numbers.
+type jsonInterval struct {
+	Value *float64 `json:"value"`
+	Low   *float64 `json:"low"`
+	High  *float64 `json:"high"`
+}
+
+// known reports whether x is a number, and not what an [Interval] has for an
+// unknown one.
+func known(x float64) bool { return !math.IsInf(x, 0) && !math.IsNaN(x) }
+
+// MarshalJSON writes null for what is unknown.
+func (i Interval) MarshalJSON() ([]byte, error) {
+	number := func(x float64) *float64 {
+		if !known(x) {
+			return nil
+		}
+		return &x
+	}
+	return json.Marshal(jsonInterval{number(i.Value), number(i.Low), number(i.High)})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes. Null, and what is missing, is
+// unknown: +Inf.
+func (i *Interval) UnmarshalJSON(text []byte) error {
+	var j jsonInterval
+	if err := json.Unmarshal(text, &j); err != nil {
+		return err
+	}
+	number := func(x *float64) float64 {
+		if x == nil {
+			return math.Inf(1)
+		}
+		return *x
+	}
+	*i = Interval{number(j.Value), number(j.Low), number(j.High)}
+	return nil
+}

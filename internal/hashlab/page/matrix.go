@@ -1,0 +1,167 @@
+package page
+
+import (
+	"image/color"
+	"math"
+	"slices"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"spamgate/internal/chart"
+	"spamgate/internal/hashlab"
+)
+
+var (
+	grey  = color.NRGBA{R: 0x60, G: 0x60, B: 0x60, A: 0xFF}
+	black = color.NRGBA{A: 0xFF}
+	white = color.NRGBA{R: 0xFF, G: 0xFF, B: 0xFF, A: 0xFF}
+
+	// The ends of the scales, of which the colour-blind see the lightness, too.
+	blue   = color.NRGBA{R: 0x00, G: 0x5A, B: 0x96, A: 0xFF}
+	orange = color.NRGBA{R: 0xC0, G: 0x4A, B: 0x00, A: 0xFF}
+)
+
+// matrix is a table of numbers as a picture: coloured cells with the numbers in
+// them. Cells that are not a number stay empty.
+type matrix struct {
+	title         string
+	rows, columns []string
+	cells         [][]float64
+	pale          [][]bool // cells without colour: what their number says may be chance
+	colour        func(x float64) color.NRGBA
+	text          func(x float64) string
+}
+
+func newMatrix(title string, rows int, columns []string) *matrix {
+	m := &matrix{title: title, rows: make([]string, rows), columns: columns}
+	for range rows {
+		row := make([]float64, len(columns))
+		for i := range row {
+			row[i] = math.NaN()
+		}
+		m.cells = append(m.cells, row)
+		m.pale = append(m.pale, make([]bool, len(columns)))
+	}
+	return m
+}
+
+// gather makes a matrix of rows that each have a name and a corpus, and a number.
+func gather[T any](title string, rows []T, name, corpus func(T) string, number func(T) float64) *matrix {
+	names, corpora := hashlab.Names(rows, name), hashlab.Names(rows, corpus)
+	m := newMatrix(title, len(names), corpora)
+	m.rows = names
+	for _, r := range rows {
+		m.cells[slices.Index(names, name(r))][slices.Index(corpora, corpus(r))] = number(r)
+	}
+	return m
+}
+
+// mix is the colour the part t, 0 to 1, of the way from a to b.
+func mix(a, b color.NRGBA, t float64) color.NRGBA {
+	t = max(0, min(1, t))
+	part := func(x, y uint8) uint8 { return uint8(math.Round(float64(x) + t*(float64(y)-float64(x)))) }
+	return color.NRGBA{R: part(a.R, b.R), G: part(a.G, b.G), B: part(a.B, b.B), A: 0xFF}
+}
+
+// factorEnd is the power of two at which byFactor's colours end.
+const factorEnd = 3
+
+// byFactor is white for 1, and reaches orange at 8 and blue at 1/8.
+func byFactor(x float64) color.NRGBA {
+	t := math.Log2(x) / factorEnd
+	if t < 0 {
+		return mix(white, blue, -t)
+	}
+	return mix(white, orange, t)
+}
+
+// byPart is white for 0, and reaches blue at 1 and orange at -1.
+func byPart(x float64) color.NRGBA {
+	if x < 0 {
+		return mix(white, orange, -x)
+	}
+	return mix(white, blue, x)
+}
+
+// readable is black or white, whichever stands out more on a colour, by the
+// relative luminance of WCAG 2.
+func readable(c color.NRGBA) color.Color {
+	linear := func(v uint8) float64 {
+		x := float64(v) / 255
+		if x <= 0.04045 {
+			return x / 12.92
+		}
+		return math.Pow((x+0.055)/1.055, 2.4)
+	}
+	luminance := 0.2126*linear(c.R) + 0.7152*linear(c.G) + 0.0722*linear(c.B)
+	if (luminance+0.05)/0.05 > 1.05/(luminance+0.05) {
+		return black
+	}
+	return white
+}
+
+// Plot implements plot.Plotter.
+func (m *matrix) Plot(c draw.Canvas, p *plot.Plot) {
+	x, y := p.Transforms(&c)
+	style := text.Style{Font: p.X.Tick.Label.Font, XAlign: draw.XCenter, YAlign: draw.YCenter, Handler: p.TextHandler}
+	for i, row := range m.cells {
+		top := float64(len(m.cells) - i)
+		for j, value := range row {
+			if math.IsNaN(value) {
+				continue
+			}
+			fill := white
+			if !m.pale[i][j] {
+				fill = m.colour(value)
+			}
+			left, right, low, high := x(float64(j)), x(float64(j+1)), y(top-1), y(top)
+			c.FillPolygon(fill, []vg.Point{{X: left, Y: low}, {X: right, Y: low}, {X: right, Y: high}, {X: left, Y: high}})
+			style.Color = readable(fill)
+			c.FillText(style, vg.Point{X: (left + right) / 2, Y: (low+high)/2 + lift(style)}, m.text(value))
+		}
+	}
+}
+
+// picture draws the matrix as large as its cells need.
+func (m *matrix) picture(name, caption string) (Picture, error) {
+	p := chart.New(m.title, "", "")
+	p.Add(m)
+	font := p.X.Tick.Label
+	var across, down plot.ConstantTicks
+	var longest, most, number vg.Length // of the columns' names, the rows' names, the numbers
+	for j, s := range m.columns {
+		s = short(s, 20)
+		longest = max(longest, font.Width(s))
+		across = append(across, plot.Tick{Value: float64(j) + 0.5, Label: s})
+	}
+	for i, s := range m.rows {
+		s = short(s, 30)
+		most = max(most, font.Width(s))
+		down = append(down, plot.Tick{Value: float64(len(m.rows)-i) - 0.5, Label: s})
+		for _, value := range m.cells[i] {
+			if !math.IsNaN(value) {
+				number = max(number, font.Width(m.text(value)))
+			}
+		}
+	}
+	p.X.Tick.Marker, p.Y.Tick.Marker = across, down
+	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
+		axis.Tick.Length, axis.LineStyle.Width, axis.Padding = 0, 0, vg.Points(3)
+	}
+	const line = 20 // points
+	// Few columns may be broad. Many are narrow: the numbers have to be readable on
+	// a phone, too.
+	cell := max(number+6, min(42, 250/vg.Length(max(1, len(m.columns)))))
+	height := vg.Length(len(m.rows)*line + 50)
+	if longest > cell-4 {
+		p.X.Tick.Label.Rotation = math.Pi / 5
+		p.X.Tick.Label.XAlign, p.X.Tick.Label.YAlign = draw.XRight, draw.YTop
+		height += longest * vg.Length(math.Sin(math.Pi/5))
+	}
+	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, float64(len(m.columns)), 0, float64(len(m.rows))
+	width := max(320, vg.Length(len(m.columns))*cell+most+24, p.Title.TextStyle.Width(m.title)+24)
+	return drawPicture(p, width, height, name, caption)
+}

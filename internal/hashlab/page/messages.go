@@ -1,0 +1,45 @@
+package page
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"spamgate/internal/hashlab"
+)
+
+func messagesSection(r *hashlab.Report) (section, error) {
+	s := section{ID: "messages", Title: "False positives per message", About: "A message is looked up by several candidate keys of each of its senders. Its rate is the part of messages " +
+		"of which at least one key is a false positive. Beside it stand the mean number of keys, and what as many independent keys with the rate per key would give."}
+	if len(r.Messages) == 0 {
+		return s, nil
+	}
+	t := dataTable{Caption: "The numbers", Header: []string{"subject", "corpus", "rate [95%]", "if independent", "k", "m", "n", "filters", "keys", "hits", "messages"}}
+	for _, f := range r.Messages {
+		t.add(f.Name, f.Corpus, hashlab.FormatInterval(f.Rate, f.Hits), hashlab.FormatRate(f.FromPerKey), fmt.Sprint(f.K), hashlab.FormatBits(f.M), hashlab.FormatCount(f.N), fmt.Sprint(f.Filters),
+			fmt.Sprintf("%.2f", f.KeysAMail), hashlab.FormatCount(f.Hits), hashlab.FormatCount(f.Messages))
+	}
+	s.Tables = append(s.Tables, t)
+	p, err := messagesPicture(r)
+	s.Pictures = append(s.Pictures, p)
+	return s, err
+}
+
+// messagesPicture tells how many times the rate per message is what the rate per
+// key promises.
+func messagesPicture(r *hashlab.Report) (Picture, error) {
+	label := func(f hashlab.MessageRow) string { return fmt.Sprintf("%s, k = %d", f.Name, f.K) }
+	corpus := func(f hashlab.MessageRow) string { return f.Corpus }
+	m := gather("Rate per message, in times of independent keys'", r.Messages, label, corpus, func(f hashlab.MessageRow) float64 {
+		if f.Hits == 0 || f.FromPerKey == 0 {
+			return math.NaN()
+		}
+		return f.Rate.Value / f.FromPerKey
+	})
+	for _, f := range r.Messages {
+		m.pale[slices.Index(m.rows, label(f))][slices.Index(m.columns, f.Corpus)] = f.Rate.Low <= f.FromPerKey && f.FromPerKey <= f.Rate.High
+	}
+	m.colour, m.text = byFactor, func(x float64) string { return fmt.Sprintf("%.2f", x) }
+	return m.picture("messages", "The number is how many times the rate was measured that independent keys would give. Without colour, the limits of 95% reach to 1.00, and the rest may be chance. "+
+		"Blue is less, as where a message's keys are false positives together; orange is more. What the controls ideal and xxh3 show, too, is no matter of the hashes.")
+}

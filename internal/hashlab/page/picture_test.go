@@ -1,0 +1,252 @@
+package page
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/plot/vg"
+
+	"spamgate/internal/chart"
+	"spamgate/internal/hashlab"
+)
+
+// TestPicturesHaveAGround wants a white rectangle under all of each picture: the
+// files are shown on dark pages, too.
+func TestPicturesHaveAGround(t *testing.T) {
+	all, err := Pictures(fixture(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range all {
+		var left, top, width, height float64
+		_, box, _ := strings.Cut(p.SVG, `viewBox="`)
+		if _, err := fmt.Sscanf(box, "%g %g %g %g", &left, &top, &width, &height); err != nil {
+			t.Fatalf("%s: no viewBox: %v", p.Name, err)
+		}
+		_, first, _ := strings.Cut(p.SVG, "<path ")
+		first, _, _ = strings.Cut(first, "/>")
+		var edges [4]float64
+		if _, err := fmt.Sscanf(first, `d="M0,0L%g,0L%g,%gL0,%gZ"`, &edges[0], &edges[1], &edges[2], &edges[3]); err != nil {
+			t.Fatalf("%s begins with %s", p.Name, first)
+		}
+		if !strings.Contains(first, "fill:#FFFFFF") || max(math.Abs(edges[1]-width), math.Abs(edges[2]-height)) > 0.01 {
+			t.Errorf("%s, %g × %g, begins with %s", p.Name, width, height, first)
+		}
+	}
+}
+
+// TestPicturesFitPhones wants pictures as narrow as a phone, and a hint at those
+// that have too many columns for it.
+func TestPicturesFitPhones(t *testing.T) {
+	r := fixture(t)
+	all, err := Pictures(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range all {
+		if p.Broad() {
+			t.Errorf("%s needs %d pixels, and a phone has %d", p.Name, p.Least(), phone)
+		}
+	}
+	const hint = `class="swipe"`
+	if strings.Contains(written(t, r), hint) {
+		t.Error("a hint to swipe where nothing has to be")
+	}
+	m := newMatrix("many columns", 1, make([]string, 30))
+	m.text, m.colour = func(x float64) string { return "1.00" }, byPart
+	m.cells[0][0] = 1
+	if p, err := m.picture("many", ""); err != nil || !p.Broad() {
+		t.Errorf("30 columns need %d pixels, and are not broad; %v", p.Least(), err)
+	}
+	m = newMatrix("the classic hashes", 11, strings.Fields("RS JS PJW ELF BKDR SDBM DJB DEK BP FNV AP"))
+	m.rows, m.text, m.colour = m.columns, func(x float64) string { return "-0.01" }, byPart
+	m.cells[0][0] = -0.01
+	if p, err := m.picture("kappa", ""); err != nil || p.Least() > 310 {
+		t.Errorf("eleven hashes need %d pixels: on a phone their numbers are hard to read; %v", p.Least(), err)
+	}
+	first := r.FPR[0]
+	for i := range 30 {
+		f := first
+		f.Corpus = fmt.Sprint("corpus-", i)
+		r.FPR = append(r.FPR, f)
+	}
+	if !strings.Contains(written(t, r), hint) {
+		t.Error("no hint at a picture of 32 columns")
+	}
+}
+
+// TestMarksDiffer wants marks that differ in both colour and shape from those
+// beside them, and none twice in what the legend has room for.
+func TestMarksDiffer(t *testing.T) {
+	seen := map[string]int{}
+	for i := range 7 * len(shapes) {
+		g := mark(i)
+		shape := fmt.Sprint(g.outline(vg.Point{}))
+		look := fmt.Sprint(g.colour, shape)
+		if before, ok := seen[look]; ok {
+			t.Errorf("mark %d looks like mark %d", i, before)
+		}
+		seen[look] = i
+		if next := mark(i + 1); next.colour == g.colour || fmt.Sprint(next.outline(vg.Point{})) == shape {
+			t.Errorf("marks %d and %d are alike", i, i+1)
+		}
+	}
+}
+
+// TestRateDots wants a band for each load, sizes of the same load in one, and
+// powers of ten that hold all limits.
+func TestRateDots(t *testing.T) {
+	row := func(corpus string, m uint64, n int, hits uint64, low, value, high float64) hashlab.FPRRow {
+		return hashlab.FPRRow{Corpus: corpus, Subject: hashlab.Subject{Name: "x", Kind: hashlab.KindFamily}, M: m, K: 4, N: n, Hits: hits, Rate: hashlab.Interval{Value: value, Low: low, High: high}}
+	}
+	rows := []hashlab.FPRRow{
+		row("a", 1<<16, 11356, 9, 0.05, 0.06, 0.07),
+		row("a", 1<<16, 5678, 9, 0.006, 0.007, 0.008),
+		row("b", 1<<17, 22713, 9, 0.05, 0.06, 0.2), // half a key off the load of a
+		row("b", 1<<17, 2000, 0, 0, 0, 3e-6),
+	}
+	d := newRateDots(rows, line{rows[0].Subject, 4}, []string{"a", "b"})
+	if got := fmt.Sprintf("%.2f", d.loads); got != "[0.09 0.50 1.00]" {
+		t.Errorf("loads %s", got)
+	}
+	if got := []int{d.band(rows[0]), d.band(rows[1]), d.band(rows[2]), d.band(rows[3])}; !slices.Equal(got, []int{2, 1, 2, 0}) {
+		t.Errorf("bands %v", got)
+	}
+	if got := d.formula(1); math.Abs(got-1./16) > 1e-12 {
+		t.Errorf("the formula at the capacity is %g, want 2^-4", got)
+	}
+	if low, high := d.decades(); low != -6 || high != 0 {
+		t.Errorf("from 10^%d to 10^%d, want -6 and 0", low, high)
+	}
+	// The formula's 2^-40 and less is far below what four keys in a million tell.
+	d.k = 40
+	if low, _ := d.decades(); low != -6 {
+		t.Errorf("the formula takes the picture down to 10^%d", low)
+	}
+	rows[3].Rate.High = 0 // nothing to draw
+	if p, err := ratePicture(rows[3:], line{rows[3].Subject, 4}); err != nil || p.SVG == "" {
+		t.Errorf("a picture of nothing: %v", err)
+	}
+}
+
+// TestRatePictureShowsAll wants a mark for each row, beside that of the legend.
+func TestRatePictureShowsAll(t *testing.T) {
+	r := fixture(t)
+	corpora := hashlab.Names(r.FPR, func(f hashlab.FPRRow) string { return f.Corpus })
+	for _, l := range lines(r.FPR) {
+		p, err := ratePicture(r.FPR, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, corpus := range corpora {
+			want := 1 // in the legend
+			for _, f := range pointsOf(r.FPR, l, corpus) {
+				if bounded(f) {
+					want += 3 // an edge, and the arrow's two lines
+				} else {
+					want += 2 // a filled mark and a bar
+				}
+			}
+			red, green, blue, _ := mark(i).colour.RGBA()
+			colour := fmt.Sprintf("#%02X%02X%02X", red>>8, green>>8, blue>>8)
+			if got := strings.Count(p.SVG, colour); got != want {
+				t.Errorf("%s over %s: %d things in %s, want %d", l, corpus, got, colour, want)
+			}
+		}
+	}
+}
+
+// TestLegendStandsApart wants the legend above all of the plot, also of one with
+// so many entries that it takes several lines.
+func TestLegendStandsApart(t *testing.T) {
+	r := fixture(t)
+	l := lines(r.FPR)[0]
+	for i := range 12 {
+		f := r.FPR[0]
+		f.Corpus = fmt.Sprint("a long name ", i)
+		r.FPR = append(r.FPR, f)
+	}
+	p, err := ratePicture(r.FPR, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The backend has y grow upwards but in texts, where it is negative.
+	at := func(text string) (y float64) {
+		before, _, ok := strings.Cut(p.SVG, ">"+text+"<")
+		if _, err := fmt.Sscanf(before[strings.LastIndex(before, ` y="`)+1:], `y="%g"`, &y); !ok || err != nil {
+			t.Fatalf("%s: no text %q, %v", p.Name, text, err)
+		}
+		return -y
+	}
+	corpora := hashlab.Names(r.FPR, func(f hashlab.FPRRow) string { return f.Corpus })
+	_, high := newRateDots(r.FPR, l, corpora).decades()
+	top := at(chart.Power(high))
+	for _, corpus := range corpora[2:] {
+		if y := at(corpus); y <= top {
+			t.Errorf("the legend has %s at %g, and the plot begins at %g", corpus, y, top)
+		}
+	}
+}
+
+// TestMessagesPicture wants a number of each row, and no colour where its limits
+// hold what the keys promise.
+func TestMessagesPicture(t *testing.T) {
+	r := fixture(t)
+	plain, err := messagesPicture(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(plain.SVG, ">0.97<"); got != len(r.Messages) {
+		t.Errorf("0.97 stands there %d times, want %d", got, len(r.Messages))
+	}
+	r.Messages[0].Rate = hashlab.Interval{Value: 0.0836, Low: 0.08, High: 0.09} // four times
+	r.Messages[1].Hits = 0
+	coloured, err := messagesPicture(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(coloured.SVG, ">4.00<") || strings.Count(coloured.SVG, ">0.97<") != len(r.Messages)-2 {
+		t.Error("the numbers do not follow the report")
+	}
+	of := func(p Picture) (colours []string) {
+		for _, part := range strings.Split(p.SVG, "fill:#")[1:] {
+			if !slices.Contains(colours, part[:6]) {
+				colours = append(colours, part[:6])
+			}
+		}
+		return colours
+	}
+	if got := of(plain); !slices.Equal(got, []string{"FFFFFF"}) {
+		t.Errorf("chance alone has the colours %v", got)
+	}
+	if got := of(coloured); len(got) != 2 {
+		t.Errorf("one outlier has the colours %v, want white and its own", got)
+	}
+}
+
+// TestSpeedPictureKnowsNoMost wants the slowest run to change nothing: on a busy
+// machine it takes many times as long as the rest.
+func TestSpeedPictureKnowsNoMost(t *testing.T) {
+	r := fixture(t)
+	first, err := speedSection(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range r.Speed {
+		r.Speed[i].NsMost *= 100
+	}
+	second, err := speedSection(r)
+	if err != nil || !slices.Equal(first.Pictures, second.Pictures) {
+		t.Errorf("the slowest run changes the picture, %v", err)
+	}
+	for i := range r.Speed {
+		r.Speed[i].NsLeast /= 2
+	}
+	third, err := speedSection(r)
+	if err != nil || slices.Equal(first.Pictures, third.Pictures) {
+		t.Errorf("the fastest run changes nothing, %v", err)
+	}
+}

@@ -1,0 +1,151 @@
+package page
+
+import (
+	"fmt"
+	"image/color"
+	"math"
+	"slices"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"spamgate/internal/chart"
+	"spamgate/internal/hashlab"
+)
+
+// rateDots is a picture of a family's rates. Each load has a band of the same
+// width, in which the corpora stand beside each other: they have nearly the same
+// rate, and on an axis of numbers they would cover each other.
+type rateDots struct {
+	k      int
+	loads  []float64          // of the bands, rising
+	series [][]hashlab.FPRRow // of each corpus
+}
+
+func newRateDots(rows []hashlab.FPRRow, l line, corpora []string) rateDots {
+	d := rateDots{k: l.k}
+	for _, corpus := range corpora {
+		points := pointsOf(rows, l, corpus)
+		d.series = append(d.series, points)
+		for _, f := range points {
+			if d.band(f) < 0 {
+				d.loads = append(d.loads, load(f))
+			}
+		}
+	}
+	slices.Sort(d.loads)
+	return d
+}
+
+// band is the number of a row's band, -1 if there is none.
+func (d rateDots) band(f hashlab.FPRRow) int {
+	return slices.IndexFunc(d.loads, func(x float64) bool { return sameLoad(x, load(f)) })
+}
+
+// formula is the textbook's rate at a load, where half of the bits are set at 1.
+func (d rateDots) formula(load float64) float64 {
+	return math.Pow(-math.Expm1(-load*math.Ln2), float64(d.k))
+}
+
+// bounded says that a row has an upper bound alone: nothing was hit.
+func bounded(f hashlab.FPRRow) bool { return f.Hits == 0 || f.Rate.Low <= 0 }
+
+// decades are the powers of ten between which all lies that was measured. The
+// formula may take a decade more below: where few keys make it tiny, it would
+// squeeze all else.
+func (d rateDots) decades() (low, high int) {
+	least, most := 1.0, 0.0
+	for _, points := range d.series {
+		for _, f := range points {
+			most = max(most, f.Rate.High)
+			if bounded(f) {
+				least = min(least, f.Rate.High)
+			} else {
+				least = min(least, f.Rate.Low)
+			}
+		}
+	}
+	low = int(math.Floor(math.Log10(least)))
+	for _, x := range d.loads {
+		most = max(most, d.formula(x))
+		if d.formula(x) < math.Pow10(low) && d.formula(x) >= math.Pow10(low-1) {
+			low--
+			break
+		}
+	}
+	return low, max(min(0, int(math.Ceil(math.Log10(most)))), low+1)
+}
+
+// Plot implements plot.Plotter.
+func (d rateDots) Plot(c draw.Canvas, p *plot.Plot) {
+	x, y := p.Transforms(&c)
+	for i := 1; i < len(d.loads); i += 2 { // every second band is shaded
+		c.FillPolygon(color.Gray{Y: 0xF3}, []vg.Point{{X: x(float64(i)), Y: c.Min.Y}, {X: x(float64(i + 1)), Y: c.Min.Y}, {X: x(float64(i + 1)), Y: c.Max.Y}, {X: x(float64(i)), Y: c.Max.Y}})
+	}
+	for _, tick := range p.Y.Tick.Marker.Ticks(p.Y.Min, p.Y.Max) {
+		if tick.Label != "" {
+			c.StrokeLine2(chart.Guide(), c.Min.X, y(tick.Value), c.Max.X, y(tick.Value))
+		}
+	}
+	for i, load := range d.loads {
+		if at := d.formula(load); at >= p.Y.Min {
+			c.StrokeLine2(formulaLine(), x(float64(i)+0.03), y(at), x(float64(i)+0.97), y(at))
+		}
+	}
+	step := min(0.16, 0.84/float64(len(d.series)))
+	for i, points := range d.series {
+		m := mark(i)
+		m.radius = min(m.radius, 0.46*(x(step)-x(0)))
+		line := draw.LineStyle{Color: m.colour, Width: vg.Points(1.2)}
+		for _, f := range points {
+			at := x(float64(d.band(f)) + 0.5 + step*(float64(i)-float64(len(d.series)-1)/2))
+			if bounded(f) { // an arrow downwards: it may be anything less
+				top := y(f.Rate.High)
+				tip := top - vg.Points(11)
+				c.StrokeLine2(line, at, top, at, tip)
+				c.StrokeLines(line, []vg.Point{{X: at - 2, Y: tip + 2.5}, {X: at, Y: tip}, {X: at + 2, Y: tip + 2.5}})
+				m.hollow = true
+				m.draw(c, vg.Point{X: at, Y: top})
+				m.hollow = false
+				continue
+			}
+			c.StrokeLine2(line, at, y(f.Rate.Low), at, y(f.Rate.High))
+			m.draw(c, vg.Point{X: at, Y: y(f.Rate.Value)})
+		}
+	}
+}
+
+// formulaLine is the look of the formula.
+func formulaLine() draw.LineStyle {
+	return draw.LineStyle{Color: grey, Width: vg.Points(1.2), Dashes: []vg.Length{4, 2}}
+}
+
+// ratePicture draws the rates of a family for each number of keys.
+func ratePicture(rows []hashlab.FPRRow, l line) (Picture, error) {
+	corpora := hashlab.Names(rows, func(f hashlab.FPRRow) string { return f.Corpus })
+	d := newRateDots(rows, l, corpora)
+	// The title says what the upright axis shows: a name there would take room
+	// from the bands.
+	p := chart.New(fmt.Sprintf("False positive rate of %s, k = %d", short(l.Name, 26), l.k), "how full: keys in the filter, as part of its capacity", "")
+	key := legend{entries: []entry{{"formula", func(c draw.Canvas, at vg.Point) {
+		c.StrokeLine2(formulaLine(), at.X-7, at.Y, at.X+7, at.Y)
+	}}}}
+	for i, corpus := range corpora {
+		key.entries = append(key.entries, entry{short(corpus, 18), mark(i).draw})
+	}
+	p.Add(d)
+	const width, height = 340, 250 // points
+	band := key.add(p, width-60)
+	var across plot.ConstantTicks
+	for i, x := range d.loads {
+		across = append(across, plot.Tick{Value: float64(i) + 0.5, Label: fmt.Sprintf("%.0f%%", 100*x)})
+	}
+	p.X.Tick.Marker, p.X.Tick.Length = across, 0
+	p.X.Min, p.X.Max = 0, float64(len(d.loads))
+	low, high := d.decades()
+	chart.LogScale(&p.Y, low, high)
+	return drawPicture(p, width, height+band, fmt.Sprintf("fpr-%s-%d", l.Name, l.k),
+		fmt.Sprintf("%s: the marks are measured rates, the bars their limits. Hollow marks with an arrow are upper bounds, where nothing was hit. "+
+			"Dashed is the formula, unless it is below the picture: what stands above it lets more pass than promised. A filter at 100%% of its capacity has half of its bits set.", l))
+}

@@ -1,0 +1,206 @@
+package hashlab
+
+// Report is what one run found. Everything but Speed is the same whenever the
+// manifest is.
+type Report struct {
+	Manifest    Manifest     `json:"manifest"`
+	Interrupted bool         `json:"interrupted"` // the run was ended before all was measured
+	Summary     []Finding    `json:"summary"`
+	FPR         []FPRRow     `json:"fpr"`
+	Messages    []MessageRow `json:"messages"`
+	PassRates   []PassRow    `json:"pass_rates"`
+	Collisions  []Collision  `json:"collisions"`
+	Uniformity  []Uniformity `json:"uniformity"`
+	Avalanche   []Avalanche  `json:"avalanche"`
+	Agreement   []Agreement  `json:"agreement"`
+	Speed       []SpeedRow   `json:"speed"`
+}
+
+// Manifest is what a run depends on.
+type Manifest struct {
+	Version   string       `json:"version"` // of spamgate
+	Go        string       `json:"go"`
+	OS        string       `json:"os"` // with the architecture: "linux/amd64"
+	CPU       string       `json:"cpu"`
+	ClockGHz  float64      `json:"clock_ghz"` // measured, for bytes a cycle
+	Flags     []string     `json:"flags"`     // as given, "--seed=1"
+	Seed      uint64       `json:"seed"`
+	Full      bool         `json:"full"`
+	PublicKey string       `json:"public_key"` // the laboratory's fixed key of keyed families, in hex
+	Corpora   []CorpusInfo `json:"corpora"`
+}
+
+// CorpusInfo describes a corpus. SHA256 is of its keys, each ended by a line feed.
+type CorpusInfo struct {
+	Name   string `json:"name"`
+	What   string `json:"what"` // in a few words
+	Keys   int    `json:"keys"` // different ones
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+
+	Duplicates int `json:"duplicates"` // keys that were there before, and were dropped
+	Invalid    int `json:"invalid"`    // lines that are no entries of a list
+}
+
+// Kinds of subjects.
+const (
+	KindFamily  = "family"
+	KindHash    = "hash"    // a single hash: one of the eleven, or what a family is made of
+	KindControl = "control" // ideal, xxh3
+)
+
+// Subject names what a row is about.
+type Subject struct {
+	Name string `json:"name"` // "classic", "RS", "ideal"
+	Kind string `json:"kind"`
+}
+
+// Interval is a value between its limits of 95% confidence: Low ≤ Value ≤ High.
+// What is unknown is +Inf, which is null in JSON and nothing in CSV.
+type Interval struct {
+	Value float64 `json:"value"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+}
+
+// FPRRow is a false positive rate: of filters made from random keys of a corpus,
+// asked for other keys of it.
+type FPRRow struct {
+	Corpus string `json:"corpus"`
+	Subject
+	M       uint64  `json:"m"`
+	K       int     `json:"k"`
+	N       int     `json:"n"`       // keys in each filter
+	Load    float64 `json:"load"`    // the part of the capacity, m·ln 2/k keys, that N is meant to be
+	Filters int     `json:"filters"` // random splits, at least 20; fewer where FullSize
+	Hits    uint64  `json:"hits"`    // false positives over all filters
+	Trials  uint64  `json:"trials"`  // absent keys asked for over all filters
+
+	// Rate is Hits/Trials. Each limit comes from the spread between the filters
+	// and between the keys (Student's t, of the logarithm) or from the binomial
+	// noise (Clopper-Pearson), whichever is wider; the package comment has the
+	// formula. With zero hits Value and Low are 0 and High is the upper bound.
+	Rate Interval `json:"rate"`
+
+	Fill         float64  `json:"fill"`          // mean part of bits set
+	ExpectedFill float64  `json:"expected_fill"` // 1 - e^(-kn/m)
+	Formula      float64  `json:"formula"`       // (1 - e^(-kn/m))^k
+	ByFill       float64  `json:"by_fill"`       // Fill^K
+	EffectiveK   Interval `json:"effective_k"`   // ln Rate / ln Fill, at least 0; with zero hits Low alone is known
+	FullSize     bool     `json:"full_size"`     // of the --full rows near the capacity of 2^28 bits
+}
+
+// MessageRow is the rate at which at least one of a message's candidate keys (of
+// all its identities) is a false positive.
+type MessageRow struct {
+	Corpus string `json:"corpus"`
+	Subject
+	M          uint64   `json:"m"`
+	K          int      `json:"k"`
+	N          int      `json:"n"` // the capacity
+	Filters    int      `json:"filters"`
+	Hits       uint64   `json:"hits"`
+	Messages   uint64   `json:"messages"`       // asked for over all filters; those of which no key is a member
+	KeysAMail  float64  `json:"keys_a_message"` // mean number of different candidate keys
+	Rate       Interval `json:"rate"`           // its limits as in FPRRow, with messages in the place of keys
+	FromPerKey float64  `json:"from_per_key"`   // 1-(1-r)^keys with the rate per key in these filters
+}
+
+// PassRow is the part of absent keys that pass one index function of a family's
+// filter: the fill ratio, if the function spreads evenly.
+type PassRow struct {
+	Corpus  string   `json:"corpus"`
+	Family  string   `json:"family"`
+	Hash    string   `json:"hash"` // the function's name, or its number from 0
+	M       uint64   `json:"m"`
+	K       int      `json:"k"`
+	N       int      `json:"n"` // the capacity
+	Filters int      `json:"filters"`
+	Hits    uint64   `json:"hits"`
+	Trials  uint64   `json:"trials"`
+	Rate    Interval `json:"rate"` // its limits as in FPRRow
+	Fill    float64  `json:"fill"`
+}
+
+// Collision counts a hash's distinct values modulo 2^Bits over a corpus.
+type Collision struct {
+	Corpus string `json:"corpus"`
+	Subject
+	Bits       int     `json:"bits"`
+	Keys       int     `json:"keys"`
+	Distinct   int     `json:"distinct"`
+	Collisions int     `json:"collisions"` // keys - distinct
+	Expected   float64 `json:"expected"`   // collisions of an ideal hash
+}
+
+// Uniformity is a chi-square test of a hash's lowest or highest bits.
+type Uniformity struct {
+	Corpus string `json:"corpus"`
+	Subject
+	Part      string  `json:"part"`    // "low" or "high"
+	Buckets   int     `json:"buckets"` // a power of two, at least 5 keys expected in each
+	Keys      int     `json:"keys"`
+	ChiSquare float64 `json:"chi_square"`
+	DF        int     `json:"df"`
+	P         float64 `json:"p"`      // as tested alone
+	PHolm     float64 `json:"p_holm"` // corrected for all tests of the run
+	Effect    float64 `json:"effect"` // Cohen's w: √(χ²/keys)
+
+	// ExcessEffect is Effect without what chance alone gives, √(max(0, χ²-df)/keys):
+	// near 0 for an ideal hash, whose Effect is near √(df/keys).
+	ExcessEffect float64 `json:"excess_effect"`
+
+	// PEven is the probability of counts as even as these or more so, corrected
+	// like PHolm: small where a hash spreads keys more evenly than chance does,
+	// as linear hashes spread numbers in a row. P is near 1 there.
+	PEven float64 `json:"p_even"`
+}
+
+// Avalanche is how often each output bit flips when an input bit does: 1/2 for a
+// good hash.
+type Avalanche struct {
+	Corpus string `json:"corpus"`
+	Subject
+	KeyBytes  int         `json:"key_bytes"` // keys are cut to this length
+	Keys      int         `json:"keys"`      // different ones after the cut
+	Flips     [][]float64 `json:"flips"`     // [input bit][output bit], in thousandths; input bit 8·byte+bit, lowest first, bytes from the key's begin
+	MeanBias  float64     `json:"mean_bias"` // mean of |2p-1| over all cells
+	WorstBias float64     `json:"worst_bias"`
+	Noise     float64     `json:"noise"` // mean bias that chance alone gives with so many keys: √(2/(π·keys))
+	Never     float64     `json:"never"` // part of the cells that never flip
+}
+
+// Agreement says for each two functions of a family on what part of the absent
+// keys both give the same answer "bit set" or "bit clear", corrected for chance:
+// Cohen's kappa, which is 1 for one function under two names, 0 for independent ones.
+type Agreement struct {
+	Corpus string      `json:"corpus"`
+	Family string      `json:"family"`
+	M      uint64      `json:"m"`
+	N      int         `json:"n"`    // keys added, until the filter was half full or half of the corpus was in it
+	Fill   float64     `json:"fill"` // part of bits set
+	Keys   int         `json:"keys"` // absent keys asked for: kappa strays by about 1/√Keys
+	Names  []string    `json:"names"`
+	Same   [][]float64 `json:"same"` // part of the keys with the same index
+	Kappa  [][]float64 `json:"kappa"`
+}
+
+// SpeedRow is the time to hash a key.
+type SpeedRow struct {
+	Subject
+	What          string  `json:"what"` // "one hash", "all k indices", "plain loops" (the same, a hash after the other), "batch" (many keys at once)
+	K             int     `json:"k"`    // values of each key: of one hash 1
+	KeyBytes      int     `json:"key_bytes"`
+	Runs          int     `json:"runs"` // at least 10
+	NsMedian      float64 `json:"ns_median"`
+	NsLeast       float64 `json:"ns_least"`
+	NsMost        float64 `json:"ns_most"`
+	BytesPerCycle float64 `json:"bytes_per_cycle"`
+}
+
+// Finding is one sentence of the summary.
+type Finding struct {
+	Name  string `json:"name"`  // for programs: "pjw-is-elf", "bp-collapse", "expect-fpr"
+	Holds bool   `json:"holds"` // what the sentence says was found in this run's numbers
+	Text  string `json:"text"`
+}

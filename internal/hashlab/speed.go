@@ -1,0 +1,270 @@
+package hashlab
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"spamgate/hashfamily"
+)
+
+// What a row of the speed table times.
+const (
+	whatOne   = "one hash"
+	whatAll   = "all k indices"
+	whatPlain = "plain loops" // all k indices of a classic family, a hash after the other
+	whatBatch = "batch"       // all k indices of many keys at once, where a family can
+)
+
+// speedKeys is how many keys of each length are hashed: too many branches for a
+// predictor to learn by heart, and few enough bytes for the second cache.
+const speedKeys = 1024
+
+// speedLengths are the lengths of the keys in bytes: a word, two, an address, a
+// long one.
+var speedLengths = []int{8, 16, 33, 64}
+
+// speedPlan is how long speed is measured.
+type speedPlan struct {
+	runs int           // of each contender
+	run  time.Duration // about so long takes each
+}
+
+// speedPlanOf is the plan of the default and of the full run: with 30 contenders
+// of four lengths some 4 and 25 seconds. Runs are short, so that most of them get
+// through between two interruptions, and many, so that the median is one of those.
+func speedPlanOf(full bool) speedPlan {
+	if full {
+		return speedPlan{101, 2 * time.Millisecond}
+	}
+	return speedPlan{31, time.Millisecond}
+}
+
+// contender is something to be timed: work hashes all keys of one length, turns
+// times over.
+type contender struct {
+	row   SpeedRow
+	work  func(turns int)
+	turns int
+	times []float64 // ns a key, of each run
+}
+
+// measureSpeed times the single hashes, and each family computing all its
+// indices, over random keys of some lengths, and the processor's clock. The runs
+// of all contenders take turns, so that whatever else the machine does meets all
+// of them alike. Keys lie in the cache. What is timed is the rate of one key after
+// the other, which may overlap in the processor, not the wait for a single one.
+//
+// When ctx ends before each contender had 10 runs there are no rows.
+func measureSpeed(ctx context.Context, subjects []hashSubject, families []hashfamily.Family, plan speedPlan) (rows []SpeedRow, gigahertz float64) {
+	all := contenders(subjects, families)
+	for i := range all {
+		if ctx.Err() != nil {
+			return nil, 0
+		}
+		all[i].calibrate(plan.run)
+	}
+	clock := newStopwatch()
+	for range plan.runs {
+		clock.time()
+		for i := range all {
+			if ctx.Err() != nil {
+				break
+			}
+			all[i].time()
+		}
+	}
+	gigahertz = clock.gigahertz()
+	for _, c := range all {
+		if len(c.times) < leastRuns {
+			return nil, gigahertz
+		}
+		rows = append(rows, c.result(gigahertz))
+	}
+	return rows, gigahertz
+}
+
+// leastRuns is how many runs a median and a range need.
+const leastRuns = 10
+
+// contenders are all subjects and families at each length.
+func contenders(subjects []hashSubject, families []hashfamily.Family) []contender {
+	var all []contender
+	keys := make(map[int][][]byte)
+	for _, length := range speedLengths {
+		keys[length] = randomKeys(speedKeys, length)
+	}
+	add := func(subject Subject, what string, k, length int, pass func(keys [][]byte) uint64) {
+		c := contender{row: SpeedRow{Subject: subject, What: what, K: k, KeyBytes: length}}
+		some := keys[length]
+		c.work = func(turns int) {
+			for range turns {
+				pass(some) // never left out, as a call of a function that the compiler doesn't know
+			}
+		}
+		all = append(all, c)
+	}
+	for _, s := range subjects {
+		for _, length := range speedLengths {
+			add(s.Subject, whatOne, 1, length, s.pass())
+		}
+	}
+	for _, f := range families {
+		for _, way := range ways(f) {
+			for _, length := range speedLengths {
+				add(Subject{f.Name(), familyKind(f.Name())}, way.what, f.K(), length, way.pass)
+			}
+		}
+	}
+	return all
+}
+
+// randomKeys are keys of one length as they look in lists: lower-case letters,
+// digits, dots.
+func randomKeys(count, length int) [][]byte {
+	const letters = "abcdefghijklmnopqrstuvwxyz0123456789.-"
+	random := rand.New(rand.NewPCG(uint64(length), 0))
+	block := make([]byte, count*length)
+	for i := range block {
+		block[i] = letters[random.IntN(len(letters))]
+	}
+	return slices.Collect(slices.Chunk(block, length))
+}
+
+// pass hashes all keys, with one call each through a function value.
+func (h hashSubject) pass() func(keys [][]byte) uint64 {
+	if h.sum32 != nil {
+		return func(keys [][]byte) (all uint64) {
+			for _, key := range keys {
+				all += uint64(h.sum32(key))
+			}
+			return all
+		}
+	}
+	return func(keys [][]byte) (all uint64) {
+		for _, key := range keys {
+			all += h.sum(key)
+		}
+		return all
+	}
+}
+
+// way is how a family computes all indices of all keys.
+type way struct {
+	what string
+	pass func(keys [][]byte) uint64
+}
+
+// ways are those that a family has. Each has room for its results beforehand.
+func ways(f hashfamily.Family) []way {
+	all := []way{{whatAll, indicesPass(f)}}
+	if classic, ok := f.(*hashfamily.Classic); ok {
+		all = append(all, way{whatPlain, plainPass(classic)})
+	}
+	batch, ok := f.(interface {
+		AppendIndicesBatch(dst []uint64, keys [][]byte) []uint64
+	})
+	if ok {
+		room := make([]uint64, 0, speedKeys*f.K())
+		all = append(all, way{whatBatch, func(keys [][]byte) uint64 {
+			indices := batch.AppendIndicesBatch(room, keys)
+			return indices[len(indices)-1]
+		}})
+	}
+	return all
+}
+
+// indicesPass computes them key by key, with one call each through the
+// interface.
+func indicesPass(f hashfamily.Family) func(keys [][]byte) uint64 {
+	room := make([]uint64, 0, f.K())
+	return func(keys [][]byte) (last uint64) {
+		for _, key := range keys {
+			room = f.AppendIndices(room[:0], key)
+			last = room[len(room)-1]
+		}
+		return last
+	}
+}
+
+// plainPass computes them by the plain loops, one call for each hash of a key:
+// what a fused pass and a batch are measured against.
+func plainPass(f *hashfamily.Classic) func(keys [][]byte) uint64 {
+	var hashes []func([]byte) uint32
+	for i := range f.K() {
+		for _, h := range hashfamily.Hashes() {
+			if h.Name == f.HashName(i) {
+				hashes = append(hashes, h.Sum)
+			}
+		}
+	}
+	room, m := make([]uint64, 0, f.K()), f.M()
+	mask := m - 1 // only where m is a power of two
+	if m&mask != 0 {
+		mask = 0
+	}
+	return func(keys [][]byte) (last uint64) {
+		for _, key := range keys {
+			room = room[:0]
+			for _, sum := range hashes {
+				h := uint64(sum(key))
+				if mask != 0 {
+					h &= mask
+				} else {
+					h %= m
+				}
+				room = append(room, h)
+			}
+			last = room[len(room)-1]
+		}
+		return last
+	}
+}
+
+// familyKind is the kind of a family by its name.
+func familyKind(name string) string {
+	if name == idealName || name == xxh3Name {
+		return KindControl
+	}
+	return KindFamily
+}
+
+// calibrate finds how many turns take about as long as a run should, and warms
+// caches and predictors on the way.
+func (c *contender) calibrate(run time.Duration) {
+	for c.turns = 1; ; c.turns *= 2 {
+		begin := time.Now()
+		c.work(c.turns)
+		if took := time.Since(begin); took >= run/4 {
+			c.turns = max(1, int(float64(c.turns)*float64(run)/float64(took)))
+			return
+		}
+	}
+}
+
+// time does one run.
+func (c *contender) time() {
+	begin := time.Now()
+	c.work(c.turns)
+	c.times = append(c.times, float64(time.Since(begin).Nanoseconds())/float64(c.turns*speedKeys))
+}
+
+// result is the row of all runs.
+func (c contender) result(gigahertz float64) SpeedRow {
+	row := c.row
+	slices.Sort(c.times)
+	row.Runs = len(c.times)
+	row.NsLeast, row.NsMost = c.times[0], c.times[len(c.times)-1]
+	row.NsMedian = median(c.times)
+	if row.NsMedian > 0 {
+		row.BytesPerCycle = float64(row.KeyBytes) / (row.NsMedian * gigahertz)
+	}
+	return row
+}
+
+// median is the middle of sorted values, or the mean of both in the middle.
+func median(sorted []float64) float64 {
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
