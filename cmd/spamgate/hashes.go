@@ -34,14 +34,14 @@ up to 1 MiB. Put -- before arguments that start with a dash.`
 func newHashesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "hashes",
-		Short: "Compute the eleven hashes, or the bitmap that they fill",
+		Short: "Compute the eleven hashes, and measure hash families",
 		Long: `The hash laboratory: what the eleven classic hashes (RS, JS, PJW, ELF, BKDR,
-SDBM, DJB, DEK, BP, FNV, AP) make of a key, and which bits of the filter a set
-of keys fills.`,
+SDBM, DJB, DEK, BP, FNV, AP) make of a key, which bits of the filter a set of
+keys fills, and what they and other families do in a filter, measured.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newHashesSumCommand(), newHashesBitmapCommand())
+	cmd.AddCommand(newHashesSumCommand(), newHashesBitmapCommand(), newHashesCompareCommand(), newHashesAttackCommand())
 	return cmd
 }
 
