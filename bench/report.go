@@ -89,7 +89,7 @@ func (r *report) writeText(w io.Writer) error {
 	}
 	r.Latency.writeText(&b)
 	fmt.Fprintf(&b, "\nThe targets:\n\n")
-	fmt.Fprintln(&b, "| what | asked | measured | |")
+	fmt.Fprintln(&b, "| what | target | measured | |")
 	fmt.Fprintln(&b, "|---|---|---|---|")
 	for _, t := range r.targets() {
 		verdict := "met"
