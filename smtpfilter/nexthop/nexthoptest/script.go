@@ -47,16 +47,6 @@ type step struct {
 	text string
 }
 
-// LoadScript starts a Script from a file.
-func LoadScript(t testing.TB, file string) *Script {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return NewScript(t, string(text))
-}
-
 // NewScript starts a Script on a free port of 127.0.0.1.
 func NewScript(t testing.TB, text string) *Script {
 	t.Helper()
