@@ -29,6 +29,9 @@ import (
 // their time, and so may a next hop that is asked whether it relays.
 const readyLimit = 5 * time.Minute
 
+// endLimit is how long a successor that has given up may take until it has ended.
+const endLimit = 5 * time.Second
+
 // retirementGrace is how long, at most, a gate that was succeeded lets its clients
 // go on as before. Drained at once, a client that it has just accepted would be
 // told 421 in place of being served.
@@ -154,8 +157,15 @@ func (n *successor) watch(pipe *os.File) {
 		n.done <- nil
 		return
 	}
-	n.kill()
+	// The pipe ends a little before the process does, and its exit code is of
+	// interest.
+	patience := endLimit
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		patience = 0
+	}
+	overdue := time.AfterFunc(patience, n.kill)
 	end := n.cmd.Wait()
+	overdue.Stop()
 	var exit *exec.ExitError
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):

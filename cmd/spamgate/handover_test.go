@@ -1,7 +1,9 @@
 package main
 
 import (
+	"os"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -37,4 +39,31 @@ func TestPassedSocketStaysNonBlocking(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// TestSuccessorMayEnd: one that has closed its end of the pipe is on its way out,
+// and is let go there, since its exit code says more than that it was killed.
+func TestSuccessorMayEnd(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	cmd := exec.Command("/bin/sh", "-c", "read line; exit 2")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	n := &successor{cmd: cmd, done: make(chan error, 1), gone: make(chan struct{})}
+	go n.watch(r)
+	if _, err := stdin.Write([]byte("go\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-n.done; err == nil || !strings.HasPrefix(err.Error(), "exit status 2") {
+		t.Errorf("%v, want exit status 2", err)
+	}
+	<-n.gone
 }
