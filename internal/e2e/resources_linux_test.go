@@ -156,7 +156,8 @@ func TestIdleConnections(t *testing.T) {
 			leave()
 			each := (after - before) / int64(count)
 			t.Logf("%d connections: %d KiB before, %d KiB with them, %d bytes each", count, before>>10, after>>10, each)
-			if each > idleBytes && !raceEnabled {
+			// Of fewer connections what the process takes by itself would be a large part.
+			if each > idleBytes && !raceEnabled && !testing.Short() {
 				t.Errorf("an idle connection costs %d bytes, more than %d", each, idleBytes)
 			}
 		})
