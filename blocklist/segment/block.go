@@ -1,0 +1,87 @@
+package segment
+
+import "encoding/binary"
+
+// blockTarget is the size that a block is not to exceed. It does where a single
+// record is larger, or entries of one hash would have to be parted.
+const blockTarget = 4096
+
+// blockEntry is what a block's index holds of an entry: its hash, and where its
+// record ends.
+const blockEntry = 8 + 4
+
+// block is a block taken apart.
+type block struct{ index, records []byte }
+
+// parseBlock takes a block of n entries apart, and trusts nothing in it.
+func parseBlock(b []byte, n uint64) (block, bool) {
+	if n == 0 || n > uint64(len(b))/blockEntry {
+		return block{}, false
+	}
+	return block{b[:blockEntry*n], b[blockEntry*n:]}, true
+}
+
+func (b *block) len() int { return len(b.index) / blockEntry }
+
+func (b *block) hash(i int) uint64 { return binary.LittleEndian.Uint64(b.index[blockEntry*i:]) }
+
+func (b *block) end(i int) uint32 { return binary.LittleEndian.Uint32(b.index[blockEntry*i+8:]) }
+
+// record is record i as it is stored.
+func (b *block) record(i int) ([]byte, bool) {
+	start := uint32(0)
+	if i > 0 {
+		start = b.end(i - 1)
+	}
+	end := b.end(i)
+	if start > end || uint64(end) > uint64(len(b.records)) {
+		return nil, false
+	}
+	return b.records[start:end], true
+}
+
+// search is the first entry whose hash is at least the one sought, in a block
+// of hashes from first to last. It begins where that would be if they were
+// spread evenly, as they nearly are.
+func (b *block) search(hash, first, last uint64) int {
+	n := b.len()
+	i := 0
+	if first < hash && hash <= last {
+		i = min(int(float64(hash-first)/float64(last-first)*float64(n)), n)
+	}
+	for i > 0 && b.hash(i-1) >= hash {
+		i--
+	}
+	for i < n && b.hash(i) < hash {
+		i++
+	}
+	return i
+}
+
+// blockWriter collects the entries of a block.
+type blockWriter struct {
+	index, records []byte
+	last           uint64
+}
+
+func (w *blockWriter) len() int { return len(w.index) / blockEntry }
+
+// full tells whether the block must end before this record.
+func (w *blockWriter) full(hash uint64, record []byte) bool {
+	return w.len() > 0 && hash != w.last &&
+		len(w.index)+len(w.records)+blockEntry+len(record) > blockTarget
+}
+
+func (w *blockWriter) add(hash uint64, record []byte) {
+	w.records = append(w.records, record...)
+	w.index = binary.LittleEndian.AppendUint64(w.index, hash)
+	w.index = binary.LittleEndian.AppendUint32(w.index, uint32(len(w.records)))
+	w.last = hash
+}
+
+// appendTo appends the block and begins the next.
+func (w *blockWriter) appendTo(b []byte) []byte {
+	b = append(append(b, w.index...), w.records...)
+	w.index, w.records = w.index[:0], w.records[:0]
+	return b
+}

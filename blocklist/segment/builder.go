@@ -1,0 +1,233 @@
+package segment
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/minio/highwayhash"
+)
+
+// BuildOptions say how a segment is built.
+type BuildOptions struct {
+	// Dir is where temporary files go; "" means [os.TempDir].
+	Dir string
+
+	// Key is required, and not to be changed.
+	Key *Key
+
+	// Memory is how many bytes of entries are kept before the others go to a
+	// temporary file; 0 means 64 MiB. Each Adder takes up to 8 MiB more, and each
+	// of the goroutines of Finish about 1% of the size of the segment.
+	Memory int
+}
+
+const (
+	defaultMemory = 64 << 20
+
+	// partitions is how many ranges of hashes the entries are parted into, by
+	// the first byte of the hash. Each is sorted in memory.
+	partitions = 256
+
+	// chunkSize is how much of a partition is written at once.
+	chunkSize = 32 << 10
+)
+
+var errFinished = errors.New("the segment was finished or given up already")
+
+// Builder collects entries for a segment.
+//
+// Entries are written to chunks, one for each range of hashes; a full chunk is
+// kept in memory, or goes to a temporary file. Finish sorts range by range.
+type Builder struct {
+	o        BuildOptions
+	hash     func(key []byte) uint64 // the key's; tests want hashes that collide
+	comments dictionary
+
+	mu     sync.Mutex
+	adders []*Adder
+	parts  [partitions]partition
+	kept   int      // bytes of all partitions in memory
+	file   *os.File // for what is not; has no name where the system allows that
+	end    int64    // of what was written to file
+	err    error    // why the build can no longer succeed
+}
+
+// partition is a range of hashes.
+type partition struct {
+	kept    [][]byte
+	spilled []extent
+	size    int64 // of both
+}
+
+// extent is where a chunk is in the temporary file, and its checksum: what is
+// read back is not taken on trust either.
+type extent struct {
+	offset   int64
+	size     int
+	checksum uint64
+}
+
+// NewBuilder begins a segment.
+func NewBuilder(o BuildOptions) *Builder {
+	if o.Memory <= 0 {
+		o.Memory = defaultMemory
+	}
+	return &Builder{o: o, hash: o.Key.Hash}
+}
+
+// Adder adds entries for one goroutine. Any number may be at work at once.
+type Adder struct {
+	builder *Builder
+	chunks  [partitions][]byte
+	record  []byte // reused
+	numbers map[comment]uint16
+}
+
+// Adder returns an Adder, for one goroutine.
+func (b *Builder) Adder() *Adder {
+	a := &Adder{builder: b, numbers: map[comment]uint16{}}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.adders = append(b.adders, a)
+	return a
+}
+
+// recordHead is the room for hash and length in front of a record in a chunk.
+const recordHead = 8 + 4
+
+// Add adds an entry and keeps none of its strings. An error that wraps
+// [ErrEntry] is about this entry alone, any other about the whole build.
+func (a *Adder) Add(e Entry) error {
+	if err := e.check(); err != nil {
+		return err
+	}
+	number, shared := a.number(comment{e.Reason, e.Note})
+	a.record = appendRecord(append(a.record[:0], make([]byte, recordHead)...), &e, number, shared)
+	key, _, _ := recordKey(a.record[recordHead:])
+	hash := a.builder.hash(key)
+	binary.LittleEndian.PutUint64(a.record, hash)
+	binary.LittleEndian.PutUint32(a.record[8:], uint32(len(a.record)-recordHead))
+	return a.append(int(hash>>56), a.record)
+}
+
+// number is the number of a comment, if it is one of those that are shared.
+func (a *Adder) number(c comment) (number uint16, ok bool) {
+	if c == (comment{}) {
+		return 0, false
+	}
+	if number, ok = a.numbers[c]; ok {
+		return number, true
+	}
+	own, number, ok := a.builder.comments.number(c)
+	if ok {
+		a.numbers[own] = number
+	}
+	return number, ok
+}
+
+// append appends a record to the chunk of its partition.
+func (a *Adder) append(part int, record []byte) error {
+	chunk := a.chunks[part]
+	if len(chunk) > 0 && len(chunk)+len(record) > chunkSize {
+		var err error
+		if chunk, err = a.builder.put(part, chunk); err != nil {
+			return err
+		}
+	}
+	a.chunks[part] = append(chunk, record...)
+	return nil
+}
+
+// put takes a chunk, and returns an empty one.
+func (b *Builder) put(part int, chunk []byte) ([]byte, error) {
+	spill, at, err := b.place(part, chunk, highwayhash.Sum64(chunk, b.o.Key[:]))
+	if err != nil {
+		return nil, err
+	}
+	if spill == nil {
+		return make([]byte, 0, chunkSize), nil
+	}
+	if _, err := spill.WriteAt(chunk, at); err != nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return nil, b.fail(err)
+	}
+	return chunk[:0], nil
+}
+
+// place keeps a chunk, or says where it is to be written to. Writing is left to
+// the adders, each its own.
+func (b *Builder) place(part int, chunk []byte, checksum uint64) (spill *os.File, at int64, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.err != nil {
+		return nil, 0, b.err
+	}
+	p := &b.parts[part]
+	if b.kept+len(chunk) <= b.o.Memory {
+		b.kept += len(chunk)
+		p.size += int64(len(chunk))
+		p.kept = append(p.kept, chunk)
+		return nil, 0, nil
+	}
+	if b.file == nil {
+		if b.file, err = temporary(b.o.Dir); err != nil {
+			return nil, 0, b.fail(err)
+		}
+	}
+	at = b.end
+	b.end += int64(len(chunk))
+	p.size += int64(len(chunk))
+	p.spilled = append(p.spilled, extent{at, len(chunk), checksum})
+	return b.file, at, nil
+}
+
+// fail remembers why the build can no longer succeed: the first reason. The
+// mutex is held.
+func (b *Builder) fail(err error) error {
+	if b.err == nil {
+		b.err = fmt.Errorf("a temporary file for entries: %w", err)
+	}
+	return b.err
+}
+
+// flush takes what the adders still hold, and says whether all went well.
+func (b *Builder) flush() error {
+	b.mu.Lock()
+	err := b.err
+	b.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	for _, a := range b.adders {
+		for part, chunk := range a.chunks {
+			if len(chunk) == 0 {
+				continue
+			}
+			if _, err := b.put(part, chunk); err != nil {
+				return err
+			}
+			a.chunks[part] = nil
+		}
+	}
+	return nil
+}
+
+// Abort gives everything up: no file is left. It is harmless after Finish. No
+// Adder may be at work.
+func (b *Builder) Abort() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.err == nil {
+		b.err = errFinished
+	}
+	b.adders = nil
+	b.parts = [partitions]partition{}
+	if b.file != nil {
+		closeTemporary(b.file)
+		b.file = nil
+	}
+}

@@ -1,0 +1,129 @@
+package segment
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// SharedComments is how many different comments (a reason and a note) are stored
+// once for all entries that have them. Others are stored with each entry.
+const SharedComments = 1 << 16
+
+const (
+	maxSharedText = 8 << 20 // of all shared comments
+	maxSharedOne  = 1 << 10 // longer ones are hardly ever repeated
+	sharedIndex   = 8       // end of the text, and length of the reason
+)
+
+// comment is what an entry says beside its key.
+type comment struct{ reason, note string }
+
+// dictionary numbers the comments that are stored once.
+type dictionary struct {
+	mu      sync.Mutex
+	numbers map[comment]uint16
+	texts   []comment // by number
+	bytes   int
+
+	// full is set once numbers no longer changes; it is read without the mutex
+	// then.
+	full atomic.Bool
+}
+
+// number gives a comment its number and a copy of it, or says that it is to be
+// stored with its entry.
+func (d *dictionary) number(c comment) (own comment, number uint16, ok bool) {
+	if len(c.reason)+len(c.note) > maxSharedOne {
+		return comment{}, 0, false
+	}
+	if !d.full.Load() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+	}
+	if number, ok = d.numbers[c]; ok {
+		return d.texts[number], number, true
+	}
+	if d.full.Load() {
+		return comment{}, 0, false
+	}
+	own = comment{strings.Clone(c.reason), strings.Clone(c.note)}
+	if d.numbers == nil {
+		d.numbers = map[comment]uint16{}
+	}
+	number = uint16(len(d.texts))
+	d.numbers[own] = number
+	d.texts = append(d.texts, own)
+	d.bytes += len(own.reason) + len(own.note)
+	d.full.Store(len(d.texts) == SharedComments || d.bytes >= maxSharedText)
+	return own, number, true
+}
+
+// section orders the comments by their text, so that a segment does not depend
+// on which came first, and writes them. It returns the new number for each old.
+func (d *dictionary) section() (section []byte, renumbered []uint16) {
+	order := make([]uint16, len(d.texts))
+	for i := range order {
+		order[i] = uint16(i)
+	}
+	slices.SortFunc(order, func(i, j uint16) int {
+		p, q := d.texts[i], d.texts[j]
+		return cmp.Or(cmp.Compare(p.reason, q.reason), cmp.Compare(p.note, q.note))
+	})
+	renumbered = make([]uint16, len(order))
+	section = make([]byte, 0, len(order)*sharedIndex+d.bytes)
+	end := 0
+	for number, old := range order {
+		renumbered[old] = uint16(number)
+		c := d.texts[old]
+		end += len(c.reason) + len(c.note)
+		section = binary.LittleEndian.AppendUint32(section, uint32(end))
+		section = binary.LittleEndian.AppendUint32(section, uint32(len(c.reason)))
+	}
+	for _, old := range order {
+		section = append(append(section, d.texts[old].reason...), d.texts[old].note...)
+	}
+	return section, renumbered
+}
+
+// sharedComment is a comment of the section, by its number.
+func (s *Segment) sharedComment(number uint16) (reason, note []byte, ok bool) {
+	i := uint64(number)
+	if i >= s.shared || s.shared > uint64(len(s.comments))/sharedIndex {
+		return nil, nil, false
+	}
+	text := s.comments[s.shared*sharedIndex:]
+	start := uint32(0)
+	if i > 0 {
+		start = binary.LittleEndian.Uint32(s.comments[(i-1)*sharedIndex:])
+	}
+	end := binary.LittleEndian.Uint32(s.comments[i*sharedIndex:])
+	length := binary.LittleEndian.Uint32(s.comments[i*sharedIndex+4:])
+	if start > end || uint64(end) > uint64(len(text)) || length > end-start {
+		return nil, nil, false
+	}
+	text = text[start:end]
+	return text[:length], text[length:], true
+}
+
+// commentOf is the comment of a record.
+func (s *Segment) commentOf(r *record) (reason, note []byte, ok bool) {
+	switch {
+	case r.flags&flagShared != 0:
+		if len(r.comment) != sharedRefBytes {
+			return nil, nil, false
+		}
+		return s.sharedComment(binary.LittleEndian.Uint16(r.comment))
+	case r.flags&flagInline != 0:
+		n, width := binary.Uvarint(r.comment)
+		if width <= 0 || n > uint64(len(r.comment)-width) {
+			return nil, nil, false
+		}
+		text := r.comment[width:]
+		return text[:n], text[n:], true
+	}
+	return nil, nil, len(r.comment) == 0
+}

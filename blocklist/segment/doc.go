@@ -1,0 +1,92 @@
+// Package segment keeps the exact index of one list in an immutable file that is
+// mapped into memory: a lookup by key says whether the list has that entry, and
+// its file, line and reason.
+//
+// A [Builder] collects entries from many goroutines and [Builder.Finish] makes
+// the file, in memory that does not grow with the list but for about a hundredth
+// of its size. [Open] maps a file. What a file holds is never trusted: a checksum
+// covers every byte, that of a block is compared when the block is first read (and
+// again after [Segment.Recheck]), and a map that faults (the file was cut, the disk
+// fails) is an error of the lookup, not the end of the process.
+//
+// # Entries of one key
+//
+// A key stands once. Of several entries an exception stays rather than a plain
+// entry, then the one without Until or with the later one, then the one of the
+// earlier file, then of the earlier line.
+//
+// # Files
+//
+// A file is written under a temporary name (.segment-*) in the directory where
+// it belongs, synced, renamed, and the directory is synced. So what is at a path
+// is whole, whatever interrupts a build. Temporary files that a killed process
+// leaves behind are removed by [Sweep].
+//
+// # Format
+//
+// Version 1. Integers are little-endian; uvarint and varint are those of
+// encoding/binary. HH64 and HH256 are HighwayHash with 64 and 256 bits under the
+// segment's [Key]. The parts follow each other without gaps:
+//
+//	header      256 bytes
+//	blocks      entries in order of HH64(key), then key
+//	comments    those that many entries may share
+//	table       firsts, then places: a first hash and a place for each block
+//	meta        the caller's
+//
+// Header:
+//
+//	offset size
+//	     0    8 "spamseg\n"
+//	     8    4 version of the format: 1
+//	    12    4 size of the header: 256
+//	    16    8 size of the file
+//	    24    8 HH64("spamgate segment key"): tells keys apart
+//	    32    8 number of entries
+//	    40    8 entries that were left out because another has their key
+//	    48    8 exceptions among the entries
+//	    56    8 the earliest Until of an entry, in seconds since 1970; 0: none
+//	    64    8 kinds of entries: bit i for kind i
+//	    72    8 number of blocks
+//	    80    8 size of the blocks
+//	    88    8 number of comments
+//	    96    8 size of the comments
+//	   104    8 size of meta
+//	   112   32 digest: HH256 of the header from 32 to 103, the comments and the
+//	            table
+//	   144   32 the caller's digest of the source
+//	   176   32 the caller's digest of the options
+//	   208   16 zero
+//	   224   32 HH256 of the header up to here and of meta, not under the segment's
+//	            key but under "spamgate segment header checksum"
+//
+// Block, of at most 4096 bytes but where a single record is larger or entries
+// have one hash, which are never parted:
+//
+//	12 bytes for each entry: its HH64(key), 8 bytes, in ascending order; where its
+//	record ends, counted from the first record, 4 bytes
+//	records
+//
+// Record:
+//
+//	1 byte: bits 0-2 kind, 3 exception, 4 defer, 5 has an Until, 6 has a shared
+//	comment, 7 has a comment of its own
+//	uvarint: length of the key; the key
+//	uvarint: number of the file
+//	uvarint: line
+//	varint: Until, if it has one
+//	either 2 bytes: number of the shared comment
+//	or uvarint: length of the reason; the reason; the note up to the record's end
+//
+// Comments, at most [SharedComments], ordered by reason and note:
+//
+//	8 bytes for each: where its text ends, counted from the first text, 4 bytes;
+//	length of the reason, 4 bytes
+//	texts: the reason, then the note
+//
+// Table:
+//
+//	firsts: 8 bytes for each block, its first hash
+//	places: 24 bytes for each block: where it begins, counted from the first
+//	block; its HH64; its number of entries
+package segment

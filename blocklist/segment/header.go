@@ -1,0 +1,137 @@
+package segment
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/minio/highwayhash"
+)
+
+const (
+	magic      = "spamseg\n"
+	version    = 1
+	headerSize = 256
+	tableEntry = 8 + placeSize // first hash, and place
+)
+
+// Where the fields of the header are. See the table in doc.go.
+const (
+	atVersion    = 8
+	atHeaderSize = 12
+	atFileSize   = 16
+	atKeyCheck   = 24
+	atEntries    = 32
+	atDuplicates = 40
+	atExceptions = 48
+	atNextUntil  = 56
+	atKinds      = 64
+	atBlocks     = 72
+	atBlockBytes = 80
+	atShared     = 88
+	atSharedSize = 96
+	atMetaSize   = 104
+	atDigest     = 112
+	atSource     = 144
+	atOptions    = 176
+	atReserved   = 208
+	atChecksum   = 224
+)
+
+// header is the beginning of a segment, and the caller's part of it.
+type header struct {
+	keyCheck   uint64 // tells keys apart
+	entries    uint64
+	duplicates uint64
+	exceptions uint64
+	nextUntil  int64
+	kinds      uint8
+	blockCount uint64
+	blockBytes uint64
+	shared     uint64 // comments in the section of comments
+	sharedSize uint64 // of that section
+	metaSize   uint64
+	digest     [32]byte
+	caller     Header
+}
+
+// headerKey is for the header's own checksum, which must be known to match
+// before it can be asked which key the segment was made with.
+var headerKey = [highwayhash.Size]byte([]byte("spamgate segment header checksum"))
+
+func (k *Key) check() uint64 { return k.Hash([]byte("spamgate segment key")) }
+
+// fileSize is the size of the whole file.
+func (h *header) fileSize() uint64 {
+	return headerSize + h.blockBytes + h.sharedSize + h.blockCount*tableEntry + h.metaSize
+}
+
+// encode writes the header with its checksum, which covers meta as well.
+func (h *header) encode() []byte {
+	b := make([]byte, headerSize)
+	copy(b, magic)
+	binary.LittleEndian.PutUint32(b[atVersion:], version)
+	binary.LittleEndian.PutUint32(b[atHeaderSize:], headerSize)
+	for at, v := range map[int]uint64{
+		atFileSize: h.fileSize(), atKeyCheck: h.keyCheck,
+		atEntries: h.entries, atDuplicates: h.duplicates, atExceptions: h.exceptions,
+		atNextUntil: uint64(h.nextUntil), atKinds: uint64(h.kinds),
+		atBlocks: h.blockCount, atBlockBytes: h.blockBytes,
+		atShared: h.shared, atSharedSize: h.sharedSize, atMetaSize: h.metaSize,
+	} {
+		binary.LittleEndian.PutUint64(b[at:], v)
+	}
+	copy(b[atDigest:], h.digest[:])
+	copy(b[atSource:], h.caller.Source[:])
+	copy(b[atOptions:], h.caller.Options[:])
+	sum := headerChecksum(b, h.caller.Meta)
+	copy(b[atChecksum:], sum[:])
+	return b
+}
+
+func headerChecksum(b, meta []byte) [32]byte {
+	d, _ := highwayhash.New(headerKey[:]) // fails for a key of another length alone
+	d.Write(b[:atChecksum])
+	d.Write(meta)
+	return [32]byte(d.Sum(nil))
+}
+
+// decodeHeader reads and checks the header of a whole file.
+func decodeHeader(data []byte) (header, error) {
+	damaged := func(what string) (header, error) { return header{}, fmt.Errorf("%w: %s", ErrDamaged, what) }
+	if len(data) < atFileSize || string(data[:len(magic)]) != magic {
+		return damaged("it does not begin as a segment does")
+	}
+	if v := binary.LittleEndian.Uint32(data[atVersion:]); v != version {
+		return header{}, fmt.Errorf("%w: %d, where %d is read", ErrFormat, v, version)
+	}
+	if len(data) < headerSize || binary.LittleEndian.Uint32(data[atHeaderSize:]) != headerSize {
+		return damaged("the header is cut short")
+	}
+	field := func(at int) uint64 { return binary.LittleEndian.Uint64(data[at:]) }
+	h := header{
+		keyCheck: field(atKeyCheck),
+		entries:  field(atEntries), duplicates: field(atDuplicates), exceptions: field(atExceptions),
+		nextUntil: int64(field(atNextUntil)), kinds: uint8(field(atKinds)),
+		blockCount: field(atBlocks), blockBytes: field(atBlockBytes),
+		shared: field(atShared), sharedSize: field(atSharedSize), metaSize: field(atMetaSize),
+		digest: [32]byte(data[atDigest:]),
+		caller: Header{Source: [32]byte(data[atSource:]), Options: [32]byte(data[atOptions:])},
+	}
+	size := uint64(len(data))
+	if field(atFileSize) != size {
+		return damaged(fmt.Sprintf("it has %d bytes, and should have %d", size, field(atFileSize)))
+	}
+	// Each by itself first, so that their sum can't overflow.
+	if h.blockCount > size/tableEntry || h.blockBytes > size || h.sharedSize > size || h.metaSize > size ||
+		h.fileSize() != size || size > math.MaxInt {
+		return damaged("its parts do not make up the whole")
+	}
+	h.caller.Meta = data[size-h.metaSize:]
+	sum := headerChecksum(data[:headerSize], h.caller.Meta)
+	if !bytes.Equal(sum[:], data[atChecksum:headerSize]) {
+		return damaged("the header does not match its checksum")
+	}
+	return h, nil
+}

@@ -1,0 +1,164 @@
+package segment
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+
+	"github.com/minio/highwayhash"
+)
+
+// Lookup finds the entry of a key, whose hash is [Key.Hash] of it. Where there
+// is none it does not allocate. The error wraps [ErrDamaged].
+func (s *Segment) Lookup(hash uint64, key []byte) (found Record, ok bool, err error) {
+	defer s.catch(panicOnFault(), &err)
+	i, stored, err := s.record(hash, key)
+	if stored == nil || err != nil {
+		return Record{}, false, err
+	}
+	found, err = s.decode(i, stored)
+	return found, err == nil, err
+}
+
+// Has is [Segment.Lookup] for who wants to know only whether the key is there. It
+// does not allocate.
+func (s *Segment) Has(hash uint64, key []byte) (ok bool, err error) {
+	defer s.catch(panicOnFault(), &err)
+	_, stored, err := s.record(hash, key)
+	return stored != nil && err == nil, err
+}
+
+// record is the record of a key as it is stored, and its block; nil if there is
+// none.
+func (s *Segment) record(hash uint64, key []byte) (i int, stored []byte, err error) {
+	i = s.find(hash)
+	if i < 0 {
+		return i, nil, nil
+	}
+	b, err := s.block(i)
+	if err != nil {
+		return i, nil, err
+	}
+	for j := b.search(hash, s.first(i), s.last(i)); j < b.len() && b.hash(j) == hash; j++ {
+		stored, whole := b.record(j)
+		k, _, readable := recordKey(stored)
+		if !whole || !readable {
+			return i, nil, s.damagedBlock(i)
+		}
+		if bytes.Equal(k, key) {
+			return i, stored, nil
+		}
+	}
+	return i, nil, nil
+}
+
+// decode makes a record of what block i holds.
+func (s *Segment) decode(i int, stored []byte) (Record, error) {
+	r, ok := parseRecord(stored)
+	if !ok {
+		return Record{}, s.damagedBlock(i)
+	}
+	reason, note, ok := s.commentOf(&r)
+	if !ok {
+		return Record{}, s.damagedBlock(i)
+	}
+	return r.entry(reason, note), nil
+}
+
+// stored is block i as it is stored, and its place.
+func (s *Segment) stored(i int) (b []byte, p place, err error) {
+	p = placeAt(s.places, i)
+	end := uint64(len(s.blocks))
+	if placeSize*(i+1) < len(s.places) {
+		end = placeAt(s.places, i+1).offset
+	}
+	if p.offset > end || end > uint64(len(s.blocks)) {
+		return nil, p, s.damagedBlock(i)
+	}
+	return s.blocks[p.offset:end], p, nil
+}
+
+// block is block i, which has matched its checksum when it was first read.
+func (s *Segment) block(i int) (block, error) {
+	stored, p, err := s.stored(i)
+	if err != nil {
+		return block{}, err
+	}
+	seen, bit := &s.verified[i/32], uint32(1)<<(i%32)
+	if seen.Load()&bit == 0 {
+		if highwayhash.Sum64(stored, s.key[:]) != p.checksum {
+			return block{}, s.damagedBlock(i)
+		}
+		seen.Or(bit)
+	}
+	b, ok := parseBlock(stored, p.entries)
+	if !ok {
+		return block{}, s.damagedBlock(i)
+	}
+	return b, nil
+}
+
+func (s *Segment) damagedBlock(i int) error {
+	return s.failed(fmt.Errorf("%w: block %d of %d is not what was written", ErrDamaged, i+1, s.blockCount))
+}
+
+// Scan calls fn with each key whose hash is in the range, its ends included, in
+// order of hash and then key, until fn returns false. The key is valid during
+// the call alone. The error wraps [ErrDamaged].
+func (s *Segment) Scan(from, to uint64, fn func(hash uint64, key []byte) bool) error {
+	return s.walk(from, to, func(_ int, hash uint64, stored []byte) (bool, error) {
+		key, _, ok := recordKey(stored)
+		if !ok {
+			return false, ErrDamaged
+		}
+		return fn(hash, key), nil
+	})
+}
+
+// Records calls fn with each entry, in the order of [Segment.Scan], until fn
+// returns false.
+func (s *Segment) Records(fn func(Record) bool) error {
+	return s.walk(0, math.MaxUint64, func(i int, _ uint64, stored []byte) (bool, error) {
+		r, err := s.decode(i, stored)
+		return err == nil && fn(r), err
+	})
+}
+
+// giveBackAfter is how many bytes a walk leaves behind in memory. Those who walk
+// through a long list, to make a filter of it, would else have all of it resident,
+// and most of it is not asked for again.
+const giveBackAfter = 32 << 20
+
+// walk calls fn with the block, hash and stored record of each entry in a range
+// of hashes, until fn returns false.
+func (s *Segment) walk(from, to uint64, fn func(i int, hash uint64, stored []byte) (bool, error)) (err error) {
+	defer s.catch(panicOnFault(), &err)
+	passed := uint64(0) // up to where the pages were given back, or the walk began
+	for i := max(s.find(from), 0); i < len(s.firsts)/8 && s.first(i) <= to; i++ {
+		b, err := s.block(i)
+		if err != nil {
+			return err
+		}
+		switch at := placeAt(s.places, i).offset; {
+		case passed == 0:
+			passed = at
+		case at-passed >= giveBackAfter:
+			s.giveBack(passed, at)
+			passed = at
+		}
+		for j := b.search(from, s.first(i), s.last(i)); j < b.len() && b.hash(j) <= to; j++ {
+			stored, ok := b.record(j)
+			if !ok {
+				return s.damagedBlock(i)
+			}
+			more, err := fn(i, b.hash(j), stored)
+			if err == ErrDamaged {
+				return s.damagedBlock(i)
+			}
+			if err != nil || !more {
+				return err
+			}
+		}
+	}
+	return nil
+}

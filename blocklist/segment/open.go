@@ -1,0 +1,147 @@
+package segment
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+
+	"github.com/minio/highwayhash"
+)
+
+// Open maps a segment that was made with this key. It checks the header and the
+// table of blocks; each block is checked when it is first read. The error wraps
+// [ErrDamaged], [ErrFormat] or [ErrKey], or is the file system's.
+func Open(path string, key *Key) (*Segment, error) {
+	// Without O_NONBLOCK a named pipe would be waited for.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // a map needs no descriptor
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, cmp.Or(err, fmt.Errorf("%s: %w: it is no regular file", path, ErrDamaged))
+	}
+	s, err := mapSegment(f, path, key)
+	if err != nil {
+		return nil, err
+	}
+	s.keep()
+	return s, nil
+}
+
+// mapSegment makes a segment of a file. Its memory must be released, or kept.
+func mapSegment(f *os.File, path string, key *Key) (*Segment, error) {
+	data, unmap, err := mapFile(f)
+	if err != nil {
+		return nil, &fs.PathError{Op: "map", Path: path, Err: err}
+	}
+	s := &Segment{data: data, unmap: unmap, path: path, key: clone(key)}
+	if err := s.load(); err != nil {
+		s.release()
+		return nil, s.failed(err)
+	}
+	return s, nil
+}
+
+func clone(key *Key) *Key {
+	own := *key
+	return &own
+}
+
+// keep lets the segment's memory go with the segment.
+func (s *Segment) keep() {
+	if s.unmap != nil {
+		runtime.AddCleanup(s, s.unmap, s.data)
+	}
+}
+
+// release lets the segment's memory go at once. The segment is of no use
+// afterwards.
+func (s *Segment) release() {
+	if s.unmap != nil {
+		s.unmap(s.data)
+	}
+	s.data = nil
+}
+
+// load checks the header and the parts of data that every lookup needs.
+func (s *Segment) load() (err error) {
+	defer s.catch(panicOnFault(), &err)
+	if s.header, err = decodeHeader(s.data); err != nil {
+		return err
+	}
+	s.caller.Meta = bytes.Clone(s.caller.Meta)
+	if s.keyCheck != s.key.check() {
+		return ErrKey
+	}
+	rest := s.data[headerSize:]
+	cut := func(n uint64) (part []byte) {
+		part, rest = rest[:n:n], rest[n:]
+		return part
+	}
+	s.blocks = cut(s.blockBytes)
+	// Copies: whoever overwrites a file that is mapped changes what was checked.
+	s.comments = bytes.Clone(cut(s.sharedSize))
+	s.firsts = bytes.Clone(cut(8 * s.blockCount))
+	s.places = bytes.Clone(cut(placeSize * s.blockCount))
+	if digest(s.key, s.data[atEntries:atMetaSize], s.comments, s.firsts, s.places) != s.digest {
+		return fmt.Errorf("%w: the table of blocks or the comments do not match their checksum", ErrDamaged)
+	}
+	s.verified = make([]atomic.Uint32, (s.blockCount+31)/32)
+	return nil
+}
+
+// digest covers every entry: the blocks by their checksums, which are in the
+// table.
+func digest(key *Key, parts ...[]byte) [32]byte {
+	d, _ := highwayhash.New(key[:]) // fails for a key of another length alone
+	for _, part := range parts {
+		d.Write(part)
+	}
+	return [32]byte(d.Sum(nil))
+}
+
+// failed says which segment an error is about.
+func (s *Segment) failed(err error) error {
+	name := s.path
+	if name == "" {
+		name = "segment without a name"
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
+
+// panicOnFault makes a fault of the map (its file was cut, or the disk fails) a
+// panic that catch finds. It returns what was set before.
+func panicOnFault() bool { return debug.SetPanicOnFault(true) }
+
+// catch, deferred, restores what panicOnFault set, and turns a fault of the map
+// into an error. Any other panic goes on.
+func (s *Segment) catch(before bool, err *error) {
+	debug.SetPanicOnFault(before)
+	if p := recover(); p != nil {
+		if !s.faulted(p) {
+			panic(p)
+		}
+		*err = s.failed(fmt.Errorf("%w: the file was cut while in use, or cannot be read", ErrDamaged))
+	}
+	runtime.KeepAlive(s) // or data might be unmapped while it is read
+}
+
+// faulted tells whether a panic comes of reading data.
+func (s *Segment) faulted(p any) bool {
+	err, _ := p.(error)
+	var fault interface{ Addr() uintptr } // see debug.SetPanicOnFault
+	if !errors.As(err, &fault) || len(s.data) == 0 {
+		return false
+	}
+	start := uintptr(unsafe.Pointer(unsafe.SliceData(s.data)))
+	return fault.Addr() >= start && fault.Addr()-start < uintptr(len(s.data))
+}

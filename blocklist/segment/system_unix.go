@@ -1,0 +1,54 @@
+//go:build unix
+
+package segment
+
+import (
+	"errors"
+	"math"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// mapFile maps a file as it is now. A file that is empty takes no map.
+func mapFile(f *os.File) (data []byte, unmap func([]byte), err error) {
+	info, err := f.Stat()
+	if err != nil || info.Size() == 0 {
+		return nil, nil, err
+	}
+	if info.Size() > math.MaxInt {
+		return nil, nil, unix.EFBIG
+	}
+	data, err = unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		return nil, nil, err
+	}
+	return data, func(data []byte) { unix.Munmap(data) }, nil
+}
+
+// giveBack takes a part of the blocks out of the process's memory. It stays in the
+// system's cache, and comes back when it is read.
+func (s *Segment) giveBack(from, to uint64) {
+	if s.unmap == nil {
+		return // not mapped: this would be the only copy
+	}
+	page := uint64(os.Getpagesize())
+	from = (headerSize + from + page - 1) / page * page
+	if to = (headerSize + to) / page * page; from < to {
+		// Advice: where it is not taken, nothing is lost but memory.
+		_ = unix.Madvise(s.data[from:to], unix.MADV_DONTNEED)
+	}
+}
+
+// syncDir makes a rename in a directory last.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Sync(); !errors.Is(err, unix.EINVAL) { // a file system that syncs no directories
+		return err
+	}
+	return nil
+}
