@@ -2,7 +2,6 @@ package listfile
 
 import (
 	"errors"
-	"net/netip"
 	"strings"
 
 	"spamgate/blocklist/sender"
@@ -10,10 +9,10 @@ import (
 
 var (
 	errEmpty       = errors.New("there is no entry")
-	errAllow       = errors.New("an exception (!) in an allow list")
+	errAllow       = errors.New(`an exception ("!") in an allow list`)
 	errEverything  = errors.New("this would match everything")
-	errWildcard    = errors.New("a * inside an entry")
-	errLiteral     = errors.New("an address literal without an @ in front")
+	errWildcard    = errors.New(`a "*" inside an entry`)
+	errLiteral     = errors.New(`an address literal without an "@" in front`)
 	errIP          = errors.New("an IP address is no sender")
 	errSpace       = errors.New("white space inside an entry")
 	errSingleLabel = errors.New("a single label covers every domain below it")
@@ -24,7 +23,7 @@ var (
 // list is the trace of another format.
 type errForeign byte
 
-func (c errForeign) Error() string { return string(rune(c)) + " in the domain" }
+func (c errForeign) Error() string { return `"` + string(rune(c)) + `" in the domain` }
 
 // ParseEntry reads one entry, without a comment. The error is a Problem.
 func ParseEntry(text string, o Options) (Entry, error) {
@@ -184,13 +183,12 @@ func checkDomain(d string) error {
 	return nil
 }
 
-// isIP reports whether a domain in normal form is an IPv4 address. (IPv6 has
-// colons and is no domain.) The look at the last byte spares the rest of the
-// work for nearly every domain: no top-level domain ends in a digit.
+// isIP reports whether a domain in normal form is an IPv4 address, a range of
+// them, or the first octets of one: no top-level domain is a number. (IPv6 has
+// colons and is no domain.) For nearly every domain the last byte tells.
 func isIP(d string) bool {
-	if c := d[len(d)-1]; c < '0' || c > '9' {
-		return false
-	}
-	_, err := netip.ParseAddr(d)
-	return err == nil
+	last := d[strings.LastIndexByte(d, '.')+1:]
+	return isDigit(last[len(last)-1]) && strings.Trim(last, "0123456789") == ""
 }
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }

@@ -42,5 +42,5 @@ func ExampleParseEntry() {
 	// Output:
 	// xn--bcher-kva.example
 	// xn--bcher-kva.example
-	// "*@*.example.com": * in the domain; write *.example.com
+	// "*@*.example.com": "*" in the domain; write *.example.com
 }

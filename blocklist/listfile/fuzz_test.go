@@ -1,6 +1,9 @@
 package listfile
 
 import (
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -9,24 +12,11 @@ import (
 	"spamgate/blocklist/sender"
 )
 
-// asEntry writes a key as an entry of a list that is not exact. Only a local
-// part that would read as something else needs quotes: "#a"@, "!a"@, "a*"@.
-func asEntry(key string) string {
-	at := strings.LastIndexByte(key, '@')
-	if at <= 0 || key[0] == '"' {
-		return key
-	}
-	if key[0] == '#' || key[0] == '!' || strings.Contains(key[:at], "*") {
-		return `"` + key[:at] + `"` + key[at:]
-	}
-	return key
-}
-
 // checkEntry holds what is true of every valid entry: written as an entry
 // again, its key is a fixed point, and its comment is safe to print.
 func checkEntry(t *testing.T, e Entry) {
 	t.Helper()
-	again, err := ParseEntry(asEntry(e.Key), Options{AllowPublicSuffix: true})
+	again, err := ParseEntry(AsEntry(Entry{Key: e.Key}), Options{AllowPublicSuffix: true})
 	if err != nil || again.Key != e.Key || again.Kind != e.Kind {
 		t.Errorf("key %q of kind %v is no fixed point: %+v, %v", e.Key, e.Kind, again, err)
 	}
@@ -74,11 +64,107 @@ func FuzzRead(f *testing.F) {
 				t.Errorf("%+v", p)
 			}
 		})
-		if err == nil && (res.Entries != entries || res.Invalid != invalid || res.Lines < lastLine) {
+		if err == nil && (res.Entries != entries || res.Invalid+res.Unsupported != invalid || res.Lines < lastLine) {
 			t.Errorf("%+v, called back with %d and %d up to line %d", res, entries, invalid, lastLine)
 		}
 		if nul := strings.Contains(text, "\x00"); nul && err == nil {
 			t.Error("a NUL byte was read")
+		}
+	})
+}
+
+// FuzzFormats reads a text in every format: nothing panics, several workers read
+// the same as one, and every entry is a fixed point.
+func FuzzFormats(f *testing.F) {
+	for file, format := range samples(f) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(text), uint8(slices.Index(Formats, format)), "", false, false)
+		f.Add(string(text), uint8(0), "", false, false)
+	}
+	hostile, err := filepath.Glob("testdata/hostile/*.txt")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range hostile {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		format := Format(strings.TrimSuffix(filepath.Base(file), ".txt"))
+		f.Add(unhex(string(text)), uint8(slices.Index(Formats, format)), "2", true, false)
+		for line := range strings.Lines(string(text)) {
+			f.Add(unhex(strings.TrimSuffix(line, "\n")), uint8(slices.Index(Formats, format)), "domain", false, true)
+		}
+	}
+	f.Fuzz(func(t *testing.T, text string, format uint8, column string, allow, exact bool) {
+		if len(text) > 2*MaxLine {
+			return // more takes longer and finds no more
+		}
+		o := Options{
+			Format: Formats[int(format)%len(Formats)], Column: column,
+			Allow: allow, Exact: exact, Now: sampleNow, MaxBytes: 1 << 20,
+		}
+		got := readOnce(strings.NewReader(text), o)
+		checkFound(t, o, got)
+		sameInParallel(t, text, o, got)
+		if got.err == nil {
+			writeBack(t, got.entries)
+		}
+	})
+}
+
+// checkFound holds what is true of whatever was read.
+func checkFound(t *testing.T, o Options, f found) {
+	line := 0
+	for _, e := range f.entries {
+		checkEntry(t, e)
+		if o.Allow && e.Exception {
+			t.Errorf("an exception in an allow list: %+v", e)
+		}
+		if e.Line < max(1, line) || f.err == nil && e.Line > f.result.Lines {
+			t.Errorf("line %d after line %d of %d", e.Line, line, f.result.Lines)
+		}
+		line = e.Line
+	}
+	line = 0
+	for _, p := range f.problems {
+		if p.What == "" || len(p.Text) > maxText || !utf8.ValidString(p.String()) || strings.ContainsFunc(p.String(), unicode.IsControl) {
+			t.Errorf("%+v", p)
+		}
+		if p.Line < max(1, line) {
+			t.Errorf("a problem in line %d after one in line %d", p.Line, line)
+		}
+		line = p.Line
+	}
+	if r := f.result; r.Entries != len(f.entries) || r.Invalid+r.Unsupported != len(f.problems) {
+		t.Errorf("%+v, called back with %d and %d", r, len(f.entries), len(f.problems))
+	}
+}
+
+// writeBack holds Write against Read.
+func writeBack(t *testing.T, entries []Entry) {
+	for _, f := range Writable {
+		_, left, back := writeAll(t, f, entries)
+		checkBack(t, f, entries, left, back.entries)
+	}
+}
+
+// FuzzQuick holds the quick reading of an entry against the slow one.
+func FuzzQuick(f *testing.F) {
+	for _, file := range []string{"entries.tsv", "malformed.tsv", "matches.tsv"} {
+		for _, row := range rows(f, file, map[string]int{"entries.tsv": 6, "malformed.tsv": 3, "matches.tsv": 4}[file]) {
+			f.Add(row[1], strings.Contains(row[0], "e"), strings.Contains(row[0], "p"))
+		}
+	}
+	f.Fuzz(func(t *testing.T, s string, exact, suffixes bool) {
+		o := Options{Exact: exact, AllowPublicSuffix: suffixes}
+		got, ok := quickEntry(s, &o)
+		want, err := parseEntry(s, o)
+		if ok && (err != nil || got != want) {
+			t.Errorf("%q: %+v, want %+v, %v", s, got, want, err)
 		}
 	})
 }

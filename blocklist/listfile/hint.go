@@ -16,7 +16,7 @@ var hints = []struct {
 	{errAllow, "an allow list cannot block; remove the line, or the entry that it should undo"},
 	{errEverything, "name a domain, or write user@ for a local part at any domain"},
 	{errWildcard, "a * stands only in *@example.com and *.example.com; quote a local part that really has one"},
-	{errIP, "a list names senders, not clients; an address literal is written @[192.0.2.1]"},
+	{errIP, noClients + "; an address literal is written @[192.0.2.1]"},
 	{errSpace, "write one entry a line; a comment starts with #"},
 	{errSuffix, "list the domains below it, write @ in front for that domain alone, or set allow_public_suffix = true"},
 	{errForeign('#'), "a comment needs white space before its #"},
@@ -31,18 +31,22 @@ func explain(text string, o Options, err error) Problem {
 		p.Hint = "save the file as UTF-8"
 	case strings.ContainsRune(text, utf8.RuneError):
 		p.Hint = "a character was lost on the way here; write it again and save the file as UTF-8"
-	case isIPRange(text):
-		err = errIP
+	case isClient(text), err == errIP:
+		err, p.Unsupported = errIP, true
+	case len(text) > 1 && text[0] == '/' && text[1] != '/':
+		err, p.Hint, p.Unsupported = errRegexp, errRegexp.hint, true
 	case len(words(text)) > 1:
 		err = errSpace
 	case err == errSingleLabel:
 		p.Hint = fmt.Sprintf("write %s@ for that local part at any domain, @%[1]s for that domain alone, or set allow_public_suffix = true",
 			strings.Trim(text, "<!*.>"))
-	case strings.HasPrefix(text, "/"):
-		p.Hint = "a regular expression is no entry; *.example.com covers subdomains, user@ every domain"
 	}
 	p.What = err.Error()
 	if p.Hint != "" {
+		return p
+	}
+	if errors.As(err, new(errUntil)) {
+		p.Hint = untilHint
 		return p
 	}
 	for _, h := range hints {

@@ -1,4 +1,6 @@
-// Package listfile reads list files: one entry a line, with comments.
+// Package listfile reads list files, in their own format and in those of other
+// programs, and writes them. See Format for the others. A plain list has one
+// entry a line, with comments:
 //
 //	# a line of comment
 //	user@example.com         one address
@@ -12,6 +14,12 @@
 //	!user@example.com        an exception to this list's other entries
 //	example.net  # reason    a comment after white space: the reason, shown to who is refused
 //	example.org  ## note     after ## it is private
+//	example.org  # until=2026-12-31 reason     an entry that expires
+//
+// An expiry is a word of the comment, until= and a time as RFC 3339 writes it
+// (until=2026-12-31T18:00:00Z) or a date, through whose end, in UTC, the entry
+// counts. It is not part of the reason. An until= that is no time makes the line
+// invalid: the entry would stay for ever, unnoticed.
 //
 // Entries are normalised by the code that normalises senders (package sender),
 // so any spelling of an address in a list meets any spelling in mail. Files are
@@ -47,6 +55,9 @@ const MaxLine = 4096
 var (
 	ErrBinary = errors.New("a NUL byte: this is no text file (or UTF-16; save it as UTF-8)")
 	ErrUTF16  = errors.New("the file is UTF-16; save it as UTF-8")
+	ErrPacked = errors.New("the file cannot be unpacked")
+	ErrTooBig = errors.New("the file is too big")
+	ErrSyntax = errors.New("the file is not written in its format")
 )
 
 // Options are the properties of a list that change how its entries read.
@@ -61,6 +72,21 @@ type Options struct {
 
 	// AllowPublicSuffix accepts single labels and public suffixes as domains.
 	AllowPublicSuffix bool
+
+	// Format is how the file is written; empty is Plain.
+	Format Format
+
+	// Column is the column of a CSV file that holds the entries: its name in
+	// the first line, or its number from 1. Empty is the only one with a name
+	// such as domain or email, else the first; a note says which it is.
+	Column string
+
+	// MaxBytes bounds the file once it is unpacked; 0 does not.
+	MaxBytes int64
+
+	// Now is the time by which entries have expired, in seconds since 1970; 0
+	// is the clock's.
+	Now int64
 }
 
 // Entry is one valid entry.
@@ -73,6 +99,13 @@ type Entry struct {
 
 	// Exception says that the entry had a ! in front.
 	Exception bool
+
+	// Defer says that the entry asks to be refused for the time being, where
+	// its list says reject.
+	Defer bool
+
+	// Until is when the entry stops to count, in seconds since 1970; 0 never.
+	Until int64
 
 	// Line is the line number, from 1; 0 from ParseEntry.
 	Line int
@@ -94,6 +127,13 @@ type Problem struct {
 	// What says what is wrong, Hint what to write instead; there is not
 	// always a hint.
 	What, Hint string
+
+	// Unsupported says that the line means something in its format, but nothing
+	// that can be looked up here: a regular expression, a range of addresses.
+	Unsupported bool
+
+	// TooLong says that the line is longer than MaxLine.
+	TooLong bool
 }
 
 // Error returns String.
@@ -115,7 +155,17 @@ func (p Problem) String() string {
 
 // Result counts what Read saw.
 type Result struct {
-	Entries int // valid entries, repeated ones each time
-	Invalid int // lines reported as a Problem
-	Lines   int // all lines, empty ones and comments included
+	Entries     int // valid entries, repeated ones each time
+	Invalid     int // lines reported as a Problem, but for unsupported ones
+	Unsupported int // lines reported as an unsupported Problem
+	Expired     int // entries left out since their time is over
+	Lines       int // all lines, empty ones and comments included
+
+	// Format is how the file was read; with Auto what it was recognised as.
+	// Packed is "gzip" or "zstd" where it was.
+	Format Format
+	Packed string
+
+	// Notes says what was passed over on purpose, a sentence each.
+	Notes []string
 }

@@ -31,13 +31,18 @@ func rows(t testing.TB, file string, columns int) [][]string {
 		if len(row) != columns {
 			t.Fatalf("%s: %d columns in %q, want %d", file, len(row), line, columns)
 		}
-		row[1] = hexByte.ReplaceAllStringFunc(row[1], func(h string) string {
-			b, _ := hex.DecodeString(h[1:3])
-			return string(b)
-		})
+		row[1] = unhex(row[1])
 		out = append(out, row)
 	}
 	return out
+}
+
+// unhex replaces {hh} by that byte.
+func unhex(s string) string {
+	return hexByte.ReplaceAllStringFunc(s, func(h string) string {
+		b, _ := hex.DecodeString(h[1:3])
+		return string(b)
+	})
 }
 
 // flags reads the first column of a testdata file.
@@ -60,9 +65,10 @@ func readAll(t testing.TB, text string, o Options) ([]Entry, []Problem, Result) 
 	if err != nil {
 		t.Errorf("Read(%.100q): %v", text, err)
 	}
-	if res.Entries != len(entries) || res.Invalid != len(problems) {
+	if res.Entries != len(entries) || res.Invalid+res.Unsupported != len(problems) {
 		t.Errorf("Read(%.100q) counts %+v, called back with %d and %d", text, res, len(entries), len(problems))
 	}
+	sameInParallel(t, text, o, found{entries, problems, res, err})
 	return entries, problems, res
 }
 
@@ -77,6 +83,12 @@ func TestEntries(t *testing.T) {
 		if row[2] != "" {
 			kind, exception := strings.CutPrefix(row[2], "!")
 			want = []Entry{{Key: row[3], Kind: kindOf(t, kind), Exception: exception, Line: 1, Reason: row[4], Note: row[5]}}
+		}
+		for i := range entries {
+			if strings.Contains(row[1], " until=") && entries[i].Until == 0 {
+				t.Errorf("%q: no expiry", row[1])
+			}
+			entries[i].Until = 0 // see TestUntil
 		}
 		if len(entries) != len(want) || len(want) == 1 && entries[0] != want[0] {
 			t.Errorf("%s %q\n got %+v\nwant %+v", row[0], row[1], entries, want)

@@ -1,6 +1,7 @@
 package listfile
 
 import (
+	"slices"
 	"strings"
 
 	"golang.org/x/net/publicsuffix"
@@ -17,8 +18,36 @@ func checkSuffix(d string) error {
 	if strings.IndexByte(d, '.') < 0 {
 		return errSingleLabel
 	}
-	if suffix, icann := publicsuffix.PublicSuffix("x." + d); icann && len(suffix) >= len(d) {
+	if icann, _ := suffixOf(d); icann {
 		return errSuffix
 	}
 	return nil
+}
+
+// tenants are names under which strangers have names of their own that mail comes
+// from, as in the private section, and that publicsuffix.org's list lacks (November
+// 2026). Their owners say so:
+var tenants = []string{
+	"atlassian.net",   // jira@SITE.atlassian.net: community.atlassian.com, Configure custom email addresses for an organization
+	"freshdesk.com",   // support@COMPANY.freshdesk.com: support.freshdesk.com, article 50000009268
+	"onmicrosoft.com", // TENANT.onmicrosoft.com: learn.microsoft.com, Add and replace your onmicrosoft.com fallback domain
+	"zendesk.com",     // support@SUBDOMAIN.zendesk.com: support.zendesk.com, article 4408887388058
+}
+
+// HasTenants reports whether strangers have names of their own below a domain in
+// normal form, so that its owner does not answer for them: a suffix of the private
+// section of publicsuffix.org's list, or the like.
+func HasTenants(domain string) bool {
+	_, private := suffixOf(domain)
+	return private && strings.Contains(domain, ".")
+}
+
+// suffixOf reports whether a domain of several labels is a suffix of the ICANN
+// section, or of the private one.
+func suffixOf(d string) (icann, private bool) {
+	suffix, icann := publicsuffix.PublicSuffix("x." + d)
+	if len(suffix) < len(d) {
+		return false, slices.Contains(tenants, d)
+	}
+	return icann, !icann
 }

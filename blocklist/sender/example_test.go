@@ -21,7 +21,7 @@ func ExampleParse() {
 	// user@xn--bcher-kva.example
 	// user@[192.0.2.1]
 	// <>
-	// error: no domain: there is no @ in it
+	// error: no domain: there is no "@" in it
 }
 
 // A lookup tries the keys of an address from the most specific on.

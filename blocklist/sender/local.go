@@ -94,7 +94,7 @@ func checkPlain(s string) error {
 	for i := range len(s) {
 		if c := s[i]; c < utf8.RuneSelf && class[c]&atext == 0 {
 			if c == '@' {
-				return errors.New("more than one @ outside quotes")
+				return errors.New(`more than one "@" outside quotes`)
 			}
 			return fmt.Errorf("%s outside quotes in the local part", name(rune(c)))
 		}

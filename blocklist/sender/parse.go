@@ -13,9 +13,9 @@ import (
 var ErrNoDomain = errors.New("no domain")
 
 var (
-	errNoLocal   = errors.New("no local part: nothing before the @")
-	errBrackets  = errors.New("unbalanced < and >")
-	errAround    = errors.New("text around <...>: write the address alone")
+	errNoLocal   = errors.New(`no local part: nothing before the "@"`)
+	errBrackets  = errors.New(`unbalanced "<" and ">"`)
+	errAround    = errors.New(`text around "<...>": write the address alone`)
 	errOpenQuote = errors.New("a quote that is never closed")
 )
 
@@ -77,11 +77,11 @@ func parse(s string) (Address, error) {
 	case err != nil:
 		return Address{}, err
 	case at < 0:
-		return Address{}, fmt.Errorf("%w: there is no @ in it", ErrNoDomain)
+		return Address{}, fmt.Errorf(`%w: there is no "@" in it`, ErrNoDomain)
 	case at == 0:
 		return Address{}, errNoLocal
 	case at == len(s)-1:
-		return Address{}, fmt.Errorf("%w: nothing after the @", ErrNoDomain)
+		return Address{}, fmt.Errorf(`%w: nothing after the "@"`, ErrNoDomain)
 	}
 	local, err := normalizeLocal(s[:at])
 	if err != nil {
@@ -130,14 +130,17 @@ func checkText(s string) error {
 	return nil
 }
 
-// name writes a character for an error message: visible ASCII as it is, the
-// rest by number, since a message may go where it would be acted upon.
+// name writes a character for an error message: visible ASCII in quotes, as a
+// comma or a colon would read as the sentence's own, the rest by number, since a
+// message may go where it would be acted upon.
 func name(r rune) string {
 	switch {
 	case r == ' ':
 		return "a space"
+	case r == '"':
+		return `'"'`
 	case r > ' ' && r < 0x7F:
-		return string(r)
+		return `"` + string(r) + `"`
 	}
 	return fmt.Sprintf("%U", r)
 }

@@ -1,0 +1,239 @@
+package listfile
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Detect recognises the format of a list by how it starts (some KiB, unpacked),
+// and says why. A list whose lines are entries of a plain one is plain; so is
+// what is not recognised.
+func Detect(start []byte) (Format, string) {
+	g := guessFormat(start)
+	return g.format, g.why
+}
+
+// guess is what a file looks like.
+type guess struct {
+	format Format
+	why    string
+	lines  int // that speak for it
+}
+
+// guessLines is how many lines are looked at, at most.
+const guessLines = 500
+
+// guessFormat lets each line speak for a format. Some lines, headers and
+// directives, settle it alone, since nearly all others may be bare names; rules
+// that no other format has must outnumber those; else half of all is wanted, or
+// the list is plain.
+func guessFormat(start []byte) guess {
+	start = bytes.TrimPrefix(start, []byte(bom))
+	if trimmed := bytes.TrimLeft(start, " \t\r\n"); startsJSON(trimmed) {
+		return guess{JSON, `it starts with [ and a string in quotes, as JSON does`, len(trimmed)}
+	}
+	if end := bytes.LastIndexByte(start, '\n'); end >= 0 && len(start) >= readBuffer {
+		start = start[:end] // the last line may go on
+	}
+	votes := map[Format]*vote{}
+	number, significant := 0, 0
+	for line := range bytes.Lines(start) {
+		number++
+		text, _ := head(string(line))
+		f, sure := formatOfLine(text)
+		if f == "" {
+			continue
+		}
+		if votes[f] == nil {
+			votes[f] = &vote{line: number, text: clip(text)}
+		}
+		votes[f].lines++
+		if sure && votes[f].sure == 0 {
+			votes[f].sure, votes[f].text = number, clip(text)
+		}
+		if significant++; significant == guessLines {
+			break
+		}
+	}
+	return count(votes, significant, start)
+}
+
+// vote is the lines that speak for a format.
+type vote struct {
+	lines int
+	line  int    // the first of them
+	sure  int    // the first that no other format has; 0 none
+	text  string // of it
+}
+
+// marks say what it is that speaks for a format.
+var marks = map[Format]string{
+	Hosts:         "an address and a name",
+	PostfixAccess: "a pattern and an action",
+	RBLDNSD:       "rbldnsd's",
+	SpamAssassin:  "settings of SpamAssassin",
+	Rspamd:        "rspamd's",
+	Adblock:       "rules for an ad blocker",
+	Dnsmasq:       "settings of dnsmasq",
+	RPZ:           "records of a zone",
+}
+
+// distinct are formats whose lines cannot be taken for those of others.
+var distinct = []Format{SpamAssassin, Adblock, Dnsmasq, RPZ}
+
+func count(votes map[Format]*vote, significant int, start []byte) guess {
+	plain := 0
+	if v := votes[Plain]; v != nil {
+		plain = v.lines
+	}
+	for _, f := range Formats { // in this order, for the same answer each time
+		if v := votes[f]; v != nil && v.sure > 0 {
+			return guess{f, fmt.Sprintf("line %d has what only such a file has: %s", v.sure, v.text), v.lines}
+		}
+	}
+	for _, f := range Formats {
+		v := votes[f]
+		if v != nil && f != Plain && (2*v.lines >= significant || slices.Contains(distinct, f) && v.lines > plain) {
+			return guess{f, fmt.Sprintf("%d of %d lines looked at are %s (line %d: %s)", v.lines, significant, marks[f], v.line, v.text), v.lines}
+		}
+	}
+	if v := votes[Rspamd]; v != nil && v.lines > 1 && 10*v.lines >= significant {
+		return guess{Rspamd, fmt.Sprintf("%d of %d lines looked at have scores or flags as rspamd's have (line %d: %s)", v.lines, significant, v.line, v.text), v.lines}
+	}
+	if 2*plain < significant {
+		if g, ok := guessTable(start); ok {
+			return g
+		}
+	}
+	if plain > 0 {
+		return guess{Plain, fmt.Sprintf("%d of %d lines looked at are entries as they are", plain, significant), plain}
+	}
+	return guess{Plain, "nothing in it says otherwise", 0}
+}
+
+var (
+	adblockHeader    = regexp.MustCompile(`^\[Adblock|^! (Title|Homepage|Expires|Version|Last modified):`)
+	adblockRule      = regexp.MustCompile(`^(@@)?\|\||^[^#\s]*#@?[?$%]?#[^# ]`)
+	rbldnsdDirective = regexp.MustCompile(`^[#;:]?\$(TIMESTAMP|MAXRANGE4|SOA|NS|DATASET)\s|^\$[0-9=]\s|^:(127\.)?[0-9.]+:|^[^\s#;]+\s+:127\.[0-9.]+:`)
+	zoneDirective    = regexp.MustCompile(`(?i)^\$(TTL|ORIGIN)\s|^\S*\s+([0-9]+[smhdw]?\s+|IN\s+)*SOA\s`)
+	zoneRule         = regexp.MustCompile(`(?i)^\S*\s+([0-9]+[smhdw]?\s+|IN\s+)*CNAME\s+(\.|\*\.|rpz-[a-z-]+\.)\s*(;|$)`)
+	dnsmasqRule      = regexp.MustCompile(`^(address|server|local)=/`)
+	spamAssassinRule = regexp.MustCompile(`^(un)?(def_)?(block|black|welcome|white)list_(from|auth|to|from_rcvd|from_spf|from_dkim)\s`)
+	postfixRule      = regexp.MustCompile(`(?i)^\S+\s+(REJECT|DEFER|DEFER_IF_PERMIT|DEFER_IF_REJECT|OK|DUNNO|DISCARD|HOLD|PERMIT|[45][0-9][0-9]\s.*)(\s|$)`)
+	rspamdRule       = regexp.MustCompile(`^/.+/([a-zA-Z]+|[a-zA-Z]*\s+-?[0-9.]+)$`)
+	rspamdScored     = regexp.MustCompile(`^\S*[.@]\S*\s+-?[0-9]+(\.[0-9]+)?\s*(#|$)`)
+)
+
+// formatOfLine says which format a line speaks for, "" for none, and whether
+// that settles it.
+func formatOfLine(text string) (f Format, sure bool) {
+	s := trim(text)
+	switch {
+	case s == "":
+		return "", false
+	case rbldnsdDirective.MatchString(text):
+		return RBLDNSD, true
+	case adblockHeader.MatchString(text):
+		return Adblock, true
+	case adblockRule.MatchString(text):
+		return Adblock, false
+	case s[0] == '#' || s[0] == ';' || s[0] == '!' && strings.ContainsAny(s, " \t"):
+		return "", false
+	case zoneDirective.MatchString(text):
+		return RPZ, true
+	case zoneRule.MatchString(text):
+		return RPZ, false
+	case dnsmasqRule.MatchString(s):
+		return Dnsmasq, false
+	case spamAssassinRule.MatchString(s):
+		return SpamAssassin, false
+	case postfixRule.MatchString(text):
+		return PostfixAccess, false
+	case rspamdRule.MatchString(s), rspamdScored.MatchString(s):
+		return Rspamd, false
+	}
+	content, _, _ := strings.Cut(s, "#")
+	if fields := strings.Fields(content); len(fields) > 1 {
+		if _, err := netip.ParseAddr(fields[0]); err == nil {
+			return Hosts, false
+		}
+	}
+	entry, _, _ := splitComment(s)
+	if _, err := parseEntry(entry, Options{AllowPublicSuffix: true}); err == nil && strings.ContainsAny(entry, ".@<") {
+		return Plain, false
+	}
+	return "?", false
+}
+
+// startsJSON reports whether a text starts as an array of strings does. An
+// address literal in a plain list has no quote behind its bracket.
+func startsJSON(s []byte) bool {
+	if len(s) == 0 || s[0] != '[' {
+		return false
+	}
+	s = bytes.TrimLeft(s[1:], " \t\r\n")
+	return len(s) > 0 && (s[0] == '"' || s[0] == ']' && len(bytes.TrimSpace(s)) == 1)
+}
+
+// guessTable reports whether nearly all records have as many cells as the
+// first, which are more than one.
+func guessTable(start []byte) (guess, bool) {
+	in := bufio.NewReaderSize(bytes.NewReader(start), readBuffer)
+	r := csv.NewReader(in)
+	r.Comma, r.Comment, r.FieldsPerRecord, r.LazyQuotes = separator(in), '#', -1, true
+	cells, records, same := 0, 0, 0
+	for records < guessLines {
+		record, err := r.Read()
+		if err != nil {
+			break
+		}
+		if cells == 0 {
+			cells = len(record)
+		}
+		if records++; len(record) == cells {
+			same++
+		}
+	}
+	if records < 2 || cells < 2 || same*10 < records*8 {
+		return guess{}, false
+	}
+	return guess{CSV, fmt.Sprintf("%d of %d records looked at have %d cells, with %q between them", same, records, cells, r.Comma), same}, true
+}
+
+// guessSure is how many lines must speak for another format than the one that
+// is set, before that is mentioned.
+const guessSure = 3
+
+// choose settles the format, by how the file starts where it is Auto. Where
+// another was set than the file looks like, its first problem says so.
+func (o *output) choose(start []byte) {
+	f := o.options.Format
+	if f == "" {
+		f = Plain
+	}
+	o.result.Format = f
+	g := guessFormat(start)
+	if f == Auto {
+		o.result.Format = g.format
+		o.result.Notes = append(o.result.Notes, fmt.Sprintf("recognised as %s: %s", kinds[g.format], g.why))
+		return
+	}
+	if g.format == f || g.format == Plain || g.lines < guessSure {
+		return
+	}
+	report := o.problem
+	hinted := false
+	o.problem = func(p Problem) {
+		if !hinted {
+			hinted = true
+			p.Hint = fmt.Sprintf("this looks like %s: set format = %q", kinds[g.format], g.format)
+		}
+		report(p)
+	}
+}

@@ -1,0 +1,117 @@
+package listfile
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestDetectSamples(t *testing.T) {
+	for file, want := range samples(t) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, why := Detect(text)
+		if got != want {
+			t.Errorf("%s: %s, because %s; want %s", file, got, why, want)
+		}
+		t.Logf("%s: %s", file, why)
+		crlf := strings.ReplaceAll(string(text), "\n", "\r\n")
+		if got, why := Detect([]byte(bom + crlf)); got != want {
+			t.Errorf("%s with CRLF and a byte order mark: %s, because %s", file, got, why)
+		}
+		asSet := readOnce(strings.NewReader(string(text)), Options{Format: want, Now: sampleNow})
+		asSeen := readOnce(strings.NewReader(string(text)), Options{Format: Auto, Now: sampleNow})
+		if asSeen.result.Format != want || len(asSeen.entries) != len(asSet.entries) {
+			t.Errorf("%s: read as %s, %d entries, want %d", file, asSeen.result.Format, len(asSeen.entries), len(asSet.entries))
+		}
+		if n := asSeen.result.Notes; len(n) == 0 || !strings.HasPrefix(n[0], "recognised as "+kinds[want]+": ") {
+			t.Errorf("%s: notes %q", file, n)
+		}
+	}
+}
+
+// TestDetect: what might be several things is a plain list.
+func TestDetect(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want Format
+	}{
+		{"", Plain},
+		{"\n\n", Plain},
+		{"# nothing yet\n", Plain},
+		{"example.com\n", Plain},
+		{"example.com\n.example.net\n*.example.org\n!good.example.com\n", Plain}, // a dnset or a plain list
+		{"! a comment\n||example.com^\n", Adblock},
+		{"@[192.0.2.1]\n", Plain},
+		{"[192.0.2.1]\n", Plain},
+		{"<html>\n<body>\n", Plain},
+		{"user@example.com # REJECT\n", Plain},
+		{"user@example.com REJECT\n", PostfixAccess},
+		{"example.com 550 no\n", PostfixAccess},
+		{"127.0.0.1 localhost\n", Hosts},
+		{"192.0.2.1\n192.0.2.2\n", Plain},
+		{"example.com\nexample.net\n/^spam/\n", Plain}, // one stray line
+		{"example.com 5\nexample.net 3\n", Rspamd},
+		{"example.com,1\n", Plain}, // one line is no table
+		{"example.com,1\nexample.net,2\n", CSV},
+		{"example.com,1\nexample.net\n", Plain},
+		{"example.com # one, two\nexample.net # three, four\n", Plain},
+		{"[]", JSON},
+		{"[\n\"example.com\"]", JSON},
+		{"example.com\n$TTL 60\n", RPZ},
+		{"example.com CNAME .\n", RPZ},
+		{"address=/example.com/\n", Dnsmasq},
+		{"blacklist_from a@example.com\n", SpamAssassin},
+		{":127.0.0.2:spam\nexample.com\n", RBLDNSD},
+		{"example.com :127.0.0.2:spam\nexample.net\n", RBLDNSD},
+		{"example.com # is :127.0.0.2: elsewhere\nexample.net\n", Plain},
+		{"# zone :127.0.0.2: of old\nexample.com OK\nexample.net REJECT a :127.0.0.2: b\n", PostfixAccess},
+		{"#$5 a month buys the longer list\n0.0.0.0 example.com\n", Hosts},
+		{"#$NS 1d ns.example.com\nexample.com\n", RBLDNSD},
+		{"example.com\nexample.net\n||stray.example.com^\n", Plain},
+		{"example.com\nexample.net\naddress=/stray.example.com/\n", Plain},
+		{"example.com # was CNAME .\nexample.net\n", Plain},
+		{"required_score 5.0\nuse_bayes 1\nendif\nscore X 4\nblocklist_from *@example.com\n", SpamAssassin},
+		{"! Title: names\nexample.com\nexample.net\n", Adblock},
+	} {
+		if got, why := Detect([]byte(c.text)); got != c.want || why == "" {
+			t.Errorf("%q: %s, because %s; want %s", c.text, got, why, c.want)
+		}
+	}
+}
+
+// TestWrongFormat: where the set format is not what the file looks like, its
+// first problem says so.
+func TestWrongFormat(t *testing.T) {
+	text := "0.0.0.0 a.example.com\n0.0.0.0 b.example.com\n0.0.0.0 c.example.com\n"
+	_, problems, _ := readAll(t, text, Options{})
+	if want := `this looks like a hosts file: set format = "hosts"`; len(problems) != 3 || problems[0].Hint != want || problems[1].Hint == want {
+		t.Errorf("%v", problems)
+	}
+	if _, problems, _ = readAll(t, text[:20], Options{}); problems[0].Hint != "write a.example.co" {
+		t.Errorf("one line alone may be a slip: %v", problems)
+	}
+	_, problems, _ = readAll(t, "||a.example^\n||b.example^\n||c.example^\n", Options{Format: Hosts})
+	if want := `this looks like an ad blocker's list: set format = "adblock"`; problems[0].Hint != want {
+		t.Errorf("%v", problems)
+	}
+}
+
+func TestUnknownFormat(t *testing.T) {
+	for _, workers := range []int{1, 2} {
+		got := readParallel(strings.NewReader("x"), Options{Format: "xml"}, workers)
+		if got.err == nil || !strings.Contains(got.err.Error(), `unknown format "xml"; write one of auto, plain, hosts`) {
+			t.Error(got.err)
+		}
+	}
+	for _, f := range Formats {
+		if f != Auto && kinds[f] == "" {
+			t.Errorf("%s has no name", f)
+		}
+		if _, err := grammarOf(f); err != nil && f != Auto {
+			t.Error(err)
+		}
+	}
+}

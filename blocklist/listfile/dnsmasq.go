@@ -1,0 +1,84 @@
+package listfile
+
+import (
+	"net/netip"
+	"strings"
+)
+
+var (
+	errForwards = unsupported{
+		what: "names that are asked of another server, which blocks nothing",
+		hint: "lists that block write address=/example.com/ or local=/example.com/", spares: true,
+	}
+	errOwnAddress = unsupported{what: errRealHost.what, hint: errRealHost.hint, spares: true}
+	errPlainName  = unsupported{what: "a line about names without a dot"}
+)
+
+// dnsmasqLine reads a line of dnsmasq.conf: address=, server= and local= with
+// domains between slashes. Other settings are passed over.
+func dnsmasqLine(o *output, line int, text string) error {
+	s, comment := trim(text), ""
+	if at := commentStart(s); at >= 0 {
+		s, comment = trim(s[:at]), strings.TrimLeft(s[at:], "#")
+	}
+	setting, value, ok := strings.Cut(s, "=")
+	setting, value = strings.TrimPrefix(trim(setting), "--"), trim(value)
+	if !ok && strings.ContainsAny(setting, ". \t/") {
+		o.refuse(line, Problem{Text: s, What: "no setting of dnsmasq", Hint: "a line reads address=/example.com/"})
+		return nil
+	}
+	isAddress := setting == "address"
+	if !isAddress && setting != "server" && setting != "local" || !strings.HasPrefix(value, "/") {
+		o.remark(noteSetting, line, s)
+		return nil
+	}
+	names := strings.Split(value[1:], "/")
+	target := names[len(names)-1]
+	names = names[:len(names)-1]
+	if len(names) == 0 {
+		o.refuse(line, Problem{Text: s, What: "a domain without a slash behind it", Hint: "a line reads address=/example.com/"})
+		return nil
+	}
+	for _, name := range names {
+		e, err := o.dnsmasqName(name)
+		if err == nil {
+			e, err = o.dnsmasqTarget(e, target, isAddress)
+		}
+		if err == nil {
+			e, err = commented(e, comment)
+		}
+		if err := o.put(line, name, e, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dnsmasqName reads a domain, which stands for its subdomains too.
+func (o *output) dnsmasqName(s string) (Entry, error) {
+	switch {
+	case s == "#", s == "*":
+		return Entry{}, errEverything
+	case s == "":
+		return Entry{}, errPlainName
+	case strings.Contains(strings.TrimPrefix(s, "*."), "*"):
+		return Entry{}, errGlob
+	}
+	return o.starred(strings.TrimPrefix(s, "."), o.wide)
+}
+
+// dnsmasqTarget tells from what a name is answered with whether it is blocked.
+func (o *output) dnsmasqTarget(e Entry, target string, isAddress bool) (Entry, error) {
+	switch {
+	case target == "", isAddress && target == "#":
+		return o.judged(e, false)
+	case target == "#": // the standard servers, whatever else is said
+		return o.judged(e, true)
+	case !isAddress:
+		return e, errForwards
+	}
+	if addr, err := netip.ParseAddr(target); err != nil || !isSinkhole(addr) {
+		return e, errOwnAddress
+	}
+	return o.judged(e, false)
+}

@@ -1,0 +1,140 @@
+package listfile
+
+import (
+	"errors"
+	"net/netip"
+	"strings"
+	"unicode/utf8"
+
+	"spamgate/blocklist/sender"
+)
+
+// unsupported is the error of a line that means something in its format, but
+// nothing that can be looked up here.
+type unsupported struct {
+	what, hint string
+
+	// spares says that whom the line is about its program does not block, even
+	// where another line blocks a domain above: an exception, in a block list.
+	spares bool
+}
+
+func (u unsupported) Error() string { return u.what }
+
+const noClients = "client addresses are not checked here"
+
+var (
+	errClient = unsupported{what: "an IP address is no sender", hint: noClients}
+	errRegexp = unsupported{what: "a regular expression", hint: "list what it should match: a domain, *.example.com for its subdomains, user@ for a local part"}
+	errGlob   = unsupported{what: "a pattern that no entry can express", hint: "*@example.com and *.example.com can be expressed"}
+	errBlocks = errors.New("a line that blocks, in an allow list")
+)
+
+// put passes on what was read of a line in a format other than plain, or
+// reports why that is no entry.
+func (o *output) put(line int, text string, e Entry, err error) error {
+	if err != nil {
+		var u unsupported
+		if errors.As(err, &u) && u.spares && !o.options.Allow {
+			if err := o.add(Entry{Key: e.Key, Kind: e.Kind, Exception: true, Line: line}); err != nil {
+				return err
+			}
+		}
+		o.refuse(line, foreignProblem(text, err))
+		return nil
+	}
+	o.warn(e, line, text)
+	e.Line, e.Reason, e.Note = line, printable(e.Reason), printable(e.Note)
+	return o.add(e)
+}
+
+// foreignProblem makes the Problem for a text that is no entry of its format. Its
+// hints name no plain entry to write instead: that would be wrong there.
+func foreignProblem(text string, err error) Problem {
+	p := Problem{Text: text, What: err.Error()}
+	var u unsupported
+	switch {
+	case !utf8.ValidString(text):
+		p.Hint = "save the file as UTF-8"
+	case errors.As(err, &u):
+		p.Unsupported, p.Hint = true, u.hint
+	case err == errIP, isClient(trim(text)):
+		p.What, p.Hint, p.Unsupported = errClient.what, errClient.hint, true
+	case err == errSingleLabel, err == errSuffix:
+		p.Hint = "if all domains below it are meant, set allow_public_suffix = true"
+	case err == errBlocks:
+		p.Hint = "remove the line, or put it in a list of type block"
+	case err == errAllow:
+		p.Hint = "remove the line, or the entry that it should undo"
+	case errors.As(err, new(errUntil)):
+		p.Hint = untilHint
+	}
+	return p
+}
+
+// judged says what an entry of a format means here that writes for itself
+// whether it blocks or allows: in a block list what allows is an exception, in an
+// allow list there is room for nothing else.
+func (o *output) judged(e Entry, allows bool) (Entry, error) {
+	if o.options.Allow && !allows {
+		return e, errBlocks
+	}
+	e.Exception = allows && !o.options.Allow
+	return e, nil
+}
+
+// wide reads the name of a format whose names stand for subdomains too, unless
+// the list is exact.
+func (o *output) wide(name string) (Entry, error) {
+	if o.options.Exact {
+		return domain(name, sender.KindAtDomain, o.options)
+	}
+	return domain(name, sender.KindDomain, o.options)
+}
+
+// exactly reads the name of a format whose names stand for themselves alone.
+// (It is checked like any other: a line that blocks "com" is a mistake.)
+func (o *output) exactly(name string) (Entry, error) {
+	return domain(name, sender.KindAtDomain, o.options)
+}
+
+// starred reads a name that may have *. in front, for its subdomains alone.
+func (o *output) starred(name string, bare func(string) (Entry, error)) (Entry, error) {
+	if below, ok := strings.CutPrefix(name, "*."); ok {
+		return domain(below, sender.KindSubdomains, o.options)
+	}
+	return bare(name)
+}
+
+// commented gives an entry a comment: its reason and its expiry.
+func commented(e Entry, comment string) (Entry, error) {
+	reason, note, _ := strings.Cut(comment, "##")
+	var err error
+	e.Reason, e.Note, e.Until, err = splitUntil(strings.TrimSpace(reason), strings.TrimSpace(strings.TrimLeft(note, "#")))
+	return e, err
+}
+
+// isClient reports whether s is an IP address, a prefix, a range, or the first
+// octets of an address, as lists of clients have them.
+func isClient(s string) bool {
+	s, _, _ = strings.Cut(s, "-")
+	if isIPRange(s) {
+		return true
+	}
+	s, _, _ = strings.Cut(s, "/")
+	octets := strings.Split(s, ".")
+	for _, octet := range octets {
+		if octet == "" || len(octet) > 3 || strings.Trim(octet, "0123456789") != "" {
+			return false
+		}
+	}
+	return len(octets) <= 4
+}
+
+// isSinkhole reports whether lists that answer a name with this address mean
+// that it is blocked. Other loopback addresses say something else: 127.0.1.1 is
+// what Debian gives the host itself in its hosts file.
+func isSinkhole(a netip.Addr) bool {
+	a = a.Unmap()
+	return a.IsUnspecified() || a == netip.IPv6Loopback() || a == netip.AddrFrom4([4]byte{127, 0, 0, 1})
+}

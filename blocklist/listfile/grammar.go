@@ -1,0 +1,66 @@
+package listfile
+
+import (
+	"bufio"
+	"strings"
+)
+
+// grammar is how the lines of a format are read.
+type grammar struct {
+	// comments are the bytes that start a line of comment, unless directive
+	// follows.
+	comments  string
+	directive byte
+
+	// line takes a line that is neither empty nor a comment.
+	line func(o *output, line int, text string) error
+
+	// end, if not nil, is called after the last line, and before a line is
+	// refused that line does not get to see: what it has held back is due.
+	end func(o *output) error
+
+	// each says that a line means the same wherever it stands, so that a file
+	// may be read in parts.
+	each bool
+
+	// whole, if not nil, reads the file instead: it has no lines of its own.
+	whole func(o *output, in *bufio.Reader) error
+}
+
+// isComment reports whether a line, which starts with what is given, is one.
+func (g *grammar) isComment(content string) bool {
+	return strings.IndexByte(g.comments, content[0]) >= 0 &&
+		(g.directive == 0 || len(content) < 2 || content[1] != g.directive)
+}
+
+// grammarOf returns a fresh reader of lines for a format.
+func grammarOf(f Format) (*grammar, error) {
+	switch f {
+	case "", Plain:
+		return &grammar{comments: "#", line: plainLine, each: true}, nil
+	case Hosts:
+		return &grammar{comments: "#", line: hostsLine, each: true}, nil
+	case SpamAssassin:
+		return &grammar{comments: "#", line: spamAssassinLine, each: true}, nil
+	case Rspamd:
+		return &grammar{comments: "#", line: rspamdLine, each: true}, nil
+	case Adblock:
+		return &grammar{comments: "!", line: adblockLine, each: true}, nil
+	case Dnsmasq:
+		return &grammar{comments: "#", line: dnsmasqLine, each: true}, nil
+	case PostfixAccess:
+		var p postfix
+		return &grammar{comments: "#", line: p.line, end: p.end}, nil
+	case RBLDNSD:
+		var r rbldnsd
+		return &grammar{comments: "#;", directive: '$', line: r.line}, nil
+	case RPZ:
+		var z zone
+		return &grammar{comments: ";", line: z.line, end: z.end}, nil
+	case CSV:
+		return &grammar{whole: readCSV}, nil
+	case JSON:
+		return &grammar{whole: readJSON}, nil
+	}
+	return nil, UnknownFormat(f)
+}

@@ -1,0 +1,71 @@
+package listfile
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// localNames are what every hosts file begins with. They are skipped.
+var localNames = map[string]bool{
+	"localhost": true, "localhost.localdomain": true, "local": true, "broadcasthost": true,
+	"localhost4": true, "localhost6": true, "localhost4.localdomain4": true, "localhost6.localdomain6": true,
+	"ip6-localhost": true, "ip6-loopback": true, "ip6-localnet": true, "ip6-mcastprefix": true,
+	"ip6-allnodes": true, "ip6-allrouters": true, "ip6-allhosts": true, "0.0.0.0": true,
+}
+
+var (
+	errNoName    = errors.New("an address without a name")
+	errNoAddress = errors.New("a name without an address in front")
+	errRealHost  = unsupported{what: "an address that a host really has, which blocks nothing", hint: "lists that block write 0.0.0.0, 127.0.0.1, :: or ::1"}
+)
+
+// hostsLine reads a line of a hosts file, hosts(5): an address, then names.
+func hostsLine(o *output, line int, text string) error {
+	content, comment, _ := strings.Cut(text, "#")
+	fields := strings.Fields(content)
+	if len(fields) == 0 {
+		return nil // white space of other kinds
+	}
+	addr, err := netip.ParseAddr(fields[0])
+	if err != nil {
+		p := foreignProblem(content, errNoAddress)
+		if !p.Unsupported && p.Hint == "" {
+			p.Hint = "a line reads 0.0.0.0 example.com"
+		}
+		o.refuse(line, p)
+		return nil
+	}
+	if len(fields) == 1 {
+		o.refuse(line, Problem{Text: content, What: errNoName.Error(), Hint: "a line reads 0.0.0.0 example.com"})
+		return nil
+	}
+	if addr.IsLoopback() && slices.ContainsFunc(fields[1:], isLocalhost) {
+		o.remark(noteLocalhost, line, text) // the other names are the host's own
+		return nil
+	}
+	for _, name := range fields[1:] {
+		if localNames[strings.ToLower(name)] {
+			o.remark(noteLocalhost, line, text)
+			continue
+		}
+		e, err := Entry{}, error(errRealHost)
+		if isSinkhole(addr) {
+			e, err = o.exactly(name)
+		}
+		if err == nil {
+			e, err = commented(e, comment)
+		}
+		if err := o.put(line, name, e, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isLocalhost reports whether a name is one of the host that the file is on.
+func isLocalhost(name string) bool {
+	name = strings.ToLower(name)
+	return strings.HasPrefix(name, "localhost") && localNames[name]
+}

@@ -1,0 +1,199 @@
+package listfile
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"spamgate/blocklist/sender"
+)
+
+// output is where the readers of all formats put what they find. It counts, and
+// does what is the same for all of them.
+type output struct {
+	options Options
+	entry   func(Entry) error
+	problem func(Problem)
+	result  Result
+	tallies [numNotes]tally
+}
+
+// newOutput fixes the time, so that all of a file is judged by one.
+func newOutput(o Options, entry func(Entry) error, problem func(Problem)) *output {
+	if problem == nil {
+		problem = func(Problem) {}
+	}
+	if o.Now == 0 {
+		o.Now = time.Now().Unix()
+	}
+	return &output{options: o, entry: entry, problem: problem}
+}
+
+// add passes an entry on, unless its time is over.
+func (o *output) add(e Entry) error {
+	if e.Until != 0 && e.Until <= o.options.Now {
+		o.result.Expired++
+		return nil
+	}
+	o.result.Entries++
+	return o.entry(e)
+}
+
+// warn notes an entry that covers the names of strangers whom their owner let
+// in, such as github.io.
+func (o *output) warn(e Entry, line int, text string) {
+	if e.Kind != sender.KindDomain && e.Kind != sender.KindSubdomains || o.options.AllowPublicSuffix {
+		return
+	}
+	if _, private := suffixOf(strings.TrimPrefix(e.Key, "*.")); private {
+		o.remark(notePrivate, line, text)
+	}
+}
+
+// refuse reports an invalid or unsupported line.
+func (o *output) refuse(line int, p Problem) {
+	p.Line, p.Text = line, clip(p.Text)
+	if p.Unsupported {
+		o.result.Unsupported++
+	} else {
+		o.result.Invalid++
+	}
+	o.problem(p)
+}
+
+// merge adds what another output, for a later part of the file, has counted.
+func (o *output) merge(p *output) {
+	o.result.Entries += p.result.Entries
+	o.result.Invalid += p.result.Invalid
+	o.result.Unsupported += p.result.Unsupported
+	o.result.Expired += p.result.Expired
+	o.result.Lines += p.result.Lines
+	for i, t := range p.tallies {
+		o.tallies[i].merge(t)
+	}
+}
+
+// finish returns the result with the notes written out.
+func (o *output) finish() Result {
+	for n, t := range o.tallies {
+		if t.lines > 0 {
+			o.result.Notes = append(o.result.Notes, t.sentence(note(n)))
+		}
+	}
+	return o.result
+}
+
+// note is something that is passed over on purpose, or looks risky.
+type note int
+
+const (
+	noteLocalhost note = iota
+	noteSetting
+	noteDirective
+	noteDataset
+	noteRecord
+	notePrivate
+	numNotes
+)
+
+var noteTexts = [numNotes]string{
+	noteLocalhost: "localhost and the like are skipped",
+	noteSetting:   "a setting that lists no senders is skipped",
+	noteDirective: "a directive about the DNS zone or IP addresses is ignored",
+	noteDataset:   "a $DATASET of another type than dnset or dnhash is skipped",
+	noteRecord:    "a record that is no policy is skipped",
+	notePrivate:   "a name under which strangers have names of their own; it covers them all",
+}
+
+// tally is how many lines a note is about, and the first of them.
+type tally struct {
+	lines, first int
+	text         string // of the first
+}
+
+// remark notes something about a line.
+func (o *output) remark(n note, line int, text string) {
+	t := &o.tallies[n]
+	if t.lines == 0 {
+		t.first, t.text = line, clip(text)
+	}
+	t.lines++
+}
+
+func (t *tally) merge(u tally) {
+	if t.lines == 0 {
+		t.first, t.text = u.first, u.text
+	}
+	t.lines += u.lines
+}
+
+func (t tally) sentence(n note) string {
+	if t.lines == 1 {
+		return fmt.Sprintf("line %d: %q: %s", t.first, t.text, noteTexts[n])
+	}
+	return fmt.Sprintf("%d lines, the first is line %d: %q: %s", t.lines, t.first, t.text, noteTexts[n])
+}
+
+// head is the part of a line that is looked at: no more than MaxLine bytes,
+// without its end and without a byte order mark, which may stand at the start
+// of any line where files were put together. Long says that the line has more.
+func head[T string | []byte](line T) (_ T, long bool) {
+	if n := len(line); n > 0 && line[n-1] == '\n' {
+		line = line[:n-1]
+	}
+	if n := len(line); n > 0 && line[n-1] == '\r' {
+		line = line[:n-1]
+	}
+	if len(line) >= len(bom) && string(line[:len(bom)]) == bom {
+		line = line[len(bom):]
+	}
+	if len(line) > MaxLine {
+		return line[:MaxLine], true
+	}
+	return line, false
+}
+
+// take deals with one line: what is a mistake in every format, and comments,
+// it settles itself.
+func (o *output) take(g *grammar, line int, text string, long bool) error {
+	if strings.IndexByte(text, '\r') >= 0 {
+		// Checked in comments too: in a file whose lines all end in a bare CR
+		// the first comment would swallow every entry.
+		return o.refuseUnseen(g, line, Problem{
+			Text: text,
+			What: "a carriage return inside the line",
+			Hint: "lines end in LF or CRLF; save the file with such line ends",
+		})
+	}
+	content := text
+	if text == "" || text[0] <= ' ' { // for nearly every line there is nothing to trim
+		content = strings.TrimLeft(text, " \t")
+	}
+	if content == "" && !long || content != "" && g.isComment(content) {
+		return nil
+	}
+	if long {
+		return o.refuseUnseen(g, line, tooLong(content))
+	}
+	return g.line(o, line, text)
+}
+
+// refuseUnseen refuses a line that its grammar is not shown.
+func (o *output) refuseUnseen(g *grammar, line int, p Problem) error {
+	if g.end != nil {
+		if err := g.end(o); err != nil {
+			return err
+		}
+	}
+	o.refuse(line, p)
+	return nil
+}
+
+func tooLong(text string) Problem {
+	return Problem{
+		Text:    text,
+		What:    fmt.Sprintf("a line of more than %d bytes", MaxLine),
+		Hint:    "write one entry a line",
+		TooLong: true,
+	}
+}

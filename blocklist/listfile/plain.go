@@ -1,0 +1,128 @@
+package listfile
+
+import (
+	"strings"
+	"unicode"
+)
+
+// plainLine reads a line of a plain list; see the package's comment.
+func plainLine(o *output, line int, text string) error {
+	if e, ok := quickEntry(text, &o.options); ok {
+		e.Line = line
+		return o.add(e)
+	}
+	return slowPlainLine(o, line, text)
+}
+
+// slowPlainLine reads any line of a plain list.
+func slowPlainLine(o *output, line int, text string) error {
+	s, reason, note := splitComment(strings.TrimLeft(text, " \t"))
+	e, err := parseEntry(s, o.options)
+	if err == nil {
+		e.Reason, e.Note, e.Until, err = splitUntil(reason, note)
+	}
+	if err != nil {
+		o.refuse(line, explain(s, o.options, err))
+		return nil
+	}
+	o.warn(e, line, s)
+	e.Line, e.Reason, e.Note = line, printable(e.Reason), printable(e.Note)
+	return o.add(e)
+}
+
+// uncommented reads an entry as a plain list has it, where there is no room for
+// a comment: a cell, a string.
+func (o *output) uncommented(line int, text string) error {
+	if len(text) > MaxLine {
+		o.refuse(line, tooLong(text))
+		return nil
+	}
+	e, err := parseEntry(text, o.options)
+	if err != nil {
+		o.refuse(line, explain(text, o.options, err))
+		return nil
+	}
+	o.warn(e, line, text)
+	e.Line = line
+	return o.add(e)
+}
+
+// splitUntil takes the expiry out of both parts of a comment.
+func splitUntil(reason, note string) (_, _ string, until int64, err error) {
+	reason, until, err = takeUntil(reason)
+	if err != nil {
+		return "", "", 0, err
+	}
+	note, second, err := takeUntil(note)
+	if until == 0 || second != 0 && second < until {
+		until = second
+	}
+	return reason, note, until, err
+}
+
+// splitComment splits a line into its entry and the two parts of a trailing
+// comment. The # of a comment has white space in front of it and is not inside
+// a quoted local part.
+func splitComment(s string) (entry, reason, note string) {
+	at := commentStart(s)
+	if at < 0 {
+		return s, "", ""
+	}
+	entry, comment := s[:at], s[at:]
+	reason, note, _ = strings.Cut(comment, "##")
+	reason = strings.TrimPrefix(reason, "#")
+	note = strings.TrimLeft(note, "#")
+	return entry, strings.TrimSpace(reason), strings.TrimSpace(note)
+}
+
+// commentStart returns the index of the # that starts a trailing comment, or
+// -1.
+func commentStart(s string) int {
+	if strings.IndexByte(s, '#') < 0 {
+		return -1
+	}
+	quoted := false
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"':
+			quoted = !quoted
+		case c == '\\' && quoted:
+			i++
+		case c == '#' && !quoted && i > 0 && (s[i-1] == ' ' || s[i-1] == '\t'):
+			return i
+		}
+	}
+	return -1
+}
+
+// printable returns s as valid UTF-8 without control characters. Damage in a
+// comment does not make its entry invalid.
+func printable(s string) string {
+	clean := func(r rune) rune {
+		switch {
+		case r == '\t':
+			return ' '
+		case unicode.IsControl(r):
+			return unicode.ReplacementChar
+		}
+		return r
+	}
+	return strings.Map(clean, strings.ToValidUTF8(s, string(unicode.ReplacementChar)))
+}
+
+// maxText bounds the text that a Problem quotes.
+const maxText = 120
+
+// clip makes s printable and cuts it to maxText bytes.
+func clip(s string) string {
+	if len(s) > 4*maxText {
+		s = s[:4*maxText] // more is not shown, and would only be cleaned
+	}
+	// Cloned: a problem is kept for longer than the text that it is about.
+	s = strings.Clone(printable(strings.TrimSpace(s)))
+	if len(s) <= maxText {
+		return s
+	}
+	const ellipsis = "…"
+	return strings.ToValidUTF8(s[:maxText-len(ellipsis)], "") + ellipsis
+}

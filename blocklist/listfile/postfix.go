@@ -1,0 +1,159 @@
+package listfile
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"spamgate/blocklist/sender"
+)
+
+// postfix reads a table of access(5). A line that starts with white space goes
+// on with the one before.
+type postfix struct {
+	first int // number of the first line of what is held back; 0: nothing is
+	text  strings.Builder
+	long  bool
+}
+
+func (p *postfix) line(o *output, line int, text string) error {
+	if text[0] != ' ' && text[0] != '\t' {
+		if err := p.end(o); err != nil {
+			return err
+		}
+		p.first = line
+	} else if p.first == 0 {
+		o.refuse(line, Problem{Text: text, What: "a line that goes on where nothing began", Hint: "remove the white space in front"})
+		return nil
+	}
+	if p.text.Len()+len(text) >= MaxLine {
+		p.long = p.long || p.text.Len() > 0
+	}
+	if !p.long {
+		if p.text.Len() > 0 {
+			p.text.WriteByte(' ')
+		}
+		p.text.WriteString(strings.Trim(text, " \t"))
+	}
+	return nil
+}
+
+// end deals with the line that is held back.
+func (p *postfix) end(o *output) error {
+	if p.first == 0 {
+		return nil
+	}
+	line, text, long := p.first, p.text.String(), p.long
+	*p = postfix{}
+	if long {
+		o.refuse(line, tooLong(text))
+		return nil
+	}
+	pattern, action := cutPattern(text)
+	e, err := o.postfixPattern(pattern)
+	if err == nil {
+		e, err = o.postfixAction(e, action)
+	}
+	if err == errNoAction {
+		pattern = text
+	}
+	return o.put(line, pattern, e, err)
+}
+
+// cutPattern splits at the first white space outside quotes.
+func cutPattern(s string) (pattern, action string) {
+	quoted := false
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"':
+			quoted = !quoted
+		case c == '\\' && quoted:
+			i++
+		case !quoted && (c == ' ' || c == '\t'):
+			return s[:i], strings.Trim(s[i:], " \t")
+		}
+	}
+	return s, ""
+}
+
+var (
+	errNoAction   = errors.New("a pattern without an action")
+	errCodeAlone  = errors.New("a code without a text, which Postfix reads as OK; write a text behind it, or OK")
+	errAtDomain   = errors.New(`an "@" with nothing in front, which Postfix never looks up; write the domain alone`)
+	errDunno      = unsupported{what: "the action DUNNO, which leaves it to others", hint: "write OK for what should be let through"}
+	errDiscard    = unsupported{what: "the action DISCARD", hint: "write REJECT, or put it in a list whose action is discard"}
+	errNoWildcard = errors.New(`a "*", which Postfix tables do not have; write .example.com for subdomains`)
+)
+
+// postfixPattern reads the left side.
+func (o *output) postfixPattern(s string) (Entry, error) {
+	switch {
+	case s == "<>":
+		return Entry{Key: "<>", Kind: sender.KindNull}, nil
+	case isClient(s), strings.Count(s, ":") > 1 && !strings.Contains(s, "@"):
+		return Entry{}, errClient
+	case strings.HasPrefix(s, "/"):
+		return Entry{}, errRegexp
+	case s[0] == '@':
+		return Entry{}, errAtDomain
+	case strings.HasPrefix(s, "*"):
+		return Entry{}, errNoWildcard
+	case strings.HasSuffix(s, "@"):
+		return local(s[:len(s)-1])
+	case strings.Contains(s, "@") || s[0] == '"':
+		return address(s)
+	case s[0] == '.':
+		return domain(s[1:], sender.KindSubdomains, o.options)
+	}
+	return o.wide(s)
+}
+
+// postfixAction reads the right side into an entry.
+func (o *output) postfixAction(e Entry, s string) (Entry, error) {
+	action, text := cutPattern(s)
+	upper := strings.ToUpper(action)
+	switch {
+	case action == "":
+		return e, errNoAction
+	case upper == "REJECT":
+		e.Reason = withoutStatus(text)
+		return o.judged(e, false)
+	case upper == "DEFER", upper == "DEFER_IF_PERMIT":
+		e.Defer, e.Reason = true, withoutStatus(text)
+		return o.judged(e, false)
+	case len(action) == 3 && isNumber(action) && (action[0] == '4' || action[0] == '5') && text != "":
+		e.Defer, e.Reason = action[0] == '4', withoutStatus(text)
+		return o.judged(e, false)
+	case len(s) == 3 && isNumber(s) && (s[0] == '4' || s[0] == '5'):
+		return e, errCodeAlone
+	case upper == "OK", upper == "RELAY", strings.Trim(s, "0123456789") == "":
+		return o.judged(e, true)
+	case upper == "DUNNO" && o.options.Allow:
+		return e, errDunno
+	case upper == "DUNNO":
+		return o.judged(e, true)
+	case upper == "DISCARD":
+		return e, errDiscard
+	}
+	return e, unsupported{
+		what:   fmt.Sprintf("the action %s, which does not refuse", printable(action)),
+		hint:   "an entry says REJECT, DEFER, 4NN or 5NN with a text, OK or DUNNO",
+		spares: true, // Postfix looks no further than the first line that matches
+	}
+}
+
+// withoutStatus drops an enhanced status code (RFC 3463) in front of a text:
+// the reply gets one of its own.
+func withoutStatus(s string) string {
+	code, text, _ := strings.Cut(s, " ")
+	class, rest, ok := strings.Cut(code, ".")
+	subject, detail, ok2 := strings.Cut(rest, ".")
+	if !ok || !ok2 || class != "4" && class != "5" || !isNumber(subject) || !isNumber(detail) {
+		return s
+	}
+	return strings.TrimLeft(text, " \t")
+}
+
+func isNumber(s string) bool {
+	return s != "" && len(s) <= 3 && strings.Trim(s, "0123456789") == ""
+}

@@ -1,0 +1,215 @@
+package listfile
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"spamgate/blocklist/sender"
+)
+
+// rbldnsd reads a dnset of rbldnsd(8).
+type rbldnsd struct {
+	text  string     // the default one
+	vars  [10]string // $0 to $9
+	until int64      // of all that follows
+	other bool       // inside a $DATASET that is of another kind
+}
+
+func (r *rbldnsd) line(o *output, line int, text string) error {
+	s := trim(text)
+	if rest, ok := directive(s); ok {
+		return r.directive(o, line, s, rest)
+	}
+	if r.other {
+		o.remark(noteDataset, line, s)
+		return nil
+	}
+	if value, ok := strings.CutPrefix(s, ":"); ok {
+		r.text, _ = splitValue(value)
+		return nil
+	}
+	if excluded, ok := strings.CutPrefix(s, "!"); ok {
+		s = "!" + strings.TrimLeft(excluded, " \t")
+	}
+	name, value := cutPattern(s)
+	e, err := r.entry(o, name)
+	if err == nil {
+		e.Until = r.until
+		switch {
+		case value == "":
+			e.Reason = r.expand(r.text, name)
+		case value[0] == '#' || value[0] == ';':
+			e.Reason = r.expand(r.text, name)
+			e.Note = strings.TrimSpace(value[1:])
+		default:
+			if v, ok := strings.CutPrefix(value, ":"); ok {
+				if value, ok = splitValue(v); !ok {
+					value = r.text
+				}
+			}
+			e.Reason = r.expand(value, name)
+		}
+	}
+	return o.put(line, name, e, err)
+}
+
+// entry reads a name: alone it stands for itself, .name for its subdomains as
+// well, *.name for those alone, and ! in front excludes.
+func (r *rbldnsd) entry(o *output, name string) (Entry, error) {
+	name, excluded := strings.CutPrefix(name, "!")
+	if excluded && o.options.Allow {
+		return Entry{}, errAllow
+	}
+	if isClient(name) || strings.Count(name, ":") > 1 {
+		return Entry{}, errClient
+	}
+	e, err := o.starred(name, func(s string) (Entry, error) {
+		if below, ok := strings.CutPrefix(s, "."); ok {
+			return domain(below, sender.KindDomain, o.options)
+		}
+		return o.exactly(s)
+	})
+	e.Exception = excluded
+	return e, err
+}
+
+// splitValue returns the text of what follows the first colon of
+// ":127.0.0.2:text", and whether there is a second colon: without one an entry
+// has the default text, with one and nothing behind it none.
+func splitValue(s string) (string, bool) {
+	_, text, ok := strings.Cut(s, ":")
+	return strings.TrimSpace(text), ok
+}
+
+// expand fills in a text: $ is the name, $$ a dollar sign, $1 a variable.
+func (r *rbldnsd) expand(s, name string) string {
+	if !strings.Contains(s, "$") {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] != '$':
+			b.WriteByte(s[i])
+		case i+1 < len(s) && s[i+1] == '$':
+			b.WriteByte('$')
+			i++
+		case i+1 < len(s) && '0' <= s[i+1] && s[i+1] <= '9':
+			b.WriteString(r.vars[s[i+1]-'0'])
+			i++
+		default:
+			b.WriteString(strings.ToLower(strings.TrimSuffix(strings.TrimLeft(name, "!*."), ".")))
+		}
+	}
+	// A list of texts that refer to long ones could fill the memory.
+	return strings.ToValidUTF8(b.String()[:min(b.Len(), MaxLine)], "")
+}
+
+// directive reports whether a line is one: $ in front, which for the sake of
+// another program may stand behind # ; or a colon.
+func directive(s string) (string, bool) {
+	if len(s) > 1 && strings.IndexByte("#;:", s[0]) >= 0 {
+		s = s[1:]
+	}
+	return strings.CutPrefix(s, "$")
+}
+
+func (r *rbldnsd) directive(o *output, line int, text, s string) error {
+	word, rest := cutPattern(s)
+	switch word {
+	case "TIMESTAMP":
+		return r.timestamp(o, line, text, strings.Fields(rest))
+	case "DATASET":
+		kind, _ := cutPattern(rest)
+		kind, _, _ = strings.Cut(kind, ":")
+		r.other = kind != "dnset" && kind != "dnhash" // the same, stored in another way
+		*r = rbldnsd{until: r.until, other: r.other}
+	case "SOA", "NS", "TTL", "MAXRANGE4", "=":
+		o.remark(noteDirective, line, text)
+	default:
+		if len(word) == 1 && '0' <= word[0] && word[0] <= '9' {
+			r.vars[word[0]-'0'] = rest
+			return nil
+		}
+		o.refuse(line, Problem{Text: text, What: "a directive that rbldnsd does not have"})
+	}
+	return nil
+}
+
+// clockSkew is by how much a file may be from the future: its times have no
+// zone.
+const clockSkew = 24 * time.Hour
+
+// timestamp reads "$TIMESTAMP made expires".
+func (r *rbldnsd) timestamp(o *output, line int, text string, fields []string) error {
+	wrong := Problem{
+		Text: text, What: "a $TIMESTAMP that is no time",
+		Hint: "it reads $TIMESTAMP 2026:12:31:18:00:00 and may go on with a second time, or with +2d",
+	}
+	if len(fields) == 0 || len(fields) > 2 {
+		o.refuse(line, wrong)
+		return nil
+	}
+	made, ok := parseStamp(fields[0])
+	if !ok {
+		o.refuse(line, wrong)
+		return nil
+	}
+	if !made.IsZero() && made.Unix() > o.options.Now+int64(clockSkew/time.Second) {
+		return fmt.Errorf("line %d: %w: its $TIMESTAMP, %s, is in the future; rbldnsd does not load such a file either",
+			line, ErrSyntax, made.Format(time.RFC3339))
+	}
+	if len(fields) == 1 {
+		return nil
+	}
+	if relative, ok := strings.CutPrefix(fields[1], "+"); ok {
+		d, ok := parseSpan(relative)
+		if !ok || made.IsZero() {
+			o.refuse(line, wrong)
+			return nil
+		}
+		r.until = max(1, made.Add(d).Unix())
+		return nil
+	}
+	expires, ok := parseStamp(fields[1])
+	if !ok {
+		o.refuse(line, wrong)
+		return nil
+	}
+	r.until = 0
+	if !expires.IsZero() {
+		r.until = max(1, expires.Unix())
+	}
+	return nil
+}
+
+// parseStamp reads yyyy:mm:dd[:hh[:mi[:ss]]], whose colons may be hyphens or
+// missing. "0" and "-" are no time, the zero one.
+func parseStamp(s string) (time.Time, bool) {
+	if s == "0" || s == "-" {
+		return time.Time{}, true
+	}
+	digits := strings.NewReplacer(":", "", "-", "").Replace(s)
+	const layout = "20060102150405"
+	if n := len(digits); n < 8 || n > len(layout) || n%2 != 0 {
+		return time.Time{}, false
+	}
+	t, err := time.Parse(layout, digits+"20060102000000"[len(digits):])
+	return t, err == nil && !t.IsZero()
+}
+
+// parseSpan reads a number of seconds, or one with s, m, h, d or w.
+func parseSpan(s string) (time.Duration, bool) {
+	unit := time.Second
+	if s != "" {
+		if u, ok := map[byte]time.Duration{
+			's': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour, 'w': 7 * 24 * time.Hour,
+		}[s[len(s)-1]]; ok {
+			unit, s = u, s[:len(s)-1]
+		}
+	}
+	n, err := strconv.ParseUint(s, 10, 32)
+	return time.Duration(n) * unit, err == nil && n <= uint64(1<<62)/uint64(unit)
+}

@@ -1,0 +1,67 @@
+package listfile
+
+import (
+	"strconv"
+	"strings"
+
+	"spamgate/blocklist/sender"
+)
+
+var errSpeaksFor = unsupported{what: "a score below 0, which speaks for the sender", hint: "a list of type allow is the place for it", spares: true}
+
+// rspamdLine reads a line of a map of rspamd: a key, which may be quoted, and
+// perhaps a value: a number, which is a score and dropped, or a text.
+func rspamdLine(o *output, line int, text string) error {
+	s, reason, note := splitComment(trim(text))
+	s = trim(s)
+	key, value := cutPattern(s)
+	if strings.HasPrefix(s, "/") {
+		return o.put(line, s, Entry{}, errRegexp) // it may have white space inside
+	}
+	e, err := o.rspamdKey(unquoteKey(key))
+	if err == nil {
+		e.Reason, e.Note, e.Until, err = splitUntil(reason, note)
+		score, number := strconv.ParseFloat(value, 64)
+		if e.Reason == "" && value != "" && number != nil {
+			e.Reason = value
+		}
+		if err == nil && score < 0 && !o.options.Allow {
+			err = errSpeaksFor
+		}
+	}
+	return o.put(line, key, e, err)
+}
+
+// unquoteKey drops quotes around a whole key, which has no @ behind them.
+func unquoteKey(s string) string {
+	if len(s) > 2 && s[0] == '"' && s[len(s)-1] == '"' {
+		return s[1 : len(s)-1]
+	}
+	return s
+}
+
+// rspamdKey reads a key. Maps are looked up with whole addresses or whole
+// domains, so a domain stands for itself alone; the globs that a glob map has
+// are read where an entry can express them.
+func (o *output) rspamdKey(s string) (Entry, error) {
+	switch {
+	case s == "<>":
+		return Entry{Key: "<>", Kind: sender.KindNull}, nil
+	case isClient(s), strings.Count(s, ":") > 1 && !strings.Contains(s, "@"):
+		return Entry{}, errClient
+	case strings.ContainsAny(s, "*?"):
+		if e, err := o.pattern(s); err != errNoAt {
+			return e, err
+		}
+		return Entry{}, errGlob
+	case s != "" && s[0] == '@':
+		return atDomain(s[1:])
+	case strings.HasSuffix(s, "@"):
+		return local(s[:len(s)-1])
+	case strings.Contains(s, "@"):
+		return address(s)
+	case strings.HasPrefix(s, "."):
+		return domain(s[1:], sender.KindDomain, o.options)
+	}
+	return o.exactly(s)
+}

@@ -1,0 +1,291 @@
+package listfile
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+
+	"spamgate/blocklist/sender"
+)
+
+// Writable are the formats that Write can write.
+var Writable = []Format{Plain, PostfixAccess, RBLDNSD, RPZ, JSON}
+
+// Write writes entries in a format, so that Read gets the same keys from them.
+// An entry that the format cannot express is left out, and left (which may be
+// nil) is told of it and of the reason. It returns how many were written.
+//
+// A plain list has everything but what is to be deferred, and the notes, which
+// are private, it alone has. A Postfix table has no expiry, and no entry for a
+// domain without its subdomains; an exception is a DUNNO there. rbldnsd and
+// response policy zones have domains alone, and no expiry. JSON has no comments,
+// so no expiry either.
+func Write(w io.Writer, f Format, entries iter.Seq[Entry], left func(Problem)) (written int, err error) {
+	begin, ok := writers[f]
+	if !ok {
+		return 0, fmt.Errorf("format %q cannot be written; write one of %s", f, formatNames(Writable))
+	}
+	if left == nil {
+		left = func(Problem) {}
+	}
+	out := bufio.NewWriterSize(w, readBuffer)
+	form := begin()
+	out.WriteString(form.start) // errors stay in out until Flush
+	for e := range entries {
+		// Read yields no others; but a line end in a reason would begin a line.
+		e.Reason, e.Note = printable(e.Reason), printable(e.Note)
+		text, err := form.entry(e)
+		if err == nil {
+			err = sameBack(f, text, e)
+		}
+		if err != nil {
+			left(Problem{Line: e.Line, Text: clip(AsEntry(e)), What: fmt.Sprintf("%s cannot express it: %v", kinds[f], err)})
+			continue
+		}
+		if written > 0 {
+			out.WriteString(form.between)
+		}
+		if _, err := out.WriteString(text); err != nil {
+			return written, err
+		}
+		written++
+	}
+	out.WriteString(form.end)
+	return written, out.Flush()
+}
+
+// form is how a file is written.
+type form struct {
+	start, between, end string
+
+	// entry writes an entry with what ends it.
+	entry func(Entry) (string, error)
+}
+
+var writers = map[Format]func() form{
+	Plain: func() form {
+		return form{entry: plainText}
+	},
+	PostfixAccess: func() form {
+		return form{
+			start: "# A Postfix access table; see access(5).\n" +
+				"# .example.com needs smtpd_access_maps out of parent_domain_matches_subdomains,\n" +
+				"# example.com needs it in there to stand for its subdomains too.\n",
+			entry: postfixText,
+		}
+	},
+	RBLDNSD: func() form {
+		return form{start: "# A dnset of rbldnsd.\n:127.0.0.2:\n", entry: rbldnsdText}
+	},
+	RPZ: func() form {
+		var last Entry
+		return form{
+			start: "$TTL 1h\n@ SOA localhost. hostmaster.localhost. ( 1 1h 15m 30d 2h )\n  NS localhost.\n",
+			entry: func(e Entry) (string, error) { return zoneText(e, &last) },
+		}
+	},
+	JSON: func() form {
+		return form{start: "[\n", between: ",\n", end: "\n]\n", entry: jsonText}
+	},
+}
+
+var (
+	errNoUntil   = errors.New("it expires")
+	errNoDefer   = errors.New("it defers, rather than refuse")
+	errDomains   = errors.New("it is about more than a domain")
+	errAlone     = errors.New("it is about a domain without its subdomains")
+	errReadsElse = errors.New("it would be read as something else")
+)
+
+// AsEntry writes an entry as ParseEntry reads it in a list that is not exact.
+func AsEntry(e Entry) string {
+	key := e.Key
+	at := strings.LastIndexByte(key, '@')
+	// Only a local part that would read as something else needs quotes.
+	if at > 0 && key[0] != '"' && (key[0] == '#' || key[0] == '!' || strings.Contains(key[:at], "*")) {
+		key = `"` + key[:at] + `"` + key[at:]
+	}
+	if e.Exception {
+		return "!" + key
+	}
+	return key
+}
+
+// plainText writes a line of a plain list. Text that begins with # would end
+// the reason, or go on with the note.
+func plainText(e Entry) (string, error) {
+	if e.Defer {
+		return "", errNoDefer
+	}
+	var b strings.Builder
+	b.WriteString(AsEntry(e))
+	reason := strings.TrimLeft(withoutMarks(e.Reason), "# ")
+	if e.Until != 0 {
+		reason = strings.TrimRight(untilWord+formatUntil(e.Until)+" "+reason, " ")
+	}
+	if reason != "" {
+		b.WriteString(" # " + reason)
+	}
+	if note := strings.TrimLeft(e.Note, "# "); note != "" {
+		b.WriteString(" ## " + note)
+	}
+	b.WriteByte('\n')
+	return b.String(), nil
+}
+
+// withoutMarks drops what would end a reason and begin the note.
+func withoutMarks(s string) string {
+	for strings.Contains(s, "##") {
+		s = strings.ReplaceAll(s, "##", "#")
+	}
+	return s
+}
+
+func postfixText(e Entry) (string, error) {
+	switch {
+	case e.Until != 0:
+		return "", errNoUntil
+	case e.Kind == sender.KindAtDomain:
+		return "", errAlone
+	case strings.ContainsAny(e.Key, "\" \t") || e.Key[0] == '#':
+		return "", errReadsElse
+	}
+	pattern, action := e.Key, "REJECT"
+	if e.Kind == sender.KindSubdomains {
+		pattern = e.Key[1:]
+	}
+	switch {
+	case e.Exception:
+		return pattern + "\tDUNNO\n", nil
+	case e.Defer:
+		action = "DEFER"
+	}
+	return strings.TrimRight(pattern+"\t"+action+" "+e.Reason, " ") + "\n", nil
+}
+
+// domainOf returns an entry's domain where that is all it has.
+func domainOf(e Entry) (string, error) {
+	switch {
+	case e.Until != 0:
+		return "", errNoUntil
+	case e.Defer:
+		return "", errNoDefer
+	case e.Kind == sender.KindAtDomain && e.Key[1] != '[':
+		return e.Key[1:], nil
+	case e.Kind == sender.KindDomain, e.Kind == sender.KindSubdomains:
+		return strings.TrimPrefix(e.Key, "*."), nil
+	}
+	return "", errDomains
+}
+
+func rbldnsdText(e Entry) (string, error) {
+	name, err := domainOf(e)
+	if err != nil {
+		return "", err
+	}
+	switch e.Kind {
+	case sender.KindDomain:
+		name = "." + name
+	case sender.KindSubdomains:
+		name = "*." + name
+	}
+	if e.Exception {
+		return "!" + name + "\n", nil
+	}
+	if e.Reason != "" {
+		name += " :127.0.0.2:" + strings.ReplaceAll(e.Reason, "$", "$$")
+	}
+	return name + "\n", nil
+}
+
+// zoneText writes one record, or two for a domain with its subdomains. Two that
+// stand together are read as one entry, so an empty comment keeps others apart.
+func zoneText(e Entry, last *Entry) (string, error) {
+	name, err := domainOf(e)
+	if err != nil {
+		return "", err
+	}
+	record := " CNAME ."
+	if e.Exception {
+		record = " CNAME rpz-passthru."
+	}
+	if reason := strings.TrimLeft(withoutMarks(e.Reason), "; "); reason != "" {
+		record += " ; " + reason
+	}
+	before := *last
+	*last = e
+	switch e.Kind {
+	case sender.KindDomain:
+		return name + record + "\n*." + name + record + "\n", nil
+	case sender.KindSubdomains:
+		text := "*." + name + record + "\n"
+		if before.Kind == sender.KindAtDomain && before.Key == "@"+name {
+			text = ";\n" + text
+		}
+		return text, nil
+	}
+	return name + record + "\n", nil
+}
+
+func jsonText(e Entry) (string, error) {
+	switch {
+	case e.Until != 0:
+		return "", errNoUntil
+	case e.Defer:
+		return "", errNoDefer
+	}
+	var b strings.Builder
+	out := json.NewEncoder(&b)
+	out.SetEscapeHTML(false) // <> is the null sender
+	err := out.Encode(AsEntry(e))
+	return strings.TrimSuffix(b.String(), "\n"), err
+}
+
+// sameBack reads what was written. Odd entries are so many (a local part that
+// starts with a #, a name that looks like a setting) that this is surer than to
+// think of each.
+func sameBack(f Format, text string, want Entry) error {
+	var got []Entry
+	refused := false
+	out := newOutput(Options{AllowPublicSuffix: true, Now: 1}, func(e Entry) error {
+		got = append(got, e)
+		return nil
+	}, func(Problem) { refused = true })
+	if f == JSON {
+		s := jsonScanner{in: bufio.NewReaderSize(strings.NewReader(text[1:]), 16), line: 1} // behind the first quote
+		if err := s.string(out, 1); err != nil {
+			return err
+		}
+	} else if err := readText(f, text, out); err != nil {
+		return err
+	}
+	if refused || len(got) != 1 || got[0].Key != want.Key || got[0].Kind != want.Kind ||
+		got[0].Exception != want.Exception || got[0].Defer != want.Defer || got[0].Until != want.Until {
+		return errReadsElse
+	}
+	return nil
+}
+
+// readText reads a few lines.
+func readText(f Format, text string, out *output) error {
+	g, err := grammarOf(f)
+	if err != nil {
+		return err
+	}
+	line := 0
+	for text := range strings.Lines(text) {
+		line++
+		text, long := head(text)
+		if err := out.take(g, line, text, long); err != nil {
+			return err
+		}
+	}
+	if g.end != nil {
+		return g.end(out)
+	}
+	return nil
+}
