@@ -12,7 +12,12 @@
 // the same.
 //
 // [Counting] is a filter from which keys can be removed, and [Sieve] a queue that
-// takes each key the first time only.
+// takes each key the first time only. [Sharded] is as many bitmaps as any number
+// of keys needs, and [Fuse] a smaller filter that is never changed.
+//
+// Filters of one family and size are united by setting the bits of both. So what
+// each of several lists adds is stored as a [Part] ([WritePart]), and a filter of
+// all is made of the parts ([Sharded.Unite]) without looking at a key.
 //
 // # Rates of the classic filter
 //

@@ -40,6 +40,11 @@ type Filter struct {
 // New makes an empty filter for the family, over the family's M bits, of which
 // there may be up to [MaxBits]; it takes M/8 bytes.
 func New(f hashfamily.Family) (*Filter, error) {
+	return newOver(f, func(size int) []byte { return make([]byte, size) })
+}
+
+// newOver is New with the memory from alloc, whose bytes are 0.
+func newOver(f hashfamily.Family, alloc func(size int) []byte) (*Filter, error) {
 	if f == nil {
 		return nil, errors.New("bloom filter: no hash family given")
 	}
@@ -51,7 +56,7 @@ func New(f hashfamily.Family) (*Filter, error) {
 		return nil, fmt.Errorf("bloom filter: family %s has no index function", f.Name())
 	}
 	filter := &Filter{
-		bits:    make([]byte, (m+7)/8),
+		bits:    alloc(int((m + 7) / 8)),
 		family:  f,
 		m:       m,
 		k:       k,

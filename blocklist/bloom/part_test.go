@@ -1,0 +1,194 @@
+package bloom
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"testing"
+
+	"spamgate/hashfamily"
+)
+
+var testPart = Part{ID: [32]byte{1, 2, 3}, Room: 4711}
+
+// writePart is the part of keys.
+func writePart(tb testing.TB, family hashfamily.Family, shards int, keys []hashed) []byte {
+	tb.Helper()
+	var b bytes.Buffer
+	if err := WritePart(tb.Context(), &b, testPart, family, shards, uint64(len(keys)), scanOf(keys)); err != nil {
+		tb.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// encodingOf is the encoding of a part's body.
+func encodingOf(tb testing.TB, part []byte) uint32 {
+	tb.Helper()
+	h, err := readPartHeader(bytes.NewReader(part))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return h.encoding
+}
+
+// Lists of any size, united from their parts, are to the bit the filter of all
+// their keys, in every family and any number of shards.
+func TestUniteIsFillOfAll(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 9))
+	seen := map[uint32]int{}
+	for _, m := range []uint64{1000, 1 << 14, 1<<14 + 64} {
+		for _, family := range allFamilies(t, m) {
+			for _, shards := range []int{1, 2, 5} {
+				if m%64 != 0 && shards > 1 {
+					continue
+				}
+				united, whole := newShards(t, family, shards), newShards(t, family, shards)
+				for list := range 4 {
+					keys := makeKeys(string(rune('a'+list)), r.IntN(1<<r.IntN(11)))
+					part := writePart(t, family, shards, keys)
+					seen[encodingOf(t, part)]++
+					if err := united.Unite(bytes.NewReader(part), testPart); err != nil {
+						t.Fatalf("%s, m = %d, %d shards, %d keys: %v", family.Name(), m, shards, len(keys), err)
+					}
+					if err := whole.Fill(t.Context(), 0, scanOf(keys)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if !bytes.Equal(united.allBits(), whole.allBits()) || united.SetBits() != whole.SetBits() {
+					t.Errorf("%s, m = %d, %d shards: the union has other bits", family.Name(), m, shards)
+				}
+			}
+		}
+	}
+	if seen[partSparse] == 0 || seen[partDense] == 0 {
+		t.Errorf("encodings met: %v, want both", seen)
+	}
+}
+
+// Of the two encodings the shorter one is taken.
+func TestPartIsShort(t *testing.T) {
+	family, err := hashfamily.NewClassic(1 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{0, 1, 100, 5000, 20_000, 200_000} {
+		part := writePart(t, family, 1, makeKeys("k", n))
+		if limit := partHeaderSize + min(3*11*n, 1<<17) + checksumSize; len(part) > limit {
+			t.Errorf("%d keys: %d bytes, want at most %d", n, len(part), limit)
+		}
+	}
+}
+
+// Any byte that is another, and any byte that is missing or too many, is noticed,
+// or at least nothing comes of it but an error.
+func TestDamagedPart(t *testing.T) {
+	family, err := hashfamily.NewClassic(1 << 12)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, keys := range map[string][]hashed{"sparse": makeKeys("k", 5), "dense": makeKeys("k", 300)} {
+		part := writePart(t, family, 2, keys)
+		unite := func(b []byte) error {
+			return newShards(t, family, 2).Unite(bytes.NewReader(b), testPart)
+		}
+		if err := unite(part); err != nil {
+			t.Fatal(err)
+		}
+		for i := range part {
+			b := bytes.Clone(part)
+			b[i] ^= 1 << (i % 8)
+			if err := unite(b); !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrOther) {
+				t.Errorf("%s: byte %d of %d is another: %v", name, i, len(part), err)
+			}
+			if err := unite(part[:i]); !errors.Is(err, ErrDamaged) {
+				t.Errorf("%s: cut at byte %d: %v", name, i, err)
+			}
+		}
+	}
+}
+
+func TestOtherPart(t *testing.T) {
+	family, err := hashfamily.NewClassic(1 << 12)
+	if err != nil {
+		t.Fatal(err)
+	}
+	part := writePart(t, family, 1, makeKeys("k", 5))
+	if err := newShards(t, family, 1).Unite(bytes.NewReader(part), Part{ID: [32]byte{9}}); !errors.Is(err, ErrOther) {
+		t.Errorf("another ID: %v", err)
+	}
+	if err := newShards(t, family, 2).Unite(bytes.NewReader(part), testPart); !errors.Is(err, ErrDamaged) {
+		t.Errorf("another size: %v", err)
+	}
+	if _, err := ReadFuse(bytes.NewReader(part), testPart); !errors.Is(err, ErrDamaged) {
+		t.Errorf("read as a fuse filter: %v", err)
+	}
+	if got, err := ReadPart(bytes.NewReader(part)); err != nil || got != testPart {
+		t.Errorf("ReadPart: %v, %v", got, err)
+	}
+}
+
+// full takes some bytes and fails then.
+type full struct{ left int }
+
+func (w *full) Write(b []byte) (int, error) {
+	if len(b) > w.left {
+		return 0, io.ErrShortWrite
+	}
+	w.left -= len(b)
+	return len(b), nil
+}
+
+func TestWritePartFails(t *testing.T) {
+	family, err := hashfamily.NewClassic(1 << 12)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := makeKeys("k", 100)
+	whole := len(writePart(t, family, 1, keys))
+	for _, room := range []int{0, partHeaderSize, whole - 1} {
+		if err := WritePart(t.Context(), &full{room}, testPart, family, 1, 100, scanOf(keys)); !errors.Is(err, io.ErrShortWrite) {
+			t.Errorf("room for %d bytes of %d: %v", room, whole, err)
+		}
+	}
+	if err := WritePart(t.Context(), io.Discard, testPart, family, 1, 100, failingScan(keys, 10)); !errors.Is(err, errScan) {
+		t.Errorf("a scan that fails: %v", err)
+	}
+}
+
+// FuzzUnite: whatever bytes are given as a part, there is no panic, and no error
+// means that writing the filter gives a part of the same bits.
+func FuzzUnite(f *testing.F) {
+	family, err := hashfamily.NewClassic(1 << 10)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, n := range []int{0, 3, 200} {
+		f.Add(writePart(f, family, 2, makeKeys("k", n)))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		for _, encoding := range []uint32{partSparse, partDense} {
+			for _, count := range []uint64{0, 1, uint64(len(body)) / 2} {
+				s := newShards(t, family, 2)
+				h := partHeader{Part: testPart, encoding: encoding, size: s.M(), count: count, length: uint64(len(body))}
+				var b bytes.Buffer
+				p := newPartWriter(&b, h)
+				p.write(body)
+				if err := p.close(); err != nil {
+					t.Fatal(err)
+				}
+				if s.Unite(&b, testPart) != nil {
+					continue
+				}
+				var again bytes.Buffer
+				if err := s.WritePart(&again, testPart); err != nil {
+					t.Fatal(err)
+				}
+				other := newShards(t, family, 2)
+				if err := other.Unite(&again, testPart); err != nil || !bytes.Equal(s.allBits(), other.allBits()) {
+					t.Fatalf("written and read again there are other bits: %v", err)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,136 @@
+package bloom
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+
+	"spamgate/hashfamily"
+)
+
+// Sharded is a Bloom filter of as many equal bitmaps as its keys need: each key
+// is in one of them, which a hash of the key chooses. So a family whose hashes
+// end at 32 bits, and whose bitmap ends at [MaxBits], serves any number of keys,
+// and a lookup costs what it costs in one bitmap, and the hash.
+//
+// The hash is the caller's: 64 bits that are even over all keys and secret, such
+// as a keyed HighwayHash. Shard i of s has the hashes from i·2^64/s to
+// (i+1)·2^64/s, so that keys in the order of their hashes fill shard by shard.
+// With one shard it is the same as a [Filter], and the hash is not looked at.
+//
+// Any number of goroutines may call the methods that only read at the same time,
+// but none while [Sharded.Fill] or [Sharded.Unite] runs.
+type Sharded struct {
+	shards []*Filter
+}
+
+// NewSharded makes an empty filter of so many bitmaps, at least one, over the
+// family's M bits each. With several M must be a multiple of 64.
+func NewSharded(family hashfamily.Family, shards int) (*Sharded, error) {
+	return newSharded(family, shards, func(size int) []byte { return make([]byte, size) })
+}
+
+// newSharded is NewSharded with the memory of each shard from alloc.
+func newSharded(family hashfamily.Family, shards int, alloc func(size int) []byte) (*Sharded, error) {
+	if shards < 1 {
+		return nil, fmt.Errorf("sharded filter: %d shards: use one or more", shards)
+	}
+	s := &Sharded{shards: make([]*Filter, shards)}
+	for i := range s.shards {
+		var err error
+		if s.shards[i], err = newOver(family, alloc); err != nil {
+			return nil, err
+		}
+	}
+	if shards > 1 && family.M()%64 != 0 {
+		return nil, errors.New("sharded filter: the bits of a shard are no multiple of 64")
+	}
+	return s, nil
+}
+
+// MayContain is [Filter.MayContain] of the key's shard. Hash is that of the key
+// when it was added.
+func (s *Sharded) MayContain(hash uint64, key []byte) bool {
+	if len(s.shards) == 1 {
+		return s.shards[0].MayContain(key)
+	}
+	return s.shards[s.shard(hash)].MayContain(key)
+}
+
+// shard is the number of the shard of a hash: hash·s/2^64.
+func (s *Sharded) shard(hash uint64) uint64 {
+	high, _ := bits.Mul64(hash, uint64(len(s.shards)))
+	return high
+}
+
+// shardHashes are the first and the last hash of shard i of s.
+func shardHashes(i, s int) (first, last uint64) {
+	first, last = shardStart(i, s), shardStart(i+1, s)-1
+	return first, last // of the last shard 0-1, which is 2^64-1
+}
+
+// shardStart is ⌈i·2^64/s⌉, of which i = s is 2^64 or, in 64 bits, 0.
+func shardStart(i, s int) uint64 {
+	if i == s {
+		return 0
+	}
+	start, rest := bits.Div64(uint64(i), 0, uint64(s))
+	if rest > 0 {
+		start++
+	}
+	return start
+}
+
+// Shards are the bitmaps, to read their counts and rates.
+func (s *Sharded) Shards() []*Filter { return s.shards }
+
+// Family is the hash family of all shards.
+func (s *Sharded) Family() hashfamily.Family { return s.shards[0].family }
+
+// M is the number of bits of all shards together.
+func (s *Sharded) M() uint64 { return uint64(len(s.shards)) * s.shards[0].m }
+
+// K is the number of index functions.
+func (s *Sharded) K() int { return s.shards[0].k }
+
+// SetBits is the number of bits that are set.
+func (s *Sharded) SetBits() uint64 {
+	n := uint64(0)
+	for _, f := range s.shards {
+		n += f.setBits
+	}
+	return n
+}
+
+// Bytes is the memory that the bitmaps take.
+func (s *Sharded) Bytes() uint64 { return uint64(len(s.shards)) * s.shards[0].Bytes() }
+
+// FillRatio is the part of the bits that is set, from 0 to 1.
+func (s *Sharded) FillRatio() float64 { return float64(s.SetBits()) / float64(s.M()) }
+
+// EstimatedEntries is the sum of what [Filter.EstimatedEntries] says of each
+// shard.
+func (s *Sharded) EstimatedEntries() float64 {
+	return s.sum((*Filter).EstimatedEntries)
+}
+
+// ExpectedFPR is the mean of [Filter.ExpectedFPR] over the shards, since an
+// absent key comes to each of them as often.
+func (s *Sharded) ExpectedFPR() float64 {
+	return s.sum((*Filter).ExpectedFPR) / float64(len(s.shards))
+}
+
+func (s *Sharded) sum(of func(*Filter) float64) float64 {
+	sum := 0.0
+	for _, f := range s.shards {
+		sum += of(f)
+	}
+	return sum
+}
+
+// UseHugePages is [Filter.UseHugePages] for each shard.
+func (s *Sharded) UseHugePages() {
+	for _, f := range s.shards {
+		f.UseHugePages()
+	}
+}

@@ -1,0 +1,178 @@
+package bloom
+
+import (
+	"context"
+	"encoding/binary"
+	"math/bits"
+	"runtime"
+	"sync"
+)
+
+// Scan gives the keys whose hashes are from first to last, both included, in
+// ascending order of the hashes, until yield returns false. A key is yield's
+// until it returns. Scans of a filter's Fill run at the same time.
+type Scan func(first, last uint64, yield func(hash uint64, key []byte) bool) error
+
+// Fill adds n keys, on all cores; n decides how the work is divided, and need not
+// be exact. On an error some of the keys are added.
+func (s *Sharded) Fill(ctx context.Context, n uint64, scan Scan) error {
+	if len(s.shards) == 1 {
+		return s.shards[0].fill(ctx, n, scan)
+	}
+	shards := len(s.shards)
+	return parallel(shards, func(i int) error {
+		first, last := shardHashes(i, shards)
+		return s.shards[i].addScan(ctx, scan, first, last)
+	})
+}
+
+// Several cores cannot set bits in one bitmap at the same time without slowing
+// each other down, so that each has one of its own, which is united with the
+// first: worth it from fillAlone keys on, and for up to fillWorkers of them.
+const (
+	fillAlone   = 1 << 18
+	fillWorkers = 4
+)
+
+// fill is Fill for a filter of one shard.
+func (f *Filter) fill(ctx context.Context, n uint64, scan Scan) error {
+	workers := min(runtime.GOMAXPROCS(0), fillWorkers, int(n/fillAlone)+1)
+	if workers == 1 {
+		return f.addScan(ctx, scan, 0, 1<<64-1)
+	}
+	own := make([]*Filter, workers)
+	own[0] = f
+	for i := 1; i < workers; i++ {
+		memory, release := newScratch(len(f.bits))
+		defer release()
+		other := *f
+		other.bits, other.setBits, other.indices = memory, 0, make([]uint64, 0, f.k)
+		own[i] = &other
+	}
+	err := parallel(workers, func(i int) error {
+		first, last := shardHashes(i, workers)
+		return own[i].addScan(ctx, scan, first, last)
+	})
+	if err != nil {
+		return err
+	}
+	for _, other := range own[1:] {
+		f.or(other.bits)
+	}
+	return nil
+}
+
+// addScan adds the keys of a range of hashes.
+func (f *Filter) addScan(ctx context.Context, scan Scan, first, last uint64) error {
+	return scanBatches(ctx, scan, first, last, f.AddAll)
+}
+
+// Fill adds the keys of a scan, as [Counting.AddAll] does.
+func (c *Counting) Fill(ctx context.Context, scan Scan) error {
+	return scanBatches(ctx, scan, 0, 1<<64-1, c.AddAll)
+}
+
+// scanBatches hands the keys of a range of hashes to add, some at a time.
+func scanBatches(ctx context.Context, scan Scan, first, last uint64, add func(keys [][]byte)) error {
+	var batch keyBatch
+	err := scan(first, last, func(_ uint64, key []byte) bool {
+		if batch.add(key) < fillBatch {
+			return true
+		}
+		add(batch.take())
+		return ctx.Err() == nil
+	})
+	if err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err == nil {
+		add(batch.take())
+	}
+	return err
+}
+
+// keyBatch holds copies of some keys.
+type keyBatch struct {
+	text []byte
+	ends []int
+	keys [][]byte
+}
+
+// add adds a copy of key, and returns how many there are.
+func (b *keyBatch) add(key []byte) int {
+	b.text = append(b.text, key...)
+	b.ends = append(b.ends, len(b.text))
+	return len(b.ends)
+}
+
+// take returns the keys, which are valid until the next add, and empties the
+// batch.
+func (b *keyBatch) take() [][]byte {
+	b.keys = b.keys[:0]
+	start := 0
+	for _, end := range b.ends {
+		b.keys = append(b.keys, b.text[start:end])
+		start = end
+	}
+	b.text, b.ends = b.text[:0], b.ends[:0]
+	return b.keys
+}
+
+// or sets the bits that are set in other, which is as long as the bitmap.
+func (f *Filter) or(other []byte) {
+	f.orAt(0, other)
+}
+
+// orAt sets the bits that are set in piece, which stands for the bytes of the
+// bitmap from start on.
+func (f *Filter) orAt(start int, piece []byte) {
+	added := 0
+	into := f.bits[start:][:len(piece)]
+	for len(piece) >= 8 {
+		was := binary.LittleEndian.Uint64(into)
+		is := was | binary.LittleEndian.Uint64(piece)
+		binary.LittleEndian.PutUint64(into, is)
+		added += bits.OnesCount64(is ^ was)
+		into, piece = into[8:], piece[8:]
+	}
+	for i, b := range piece {
+		added += bits.OnesCount8(b &^ into[i])
+		into[i] |= b
+	}
+	f.setBits += uint64(added)
+}
+
+// parallel calls do with 0 … n-1, on all cores, and returns the first error; the
+// calls that have not begun by then are left out.
+func parallel(n int, do func(i int) error) error {
+	var (
+		mu    sync.Mutex
+		next  int
+		first error
+		group sync.WaitGroup
+	)
+	take := func() (i int, ok bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if next == n || first != nil {
+			return 0, false
+		}
+		next++
+		return next - 1, true
+	}
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		group.Go(func() {
+			for i, ok := take(); ok; i, ok = take() {
+				if err := do(i); err != nil {
+					mu.Lock()
+					if first == nil {
+						first = err
+					}
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	group.Wait()
+	return first
+}
