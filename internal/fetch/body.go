@@ -1,0 +1,105 @@
+package fetch
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+)
+
+// What may be wrong with a body.
+var (
+	ErrTooLarge = errors.New("it is larger than max_bytes allows")
+	ErrCut      = errors.New("it was cut off on the way")
+	ErrEmpty    = errors.New("it is empty")
+	ErrHTML     = errors.New("it is a web page and no list: check whether the URL wants a login, or leads to a page about the list")
+)
+
+// checkHead judges a response by its header.
+func checkHead(res *response, maxBytes int64) error {
+	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	if err == nil && (kind == "text/html" || kind == "application/xhtml+xml") {
+		return ErrHTML
+	}
+	switch encoding := strings.ToLower(strings.TrimSpace(res.Header.Get("Content-Encoding"))); encoding {
+	case "", "identity", "gzip", "x-gzip", "zstd":
+	default:
+		return fmt.Errorf("the server packed it with %q, which it was not asked for and which can't be unpacked here", encoding)
+	}
+	if res.ContentLength > maxBytes {
+		return fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, res.ContentLength, maxBytes)
+	}
+	return nil
+}
+
+// sniffed is how many bytes at the start show whether a body is a web page:
+// what [http.DetectContentType] looks at.
+const sniffed = 512
+
+// receive copies a body to w. The length is negative where it is not known.
+func (f *Fetcher) receive(ctx context.Context, s Source, body io.Reader, length int64, w io.Writer) error {
+	f.progress(s.Name, 0, length)
+	limited := bufio.NewReaderSize(io.LimitReader(body, s.MaxBytes+1), 64<<10)
+	start, _ := limited.Peek(sniffed) // a response's body gives its error again at the next Read
+	if looksLikeHTML(start) {
+		return ErrHTML
+	}
+	meter := &meter{w: w, add: func(done int64) { f.progress(s.Name, done, length) }}
+	_, err := io.Copy(meter, onlyReader{limited})
+	switch {
+	case meter.err != nil:
+		return meter.err
+	case err != nil && length >= 0:
+		return fmt.Errorf("%w (%d of %d bytes came)", bodyError(ctx, err), meter.done, length)
+	case err != nil:
+		return fmt.Errorf("%w (%d bytes came)", bodyError(ctx, err), meter.done)
+	case meter.done == 0:
+		return ErrEmpty
+	case meter.done > s.MaxBytes:
+		return fmt.Errorf("%w: more than %d bytes", ErrTooLarge, s.MaxBytes)
+	}
+	return nil
+}
+
+// bodyError says why a body ended before its end.
+func bodyError(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return ErrCut
+	}
+	return err
+}
+
+// looksLikeHTML judges the first bytes. A list may begin with "<" as well, as in
+// "<>"; what counts are the tags that web pages begin with.
+func looksLikeHTML(start []byte) bool {
+	start = bytes.TrimPrefix(start, []byte("\uFEFF"))
+	kind, _, _ := strings.Cut(http.DetectContentType(start), ";")
+	return kind == "text/html" || kind == "text/xml"
+}
+
+// meter counts what is written to w.
+type meter struct {
+	w    io.Writer
+	done int64
+	err  error // the writer's
+	add  func(done int64)
+}
+
+func (m *meter) Write(p []byte) (int, error) {
+	n, err := m.w.Write(p)
+	m.done += int64(n)
+	m.err = err
+	m.add(m.done)
+	return n, err
+}
+
+// onlyReader hides WriteTo, which would copy more at once than progress wants.
+type onlyReader struct{ io.Reader }

@@ -1,0 +1,184 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"regexp"
+	"time"
+)
+
+// loop fetches one source again and again.
+type loop struct {
+	fetcher *Fetcher
+	source  Source
+	cancel  context.CancelFunc
+	done    chan struct{}
+
+	status Status // guarded by Fetcher.mu
+
+	logged string // the failure that was logged, as failureText says it
+}
+
+// Update makes these the sources that are refreshed in the background. A source
+// that is as it was keeps its schedule; any other begins a new one: it is fetched
+// at once if it has no copy, the copy is not known to be from this source, or is
+// older than its refresh interval.
+func (f *Fetcher) Update(sources []Source) {
+	f.updating.Lock()
+	defer f.updating.Unlock()
+	wanted := map[string]Source{}
+	for _, s := range sources {
+		wanted[s.Name] = s.withDefaults()
+	}
+	f.stop(func(l *loop) bool {
+		s, ok := wanted[l.source.Name]
+		return !ok || !s.same(l.source)
+	})
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for name, s := range wanted {
+		if f.loops[name] == nil {
+			f.loops[name] = f.start(s)
+		}
+	}
+}
+
+// Close ends all that goes on in the background, and returns when it has ended.
+func (f *Fetcher) Close() {
+	f.updating.Lock()
+	defer f.updating.Unlock()
+	f.stop(func(*loop) bool { return true })
+}
+
+// Status is how a source that is refreshed in the background is doing; false if
+// there is none of that name.
+func (f *Fetcher) Status(name string) (Status, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	l, ok := f.loops[name]
+	if !ok {
+		return Status{}, false
+	}
+	return l.status, true
+}
+
+// stop ends the loops that are chosen, and waits for them.
+func (f *Fetcher) stop(chosen func(*loop) bool) {
+	var stopped []*loop
+	f.mu.Lock()
+	for name, l := range f.loops {
+		if chosen(l) {
+			l.cancel()
+			delete(f.loops, name)
+			stopped = append(stopped, l)
+		}
+	}
+	f.mu.Unlock()
+	for _, l := range stopped {
+		<-l.done
+	}
+}
+
+func (f *Fetcher) start(s Source) *loop {
+	ctx, cancel := context.WithCancel(context.Background())
+	l := &loop{fetcher: f, source: s, cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(l.done)
+		l.run(ctx)
+	}()
+	return l
+}
+
+func (l *loop) run(ctx context.Context) {
+	status := firstStatus(l.source, time.Now())
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		l.publish(status)
+		timer.Reset(time.Until(status.NextTry))
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		tried, err := l.fetcher.Fetch(ctx, l.source)
+		if ctx.Err() != nil {
+			return
+		}
+		tried.Failures = 0
+		if err != nil {
+			tried.Failures = status.Failures + 1
+		}
+		tried.NextTry = time.Now().Add(nextDelay(l.source.Refresh, tried.Failures, err))
+		l.report(tried)
+		status = tried
+	}
+}
+
+func (l *loop) publish(s Status) {
+	l.fetcher.mu.Lock()
+	defer l.fetcher.mu.Unlock()
+	l.status = s
+}
+
+// firstStatus is what a copy on disk tells, with the time of the first try.
+func firstStatus(s Source, now time.Time) Status {
+	st, err := loadState(s)
+	known := Status{ETag: st.ETag, LastModified: st.LastModified, LastGood: st.Checked, Bytes: st.Bytes}
+	since := st.Checked
+	if errors.Is(err, fs.ErrNotExist) {
+		since = modified(s.Copy) // someone put it there
+	}
+	known.NextTry = now
+	if age := now.Sub(since); age >= 0 && age < s.Refresh {
+		known.NextTry = since.Add(jitter(s.Refresh))
+	}
+	return known
+}
+
+// modified is the zero time for a file that is not there.
+func modified(path string) time.Time {
+	info, err := os.Stat(path)
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}
+
+// report logs a try. A failure that lasts is logged once.
+func (l *loop) report(s Status) {
+	log := l.fetcher.log.With("list", l.source.Name, "url", l.source.ShownURL())
+	switch {
+	case s.Err != nil:
+		text := failureText(s.Err)
+		if text == l.logged {
+			return
+		}
+		l.logged = text
+		attrs := []any{"error", errors.Unwrap(s.Err), "next_try", s.NextTry.Format(time.RFC3339)}
+		if !s.LastGood.IsZero() {
+			attrs = append(attrs, "copy_from", s.LastGood.Format(time.RFC3339))
+		}
+		if modified(l.source.Copy).IsZero() {
+			log.Error("list not fetched, and there is no copy of it", attrs...)
+		} else {
+			log.Warn("list not fetched, its copy stays as it is", attrs...)
+		}
+	case !s.NotModified:
+		log.Info("list fetched", "bytes", s.Bytes, "took", time.Since(s.LastTry).Round(time.Millisecond))
+	case l.logged != "":
+		log.Info("list up to date again")
+	}
+	if s.Err == nil {
+		l.logged = ""
+	}
+}
+
+// localPort matches our own end of a connection as package net writes it, which
+// is another one in each try.
+var localPort = regexp.MustCompile(`\S+:\d+->`)
+
+// failureText is the same for failures that are the same.
+func failureText(err error) string { return localPort.ReplaceAllString(err.Error(), "") }
