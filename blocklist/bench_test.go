@@ -27,8 +27,8 @@ func benchmarkLookup(b *testing.B, address string, want Action) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	for b.Loop() {
-		if d := set.Lookup(Envelope, a); d.Action != want {
-			b.Fatal(d)
+		if d, err := set.Lookup(Envelope, a); err != nil || d.Action != want {
+			b.Fatal(d, err)
 		}
 	}
 }
@@ -110,8 +110,8 @@ func BenchmarkViewMiss(b *testing.B) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	for b.Loop() {
-		if d := set.Only(names).Lookup(Envelope, a); d.Action != Accept {
-			b.Fatal(d)
+		if d, err := set.Only(names).Lookup(Envelope, a); err != nil || d.Action != Accept {
+			b.Fatal(d, err)
 		}
 	}
 }

@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
+
+	"spamgate/blocklist/listfile"
 )
 
 // Defaults of a [Config].
@@ -15,6 +18,9 @@ const (
 	DefaultPollInterval = 30 * time.Second
 	DefaultDebounce     = 250 * time.Millisecond
 	DefaultMaxDebounce  = 5 * time.Second
+	DefaultMaxBytes     = 4 << 30
+	DefaultMaxShrink    = 0.2
+	DefaultMaxGrowth    = 10
 )
 
 // List describes one list.
@@ -27,6 +33,29 @@ type List struct {
 	// shell, "*" matches no leading dot (so no editor's lock or temporary
 	// file), and directories are left out.
 	Paths []string
+
+	// URL is where Paths, the copy, was fetched from; it is shown and nothing
+	// else.
+	URL string
+
+	// Format and Column are how the files are written; see [listfile.Options].
+	Format listfile.Format
+	Column string
+
+	// MaxBytes is the largest file, as it is on disk and unpacked; 0 means
+	// [DefaultMaxBytes].
+	MaxBytes int64
+
+	// MinEntries is the fewest entries that are believed. MaxShrink is the
+	// largest part of its entries (0 to 1) that a list may lose at once, and
+	// MaxGrowth to how many times as many it may grow; 0 means DefaultMaxShrink
+	// and DefaultMaxGrowth, a negative MaxGrowth any. These two are asked of
+	// lists that had 1,000 entries or more.
+	MinEntries           int
+	MaxShrink, MaxGrowth float64
+
+	// OnProtected is what becomes of an entry that covers a protected name.
+	OnProtected OnProtected
 
 	Type ListType
 
@@ -67,6 +96,15 @@ func (l *List) action(stage Stage) Action {
 	return l.Action
 }
 
+// OnProtected is what becomes of an entry that covers a protected name.
+type OnProtected string
+
+const (
+	SkipProtected   OnProtected = "skip" // left out and reported; what empty means
+	HoldProtected   OnProtected = "hold" // the list is held
+	AcceptProtected OnProtected = "accept"
+)
+
 // Config is what a [Store] works from. It is not changed once handed over.
 type Config struct {
 	// Lists in the order in which ties are decided.
@@ -80,6 +118,26 @@ type Config struct {
 	// without file, line or reason: for comparing hash families. That allows
 	// for one block list, without exceptions, and no allow list.
 	Confirm bool
+
+	// StateDir is where indexes, filters, the key and history are kept, so that
+	// a start need not read the lists again. Empty: nothing is kept, and large
+	// indexes live in temporary files without a name. With ReadOnly what is kept
+	// is used where it is up to date and can be read, and nothing is written.
+	StateDir string
+	ReadOnly bool
+
+	// History is how many earlier versions of each list are kept in StateDir,
+	// besides the one that serves; see [Versions].
+	History int
+
+	// Protect holds names, in normal form, that no block list's entry may cover
+	// whole; see [List.OnProtected].
+	Protect []string
+
+	// OnHit, if not nil, is told of each entry that matches: its list, and the
+	// hash of its key (see [Set.Index]). It is called during lookups, by many
+	// goroutines at once, and must be fast.
+	OnHit func(list string, hash uint64)
 
 	// Monitor makes every list only log, see [Decision.Would].
 	Monitor bool
@@ -97,6 +155,17 @@ type Config struct {
 	// Logger takes a line for each swap, invalid line and held list. Nil means
 	// none.
 	Logger *slog.Logger
+
+	keys      *keys      // of the Store; nil: those of the process
+	protected *protected // Protect, once it was checked
+}
+
+// secrets are the keys that Sets are made with.
+func (c *Config) secrets() *keys {
+	if c.keys == nil {
+		return processKeys()
+	}
+	return c.keys
 }
 
 // withDefaults fills in what zero values stand for.
@@ -131,11 +200,16 @@ func (c Config) Validate() error {
 	return err
 }
 
-// check is Validate, and lays out the filter.
-func (c Config) check() (layout, error) {
-	c = c.withDefaults()
+// check is Validate, and lays out the filter and what is protected.
+func (c *Config) check() (layout, error) {
+	*c = c.withDefaults()
 	layout, err := c.Filter.layout()
 	errs := []error{err}
+	c.protected, err = protect(c.Protect)
+	errs = append(errs, err)
+	if c.History < 0 {
+		errs = append(errs, fmt.Errorf("history %d: use 0 or more", c.History))
+	}
 	if c.PollInterval < 0 || c.Debounce < 0 || c.MaxDebounce < c.Debounce {
 		errs = append(errs, fmt.Errorf("poll interval %v, debounce %v, at most %v: use positive times, the last no shorter than the second",
 			c.PollInterval, c.Debounce, c.MaxDebounce))
@@ -179,6 +253,20 @@ func (l *List) check() []error {
 		if _, err := filepath.Match(p, ""); err != nil {
 			fail("path %q is no valid glob: close every [, or escape it with a backslash", p)
 		}
+	}
+	if l.MaxBytes < 0 || l.MinEntries < 0 {
+		fail("max_bytes %d, min_entries %d: use 0 or more", l.MaxBytes, l.MinEntries)
+	}
+	if !(l.MaxShrink >= 0 && l.MaxShrink <= 1) {
+		fail("max_shrink %v: use 0 to 1, the part of its entries that the list may lose at once", l.MaxShrink)
+	}
+	switch l.OnProtected {
+	case "", SkipProtected, HoldProtected, AcceptProtected:
+	default:
+		fail("on_protected %q is unknown: use skip, hold or accept", l.OnProtected)
+	}
+	if l.Format != "" && !slices.Contains(listfile.Formats, l.Format) {
+		fail("format %q is unknown: use one of %v", l.Format, listfile.Formats)
 	}
 	if l.Stages&^allStages != 0 {
 		fail("unknown stage %d: use envelope, header or both", l.Stages)

@@ -35,7 +35,10 @@ func Example() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		d := store.Set().Lookup(blocklist.Envelope, a)
+		d, err := store.Set().Lookup(blocklist.Envelope, a)
+		if err != nil {
+			log.Fatal(err)
+		}
 		fmt.Printf("%s: %s %q\n", a, d.Action, d.Match.Reason)
 	}
 	show("Offers@Mail.Example.COM")

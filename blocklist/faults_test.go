@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -179,7 +180,17 @@ func TestGuards(t *testing.T) {
 		{"more than 1% of 1,000", "example.com\n", manyLines(1000, 11), ErrInvalidLines},
 		{"an error page for a long list", manyLines(1000, 0), "<html>\n<p>404 not found\n", ErrInvalidLines},
 		{"an error page for a short list", manyLines(999, 0), "<html>\n<p>404 not found\n", nil},
-		{"shortened", manyLines(1000, 0), "example.com\n", nil},
+		{"shortened", manyLines(1000, 0), "example.com\n", ErrShrunk},
+		{"shortened by 20%", manyLines(1000, 0), manyLines(800, 0), nil},
+		{"shortened by more than 20%", manyLines(1000, 0), manyLines(799, 0), ErrShrunk},
+		{"a short list shortened", manyLines(999, 0), "example.com\n", nil},
+		{"ten times as long", manyLines(1000, 0), manyLines(10_000, 0), nil},
+		{"longer than that", manyLines(1000, 0), manyLines(10_001, 0), ErrGrown},
+		{"a short list longer than that", manyLines(999, 0), manyLines(10_001, 0), nil},
+		{"a comment for a long list", manyLines(1000, 0), "# nothing yet\n", ErrShrunk},
+		{"a long line in a long list", manyLines(1000, 0), manyLines(1000, 0) + strings.Repeat("x", 5000) + "\n", ErrLongLine},
+		{"a long line in a short list", manyLines(10, 0), manyLines(10, 0) + strings.Repeat("x", 5000) + "\n", nil},
+		{"a long line for a long list", manyLines(1000, 0), strings.Repeat("example.com ", 5000), ErrInvalidLines},
 	}
 	for _, c := range cases {
 		path := write(t, inDir(t, "spam.txt"), c.before)
@@ -247,7 +258,7 @@ func (m meddler) Err() error {
 func TestFaultAlwaysChanging(t *testing.T) {
 	path := write(t, inDir(t, "spam.txt"), "example.com\n")
 	l := blockList("spam", path)
-	src := &source{list: &l}
+	src := newSource(&l)
 	watch := func(dir, name string) {}
 	first, _ := src.scan(context.Background(), watch, nil, patience{})
 	must(t, first.err)
@@ -259,7 +270,12 @@ func TestFaultAlwaysChanging(t *testing.T) {
 		write(t, path, "example.net\n"+strings.Repeat("#", reads))
 	}}
 	write(t, path, "example.net\n")
-	p := patience{quiet: 1, atMost: time.Hour} // old enough, whenever it is looked at
+	p := patience{quiet: 1, atMost: time.Hour}
+	for old := false; !old; runtime.Gosched() { // to be looked into at all
+		stamps, err := statFiles([]string{path})
+		must(t, err)
+		old = src.unsettled(stamps, nil, p) <= 0
+	}
 	if r, again := src.scan(ctx, watch, nil, p); again.IsZero() || r.err != nil || r.good != first.good {
 		t.Errorf("not waited for: %+v", r)
 	}

@@ -1,160 +1,260 @@
 package blocklist
 
 import (
-	"bytes"
-	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 
 	"spamgate/blocklist/bloom"
+	"spamgate/blocklist/segment"
 )
 
-// makeFilter gives the Set its filter: that of a previous Set with the same
-// keys if there is one, a changed copy where the kind has Remove, else a new one.
-func (s *Set) makeFilter(ctx context.Context, l layout, previous []*Set) error {
-	s.layout = l
-	keys := s.keys()
+// setFilter is what stands in front of the exact indexes of a Set. It is
+// immutable. One of bitmaps, counting and fuse is there.
+type setFilter struct {
+	layout layout
+	room   uint64 // how many keys it is made for
+	keys   uint64 // of all lists, those of several once for each
+	hash   *segment.Key
+
+	bitmaps  *bloom.Sharded
+	counting *bloom.Counting
+	fuse     []*bloom.Fuse // of the lists that are not empty
+
+	// made are the digests of the indexes that the filter is made of. Old, which
+	// may be nil, has the keys of those that were damaged when it was made: it is
+	// asked too.
+	made [][32]byte
+	old  *setFilter
+
+	// single is the only bitmap, where there is one: for that the key need not
+	// be hashed.
+	single *bloom.Filter
+}
+
+// mayContain reports whether any list may hold the key: false is certain. The key
+// stays where it is (see [bloom.Filter.MayContain]).
+func (f *setFilter) mayContain(key []byte) bool {
+	return f.contains(key) || f.old != nil && f.old.contains(key)
+}
+
+func (f *setFilter) contains(key []byte) bool {
+	if f.single != nil {
+		return f.single.MayContain(key)
+	}
+	hash := f.hash.Hash(key)
+	if f.bitmaps != nil {
+		return f.bitmaps.MayContain(hash, key)
+	}
+	for _, fuse := range f.fuse {
+		if fuse.MayContain(hash) {
+			return true
+		}
+	}
+	return false
+}
+
+// listError is a failure that lies in the index of one list.
+type listError struct {
+	list int    // its number in the Set
+	name string // its name
+	err  error
+}
+
+func (e *listError) Error() string { return fmt.Sprintf("list %q: %v", e.name, e.err) }
+func (e *listError) Unwrap() error { return e.err }
+
+// makeFilter gives a Set its filter: that of a previous Set with the same lists
+// if there is one; else one that is made of what is stored of each list, of a
+// changed copy where the kind has Remove, or anew. Previous Sets may be nil.
+// Where an index cannot be read the error is a [*listError], unless it is known to
+// be damaged and a previous filter has its keys: then that is asked too.
+//
+// Besides the previous Sets' filter there is one more in memory at most, and
+// while a list is read for the first time the bitmaps of that.
+func (l layout) makeFilter(ctx context.Context, k *keys, lists []setList, previous ...*Set) (*setFilter, error) {
 	for _, e := range previous {
-		if e != nil && e.layout.same(l) && sameVersions(e.lists, s.lists) {
-			s.filter, s.counting, s.room = e.filter, e.counting, e.room
-			return nil
+		if e != nil && e.filter.hash == &k.segment && e.filter.layout.same(l) && sameVersions(e.lists, lists) {
+			return e.filter, nil
 		}
 	}
+	f, err := l.makeAnew(ctx, k, lists, previous)
+	lists = slices.Clone(lists)
+	var without [][32]byte
+	for damage := (*listError)(nil); errors.As(err, &damage) && ctx.Err() == nil; {
+		v := lists[damage.list].version
+		if !v.damaged.Load() {
+			return nil, err
+		}
+		without = append(without, v.segment.Digest())
+		old := filterWith(without, previous)
+		if old == nil {
+			return nil, err
+		}
+		lists[damage.list].version = nothing
+		f, err = l.makeAnew(ctx, k, lists, previous)
+		f.old = old
+	}
+	return f, err
+}
+
+// makeAnew makes the filter of the lists themselves.
+func (l layout) makeAnew(ctx context.Context, k *keys, lists []setList, previous []*Set) (*setFilter, error) {
+	f := &setFilter{layout: l, hash: &k.segment}
+	for i := range lists {
+		if v := lists[i].version; v.keys() > 0 {
+			f.keys += v.keys()
+			f.made = append(f.made, v.segment.Digest())
+		}
+	}
+	switch l.Kind {
+	case KindFuse:
+		return f, f.makeFuse(ctx, k, lists)
+	case KindCounting:
+		return f, f.makeCounting(ctx, k, lists, previous)
+	}
+	f.room = f.chooseRoom(lists, previous)
+	return f, f.unite(ctx, k, lists)
+}
+
+// filterWith is a filter that is in memory and was made of all these indexes, and
+// maybe of others; nil if there is none.
+func filterWith(indexes [][32]byte, previous []*Set) *setFilter {
 	for _, e := range previous {
-		if e != nil && e.counting != nil && e.layout.same(l) && e.fits(keys) && sameNames(e.lists, s.lists) {
-			s.room = e.room
-			return s.changeCopy(ctx, e)
-		}
-	}
-	return s.fill(ctx, keys)
-}
-
-// keys is how many keys the lists have, those of several lists once for each.
-func (s *Set) keys() uint64 {
-	var n uint64
-	for i := range s.lists {
-		n += uint64(len(s.lists[i].version.index.entries))
-	}
-	return n
-}
-
-// fits reports that the Set's filter is neither too small for so many keys, nor
-// much too large.
-func (s *Set) fits(keys uint64) bool {
-	return keys <= s.room && s.layout.room(keys) > s.room/4
-}
-
-// fill makes a new filter of all keys.
-func (s *Set) fill(ctx context.Context, keys uint64) error {
-	s.room = s.layout.room(keys)
-	family, err := s.layout.family(keys)
-	if err != nil {
-		return err
-	}
-	var addAll func(keys [][]byte)
-	if s.layout.Kind == KindCounting {
-		if s.counting, err = bloom.NewCounting(family, s.layout.CounterBits); err != nil {
-			return err
-		}
-		s.filter, addAll = s.counting.Filter(), s.counting.AddAll
-	} else {
-		if s.filter, err = bloom.New(family); err != nil {
-			return err
-		}
-		addAll = s.filter.AddAll
-	}
-	batch := make([][]byte, 0, addBatch)
-	for i := range s.lists {
-		x := s.lists[i].version.index
-		for entries := range slices.Chunk(x.entries, addBatch) {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			batch = batch[:0]
-			for j := range entries {
-				batch = append(batch, x.key(&entries[j]))
-			}
-			addAll(batch)
-		}
-	}
-	return nil
-}
-
-// addBatch is how many keys are added at once, and between two looks at the
-// context.
-const addBatch = 1 << 12
-
-// changeCopy makes the filter of a copy of e's: what came is added, what went is
-// removed. That every removed key was there, and once for each list, the exact
-// indexes know. Lists that are the same are not looked at.
-func (s *Set) changeCopy(ctx context.Context, e *Set) error {
-	s.counting = e.counting.Clone()
-	s.filter = s.counting.Filter()
-	for i := range s.lists {
-		old, new := e.lists[i].version, s.lists[i].version
-		if old == new {
+		if e == nil {
 			continue
 		}
-		remove := func(key []byte) { s.counting.Remove(key) } // it is there
-		if err := difference(ctx, old.index, new.index, remove, s.counting.Add); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// difference calls gone with each key of old that is not in new, and came with
-// each of new that is not in old.
-func difference(ctx context.Context, old, new *index, gone, came func(key []byte)) error {
-	i, j := 0, 0
-	for n := 0; i < len(old.entries) || j < len(new.entries); n++ {
-		if n%addBatch == 0 && ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		var order int
-		switch {
-		case i == len(old.entries):
-			order = 1
-		case j == len(new.entries):
-			order = -1
-		default:
-			p, q := &old.entries[i], &new.entries[j]
-			if order = cmp.Compare(p.hash, q.hash); order == 0 {
-				order = bytes.Compare(old.key(p), new.key(q))
+		for _, f := range []*setFilter{e.filter.old, e.filter} {
+			if f != nil && !slices.ContainsFunc(indexes, func(d [32]byte) bool { return !slices.Contains(f.made, d) }) {
+				alone := *f
+				alone.old = nil // or they would form a chain
+				return &alone
 			}
 		}
-		if order < 0 {
-			gone(old.key(&old.entries[i]))
-		} else if order > 0 {
-			came(new.key(&new.entries[j]))
-		}
-		if order <= 0 {
-			i++
-		}
-		if order >= 0 {
-			j++
-		}
 	}
 	return nil
 }
 
-// filterBytes is the memory that the filter takes.
-func (s *Set) filterBytes() uint64 {
-	if s.counting != nil {
-		return s.counting.Bytes()
-	}
-	return s.filter.Bytes()
-}
-
-// sameNames reports that the lists are the same but for their versions.
-func sameNames(a, b []setList) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i].Name != b[i].Name {
-			return false
+// chooseRoom is the room of a filter that is there or was stored, if that fits:
+// then the bits that are stored of each list are of use. Else it is what suits
+// the number of keys.
+func (f *setFilter) chooseRoom(lists []setList, previous []*Set) uint64 {
+	for _, e := range previous {
+		if e != nil && e.filter.layout.same(f.layout) && f.layout.fits(e.filter.room, f.keys) {
+			return e.filter.room
 		}
 	}
-	return true
+	var stored, largest uint64
+	for i := range lists {
+		v := lists[i].version
+		if n := v.keys(); n > largest {
+			if room, ok := v.storedRoom(); ok {
+				stored, largest = room, n
+			}
+		}
+	}
+	if largest > 0 && f.layout.fits(stored, f.keys) {
+		return stored
+	}
+	return f.layout.room(f.keys)
+}
+
+// The ways to a list's bits: first as they are kept, or are made to be kept; once
+// more so, where what was kept turns out to be damaged; and from the list's index
+// alone, without keeping anything, where that fails too.
+const (
+	bitsKept = iota
+	bitsRemade
+	bitsDirect
+)
+
+// unite makes the bitmaps: all bits of all lists.
+func (f *setFilter) unite(ctx context.Context, k *keys, lists []setList) error {
+	ways := make([]int, len(lists))
+	for {
+		bitmaps, err := f.layout.newBitmaps(f.room, k.filter[:])
+		if err != nil {
+			return err
+		}
+		i, err := f.uniteLists(ctx, bitmaps, k, lists, ways)
+		if err == nil {
+			f.setBitmaps(bitmaps)
+			return nil
+		}
+		if ctx.Err() != nil {
+			return err
+		}
+		if ways[i] == bitsDirect || errors.Is(err, segment.ErrDamaged) {
+			return &listError{i, lists[i].Name, err}
+		}
+		// Some bits of what is damaged are in the bitmaps: they are made anew.
+		if ways[i] == bitsKept && errors.Is(err, bloom.ErrDamaged) {
+			ways[i] = bitsRemade
+		} else {
+			ways[i] = bitsDirect
+		}
+	}
+}
+
+// uniteLists adds the bits of each list in its way. On an error it says at which
+// list.
+func (f *setFilter) uniteLists(ctx context.Context, bitmaps *bloom.Sharded, k *keys, lists []setList, ways []int) (list int, err error) {
+	for i := range lists {
+		v := lists[i].version
+		switch n := v.keys(); {
+		case n == 0:
+		case n < f.layout.partKeys || ways[i] == bitsDirect:
+			err = bitmaps.Fill(ctx, n, v.segment.Scan)
+		default:
+			err = v.uniteInto(ctx, bitmaps, k, f)
+		}
+		if err != nil {
+			return i, err
+		}
+	}
+	return 0, nil
+}
+
+func (f *setFilter) setBitmaps(bitmaps *bloom.Sharded) {
+	f.bitmaps = bitmaps
+	if shards := bitmaps.Shards(); len(shards) == 1 {
+		f.single = shards[0]
+	}
+}
+
+// makeFuse makes the filters of the lists that have none yet.
+func (f *setFilter) makeFuse(ctx context.Context, k *keys, lists []setList) error {
+	f.room = f.keys
+	for i := range lists {
+		v := lists[i].version
+		if v.keys() == 0 {
+			continue
+		}
+		fuse, err := v.fuseFilter(ctx, k, f)
+		if err != nil {
+			return &listError{i, lists[i].Name, err}
+		}
+		f.fuse = append(f.fuse, fuse)
+	}
+	return nil
+}
+
+// settleFilter does what can wait until the Set is live, and takes some time: it
+// makes lookups faster (see [bloom.Filter.UseHugePages]), and keeps the lists'
+// bits for the next start. An error says that they are not kept.
+func (s *Set) settleFilter() error {
+	switch f := s.filter; {
+	case f.bitmaps != nil:
+		f.bitmaps.UseHugePages()
+	case f.counting != nil:
+		f.counting.Filter().UseHugePages()
+	}
+	var errs []error
+	for i := range s.lists {
+		if err := s.lists[i].version.saveBits(); err != nil {
+			errs = append(errs, fmt.Errorf("list %q: %w", s.lists[i].Name, err))
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -1,60 +1,87 @@
 package blocklist
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
-	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/sender"
 )
 
-// addKey adds a domain to an index.
-func addKey(tb testing.TB, b *indexBuilder, domain string) {
-	if err := b.add(0, listfile.Entry{Key: domain, Kind: sender.KindDomain, Line: 1}); err != nil {
-		tb.Fatal(err)
-	}
+// benchFilters is a filter of each kind, with shards at every size.
+var benchFilters = []Filter{
+	{Kind: KindAuto},
+	{Kind: KindSharded, Entries: 40_000_000},
+	{Kind: KindSized},
+	{Kind: KindSized, FPR: 1e-3},
+	{Kind: KindCounting},
+	{Kind: KindFuse, FPR: 0.004},
+	{Kind: KindFuse, FPR: 1e-4},
+	{Kind: KindFuse},
 }
 
-// BenchmarkChange is the new Set after one entry more or less in a small list
-// beside a list of a million: what a change costs once the files are read.
+// BenchmarkChange is the new filter after one entry more or less in a list of
+// 100,000 beside one of a million: what a change costs once the files are read.
 func BenchmarkChange(b *testing.B) {
-	const entries = 1_000_000
 	if testing.Short() {
 		b.Skip("building the large list takes seconds; -short")
 	}
-	large := newIndexBuilder()
-	for i := range entries {
-		addKey(b, large, fmt.Sprintf("host%d.w%d.example", i, i%997))
-	}
-	index, _ := large.finish()
-	big := reading{good: &version{index: index}}
-	var small [2]reading
-	for i := range small {
-		x := newIndexBuilder()
-		for j := range 1000 + i {
-			addKey(b, x, fmt.Sprintf("small%d.example", j))
-		}
-		index, _ := x.finish()
-		small[i].good = &version{index: index}
-	}
-	for _, f := range []Filter{{}, {Kind: KindSized}, {Kind: KindCounting}} {
-		b.Run(f.String(), func(b *testing.B) {
-			c := Config{Confirm: true, Filter: f, Lists: []List{blockList("big", "/big"), blockList("small", "/small")}}
-			layout, err := f.layout()
-			if err != nil {
-				b.Fatal(err)
+	big, small := benchVersion(b, 1_000_000, "big"), benchVersion(b, 100_000, "small")
+	more := benchVersion(b, 100_001, "small")
+	for _, f := range benchFilters {
+		b.Run(fmt.Sprintf("%s/fpr=%v", f.Kind, f.FPR), func(b *testing.B) {
+			layout := layoutOf(b, f)
+			set := makeSet(b, layout, []*version{big, small})
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				// New to the filter each time.
+				changed := &version{segment: []*version{more, small}[i%2].segment}
+				set = makeSet(b, layout, []*version{big, changed}, set)
 			}
-			set, err := newSet(context.Background(), c, layout, []reading{big, small[0]})
-			if err != nil {
+		})
+	}
+}
+
+// benchVersion is a version of n domains of about 25 bytes.
+func benchVersion(b *testing.B, n int, word string) *version {
+	b.Helper()
+	return &version{segment: buildSegment(b, "", func(add func(string)) {
+		for i := range n {
+			add(fmt.Sprintf("%s%d.w%d.example", word, i*7919, i%997))
+		}
+	})}
+}
+
+// BenchmarkCleanSender looks up senders of three labels whom none of ten million
+// entries knows, each of them another: walk and filter, and what is confirmed in
+// vain.
+func BenchmarkCleanSender(b *testing.B) {
+	if testing.Short() {
+		b.Skip("building the list takes seconds; -short")
+	}
+	v := benchVersion(b, 10_000_000, "host")
+	senders := make([]sender.Address, 1<<16)
+	for i := range senders {
+		senders[i] = parse(b, fmt.Sprintf("user%d@mx%d.clean%d.example", i*7919%10007, i%13, i))
+	}
+	for _, f := range benchFilters {
+		b.Run(fmt.Sprintf("%s/fpr=%v", f.Kind, f.FPR), func(b *testing.B) {
+			set := makeSet(b, layoutOf(b, f), []*version{v})
+			set.confirm, set.counters, set.key = true, new(counters), &processKeys().segment
+			set.lists[0].Stages = allStages
+			set.all = set.newView(nil)
+			if err := set.settleFilter(); err != nil {
 				b.Fatal(err)
 			}
 			b.ReportAllocs()
-			for i := 1; b.Loop(); i++ {
-				if set, err = newSet(context.Background(), c, layout, []reading{big, small[i%2]}, set); err != nil {
-					b.Fatal(err)
-				}
+			b.ResetTimer()
+			for i := 0; b.Loop(); i++ {
+				lookup(b, set, Envelope, senders[i%len(senders)])
 			}
+			b.StopTimer()
+			var stats SetStats
+			set.filter.describe(&stats)
+			b.ReportMetric(float64(stats.FilterBytes)/(1<<20), "MiB")
+			b.ReportMetric(float64(set.FalsePositives())/float64(set.Lookups()), "false/lookup")
 		})
 	}
 }

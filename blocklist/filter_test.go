@@ -11,13 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"spamgate/blocklist/listfile"
 	"spamgate/internal/disposable"
 )
 
 // everyFilter is each kind with each sort of family that goes with it.
 func everyFilter() []Filter {
-	filters := []Filter{{}, {Kind: KindClassic, Family: "classic9"}, {Family: "classic:RS,AP"}}
+	filters := []Filter{{}, {Kind: KindClassic, Family: "classic9"}, {Family: "classic:RS,AP"}, {Kind: KindAuto}, {Kind: KindSharded, Family: "classic9"},
+		{Kind: KindFuse, FPR: 1e-2}, {Kind: KindFuse, FPR: 1e-3}, {Kind: KindFuse}}
 	for _, kind := range []Kind{KindSized, KindCounting} {
 		for _, family := range []string{"", "classic", "classic9", "weighted", "digest", "double", "double:murmur3", "seeded:7"} {
 			filters = append(filters, Filter{Kind: kind, Family: family, FPR: 1e-3})
@@ -41,7 +41,7 @@ func TestEveryFilter(t *testing.T) {
 			c.Filter = f
 			set := build(t, c)
 			for i := 0; i < len(domains); i += 7 {
-				if d := set.Lookup(Envelope, parse(t, "user@"+string(domains[i]))); d.Action != Reject {
+				if d := lookup(t, set, Envelope, parse(t, "user@"+string(domains[i]))); d.Action != Reject {
 					t.Fatalf("%s is listed and was not found", domains[i])
 				}
 			}
@@ -49,7 +49,7 @@ func TestEveryFilter(t *testing.T) {
 			before := set.FalsePositives()
 			const asked = 20_000
 			for i := range asked {
-				set.Lookup(Envelope, parse(t, fmt.Sprintf("u@w%d.example", i)))
+				lookup(t, set, Envelope, parse(t, fmt.Sprintf("u@w%d.example", i)))
 			}
 			wrong := set.FalsePositives() - before
 			t.Logf("%d bits, %d hashes, %d bytes: %d of %d domains passed, and expected were %.3g", stats.Bits, stats.Hashes, stats.FilterBytes, wrong, asked, stats.FPR*asked)
@@ -84,7 +84,7 @@ func TestReloadChangesFilter(t *testing.T) {
 						t.Fatalf("round %d, %v, %s: %s.example is not listed", round, f, name, domain)
 					}
 				}
-				if anew := build(t, c); !bytes.Equal(bitmap(t, s.Set()), bitmap(t, anew)) {
+				if anew := build(t, c); !bytes.Equal(bitsOf(t, s.Set().filter), bitsOf(t, anew.filter)) {
 					t.Fatalf("round %d, %v, %s: the filter is not that of a new Store", round, f, name)
 				}
 			}
@@ -92,34 +92,25 @@ func TestReloadChangesFilter(t *testing.T) {
 	}
 }
 
-// makeIndex makes an index of entries.
-func makeIndex(t *testing.T, entries ...string) *index {
-	t.Helper()
-	b := newIndexBuilder()
-	_, err := listfile.Read(strings.NewReader(strings.Join(entries, "\n")), listfile.Options{},
-		func(e listfile.Entry) error { return b.add(0, e) },
-		func(p listfile.Problem) { t.Fatal(p) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, _ := b.finish()
-	return x
-}
-
 func TestDifference(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
+	names := 0
 	draw := func() (some []string) {
-		for i := range 60 {
+		for i := range names {
 			if r.IntN(2) == 0 {
 				some = append(some, fmt.Sprintf("d%d.example", i))
 			}
 		}
 		return some
 	}
-	for range 200 {
+	for i := range 60 {
+		names = 60
+		if i == 0 {
+			names = 5 * differenceKeys // several ranges
+		}
 		old, new := draw(), draw()
 		var gone, came []string
-		err := difference(context.Background(), makeIndex(t, old...), makeIndex(t, new...),
+		err := difference(context.Background(), makeSegment(t, old...), makeSegment(t, new...),
 			func(key []byte) { gone = append(gone, string(key)) },
 			func(key []byte) { came = append(came, string(key)) })
 		if err != nil {
@@ -138,9 +129,13 @@ func TestDifference(t *testing.T) {
 
 // without is what of a is not in b, sorted.
 func without(a, b []string) []string {
+	in := map[string]bool{}
+	for _, s := range b {
+		in[s] = true
+	}
 	var rest []string
 	for _, s := range a {
-		if !slices.Contains(b, s) {
+		if !in[s] {
 			rest = append(rest, s)
 		}
 	}
@@ -161,10 +156,7 @@ func TestCountingFollows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		versions := make([]reading, len(c.Lists))
-		for i := range versions {
-			versions[i].good = &version{index: makeIndex(t)}
-		}
+		versions := []*version{{}, {}, {}}
 		var set *Set
 		for range 100 {
 			var entries []string
@@ -173,111 +165,38 @@ func TestCountingFollows(t *testing.T) {
 					entries = append(entries, fmt.Sprintf("d%d.example", i))
 				}
 			}
-			versions[r.IntN(len(versions))].good = &version{index: makeIndex(t, entries...)}
+			versions[r.IntN(len(versions))] = versionOf(t, entries...)
 			before := set
-			if set, err = newSet(context.Background(), c, layout, versions, before); err != nil {
-				t.Fatal(err)
+			set = makeSet(t, layout, versions, before)
+			anew := makeSet(t, layout, versions)
+			if !bytes.Equal(bitsOf(t, set.filter), bitsOf(t, anew.filter)) || set.filter.single.SetBits() != anew.filter.single.SetBits() {
+				t.Fatalf("%s: %d bits set, in a new filter %d", family, set.filter.single.SetBits(), anew.filter.single.SetBits())
 			}
-			anew, err := newSet(context.Background(), c, layout, versions)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !bytes.Equal(bitmap(t, set), bitmap(t, anew)) || set.filter.SetBits() != anew.filter.SetBits() {
-				t.Fatalf("%s: %d bits set, in a new filter %d", family, set.filter.SetBits(), anew.filter.SetBits())
-			}
-			if before != nil && set.filter == before.filter {
+			if before != nil && set.filter.single == before.filter.single {
 				t.Fatal("the filter that serves was changed in place")
 			}
 		}
 	}
 }
 
-func bitmap(t *testing.T, s *Set) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	if _, err := s.filter.WriteTo(&b); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
-}
-
 // The changed copy is one: it still has a key that no list accounts for. Where
 // the lists outgrow the room, or leave most of it empty, the filter is new.
 func TestCountingCopies(t *testing.T) {
-	c := Config{Confirm: true, Filter: Filter{Kind: KindCounting}, Lists: []List{blockList("a", "/a")}}
-	layout, err := c.check()
-	if err != nil {
-		t.Fatal(err)
-	}
-	entries := func(n int) []reading {
-		var lines []string
-		for i := range n {
-			lines = append(lines, fmt.Sprintf("d%d.example", i))
-		}
-		return []reading{{good: &version{index: makeIndex(t, lines...)}}}
-	}
-	make := func(n int, before *Set) *Set {
-		set, err := newSet(context.Background(), c, layout, entries(n), before)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return set
-	}
+	layout := layoutOf(t, Filter{Kind: KindCounting})
+	make := func(n int, before *Set) *Set { return makeSet(t, layout, []*version{manyDomains(t, n)}, before) }
 	stray := []byte("stray.example")
 	first := make(300_000, nil)
-	first.counting.Add(stray)
+	first.filter.counting.Add(stray)
 	for _, tt := range []struct {
 		entries int
 		copied  bool
 	}{{300_001, true}, {450_001, false}, {75_001, true}, {75_000, false}} {
 		set := make(tt.entries, first)
-		if set.filter.MayContain(stray) != tt.copied {
+		if set.filter.mayContain(stray) != tt.copied {
 			t.Errorf("%d entries after 300,000: copied %t, want %t", tt.entries, !tt.copied, tt.copied)
 		}
-		if room := set.Stats().Capacity; room < float64(tt.entries) {
-			t.Errorf("%d entries: room for %.0f", tt.entries, room)
-		}
-	}
-}
-
-// A list that outgrows entries = … grows the filter by half, once, and not by a
-// key at each line that is added.
-func TestRoom(t *testing.T) {
-	for _, c := range []struct{ entries, keys, room uint64 }{
-		{0, 0, minRoom},
-		{0, minRoom, minRoom * 3 / 2},
-		{5, 4, 5},
-		{30_000, 0, 30_000},
-		{30_000, 30_000, 30_000},
-		{300_000, 300_001, 450_001},
-		{5, 6, minRoom},
-	} {
-		l, err := Filter{Kind: KindCounting, Entries: c.entries}.layout()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if room := l.room(c.keys); room != c.room {
-			t.Errorf("entries = %d, %d keys: room for %d, want %d", c.entries, c.keys, room, c.room)
-		}
-	}
-}
-
-func TestLayoutRefuses(t *testing.T) {
-	for _, c := range []struct {
-		f    Filter
-		says string
-	}{
-		{Filter{Kind: "cuckoo"}, "classic, sized or counting"},
-		{Filter{Family: "double"}, "kind classic takes no hash family double"},
-		{Filter{Family: "quantum"}, "quantum"},
-		{Filter{Kind: KindSized, FPR: 1}, "1e-12 to 0.5"},
-		{Filter{Kind: KindSized, FPR: -1}, "1e-12 to 0.5"},
-		{Filter{Kind: KindSized, Family: "seeded", FPR: 1e-6}, "seeded"},
-		{Filter{Kind: KindSized, Entries: 1 << 40}, "use fewer keys, a higher rate"},
-		{Filter{Kind: KindCounting, CounterBits: 5}, "4, 8 or 16"},
-	} {
-		if _, err := c.f.layout(); err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%v: %v; want an error that says %q", c.f, err, c.says)
+		if set.filter.room < uint64(tt.entries) {
+			t.Errorf("%d entries: room for %d", tt.entries, set.filter.room)
 		}
 	}
 }
@@ -321,7 +240,7 @@ func TestCountingLive(t *testing.T) {
 			if listed(t, set, fmt.Sprintf("u@goes%d-%d.example", version, i)) != Reject {
 				t.Errorf("version %d: entry %d is not listed", version, i)
 			}
-			if gone := fmt.Sprintf("goes%d-%d.example", version-1, i); set.filter.MayContain([]byte(gone)) {
+			if gone := fmt.Sprintf("goes%d-%d.example", version-1, i); set.filter.mayContain([]byte(gone)) {
 				t.Errorf("version %d: %s is still in the filter", version, gone)
 			}
 		}

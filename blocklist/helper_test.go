@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/segment"
 	"spamgate/blocklist/sender"
 )
 
@@ -123,10 +125,49 @@ func rescan(tb testing.TB, s *Store) (*Set, error) {
 	return s.Set(), err
 }
 
+// makeVersion makes a version of entries, without a file.
+func makeVersion(tb testing.TB, entries ...string) *version {
+	tb.Helper()
+	v := &version{}
+	b := segment.NewBuilder(segment.BuildOptions{Key: &processKeys().segment})
+	adder := b.Adder()
+	res, err := listfile.Read(strings.NewReader(strings.Join(entries, "\n")), listfile.Options{AllowPublicSuffix: true, Now: 1}, // nothing has expired yet
+		func(e listfile.Entry) error {
+			return adder.Add(segment.Entry{Key: e.Key, Kind: uint8(e.Kind), Exception: e.Exception, Until: e.Until, Line: e.Line, Reason: e.Reason})
+		},
+		func(p listfile.Problem) { tb.Fatal(p) })
+	if err == nil {
+		v.segment, err = b.Finish(context.Background(), "", segment.Header{})
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	v.Entries = res.Entries
+	v.Files = []FileStats{{Path: "/list"}}
+	return v
+}
+
+// newSource is a list that no Store knows.
+func newSource(l *List) *source {
+	return &source{list: l, options: (&Config{Confirm: true}).readOptions(l), state: openState("", false, slog.New(slog.DiscardHandler))}
+}
+
+// lookup is what a Set or a View says of a sender.
+func lookup(tb testing.TB, lists interface {
+	Lookup(Stage, sender.Address) (Decision, error)
+}, stage Stage, a sender.Address) Decision {
+	tb.Helper()
+	d, err := lists.Lookup(stage, a)
+	if err != nil {
+		tb.Fatalf("%s: %v", a, err)
+	}
+	return d
+}
+
 // listed is the action for a reverse-path.
 func listed(tb testing.TB, s *Set, address string) Action {
 	tb.Helper()
-	return s.Lookup(Envelope, parse(tb, address)).Action
+	return lookup(tb, s, Envelope, parse(tb, address)).Action
 }
 
 // logBuffer collects a log.

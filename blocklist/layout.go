@@ -1,8 +1,9 @@
 package blocklist
 
 import (
-	"crypto/rand"
 	"fmt"
+	"slices"
+	"strings"
 
 	"spamgate/blocklist/bloom"
 	"spamgate/hashfamily"
@@ -16,6 +17,10 @@ const (
 	// entries, over the classic hashes or some of them.
 	KindClassic Kind = "classic"
 
+	// KindSharded is as many classic bitmaps as the entries need, each for those
+	// keys whose hash is in its range.
+	KindSharded Kind = "sharded"
+
 	// KindSized is a bitmap of as many bits as the entries and the false
 	// positive rate need, over any family.
 	KindSized Kind = "sized"
@@ -23,9 +28,42 @@ const (
 	// KindCounting is sized, with a counter beside each bit: when a list
 	// changes, only the entries that came and went are added and removed.
 	KindCounting Kind = "counting"
+
+	// KindFuse is a binary fuse filter for each list, over a 64-bit hash of its
+	// own: the smallest, and made anew whole when its list changes.
+	KindFuse Kind = "fuse"
+
+	// KindAuto is classic while the entries are no more than the capacity of
+	// that, and sharded beyond.
+	KindAuto Kind = "auto"
 )
 
-// Defaults of the sized and the counting filter.
+// Kinds are all of them.
+func Kinds() []Kind {
+	return []Kind{KindClassic, KindSharded, KindSized, KindCounting, KindFuse, KindAuto}
+}
+
+// DefaultFamily is the family where none is named; empty for [KindFuse], which
+// takes none.
+func (k Kind) DefaultFamily() string {
+	switch {
+	case k == KindFuse:
+		return ""
+	case k.classic():
+		return "classic"
+	}
+	return "double"
+}
+
+// TakesFamily reports whether the kind goes with a hash family.
+func (k Kind) TakesFamily(s hashfamily.Spec) bool {
+	return k != KindFuse && (!k.classic() || s.Classic())
+}
+
+// classic reports that the kind is made of classic bitmaps.
+func (k Kind) classic() bool { return k == KindClassic || k == KindSharded || k == KindAuto }
+
+// Defaults of the sized, the counting and the fuse filter.
 const (
 	DefaultFPR         = 1e-6
 	DefaultCounterBits = 4
@@ -45,16 +83,18 @@ type Filter struct {
 	Kind Kind
 
 	// Family names the hashes, as [hashfamily.ParseSpec] reads it; empty means
-	// "classic" for [KindClassic] and "double" for the others.
+	// [Kind.DefaultFamily].
 	Family string
 
-	// Entries is how many keys a sized or counting filter has room for. Where
-	// the lists hold more, or with 0, it is half as many again as they hold.
+	// Entries is how many keys a filter has room for, unless it is classic or
+	// fuse. Where the lists hold more, or with 0, it is half as many again as
+	// they hold (a quarter for sharded).
 	Entries uint64
 
 	// FPR is the false positive rate of a sized or counting filter that holds
 	// as many keys as it has room for, from [MinFPR] to [MaxFPR]; 0 means
-	// [DefaultFPR].
+	// [DefaultFPR]. A fuse filter has the rate of the least fingerprint of 8, 16
+	// or 32 bits that is not above it (see [bloom.FuseWidth]), in each list.
 	FPR float64
 
 	// CounterBits is the width of a counter: 4, 8 or 16; 0 means
@@ -62,36 +102,36 @@ type Filter struct {
 	CounterBits int
 }
 
+// Validate says what is wrong with the filter; nil if nothing is.
+func (f Filter) Validate() error {
+	_, err := f.layout()
+	return err
+}
+
 // layout is a checked [Filter].
 type layout struct {
 	Filter
-	spec        hashfamily.Spec
-	classicBits uint64 // m of the classic kind
+	spec        hashfamily.Spec // none for fuse
+	classicBits uint64          // m of the classic kind, and of a shard
+	partKeys    uint64          // from how many keys on a list's bits are kept
 }
+
+// partKeys is the usual one: setting the bits of fewer keys takes some
+// milliseconds, which is what reading them takes (BenchmarkPart in bloom).
+const partKeys = 1 << 15
 
 // same reports that filters of both can take each other's place.
 func (l layout) same(other layout) bool {
 	return l.Filter == other.Filter && l.classicBits == other.classicBits
 }
 
-// filterKey is the secret of keyed hash families: filters live no longer than
-// the process, so that the key need not either.
-var filterKey = func() []byte {
-	key := make([]byte, hashfamily.KeySize)
-	rand.Read(key) // never fails, see crypto/rand
-	return key
-}()
-
 // layout checks f, and fills in what zero values stand for.
 func (f Filter) layout() (layout, error) {
 	if f.Kind == "" {
 		f.Kind = KindClassic
 	}
-	if f.Family == "" {
-		f.Family = "double"
-		if f.Kind == KindClassic {
-			f.Family = "classic"
-		}
+	if !slices.Contains(Kinds(), f.Kind) {
+		return layout{}, fmt.Errorf("filter kind %q is unknown: use %s", f.Kind, kindNames(Kinds()))
 	}
 	if f.FPR == 0 {
 		f.FPR = DefaultFPR
@@ -99,21 +139,11 @@ func (f Filter) layout() (layout, error) {
 	if f.CounterBits == 0 {
 		f.CounterBits = DefaultCounterBits
 	}
-	switch f.Kind {
-	case KindClassic, KindSized, KindCounting:
-	default:
-		return layout{}, fmt.Errorf("filter kind %q is unknown: use %s, %s or %s", f.Kind, KindClassic, KindSized, KindCounting)
-	}
-	spec, err := hashfamily.ParseSpec(f.Family)
-	if err != nil {
+	l := layout{Filter: f, classicBits: bloom.ClassicBits, partKeys: partKeys}
+	if err := l.chooseFamily(); err != nil {
 		return layout{}, err
 	}
-	l := layout{f, spec, bloom.ClassicBits}
-	if f.Kind == KindClassic {
-		if !spec.Classic() {
-			return layout{}, fmt.Errorf("filter kind classic takes no hash family %s: use classic or some of its hashes, or one of the kinds %s and %s",
-				spec, KindSized, KindCounting)
-		}
+	if f.Kind.classic() {
 		return l, nil
 	}
 	if !(f.FPR >= MinFPR && f.FPR <= MaxFPR) { // not a number is out of range too
@@ -122,36 +152,50 @@ func (f Filter) layout() (layout, error) {
 	if f.Kind == KindCounting && f.CounterBits != 4 && f.CounterBits != 8 && f.CounterBits != 16 {
 		return layout{}, fmt.Errorf("counters of %d bits: use 4, 8 or 16", f.CounterBits)
 	}
-	if _, err := l.family(0); err != nil {
-		return layout{}, err
+	if f.Kind == KindFuse {
+		if least := bloom.FuseFPR(bloom.MaxFuseWidth); f.FPR < least {
+			return layout{}, fmt.Errorf("false positive rate %v: a fuse filter has %.2g at best: use that or more, or the kind %s", f.FPR, least, KindSized)
+		}
+		return l, nil
 	}
-	return l, nil
+	_, err := l.family(l.room(0), make([]byte, hashfamily.KeySize))
+	return l, err
 }
 
-// minRoom keeps the filter of a short list, which often is a list just begun,
-// from being made anew at each line, and from being so small that double hashing
-// misses its rate (see [bloom.Filter.ExpectedFPR]). It costs some 350 KiB.
-const minRoom = 100_000
-
-// room is how many keys a filter is made for when there are some.
-func (l layout) room(keys uint64) uint64 {
-	if l.Kind == KindClassic {
-		return uint64(bloom.Capacity(l.classicBits, l.spec.K()))
+// chooseFamily reads the family's name, which has to go with the kind.
+func (l *layout) chooseFamily() (err error) {
+	if l.Family == "" {
+		l.Family = l.Kind.DefaultFamily()
 	}
-	if l.Entries > 0 && keys <= l.Entries {
-		return l.Entries
+	if l.Kind == KindFuse {
+		if l.Family != "" {
+			return fmt.Errorf("filter kind %s has its own hash and takes no hash family %s: leave the family out, or use one of the kinds %s",
+				KindFuse, l.Family, kindNames([]Kind{KindSized, KindCounting}))
+		}
+		return nil
 	}
-	return max(keys+keys/2, minRoom)
+	if l.spec, err = hashfamily.ParseSpec(l.Family); err != nil {
+		return err
+	}
+	if l.Kind.TakesFamily(l.spec) {
+		return nil
+	}
+	var others []Kind
+	for _, k := range Kinds() {
+		if k.TakesFamily(l.spec) {
+			others = append(others, k)
+		}
+	}
+	return fmt.Errorf("filter kind %s takes no hash family %s: use classic or some of its hashes, or one of the kinds %s",
+		l.Kind, l.spec, kindNames(others))
 }
 
-// family makes the family of a filter for so many keys.
-func (l layout) family(keys uint64) (hashfamily.Family, error) {
-	if l.Kind == KindClassic {
-		return l.spec.New(hashfamily.Params{M: l.classicBits})
+// kindNames lists kinds as words.
+func kindNames(kinds []Kind) string {
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		names[i] = string(k)
 	}
-	m, k, err := bloom.Size(l.spec, l.room(keys), l.FPR)
-	if err != nil {
-		return nil, err
-	}
-	return l.spec.New(hashfamily.Params{M: m, K: k, Key: filterKey})
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }

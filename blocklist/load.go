@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"time"
 )
@@ -16,31 +17,32 @@ func (s *Store) load(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
+	if s.sources != nil && (c.StateDir != s.config.StateDir || c.ReadOnly != s.config.ReadOnly) {
+		return fmt.Errorf("the state directory cannot change from %q to %q while the lists are served: restart", s.config.StateDir, c.StateDir)
+	}
 	defer s.watcher.forget() // on errors; what was settled is no longer planned
-	c = c.withDefaults()
+	defer s.sweep()
+	s.staged = nil // or there would be three filters in memory
+	c.keys = s.state.keys
 	sources := make([]*source, len(c.Lists))
 	readings := make([]reading, len(c.Lists))
 	var errs []error
 	var unsettled bool
 	for i := range c.Lists {
-		src := &source{list: &c.Lists[i], options: c.readOptions(&c.Lists[i])}
-		if j := slices.IndexFunc(s.sources, src.sameFiles); j >= 0 {
-			src.live, src.logged = s.sources[j].live, s.sources[j].logged
-		} else if j := slices.IndexFunc(s.sources, src.sameName); j >= 0 {
-			src.before = s.sources[j].live.good
-		}
+		src := s.newSource(&c, &c.Lists[i])
 		sources[i] = src
 		var p patience
-		if src.live.good != nil { // something to serve until it is believed
+		if s.Set() != nil && src.live.good != nil { // something to serve until it is believed
 			p = patience{c.Debounce, c.MaxDebounce}
 		}
 		var again time.Time
 		readings[i], again = src.scan(ctx, s.watcher.plan, nil, p)
 		unsettled = unsettled || !again.IsZero()
-		had := src.before != nil
 		src.before = nil
+		serves := s.Set().versionOf(src.list.Name)
+		had := serves != nil && serves != nothing
 		if r := readings[i]; r.good == nil && (had || !src.list.Optional) {
-			errs = append(errs, fmt.Errorf("list %q has no usable version: %w (optional = true would start without it)", src.list.Name, r.err))
+			errs = append(errs, unusable(src.list, had, r.err, c.ReadOnly))
 		}
 	}
 	if ctx.Err() != nil {
@@ -54,6 +56,9 @@ func (s *Store) load(ctx context.Context, c Config) error {
 		return errors.Join(errs...)
 	}
 	set, err := newSet(ctx, c, layout, readings, s.Set())
+	for s.repair(ctx, err, sources, readings) {
+		set, err = newSet(ctx, c, layout, readings, s.Set())
+	}
 	if err != nil {
 		return err
 	}
@@ -67,6 +72,39 @@ func (s *Store) load(ctx context.Context, c Config) error {
 	return nil
 }
 
+// newSource is a list of a new configuration, with what is known of it: what it
+// serves, or what was stored of it.
+func (s *Store) newSource(c *Config, l *List) *source {
+	src := &source{list: l, options: c.readOptions(l), state: s.state}
+	if src.options.protect != "" {
+		src.protected = c.protected
+	}
+	if j := slices.IndexFunc(s.sources, src.sameFiles); j >= 0 {
+		old := s.sources[j]
+		src.live, src.logged, src.accepted, src.kept, src.keptAs = old.live, old.logged, old.accepted, old.kept, old.keptAs
+		src.mending = old.mending
+		if !src.sameName(old) && src.keptAs == "" {
+			src.keptAs = old.list.Name
+		}
+		guarded := old.list.guards() == l.guards() && old.list.maxBytes() == l.maxBytes()
+		if !guarded && errors.Is(src.live.err, ErrHeld) {
+			src.live.stamps = nil // what is held may no longer look wrong
+		}
+		return src
+	}
+	if j := slices.IndexFunc(s.sources, src.sameName); j >= 0 {
+		src.before = s.sources[j].live.good
+		return src
+	}
+	switch v, same := s.state.load(l, src.options); {
+	case same:
+		src.live = reading{good: v, stamps: v.stamps}
+	case v != nil:
+		src.before = v
+	}
+	return src
+}
+
 // look scans all sources and lets what has changed go live. Where something is
 // not to be believed yet, such as files that are still being written, again is
 // when to look next; else it is zero.
@@ -77,6 +115,7 @@ func (s *Store) look(ctx context.Context) (again time.Time, err error) {
 	p := patience{s.config.Debounce, s.config.MaxDebounce}
 	readings := make([]reading, len(s.sources))
 	for i, src := range s.sources {
+		src.live.version().recheck()
 		r, wait := src.scan(ctx, s.watcher.plan, s.staged.reading(i), p)
 		readings[i] = r
 		if !wait.IsZero() && (again.IsZero() || wait.Before(again)) {
@@ -88,6 +127,7 @@ func (s *Store) look(ctx context.Context) (again time.Time, err error) {
 		return again, fmt.Errorf("looking at the lists: %w", context.Cause(ctx))
 	}
 	s.watcher.settle()
+	defer s.sweep()
 	if !s.differ(readings) {
 		s.keep(readings)
 		if again.IsZero() {
@@ -95,7 +135,11 @@ func (s *Store) look(ctx context.Context) (again time.Time, err error) {
 		}
 		return again, nil
 	}
-	set, err := newSet(ctx, s.config, s.layout, readings, s.Set(), s.staged.prebuilt())
+	took := s.staged.spent()
+	set, err := newSet(ctx, s.config, s.layout, readings, s.Set(), s.prebuilt(readings))
+	for s.repair(ctx, err, s.sources, readings) {
+		set, err = newSet(ctx, s.config, s.layout, readings, s.Set())
+	}
 	if err != nil {
 		return again, err
 	}
@@ -103,7 +147,7 @@ func (s *Store) look(ctx context.Context) (again time.Time, err error) {
 	if !sameVersions(set.lists, s.Set().lists) {
 		set.generation++
 	}
-	s.publish(set, readings, s.staged.spent()+time.Since(started))
+	s.publish(set, readings, took+time.Since(started))
 	return again, nil
 }
 
@@ -121,11 +165,19 @@ func (g *staged) reading(i int) *reading {
 	return &g.readings[i]
 }
 
-func (g *staged) prebuilt() *Set {
-	if g == nil {
+// prebuilt is the Set that was staged, if it is of these readings; else it is
+// given up, so that its filter is not in memory while the third one is made.
+func (s *Store) prebuilt(readings []reading) *Set {
+	if s.staged == nil {
 		return nil
 	}
-	return g.set
+	for i := range readings {
+		if s.staged.set.lists[i].version != readings[i].version() {
+			s.staged = nil
+			return nil
+		}
+	}
+	return s.staged.set
 }
 
 func (g *staged) spent() time.Duration {
@@ -142,6 +194,7 @@ func (s *Store) stage(ctx context.Context) {
 	defer s.mu.Unlock()
 	started := time.Now()
 	s.staged = nil
+	defer s.sweep()
 	defer s.watcher.forget()
 	readings := make([]reading, len(s.sources))
 	for i, src := range s.sources {
@@ -178,7 +231,18 @@ func errorText(err error) string {
 func (s *Store) keep(readings []reading) {
 	for i, src := range s.sources {
 		src.live = readings[i]
+		if err := src.store(); err != nil {
+			s.state.say(err)
+		}
 	}
+	s.noteExpiry()
+}
+
+// sweep removes the indexes that were built and did not go live, nor may yet.
+func (s *Store) sweep() {
+	s.state.sweep(func(path string) bool {
+		return s.staged != nil && slices.ContainsFunc(s.staged.readings, func(r reading) bool { return r.version().pending == path })
+	})
 }
 
 // generation is that of the present Set; 0 before the first.
@@ -189,15 +253,45 @@ func (s *Store) generation() uint64 {
 	return 0
 }
 
+// largeBuild is from how many new entries on the garbage of a build is worth a
+// collection of its own: of ten million it is some 60 MiB, which would stay for
+// minutes.
+const largeBuild = 1_000_000
+
+// largeFilter is from how many bytes on that is so of a filter that was replaced.
+const largeFilter = 64 << 20
+
+// settle does what can wait until a Set is live.
+func (s *Store) settle(old, set *Set) {
+	built, kept := 0, 0
+	replaced := old != nil && old.filter != set.filter && old.stats.FilterBytes >= largeFilter
+	for i := range set.lists {
+		if l := &set.lists[i]; l.version.fresh && old.versionOf(l.Name) != l.version {
+			built += l.version.Entries
+			if l.version.kept {
+				kept++
+			}
+		}
+	}
+	if err := set.settleFilter(); err != nil || kept > 0 {
+		s.state.say(err)
+	}
+	if built >= largeBuild || replaced {
+		debug.FreeOSMemory()
+	}
+}
+
 // publish makes the Set live.
 func (s *Store) publish(set *Set, readings []reading, took time.Duration) {
 	set.counters = &s.counters
+	set.repair = s.rebuild
+	set.stats.Took = took
 	old := s.Set()
-	s.keep(readings)
 	s.staged = nil
 	s.set.Store(set)
+	s.keep(readings)
 	if !s.ended && (old == nil || old.filter != set.filter) {
-		s.running.Go(set.filter.UseHugePages)
+		s.running.Go(func() { s.settle(old, set) })
 	}
 
 	s.swapMu.Lock()
@@ -206,4 +300,5 @@ func (s *Store) publish(set *Set, readings []reading, took time.Duration) {
 	s.swapMu.Unlock()
 
 	s.log(old, set, took)
+	s.archive(set)
 }

@@ -26,14 +26,16 @@ func (s *Store) log(old, set *Set, took time.Duration) {
 	}
 }
 
-// sameProblems reports that another version has the same invalid lines, wherever
+// sameProblems reports that another version has the same lines left out, wherever
 // they stand in it: a list that changes every minute need not say every minute
 // what has long been known.
 func (v *version) sameProblems(other *version) bool {
-	return v == other || other != nil && v.invalid == other.invalid &&
-		slices.EqualFunc(v.problems, other.problems, func(p, q FileProblem) bool {
+	return v == other || other != nil && v.Invalid == other.Invalid &&
+		v.Unsupported == other.Unsupported && v.Protected == other.Protected &&
+		slices.EqualFunc(v.Problems, other.Problems, func(p, q FileProblem) bool {
 			return p.File == q.File && p.Text == q.Text && p.What == q.What
-		})
+		}) &&
+		slices.Equal(v.notes(), other.notes())
 }
 
 // versionOf is the version of a list by its name; nil if the Set, which may be
@@ -62,10 +64,10 @@ func logSwap(log *slog.Logger, old, set *Set, took time.Duration) {
 		}
 		names = append(names, l.Name)
 		if was != nil {
-			before += was.entries
+			before += was.Entries
 		}
-		after += l.version.entries
-		invalid += l.version.invalid
+		after += l.version.Entries
+		invalid += l.version.Invalid
 	}
 	if names == nil {
 		return // the configuration alone has changed
@@ -79,18 +81,43 @@ func logSwap(log *slog.Logger, old, set *Set, took time.Duration) {
 		"duration", took.Round(time.Millisecond).String())
 }
 
-// logProblems warns of the invalid lines of a list.
+// logProblems warns of the lines of a list that were left out, and of what was
+// noted about others.
 func logProblems(log *slog.Logger, l ListStats) {
-	for i, p := range l.Problems {
-		if i == MaxProblems {
-			break
+	for sort, text := range []struct {
+		each, all string
+		count     int
+	}{
+		invalidLine:     {"invalid line skipped", "invalid lines", l.Invalid},
+		unsupportedLine: {"unsupported line skipped", "unsupported lines", l.Unsupported},
+		protectedLine:   {"entry left out, it covers a protected name", "entries that cover protected names left out", l.Protected},
+	} {
+		shown := 0
+		for _, p := range l.Problems {
+			if p.sort() == problemSort(sort) && shown < MaxProblems {
+				shown++
+				log.Warn(text.each, "list", l.Name, "file", p.File, "line", p.Line,
+					"text", p.Text, "problem", p.What, "hint", p.Hint)
+			}
 		}
-		log.Warn("invalid line skipped", "list", l.Name, "file", p.File, "line", p.Line,
-			"text", p.Text, "problem", p.What, "hint", p.Hint)
+		if text.count > 0 {
+			log.Warn(text.all, "list", l.Name, "count", text.count, "entries", l.Entries)
+		}
 	}
-	if l.Invalid > 0 {
-		log.Warn("invalid lines", "list", l.Name, "count", l.Invalid, "entries", l.Entries)
+	for _, note := range l.Notes {
+		log.Warn("about the list's lines", "list", l.Name, "note", note)
 	}
+}
+
+// logBuilt says that an index was made, and where that took its time says it
+// aloud.
+func logBuilt(log *slog.Logger, list string, entries int, took time.Duration) {
+	level := slog.LevelDebug
+	if took >= time.Second {
+		level = slog.LevelInfo
+	}
+	log.Log(context.Background(), level, "index built", "list", list, "entries", entries,
+		"duration", took.Round(time.Millisecond).String())
 }
 
 // logState says, once, that a list is held, and that it no longer is.

@@ -1,6 +1,12 @@
 package blocklist
 
-import "spamgate/blocklist/sender"
+import (
+	"fmt"
+	"time"
+
+	"spamgate/blocklist/segment"
+	"spamgate/blocklist/sender"
+)
 
 // keyRoom is the scratch that a lookup offers for making keys: enough for any
 // address of RFC 5321 (64 octets, "@", 255), with a tag for half of that. Longer
@@ -9,12 +15,15 @@ const keyRoom = 384
 
 // Lookup says what the lists think of a sender at one stage. For a sender whom
 // no list knows it does not allocate.
-func (s *Set) Lookup(stage Stage, a sender.Address) Decision { return s.all.Lookup(stage, a) }
+//
+// An error is a failure of our own, such as a damaged index: it says nothing of
+// the sender, who should be asked to come again later.
+func (s *Set) Lookup(stage Stage, a sender.Address) (Decision, error) { return s.all.Lookup(stage, a) }
 
 // Lookup is [Set.Lookup] as it would be if the lists that count were the only
 // ones. It counts towards the Set's lookups, of which a key that another list
 // holds is no false positive.
-func (v *View) Lookup(stage Stage, a sender.Address) Decision {
+func (v *View) Lookup(stage Stage, a sender.Address) (Decision, error) {
 	s := v.set
 	s.counters.lookups.Add(1)
 	stage &= allStages
@@ -27,18 +36,22 @@ func (v *View) Lookup(stage Stage, a sender.Address) Decision {
 		if !ok {
 			break
 		}
-		if !s.filter.MayContain(key.Text) {
+		if !s.filter.mayContain(key.Text) {
 			continue
 		}
 		s.counters.maybes.Add(1)
-		if !v.confirmKey(&f, stage, key) {
+		confirmed, err := v.confirmKey(&f, stage, key)
+		if err != nil {
+			return Decision{}, err
+		}
+		if !confirmed {
 			s.counters.falsePositives.Add(1)
 		}
 	}
 	if f.lists == nil {
-		return Decision{}
+		return Decision{}, nil
 	}
-	return s.decide(&f)
+	return s.decide(&f), nil
 }
 
 // finding is what one lookup has found so far.
@@ -56,8 +69,9 @@ type found struct {
 
 func (f *finding) complete() bool { return f.lists != nil && f.open == 0 }
 
-// settle notes what a list that counts has found.
-func (f *finding) settle(v *View, stage Stage, list int, what found) {
+// settle notes what a list that counts has found, and reports whether that was
+// the first.
+func (f *finding) settle(v *View, stage Stage, list int, what found) bool {
 	if f.lists == nil {
 		f.lists = make([]found, len(v.set.lists))
 		for i := range f.lists {
@@ -67,11 +81,12 @@ func (f *finding) settle(v *View, stage Stage, list int, what found) {
 		}
 	}
 	if f.lists[list].settled {
-		return
+		return false
 	}
 	what.settled = true
 	f.lists[list] = what
 	f.open--
+	return true
 }
 
 // confirmKey asks every list for a key that the filter may contain, and reports
@@ -80,7 +95,7 @@ func (f *finding) settle(v *View, stage Stage, list int, what found) {
 //
 // Keys come most specific first. So the first that a list holds is its match, or
 // an exception that cancels whatever would follow.
-func (v *View) confirmKey(f *finding, stage Stage, key sender.Key) bool {
+func (v *View) confirmKey(f *finding, stage Stage, key sender.Key) (bool, error) {
 	s := v.set
 	if !s.confirm { // with one list, and that counts: else no key is asked for
 		l := &s.lists[0]
@@ -88,43 +103,71 @@ func (v *View) confirmKey(f *finding, stage Stage, key sender.Key) bool {
 			List: l.Name, Entry: string(key.Text), Rank: key.Rank,
 			Action: l.action(stage), PublicReason: l.PublicReason,
 		}})
-		return true
+		return true, nil
 	}
 	confirmed := false
-	hash := hashOf(key.Text)
+	hash := s.key.Hash(key.Text)
 	for i := range s.lists {
 		l := &s.lists[i]
-		e := l.version.index.lookup(hash, key.Text)
-		if e == nil {
+		if !v.counts(i, stage) {
+			there, err := l.version.has(hash, key.Text)
+			if err != nil {
+				return false, s.failed(l, err)
+			}
+			confirmed = confirmed || there
+			continue
+		}
+		e, ok, err := l.version.lookup(hash, key.Text)
+		if err != nil {
+			return false, s.failed(l, err)
+		}
+		if !ok {
 			continue
 		}
 		confirmed = true
-		switch {
-		case !v.counts(i, stage):
-		case e.exception():
-			f.settle(v, stage, i, found{exception: true})
-		default:
-			f.settle(v, stage, i, found{match: l.match(e, stage, key.Rank)})
+		if e.Until != 0 && e.Until <= time.Now().Unix() {
+			continue
+		}
+		what := found{exception: e.Exception}
+		if !e.Exception {
+			what.match = l.match(&e, stage, key.Rank)
+		}
+		if f.settle(v, stage, i, what) && s.onHit != nil {
+			s.onHit(l.Name, hash)
 		}
 	}
-	return confirmed
+	return confirmed, nil
 }
 
 // match describes an entry of the list.
-func (l *setList) match(e *entry, stage Stage, rank int32) Match {
-	x := l.version.index
-	return Match{
+func (l *setList) match(e *segment.Record, stage Stage, rank int32) Match {
+	m := Match{
 		List:         l.Name,
-		File:         l.version.files[e.file].Path,
-		Line:         int(e.line),
-		Entry:        string(x.key(e)),
-		Reason:       x.reason(e),
-		Note:         x.note(e),
+		Line:         e.Line,
+		Entry:        e.Key,
+		Reason:       e.Reason,
+		Note:         e.Note,
 		PublicReason: l.PublicReason,
 		Allow:        l.Type == Allow,
 		Action:       l.action(stage),
 		Rank:         rank,
 	}
+	if e.File < len(l.version.Files) {
+		m.File = l.version.Files[e.File].Path
+	}
+	if e.Defer && m.Action == Reject {
+		m.Action = Defer
+	}
+	return m
+}
+
+// failed is the error of a lookup that met a damaged index. The first one has the
+// Store read the list again.
+func (s *Set) failed(l *setList, err error) error {
+	if l.version.damaged.CompareAndSwap(false, true) && s.repair != nil {
+		s.repair()
+	}
+	return fmt.Errorf("looking into list %q: %w", l.Name, err)
 }
 
 // decide weighs what the lists have found.

@@ -25,6 +25,7 @@ type schedule struct {
 	again  time.Time // when it asked for another; zero: it did not
 	event  time.Time // the first since that look; zero: none
 	staged bool      // a Set was built ahead since
+	expiry time.Time // when entries expire; zero: never
 }
 
 type job int
@@ -46,6 +47,9 @@ func (s *schedule) next() (time.Time, job) {
 	at := s.looked.Add(s.poll)
 	if !s.again.IsZero() {
 		at = earlier(at, s.again)
+	}
+	if s.expiry.After(s.looked) { // else the look has tried, and comes again by itself
+		at = earlier(at, s.expiry)
 	}
 	if s.event.IsZero() {
 		return at, look
@@ -78,12 +82,17 @@ func (s *Store) run(t timing) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
+		plan.expiry = s.nextExpiry()
+		if s.damage.Load() {
+			plan.again = time.Now()
+		}
 		at, job := plan.next()
 		timer.Reset(time.Until(at))
 		select {
 		case <-s.ctx.Done():
 			return
 		case plan.timing = <-s.timing:
+		case <-s.wake:
 		case <-s.watcher.rang:
 			if at := s.watcher.take(); !at.IsZero() {
 				plan.happened(at)
@@ -101,9 +110,16 @@ func (s *Store) do(ctx context.Context, job job, plan *schedule) {
 		s.stage(ctx)
 	case look:
 		plan.looking(time.Now())
+		s.damage.Store(false)
 		var err error
-		if plan.again, err = s.look(ctx); err != nil && ctx.Err() == nil {
-			s.watcher.log.Error("lists not rebuilt, the present ones serve on", "error", err)
+		if plan.again, err = s.look(ctx); ctx.Err() != nil {
+			return
+		}
+		if text := errorText(err); text != s.failing {
+			s.failing = text
+			if err != nil {
+				s.watcher.log.Error("lists not rebuilt, the present ones serve on", "error", err)
+			}
 		}
 	}
 }

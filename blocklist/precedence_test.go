@@ -19,7 +19,7 @@ func TestPrecedence(t *testing.T) {
 			config, cases := readScenario(t, file)
 			set := build(t, config)
 			for _, c := range cases {
-				d := set.Lookup(c.stage, parse(t, c.sender))
+				d := lookup(t, set, c.stage, parse(t, c.sender))
 				if got := describeDecision(d); got != c.want {
 					t.Errorf("%s %s:\ngot  %s\nwant %s", c.stage, c.sender, got, c.want)
 				}
@@ -159,7 +159,7 @@ func TestEntries(t *testing.T) {
 			if n := set.Stats().Entries; n != 1 {
 				t.Fatalf("%d entries", n)
 			}
-			d := set.Lookup(Envelope, parse(t, row[2]))
+			d := lookup(t, set, Envelope, parse(t, row[2]))
 			if got := len(d.Matches) == 1; got != (row[3] == "yes") {
 				t.Errorf("matches: %v", d.Matches)
 			}
@@ -186,7 +186,7 @@ func TestMatch(t *testing.T) {
 	}
 	for _, c := range cases {
 		c.want.List, c.want.Action, c.want.PublicReason = "spam", Reject, true
-		if d := set.Lookup(Header, parse(t, c.sender)); d.Match != c.want {
+		if d := lookup(t, set, Header, parse(t, c.sender)); d.Match != c.want {
 			t.Errorf("%s:\ngot  %+v\nwant %+v", c.sender, d.Match, c.want)
 		}
 	}

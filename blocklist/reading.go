@@ -3,6 +3,7 @@ package blocklist
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"slices"
 	"time"
 )
@@ -10,9 +11,10 @@ import (
 // reading is what came of looking at a list's files. It is immutable. Where err
 // is set, good is the version that serves nevertheless.
 type reading struct {
-	good   *version // what serves; nil: nothing yet
-	stamps []stamp  // the files as they were seen, good or not
-	err    error    // why they do not serve; nil if good is what they hold
+	good   *version  // what serves; nil: nothing yet
+	stamps []stamp   // the files as they were seen, good or not
+	err    error     // why they do not serve; nil if good is what they hold
+	since  time.Time // when err came up
 }
 
 // version is what serves, if only nothing.
@@ -25,7 +27,11 @@ func (r *reading) version() *version {
 
 // failed is the reading after something went wrong: what served goes on serving.
 func (r *reading) failed(stamps []stamp, err error) reading {
-	return reading{good: r.good, stamps: stamps, err: err}
+	since := r.since
+	if r.err == nil {
+		since = time.Now()
+	}
+	return reading{good: r.good, stamps: stamps, err: err, since: since}
 }
 
 // source is a list, and how far it has been read.
@@ -34,6 +40,17 @@ type source struct {
 	options readOptions
 	live    reading // what serves
 	logged  string  // the error that was last logged
+
+	state     *state
+	protected *protected
+	kept      []stamp // as the state directory has them; nil: as the version does
+	keptAs    string  // the list that the version is kept of, until it is kept of this one; "": this one
+
+	// accepted are sums of contents that were accepted, besides those that the
+	// state directory knows of.
+	accepted []string
+
+	mending mending // what was last mended in vain
 
 	// before is what the list served when it was read in another way, to
 	// compare with; nil but while a configuration is loaded.
@@ -44,9 +61,12 @@ type source struct {
 	writing, broken time.Time
 }
 
-// sameFiles reports that both read the same files in the same way.
+// sameFiles reports that both read the same files in the same way. How large a
+// file may be is no part of that: it says what is held, as guards do.
 func (s *source) sameFiles(t *source) bool {
-	return s.options == t.options && slices.Equal(s.list.Paths, t.list.Paths)
+	ours, theirs := s.options, t.options
+	ours.MaxBytes, theirs.MaxBytes = 0, 0
+	return ours == theirs && slices.Equal(s.list.Paths, t.list.Paths)
 }
 
 // sameName reports that both are the list of one name.
@@ -69,12 +89,26 @@ const readAttempts = 3
 // When a change is not to be believed yet, the reading is the live one and again
 // is when to look next; else again is zero.
 func (s *source) scan(ctx context.Context, watch func(dir, name string), staged *reading, p patience) (r reading, again time.Time) {
+	r, again = s.scanFiles(ctx, watch, staged, p)
+	if r.err != nil && r.good != nil && r.good.damaged.Load() {
+		r.good = s.mend(ctx, r.good, staged)
+	}
+	return r, again
+}
+
+// scanFiles is scan but for an index that is damaged while the files do not hold
+// what it was made of.
+func (s *source) scanFiles(ctx context.Context, watch func(dir, name string), staged *reading, p patience) (r reading, again time.Time) {
 	var stamps []stamp
 	paths, err := findFiles(s.list.Paths, watch)
 	if err == nil {
 		stamps, err = statFiles(paths)
 	}
-	if err == nil && sameAttributes(s.live.stamps, stamps) && !slices.ContainsFunc(s.live.stamps, stamp.racy) {
+	if err == nil {
+		err = s.tooBig(stamps)
+	}
+	err = s.missing(err)
+	if err == nil && !s.mustRead() && sameAttributes(s.live.stamps, stamps) && !slices.ContainsFunc(s.live.stamps, stamp.racy) {
 		s.writing, s.broken = time.Time{}, time.Time{}
 		return s.live, again
 	}
@@ -112,15 +146,24 @@ func (s *source) unsettled(stamps []stamp, err error, p patience) time.Duration 
 		if s.broken.IsZero() {
 			s.broken = now
 		}
-		return p.quiet - now.Sub(s.broken)
+		if wait := p.quiet - now.Sub(s.broken); wait > 0 {
+			return wait
+		}
+	} else {
+		s.broken = time.Time{}
 	}
-	s.broken = time.Time{}
+	quiet := p.quiet + clockTick
 	var wait time.Duration
 	for i := range stamps {
-		wait = max(wait, p.quiet-age(stamps[i].change, now))
+		wait = max(wait, quiet-age(stamps[i].change, now))
 	}
-	return s.waitForWriter(min(wait, p.quiet), p) // more where the file's clock is ahead
+	return s.waitForWriter(min(wait, quiet), p) // more where the file's clock is ahead
 }
+
+// clockTick is how much older than it is a file may look: Linux takes the times
+// of files from a clock that goes on with each tick of the kernel, which is up to
+// 10 ms long (CONFIG_HZ).
+const clockTick = 10 * time.Millisecond
 
 // waitForWriter cuts a wait to what is left of the patience.
 func (s *source) waitForWriter(wait time.Duration, p patience) time.Duration {
@@ -141,29 +184,75 @@ func (r *reading) lacks(stamps []stamp) bool {
 	})
 }
 
+// tooBig is an error if a file is too big to be looked into.
+func (s *source) tooBig(stamps []stamp) error {
+	for _, f := range stamps {
+		if err := tooBig(f.size, s.options.MaxBytes); err != nil {
+			return &fs.PathError{Op: "read", Path: f.path, Err: err}
+		}
+	}
+	return nil
+}
+
+// mustRead reports that the files have to be read although they are as they were:
+// what was made of them is of no use, or what was held has been accepted.
+func (s *source) mustRead() bool {
+	if s.live.err == nil {
+		return s.live.good != nil && !s.live.good.current()
+	}
+	return acceptable(s.live.err) && s.isAccepted(sumOf(s.live.stamps))
+}
+
+// isAccepted reports whether a content was accepted.
+func (s *source) isAccepted(sum string) bool {
+	if sum == "" {
+		return false
+	}
+	if slices.Contains(s.accepted, sum) {
+		return true
+	}
+	dir := s.state.listDir(s.list.Name)
+	if dir == "" {
+		return false
+	}
+	contents, err := acceptedContents(dir)
+	if err != nil {
+		s.state.say(err)
+	}
+	return slices.Contains(contents, accepted{sum, s.options.sum(s.list)})
+}
+
 // read reads the files that stamps are of, unless they hold what is known.
 // With an error the reading has stamps alone, if anything.
 func (s *source) read(ctx context.Context, stamps []stamp, staged *reading) (reading, error) {
 	var err error
-	for i := range stamps {
-		if stamps[i], err = readStamped(ctx, stamps[i].path, nil); err != nil {
-			return reading{}, err
+	if s.looksKnown(stamps, staged) {
+		for i := range stamps {
+			if stamps[i], err = readStamped(ctx, stamps[i].path, nil); err != nil {
+				return reading{}, err
+			}
 		}
 	}
 	seen := reading{stamps: stamps}
-	switch {
-	case s.live.good != nil && sameContent(s.live.good.stamps, stamps):
-		seen.good = s.live.good
-	case s.live.err != nil && sameContent(s.live.stamps, stamps):
+	switch good := s.live.good; {
+	case good.current() && sameContent(good.stamps, stamps):
+		seen.good = good
+	case s.live.err != nil && sameContent(s.live.stamps, stamps) && !s.mustRead():
 		err = s.live.err
-	case staged != nil && sameContent(staged.stamps, stamps):
+	case staged != nil && sameContent(staged.stamps, stamps) && (staged.err == nil && staged.good.current() || staged.err != nil && !s.isAccepted(sumOf(stamps))):
 		seen.good, err = staged.good, staged.err
 	default:
-		before := s.live.good
-		if before == nil {
-			before = s.before
-		}
-		seen.good, err = readVersion(ctx, s.options, stamps, before)
+		seen.good, seen.stamps, err = s.build(ctx, stamps)
 	}
 	return seen, err
+}
+
+// looksKnown reports that files of these sizes were read before, to their end, so
+// that looking whether they hold the same may spare making an index of them.
+func (s *source) looksKnown(stamps []stamp, staged *reading) bool {
+	sameSizes := func(known []stamp) bool {
+		return sumOf(known) != "" && equalStamps(known, stamps, func(p, q *stamp) bool { return p.size == q.size })
+	}
+	return s.live.good.current() && sameSizes(s.live.good.stamps) ||
+		s.live.err != nil && sameSizes(s.live.stamps) || staged != nil && sameSizes(staged.stamps)
 }

@@ -5,21 +5,21 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"spamgate/blocklist/bloom"
+	"spamgate/blocklist/segment"
 )
 
 // Set is one state of all lists. It is immutable, and safe for concurrent use.
 type Set struct {
 	generation uint64
 	lists      []setList
-	filter     *bloom.Filter
-	counting   *bloom.Counting // whose bits filter has; nil for other kinds
-	layout     layout
-	room       uint64 // how many keys the filter is made for
+	filter     *setFilter
 	confirm    bool
 	monitor    bool
 	all        View // of every list
 	views      views
+	key        *segment.Key
+	onHit      func(list string, hash uint64)
+	repair     func() // asks for damaged lists to be read again; nil: nobody can
 	counters   *counters
 	stats      SetStats
 }
@@ -54,15 +54,31 @@ func (s *Set) Maybes() uint64 { return s.counters.maybes.Load() }
 // ([Config.Confirm]) they go unnoticed and are not counted.
 func (s *Set) FalsePositives() uint64 { return s.counters.falsePositives.Load() }
 
+// Index gives the exact index of a list, the key that its entries are hashed
+// with, and the files that an entry's number of a file counts. Ok is false where
+// there is no such list, or it has no usable version.
+func (s *Set) Index(name string) (index *segment.Segment, key *segment.Key, files []string, ok bool) {
+	v := s.versionOf(name)
+	if v == nil || v.segment == nil {
+		return nil, nil, nil, false
+	}
+	for _, f := range v.Files {
+		files = append(files, f.Path)
+	}
+	return v.segment, s.key, files, true
+}
+
 // newSet makes a Set of the lists' readings. It takes over what it can of the
 // filters of previous Sets; each may be nil.
 func newSet(ctx context.Context, c Config, l layout, readings []reading, previous ...*Set) (*Set, error) {
-	s := &Set{confirm: c.Confirm, monitor: c.Monitor, lists: make([]setList, len(c.Lists))}
+	s := &Set{confirm: c.Confirm, monitor: c.Monitor, onHit: c.OnHit, lists: make([]setList, len(c.Lists))}
+	s.key = &c.secrets().segment
 	for i := range c.Lists {
 		s.lists[i] = setList{c.Lists[i], readings[i].version()}
 	}
 	s.all = s.newView(nil)
-	if err := s.makeFilter(ctx, l, previous); err != nil {
+	var err error
+	if s.filter, err = l.makeFilter(ctx, c.secrets(), s.lists, previous...); err != nil {
 		return nil, fmt.Errorf("building the filter: %w", err)
 	}
 	s.stats = s.describe(readings)

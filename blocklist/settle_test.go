@@ -90,6 +90,32 @@ func TestStillBeingWritten(t *testing.T) {
 	}
 }
 
+// A staged filter is not kept in memory while another one is made in its place.
+func TestStagedIsGivenUp(t *testing.T) {
+	path := write(t, inDir(t, "spam.txt"), "example.com\n")
+	c := fast(blockList("spam", path))
+	s := openStill(t, c)
+	stage := func(text string) {
+		write(t, path, text)
+		s.stage(context.Background())
+		if s.staged == nil {
+			t.Fatal("nothing staged")
+		}
+	}
+	stage("example.net\n")
+	if staged := s.staged; s.prebuilt(staged.readings) != staged.set || s.staged != staged {
+		t.Error("not used, although it is of what was read")
+	}
+	if live := []reading{s.sources[0].live}; s.prebuilt(live) != nil || s.staged != nil {
+		t.Error("kept, although it is of no use")
+	}
+	stage("example.org\n")
+	c.Lists = []List{c.Lists[0], blockList("gone", path+".gone")}
+	if err := s.Reload(context.Background(), c); err == nil || s.staged != nil {
+		t.Errorf("kept while a configuration is loaded: %v", err)
+	}
+}
+
 // What was staged and then changed again never goes live, nor is it the last
 // good version of what comes then.
 func TestStagedThenChanged(t *testing.T) {

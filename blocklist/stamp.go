@@ -1,8 +1,8 @@
 package blocklist
 
 import (
-	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"hash"
@@ -11,10 +11,6 @@ import (
 	"os"
 	"syscall"
 	"time"
-
-	"github.com/minio/highwayhash"
-
-	"spamgate/blocklist/listfile"
 )
 
 // Why a list is not loaded, apart from the errors of the file system and of
@@ -28,7 +24,7 @@ var (
 type stamp struct {
 	path string
 	attributes
-	digest [highwayhash.Size]byte // HighwayHash-256 of the content
+	digest [sha256.Size]byte // of the content; zero where it was not read to its end
 	looked time.Time
 }
 
@@ -127,16 +123,13 @@ func readStamped(ctx context.Context, path string, use func(io.Reader) error) (s
 		return s, &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("%w but a %s", ErrNotRegular, kindOf(before.Mode()))}
 	}
 	s.attributes = attributesOf(before)
-	content := &hashedReader{ctx: ctx, from: io.LimitReader(f, s.size), hash: newHash()}
+	content := &hashedReader{ctx: ctx, from: io.LimitReader(f, s.size), hash: sha256.New()}
 	if use != nil {
 		if err := use(content); err != nil {
 			return s, err
 		}
 	}
 	if _, err := io.Copy(io.Discard, content); err != nil {
-		if errors.Is(err, listfile.ErrBinary) {
-			err = &fs.PathError{Op: "read", Path: path, Err: err}
-		}
 		return s, err
 	}
 	after, err := f.Stat()
@@ -150,31 +143,12 @@ func readStamped(ctx context.Context, path string, use func(io.Reader) error) (s
 	return s, nil
 }
 
-func newHash() hash.Hash {
-	h, err := highwayhash.New(hashKey[:])
-	if err != nil {
-		panic(err) // for keys of a wrong length alone, and the type fixes ours
-	}
-	return h
-}
-
-// seenUTF16 reports whether the content began as UTF-16 does, of which NULs are
-// a part; package listfile has its own words for that.
-func (r *hashedReader) seenUTF16(p []byte) bool {
-	if r.n == 0 {
-		r.utf16 = bytes.HasPrefix(p, []byte("\xff\xfe")) || bytes.HasPrefix(p, []byte("\xfe\xff"))
-	}
-	return r.utf16
-}
-
 // hashedReader hashes what is read, and stops when its context ends.
 type hashedReader struct {
 	ctx  context.Context
 	from io.Reader
 	hash hash.Hash
 	n    int64
-
-	utf16 bool
 }
 
 func (r *hashedReader) Read(p []byte) (int, error) {
@@ -182,10 +156,6 @@ func (r *hashedReader) Read(p []byte) (int, error) {
 		return 0, context.Cause(r.ctx)
 	}
 	n, err := r.from.Read(p)
-	if bytes.IndexByte(p[:n], 0) >= 0 && !r.seenUTF16(p[:n]) {
-		// Said here, and not at the end of what may be gigabytes.
-		return 0, listfile.ErrBinary
-	}
 	r.hash.Write(p[:n])
 	r.n += int64(n)
 	return n, err

@@ -77,7 +77,8 @@ func TestReadVersionOfOtherContent(t *testing.T) {
 	stamps[0], err = readStamped(context.Background(), path, nil)
 	must(t, err)
 	stamps[0].digest[0]++
-	if _, err := readVersion(context.Background(), readOptions{}, stamps, nil); !errors.Is(err, ErrChanged) {
+	l := blockList("spam", path)
+	if _, _, err := newSource(&l).build(context.Background(), stamps); !errors.Is(err, ErrChanged) {
 		t.Error(err)
 	}
 }
@@ -125,7 +126,7 @@ func TestRacy(t *testing.T) {
 func TestRacyRewrite(t *testing.T) {
 	path := write(t, inDir(t, "list.txt"), "example.com\n")
 	l := blockList("spam", path)
-	src := &source{list: &l}
+	src := newSource(&l)
 	scan := func() reading {
 		r, again := src.scan(context.Background(), func(dir, name string) {}, nil, patience{})
 		if r.err != nil || !again.IsZero() {

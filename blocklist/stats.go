@@ -1,7 +1,7 @@
 package blocklist
 
 import (
-	"fmt"
+	"errors"
 	"time"
 
 	"spamgate/blocklist/listfile"
@@ -14,28 +14,58 @@ type ListStats struct {
 	Action, HeaderAction Action // zero HeaderAction: the same as Action
 	Stages               Stage
 
+	// URL is where the list's file was fetched from; empty for one that was not.
+	URL string
+
+	// Format is how the first file was read, and Packed "gzip" or "zstd" where it
+	// was packed. See Files for the others.
+	Format listfile.Format
+	Packed string
+
 	// Entries counts the valid entries, exceptions and duplicates included;
 	// Exceptions and Duplicates those that are such. Invalid counts the lines
-	// that are no entry and no comment.
-	Entries, Exceptions, Duplicates, Invalid int
+	// that are no entry and no comment, Unsupported those that mean something
+	// which cannot be looked up here.
+	Entries, Exceptions, Duplicates, Invalid, Unsupported int
+
+	// Expired counts the entries that were left out because their time was over
+	// when the list was read, Protected those that cover a protected name.
+	// NextExpiry is when the next one's time is over, whereupon the list is read
+	// again, a long one after a pause; zero if none has an end.
+	Expired, Protected int
+	NextExpiry         time.Time
+
+	// Notes says what was passed over in the files on purpose, and what had
+	// better be looked at.
+	Notes []string
 
 	// Files are the files that the entries came from.
 	Files []FileStats
 
-	// Problems describes the first invalid lines of each file, up to
-	// [MaxProblems].
+	// Problems describes the first lines of each file that were left out, up to
+	// [MaxProblems] of each sort: invalid, unsupported, protected.
 	Problems []FileProblem
 
-	// Bytes is the memory that the index takes.
-	Bytes int
+	// Bytes is what the index takes: on disk, where it is mapped from, or in
+	// memory.
+	Bytes int64
 
 	// Loaded is when the version that serves was read; zero if there is none.
 	Loaded time.Time
 
+	// Sum is the [ContentSum] of what serves; empty if nothing does.
+	Sum string
+
 	// Err says why what is on disk does not serve; nil if it does. LastGood
-	// says that an earlier version serves instead.
+	// says that an earlier version serves instead. Since is when that began.
 	Err      error
 	LastGood bool
+	Since    time.Time
+
+	// Held says that Err is an [ErrHeld]. HeldSum is the ContentSum of what is
+	// held, where accepting it lets it in; else it is empty.
+	Held    bool
+	HeldSum string
 }
 
 // FileStats describes one file of a list as it was read.
@@ -44,15 +74,24 @@ type FileStats struct {
 	Size             int64 // bytes
 	Modified         time.Time
 	Entries, Invalid int
+
+	Unsupported, Expired, Protected int
+
+	// How it was read, see [listfile.Result].
+	Format listfile.Format
+	Packed string
+	Notes  []string
 }
 
-// MaxProblems is how many invalid lines of a file are described.
+// MaxProblems is how many lines of a file are described, of each sort.
 const MaxProblems = 10
 
-// FileProblem is an invalid line of a file.
+// FileProblem is a line of a file that was left out: an invalid one, an
+// unsupported one, or an entry that covers a protected name.
 type FileProblem struct {
 	File string
 	listfile.Problem
+	Protected bool
 }
 
 // SetStats describes a Set.
@@ -64,13 +103,16 @@ type SetStats struct {
 	Entries, Invalid int
 
 	// Kind, Family, Bits and Hashes describe the filter: its structure, its hash
-	// family, m and k.
+	// family, m and k. A fuse filter has no family but its own, called "fuse".
 	Kind   Kind
 	Family string
 	Bits   uint64
 	Hashes int
 
-	// FillRatio is the part of the filter's bits that is set, FPR the
+	// Shards is how many bitmaps or fuse filters it consists of.
+	Shards int
+
+	// FillRatio is the part of the filter's bits that is set (0 for fuse), FPR the
 	// probability of a false positive for one key that follows from it (see
 	// [bloom.Filter.ExpectedFPR]), and EstimatedEntries the
 	// number of keys that it suggests.
@@ -82,6 +124,9 @@ type SetStats struct {
 
 	// FilterBytes is the memory that the filter takes.
 	FilterBytes uint64
+
+	// Took is how long reading what had changed and making this Set took.
+	Took time.Duration
 
 	// Warning says in words that there are more; else it is empty.
 	Warning string
@@ -95,43 +140,43 @@ func (s *Set) Stats() SetStats {
 }
 
 func (s *Set) describe(readings []reading) SetStats {
-	f := s.filter
-	stats := SetStats{
-		Kind:             s.layout.Kind,
-		Family:           f.Family().Name(),
-		Bits:             f.M(),
-		Hashes:           f.K(),
-		FillRatio:        f.FillRatio(),
-		FPR:              f.ExpectedFPR(),
-		EstimatedEntries: f.EstimatedEntries(),
-		Capacity:         float64(s.room),
-		FilterBytes:      s.filterBytes(),
-	}
-	keys := 0
+	var stats SetStats
+	s.filter.describe(&stats)
 	for i := range s.lists {
 		l := describeList(&s.lists[i].List, readings[i])
 		stats.Lists = append(stats.Lists, l)
 		stats.Entries += l.Entries
 		stats.Invalid += l.Invalid
-		keys += l.Entries - l.Duplicates
-	}
-	if float64(keys) > stats.Capacity {
-		stats.Warning = fmt.Sprintf("%d keys exceed the filter's capacity of %.0f: about one lookup in %.0f costs a needless confirmation; the filter kind %q grows with its lists",
-			keys, stats.Capacity, 1/f.ExpectedFPR(), KindSized)
 	}
 	return stats
 }
 
 func describeList(l *List, r reading) ListStats {
 	v := r.version()
-	return ListStats{
+	stats := ListStats{
 		Name: l.Name, Type: l.Type, Action: l.Action, HeaderAction: l.HeaderAction, Stages: l.Stages,
-		Entries: v.entries, Exceptions: v.exceptions, Duplicates: v.duplicates, Invalid: v.invalid,
-		Files:    v.files,
-		Problems: v.problems,
-		Bytes:    v.index.size(),
-		Loaded:   v.loaded,
+		URL:     l.URL,
+		Entries: v.Entries, Exceptions: v.Exceptions, Duplicates: v.duplicates(),
+		Invalid: v.Invalid, Unsupported: v.Unsupported,
+		Expired: v.Expired, Protected: v.Protected, NextExpiry: v.nextUntil(),
+		Files:    v.Files,
+		Problems: v.Problems,
+		Notes:    v.notes(),
+		Bytes:    v.size(),
+		Loaded:   v.Loaded,
 		Err:      r.err,
 		LastGood: r.err != nil && r.good != nil,
+		Since:    r.since,
+		Held:     errors.Is(r.err, ErrHeld),
 	}
+	if r.good != nil {
+		stats.Sum = sumOf(v.stamps)
+	}
+	if acceptable(r.err) {
+		stats.HeldSum = sumOf(r.stamps)
+	}
+	if len(v.Files) > 0 {
+		stats.Format, stats.Packed = v.Files[0].Format, v.Files[0].Packed
+	}
+	return stats
 }

@@ -39,6 +39,13 @@ type Store struct {
 	layout  layout
 	sources []*source
 	staged  *staged
+
+	state    *state
+	wake     chan struct{} // has room for one: something is to be done at another time
+	damage   atomic.Bool   // a lookup has met a damaged index
+	expiry   atomic.Int64  // when a list is due since an entry has expired, microseconds since 1970; 0: never
+	archiver archiver
+	failing  string // why lists were not rebuilt, as was logged; of the loop alone
 }
 
 // Build loads the lists once, without watching them: for checking a
@@ -47,6 +54,7 @@ type Store struct {
 func Build(ctx context.Context, c Config) (*Set, []ListStats, error) {
 	s := newStore(c, false)
 	defer s.cancel()
+	defer s.state.close()
 	s.ended = true
 	err := s.load(ctx, c)
 	var stats []ListStats
@@ -80,7 +88,9 @@ func newStore(c Config, events bool) *Store {
 		watcher: newWatcher(c.withDefaults().Logger, events),
 		timing:  make(chan timing, 1),
 		swap:    make(chan struct{}),
+		wake:    make(chan struct{}, 1),
 	}
+	s.state = openState(c.StateDir, c.ReadOnly, s.watcher.log)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -94,6 +104,9 @@ func (s *Store) Close() error {
 	s.ended = true
 	s.mu.Unlock()
 	s.running.Wait()
+	s.mu.Lock() // a late caller may be in it, if only to learn that it comes too late
+	defer s.mu.Unlock()
+	s.state.close()
 	return err
 }
 

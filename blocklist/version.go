@@ -1,130 +1,179 @@
 package blocklist
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"io"
-	"io/fs"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/segment"
+	"spamgate/blocklist/sender"
 )
 
-// Why the version of a list that is on disk is not believed. Use errors.Is.
-var (
-	ErrEmptied      = errors.New("empty, and it had entries before (a file that should be empty holds a comment)")
-	ErrInvalidLines = errors.New("too many invalid lines")
-	ErrException    = errors.New("an exception, which confirm = false rules out")
-)
-
-// From guardEntries entries on, a list with more than one invalid line in
-// invalidShare is not believed: it is a list of something else.
-const (
-	guardEntries = 1000
-	invalidShare = 100
-)
-
-// version is one list as it was read, whole and good. It is immutable.
+// version is one list as it was read, whole and good. It is immutable, but for
+// what it learns of itself.
 type version struct {
-	index  *index
-	stamps []stamp
-	loaded time.Time
+	segment *segment.Segment // nil: no entries
+	stamps  []stamp
+	content
 
-	entries, exceptions, duplicates, invalid int
+	bitsPath string // where the list's bits for the filter are kept; "": nowhere
+	readOnly bool   // they are only looked for there
+	work     string // where files are made that go there
 
-	files    []FileStats
-	problems []FileProblem
+	// pending is where the segment is, under the Store's lock, until the version
+	// goes live; "" if it need not move.
+	pending string
+
+	// kept says that the state directory has it.
+	kept bool
+
+	// fresh is a version that was read from its files, and not opened.
+	fresh bool
+
+	// stale is a version that another build of the program made, which may have
+	// read the list differently. It serves until the list was read again.
+	stale bool
+
+	parts // of the filter
+
+	// damaged is set by the first lookup that meets damage.
+	damaged atomic.Bool
+}
+
+// content is what reading a list's files has told, apart from the entries. It is
+// kept beside them.
+type content struct {
+	Loaded time.Time // when it was read
+
+	// Pause is how long after the end of an entry's time the list is read
+	// again. Lookups know that the time is over, so there is no hurry; and in a
+	// long list something may end every second.
+	Pause time.Duration
+
+	// Counts of entries and lines, see [ListStats].
+	Entries, Exceptions, Invalid, Unsupported, Expired, Protected int
+
+	Files    []FileStats
+	Problems []FileProblem
 }
 
 // nothing is the version of an optional list that has none.
-var nothing = &version{index: &index{}}
+var nothing = new(version)
 
-// readOptions is how a list's files are read. Lists with equal options get equal
-// versions from equal files.
-type readOptions struct {
-	listfile.Options
-	noExceptions bool
+// keys is how many keys the version has.
+func (v *version) keys() uint64 {
+	if v.segment == nil {
+		return 0
+	}
+	return v.segment.Len()
 }
 
-func (c *Config) readOptions(l *List) readOptions {
-	return readOptions{
-		Options: listfile.Options{
-			Allow:             l.Type == Allow,
-			Exact:             l.Exact,
-			AllowPublicSuffix: l.AllowPublicSuffix,
-		},
-		noExceptions: !c.Confirm,
+// kinds are the kinds of key that the version has.
+func (v *version) kinds() sender.KindSet {
+	if v.segment == nil {
+		return 0
+	}
+	return sender.KindSet(v.segment.Kinds())
+}
+
+// lookup finds a key by its hash.
+func (v *version) lookup(hash uint64, key []byte) (segment.Record, bool, error) {
+	if v.segment == nil {
+		return segment.Record{}, false, nil
+	}
+	return v.segment.Lookup(hash, key)
+}
+
+// has reports whether a key is there.
+func (v *version) has(hash uint64, key []byte) (bool, error) {
+	if v.segment == nil {
+		return false, nil
+	}
+	return v.segment.Has(hash, key)
+}
+
+// recheck has the index checked again as it is looked into.
+func (v *version) recheck() {
+	if v.segment != nil {
+		v.segment.Recheck()
 	}
 }
 
-// readVersion reads the files that stamps describe. It fails with ErrChanged if
-// they are no longer as described. Before is the version that it would replace,
-// nil if there is none.
-func readVersion(ctx context.Context, o readOptions, stamps []stamp, before *version) (*version, error) {
-	v := &version{stamps: stamps}
-	b := newIndexBuilder()
-	for i, s := range stamps {
-		if s.size == 0 && before.entriesOf(s.path) > 0 {
-			return nil, &fs.PathError{Op: "read", Path: s.path, Err: ErrEmptied}
-		}
-		described := len(v.problems)
-		if err := v.readFile(ctx, o, b, i); err != nil {
-			return nil, err
-		}
-		f := &v.files[i]
-		if err := tooManyInvalid(f.Entries, f.Invalid, before.entriesOf(f.Path), v.problems[described:]); err != nil {
-			return nil, &fs.PathError{Op: "read", Path: f.Path, Err: err}
-		}
-		v.entries += f.Entries
-		v.invalid += f.Invalid
+// size is what the index takes, in bytes.
+func (v *version) size() int64 {
+	if v.segment == nil {
+		return 0
 	}
-	if err := tooManyInvalid(v.entries, v.invalid, before.entriesOf(""), v.problems); err != nil {
-		return nil, err
-	}
-	v.index, v.duplicates = b.finish()
-	v.loaded = time.Now()
-	return v, nil
+	return v.segment.Size()
 }
 
-// readFile reads one of the files into the builder.
-func (v *version) readFile(ctx context.Context, o readOptions, b *indexBuilder, file int) error {
-	want := v.stamps[file]
-	stats := FileStats{Path: want.path, Size: want.size, Modified: time.Unix(0, want.modified)}
-	problems := 0
-	parse := func(r io.Reader) error {
-		_, err := listfile.Read(r, o.Options,
-			func(e listfile.Entry) error {
-				stats.Entries++
-				if e.Exception {
-					v.exceptions++
-					if o.noExceptions {
-						return fmt.Errorf("line %d: %w", e.Line, ErrException)
-					}
-				}
-				return b.add(file, e)
-			},
-			func(p listfile.Problem) {
-				stats.Invalid++
-				if problems++; problems <= MaxProblems {
-					v.problems = append(v.problems, FileProblem{want.path, p})
-				}
-			})
-		if err != nil {
-			return &fs.PathError{Op: "read", Path: want.path, Err: bare(err)}
+// duplicates counts the entries that repeat a key.
+func (v *version) duplicates() int {
+	if v.segment == nil {
+		return 0
+	}
+	return int(v.segment.Duplicates())
+}
+
+// nextUntil is when the next entry expires; zero if none does.
+func (v *version) nextUntil() time.Time {
+	if v.segment == nil || v.segment.NextUntil() == 0 {
+		return time.Time{}
+	}
+	return time.Unix(v.segment.NextUntil(), 0)
+}
+
+// over is how many of the version's entries had an end that has passed. Damage
+// hides some of them.
+func (v *version) over(now time.Time) (n int) {
+	if until := v.nextUntil(); until.IsZero() || now.Before(until) {
+		return 0
+	}
+	_ = v.segment.Records(func(r segment.Record) bool {
+		if r.Until != 0 && r.Until <= now.Unix() {
+			n++
 		}
-		return nil
+		return true
+	})
+	return n
+}
+
+// notes are those of all files, each once.
+func (v *version) notes() (notes []string) {
+	for _, f := range v.Files {
+		for _, note := range f.Notes {
+			if !slices.Contains(notes, note) {
+				notes = append(notes, note)
+			}
+		}
 	}
-	got, err := readStamped(ctx, want.path, parse)
-	if err != nil {
-		return err
+	return notes
+}
+
+// current reports that the version, which may be nil, is what its files say as
+// they are: they need not be read again unless they change.
+func (v *version) current() bool {
+	if v == nil || v.stale || v.damaged.Load() {
+		return false
 	}
-	if got.attributes != want.attributes || got.digest != want.digest {
-		return &fs.PathError{Op: "read", Path: want.path, Err: ErrChanged}
+	due := v.due()
+	return due.IsZero() || time.Now().Before(due)
+}
+
+// pauses is how many times as long as reading a list takes it is left alone when
+// entries have expired: then that is all that a core does for a twentieth of its
+// time.
+const pauses = 20
+
+// due is when the list has to be read again since entries have expired; zero if
+// none will.
+func (v *version) due() time.Time {
+	until := v.nextUntil()
+	if until.IsZero() {
+		return until
 	}
-	v.files = append(v.files, stats)
-	return nil
+	return until.Add(v.Pause)
 }
 
 // entriesOf is how many entries the version has from a file, or for "" from all.
@@ -133,21 +182,38 @@ func (v *version) entriesOf(path string) int {
 		return 0
 	}
 	if path == "" {
-		return v.entries
+		return v.Entries
 	}
-	if i := slices.IndexFunc(v.files, func(f FileStats) bool { return f.Path == path }); i >= 0 {
-		return v.files[i].Entries
+	if i := slices.IndexFunc(v.Files, func(f FileStats) bool { return f.Path == path }); i >= 0 {
+		return v.Files[i].Entries
 	}
 	return 0
 }
 
-// tooManyInvalid applies the guard to a file or a list. Its size is that of the
-// larger version, so that an error page in the place of a long list is noticed
-// however short it is.
-func tooManyInvalid(entries, invalid, before int, problems []FileProblem) error {
-	lines := entries + invalid
-	if max(lines, before) < guardEntries || invalid*invalidShare <= lines {
-		return nil
+// readOptions is how a list's files are read. Lists with equal options get equal
+// versions from equal files.
+type readOptions struct {
+	listfile.Options
+	noExceptions bool
+	protect      string // names that its entries may not cover, see [protected]
+	hold         bool   // such an entry has the whole list held
+}
+
+func (c *Config) readOptions(l *List) readOptions {
+	o := readOptions{
+		Options: listfile.Options{
+			Allow:             l.Type == Allow,
+			Exact:             l.Exact,
+			AllowPublicSuffix: l.AllowPublicSuffix,
+			Format:            l.Format,
+			Column:            l.Column,
+			MaxBytes:          l.maxBytes(),
+		},
+		noExceptions: !c.Confirm,
 	}
-	return fmt.Errorf("%w: %d of %d; the first: %s: %v", ErrInvalidLines, invalid, lines, problems[0].File, problems[0].Problem)
+	if c.protected != nil && l.Type == Block && l.OnProtected != AcceptProtected {
+		o.protect = c.protected.names
+		o.hold = l.OnProtected == HoldProtected
+	}
+	return o
 }

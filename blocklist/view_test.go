@@ -38,8 +38,8 @@ func TestViewAgainstPlain(t *testing.T) {
 		for range 40 {
 			_, address := randomText(r)
 			stage := []Stage{Envelope, Header}[r.IntN(2)]
-			got := view.Lookup(stage, parse(t, address))
-			if want := alone.Lookup(stage, parse(t, address)); !reflect.DeepEqual(got, want) {
+			got := lookup(t, view, stage, parse(t, address))
+			if want := lookup(t, alone, stage, parse(t, address)); !reflect.DeepEqual(got, want) {
 				t.Fatalf("%s %s of %q:\ngot  %+v\nwant %+v\nlists %+v", stage, address, names, got, want, lists)
 			}
 			if got.Would != nil {
@@ -80,14 +80,14 @@ func TestViewCounters(t *testing.T) {
 	set := setOf(t, viewLists(), 1<<20)
 	a := set.Only([]string{"a"})
 	for address, want := range map[string]Action{"u@example.com": Reject, "u@example.net": Accept, "u@example.org": Accept, "u@example.test": Accept} {
-		if d := a.Lookup(Envelope, parse(t, address)); d.Action != want {
+		if d := lookup(t, a, Envelope, parse(t, address)); d.Action != want {
 			t.Errorf("%s: %+v", address, d)
 		}
 	}
 	if n, maybe, fp := set.Lookups(), set.Maybes(), set.FalsePositives(); n != 4 || maybe != 2 || fp != 0 {
 		t.Errorf("%d lookups, %d maybes, %d false positives", n, maybe, fp)
 	}
-	if d := set.Lookup(Envelope, parse(t, "u@example.org")); d.Action != Defer {
+	if d := lookup(t, set, Envelope, parse(t, "u@example.org")); d.Action != Defer {
 		t.Errorf("%+v", d)
 	}
 }
@@ -105,7 +105,7 @@ func TestViewKept(t *testing.T) {
 	}
 	for i := range 3 * maxViews {
 		v := set.Only([]string{fmt.Sprint(i)})
-		if d := v.Lookup(Envelope, parse(t, "u@example.com")); d.Action != Accept {
+		if d := lookup(t, v, Envelope, parse(t, "u@example.com")); d.Action != Accept {
 			t.Errorf("%+v", d)
 		}
 	}
@@ -125,7 +125,7 @@ func TestViewConcurrent(t *testing.T) {
 	for i := range views {
 		wg.Go(func() {
 			for j := range maxViews {
-				set.Only([]string{"b", fmt.Sprint(j)}).Lookup(Envelope, address)
+				lookup(t, set.Only([]string{"b", fmt.Sprint(j)}), Envelope, address)
 			}
 			views[i] = set.Only([]string{"b", "7"})
 		})
@@ -144,10 +144,10 @@ func TestViewUnconfirmed(t *testing.T) {
 	c.Confirm = false
 	set := build(t, c)
 	for _, address := range []string{"u@example.com", "<>"} {
-		if d := set.Only([]string{"spam"}).Lookup(Envelope, parse(t, address)); d.Action != Reject {
+		if d := lookup(t, set.Only([]string{"spam"}), Envelope, parse(t, address)); d.Action != Reject {
 			t.Errorf("%s: %+v", address, d)
 		}
-		if d := set.Only([]string{"other"}).Lookup(Envelope, parse(t, address)); d.Action != Accept {
+		if d := lookup(t, set.Only([]string{"other"}), Envelope, parse(t, address)); d.Action != Accept {
 			t.Errorf("%s: %+v", address, d)
 		}
 	}
@@ -166,10 +166,10 @@ func TestViewFollows(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := parse(t, "u@example.net")
-	if d := before.Lookup(Envelope, a); d.Action != Accept {
+	if d := lookup(t, before, Envelope, a); d.Action != Accept {
 		t.Errorf("before: %+v", d)
 	}
-	if d := store.Set().Only(names).Lookup(Envelope, a); d.Action != Reject {
+	if d := lookup(t, store.Set().Only(names), Envelope, a); d.Action != Reject {
 		t.Errorf("after: %+v", d)
 	}
 }

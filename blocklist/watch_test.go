@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -152,36 +151,4 @@ func TestBusyNeighbour(t *testing.T) {
 	}
 	close(stop)
 	writer.Wait()
-}
-
-// After a burst of changes the Set is what is on disk.
-func TestBurst(t *testing.T) {
-	dir := inDir(t, "")
-	write(t, dir+"/a.txt", "example.com\n")
-	s := openStore(t, fast(blockList("spam", dir+"/*.txt")))
-	const files = 50
-	for n := range 2000 {
-		path := fmt.Sprintf("%s/%d.txt", dir, n%files)
-		if n%3 == 0 {
-			os.Remove(path)
-		} else {
-			write(t, path, fmt.Sprintf("host%d.example\n", n))
-		}
-	}
-	set, err := rescan(t, s)
-	must(t, err)
-	want := 0
-	for n := range files {
-		text, err := os.ReadFile(fmt.Sprintf("%s/%d.txt", dir, n))
-		if err != nil {
-			continue
-		}
-		want++
-		if listed(t, set, "u@"+strings.TrimSpace(string(text))) != Reject {
-			t.Errorf("%s is not listed", text)
-		}
-	}
-	if got := set.Stats().Entries; got != want+1 {
-		t.Errorf("%d entries, want %d", got, want+1)
-	}
 }

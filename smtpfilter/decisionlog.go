@@ -19,8 +19,10 @@ import (
 // logOutcome is the line of a message that the next hop has answered for.
 func (s *session) logOutcome(t *transaction, size int64, reply wire.Reply) {
 	text := "accepted"
+	t.outcome = OutcomeAccepted
 	if !reply.Positive() {
 		text = "refused by the next hop"
+		t.outcome = OutcomeNextHop
 	}
 	f := Strictest(append([]Finding{t.envelope}, t.findings...))
 	action, exempt := f.Verdict.Action, t.exempt
@@ -34,12 +36,22 @@ func (s *session) logOutcome(t *transaction, size int64, reply wire.Reply) {
 // logUnknown is the line of a message that the next hop was given whole and did
 // not answer for: it may or may not be there.
 func (s *session) logUnknown(t *transaction, size int64, reply wire.Reply, err error) {
+	t.outcome = OutcomeUnknown
 	s.log(slog.LevelError, "no answer from the next hop", t, Finding{}, t.recipients(), Defer.String(), reply,
 		slog.String("outcome", "unknown"), slog.Int64("size", size), s.errAttr(t, err))
 }
 
-// logRefusal is the line of a sender that was turned away.
+// logRefusal is the line of a sender that was turned away, or that could not be
+// looked up.
 func (s *session) logRefusal(t *transaction, f Finding, to []wire.Path, action Action, reply wire.Reply) {
+	t.outcome = OutcomeListed
+	if f.NoAnswer() {
+		t.outcome = OutcomeFailed
+		cause := strings.TrimPrefix(f.Err.Error(), ErrNoAnswer.Error()+": ") // the message says that
+		s.log(slog.LevelError, "lists cannot be asked", t, f, to, action.String(), reply,
+			slog.String("error", s.hide(t, f, cause)))
+		return
+	}
 	s.log(slog.LevelInfo, "refused", t, f, to, action.String(), reply)
 }
 
@@ -84,7 +96,7 @@ func (s *session) logUnreadable(t *transaction) {
 	var first Finding
 	n := 0
 	for _, f := range t.findings {
-		if f.Err == nil {
+		if f.Err == nil || f.NoAnswer() {
 			continue
 		}
 		if n++; n == 1 {
@@ -104,6 +116,7 @@ func (s *session) logRelayDenied(t *transaction, rcpt wire.Path, reply wire.Repl
 // logNextHopRefusal is the line of a recipient that the next hop has refused, or
 // that the gate has in its place.
 func (s *session) logNextHopRefusal(t *transaction, rcpt wire.Path, reply wire.Reply) {
+	t.outcome = OutcomeNextHop
 	if nexthop.IsOneAtATime(reply) {
 		s.log(slog.LevelInfo, "refused by the gate", t, t.envelope, []wire.Path{rcpt}, Defer.String(), reply)
 		return
@@ -113,6 +126,7 @@ func (s *session) logNextHopRefusal(t *transaction, rcpt wire.Path, reply wire.R
 }
 
 func (s *session) logNextHopFailure(t *transaction, to []wire.Path, reply wire.Reply, err error) {
+	t.outcome = OutcomeFailed
 	s.log(slog.LevelError, "next hop failed", t, Finding{}, to, Defer.String(), reply, s.errAttr(t, err))
 }
 
@@ -128,6 +142,7 @@ func (s *session) logBytesRefused(t *transaction, size int64, reply wire.Reply, 
 
 // logGivenUp is the line of a message whose client has not sent all of its chunks.
 func (s *session) logGivenUp(t *transaction, size int64) {
+	t.outcome = OutcomeAbandoned
 	s.log(slog.LevelInfo, "given up by the client", t, Finding{}, t.recipients(), "", wire.Reply{}, slog.Int64("size", size))
 }
 

@@ -49,11 +49,18 @@ func (j judge) Judge(stage smtpfilter.Stage, address string) (smtpfilter.Verdict
 	if err != nil || address == "unreadable@example.com" || strings.Contains(address, "*") {
 		return smtpfilter.Verdict{}, errors.New("not understood")
 	}
-	if v, ok := j.tableJudge[name+" "+a.String()]; ok {
-		return v, nil
+	v, ok := j.tableJudge[name+" "+a.String()]
+	if !ok {
+		v = j.tableJudge[name+" @"+a.Domain()]
 	}
-	return j.tableJudge[name+" @"+a.Domain()], nil
+	if v.Match.Reason == failing {
+		return smtpfilter.Verdict{}, fmt.Errorf("%w: list test: a damaged block", smtpfilter.ErrNoAnswer)
+	}
+	return v, nil
 }
+
+// failing marks a verdict that is none: the lists cannot be asked.
+const failing = "\x00"
 
 var actions = map[string]smtpfilter.Action{
 	"accept": smtpfilter.Accept, "tag": smtpfilter.Tag, "discard": smtpfilter.Discard,
@@ -62,7 +69,7 @@ var actions = map[string]smtpfilter.Action{
 
 // add takes "STAGE ADDRESS ACTION [REASON]"; the action "secret" rejects
 // without showing the reason, "unconfirmed" as a filter alone does, "monitor"
-// would reject.
+// would reject. With "fail" the lists cannot be asked.
 func (j tableJudge) add(text string) error {
 	f := strings.SplitN(text, " ", 4)
 	if len(f) < 3 {
@@ -88,6 +95,8 @@ func (j tableJudge) add(text string) error {
 	case f[2] == "unconfirmed":
 		m.Action, m.Unconfirmed, m.File, m.Line = smtpfilter.Reject, true, "", 0
 		v = smtpfilter.Verdict{Action: smtpfilter.Reject, Match: m}
+	case f[2] == "fail":
+		v.Match.Reason = failing
 	case f[2] == "monitor":
 		m.Action = smtpfilter.Reject
 		v = smtpfilter.Verdict{Monitored: []smtpfilter.Match{m}}
@@ -129,6 +138,7 @@ type gateOptions struct {
 	limiter *limit.Limiter
 	tarpit  *limit.Tarpit
 	names   smtpfilter.Resolver
+	meter   smtpfilter.Meter
 }
 
 // newGate starts a gate that ends with the test.
@@ -163,7 +173,7 @@ func newGateOn(t testing.TB, counting *countingListener, o gateOptions) *gate {
 		addr:   tcp.Addr().String(),
 		target: o.target,
 		served: make(chan error, 1),
-		server: smtpfilter.New(smtpfilter.Config{Hostname: "gate.example", Log: o.log, ShowAddress: o.show, Resolver: o.names}),
+		server: smtpfilter.New(smtpfilter.Config{Hostname: "gate.example", Log: o.log, ShowAddress: o.show, Resolver: o.names, Meter: o.meter}),
 	}
 	g.settings = smtpfilter.Settings{
 		Wire:     o.wire,

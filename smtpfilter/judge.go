@@ -1,6 +1,7 @@
 package smtpfilter
 
 import (
+	"errors"
 	"fmt"
 )
 
@@ -79,10 +80,16 @@ type Verdict struct {
 	Monitored []Match
 }
 
+// ErrNoAnswer says that the lists could not be asked about a sender, which is
+// nobody's fault but ours: the mail is neither let through nor turned away for
+// good, the client is to try again.
+var ErrNoAnswer = errors.New("the lists cannot be asked now")
+
 // Judge answers for one state of the lists. It is safe for concurrent use.
 type Judge interface {
 	// Judge looks up a sender: an address as it was written, "" for the null
-	// reverse-path. An error says that it is no address.
+	// reverse-path. An error that wraps ErrNoAnswer says that the lists could not
+	// be asked, any other that it is no address.
 	Judge(stage Stage, address string) (Verdict, error)
 
 	// Generation numbers the state of the lists.
@@ -100,7 +107,20 @@ type Finding struct {
 	Identity string // "envelope", or the field: "From"
 	Address  string // "" for the null reverse-path
 	Verdict  Verdict
-	Err      error // the address could not be read, and was not looked up
+	Err      error // the sender was not looked up: it is no address, or ErrNoAnswer
+}
+
+// NoAnswer reports that the lists could not be asked. The verdict is Defer then,
+// of no list.
+func (f Finding) NoAnswer() bool { return errors.Is(f.Err, ErrNoAnswer) }
+
+// ask judges one sender.
+func ask(j Judge, stage Stage, address string) (Verdict, error) {
+	v, err := j.Judge(stage, address)
+	if errors.Is(err, ErrNoAnswer) {
+		v = Verdict{Action: Defer}
+	}
+	return v, err
 }
 
 // EnvelopeIdentity is the Identity of the reverse-path.
@@ -115,7 +135,7 @@ func Strictest(findings []Finding) Finding {
 		switch {
 		case f.Verdict.Action > best.Verdict.Action:
 			best = f
-		case best.Verdict.Match.IsZero() && !f.Verdict.Match.IsZero():
+		case best.Verdict.Action == Accept && best.Verdict.Match.IsZero() && !f.Verdict.Match.IsZero():
 			best = f
 		}
 	}

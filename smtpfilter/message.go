@@ -28,6 +28,7 @@ func (s *session) receive(t *transaction) wire.Reply {
 		}
 		// RFC 5321, section 6.3; RFC 3463: X.4.6, routing loop detected.
 		reply := wire.NewReply(554, fmt.Sprintf("5.4.6 Too many hops (%d Received fields); id %s", hops, t.id))
+		t.outcome = OutcomeRefused
 		s.logBytesRefused(t, body.Size(), reply, errTooManyHops)
 		return reply
 	}
@@ -42,7 +43,7 @@ func (s *session) receive(t *transaction) wire.Reply {
 		}
 		reply := policy.refusal(action, worst, t.id)
 		s.logRefusal(t, worst, t.recipients(), action, reply)
-		s.tarpit(t)
+		s.tarpit(t, worst)
 		return reply
 	case Discard:
 		if reply := s.keepExempt(t); !reply.IsZero() {
@@ -153,6 +154,7 @@ func (s *session) discard(t *transaction, body *wire.Body, worst Finding) wire.R
 	if err := body.Discard(); err != nil {
 		return s.refuseBytes(t, body, err)
 	}
+	t.outcome = OutcomeDiscarded
 	s.logDiscarded(t, t.discarder(worst))
 	return wire.NewReply(250, "2.0.0 Ok: id "+t.id)
 }
@@ -270,6 +272,7 @@ func (s *session) nextHopFailed(t *transaction, body *wire.Body, cause error) wi
 func (s *session) refuseBytes(t *transaction, body *wire.Body, cause error) wire.Reply {
 	body.Discard()
 	var reply wire.Reply
+	t.outcome = OutcomeRefused
 	switch limit := s.conn.MaxMessageBytes(); {
 	case errors.Is(cause, wire.ErrBareNewline), errors.Is(cause, wire.ErrNUL):
 		reply = wire.NewReply(550, fmt.Sprintf("5.5.2 Refused: %v; id %s", cause, t.id))
@@ -281,10 +284,13 @@ func (s *session) refuseBytes(t *transaction, body *wire.Body, cause error) wire
 		s.logGivenUp(t, body.Size())
 		return wire.NewReply(250, "2.0.0 Ok") // which nobody hears
 	case wire.Interrupted(cause):
+		t.outcome = OutcomeFailed
 		reply = wire.NewReply(421, "4.3.2 The gate is shutting down, try again later")
 	case wire.TimedOut(cause):
+		t.outcome = OutcomeAbandoned
 		reply = wire.NewReply(421, "4.4.2 Waited too long for the message")
 	default:
+		t.outcome = OutcomeAbandoned
 		reply = wire.NewReply(421, "4.4.2 Connection lost")
 	}
 	s.logBytesRefused(t, body.Size(), reply, cause)

@@ -1,6 +1,7 @@
 package smtpfilter
 
 import (
+	"errors"
 	"net/netip"
 	"slices"
 	"strings"
@@ -152,7 +153,7 @@ func normalParts(p wire.Path) (local, domain string) {
 // JudgeEnvelope judges the reverse-path.
 func (p *Policy) JudgeEnvelope(j Judge, from string) Finding {
 	f := Finding{Identity: EnvelopeIdentity, Address: from}
-	f.Verdict, f.Err = j.Judge(Envelope, from)
+	f.Verdict, f.Err = ask(j, Envelope, from)
 	return f
 }
 
@@ -173,10 +174,10 @@ func (p *Policy) JudgeHeader(j Judge, senders []header.Sender) []Finding {
 	findings := make([]Finding, len(senders))
 	for i, s := range senders {
 		f := Finding{Identity: s.Field, Address: s.Address}
-		f.Verdict, f.Err = j.Judge(Header, s.Address)
-		if f.Err != nil {
-			if v, ok := judgeParents(j, s.Address); ok {
-				f.Verdict, f.Err = v, nil
+		f.Verdict, f.Err = ask(j, Header, s.Address)
+		if f.Err != nil && !f.NoAnswer() {
+			if v, err, ok := judgeParents(j, s.Address); ok {
+				f.Verdict, f.Err = v, err
 			}
 		}
 		findings[i] = f
@@ -185,21 +186,21 @@ func (p *Policy) JudgeHeader(j Judge, senders []header.Sender) []Finding {
 }
 
 // judgeParents judges the first parent of an address's domain with which it is
-// an address.
-func judgeParents(j Judge, address string) (Verdict, bool) {
+// an address. The error is ErrNoAnswer alone.
+func judgeParents(j Judge, address string) (Verdict, error, bool) {
 	at := strings.LastIndexByte(address, '@')
 	if at < 0 {
-		return Verdict{}, false
+		return Verdict{}, nil, false
 	}
 	local, domain := address[:at+1], address[at+1:]
 	domain = domain[max(0, len(domain)-sender.MaxDomain):] // more can't be a domain
 	for {
 		_, parent, ok := strings.Cut(domain, ".")
 		if !ok {
-			return Verdict{}, false
+			return Verdict{}, nil, false
 		}
-		if v, err := j.Judge(Header, local+parent); err == nil {
-			return v, true
+		if v, err := ask(j, Header, local+parent); err == nil || errors.Is(err, ErrNoAnswer) {
+			return v, err, true
 		}
 		domain = parent
 	}

@@ -123,6 +123,7 @@ func (p *Port) connected(c *wire.Conn) wire.Reply {
 	if !ok {
 		who = &peer{port: p}
 		c.SetOwner(who)
+		p.server.cfg.Meter.Connected(p.name)
 	}
 	who.ticket.Release()
 	who.ticket = nil
@@ -141,6 +142,7 @@ func (p *Port) closed(c *wire.Conn) {
 	if who, ok := c.Owner().(*peer); ok {
 		who.ticket.Release()
 		who.logOut()
+		p.server.cfg.Meter.Disconnected(p.name)
 	}
 	p.logClosed(c)
 }

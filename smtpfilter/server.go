@@ -28,6 +28,9 @@ type Config struct {
 
 	// ShowAddress is how an address is written to the log; nil means as it is.
 	ShowAddress func(address string) string
+
+	// Meter counts connections and messages; nil means that nobody does.
+	Meter Meter
 }
 
 // Server is the gate's SMTP server. Clients come in by its ports.
@@ -51,6 +54,9 @@ func New(cfg Config) *Server {
 	}
 	if cfg.ShowAddress == nil {
 		cfg.ShowAddress = func(a string) string { return a }
+	}
+	if cfg.Meter == nil {
+		cfg.Meter = noMeter{}
 	}
 	s := &Server{cfg: cfg, drain: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancel(context.Background())

@@ -41,6 +41,8 @@ type transaction struct {
 	accepted  []recipient         // taken by the next hop
 	discarded []wire.Path         // taken by us, to be dropped
 	messageID string
+
+	outcome Outcome // of what was decided last
 }
 
 type recipient struct {
@@ -85,8 +87,9 @@ func (s *session) Mail(string, *smtp.MailOptions) error {
 		t.judge = t.settings.Checker.Judge()
 		t.envelope = policy.JudgeEnvelope(t.judge, cmd.Path.String())
 	}
-	if err := t.envelope.Err; err != nil {
-		// The lists could not be asked about it, so it can't be let through.
+	if t.envelope.Err != nil && !t.envelope.NoAnswer() {
+		// Nothing can be looked up for what is no address, so it can't be let
+		// through. Where the lists are to blame, each recipient hears so.
 		t.next.Abort()
 		reply := wire.NewReply(553, "5.1.7 Sender address not understood")
 		s.logRefusal(t, t.envelope, nil, Reject, reply)
@@ -121,7 +124,7 @@ func (s *session) Rcpt(string, *smtp.RcptOptions) error {
 		case Reject, Defer:
 			reply := policy.refusal(action, t.envelope, t.id)
 			s.logRefusal(t, t.envelope, []wire.Path{rcpt}, action, reply)
-			s.tarpit(t)
+			s.tarpit(t, t.envelope)
 			return s.answer(reply)
 		case Discard:
 			t.discarded = append(t.discarded, rcpt)
@@ -164,16 +167,22 @@ func (s *session) begin(t *transaction) nexthop.Transaction {
 // addr is the client's address.
 func (s *session) addr() netip.Addr { return s.conn.Client().Addr.Addr() }
 
-// tarpit holds a refusal back, where the policy says so and there is room.
-func (s *session) tarpit(t *transaction) {
-	if d := t.settings.Policy.Tarpit; d > 0 && !within(t.settings.Policy.TarpitExempt, s.addr()) {
+// tarpit holds the refusal of a listed sender back, where the policy says so and
+// there is room.
+func (s *session) tarpit(t *transaction, f Finding) {
+	if d := t.settings.Policy.Tarpit; d > 0 && !f.NoAnswer() && !within(t.settings.Policy.TarpitExempt, s.addr()) {
 		t.settings.Tarpit.Wait(s.server.ctx, d, s.server.drain)
 	}
 }
 
 // Data takes the message. go-smtp's reader is not used: the wire.Conn knows
 // where the message ends.
-func (s *session) Data(io.Reader) error { return s.answer(s.receive(s.t)) }
+func (s *session) Data(io.Reader) error {
+	t := s.t
+	reply := s.receive(t)
+	s.server.cfg.Meter.Message(s.peer.port.name, t.outcome)
+	return s.answer(reply)
+}
 
 // Reset ends the transaction, if any.
 func (s *session) Reset() {

@@ -18,7 +18,13 @@ const maxListText = 200
 // refusal is the reply that turns a sender away: 550 5.7.1, or 451 4.7.1 for
 // Defer (RFC 3463: X.7.1, delivery not authorized). Where it would be longer
 // than a reply line may be, the reason is cut, then the sender.
+//
+// Where the lists could not be asked it is 451 4.3.0 (RFC 3463: X.3.0, other or
+// undefined mail system status), and says nothing of the sender.
 func (p *Policy) refusal(action Action, f Finding, id string) wire.Reply {
+	if f.NoAnswer() {
+		return wire.NewReply(451, "4.3.0 The sender could not be checked now, try again later; id "+id)
+	}
 	code, enhanced := 550, "5.7.1 "
 	if action == Defer {
 		code, enhanced = 451, "4.7.1 "

@@ -110,6 +110,7 @@ func TestDecide(t *testing.T) {
 		{[]Finding{{}, finding(Accept, "allowed")}, false, Accept, "allowed"},
 		{[]Finding{finding(Tag, "a"), finding(Reject, "b"), finding(Reject, "c"), finding(Defer, "d")}, false, Reject, "b"},
 		{[]Finding{finding(Discard, "a"), finding(Defer, "b")}, false, Defer, "b"},
+		{[]Finding{finding(Defer, ""), finding(Tag, "b")}, false, Defer, ""}, // the lists could not be asked about the first
 		{[]Finding{finding(Reject, "a"), finding(Tag, "b")}, true, Tag, "b"},
 		{[]Finding{finding(Reject, "a")}, true, Accept, ""},
 	} {

@@ -3,10 +3,13 @@ package main
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"spamgate/blocklist"
+	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/sender"
 	"spamgate/internal/config"
+	"spamgate/internal/providers"
 	"spamgate/smtpfilter"
 )
 
@@ -24,6 +27,9 @@ func blocklistConfig(c *config.Config, log *slog.Logger) (blocklist.Config, erro
 			CounterBits: int(c.Filter.CounterBits),
 		},
 		Confirm:      c.Filter.Confirm,
+		StateDir:     c.State.Dir,
+		History:      int(c.State.History),
+		Protect:      protected(c.Guard),
 		Monitor:      c.Policy.Mode == "monitor",
 		PollInterval: c.Watch.PollInterval,
 		Logger:       log,
@@ -38,15 +44,42 @@ func blocklistConfig(c *config.Config, log *slog.Logger) (blocklist.Config, erro
 	return b, nil
 }
 
+// protected are the names that no block list is to cover whole.
+func protected(g config.Guard) []string {
+	names := slices.Clone(g.Protect)
+	if g.ProtectProviders {
+		names = append(names, providers.Domains()...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// maxFetched is the largest list that is fetched, where nothing is configured.
+const maxFetched = 256 << 20
+
 func blocklistList(l config.List) (blocklist.List, error) {
 	list := blocklist.List{
 		Name:              l.Name,
-		Paths:             []string{l.Path},
+		Paths:             []string{l.Files()},
+		URL:               l.URL,
+		Format:            listfile.Format(l.Format),
+		Column:            l.Column,
+		MaxBytes:          l.MaxBytes,
+		MinEntries:        int(l.MinEntries),
+		MaxShrink:         float64(l.MaxShrink) / 100,
+		MaxGrowth:         float64(l.MaxGrowth),
+		OnProtected:       blocklist.OnProtected(l.OnProtected),
 		Exact:             l.Match == "exact",
 		Override:          l.Override,
 		Optional:          l.Optional,
 		AllowPublicSuffix: l.AllowPublicSuffix,
 		PublicReason:      l.PublicReason,
+	}
+	if list.MaxBytes == 0 && l.URL != "" {
+		list.MaxBytes = maxFetched
+	}
+	if list.MaxGrowth == 0 {
+		list.MaxGrowth = -1 // any
 	}
 	if err := list.Type.UnmarshalText([]byte(l.Type)); err != nil {
 		return list, err
@@ -82,10 +115,18 @@ func (j judge) Judge(stage smtpfilter.Stage, address string) (smtpfilter.Verdict
 	if err != nil {
 		return smtpfilter.Verdict{}, err
 	}
-	if stage == smtpfilter.Header {
-		return verdict(j.lists.Lookup(blocklist.Header, a)), nil
+	d, err := j.lists.Lookup(blocklistStage(stage), a)
+	if err != nil {
+		return smtpfilter.Verdict{}, fmt.Errorf("%w: %w", smtpfilter.ErrNoAnswer, err)
 	}
-	return verdict(j.lists.Lookup(blocklist.Envelope, a)), nil
+	return verdict(d), nil
+}
+
+func blocklistStage(s smtpfilter.Stage) blocklist.Stage {
+	if s == smtpfilter.Header {
+		return blocklist.Header
+	}
+	return blocklist.Envelope
 }
 
 // verdict puts a decision into the words of the SMTP side.

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"spamgate/blocklist"
 	"spamgate/internal/config"
+	"spamgate/internal/providers"
 )
 
 // The two packages that know of filters have the same defaults and the same
@@ -21,6 +23,64 @@ func TestFilterDefaults(t *testing.T) {
 	want := blocklist.Filter{Kind: blocklist.KindClassic, Family: "classic", FPR: blocklist.DefaultFPR, CounterBits: blocklist.DefaultCounterBits}
 	if b.Filter != want {
 		t.Errorf("%+v, want %+v", b.Filter, want)
+	}
+}
+
+// TestKindsAndFamilies: what goes with what in a file goes in package blocklist,
+// too, and nothing else.
+func TestKindsAndFamilies(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.toml")
+	for _, kind := range append(blocklist.Kinds(), "cuckoo") {
+		for _, family := range []string{"", "classic", "classic9", "classic:RS,JS,AP", "double", "double:murmur3", "seeded", "digest", "weighted"} {
+			text := fmt.Sprintf("[filter]\nkind = %q\nfpr = 1e-3\n", kind)
+			if family != "" {
+				text += fmt.Sprintf("family = %q\n", family)
+			}
+			if err := os.WriteFile(path, []byte(text+"[[list]]\nname = \"a\"\npath = \"a\"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			f := blocklist.Filter{Kind: kind, Family: family, FPR: 1e-3}
+			c, err := config.Load(path)
+			if (err == nil) != (f.Validate() == nil) {
+				t.Errorf("%s, %s: in a file %v, in package blocklist %v", kind, family, err, f.Validate())
+			}
+			if err == nil && family == "" && c.Filter.Family != kind.DefaultFamily() {
+				t.Errorf("%s: family %q in a file, %q in package blocklist", kind, c.Filter.Family, kind.DefaultFamily())
+			}
+		}
+	}
+}
+
+// TestListDefaults: what a list's keys say when they say nothing is what package
+// blocklist does when it is told nothing.
+func TestListDefaults(t *testing.T) {
+	list := config.DefaultList()
+	list.Name, list.Path = "a", "/a"
+	got, err := blocklistList(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.MaxShrink != blocklist.DefaultMaxShrink || got.MaxGrowth != blocklist.DefaultMaxGrowth || got.OnProtected != blocklist.SkipProtected || got.MaxBytes != 0 {
+		t.Errorf("%+v", got)
+	}
+	fetched := config.DefaultList()
+	fetched.Name, fetched.URL, fetched.Copy, fetched.MaxGrowth = "a", "https://lists.example/a", "/state[1]/a", 0
+	if got, err = blocklistList(fetched); err != nil {
+		t.Fatal(err)
+	}
+	if got.MaxBytes != 256<<20 || got.MaxGrowth >= 0 || !slices.Equal(got.Paths, []string{`/state\[1]/a`}) || got.URL != fetched.URL {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestProtected: own names and the providers', each once.
+func TestProtected(t *testing.T) {
+	got := protected(config.Guard{Protect: []string{"example.com", "gmail.com"}, ProtectProviders: true})
+	if len(got) != len(providers.Domains())+1 || !slices.IsSorted(got) || !slices.Contains(got, "example.com") {
+		t.Errorf("%d names: %q", len(got), got)
+	}
+	if got := protected(config.Guard{}); len(got) != 0 {
+		t.Errorf("%q", got)
 	}
 }
 

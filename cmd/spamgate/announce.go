@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"spamgate/blocklist"
+	"spamgate/blocklist/listfile"
 	"spamgate/hashfamily"
 	"spamgate/internal/config"
 	"spamgate/internal/logging"
@@ -169,35 +170,94 @@ func printLists(w io.Writer, stats blocklist.SetStats) {
 	for _, l := range stats.Lists {
 		fmt.Fprintf(w, "  %-10s %-*s  %s, %s\n", label, name, l.Name, describeAction(l), describeEntries(l))
 		label = ""
+		if how := describeFormat(l); how != "" {
+			fmt.Fprintf(w, "  %-10s %-*s  %s\n", "", name, "", how)
+		}
 	}
-	fpr := fmt.Sprintf("%.2g", stats.FPR)
-	if stats.FPR < leastFPR {
-		fpr = fmt.Sprintf("< %.0g", leastFPR)
-	}
-	fmt.Fprintf(w, "  filter     %s; fill ratio %.2g, expected FPR %s\n",
-		describeFilter(stats), stats.FillRatio, fpr)
+	fmt.Fprintf(w, "  filter     %s; %s\n", describeFilter(stats), describeRate(stats))
 }
 
 // describeFilter is the filter's kind, its hash family unless it is called the
 // same, and its size or, where that follows from the lists, its number of hashes
 // and memory.
 func describeFilter(stats blocklist.SetStats) string {
-	if stats.Kind == blocklist.KindClassic {
-		name := string(stats.Kind)
-		if stats.Family != name {
-			name += ", " + stats.Family
-		}
-		return name + ", 2^28 bits"
-	}
 	size := fmt.Sprintf("%.0f KiB", math.Ceil(float64(stats.FilterBytes)/(1<<10)))
 	if stats.FilterBytes >= 1<<20 {
 		size = fmt.Sprintf("%.1f MiB", float64(stats.FilterBytes)/(1<<20))
 	}
+	name := string(stats.Kind)
+	if stats.Family != name && stats.Family != "classic" {
+		name += ", " + stats.Family
+	}
+	switch stats.Kind {
+	case blocklist.KindClassic, blocklist.KindSharded, blocklist.KindAuto:
+		if stats.Shards > 1 {
+			return fmt.Sprintf("%s, %d times 2^28 bits, %s", name, stats.Shards, size)
+		}
+		return name + ", 2^28 bits"
+	case blocklist.KindFuse:
+		return fmt.Sprintf("%s, %s", name, size)
+	}
 	return fmt.Sprintf("%s, %s, k %d, %s", stats.Kind, stats.Family, stats.Hashes, size)
+}
+
+// describeRate is how full the filter is, where that says something, and how often
+// it errs.
+func describeRate(stats blocklist.SetStats) string {
+	fpr := fprText(stats.FPR)
+	if stats.Kind == blocklist.KindFuse {
+		return "expected FPR " + fpr
+	}
+	return fmt.Sprintf("fill ratio %.2g, expected FPR %s", stats.FillRatio, fpr)
+}
+
+// fprText is a rate at which a filter errs; it is never quite 0.
+func fprText(fpr float64) string {
+	if fpr < leastFPR {
+		return fmt.Sprintf("< %.0g", leastFPR)
+	}
+	return fmt.Sprintf("%.2g", fpr)
 }
 
 // leastFPR is a rate below which nobody cares how far.
 const leastFPR = 1e-18
+
+// describeLeftOut counts the lines of a list that are not looked up, by why not.
+func describeLeftOut(l blocklist.ListStats) []string {
+	var parts []string
+	for _, p := range []struct {
+		n         int
+		one, many string
+	}{
+		{l.Invalid, "invalid line", "invalid lines"},
+		{l.Unsupported, "unsupported line", "unsupported lines"},
+		{l.Protected, "protected name", "protected names"},
+	} {
+		if p.n > 0 {
+			parts = append(parts, count(p.n, p.one, p.many))
+		}
+	}
+	return parts
+}
+
+// describeFormat is how a list's files were read; empty where they are all ours
+// and as they are.
+func describeFormat(l blocklist.ListStats) string {
+	var how []string
+	for _, f := range l.Files {
+		text := string(f.Format)
+		if f.Packed != "" {
+			text += ", " + f.Packed
+		}
+		if text != string(listfile.Plain) && f.Format != "" && !slices.Contains(how, text) {
+			how = append(how, text)
+		}
+	}
+	if len(how) == 0 {
+		return ""
+	}
+	return "read as " + strings.Join(how, "; ")
+}
 
 func describeAction(l blocklist.ListStats) string {
 	if l.Type == blocklist.Allow {
@@ -209,15 +269,23 @@ func describeAction(l blocklist.ListStats) string {
 	return l.Action.String()
 }
 
+// describeEntries is what a list has, and what was left out of its files.
 func describeEntries(l blocklist.ListStats) string {
-	s := count(l.Entries, "entry", "entries")
-	if l.Invalid > 0 {
-		s += ", " + count(l.Invalid, "invalid line", "invalid lines")
+	parts := []string{count(l.Entries, "entry", "entries")}
+	if l.Expired > 0 {
+		parts = append(parts, fmt.Sprintf("%d expired", l.Expired))
 	}
-	if l.Err != nil {
-		s += ", NOT LOADED: " + l.Err.Error()
+	parts = append(parts, describeLeftOut(l)...)
+	switch {
+	case l.Err == nil:
+	case l.LastGood && l.Held:
+		parts = append(parts, "HELD")
+	case l.LastGood:
+		parts = append(parts, "NOT UP TO DATE")
+	default:
+		parts = append(parts, "NOT LOADED: "+l.Err.Error())
 	}
-	return s
+	return strings.Join(parts, ", ")
 }
 
 func count(n int, one, many string) string {
@@ -257,10 +325,11 @@ func reachable(addr string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// editable is the file of the first block list that is a single one.
+// editable is the file of the first block list that is a single one, in our own
+// format.
 func editable(c *config.Config) string {
 	for _, l := range c.Lists {
-		if l.Type == "block" && !strings.ContainsAny(l.Path, `*?[\`) {
+		if l.Type == "block" && l.Path != "" && l.Format == "plain" && !strings.ContainsAny(l.Path, `*?[\`) {
 			return l.Path
 		}
 	}

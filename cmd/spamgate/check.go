@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -26,6 +28,7 @@ type checkOptions struct {
 	hasFrom  bool
 	rcpts    []string
 	listener string
+	trace    bool
 }
 
 func newCheckCommand() *cobra.Command {
@@ -44,12 +47,18 @@ all.
 Listeners may differ in the lists that count. The first one is asked about, or
 the one that --listener names.
 
+--trace shows how a decision comes about: every key under which a list may hold
+the sender, with the filter's bits for it and the entries that the lists hold,
+and which of them counts. A running gate has a filter of its own, with the same
+bits unless its hashes have a secret key.
+
 With --message a whole message is judged: the envelope sender and every address
 in the header fields that [headers] check names. Without --from the reverse-path
 is the message's Return-Path field, or else is not judged.
 
 Exit codes: 0 all accepted; 1 an action other than accept; 2 an error.`,
 		Example: `  spamgate check user@spam.example
+  spamgate check --trace user@spam.example
   spamgate check --json - < senders.txt
   spamgate check --message mail.eml --from bounce@news.example`,
 	}
@@ -61,6 +70,7 @@ Exit codes: 0 all accepted; 1 an action other than accept; 2 an error.`,
 	cmd.Flags().StringVar(&o.from, "from", "", "with --message: envelope sender `ADDRESS`, or <>")
 	cmd.Flags().StringArrayVar(&o.rcpts, "rcpt", nil, "with --message: a recipient `ADDRESS`; may be repeated")
 	cmd.Flags().StringVar(&o.listener, "listener", "", "judge as the listener `NAME` does (default: the first)")
+	cmd.Flags().BoolVar(&o.trace, "trace", false, "show the whole decision: keys, bits, entries, precedence")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.file = *file
 		o.hasFrom = cmd.Flags().Changed("from")
@@ -74,6 +84,8 @@ Exit codes: 0 all accepted; 1 an action other than accept; 2 an error.`,
 
 func (o checkOptions) validate(args []string) error {
 	switch {
+	case o.trace && (o.message != "" || slices.Contains(args, "-")):
+		return errors.New("check: --trace goes with addresses that are named, not with - or --message")
 	case o.message != "" && len(args) > 0:
 		return errors.New("check: --message takes no addresses: give the envelope sender with --from")
 	case o.message == "" && (o.hasFrom || len(o.rcpts) > 0):
@@ -107,26 +119,20 @@ func check(cmd *cobra.Command, o checkOptions, args []string) error {
 	if err != nil {
 		return err
 	}
-	out := bufio.NewWriter(harmless{cmd.OutOrStdout()})
+	screen := harmless{cmd.OutOrStdout()}
+	out := bufio.NewWriter(screen)
 	k := &checking{
+		config:  c,
 		options: o,
-		judge:   judgeOf(set, listener.Lists),
+		judge:   judge{set.Only(listener.Lists)},
+		alike:   stagesAlike(c, listener.Lists),
 		policy:  policy(c, listener),
-		out:     out,
-		json:    json.NewEncoder(out),
 	}
-	k.json.SetEscapeHTML(false)
-	switch {
-	case o.message != "":
-		err = k.message(cmd)
-	case args[0] == "-":
-		err = k.stream(cmd.InOrStdin())
-	default:
-		for _, arg := range args {
-			if err = k.named(arg); err != nil {
-				break
-			}
-		}
+	k.printTo(out)
+	err = k.run(cmd, args, screen)
+	if errors.Is(err, smtpfilter.ErrNoAnswer) {
+		err = fmt.Errorf("%w; a running gate reads the list again by itself, and so does check once the index is removed: rm %s",
+			err, filepath.Join(c.State.Dir, "lists", "*", "current.*"))
 	}
 	if err := errors.Join(err, out.Flush()); err != nil {
 		return err
@@ -137,22 +143,45 @@ func check(cmd *cobra.Command, o checkOptions, args []string) error {
 	return nil
 }
 
+// run judges what is asked about. Standard input goes past the buffer to screen.
+func (k *checking) run(cmd *cobra.Command, args []string, screen io.Writer) error {
+	explain := k.named
+	switch {
+	case k.options.message != "":
+		return k.message(cmd)
+	case args[0] == "-":
+		return k.stream(cmd.InOrStdin(), screen)
+	case k.options.trace:
+		explain = k.trace
+		k.generation = servedGeneration(cmd.Context(), k.config)
+	}
+	for _, arg := range args {
+		if err := explain(arg); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // buildSet reads the lists, and says what the gate would say about them.
 func buildSet(ctx context.Context, c *config.Config, stderr io.Writer) (*blocklist.Set, error) {
 	lists, err := blocklistConfig(c, nil)
 	if err != nil {
 		return nil, err
 	}
+	lists.ReadOnly = true
 	set, stats, err := blocklist.Build(ctx, lists)
 	if err != nil {
-		return nil, err
+		return nil, explainMissing(c, err)
 	}
 	for _, l := range stats {
 		if l.Invalid > 0 {
-			fmt.Fprintf(stderr, "spamgate: list %s: %s skipped; see spamgate config check\n",
-				l.Name, count(l.Invalid, "invalid line", "invalid lines"))
+			fmt.Fprintf(stderr, "spamgate: list %s: %s skipped; see spamgate config check\n", l.Name, count(l.Invalid, "invalid line", "invalid lines"))
 		}
-		if l.Err != nil {
+		switch {
+		case l.Err != nil && l.LastGood:
+			fmt.Fprintf(stderr, "spamgate: list %s: its last good version serves: %v\n", l.Name, l.Err)
+		case l.Err != nil:
 			fmt.Fprintf(stderr, "spamgate: list %s: %v\n", l.Name, l.Err)
 		}
 	}
@@ -161,12 +190,21 @@ func buildSet(ctx context.Context, c *config.Config, stderr io.Writer) (*blockli
 
 // checking is one run of check.
 type checking struct {
+	config  *config.Config
 	options checkOptions
-	judge   smtpfilter.Judge
+	judge   judge
+	alike   bool // the lists say the same of a sender in the envelope and in the header
 	policy  smtpfilter.Policy
-	out     *bufio.Writer
+	out     io.Writer
 	json    *json.Encoder
 	listed  bool // an action other than accept was found
+
+	generation uint64 // what the running gate serves; 0: none was found
+}
+
+func (k *checking) printTo(w io.Writer) {
+	k.out, k.json = w, json.NewEncoder(w)
+	k.json.SetEscapeHTML(false)
 }
 
 // addressResult is what check says of an address.
@@ -206,7 +244,11 @@ func (k *checking) look(address string) (envelope, header smtpfilter.Finding) {
 	}
 	envelope = k.policy.JudgeEnvelope(k.judge, address)
 	header = smtpfilter.Finding{Identity: "header", Address: address}
-	if envelope.Err == nil && address != "" {
+	switch {
+	case envelope.Err != nil || address == "":
+	case k.alike:
+		header.Verdict = envelope.Verdict
+	default:
 		header.Verdict, header.Err = k.judge.Judge(smtpfilter.Header, address)
 	}
 	return envelope, header
@@ -220,8 +262,8 @@ func (k *checking) result(address string) (addressResult, smtpfilter.Finding, sm
 		k.listed = true
 	}
 	r := addressResult{Address: address, Action: worst.String()}
-	if envelope.Err != nil {
-		r.Action, r.Error = "error", envelope.Err.Error()
+	if err := errors.Join(envelope.Err, header.Err); err != nil {
+		r.Action, r.Error = "error", err.Error()
 		return r, envelope, header
 	}
 	e, h := newFinding(envelope), newFinding(header)
@@ -233,21 +275,32 @@ func (k *checking) result(address string) (addressResult, smtpfilter.Finding, sm
 // named explains one address.
 func (k *checking) named(address string) error {
 	r, envelope, header := k.result(address)
-	if envelope.Err != nil {
-		return fmt.Errorf("check: %q is no address: %w%s", address, envelope.Err, suggestAddress(address))
+	if err := k.judged(address, envelope, header); err != nil {
+		return err
 	}
 	if k.options.json {
 		return k.json.Encode(r)
 	}
 	fmt.Fprintf(k.out, "%s: %s\n", address, r.Action)
-	k.explain("envelope", envelope)
+	k.explain("envelope", envelope, blocklist.Envelope)
 	k.hears(envelope)
 	if strings.IndexFunc(address, func(r rune) bool { return r > '~' }) >= 0 {
 		fmt.Fprintf(k.out, "  %-9s as written here it is refused with 553 5.6.7: SMTPUTF8 is not offered\n", "")
 	}
 	if !sameVerdict(envelope.Verdict, header.Verdict) && address != "<>" {
-		k.explain("header", header)
+		k.explain("header", header, blocklist.Header)
 		k.hears(header)
+	}
+	return nil
+}
+
+// judged says why an address that was named was not judged.
+func (k *checking) judged(address string, envelope, header smtpfilter.Finding) error {
+	switch err := envelope.Err; {
+	case envelope.NoAnswer() || header.Err != nil: // header senders are asked about once they are addresses
+		return fmt.Errorf("check: %s: %w", address, errors.Join(err, header.Err))
+	case err != nil:
+		return fmt.Errorf("check: %q is no address: %w%s", address, err, suggestAddress(address))
 	}
 	return nil
 }
@@ -273,11 +326,11 @@ func sameVerdict(a, b smtpfilter.Verdict) bool {
 }
 
 // explain prints a finding for people.
-func (k *checking) explain(where string, f smtpfilter.Finding) {
+func (k *checking) explain(where string, f smtpfilter.Finding, stage blocklist.Stage) {
 	v := f.Verdict
 	switch m := v.Match; {
 	case m.IsZero() && len(v.Monitored) == 0:
-		fmt.Fprintf(k.out, "  %-9s no list matches\n", where)
+		k.unmatched(where, f.Address, stage)
 	case !m.IsZero():
 		fmt.Fprintf(k.out, "  %-9s %s by list %s: %s%s\n", where, v.Action, m.List, m.Entry, inBrackets(m.Reason))
 		fmt.Fprintf(k.out, "  %-9s %s\n", "", source(m))
@@ -295,6 +348,46 @@ func (k *checking) explain(where string, f smtpfilter.Finding) {
 	}
 }
 
+// unmatched says why no list matches: some may have an exception for the sender.
+func (k *checking) unmatched(where, address string, stage blocklist.Stage) {
+	var exceptions []blocklist.Match
+	if a, err := sender.Parse(address); err == nil && k.config.Filter.Confirm {
+		if t, err := k.judge.lists.Trace(stage, a); err == nil {
+			exceptions = cancelling(t)
+		}
+	}
+	if len(exceptions) == 0 {
+		fmt.Fprintf(k.out, "  %-9s no list matches\n", where)
+	}
+	for _, m := range exceptions {
+		fmt.Fprintf(k.out, "  %-9s let pass by an exception of list %s: !%s%s\n", where, m.List, strings.TrimPrefix(m.Entry, "!"), inBrackets(m.Reason))
+		fmt.Fprintf(k.out, "  %-9s %s:%d\n", "", shorten(m.File), m.Line)
+		where = ""
+	}
+}
+
+// cancelling are the exceptions without which an entry of their list would match.
+func cancelling(t blocklist.Trace) []blocklist.Match {
+	var all, needed []blocklist.Match
+	for _, key := range t.Keys {
+		for _, e := range key.Held {
+			if e.Effect == blocklist.IsException {
+				all = append(all, e.Match)
+			}
+			i := slices.IndexFunc(all, func(m blocklist.Match) bool { return m.List == e.Match.List })
+			if i >= 0 && !e.Exception && e.Effect == blocklist.LessThan && !slices.Contains(needed, all[i]) {
+				needed = append(needed, all[i])
+			}
+		}
+		// Where every list is settled nothing is looked up any more, and the
+		// filter alone tells.
+		if key.Skipped == blocklist.AllSettled && key.Maybe {
+			return all
+		}
+	}
+	return needed
+}
+
 // source is where an entry stands; without confirmation nobody knows.
 func source(m smtpfilter.Match) string {
 	if m.Unconfirmed {
@@ -309,47 +402,6 @@ func inBrackets(s string) string {
 	}
 	return "  (" + s + ")"
 }
-
-// maxAddressLine bounds a line of standard input. SMTP's own bound on a path is
-// far below it.
-const maxAddressLine = 64 << 10
-
-// stream judges the addresses of standard input.
-func (k *checking) stream(in io.Reader) error {
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, maxAddressLine)
-	n := 0
-	var bad error
-	for lines.Scan() {
-		n++
-		address := strings.TrimSpace(lines.Text())
-		if address == "" {
-			continue
-		}
-		r, envelope, header := k.result(address)
-		if envelope.Err != nil && bad == nil {
-			bad = fmt.Errorf("check: standard input, line %d: %q is no address: %w", n, address, envelope.Err)
-		}
-		monitored := append(envelope.Verdict.Monitored, header.Verdict.Monitored...)
-		if r.Action == smtpfilter.Accept.String() && len(monitored) > 0 && !k.options.json {
-			r.Action = "monitor"
-			envelope.Verdict.Match = monitored[0]
-		}
-		if r.Action == smtpfilter.Accept.String() && len(monitored) == 0 && !k.options.all {
-			continue
-		}
-		if err := k.line(r, envelope, header); err != nil {
-			return err
-		}
-	}
-	if err := lines.Err(); err != nil {
-		return fmt.Errorf("check: standard input, line %d: %w", n+1, err)
-	}
-	return bad
-}
-
-// oneField keeps a text from looking like several columns or lines.
-var oneField = strings.NewReplacer("\t", " ", "\r", " ", "\n", " ")
 
 // line prints an address for programs.
 func (k *checking) line(r addressResult, envelope, header smtpfilter.Finding) error {

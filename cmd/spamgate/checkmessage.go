@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"spamgate/blocklist"
 	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/header"
 	"spamgate/smtpfilter/wire"
@@ -44,7 +45,7 @@ func (k *checking) message(cmd *cobra.Command) error {
 	if judged {
 		envelope = k.policy.JudgeEnvelope(k.judge, from)
 		all = append(all, envelope)
-		if envelope.Err != nil {
+		if envelope.Err != nil && !envelope.NoAnswer() {
 			return fmt.Errorf("check: --from %q is no address: %w", from, envelope.Err)
 		}
 	}
@@ -55,6 +56,9 @@ func (k *checking) message(cmd *cobra.Command) error {
 
 	r := messageResult{Action: smtpfilter.Accept.String(), Exempt: exempt, Findings: []finding{}, Empty: found.Empty}
 	for _, f := range all {
+		if f.NoAnswer() {
+			return fmt.Errorf("check: %s %s: %w", f.Identity, f.Address, f.Err)
+		}
 		r.Findings = append(r.Findings, newFinding(f))
 	}
 	decided := smtpfilter.Decide(all, exempt)
@@ -83,7 +87,11 @@ func (k *checking) printMessage(r messageResult, all []smtpfilter.Finding, judge
 	if !judged {
 		fmt.Fprintln(k.out, "  envelope sender unknown, not judged: give --from")
 	}
-	for _, f := range all {
+	for i, f := range all {
+		stage := blocklist.Header
+		if judged && i == 0 {
+			stage = blocklist.Envelope
+		}
 		address := f.Address
 		if address == "" {
 			address = "<>"
@@ -93,7 +101,7 @@ func (k *checking) printMessage(r messageResult, all []smtpfilter.Finding, judge
 			fmt.Fprintf(k.out, "  not understood, not looked up: %v\n", f.Err)
 			continue
 		}
-		k.explain("", f)
+		k.explain("", f, stage)
 	}
 	if judged && len(all) == 1 && len(k.policy.HeaderFields) > 0 && !k.policy.JudgesHeader(all[0]) {
 		why := "an overriding allow list knows the envelope sender"

@@ -5,18 +5,20 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"spamgate/blocklist"
 	"spamgate/internal/config"
+	"spamgate/internal/providers"
 	"spamgate/smtpfilter/nexthop"
 )
 
 func newConfigCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Check the configuration",
+		Short: "Check the configuration, or show what it stands for",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -24,20 +26,36 @@ func newConfigCommand() *cobra.Command {
 		Use:   "check",
 		Short: "Check the configuration and the lists",
 		Long: `Check the configuration and the lists as serve would load them. Nothing is
-listened on, connected to or written. Invalid lines of a list are reported and,
-as when serving, skipped.
+listened on, connected to, fetched or written. Lines of a list that are no
+entry, or cannot be looked up here, are reported and, as when serving, skipped;
+so are entries that would list a protected name whole.
 
 Whether sockets, syslog or the next hop are there shows only at the start.
 
-Exit codes: 0 configuration and lists are good; 2 they are not.`,
+Exit codes: 0 configuration and lists are good; 2 they are not, or an update of
+list is held.`,
 		Args: cobra.NoArgs,
 	}
 	file := configFlag(check)
 	check.RunE = func(cmd *cobra.Command, _ []string) error {
 		return checkConfig(cmd, *file)
 	}
-	cmd.AddCommand(check)
+	cmd.AddCommand(check, newConfigProvidersCommand())
 	return cmd
+}
+
+func newConfigProvidersCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "providers",
+		Short: "Print the mail providers that protect_providers protects",
+		Long: `Print the domains of large mail providers, one a line, that no block list can
+list whole where [guard] has protect_providers = true.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), strings.Join(providers.Domains(), "\n"))
+			return err
+		},
+	}
 }
 
 func checkConfig(cmd *cobra.Command, file string) error {
@@ -52,13 +70,17 @@ func checkConfig(cmd *cobra.Command, file string) error {
 	if err != nil {
 		return err
 	}
+	lists.ReadOnly = true
 	set, listStats, err := blocklist.Build(cmd.Context(), lists)
 	printProblems(cmd.ErrOrStderr(), listStats)
 	if err != nil {
-		return err
+		return explainMissing(c, err)
 	}
 	out := cmd.OutOrStdout()
-	fmt.Fprintf(out, "%s: good\n", file)
+	held := outdated(listStats)
+	if held == nil {
+		fmt.Fprintf(out, "%s: good\n", file)
+	}
 	printLists(out, set.Stats())
 	label := "listening"
 	for _, l := range c.Listeners {
@@ -70,11 +92,22 @@ func checkConfig(cmd *cobra.Command, file string) error {
 	if warning := unconfirmed(c, set.Stats()); warning != "" {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", warning)
 	}
-	return nil
+	return held
 }
 
-// checkEntrances checks what the listeners and the next hop need, as far as that
-// can be seen from here.
+// outdated says of which lists an earlier version serves, and why.
+func outdated(lists []blocklist.ListStats) error {
+	var errs []error
+	for _, l := range lists {
+		if l.Err != nil && l.LastGood {
+			errs = append(errs, fmt.Errorf("list %q: its last good version serves: %w", l.Name, l.Err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkEntrances checks what the listeners, the next hop and lists that are fetched
+// need, as far as that can be seen from here.
 func checkEntrances(c *config.Config) error {
 	var errs []error
 	var sockets []endpoint
@@ -94,22 +127,56 @@ func checkEntrances(c *config.Config) error {
 		_, err := nexthop.Parse(addr)
 		errs = append(errs, err)
 	}
-	_, err := tlsConfig(c.NextHop)
+	_, err := fetchSources(c.Lists)
+	errs = append(errs, err)
+	_, err = tlsConfig(c.NextHop)
 	return errors.Join(append(errs, err, checkLoop(c, sockets))...)
 }
 
-// printProblems reports the invalid lines of the lists.
+// printProblems reports the lines of the lists that were left out, and what was
+// passed over on purpose.
 func printProblems(w io.Writer, lists []blocklist.ListStats) {
 	for _, l := range lists {
+		shown := map[string]int{}
 		for _, p := range l.Problems {
 			hint := p.Hint
 			if hint != "" {
 				hint = "; " + hint
 			}
 			fmt.Fprintf(w, "%s:%d: %q: %s%s\n", shorten(p.File), p.Line, p.Text, p.What, hint)
+			shown[sortOf(p)]++
 		}
-		if more := l.Invalid - len(l.Problems); more > 0 {
-			fmt.Fprintf(w, "list %s: %s more\n", l.Name, count(more, "invalid line", "invalid lines"))
+		for _, all := range []struct {
+			sort, one, many string
+			n               int
+		}{
+			{invalidLine, "invalid line", "invalid lines", l.Invalid},
+			{unsupportedLine, "unsupported line", "unsupported lines", l.Unsupported},
+			{protectedLine, "protected name", "protected names", l.Protected},
+		} {
+			if more := all.n - shown[all.sort]; more > 0 {
+				fmt.Fprintf(w, "list %s: %s more\n", l.Name, count(more, all.one, all.many))
+			}
+		}
+		for _, note := range l.Notes {
+			fmt.Fprintf(w, "list %s: %s\n", l.Name, note)
 		}
 	}
+}
+
+// The sorts of lines that are left out.
+const (
+	invalidLine     = "invalid"
+	unsupportedLine = "unsupported"
+	protectedLine   = "protected"
+)
+
+func sortOf(p blocklist.FileProblem) string {
+	switch {
+	case p.Protected:
+		return protectedLine
+	case p.Unsupported:
+		return unsupportedLine
+	}
+	return invalidLine
 }

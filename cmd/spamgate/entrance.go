@@ -87,6 +87,7 @@ func (g *gate) listen(e *entrance, l net.Listener) *smtpfilter.Port {
 	if len(g.entrances) > 1 {
 		name = e.config.Name
 	}
+	g.metrics.addListener(name)
 	port := g.server.Listen(l, name, g.settings(g.config, e, g.next))
 	e.ports = append(e.ports, port)
 	return port
@@ -97,7 +98,7 @@ func (g *gate) settings(c *config.Config, e *entrance, next nexthop.Target) smtp
 	l := e.config
 	s := smtpfilter.Settings{
 		Wire:     wireConfig(l),
-		Checker:  checker{g.store, l.Lists},
+		Checker:  checker{g.store, g.metrics, l.Lists},
 		NextHop:  next,
 		Policy:   policy(c, l),
 		PassAuth: l.Auth == "pass",
@@ -190,13 +191,14 @@ func policy(c *config.Config, l config.Listener) smtpfilter.Policy {
 
 // checker asks the lists that a Store holds at the time: all, or those named.
 type checker struct {
-	store *blocklist.Store
-	lists []string
+	store   *blocklist.Store
+	metrics *metrics
+	lists   []string
 }
 
-func (c checker) Judge() smtpfilter.Judge { return judgeOf(c.store.Set(), c.lists) }
-
-func judgeOf(set *blocklist.Set, lists []string) smtpfilter.Judge { return judge{set.Only(lists)} }
+func (c checker) Judge() smtpfilter.Judge {
+	return metered{judge{c.store.Set().Only(c.lists)}, c.metrics}
+}
 
 // findListener is the listener of a name, the first where none is named.
 func findListener(c *config.Config, name string) (config.Listener, error) {

@@ -220,7 +220,10 @@ func (s *supervisor) startHandover() {
 		s.handOver = true
 		return
 	}
-	n, err := startSuccessor(s.program, s.gate.held)
+	if err := s.gate.hits.Save(); err != nil { // it reads them when it starts
+		log.Warn("hits are not kept", "error", err)
+	}
+	n, err := startSuccessor(s.program, slices.Concat(s.gate.held, s.gate.adminEnd().held()))
 	if err != nil {
 		log.Error("not handed over, this process goes on", "program", s.program, "error", err)
 		return
@@ -233,6 +236,7 @@ func (s *supervisor) startHandover() {
 func (s *supervisor) goOn(err error) {
 	s.gate.log.Error("not handed over, this process goes on", "pid", s.successor.pid(), "error", err)
 	s.successor, s.succeeded = nil, nil
+	s.gate.keepSocket()
 }
 
 // retire ends the gate in good order now that its successor serves. To systemd the
@@ -259,6 +263,11 @@ func (s *supervisor) retire() error {
 func (g *gate) retire(ctx context.Context, signals <-chan os.Signal) error {
 	for _, s := range g.held {
 		if err := s.listener.Close(); err != nil {
+			g.log.Warn("closing a socket that was handed over", "error", err)
+		}
+	}
+	if m := g.adminEnd().metrics; m != nil {
+		if err := m.Close(); err != nil {
 			g.log.Warn("closing a socket that was handed over", "error", err)
 		}
 	}

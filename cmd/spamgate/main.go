@@ -16,7 +16,7 @@ import (
 // The exit codes.
 const (
 	exitOK     = 0
-	exitListed = 1 // check: an action other than accept
+	exitListed = 1 // check: an action other than accept; others: their answer is no
 	exitError  = 2
 )
 
@@ -35,7 +35,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, errListed):
+	case errors.Is(err, errListed), errors.Is(err, errNo):
 		return exitListed
 	default:
 		fmt.Fprintln(stderr, "spamgate:", err)
@@ -49,6 +49,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 // errListed makes check exit with exitListed; there is nothing to say about it.
 var errListed = errors.New("not all accepted")
 
+// errNo makes a command exit with the same code where the answer to what was
+// asked is no, and everything has been said.
+var errNo = errors.New("no")
+
 func newRootCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "spamgate",
@@ -57,7 +61,8 @@ func newRootCommand() *cobra.Command {
 		Long: `spamgate stands in front of a mail server, looks every sender up in lists
 (envelope and header), and turns listed ones away inside the SMTP session.
 
-Exit codes: 0 fine; 1 check found a sender that is not accepted; 2 an error.`,
+Exit codes: 0 fine; 1 check found a sender that is not accepted, or a command
+such as lists find has nothing to show; 2 an error.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
@@ -70,6 +75,7 @@ Exit codes: 0 fine; 1 check found a sender that is not accepted; 2 an error.`,
 		newCheckCommand(),
 		newConfigCommand(),
 		newHashesCommand(),
+		newListsCommand(),
 		newPlanCommand(),
 		newVersionCommand(),
 	)

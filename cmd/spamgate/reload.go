@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"reflect"
 	"slices"
@@ -14,6 +15,9 @@ import (
 	"spamgate/smtpfilter/limit"
 	"spamgate/smtpfilter/nexthop"
 )
+
+// maxReloadFetch is how long a reload waits for lists that are new to the gate.
+const maxReloadFetch = 30 * time.Second
 
 // reload reads configuration and lists again. Whatever is wrong, nothing
 // changes then.
@@ -34,13 +38,16 @@ func (g *gate) apply(ctx context.Context, c *config.Config) (err error) {
 	for _, key := range restartKeys(g.config, c) {
 		g.log.Warn("this change needs a restart, or SIGUSR2", "key", key)
 	}
-	c.Hostname, c.Log, c.State = g.config.Hostname, g.config.Log, g.config.State
+	c.Hostname, c.Log, c.State.Dir = g.config.Hostname, g.config.Log, g.config.State.Dir
 	changes := g.entranceChanges(c)
 	next := g.next
+	end := g.adminEnd()
 	defer func() {
 		if err == nil {
 			return
 		}
+		err = errors.Join(err, end.discard(g.adminEnd()))
+		g.keepSocket()
 		if next != g.next {
 			err = errors.Join(err, next.Close())
 		}
@@ -54,6 +61,10 @@ func (g *gate) apply(ctx context.Context, c *config.Config) (err error) {
 		}
 	}
 	lists, err := blocklistConfig(c, g.log)
+	if err != nil {
+		return err
+	}
+	sources, err := fetchSources(c.Lists)
 	if err != nil {
 		return err
 	}
@@ -84,13 +95,23 @@ func (g *gate) apply(ctx context.Context, c *config.Config) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := g.store.Reload(ctx, lists); err != nil {
+	if end, err = g.openAdmin(c, g.adminEnd(), false); err != nil {
 		return err
 	}
+	lists.OnHit = g.hits.Record
+	fetching, cancel := context.WithTimeout(ctx, maxReloadFetch)
+	defer cancel()
+	unfetched := firstLoad(fetching, c, g.log, io.Discard)
+	if err := g.store.Reload(ctx, lists); err != nil {
+		return errors.Join(unfetched, err)
+	}
+	g.startHits(c)
 	// Wait for files that are being written just now. Lists that are held are
 	// logged by the store, and serve their last good version.
 	_ = g.store.Rescan(ctx)
 	g.change(c, changes, next)
+	g.fetcher.Update(sources)
+	g.replaceAdmin(end)
 	return nil
 }
 
@@ -119,6 +140,7 @@ func (g *gate) change(c *config.Config, changes []entranceChange, next nexthop.T
 	}
 	g.next = next
 	g.config = c
+	g.answers.now.Store(&running{c, next})
 }
 
 // entranceChange is what a reload makes of an entrance.
@@ -201,7 +223,7 @@ func restartKeys(old, c *config.Config) []string {
 		{"hostname", old.Hostname == c.Hostname},
 		{"listen.addr", addrs(old) == addrs(c)},
 		{"log", old.Log == c.Log},
-		{"state.dir", old.State == c.State},
+		{"state.dir", old.State.Dir == c.State.Dir},
 	} {
 		if !k.same {
 			keys = append(keys, k.key)

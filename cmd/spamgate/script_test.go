@@ -4,13 +4,14 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"spamgate/internal/shipped"
 )
 
 // TestMain lets the scripts run this test binary as spamgate.
@@ -23,12 +24,8 @@ func TestMain(m *testing.M) {
 //
 //	exits CODE PROGRAM ARG...   runs a program and wants the exit code
 //	columns N FILE              wants no line of a file, stdout or stderr wider
-//	ship                        copies config.toml and lists of this repository
+//	ship                        writes config.toml and lists as they ship
 func TestScripts(t *testing.T) {
-	repository, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
 	testscript.Run(t, testscript.Params{
 		Dir:                "testdata/script",
 		RequireUniqueNames: true,
@@ -36,10 +33,8 @@ func TestScripts(t *testing.T) {
 			"exits":   scriptExits,
 			"columns": scriptColumns,
 			"ship": func(ts *testscript.TestScript, _ bool, _ []string) {
-				config, err := os.ReadFile(filepath.Join(repository, "config.toml"))
-				ts.Check(err)
-				ts.Check(os.WriteFile(ts.MkAbs("config.toml"), config, 0o644))
-				ts.Check(os.CopyFS(ts.MkAbs("lists"), os.DirFS(filepath.Join(repository, "lists"))))
+				ts.Check(os.WriteFile(ts.MkAbs("config.toml"), []byte(shipped.Config()), 0o644))
+				ts.Check(os.CopyFS(ts.MkAbs("lists"), shipped.Lists()))
 			},
 		},
 	})

@@ -11,14 +11,17 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"spamgate/blocklist"
+	"spamgate/blocklist/hits"
 	"spamgate/blocklist/sender"
 	"spamgate/internal/config"
+	"spamgate/internal/fetch"
 	"spamgate/internal/logging"
 	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/nexthop"
@@ -76,22 +79,32 @@ func serve(ctx context.Context, file string, stderr io.Writer) (err error) {
 
 // gate is everything that runs.
 type gate struct {
-	config *config.Config
-	stderr io.Writer
-	log    *slog.Logger
-	logEnd io.Closer
-	store  *blocklist.Store
-	next   nexthop.Target
-	server *smtpfilter.Server
-	held   []heldSocket // the sockets once they are open
-	served chan error   // a listener failed
+	config  *config.Config
+	stderr  io.Writer
+	log     *slog.Logger
+	logEnd  io.Closer
+	store   *blocklist.Store
+	fetcher *fetch.Fetcher
+	next    nexthop.Target
+	server  *smtpfilter.Server
+	held    []heldSocket // the sockets once they are open
+
+	hits    *hits.Log
+	metrics *metrics
+	answers *adminGate               // for those who ask the admin sockets
+	admin   atomic.Pointer[adminEnd] // those sockets once they are open
+
+	metricsPassed net.Listener // the socket for metrics, of the gate that this one takes over from
+	takesOver     bool         // from another gate
+
+	served chan error // a listener failed
 
 	entrances []*entrance
 }
 
 // newGate makes all parts, and opens nothing.
 func newGate(ctx context.Context, c *config.Config, in *inherited, stderr io.Writer) (g *gate, err error) {
-	g = &gate{config: c, stderr: stderr, served: make(chan error, 1)}
+	g = &gate{config: c, stderr: stderr, served: make(chan error, 1), metrics: newMetrics()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, g.close())
@@ -108,8 +121,16 @@ func newGate(ctx context.Context, c *config.Config, in *inherited, stderr io.Wri
 	if err != nil {
 		return g, err
 	}
+	sources, err := fetchSources(c.Lists)
+	if err != nil {
+		return g, err
+	}
 	resolve := func(l config.Listener) ([]endpoint, error) { return endpoints(l, in) }
 	if g.entrances, err = entrances(c, resolve, g.log); err != nil {
+		return g, err
+	}
+	g.takesOver = in != nil
+	if g.metricsPassed, err = takeMetrics(c, in); err != nil {
 		return g, err
 	}
 	if err := in.closeRest(); err != nil {
@@ -121,9 +142,14 @@ func newGate(ctx context.Context, c *config.Config, in *inherited, stderr io.Wri
 	if err := checkLoop(c, allSockets(g.entrances)); err != nil {
 		return g, err
 	}
+	g.hits = hits.New(hits.Options{Path: hitsPath(c.State.Dir), Logger: g.log})
+	lists.OnHit = g.hits.Record
+	unfetched := firstLoad(ctx, c, g.log, stderr)
 	if g.store, err = blocklist.Open(ctx, lists); err != nil {
-		return g, err
+		return g, errors.Join(unfetched, err)
 	}
+	g.startHits(c)
+	g.fetcher = startSources(sources, g.log)
 	if g.next, err = newNextHop(c, g.log); err != nil {
 		return g, err
 	}
@@ -132,7 +158,11 @@ func newGate(ctx context.Context, c *config.Config, in *inherited, stderr io.Wri
 		Resolver:    net.DefaultResolver,
 		Log:         g.log,
 		ShowAddress: show,
+		Meter:       g.metrics,
 	})
+	g.answers = &adminGate{started: time.Now(), store: g.store, fetcher: g.fetcher, hits: g.hits}
+	g.answers.now.Store(&running{c, g.next})
+	g.metrics.registry.MustRegister(gateCollector{g.answers})
 	return g, nil
 }
 
@@ -185,6 +215,14 @@ func (g *gate) open(ctx context.Context) error {
 		}
 		held = append(held, heldSocket{s.key, l})
 	}
+	end, err := g.openAdmin(g.config, adminEnd{}, g.takesOver)
+	if err != nil {
+		for _, h := range held {
+			h.listener.Close()
+		}
+		return err
+	}
+	g.admin.Store(&end)
 	g.held = held
 	for _, e := range g.entrances {
 		for range e.sockets {
@@ -199,6 +237,13 @@ func (g *gate) open(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// startHits begins to keep what matches, of lists that are new.
+func (g *gate) startHits(c *config.Config) {
+	if key, ok := hitsKey(g.store.Set()); ok && c.Filter.Confirm {
+		g.hits.Start(key, listNames(c.Lists))
+	}
 }
 
 // learnOffers waits a moment for the next hop to say what it offers, so that the
@@ -246,7 +291,16 @@ func (g *gate) shutdown(ctx context.Context, signals <-chan os.Signal) error {
 
 // close gives up what newGate has made.
 func (g *gate) close() error {
-	var errs []error
+	errs := []error{g.adminEnd().close()}
+	if g.metricsPassed != nil {
+		errs = append(errs, g.metricsPassed.Close())
+	}
+	if g.hits != nil {
+		errs = append(errs, g.hits.Close())
+	}
+	if g.fetcher != nil {
+		g.fetcher.Close()
+	}
 	if g.store != nil {
 		errs = append(errs, g.store.Close())
 	}

@@ -37,6 +37,8 @@ type Config struct {
 	NextHop NextHop `toml:"next_hop"`
 	Filter  Filter  `toml:"filter"`
 	State   State   `toml:"state"`
+	Guard   Guard   `toml:"guard"`
+	Admin   Admin   `toml:"admin"`
 	Headers Headers `toml:"headers"`
 	Policy  Policy  `toml:"policy"`
 	Watch   Watch   `toml:"watch"`
@@ -53,22 +55,22 @@ type Addresses []string
 
 // Filter says how the lists are searched.
 type Filter struct {
-	// Kind is "classic", "sized" or "counting".
+	// Kind is "classic", "sharded", "sized", "counting", "fuse" or "auto".
 	Kind string `toml:"kind"`
 
 	// Family is the filter's hashes, as hashfamily.ParseSpec reads and writes
-	// it: "classic" and its parts with every kind, others with "sized" and
-	// "counting" only. Where the file is silent it is "classic" for the kind
-	// "classic" and "double" for the others.
+	// it: "classic" and its parts with every kind but "fuse", others with "sized"
+	// and "counting" only. Where the file is silent it is "double" for those
+	// two. With "fuse" it is empty.
 	Family string `toml:"family"`
 
-	// FPR is the false positive rate that a sized or counting filter is made
-	// for; 1e-12 to 0.5.
+	// FPR is the false positive rate that a sized, counting or fuse filter is
+	// made for; 1e-12 to 0.5, with "fuse" 2^-32 at least.
 	FPR float64 `toml:"fpr"`
 
-	// Entries is the number of entries that a sized or counting filter has
-	// room for at least, up to 1,000,000,000; 0: half as many again as the
-	// lists hold.
+	// Entries is the number of entries that a filter, other than a classic or
+	// fuse one, has room for at least, up to 10^10; 0: as many as the lists hold,
+	// and some.
 	Entries int64 `toml:"entries"`
 
 	// CounterBits is the width of a counting filter's counters: 4, 8 or 16.
@@ -84,6 +86,36 @@ type Filter struct {
 type State struct {
 	// Dir is an absolute path.
 	Dir string `toml:"dir"`
+
+	// History is how many earlier versions of each list are kept, to roll
+	// back to; 0 to 100.
+	History int64 `toml:"history"`
+}
+
+// Guard says whom no block list is to cover whole.
+type Guard struct {
+	// Protect holds domains in lower case with A-labels.
+	Protect []string `toml:"protect"`
+
+	// ProtectProviders adds the shipped names of large mail providers.
+	ProtectProviders bool `toml:"protect_providers"`
+}
+
+// Admin says where the gate answers questions about itself.
+type Admin struct {
+	// Socket is an absolute path; empty: there is none.
+	Socket string `toml:"socket"`
+
+	// SocketGroup is the name or number of the socket's group; empty: that of
+	// the process.
+	SocketGroup string `toml:"socket_group"`
+
+	// SocketMode is the socket's mode in octal digits. The owner can read and
+	// write, strangers can nothing.
+	SocketMode string `toml:"socket_mode"`
+
+	// MetricsAddr is "host:port" for metrics over TCP; empty: none.
+	MetricsAddr string `toml:"metrics_addr"`
 }
 
 // Headers says which header fields are judged.
@@ -154,11 +186,60 @@ type Log struct {
 
 // List is one [[list]] table.
 type List struct {
-	// Name is unique; letters, digits, ".", "_" and "-".
+	// Name is unique, and fit to be a file's: up to 100 letters, digits, ".", "_"
+	// and "-".
 	Name string `toml:"name"`
 
-	// Path is absolute; it may be a glob (path/filepath.Match).
+	// Path is absolute; it may be a glob (path/filepath.Match). Empty where
+	// there is a URL.
 	Path string `toml:"path"`
+
+	// Copy is the absolute path of the file, no glob, that holds what was last
+	// fetched from the URL; empty where there is none.
+	Copy string `toml:"-"`
+
+	// URL is where the list is fetched from, https or with AllowHTTP http;
+	// empty where there is a Path.
+	URL string `toml:"url"`
+
+	// Refresh is the time between two fetches, 1 min to 30 days; Timeout how
+	// long one may take, 1 s to 1 h.
+	Refresh time.Duration `toml:"refresh"`
+	Timeout time.Duration `toml:"timeout"`
+
+	// PublicKey is a minisign public key; empty: no signature is asked for.
+	// SignatureURL is where the signature is; empty: at URL with ".minisig"
+	// behind it.
+	PublicKey    string `toml:"public_key"`
+	SignatureURL string `toml:"signature_url"`
+
+	// AllowHTTP permits a URL without TLS.
+	AllowHTTP bool `toml:"allow_http"`
+
+	// TLSCA is the absolute path of a PEM file with the authorities to trust for
+	// the URLs; "": the system's. Whether the file is there is not checked.
+	TLSCA string `toml:"tls_ca"`
+
+	// Format is a format of package listfile, or "auto".
+	Format string `toml:"format"`
+
+	// Column is the name or number (from 1) of a CSV list's column.
+	Column string `toml:"column"`
+
+	// MaxBytes is the largest list, unpacked, up to 1 TiB; 0: 256 MiB from a
+	// URL, 4 GiB from files.
+	MaxBytes int64 `toml:"max_bytes"`
+
+	// MinEntries is the fewest entries that are believed, up to 10^10; MaxShrink
+	// by how many percent a list may shrink at once, 1 to 100 (wholly); MaxGrowth
+	// to how many times its size it may grow, up to a million (0: any).
+	MinEntries int64 `toml:"min_entries"`
+	MaxShrink  int64 `toml:"max_shrink"`
+	MaxGrowth  int64 `toml:"max_growth"`
+
+	// OnProtected is what becomes of an entry that covers a protected name:
+	// "skip" leaves it out, "hold" holds the list, "accept" takes it.
+	OnProtected string `toml:"on_protected"`
 
 	// Type is "block" or "allow".
 	Type string `toml:"type"`
@@ -188,4 +269,12 @@ type List struct {
 
 	// AllowPublicSuffix accepts entries such as "com" and "co.uk".
 	AllowPublicSuffix bool `toml:"allow_public_suffix"`
+}
+
+// Files is the glob of the files that the list is read from: Path, or Copy.
+func (l *List) Files() string {
+	if l.Copy != "" {
+		return globEscaper.Replace(l.Copy)
+	}
+	return l.Path
 }

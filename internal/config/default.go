@@ -37,7 +37,9 @@ func Default() Config {
 		Filter: Filter{
 			Kind: "classic", Family: "classic", FPR: 1e-6, CounterBits: 4, Confirm: true,
 		},
-		State: State{Dir: "state"},
+		State: State{Dir: "state", History: 5},
+		Guard: Guard{ProtectProviders: true},
+		Admin: Admin{Socket: "state/admin.sock", SocketMode: "0600"},
 		Headers: Headers{
 			Check:    []string{"From", "Sender", "Reply-To"},
 			MaxBytes: 256 << 10,
@@ -66,5 +68,11 @@ func DefaultList() List {
 		Stage:        []string{"envelope", "header"},
 		Match:        "subtree",
 		PublicReason: true,
+		Refresh:      time.Hour,
+		Timeout:      5 * time.Minute,
+		Format:       "plain",
+		MaxShrink:    20,
+		MaxGrowth:    10,
+		OnProtected:  "skip",
 	}
 }

@@ -10,18 +10,24 @@ import (
 // Kinds of filters.
 const (
 	kindClassic  = "classic"
+	kindSharded  = "sharded"
 	kindSized    = "sized"
 	kindCounting = "counting"
+	kindFuse     = "fuse"
+	kindAuto     = "auto"
 )
 
-// maxEntries is the largest [filter] entries. How many fit in the largest bitmap
-// hangs on family and rate, see size.
-const maxEntries = 1_000_000_000
+// minFuseFPR is what fingerprints of 32 bits let through.
+const minFuseFPR = 1.0 / (1 << 32)
+
+// maxEntries is the largest [filter] entries, which only shards are enough for.
+// How many fit in the largest bitmap hangs on family and rate, see size.
+const maxEntries = 10_000_000_000
 
 // filter checks [filter], whose confirm depends on the lists.
 func (d *document) filter() {
 	f := &d.cfg.Filter
-	kindKnown := d.oneOf("filter.kind", f.Kind, kindClassic, kindSized, kindCounting)
+	kindKnown := d.oneOf("filter.kind", f.Kind, kindClassic, kindSharded, kindSized, kindCounting, kindFuse, kindAuto)
 	if !(f.FPR >= 1e-12 && f.FPR <= 0.5) { // not a number is out of range too
 		d.fail("filter.fpr", fmt.Sprintf("%v is out of range", f.FPR), "write 1e-12 to 0.5, such as 1e-6")
 	}
@@ -50,27 +56,55 @@ func (d *document) filter() {
 	}
 }
 
+// familyHint says which families go with which kinds.
+const familyHint = `the kinds "classic", "sharded" and "auto" take the classic ones, "sized" and "counting" take all, "fuse" takes none`
+
 // family checks the family and, if the kind is one, that it goes with that.
 func (d *document) family(f *Filter, kindKnown bool) {
 	const path = "filter.family"
-	if f.Kind != kindClassic && !d.at.has(path) {
-		f.Family = "double"
+	if !d.at.has(path) {
+		f.Family = defaultFamily(f.Kind)
+	}
+	if f.Kind == kindFuse {
+		d.fuse(f)
+		return
 	}
 	spec, err := hashfamily.ParseSpec(f.Family)
 	if err != nil {
-		d.fail(path, err.Error(), `the kind "classic" takes the classic ones, "sized" and "counting" take all`)
+		d.fail(path, err.Error(), familyHint)
 		return
 	}
 	f.Family = spec.String()
+	sized := f.Kind == kindSized || f.Kind == kindCounting
 	switch {
 	case !kindKnown:
-	case f.Kind == kindClassic:
-		if !spec.Classic() {
-			d.fail(path, fmt.Sprintf("%q does not go with the kind %q", f.Family, f.Kind),
-				`write kind = "sized" or "counting", or a classic family: "classic", "classic9", or some of its hashes as in "classic:RS,JS,AP"`)
-		}
-	case !d.failed["filter.fpr"]:
+	case !sized && !spec.Classic():
+		d.fail(path, fmt.Sprintf("%q does not go with the kind %q", f.Family, f.Kind),
+			`write kind = "sized" or "counting", or a classic family: "classic", "classic9", or some of its hashes as in "classic:RS,JS,AP"`)
+	case sized && !d.failed["filter.fpr"]:
 		d.size(f, spec)
+	}
+}
+
+// defaultFamily is the family of a kind where the file is silent.
+func defaultFamily(kind string) string {
+	switch kind {
+	case kindSized, kindCounting:
+		return "double"
+	case kindFuse:
+		return ""
+	}
+	return "classic"
+}
+
+// fuse checks a filter of fingerprints, which has no hashes to choose.
+func (d *document) fuse(f *Filter) {
+	if f.Family != "" {
+		d.fail("filter.family", fmt.Sprintf("%q does not go with the kind %q, which has its own hash", f.Family, f.Kind),
+			"remove the line, or write another kind: "+familyHint)
+	}
+	if f.FPR < minFuseFPR && !d.failed["filter.fpr"] {
+		d.fail("filter.fpr", fmt.Sprintf("%v is less than the kind %q can do", f.FPR, f.Kind), `write 2.4e-10 or more, or kind = "sized"`)
 	}
 }
 

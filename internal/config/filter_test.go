@@ -10,6 +10,12 @@ func TestFamilies(t *testing.T) {
 	for _, c := range []struct{ lines, want string }{
 		{``, "classic"},
 		{`kind = "classic"`, "classic"},
+		{`kind = "sharded"`, "classic"},
+		{`kind = "auto"`, "classic"},
+		{`kind = "fuse"`, ""},
+		{`kind = "fuse";family = "";fpr = 2.4e-10`, ""},
+		{`kind = "sharded";family = "classic9"`, "classic9"},
+		{`kind = "auto";family = "classic:RS,JS,AP"`, "classic:RS,JS,AP"},
 		{`kind = "sized"`, "double"},
 		{`kind = "counting"`, "double"},
 		{`kind = "sized";family = "classic"`, "classic"},

@@ -14,7 +14,7 @@ func FuzzParse(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, file := range append(files, shipped) {
+	for _, file := range append(files, filepath.Join(root, "config.toml")) {
 		src, err := os.ReadFile(file)
 		if err != nil {
 			f.Fatal(err)
@@ -37,8 +37,8 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		for _, l := range cfg.Lists {
-			if !filepath.IsAbs(l.Path) {
-				t.Errorf("relative path %q", l.Path)
+			if file := l.Path + l.Copy; !filepath.IsAbs(file) || l.Path != "" && l.Copy != "" || (l.URL == "") != (l.Copy == "") {
+				t.Errorf("path %q, copy %q, url %q", l.Path, l.Copy, l.URL)
 			}
 		}
 	})

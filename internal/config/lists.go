@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"slices"
 )
@@ -19,6 +18,10 @@ const (
 )
 
 var actions = []string{"reject", "defer", actionDiscard, "tag", "monitor"}
+
+// maxListName keeps the files and directories that are called after a list well
+// below the 255 bytes that file systems take.
+const maxListName = 100
 
 var listName = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
@@ -48,12 +51,13 @@ func (d *document) list(path string, l *List) {
 		d.fail(path+".name", "is missing", `write name = "blocked", which log and replies will show`)
 	case !listName.MatchString(l.Name):
 		d.fail(path+".name", fmt.Sprintf("%q is no name", l.Name), `use letters, digits, ".", "_" and "-"`)
+	case l.Name == "." || l.Name == "..":
+		d.fail(path+".name", fmt.Sprintf("%q is no name: what is kept of a list is in a directory that is called so", l.Name), "use letters or digits too")
+	case len(l.Name) > maxListName:
+		d.fail(path+".name", fmt.Sprintf("has %d bytes, more than %d", len(l.Name), maxListName), "write a shorter one")
 	}
-	if l.Path == "" {
-		d.fail(path+".path", "is missing", `write path = "lists/blocked.txt", or a glob for several files`)
-	} else if _, err := filepath.Match(l.Path, ""); err != nil {
-		d.fail(path+".path", fmt.Sprintf("%q is no valid glob", l.Path), `close every "[", or write "\\[" for the character`)
-	}
+	d.source(path, l)
+	d.guards(path, l)
 	d.oneOf(path+".match", l.Match, "subtree", "exact")
 	d.stages(path+".stage", l.Stage)
 	if !d.oneOf(path+".type", l.Type, typeBlock, typeAllow) {

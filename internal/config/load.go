@@ -77,6 +77,9 @@ func parse(file string, src []byte) (*Config, error) {
 	if err := join(d.faults); err != nil {
 		return nil, err
 	}
+	if table, _ := tree["admin"].(map[string]any); table["socket"] == nil {
+		cfg.Admin.Socket = cfg.State.DefaultSocket()
+	}
 	return &cfg, nil
 }
 
@@ -146,7 +149,7 @@ func (c *Config) resolve(dir string) {
 			return filepath.Join(dir, p)
 		}
 	}
-	c.State.Dir = abs(c.State.Dir)
+	c.State.Dir, c.Admin.Socket = abs(c.State.Dir), abs(c.Admin.Socket)
 	for i, addr := range c.NextHop.Addr {
 		for _, scheme := range []string{schemeMaildir, schemeLMTPUnix} {
 			if path, ok := strings.CutPrefix(addr, scheme); ok {
@@ -161,9 +164,13 @@ func (c *Config) resolve(dir string) {
 		l.TLSCert, l.TLSKey = abs(l.TLSCert), abs(l.TLSKey)
 	}
 	for i := range c.Lists {
-		if p := &c.Lists[i].Path; filepath.IsAbs(*p) {
+		c.Lists[i].TLSCA = abs(c.Lists[i].TLSCA)
+		switch p := &c.Lists[i].Path; {
+		case *p == "":
+			c.Lists[i].Copy = filepath.Join(c.State.Dir, "copies", c.Lists[i].Name, "list")
+		case filepath.IsAbs(*p):
 			*p = filepath.Clean(*p)
-		} else {
+		default:
 			// What the directory is called is no part of the glob.
 			*p = filepath.Join(globEscaper.Replace(dir), *p)
 		}

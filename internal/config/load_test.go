@@ -57,7 +57,7 @@ func TestLoadNearlyEmpty(t *testing.T) {
 	want := Default()
 	want.File = path
 	want.Hostname = machineName()
-	want.State.Dir = filepath.Join(dir, "state")
+	want.State.Dir, want.Admin.Socket = filepath.Join(dir, "state"), filepath.Join(dir, "state/admin.sock")
 	want.NextHop.Addr = Addresses{"maildir:" + filepath.Join(dir, "mail")}
 	want.Listeners = []Listener{{Name: "listen", Endpoint: want.Listen.Endpoint}}
 	list := DefaultList()
@@ -65,6 +65,25 @@ func TestLoadNearlyEmpty(t *testing.T) {
 	want.Lists = []List{list}
 	if !reflect.DeepEqual(*got, want) {
 		t.Errorf("got  %+v\nwant %+v", *got, want)
+	}
+}
+
+// TestDefaultSocket: the admin socket goes with the state directory, unless it is
+// somewhere else, or nowhere.
+func TestDefaultSocket(t *testing.T) {
+	for admin, want := range map[string]string{
+		"":                                     "/var/lib/spamgate/admin.sock",
+		"[admin]\nsocket_mode = '0660'\n":      "/var/lib/spamgate/admin.sock",
+		"[admin]\nsocket = '/run/gate.sock'\n": "/run/gate.sock",
+		"[admin]\nsocket = ''\n":               "",
+	} {
+		got, err := Load(write(t, "[state]\ndir = '/var/lib/spamgate'\n"+admin+"[[list]]\nname = 'blocked'\npath = 'lists/*.txt'\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Admin.Socket != want {
+			t.Errorf("%q: the socket is %q, want %q", admin, got.Admin.Socket, want)
+		}
 	}
 }
 

@@ -80,6 +80,15 @@ entries = 5
 counter_bits = 16
 [state]
 dir = "/var/lib/../lib/spamgate"
+history = 0
+[guard]
+protect = ["Example.COM", "bücher.example."]
+protect_providers = false
+[admin]
+socket = "/run/../run/spamgate/admin.sock"
+socket_group = "adm"
+socket_mode = "660"
+metrics_addr = "[::1]:9025"
 [headers]
 check = ["X-Original-From"]
 max_bytes = 1000
@@ -114,6 +123,22 @@ stage = ["header"]
 public_reason = false
 optional = true
 allow_public_suffix = true
+[[list]]
+name = "fetched"
+url = "http://lists.example:8080/blocked.csv.zst?token=0"
+signature_url = "https://lists.example/blocked.csv.zst.sig"
+tls_ca = "tls/lists.pem"
+allow_http = true
+refresh = "1m"
+timeout = "1s"
+public_key = "RWQAAQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyAhIiMkJSYn"
+format = "csv"
+column = "domain"
+max_bytes = 1
+min_entries = 2
+max_shrink = 100
+max_growth = 0
+on_protected = "hold"
 `)
 	dir := filepath.Dir(path)
 	got, err := Load(path)
@@ -138,6 +163,19 @@ allow_public_suffix = true
 		Limits:       Limits{1_000_000, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10},
 		LimitsExempt: prefixes("203.0.113.0/24"),
 	}
+	always, blocked, fetched := DefaultList(), DefaultList(), DefaultList()
+	always.Name, always.Path, always.Type, always.Action = "always", "/etc/spamgate/always.txt", "allow", ""
+	always.Override, always.Match = true, "exact"
+	blocked.Name, blocked.Path, blocked.Action, blocked.HeaderAction = "blocked", filepath.Join(dir, "blocked.txt"), "discard", "tag"
+	blocked.Stage, blocked.PublicReason, blocked.Optional, blocked.AllowPublicSuffix = []string{"header"}, false, true, true
+	fetched.Name, fetched.Copy = "fetched", "/var/lib/spamgate/copies/fetched/list"
+	fetched.URL, fetched.AllowHTTP = "http://lists.example:8080/blocked.csv.zst?token=0", true
+	fetched.Refresh, fetched.Timeout = time.Minute, time.Second
+	fetched.PublicKey = "RWQAAQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyAhIiMkJSYn"
+	fetched.SignatureURL = "https://lists.example/blocked.csv.zst.sig"
+	fetched.TLSCA = filepath.Join(dir, "tls/lists.pem")
+	fetched.Format, fetched.Column = "csv", "domain"
+	fetched.MaxBytes, fetched.MinEntries, fetched.MaxShrink, fetched.MaxGrowth, fetched.OnProtected = 1, 2, 100, 0, "hold"
 	submission := endpoint
 	submission.Addr = Addresses{":587"}
 	want := Config{
@@ -154,6 +192,8 @@ allow_public_suffix = true
 		},
 		Filter:  Filter{Kind: "counting", Family: "classic:RS,AP", FPR: 0.001, Entries: 5, CounterBits: 16, Confirm: true},
 		State:   State{Dir: "/var/lib/spamgate"},
+		Guard:   Guard{Protect: []string{"example.com", "xn--bcher-kva.example"}},
+		Admin:   Admin{Socket: "/run/spamgate/admin.sock", SocketGroup: "adm", SocketMode: "660", MetricsAddr: "[::1]:9025"},
 		Headers: Headers{Check: []string{"X-Original-From"}, MaxBytes: 1000, CheckBounces: true},
 		Policy: Policy{
 			Mode:             "monitor",
@@ -166,16 +206,7 @@ allow_public_suffix = true
 		},
 		Watch: Watch{PollInterval: 100 * time.Millisecond},
 		Log:   Log{Output: "journal", Format: "json", Level: "debug", Addresses: "hash"},
-		Lists: []List{
-			{
-				Name: "always", Path: "/etc/spamgate/always.txt", Type: "allow", Override: true,
-				Stage: []string{"envelope", "header"}, Match: "exact", PublicReason: true,
-			},
-			{
-				Name: "blocked", Path: filepath.Join(dir, "blocked.txt"), Type: "block", Action: "discard",
-				HeaderAction: "tag", Stage: []string{"header"}, Match: "subtree", Optional: true, AllowPublicSuffix: true,
-			},
-		},
+		Lists: []List{always, blocked, fetched},
 	}
 	if !reflect.DeepEqual(*got, want) {
 		t.Errorf("got  %+v\nwant %+v", *got, want)

@@ -10,9 +10,12 @@ import (
 	"testing"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"spamgate/internal/shipped"
 )
 
-const shipped = "../../config.toml"
+// root is the clone's directory.
+const root = "../.."
 
 var (
 	// defaultLine is a key that the shipped configuration shows commented out.
@@ -22,22 +25,12 @@ var (
 	exampleLine = regexp.MustCompile(`(?m)^#     (\[\[.*\]\]|[a-z_]+ = .*)$`)
 )
 
-func readShipped(t *testing.T) []byte {
-	t.Helper()
-	src, err := os.ReadFile(shipped)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return src
-}
-
 // TestShippedIsDefault reads the shipped configuration as it is, and with
 // every commented key in force: both must be the defaults.
 func TestShippedIsDefault(t *testing.T) {
-	src := readShipped(t)
 	for name, text := range map[string][]byte{
-		"as it is":    src,
-		"uncommented": defaultLine.ReplaceAll(src, []byte("$1")),
+		"as it is":    []byte(shipped.Config()),
+		"uncommented": defaultLine.ReplaceAll(shipped.Clone(t, root), []byte("$1")),
 	} {
 		got, err := parse("config.toml", text)
 		if err != nil {
@@ -64,7 +57,7 @@ func TestShippedIsDefault(t *testing.T) {
 // nobody finds.
 func TestShippedHasAllKeys(t *testing.T) {
 	var tree map[string]any
-	src := exampleLine.ReplaceAll(defaultLine.ReplaceAll(readShipped(t), []byte("$1")), []byte("$1"))
+	src := exampleLine.ReplaceAll(defaultLine.ReplaceAll(shipped.Clone(t, root), []byte("$1")), []byte("$1"))
 	if err := toml.Unmarshal(src, &tree); err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +87,7 @@ func TestShippedHasAllKeys(t *testing.T) {
 
 // TestShippedExamples puts the examples in force, in front of an SMTP server.
 func TestShippedExamples(t *testing.T) {
-	src := exampleLine.ReplaceAllString(string(readShipped(t)), "$1")
+	src := exampleLine.ReplaceAllString(string(shipped.Clone(t, root)), "$1")
 	cfg, err := parse("config.toml", []byte(strings.Replace(src, `"maildir:mail"`, `"smtp://127.0.0.1:10025"`, 1)))
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +113,8 @@ func hasKey(tables []any, key string) bool {
 
 // TestShippedFiles: what the shipped configuration names is there.
 func TestShippedFiles(t *testing.T) {
-	cfg, err := Load(shipped)
+	shipped.Clone(t, root)
+	cfg, err := Load(filepath.Join(root, "config.toml"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,8 @@ func (d *document) validate() {
 	d.listen() // after the next hop, which decides who may come in
 	d.filter()
 	d.state()
+	d.guard()
+	d.admin() // after the listeners, whose addresses it cannot have
 	d.headers()
 	d.policy()
 	d.between("watch.poll_interval", d.cfg.Watch.PollInterval, 100*time.Millisecond, 24*time.Hour)
@@ -98,6 +100,7 @@ func (d *document) state() {
 	if d.cfg.State.Dir == "" {
 		d.fail("state.dir", "is empty", `write a directory, such as "state"`)
 	}
+	d.within("state.history", d.cfg.State.History, 0, 100)
 }
 
 // The range of [headers] max_bytes: a line alone may have 998 bytes (RFC 5322,

@@ -103,15 +103,15 @@ func TestGateConfirms(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := set.Lookup(blocklist.Envelope, address); d.Action != blocklist.Accept || set.FalsePositives() != 1 {
-			t.Errorf("%s, confirmed: %s, %d false positives; want accept and 1", target, d.Action, set.FalsePositives())
+		if d, err := set.Lookup(blocklist.Envelope, address); err != nil || d.Action != blocklist.Accept || set.FalsePositives() != 1 {
+			t.Errorf("%s, confirmed: %s, %v, %d false positives; want accept and 1", target, d.Action, err, set.FalsePositives())
 		}
 		config.Confirm = false
 		if set, _, err = blocklist.Build(t.Context(), config); err != nil {
 			t.Fatal(err)
 		}
-		if d := set.Lookup(blocklist.Envelope, address); d.Action != blocklist.Reject {
-			t.Errorf("%s, not confirmed: %s, want reject", target, d.Action)
+		if d, err := set.Lookup(blocklist.Envelope, address); err != nil || d.Action != blocklist.Reject {
+			t.Errorf("%s, not confirmed: %s, %v, want reject", target, d.Action, err)
 		}
 	}
 }

@@ -22,6 +22,8 @@ type known struct {
 	offers atomic.Pointer[wire.Extensions] // what clients can have of it; nil before the first EHLO
 	heard  atomic.Int64                    // when, in nanoseconds since 1970; 0 is never
 
+	failing atomic.Bool // the last probe has failed, and nothing was heard since
+
 	once  sync.Once
 	asked chan struct{} // closed once the first probe is over
 
@@ -59,6 +61,7 @@ func (s *SMTP) learn(c *conn) {
 	}
 	k := &s.known
 	k.heard.Store(time.Now().UnixNano())
+	k.failing.Store(false)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if c.told || c.proxied != (endpoints{}) {
@@ -129,6 +132,9 @@ func (s *SMTP) Probe(ctx context.Context) error {
 	}
 	c, err := s.connect(ctx, nil)
 	if err != nil {
+		if ctx.Err() == nil {
+			s.known.failing.Store(true)
+		}
 		return fmt.Errorf("next hop %s: probe: %w", s, err)
 	}
 	s.release(c, false)

@@ -53,11 +53,17 @@ func TestProbing(t *testing.T) {
 	waitFor(t, "the warning", func() bool { return log.count("level=WARN") == 1 })
 	before := sink.Conns()
 	waitFor(t, "failing probes", func() bool { return sink.Conns() >= before+3 })
+	if s := States(hop); len(s) != 1 || s[0].Up || !s[0].Known || s[0].Target != hop.String() {
+		t.Errorf("while probes fail its state is %+v", s)
+	}
 	if !offers("CHUNKING")() {
 		t.Errorf("forgotten by failed probes: %v", hop.Extensions())
 	}
 	sink.SetReply("EHLO", "")
 	waitFor(t, "the next good probe", offers(usual))
+	if s := States(hop); len(s) != 1 || !s[0].Up || !s[0].Known {
+		t.Errorf("afterwards its state is %+v", s)
+	}
 	waitFor(t, "its log", func() bool { return log.count("can be probed again") == 1 })
 	hop.Close()
 	if warnings, changes := log.count("level=WARN"), log.count("something else now"); warnings != 1 || changes != 2 {

@@ -1,0 +1,237 @@
+package blocklist
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// archiver keeps the versions that went live, one at a time and in the background:
+// a list of some gigabytes takes a while.
+type archiver struct {
+	mu      sync.Mutex
+	jobs    map[string]archiveJob // by list: the latest; what was replaced before its turn is not kept
+	running bool
+	failing bool // the last one was not kept, as was logged
+
+	seen map[string]*version // by list: what was looked at last
+}
+
+type archiveJob struct {
+	version *version
+	live    time.Time
+	history int
+}
+
+// archive has the versions kept that serve in a Set and are not kept yet. Those
+// that a start finds as indexes are among them: whoever made the index may have
+// been stopped before it kept the version, or could not start for another list.
+func (s *Store) archive(set *Set) {
+	if s.ended || s.config.History == 0 || !s.state.writable() {
+		return
+	}
+	a := &s.archiver
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	before := a.seen
+	a.seen = map[string]*version{} // or versions would stay of lists that are gone
+	for i := range set.lists {
+		l := &set.lists[i]
+		a.seen[l.Name] = l.version
+		if l.version == nothing || before[l.Name] == l.version {
+			continue
+		}
+		if a.jobs == nil {
+			a.jobs = map[string]archiveJob{}
+		}
+		a.jobs[l.Name] = archiveJob{l.version, time.Now().UTC(), s.config.History}
+	}
+	if len(a.jobs) > 0 && !a.running {
+		a.running = true
+		s.running.Go(s.archiveAll)
+	}
+}
+
+func (s *Store) archiveAll() {
+	a := &s.archiver
+	for {
+		a.mu.Lock()
+		var list string
+		var job archiveJob
+		for list, job = range a.jobs {
+			break
+		}
+		if len(a.jobs) == 0 || s.ctx.Err() != nil {
+			a.running = false
+			a.mu.Unlock()
+			return
+		}
+		delete(a.jobs, list)
+		a.mu.Unlock()
+		dir := filepath.Join(s.state.listDir(list), historyName)
+		err := makeDirs(s.state.dir, dir)
+		if err == nil {
+			err = archiveVersion(s.ctx, dir, job)
+		}
+		if s.ctx.Err() == nil {
+			s.archived(list, err)
+		}
+	}
+}
+
+// archived notes what came of keeping a version. Where there was no space or the
+// like, it is tried again with the next Set.
+func (s *Store) archived(list string, err error) {
+	a := &s.archiver
+	switch {
+	case err == nil:
+		a.failing = false
+		return
+	case errors.Is(err, ErrChanged), errors.Is(err, fs.ErrNotExist):
+		s.state.log.Debug("version not kept, its files have changed since", "list", list)
+		return
+	case a.failing:
+		s.state.log.Debug("version not kept", "list", list, "error", err)
+	default:
+		a.failing = true
+		s.state.log.Warn("version not kept, rolling back to it will not be possible", "list", list, "error", err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.seen, list)
+}
+
+// archiveVersion keeps what a version was made of, if its files still hold that,
+// and drops the versions that are too old. A content is kept once, under the time
+// at which it last went live: that it is found again at a start is not such a time.
+func archiveVersion(ctx context.Context, dir string, job archiveJob) error {
+	sum := sumOf(job.version.stamps)
+	if sum == "" {
+		return nil
+	}
+	unlock, err := lockDir(dir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	names, err := historyNames(dir)
+	if err != nil {
+		return err
+	}
+	final := filepath.Join(dir, job.live.Format(versionTime)+"-"+sum[:12])
+	same := slices.IndexFunc(names, func(name string) bool {
+		m, err := readVersionMeta(filepath.Join(dir, name))
+		return err == nil && m.Sum == sum
+	})
+	switch {
+	case same < 0:
+		err = packVersion(ctx, filepath.Join(dir, unfinishedName), final, sum, job.version)
+	case !job.version.fresh:
+		return nil
+	case names[same] < filepath.Base(final): // else another process has kept it, and no earlier than we
+		err = os.Rename(filepath.Join(dir, names[same]), final)
+	}
+	if err != nil {
+		return err
+	}
+	return dropOld(dir, job.history)
+}
+
+// packVersion copies the files of a version to a temporary directory, which
+// becomes the final one. Whatever is there was left by a process that was killed:
+// nobody else has the lock.
+func packVersion(ctx context.Context, temporary, final, sum string, v *version) error {
+	if err := os.RemoveAll(temporary); err != nil {
+		return err
+	}
+	if err := os.Mkdir(temporary, 0o700); err != nil {
+		return err
+	}
+	defer os.RemoveAll(temporary)
+	meta := versionMeta{Entries: v.Entries, Sum: sum}
+	for i, s := range v.stamps {
+		if err := packFile(ctx, filepath.Join(temporary, packedName(i)), s); err != nil {
+			return err
+		}
+		meta.Files = append(meta.Files, versionFileMeta{s.path, s.size, hex.EncodeToString(s.digest[:])})
+	}
+	text, err := json.MarshalIndent(meta, "", "\t")
+	if err == nil {
+		err = writeFile(filepath.Join(temporary, metaName), temporary, append(text, '\n'))
+	}
+	if err == nil {
+		err = os.Rename(temporary, final)
+	}
+	if err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(final))
+}
+
+// packFile copies a file that must still hold what the stamp says.
+func packFile(ctx context.Context, to string, from stamp) error {
+	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	z, err := zstd.NewWriter(f, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		return fmt.Errorf("%s: %w", to, err)
+	}
+	got, err := readStamped(ctx, from.path, func(r io.Reader) error {
+		_, err := io.Copy(z, r)
+		return err
+	})
+	if errClose := z.Close(); err == nil {
+		err = errClose
+	}
+	if err == nil && got.digest != from.digest {
+		err = ErrChanged
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	return err
+}
+
+// historyNames are the kept versions, the oldest first.
+func historyNames(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), ".") {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}
+
+// dropOld leaves the newest version and some before it.
+func dropOld(dir string, before int) error {
+	names, err := historyNames(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names[:max(0, len(names)-before-1)] {
+		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+package blocklist
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+
+	"spamgate/blocklist/bloom"
+	"spamgate/blocklist/segment"
+)
+
+// makeCounting makes the filter of a copy of a previous Set's, where the lists
+// are the same but for their versions and the filter's room fits; else anew.
+func (f *setFilter) makeCounting(ctx context.Context, k *keys, lists []setList, previous []*Set) error {
+	for _, e := range previous {
+		if e != nil && e.filter.old == nil && e.filter.hash == f.hash && e.filter.layout.same(f.layout) &&
+			f.layout.fits(e.filter.room, f.keys) && sameNames(e.lists, lists) {
+			f.room = e.filter.room
+			err := f.changeCopy(ctx, e, lists)
+			if !errors.Is(err, segment.ErrDamaged) {
+				return err
+			}
+			break // what a damaged index held cannot be told, nor so be removed
+		}
+	}
+	f.room = f.layout.room(f.keys)
+	family, err := f.layout.family(f.room, k.filter[:])
+	if err != nil {
+		return err
+	}
+	counting, err := bloom.NewCounting(family, f.layout.CounterBits)
+	if err != nil {
+		return err
+	}
+	f.setCounting(counting)
+	for i := range lists {
+		v := lists[i].version
+		if v.keys() == 0 {
+			continue
+		}
+		if err := counting.Fill(ctx, v.segment.Scan); err != nil {
+			return &listError{i, lists[i].Name, err}
+		}
+	}
+	return nil
+}
+
+func (f *setFilter) setCounting(c *bloom.Counting) {
+	f.counting, f.single = c, c.Filter()
+}
+
+// changeCopy makes the filter of a copy of e's: what came is added, what went is
+// removed. That every removed key was there, and once for each list, the exact
+// indexes know. Lists that are the same are not looked at.
+func (f *setFilter) changeCopy(ctx context.Context, e *Set, lists []setList) error {
+	f.setCounting(e.filter.counting.Clone())
+	for i := range lists {
+		old, new := e.lists[i].version, lists[i].version
+		if old == new {
+			continue
+		}
+		remove := func(key []byte) { f.counting.Remove(key) } // it is there
+		if err := difference(ctx, old.segment, new.segment, remove, f.counting.Add); err != nil {
+			return &listError{i, lists[i].Name, err}
+		}
+	}
+	return nil
+}
+
+// differenceKeys is about how many keys of a segment are compared at once.
+const differenceKeys = 1 << 12
+
+// difference calls gone with each key of old that is not in new, and came with
+// each of new that is not in old. Nil stands for a segment without keys. Since
+// both are in the order of their hashes, it compares them range by range.
+func difference(ctx context.Context, old, new *segment.Segment, gone, came func(key []byte)) error {
+	ranges := max(lenOf(old), lenOf(new))/differenceKeys + 1
+	step := (1<<64 - 1) / ranges
+	var p, q keyRange
+	for i := range ranges {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		first, last := i*step, (i+1)*step-1
+		if i == ranges-1 {
+			last = 1<<64 - 1
+		}
+		if err := p.read(old, first, last); err != nil {
+			return err
+		}
+		if err := q.read(new, first, last); err != nil {
+			return err
+		}
+		differ(&p, &q, gone, came)
+	}
+	return nil
+}
+
+// differ is difference for one range.
+func differ(p, q *keyRange, gone, came func(key []byte)) {
+	i, j := 0, 0
+	for i < len(p.ends) || j < len(q.ends) {
+		order := 0
+		switch {
+		case i == len(p.ends):
+			order = 1
+		case j == len(q.ends):
+			order = -1
+		default:
+			if order = cmp.Compare(p.hashes[i], q.hashes[j]); order == 0 {
+				order = bytes.Compare(p.key(i), q.key(j))
+			}
+		}
+		if order < 0 {
+			gone(p.key(i))
+		} else if order > 0 {
+			came(q.key(j))
+		}
+		if order <= 0 {
+			i++
+		}
+		if order >= 0 {
+			j++
+		}
+	}
+}
+
+// keyRange is the keys of a range of hashes.
+type keyRange struct {
+	hashes []uint64
+	ends   []int
+	text   []byte
+}
+
+func (r *keyRange) read(s *segment.Segment, first, last uint64) error {
+	r.hashes, r.ends, r.text = r.hashes[:0], r.ends[:0], r.text[:0]
+	if s == nil {
+		return nil
+	}
+	return s.Scan(first, last, func(hash uint64, key []byte) bool {
+		r.hashes = append(r.hashes, hash)
+		r.text = append(r.text, key...)
+		r.ends = append(r.ends, len(r.text))
+		return true
+	})
+}
+
+func (r *keyRange) key(i int) []byte {
+	start := 0
+	if i > 0 {
+		start = r.ends[i-1]
+	}
+	return r.text[start:r.ends[i]]
+}
+
+func lenOf(s *segment.Segment) uint64 {
+	if s == nil {
+		return 0
+	}
+	return s.Len()
+}
+
+// sameNames reports that the lists are the same but for their versions.
+func sameNames(a, b []setList) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i].Name != b[i].Name {
+			return false
+		}
+	}
+	return true
+}

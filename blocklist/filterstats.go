@@ -1,0 +1,49 @@
+package blocklist
+
+import (
+	"fmt"
+)
+
+// describe says of the filter what [SetStats] wants to know.
+func (f *setFilter) describe(stats *SetStats) {
+	stats.Kind = f.layout.Kind
+	stats.Capacity = float64(f.room)
+	switch {
+	case f.bitmaps != nil:
+		b := f.bitmaps
+		stats.Family, stats.Bits, stats.Hashes, stats.Shards = b.Family().Name(), b.M(), b.K(), len(b.Shards())
+		stats.FillRatio, stats.FPR, stats.EstimatedEntries = b.FillRatio(), b.ExpectedFPR(), b.EstimatedEntries()
+		stats.FilterBytes = b.Bytes()
+	case f.counting != nil:
+		b := f.counting.Filter()
+		stats.Family, stats.Bits, stats.Hashes, stats.Shards = b.Family().Name(), b.M(), b.K(), 1
+		stats.FillRatio, stats.FPR, stats.EstimatedEntries = b.FillRatio(), b.ExpectedFPR(), b.EstimatedEntries()
+		stats.FilterBytes = f.counting.Bytes()
+	default:
+		f.describeFuse(stats)
+	}
+	if f.old != nil {
+		var old SetStats
+		f.old.describe(&old)
+		stats.FilterBytes += old.FilterBytes
+	}
+	if f.layout.Kind == KindClassic && (f.keys > f.room || stats.FillRatio > 0.5) {
+		stats.Warning = fmt.Sprintf("the classic filter's bitmap is %.0f%% full: %d keys, and it is made for %.0f: about one lookup in %.0f costs a needless confirmation; the filter kinds %q and %q grow with their lists",
+			100*stats.FillRatio, f.keys, stats.Capacity, 1/stats.FPR, KindAuto, KindSharded)
+	}
+}
+
+// describeFuse is describe for fuse filters: a key is asked of each of them.
+func (f *setFilter) describeFuse(stats *SetStats) {
+	stats.Family = "fuse"
+	stats.Hashes = 3
+	absent := 1.0 // the probability that an absent key passes none
+	for _, fuse := range f.fuse {
+		stats.FilterBytes += fuse.Bytes()
+		stats.EstimatedEntries += float64(fuse.Keys())
+		absent *= 1 - fuse.FPR()
+	}
+	stats.Bits = 8 * stats.FilterBytes
+	stats.FPR = 1 - absent
+	stats.Shards = len(f.fuse)
+}

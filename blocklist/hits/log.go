@@ -1,0 +1,217 @@
+package hits
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Defaults of Options.
+const (
+	DefaultMaxEntries = 1 << 20 // about 30 MiB of memory, and 10 MiB on disk
+	DefaultSaveEvery  = 5 * time.Minute
+)
+
+// Options say how a Log works.
+type Options struct {
+	// Path is the file of a list; its directory need not be there. Nil keeps
+	// nothing.
+	Path func(list string) string
+
+	// MaxEntries is how many entries of a list are remembered, give or take a
+	// quarter; 0 means DefaultMaxEntries.
+	MaxEntries int
+
+	// SaveEvery is the time between two looks whether there is something to
+	// write; 0 means DefaultSaveEvery.
+	SaveEvery time.Duration
+
+	Logger *slog.Logger // nil: no log
+
+	now func() time.Time // for tests; nil: time.Now
+}
+
+// Log remembers matches. Its methods are safe for concurrent use.
+type Log struct {
+	options Options
+	log     *slog.Logger
+	lists   atomic.Pointer[map[string]*list] // replaced as a whole when one is added
+	adding  sync.Mutex                       // held by who adds one
+
+	mu     sync.Mutex // held by who reads or writes files, or starts or ends
+	key    uint64
+	begun  bool // files may be read and written
+	closed bool
+
+	cancel  context.CancelFunc
+	full    chan struct{} // a list has more entries than it should
+	running sync.WaitGroup
+}
+
+// New makes a Log, which remembers from now on. It reads and writes nothing
+// before Start.
+func New(o Options) *Log {
+	if o.MaxEntries == 0 {
+		o.MaxEntries = DefaultMaxEntries
+	}
+	if o.SaveEvery == 0 {
+		o.SaveEvery = DefaultSaveEvery
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.now == nil {
+		o.now = time.Now
+	}
+	l := &Log{options: o, log: o.Logger, full: make(chan struct{}, 1)}
+	l.lists.Store(&map[string]*list{})
+	return l
+}
+
+// Record notes that an entry has matched. It takes about as long as one look into
+// a map, and no file is touched.
+func (l *Log) Record(name string, hash uint64) {
+	if l.list(name).record(hash, DayOf(l.options.now()), l.options.MaxEntries) {
+		select {
+		case l.full <- struct{}{}:
+		default: // it is seen to already
+		}
+	}
+}
+
+// Start reads what earlier Logs have written of the lists, and begins to write.
+// The key names the secret under which entries are hashed: what was written under
+// another one is of no use, and is replaced. Lists that are named later are begun
+// with Start, too.
+func (l *Log) Start(key uint64, names []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return
+	}
+	l.key = key
+	for _, name := range names {
+		x := l.list(name)
+		if x.read {
+			continue
+		}
+		x.read = true
+		if l.options.Path != nil {
+			x.file = fileInfo(l.options.Path(name))
+		}
+		if s, ok := l.load(name); ok {
+			x.begin(s, DayOf(l.options.now()))
+		}
+	}
+	if l.begun {
+		return
+	}
+	l.begun = true
+	ctx, cancel := context.WithCancel(context.Background())
+	l.cancel = cancel
+	l.running.Go(func() { l.run(ctx) })
+}
+
+// run writes and forgets now and then.
+func (l *Log) run(ctx context.Context) {
+	tick := time.NewTicker(l.options.SaveEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.full:
+			l.forget()
+		case <-tick.C:
+			if err := l.Save(); err != nil {
+				l.log.Warn("hits are not kept, trying again later", "error", err)
+			}
+		}
+	}
+}
+
+// forget makes room in the lists that have too many entries.
+func (l *Log) forget() {
+	for name, x := range *l.lists.Load() {
+		if n, until := x.forget(DayOf(l.options.now()), l.options.MaxEntries); n > 0 {
+			l.log.Warn("more entries have matched than are remembered: the oldest are forgotten",
+				"list", name, "forgotten", n, "last_matched_until", until.String(), "limit", l.options.MaxEntries)
+		}
+	}
+}
+
+// Close writes what is left to write. Matches that are recorded later are lost.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	cancel := l.cancel
+	l.closed, l.cancel = true, nil
+	l.mu.Unlock()
+	if cancel == nil {
+		return nil
+	}
+	cancel()
+	l.running.Wait()
+	return l.Save()
+}
+
+// Save writes the lists' files, where there is something new.
+func (l *Log) Save() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.begun || l.options.Path == nil {
+		return nil
+	}
+	var errs []error
+	for name, x := range *l.lists.Load() {
+		if x.read {
+			errs = append(errs, l.save(name, x))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Today counts a list's matches since midnight UTC, those of an earlier process
+// included.
+func (l *Log) Today(name string) uint64 {
+	x, ok := (*l.lists.Load())[name]
+	if !ok {
+		return 0
+	}
+	return x.todayOn(DayOf(l.options.now()))
+}
+
+// Total counts the matches of a list that this Log was told of.
+func (l *Log) Total(name string) uint64 {
+	x, ok := (*l.lists.Load())[name]
+	if !ok {
+		return 0
+	}
+	return x.total.Load()
+}
+
+// Snapshot is what is known of a list now.
+func (l *Log) Snapshot(name string) *Snapshot {
+	return l.list(name).snapshot(DayOf(l.options.now()))
+}
+
+// list is a list's own log, made if there is none.
+func (l *Log) list(name string) *list {
+	if x, ok := (*l.lists.Load())[name]; ok {
+		return x
+	}
+	l.adding.Lock()
+	defer l.adding.Unlock()
+	lists := *l.lists.Load()
+	if x, ok := lists[name]; ok {
+		return x
+	}
+	x := newList(l.options.now())
+	lists = maps.Clone(lists)
+	lists[name] = x
+	l.lists.Store(&lists)
+	return x
+}

@@ -1,0 +1,109 @@
+package blocklist
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// build makes an index of the files. Where the state directory does not take it,
+// it is made in a temporary file.
+func (s *source) build(ctx context.Context, stamps []stamp) (*version, []stamp, error) {
+	good := s.live.good
+	p := s.plan()
+	again := good != nil && s.live.err == nil && !good.current()
+	if again {
+		s.logAgain(good)
+		if known := sumOf(good.stamps); good.stale {
+			p.accepted = func(sum string) bool { return sum == known || s.isAccepted(sum) }
+		} else {
+			p.known = known
+		}
+	}
+	v, read, err := s.buildAs(ctx, p, stamps)
+	if err != nil {
+		return nil, read, held(s.list.Name, err)
+	}
+	if again && good.damaged.Load() {
+		s.state.log.Info("index rebuilt after damage", "list", s.list.Name, "entries", v.Entries)
+	}
+	return v, read, nil
+}
+
+// plan is how the list is read as it is configured.
+func (s *source) plan() plan {
+	path := s.state.newPath() // before work is asked for, which it may make
+	p := plan{
+		options:   s.options,
+		guards:    s.list.guards(),
+		protected: s.protected,
+		list:      s.list,
+		before:    s.live.good,
+		alike:     s.live.good != nil,
+		accepted:  s.isAccepted,
+		dir:       s.state.work,
+		path:      path,
+		keys:      s.state.keys,
+		log:       s.state.log,
+	}
+	if p.before == nil {
+		p.before = s.before
+	}
+	return p
+}
+
+// buildAs is build with a plan.
+func (s *source) buildAs(ctx context.Context, p plan, stamps []stamp) (*version, []stamp, error) {
+	if p.path != "" {
+		if err := makeDirs(s.state.dir, s.state.listDir(s.list.Name)); err != nil {
+			s.state.say(err)
+			p.path = ""
+		}
+	}
+	v, read, err := readVersion(ctx, p, stamps)
+	if toState := (buildError{}); p.path != "" && errors.As(err, &toState) && ctx.Err() == nil {
+		s.state.say(toState)
+		p.dir, p.path = "", ""
+		v, read, err = readVersion(ctx, p, stamps)
+	}
+	if err != nil {
+		return nil, read, err
+	}
+	v.fresh = true
+	v.bitsPath, v.work, v.readOnly = s.state.bitsPath(s.list.Name), s.state.work, p.path == ""
+	return v, read, nil
+}
+
+// logAgain says why files are read that have not changed.
+func (s *source) logAgain(good *version) {
+	log := s.state.log
+	switch until := good.nextUntil(); {
+	case good.damaged.Load():
+		log.Error("index damaged, its list is read again", "list", s.list.Name)
+	case good.stale:
+		log.Info("index of another version of the program, its list is read again", "list", s.list.Name)
+	case !until.IsZero():
+		log.Info("entries expired, their list is read again", "list", s.list.Name, "until", until.UTC().Format(time.RFC3339))
+	}
+}
+
+// repair reads a list again of which the index turned out to be damaged when the
+// filter was to be made of it, and reports whether another try makes sense: also
+// where nothing came of it, since the damage is known from then on (see
+// [layout.makeFilter]).
+func (s *Store) repair(ctx context.Context, err error, sources []*source, readings []reading) bool {
+	var damage *listError
+	if !errors.As(err, &damage) || ctx.Err() != nil {
+		return false
+	}
+	v := readings[damage.list].good
+	if v == nil || v != sources[damage.list].live.good {
+		return false // just built: a second time would be no better
+	}
+	if v.damaged.Swap(true) {
+		return false
+	}
+	r, _ := sources[damage.list].scan(ctx, s.watcher.plan, nil, patience{})
+	readings[damage.list] = r
+	return true
+}

@@ -1,0 +1,274 @@
+package blocklist
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// state is the state directory of a Store, or what stands in for one.
+//
+// Several processes may use one directory, as they do while one takes over from
+// the other: what they share is replaced by renaming, and each builds in a
+// directory of its own, which it holds the lock of. So what a process left that
+// was killed is told from what another is at.
+type state struct {
+	keys   *keys
+	secret []byte // what keys are derived from; nil: nothing is kept
+	log    *slog.Logger
+
+	dir      string // "": nothing is kept
+	readOnly bool
+	work     string // where this Store builds; "": nothing is written
+	unlock   func() // of work
+
+	mu      sync.Mutex
+	trouble bool // something went wrong, as was logged
+	built   int  // names files in work
+	pending map[string]bool
+}
+
+// openState makes a state directory usable. Where that cannot be had, it says so
+// in the log and goes on with less: lists are read again at each start then, which
+// takes longer and does no harm. What is not there yet may come: see newPath.
+func openState(dir string, readOnly bool, log *slog.Logger) *state {
+	s := &state{keys: processKeys(), log: log, readOnly: readOnly, pending: map[string]bool{}}
+	if dir == "" {
+		return s
+	}
+	secret, err := readSecret(filepath.Join(dir, keyName))
+	if errors.Is(err, fs.ErrNotExist) && !readOnly {
+		secret, err = make([]byte, secretSize), nil
+		rand.Read(secret) // never fails, see crypto/rand
+	}
+	switch {
+	case err == nil:
+		s.dir, s.secret = dir, secret
+	case readOnly:
+		// A tool that may not read the key, or comes before the first start.
+		log.Debug("state directory not used", "dir", dir, "error", err)
+	default:
+		s.say(err)
+	}
+	if s.dir == "" {
+		return s
+	}
+	if !readOnly {
+		switch secret, err := s.openWork(); {
+		case err == nil:
+			s.secret = secret
+		default:
+			s.closeWork()
+			s.say(err)
+		}
+	}
+	s.keys = deriveKeys(s.secret)
+	return s
+}
+
+// readSecret reads the key file.
+func readSecret(path string) ([]byte, error) {
+	secret, err := os.ReadFile(path)
+	if err == nil && len(secret) != secretSize {
+		err = &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("%d bytes where a key has %d: remove it, and a new one will be made", len(secret), secretSize)}
+	}
+	return secret, err
+}
+
+// openWork makes the directory, where this Store builds, and the key, unless that
+// is there. It returns the key.
+func (s *state) openWork() (secret []byte, err error) {
+	all := filepath.Join(s.dir, workName)
+	if err := os.MkdirAll(all, 0o700); err != nil {
+		return nil, err
+	}
+	sweepWork(all)
+	sweepLists(filepath.Join(s.dir, "lists"))
+	for s.work == "" {
+		work, err := os.MkdirTemp(all, strconv.Itoa(os.Getpid())+"-*")
+		if err != nil {
+			return nil, err
+		}
+		unlock, err := lockDir(work)
+		if err == nil {
+			if _, err = os.Stat(work); err == nil {
+				s.work, s.unlock = work, unlock
+				break
+			}
+			unlock()
+		}
+		// Somebody swept it away between the two.
+		if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	return makeSecret(filepath.Join(s.dir, keyName), s.work, s.secret)
+}
+
+// makeSecret makes the key file, by way of a temporary directory, unless it is
+// there. It returns what is in it.
+func makeSecret(path, temporary string, secret []byte) ([]byte, error) {
+	if there, err := readSecret(path); !errors.Is(err, fs.ErrNotExist) {
+		return there, err
+	}
+	f, err := os.CreateTemp(temporary, ".new-*") // with mode 0600
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(secret)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, err
+	}
+	// A link, not a rename: who comes second takes the first one's key.
+	if err := os.Link(f.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	if err := syncDir(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	return readSecret(path)
+}
+
+// errOtherKey is a key file that was replaced while it is in use.
+var errOtherKey = errors.New("the key was replaced while lists are served: restart, and the lists are read again")
+
+// reopen makes the directory usable again, or at last, where it was not: it had
+// no space left, could not be written to, or was removed.
+func (s *state) reopen() {
+	if s.dir == "" || s.readOnly {
+		return
+	}
+	path := filepath.Join(s.dir, keyName)
+	if s.work != "" {
+		_, errWork := os.Stat(s.work)
+		_, errKey := os.Lstat(path)
+		if errWork == nil && errKey == nil {
+			return
+		}
+		if errWork != nil {
+			s.closeWork()
+		}
+		s.log.Warn("state directory is gone, it is made again", "dir", s.dir)
+	}
+	secret, err := s.openWork()
+	if err == nil && !bytes.Equal(secret, s.secret) {
+		err = &fs.PathError{Op: "use", Path: path, Err: errOtherKey}
+	}
+	if err != nil {
+		s.closeWork()
+		s.say(err)
+	}
+}
+
+// sweepWork removes what processes left that did not end in order.
+func sweepWork(all string) {
+	entries, _ := os.ReadDir(all) // what is left over does no harm
+	for _, e := range entries {
+		path := filepath.Join(all, e.Name())
+		if unlock, err := tryLockDir(path); err == nil {
+			os.RemoveAll(path)
+			unlock()
+		}
+	}
+}
+
+// leftover is the age from which on a temporary file beside what is kept is of a
+// process that was killed: they are written without a pause.
+const leftover = time.Hour
+
+// sweepLists is sweepWork for the directories of the lists, where only what is
+// about to be renamed has another name for a moment.
+func sweepLists(dir string) {
+	for _, pattern := range []string{".new-*", ".bits-*", ".segment-*"} {
+		paths, _ := filepath.Glob(filepath.Join(dir, "*", pattern)) // the pattern is well-formed
+		for _, path := range paths {
+			if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > leftover {
+				os.Remove(path)
+			}
+		}
+	}
+	histories, _ := filepath.Glob(filepath.Join(dir, "*", historyName))
+	for _, history := range histories {
+		if unlock, err := tryLockDir(history); err == nil {
+			os.RemoveAll(filepath.Join(history, unfinishedName))
+			unlock()
+		}
+	}
+}
+
+// close leaves nothing in work.
+func (s *state) close() { s.closeWork() }
+
+func (s *state) closeWork() {
+	if s.work != "" {
+		os.RemoveAll(s.work)
+		s.unlock()
+		s.work = ""
+	}
+}
+
+// say logs that the directory is of no use, once, and with a nil error that it is
+// again.
+func (s *state) say(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.trouble
+	s.trouble = err != nil
+	switch {
+	case before && err != nil:
+		s.log.Debug("state directory still unusable", "error", err)
+	case before:
+		s.log.Info("state directory is usable again", "dir", s.dir)
+	case err != nil:
+		s.log.Warn("state directory unusable, indexes live in temporary files and the next start reads the lists again", "error", err)
+	}
+}
+
+// listDir is the directory of a list; "" where nothing is kept.
+func (s *state) listDir(list string) string {
+	if s.dir == "" {
+		return ""
+	}
+	return ListDir(s.dir, list)
+}
+
+// writable reports whether anything can be kept.
+func (s *state) writable() bool { return s.work != "" }
+
+// newPath names a file to build an index in; "" where nothing is kept.
+func (s *state) newPath() string {
+	s.reopen()
+	if s.work == "" {
+		return ""
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.built++
+	path := filepath.Join(s.work, strconv.Itoa(s.built)+".seg")
+	s.pending[path] = true
+	return path
+}
+
+// sweep removes what was built and went nowhere, but for what keep says yes to.
+func (s *state) sweep(keep func(path string) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for path := range s.pending {
+		if !keep(path) {
+			os.Remove(path)
+			delete(s.pending, path)
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package blocklist
+
+import (
+	"bytes"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// usage is what a process has.
+type usage struct {
+	memory     int64 // resident and its own, in bytes
+	goroutines int
+	files      []string
+	maps       int // of files: indexes
+	allMaps    int
+}
+
+// usageNow is what there is once the store does nothing in the background.
+func usageNow(t *testing.T, s *Store) usage {
+	t.Helper()
+	for late := time.Now().Add(patient); !atRest(s); runtime.Gosched() {
+		if time.Now().After(late) {
+			t.Fatal("the store comes to no rest")
+		}
+	}
+	for range 3 { // what a collection frees may have had to be cleaned up, and is freed by the next
+		runtime.GC()
+		settledGoroutines()
+	}
+	debug.FreeOSMemory()
+	status, err := os.ReadFile("/proc/self/status")
+	must(t, err)
+	_, rest, _ := strings.Cut(string(status), "RssAnon:")
+	kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest[:strings.IndexByte(rest, '\n')]), " kB"), 10, 64)
+	must(t, err)
+	maps, err := os.ReadFile("/proc/self/maps")
+	must(t, err)
+	return usage{kib << 10, settledGoroutines(), openFiles(), mappedIndexes(), bytes.Count(maps, []byte("\n"))}
+}
+
+// atRest reports that all bits of the present Set, and all of the history, are kept.
+func atRest(s *Store) bool {
+	for _, l := range s.Set().lists {
+		v := l.version
+		v.mu.Lock()
+		rest := v.saved || v.bits == nil && v.fuse == nil
+		v.mu.Unlock()
+		if !rest {
+			return false
+		}
+	}
+	s.archiver.mu.Lock()
+	defer s.archiver.mu.Unlock()
+	return !s.archiver.running
+}
+
+// someLines is a list of 3,000 names of a family.
+func someLines(family string) string { return strings.ReplaceAll(manyLines(3000, 0), "host", family) }
+
+// After a hundred swaps of a list, whose bits and history are kept, there is no more
+// memory, goroutines, descriptors or maps than after the first few.
+func TestHundredSwaps(t *testing.T) {
+	path := inDir(t, "spam.txt")
+	texts := []string{someLines("a"), someLines("b")}
+	write(t, path, texts[0])
+	for _, kind := range []Kind{KindClassic, KindCounting, KindFuse} {
+		if kind != KindClassic && !full() {
+			continue
+		}
+		t.Run(string(kind), func(t *testing.T) {
+			c := stateful(t, blockList("spam", path), blockList("other", write(t, inDir(t, "other.txt"), rotText("o"))))
+			c.Filter.Kind, c.History = kind, 2
+			s := openStore(t, c)
+			s.mu.Lock()
+			s.layout.partKeys = 1000 // so that shorter lists will do
+			s.mu.Unlock()
+			swap := func(times int) {
+				for n := range times {
+					must(t, os.Rename(write(t, path+".new", texts[n%2]), path))
+					_, err := rescan(t, s)
+					must(t, err)
+				}
+				set, err := rescan(t, s)
+				must(t, err)
+				if listed(t, set, "u@b7.example") != Reject || listed(t, set, "u@a7.example") != Accept {
+					t.Error("the last version is not live")
+				}
+			}
+			swap(6)
+			before := usageNow(t, s)
+			generation := s.Set().Generation()
+			swap(100)
+			if n := s.Set().Generation() - generation; n != 100 {
+				t.Errorf("%d swaps, want 100", n)
+			}
+			after := usageNow(t, s)
+			t.Logf("before: %d MiB, %d goroutines, %d files, %d of %d maps; after: %d MiB, %d, %d, %d of %d",
+				before.memory>>20, before.goroutines, len(before.files), before.maps, before.allMaps,
+				after.memory>>20, after.goroutines, len(after.files), after.maps, after.allMaps)
+			if after.memory > before.memory+16<<20 { // half a bitmap
+				t.Error("memory has grown")
+			}
+			if after.goroutines > before.goroutines {
+				t.Error("goroutines have piled up")
+			}
+			if len(after.files) > len(before.files) {
+				t.Errorf("files are left open: %q", slices.DeleteFunc(after.files, func(f string) bool { return slices.Contains(before.files, f) }))
+			}
+			if after.maps > before.maps || after.allMaps > before.allMaps+20 { // the runtime's own come and go
+				t.Error("maps have piled up")
+			}
+		})
+	}
+}

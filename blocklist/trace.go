@@ -1,0 +1,192 @@
+package blocklist
+
+import (
+	"time"
+
+	"spamgate/blocklist/bloom"
+	"spamgate/blocklist/sender"
+)
+
+// Trace is a lookup in slow motion: all that was asked, and what was answered.
+type Trace struct {
+	Generation uint64      `json:"generation"`
+	Stage      Stage       `json:"stage"`
+	Address    string      `json:"address"` // in normal form
+	Keys       []TracedKey `json:"keys"`    // most specific first
+
+	// Decision is what Lookup says.
+	Decision Decision `json:"-"`
+}
+
+// TracedKey is a key under which a list may hold the sender.
+type TracedKey struct {
+	Key  string `json:"key"`
+	Kind string `json:"kind"` // see [sender.Kind]
+	Rank int32  `json:"rank"`
+
+	// Skipped says why a lookup does not ask for the key; empty if it does.
+	Skipped Skipped `json:"skipped,omitempty"`
+
+	// Filters is what the filter sees of the key. A kind with a filter for each
+	// list has one for each, the others have one. Maybe is the answer of all.
+	Filters []TracedFilter `json:"filters"`
+	Maybe   bool           `json:"maybe"`
+
+	// Held is what the lists hold under the key. Where there is nothing a maybe
+	// was a false positive.
+	Held          []TracedEntry `json:"held,omitempty"`
+	FalsePositive bool          `json:"false_positive,omitempty"`
+}
+
+// TracedFilter is one filter's view of a key.
+type TracedFilter struct {
+	List string `json:"list,omitempty"` // empty: the filter of all lists
+	bloom.Explanation
+}
+
+// TracedEntry is a list's entry for a key.
+type TracedEntry struct {
+	Match     Match     `json:"-"`
+	Exception bool      `json:"exception,omitempty"`
+	Until     time.Time `json:"until,omitzero"`
+	Effect    Effect    `json:"effect"`
+}
+
+// Skipped says why a key is not asked for.
+type Skipped string
+
+const (
+	NoSuchKind Skipped = "kind"     // no list that counts has an entry of its kind
+	AllSettled Skipped = "answered" // each list has a more specific entry
+)
+
+// Effect is what an entry does in the decision.
+type Effect string
+
+const (
+	IsMatch     Effect = "match"         // it is its list's match
+	IsException Effect = "exception"     // it cancels what its list holds from here on
+	IsExpired   Effect = "expired"       // its time is over
+	NotCounted  Effect = "not counted"   // its list does not count at the stage, or for the listener
+	LessThan    Effect = "less specific" // its list has a more specific entry
+)
+
+// Trace is Lookup with all that it does on the way. It is counted nowhere.
+func (v *View) Trace(stage Stage, a sender.Address) (Trace, error) {
+	s := v.set
+	stage &= allStages
+	t := Trace{Generation: s.generation, Stage: stage, Address: a.String()}
+	var f finding
+	walk := a.Walk(nil)
+	for {
+		key, ok := walk.Next()
+		if !ok {
+			break
+		}
+		k, err := v.traceKey(&f, stage, key)
+		if err != nil {
+			return Trace{}, err
+		}
+		t.Keys = append(t.Keys, k)
+	}
+	if f.lists != nil {
+		t.Decision = s.decide(&f)
+	}
+	return t, nil
+}
+
+// traceKey is the part of Lookup that deals with one key.
+func (v *View) traceKey(f *finding, stage Stage, key sender.Key) (TracedKey, error) {
+	s := v.set
+	k := TracedKey{Key: string(key.Text), Kind: key.Kind.String(), Rank: key.Rank}
+	switch {
+	case !v.kinds[stage].Has(key.Kind):
+		k.Skipped = NoSuchKind
+	case f.complete():
+		k.Skipped = AllSettled
+	}
+	hash := s.key.Hash(key.Text)
+	k.Filters = s.explain(hash, key.Text)
+	for _, e := range k.Filters {
+		k.Maybe = k.Maybe || e.Maybe
+	}
+	if k.Skipped != "" || !k.Maybe {
+		return k, nil
+	}
+	if !s.confirm {
+		_, err := v.confirmKey(f, stage, key)
+		k.Held = []TracedEntry{{Match: f.lists[0].match, Effect: IsMatch}}
+		return k, err
+	}
+	now := time.Now()
+	for i := range s.lists {
+		held, ok, err := s.held(i, stage, hash, key)
+		if err != nil {
+			return k, err
+		}
+		if !ok {
+			continue
+		}
+		held.Effect = v.effect(f, stage, i, held, now)
+		k.Held = append(k.Held, held)
+	}
+	k.FalsePositive = len(k.Held) == 0
+	return k, nil
+}
+
+// effect is what a list's entry does, after what was found before.
+func (v *View) effect(f *finding, stage Stage, list int, e TracedEntry, now time.Time) Effect {
+	switch {
+	case !e.Until.IsZero() && !e.Until.After(now):
+		return IsExpired
+	case !v.counts(list, stage):
+		return NotCounted
+	}
+	what := found{exception: e.Exception}
+	if !e.Exception {
+		what.match = e.Match
+	}
+	first := f.lists == nil || !f.lists[list].settled
+	f.settle(v, stage, list, what)
+	switch {
+	case !first:
+		return LessThan
+	case e.Exception:
+		return IsException
+	}
+	return IsMatch
+}
+
+// explain is what the filter sees of a key.
+func (s *Set) explain(hash uint64, key []byte) []TracedFilter {
+	switch f := s.filter; {
+	case f.bitmaps != nil:
+		return []TracedFilter{{Explanation: f.bitmaps.Explain(hash, key)}}
+	case f.counting != nil:
+		return []TracedFilter{{Explanation: f.counting.Filter().Explain(key)}}
+	}
+	filters := make([]TracedFilter, 0, len(s.filter.fuse))
+	for i := range s.lists {
+		if l := &s.lists[i]; l.version.keys() > 0 { // the others have none
+			filters = append(filters, TracedFilter{l.Name, s.filter.fuse[len(filters)].Explain(hash)})
+		}
+	}
+	return filters
+}
+
+// held is what a list holds under a key.
+func (s *Set) held(list int, stage Stage, hash uint64, key sender.Key) (TracedEntry, bool, error) {
+	l := &s.lists[list]
+	e, ok, err := l.version.lookup(hash, key.Text)
+	if err != nil {
+		return TracedEntry{}, false, s.failed(l, err)
+	}
+	if !ok {
+		return TracedEntry{}, false, nil
+	}
+	t := TracedEntry{Match: l.match(&e, stage, key.Rank), Exception: e.Exception}
+	if e.Until != 0 {
+		t.Until = time.Unix(e.Until, 0)
+	}
+	return t, true, nil
+}

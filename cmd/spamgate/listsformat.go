@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"spamgate/blocklist/listfile"
+)
+
+// formatFlags say how a file is to be read that is no list of the configuration.
+type formatFlags struct {
+	format            string
+	column            string
+	exact             bool
+	allow             bool
+	allowPublicSuffix bool
+}
+
+func (f *formatFlags) add(cmd *cobra.Command, otherwise listfile.Format) {
+	cmd.Flags().StringVarP(&f.format, "format", "f", string(otherwise), "how it is written: `F` is "+formatNames())
+	cmd.Flags().StringVar(&f.column, "column", "", "with --format csv: the `COLUMN`, its name or number\n(default: the only one called domain, email,\nhost or the like, else the first)")
+}
+
+// formatNames are the formats, for a help text of 80 columns.
+func formatNames() string {
+	names := make([]string, len(listfile.Formats))
+	for i, f := range listfile.Formats {
+		names[i] = string(f)
+		if i == 3 || i == 7 {
+			names[i] = "\n" + names[i]
+		}
+	}
+	return strings.ReplaceAll(strings.Join(names, ", "), " \n", "\n")
+}
+
+// options are those to read the file with.
+func (f *formatFlags) options() (listfile.Options, error) {
+	o := listfile.Options{
+		Format: listfile.Format(f.format), Column: f.column,
+		Exact: f.exact, Allow: f.allow, AllowPublicSuffix: f.allowPublicSuffix,
+	}
+	if f.format == "" || !o.Format.Known() {
+		return o, fmt.Errorf("--format %s: unknown; use one of %s", f.format, strings.ReplaceAll(formatNames(), "\n", " "))
+	}
+	if f.column != "" && o.Format != listfile.CSV && o.Format != listfile.Auto {
+		return o, fmt.Errorf("--column goes with --format csv")
+	}
+	return o, nil
+}
+
+// foreignFile is a file that is read, or standard input.
+type foreignFile struct {
+	path string
+	io.Reader
+	close func()
+}
+
+// openForeign opens a file; "-" is standard input. What is read of it ends with
+// ctx, and shows on bar.
+func openForeign(ctx context.Context, cmd *cobra.Command, path string, bar *byteProgress) (*foreignFile, error) {
+	if path == "-" {
+		return &foreignFile{"standard input", bar.reader(stoppableReader{ctx, cmd.InOrStdin()}, "standard input"), func() {}}, nil
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return nil, fmt.Errorf("%s is a directory: name a file", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return &foreignFile{path, bar.reader(stoppableReader{ctx, f}, path), func() { f.Close() }}, nil
+}
+
+// stoppableReader is a reader that ends with a context.
+type stoppableReader struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (s stoppableReader) Read(p []byte) (int, error) {
+	if err := context.Cause(s.ctx); err != nil {
+		return 0, err
+	}
+	return s.Reader.Read(p)
+}
+
+// problemAt is a line that is no entry, for programs.
+type problemAt struct {
+	File        string `json:"file"`
+	Line        int    `json:"line"`
+	Text        string `json:"text"`
+	What        string `json:"what"`
+	Hint        string `json:"hint,omitempty"`
+	Unsupported bool   `json:"unsupported,omitempty"`
+	Warning     bool   `json:"warning,omitempty"`
+}
+
+func newProblemAt(file string, p listfile.Problem) problemAt {
+	return problemAt{File: file, Line: p.Line, Text: p.Text, What: p.What, Hint: p.Hint, Unsupported: p.Unsupported}
+}
+
+// String is the problem for people.
+func (p problemAt) String() string {
+	s := fmt.Sprintf("%s:%d: ", shorten(p.File), p.Line)
+	if p.Warning {
+		s += "warning: "
+	}
+	s += fmt.Sprintf("%q: %s", p.Text, p.What)
+	if p.Hint != "" {
+		s += "; " + p.Hint
+	}
+	return s
+}
+
+// describeRead says what a file held.
+func describeRead(r listfile.Result) string {
+	s := fmt.Sprintf("%s; %s", formatOf(r), count(r.Entries, "entry", "entries"))
+	if r.Invalid > 0 {
+		s += ", " + count(r.Invalid, "invalid line", "invalid lines")
+	}
+	if r.Unsupported > 0 {
+		s += ", " + count(r.Unsupported, "unsupported line", "unsupported lines")
+	}
+	if r.Expired > 0 {
+		s += ", " + count(r.Expired, "entry whose time is over", "entries whose time is over")
+	}
+	return s
+}
+
+func formatOf(r listfile.Result) string {
+	if r.Packed != "" {
+		return string(r.Format) + " in " + r.Packed
+	}
+	return string(r.Format)
+}

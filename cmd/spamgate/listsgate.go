@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+
+	"spamgate/blocklist"
+	"spamgate/internal/admin"
+	"spamgate/internal/config"
+	"spamgate/internal/listedit"
+)
+
+// runningGate is the gate that serves the configuration, if there is one.
+type runningGate struct {
+	client *admin.Client // nil: none, or not to be asked
+	err    error         // why nobody knows whether there is one
+}
+
+// dialGate looks for a running gate.
+func dialGate(c *config.Config) runningGate {
+	client, err := admin.Dial(c.Admin.Socket)
+	if errors.Is(err, admin.ErrNotRunning) {
+		return runningGate{}
+	}
+	return runningGate{client, err}
+}
+
+// warn says on standard error why the gate was not asked, if that is not because
+// none is running.
+func (g runningGate) warn(stderr io.Writer) {
+	if g.err != nil {
+		fmt.Fprintf(stderr, "spamgate: %v\n", g.err)
+	}
+}
+
+func (g runningGate) close() {
+	if g.client != nil {
+		g.client.Close()
+	}
+}
+
+// gateAnswer is what the running gate says of a change.
+type gateAnswer struct {
+	Running    bool   `json:"running"`
+	Generation uint64 `json:"generation,omitempty"`
+	Error      string `json:"error,omitempty"` // why the change is not live, or not known to be
+
+	// Lacks says that the gate does not have the list before it is reloaded, as
+	// Error says, too.
+	Lacks bool `json:"lacks_list,omitempty"`
+}
+
+// noListYet says that a gate which has not been reloaded lacks a list that the
+// configuration has. Pid is the gate's, 0 where it is not known.
+func noListYet(list string, pid int) string {
+	process := "PID"
+	if pid > 0 {
+		process = strconv.Itoa(pid)
+	}
+	return fmt.Sprintf("the running gate has no list %q yet: reload it (systemctl reload spamgate, or kill -HUP %s)", list, process)
+}
+
+// rescan has the gate read the lists now. What it answers is about the one list,
+// or with "" about all of them.
+func (g runningGate) rescan(ctx context.Context, list string) *gateAnswer {
+	switch {
+	case g.client == nil && g.err == nil:
+		return &gateAnswer{}
+	case g.client == nil:
+		return &gateAnswer{Error: fmt.Sprintf("%v; if one runs it notices the change by itself", g.err)}
+	}
+	r, err := g.client.Rescan(ctx)
+	if err != nil {
+		return &gateAnswer{Running: true, Error: fmt.Sprintf("the gate did not answer (%v); it notices the change by itself", err)}
+	}
+	for _, failed := range r.Failed {
+		if failed.List == list {
+			return &gateAnswer{Running: true, Generation: r.Generation, Error: failed.Error}
+		}
+	}
+	answer := &gateAnswer{Running: true, Generation: r.Generation}
+	if list == "" {
+		return answer
+	}
+	s, err := g.client.Status(ctx)
+	switch {
+	case err != nil:
+		answer.Error = fmt.Sprintf("the gate has read its lists, and does not say which it has (%v)", err)
+	case !hasList(s.Lists, list):
+		answer.Lacks, answer.Error = true, noListYet(list, s.PID)
+	}
+	return answer
+}
+
+func hasList(lists []admin.List, name string) bool {
+	return slices.ContainsFunc(lists, func(l admin.List) bool { return l.Name == name })
+}
+
+// print says whether a change is live.
+func (g *gateAnswer) print(w io.Writer) {
+	switch {
+	case g.Lacks:
+		fmt.Fprintln(w, g.Error)
+	case g.Error != "":
+		fmt.Fprintln(w, "not known to be live:", g.Error)
+	case g.Running:
+		fmt.Fprintf(w, "live in the running gate, generation %d\n", g.Generation)
+	default:
+		fmt.Fprintln(w, "no gate is running: it will be read at the next start")
+	}
+}
+
+// accept lets the gate take the new content although it may be much smaller or
+// larger than the old one: somebody asked for it. Where that cannot be noted the
+// gate may hold the change, and says so.
+func (e *editing) accept(ctx context.Context, change listedit.Change) {
+	sum, err := blocklist.ContentSumWith(e.list.files, e.file, change.SHA256)
+	switch {
+	case err != nil:
+	case e.gate.client != nil:
+		_, err = e.gate.client.Accept(ctx, e.list.Name, sum, e.why)
+		if errors.Is(err, admin.ErrNoList) {
+			return // it has never read the list, as rescan says
+		}
+	default:
+		if _, missing := os.Stat(e.config.State.Dir); errors.Is(missing, fs.ErrNotExist) {
+			return // no gate has ever read the list, so none will compare
+		}
+		err = acceptContent(e.config, e.list.Name, sum)
+	}
+	if err != nil {
+		fmt.Fprintf(e.stderr, "spamgate: a gate may hold this change for looking wrong: %v\n", err)
+	}
+}
+
+// acceptContent is blocklist.AcceptContent for where no gate can be asked.
+func acceptContent(c *config.Config, list, sum string) error {
+	lists, err := blocklistConfig(c, nil)
+	if err != nil {
+		return err
+	}
+	return blocklist.AcceptContent(lists, list, sum)
+}

@@ -1,0 +1,318 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"spamgate/blocklist/listfile"
+	"spamgate/internal/config"
+	"spamgate/internal/listedit"
+)
+
+type listsImportOptions struct {
+	listsFlags
+	formatFlags
+	reason string
+}
+
+func newListsImportCommand() *cobra.Command {
+	var o listsImportOptions
+	cmd := &cobra.Command{
+		Use:   "import FILE [--list NAME] [--format F]",
+		Short: "Add the entries of a file in another format to a list",
+		Long: `Add the entries of a file to a list, each on a line of its own at the end, in
+the gate's own format. What the list has already is left as it is, and nothing
+is added twice. "-" is standard input; a file may be packed with gzip or zstd.
+Without --list the entries go into the block list, if there is only one that can
+be changed.
+
+Lines that are no entry, and entries that the list would not take, are reported
+with their line, and left out. With --dry-run you see all of that first.
+
+A list that comes from elsewhere again and again is better named in the
+configuration, with url or path and its format, than imported.
+
+Exit codes: 0 what could be imported is in the list; 2 an error, and nothing has
+changed.`,
+		Example: `  spamgate lists import hosts.txt --format hosts --list blocked --dry-run
+  spamgate lists import access --format postfix --list blocked
+  curl -s https://lists.example/bad.csv |
+    spamgate lists import - --format csv --column domain --list blocked`,
+		Args: cobra.ExactArgs(1),
+	}
+	o.config = configFlag(cmd)
+	cmd.Flags().StringVarP(&o.list, "list", "l", "", "the `NAME` of the list")
+	cmd.Flags().StringVar(&o.file, "file", "", "which `FILE` of a list of several (default: the first)")
+	cmd.Flags().StringVarP(&o.reason, "reason", "r", "", "the reason of entries that have none, as `TEXT`")
+	o.formatFlags.add(cmd, listfile.Auto)
+	o.addDryRun(cmd)
+	o.addJSON(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := listsImport(cmd, o, args[0]); err != nil {
+			return err
+		}
+		return nil
+	}
+	return cmd
+}
+
+// importReport is what was imported.
+type importReport struct {
+	From        string      `json:"from"`
+	Format      string      `json:"format"`
+	Packed      string      `json:"packed,omitempty"`
+	Entries     int         `json:"entries"`
+	Invalid     int         `json:"invalid"`
+	Unsupported int         `json:"unsupported"`
+	Expired     int         `json:"expired"`
+	Notes       []string    `json:"notes,omitempty"`
+	List        string      `json:"list"`
+	File        string      `json:"file"`
+	DryRun      bool        `json:"dry_run"`
+	Added       int         `json:"added"`
+	Present     int         `json:"already_there"`
+	NotTaken    int         `json:"not_taken"`
+	Deferring   int         `json:"asked_to_be_deferred,omitempty"`
+	Problems    []problemAt `json:"problems"` // the first maxImportProblems
+	Gate        *gateAnswer `json:"gate,omitempty"`
+}
+
+// maxImportProblems is how many lines that were left out are shown.
+const maxImportProblems = 20
+
+// importing is one run of import.
+type importing struct {
+	*editing
+	in      *foreignFile
+	guarded protection
+	options listfile.Options
+	reason  string
+	report  *importReport
+	bar     *byteProgress
+	present entrySet
+}
+
+func listsImport(cmd *cobra.Command, o listsImportOptions, path string) error {
+	fail := func(err error) error { return fmt.Errorf("lists import: %w", err) }
+	c, err := config.Load(*o.config)
+	if err != nil {
+		return err
+	}
+	list, err := writableList(c, o.list)
+	if err != nil {
+		return fail(err)
+	}
+	options, err := o.formatFlags.options()
+	if err != nil {
+		return fail(err)
+	}
+	file, err := list.fileToEdit(o.file)
+	if err != nil {
+		return fail(err)
+	}
+	if path != "-" && sameFile(path, file) {
+		return fail(fmt.Errorf("%s is the list's own file", path))
+	}
+	ctx, stop := interruptible(cmd)
+	defer stop()
+	bar := newByteProgress(cmd.ErrOrStderr(), path)
+	defer bar.finish()
+	in, err := openForeign(ctx, cmd, path, bar)
+	if err != nil {
+		return fail(err)
+	}
+	defer in.close()
+	gate := dialGate(c)
+	defer gate.close()
+	why := o.reason
+	if why == "" {
+		why = "import"
+	}
+	// As the list reads its own lines, so that an imported line means there what
+	// it meant.
+	options.AllowPublicSuffix, options.Allow = list.AllowPublicSuffix, list.options.Allow
+	i := &importing{
+		editing: &editing{config: c, list: list, file: file, command: "import", why: why, dryRun: o.dryRun, stderr: cmd.ErrOrStderr(), gate: gate},
+		in:      in, guarded: newProtection(c), options: options, reason: strings.TrimSpace(o.reason), bar: bar, present: newEntrySet(),
+		report: &importReport{From: in.path, List: list.Name, File: file, DryRun: o.dryRun, Problems: []problemAt{}},
+	}
+	if err := i.run(ctx); err != nil {
+		return err
+	}
+	bar.finish()
+	if o.json {
+		return printJSON(cmd.OutOrStdout(), i.report)
+	}
+	i.print(harmless{cmd.OutOrStdout()}, harmless{cmd.ErrOrStderr()})
+	return nil
+}
+
+// run reads what the list has, and then copies it with what is new behind it.
+func (i *importing) run(ctx context.Context) error {
+	if _, err := (listedit.NewEntry{Text: "a.example", Reason: i.reason}).Parse(listfile.Options{}); err != nil {
+		return fmt.Errorf("lists import: --reason: %w", err)
+	}
+	change, err := i.rewrite(ctx, func(old io.ReadSeeker, w io.Writer) error {
+		if err := i.readPresent(ctx, old); err != nil {
+			return err
+		}
+		if _, err := old.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		if _, err := (listedit.Splice{AppendAll: i.addAll}).Copy(w, old); err != nil {
+			return err
+		}
+		i.record.What = fmt.Sprintf("added %d of %d entries of %s", i.report.Added, i.report.Entries, i.in.path)
+		if i.report.Added == 0 {
+			return listedit.ErrUnchanged
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if change.Changed && !i.dryRun {
+		i.report.Gate = i.gate.rescan(ctx, i.list.Name)
+	}
+	return nil
+}
+
+// readPresent notes what the list's files have, old in the place of the one that
+// is changed.
+func (i *importing) readPresent(ctx context.Context, old io.Reader) error {
+	note := func(e listfile.Entry) error {
+		i.present.add(e.Key)
+		return nil
+	}
+	if _, err := listfile.Read(old, i.list.options, note, nil); err != nil {
+		return fmt.Errorf("%s: %w", shorten(i.file), err)
+	}
+	s := &scanning{ctx: ctx, bar: i.bar, stderr: i.stderr}
+	for _, path := range i.list.files {
+		if path == i.file {
+			continue
+		}
+		if _, err := s.file(path, i.list.options, note, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addAll yields the lines to be added.
+func (i *importing) addAll(yield func(line string) error) error {
+	result, err := listfile.Read(i.in, i.options, func(e listfile.Entry) error {
+		if !i.present.add(e.Key) {
+			i.report.Present++
+			return nil
+		}
+		line, err := i.line(e)
+		if err != nil {
+			i.report.NotTaken++
+			i.leaveOut(problemAt{Line: e.Line, Text: written(e), What: err.Error()})
+			return nil
+		}
+		if e.Defer {
+			i.report.Deferring++
+		}
+		i.report.Added++
+		return yield(line)
+	}, func(p listfile.Problem) { i.leaveOut(newProblemAt(i.in.path, p)) })
+	r := i.report
+	r.Format, r.Packed, r.Entries, r.Notes = string(result.Format), result.Packed, result.Entries, result.Notes
+	r.Invalid, r.Unsupported, r.Expired = result.Invalid, result.Unsupported, result.Expired
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", i.in.path, err)
+	}
+	if refused := refusedBecause(result); refused != "" {
+		return fmt.Errorf("%s: of %d lines %d are invalid: is the format right? spamgate lists lint %[1]s says what is wrong",
+			i.in.path, result.Entries+result.Invalid, result.Invalid)
+	}
+	return nil
+}
+
+func (i *importing) leaveOut(p problemAt) {
+	p.File = i.in.path
+	if len(i.report.Problems) < maxImportProblems {
+		i.report.Problems = append(i.report.Problems, p)
+	}
+}
+
+// commentWords keep a foreign comment from meaning something in a list.
+var commentWords = strings.NewReplacer("##", "#", "until=", "until ")
+
+// line is the entry as the list is to have it.
+func (i *importing) line(e listfile.Entry) (string, error) {
+	if err := i.guarded.check(i.list, e); err != nil {
+		return "", err
+	}
+	text := listedit.Text(e, i.list.options)
+	if text == "" {
+		return "", errors.New("there is no way to write it in this list")
+	}
+	n := listedit.NewEntry{
+		Text: text, Until: untilText(e.Until),
+		Reason: strings.TrimLeft(commentWords.Replace(e.Reason), "# "), Note: strings.TrimLeft(e.Note, "# "),
+	}
+	if n.Reason == "" {
+		n.Reason = i.reason
+	}
+	if _, err := n.Parse(i.list.options); err != nil {
+		return "", err
+	}
+	return n.Line(), nil
+}
+
+func (i *importing) print(w, stderr io.Writer) {
+	r := i.report
+	for _, p := range r.Problems {
+		fmt.Fprintln(stderr, p)
+	}
+	if more := r.Invalid + r.Unsupported + r.NotTaken - len(r.Problems); more > 0 {
+		fmt.Fprintf(stderr, "%s: %s more; see spamgate lists lint\n", shorten(r.From), count(more, "line", "lines"))
+	}
+	fmt.Fprintf(w, "%s: %s\n", shorten(r.From), describeRead(listfile.Result{
+		Format: listfile.Format(r.Format), Packed: r.Packed, Entries: r.Entries,
+		Invalid: r.Invalid, Unsupported: r.Unsupported, Expired: r.Expired,
+	}))
+	for _, note := range r.Notes {
+		fmt.Fprintf(w, "  %s\n", note)
+	}
+	would := ""
+	if r.DryRun {
+		would = "would be "
+	}
+	fmt.Fprintf(w, "%s: %d %sadded to list %s, %d already there, %d not taken\n", shorten(r.File), r.Added, would, r.List, r.Present, r.NotTaken)
+	if r.Deferring > 0 {
+		fmt.Fprintf(w, "  %d of them asked to be deferred; here list %s says what becomes of them\n", r.Deferring, r.List)
+	}
+	printOutcome(w, r.DryRun, r.Added > 0, r.Gate)
+}
+
+// entrySet remembers keys, by two hashes under seeds of this process: 16 bytes
+// each, so that ten million take some 400 MiB. That two keys agree in both is
+// beyond all likelihood.
+type entrySet struct {
+	seeds [2]maphash.Seed
+	has   map[[2]uint64]struct{}
+}
+
+func newEntrySet() entrySet {
+	return entrySet{[2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, map[[2]uint64]struct{}{}}
+}
+
+// add reports whether the key is new.
+func (s entrySet) add(key string) bool {
+	h := [2]uint64{maphash.String(s.seeds[0], key), maphash.String(s.seeds[1], key)}
+	if _, ok := s.has[h]; ok {
+		return false
+	}
+	s.has[h] = struct{}{}
+	return true
+}

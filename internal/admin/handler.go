@@ -1,0 +1,203 @@
+package admin
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// route is one thing that can be asked for.
+type route struct {
+	method, pattern string
+	handle          http.HandlerFunc
+}
+
+func (s *Server) routes() []route {
+	routes := []route{
+		{http.MethodGet, "/v1/status", s.status},
+		{http.MethodGet, "/v1/generation", s.generation},
+		{http.MethodPost, "/v1/rescan", s.rescan},
+		{http.MethodPost, "/v1/lists/{name}/accept", s.accept},
+		{http.MethodGet, "/v1/lists/{name}/unused", s.unused},
+		{http.MethodPost, "/v1/audit", s.audit},
+	}
+	if m := s.options.Metrics; m != nil {
+		routes = append(routes, route{http.MethodGet, "/metrics", func(w http.ResponseWriter, r *http.Request) {
+			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
+			m.ServeHTTP(w, r)
+		}})
+	}
+	return routes
+}
+
+// handler answers what is not asked rightly with JSON, too, which the mux alone
+// would not.
+func (s *Server) handler() http.Handler {
+	mux := http.NewServeMux()
+	var all []string
+	for _, route := range s.routes() {
+		all = append(all, route.pattern)
+		mux.HandleFunc(route.pattern, func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != route.method {
+				w.Header().Set("Allow", route.method)
+				answer(w, http.StatusMethodNotAllowed, wireError{fmt.Sprintf("%s %s: use %s", r.Method, r.URL.Path, route.method), "bad_method"})
+				return
+			}
+			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+			route.handle(w, r)
+		})
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		answer(w, http.StatusNotFound, wireError{fmt.Sprintf("there is no %s; there is %s", r.URL.Path, strings.Join(all, ", ")), "no_path"})
+	})
+	return mux
+}
+
+func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
+	answer(w, http.StatusOK, s.options.Gate.Status())
+}
+
+func (s *Server) generation(w http.ResponseWriter, _ *http.Request) {
+	answer(w, http.StatusOK, Generation{s.options.Gate.Generation()})
+}
+
+func (s *Server) rescan(w http.ResponseWriter, r *http.Request) {
+	var none struct{}
+	if !s.read(w, r, &none) {
+		return
+	}
+	s.log.Info("rescan asked for", "by", peerFrom(r))
+	result, err := s.options.Gate.Rescan(r.Context())
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	answer(w, http.StatusOK, result)
+}
+
+func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
+	var request AcceptRequest
+	if !s.read(w, r, &request) {
+		return
+	}
+	name := r.PathValue("name")
+	s.log.Info("accept asked for", "list", name, "by", peerFrom(r), "why", request.Why, "sha256", request.SHA256)
+	result, err := s.options.Gate.Accept(r.Context(), name, request.SHA256)
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	if request.SHA256 == "" {
+		s.auditAccept(r, name, request, result)
+	}
+	answer(w, http.StatusOK, result)
+}
+
+// auditAccept notes that what was held is accepted. A sum that is named is part of
+// another change, which is noted by whoever makes it.
+func (s *Server) auditAccept(r *http.Request, list string, request AcceptRequest, result Accepted) {
+	err := s.options.Gate.Audit(peerFrom(r), AuditRecord{
+		SudoUser: request.SudoUser, Command: "accept", List: list, Why: request.Why,
+		What: fmt.Sprintf("accepted the update that was held, %d entries; %d before", result.Entries, result.Before),
+	})
+	if err != nil {
+		s.log.Error("accepted, but not recorded in the audit log", "list", list, "error", err)
+	}
+}
+
+func (s *Server) audit(w http.ResponseWriter, r *http.Request) {
+	var record AuditRecord
+	if !s.read(w, r, &record) {
+		return
+	}
+	if record.Command == "" || record.List == "" || record.What == "" {
+		refuse(w, fmt.Errorf("%w: command, list and what must not be empty", ErrRequest))
+		return
+	}
+	if err := s.options.Gate.Audit(peerFrom(r), record); err != nil {
+		refuse(w, err)
+		return
+	}
+	answer(w, http.StatusOK, struct{}{})
+}
+
+// read reads the body of a request; none is as good as {}. It answers itself
+// where there is something wrong with it.
+func (s *Server) read(w http.ResponseWriter, r *http.Request, into any) bool {
+	d := json.NewDecoder(r.Body)
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	if err == nil && d.More() {
+		err = errors.New("something follows the JSON object")
+	}
+	var large *http.MaxBytesError
+	switch {
+	case err == nil, errors.Is(err, io.EOF):
+		return true
+	case errors.As(err, &large):
+		answer(w, http.StatusRequestEntityTooLarge, wireError{fmt.Sprintf("the request is larger than %d bytes", maxBody), "too_large"})
+	default:
+		refuse(w, fmt.Errorf("%w: %w", ErrRequest, err))
+	}
+	return false
+}
+
+// Day is how days are written: they are those of UTC.
+const Day = time.DateOnly
+
+// unused answers with a line for each entry. What goes wrong before the first
+// line is answered with a status, and later in the last line.
+func (s *Server) unused(w http.ResponseWriter, r *http.Request) {
+	since, err := time.Parse(Day, r.URL.Query().Get("since"))
+	if err != nil {
+		refuse(w, fmt.Errorf("%w: since=%q is no day, such as 2026-12-31", ErrRequest, r.URL.Query().Get("since")))
+		return
+	}
+	l := lines{w: w, control: http.NewResponseController(w), out: bufio.NewWriterSize(w, 32<<10)}
+	l.json = json.NewEncoder(l.out)
+	l.json.SetEscapeHTML(false)
+	end, err := s.options.Gate.Unused(r.Context(), r.PathValue("name"), since,
+		func(h UnusedHeader) error {
+			w.Header().Set("Content-Type", "application/jsonl")
+			w.Header().Set("Cache-Control", "no-store")
+			return l.line(h)
+		},
+		func(e UnusedEntry) error { return l.line(e) })
+	if err != nil && !l.begun {
+		refuse(w, err)
+		return
+	}
+	end.End = true
+	if err != nil {
+		end.Error = err.Error()
+	}
+	if l.line(end) == nil {
+		_ = l.out.Flush() // to a caller that may be gone
+	}
+}
+
+// lines writes JSON lines, as long as somebody reads them.
+type lines struct {
+	w       io.Writer
+	control *http.ResponseController
+	out     *bufio.Writer
+	json    *json.Encoder
+	begun   bool
+	written int
+}
+
+func (l *lines) line(value any) error {
+	// The clock is asked for now and then only: lines are short, and there may
+	// be millions.
+	if l.written%64 == 0 {
+		_ = l.control.SetWriteDeadline(time.Now().Add(writeTimeout))
+	}
+	l.begun = true
+	l.written++
+	return l.json.Encode(value)
+}

@@ -1,0 +1,115 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+// fakeGate is a Gate with one list, "blocked", that remembers what it was asked.
+type fakeGate struct {
+	mu       sync.Mutex
+	accepted []string
+	audited  []AuditRecord
+	peers    []Peer
+	unused   int   // entries to say are unused
+	fail     error // in the midst of them
+	wait     chan struct{}
+}
+
+func (g *fakeGate) Status() Status {
+	return Status{From: FromGate, PID: os.Getpid(), Generation: 7, Lists: []List{{Name: "blocked", Entries: 3}}}
+}
+func (g *fakeGate) Generation() uint64 { return 7 }
+
+func (g *fakeGate) Rescan(ctx context.Context) (Rescanned, error) {
+	if g.wait != nil {
+		select {
+		case <-g.wait:
+		case <-ctx.Done():
+			return Rescanned{}, ctx.Err()
+		}
+	}
+	return Rescanned{Generation: 8, Failed: []Failed{{List: "blocked", Error: "shrunk", Held: true}}}, nil
+}
+
+func (g *fakeGate) Accept(_ context.Context, list, sum string) (Accepted, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case list != "blocked":
+		return Accepted{}, fmt.Errorf("%w %q", ErrNoList, list)
+	case sum == "":
+		return Accepted{}, fmt.Errorf("list %q: %w", list, ErrNothingHeld)
+	}
+	g.accepted = append(g.accepted, sum)
+	return Accepted{Generation: 9, Entries: 2, Before: 5}, nil
+}
+
+func (g *fakeGate) Unused(_ context.Context, list string, since time.Time, begin func(UnusedHeader) error, each func(UnusedEntry) error) (UnusedEnd, error) {
+	if list != "blocked" {
+		return UnusedEnd{}, fmt.Errorf("%w %q", ErrNoList, list)
+	}
+	if err := begin(UnusedHeader{List: list, Since: since.Format(Day), Known: "2026-01-02"}); err != nil {
+		return UnusedEnd{}, err
+	}
+	for i := range g.unused {
+		if err := each(UnusedEntry{Entry: fmt.Sprintf("%d.example", i), File: "f", Line: i + 1}); err != nil {
+			return UnusedEnd{}, err
+		}
+	}
+	return UnusedEnd{Unused: uint64(g.unused), Entries: 10}, g.fail
+}
+
+func (g *fakeGate) Audit(p Peer, r AuditRecord) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.audited, g.peers = append(g.audited, r), append(g.peers, p)
+	return nil
+}
+
+// listen opens a server in a directory of its own, which ends with the test.
+func listen(t *testing.T, gate Gate) *Server {
+	t.Helper()
+	return listenAt(t, Options{Gate: gate, Socket: Socket{Path: filepath.Join(t.TempDir(), "admin.sock"), Mode: 0o600}})
+}
+
+func listenAt(t *testing.T, o Options) *Server {
+	t.Helper()
+	s, err := Listen(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func dial(t *testing.T, path string) *Client {
+	t.Helper()
+	c, err := Dial(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// raw sends a request as any program could.
+func raw(t *testing.T, c *Client, r *http.Request) *http.Response {
+	t.Helper()
+	response, err := c.http.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { response.Body.Close() })
+	return response
+}

@@ -1,0 +1,80 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// maxSocketPath is the longest path of a socket that the kernel takes on Linux:
+// 108 bytes with the NUL at the end (unix(7)). The BSDs take 103.
+const maxSocketPath = 107
+
+// errLongPath says what to do about a path that cannot be reached.
+var errLongPath = fmt.Errorf("the path is longer than the %d bytes that a socket's may have: set a shorter [admin] socket", maxSocketPath)
+
+// shortPath calls use with a path of the same socket that the kernel takes. A
+// longer one goes by the open directory that it is in.
+func shortPath(path string, use func(path string) error) error {
+	if len(path) <= maxSocketPath {
+		return use(path)
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	short := fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), filepath.Base(path))
+	if _, err := os.Stat(filepath.Dir(short)); err != nil || len(short) > maxSocketPath {
+		return errLongPath
+	}
+	return use(short)
+}
+
+// listenUnix makes a socket that stays when it is closed.
+func listenUnix(path string) (l *net.UnixListener, err error) {
+	err = shortPath(path, func(path string) error {
+		l, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	l.SetUnlinkOnClose(false)
+	return l, nil
+}
+
+// dialUnix connects to a socket. Where nobody listens the error is ErrNotRunning,
+// where nobody knows an UnreachableError.
+func dialUnix(ctx context.Context, path string) (c net.Conn, err error) {
+	err = shortPath(path, func(path string) error {
+		c, err = new(net.Dialer).DialContext(ctx, "unix", path)
+		return err
+	})
+	switch {
+	case err == nil:
+		return c, nil
+	case errors.Is(err, syscall.ECONNREFUSED) && !isSocket(path):
+		return nil, &UnreachableError{path, errors.New("there is a file that is no socket")}
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENOTDIR):
+		return nil, fmt.Errorf("%w (nobody answers on %s)", ErrNotRunning, path)
+	case errors.Is(err, fs.ErrPermission):
+		return nil, &UnreachableError{path, fmt.Errorf("%w: run this as the gate's user, or set [admin] socket_group and socket_mode", fs.ErrPermission)}
+	default:
+		var failed *net.OpError // says the path, perhaps a shorter one that is no use to anybody
+		if errors.As(err, &failed) {
+			err = failed.Err
+		}
+		return nil, &UnreachableError{path, err}
+	}
+}
+
+func isSocket(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().Type() == fs.ModeSocket
+}

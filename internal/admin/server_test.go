@@ -1,0 +1,211 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestCalls(t *testing.T) {
+	gate := &fakeGate{}
+	c := dial(t, listen(t, gate).Path())
+	ctx := context.Background()
+
+	if s, err := c.Status(ctx); err != nil || s.From != FromGate || s.Generation != 7 || len(s.Lists) != 1 || s.Lists[0].Entries != 3 {
+		t.Errorf("Status: %+v, %v", s, err)
+	}
+	if r, err := c.Rescan(ctx); err != nil || r.Generation != 8 || !slices.Equal(r.Failed, []Failed{{"blocked", "shrunk", true}}) {
+		t.Errorf("Rescan: %+v, %v", r, err)
+	}
+	if a, err := c.Accept(ctx, "blocked", "abc", "it is right"); err != nil || a != (Accepted{9, 2, 5}) {
+		t.Errorf("Accept: %+v, %v", a, err)
+	}
+	if !slices.Equal(gate.accepted, []string{"abc"}) {
+		t.Errorf("accepted %q", gate.accepted)
+	}
+	if _, err := c.Accept(ctx, "a/../b", "abc", ""); !errors.Is(err, ErrNoList) || !strings.Contains(err.Error(), `"a/../b"`) {
+		t.Errorf("Accept of no list: %v, want %v", err, ErrNoList)
+	}
+	if _, err := c.Accept(ctx, "blocked", "", ""); !errors.Is(err, ErrNothingHeld) {
+		t.Errorf("Accept of nothing: %v, want %v", err, ErrNothingHeld)
+	}
+	record := AuditRecord{SudoUser: "admin", Command: "add", List: "blocked", What: "spam.example", Why: "complaints"}
+	if err := c.Audit(ctx, record); err != nil {
+		t.Error(err)
+	}
+	if !slices.Equal(gate.audited, []AuditRecord{record}) {
+		t.Errorf("audited %+v", gate.audited)
+	}
+	if err := c.Audit(ctx, AuditRecord{Command: "add"}); !errors.Is(err, ErrRequest) {
+		t.Errorf("Audit of half a record: %v, want %v", err, ErrRequest)
+	}
+	if runtime.GOOS == "linux" {
+		if p := gate.peers[0]; !p.Known || p.UID != os.Getuid() || p.PID != os.Getpid() {
+			t.Errorf("the caller is %+v", p)
+		}
+	}
+}
+
+func TestUnused(t *testing.T) {
+	since := time.Date(2026, 3, 1, 23, 0, 0, 0, time.UTC)
+	for _, test := range []struct {
+		n    int
+		fail error
+	}{{0, nil}, {1, nil}, {5000, nil}, {3, errors.New("damaged")}} {
+		c := dial(t, listen(t, &fakeGate{unused: test.n, fail: test.fail}).Path())
+		var head UnusedHeader
+		var lines []int
+		end, err := c.Unused(context.Background(), "blocked", since,
+			func(h UnusedHeader) error { head = h; return nil },
+			func(e UnusedEntry) error { lines = append(lines, e.Line); return nil })
+		if (err == nil) != (test.fail == nil) || err != nil && err.Error() != test.fail.Error() {
+			t.Errorf("error %v, want %v", err, test.fail)
+		}
+		if head != (UnusedHeader{"blocked", "2026-03-01", "2026-01-02"}) {
+			t.Errorf("header %+v", head)
+		}
+		if len(lines) != test.n || test.n > 0 && lines[test.n-1] != test.n {
+			t.Errorf("%d entries, want %d", len(lines), test.n)
+		}
+		if end.Unused != uint64(test.n) || end.Entries != 10 {
+			t.Errorf("end %+v", end)
+		}
+	}
+	c := dial(t, listen(t, &fakeGate{unused: 10}).Path())
+	stop := errors.New("enough")
+	_, err := c.Unused(context.Background(), "blocked", since, func(UnusedHeader) error { return nil }, func(UnusedEntry) error { return stop })
+	if !errors.Is(err, stop) {
+		t.Errorf("error %v, want %v", err, stop)
+	}
+	if _, err := c.Unused(context.Background(), "other", since, nil, nil); !errors.Is(err, ErrNoList) {
+		t.Errorf("another list: %v, want %v", err, ErrNoList)
+	}
+}
+
+// TestBadRequests sends what no Client would: each is answered with JSON.
+func TestBadRequests(t *testing.T) {
+	c := dial(t, listen(t, &fakeGate{}).Path())
+	tests := []struct {
+		method, path, body string
+		status             int
+		want               string
+	}{
+		{"GET", "/", "", 404, "/v1/status"},
+		{"GET", "/v2/status", "", 404, "there is no /v2/status"},
+		{"GET", "/metrics", "", 404, "no /metrics"},
+		{"POST", "/v1/status", "", 405, "use GET"},
+		{"DELETE", "/v1/rescan", "", 405, "use POST"},
+		{"GET", "/v1/lists/blocked/accept", "", 405, "use POST"},
+		{"POST", "/v1/lists/blocked/accept", "no JSON", 400, "invalid character"},
+		{"POST", "/v1/lists/blocked/accept", `{"sha265":"x"}`, 400, "sha265"},
+		{"POST", "/v1/lists/blocked/accept", `{"sha256":"x"} {}`, 400, "follows"},
+		{"POST", "/v1/lists/blocked/accept", "", 409, "nothing is held"},
+		{"POST", "/v1/lists/other/accept", "", 404, "no such list"},
+		{"POST", "/v1/lists/blocked/accept", `{"why":"` + strings.Repeat("x", maxBody) + `"}`, 413, "larger than"},
+		{"GET", "/v1/lists/blocked/unused", "", 400, "no day"},
+		{"GET", "/v1/lists/blocked/unused?since=yesterday", "", 400, `"yesterday"`},
+		{"GET", "/v1/lists/other/unused?since=2026-01-01", "", 404, "no such list"},
+	}
+	for _, test := range tests {
+		r, err := http.NewRequest(test.method, "http://gate"+test.path, strings.NewReader(test.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		response := raw(t, c, r)
+		body, _ := io.ReadAll(response.Body)
+		var said wireError
+		if err := json.Unmarshal(body, &said); err != nil {
+			t.Errorf("%s %s: %q is no JSON: %v", test.method, test.path, body, err)
+			continue
+		}
+		if response.StatusCode != test.status || !strings.Contains(said.Error, test.want) {
+			t.Errorf("%s %s: %d %q, want %d with %q", test.method, test.path, response.StatusCode, said.Error, test.status, test.want)
+		}
+		if allow := response.Header.Get("Allow"); (allow != "") != (test.status == 405) {
+			t.Errorf("%s %s: Allow: %q", test.method, test.path, allow)
+		}
+	}
+}
+
+// TestLogged wants who has changed something in the log.
+func TestLogged(t *testing.T) {
+	var log syncBuffer
+	s := listenAt(t, Options{
+		Gate:   &fakeGate{},
+		Socket: Socket{Path: filepath.Join(t.TempDir(), "s"), Mode: 0o600},
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	c := dial(t, s.Path())
+	if _, err := c.Accept(context.Background(), "blocked", "abc", "it is right"); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"list=blocked", `why="it is right"`, fmt.Sprintf("by.uid=%d", os.Getuid()), fmt.Sprintf("by.pid=%d", os.Getpid())} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log lacks %s:\n%s", want, &log)
+		}
+	}
+}
+
+// TestCloseWhileAsked closes a server that is still at work for somebody.
+func TestCloseWhileAsked(t *testing.T) {
+	gate := &fakeGate{wait: make(chan struct{})}
+	s := listen(t, gate)
+	c := dial(t, s.Path())
+	asked := make(chan error, 1)
+	go func() {
+		_, err := c.Rescan(context.Background())
+		asked <- err
+	}()
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close() }()
+	close(gate.wait)
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	if err := <-asked; err != nil && !errors.Is(err, ErrNotRunning) {
+		t.Errorf("Rescan: %v, want none or %v", err, ErrNotRunning)
+	}
+}
+
+func TestMetricsRoute(t *testing.T) {
+	s := listenAt(t, Options{
+		Gate:    &fakeGate{},
+		Socket:  Socket{Path: filepath.Join(t.TempDir(), "s"), Mode: 0o600},
+		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "up 1\n") }),
+	})
+	var out bytes.Buffer
+	if err := dial(t, s.Path()).Metrics(context.Background(), &out); err != nil || out.String() != "up 1\n" {
+		t.Errorf("%q, %v", &out, err)
+	}
+}
+
+// syncBuffer is a bytes.Buffer for several goroutines.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}

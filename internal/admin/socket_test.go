@@ -1,0 +1,223 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestSocketRights wants mode and group as asked for, whatever the umask, and
+// nothing left beside the socket.
+func TestSocketRights(t *testing.T) {
+	for _, mode := range []fs.FileMode{0o600, 0o660, 0o666} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "admin.sock")
+		s := listenAt(t, Options{Gate: &fakeGate{}, Socket: Socket{Path: path, Mode: mode, Group: strconv.Itoa(os.Getgid())}})
+		info, err := os.Lstat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Type() != fs.ModeSocket || info.Mode().Perm() != mode {
+			t.Errorf("the socket has mode %v, want a socket with %v", info.Mode(), mode)
+		}
+		if left, _ := os.ReadDir(dir); len(left) != 1 {
+			t.Errorf("beside the socket there is %v", left)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if left, _ := os.ReadDir(dir); len(left) != 0 {
+			t.Errorf("after Close there is %v", left)
+		}
+	}
+}
+
+func TestSocketPlaces(t *testing.T) {
+	deep := filepath.Join(t.TempDir(), strings.Repeat("d", 100), strings.Repeat("e", 100))
+	if err := os.MkdirAll(deep, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name string
+		path func(dir string) string
+		want string // in the error; "" where it works
+	}{
+		{"missing directory", func(dir string) string { return filepath.Join(dir, "no", "admin.sock") }, "no such file"},
+		{"name longer than the kernel's", func(dir string) string { return filepath.Join(dir, strings.Repeat("n", 200)) }, "set a shorter"},
+		{"a file", func(dir string) string {
+			path := filepath.Join(dir, "file")
+			os.WriteFile(path, []byte("precious"), 0o644)
+			return path
+		}, "no socket"},
+		{"a directory", func(dir string) string { return dir }, "no socket"},
+		{"stale socket", func(dir string) string {
+			path := filepath.Join(dir, "stale")
+			l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.SetUnlinkOnClose(false)
+			l.Close()
+			return path
+		}, ""},
+		{"path longer than the kernel's", func(string) string { return filepath.Join(deep, "admin.sock") }, ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			path := test.path(t.TempDir())
+			s, err := Listen(Options{Gate: &fakeGate{}, Socket: Socket{Path: path, Mode: 0o600}})
+			if test.want != "" {
+				if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), path) {
+					t.Fatalf("error %v, want one with %q and the path", err, test.want)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			c, err := Dial(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			if n, err := c.Generation(context.Background()); n != 7 || err != nil {
+				t.Errorf("generation %d, %v", n, err)
+			}
+		})
+	}
+}
+
+func TestSocketUnknownGroup(t *testing.T) {
+	_, err := Listen(Options{Gate: &fakeGate{}, Socket: Socket{Path: filepath.Join(t.TempDir(), "s"), Mode: 0o600, Group: "no-such-group"}})
+	if err == nil || !strings.Contains(err.Error(), "socket_group") {
+		t.Errorf("error %v, want one about socket_group", err)
+	}
+}
+
+// TestTakeOver has a second server take the socket over: the first must not
+// remove it, and answers what it was asked before.
+func TestTakeOver(t *testing.T) {
+	first := listen(t, &fakeGate{})
+	path := first.Path()
+	if _, err := Listen(Options{Gate: &fakeGate{}, Socket: Socket{Path: path, Mode: 0o600}}); !errors.Is(err, ErrInUse) {
+		t.Fatalf("a second server: %v, want %v", err, ErrInUse)
+	}
+	second := listenAt(t, Options{Gate: &fakeGate{}, Socket: Socket{Path: path, Mode: 0o640}, TakeOver: true})
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c := dial(t, path)
+	if _, err := c.Generation(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Lstat(path); err != nil || info.Mode().Perm() != 0o640 {
+		t.Errorf("the socket is %v, %v", info, err)
+	}
+	if err := second.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Dial(path); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("Dial after both have ended: %v, want %v", err, ErrNotRunning)
+	}
+}
+
+// TestEnsure has the socket removed, and taken by another that then fails.
+func TestEnsure(t *testing.T) {
+	s := listen(t, &fakeGate{})
+	if err := os.Remove(s.Path()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Dial(s.Path()); !errors.Is(err, ErrNotRunning) {
+		t.Fatalf("without a socket: %v", err)
+	}
+	for range 2 {
+		if err := s.Ensure(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := dial(t, s.Path()).Generation(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := listenAt(t, Options{Gate: &fakeGate{}, Socket: Socket{Path: s.Path(), Mode: 0o600}, TakeOver: true})
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Ensure(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dial(t, s.Path()).Generation(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLeftovers wants what a killed process left to go, and what a running one is
+// making to stay.
+func TestLeftovers(t *testing.T) {
+	dir := t.TempDir()
+	stays := fmt.Sprintf(".admin-%d-1", os.Getppid())
+	for _, name := range []string{".admin-2147483647-1", fmt.Sprintf(".admin-%d-1", os.Getpid()), stays, ".admin-other", "other"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open, err := Socket{Path: filepath.Join(dir, "s"), Mode: 0o600}.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	entries, err := os.ReadDir(dir)
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	want := []string{stays, ".admin-other", "other", "s"}
+	slices.Sort(want)
+	if err != nil || !slices.Equal(names, want) {
+		t.Errorf("there is %q, %v, want %q", names, err, want)
+	}
+}
+
+func TestDialNobody(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{filepath.Join(dir, "none"), filepath.Join(file, "below")} {
+		if _, err := Dial(path); !errors.Is(err, ErrNotRunning) {
+			t.Errorf("Dial(%q): %v, want %v", path, err, ErrNotRunning)
+		}
+	}
+	// A gate may run without a socket there.
+	for _, path := range []string{"", file} {
+		if _, err := Dial(path); err == nil || errors.Is(err, ErrNotRunning) || !strings.Contains(err.Error(), "a gate cannot be asked") {
+			t.Errorf("Dial(%q): %v, want that it cannot be asked", path, err)
+		}
+	}
+}
+
+func TestDialForbidden(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("root may open everything")
+	}
+	s := listen(t, &fakeGate{})
+	if err := os.Chmod(s.Path(), 0); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Dial(s.Path())
+	if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "socket_group") {
+		t.Errorf("Dial: %v, want %v and what to do", err, fs.ErrPermission)
+	}
+	if unreachable := (*UnreachableError)(nil); !errors.As(err, &unreachable) || errors.Is(err, ErrNotRunning) {
+		t.Errorf("Dial: %v, want that nobody knows whether a gate runs", err)
+	}
+}

@@ -1,0 +1,189 @@
+//go:build unix
+
+package listedit
+
+import (
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/sender"
+)
+
+// add adds to a text.
+func add(t *testing.T, old string, o listfile.Options, entries ...NewEntry) (string, []Addition) {
+	t.Helper()
+	var b strings.Builder
+	additions, err := Add(strings.NewReader(old), &b, o, entries)
+	if errors.Is(err, ErrUnchanged) {
+		return old, additions
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String(), additions
+}
+
+func TestAdd(t *testing.T) {
+	const list = "# mine\nSpam.Example  # one\r\n\nother.example\n.spam.example. # two\n!press@spam.example"
+	for _, test := range []struct {
+		name  string
+		entry NewEntry
+		want  string
+		what  string
+		line  int
+	}{
+		{"new", NewEntry{Text: "New.Example", Reason: "r", Note: "n"}, list + "\nNew.Example  # r ## n", Added, 7},
+		{"until", NewEntry{Text: "new.example", Until: "2099-12-31"}, list + "\nnew.example  # until=2099-12-31", Added, 7},
+		{"note alone", NewEntry{Text: "new.example", Note: "n"}, list + "\nnew.example  ## n", Added, 7},
+		{"there already", NewEntry{Text: "spam.example", Reason: "one"}, list, Present, 2},
+		{"another reason", NewEntry{Text: "spam.example", Reason: "new"},
+			"# mine\nSpam.Example  # new\r\n\nother.example\n!press@spam.example", Updated, 2},
+		{"an end", NewEntry{Text: "OTHER.example.", Reason: "r", Until: "2099-12-31T10:00:00Z"},
+			strings.Replace(list, "other.example", "other.example  # until=2099-12-31T10:00:00Z r", 1), Updated, 4},
+		{"cancelled", NewEntry{Text: "press@spam.example", Reason: "r"}, list, Refused, 6},
+		{"exception", NewEntry{Text: "!other.example", Reason: "r"}, list + "\n!other.example  # r", Added, 7},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, additions := add(t, list, listfile.Options{}, test.entry)
+			if a := additions[0]; got != test.want || a.What != test.what || a.Line != test.line {
+				t.Errorf("%s, line %d; the list is\n%q, want\n%q", a.What, a.Line, got, test.want)
+			}
+		})
+	}
+}
+
+func TestAddTwice(t *testing.T) {
+	got, additions := add(t, "", listfile.Options{}, NewEntry{Text: "a.example"}, NewEntry{Text: "A.example."}, NewEntry{Text: "!a.example"})
+	if got != "a.example\n!a.example\n" || additions[1].What != Twice {
+		t.Errorf("%q; %+v", got, additions)
+	}
+}
+
+func TestAddRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"com":            "single label",
+		"a b":            "white space",
+		"#a@example.com": `write "#a"@example.com`,
+	} {
+		_, err := Add(strings.NewReader(""), io.Discard, listfile.Options{}, []NewEntry{{Text: text}})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", text, err, want)
+		}
+	}
+	for _, n := range []NewEntry{{Reason: "a\nb"}, {Note: "a\rb"}, {Reason: "a ## b"}, {Reason: "until=2099-12-31"}, {Reason: "# a"}, {Reason: "a", Note: "# b"}} {
+		n.Text = "example.com"
+		if e, err := n.Parse(listfile.Options{}); err == nil && (e.Reason != n.Reason || e.Note != n.Note) {
+			t.Errorf("%+v: read as %+v", n, e)
+		}
+	}
+	if _, err := Add(strings.NewReader("\x1f\x8bpacked"), io.Discard, listfile.Options{}, []NewEntry{{Text: "a.example"}}); !errors.Is(err, ErrPacked) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// FuzzAddRemove: what is added to any list and removed again leaves the list's
+// other lines as they were.
+func FuzzAddRemove(f *testing.F) {
+	for _, list := range []string{"", "a.example\n", "a.example", "\ufeffa.example\r\nb.example\r\n", "# c", "\n\n", "bad line\n"} {
+		f.Add(list, "new@example.com", "reason")
+	}
+	f.Fuzz(func(t *testing.T, list, text, reason string) {
+		o := listfile.Options{}
+		n := NewEntry{Text: text, Reason: reason}
+		e, err := n.Parse(o)
+		if err != nil || strings.ContainsAny(list, "\x00\x1f\x28") || strings.HasPrefix(list, "\xff\xfe") || strings.HasPrefix(list, "\xfe\xff") {
+			return
+		}
+		var longer, shorter strings.Builder
+		additions, err := Add(strings.NewReader(list), &longer, o, []NewEntry{n})
+		if errors.Is(err, ErrUnchanged) || err == nil && additions[0].What != Added {
+			return
+		}
+		if err != nil {
+			t.Skip(err) // no list at all
+		}
+		removals, err := Remove(strings.NewReader(longer.String()), &shorter, o, []listfile.Entry{e})
+		if err != nil || len(removals[0].Removed) != 1 || removals[0].Removed[0].Line != additions[0].Line {
+			t.Fatalf("%q became %q, from which could not be removed: %v, %+v", list, longer.String(), err, removals)
+		}
+		want := strings.TrimRight(list, "\r\n")
+		if got := strings.TrimRight(shorter.String(), "\r\n"); got != want && !(want == "" && got == NoEntries) {
+			t.Fatalf("%q became %q and then %q", list, longer.String(), shorter.String())
+		}
+	})
+}
+
+func TestText(t *testing.T) {
+	exact := listfile.Options{Exact: true}
+	for _, test := range []struct {
+		in   string
+		o    listfile.Options
+		want string
+	}{
+		{"Example.COM.", listfile.Options{}, "example.com"},
+		{".example.com", exact, ".example.com"},
+		{"example.com", exact, "@example.com"},
+		{"!*@example.com", listfile.Options{}, "!@example.com"},
+		{`"#a"@example.com`, listfile.Options{}, `"#a"@example.com`},
+		{`"!a"@example.com`, listfile.Options{}, `"!a"@example.com`},
+		{`"*a"@example.com`, listfile.Options{}, `"*a"@example.com`},
+		{"<>", listfile.Options{}, "<>"},
+	} {
+		e, err := listfile.ParseEntry(test.in, test.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Text(e, test.o); got != test.want {
+			t.Errorf("%s is written %s, want %s", test.in, got, test.want)
+		}
+	}
+}
+
+// TestCovering: every address that an entry matches is matched by what covers it.
+func TestCovering(t *testing.T) {
+	addresses := []string{"user@a.example.com", "user+tag@example.com", "x@b.a.example.com", "user@other.example", "x@[192.0.2.1]", "<>"}
+	entries := []string{
+		"user@a.example.com", "user+tag@example.com", "@example.com", "@a.example.com", "example.com", "a.example.com",
+		"*.example.com", "*.a.example.com", "user@", "user+tag@", "@[192.0.2.1]", "x@[192.0.2.1]", "<>",
+	}
+	matches := func(key, address string) bool {
+		a, err := sender.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.Contains(Matching(a), key)
+	}
+	parse := func(text string) listfile.Entry {
+		e, err := listfile.ParseEntry(text, listfile.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	for _, text := range entries {
+		e := parse(text)
+		for _, key := range Covering(e.Key, e.Kind) {
+			for _, address := range addresses {
+				if matches(e.Key, address) && !matches(key, address) {
+					t.Errorf("%s is said to cover %s, and does not match %s", key, text, address)
+				}
+			}
+		}
+	}
+	for _, test := range []struct{ narrow, broad string }{
+		{"user@a.example.com", "@a.example.com"}, {"user@a.example.com", "*.example.com"}, {"user+tag@example.com", "user@example.com"},
+		{"@a.example.com", "a.example.com"}, {"a.example.com", "*.example.com"}, {"*.a.example.com", "example.com"},
+		{"*.example.com", "example.com"}, {"user+tag@", "user@"}, {"x@[192.0.2.1]", "@[192.0.2.1]"},
+	} {
+		if e := parse(test.narrow); !slices.Contains(Covering(e.Key, e.Kind), parse(test.broad).Key) {
+			t.Errorf("%s covers %s", test.broad, test.narrow)
+		}
+	}
+	if e := parse("example.com"); slices.Contains(Covering(e.Key, e.Kind), "*.example.com") {
+		t.Error("*.example.com does not cover example.com")
+	}
+}

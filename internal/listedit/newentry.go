@@ -1,0 +1,73 @@
+package listedit
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"spamgate/blocklist/listfile"
+)
+
+// NewEntry is an entry to be written into a plain list.
+type NewEntry struct {
+	// Text is the entry as it is to be written.
+	Text string
+
+	// Reason and Note are its comment; Until, if not empty, when it ends, as a
+	// list says it: a date or a time (RFC 3339).
+	Reason, Note, Until string
+}
+
+// Line is the entry's line.
+func (n NewEntry) Line() string { return n.Text + n.comment() }
+
+// comment is what follows the entry.
+func (n NewEntry) comment() string {
+	var b strings.Builder
+	if n.Until != "" || n.Reason != "" {
+		b.WriteString("  #")
+		if n.Until != "" {
+			b.WriteString(" until=" + n.Until)
+		}
+		if n.Reason != "" {
+			b.WriteString(" " + n.Reason)
+		}
+	}
+	if n.Note != "" {
+		if b.Len() == 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(" ## " + n.Note)
+	}
+	return b.String()
+}
+
+// Parse reads the entry's line as a list will, and says what is wrong with it.
+func (n NewEntry) Parse(o listfile.Options) (listfile.Entry, error) {
+	for _, c := range []struct{ name, text string }{{"reason", n.Reason}, {"note", n.Note}} {
+		if strings.IndexFunc(c.text, unicode.IsControl) >= 0 {
+			return listfile.Entry{}, fmt.Errorf("the %s holds a line end or another control character: write it on one line", c.name)
+		}
+	}
+	if strings.Contains(n.Reason, "##") {
+		return listfile.Entry{}, errors.New("the reason holds ##, behind which a list has the private note: give that by itself")
+	}
+	want, err := listfile.ParseEntry(n.Text, o)
+	if err != nil {
+		return want, err
+	}
+	got, ok := listfile.ParseLine(n.Line(), o)
+	switch {
+	case !ok || got.Key != want.Key || got.Exception != want.Exception:
+		if text := Text(want, o); text != "" && text != strings.TrimSpace(n.Text) {
+			return want, fmt.Errorf("%q: a list would read this line otherwise; write %s", n.Text, text)
+		}
+		return want, fmt.Errorf("%q: a list would read this line otherwise: there is no way to write it", n.Text)
+	case n.Until == "" && got.Until != 0:
+		return got, errors.New("the reason holds until=, which ends an entry: give the time by itself")
+	case got.Reason != strings.TrimSpace(n.Reason) || got.Note != strings.TrimSpace(n.Note):
+		return got, fmt.Errorf("a list would read the reason as %q and the note as %q: begin neither with #", got.Reason, got.Note)
+	}
+	return got, nil
+}

@@ -1,0 +1,67 @@
+//go:build unix
+
+package listedit
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"strconv"
+	"syscall"
+)
+
+// keepAttributes gives replacement what old has.
+func keepAttributes(old *os.File, info fs.FileInfo, replacement *os.File) error {
+	want := info.Sys().(*syscall.Stat_t)
+	now, err := replacement.Stat()
+	if err != nil {
+		return err
+	}
+	if got := now.Sys().(*syscall.Stat_t); got.Uid != want.Uid || got.Gid != want.Gid {
+		if err := replacement.Chown(int(want.Uid), int(want.Gid)); err != nil {
+			return fmt.Errorf("%w: it belongs to %s; run this as root (sudo) or as that user", ErrOwner, owner(want))
+		}
+	}
+	// After the owner, as a change of that takes modes away; and before the
+	// access control list, which is the mode's finer form.
+	if err := replacement.Chmod(info.Mode()); err != nil {
+		return fmt.Errorf("%w: its mode: %w", ErrOwner, err)
+	}
+	return keepExtended(old, replacement)
+}
+
+// owner is "user gate, group mail", or numbers where they have no names.
+func owner(st *syscall.Stat_t) string {
+	uid, gid := strconv.Itoa(int(st.Uid)), strconv.Itoa(int(st.Gid))
+	if u, err := user.LookupId(uid); err == nil {
+		uid = u.Username
+	}
+	if g, err := user.LookupGroupId(gid); err == nil {
+		gid = g.Name
+	}
+	return fmt.Sprintf("user %s, group %s", uid, gid)
+}
+
+// names is how many names the file has.
+func names(info fs.FileInfo) uint64 { return uint64(info.Sys().(*syscall.Stat_t).Nlink) }
+
+// giveFile makes an open file of root's that of whoever has the directory.
+func giveFile(file *os.File, dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil || os.Geteuid() != 0 {
+		return err
+	}
+	st := info.Sys().(*syscall.Stat_t)
+	return file.Chown(int(st.Uid), int(st.Gid))
+}
+
+// giveTo makes a file of root's that of whoever has the directory.
+func giveTo(path, dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil || os.Geteuid() != 0 {
+		return err
+	}
+	st := info.Sys().(*syscall.Stat_t)
+	return os.Lchown(path, int(st.Uid), int(st.Gid))
+}
