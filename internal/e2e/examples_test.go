@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"spamgate/internal/shipped"
 )
 
 // example is a configuration of docs/examples as an operator copies it: with
@@ -32,6 +34,7 @@ func openExample(t testing.TB, name string) *example {
 	}
 	e := &example{t: t, shown: string(shown), text: string(shown), cert: newCertificate(t, gateName)}
 	e.replace(`addr = ":25"`, `addr = "127.0.0.1:0"`)
+	e.replace(`dir = "/var/lib/spamgate"`, `dir = "state"`)
 	e.replace(`"/etc/ssl/mx.example.org.pem"`, fmt.Sprintf("%q", e.cert.cert))
 	e.replace(`"/etc/ssl/private/mx.example.org.key"`, fmt.Sprintf("%q", e.cert.key))
 	return e
@@ -77,7 +80,7 @@ func (e *example) in(lines, old, with string) string {
 func (e *example) start() *gate {
 	e.t.Helper()
 	dir := e.t.TempDir()
-	if err := os.CopyFS(filepath.Join(dir, "lists"), os.DirFS("../../lists")); err != nil {
+	if err := os.CopyFS(filepath.Join(dir, "lists"), shipped.Lists()); err != nil {
 		e.t.Fatal(err)
 	}
 	// The log is read by the test, and is the one thing that it adds.

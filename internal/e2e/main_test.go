@@ -6,7 +6,8 @@
 // A test whose tools are not installed is skipped. Where CI=true is set in the
 // environment, it fails. The servers that cannot be installed beside Postfix are
 // fetched by .ci/servers, and SPAMGATE_E2E_SERVERS names their folder; with
-// SPAMGATE_E2E_FULL=1 the ledger has its full size, 20,000 messages.
+// SPAMGATE_E2E_FULL=1 the ledger has its full size, 20,000 messages, and 200 gates
+// are killed while they build.
 package e2e
 
 import (

@@ -39,7 +39,8 @@ type innerGate struct {
 	served chan error
 }
 
-// impatience is how long an innerGate waits where a stall is to end quickly.
+// impatience is how long an innerGate waits where a stall is to end quickly. On a
+// busy machine that may be too short for what is no stall; see offsets.play.
 const impatience = 60 * time.Millisecond
 
 func newInnerGate(t testing.TB, hop nexthop.SMTPConfig, w wire.Config) *innerGate {
@@ -78,8 +79,7 @@ func (g *innerGate) stop(t testing.TB) {
 }
 
 // impatient waits for a next hop.
-func impatient() nexthop.Timeouts {
-	const d = impatience
+func impatient(d time.Duration) nexthop.Timeouts {
 	return nexthop.Timeouts{Connect: d, Greeting: d, Mail: d, Rcpt: d, Data: d, Write: d, Dot: d, Quit: d}
 }
 
@@ -185,24 +185,39 @@ type offsets struct {
 	side    string
 	kind    faultKind
 	sink    *nexthoptest.Sink
-	shared  *innerGate // for faults on the client's side
 	patient *innerGate // in which nothing times out
 
 	mu       sync.Mutex
+	shared   map[time.Duration]*innerGate // for faults on the client's side, by impatience
 	messages []*tracked
-	happened int
+	cases    int
+	happened int // cases with a fault
 }
 
 func newOffsets(t testing.TB, side string, kind faultKind) *offsets {
 	o := &offsets{t: t, side: side, kind: kind, sink: nexthoptest.NewSink(t)}
-	hop := nexthop.SMTPConfig{Addr: o.sink.Addr(), Reuse: true}
-	var w wire.Config
-	if kind == faultStall {
-		w = wire.Config{CommandTimeout: impatience, DataTimeout: impatience, WriteTimeout: impatience}
-	}
-	o.shared = newInnerGate(t, hop, w)
-	o.patient = newInnerGate(t, hop, wire.Config{})
+	o.shared = map[time.Duration]*innerGate{}
+	o.patient = o.newGate(0)
 	return o
+}
+
+// newGate makes a gate that waits so long for its clients; 0: for minutes.
+func (o *offsets) newGate(patience time.Duration) *innerGate {
+	hop := nexthop.SMTPConfig{Addr: o.sink.Addr(), Reuse: true}
+	return newInnerGate(o.t, hop, wire.Config{CommandTimeout: patience, DataTimeout: patience, WriteTimeout: patience})
+}
+
+// gateOf is the gate that all clients share who are waited for so long.
+func (o *offsets) gateOf(patience time.Duration) *innerGate {
+	if patience == 0 {
+		return o.patient
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.shared[patience] == nil {
+		o.shared[patience] = o.newGate(patience)
+	}
+	return o.shared[patience]
 }
 
 // run plays a session for each byte of a direction.
@@ -226,25 +241,50 @@ func (o *offsets) run(d direction) {
 	o.t.Logf("%d bytes %s", length, d)
 }
 
-// play sends one message, first with the fault and then without, and returns the
-// number of bytes that went through in its direction.
+// play plays a case, and returns the number of bytes that went through in its
+// direction. Where it is about a stall, the gate has little patience, so that it
+// ends; on a busy machine that may end the session before the fault, or those
+// after it. Such a case is played again with twice the patience: how fast the
+// machine is decides how long the test takes, not what it finds.
 func (o *offsets) play(c offsetCase) int {
+	var patience time.Duration
+	if c.kind == faultStall && c.at >= 0 {
+		patience = impatience
+	}
+	for {
+		m, happened, passed := o.once(c, patience)
+		if patience > 0 && patience < waitLimit/4 && (!happened || !m.accepted) {
+			patience *= 2
+			continue
+		}
+		if o.kind == faultSplit && len(m.replies) > 1 || !m.accepted {
+			o.t.Errorf("%s: accepted: %v; %q", c, m.accepted, m.replies)
+		}
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.cases++
+		if happened {
+			o.happened++
+		}
+		return passed
+	}
+}
+
+// once sends one message, first with the fault and then without.
+func (o *offsets) once(c offsetCase, patience time.Duration) (m *tracked, happened bool, passed int) {
 	o.mu.Lock()
-	m := &tracked{id: fmt.Sprintf("%d of %s", len(o.messages), c)}
+	m = &tracked{id: fmt.Sprintf("%d of %s", len(o.messages), c)}
 	o.messages = append(o.messages, m)
 	o.mu.Unlock()
 
 	var p *faultProxy
 	var first, later string
 	if o.side == "client" {
-		p = newFaultProxy(o.t, o.shared.addr, &c.fault)
+		p = newFaultProxy(o.t, o.gateOf(patience).addr, &c.fault)
 		first, later = p.addr(), o.patient.addr
 	} else {
 		p = newFaultProxy(o.t, o.sink.Addr(), &c.fault)
-		hop := nexthop.SMTPConfig{Addr: p.addr(), Reuse: c.at%2 == 0}
-		if o.kind == faultStall {
-			hop.Timeouts = impatient()
-		}
+		hop := nexthop.SMTPConfig{Addr: p.addr(), Reuse: c.at%2 == 0, Timeouts: impatient(patience)}
 		g := newInnerGate(o.t, hop, wire.Config{})
 		defer g.stop(o.t)
 		first, later = g.addr, g.addr
@@ -253,25 +293,21 @@ func (o *offsets) play(c offsetCase) int {
 
 	err := m.attempt(first)
 	p.fault.Store(nil)
-	if o.kind == faultSplit && !m.accepted {
-		o.t.Errorf("%s: %q", c, m.replies)
-	}
 	for i := 0; i < attempts && err == nil && !m.accepted; i++ {
 		err = m.attempt(later)
 	}
-	if err != nil || !m.accepted {
-		o.t.Errorf("%s: accepted: %v; %v; %q", c, m.accepted, err, m.replies)
+	if err != nil {
+		o.t.Errorf("%s: %v; %q", c, err, m.replies)
 	}
-	o.mu.Lock()
-	o.happened += int(min(1, p.happened.Load()))
-	o.mu.Unlock()
-	return int(p.passed[c.direction].Load())
+	return m, p.happened.Load() > 0, int(p.passed[c.direction].Load())
 }
 
 // settle compares what was accepted with what has come.
 func (o *offsets) settle() {
 	o.t.Helper()
-	o.shared.stop(o.t)
+	for _, g := range o.shared {
+		g.stop(o.t)
+	}
 	o.patient.stop(o.t)
 	copies := map[string]int{}
 	for _, m := range o.sink.Messages() {
@@ -285,15 +321,16 @@ func (o *offsets) settle() {
 	}
 	lost, twice := 0, 0
 	for _, m := range o.messages {
-		if n := copies[m.id]; n < 1 || n > 1+m.lost {
+		n := copies[m.id]
+		if n < 1 && m.accepted || n > 1+m.lost {
 			o.t.Errorf("%s: %d copies, %d replies lost, %q", m.id, n, m.lost, m.replies)
 		}
 		lost += m.lost
-		twice += copies[m.id] - 1
+		twice += max(0, n-1)
 	}
 	checkSinkCut(o.t, o.sink)
-	if o.happened < len(o.messages)*9/10 {
-		o.t.Errorf("%d faults in %d sessions", o.happened, len(o.messages))
+	if o.happened < o.cases*9/10 {
+		o.t.Errorf("%d faults in %d cases", o.happened, o.cases)
 	}
 	o.t.Logf("%d sessions, %d faults; %d replies lost, %d copies too many for it", len(o.messages), o.happened, lost, twice)
 }
@@ -333,7 +370,7 @@ func TestNextHopFaults(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			sink := nexthoptest.NewSink(t, f.config)
-			g := newInnerGate(t, nexthop.SMTPConfig{Addr: sink.Addr(), Reuse: true, Timeouts: impatient()}, wire.Config{})
+			g := newInnerGate(t, nexthop.SMTPConfig{Addr: sink.Addr(), Reuse: true, Timeouts: impatient(impatience)}, wire.Config{})
 			var wg sync.WaitGroup
 			for worker := range 10 {
 				wg.Go(func() {

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"spamgate/internal/shipped"
 )
 
 // shippedGate runs a gate with the configuration and lists that ship, copied to
@@ -14,18 +16,15 @@ import (
 func shippedGate(t testing.TB) *gate {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(filepath.Join(dir, "lists"), os.DirFS("../../lists")); err != nil {
+	if err := os.CopyFS(filepath.Join(dir, "lists"), shipped.Lists()); err != nil {
 		t.Fatal(err)
 	}
-	config, err := os.ReadFile("../../config.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := shipped.Config()
 	const addr = `addr = "127.0.0.1:2525"`
-	if strings.Count(string(config), addr) != 1 {
+	if strings.Count(config, addr) != 1 {
 		t.Fatalf("config.toml has not one line %s", addr)
 	}
-	writeFile(t, filepath.Join(dir, "config.toml"), strings.Replace(string(config), addr, `addr = "127.0.0.1:0"`, 1))
+	writeFile(t, filepath.Join(dir, "config.toml"), strings.Replace(config, addr, `addr = "127.0.0.1:0"`, 1))
 	g := launch(t, dir, exec.Command(binary(t), "serve"))
 	listening := regexp.MustCompile(`^ +listening +(127\.0\.0\.1:\d+)$`)
 	line := g.log.wait("where it listens", listening.MatchString)

@@ -1,0 +1,71 @@
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+)
+
+// documentedMetric is a line of the table of metrics in docs/operating.md.
+var documentedMetric = regexp.MustCompile("(?m)^\\| `(spamgate_[a-z_]+)` \\| ([a-z]+) \\|(.*?)\\|")
+
+// TestMetricsDocument holds the table of metrics in docs/operating.md against what
+// a gate gives: names, types and labels.
+func TestMetricsDocument(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/operating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]string{}
+	for _, m := range documentedMetric.FindAllStringSubmatch(string(page), -1) {
+		documented[m[1]] = m[2] + " " + strings.TrimSpace(strings.ReplaceAll(m[3], "`", ""))
+	}
+
+	// A list from a URL has metrics of its own.
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "fetched.example") }))
+	defer server.Close()
+	g := startGate(t, setup{files: map[string]string{"blocked.txt": "spam.example\n"}, lists: blockedLists + fmt.Sprintf("[[list]]\nname = \"fetched\"\nurl = \"%s/list\"\nallow_http = true\n", server.URL)})
+	client := g.socketClient()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	families := metrics(t, client, "http://gate/metrics")
+	for late := time.Now().Add(lateLimit); families["spamgate_list_fetched_timestamp_seconds"] == nil && time.Now().Before(late); <-tick.C {
+		families = metrics(t, client, "http://gate/metrics") // the fetcher begins while the gate opens
+	}
+	given := map[string]string{}
+	for name, family := range families {
+		if strings.HasPrefix(name, "spamgate_") {
+			given[name] = strings.ToLower(family.GetType().String()) + " " + labelsOf(family)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if documented[name] != given[name] {
+			t.Errorf("docs/operating.md has %q of %s, which is a %q", documented[name], name, given[name])
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(documented)) {
+		if given[name] == "" {
+			t.Errorf("docs/operating.md has %s, which does not exist", name)
+		}
+	}
+}
+
+// labelsOf are the names of a metric's labels.
+func labelsOf(family *dto.MetricFamily) string {
+	var names []string
+	for _, label := range family.Metric[0].Label {
+		names = append(names, label.GetName())
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
