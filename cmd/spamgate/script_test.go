@@ -24,6 +24,9 @@ func TestMain(m *testing.M) {
 //
 //	exits CODE PROGRAM ARG...   runs a program and wants the exit code
 //	columns N FILE              wants no line of a file, stdout or stderr wider
+//	says FILE TEXT              wants a text in a file, stdout or stderr, wherever
+//	                            its lines are broken: that depends on how long
+//	                            the names of files are
 //	ship                        writes config.toml and lists as they ship
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -32,6 +35,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits":   scriptExits,
 			"columns": scriptColumns,
+			"says":    scriptSays,
 			"ship": func(ts *testscript.TestScript, _ bool, _ []string) {
 				ts.Check(os.WriteFile(ts.MkAbs("config.toml"), []byte(shipped.Config()), 0o644))
 				ts.Check(os.CopyFS(ts.MkAbs("lists"), shipped.Lists()))
@@ -69,5 +73,15 @@ func scriptColumns(ts *testscript.TestScript, neg bool, args []string) {
 		if n := utf8.RuneCountInString(line); n > limit {
 			ts.Fatalf("a line of %d columns:\n%s", n, line)
 		}
+	}
+}
+
+func scriptSays(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: says FILE TEXT")
+	}
+	unbroken := strings.Join(strings.Fields(ts.ReadFile(args[0])), " ")
+	if strings.Contains(unbroken, args[1]) == neg {
+		ts.Fatalf("text in %s: %t\n%q", args[0], neg, args[1])
 	}
 }
