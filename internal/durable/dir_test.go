@@ -1,0 +1,70 @@
+package durable
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestMakeDirs(t *testing.T) {
+	top := t.TempDir()
+	dir := filepath.Join(top, "a", "b", "c")
+	var running sync.WaitGroup
+	for range 8 {
+		running.Go(func() {
+			if err := MakeDirs(dir); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	running.Wait()
+	if err := MakeDirs(dir); err != nil || !isDir(dir) {
+		t.Errorf("once it is there: %v", err)
+	}
+	file := filepath.Join(top, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{file, filepath.Join(file, "dir")} {
+		if err := MakeDirs(path); !errors.Is(err, syscall.ENOTDIR) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	nowhere := filepath.Join(top, "link")
+	if err := os.Symlink("nowhere", nowhere); err != nil {
+		t.Skip(err)
+	}
+	if err := MakeDirs(nowhere); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("in the place of a link: %v", err)
+	}
+}
+
+// What is old and called so goes; what is young, called otherwise or no file stays.
+func TestRemoveStale(t *testing.T) {
+	dir := t.TempDir()
+	long := time.Now().Add(-2 * time.Hour)
+	for name, made := range map[string]time.Time{
+		".new-1": long, ".new-2": long, ".new-young": time.Now(), ".other": long, "x.new-": long,
+	} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chtimes(path, made, made)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sub := filepath.Join(dir, ".new-dir")
+	if err := errors.Join(os.Mkdir(sub, 0o700), os.Chtimes(sub, long, long)); err != nil {
+		t.Fatal(err)
+	}
+	if err := RemoveStale(dir, ".new-", time.Hour); err != nil {
+		t.Error(err)
+	}
+	wantNames(t, dir, ".new-dir", ".new-young", ".other", "x.new-")
+	if err := RemoveStale(filepath.Join(dir, "none"), ".new-", time.Hour); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("of a missing directory: %v", err)
+	}
+}

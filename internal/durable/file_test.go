@@ -1,0 +1,149 @@
+package durable
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// creators are the ways to make a file, which differ in what is seen of it before
+// it is in its place.
+var creators = map[string]func(dir, pattern string, mode fs.FileMode) (*File, error){
+	"named": Create, "unnamed": CreateUnnamed,
+}
+
+// begun is a file on its way that holds text.
+func begun(t *testing.T, create func(string, string, fs.FileMode) (*File, error), dir, text string) *File {
+	t.Helper()
+	f, err := create(dir, ".*-1*.new", 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.Discard)
+	if _, err := f.WriteString(text); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func names(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func wantNames(t *testing.T, dir string, want ...string) {
+	t.Helper()
+	if got := names(t, dir); !slices.Equal(got, want) {
+		t.Errorf("the directory has %q, want %q", got, want)
+	}
+}
+
+func wantText(t *testing.T, path, want string) {
+	t.Helper()
+	if got, err := os.ReadFile(path); err != nil || string(got) != want {
+		t.Errorf("%s: %q, %v; want %q", filepath.Base(path), got, err, want)
+	}
+}
+
+// A file takes the place of another in one step; before, nobody finds it who does
+// not know the pattern.
+func TestCommit(t *testing.T) {
+	for name, create := range creators {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "place")
+			for _, text := range []string{"first", "second"} {
+				before := names(t, dir)
+				f := begun(t, create, dir, text)
+				meanwhile := slices.DeleteFunc(names(t, dir), func(name string) bool { return slices.Contains(before, name) })
+				if (f.name == "") != (len(meanwhile) == 0) {
+					t.Errorf("named %q, seen %q", f.name, meanwhile)
+				}
+				for _, name := range meanwhile {
+					if !strings.HasPrefix(name, ".*-1") || !strings.HasSuffix(name, ".new") {
+						t.Errorf("the temporary name is %q", name)
+					}
+				}
+				if err := f.Commit(path); err != nil {
+					t.Fatal(err)
+				}
+				f.Discard()
+				wantText(t, path, text)
+				wantNames(t, dir, "place")
+			}
+		})
+	}
+}
+
+// A new file takes nobody's place.
+func TestPlaceNew(t *testing.T) {
+	for name, create := range creators {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "place")
+			first, second := begun(t, create, dir, "first"), begun(t, create, dir, "second")
+			if err := first.PlaceNew(path); err != nil {
+				t.Fatal(err)
+			}
+			if err := second.PlaceNew(path); !errors.Is(err, fs.ErrExist) {
+				t.Errorf("in the place of another: %v", err)
+			}
+			first.Discard()
+			second.Discard()
+			wantText(t, path, "first")
+			wantNames(t, dir, "place")
+		})
+	}
+}
+
+// Nothing is left of a file that did not get to its place.
+func TestDiscard(t *testing.T) {
+	for name, create := range creators {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			begun(t, create, dir, "unwanted").Discard()
+			wantNames(t, dir)
+
+			taken := filepath.Join(dir, "taken")
+			if err := os.MkdirAll(filepath.Join(taken, "inside"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			f := begun(t, create, dir, "in the way of a directory")
+			if err := f.Commit(taken); err == nil {
+				t.Error("a directory was replaced")
+			}
+			f.Discard()
+			wantNames(t, dir, "taken")
+
+			f = begun(t, create, dir, "closed too early")
+			if err := f.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := f.Commit(filepath.Join(dir, "place")); !errors.Is(err, fs.ErrClosed) {
+				t.Errorf("of a closed file: %v", err)
+			}
+			f.Discard()
+			wantNames(t, dir, "taken")
+		})
+	}
+}
+
+func TestNoDirectory(t *testing.T) {
+	none := filepath.Join(t.TempDir(), "none")
+	for name, create := range creators {
+		if f, err := create(none, ".new-*", 0o600); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v, %v", name, f, err)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+//go:build unix
+
+package durable
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// lockerDir makes this test binary a process that has the lock of a directory
+// until its standard input ends.
+const lockerDir = "DURABLE_TEST_LOCK"
+
+func TestMain(m *testing.M) {
+	dir := os.Getenv(lockerDir)
+	if dir == "" {
+		os.Exit(m.Run())
+	}
+	unlock, err := LockDir(dir)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println("locked")
+	io.Copy(io.Discard, os.Stdin)
+	unlock()
+}
+
+// locker starts such a process, and returns when it has the lock.
+func locker(t *testing.T, dir string) (process *exec.Cmd, end io.Closer) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), lockerDir+"="+dir)
+	cmd.Stderr = os.Stderr
+	in, errIn := cmd.StdinPipe()
+	out, errOut := cmd.StdoutPipe()
+	if err := errors.Join(errIn, errOut, cmd.Start()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "locked\n" {
+		t.Fatalf("the other process says %q, %v", line, err)
+	}
+	return cmd, in
+}
+
+// The lock is of one process at a time, and ends with it whatever ends it.
+func TestLockDir(t *testing.T) {
+	dir := t.TempDir()
+	other, _ := locker(t, dir)
+	if _, err := TryLockDir(dir); !errors.Is(err, syscall.EWOULDBLOCK) {
+		t.Errorf("while another process has it: %v", err)
+	}
+	if err := other.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	other.Wait()
+	unlock, err := TryLockDir(dir)
+	if err != nil {
+		t.Fatalf("of a killed process: %v", err)
+	}
+	if _, err := TryLockDir(dir); !errors.Is(err, syscall.EWOULDBLOCK) {
+		t.Errorf("while this process has it: %v", err)
+	}
+	unlock()
+
+	_, end := locker(t, dir)
+	locked := make(chan error)
+	go func() {
+		unlock, err := LockDir(dir)
+		if err == nil {
+			unlock()
+		}
+		locked <- err
+	}()
+	end.Close()
+	if err := <-locked; err != nil {
+		t.Errorf("after the wait: %v", err)
+	}
+	for name, lock := range map[string]func(string) (func(), error){"LockDir": LockDir, "TryLockDir": TryLockDir} {
+		if _, err := lock(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s of a missing directory: %v", name, err)
+		}
+	}
+}

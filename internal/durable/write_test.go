@@ -1,0 +1,74 @@
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// A file is replaced whole, also by way of another directory.
+func TestWriteFile(t *testing.T) {
+	dir, work := t.TempDir(), t.TempDir()
+	path := filepath.Join(dir, "file")
+	for _, c := range []struct{ by, text string }{{dir, strings.Repeat("long ", 10_000)}, {work, "short"}, {dir, ""}} {
+		if err := WriteFile(path, c.by, ".new-*", []byte(c.text)); err != nil {
+			t.Fatal(err)
+		}
+		wantText(t, path, c.text)
+		wantNames(t, dir, "file")
+		wantNames(t, work)
+	}
+}
+
+// What could not be written leaves what was there, and nothing beside it.
+func TestWriteFails(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	none := filepath.Join(dir, "none")
+	if err := WriteFile(path, none, ".new-*", []byte("new")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("by way of nowhere: %v", err)
+	}
+	if err := WriteFile(filepath.Join(none, "file"), dir, ".new-*", []byte("new")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("to nowhere: %v", err)
+	}
+	if err := WriteNew(filepath.Join(none, "file"), dir, ".new-*", []byte("new")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("anew, to nowhere: %v", err)
+	}
+	wantText(t, path, "old")
+	wantNames(t, dir, "file")
+}
+
+// Of those who write a new file at once one is first, and nobody has an error.
+func TestWriteNew(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "secret")
+	read := make([]string, 16)
+	var running sync.WaitGroup
+	for i := range read {
+		running.Go(func() {
+			if err := WriteNew(path, dir, "secret.*", fmt.Appendf(nil, "of %d", i)); err != nil {
+				t.Error(err)
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Error(err)
+			}
+			read[i] = string(text)
+		})
+	}
+	running.Wait()
+	for _, text := range read {
+		if text != read[0] || !strings.HasPrefix(text, "of ") {
+			t.Fatalf("%q and %q", text, read[0])
+		}
+	}
+	wantNames(t, dir, "secret")
+}
