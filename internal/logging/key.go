@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 
 	"github.com/minio/highwayhash"
+
+	"spamgate/internal/durable"
 )
 
 // keyFile is the name of the secret in the state directory.
@@ -26,7 +28,9 @@ func loadKey(dir string) ([]byte, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	if err := createKey(dir, path); err != nil {
+	key = make([]byte, highwayhash.Size)
+	rand.Read(key) // never fails
+	if err := durable.WriteNew(path, dir, keyFile+".*", key); err != nil {
 		return nil, fmt.Errorf("creating %s: %w", path, err)
 	}
 	return readKey(path) // of two processes that start at once, the first one's
@@ -58,37 +62,4 @@ func readKey(path string) ([]byte, error) {
 		return nil, fmt.Errorf("reading %s: %w", path, err)
 	}
 	return key, nil
-}
-
-// createKey writes a new random key. The file appears whole or not at all, and
-// never takes the place of another: the link fails if there is one, which is
-// as good.
-func createKey(dir, path string) error {
-	f, err := os.CreateTemp(dir, keyFile+".*") // of mode 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	key := make([]byte, highwayhash.Size)
-	rand.Read(key) // never fails
-	_, err = f.Write(key)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := os.Link(f.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return syncDir(dir)
-}
-
-// syncDir makes a new name in a directory outlast a crash.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
