@@ -39,7 +39,7 @@ func TestDiskFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.file.Close()
-	if d.file, err = os.Open(x.source.Copy); err != nil { // not for writing: as full as it gets
+	if d.file.File, err = os.Open(x.source.Copy); err != nil { // not for writing: as full as it gets
 		t.Fatal(err)
 	}
 	if err := x.fetcher.receive(context.Background(), x.source.withDefaults(), strings.NewReader(otherText), -1, d); !errors.Is(err, syscall.EBADF) {
@@ -49,45 +49,6 @@ func TestDiskFull(t *testing.T) {
 	if after := x.files(t); len(after) != len(before) || after["copy"] != before["copy"] {
 		t.Errorf("files: %v", after)
 	}
-}
-
-// TestNames wants a draft to take its place whether it has a name before or not,
-// and without one not to be seen.
-func TestNames(t *testing.T) {
-	for _, create := range []func(string) (*os.File, string, error){createDraft, createNamed} {
-		path := filepath.Join(t.TempDir(), "copy")
-		d, err := newDraft(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		d.discard()
-		if d.file, d.name, err = create(filepath.Dir(path)); err != nil {
-			t.Fatal(err)
-		}
-		if seen := dirNames(t, filepath.Dir(path)); (d.name == "") != (len(seen) == 0) {
-			t.Errorf("named %q, seen %v", d.name, seen)
-		}
-		_, err = d.Write([]byte(listText))
-		if _, commitErr := d.commit(); err != nil || commitErr != nil {
-			t.Error(err, commitErr)
-		}
-		if seen := dirNames(t, filepath.Dir(path)); len(seen) != 1 || seen[0] != "copy" {
-			t.Errorf("seen: %v", seen)
-		}
-	}
-}
-
-func dirNames(t *testing.T, dir string) []string {
-	t.Helper()
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, e := range entries {
-		names = append(names, e.Name())
-	}
-	return names
 }
 
 // TestOwner wants what root fetches to belong to whom the directory belongs to.

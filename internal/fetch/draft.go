@@ -1,18 +1,17 @@
 package fetch
 
 import (
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"hash"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
+
+	"spamgate/internal/durable"
 )
 
 const (
@@ -22,14 +21,12 @@ const (
 
 	copyMode  = 0o644
 	stateMode = 0o600 // the URL in it may hold a password
-	dirMode   = 0o700 // of the state directory, too, where a fetch comes first
 )
 
 // draft is a file that takes the place of another once it is whole.
 type draft struct {
 	path string
-	file *os.File // nil once it is committed or discarded
-	name string   // "" while it has none (Linux), of which nothing stays if we are killed
+	file *durable.File
 	mode fs.FileMode
 	size int64
 	hash hash.Hash
@@ -42,21 +39,13 @@ func newDraft(path string) (*draft, error) {
 	if info, err := os.Stat(path); err == nil {
 		d.mode = info.Mode().Perm()
 	}
-	if err := makeDir(filepath.Dir(path)); err != nil {
+	dir := filepath.Dir(path)
+	if err := durable.MakeDirs(dir); err != nil { // the state directory, too, where a fetch comes first
 		return nil, err
 	}
 	var err error
-	d.file, d.name, err = createDraft(filepath.Dir(path))
+	d.file, err = durable.CreateUnnamed(dir, draftPrefix+"*", 0o600)
 	return d, err
-}
-
-// createNamed makes a file that has a name from the start.
-func createNamed(dir string) (*os.File, string, error) {
-	file, err := os.CreateTemp(dir, draftPrefix+"*")
-	if err != nil {
-		return nil, "", err
-	}
-	return file, file.Name(), nil
 }
 
 func (d *draft) Write(p []byte) (int, error) {
@@ -82,89 +71,22 @@ func (d *draft) commit() (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	err = errors.Join(d.file.Chmod(d.mode), ownAsDir(d.file, filepath.Dir(d.path)), d.file.Sync())
-	if err != nil {
-		return time.Time{}, err
+	// The gate, which may run as another user, has to replace what root fetched.
+	err = errors.Join(d.file.Chmod(d.mode), d.file.GiveAway())
+	if err == nil {
+		err = d.file.Commit(d.path)
 	}
-	if d.name == "" {
-		name := filepath.Join(filepath.Dir(d.path), draftPrefix+rand.Text())
-		if err := link(d.file, name); err != nil {
-			return time.Time{}, err
-		}
-		d.name = name
-	}
-	if err := os.Rename(d.name, d.path); err != nil {
-		return time.Time{}, err
-	}
-	err = d.file.Close()
-	d.file = nil
-	return info.ModTime(), errors.Join(err, syncDir(filepath.Dir(d.path)))
+	return info.ModTime(), err
 }
 
 // discard leaves nothing of a file that was not committed.
-func (d *draft) discard() {
-	if d.file == nil {
-		return
-	}
-	// What can be done about an error here is done by removeStale.
-	_ = d.file.Close()
-	if d.name != "" {
-		_ = os.Remove(d.name)
-	}
-	d.file = nil
-}
-
-// makeDir makes a directory with those above it. Each belongs to whom the one
-// above it belongs to.
-func makeDir(dir string) error {
-	if info, err := os.Stat(dir); err == nil && info.IsDir() {
-		return nil
-	}
-	parent := filepath.Dir(dir)
-	if parent != dir {
-		if err := makeDir(parent); err != nil {
-			return err
-		}
-	}
-	if err := os.Mkdir(dir, dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	made, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer made.Close()
-	return errors.Join(ownAsDir(made, parent), syncDir(parent))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil {
-		return fmt.Errorf("writing the directory %s to disk: %w", dir, err)
-	}
-	return nil
-}
+func (d *draft) discard() { d.file.Discard() }
 
 // removeStale removes what a fetch that was killed has left. A younger file may
 // be another process's, which is still at it.
 func (f *Fetcher) removeStale(s Source) {
-	dir := filepath.Dir(s.Copy)
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return // there is nothing yet, or newDraft will say why not
-	}
-	for _, entry := range entries {
-		info, err := entry.Info()
-		if !strings.HasPrefix(entry.Name(), draftPrefix) || err != nil || time.Since(info.ModTime()) < 2*max(s.Timeout, DefaultTimeout) {
-			continue
-		}
-		path := filepath.Join(dir, entry.Name())
-		if err := os.Remove(path); err != nil {
-			f.log.Warn("a file that an earlier fetch left is still there", "list", s.Name, "error", err)
-		}
+	err := durable.RemoveStale(filepath.Dir(s.Copy), draftPrefix, 2*max(s.Timeout, DefaultTimeout))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // else there is nothing yet
+		f.log.Warn("a file that an earlier fetch left is still there", "list", s.Name, "error", err)
 	}
 }
