@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"spamgate/internal/durable"
 )
 
 // LogName is the name of the audit log in the state directory.
@@ -71,11 +73,13 @@ func (l *Log) Check() error {
 // openLog is the log's file, open to append to.
 type openLog struct{ file *os.File }
 
-// open opens the log, and makes it and its directory if they are missing.
+// open opens the log, and makes it and its directory if they are missing: if root
+// makes the state directory, a gate that runs as another user must still have the
+// use of it.
 func (l *Log) open() (*openLog, error) {
 	file, err := l.openFile()
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = makeDir(l.Dir); err == nil {
+		if err = durable.MakeDirs(l.Dir); err == nil {
 			file, err = l.openFile()
 		}
 	}
@@ -96,30 +100,11 @@ func (l *Log) openFile() (*os.File, error) {
 	if file, err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600); err != nil {
 		return nil, err
 	}
-	if err := giveTo(path, l.Dir); err != nil {
+	if err := durable.GiveAway(path); err != nil {
 		file.Close()
 		return nil, err
 	}
 	return file, nil
-}
-
-// makeDir makes a directory and those above it that are missing, each that of
-// the owner of the one it is in: if root makes the state directory, a gate that
-// runs as another user must still have the use of it.
-func makeDir(dir string) error {
-	err := os.Mkdir(dir, 0o700)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		if err = makeDir(filepath.Dir(dir)); err == nil {
-			err = os.Mkdir(dir, 0o700)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	return giveTo(dir, filepath.Dir(dir))
 }
 
 // append writes a line in one write, which does not mix with that of another

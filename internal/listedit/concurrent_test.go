@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"spamgate/internal/durable"
 )
 
 // adder is this test binary as a process that adds entries.
@@ -123,8 +125,17 @@ func TestKilled(t *testing.T) {
 // TestLeftover removes what a process leaves that is killed at the worst moment.
 func TestLeftover(t *testing.T) {
 	path := writeFile(t, "# list\n")
-	if err := os.WriteFile(replacementName(path), []byte("half"), 0o600); err != nil {
+	dir, prefix := replacementPattern(path)
+	left, err := durable.Create(dir, prefix+"*"+replacementSuffix, 0o600) // as on a system without unnamed files
+	if err != nil {
 		t.Fatal(err)
+	}
+	if _, err := left.WriteString("half"); err != nil {
+		t.Fatal(err)
+	}
+	left.Close()
+	if more := others(t, path); len(more) != 1 {
+		t.Fatalf("beside it: %q", more)
 	}
 	if err := addOne(path, "a.example"); err != nil {
 		t.Fatal(err)

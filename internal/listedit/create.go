@@ -1,11 +1,12 @@
 package listedit
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"spamgate/internal/durable"
 )
 
 // createdMode is the mode of files that are made anew: a gate that runs as
@@ -31,33 +32,18 @@ func openMissing(path string) (*original, error) {
 }
 
 // newFile makes an empty file that is to be at target, where none is.
-func newFile(target string) (*replacement, error) {
+func newFile(target string) (*durable.File, error) {
 	r, err := createReplacement(target)
 	if err != nil {
 		return nil, fmt.Errorf("making a file (the folder must be yours to write to): %w", err)
 	}
-	err = giveFile(r.file, filepath.Dir(target))
+	err = r.GiveAway()
 	if err == nil {
-		err = r.file.Chmod(createdMode) // whatever the umask
+		err = r.Chmod(createdMode) // whatever the umask
 	}
 	if err != nil {
-		r.discard()
+		r.Discard()
 		return nil, err
 	}
 	return r, nil
-}
-
-// placeNew gives the file its name, unless somebody has made a file of that name
-// meanwhile. Another name that it had goes with discard.
-func (r *replacement) placeNew() error {
-	var err error
-	if r.name == "" {
-		err = link(r.file, r.target)
-	} else {
-		err = os.Link(r.name, r.target)
-	}
-	if errors.Is(err, fs.ErrExist) {
-		return ErrChanged
-	}
-	return err
 }

@@ -69,19 +69,6 @@ func TestCreateRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// A file that has a name before it is in its place.
-	path = filepath.Join(t.TempDir(), "list.txt")
-	r, err := createNamed(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.placeNew(); err != nil {
-		t.Error(err)
-	}
-	r.discard()
-	if _, err := os.Stat(path); err != nil || others(t, path) != nil {
-		t.Errorf("%v, beside %q", err, others(t, path))
-	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	path = filepath.Join(t.TempDir(), "list.txt")

@@ -22,6 +22,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"spamgate/internal/durable"
 )
 
 // Why a file is not changed, apart from the errors of the file system. Use
@@ -103,8 +105,8 @@ func Rewrite(ctx context.Context, path string, edit func(old io.ReadSeeker, w io
 	if err != nil {
 		return change, fmt.Errorf("%s is not changed: %w", path, err)
 	}
-	defer replacement.discard()
-	if err := old.write(ctx, replacement.file, edit, &change); err != nil {
+	defer replacement.Discard()
+	if err := old.write(ctx, replacement, edit, &change); err != nil {
 		return change, fmt.Errorf("%s is not changed: %w", path, err)
 	} else if !change.Changed {
 		return change, nil
@@ -112,7 +114,7 @@ func Rewrite(ctx context.Context, path string, edit func(old io.ReadSeeker, w io
 	if err := old.place(ctx, replacement, change, o); err != nil {
 		return change, fmt.Errorf("%s is not changed: %w", path, err)
 	}
-	if err := syncDir(filepath.Dir(old.target)); err != nil {
+	if err := durable.SyncDir(filepath.Dir(old.target)); err != nil {
 		return change, fmt.Errorf("%s is changed, but perhaps not yet on the disk: %w", path, err)
 	}
 	if log != nil {
@@ -158,7 +160,7 @@ type original struct {
 }
 
 // replacement makes an empty file that is to take the original's place.
-func (f *original) replacement() (*replacement, error) {
+func (f *original) replacement() (*durable.File, error) {
 	if f.missing {
 		return newFile(f.target)
 	}
@@ -261,8 +263,8 @@ func (f *original) write(ctx context.Context, w io.Writer, edit func(io.ReadSeek
 }
 
 // place puts the replacement in the file's place.
-func (f *original) place(ctx context.Context, r *replacement, change Change, o Options) error {
-	if err := r.file.Sync(); err != nil {
+func (f *original) place(ctx context.Context, r *durable.File, change Change, o Options) error {
+	if err := r.Sync(); err != nil {
 		return fmt.Errorf("writing the new content to the disk: %w", err)
 	}
 	if o.Before != nil {
@@ -274,14 +276,17 @@ func (f *original) place(ctx context.Context, r *replacement, change Change, o O
 		return err
 	}
 	if f.missing {
-		return r.placeNew()
+		if err := r.PlaceNew(f.target); !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		return ErrChanged
 	}
 	if same, err := f.same(); err != nil {
 		return err
 	} else if !same {
 		return ErrChanged
 	}
-	return r.place()
+	return r.Place(f.target)
 }
 
 // counter counts what is written.

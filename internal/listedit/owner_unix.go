@@ -45,23 +45,3 @@ func owner(st *syscall.Stat_t) string {
 
 // names is how many names the file has.
 func names(info fs.FileInfo) uint64 { return uint64(info.Sys().(*syscall.Stat_t).Nlink) }
-
-// giveFile makes an open file of root's that of whoever has the directory.
-func giveFile(file *os.File, dir string) error {
-	info, err := os.Stat(dir)
-	if err != nil || os.Geteuid() != 0 {
-		return err
-	}
-	st := info.Sys().(*syscall.Stat_t)
-	return file.Chown(int(st.Uid), int(st.Gid))
-}
-
-// giveTo makes a file of root's that of whoever has the directory.
-func giveTo(path, dir string) error {
-	info, err := os.Stat(dir)
-	if err != nil || os.Geteuid() != 0 {
-		return err
-	}
-	st := info.Sys().(*syscall.Stat_t)
-	return os.Lchown(path, int(st.Uid), int(st.Gid))
-}
