@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"spamgate/internal/durable"
 )
 
 // staleAfter is the age at which a file in tmp is what a crash left behind.
@@ -40,7 +42,7 @@ func Open(path string) (*Dir, error) {
 		host = "localhost"
 	}
 	d := &Dir{path: path, host: encodeHost(host)}
-	if err := d.removeStale(time.Now().Add(-staleAfter)); err != nil {
+	if err := durable.RemoveStale(filepath.Join(path, "tmp"), "", staleAfter); err != nil {
 		return nil, fmt.Errorf("maildir %s: %w", path, err)
 	}
 	return d, nil
@@ -69,7 +71,9 @@ func makeDir(dir string) error {
 	return err
 }
 
-// syncDir makes the entries of a directory durable.
+// syncDir makes the entries of a directory durable. Other than [durable.SyncDir] it
+// has an error also where the file system has no such thing: a message whose name
+// may be lost is not delivered.
 func syncDir(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -77,25 +81,6 @@ func syncDir(dir string) error {
 	}
 	err = f.Sync()
 	return errors.Join(err, f.Close())
-}
-
-// removeStale removes the files in tmp that were last written before t.
-func (d *Dir) removeStale(t time.Time) error {
-	entries, err := os.ReadDir(filepath.Join(d.path, "tmp"))
-	if err != nil {
-		return err
-	}
-	for _, entry := range entries {
-		info, err := entry.Info()
-		if err != nil || !info.Mode().IsRegular() || info.ModTime().After(t) {
-			continue // gone already, not ours, or young
-		}
-		err = os.Remove(filepath.Join(d.path, "tmp", entry.Name()))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
 }
 
 // uniqueName makes a file name that no other delivery has: time, microsecond,
