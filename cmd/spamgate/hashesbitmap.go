@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -19,6 +18,7 @@ import (
 
 	"spamgate/blocklist/bloom"
 	"spamgate/hashfamily"
+	"spamgate/internal/durable"
 )
 
 // bitmapReport is what "hashes bitmap" says about the file it wrote.
@@ -156,38 +156,26 @@ func checkTarget(flag, path string) (target string, perm fs.FileMode, err error)
 func replaceFile(ctx context.Context, path string, perm fs.FileMode, write func(io.Writer) (int64, error)) (n int64, err error) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	temp := fmt.Sprintf("%s.%x.tmp", path, rand.Uint64())
-	file, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	file, err := durable.Create(filepath.Dir(path), filepath.Base(path)+".*.tmp", perm)
 	if err != nil {
 		return 0, fmt.Errorf("making a file beside %s: %w", path, err)
 	}
-	defer func() {
-		if err != nil {
-			file.Close()
-			os.Remove(temp)
-		}
-	}()
+	defer file.Discard()
 	if n, err = write(file); err != nil {
-		return n, fmt.Errorf("writing %s: %w", temp, err)
+		return n, fmt.Errorf("writing %s: %w", file.Name(), err)
 	}
 	if err = file.Sync(); err != nil {
-		return n, fmt.Errorf("writing %s to the disk: %w", temp, err)
-	}
-	if err = file.Close(); err != nil {
-		return n, fmt.Errorf("closing %s: %w", temp, err)
+		return n, fmt.Errorf("writing %s to the disk: %w", file.Name(), err)
 	}
 	if err = ctx.Err(); err != nil {
 		return n, fmt.Errorf("interrupted, %s is as it was: %w", path, context.Cause(ctx))
 	}
-	if err = os.Rename(temp, path); err != nil {
+	if err = file.Place(path); err != nil {
 		return n, fmt.Errorf("putting %s in place: %w", path, err)
 	}
-	// The new name is the folder's content, which has a sync of its own.
-	if dir, openErr := os.Open(filepath.Dir(path)); openErr == nil {
-		defer dir.Close()
-		if syncErr := dir.Sync(); syncErr != nil {
-			return n, fmt.Errorf("%s is written, but perhaps not yet on the disk: %w", path, syncErr)
-		}
+	// A folder that nobody may read cannot be synced.
+	if err := durable.SyncDir(filepath.Dir(path)); err != nil && !errors.Is(err, fs.ErrPermission) {
+		return n, fmt.Errorf("%s is written, but perhaps not yet on the disk: %w", path, err)
 	}
 	return n, nil
 }
