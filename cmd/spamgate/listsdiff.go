@@ -187,7 +187,7 @@ func readSide(ctx context.Context, cmd *cobra.Command, path string, o listfile.O
 		return nil, fmt.Errorf("%s: %w", in.path, err)
 	}
 	if result.Invalid+result.Unsupported > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "spamgate: %s: %s; see spamgate lists lint\n", in.path, describeRead(result))
+		fmt.Fprintf(cmd.ErrOrStderr(), "spamgate: %s: %s; see spamgate lists lint\n", in.path, newReadReport(result).describe())
 	}
 	return b.finish()
 }

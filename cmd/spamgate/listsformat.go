@@ -121,9 +121,31 @@ func (p problemAt) String() string {
 	return s
 }
 
-// describeRead says what a file held.
-func describeRead(r listfile.Result) string {
-	s := fmt.Sprintf("%s; %s", formatOf(r), count(r.Entries, "entry", "entries"))
+// readReport is what a file held, for programs.
+type readReport struct {
+	Format      listfile.Format `json:"format"`
+	Packed      string          `json:"packed,omitempty"`
+	Entries     int             `json:"entries"`
+	Invalid     int             `json:"invalid"`
+	Unsupported int             `json:"unsupported"`
+	Expired     int             `json:"expired"`
+	Notes       []string        `json:"notes,omitempty"`
+}
+
+func newReadReport(r listfile.Result) readReport {
+	return readReport{
+		Format: r.Format, Packed: r.Packed, Entries: r.Entries,
+		Invalid: r.Invalid, Unsupported: r.Unsupported, Expired: r.Expired, Notes: r.Notes,
+	}
+}
+
+// describe is the report for people, but for the notes.
+func (r readReport) describe() string {
+	format := string(r.Format)
+	if r.Packed != "" {
+		format += " in " + r.Packed
+	}
+	s := fmt.Sprintf("%s; %s", format, count(r.Entries, "entry", "entries"))
 	if r.Invalid > 0 {
 		s += ", " + count(r.Invalid, "invalid line", "invalid lines")
 	}
@@ -134,11 +156,4 @@ func describeRead(r listfile.Result) string {
 		s += ", " + count(r.Expired, "entry whose time is over", "entries whose time is over")
 	}
 	return s
-}
-
-func formatOf(r listfile.Result) string {
-	if r.Packed != "" {
-		return string(r.Format) + " in " + r.Packed
-	}
-	return string(r.Format)
 }

@@ -54,33 +54,24 @@ changed.`,
 	o.addDryRun(cmd)
 	o.addJSON(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := listsImport(cmd, o, args[0]); err != nil {
-			return err
-		}
-		return nil
+		return listsImport(cmd, o, args[0])
 	}
 	return cmd
 }
 
 // importReport is what was imported.
 type importReport struct {
-	From        string      `json:"from"`
-	Format      string      `json:"format"`
-	Packed      string      `json:"packed,omitempty"`
-	Entries     int         `json:"entries"`
-	Invalid     int         `json:"invalid"`
-	Unsupported int         `json:"unsupported"`
-	Expired     int         `json:"expired"`
-	Notes       []string    `json:"notes,omitempty"`
-	List        string      `json:"list"`
-	File        string      `json:"file"`
-	DryRun      bool        `json:"dry_run"`
-	Added       int         `json:"added"`
-	Present     int         `json:"already_there"`
-	NotTaken    int         `json:"not_taken"`
-	Deferring   int         `json:"asked_to_be_deferred,omitempty"`
-	Problems    []problemAt `json:"problems"` // the first maxImportProblems
-	Gate        *gateAnswer `json:"gate,omitempty"`
+	From string `json:"from"`
+	readReport
+	List      string      `json:"list"`
+	File      string      `json:"file"`
+	DryRun    bool        `json:"dry_run"`
+	Added     int         `json:"added"`
+	Present   int         `json:"already_there"`
+	NotTaken  int         `json:"not_taken"`
+	Deferring int         `json:"asked_to_be_deferred,omitempty"`
+	Problems  []problemAt `json:"problems"` // the first maxImportProblems
+	Gate      *gateAnswer `json:"gate,omitempty"`
 }
 
 // maxImportProblems is how many lines that were left out are shown.
@@ -224,9 +215,7 @@ func (i *importing) addAll(yield func(line string) error) error {
 		i.report.Added++
 		return yield(line)
 	}, func(p listfile.Problem) { i.leaveOut(newProblemAt(i.in.path, p)) })
-	r := i.report
-	r.Format, r.Packed, r.Entries, r.Notes = string(result.Format), result.Packed, result.Entries, result.Notes
-	r.Invalid, r.Unsupported, r.Expired = result.Invalid, result.Unsupported, result.Expired
+	i.report.readReport = newReadReport(result)
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", i.in.path, err)
 	}
@@ -277,10 +266,7 @@ func (i *importing) print(w, stderr io.Writer) {
 	if more := r.Invalid + r.Unsupported + r.NotTaken - len(r.Problems); more > 0 {
 		fmt.Fprintf(stderr, "%s: %s more; see spamgate lists lint\n", shorten(r.From), count(more, "line", "lines"))
 	}
-	fmt.Fprintf(w, "%s: %s\n", shorten(r.From), describeRead(listfile.Result{
-		Format: listfile.Format(r.Format), Packed: r.Packed, Entries: r.Entries,
-		Invalid: r.Invalid, Unsupported: r.Unsupported, Expired: r.Expired,
-	}))
+	fmt.Fprintf(w, "%s: %s\n", shorten(r.From), r.describe())
 	for _, note := range r.Notes {
 		fmt.Fprintf(w, "  %s\n", note)
 	}

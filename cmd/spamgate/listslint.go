@@ -63,17 +63,11 @@ error, or so many that a gate would not take the file.`,
 
 // lintReport is what was found in one file.
 type lintReport struct {
-	File        string      `json:"file"`
-	Format      string      `json:"format"`
-	Packed      string      `json:"packed,omitempty"`
-	Entries     int         `json:"entries"`
-	Invalid     int         `json:"invalid"`
-	Unsupported int         `json:"unsupported"`
-	Expired     int         `json:"expired"`
-	Warnings    int         `json:"warnings"`
-	Notes       []string    `json:"notes,omitempty"`
-	Problems    []problemAt `json:"problems"` // the first maxLintProblems
-	Refused     string      `json:"refused,omitempty"`
+	File string `json:"file"`
+	readReport
+	Warnings int         `json:"warnings"`
+	Problems []problemAt `json:"problems"` // the first maxLintProblems
+	Refused  string      `json:"refused,omitempty"`
 
 	unsupported []problemAt // the first ones, shown behind the rest
 	hidden      int         // others
@@ -171,11 +165,10 @@ func (l *linting) file(path string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", shorten(in.path), err)
 	}
-	r.Format, r.Packed, r.Entries, r.Invalid = string(result.Format), result.Packed, result.Entries, result.Invalid
-	r.Unsupported, r.Expired, r.Notes = result.Unsupported, result.Expired, result.Notes
+	r.readReport = newReadReport(result)
 	r.Refused = refusedBecause(result)
 	l.reports = append(l.reports, r)
-	return l.summary(r, result)
+	return l.summary(r)
 }
 
 // maxRepeats is in how many entries repeated ones are looked for: as many as
@@ -232,7 +225,7 @@ func (l *linting) problem(r *lintReport, p problemAt) {
 }
 
 // summary prints what a file held.
-func (l *linting) summary(r *lintReport, result listfile.Result) error {
+func (l *linting) summary(r *lintReport) error {
 	if l.json {
 		return nil
 	}
@@ -242,7 +235,7 @@ func (l *linting) summary(r *lintReport, result listfile.Result) error {
 	if r.hidden > 0 {
 		fmt.Fprintf(l.out, "%s: %s; --all shows them\n", shorten(r.File), number(r.hidden, "more unsupported line", "more unsupported lines"))
 	}
-	fmt.Fprintf(l.out, "%s: %s", shorten(r.File), describeRead(result))
+	fmt.Fprintf(l.out, "%s: %s", shorten(r.File), r.describe())
 	if r.Warnings > 0 {
 		fmt.Fprintf(l.out, ", %s", count(r.Warnings, "warning", "warnings"))
 	}
