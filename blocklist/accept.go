@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"spamgate/internal/durable"
 )
 
 // maxAccepted is how many accepted contents of a list are remembered, the newest.
@@ -96,11 +98,11 @@ func acceptContent(stateDir, list string, content accepted) error {
 		return fmt.Errorf("accepting a content of list %q: %q is no SHA-256 in hexadecimal", list, sum)
 	}
 	dir := ListDir(stateDir, list)
-	if err := makeDirs(stateDir, dir); err != nil {
+	if err := durable.MakeDirs(dir); err != nil {
 		return fmt.Errorf("accepting a content of list %q: %w", list, err)
 	}
 	// Two of us at once must not lose what the other adds.
-	unlock, err := lockDir(dir)
+	unlock, err := durable.LockDir(dir)
 	if err != nil {
 		return fmt.Errorf("accepting a content of list %q: %w", list, err)
 	}
@@ -114,7 +116,7 @@ func acceptContent(stateDir, list string, content accepted) error {
 	all = all[max(0, len(all)-maxAccepted):]
 	text, err := json.Marshal(acceptedFile{all})
 	if err == nil {
-		err = writeFile(filepath.Join(dir, acceptedName), dir, append(text, '\n'))
+		err = durable.WriteFile(filepath.Join(dir, acceptedName), dir, newPattern, append(text, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("accepting a content of list %q: %w", list, err)

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+
+	"spamgate/internal/durable"
 )
 
 // archiver keeps the versions that went live, one at a time and in the background:
@@ -81,7 +83,7 @@ func (s *Store) archiveAll() {
 		delete(a.jobs, list)
 		a.mu.Unlock()
 		dir := filepath.Join(s.state.listDir(list), historyName)
-		err := makeDirs(s.state.dir, dir)
+		err := durable.MakeDirs(dir)
 		if err == nil {
 			err = archiveVersion(s.ctx, dir, job)
 		}
@@ -121,7 +123,7 @@ func archiveVersion(ctx context.Context, dir string, job archiveJob) error {
 	if sum == "" {
 		return nil
 	}
-	unlock, err := lockDir(dir)
+	unlock, err := durable.LockDir(dir)
 	if err != nil {
 		return err
 	}
@@ -169,7 +171,7 @@ func packVersion(ctx context.Context, temporary, final, sum string, v *version) 
 	}
 	text, err := json.MarshalIndent(meta, "", "\t")
 	if err == nil {
-		err = writeFile(filepath.Join(temporary, metaName), temporary, append(text, '\n'))
+		err = durable.WriteFile(filepath.Join(temporary, metaName), temporary, newPattern, append(text, '\n'))
 	}
 	if err == nil {
 		err = os.Rename(temporary, final)
@@ -177,7 +179,7 @@ func packVersion(ctx context.Context, temporary, final, sum string, v *version) 
 	if err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(final))
+	return durable.SyncDir(filepath.Dir(final))
 }
 
 // packFile copies a file that must still hold what the stamp says.

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"spamgate/blocklist/bloom"
+	"spamgate/internal/durable"
 )
 
 // parts is what a version keeps of its own share of the filter, so that a change
@@ -183,27 +184,20 @@ func (v *version) workDir() string {
 }
 
 func (v *version) writeBits(bits *listBits, fuse *bloom.Fuse, id [32]byte) error {
-	file, err := os.CreateTemp(v.workDir(), ".bits-*")
+	file, err := durable.Create(v.workDir(), ".bits-*", 0o600)
 	if err != nil {
 		return err
 	}
+	defer file.Discard()
 	if fuse != nil {
 		err = fuse.WritePart(file, bloom.Part{ID: id})
 	} else {
 		_, err = io.Copy(file, bits.reader())
 	}
-	if err == nil {
-		err = file.Sync()
-	}
-	err = errors.Join(err, file.Close())
-	if err == nil {
-		err = os.Rename(file.Name(), v.bitsPath)
-	}
 	if err != nil {
-		os.Remove(file.Name()) // the first error is what matters
 		return err
 	}
-	return syncDir(filepath.Dir(v.bitsPath))
+	return file.Commit(v.bitsPath)
 }
 
 // spillSize is how much a spill keeps in memory.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"spamgate/internal/durable"
 )
 
 // build makes an index of the files. Where the state directory does not take it,
@@ -55,7 +57,7 @@ func (s *source) plan() plan {
 // buildAs is build with a plan.
 func (s *source) buildAs(ctx context.Context, p plan, stamps []stamp) (*version, []stamp, error) {
 	if p.path != "" {
-		if err := makeDirs(s.state.dir, s.state.listDir(s.list.Name)); err != nil {
+		if err := durable.MakeDirs(s.state.listDir(s.list.Name)); err != nil {
 			s.state.say(err)
 			p.path = ""
 		}

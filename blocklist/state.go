@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"spamgate/internal/durable"
 )
 
 // state is the state directory of a Store, or what stands in for one.
@@ -97,7 +99,7 @@ func (s *state) openWork() (secret []byte, err error) {
 		if err != nil {
 			return nil, err
 		}
-		unlock, err := lockDir(work)
+		unlock, err := durable.LockDir(work)
 		if err == nil {
 			if _, err = os.Stat(work); err == nil {
 				s.work, s.unlock = work, unlock
@@ -119,23 +121,7 @@ func makeSecret(path, temporary string, secret []byte) ([]byte, error) {
 	if there, err := readSecret(path); !errors.Is(err, fs.ErrNotExist) {
 		return there, err
 	}
-	f, err := os.CreateTemp(temporary, ".new-*") // with mode 0600
-	if err != nil {
-		return nil, err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(secret)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return nil, err
-	}
-	// A link, not a rename: who comes second takes the first one's key.
-	if err := os.Link(f.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
-	}
-	if err := syncDir(filepath.Dir(path)); err != nil {
+	if err := durable.WriteNew(path, temporary, newPattern, secret); err != nil {
 		return nil, err
 	}
 	return readSecret(path)
@@ -177,7 +163,7 @@ func sweepWork(all string) {
 	entries, _ := os.ReadDir(all) // what is left over does no harm
 	for _, e := range entries {
 		path := filepath.Join(all, e.Name())
-		if unlock, err := tryLockDir(path); err == nil {
+		if unlock, err := durable.TryLockDir(path); err == nil {
 			os.RemoveAll(path)
 			unlock()
 		}
@@ -191,17 +177,15 @@ const leftover = time.Hour
 // sweepLists is sweepWork for the directories of the lists, where only what is
 // about to be renamed has another name for a moment.
 func sweepLists(dir string) {
-	for _, pattern := range []string{".new-*", ".bits-*", ".segment-*"} {
-		paths, _ := filepath.Glob(filepath.Join(dir, "*", pattern)) // the pattern is well-formed
-		for _, path := range paths {
-			if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > leftover {
-				os.Remove(path)
-			}
+	lists, _ := filepath.Glob(filepath.Join(dir, "*")) // the pattern is well-formed
+	for _, list := range lists {
+		for _, prefix := range []string{".new-", ".bits-", ".segment-", ".hits-"} {
+			_ = durable.RemoveStale(list, prefix, leftover) // what is left over does no harm
 		}
 	}
 	histories, _ := filepath.Glob(filepath.Join(dir, "*", historyName))
 	for _, history := range histories {
-		if unlock, err := tryLockDir(history); err == nil {
+		if unlock, err := durable.TryLockDir(history); err == nil {
 			os.RemoveAll(filepath.Join(history, unfinishedName))
 			unlock()
 		}

@@ -294,7 +294,7 @@ func TestStateIsTidy(t *testing.T) {
 	must(t, os.Mkdir(killed, 0o700))
 	write(t, filepath.Join(killed, "1.seg"), "half an index")
 	long := time.Now().Add(-2 * leftover)
-	for _, name := range []string{".new-1", ".bits-2", ".segment-3"} {
+	for _, name := range []string{".new-1", ".bits-2", ".segment-3", ".hits-4"} {
 		must(t, os.Chtimes(write(t, filepath.Join(ListDir(c.StateDir, "spam"), name), ""), long, long))
 	}
 

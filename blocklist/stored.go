@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"spamgate/blocklist/segment"
+	"spamgate/internal/durable"
 )
 
 // storedMeta is what an index is kept with: what was read beside the entries, and
@@ -175,7 +176,7 @@ func (s *state) keep(l *List, v *version) error {
 		return nil
 	}
 	dir := s.listDir(l.Name)
-	err := makeDirs(s.dir, dir)
+	err := durable.MakeDirs(dir)
 	if err == nil {
 		err = os.Rename(v.pending, filepath.Join(dir, segmentName))
 	}
@@ -187,7 +188,7 @@ func (s *state) keep(l *List, v *version) error {
 	delete(s.pending, v.pending)
 	s.mu.Unlock()
 	v.pending, v.kept = "", true
-	return syncDir(dir)
+	return durable.SyncDir(dir)
 }
 
 // share makes a version that is kept of one list that of another one as well: a
@@ -195,7 +196,7 @@ func (s *state) keep(l *List, v *version) error {
 // there is nothing to share.
 func (s *state) share(from string, l *List, v *version) error {
 	dir := s.listDir(l.Name)
-	err := makeDirs(s.dir, dir)
+	err := durable.MakeDirs(dir)
 	if err != nil {
 		return fmt.Errorf("keeping the index of list %q: %w", l.Name, err)
 	}
@@ -214,7 +215,7 @@ func (s *state) share(from string, l *List, v *version) error {
 	if err := os.Rename(path, filepath.Join(dir, segmentName)); err != nil {
 		return fmt.Errorf("keeping the index of list %q: %w", l.Name, err)
 	}
-	return syncDir(dir)
+	return durable.SyncDir(dir)
 }
 
 // keepStamps notes that the files of a kept version look otherwise now, and hold
@@ -225,7 +226,7 @@ func (s *state) keepStamps(l *List, v *version, stamps []stamp) error {
 	}
 	text, err := json.Marshal(storedStamps{storeStamps(stamps)})
 	if err == nil {
-		err = writeFile(filepath.Join(s.listDir(l.Name), stampsName), s.work, text)
+		err = durable.WriteFile(filepath.Join(s.listDir(l.Name), stampsName), s.work, newPattern, text)
 	}
 	if err != nil {
 		return fmt.Errorf("keeping what was seen of list %q: %w", l.Name, err)

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"spamgate/internal/durable"
 )
 
 // load reads a list's file, if there is one that can be used.
@@ -42,10 +44,11 @@ func (l *Log) save(name string, x *list) (err error) {
 			err = fmt.Errorf("writing the hits of list %q: %w", name, err)
 		}
 	}()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	unlock, err := lockDir(filepath.Dir(path))
+	unlock, err := durable.LockDir(dir)
 	if err != nil {
 		return err
 	}
@@ -60,7 +63,7 @@ func (l *Log) save(name string, x *list) (err error) {
 		}
 	}
 	s := x.snapshot(today)
-	if err := writeFile(path, s.encode(l.key)); err != nil {
+	if err := durable.WriteFile(path, dir, ".hits-*", s.encode(l.key)); err != nil {
 		return err
 	}
 	x.saved = s.today
@@ -85,28 +88,4 @@ func sameFile(path string, was fs.FileInfo) bool {
 		return now == was
 	}
 	return os.SameFile(now, was) && now.ModTime().Equal(was.ModTime())
-}
-
-// writeFile replaces a file as one step. It is on disk when it returns.
-func writeFile(path string, text []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".hits-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	d, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

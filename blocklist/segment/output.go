@@ -1,13 +1,13 @@
 package segment
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
+
+	"spamgate/internal/durable"
 )
 
 // pattern is what temporary files are called, in the sense of [os.CreateTemp].
@@ -21,22 +21,7 @@ const leftover = time.Hour
 // Sweep removes the temporary files that killed processes left in a directory.
 // Those of the last hour stay: a build may be at work.
 func Sweep(dir string) error {
-	entries, err := os.ReadDir(dir)
-	errs := []error{err}
-	prefix := strings.TrimSuffix(pattern, "*")
-	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), prefix) || !e.Type().IsRegular() {
-			continue
-		}
-		info, err := e.Info()
-		if err == nil && time.Since(info.ModTime()) > leftover {
-			err = os.Remove(filepath.Join(dir, e.Name()))
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
+	return durable.RemoveStale(dir, strings.TrimSuffix(pattern, "*"), leftover)
 }
 
 // temporary makes a file that is gone with its descriptor.
@@ -133,5 +118,5 @@ func (o *output) publish() error {
 		return err
 	}
 	o.file.Close() // nothing is left to be written
-	return syncDir(filepath.Dir(o.path))
+	return durable.SyncDir(filepath.Dir(o.path))
 }

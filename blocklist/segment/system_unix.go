@@ -3,7 +3,6 @@
 package segment
 
 import (
-	"errors"
 	"math"
 	"os"
 
@@ -38,17 +37,4 @@ func (s *Segment) giveBack(from, to uint64) {
 		// Advice: where it is not taken, nothing is lost but memory.
 		_ = unix.Madvise(s.data[from:to], unix.MADV_DONTNEED)
 	}
-}
-
-// syncDir makes a rename in a directory last.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	if err := d.Sync(); !errors.Is(err, unix.EINVAL) { // a file system that syncs no directories
-		return err
-	}
-	return nil
 }
