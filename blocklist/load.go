@@ -79,8 +79,7 @@ func (s *Store) newSource(c *Config, l *List) *source {
 	if src.options.protect != "" {
 		src.protected = c.protected
 	}
-	if j := slices.IndexFunc(s.sources, src.sameFiles); j >= 0 {
-		old := s.sources[j]
+	if old := s.known(src); old != nil {
 		src.live, src.logged, src.accepted, src.kept, src.keptAs = old.live, old.logged, old.accepted, old.kept, old.keptAs
 		src.mending = old.mending
 		if !src.sameName(old) && src.keptAs == "" {
@@ -103,6 +102,18 @@ func (s *Store) newSource(c *Config, l *List) *source {
 		src.before = v
 	}
 	return src
+}
+
+// known is the list that reads what src reads: of several the one of its name,
+// since one of them may serve what is held in another. Nil if there is none.
+func (s *Store) known(src *source) *source {
+	var known *source
+	for _, old := range s.sources {
+		if src.sameFiles(old) && (known == nil || src.sameName(old)) {
+			known = old
+		}
+	}
+	return known
 }
 
 // look scans all sources and lets what has changed go live. Where something is
