@@ -60,7 +60,8 @@ func readVersion(ctx context.Context, p plan, stamps []stamp) (v *version, read 
 	if err := p.looksWrong(&c, read); err != nil {
 		return nil, read, err
 	}
-	c.Loaded = time.Now()
+	// Without the monotonic reading: the clock may be set back.
+	c.Loaded = time.Now().Round(0)
 	if !p.options.noExceptions { // else no lookup asks the index whether the time is over
 		c.Pause = min(pauses*time.Since(started), time.Hour).Truncate(time.Microsecond)
 	}

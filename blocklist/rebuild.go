@@ -84,6 +84,8 @@ func (s *source) logAgain(good *version) {
 		log.Error("index damaged, its list is read again", "list", s.list.Name)
 	case good.stale:
 		log.Info("index of another version of the program, its list is read again", "list", s.list.Name)
+	case good.early():
+		log.Info("the clock was ahead when entries expired, their list is read again", "list", s.list.Name, "read", good.Loaded.UTC().Format(time.RFC3339))
 	case !until.IsZero():
 		log.Info("entries expired, their list is read again", "list", s.list.Name, "until", until.UTC().Format(time.RFC3339))
 	}

@@ -154,12 +154,16 @@ func (v *version) notes() (notes []string) {
 // current reports that the version, which may be nil, is what its files say as
 // they are: they need not be read again unless they change.
 func (v *version) current() bool {
-	if v == nil || v.stale || v.damaged.Load() {
+	if v == nil || v.stale || v.early() || v.damaged.Load() {
 		return false
 	}
 	due := v.due()
 	return due.IsZero() || time.Now().Before(due)
 }
+
+// early reports that the clock was ahead when entries were left out whose time was
+// over: it may not be.
+func (v *version) early() bool { return v.Expired > 0 && time.Now().Before(v.Loaded) }
 
 // pauses is how many times as long as reading a list takes it is left alone when
 // entries have expired: then that is all that a core does for a twentieth of its
