@@ -118,6 +118,7 @@ func (c *collector) add(stats FileStats, problems []FileProblem) {
 func (f *FileStats) count(r listfile.Result) {
 	f.Entries, f.Invalid, f.Unsupported, f.Expired = r.Entries, r.Invalid, r.Unsupported, r.Expired
 	f.Format, f.Packed, f.Notes = r.Format, r.Packed, r.Notes
+	f.empty = r.Lines == 0
 }
 
 // sink makes what takes a worker's entries.

@@ -116,10 +116,12 @@ func (p *plan) holds(entry *FileProblem) error {
 		entry.File, entry.Line, ErrProtected, entry.Text, entry.What, where)
 }
 
-// emptied looks for files of 0 bytes that had entries.
+// emptied looks for files of 0 bytes that had entries. A packed one is as empty as
+// what is in it: that is what is left where a download that fails is piped into
+// gzip.
 func (p *plan) emptied(c *collector) error {
 	for _, f := range c.Files {
-		if f.Size == 0 && p.before.entriesOf(f.Path) > 0 {
+		if f.empty && p.before.entriesOf(f.Path) > 0 {
 			return &fs.PathError{Op: "read", Path: f.Path, Err: ErrEmptied}
 		}
 	}

@@ -81,6 +81,8 @@ type FileStats struct {
 	Format listfile.Format
 	Packed string
 	Notes  []string
+
+	empty bool // not a byte, once it was unpacked; known while it is read alone
 }
 
 // MaxProblems is how many lines of a file are described, of each sort.
