@@ -175,15 +175,13 @@ func (x *list) each(do func(hash uint64, day Day)) {
 	}
 }
 
-// begin takes in what an earlier process has written.
-func (x *list) begin(s *Snapshot, today Day) {
-	x.merge(s, today)
-	x.addToday(today, s.On(today))
-	x.saved = uint64(today)<<countBits | s.On(today)
-}
-
-// merge takes in what a file says of the entries. Days to come are today: a clock was wrong.
+// merge takes in what a file says of the entries, and the matches of today that
+// are in it and are not ours. Days to come are today: a clock was wrong.
 func (x *list) merge(s *Snapshot, today Day) {
+	if others := s.On(today) - min(s.On(today), countOn(x.saved, today)); others > 0 {
+		x.addToday(today, others)
+	}
+	x.saved = uint64(today)<<countBits | s.On(today)
 	x.mu.Lock()
 	dropped := x.dropped
 	x.mu.Unlock()
@@ -208,5 +206,5 @@ func (x *list) merge(s *Snapshot, today Day) {
 	if s.Since.Before(x.since) {
 		x.since = s.Since
 	}
-	x.forgotten = max(x.forgotten, s.forgotten)
+	x.forgotten = max(x.forgotten, min(s.forgotten, today))
 }

@@ -104,7 +104,7 @@ func (l *Log) Start(key uint64, names []string) {
 			x.file = fileInfo(l.options.Path(name))
 		}
 		if s, ok := l.load(name); ok {
-			x.begin(s, DayOf(l.options.now()))
+			x.merge(s, DayOf(l.options.now()))
 		}
 	}
 	if l.begun {

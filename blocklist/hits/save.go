@@ -57,10 +57,6 @@ func (l *Log) save(name string, x *list) (err error) {
 	today := DayOf(l.options.now())
 	if s, ok := l.load(name); ok {
 		x.merge(s, today)
-		// Of the matches of today some are in the file: ours, and perhaps another's.
-		if others := s.On(today) - min(s.On(today), countOn(x.saved, today)); others > 0 {
-			x.addToday(today, others)
-		}
 	}
 	s := x.snapshot(today)
 	if err := durable.WriteFile(path, dir, ".hits-*", s.encode(l.key)); err != nil {
