@@ -132,11 +132,18 @@ func archiveVersion(ctx context.Context, dir string, job archiveJob) error {
 	if err != nil {
 		return err
 	}
-	final := filepath.Join(dir, job.live.Format(versionTime)+"-"+sum[:12])
 	same := slices.IndexFunc(names, func(name string) bool {
 		m, err := readVersionMeta(filepath.Join(dir, name))
 		return err == nil && m.Sum == sum
 	})
+	live := job.live
+	if last := len(names) - 1; last >= 0 && last != same {
+		// After what was kept before, also where the clock was ahead then.
+		if next := idTime(names[last]).Add(time.Millisecond); next.After(live) {
+			live = next
+		}
+	}
+	final := filepath.Join(dir, live.Format(versionTime)+"-"+sum[:12])
 	switch {
 	case same < 0:
 		err = packVersion(ctx, filepath.Join(dir, unfinishedName), final, sum, job.version)

@@ -72,10 +72,7 @@ func Versions(stateDir, list string) ([]VersionInfo, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the history of list %q: %w", list, err)
 		}
-		v := VersionInfo{ID: e.Name(), Entries: m.Entries, Sum: m.Sum}
-		if len(v.ID) > len(versionTime) {
-			v.Time, _ = time.Parse(versionTime, v.ID[:len(versionTime)])
-		}
+		v := VersionInfo{ID: e.Name(), Time: idTime(e.Name()), Entries: m.Entries, Sum: m.Sum}
 		for _, f := range m.Files {
 			v.Files = append(v.Files, f.Path)
 			v.Bytes += f.Size
@@ -84,6 +81,12 @@ func Versions(stateDir, list string) ([]VersionInfo, error) {
 	}
 	slices.SortFunc(versions, func(a, b VersionInfo) int { return strings.Compare(b.ID, a.ID) })
 	return versions, nil
+}
+
+// idTime is the time that an ID begins with; zero where it has none.
+func idTime(id string) time.Time {
+	at, _ := time.Parse(versionTime, id[:min(len(id), len(versionTime))])
+	return at
 }
 
 func readVersionMeta(dir string) (versionMeta, error) {
