@@ -49,7 +49,8 @@ type Builder struct {
 	mu     sync.Mutex
 	adders []*Adder
 	parts  [partitions]partition
-	kept   int      // bytes of all partitions in memory
+	size   int64    // of all partitions
+	kept   int      // bytes of them in memory
 	file   *os.File // for what is not; has no name where the system allows that
 	end    int64    // of what was written to file
 	err    error    // why the build can no longer succeed
@@ -84,6 +85,7 @@ type Adder struct {
 	chunks  [partitions][]byte
 	record  []byte // reused
 	numbers map[comment]uint16
+	repeats repeats
 }
 
 // Adder returns an Adder, for one goroutine.
@@ -132,9 +134,14 @@ func (a *Adder) number(c comment) (number uint16, ok bool) {
 func (a *Adder) append(part int, record []byte) error {
 	chunk := a.chunks[part]
 	if len(chunk) > 0 && len(chunk)+len(record) > chunkSize {
-		var err error
-		if chunk, err = a.builder.put(part, chunk); err != nil {
-			return err
+		if a.builder.uneven(part) {
+			chunk = a.repeats.drop(chunk)
+		}
+		if len(chunk) > chunkSize/2 {
+			var err error
+			if chunk, err = a.builder.put(part, chunk); err != nil {
+				return err
+			}
 		}
 	}
 	a.chunks[part] = append(chunk, record...)
@@ -167,9 +174,10 @@ func (b *Builder) place(part int, chunk []byte, checksum uint64) (spill *os.File
 		return nil, 0, b.err
 	}
 	p := &b.parts[part]
+	p.size += int64(len(chunk))
+	b.size += int64(len(chunk))
 	if b.kept+len(chunk) <= b.o.Memory {
 		b.kept += len(chunk)
-		p.size += int64(len(chunk))
 		p.kept = append(p.kept, chunk)
 		return nil, 0, nil
 	}
@@ -180,7 +188,6 @@ func (b *Builder) place(part int, chunk []byte, checksum uint64) (spill *os.File
 	}
 	at = b.end
 	b.end += int64(len(chunk))
-	p.size += int64(len(chunk))
 	p.spilled = append(p.spilled, extent{at, len(chunk), checksum})
 	return b.file, at, nil
 }

@@ -44,11 +44,7 @@ func (b *Builder) finish(ctx context.Context, path string, h Header) (*Segment, 
 	if err := b.flush(); err != nil {
 		return nil, err
 	}
-	var size int64
-	for i := range b.parts {
-		size += b.parts[i].size
-	}
-	out, err := newOutput(path, b.o.Dir, size)
+	out, err := newOutput(path, b.o.Dir, b.size)
 	if err != nil {
 		return nil, err
 	}
@@ -69,6 +65,9 @@ func (b *Builder) write(ctx context.Context, out *output, caller Header) (*Segme
 	h := header{
 		keyCheck: b.o.Key.check(), caller: caller, metaSize: uint64(len(caller.Meta)),
 		shared: uint64(len(renumbered)), sharedSize: uint64(len(comments)),
+	}
+	for _, a := range b.adders {
+		h.duplicates += a.repeats.dropped
 	}
 	firsts, places := h.sum(units)
 	h.digest = digest(b.o.Key, h.encode()[atEntries:atMetaSize], comments, firsts, places)

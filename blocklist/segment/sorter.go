@@ -17,7 +17,7 @@ import (
 // one goroutine.
 type sorter struct {
 	key        *Key
-	renumbered []uint16 // see dictionary.section
+	renumbered []uint16 // see dictionary.section; nil: comments keep their numbers
 
 	raw     []byte // chunks
 	items   []item
@@ -92,7 +92,7 @@ func (s *sorter) parse() {
 		hash := binary.LittleEndian.Uint64(s.raw[at:])
 		s.items = append(s.items, item{hash, at + 8})
 		record := s.record(at + 8)
-		if record[0]&flagShared != 0 {
+		if record[0]&flagShared != 0 && s.renumbered != nil {
 			number := record[len(record)-sharedRefBytes:]
 			binary.LittleEndian.PutUint16(number, s.renumbered[binary.LittleEndian.Uint16(number)])
 		}
@@ -168,18 +168,24 @@ func (r *record) end() int64 {
 	return r.until
 }
 
+// repeats reports whether item i has the key of the one before.
+func (s *sorter) repeats(i int) bool {
+	return i > 0 && s.items[i].hash == s.items[i-1].hash && bytes.Equal(s.keyOf(i), s.keyOf(i-1))
+}
+
+func (s *sorter) keyOf(i int) []byte {
+	key, _, _ := recordKey(s.record(s.items[i].at))
+	return key
+}
+
 // encode writes the sorted entries as blocks.
 func (s *sorter) encode() {
-	var before item
-	var beforeKey []byte
 	for i, x := range s.items {
-		stored := s.record(x.at)
-		key, _, _ := recordKey(stored)
-		if i > 0 && x.hash == before.hash && bytes.Equal(key, beforeKey) {
+		if s.repeats(i) {
 			s.duplicates++
 			continue
 		}
-		before, beforeKey = x, key
+		stored := s.record(x.at)
 		if s.block.full(x.hash, stored) {
 			s.endBlock()
 		}
