@@ -126,7 +126,6 @@ func (s *Store) look(ctx context.Context) (again time.Time, err error) {
 	p := patience{s.config.Debounce, s.config.MaxDebounce}
 	readings := make([]reading, len(s.sources))
 	for i, src := range s.sources {
-		src.live.version().recheck()
 		r, wait := src.scan(ctx, s.watcher.plan, s.staged.reading(i), p)
 		readings[i] = r
 		if !wait.IsZero() && (again.IsZero() || wait.Before(again)) {
