@@ -1,6 +1,7 @@
 package blocklist
 
 import (
+	"slices"
 	"time"
 
 	"spamgate/blocklist/bloom"
@@ -28,7 +29,8 @@ type TracedKey struct {
 	Skipped Skipped `json:"skipped,omitempty"`
 
 	// Filters is what the filter sees of the key. A kind with a filter for each
-	// list has one for each, the others have one. Maybe is the answer of all.
+	// list has one for each, the others have one; while an index is damaged, those
+	// that were made of it before are there too. Maybe is the answer of all.
 	Filters []TracedFilter `json:"filters"`
 	Maybe   bool           `json:"maybe"`
 
@@ -159,16 +161,27 @@ func (v *View) effect(f *finding, stage Stage, list int, e TracedEntry, now time
 
 // explain is what the filter sees of a key.
 func (s *Set) explain(hash uint64, key []byte) []TracedFilter {
-	switch f := s.filter; {
+	filters := s.filter.explain(s.lists, hash, key)
+	if s.filter.old != nil {
+		filters = append(filters, s.filter.old.explain(s.lists, hash, key)...)
+	}
+	return filters
+}
+
+// explain is what the filter itself sees of a key. The lists are those of the Set.
+func (f *setFilter) explain(lists []setList, hash uint64, key []byte) []TracedFilter {
+	switch {
 	case f.bitmaps != nil:
 		return []TracedFilter{{Explanation: f.bitmaps.Explain(hash, key)}}
 	case f.counting != nil:
 		return []TracedFilter{{Explanation: f.counting.Filter().Explain(key)}}
 	}
-	filters := make([]TracedFilter, 0, len(s.filter.fuse))
-	for i := range s.lists {
-		if l := &s.lists[i]; l.version.keys() > 0 { // the others have none
-			filters = append(filters, TracedFilter{l.Name, s.filter.fuse[len(filters)].Explain(hash)})
+	var filters []TracedFilter
+	for i := range lists {
+		if v := lists[i].version; v.keys() > 0 { // the others have none
+			if of := slices.Index(f.made, v.segment.Digest()); of >= 0 {
+				filters = append(filters, TracedFilter{lists[i].Name, f.fuse[of].Explain(hash)})
+			}
 		}
 	}
 	return filters

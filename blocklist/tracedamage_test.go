@@ -1,0 +1,45 @@
+package blocklist
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"spamgate/blocklist/segment"
+)
+
+// Where an index is damaged and the filter that was made of it is asked too, a
+// trace asks it as a lookup does.
+func TestTraceWithDamage(t *testing.T) {
+	for _, f := range []struct{ before, after Filter }{
+		{Filter{Kind: KindFuse, FPR: 0.01}, Filter{Kind: KindFuse, FPR: 1e-6}},
+		{Filter{Kind: KindSized, FPR: 0.01}, Filter{Kind: KindSized, FPR: 1e-6}},
+		{Filter{Kind: KindCounting}, Filter{Kind: KindFuse}},
+		{Filter{Kind: KindFuse}, Filter{Kind: KindClassic}},
+	} {
+		t.Run(string(f.before.Kind)+" to "+string(f.after.Kind), func(t *testing.T) {
+			path := write(t, inDir(t, "spam.txt"), manyLines(100, 0))
+			c := stateful(t, blockList("spam", path), blockList("other", write(t, inDir(t, "other.txt"), "other.example\n")))
+			c.Filter = f.before
+			s := openStill(t, c)
+			must(t, os.Truncate(filepath.Join(ListDir(c.StateDir, "spam"), segmentName), 100))
+			must(t, os.Remove(path))
+			c.Filter = f.after
+			must(t, s.Reload(t.Context(), c))
+			if s.Set().filter.old == nil {
+				t.Fatal("the filter before is not asked")
+			}
+			for address, want := range map[string]error{"u@host7.example": segment.ErrDamaged, "u@clean.test": nil} {
+				a := parse(t, address)
+				_, err := s.Set().Lookup(Envelope, a)
+				if !errors.Is(err, want) {
+					t.Errorf("%s: the lookup says %v", address, err)
+				}
+				if _, err := s.Set().Only(nil).Trace(Envelope, a); !errors.Is(err, want) {
+					t.Errorf("%s: the trace says %v", address, err)
+				}
+			}
+		})
+	}
+}
