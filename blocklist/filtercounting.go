@@ -35,11 +35,7 @@ func (f *setFilter) makeCounting(ctx context.Context, k *keys, lists []setList, 
 	}
 	f.setCounting(counting)
 	for i := range lists {
-		v := lists[i].version
-		if v.keys() == 0 {
-			continue
-		}
-		if err := counting.Fill(ctx, v.segment.Scan); err != nil {
+		if err := counting.Fill(ctx, lists[i].version.index().Scan); err != nil {
 			return &listError{i, lists[i].Name, err}
 		}
 	}
@@ -61,7 +57,7 @@ func (f *setFilter) changeCopy(ctx context.Context, e *Set, lists []setList) err
 			continue
 		}
 		remove := func(key []byte) { f.counting.Remove(key) } // it is there
-		if err := difference(ctx, old.segment, new.segment, remove, f.counting.Add); err != nil {
+		if err := difference(ctx, old.index(), new.index(), remove, f.counting.Add); err != nil {
 			return &listError{i, lists[i].Name, err}
 		}
 	}
@@ -72,10 +68,10 @@ func (f *setFilter) changeCopy(ctx context.Context, e *Set, lists []setList) err
 const differenceKeys = 1 << 12
 
 // difference calls gone with each key of old that is not in new, and came with
-// each of new that is not in old. Nil stands for a segment without keys. Since
-// both are in the order of their hashes, it compares them range by range.
+// each of new that is not in old. Since both are in the order of their hashes, it
+// compares them range by range.
 func difference(ctx context.Context, old, new *segment.Segment, gone, came func(key []byte)) error {
-	ranges := max(lenOf(old), lenOf(new))/differenceKeys + 1
+	ranges := max(old.Len(), new.Len())/differenceKeys + 1
 	step := (1<<64 - 1) / ranges
 	var p, q keyRange
 	for i := range ranges {
@@ -135,9 +131,6 @@ type keyRange struct {
 
 func (r *keyRange) read(s *segment.Segment, first, last uint64) error {
 	r.hashes, r.ends, r.text = r.hashes[:0], r.ends[:0], r.text[:0]
-	if s == nil {
-		return nil
-	}
 	return s.Scan(first, last, func(hash uint64, key []byte) bool {
 		r.hashes = append(r.hashes, hash)
 		r.text = append(r.text, key...)
@@ -152,13 +145,6 @@ func (r *keyRange) key(i int) []byte {
 		start = r.ends[i-1]
 	}
 	return r.text[start:r.ends[i]]
-}
-
-func lenOf(s *segment.Segment) uint64 {
-	if s == nil {
-		return 0
-	}
-	return s.Len()
 }
 
 // sameNames reports that the lists are the same but for their versions.

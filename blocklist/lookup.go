@@ -110,14 +110,14 @@ func (v *View) confirmKey(f *finding, stage Stage, key sender.Key) (bool, error)
 	for i := range s.lists {
 		l := &s.lists[i]
 		if !v.counts(i, stage) {
-			there, err := l.version.has(hash, key.Text)
+			there, err := l.version.index().Has(hash, key.Text)
 			if err != nil {
 				return false, s.failed(l, err)
 			}
 			confirmed = confirmed || there
 			continue
 		}
-		e, ok, err := l.version.lookup(hash, key.Text)
+		e, ok, err := l.version.index().Lookup(hash, key.Text)
 		if err != nil {
 			return false, s.failed(l, err)
 		}

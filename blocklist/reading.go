@@ -89,7 +89,7 @@ const readAttempts = 3
 // When a change is not to be believed yet, the reading is the live one and again
 // is when to look next; else again is zero.
 func (s *source) scan(ctx context.Context, watch func(dir, name string), staged *reading, p patience) (r reading, again time.Time) {
-	s.live.version().recheck()
+	s.live.version().index().Recheck()
 	r, again = s.scanFiles(ctx, watch, staged, p)
 	if r.err != nil && r.good != nil && r.good.damaged.Load() {
 		r.good = s.mend(ctx, r.good, staged)

@@ -190,7 +190,7 @@ func (f *setFilter) explain(lists []setList, hash uint64, key []byte) []TracedFi
 // held is what a list holds under a key.
 func (s *Set) held(list int, stage Stage, hash uint64, key sender.Key) (TracedEntry, bool, error) {
 	l := &s.lists[list]
-	e, ok, err := l.version.lookup(hash, key.Text)
+	e, ok, err := l.version.index().Lookup(hash, key.Text)
 	if err != nil {
 		return TracedEntry{}, false, s.failed(l, err)
 	}

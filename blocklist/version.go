@@ -7,7 +7,6 @@ import (
 
 	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/segment"
-	"spamgate/blocklist/sender"
 )
 
 // version is one list as it was read, whole and good. It is immutable, but for
@@ -61,67 +60,25 @@ type content struct {
 // nothing is the version of an optional list that has none.
 var nothing = new(version)
 
+// index is the version's segment, an empty one where it has none.
+func (v *version) index() *segment.Segment {
+	if v.segment == nil {
+		return &noEntries
+	}
+	return v.segment
+}
+
+var noEntries segment.Segment
+
 // keys is how many keys the version has.
-func (v *version) keys() uint64 {
-	if v.segment == nil {
-		return 0
-	}
-	return v.segment.Len()
-}
-
-// kinds are the kinds of key that the version has.
-func (v *version) kinds() sender.KindSet {
-	if v.segment == nil {
-		return 0
-	}
-	return sender.KindSet(v.segment.Kinds())
-}
-
-// lookup finds a key by its hash.
-func (v *version) lookup(hash uint64, key []byte) (segment.Record, bool, error) {
-	if v.segment == nil {
-		return segment.Record{}, false, nil
-	}
-	return v.segment.Lookup(hash, key)
-}
-
-// has reports whether a key is there.
-func (v *version) has(hash uint64, key []byte) (bool, error) {
-	if v.segment == nil {
-		return false, nil
-	}
-	return v.segment.Has(hash, key)
-}
-
-// recheck has the index checked again as it is looked into.
-func (v *version) recheck() {
-	if v.segment != nil {
-		v.segment.Recheck()
-	}
-}
-
-// size is what the index takes, in bytes.
-func (v *version) size() int64 {
-	if v.segment == nil {
-		return 0
-	}
-	return v.segment.Size()
-}
-
-// duplicates counts the entries that repeat a key.
-func (v *version) duplicates() int {
-	if v.segment == nil {
-		return 0
-	}
-	return int(v.segment.Duplicates())
-}
+func (v *version) keys() uint64 { return v.index().Len() }
 
 // nextUntil is when the next entry expires; zero if none does.
 func (v *version) nextUntil() time.Time {
-	if v.segment == nil || v.segment.NextUntil() == 0 {
-		return time.Time{}
+	if at := v.index().NextUntil(); at != 0 {
+		return time.Unix(at, 0)
 	}
-	return time.Unix(v.segment.NextUntil(), 0)
+	return time.Time{}
 }
 
 // over is how many of the version's entries had an end that has passed. Damage

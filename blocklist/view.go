@@ -54,7 +54,7 @@ func (s *Set) newView(names []string) View {
 		}
 		for stage := range v.kinds {
 			if l.Stages&Stage(stage) != 0 {
-				v.kinds[stage] |= l.version.kinds()
+				v.kinds[stage] |= sender.KindSet(l.version.index().Kinds())
 			}
 		}
 	}

@@ -77,7 +77,8 @@ type Header struct {
 }
 
 // Segment is the exact index of one list. It is immutable and safe for use by
-// many goroutines. Its memory is given back once nothing refers to it.
+// many goroutines. Its memory is given back once nothing refers to it. The zero
+// Segment has no entries.
 type Segment struct {
 	header
 	key  *Key
