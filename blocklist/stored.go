@@ -237,7 +237,7 @@ func (s *state) keepStamps(l *List, v *version, stamps []stamp) error {
 // store keeps for the next start what serves, and what was seen of its files.
 func (s *source) store() error {
 	v := s.live.good
-	if v == nil || s.live.err != nil && v.pending == "" { // pending: it was mended
+	if v == nil {
 		return nil
 	}
 	from := s.keptAs
@@ -246,19 +246,21 @@ func (s *source) store() error {
 		s.kept = nil
 		return s.state.keep(s.list, v)
 	}
+	var err error
 	if from != "" && from != s.list.Name && v.kept && s.state.writable() {
-		s.kept = s.live.stamps
-		return errors.Join(s.state.share(from, s.list, v), s.state.keepStamps(s.list, v, s.kept))
+		err = s.state.share(from, s.list, v)
+		s.kept = []stamp{} // none of this list
 	}
 	kept := s.kept
 	if kept == nil {
 		kept = v.stamps
 	}
-	if sameAttributes(kept, s.live.stamps) && (!slices.ContainsFunc(kept, stamp.racy) || slices.ContainsFunc(s.live.stamps, stamp.racy)) {
-		return nil
+	known := sameAttributes(kept, s.live.stamps) && (!slices.ContainsFunc(kept, stamp.racy) || slices.ContainsFunc(s.live.stamps, stamp.racy))
+	if known || s.live.err != nil { // with an error they are of what does not serve
+		return err
 	}
 	s.kept = s.live.stamps
-	return s.state.keepStamps(s.list, v, s.kept)
+	return errors.Join(err, s.state.keepStamps(s.list, v, s.kept))
 }
 
 // sumOf is the [ContentSum] of files that were read to their end; "" for others.
