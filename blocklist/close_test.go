@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 )
 
 func TestClosed(t *testing.T) {
@@ -38,6 +39,24 @@ func TestClosed(t *testing.T) {
 	}
 	if listed(t, s.Set(), "u@example.com") != Reject {
 		t.Error("the last Set is of no use")
+	}
+}
+
+// A look that begins when the Store is closed already, and whose context has not
+// been told, does nothing: nobody would clear up what it makes.
+func TestLookAfterClose(t *testing.T) {
+	path := write(t, inDir(t, "spam.txt"), "example.com\n")
+	c := stateful(t, blockList("spam", path))
+	s := openStill(t, c)
+	before := s.Set()
+	must(t, s.Close())
+	write(t, path, "example.net\n")
+	s.sources[0].writing = time.Now().Add(-time.Hour) // it would be read at once
+	if _, err := s.look(context.Background()); !errors.Is(err, ErrClosed) || s.Set() != before {
+		t.Errorf("%v, generation %d", err, s.Set().Generation())
+	}
+	if left, err := os.ReadDir(filepath.Join(c.StateDir, workName)); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
 	}
 }
 

@@ -122,6 +122,9 @@ func (s *Store) known(src *source) *source {
 func (s *Store) look(ctx context.Context) (again time.Time, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.ctx.Err() != nil { // before ctx knows, perhaps: see within
+		return again, ErrClosed
+	}
 	started := time.Now()
 	p := patience{s.config.Debounce, s.config.MaxDebounce}
 	readings := make([]reading, len(s.sources))
