@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -44,14 +45,19 @@ const testKey = 42
 // closed by itself.
 func open(t *testing.T, dir string, c *calendar, more Options) (*Log, *bytes.Buffer) {
 	t.Helper()
+	l, text := prepare(dir, c, more)
+	l.Start(testKey, []string{"a", "b"})
+	return l, text
+}
+
+// prepare makes the Log of open, which has not begun.
+func prepare(dir string, c *calendar, more Options) (*Log, *bytes.Buffer) {
 	var text bytes.Buffer
 	more.Path = func(list string) string { return filepath.Join(dir, list, "hits") }
 	more.SaveEvery = time.Hour
 	more.Logger = slog.New(slog.NewTextHandler(&text, nil))
 	more.now = c.Now
-	l := New(more)
-	l.Start(testKey, []string{"a", "b"})
-	return l, &text
+	return New(more), &text
 }
 
 // spread makes hashes of small numbers that go to all shards.
@@ -233,7 +239,9 @@ func TestForget(t *testing.T) {
 	const limit = 800
 	dir, c := t.TempDir(), &calendar{}
 	c.set("2026-03-01")
-	l, text := open(t, dir, c, Options{MaxEntries: limit})
+	l, text := prepare(dir, c, Options{MaxEntries: limit})
+	l.full = nil // its own goroutine never comes to it: see TestForgetsByItself
+	l.Start(testKey, []string{"a", "b"})
 	for i, day := range []string{"2026-03-01", "2026-03-02", "2026-03-03"} {
 		c.set(day)
 		for j := range 300 {
@@ -243,7 +251,7 @@ func TestForget(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	l.forget()                       // whether or not the Log's own goroutine has come to it
+	l.forget()
 	if err := l.Save(); err != nil { // which finds what was forgotten in the file
 		t.Fatal(err)
 	}
@@ -273,6 +281,27 @@ func TestForget(t *testing.T) {
 		t.Errorf("after a restart %d entries known from %s on", s.Len(), s.Known())
 	}
 	if err := again.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestForgetsByItself: a Log that has more entries than it should makes room.
+func TestForgetsByItself(t *testing.T) {
+	const limit = 8
+	c := &calendar{}
+	c.set("2026-03-01")
+	l, _ := open(t, t.TempDir(), c, Options{MaxEntries: limit})
+	for i := range limit {
+		l.Record("a", spread(i))
+	}
+	c.set("2026-03-02")
+	l.Record("a", spread(limit))
+	for late := time.Now().Add(20 * time.Second); l.Snapshot("a").Len() != 1; runtime.Gosched() {
+		if time.Now().After(late) {
+			t.Fatalf("%d entries, want today's alone", l.Snapshot("a").Len())
+		}
+	}
+	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
 }
