@@ -155,28 +155,26 @@ func TestNoLeaks(t *testing.T) {
 		}
 		must(t, s.Close())
 	}
-	use() // what is made once and stays
-	goroutines, files, memory := settledGoroutines(), openFiles(), heap()
+	use()            // what is made once and stays
+	memory := heap() // and what tests before have left goes
+	goroutines, files := settledGoroutines(), openFiles()
 	for range 3 {
 		use()
 	}
-	if n := settledGoroutines(); n > goroutines {
-		t.Errorf("%d goroutines, %d before", n, goroutines)
-	}
-	if now := openFiles(); !slices.Equal(now, files) {
-		t.Errorf("open files %q, before %q", now, files)
-	}
-	for range 100 { // mappings go with the Sets that the collector finds
-		if runtime.GC(); mappedIndexes() == 0 {
-			break
+	eventually(t, func() string { // mappings go with the Sets that the collector finds
+		now := heap()
+		switch n, more := settledGoroutines(), without(openFiles(), files); {
+		case n > goroutines:
+			return fmt.Sprintf("%d goroutines, %d before", n, goroutines)
+		case len(more) > 0:
+			return fmt.Sprintf("files left open: %q", more)
+		case mappedIndexes() > 0:
+			return fmt.Sprintf("%d indexes are still mapped", mappedIndexes())
+		case now > memory+16<<20: // half a bitmap
+			return fmt.Sprintf("%d MiB in use, %d before", now>>20, memory>>20)
 		}
-	}
-	if n := mappedIndexes(); n > 0 {
-		t.Errorf("%d indexes are still mapped", n)
-	}
-	if n := heap(); n > memory+16<<20 { // half a bitmap
-		t.Errorf("%d MiB in use, %d before", n>>20, memory>>20)
-	}
+		return ""
+	})
 }
 
 // settledGoroutines counts goroutines once those that are ending have ended.

@@ -28,7 +28,9 @@ var faults = []struct {
 	{"directory", ErrNotRegular, func(tb testing.TB, path string) { must(tb, os.Mkdir(path, 0o755)) }},
 	{"pipe", ErrNotRegular, func(tb testing.TB, path string) { must(tb, syscall.Mkfifo(path, 0o644)) }},
 	{"socket", ErrNotRegular, func(tb testing.TB, path string) {
-		l, err := net.Listen("unix", path)
+		// The address of a socket has some 100 bytes at most, and the path may be longer.
+		tb.Chdir(filepath.Dir(path))
+		l, err := net.Listen("unix", filepath.Base(path))
 		must(tb, err)
 		tb.Cleanup(func() { l.Close() })
 	}},
@@ -47,6 +49,7 @@ var faults = []struct {
 		write(tb, path+".dir/list.txt", "example.net\n")
 		must(tb, os.Symlink(filepath.Base(path)+".dir/list.txt", path))
 		must(tb, os.Chmod(path+".dir", 0))
+		tb.Cleanup(func() { os.Chmod(path+".dir", 0o755) }) // or who is not root cannot remove it
 	}},
 	{"binary", listfile.ErrBinary, func(tb testing.TB, path string) { write(tb, path, "example.net\n\x00\x01\n") }},
 	{"UTF-16", listfile.ErrUTF16, func(tb testing.TB, path string) { write(tb, path, "\xff\xfee\x00x\x00a\x00") }},

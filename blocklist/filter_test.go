@@ -127,15 +127,15 @@ func TestDifference(t *testing.T) {
 	}
 }
 
-// without is what of a is not in b, sorted.
+// without is what of a is not in b, or there less often, sorted.
 func without(a, b []string) []string {
-	in := map[string]bool{}
+	in := map[string]int{}
 	for _, s := range b {
-		in[s] = true
+		in[s]++
 	}
 	var rest []string
 	for _, s := range a {
-		if !in[s] {
+		if in[s]--; in[s] < 0 {
 			rest = append(rest, s)
 		}
 	}

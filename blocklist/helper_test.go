@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -30,6 +31,16 @@ func write(tb testing.TB, path, text string) string {
 		tb.Fatal(err)
 	}
 	return path
+}
+
+// replace puts a text where a list is or is to be, as one step: a Store that looks
+// meanwhile finds no empty file, which is a list too where there was none.
+func replace(tb testing.TB, path, text string) {
+	tb.Helper()
+	dir, name := filepath.Split(path)
+	if err := os.Rename(write(tb, dir+".new-"+name, text), path); err != nil {
+		tb.Fatal(err)
+	}
 }
 
 // inDir is a path in a new directory, free of symbolic links and readable for
@@ -114,6 +125,22 @@ func await(tb testing.TB, s *Store, generation uint64) *Set {
 		tb.Fatal(err)
 	}
 	return set
+}
+
+// eventually waits until nothing is wrong any more, of which wrong tells: what goes
+// on in the background takes its time.
+func eventually(tb testing.TB, wrong func() string) {
+	tb.Helper()
+	for late := time.Now().Add(patient); ; runtime.Gosched() {
+		what := wrong()
+		if what == "" {
+			return
+		}
+		if time.Now().After(late) {
+			tb.Error(what)
+			return
+		}
+	}
 }
 
 // rescan has the store look at its files, and returns the Set then.

@@ -133,8 +133,9 @@ func TestReload(t *testing.T) {
 	}
 
 	// The new list is watched, the new times count.
+	next := s.Set().Generation() + 1
 	write(t, b, "example.org\n")
-	if set := await(t, s, s.Set().Generation()+1); listed(t, set, "u@example.org") != Reject {
+	if set := await(t, s, next); listed(t, set, "u@example.org") != Reject {
 		t.Error("not listed")
 	}
 	c := fast(blockList("b", b))

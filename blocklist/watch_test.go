@@ -18,7 +18,7 @@ func TestGlobChanges(t *testing.T) {
 	dir := inDir(t, "")
 	write(t, dir+"/a.txt", "example.com\n")
 	s := openStore(t, fast(blockList("spam", dir+"/*.txt")))
-	write(t, dir+"/b.txt", "example.net\n")
+	replace(t, dir+"/b.txt", "example.net\n")
 	await(t, s, 2)
 	for _, address := range []string{"u@example.com", "u@example.net"} {
 		if listed(t, s.Set(), address) != Reject {
@@ -54,7 +54,7 @@ func TestMissingDirectory(t *testing.T) {
 	s := openStore(t, fast(l))
 	for n := range 3 {
 		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		write(t, path, fmt.Sprintf("example.com\nexample%d.net\n", n))
+		replace(t, path, fmt.Sprintf("example.com\nexample%d.net\n", n))
 		set := await(t, s, uint64(n+2))
 		if listed(t, set, fmt.Sprintf("u@example%d.net", n)) != Reject {
 			t.Errorf("round %d: not listed", n)
