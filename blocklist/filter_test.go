@@ -26,15 +26,23 @@ func everyFilter() []Filter {
 	return filters
 }
 
+// someFilters are those of everyFilter, or with -short one of each kind.
+func someFilters() []Filter {
+	if testing.Short() {
+		return everyKind()
+	}
+	return everyFilter()
+}
+
 func (f Filter) String() string { return fmt.Sprintf("kind=%s,family=%s", f.Kind, f.Family) }
 
 // Whatever the filter, what is listed is found, and false positives are about as
 // frequent as was asked for. The sized filters are made for exactly the entries
 // that the list has.
 func TestEveryFilter(t *testing.T) {
-	domains := disposable.Domains()[:20_000]
+	domains := disposable.Domains()[:unlessShort(20_000, 4000)]
 	path := write(t, inDir(t, "list.txt"), string(bytes.Join(domains, []byte("\n")))+"\n")
-	for _, f := range everyFilter() {
+	for _, f := range someFilters() {
 		t.Run(f.String(), func(t *testing.T) {
 			c := fast(blockList("disposable", path))
 			f.Entries = uint64(len(domains))
@@ -47,18 +55,18 @@ func TestEveryFilter(t *testing.T) {
 			}
 			stats := set.Stats()
 			before := set.FalsePositives()
-			const asked = 20_000
+			asked := len(domains)
 			for i := range asked {
 				lookup(t, set, Envelope, parse(t, fmt.Sprintf("u@w%d.example", i)))
 			}
 			wrong := set.FalsePositives() - before
-			t.Logf("%d bits, %d hashes, %d bytes: %d of %d domains passed, and expected were %.3g", stats.Bits, stats.Hashes, stats.FilterBytes, wrong, asked, stats.FPR*asked)
+			t.Logf("%d bits, %d hashes, %d bytes: %d of %d domains passed, and expected were %.3g", stats.Bits, stats.Hashes, stats.FilterBytes, wrong, asked, stats.FPR*float64(asked))
 			if stats.Warning != "" {
 				t.Error(stats.Warning)
 			}
 			// Weighted and classic hashes do worse on such names than they should;
 			// how much is the hash laboratory's subject.
-			if wrong > asked/10 {
+			if wrong > uint64(asked)/10 {
 				t.Errorf("%d of %d absent domains passed the filter", wrong, asked)
 			}
 		})
@@ -73,8 +81,8 @@ func TestReloadChangesFilter(t *testing.T) {
 	write(t, there, "both.example\nthere.example\n")
 	s := openStill(t, fast(blockList("spam", here)))
 	paths := map[string]string{"here": here, "there": there}
-	for round := range 2 {
-		for _, f := range everyFilter() {
+	for round := range unlessShort(2, 1) {
+		for _, f := range someFilters() {
 			for name, path := range paths {
 				c := fast(blockList("spam", path))
 				c.Filter = f
@@ -182,6 +190,9 @@ func TestCountingFollows(t *testing.T) {
 // The changed copy is one: it still has a key that no list accounts for. Where
 // the lists outgrow the room, or leave most of it empty, the filter is new.
 func TestCountingCopies(t *testing.T) {
+	if testing.Short() {
+		t.Skip("fills large filters")
+	}
 	layout := layoutOf(t, Filter{Kind: KindCounting})
 	make := func(n int, before *Set) *Set { return makeSet(t, layout, []*version{manyDomains(t, n)}, before) }
 	stray := []byte("stray.example")

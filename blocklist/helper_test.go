@@ -21,6 +21,14 @@ import (
 // test that is going to fail takes so long.
 const patient = 20 * time.Second
 
+// unlessShort is n, or with -short, as for the race detector, so many.
+func unlessShort(n, short int) int {
+	if testing.Short() {
+		return short
+	}
+	return n
+}
+
 // disposableInvalid is how many of the real list's domains are public suffixes,
 // which are no entries.
 const disposableInvalid = 3

@@ -206,7 +206,7 @@ func TestStoreAgainstPlain(t *testing.T) {
 				c.Lists = append(c.Lists, lists[i].List)
 			}
 			s := openStill(t, c)
-			for round := range 60 {
+			for round := range unlessShort(60, 20) {
 				l := &lists[r.IntN(len(lists))]
 				for range 1 + r.IntN(3) {
 					if n := len(l.entries); n > 0 && r.IntN(2) == 0 {

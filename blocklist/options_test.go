@@ -49,7 +49,7 @@ func TestOptionsAgainstAnew(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	n := choices{1, 1, 1, 1, 1, 1, 1, 1}
 	var s *Store
-	for round := range 150 {
+	for round := range unlessShort(150, 50) {
 		n[r.IntN(len(n))] = r.IntN(12) // one thing at a time, or another would hide what comes of it
 		c := n.config(path, other)
 		anew, _, wrong := Build(context.Background(), c)

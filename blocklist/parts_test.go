@@ -38,7 +38,7 @@ func TestFilterAgainstPlain(t *testing.T) {
 				change(i)
 			}
 			var set *Set
-			for step := range 60 {
+			for step := range unlessShort(60, 20) {
 				switch i := r.IntN(len(versions)); r.IntN(5) {
 				case 0, 1: // a restart
 					if r.IntN(2) == 0 {
@@ -102,7 +102,8 @@ func spoil(t *testing.T, r *rand.Rand, path string) {
 // What was stored is used: the bits of a list that did not change come from the
 // file, though another process has more entries.
 func TestBitsAreKept(t *testing.T) {
-	for _, f := range []Filter{{}, {Kind: KindSharded}, {Kind: KindSized, FPR: 0.01}, {Kind: KindFuse}} {
+	filters := []Filter{{}, {Kind: KindFuse}, {Kind: KindSharded}, {Kind: KindSized, FPR: 0.01}}
+	for _, f := range filters[:unlessShort(4, 2)] {
 		l := smallLayout(t, f)
 		path := filepath.Join(t.TempDir(), "current.bits")
 		first := manyDomains(t, 120_000)
@@ -137,6 +138,9 @@ func TestBitsAreKept(t *testing.T) {
 // Where nothing can be written, what is kept goes to the directory for temporary
 // files, and says so when asked to stay.
 func TestBitsWithoutDirectory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes a large filter")
+	}
 	l := smallLayout(t, Filter{Kind: KindSharded})
 	v := manyDomains(t, 400_000) // a part of more than a spill's memory
 	v.bitsPath = filepath.Join(t.TempDir(), "gone", "current.bits")
@@ -199,11 +203,11 @@ func TestMeasureFPR(t *testing.T) {
 		set := makeSet(t, l, []*version{manyDomains(t, 9000), manyDomains(t, 30)})
 		var stats SetStats
 		set.filter.describe(&stats)
-		const probes = 100_000
+		probes := unlessShort(100_000, 10_000)
 		wrong, err := set.MeasureFPR(t.Context(), probes, 1)
 		must(t, err)
 		// Classic hashes are some way off the formula.
-		want := stats.FPR * probes
+		want := stats.FPR * float64(probes)
 		if math.Abs(float64(wrong)-want) > 5*math.Sqrt(want)+want/2+20 {
 			t.Errorf("%v: %d of %d passed, and %.1f were expected", f, wrong, probes, want)
 		}

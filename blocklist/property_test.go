@@ -217,7 +217,7 @@ func setWith(t *testing.T, filter Filter, lists []plainList, bits uint64) *Set {
 func TestSetAgainstPlain(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var falsePositives uint64
-	for range 1500 {
+	for range unlessShort(1500, 150) {
 		lists := randomLists(r)
 		set := setOf(t, lists, 256)
 		for range 40 {

@@ -18,7 +18,7 @@ func TestTraceAgainstLookup(t *testing.T) {
 		{Kind: KindSized, FPR: 0.5, Entries: 1}, {Kind: KindCounting, Family: "weighted", FPR: 0.5, Entries: 1},
 	} {
 		var wrong uint64
-		for range 60 {
+		for range unlessShort(60, 15) {
 			lists := randomLists(r)
 			s := setWith(t, filter, lists, 1<<6) // small: many false positives
 			for range 20 {

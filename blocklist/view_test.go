@@ -28,7 +28,7 @@ func subset(r *rand.Rand, lists []plainList) (some []plainList, names []string) 
 func TestViewAgainstPlain(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	var shielded, cleared, monitored, falsePositives int
-	for range 600 {
+	for range unlessShort(600, 100) {
 		lists := randomLists(r)
 		some, names := subset(r, lists)
 		whole, alone := setOf(t, lists, 256), setOf(t, some, 256)
