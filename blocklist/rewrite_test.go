@@ -124,8 +124,9 @@ func linkedDir(t *testing.T, path, text string) {
 	must(t, os.Rename(dir+"~", dir))
 }
 
-// A list is rewritten over 200 times under lookups, in every way: a Set is of one
-// version, whole, and the new version comes each time, by events alone.
+// A list is rewritten over 200 times (a third of that with -short) under lookups,
+// in every way: a Set is of one version, whole, and the new version comes each
+// time, by events alone.
 func TestRewrites(t *testing.T) {
 	for _, way := range rewrites {
 		t.Run(way.name, func(t *testing.T) {
@@ -154,7 +155,7 @@ func TestRewrites(t *testing.T) {
 					seen.Add(1)
 				}
 			})
-			for n := 1; n <= 25; n++ {
+			for n := 1; n <= unlessShort(25, 8); n++ {
 				text := versionText(n)
 				way.rewrite(t, path, text)
 				awaitVersion(t, s, fmt.Sprintf("version %06d", n))
