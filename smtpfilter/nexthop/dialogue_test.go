@@ -26,6 +26,8 @@ import (
 //	@ reuse mail=50ms    how the target is made: reuse, lmtp, merge, timeouts,
 //	                     tls=required (or another mode), tlsname=next.example, roots=none,
 //	                     pin=right, identity=xclient (or another), proxy=2
+//	@ from "MAIL"        the timeouts hold once bytes were sent that begin so, and
+//	                     not before: what is answered may take its time
 //	> client 192.0.2.8:1 joe  who the client is from now on, and its login: called
 //	                     host.example. "stranger" has neither name nor address
 //	> rcpt b@example.net call a method: mail FROM [PARAM…] (Begin), rcpt TO
@@ -90,6 +92,9 @@ func playDialogue(t *testing.T, text string) {
 	config.TLS.Name, config.TLS.Roots = nexthoptest.ServerName, nexthoptest.Roots()
 	for i, line := range strings.Split(text, "\n") {
 		switch {
+		case strings.HasPrefix(line, "@ from "):
+			config.Dial = dialPatient(t, line[len("@ from "):])
+			line = ""
 		case strings.HasPrefix(line, "@ "):
 			parseOptions(t, &config, line[2:])
 			line = ""

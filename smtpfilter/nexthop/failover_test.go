@@ -26,7 +26,7 @@ func TestFailover(t *testing.T) {
 	first.check(1, 1)
 	second.check(0, 0)
 
-	first.sink.Close()
+	first.stop()
 	send()
 	first.check(2, 1)
 	second.check(1, 1)
@@ -49,8 +49,8 @@ func TestFailover(t *testing.T) {
 	second.check(4, 4)
 
 	// With both gone, both are asked for each client, in vain.
-	first.sink.Close()
-	second.sink.Close()
+	first.stop()
+	second.stop()
 	for i := range 2 {
 		if reply, err := deliver(g, "a@example.com", nil, whole); err == nil || !strings.Contains(err.Error(), "connect") {
 			t.Error(reply, err)

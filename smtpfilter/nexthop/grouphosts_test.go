@@ -67,11 +67,16 @@ func newHost(t *testing.T, config nexthoptest.Config) (*host, Target) {
 	return h, unprobed{hop}
 }
 
-// newProbedHost is newHost with the probe.
+// newProbedHost is newHost with the probe. A host that greets nobody is soon given
+// up, any other has the usual time.
 func newProbedHost(t *testing.T, config nexthoptest.Config) (*host, *SMTP) {
 	h := &host{t: t}
 	h.start(config)
-	return h, newSMTP(t, SMTPConfig{Addr: "192.0.2.1:25", Dial: h.dial, Timeouts: Timeouts{Greeting: 50 * time.Millisecond}})
+	var timeouts Timeouts
+	if config.Replies["GREETING"] == nexthoptest.Silence {
+		timeouts.Greeting = 50 * time.Millisecond
+	}
+	return h, newSMTP(t, SMTPConfig{Addr: "192.0.2.1:25", Dial: h.dial, Timeouts: timeouts})
 }
 
 func (h *host) start(config nexthoptest.Config) {
@@ -79,6 +84,14 @@ func (h *host) start(config nexthoptest.Config) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.sink, h.addr = sink, sink.Addr()
+}
+
+// stop takes the host away.
+func (h *host) stop() {
+	h.sink.Close()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.addr = nexthoptest.Unreachable(h.t)
 }
 
 // dial fails where nobody listens at the address, as it would.

@@ -324,7 +324,7 @@ S: 354 x
 S: [hold]
 S: [reset]
 `)
-	hop := newSMTP(t, SMTPConfig{Addr: script.Addr(), Timeouts: Timeouts{Write: 30 * time.Millisecond}})
+	hop := newSMTP(t, SMTPConfig{Addr: script.Addr(), Timeouts: Timeouts{Write: 30 * time.Millisecond}, Dial: dialPatient(t, `"DATA"`)})
 	_, m, err := begin(hop, "a@example.com")
 	if err != nil {
 		t.Fatal(err)
