@@ -31,7 +31,7 @@ import (
 //	hop COMMAND => REPLY                  the next hop's reply; '|' parts its lines; see nexthoptest.Config
 //	hop second COMMAND => REPLY           … when it comes the second time
 //	hop body N => REPLY                   … in the middle of a message, behind N bytes
-//	hop patience DURATION                 how long the gate waits for a reply of it
+//	hop patience COMMAND DURATION         how long the gate waits for its reply to that
 //	hop extensions KEYWORD,…              what the next hop offers, "-" for nothing; beside a conversation with EHLO
 //	hop tls                               the gate speaks TLS with it, and verifies it
 //	hop lmtp [merge]                      it speaks LMTP

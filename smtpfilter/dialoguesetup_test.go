@@ -132,9 +132,7 @@ func (s *scene) setHop(arg string) error {
 		}
 		return nil
 	case "patience":
-		wait, err := time.ParseDuration(rest)
-		s.next.Timeouts = nexthop.Timeouts{Greeting: wait, Mail: wait, Rcpt: wait, Data: wait, Dot: wait}
-		return err
+		return s.setPatience(strings.Fields(rest))
 	case "lmtp":
 		s.hop.LMTP, s.next.LMTP = true, true
 		s.next.Merge = rest == "merge"
@@ -165,6 +163,24 @@ func (s *scene) setHop(arg string) error {
 	}
 	s.hop.Replies[command] = reply
 	return nil
+}
+
+// setPatience says how long the gate waits for the reply to one command. All other
+// replies may take their time.
+func (s *scene) setPatience(f []string) (err error) {
+	wait := map[string]*time.Duration{
+		"GREETING": &s.next.Timeouts.Greeting,
+		"EHLO":     &s.next.Timeouts.Mail,
+		"MAIL":     &s.next.Timeouts.Mail,
+		"RCPT":     &s.next.Timeouts.Rcpt,
+		"DATA":     &s.next.Timeouts.Data,
+		".":        &s.next.Timeouts.Dot,
+	}[f[0]]
+	if wait == nil || len(f) != 2 {
+		return errors.New("want COMMAND DURATION")
+	}
+	*wait, err = time.ParseDuration(f[1])
+	return err
 }
 
 // target is what the gate has behind it, with the server or servers that it

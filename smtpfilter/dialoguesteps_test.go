@@ -133,6 +133,9 @@ func (d *dialogue) logged(want string) error {
 
 // nextMessage checks the next delivered message: trace fields, then the text.
 func (d *dialogue) nextMessage(text string) error {
+	if len(d.sinks) == 1 { // it may have the end of it before it has noticed
+		d.sinks[0].WaitMessages(d.taken + 1)
+	}
 	messages := d.messages()
 	if len(messages) <= d.taken {
 		return fmt.Errorf("%d messages were delivered", len(messages))

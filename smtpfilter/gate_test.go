@@ -121,6 +121,8 @@ type gate struct {
 	target nexthop.Target
 	served chan error
 
+	listener *net.TCPListener
+
 	settings smtpfilter.Settings
 }
 
@@ -173,7 +175,9 @@ func newGateOn(t testing.TB, counting *countingListener, o gateOptions) *gate {
 		addr:   tcp.Addr().String(),
 		target: o.target,
 		served: make(chan error, 1),
-		server: smtpfilter.New(smtpfilter.Config{Hostname: "gate.example", Log: o.log, ShowAddress: o.show, Resolver: o.names, Meter: o.meter}),
+
+		listener: tcp.(*net.TCPListener),
+		server:   smtpfilter.New(smtpfilter.Config{Hostname: "gate.example", Log: o.log, ShowAddress: o.show, Resolver: o.names, Meter: o.meter}),
 	}
 	g.settings = smtpfilter.Settings{
 		Wire:     o.wire,
