@@ -18,7 +18,7 @@ import (
 )
 
 // playLimit ends a test that would hang.
-const playLimit = 10 * time.Second
+const playLimit = 20 * time.Second
 
 // TestDialogues plays every file of testdata/dialogues against a wire.Conn with
 // go-smtp's server above it, whose session takes all mail. A file is a set-up, a
@@ -107,12 +107,19 @@ func (d *dialogue) use(c net.Conn) {
 // play plays steps that are no file's.
 func (d *dialogue) play(steps ...string) {
 	d.t.Helper()
+	if err := d.try(steps...); err != nil {
+		d.t.Error(err)
+	}
+}
+
+// try is play where a failure need not be the test's.
+func (d *dialogue) try(steps ...string) error {
 	for _, text := range steps {
 		if err := d.step(text); err != nil {
-			d.t.Errorf("%s: %v", text, err)
-			return
+			return fmt.Errorf("%s: %w", text, err)
 		}
 	}
+	return nil
 }
 
 func (d *dialogue) step(text string) error {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"spamgate/smtpfilter/wire"
 )
@@ -166,6 +167,20 @@ func TestDrainGreeting(t *testing.T) {
 	}
 }
 
+// late is a listener that gives a connection away once the client has said
+// something.
+type late struct{ net.Listener }
+
+func (l late) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	for deadline := time.Now().Add(waitLimit); err == nil && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if pending, _ := wire.Pending(c); pending {
+			break
+		}
+	}
+	return c, err
+}
+
 // TestEarlyWithoutDelay finds bytes that are there when the client is greeted.
 func TestEarlyWithoutDelay(t *testing.T) {
 	tcp := listen(t)
@@ -175,7 +190,7 @@ func TestEarlyWithoutDelay(t *testing.T) {
 	d := &dialogue{t: t, gate: g}
 	d.use(g.dial(t))
 	d.play("C EHLO client.example")
-	g.serve(t, tcp)
+	g.serve(t, late{tcp})
 	d.play("S 554 5.5.0 *", "X")
 	d.conn.Close()
 }
