@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -104,7 +105,14 @@ func TestFaults304(t *testing.T) {
 // TestUnreachable wants an error that says so where nothing listens.
 func TestUnreachable(t *testing.T) {
 	x := newFixture(t, send(listText))
-	x.server.Close()
+	// The port of a connection's other end: nobody listens there, nor can begin to.
+	from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}
+	c, err := from.Dial("tcp", x.server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	x.source.URL = "https://" + c.LocalAddr().String() + "/list.txt"
 	x.wantFault(t, "refused", nil)
 }
 
