@@ -78,4 +78,5 @@ var codes = []struct {
 	{ErrNoList, "no_list", 404},
 	{ErrNothingHeld, "nothing_held", 409},
 	{ErrRequest, "bad_request", 400},
+	{ErrNotRunning, "ending", 503},
 }

@@ -74,7 +74,7 @@ func (s *Server) rescan(w http.ResponseWriter, r *http.Request) {
 	s.log.Info("rescan asked for", "by", peerFrom(r))
 	result, err := s.options.Gate.Rescan(r.Context())
 	if err != nil {
-		refuse(w, err)
+		s.refuse(w, err)
 		return
 	}
 	answer(w, http.StatusOK, result)
@@ -89,7 +89,7 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
 	s.log.Info("accept asked for", "list", name, "by", peerFrom(r), "why", request.Why, "sha256", request.SHA256)
 	result, err := s.options.Gate.Accept(r.Context(), name, request.SHA256)
 	if err != nil {
-		refuse(w, err)
+		s.refuse(w, err)
 		return
 	}
 	if request.SHA256 == "" {
@@ -116,11 +116,11 @@ func (s *Server) audit(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if record.Command == "" || record.List == "" || record.What == "" {
-		refuse(w, fmt.Errorf("%w: command, list and what must not be empty", ErrRequest))
+		s.refuse(w, fmt.Errorf("%w: command, list and what must not be empty", ErrRequest))
 		return
 	}
 	if err := s.options.Gate.Audit(peerFrom(r), record); err != nil {
-		refuse(w, err)
+		s.refuse(w, err)
 		return
 	}
 	answer(w, http.StatusOK, struct{}{})
@@ -142,7 +142,7 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, into any) bool {
 	case errors.As(err, &large):
 		answer(w, http.StatusRequestEntityTooLarge, wireError{fmt.Sprintf("the request is larger than %d bytes", maxBody), "too_large"})
 	default:
-		refuse(w, fmt.Errorf("%w: %w", ErrRequest, err))
+		s.refuse(w, fmt.Errorf("%w: %w", ErrRequest, err))
 	}
 	return false
 }
@@ -155,7 +155,7 @@ const Day = time.DateOnly
 func (s *Server) unused(w http.ResponseWriter, r *http.Request) {
 	since, err := time.Parse(Day, r.URL.Query().Get("since"))
 	if err != nil {
-		refuse(w, fmt.Errorf("%w: since=%q is no day, such as 2026-12-31", ErrRequest, r.URL.Query().Get("since")))
+		s.refuse(w, fmt.Errorf("%w: since=%q is no day, such as 2026-12-31", ErrRequest, r.URL.Query().Get("since")))
 		return
 	}
 	l := lines{w: w, control: http.NewResponseController(w), out: bufio.NewWriterSize(w, 32<<10)}
@@ -169,7 +169,7 @@ func (s *Server) unused(w http.ResponseWriter, r *http.Request) {
 		},
 		func(e UnusedEntry) error { return l.line(e) })
 	if err != nil && !l.begun {
-		refuse(w, err)
+		s.refuse(w, err)
 		return
 	}
 	end.End = true

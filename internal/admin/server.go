@@ -166,8 +166,12 @@ type wireError struct {
 	Code  string `json:"code,omitempty"`
 }
 
-// refuse answers with an error.
-func refuse(w http.ResponseWriter, err error) {
+// refuse answers with an error. What was given up because the gate ends is answered
+// with that.
+func (s *Server) refuse(w http.ResponseWriter, err error) {
+	if s.ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = fmt.Errorf("%w any more: it is ending", ErrNotRunning)
+	}
 	status, code := statusOf(err)
 	answer(w, status, wireError{err.Error(), code})
 }

@@ -180,6 +180,15 @@ func TestCloseWhileAsked(t *testing.T) {
 	}
 }
 
+// TestEnding: what a server gives up because it ends is told as such.
+func TestEnding(t *testing.T) {
+	s := listen(t, &fakeGate{wait: make(chan struct{})})
+	s.cancel() // as Close does when it has waited enough
+	if _, err := dial(t, s.Path()).Rescan(context.Background()); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("Rescan: %v, want %v", err, ErrNotRunning)
+	}
+}
+
 func TestMetricsRoute(t *testing.T) {
 	s := listenAt(t, Options{
 		Gate:    &fakeGate{},

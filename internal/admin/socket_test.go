@@ -60,12 +60,17 @@ func TestSocketPlaces(t *testing.T) {
 		{"a directory", func(dir string) string { return dir }, "no socket"},
 		{"stale socket", func(dir string) string {
 			path := filepath.Join(dir, "stale")
-			l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+			err := shortPath(path, func(path string) error {
+				l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+				if err == nil {
+					l.SetUnlinkOnClose(false)
+					err = l.Close()
+				}
+				return err
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			l.SetUnlinkOnClose(false)
-			l.Close()
 			return path
 		}, ""},
 		{"path longer than the kernel's", func(string) string { return filepath.Join(deep, "admin.sock") }, ""},

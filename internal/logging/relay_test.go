@@ -23,10 +23,12 @@ import (
 var journalSocket string
 
 // listen opens a datagram socket and returns its path and a function that
-// receives from it.
+// receives from it. The path is relative, so that it fits in a sockaddr_un wherever
+// the directory is.
 func listen(t *testing.T) (path string, receive func() string) {
 	t.Helper()
-	path = filepath.Join(t.TempDir(), "socket")
+	t.Chdir(t.TempDir())
+	path = "socket"
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {
 		t.Fatal(err)
