@@ -15,7 +15,7 @@ func TestClock(t *testing.T) {
 	for range 20 {
 		clock.time()
 	}
-	if ghz := clock.gigahertz(); ghz < 0.3 || ghz > 10 {
+	if ghz := clock.gigahertz(); ghz < 0.01 || ghz > 10 { // an emulated one may be slow
 		t.Errorf("%g GHz", ghz)
 	}
 }
@@ -139,7 +139,7 @@ func TestWays(t *testing.T) {
 			if got := way.pass(keys); got != want {
 				t.Errorf("%s, %s: %d, want %d", tt.family.Name(), way.what, got, want)
 			}
-			if allocs := testing.AllocsPerRun(10, func() { way.pass(keys) }); allocs != 0 {
+			if allocs := testing.AllocsPerRun(100, func() { way.pass(keys) }); allocs != 0 {
 				t.Errorf("%s, %s: %v allocations, want 0", tt.family.Name(), way.what, allocs)
 			}
 		}
