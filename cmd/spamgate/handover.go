@@ -30,7 +30,7 @@ import (
 const readyLimit = 5 * time.Minute
 
 // endLimit is how long a successor that has given up may take until it has ended.
-const endLimit = 5 * time.Second
+const endLimit = 20 * time.Second
 
 // retirementGrace is how long, at most, a gate that was succeeded lets its clients
 // go on as before. Drained at once, a client that it has just accepted would be
