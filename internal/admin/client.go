@@ -24,7 +24,7 @@ type Client struct {
 }
 
 // dialTimeout bounds connecting. What the gate is asked for may take longer.
-const dialTimeout = 5 * time.Second
+const dialTimeout = 10 * time.Second
 
 // Dial connects to a gate's socket. Where no gate runs the error is
 // ErrNotRunning, where that is not to be known an UnreachableError, which wraps

@@ -88,7 +88,7 @@ func Listen(o Options) (*Server, error) {
 
 // checkFree makes sure that no other gate answers on the socket.
 func checkFree(path string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
 	defer cancel()
 	c, err := dialUnix(ctx, path)
 	if err != nil {
