@@ -235,6 +235,7 @@ func TestExampleRemote(t *testing.T) {
 			c.want(t, "RCPT TO:<"+mailbox+">", "451")
 		})
 	}
+	p.logged()
 	if lines := p.logLines(": client="); len(lines) != 3 {
 		t.Errorf("Postfix has taken %d messages, want 3: %q", len(lines), lines)
 	}

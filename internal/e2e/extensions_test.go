@@ -103,6 +103,7 @@ func TestDSN(t *testing.T) {
 // wantCommand wants Postfix to have been sent one command with a verb.
 func wantCommand(t testing.TB, p *postfix, verb, want string) {
 	t.Helper()
+	p.logged()
 	if got := p.commands(verb); len(got) != 1 || got[0] != want {
 		t.Errorf("Postfix was told %q, want %q", got, want)
 	}

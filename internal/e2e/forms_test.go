@@ -77,7 +77,7 @@ func (f *formSender) send(mail, rcpt string) string {
 	return reply
 }
 
-var queuedAs = regexp.MustCompile(`queued as ([0-9A-F]+)`)
+var queuedAs = regexp.MustCompile(`queued as ([0-9A-Za-z]+)`)
 
 // envelopeFrom is the sender of a message in Postfix's log, found by the reply to
 // the message.

@@ -201,7 +201,7 @@ func (g *succession) waitUndecided() {
 // SIGHUP come while that is starting.
 func TestHandoverAddress(t *testing.T) {
 	t.Parallel()
-	g := startReaped(t, setup{}, binary(t))
+	g := startReaped(t, setup{listen: freeAddr(t)}, binary(t))
 	sink := undecidedConfig(t, filepath.Join(g.dir, "config.toml"))
 	g.signal(syscall.SIGUSR2)
 	g.waitUndecided()

@@ -21,9 +21,10 @@ const mailbox = "you@example.org"
 // postfix is a private Postfix: its own configuration, queue, log and mailboxes
 // in a directory, and one port on loopback.
 type postfix struct {
-	t    testing.TB
-	dir  string
-	addr string
+	t      testing.TB
+	dir    string
+	addr   string
+	probes int // see logged
 }
 
 const postfixMain = `compatibility_level = 3.6
@@ -34,6 +35,7 @@ maillog_file_prefixes = DIR
 myhostname = mx.example.org
 inet_interfaces = 127.0.0.1
 inet_protocols = ipv4
+enable_long_queue_ids = yes
 smtpd_peername_lookup = no
 mydestination =
 alias_maps =
@@ -168,20 +170,31 @@ func postfixDir(t testing.TB, owner *user.User) string {
 	return dir
 }
 
-// postfixes counts the Postfixes that were started.
-var postfixes atomic.Uint32
+// ports counts those that freeAddr has tried. They are below the ports that the
+// system gives to whoever asks for any.
+var ports atomic.Int32
 
-// freeAddr is an address for a server that opens it later: nobody else uses that
-// address of loopback, so nobody takes the port meanwhile.
+const firstPort, lastPort = 10_001, 30_000
+
+// freeAddr is an address for a server that opens it later, or that is to be found
+// closed: nobody else takes it meanwhile. The address of loopback is this process's
+// own, and the port is given to nobody who listens on all addresses, on any port.
 func freeAddr(t testing.TB) string {
 	t.Helper()
-	n := uint32(os.Getpid())<<4 + postfixes.Add(1)
-	l, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 64+n>>16&63, n>>8&255, 1+n%254))
-	if err != nil {
-		t.Fatal(err)
+	pid := os.Getpid()
+	host := fmt.Sprintf("127.%d.%d.%d", 64+pid>>16&63, pid>>8&255, pid&255)
+	for {
+		port := firstPort - 1 + int(ports.Add(1))
+		addr := net.JoinHostPort(host, strconv.Itoa(port))
+		l, err := net.Listen("tcp", addr)
+		if err == nil {
+			l.Close()
+			return addr
+		}
+		if port >= lastPort {
+			t.Fatal(err)
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // waitReady waits until Postfix says 220, and has logged that: one connection.
@@ -259,6 +272,21 @@ func (p *postfix) waitLog(n int, texts ...string) string {
 		return true
 	})
 	return line
+}
+
+// logged waits until all is in the log that Postfix has said so far: its postlogd
+// writes the lines in the order in which they are said, but not before a reply.
+func (p *postfix) logged() {
+	p.t.Helper()
+	const prober = "127.0.0.99"
+	c, err := dial(p.addr, prober)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	c.ask("QUIT")
+	c.Close()
+	p.probes++
+	p.waitLog(p.probes, "disconnect from", "["+prober+"]")
 }
 
 // mail waits for one message in the mailbox, whose lines end in LF there.

@@ -126,7 +126,7 @@ func TestReloadUndecided(t *testing.T) {
 func TestTerminate(t *testing.T) {
 	t.Parallel()
 	sink := nexthoptest.NewSink(t)
-	g := startGate(t, setup{nextHop: "smtp://" + sink.Addr()})
+	g := startGate(t, setup{listen: freeAddr(t), nextHop: "smtp://" + sink.Addr()})
 	busy, idle := mustDial(t, g.addr), mustDial(t, g.addr)
 	busy.want(t, "MAIL FROM:<a@example.com>", "250")
 	busy.want(t, "RCPT TO:<b@example.net>", "250")
