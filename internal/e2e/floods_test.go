@@ -253,9 +253,8 @@ func TestSlowClients(t *testing.T) {
 	}})
 	var slow []*client
 	for i := range 100 {
-		// A greeting is all that they wait for, since a second passes soon.
+		// They say at once all that they say in time, since a second passes soon.
 		c := connectFrom(t, g.addr, flooder)
-		c.wantReply(t, "220 ")
 		if i%2 == 0 {
 			go c.drip("NOOP ")
 		} else {
@@ -263,9 +262,10 @@ func TestSlowClients(t *testing.T) {
 		}
 		slow = append(slow, c)
 	}
-	wantServed(t, g.addr, sink)
+	wantServedInTime(t, g.addr, 1, sink)
 	const tooLong = "421 4.4.2 gate.example waited too long"
 	for i, c := range slow {
+		c.wantReply(t, "220 ")
 		if i%2 == 1 {
 			for _, want := range []string{"250", "250", "250", "354"} {
 				c.wantReply(t, want)
@@ -275,9 +275,31 @@ func TestSlowClients(t *testing.T) {
 		c.wantClosed(t)
 	}
 	g.waitRecord("disconnected", "client", slow[0].LocalAddr().String(), "reply", tooLong+", closing the connection")
-	wantServed(t, g.addr, sink)
-	if n := len(sink.Messages()); n != 2 {
-		t.Errorf("%d messages, want the bystander's 2", n)
+	wantServedInTime(t, g.addr, 2, sink)
+}
+
+// wantServedInTime wants the bystander to be served by a gate that soon loses its
+// patience: a bystander who was too slow on a busy machine comes again. There have
+// to be so many messages then.
+func wantServedInTime(t testing.TB, addr string, messages int, sink *nexthoptest.Sink) {
+	t.Helper()
+	pollFor(t, "the bystander to be served", func() bool {
+		var reply string
+		c, err := dial(addr, bystander)
+		if err == nil {
+			defer c.Close()
+			reply, err = c.send("a@example.com", "b@example.net", []byte(letter("a@example.com", "bystander")))
+		}
+		if strings.Contains(fmt.Sprintf("%s %v", reply, err), "421 4.4.2 ") {
+			return false
+		}
+		if err != nil || !strings.HasPrefix(reply, "250 ") {
+			t.Fatalf("the bystander's message is answered with %q, %v", reply, err)
+		}
+		return true
+	})
+	if n := len(sink.Messages()); n != messages {
+		t.Errorf("%d messages, want the bystander's %d", n, messages)
 	}
 }
 

@@ -119,12 +119,11 @@ func killedAddresses() []byte {
 // replaceList writes a list in place, or beside it and renames.
 func replaceList(t testing.TB, path, text string, inPlace bool) {
 	t.Helper()
-	if inPlace {
+	if !inPlace {
 		writeFile(t, path, text)
 		return
 	}
-	writeFile(t, path+".new", text)
-	if err := os.Rename(path+".new", path); err != nil {
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

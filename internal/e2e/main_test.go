@@ -134,13 +134,18 @@ func amount(usual, full int) int {
 	return usual
 }
 
-// writeFile makes a file readable for everyone, and the directories above it.
+// writeFile makes a file readable for everyone, and the directories above it. The
+// file is there at once and as a whole: a gate that looks while this process waits
+// for its turn finds the old one. (For other ways see rewriters.)
 func writeFile(t testing.TB, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+	if err := os.WriteFile(path+".new", []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
 		t.Fatal(err)
 	}
 }
