@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"spamgate/smtpfilter/nexthop/nexthoptest"
 )
@@ -100,10 +101,14 @@ func TestHandoverTransaction(t *testing.T) {
 	busy.want(t, "DATA", "354")
 	fmt.Fprint(busy, "Message-ID: <m1@example.com>\r\n")
 
+	before := time.Now()
 	g.handOver()
-	fresh.mustSend(t, "a@example.com", "b@example.net", letter("a@example.com", "m2"))
+	const leave = "421 4.3.2 "
+	reply := fresh.mustSend(t, "a@example.com", "b@example.net", letter("a@example.com", "m2"))
 	mustDial(t, g.addr).mustSend(t, "a@example.com", "b@example.net", letter("a@example.com", "m3"))
-	if reply, err := fresh.reply(); err != nil || !strings.HasPrefix(reply, "421 4.3.2 ") {
+	if strings.HasPrefix(reply, leave) && time.Since(before) >= grace { // this test was held up
+		mustDial(t, g.addr).mustSend(t, "a@example.com", "b@example.net", letter("a@example.com", "m2"))
+	} else if reply, err := fresh.reply(); err != nil || !strings.HasPrefix(reply, leave) {
 		t.Errorf("the client between transactions heard %q, %v", reply, err)
 	}
 	if n := len(g.records("ended")); n != 0 {

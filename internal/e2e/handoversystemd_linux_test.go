@@ -33,7 +33,7 @@ func newSystemd(t testing.TB) *systemd {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.socket.Close() })
-	s.notices, err = net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "notify"), Net: "unixgram"})
+	s.notices, err = net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(shortDir(t), "notify"), Net: "unixgram"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,11 +47,17 @@ func mountState(t *testing.T, dir, size string) string {
 	return state
 }
 
+// remount changes a mount. As long as a gate that has just started has a file open
+// for writing, it cannot become read-only.
 func remount(t *testing.T, state string, flags uintptr, options string) {
 	t.Helper()
-	if err := unix.Mount("none", state, "", unix.MS_REMOUNT|flags, options); err != nil {
-		t.Fatal(err)
-	}
+	await(t, "the mount to be changed", func() bool {
+		err := unix.Mount("none", state, "", unix.MS_REMOUNT|flags, options)
+		if err != nil && err != unix.EBUSY {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
 }
 
 // stateGate is a gate whose list and state directory are changed under it.
@@ -258,9 +264,9 @@ func TestStateRemoved(t *testing.T) {
 	g.start()
 	g.wantHistory(1)
 	g.wantFiles("lists/*/current.bits", 1)
-	if err := os.RemoveAll(g.state); err != nil {
-		t.Fatal(err)
-	}
+	await(t, "the state directory to be gone", func() bool {
+		return os.RemoveAll(g.state) == nil // an error: something was made in it meanwhile
+	})
 	waitVerdict(t, g.addr, "x@first1.example", "550")
 	waitVerdict(t, g.addr, "x@second1.example", "250")
 	g.change("second", largeEntries)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"spamgate/smtpfilter/nexthop/nexthoptest"
 )
@@ -57,9 +58,14 @@ func (l *load) stop() map[string]bool {
 	return l.sent
 }
 
+// grace is how long a gate that was succeeded lets a new client take until its first
+// transaction. One that is held up for longer may be told 421.
+const grace = 5 * time.Second
+
 // run is one client.
 func (l *load) run(keep bool) {
 	var c *client
+	var dialled time.Time
 	for range l.turns {
 		if l.t.Failed() {
 			continue
@@ -69,10 +75,11 @@ func (l *load) run(keep bool) {
 			var err error
 			fresh := c == nil
 			if fresh {
-				c, err = l.dial()
+				dialled = time.Now()
+				c, err = l.dial(dialled)
 			}
 			if c != nil {
-				taken, err = l.send(c, id, fresh)
+				taken, err = l.send(c, id, fresh, dialled)
 			}
 			if err != nil {
 				l.t.Errorf("%s: %v", id, err)
@@ -89,10 +96,13 @@ func (l *load) run(keep bool) {
 	}
 }
 
+// mayTempfail reports whether a new client may be told 421.
+func (l *load) mayTempfail(dialled time.Time) bool { return l.tempfail || time.Since(dialled) >= grace }
+
 // dial connects. Neither a client nor an error means 421.
-func (l *load) dial() (*client, error) {
+func (l *load) dial(began time.Time) (*client, error) {
 	c, err := dial(l.addr, "")
-	if err != nil && l.tempfail && strings.Contains(err.Error(), `"421 4.3.2 `) {
+	if err != nil && l.mayTempfail(began) && strings.Contains(err.Error(), `"421 4.3.2 `) {
 		l.told.Add(1)
 		return nil, nil
 	}
@@ -101,10 +111,10 @@ func (l *load) dial() (*client, error) {
 
 // send sends a message. If the client hears 421 instead, which it may only
 // between transactions, it was not taken.
-func (l *load) send(c *client, id string, fresh bool) (taken bool, err error) {
+func (l *load) send(c *client, id string, fresh bool, dialled time.Time) (taken bool, err error) {
 	from := id + "@example.com"
 	reply, err := c.ask("MAIL FROM:<" + from + ">")
-	if err == nil && strings.HasPrefix(reply, "421 4.3.2 ") && (!fresh || l.tempfail) {
+	if err == nil && strings.HasPrefix(reply, "421 4.3.2 ") && (!fresh || l.mayTempfail(dialled)) {
 		l.told.Add(1)
 		return false, nil
 	}

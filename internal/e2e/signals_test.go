@@ -180,6 +180,18 @@ func TestState(t *testing.T) {
 	}
 }
 
+// shortDir is a temporary directory with a short name: a socket's path may have no
+// more than about a hundred bytes.
+func shortDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "sg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
 // TestSocketActivation passes the listening socket as systemd does, and takes
 // the notices that systemd is sent.
 func TestSocketActivation(t *testing.T) {
@@ -194,8 +206,8 @@ func TestSocketActivation(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer socket.Close()
-	dir := t.TempDir()
-	notices, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "notify"), Net: "unixgram"})
+	dir, notify := t.TempDir(), filepath.Join(shortDir(t), "notify")
+	notices, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: notify, Net: "unixgram"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +227,7 @@ func TestSocketActivation(t *testing.T) {
 	// The shell gives its own process number, which it has until the exec and
 	// the gate has after it.
 	cmd := exec.Command("sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" serve`, binary(t))
-	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+filepath.Join(dir, "notify"))
+	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+notify)
 	cmd.ExtraFiles = []*os.File{socket}
 	g := launch(t, dir, cmd)
 	if got := g.waitListening(); got != l.Addr().String() {
