@@ -132,10 +132,10 @@ func (g *gate) wait() int {
 	select {
 	case code := <-g.exited:
 		return code
-	case <-time.After(waitLimit):
+	case <-time.After(lateLimit):
 		g.kill()
 		<-g.exited
-		g.t.Errorf("the gate did not end within %v", waitLimit)
+		g.t.Errorf("the gate did not end within %v", lateLimit)
 		return -1
 	}
 }

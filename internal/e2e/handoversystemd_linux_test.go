@@ -55,7 +55,7 @@ func (s *systemd) start(dir string) *succession {
 // want wants the next notice to be this one.
 func (s *systemd) want(notice string) {
 	s.t.Helper()
-	s.notices.SetReadDeadline(time.Now().Add(waitLimit))
+	s.notices.SetReadDeadline(time.Now().Add(lateLimit))
 	b := make([]byte, 4096)
 	n, err := s.notices.Read(b)
 	if err != nil || string(b[:n]) != notice {

@@ -103,7 +103,7 @@ func (l *lines) String() string {
 func (l *lines) wait(what string, match func(line string) bool) string {
 	l.t.Helper()
 	late := false
-	timer := time.AfterFunc(waitLimit, func() {
+	timer := time.AfterFunc(lateLimit, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		late = true

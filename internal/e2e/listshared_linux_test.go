@@ -79,7 +79,7 @@ func TestSharedState(t *testing.T) {
 	}
 	change()
 	before := start()
-	for range amount(3, 12) {
+	for range short(amount(3, 12), 1) {
 		old := newWitness(t, before)
 		change() // and while this is being built
 		after := start()

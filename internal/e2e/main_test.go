@@ -24,9 +24,13 @@ import (
 	"time"
 )
 
-// waitLimit is how long a test waits for something that must come. It is only
-// reached when something hangs.
-const waitLimit = 30 * time.Second
+// waitLimit is how long a test waits for a reply, and lateLimit for what takes work,
+// such as a start or a list that goes live, in a gate that may have the race detector
+// on a machine that has much else to do. They are only reached when something hangs.
+const (
+	waitLimit = 30 * time.Second
+	lateLimit = 2 * time.Minute
+)
 
 // buildDir holds the binary.
 var buildDir string
@@ -119,6 +123,14 @@ func run(t testing.TB, cmd *exec.Cmd) (stdout, stderr string, code int) {
 func scale(n int) int {
 	if testing.Short() {
 		return max(1, n/10)
+	}
+	return n
+}
+
+// short is a number, or another one with -short.
+func short(n, instead int) int {
+	if testing.Short() {
+		return instead
 	}
 	return n
 }

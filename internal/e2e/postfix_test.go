@@ -133,7 +133,7 @@ func startPostfixService(t testing.TB, smtpd, mynetworks string, more ...string)
 		}
 		select {
 		case <-ended:
-		case <-time.After(waitLimit):
+		case <-time.After(lateLimit):
 			t.Error("Postfix did not stop")
 			cmd.Process.Kill()
 		}
@@ -222,11 +222,11 @@ func (p *postfix) poll(what string, done func() bool) {
 	p.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for late := time.After(waitLimit); !done(); {
+	for late := time.After(lateLimit); !done(); {
 		select {
 		case <-tick.C:
 		case <-late:
-			p.t.Fatalf("waited %v for %s", waitLimit, what)
+			p.t.Fatalf("waited %v for %s", lateLimit, what)
 		}
 	}
 }

@@ -131,7 +131,7 @@ func startCrowd(t testing.TB, addr string, count int, state string) (leave func(
 // TestIdleConnections has thousands of clients that wait, in three states. They
 // must not cost more than their due, and others are served meanwhile.
 func TestIdleConnections(t *testing.T) {
-	count := scale(10_000)
+	count := short(10_000, 300)
 	needDescriptors(t, count+200)
 	for _, state := range []string{"greeted", "refused", "served"} {
 		t.Run(state, func(t *testing.T) {

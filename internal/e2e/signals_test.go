@@ -214,7 +214,7 @@ func TestSocketActivation(t *testing.T) {
 	defer notices.Close()
 	wantNotice := func(want string) {
 		t.Helper()
-		notices.SetReadDeadline(time.Now().Add(waitLimit))
+		notices.SetReadDeadline(time.Now().Add(lateLimit))
 		b := make([]byte, 4096)
 		n, err := notices.Read(b)
 		if err != nil || !strings.Contains(string(b[:n]), want) {

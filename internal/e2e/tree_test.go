@@ -171,7 +171,7 @@ func (s *tree) startWhen(answers func() bool, program string, args ...string) {
 	cmd.Dir, cmd.Env = "/", []string{"PATH=/usr/sbin:/usr/bin", "HOME=/"}
 	cmd.Stdout, cmd.Stderr = s.out, s.out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: s.root, Setpgid: true}
-	cmd.WaitDelay = waitLimit // for children that keep its output open
+	cmd.WaitDelay = lateLimit // for children that keep its output open
 	if err := cmd.Start(); err != nil {
 		s.t.Fatalf("%s: %v", s.name, err)
 	}
@@ -189,7 +189,7 @@ func (s *tree) startWhen(answers func() bool, program string, args ...string) {
 		}
 		select {
 		case <-ended:
-		case <-time.After(waitLimit):
+		case <-time.After(lateLimit):
 			s.t.Errorf("%s did not end", s.name)
 		}
 		s.killRest()
@@ -312,11 +312,11 @@ func pollFor(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for late := time.After(waitLimit); !done(); {
+	for late := time.After(lateLimit); !done(); {
 		select {
 		case <-tick.C:
 		case <-late:
-			t.Fatalf("waited %v for %s", waitLimit, what)
+			t.Fatalf("waited %v for %s", lateLimit, what)
 		}
 	}
 }
