@@ -267,7 +267,7 @@ func (g *gate) retire(ctx context.Context, signals <-chan os.Signal) error {
 		}
 	}
 	if m := g.adminEnd().metrics; m != nil {
-		if err := m.Close(); err != nil {
+		if err := m.retire(); err != nil {
 			g.log.Warn("closing a socket that was handed over", "error", err)
 		}
 	}

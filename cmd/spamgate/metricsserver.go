@@ -47,11 +47,21 @@ func serveMetrics(l net.Listener, key string, metrics http.Handler, log *slog.Lo
 	}
 	s.serving.Go(func() {
 		err := s.http.Serve(netutil.LimitListener(l, metricsConnections))
-		if !errors.Is(err, http.ErrServerClosed) {
+		if !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 			log.Error("metrics are served no more", "addr", l.Addr().String(), "error", err)
 		}
 	})
 	return s
+}
+
+// retire takes no more clients, whom a successor has from now on, and answers each
+// that is there once more. Close is for later: it hangs up on those who have
+// connected and not yet asked.
+func (s *metricsServer) retire() error {
+	s.http.SetKeepAlivesEnabled(false)
+	err := s.listener.Close()
+	s.serving.Wait()
+	return err
 }
 
 // Close takes no more questions, and waits a moment for those under way.

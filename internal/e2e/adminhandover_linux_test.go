@@ -8,10 +8,6 @@ import (
 	"time"
 )
 
-// metricsPatience is how long a gate that is succeeded waits for a question about
-// its metrics to be asked and answered.
-const metricsPatience = 2 * time.Second
-
 // TestAdminHandover hands a gate over: socket and metrics are the successor's, at
 // no time is there none, and no match is forgotten.
 func TestAdminHandover(t *testing.T) {
@@ -41,7 +37,7 @@ func TestAdminHandover(t *testing.T) {
 			response, err := client.Get(url)
 			if err == nil {
 				response.Body.Close()
-			} else if time.Since(began) < metricsPatience {
+			} else if time.Since(began) < grace {
 				t.Error(err)
 				return
 			}
