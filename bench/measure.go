@@ -126,17 +126,36 @@ func (s *servers) measure(ctx context.Context, t tools, to target, load workload
 	if err != nil {
 		return m, fmt.Errorf("%w: %s", err, out)
 	}
-	after, err := s.count(to)
-	if err != nil {
-		return m, err
+	return m, s.arrived(ctx, to, before, load.Messages)
+}
+
+// countLimit is how long the sink and the gate may take to note a message behind the
+// reply to it.
+const countLimit = 30 * time.Second
+
+// arrived waits until so many messages more than before have been noted.
+func (s *servers) arrived(ctx context.Context, to target, before counts, messages int) error {
+	ctx, cancel := context.WithTimeout(ctx, countLimit)
+	defer cancel()
+	for {
+		now, err := s.count(to)
+		if err != nil {
+			return err
+		}
+		received, decided := now.received-before.received, now.decided-before.decided
+		if received == messages && (!to.gate || decided == messages) {
+			return nil
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+			continue
+		case <-ctx.Done():
+		}
+		if received != messages {
+			return fmt.Errorf("the sink received %d messages", received)
+		}
+		return fmt.Errorf("the gate logged %d accepted messages", decided)
 	}
-	if got := after.received - before.received; got != load.Messages {
-		return m, fmt.Errorf("the sink received %d messages", got)
-	}
-	if got := after.decided - before.decided; to.gate && got != load.Messages {
-		return m, fmt.Errorf("the gate logged %d accepted messages", got)
-	}
-	return m, nil
 }
 
 // counts are running totals.

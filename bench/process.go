@@ -110,16 +110,25 @@ func greeted(ctx context.Context, addr string) error {
 	return nil
 }
 
-// freePorts finds ports of 127.0.0.1 that nobody listens on.
-func freePorts(n int) ([]string, error) {
+// Ports that freeAddrs looks at. They are below those that the system gives to
+// whoever asks for any.
+const firstPort, lastPort = 10_001, 30_000
+
+// freeAddrs finds addresses that nobody listens on, or will before they are used:
+// the address of loopback is this process's own.
+func freeAddrs(n int) ([]string, error) {
+	pid := os.Getpid()
+	host := fmt.Sprintf("127.%d.%d.%d", 64+pid>>16&63, pid>>8&255, pid&255)
 	var addrs []string
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
+	for port := firstPort; len(addrs) < n; port++ {
+		addr := net.JoinHostPort(host, strconv.Itoa(port))
+		l, err := net.Listen("tcp", addr)
+		if err == nil {
+			l.Close()
+			addrs = append(addrs, addr)
+		} else if port == lastPort {
 			return nil, err
 		}
-		defer l.Close() // all open at once, so all different
-		addrs = append(addrs, l.Addr().String())
 	}
 	return addrs, nil
 }

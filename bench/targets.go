@@ -45,7 +45,7 @@ type servers struct {
 // to the sink.
 func startServers(ctx context.Context, t tools, root, dir string, reuse bool) (s *servers, err error) {
 	s = &servers{dir: dir}
-	addrs, err := freePorts(len(names))
+	addrs, err := freeAddrs(len(names))
 	if err != nil {
 		return s, err
 	}
@@ -165,7 +165,7 @@ func (s *servers) startGate(ctx context.Context, t tools, root, addr string, con
 		return err
 	}
 	binary := filepath.Join(s.dir, "spamgate")
-	build := exec.CommandContext(ctx, t.goTool, "build", "-o", binary, "./cmd/spamgate")
+	build := exec.CommandContext(ctx, t.goTool, "build", "-buildvcs=false", "-o", binary, "./cmd/spamgate")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("building the gate: %w\n%s", err, out)

@@ -55,7 +55,7 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	if o.program == "" {
 		o.program = filepath.Join(o.dir, "spamgate")
-		if out, err := exec.Command("go", "build", "-o", o.program, "spamgate/cmd/spamgate").CombinedOutput(); err != nil {
+		if out, err := exec.Command("go", "build", "-buildvcs=false", "-o", o.program, "spamgate/cmd/spamgate").CombinedOutput(); err != nil {
 			return fmt.Errorf("building spamgate: %w: %s", err, out)
 		}
 	}
