@@ -146,7 +146,7 @@ func startPostfixService(t testing.TB, smtpd, mynetworks string, more ...string)
 // rights, so they must not be below t.TempDir, which only root can enter.
 func postfixDir(t testing.TB, owner *user.User) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "spamgate-postfix-")
+	dir, err := os.MkdirTemp("", "sgpostfix") // short: Postfix has sockets in it
 	if err != nil {
 		t.Fatal(err)
 	}

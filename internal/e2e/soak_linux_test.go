@@ -114,7 +114,7 @@ func (s *soak) run(length time.Duration) {
 	interval := length / (3 * soakRows)
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
-	for i := 1; time.Since(began) < length; i++ {
+	for i := 1; time.Since(began) < length || i <= soakRows; i++ {
 		<-tick.C
 		s.sample(time.Since(began))
 		if i%5 == 0 {

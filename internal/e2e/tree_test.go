@@ -55,7 +55,7 @@ func newTree(t testing.TB, name string) *tree {
 	if os.Geteuid() != 0 {
 		missing(t, "only root can change a server's root directory")
 	}
-	root, err := os.MkdirTemp("", "spamgate-"+name+"-")
+	root, err := os.MkdirTemp("", "sg"+name) // short: there may be a socket in it
 	if err != nil {
 		t.Fatal(err)
 	}
