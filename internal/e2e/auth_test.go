@@ -109,6 +109,11 @@ func checkAuth(t *testing.T, e *example, sink *nexthoptest.Sink, direct func() *
 		t.Fatalf("the gate listens on %q, want three ports", addrs)
 	}
 	submissions, submission := addrs[1], addrs[2]
+	pollFor(t, "AUTH to be offered", func() bool { // see waitOffered
+		c := mustDial(t, submission).startTLS(t, e.cert.roots, gateName)
+		defer c.Close()
+		return strings.Contains(c.want(t, "EHLO client.example", "250"), "AUTH ")
+	})
 
 	login := func(addr string, implicit bool, mechanism, password string) (string, int) {
 		host, port, _ := net.SplitHostPort(addr)

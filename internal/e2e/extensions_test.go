@@ -46,11 +46,23 @@ func (p *postfix) mailIn(mailbox string) string {
 	return all[0]
 }
 
+// waitOffered waits until a gate offers a keyword. It opens after two seconds at most,
+// whether it has heard by then what its next hop offers or not.
+func waitOffered(t testing.TB, addr, keyword string) {
+	t.Helper()
+	pollFor(t, keyword+" to be offered", func() bool {
+		c := mustDial(t, addr)
+		defer c.Close()
+		return strings.Contains(c.want(t, "EHLO client.example", "250"), keyword)
+	})
+}
+
 // TestExtensions wants every keyword that both sides can do to be offered.
 func TestExtensions(t *testing.T) {
 	t.Parallel()
 	p := chattyPostfix(t)
 	g := startGate(t, setup{nextHop: "smtp://" + p.addr})
+	waitOffered(t, g.addr, "CHUNKING")
 	offered := strings.Split(mustDial(t, g.addr).want(t, "EHLO client.example", "250"), "\n")
 	got := map[string]bool{}
 	for _, line := range offered[1:] {
@@ -75,6 +87,7 @@ func TestDSN(t *testing.T) {
 	t.Parallel()
 	p := chattyPostfix(t)
 	g := startGate(t, setup{nextHop: "smtp://" + p.addr})
+	waitOffered(t, g.addr, "DSN")
 	c := mustDial(t, g.addr)
 	const mail = "MAIL FROM:<a@example.com> RET=HDRS ENVID=QQ+2B314159 BODY=8BITMIME SIZE=1000"
 	const rcpt = "RCPT TO:<you@example.org> NOTIFY=SUCCESS,FAILURE ORCPT=rfc822;former+2Bname@example.org"
@@ -114,6 +127,7 @@ func TestSMTPUTF8(t *testing.T) {
 	t.Parallel()
 	p := chattyPostfix(t)
 	g := startGate(t, setup{nextHop: "smtp://" + p.addr, files: map[string]string{"blocked.txt": "böse@example.com\n"}})
+	waitOffered(t, g.addr, "SMTPUTF8")
 	c := mustDial(t, g.addr)
 	c.want(t, "MAIL FROM:<böse@example.com> SMTPUTF8", "250")
 	c.want(t, "RCPT TO:<grün@example.org>", "550 5.7.1")
@@ -145,6 +159,7 @@ func TestChunks(t *testing.T) {
 	t.Parallel()
 	p := chattyPostfix(t)
 	g := startGate(t, setup{nextHop: "smtp://" + p.addr})
+	waitOffered(t, g.addr, "CHUNKING")
 	sent := map[string]string{} // by subject
 	for i, sizes := range [][]int{{-1}, {1, 10, -1}, {100, 50, 1, 1, -1}, {1000, -1}} {
 		for _, pipelined := range []bool{false, true} {

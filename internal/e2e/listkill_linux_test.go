@@ -281,12 +281,23 @@ func (h happenings) add(dir string) {
 func (h happenings) next(late <-chan time.Time) bool {
 	select {
 	case e := <-h.Events:
-		if e.Has(fsnotify.Create) {
-			h.add(e.Name)
-		}
+		h.note(e)
 		return true
 	case <-late:
+	}
+	select { // it may be too late because this process was held up
+	case e := <-h.Events:
+		h.note(e)
+		return true
+	default:
 		return false
+	}
+}
+
+// note watches what was made.
+func (h happenings) note(e fsnotify.Event) {
+	if e.Has(fsnotify.Create) {
+		h.add(e.Name)
 	}
 }
 
@@ -304,7 +315,7 @@ func (g *gate) countBuild(state string, change func()) (n int) {
 	for h.next(time.After(quiet)) {
 		n++
 	}
-	return n
+	return max(1, n)
 }
 
 // killer kills a gate once enough has happened.
@@ -323,9 +334,7 @@ func (k *killer) begin() {
 	for {
 		select {
 		case e := <-k.Events:
-			if e.Has(fsnotify.Create) {
-				k.add(e.Name)
-			}
+			k.note(e)
 		default:
 			return
 		}

@@ -56,6 +56,7 @@ func TestSoak(t *testing.T) {
 	g.log.sift(func(line string) bool {
 		return strings.Contains(line, `"msg":"state"`) || !strings.Contains(line, `"level":"INFO"`)
 	})
+	waitOffered(t, g.addr, "CHUNKING")
 	s := &soak{t: t, gate: g, done: make(chan struct{}), fates: map[string]fate{}}
 	s.run(length)
 
