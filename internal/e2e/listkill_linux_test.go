@@ -21,13 +21,14 @@ import (
 	"spamgate/blocklist"
 )
 
-// killedEntries are so many that the list's bits for the filter are kept.
-const killedEntries = 34_000
+// killedEntries is how long the lists are: so long that their bits for the filter are
+// kept, but for -short.
+func killedEntries() int { return short(34_000, 5_000) }
 
-// bigList is a list of killedEntries names of one family.
+// bigList is a list of killedEntries() names of one family.
 func bigList(family string) string {
 	var b strings.Builder
-	for i := range killedEntries {
+	for i := range killedEntries() {
 		fmt.Fprintf(&b, "%s%d.example  # of a list of more than a megabyte\n", family, i)
 	}
 	return b.String()
@@ -110,19 +111,15 @@ func TestKilledWhileBuilding(t *testing.T) {
 	}
 }
 
-// killedAddresses are one of each entry of both families; with -short, of one entry
-// in askedShare.
 func killedAddresses() []byte {
 	var b bytes.Buffer
 	for _, family := range []string{"a", "b"} {
-		for i := 0; i < killedEntries; i += short(1, askedShare) {
+		for i := range killedEntries() {
 			fmt.Fprintf(&b, "x@%s%d.example\n", family, i)
 		}
 	}
 	return b.Bytes()
 }
-
-const askedShare = 10
 
 // replaceList writes a list in place, or beside it and renames.
 func replaceList(t testing.TB, path, text string, inPlace bool) {
@@ -142,7 +139,7 @@ func wantContent(t testing.TB, g *gate, there, gone string) {
 	t.Helper()
 	a := &asker{addr: g.addr}
 	defer a.close()
-	for _, i := range []int{0, killedEntries - 1} {
+	for _, i := range []int{0, killedEntries() - 1} {
 		for family, prefix := range map[string]string{there: "550", gone: "250"} {
 			from := fmt.Sprintf("x@%s%d.example", family, i)
 			if reply, err := a.verdict(from, "b@example.net"); err != nil || !strings.HasPrefix(reply, prefix) {
@@ -176,7 +173,7 @@ func wantStored(t testing.TB, dir, list string, addresses []byte) {
 		_, address, _ := strings.Cut(line, "\tx@")
 		count[address[:min(1, len(address))]]++
 	}
-	all := killedEntries / short(1, askedShare)
+	all := killedEntries()
 	if (count["a"] == all) == (count["b"] == all) || len(count) != 1 {
 		t.Errorf("of a and b are listed %v, want all %d of one", count, all)
 	}

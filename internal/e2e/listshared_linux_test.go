@@ -12,7 +12,7 @@ import (
 // sharedText is a list of which some entries are in every version.
 func sharedText(version int) string {
 	var b strings.Builder
-	for i := range killedEntries {
+	for i := range killedEntries() {
 		if i%2 == 0 {
 			fmt.Fprintf(&b, "common%d.example\n", i)
 		} else {
@@ -41,7 +41,7 @@ func newWitness(t *testing.T, g *gate) *witness {
 				return
 			default:
 			}
-			from := fmt.Sprintf("x@common%d.example", w.asked*2%killedEntries)
+			from := fmt.Sprintf("x@common%d.example", w.asked*2%killedEntries())
 			if reply, err := a.verdict(from, "b@example.net"); err != nil || !strings.HasPrefix(reply, "550") {
 				t.Errorf("%s: %q, %v, although every version lists it", from, reply, err)
 				return
