@@ -218,3 +218,12 @@ func TestInRange(t *testing.T) {
 		}
 	}
 }
+
+// TestFieldsTellTheFilters wants the numbers of filters that the page tells to be
+// those that are made.
+func TestFieldsTellTheFilters(t *testing.T) {
+	want := fmt.Sprintf("random filters: %d, with `--full` %d, where `full_size` %d", splits, splitsFull, fullSizeFilters)
+	if got := readFields(t)["fpr"]["filters"].meaning; got != want {
+		t.Errorf("docs/hash-families-fields.md says %q, want %q", got, want)
+	}
+}

@@ -72,7 +72,7 @@ type FPRRow struct {
 	K       int     `json:"k"`
 	N       int     `json:"n"`       // keys in each filter
 	Load    float64 `json:"load"`    // the part of the capacity, m·ln 2/k keys, that N is meant to be
-	Filters int     `json:"filters"` // random splits, at least 20; fewer where FullSize
+	Filters int     `json:"filters"` // random ones, at least 20
 	Hits    uint64  `json:"hits"`    // false positives over all filters
 	Trials  uint64  `json:"trials"`  // absent keys asked for over all filters
 
