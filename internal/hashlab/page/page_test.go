@@ -300,6 +300,19 @@ func TestFileName(t *testing.T) {
 	}
 }
 
+// TestFileNameOfMany: the name of a family of many seeds fits a file's, and two that
+// differ at their end alone have two.
+func TestFileNameOfMany(t *testing.T) {
+	seeds := strings.Repeat("4294967295,", 63)
+	one, other := fileName("fpr-weighted:"+seeds+"1-64"), fileName("fpr-weighted:"+seeds+"2-64")
+	if one == other || len(one) > nameRoom+len("-01234567") || !strings.HasPrefix(one, "fpr-weighted-4294967295-4294967295-") {
+		t.Errorf("%s and %s", one, other)
+	}
+	if again := fileName("fpr-weighted:" + seeds + "1-64"); again != one {
+		t.Errorf("%s, and again %s", one, again)
+	}
+}
+
 func TestShort(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		{"real-list", "real-list"},

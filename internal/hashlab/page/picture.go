@@ -2,6 +2,8 @@ package page
 
 import (
 	"bytes"
+	"fmt"
+	"hash/crc32"
 	"html/template"
 	"math"
 	"strings"
@@ -61,19 +63,28 @@ func clean(s string) string {
 	}, s)
 }
 
+// nameRoom is how many bytes of a name are kept: a file's name has 255, of which
+// those that write it take some.
+const nameRoom = 100
+
 // fileName is s in small letters, with a dash for everything that might not do
-// in the name of a file or an address.
+// in the name of a file or an address. Of a long one, as a weighted family of many
+// seeds has, it is the begin, and a number made from the whole.
 func fileName(s string) string {
-	s = strings.Map(func(r rune) rune {
+	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
 			return r
 		}
 		return '-'
 	}, strings.ToLower(s))
-	for strings.Contains(s, "--") {
-		s = strings.ReplaceAll(s, "--", "-")
+	for strings.Contains(name, "--") {
+		name = strings.ReplaceAll(name, "--", "-")
 	}
-	return strings.Trim(s, "-")
+	name = strings.Trim(name, "-")
+	if len(name) <= nameRoom {
+		return name
+	}
+	return fmt.Sprintf("%s-%08x", strings.TrimRight(name[:nameRoom], "-"), crc32.ChecksumIEEE([]byte(s)))
 }
 
 // short cuts a name to at most n characters, for axes and legends: of a path the
