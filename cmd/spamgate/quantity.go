@@ -15,8 +15,9 @@ import (
 // floating-point numbers, so that 10.1M is a whole number and 2^53+1 is not 2^53.
 
 // decimal is a number without a unit. Its exponent is short so that nobody makes
-// a number of a million digits of it.
-var decimal = regexp.MustCompile(`^(\d+(_\d+)*(\.\d+)?|\.\d+)([eE][+-]?\d{1,3})?$`)
+// a number of a million digits of it. It may be below zero, which is out of every
+// quantity's range: an error that tells the range says more than one about form.
+var decimal = regexp.MustCompile(`^-?(\d+(_\d+)*(\.\d+)?|\.\d+)([eE][+-]?\d{1,3})?$`)
 
 // grouped is a whole number with commas between groups of three digits, as our
 // output has it.
@@ -75,7 +76,7 @@ func parseCount(s string, limit uint64) (uint64, error) {
 	} else if value, err = parseNumber(s, countUnits, examples); err != nil {
 		return 0, err
 	}
-	if !value.IsInt() || value.Sign() == 0 || !value.Num().IsUint64() || value.Num().Uint64() > limit {
+	if !value.IsInt() || value.Sign() <= 0 || !value.Num().IsUint64() || value.Num().Uint64() > limit {
 		return 0, fmt.Errorf("use a whole number from 1 to %d", limit)
 	}
 	return value.Num().Uint64(), nil
@@ -93,7 +94,7 @@ func parseRate(s string) (float64, error) {
 	}
 	if fraction {
 		by, err := parseNumber(strings.TrimSpace(divisor), plain, examples)
-		if err != nil || by.Sign() == 0 {
+		if err != nil || by.Sign() <= 0 {
 			return 0, errors.New("write it as in " + examples)
 		}
 		value.Quo(value, by)
@@ -119,7 +120,7 @@ func parseMemory(s string) (bits uint64, err error) {
 	}
 	value.Mul(value, big.NewRat(8, 1))
 	whole := new(big.Int).Quo(value.Num(), value.Denom())
-	if whole.Sign() == 0 || !whole.IsUint64() || whole.Uint64() > bloom.MaxPlan {
+	if whole.Sign() <= 0 || !whole.IsUint64() || whole.Uint64() > bloom.MaxPlan {
 		return 0, fmt.Errorf("use a size of at least a bit, up to %dTiB", uint64(bloom.MaxPlan/8)>>40)
 	}
 	return whole.Uint64(), nil

@@ -22,11 +22,11 @@ func TestParseCount(t *testing.T) {
 		}
 	}
 	for s, says := range map[string]string{
-		"": "10_000_000", "x": "10_000_000", "10,00": "10_000_000", "1,5M": "10_000_000", "1,000K": "10_000_000", ",000": "10_000_000", "-5": "10_000_000", "10Q": "10_000_000", "0x10": "10_000_000", "_1": "10_000_000",
+		"": "10_000_000", "x": "10_000_000", "10,00": "10_000_000", "1,5M": "10_000_000", "1,000K": "10_000_000", ",000": "10_000_000", "--5": "10_000_000", "-2^3": "10_000_000", "10Q": "10_000_000", "0x10": "10_000_000", "_1": "10_000_000",
 		"1__0": "10_000_000", "1_": "10_000_000", "1e9999": "10_000_000", "2^": "10_000_000", "2^x": "10_000_000", "2^64": "10_000_000", "inf": "10_000_000",
 		"NaN": "10_000_000", "10MiB": "10_000_000", "1e": "10_000_000", "5.M": "10_000_000", "M": "10_000_000", "２": "10_000_000", strings.Repeat("1", 65): "10_000_000",
 		"0": "whole number from 1 to 9007199254740992", "1.5": "whole number", "1e-3": "whole number", "2^54": "whole number",
-		"9007199254740993": "whole number", "1e999": "whole number", "0.1K1": "10_000_000",
+		"-5": "whole number from 1 to 9007199254740992", "-1K": "whole number", "9007199254740993": "whole number", "1e999": "whole number", "0.1K1": "10_000_000",
 	} {
 		if got, err := parseCount(s, bloom.MaxPlan); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %d, %v; want an error that says %q", s, got, err, says)
@@ -44,8 +44,9 @@ func TestParseRate(t *testing.T) {
 		}
 	}
 	for s, says := range map[string]string{
-		"": "1/10000", "%": "1/10000", "1/0": "1/10000", "1/": "1/10000", "/5": "1/10000", "1/2/3": "1/10000", "-0.1": "1/10000", "1k": "1/10000", "0,01": "1/10000",
+		"": "1/10000", "%": "1/10000", "1/0": "1/10000", "1/": "1/10000", "/5": "1/10000", "1/2/3": "1/10000", "-1/-2": "1/10000", "1/-2": "1/10000", "1k": "1/10000", "0,01": "1/10000",
 		"NaN": "1/10000", "1%/2": "1/10000",
+		"-0.1": "above 0 and below 1", "-1e-4": "above 0 and below 1", "-1/2": "above 0 and below 1", "-5%": "above 0 and below 1", "-0": "above 0 and below 1",
 		"0": "above 0 and below 1", "1": "above 0 and below 1", "100%": "above 0 and below 1", "2": "above 0 and below 1", "1e-301": "1e-300 or more",
 		"0.99999999999999999999": "below 1", "1e-999": "1e-300",
 	} {
@@ -65,7 +66,8 @@ func TestParseMemory(t *testing.T) {
 		}
 	}
 	for s, says := range map[string]string{
-		"32": "32MiB", "32M": "32MiB", "MiB": "32MiB", "": "32MiB", "-1B": "32MiB", "1e9999B": "32MiB",
+		"32": "32MiB", "32M": "32MiB", "MiB": "32MiB", "": "32MiB", "1e9999B": "32MiB",
+		"-1B": "at least a bit, up to 1024TiB", "-32": "32MiB",
 		"0B": "at least a bit, up to 1024TiB", "0.1B": "at least a bit", "1025TiB": "up to 1024TiB",
 	} {
 		if got, err := parseMemory(s); err == nil || !strings.Contains(err.Error(), says) {
