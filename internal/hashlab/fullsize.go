@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"spamgate/blocklist/bloom"
 )
@@ -25,12 +26,13 @@ type fullSize struct {
 	members []int // at which a filter is asked, rising
 	queries int   // absent keys that it is asked for
 	seed    uint64
+	tell    teller // told after each filter
 }
 
 // daemonSize is that of the full run: the daemon's 2^28 bits with ten million
 // keys, and with the 16.9 million that are its capacity at k = 11.
 func daemonSize(seed uint64) fullSize {
-	return fullSize{bloom.ClassicBits, []int{10_000_000, 16_900_000}, 1_500_000, seed}
+	return fullSize{m: bloom.ClassicBits, members: []int{10_000_000, 16_900_000}, queries: 1_500_000, seed: seed}
 }
 
 // fullSizeOwn are the families of the laboratory's own choice that are measured
@@ -72,6 +74,7 @@ func (z fullSize) info(ctx context.Context) (CorpusInfo, error) {
 	sum := sha256.New()
 	var block []byte
 	for filter := range fullSizeFilters {
+		z.tell.part(filter, fullSizeFilters)
 		at := z.addresses(filter)
 		for i := range z.keys() {
 			if ended(ctx, i) {
@@ -101,12 +104,18 @@ func (z fullSize) measure(ctx context.Context, s subject) ([]FPRRow, error) {
 	for i := range tallies {
 		tallies[i] = newTally(fullSizeFilters, 0)
 	}
+	var telling sync.Mutex
+	made := 0
 	err := parallel(ctx, fullSizeFilters, func() func(int) {
 		return func(i int) {
 			failed[i] = z.filter(ctx, s, i, func(load int, set, hits uint64) {
 				ones[load][i] = set
 				tallies[load].hits[i], tallies[load].trials[i] = hits, uint64(z.queries)
 			})
+			telling.Lock()
+			defer telling.Unlock()
+			made++
+			z.tell.part(made, fullSizeFilters)
 		}
 	})
 	if err = errors.Join(append(failed, err)...); err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // smallSize is a full-size measurement of a filter that is small.
-var smallSize = fullSize{1 << 16, []int{2400, 4129}, 60_000, 1}
+var smallSize = fullSize{m: 1 << 16, members: []int{2400, 4129}, queries: 60_000, seed: 1}
 
 func TestFullSize(t *testing.T) {
 	for _, name := range []string{"classic", "double", idealName, xxh3Name} {
@@ -41,7 +41,7 @@ func TestFullSize(t *testing.T) {
 }
 
 func TestFullSizeInfo(t *testing.T) {
-	few := fullSize{1 << 10, []int{20, 30}, 22, 1}
+	few := fullSize{m: 1 << 10, members: []int{20, 30}, queries: 22, seed: 1}
 	var all Corpus
 	for filter := range fullSizeFilters {
 		for i := range few.keys() {

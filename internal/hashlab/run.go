@@ -92,6 +92,7 @@ type lab struct {
 
 	corpus *Corpus // the one whose turn it is
 	place  *place  // likewise
+	tell   teller  // of the step that is being done
 }
 
 // step is a piece of work that is worth telling about.
@@ -99,6 +100,16 @@ type step struct {
 	what string
 	cost float64 // nanoseconds of one core, roughly: what the progress goes by
 	do   func(ctx context.Context) error
+}
+
+// teller is told how much of a long step is done, from 0 to 1. Nil is nobody.
+type teller func(part float64)
+
+// part tells that done of so many pieces are done.
+func (t teller) part(done, of int) {
+	if t != nil {
+		t(float64(done) / float64(of))
+	}
 }
 
 // do does the steps in order, until one fails or ctx ends.
@@ -109,8 +120,9 @@ func (l *lab) do(ctx context.Context, steps []step) error {
 	}
 	for _, s := range steps {
 		if l.options.Progress != nil {
-			l.options.Progress(done/total, s.what)
+			l.tell = func(part float64) { l.options.Progress((done+part*s.cost)/total, s.what) }
 		}
+		l.tell.part(0, 1)
 		if err := s.do(ctx); err != nil {
 			return err
 		}
@@ -148,7 +160,9 @@ func (l *lab) steps() []step {
 		if err != nil {
 			return err
 		}
-		rows, gigahertz := measureSpeed(ctx, l.hashes(), families, speedPlanOf(o.Full))
+		plan := speedPlanOf(o.Full)
+		plan.tell = l.tell
+		rows, gigahertz := measureSpeed(ctx, l.hashes(), families, plan)
 		l.report.Speed = append(l.report.Speed, rows...)
 		l.report.Manifest.ClockGHz = gigahertz
 		return nil
@@ -253,6 +267,7 @@ func (l *lab) fullSizeSteps() []step {
 	keys := float64(fullSizeFilters * z.keys())
 	steps := []step{{"full size: addresses", 100 * keys, func(ctx context.Context) error {
 		l.corpus, l.place = nil, nil // not needed any more
+		z.tell = l.tell
 		info, err := z.info(ctx)
 		if err == nil {
 			l.report.Manifest.Corpora = append(l.report.Manifest.Corpora, info)
@@ -261,6 +276,7 @@ func (l *lab) fullSizeSteps() []step {
 	}}}
 	for _, s := range fullSizeSubjects(l.options, l.groups) {
 		steps = append(steps, step{fmt.Sprintf("full size: %s, k = %d", s.Name, s.k), keys * float64(100+50*s.k), func(ctx context.Context) error {
+			z.tell = l.tell
 			rows, err := z.measure(ctx, s)
 			l.report.FPR = append(l.report.FPR, rows...)
 			return err

@@ -29,6 +29,7 @@ var speedLengths = []int{8, 16, 33, 64}
 type speedPlan struct {
 	runs int           // of each contender
 	run  time.Duration // about so long takes each
+	tell teller        // told between the turns, when nothing is timed
 }
 
 // speedPlanOf is the plan of the default and of the full run: with 30 contenders
@@ -36,9 +37,9 @@ type speedPlan struct {
 // through between two interruptions, and many, so that the median is one of those.
 func speedPlanOf(full bool) speedPlan {
 	if full {
-		return speedPlan{101, 2 * time.Millisecond}
+		return speedPlan{runs: 101, run: 2 * time.Millisecond}
 	}
-	return speedPlan{31, time.Millisecond}
+	return speedPlan{runs: 31, run: time.Millisecond}
 }
 
 // contender is something to be timed: work hashes all keys of one length, turns
@@ -66,7 +67,8 @@ func measureSpeed(ctx context.Context, subjects []hashSubject, families []hashfa
 		all[i].calibrate(plan.run)
 	}
 	clock := newStopwatch()
-	for range plan.runs {
+	for run := range plan.runs {
+		plan.tell.part(run, plan.runs)
 		clock.time()
 		for i := range all {
 			if ctx.Err() != nil {
