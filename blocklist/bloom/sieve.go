@@ -49,8 +49,9 @@ func (s *Sieve) Push(key []byte) bool {
 	s.queue = append(s.queue, bytes.Clone(key))
 	if s.warn != nil {
 		if n := s.EstimatedKeys(); math.Round(n) > s.size {
-			s.warn(n)
-			s.warn = nil
+			warn := s.warn
+			s.warn = nil // before the call, which may push
+			warn(n)
 		}
 	}
 	return true

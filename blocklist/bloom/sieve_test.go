@@ -200,3 +200,27 @@ func TestSieveReleasesMemory(t *testing.T) {
 	}
 	runtime.KeepAlive(s)
 }
+
+// TestSieveWarnsOnceThatPushes: who is warned may push, and is not warned again.
+func TestSieveWarnsOnceThatPushes(t *testing.T) {
+	family, err := hashfamily.NewSeeded(1<<16, 10, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s *Sieve
+	warnings := 0
+	s = newSieve(t, family, 2, func(float64) {
+		if warnings++; warnings > 1 {
+			return
+		}
+		if !s.Push([]byte("pushed by the warning")) {
+			t.Error("a new key is not new while the warning is given")
+		}
+	})
+	for i := range 6 {
+		s.Push(fmt.Append(nil, "key ", i))
+	}
+	if warnings != 1 || s.Len() != 7 {
+		t.Errorf("%d warnings and %d keys, want 1 and 7", warnings, s.Len())
+	}
+}
