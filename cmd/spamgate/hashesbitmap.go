@@ -161,6 +161,12 @@ func replaceFile(ctx context.Context, path string, perm fs.FileMode, write func(
 		return 0, fmt.Errorf("making a file beside %s: %w", path, err)
 	}
 	defer file.Discard()
+	if info, statErr := os.Stat(path); statErr == nil {
+		// The umask is for new files: one that is there keeps what it has.
+		if err = file.Chmod(info.Mode().Perm()); err != nil {
+			return 0, fmt.Errorf("giving %s the permissions of %s: %w", file.Name(), path, err)
+		}
+	}
 	if n, err = write(file); err != nil {
 		return n, fmt.Errorf("writing %s: %w", file.Name(), err)
 	}
