@@ -85,6 +85,14 @@ func (c csvWriter) interval(r csvRow, metric string, i Interval) {
 	c.put(r, metric, number(i.Value), number(i.Low), number(i.High))
 }
 
+// measured writes what a rate was measured with, and the rate.
+func (c csvWriter) measured(r csvRow, filters int, hits uint64, asked string, trials uint64, rate Interval) {
+	c.count(r, "filters", uint64(filters))
+	c.count(r, "hits", hits)
+	c.count(r, asked, trials)
+	c.interval(r, "rate", rate)
+}
+
 func (c csvWriter) manifest(r *Report) {
 	text := func(corpus, metric, value string) {
 		c.put(csvRow{section: "manifest", corpus: corpus}, metric, value, "", "")
@@ -120,10 +128,7 @@ func (c csvWriter) rates(r *Report) {
 			row.part = "full size"
 		}
 		c.number(row, "load", f.Load)
-		c.count(row, "filters", uint64(f.Filters))
-		c.count(row, "hits", f.Hits)
-		c.count(row, "trials", f.Trials)
-		c.interval(row, "rate", f.Rate)
+		c.measured(row, f.Filters, f.Hits, "trials", f.Trials, f.Rate)
 		c.number(row, "formula", f.Formula)
 		c.number(row, "by_fill", f.ByFill)
 		c.interval(row, "effective_k", f.EffectiveK)
@@ -132,19 +137,13 @@ func (c csvWriter) rates(r *Report) {
 	}
 	for _, f := range r.Messages {
 		row := csvRow{section: "messages", corpus: f.Corpus, Subject: f.Subject, m: f.M, k: f.K, n: f.N}
-		c.count(row, "filters", uint64(f.Filters))
-		c.count(row, "hits", f.Hits)
-		c.count(row, "messages", f.Messages)
+		c.measured(row, f.Filters, f.Hits, "messages", f.Messages, f.Rate)
 		c.number(row, "keys_a_message", f.KeysAMail)
-		c.interval(row, "rate", f.Rate)
 		c.number(row, "from_per_key", f.FromPerKey)
 	}
 	for _, f := range r.PassRates {
 		row := csvRow{section: "pass_rates", corpus: f.Corpus, Subject: Subject{f.Family, familyKind(f.Family)}, part: f.Hash, m: f.M, k: f.K, n: f.N}
-		c.count(row, "filters", uint64(f.Filters))
-		c.count(row, "hits", f.Hits)
-		c.count(row, "trials", f.Trials)
-		c.interval(row, "rate", f.Rate)
+		c.measured(row, f.Filters, f.Hits, "trials", f.Trials, f.Rate)
 		c.number(row, "fill", f.Fill)
 	}
 }
