@@ -90,7 +90,7 @@ func TestReadCorpusRefuses(t *testing.T) {
 		{"few keys", "a\nb\na\n", false, []string{"2 different keys", "1000"}},
 		{"a line of 1 MiB", enough + long + "\n", false, []string{"line 1001", "1048575"}},
 		{"a line of 1 MiB without its end", long, false, []string{"line 1:", "1048575"}},
-		{"a line of 1 MiB in a list", "a.example\n" + long + "\n", true, []string{"line 2:", "1048575"}},
+		{"a line of 1 MiB in a list", "a.example\n" + long + "\n", true, []string{"corpus some/file: line 2:", "1048575"}},
 		{"a list that is binary", "a.example\n\x00\n", true, []string{"line 2", "NUL"}},
 	} {
 		corpus, err := ReadCorpus("some/file", strings.NewReader(c.text), c.asList)

@@ -44,6 +44,9 @@ func ReadCorpus(name string, r io.Reader, asList bool) (*Corpus, error) {
 	} else {
 		err = readLines(&lineGuard{in: r, line: 1}, add)
 	}
+	if long := (longLine{}); errors.As(err, &long) {
+		err = long // a list's reader says again where it is
+	}
 	if err != nil {
 		return nil, fmt.Errorf("corpus %s: %w", name, err)
 	}
@@ -87,7 +90,7 @@ func (g *lineGuard) Read(p []byte) (int, error) {
 	for rest := p[:n]; len(rest) > 0; {
 		line, after, ended := bytes.Cut(rest, []byte("\n"))
 		if g.length += len(line); g.length > MaxKeyBytes {
-			return 0, fmt.Errorf("line %d: longer than %d bytes, the most that a key may have: give one key a line", g.line, MaxKeyBytes)
+			return 0, longLine{g.line}
 		}
 		if ended {
 			g.length, g.line = 0, g.line+1
@@ -95,4 +98,11 @@ func (g *lineGuard) Read(p []byte) (int, error) {
 		rest = after
 	}
 	return n, err
+}
+
+// longLine is the error of a line that is too long.
+type longLine struct{ line int }
+
+func (l longLine) Error() string {
+	return fmt.Sprintf("line %d: longer than %d bytes, the most that a key may have: give one key a line", l.line, MaxKeyBytes)
 }
