@@ -64,8 +64,9 @@ least 1000 different keys. Without --corpus there are the laboratory's own: a
 real list and generated ones. Without --family all of the families above are
 measured.
 
-Every number but the speeds follows from the manifest, which every output has:
-the same version, flags and seed give the same numbers.
+Every number but the speeds follows from the manifest, which the text, --json,
+--csv and the page have, and pictures in files of their own do not: the same
+version, flags, seed and corpora give the same numbers.
 
 --json has everything; --csv all numbers but the avalanche maps, one a line, in
 the columns section, corpus, subject, kind, part, m, k, n, metric, value, low
