@@ -177,4 +177,26 @@ func (t *text) agreement() {
 		}
 		t.paragraph("", fmt.Sprintf("%s, %s counted once a corpus, have a kappa between %.3f and %.3f.", which, FormatCount(others.rows), others.low, others.high))
 	}
+	t.controlAgreement()
+}
+
+// controlAgreement says how far from 0 kappa is by chance: the controls' pairs.
+func (t *text) controlAgreement() {
+	var parts []string
+	for _, name := range []string{idealName, xxh3Name} {
+		var kappa extent
+		for _, a := range t.report.Agreement {
+			for i := range a.Names {
+				for j := i + 1; a.Family == name && j < len(a.Names); j++ {
+					kappa.take(a.Kappa[i][j], a.Corpus)
+				}
+			}
+		}
+		if kappa.rows > 0 {
+			parts = append(parts, fmt.Sprintf("%s %.3f to %.3f", name, kappa.low, kappa.high))
+		}
+	}
+	if len(parts) > 0 {
+		t.paragraph("", fmt.Sprintf("The controls' pairs, by chance alone: %s.", and(parts)))
+	}
 }
