@@ -137,22 +137,10 @@ func square[T any](k int) [][]T {
 	return rows
 }
 
-// bitset is the bits of a small filter.
-type bitset []uint64
-
-func (b bitset) get(i uint64) uint64 { return b[i/64] >> (i % 64) & 1 }
-
-// set sets a bit, and reports whether it was clear.
-func (b bitset) set(i uint64) bool {
-	before := b[i/64]
-	b[i/64] |= 1 << (i % 64)
-	return b[i/64] != before
-}
-
 // halfFull adds n keys at the places, until half of the filter's bits are set or
 // no place is left.
-func halfFull(ctx context.Context, f hashfamily.Family, keys [][]byte, places []int) (filter bitset, n int, set uint64, done bool) {
-	filter = make(bitset, (f.M()+63)/64)
+func halfFull(ctx context.Context, f hashfamily.Family, keys [][]byte, places []int) (filter bitmap, n int, set uint64, done bool) {
+	filter = newBitmap(f.M())
 	var indices []uint64
 	for n < len(places) && 2*set < f.M() {
 		if ended(ctx, n) {

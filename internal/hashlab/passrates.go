@@ -24,7 +24,7 @@ func (x *measured) pass(s *split, i int, keys *table, bits bitmap) {
 	for q := 0; q < len(s.queries); q += passEvery {
 		key := s.queries[q]
 		for j, index := range keys.row(key) {
-			if bits[index>>6]&(1<<(index&63)) != 0 {
+			if bits.get(uint64(index)) != 0 {
 				x.passes[j].hit(i, key)
 			}
 		}

@@ -44,6 +44,16 @@ type bitmap []uint64
 
 func newBitmap(m uint64) bitmap { return make(bitmap, (m+63)/64) }
 
+// get is a bit, 0 or 1.
+func (b bitmap) get(i uint64) uint64 { return b[i>>6] >> (i & 63) & 1 }
+
+// set sets a bit, and reports whether it was clear.
+func (b bitmap) set(i uint64) bool {
+	before := b[i>>6]
+	b[i>>6] |= 1 << (i & 63)
+	return b[i>>6] != before
+}
+
 // add sets the bits of a key.
 func (b bitmap) add(row []uint32) {
 	for _, i := range row {
