@@ -87,7 +87,7 @@ error before the search begins, so that no list of yours gets lost.`,
 			return nil
 		},
 	}
-	cmd.Flags().Var(&flags.seed, "seed", "search elsewhere: another seed finds other names")
+	cmd.Flags().Var(&flags.seed, "seed", "search elsewhere: another finds other names")
 	cmd.Flags().Var(&flags.keys, "keys", fmt.Sprintf("random keys to try, 1 to %d", maxAttackKeys))
 	cmd.Flags().StringVar(&flags.path, "out", "", "write the names to `FILE`, a list file")
 	cmd.Flags().BoolVar(&flags.asJSON, "json", false, "report as a JSON object")
@@ -96,19 +96,17 @@ error before the search begins, so that no list of yours gets lost.`,
 
 // newAttackFlags is the flags as they are where none is given.
 func newAttackFlags() attackFlags {
-	whole := func(low, high uint64) func(string) (uint64, error) {
-		return func(s string) (uint64, error) {
+	whole := func(value, low, high uint64) numberFlag[uint64] {
+		parse := func(s string) (uint64, error) {
 			n, err := strconv.ParseUint(s, 10, 64)
 			if err != nil || n < low || n > high {
 				return 0, fmt.Errorf("use a whole number from %d to %d", low, high)
 			}
 			return n, nil
 		}
+		return numberFlag[uint64]{value: value, text: strconv.FormatUint(value, 10), name: "NUMBER", parse: parse}
 	}
-	return attackFlags{
-		seed: numberFlag[uint64]{value: 1, text: "1", name: "uint", parse: whole(0, math.MaxUint64)},
-		keys: numberFlag[uint64]{value: 1000, text: "1000", name: "int", parse: whole(1, maxAttackKeys)},
-	}
+	return attackFlags{seed: whole(1, 0, math.MaxUint64), keys: whole(1000, 1, maxAttackKeys)}
 }
 
 // runAttack searches, reports and writes the list. What was found before an
