@@ -29,10 +29,9 @@ step, keeps comments, order, owner and mode of the file, goes into the audit log
 in the state directory, and is live in a running gate at once. Two people who
 change a list at the same moment wait for each other.
 
-Every command that changes something has --dry-run, every command that prints,
-but export with its --format json, has --json. Lists from a URL, or in another
-format than the gate's own, are read and never changed: exceptions to them go
-into a list of yours.`,
+Every command that changes something has --dry-run, every command that prints
+has --json. Lists from a URL, or in another format than the gate's own, are read
+and never changed: exceptions to them go into a list of yours.`,
 		Example: `  spamgate lists add spam.example --reason "unsolicited mail"
   spamgate lists find spam.example
   spamgate lists remove spam.example --reason "they have stopped"

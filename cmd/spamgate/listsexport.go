@@ -18,13 +18,14 @@ import (
 type listsExportOptions struct {
 	listsFlags
 	format string
+	json   bool
 	out    string
 }
 
 func newListsExportCommand() *cobra.Command {
 	var o listsExportOptions
 	cmd := &cobra.Command{
-		Use:   "export --format F [--list NAME] [--out FILE]",
+		Use:   "export --format F | --json [--list NAME] [--out FILE]",
 		Short: "Write a list for another program",
 		Long: `Write a list as it is on disk in the format of another program:
 
@@ -45,6 +46,7 @@ error.`,
 		Args: cobra.NoArgs,
 	}
 	o.config = configFlag(cmd)
+	cmd.Flags().BoolVar(&o.json, "json", false, "the same as --format json")
 	cmd.Flags().StringVarP(&o.list, "list", "l", "", "the `NAME` of the list")
 	cmd.Flags().StringVarP(&o.format, "format", "f", "", "how to write it: `F` is plain, postfix, rbldnsd, rpz, json\n(needed)")
 	cmd.Flags().StringVarP(&o.out, "out", "o", "", "write to this `FILE`, which appears when it is complete")
@@ -62,6 +64,12 @@ error.`,
 const maxLeftOut = 20
 
 func listsExport(cmd *cobra.Command, o listsExportOptions) error {
+	if o.json {
+		if o.format != "" && o.format != string(listfile.JSON) {
+			return fmt.Errorf("--format %s and --json: give one of them", o.format)
+		}
+		o.format = string(listfile.JSON)
+	}
 	format := listfile.Format(o.format)
 	if o.format == "" {
 		return errors.New("no format: give one with --format: plain, postfix, rbldnsd, rpz or json")
