@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -63,6 +64,12 @@ func TestEveryFilter(t *testing.T) {
 			t.Logf("%d bits, %d hashes, %d bytes: %d of %d domains passed, and expected were %.3g", stats.Bits, stats.Hashes, stats.FilterBytes, wrong, asked, stats.FPR*float64(asked))
 			if stats.Warning != "" {
 				t.Error(stats.Warning)
+			}
+			// The filter has but this one list: what is computed of the list alone is what
+			// the filter has come to.
+			alone := stats.Lists[0]
+			if math.Abs(alone.FillRatio-stats.FillRatio) > 0.03*stats.FillRatio || math.Abs(alone.FPR-stats.FPR) > 0.2*stats.FPR {
+				t.Errorf("the filter has fill ratio %.4g and FPR %.4g; the list's are said to be %.4g and %.4g", stats.FillRatio, stats.FPR, alone.FillRatio, alone.FPR)
 			}
 			// Weighted and classic hashes do worse on such names than they should;
 			// how much is the hash laboratory's subject.

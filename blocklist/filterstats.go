@@ -2,6 +2,8 @@ package blocklist
 
 import (
 	"fmt"
+
+	"spamgate/blocklist/bloom"
 )
 
 // describe says of the filter what [SetStats] wants to know.
@@ -31,6 +33,21 @@ func (f *setFilter) describe(stats *SetStats) {
 		stats.Warning = fmt.Sprintf("the classic filter's bitmap is %.0f%% full: %d keys, and it is made for %.0f: about one lookup in %.0f costs a needless confirmation; the filter kinds %q and %q grow with their lists",
 			100*stats.FillRatio, f.keys, stats.Capacity, 1/stats.FPR, KindAuto, KindSharded)
 	}
+}
+
+// alone is the filter's fill ratio and its rate of false positives if it held so
+// many keys of one list and no others. A fuse filter's rate does not depend on how
+// many they are.
+func (f *setFilter) alone(keys int) (fill, fpr float64) {
+	switch {
+	case f.bitmaps != nil:
+		return f.bitmaps.Expect(float64(keys))
+	case f.counting != nil:
+		return f.counting.Filter().Expect(float64(keys))
+	case keys == 0:
+		return 0, 0
+	}
+	return 0, bloom.FuseFPR(bloom.FuseWidth(f.layout.FPR))
 }
 
 // describeFuse is describe for fuse filters: a key is asked of each of them.

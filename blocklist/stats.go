@@ -46,6 +46,10 @@ type ListStats struct {
 	// [MaxProblems] of each sort: invalid, unsupported, protected.
 	Problems []FileProblem
 
+	// FillRatio and FPR are those of the filter if it held this list alone:
+	// computed, and like those of [SetStats] otherwise.
+	FillRatio, FPR float64
+
 	// Bytes is what the index takes: on disk, where it is mapped from, or in
 	// memory.
 	Bytes int64
@@ -146,6 +150,7 @@ func (s *Set) describe(readings []reading) SetStats {
 	s.filter.describe(&stats)
 	for i := range s.lists {
 		l := describeList(&s.lists[i].List, readings[i])
+		l.FillRatio, l.FPR = s.filter.alone(l.Entries - l.Duplicates)
 		stats.Lists = append(stats.Lists, l)
 		stats.Entries += l.Entries
 		stats.Invalid += l.Invalid

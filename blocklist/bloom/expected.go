@@ -27,18 +27,36 @@ import (
 //
 // It comes close (TestExpectedFPROfDouble). For other families it is FPR.
 func (f *Filter) ExpectedFPR() float64 {
-	switch f.family.(type) {
-	case *hashfamily.Classic:
-		return math.Pow(f.FillRatio(), float64(f.classic.Independent()))
-	case *hashfamily.Double, *hashfamily.Seeded:
-		return min(f.FPR()+f.strideFPR(), f.FillRatio())
+	return f.expectedFPR(f.FillRatio(), f.EstimatedEntries())
+}
+
+// Expect is what FillRatio and ExpectedFPR are to be once n different keys are in
+// the filter.
+func (f *Filter) Expect(n float64) (fill, fpr float64) {
+	fill = -math.Expm1(-f.independent() * n / float64(f.m))
+	return fill, f.expectedFPR(fill, n)
+}
+
+// independent is how many hashes act independently, as far as that is known.
+func (f *Filter) independent() float64 {
+	if f.classic != nil {
+		return float64(f.classic.Independent())
 	}
-	return f.FPR()
+	return float64(f.k)
+}
+
+func (f *Filter) expectedFPR(fill, n float64) float64 {
+	fpr := math.Pow(fill, f.independent())
+	switch f.family.(type) {
+	case *hashfamily.Double, *hashfamily.Seeded:
+		return min(fpr+f.strideFPR(fill, n), fill)
+	}
+	return fpr
 }
 
 // strideFPR is what double hashing adds to the rate.
-func (f *Filter) strideFPR() float64 {
-	m, fill := float64(f.m), f.FillRatio()
+func (f *Filter) strideFPR(fill, n float64) float64 {
+	m := float64(f.m)
 	if fill == 0 || fill == 1 {
 		return 0
 	}
@@ -54,7 +72,7 @@ func (f *Filter) strideFPR() float64 {
 		}
 	}
 	near := 1 + 2*fill*(1-math.Pow(fill, float64(f.k-1)))/(1-fill)
-	return rate + 2*f.EstimatedEntries()*near/pairs
+	return rate + 2*n*near/pairs
 }
 
 // coprimes is φ(d), how many of 1 … d have no factor in common with d.

@@ -120,6 +120,12 @@ func (s *Sharded) ExpectedFPR() float64 {
 	return s.sum((*Filter).ExpectedFPR) / float64(len(s.shards))
 }
 
+// Expect is [Filter.Expect] of all shards together, over which the keys spread
+// evenly.
+func (s *Sharded) Expect(n float64) (fill, fpr float64) {
+	return s.shards[0].Expect(n / float64(len(s.shards)))
+}
+
 func (s *Sharded) sum(of func(*Filter) float64) float64 {
 	sum := 0.0
 	for _, f := range s.shards {

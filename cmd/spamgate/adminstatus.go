@@ -1,7 +1,6 @@
 package main
 
 import (
-	"math"
 	"time"
 
 	"spamgate/blocklist"
@@ -31,7 +30,7 @@ func statusOf(c *config.Config, stats blocklist.SetStats) admin.Status {
 		if i := listIndex(c, l.Name); i >= 0 {
 			path = c.Lists[i].Path
 		}
-		status.Lists = append(status.Lists, listStatus(l, path, stats))
+		status.Lists = append(status.Lists, listStatus(l, path))
 	}
 	return status
 }
@@ -46,7 +45,7 @@ func listIndex(c *config.Config, name string) int {
 	return -1
 }
 
-func listStatus(l blocklist.ListStats, path string, set blocklist.SetStats) admin.List {
+func listStatus(l blocklist.ListStats, path string) admin.List {
 	a := admin.List{
 		Files:       []admin.File{},
 		Name:        l.Name,
@@ -69,6 +68,8 @@ func listStatus(l blocklist.ListStats, path string, set blocklist.SetStats) admi
 		Held:        l.Held,
 		Acceptable:  l.HeldSum != "",
 		IndexBytes:  l.Bytes,
+		FillRatio:   l.FillRatio,
+		FPR:         l.FPR,
 	}
 	if l.Type == blocklist.Block {
 		a.Action = l.Action.String()
@@ -85,20 +86,7 @@ func listStatus(l blocklist.ListStats, path string, set blocklist.SetStats) admi
 	for _, p := range l.Problems {
 		a.Problems = append(a.Problems, admin.Problem{File: p.File, Line: p.Line, Text: p.Text, What: p.What, Hint: p.Hint})
 	}
-	a.FillRatio, a.FPR = alone(set, l.Entries-l.Duplicates)
 	return a
-}
-
-// alone is what the filter's fill ratio and false positive rate would be if it
-// held so many keys and no others. Fuse filters, one for each list, have neither:
-// their rate does not depend on how many keys they have.
-func alone(set blocklist.SetStats, keys int) (fill, fpr float64) {
-	if set.Kind == blocklist.KindFuse || set.Bits == 0 {
-		return 0, 0
-	}
-	k := float64(set.Hashes)
-	fill = -math.Expm1(-k * float64(keys) / float64(set.Bits))
-	return fill, math.Pow(fill, k)
 }
 
 func timeOrNil(t time.Time) *time.Time {

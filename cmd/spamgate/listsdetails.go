@@ -60,7 +60,11 @@ func printListDetails(b *bytes.Buffer, l *admin.List) {
 		line("hits today", "%s", groupDigits(*l.HitsToday))
 	}
 	line("index", "%s", byteSize(l.IndexBytes))
-	line("filter", "alone it would fill %s, FPR %s", smallText(l.FillRatio), fprText(l.FPR))
+	if l.FillRatio == 0 && l.FPR > 0 { // fuse
+		line("filter", "of its own, FPR %s", fprText(l.FPR))
+	} else {
+		line("filter", "alone it would fill %s, FPR %s", smallText(l.FillRatio), fprText(l.FPR))
+	}
 	printTrouble(b, l)
 }
 

@@ -138,8 +138,7 @@ func (s *statistics) measureAll(ctx context.Context, store *blocklist.Store, b b
 	stats := set.Stats()
 	report.Warning = stats.Warning
 	for _, l := range stats.Lists {
-		fill, fpr := alone(stats, l.Entries-l.Duplicates)
-		report.Lists = append(report.Lists, listStats{l.Name, l.Entries, l.Bytes, fill, fpr})
+		report.Lists = append(report.Lists, listStats{l.Name, l.Entries, l.Bytes, l.FillRatio, l.FPR})
 	}
 	s.sayTrouble(stats)
 	var kinds []blocklist.Kind

@@ -44,7 +44,7 @@ func listGauge(name, help string, value func(l *admin.List) (float64, bool)) lis
 }
 
 // always is a listMetric's value that is always there.
-func always[T int | int64](value func(l *admin.List) T) func(*admin.List) (float64, bool) {
+func always[T int | int64 | float64](value func(l *admin.List) T) func(*admin.List) (float64, bool) {
 	return func(l *admin.List) (float64, bool) { return float64(value(l)), true }
 }
 
@@ -79,6 +79,10 @@ var listMetrics = []listMetric{
 	listGauge("protected_entries", "Entries left out because they cover a protected name.", always(func(l *admin.List) int { return l.Protected })),
 	listGauge("expired_entries", "Entries left out because their time is over.", always(func(l *admin.List) int { return l.Expired })),
 	listGauge("index_size_bytes", "What the list's index takes, on disk or in memory.", always(func(l *admin.List) int64 { return l.IndexBytes })),
+	listGauge("fill_ratio", "The part of the filter's bits that would be set if it held this list alone.",
+		always(func(l *admin.List) float64 { return l.FillRatio })),
+	listGauge("false_positive_ratio", "The probability that the filter would take a key for one of the list that is none, if it held this list alone.",
+		always(func(l *admin.List) float64 { return l.FPR })),
 	listGauge("loaded_timestamp_seconds", "When what serves of the list was read.", when(func(l *admin.List) *time.Time { return l.Loaded })),
 	listGauge("modified_timestamp_seconds", "When the newest of the list's files was last changed, of what serves.", when(newestFile)),
 	listGauge("error", "1 while what is on disk of the list does not serve.", yes(func(l *admin.List) bool { return l.Error != "" })),
