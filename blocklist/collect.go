@@ -30,7 +30,8 @@ type collector struct {
 	protected *protected
 	builder   *segment.Builder
 	open      func(ctx context.Context, path string, use func(io.Reader) error) (stamp, error)
-	adders    []*segment.Adder // one for each worker, used for file after file
+	follow    func(path string, from io.Reader) io.Reader // may be nil
+	adders    []*segment.Adder                            // one for each worker, used for file after file
 
 	content
 	long *FileProblem // the first line that is too long
@@ -59,6 +60,9 @@ func (c *collector) read(ctx context.Context, file int, want stamp) (stamp, erro
 	}
 	var problems []FileProblem
 	parse := func(r io.Reader) error {
+		if c.follow != nil {
+			r = c.follow(want.path, r)
+		}
 		res, err := listfile.ReadParallel(ctx, r, c.options.Options, workers, c.sink, func(p listfile.Problem) {
 			if p.TooLong && c.long == nil {
 				c.long = &FileProblem{File: want.path, Problem: p}

@@ -3,6 +3,7 @@ package blocklist
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -138,6 +139,11 @@ type Config struct {
 	// hash of its key (see [Set.Index]). It is called during lookups, by many
 	// goroutines at once, and must be fast.
 	OnHit func(list string, hash uint64)
+
+	// Follow, if not nil, is given what each list file is read from, and returns
+	// what it is read through: something that shows how far it is. Files are read
+	// one after the other.
+	Follow func(path string, from io.Reader) io.Reader
 
 	// Monitor makes every list only log, see [Decision.Would].
 	Monitor bool

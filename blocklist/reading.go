@@ -3,6 +3,7 @@ package blocklist
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"slices"
 	"time"
@@ -43,8 +44,9 @@ type source struct {
 
 	state     *state
 	protected *protected
-	kept      []stamp // as the state directory has them; nil: as the version does
-	keptAs    string  // the list that the version is kept of, until it is kept of this one; "": this one
+	follow    func(path string, from io.Reader) io.Reader // see [Config.Follow]; may be nil
+	kept      []stamp                                     // as the state directory has them; nil: as the version does
+	keptAs    string                                      // the list that the version is kept of, until it is kept of this one; "": this one
 
 	// accepted are sums of contents that were accepted, besides those that the
 	// state directory knows of.

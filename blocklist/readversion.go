@@ -19,6 +19,7 @@ type plan struct {
 	options   readOptions
 	guards    guards
 	protected *protected
+	follow    func(path string, from io.Reader) io.Reader // may be nil
 	list      *List
 	before    *version              // which it would replace; nil: none
 	alike     bool                  // before was read in the same way: it tells how many entries to expect
@@ -38,7 +39,7 @@ type plan struct {
 // that looks wrong is read to its end, so that its content can be named.
 func readVersion(ctx context.Context, p plan, stamps []stamp) (v *version, read []stamp, err error) {
 	started := time.Now()
-	c := collector{options: p.options, open: p.open}
+	c := collector{options: p.options, open: p.open, follow: p.follow}
 	if c.open == nil {
 		c.open = readStamped
 	}

@@ -39,6 +39,7 @@ func (s *source) plan() plan {
 		options:   s.options,
 		guards:    s.list.guards(),
 		protected: s.protected,
+		follow:    s.follow,
 		list:      s.list,
 		before:    s.live.good,
 		alike:     s.live.good != nil,

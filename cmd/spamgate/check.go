@@ -170,7 +170,7 @@ func buildSet(ctx context.Context, c *config.Config, stderr io.Writer) (*blockli
 		return nil, err
 	}
 	lists.ReadOnly = true
-	set, stats, err := blocklist.Build(ctx, lists)
+	set, stats, err := buildWithBar(ctx, lists, stderr)
 	if err != nil {
 		return nil, explainMissing(c, err)
 	}

@@ -71,7 +71,7 @@ func checkConfig(cmd *cobra.Command, file string) error {
 		return err
 	}
 	lists.ReadOnly = true
-	set, listStats, err := blocklist.Build(cmd.Context(), lists)
+	set, listStats, err := buildWithBar(cmd.Context(), lists, cmd.ErrOrStderr())
 	printProblems(cmd.ErrOrStderr(), listStats)
 	if err != nil {
 		return explainMissing(c, err)

@@ -160,7 +160,7 @@ func (a *accepting) checkHeld(l admin.List) error {
 // byHand notes that what is on disk is accepted, for the next start.
 func (a *accepting) byHand(ctx context.Context, gate runningGate) (acceptResult, error) {
 	result := acceptResult{List: a.list, DryRun: a.dryRun}
-	_, stats, err := buildReadOnly(ctx, a.config)
+	_, stats, err := buildReadOnly(ctx, a.config, a.stderr)
 	if ctx.Err() != nil {
 		return result, context.Cause(ctx)
 	}

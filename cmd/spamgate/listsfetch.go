@@ -161,12 +161,12 @@ func (r *fetchReport) run(ctx context.Context, c *config.Config, lists []config.
 	if changed != "" {
 		r.Gate = gate.rescan(ctx, "")
 	}
-	r.judge(ctx, c, lists, gate)
+	r.judge(ctx, c, lists, gate, stderr)
 }
 
 // judge asks which of the copies do not serve: the running gate, or else as a
 // start would find out.
-func (r *fetchReport) judge(ctx context.Context, c *config.Config, lists []config.List, gate runningGate) {
+func (r *fetchReport) judge(ctx context.Context, c *config.Config, lists []config.List, gate runningGate, stderr io.Writer) {
 	var all []admin.List
 	pid := 0
 	if gate.client != nil {
@@ -178,7 +178,7 @@ func (r *fetchReport) judge(ctx context.Context, c *config.Config, lists []confi
 	} else {
 		only := *c
 		only.Lists = lists
-		_, stats, _ := buildReadOnly(ctx, &only) // an error is of lists, and in stats
+		_, stats, _ := buildReadOnly(ctx, &only, stderr) // an error is of lists, and in stats
 		all = statusOf(&only, blocklist.SetStats{Lists: stats}).Lists
 	}
 	for i := range r.Lists {

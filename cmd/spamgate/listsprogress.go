@@ -1,8 +1,11 @@
 package main
 
 import (
+	"context"
 	"io"
 	"os"
+
+	"spamgate/blocklist"
 )
 
 // showFrom is how many bytes there have to be for a progress bar: fewer are read
@@ -36,6 +39,33 @@ func (p *byteProgress) reader(r io.Reader, path string) io.Reader {
 }
 
 func (p *byteProgress) finish() { p.bar.finish() }
+
+// readingProgress is a progress bar for each list that a Store reads.
+type readingProgress struct {
+	w   io.Writer
+	bar *byteProgress
+}
+
+// follow is for [blocklist.Config].
+func (p *readingProgress) follow(path string, from io.Reader) io.Reader {
+	p.finish()
+	p.bar = newByteProgress(p.w, path)
+	return p.bar.reader(from, path)
+}
+
+func (p *readingProgress) finish() {
+	if p.bar != nil {
+		p.bar.finish()
+	}
+}
+
+// buildWithBar is [blocklist.Build] with a progress bar on w.
+func buildWithBar(ctx context.Context, c blocklist.Config, w io.Writer) (*blocklist.Set, []blocklist.ListStats, error) {
+	p := readingProgress{w: w}
+	defer p.finish()
+	c.Follow = p.follow
+	return blocklist.Build(ctx, c)
+}
 
 type progressReader struct {
 	io.Reader

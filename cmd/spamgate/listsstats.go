@@ -122,7 +122,10 @@ func (s *statistics) run(ctx context.Context) (*statsReport, error) {
 		return nil, err
 	}
 	b.ReadOnly = true
+	bar := readingProgress{w: s.stderr}
+	b.Follow = bar.follow
 	store, err := blocklist.Open(ctx, b)
+	bar.finish()
 	if err != nil {
 		return nil, explainMissing(s.config, err)
 	}

@@ -51,7 +51,7 @@ Exit codes: 0 said; 2 an error, or no gate is asked and a list may not be read.`
 		}
 		ctx, stop := interruptible(cmd)
 		defer stop()
-		s, unread, err := askStatus(ctx, c)
+		s, unread, err := askStatus(ctx, c, cmd.ErrOrStderr())
 		if err != nil {
 			return err
 		}
@@ -84,14 +84,14 @@ func notPermitted(shown []admin.List, read []blocklist.ListStats) error {
 
 // askStatus asks the running gate, or else reads the lists, and returns what it
 // has read.
-func askStatus(ctx context.Context, c *config.Config) (s admin.Status, read []blocklist.ListStats, err error) {
+func askStatus(ctx context.Context, c *config.Config, stderr io.Writer) (s admin.Status, read []blocklist.ListStats, err error) {
 	gate := dialGate(c)
 	defer gate.close()
 	if gate.client != nil {
 		s, err = gate.client.Status(ctx)
 		return s, nil, err
 	}
-	set, lists, err := buildReadOnly(ctx, c)
+	set, lists, err := buildReadOnly(ctx, c, stderr)
 	if ctx.Err() != nil {
 		return s, nil, context.Cause(ctx)
 	}
@@ -115,13 +115,13 @@ func askStatus(ctx context.Context, c *config.Config) (s admin.Status, read []bl
 }
 
 // buildReadOnly reads the lists as a start would, and writes nothing.
-func buildReadOnly(ctx context.Context, c *config.Config) (*blocklist.Set, []blocklist.ListStats, error) {
+func buildReadOnly(ctx context.Context, c *config.Config, stderr io.Writer) (*blocklist.Set, []blocklist.ListStats, error) {
 	b, err := blocklistConfig(c, nil)
 	if err != nil {
 		return nil, nil, err
 	}
 	b.ReadOnly = true
-	return blocklist.Build(ctx, b)
+	return buildWithBar(ctx, b, stderr)
 }
 
 // addHits adds what a gate has kept of today's hits.

@@ -197,11 +197,11 @@ func listToTest(name string, f listsTestOptions) (blocklist.List, error) {
 
 // setOf is a Set of the one list.
 func setOf(ctx context.Context, path string, tested blocklist.List, stderr io.Writer) (*blocklist.Set, error) {
-	set, stats, err := blocklist.Build(ctx, blocklist.Config{
+	set, stats, err := buildWithBar(ctx, blocklist.Config{
 		Lists:   []blocklist.List{tested},
 		Filter:  blocklist.Filter{Kind: "sized", Family: "double"},
 		Confirm: true,
-	})
+	}, stderr)
 	if err != nil {
 		if len(stats) == 1 && stats[0].Err != nil {
 			err = stats[0].Err

@@ -119,7 +119,7 @@ func unusedFrom(ctx context.Context, c *config.Config, stderr io.Writer) (ask un
 	if gate.err != nil {
 		from = "what a gate has recorded on disk"
 	}
-	set, _, err := buildReadOnly(ctx, c)
+	set, _, err := buildReadOnly(ctx, c, stderr)
 	if err != nil {
 		return nil, "", nil, err
 	}
