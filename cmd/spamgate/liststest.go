@@ -153,7 +153,7 @@ func hiddenHint(hidden int) string {
 	if hidden == 0 {
 		return ""
 	}
-	return fmt.Sprintf(`; %d senders are hidden, as with [log] addresses = "hash"`, hidden)
+	return fmt.Sprintf(`; %s hidden, as with [log] addresses = "hash"`, count(hidden, "sender is", "senders are"))
 }
 
 // listGlobEscaper takes the special meaning from a file's name.
