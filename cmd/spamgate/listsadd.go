@@ -189,6 +189,9 @@ func (e *editing) describe(n listedit.NewEntry, a listedit.Addition) addedEntry 
 	if e.list.Type == "block" && e.list.PublicReason && !a.New.Exception {
 		d.Remarks = append(d.Remarks, unlikeShown(a.New.Reason)...)
 	}
+	if domain, ok := coversTenants(a.New); ok && !a.New.Exception {
+		d.Remarks = append(d.Remarks, "strangers have names of their own below "+domain+", and it covers them all;", "list theirs, or @"+domain+" for that name alone")
+	}
 	switch {
 	case a.New.Exception && a.Opposite != nil:
 		d.Remarks = append(d.Remarks, fmt.Sprintf("it cancels line %d, which may as well go", a.Opposite.Line))

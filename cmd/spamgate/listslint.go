@@ -189,14 +189,18 @@ func warning(e listfile.Entry, what, hint string) problemAt {
 	return problemAt{Line: e.Line, Text: written(e), What: what, Hint: hint, Warning: true}
 }
 
+// coversTenants reports whether an entry covers the names of a hosting company's
+// customers, and the company's own.
+func coversTenants(e listfile.Entry) (domain string, ok bool) {
+	domain = strings.TrimPrefix(e.Key, "*.")
+	return domain, (e.Kind == sender.KindDomain || e.Kind == sender.KindSubdomains) && listfile.HasTenants(domain)
+}
+
 // warnings are what is likely a mistake about an entry.
 func (l *linting) warnings(e listfile.Entry) []problemAt {
 	var w []problemAt
-	if e.Kind == sender.KindDomain || e.Kind == sender.KindSubdomains {
-		domain := strings.TrimPrefix(e.Key, "*.")
-		if listfile.HasTenants(domain) {
-			w = append(w, warning(e, "its customers have names below it", "list theirs, or write @"+domain+" for that name alone"))
-		}
+	if domain, ok := coversTenants(e); ok {
+		w = append(w, warning(e, "its customers have names below it", "list theirs, or write @"+domain+" for that name alone"))
 	}
 	if l.list != nil {
 		if name := l.guarded.covered(l.list, e); name != "" {
