@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"spamgate/blocklist"
 	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/sender"
 	"spamgate/internal/admin"
@@ -56,7 +58,8 @@ func (e *editing) rewrite(ctx context.Context, edit func(old io.ReadSeeker, w io
 	bar := newByteProgress(e.stderr, e.file, e.file) // it is read twice
 	defer bar.finish()
 	change, err := listedit.Rewrite(ctx, e.file, func(old io.ReadSeeker, w io.Writer) error {
-		return edit(seekingReader{bar.reader(old, e.file), old}, w)
+		limited := &limitedFile{w: w, path: e.file, left: cmp.Or(e.list.MaxBytes, blocklist.DefaultMaxBytes)}
+		return edit(seekingReader{bar.reader(old, e.file), old}, limited)
 	}, o)
 	bar.finish()
 	if err == nil && throughGate && change.Changed {
@@ -70,6 +73,20 @@ func (e *editing) rewrite(ctx context.Context, edit func(old io.ReadSeeker, w io
 		return change, fmt.Errorf("lists %s: %w", e.command, sayWho(err, whoOwns))
 	}
 	return change, nil
+}
+
+// limitedFile is a list's new file, which may not become larger than a gate takes.
+type limitedFile struct {
+	w    io.Writer
+	path string
+	left int64
+}
+
+func (f *limitedFile) Write(b []byte) (int, error) {
+	if f.left -= int64(len(b)); f.left < 0 {
+		return 0, fmt.Errorf("%s would be larger than max_bytes allows, and no gate would take it: raise max_bytes for the list, or put the entries into another file", shorten(f.path))
+	}
+	return f.w.Write(b)
 }
 
 // seekingReader is a reader that shows on a bar, and what it reads from.

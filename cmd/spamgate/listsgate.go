@@ -54,6 +54,10 @@ type gateAnswer struct {
 	// Lacks says that the gate does not have the list before it is reloaded, as
 	// Error says, too.
 	Lacks bool `json:"lacks_list,omitempty"`
+
+	// Refused says that the gate has looked, and does not serve what is on disk now:
+	// it may not read it, or holds it. Error is why.
+	Refused bool `json:"not_live,omitempty"`
 }
 
 // noListYet says that a gate which has not been reloaded lacks a list that the
@@ -81,7 +85,7 @@ func (g runningGate) rescan(ctx context.Context, list string) *gateAnswer {
 	}
 	for _, failed := range r.Failed {
 		if failed.List == list {
-			return &gateAnswer{Running: true, Generation: r.Generation, Error: failed.Error}
+			return &gateAnswer{Running: true, Generation: r.Generation, Refused: true, Error: failed.Error}
 		}
 	}
 	answer := &gateAnswer{Running: true, Generation: r.Generation}
@@ -107,6 +111,8 @@ func (g *gateAnswer) print(w io.Writer) {
 	switch {
 	case g.Lacks:
 		fmt.Fprintln(w, g.Error)
+	case g.Refused:
+		fmt.Fprintln(w, "not live, since the running gate does not take the list as it is now:", g.Error)
 	case g.Error != "":
 		fmt.Fprintln(w, "not known to be live:", g.Error)
 	case g.Running:

@@ -8,6 +8,26 @@ import (
 	"time"
 )
 
+// TestEditNotTaken: whoever edits a list is told that the gate does not take it as
+// it is now, and why. Here that is another file of the list, which has grown.
+func TestEditNotTaken(t *testing.T) {
+	t.Parallel()
+	g := startGate(t, setup{
+		files: map[string]string{"blocked.txt": "spam.example\n", "other.txt": "other.example\n"},
+		lists: "[[list]]\nname = \"blocked\"\npath = \"*.txt\"\nmax_bytes = 50\n",
+	})
+	const notLive = "not live, since the running gate does not take the list as it is now: "
+	writeFile(t, filepath.Join(g.dir, "other.txt"), numbered(10))
+	text := g.lists(t, 0, "add", "new.example", "--reason", "test", "--file", "blocked.txt")
+	if !strings.Contains(text, notLive) || !strings.Contains(text, "other.txt: too big: ") {
+		t.Errorf("add says %q", text)
+	}
+	writeFile(t, filepath.Join(g.dir, "other.txt"), "other.example\n")
+	if text = g.lists(t, 0, "remove", "new.example"); !strings.Contains(text, "live in the running gate") {
+		t.Errorf("remove says %q", text)
+	}
+}
+
 // TestRollbackOfMissing puts a list back whose file was deleted.
 func TestRollbackOfMissing(t *testing.T) {
 	t.Parallel()
