@@ -64,13 +64,9 @@ func Add(old io.ReadSeeker, w io.Writer, o listfile.Options, entries []NewEntry)
 	for key := range covering {
 		keys[key] = true
 	}
-	var update []int // lines to be given another comment
 	err := scan(old, o, keys, func(e listfile.Entry) {
 		for _, i := range wanted[e.Key] {
 			additions[i].meet(e)
-			if a := &additions[i]; a.What == Updated && a.Line == e.Line {
-				update = append(update, e.Line)
-			}
 		}
 		if !e.Exception {
 			for _, i := range covering[e.Key] {
@@ -84,12 +80,20 @@ func Add(old io.ReadSeeker, w io.Writer, o listfile.Options, entries []NewEntry)
 	if slices.ContainsFunc(additions, func(a Addition) bool { return a.What == Refused }) {
 		return additions, ErrUnchanged
 	}
+	var update []int // lines to be given another comment
+	for _, a := range additions {
+		if a.What == Updated {
+			update = append(update, a.Line)
+		}
+	}
 	texts, err := linesOf(old, update)
 	if err != nil {
 		return nil, err
 	}
 	for i := range additions {
-		additions[i].splice(&splice, entries[i], texts)
+		if err := additions[i].splice(&splice, entries[i], texts); err != nil {
+			return nil, err
+		}
 	}
 	if len(splice.Replace)+len(splice.Append) == 0 {
 		return additions, ErrUnchanged
@@ -127,7 +131,7 @@ func (a *Addition) meet(e listfile.Entry) {
 }
 
 // splice says which lines the addition changes.
-func (a *Addition) splice(s *Splice, n NewEntry, texts map[int]string) {
+func (a *Addition) splice(s *Splice, n NewEntry, texts map[int]string) error {
 	switch a.What {
 	case Added:
 		a.Line = len(s.Append) // for now, counted from the first that is appended
@@ -138,11 +142,15 @@ func (a *Addition) splice(s *Splice, n NewEntry, texts map[int]string) {
 		}
 		text, _ := listfile.CutComment(texts[a.Line])
 		n.Text = strings.TrimRight(text, " \t")
+		if err := n.checkLength(); err != nil {
+			return fmt.Errorf("line %d: %w", a.Line, err)
+		}
 		s.Replace[a.Line] = n.Line()
 		for _, line := range a.Extra {
 			s.Remove[line] = true // one without an end would outlive one that has one
 		}
 	}
+	return nil
 }
 
 // scan calls found for each entry of a list that has one of the keys.

@@ -43,6 +43,15 @@ func (n NewEntry) comment() string {
 	return b.String()
 }
 
+// checkLength refuses a line that a list would take for no entry.
+func (n NewEntry) checkLength() error {
+	over := len(n.Line()) - listfile.MaxLine
+	if over <= 0 {
+		return nil
+	}
+	return fmt.Errorf("%.100q: with reason and note its line has %d bytes more than the %d that a list reads: shorten them", strings.TrimSpace(n.Text), over, listfile.MaxLine)
+}
+
 // Parse reads the entry's line as a list will, and says what is wrong with it.
 func (n NewEntry) Parse(o listfile.Options) (listfile.Entry, error) {
 	for _, c := range []struct{ name, text string }{{"reason", n.Reason}, {"note", n.Note}} {
@@ -55,6 +64,9 @@ func (n NewEntry) Parse(o listfile.Options) (listfile.Entry, error) {
 	}
 	want, err := listfile.ParseEntry(n.Text, o)
 	if err != nil {
+		return want, err
+	}
+	if err := n.checkLength(); err != nil {
 		return want, err
 	}
 	got, ok := listfile.ParseLine(n.Line(), o)
