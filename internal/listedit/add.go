@@ -127,6 +127,9 @@ func (a *Addition) meet(e listfile.Entry) {
 		}
 	default:
 		a.Extra = append(a.Extra, e.Line)
+		if a.New.Until != 0 && (e.Until == 0 || e.Until > a.New.Until) {
+			a.What = Updated // for this line would outlive it
+		}
 	}
 }
 
