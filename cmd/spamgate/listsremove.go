@@ -290,14 +290,6 @@ func howToUndo(f found) string {
 	return ", which cannot be changed here"
 }
 
-// shellWord quotes an entry that a shell would not take as it is.
-func shellWord(s string) string {
-	if strings.ContainsAny(s, "!*<>&;$'\"\\ ()[]#") {
-		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-	}
-	return s
-}
-
 // stillCovered fills in which entries go on matching.
 func stillCovered(ctx context.Context, c *config.Config, l *listAt, entries []listfile.Entry, report *removeReport, stderr io.Writer) error {
 	relations := newRelations()

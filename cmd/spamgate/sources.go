@@ -204,5 +204,5 @@ func configArgument(c *config.Config) string {
 	if filepath.Clean(c.File) == "config.toml" {
 		return ""
 	}
-	return " --config " + c.File
+	return " --config " + shellWord(c.File)
 }
