@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -37,7 +38,7 @@ func parseDays(s string) (time.Duration, bool) {
 	for unit, length := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
 		if number, ok := strings.CutSuffix(s, unit); ok {
 			n, err := strconv.ParseUint(number, 10, 16)
-			return time.Duration(n) * length, err == nil
+			return time.Duration(n) * length, err == nil && n <= uint64(math.MaxInt64/length)
 		}
 	}
 	d, err := time.ParseDuration(s)

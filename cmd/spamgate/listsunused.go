@@ -78,8 +78,11 @@ func parseSince(s string, now time.Time) (time.Time, error) {
 		}
 		day = now.Add(-ago)
 	}
-	if day.After(now) {
+	switch {
+	case day.After(now):
 		return day, fmt.Errorf("--since %s: that is still to come", s)
+	case hits.DayOf(day) == 0: // the day of what has never matched
+		return day, fmt.Errorf("--since %s: no gate ran in %d: ask for a later day", s, day.Year())
 	}
 	return day, nil
 }
