@@ -45,7 +45,7 @@ func ContentSum(paths []string) (string, error) {
 }
 
 func fileSum(path string) (sum [sha256.Size]byte, err error) {
-	f, err := os.Open(path)
+	f, err := OpenFile(path)
 	if err != nil {
 		return sum, fmt.Errorf("summing up a list: %w", err)
 	}

@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"syscall"
 	"time"
 )
 
@@ -110,8 +109,7 @@ func kindOf(m fs.FileMode) string {
 // attributes change meanwhile, by being written or replaced, is an ErrChanged.
 func readStamped(ctx context.Context, path string, use func(io.Reader) error) (stamp, error) {
 	s := stamp{path: path, looked: time.Now()}
-	// Opening must not wait for the other end, if the path has become a pipe.
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := OpenFile(path)
 	if err != nil {
 		return s, err
 	}
@@ -119,9 +117,6 @@ func readStamped(ctx context.Context, path string, use func(io.Reader) error) (s
 	before, err := f.Stat()
 	if err != nil {
 		return s, err
-	}
-	if !before.Mode().IsRegular() {
-		return s, &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("%w but a %s", ErrNotRegular, kindOf(before.Mode()))}
 	}
 	s.attributes = attributesOf(before)
 	content := &hashedReader{ctx: ctx, from: io.LimitReader(f, s.size), hash: sha256.New()}

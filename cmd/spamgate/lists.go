@@ -119,7 +119,7 @@ func (l *listAt) readsPlain() bool {
 
 // looksPlain reports whether a file is recognised as a plain list.
 func looksPlain(path string) bool {
-	f, err := os.Open(path)
+	f, err := blocklist.OpenFile(path)
 	if err != nil {
 		return false
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -137,10 +138,18 @@ func (l *linting) ofList(file, name string) ([]string, error) {
 	return l.list.files, nil
 }
 
+// open opens a file to be checked. A list's own has to be one as a gate takes it.
+func (l *linting) open(ctx context.Context, path string) (*foreignFile, error) {
+	if l.list != nil {
+		return openListFile(ctx, path, l.bar)
+	}
+	return openForeign(ctx, l.cmd, path, l.bar)
+}
+
 func (l *linting) file(path string) error {
 	ctx, stop := interruptible(l.cmd)
 	defer stop()
-	in, err := openForeign(ctx, l.cmd, path, l.bar)
+	in, err := l.open(ctx, path)
 	if err != nil {
 		return err
 	}

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"spamgate/blocklist"
 	"spamgate/blocklist/listfile"
 	"spamgate/internal/config"
 	"spamgate/internal/listedit"
@@ -191,14 +191,14 @@ func hasSome(ctx context.Context, l *listAt, entries []listfile.Entry) (bool, er
 
 // findIn looks for the entries in one file.
 func findIn(ctx context.Context, l *listAt, file string, entries []listfile.Entry) ([]listedit.Removal, error) {
-	f, err := os.Open(file)
+	f, err := blocklist.OpenFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", l.Name, err)
+		return nil, fmt.Errorf("lists remove: list %s: %w", l.Name, sayWho(err, whoOwns))
 	}
 	defer f.Close()
-	removals, err := listedit.Find(stoppable{ctx, f}, l.options, entries)
+	removals, err := listedit.Find(seekingReader{stoppableReader{ctx, f}, f}, l.options, entries)
 	if err != nil {
-		return nil, fmt.Errorf("list %s: %s: %w", l.Name, shorten(file), err)
+		return nil, fmt.Errorf("lists remove: list %s: %s: %w", l.Name, shorten(file), err)
 	}
 	return removals, nil
 }

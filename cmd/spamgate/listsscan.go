@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
+	"spamgate/blocklist"
 	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/sender"
 	"spamgate/internal/config"
@@ -63,7 +63,7 @@ func newScanning(ctx context.Context, lists []*listAt, stderr io.Writer) *scanni
 
 // file reads one file.
 func (s *scanning) file(path string, o listfile.Options, entry func(listfile.Entry) error, problem func(listfile.Problem)) (listfile.Result, error) {
-	in, err := s.open(path)
+	in, err := openListFile(s.ctx, path, s.bar)
 	if err != nil {
 		return listfile.Result{}, err
 	}
@@ -75,13 +75,14 @@ func (s *scanning) file(path string, o listfile.Options, entry func(listfile.Ent
 	return result, nil
 }
 
-// open opens one file.
-func (s *scanning) open(path string) (*foreignFile, error) {
-	f, err := os.Open(path)
+// openListFile opens a file of a list. What is read of it ends with ctx, and shows
+// on bar.
+func openListFile(ctx context.Context, path string, bar *byteProgress) (*foreignFile, error) {
+	f, err := blocklist.OpenFile(path)
 	if err != nil {
-		return nil, err
+		return nil, sayWho(err, whoServes)
 	}
-	return &foreignFile{path, s.bar.reader(stoppable{s.ctx, f}, path), func() { f.Close() }}, nil
+	return &foreignFile{path, bar.reader(stoppableReader{ctx, f}, path), func() { f.Close() }}, nil
 }
 
 // lists reads all files of the lists. One that can't be read is told about, and
@@ -106,19 +107,6 @@ func (s *scanning) lists(lists []*listAt, each func(found) error) error {
 		}
 	}
 	return nil
-}
-
-// stoppable is a reader that ends with a context.
-type stoppable struct {
-	ctx context.Context
-	*os.File
-}
-
-func (s stoppable) Read(p []byte) (int, error) {
-	if err := context.Cause(s.ctx); err != nil {
-		return 0, err
-	}
-	return s.File.Read(p)
 }
 
 // relations are the entries of all lists that have to do with some entries.
