@@ -63,21 +63,41 @@ type foreignFile struct {
 // openForeign opens a file; "-" is standard input. What is read of it ends with
 // ctx, and shows on bar.
 func openForeign(ctx context.Context, cmd *cobra.Command, path string, bar *byteProgress) (*foreignFile, error) {
+	open := func() (io.ReadCloser, error) { return os.Open(path) }
 	if path == "-" {
-		return &foreignFile{"standard input", bar.reader(stoppableReader{ctx, cmd.InOrStdin()}, "standard input"), func() {}}, nil
-	}
-	info, err := os.Stat(path)
-	if err != nil {
+		path = "standard input"
+		open = func() (io.ReadCloser, error) { return io.NopCloser(cmd.InOrStdin()), nil }
+	} else if info, err := os.Stat(path); err != nil {
 		return nil, err
-	}
-	if info.IsDir() {
+	} else if info.IsDir() {
 		return nil, fmt.Errorf("%s is a directory: name a file", path)
+	} else if info.Mode().IsRegular() {
+		f, err := open()
+		if err != nil {
+			return nil, err
+		}
+		return &foreignFile{path, bar.reader(stoppableReader{ctx, f}, path), func() { f.Close() }}, nil
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	return &foreignFile{path, bar.reader(stoppableReader{ctx, f}, path), func() { f.Close() }}, nil
+	f := awaited(ctx, open)
+	return &foreignFile{path, bar.reader(f, path), func() { f.Close() }}, nil
+}
+
+// awaited reads what may be long in coming, such as what somebody types or another
+// program pipes. Another goroutine waits for it, so that ctx ends the reading at
+// once; that goroutine may then wait for as long as the process lives.
+func awaited(ctx context.Context, open func() (io.ReadCloser, error)) io.ReadCloser {
+	r, w := io.Pipe()
+	stop := context.AfterFunc(ctx, func() { w.CloseWithError(context.Cause(ctx)) })
+	go func() {
+		defer stop()
+		f, err := open()
+		if err == nil {
+			_, err = io.Copy(w, f)
+			f.Close()
+		}
+		w.CloseWithError(err)
+	}()
+	return r
 }
 
 // stoppableReader is a reader that ends with a context.
