@@ -28,9 +28,9 @@ func newListsImportCommand() *cobra.Command {
 		Short: "Add the entries of a file in another format to a list",
 		Long: `Add the entries of a file to a list, each on a line of its own at the end, in
 the gate's own format. What the list has already is left as it is, and nothing
-is added twice. "-" is standard input; a file may be packed with gzip or zstd.
-Without --list the entries go into the block list, if there is only one that can
-be changed.
+is added twice; an exception (!) and the entry that it is one to are two. "-" is
+standard input; a file may be packed with gzip or zstd. Without --list the
+entries go into the block list, if there is only one that can be changed.
 
 Lines that are no entry, and entries that the list would not take, are reported
 with their line, and left out. With --dry-run you see all of that first.
@@ -63,15 +63,16 @@ changed.`,
 type importReport struct {
 	From string `json:"from"`
 	readReport
-	List      string      `json:"list"`
-	File      string      `json:"file"`
-	DryRun    bool        `json:"dry_run"`
-	Added     int         `json:"added"`
-	Present   int         `json:"already_there"`
-	NotTaken  int         `json:"not_taken"`
-	Deferring int         `json:"asked_to_be_deferred,omitempty"`
-	Problems  []problemAt `json:"problems"` // the first maxImportProblems
-	Gate      *gateAnswer `json:"gate,omitempty"`
+	List       string      `json:"list"`
+	File       string      `json:"file"`
+	DryRun     bool        `json:"dry_run"`
+	Added      int         `json:"added"`
+	Present    int         `json:"already_there"`
+	NotTaken   int         `json:"not_taken"`
+	Cancelling int         `json:"cancelling,omitempty"` // exceptions to entries that are there
+	Deferring  int         `json:"asked_to_be_deferred,omitempty"`
+	Problems   []problemAt `json:"problems"` // the first maxImportProblems
+	Gate       *gateAnswer `json:"gate,omitempty"`
 }
 
 // maxImportProblems is how many lines that were left out are shown.
@@ -87,6 +88,7 @@ type importing struct {
 	report  *importReport
 	bar     *byteProgress
 	present entrySet
+	excepts bool // an exception is present
 }
 
 func listsImport(cmd *cobra.Command, o listsImportOptions, path string) error {
@@ -178,7 +180,8 @@ func (i *importing) run(ctx context.Context) error {
 // is changed.
 func (i *importing) readPresent(ctx context.Context, old io.Reader) error {
 	note := func(e listfile.Entry) error {
-		i.present.add(e.Key)
+		i.present.add(written(e))
+		i.excepts = i.excepts || e.Exception
 		return nil
 	}
 	if _, err := listfile.Read(old, i.list.options, note, nil); err != nil {
@@ -199,7 +202,7 @@ func (i *importing) readPresent(ctx context.Context, old io.Reader) error {
 // addAll yields the lines to be added.
 func (i *importing) addAll(yield func(line string) error) error {
 	result, err := listfile.Read(i.in, i.options, func(e listfile.Entry) error {
-		if !i.present.add(e.Key) {
+		if i.present.has(written(e)) {
 			i.report.Present++
 			return nil
 		}
@@ -209,8 +212,15 @@ func (i *importing) addAll(yield func(line string) error) error {
 			i.leaveOut(problemAt{Line: e.Line, Text: written(e), What: err.Error()})
 			return nil
 		}
+		i.present.add(written(e))
 		if e.Defer {
 			i.report.Deferring++
+		}
+		if e.Exception {
+			i.excepts = true
+			if i.present.has(e.Key) {
+				i.report.Cancelling++
+			}
 		}
 		i.report.Added++
 		return yield(line)
@@ -240,6 +250,9 @@ var commentWords = strings.NewReplacer("##", "#", "until=", "until ")
 func (i *importing) line(e listfile.Entry) (string, error) {
 	if err := i.guarded.check(i.list, e); err != nil {
 		return "", err
+	}
+	if i.excepts && !e.Exception && i.present.has("!"+e.Key) {
+		return "", fmt.Errorf("the exception !%s in the list cancels it; remove that first", e.Key)
 	}
 	text := listedit.Text(e, i.list.options)
 	if text == "" {
@@ -275,30 +288,34 @@ func (i *importing) print(w, stderr io.Writer) {
 		would = "would be "
 	}
 	fmt.Fprintf(w, "%s: %d %sadded to list %s, %d already there, %d not taken\n", shorten(r.File), r.Added, would, r.List, r.Present, r.NotTaken)
+	if r.Cancelling > 0 {
+		fmt.Fprintf(w, "  exceptions among them that cancel entries which are there: %d\n", r.Cancelling)
+	}
 	if r.Deferring > 0 {
 		fmt.Fprintf(w, "  %d of them asked to be deferred; here list %s says what becomes of them\n", r.Deferring, r.List)
 	}
 	printOutcome(w, r.DryRun, r.Added > 0, r.Gate)
 }
 
-// entrySet remembers keys, by two hashes under seeds of this process: 16 bytes
-// each, so that ten million take some 400 MiB. That two keys agree in both is
-// beyond all likelihood.
+// entrySet remembers entries in normal form, by two hashes under seeds of this
+// process: 16 bytes each, so that ten million take some 400 MiB. That two entries
+// agree in both is beyond all likelihood.
 type entrySet struct {
-	seeds [2]maphash.Seed
-	has   map[[2]uint64]struct{}
+	seeds  [2]maphash.Seed
+	hashes map[[2]uint64]struct{}
 }
 
 func newEntrySet() entrySet {
 	return entrySet{[2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, map[[2]uint64]struct{}{}}
 }
 
-// add reports whether the key is new.
-func (s entrySet) add(key string) bool {
-	h := [2]uint64{maphash.String(s.seeds[0], key), maphash.String(s.seeds[1], key)}
-	if _, ok := s.has[h]; ok {
-		return false
-	}
-	s.has[h] = struct{}{}
-	return true
+func (s entrySet) hash(entry string) [2]uint64 {
+	return [2]uint64{maphash.String(s.seeds[0], entry), maphash.String(s.seeds[1], entry)}
+}
+
+func (s entrySet) add(entry string) { s.hashes[s.hash(entry)] = struct{}{} }
+
+func (s entrySet) has(entry string) bool {
+	_, ok := s.hashes[s.hash(entry)]
+	return ok
 }
