@@ -93,6 +93,15 @@ func printJSON(w io.Writer, value any) error {
 	return nil
 }
 
+// printChangeJSON prints what a command has changed.
+func printChangeJSON(w io.Writer, report any, dryRun bool) error {
+	err := printJSON(w, report)
+	if err != nil && !dryRun {
+		return fmt.Errorf("it is done, and only the report is lost: %w", err)
+	}
+	return err
+}
+
 // listAt is a list of the configuration with the files that it has now.
 type listAt struct {
 	config.List

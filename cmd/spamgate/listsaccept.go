@@ -53,7 +53,7 @@ LIST" which entries it would bring and take away. Exit codes: 0 accepted; 2 noth
 		}
 		out := harmless{cmd.OutOrStdout()}
 		if f.json {
-			return printJSON(out, result)
+			return printChangeJSON(out, result, f.dryRun)
 		}
 		result.print(out)
 		return nil

@@ -40,7 +40,8 @@ one of several entries is wrong, none is added.
 The reason is shown to senders who are refused, unless the list says
 public_reason = false; the note never is.
 
-Exit codes: 0 the entries are in the list; 2 an error, and nothing has changed.`,
+Exit codes: 0 the entries are in the list; 2 an error: nothing has changed
+unless it says so.`,
 		Example: `  spamgate lists add spam.example --reason "unsolicited mail"
   spamgate lists add '!press@spam.example' --reason "we want these"
   spamgate lists add user@example.net --list allowed --reason "asked by sales"
@@ -108,7 +109,7 @@ func listsAdd(cmd *cobra.Command, o listsAddOptions, args []string) error {
 		return err
 	}
 	if o.json {
-		return printJSON(cmd.OutOrStdout(), report)
+		return printChangeJSON(cmd.OutOrStdout(), report, o.dryRun)
 	}
 	report.print(harmless{cmd.OutOrStdout()})
 	return nil
@@ -165,7 +166,10 @@ func (e *editing) add(ctx context.Context, entries []listedit.NewEntry) (*addRep
 		return nil, errors.Join(refused...)
 	}
 	if err := e.describeRelations(ctx, report, additions); err != nil {
-		return nil, err
+		if !change.Changed || e.dryRun {
+			return nil, fmt.Errorf("lists add: %w", err)
+		}
+		relationsUnknown(e.stderr, err)
 	}
 	if change.Changed && !e.dryRun {
 		report.Gate = e.gate.rescan(ctx, e.list.Name)
@@ -225,7 +229,7 @@ func (e *editing) describeRelations(ctx context.Context, report *addReport, addi
 		relations.ask(a.New)
 	}
 	if err := relations.read(ctx, lists, e.stderr); err != nil {
-		return fmt.Errorf("lists add: %w", err)
+		return err
 	}
 	for i, a := range additions {
 		if a.New.Exception {

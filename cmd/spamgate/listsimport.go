@@ -38,8 +38,8 @@ with their line, and left out. With --dry-run you see all of that first.
 A list that comes from elsewhere again and again is better named in the
 configuration, with url or path and its format, than imported.
 
-Exit codes: 0 what could be imported is in the list; 2 an error, and nothing has
-changed.`,
+Exit codes: 0 what could be imported is in the list; 2 an error: nothing has
+changed unless it says so.`,
 		Example: `  spamgate lists import hosts.txt --format hosts --list blocked --dry-run
   spamgate lists import access --format postfix --list blocked
   curl -s https://lists.example/bad.csv |
@@ -140,7 +140,7 @@ func listsImport(cmd *cobra.Command, o listsImportOptions, path string) error {
 	}
 	bar.finish()
 	if o.json {
-		return printJSON(cmd.OutOrStdout(), i.report)
+		return printChangeJSON(cmd.OutOrStdout(), i.report, o.dryRun)
 	}
 	i.print(harmless{cmd.OutOrStdout()}, harmless{cmd.ErrOrStderr()})
 	return nil

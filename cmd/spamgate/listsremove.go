@@ -34,7 +34,8 @@ is in several, name the one that is meant.
 
 If one of several entries is not there, none is removed.
 
-Exit codes: 0 the entries are gone; 2 an error, and nothing has changed.`,
+Exit codes: 0 the entries are gone; 2 an error: nothing has changed unless it
+says so, as where only the first of several files could be.`,
 		Example: `  spamgate lists remove spam.example --reason "they have stopped"
   spamgate lists remove '!press@spam.example' --list blocked --dry-run`,
 		Args: needEntries,
@@ -87,20 +88,26 @@ func listsRemove(cmd *cobra.Command, o listsRemoveOptions, args []string) error 
 	}
 	gate := dialGate(c)
 	defer gate.close()
-	for _, file := range files {
+	for i, file := range files {
 		e := &editing{config: c, list: list, file: file, command: "remove", why: o.reason, dryRun: o.dryRun, stderr: cmd.ErrOrStderr(), gate: gate}
 		if err := e.remove(ctx, entries); err != nil {
+			if i > 0 && !o.dryRun {
+				err = fmt.Errorf("%w; changed before that: %s", err, shortenAll(files[:i]))
+			}
 			return err
 		}
 	}
 	if err := stillCovered(ctx, c, list, entries, report, cmd.ErrOrStderr()); err != nil {
-		return fmt.Errorf("lists remove: %w", err)
+		if o.dryRun {
+			return fmt.Errorf("lists remove: %w", err)
+		}
+		relationsUnknown(cmd.ErrOrStderr(), err)
 	}
 	if !o.dryRun {
 		report.Gate = gate.rescan(ctx, list.Name)
 	}
 	if o.json {
-		return printJSON(cmd.OutOrStdout(), report)
+		return printChangeJSON(cmd.OutOrStdout(), report, o.dryRun)
 	}
 	report.print(harmless{cmd.OutOrStdout()})
 	return nil
@@ -236,6 +243,9 @@ func findEntries(ctx context.Context, c *config.Config, l *listAt, entries []lis
 // notListed is the error about entries that are not in the list, nil if there
 // are none.
 func notListed(ctx context.Context, c *config.Config, l *listAt, entries []listfile.Entry, stderr io.Writer) error {
+	if len(entries) == 0 {
+		return nil
+	}
 	relations := newRelations()
 	for _, e := range entries {
 		relations.ask(e)

@@ -71,7 +71,7 @@ Exit codes: 0 put back; 2 there is no such version, or an error.`,
 			return sayWho(err, whoOwns)
 		}
 		if f.json {
-			return printJSON(out, result)
+			return printChangeJSON(out, result, f.dryRun)
 		}
 		result.print(out)
 		return nil
@@ -243,6 +243,9 @@ func (r *rollback) run(ctx context.Context) (*rollbackResult, error) {
 		err = putBack()
 	}
 	if err != nil {
+		if len(result.Files) > 0 && !r.dryRun {
+			err = fmt.Errorf("%w; changed before that: %s", err, shortenAll(result.Files))
+		}
 		return nil, err
 	}
 	if !r.dryRun {

@@ -166,6 +166,12 @@ func (r *relations) read(ctx context.Context, lists []*listAt, stderr io.Writer)
 	})
 }
 
+// relationsUnknown tells that a change was made, and that what else there is to
+// say about it is not known.
+func relationsUnknown(stderr io.Writer, err error) {
+	fmt.Fprintf(stderr, "spamgate: it is changed; which other entries match the same senders is not known: %v\n", err)
+}
+
 // noteWithin notes an entry if it is for senders at the domain or below it.
 func (r *relations) noteWithin(name string, f found) {
 	before, ok := strings.CutSuffix(f.entry.Key, name)
