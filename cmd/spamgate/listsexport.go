@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -49,7 +50,7 @@ error.`,
 	cmd.Flags().BoolVar(&o.json, "json", false, "the same as --format json")
 	cmd.Flags().StringVarP(&o.list, "list", "l", "", "the `NAME` of the list")
 	cmd.Flags().StringVarP(&o.format, "format", "f", "", "how to write it: `F` is plain, postfix, rbldnsd, rpz, json\n(needed)")
-	cmd.Flags().StringVarP(&o.out, "out", "o", "", "write to this `FILE`, which appears when it is complete")
+	cmd.Flags().StringVarP(&o.out, "out", "o", "", "write to this `FILE`, which appears when it is complete\n(default: standard output)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		err := listsExport(cmd, o)
 		if err != nil && !errors.Is(err, errNo) {
@@ -84,6 +85,12 @@ func listsExport(cmd *cobra.Command, o listsExportOptions) error {
 	list, err := listToExport(c, o.list)
 	if err != nil {
 		return err
+	}
+	if o.out == "-" {
+		o.out = ""
+	}
+	if l := listWithFile(c, o.out); l != nil {
+		return fmt.Errorf("--out %s: that is a file of list %s, which would be lost: name another", o.out, l.Name)
 	}
 	ctx, stop := interruptible(cmd)
 	defer stop()
@@ -124,6 +131,17 @@ func listToExport(c *config.Config, name string) (*listAt, error) {
 	list, err := newListAt(l)
 	list.options.Now = 0 // what is over is not exported
 	return list, err
+}
+
+// listWithFile is the list that has the file, nil if none has.
+func listWithFile(c *config.Config, path string) *listAt {
+	for _, l := range c.Lists {
+		at, err := newListAt(l)
+		if err == nil && slices.ContainsFunc(at.files, func(file string) bool { return sameFile(file, path) }) {
+			return at
+		}
+	}
+	return nil
 }
 
 // exporting is one run of export.
