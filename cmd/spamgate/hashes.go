@@ -85,8 +85,8 @@ holds its bytes.`,
 		},
 	}
 	cmd.Flags().BoolVar(&tsv, "tsv", false, "tab-separated columns under a header, the key as it came")
-	cmd.Flags().BoolVar(&escape, "escape", false, `like --tsv, with \xHH for every byte of the key that is a space, a
-backslash or not printable ASCII`)
+	cmd.Flags().BoolVar(&escape, "escape", false, `like --tsv, with \xHH for every byte of the key that is a
+space, a backslash or not printable ASCII`)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "an array with an object for each key")
 	return cmd
 }

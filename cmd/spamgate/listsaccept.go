@@ -22,11 +22,13 @@ func newListsAcceptCommand() *cobra.Command {
 		Use:   "accept LIST",
 		Short: "Let an update in that is held because it looks wrong",
 		Long: `Let an update of a list in that is held because it looks wrong: it has far fewer
-or far more entries than before, or too few. What is on disk now is accepted, and
-nothing else: should the list change again, it is judged again.
+or far more entries than before, or too few. What is on disk now is accepted,
+and nothing else: should the list change again, it is judged again.
 
-"spamgate lists status LIST" says why an update is held, and "spamgate lists diff
-LIST" which entries it would bring and take away. Exit codes: 0 accepted; 2 nothing is held, or an error.`,
+"spamgate lists status LIST" says why an update is held, and "spamgate lists
+diff LIST" which entries it would bring and take away.
+
+Exit codes: 0 accepted; 2 nothing is held, or an error.`,
 		Example: `  spamgate lists diff blocked
   spamgate lists accept blocked --reason "the list was cleaned up"`,
 		Args: oneList,

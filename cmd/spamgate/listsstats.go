@@ -18,17 +18,19 @@ func newListsStatsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stats",
 		Short: "Say what the filter costs and how often it is wrong, measured",
-		Long: `Say what the filter in front of the lists costs, and how often it takes a name for
-one that may be listed though no list has it: as expected from how full it is, and
-measured with made-up names. Such a mistake turns no mail away, it costs a look
-into the list's index.
+		Long: `Say what the filter in front of the lists costs, and how often it takes a name
+for one that may be listed though no list has it: as expected from how full it
+is, and measured with made-up names. Such a mistake turns no mail away, it costs
+a look into the list's index.
 
-With --all-kinds a filter of each kind is made of these lists, one after the other,
-and measured: what [filter] kind could be. Other kinds than the configured one have
-the hashes that they have where [filter] family is left out. BUILD is the time to
-make the filter of lists that are read already.
+With --all-kinds a filter of each kind is made of these lists, one after the
+other, and measured: what [filter] kind could be. Other kinds than the
+configured one have the hashes that they have where [filter] family is left out.
+BUILD is the time to make the filter of lists that are read already.
 
-The lists are read from disk; a running gate is asked what it has met so far.`,
+The lists are read from disk; a running gate is asked what it has met so far.
+
+Exit codes: 0 said; 2 an error.`,
 		Example: `  spamgate lists stats
   spamgate lists stats --all-kinds --probes 10M`,
 		Args: cobra.NoArgs,

@@ -28,8 +28,8 @@ Without a name all lists are looked through. Each line is file and line, entry,
 and the day of its last match as far as it is known, with tabs between.
 
 A gate records which entries match while it runs. If it has not done so for as
-long as is asked for, nothing is printed: entries that matched before would stand
-there, too.
+long as is asked for, nothing is printed: entries that matched before would
+stand there, too.
 
 Days are those of UTC. Exit codes: 0 said; 2 not known, or an error.`,
 		Example: `  spamgate lists unused --since 30d
@@ -38,7 +38,7 @@ Days are those of UTC. Exit codes: 0 said; 2 not known, or an error.`,
 	var f listsFlags
 	f.config = configFlag(cmd)
 	f.addJSON(cmd)
-	since := cmd.Flags().String("since", "30d", "for how long: `TIME`, as in 30d or 2026-12-31")
+	since := cmd.Flags().String("since", "30d", "for how long: `TIME`, as in 30d, or a day")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := config.Load(*f.config)
 		if err != nil {
