@@ -224,7 +224,7 @@ func writableList(c *config.Config, name string) (*listAt, error) {
 	case !at.readsPlain() && !(missing && listfile.Format(l.Format) == listfile.Auto):
 		return nil, fmt.Errorf("list %s has the format %q, which is read and never written; %s", l.Name, l.Format, howToWrite(c))
 	case missing:
-		return nil, fmt.Errorf("%w; %s", err, howToBringBack(c, l))
+		return nil, fmt.Errorf("%w; %s", err, howToBringBack(c, l, errors.Is(err, blocklist.ErrNoMatch)))
 	case err != nil:
 		return nil, err
 	}
@@ -232,14 +232,17 @@ func writableList(c *config.Config, name string) (*listAt, error) {
 }
 
 // howToBringBack says what to do about a list whose file is gone. An empty file
-// in its place would be a list without the entries that it had.
-func howToBringBack(c *config.Config, l config.List) string {
+// in its place would be a list without the entries that it had. The path may be a
+// glob, which is no name for a file.
+func howToBringBack(c *config.Config, l config.List, glob bool) string {
 	versions, err := keptVersions(c, l.Name)
 	switch {
 	case len(versions) > 0:
 		return fmt.Sprintf("spamgate lists rollback %s puts the last version back", l.Name)
 	case err != nil:
 		return fmt.Sprintf("whether a version of it is kept is not known: %v", err)
+	case glob:
+		return "no version of it is kept; for an empty list make an empty file of such a name"
 	}
 	return "no version of it is kept; for an empty list: touch " + shellWord(shorten(l.Path))
 }
