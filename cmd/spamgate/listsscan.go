@@ -36,7 +36,7 @@ func readableLists(c *config.Config, stderr io.Writer) []*listAt {
 	for _, l := range c.Lists {
 		at, err := newListAt(l)
 		if err != nil {
-			fmt.Fprintf(stderr, "spamgate: left out: %v\n", err)
+			fmt.Fprintf(harmless{stderr}, "spamgate: left out: %v\n", err)
 			continue
 		}
 		lists = append(lists, at)
@@ -102,7 +102,7 @@ func (s *scanning) lists(lists []*listAt, each func(found) error) error {
 			if err != nil {
 				s.failed = true
 				s.bar.finish()
-				fmt.Fprintf(s.stderr, "spamgate: left out: list %s: %v\n", l.Name, err)
+				fmt.Fprintf(harmless{s.stderr}, "spamgate: left out: list %s: %v\n", l.Name, err)
 			}
 		}
 	}

@@ -38,7 +38,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case errors.Is(err, errListed), errors.Is(err, errNo):
 		return exitListed
 	default:
-		fmt.Fprintln(stderr, "spamgate:", err)
+		// It may quote a list, which anybody may have written.
+		fmt.Fprintln(harmless{stderr}, "spamgate:", err)
 		if strings.HasPrefix(err.Error(), "unknown ") || strings.HasPrefix(err.Error(), "flag needs ") { // cobra has no type for it
 			fmt.Fprintln(stderr, "Run spamgate --help for the commands, spamgate COMMAND --help for its flags.")
 		}
