@@ -42,10 +42,7 @@ func (e *editing) rewrite(ctx context.Context, edit func(old io.ReadSeeker, w io
 		Waiting: func() {
 			fmt.Fprintf(e.stderr, "spamgate: waiting for another change of %s to end\n", shorten(e.file))
 		},
-		Before: func(c listedit.Change) error {
-			e.accept(ctx, c)
-			return nil
-		},
+		Before: func(c listedit.Change) error { return e.accept(ctx, c) },
 		Record: e.record,
 	}
 	throughGate := false
