@@ -61,7 +61,7 @@ func blocklistList(l config.List) (blocklist.List, error) {
 	list := blocklist.List{
 		Name:              l.Name,
 		Paths:             []string{l.Files()},
-		URL:               l.URL,
+		URL:               fetchSource(l).ShownURL(),
 		Format:            listfile.Format(l.Format),
 		Column:            l.Column,
 		MaxBytes:          l.MaxBytes,

@@ -220,7 +220,7 @@ func writableList(c *config.Config, name string) (*listAt, error) {
 	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, blocklist.ErrNoMatch)
 	switch {
 	case l.URL != "":
-		return nil, fmt.Errorf("list %s comes from %s, whose next update would undo a change; %s", l.Name, l.URL, howToWrite(c))
+		return nil, fmt.Errorf("list %s comes from %s, whose next update would undo a change; %s", l.Name, fetchSource(l).ShownURL(), howToWrite(c))
 	case !at.readsPlain() && !(missing && listfile.Format(l.Format) == listfile.Auto):
 		return nil, fmt.Errorf("list %s has the format %q, which is read and never written; %s", l.Name, l.Format, howToWrite(c))
 	case missing:

@@ -233,7 +233,7 @@ func (r *rollback) run(ctx context.Context) (*rollbackResult, error) {
 	}
 	gate := dialGate(r.config)
 	defer gate.close()
-	result := &rollbackResult{List: r.list.Name, Version: v.ID, Time: v.Time.UTC(), Entries: v.Entries, DryRun: r.dryRun, URL: r.list.URL}
+	result := &rollbackResult{List: r.list.Name, Version: v.ID, Time: v.Time.UTC(), Entries: v.Entries, DryRun: r.dryRun, URL: fetchSource(r.list.List).ShownURL()}
 	result.Old = r.newest(func(sum string) bool { return sum == r.now })
 	result.Again = r.newest(func(sum string) bool { return sum != v.Sum })
 	putBack := func() error { return r.putBack(ctx, v, gate, result) }
