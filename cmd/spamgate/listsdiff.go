@@ -79,12 +79,8 @@ func (o *listsDiffOptions) check(cmd *cobra.Command, args []string) error {
 		return errors.New("lists diff: --from and --to go with the name of one list, not with files")
 	case len(args) == 1 && o.to != "" && o.from == "":
 		return errors.New("lists diff: --to goes with --from")
-	case len(args) == 1:
-		for _, name := range []string{"format", "column", "exact", "allow-public-suffix"} {
-			if cmd.Flags().Changed(name) {
-				return fmt.Errorf("lists diff: --%s goes with two files: a list is read as the configuration says", name)
-			}
-		}
+	case len(args) == 1 && o.formatChanged(cmd) != "":
+		return fmt.Errorf("lists diff: --%s goes with two files: a list is read as the configuration says", o.formatChanged(cmd))
 	}
 	return nil
 }

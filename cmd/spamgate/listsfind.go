@@ -44,7 +44,12 @@ Exit codes: 0 something was found; 1 nothing was found; 2 an error.`,
   spamgate lists find spam.example --list blocked
   spamgate lists find '*.example'
   spamgate lists find --reasons newsletter --json`,
-		Args: cobra.ExactArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("lists find: accepts 1 argument, a pattern, and not %d; write one with a * in quotes, as '*.spam.example'", len(args))
+			}
+			return nil
+		},
 	}
 	o.config = configFlag(cmd)
 	cmd.Flags().StringVarP(&o.list, "list", "l", "", "look in the list of this `NAME` alone")

@@ -26,6 +26,16 @@ func (f *formatFlags) add(cmd *cobra.Command, otherwise listfile.Format) {
 	cmd.Flags().StringVar(&f.column, "column", "", "with --format csv: the `COLUMN`, its name or number\n(default: the only one called domain, email,\nhost or the like, else the first)")
 }
 
+// formatChanged is a flag that says how a file is to be read, "" if none is given.
+func (f *formatFlags) formatChanged(cmd *cobra.Command) string {
+	for _, name := range []string{"format", "column", "exact", "allow", "allow-public-suffix"} {
+		if cmd.Flags().Changed(name) { // false of one that the command lacks
+			return name
+		}
+	}
+	return ""
+}
+
 // formatNames are the formats, for a help text of 80 columns.
 func formatNames() string {
 	names := make([]string, len(listfile.Formats))

@@ -44,7 +44,12 @@ changed unless it says so.`,
   spamgate lists import access --format postfix --list blocked
   curl -s https://lists.example/bad.csv |
     spamgate lists import - --format csv --column domain --list blocked`,
-		Args: cobra.ExactArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("lists import: accepts 1 argument, and not %d: name the file whose entries are to be added, or - for standard input", len(args))
+			}
+			return nil
+		},
 	}
 	o.config = configFlag(cmd)
 	cmd.Flags().StringVarP(&o.list, "list", "l", "", "the `NAME` of the list")

@@ -101,6 +101,8 @@ func listsLint(cmd *cobra.Command, o listsLintOptions, args []string) error {
 		return errors.New("no file: name one or more, - for standard input, or a list with --list NAME")
 	case o.list != "" && len(args) > 0:
 		return errors.New("--list goes without files: it checks those of the list")
+	case o.list != "" && o.formatChanged(cmd) != "":
+		return fmt.Errorf("--%s goes with files: a list is read as the configuration says", o.formatChanged(cmd))
 	case o.list != "":
 		args, err = l.ofList(*o.config, o.list)
 	default:

@@ -34,7 +34,12 @@ Exit codes: 0 said; 2 an error, or no gate is asked and a list may not be read.`
 		Example: `  spamgate lists status
   spamgate lists status blocked
   spamgate lists status --json | jq '.lists[] | select(.error)'`,
-		Args: cobra.MaximumNArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return errors.New("lists status: name one list, or none to see all")
+			}
+			return nil
+		},
 	}
 	var f listsFlags
 	f.config = configFlag(cmd)

@@ -120,7 +120,7 @@ func listsTest(cmd *cobra.Command, o listsTestOptions, path string) error {
 	}
 	ctx, stop := interruptible(cmd)
 	defer stop()
-	tested, err := listToTest(path, o)
+	tested, err := listToTest(cmd, path, o)
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ var listGlobEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, 
 
 // listToTest is the list that a name means: that of a file, or else of a list of
 // the configuration.
-func listToTest(name string, f listsTestOptions) (blocklist.List, error) {
+func listToTest(cmd *cobra.Command, name string, f listsTestOptions) (blocklist.List, error) {
 	tested := blocklist.List{Name: name, Type: blocklist.Block, Action: blocklist.Reject}
 	o, err := f.formatFlags.options()
 	if err != nil {
@@ -181,6 +181,8 @@ func listToTest(name string, f listsTestOptions) (blocklist.List, error) {
 			return tested, fmt.Errorf("there is no file %s, and %w", name, failed)
 		case l.Type != "block":
 			return tested, fmt.Errorf("list %s blocks nobody: its type is %q", name, l.Type)
+		case f.formatChanged(cmd) != "":
+			return tested, fmt.Errorf("--%s goes with a file: a list is read as the configuration says", f.formatChanged(cmd))
 		}
 		tested.Paths = []string{l.Files()}
 		o = listfile.Options{Format: listfile.Format(l.Format), Column: l.Column, Exact: l.Match == "exact", AllowPublicSuffix: l.AllowPublicSuffix}
