@@ -192,7 +192,18 @@ func (g *adminGate) Unused(ctx context.Context, name string, since time.Time, be
 	if _, err := findStats(set, name); err != nil {
 		return admin.UnusedEnd{}, err
 	}
+	if err := checkConfirms(g.now.Load().config, name); err != nil {
+		return admin.UnusedEnd{}, err
+	}
 	return unusedEntries(ctx, set, name, g.hits.Snapshot(name), since, begin, each)
+}
+
+// checkConfirms is the error about a list of whose entries nobody knows which match.
+func checkConfirms(c *config.Config, list string) error {
+	if c.Filter.Confirm {
+		return nil
+	}
+	return fmt.Errorf("list %s: which entries match is not known, since the filter alone decides (confirm = false in [filter])", list)
 }
 
 // unusedEntries goes through a list's entries for those without a match.

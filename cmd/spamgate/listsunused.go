@@ -29,7 +29,7 @@ and the day of its last match as far as it is known, with tabs between.
 
 A gate records which entries match while it runs. If it has not done so for as
 long as is asked for, nothing is printed: entries that matched before would
-stand there, too.
+stand there, too. With [filter] confirm = false it never knows.
 
 Days are those of UTC. Exit codes: 0 said; 2 not known, or an error.`,
 		Example: `  spamgate lists unused --since 30d
@@ -128,6 +128,9 @@ func unusedFrom(ctx context.Context, c *config.Config, stderr io.Writer) (ask un
 	}
 	key, _ := hitsKey(set)
 	ask = func(ctx context.Context, name string, since time.Time, begin func(admin.UnusedHeader) error, each func(admin.UnusedEntry) error) (admin.UnusedEnd, error) {
+		if err := checkConfirms(c, name); err != nil {
+			return admin.UnusedEnd{}, err
+		}
 		kept, err := hits.Read(hitsPath(c.State.Dir)(name), key)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

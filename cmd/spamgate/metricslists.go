@@ -154,7 +154,9 @@ func (c gateCollector) Collect(to chan<- prometheus.Metric) {
 				send(m.desc, m.kind, v, l.Name)
 			}
 		}
-		send(descHits, prometheus.CounterValue, float64(c.gate.hits.Total(l.Name)), l.Name)
+		if l.HitsToday != nil { // else nobody knows
+			send(descHits, prometheus.CounterValue, float64(c.gate.hits.Total(l.Name)), l.Name)
+		}
 	}
 	told := map[string]bool{}
 	for _, hop := range s.NextHops {
