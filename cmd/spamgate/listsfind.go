@@ -115,7 +115,11 @@ func findHint(pattern string) string {
 // newMatcher says which entries a pattern means.
 func newMatcher(pattern string, reasons bool) func(listfile.Entry) bool {
 	pattern = strings.TrimSpace(pattern)
-	var matches func(text string) bool
+	part := normalPart(pattern)
+	matches := func(text string) bool { return strings.Contains(text, part) }
+	inComment := func(e listfile.Entry) bool {
+		return reasons && (matches(strings.ToLower(e.Reason)) || matches(strings.ToLower(e.Note)))
+	}
 	a, err := sender.Parse(pattern)
 	switch {
 	case err == nil && !strings.Contains(pattern, "*") && (a.IsNull() && pattern != "" || a.Local() != ""):
@@ -123,16 +127,11 @@ func newMatcher(pattern string, reasons bool) func(listfile.Entry) bool {
 		for _, key := range listedit.Matching(a) {
 			keys[key] = true
 		}
-		return func(e listfile.Entry) bool { return keys[e.Key] }
+		return func(e listfile.Entry) bool { return keys[e.Key] || inComment(e) }
 	case strings.Contains(pattern, "*"):
 		matches = like(strings.ToLower(pattern))
-	default:
-		part := normalPart(pattern)
-		matches = func(text string) bool { return strings.Contains(text, part) }
 	}
-	return func(e listfile.Entry) bool {
-		return matches(written(e)) || reasons && (matches(strings.ToLower(e.Reason)) || matches(strings.ToLower(e.Note)))
-	}
+	return func(e listfile.Entry) bool { return matches(written(e)) || inComment(e) }
 }
 
 // normalPart is a part of an entry as entries are written.
