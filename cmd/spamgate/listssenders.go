@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -64,6 +65,9 @@ func (s *senderReader) read(in io.Reader, each func(sender.Address)) error {
 		each(a)
 	}
 	if err := lines.Err(); err != nil {
+		if errors.Is(err, bufio.ErrTooLong) {
+			err = fmt.Errorf("a line of more than %d bytes is of no log: name one of Postfix or spamgate, or addresses, one a line", maxLogLine)
+		}
 		return fmt.Errorf("line %d: %w", s.Lines+1, err)
 	}
 	return nil

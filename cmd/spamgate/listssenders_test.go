@@ -71,3 +71,13 @@ func FuzzSenders(f *testing.F) {
 		}
 	})
 }
+
+// What is no log is told as such, with the line.
+func TestSenderReaderLongLine(t *testing.T) {
+	var s senderReader
+	n := 0
+	err := s.read(strings.NewReader("a@b.example\n"+strings.Repeat("x", maxLogLine+1)), func(sender.Address) { n++ })
+	if err == nil || !strings.Contains(err.Error(), "line 2: a line of more than 1048576 bytes is of no log") || n != 1 {
+		t.Errorf("%d senders, %v", n, err)
+	}
+}
