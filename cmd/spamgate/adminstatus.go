@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"time"
 
 	"spamgate/blocklist"
@@ -37,12 +38,7 @@ func statusOf(c *config.Config, stats blocklist.SetStats) admin.Status {
 
 // listIndex is the place of a list in the configuration, -1 where it has none.
 func listIndex(c *config.Config, name string) int {
-	for i := range c.Lists {
-		if c.Lists[i].Name == name {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(c.Lists, func(l config.List) bool { return l.Name == name })
 }
 
 func listStatus(l blocklist.ListStats, path string) admin.List {

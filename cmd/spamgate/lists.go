@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -162,7 +161,7 @@ func newListAt(l config.List) (*listAt, error) {
 
 // findList is the list of the configuration that has the name.
 func findList(c *config.Config, name string) (config.List, error) {
-	i := slices.IndexFunc(c.Lists, func(l config.List) bool { return l.Name == name })
+	i := listIndex(c, name)
 	if i < 0 {
 		return config.List{}, fmt.Errorf("%s has no list %q; it has %s", c.File, name, strings.Join(listNames(c.Lists), ", "))
 	}
