@@ -115,9 +115,13 @@ func commented(e Entry, comment string) (Entry, error) {
 }
 
 // isClient reports whether s is an IP address, a prefix, a range, or the first
-// octets of an address, as lists of clients have them.
+// octets of an address, as lists of clients have them. A range ends in an address
+// or in octets: 9-11commission.gov is a name.
 func isClient(s string) bool {
-	s, _, _ = strings.Cut(s, "-")
+	s, end, _ := strings.Cut(s, "-")
+	if strings.Trim(end, "0123456789./") != "" && !isIPRange(end) {
+		return false
+	}
 	if isIPRange(s) {
 		return true
 	}
