@@ -127,6 +127,7 @@ var (
 	spamAssassinRule = regexp.MustCompile(`^(un)?(def_)?(block|black|welcome|white)list_(from|auth|to|from_rcvd|from_spf|from_dkim)\s`)
 	postfixRule      = regexp.MustCompile(`(?i)^\S+\s+(REJECT|DEFER|DEFER_IF_PERMIT|DEFER_IF_REJECT|OK|DUNNO|DISCARD|HOLD|PERMIT|[45][0-9][0-9]\s.*)(\s|$)`)
 	rspamdRule       = regexp.MustCompile(`^/.+/([a-zA-Z]+|[a-zA-Z]*\s+-?[0-9.]+)$`)
+	rspamdFlagged    = regexp.MustCompile(`^\S*[.@]\S*\s+(bl|wl|both):[0-9.]+\s*(#|$)`)
 	rspamdScored     = regexp.MustCompile(`^\S*[.@]\S*\s+-?[0-9]+(\.[0-9]+)?\s*(#|$)`)
 )
 
@@ -155,6 +156,8 @@ func formatOfLine(text string) (f Format, sure bool) {
 		return SpamAssassin, false
 	case postfixRule.MatchString(text):
 		return PostfixAccess, false
+	case rspamdFlagged.MatchString(s):
+		return Rspamd, true
 	case rspamdRule.MatchString(s), rspamdScored.MatchString(s):
 		return Rspamd, false
 	}

@@ -101,8 +101,9 @@ const (
 
 	// Rspamd is a map of rspamd: a key, and perhaps a value, a text being the
 	// reason and a score being dropped; a score below 0 speaks for the sender and
-	// makes an exception, in an allow list an entry. Comments are as in a plain
-	// list.
+	// makes an exception, in an allow list an entry. A key with a flag of the module
+	// whitelist (bl:1.0, wl:1.0, both:1.0) is unsupported: that asks who really sent
+	// the message. Comments are as in a plain list.
 	//
 	//	user@example.com   that address
 	//	example.com        the domain alone, as maps are looked up; so do @example.com, *@example.com

@@ -7,7 +7,10 @@ import (
 	"spamgate/blocklist/sender"
 )
 
-var errSpeaksFor = unsupported{what: "a score below 0, which speaks for the sender", hint: "a list of type allow is the place for it", spares: true}
+var (
+	errSpeaksFor = unsupported{what: "a score below 0, which speaks for the sender", hint: "a list of type allow is the place for it", spares: true}
+	errFlag      = unsupported{what: "a flag of rspamd's whitelist module, which asks who really sent the message", hint: errAuth.hint}
+)
 
 // rspamdLine reads a line of a map of rspamd: a key, which may be quoted, and
 // perhaps a value: a number, which is a score and dropped, or a text.
@@ -28,8 +31,20 @@ func rspamdLine(o *output, line int, text string) error {
 		if err == nil && score < 0 && !o.options.Allow {
 			err = errSpeaksFor
 		}
+		if err == nil && isFlag(value) {
+			err = errFlag
+		}
 	}
 	return o.put(line, key, e, err)
+}
+
+// isFlag reports whether a value is one of the module whitelist: bl:, wl: or
+// both:, and a score. Which way the score counts depends on whether SPF, DKIM or
+// DMARC holds.
+func isFlag(value string) bool {
+	flag, score, _ := strings.Cut(value, ":")
+	_, err := strconv.ParseFloat(score, 64)
+	return err == nil && (flag == "bl" || flag == "wl" || flag == "both")
 }
 
 // unquoteKey drops quotes around a whole key, which has no @ behind them.
