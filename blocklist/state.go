@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"spamgate/blocklist/segment"
 	"spamgate/internal/durable"
 )
 
@@ -177,14 +178,14 @@ const leftover = time.Hour
 // sweepLists is sweepWork for the directories of the lists, where only what is
 // about to be renamed has another name for a moment.
 func sweepLists(dir string) {
-	lists, _ := filepath.Glob(filepath.Join(dir, "*")) // the pattern is well-formed
-	for _, list := range lists {
-		for _, prefix := range []string{".new-", ".bits-", ".segment-", ".hits-"} {
-			_ = durable.RemoveStale(list, prefix, leftover) // what is left over does no harm
+	lists, _ := os.ReadDir(dir) // what is left over does no harm
+	for _, l := range lists {
+		list := filepath.Join(dir, l.Name())
+		for _, prefix := range []string{".new-", ".bits-", ".hits-"} {
+			_ = durable.RemoveStale(list, prefix, leftover)
 		}
-	}
-	histories, _ := filepath.Glob(filepath.Join(dir, "*", historyName))
-	for _, history := range histories {
+		_ = segment.Sweep(list)
+		history := filepath.Join(list, historyName)
 		if unlock, err := durable.TryLockDir(history); err == nil {
 			os.RemoveAll(filepath.Join(history, unfinishedName))
 			unlock()

@@ -289,6 +289,7 @@ func tree(t *testing.T, dir string) (paths []string) {
 func TestStateIsTidy(t *testing.T) {
 	path := write(t, inDir(t, "spam.txt"), manyLines(1000, 0))
 	c := stateful(t, blockList("spam", path))
+	c.StateDir = filepath.Join(c.StateDir, "[*") // a name, and no pattern
 	other := openStill(t, c)
 	killed := filepath.Join(c.StateDir, workName, "killed")
 	must(t, os.Mkdir(killed, 0o700))
