@@ -137,9 +137,10 @@ type lineConn struct {
 	*conn
 	timeout time.Duration // for the reply to what is written
 
-	verb  string     // of the last command; "" before the first
-	reply wire.Reply // since the last command
-	rest  []byte     // of the line that is being read
+	verb     string     // of the last command; "" before the first
+	greeting wire.Reply // what the server said first
+	reply    wire.Reply // since the last command
+	rest     []byte     // of the line that is being read
 }
 
 func (l *lineConn) Read(p []byte) (int, error) {
@@ -169,6 +170,9 @@ func (l *lineConn) nextLine() error {
 		separator = ' '
 		if err := l.check(l.reply, 0); err != nil {
 			return err
+		}
+		if l.verb == "" {
+			l.greeting = l.reply
 		}
 	}
 	l.rest = strconv.AppendInt(l.rest[:0], int64(l.reply.Code), 10)

@@ -22,6 +22,8 @@ type known struct {
 	offers atomic.Pointer[wire.Extensions] // what clients can have of it; nil before the first EHLO
 	heard  atomic.Int64                    // when, in nanoseconds since 1970; 0 is never
 
+	greeting atomic.Pointer[string] // the text of its last 220; nil before the first
+
 	failing atomic.Bool // the last probe has failed, and nothing was heard since
 
 	once  sync.Once
@@ -60,6 +62,7 @@ func (s *SMTP) learn(c *conn) {
 		delete(offers, "REQUIRETLS")
 	}
 	k := &s.known
+	k.greeted(c.lines.greeting)
 	k.heard.Store(time.Now().UnixNano())
 	k.failing.Store(false)
 	k.mu.Lock()
