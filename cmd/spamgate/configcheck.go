@@ -106,8 +106,8 @@ func outdated(lists []blocklist.ListStats) error {
 	return errors.Join(errs...)
 }
 
-// checkEntrances checks what the listeners, the next hop and lists that are fetched
-// need, as far as that can be seen from here.
+// checkEntrances checks what the listeners, the next hop, lists that are fetched and
+// the log need, as far as that can be seen from here.
 func checkEntrances(c *config.Config) error {
 	var errs []error
 	var sockets []endpoint
@@ -130,7 +130,7 @@ func checkEntrances(c *config.Config) error {
 	_, err := fetchSources(c.Lists)
 	errs = append(errs, err)
 	_, err = tlsConfig(c.NextHop)
-	return errors.Join(append(errs, err, checkLoop(c, sockets))...)
+	return errors.Join(append(errs, err, checkLoop(c, sockets), checkLog(c))...)
 }
 
 // printProblems reports the lines of the lists that were left out, and what was

@@ -244,6 +244,7 @@ func (s *supervisor) goOn(err error) {
 // believes only the present one (NotifyAccess=main), and so it is said here.
 func (s *supervisor) retire() error {
 	n := s.successor
+	s.gate.logEnd.Reopen() // a log file may have been moved away before SIGUSR2
 	s.gate.log.Info("handed over", "pid", n.pid())
 	daemon.SdNotify(false, fmt.Sprintf("MAINPID=%d\n%s", n.pid(), daemon.SdNotifyReady))
 	if n.reload {
@@ -277,7 +278,10 @@ func (g *gate) retire(ctx context.Context, signals <-chan os.Signal) error {
 		case <-grace:
 			return g.shutdown(ctx, signals)
 		case sig := <-signals:
-			if sig == syscall.SIGTERM || sig == syscall.SIGINT {
+			switch sig {
+			case syscall.SIGHUP:
+				g.logEnd.Reopen()
+			case syscall.SIGTERM, syscall.SIGINT:
 				return g.shutdown(ctx, signals)
 			}
 		}

@@ -27,12 +27,12 @@ func sendersOf(t *testing.T, log string) (found []string, r senderReader) {
 func gateLine(t *testing.T, format, from string) string {
 	t.Helper()
 	var b bytes.Buffer
-	log, closer, err := logging.New(logging.Options{Stderr: &b, Format: format})
+	log, err := logging.New(logging.Options{Stderr: &b, Format: format})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closer.Close()
-	log.Info("accepted", slog.String("id", "6WBEDOKGOZK5"), slog.String("from", "<"+from+">"), slog.String("to", "<you@example.net>"))
+	defer log.Close()
+	log.Logger.Info("accepted", slog.String("id", "6WBEDOKGOZK5"), slog.String("from", "<"+from+">"), slog.String("to", "<you@example.net>"))
 	return b.String()
 }
 

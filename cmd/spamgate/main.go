@@ -37,9 +37,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return exitOK
 	case errors.Is(err, errListed), errors.Is(err, errNo):
 		return exitListed
+	case errors.Is(err, errSaid):
+		return exitError
 	default:
-		// It may quote a list, which anybody may have written.
-		fmt.Fprintln(harmless{stderr}, "spamgate:", err)
+		printError(stderr, err)
 		if strings.HasPrefix(err.Error(), "unknown ") || strings.HasPrefix(err.Error(), "flag needs ") { // cobra has no type for it
 			fmt.Fprintln(stderr, "Run spamgate --help for the commands, spamgate COMMAND --help for its flags.")
 		}
@@ -47,12 +48,19 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 }
 
+// printError says why a command has failed. The error may quote a list, which
+// anybody may have written.
+func printError(stderr io.Writer, err error) { fmt.Fprintln(harmless{stderr}, "spamgate:", err) }
+
 // errListed makes check exit with exitListed; there is nothing to say about it.
 var errListed = errors.New("not all accepted")
 
 // errNo makes a command exit with the same code where the answer to what was
 // asked is no, and everything has been said.
 var errNo = errors.New("no")
+
+// errSaid makes a command exit with exitError that has said itself what is wrong.
+var errSaid = errors.New("said already")
 
 func newRootCommand() *cobra.Command {
 	cmd := &cobra.Command{

@@ -88,6 +88,14 @@ func newMetrics() *metrics {
 	return m
 }
 
+// addLog adds what is known of the log.
+func (m *metrics) addLog(dropped func() uint64) {
+	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Namespace: metricsNamespace, Name: "log_lines_dropped_total",
+		Help: "Lines of the log that were dropped, since whoever takes them did not, or not fast enough.",
+	}, func() float64 { return float64(dropped()) }))
+}
+
 // handler answers with all metrics.
 func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{

@@ -98,6 +98,9 @@ func (p progress) finishInterrupted() {
 
 // terminal is w's file descriptor, where w is a terminal.
 func terminal(w io.Writer) (fd int, ok bool) {
+	if wrapped, ok := w.(interface{ Unwrap() io.Writer }); ok {
+		w = wrapped.Unwrap()
+	}
 	file, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
 		return 0, false

@@ -3,13 +3,13 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"os"
 	"os/signal"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -36,8 +36,8 @@ transactions finish ([listen] shutdown_timeout), and exits with 0. A second one
 ends the wait, but for a message whose answer by the next hop is still to come.
 
 SIGHUP reads the configuration and the lists again; a configuration with an
-error changes nothing. The log names what a reload does not change. SIGUSR1 logs
-the state of the lists and the filter.
+error changes nothing. The log names what a reload does not change. A log file
+is opened again in any case. SIGUSR1 logs the state of the lists and the filter.
 
 SIGUSR2 starts the program's file again, which may be a new version by then, and
 hands the listening sockets to the new process. Once that serves, this one takes
@@ -47,13 +47,22 @@ with SIGTERM; if it does not come to that, nothing changes.`,
 	}
 	file := configFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return serve(cmd.Context(), *file, cmd.ErrOrStderr())
+		// Nothing waits for whoever reads standard error, and if they go away the
+		// gate serves on: SIGPIPE would end it.
+		signal.Ignore(syscall.SIGPIPE)
+		stderr := logging.NewWriter(cmd.ErrOrStderr())
+		defer stderr.Close()
+		if err := serve(cmd.Context(), *file, stderr); err != nil {
+			printError(stderr, err)
+			return errSaid
+		}
+		return nil
 	}
 	return cmd
 }
 
 // serve runs the gate.
-func serve(ctx context.Context, file string, stderr io.Writer) (err error) {
+func serve(ctx context.Context, file string, stderr *logging.Writer) (err error) {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
 	defer signal.Stop(signals)
@@ -80,9 +89,9 @@ func serve(ctx context.Context, file string, stderr io.Writer) (err error) {
 // gate is everything that runs.
 type gate struct {
 	config  *config.Config
-	stderr  io.Writer
+	stderr  *logging.Writer
 	log     *slog.Logger
-	logEnd  io.Closer
+	logEnd  *logging.Log
 	store   *blocklist.Store
 	fetcher *fetch.Fetcher
 	next    nexthop.Target
@@ -103,16 +112,19 @@ type gate struct {
 }
 
 // newGate makes all parts, and opens nothing.
-func newGate(ctx context.Context, c *config.Config, in *inherited, stderr io.Writer) (g *gate, err error) {
+func newGate(ctx context.Context, c *config.Config, in *inherited, stderr *logging.Writer) (g *gate, err error) {
 	g = &gate{config: c, stderr: stderr, served: make(chan error, 1), metrics: newMetrics()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, g.close())
 		}
 	}()
-	if g.log, g.logEnd, err = newLogger(c, stderr); err != nil {
+	if g.logEnd, err = openLog(c, stderr); err != nil {
 		return g, err
 	}
+	g.log = g.logEnd.Logger
+	slog.SetDefault(g.log) // and package log's, for libraries that write to it
+	g.metrics.addLog(func() uint64 { return g.logEnd.Dropped() + stderr.Dropped() })
 	show, err := showAddress(c)
 	if err != nil {
 		return g, err
@@ -166,18 +178,40 @@ func newGate(ctx context.Context, c *config.Config, in *inherited, stderr io.Wri
 	return g, nil
 }
 
-// newLogger makes the logger that the configuration asks for.
-func newLogger(c *config.Config, stderr io.Writer) (*slog.Logger, io.Closer, error) {
+// openLog opens the log that the configuration asks for.
+func openLog(c *config.Config, stderr *logging.Writer) (*logging.Log, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.Log.Level)); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return logging.New(logging.Options{
+	l, err := logging.New(logging.Options{
 		Output: c.Log.Output,
 		Format: c.Log.Format,
 		Level:  level,
 		Stderr: stderr,
 	})
+	if err != nil {
+		return nil, logFault(c, err)
+	}
+	return l, nil
+}
+
+// checkLog reports what keeps a log file from being opened.
+func checkLog(c *config.Config) error {
+	path, ok := strings.CutPrefix(c.Log.Output, logging.OutputFile)
+	if !ok {
+		return nil
+	}
+	return logFault(c, logging.CheckFile(path))
+}
+
+// logFault returns an error of opening the log as one of the configuration.
+func logFault(c *config.Config, err error) error {
+	if err == nil || !strings.HasPrefix(c.Log.Output, logging.OutputFile) {
+		return err
+	}
+	return c.Fault("log.output", err.Error(),
+		`make the directory and let the gate's user write to it, name a regular file, or write output = "stderr"`)
 }
 
 // showAddress is how the log writes addresses. A hash is that of the normal
@@ -281,7 +315,10 @@ func (g *gate) shutdown(ctx context.Context, signals <-chan os.Signal) error {
 			g.logState("stopped")
 			return err
 		case s := <-signals:
-			if s == syscall.SIGTERM || s == syscall.SIGINT {
+			switch s {
+			case syscall.SIGHUP:
+				g.logEnd.Reopen()
+			case syscall.SIGTERM, syscall.SIGINT:
 				g.log.Info("stopping at once", "signal", s.String())
 				cancel()
 			}

@@ -51,6 +51,7 @@ func (s *supervisor) run() error {
 		case sig := <-s.signals:
 			switch sig {
 			case syscall.SIGHUP:
+				s.gate.logEnd.Reopen() // whatever becomes of the rest
 				s.reload = true
 				if s.successor != nil {
 					s.successor.reload = true

@@ -171,7 +171,7 @@ type Watch struct {
 
 // Log says what is logged, how and where.
 type Log struct {
-	// Output is "stderr", "syslog" or "journal".
+	// Output is "stderr", "syslog", "journal", or "file:" with an absolute path.
 	Output string `toml:"output"`
 
 	// Format is "text" or "json".

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -45,6 +46,16 @@ func (e *Error) Error() string {
 		b.WriteString(e.Hint)
 	}
 	return b.String()
+}
+
+// Fault returns an error about the value of a key that only shows when the value is
+// used, such as a file that cannot be opened. It looks up where the key is now.
+func (c *Config) Fault(key, what, hint string) *Error {
+	fault := &Error{File: c.File, Key: key, What: what, Hint: hint}
+	if src, err := readFile(c.File); err == nil {
+		fault.Line, fault.Column = index(bytes.TrimPrefix(src, []byte(byteOrderMark))).find(key)
+	}
+	return fault
 }
 
 // join makes one error of many, or nil of none.

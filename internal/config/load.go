@@ -157,6 +157,9 @@ func (c *Config) resolve(dir string) {
 			}
 		}
 	}
+	if path, ok := strings.CutPrefix(c.Log.Output, schemeFile); ok {
+		c.Log.Output = schemeFile + abs(path)
+	}
 	c.NextHop.TLSCA = abs(c.NextHop.TLSCA)
 	c.Listen.TLSCert, c.Listen.TLSKey = abs(c.Listen.TLSCert), abs(c.Listen.TLSKey)
 	for i := range c.Listeners {

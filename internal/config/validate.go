@@ -19,11 +19,27 @@ func (d *document) validate() {
 	d.headers()
 	d.policy()
 	d.between("watch.poll_interval", d.cfg.Watch.PollInterval, 100*time.Millisecond, 24*time.Hour)
-	d.oneOf("log.output", d.cfg.Log.Output, "stderr", "syslog", "journal")
+	d.logOutput()
 	d.oneOf("log.format", d.cfg.Log.Format, "text", "json")
 	d.oneOf("log.level", d.cfg.Log.Level, "debug", "info", "warn", "error")
 	d.oneOf("log.addresses", d.cfg.Log.Addresses, "full", "domain", "hash")
 	d.checkLists()
+}
+
+// schemeFile begins the log output that is a file.
+const schemeFile = "file:"
+
+func (d *document) logOutput() {
+	output := d.cfg.Log.Output
+	path, ok := strings.CutPrefix(output, schemeFile)
+	switch {
+	case !ok:
+		d.oneOf("log.output", output, "stderr", "syslog", "journal", "file:PATH")
+	case path == "" || strings.HasSuffix(path, "/"):
+		d.fail("log.output", fmt.Sprintf("%q names no file", output), `write "file:" and the path of a file, such as "file:/var/log/spamgate/gate.log"`)
+	case strings.ContainsRune(path, 0):
+		d.fail("log.output", "has a NUL byte in the path", "remove it")
+	}
 }
 
 // oneOf checks a value against a fixed choice.

@@ -3,54 +3,88 @@ package logging
 import (
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"slices"
+	"net"
+	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 	"unicode/utf8"
-
-	"github.com/coreos/go-systemd/v22/journal"
 )
+
+// journalSocket is where journald takes entries of its own protocol
+// (systemd.io/JOURNAL_NATIVE_PROTOCOL).
+var journalSocket = "/run/systemd/journal/socket"
 
 // newJournal logs to systemd's journal: the line as MESSAGE, so that
 // journalctl shows what standard error would, and every attribute as a field
 // SPAMGATE_KEY, so that journalctl SPAMGATE_ID=… finds it.
-func newJournal(o Options) (*slog.Logger, io.Closer, error) {
-	if !journal.Enabled() {
-		return nil, nil, errors.New(`no systemd journal on this machine (no socket at /run/systemd/journal/socket); write output = "stderr" or "syslog" in [log]`)
+//
+// The connection is one of its own, for the sake of a journald that hangs: on a
+// socket that is connected, the kernel says when there is room again.
+func newJournal(o Options) (*Log, error) {
+	path := journalSocket
+	connect := func() (net.Conn, error) { return net.DialTimeout("unixgram", path, socketTimeout) }
+	conn, err := connect()
+	if err != nil {
+		return nil, fmt.Errorf(`no systemd journal on this machine: %w; write output = "stderr" or "syslog" in [log]`, err)
 	}
-	return slog.New(newRelay(o, sendJournal)), nopCloser{}, nil
+	l := newLog(&datagrams{connect: connect, conn: conn, stderr: o.Stderr, large: sendFile}, relayNotice(o, encodeJournal), o)
+	l.Logger = slog.New(newRelay(o, encodeJournal, l.queue.add))
+	return l, nil
 }
 
-func sendJournal(r slog.Record, line string, h *relay) error {
-	fields := slices.Clip(h.fields)
+// encodeJournal writes an entry for journald: a line for each field. None of the
+// values holds a newline, as they are escaped.
+func encodeJournal(b []byte, r slog.Record, line []byte, h *relay) ([]byte, int) {
+	const message = "MESSAGE="
+	b = append(append(b, message...), line...)
+	b = append(b, "PRIORITY="...)
+	b = strconv.AppendInt(b, int64(severity(r.Level)), 10)
+	b = append(b, "\nSYSLOG_IDENTIFIER="+identifier+"\nSYSLOG_FACILITY="...)
+	b = strconv.AppendInt(b, facilityMail, 10)
+	b = append(b, '\n')
+	for _, f := range h.fields {
+		b = appendJournalField(b, f)
+	}
+	var few [1]field // most attributes are in no group
 	r.Attrs(func(a slog.Attr) bool {
-		fields = appendFields(fields, h.groups, a)
+		for _, f := range appendFields(few[:0], h.groups, a) {
+			b = appendJournalField(b, f)
+		}
 		return true
 	})
-	vars := make(map[string]string, len(fields)+2)
-	for _, f := range fields {
-		vars[fieldName(f.path)] = fieldText(f.value)
-	}
-	vars["SYSLOG_IDENTIFIER"] = identifier
-	vars["SYSLOG_FACILITY"] = "2" // mail, as with syslog
-	return journal.Send(line, journalPriority(r.Level), vars)
+	return b, len(message)
 }
 
-// journalPriority is syslog's severity of a level. Levels between the named
-// ones count as the one below.
-func journalPriority(level slog.Level) journal.Priority {
-	switch {
-	case level >= slog.LevelError:
-		return journal.PriErr
-	case level >= slog.LevelWarn:
-		return journal.PriWarning
-	case level >= slog.LevelInfo:
-		return journal.PriInfo
+func appendJournalField(b []byte, f field) []byte {
+	b = append(b, fieldName(f.path)...)
+	b = append(b, '=')
+	b = append(b, fieldText(f.value)...)
+	return append(b, '\n')
+}
+
+// sendFile sends an entry that is too large for a datagram as a file, which nobody
+// else can open.
+func sendFile(conn net.Conn, entry []byte) error {
+	socket, ok := conn.(*net.UnixConn)
+	if !ok {
+		return errors.New("not a unix socket")
 	}
-	return journal.PriDebug
+	f, err := os.CreateTemp("/dev/shm", "spamgate.*")
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := os.Remove(f.Name()); err != nil {
+		return err
+	}
+	if _, err := f.Write(entry); err != nil {
+		return err
+	}
+	_, _, err = socket.WriteMsgUnix(nil, syscall.UnixRights(int(f.Fd())), nil)
+	return err
 }
 
 // maxFieldName is the longest name that journald takes

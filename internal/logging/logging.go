@@ -11,6 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 )
 
 // The outputs and formats of Options.
@@ -29,7 +30,8 @@ const identifier = "spamgate"
 // Options choose a logger. The zero value logs text to standard error from
 // level info on.
 type Options struct {
-	// Output is OutputStderr, OutputSyslog or OutputJournal; empty is stderr.
+	// Output is OutputStderr, OutputSyslog, OutputJournal, or OutputFile with a
+	// path behind it; empty is stderr.
 	Output string
 
 	// Format is FormatText (key=value) or FormatJSON; empty is text. In the
@@ -41,34 +43,95 @@ type Options struct {
 	// can be changed later.
 	Level slog.Leveler
 
-	// Stderr takes the lines of OutputStderr, and those that syslog or journal
-	// refuse later on, so that none is lost; nil is os.Stderr. It is written
-	// to with one call a line, never by two goroutines at once.
+	// Stderr takes the lines of OutputStderr, those that syslog or journal
+	// refuse later on, so that none is lost, and what is wrong with another
+	// output. It is written to with one call a line, at any time, and should be
+	// a Writer, so that nobody waits for it. Nil is a new one for os.Stderr.
 	Stderr io.Writer
 }
 
-// New makes a logger. The closer gives up its connection; the logger must not
-// be used afterwards. Syslog and journal are tried out at once: an error says
+// Log is an open log. Whoever logs never waits: lines go through a queue, which
+// drops and counts what it has no room for.
+type Log struct {
+	Logger *slog.Logger
+	queue  *queue       // nil with OutputStderr: o.Stderr has its own
+	stderr *slog.Logger // says what is wrong with another output
+	output string
+}
+
+// New opens a log. Syslog, journal and files are tried out at once: an error says
 // that they are not there, and what to do.
-func New(o Options) (*slog.Logger, io.Closer, error) {
+func New(o Options) (*Log, error) {
 	if o.Stderr == nil {
-		o.Stderr = os.Stderr
+		o.Stderr = NewWriter(os.Stderr)
 	}
 	if o.Format == "" {
 		o.Format = FormatText
 	}
 	if o.Format != FormatText && o.Format != FormatJSON {
-		return nil, nil, fmt.Errorf("log format %q is not known; use %q or %q", o.Format, FormatText, FormatJSON)
+		return nil, fmt.Errorf("log format %q is not known; use %q or %q", o.Format, FormatText, FormatJSON)
+	}
+	if w, ok := o.Stderr.(*Writer); ok {
+		w.setFormat(o)
+	}
+	if path, ok := strings.CutPrefix(o.Output, OutputFile); ok {
+		return newFile(path, o)
 	}
 	switch o.Output {
 	case "", OutputStderr:
-		return slog.New(newHandler(o.Stderr, o)), nopCloser{}, nil
+		return &Log{Logger: slog.New(newHandler(o.Stderr, o))}, nil
 	case OutputSyslog:
-		return newSyslog("", "", o)
+		return newSyslog(o, syslogSockets...)
 	case OutputJournal:
 		return newJournal(o)
 	}
-	return nil, nil, fmt.Errorf("log output %q is not known; use %q, %q or %q", o.Output, OutputStderr, OutputSyslog, OutputJournal)
+	return nil, fmt.Errorf("log output %q is not known; use %q, %q, %q or %q", o.Output, OutputStderr, OutputSyslog, OutputJournal, OutputFile+"PATH")
+}
+
+// newLog begins a log with a queue. Its Logger is still to be made.
+func newLog(out output, n notice, o Options) *Log {
+	l := &Log{output: o.Output, stderr: alarms(o)}
+	l.queue = newQueue(out, n, func() {
+		l.stderr.Warn("the log does not take its lines, they are dropped", "output", l.output)
+	})
+	return l
+}
+
+// Reopen opens a log file again, which was moved away perhaps. It does not wait for
+// that: where it fails the log says so, and the file before goes on. With other
+// outputs it does nothing.
+func (l *Log) Reopen() {
+	if l.queue != nil {
+		l.queue.reopen()
+	}
+}
+
+// Dropped returns how many lines were dropped. Those of standard error are
+// counted there, see Writer.
+func (l *Log) Dropped() uint64 {
+	if l.queue == nil {
+		return 0
+	}
+	return l.queue.lost.Load()
+}
+
+// Close writes what is in the queue, and gives up the output. If that takes longer
+// than 5 seconds the rest is lost, and standard error is told how much that is.
+// What is logged later is dropped.
+func (l *Log) Close() error {
+	if l.queue == nil {
+		return nil
+	}
+	left, err := l.queue.close(drainLimit)
+	if left > 0 {
+		l.stderr.Warn("the end of the log is lost", "output", l.output, "lines", left)
+	}
+	return err
+}
+
+// alarms returns a logger for standard error, whatever the level of the log is.
+func alarms(o Options) *slog.Logger {
+	return slog.New(newHandler(o.Stderr, Options{Format: o.Format}))
 }
 
 // newHandler is slog's handler of the wanted format behind the escaping that
@@ -80,8 +143,3 @@ func newHandler(w io.Writer, o Options) slog.Handler {
 	}
 	return slog.NewTextHandler(&escaper{w: w, escape: appendGoEscape}, opts)
 }
-
-// nopCloser is the closer of a logger that holds nothing open.
-type nopCloser struct{}
-
-func (nopCloser) Close() error { return nil }

@@ -21,16 +21,19 @@ var hostile = []string{
 
 func newLogger(t *testing.T, o Options) *slog.Logger {
 	t.Helper()
-	l, c, err := New(o)
+	l, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return l
+	t.Cleanup(func() { closeLog(t, l) })
+	return l.Logger
+}
+
+func closeLog(t testing.TB, l *Log) {
+	t.Helper()
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 // checkLine checks that out is one line that can be shown on a terminal.
@@ -115,7 +118,7 @@ func TestLevel(t *testing.T) {
 
 func TestUnknownOptions(t *testing.T) {
 	for _, o := range []Options{{Format: "xml"}, {Output: "stdout"}} {
-		if _, _, err := New(o); err == nil || !strings.Contains(err.Error(), "use ") {
+		if _, err := New(o); err == nil || !strings.Contains(err.Error(), "use ") {
 			t.Errorf("%+v: got %v", o, err)
 		}
 	}

@@ -3,16 +3,15 @@ package logging
 import (
 	"bytes"
 	"context"
-	"io"
 	"log/slog"
 	"slices"
 	"sync"
 	"time"
 )
 
-// relay is a handler that has slog's format a record and hands the line on to
-// something that takes more than bytes, such as a severity. The time is left
-// out: syslog and journal have their own.
+// relay is a handler that has slog's format a record, and makes of the line an
+// entry for an output that takes more than lines, such as a severity. The time is
+// left out of the line: syslog and journal have it elsewhere.
 type relay struct {
 	slog.Handler // writes to out.line
 
@@ -34,20 +33,33 @@ type field struct {
 type relayOutput struct {
 	mu     sync.Mutex
 	line   bytes.Buffer
-	send   sendFunc
-	stderr io.Writer
+	entry  []byte // kept for the next record
+	encode encodeFunc
+	add    func(data []byte, text int)
 }
 
-// sendFunc sends a line, which has no newline. Attributes that are not in the
-// record are in the handler.
-type sendFunc func(r slog.Record, line string, h *relay) error
+// encodeFunc appends the entry of a line, which ends in a newline, to b. Text is
+// where in it the line begins. Attributes that are not in the record are in the
+// handler.
+type encodeFunc func(b []byte, r slog.Record, line []byte, h *relay) (entry []byte, text int)
 
-func newRelay(o Options, send sendFunc) *relay {
-	out := &relayOutput{send: send, stderr: o.Stderr}
+func newRelay(o Options, encode encodeFunc, add func(data []byte, text int)) *relay {
+	out := &relayOutput{encode: encode, add: add}
 	return &relay{Handler: newHandler(&out.line, o), out: out}
 }
 
-// Handle sends a record. Where that fails the line goes to standard error.
+// relayNotice returns the notice of an output with such entries.
+func relayNotice(o Options, encode encodeFunc) notice {
+	var entry []byte
+	var at int
+	h := newRelay(o, encode, func(data []byte, text int) { entry, at = data, text })
+	return func(dropped uint64, since time.Time) ([]byte, int) {
+		_ = h.Handle(context.Background(), noticeRecord(dropped, since)) // a buffer takes everything
+		return entry, at
+	}
+}
+
+// Handle adds the entry of a record.
 func (h *relay) Handle(ctx context.Context, r slog.Record) error {
 	out := h.out
 	out.mu.Lock()
@@ -58,12 +70,10 @@ func (h *relay) Handle(ctx context.Context, r slog.Record) error {
 	if err := h.Handler.Handle(ctx, timeless); err != nil {
 		return err
 	}
-	line := bytes.TrimSuffix(out.line.Bytes(), []byte("\n"))
-	err := out.send(r, string(line), h)
-	if err != nil {
-		out.stderr.Write(out.line.Bytes()) // the last resort: there is nowhere to report its failure
-	}
-	return err
+	var text int
+	out.entry, text = out.encode(out.entry[:0], r, out.line.Bytes(), h)
+	out.add(out.entry, text)
+	return nil
 }
 
 // WithAttrs implements slog.Handler.

@@ -1,34 +1,74 @@
 package logging
 
 import (
+	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"log/syslog"
+	"net"
+	"os"
+	"strconv"
+	"time"
 )
 
-// newSyslog connects to a syslog server; an empty network is the machine's
-// own. The package log/syslog connects again by itself where the connection is
-// lost.
-func newSyslog(network, address string, o Options) (*slog.Logger, io.Closer, error) {
-	w, err := syslog.Dial(network, address, syslog.LOG_MAIL|syslog.LOG_INFO, identifier)
-	if err != nil {
-		return nil, nil, fmt.Errorf(`connecting to syslog: %w; start a syslog daemon, give a container its /dev/log, or write output = "stderr" in [log]`, err)
+// syslogSockets are where the machine's syslog daemon may listen.
+var syslogSockets = []string{"/dev/log", "/var/run/syslog", "/var/run/log"}
+
+// socketTimeout is how long connecting to a log's socket may take.
+const socketTimeout = 5 * time.Second
+
+// newSyslog logs to a syslog daemon at one of the sockets, datagrams or else a
+// stream.
+func newSyslog(o Options, sockets ...string) (*Log, error) {
+	connect := func() (net.Conn, error) {
+		var errs []error
+		for _, network := range []string{"unixgram", "unix"} {
+			for _, path := range sockets {
+				conn, err := net.DialTimeout(network, path, socketTimeout)
+				if err == nil {
+					return conn, nil
+				}
+				errs = append(errs, err)
+			}
+		}
+		return nil, errors.Join(errs...)
 	}
-	send := func(r slog.Record, line string, _ *relay) error { return writeSyslog(w, r.Level, line) }
-	return slog.New(newRelay(o, send)), w, nil
+	conn, err := connect()
+	if err != nil {
+		return nil, fmt.Errorf(`connecting to syslog: %w; start a syslog daemon, give a container its /dev/log, or write output = "stderr" in [log]`, err)
+	}
+	encode := syslogEncoder(os.Getpid())
+	l := newLog(&datagrams{connect: connect, conn: conn, stderr: o.Stderr}, relayNotice(o, encode), o)
+	l.Logger = slog.New(newRelay(o, encode, l.queue.add))
+	return l, nil
 }
 
-// writeSyslog sends a line with the severity of its level (RFC 5424, section
-// 6.2.1). Levels between the named ones count as the one below.
-func writeSyslog(w *syslog.Writer, level slog.Level, line string) error {
+// syslogEncoder returns what writes entries as local daemons read them (RFC 3164,
+// section 4.1, without a host name).
+func syslogEncoder(pid int) encodeFunc {
+	tag := " " + identifier + "[" + strconv.Itoa(pid) + "]: "
+	return func(b []byte, r slog.Record, line []byte, _ *relay) ([]byte, int) {
+		b = append(b, '<')
+		b = strconv.AppendInt(b, int64(facilityMail<<3|severity(r.Level)), 10)
+		b = append(b, '>')
+		b = r.Time.AppendFormat(b, time.Stamp)
+		b = append(b, tag...)
+		return append(b, line...), len(b)
+	}
+}
+
+// facilityMail is syslog's facility of mail systems (RFC 5424, section 6.2.1).
+const facilityMail = 2
+
+// severity returns syslog's severity of a level (RFC 5424, section 6.2.1). Levels
+// between the named ones count as the one below.
+func severity(level slog.Level) int {
 	switch {
 	case level >= slog.LevelError:
-		return w.Err(line)
+		return 3
 	case level >= slog.LevelWarn:
-		return w.Warning(line)
+		return 4
 	case level >= slog.LevelInfo:
-		return w.Info(line)
+		return 6
 	}
-	return w.Debug(line)
+	return 7
 }

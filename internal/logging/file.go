@@ -1,0 +1,118 @@
+package logging
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// OutputFile begins the output that is a file: "file:/var/log/gate.log".
+const OutputFile = "file:"
+
+// fileMode is that of a log file that is made. The log has addresses in it.
+const fileMode = 0o640
+
+// CheckFile reports what keeps path from being a log file, as far as that can be
+// seen without making it.
+func CheckFile(path string) error {
+	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
+		dir := filepath.Dir(path)
+		info, err := os.Stat(dir)
+		if err == nil && !info.IsDir() {
+			err = fmt.Errorf("%s is not a directory", dir)
+		}
+		return err
+	}
+	f, err := openFile(path, 0)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// openFile opens a log file for appending. Flag is os.O_CREATE to make it where it
+// is missing. In a directory that others may write to no symbolic link is
+// followed, since they could have made it.
+func openFile(path string, flag int) (*os.File, error) {
+	dir, err := os.Stat(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	if dir.Mode().Perm()&0o022 != 0 {
+		flag |= syscall.O_NOFOLLOW
+	}
+	// Without O_NONBLOCK, opening a named pipe waits for a reader.
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|syscall.O_NONBLOCK|flag, fileMode)
+	switch {
+	case errors.Is(err, syscall.ELOOP):
+		return nil, fmt.Errorf("%s is a symbolic link in a directory that others may write to", path)
+	case errors.Is(err, syscall.ENXIO):
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	case err != nil:
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", path)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// logFile is the output of a file, which can be opened again under its name after
+// it was moved away.
+type logFile struct {
+	stream
+	path string
+	f    *os.File
+
+	stderr  *slog.Logger // takes what cannot be said in the file
+	log     *slog.Logger // writes to the file
+	failing bool
+}
+
+// newFile logs to a file.
+func newFile(path string, o Options) (*Log, error) {
+	f, err := openFile(path, os.O_CREATE)
+	if err != nil {
+		return nil, fmt.Errorf("opening the log file: %w", err)
+	}
+	out := &logFile{stream: stream{w: f}, path: path, f: f, stderr: alarms(o)}
+	l := newLog(out, handlerNotice(o), o)
+	l.Logger = slog.New(newHandler(l.queue, o))
+	out.log = l.Logger // not used before Reopen
+	return l, nil
+}
+
+func (l *logFile) write(b batch) (done, kept int) {
+	done, kept, err := l.writeFirst(b)
+	if err != nil && !l.failing {
+		l.stderr.Error("log file cannot be written, lines are dropped", "file", l.path, "error", err)
+	}
+	l.failing = err != nil
+	return done, kept
+}
+
+// reopen opens the file that has the name now. Where that fails the present one
+// goes on.
+func (l *logFile) reopen() {
+	f, err := openFile(l.path, os.O_CREATE)
+	if err != nil {
+		for _, to := range []*slog.Logger{l.log, l.stderr} {
+			to.Error("log file not opened again, the one before goes on", "file", l.path, "error", err)
+		}
+		return
+	}
+	if err := l.f.Close(); err != nil {
+		l.stderr.Error("closing the log file before", "file", l.path, "error", err)
+	}
+	l.f, l.stream = f, stream{w: f}
+}
+
+func (l *logFile) close() error { return l.f.Close() }
