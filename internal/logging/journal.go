@@ -83,8 +83,17 @@ func sendFile(conn net.Conn, entry []byte) error {
 	if _, err := f.Write(entry); err != nil {
 		return err
 	}
-	_, _, err = socket.WriteMsgUnix(nil, syscall.UnixRights(int(f.Fd())), nil)
-	return err
+	raw, err := socket.SyscallConn() // WriteMsgUnix does not send on a connected one
+	if err != nil {
+		return err
+	}
+	rights := syscall.UnixRights(int(f.Fd()))
+	var sent error
+	err = raw.Write(func(fd uintptr) bool {
+		sent = syscall.Sendmsg(int(fd), nil, rights, nil, 0)
+		return sent != syscall.EAGAIN
+	})
+	return errors.Join(err, sent)
 }
 
 // maxFieldName is the longest name that journald takes

@@ -8,8 +8,10 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -102,6 +104,39 @@ func TestSyslogLost(t *testing.T) {
 	}
 }
 
+// TestSyslogRestarted has the daemon go away and come back: what is logged meanwhile
+// is on standard error.
+func TestSyslogRestarted(t *testing.T) {
+	t.Chdir(t.TempDir())
+	var stderr bytes.Buffer
+	out := &datagrams{stderr: &stderr, connect: func() (net.Conn, error) { return net.Dial("unixgram", "socket") }}
+	send := func(line string) {
+		var b batch
+		b.add([]byte("<22>"+line+"\n"), len("<22>"), 0)
+		if done, kept := out.write(b); done != 1 || kept != 1 {
+			t.Errorf("%s: %d, %d", line, done, kept)
+		}
+	}
+	for _, line := range []string{"first", "third"} {
+		os.Remove("socket") // of the one that has gone
+		conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: "socket", Net: "unixgram"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		send(line)
+		buf := make([]byte, 100)
+		n, err := conn.Read(buf)
+		if got := string(buf[:n]); err != nil || got != "<22>"+line+"\n" {
+			t.Errorf("got %q, %v", got, err)
+		}
+		conn.Close()
+		send("without " + line)
+	}
+	if got, want := stderr.String(), "without first\nwithout third\n"; got != want {
+		t.Errorf("standard error has %q, want %q", got, want)
+	}
+}
+
 func TestNoSyslog(t *testing.T) {
 	_, err := newSyslog(Options{Stderr: io.Discard}, filepath.Join(t.TempDir(), "none"))
 	if err == nil || !strings.Contains(err.Error(), `output = "stderr"`) {
@@ -155,6 +190,47 @@ func TestJournal(t *testing.T) {
 		if got := journalEntry(t, receive()); !maps.Equal(got, want) {
 			t.Errorf("got  %q\nwant %q", got, want)
 		}
+	}
+}
+
+// TestJournalLarge has an entry that no datagram can hold, which comes as a file.
+func TestJournalLarge(t *testing.T) {
+	t.Chdir(t.TempDir())
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: "socket", Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	machine := journalSocket
+	journalSocket = "socket"
+	defer func() { journalSocket = machine }()
+	text := strings.Repeat("x", 4<<20)
+	newLogger(t, Options{Output: OutputJournal}).Info("large", "text", text)
+
+	rights := make([]byte, 100)
+	if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	n, rightsLength, _, _, err := conn.ReadMsgUnix(make([]byte, 100), rights)
+	if err != nil || n != 0 {
+		t.Fatalf("%d bytes, %v", n, err)
+	}
+	messages, err := syscall.ParseSocketControlMessage(rights[:rightsLength])
+	if err != nil || len(messages) != 1 {
+		t.Fatalf("%d control messages, %v", len(messages), err)
+	}
+	fds, err := syscall.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) != 1 {
+		t.Fatalf("descriptors %v, %v", fds, err)
+	}
+	f := os.NewFile(uintptr(fds[0]), "entry")
+	defer f.Close()
+	data, err := io.ReadAll(io.NewSectionReader(f, 0, 16<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := journalEntry(t, string(data)); got["SPAMGATE_TEXT"] != text || got["PRIORITY"] != "6" {
+		t.Errorf("the entry has %d bytes of text, priority %s", len(got["SPAMGATE_TEXT"]), got["PRIORITY"])
 	}
 }
 
