@@ -362,6 +362,42 @@ func TestLogNotReadStop(t *testing.T) {
 	})
 }
 
+// TestLogNotReadHandover hands a gate over whose standard error nobody reads.
+func TestLogNotReadHandover(t *testing.T) {
+	t.Parallel()
+	l := deafPipe(t, 0)
+	s := deafSetup(t, l)
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "config.toml"), s.config())
+	writeFile(t, filepath.Join(dir, "blocked.txt"), "spam.example\n")
+	g := launchReaped(t, dir, []*os.File{l.stderr}, nil, tool(t, "sh", "dash"), "-c", `exec "$0" serve 2>&3 3>&-`, binary(t))
+	g.addr = s.listen
+	pollFor(t, "the gate to answer", func() bool { return greets(g.addr) })
+	flood(t, mustDial(t, g.addr), 0, 500)
+	g.signal(syscall.SIGUSR2)
+	g.follow(g.successorOf(g.process.Pid))
+	flood(t, mustDial(t, g.addr), 0, 500)
+	g.stop()
+	g.wantEnded(2)
+}
+
+// TestPipeOfCommand has the reader of a command's output go away: the command ends
+// by SIGPIPE, as others do, and says nothing.
+func TestPipeOfCommand(t *testing.T) {
+	t.Parallel()
+	r, w := rawPipe(t, 0)
+	r.Close()
+	cmd := exec.Command(binary(t), "config", "providers")
+	cmd.Stdout = w
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	cmd.Run() // the signal is what counts
+	status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if !ok || !status.Signaled() || status.Signal() != syscall.SIGPIPE || stderr.Len() > 0 {
+		t.Errorf("%v, and it said %q; want SIGPIPE, and nothing", cmd.ProcessState, stderr.String())
+	}
+}
+
 // TestLogNotReadStart has a start fail whose reason nobody reads.
 func TestLogNotReadStart(t *testing.T) {
 	t.Parallel()
