@@ -9,7 +9,6 @@ import (
 	"os/signal"
 	"runtime"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -19,7 +18,6 @@ import (
 
 	"spamgate/blocklist"
 	"spamgate/blocklist/hits"
-	"spamgate/blocklist/sender"
 	"spamgate/internal/config"
 	"spamgate/internal/fetch"
 	"spamgate/internal/logging"
@@ -178,60 +176,6 @@ func newGate(ctx context.Context, c *config.Config, in *inherited, stderr *loggi
 	return g, nil
 }
 
-// openLog opens the log that the configuration asks for.
-func openLog(c *config.Config, stderr *logging.Writer) (*logging.Log, error) {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(c.Log.Level)); err != nil {
-		return nil, err
-	}
-	l, err := logging.New(logging.Options{
-		Output: c.Log.Output,
-		Format: c.Log.Format,
-		Level:  level,
-		Stderr: stderr,
-	})
-	if err != nil {
-		return nil, logFault(c, err)
-	}
-	return l, nil
-}
-
-// checkLog reports what keeps a log file from being opened.
-func checkLog(c *config.Config) error {
-	path, ok := strings.CutPrefix(c.Log.Output, logging.OutputFile)
-	if !ok {
-		return nil
-	}
-	return logFault(c, logging.CheckFile(path))
-}
-
-// logFault returns an error of opening the log as one of the configuration.
-func logFault(c *config.Config, err error) error {
-	if err == nil || !strings.HasPrefix(c.Log.Output, logging.OutputFile) {
-		return err
-	}
-	return c.Fault("log.output", err.Error(),
-		`make the directory and let the gate's user write to it, name a regular file, or write output = "stderr"`)
-}
-
-// showAddress is how the log writes addresses. A hash is that of the normal
-// form, so that however an address is written its lines belong together.
-func showAddress(c *config.Config) (func(string) string, error) {
-	r, err := logging.NewRedactor(c.Log.Addresses, c.State.Dir)
-	if err != nil {
-		return nil, err
-	}
-	if c.Log.Addresses != "hash" {
-		return r.Address, nil
-	}
-	return func(address string) string {
-		if a, err := sender.Parse(address); err == nil {
-			address = a.String()
-		}
-		return r.Address(address)
-	}, nil
-}
-
 // open lets clients in, once it is sure that it may, and says so.
 func (g *gate) open(ctx context.Context) error {
 	if err := checkPublic(ctx, g.config, allSockets(g.entrances), g.next, waitingToOpen, g.log); err != nil {
@@ -345,10 +289,11 @@ func (g *gate) close() error {
 		errs = append(errs, g.next.Close())
 	}
 	errs = append(errs, closeEntrances(g.entrances))
+	err := errors.Join(errs...)
 	if g.logEnd != nil {
-		errs = append(errs, g.logEnd.Close())
+		g.logEnd.Close()
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // logState is a line about the lists and the filter, and about how much is going

@@ -24,7 +24,7 @@ func TestFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.Logger.Info("line")
-		closeLog(t, l)
+		l.Close()
 	}
 	text, err := os.ReadFile(path)
 	if err != nil || strings.Count(string(text), " msg=line\n") != 2 {

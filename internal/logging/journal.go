@@ -44,6 +44,8 @@ func encodeJournal(b []byte, r slog.Record, line []byte, h *relay) ([]byte, int)
 	b = strconv.AppendInt(b, int64(severity(r.Level)), 10)
 	b = append(b, "\nSYSLOG_IDENTIFIER="+identifier+"\nSYSLOG_FACILITY="...)
 	b = strconv.AppendInt(b, facilityMail, 10)
+	b = append(b, "\nSPAMGATE_TIME="...) // journald's own is that of its arrival
+	b = r.Time.AppendFormat(b, time.RFC3339Nano)
 	b = append(b, '\n')
 	for _, f := range h.fields {
 		b = appendJournalField(b, f)

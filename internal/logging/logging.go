@@ -118,15 +118,14 @@ func (l *Log) Dropped() uint64 {
 // Close writes what is in the queue, and gives up the output. If that takes longer
 // than 5 seconds the rest is lost, and standard error is told how much that is.
 // What is logged later is dropped.
-func (l *Log) Close() error {
+func (l *Log) Close() {
 	if l.queue == nil {
-		return nil
+		return
 	}
 	left, err := l.queue.close(drainLimit)
-	if left > 0 {
-		l.stderr.Warn("the end of the log is lost", "output", l.output, "lines", left)
+	if left > 0 || err != nil {
+		l.stderr.Warn("the end of the log is lost", "output", l.output, "lines", left, "error", err)
 	}
-	return err
 }
 
 // alarms returns a logger for standard error, whatever the level of the log is.

@@ -25,15 +25,8 @@ func newLogger(t *testing.T, o Options) *slog.Logger {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { closeLog(t, l) })
+	t.Cleanup(l.Close)
 	return l.Logger
-}
-
-func closeLog(t testing.TB, l *Log) {
-	t.Helper()
-	if err := l.Close(); err != nil {
-		t.Error(err)
-	}
 }
 
 // checkLine checks that out is one line that can be shown on a terminal.

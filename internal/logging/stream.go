@@ -78,9 +78,8 @@ func (w *Writer) Dropped() uint64 { return w.q.lost.Load() }
 // Close writes what is in the queue. If that takes longer than 5 seconds the rest
 // is lost. What is written later is dropped. It does not close the underlying
 // writer.
-func (w *Writer) Close() error {
-	_, err := w.q.close(drainLimit)
-	return err
+func (w *Writer) Close() {
+	_, _ = w.q.close(drainLimit) // there is nowhere to say it
 }
 
 // setFormat has the notices of dropped lines written as the log is.

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"log/slog"
+	"strings"
+
+	"spamgate/blocklist/sender"
+	"spamgate/internal/config"
+	"spamgate/internal/logging"
+)
+
+// openLog opens the log that the configuration asks for.
+func openLog(c *config.Config, stderr *logging.Writer) (*logging.Log, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.Log.Level)); err != nil {
+		return nil, err
+	}
+	l, err := logging.New(logging.Options{
+		Output: c.Log.Output,
+		Format: c.Log.Format,
+		Level:  level,
+		Stderr: stderr,
+	})
+	if err != nil {
+		return nil, logFault(c, err)
+	}
+	return l, nil
+}
+
+// checkLog reports what keeps a log file from being opened.
+func checkLog(c *config.Config) error {
+	path, ok := strings.CutPrefix(c.Log.Output, logging.OutputFile)
+	if !ok {
+		return nil
+	}
+	return logFault(c, logging.CheckFile(path))
+}
+
+// logFault returns an error of opening the log as one of the configuration.
+func logFault(c *config.Config, err error) error {
+	if err == nil || !strings.HasPrefix(c.Log.Output, logging.OutputFile) {
+		return err
+	}
+	return c.Fault("log.output", err.Error(),
+		`make the directory and let the gate's user write to it, name a regular file, or write output = "stderr"`)
+}
+
+// showAddress is how the log writes addresses. A hash is that of the normal
+// form, so that however an address is written its lines belong together.
+func showAddress(c *config.Config) (func(string) string, error) {
+	r, err := logging.NewRedactor(c.Log.Addresses, c.State.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if c.Log.Addresses != "hash" {
+		return r.Address, nil
+	}
+	return func(address string) string {
+		if a, err := sender.Parse(address); err == nil {
+			address = a.String()
+		}
+		return r.Address(address)
+	}, nil
+}
