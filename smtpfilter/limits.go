@@ -19,8 +19,19 @@ func (p *Port) limited(c *wire.Conn, hit limit.Verdict) wire.Reply {
 		slog.String("limit", hit.Limit),
 		slog.String("of", hit.Scope),
 		slog.Int("value", hit.Value),
-		slog.String("reply", reply.String()))
+		slog.String("key", hit.Key()),
+		slog.String("reply", reply.String()),
+		slog.String("hint", remedy(hit)))
 	return reply
+}
+
+// remedy says what to write in the configuration if the client should have been
+// served.
+func remedy(hit limit.Verdict) string {
+	if hit.Scope == limit.All {
+		return fmt.Sprintf("if the machine can serve more, write max_connections = %d in the listener's table; each can take two file descriptors", 2*hit.Value)
+	}
+	return fmt.Sprintf("if this client is welcome, put its address into limits_exempt, or write %s = %d (0: no limit) in the listener's table", hit.Key(), 2*hit.Value)
 }
 
 func limitReply(hit limit.Verdict) wire.Reply {

@@ -129,7 +129,11 @@ func (p *Port) connected(c *wire.Conn) wire.Reply {
 	who.ticket = nil
 	who.logOut()
 	limiter := p.settings.Load().Limiter
-	ticket, hit := limiter.Connect(c.Client().Addr.Addr())
+	connect := limiter.Connect
+	if c.IsProxy() {
+		connect = limiter.ConnectProxy
+	}
+	ticket, hit := connect(c.Client().Addr.Addr())
 	if !hit.Allowed() {
 		return p.limited(c, hit)
 	}

@@ -30,7 +30,9 @@ func (g *gate) announce() {
 	} else {
 		g.log.Info("listening", "addr", strings.Join(addrs, ","), "next_hop", g.next.String(), "hostname", g.config.Hostname)
 		g.logState("loaded")
+		g.logLimits()
 	}
+	g.warnDescriptors()
 	if discards(g.config) {
 		g.log.Warn("mail that a list with the action discard matches is accepted and dropped")
 	}
@@ -77,6 +79,7 @@ func (g *gate) welcome(stats blocklist.SetStats, addrs []string) {
 		printParts(w, label, describeListener(e.config, shown))
 		label = ""
 	}
+	printLimits(w, g.config)
 	printNextHops(w, g.config)
 	printMode(w, g.config)
 	fmt.Fprintf(w, "  try        swaks -s %s%s -f spammer@example.com -t %s\n",

@@ -33,8 +33,9 @@ type entrance struct {
 
 // entrances makes the listeners of the configuration. Nothing is opened.
 func entrances(c *config.Config, resolve func(config.Listener) ([]endpoint, error), log *slog.Logger) (all []*entrance, err error) {
+	auto := autoConnections(c, descriptorLimit())
 	for _, l := range c.Listeners {
-		e := &entrance{config: l, limiter: limit.New(limits(l)), tarpit: limit.NewTarpit(int(l.TarpitMax))}
+		e := &entrance{config: l, limiter: limit.New(limits(l, auto)), tarpit: limit.NewTarpit(int(l.TarpitMax))}
 		all = append(all, e)
 		if e.sockets, err = resolve(l); err != nil {
 			break
@@ -109,28 +110,6 @@ func (g *gate) settings(c *config.Config, e *entrance, next nexthop.Target) smtp
 		s.Wire.TLS = &tls.Config{GetCertificate: e.cert.GetCertificate, MinVersion: tls.VersionTLS12}
 	}
 	return s
-}
-
-// limits are those of a listener's clients.
-func limits(l config.Listener) limit.Config {
-	return limit.Config{
-		Client: limit.Limits{
-			Connections:          int(l.ClientConnections),
-			ConnectionsPerMinute: int(l.ClientConnectionsPerMinute),
-			MessagesPerMinute:    int(l.ClientMessagesPerMinute),
-			RecipientsPerMinute:  int(l.ClientRecipientsPerMinute),
-			ErrorsPerMinute:      int(l.ClientErrorsPerMinute),
-		},
-		Network: limit.Limits{
-			Connections:          int(l.NetworkConnections),
-			ConnectionsPerMinute: int(l.NetworkConnectionsPerMinute),
-			MessagesPerMinute:    int(l.NetworkMessagesPerMinute),
-			RecipientsPerMinute:  int(l.NetworkRecipientsPerMinute),
-			ErrorsPerMinute:      int(l.NetworkErrorsPerMinute),
-		},
-		MaxConnections: int(l.MaxConnections),
-		Exempt:         l.LimitsExempt,
-	}
 }
 
 // wireConfig is what holds towards the clients of a listener. TLS has no

@@ -117,13 +117,14 @@ func (g *gate) apply(ctx context.Context, c *config.Config) (err error) {
 
 // change carries out what apply has prepared.
 func (g *gate) change(c *config.Config, changes []entranceChange, next nexthop.Target) {
+	auto := autoConnections(c, descriptorLimit())
 	for _, ch := range changes {
 		old := ch.entrance.cert
 		if ch.config.TarpitMax != ch.entrance.config.TarpitMax {
 			ch.entrance.tarpit = limit.NewTarpit(int(ch.config.TarpitMax))
 		}
 		ch.entrance.config, ch.entrance.cert = ch.config, ch.cert
-		ch.entrance.limiter.SetConfig(limits(ch.config))
+		ch.entrance.limiter.SetConfig(limits(ch.config, auto))
 		for _, port := range ch.entrance.ports {
 			port.Apply(g.settings(c, ch.entrance, next))
 		}
@@ -140,6 +141,8 @@ func (g *gate) change(c *config.Config, changes []entranceChange, next nexthop.T
 	}
 	g.next = next
 	g.config = c
+	g.logLimits()
+	g.warnDescriptors()
 	g.answers.now.Store(&running{c, next})
 }
 

@@ -39,6 +39,12 @@ func (d *document) value(path string, value, field any) {
 		assign(d, path, value, field, `true or false, without quotes`)
 	case *int64:
 		assign(d, path, value, field, `a whole number, without quotes or a unit`)
+	case *Connections:
+		if value == "auto" {
+			*field = AutoConnections
+			return
+		}
+		d.connections(path, value, field)
 	case *float64:
 		if whole, ok := value.(int64); ok {
 			value = float64(whole)
@@ -93,6 +99,16 @@ func (d *document) duration(path string, value any, field *time.Duration) {
 		return
 	}
 	*field = v
+}
+
+// connections binds a number of connections that is not "auto".
+func (d *document) connections(path string, value any, field *Connections) {
+	var n int64
+	if !assign(d, path, value, &n, `a whole number without quotes (0 is no limit), or "auto"`) {
+		return
+	}
+	d.within(path, n, 0, maxLimit)
+	*field = Connections(n)
 }
 
 func (d *document) addresses(path string, value any, field *Addresses) {

@@ -23,6 +23,10 @@ func Default() Config {
 				MaxRefusals:     100,
 				CommandTimeout:  5 * time.Minute, // RFC 5321, section 4.5.3.2.7
 				DataTimeout:     3 * time.Minute, // section 4.5.3.2.5
+				Limits: Limits{
+					MaxConnections:    AutoConnections,
+					ClientConnections: 50, // as Postfix's smtpd_client_connection_count_limit
+				},
 			},
 			ShutdownTimeout: 30 * time.Second,
 		},

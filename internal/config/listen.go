@@ -114,15 +114,23 @@ type Endpoint struct {
 // (/24 and /48), each up to 1,000,000; 0: none. Connections are those open at a
 // time, all others are a minute.
 type Limits struct {
-	MaxConnections              int64 `toml:"max_connections"` // of the listener
-	ClientConnections           int64 `toml:"client_connections"`
-	ClientConnectionsPerMinute  int64 `toml:"client_connections_per_minute"`
-	ClientMessagesPerMinute     int64 `toml:"client_messages_per_minute"`
-	ClientRecipientsPerMinute   int64 `toml:"client_recipients_per_minute"`
-	ClientErrorsPerMinute       int64 `toml:"client_errors_per_minute"`
-	NetworkConnections          int64 `toml:"network_connections"`
-	NetworkConnectionsPerMinute int64 `toml:"network_connections_per_minute"`
-	NetworkMessagesPerMinute    int64 `toml:"network_messages_per_minute"`
-	NetworkRecipientsPerMinute  int64 `toml:"network_recipients_per_minute"`
-	NetworkErrorsPerMinute      int64 `toml:"network_errors_per_minute"`
+	MaxConnections              Connections `toml:"max_connections"` // of the listener
+	ClientConnections           int64       `toml:"client_connections"`
+	ClientConnectionsPerMinute  int64       `toml:"client_connections_per_minute"`
+	ClientMessagesPerMinute     int64       `toml:"client_messages_per_minute"`
+	ClientRecipientsPerMinute   int64       `toml:"client_recipients_per_minute"`
+	ClientErrorsPerMinute       int64       `toml:"client_errors_per_minute"`
+	NetworkConnections          int64       `toml:"network_connections"`
+	NetworkConnectionsPerMinute int64       `toml:"network_connections_per_minute"`
+	NetworkMessagesPerMinute    int64       `toml:"network_messages_per_minute"`
+	NetworkRecipientsPerMinute  int64       `toml:"network_recipients_per_minute"`
+	NetworkErrorsPerMinute      int64       `toml:"network_errors_per_minute"`
 }
+
+// Connections is a number of open connections, 0 for no limit, or
+// AutoConnections.
+type Connections int64
+
+// AutoConnections stands for as many connections as the process has file
+// descriptors for, within reason. In the file it is "auto".
+const AutoConnections Connections = -1

@@ -14,6 +14,9 @@ const (
 	authPass = "pass"
 )
 
+// maxLimit is the largest value of each of the Limits.
+const maxLimit = 1_000_000
+
 // listen checks [listen] and the [[listener]] tables: each table's values, then
 // the listeners that they make.
 func (d *document) listen() {
@@ -97,7 +100,9 @@ func (d *document) endpoint(table string, e *Endpoint) {
 	d.between(at("command_timeout"), e.CommandTimeout, time.Second, time.Hour)
 	d.between(at("data_timeout"), e.DataTimeout, time.Second, time.Hour)
 	for field, value := range reflect.ValueOf(e.Limits).Fields() {
-		d.within(at(field.Tag.Get("toml")), value.Int(), 0, 1_000_000)
+		if n := value.Int(); n != int64(AutoConnections) || field.Type != reflect.TypeFor[Connections]() {
+			d.within(at(field.Tag.Get("toml")), n, 0, maxLimit)
+		}
 	}
 }
 

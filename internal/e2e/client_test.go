@@ -18,13 +18,9 @@ type client struct {
 }
 
 // dial connects to a gate and greets it. From is the client's own address, ""
-// for any.
+// for any, see dialAs.
 func dial(addr, from string) (*client, error) {
-	d := net.Dialer{Timeout: waitLimit}
-	if from != "" {
-		d.LocalAddr = &net.TCPAddr{IP: net.ParseIP(from)}
-	}
-	conn, err := d.Dial("tcp", addr)
+	conn, err := dialAs(addr, from)
 	if err != nil {
 		return nil, err
 	}

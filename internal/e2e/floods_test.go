@@ -3,7 +3,6 @@ package e2e
 import (
 	"bufio"
 	"fmt"
-	"net"
 	"os"
 	"strings"
 	"syscall"
@@ -28,8 +27,7 @@ const noNames = `identity = "none"`
 // connectFrom connects from an address, and says nothing.
 func connectFrom(t testing.TB, addr, from string) *client {
 	t.Helper()
-	d := net.Dialer{Timeout: waitLimit, LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
-	conn, err := d.Dial("tcp", addr)
+	conn, err := dialAs(addr, from)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,8 +54,13 @@ func (c *client) wantClosed(t testing.TB) {
 // wantServed wants a client that has nothing to do with a flood to be served.
 func wantServed(t testing.TB, addr string, sink *nexthoptest.Sink) {
 	t.Helper()
+	wantServedAs(t, addr, bystander, sink)
+}
+
+func wantServedAs(t testing.TB, addr, from string, sink *nexthoptest.Sink) {
+	t.Helper()
 	before := len(sink.Messages())
-	c := mustDialFrom(t, addr, bystander)
+	c := mustDialFrom(t, addr, from)
 	if reply := c.mustSend(t, "a@example.com", "b@example.net", letter("a@example.com", "bystander")); !strings.HasPrefix(reply, "250 ") {
 		t.Errorf("the bystander's message is answered with %q", reply)
 	}
@@ -68,10 +71,15 @@ func wantServed(t testing.TB, addr string, sink *nexthoptest.Sink) {
 }
 
 // TestFloods has one address, or two of one network, do too much of something.
-// They hear so, the log has it, and others are served.
+// They hear so, the log has it, and others are served. All are clients that a
+// proxy names.
 func TestFloods(t *testing.T) {
 	t.Parallel()
 	const (
+		flooder   = "192.0.2.1"
+		neighbour = "192.0.2.2"
+		bystander = "198.51.100.1"
+
 		tooManyConnections = "421 4.7.0 Too many connections from your "
 		tooManyErrors      = "421 4.7.0 Too many errors from your "
 	)
@@ -145,13 +153,17 @@ func TestFloods(t *testing.T) {
 				t.Parallel()
 				sink := nexthoptest.NewSink(t)
 				keys := map[string]string{
-					"listen":   fmt.Sprintf("%s_%s = 2", scope, f.limit),
+					"listen":   fmt.Sprintf("%s_%s = 2\nproxy_protocol = [%q]", scope, f.limit, tellingProxy),
 					"next_hop": noNames,
 				}
 				g := startGate(t, setup{nextHop: "smtp://" + sink.Addr(), keys: keys})
 				last := f.do(t, g.addr, second)
-				g.waitRecord("limited", "limit", f.limit, "of", scope, "value", "2", "client", last)
-				wantServed(t, g.addr, sink)
+				key := scope + "_" + f.limit
+				r := g.waitRecord("limited", "limit", f.limit, "of", scope, "value", "2", "key", key, "client", last)
+				if hint := r.string("hint"); !strings.Contains(hint, "limits_exempt") || !strings.Contains(hint, key+" = 4") {
+					t.Errorf("the log says what to do: %q", hint)
+				}
+				wantServedAs(t, g.addr, bystander, sink)
 			})
 		}
 	}
@@ -191,7 +203,7 @@ func TestFloodOfAll(t *testing.T) {
 	c := connectFrom(t, g.addr, "127.0.5.1")
 	c.wantReply(t, "421 4.7.0 Too many connections at this server")
 	c.wantClosed(t)
-	g.waitRecord("limited", "limit", "connections", "of", "all", "value", "3", "client", c.LocalAddr().String())
+	g.waitRecord("limited", "limit", "connections", "of", "all", "value", "3", "key", "max_connections", "client", c.LocalAddr().String())
 	wantServed(t, g.addr, sink)
 }
 

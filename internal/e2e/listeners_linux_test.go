@@ -131,7 +131,7 @@ func TestListeners(t *testing.T) {
 		s.more = strings.Join(tables, "")
 		writeFile(t, file, s.config())
 	}
-	write(listenerTable("a", "starttls", `lists = ["empty"]`), listenerTable("b", "implicit", "client_connections = 2"))
+	write(listenerTable("a", "starttls", `lists = ["empty"]`), listenerTable("b", "implicit", "max_connections = 2"))
 	g := launchReaped(t, dir, nil, nil, binary(t), "serve")
 	addrs := strings.Split(g.waitListening(), ",")
 	g.addr = addrs[0]
@@ -149,7 +149,7 @@ func TestListeners(t *testing.T) {
 	}
 	check([3]string{"none", "starttls", "implicit"}, [3]int64{0, 1, 1}, [3]string{"550", "250", "550"})
 
-	// The third client of one address gets nothing, not even a handshake, however
+	// The third client of the listener gets nothing, not even a handshake, however
 	// little the two others say; and has its turn when one of them is gone.
 	// While the gate still counts the client before them, one of the two is refused
 	// as a third: it dials again.
@@ -179,7 +179,7 @@ func TestListeners(t *testing.T) {
 		g.waitNth(reloads, "reloaded")
 	}
 	// Limits that change hold for those who are there.
-	write(listenerTable("a", "starttls", `lists = ["empty"]`), listenerTable("b", "implicit", "client_connections = 10"))
+	write(listenerTable("a", "starttls", `lists = ["empty"]`), listenerTable("b", "implicit", "max_connections = 10"))
 	reload()
 	wantListener(t, addrs[2], "implicit", 1, "550").Close()
 	for _, c := range silent {

@@ -140,7 +140,7 @@ func TestIdleConnections(t *testing.T) {
 			// as huge pages can be had: a filter of the list's size leaves them out.
 			g := startGate(t, setup{
 				nextHop: "smtp://" + sink.Addr(),
-				keys:    map[string]string{"next_hop": noNames},
+				keys:    map[string]string{"next_hop": noNames, "listen": "max_connections = 0"},
 				more:    "[filter]\nkind = \"sized\"\n",
 			})
 			mustDial(t, g.addr).mustSend(t, "a@example.com", "b@example.net", letter("a@example.com", "before"))

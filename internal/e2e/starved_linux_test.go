@@ -36,7 +36,7 @@ func startStarved(t testing.TB, s setup) *gate {
 func TestNoDescriptors(t *testing.T) {
 	t.Parallel()
 	sink := nexthoptest.NewSink(t)
-	s := setup{nextHop: "smtp://" + sink.Addr(), noReuse: true, keys: map[string]string{"next_hop": noNames}, more: "[watch]\npoll_interval = \"1s\"\n"}
+	s := setup{nextHop: "smtp://" + sink.Addr(), noReuse: true, keys: map[string]string{"next_hop": noNames, "listen": "max_connections = 0"}, more: "[watch]\npoll_interval = \"1s\"\n"}
 	g := startStarved(t, s)
 	taken := map[string]bool{"m0": true}
 	mustDial(t, g.addr).mustSend(t, "a@example.com", "b@example.net", letter("a@example.com", "m0"))

@@ -56,6 +56,10 @@ type Config struct {
 	// MaxConnections all the same.
 	Exempt []netip.Prefix
 
+	// Uncounted are clients whose open connections count towards MaxConnections
+	// alone, such as those of this machine. The other limits hold for them.
+	Uncounted []netip.Prefix
+
 	// MaxEntries bounds the table of clients and networks, which takes about
 	// 150 bytes an entry. Where it is full of clients that have used something
 	// of their limits, the one not seen for longest is forgotten. Those with open
@@ -98,6 +102,18 @@ type Verdict struct {
 
 // Allowed reports that no limit was reached.
 func (v Verdict) Allowed() bool { return v.Limit == "" }
+
+// Key is the limit's name in spamgate's configuration, "client_connections" for
+// instance. It is empty for the zero Verdict.
+func (v Verdict) Key() string {
+	switch {
+	case v.Allowed():
+		return ""
+	case v.Scope == All:
+		return "max_" + v.Limit
+	}
+	return v.Scope + "_" + v.Limit
+}
 
 // String is the limit in words: "messages per minute of a network: 30", and
 // "allowed" for the zero Verdict.

@@ -63,9 +63,10 @@ func (l *Limiter) Connect(addr netip.Addr) (*Ticket, Verdict) {
 		return nil, Verdict{}
 	}
 	exempt := s.exempts(addr)
+	counted := !contains(s.uncounted, addr)
 	v := l.visit(s, addr, exempt || !addr.IsValid())
 	defer v.leave()
-	for _, reached := range [...]Verdict{v.checkOpen(), v.check(connectionRate), v.check(errorRate)} {
+	for _, reached := range [...]Verdict{v.checkOpen(counted), v.check(connectionRate), v.check(errorRate)} {
 		if !reached.Allowed() {
 			return nil, reached
 		}
@@ -75,7 +76,21 @@ func (l *Limiter) Connect(addr netip.Addr) (*Ticket, Verdict) {
 	}
 	l.open++
 	v.use(connectionRate)
-	return &Ticket{limiter: l, held: v.acquire()}, Verdict{}
+	t := &Ticket{limiter: l}
+	if counted {
+		t.held = v.acquire()
+	}
+	return t, Verdict{}
+}
+
+// ConnectProxy is Connect for a proxy that has not named its client: of the limits
+// on connections it is held by MaxConnections only. Whom it names then is asked
+// for with Connect.
+func (l *Limiter) ConnectProxy(addr netip.Addr) (*Ticket, Verdict) {
+	if l != nil && !l.settings.Load().exempts(addr) {
+		addr = netip.Addr{}
+	}
+	return l.Connect(addr)
 }
 
 // Release says that the connection has ended. Further calls do nothing, nor does

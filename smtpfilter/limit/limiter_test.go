@@ -257,3 +257,64 @@ func TestVerdictString(t *testing.T) {
 		}
 	}
 }
+
+// TestUncounted: the open connections of some clients count for all clients
+// together only, and their rates are held all the same.
+func TestUncounted(t *testing.T) {
+	l := New(Config{
+		Client: Limits{Connections: 1, MessagesPerMinute: 1}, Network: Limits{Connections: 2}, MaxConnections: 6,
+		Uncounted: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")},
+	})
+	var tickets []*Ticket
+	for _, a := range []string{"127.0.0.1", "127.0.0.1", "::ffff:127.0.0.1", "::1", "::1", "192.0.2.1"} {
+		ticket, v := l.Connect(addr(a))
+		if !v.Allowed() {
+			t.Error(a, v)
+		}
+		tickets = append(tickets, ticket)
+	}
+	if _, v := l.Connect(addr("192.0.2.1")); v.Key() != "client_connections" {
+		t.Error(v)
+	}
+	if _, v := l.Connect(addr("127.0.0.1")); v.Key() != "max_connections" {
+		t.Error(v)
+	}
+	l.Message(addr("127.0.0.1"))
+	if v := l.Message(addr("127.0.0.1")); v.Key() != "client_messages_per_minute" {
+		t.Error(v)
+	}
+	for _, ticket := range tickets {
+		ticket.Release()
+	}
+	if l.open != 0 {
+		t.Errorf("%d open", l.open)
+	}
+	if (Verdict{}).Key() != "" {
+		t.Error("a limit that was not reached has a key")
+	}
+}
+
+// TestConnectProxy: a proxy that speaks for itself is held by the limit of all
+// connections, unless it is exempt, and by no other limit on connections.
+func TestConnectProxy(t *testing.T) {
+	l := New(Config{
+		Client: Limits{Connections: 1, ConnectionsPerMinute: 1, ErrorsPerMinute: 1}, Network: Limits{Connections: 1}, MaxConnections: 3,
+		Exempt: []netip.Prefix{netip.MustParsePrefix("192.0.2.2/32")},
+	})
+	proxy := addr("192.0.2.1")
+	l.Error(proxy)
+	for range 3 {
+		if _, v := l.ConnectProxy(proxy); !v.Allowed() {
+			t.Error(v)
+		}
+	}
+	if _, v := l.ConnectProxy(proxy); v.Key() != "max_connections" {
+		t.Error(v)
+	}
+	if _, v := l.ConnectProxy(addr("192.0.2.2")); !v.Allowed() {
+		t.Error(v)
+	}
+	if _, v := (*Limiter)(nil).ConnectProxy(proxy); !v.Allowed() {
+		t.Error(v)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 )
@@ -103,7 +104,7 @@ func (p *plain) take(a netip.Addr, rate string) Verdict {
 func (p *plain) connect(a netip.Addr) Verdict {
 	if !p.exempt(a) {
 		for _, s := range p.scopes(a) {
-			if n := s.limits.Connections; n > 0 && p.open[s.prefix.String()] >= n {
+			if n := s.limits.Connections; n > 0 && p.counts(a) && p.open[s.prefix.String()] >= n {
 				return Verdict{Connections, s.name, n, 0}
 			}
 		}
@@ -122,7 +123,15 @@ func (p *plain) connect(a netip.Addr) Verdict {
 	return Verdict{}
 }
 
+// counts reports whether the connections of a client are counted.
+func (p *plain) counts(a netip.Addr) bool {
+	return !slices.ContainsFunc(p.config.Uncounted, func(u netip.Prefix) bool { return u.Contains(a.Unmap()) })
+}
+
 func (p *plain) count(a netip.Addr, by int) {
+	if !p.counts(a) {
+		return
+	}
 	for _, s := range p.scopes(a) {
 		p.open[s.prefix.String()] += by
 	}
@@ -174,6 +183,9 @@ func TestAgainstPlain(t *testing.T) {
 		config := Config{Client: randomLimits(r), Network: randomLimits(r), MaxConnections: r.IntN(8), Now: clock.now}
 		if r.IntN(3) == 0 {
 			config.Exempt = []netip.Prefix{netip.MustParsePrefix("192.0.2.2/32")}
+		}
+		if r.IntN(3) == 0 {
+			config.Uncounted = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/31"), netip.MustParsePrefix("2001:db8::/49")}
 		}
 		l := New(config)
 		p := &plain{config: config, events: map[string][]int64{}, open: map[string]int{}}

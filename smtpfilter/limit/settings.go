@@ -23,6 +23,7 @@ type settings struct {
 	scopes         [numScopes]scope
 	maxConnections int // 0: any number
 	exempt         []netip.Prefix
+	uncounted      []netip.Prefix
 	size           int // entries
 
 	limited    [numRates]bool // the rate has a limit in any scope
@@ -53,6 +54,7 @@ func newSettings(c Config) *settings {
 		scopes:         [numScopes]scope{newScope(c.Client), newScope(c.Network)},
 		maxConnections: max(0, c.MaxConnections),
 		exempt:         slices.Clone(c.Exempt),
+		uncounted:      slices.Clone(c.Uncounted),
 		size:           c.MaxEntries,
 	}
 	if s.size <= 0 {
@@ -85,12 +87,15 @@ func newScope(l Limits) scope {
 }
 
 // exempts reports that no limit holds the client.
-func (s *settings) exempts(addr netip.Addr) bool {
-	if len(s.exempt) == 0 {
+func (s *settings) exempts(addr netip.Addr) bool { return contains(s.exempt, addr) }
+
+// contains reports whether one of the prefixes contains the address.
+func contains(prefixes []netip.Prefix, addr netip.Addr) bool {
+	if len(prefixes) == 0 {
 		return false
 	}
 	addr = addr.Unmap().WithZone("") // a prefix never contains an address with a zone
-	for _, p := range s.exempt {
+	for _, p := range prefixes {
 		if p.Contains(addr) {
 			return true
 		}

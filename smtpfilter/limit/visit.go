@@ -67,8 +67,12 @@ func (v *visit) check(r rate) Verdict {
 	return Verdict{}
 }
 
-// checkOpen says whether another connection may be open.
-func (v *visit) checkOpen() Verdict {
+// checkOpen says whether another connection may be open, which it always may if
+// it is not counted.
+func (v *visit) checkOpen(counted bool) Verdict {
+	if !counted {
+		return Verdict{}
+	}
 	for i := range v.scopes {
 		n := v.scopes[i].connections
 		if n == 0 {

@@ -31,6 +31,7 @@ type Conn struct {
 	turnedAway bool           // by Config.Connected, before it has said anything
 	peer       netip.AddrPort // who connects: the socket's peer, or whom PROXY names
 	local      netip.AddrPort // where peer has connected to
+	named      bool           // PROXY names peer
 	told       *Client        // whom XCLIENT names
 	passed     *Client        // whom XFORWARD names
 	offers     offers         // what the last EHLO or HELO was answered with

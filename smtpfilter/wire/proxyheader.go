@@ -52,7 +52,7 @@ func (c *Conn) takeProxyHeader(deadline time.Time) error {
 				return err
 			}
 			if client.IsValid() {
-				c.peer, c.local = client, local
+				c.peer, c.local, c.named = client, local, true
 			}
 			c.in.discard(n)
 			return nil

@@ -56,6 +56,17 @@ func (c *Conn) Forwarded() Client {
 // XCLIENT has: so the same proxy may go on to speak for others.
 func (c *Conn) trusted() bool { return contains(c.cfg.TrustedProxies, c.peer.Addr()) }
 
+// IsProxy reports whether the client is a trusted proxy that speaks for itself: a
+// source of PROXY headers whose header names nobody, or one that may say XCLIENT
+// and has not. A client that a proxy names is none, even if its address is among
+// those of the proxies.
+func (c *Conn) IsProxy() bool {
+	if c.told != nil {
+		return false
+	}
+	return c.trusted() || !c.named && contains(c.cfg.ProxySources, c.peer.Addr())
+}
+
 // notForProxies is the reply to XCLIENT and XFORWARD where they must not come.
 func (c *Conn) notForProxies(cmd Command) Reply {
 	switch {
