@@ -25,7 +25,12 @@ func (d *document) table(path string, tree map[string]any, fields reflect.Value)
 	}
 	for key := range tree {
 		if !slices.Contains(known, key) {
-			d.fail(child(path, key), "unknown key", suggest(key, path, known))
+			hint, meant := suggest(key, path, known)
+			d.fail(child(path, key), "unknown key", hint)
+			// What lacks a value only because of the slip is no fault of its own.
+			if meant != "" {
+				d.failed[meant] = true
+			}
 		}
 	}
 }

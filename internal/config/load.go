@@ -67,7 +67,7 @@ func parse(file string, src []byte) (*Config, error) {
 	src = bytes.TrimPrefix(src, []byte(byteOrderMark))
 	var tree map[string]any
 	if err := toml.Unmarshal(src, &tree); err != nil {
-		return nil, syntaxError(file, err)
+		return nil, syntaxError(file, src, err)
 	}
 	cfg := Default()
 	cfg.File = file
@@ -81,22 +81,6 @@ func parse(file string, src []byte) (*Config, error) {
 		cfg.Admin.Socket = cfg.State.DefaultSocket()
 	}
 	return &cfg, nil
-}
-
-// syntaxError is go-toml's complaint about the TOML itself. Nothing else can
-// be said about such a file.
-func syntaxError(file string, err error) error {
-	fault := &Error{
-		File: file,
-		What: strings.TrimPrefix(err.Error(), "toml: "),
-		Hint: "see https://toml.io for the syntax",
-	}
-	var decode *toml.DecodeError
-	if errors.As(err, &decode) {
-		fault.Line, fault.Column = decode.Position()
-		fault.Key = strings.Join(decode.Key(), ".")
-	}
-	return fault
 }
 
 // document is a configuration while it is read: the values, where each stands,

@@ -17,23 +17,34 @@ type positions map[string]unstable.Position
 
 // index reads the positions of a document that go-toml accepts.
 func index(src []byte) positions {
-	ix := indexer{at: positions{}, tables: map[string]int{}}
-	ix.p.Reset(src)
-	prefix := ""
-	for ix.p.NextExpression() {
-		switch n := ix.p.Expression(); n.Kind {
-		case unstable.Table, unstable.ArrayTable:
-			prefix = ix.header(n)
-		case unstable.KeyValue:
-			ix.keyValue(prefix, n)
-		}
-	}
+	ix := newIndexer(src)
+	ix.run()
 	return ix.at
 }
 
+func newIndexer(src []byte) *indexer {
+	ix := &indexer{at: positions{}, again: map[unstable.Position]string{}, tables: map[string]int{}}
+	ix.p.Reset(src)
+	return ix
+}
+
+// run reads as far as the parser understands the document.
+func (ix *indexer) run() {
+	for ix.p.NextExpression() {
+		switch n := ix.p.Expression(); n.Kind {
+		case unstable.Table, unstable.ArrayTable:
+			ix.prefix = ix.header(n)
+		case unstable.KeyValue:
+			ix.keyValue(ix.prefix, n)
+		}
+	}
+}
+
 type indexer struct {
-	p  unstable.Parser
-	at positions
+	p      unstable.Parser
+	at     positions
+	again  map[unstable.Position]string // paths that are there once more, by where
+	prefix string                       // the table that a key belongs to now
 
 	// tables counts the tables of each array of tables seen so far.
 	tables map[string]int
@@ -84,8 +95,14 @@ func (ix *indexer) value(path string, n *unstable.Node) {
 
 // note keeps the first position of a path. An array has none of its own.
 func (ix *indexer) note(path string, n *unstable.Node) {
-	if _, ok := ix.at[path]; !ok && n.Raw.Length > 0 {
-		ix.at[path] = ix.p.Shape(n.Raw).Start
+	if n.Raw.Length == 0 {
+		return
+	}
+	pos := ix.p.Shape(n.Raw).Start
+	if _, ok := ix.at[path]; ok {
+		ix.again[unstable.Position{Line: pos.Line, Column: pos.Column}] = path
+	} else {
+		ix.at[path] = pos
 	}
 }
 

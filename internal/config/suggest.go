@@ -8,43 +8,67 @@ import (
 )
 
 // suggest says what may have been meant by an unknown key of a table: a key
-// that is spelled nearly so, a key of that name in another table, or else
-// which keys there are.
-func suggest(key, table string, known []string) string {
-	if name, ok := nearest(key, known); ok {
-		return fmt.Sprintf("did you mean %q?", name)
+// that is spelled nearly so, one that is called so elsewhere, a key of that name in
+// another table, or else which keys there are. Meant is the path of the key that
+// was, empty if nobody knows.
+func suggest(key, table string, known []string) (hint, meant string) {
+	if _, ok := typeOf(key); ok && table == "" && strings.Contains(key, ".") {
+		return "write it without the quotes: " + key, key
 	}
-	if place := placeOf(key); place != "" {
-		return "it belongs " + place
+	name, ok := nearest(key, known)
+	if alias := aliases[strings.ToLower(key)]; !ok {
+		i := slices.IndexFunc(alias, func(name string) bool { return slices.Contains(known, name) })
+		if ok = i >= 0; ok {
+			name = alias[i]
+		}
+	}
+	if ok {
+		return fmt.Sprintf("did you mean %q?", name), child(table, name)
+	}
+	if place, path := placeOf(key); place != "" {
+		return "it belongs " + place, path
 	}
 	if len(known) > manyKeys {
-		return "all keys stand in config.toml as it is shipped"
+		return "config.toml, as it ships, shows all keys", ""
 	}
 	names := strings.Join(known, ", ")
 	if table == "" {
-		return "there are " + names
+		return "there are " + names, ""
 	}
-	return display(table) + " has " + names
+	return display(table) + " has " + names, ""
+}
+
+// aliases are what keys are called in other programs.
+var aliases = map[string][]string{
+	"file": {"path", "output"}, "files": {"path"}, "filename": {"path"}, "source": {"path", "url"}, "lists": {"list"},
+	"link": {"url"}, "uri": {"url"}, "interval": {"refresh", "poll_interval"}, "id": {"name"},
+	"address": {"addr"}, "bind": {"addr"}, "host": {"addr"}, "port": {"addr"}, "server": {"addr"}, "upstream": {"addr"}, "backend": {"addr"},
+	"cert": {"tls_cert"}, "certificate": {"tls_cert"}, "ssl_cert": {"tls_cert"}, "cert_file": {"tls_cert"},
+	"ssl_key": {"tls_key"}, "private_key": {"tls_key"}, "key_file": {"tls_key"},
+	"ca": {"tls_ca"}, "ca_file": {"tls_ca"}, "domains": {"recipient_domains", "protect"}, "relay_domains": {"recipient_domains"},
+	"whitelist": {"exempt_clients"}, "mynetworks": {"exempt_clients"}, "maxconn": {"max_connections"}, "max_size": {"max_message_bytes", "max_bytes"},
+	"directory": {"dir"}, "path": {"dir", "socket"}, "myhostname": {"hostname"}, "upstreams": {"next_hop"}, "server_name": {"hostname"},
+	"verbosity": {"level"}, "loglevel": {"level"},
 }
 
 // manyKeys is how many are too many for a line.
 const manyKeys = 20
 
-// placeOf says where a key of that name has its place, or "".
-func placeOf(key string) string {
+// placeOf says where a key of that name has its place, and its path there, or "".
+func placeOf(key string) (place, path string) {
 	if slices.Contains(keysOf(reflect.TypeFor[Config]()), key) {
-		return "at the top of the file, before the first [table]"
+		return "at the top of the file, before the first [table]", key
 	}
 	for field := range reflect.TypeFor[Config]().Fields() {
 		name := field.Tag.Get("toml")
 		switch t := field.Type; {
-		case t.Kind() == reflect.Slice && slices.Contains(keysOf(t.Elem()), key):
-			return "in a [[" + name + "]]"
+		case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct && slices.Contains(keysOf(t.Elem()), key):
+			return "in a [[" + name + "]]", ""
 		case t.Kind() == reflect.Struct && slices.Contains(keysOf(t), key):
-			return "in [" + name + "]"
+			return "in [" + name + "]", name + "." + key
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // nearest returns the known name with the fewest edits to s, if they are few

@@ -1,0 +1,274 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// openArray explains an array or a text of several lines that does not end where
+// it was meant to.
+func (s *statement) openArray(fault *Error) bool {
+	name, value, _ := s.split()
+	what := strings.TrimSpace(withoutStrings(s.at))
+	switch {
+	case strings.HasPrefix(value, `"""`) || strings.HasPrefix(value, "'''"):
+		return s.say(fault, "the text in three quotation marks has no end", fmt.Sprintf("write %s = \"…\" on one line", name))
+	case !strings.HasPrefix(value, "["):
+		return false
+	case s.first == s.last && hasBareElement(value):
+		return s.say(fault, "a value in the array is not in quotes", "write "+name+" = "+asArray(value))
+	case strings.Contains(fault.What, "expected ',' or ']'") && s.continues(what):
+		fault.What, fault.Hint = "a comma is missing between two values of the array", `write ["a", "b"]`
+		return true
+	case s.first != s.last || !strings.Contains(withoutStrings(s.text), "]"):
+		return s.say(fault, `the array has no end: there is no "]"`, "write "+name+" = "+asArray(value))
+	}
+	_, rest, _ := strings.Cut(strings.TrimPrefix(withoutStrings(value), "["), "]")
+	if rest = strings.TrimSpace(rest); rest != "" && !strings.HasPrefix(rest, "]") {
+		return s.say(fault, fmt.Sprintf("%q follows the array", rest), "remove it, or write it on a line of its own")
+	}
+	return false
+}
+
+// hasBareElement reports whether an array on one line holds a text that is not in
+// quotes.
+func hasBareElement(value string) bool {
+	inside, _, closed := strings.Cut(strings.TrimPrefix(withoutStrings(value), "["), "]")
+	if !closed {
+		return false
+	}
+	for element := range strings.SplitSeq(inside, ",") {
+		if e := strings.TrimSpace(element); e != "" && !strings.ContainsAny(e[:1], `"'[{`) {
+			return true
+		}
+	}
+	return false
+}
+
+// continues reports whether a line still holds values of an array, and not what
+// comes after it.
+func (s *statement) continues(line string) bool {
+	return s.first == s.last && strings.Contains(line, "]") ||
+		s.first != s.last && !strings.Contains(line, "=") && !strings.HasPrefix(line, "[")
+}
+
+// asArray writes values in brackets, each in quotes.
+func asArray(value string) string {
+	value, _, _ = strings.Cut(strings.Trim(value, "[ "), "]")
+	parts := strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == ' ' || r == ';' })
+	for i, p := range parts {
+		parts[i] = strconv.Quote(strings.Trim(p, `"'`))
+	}
+	return "[" + strings.Join(parts, ", ") + "]"
+}
+
+// value explains what is to the right of "=".
+func (s *statement) value(fault *Error) bool {
+	name, value, _ := s.split()
+	path := strings.Trim(s.table+"."+name, ".")
+	write := func(value string) string { return "write " + name + " = " + value }
+	switch {
+	case value == "":
+		return s.say(fault, "has no value", write(sample(path))+", or remove the line")
+	case strings.HasPrefix(value, "="), strings.HasPrefix(value, ">"):
+		return s.say(fault, fmt.Sprintf("%q stands between key and value", "="+value[:1]), write(asValue(path, strings.TrimSpace(value[1:]))))
+	case value[0] == '"' || value[0] == '\'':
+		return s.quoted(fault, name, path, value)
+	case strings.HasSuffix(value, ";") || strings.HasSuffix(value, ","):
+		return s.say(fault, fmt.Sprintf("%q follows the value", value[len(value)-1:]), write(asValue(path, strings.TrimRight(value, ";, "))))
+	case slices.Contains([]string{"null", "nil", "undefined", "~"}, strings.ToLower(value)):
+		return s.say(fault, fmt.Sprintf("TOML has no %s", value), "remove the line for the default, or "+write(sample(path)))
+	}
+	what := fmt.Sprintf("%s is not in quotes", value)
+	switch k := wantedKind(path); {
+	case k == reflect.String || k == reflect.Slice || k == reflect.Invalid:
+	case zeroFirst.MatchString(value):
+		what = fmt.Sprintf("%s begins with a zero", value)
+	default:
+		what = fmt.Sprintf("%s is not %s", value, wanted(path))
+	}
+	return s.say(fault, what, write(asValue(path, value)))
+}
+
+// quoted explains a value that begins with a quotation mark.
+func (s *statement) quoted(fault *Error, name, path, value string) bool {
+	write := func(value string) string { return "write " + name + " = " + value }
+	end := closing(value)
+	if end < 0 {
+		text := strings.TrimRight(value[1:], `,;"'`)
+		return s.say(fault, "a quotation mark is open", "close it: "+name+" = "+quote(text))
+	}
+	rest := strings.TrimSpace(value[end+1:])
+	switch {
+	case strings.Contains(fault.What, "escape"), strings.Contains(fault.What, "hexadecimal"):
+		text := value[1:end]
+		hint := fmt.Sprintf(`write '%s' in single quotes, or each backslash twice`, text)
+		if strings.HasSuffix(name, "path") || strings.HasSuffix(name, "dir") || strings.HasPrefix(name, "tls_") {
+			hint += `; directories are separated by "/"`
+		}
+		return s.say(fault, `a backslash in double quotes begins an escape sequence, and here it begins none`, hint)
+	case rest == "":
+		return false
+	case strings.HasPrefix(rest, ","), wantedKind(path) == reflect.Slice:
+		return s.say(fault, "several values are not in brackets", write("["+strings.TrimRight(value, ",; ")+"]"))
+	case rest == ";":
+		return s.say(fault, `";" follows the value`, write(value[:end+1]))
+	case value[0] == '\'':
+		return s.say(fault, fmt.Sprintf("%q follows the single quote that ends the value", rest), write(quote(strings.Trim(value, "'"))))
+	}
+	return s.say(fault, fmt.Sprintf("%q follows the quotation mark that ends the value", rest),
+		`remove it, write it on a line of its own, or write \" for a quotation mark inside the text`)
+}
+
+// closing returns where a quoted text ends, -1 if it does not.
+func closing(value string) int {
+	for i := 1; i < len(value); i++ {
+		switch {
+		case value[i] == '\\' && value[0] == '"':
+			i++
+		case value[i] == value[0]:
+			return i
+		}
+	}
+	return -1
+}
+
+// quote puts a text in double quotes, or in single ones if there is a backslash in
+// it.
+func quote(text string) string {
+	if strings.ContainsAny(text, `\`) && !strings.Contains(text, "'") {
+		return "'" + text + "'"
+	}
+	return `"` + strings.ReplaceAll(strings.ReplaceAll(text, `\`, `\\`), `"`, `\"`) + `"`
+}
+
+// typeOf returns the type of a key's value; the path is without ordinals.
+func typeOf(path string) (reflect.Type, bool) {
+	t := reflect.TypeFor[Config]()
+	for name := range strings.SplitSeq(path, ".") {
+		if t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct && t != reflect.TypeFor[[]netip.Prefix]() {
+			t = t.Elem()
+		}
+		if t.Kind() != reflect.Struct || t == reflect.TypeFor[netip.Prefix]() {
+			return nil, false
+		}
+		field := fieldOf(reflect.New(t).Elem(), name)
+		if !field.IsValid() {
+			return nil, false
+		}
+		t = field.Type()
+	}
+	return t, true
+}
+
+// wantedKind returns the kind of a key's value: a string, a bool, a number or a
+// slice; Invalid for a key that there is not. Durations are strings in the file.
+func wantedKind(path string) reflect.Kind {
+	t, ok := typeOf(path)
+	switch {
+	case !ok:
+		return reflect.Invalid
+	case t == reflect.TypeFor[time.Duration](), t == reflect.TypeFor[Addresses]():
+		return reflect.String
+	}
+	return t.Kind()
+}
+
+// wanted describes the value that a key takes.
+func wanted(path string) string {
+	t, ok := typeOf(path)
+	if ok && t == reflect.TypeFor[time.Duration]() {
+		return `a duration in quotes, such as "30s"`
+	}
+	switch wantedKind(path) {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int64:
+		return "a whole number"
+	case reflect.Float64:
+		return "a number"
+	case reflect.Slice:
+		return `an array, such as ["a", "b"]`
+	}
+	return "a value in quotes"
+}
+
+// sample is a value that a key takes, as it is written.
+func sample(path string) string {
+	t, ok := typeOf(path)
+	if ok && t == reflect.TypeFor[time.Duration]() {
+		return `"30s"`
+	}
+	switch wantedKind(path) {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int64:
+		return "NUMBER"
+	case reflect.Float64:
+		return "1e-6"
+	case reflect.Slice:
+		return `["a", "b"]`
+	}
+	return `"VALUE"`
+}
+
+var (
+	zeroFirst      = regexp.MustCompile(`^0[0-9]+$`)
+	numberWithUnit = regexp.MustCompile(`^([0-9][0-9,_.' ]*?)\s*([A-Za-z%]*)$`)
+
+	sizes = map[string]int64{
+		"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "kib": 1 << 10, "m": 1 << 20, "mb": 1 << 20, "mib": 1 << 20,
+		"g": 1 << 30, "gb": 1 << 30, "gib": 1 << 30,
+	}
+)
+
+// asValue writes an unquoted value as the key takes it.
+func asValue(path, value string) string {
+	value = strings.Trim(value, `"' `)
+	lower := strings.ToLower(value)
+	switch wantedKind(path) {
+	case reflect.Bool:
+		if slices.Contains([]string{"no", "off", "false", "0", "n", "disabled"}, lower) {
+			return "false"
+		}
+		if slices.Contains([]string{"yes", "on", "true", "1", "y", "enabled"}, lower) {
+			return "true"
+		}
+		return "true or false"
+	case reflect.Int64:
+		return cmp.Or(asNumber(value), sample(path))
+	case reflect.Float64:
+		return cmp.Or(strings.TrimRight(strings.ReplaceAll(value, ",", "."), "%"), "1e-6")
+	case reflect.Slice:
+		return asArray(value)
+	}
+	if lower == "true" || lower == "false" {
+		return lower
+	}
+	if strings.Contains(value, ",") {
+		return asArray(value)
+	}
+	return quote(value)
+}
+
+// asNumber writes a number that has a unit, commas or zeros before it as a plain
+// one; empty if it is none.
+func asNumber(value string) string {
+	m := numberWithUnit.FindStringSubmatch(value)
+	if m == nil {
+		return ""
+	}
+	n, err := strconv.ParseInt(strings.NewReplacer(",", "", "_", "", "'", "", " ", "").Replace(m[1]), 10, 48)
+	size, ok := sizes[strings.ToLower(m[2])]
+	if err != nil || !ok {
+		return ""
+	}
+	return strconv.FormatInt(n*size, 10)
+}
