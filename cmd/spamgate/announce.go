@@ -42,6 +42,14 @@ func (g *gate) announce() {
 	if warning := unconfirmed(g.config, stats); warning != "" {
 		g.log.Warn(warning)
 	}
+	g.logWarnings(g.config)
+}
+
+// logWarnings logs what is not as the configuration's author may think.
+func (g *gate) logWarnings(c *config.Config) {
+	for _, warning := range c.Warnings {
+		g.log.Warn("configuration", "warning", warning.Error())
+	}
 }
 
 // unconfirmed says what it means that the filter alone decides; empty where the

@@ -89,6 +89,9 @@ func checkConfig(cmd *cobra.Command, file string) error {
 	}
 	printNextHops(out, c)
 	printMode(out, c)
+	for _, warning := range c.Warnings {
+		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", warning)
+	}
 	if warning := unconfirmed(c, set.Stats()); warning != "" {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", warning)
 	}

@@ -30,6 +30,7 @@ func (g *gate) reload(ctx context.Context, file string) {
 		g.log.Error("reload failed, nothing has changed", "error", err)
 		return
 	}
+	g.logWarnings(g.config)
 	g.logState("reloaded")
 }
 

@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
-	"strings"
 )
 
 // maxSocketPath is the longest path of a unix socket on Linux (unix(7)). That of
@@ -80,7 +78,19 @@ func (d *document) metricsAddr(addr string) {
 			what = fmt.Sprintf("%q %v", addr, err)
 		}
 		d.fail(path, what, `write "127.0.0.1:9025", or "" for none`)
-	case slices.ContainsFunc(d.cfg.Listeners, func(l Listener) bool { return slices.Contains(l.Addr, addr) }) && !strings.HasSuffix(addr, ":0"):
-		d.fail(path, fmt.Sprintf("%q is where mail comes in", addr), "give the metrics an address of their own")
+	default:
+		d.metricsTaken(path, addr)
+	}
+}
+
+// metricsTaken notes that a listener has the address of the metrics.
+func (d *document) metricsTaken(path, addr string) {
+	for _, l := range d.cfg.Listeners {
+		for _, mail := range l.Addr {
+			if overlap(mail, addr) {
+				d.fail(path, fmt.Sprintf("%q is where mail comes in (%q of the listener %s)", addr, mail, l.Name), "give the metrics a port of their own")
+				return
+			}
+		}
 	}
 }

@@ -21,6 +21,10 @@ type Config struct {
 	// File is the path that was given to Load.
 	File string `toml:"-"`
 
+	// Warnings are what is accepted and is not as its author may think, such as
+	// keys that have no effect any more; in the order of the file.
+	Warnings []*Error `toml:"-"`
+
 	// Hostname is what the gate calls itself in greetings and trace fields: a
 	// domain name in lower case or an address literal. Load never leaves it
 	// empty.

@@ -49,20 +49,52 @@ func (e *Error) Error() string {
 }
 
 // Fault returns an error about the value of a key that only shows when the value is
-// used, such as a file that cannot be opened. It looks up where the key is now.
+// used, such as a file that cannot be opened. It looks up where the key is now. The
+// key is a path such as "log.output", or one of ListKey, ListenerKey and HopKey.
 func (c *Config) Fault(key, what, hint string) *Error {
-	fault := &Error{File: c.File, Key: key, What: what, Hint: hint}
+	fault := &Error{File: c.File, Key: display(key), What: what, Hint: hint}
 	if src, err := readFile(c.File); err == nil {
 		fault.Line, fault.Column = index(bytes.TrimPrefix(src, []byte(byteOrderMark))).find(key)
 	}
 	return fault
 }
 
-// join makes one error of many, or nil of none.
-func join(faults []*Error) error {
+// ListKey is the path of a key of the list with that number in Lists.
+func (c *Config) ListKey(i int, key string) string { return element("list", i) + "." + key }
+
+// HopKey is the path of one address of the next hops.
+func (c *Config) HopKey(i int) string { return element("next_hop.addr", i) }
+
+// ListenerKey is the path of a key of the listener with that number in Listeners:
+// in its own table or, where that does not have the key, in [listen].
+func (c *Config) ListenerKey(i int, key string) string {
+	if len(c.Listen.Addr) > 0 {
+		i-- // [listen] is the first of them
+	}
+	own := element("listener", i) + "." + key
+	if i < 0 {
+		return "listen." + key
+	}
+	if src, err := readFile(c.File); err == nil && !index(bytes.TrimPrefix(src, []byte(byteOrderMark))).has(own) {
+		return "listen." + key
+	}
+	return own
+}
+
+// inOrder sorts faults in the order of the file.
+func inOrder(faults []*Error) []*Error {
 	slices.SortStableFunc(faults, func(a, b *Error) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
+	return faults
+}
+
+// Join makes one error of many, in the order of the file, or nil of none.
+func Join(faults []*Error) error { return join(faults) }
+
+// join makes one error of many, or nil of none.
+func join(faults []*Error) error {
+	inOrder(faults)
 	errs := make([]error, len(faults))
 	for i, f := range faults {
 		errs[i] = f

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -125,7 +124,7 @@ func (d *document) listenerLists(path string, names []string) {
 // listenerAddresses checks where each listener listens. Several may take any
 // free port.
 func (d *document) listenerAddresses(all []*opened) {
-	first := map[string]*opened{}
+	var taken []takenAddr
 	for _, l := range all {
 		key := l.path + ".addr"
 		if len(l.Addr) == 0 && l.path != "listen" && !d.at.has(key) {
@@ -135,22 +134,38 @@ func (d *document) listenerAddresses(all []*opened) {
 		}
 		for i, addr := range l.Addr {
 			path := d.elementOrKey(key, i)
-			other := first[addr]
-			if other == nil {
-				first[addr] = l
-			}
 			if err := checkListen(addr); err != nil {
 				d.fail(path, fmt.Sprintf("%q %v", addr, err),
 					`write "host:port", ":port" for every address of the machine, or "systemd" for the sockets that systemd passes`)
-			} else if strings.HasSuffix(addr, ":0") {
 				continue
-			} else if other == l {
-				d.fail(path, fmt.Sprintf("%q is there twice", addr), "remove one")
-			} else if other != nil {
-				line, _ := d.at.find(other.path + ".addr")
-				d.fail(path, fmt.Sprintf("%q is also an address of the listener at line %d", addr, line), "give each listener its own")
 			}
+			if i := slices.IndexFunc(taken, func(t takenAddr) bool { return overlap(t.addr, addr) }); i >= 0 {
+				d.addressTaken(path, addr, l, taken[i])
+			}
+			taken = append(taken, takenAddr{addr, path, l})
 		}
+	}
+}
+
+// takenAddr is an address to listen on, and the path where it stands.
+type takenAddr struct {
+	addr, path string
+	of         *opened
+}
+
+// addressTaken notes that an address cannot be opened, since another one is.
+func (d *document) addressTaken(path, addr string, l *opened, by takenAddr) {
+	line, _ := d.at.find(by.path)
+	switch {
+	case by.addr != addr && sameHost(by.addr, addr):
+		d.fail(path, fmt.Sprintf("%q is the same address as %q at line %d", addr, by.addr, line), "remove one of the two, or write another port")
+	case by.addr != addr:
+		d.fail(path, fmt.Sprintf("%q and %q at line %d cannot both be opened, as one includes the other", addr, by.addr, line),
+			"remove one of the two, or write another port")
+	case by.of == l:
+		d.fail(path, fmt.Sprintf("%q is there twice", addr), "remove one")
+	default:
+		d.fail(path, fmt.Sprintf("%q is also an address of the listener at line %d", addr, line), "give each listener its own")
 	}
 }
 

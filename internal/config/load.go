@@ -77,6 +77,7 @@ func parse(file string, src []byte) (*Config, error) {
 	if err := join(d.faults); err != nil {
 		return nil, err
 	}
+	cfg.Warnings = inOrder(d.warnings)
 	if table, _ := tree["admin"].(map[string]any); table["socket"] == nil {
 		cfg.Admin.Socket = cfg.State.DefaultSocket()
 	}
@@ -90,6 +91,8 @@ type document struct {
 	at     positions
 	faults []*Error
 	failed map[string]bool
+
+	warnings []*Error
 }
 
 // fail notes a fault at the path of a key. Only the first at a path is kept:
@@ -99,11 +102,20 @@ func (d *document) fail(path, what, hint string) {
 		return
 	}
 	d.failed[path] = true
+	d.faults = append(d.faults, d.fault(path, what, hint))
+}
+
+// warn notes what is no fault at the path of a key, and is not as its author thinks.
+func (d *document) warn(path, what, hint string) {
+	d.warnings = append(d.warnings, d.fault(path, what, hint))
+}
+
+func (d *document) fault(path, what, hint string) *Error {
 	line, column := d.at.find(path)
-	d.faults = append(d.faults, &Error{
+	return &Error{
 		File: d.cfg.File, Line: line, Column: column,
 		Key: display(path), What: what, Hint: hint,
-	})
+	}
 }
 
 // failedBelow reports whether a fault was noted at the path of a key or at an

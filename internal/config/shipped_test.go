@@ -40,6 +40,7 @@ func TestShippedIsDefault(t *testing.T) {
 		want := Default()
 		want.Listeners = []Listener{{Name: "listen", Endpoint: want.Listen.Endpoint}}
 		got.File, got.Lists = "", nil
+		got.Warnings = nil // of keys without an effect, which are shown all the same
 		if !reflect.DeepEqual(*got, want) {
 			t.Errorf("%s:\ngot  %+v\nwant %+v", name, *got, want)
 		}
@@ -63,8 +64,11 @@ func TestShippedHasAllKeys(t *testing.T) {
 	}
 	for field := range reflect.TypeFor[Config]().Fields() {
 		name := field.Tag.Get("toml")
+		if name == noKey {
+			continue
+		}
 		value, ok := tree[name]
-		if !ok && name != noKey {
+		if !ok {
 			t.Errorf("%s is not in config.toml", name)
 		}
 		var keys []string

@@ -43,8 +43,8 @@ func (d *document) source(path string, l *List) {
 	d.within(path+".max_bytes", l.MaxBytes, 0, maxListBytes)
 }
 
-// noRemote refuses what only a list with a url can have. Defaults that are
-// written out, as in the shipped file, do no harm.
+// noRemote refuses what only a list with a url can have. Of defaults that are
+// written out, as in the shipped file, it warns only.
 func (d *document) noRemote(path string, l *List) {
 	usual := DefaultList()
 	for _, k := range []struct {
@@ -58,8 +58,14 @@ func (d *document) noRemote(path string, l *List) {
 		{"allow_http", l.AllowHTTP},
 		{"tls_ca", l.TLSCA != ""},
 	} {
+		what, hint := "has no effect without a url", "remove the line, or write url in place of path"
+		if k.key == "refresh" {
+			what += ": a file that changes is read at once"
+		}
 		if k.set {
-			d.fail(path+"."+k.key, "is of no use without a url", "remove the line, or write url in place of path")
+			d.fail(path+"."+k.key, what, hint)
+		} else if d.at.has(path + "." + k.key) {
+			d.warn(path+"."+k.key, what, hint)
 		}
 	}
 }
