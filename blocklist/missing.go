@@ -47,14 +47,41 @@ func shellWord(name string) string {
 	return name
 }
 
+// UnusableError says that a list has no version to serve. [Open], [Build] and
+// [Store.Reload] join one for each such list.
+type UnusableError struct {
+	List string
+
+	// Serves reports whether the list serves with other settings: a reload has
+	// failed.
+	Serves bool
+
+	// Err says what is wrong with the list's files, and WayOut what to do if they
+	// cannot be mended.
+	Err    error
+	WayOut string
+}
+
+// Error names the list, what is wrong and the way out.
+func (e *UnusableError) Error() string {
+	if e.Serves {
+		return fmt.Sprintf("list %q has no usable version with its new settings: %v; until then %s", e.List, e.Err, e.WayOut)
+	}
+	return fmt.Sprintf("list %q has no usable version: %v (%s)", e.List, e.Err, e.WayOut)
+}
+
+// Unwrap returns Err.
+func (e *UnusableError) Unwrap() error { return e.Err }
+
 // unusable says that a list has no version to serve. One that serves does not go
 // on with what it has once its settings are others: as an allow list's, say, the
 // same entries would mean something else.
 func unusable(l *List, serves bool, err error, readOnly bool) error {
-	if serves {
-		return fmt.Errorf("list %q has no usable version with its new settings: %w; until then the gate goes on with the old configuration, and with what the list has now", l.Name, err)
+	e := &UnusableError{List: l.Name, Serves: serves, Err: err, WayOut: "the gate goes on with the old configuration, and with what the list has now"}
+	if !serves {
+		e.WayOut = wayOut(err, readOnly)
 	}
-	return fmt.Errorf("list %q has no usable version: %w (%s)", l.Name, err, wayOut(err, readOnly))
+	return e
 }
 
 // wayOut says what to do about a list that nothing serves.

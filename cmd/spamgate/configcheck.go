@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,7 +11,6 @@ import (
 	"spamgate/blocklist"
 	"spamgate/internal/config"
 	"spamgate/internal/providers"
-	"spamgate/smtpfilter/nexthop"
 )
 
 func newConfigCommand() *cobra.Command {
@@ -63,9 +61,6 @@ func checkConfig(cmd *cobra.Command, file string) error {
 	if err != nil {
 		return err
 	}
-	if err := checkEntrances(c); err != nil {
-		return err
-	}
 	lists, err := blocklistConfig(c, nil)
 	if err != nil {
 		return err
@@ -74,7 +69,10 @@ func checkConfig(cmd *cobra.Command, file string) error {
 	set, listStats, err := buildWithBar(cmd.Context(), lists, cmd.ErrOrStderr())
 	printProblems(cmd.ErrOrStderr(), listStats)
 	if err != nil {
-		return explainMissing(c, err)
+		err = explainMissing(c, err)
+	}
+	if err := errors.Join(checkFiles(c), err); err != nil {
+		return err
 	}
 	out := cmd.OutOrStdout()
 	held := outdated(listStats)
@@ -107,33 +105,6 @@ func outdated(lists []blocklist.ListStats) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// checkEntrances checks what the listeners, the next hop, lists that are fetched and
-// the log need, as far as that can be seen from here.
-func checkEntrances(c *config.Config) error {
-	var errs []error
-	var sockets []endpoint
-	for _, l := range c.Listeners {
-		if !slices.Contains(l.Addr, config.Systemd) {
-			found, err := endpoints(l, nil)
-			sockets = append(sockets, found...)
-			errs = append(errs, err)
-		}
-		cert, err := openCertificate(l, nil)
-		if cert != nil {
-			err = cert.Close()
-		}
-		errs = append(errs, err)
-	}
-	for _, addr := range c.NextHop.Addr {
-		_, err := nexthop.Parse(addr)
-		errs = append(errs, err)
-	}
-	_, err := fetchSources(c.Lists)
-	errs = append(errs, err)
-	_, err = tlsConfig(c.NextHop)
-	return errors.Join(append(errs, err, checkLoop(c, sockets), checkLog(c))...)
 }
 
 // printProblems reports the lines of the lists that were left out, and what was

@@ -129,15 +129,23 @@ func firstPublic(all []endpoint) (endpoint, bool) {
 // checkLoop refuses a next hop that is the gate itself: each message would come
 // back until no connection is left.
 func checkLoop(c *config.Config, all []endpoint) error {
-	for _, hostport := range c.NextHop.TCP() {
-		next, err := net.ResolveTCPAddr("tcp", hostport)
-		if err != nil || !isLocal(next.IP) {
-			continue // not found now, or another machine
+	for i, hostport := range c.NextHop.TCP() {
+		if err := isLoop(hostport, all); err != nil {
+			return c.Fault(c.HopKey(i), err.Error(), "let the mail server listen on another port, and name that one")
 		}
-		for _, e := range all {
-			if e.hears(next) {
-				return fmt.Errorf("next_hop.addr: %s is the gate itself, which listens on %s; let the mail server listen on another port, and name that one", hostport, e.addr)
-			}
+	}
+	return nil
+}
+
+// isLoop says which of the endpoints a next hop is; nil if it is none.
+func isLoop(hostport string, all []endpoint) error {
+	next, err := net.ResolveTCPAddr("tcp", hostport)
+	if err != nil || !isLocal(next.IP) {
+		return nil // not found now, or another machine
+	}
+	for _, e := range all {
+		if e.hears(next) {
+			return fmt.Errorf("%s is the gate itself, which listens on %s", hostport, e.addr)
 		}
 	}
 	return nil

@@ -26,7 +26,7 @@ func TestListsFetchAuthority(t *testing.T) {
 
 	fetchConfig(t, "own", url+"tls_ca = \"ca.pem\"\n")
 	_, stderr = command(t, 2, "config", "check")
-	wantText(t, stderr, `list "own": tls_ca: `, "ca.pem: no such file or directory: correct the path")
+	wantText(t, stderr, "config.toml:6:1: list.tls_ca: ", "ca.pem: no such file or directory; correct the path")
 	_, stderr = command(t, 2, "lists", "fetch")
 	wantText(t, stderr, `list "own": tls_ca: `)
 

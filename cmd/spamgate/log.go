@@ -27,22 +27,15 @@ func openLog(c *config.Config, stderr *logging.Writer) (*logging.Log, error) {
 	return l, nil
 }
 
-// checkLog reports what keeps a log file from being opened.
-func checkLog(c *config.Config) error {
-	path, ok := strings.CutPrefix(c.Log.Output, logging.OutputFile)
-	if !ok {
-		return nil
-	}
-	return logFault(c, logging.CheckFile(path))
-}
+// logFileHint says what to do about a log file that cannot be opened.
+const logFileHint = `make the directory and let the gate's user write to it, name a regular file, or write output = "stderr"`
 
 // logFault returns an error of opening the log as one of the configuration.
 func logFault(c *config.Config, err error) error {
 	if err == nil || !strings.HasPrefix(c.Log.Output, logging.OutputFile) {
 		return err
 	}
-	return c.Fault("log.output", err.Error(),
-		`make the directory and let the gate's user write to it, name a regular file, or write output = "stderr"`)
+	return c.Fault("log.output", err.Error(), logFileHint)
 }
 
 // showAddress is how the log writes addresses. A hash is that of the normal

@@ -24,6 +24,9 @@ const maxReloadFetch = 30 * time.Second
 func (g *gate) reload(ctx context.Context, file string) {
 	c, err := config.Load(file)
 	if err == nil {
+		err = checkFiles(c)
+	}
+	if err == nil {
 		err = g.apply(ctx, c)
 	}
 	if err != nil {
@@ -104,7 +107,7 @@ func (g *gate) apply(ctx context.Context, c *config.Config) (err error) {
 	defer cancel()
 	unfetched := firstLoad(fetching, c, g.log, io.Discard)
 	if err := g.store.Reload(ctx, lists); err != nil {
-		return errors.Join(unfetched, err)
+		return errors.Join(unfetched, placeLists(c, err))
 	}
 	g.startHits(c)
 	// Wait for files that are being written just now. Lists that are held are

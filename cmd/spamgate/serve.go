@@ -75,6 +75,9 @@ func serve(ctx context.Context, file string, stderr *logging.Writer) (err error)
 	if err != nil {
 		return err
 	}
+	if err := checkFiles(c); err != nil {
+		return err
+	}
 	g, err := newGate(ctx, c, in, stderr)
 	if err != nil {
 		return err
@@ -156,7 +159,7 @@ func newGate(ctx context.Context, c *config.Config, in *inherited, stderr *loggi
 	lists.OnHit = g.hits.Record
 	unfetched := firstLoad(ctx, c, g.log, stderr)
 	if g.store, err = blocklist.Open(ctx, lists); err != nil {
-		return g, errors.Join(unfetched, err)
+		return g, errors.Join(unfetched, placeLists(c, err))
 	}
 	g.startHits(c)
 	g.fetcher = startSources(sources, g.log)

@@ -193,6 +193,7 @@ func byteSize(n int64) string {
 // explainMissing adds to an error of lists that have yet to be fetched how that is
 // done: checking never does it.
 func explainMissing(c *config.Config, err error) error {
+	err = placeLists(c, err)
 	if !errors.Is(err, blocklist.ErrNotFetched) {
 		return err
 	}

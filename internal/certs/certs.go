@@ -117,6 +117,22 @@ func (r *Reloader) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error
 // NotAfter is when the present certificate expires.
 func (r *Reloader) NotAfter() time.Time { return r.present.Load().Leaf.NotAfter }
 
+// Expiry says what is wrong with the time in which the present certificate is valid:
+// that it has expired, expires within a week or is not valid yet. It is empty if
+// nothing is.
+func (r *Reloader) Expiry() string {
+	leaf, now := r.present.Load().Leaf, r.options.now()
+	switch {
+	case !now.Before(leaf.NotAfter):
+		return "the certificate has expired at " + stamp(leaf.NotAfter)
+	case now.Before(leaf.NotBefore):
+		return "the certificate is not valid before " + stamp(leaf.NotBefore)
+	case leaf.NotAfter.Sub(now) <= expiresSoon:
+		return "the certificate expires at " + stamp(leaf.NotAfter)
+	}
+	return ""
+}
+
 // Names are the host names and addresses that the present certificate is for.
 func (r *Reloader) Names() []string { return names(r.present.Load().Leaf) }
 

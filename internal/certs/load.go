@@ -48,13 +48,25 @@ func readFile(path string) ([]byte, error) {
 	return data, nil
 }
 
+// KeyError is an error about the file with the private key. All others of Open are
+// about the certificate's.
+type KeyError struct{ Err error }
+
+// Error returns the text of Err.
+func (e *KeyError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *KeyError) Unwrap() error { return e.Err }
+
 // readPair reads both files. Seen tells one state of them from another: it is
 // made of all that they hold, or of the error. Attributes such as the time of
 // modification would be cheaper and say less; the files are small.
 func readPair(certFile, keyFile string) (cert, key []byte, seen string, err error) {
 	cert, err = readFile(certFile)
 	if err == nil {
-		key, err = readFile(keyFile)
+		if key, err = readFile(keyFile); err != nil {
+			err = &KeyError{err}
+		}
 	}
 	if err != nil {
 		return nil, nil, err.Error(), err
@@ -69,12 +81,12 @@ func parsePair(certFile, keyFile string, cert, key []byte) (*tls.Certificate, er
 		return nil, err
 	}
 	if err := checkKey(keyFile, key); err != nil {
-		return nil, err
+		return nil, &KeyError{err}
 	}
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return nil, fmt.Errorf("certificate %s and key %s: %s: give the key of the certificate that is the first in its file",
-			certFile, keyFile, strings.TrimPrefix(err.Error(), "tls: "))
+		return nil, &KeyError{fmt.Errorf("certificate %s and key %s: %s: give the key of the certificate that is the first in its file",
+			certFile, keyFile, strings.TrimPrefix(err.Error(), "tls: "))}
 	}
 	return &pair, nil
 }

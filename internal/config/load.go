@@ -175,19 +175,24 @@ func (c *Config) resolve(dir string) {
 		}
 	}
 	if c.Hostname == "" {
-		c.Hostname = machineName()
+		var err error
+		if c.Hostname, err = machineName(); err != nil {
+			c.Warnings = inOrder(append(c.Warnings, c.Fault("hostname", fmt.Sprintf("%v, so the gate calls itself %q", err, c.Hostname),
+				`write hostname = "gate.example" with the name of this machine in DNS`)))
+		}
 	}
 }
 
 // machineName is the machine's own name, or localhost where that is nothing
-// that a greeting may hold (RFC 5321, section 4.1.3).
-func machineName() string {
-	name, err := os.Hostname()
+// that a greeting may hold (RFC 5321, section 4.1.3); the error says why then.
+func machineName() (string, error) {
+	own, err := os.Hostname()
 	if err != nil {
-		return "localhost"
+		return "localhost", fmt.Errorf("the machine has no name: %w", err)
 	}
-	if name, err = hostname(name); err != nil {
-		return "localhost"
+	name, err := hostname(own)
+	if err != nil {
+		return "localhost", fmt.Errorf("the machine's own name %q %w", own, err)
 	}
-	return name
+	return name, nil
 }

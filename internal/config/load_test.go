@@ -56,7 +56,7 @@ func TestLoadNearlyEmpty(t *testing.T) {
 	dir := filepath.Dir(path)
 	want := Default()
 	want.File = path
-	want.Hostname = machineName()
+	want.Hostname, _ = machineName()
 	want.State.Dir, want.Admin.Socket = filepath.Join(dir, "state"), filepath.Join(dir, "state/admin.sock")
 	want.NextHop.Addr = Addresses{"maildir:" + filepath.Join(dir, "mail")}
 	want.Listeners = []Listener{{Name: "listen", Endpoint: want.Listen.Endpoint}}

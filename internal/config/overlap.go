@@ -6,6 +6,10 @@ import (
 	"strings"
 )
 
+// Overlap reports whether two addresses, "host:port" each, cannot be listened on at
+// the same time.
+func Overlap(a, b string) bool { return overlap(a, b) }
+
 // overlap reports whether two addresses cannot be listened on at the same time:
 // they are the same, or one of them is every address with that port. ":25" and
 // "[::]:25" include those of IPv4. Two of port 0 get two ports.

@@ -71,6 +71,9 @@ func placeOf(key string) (place, path string) {
 	return "", ""
 }
 
+// Nearest returns the one of some names that s is most likely a slip of.
+func Nearest(s string, known []string) (string, bool) { return nearest(s, known) }
+
 // nearest returns the known name with the fewest edits to s, if they are few
 // enough to be a slip: at most a third of the letters.
 func nearest(s string, known []string) (string, bool) {

@@ -72,7 +72,7 @@ func TestListAuthority(t *testing.T) {
 
 	configure(table("ads", "ca.pem") + table("more", "gone.pem"))
 	g.signal(syscall.SIGHUP)
-	if why := g.waitRecord("reload failed, nothing has changed").string("error"); !strings.Contains(why, `list "more": tls_ca: `) || !strings.Contains(why, "gone.pem") {
+	if why := g.waitRecord("reload failed, nothing has changed").string("error"); !strings.Contains(why, `list.tls_ca: `) || !strings.Contains(why, "gone.pem") {
 		t.Errorf("the log says %q", why)
 	}
 	configure(table("ads", "ca.pem") + table("more", "ca.pem"))

@@ -190,7 +190,7 @@ func TestListeners(t *testing.T) {
 	writeFile(t, filepath.Join(dir, "broken.pem"), "-----BEGIN CERTIFICATE-----\n")
 	write(off("a"), strings.ReplaceAll(listenerTable("b", "implicit", ""), "gate.pem", "broken.pem"))
 	g.signal(syscall.SIGHUP)
-	if why := g.waitRecord("reload failed, nothing has changed").string("error"); !strings.Contains(why, "listener b: ") || !strings.Contains(why, "broken.pem") {
+	if why := g.waitRecord("reload failed, nothing has changed").string("error"); !strings.Contains(why, "listener.tls_cert: ") || !strings.Contains(why, "broken.pem") {
 		t.Error(why)
 	}
 	check([3]string{"none", "starttls", "implicit"}, [3]int64{0, 1, 1}, [3]string{"550", "250", "550"})
