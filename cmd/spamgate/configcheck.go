@@ -71,7 +71,9 @@ func checkConfig(cmd *cobra.Command, file string) error {
 	if err != nil {
 		err = explainMissing(c, err)
 	}
-	if err := errors.Join(checkFiles(c), err); err != nil {
+	found := findFaults(c)
+	c.Warnings = append(c.Warnings, found.warnings...)
+	if err := errors.Join(config.Join(found.errors), checkLoop(c, found.sockets), err); err != nil {
 		return err
 	}
 	out := cmd.OutOrStdout()

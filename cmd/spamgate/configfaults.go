@@ -18,12 +18,16 @@ import (
 	"spamgate/smtpfilter/nexthop"
 )
 
+// maxSocketPath is the longest path of a unix socket on Linux (unix(7)).
+const maxSocketPath = 107
+
 // faults collects what is wrong with a configuration beyond its text: with files
 // and names that it speaks of.
 type faults struct {
 	config   *config.Config
 	errors   []*config.Error
 	warnings []*config.Error
+	sockets  []endpoint // where the gate would listen, as far as that is known
 }
 
 // fail notes a fault at the path of a key.
@@ -81,6 +85,7 @@ func (f *faults) listeners() {
 				continue
 			}
 			f.listenAddress(i, addr, tcp, opened)
+			f.sockets = append(f.sockets, endpoint{addr: tcp})
 			if tcp.Port != 0 {
 				opened = append(opened, socketKey(tcp))
 			}
@@ -104,11 +109,6 @@ func (f *faults) listenAddress(i int, addr string, tcp *net.TCPAddr, opened []st
 	key := f.config.ListenerKey(i, "addr")
 	if f.taken(key, addr, tcp, opened) {
 		return
-	}
-	for j, hostport := range f.config.NextHop.TCP() {
-		if err := isLoop(hostport, []endpoint{{addr: tcp}}); err != nil {
-			f.fail(f.config.HopKey(j), err.Error(), "let the mail server listen on another port, and name that one")
-		}
 	}
 	if !isLocal(tcp.IP) {
 		f.warn(key, fmt.Sprintf("%q is not an address of this machine now, and the start fails if it is not one then", addr),
@@ -142,7 +142,7 @@ func (f *faults) certificate(i int, l config.Listener) {
 		return
 	}
 	if expiry := cert.Expiry(); expiry != "" {
-		f.warn(f.config.ListenerKey(i, "tls_cert"), expiry+": clients that check it refuse it then", "put a new one in the file, which is read again by itself")
+		f.warn(f.config.ListenerKey(i, "tls_cert"), expiry, "put another one in the file, which is read again by itself")
 	}
 	if err := cert.Close(); err != nil {
 		f.warn(f.config.ListenerKey(i, "tls_cert"), err.Error(), "")
@@ -164,17 +164,17 @@ func (f *faults) nextHops() {
 	n := f.config.NextHop
 	for i, addr := range n.Addr {
 		key := f.config.HopKey(i)
-		if _, err := nexthop.Parse(addr); err != nil {
-			what, hint, _ := strings.Cut(err.Error(), "; ")
-			f.fail(key, what, hint)
-			continue
-		}
 		if dir, ok := strings.CutPrefix(addr, "maildir:"); ok {
 			f.directory(key, dir)
 		} else if path, ok := strings.CutPrefix(addr, "lmtp+unix:"); ok {
-			if info, err := os.Stat(path); err == nil && info.Mode().Type() != fs.ModeSocket {
+			if n := len(path); n > maxSocketPath {
+				f.fail(key, fmt.Sprintf("the path has %d bytes, and a socket's at most %d", n, maxSocketPath), "write a shorter path")
+			} else if info, err := os.Stat(path); err == nil && info.Mode().Type() != fs.ModeSocket {
 				f.fail(key, path+" is not a socket", "write the path of the LMTP server's socket")
 			}
+		} else if _, err := nexthop.Parse(addr); err != nil {
+			what, hint, _ := strings.Cut(err.Error(), "; ")
+			f.fail(key, what, hint)
 		}
 	}
 	f.authorities("next_hop.tls_ca", n.TLSCA)
@@ -237,6 +237,9 @@ func (f *faults) admin() {
 		f.fail(key, fmt.Sprintf("there is no directory %s", filepath.Dir(a.Socket)), "make it for the gate's user (RuntimeDirectory= in the unit), or write another path")
 	case !own && dirErr == nil && !dir.IsDir():
 		f.fail(key, fmt.Sprintf("%s is not a directory", filepath.Dir(a.Socket)), "write another path")
+	}
+	if n := len(filepath.Base(a.Socket)); n > maxSocketPath-len("/proc/self/fd/1000000/") {
+		f.fail(key, fmt.Sprintf("the name of the socket has %d bytes, too many for one", n), "write a shorter name")
 	}
 	if _, err := strconv.ParseUint(a.SocketGroup, 10, 31); a.SocketGroup == "" || err == nil {
 		return

@@ -130,22 +130,15 @@ func firstPublic(all []endpoint) (endpoint, bool) {
 // back until no connection is left.
 func checkLoop(c *config.Config, all []endpoint) error {
 	for i, hostport := range c.NextHop.TCP() {
-		if err := isLoop(hostport, all); err != nil {
-			return c.Fault(c.HopKey(i), err.Error(), "let the mail server listen on another port, and name that one")
+		next, err := net.ResolveTCPAddr("tcp", hostport)
+		if err != nil || !isLocal(next.IP) {
+			continue // not found now, or another machine
 		}
-	}
-	return nil
-}
-
-// isLoop says which of the endpoints a next hop is; nil if it is none.
-func isLoop(hostport string, all []endpoint) error {
-	next, err := net.ResolveTCPAddr("tcp", hostport)
-	if err != nil || !isLocal(next.IP) {
-		return nil // not found now, or another machine
-	}
-	for _, e := range all {
-		if e.hears(next) {
-			return fmt.Errorf("%s is the gate itself, which listens on %s", hostport, e.addr)
+		for _, e := range all {
+			if e.hears(next) {
+				return c.Fault(c.HopKey(i), fmt.Sprintf("%s is the gate itself, which listens on %s", hostport, e.addr),
+					"let the mail server listen on another port, and name that one")
+			}
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"spamgate/blocklist"
 	"spamgate/internal/config"
@@ -65,8 +66,12 @@ func listRemedy(l config.List, e *blocklist.UnusableError) string {
 		return `directories are separated by "/"; correct path, or ` + without
 	case errors.Is(e.Err, blocklist.ErrNoMatch):
 		return "correct the pattern in path, put a file there, or " + without
+	case errors.Is(e.Err, fs.ErrNotExist) && path.Path != filepath.Clean(l.Path):
+		return "correct path, make that directory and the file in it, or " + without
 	case errors.Is(e.Err, fs.ErrNotExist):
 		return fmt.Sprintf("%scorrect path, make the file, or %s", similar(path.Path), without)
+	case errors.Is(e.Err, syscall.ENOTDIR):
+		return "correct path, or " + without
 	case errors.Is(e.Err, blocklist.ErrNotRegular) && isDirectory(path.Path):
 		return fmt.Sprintf("write the path of a file in it, or path = %q for all that end so", filepath.Join(path.Path, "*.txt"))
 	case errors.Is(e.Err, blocklist.ErrNotRegular):
@@ -88,16 +93,22 @@ func isDirectory(path string) bool {
 func similar(path string) string {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
-		return fmt.Sprintf("there is no directory %s: ", filepath.Dir(path))
+		return ""
 	}
-	var names []string
+	full := map[string]string{} // names by what they are without an ending
+	var stems []string
 	for _, e := range entries {
-		if !e.IsDir() {
-			names = append(names, e.Name())
+		if stem := withoutEnding(e.Name()); !e.IsDir() && full[stem] == "" {
+			full[stem] = e.Name()
+			stems = append(stems, stem)
 		}
 	}
-	if name, ok := config.Nearest(filepath.Base(path), names); ok {
-		return fmt.Sprintf("did you mean %q? If not, ", name)
+	if stem, ok := config.Nearest(withoutEnding(filepath.Base(path)), stems); ok {
+		return fmt.Sprintf("did you mean %q? If not, ", full[stem])
 	}
 	return ""
+}
+
+func withoutEnding(name string) string {
+	return strings.ToLower(strings.TrimSuffix(name, filepath.Ext(name)))
 }

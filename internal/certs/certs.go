@@ -118,17 +118,17 @@ func (r *Reloader) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error
 func (r *Reloader) NotAfter() time.Time { return r.present.Load().Leaf.NotAfter }
 
 // Expiry says what is wrong with the time in which the present certificate is valid:
-// that it has expired, expires within a week or is not valid yet. It is empty if
-// nothing is.
+// that it has expired, expires within a week or is not valid yet, and what that
+// means. It is empty if nothing is.
 func (r *Reloader) Expiry() string {
 	leaf, now := r.present.Load().Leaf, r.options.now()
 	switch {
 	case !now.Before(leaf.NotAfter):
-		return "the certificate has expired at " + stamp(leaf.NotAfter)
+		return "the certificate expired at " + stamp(leaf.NotAfter) + ": clients that check it refuse it"
 	case now.Before(leaf.NotBefore):
-		return "the certificate is not valid before " + stamp(leaf.NotBefore)
+		return "the certificate is not valid before " + stamp(leaf.NotBefore) + ": until then clients that check it refuse it"
 	case leaf.NotAfter.Sub(now) <= expiresSoon:
-		return "the certificate expires at " + stamp(leaf.NotAfter)
+		return "the certificate expires at " + stamp(leaf.NotAfter) + ": from then on clients that check it refuse it"
 	}
 	return ""
 }

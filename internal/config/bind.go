@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"net/netip"
 	"reflect"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -39,7 +42,9 @@ func (d *document) table(path string, tree map[string]any, fields reflect.Value)
 func (d *document) value(path string, value, field any) {
 	switch field := field.(type) {
 	case *string:
-		assign(d, path, value, field, `a string in quotes`)
+		if assign(d, path, value, field, `a string in quotes`) {
+			d.noControl(path, *field)
+		}
 	case *bool:
 		assign(d, path, value, field, `true or false, without quotes`)
 	case *int64:
@@ -92,6 +97,21 @@ func assign[T any](d *document, path string, value any, field *T, want string) b
 	return true
 }
 
+// noControl refuses control characters, of which no value is made: "\b" in the path
+// of a file is a backspace. What clients read is checked for more than that.
+func (d *document) noControl(path, s string) {
+	if strings.HasPrefix(path, "policy.") {
+		return
+	}
+	for _, r := range s {
+		if r < ' ' || r == 0x7f {
+			d.fail(path, fmt.Sprintf("holds the control character %q", r),
+				`write a backslash twice in double quotes, or the text in single quotes; directories are separated by "/"`)
+			return
+		}
+	}
+}
+
 func (d *document) duration(path string, value any, field *time.Duration) {
 	const want = `a duration in quotes, such as "500ms", "30s" or "5m"`
 	var s string
@@ -100,10 +120,38 @@ func (d *document) duration(path string, value any, field *time.Duration) {
 	}
 	v, err := time.ParseDuration(s)
 	if err != nil {
-		d.fail(path, fmt.Sprintf("%q is no duration", s), "write "+want)
+		hint := "write " + want
+		if better := asDuration(s); better != "" {
+			hint = fmt.Sprintf("write %q: the units are ms, s, m and h", better)
+		}
+		d.fail(path, fmt.Sprintf("%q is not a duration", s), hint)
 		return
 	}
 	*field = v
+}
+
+var durationInWords = regexp.MustCompile(`^\s*(\d{1,6})\s*([a-z]*)\.?\s*$`)
+
+// asDuration writes a duration in the units that there are; empty if it is none.
+func asDuration(s string) string {
+	m := durationInWords.FindStringSubmatch(strings.ToLower(s))
+	if m == nil {
+		return ""
+	}
+	n, _ := strconv.Atoi(m[1]) // six digits at most
+	switch unit := m[2]; {
+	case unit == "" || strings.HasPrefix("seconds", unit):
+		return m[1] + "s"
+	case strings.HasPrefix("minutes", unit):
+		return m[1] + "m"
+	case strings.HasPrefix("hours", unit), unit == "hrs", unit == "hr":
+		return m[1] + "h"
+	case strings.HasPrefix("days", unit):
+		return strconv.Itoa(24*n) + "h"
+	case strings.HasPrefix("weeks", unit):
+		return strconv.Itoa(7*24*n) + "h"
+	}
+	return ""
 }
 
 // connections binds a number of connections that is not "auto".
@@ -120,6 +168,7 @@ func (d *document) addresses(path string, value any, field *Addresses) {
 	switch value := value.(type) {
 	case string:
 		*field = Addresses{value}
+		d.noControl(path, value)
 	case []any:
 		d.strings(path, value, (*[]string)(field))
 	default:
@@ -128,7 +177,10 @@ func (d *document) addresses(path string, value any, field *Addresses) {
 }
 
 func (d *document) strings(path string, value any, field *[]string) {
-	const want = `an array of strings, such as ["a", "b"]`
+	want := `an array of strings, such as ["a", "b"]`
+	if s, ok := value.(string); ok {
+		want = fmt.Sprintf("an array of strings: [%q]", s)
+	}
 	var array []any
 	if !assign(d, path, value, &array, want) {
 		return
@@ -138,6 +190,7 @@ func (d *document) strings(path string, value any, field *[]string) {
 	for i, v := range array {
 		var s string
 		ok = assign(d, element(path, i), v, &s, "a string in quotes") && ok
+		d.noControl(element(path, i), s)
 		out = append(out, s)
 	}
 	if ok {

@@ -86,21 +86,26 @@ func nearest(s string, known []string) (string, bool) {
 	return best, best != ""
 }
 
-// edits is the Levenshtein distance of two strings in bytes.
+// edits returns how many bytes must be inserted, deleted, replaced, or exchanged
+// with the next one, to make b of a (optimal string alignment).
 func edits(a, b string) int {
-	row := make([]int, len(b)+1) // row[j]: edits from a[:i] to b[:j]
+	before, last := make([]int, len(b)+1), make([]int, len(b)+1) // the rows of i-2 and i-1
+	row := make([]int, len(b)+1)                                 // row[j]: edits from a[:i] to b[:j]
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
-		diagonal := row[0]
+		before, last, row = last, row, before
 		row[0] = i + 1
 		for j := range len(b) {
 			cost := 1
 			if a[i] == b[j] {
 				cost = 0
 			}
-			diagonal, row[j+1] = row[j+1], min(diagonal+cost, row[j]+1, row[j+1]+1)
+			row[j+1] = min(last[j]+cost, last[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
 		}
 	}
 	return row[len(b)]

@@ -227,7 +227,7 @@ func (s *statement) foreignRune(fault *Error) bool {
 	for at, r := range code {
 		if name, ok := invisible[r]; ok {
 			fault.Column = at + 1
-			fault.What = fmt.Sprintf("holds %s (%U), which cannot be seen", name, r)
+			fault.What = fmt.Sprintf("the line holds %s (%U), which cannot be seen", name, r)
 			fault.Hint = "delete it, or type a space in its place"
 			return true
 		}

@@ -20,14 +20,16 @@ func (s *statement) openArray(fault *Error) bool {
 	switch {
 	case strings.HasPrefix(value, `"""`) || strings.HasPrefix(value, "'''"):
 		return s.say(fault, "the text in three quotation marks has no end", fmt.Sprintf("write %s = \"…\" on one line", name))
-	case !strings.HasPrefix(value, "["):
+	case !strings.HasPrefix(value, "["), bracketed.MatchString(value):
 		return false
 	case s.first == s.last && hasBareElement(value):
 		return s.say(fault, "a value in the array is not in quotes", "write "+name+" = "+asArray(value))
 	case strings.Contains(fault.What, "expected ',' or ']'") && s.continues(what):
 		fault.What, fault.Hint = "a comma is missing between two values of the array", `write ["a", "b"]`
 		return true
-	case s.first != s.last || !strings.Contains(withoutStrings(s.text), "]"):
+	case s.first != s.last:
+		return s.say(fault, `the array has no end: there is no "]"`, `write "]" after its last value`)
+	case !strings.Contains(withoutStrings(s.text), "]"):
 		return s.say(fault, `the array has no end: there is no "]"`, "write "+name+" = "+asArray(value))
 	}
 	_, rest, _ := strings.Cut(strings.TrimPrefix(withoutStrings(value), "["), "]")
@@ -75,6 +77,8 @@ func (s *statement) value(fault *Error) bool {
 	path := strings.Trim(s.table+"."+name, ".")
 	write := func(value string) string { return "write " + name + " = " + value }
 	switch {
+	case bracketed.MatchString(value):
+		return s.say(fault, value+" is not in quotes", write(quote(value)))
 	case value == "":
 		return s.say(fault, "has no value", write(sample(path))+", or remove the line")
 	case strings.HasPrefix(value, "="), strings.HasPrefix(value, ">"):
@@ -116,6 +120,8 @@ func (s *statement) quoted(fault *Error, name, path, value string) bool {
 		return s.say(fault, `a backslash in double quotes begins an escape sequence, and here it begins none`, hint)
 	case rest == "":
 		return false
+	case strings.HasPrefix(rest, "//"), strings.HasPrefix(rest, ";") && rest != ";":
+		return s.say(fault, fmt.Sprintf("%q does not begin a comment", rest[:1+strings.Count(rest[:2], "/")/2]), `write "#" in its place`)
 	case strings.HasPrefix(rest, ","), wantedKind(path) == reflect.Slice:
 		return s.say(fault, "several values are not in brackets", write("["+strings.TrimRight(value, ",; ")+"]"))
 	case rest == ";":
@@ -220,6 +226,7 @@ func sample(path string) string {
 }
 
 var (
+	bracketed      = regexp.MustCompile(`^\[[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*\](:[0-9]+)?$`) // an IPv6 address
 	zeroFirst      = regexp.MustCompile(`^0[0-9]+$`)
 	numberWithUnit = regexp.MustCompile(`^([0-9][0-9,_.' ]*?)\s*([A-Za-z%]*)$`)
 
