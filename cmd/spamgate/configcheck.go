@@ -28,7 +28,10 @@ listened on, connected to, fetched or written. Lines of a list that are no
 entry, or cannot be looked up here, are reported and, as when serving, skipped;
 so are entries that would list a protected name whole.
 
-Whether sockets, syslog or the next hop are there shows only at the start.
+An error says where, what is wrong and what to write, and so do serve and a
+reload. What is only doubtful, such as a certificate that expires soon, is a
+warning. Whether ports are free, the next hop answers, and the service's user
+may read all files shows only at the start.
 
 Exit codes: 0 configuration and lists are good; 2 they are not, or an update of
 list is held.`,

@@ -218,21 +218,26 @@ func (f *faults) directory(key, dir string) {
 	}
 }
 
-// admin checks the admin socket.
+// admin checks the admin socket. If it is where it is by default the gate goes
+// without it rather than not start, so that is worth a warning.
 func (f *faults) admin() {
 	a := f.config.Admin
 	if a.Socket == "" {
 		return
 	}
 	const key = "admin.socket"
+	say := f.fail
 	own := a.Socket == f.config.State.DefaultSocket()
+	if own {
+		say = func(key, what, hint string) { f.warn(key, what+": the gate goes without an admin socket", hint) }
+	}
 	info, err := os.Lstat(a.Socket)
 	dir, dirErr := os.Stat(filepath.Dir(a.Socket))
 	switch {
 	case slices.Contains(f.config.NextHop.Addr, "lmtp+unix:"+a.Socket):
 		f.fail(key, a.Socket+" is the next hop's socket", `write another path, such as "/run/spamgate/admin.sock"`)
 	case err == nil && info.Mode().Type() != fs.ModeSocket:
-		f.fail(key, a.Socket+" exists and is not a socket", "remove it, or write another path")
+		say(key, a.Socket+" exists and is not a socket", "remove it, or write another path")
 	case !own && errors.Is(dirErr, fs.ErrNotExist):
 		f.fail(key, fmt.Sprintf("there is no directory %s", filepath.Dir(a.Socket)), "make it for the gate's user (RuntimeDirectory= in the unit), or write another path")
 	case !own && dirErr == nil && !dir.IsDir():
@@ -245,6 +250,6 @@ func (f *faults) admin() {
 		return
 	}
 	if _, err := user.LookupGroup(a.SocketGroup); errors.As(err, new(user.UnknownGroupError)) {
-		f.fail("admin.socket_group", fmt.Sprintf("there is no group %q", a.SocketGroup), "make it (groupadd), or write the name of another group")
+		say("admin.socket_group", fmt.Sprintf("there is no group %q", a.SocketGroup), "make it (groupadd), or write the name of another group")
 	}
 }

@@ -8,10 +8,8 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/pelletier/go-toml/v2"
-	"github.com/pelletier/go-toml/v2/unstable"
 )
 
 // This file is about files that are no TOML: what the parser says in its own
@@ -40,71 +38,6 @@ func syntaxError(file string, src []byte, err error) error {
 		fault.Key = s.key()
 	}
 	return fault
-}
-
-// encodingFault finds what no text file in UTF-8 holds; nil if there is none.
-func encodingFault(src []byte) *Error {
-	const save = "save the file as UTF-8"
-	if bytes.HasPrefix(src, []byte("\xff\xfe")) || bytes.HasPrefix(src, []byte("\xfe\xff")) {
-		return &Error{Line: 1, Column: 1, What: "the file is in UTF-16", Hint: save}
-	}
-	for i, line := range bytes.SplitAfter(src, []byte("\n")) {
-		line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
-		for at, rest := 0, line; len(rest) > 0; {
-			r, n := utf8.DecodeRune(rest)
-			e := &Error{Line: i + 1, Column: at + 1}
-			switch {
-			case r == utf8.RuneError && n == 1:
-				e.What, e.Hint = fmt.Sprintf("the byte %#x is not UTF-8", rest[0]), save+", which it is not (ISO 8859-1, perhaps)"
-				return e
-			case r == '\r':
-				e.What, e.Hint = "a carriage return without a line feed does not end a line", "save the file with the line ends of Unix"
-				return e
-			case r < ' ' && r != '\t', r == 0x7f:
-				e.What, e.Hint = fmt.Sprintf("the control character %U is not allowed", r), "delete it"
-				return e
-			}
-			at, rest = at+n, rest[n:]
-		}
-	}
-	return nil
-}
-
-// duplicateFault explains a key or table that is there twice, and says where the
-// first one is. It reports whether that is the fault.
-func duplicateFault(src []byte, fault *Error) bool {
-	if !strings.Contains(fault.What, "already") {
-		return false
-	}
-	ix := newIndexer(src)
-	ix.run()
-	path, ok := ix.again[unstable.Position{Line: fault.Line, Column: fault.Column}]
-	if !ok {
-		return false
-	}
-	first := ix.at[path]
-	name := display(path)
-	fault.Key = name
-	array := name == "list" || name == "listener"
-	line := strings.TrimSpace(lineOf(src, fault.Line))
-	switch {
-	case !strings.HasPrefix(line, "["):
-		fault.What = fmt.Sprintf("is set twice, the first time at line %d", first.Line)
-		fault.Hint = "remove one of the two lines"
-	case array:
-		fault.What = fmt.Sprintf("already begins at line %d, and one of the two has single brackets", first.Line)
-		fault.Hint = fmt.Sprintf("write [[%s]] with two brackets, once for each", name)
-	case strings.HasPrefix(line, "[["):
-		fault.What = fmt.Sprintf("already begins at line %d, and there can be only one", first.Line)
-		fault.Hint = fmt.Sprintf("move the keys below the first [%s], and remove this line", name)
-	case !strings.HasPrefix(strings.TrimSpace(lineOf(src, first.Line)), "["):
-		fault.What = fmt.Sprintf("[%s] cannot follow %s at line %d", name, strings.TrimSpace(beforeEqual(lineOf(src, first.Line))), first.Line)
-		fault.Hint = fmt.Sprintf("move that key below [%s], without %q", name, name+".")
-	default:
-		fault.What = fmt.Sprintf("[%s] is there twice, the first time at line %d", name, first.Line)
-		fault.Hint = fmt.Sprintf("move the keys below the first [%s], and remove this line", name)
-	}
-	return true
 }
 
 // lineOf returns a line of a file, counted from 1.
@@ -205,63 +138,6 @@ func (s *statement) say(fault *Error, what, hint string) bool {
 	fault.Line, fault.Column = s.first, s.indent+1
 	fault.What, fault.Hint = what, hint
 	return true
-}
-
-// quotesOfTypography are what editors for letters make of quotation marks.
-const quotesOfTypography = "“”„‟‘’‚‛«»‹›＂＇`´″′"
-
-// straight makes straight quotes of them.
-var straight = strings.NewReplacer("“", `"`, "”", `"`, "„", `"`, "‟", `"`, "«", `"`, "»", `"`, "‹", `"`, "›", `"`, "＂", `"`, "″", `"`,
-	"‘", "'", "’", "'", "‚", "'", "‛", "'", "＇", "'", "`", "'", "´", "'", "′", "'")
-
-// foreignRune finds characters that look as if they belonged there.
-func (s *statement) foreignRune(fault *Error) bool {
-	code := withoutStrings(s.at)
-	if at := strings.IndexAny(code, quotesOfTypography); at >= 0 {
-		r, _ := utf8.DecodeRuneInString(code[at:])
-		fault.Column = at + 1
-		fault.What = fmt.Sprintf("%c is not a quotation mark of TOML", r)
-		fault.Hint = `use straight ones: ` + strings.TrimSpace(straight.Replace(s.at))
-		return true
-	}
-	for at, r := range code {
-		if name, ok := invisible[r]; ok {
-			fault.Column = at + 1
-			fault.What = fmt.Sprintf("the line holds %s (%U), which cannot be seen", name, r)
-			fault.Hint = "delete it, or type a space in its place"
-			return true
-		}
-	}
-	return false
-}
-
-// invisible characters come with text from web pages.
-var invisible = map[rune]string{
-	0xa0: "a no-break space", 0x2007: "a figure space", 0x202f: "a narrow no-break space", 0x3000: "an ideographic space",
-	0x200b: "a zero-width space", 0x200c: "a zero-width non-joiner", 0x200d: "a zero-width joiner", 0x2060: "a word joiner",
-	0xfeff: "a byte order mark", 0xad: "a soft hyphen", 0x2028: "a line separator",
-}
-
-// withoutStrings blanks out what stands in quotes, and a comment.
-func withoutStrings(line string) string {
-	b := []byte(line)
-	var quote byte
-	for i := 0; i < len(b); i++ {
-		switch c := b[i]; {
-		case quote == 0 && c == '#':
-			return string(b[:i])
-		case quote == 0 && (c == '"' || c == '\''):
-			quote = c
-		case quote == '"' && c == '\\' && i+1 < len(b):
-			b[i], b[i+1] = ' ', ' '
-			i++
-		case c == quote:
-			quote = 0
-		case quote != 0:
-			b[i] = ' '
-		}
-	}
-	return string(b)
 }
 
 // foreignComment finds the comments of other languages.
