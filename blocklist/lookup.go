@@ -24,13 +24,23 @@ func (s *Set) Lookup(stage Stage, a sender.Address) (Decision, error) { return s
 // ones. It counts towards the Set's lookups, of which a key that another list
 // holds is no false positive.
 func (v *View) Lookup(stage Stage, a sender.Address) (Decision, error) {
+	return v.lookup(stage, a, sender.AllKinds, finding{})
+}
+
+// LookupBlocks is Lookup for an address that may be a wrong guess, and so must not
+// clear anybody: block entries of the given kinds count, and neither allow lists
+// nor exceptions.
+func (v *View) LookupBlocks(stage Stage, a sender.Address, kinds sender.KindSet) (Decision, error) {
+	return v.lookup(stage, a, kinds, finding{blocks: true})
+}
+
+func (v *View) lookup(stage Stage, a sender.Address, kinds sender.KindSet, f finding) (Decision, error) {
 	s := v.set
 	s.counters.lookups.Add(1)
 	stage &= allStages
 	var room [keyRoom]byte
 	walk := a.Walk(room[:0])
-	walk.Only(v.kinds[stage])
-	var f finding
+	walk.Only(v.kinds[stage] & kinds)
 	for !f.complete() {
 		key, ok := walk.Next()
 		if !ok {
@@ -56,8 +66,9 @@ func (v *View) Lookup(stage Stage, a sender.Address) (Decision, error) {
 
 // finding is what one lookup has found so far.
 type finding struct {
-	lists []found // by list; nil before the first
-	open  int     // lists that may yet find something
+	lists  []found // by list; nil before the first
+	open   int     // lists that may yet find something
+	blocks bool    // allow lists and exceptions do not count
 }
 
 // found is a list's most specific entry for the sender.
@@ -75,7 +86,7 @@ func (f *finding) settle(v *View, stage Stage, list int, what found) bool {
 	if f.lists == nil {
 		f.lists = make([]found, len(v.set.lists))
 		for i := range f.lists {
-			if v.counts(i, stage) {
+			if v.counts(i, stage) && !(f.blocks && v.set.lists[i].Type == Allow) {
 				f.open++
 			}
 		}
@@ -125,7 +136,7 @@ func (v *View) confirmKey(f *finding, stage Stage, key sender.Key) (bool, error)
 			continue
 		}
 		confirmed = true
-		if e.Until != 0 && e.Until <= time.Now().Unix() {
+		if e.Until != 0 && e.Until <= time.Now().Unix() || f.blocks && (e.Exception || l.Type == Allow) {
 			continue
 		}
 		what := found{exception: e.Exception}

@@ -67,15 +67,10 @@ const maxLines = 10
 // logMonitored is a line for each entry that only observes. Where the entry
 // would have done something, were it not for the monitor mode, it says what.
 func (s *session) logMonitored(t *transaction, findings []Finding) {
-	type place struct {
-		file string
-		line int
-		list string
-	}
 	seen := map[place]bool{}
 	for _, f := range findings {
 		for _, m := range f.Verdict.Monitored {
-			at := place{m.File, m.Line, m.List}
+			at := place{m.List, m.File, m.Line}
 			if seen[at] || len(seen) == maxLines {
 				continue
 			}
@@ -92,20 +87,11 @@ func (s *session) logMonitored(t *transaction, findings []Finding) {
 
 // logUnreadable is a line about the addresses of the header that could not be
 // looked up: the first one, and how many there are.
-func (s *session) logUnreadable(t *transaction) {
-	var first Finding
-	n := 0
-	for _, f := range t.findings {
-		if f.Err == nil || f.NoAnswer() {
-			continue
-		}
-		if n++; n == 1 {
-			first = f
-		}
-	}
-	if n > 0 {
+func (s *session) logUnreadable(t *transaction, h headerFindings) {
+	if h.unreadables > 0 {
+		first := h.unreadable
 		s.log(slog.LevelInfo, "header address not understood", t, first, nil, Accept.String(), wire.Reply{},
-			slog.Int("addresses", n), slog.String("error", s.hide(t, first, first.Err.Error())))
+			slog.Int("addresses", h.unreadables), slog.String("error", s.hide(t, first, first.Err.Error())))
 	}
 }
 
@@ -260,6 +246,7 @@ func (s *session) log(level slog.Level, text string, t *transaction, f Finding, 
 	str("identity", f.Identity)
 	if f.Identity != EnvelopeIdentity {
 		str("sender", s.show(f.Address))
+		str("form", s.show(f.Form))
 	}
 	if m := f.Verdict.Match; !m.IsZero() {
 		str("list", m.List)

@@ -37,6 +37,15 @@ type Stage uint8
 const (
 	Envelope Stage = iota // the reverse-path
 	Header                // a field of the message
+
+	// HeaderForm is a field of the message, too, but the address is only what
+	// servers may make of it. It can block and nothing else: neither allow lists
+	// nor exceptions count. "user@" asks for the entries of a local part.
+	HeaderForm
+
+	// HeaderWord is HeaderForm for what may be a part of a name: only entries
+	// that name the local part count, "user@" and "user@domain".
+	HeaderWord
 )
 
 // Match is a list's entry that matched a sender.
@@ -89,7 +98,8 @@ var ErrNoAnswer = errors.New("the lists cannot be asked now")
 type Judge interface {
 	// Judge looks up a sender: an address as it was written, "" for the null
 	// reverse-path. An error that wraps ErrNoAnswer says that the lists could not
-	// be asked, any other that it is no address.
+	// be asked, any other that it is no address. The stage HeaderForm takes a
+	// local part and an "@" as well.
 	Judge(stage Stage, address string) (Verdict, error)
 
 	// Generation numbers the state of the lists.
@@ -106,6 +116,7 @@ type Checker interface {
 type Finding struct {
 	Identity string // "envelope", or the field: "From"
 	Address  string // "" for the null reverse-path
+	Form     string // what the field has, where servers may make Address of it: "user%domain"
 	Verdict  Verdict
 	Err      error // the sender was not looked up: it is no address, or ErrNoAnswer
 }

@@ -32,7 +32,16 @@ func (s *session) receive(t *transaction) wire.Reply {
 		s.logBytesRefused(t, body.Size(), reply, errTooManyHops)
 		return reply
 	}
-	s.judgeHeader(t, body, section)
+	if !s.judgeHeader(t, body, section) {
+		if err := body.Discard(); err != nil {
+			return s.refuseBytes(t, body, err)
+		}
+		// RFC 3463: X.6.0, other or undefined media error.
+		reply := wire.NewReply(554, fmt.Sprintf("5.6.0 More than %d sender addresses in the header; id %s", policy.AddressLimit(), t.id))
+		t.outcome = OutcomeRefused
+		s.logBytesRefused(t, body.Size(), reply, errTooManyAddresses)
+		return reply
+	}
 
 	worst := Decide(t.findings, t.onlyExempt())
 	action := worst.Verdict.Action
@@ -64,25 +73,46 @@ func (s *session) receive(t *transaction) wire.Reply {
 }
 
 // judgeHeader reads what is of interest from the header section, and looks its
-// senders up where they are to be judged.
-func (s *session) judgeHeader(t *transaction, body *wire.Body, section []byte) {
+// senders up where they are to be judged. It reports false if those are too many;
+// recipients that are reachable by every sender get the message all the same.
+func (s *session) judgeHeader(t *transaction, body *wire.Body, section []byte) bool {
 	policy := &t.settings.Policy
 	clean := section
 	if body.Stuffed() {
 		clean = wire.Unstuff(section)
 	}
 	clean = bytes.TrimSuffix(clean, []byte("\r\n"))
-	found := header.Senders(clean, policy.HeaderFields)
-	t.messageID = found.MessageID
 	if t.judge == nil || !policy.JudgesHeader(t.envelope) {
-		return
+		t.messageID = header.Senders(clean, nil).MessageID
+		return true
 	}
-	for _, field := range found.Empty {
+	found := policy.ReadHeader(clean, greetingNames(t.settings.NextHop))
+	t.messageID = found.MessageID
+	if found.TooMany() {
+		return t.onlyExempt()
+	}
+	for _, field := range found.FieldsWithoutAddress() {
 		s.logNoAddress(t, field)
 	}
-	t.findings = policy.JudgeHeader(t.judge, found.Senders)
-	s.logUnreadable(t)
-	s.logMonitored(t, t.findings)
+	var kept headerFindings
+	for f := range policy.JudgeHeader(t.judge, found) {
+		kept.add(f)
+	}
+	t.findings = kept.deciding
+	s.logUnreadable(t, kept)
+	s.logMonitored(t, kept.monitored)
+	return true
+}
+
+// greetingNames are the names with which the servers of a next hop greet.
+func greetingNames(next nexthop.Target) []string {
+	var names []string
+	for _, text := range nexthop.Greetings(next) {
+		if name := nexthop.GreetingName(text); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // onlyExempt reports whether every recipient is reachable by every sender.
@@ -229,16 +259,11 @@ func (s *session) deliver(t *transaction, body *wire.Body, section []byte) wire.
 }
 
 // trace is what goes in front of the message: a mark for each entry because of
-// which it is tagged, and our Received field.
+// which it is tagged, at most maxTags, and our Received field.
 func (s *session) trace(t *transaction, section []byte, stuffed bool) []byte {
 	var b []byte
-	for _, f := range append([]Finding{t.envelope}, t.findings...) {
-		if f.Verdict.Action != Tag {
-			continue
-		}
-		if field := tagField(f.Verdict.Match); !bytes.Contains(b, []byte(field)) {
-			b = append(b, field...)
-		}
+	for _, field := range tagFields(t.envelope, t.findings) {
+		b = append(b, field...)
 	}
 	hostname := s.server.cfg.Hostname
 	b = append(b, receivedField(t.client.Helo, t.client.Addr.Addr(), hostname, s.protocol(t), t.id, time.Now())...)

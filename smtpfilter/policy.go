@@ -1,14 +1,12 @@
 package smtpfilter
 
 import (
-	"errors"
 	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
 	"spamgate/blocklist/sender"
-	"spamgate/smtpfilter/header"
 	"spamgate/smtpfilter/wire"
 )
 
@@ -20,6 +18,10 @@ type Policy struct {
 
 	// MaxHeaderBytes is the longest header section taken, 0 for 256 KiB.
 	MaxHeaderBytes int
+
+	// MaxAddresses is the number of sender addresses that the fields may hold,
+	// 0 for 1000. What servers may make addresses of counts, too.
+	MaxAddresses int
 
 	// CheckBounces judges the header of messages with the null reverse-path,
 	// too.
@@ -64,6 +66,7 @@ type Policy struct {
 
 const (
 	defaultMaxHeaderBytes = 256 << 10
+	defaultMaxAddresses   = 1000
 	defaultMaxRecipients  = 1000
 	defaultMaxHops        = 100
 )
@@ -74,6 +77,14 @@ func (p *Policy) HeaderLimit() int {
 		return defaultMaxHeaderBytes
 	}
 	return p.MaxHeaderBytes
+}
+
+// AddressLimit is the number of sender addresses that a header may hold.
+func (p *Policy) AddressLimit() int {
+	if p.MaxAddresses == 0 {
+		return defaultMaxAddresses
+	}
+	return p.MaxAddresses
 }
 
 func (p *Policy) maxHops() int {
@@ -129,6 +140,11 @@ func (p *Policy) TakesRecipient(rcpt wire.Path) bool {
 		return false
 	}
 	_, domain := normalParts(rcpt)
+	return p.takesDomain(domain)
+}
+
+// takesDomain reports whether a domain in normal form is a recipient domain.
+func (p *Policy) takesDomain(domain string) bool {
 	for _, d := range p.RecipientDomains {
 		if parent, sub := strings.CutPrefix(d, "."); sub {
 			if domain == parent || strings.HasSuffix(domain, d) {
@@ -164,44 +180,4 @@ func (p *Policy) JudgesHeader(envelope Finding) bool {
 	return len(p.HeaderFields) > 0 &&
 		!envelope.Verdict.ClearsMessage &&
 		(envelope.Address != "" || p.CheckBounces)
-}
-
-// JudgeHeader judges every address of the header fields that are checked. Where
-// an address can't be one because of what stands in front of its domain
-// (x@*.listed.example), the first parent that can be one is judged in its
-// place, so that nonsense does not hide a listed domain.
-func (p *Policy) JudgeHeader(j Judge, senders []header.Sender) []Finding {
-	findings := make([]Finding, len(senders))
-	for i, s := range senders {
-		f := Finding{Identity: s.Field, Address: s.Address}
-		f.Verdict, f.Err = ask(j, Header, s.Address)
-		if f.Err != nil && !f.NoAnswer() {
-			if v, err, ok := judgeParents(j, s.Address); ok {
-				f.Verdict, f.Err = v, err
-			}
-		}
-		findings[i] = f
-	}
-	return findings
-}
-
-// judgeParents judges the first parent of an address's domain with which it is
-// an address. The error is ErrNoAnswer alone.
-func judgeParents(j Judge, address string) (Verdict, error, bool) {
-	at := strings.LastIndexByte(address, '@')
-	if at < 0 {
-		return Verdict{}, nil, false
-	}
-	local, domain := address[:at+1], address[at+1:]
-	domain = domain[max(0, len(domain)-sender.MaxDomain):] // more can't be a domain
-	for {
-		_, parent, ok := strings.Cut(domain, ".")
-		if !ok {
-			return Verdict{}, nil, false
-		}
-		if v, err := ask(j, Header, local+parent); err == nil || errors.Is(err, ErrNoAnswer) {
-			return v, err, true
-		}
-		domain = parent
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 )
@@ -84,6 +85,32 @@ func validHelo(s string) bool {
 		}
 	}
 	return inner != ""
+}
+
+// errTooManyAddresses is for the log: nobody has so many senders.
+var errTooManyAddresses = errors.New("too many sender addresses in the header: see [headers] max_addresses")
+
+// maxTags bounds the fields that mark one message. Whoever reads them wants to
+// know that it is listed and by which lists, and the log has the decision.
+const maxTags = 10
+
+// tagFields are the fields that mark a message, each once, the reverse-path's
+// first.
+func tagFields(envelope Finding, header []Finding) []string {
+	var fields []string
+	add := func(f Finding) {
+		if f.Verdict.Action != Tag || len(fields) == maxTags {
+			return
+		}
+		if field := tagField(f.Verdict.Match); !slices.Contains(fields, field) {
+			fields = append(fields, field)
+		}
+	}
+	add(envelope)
+	for _, f := range header {
+		add(f)
+	}
+	return fields
 }
 
 // tagField is the field that marks a message from a listed sender.

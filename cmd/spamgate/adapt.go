@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 
 	"spamgate/blocklist"
 	"spamgate/blocklist/listfile"
@@ -111,11 +112,38 @@ type judge struct{ lists *blocklist.View }
 func (j judge) Generation() uint64 { return j.lists.Set().Generation() }
 
 func (j judge) Judge(stage smtpfilter.Stage, address string) (smtpfilter.Verdict, error) {
+	if stage == smtpfilter.HeaderForm || stage == smtpfilter.HeaderWord {
+		return j.judgeForm(stage, address)
+	}
 	a, err := sender.Parse(address)
 	if err != nil {
 		return smtpfilter.Verdict{}, err
 	}
 	d, err := j.lists.Lookup(blocklistStage(stage), a)
+	return answered(d, err)
+}
+
+// judgeForm looks up what servers may make of a header's form: block entries
+// alone count.
+func (j judge) judgeForm(stage smtpfilter.Stage, address string) (smtpfilter.Verdict, error) {
+	kinds := sender.AllKinds
+	if stage == smtpfilter.HeaderWord {
+		kinds = sender.KindSet(0).With(sender.KindAddress).With(sender.KindLocal)
+	}
+	if strings.HasSuffix(address, "@") {
+		address += "invalid" // a domain that nobody has, and that is not asked about
+		kinds = sender.KindSet(0).With(sender.KindLocal)
+	}
+	a, err := sender.Parse(address)
+	if err != nil {
+		return smtpfilter.Verdict{}, err
+	}
+	d, err := j.lists.LookupBlocks(blocklistStage(stage), a, kinds)
+	return answered(d, err)
+}
+
+// answered is what a lookup has found, or that it was not possible.
+func answered(d blocklist.Decision, err error) (smtpfilter.Verdict, error) {
 	if err != nil {
 		return smtpfilter.Verdict{}, fmt.Errorf("%w: %w", smtpfilter.ErrNoAnswer, err)
 	}
@@ -123,10 +151,10 @@ func (j judge) Judge(stage smtpfilter.Stage, address string) (smtpfilter.Verdict
 }
 
 func blocklistStage(s smtpfilter.Stage) blocklist.Stage {
-	if s == smtpfilter.Header {
-		return blocklist.Header
+	if s == smtpfilter.Envelope {
+		return blocklist.Envelope
 	}
-	return blocklist.Envelope
+	return blocklist.Header
 }
 
 // verdict puts a decision into the words of the SMTP side.

@@ -27,6 +27,7 @@ type checkOptions struct {
 	from     string
 	hasFrom  bool
 	rcpts    []string
+	nextHop  []string
 	listener string
 	trace    bool
 }
@@ -54,7 +55,10 @@ bits unless its hashes have a secret key.
 
 With --message a whole message is judged: the envelope sender and every address
 in the header fields that [headers] check names. Without --from the reverse-path
-is the message's Return-Path field, or else is not judged.
+is the message's Return-Path field, or else is not judged. What is not an address
+("spam%example.net", "spammer") is judged by the addresses that mail servers may
+make of it. They may add their own name: the running gate knows it from the next
+hop's greeting, check from --next-hop-name.
 
 Exit codes: 0 all accepted; 1 an action other than accept; 2 an error.`,
 		Example: `  spamgate check user@spam.example
@@ -69,6 +73,7 @@ Exit codes: 0 all accepted; 1 an action other than accept; 2 an error.`,
 	cmd.Flags().StringVar(&o.message, "message", "", "judge this message `FILE`; - is standard input")
 	cmd.Flags().StringVar(&o.from, "from", "", "with --message: envelope sender `ADDRESS`, or <>")
 	cmd.Flags().StringArrayVar(&o.rcpts, "rcpt", nil, "with --message: a recipient `ADDRESS`; may be repeated")
+	cmd.Flags().StringArrayVar(&o.nextHop, "next-hop-name", nil, "with --message: the `NAME` that the next hop greets with")
 	cmd.Flags().StringVar(&o.listener, "listener", "", "judge as the listener `NAME` does (default: the first)")
 	cmd.Flags().BoolVar(&o.trace, "trace", false, "show the whole decision: keys, bits, entries, precedence")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -88,8 +93,8 @@ func (o checkOptions) validate(args []string) error {
 		return errors.New("check: --trace goes with addresses that are named, not with - or --message")
 	case o.message != "" && len(args) > 0:
 		return errors.New("check: --message takes no addresses: give the envelope sender with --from")
-	case o.message == "" && (o.hasFrom || len(o.rcpts) > 0):
-		return errors.New("check: --from and --rcpt go with --message")
+	case o.message == "" && (o.hasFrom || len(o.rcpts) > 0 || len(o.nextHop) > 0):
+		return errors.New("check: --from, --rcpt and --next-hop-name go with --message")
 	case o.message == "" && len(args) == 0:
 		return errors.New("check: no address: name one or more, - to read them from standard input, or --message FILE")
 	case o.all && (len(args) != 1 || args[0] != "-"):
@@ -220,6 +225,7 @@ type addressResult struct {
 type finding struct {
 	Identity  string             `json:"identity,omitempty"`
 	Address   string             `json:"address,omitempty"`
+	Form      string             `json:"form,omitempty"` // what the header has, where servers may read it as Address
 	Action    smtpfilter.Action  `json:"action"`
 	Match     *smtpfilter.Match  `json:"match,omitempty"`
 	Monitored []smtpfilter.Match `json:"monitored,omitempty"`
@@ -227,7 +233,7 @@ type finding struct {
 }
 
 func newFinding(f smtpfilter.Finding) finding {
-	r := finding{Identity: f.Identity, Address: f.Address, Action: f.Verdict.Action, Monitored: f.Verdict.Monitored}
+	r := finding{Identity: f.Identity, Address: f.Address, Form: f.Form, Action: f.Verdict.Action, Monitored: f.Verdict.Monitored}
 	if m := f.Verdict.Match; !m.IsZero() {
 		r.Match = &m
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -49,12 +50,15 @@ func (k *checking) message(cmd *cobra.Command) error {
 			return fmt.Errorf("check: --from %q is no address: %w", from, envelope.Err)
 		}
 	}
-	found := header.Senders(section, k.policy.HeaderFields)
+	found := k.policy.ReadHeader(section, k.options.nextHop)
 	if !judged || k.policy.JudgesHeader(envelope) {
-		all = append(all, k.policy.JudgeHeader(k.judge, found.Senders)...)
+		if found.TooMany() && !exempt {
+			return fmt.Errorf("check: --message: the header has more than %d sender addresses (headers.max_addresses): the gate refuses such a message with 554", k.policy.AddressLimit())
+		}
+		all = slices.AppendSeq(all, k.policy.JudgeHeader(k.judge, found))
 	}
 
-	r := messageResult{Action: smtpfilter.Accept.String(), Exempt: exempt, Findings: []finding{}, Empty: found.Empty}
+	r := messageResult{Action: smtpfilter.Accept.String(), Exempt: exempt, Findings: []finding{}, Empty: found.FieldsWithoutAddress()}
 	for _, f := range all {
 		if f.NoAnswer() {
 			return fmt.Errorf("check: %s %s: %w", f.Identity, f.Address, f.Err)
@@ -96,9 +100,16 @@ func (k *checking) printMessage(r messageResult, all []smtpfilter.Finding, judge
 		if address == "" {
 			address = "<>"
 		}
+		if f.Form != "" {
+			address = fmt.Sprintf("%q, which servers may read as %s", f.Form, address)
+		}
 		fmt.Fprintf(k.out, "%s %s: %s\n", f.Identity, address, f.Verdict.Action)
 		if f.Err != nil {
 			fmt.Fprintf(k.out, "  not understood, not looked up: %v\n", f.Err)
+			continue
+		}
+		if f.Form != "" && f.Verdict.Match.IsZero() && len(f.Verdict.Monitored) == 0 {
+			fmt.Fprintf(k.out, "  %-9s no block list matches, whatever servers make of it\n", "")
 			continue
 		}
 		k.explain("", f, stage)

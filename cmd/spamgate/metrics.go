@@ -106,10 +106,10 @@ func (m *metrics) handler() http.Handler {
 }
 
 func stageName(stage smtpfilter.Stage) string {
-	if stage == smtpfilter.Header {
-		return "header"
+	if stage == smtpfilter.Envelope {
+		return "envelope"
 	}
-	return "envelope"
+	return "header"
 }
 
 // Connected is a smtpfilter.Meter's.
@@ -168,7 +168,8 @@ func (j metered) Judge(stage smtpfilter.Stage, address string) (smtpfilter.Verdi
 	return v, err
 }
 
-// decided counts a verdict. That of a sender whom no list knows is by far the most
+// decided counts a verdict. What servers may make of a header's form counts only if
+// an entry matches, since one form is asked about many times. The verdict of a sender whom no list knows is by far the most
 // frequent, and costs the least.
 func (m *metrics) decided(stage smtpfilter.Stage, v *smtpfilter.Verdict, err error) {
 	switch {
@@ -176,10 +177,14 @@ func (m *metrics) decided(stage smtpfilter.Stage, v *smtpfilter.Verdict, err err
 		m.failures.WithLabelValues(causeLists).Inc()
 		return
 	case err != nil:
-		m.failures.WithLabelValues(causeAddress).Inc()
+		if stage <= smtpfilter.Header {
+			m.failures.WithLabelValues(causeAddress).Inc()
+		}
 		return
 	case v.Match.IsZero():
-		m.clean[stage].Inc()
+		if stage <= smtpfilter.Header {
+			m.clean[stage].Inc()
+		}
 	default:
 		m.decisions.WithLabelValues(stageName(stage), v.Match.List, v.Action.String()).Inc()
 	}

@@ -6,21 +6,19 @@ import (
 	"github.com/emersion/go-message/mail"
 )
 
-// addresses finds the addresses of one field's unfolded value.
+// read finds the addresses and forms of one field's unfolded value.
 //
 // go-message reads the clean ones, which is nearly all mail. It parses by the
 // grammar and takes the whole value or none of it, so whatever it takes has one
 // meaning. The rest is scanned.
-func addresses(value string) []string {
-	if !mayHoldAddress(value) {
-		return nil
-	}
-	if isClean(value) {
+func (c *collector) read(value string) {
+	if mayHoldAddress(value) && isClean(value) {
 		if found := parse(value); len(found) > 0 {
-			return found
+			c.take(found, nil)
+			return
 		}
 	}
-	return scan(value)
+	c.scan(value)
 }
 
 // mayHoldAddress rules out the values without an "@", written or encoded.
@@ -57,17 +55,18 @@ func parse(value string) []string {
 	for _, a := range list {
 		// The local part comes without its quotes, the domain never has an @.
 		at := strings.LastIndexByte(a.Address, '@')
-		found = appendAddress(found, []byte(a.Address[:at]), []byte(a.Address[at+1:]), true)
+		found = appendAddress(found, []byte(a.Address[:at]), []byte(a.Address[at+1:]), maxClean)
 	}
 	return found
 }
 
 // scan reads a value that is not clean.
-func scan(value string) []string {
-	s := scanner{text: value, mode: byGrammar}
+func (c *collector) scan(value string) {
+	s := scanner{text: value, mode: byGrammar, out: c, most: c.held()}
 	s.run()
-	if len(s.found) > 0 && !s.malformed {
-		return s.found
+	if c.named && !s.malformed || !mayHoldAddress(value) {
+		return
 	}
-	return scanAs(asRaw, decodeWords(value), s.found)
+	raw := scanner{text: decodeWords(value), mode: asRaw, out: c, most: c.held()}
+	raw.run()
 }

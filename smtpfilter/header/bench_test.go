@@ -64,7 +64,7 @@ func BenchmarkReaders(b *testing.B) {
 	b.Run("scan", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			scan(value)
+			scanned(value)
 		}
 	})
 }

@@ -76,6 +76,13 @@ func show(r Result) []string {
 	for _, s := range r.Senders {
 		lines = append(lines, s.Field+" "+s.Address)
 	}
+	for _, f := range r.Forms {
+		kind := "(form)"
+		if f.Beside {
+			kind = "(beside)"
+		}
+		lines = append(lines, f.Field+" "+kind+" "+f.Text)
+	}
 	for _, f := range r.Empty {
 		lines = append(lines, f+" (empty)")
 	}

@@ -68,6 +68,32 @@ func FuzzSenders(f *testing.F) {
 	})
 }
 
+// scanned returns what the scanner alone finds in a value.
+func scanned(value string) []string {
+	c := collector{states: make([]state, 1), most: 1 << 20}
+	c.scan(value)
+	return addressesOf(c.senders)
+}
+
+func addressesOf(senders []Sender) []string {
+	var all []string
+	for _, s := range senders {
+		all = append(all, s.Address)
+	}
+	return all
+}
+
+// once drops what was there before.
+func once(all []string) []string {
+	var kept []string
+	for _, a := range all {
+		if !slices.Contains(kept, a) {
+			kept = append(kept, a)
+		}
+	}
+	return kept
+}
+
 // FuzzAgreement holds that go-message and the scanner find the same in a value
 // that is clean: go-message loses nothing there.
 func FuzzAgreement(f *testing.F) {
@@ -84,7 +110,7 @@ func FuzzAgreement(f *testing.F) {
 		if len(parsed) == 0 {
 			return
 		}
-		if scanned := scan(value); !slices.Equal(parsed, scanned) {
+		if scanned := scanned(value); !slices.Equal(once(parsed), scanned) {
 			t.Errorf("%q\n parsed %q\nscanned %q", value, parsed, scanned)
 		}
 	})

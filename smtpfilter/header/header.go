@@ -39,6 +39,7 @@
 package header
 
 import (
+	"math"
 	"strings"
 )
 
@@ -61,9 +62,17 @@ type Result struct {
 	// once.
 	Senders []Sender
 
-	// Empty names the fields that were asked for and are there, but hold no
-	// address in any of their occurrences, in the order asked.
+	// Forms are what fields hold in the place of addresses, in the order of the
+	// section, each once.
+	Forms []Form
+
+	// Empty names the fields that were asked for and are there, but hold neither
+	// an address nor a form in any of their occurrences, in the order asked.
 	Empty []string
+
+	// TooMany says that the section holds more addresses and forms than was
+	// asked for. Senders and Forms are the first of them.
+	TooMany bool
 
 	// MessageID is the first Message-ID field's value without the space
 	// around it, for logs: what is not printable ASCII is a "?", and there
@@ -76,87 +85,33 @@ type Result struct {
 // without case. Any bytes are taken; see the package comment for how broken
 // fields are read.
 func Senders(section []byte, fields []string) Result {
-	c := collector{fields: fields, states: make([]state, len(fields))}
+	return SendersUpTo(section, fields, math.MaxInt/maxHeld)
+}
+
+// SendersUpTo is Senders for headers that hold so many addresses and forms at most.
+// With more than that it stops reading, and Result.TooMany is set.
+func SendersUpTo(section []byte, fields []string, most int) Result {
+	c := collector{fields: fields, states: make([]state, len(fields)), most: most}
 	var (
 		res   Result
 		idSet bool
 	)
 	for s := (splitter{rest: section}); s.next(); {
-		if i := c.lookup(s.name); i >= 0 {
-			c.read(i, unfold(s.value))
+		if i := c.lookup(s.name); i >= 0 && !c.full {
+			c.readField(i, unfold(s.value), s.lost)
 		}
 		if !idSet && isName(s.name, "Message-ID") {
 			idSet = true
 			res.MessageID = logText(unfold(s.value))
 		}
 	}
-	res.Senders = c.senders
+	res.Senders, res.Forms, res.TooMany = c.senders, c.forms, c.full
 	for i, st := range c.states {
 		if st == present {
 			res.Empty = append(res.Empty, fields[i])
 		}
 	}
 	return res
-}
-
-// state is what is known of a field that was asked for.
-type state uint8
-
-const (
-	absent  state = iota
-	present       // there, and no address so far
-	named         // holds an address
-)
-
-// collector gathers the senders of all fields, each once.
-type collector struct {
-	fields  []string
-	states  []state
-	senders []Sender
-	seen    map[Sender]struct{} // the senders, once they are many
-}
-
-// manySenders is where looking through the senders becomes slower than a map.
-const manySenders = 16
-
-func (c *collector) lookup(name []byte) int {
-	for i, f := range c.fields {
-		if isName(name, f) {
-			return i
-		}
-	}
-	return -1
-}
-
-// read takes one value of the field with index i.
-func (c *collector) read(i int, value string) {
-	c.states[i] = max(c.states[i], present)
-	for _, a := range addresses(value) {
-		c.states[i] = named
-		c.add(Sender{Field: c.fields[i], Address: a})
-	}
-}
-
-func (c *collector) add(s Sender) {
-	if c.seen != nil {
-		if _, ok := c.seen[s]; ok {
-			return
-		}
-		c.seen[s] = struct{}{}
-	} else {
-		for _, known := range c.senders {
-			if known == s {
-				return
-			}
-		}
-	}
-	c.senders = append(c.senders, s)
-	if c.seen == nil && len(c.senders) == manySenders {
-		c.seen = make(map[Sender]struct{}, 4*manySenders)
-		for _, known := range c.senders {
-			c.seen[known] = struct{}{}
-		}
-	}
 }
 
 // maxMessageID is the longest MessageID, in bytes.
@@ -166,10 +121,10 @@ const maxMessageID = 200
 func logText(value string) string {
 	value = strings.Trim(value, " \t")
 	value = value[:min(len(value), maxMessageID)]
-	return strings.Map(func(r rune) rune {
+	return strings.Clone(strings.Map(func(r rune) rune { // of the value nothing is kept
 		if r < ' ' || r > '~' {
 			return '?'
 		}
 		return r
-	}, value)
+	}, value))
 }

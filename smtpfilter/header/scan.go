@@ -24,7 +24,14 @@ type scanner struct {
 	text  string
 	pos   int
 	mode  mode
-	found []string
+	found []string // of the present member, once out is set
+	forms []form   // likewise
+
+	// out takes what a member holds; nil: it stays in found.
+	out *collector
+
+	// most bounds found and forms together: what is over it is not read.
+	most int
 
 	// malformed says that readers differ on what is text: a quoted string or
 	// comment is never closed, a backslash is outside of both, a quoted string
@@ -33,27 +40,34 @@ type scanner struct {
 	malformed          bool
 	noQuote, noComment bool
 
-	member  int  // where the present member starts in text
-	first   int  // its first address in found
-	angle   int  // its first address in angle brackets in found, or -1: no bracket yet
-	inside  bool // angle brackets are open
-	unclear bool // they hold another bracket, or a list: they may be none
+	member     int  // where the present member starts in text
+	first      int  // its first address in found
+	angle      int  // its first address in angle brackets in found, or -1: no bracket yet
+	angleForms int  // its first form in angle brackets in forms
+	inside     bool // angle brackets are open
+	unclear    bool // they hold another bracket, or a list: they may be none
 
 	addrs chain
 }
 
-// scanAs scans a text and appends the addresses in it to found.
-func scanAs(m mode, text string, found []string) []string {
-	s := scanner{text: text, mode: m, found: found}
+// scanAs scans a text and appends the addresses in it to found, while that holds
+// no more than most.
+func scanAs(m mode, text string, found []string, most int) []string {
+	s := scanner{text: text, mode: m, found: found, most: most}
 	s.run()
 	return s.found
 }
 
+// overfull reports whether what is held is more than a header may hold.
+func (s *scanner) overfull() bool {
+	return len(s.found)+len(s.forms) > s.most || s.out != nil && s.out.full
+}
+
 // run scans the whole text.
 func (s *scanner) run() {
-	s.addrs.decode = s.mode == byGrammar
+	s.addrs.decode, s.addrs.most = s.mode == byGrammar, s.most
 	s.startMember()
-	for s.pos < len(s.text) {
+	for s.pos < len(s.text) && !s.overfull() {
 		s.step()
 	}
 	s.endChain(s.inside)
@@ -89,13 +103,14 @@ func (s *scanner) step() {
 	case ']':
 		s.addrs.cur.gap(byMark)
 	case '@':
+		s.noteForms(true, false)
 		s.found = s.addrs.at(s.found)
 	case '<':
 		s.endChain(false)
 		s.unclear = s.unclear || s.inside
 		s.inside = true
 		if s.angle < 0 {
-			s.angle = len(s.found)
+			s.angle, s.angleForms = len(s.found), len(s.forms)
 		}
 	case '>':
 		s.endChain(s.inside)
@@ -104,13 +119,23 @@ func (s *scanner) step() {
 		return
 	case ',', ';', ':':
 		if !s.inside {
+			kept := len(s.forms)
 			s.endChain(false)
 			s.pos++
-			s.endMember(c != ':') // in front of a colon is a group's name
+			if c == ':' { // in front of a colon is a group's name, or a route
+				s.forms = s.forms[:kept]
+			}
+			s.endMember(c != ':')
 			return
 		}
 		s.unclear = s.unclear || c != ':' && !s.addrs.isRoute()
+		kept := len(s.forms)
+		route := s.addrs.isRoute()
 		s.endChain(false)
+		if route {
+			s.forms = s.forms[:kept]
+		}
+		s.plainForms(kept)
 	default:
 		s.char()
 		return
@@ -232,10 +257,15 @@ func (s *scanner) literal() bool {
 // endChain ends a row of words and @ signs. Closed says that it filled angle
 // brackets to their end.
 func (s *scanner) endChain(closed bool) {
+	s.noteForms(false, closed)
 	s.found = s.addrs.end(s.found, closed)
 }
 
 func (s *scanner) startMember() {
+	if s.out != nil {
+		s.out.take(s.found, s.forms)
+		s.found, s.forms = s.found[:0], s.forms[:0]
+	}
 	s.member, s.first, s.angle = s.pos, len(s.found), -1
 	s.inside, s.unclear = false, false
 }
@@ -243,6 +273,11 @@ func (s *scanner) startMember() {
 // endMember settles which of a member's addresses count. Shown says that a
 // reader shows the text of a member that has none.
 func (s *scanner) endMember(shown bool) {
+	if s.unclear {
+		s.plainForms(0)
+	} else if s.angle >= 0 {
+		s.forms = append(s.forms[:0], s.forms[s.angleForms:]...) // the rest is a display name
+	}
 	switch {
 	case s.unclear: // a reader may end the member elsewhere, so all of it counts
 		s.readText(s.text[s.member:s.pos])
@@ -263,5 +298,5 @@ func (s *scanner) readText(member string) {
 	if !strings.Contains(member, "=?") && !strings.ContainsAny(member, `"\`) {
 		return // nothing that the first look did not see
 	}
-	s.found = scanAs(asText, decodeWords(member), s.found)
+	s.found = scanAs(asText, decodeWords(member), s.found, s.most)
 }

@@ -73,13 +73,67 @@ func (s *segment) joins(i int) bool {
 		next.end > next.start && s.buf[next.start] == '.'
 }
 
-// head is the first word, and the first words that may be one.
-func (s *segment) head() (first, run []byte) {
+// joinsForm is joins for what is no address: servers read "%" and "!" as
+// operators, space beside them included.
+func (s *segment) joinsForm(i int) bool {
+	return s.joins(i) || s.besideRoute(i)
+}
+
+// besideRoute reports that an operator is beside the gap before word i.
+func (s *segment) besideRoute(i int) bool {
+	last, next := s.words[i-1], s.words[i]
+	return last.end > last.start && isRoute(s.buf[last.end-1]) ||
+		next.end > next.start && isRoute(s.buf[next.start])
+}
+
+// isOneForm reports that all words may be one form.
+func (s *segment) isOneForm() bool {
+	for i := 1; i < len(s.words); i++ {
+		if !s.joinsForm(i) {
+			return false
+		}
+	}
+	return true
+}
+
+func isRoute(c byte) bool { return c == '%' || c == '!' }
+
+// text is what the words from one to before another hold together.
+func (s *segment) text(from, to int) []byte { return s.buf[s.words[from].start:s.words[to-1].end] }
+
+// spaced is all words with a space between those that are not one form.
+func (s *segment) spaced() []byte {
+	b := make([]byte, 0, len(s.buf)+len(s.words))
+	for i, w := range s.words {
+		if i > 0 && !s.joinsForm(i) {
+			b = append(b, ' ')
+		}
+		b = append(b, s.buf[w.start:w.end]...)
+	}
+	return b
+}
+
+// headLen is the number of words in head's run.
+func (s *segment) headLen() int {
 	k := 1
 	for k < len(s.words) && s.joins(k) {
 		k++
 	}
-	return s.buf[:s.words[0].end], s.buf[:s.words[k-1].end]
+	return k
+}
+
+// tailStart is the index of the first word in tail's run.
+func (s *segment) tailStart() int {
+	k := len(s.words) - 1
+	for k > 0 && s.joins(k) {
+		k--
+	}
+	return k
+}
+
+// head is the first word, and the first words that may be one.
+func (s *segment) head() (first, run []byte) {
+	return s.buf[:s.words[0].end], s.buf[:s.words[s.headLen()-1].end]
 }
 
 // tail is the last word, and the last words that may be one. Both are empty
@@ -88,12 +142,8 @@ func (s *segment) tail() (last, run []byte) {
 	if s.empty() {
 		return nil, nil
 	}
-	k := len(s.words) - 1
-	last = s.buf[s.words[k].start:]
-	for k > 0 && s.joins(k) {
-		k--
-	}
-	return last, s.buf[s.words[k].start:]
+	last = s.buf[s.words[len(s.words)-1].start:]
+	return last, s.buf[s.words[s.tailStart()].start:]
 }
 
 // isRun reports that all words may be one.

@@ -12,12 +12,13 @@ import (
 
 // appendAddress appends the addresses that a local part and a domain, both
 // without quotes, may be read as: as they stand, and decoded where they hold an
-// encoded-word.
-func appendAddress(found []string, local, domain []byte, decode bool) []string {
+// encoded-word, until found holds so many. 0 does not decode.
+func appendAddress(found []string, local, domain []byte, decodeUpTo int) []string {
+	local, domain = cutLocal(local), cutDomain(domain)
 	found = appendReadings(found, local, domain)
-	if decode && (bytes.Contains(local, encodedStart) || bytes.Contains(domain, encodedStart)) {
+	if decodeUpTo > 0 && (bytes.Contains(local, encodedStart) || bytes.Contains(domain, encodedStart)) {
 		text := decodeWords(string(local) + "@" + string(domain))
-		found = scanAs(asText, text, found)
+		found = scanAs(asText, text, found, decodeUpTo)
 	}
 	return found
 }
@@ -46,6 +47,31 @@ func appendReadings(found []string, local, domain []byte) []string {
 		found = appendHost(found, local, cleanHost(bare))
 	}
 	return found
+}
+
+// maxLocal is how much of a local part is read, in bytes: no line of a list is
+// longer, so that no entry names more of it.
+const maxLocal = 4096
+
+// cutLocal returns the beginning of a local part.
+func cutLocal(local []byte) []byte {
+	return local[:min(len(local), maxLocal)]
+}
+
+// maxDomain is how much of a domain is read, in bytes, from its end. A domain has
+// at most 255 characters, of up to four bytes.
+const maxDomain = 4 * 255
+
+// cutDomain returns the end of a domain, or the beginning and the literal of one
+// that begins with an address literal.
+func cutDomain(domain []byte) []byte {
+	if len(domain) <= maxDomain {
+		return domain
+	}
+	if domain[0] == '[' {
+		return domain[:maxDomain]
+	}
+	return domain[len(domain)-maxDomain:]
 }
 
 const joiners = "\u200c\u200d"

@@ -26,6 +26,7 @@ type splitter struct {
 	rest  []byte
 	name  []byte // of the present field
 	value []byte // still folded
+	lost  bool   // the value is a malformed line
 
 	dangling []byte // a malformed line that may be a name: white space alone has followed
 }
@@ -54,12 +55,12 @@ func (s *splitter) next() bool {
 			for len(s.rest) > 0 && isSpace(s.rest[0]) {
 				s.cutLine()
 			}
-			s.value = from[start : len(from)-len(s.rest)]
+			s.value, s.lost = from[start:len(from)-len(s.rest)], false
 			return true
 		default:
 			s.dangling = bytes.TrimRight(content, nameSpace)
 			if len(s.name) > 0 && !isSeparator(content) {
-				s.value = content
+				s.value, s.lost = content, true
 				return true
 			}
 		}

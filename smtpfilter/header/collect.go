@@ -1,0 +1,102 @@
+package header
+
+import "slices"
+
+// state is what is known of a field that was asked for.
+type state uint8
+
+const (
+	absent  state = iota
+	present       // there, and nothing in it so far
+	filled        // holds an address or a form
+)
+
+// collector gathers the senders and forms of all fields, each once.
+type collector struct {
+	fields  []string
+	states  []state
+	senders []Sender
+	forms   []Form
+	most    int  // senders and forms together
+	full    bool // there are more
+
+	field string            // the one that is read
+	lost  bool              // its value is a malformed line, which holds no forms
+	named bool              // its value holds an address
+	value []form            // of the present value
+	known map[form]struct{} // the same, once they are many
+
+	seen      map[Sender]struct{} // the senders, once they are many
+	seenForms map[Form]struct{}   // likewise
+}
+
+// maxHeld is how many times most may be held of one member of a list, before it
+// is known what counts of it and what is there twice.
+const maxHeld = 4
+
+// held is how much of one member is held.
+func (c *collector) held() int { return maxHeld * c.most }
+
+// many is where looking through values becomes slower than a map.
+const many = 16
+
+func (c *collector) lookup(name []byte) int {
+	for i, f := range c.fields {
+		if isName(name, f) {
+			return i
+		}
+	}
+	return -1
+}
+
+// readField takes one value of the field with index i. Lost says that it is a
+// malformed line.
+func (c *collector) readField(i int, value string, lost bool) {
+	c.states[i] = max(c.states[i], present)
+	c.field, c.lost, c.named = c.fields[i], lost, false
+	c.value, c.known = c.value[:0], nil
+	c.read(value)
+	if c.named || len(c.value) > 0 {
+		c.states[i] = filled
+	}
+	for _, f := range c.value {
+		keep(&c.forms, &c.seenForms, Form{Field: c.field, Text: f.text, Beside: c.named && f.plain, domain: f.domain})
+	}
+}
+
+// take adds what one member of the present value holds. Once that is more than
+// the header may hold, the collector is full.
+func (c *collector) take(found []string, forms []form) {
+	for _, address := range found {
+		c.named = true
+		keep(&c.senders, &c.seen, Sender{Field: c.field, Address: address})
+	}
+	if !c.lost {
+		for _, f := range forms {
+			keep(&c.value, &c.known, f)
+		}
+	}
+	if len(c.senders)+len(c.forms)+len(c.value) > c.most || len(found)+len(forms) > c.held() {
+		c.full = true
+	}
+}
+
+// keep appends v to all, unless it is there. Seen holds all once they are many.
+func keep[T comparable](all *[]T, seen *map[T]struct{}, v T) {
+	switch {
+	case *seen != nil:
+		if _, ok := (*seen)[v]; ok {
+			return
+		}
+		(*seen)[v] = struct{}{}
+	case slices.Contains(*all, v):
+		return
+	}
+	*all = append(*all, v)
+	if *seen == nil && len(*all) >= many {
+		*seen = make(map[T]struct{}, 4*many)
+		for _, v := range *all {
+			(*seen)[v] = struct{}{}
+		}
+	}
+}

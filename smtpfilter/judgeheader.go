@@ -1,0 +1,289 @@
+package smtpfilter
+
+import (
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+
+	"spamgate/blocklist/sender"
+	"spamgate/smtpfilter/header"
+)
+
+// HeaderSenders are the senders that a header section names, and what servers may
+// make senders of.
+type HeaderSenders struct {
+	header.Result
+
+	policy *Policy
+	names  []string // what a server may put behind a local part
+	over   bool     // more would have to be looked up than is
+}
+
+// FieldsWithoutAddress names the fields that are there and hold no address.
+func (s *HeaderSenders) FieldsWithoutAddress() []string {
+	fields := slices.Clone(s.Empty)
+	for _, form := range s.Forms {
+		named := func(a header.Sender) bool { return a.Field == form.Field }
+		if !slices.Contains(fields, form.Field) && !slices.ContainsFunc(s.Senders, named) {
+			fields = append(fields, form.Field)
+		}
+	}
+	return fields
+}
+
+// maxNames is how many domains are put behind a local part.
+const maxNames = 1000
+
+// maxCompleted is how many lookups a header may cause by forms that a domain is
+// put behind. Up to minCompleted forms are always looked up.
+const (
+	maxCompleted = 10_000
+	minCompleted = maxCompleted / maxNames
+)
+
+// ReadHeader reads the senders of a header section: the lines up to and without
+// the empty line, dot-unstuffed. The next hop's names are those with which it
+// greets.
+func (p *Policy) ReadHeader(section []byte, nextHop []string) HeaderSenders {
+	s := HeaderSenders{Result: header.SendersUpTo(section, p.HeaderFields, p.AddressLimit()), policy: p}
+	if s.Result.TooMany {
+		return s
+	}
+	s.names = p.completions(nextHop)
+	n := 0
+	for _, form := range s.Forms {
+		for _, r := range form.Readings() {
+			if incomplete(r) {
+				n++
+			}
+		}
+	}
+	for _, a := range s.Senders {
+		if incomplete(a.Address) {
+			n++
+		}
+	}
+	s.over = n > minCompleted && n*len(s.names) > maxCompleted
+	return s
+}
+
+// TooMany reports whether the header names more senders than are judged. It is to
+// be refused then.
+func (s *HeaderSenders) TooMany() bool { return s.Result.TooMany || s.over }
+
+// completions returns the domains that servers may put behind a local part: the
+// names of the next hop, the domains above them, and the recipient domains.
+func (p *Policy) completions(nextHop []string) []string {
+	var names []string
+	add := func(name string) {
+		if len(names) < maxNames && strings.Contains(name, ".") && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range nextHop {
+		add(name)
+		_, above, _ := strings.Cut(name, ".")
+		add(above)
+	}
+	known := len(names)
+	for _, d := range p.RecipientDomains { // each is there once
+		if len(names) == maxNames {
+			break
+		}
+		if d = strings.TrimPrefix(d, "."); !slices.Contains(names[:known], d) {
+			names = append(names, d)
+		}
+	}
+	return names
+}
+
+// incomplete reports whether servers may put a domain behind an address: "user@",
+// or "user@host" without a dot.
+func incomplete(address string) bool {
+	domain := address[strings.LastIndexByte(address, '@')+1:]
+	return !strings.ContainsAny(domain, ".[:")
+}
+
+// JudgeHeader judges every address that a header names, and every form that
+// servers may make an address of. Whether that is right for a message is for
+// JudgesHeader to say.
+//
+// An address gives a finding. Where it can't be one because of what stands before
+// its domain (x@*.listed.example), the first parent that can be one is judged in
+// its place, so that nonsense does not hide a listed domain.
+//
+// A form gives a finding, too: of the address that the strictest entry names, else
+// of the first that it may be. An address may be a form besides: servers complete
+// user@host, and take user%host@domain for user@host if the domain is theirs.
+// That gives a finding only if an entry matches. Forms are looked up at the stages
+// HeaderForm and HeaderWord, so that they block and never allow.
+func (p *Policy) JudgeHeader(j Judge, s HeaderSenders) iter.Seq[Finding] {
+	return func(yield func(Finding) bool) {
+		for _, a := range s.Senders {
+			f := Finding{Identity: a.Field, Address: a.Address}
+			f.Verdict, f.Err = ask(j, Header, a.Address)
+			if f.Err != nil && !f.NoAnswer() {
+				if v, err, ok := judgeParents(j, a.Address); ok {
+					f.Verdict, f.Err = v, err
+				}
+			}
+			if !yield(f) {
+				return
+			}
+			r := formJudge{judge: j, senders: &s, finding: Finding{Identity: a.Field, Form: a.Address}}
+			r.complete(a.Address)
+			r.routes(a.Address)
+			if r.matched && !yield(r.finding) {
+				return
+			}
+		}
+		for _, form := range s.Forms {
+			readings := form.Readings()
+			r := formJudge{judge: j, senders: &s, beside: form.Beside,
+				finding: Finding{Identity: form.Field, Address: readings[0], Form: form.Text}}
+			for _, address := range readings {
+				r.ask(address)
+				r.complete(address)
+				r.routes(address)
+			}
+			if !yield(r.finding) {
+				return
+			}
+		}
+	}
+}
+
+// formJudge judges what servers may make of one form, and keeps the strictest
+// verdict.
+type formJudge struct {
+	judge   Judge
+	senders *HeaderSenders
+	beside  bool
+	finding Finding
+	matched bool
+}
+
+// ask judges an address that the form may be. One that is none says nothing, but
+// for its parents.
+func (r *formJudge) ask(address string) {
+	stage := HeaderForm
+	if r.beside {
+		stage = HeaderWord
+	}
+	v, err := ask(r.judge, stage, address)
+	if err != nil && !errors.Is(err, ErrNoAnswer) {
+		parent, ok := plausible(address)
+		if !ok {
+			return
+		}
+		v, err = ask(r.judge, stage, parent)
+	}
+	if err != nil && !errors.Is(err, ErrNoAnswer) {
+		return
+	}
+	if v.Match.IsZero() && len(v.Monitored) == 0 && err == nil {
+		return
+	}
+	monitored := r.finding.Verdict.Monitored
+	if room := maxLines - len(monitored); room > 0 {
+		monitored = append(monitored, v.Monitored[:min(room, len(v.Monitored))]...)
+	}
+	if !r.matched || v.Action > r.finding.Verdict.Action {
+		r.finding.Address, r.finding.Verdict, r.finding.Err = address, v, err
+	}
+	r.finding.Verdict.Monitored = monitored
+	r.matched = true
+}
+
+// complete judges an address with each domain behind it that a server may add.
+func (r *formJudge) complete(address string) {
+	if !incomplete(address) {
+		return
+	}
+	if !strings.HasSuffix(address, "@") {
+		address += "."
+	}
+	for _, name := range r.senders.names {
+		r.ask(address + name)
+	}
+}
+
+// routes judges what a server makes of user%host@domain and host!user@domain if
+// the domain is its own.
+func (r *formJudge) routes(address string) {
+	for range maxRoutes {
+		at := strings.LastIndexByte(address, '@')
+		if !strings.ContainsAny(address[:at], "%!") || !r.senders.isLocal(address[at+1:]) {
+			return
+		}
+		readings := header.Routes(address)
+		for _, route := range readings {
+			r.ask(route)
+			if strings.HasSuffix(route, "@") || r.beside {
+				continue
+			}
+			r.complete(route)
+		}
+		if len(readings) == 0 {
+			return
+		}
+		address = readings[0]
+	}
+}
+
+// maxRoutes bounds how often a route leads to the server itself.
+const maxRoutes = 4
+
+// isLocal reports whether a server may take a domain for its own.
+func (s *HeaderSenders) isLocal(domain string) bool {
+	d, err := sender.NormalizeDomain(domain)
+	if err != nil {
+		return false
+	}
+	if slices.Contains(s.names, d) || s.policy.takesDomain(d) && len(s.policy.RecipientDomains) > 0 {
+		return true
+	}
+	if strings.Contains(d, ".") {
+		return false
+	}
+	return slices.ContainsFunc(s.names, func(name string) bool { return strings.HasPrefix(name, d+".") })
+}
+
+// judgeParents judges the first parent of an address's domain with which it is
+// an address. The error is ErrNoAnswer alone.
+func judgeParents(j Judge, address string) (Verdict, error, bool) {
+	parent, ok := plausible(address)
+	if !ok {
+		return Verdict{}, nil, false
+	}
+	v, err := ask(j, Header, parent)
+	return v, err, err == nil || errors.Is(err, ErrNoAnswer)
+}
+
+// plausible returns an address with the longest parent of its domain that can be
+// one, and with the empty local part in the place of one that cannot. Each label is
+// looked at once.
+func plausible(address string) (string, bool) {
+	at := strings.LastIndexByte(address, '@')
+	if at < 0 {
+		return "", false
+	}
+	local, domain := address[:at], address[at+1:]
+	if _, err := sender.NormalizeLocal(local); err != nil {
+		local = `""`
+	}
+	start, length := len(domain), 0
+	for rest := domain; rest != ""; {
+		dot := strings.LastIndexByte(rest, '.')
+		label, err := sender.NormalizeDomain(rest[dot+1:])
+		if length += len(label) + len("."); err != nil || length-len(".") > sender.MaxDomain {
+			break
+		}
+		start, rest = dot+1, rest[:max(dot, 0)]
+	}
+	if start == len(domain) {
+		return "", false
+	}
+	return local + "@" + domain[start:], true
+}
