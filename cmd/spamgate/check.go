@@ -55,10 +55,10 @@ bits unless its hashes have a secret key.
 
 With --message a whole message is judged: the envelope sender and every address
 in the header fields that [headers] check names. Without --from the reverse-path
-is the message's Return-Path field, or else is not judged. What is not an address
-("spam%example.net", "spammer") is judged by the addresses that mail servers may
-make of it. They may add their own name: the running gate knows it from the next
-hop's greeting, check from --next-hop-name.
+is the message's Return-Path field, or else is not judged. A form that is not
+an address ("spam%example.net", "spammer") is judged by the addresses that mail
+servers may make of it. They may add their own name: the running gate knows it
+from the next hop's greeting, check from --next-hop.
 
 Exit codes: 0 all accepted; 1 an action other than accept; 2 an error.`,
 		Example: `  spamgate check user@spam.example
@@ -73,7 +73,7 @@ Exit codes: 0 all accepted; 1 an action other than accept; 2 an error.`,
 	cmd.Flags().StringVar(&o.message, "message", "", "judge this message `FILE`; - is standard input")
 	cmd.Flags().StringVar(&o.from, "from", "", "with --message: envelope sender `ADDRESS`, or <>")
 	cmd.Flags().StringArrayVar(&o.rcpts, "rcpt", nil, "with --message: a recipient `ADDRESS`; may be repeated")
-	cmd.Flags().StringArrayVar(&o.nextHop, "next-hop-name", nil, "with --message: the `NAME` that the next hop greets with")
+	cmd.Flags().StringArrayVar(&o.nextHop, "next-hop", nil, "with --message: greeting `NAME` of the next hop")
 	cmd.Flags().StringVar(&o.listener, "listener", "", "judge as the listener `NAME` does (default: the first)")
 	cmd.Flags().BoolVar(&o.trace, "trace", false, "show the whole decision: keys, bits, entries, precedence")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -94,7 +94,7 @@ func (o checkOptions) validate(args []string) error {
 	case o.message != "" && len(args) > 0:
 		return errors.New("check: --message takes no addresses: give the envelope sender with --from")
 	case o.message == "" && (o.hasFrom || len(o.rcpts) > 0 || len(o.nextHop) > 0):
-		return errors.New("check: --from, --rcpt and --next-hop-name go with --message")
+		return errors.New("check: --from and --rcpt go with --message, and so does --next-hop")
 	case o.message == "" && len(args) == 0:
 		return errors.New("check: no address: name one or more, - to read them from standard input, or --message FILE")
 	case o.all && (len(args) != 1 || args[0] != "-"):

@@ -154,6 +154,7 @@ func policy(c *config.Config, l config.Listener) smtpfilter.Policy {
 	return smtpfilter.Policy{
 		HeaderFields:        c.Headers.Check,
 		MaxHeaderBytes:      int(c.Headers.MaxBytes),
+		MaxAddresses:        int(c.Headers.MaxAddresses),
 		CheckBounces:        c.Headers.CheckBounces,
 		RecipientDomains:    c.Policy.RecipientDomains,
 		ExemptRecipients:    c.Policy.ExemptRecipients,

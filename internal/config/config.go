@@ -131,6 +131,9 @@ type Headers struct {
 	// MaxBytes bounds the header section; 1,000 to 16,777,216.
 	MaxBytes int64 `toml:"max_bytes"`
 
+	// MaxAddresses bounds the sender addresses in a header; 100 to 10,000.
+	MaxAddresses int64 `toml:"max_addresses"`
+
 	// CheckBounces judges the headers of messages with the null reverse-path
 	// too.
 	CheckBounces bool `toml:"check_bounces"`

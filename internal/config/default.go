@@ -45,8 +45,9 @@ func Default() Config {
 		Guard: Guard{ProtectProviders: true},
 		Admin: Admin{Socket: "state/admin.sock", SocketMode: "0600"},
 		Headers: Headers{
-			Check:    []string{"From", "Sender", "Reply-To"},
-			MaxBytes: 256 << 10,
+			Check:        []string{"From", "Sender", "Reply-To"},
+			MaxBytes:     256 << 10,
+			MaxAddresses: 1000,
 		},
 		Policy: Policy{
 			Mode:             "enforce",

@@ -92,6 +92,7 @@ metrics_addr = "[::1]:9025"
 [headers]
 check = ["X-Original-From"]
 max_bytes = 1000
+max_addresses = 100
 check_bounces = true
 [policy]
 mode = "monitor"
@@ -194,7 +195,7 @@ on_protected = "hold"
 		State:   State{Dir: "/var/lib/spamgate"},
 		Guard:   Guard{Protect: []string{"example.com", "xn--bcher-kva.example"}},
 		Admin:   Admin{Socket: "/run/spamgate/admin.sock", SocketGroup: "adm", SocketMode: "660", MetricsAddr: "[::1]:9025"},
-		Headers: Headers{Check: []string{"X-Original-From"}, MaxBytes: 1000, CheckBounces: true},
+		Headers: Headers{Check: []string{"X-Original-From"}, MaxBytes: 1000, MaxAddresses: 100, CheckBounces: true},
 		Policy: Policy{
 			Mode:             "monitor",
 			RecipientDomains: []string{"example.com", ".xn--bcher-kva.example", "a_b.example", "[ipv6:2001:db8::1]"},

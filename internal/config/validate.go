@@ -126,6 +126,13 @@ const (
 	maxHeaderBytes = 16 << 20
 )
 
+// The range of [headers] max_addresses: a broken field may be read in several ways,
+// which all count, and each lookup costs about a microsecond.
+const (
+	minHeaderAddresses = 100
+	maxHeaderAddresses = 10_000
+)
+
 func (d *document) headers() {
 	seen := map[string]bool{}
 	for i, name := range d.cfg.Headers.Check {
@@ -141,6 +148,7 @@ func (d *document) headers() {
 		}
 	}
 	d.within("headers.max_bytes", d.cfg.Headers.MaxBytes, minHeaderBytes, maxHeaderBytes)
+	d.within("headers.max_addresses", d.cfg.Headers.MaxAddresses, minHeaderAddresses, maxHeaderAddresses)
 }
 
 // isFieldName reports whether s is field-name of RFC 5322, section 3.6.8.
