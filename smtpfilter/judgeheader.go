@@ -17,7 +17,7 @@ type HeaderSenders struct {
 
 	policy *Policy
 	names  []string // what a server may put behind a local part
-	over   bool     // more would have to be looked up than is
+	cost   int      // of what was looked up so far
 }
 
 // FieldsWithoutAddress names the fields that are there and hold no address.
@@ -33,44 +33,48 @@ func (s *HeaderSenders) FieldsWithoutAddress() []string {
 }
 
 // maxNames is how many domains are put behind a local part.
-const maxNames = 1000
+const maxNames = 500
 
-// maxCompleted is how many lookups a header may cause by forms that a domain is
-// put behind. Up to minCompleted forms are always looked up.
+// maxCost bounds what the lookups for one header cost. The unit is about a
+// nanosecond: a thousand addresses cost about a million.
 const (
-	maxCompleted = 10_000
-	minCompleted = maxCompleted / maxNames
+	maxCost       = 8_000_000
+	costPerLookup = 512
+	costPerKey    = 64 // and one for each byte
 )
+
+// costOf returns what looking up an address costs: four keys with its local part,
+// and two for each label, of half the domain's length in the mean.
+func costOf(address string) int {
+	at := strings.LastIndexByte(address, '@')
+	domain := address[at+1:]
+	labels := strings.Count(domain, ".") + 1
+	return costPerLookup + costPerKey*(4+2*labels) + 3*at + labels*min(len(domain), sender.MaxDomain)
+}
 
 // ReadHeader reads the senders of a header section: the lines up to and without
 // the empty line, dot-unstuffed. The next hop's names are those with which it
 // greets.
-func (p *Policy) ReadHeader(section []byte, nextHop []string) HeaderSenders {
-	s := HeaderSenders{Result: header.SendersUpTo(section, p.HeaderFields, p.AddressLimit()), policy: p}
-	if s.Result.TooMany {
-		return s
+func (p *Policy) ReadHeader(section []byte, nextHop []string) *HeaderSenders {
+	return &HeaderSenders{
+		Result: header.SendersUpTo(section, p.HeaderFields, p.AddressLimit()),
+		policy: p,
+		names:  p.completions(nextHop),
 	}
-	s.names = p.completions(nextHop)
-	n := 0
-	for _, form := range s.Forms {
-		for _, r := range form.Readings() {
-			if incomplete(r) {
-				n++
-			}
-		}
-	}
-	for _, a := range s.Senders {
-		if incomplete(a.Address) {
-			n++
-		}
-	}
-	s.over = n > minCompleted && n*len(s.names) > maxCompleted
-	return s
 }
 
-// TooMany reports whether the header names more senders than are judged. It is to
-// be refused then.
-func (s *HeaderSenders) TooMany() bool { return s.Result.TooMany || s.over }
+// TooMany reports whether the header names more senders than are judged, or was too
+// costly to judge as JudgeHeader has found. It is to be refused then.
+func (s *HeaderSenders) TooMany() bool { return s.Result.TooMany || s.cost > maxCost }
+
+// ask looks up an address, or says that it was not looked up because it would cost
+// too much.
+func (s *HeaderSenders) ask(j Judge, stage Stage, address string) (Verdict, error) {
+	if s.cost += costOf(address); s.cost > maxCost {
+		return Verdict{}, errTooManyAddresses
+	}
+	return ask(j, stage, address)
+}
 
 // completions returns the domains that servers may put behind a local part: the
 // names of the next hop, the domains above them, and the recipient domains.
@@ -118,20 +122,25 @@ func incomplete(address string) bool {
 // user@host, and take user%host@domain for user@host if the domain is theirs.
 // That gives a finding only if an entry matches. Forms are looked up at the stages
 // HeaderForm and HeaderWord, so that they block and never allow.
-func (p *Policy) JudgeHeader(j Judge, s HeaderSenders) iter.Seq[Finding] {
+//
+// With TooMany there are no more findings.
+func (p *Policy) JudgeHeader(j Judge, s *HeaderSenders) iter.Seq[Finding] {
 	return func(yield func(Finding) bool) {
 		for _, a := range s.Senders {
+			if s.TooMany() {
+				return
+			}
 			f := Finding{Identity: a.Field, Address: a.Address}
-			f.Verdict, f.Err = ask(j, Header, a.Address)
+			f.Verdict, f.Err = s.ask(j, Header, a.Address)
 			if f.Err != nil && !f.NoAnswer() {
-				if v, err, ok := judgeParents(j, a.Address); ok {
+				if v, err, ok := s.judgeParents(j, a.Address); ok {
 					f.Verdict, f.Err = v, err
 				}
 			}
 			if !yield(f) {
 				return
 			}
-			r := formJudge{judge: j, senders: &s, finding: Finding{Identity: a.Field, Form: a.Address}}
+			r := formJudge{judge: j, senders: s, finding: Finding{Identity: a.Field, Form: a.Address}}
 			r.complete(a.Address)
 			r.routes(a.Address)
 			if r.matched && !yield(r.finding) {
@@ -139,8 +148,11 @@ func (p *Policy) JudgeHeader(j Judge, s HeaderSenders) iter.Seq[Finding] {
 			}
 		}
 		for _, form := range s.Forms {
+			if s.TooMany() {
+				return
+			}
 			readings := form.Readings()
-			r := formJudge{judge: j, senders: &s, beside: form.Beside,
+			r := formJudge{judge: j, senders: s, beside: form.Beside,
 				finding: Finding{Identity: form.Field, Address: readings[0], Form: form.Text}}
 			for _, address := range readings {
 				r.ask(address)
@@ -171,13 +183,13 @@ func (r *formJudge) ask(address string) {
 	if r.beside {
 		stage = HeaderWord
 	}
-	v, err := ask(r.judge, stage, address)
+	v, err := r.senders.ask(r.judge, stage, address)
 	if err != nil && !errors.Is(err, ErrNoAnswer) {
 		parent, ok := plausible(address)
 		if !ok {
 			return
 		}
-		v, err = ask(r.judge, stage, parent)
+		v, err = r.senders.ask(r.judge, stage, parent)
 	}
 	if err != nil && !errors.Is(err, ErrNoAnswer) {
 		return
@@ -205,6 +217,9 @@ func (r *formJudge) complete(address string) {
 		address += "."
 	}
 	for _, name := range r.senders.names {
+		if r.senders.TooMany() {
+			return
+		}
 		r.ask(address + name)
 	}
 }
@@ -252,12 +267,12 @@ func (s *HeaderSenders) isLocal(domain string) bool {
 
 // judgeParents judges the first parent of an address's domain with which it is
 // an address. The error is ErrNoAnswer alone.
-func judgeParents(j Judge, address string) (Verdict, error, bool) {
+func (s *HeaderSenders) judgeParents(j Judge, address string) (Verdict, error, bool) {
 	parent, ok := plausible(address)
 	if !ok {
 		return Verdict{}, nil, false
 	}
-	v, err := ask(j, Header, parent)
+	v, err := s.ask(j, Header, parent)
 	return v, err, err == nil || errors.Is(err, ErrNoAnswer)
 }
 

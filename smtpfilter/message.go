@@ -37,7 +37,7 @@ func (s *session) receive(t *transaction) wire.Reply {
 			return s.refuseBytes(t, body, err)
 		}
 		// RFC 3463: X.6.0, other or undefined media error.
-		reply := wire.NewReply(554, fmt.Sprintf("5.6.0 More than %d sender addresses in the header; id %s", policy.AddressLimit(), t.id))
+		reply := wire.NewReply(554, fmt.Sprintf("5.6.0 Too many or too complex sender addresses in the header (limit %d); id %s", policy.AddressLimit(), t.id))
 		t.outcome = OutcomeRefused
 		s.logBytesRefused(t, body.Size(), reply, errTooManyAddresses)
 		return reply
@@ -88,15 +88,15 @@ func (s *session) judgeHeader(t *transaction, body *wire.Body, section []byte) b
 	}
 	found := policy.ReadHeader(clean, greetingNames(t.settings.NextHop))
 	t.messageID = found.MessageID
+	var kept headerFindings
+	for f := range policy.JudgeHeader(t.judge, found) {
+		kept.add(f)
+	}
 	if found.TooMany() {
 		return t.onlyExempt()
 	}
 	for _, field := range found.FieldsWithoutAddress() {
 		s.logNoAddress(t, field)
-	}
-	var kept headerFindings
-	for f := range policy.JudgeHeader(t.judge, found) {
-		kept.add(f)
 	}
 	t.findings = kept.deciding
 	s.logUnreadable(t, kept)

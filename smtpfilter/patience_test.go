@@ -138,7 +138,7 @@ func TestApplyLeavesOpenTransactions(t *testing.T) {
 	}
 }
 
-// TestHostileHeaderIsCheap: thousands of addresses that nobody can read are one
+// TestHostileHeaderIsCheap: hundreds of addresses that nobody can read are one
 // line of the log, however it shows addresses.
 func TestHostileHeaderIsCheap(t *testing.T) {
 	sink := nexthoptest.NewSink(t)
@@ -149,7 +149,7 @@ func TestHostileHeaderIsCheap(t *testing.T) {
 		show:    func(a string) string { shown++; return a },
 	}, 0, func(c *client) {
 		c.toData("a@example.com")
-		c.send("From: a@b*c" + strings.Repeat(",\r\n a@b*c.d", 10_000) + "\r\n\r\n.\r\n")
+		c.send("From: a@b*c" + strings.Repeat(",\r\n a@b*c.d", 900) + "\r\n\r\n.\r\n")
 		c.reply("250")
 	})
 	checkLines(t, lines, []string{`msg="header address not understood"`, `addresses=`}, []string{`msg=accepted`})

@@ -52,10 +52,10 @@ func (k *checking) message(cmd *cobra.Command) error {
 	}
 	found := k.policy.ReadHeader(section, k.options.nextHop)
 	if !judged || k.policy.JudgesHeader(envelope) {
+		all = slices.AppendSeq(all, k.policy.JudgeHeader(k.judge, found))
 		if found.TooMany() && !exempt {
 			return fmt.Errorf("check: --message: the header has more than %d sender addresses (headers.max_addresses): the gate refuses such a message with 554", k.policy.AddressLimit())
 		}
-		all = slices.AppendSeq(all, k.policy.JudgeHeader(k.judge, found))
 	}
 
 	r := messageResult{Action: smtpfilter.Accept.String(), Exempt: exempt, Findings: []finding{}, Empty: found.FieldsWithoutAddress()}

@@ -92,7 +92,7 @@ func TestHeaderForms(t *testing.T) {
 }
 
 // formLists are the lists of a case.
-func formLists(t *testing.T, c formCase) *blocklist.Set {
+func formLists(t testing.TB, c formCase) *blocklist.Set {
 	t.Helper()
 	dir := t.TempDir()
 	config := blocklist.Config{Filter: blocklist.Filter{Kind: blocklist.KindSized}, Confirm: true}

@@ -13,7 +13,7 @@ import (
 // meaning. The rest is scanned.
 func (c *collector) read(value string) {
 	if mayHoldAddress(value) && isClean(value) {
-		if found := parse(value); len(found) > 0 {
+		if found := c.budget.parse(value); len(found) > 0 {
 			c.take(found, nil)
 			return
 		}
@@ -46,7 +46,7 @@ func isClean(value string) bool {
 }
 
 // parse asks go-message; nil where it fails.
-func parse(value string) []string {
+func (b *budget) parse(value string) []string {
 	list, err := mail.ParseAddressList(value) // what Header.AddressList calls, without a Header
 	if err != nil {
 		return nil
@@ -55,18 +55,18 @@ func parse(value string) []string {
 	for _, a := range list {
 		// The local part comes without its quotes, the domain never has an @.
 		at := strings.LastIndexByte(a.Address, '@')
-		found = appendAddress(found, []byte(a.Address[:at]), []byte(a.Address[at+1:]), maxClean)
+		found = b.appendAddress(found, []byte(a.Address[:at]), []byte(a.Address[at+1:]), true)
 	}
 	return found
 }
 
 // scan reads a value that is not clean.
 func (c *collector) scan(value string) {
-	s := scanner{text: value, mode: byGrammar, out: c, most: c.held()}
+	s := scanner{text: value, mode: byGrammar, out: c, budget: &c.budget}
 	s.run()
 	if c.named && !s.malformed || !mayHoldAddress(value) {
 		return
 	}
-	raw := scanner{text: decodeWords(value), mode: asRaw, out: c, most: c.held()}
+	raw := scanner{text: c.budget.decodeWords(value), mode: asRaw, out: c, budget: &c.budget}
 	raw.run()
 }

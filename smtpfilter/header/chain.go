@@ -15,7 +15,7 @@ type chain struct {
 	row       []byte  // the unbroken row in front of the last @
 	signs     int     // how many @ it holds
 	decode    bool    // read encoded-words in addresses, too
-	most      int     // of what they hold, no more than this
+	budget    *budget
 }
 
 // wantsDomain reports that nothing stands behind the last @ so far.
@@ -71,20 +71,12 @@ func (c *chain) end(found []string, closed bool) []string {
 	return found
 }
 
-// decodeUpTo is how many addresses may come of encoded-words, 0: they are not read.
-func (c *chain) decodeUpTo() int {
-	if !c.decode {
-		return 0
-	}
-	return c.most
-}
-
 // appendLast appends the addresses of the last @ of an unbroken row.
 func (c *chain) appendLast(found []string, closed bool) []string {
 	found = c.appendPair(found, closed)
 	if c.open && c.signs > 0 && !c.cur.empty() {
 		_, domain := c.cur.head()
-		found = appendAddress(found, c.row, domain, c.decodeUpTo())
+		found = c.budget.appendAddress(found, c.row, domain, c.decode)
 	}
 	return found
 }
@@ -96,19 +88,19 @@ func (c *chain) appendPair(found []string, closed bool) []string {
 	}
 	word, local := c.prev.tail()
 	first, domain := c.cur.head()
-	found = appendAddress(found, local, domain, c.decodeUpTo())
+	found = c.budget.appendAddress(found, local, domain, c.decode)
 	shortLocal, shortDomain := len(word) < len(local), len(first) < len(domain)
 	if shortLocal {
-		found = appendAddress(found, word, domain, c.decodeUpTo())
+		found = c.budget.appendAddress(found, word, domain, c.decode)
 	}
 	if shortDomain {
-		found = appendAddress(found, local, first, c.decodeUpTo())
+		found = c.budget.appendAddress(found, local, first, c.decode)
 	}
 	if shortLocal && shortDomain {
-		found = appendAddress(found, word, first, c.decodeUpTo())
+		found = c.budget.appendAddress(found, word, first, c.decode)
 	}
 	if closed && len(c.cur.buf) > len(domain) {
-		found = appendAddress(found, local, c.cur.buf, c.decodeUpTo())
+		found = c.budget.appendAddress(found, local, c.cur.buf, c.decode)
 	}
 	return found
 }

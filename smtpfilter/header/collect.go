@@ -17,8 +17,8 @@ type collector struct {
 	states  []state
 	senders []Sender
 	forms   []Form
-	most    int  // senders and forms together
-	full    bool // there are more
+	most    int // senders and forms together
+	budget  budget
 
 	field string            // the one that is read
 	lost  bool              // its value is a malformed line, which holds no forms
@@ -29,13 +29,6 @@ type collector struct {
 	seen      map[Sender]struct{} // the senders, once they are many
 	seenForms map[Form]struct{}   // likewise
 }
-
-// maxHeld is how many times most may be held of one member of a list, before it
-// is known what counts of it and what is there twice.
-const maxHeld = 4
-
-// held is how much of one member is held.
-func (c *collector) held() int { return maxHeld * c.most }
 
 // many is where looking through values becomes slower than a map.
 const many = 16
@@ -52,6 +45,10 @@ func (c *collector) lookup(name []byte) int {
 // readField takes one value of the field with index i. Lost says that it is a
 // malformed line.
 func (c *collector) readField(i int, value string, lost bool) {
+	if lost && !mayHoldAddress(value) {
+		return
+	}
+	c.budget.spend(workPerValue)
 	c.states[i] = max(c.states[i], present)
 	c.field, c.lost, c.named = c.fields[i], lost, false
 	c.value, c.known = c.value[:0], nil
@@ -64,8 +61,7 @@ func (c *collector) readField(i int, value string, lost bool) {
 	}
 }
 
-// take adds what one member of the present value holds. Once that is more than
-// the header may hold, the collector is full.
+// take adds what one member of the present value holds.
 func (c *collector) take(found []string, forms []form) {
 	for _, address := range found {
 		c.named = true
@@ -76,9 +72,12 @@ func (c *collector) take(found []string, forms []form) {
 			keep(&c.value, &c.known, f)
 		}
 	}
-	if len(c.senders)+len(c.forms)+len(c.value) > c.most || len(found)+len(forms) > c.held() {
-		c.full = true
-	}
+}
+
+// full reports whether the header holds more than it may, so that no more of it
+// need be read.
+func (c *collector) full() bool {
+	return c.budget.spent() || len(c.senders)+len(c.forms) > c.most
 }
 
 // keep appends v to all, unless it is there. Seen holds all once they are many.

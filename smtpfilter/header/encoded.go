@@ -1,13 +1,10 @@
 package header
 
 import (
-	"bytes"
 	"encoding/base64"
-	"io"
 	"strings"
 
-	"github.com/emersion/go-message"
-	_ "github.com/emersion/go-message/charset" // sets message.CharsetReader
+	_ "github.com/emersion/go-message/charset" // for the addresses that go-message parses
 )
 
 var encodedStart = []byte("=?")
@@ -15,29 +12,30 @@ var encodedStart = []byte("=?")
 // decodeWords replaces the encoded-words of a text (RFC 2047), however badly
 // made: what a lenient mail reader decodes must be seen. Space is allowed in
 // them, base64 may break off, and a charset that is not known is taken for
-// ASCII. Space between two of them is dropped.
-func decodeWords(text string) string {
+// ASCII. Space between two of them is dropped. What is over the budget stays as it
+// is.
+func (b *budget) decodeWords(text string) string {
 	if !strings.Contains(text, "=?") {
 		return text
 	}
-	var b strings.Builder
+	var out strings.Builder
 	behindWord := false
 	for {
 		start := strings.Index(text, "=?")
-		if start < 0 {
-			b.WriteString(text)
-			return b.String()
+		if start < 0 || b.spent() {
+			out.WriteString(text)
+			return out.String()
 		}
 		w, ok := cutWord(text[start:])
 		if !ok {
-			b.WriteString(text[:start+2])
+			out.WriteString(text[:start+2])
 			text, behindWord = text[start+2:], false
 			continue
 		}
 		if !behindWord || strings.Trim(text[:start], " \t") != "" {
-			b.WriteString(text[:start])
+			out.WriteString(text[:start])
 		}
-		b.WriteString(w.decode())
+		out.WriteString(b.decode(w))
 		text, behindWord = text[start+w.size:], true
 	}
 }
@@ -78,23 +76,21 @@ func cutWord(s string) (encodedWord, bool) {
 	return encodedWord{}, false
 }
 
-// decode gives the word's text as UTF-8, or its bytes where the charset is not
+// decode gives a word's text as UTF-8, or its bytes where the charset is not
 // known.
-func (w encodedWord) decode() string {
+func (b *budget) decode(w encodedWord) string {
+	b.spend(workPerEncoded)
 	raw := w.bytes()
 	charset, _, _ := strings.Cut(strings.ToLower(w.charset), "*") // RFC 2231: a language may follow
 	if charset == "utf-8" || charset == "us-ascii" {
 		return string(raw)
 	}
-	r, err := message.CharsetReader(charset, bytes.NewReader(raw))
-	if err != nil {
-		return string(raw)
+	if e := b.charset(charset); e != nil {
+		if decoded, err := e.NewDecoder().Bytes(raw); err == nil {
+			return string(decoded)
+		}
 	}
-	decoded, err := io.ReadAll(r)
-	if err != nil {
-		return string(raw)
-	}
-	return string(decoded)
+	return string(raw)
 }
 
 // bytes undoes the word's encoding as far as it goes.

@@ -178,12 +178,10 @@ func (s *scanner) addWords(g *segment, from, to int, plain bool) {
 // addForm adds a form, decoded if it is encoded. Plain says that it may be a part
 // of a name; one with a route in it is none.
 func (s *scanner) addForm(text []byte, domain, plain bool) {
-	if s.overfull() {
-		return
-	}
+	s.budget.spend(1)
 	t := string(cutLocal(text))
 	if strings.Contains(t, "=?") {
-		t = strings.TrimSpace(decodeWords(t))
+		t = strings.TrimSpace(s.budget.decodeWords(t))
 	}
 	t = string(visible([]byte(t)))
 	if plain && strings.Contains(t, "@") {

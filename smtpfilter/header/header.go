@@ -85,19 +85,20 @@ type Result struct {
 // without case. Any bytes are taken; see the package comment for how broken
 // fields are read.
 func Senders(section []byte, fields []string) Result {
-	return SendersUpTo(section, fields, math.MaxInt/maxHeld)
+	return SendersUpTo(section, fields, math.MaxInt/workPerAddress)
 }
 
 // SendersUpTo is Senders for headers that hold so many addresses and forms at most.
-// With more than that it stops reading, and Result.TooMany is set.
+// With more than that, or with fields of so many words, marks and lines that they
+// must be made to cost, it stops reading, and Result.TooMany is set.
 func SendersUpTo(section []byte, fields []string, most int) Result {
-	c := collector{fields: fields, states: make([]state, len(fields)), most: most}
+	c := collector{fields: fields, states: make([]state, len(fields)), most: most, budget: budget{left: workPerAddress * most}}
 	var (
 		res   Result
 		idSet bool
 	)
 	for s := (splitter{rest: section}); s.next(); {
-		if i := c.lookup(s.name); i >= 0 && !c.full {
+		if i := c.lookup(s.name); i >= 0 && !c.full() {
 			c.readField(i, unfold(s.value), s.lost)
 		}
 		if !idSet && isName(s.name, "Message-ID") {
@@ -105,7 +106,7 @@ func SendersUpTo(section []byte, fields []string, most int) Result {
 			res.MessageID = logText(unfold(s.value))
 		}
 	}
-	res.Senders, res.Forms, res.TooMany = c.senders, c.forms, c.full
+	res.Senders, res.Forms, res.TooMany = c.senders, c.forms, c.full()
 	for i, st := range c.states {
 		if st == present {
 			res.Empty = append(res.Empty, fields[i])

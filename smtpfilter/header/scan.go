@@ -30,8 +30,7 @@ type scanner struct {
 	// out takes what a member holds; nil: it stays in found.
 	out *collector
 
-	// most bounds found and forms together: what is over it is not read.
-	most int
+	budget *budget
 
 	// malformed says that readers differ on what is text: a quoted string or
 	// comment is never closed, a backslash is outside of both, a quoted string
@@ -50,24 +49,18 @@ type scanner struct {
 	addrs chain
 }
 
-// scanAs scans a text and appends the addresses in it to found, while that holds
-// no more than most.
-func scanAs(m mode, text string, found []string, most int) []string {
-	s := scanner{text: text, mode: m, found: found, most: most}
+// scanAs scans a text and appends the addresses in it to found.
+func (b *budget) scanAs(m mode, text string, found []string) []string {
+	s := scanner{text: text, mode: m, found: found, budget: b}
 	s.run()
 	return s.found
 }
 
-// overfull reports whether what is held is more than a header may hold.
-func (s *scanner) overfull() bool {
-	return len(s.found)+len(s.forms) > s.most || s.out != nil && s.out.full
-}
-
 // run scans the whole text.
 func (s *scanner) run() {
-	s.addrs.decode, s.addrs.most = s.mode == byGrammar, s.most
+	s.addrs.decode, s.addrs.budget = s.mode == byGrammar, s.budget
 	s.startMember()
-	for s.pos < len(s.text) && !s.overfull() {
+	for s.pos < len(s.text) && !s.budget.spent() {
 		s.step()
 	}
 	s.endChain(s.inside)
@@ -77,6 +70,9 @@ func (s *scanner) run() {
 // step takes one token.
 func (s *scanner) step() {
 	c := s.text[s.pos]
+	if c != ' ' && c != '\t' {
+		s.budget.spend(1)
+	}
 	switch c {
 	case ' ', '\t', ')':
 		s.addrs.cur.gap(bySpace)
@@ -298,5 +294,5 @@ func (s *scanner) readText(member string) {
 	if !strings.Contains(member, "=?") && !strings.ContainsAny(member, `"\`) {
 		return // nothing that the first look did not see
 	}
-	s.found = scanAs(asText, decodeWords(member), s.found, s.most)
+	s.found = s.budget.scanAs(asText, s.budget.decodeWords(member), s.found)
 }

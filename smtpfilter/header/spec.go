@@ -8,17 +8,19 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/unicode/rangetable"
 )
 
 // appendAddress appends the addresses that a local part and a domain, both
 // without quotes, may be read as: as they stand, and decoded where they hold an
-// encoded-word, until found holds so many. 0 does not decode.
-func appendAddress(found []string, local, domain []byte, decodeUpTo int) []string {
+// encoded-word.
+func (b *budget) appendAddress(found []string, local, domain []byte, decode bool) []string {
+	b.spend(1)
 	local, domain = cutLocal(local), cutDomain(domain)
 	found = appendReadings(found, local, domain)
-	if decodeUpTo > 0 && (bytes.Contains(local, encodedStart) || bytes.Contains(domain, encodedStart)) {
-		text := decodeWords(string(local) + "@" + string(domain))
-		found = scanAs(asText, text, found, decodeUpTo)
+	if decode && (bytes.Contains(local, encodedStart) || bytes.Contains(domain, encodedStart)) {
+		text := b.decodeWords(string(local) + "@" + string(domain))
+		found = b.scanAs(asText, text, found)
 	}
 	return found
 }
@@ -211,5 +213,9 @@ func isInvisible(r rune) bool {
 	case unicode.IsControl(r), unicode.IsSpace(r):
 		return true
 	}
-	return unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
+	return r >= 0xad && unicode.Is(invisible, r)
 }
+
+// invisible are the characters beyond controls and space that no reader shows. The
+// first is the soft hyphen.
+var invisible = rangetable.Merge(unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)

@@ -1,0 +1,52 @@
+package header
+
+import (
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/htmlindex"
+	"golang.org/x/text/encoding/ianaindex"
+)
+
+// workPerAddress is how much a header may cost for each address that it may hold.
+// A word, a mark, an address and a form cost one each, and a mailbox with a display
+// name of three words about eight.
+const workPerAddress = 16
+
+// What costs more than a word.
+const (
+	workPerValue   = 4 // of a field
+	workPerEncoded = 2 // word that is decoded
+)
+
+// budget is what reading a section may still cost. All that reads it shares one.
+type budget struct {
+	left     int
+	charsets map[string]encoding.Encoding // of encoded-words, nil for one that is not known
+}
+
+func (b *budget) spend(n int) { b.left -= n }
+
+// spent reports whether no more is to be read.
+func (b *budget) spent() bool { return b.left < 0 }
+
+// maxCharsets bounds how many charsets one section may name. Text in any other is
+// read as ASCII.
+const maxCharsets = 32
+
+// charset returns the decoder's encoding for a charset, nil if it is not known.
+func (b *budget) charset(name string) encoding.Encoding {
+	if e, ok := b.charsets[name]; ok || len(b.charsets) == maxCharsets {
+		return e
+	}
+	if b.charsets == nil {
+		b.charsets = map[string]encoding.Encoding{}
+	}
+	e, err := ianaindex.MIME.Encoding(name)
+	if err != nil || e == nil {
+		e, err = htmlindex.Get(name)
+	}
+	if err != nil {
+		e = nil
+	}
+	b.charsets[name] = e
+	return e
+}
