@@ -224,20 +224,30 @@ func mustJudge(t testing.TB, rows ...string) tableJudge {
 	return j
 }
 
-// countingListener tells of every write to a client.
+// countingListener tells of every write to a client, and of what is read.
 type countingListener struct {
 	net.Listener
 	onWrite func()
+	onRead  func(n int) // nil: nobody wants to know
 }
 
 func (l *countingListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
-	return countingConn{c, l.onWrite}, err
+	return countingConn{c, l.onWrite, l.onRead}, err
 }
 
 type countingConn struct {
 	net.Conn
 	onWrite func()
+	onRead  func(n int)
+}
+
+func (c countingConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.onRead != nil {
+		c.onRead(n)
+	}
+	return n, err
 }
 
 func (c countingConn) Write(p []byte) (int, error) {

@@ -38,7 +38,7 @@ const maxNames = 500
 // maxCost bounds what the lookups for one header cost. The unit is about a
 // nanosecond: a thousand addresses cost about a million.
 const (
-	maxCost       = 8_000_000
+	maxCost       = 6_000_000
 	costPerLookup = 512
 	costPerKey    = 64 // and one for each byte
 )

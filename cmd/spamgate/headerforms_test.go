@@ -16,7 +16,8 @@ type formCase struct {
 	name, header string
 	block, allow string // entries, with ";" between
 	override     bool
-	want         string // the address that is refused, "" where none is
+	kind         blocklist.Kind // of filter
+	want         string         // the address that is refused, "" where none is
 }
 
 var formCases = []formCase{
@@ -76,6 +77,7 @@ var formCases = []formCase{
 func TestHeaderForms(t *testing.T) {
 	for _, c := range formCases {
 		t.Run(c.name, func(t *testing.T) {
+			c.kind = blocklist.KindSized
 			p := smtpfilter.Policy{HeaderFields: []string{"From", "Sender"}, RecipientDomains: []string{"example.org", ".sub.example"}}
 			j := judge{formLists(t, c).Only(nil)}
 			findings := slices.Collect(p.JudgeHeader(j, p.ReadHeader([]byte(c.header+"\r\n"), []string{"mx.greeting.example"})))
@@ -95,7 +97,7 @@ func TestHeaderForms(t *testing.T) {
 func formLists(t testing.TB, c formCase) *blocklist.Set {
 	t.Helper()
 	dir := t.TempDir()
-	config := blocklist.Config{Filter: blocklist.Filter{Kind: blocklist.KindSized}, Confirm: true}
+	config := blocklist.Config{Filter: blocklist.Filter{Kind: c.kind}, Confirm: true}
 	add := func(name, entries string, list blocklist.List) {
 		if entries == "" {
 			return

@@ -22,8 +22,13 @@ func (c *collector) read(value string) {
 }
 
 // mayHoldAddress rules out the values without an "@", written or encoded.
-func mayHoldAddress(text string) bool {
-	return strings.IndexByte(text, '@') >= 0 || strings.Contains(text, "=?")
+func mayHoldAddress[T string | []byte](text T) bool {
+	for i, c := range []byte(text) {
+		if c == '@' || c == '=' && i+1 < len(text) && text[i+1] == '?' {
+			return true
+		}
+	}
+	return false
 }
 
 // maxClean is the longest value, in bytes, that go-message is given. Its parser

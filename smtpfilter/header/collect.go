@@ -45,9 +45,6 @@ func (c *collector) lookup(name []byte) int {
 // readField takes one value of the field with index i. Lost says that it is a
 // malformed line.
 func (c *collector) readField(i int, value string, lost bool) {
-	if lost && !mayHoldAddress(value) {
-		return
-	}
 	c.budget.spend(workPerValue)
 	c.states[i] = max(c.states[i], present)
 	c.field, c.lost, c.named = c.fields[i], lost, false

@@ -98,6 +98,9 @@ func SendersUpTo(section []byte, fields []string, most int) Result {
 		idSet bool
 	)
 	for s := (splitter{rest: section}); s.next(); {
+		if s.lost && !mayHoldAddress(s.value) {
+			continue
+		}
 		if i := c.lookup(s.name); i >= 0 && !c.full() {
 			c.readField(i, unfold(s.value), s.lost)
 		}
