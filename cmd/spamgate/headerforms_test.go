@@ -62,6 +62,21 @@ var formCases = []formCase{
 	{name: "allowed address", header: "From: spam@listed.example", block: "listed.example", allow: "spam@listed.example"},
 	{name: "excepted address", header: "From: spam@listed.example", block: "@listed.example; !spam@listed.example"},
 
+	// Nonsense before a domain hides no listed parent, whichever it is.
+	{name: "one label of nonsense", header: "From: x@*.listed.example", block: "@listed.example", want: "x@*.listed.example"},
+	{name: "two labels of nonsense", header: "From: x@*.*.listed.example", block: "@listed.example", want: "x@*.*.listed.example"},
+	{name: "three labels of nonsense", header: "From: x@*.*.*.listed.example", block: "@listed.example", want: "x@*.*.*.listed.example"},
+	{name: "nonsense in the middle", header: "From: x@a.*.b.listed.example", block: "@b.listed.example", want: "x@a.*.b.listed.example"},
+	{name: "only the longest parent", header: "From: x@*.b.listed.example", block: "@listed.example"},
+	{name: "too many labels", header: "From: x@" + strings.Repeat("a.", 200) + "listed.example", block: "listed.example",
+		want: "x@" + strings.Repeat("a.", 200) + "listed.example"},
+	{name: "the longest parent of too many labels", header: "From: x@" + strings.Repeat("a.", 200) + "listed.example",
+		block: "@" + strings.Repeat("a.", 120) + "listed.example", want: "x@" + strings.Repeat("a.", 200) + "listed.example"},
+	{name: "a local part longer than a line of a list", header: "From: " + strings.Repeat("a", 5000) + "@b.listed.example", block: "listed.example",
+		want: strings.Repeat("a", 4096) + "@b.listed.example"},
+	{name: "its tag", header: "From: spammer+" + strings.Repeat("a", 5000) + "@b.example", block: "spammer@",
+		want: "spammer+" + strings.Repeat("a", 4096-8) + "@b.example"},
+
 	// Names turn no mail away.
 	{name: "display name", header: "From: spammer <a@b.example>", block: "spammer@; example.org"},
 	{name: "quoted display name", header: `From: "spam%listed.example" <a@b.example>`, block: "@listed.example"},

@@ -1,0 +1,36 @@
+package smtpfilter_test
+
+import (
+	"testing"
+
+	"spamgate/smtpfilter"
+	"spamgate/smtpfilter/wire"
+)
+
+// A local part that a server may read as a route is not taken where recipient
+// domains are set: each of the characters, quoted and not.
+func TestRoutesInRecipients(t *testing.T) {
+	p := smtpfilter.Policy{RecipientDomains: []string{"example.org"}}
+	for rcpt, want := range map[string]bool{
+		"user@example.org":                 true,
+		"user+tag@example.org":             true,
+		`"user name"@example.org`:          true,
+		"user%other.example@example.org":   false,
+		"other.example!user@example.org":   false,
+		`"user@other.example"@example.org`: false,
+		`"user:other.example"@example.org`: false,
+		`"host::user"@example.org`:         false,
+		"user@other.example":               false,
+	} {
+		path, err := wire.ParsePath(rcpt)
+		if err != nil {
+			t.Fatalf("%s: %v", rcpt, err)
+		}
+		if got := p.TakesRecipient(path); got != want {
+			t.Errorf("%s is taken: %t, want %t", rcpt, got, want)
+		}
+		if !(&smtpfilter.Policy{}).TakesRecipient(path) {
+			t.Errorf("%s is not taken without recipient domains", rcpt)
+		}
+	}
+}
