@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"spamgate/blocklist/sender"
 	"spamgate/smtpfilter/header"
@@ -41,15 +42,34 @@ const (
 	maxCost       = 6_000_000
 	costPerLookup = 512
 	costPerKey    = 64 // and one for each byte
+	costOfFolding = 64 // for each byte of a part that is not all ASCII
+	costOfIDNA    = 64 // likewise
 )
 
 // costOf returns what looking up an address costs: four keys with its local part,
-// and two for each label, of half the domain's length in the mean.
+// and two for each label, of half the domain's length in the mean, after both parts
+// are normalised.
 func costOf(address string) int {
 	at := strings.LastIndexByte(address, '@')
 	domain := address[at+1:]
 	labels := strings.Count(domain, ".") + 1
-	return costPerLookup + costPerKey*(4+2*labels) + 3*at + labels*min(len(domain), sender.MaxDomain)
+	cost := costPerLookup + costPerKey*(4+2*labels) + 3*at + labels*min(len(domain), sender.MaxDomain)
+	if !isASCII(address[:at]) {
+		cost += costOfFolding * at
+	}
+	if !isASCII(domain) {
+		cost += costOfIDNA * len(domain)
+	}
+	return cost
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 // ReadHeader reads the senders of a header section: the lines up to and without
@@ -152,6 +172,9 @@ func (p *Policy) JudgeHeader(j Judge, s *HeaderSenders) iter.Seq[Finding] {
 				return
 			}
 			readings := form.Readings()
+			if len(readings) == 0 {
+				continue
+			}
 			r := formJudge{judge: j, senders: s, beside: form.Beside,
 				finding: Finding{Identity: form.Field, Address: readings[0], Form: form.Text}}
 			for _, address := range readings {

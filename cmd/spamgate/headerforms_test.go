@@ -84,6 +84,7 @@ var formCases = []formCase{
 	{name: "the same, listed by name", header: "From: Smith, Ann <a@b.example>", block: "smith@", want: "Smith@"},
 	{name: "the same, listed as an address", header: "From: Smith, Ann <a@b.example>", block: "smith@example.org", want: "Smith@example.org"},
 	{name: "a comment", header: "From: a@b.example (spammer)", block: "spammer@"},
+	{name: "no domain can begin so", header: "From: @\" a\"", block: "a@; example.org"},
 	{name: "no sender at all", header: "From: undisclosed-recipients:;", block: "example.org; undisclosed-recipients@"},
 }
 

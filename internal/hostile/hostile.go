@@ -48,6 +48,7 @@ var Families = []Family{
 	{"non-ASCII local parts", "folding", "From: ", "É\u0301%d" + strings.Repeat("\u0301\u0323É", 42) + "@example.org,", ""},
 	{"a thousand hosts", "each is completed", "From: ", "a@b%d," + strings.Repeat(" ", 290), ""},
 	{"a hundred words", "each is completed", "From: ", strings.Repeat("x", 2500) + "%d ", ""},
+	{"a hundred non-ASCII words", "each is folded with each domain", "From: ", strings.Repeat("x", 300) + "É" + strings.Repeat("x", 2200) + "%d ", ""},
 	{"a thousand routes in our domain", "each leads further", "From: ", "a%d%x%y%z%example.org%example.net@example.org," + strings.Repeat(" ", 220), ""},
 	{"a thousand long tags", "keys", "From: ", strings.Repeat("+x", 130) + "%d@example.org,", ""},
 	{"charsets", "looking for each", "From: ", "=?x%d?q?a=40b?=,", ""},

@@ -5,26 +5,23 @@ import (
 	"strings"
 )
 
-// Form is what a field holds in the place of an address, but is none: it has no
-// "@", or nothing on one side of it. Mail servers make addresses of such forms.
+// Form is what a field holds in the place of an address, and mail servers make
+// addresses of: it has no "@", or nothing on one side of it.
 type Form struct {
 	// Field is the name as it was asked for.
 	Field string
 
 	// Text is the form without quotes, comments and invisible characters:
-	// "spam%listed.example", "spammer". A form that ends in "@" in the field has
-	// none here, one that begins with it has one.
+	// "spam%listed.example", "spammer", "@listed.example". An "@" at the end is
+	// left out.
 	Text string
 
 	// Beside says that the form is a word beside an address of the same field, as
 	// "Smith" in "Smith, Ann <ann@b.example>": most likely a part of a name.
 	Beside bool
 
-	domain bool // Text is "@" and a domain, or an @ would be part of a local part
+	domain bool // Text is "@" and a domain; else an "@" is part of a local part
 }
-
-// String returns the form as people would write it.
-func (f Form) String() string { return f.Text }
 
 // Readings returns the addresses that servers make of the form, each once:
 //
@@ -34,7 +31,8 @@ func (f Form) String() string { return f.Text }
 //   - whatever has no domain is a local part as well: "user@". The server adds a
 //     domain of its own.
 //
-// Of a word beside an address there is the local part alone.
+// Of a word beside an address there is the local part alone, of an "@" before what
+// no domain can begin with there is nothing.
 func (f Form) Readings() []string {
 	if f.domain {
 		return appendReadings(nil, nil, []byte(f.Text[1:]))

@@ -26,6 +26,18 @@ func checkResult(t *testing.T, section []byte, r Result) {
 			t.Errorf("%v twice", s)
 		}
 	}
+	for i, f := range r.Forms {
+		if i < 100 && slices.Contains(r.Forms[:i], f) {
+			t.Errorf("%+v twice", f)
+		}
+		for _, a := range f.Readings() {
+			total += len(a)
+			if !strings.Contains(a, "@") || !utf8.ValidString(a) {
+				t.Errorf("the form %q is read as %q", f.Text, a)
+			}
+			Routes(a)
+		}
+	}
 	if total > maxGrowth*(len(section)+1) {
 		t.Errorf("%d bytes of addresses from %d bytes", total, len(section))
 	}

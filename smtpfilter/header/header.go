@@ -23,8 +23,7 @@
 //     "Foo@bar.example <a@b.example>" is a@b.example alone: turning mail away
 //     for its display text would turn away what mailing lists and ticket
 //     systems send. The same holds for quoted strings, encoded-words, comments.
-//   - The route of <@route.example:a@b.example>, a group's name, a local part
-//     without a domain, and a domain without a local part.
+//   - The route of <@route.example:a@b.example> and a group's name.
 //
 // Text is judged where it is all that a reader has to show: a member of the list
 // holds no address outside its quoted strings and encoded-words
@@ -35,7 +34,36 @@
 // quoted string is part of a domain, the field is read once more as if there were
 // no such marks.
 //
-// The work is linear in the size of the section, and nothing is cut off.
+// # Forms
+//
+// Mail servers complete and rewrite what a field holds in the place of an address:
+// Postfix for clients that it takes for its own, OpenSMTPD for all, Exim and
+// Sendmail by their rewrite rules. So the following are returned as well, as a Form
+// with the addresses that it may become. A Form is a guess: it may turn mail away,
+// and must never let it in.
+//
+//   - user%host and host!user, also in quotes, with comments and space around the
+//     "%" and "!";
+//   - "@host" and "user@", where the other side is missing or holds no name;
+//   - a bare word, with what follows a source route or stands in a group. Which
+//     words count is what servers take for an address: in angle brackets all that
+//     they hold, in a member without brackets each word (Postfix adds the missing
+//     commas; OpenSMTPD takes the last). A quoted string is one word. An
+//     encoded-word counts decoded.
+//
+// Not a Form is what is a name to servers too: text beside angle brackets, even
+// empty ones, comments, a group's name, punctuation, and whatever stands on a
+// malformed line, at which servers end the header. Words beside an address
+// ("Smith, Ann <a@b.example>") are most likely a name that was split at its comma,
+// but servers complete them all the same. They are marked with Beside, so that
+// entries that name the word can count, and those of the whole domain do not.
+//
+// # Bounds
+//
+// The work is linear in the size of the section. Senders cuts nothing off;
+// SendersUpTo stops at a number of addresses, and at an amount of words, marks and
+// encoded-words in proportion to it. Of a local part the first 4096 bytes count, of
+// a domain the last 1020: no list names more.
 package header
 
 import (

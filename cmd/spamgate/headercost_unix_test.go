@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -15,6 +17,8 @@ var costPolicy = smtpfilter.Policy{
 	RecipientDomains: []string{"example.org", "example.net", ".example.com"},
 }
 
+// BenchmarkHostileHeaders judges headers of 256 KiB that are made to cost, with the
+// shipped filter, and reports the processor's time for each.
 func BenchmarkHostileHeaders(b *testing.B) {
 	set := formLists(b, formCase{block: "listed.example; spammer@; x@y.example; *.sub.example", allow: "good.example"})
 	j := judge{set.Only(nil)}
