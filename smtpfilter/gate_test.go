@@ -35,9 +35,9 @@ type judge struct{ tableJudge }
 func (j judge) Generation() uint64 { return 7 }
 
 func (j judge) Judge(stage smtpfilter.Stage, address string) (smtpfilter.Verdict, error) {
-	name := "envelope"
-	if stage == smtpfilter.Header {
-		name = "header"
+	name := [...]string{"envelope", "header", "form", "word"}[stage]
+	if strings.HasSuffix(address, "@") {
+		return j.tableJudge[name+" "+address], nil
 	}
 	if address == "" {
 		address = "<>"

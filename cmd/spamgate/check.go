@@ -17,6 +17,7 @@ import (
 	"spamgate/blocklist/sender"
 	"spamgate/internal/config"
 	"spamgate/smtpfilter"
+	"spamgate/smtpfilter/header"
 )
 
 type checkOptions struct {
@@ -306,7 +307,7 @@ func (k *checking) judged(address string, envelope, header smtpfilter.Finding) e
 	case envelope.NoAnswer() || header.Err != nil: // header senders are asked about once they are addresses
 		return fmt.Errorf("check: %s: %w", address, errors.Join(err, header.Err))
 	case err != nil:
-		return fmt.Errorf("check: %q is no address: %w%s", address, err, suggestAddress(address))
+		return fmt.Errorf("check: %q is no address: %w%s%s", address, err, suggestAddress(address), suggestForm(address))
 	}
 	return nil
 }
@@ -318,6 +319,25 @@ func suggestAddress(domain string) string {
 		return ""
 	}
 	return "; to ask about the domain, give x@" + domain
+}
+
+// suggestForm is what servers make of a header that holds no address but this, else
+// "".
+func suggestForm(text string) string {
+	found := header.Senders([]byte("From: "+text), []string{"From"})
+	if len(found.Senders) > 0 || len(found.Forms) != 1 {
+		return ""
+	}
+	var readings []string
+	for _, r := range found.Forms[0].Readings() {
+		if !strings.HasSuffix(r, "@") {
+			readings = append(readings, r)
+		}
+	}
+	if len(readings) == 0 {
+		return ""
+	}
+	return "; in a header servers may read it as " + strings.Join(readings, " or ") + ": ask about that, or see check --message"
 }
 
 // hears prints what a refused client reads.

@@ -54,7 +54,7 @@ func (k *checking) message(cmd *cobra.Command) error {
 	if !judged || k.policy.JudgesHeader(envelope) {
 		all = slices.AppendSeq(all, k.policy.JudgeHeader(k.judge, found))
 		if found.TooMany() && !exempt {
-			return fmt.Errorf("check: --message: the header has more than %d sender addresses (headers.max_addresses): the gate refuses such a message with 554", k.policy.AddressLimit())
+			return fmt.Errorf("check: --message: too many or too complex sender addresses in the header (limit %d, headers.max_addresses): the gate refuses such a message with 554", k.policy.AddressLimit())
 		}
 	}
 
