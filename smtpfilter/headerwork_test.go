@@ -1,6 +1,8 @@
 package smtpfilter_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"spamgate/blocklist/sender"
@@ -73,5 +75,21 @@ func checkWork(t *testing.T, section []byte) {
 func TestHostileHeaderWork(t *testing.T) {
 	for _, f := range hostile.Families {
 		t.Run(f.Name, func(t *testing.T) { checkWork(t, f.Section(256<<10)) })
+	}
+}
+
+// A server with many domains still takes a field of many words: they are looked up
+// with as many domains as there is time for in any case.
+func TestWordsWithManyDomains(t *testing.T) {
+	p := workPolicy
+	for i := range 1000 {
+		p.RecipientDomains = append(slices.Clip(p.RecipientDomains), fmt.Sprintf("domain%d.example.com", i))
+	}
+	j := &workJudge{}
+	s := p.ReadHeader([]byte("From: Mail Delivery System, please do not answer to what this machine has sent you\r\n"), nil)
+	for range p.JudgeHeader(j, s) {
+	}
+	if s.TooMany() || j.calls < 1000 {
+		t.Errorf("%d lookups, too many: %t", j.calls, s.TooMany())
 	}
 }

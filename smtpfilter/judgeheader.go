@@ -16,9 +16,10 @@ import (
 type HeaderSenders struct {
 	header.Result
 
-	policy *Policy
-	names  []string // what a server may put behind a local part
-	cost   int      // of what was looked up so far
+	policy  *Policy
+	nextHop []string // its names
+	added   []string // see names
+	cost    int      // of what was looked up so far
 }
 
 // FieldsWithoutAddress names the fields that are there and hold no address.
@@ -33,8 +34,9 @@ func (s *HeaderSenders) FieldsWithoutAddress() []string {
 	return fields
 }
 
-// maxNames is how many domains are put behind a local part.
-const maxNames = 500
+// maxNames is how many domains are put behind a local part. With all of them a
+// field of some 25 words, and no address, costs maxCost.
+const maxNames = 200
 
 // maxCost bounds what the lookups for one header cost. The unit is about a
 // nanosecond: a thousand addresses cost about a million.
@@ -77,10 +79,19 @@ func isASCII(s string) bool {
 // greets.
 func (p *Policy) ReadHeader(section []byte, nextHop []string) *HeaderSenders {
 	return &HeaderSenders{
-		Result: header.SendersUpTo(section, p.HeaderFields, p.AddressLimit()),
-		policy: p,
-		names:  p.completions(nextHop),
+		Result:  header.SendersUpTo(section, p.HeaderFields, p.AddressLimit()),
+		policy:  p,
+		nextHop: nextHop,
 	}
+}
+
+// names returns the domains that servers may put behind a local part. Few headers
+// need them.
+func (s *HeaderSenders) names() []string {
+	if s.added == nil {
+		s.added = s.policy.completions(s.nextHop)
+	}
+	return s.added
 }
 
 // TooMany reports whether the header names more senders than are judged, or was too
@@ -239,7 +250,7 @@ func (r *formJudge) complete(address string) {
 	if !strings.HasSuffix(address, "@") {
 		address += "."
 	}
-	for _, name := range r.senders.names {
+	for _, name := range r.senders.names() {
 		if r.senders.TooMany() {
 			return
 		}
@@ -279,13 +290,13 @@ func (s *HeaderSenders) isLocal(domain string) bool {
 	if err != nil {
 		return false
 	}
-	if slices.Contains(s.names, d) || s.policy.takesDomain(d) && len(s.policy.RecipientDomains) > 0 {
+	if slices.Contains(s.names(), d) || s.policy.takesDomain(d) && len(s.policy.RecipientDomains) > 0 {
 		return true
 	}
 	if strings.Contains(d, ".") {
 		return false
 	}
-	return slices.ContainsFunc(s.names, func(name string) bool { return strings.HasPrefix(name, d+".") })
+	return slices.ContainsFunc(s.names(), func(name string) bool { return strings.HasPrefix(name, d+".") })
 }
 
 // judgeParents judges the first parent of an address's domain with which it is
