@@ -154,8 +154,7 @@ func (t *transaction) firstFlight(mail, rcpt string) (a answers, err error) {
 		case i == mailAt || reply.Code == codeClosing:
 			a.mail = reply
 		case !reply.Positive():
-			t.hop.log.Warn("next hop refused XFORWARD",
-				"next_hop", t.hop.String(), "id", t.env.ID, "command", command, "reply", reply.String())
+			t.hop.xforwardRefused(t.env.ID, command, reply)
 		}
 		if reply.Code == codeClosing || !pipelining && !a.mail.IsZero() && !a.mail.Positive() {
 			break

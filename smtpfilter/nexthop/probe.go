@@ -63,6 +63,7 @@ func (s *SMTP) learn(c *conn) {
 	}
 	k := &s.known
 	k.greeted(c.lines.greeting)
+	s.checkSource(c)
 	k.heard.Store(time.Now().UnixNano())
 	k.failing.Store(false)
 	k.mu.Lock()

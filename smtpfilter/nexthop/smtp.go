@@ -93,7 +93,8 @@ const (
 	// IdentityXFORWARD is XFORWARD where it is offered.
 	IdentityXFORWARD
 
-	// IdentityNone tells the next hop nothing.
+	// IdentityNone tells the next hop nothing of the client, but only that it is
+	// on another machine: XFORWARD SOURCE=REMOTE, where that is offered.
 	IdentityNone
 )
 
@@ -161,6 +162,8 @@ type SMTP struct {
 	log    *slog.Logger
 	tls    *tls.Config // nil without TLS
 	known  known
+
+	complaints complaints // about XFORWARD
 
 	// mustTell is set once the next hop was found not to relay for a stranger
 	// that XCLIENT told it of: no connection without XCLIENT carries mail then.

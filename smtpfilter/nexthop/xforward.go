@@ -14,49 +14,43 @@ const (
 	xforwardUnknown    = "[UNAVAILABLE]"
 )
 
-// xforward makes the commands for a transaction: with the client as the log is to
-// have it, or with the message's id alone where XCLIENT has told the rest.
+// xforward returns the commands for a transaction. They say that the mail comes
+// from another machine, whatever Identity is; they name the client that the log is
+// to have, or, where XCLIENT has told the client, the message's id alone.
 func (t *transaction) xforward() []string {
 	offered := t.conn.offers["XFORWARD"]
-	if t.hop.config.Identity == IdentityNone || len(offered) == 0 {
+	if len(offered) == 0 {
 		return nil
 	}
-	client := t.env.Logged
-	if client == nil {
-		if t.conn.told {
-			return xforwardCommands(offered, nil, t.env.ID)
+	attributes := []xforwardAttribute{sourceRemote}
+	switch client := t.env.Logged; {
+	case t.hop.config.Identity == IdentityNone:
+	case client == nil && t.conn.told:
+		attributes = append(attributes, xforwardAttribute{"IDENT", t.env.ID})
+	default:
+		if client == nil {
+			client = &t.env.Client
 		}
-		client = &t.env.Client
+		client.findName(t.ctx, offered)
+		attributes = append(attributes, xforwardAttributes(client, t.env.ID)...)
 	}
-	client.findName(t.ctx, offered)
-	return xforwardCommands(offered, client, t.env.ID)
+	return xforwardCommands(offered, attributes)
 }
 
-// xforwardCommands makes the commands that tell the next hop who its client's
-// client is, with the attributes that it offers; nil tells nothing of it. They
-// change what it logs, and hold for the next transaction alone. What does not fit
-// in one command goes in another.
+// xforwardCommands returns the commands for those attributes that the next hop
+// offers. They change what it logs, and hold for the next transaction alone.
 //
-// IDENT, which is younger than the README, is our own id for the message:
-// Postfix logs it as orig_queue_id.
-func xforwardCommands(offered []string, client *Client, id string) []string {
+// Each attribute has a command of its own. Postfix reads no further in a command
+// once it has refused an attribute, for instance an IPv6 address where
+// inet_protocols is ipv4.
+func xforwardCommands(offered []string, attributes []xforwardAttribute) []string {
 	var commands []string
-	command := "XFORWARD"
-	for _, a := range xforwardAttributes(client, id) {
-		if !offersAttribute(offered, a.name) {
-			continue
+	for _, a := range attributes {
+		if offersAttribute(offered, a.name) {
+			commands = append(commands, "XFORWARD "+a.name+"="+xforwardValue(a.value))
 		}
-		text := " " + a.name + "=" + xforwardValue(a.value)
-		if len(command)+len(text) > xforwardMaxCommand {
-			commands = append(commands, command)
-			command = "XFORWARD"
-		}
-		command += text
 	}
-	if command == "XFORWARD" {
-		return commands
-	}
-	return append(commands, command)
+	return commands
 }
 
 // offersAttribute reports whether an attribute is among those of the EHLO line.
@@ -66,10 +60,15 @@ func offersAttribute(offered []string, name string) bool {
 
 type xforwardAttribute struct{ name, value string }
 
+// sourceRemote says that the mail comes from another machine. Without it Postfix
+// may rewrite the header as in mail of its own machine.
+var sourceRemote = xforwardAttribute{"SOURCE", "REMOTE"}
+
+// xforwardAttributes returns the attributes that name a client and a message.
+//
+// IDENT, which is younger than the README, is our own id for the message:
+// Postfix logs it as orig_queue_id.
 func xforwardAttributes(client *Client, id string) []xforwardAttribute {
-	if client == nil {
-		return []xforwardAttribute{{"IDENT", id}}
-	}
 	addr, port := addrAttributes(client.Addr)
 	return []xforwardAttribute{
 		{"NAME", client.Name},
@@ -78,7 +77,6 @@ func xforwardAttributes(client *Client, id string) []xforwardAttribute {
 		{"PROTO", client.Proto},
 		{"HELO", client.Helo},
 		{"IDENT", id},
-		{"SOURCE", "REMOTE"},
 	}
 }
 
