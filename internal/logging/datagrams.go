@@ -2,10 +2,8 @@ package logging
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"net"
-	"syscall"
 )
 
 // datagrams is the output of a socket that takes each entry by itself. Where the
@@ -15,9 +13,6 @@ type datagrams struct {
 	connect func() (net.Conn, error)
 	conn    net.Conn // nil where there is none now
 	stderr  io.Writer
-
-	// large sends an entry that is too large for a datagram; nil: it is refused.
-	large func(conn net.Conn, entry []byte) error
 }
 
 func (d *datagrams) write(b batch) (done, kept int) {
@@ -34,12 +29,6 @@ func (d *datagrams) write(b batch) (done, kept int) {
 func (d *datagrams) send(data []byte) error {
 	if d.conn != nil {
 		_, err := d.conn.Write(data)
-		if errors.Is(err, syscall.EMSGSIZE) || errors.Is(err, syscall.ENOBUFS) {
-			if d.large == nil {
-				return err
-			}
-			return d.large(d.conn, data)
-		}
 		if err == nil {
 			return nil
 		}

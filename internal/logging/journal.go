@@ -1,14 +1,11 @@
 package logging
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 	"unicode/utf8"
 )
@@ -30,7 +27,7 @@ func newJournal(o Options) (*Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf(`no systemd journal on this machine: %w; write output = "stderr" or "syslog" in [log]`, err)
 	}
-	l := newLog(&datagrams{connect: connect, conn: conn, stderr: o.Stderr, large: sendFile}, relayNotice(o, encodeJournal), o)
+	l := newLog(&datagrams{connect: connect, conn: conn, stderr: o.Stderr}, relayNotice(o, encodeJournal), o)
 	l.Logger = slog.New(newRelay(o, encodeJournal, l.queue.add))
 	return l, nil
 }
@@ -65,37 +62,6 @@ func appendJournalField(b []byte, f field) []byte {
 	b = append(b, '=')
 	b = append(b, fieldText(f.value)...)
 	return append(b, '\n')
-}
-
-// sendFile sends an entry that is too large for a datagram as a file, which nobody
-// else can open.
-func sendFile(conn net.Conn, entry []byte) error {
-	socket, ok := conn.(*net.UnixConn)
-	if !ok {
-		return errors.New("not a unix socket")
-	}
-	f, err := os.CreateTemp("/dev/shm", "spamgate.*")
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := os.Remove(f.Name()); err != nil {
-		return err
-	}
-	if _, err := f.Write(entry); err != nil {
-		return err
-	}
-	raw, err := socket.SyscallConn() // WriteMsgUnix does not send on a connected one
-	if err != nil {
-		return err
-	}
-	rights := syscall.UnixRights(int(f.Fd()))
-	var sent error
-	err = raw.Write(func(fd uintptr) bool {
-		sent = syscall.Sendmsg(int(fd), nil, rights, nil, 0)
-		return sent != syscall.EAGAIN
-	})
-	return errors.Join(err, sent)
 }
 
 // maxFieldName is the longest name that journald takes

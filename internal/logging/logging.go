@@ -59,9 +59,19 @@ type Log struct {
 	output string
 }
 
-// New opens a log. Syslog, journal and files are tried out at once: an error says
-// that they are not there, and what to do.
+// New opens a log. No line is longer than MaxLine. Syslog, journal and files are
+// tried out at once: an error says that they are not there, and what to do.
 func New(o Options) (*Log, error) {
+	l, err := open(o)
+	if err != nil {
+		return nil, err
+	}
+	l.Logger = slog.New(&limiter{Handler: l.Logger.Handler()})
+	return l, nil
+}
+
+// open is New without a bound on the lines.
+func open(o Options) (*Log, error) {
 	if o.Stderr == nil {
 		o.Stderr = NewWriter(os.Stderr)
 	}

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -195,47 +194,6 @@ func TestJournal(t *testing.T) {
 		if !maps.Equal(got, want) {
 			t.Errorf("got  %q\nwant %q", got, want)
 		}
-	}
-}
-
-// TestJournalLarge has an entry that no datagram can hold, which comes as a file.
-func TestJournalLarge(t *testing.T) {
-	t.Chdir(t.TempDir())
-	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: "socket", Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	machine := journalSocket
-	journalSocket = "socket"
-	defer func() { journalSocket = machine }()
-	text := strings.Repeat("x", 4<<20)
-	newLogger(t, Options{Output: OutputJournal}).Info("large", "text", text)
-
-	rights := make([]byte, 100)
-	if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
-	n, rightsLength, _, _, err := conn.ReadMsgUnix(make([]byte, 100), rights)
-	if err != nil || n != 0 {
-		t.Fatalf("%d bytes, %v", n, err)
-	}
-	messages, err := syscall.ParseSocketControlMessage(rights[:rightsLength])
-	if err != nil || len(messages) != 1 {
-		t.Fatalf("%d control messages, %v", len(messages), err)
-	}
-	fds, err := syscall.ParseUnixRights(&messages[0])
-	if err != nil || len(fds) != 1 {
-		t.Fatalf("descriptors %v, %v", fds, err)
-	}
-	f := os.NewFile(uintptr(fds[0]), "entry")
-	defer f.Close()
-	data, err := io.ReadAll(io.NewSectionReader(f, 0, 16<<20))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := journalEntry(t, string(data)); got["SPAMGATE_TEXT"] != text || got["PRIORITY"] != "6" {
-		t.Errorf("the entry has %d bytes of text, priority %s", len(got["SPAMGATE_TEXT"]), got["PRIORITY"])
 	}
 }
 
