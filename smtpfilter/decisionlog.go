@@ -160,7 +160,8 @@ func (p *Port) logAcceptFailed(err error) {
 	p.server.cfg.Log.Error("cannot take a client now, trying again", "listener", p.name, "error", err)
 }
 
-// logAuth is a line for each AUTH, with nothing of what was exchanged. That it is
+// logAuth is a line for each AUTH, with nothing of what was exchanged: of the reply
+// its codes only, since next hops repeat there what they were sent. That it is
 // the client who has failed is said where it is so alone: "authentication failed"
 // is what programs look for that keep clients out.
 func (p *Port) logAuth(c *wire.Conn, mechanism string, reply wire.Reply, failure, faulty error) {
@@ -171,7 +172,7 @@ func (p *Port) logAuth(c *wire.Conn, mechanism string, reply wire.Reply, failure
 	case !reply.Positive():
 		text = "authentication failed"
 	}
-	attrs := []slog.Attr{slog.String("mechanism", mechanism), slog.String("reply", reply.String())}
+	attrs := []slog.Attr{slog.String("mechanism", mechanism), slog.String("reply", reply.CodesOnly().String())}
 	if err := errors.Join(failure, faulty); err != nil {
 		attrs = append(attrs, slog.String("error", err.Error()))
 	}
@@ -235,13 +236,7 @@ func (s *session) log(level slog.Level, text string, t *transaction, f Finding, 
 		attrs = append(attrs, slog.Bool("authenticated", true))
 	}
 	str("from", "<"+s.show(t.from.String())+">")
-	if len(to) > 0 {
-		shown := make([]string, len(to))
-		for i, rcpt := range to {
-			shown[i] = "<" + s.show(rcpt.String()) + ">"
-		}
-		str("to", strings.Join(shown, ","))
-	}
+	str("to", s.showAll(to))
 	str("message_id", t.messageID)
 	str("identity", f.Identity)
 	if f.Identity != EnvelopeIdentity {
@@ -293,6 +288,27 @@ func (s *session) show(address string) string {
 		return ""
 	}
 	return s.server.cfg.ShowAddress(address)
+}
+
+// maxShown bounds the recipients in a line, in bytes.
+const maxShown = 2048
+
+// showAll returns recipients as the log has them: all, or as many as fit, and how
+// many more there are.
+func (s *session) showAll(to []wire.Path) string {
+	var b strings.Builder
+	for i, rcpt := range to {
+		shown := "<" + s.show(rcpt.String()) + ">"
+		if b.Len()+len(shown) > maxShown {
+			fmt.Fprintf(&b, " and %d more", len(to)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(shown)
+	}
+	return b.String()
 }
 
 // hide writes the addresses that are known here, where they occur in a text, as

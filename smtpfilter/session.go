@@ -76,6 +76,9 @@ func (s *session) Mail(string, *smtp.MailOptions) error {
 		utf8:     cmd.UTF8,
 		envelope: Finding{Identity: EnvelopeIdentity, Address: cmd.Path.String()},
 	}
+	if !s.conn.Authenticated() && t.client.Login == "" {
+		t.params = withoutSubmitter(t.params)
+	}
 	t.next = s.begin(t)
 	policy := &t.settings.Policy
 	switch {

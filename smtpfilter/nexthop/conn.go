@@ -109,7 +109,8 @@ func (c *conn) readLine() ([]byte, error) {
 		return nil, fmt.Errorf("%w: a line of more than %d bytes", wire.ErrBadReply, replyBuffer)
 	}
 	if errors.Is(err, io.EOF) && len(line) > 0 {
-		return nil, fmt.Errorf("reply cut off after %q: %w", line, io.ErrUnexpectedEOF)
+		const most = 200
+		return nil, fmt.Errorf("reply cut off after %q: %w", line[:min(len(line), most)], io.ErrUnexpectedEOF)
 	}
 	return line, err
 }

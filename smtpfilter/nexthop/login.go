@@ -17,12 +17,22 @@ const (
 	codeChallenge = 334
 )
 
+// maxAuthRounds is the number of challenges in one AUTH exchange. No mechanism in
+// use has more than five (GSSAPI).
+const maxAuthRounds = 20
+
+// endlessAuth answers a client whose AUTH exchange does not end. It is a reply and
+// not an error, so that one client cannot have the next hop taken for down.
+var endlessAuth = wire.NewReply(554, "5.5.0 Authentication ended: too many challenges")
+
 // Authenticate hands a client's AUTH command on. The client's connection to the
 // next hop is told its client like any other, and ends with the Login; where the
 // next hop does not let the client in, at once. Where it does not offer AUTH to
-// the client, the error wraps ErrNotOffered.
+// the client, the error wraps ErrNotOffered. After 20 challenges the connection is
+// closed and the reply is 554.
 //
-// What the client says is in no error and no log.
+// What the client says is in no error and no log. It may be in the reply, if the
+// next hop repeats it there.
 func (s *SMTP) Authenticate(ctx context.Context, client Client, args string, ask func(wire.Reply) (string, error)) (Login, wire.Reply, error) {
 	if s.isClosed() {
 		return nil, wire.Reply{}, fmt.Errorf("next hop %s: %w", s, ErrClosed)
@@ -32,9 +42,10 @@ func (s *SMTP) Authenticate(ctx context.Context, client Client, args string, ask
 		return nil, wire.Reply{}, fmt.Errorf("next hop %s: %w", s, err)
 	}
 	stop := context.AfterFunc(ctx, func() { c.Close() })
+	endless := false
 	reply, err := s.identify(ctx, c, &client)
 	if err == nil && reply.IsZero() {
-		reply, err = c.authenticate(args, ask)
+		reply, endless, err = c.authenticate(args, ask)
 	}
 	if !stop() {
 		err = context.Cause(ctx)
@@ -44,10 +55,13 @@ func (s *SMTP) Authenticate(ctx context.Context, client Client, args string, ask
 		return nil, wire.Reply{}, fmt.Errorf("next hop %s: AUTH: %w", s, err)
 	}
 	if reply.Code != codeLoggedIn {
-		if reply.Code == codeClosing {
+		if reply.Code == codeClosing || endless {
 			c.Close()
 		} else {
 			s.dismiss(c)
+		}
+		if endless {
+			s.log.Warn("AUTH ended after too many challenges", "next_hop", s.String(), "challenges", maxAuthRounds)
 		}
 		return nil, reply, nil
 	}
@@ -56,27 +70,32 @@ func (s *SMTP) Authenticate(ctx context.Context, client Client, args string, ask
 	return l, reply, nil
 }
 
-// authenticate is the exchange. The reply is the last one.
-func (c *conn) authenticate(args string, ask func(wire.Reply) (string, error)) (wire.Reply, error) {
+// authenticate carries out the exchange and returns the last reply. Endless reports
+// whether that is endlessAuth: the next hop waits for another answer.
+func (c *conn) authenticate(args string, ask func(wire.Reply) (string, error)) (last wire.Reply, endless bool, err error) {
 	if !c.offers.Has("AUTH") {
-		return wire.Reply{}, notOffered("AUTH")
+		return wire.Reply{}, false, notOffered("AUTH")
 	}
-	for line := "AUTH " + args; ; {
+	line := "AUTH " + args
+	for challenges := 0; ; challenges++ {
 		if strings.ContainsAny(line, "\r\n\x00") {
-			return wire.Reply{}, errors.New("control bytes in what the client said")
+			return wire.Reply{}, false, errors.New("control bytes in what the client said")
 		}
 		reply, err := c.ask(line, c.timeouts.Mail, codeChallenge)
 		if err == nil && reply.Positive() && reply.Code != codeLoggedIn {
 			err = wire.ErrBadReply
 		}
 		if err != nil {
-			return wire.Reply{}, withoutBytes(err)
+			return wire.Reply{}, false, withoutBytes(err)
 		}
 		if reply.Code != codeChallenge {
-			return reply, nil
+			return reply, false, nil
+		}
+		if challenges == maxAuthRounds {
+			return endlessAuth, true, nil
 		}
 		if line, err = ask(reply); err != nil {
-			return wire.Reply{}, err
+			return wire.Reply{}, false, err
 		}
 	}
 }

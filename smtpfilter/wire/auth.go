@@ -41,7 +41,7 @@ func (c *Conn) auth(cmd Command) {
 		args += " " + initial
 	}
 	x := exchange{c: c}
-	reply := c.cfg.Auth(c, args, x.ask)
+	reply := c.forClient(c.cfg.Auth(c, args, x.ask))
 	if x.err != nil {
 		reply = x.reply
 	}
@@ -53,6 +53,7 @@ func (c *Conn) auth(cmd Command) {
 		c.out = reply.Append(c.out)
 	case x.over, reply.Code == 421:
 		c.sayLast(reply)
+		c.fault = reply.CodesOnly()
 	case !reply.Temporary() && !reply.Permanent():
 		c.refuseOwn(cmd, NewReply(454, "4.7.0 Temporary authentication failure"))
 	default:
@@ -117,7 +118,7 @@ func (x *exchange) ask(challenge Reply) (string, error) {
 		c.notice("pipelines behind AUTH")
 		return x.fail(errAuthAhead, errTalksAhead, true)
 	}
-	c.out = challenge.Append(c.out)
+	c.out = c.forClient(challenge).Append(c.out)
 	line, err := c.readLineOf(MaxAuthLine)
 	if err == errLineTooLong {
 		return x.fail(err, NewReply(500, "5.5.6 Authentication exchange line is too long"), true)

@@ -101,8 +101,9 @@ func (c *Conn) Messages() int { return c.messages }
 func (c *Conn) Fault() Reply { return c.fault }
 
 // SetReply sets the reply to the current command; what go-smtp writes for it is
-// dropped. Only the final reply to DATA is replaced, never the 354.
-func (c *Conn) SetReply(r Reply) { c.override = r }
+// dropped. Only the final reply to DATA is replaced, never the 354. The client
+// gets it bounded and printable: see MaxReplyLines, MaxReplyLine and MaxReplyBytes.
+func (c *Conn) SetReply(r Reply) { c.override = c.forClient(r) }
 
 // CloseAfterReply makes the reply to the current command the last thing that
 // happens on the connection: nothing more is read.

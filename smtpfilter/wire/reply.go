@@ -45,13 +45,28 @@ func (r Reply) Temporary() bool { return r.Code/100 == 4 }
 // Permanent reports a 5xx code.
 func (r Reply) Permanent() bool { return r.Code/100 == 5 }
 
-// String is the reply on one line, for logs: the code, then the lines joined
-// by " / ".
+// maxReplyString bounds Reply.String, in bytes.
+const maxReplyString = 1024
+
+// String returns the reply on one line, for logs: the code, then the lines joined
+// by " / ". A reply that is longer than 1 KiB is cut after a word, so that no part
+// of an address is left, and " [...]" is added.
 func (r Reply) String() string {
 	if r.IsZero() {
 		return ""
 	}
-	return strconv.Itoa(r.Code) + " " + strings.Join(r.Lines, " / ")
+	var b strings.Builder
+	b.WriteString(strconv.Itoa(r.Code))
+	separator := " "
+	for _, line := range r.Lines {
+		b.WriteString(separator)
+		b.WriteString(line)
+		if separator = " / "; b.Len() > maxReplyString {
+			text := cut(b.String(), maxReplyString-len(omitted))
+			return strings.TrimRight(text[:strings.LastIndexByte(text, ' ')+1], " /") + omitted
+		}
+	}
+	return b.String()
 }
 
 // Append appends the reply in wire format.
@@ -94,12 +109,12 @@ func (r *Reply) AppendLine(line []byte) (last bool, err error) {
 		return false, fmt.Errorf("%w: more than %d lines", ErrBadReply, maxReadReplyLines)
 	}
 	if len(line) < 3 || bytes.ContainsAny(line, "\r\n\x00") {
-		return false, fmt.Errorf("%w: %q", ErrBadReply, line)
+		return false, badReplyLine(line)
 	}
 	code := 0
 	for _, c := range line[:3] {
 		if c < '0' || c > '9' {
-			return false, fmt.Errorf("%w: %q", ErrBadReply, line)
+			return false, badReplyLine(line)
 		}
 		code = code*10 + int(c-'0')
 	}
@@ -111,7 +126,7 @@ func (r *Reply) AppendLine(line []byte) (last bool, err error) {
 	}
 	last = len(line) == 3 || line[3] == ' '
 	if !last && line[3] != '-' {
-		return false, fmt.Errorf("%w: %q", ErrBadReply, line)
+		return false, badReplyLine(line)
 	}
 	text := ""
 	if len(line) > 4 {
@@ -120,4 +135,14 @@ func (r *Reply) AppendLine(line []byte) (last bool, err error) {
 	r.Code = code
 	r.Lines = append(r.Lines, text)
 	return last, nil
+}
+
+// badReplyLine returns the error about a line that is not a reply line. It shows
+// the beginning of the line.
+func badReplyLine(line []byte) error {
+	const most = 200
+	if len(line) > most {
+		return fmt.Errorf("%w: %q and %d bytes more", ErrBadReply, line[:most], len(line)-most)
+	}
+	return fmt.Errorf("%w: %q", ErrBadReply, line)
 }
