@@ -1,0 +1,105 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// checkout is a temporary copy of the files that git knows or would add.
+type checkout struct{ dir string }
+
+// newCheckout copies the working tree that has the current directory in it.
+func newCheckout() (*checkout, error) {
+	root, err := output("git", "rev-parse", "--show-toplevel")
+	if err != nil {
+		return nil, err
+	}
+	root = strings.TrimSpace(root)
+	files, err := output("git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "mutate-")
+	if err != nil {
+		return nil, err
+	}
+	c := &checkout{dir}
+	for name := range strings.SplitSeq(strings.Trim(files, "\x00"), "\x00") {
+		if err := copyFile(filepath.Join(root, name), filepath.Join(dir, name)); err != nil {
+			c.remove()
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+func (c *checkout) remove() { os.RemoveAll(c.dir) }
+
+// plant puts a bug into the copy. The function that it returns takes it out.
+func (c *checkout) plant(b *bug) (restore func() error, err error) {
+	path := filepath.Join(c.dir, b.File)
+	old, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if n := strings.Count(string(old), b.Old); n != 1 {
+		return nil, fmt.Errorf("%s has the old text %d times", b.File, n)
+	}
+	planted := strings.Replace(string(old), b.Old, b.New, 1)
+	if err := os.WriteFile(path, []byte(planted), 0o600); err != nil {
+		return nil, err
+	}
+	return func() error { return os.WriteFile(path, old, 0o600) }, nil
+}
+
+// copyFile copies a file with its mode. One that git knows and that is not there,
+// because it was removed, is left out.
+func copyFile(from, to string) error {
+	info, err := os.Lstat(from)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return err
+	}
+	if info.Mode().Type() == fs.ModeSymlink {
+		target, err := os.Readlink(from)
+		if err != nil {
+			return err
+		}
+		return os.Symlink(target, to)
+	}
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, info.Mode().Perm())
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	if closed := out.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+// output runs a command and returns what it writes.
+func output(name string, args ...string) (string, error) {
+	cmd := exec.Command(name, args...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w", name, strings.Join(args, " "), err)
+	}
+	return string(out), nil
+}

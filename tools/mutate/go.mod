@@ -1,0 +1,3 @@
+module spamgate/tools/mutate
+
+go 1.26.0

@@ -1,0 +1,103 @@
+//go:build unix
+
+// Mutate plants bugs, one at a time, in a temporary copy of the checkout, and says
+// which of them the tests catch. The bugs are in bugs.txt; see readBugs for its form.
+//
+//	go -C tools/mutate run .                  # all; takes about half an hour
+//	go -C tools/mutate run . -only NAME       # those whose name has this in it
+//	go -C tools/mutate run . -list
+//
+// The exit status is 0 if all are caught, 1 if one survived, does not apply, does not
+// build, or has tests that fail without it, and 2 if mutate itself has failed.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+func run(args []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("mutate", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	file := flags.String("bugs", "bugs.txt", "the `file` with the bugs")
+	only := flags.String("only", "", "plant only bugs with this `text` in their name")
+	list := flags.Bool("list", false, "list the bugs and plant none")
+	limit := flags.Duration("limit", 3*time.Minute, "the time limit of each test run")
+	if err := flags.Parse(args); err != nil {
+		return 2
+	}
+	bugs, err := load(*file, *only)
+	if err != nil {
+		fmt.Fprintln(stderr, "mutate:", err)
+		return 2
+	}
+	if *list {
+		for _, b := range bugs {
+			fmt.Fprintf(stdout, "%-28s %-40s %s\n", b.Name, b.File, b.Harm)
+		}
+		return 0
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	good, err := plantAll(ctx, bugs, *limit, stdout)
+	if err != nil {
+		fmt.Fprintln(stderr, "mutate:", err)
+		return 2
+	}
+	if !good {
+		return 1
+	}
+	return 0
+}
+
+// load reads the bugs that are wanted.
+func load(file, only string) ([]bug, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	bugs, err := readBugs(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	bugs = slices.DeleteFunc(bugs, func(b bug) bool { return !strings.Contains(b.Name, only) })
+	if len(bugs) == 0 {
+		return nil, fmt.Errorf("%s has no bug with %q in its name; see -list", file, only)
+	}
+	return bugs, nil
+}
+
+// plantAll tries each bug, writes a line about it, and reports whether all were
+// caught.
+func plantAll(ctx context.Context, bugs []bug, limit time.Duration, w io.Writer) (good bool, err error) {
+	c, err := newCheckout()
+	if err != nil {
+		return false, err
+	}
+	defer c.remove()
+	t := trier{checkout: c, limit: limit, sound: map[string]error{}}
+	counts := map[outcome]int{}
+	for i := range bugs {
+		began := time.Now()
+		r, err := t.try(ctx, &bugs[i])
+		if err != nil {
+			return false, err
+		}
+		counts[r.outcome]++
+		fmt.Fprintf(w, "%-15s %-28s %5.1fs  %s\n", r.outcome, bugs[i].Name, time.Since(began).Seconds(), r.why)
+	}
+	fmt.Fprintf(w, "\n%d bugs: %d caught, %d survived, %d do not apply, %d do not build, %d without tests that pass\n",
+		len(bugs), counts[caught], counts[survived], counts[doesNotApply], counts[doesNotBuild], counts[noTest])
+	return counts[caught] == len(bugs), nil
+}
