@@ -19,7 +19,10 @@ func TestWho(t *testing.T) {
 		{"192.0.2.1", "192.0.3.1", false, false},
 		{"2001:db8:1:2::1", "2001:db8:1:2:ffff::9", true, true},
 		{"2001:db8:1:2::1", "2001:db8:1:3::1", false, true},
+		{"2001:db8:1:2::1", "2001:db8:1:ff00::1", false, true}, // the ends of a /48
+		{"2001:db8:1::1", "2001:db8:1:ffff:ffff:ffff:ffff:ffff", false, true},
 		{"2001:db8:1:2::1", "2001:db8:2:2::1", false, false},
+		{"2001:db8:1:ffff::1", "2001:db8:2::1", false, false},
 		{"fe80::1%eth0", "fe80::2%eth1", true, true},
 		{"0.0.0.1", "::1", false, false},
 		{"0.0.0.0", "::", false, false},

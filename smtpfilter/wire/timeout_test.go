@@ -11,10 +11,11 @@ import (
 )
 
 // TestDrip sends a command line a byte at a time: the time for the whole of it
-// is bounded.
+// is bounded. Without that bound it would end as a line that is too long, after some
+// seconds.
 func TestDrip(t *testing.T) {
 	g := newPlayed(t)
-	g.cfg.CommandTimeout = 50 * time.Millisecond
+	g.cfg.CommandTimeout = 500 * time.Millisecond
 	g.start(t)
 	d := &dialogue{t: t, gate: g}
 	d.use(g.dial(t))
@@ -28,7 +29,7 @@ func TestDrip(t *testing.T) {
 		select {
 		case <-answered:
 			return
-		case <-time.After(5 * time.Millisecond):
+		case <-time.After(time.Millisecond):
 			d.send("x") // fails once the connection is closed
 		}
 	}
