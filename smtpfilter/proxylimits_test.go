@@ -10,8 +10,8 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// everywhere are all addresses: whoever can reach a port that only a load balancer
-// reaches is trusted as one.
+// everywhere holds all addresses, as operators write them for a port that only a
+// load balancer can reach.
 var everywhere = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 
 // TestProxyConnections: of a proxy's connections those count that name a client,

@@ -159,7 +159,7 @@ func splitHint(err error) (what, hint string) {
 	return text[:i], text[i+2:]
 }
 
-// nextHops checks the next hops, and whom to trust there.
+// nextHops checks the next hops, and the authorities to trust there.
 func (f *faults) nextHops() {
 	n := f.config.NextHop
 	for i, addr := range n.Addr {

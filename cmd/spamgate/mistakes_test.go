@@ -36,8 +36,8 @@ const leastMistakes = 95
 //	#! escaped                    \xNN is a byte
 //	#! nolist                     no list is put at its end
 //
-// and lines are counted from the one behind these. There must be no other error. A
-// line or a key that there is none of is "-".
+// and lines are counted from the one after these. There must be no other error. "-"
+// is an error without a line, or without a key.
 func TestMistakes(t *testing.T) {
 	archives, err := filepath.Glob("testdata/mistakes/*.txt")
 	if err != nil || len(archives) == 0 {

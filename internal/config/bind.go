@@ -30,7 +30,7 @@ func (d *document) table(path string, tree map[string]any, fields reflect.Value)
 		if !slices.Contains(known, key) {
 			hint, meant := suggest(key, path, known)
 			d.fail(child(path, key), "unknown key", hint)
-			// What lacks a value only because of the slip is no fault of its own.
+			// A key that is missing only because of the slip is not reported too.
 			if meant != "" {
 				d.failed[meant] = true
 			}
@@ -97,8 +97,8 @@ func assign[T any](d *document, path string, value any, field *T, want string) b
 	return true
 }
 
-// noControl refuses control characters, of which no value is made: "\b" in the path
-// of a file is a backspace. What clients read is checked for more than that.
+// noControl refuses control characters: "\b" in the path of a file is a backspace.
+// [policy], whose texts clients read, has a stricter check of its own.
 func (d *document) noControl(path, s string) {
 	if strings.HasPrefix(path, "policy.") {
 		return
@@ -132,7 +132,7 @@ func (d *document) duration(path string, value any, field *time.Duration) {
 
 var durationInWords = regexp.MustCompile(`^\s*(\d{1,6})\s*([a-z]*)\.?\s*$`)
 
-// asDuration writes a duration in the units that there are; empty if it is none.
+// asDuration writes a duration in Go's units. It returns "" if s is not a duration.
 func asDuration(s string) string {
 	m := durationInWords.FindStringSubmatch(strings.ToLower(s))
 	if m == nil {

@@ -10,7 +10,8 @@ import (
 // This file is about characters that no configuration holds, or none outside of
 // quotes.
 
-// encodingFault finds what no text file in UTF-8 holds; nil if there is none.
+// encodingFault returns an error about the first byte that does not belong into a
+// text file in UTF-8, or nil.
 func encodingFault(src []byte) *Error {
 	const save = "save the file as UTF-8"
 	if bytes.HasPrefix(src, []byte("\xff\xfe")) || bytes.HasPrefix(src, []byte("\xfe\xff")) {

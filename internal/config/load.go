@@ -105,7 +105,8 @@ func (d *document) fail(path, what, hint string) {
 	d.faults = append(d.faults, d.fault(path, what, hint))
 }
 
-// warn notes what is no fault at the path of a key, and is not as its author thinks.
+// warn notes at the path of a key what is accepted and may not be as its author
+// thinks.
 func (d *document) warn(path, what, hint string) {
 	d.warnings = append(d.warnings, d.fault(path, what, hint))
 }

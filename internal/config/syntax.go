@@ -12,9 +12,9 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// This file is about files that are no TOML: what the parser says in its own
-// words, in those of an admin. The parser knows where it stopped; what was meant
-// is guessed from the line, by the mistakes that people make.
+// This file is about files that are not TOML. It says in an admin's words what the
+// parser says in its own. The parser knows where it stopped; what was meant is
+// guessed from the line, by the mistakes that people make.
 
 // syntaxError explains why a file cannot be parsed. Nothing else can be said about
 // such a file.
@@ -70,7 +70,7 @@ type statement struct {
 }
 
 // newStatement finds the statement that the parser was in when it stopped at a
-// line: it begins behind the most lines that can be parsed by themselves.
+// line: it begins after the longest run of lines that can be parsed alone.
 func newStatement(src []byte, line int) *statement {
 	s := &statement{first: line, last: line, at: lineOf(src, line)}
 	offsets := []int{0}

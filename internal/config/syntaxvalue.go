@@ -266,7 +266,7 @@ func asValue(path, value string) string {
 }
 
 // asNumber writes a number that has a unit, commas or zeros before it as a plain
-// one; empty if it is none.
+// one. It returns "" if value is not a number.
 func asNumber(value string) string {
 	m := numberWithUnit.FindStringSubmatch(value)
 	if m == nil {

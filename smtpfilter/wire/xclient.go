@@ -58,8 +58,8 @@ func (c *Conn) trusted() bool { return contains(c.cfg.TrustedProxies, c.peer.Add
 
 // IsProxy reports whether the client is a trusted proxy that speaks for itself: a
 // source of PROXY headers whose header names nobody, or one that may say XCLIENT
-// and has not. A client that a proxy names is none, even if its address is among
-// those of the proxies.
+// and has not. It reports false for a client that a proxy names, even if the
+// client's address is among those of the proxies.
 func (c *Conn) IsProxy() bool {
 	if c.told != nil {
 		return false
