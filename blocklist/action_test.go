@@ -59,7 +59,7 @@ func TestValidate(t *testing.T) {
 	list := func(change func(l *List)) Config {
 		l := blockList("a", "/a")
 		change(&l)
-		return Config{Lists: []List{l}, Confirm: true}
+		return Config{Lists: []List{l}}
 	}
 	allow := allowList("b", "/b")
 	cases := []struct {
@@ -67,16 +67,16 @@ func TestValidate(t *testing.T) {
 		c    Config
 		want string // "" for a good one
 	}{
-		{"nothing", Config{Confirm: true}, ""},
+		{"nothing", Config{}, ""},
 		{"one list", list(func(*List) {}), ""},
 		{"header action", list(func(l *List) { l.HeaderAction = Monitor }), ""},
-		{"subset family", Config{Confirm: true, Filter: Filter{Family: "classic:RS,AP"}}, ""},
+		{"subset family", Config{Filter: Filter{Family: "classic:RS,AP"}}, ""},
 		{"unconfirmed", Config{Lists: []List{blockList("a", "/a")}}, ""},
 		{"no name", list(func(l *List) { l.Name = "" }), `list "": the name must not be empty`},
 		{"control in the name", list(func(l *List) { l.Name = "a\nb" }), `list "a\nb": the name must not`},
 		{"space after the name", list(func(l *List) { l.Name = "a " }), `the name must not`},
 		{"invalid UTF-8 in the name", list(func(l *List) { l.Name = "\xff" }), `the name must not`},
-		{"name twice", Config{Lists: []List{blockList("a", "/a"), blockList("a", "/b")}, Confirm: true}, `list "a" stands twice`},
+		{"name twice", Config{Lists: []List{blockList("a", "/a"), blockList("a", "/b")}}, `list "a" stands twice`},
 		{"no path", list(func(l *List) { l.Paths = nil }), `list "a": no path`},
 		{"relative path", list(func(l *List) { l.Paths = []string{"a.txt"} }), `path "a.txt" is not absolute`},
 		{"bad glob", list(func(l *List) { l.Paths = []string{"/a["} }), `path "/a[" is no valid glob`},
@@ -87,9 +87,9 @@ func TestValidate(t *testing.T) {
 		{"allow rejects", list(func(l *List) { l.Type = Allow }), `an allow list has no action`},
 		{"unknown type", list(func(l *List) { l.Type = 7 }), `unknown type ListType(7): use block or allow`},
 		{"unknown stage", list(func(l *List) { l.Stages = 8 }), `unknown stage 8`},
-		{"family", Config{Confirm: true, Filter: Filter{Family: "quantum"}}, `"quantum"`},
-		{"negative poll", Config{Confirm: true, PollInterval: -1}, `use positive times`},
-		{"debounce", Config{Confirm: true, Debounce: 2, MaxDebounce: 1}, `use positive times`},
+		{"family", Config{Filter: Filter{Family: "quantum"}}, `"quantum"`},
+		{"negative poll", Config{PollInterval: -1}, `use positive times`},
+		{"debounce", Config{Debounce: 2, MaxDebounce: 1}, `use positive times`},
 		{"unconfirmed, no list", Config{}, `confirm = false`},
 		{"unconfirmed, two lists", Config{Lists: []List{blockList("a", "/a"), blockList("b", "/b")}}, `confirm = false`},
 		{"unconfirmed, allow", Config{Lists: []List{allow}}, `confirm = false`},

@@ -147,7 +147,7 @@ func inSet(tb testing.TB, set *Set, lists []List) map[string][]string {
 func TestBurstOfChanges(t *testing.T) {
 	changes := unlessShort(20_000, 4000)
 	b := newBurst(t)
-	c := Config{Lists: b.lists(), Confirm: true, PollInterval: time.Hour, StateDir: inDir(t, "state")}
+	c := Config{Lists: b.lists(), PollInterval: time.Hour, StateDir: inDir(t, "state")}
 	s := openStore(t, c)
 	began := time.Now()
 	for range changes {

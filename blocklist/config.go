@@ -106,7 +106,8 @@ const (
 	AcceptProtected OnProtected = "accept"
 )
 
-// Config is what a [Store] works from. It is not changed once handed over.
+// Config is what a [Store] works from. It is not changed once handed over. The zero
+// value has no lists, and accepts every sender.
 type Config struct {
 	// Lists in the order in which ties are decided.
 	Lists []List
@@ -114,11 +115,12 @@ type Config struct {
 	// Filter is what stands in front of the exact index.
 	Filter Filter
 
-	// Confirm makes the exact index confirm what the filter says; it should be
-	// true. When false the filter alone decides, false positives included and
-	// without file, line or reason: for comparing hash families. That allows
-	// for one block list, without exceptions, and no allow list.
-	Confirm bool
+	// FilterOnly lets the filter alone decide, false positives included and
+	// without file, line or reason: senders are refused that no list holds. It is
+	// for comparing hash families, and allows for one block list, without
+	// exceptions, and no allow list. When false, as by default, the exact index
+	// confirms what the filter says.
+	FilterOnly bool
 
 	// StateDir is where indexes, filters, the key and history are kept, so that
 	// a start need not read the lists again. Empty: nothing is kept, and large
@@ -237,7 +239,7 @@ func (c *Config) check() (layout, error) {
 
 // checkConfirm refuses lists among which the filter alone cannot tell.
 func (c Config) checkConfirm() error {
-	if c.Confirm || len(c.Lists) == 1 && c.Lists[0].Type == Block {
+	if !c.FilterOnly || len(c.Lists) == 1 && c.Lists[0].Type == Block {
 		return nil
 	}
 	return errors.New("confirm = false lets the filter alone decide, which cannot tell lists apart: use it with one block list, no exceptions and no allow list, or set confirm = true")

@@ -4,7 +4,7 @@ package blocklist
 type Match struct {
 	// List is the list's name, File and Line where the entry stands (lines
 	// count from 1). Entry is its key in normal form. Without confirmation
-	// ([Config.Confirm]) there is no File and no Line.
+	// ([Config.FilterOnly]) there is no File and no Line.
 	List  string
 	File  string
 	Line  int

@@ -22,8 +22,7 @@ func Example() {
 
 	ctx := context.Background()
 	store, err := blocklist.Open(ctx, blocklist.Config{
-		Lists:   []blocklist.List{{Name: "blocked", Paths: []string{path}, Action: blocklist.Reject}},
-		Confirm: true,
+		Lists: []blocklist.List{{Name: "blocked", Paths: []string{path}, Action: blocklist.Reject}},
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -117,7 +117,7 @@ func TestExpiryPause(t *testing.T) {
 	}
 	for _, confirm := range []bool{true, false} {
 		c := fast(blockList("spam", write(t, inDir(t, "spam.txt"), "example.com"+until(end.Add(time.Hour)))))
-		c.Confirm = confirm
+		c.FilterOnly = !confirm
 		if pause := build(t, c).lists[0].version.Pause; (pause > 0) != confirm {
 			t.Errorf("confirm %v: pause %v", confirm, pause)
 		}

@@ -164,7 +164,7 @@ func without(a, b []string) []string {
 func TestCountingFollows(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for _, family := range []string{"double", "classic", "weighted"} {
-		c := Config{Confirm: true, Filter: Filter{Kind: KindCounting, Family: family, FPR: 0.01, CounterBits: 8, Entries: 200}}
+		c := Config{Filter: Filter{Kind: KindCounting, Family: family, FPR: 0.01, CounterBits: 8, Entries: 200}}
 		for i := range 3 {
 			c.Lists = append(c.Lists, blockList(fmt.Sprint(i), fmt.Sprint("/", i)))
 		}

@@ -76,7 +76,7 @@ func allowList(name string, paths ...string) List {
 // fast is a configuration with a short debounce time and no polls to speak of,
 // so that it is events that tests wait for.
 func fast(lists ...List) Config {
-	return Config{Lists: lists, Confirm: true, Debounce: 20 * time.Millisecond, PollInterval: time.Hour}
+	return Config{Lists: lists, Debounce: 20 * time.Millisecond, PollInterval: time.Hour}
 }
 
 func openStore(tb testing.TB, c Config) *Store {
@@ -184,7 +184,7 @@ func makeVersion(tb testing.TB, entries ...string) *version {
 
 // newSource is a list that no Store knows.
 func newSource(l *List) *source {
-	return &source{list: l, options: (&Config{Confirm: true}).readOptions(l), state: openState("", false, slog.New(slog.DiscardHandler))}
+	return &source{list: l, options: (&Config{}).readOptions(l), state: openState("", false, slog.New(slog.DiscardHandler))}
 }
 
 // lookup is what a Set or a View says of a sender.

@@ -20,8 +20,7 @@ func TestLookupBlocks(t *testing.T) {
 		return []string{path}
 	}
 	set, _, err := Build(t.Context(), Config{
-		Confirm: true,
-		Filter:  Filter{Kind: KindSized},
+		Filter: Filter{Kind: KindSized},
 		Lists: []List{
 			{Name: "always", Type: Allow, Override: true, Paths: write("always", "a@b.example\n")},
 			{Name: "allowed", Type: Allow, Paths: write("allowed", "@b.example\nspammer@\n")},

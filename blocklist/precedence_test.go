@@ -38,7 +38,7 @@ func readScenario(t *testing.T, file string) (Config, []scenarioCase) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := Config{Confirm: true}
+	c := Config{}
 	dir := t.TempDir()
 	var cases []scenarioCase
 	var content strings.Builder
@@ -155,7 +155,7 @@ func TestEntries(t *testing.T) {
 			case "allow":
 				l.Type, l.Action = Allow, Accept
 			}
-			set := build(t, Config{Lists: []List{l}, Confirm: true})
+			set := build(t, Config{Lists: []List{l}})
 			if n := set.Stats().Entries; n != 1 {
 				t.Fatalf("%d entries", n)
 			}

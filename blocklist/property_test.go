@@ -192,7 +192,7 @@ func setOf(t *testing.T, lists []plainList, bits uint64) *Set {
 // setWith is setOf with a filter of any kind.
 func setWith(t *testing.T, filter Filter, lists []plainList, bits uint64) *Set {
 	t.Helper()
-	c := Config{Confirm: true, Filter: filter}
+	c := Config{Filter: filter}
 	var readings []reading
 	for i := range lists {
 		c.Lists = append(c.Lists, lists[i].List)
@@ -263,7 +263,7 @@ func TestCounters(t *testing.T) {
 func TestUnconfirmed(t *testing.T) {
 	path := write(t, inDir(t, "list.txt"), "example.com # reason\n")
 	c := fast(blockList("spam", path))
-	c.Confirm = false
+	c.FilterOnly = true
 	set := build(t, c)
 	want := Match{List: "spam", Entry: "example.com", Action: Reject, Rank: 4}
 	if d := lookup(t, set, Envelope, parse(t, "u@www.example.com")); d.Match != want {

@@ -45,7 +45,7 @@ func TestProtected(t *testing.T) {
 	if p.names != "example.co.uk mail.example.com" {
 		t.Error(p.names)
 	}
-	if err := (Config{Confirm: true, Protect: []string{"no name"}}).Validate(); err == nil || !strings.Contains(err.Error(), "no name") {
+	if err := (Config{Protect: []string{"no name"}}).Validate(); err == nil || !strings.Contains(err.Error(), "no name") {
 		t.Error(err)
 	}
 }

@@ -51,7 +51,7 @@ func (s *Set) Lookups() uint64 { return s.counters.lookups.Load() }
 func (s *Set) Maybes() uint64 { return s.counters.maybes.Load() }
 
 // FalsePositives counts those of Maybes that no list held. Without confirmation
-// ([Config.Confirm]) they go unnoticed and are not counted.
+// ([Config.FilterOnly]) they go unnoticed and are not counted.
 func (s *Set) FalsePositives() uint64 { return s.counters.falsePositives.Load() }
 
 // Index gives the exact index of a list, the key that its entries are hashed
@@ -71,7 +71,7 @@ func (s *Set) Index(name string) (index *segment.Segment, key *segment.Key, file
 // newSet makes a Set of the lists' readings. It takes over what it can of the
 // filters of previous Sets; each may be nil.
 func newSet(ctx context.Context, c Config, l layout, readings []reading, previous ...*Set) (*Set, error) {
-	s := &Set{confirm: c.Confirm, monitor: c.Monitor, onHit: c.OnHit, lists: make([]setList, len(c.Lists))}
+	s := &Set{confirm: !c.FilterOnly, monitor: c.Monitor, onHit: c.OnHit, lists: make([]setList, len(c.Lists))}
 	s.key = &c.secrets().segment
 	for i := range c.Lists {
 		s.lists[i] = setList{c.Lists[i], readings[i].version()}

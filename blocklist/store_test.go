@@ -113,7 +113,7 @@ func TestReload(t *testing.T) {
 
 	// Errors change nothing.
 	missing := blockList("missing", filepath.Join(dir, "missing.txt"))
-	for _, c := range []Config{fast(l, missing), fast(List{}), {Confirm: true, Filter: Filter{Family: "none"}}} {
+	for _, c := range []Config{fast(l, missing), fast(List{}), {Filter: Filter{Family: "none"}}} {
 		if err := s.Reload(ctx, c); err == nil || s.Set() != set {
 			t.Errorf("error %v, generation %d", err, s.Set().Generation())
 		}

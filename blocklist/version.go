@@ -170,7 +170,7 @@ func (c *Config) readOptions(l *List) readOptions {
 			Column:            l.Column,
 			MaxBytes:          l.maxBytes(),
 		},
-		noExceptions: !c.Confirm,
+		noExceptions: c.FilterOnly,
 	}
 	if c.protected != nil && l.Type == Block && l.OnProtected != AcceptProtected {
 		o.protect = c.protected.names

@@ -141,7 +141,7 @@ func TestViewConcurrent(t *testing.T) {
 // The filter alone, with its one list and without.
 func TestViewUnconfirmed(t *testing.T) {
 	c := fast(blockList("spam", write(t, inDir(t, "list.txt"), "example.com\n<>\n")))
-	c.Confirm = false
+	c.FilterOnly = true
 	set := build(t, c)
 	for _, address := range []string{"u@example.com", "<>"} {
 		if d := lookup(t, set.Only([]string{"spam"}), Envelope, parse(t, address)); d.Action != Reject {

@@ -20,7 +20,6 @@ func lookups(ctx context.Context, dir, kind string, seed, entries uint64) (clean
 			{Name: "short", Paths: []string{filepath.Join(dir, "short.txt")}, Type: blocklist.Block, Action: blocklist.Reject},
 		},
 		Filter:   blocklist.Filter{Kind: blocklist.Kind(kind)},
-		Confirm:  true,
 		StateDir: filepath.Join(dir, "state"),
 		ReadOnly: true,
 	})

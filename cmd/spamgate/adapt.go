@@ -27,7 +27,7 @@ func blocklistConfig(c *config.Config, log *slog.Logger) (blocklist.Config, erro
 			Entries:     uint64(c.Filter.Entries),
 			CounterBits: int(c.Filter.CounterBits),
 		},
-		Confirm:      c.Filter.Confirm,
+		FilterOnly:   !c.Filter.Confirm,
 		StateDir:     c.State.Dir,
 		History:      int(c.State.History),
 		Protect:      protected(c.Guard),

@@ -106,8 +106,8 @@ func TestFilterLimits(t *testing.T) {
 			t.Errorf("%s, %v, in a file: %v", tt.family, tt.fpr, err)
 		}
 		b := blocklist.Config{
-			Filter: blocklist.Filter{Kind: blocklist.KindSized, Family: tt.family, FPR: tt.fpr}, Confirm: true,
-			Lists: []blocklist.List{{Name: "a", Paths: []string{path}, Action: blocklist.Reject}},
+			Filter: blocklist.Filter{Kind: blocklist.KindSized, Family: tt.family, FPR: tt.fpr},
+			Lists:  []blocklist.List{{Name: "a", Paths: []string{path}, Action: blocklist.Reject}},
 		}
 		if err := b.Validate(); (err == nil) != tt.good {
 			t.Errorf("%s, %v: %v", tt.family, tt.fpr, err)

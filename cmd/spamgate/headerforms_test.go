@@ -113,7 +113,7 @@ func TestHeaderForms(t *testing.T) {
 func formLists(t testing.TB, c formCase) *blocklist.Set {
 	t.Helper()
 	dir := t.TempDir()
-	config := blocklist.Config{Filter: blocklist.Filter{Kind: c.kind}, Confirm: true}
+	config := blocklist.Config{Filter: blocklist.Filter{Kind: c.kind}}
 	add := func(name, entries string, list blocklist.List) {
 		if entries == "" {
 			return

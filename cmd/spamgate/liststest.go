@@ -200,9 +200,8 @@ func listToTest(cmd *cobra.Command, name string, f listsTestOptions) (blocklist.
 // setOf is a Set of the one list.
 func setOf(ctx context.Context, path string, tested blocklist.List, stderr io.Writer) (*blocklist.Set, error) {
 	set, stats, err := buildWithBar(ctx, blocklist.Config{
-		Lists:   []blocklist.List{tested},
-		Filter:  blocklist.Filter{Kind: "sized", Family: "double"},
-		Confirm: true,
+		Lists:  []blocklist.List{tested},
+		Filter: blocklist.Filter{Kind: "sized", Family: "double"},
 	}, stderr)
 	if err != nil {
 		if len(stats) == 1 && stats[0].Err != nil {

@@ -78,8 +78,7 @@ func TestMetered(t *testing.T) {
 		t.Fatal(err)
 	}
 	set, _, err := blocklist.Build(context.Background(), blocklist.Config{
-		Confirm: true,
-		Lists:   []blocklist.List{{Name: "blocked", Paths: []string{path}, Action: blocklist.Reject}},
+		Lists: []blocklist.List{{Name: "blocked", Paths: []string{path}, Action: blocklist.Reject}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -145,8 +144,7 @@ func BenchmarkMetered(b *testing.B) {
 		b.Fatal(err)
 	}
 	set, _, err := blocklist.Build(context.Background(), blocklist.Config{
-		Confirm: true,
-		Lists:   []blocklist.List{{Name: "blocked", Paths: []string{path}, Action: blocklist.Reject}},
+		Lists: []blocklist.List{{Name: "blocked", Paths: []string{path}, Action: blocklist.Reject}},
 	})
 	if err != nil {
 		b.Fatal(err)

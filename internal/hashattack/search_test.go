@@ -96,8 +96,7 @@ func TestGateConfirms(t *testing.T) {
 			t.Fatal(err)
 		}
 		config := blocklist.Config{
-			Lists:   []blocklist.List{{Name: "attack", Paths: []string{file}, Type: blocklist.Block, Action: blocklist.Reject}},
-			Confirm: true,
+			Lists: []blocklist.List{{Name: "attack", Paths: []string{file}, Type: blocklist.Block, Action: blocklist.Reject}},
 		}
 		set, _, err := blocklist.Build(t.Context(), config)
 		if err != nil {
@@ -106,7 +105,7 @@ func TestGateConfirms(t *testing.T) {
 		if d, err := set.Lookup(blocklist.Envelope, address); err != nil || d.Action != blocklist.Accept || set.FalsePositives() != 1 {
 			t.Errorf("%s, confirmed: %s, %v, %d false positives; want accept and 1", target, d.Action, err, set.FalsePositives())
 		}
-		config.Confirm = false
+		config.FilterOnly = true
 		if set, _, err = blocklist.Build(t.Context(), config); err != nil {
 			t.Fatal(err)
 		}
