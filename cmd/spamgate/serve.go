@@ -60,7 +60,7 @@ with SIGTERM; if it does not come to that, nothing changes.`,
 }
 
 // serve runs the gate.
-func serve(ctx context.Context, file string, stderr *logging.Writer) (err error) {
+func serve(ctx context.Context, file string, stderr *logging.Writer) error {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
 	defer signal.Stop(signals)
@@ -82,7 +82,7 @@ func serve(ctx context.Context, file string, stderr *logging.Writer) (err error)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, g.close()) }()
+	defer g.close()
 	s := &supervisor{ctx: ctx, gate: g, file: file, signals: signals, inherited: in, program: program}
 	return s.run()
 }
@@ -117,7 +117,7 @@ func newGate(ctx context.Context, c *config.Config, in *inherited, stderr *loggi
 	g = &gate{config: c, stderr: stderr, served: make(chan error, 1), metrics: newMetrics()}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, g.close())
+			g.close()
 		}
 	}()
 	if g.logEnd, err = openLog(c, stderr); err != nil {
@@ -273,30 +273,37 @@ func (g *gate) shutdown(ctx context.Context, signals <-chan os.Signal) error {
 	}
 }
 
-// close gives up what newGate has made.
-func (g *gate) close() error {
-	errs := []error{g.adminEnd().close()}
+// close gives up what newGate has made. What goes wrong is logged and no error: by
+// then every client has its answer, and a full disk, say, is no reason for whoever
+// stops the gate to take that for a failure.
+func (g *gate) close() {
+	g.closing("the admin socket", g.adminEnd().close())
 	if g.metricsPassed != nil {
-		errs = append(errs, g.metricsPassed.Close())
+		g.closing("the metrics socket", g.metricsPassed.Close())
 	}
 	if g.hits != nil {
-		errs = append(errs, g.hits.Close())
+		g.closing("what matched since the hits were last written", g.hits.Close())
 	}
 	if g.fetcher != nil {
 		g.fetcher.Close()
 	}
 	if g.store != nil {
-		errs = append(errs, g.store.Close())
+		g.closing("the lists", g.store.Close())
 	}
 	if g.next != nil {
-		errs = append(errs, g.next.Close())
+		g.closing("the next hop", g.next.Close())
 	}
-	errs = append(errs, closeEntrances(g.entrances))
-	err := errors.Join(errs...)
+	g.closing("the certificates", closeEntrances(g.entrances))
 	if g.logEnd != nil {
 		g.logEnd.Close()
 	}
-	return err
+}
+
+// closing logs what went wrong with one part at the end.
+func (g *gate) closing(part string, err error) {
+	if err != nil {
+		g.log.Warn("stopped, but not in order", "part", part, "error", err)
+	}
 }
 
 // logState is a line about the lists and the filter, and about how much is going
