@@ -7,10 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
+	"path"
 	"slices"
 
 	"spamgate/internal/durable"
@@ -31,33 +29,7 @@ type accepted struct {
 	Options string `json:"options"` // see readOptions.sum
 }
 
-// ContentSum is the sum by which a list's content is accepted (see [AcceptContent]): the
-// SHA-256 over those of its files, in the list's order.
-func ContentSum(paths []string) (string, error) {
-	sums := make([][sha256.Size]byte, len(paths))
-	for i, path := range paths {
-		var err error
-		if sums[i], err = fileSum(path); err != nil {
-			return "", err
-		}
-	}
-	return contentSum(sums), nil
-}
-
-func fileSum(path string) (sum [sha256.Size]byte, err error) {
-	f, err := OpenFile(path)
-	if err != nil {
-		return sum, fmt.Errorf("summing up a list: %w", err)
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return sum, fmt.Errorf("summing up a list: %w", err)
-	}
-	h.Sum(sum[:0])
-	return sum, nil
-}
-
+// contentSum is an [Opener.ContentSum].
 func contentSum(files [][sha256.Size]byte) string {
 	h := sha256.New()
 	for i := range files {
@@ -67,7 +39,7 @@ func contentSum(files [][sha256.Size]byte) string {
 }
 
 // AcceptContent lets a content of a list in that would be held for looking wrong, by its
-// [ContentSum]: whoever is about to write it, or has looked at it, knows better.
+// [Opener.ContentSum]: whoever is about to write it, or has looked at it, knows better.
 // It lets nothing in that [ErrInvalidLines], [ErrEmptied], [ErrProtected] or
 // [ErrTooBig] is said of, and only as long as the list is read as the
 // configuration says now. It may be called before the content is there. A Store
@@ -97,17 +69,17 @@ func acceptContent(stateDir, list string, content accepted) error {
 	if b, err := hex.DecodeString(sum); err != nil || len(b) != sha256.Size {
 		return fmt.Errorf("accepting a content of list %q: %q is no SHA-256 in hexadecimal", list, sum)
 	}
-	dir := ListDir(stateDir, list)
-	if err := durable.MakeDirs(dir); err != nil {
+	tree, dir := durable.In(stateDir), ListName(list)
+	if err := tree.MakeDirs(dir); err != nil {
 		return fmt.Errorf("accepting a content of list %q: %w", list, err)
 	}
 	// Two of us at once must not lose what the other adds.
-	unlock, err := durable.LockDir(dir)
+	unlock, err := tree.Lock(dir)
 	if err != nil {
 		return fmt.Errorf("accepting a content of list %q: %w", list, err)
 	}
 	defer unlock()
-	all, err := acceptedContents(dir)
+	all, err := acceptedContents(tree, dir)
 	if err != nil {
 		return fmt.Errorf("accepting a content of list %q: %w", list, err)
 	}
@@ -116,7 +88,7 @@ func acceptContent(stateDir, list string, content accepted) error {
 	all = all[max(0, len(all)-maxAccepted):]
 	text, err := json.Marshal(acceptedFile{all})
 	if err == nil {
-		err = durable.WriteFile(filepath.Join(dir, acceptedName), dir, newPattern, append(text, '\n'))
+		err = tree.WriteFile(path.Join(dir, acceptedName), dir, newPattern, append(text, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("accepting a content of list %q: %w", list, err)
@@ -171,8 +143,8 @@ func (s *Store) acceptHeld(list string) error {
 
 // acceptedContents reads what was accepted; nothing, where nothing was. A file that
 // was damaged is taken for none: it only ever let things in.
-func acceptedContents(dir string) ([]accepted, error) {
-	text, err := os.ReadFile(filepath.Join(dir, acceptedName))
+func acceptedContents(tree durable.Tree, dir string) ([]accepted, error) {
+	text, err := tree.ReadFile(path.Join(dir, acceptedName), maxSmall)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"spamgate/internal/durable"
 	"time"
 
 	"spamgate/blocklist/listfile"
@@ -35,7 +37,7 @@ func TestAccept(t *testing.T) {
 			t.Error(err)
 		}
 		l := set.Stats().Lists[0]
-		if sum, _ := ContentSum([]string{path}); !l.Held || l.HeldSum != sum || l.Sum == sum || l.Since.IsZero() {
+		if sum, _ := anyFile.ContentSum([]string{path}); !l.Held || l.HeldSum != sum || l.Sum == sum || l.Since.IsZero() {
 			t.Errorf("%+v", l)
 		}
 		must(t, s.Accept(ctx, "spam"))
@@ -62,7 +64,7 @@ func TestAcceptContent(t *testing.T) {
 	c := stateful(t, blockList("spam", path))
 	s := openStill(t, c)
 	accept := func(text string) {
-		sum, err := ContentSum([]string{write(t, path+".new", text)})
+		sum, err := anyFile.ContentSum([]string{write(t, path+".new", text)})
 		must(t, err)
 		must(t, AcceptContent(c, "spam", sum))
 	}
@@ -105,12 +107,12 @@ func TestAcceptAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	sums, err := acceptedContents(ListDir(state, "spam"))
+	sums, err := acceptedContents(durable.In(state), ListName("spam"))
 	if err != nil || len(sums) != 16 {
 		t.Errorf("%d sums, %v", len(sums), err)
 	}
 	must(t, os.WriteFile(filepath.Join(ListDir(state, "spam"), acceptedName), []byte("{"), 0o600))
-	if sums, err := acceptedContents(ListDir(state, "spam")); len(sums) != 0 || err != nil {
+	if sums, err := acceptedContents(durable.In(state), ListName("spam")); len(sums) != 0 || err != nil {
 		t.Errorf("%v, %v", sums, err)
 	}
 }
@@ -125,7 +127,7 @@ func TestAcceptAsRoot(t *testing.T) {
 	must(t, os.Chown(state, strangerID, strangerID))
 	must(t, acceptContent(state, "spam", accepted{SHA256: strings.Repeat("ab", 32)}))
 	asStranger(t, func() {
-		if sums, err := acceptedContents(ListDir(state, "spam")); len(sums) != 1 || err != nil {
+		if sums, err := acceptedContents(durable.In(state), ListName("spam")); len(sums) != 1 || err != nil {
 			t.Errorf("%v, %v", sums, err)
 		}
 	})
@@ -201,7 +203,7 @@ func TestRubbishIsNotAcceptable(t *testing.T) {
 		write(t, path, manyLines(1000, 0))
 		s := openStill(t, c)
 		write(t, path, fault.text)
-		sum, err := ContentSum([]string{path})
+		sum, err := anyFile.ContentSum([]string{path})
 		must(t, err)
 		must(t, s.AcceptContent("spam", sum))
 		for _, when := range []string{"accepted before", "started again"} {

@@ -71,7 +71,7 @@ func TestValidate(t *testing.T) {
 		{"one list", list(func(*List) {}), ""},
 		{"header action", list(func(l *List) { l.HeaderAction = Monitor }), ""},
 		{"subset family", Config{Filter: Filter{Family: "classic:RS,AP"}}, ""},
-		{"unconfirmed", Config{Lists: []List{blockList("a", "/a")}}, ""},
+		{"unconfirmed", Config{FilterOnly: true, Lists: []List{blockList("a", "/a")}}, ""},
 		{"no name", list(func(l *List) { l.Name = "" }), `list "": the name must not be empty`},
 		{"control in the name", list(func(l *List) { l.Name = "a\nb" }), `list "a\nb": the name must not`},
 		{"space after the name", list(func(l *List) { l.Name = "a " }), `the name must not`},
@@ -90,9 +90,9 @@ func TestValidate(t *testing.T) {
 		{"family", Config{Filter: Filter{Family: "quantum"}}, `"quantum"`},
 		{"negative poll", Config{PollInterval: -1}, `use positive times`},
 		{"debounce", Config{Debounce: 2, MaxDebounce: 1}, `use positive times`},
-		{"unconfirmed, no list", Config{}, `confirm = false`},
-		{"unconfirmed, two lists", Config{Lists: []List{blockList("a", "/a"), blockList("b", "/b")}}, `confirm = false`},
-		{"unconfirmed, allow", Config{Lists: []List{allow}}, `confirm = false`},
+		{"unconfirmed, no list", Config{FilterOnly: true}, `confirm = false`},
+		{"unconfirmed, two lists", Config{FilterOnly: true, Lists: []List{blockList("a", "/a"), blockList("b", "/b")}}, `confirm = false`},
+		{"unconfirmed, allow", Config{FilterOnly: true, Lists: []List{allow}}, `confirm = false`},
 	}
 	for _, c := range cases {
 		err := c.c.Validate()

@@ -8,8 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -82,10 +81,10 @@ func (s *Store) archiveAll() {
 		}
 		delete(a.jobs, list)
 		a.mu.Unlock()
-		dir := filepath.Join(s.state.listDir(list), historyName)
-		err := durable.MakeDirs(dir)
+		dir := path.Join(ListName(list), historyName)
+		err := s.state.tree.MakeDirs(dir)
 		if err == nil {
-			err = archiveVersion(s.ctx, dir, job)
+			err = archiveVersion(s.ctx, s.state.tree, dir, job)
 		}
 		if s.ctx.Err() == nil {
 			s.archived(list, err)
@@ -118,22 +117,22 @@ func (s *Store) archived(list string, err error) {
 // archiveVersion keeps what a version was made of, if its files still hold that,
 // and drops the versions that are too old. A content is kept once, under the time
 // at which it last went live: that it is found again at a start is not such a time.
-func archiveVersion(ctx context.Context, dir string, job archiveJob) error {
+func archiveVersion(ctx context.Context, tree durable.Tree, dir string, job archiveJob) error {
 	sum := sumOf(job.version.stamps)
 	if sum == "" {
 		return nil
 	}
-	unlock, err := durable.LockDir(dir)
+	unlock, err := tree.Lock(dir)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	names, err := historyNames(dir)
+	names, err := historyNames(tree, dir)
 	if err != nil {
 		return err
 	}
 	same := slices.IndexFunc(names, func(name string) bool {
-		m, err := readVersionMeta(filepath.Join(dir, name))
+		m, err := readVersionMeta(tree, path.Join(dir, name))
 		return err == nil && m.Sum == sum
 	})
 	live := job.live
@@ -143,64 +142,64 @@ func archiveVersion(ctx context.Context, dir string, job archiveJob) error {
 			live = next
 		}
 	}
-	final := filepath.Join(dir, live.Format(versionTime)+"-"+sum[:12])
+	final := path.Join(dir, live.Format(versionTime)+"-"+sum[:12])
 	switch {
 	case same < 0:
-		err = packVersion(ctx, filepath.Join(dir, unfinishedName), final, sum, job.version)
+		err = packVersion(ctx, tree, path.Join(dir, unfinishedName), final, sum, job.version)
 	case !job.version.fresh:
 		return nil
-	case names[same] < filepath.Base(final): // else another process has kept it, and no earlier than we
-		err = os.Rename(filepath.Join(dir, names[same]), final)
+	case names[same] < path.Base(final): // else another process has kept it, and no earlier than we
+		err = tree.Rename(path.Join(dir, names[same]), final)
 	}
 	if err != nil {
 		return err
 	}
-	return dropOld(dir, job.history)
+	return dropOld(tree, dir, job.history)
 }
 
 // packVersion copies the files of a version to a temporary directory, which
 // becomes the final one. Whatever is there was left by a process that was killed:
 // nobody else has the lock.
-func packVersion(ctx context.Context, temporary, final, sum string, v *version) error {
-	if err := os.RemoveAll(temporary); err != nil {
+func packVersion(ctx context.Context, tree durable.Tree, temporary, final, sum string, v *version) error {
+	if err := tree.RemoveAll(temporary); err != nil {
 		return err
 	}
-	if err := os.Mkdir(temporary, 0o700); err != nil {
+	if err := tree.MakeDirs(temporary); err != nil {
 		return err
 	}
-	defer os.RemoveAll(temporary)
+	defer tree.RemoveAll(temporary)
 	meta := versionMeta{Entries: v.Entries, Sum: sum}
 	for i, s := range v.stamps {
-		if err := packFile(ctx, filepath.Join(temporary, packedName(i)), s); err != nil {
+		if err := packFile(ctx, tree, path.Join(temporary, packedName(i)), s); err != nil {
 			return err
 		}
 		meta.Files = append(meta.Files, versionFileMeta{s.path, s.size, hex.EncodeToString(s.digest[:])})
 	}
 	text, err := json.MarshalIndent(meta, "", "\t")
 	if err == nil {
-		err = durable.WriteFile(filepath.Join(temporary, metaName), temporary, newPattern, append(text, '\n'))
+		err = tree.WriteFile(path.Join(temporary, metaName), temporary, newPattern, append(text, '\n'))
 	}
 	if err == nil {
-		err = os.Rename(temporary, final)
+		err = tree.Rename(temporary, final)
 	}
 	if err != nil {
 		return err
 	}
-	return durable.SyncDir(filepath.Dir(final))
+	return tree.Sync(path.Dir(final))
 }
 
 // packFile copies a file that must still hold what the stamp says.
-func packFile(ctx context.Context, to string, from stamp) error {
-	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+func packFile(ctx context.Context, tree durable.Tree, to string, from stamp) error {
+	f, err := tree.Append(to)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	z, err := zstd.NewWriter(f, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
 	if err != nil {
-		return fmt.Errorf("%s: %w", to, err)
+		return fmt.Errorf("%s: %w", tree.Path(to), err)
 	}
-	got, err := readStamped(ctx, from.path, func(r io.Reader) error {
+	got, err := Opener{tree.Dir()}.readStamped(ctx, from.path, func(r io.Reader) error {
 		_, err := io.Copy(z, r)
 		return err
 	})
@@ -217,8 +216,8 @@ func packFile(ctx context.Context, to string, from stamp) error {
 }
 
 // historyNames are the kept versions, the oldest first.
-func historyNames(dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir)
+func historyNames(tree durable.Tree, dir string) ([]string, error) {
+	entries, err := tree.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -232,13 +231,13 @@ func historyNames(dir string) ([]string, error) {
 }
 
 // dropOld leaves the newest version and some before it.
-func dropOld(dir string, before int) error {
-	names, err := historyNames(dir)
+func dropOld(tree durable.Tree, dir string, before int) error {
+	names, err := historyNames(tree, dir)
 	if err != nil {
 		return err
 	}
 	for _, name := range names[:max(0, len(names)-before-1)] {
-		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+		if err := tree.RemoveAll(path.Join(dir, name)); err != nil {
 			return err
 		}
 	}

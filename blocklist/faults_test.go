@@ -275,7 +275,7 @@ func TestFaultAlwaysChanging(t *testing.T) {
 	write(t, path, "example.net\n")
 	p := patience{quiet: 1, atMost: time.Hour}
 	for old := false; !old; runtime.Gosched() { // to be looked into at all
-		stamps, err := statFiles([]string{path})
+		stamps, err := anyFile.statFiles([]string{path})
 		must(t, err)
 		old = src.unsettled(stamps, nil, p) <= 0
 	}

@@ -15,6 +15,7 @@ import (
 	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/segment"
 	"spamgate/blocklist/sender"
+	"spamgate/internal/durable"
 )
 
 // patient bounds waits for what must happen soon. It is no measurement: only a
@@ -180,6 +181,14 @@ func makeVersion(tb testing.TB, entries ...string) *version {
 	v.Entries = res.Entries
 	v.Files = []FileStats{{Path: "/list"}}
 	return v
+}
+
+// anyFile opens the files of lists wherever they are.
+var anyFile Opener
+
+// bitsAt is the place of a file for bits.
+func bitsAt(path string) bitsPlace {
+	return bitsPlace{tree: durable.In(filepath.Dir(path)), name: filepath.Base(path)}
 }
 
 // newSource is a list that no Store knows.

@@ -9,7 +9,7 @@ import (
 	"hash"
 	"io"
 	"io/fs"
-	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+
+	"spamgate/internal/durable"
 )
 
 // VersionInfo describes a kept version of a list.
@@ -24,7 +26,7 @@ type VersionInfo struct {
 	ID      string    // names it for [ExtractVersion]
 	Time    time.Time // when it went live
 	Entries int
-	Sum     string   // its [ContentSum]
+	Sum     string   // its [Opener.ContentSum]
 	Files   []string // the list's files then
 	Bytes   int64    // of those
 }
@@ -52,8 +54,8 @@ const (
 // Versions are the kept versions of a list, the newest first; the first is most
 // often the one that serves. None is no error.
 func Versions(stateDir, list string) ([]VersionInfo, error) {
-	dir := filepath.Join(ListDir(stateDir, list), historyName)
-	entries, err := os.ReadDir(dir)
+	tree, dir := durable.In(stateDir), path.Join(ListName(list), historyName)
+	entries, err := tree.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -65,7 +67,7 @@ func Versions(stateDir, list string) ([]VersionInfo, error) {
 		if strings.HasPrefix(e.Name(), ".") {
 			continue // is being made
 		}
-		m, err := readVersionMeta(filepath.Join(dir, e.Name()))
+		m, err := readVersionMeta(tree, path.Join(dir, e.Name()))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // has just been dropped
 		}
@@ -89,15 +91,15 @@ func idTime(id string) time.Time {
 	return at
 }
 
-func readVersionMeta(dir string) (versionMeta, error) {
+func readVersionMeta(tree durable.Tree, dir string) (versionMeta, error) {
 	var m versionMeta
-	path := filepath.Join(dir, metaName)
-	text, err := os.ReadFile(path)
+	name := path.Join(dir, metaName)
+	text, err := tree.ReadFile(name, maxSmall)
 	if err != nil {
 		return m, err
 	}
 	if err := json.Unmarshal(text, &m); err != nil {
-		return m, fmt.Errorf("%s: %w", path, err)
+		return m, fmt.Errorf("%s: %w", tree.Path(name), err)
 	}
 	return m, nil
 }
@@ -109,8 +111,8 @@ func ExtractVersion(stateDir, list, id string, file func(path string, content io
 	if id == "" || id != filepath.Base(id) || id[0] == '.' {
 		return fmt.Errorf("list %q has no version %q", list, id)
 	}
-	dir := filepath.Join(ListDir(stateDir, list), historyName, id)
-	m, err := readVersionMeta(dir)
+	tree, dir := durable.In(stateDir), path.Join(ListName(list), historyName, id)
+	m, err := readVersionMeta(tree, dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("list %q has no version %q: %w", list, id, err)
 	}
@@ -118,7 +120,7 @@ func ExtractVersion(stateDir, list, id string, file func(path string, content io
 		return fmt.Errorf("extracting version %s of list %q: %w", id, list, err)
 	}
 	for i, f := range m.Files {
-		if err := extractFile(filepath.Join(dir, packedName(i)), f, file); err != nil {
+		if err := extractFile(tree, path.Join(dir, packedName(i)), f, file); err != nil {
 			return fmt.Errorf("extracting version %s of list %q: %w", id, list, err)
 		}
 	}
@@ -127,18 +129,18 @@ func ExtractVersion(stateDir, list, id string, file func(path string, content io
 
 func packedName(i int) string { return strconv.Itoa(i) + ".zst" }
 
-func extractFile(packed string, m versionFileMeta, file func(path string, content io.Reader) error) error {
-	f, err := os.Open(packed)
+func extractFile(tree durable.Tree, packed string, m versionFileMeta, file func(path string, content io.Reader) error) error {
+	f, err := tree.Open(packed)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	z, err := zstd.NewReader(f, zstd.WithDecoderConcurrency(1))
 	if err != nil {
-		return fmt.Errorf("%s: %w", packed, err)
+		return fmt.Errorf("%s: %w", tree.Path(packed), err)
 	}
 	defer z.Close()
-	return file(m.Path, &summedReader{from: z, name: packed, want: m.SHA256, hash: sha256.New()})
+	return file(m.Path, &summedReader{from: z, name: tree.Path(packed), want: m.SHA256, hash: sha256.New()})
 }
 
 // errOtherContent is a kept file that is not what was kept.

@@ -63,7 +63,7 @@ func TestHistory(t *testing.T) {
 	}
 	versions, err := Versions(c.StateDir, "spam")
 	must(t, err)
-	sum, err := ContentSum([]string{path})
+	sum, err := anyFile.ContentSum([]string{path})
 	must(t, err)
 	v := versions[0]
 	if v.Sum != sum || v.Entries != 1 || v.Bytes != int64(len("four.example\n")) || !slices.Equal(v.Files, []string{path}) || v.Time.IsZero() || !strings.HasSuffix(v.ID, sum[:12]) {
@@ -93,10 +93,10 @@ func TestHistoryOfTwoProcesses(t *testing.T) {
 	c.History = 2
 	s := openStill(t, c)
 	s.running.Wait()
-	dir := filepath.Join(ListDir(c.StateDir, "spam"), historyName)
+	dir := ListName("spam") + "/" + historyName
 	now := time.Now().UTC().Add(time.Hour)
 	for _, live := range []time.Time{now, now, now.Add(-time.Minute), now.Add(time.Minute)} {
-		must(t, archiveVersion(context.Background(), dir, archiveJob{s.Set().lists[0].version, live, 2}))
+		must(t, archiveVersion(context.Background(), s.state.tree, dir, archiveJob{s.Set().lists[0].version, live, 2}))
 	}
 	versions, err := Versions(c.StateDir, "spam")
 	must(t, err)

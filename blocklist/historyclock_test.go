@@ -2,7 +2,6 @@ package blocklist
 
 import (
 	"context"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -16,9 +15,9 @@ func TestHistoryAfterClockThatWasAhead(t *testing.T) {
 	c.History = 1
 	s := openStill(t, c)
 	s.running.Wait()
-	dir := filepath.Join(ListDir(c.StateDir, "spam"), historyName)
+	dir := ListName("spam") + "/" + historyName
 	ahead := time.Now().UTC().Add(24 * time.Hour)
-	must(t, archiveVersion(context.Background(), dir, archiveJob{s.Set().lists[0].version, ahead, 2}))
+	must(t, archiveVersion(context.Background(), s.state.tree, dir, archiveJob{s.Set().lists[0].version, ahead, 2}))
 	for _, step := range []struct {
 		text string
 		want []string

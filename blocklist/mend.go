@@ -5,8 +5,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
-	"path/filepath"
+	"path"
 	"slices"
+
+	"spamgate/internal/durable"
 )
 
 // mending is an attempt to mend a version from what is kept in history.
@@ -41,9 +43,9 @@ func (s *source) mend(ctx context.Context, damaged *version, staged *reading) *v
 	}
 	p := s.plan()
 	p.known = sumOf(damaged.stamps)
-	p.open = func(ctx context.Context, path string, use func(io.Reader) error) (stamp, error) {
-		i := slices.IndexFunc(damaged.stamps, func(s stamp) bool { return s.path == path })
-		return damaged.stamps[i], readKept(ctx, filepath.Join(dir, packedName(i)), damaged.stamps[i], use)
+	p.open = func(ctx context.Context, file string, use func(io.Reader) error) (stamp, error) {
+		i := slices.IndexFunc(damaged.stamps, func(s stamp) bool { return s.path == file })
+		return damaged.stamps[i], readKept(ctx, s.state.tree, path.Join(dir, packedName(i)), damaged.stamps[i], use)
 	}
 	v, _, err := s.buildAs(ctx, p, damaged.stamps)
 	switch toState := (buildError{}); {
@@ -69,14 +71,14 @@ func (s *state) keptVersion(list string, files []stamp) (id, dir string) {
 	if s.dir == "" || sum == "" {
 		return "", ""
 	}
-	history := filepath.Join(s.listDir(list), historyName)
-	names, err := historyNames(history)
+	history := path.Join(ListName(list), historyName)
+	names, err := historyNames(s.tree, history)
 	if err != nil {
 		s.log.Debug("no history to look into", "list", list, "error", err)
 	}
 	for _, name := range slices.Backward(names) {
-		dir := filepath.Join(history, name)
-		if m, err := readVersionMeta(dir); err == nil && m.Sum == sum {
+		dir := path.Join(history, name)
+		if m, err := readVersionMeta(s.tree, dir); err == nil && m.Sum == sum {
 			return name, dir
 		}
 	}
@@ -85,9 +87,9 @@ func (s *state) keptVersion(list string, files []stamp) (id, dir string) {
 
 // readKept gives the content of a file that was kept to use, and fails unless that
 // is what the stamp says.
-func readKept(ctx context.Context, packed string, want stamp, use func(io.Reader) error) error {
+func readKept(ctx context.Context, tree durable.Tree, packed string, want stamp, use func(io.Reader) error) error {
 	meta := versionFileMeta{Path: want.path, SHA256: hex.EncodeToString(want.digest[:])}
-	return extractFile(packed, meta, func(_ string, content io.Reader) error {
+	return extractFile(tree, packed, meta, func(_ string, content io.Reader) error {
 		r := &untilDone{ctx, content}
 		if err := use(r); err != nil {
 			return err

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
+	"path"
 	"strings"
 )
 
@@ -31,11 +31,10 @@ func (s *source) missing(err error) error {
 
 // keeps reports whether there are versions of a list in its history.
 func (s *state) keeps(list string) bool {
-	dir := s.listDir(list)
-	if dir == "" {
+	if !s.keeping() {
 		return false
 	}
-	names, err := historyNames(filepath.Join(dir, historyName))
+	names, err := historyNames(s.tree, path.Join(ListName(list), historyName))
 	return err == nil && len(names) > 0
 }
 

@@ -8,7 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"path"
 	"sync"
 
 	"spamgate/blocklist/bloom"
@@ -24,8 +24,8 @@ type parts struct {
 	bits     *listBits   // of the last filter that asked; nil: none yet
 	fuse     *bloom.Fuse // likewise
 	identity [32]byte    // what bits or fuse are of
-	saved    bool        // they are what the file at bitsPath holds
-	unusable bool        // what is at bitsPath is not, and not to be looked at
+	saved    bool        // they are what the file at bitsAt holds
+	unusable bool        // what is at bitsAt is not, and not to be looked at
 }
 
 // listBits is the encoded bits of one list.
@@ -53,12 +53,12 @@ func (v *version) identify(k *keys, f *setFilter) [32]byte {
 	return k.digest(fmt.Appendf(text, "%s m=%d k=%d shards=%d\n", family.Name(), family.M(), family.K(), f.layout.shards(f.room)))
 }
 
-// storedRoom is the room of the filter that the bits of bitsPath are for.
+// storedRoom is the room of the filter that the bits of bitsAt are for.
 func (v *version) storedRoom() (room uint64, ok bool) {
-	if v.bitsPath == "" {
+	if v.bitsAt.name == "" {
 		return 0, false
 	}
-	file, err := os.Open(v.bitsPath)
+	file, err := v.bitsAt.open()
 	if err != nil {
 		return 0, false
 	}
@@ -96,10 +96,10 @@ func (v *version) uniteInto(ctx context.Context, bitmaps *bloom.Sharded, k *keys
 // openBits opens the file of the version's bits; nil if there is none that can be
 // read and has the identity. The bits in it are checked as they are read.
 func (v *version) openBits(id [32]byte) *listBits {
-	if v.bitsPath == "" || v.unusable {
+	if v.bitsAt.name == "" || v.unusable {
 		return nil
 	}
-	file, err := os.Open(v.bitsPath)
+	file, err := v.bitsAt.open()
 	if err != nil {
 		return nil
 	}
@@ -115,8 +115,8 @@ func (v *version) openBits(id [32]byte) *listBits {
 // makeBits makes the version's bits for filters like bitmaps.
 func (v *version) makeBits(ctx context.Context, bitmaps *bloom.Sharded, part bloom.Part) (*listBits, error) {
 	var w spill
-	if v.bitsPath != "" && !v.readOnly {
-		w.dir = v.workDir()
+	if v.bitsAt.name != "" && !v.readOnly {
+		w.dir = v.bitsAt.tree.Path(v.bitsAt.workDir())
 	}
 	shards := len(bitmaps.Shards())
 	if err := bloom.WritePart(ctx, &w, part, bitmaps.Family(), shards, v.keys(), v.segment.Scan); err != nil {
@@ -148,12 +148,12 @@ func (v *version) fuseFilter(ctx context.Context, k *keys, f *setFilter) (*bloom
 	return fuse, nil
 }
 
-// saveBits puts what is kept into the file at bitsPath, for the next run: in one
+// saveBits puts what is kept into the file at bitsAt, for the next run: in one
 // step, and only where it is not there already. Filters may be made meanwhile.
 func (v *version) saveBits() error {
 	v.mu.Lock()
 	bits, fuse, id := v.bits, v.fuse, v.identity
-	idle := v.saved || v.readOnly || v.bitsPath == "" || bits == nil && fuse == nil
+	idle := v.saved || v.readOnly || v.bitsAt.name == "" || bits == nil && fuse == nil
 	v.mu.Unlock()
 	if idle {
 		return nil
@@ -175,16 +175,24 @@ func (v *version) saveBits() error {
 	return nil
 }
 
-// workDir is where files are made that go to bitsPath.
-func (v *version) workDir() string {
-	if v.work == "" {
-		return filepath.Dir(v.bitsPath)
+// bitsPlace is where the bits of a version are kept: a file of the state directory.
+type bitsPlace struct {
+	tree durable.Tree
+	name string // "": nowhere
+	work string // the directory where files are made that go there; "": beside it
+}
+
+func (p *bitsPlace) open() (*os.File, error) { return p.tree.Open(p.name) }
+
+func (p *bitsPlace) workDir() string {
+	if p.work == "" {
+		return path.Dir(p.name)
 	}
-	return v.work
+	return p.work
 }
 
 func (v *version) writeBits(bits *listBits, fuse *bloom.Fuse, id [32]byte) error {
-	file, err := durable.Create(v.workDir(), ".bits-*", 0o600)
+	file, err := v.bitsAt.tree.Create(v.bitsAt.workDir(), ".bits-*", 0o600)
 	if err != nil {
 		return err
 	}
@@ -197,7 +205,7 @@ func (v *version) writeBits(bits *listBits, fuse *bloom.Fuse, id [32]byte) error
 	if err != nil {
 		return err
 	}
-	return file.Commit(v.bitsPath)
+	return file.Commit(v.bitsAt.name)
 }
 
 // spillSize is how much a spill keeps in memory.

@@ -32,7 +32,7 @@ func TestFilterAgainstPlain(t *testing.T) {
 					keys[i] = append(keys[i], fmt.Sprintf("d%d.example", r.IntN(9000)))
 				}
 				versions[i] = versionOf(t, keys[i]...)
-				versions[i].bitsPath = path(i)
+				versions[i].bitsAt = bitsAt(path(i))
 			}
 			for i := range versions {
 				change(i)
@@ -46,7 +46,7 @@ func TestFilterAgainstPlain(t *testing.T) {
 					}
 					set = nil
 					for j, v := range versions {
-						versions[j] = &version{segment: v.segment, bitsPath: path(j), readOnly: r.IntN(3) == 0}
+						versions[j] = &version{segment: v.segment, bitsAt: bitsAt(path(j)), readOnly: r.IntN(3) == 0}
 					}
 				default:
 					change(i)
@@ -107,7 +107,7 @@ func TestBitsAreKept(t *testing.T) {
 		l := smallLayout(t, f)
 		path := filepath.Join(t.TempDir(), "current.bits")
 		first := manyDomains(t, 120_000)
-		first.bitsPath = path
+		first.bitsAt = bitsAt(path)
 		set := makeSet(t, l, []*version{first})
 		must(t, set.settleFilter())
 		info, err := os.Stat(path)
@@ -116,7 +116,7 @@ func TestBitsAreKept(t *testing.T) {
 			t.Errorf("%v: mode %v", f, info.Mode())
 		}
 
-		again := &version{segment: first.segment, bitsPath: path, readOnly: true}
+		again := &version{segment: first.segment, bitsAt: bitsAt(path), readOnly: true}
 		other := manyDomains(t, 20_000) // by which alone the room would be another
 		after := makeSet(t, l, []*version{again, other})
 		if !again.saved {
@@ -127,7 +127,7 @@ func TestBitsAreKept(t *testing.T) {
 		}
 
 		// Another process's key: the bits are of no use.
-		elsewhere := &version{segment: first.segment, bitsPath: path}
+		elsewhere := &version{segment: first.segment, bitsAt: bitsAt(path)}
 		lists := []setList{{blockList("a"), elsewhere}}
 		if _, err := l.makeFilter(t.Context(), deriveKeys([]byte("another secret")), lists); err != nil || elsewhere.saved {
 			t.Errorf("%v: bits of another key were used: %v", f, err)
@@ -143,7 +143,7 @@ func TestBitsWithoutDirectory(t *testing.T) {
 	}
 	l := smallLayout(t, Filter{Kind: KindSharded})
 	v := manyDomains(t, 400_000) // a part of more than a spill's memory
-	v.bitsPath = filepath.Join(t.TempDir(), "gone", "current.bits")
+	v.bitsAt = bitsAt(filepath.Join(t.TempDir(), "gone", "current.bits"))
 	set := makeSet(t, l, []*version{v})
 	if !set.filter.mayContain([]byte("d399999.example")) {
 		t.Error("not found")
@@ -253,15 +253,15 @@ func TestDamagedBitsAreReplaced(t *testing.T) {
 	for _, f := range []Filter{{}, {Kind: KindFuse}} {
 		l := smallLayout(t, f)
 		first := manyDomains(t, 100)
-		first.bitsPath = filepath.Join(t.TempDir(), "current.bits")
+		first.bitsAt = bitsAt(filepath.Join(t.TempDir(), "current.bits"))
 		must(t, makeSet(t, l, []*version{first}).settleFilter())
-		good, err := os.ReadFile(first.bitsPath)
+		good, err := os.ReadFile(first.bitsAt.tree.Path(first.bitsAt.name))
 		must(t, err)
 		bad := bytes.Clone(good)
 		bad[len(bad)-20] ^= 1
-		must(t, os.WriteFile(first.bitsPath, bad, 0o600))
-		must(t, makeSet(t, l, []*version{{segment: first.segment, bitsPath: first.bitsPath}}).settleFilter())
-		if now, err := os.ReadFile(first.bitsPath); err != nil || !bytes.Equal(now, good) {
+		must(t, os.WriteFile(first.bitsAt.tree.Path(first.bitsAt.name), bad, 0o600))
+		must(t, makeSet(t, l, []*version{{segment: first.segment, bitsAt: first.bitsAt}}).settleFilter())
+		if now, err := os.ReadFile(first.bitsAt.tree.Path(first.bitsAt.name)); err != nil || !bytes.Equal(now, good) {
 			t.Errorf("%s: the damaged file was not replaced: %v", f.Kind, err)
 		}
 	}

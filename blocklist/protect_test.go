@@ -141,7 +141,7 @@ func TestProblemsOfAllWorkers(t *testing.T) {
 	s := newSource(&l)
 	s.protected, _ = protect(c.Protect)
 	s.options.protect = s.protected.names
-	stamps, err := statFiles([]string{path})
+	stamps, err := anyFile.statFiles([]string{path})
 	must(t, err)
 	s.list.MinEntries = 0
 	_, _, err = s.build(context.Background(), stamps)

@@ -42,6 +42,7 @@ type source struct {
 	live    reading // what serves
 	logged  string  // the error that was last logged
 
+	opener    Opener
 	state     *state
 	protected *protected
 	follow    func(path string, from io.Reader) io.Reader // see [Config.Follow]; may be nil
@@ -105,7 +106,7 @@ func (s *source) scanFiles(ctx context.Context, watch func(dir, name string), st
 	var stamps []stamp
 	paths, err := findFiles(s.list.Paths, watch)
 	if err == nil {
-		stamps, err = statFiles(paths)
+		stamps, err = s.opener.statFiles(paths)
 	}
 	if err == nil {
 		err = s.tooBig(stamps)
@@ -122,7 +123,7 @@ func (s *source) scanFiles(ctx context.Context, watch func(dir, name string), st
 		r, err = s.read(ctx, stamps, staged)
 	}
 	for n := 1; n < readAttempts && errors.Is(err, ErrChanged); n++ {
-		if stamps, err = statFiles(paths); err == nil {
+		if stamps, err = s.opener.statFiles(paths); err == nil {
 			r, err = s.read(ctx, stamps, staged)
 		}
 	}
@@ -214,11 +215,10 @@ func (s *source) isAccepted(sum string) bool {
 	if slices.Contains(s.accepted, sum) {
 		return true
 	}
-	dir := s.state.listDir(s.list.Name)
-	if dir == "" {
+	if !s.state.keeping() {
 		return false
 	}
-	contents, err := acceptedContents(dir)
+	contents, err := acceptedContents(s.state.tree, ListName(s.list.Name))
 	if err != nil {
 		s.state.say(err)
 	}
@@ -231,7 +231,7 @@ func (s *source) read(ctx context.Context, stamps []stamp, staged *reading) (rea
 	var err error
 	if s.looksKnown(stamps, staged) {
 		for i := range stamps {
-			if stamps[i], err = readStamped(ctx, stamps[i].path, nil); err != nil {
+			if stamps[i], err = s.opener.readStamped(ctx, stamps[i].path, nil); err != nil {
 				return reading{}, err
 			}
 		}

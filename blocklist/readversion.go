@@ -18,6 +18,7 @@ import (
 type plan struct {
 	options   readOptions
 	guards    guards
+	opener    Opener
 	protected *protected
 	follow    func(path string, from io.Reader) io.Reader // may be nil
 	list      *List
@@ -26,11 +27,12 @@ type plan struct {
 	accepted  func(sum string) bool // whether a content may look wrong
 	known     string                // the sum of what serves, and is read once more in the same way; "": nothing
 	dir       string                // for temporary files
-	path      string                // where the index goes; "": to no file with a name
+	name      string                // of the file in the state directory where the index goes; "": none
+	path      string                // its path; "": to no file with a name
 	keys      *keys
 	log       *slog.Logger
 
-	// open reads the files; nil: [readStamped].
+	// open reads the files; nil: [Opener.readStamped] of opener.
 	open func(ctx context.Context, path string, use func(io.Reader) error) (stamp, error)
 }
 
@@ -41,7 +43,7 @@ func readVersion(ctx context.Context, p plan, stamps []stamp) (v *version, read 
 	started := time.Now()
 	c := collector{options: p.options, open: p.open, follow: p.follow}
 	if c.open == nil {
-		c.open = readStamped
+		c.open = p.opener.readStamped
 	}
 	if p.options.protect != "" {
 		c.protected = p.protected
@@ -75,7 +77,7 @@ func readVersion(ctx context.Context, p plan, stamps []stamp) (v *version, read 
 		return nil, nil, buildError{err}
 	}
 	logBuilt(p.log, p.list.Name, c.Entries, time.Since(started))
-	return &version{segment: s, stamps: read, content: c.content, pending: p.path}, read, nil
+	return &version{segment: s, stamps: read, content: c.content}, read, nil
 }
 
 // contentError reports that an error is about what a file holds: reading it once

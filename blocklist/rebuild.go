@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"spamgate/internal/durable"
 )
 
 // build makes an index of the files. Where the state directory does not take it,
@@ -34,9 +32,10 @@ func (s *source) build(ctx context.Context, stamps []stamp) (*version, []stamp, 
 
 // plan is how the list is read as it is configured.
 func (s *source) plan() plan {
-	path := s.state.newPath() // before work is asked for, which it may make
+	name := s.state.newName() // before work is asked for, which it may make
 	p := plan{
 		options:   s.options,
+		opener:    s.opener,
 		guards:    s.list.guards(),
 		protected: s.protected,
 		follow:    s.follow,
@@ -44,8 +43,8 @@ func (s *source) plan() plan {
 		before:    s.live.good,
 		alike:     s.live.good != nil,
 		accepted:  s.isAccepted,
-		dir:       s.state.work,
-		path:      path,
+		dir:       s.state.workDir(),
+		name:      name,
 		keys:      s.state.keys,
 		log:       s.state.log,
 	}
@@ -57,23 +56,26 @@ func (s *source) plan() plan {
 
 // buildAs is build with a plan.
 func (s *source) buildAs(ctx context.Context, p plan, stamps []stamp) (*version, []stamp, error) {
-	if p.path != "" {
-		if err := durable.MakeDirs(s.state.listDir(s.list.Name)); err != nil {
+	if p.name != "" {
+		if err := s.state.tree.MakeDirs(ListName(s.list.Name)); err != nil {
 			s.state.say(err)
-			p.path = ""
+			p.name = ""
+		} else {
+			p.path = s.state.tree.Path(p.name)
 		}
 	}
 	v, read, err := readVersion(ctx, p, stamps)
 	if toState := (buildError{}); p.path != "" && errors.As(err, &toState) && ctx.Err() == nil {
 		s.state.say(toState)
-		p.dir, p.path = "", ""
+		p.dir, p.name, p.path = "", "", ""
 		v, read, err = readVersion(ctx, p, stamps)
 	}
 	if err != nil {
 		return nil, read, err
 	}
 	v.fresh = true
-	v.bitsPath, v.work, v.readOnly = s.state.bitsPath(s.list.Name), s.state.work, p.path == ""
+	v.pending = p.name
+	v.bitsAt, v.readOnly = s.state.bitsPlace(s.list.Name), p.name == ""
 	return v, read, nil
 }
 

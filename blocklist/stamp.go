@@ -4,11 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"hash"
 	"io"
 	"io/fs"
-	"os"
 	"time"
 )
 
@@ -75,16 +73,13 @@ func equalStamps(a, b []stamp, same func(p, q *stamp) bool) bool {
 }
 
 // statFiles looks at the files' attributes.
-func statFiles(paths []string) ([]stamp, error) {
+func (o Opener) statFiles(paths []string) ([]stamp, error) {
 	stamps := make([]stamp, len(paths))
 	for i, path := range paths {
 		looked := time.Now()
-		info, err := os.Stat(path)
+		info, err := o.Stat(path)
 		if err != nil {
 			return nil, err
-		}
-		if !info.Mode().IsRegular() {
-			return nil, &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("%w but a %s", ErrNotRegular, kindOf(info.Mode()))}
 		}
 		stamps[i] = stamp{path: path, attributes: attributesOf(info), looked: looked}
 	}
@@ -107,9 +102,9 @@ func kindOf(m fs.FileMode) string {
 // readStamped reads a file to its end and says what was read. Use, which may be
 // nil, is given the content; when it fails that is the error. A file whose
 // attributes change meanwhile, by being written or replaced, is an ErrChanged.
-func readStamped(ctx context.Context, path string, use func(io.Reader) error) (stamp, error) {
+func (o Opener) readStamped(ctx context.Context, path string, use func(io.Reader) error) (stamp, error) {
 	s := stamp{path: path, looked: time.Now()}
-	f, err := OpenFile(path)
+	f, err := o.Open(path)
 	if err != nil {
 		return s, err
 	}

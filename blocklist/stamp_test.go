@@ -17,19 +17,19 @@ func TestReadStamped(t *testing.T) {
 	path := write(t, inDir(t, "list.txt"), "example.com\n")
 	ctx := context.Background()
 	var text []byte
-	s, err := readStamped(ctx, path, func(r io.Reader) (err error) {
+	s, err := anyFile.readStamped(ctx, path, func(r io.Reader) (err error) {
 		text, err = io.ReadAll(r)
 		return err
 	})
 	if err != nil || string(text) != "example.com\n" || s.size != 12 || s.path != path {
 		t.Fatalf("%+v, %q, %v", s, text, err)
 	}
-	again, err := readStamped(ctx, path, nil)
+	again, err := anyFile.readStamped(ctx, path, nil)
 	if err != nil || again.digest != s.digest || again.attributes != s.attributes {
 		t.Errorf("unchanged, but not the same: %+v, %v", again, err)
 	}
 	write(t, path, "example.net\n")
-	if other, err := readStamped(ctx, path, nil); err != nil || other.digest == s.digest {
+	if other, err := anyFile.readStamped(ctx, path, nil); err != nil || other.digest == s.digest {
 		t.Errorf("changed, but the same digest: %v", err)
 	}
 }
@@ -40,7 +40,7 @@ func TestReadStamped(t *testing.T) {
 func tick(t *testing.T, path string) {
 	t.Helper()
 	for {
-		stamps, err := statFiles([]string{path, write(t, path+".probe", "")})
+		stamps, err := anyFile.statFiles([]string{path, write(t, path+".probe", "")})
 		must(t, err)
 		if stamps[0].change != stamps[1].change {
 			return
@@ -72,7 +72,7 @@ func TestReadStampedChanged(t *testing.T) {
 		}
 		path := write(t, inDir(t, "list.txt"), strings.Repeat("example.com\n", 1000))
 		tick(t, path)
-		_, err := readStamped(context.Background(), path, func(r io.Reader) error {
+		_, err := anyFile.readStamped(context.Background(), path, func(r io.Reader) error {
 			if _, err := io.ReadFull(r, make([]byte, 10)); err != nil {
 				return err
 			}
@@ -89,7 +89,7 @@ func TestReadVersionOfOtherContent(t *testing.T) {
 	path := write(t, inDir(t, "list.txt"), "example.com\n")
 	stamps := []stamp{{}}
 	var err error
-	stamps[0], err = readStamped(context.Background(), path, nil)
+	stamps[0], err = anyFile.readStamped(context.Background(), path, nil)
 	must(t, err)
 	stamps[0].digest[0]++
 	l := blockList("spam", path)
@@ -101,17 +101,17 @@ func TestReadVersionOfOtherContent(t *testing.T) {
 func TestReadStampedErrors(t *testing.T) {
 	path := write(t, inDir(t, "list.txt"), "example.com\n")
 	fault := errors.New("fault")
-	if _, err := readStamped(context.Background(), path, func(io.Reader) error { return fault }); err != fault {
+	if _, err := anyFile.readStamped(context.Background(), path, func(io.Reader) error { return fault }); err != fault {
 		t.Errorf("the user's error: %v", err)
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(fault)
-	if _, err := readStamped(ctx, path, nil); err != fault {
+	if _, err := anyFile.readStamped(ctx, path, nil); err != fault {
 		t.Errorf("an ended context: %v", err)
 	}
 	pipe := filepath.Join(filepath.Dir(path), "pipe")
 	must(t, syscall.Mkfifo(pipe, 0o644))
-	if _, err := readStamped(context.Background(), pipe, nil); !errors.Is(err, ErrNotRegular) {
+	if _, err := anyFile.readStamped(context.Background(), pipe, nil); !errors.Is(err, ErrNotRegular) {
 		t.Errorf("a pipe: %v", err) // and it returned
 	}
 }
@@ -161,7 +161,7 @@ func TestRacyRewrite(t *testing.T) {
 	}
 
 	write(t, path, "example.net\n")
-	stamps, err := statFiles([]string{path})
+	stamps, err := anyFile.statFiles([]string{path})
 	must(t, err)
 	// As if all of it had happened in one tick of the clock.
 	src.live.stamps[0].attributes = stamps[0].attributes

@@ -8,7 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
+	"path"
 	"strconv"
 	"sync"
 	"time"
@@ -29,8 +29,9 @@ type state struct {
 	log    *slog.Logger
 
 	dir      string // "": nothing is kept
+	tree     durable.Tree
 	readOnly bool
-	work     string // where this Store builds; "": nothing is written
+	work     string // the name in tree of where this Store builds; "": nothing is written
 	unlock   func() // of work
 
 	mu      sync.Mutex
@@ -41,13 +42,14 @@ type state struct {
 
 // openState makes a state directory usable. Where that cannot be had, it says so
 // in the log and goes on with less: lists are read again at each start then, which
-// takes longer and does no harm. What is not there yet may come: see newPath.
+// takes longer and does no harm. What is not there yet may come: see newName.
 func openState(dir string, readOnly bool, log *slog.Logger) *state {
 	s := &state{keys: processKeys(), log: log, readOnly: readOnly, pending: map[string]bool{}}
 	if dir == "" {
 		return s
 	}
-	secret, err := readSecret(filepath.Join(dir, keyName))
+	s.tree = durable.In(dir)
+	secret, err := readSecret(s.tree)
 	if errors.Is(err, fs.ErrNotExist) && !readOnly {
 		secret, err = make([]byte, secretSize), nil
 		rand.Read(secret) // never fails, see crypto/rand
@@ -77,11 +79,15 @@ func openState(dir string, readOnly bool, log *slog.Logger) *state {
 	return s
 }
 
+// maxSmall is more than any small file of the state directory has: those that are
+// read as a whole.
+const maxSmall = 16 << 20
+
 // readSecret reads the key file.
-func readSecret(path string) ([]byte, error) {
-	secret, err := os.ReadFile(path)
+func readSecret(tree durable.Tree) ([]byte, error) {
+	secret, err := tree.ReadFile(keyName, maxSmall)
 	if err == nil && len(secret) != secretSize {
-		err = &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("%d bytes where a key has %d: remove it, and a new one will be made", len(secret), secretSize)}
+		err = &fs.PathError{Op: "read", Path: tree.Path(keyName), Err: fmt.Errorf("%d bytes where a key has %d: remove it, and a new one will be made", len(secret), secretSize)}
 	}
 	return secret, err
 }
@@ -89,20 +95,19 @@ func readSecret(path string) ([]byte, error) {
 // openWork makes the directory, where this Store builds, and the key, unless that
 // is there. It returns the key.
 func (s *state) openWork() (secret []byte, err error) {
-	all := filepath.Join(s.dir, workName)
-	if err := os.MkdirAll(all, 0o700); err != nil {
+	if err := s.tree.MakeDirs(workName); err != nil {
 		return nil, err
 	}
-	sweepWork(all)
-	sweepLists(filepath.Join(s.dir, "lists"))
+	sweepWork(s.tree)
+	sweepLists(s.tree)
 	for s.work == "" {
-		work, err := os.MkdirTemp(all, strconv.Itoa(os.Getpid())+"-*")
+		work, err := s.tree.MakeTemp(workName, strconv.Itoa(os.Getpid())+"-*")
 		if err != nil {
 			return nil, err
 		}
-		unlock, err := durable.LockDir(work)
+		unlock, err := s.tree.Lock(work)
 		if err == nil {
-			if _, err = os.Stat(work); err == nil {
+			if _, err = s.tree.Stat(work); err == nil {
 				s.work, s.unlock = work, unlock
 				break
 			}
@@ -113,19 +118,19 @@ func (s *state) openWork() (secret []byte, err error) {
 			return nil, err
 		}
 	}
-	return makeSecret(filepath.Join(s.dir, keyName), s.work, s.secret)
+	return makeSecret(s.tree, s.work, s.secret)
 }
 
 // makeSecret makes the key file, by way of a temporary directory, unless it is
 // there. It returns what is in it.
-func makeSecret(path, temporary string, secret []byte) ([]byte, error) {
-	if there, err := readSecret(path); !errors.Is(err, fs.ErrNotExist) {
+func makeSecret(tree durable.Tree, temporary string, secret []byte) ([]byte, error) {
+	if there, err := readSecret(tree); !errors.Is(err, fs.ErrNotExist) {
 		return there, err
 	}
-	if err := durable.WriteNew(path, temporary, newPattern, secret); err != nil {
+	if err := tree.WriteNew(keyName, temporary, newPattern, secret); err != nil {
 		return nil, err
 	}
-	return readSecret(path)
+	return readSecret(tree)
 }
 
 // errOtherKey is a key file that was replaced while it is in use.
@@ -137,10 +142,9 @@ func (s *state) reopen() {
 	if s.dir == "" || s.readOnly {
 		return
 	}
-	path := filepath.Join(s.dir, keyName)
 	if s.work != "" {
-		_, errWork := os.Stat(s.work)
-		_, errKey := os.Lstat(path)
+		_, errWork := s.tree.Stat(s.work)
+		_, errKey := s.tree.StatFile(keyName)
 		if errWork == nil && errKey == nil {
 			return
 		}
@@ -151,7 +155,7 @@ func (s *state) reopen() {
 	}
 	secret, err := s.openWork()
 	if err == nil && !bytes.Equal(secret, s.secret) {
-		err = &fs.PathError{Op: "use", Path: path, Err: errOtherKey}
+		err = &fs.PathError{Op: "use", Path: s.tree.Path(keyName), Err: errOtherKey}
 	}
 	if err != nil {
 		s.closeWork()
@@ -160,12 +164,12 @@ func (s *state) reopen() {
 }
 
 // sweepWork removes what processes left that did not end in order.
-func sweepWork(all string) {
-	entries, _ := os.ReadDir(all) // what is left over does no harm
+func sweepWork(tree durable.Tree) {
+	entries, _ := tree.ReadDir(workName) // what is left over does no harm
 	for _, e := range entries {
-		path := filepath.Join(all, e.Name())
-		if unlock, err := durable.TryLockDir(path); err == nil {
-			os.RemoveAll(path)
+		name := path.Join(workName, e.Name())
+		if unlock, err := tree.TryLock(name); err == nil {
+			_ = tree.RemoveAll(name)
 			unlock()
 		}
 	}
@@ -177,17 +181,16 @@ const leftover = time.Hour
 
 // sweepLists is sweepWork for the directories of the lists, where only what is
 // about to be renamed has another name for a moment.
-func sweepLists(dir string) {
-	lists, _ := os.ReadDir(dir) // what is left over does no harm
+func sweepLists(tree durable.Tree) {
+	lists, _ := tree.ReadDir(listsName) // what is left over does no harm
 	for _, l := range lists {
-		list := filepath.Join(dir, l.Name())
-		for _, prefix := range []string{".new-", ".bits-", ".hits-"} {
-			_ = durable.RemoveStale(list, prefix, leftover)
+		list := path.Join(listsName, l.Name())
+		for _, prefix := range []string{".new-", ".bits-", ".hits-", segment.TemporaryPrefix} {
+			_ = tree.RemoveStale(list, prefix, leftover)
 		}
-		_ = segment.Sweep(list)
-		history := filepath.Join(list, historyName)
-		if unlock, err := durable.TryLockDir(history); err == nil {
-			os.RemoveAll(filepath.Join(history, unfinishedName))
+		history := path.Join(list, historyName)
+		if unlock, err := tree.TryLock(history); err == nil {
+			_ = tree.RemoveAll(path.Join(history, unfinishedName))
 			unlock()
 		}
 	}
@@ -198,7 +201,7 @@ func (s *state) close() { s.closeWork() }
 
 func (s *state) closeWork() {
 	if s.work != "" {
-		os.RemoveAll(s.work)
+		_ = s.tree.RemoveAll(s.work) // what is left over is swept at a start
 		s.unlock()
 		s.work = ""
 	}
@@ -221,19 +224,22 @@ func (s *state) say(err error) {
 	}
 }
 
-// listDir is the directory of a list; "" where nothing is kept.
-func (s *state) listDir(list string) string {
-	if s.dir == "" {
+// keeping reports whether there is a directory where something may be kept.
+func (s *state) keeping() bool { return s.dir != "" }
+
+// workDir returns the path of where this Store builds; "" where nothing is written.
+func (s *state) workDir() string {
+	if s.work == "" {
 		return ""
 	}
-	return ListDir(s.dir, list)
+	return s.tree.Path(s.work)
 }
 
 // writable reports whether anything can be kept.
 func (s *state) writable() bool { return s.work != "" }
 
-// newPath names a file to build an index in; "" where nothing is kept.
-func (s *state) newPath() string {
+// newName names a file to build an index in; "" where nothing is kept.
+func (s *state) newName() string {
 	s.reopen()
 	if s.work == "" {
 		return ""
@@ -241,19 +247,19 @@ func (s *state) newPath() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.built++
-	path := filepath.Join(s.work, strconv.Itoa(s.built)+".seg")
-	s.pending[path] = true
-	return path
+	name := path.Join(s.work, strconv.Itoa(s.built)+".seg")
+	s.pending[name] = true
+	return name
 }
 
 // sweep removes what was built and went nowhere, but for what keep says yes to.
-func (s *state) sweep(keep func(path string) bool) {
+func (s *state) sweep(keep func(name string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for path := range s.pending {
-		if !keep(path) {
-			os.Remove(path)
-			delete(s.pending, path)
+	for name := range s.pending {
+		if !keep(name) {
+			_ = s.tree.Remove(name) // what is left over is swept at a start
+			delete(s.pending, name)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func forgeStamps(t *testing.T, c Config, path string) {
 	must(t, err)
 	var stored storedStamps
 	must(t, json.Unmarshal(text, &stored))
-	now, err := statFiles([]string{path})
+	now, err := anyFile.statFiles([]string{path})
 	must(t, err)
 	now[0].looked = time.Now().Add(time.Hour)
 	digest := stored.Stamps[0].Digest

@@ -2,6 +2,7 @@ package blocklist
 
 import (
 	"net/url"
+	"path"
 	"path/filepath"
 	"strings"
 )
@@ -10,6 +11,7 @@ import (
 const (
 	keyName      = "lists.key"
 	workName     = "work"
+	listsName    = "lists"
 	segmentName  = "current.seg"
 	stampsName   = "current.json"
 	bitsName     = "current.bits"
@@ -23,12 +25,17 @@ const (
 	newPattern = ".new-*"
 )
 
-// ListDir is where a state directory keeps what belongs to a list. Names that
-// are no names of files are written with percent signs, as in URLs.
+// ListDir returns where a state directory keeps what belongs to a list.
 func ListDir(stateDir, list string) string {
+	return filepath.Join(stateDir, filepath.FromSlash(ListName(list)))
+}
+
+// ListName returns the name of [ListDir] in the state directory. What cannot be the
+// name of a file is written with percent signs, as in URLs.
+func ListName(list string) string {
 	name := url.PathEscape(list)
 	if strings.HasPrefix(name, ".") {
 		name = "%2E" + name[1:]
 	}
-	return filepath.Join(stateDir, "lists", name)
+	return path.Join(listsName, name)
 }

@@ -57,7 +57,7 @@ type ListStats struct {
 	// Loaded is when the version that serves was read; zero if there is none.
 	Loaded time.Time
 
-	// Sum is the [ContentSum] of what serves; empty if nothing does.
+	// Sum is the [Opener.ContentSum] of what serves; empty if nothing does.
 	Sum string
 
 	// Err says why what is on disk does not serve; nil if it does. LastGood

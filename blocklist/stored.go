@@ -7,8 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
+	"path"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -16,7 +15,6 @@ import (
 	"time"
 
 	"spamgate/blocklist/segment"
-	"spamgate/internal/durable"
 )
 
 // storedMeta is what an index is kept with: what was read beside the entries, and
@@ -111,37 +109,36 @@ func (o *readOptions) sum(l *List) string {
 // Same says that the list is read as it was then: if not, the version is only
 // there to be compared with.
 func (s *state) load(l *List, o readOptions) (v *version, same bool) {
-	dir := s.listDir(l.Name)
-	if dir == "" {
+	if !s.keeping() {
 		return nil, false
 	}
 	started := time.Now()
-	path := filepath.Join(dir, segmentName)
-	v, options, err := s.open(path)
+	v, options, err := s.open(ListName(l.Name))
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			s.log.Warn("stored index unusable, its list is read again", "list", l.Name, "error", err)
 		}
 		return nil, false
 	}
-	v.bitsPath, v.work, v.readOnly = s.bitsPath(l.Name), s.work, !s.writable()
+	v.bitsAt, v.readOnly = s.bitsPlace(l.Name), !s.writable()
 	same = options == s.keys.optionsDigest(l, o)
 	s.log.Debug("stored index opened", "list", l.Name, "entries", v.Entries, "stale", v.stale, "same", same,
 		"duration", time.Since(started).Round(time.Millisecond).String())
 	return v, same
 }
 
-// bitsPath is where the bits of a list are kept; "" for nowhere.
-func (s *state) bitsPath(list string) string {
-	if s.dir == "" {
-		return ""
+// bitsPlace returns where the bits of a list are kept.
+func (s *state) bitsPlace(list string) bitsPlace {
+	if !s.keeping() {
+		return bitsPlace{}
 	}
-	return filepath.Join(s.listDir(list), bitsName)
+	return bitsPlace{s.tree, path.Join(ListName(list), bitsName), s.work}
 }
 
-// open opens a stored index.
-func (s *state) open(path string) (v *version, options [32]byte, err error) {
-	index, err := segment.Open(path, &s.keys.segment)
+// open opens the stored index of a list's directory.
+func (s *state) open(list string) (v *version, options [32]byte, err error) {
+	name := path.Join(list, segmentName)
+	index, err := s.openSegment(name)
 	if err != nil {
 		return nil, options, err
 	}
@@ -152,13 +149,13 @@ func (s *state) open(path string) (v *version, options [32]byte, err error) {
 		stamps, err = loadStamps(meta.Stamps)
 	}
 	if err != nil {
-		return nil, options, fmt.Errorf("%s: %w: its description: %w", path, segment.ErrDamaged, err)
+		return nil, options, fmt.Errorf("%s: %w: its description: %w", s.tree.Path(name), segment.ErrDamaged, err)
 	}
 	if header.Source != s.keys.sourceDigest(stamps) {
-		return nil, options, fmt.Errorf("%s: %w: its description is of other files", path, segment.ErrDamaged)
+		return nil, options, fmt.Errorf("%s: %w: its description is of other files", s.tree.Path(name), segment.ErrDamaged)
 	}
 	v = &version{segment: index, content: meta.Content, stamps: stamps, kept: true, stale: meta.Program != program()}
-	if text, err := os.ReadFile(filepath.Join(filepath.Dir(path), stampsName)); err == nil {
+	if text, err := s.tree.ReadFile(path.Join(list, stampsName), maxSmall); err == nil {
 		var since storedStamps
 		if json.Unmarshal(text, &since) == nil {
 			// They may be of the version before, or of the next one.
@@ -170,15 +167,25 @@ func (s *state) open(path string) (v *version, options [32]byte, err error) {
 	return v, header.Options, nil
 }
 
+// openSegment maps a segment of the state directory.
+func (s *state) openSegment(name string) (*segment.Segment, error) {
+	file, err := s.tree.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() // a map needs no descriptor
+	return segment.Map(file, s.tree.Path(name), &s.keys.segment)
+}
+
 // keep makes a version that went live the one that the next start finds.
 func (s *state) keep(l *List, v *version) error {
 	if v.pending == "" || !s.writable() {
 		return nil
 	}
-	dir := s.listDir(l.Name)
-	err := durable.MakeDirs(dir)
+	dir := ListName(l.Name)
+	err := s.tree.MakeDirs(dir)
 	if err == nil {
-		err = os.Rename(v.pending, filepath.Join(dir, segmentName))
+		err = s.tree.Rename(v.pending, path.Join(dir, segmentName))
 	}
 	if err != nil {
 		v.pending, v.readOnly = "", true // what was built is swept away
@@ -188,34 +195,34 @@ func (s *state) keep(l *List, v *version) error {
 	delete(s.pending, v.pending)
 	s.mu.Unlock()
 	v.pending, v.kept = "", true
-	return durable.SyncDir(dir)
+	return s.tree.Sync(dir)
 }
 
 // share makes a version that is kept of one list that of another one as well: a
 // list was renamed, or is there twice. Where the first has another version by now
 // there is nothing to share.
 func (s *state) share(from string, l *List, v *version) error {
-	dir := s.listDir(l.Name)
-	err := durable.MakeDirs(dir)
+	dir := ListName(l.Name)
+	err := s.tree.MakeDirs(dir)
 	if err != nil {
 		return fmt.Errorf("keeping the index of list %q: %w", l.Name, err)
 	}
-	path := s.newPath() // swept away if it stays
-	err = os.Link(filepath.Join(s.listDir(from), segmentName), path)
+	name := s.newName() // swept away if it stays
+	err = s.tree.Link(path.Join(ListName(from), segmentName), name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("keeping the index of list %q: %w", l.Name, err)
 	}
-	linked, err := segment.Open(path, &s.keys.segment)
+	linked, err := s.openSegment(name)
 	if err != nil || linked.Digest() != v.segment.Digest() {
 		return nil
 	}
-	if err := os.Rename(path, filepath.Join(dir, segmentName)); err != nil {
+	if err := s.tree.Rename(name, path.Join(dir, segmentName)); err != nil {
 		return fmt.Errorf("keeping the index of list %q: %w", l.Name, err)
 	}
-	return durable.SyncDir(dir)
+	return s.tree.Sync(dir)
 }
 
 // keepStamps notes that the files of a kept version look otherwise now, and hold
@@ -226,7 +233,7 @@ func (s *state) keepStamps(l *List, v *version, stamps []stamp) error {
 	}
 	text, err := json.Marshal(storedStamps{storeStamps(stamps)})
 	if err == nil {
-		err = durable.WriteFile(filepath.Join(s.listDir(l.Name), stampsName), s.work, newPattern, text)
+		err = s.tree.WriteFile(path.Join(ListName(l.Name), stampsName), s.work, newPattern, text)
 	}
 	if err != nil {
 		return fmt.Errorf("keeping what was seen of list %q: %w", l.Name, err)
@@ -263,7 +270,7 @@ func (s *source) store() error {
 	return errors.Join(err, s.state.keepStamps(s.list, v, s.kept))
 }
 
-// sumOf is the [ContentSum] of files that were read to their end; "" for others.
+// sumOf is the [Opener.ContentSum] of files that were read to their end; "" for others.
 func sumOf(stamps []stamp) string {
 	sums := make([][32]byte, len(stamps))
 	for i := range stamps {

@@ -16,12 +16,11 @@ type version struct {
 	stamps  []stamp
 	content
 
-	bitsPath string // where the list's bits for the filter are kept; "": nowhere
-	readOnly bool   // they are only looked for there
-	work     string // where files are made that go there
+	bitsAt   bitsPlace // where the list's bits for the filter are kept
+	readOnly bool      // they are only looked for there
 
-	// pending is where the segment is, under the Store's lock, until the version
-	// goes live; "" if it need not move.
+	// pending is the name of the segment in the state directory, under the Store's
+	// lock, until the version goes live; "" if it need not move.
 	pending string
 
 	// kept says that the state directory has it.

@@ -6,11 +6,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math"
-	"os"
 	"time"
+
+	"spamgate/internal/durable"
 )
 
 // A file holds, in little-endian order: magic; the key, when recording began
@@ -32,20 +32,17 @@ var (
 	ErrKey     = errors.New("written under another key")
 )
 
-// Read reads a list's file. Where none was written the error is fs.ErrNotExist.
-func Read(path string, key uint64) (*Snapshot, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxFile))
+// Read reads a list's file, by its name in the state directory. Where none was
+// written the error is fs.ErrNotExist.
+func Read(stateDir, name string, key uint64) (*Snapshot, error) {
+	tree := durable.In(stateDir)
+	text, err := tree.ReadFile(name, maxFile)
 	if err != nil {
 		return nil, err
 	}
 	s, err := decode(text, key)
 	if err != nil {
-		return nil, &fs.PathError{Op: "read", Path: path, Err: err}
+		return nil, &fs.PathError{Op: "read", Path: tree.Path(name), Err: err}
 	}
 	return s, nil
 }

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"spamgate/internal/durable"
 )
 
 // Defaults of Options.
@@ -18,9 +20,10 @@ const (
 
 // Options say how a Log works.
 type Options struct {
-	// Path is the file of a list; its directory need not be there. Nil keeps
-	// nothing.
-	Path func(list string) string
+	// Dir is the state directory, and Name names a list's file in it, with
+	// slashes; neither need be there. A nil Name keeps nothing.
+	Dir  string
+	Name func(list string) string
 
 	// MaxEntries is how many entries of a list are remembered, give or take a
 	// quarter; 0 means DefaultMaxEntries.
@@ -72,6 +75,9 @@ func New(o Options) *Log {
 	return l
 }
 
+// tree is the state directory.
+func (l *Log) tree() durable.Tree { return durable.In(l.options.Dir) }
+
 // Record notes that an entry has matched. It takes about as long as one look into
 // a map, and no file is touched.
 func (l *Log) Record(name string, hash uint64) {
@@ -100,8 +106,8 @@ func (l *Log) Start(key uint64, names []string) {
 			continue
 		}
 		x.read = true
-		if l.options.Path != nil {
-			x.file = fileInfo(l.options.Path(name))
+		if l.options.Name != nil {
+			x.file = fileInfo(l.tree(), l.options.Name(name))
 		}
 		if s, ok := l.load(name); ok {
 			x.merge(s, DayOf(l.options.now()))
@@ -162,7 +168,7 @@ func (l *Log) Close() error {
 func (l *Log) Save() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.begun || l.options.Path == nil {
+	if !l.begun || l.options.Name == nil {
 		return nil
 	}
 	var errs []error

@@ -53,7 +53,7 @@ func open(t *testing.T, dir string, c *calendar, more Options) (*Log, *bytes.Buf
 // prepare makes the Log of open, which has not begun.
 func prepare(dir string, c *calendar, more Options) (*Log, *bytes.Buffer) {
 	var text bytes.Buffer
-	more.Path = func(list string) string { return filepath.Join(dir, list, "hits") }
+	more.Dir, more.Name = dir, func(list string) string { return list + "/hits" }
 	more.SaveEvery = time.Hour
 	more.Logger = slog.New(slog.NewTextHandler(&text, nil))
 	more.now = c.Now
@@ -110,7 +110,7 @@ func TestRestart(t *testing.T) {
 		if text.Len() > 0 {
 			t.Errorf("%s: logged %s", day, text)
 		}
-		s, err := Read(filepath.Join(dir, "a", "hits"), testKey)
+		s, err := Read(dir, "a/hits", testKey)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +128,7 @@ func TestRestart(t *testing.T) {
 	}
 	s = run("2026-03-09", 0, 0) // no hit: nothing to write
 	wantLast(t, s, spread(1), "2026-03-01")
-	if _, err := Read(filepath.Join(dir, "b", "hits"), testKey); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Read(dir, "b/hits", testKey); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("list b without hits: %v", err)
 	}
 }
@@ -166,7 +166,7 @@ func TestHandover(t *testing.T) {
 	if n := next.Today("a"); n != 5 {
 		t.Errorf("%d hits today, want 5", n)
 	}
-	s, err := Read(filepath.Join(dir, "a", "hits"), testKey)
+	s, err := Read(dir, "a/hits", testKey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestDamage(t *testing.T) {
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Read(path, testKey); !errors.Is(err, ErrDamaged) {
+		if _, err := Read(filepath.Dir(path), filepath.Base(path), testKey); !errors.Is(err, ErrDamaged) {
 			t.Errorf("%s: %v, want %v", name, err, ErrDamaged)
 		}
 		c.set("2026-03-05")
@@ -223,7 +223,7 @@ func TestDamage(t *testing.T) {
 		if !strings.Contains(log.String(), "damaged") || !strings.Contains(log.String(), path) {
 			t.Errorf("%s: the log says %q", name, log)
 		}
-		s, err := Read(path, testKey)
+		s, err := Read(filepath.Dir(path), filepath.Base(path), testKey)
 		if err != nil || s.Len() != 1 || s.Known().String() != "2026-03-05" {
 			t.Errorf("%s: afterwards %+v, %v", name, s, err)
 		}
@@ -373,7 +373,7 @@ func TestNotWritable(t *testing.T) {
 	if err := l.Close(); err != nil { // what was not written before is now
 		t.Fatal(err)
 	}
-	if s, err := Read(filepath.Join(dir, "a", "hits"), testKey); err != nil || s.Len() != 1 {
+	if s, err := Read(dir, "a/hits", testKey); err != nil || s.Len() != 1 {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "a", ".*")); len(left) > 0 {
@@ -417,7 +417,7 @@ func TestModel(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s, err := Read(filepath.Join(dir, "a", "hits"), testKey)
+	s, err := Read(dir, "a/hits", testKey)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func TestMergeTwice(t *testing.T) {
 	if err := theirs.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s, err := Read(ours.options.Path("a"), testKey)
+	s, err := Read(ours.options.Dir, ours.options.Name("a"), testKey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestMergeTwice(t *testing.T) {
 	if err := ours.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if s, err = Read(ours.options.Path("a"), testKey); err != nil || s.On(today) != 7 {
+	if s, err = Read(ours.options.Dir, ours.options.Name("a"), testKey); err != nil || s.On(today) != 7 {
 		t.Errorf("%d hits in the file, want 7: %v", s.On(today), err)
 	}
 }

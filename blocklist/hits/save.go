@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"path"
 	"time"
 
 	"spamgate/internal/durable"
@@ -13,10 +13,10 @@ import (
 
 // load reads a list's file, if there is one that can be used.
 func (l *Log) load(name string) (*Snapshot, bool) {
-	if l.options.Path == nil {
+	if l.options.Name == nil {
 		return nil, false
 	}
-	s, err := Read(l.options.Path(name), l.key)
+	s, err := Read(l.options.Dir, l.options.Name(name), l.key)
 	switch {
 	case err == nil:
 		if s.Since.After(l.options.now()) { // a clock was wrong
@@ -34,8 +34,8 @@ func (l *Log) load(name string) (*Snapshot, bool) {
 // from the other: so the file is read again, under a lock, and what both know is
 // written.
 func (l *Log) save(name string, x *list) (err error) {
-	path := l.options.Path(name)
-	if !x.dirty.Swap(false) && x.today.Load() == x.saved && sameFile(path, x.file) {
+	tree, file := l.tree(), l.options.Name(name)
+	if !x.dirty.Swap(false) && x.today.Load() == x.saved && sameFile(tree, file, x.file) {
 		return nil
 	}
 	defer func() {
@@ -44,11 +44,11 @@ func (l *Log) save(name string, x *list) (err error) {
 			err = fmt.Errorf("writing the hits of list %q: %w", name, err)
 		}
 	}()
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	dir := path.Dir(file)
+	if err := tree.MakeDirs(dir); err != nil {
 		return err
 	}
-	unlock, err := durable.LockDir(dir)
+	unlock, err := tree.Lock(dir)
 	if err != nil {
 		return err
 	}
@@ -59,17 +59,17 @@ func (l *Log) save(name string, x *list) (err error) {
 		x.merge(s, today)
 	}
 	s := x.snapshot(today)
-	if err := durable.WriteFile(path, dir, ".hits-*", s.encode(l.key)); err != nil {
+	if err := tree.WriteFile(file, dir, ".hits-*", s.encode(l.key)); err != nil {
 		return err
 	}
 	x.saved = s.today
-	x.file = fileInfo(path)
+	x.file = fileInfo(tree, file)
 	return nil
 }
 
 // fileInfo describes a file, nil where there is none.
-func fileInfo(path string) fs.FileInfo {
-	info, err := os.Stat(path)
+func fileInfo(tree durable.Tree, name string) fs.FileInfo {
+	info, err := tree.StatFile(name)
 	if err != nil {
 		return nil
 	}
@@ -78,8 +78,8 @@ func fileInfo(path string) fs.FileInfo {
 
 // sameFile reports whether a file is the one that was described: nobody has
 // written another since.
-func sameFile(path string, was fs.FileInfo) bool {
-	now := fileInfo(path)
+func sameFile(tree durable.Tree, name string, was fs.FileInfo) bool {
+	now := fileInfo(tree, name)
 	if now == nil || was == nil {
 		return now == was
 	}

@@ -26,6 +26,12 @@ func Open(path string, key *Key) (*Segment, error) {
 		return nil, err
 	}
 	defer f.Close() // a map needs no descriptor
+	return Map(f, path, key)
+}
+
+// Map is [Open] for a file that is open already. The path is for errors and
+// [Segment.Path]. The file may be closed afterwards.
+func Map(f *os.File, path string, key *Key) (*Segment, error) {
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		return nil, cmp.Or(err, fmt.Errorf("%s: %w: it is no regular file", path, ErrDamaged))
 	}

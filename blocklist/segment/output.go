@@ -3,26 +3,18 @@ package segment
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
-	"time"
 
 	"spamgate/internal/durable"
 )
 
+// TemporaryPrefix begins the names of temporary files. A build writes to its file all
+// the time: what nobody has written to for an hour is of a process that was killed.
+const TemporaryPrefix = ".segment-"
+
 // pattern is what temporary files are called, in the sense of [os.CreateTemp].
 // None ends in .seg or .bits.
-const pattern = ".segment-*"
-
-// leftover is the age from which on a temporary file is of a process that was
-// killed. A build writes to its file all the time.
-const leftover = time.Hour
-
-// Sweep removes the temporary files that killed processes left in a directory.
-// Those of the last hour stay: a build may be at work.
-func Sweep(dir string) error {
-	return durable.RemoveStale(dir, strings.TrimSuffix(pattern, "*"), leftover)
-}
+const pattern = TemporaryPrefix + "*"
 
 // temporary makes a file that is gone with its descriptor.
 func temporary(dir string) (*os.File, error) {

@@ -19,6 +19,9 @@ import (
 
 // blocklistConfig is the lists' part of the configuration.
 func blocklistConfig(c *config.Config, log *slog.Logger) (blocklist.Config, error) {
+	if _, err := checkState(c, false); err != nil { // what is stored there is as good as the lists
+		return blocklist.Config{}, err
+	}
 	b := blocklist.Config{
 		Filter: blocklist.Filter{
 			Kind:        blocklist.Kind(c.Filter.Kind),

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -260,10 +261,8 @@ func (g *adminGate) Audit(who admin.Peer, r admin.AuditRecord) error {
 	return log.Append(record)
 }
 
-// hitsPath is where a list's hits are kept.
-func hitsPath(stateDir string) func(list string) string {
-	return func(list string) string { return filepath.Join(blocklist.ListDir(stateDir, list), "hits") }
-}
+// hitsName is the file in the state directory where a list's hits are kept.
+func hitsName(list string) string { return path.Join(blocklist.ListName(list), "hits") }
 
 // hitsKey names the secret under which entries are hashed. Ok is false where no
 // list has an entry, and so nobody knows.

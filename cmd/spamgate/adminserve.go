@@ -11,6 +11,7 @@ import (
 
 	"spamgate/internal/admin"
 	"spamgate/internal/config"
+	"spamgate/internal/durable"
 )
 
 // adminEnd is where a running gate is asked about itself. Each part is nil where
@@ -60,7 +61,7 @@ func (g *gate) openSocket(c *config.Config, takeOver bool) (*admin.Server, error
 		return nil, fmt.Errorf("[admin] socket_mode: %w", err)
 	}
 	if filepath.Dir(path) == c.State.Dir {
-		err = os.MkdirAll(c.State.Dir, 0o700)
+		err = durable.In(c.State.Dir).Make()
 	}
 	if info, statErr := os.Stat(filepath.Dir(path)); statErr == nil && c.Admin.SocketGroup != "" && info.Mode()&0o011 == 0 {
 		g.log.Warn("the group cannot come to the admin socket, since it may not enter its directory: set another [admin] socket",

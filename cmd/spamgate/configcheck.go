@@ -68,6 +68,9 @@ func checkConfig(cmd *cobra.Command, file string) error {
 	if err != nil {
 		return err
 	}
+	if warning, err := checkState(c, false); err == nil && warning != "" {
+		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", warning)
+	}
 	lists.ReadOnly = true
 	set, listStats, err := buildWithBar(cmd.Context(), lists, cmd.ErrOrStderr())
 	printProblems(cmd.ErrOrStderr(), listStats)

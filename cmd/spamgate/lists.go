@@ -118,7 +118,7 @@ func (l *listAt) readsPlain() bool {
 		return false
 	}
 	for _, path := range files {
-		if !looksPlain(path) {
+		if !looksPlain(opener(l.List), path) {
 			return false
 		}
 	}
@@ -126,8 +126,8 @@ func (l *listAt) readsPlain() bool {
 }
 
 // looksPlain reports whether a file is recognised as a plain list.
-func looksPlain(path string) bool {
-	f, err := blocklist.OpenFile(path)
+func looksPlain(files blocklist.Opener, path string) bool {
+	f, err := files.Open(path)
 	if err != nil {
 		return false
 	}

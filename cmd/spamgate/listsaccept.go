@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,6 +13,7 @@ import (
 	"spamgate/blocklist"
 	"spamgate/internal/admin"
 	"spamgate/internal/config"
+	"spamgate/internal/durable"
 	"spamgate/internal/listedit"
 )
 
@@ -112,7 +112,7 @@ func (a *accepting) run(ctx context.Context) (acceptResult, error) {
 		return a.byGate(ctx, gate.client)
 	}
 	if gate.err != nil {
-		if _, err := os.ReadDir(a.config.State.Dir); errors.Is(err, fs.ErrPermission) {
+		if _, err := durable.In(a.config.State.Dir).ReadDir("."); errors.Is(err, fs.ErrPermission) {
 			return acceptResult{}, fmt.Errorf("lists accept: what is held is not to be known: %w", gate.err)
 		}
 	}

@@ -96,7 +96,7 @@ func (s *listSides) choose(from, to string) (old, now *side, err error) {
 	}
 	old = s.version(v)
 	if to == "" {
-		if sum, err := blocklist.ContentSum(s.list.files); err == nil && sum == v.Sum && from == "" {
+		if sum, err := opener(s.list.List).ContentSum(s.list.files); err == nil && sum == v.Sum && from == "" {
 			fmt.Fprintf(s.cmd.ErrOrStderr(), "spamgate: list %s: what is on disk is what went live last; to compare with an earlier version give --from VERSION,\nas spamgate lists rollback %[1]s --list-versions shows them\n", s.list.Name)
 		}
 		return old, s.disk(), nil

@@ -15,6 +15,7 @@ import (
 	"spamgate/blocklist/sender"
 	"spamgate/internal/admin"
 	"spamgate/internal/config"
+	"spamgate/internal/durable"
 	"spamgate/internal/listedit"
 )
 
@@ -37,8 +38,9 @@ func (e *editing) rewrite(ctx context.Context, edit func(old io.ReadSeeker, w io
 	e.record = listedit.NewRecord(e.command, e.list.Name, e.file)
 	e.record.Why = e.why
 	o := listedit.Options{
-		DryRun: e.dryRun,
-		Create: e.create,
+		DryRun:   e.dryRun,
+		Create:   e.create,
+		StateDir: e.list.StateDir(),
 		Waiting: func() {
 			fmt.Fprintf(e.stderr, "spamgate: waiting for another change of %s to end\n", shorten(e.file))
 		},
@@ -100,7 +102,7 @@ func (e *editing) auditLog() (log *listedit.Log, throughGate bool, err error) {
 	switch {
 	case err == nil:
 		return log, false, nil
-	case e.gate.client != nil:
+	case e.gate.client != nil && !durable.IsTrap(err):
 		return nil, true, nil
 	}
 	return nil, false, sayWho(err, whoServes)

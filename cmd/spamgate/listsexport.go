@@ -182,7 +182,7 @@ var errEnough = errors.New("enough")
 func (e *exporting) entries() iter.Seq[listfile.Entry] {
 	return func(yield func(listfile.Entry) bool) {
 		for _, e.file = range e.list.files {
-			_, err := e.scanning.file(e.file, e.list.options, func(entry listfile.Entry) error {
+			_, err := e.scanning.file(opener(e.list.List), e.file, e.list.options, func(entry listfile.Entry) error {
 				if !yield(entry) {
 					return errEnough
 				}

@@ -136,7 +136,7 @@ func (e *editing) accept(ctx context.Context, change listedit.Change) error {
 			return e.changeHeld(why)
 		}
 	}
-	sum, err := blocklist.ContentSumWith(e.list.files, e.file, change.SHA256)
+	sum, err := opener(e.list.List).ContentSumWith(e.list.files, e.file, change.SHA256)
 	switch {
 	case err != nil:
 	case e.gate.client != nil:
@@ -168,7 +168,7 @@ func (e *editing) held(ctx context.Context) string {
 		return ""
 	}
 	if versions, err := keptVersions(e.config, e.list.Name); err == nil && len(versions) > 0 {
-		if sum, err := blocklist.ContentSum(e.list.files); err == nil && sum == versions[0].Sum {
+		if sum, err := opener(e.list.List).ContentSum(e.list.files); err == nil && sum == versions[0].Sum {
 			return "" // it went live, and nothing since: no need to read the list
 		}
 	}

@@ -197,7 +197,7 @@ func (i *importing) readPresent(ctx context.Context, old io.Reader) error {
 		if path == i.file {
 			continue
 		}
-		if _, err := s.file(path, i.list.options, note, nil); err != nil {
+		if _, err := s.file(opener(i.list.List), path, i.list.options, note, nil); err != nil {
 			return err
 		}
 	}

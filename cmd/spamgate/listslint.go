@@ -143,7 +143,7 @@ func (l *linting) ofList(file, name string) ([]string, error) {
 // open opens a file to be checked. A list's own has to be one as a gate takes it.
 func (l *linting) open(ctx context.Context, path string) (*foreignFile, error) {
 	if l.list != nil {
-		return openListFile(ctx, path, l.bar)
+		return openListFile(ctx, opener(l.list.List), path, l.bar)
 	}
 	return openForeign(ctx, l.cmd, path, l.bar)
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"spamgate/blocklist"
 	"spamgate/blocklist/listfile"
 	"spamgate/internal/config"
 	"spamgate/internal/listedit"
@@ -198,7 +197,7 @@ func hasSome(ctx context.Context, l *listAt, entries []listfile.Entry) (bool, er
 
 // findIn looks for the entries in one file.
 func findIn(ctx context.Context, l *listAt, file string, entries []listfile.Entry) ([]listedit.Removal, error) {
-	f, err := blocklist.OpenFile(file)
+	f, err := opener(l.List).Open(file)
 	if err != nil {
 		return nil, fmt.Errorf("lists remove: list %s: %w", l.Name, sayWho(err, whoOwns))
 	}

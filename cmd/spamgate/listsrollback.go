@@ -105,7 +105,7 @@ func (r *rollback) load(l config.List) error {
 	if len(r.list.files) == 0 {
 		return nil // the list has gone, and is to come back
 	}
-	r.now, err = blocklist.ContentSum(r.list.files)
+	r.now, err = opener(r.list.List).ContentSum(r.list.files)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -62,8 +62,8 @@ func newScanning(ctx context.Context, lists []*listAt, stderr io.Writer) *scanni
 }
 
 // file reads one file.
-func (s *scanning) file(path string, o listfile.Options, entry func(listfile.Entry) error, problem func(listfile.Problem)) (listfile.Result, error) {
-	in, err := openListFile(s.ctx, path, s.bar)
+func (s *scanning) file(files blocklist.Opener, path string, o listfile.Options, entry func(listfile.Entry) error, problem func(listfile.Problem)) (listfile.Result, error) {
+	in, err := openListFile(s.ctx, files, path, s.bar)
 	if err != nil {
 		return listfile.Result{}, err
 	}
@@ -77,8 +77,8 @@ func (s *scanning) file(path string, o listfile.Options, entry func(listfile.Ent
 
 // openListFile opens a file of a list. What is read of it ends with ctx, and shows
 // on bar.
-func openListFile(ctx context.Context, path string, bar *byteProgress) (*foreignFile, error) {
-	f, err := blocklist.OpenFile(path)
+func openListFile(ctx context.Context, files blocklist.Opener, path string, bar *byteProgress) (*foreignFile, error) {
+	f, err := files.Open(path)
 	if err != nil {
 		return nil, sayWho(err, whoServes)
 	}
@@ -92,7 +92,7 @@ func (s *scanning) lists(lists []*listAt, each func(found) error) error {
 	for _, l := range lists {
 		for _, path := range l.files {
 			var failed error
-			_, err := s.file(path, l.options, func(e listfile.Entry) error {
+			_, err := s.file(opener(l.List), path, l.options, func(e listfile.Entry) error {
 				failed = each(found{l, path, e})
 				return failed
 			}, nil)

@@ -68,7 +68,7 @@ func segmentOf(s *scanning, l *listAt, key *segment.Key, leave func(listfile.Ent
 	for _, path := range l.files {
 		o := l.options
 		o.Now = 0 // entries whose time is over do not count
-		in, err := openListFile(s.ctx, path, s.bar)
+		in, err := openListFile(s.ctx, opener(l.List), path, s.bar)
 		if err != nil {
 			return nil, fmt.Errorf("list %s: %w", l.Name, err)
 		}

@@ -136,7 +136,7 @@ func addHits(c *config.Config, set *blocklist.Set, s *admin.Status) {
 		return
 	}
 	for i := range s.Lists {
-		kept, err := hits.Read(hitsPath(c.State.Dir)(s.Lists[i].Name), key)
+		kept, err := hits.Read(c.State.Dir, hitsName(s.Lists[i].Name), key)
 		if err == nil {
 			n := kept.On(hits.DayOf(time.Now()))
 			s.Lists[i].HitsToday = &n

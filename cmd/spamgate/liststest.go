@@ -184,6 +184,11 @@ func listToTest(cmd *cobra.Command, name string, f listsTestOptions) (blocklist.
 		case f.formatChanged(cmd) != "":
 			return tested, fmt.Errorf("--%s goes with a file: a list is read as the configuration says", f.formatChanged(cmd))
 		}
+		if l.URL != "" {
+			if _, err := opener(l).Stat(l.Copy); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return tested, err
+			}
+		}
 		tested.Paths = []string{l.Files()}
 		o = listfile.Options{Format: listfile.Format(l.Format), Column: l.Column, Exact: l.Match == "exact", AllowPublicSuffix: l.AllowPublicSuffix}
 	} else {

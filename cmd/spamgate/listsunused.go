@@ -131,7 +131,7 @@ func unusedFrom(ctx context.Context, c *config.Config, stderr io.Writer) (ask un
 		if err := checkConfirms(c, name); err != nil {
 			return admin.UnusedEnd{}, err
 		}
-		kept, err := hits.Read(hitsPath(c.State.Dir)(name), key)
+		kept, err := hits.Read(c.State.Dir, hitsName(name), key)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return admin.UnusedEnd{}, fmt.Errorf("list %s: no gate has recorded a match yet: run one for a while, and ask then", name)

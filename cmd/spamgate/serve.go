@@ -126,6 +126,13 @@ func newGate(ctx context.Context, c *config.Config, in *inherited, stderr *loggi
 	g.log = g.logEnd.Logger
 	slog.SetDefault(g.log) // and package log's, for libraries that write to it
 	g.metrics.addLog(func() uint64 { return g.logEnd.Dropped() + stderr.Dropped() })
+	warning, err := checkState(c, true)
+	if err != nil {
+		return g, err
+	}
+	if warning != "" {
+		g.log.Warn("others may write to the state directory", "problem", warning)
+	}
 	show, err := showAddress(c)
 	if err != nil {
 		return g, err
@@ -155,7 +162,7 @@ func newGate(ctx context.Context, c *config.Config, in *inherited, stderr *loggi
 	if err := checkLoop(c, allSockets(g.entrances)); err != nil {
 		return g, err
 	}
-	g.hits = hits.New(hits.Options{Path: hitsPath(c.State.Dir), Logger: g.log})
+	g.hits = hits.New(hits.Options{Dir: c.State.Dir, Name: hitsName, Logger: g.log})
 	lists.OnHit = g.hits.Record
 	unfetched := firstLoad(ctx, c, g.log, stderr)
 	if g.store, err = blocklist.Open(ctx, lists); err != nil {

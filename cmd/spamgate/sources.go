@@ -55,8 +55,12 @@ func fetchSource(l config.List) fetch.Source {
 		Timeout:      l.Timeout,
 		MaxBytes:     cmp.Or(l.MaxBytes, maxFetched),
 		Copy:         l.Copy,
+		StateDir:     l.StateDir(),
 	}
 }
+
+// opener opens the files of a list.
+func opener(l config.List) blocklist.Opener { return blocklist.Opener{StateDir: l.StateDir()} }
 
 // withoutCopy are the lists from URLs of which there is no copy yet.
 func withoutCopy(c *config.Config) []config.List {
@@ -65,7 +69,7 @@ func withoutCopy(c *config.Config) []config.List {
 		if l.URL == "" {
 			continue
 		}
-		if _, err := os.Stat(l.Copy); errors.Is(err, fs.ErrNotExist) {
+		if _, err := opener(l).Stat(l.Copy); errors.Is(err, fs.ErrNotExist) {
 			missing = append(missing, l)
 		}
 	}

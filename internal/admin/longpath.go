@@ -52,15 +52,15 @@ func listenUnix(path string) (l *net.UnixListener, err error) {
 // dialUnix connects to a socket. Where nobody listens the error is ErrNotRunning,
 // where nobody knows an UnreachableError.
 func dialUnix(ctx context.Context, path string) (c net.Conn, err error) {
-	err = shortPath(path, func(path string) error {
+	err = socketPath(path, func(path string) error {
 		c, err = new(net.Dialer).DialContext(ctx, "unix", path)
 		return err
 	})
 	switch {
 	case err == nil:
 		return c, nil
-	case errors.Is(err, syscall.ECONNREFUSED) && !isSocket(path):
-		return nil, &UnreachableError{path, errors.New("there is a file that is no socket")}
+	case errors.Is(err, errNoSocket):
+		return nil, &UnreachableError{path, errNoSocket}
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENOTDIR):
 		return nil, fmt.Errorf("%w (nobody answers on %s)", ErrNotRunning, path)
 	case errors.Is(err, fs.ErrPermission):
@@ -74,7 +74,7 @@ func dialUnix(ctx context.Context, path string) (c net.Conn, err error) {
 	}
 }
 
-func isSocket(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().Type() == fs.ModeSocket
-}
+// errNoSocket says that there is something else than a socket, a link to one included:
+// whoever may write to the directory, the gate's user above all, could lead root's
+// commands to a socket of another service.
+var errNoSocket = errors.New("there is a file that is no socket")

@@ -12,6 +12,7 @@ package config
 
 import (
 	"net/netip"
+	"path/filepath"
 	"time"
 )
 
@@ -276,6 +277,14 @@ type List struct {
 
 	// AllowPublicSuffix accepts entries such as "com" and "co.uk".
 	AllowPublicSuffix bool `toml:"allow_public_suffix"`
+}
+
+// StateDir returns the state directory that Copy is in; empty where there is none.
+func (l List) StateDir() string {
+	if l.Copy == "" {
+		return ""
+	}
+	return filepath.Dir(filepath.Dir(filepath.Dir(l.Copy)))
 }
 
 // Files is the glob of the files that the list is read from: Path, or Copy.

@@ -167,7 +167,7 @@ func (c *Config) resolve(dir string) {
 		c.Lists[i].TLSCA = abs(c.Lists[i].TLSCA)
 		switch p := &c.Lists[i].Path; {
 		case *p == "":
-			c.Lists[i].Copy = filepath.Join(c.State.Dir, "copies", c.Lists[i].Name, "list")
+			c.Lists[i].Copy = filepath.Join(c.State.Dir, "copies", c.Lists[i].Name, "list") // see StateDir
 		case filepath.IsAbs(*p):
 			*p = filepath.Clean(*p)
 		default:

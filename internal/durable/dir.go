@@ -43,14 +43,20 @@ func isDir(path string) bool {
 // and that nobody has written to for so long: who made them was killed.
 func RemoveStale(dir, prefix string, age time.Duration) error {
 	entries, err := os.ReadDir(dir)
-	errs := []error{err}
+	return errors.Join(err, removeStale(entries, prefix, age, func(name string) error {
+		return os.Remove(filepath.Join(dir, name))
+	}))
+}
+
+func removeStale(entries []fs.DirEntry, prefix string, age time.Duration, remove func(name string) error) error {
+	var errs []error
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Name(), prefix) || !e.Type().IsRegular() {
 			continue
 		}
 		info, err := e.Info()
 		if err == nil && time.Since(info.ModTime()) > age {
-			err = os.Remove(filepath.Join(dir, e.Name()))
+			err = remove(e.Name())
 		}
 		if !errors.Is(err, fs.ErrNotExist) { // else somebody else was faster
 			errs = append(errs, err)

@@ -46,25 +46,30 @@ func TestMakeDirs(t *testing.T) {
 
 // What is old and called so goes; what is young, called otherwise or no file stays.
 func TestRemoveStale(t *testing.T) {
-	dir := t.TempDir()
-	long := time.Now().Add(-2 * time.Hour)
-	for name, made := range map[string]time.Time{
-		".new-1": long, ".new-2": long, ".new-young": time.Now(), ".other": long, "x.new-": long,
+	for _, remove := range []func(dir, name string) error{
+		func(dir, name string) error { return RemoveStale(filepath.Join(dir, name), ".new-", time.Hour) },
+		func(dir, name string) error { return In(dir).RemoveStale(name, ".new-", time.Hour) },
 	} {
-		path := filepath.Join(dir, name)
-		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chtimes(path, made, made)); err != nil {
+		dir := t.TempDir()
+		long := time.Now().Add(-2 * time.Hour)
+		for name, made := range map[string]time.Time{
+			".new-1": long, ".new-2": long, ".new-young": time.Now(), ".other": long, "x.new-": long,
+		} {
+			path := filepath.Join(dir, name)
+			if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chtimes(path, made, made)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sub := filepath.Join(dir, ".new-dir")
+		if err := errors.Join(os.Mkdir(sub, 0o700), os.Chtimes(sub, long, long)); err != nil {
 			t.Fatal(err)
 		}
-	}
-	sub := filepath.Join(dir, ".new-dir")
-	if err := errors.Join(os.Mkdir(sub, 0o700), os.Chtimes(sub, long, long)); err != nil {
-		t.Fatal(err)
-	}
-	if err := RemoveStale(dir, ".new-", time.Hour); err != nil {
-		t.Error(err)
-	}
-	wantNames(t, dir, ".new-dir", ".new-young", ".other", "x.new-")
-	if err := RemoveStale(filepath.Join(dir, "none"), ".new-", time.Hour); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("of a missing directory: %v", err)
+		if err := remove(dir, "."); err != nil {
+			t.Error(err)
+		}
+		wantNames(t, dir, ".new-dir", ".new-young", ".other", "x.new-")
+		if err := remove(dir, "none"); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("of a missing directory: %v", err)
+		}
 	}
 }

@@ -14,7 +14,38 @@ import (
 // it is in its place.
 var creators = map[string]func(dir, pattern string, mode fs.FileMode) (*File, error){
 	"named": Create, "unnamed": CreateUnnamed,
+	"named in a tree": func(dir, pattern string, mode fs.FileMode) (*File, error) {
+		return byPathIn(dir)(In(dir).Create(".", pattern, mode))
+	},
+	"unnamed in a tree": func(dir, pattern string, mode fs.FileMode) (*File, error) {
+		return byPathIn(dir)(In(dir).CreateUnnamed(".", pattern, mode))
+	},
 }
+
+// byPathIn makes a File in a Tree take paths, as others do.
+func byPathIn(dir string) func(*File, error) (*File, error) {
+	return func(f *File, err error) (*File, error) {
+		if err == nil {
+			f.at = named{f.at.(inTree)}
+		}
+		return f, err
+	}
+}
+
+// named is an inTree that is given paths for places.
+type named struct{ inTree }
+
+func (n named) name(path string) string {
+	if name, ok := n.Name(path); ok && filepath.IsAbs(path) {
+		return name
+	}
+	return path
+}
+
+func (n named) rename(from, to string) error           { return n.inTree.rename(from, n.name(to)) }
+func (n named) linkName(from, to string) error         { return n.inTree.linkName(from, n.name(to)) }
+func (n named) linkFile(f *os.File, name string) error { return n.inTree.linkFile(f, n.name(name)) }
+func (n named) parent(name string) string              { return n.inTree.parent(n.name(name)) }
 
 // begun is a file on its way that holds text.
 func begun(t *testing.T, create func(string, string, fs.FileMode) (*File, error), dir, text string) *File {

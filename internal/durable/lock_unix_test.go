@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"syscall"
 	"testing"
 )
@@ -24,7 +23,7 @@ func TestMain(m *testing.M) {
 	if dir == "" {
 		os.Exit(m.Run())
 	}
-	unlock, err := LockDir(dir)
+	unlock, err := In(dir).Lock(".")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -53,21 +52,21 @@ func locker(t *testing.T, dir string) (process *exec.Cmd, end io.Closer) {
 }
 
 // The lock is of one process at a time, and ends with it whatever ends it.
-func TestLockDir(t *testing.T) {
+func TestLock(t *testing.T) {
 	dir := t.TempDir()
 	other, _ := locker(t, dir)
-	if _, err := TryLockDir(dir); !errors.Is(err, syscall.EWOULDBLOCK) {
+	if _, err := In(dir).TryLock("."); !errors.Is(err, syscall.EWOULDBLOCK) {
 		t.Errorf("while another process has it: %v", err)
 	}
 	if err := other.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	other.Wait()
-	unlock, err := TryLockDir(dir)
+	unlock, err := In(dir).TryLock(".")
 	if err != nil {
 		t.Fatalf("of a killed process: %v", err)
 	}
-	if _, err := TryLockDir(dir); !errors.Is(err, syscall.EWOULDBLOCK) {
+	if _, err := In(dir).TryLock("."); !errors.Is(err, syscall.EWOULDBLOCK) {
 		t.Errorf("while this process has it: %v", err)
 	}
 	unlock()
@@ -75,7 +74,7 @@ func TestLockDir(t *testing.T) {
 	_, end := locker(t, dir)
 	locked := make(chan error)
 	go func() {
-		unlock, err := LockDir(dir)
+		unlock, err := In(dir).Lock(".")
 		if err == nil {
 			unlock()
 		}
@@ -85,8 +84,8 @@ func TestLockDir(t *testing.T) {
 	if err := <-locked; err != nil {
 		t.Errorf("after the wait: %v", err)
 	}
-	for name, lock := range map[string]func(string) (func(), error){"LockDir": LockDir, "TryLockDir": TryLockDir} {
-		if _, err := lock(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
+	for name, lock := range map[string]func(string) (func(), error){"Lock": In(dir).Lock, "TryLock": In(dir).TryLock} {
+		if _, err := lock("none"); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s of a missing directory: %v", name, err)
 		}
 	}

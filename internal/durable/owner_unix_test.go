@@ -18,8 +18,8 @@ func TestMode(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "dir")
 	if err := errors.Join(
 		MakeDirs(dir),
-		WriteFile(filepath.Join(dir, "written"), dir, ".new-*", nil),
-		WriteNew(filepath.Join(dir, "new"), dir, ".new-*", nil),
+		In(dir).WriteFile("written", ".", ".new-*", nil),
+		In(dir).WriteNew("new", ".", ".new-*", nil),
 	); err != nil {
 		t.Fatal(err)
 	}
@@ -55,8 +55,8 @@ func TestOwner(t *testing.T) {
 	dir := filepath.Join(top, "a", "b")
 	if err := errors.Join(
 		MakeDirs(dir),
-		WriteFile(filepath.Join(dir, "written"), dir, ".new-*", nil),
-		WriteNew(filepath.Join(dir, "new"), dir, ".new-*", nil),
+		In(dir).WriteFile("written", ".", ".new-*", nil),
+		In(dir).WriteNew("new", ".", ".new-*", nil),
 	); err != nil {
 		t.Fatal(err)
 	}

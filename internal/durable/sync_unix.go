@@ -17,6 +17,10 @@ func SyncDir(dir string) error {
 		return err
 	}
 	defer d.Close()
+	return syncDir(d)
+}
+
+func syncDir(d *os.File) error {
 	if err := d.Sync(); !errors.Is(err, syscall.EINVAL) {
 		return err
 	}

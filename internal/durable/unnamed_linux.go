@@ -15,7 +15,7 @@ import (
 func CreateUnnamed(dir, pattern string, mode fs.FileMode) (*File, error) {
 	fd, err := unix.Open(dir, unix.O_RDWR|unix.O_TMPFILE|unix.O_CLOEXEC, uint32(mode.Perm()))
 	switch {
-	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EISDIR), errors.Is(err, unix.EINVAL):
+	case noUnnamed(err):
 		return Create(dir, pattern, mode)
 	case err != nil:
 		return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
@@ -25,15 +25,51 @@ func CreateUnnamed(dir, pattern string, mode fs.FileMode) (*File, error) {
 		file.Close()
 		return Create(dir, pattern, mode)
 	}
-	return &File{File: file, dir: dir, pattern: pattern}, nil
+	return &File{File: file, at: byPath{}, dir: dir, pattern: pattern}, nil
+}
+
+// CreateUnnamed is [Tree.Create] as the function is [Create].
+func (t Tree) CreateUnnamed(dir, pattern string, mode fs.FileMode) (*File, error) {
+	f := &File{at: inTree{t}, dir: dir, pattern: pattern}
+	err := t.do("create", func(root *os.Root) error {
+		d, err := openDir(root, dir)
+		if err != nil {
+			return err
+		}
+		defer d.Close()
+		fd, err := unix.Openat(int(d.Fd()), ".", unix.O_RDWR|unix.O_TMPFILE|unix.O_CLOEXEC, uint32(mode.Perm()))
+		if err != nil {
+			return err
+		}
+		f.File = os.NewFile(uintptr(fd), t.Path(dir))
+		return nil
+	}, dir)
+	if err == nil {
+		if _, err := os.Stat(descriptor(f.File)); err == nil {
+			return f, nil
+		}
+		f.File.Close()
+	} else if !noUnnamed(err) {
+		return nil, err
+	}
+	return t.Create(dir, pattern, mode)
+}
+
+// noUnnamed reports that a file system has no files without a name.
+func noUnnamed(err error) bool {
+	return errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EINVAL)
 }
 
 // descriptor is a path that leads to an open file.
 func descriptor(file *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", file.Fd()) }
 
-// link gives a file that has no name one.
-func link(file *os.File, name string) error {
-	if err := unix.Linkat(unix.AT_FDCWD, descriptor(file), unix.AT_FDCWD, name, unix.AT_SYMLINK_FOLLOW); err != nil {
+// linkAt gives a file that has no name one: in an open directory, or with nil a path.
+func linkAt(file, dir *os.File, name string) error {
+	at := unix.AT_FDCWD
+	if dir != nil {
+		at = int(dir.Fd())
+	}
+	if err := unix.Linkat(unix.AT_FDCWD, descriptor(file), at, name, unix.AT_SYMLINK_FOLLOW); err != nil {
 		return &fs.PathError{Op: "link", Path: name, Err: err}
 	}
 	return nil

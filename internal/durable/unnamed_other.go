@@ -12,5 +12,10 @@ func CreateUnnamed(dir, pattern string, mode fs.FileMode) (*File, error) {
 	return Create(dir, pattern, mode)
 }
 
-// link is never asked for.
-func link(*os.File, string) error { return os.ErrInvalid }
+// CreateUnnamed is [Tree.Create], likewise.
+func (t Tree) CreateUnnamed(dir, pattern string, mode fs.FileMode) (*File, error) {
+	return t.Create(dir, pattern, mode)
+}
+
+// linkAt is never asked for.
+func linkAt(*os.File, *os.File, string) error { return os.ErrInvalid }

@@ -13,14 +13,17 @@ import (
 
 // A file is replaced whole, also by way of another directory.
 func TestWriteFile(t *testing.T) {
-	dir, work := t.TempDir(), t.TempDir()
-	path := filepath.Join(dir, "file")
-	for _, c := range []struct{ by, text string }{{dir, strings.Repeat("long ", 10_000)}, {work, "short"}, {dir, ""}} {
-		if err := WriteFile(path, c.by, ".new-*", []byte(c.text)); err != nil {
+	dir := t.TempDir()
+	path, work := filepath.Join(dir, "file"), filepath.Join(dir, "work")
+	if err := In(dir).MakeDirs("work"); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ by, text string }{{".", strings.Repeat("long ", 10_000)}, {"work", "short"}, {".", ""}} {
+		if err := In(dir).WriteFile("file", c.by, ".new-*", []byte(c.text)); err != nil {
 			t.Fatal(err)
 		}
 		wantText(t, path, c.text)
-		wantNames(t, dir, "file")
+		wantNames(t, dir, "file", "work")
 		wantNames(t, work)
 	}
 }
@@ -32,14 +35,14 @@ func TestWriteFails(t *testing.T) {
 	if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	none := filepath.Join(dir, "none")
-	if err := WriteFile(path, none, ".new-*", []byte("new")); !errors.Is(err, fs.ErrNotExist) {
+	tree := In(dir)
+	if err := tree.WriteFile("file", "none", ".new-*", []byte("new")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("by way of nowhere: %v", err)
 	}
-	if err := WriteFile(filepath.Join(none, "file"), dir, ".new-*", []byte("new")); !errors.Is(err, fs.ErrNotExist) {
+	if err := tree.WriteFile("none/file", ".", ".new-*", []byte("new")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("to nowhere: %v", err)
 	}
-	if err := WriteNew(filepath.Join(none, "file"), dir, ".new-*", []byte("new")); !errors.Is(err, fs.ErrNotExist) {
+	if err := tree.WriteNew("none/file", ".", ".new-*", []byte("new")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("anew, to nowhere: %v", err)
 	}
 	wantText(t, path, "old")
@@ -54,7 +57,7 @@ func TestWriteNew(t *testing.T) {
 	var running sync.WaitGroup
 	for i := range read {
 		running.Go(func() {
-			if err := WriteNew(path, dir, "secret.*", fmt.Appendf(nil, "of %d", i)); err != nil {
+			if err := In(dir).WriteNew("secret", ".", "secret.*", fmt.Appendf(nil, "of %d", i)); err != nil {
 				t.Error(err)
 			}
 			text, err := os.ReadFile(path)

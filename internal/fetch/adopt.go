@@ -1,9 +1,6 @@
 package fetch
 
-import (
-	"fmt"
-	"os"
-)
+import "fmt"
 
 // ReplaceCopy has replace put another content in the place of a source's copy, an
 // earlier version of it, say. That stays there until the server has another
@@ -14,7 +11,7 @@ func ReplaceCopy(s Source, replace func() error) error {
 	theirs := known.Instead
 	if theirs == "" {
 		var err error
-		if theirs, err = fileSum(s.Copy); err != nil {
+		if theirs, err = s.fileSum(); err != nil {
 			return fmt.Errorf("list %q: %w", s.Name, err)
 		}
 	}
@@ -30,11 +27,12 @@ func ReplaceCopy(s Source, replace func() error) error {
 // adopt makes the state that of the copy as it is now, in the place of the server's
 // version, theirs.
 func (st state) adopt(s Source, theirs string) error {
-	info, err := os.Stat(s.Copy)
+	tree, name := s.place()
+	info, err := tree.StatFile(name)
 	if err != nil {
 		return err
 	}
-	if st.SHA256, err = fileSum(s.Copy); err != nil {
+	if st.SHA256, err = s.fileSum(); err != nil {
 		return err
 	}
 	key, _, err := s.parse()
@@ -47,5 +45,5 @@ func (st state) adopt(s Source, theirs string) error {
 	if st.SHA256 != theirs {
 		st.Instead = theirs
 	}
-	return st.save(s.Copy)
+	return st.save(s)
 }

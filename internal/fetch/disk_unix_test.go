@@ -34,7 +34,7 @@ func TestDiskFull(t *testing.T) {
 	x := newFixture(t, send(listText))
 	x.fetch(t)
 	before := x.files(t)
-	d, err := newDraft(x.source.Copy)
+	d, err := newDraft(x.source.place())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,7 @@ import (
 	"hash"
 	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
+	"path"
 	"time"
 
 	"spamgate/internal/durable"
@@ -25,26 +24,30 @@ const (
 
 // draft is a file that takes the place of another once it is whole.
 type draft struct {
-	path string
+	tree durable.Tree
+	name string // in tree
 	file *durable.File
 	mode fs.FileMode
 	size int64
 	hash hash.Hash
 }
 
-// newDraft begins a file that is to be at path. Its mode will be that of the
-// file that is there, else copyMode.
-func newDraft(path string) (*draft, error) {
-	d := &draft{path: path, mode: copyMode, hash: sha256.New()}
-	if info, err := os.Stat(path); err == nil {
-		d.mode = info.Mode().Perm()
+// newDraft begins a file of a directory. Its mode will be that of the file that is
+// there, else copyMode. Anything but a file in its place is an error.
+func newDraft(tree durable.Tree, name string) (*draft, error) {
+	d := &draft{tree: tree, name: name, mode: copyMode, hash: sha256.New()}
+	dir := path.Dir(name)
+	if err := tree.MakeDirs(dir); err != nil { // the state directory, too, where a fetch comes first
+		return nil, err
 	}
-	dir := filepath.Dir(path)
-	if err := durable.MakeDirs(dir); err != nil { // the state directory, too, where a fetch comes first
+	switch info, err := tree.StatFile(name); {
+	case err == nil:
+		d.mode = info.Mode().Perm()
+	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
 	var err error
-	d.file, err = durable.CreateUnnamed(dir, draftPrefix+"*", 0o600)
+	d.file, err = tree.CreateUnnamed(dir, draftPrefix+"*", 0o600)
 	return d, err
 }
 
@@ -74,7 +77,7 @@ func (d *draft) commit() (time.Time, error) {
 	// The gate, which may run as another user, has to replace what root fetched.
 	err = errors.Join(d.file.Chmod(d.mode), d.file.GiveAway())
 	if err == nil {
-		err = d.file.Commit(d.path)
+		err = d.file.Commit(d.name)
 	}
 	return info.ModTime(), err
 }
@@ -85,7 +88,8 @@ func (d *draft) discard() { d.file.Discard() }
 // removeStale removes what a fetch that was killed has left. A younger file may
 // be another process's, which is still at it.
 func (f *Fetcher) removeStale(s Source) {
-	err := durable.RemoveStale(filepath.Dir(s.Copy), draftPrefix, 2*max(s.Timeout, DefaultTimeout))
+	tree, name := s.place()
+	err := tree.RemoveStale(path.Dir(name), draftPrefix, 2*max(s.Timeout, DefaultTimeout))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // else there is nothing yet
 		f.log.Warn("a file that an earlier fetch left is still there", "list", s.Name, "error", err)
 	}

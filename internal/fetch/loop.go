@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
 	"regexp"
 	"time"
 )
@@ -129,7 +128,7 @@ func firstStatus(s Source, now time.Time) Status {
 	known := Status{ETag: st.ETag, LastModified: st.LastModified, LastGood: st.Checked, Bytes: st.Bytes}
 	since := st.Checked
 	if errors.Is(err, fs.ErrNotExist) {
-		since = modified(s.Copy) // someone put it there
+		since = s.modified() // someone put it there
 	}
 	known.NextTry = now
 	if age := now.Sub(since); age >= 0 && age < s.Refresh {
@@ -138,9 +137,10 @@ func firstStatus(s Source, now time.Time) Status {
 	return known
 }
 
-// modified is the zero time for a file that is not there.
-func modified(path string) time.Time {
-	info, err := os.Stat(path)
+// modified is when the copy was written; the zero time if it is not there.
+func (s Source) modified() time.Time {
+	tree, name := s.place()
+	info, err := tree.StatFile(name)
 	if err != nil {
 		return time.Time{}
 	}
@@ -161,7 +161,7 @@ func (l *loop) report(s Status) {
 		if !s.LastGood.IsZero() {
 			attrs = append(attrs, "copy_from", s.LastGood.Format(time.RFC3339))
 		}
-		if modified(l.source.Copy).IsZero() {
+		if l.source.modified().IsZero() {
 			log.Error("list not fetched, and there is no copy of it", attrs...)
 		} else {
 			log.Warn("list not fetched, its copy stays as it is", attrs...)

@@ -62,7 +62,7 @@ func (f *Fetcher) replace(ctx context.Context, s Source, res *response, key *pub
 	if err := checkHead(res, s.MaxBytes); err != nil {
 		return state{}, err
 	}
-	d, err := newDraft(s.Copy)
+	d, err := newDraft(s.place())
 	if err != nil {
 		return state{}, err
 	}
@@ -131,7 +131,7 @@ func (f *Fetcher) signature(ctx context.Context, s Source, url string) ([]byte, 
 // save keeps what is known of the copy. Where that fails the copy is good all the
 // same, and the next fetch is without conditions.
 func (f *Fetcher) save(s Source, now state) {
-	if err := now.save(s.Copy); err != nil {
+	if err := now.save(s); err != nil {
 		f.log.Warn("state of a list's copy not saved, it will be fetched whole the next time", "list", s.Name, "error", err)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"spamgate/internal/durable"
+
 	"aead.dev/minisign"
 	"golang.org/x/crypto/blake2b"
 )
@@ -231,7 +233,7 @@ func FuzzPublicKey(f *testing.F) {
 // testDraft is a draft that holds a text.
 func testDraft(t testing.TB, text string) *draft {
 	t.Helper()
-	d, err := newDraft(filepath.Join(t.TempDir(), "copy"))
+	d, err := newDraft(durable.In(t.TempDir()), "copy")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"path/filepath"
 	"time"
+
+	"spamgate/internal/durable"
 )
 
 // Defaults of a [Source].
@@ -45,6 +47,21 @@ type Source struct {
 	// is missing. Beside it is Copy+".json", from which the next fetch knows what
 	// the copy is.
 	Copy string
+
+	// StateDir is the directory that Copy is in, perhaps some directories below:
+	// nothing on the way from there may be a symbolic link (see [durable.Tree]).
+	// Empty is the directory of Copy.
+	StateDir string
+}
+
+// place returns the directory that the copy is in, and the name of the copy there.
+func (s Source) place() (tree durable.Tree, name string) {
+	tree = durable.In(s.StateDir)
+	name, ok := tree.Name(s.Copy)
+	if s.StateDir == "" || !ok {
+		return durable.In(filepath.Dir(s.Copy)), filepath.Base(s.Copy)
+	}
+	return tree, name
 }
 
 func (s Source) withDefaults() Source {

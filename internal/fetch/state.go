@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 )
+
+// maxState is more than any state has.
+const maxState = 1 << 20
 
 // stateSuffix is behind the copy's name in that of its state.
 const stateSuffix = ".json"
@@ -38,11 +40,12 @@ var errOtherCopy = errors.New("the state is not that of the copy")
 // loadState reads the state of a source's copy. It is empty, with an error,
 // when there is no copy, or the state is not of this copy, this URL and this key.
 func loadState(s Source) (state, error) {
-	info, err := os.Stat(s.Copy)
+	tree, name := s.place()
+	info, err := tree.StatFile(name)
 	if err != nil {
 		return state{}, err
 	}
-	text, err := os.ReadFile(s.Copy + stateSuffix)
+	text, err := tree.ReadFile(name+stateSuffix, maxState)
 	if err != nil {
 		return state{}, err
 	}
@@ -62,7 +65,7 @@ func loadState(s Source) (state, error) {
 	}
 	// A copy that was moved to another machine is another file with the same
 	// content.
-	sum, err := fileSum(s.Copy)
+	sum, err := s.fileSum()
 	if err != nil {
 		return state{}, err
 	}
@@ -73,12 +76,13 @@ func loadState(s Source) (state, error) {
 }
 
 // save writes the state beside the copy.
-func (st state) save(path string) error {
+func (st state) save(s Source) error {
 	text, err := json.MarshalIndent(st, "", "  ")
 	if err != nil {
 		return err
 	}
-	d, err := newDraft(path + stateSuffix)
+	tree, name := s.place()
+	d, err := newDraft(tree, name+stateSuffix)
 	if err != nil {
 		return err
 	}
@@ -91,8 +95,10 @@ func (st state) save(path string) error {
 	return err
 }
 
-func fileSum(path string) (string, error) {
-	file, err := os.Open(path)
+// fileSum is the SHA-256 of the copy.
+func (s Source) fileSum() (string, error) {
+	tree, name := s.place()
+	file, err := tree.Open(name)
 	if err != nil {
 		return "", err
 	}

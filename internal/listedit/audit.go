@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"os/user"
-	"path/filepath"
 	"strconv"
 	"time"
 
@@ -79,7 +78,7 @@ type openLog struct{ file *os.File }
 func (l *Log) open() (*openLog, error) {
 	file, err := l.openFile()
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = durable.MakeDirs(l.Dir); err == nil {
+		if err = durable.In(l.Dir).Make(); err == nil {
 			file, err = l.openFile()
 		}
 	}
@@ -90,22 +89,9 @@ func (l *Log) open() (*openLog, error) {
 }
 
 // openFile opens the file. A new one is that of the directory's owner, so that
-// the gate's user, too, can append to what root began.
-func (l *Log) openFile() (*os.File, error) {
-	path := filepath.Join(l.Dir, LogName)
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return file, err
-	}
-	if file, err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600); err != nil {
-		return nil, err
-	}
-	if err := durable.GiveAway(path); err != nil {
-		file.Close()
-		return nil, err
-	}
-	return file, nil
-}
+// the gate's user, too, can append to what root began. The directory is the gate's
+// user's, and root may write here: so no link is followed (see [durable.Tree]).
+func (l *Log) openFile() (*os.File, error) { return durable.In(l.Dir).Append(LogName) }
 
 // append writes a line in one write, which does not mix with that of another
 // process.

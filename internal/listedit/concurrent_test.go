@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -125,7 +126,7 @@ func TestKilled(t *testing.T) {
 // TestLeftover removes what a process leaves that is killed at the worst moment.
 func TestLeftover(t *testing.T) {
 	path := writeFile(t, "# list\n")
-	dir, prefix := replacementPattern(path)
+	dir, prefix := filepath.Dir(path), (&original{target: path}).leftoverPrefix()
 	left, err := durable.Create(dir, prefix+"*"+replacementSuffix, 0o600) // as on a system without unnamed files
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,14 @@ const createdMode = 0o644
 
 // openMissing is the original of a file that is not there: nothing, which is read
 // as an empty file. Directories are not made.
-func openMissing(path string) (*original, error) {
+func openMissing(path string, o Options) (*original, error) {
+	if tree, name, ok := o.inState(path); ok {
+		nothing, err := os.Open(os.DevNull)
+		if err != nil {
+			return nil, err
+		}
+		return &original{path: path, target: path, file: nothing, missing: true, tree: tree, name: name}, nil
+	}
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if err != nil {
 		return nil, err
@@ -31,9 +38,9 @@ func openMissing(path string) (*original, error) {
 	return &original{path: path, target: target, file: nothing, missing: true}, nil
 }
 
-// newFile makes an empty file that is to be at target, where none is.
-func newFile(target string) (*durable.File, error) {
-	r, err := createReplacement(target)
+// newFile makes an empty file that is to be where none is.
+func (f *original) newFile() (*durable.File, error) {
+	r, err := f.createReplacement()
 	if err != nil {
 		return nil, fmt.Errorf("making a file (the folder must be yours to write to): %w", err)
 	}

@@ -52,6 +52,11 @@ type Options struct {
 	// for all to read.
 	Create bool
 
+	// StateDir, if not empty, is a directory that the file is in, perhaps some
+	// directories below, and in which no symbolic link is followed: somebody else
+	// may write to it (see [durable.Tree]).
+	StateDir string
+
 	// Before, if not nil, is called when the new content is on the disk and not
 	// yet in its place. An error of it leaves the file as it is.
 	Before func(Change) error
@@ -100,7 +105,7 @@ func Rewrite(ctx context.Context, path string, edit func(old io.ReadSeeker, w io
 		}
 		defer log.close()
 	}
-	removeLeftovers(old.target)
+	old.removeLeftovers()
 	replacement, err := old.replacement()
 	if err != nil {
 		return change, fmt.Errorf("%s is not changed: %w", path, err)
@@ -111,10 +116,10 @@ func Rewrite(ctx context.Context, path string, edit func(old io.ReadSeeker, w io
 	} else if !change.Changed {
 		return change, nil
 	}
-	if err := old.place(ctx, replacement, change, o); err != nil {
+	if err := old.put(ctx, replacement, change, o); err != nil {
 		return change, fmt.Errorf("%s is not changed: %w", path, err)
 	}
-	if err := durable.SyncDir(filepath.Dir(old.target)); err != nil {
+	if err := replacement.SyncPlace(old.place()); err != nil {
 		return change, fmt.Errorf("%s is changed, but perhaps not yet on the disk: %w", path, err)
 	}
 	if log != nil {
@@ -157,14 +162,27 @@ type original struct {
 	info   fs.FileInfo // when it was opened
 
 	missing bool // there is none: see openMissing
+
+	// The file as a name in a directory where no link is followed, see
+	// [Options.StateDir]; "" for one that is reached by its path.
+	tree durable.Tree
+	name string
+}
+
+// place is where a replacement goes, in the way in which it was made.
+func (f *original) place() string {
+	if f.name != "" {
+		return f.name
+	}
+	return f.target
 }
 
 // replacement makes an empty file that is to take the original's place.
 func (f *original) replacement() (*durable.File, error) {
 	if f.missing {
-		return newFile(f.target)
+		return f.newFile()
 	}
-	return newReplacement(f.target, f.file, f.info)
+	return f.newReplacement()
 }
 
 // open opens the file at path and, unless it is for a dry run, locks it.
@@ -172,9 +190,9 @@ func open(ctx context.Context, path string, o Options) (*original, error) {
 	long := time.NewTimer(time.Second) // of all waits together, and so is told once
 	defer long.Stop()
 	for {
-		old, err := openFile(path)
+		old, err := openFile(path, o)
 		if o.Create && errors.Is(err, fs.ErrNotExist) {
-			return openMissing(path)
+			return openMissing(path, o)
 		}
 		if err != nil || o.DryRun {
 			return old, err
@@ -196,7 +214,10 @@ func open(ctx context.Context, path string, o Options) (*original, error) {
 	}
 }
 
-func openFile(path string) (*original, error) {
+func openFile(path string, o Options) (*original, error) {
+	if tree, name, ok := o.inState(path); ok {
+		return openInState(path, tree, name)
+	}
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return nil, err
@@ -227,11 +248,7 @@ func openFile(path string) (*original, error) {
 // file is as it was when it was opened. Afterwards a change made before the lock
 // was had does not count.
 func (f *original) same() (bool, error) {
-	target, err := filepath.EvalSymlinks(f.path)
-	if err != nil {
-		return false, err
-	}
-	now, err := os.Stat(target)
+	now, err := f.stat()
 	if err != nil {
 		return false, err
 	}
@@ -262,8 +279,8 @@ func (f *original) write(ctx context.Context, w io.Writer, edit func(io.ReadSeek
 	return nil
 }
 
-// place puts the replacement in the file's place.
-func (f *original) place(ctx context.Context, r *durable.File, change Change, o Options) error {
+// put puts the replacement in the file's place.
+func (f *original) put(ctx context.Context, r *durable.File, change Change, o Options) error {
 	if err := r.Sync(); err != nil {
 		return fmt.Errorf("writing the new content to the disk: %w", err)
 	}
@@ -276,7 +293,7 @@ func (f *original) place(ctx context.Context, r *durable.File, change Change, o 
 		return err
 	}
 	if f.missing {
-		if err := r.PlaceNew(f.target); !errors.Is(err, fs.ErrExist) {
+		if err := r.PlaceNew(f.place()); !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 		return ErrChanged
@@ -286,7 +303,7 @@ func (f *original) place(ctx context.Context, r *durable.File, change Change, o 
 	} else if !same {
 		return ErrChanged
 	}
-	return r.Place(f.target)
+	return r.Place(f.place())
 }
 
 // counter counts what is written.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -14,24 +15,25 @@ import (
 // file, and end with this. The dot hides them from globs.
 const replacementSuffix = ".spamgate-new"
 
-func replacementPattern(target string) (dir, prefix string) {
-	return filepath.Dir(target), "." + filepath.Base(target) + "."
+// createReplacement makes an empty file that is to be in the place of f.
+func (f *original) createReplacement() (*durable.File, error) {
+	pattern := f.leftoverPrefix() + "*" + replacementSuffix
+	if f.name != "" {
+		return f.tree.CreateUnnamed(path.Dir(f.name), pattern, 0o600)
+	}
+	return durable.CreateUnnamed(filepath.Dir(f.target), pattern, 0o600)
 }
 
-// createReplacement makes an empty file that is to be at target.
-func createReplacement(target string) (*durable.File, error) {
-	dir, prefix := replacementPattern(target)
-	return durable.CreateUnnamed(dir, prefix+"*"+replacementSuffix, 0o600)
-}
+// leftoverPrefix begins the names of replacements.
+func (f *original) leftoverPrefix() string { return "." + filepath.Base(f.target) + "." }
 
-// newReplacement makes an empty file that has the owner, mode and attributes of
-// old.
-func newReplacement(target string, old *os.File, info fs.FileInfo) (*durable.File, error) {
-	r, err := createReplacement(target)
+// newReplacement makes an empty file that has the owner, mode and attributes of f.
+func (f *original) newReplacement() (*durable.File, error) {
+	r, err := f.createReplacement()
 	if err != nil {
 		return nil, fmt.Errorf("making a file beside it (the folder must be yours to write to): %w", err)
 	}
-	if err := keepAttributes(old, info, r.File); err != nil {
+	if err := keepAttributes(f.file, f.info, r.File); err != nil {
 		r.Discard()
 		return nil, err
 	}
@@ -41,15 +43,21 @@ func newReplacement(target string, old *os.File, info fs.FileInfo) (*durable.Fil
 // removeLeftovers removes the replacements of processes that were killed. They
 // had the lock which the caller has now, so none is still at work. What cannot
 // be removed hurts nobody.
-func removeLeftovers(target string) {
-	dir, prefix := replacementPattern(target)
-	entries, err := os.ReadDir(dir)
+func (f *original) removeLeftovers() {
+	dir := filepath.Dir(f.target)
+	readDir := func() ([]fs.DirEntry, error) { return os.ReadDir(dir) }
+	remove := func(name string) error { return os.Remove(filepath.Join(dir, name)) }
+	if f.name != "" {
+		readDir = func() ([]fs.DirEntry, error) { return f.tree.ReadDir(path.Dir(f.name)) }
+		remove = func(name string) error { return f.tree.Remove(path.Join(path.Dir(f.name), name)) }
+	}
+	entries, err := readDir()
 	if err != nil {
 		return
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), prefix) && strings.HasSuffix(e.Name(), replacementSuffix) {
-			_ = os.Remove(filepath.Join(dir, e.Name()))
+		if strings.HasPrefix(e.Name(), f.leftoverPrefix()) && strings.HasSuffix(e.Name(), replacementSuffix) {
+			_ = remove(e.Name())
 		}
 	}
 }

@@ -130,7 +130,7 @@ func TestBadKey(t *testing.T) {
 		if err := os.Mkdir(filepath.Join(dir, "key"), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := NewRedactor(AddressesHash, dir); err == nil || !strings.Contains(err.Error(), "no regular file") {
+		if _, err := NewRedactor(AddressesHash, dir); err == nil || !strings.Contains(err.Error(), "not a regular file but a directory") {
 			t.Errorf("got %v", err)
 		}
 	})

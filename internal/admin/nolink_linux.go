@@ -1,0 +1,31 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// socketPath calls use with a path of the very socket that is at a path. A link is
+// not followed, and what takes the place of the socket meanwhile is not connected to.
+func socketPath(path string, use func(path string) error) error {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return &os.PathError{Op: "stat", Path: path, Err: err}
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFSOCK {
+		return errNoSocket
+	}
+	descriptor := fmt.Sprintf("/proc/self/fd/%d", fd)
+	if _, err := os.Lstat(descriptor); errors.Is(err, os.ErrNotExist) { // no /proc
+		return shortPath(path, use)
+	}
+	return use(descriptor)
+}

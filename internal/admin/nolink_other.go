@@ -1,0 +1,21 @@
+//go:build !linux
+
+package admin
+
+import (
+	"io/fs"
+	"os"
+)
+
+// socketPath calls use with a path of the socket that is at a path. A link is not
+// followed.
+func socketPath(path string, use func(path string) error) error {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	if info.Mode().Type() != fs.ModeSocket {
+		return errNoSocket
+	}
+	return shortPath(path, use)
+}
