@@ -130,6 +130,10 @@ func (s *Store) acceptHeld(list string) error {
 	switch err := src.live.err; {
 	case err == nil:
 		return ErrNotHeld
+	case errors.Is(err, ErrKilled):
+		src.live.stamps = nil // or nothing looks changed
+		s.state.log.Info("a list that the gate was killed over is read once more", "list", list)
+		return retryBuild(s.state.tree, list)
 	case !acceptable(err) || sum == "":
 		return fmt.Errorf("%w that could be accepted: %w", ErrNotHeld, err)
 	}

@@ -129,6 +129,11 @@ type Config struct {
 	StateDir string
 	ReadOnly bool
 
+	// StoredFirst has Open serve what is stored of a list of 100,000 lines and more
+	// although its files have changed. They are read once [Store.Listening] was
+	// called: whatever becomes of that, clients are served.
+	StoredFirst bool
+
 	// History is how many earlier versions of each list are kept in StateDir,
 	// besides the one that serves; see [Versions].
 	History int

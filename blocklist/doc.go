@@ -24,6 +24,7 @@
 //	lists/NAME/current.seg    the index that serves, and what it was made of
 //	lists/NAME/current.json   how its files looked when they were last seen
 //	lists/NAME/current.bits   the list's part of the filter
+//	lists/NAME/building       that they are being read: see [ErrKilled]
 //	lists/NAME/accepted       contents that may look wrong, see [AcceptContent]
 //	lists/NAME/history/       earlier versions of its files, see [Versions]
 //

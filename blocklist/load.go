@@ -126,6 +126,7 @@ func (s *Store) look(ctx context.Context) (again time.Time, err error) {
 		return again, ErrClosed
 	}
 	started := time.Now()
+	defer s.sweep()
 	p := patience{s.config.Debounce, s.config.MaxDebounce}
 	readings := make([]reading, len(s.sources))
 	for i, src := range s.sources {
@@ -140,7 +141,6 @@ func (s *Store) look(ctx context.Context) (again time.Time, err error) {
 		return again, fmt.Errorf("looking at the lists: %w", context.Cause(ctx))
 	}
 	s.watcher.settle()
-	defer s.sweep()
 	if !s.differ(readings) {
 		s.keep(readings)
 		if again.IsZero() {
@@ -251,10 +251,14 @@ func (s *Store) keep(readings []reading) {
 	s.noteExpiry()
 }
 
-// sweep removes the indexes that were built and did not go live, nor may yet.
+// sweep removes the indexes that were built and did not go live, nor may yet, and
+// what is noted of lists that are no longer being read.
 func (s *Store) sweep() {
-	s.state.sweep(func(path string) bool {
-		return s.staged != nil && slices.ContainsFunc(s.staged.readings, func(r reading) bool { return r.version().pending == path })
+	s.state.sweep(func(name string) bool {
+		return s.staged != nil && slices.ContainsFunc(s.staged.readings, func(r reading) bool { return r.version().pending == name })
+	})
+	s.state.endBuilds(func(list string) bool {
+		return s.staged != nil && s.staged.set.versionOf(list) != s.Set().versionOf(list)
 	})
 }
 

@@ -55,6 +55,8 @@ type source struct {
 
 	mending mending // what was last mended in vain
 
+	deferred bool // it was left unread at the start, as was logged
+
 	// before is what the list served when it was read in another way, to
 	// compare with; nil but while a configuration is loaded.
 	before *version
@@ -115,6 +117,14 @@ func (s *source) scanFiles(ctx context.Context, watch func(dir, name string), st
 	if err == nil && !s.mustRead() && sameAttributes(s.live.stamps, stamps) && !slices.ContainsFunc(s.live.stamps, stamp.racy) {
 		s.writing, s.broken = time.Time{}, time.Time{}
 		return s.live, again
+	}
+	if err == nil {
+		if err := s.killed(stamps); err != nil {
+			return s.live.failed(stamps, err), again
+		}
+		if s.defers(paths) {
+			return s.live, again
+		}
 	}
 	if wait := s.unsettled(stamps, err, p); wait > 0 {
 		return s.live, time.Now().Add(wait)

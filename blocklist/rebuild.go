@@ -20,6 +20,7 @@ func (s *source) build(ctx context.Context, stamps []stamp) (*version, []stamp, 
 			p.known = known
 		}
 	}
+	s.state.beginBuild(s.list.Name, versionID(stamps, &s.options, s.list))
 	v, read, err := s.buildAs(ctx, p, stamps)
 	if err != nil {
 		return nil, read, held(s.list.Name, err)

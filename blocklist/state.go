@@ -11,6 +11,7 @@ import (
 	"path"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"spamgate/blocklist/segment"
@@ -38,13 +39,16 @@ type state struct {
 	trouble bool // something went wrong, as was logged
 	built   int  // names files in work
 	pending map[string]bool
+
+	building  map[string]bool // lists of which it is noted that they are being read
+	deferring atomic.Bool     // long lists are not read yet: see Store.Listening
 }
 
 // openState makes a state directory usable. Where that cannot be had, it says so
 // in the log and goes on with less: lists are read again at each start then, which
 // takes longer and does no harm. What is not there yet may come: see newName.
 func openState(dir string, readOnly bool, log *slog.Logger) *state {
-	s := &state{keys: processKeys(), log: log, readOnly: readOnly, pending: map[string]bool{}}
+	s := &state{keys: processKeys(), log: log, readOnly: readOnly, pending: map[string]bool{}, building: map[string]bool{}}
 	if dir == "" {
 		return s
 	}
@@ -196,8 +200,11 @@ func sweepLists(tree durable.Tree) {
 	}
 }
 
-// close leaves nothing in work.
-func (s *state) close() { s.closeWork() }
+// close leaves nothing in work, and nothing noted.
+func (s *state) close() {
+	s.endBuilds(func(string) bool { return false })
+	s.closeWork()
+}
 
 func (s *state) closeWork() {
 	if s.work != "" {

@@ -17,6 +17,7 @@ const (
 	bitsName     = "current.bits"
 	acceptedName = "accepted"
 	historyName  = "history"
+	buildingName = "building"
 
 	// In the history of a list, the version that is being kept.
 	unfinishedName = ".new"

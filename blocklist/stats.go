@@ -70,6 +70,10 @@ type ListStats struct {
 	// held, where accepting it lets it in; else it is empty.
 	Held    bool
 	HeldSum string
+
+	// Retry says that Err is an [ErrKilled]: accepting what is held has it tried once
+	// more.
+	Retry bool
 }
 
 // FileStats describes one file of a list as it was read.
@@ -175,6 +179,7 @@ func describeList(l *List, r reading) ListStats {
 		LastGood: r.err != nil && r.good != nil,
 		Since:    r.since,
 		Held:     errors.Is(r.err, ErrHeld),
+		Retry:    errors.Is(r.err, ErrKilled),
 	}
 	if r.good != nil {
 		stats.Sum = sumOf(v.stamps)

@@ -91,6 +91,7 @@ func newStore(c Config, events bool) *Store {
 		wake:    make(chan struct{}, 1),
 	}
 	s.state = openState(c.StateDir, c.ReadOnly, s.watcher.log)
+	s.state.deferring.Store(c.StoredFirst && !c.ReadOnly)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }

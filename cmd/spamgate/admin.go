@@ -158,10 +158,10 @@ func (g *adminGate) Accept(ctx context.Context, name, sum string) (admin.Accepte
 	return admin.Accepted{Generation: g.Generation(), Entries: l.Entries, Before: before}, nil
 }
 
-// heldSum is the sum of what is held.
+// heldSum is the sum of what is held; empty where it is to be tried once more.
 func heldSum(l blocklist.ListStats) (string, error) {
 	switch {
-	case l.HeldSum != "":
+	case l.HeldSum != "" || l.Retry:
 		return l.HeldSum, nil
 	case l.Held:
 		return "", fmt.Errorf("list %s cannot be accepted as it is: %w", l.Name, l.Err)

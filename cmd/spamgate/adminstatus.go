@@ -62,7 +62,7 @@ func listStatus(l blocklist.ListStats, path string) admin.List {
 		NextExpiry:  timeOrNil(l.NextExpiry),
 		LastGood:    l.LastGood,
 		Held:        l.Held,
-		Acceptable:  l.HeldSum != "",
+		Acceptable:  l.HeldSum != "" || l.Retry,
 		IndexBytes:  l.Bytes,
 		FillRatio:   l.FillRatio,
 		FPR:         l.FPR,

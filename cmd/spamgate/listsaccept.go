@@ -23,7 +23,8 @@ func newListsAcceptCommand() *cobra.Command {
 		Short: "Let an update in that is held because it looks wrong",
 		Long: `Let an update of a list in that is held because it looks wrong: it has far fewer
 or far more entries than before, or too few. What is on disk now is accepted,
-and nothing else: should the list change again, it is judged again.
+and nothing else: should the list change again, it is judged again. An update
+over which the gate was killed twice is tried once more: see to more memory.
 
 "spamgate lists status LIST" says why an update is held, and "spamgate lists
 diff LIST" which entries it would bring and take away.
@@ -183,11 +184,18 @@ func (a *accepting) byHand(ctx context.Context, gate runningGate) (acceptResult,
 	if err := log.Check(); err != nil {
 		return result, fmt.Errorf("lists accept: nothing is accepted: %w", err)
 	}
-	if err := acceptContent(a.config, a.list, sum); err != nil {
+	what := "tried once more"
+	if l.Retry {
+		err = retryBuild(a.config, a.list)
+	} else {
+		what = "accepted content " + sum[:12]
+		err = acceptContent(a.config, a.list, sum)
+	}
+	if err != nil {
 		return result, err
 	}
 	record := listedit.NewRecord("accept", a.list, "")
-	record.What, record.Why = fmt.Sprintf("accepted content %s, %d entries; %d before: %s", sum[:12], result.Entries, result.Before, result.Held), a.why
+	record.What, record.Why = fmt.Sprintf("%s, %d entries; %d before: %s", what, result.Entries, result.Before, result.Held), a.why
 	if err := log.Append(record); err != nil {
 		return result, errors.Join(errors.New("it is accepted, but that is not recorded"), err)
 	}
@@ -226,6 +234,7 @@ var errUncounted = errors.New("nothing is accepted, since what is on disk cannot
 // withoutAdvice is why an update is held, without what could be done about it.
 func withoutAdvice(why string) string {
 	why, _, _ = strings.Cut(why, "; if that is right, ")
+	why, _, _ = strings.Cut(why, "; if there is more memory ")
 	return why
 }
 

@@ -192,6 +192,15 @@ func (e *editing) changeHeld(why string) error {
 	return nil
 }
 
+// retryBuild is blocklist.RetryBuild, likewise.
+func retryBuild(c *config.Config, list string) error {
+	lists, err := blocklistConfig(c, nil)
+	if err != nil {
+		return err
+	}
+	return blocklist.RetryBuild(lists, list)
+}
+
 // acceptContent is blocklist.AcceptContent for where no gate can be asked.
 func acceptContent(c *config.Config, list, sum string) error {
 	lists, err := blocklistConfig(c, nil)

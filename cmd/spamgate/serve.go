@@ -164,6 +164,7 @@ func newGate(ctx context.Context, c *config.Config, in *inherited, stderr *loggi
 	}
 	g.hits = hits.New(hits.Options{Dir: c.State.Dir, Name: hitsName, Logger: g.log})
 	lists.OnHit = g.hits.Record
+	lists.StoredFirst = in == nil // else the other gate serves, and perhaps something newer
 	unfetched := firstLoad(ctx, c, g.log, stderr)
 	if g.store, err = blocklist.Open(ctx, lists); err != nil {
 		return g, errors.Join(unfetched, placeLists(c, err))
@@ -224,6 +225,7 @@ func (g *gate) open(ctx context.Context) error {
 			go g.serve(port)
 		}
 	}
+	g.store.Listening()
 	return nil
 }
 
