@@ -43,6 +43,11 @@ type Config struct {
 	// next. Nil means 8BITMIME, ENHANCEDSTATUSCODES and SIZE.
 	Extensions func(c *Conn) Extensions
 
+	// Path, where it is not nil, gives the ids of the gates that mail passes from
+	// here on, this one first. They are told in the reply to EHLO, so that a gate finds
+	// out that its next hop leads back to itself.
+	Path func() []string
+
 	// MaxRecipients is announced with LIMITS (RFC 9422) where the next hop has
 	// that, 0 for no limit. Whoever counts the recipients enforces it.
 	MaxRecipients int

@@ -36,7 +36,10 @@ func (c *Conn) open() Reply {
 }
 
 // greeting is the first reply of a session.
-func (c *Conn) greeting() Reply { return NewReply(220, c.cfg.Hostname+" ESMTP spamgate") }
+func (c *Conn) greeting() Reply { return NewReply(220, Greeting(c.cfg.Hostname)) }
+
+// Greeting returns the text with which a gate of a name greets.
+func Greeting(hostname string) string { return hostname + " ESMTP spamgate" }
 
 // refusal asks Config.Connected about the client. Where it is refused, the reply
 // is the session's last.

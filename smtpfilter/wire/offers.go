@@ -30,6 +30,10 @@ type offers struct {
 	mechanisms string // of AUTH, parted by spaces, "" where it is not offered
 }
 
+// PathKeyword is the keyword of Config.Path. It is the gate's own, as RFC 5321 (section
+// 2.2.2) has it for those that begin with X.
+const PathKeyword = "XSPAMGATE"
+
 // basicExtensions are taken for the next hop's where Config.Extensions is nil.
 var basicExtensions = Extensions{"8BITMIME": nil, "ENHANCEDSTATUSCODES": nil, "SIZE": nil}
 
@@ -132,6 +136,9 @@ func (c *Conn) ownOffers(next Extensions, lines []string) []string {
 			c.offers.set |= extAuth
 			lines = append(lines, "AUTH "+c.offers.mechanisms)
 		}
+	}
+	if c.cfg.Path != nil {
+		lines = append(lines, PathKeyword+" "+strings.Join(c.cfg.Path(), " "))
 	}
 	if c.trusted() {
 		lines = append(lines, "XCLIENT "+xclientAttributes, "XFORWARD "+xforwardAttributes)

@@ -51,6 +51,9 @@ func (c *Conn) Forwarded() Client {
 	return forwarded
 }
 
+// Trusted reports whether the client is a proxy that is believed what it says of others.
+func (c *Conn) Trusted() bool { return c.trusted() }
+
 // trusted reports whether the client may use XCLIENT and XFORWARD. The address
 // of the connection decides, or the one that PROXY has named, and never one that
 // XCLIENT has: so the same proxy may go on to speak for others.
