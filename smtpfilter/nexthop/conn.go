@@ -2,6 +2,7 @@ package nexthop
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -43,6 +44,15 @@ type conn struct {
 	identity   identity  // that it told
 	attributes []string  // that it had
 
+	// stillThere, where it is not nil, asks whether the server answers at all. Its
+	// error says that it does not. See readPatiently.
+	stillThere func() error
+
+	gone   context.Context // of the client that it was told last; nil where another may bring the same
+	unheed func() bool     // stops what the end of gone does, while it is kept
+
+	mails     int    // MAIL commands accepted
+	messages  int    // messages begun
 	login     *login // that it belongs to, or nil
 	reused    bool   // it was kept for another transaction
 	wear      int    // refusals and resets since the last delivery
@@ -121,7 +131,7 @@ func (c *conn) ask(command string, timeout time.Duration, also int) (wire.Reply,
 	if err := c.send(command + "\r\n"); err != nil {
 		return wire.Reply{}, err
 	}
-	reply, err := c.readReply(timeout)
+	reply, err := c.readPatiently(timeout)
 	if err != nil {
 		return wire.Reply{}, err
 	}

@@ -25,7 +25,8 @@ import (
 //
 //	@ reuse mail=50ms    how the target is made: reuse, lmtp, merge, timeouts,
 //	                     tls=required (or another mode), tlsname=next.example, roots=none,
-//	                     pin=right, identity=xclient (or another), proxy=2
+//	                     pin=right, identity=xclient (or another), proxy=2, messages=2,
+//	                     gate=ID
 //	@ from "MAIL"        the timeouts hold once bytes were sent that begin so, and
 //	                     not before: what is answered may take its time
 //	> client 192.0.2.8:1 joe  who the client is from now on, and its login: called
@@ -39,6 +40,9 @@ import (
 //	                     "lost TEXT" where it is ErrReplyLost as well, or
 //	                     "early TEXT" where it is a *ReplyError with that reply
 //	> offers DSN SIZE    the keywords of Extensions
+//	> state down         what States says: up, down or unknown
+//	> path a b           what Path says
+//	> gone               the client's connection to us ends
 //	> challenges A | B   the texts of the challenges of the last auth
 //	> go                 let a dialogue continue that is at [hold]
 //	> idle 1             wait until so many connections are kept
@@ -78,6 +82,7 @@ type driver struct {
 	server  *nexthoptest.Script
 	hop     *SMTP
 	client  Client
+	leave   func() // ends client.Gone
 	tx      Transaction
 	login   Login
 	asked   []string // challenges
@@ -143,7 +148,7 @@ func parseOptions(t *testing.T, config *SMTPConfig, text string) {
 	timeouts := map[string]*time.Duration{
 		"connect": &config.Timeouts.Connect, "greeting": &config.Timeouts.Greeting, "mail": &config.Timeouts.Mail, "rcpt": &config.Timeouts.Rcpt,
 		"data": &config.Timeouts.Data, "dot": &config.Timeouts.Dot, "quit": &config.Timeouts.Quit,
-		"write": &config.Timeouts.Write,
+		"write": &config.Timeouts.Write, "hello": &config.Timeouts.Hello, "suspect": &config.Timeouts.Suspect,
 	}
 	flags := map[string]*bool{"reuse": &config.Reuse, "lmtp": &config.LMTP, "merge": &config.Merge}
 	for word := range strings.FieldsSeq(text) {
@@ -152,6 +157,14 @@ func parseOptions(t *testing.T, config *SMTPConfig, text string) {
 			continue
 		}
 		name, value, _ := strings.Cut(word, "=")
+		if name == "gate" {
+			config.GateID = value
+			continue
+		}
+		if name == "messages" {
+			config.MessagesPerConnection, _ = strconv.Atoi(value)
+			continue
+		}
 		if flag := flags[name]; flag != nil {
 			*flag = true
 			continue
@@ -192,6 +205,17 @@ func (d *driver) step(line string) error {
 		if got := keywords(d.hop.Extensions()); !slices.Equal(got, words[1:]) {
 			return fmt.Errorf("%v", got)
 		}
+	case "state":
+		up, known := d.hop.known.health.state()
+		if got := map[bool]string{false: "unknown", true: map[bool]string{false: "down", true: "up"}[up]}[known]; got != words[1] {
+			return errors.New(got)
+		}
+	case "path":
+		if got := Path(d.hop); !slices.Equal(got, words[1:]) {
+			return fmt.Errorf("%q", got)
+		}
+	case "gone":
+		d.leave()
 	case "challenges":
 		if got := strings.Join(d.asked, " | "); got != strings.TrimPrefix(line, "> challenges ") {
 			return fmt.Errorf("%q", got)
@@ -243,7 +267,10 @@ func (d *driver) setClient(words []string) {
 		d.client = Client{}
 		return
 	}
+	var gone context.Context
+	gone, d.leave = context.WithCancel(context.Background())
 	d.client = Client{
+		Gone:  gone,
 		Addr:  netip.MustParseAddrPort(words[0]),
 		Local: netip.MustParseAddrPort("198.51.100.25:25"),
 		Helo:  "host.example",

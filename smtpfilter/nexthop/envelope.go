@@ -17,7 +17,12 @@ import (
 // A kept connection may have been closed at the other end just now, or be of no
 // use for this message. Where it turns out so before MAIL was answered, nothing
 // has happened yet, and the same is asked once more on a new connection.
-func (t *transaction) open(rcpt, to string, params []string) (wire.Reply, error) {
+func (t *transaction) open(rcpt, to string, params []string) (reply wire.Reply, err error) {
+	defer func() {
+		if err != nil {
+			t.hop.known.health.failed(t.ctx, err)
+		}
+	}()
 	for fresh := false; ; fresh = true {
 		c, err := t.take(fresh)
 		if err != nil {
@@ -95,11 +100,13 @@ func (t *transaction) opened(a answers) wire.Reply {
 	// all the same.
 	if a.mail.Positive() || a.rcpt.Positive() {
 		t.stage = stageOpen
+		t.conn.mails++
 	}
 	if a.rcpt.Code == codeClosing {
 		t.closeConn()
 	}
 	if a.mail.Positive() {
+		t.hop.known.health.passes()
 		return a.rcpt
 	}
 	t.refused = a.mail
@@ -142,7 +149,7 @@ func (t *transaction) firstFlight(mail, rcpt string) (a answers, err error) {
 		if i > mailAt {
 			timeout = c.timeouts.Rcpt
 		}
-		if reply, err = c.readReply(timeout); err != nil {
+		if reply, err = c.readPatiently(timeout); err != nil {
 			return a, err
 		}
 		if !reply.Positive() && !refusal(reply) {

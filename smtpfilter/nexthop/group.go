@@ -50,8 +50,8 @@ type GroupConfig struct {
 // cut off, or says nothing that makes sense before it has answered that
 // recipient. Then the next member is asked, and the client notices nothing. So it
 // is where a member answers 421, refuses XCLIENT, or greets a client that the PROXY
-// protocol has told it with a refusal: these may be meant for this one client, and
-// take no member down. Any other reply is an answer, a refusal too. A member that
+// protocol has told it with a refusal, or takes too long over a command while it
+// answers others: these may be meant for this one client, and take no member down. Any other reply is an answer, a refusal too. A member that
 // says it cannot do what the message needs (ErrNotOffered, ErrNoXCLIENT,
 // ErrRequireTLS) is passed over.
 //
@@ -191,7 +191,7 @@ func (g *Group) tryNext(ctx context.Context, m *member, reply wire.Reply, err er
 	case err == nil && reply.Code != codeClosing:
 		m.succeeded()
 		return false
-	case err == nil || errors.Is(err, errXCLIENT) || errors.Is(err, errProxied):
+	case err == nil || ofClient(err):
 		return true // it may be meant for this client alone, which must not take a member down
 	case lacks(err):
 		return true
@@ -200,6 +200,12 @@ func (g *Group) tryNext(ctx context.Context, m *member, reply wire.Reply, err er
 	}
 	m.failed(err)
 	return true
+}
+
+// ofClient reports an error that may be about one client alone: the server refused to
+// be told it, or took too long over it.
+func ofClient(err error) bool {
+	return errors.Is(err, errXCLIENT) || errors.Is(err, errProxied) || errors.Is(err, errSlow)
 }
 
 // lookupOnce makes a function that asks once and remembers, since each member

@@ -14,9 +14,8 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// connect opens a connection for a client, or for ourselves where that is nil, up
-// to the last reply to EHLO or HELO.
-func (s *SMTP) connect(ctx context.Context, client *Client) (*conn, error) {
+// connectOnce is connect without a second attempt.
+func (s *SMTP) connectOnce(ctx context.Context, client *Client) (*conn, error) {
 	mode := s.config.TLS.Mode
 	c, err := s.dial(ctx, client, mode)
 	if errors.Is(err, errTLS) && mode == TLSOpportunistic && ctx.Err() == nil {
@@ -24,6 +23,10 @@ func (s *SMTP) connect(ctx context.Context, client *Client) (*conn, error) {
 		c, err = s.dial(ctx, client, TLSNone)
 	}
 	if err != nil {
+		return nil, err
+	}
+	if err := s.checkLoop(c); err != nil {
+		c.Close()
 		return nil, err
 	}
 	s.learn(c)
@@ -40,6 +43,9 @@ func (s *SMTP) dial(ctx context.Context, client *Client, mode TLSMode) (*conn, e
 		return nil, fmt.Errorf("connect: %w", err)
 	}
 	c := newConn(nc, s.config.Timeouts)
+	if client != nil {
+		c.stillThere = func() error { return s.askStillThere(ctx) }
+	}
 	if s.config.LMTP {
 		c.client = smtp.NewClientLMTP(c.lines)
 	}
@@ -68,7 +74,7 @@ func (s *SMTP) begin(c *conn, client *Client, mode TLSMode) error {
 			return err
 		}
 	}
-	if err := c.hello(s.config.Hostname); err != nil {
+	if err := s.greet(c, client); err != nil {
 		return c.blameClient(s.suspectProxy(err))
 	}
 	if s.config.LMTP && c.verb != "LHLO" {
@@ -90,22 +96,39 @@ func (s *SMTP) suspectProxy(err error) error {
 	return err
 }
 
+// greet has a connection greeted. A server that the PROXY header has told a client may
+// look into that before it greets, in DNS for instance, and take its time.
+func (s *SMTP) greet(c *conn, client *Client) error {
+	if client == nil || s.config.Proxy == 0 || c.timeouts.Suspect == 0 {
+		return c.hello(s.config.Hostname)
+	}
+	deadline := time.Now().Add(c.timeouts.Mail)
+	there, err := c.awaitReply(c.timeouts.Mail)
+	if err != nil {
+		return fmt.Errorf("greeting: %w", err)
+	}
+	c.timeouts.Greeting = time.Until(deadline)
+	return slow(there, c.hello(s.config.Hostname))
+}
+
 // hello has the smtp.Client read the greeting and say EHLO, and HELO where the
 // server does not know that. What the server offers is read from the lines that
 // passed, because the client knows keywords in upper case only.
 func (c *conn) hello(hostname string) error {
 	c.SetReadDeadline(time.Now().Add(c.timeouts.Greeting))
-	c.lines.timeout = c.timeouts.Mail
+	c.lines.timeout = c.timeouts.Hello
 	err := c.client.Hello(hostname)
 	step := c.lines.verb
 	if step == "" {
 		step = "greeting"
 	}
 	var refused *smtp.SMTPError
-	if errors.As(err, &refused) {
+	switch {
+	case errors.As(err, &refused) && c.lines.verb == "":
+		return &ReplyError{Reply: c.lines.reply, Err: errGreeting}
+	case errors.As(err, &refused):
 		return &ReplyError{Reply: c.lines.reply, Err: fmt.Errorf("%s refused", step)}
-	}
-	if err != nil {
+	case err != nil:
 		return fmt.Errorf("%s: %w", step, err)
 	}
 	c.verb = step

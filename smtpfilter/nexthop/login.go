@@ -39,6 +39,7 @@ func (s *SMTP) Authenticate(ctx context.Context, client Client, args string, ask
 	}
 	c, err := s.connect(ctx, &client)
 	if err != nil {
+		s.known.health.failed(ctx, err)
 		return nil, wire.Reply{}, fmt.Errorf("next hop %s: %w", s, err)
 	}
 	stop := context.AfterFunc(ctx, func() { c.Close() })

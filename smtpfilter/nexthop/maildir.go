@@ -21,6 +21,7 @@ type Maildir struct {
 	dir    *maildir.Dir
 	log    *slog.Logger
 	closed atomic.Bool
+	health health
 }
 
 var _ Target = (*Maildir)(nil)
@@ -206,6 +207,7 @@ func (d *delivery) Commit(ctx context.Context) (wire.Reply, error) {
 	if err := d.file.Commit(); err != nil {
 		return d.refuse(err), nil
 	}
+	d.target.health.passes()
 	d.err = errors.New("maildir: message is committed")
 	return wire.NewReply(250, "2.0.0 Delivered as "+name), nil
 }
@@ -244,6 +246,7 @@ func (d *delivery) fail(err error) error {
 // refuse ends the delivery after an error of the file system, which it logs. The
 // reply names no path.
 func (d *delivery) refuse(err error) wire.Reply {
+	d.target.health.v.Store(healthDown)
 	d.target.log.Error("message not stored", "next_hop", d.target.String(), "id", d.env.ID, "error", err)
 	d.fail(err)
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {

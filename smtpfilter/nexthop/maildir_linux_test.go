@@ -64,6 +64,9 @@ func fillDisk(t *testing.T, dir string) {
 	if left := leftFiles(t, mail); len(left) > 0 {
 		t.Errorf("left %v", left)
 	}
+	if States(box)[0].Up {
+		t.Error("it is up")
+	}
 
 	_, first, err := begin(box, "a@example.com")
 	if err != nil {
@@ -83,5 +86,8 @@ func fillDisk(t *testing.T, dir string) {
 	}
 	if reply, err := deliver(box, "a@example.com", []byte("small\r\n"), whole); err != nil || !reply.Positive() {
 		t.Errorf("with space again: %v, %v", reply, err)
+	}
+	if !States(box)[0].Up {
+		t.Error("with space again it is not up")
 	}
 }

@@ -29,6 +29,9 @@ type Client struct {
 	Proto string         // "SMTP" or "ESMTP"
 	Login string         // as whom it is authenticated by a proxy in front of us, "" otherwise
 
+	// Gone ends when the client's connection to us does. Nil never does.
+	Gone context.Context
+
 	// LookupName, where it is not nil and Name is empty, finds the name out. It
 	// is called at most once for a transaction, and only if the next hop wants
 	// to know the name; "" is unknown.

@@ -45,8 +45,17 @@ func (s *SMTP) takeIdle(client *Client, fresh bool) *conn {
 	if best < 0 {
 		return nil
 	}
-	c := s.idle[best]
-	s.idle = slices.Delete(s.idle, best, best+1)
+	return s.removeIdle(best)
+}
+
+// removeIdle takes a kept connection out. The caller holds s.mu.
+func (s *SMTP) removeIdle(i int) *conn {
+	c := s.idle[i]
+	s.idle = slices.Delete(s.idle, i, i+1)
+	if c.unheed != nil {
+		c.unheed()
+		c.unheed = nil
+	}
 	return c
 }
 
@@ -77,12 +86,13 @@ func (s *SMTP) release(c *conn, open bool) {
 		c.login.release(c, open)
 		return
 	}
+	c.stillThere = nil // nobody waits for what is said from now on
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.closed:
 		c.Close()
-	case !s.config.Reuse, c.wear >= maxWear, s.config.Proxy != 0 && c.proxied == endpoints{}:
+	case !s.config.Reuse, c.wear >= maxWear, s.spent(c), s.config.Proxy != 0 && c.proxied == endpoints{}:
 		s.startQuit(c)
 	case open:
 		s.background.Add(1)
@@ -98,10 +108,18 @@ func (s *SMTP) release(c *conn, open bool) {
 // keep makes a connection idle, in place of the one that has been for longest
 // where they are too many: its client may never come back, this one's has just
 // been here. The caller holds s.mu.
+//
+// One that can carry the mail of a single client's connection to us ends with that.
 func (s *SMTP) keep(c *conn) {
+	if c.gone != nil && s.private(c) {
+		if c.gone.Err() != nil {
+			s.startQuit(c)
+			return
+		}
+		c.unheed = context.AfterFunc(c.gone, func() { s.leave(c) })
+	}
 	if len(s.idle) >= s.config.MaxIdle {
-		s.startQuit(s.idle[0])
-		s.idle = slices.Delete(s.idle, 0, 1)
+		s.startQuit(s.removeIdle(0))
 	}
 	c.reused = true
 	c.idleSince = time.Now()
@@ -140,33 +158,32 @@ func (s *SMTP) startQuit(c *conn) {
 	}()
 }
 
-// expire ends connections that have been idle too long, until Close.
+// expire ends connections that have been idle for IdleTimeout, until Close.
 func (s *SMTP) expire() {
 	defer s.background.Done()
-	ticker := time.NewTicker(max(s.config.IdleTimeout/2, time.Millisecond))
-	defer ticker.Stop()
+	timer := time.NewTimer(s.config.IdleTimeout)
+	defer timer.Stop()
 	for {
 		select {
 		case <-s.done:
 			return
-		case now := <-ticker.C:
-			s.expireBefore(now.Add(-s.config.IdleTimeout))
+		case <-timer.C:
+			timer.Reset(s.expireNow())
 		}
 	}
 }
 
-// expireBefore ends the connections that are idle since before t. They are the
-// first in s.idle, which is in the order of idleSince.
-func (s *SMTP) expireBefore(t time.Time) {
+// expireNow ends the connections whose time is over, and returns how long it is
+// until the next may be. They are the first in s.idle, which is in the order of
+// idleSince.
+func (s *SMTP) expireNow() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return
+	for !s.closed && len(s.idle) > 0 {
+		if left := s.config.IdleTimeout - time.Since(s.idle[0].idleSince); left > 0 {
+			return left
+		}
+		s.startQuit(s.removeIdle(0))
 	}
-	n := 0
-	for n < len(s.idle) && s.idle[n].idleSince.Before(t) {
-		s.startQuit(s.idle[n])
-		n++
-	}
-	s.idle = slices.Delete(s.idle, 0, n)
+	return s.config.IdleTimeout // nothing that is kept from now on ends before
 }

@@ -2,6 +2,7 @@ package nexthop
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -24,7 +25,9 @@ type known struct {
 
 	greeting atomic.Pointer[string] // the text of its last 220; nil before the first
 
-	failing atomic.Bool // the last probe has failed, and nothing was heard since
+	health health
+
+	path atomic.Pointer[[]string] // the gates that mail passes from it on
 
 	once  sync.Once
 	asked chan struct{} // closed once the first probe is over
@@ -64,8 +67,8 @@ func (s *SMTP) learn(c *conn) {
 	k := &s.known
 	k.greeted(c.lines.greeting)
 	s.checkSource(c)
+	k.learnPath(offers)
 	k.heard.Store(time.Now().UnixNano())
-	k.failing.Store(false)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if c.told || c.proxied != (endpoints{}) {
@@ -127,22 +130,42 @@ func equalOffers(a, b wire.Extensions) bool { return maps.EqualFunc(a, b, slices
 
 func keywords(e wire.Extensions) []string { return slices.Sorted(maps.Keys(e)) }
 
-// Probe connects, to learn what the next hop offers. The connection is kept for
-// a client where connections are; else it is ended. A failure leaves what is
-// known as it is.
+// Probe connects, to learn what the next hop offers and whether it takes mail: MAIL
+// FROM:<>, then RSET. The connection is kept for a client where connections are; else
+// it is ended. A failure leaves what is known of its offers as it is.
 func (s *SMTP) Probe(ctx context.Context) error {
 	if s.isClosed() {
 		return fmt.Errorf("next hop %s: %w", s, ErrClosed)
 	}
-	c, err := s.connect(ctx, nil)
-	if err != nil {
-		if ctx.Err() == nil {
-			s.known.failing.Store(true)
-		}
+	if err := s.probe(ctx); err != nil {
+		s.known.health.failed(ctx, err)
 		return fmt.Errorf("next hop %s: probe: %w", s, err)
 	}
-	s.release(c, false)
+	s.known.health.passes()
 	return nil
+}
+
+// probe is Probe without the conclusions.
+func (s *SMTP) probe(ctx context.Context) error {
+	c, err := s.connect(ctx, nil)
+	if err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { c.Close() })
+	err = s.tryMail(c)
+	if !stop() {
+		err = context.Cause(ctx)
+	}
+	var refused *ReplyError
+	switch {
+	case err == nil:
+		s.release(c, false)
+	case errors.As(err, &refused) && refused.Reply.Code != codeClosing, errors.Is(err, ErrNoXCLIENT):
+		s.dismiss(c)
+	default:
+		c.Close()
+	}
+	return err
 }
 
 // WaitKnown waits for the probe that every target begins with, until it is known
@@ -163,12 +186,12 @@ func (s *SMTP) WaitKnown(ctx context.Context) {
 func (k *known) markAsked() { k.once.Do(func() { close(k.asked) }) }
 
 // keepProbing probes at once, and then whenever nobody has connected for
-// ProbeInterval, until Close.
+// ProbeInterval, or no MAIL was accepted in it, until Close.
 func (s *SMTP) keepProbing(ctx context.Context) {
 	defer s.background.Done()
 	failing := false
 	for since := int64(1); ; {
-		if s.known.heard.Load() < since {
+		if s.known.heard.Load() < since || !s.known.health.passedSince(since) {
 			err := s.Probe(ctx)
 			if ctx.Err() != nil {
 				return
@@ -193,15 +216,19 @@ func (s *SMTP) keepProbing(ctx context.Context) {
 func (s *SMTP) logProbe(err error, failing bool) {
 	level, text := slog.LevelDebug, "next hop probed"
 	switch {
+	case errors.Is(err, ErrNoXCLIENT):
+		text = "next hop still does not offer XCLIENT" // warnWithoutXCLIENT has said it
 	case err != nil && failing:
 		text = "next hop still cannot be probed"
+	case errors.Is(err, errNoMail):
+		level, text = slog.LevelWarn, "next hop takes no mail"
 	case err != nil:
 		level, text = slog.LevelWarn, "next hop cannot be probed: clients are offered what it was last heard to offer"
 		if s.known.heard.Load() == 0 {
 			text = "next hop cannot be probed: clients are offered what it is assumed to offer"
 		}
 	case failing:
-		level, text = slog.LevelInfo, "next hop can be probed again"
+		level, text = slog.LevelInfo, "next hop can be probed again, and takes mail"
 	}
 	s.log.Log(context.Background(), level, text, "next_hop", s.String(), "error", err, "offers", keywords(s.Extensions()))
 }

@@ -46,7 +46,7 @@ func (s *SMTP) CheckRelay(ctx context.Context) (relays bool, reply wire.Reply, e
 		err = fmt.Errorf("%w: %s was answered with %q", ErrUndecided, c.verb, reply)
 	}
 	if err == nil {
-		reply, err = c.probe()
+		reply, err = c.askRelay()
 	}
 	if !stop() {
 		err = context.Cause(ctx)
@@ -71,8 +71,8 @@ func refusesRelay(r wire.Reply) bool {
 	return r.Permanent() && r.Code != 556 && !strings.HasPrefix(r.Lines[0], "5.1.")
 }
 
-// probe asks for the recipient that should be refused, and takes it back.
-func (c *conn) probe() (wire.Reply, error) {
+// askRelay asks for the recipient that should be refused, and takes it back.
+func (c *conn) askRelay() (wire.Reply, error) {
 	reply, err := c.ask("MAIL FROM:<>", c.timeouts.Mail, 0)
 	if err == nil && !reply.Positive() {
 		err = fmt.Errorf("%w: MAIL FROM:<> was answered with %q", ErrUndecided, reply)

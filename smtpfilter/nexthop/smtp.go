@@ -19,12 +19,19 @@ import (
 type Timeouts struct {
 	Connect  time.Duration // TCP connection, and TLS handshake; zero is 30 s
 	Greeting time.Duration // the 220; zero is 5 min
-	Mail     time.Duration // reply to EHLO, STARTTLS, AUTH, XCLIENT, XFORWARD and MAIL; zero is 5 min
+	Hello    time.Duration // reply to EHLO and STARTTLS, before the server knows of a client; zero is Mail
+	Mail     time.Duration // reply to AUTH, XCLIENT, XFORWARD and MAIL; zero is 5 min
 	Rcpt     time.Duration // reply to RCPT; zero is 5 min
 	Data     time.Duration // reply to DATA; zero is 2 min
 	Write    time.Duration // one write to the connection, and reply to a chunk before the last; zero is 3 min
 	Dot      time.Duration // reply to the final dot or the last chunk; zero is 10 min
 	Quit     time.Duration // goodbye, RSET or QUIT, which nobody waits for; zero is 5 s
+
+	// Suspect is how long the server may be silent, inside one of the waits for a
+	// reply that may take long (Mail, Rcpt, Data), until it is asked over another
+	// connection whether it is there. If it does not answer there either, within
+	// Connect, Greeting and Hello, the wait ends. Zero never asks.
+	Suspect time.Duration
 }
 
 // withDefaults fills in the zeros.
@@ -45,6 +52,9 @@ func (t Timeouts) withDefaults() Timeouts {
 		if *d.value == 0 {
 			*d.value = d.zero
 		}
+	}
+	if t.Hello == 0 {
+		t.Hello = t.Mail
 	}
 	return t
 }
@@ -103,6 +113,10 @@ type SMTPConfig struct {
 	Addr     string // host:port
 	Hostname string // what we call ourselves in EHLO; "" is "localhost"
 
+	// GateID is what this gate is called in paths (see Path), by which it knows itself
+	// in a loop: 15 bytes at most, printable, no space. "" is none.
+	GateID string
+
 	// Reuse keeps a connection for later messages. Without it each
 	// transaction has its own.
 	Reuse bool
@@ -112,9 +126,14 @@ type SMTPConfig struct {
 	// 100 of them by default) should have room for them.
 	MaxIdle int
 
-	// IdleTimeout is how long such a connection is kept; zero is 30 s. It ends
-	// at most half as much later.
+	// IdleTimeout is how long such a connection is kept; zero is 30 s. One that only
+	// one client's connection to us can use ends with that (Client.Gone).
 	IdleTimeout time.Duration
+
+	// MessagesPerConnection is how many messages a kept connection carries before
+	// it ends. Zero is 10 for a server that greets as Exim, and as many as the
+	// server takes for all others: see learntMessages.
+	MessagesPerConnection int
 
 	Timeouts Timeouts
 
@@ -172,8 +191,10 @@ type SMTP struct {
 	// background counts the goroutines that end connections, the one that looks
 	// for idle ones and the one that probes. None is started once closed is set.
 	background sync.WaitGroup
-	done       chan struct{} // closed by Close
-	stop       func()        // ends a probe that is under way
+	done       chan struct{}   // closed by Close
+	ctx        context.Context // of probes and checks; ended by Close
+	stop       func()
+	check      check // whether a silent server is there
 
 	mu     sync.Mutex
 	closed bool
@@ -227,11 +248,10 @@ func NewSMTP(config SMTPConfig) (*SMTP, error) {
 		s.background.Add(1)
 		go s.expire()
 	}
-	var ctx context.Context
-	ctx, s.stop = context.WithCancel(context.Background())
+	s.ctx, s.stop = context.WithCancel(context.Background())
 	if config.ProbeInterval > 0 {
 		s.background.Add(1)
-		go s.keepProbing(ctx)
+		go s.keepProbing(s.ctx)
 	}
 	return s, nil
 }
@@ -262,10 +282,9 @@ func (s *SMTP) Close() error {
 		s.mu.Unlock()
 		return nil
 	}
-	for _, c := range s.idle {
-		s.startQuit(c)
+	for len(s.idle) > 0 {
+		s.startQuit(s.removeIdle(0))
 	}
-	s.idle = nil
 	s.closed = true
 	close(s.done)
 	s.stop()

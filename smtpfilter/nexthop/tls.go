@@ -66,7 +66,7 @@ func (s *SMTP) startTLS(c *conn) error {
 	if !c.offers.Has("STARTTLS") {
 		return fmt.Errorf("%w: STARTTLS is not offered", errTLS)
 	}
-	reply, err := c.ask("STARTTLS", c.timeouts.Mail, 0)
+	reply, err := c.ask("STARTTLS", c.timeouts.Hello, 0)
 	if errors.Is(err, wire.ErrBadReply) {
 		// Bytes behind the reply would be taken for what is said inside TLS:
 		// somebody has put them there.

@@ -187,6 +187,10 @@ func (t *transaction) drop() {
 // attach makes c the transaction's connection.
 func (t *transaction) attach(c *conn) {
 	t.conn = c
+	if t.login == nil {
+		c.belongTo(&t.env.Client)
+	}
+	c.stillThere = func() error { return t.hop.askStillThere(t.ctx) }
 	t.guard = context.AfterFunc(t.ctx, func() { c.Close() })
 }
 
@@ -248,6 +252,7 @@ func (t *transaction) Data(ctx context.Context, f Format) (Message, wire.Reply, 
 		return nil, wire.Reply{}, t.err
 	}
 	if f != Stuffed && t.conn.offers.Has("CHUNKING") {
+		t.conn.messages++
 		t.chunks = newChunks(t)
 		t.content, t.stage = &t.chunks, stageMessage
 		return message{t}, wire.NewReply(codeGoOn, "Go on"), nil
@@ -271,6 +276,7 @@ func (t *transaction) openData(f Format) (Message, wire.Reply, error) {
 		}
 		return nil, reply, nil
 	}
+	t.conn.messages++
 	t.lines = lines{conn: t.conn, w: getWriter(t.conn), raw: f == Raw}
 	t.content, t.stage = &t.lines, stageMessage
 	return message{t}, reply, nil

@@ -1,0 +1,198 @@
+package nexthop
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"spamgate/smtpfilter/nexthop/nexthoptest"
+)
+
+// wedging is a server that stops at a command, with all that it does: it takes
+// connections, and says nothing any more.
+type wedging struct {
+	at      string // the command
+	stopped atomic.Bool
+}
+
+func (w *wedging) answer(c nexthoptest.Command) string {
+	if c.Line == w.at || c.Verb() == w.at {
+		w.stopped.Store(true)
+	}
+	if w.stopped.Load() {
+		return nexthoptest.Silence
+	}
+	return ""
+}
+
+// hasty are time limits with which a server that is there and one that is not are soon
+// told apart, and waits for replies that no test survives.
+var hasty = Timeouts{Suspect: 20 * time.Millisecond, Greeting: 100 * time.Millisecond, Mail: time.Hour, Rcpt: time.Hour, Data: time.Hour}
+
+// TestSilentServer: a server that stops is given up where it would be waited for, and is
+// not up.
+func TestSilentServer(t *testing.T) {
+	for _, at := range []string{"MAIL", "RCPT", "RCPT TO:<c@example.net>", "DATA"} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			w := &wedging{at: at}
+			sink := nexthoptest.NewSink(t, nexthoptest.Config{Answer: w.answer})
+			hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Reuse: true, Timeouts: hasty})
+			tx := hop.Begin(Envelope{Client: testClient, From: "a@example.com"})
+			defer tx.Abort()
+			ctx := context.Background()
+			_, err := tx.Rcpt(ctx, "b@example.net", nil)
+			if err == nil {
+				_, err = tx.Rcpt(ctx, "c@example.net", nil)
+			}
+			if err == nil {
+				_, _, err = tx.Data(ctx, Stuffed)
+			}
+			if !errors.Is(err, errSilent) {
+				t.Errorf("error %v", err)
+			}
+			if up, _ := hop.known.health.state(); up && strings.HasPrefix(at, "MAIL") {
+				t.Error("it is up")
+			}
+		})
+	}
+}
+
+// TestSilentKept: the server stops while connections to it are kept. Clients of a group
+// have their mail delivered elsewhere.
+func TestSilentKept(t *testing.T) {
+	w := &wedging{at: "NOOP"}
+	first := nexthoptest.NewSink(t, nexthoptest.Config{Answer: w.answer})
+	second := nexthoptest.NewSink(t)
+	a := newSMTP(t, SMTPConfig{Addr: first.Addr(), Reuse: true, Timeouts: hasty})
+	b := newSMTP(t, SMTPConfig{Addr: second.Addr(), Reuse: true})
+	g, log := testGroup(t, GroupConfig{clock: newTestClock().clock()}, a, b)
+	for i := range 4 {
+		if reply, err := deliver(g, "a@example.com", []byte("x: y\r\n"), whole); err != nil || !reply.Positive() {
+			t.Fatal(reply, err)
+		}
+		if i == 0 {
+			w.stopped.Store(true)
+		}
+	}
+	if n, m := len(first.Messages()), len(second.Messages()); n != 1 || m != 3 {
+		t.Errorf("%d messages and %d", n, m)
+	}
+	if g.members[0].up() || !strings.Contains(log.String(), errSilent.Error()) {
+		t.Errorf("the log: %s", log)
+	}
+}
+
+// TestSlowReply: a server that is there may take its time for a recipient. Its reply is
+// given here only when it was asked over another connection whether it is there.
+func TestSlowReply(t *testing.T) {
+	asked := make(chan struct{})
+	sink := nexthoptest.NewSink(t, nexthoptest.Config{Answer: func(c nexthoptest.Command) string {
+		switch {
+		case c.Conn == 2 && c.Verb() == "EHLO":
+			close(asked)
+		case c.Verb() == "RCPT":
+			<-asked
+		}
+		return ""
+	}})
+	timeouts := hasty
+	timeouts.Greeting = time.Hour
+	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Reuse: true, Timeouts: timeouts})
+	if reply, err := deliver(hop, "a@example.com", []byte("x: y\r\n"), whole); err != nil || !reply.Positive() {
+		t.Fatal(reply, err)
+	}
+	if n := sink.Conns(); n != 2 {
+		t.Errorf("%d connections", n)
+	}
+}
+
+// TestTooSlowReply: a server that is there, and takes too long over one client's
+// recipient, is not down for all others; that recipient goes elsewhere.
+func TestTooSlowReply(t *testing.T) {
+	first := nexthoptest.NewSink(t, nexthoptest.Config{Replies: map[string]string{"RCPT": nexthoptest.Silence}})
+	second := nexthoptest.NewSink(t)
+	timeouts := hasty
+	timeouts.Greeting, timeouts.Rcpt = time.Hour, 100*time.Millisecond
+	a := newSMTP(t, SMTPConfig{Addr: first.Addr(), Timeouts: timeouts})
+	b := newSMTP(t, SMTPConfig{Addr: second.Addr()})
+	g, log := testGroup(t, GroupConfig{clock: newTestClock().clock()}, a, b)
+	if reply, err := deliver(g, "a@example.com", []byte("x: y\r\n"), whole); err != nil || !reply.Positive() {
+		t.Fatal(reply, err)
+	}
+	if !g.members[0].up() {
+		t.Errorf("taken down: %s", log)
+	}
+	if up, known := a.known.health.state(); known && !up {
+		t.Error("no mail can pass to it")
+	}
+}
+
+// TestSilentBehindTheDot: behind a message nobody is asked whether he is there. The reply
+// may take 10 minutes, and is waited for.
+func TestSilentBehindTheDot(t *testing.T) {
+	sink := nexthoptest.NewSink(t, nexthoptest.Config{Answer: func(c nexthoptest.Command) string {
+		switch {
+		case c.Conn > 1:
+			return nexthoptest.Silence
+		case c.Line == ".":
+			time.Sleep(20 * hasty.Suspect) // a server that is slow
+		}
+		return ""
+	}})
+	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Reuse: true, Timeouts: hasty})
+	if reply, err := deliver(hop, "a@example.com", []byte("x: y\r\n"), whole); err != nil || !reply.Positive() {
+		t.Fatal(reply, err)
+	}
+	if n := sink.Conns(); n != 1 {
+		t.Errorf("%d connections", n)
+	}
+}
+
+// TestCheckIsShared: many who wait for one server ask it once.
+func TestCheckIsShared(t *testing.T) {
+	sink := nexthoptest.NewSink(t)
+	timeouts := hasty
+	timeouts.Suspect = time.Hour
+	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Timeouts: timeouts})
+	for range 5 {
+		if err := hop.askStillThere(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := sink.Conns(); n != 1 {
+		t.Errorf("%d connections", n)
+	}
+	hop.Close()
+	sink.Close()
+	hop.check.at = time.Time{}
+	if err := hop.askStillThere(t.Context()); err != nil {
+		t.Errorf("once closed: %v", err)
+	}
+}
+
+// TestSilentLater: a server that was there when it was asked first stops behind that.
+func TestSilentLater(t *testing.T) {
+	w := &wedging{at: "QUIT"} // of the connection on which it was asked
+	sink := nexthoptest.NewSink(t, nexthoptest.Config{Answer: func(c nexthoptest.Command) string {
+		if c.Verb() == "RCPT" {
+			return nexthoptest.Silence
+		}
+		return w.answer(c)
+	}})
+	defer sink.CloseConns() // or QUIT would be waited for
+	timeouts := hasty
+	timeouts.Greeting = 3 * time.Second
+	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Timeouts: timeouts})
+	tx := hop.Begin(Envelope{Client: testClient, From: "a@example.com"})
+	defer tx.Abort()
+	if _, err := tx.Rcpt(t.Context(), "b@example.net", nil); !errors.Is(err, errSilent) {
+		t.Errorf("error %v", err)
+	}
+	if !w.stopped.Load() {
+		t.Error("it was not asked before it stopped")
+	}
+}
