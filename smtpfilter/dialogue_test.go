@@ -25,6 +25,7 @@ import (
 //	limit N                               largest message in bytes
 //	tls offered|required|implicit         with a certificate that the client trusts
 //	auth                                  AUTH is passed on
+//	id ID                                 what the gate is called in paths; its next hop hears nothing of it
 //	trusted PREFIX, proxy PREFIX          who may say XCLIENT and XFORWARD, who begins with PROXY
 //	normalize PREFIX                      whose bare newlines are normalised
 //	allow client|network LIMIT N…         limits, named as in package limit
@@ -49,6 +50,7 @@ import (
 //	P          the gate asks the next hop what it offers
 //	K          the next hop cuts its connections
 //	W TEXT     a command that the next hop got, '*' allowed, XFORWARD and EHLO among them
+//	H TEXT     waits for such a command
 //	N LINE     a command that the next hop got, in order, all connections; "N -" for none at all
 //	M TEXT     the bytes of a delivered message behind its trace fields; escapes as in R
 //	T LINE     a line of trace fields of the message of the last M, '*' allowed
@@ -154,6 +156,7 @@ func (d *dialogue) start(learnt bool) {
 		auth:    d.auth,
 		limiter: limit.New(d.limits),
 		tarpit:  d.tarpit,
+		id:      d.id,
 	})
 	if learnt {
 		d.probe()

@@ -25,6 +25,7 @@ type scene struct {
 	auth   bool
 	limits limit.Config
 	tarpit *limit.Tarpit
+	id     string
 
 	hop   nexthoptest.Config
 	next  nexthop.SMTPConfig
@@ -74,6 +75,8 @@ func (s *scene) listen(verb, arg string) (err error) {
 		s.wire.TLS, s.wire.TLSMode = nexthoptest.ServerTLS(), mode
 	case "auth":
 		s.auth = true
+	case "id":
+		s.id, s.next.GateID = arg, arg
 	case "trusted":
 		return addPrefix(&s.wire.TrustedProxies, arg)
 	case "proxy":

@@ -47,6 +47,8 @@ func (d *dialogue) step(text string) error {
 		return nil
 	case "W":
 		return d.got(arg)
+	case "H":
+		return d.waitFor(func() error { return d.got(arg) })
 	case "L":
 		return d.logged(arg)
 	case "X":
@@ -112,6 +114,15 @@ func (d *dialogue) got(want string) error {
 		}
 	}
 	return fmt.Errorf("not among %q", lines)
+}
+
+// waitFor waits for what happens without the client's doing.
+func (d *dialogue) waitFor(check func() error) error {
+	for end := time.Now().Add(waitLimit); ; time.Sleep(time.Millisecond) {
+		if err := check(); err == nil || time.Now().After(end) {
+			return err
+		}
+	}
 }
 
 // logged looks for a line in the log, or for none.

@@ -141,6 +141,7 @@ type gateOptions struct {
 	tarpit  *limit.Tarpit
 	names   smtpfilter.Resolver
 	meter   smtpfilter.Meter
+	id      string // of the gate, in paths
 }
 
 // newGate starts a gate that ends with the test.
@@ -177,7 +178,7 @@ func newGateOn(t testing.TB, counting *countingListener, o gateOptions) *gate {
 		served: make(chan error, 1),
 
 		listener: tcp.(*net.TCPListener),
-		server:   smtpfilter.New(smtpfilter.Config{Hostname: "gate.example", Log: o.log, ShowAddress: o.show, Resolver: o.names, Meter: o.meter}),
+		server:   smtpfilter.New(smtpfilter.Config{Hostname: "gate.example", Log: o.log, ShowAddress: o.show, Resolver: o.names, Meter: o.meter, ID: o.id}),
 	}
 	g.settings = smtpfilter.Settings{
 		Wire:     o.wire,

@@ -52,6 +52,7 @@ func (s *session) receive(t *transaction) wire.Reply {
 		}
 		reply := policy.refusal(action, worst, t.id)
 		s.logRefusal(t, worst, t.recipients(), action, reply)
+		t.next.Abort() // its connection serves others while this client waits
 		s.tarpit(t, worst)
 		return reply
 	case Discard:

@@ -7,8 +7,9 @@ type Meter interface {
 	Connected(listener string)
 	Disconnected(listener string)
 
-	// Message is called once for each message that a client has begun to send,
-	// when it is answered.
+	// Message is called once for each message that a client has begun to send, when
+	// it is answered, and for each that has failed at a recipient, when that is
+	// answered.
 	Message(listener string, outcome Outcome)
 }
 

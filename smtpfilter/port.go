@@ -88,6 +88,9 @@ func (p *Port) wireConfig(settings *Settings) wire.Config {
 	cfg.Noticed = p.logNoticed
 	cfg.AcceptFailed = p.logAcceptFailed
 	cfg.Extensions = func(*wire.Conn) wire.Extensions { return p.settings.Load().NextHop.Extensions() }
+	if p.server.cfg.ID != "" {
+		cfg.Path = p.path
+	}
 	cfg.Connected = p.connected
 	cfg.Erred = p.erred
 	cfg.Auth = nil
@@ -106,6 +109,17 @@ type peer struct {
 
 	name  string     // in DNS, of the address named
 	named netip.Addr // whose name was looked for
+
+	gone  context.Context // ends with the client's connection; nil before the first message
+	leave func()          // ends it
+}
+
+// left notes that the client has gone, or has become another one.
+func (who *peer) left() {
+	if who.leave != nil {
+		who.leave()
+		who.gone, who.leave = nil, nil
+	}
 }
 
 // logOut ends the client's connection to the next hop, if it has one of its own.
@@ -128,6 +142,7 @@ func (p *Port) connected(c *wire.Conn) wire.Reply {
 	who.ticket.Release()
 	who.ticket = nil
 	who.logOut()
+	who.left()
 	limiter := p.settings.Load().Limiter
 	connect := limiter.Connect
 	if c.IsProxy() {
@@ -146,6 +161,7 @@ func (p *Port) closed(c *wire.Conn) {
 	if who, ok := c.Owner().(*peer); ok {
 		who.ticket.Release()
 		who.logOut()
+		who.left()
 		p.server.cfg.Meter.Disconnected(p.name)
 	}
 	p.logClosed(c)
@@ -210,6 +226,10 @@ func nextHopClient(c wire.Client) nexthop.Client {
 // the next hop wants to know it, once for each client.
 func (who *peer) client(c *wire.Conn) nexthop.Client {
 	client := nextHopClient(c.Client())
+	if who.gone == nil {
+		who.gone, who.leave = context.WithCancel(context.Background())
+	}
+	client.Gone = who.gone
 	r := who.port.server.cfg.Resolver
 	switch addr := client.Addr.Addr(); {
 	case r == nil || client.Name != "":

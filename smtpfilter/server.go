@@ -18,6 +18,11 @@ type Config struct {
 	// Hostname is what the gate calls itself in its replies and trace fields.
 	Hostname string
 
+	// ID names the gate to other gates, in the reply to EHLO and in
+	// nexthop.SMTPConfig.GateID: printable, no space, and unlike any other gate's.
+	// "" tells them nothing.
+	ID string
+
 	// Resolver finds the names of clients for next hops that want to know them;
 	// nil means that no client has a name. It is asked once for a connection,
 	// and only when its mail is passed on.

@@ -43,6 +43,7 @@ type transaction struct {
 	messageID string
 
 	outcome Outcome // of what was decided last
+	counted bool    // by the Meter
 }
 
 type recipient struct {
@@ -61,6 +62,9 @@ func (s *session) Mail(string, *smtp.MailOptions) error {
 		reply := tooLarge(limit)
 		s.peer.port.logBadCommand(s.conn, fmt.Sprintf("MAIL FROM:<%s> SIZE=%d", cmd.Path, cmd.Size), reply)
 		return s.answer(reply)
+	}
+	if s.comesBack() {
+		return s.answer(s.refuseLoop())
 	}
 	settings := s.peer.port.settings.Load()
 	if hit := settings.Limiter.Message(s.addr()); !hit.Allowed() {
@@ -127,7 +131,9 @@ func (s *session) Rcpt(string, *smtp.RcptOptions) error {
 		case Reject, Defer:
 			reply := policy.refusal(action, t.envelope, t.id)
 			s.logRefusal(t, t.envelope, []wire.Path{rcpt}, action, reply)
-			s.tarpit(t, t.envelope)
+			if len(t.accepted) == 0 { // else a connection to the next hop would wait, too
+				s.tarpit(t, t.envelope)
+			}
 			return s.answer(reply)
 		case Discard:
 			t.discarded = append(t.discarded, rcpt)
@@ -138,6 +144,7 @@ func (s *session) Rcpt(string, *smtp.RcptOptions) error {
 	if err != nil {
 		reply = s.unavailable(t, err)
 		s.logNextHopFailure(t, []wire.Path{rcpt}, reply, err)
+		s.count(t)
 		return s.answer(reply)
 	}
 	if !reply.Positive() {
@@ -183,8 +190,17 @@ func (s *session) tarpit(t *transaction, f Finding) {
 func (s *session) Data(io.Reader) error {
 	t := s.t
 	reply := s.receive(t)
-	s.server.cfg.Meter.Message(s.peer.port.name, t.outcome)
+	s.count(t)
 	return s.answer(reply)
+}
+
+// count tells the Meter what became of a message, once: a message that has failed at a
+// recipient is lost to the client, whatever it sends after that.
+func (s *session) count(t *transaction) {
+	if !t.counted {
+		t.counted = true
+		s.server.cfg.Meter.Message(s.peer.port.name, t.outcome)
+	}
 }
 
 // Reset ends the transaction, if any.
@@ -226,6 +242,8 @@ var errRefused = &smtp.SMTPError{Code: 550, EnhancedCode: smtp.NoEnhancedCode, M
 // connection to the next hop is gone, and it alone can log in again.
 func (s *session) unavailable(t *transaction, err error) wire.Reply {
 	switch {
+	case errors.Is(err, nexthop.ErrLoop): // RFC 3463: X.4.6, routing loop detected
+		return wire.NewReply(554, "5.4.6 Mail loop: the mail server behind this gate leads back to the gate; id "+t.id)
 	case errors.Is(err, nexthop.ErrRequireTLS):
 		return wire.NewReply(550, "5.7.30 REQUIRETLS support required; id "+t.id)
 	case errors.Is(err, nexthop.ErrNotOffered):

@@ -1,0 +1,41 @@
+package smtpfilter
+
+import (
+	"log/slog"
+	"strings"
+
+	"spamgate/smtpfilter/nexthop"
+	"spamgate/smtpfilter/wire"
+)
+
+// path returns the ids of the gates that mail passes from here on.
+func (p *Port) path() []string {
+	return append([]string{p.server.cfg.ID}, nexthop.Path(p.settings.Load().NextHop)...)
+}
+
+// comesBack reports whether a client says EHLO with the gate's own name, which only the
+// gate has, and those that lie. On the gate's machine and in its private network others
+// may rightly have it: a mail server's name often is its machine's, and the gate's. So may
+// a proxy that is trusted, and people who log in.
+func (s *session) comesBack() bool {
+	hostname := s.server.cfg.Hostname
+	client := s.conn.Client()
+	addr := client.Addr.Addr()
+	switch {
+	case !strings.EqualFold(client.Helo, hostname), !strings.Contains(hostname, "."), strings.HasPrefix(hostname, "localhost."):
+		return false
+	case !addr.IsValid(), addr.IsLoopback(), addr.IsPrivate(), addr.IsLinkLocalUnicast(), addr == client.Local.Addr():
+		return false
+	}
+	return !s.conn.Authenticated() && client.Login == "" && !s.conn.Trusted()
+}
+
+// refuseLoop is the reply to MAIL of a client that comesBack (RFC 3463: X.4.6, routing
+// loop detected).
+func (s *session) refuseLoop() wire.Reply {
+	reply := wire.NewReply(554, "5.4.6 Mail loop: you call yourself "+s.server.cfg.Hostname+", which is this gate's name")
+	s.peer.port.logConn(s.conn, slog.LevelWarn, "mail loop",
+		slog.String("reply", reply.String()),
+		slog.String("hint", "if this client is a server of yours, give the gate a hostname of its own"))
+	return reply
+}
