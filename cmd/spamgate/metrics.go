@@ -56,7 +56,7 @@ func newMetrics() *metrics {
 	}, []string{"listener"})
 	m.messages = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: metricsNamespace, Name: "messages_total",
-		Help: "Messages that clients have begun to send, by listener and by what became of them.",
+		Help: "Messages that clients have begun to send, or that have failed at a recipient, by listener and by what became of them.",
 	}, []string{"listener", "outcome"})
 	m.decisions = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: metricsNamespace, Name: "decisions_total",

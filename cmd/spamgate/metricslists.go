@@ -29,7 +29,7 @@ var (
 	descFPR        = desc("filter_false_positive_ratio", "The probability that the filter takes a key for one it may hold that it does not.")
 	descBytes      = desc("filter_size_bytes", "The memory that the filter takes.")
 	descCapacity   = desc("filter_capacity_keys", "How many keys the filter is meant for.")
-	descNextHop    = desc("next_hop_up", "1 where the next hop has answered when it was last asked.", "next_hop")
+	descNextHop    = desc("next_hop_up", "1 if mail can pass to the next hop, as the last mail or probe has shown.", "next_hop")
 )
 
 // listMetric is a metric of each list.

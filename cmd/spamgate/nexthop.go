@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -55,7 +56,11 @@ func smtpConfig(c *config.Config, log *slog.Logger) (nexthop.SMTPConfig, error) 
 		Reuse:         n.Reuse,
 		Merge:         n.Merge,
 		ProbeInterval: n.ProbeInterval,
+		GateID:        pathID,
+		Timeouts:      timeouts(n),
 		Logger:        log,
+
+		MessagesPerConnection: int(n.MessagesPerConnection),
 	}
 	switch n.Identity {
 	case "xclient":
@@ -71,22 +76,30 @@ func smtpConfig(c *config.Config, log *slog.Logger) (nexthop.SMTPConfig, error) 
 	case "v2":
 		sc.Proxy = 2
 	}
-	if len(n.Addr) > 1 {
-		sc.Timeouts = groupTimeouts
-	}
 	var err error
 	sc.TLS, err = tlsConfig(n)
 	return sc, err
 }
 
-// groupTimeouts are how long one of several next hops is waited for. With those of
-// RFC 5321, section 4.5.3.2, one that is there and says nothing would take all the
-// time that a client has for RCPT, 5 minutes, and none were left to ask another one.
-// MAIL has more than the rest, since its reply may wait for that to RCPT.
-var groupTimeouts = nexthop.Timeouts{
-	Connect:  10 * time.Second,
-	Greeting: 30 * time.Second,
-	Mail:     2 * time.Minute,
+// pathID names this process to other gates, so that it notices when its mail comes back.
+var pathID = rand.Text()[:12]
+
+// maxSilence is how long a next hop is silent until it is asked over another connection
+// whether it is there. Servers that work greet sooner.
+const maxSilence = 5 * time.Second
+
+// timeouts returns how long the next hop is waited for. What has no key is as RFC 5321,
+// section 4.5.3.2, has it: above all the 10 minutes behind a message.
+func timeouts(n config.NextHop) nexthop.Timeouts {
+	return nexthop.Timeouts{
+		Connect:  n.ConnectTimeout,
+		Greeting: n.ConnectTimeout,
+		Hello:    n.ConnectTimeout,
+		Mail:     n.ReplyTimeout,
+		Rcpt:     n.ReplyTimeout,
+		Data:     n.ReplyTimeout,
+		Suspect:  min(maxSilence, n.ConnectTimeout),
+	}
 }
 
 // tlsConfig is how the next hop's connection is protected; smtps:// is the

@@ -8,23 +8,32 @@ import (
 	"spamgate/smtpfilter/nexthop"
 )
 
-// TestGroupTimeouts: a client, who waits 5 minutes for RCPT, is still there when two
-// next hops have said nothing. One alone has the time that the RFC gives it.
-func TestGroupTimeouts(t *testing.T) {
-	for _, addrs := range []config.Addresses{{"smtp://192.0.2.1:25"}, {"smtp://192.0.2.1:25", "smtp://192.0.2.2:25"}} {
-		sc, err := smtpConfig(&config.Config{NextHop: config.NextHop{Addr: addrs}}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		alone := len(addrs) == 1
-		limit := sc.Timeouts
-		if alone != (limit == nexthop.Timeouts{}) {
-			t.Errorf("%v: %+v", addrs, limit)
-		}
-		for _, d := range []time.Duration{limit.Connect, limit.Greeting, limit.Mail} {
-			if !alone && (d == 0 || 2*d >= 5*time.Minute) {
-				t.Errorf("%v: %+v", addrs, limit)
-			}
-		}
+// TestTimeouts: with the defaults a client, who waits 5 minutes for RCPT (RFC 5321,
+// section 4.5.3.2.3), is still there when two next hops have used up their time, and the
+// waits behind a message are those of the RFC.
+func TestTimeouts(t *testing.T) {
+	c := config.Default()
+	sc, err := smtpConfig(&c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit := sc.Timeouts
+	if both := 2 * (limit.Connect + limit.Mail); both >= 5*time.Minute {
+		t.Errorf("two next hops may take %v", both)
+	}
+	if limit.Suspect <= 0 || limit.Suspect > limit.Connect || limit.Rcpt != limit.Mail || limit.Data != limit.Mail {
+		t.Errorf("%+v", limit)
+	}
+	if limit.Dot != 0 || limit.Write != 0 {
+		t.Errorf("behind the message: %v, %v, want the package's own", limit.Dot, limit.Write)
+	}
+	c.NextHop.ReplyTimeout, c.NextHop.ConnectTimeout, c.NextHop.MessagesPerConnection = time.Second, time.Second, 7
+	if sc, err = smtpConfig(&c, nil); err != nil {
+		t.Fatal(err)
+	}
+	want := nexthop.Timeouts{Connect: time.Second, Greeting: time.Second, Hello: time.Second,
+		Mail: time.Second, Rcpt: time.Second, Data: time.Second, Suspect: time.Second}
+	if sc.Timeouts != want || sc.MessagesPerConnection != 7 {
+		t.Errorf("%+v, %d messages a connection", sc.Timeouts, sc.MessagesPerConnection)
 	}
 }

@@ -176,6 +176,7 @@ func newGate(ctx context.Context, c *config.Config, in *inherited, stderr *loggi
 	}
 	g.server = smtpfilter.New(smtpfilter.Config{
 		Hostname:    c.Hostname,
+		ID:          pathID,
 		Resolver:    net.DefaultResolver,
 		Log:         g.log,
 		ShowAddress: show,

@@ -71,6 +71,9 @@ tls = "opportunistic"
 tls_name = "Bücher.example"
 tls_pins = ["AB:CD:EF:01:23:45:67:89:AB:CD:EF:01:23:45:67:89:AB:CD:EF:01:23:45:67:89:AB:CD:EF:01:23:45:67:89"]
 probe_interval = "1s"
+connect_timeout = "2s"
+reply_timeout = "3s"
+messages_per_connection = 4
 allow_public = true
 [filter]
 kind = "counting"
@@ -190,6 +193,7 @@ on_protected = "hold"
 			TLS: "opportunistic", TLSName: "xn--bcher-kva.example",
 			TLSPins:       []string{"abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789"},
 			ProbeInterval: time.Second, AllowPublic: true,
+			ConnectTimeout: 2 * time.Second, ReplyTimeout: 3 * time.Second, MessagesPerConnection: 4,
 		},
 		Filter:  Filter{Kind: "counting", Family: "classic:RS,AP", FPR: 0.001, Entries: 5, CounterBits: 16, Confirm: true},
 		State:   State{Dir: "/var/lib/spamgate"},

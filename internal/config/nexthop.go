@@ -57,6 +57,18 @@ type NextHop struct {
 	// 1 h.
 	ProbeInterval time.Duration `toml:"probe_interval"`
 
+	// ConnectTimeout is how long the next hop may take to accept a connection, to
+	// greet and to answer EHLO, each; 1 s to 5 min.
+	ConnectTimeout time.Duration `toml:"connect_timeout"`
+
+	// ReplyTimeout is how long it may take to reply to any other command, but not to
+	// a message; 1 s to 10 min.
+	ReplyTimeout time.Duration `toml:"reply_timeout"`
+
+	// MessagesPerConnection is how many messages go over one connection, 1 to
+	// 1000000. 0 is as many as suit the server; see the package nexthop.
+	MessagesPerConnection int64 `toml:"messages_per_connection"`
+
 	// AllowPublic lets a listener beyond loopback stand in front of a Maildir.
 	AllowPublic bool `toml:"allow_public"`
 }

@@ -17,6 +17,9 @@ func (d *document) nextHop() {
 	d.oneOf("next_hop.identity", n.Identity, "auto", "xclient", "xforward", "none")
 	d.oneOf("next_hop.proxy", n.Proxy, "", "v1", "v2")
 	d.between("next_hop.probe_interval", n.ProbeInterval, time.Second, time.Hour)
+	d.between("next_hop.connect_timeout", n.ConnectTimeout, time.Second, 5*time.Minute)
+	d.between("next_hop.reply_timeout", n.ReplyTimeout, time.Second, 10*time.Minute)
+	d.within("next_hop.messages_per_connection", n.MessagesPerConnection, 0, 1000000)
 	d.nextHopNames()
 	if !d.nextHopAddr() {
 		return // what else is right depends on it
