@@ -150,7 +150,8 @@ func TestExamplePostfix(t *testing.T) {
 func TestExampleExim(t *testing.T) {
 	t.Parallel()
 	e := openExample(t, "exim.toml")
-	s := startExim(t, eximOptions{listen: e.in(e.lines("exim.conf"), "127.0.0.1.10025", "ADDR.PORT")})
+	lines := e.in(e.lines("exim.conf"), "127.0.0.1.10025", "ADDR.PORT") + "\n" + e.lines("exim.conf, connections")
+	s := startExim(t, eximOptions{listen: lines})
 	e.replace(`addr = "smtp://127.0.0.1:10025"`, fmt.Sprintf("addr = %q", "smtp://"+s.addr))
 	message := e.check(e.start())
 	wantClient(t, s.waitLog(1, " <= a@example.com"))

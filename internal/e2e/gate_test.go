@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,6 +23,9 @@ type setup struct {
 	more    string            // further TOML, tables only
 	lists   string            // in place of the table of the list blocked
 	files   map[string]string // by path in the gate's directory
+
+	nextHops []string // several, in place of nextHop
+	hostname string   // default gate.example
 }
 
 // blockedLists is the table of the list blocked.
@@ -38,12 +42,16 @@ func (s setup) config() string {
 		}
 		return s
 	}
-	return fmt.Sprintf(`hostname = "gate.example"
+	nextHop := strconv.Quote(orElse(s.nextHop, "maildir:mail"))
+	if s.nextHops != nil {
+		nextHop = `["` + strings.Join(s.nextHops, `", "`) + `"]`
+	}
+	return fmt.Sprintf(`hostname = %q
 [listen]
 addr = %q
 %s
 [next_hop]
-addr = %q
+addr = %s
 reuse = %t
 %s
 [log]
@@ -51,7 +59,7 @@ format = "json"
 %s
 %s
 %s
-`, orElse(s.listen, "127.0.0.1:0"), s.keys["listen"], orElse(s.nextHop, "maildir:mail"), !s.noReuse, s.keys["next_hop"], s.keys["log"], s.more, orElse(s.lists, blockedLists))
+`, orElse(s.hostname, "gate.example"), orElse(s.listen, "127.0.0.1:0"), s.keys["listen"], nextHop, !s.noReuse, s.keys["next_hop"], s.keys["log"], s.more, orElse(s.lists, blockedLists))
 }
 
 // gate is a running spamgate process.

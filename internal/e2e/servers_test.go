@@ -26,6 +26,7 @@ type eximOptions struct {
 	smartHost string // "host:port" that mail for elsewhere goes to
 	listen    string // in place of the lines that say where it listens and to whom
 	rcpt      string // what comes first in its ACL for RCPT
+	banner    string // what it greets with; "" is Exim's own
 }
 
 const eximConf = `primary_hostname = mx.example.org
@@ -39,9 +40,7 @@ host_lookup =
 rfc1413_query_timeout = 0s
 tls_advertise_hosts =
 smtp_enforce_sync = false
-smtp_accept_max = 100
-smtp_accept_max_per_connection = 100000
-smtp_accept_queue_per_connection = 0
+BANNER
 acl_smtp_rcpt = rcpt
 begin acl
 rcpt:
@@ -110,7 +109,11 @@ func startExim(t testing.TB, o eximOptions) *tree {
 		smartHost = strings.NewReplacer("HOST", host, "PORT", port).Replace(eximSmartHost)
 	}
 	addr, port, _ := net.SplitHostPort(s.addr)
-	conf := strings.NewReplacer("LISTEN", cmp.Or(o.listen, eximListen), "ACCEPT", o.rcpt).Replace(eximConf)
+	banner := ""
+	if o.banner != "" {
+		banner = "smtp_banner = " + o.banner
+	}
+	conf := strings.NewReplacer("LISTEN", cmp.Or(o.listen, eximListen), "ACCEPT", o.rcpt, "BANNER", banner).Replace(eximConf)
 	fill := strings.NewReplacer("ADDR", addr, "PORT", port, "PROXY", o.proxyFrom, "RELAY", "<; "+o.relayFor, "SMARTHOST", smartHost)
 	s.write("etc/exim4/exim4.conf", fill.Replace(conf))
 	const exim = 61001
