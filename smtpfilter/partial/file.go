@@ -1,0 +1,298 @@
+package partial
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"spamgate/internal/durable"
+)
+
+const (
+	// newPrefix begins the name of the file while it is written anew.
+	newPrefix = ".partial-"
+
+	// staleAfter is the age from which such a file is one that a killed process
+	// has left.
+	staleAfter = time.Hour
+
+	// firstLine says what the file is. It is no entry, and is passed over.
+	firstLine = "# spamgate: who has which message; see package smtpfilter/partial\n"
+
+	// slack is how many lines the file may have besides two for each entry.
+	slack = 1024
+
+	// lockWait is how long to wait for another process that is writing.
+	lockWait = 2 * time.Second
+)
+
+// file is the Store's file on disk.
+type file struct {
+	path string
+	mu   sync.Mutex // held by who reads or writes
+
+	f     *os.File    // open, or nil
+	info  fs.FileInfo // of f
+	whole bool        // all of f is still to be read, and replaces what is known
+	read  int64       // up to here it was read
+	lines int         // so many lines
+
+	seen atomic.Pointer[seenFile] // nil: there was none
+}
+
+// seenFile is a file as it was when it was read or written last.
+type seenFile struct {
+	info fs.FileInfo
+	size int64
+}
+
+// changed reports whether another process has written to the file, or has replaced
+// it. It waits for nobody.
+func (d *file) changed() bool {
+	seen := d.seen.Load()
+	now, err := os.Lstat(d.path)
+	if err != nil {
+		return false // what is known is all there is
+	}
+	return seen == nil || !os.SameFile(now, seen.info) || now.Size() != seen.size
+}
+
+// note keeps what the file is like now.
+func (d *file) note(size int64) { d.seen.Store(&seenFile{d.info, size}) }
+
+// isCurrent reports whether the open file is the one at the path.
+func (d *file) isCurrent() bool {
+	if d.f == nil {
+		return false
+	}
+	now, err := os.Lstat(d.path)
+	return err == nil && os.SameFile(now, d.info)
+}
+
+// open opens the file at the path, which is made if that is wanted. Where there is
+// none, the error is fs.ErrNotExist.
+func (d *file) open(create bool) error {
+	d.close()
+	f, err := openRegular(d.path, create)
+	if err != nil {
+		return err
+	}
+	if d.info, err = f.Stat(); err != nil {
+		f.Close()
+		return err
+	}
+	d.f, d.whole, d.read, d.lines = f, true, 0, 0
+	return nil
+}
+
+// close closes the file. Nothing was left to write, so that it cannot fail in a way
+// that matters.
+func (d *file) close() {
+	if d.f != nil {
+		_ = d.f.Close()
+		d.f = nil
+	}
+}
+
+// lock opens the file that is to be written to, and keeps other processes out until
+// unlock.
+func (d *file) lock() (unlock func(), err error) {
+	for late := time.Now().Add(lockWait); ; {
+		if !d.isCurrent() {
+			if err := d.open(true); err != nil {
+				return nil, err
+			}
+		}
+		f := d.f
+		switch err := tryLock(f); {
+		case errors.Is(err, errLocked):
+			if time.Now().After(late) {
+				return nil, fmt.Errorf("%s: another process has locked it for %v", d.path, lockWait)
+			}
+			time.Sleep(5 * time.Millisecond)
+		case err != nil:
+			return nil, &fs.PathError{Op: "lock", Path: d.path, Err: err}
+		case d.isCurrent():
+			return func() { unlockFile(f) }, nil
+		default:
+			unlockFile(f) // it was replaced meanwhile
+		}
+	}
+}
+
+// isEmpty reports whether the file was just made: rewrite leaves a line at least.
+func (d *file) isEmpty() bool { return d.seen.Load().size == 0 }
+
+// refresh reads what another process has written.
+func (s *Store) refresh() {
+	if !s.file.changed() {
+		return
+	}
+	s.file.mu.Lock()
+	defer s.file.mu.Unlock()
+	if err := s.catchUp(); err != nil {
+		s.options.Logger.Debug("who has which message cannot be read", "error", err)
+	}
+}
+
+// catchUp reads what is new in the file. The caller holds file.mu.
+func (s *Store) catchUp() error {
+	d := &s.file
+	if !d.isCurrent() {
+		if err := d.open(false); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+	info, err := d.f.Stat()
+	if err != nil {
+		return err
+	}
+	size := info.Size()
+	if limit := int64(2*s.options.MaxEntries+2*slack) * maxLine; size > limit {
+		return fmt.Errorf("%s: %d bytes are more than the gate writes; remove the file", d.path, size)
+	}
+	if size < d.read {
+		d.whole, d.read, d.lines = true, 0, 0
+	}
+	if err := s.readLines(size); err != nil {
+		return err
+	}
+	d.note(size)
+	return nil
+}
+
+// readLines takes the lines up to size in. A last line without an end is left for
+// later: another process may be writing it.
+func (s *Store) readLines(size int64) error {
+	d := &s.file
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if d.whole {
+		for e := range s.index.entries() {
+			e.seen = false
+		}
+	}
+	now := s.options.now()
+	in := bufio.NewReaderSize(io.NewSectionReader(d.f, d.read, size-d.read), 1<<16)
+	for {
+		line, err := in.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			d.read += int64(len(line)) // of no line of ours
+			continue
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		d.read += int64(len(line))
+		d.lines++
+		if p, e, since, ok := parseLine(line[:len(line)-1]); ok {
+			s.index.apply(p, e, min(since, now.Unix())) // a clock may have been wrong
+			s.prune(now)
+		}
+	}
+	if d.whole && size > 0 {
+		s.index.dropUnseen()
+	}
+	d.whole = false
+	return nil
+}
+
+// append adds lines to the file. Synced, they survive a loss of power. The caller
+// holds file.mu.
+func (s *Store) append(lines []byte, synced bool) error {
+	d := &s.file
+	unlock, err := d.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := s.catchUp(); err != nil {
+		return err
+	}
+	if d.isEmpty() {
+		return s.rewrite() // with all that is known: there may have been a file before
+	}
+	if err := d.write(lines); err != nil {
+		return err
+	}
+	if synced {
+		if err := d.f.Sync(); err != nil {
+			return err
+		}
+	}
+	if d.lines > 2*s.Len()+slack {
+		if err := s.rewrite(); err != nil {
+			s.options.Logger.Warn("a file cannot be written anew, and grows", "error", err)
+		}
+	}
+	return nil
+}
+
+// write appends whole lines, or nothing. A line that was cut short by a process that
+// was killed is given its end first.
+func (d *file) write(lines []byte) error {
+	info, err := d.f.Stat()
+	if err != nil {
+		return err
+	}
+	before := info.Size()
+	if d.read < before {
+		lines = append([]byte("\n"), lines...)
+	}
+	if _, err := d.f.Write(lines); err != nil {
+		return errors.Join(err, d.f.Truncate(before))
+	}
+	for _, b := range lines {
+		if b == '\n' {
+			d.lines++
+		}
+	}
+	d.read = before + int64(len(lines))
+	d.note(d.read)
+	return nil
+}
+
+// rewrite replaces the file by one that holds the entries alone. The caller has it
+// locked.
+func (s *Store) rewrite() error {
+	d := &s.file
+	dir := filepath.Dir(d.path)
+	f, err := durable.Create(dir, newPrefix+"*.new", 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Discard()
+	lines := []byte(firstLine)
+	s.mu.Lock()
+	n := 1
+	for e := range s.index.entries() {
+		lines = appendLine(lines, e.pair, e.Entry, e.since)
+		e.saved = true
+		n++
+	}
+	s.mu.Unlock()
+	if _, err := f.Write(lines); err != nil {
+		return err
+	}
+	if err := errors.Join(f.GiveAway(), f.Commit(d.path)); err != nil {
+		return err
+	}
+	if err := d.open(false); err != nil {
+		return err
+	}
+	d.whole, d.read, d.lines = false, int64(len(lines)), n
+	d.note(d.read)
+	return nil
+}

@@ -1,0 +1,89 @@
+//go:build unix
+
+package partial
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"spamgate/internal/durable"
+)
+
+// errLocked says that another process has the lock.
+var errLocked = syscall.EWOULDBLOCK
+
+// openRegular opens a regular file of this user's to read and to append, and follows
+// no link. If it is made, it is for its owner alone.
+func openRegular(path string, create bool) (*os.File, error) {
+	const flags = unix.O_RDWR | unix.O_APPEND | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
+	for {
+		if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+			return nil, fmt.Errorf("%s is not a regular file; remove it", path) // before it is opened: that may do things
+		}
+		fd, err := unix.Open(path, flags, 0)
+		switch {
+		case err == nil:
+			f := os.NewFile(uintptr(fd), path)
+			if err := checkOwn(f); err != nil {
+				f.Close()
+				return nil, err
+			}
+			return f, nil
+		case errors.Is(err, unix.EINTR):
+			continue
+		case !errors.Is(err, fs.ErrNotExist) || !create:
+			return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+		}
+		fd, err = unix.Open(path, flags|unix.O_CREAT|unix.O_EXCL, 0o600)
+		if errors.Is(err, fs.ErrExist) || errors.Is(err, unix.EINTR) {
+			continue // another process was faster
+		}
+		if err != nil {
+			return nil, &fs.PathError{Op: "create", Path: path, Err: err}
+		}
+		f := os.NewFile(uintptr(fd), path)
+		if err := errors.Join(durable.GiveAway(path), durable.SyncDir(filepath.Dir(path))); err != nil {
+			f.Close()
+			return nil, err
+		}
+		return f, nil
+	}
+}
+
+// checkOwn checks that an open file is a regular one that only this user, or root,
+// could write, and closes it to others.
+func checkOwn(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a regular file; remove it", f.Name())
+	}
+	owner := info.Sys().(*syscall.Stat_t).Uid
+	if me := os.Geteuid(); me != 0 && int(owner) != me {
+		return fmt.Errorf("%s belongs to user %d, and the gate runs as %d; remove it", f.Name(), owner, me)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return f.Chmod(0o600)
+	}
+	return nil
+}
+
+// tryLock locks an open file, or says errLocked.
+func tryLock(f *os.File) error {
+	for {
+		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != syscall.EINTR {
+			return err
+		}
+	}
+}
+
+// unlockFile ends the lock; one of a file that was closed has ended.
+func unlockFile(f *os.File) { _ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }
