@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"spamgate/smtpfilter/nexthop"
 	"spamgate/smtpfilter/wire"
 )
 
@@ -34,10 +33,10 @@ func (s *session) logOutcome(t *transaction, size int64, reply wire.Reply) {
 }
 
 // logUnknown is the line of a message that the next hop was given whole and did
-// not answer for: it may or may not be there.
-func (s *session) logUnknown(t *transaction, size int64, reply wire.Reply, err error) {
+// not answer for, for some recipients or all: it may or may not be there.
+func (s *session) logUnknown(t *transaction, to []wire.Path, size int64, reply wire.Reply, err error) {
 	t.outcome = OutcomeUnknown
-	s.log(slog.LevelError, "no answer from the next hop", t, Finding{}, t.recipients(), Defer.String(), reply,
+	s.log(slog.LevelError, "no answer from the next hop", t, Finding{}, to, Defer.String(), reply,
 		slog.String("outcome", "unknown"), slog.Int64("size", size), s.errAttr(t, err))
 }
 
@@ -99,14 +98,9 @@ func (s *session) logRelayDenied(t *transaction, rcpt wire.Path, reply wire.Repl
 	s.log(slog.LevelInfo, "relay denied", t, Finding{}, []wire.Path{rcpt}, Reject.String(), reply)
 }
 
-// logNextHopRefusal is the line of a recipient that the next hop has refused, or
-// that the gate has in its place.
+// logNextHopRefusal is the line of a recipient that the next hop has refused.
 func (s *session) logNextHopRefusal(t *transaction, rcpt wire.Path, reply wire.Reply) {
 	t.outcome = OutcomeNextHop
-	if nexthop.IsOneAtATime(reply) {
-		s.log(slog.LevelInfo, "refused by the gate", t, t.envelope, []wire.Path{rcpt}, Defer.String(), reply)
-		return
-	}
 	s.log(slog.LevelInfo, "refused by the next hop", t, t.envelope, []wire.Path{rcpt}, Accept.String(), wire.Reply{},
 		s.nextHopAttr(t, reply))
 }

@@ -11,9 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/limit"
 	"spamgate/smtpfilter/nexthop"
 	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/smtpfilter/partial"
 )
 
 // TestDialogues plays every file of testdata/dialogues against the gate with a
@@ -36,7 +38,7 @@ import (
 //	hop patience COMMAND DURATION         how long the gate waits for its reply to that
 //	hop extensions KEYWORD,…              what the next hop offers, "-" for nothing; beside a conversation with EHLO
 //	hop tls                               the gate speaks TLS with it, and verifies it
-//	hop lmtp [merge]                      it speaks LMTP
+//	hop lmtp                              it speaks LMTP, and the gate remembers who has what
 //	spare                                 another next hop, that takes everything, stands in for it
 //	---
 //	C LINE     the client sends a line
@@ -157,6 +159,7 @@ func (d *dialogue) start(learnt bool) {
 		limiter: limit.New(d.limits),
 		tarpit:  d.tarpit,
 		id:      d.id,
+		memory:  d.memory(),
 	})
 	if learnt {
 		d.probe()
@@ -167,6 +170,16 @@ func (d *dialogue) start(learnt bool) {
 	}
 	d.t.Cleanup(func() { conn.Close() })
 	d.use(conn)
+}
+
+// memory is what the gate remembers with, where the next hop speaks LMTP.
+func (d *dialogue) memory() smtpfilter.Memory {
+	if !d.next.LMTP {
+		return nil
+	}
+	store := partial.Open(filepath.Join(d.t.TempDir(), "lmtp"), partial.Options{})
+	d.t.Cleanup(store.Close)
+	return store
 }
 
 // probe has the gate ask its next hops what they offer.

@@ -138,7 +138,6 @@ func (s *scene) setHop(arg string) error {
 		return s.setPatience(strings.Fields(rest))
 	case "lmtp":
 		s.hop.LMTP, s.next.LMTP = true, true
-		s.next.Merge = rest == "merge"
 		return nil
 	case "tls":
 		s.next.TLS = nexthop.TLSConfig{Mode: nexthop.TLSRequired, Roots: nexthoptest.Roots(), Name: nexthoptest.ServerName}

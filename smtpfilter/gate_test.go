@@ -142,6 +142,7 @@ type gateOptions struct {
 	names   smtpfilter.Resolver
 	meter   smtpfilter.Meter
 	id      string // of the gate, in paths
+	memory  smtpfilter.Memory
 }
 
 // newGate starts a gate that ends with the test.
@@ -188,6 +189,7 @@ func newGateOn(t testing.TB, counting *countingListener, o gateOptions) *gate {
 		PassAuth: o.auth,
 		Limiter:  o.limiter,
 		Tarpit:   o.tarpit,
+		Memory:   o.memory,
 	}
 	g.port = g.server.Listen(l, "", g.settings)
 	go func() { g.served <- g.port.Serve() }()

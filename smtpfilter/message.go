@@ -10,6 +10,7 @@ import (
 
 	"spamgate/smtpfilter/header"
 	"spamgate/smtpfilter/nexthop"
+	"spamgate/smtpfilter/partial"
 	"spamgate/smtpfilter/wire"
 )
 
@@ -165,14 +166,20 @@ func (s *session) keepExempt(t *transaction) wire.Reply {
 		return wire.Reply{}
 	}
 	t.next = s.begin(t)
-	for _, r := range kept {
+	for i, r := range kept {
 		reply, err := t.next.Rcpt(s.server.ctx, r.path.String(), r.params)
 		if err != nil {
 			reply = s.unavailable(t, err)
+		}
+		switch {
+		case reply.Positive():
+			kept[i].late = wire.Reply{}
+		case partial.HasAny(r.known):
+			kept[i].late = reply
+		case err != nil:
 			s.logNextHopFailure(t, []wire.Path{r.path}, reply, err)
 			return reply
-		}
-		if !reply.Positive() {
+		default:
 			s.logNextHopRefusal(t, r.path, reply)
 			return reply
 		}
@@ -209,7 +216,7 @@ const flushEvery = 20 * time.Second
 
 // deliver passes the message on and returns the next hop's reply.
 func (s *session) deliver(t *transaction, body *wire.Body, section []byte) wire.Reply {
-	msg, reply, err := t.next.Data(s.server.ctx, format(body))
+	msg, reply, err := s.open(t, body, section)
 	if err != nil {
 		return s.nextHopFailed(t, body, err)
 	}
@@ -245,18 +252,17 @@ func (s *session) deliver(t *transaction, body *wire.Body, section []byte) wire.
 			msg.Abort()
 			return s.refuseBytes(t, body, err)
 		}
+		t.digestBody(piece)
 	}
-	reply, err = msg.Commit(s.server.ctx)
-	if errors.Is(err, nexthop.ErrReplyLost) {
-		reply = wire.NewReply(451, "4.4.2 The mail server behind this gate did not confirm the message; id "+t.id)
-		s.logUnknown(t, body.Size(), reply, err)
+	if reply := s.recognise(t, body.Size()); !reply.IsZero() {
+		msg.Abort()
 		return reply
 	}
-	if err != nil {
+	reply, err = msg.Commit(s.server.ctx)
+	if err != nil && !errors.Is(err, nexthop.ErrReplyLost) {
 		return s.nextHopFailed(t, body, err)
 	}
-	s.logOutcome(t, body.Size(), reply)
-	return reply
+	return s.concluded(t, body.Size(), msg, reply, err)
 }
 
 // trace is what goes in front of the message: a mark for each entry because of

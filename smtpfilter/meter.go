@@ -26,10 +26,11 @@ const (
 	OutcomeFailed                   // it could not be judged or handed on
 	OutcomeUnknown                  // handed on, and the next hop's answer was lost
 	OutcomeAbandoned                // its client has not sent all of it
+	OutcomePartial                  // some recipients have it, and its client is to send it again for the others
 	numberOfOutcomes                //
 )
 
-var outcomeNames = [...]string{"accepted", "discarded", "listed", "refused", "refused_by_next_hop", "failed", "unknown", "abandoned"}
+var outcomeNames = [...]string{"accepted", "discarded", "listed", "refused", "refused_by_next_hop", "failed", "unknown", "abandoned", "partial"}
 
 // String is the outcome's name, as in metrics.
 func (o Outcome) String() string { return outcomeNames[o] }

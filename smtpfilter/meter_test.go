@@ -84,7 +84,7 @@ func TestMeter(t *testing.T) {
 			}
 		})
 	}
-	if all := smtpfilter.Outcomes(); len(all) != 8 || slices.Contains(all, smtpfilter.Outcome(len(all))) {
+	if all := smtpfilter.Outcomes(); len(all) != 9 || slices.Contains(all, smtpfilter.Outcome(len(all))) {
 		t.Errorf("outcomes: %v", all)
 	}
 }

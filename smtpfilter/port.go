@@ -30,6 +30,11 @@ type Settings struct {
 	// NextHop is where accepted mail goes.
 	NextHop nexthop.Target
 
+	// Memory remembers which recipients have a message that the next hop has
+	// not taken for all of them; nil remembers nothing. It is for an LMTP next
+	// hop: without it, recipients may get a message twice.
+	Memory Memory
+
 	// Policy says whom the lists apply to, and how a refusal reads.
 	Policy Policy
 

@@ -11,6 +11,7 @@ import (
 	"github.com/emersion/go-smtp"
 
 	"spamgate/smtpfilter/nexthop"
+	"spamgate/smtpfilter/partial"
 	"spamgate/smtpfilter/wire"
 )
 
@@ -40,6 +41,9 @@ type transaction struct {
 	next      nexthop.Transaction // begun with MAIL, asked at the first recipient
 	accepted  []recipient         // taken by the next hop
 	discarded []wire.Path         // taken by us, to be dropped
+	deferred  []wire.Path         // refused for now by the next hop
+	together  partial.Group       // of the accepted ones
+	digest    *partial.Digest     // of the message; nil without a Memory
 	messageID string
 
 	outcome Outcome // of what was decided last
@@ -50,6 +54,9 @@ type recipient struct {
 	path   wire.Path
 	params []string
 	exempt bool
+
+	known []partial.Entry // what the Memory has of it
+	late  wire.Reply      // the next hop's refusal, where it may have the message already
 }
 
 // Mail begins a transaction. The next hop hears of it with the first recipient.
@@ -140,18 +147,34 @@ func (s *session) Rcpt(string, *smtp.RcptOptions) error {
 			return s.answer(wire.NewReply(250, "2.1.5 Ok"))
 		}
 	}
+	known, together, ok := t.recall(rcpt)
+	if !ok {
+		s.logWait(t, rcpt, notNow)
+		return s.answer(notNow)
+	}
+	taken := recipient{path: rcpt, params: cmd.Params, exempt: exempt, known: known}
 	reply, err := t.next.Rcpt(s.server.ctx, rcpt.String(), cmd.Params)
 	if err != nil {
 		reply = s.unavailable(t, err)
+	}
+	switch {
+	case reply.Positive():
+	case partial.HasAny(known):
+		// If it has the message that comes, the next hop has no say any more.
+		taken.late, reply = reply, wire.NewReply(250, "2.1.5 Ok")
+	case err != nil:
 		s.logNextHopFailure(t, []wire.Path{rcpt}, reply, err)
 		s.count(t)
 		return s.answer(reply)
-	}
-	if !reply.Positive() {
+	default:
+		if reply.Temporary() {
+			t.deferred = append(t.deferred, rcpt)
+		}
 		s.logNextHopRefusal(t, rcpt, reply)
 		return s.answer(reply)
 	}
-	t.accepted = append(t.accepted, recipient{rcpt, cmd.Params, exempt})
+	t.accepted = append(t.accepted, taken)
+	t.together = together
 	return s.answer(reply)
 }
 

@@ -106,6 +106,9 @@ func (g *gate) settings(c *config.Config, e *entrance, next nexthop.Target) smtp
 		Limiter:  e.limiter,
 		Tarpit:   e.tarpit,
 	}
+	if g.memory != nil {
+		s.Memory = g.memory
+	}
 	if e.cert != nil {
 		s.Wire.TLS = &tls.Config{GetCertificate: e.cert.GetCertificate, MinVersion: tls.VersionTLS12}
 	}

@@ -54,7 +54,6 @@ func smtpConfig(c *config.Config, log *slog.Logger) (nexthop.SMTPConfig, error) 
 	sc := nexthop.SMTPConfig{
 		Hostname:      c.Hostname,
 		Reuse:         n.Reuse,
-		Merge:         n.Merge,
 		ProbeInterval: n.ProbeInterval,
 		GateID:        pathID,
 		Timeouts:      timeouts(n),

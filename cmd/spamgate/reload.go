@@ -121,6 +121,7 @@ func (g *gate) apply(ctx context.Context, c *config.Config) (err error) {
 
 // change carries out what apply has prepared.
 func (g *gate) change(c *config.Config, changes []entranceChange, next nexthop.Target) {
+	g.openMemory(c)
 	auto := autoConnections(c, descriptorLimit())
 	for _, ch := range changes {
 		old := ch.entrance.cert

@@ -23,6 +23,7 @@ import (
 	"spamgate/internal/logging"
 	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/nexthop"
+	"spamgate/smtpfilter/partial"
 )
 
 func newServeCommand() *cobra.Command {
@@ -96,6 +97,7 @@ type gate struct {
 	store   *blocklist.Store
 	fetcher *fetch.Fetcher
 	next    nexthop.Target
+	memory  *partial.Store // of who has which message, once the next hop speaks LMTP
 	server  *smtpfilter.Server
 	held    []heldSocket // the sockets once they are open
 
@@ -174,6 +176,7 @@ func newGate(ctx context.Context, c *config.Config, in *inherited, stderr *loggi
 	if g.next, err = newNextHop(c, g.log); err != nil {
 		return g, err
 	}
+	g.openMemory(c)
 	g.server = smtpfilter.New(smtpfilter.Config{
 		Hostname:    c.Hostname,
 		ID:          pathID,
@@ -302,6 +305,9 @@ func (g *gate) close() {
 	}
 	if g.next != nil {
 		g.closing("the next hop", g.next.Close())
+	}
+	if g.memory != nil {
+		g.memory.Close()
 	}
 	g.closing("the certificates", closeEntrances(g.entrances))
 	if g.logEnd != nil {

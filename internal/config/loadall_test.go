@@ -223,7 +223,7 @@ on_protected = "hold"
 func sameAsDefault(t *testing.T, path string, got, def reflect.Value) {
 	untested := []string{
 		"filter.confirm",                    // see TestBad
-		"next_hop.merge", "next_hop.tls_ca", // see TestNextHopPaths
+		"next_hop.merge", "next_hop.tls_ca", // see TestMergeHasNoEffect, TestNextHopPaths
 		noKey, // no key
 	}
 	for field, value := range got.Fields() {

@@ -27,7 +27,8 @@ type NextHop struct {
 	// Balance is "priority" (the first that works) or "round_robin".
 	Balance string `toml:"balance"`
 
-	// Merge gives all recipients of a message at once. It is for LMTP alone.
+	// Merge is a key of earlier versions. It has no effect, and is always false;
+	// Warnings tells of it.
 	Merge bool `toml:"merge"`
 
 	// Identity is "auto", "xclient", "xforward" or "none"; see the package
@@ -131,6 +132,9 @@ func (n NextHop) overhears() (addr string, ok bool) {
 	}
 	return "", false
 }
+
+// LMTP reports whether the next hop speaks LMTP.
+func (n NextHop) LMTP() bool { return n.has("lmtp") }
 
 // protocol is what an address's next hop speaks.
 func protocol(addr string) string {

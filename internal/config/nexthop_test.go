@@ -52,7 +52,7 @@ func TestNextHopMethods(t *testing.T) {
 // TestNextHopPaths: what is relative is so to the directory of the file.
 func TestNextHopPaths(t *testing.T) {
 	path := write(t, `
-next_hop = {addr = ["lmtp://localhost", "lmtp+unix:run/lmtp", "lmtp+unix:/run/lmtp"], merge = true}
+next_hop = {addr = ["lmtp://localhost", "lmtp+unix:run/lmtp", "lmtp+unix:/run/lmtp"]}
 [[list]]
 name = "blocked"
 path = "blocked.txt"
@@ -62,8 +62,8 @@ path = "blocked.txt"
 		t.Fatal(err)
 	}
 	want := Addresses{"lmtp://localhost:24", "lmtp+unix:" + filepath.Join(filepath.Dir(path), "run/lmtp"), "lmtp+unix:/run/lmtp"}
-	if !slices.Equal(got.NextHop.Addr, want) || !got.NextHop.Merge {
-		t.Errorf("got %q, merge %t, want %q and true", got.NextHop.Addr, got.NextHop.Merge, want)
+	if !slices.Equal(got.NextHop.Addr, want) || !got.NextHop.LMTP() {
+		t.Errorf("got %q, LMTP %t, want %q and true", got.NextHop.Addr, got.NextHop.LMTP(), want)
 	}
 
 	path = write(t, `
@@ -77,5 +77,33 @@ path = "blocked.txt"
 	}
 	if want := filepath.Join(filepath.Dir(path), "ca.pem"); got.NextHop.TLSCA != want {
 		t.Errorf("got %q, want %q", got.NextHop.TLSCA, want)
+	}
+}
+
+// merge is a key of earlier versions: it is accepted with any next hop and any
+// value, has no effect, and is told of with its place.
+func TestMergeHasNoEffect(t *testing.T) {
+	for _, line := range []string{"merge = true", "merge = false"} {
+		for _, addr := range []string{"lmtp://localhost", "smtp://localhost", "maildir:mail"} {
+			path := write(t, `
+[next_hop]
+addr = "`+addr+`"
+`+line+`
+[[list]]
+name = "blocked"
+path = "blocked.txt"
+`)
+			got, err := Load(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.NextHop.Merge {
+				t.Errorf("%s with %s has an effect", line, addr)
+			}
+			want := path + ":4:1: next_hop.merge: has no effect: all recipients of a message go in one transaction, and nobody gets it twice; remove the line"
+			if len(got.Warnings) != 1 || got.Warnings[0].Error() != want {
+				t.Errorf("%s with %s: %v, want %s", line, addr, got.Warnings, want)
+			}
+		}
 	}
 }

@@ -20,13 +20,13 @@ func (d *document) nextHop() {
 	d.between("next_hop.connect_timeout", n.ConnectTimeout, time.Second, 5*time.Minute)
 	d.between("next_hop.reply_timeout", n.ReplyTimeout, time.Second, 10*time.Minute)
 	d.within("next_hop.messages_per_connection", n.MessagesPerConnection, 0, 1000000)
+	if d.at.has("next_hop.merge") {
+		d.warn("next_hop.merge", "has no effect: all recipients of a message go in one transaction, and nobody gets it twice", "remove the line")
+		n.Merge = false
+	}
 	d.nextHopNames()
 	if !d.nextHopAddr() {
 		return // what else is right depends on it
-	}
-	if n.Merge && protocol(n.Addr[0]) != "LMTP" {
-		d.fail("next_hop.merge", "is for LMTP, which alone answers for each recipient apart",
-			`remove the line, or write "lmtp://HOST:PORT" or "lmtp+unix:SOCKET" in addr`)
 	}
 	d.nextHopTLS()
 }

@@ -1,6 +1,7 @@
 package nexthop
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/x509"
@@ -23,7 +24,7 @@ import (
 // TestDialogues plays every file of testdata/dialogues. Its lines are those of
 // nexthoptest.Script, and, for our side of the conversation:
 //
-//	@ reuse mail=50ms    how the target is made: reuse, lmtp, merge, timeouts,
+//	@ reuse mail=50ms    how the target is made: reuse, lmtp, timeouts,
 //	                     tls=required (or another mode), tlsname=next.example, roots=none,
 //	                     pin=right, identity=xclient (or another), proxy=2, messages=2,
 //	                     gate=ID
@@ -39,6 +40,7 @@ import (
 //	                     by " / "), "error TEXT" with a part of the error,
 //	                     "lost TEXT" where it is ErrReplyLost as well, or
 //	                     "early TEXT" where it is a *ReplyError with that reply
+//	> each 250 a | 552 b the Replies after the last commit; "-" for none
 //	> offers DSN SIZE    the keywords of Extensions
 //	> state down         what States says: up, down or unknown
 //	> path a b           what Path says
@@ -150,7 +152,7 @@ func parseOptions(t *testing.T, config *SMTPConfig, text string) {
 		"data": &config.Timeouts.Data, "dot": &config.Timeouts.Dot, "quit": &config.Timeouts.Quit,
 		"write": &config.Timeouts.Write, "hello": &config.Timeouts.Hello, "suspect": &config.Timeouts.Suspect,
 	}
-	flags := map[string]*bool{"reuse": &config.Reuse, "lmtp": &config.LMTP, "merge": &config.Merge}
+	flags := map[string]*bool{"reuse": &config.Reuse, "lmtp": &config.LMTP}
 	for word := range strings.FieldsSeq(text) {
 		if option := options[word]; option != nil {
 			option(config)
@@ -216,6 +218,14 @@ func (d *driver) step(line string) error {
 		}
 	case "gone":
 		d.leave()
+	case "each":
+		var replies []string
+		for _, r := range d.message.(EachReply).Replies() {
+			replies = append(replies, r.String())
+		}
+		if got := cmp.Or(strings.Join(replies, " | "), "-"); got != strings.TrimPrefix(line, "> each ") {
+			return fmt.Errorf("%q", got)
+		}
 	case "challenges":
 		if got := strings.Join(d.asked, " | "); got != strings.TrimPrefix(line, "> challenges ") {
 			return fmt.Errorf("%q", got)

@@ -10,22 +10,20 @@ import (
 )
 
 func TestMergeReplies(t *testing.T) {
-	const mixed = "451 4.3.0 Not delivered to %s recipients, to be tried again for all"
+	const mixed = "451 4.3.0 Delivered to %s recipients, send it again for all of them"
 	for _, c := range []struct {
-		replies string
-		n       int
-		want    string
+		replies, want string
 	}{
-		{"250 a", 1, "250 a"},
-		{"250 a,251 b,250 c", 3, "250 a"},
-		{"550 a,552 b", 2, "550 a"},
-		{"452 a,451 b", 2, "452 a"},
-		{"421 a", 1, "421 a"},
-		{"250 a,550 b", 2, strings.Replace(mixed, "%s", "1 of 2", 1)},
-		{"550 a,250 b", 2, strings.Replace(mixed, "%s", "1 of 2", 1)},
-		{"550 a,450 b", 2, strings.Replace(mixed, "%s", "2 of 2", 1)},
-		{"250 a,421 b", 4, strings.Replace(mixed, "%s", "3 of 4", 1)},
-		{"421 a", 2, strings.Replace(mixed, "%s", "2 of 2", 1)},
+		{"250 a", "250 a"},
+		{"250 a,251 b,250 c", "250 a"},
+		{"550 a,552 b", "550 a"},
+		{"452 a,451 b", "452 a"},
+		{"421 a", "421 a"},
+		{"250 a,550 b", strings.Replace(mixed, "%s", "1 of 2", 1)},
+		{"550 a,250 b", strings.Replace(mixed, "%s", "1 of 2", 1)},
+		{"550 a,450 b", strings.Replace(mixed, "%s", "0 of 2", 1)},
+		{"250 a,421 b,421 b,421 b", strings.Replace(mixed, "%s", "1 of 4", 1)},
+		{"421 a,421 a", "421 a"},
 	} {
 		var replies []wire.Reply
 		for text := range strings.SplitSeq(c.replies, ",") {
@@ -35,8 +33,8 @@ func TestMergeReplies(t *testing.T) {
 			}
 			replies = append(replies, reply)
 		}
-		if got := mergeReplies(replies, c.n); got.String() != c.want {
-			t.Errorf("%s for %d: %s", c.replies, c.n, got)
+		if got := MergeReplies(replies); got.String() != c.want {
+			t.Errorf("%s: %s", c.replies, got)
 		}
 	}
 }
@@ -46,7 +44,7 @@ func TestUnixSocket(t *testing.T) {
 	sink := nexthoptest.NewSink(t, nexthoptest.Config{LMTP: true, Unix: true, Replies: map[string]string{
 		". RCPT TO:<c@example.net>": "450 4.2.1 later",
 	}})
-	target, err := New("lmtp+unix:"+sink.Addr(), SMTPConfig{Reuse: true, Merge: true})
+	target, err := New("lmtp+unix:"+sink.Addr(), SMTPConfig{Reuse: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +52,7 @@ func TestUnixSocket(t *testing.T) {
 	ctx := context.Background()
 	for _, c := range []struct{ to, want string }{
 		{"b@example.net", "250 2.0.0 Ok: queued"},
-		{"b@example.net c@example.net", "451 4.3.0 Not delivered to 1 of 2 recipients, to be tried again for all"},
+		{"b@example.net c@example.net", "451 4.3.0 Delivered to 1 of 2 recipients, send it again for all of them"},
 	} {
 		tx := target.Begin(Envelope{From: "a@example.com"})
 		for to := range strings.FieldsSeq(c.to) {

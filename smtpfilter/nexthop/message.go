@@ -215,6 +215,9 @@ func (t *transaction) end() (reply wire.Reply, intact bool, err error) {
 		return reply, false, nil
 	}
 	if err != nil {
+		if errors.Is(err, wire.ErrBadReply) {
+			t.replies = nil // to whom they belong is unknown
+		}
 		return wire.Reply{}, false, t.fail("end of message", fmt.Errorf("%w: %w", ErrReplyLost, err))
 	}
 	return reply, !closing, nil
@@ -223,7 +226,7 @@ func (t *transaction) end() (reply wire.Reply, intact bool, err error) {
 // finalReply reads the reply to the message, behind which nothing may follow.
 // After a closing one the connection ends.
 func (t *transaction) finalReply() (reply wire.Reply, closing bool, err error) {
-	if t.hop.config.LMTP && t.hop.config.Merge {
+	if t.hop.config.LMTP {
 		return t.mergedReply()
 	}
 	reply, err = t.conn.readReply(t.conn.timeouts.Dot)

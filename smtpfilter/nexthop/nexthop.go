@@ -152,6 +152,16 @@ type Message interface {
 	Abort()
 }
 
+// EachReply is what a Message may have besides: the next hop's answers for each
+// recipient apart.
+type EachReply interface {
+	// Replies returns them after Commit, in the order in which Rcpt has accepted the
+	// recipients; nil where the next hop has one answer for all. After
+	// ErrReplyLost they are those that came, and may be fewer than the recipients:
+	// what became of the message for the others is unknown.
+	Replies() []wire.Reply
+}
+
 // Errors that a caller tells apart.
 var (
 	// ErrReplyLost says that a message's end was sent, wholly or in part, and

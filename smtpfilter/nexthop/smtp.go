@@ -141,14 +141,10 @@ type SMTPConfig struct {
 	// "tcp".
 	Network string
 
-	// LMTP speaks LMTP (RFC 2033) in place of SMTP.
+	// LMTP speaks LMTP (RFC 2033) in place of SMTP. The server answers a message
+	// for each recipient apart: Message.Commit returns one reply for all, see
+	// MergeReplies, and the Message is an EachReply.
 	LMTP bool
-
-	// Merge gives an LMTP server all recipients of a message at once. It answers
-	// for each apart, and the client is told one thing: with a failure among
-	// them 451, so that those that were delivered get the message again. Without
-	// it a transaction has one recipient, and further ones are told 452 4.5.3.
-	Merge bool
 
 	// TLS says how the connection is protected.
 	TLS TLSConfig

@@ -42,9 +42,10 @@ type transaction struct {
 	chunks     chunks
 	unanswered int // chunks that were sent, and not answered yet
 	stage      stage
-	accepted   int        // recipients
-	refused    wire.Reply // of MAIL, or a 421: the answer to whatever is asked
-	err        error      // after which nothing works
+	accepted   int          // recipients
+	replies    []wire.Reply // of an LMTP server to the message, for each recipient
+	refused    wire.Reply   // of MAIL, or a 421: the answer to whatever is asked
+	err        error        // after which nothing works
 
 	mu      sync.Mutex
 	busy    bool            // a call is under way
@@ -202,9 +203,6 @@ func (t *transaction) Rcpt(ctx context.Context, to string, params []string) (wir
 	defer t.leave()
 	if !t.refused.IsZero() {
 		return t.refused, nil
-	}
-	if t.hop.oneRecipient() && t.accepted > 0 {
-		return oneAtATime, nil
 	}
 	rcpt, err := pathCommand("RCPT TO:<", to, params)
 	if err != nil {
