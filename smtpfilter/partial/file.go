@@ -44,6 +44,8 @@ type file struct {
 	read  int64       // up to here it was read
 	lines int         // so many lines
 
+	behind bool // what is in memory could not be written
+
 	seen atomic.Pointer[seenFile] // nil: there was none
 }
 
@@ -209,20 +211,28 @@ func (s *Store) readLines(size int64) error {
 	return nil
 }
 
-// append adds lines to the file. Synced, they survive a loss of power. The caller
-// holds file.mu.
+// begin locks the file and reads what is new in it. The caller holds file.mu.
+func (s *Store) begin() (unlock func(), err error) {
+	if unlock, err = s.file.lock(); err != nil {
+		return nil, err
+	}
+	if err := s.catchUp(); err != nil {
+		unlock()
+		return nil, err
+	}
+	return unlock, nil
+}
+
+// append adds lines to the file, after begin. Synced, they survive a loss of power. A
+// file that was just made, or that lacks lines, is written anew: with what was in the
+// one before, if that was removed.
 func (s *Store) append(lines []byte, synced bool) error {
 	d := &s.file
-	unlock, err := d.lock()
-	if err != nil {
-		return err
+	if d.behind || d.isEmpty() {
+		return s.rewrite()
 	}
-	defer unlock()
-	if err := s.catchUp(); err != nil {
-		return err
-	}
-	if d.isEmpty() {
-		return s.rewrite() // with all that is known: there may have been a file before
+	if len(lines) == 0 {
+		return nil
 	}
 	if err := d.write(lines); err != nil {
 		return err
@@ -292,7 +302,7 @@ func (s *Store) rewrite() error {
 	if err := d.open(false); err != nil {
 		return err
 	}
-	d.whole, d.read, d.lines = false, int64(len(lines)), n
+	d.whole, d.read, d.lines, d.behind = false, int64(len(lines)), n, false
 	d.note(d.read)
 	return nil
 }

@@ -118,11 +118,14 @@ func (s *Store) Settle(from string, m Sum, outcomes []Outcome) error {
 	now := s.options.now()
 	s.file.mu.Lock()
 	defer s.file.mu.Unlock()
+	unlock, err := s.begin() // with what other processes have written
 	lines, learnt := s.settle(now, from, m, outcomes)
-	if len(lines) == 0 {
-		return nil
+	if err == nil {
+		defer unlock()
+		err = s.append(lines, len(learnt) > 0)
 	}
-	if err := s.append(lines, len(learnt) > 0); err != nil {
+	if err != nil {
+		s.file.behind = true
 		return err
 	}
 	s.mu.Lock()

@@ -1,0 +1,174 @@
+package partial
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// A file that was cut off anywhere, as by a process that was killed or a loss of power,
+// holds the lines before, and what is settled next.
+func TestTornLine(t *testing.T) {
+	path := storePath(t)
+	s := open(t, path, Options{})
+	one, two, three := sumOf(1), sumOf(2), sumOf(3)
+	settle(t, s, one, "b delivered")
+	settle(t, s, two, "b refused x")
+	whole := readFile(t, path)
+	firstEnd := len(firstLine) + strings.IndexByte(whole[len(firstLine):], '\n') + 1
+	for cut := range len(whole) + 1 {
+		if err := os.WriteFile(path, []byte(whole[:cut]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var entries []Entry
+		if cut >= firstEnd {
+			entries = append(entries, has(one))
+		}
+		if cut == len(whole) {
+			entries = append(entries, refused(two))
+		}
+		s := Open(path, Options{})
+		want(t, s, "b", entries...)
+		settle(t, s, three, "b pending")
+		entries = append(entries, pending(three))
+		want(t, s, "b", entries...)
+		s.Close()
+		if cut == firstEnd-1 || cut == len(whole)-1 {
+			continue // the line lacked its end alone, and has it by now
+		}
+		s = Open(path, Options{})
+		want(t, s, "b", entries...)
+		s.Close()
+	}
+}
+
+// Damage in one line leaves the others.
+func TestDamagedLine(t *testing.T) {
+	path := storePath(t)
+	s := open(t, path, Options{})
+	for i := range 3 {
+		settle(t, s, sumOf(i), "b delivered")
+	}
+	whole := []byte(readFile(t, path))
+	lines := bytes.SplitAfter(whole, []byte("\n"))
+	start := len(lines[0]) + len(lines[1])
+	for at := start; at < start+len(lines[2])-1; at++ {
+		damaged := bytes.Clone(whole)
+		damaged[at] ^= 0x01
+		if err := os.WriteFile(path, damaged, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := Open(path, Options{})
+		want(t, s, "b", has(sumOf(0)), has(sumOf(2)))
+		s.Close()
+	}
+	for name, text := range map[string]string{
+		"nothing":       "",
+		"no file of it": strings.Repeat("x", 1<<18) + "\n" + string(whole),
+		"binary":        "\x00\xff\n\n \n" + string(whole),
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := Open(path, Options{})
+		if n := s.Len(); n != 3 && text != "" {
+			t.Errorf("%s: %d entries", name, n)
+		}
+		settle(t, s, sumOf(9), "c delivered")
+		want(t, s, "c", has(sumOf(9)))
+		s.Close()
+	}
+}
+
+// Two processes during a handover: what the one has settled the other knows at once,
+// also after either has written the file anew.
+func TestTwoStores(t *testing.T) {
+	path := storePath(t)
+	old := open(t, path, Options{})
+	settle(t, old, sumOf(0), "b delivered")
+	successor := open(t, path, Options{})
+	for i := 1; i <= 3; i++ {
+		m := sumOf(i)
+		settle(t, old, m, "c delivered", "d pending")
+		want(t, successor, "c", has(m))
+		settle(t, successor, m, "d delivered")
+		want(t, old, "d", has(m))
+		settle(t, successor, m, "c settled")
+		want(t, old, "c")
+		rewrite(t, []*Store{old, successor}[i%2])
+		settle(t, old, m, "d settled")
+		want(t, successor, "d")
+		want(t, successor, "b", has(sumOf(0)))
+		want(t, old, "b", has(sumOf(0)))
+	}
+
+	// The file is removed: what is known is not forgotten, and is there again with
+	// the next entry.
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	want(t, old, "b", has(sumOf(0)))
+	settle(t, successor, sumOf(5), "c delivered")
+	want(t, old, "b", has(sumOf(0)))
+	want(t, old, "c", has(sumOf(5)))
+	want(t, open(t, path, Options{}), "b", has(sumOf(0)))
+}
+
+// rewrite writes the file anew, as a Store does when it has grown.
+func rewrite(t testing.TB, s *Store) {
+	t.Helper()
+	s.file.mu.Lock()
+	defer s.file.mu.Unlock()
+	unlock, err := s.file.lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	if err := s.catchUp(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.rewrite(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Several processes that settle at once, and write the file anew now and then, lose
+// nothing and resurrect nothing.
+func TestManyStores(t *testing.T) {
+	path := storePath(t)
+	stores := []*Store{open(t, path, Options{}), open(t, path, Options{}), open(t, path, Options{})}
+	const each = 40
+	var running sync.WaitGroup
+	for i, s := range stores {
+		running.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(i), 1))
+			for n := range each {
+				to := fmt.Sprintf("r%d-%d", i, n)
+				if err := trySettle(s, sumOf(n), to+" delivered", "gone-"+to+" pending"); err != nil {
+					t.Error(err)
+				}
+				if err := trySettle(s, sumOf(n), "gone-"+to+" settled"); err != nil {
+					t.Error(err)
+				}
+				if rng.IntN(8) == 0 {
+					rewrite(t, s)
+				}
+			}
+		})
+	}
+	running.Wait()
+	for _, s := range append(stores, open(t, path, Options{})) {
+		for i := range stores {
+			for n := range each {
+				want(t, s, fmt.Sprintf("r%d-%d", i, n), has(sumOf(n)))
+			}
+		}
+		if s.Len() != len(stores)*each {
+			t.Errorf("%d entries, want %d", s.Len(), len(stores)*each)
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package partial
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What is settled is known at once, by later Stores too, until the final reply.
+func TestSettle(t *testing.T) {
+	path := storePath(t)
+	s := open(t, path, Options{})
+	one, two := sumOf(1), sumOf(2)
+	settle(t, s, one, "b delivered", "c pending", "d refused 552-full")
+	settle(t, s, two, "b pending", "c delivered", "c refused 550-twice-named", "e refused x", "e delivered")
+	for range 2 {
+		want(t, s, "b", has(one), pending(two))
+		want(t, s, "c", pending(one), has(two))
+		want(t, s, "d", refused(one))
+		want(t, s, "e", has(two))
+		want(t, s, "B")
+		want(t, s, "x")
+		if known := s.Recall("other@example.com", "b"); known != nil {
+			t.Errorf("another sender: %v", known)
+		}
+		if !s.Knows(one) || s.Knows(sumOf(3)) {
+			t.Error("Knows is wrong")
+		}
+		s.Close()
+		s = open(t, path, Options{})
+	}
+	settle(t, s, one, "b settled", "c refused x", "never-heard-of settled")
+	for range 2 {
+		want(t, s, "b", pending(two))
+		want(t, s, "c", refused(one), has(two))
+		s.Close()
+		s = open(t, path, Options{})
+	}
+	settle(t, s, one, "c settled", "d settled")
+	settle(t, s, two, "b settled", "c settled", "e settled")
+	if s.Len() != 0 || s.Knows(one) {
+		t.Errorf("%d entries are left", s.Len())
+	}
+	if text := readFile(t, path); strings.Contains(text, "example") {
+		t.Errorf("an address is in the file: %s", text)
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+}
+
+// Entries end after a time that begins with the first one, also while the Store runs.
+func TestAge(t *testing.T) {
+	path, c := storePath(t), newClock()
+	s := open(t, path, Options{now: c.now})
+	m := sumOf(1)
+	settle(t, s, m, "b delivered", "c pending")
+	c.at = c.at.Add(6 * 24 * time.Hour)
+	settle(t, s, m, "c refused x")
+	want(t, s, "b", has(m))
+	c.at = c.at.Add(25 * time.Hour)
+	want(t, s, "b")
+	want(t, s, "c")
+	want(t, open(t, path, Options{now: c.now}), "b")
+
+	// A clock that was ahead does not keep an entry for ever.
+	settle(t, s, m, "b delivered")
+	c.at = c.at.Add(-365 * 24 * time.Hour)
+	s = open(t, path, Options{now: c.now})
+	want(t, s, "b", has(m))
+	c.at = c.at.Add(8 * 24 * time.Hour)
+	want(t, s, "b")
+}
+
+// A flood of partial failures takes no more room than the limit allows, in memory and
+// on disk, and the oldest are forgotten first.
+func TestFlood(t *testing.T) {
+	path := storePath(t)
+	var log bytes.Buffer
+	s := open(t, path, Options{MaxEntries: 100, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	for i := range 700 {
+		settle(t, s, sumOf(i), fmt.Sprintf("r%d delivered", i), fmt.Sprintf("s%d refused full", i))
+	}
+	if s.Len() != 100 {
+		t.Errorf("%d entries", s.Len())
+	}
+	for _, of := range []*Store{s, open(t, path, Options{MaxEntries: 100})} {
+		want(t, of, "r649")
+		want(t, of, "r650", has(sumOf(650)))
+		want(t, of, "s699", refused(sumOf(699)))
+	}
+	if n := len(readFile(t, path)); n > (2*100+slack)*maxLine {
+		t.Errorf("the file has %d bytes", n)
+	}
+	if n := strings.Count(log.String(), "level=WARN"); n != 1 {
+		t.Errorf("%d warnings, want one a minute:\n%s", n, log.String())
+	}
+
+	// One sender and recipient do not take all the room.
+	for i := range 50 {
+		settle(t, s, sumOf(i), "b delivered")
+	}
+	if known := s.Recall("a@example.com", "b"); len(known) != maxPerPair || known[0] != has(sumOf(50-maxPerPair)) {
+		t.Errorf("%d entries of one recipient", len(known))
+	}
+}
+
+// Of the groups of a message the one that had the fewest turns goes first, whichever
+// recipient the client names first; and nobody waits twice in a row.
+func TestTurn(t *testing.T) {
+	s := open(t, storePath(t), Options{})
+	m := sumOf(1)
+	turn := func(to string, want bool) {
+		t.Helper()
+		if s.Turn("a@example.com", to) != want {
+			t.Errorf("%s: its turn is %t, want %t", to, !want, want)
+		}
+	}
+	settle(t, s, m, "h delivered", "p pending", "r refused x")
+	turn("r", false)
+	turn("p", false)
+	turn("h", true)
+	settle(t, s, m, "h settled")
+
+	// p has waited once. It fails again and again, and does not keep r from its turn.
+	turn("p", true)
+	settle(t, s, m, "p pending")
+	turn("p", false)
+	turn("r", true)
+	turn("p", true)
+	settle(t, s, m, "r settled")
+	turn("p", true)
+	turn("unknown", true)
+
+	// A client that comes for one recipient alone has to wait every other time.
+	settle(t, s, m, "h delivered")
+	for range 3 {
+		turn("p", false)
+		turn("p", true)
+	}
+}
+
+// Recipients go together unless they are in different states for a message that they
+// all have in common.
+func TestGroup(t *testing.T) {
+	one, two := sumOf(1), sumOf(2)
+	words := func(m Sum, words uint64) Entry { return Entry{Message: m, State: Refused, Words: words} }
+	for name, c := range map[string]struct {
+		recipients [][]Entry
+		want       string // who can go along
+		mayHave    bool
+	}{
+		"nobody known":           {[][]Entry{nil, nil}, "yy", false},
+		"all have it":            {[][]Entry{{has(one)}, {has(one)}}, "yy", true},
+		"has and pending":        {[][]Entry{{has(one)}, {pending(one)}, {has(one)}}, "yny", true},
+		"same words":             {[][]Entry{{words(one, 1)}, {words(one, 1)}, {words(one, 2)}}, "yyn", false},
+		"unknown after known":    {[][]Entry{{has(one)}, nil, {pending(one)}}, "yyy", false},
+		"known after unknown":    {[][]Entry{nil, {has(one)}, {pending(one)}}, "yyy", false},
+		"different messages":     {[][]Entry{{has(one)}, {has(two)}, {pending(one)}}, "yyy", false},
+		"one of two in common":   {[][]Entry{{has(one), has(two)}, {has(two)}, {has(one)}}, "yyy", false},
+		"two, one is different":  {[][]Entry{{has(one), has(two)}, {has(two), pending(one)}}, "yn", true},
+		"refused, then has both": {[][]Entry{{words(one, 1)}, {has(one), has(two)}}, "yn", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var g Group
+			got := ""
+			for _, entries := range c.recipients {
+				if with := g; with.Add(entries) {
+					g, got = with, got+"y"
+				} else {
+					got += "n"
+				}
+			}
+			if got != c.want || g.MayHave() != c.mayHave {
+				t.Errorf("%s, may have it %t; want %s, %t", got, g.MayHave(), c.want, c.mayHave)
+			}
+		})
+	}
+}
