@@ -128,8 +128,8 @@ const maxSurplus = 1000
 
 // countRefusal counts a refused command. A recipient of those that are too many is
 // none: the client has done nothing wrong, is to send to the others now and to this
-// one later (RFC 5321, section 4.5.3.1.10), and could not if the session ended. An
-// LMTP next hop takes one recipient at a time.
+// one later (RFC 5321, section 4.5.3.1.10), and could not if the session ended. The
+// recipients of a message that an LMTP next hop took for some only come in groups.
 func (c *Conn) countRefusal(r Reply) {
 	if c.cmd.Verb == "RCPT" && r.Code == 452 && c.surplus < maxSurplus {
 		c.surplus++
