@@ -81,3 +81,43 @@ func TestUnixSocket(t *testing.T) {
 		}
 	}
 }
+
+// TestGroupEachReply has the replies for each recipient from the member that took the
+// message.
+func TestGroupEachReply(t *testing.T) {
+	sink := nexthoptest.NewSink(t, nexthoptest.Config{LMTP: true, Replies: map[string]string{
+		". RCPT TO:<c@example.net>": "552 5.2.2 full",
+	}})
+	var members []Target
+	for _, addr := range []string{nexthoptest.Unreachable(t), sink.Addr()} {
+		m, err := New("lmtp://"+addr, SMTPConfig{ProbeInterval: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		members = append(members, m)
+	}
+	g, err := NewGroup(members, GroupConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	ctx := context.Background()
+	tx := g.Begin(Envelope{From: "a@example.com"})
+	for _, to := range []string{"b@example.net", "c@example.net"} {
+		if reply, err := tx.Rcpt(ctx, to, nil); err != nil || !reply.Positive() {
+			t.Fatal(reply, err)
+		}
+	}
+	m, _, err := tx.Data(ctx, Stuffed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Write([]byte("x: y\r\n"))
+	if reply, err := m.Commit(ctx); err != nil || reply.Code != 451 {
+		t.Errorf("%v, %v", reply, err)
+	}
+	each := m.(EachReply).Replies()
+	if len(each) != 2 || each[0].Code != 250 || each[1].Code != 552 {
+		t.Errorf("%v", each)
+	}
+}

@@ -1,0 +1,49 @@
+package e2e
+
+import (
+	"os/exec"
+	"slices"
+	"strconv"
+	"testing"
+
+	"spamgate/smtpfilter/nexthop/nexthoptest"
+)
+
+// TestLedgerLMTP has smtp-source send messages to five recipients each: over LMTP each
+// comes in one transaction, and every recipient has one copy.
+func TestLedgerLMTP(t *testing.T) {
+	t.Parallel()
+	source := tool(t, "smtp-source", "postfix")
+	sink := nexthoptest.NewSink(t, nexthoptest.Config{LMTP: true})
+	g := startGate(t, setup{nextHop: "lmtp://" + sink.Addr()})
+	n := scale(amount(500, 2000))
+	const recipients = 5
+	args := []string{"-M", "client.example", "-f", "a@example.com", "-t", "b@example.net", "-l", "1000",
+		"-s", "10", "-m", strconv.Itoa(n), "-r", strconv.Itoa(recipients), g.addr}
+	// It ends with an error at the first reply that is not the expected one.
+	if out, errs, code := run(t, exec.Command(source, args...)); code != 0 || out+errs != "" {
+		t.Errorf("smtp-source: exit code %d\n%s%s", code, out, errs)
+	}
+	g.stop()
+
+	copies := map[string]int{}
+	for _, m := range sink.Messages() {
+		id, _ := maskSource(m.Body)
+		rcpts := slices.Compact(slices.Sorted(slices.Values(m.Rcpts)))
+		if len(rcpts) != recipients {
+			t.Errorf("%s came to %q in one transaction", id, m.Rcpts)
+		}
+		for _, to := range rcpts {
+			copies[id+" "+to]++
+		}
+	}
+	for which, times := range copies {
+		if times != 1 {
+			t.Errorf("%s: %d copies", which, times)
+		}
+	}
+	if len(copies) != n*recipients {
+		t.Errorf("%d recipients have a copy, want %d", len(copies), n*recipients)
+	}
+	checkSink(t, sink)
+}
