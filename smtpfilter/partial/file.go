@@ -29,14 +29,17 @@ const (
 	// slack is how many lines the file may have besides two for each entry.
 	slack = 1024
 
-	// lockWait is how long to wait for another process that is writing.
-	lockWait = 2 * time.Second
+	// defaultLockWait is how long to wait for another process that is writing. Once
+	// it was in vain, nobody waits for lockPause: the other one may have been stopped.
+	defaultLockWait = 2 * time.Second
+	lockPause       = 30 * time.Second
 )
 
 // file is the Store's file on disk.
 type file struct {
-	path string
-	mu   sync.Mutex // held by who reads or writes
+	path     string
+	lockWait time.Duration
+	mu       sync.Mutex // held by who reads or writes
 
 	f     *os.File    // open, or nil
 	info  fs.FileInfo // of f
@@ -44,7 +47,8 @@ type file struct {
 	read  int64       // up to here it was read
 	lines int         // so many lines
 
-	behind bool // what is in memory could not be written
+	behind bool      // what is in memory could not be written
+	gaveUp time.Time // when waiting for the lock was in vain
 
 	seen atomic.Pointer[seenFile] // nil: there was none
 }
@@ -106,7 +110,11 @@ func (d *file) close() {
 // lock opens the file that is to be written to, and keeps other processes out until
 // unlock.
 func (d *file) lock() (unlock func(), err error) {
-	for late := time.Now().Add(lockWait); ; {
+	late := time.Now()
+	if late.Sub(d.gaveUp) > lockPause {
+		late = late.Add(d.lockWait)
+	}
+	for {
 		if !d.isCurrent() {
 			if err := d.open(true); err != nil {
 				return nil, err
@@ -116,7 +124,8 @@ func (d *file) lock() (unlock func(), err error) {
 		switch err := tryLock(f); {
 		case errors.Is(err, errLocked):
 			if time.Now().After(late) {
-				return nil, fmt.Errorf("%s: another process has locked it for %v", d.path, lockWait)
+				d.gaveUp = time.Now()
+				return nil, fmt.Errorf("%s: another process has it locked", d.path)
 			}
 			time.Sleep(5 * time.Millisecond)
 		case err != nil:
@@ -277,32 +286,48 @@ func (d *file) write(lines []byte) error {
 // rewrite replaces the file by one that holds the entries alone. The caller has it
 // locked.
 func (s *Store) rewrite() error {
+	if err := s.replace(); err != nil {
+		return err
+	}
+	s.file.behind = false
+	// The new file is not locked: others may have written to it, or have replaced
+	// it in turn. So it is read like one of theirs.
+	return s.catchUp()
+}
+
+// replace puts a file with all entries in the place of the one that is locked, and
+// lets that go.
+func (s *Store) replace() error {
 	d := &s.file
-	dir := filepath.Dir(d.path)
-	f, err := durable.Create(dir, newPrefix+"*.new", 0o600)
+	f, err := durable.Create(filepath.Dir(d.path), newPrefix+"*.new", 0o600)
 	if err != nil {
 		return err
 	}
 	defer f.Discard()
-	lines := []byte(firstLine)
-	s.mu.Lock()
-	n := 1
-	for e := range s.index.entries() {
-		lines = appendLine(lines, e.pair, e.Entry, e.since)
-		e.saved = true
-		n++
-	}
-	s.mu.Unlock()
+	lines, entries := s.allLines()
 	if _, err := f.Write(lines); err != nil {
 		return err
 	}
 	if err := errors.Join(f.GiveAway(), f.Commit(d.path)); err != nil {
 		return err
 	}
-	if err := d.open(false); err != nil {
-		return err
+	s.mu.Lock()
+	for _, e := range entries {
+		e.saved = true
 	}
-	d.whole, d.read, d.lines, d.behind = false, int64(len(lines)), n, false
-	d.note(d.read)
+	s.mu.Unlock()
+	d.close()
 	return nil
+}
+
+// allLines are the lines of a file with all entries, and the entries.
+func (s *Store) allLines() (lines []byte, entries []*entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lines = []byte(firstLine)
+	for e := range s.index.entries() {
+		lines = appendLine(lines, e.pair, e.Entry, e.since)
+		entries = append(entries, e)
+	}
+	return lines, entries
 }

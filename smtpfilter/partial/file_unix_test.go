@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // settlerPath makes this test binary a process that settles in a Store, and prints
@@ -25,7 +26,7 @@ func TestMain(m *testing.M) {
 	if path == "" {
 		os.Exit(m.Run())
 	}
-	s := Open(path, Options{})
+	s := Open(path, Options{lockWait: time.Minute})
 	for i := 0; ; i++ {
 		to := fmt.Sprintf("%d-%d", os.Getpid(), i)
 		if err := trySettle(s, sumOf(1), to+" delivered"); err != nil {
@@ -39,7 +40,7 @@ func TestMain(m *testing.M) {
 // What a process has settled outlives that it is killed, while another goes on.
 func TestKill(t *testing.T) {
 	path := storePath(t)
-	beside := open(t, path, Options{})
+	beside := open(t, path, Options{lockWait: time.Minute})
 	var settled []string
 	for i := range 10 {
 		cmd := exec.Command(os.Args[0])
@@ -185,7 +186,7 @@ func TestFullDisk(t *testing.T) {
 // keeps the entry from the disk, and nobody from answering.
 func TestLocked(t *testing.T) {
 	path := storePath(t)
-	s := open(t, path, Options{})
+	s := open(t, path, Options{lockWait: 10 * time.Millisecond})
 	settle(t, s, sumOf(1), "b delivered")
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {

@@ -1,6 +1,7 @@
 package partial
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"path/filepath"
@@ -28,7 +29,8 @@ type Options struct {
 
 	Logger *slog.Logger // nil: no log
 
-	now func() time.Time // for tests; nil: time.Now
+	now      func() time.Time // for tests; nil: time.Now
+	lockWait time.Duration    // for tests; 0: defaultLockWait
 }
 
 // Store remembers. Its methods are safe for concurrent use.
@@ -58,7 +60,7 @@ func Open(path string, o Options) *Store {
 		o.now = time.Now
 	}
 	s := &Store{options: o, index: newIndex()}
-	s.file.path = path
+	s.file.path, s.file.lockWait = path, cmp.Or(o.lockWait, defaultLockWait)
 	err := errors.Join(s.catchUp(), durable.RemoveStale(filepath.Dir(path), newPrefix, staleAfter))
 	if err != nil {
 		o.Logger.Warn("who has which message is unknown: some may get one twice", "error", err)
