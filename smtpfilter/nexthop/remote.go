@@ -23,8 +23,8 @@ const cannotTellRemote = "the next hop cannot be told that mail comes from other
 	`others: docs/operating.md, "Servers that rewrite headers"`
 
 // complaints are the attributes of XFORWARD that have been logged as refused or not
-// offered. Each is logged once for a target, since a server refuses it with each
-// message.
+// offered: the first one of each command. Each is logged once for a target, since a
+// server refuses it with each message.
 type complaints struct {
 	mu   sync.Mutex
 	made map[string]bool
@@ -72,7 +72,7 @@ func sameMachine(c net.Conn) bool {
 	return remote.IP.IsLoopback() || ok && remote.IP.Equal(local.IP)
 }
 
-// xforwardRefused logs the first refusal of each attribute of XFORWARD. Mail passes
+// xforwardRefused logs the first refusal of each command of XFORWARD. Mail passes
 // all the same.
 func (s *SMTP) xforwardRefused(id, command string, reply wire.Reply) {
 	attribute, _, _ := strings.Cut(strings.TrimPrefix(command, "XFORWARD "), "=")
@@ -80,7 +80,7 @@ func (s *SMTP) xforwardRefused(id, command string, reply wire.Reply) {
 	if s.complaints.first(attribute) {
 		level = slog.LevelWarn
 	}
-	text := "next hop refused XFORWARD: its log lacks this attribute of the client; further refusals of it are not logged"
+	text := "next hop refused XFORWARD: its log lacks these attributes of the client; further refusals of them are not logged"
 	if attribute == sourceRemote.name {
 		text = cannotTellRemote
 	}

@@ -94,7 +94,7 @@ func TestSourceLogged(t *testing.T) {
 			default:
 				t.Errorf("want one line of level %q: %q", c.want, about)
 			}
-			if got := linesWith(log.String(), "its log lacks this attribute"); len(got) != c.refusals {
+			if got := linesWith(log.String(), "its log lacks these attributes"); len(got) != c.refusals {
 				t.Errorf("want %d lines about other attributes: %q", c.refusals, got)
 			}
 		})

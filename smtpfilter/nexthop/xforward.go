@@ -22,32 +22,48 @@ func (t *transaction) xforward() []string {
 	if len(offered) == 0 {
 		return nil
 	}
-	attributes := []xforwardAttribute{sourceRemote}
+	groups := [][]xforwardAttribute{{sourceRemote}}
 	switch client := t.env.Logged; {
 	case t.hop.config.Identity == IdentityNone:
 	case client == nil && t.conn.told:
-		attributes = append(attributes, xforwardAttribute{"IDENT", t.env.ID})
+		groups = append(groups, []xforwardAttribute{{"IDENT", t.env.ID}})
 	default:
 		if client == nil {
 			client = &t.env.Client
 		}
 		client.findName(t.ctx, offered)
-		attributes = append(attributes, xforwardAttributes(client, t.env.ID)...)
+		groups = append(groups, xforwardAttributes(client, t.env.ID)...)
 	}
-	return xforwardCommands(offered, attributes)
+	return xforwardCommands(offered, groups)
 }
 
 // xforwardCommands returns the commands for those attributes that the next hop
 // offers. They change what it logs, and hold for the next transaction alone.
 //
-// Each attribute has a command of its own. Postfix reads no further in a command
-// once it has refused an attribute, for instance an IPv6 address where
-// inet_protocols is ipv4.
-func xforwardCommands(offered []string, attributes []xforwardAttribute) []string {
+// Each group has a command of its own, or several if one would be too long. A server
+// that refuses an attribute ignores others in the same command: Postfix refuses an
+// IPv6 address if inet_protocols is ipv4, and a refused address must not take SOURCE
+// with it.
+func xforwardCommands(offered []string, groups [][]xforwardAttribute) []string {
 	var commands []string
-	for _, a := range attributes {
-		if offersAttribute(offered, a.name) {
-			commands = append(commands, "XFORWARD "+a.name+"="+xforwardValue(a.value))
+	for _, group := range groups {
+		command := ""
+		for _, a := range group {
+			if !offersAttribute(offered, a.name) {
+				continue
+			}
+			text := " " + a.name + "=" + xforwardValue(a.value)
+			if command != "" && len(command)+len(text) > xforwardMaxCommand {
+				commands = append(commands, command)
+				command = ""
+			}
+			if command == "" {
+				command = "XFORWARD"
+			}
+			command += text
+		}
+		if command != "" {
+			commands = append(commands, command)
 		}
 	}
 	return commands
@@ -64,19 +80,16 @@ type xforwardAttribute struct{ name, value string }
 // may rewrite the header as in mail of its own machine.
 var sourceRemote = xforwardAttribute{"SOURCE", "REMOTE"}
 
-// xforwardAttributes returns the attributes that name a client and a message.
+// xforwardAttributes returns the attributes that name a client and a message, those
+// that may be refused apart from the others.
 //
 // IDENT, which is younger than the README, is our own id for the message:
 // Postfix logs it as orig_queue_id.
-func xforwardAttributes(client *Client, id string) []xforwardAttribute {
+func xforwardAttributes(client *Client, id string) [][]xforwardAttribute {
 	addr, port := addrAttributes(client.Addr)
-	return []xforwardAttribute{
-		{"NAME", client.Name},
-		{"ADDR", addr},
-		{"PORT", port},
-		{"PROTO", client.Proto},
-		{"HELO", client.Helo},
-		{"IDENT", id},
+	return [][]xforwardAttribute{
+		{{"NAME", client.Name}, {"PROTO", client.Proto}, {"HELO", client.Helo}, {"IDENT", id}},
+		{{"ADDR", addr}, {"PORT", port}},
 	}
 }
 

@@ -20,11 +20,14 @@ func TestXforward(t *testing.T) {
 		{"nothing offered", nil, Envelope{Client: testClient}, nil},
 		{"none of ours offered", []string{"COLOUR"}, Envelope{Client: testClient}, nil},
 		{"all", all, Envelope{Client: testClient, ID: "x1"}, []string{
-			"XFORWARD NAME=mx.example.org", "XFORWARD ADDR=192.0.2.7", "XFORWARD PORT=4711",
-			"XFORWARD PROTO=ESMTP", "XFORWARD HELO=mx.example.org", "XFORWARD IDENT=x1"}},
+			"XFORWARD NAME=mx.example.org PROTO=ESMTP HELO=mx.example.org IDENT=x1", "XFORWARD ADDR=192.0.2.7 PORT=4711"}},
 		{"nothing known", all, Envelope{}, []string{
-			"XFORWARD NAME=[UNAVAILABLE]", "XFORWARD ADDR=[UNAVAILABLE]", "XFORWARD PORT=[UNAVAILABLE]",
-			"XFORWARD PROTO=[UNAVAILABLE]", "XFORWARD HELO=[UNAVAILABLE]", "XFORWARD IDENT=[UNAVAILABLE]"}},
+			"XFORWARD NAME=[UNAVAILABLE] PROTO=[UNAVAILABLE] HELO=[UNAVAILABLE] IDENT=[UNAVAILABLE]",
+			"XFORWARD ADDR=[UNAVAILABLE] PORT=[UNAVAILABLE]"}},
+		{"too long for one command", all, Envelope{Client: Client{Name: strings.Repeat("n", 255), Helo: strings.Repeat("h", 255)}, ID: "x2"}, []string{
+			"XFORWARD NAME=" + strings.Repeat("n", 255) + " PROTO=[UNAVAILABLE]",
+			"XFORWARD HELO=" + strings.Repeat("h", 255) + " IDENT=x2",
+			"XFORWARD ADDR=[UNAVAILABLE] PORT=[UNAVAILABLE]"}},
 		{"IPv6, zone dropped", []string{"addr"}, Envelope{Client: Client{Addr: v6}}, []string{"XFORWARD ADDR=IPV6:2001:db8::7"}},
 		{"IPv4 in IPv6", []string{"ADDR"}, Envelope{Client: Client{Addr: mapped}}, []string{"XFORWARD ADDR=192.0.2.9"}},
 		{"xtext", []string{"HELO"}, Envelope{Client: Client{Helo: "a+b=c"}}, []string{"XFORWARD HELO=a+2Bb+3Dc"}},
