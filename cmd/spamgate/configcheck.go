@@ -79,7 +79,7 @@ func checkConfig(cmd *cobra.Command, file string) error {
 	}
 	found := findFaults(c)
 	c.Warnings = append(c.Warnings, found.warnings...)
-	if err := errors.Join(config.Join(found.errors), checkLoop(c, found.sockets), err); err != nil {
+	if err := errors.Join(config.Join(found.errors), checkLoop(c, found.sockets), checkLog(c), err); err != nil {
 		return err
 	}
 	out := cmd.OutOrStdout()

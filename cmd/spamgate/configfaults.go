@@ -14,7 +14,6 @@ import (
 
 	"spamgate/internal/certs"
 	"spamgate/internal/config"
-	"spamgate/internal/logging"
 	"spamgate/smtpfilter/nexthop"
 )
 
@@ -50,24 +49,14 @@ func findFaults(c *config.Config) *faults {
 	f.lists()
 	f.state()
 	f.admin()
-	f.log()
 	return f
 }
 
-// checkFiles is findFaults for who serves: the error names all that is wrong.
+// checkFiles returns all faults as one error, and adds the warnings to the configuration.
 func checkFiles(c *config.Config) error {
 	f := findFaults(c)
 	c.Warnings = append(c.Warnings, f.warnings...)
 	return config.Join(f.errors)
-}
-
-// log checks whether a log file can be opened.
-func (f *faults) log() {
-	if path, ok := strings.CutPrefix(f.config.Log.Output, logging.OutputFile); ok {
-		if err := logging.CheckFile(path); err != nil {
-			f.fail("log.output", err.Error(), logFileHint)
-		}
-	}
 }
 
 // listeners checks the addresses to listen on, and certificates.

@@ -27,15 +27,23 @@ func openLog(c *config.Config, stderr *logging.Writer) (*logging.Log, error) {
 	return l, nil
 }
 
-// logFileHint says what to do about a log file that cannot be opened.
-const logFileHint = `make the directory and let the gate's user write to it, name a regular file, or write output = "stderr"`
+// checkLog reports what would keep a start from opening a log file. A reload goes on
+// with the file that is open.
+func checkLog(c *config.Config) error {
+	path, ok := strings.CutPrefix(c.Log.Output, logging.OutputFile)
+	if !ok {
+		return nil
+	}
+	return logFault(c, logging.CheckFile(path))
+}
 
 // logFault returns an error of opening the log as one of the configuration.
 func logFault(c *config.Config, err error) error {
 	if err == nil || !strings.HasPrefix(c.Log.Output, logging.OutputFile) {
 		return err
 	}
-	return c.Fault("log.output", err.Error(), logFileHint)
+	return c.Fault("log.output", err.Error(),
+		`make the directory and let the gate's user write to it, name a regular file, or write output = "stderr"`)
 }
 
 // showAddress is how the log writes addresses. A hash is that of the normal

@@ -22,13 +22,16 @@ func chattyPostfix(t testing.TB) *postfix {
 	)
 }
 
-// commands are those that Postfix has logged and that begin with a verb.
+// commands returns those that Postfix has logged and that begin with a verb, but for
+// the MAIL of the gate's probes.
 func (p *postfix) commands(verb string) []string {
 	var found []string
 	for _, line := range p.logLines("]: " + verb) {
 		if _, command, ok := strings.Cut(line, ": < "); ok {
 			_, command, _ = strings.Cut(command, "]: ")
-			found = append(found, strings.TrimSuffix(command, "\n"))
+			if command = strings.TrimSuffix(command, "\n"); command != "MAIL FROM:<>" {
+				found = append(found, command)
+			}
 		}
 	}
 	return found
