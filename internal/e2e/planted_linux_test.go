@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -39,9 +40,9 @@ func newPlantedDir(t *testing.T) *plantedDir {
 		}
 	}
 	p.state, p.good, p.away = filepath.Join(p.dir, "state"), filepath.Join(p.dir, "good"), filepath.Join(p.dir, "away")
-	version := 0
+	var version atomic.Int32
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintf(w, "fetched%d.example\nfetched.example\n", version)
+		fmt.Fprintf(w, "fetched%d.example\nfetched.example\n", version.Load())
 	}))
 	t.Cleanup(web.Close)
 	writeFile(t, filepath.Join(p.dir, "blocked.txt"), "long0.example\n")
@@ -58,9 +59,9 @@ func newPlantedDir(t *testing.T) *plantedDir {
 	g := p.serve()
 	g.addr = g.waitListening()
 	waitVerdict(t, g.addr, "x@long0.example", "550")
-	for ; version < 3; version++ {
+	for ; version.Load() < 3; version.Add(1) {
 		p.must("lists", "fetch")
-		p.must("lists", "add", fmt.Sprintf("added%d.example", version), "--list", "blocked", "--reason", "a test")
+		p.must("lists", "add", fmt.Sprintf("added%d.example", version.Load()), "--list", "blocked", "--reason", "a test")
 	}
 	await(t, "versions to be kept", func() bool {
 		found, _ := filepath.Glob(filepath.Join(p.state, "lists/*/history/2*")) // the pattern is well-formed
