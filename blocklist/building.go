@@ -25,7 +25,7 @@ const mostKills = 2
 
 // ErrKilled is said of a version that processes were killed over. Use errors.Is. It is
 // an [ErrHeld]; what accepts it has it tried once more.
-var ErrKilled error = heldError("the gate was killed twice while it read this version of the list, most often for want of memory")
+var ErrKilled error = heldError("the gate was killed twice while it read this version of the list, probably because memory ran out")
 
 // building is the file "building" of a list's directory.
 type building struct {
@@ -150,7 +150,7 @@ func (s *source) killed(stamps []stamp) error {
 	if s.state.kills(s.list.Name, versionID(stamps, &s.options, s.list)) < mostKills {
 		return nil
 	}
-	return fmt.Errorf("%w; if there is more memory for it now, spamgate lists accept %s tries again, and a file that is changed is tried by itself",
+	return fmt.Errorf("%w; after adding memory, run spamgate lists accept %s to try again; a changed file is read without it",
 		ErrKilled, shellWord(s.list.Name))
 }
 

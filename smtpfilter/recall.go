@@ -30,7 +30,7 @@ type Memory interface {
 // notNow is the reply to a recipient that cannot go together with those before it,
 // or that others should precede. Its client comes again (RFC 5321, section
 // 4.5.3.1.10).
-var notNow = wire.NewReply(452, "4.5.3 Other recipients of this message go first, send it to this one again")
+var notNow = wire.NewReply(452, "4.5.3 Try this recipient again later, others of this message go first")
 
 // recall returns what is known of a recipient, and the group of the accepted
 // recipients with this one. It is not ok if this one has to wait.

@@ -34,7 +34,7 @@ warning. Whether ports are free, the next hop answers, and the service's user
 may read all files shows only at the start.
 
 Exit codes: 0 configuration and lists are good; 2 they are not, or an update of
-list is held.`,
+a list is held.`,
 		Args: cobra.NoArgs,
 	}
 	file := configFlag(check)

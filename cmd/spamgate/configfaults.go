@@ -100,7 +100,7 @@ func (f *faults) listenAddress(i int, addr string, tcp *net.TCPAddr, opened []st
 		return
 	}
 	if !isLocal(tcp.IP) {
-		f.warn(key, fmt.Sprintf("%q is not an address of this machine now, and the start fails if it is not one then", addr),
+		f.warn(key, fmt.Sprintf("%q is not an address of this machine now; the start fails unless it has it then", addr),
 			`write an address of this machine, or ":PORT" for all of them`)
 	}
 }

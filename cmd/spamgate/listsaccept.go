@@ -24,7 +24,7 @@ func newListsAcceptCommand() *cobra.Command {
 		Long: `Let an update of a list in that is held because it looks wrong: it has far fewer
 or far more entries than before, or too few. What is on disk now is accepted,
 and nothing else: should the list change again, it is judged again. An update
-over which the gate was killed twice is tried once more: see to more memory.
+over which the gate was killed twice is tried once more: add memory first.
 
 "spamgate lists status LIST" says why an update is held, and "spamgate lists
 diff LIST" which entries it would bring and take away.

@@ -92,7 +92,7 @@ func newMetrics() *metrics {
 func (m *metrics) addLog(dropped func() uint64) {
 	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Namespace: metricsNamespace, Name: "log_lines_dropped_total",
-		Help: "Lines of the log that were dropped, since whoever takes them did not, or not fast enough.",
+		Help: "Log lines dropped because the output was blocked or too slow.",
 	}, func() float64 { return float64(dropped()) }))
 }
 

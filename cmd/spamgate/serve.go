@@ -41,7 +41,7 @@ is opened again in any case. SIGUSR1 logs the state of the lists and the filter.
 SIGUSR2 starts the program's file again, which may be a new version by then, and
 hands the listening sockets to the new process. Once that serves, this one takes
 no more clients, goes on with those it has for up to 5 seconds, and then ends as
-with SIGTERM; if it does not come to that, nothing changes.`,
+with SIGTERM; if the new process fails to start, this one continues.`,
 		Args: cobra.NoArgs,
 	}
 	file := configFlag(cmd)

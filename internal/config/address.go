@@ -13,7 +13,7 @@ import (
 	"spamgate/blocklist/sender"
 )
 
-var errNoDomain = errors.New("is no domain name")
+var errNoDomain = errors.New("is not a domain name")
 
 // maxLabel is from RFC 1035, section 2.3.4.
 const maxLabel = 63

@@ -171,7 +171,7 @@ func normalNextHop(s string) (string, error) {
 			return known.scheme + hostport, err
 		}
 	}
-	return "", errors.New("is no next hop that is supported")
+	return "", errors.New("is not a supported next hop")
 }
 
 // normalHostPort takes a host with or without a port.

@@ -57,8 +57,8 @@ func (d *document) nextHopAddr() bool {
 }
 
 // oneProtocol checks that a message which one next hop cannot take can go to any
-// other. SMTP has one reply for a message and LMTP one for each recipient, so
-// that how many recipients a client may name at once depends on the protocol.
+// other: SMTP has one reply for a message, and LMTP one for each recipient, which the
+// gate remembers for the client's retry.
 func (d *document) oneProtocol(addrs []string) bool {
 	first := protocol(addrs[0])
 	for i, addr := range addrs {

@@ -30,7 +30,7 @@ func (t Tree) Check() (warning string, err error) {
 		return "", t.failed("use", ".", err)
 	}
 	if sharedModes && info.Mode().Perm()&0o020 != 0 {
-		return fmt.Sprintf("%s: its group may write to this directory (mode %v), and so decide what the gate does: chmod g-w it, unless that is wanted", t.dir, info.Mode()), nil
+		return fmt.Sprintf("%s: its group may write to this directory (mode %v), and so can decide which mail passes; run chmod g-w on it, unless you want this", t.dir, info.Mode()), nil
 	}
 	return t.checkAbove(), nil
 }

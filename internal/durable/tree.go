@@ -31,7 +31,7 @@ var (
 	ErrKind   = errors.New("not a regular file")
 	ErrShared = errors.New("everybody may write to this directory")
 
-	errForeign = errors.New("a further name (hard link) of another user's file: remove it")
+	errForeign = errors.New("a hard link to another user's file; remove it")
 )
 
 // IsTrap reports whether an error is that a Tree, or something in it, is not to be
@@ -82,7 +82,7 @@ func (t Tree) open() (*os.Root, fs.FileInfo, error) {
 // notShared is the error of a directory that everybody may write to.
 func notShared(info fs.FileInfo) error {
 	if sharedModes && info.Mode().Perm()&0o002 != 0 {
-		return fmt.Errorf("%w (mode %v), and so decide what spamgate does: chmod 700 it, or set [state] dir to another one",
+		return fmt.Errorf("%w (mode %v), and so can decide which mail passes; run chmod 700 on it, or set [state] dir to another directory",
 			ErrShared, info.Mode())
 	}
 	return nil

@@ -253,7 +253,7 @@ func (s *Store) append(lines []byte, synced bool) error {
 	}
 	if d.lines > 2*s.Len()+slack {
 		if err := s.rewrite(); err != nil {
-			s.options.Logger.Warn("a file cannot be written anew, and grows", "error", err)
+			s.options.Logger.Warn("LMTP memory file cannot be replaced and keeps growing", "error", err)
 		}
 	}
 	return nil

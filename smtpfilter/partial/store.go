@@ -63,7 +63,7 @@ func Open(path string, o Options) *Store {
 	s.file.path, s.file.lockWait = path, cmp.Or(o.lockWait, defaultLockWait)
 	err := errors.Join(s.catchUp(), durable.RemoveStale(filepath.Dir(path), newPrefix, staleAfter))
 	if err != nil {
-		o.Logger.Warn("who has which message is unknown: some may get one twice", "error", err)
+		o.Logger.Warn("LMTP memory cannot be read: some recipients may get a message twice", "error", err)
 	}
 	return s
 }
