@@ -94,13 +94,13 @@ func (g *gate) openMetrics(c *config.Config) (*metricsServer, error) {
 	}
 	addr, err := net.ResolveTCPAddr("tcp", c.Admin.MetricsAddr)
 	if err != nil {
-		return nil, fmt.Errorf("[admin] metrics_addr: %w", err)
+		return nil, c.Fault("admin.metrics_addr", fmt.Sprintf("%q: %v", c.Admin.MetricsAddr, err), wrongName)
 	}
 	l := g.metricsPassed
 	g.metricsPassed = nil
 	if l == nil {
 		if l, err = net.ListenTCP("tcp", addr); err != nil {
-			return nil, fmt.Errorf("[admin] metrics_addr: %w", err)
+			return nil, listenFault(c, "admin.metrics_addr", err)
 		}
 	}
 	g.log.Info("metrics", "addr", l.Addr().String())
@@ -115,7 +115,7 @@ func takeMetrics(c *config.Config, in *inherited) (net.Listener, error) {
 	}
 	addr, err := net.ResolveTCPAddr("tcp", c.Admin.MetricsAddr)
 	if err != nil {
-		return nil, fmt.Errorf("[admin] metrics_addr: %w", err)
+		return nil, c.Fault("admin.metrics_addr", fmt.Sprintf("%q: %v", c.Admin.MetricsAddr, err), wrongName)
 	}
 	return in.listener(addr), nil
 }

@@ -312,10 +312,11 @@ func (k *checking) judged(address string, envelope, header smtpfilter.Finding) e
 	return nil
 }
 
-// suggestAddress is what to ask about where a domain was given alone, else "".
+// suggestAddress is what to ask about where a domain was given alone, else "". With
+// "%" or "!" it is a form that servers complete, see suggestForm.
 func suggestAddress(domain string) string {
 	a, err := sender.Parse("x@" + domain)
-	if err != nil || a.Domain() == "" || strings.Contains(domain, "@") || !strings.Contains(domain, ".") {
+	if err != nil || a.Domain() == "" || strings.ContainsAny(domain, "@%!") || !strings.Contains(domain, ".") {
 		return ""
 	}
 	return "; to ask about the domain, give x@" + domain

@@ -78,6 +78,7 @@ func checkConfig(cmd *cobra.Command, file string) error {
 		err = explainMissing(c, err)
 	}
 	found := findFaults(c)
+	found.missingSockets()
 	c.Warnings = append(c.Warnings, found.warnings...)
 	if err := errors.Join(config.Join(found.errors), checkLoop(c, found.sockets), checkLog(c), err); err != nil {
 		return err
@@ -93,13 +94,16 @@ func checkConfig(cmd *cobra.Command, file string) error {
 		printParts(out, label, describeListener(l, l.Addr))
 		label = ""
 	}
+	printLimits(out, c)
 	printNextHops(out, c)
 	printMode(out, c)
 	for _, warning := range c.Warnings {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", warning)
 	}
-	if warning := unconfirmed(c, set.Stats()); warning != "" {
-		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", warning)
+	for _, warning := range []string{descriptorWarning(c, descriptorLimit()), unconfirmed(c, set.Stats())} {
+		if warning != "" {
+			fmt.Fprintln(cmd.ErrOrStderr(), "warning:", warning)
+		}
 	}
 	return held
 }

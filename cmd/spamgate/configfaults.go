@@ -70,7 +70,7 @@ func (f *faults) listeners() {
 			}
 			tcp, err := net.ResolveTCPAddr("tcp", addr)
 			if err != nil {
-				f.fail(f.config.ListenerKey(i, "addr"), fmt.Sprintf("%q: %v", addr, err), "correct the name, or write an IP address")
+				f.fail(f.config.ListenerKey(i, "addr"), fmt.Sprintf("%q: %v", addr, err), wrongName)
 				continue
 			}
 			f.listenAddress(i, addr, tcp, opened)
@@ -86,7 +86,7 @@ func (f *faults) listeners() {
 	}
 	if addr := f.config.Admin.MetricsAddr; addr != "" {
 		if tcp, err := net.ResolveTCPAddr("tcp", addr); err != nil {
-			f.fail("admin.metrics_addr", fmt.Sprintf("%q: %v", addr, err), "correct the name, or write an IP address")
+			f.fail("admin.metrics_addr", fmt.Sprintf("%q: %v", addr, err), wrongName)
 		} else {
 			f.taken("admin.metrics_addr", addr, tcp, opened)
 		}
@@ -100,8 +100,7 @@ func (f *faults) listenAddress(i int, addr string, tcp *net.TCPAddr, opened []st
 		return
 	}
 	if !isLocal(tcp.IP) {
-		f.warn(key, fmt.Sprintf("%q is not an address of this machine now; the start fails unless it has it then", addr),
-			`write an address of this machine, or ":PORT" for all of them`)
+		f.warn(key, fmt.Sprintf("%q is not an address of this machine now; the start fails unless it has it then", addr), foreignAddress)
 	}
 }
 
@@ -167,6 +166,17 @@ func (f *faults) nextHops() {
 		}
 	}
 	f.authorities("next_hop.tls_ca", n.TLSCA)
+}
+
+// missingSockets warns of next hops whose unix socket is not there. The gate starts
+// without, and looks for it again with each message.
+func (f *faults) missingSockets() {
+	for i, addr := range f.config.NextHop.Addr {
+		path, ok := strings.CutPrefix(addr, "lmtp+unix:")
+		if _, err := os.Stat(path); ok && errors.Is(err, fs.ErrNotExist) && len(path) <= maxSocketPath {
+			f.warn(f.config.HopKey(i), path+" does not exist now: no mail passes here until it does", "start the LMTP server, or write the path of its socket")
+		}
+	}
 }
 
 // authorities checks a PEM file of authorities to trust.

@@ -32,12 +32,12 @@ type entrance struct {
 }
 
 // entrances makes the listeners of the configuration. Nothing is opened.
-func entrances(c *config.Config, resolve func(config.Listener) ([]endpoint, error), log *slog.Logger) (all []*entrance, err error) {
+func entrances(c *config.Config, in *inherited, log *slog.Logger) (all []*entrance, err error) {
 	auto := autoConnections(c, descriptorLimit())
-	for _, l := range c.Listeners {
+	for i, l := range c.Listeners {
 		e := &entrance{config: l, limiter: limit.New(limits(l, auto)), tarpit: limit.NewTarpit(int(l.TarpitMax))}
 		all = append(all, e)
-		if e.sockets, err = resolve(l); err != nil {
+		if e.sockets, err = endpoints(c, i, in); err != nil {
 			break
 		}
 		if e.cert, err = openCertificate(l, log); err != nil {

@@ -18,30 +18,29 @@ import (
 	"spamgate/smtpfilter/nexthop"
 )
 
+// What to do about an address to listen on.
+const (
+	wrongName      = "correct the name, or write an IP address"
+	foreignAddress = `write an address of this machine, or ":PORT" for all of them`
+)
+
 // endpoint is a place to listen on: an address, or a socket that is open
 // already.
 type endpoint struct {
 	addr *net.TCPAddr
 	key  string       // what it is called when it is handed on
-	of   string       // the configuration's key for it, for messages
+	of   string       // the configuration's key for it: see Config.Fault
 	open net.Listener // from systemd or inherited, else nil
 }
 
-// addrKey is how messages name a listener's addresses.
-func addrKey(l config.Listener) string {
-	if l.Name == "listen" {
-		return "listen.addr"
-	}
-	return "listener " + l.Name + ", addr"
-}
-
-// endpoints resolves a listener's addresses. Nothing is opened; what systemd
-// has passed, and what was inherited, is open anyway.
-func endpoints(l config.Listener, in *inherited) ([]endpoint, error) {
+// endpoints resolves the addresses of the listener with that number. Nothing is
+// opened; what systemd has passed, and what was inherited, is open anyway.
+func endpoints(c *config.Config, i int, in *inherited) ([]endpoint, error) {
 	var found []endpoint
-	for _, addr := range l.Addr {
+	key := c.ListenerKey(i, "addr")
+	for _, addr := range c.Listeners[i].Addr {
 		if addr == config.Systemd {
-			passed, err := systemdSockets(addrKey(l), in)
+			passed, err := systemdSockets(c, key, in)
 			if err != nil {
 				return nil, err
 			}
@@ -50,31 +49,32 @@ func endpoints(l config.Listener, in *inherited) ([]endpoint, error) {
 		}
 		tcp, err := net.ResolveTCPAddr("tcp", addr)
 		if err != nil {
-			return nil, fmt.Errorf("%s %q: %w", addrKey(l), addr, err)
+			return nil, c.Fault(key, fmt.Sprintf("%q: %v", addr, err), wrongName)
 		}
-		found = append(found, endpoint{addr: tcp, key: socketKey(tcp), of: addrKey(l), open: in.listener(tcp)})
+		found = append(found, endpoint{addr: tcp, key: socketKey(tcp), of: key, open: in.listener(tcp)})
 	}
 	return found, nil
 }
 
-func systemdSockets(of string, in *inherited) ([]endpoint, error) {
+// systemdSockets returns the sockets that systemd has passed, which must be there.
+func systemdSockets(c *config.Config, of string, in *inherited) ([]endpoint, error) {
 	listeners := in.systemd()
 	if len(listeners) == 0 {
 		var err error
 		if listeners, err = activation.Listeners(); err != nil {
-			return nil, fmt.Errorf("%s %q: %w", of, config.Systemd, err)
+			return nil, c.Fault(of, fmt.Sprintf("%q: %v", config.Systemd, err), "start the gate through its socket unit, or set addr to host:port")
 		}
 	}
 	var found []endpoint
 	for _, l := range listeners {
 		tcp, ok := l.(*net.TCPListener)
 		if !ok {
-			return nil, fmt.Errorf("%s %q: systemd passed a socket that is not TCP: set ListenStream= in the socket unit to a port or to host:port", of, config.Systemd)
+			return nil, c.Fault(of, fmt.Sprintf("%q: systemd passed a socket that is not TCP", config.Systemd), "set ListenStream= in the socket unit to a port or to host:port")
 		}
 		found = append(found, endpoint{addr: tcp.Addr().(*net.TCPAddr), key: config.Systemd, of: of, open: l})
 	}
 	if len(found) == 0 {
-		return nil, fmt.Errorf("%s %q: systemd passed no socket: start the gate through its socket unit, or set addr to host:port", of, config.Systemd)
+		return nil, c.Fault(of, fmt.Sprintf("%q: systemd passed no socket", config.Systemd), "start the gate through its socket unit, or set addr to host:port")
 	}
 	return found, nil
 }
@@ -95,6 +95,7 @@ func checkPassed(c *config.Config) error {
 		count(n, "socket", "sockets"), config.Systemd)
 }
 
+// listen opens the endpoint, unless it is open.
 func (e endpoint) listen() (net.Listener, error) {
 	if e.open != nil {
 		return e.open, nil
@@ -103,17 +104,21 @@ func (e endpoint) listen() (net.Listener, error) {
 	if e.addr.IP.To4() != nil {
 		network = "tcp4" // 0.0.0.0 would be every IPv6 address, too
 	}
-	l, err := net.ListenTCP(network, e.addr)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%s: %w; stop what listens there, or set another port", e.of, err)
+	return net.ListenTCP(network, e.addr)
+}
+
+// listenFault returns an error of opening an address as one of the configuration.
+func listenFault(c *config.Config, key string, err error) error {
+	hint := ""
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		hint = "stop what listens there, or set another port"
+	case errors.Is(err, syscall.EACCES):
+		hint = "ports below 1024 need setcap or a systemd socket, see docs/operating.md"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		hint = foreignAddress
 	}
-	if errors.Is(err, syscall.EACCES) {
-		return nil, fmt.Errorf("%s: %w; ports below 1024 need setcap or a systemd socket, see docs/operating.md", e.of, err)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", e.of, err)
-	}
-	return l, nil
+	return &placedError{c.Fault(key, err.Error(), hint), err}
 }
 
 // firstPublic returns an endpoint that others than this machine can reach.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"io/fs"
 	"log/slog"
 	"strings"
 
@@ -39,11 +41,25 @@ func checkLog(c *config.Config) error {
 
 // logFault returns an error of opening the log as one of the configuration.
 func logFault(c *config.Config, err error) error {
-	if err == nil || !strings.HasPrefix(c.Log.Output, logging.OutputFile) {
-		return err
+	if err == nil {
+		return nil
 	}
-	return c.Fault("log.output", err.Error(),
-		`make the directory and let the gate's user write to it, name a regular file, or write output = "stderr"`)
+	if strings.HasPrefix(c.Log.Output, logging.OutputFile) {
+		return c.Fault("log.output", err.Error(), logFileHint(err))
+	}
+	what, hint, _ := strings.Cut(err.Error(), "; ")
+	return c.Fault("log.output", what, hint)
+}
+
+// logFileHint says what to do about an error of opening a log file.
+func logFileHint(err error) string {
+	switch {
+	case errors.Is(err, logging.ErrLink):
+		return `name a regular file, write output = "stderr", or remove the write permission of others from the directory`
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
+		return `make the directory and let the gate's user write to it, or write output = "stderr"`
+	}
+	return `name a regular file, or write output = "stderr"`
 }
 
 // showAddress is how the log writes addresses. A hash is that of the normal

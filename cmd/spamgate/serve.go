@@ -147,8 +147,7 @@ func newGate(ctx context.Context, c *config.Config, in *inherited, stderr *loggi
 	if err != nil {
 		return g, err
 	}
-	resolve := func(l config.Listener) ([]endpoint, error) { return endpoints(l, in) }
-	if g.entrances, err = entrances(c, resolve, g.log); err != nil {
+	if g.entrances, err = entrances(c, in, g.log); err != nil {
 		return g, err
 	}
 	g.takesOver = in != nil
@@ -204,7 +203,7 @@ func (g *gate) open(ctx context.Context) error {
 			for _, h := range held {
 				h.listener.Close()
 			}
-			return err
+			return listenFault(g.config, s.of, err)
 		}
 		held = append(held, heldSocket{s.key, l})
 	}

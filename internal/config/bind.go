@@ -48,7 +48,7 @@ func (d *document) value(path string, value, field any) {
 	case *bool:
 		assign(d, path, value, field, `true or false, without quotes`)
 	case *int64:
-		assign(d, path, value, field, `a whole number, without quotes or a unit`)
+		assign(d, path, value, field, wholeNumber(path))
 	case *Connections:
 		if value == "auto" {
 			*field = AutoConnections
@@ -80,6 +80,20 @@ func (d *document) value(path string, value, field any) {
 		}
 		d.table(path, sub, reflect.ValueOf(field).Elem())
 	}
+}
+
+// wholeNumber says what to write for a whole number. Of the Limits 0 is none, and
+// "off" is what people try.
+func wholeNumber(path string) string {
+	if isLimit(path) {
+		return `a whole number, without quotes (0 is no limit)`
+	}
+	return `a whole number, without quotes or a unit`
+}
+
+// isLimit reports whether a key is one of the Limits.
+func isLimit(path string) bool {
+	return slices.Contains(keysOf(reflect.TypeFor[Limits]()), path[strings.LastIndexByte(path, '.')+1:])
 }
 
 func (d *document) wrongType(path string, value any, want string) {

@@ -7,26 +7,23 @@ import (
 	"strings"
 )
 
-// suggest says what may have been meant by an unknown key of a table: a key
-// that is spelled nearly so, one that is called so elsewhere, a key of that name in
-// another table, or else which keys there are. Meant is the path of the key that
+// suggest says what may have been meant by an unknown key of a table: a key that
+// other programs call so, a key of that name in another table, one that is spelled
+// nearly so, or else which keys there are. Meant is the path of the key that
 // was, empty if nobody knows.
 func suggest(key, table string, known []string) (hint, meant string) {
 	if _, ok := typeOf(key); ok && table == "" && strings.Contains(key, ".") {
 		return "write it without the quotes: " + key, key
 	}
-	name, ok := nearest(key, known)
-	if alias := aliases[strings.ToLower(key)]; !ok {
-		i := slices.IndexFunc(alias, func(name string) bool { return slices.Contains(known, name) })
-		if ok = i >= 0; ok {
-			name = alias[i]
+	name, ok := alias(key, known)
+	if !ok {
+		if place, path := placeOf(key); place != "" {
+			return "it belongs " + place, path
 		}
+		name, ok = nearest(key, known)
 	}
 	if ok {
 		return fmt.Sprintf("did you mean %q?", name), child(table, name)
-	}
-	if place, path := placeOf(key); place != "" {
-		return "it belongs " + place, path
 	}
 	if len(known) > manyKeys {
 		return "config.toml, as it ships, shows all keys", ""
@@ -49,6 +46,16 @@ var aliases = map[string][]string{
 	"whitelist": {"exempt_clients"}, "mynetworks": {"exempt_clients"}, "maxconn": {"max_connections"}, "max_size": {"max_message_bytes", "max_bytes"},
 	"directory": {"dir"}, "path": {"dir", "socket"}, "myhostname": {"hostname"}, "upstreams": {"next_hop"}, "server_name": {"hostname"},
 	"verbosity": {"level"}, "loglevel": {"level"},
+}
+
+// alias returns the known key that has this name in other programs.
+func alias(key string, known []string) (string, bool) {
+	names := aliases[strings.ToLower(key)]
+	i := slices.IndexFunc(names, func(name string) bool { return slices.Contains(known, name) })
+	if i < 0 {
+		return "", false
+	}
+	return names[i], true
 }
 
 // manyKeys is how many are too many for a line.

@@ -98,6 +98,9 @@ func (s *statement) value(fault *Error) bool {
 	default:
 		what = fmt.Sprintf("%s is not %s", value, wanted(path))
 	}
+	if isLimit(path) && asNumber(value) == "" {
+		return s.say(fault, what, "write "+wholeNumber(path))
+	}
 	return s.say(fault, what, write(asValue(path, value)))
 }
 

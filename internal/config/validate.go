@@ -33,6 +33,8 @@ func (d *document) logOutput() {
 	output := d.cfg.Log.Output
 	path, ok := strings.CutPrefix(output, schemeFile)
 	switch {
+	case !ok && strings.Contains(output, "/") && !strings.Contains(output, ":"):
+		d.fail("log.output", fmt.Sprintf("%q is not known", output), fmt.Sprintf("write %q, or one of \"stderr\", \"syslog\" and \"journal\"", schemeFile+output))
 	case !ok:
 		d.oneOf("log.output", output, "stderr", "syslog", "journal", "file:PATH")
 	case path == "" || strings.HasSuffix(path, "/"):

@@ -285,13 +285,14 @@ func TestLogFileAtStart(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for output, why := range map[string]string{
-		"none/gate.log":   "no such file or directory",
-		"target/gate.log": "not a directory",
-		"open":            "is a directory",
-		"fifo":            "is not a regular file",
-		"open/link":       "is a symbolic link in a directory that others may write to",
-		"/dev/null":       "is not a regular file",
+	const regular = `; name a regular file, or write output = "stderr"`
+	for output, says := range map[string][2]string{
+		"none/gate.log":   {"no such file or directory", `; make the directory and let the gate's user write to it, or write output = "stderr"`},
+		"target/gate.log": {"not a directory", regular},
+		"open":            {"is a directory", regular},
+		"fifo":            {"is not a regular file", regular},
+		"open/link":       {"is a symbolic link in a directory that others may write to", "; name a regular file, write output = \"stderr\", or remove the write permission of others from the directory"},
+		"/dev/null":       {"is not a regular file", regular},
 	} {
 		t.Run(strings.ReplaceAll(output, "/", "_"), func(t *testing.T) {
 			text := setup{keys: map[string]string{"log": fmt.Sprintf("output = %q", "file:"+output)}}.config()
@@ -305,8 +306,8 @@ func TestLogFileAtStart(t *testing.T) {
 				late := time.AfterFunc(lateLimit, func() { cmd.Process.Kill() })
 				_, stderr, code := run(t, cmd)
 				late.Stop()
-				if code != 2 || !strings.Contains(stderr, where) || !strings.Contains(stderr, why) || !strings.Contains(stderr, "; make the directory") {
-					t.Errorf("%v: exit code %d, want 2; %q does not say %q and %q", args, code, stderr, where, why)
+				if code != 2 || !strings.Contains(stderr, where) || !strings.Contains(stderr, says[0]+says[1]) {
+					t.Errorf("%v: exit code %d, want 2; %q does not say %q and %q", args, code, stderr, where, says)
 				}
 			}
 		})

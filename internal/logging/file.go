@@ -15,6 +15,12 @@ const OutputFile = "file:"
 // fileMode is that of a log file that is made. The log has addresses in it.
 const fileMode = 0o640
 
+// Why a file is no log file. Use errors.Is.
+var (
+	ErrNotRegular = errors.New("is not a regular file")
+	ErrLink       = errors.New("is a symbolic link in a directory that others may write to")
+)
+
 // CheckFile reports what keeps path from being a log file, as far as that can be
 // seen without making it.
 func CheckFile(path string) error {
@@ -48,15 +54,15 @@ func openFile(path string, flag int) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|syscall.O_NONBLOCK|flag, fileMode)
 	switch {
 	case errors.Is(err, syscall.ELOOP):
-		return nil, fmt.Errorf("%s is a symbolic link in a directory that others may write to", path)
+		return nil, fmt.Errorf("%s %w", path, ErrLink)
 	case errors.Is(err, syscall.ENXIO):
-		return nil, fmt.Errorf("%s is not a regular file", path)
+		return nil, fmt.Errorf("%s %w", path, ErrNotRegular)
 	case err != nil:
 		return nil, err
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file", path)
+		err = fmt.Errorf("%s %w", path, ErrNotRegular)
 	}
 	if err != nil {
 		f.Close()
