@@ -1,10 +1,19 @@
 package header
 
 import (
+	"io"
 	"strings"
 
+	"github.com/emersion/go-message"
 	"github.com/emersion/go-message/mail"
 )
+
+// Nothing here uses the names beside addresses, so go-message is given a reader of
+// charsets that does not decode them: some charsets are slow, and a header may hold
+// thousands of encoded-words.
+func init() {
+	message.CharsetReader = func(_ string, text io.Reader) (io.Reader, error) { return text, nil }
+}
 
 // read finds the addresses and forms of one field's unfolded value.
 //
@@ -52,6 +61,7 @@ func isClean(value string) bool {
 
 // parse asks go-message; nil where it fails.
 func (b *budget) parse(value string) []string {
+	b.spend(len(value) / bytesPerWord)
 	list, err := mail.ParseAddressList(value) // what Header.AddressList calls, without a Header
 	if err != nil {
 		return nil

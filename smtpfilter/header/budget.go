@@ -11,6 +11,10 @@ import (
 // name of three words about eight.
 const workPerAddress = 16
 
+// bytesPerWord is how many bytes of a part of an address, or of a value that go-message
+// parses, cost as much as one word.
+const bytesPerWord = 64
+
 // What costs more than a word.
 const (
 	workPerValue   = 4 // of a field

@@ -3,8 +3,6 @@ package header
 import (
 	"encoding/base64"
 	"strings"
-
-	_ "github.com/emersion/go-message/charset" // for the addresses that go-message parses
 )
 
 var encodedStart = []byte("=?")

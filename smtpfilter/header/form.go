@@ -41,7 +41,7 @@ func (f Form) Readings() []string {
 	if !f.Beside {
 		found = appendRoutes(found, f.Text)
 	}
-	return append(found, join([]byte(f.Text), ""))
+	return append(found, join(cutName([]byte(f.Text)), ""))
 }
 
 // appendRoutes appends what servers make of "%" and "!" in a local part without
@@ -87,7 +87,7 @@ func appendRoutes(found []string, local string) []string {
 // alone. Most addresses have none.
 func Routes(address string) []string {
 	at := strings.LastIndexByte(address, '@')
-	if at < 0 || !strings.ContainsAny(address[:at], "%!") {
+	if at < 0 || !strings.ContainsAny(address[:at], routeMarks) {
 		return nil
 	}
 	return appendRoutes(nil, unquoteLocal(address[:at]))
@@ -176,17 +176,20 @@ func (s *scanner) addWords(g *segment, from, to int, plain bool) {
 // addForm adds a form, decoded if it is encoded. Plain says that it may be a part
 // of a name; one with a route in it is none.
 func (s *scanner) addForm(text []byte, domain, plain bool) {
-	s.budget.spend(1)
-	t := string(cutLocal(text))
+	s.budget.spend(1 + len(text)/bytesPerWord)
+	t := string(text)
 	if strings.Contains(t, "=?") {
 		t = strings.TrimSpace(s.budget.decodeWords(t))
 	}
 	t = string(visible([]byte(t)))
+	if !domain {
+		t = string(cutLocal([]byte(t)))
+	}
 	if plain && strings.Contains(t, "@") {
 		return // it is read as an address elsewhere
 	}
 	if strings.ContainsFunc(t, isWordRune) {
-		s.forms = append(s.forms, form{t, domain, plain && !strings.ContainsAny(t, "%!")})
+		s.forms = append(s.forms, form{t, domain, plain && !strings.ContainsAny(t, routeMarks)})
 	}
 }
 
@@ -194,7 +197,7 @@ func (s *scanner) addForm(text []byte, domain, plain bool) {
 func (s *scanner) plainForms(from int) {
 	for i := from; i < len(s.forms); i++ {
 		f := &s.forms[i]
-		f.plain = f.plain || !f.domain && !strings.ContainsAny(f.text, "%!")
+		f.plain = f.plain || !f.domain && !strings.ContainsAny(f.text, routeMarks)
 	}
 }
 

@@ -63,7 +63,8 @@
 // The work is linear in the size of the section. Senders cuts nothing off;
 // SendersUpTo stops at a number of addresses, and at an amount of words, marks and
 // encoded-words in proportion to it. Of a local part the first 4096 bytes count, of
-// a domain the last 1020: no list names more.
+// a domain the last 1020, after invisible characters and empty labels have been
+// removed, and routes read: no list names more.
 package header
 
 import (

@@ -15,8 +15,7 @@ import (
 // without quotes, may be read as: as they stand, and decoded where they hold an
 // encoded-word.
 func (b *budget) appendAddress(found []string, local, domain []byte, decode bool) []string {
-	b.spend(1)
-	local, domain = cutLocal(local), cutDomain(domain)
+	b.spend(1 + (len(local)+len(domain))/bytesPerWord)
 	found = appendReadings(found, local, domain)
 	if decode && (bytes.Contains(local, encodedStart) || bytes.Contains(domain, encodedStart)) {
 		text := b.decodeWords(string(local) + "@" + string(domain))
@@ -28,7 +27,7 @@ func (b *budget) appendAddress(found []string, local, domain []byte, decode bool
 // appendReadings appends local@domain, and what lenient readers make of odd
 // characters in it.
 func appendReadings(found []string, local, domain []byte) []string {
-	local, domain = visible(local), visible(domain)
+	local, domain = cutLocal(visible(local)), visible(domain)
 	if literal, rest, ok := cutLiteral(domain); ok {
 		found = append(found, join(local, literal))
 		if len(rest) == 0 {
@@ -51,31 +50,6 @@ func appendReadings(found []string, local, domain []byte) []string {
 	return found
 }
 
-// maxLocal is how much of a local part is read, in bytes: no line of a list is
-// longer, so that no entry names more of it.
-const maxLocal = 4096
-
-// cutLocal returns the beginning of a local part.
-func cutLocal(local []byte) []byte {
-	return local[:min(len(local), maxLocal)]
-}
-
-// maxDomain is how much of a domain is read, in bytes, from its end. A domain has
-// at most 255 characters, of up to four bytes.
-const maxDomain = 4 * 255
-
-// cutDomain returns the end of a domain, or the beginning and the literal of one
-// that begins with an address literal.
-func cutDomain(domain []byte) []byte {
-	if len(domain) <= maxDomain {
-		return domain
-	}
-	if domain[0] == '[' {
-		return domain[:maxDomain]
-	}
-	return domain[len(domain)-maxDomain:]
-}
-
 const joiners = "\u200c\u200d"
 
 // appendHost appends local@domain. Where the domain holds what no host name
@@ -87,12 +61,12 @@ func appendHost(found []string, local []byte, domain string) []string {
 		if domain == "" {
 			return found
 		}
-		return append(found, join(local, domain))
+		return append(found, join(local, cutDomain(domain)))
 	}
 	if isAtext(domain) {
-		found = append(found, join(local, domain))
+		found = append(found, join(local, cutDomain(domain)))
 	}
-	host := strings.TrimRight(domain[:odd], ".")
+	host := cutDomain(strings.TrimRight(domain[:odd], "."))
 	if host == "" {
 		return found
 	}
@@ -106,7 +80,7 @@ func appendHost(found []string, local []byte, domain string) []string {
 // cutLiteral takes the address literal that a domain starts with.
 func cutLiteral(domain []byte) (literal string, rest []byte, ok bool) {
 	end := bytes.IndexByte(domain, ']')
-	if end < 0 || domain[0] != '[' {
+	if end < 0 || end > maxDomain || domain[0] != '[' {
 		return "", nil, false
 	}
 	inside := strings.Trim(string(domain[1:end]), " ")
@@ -172,10 +146,16 @@ func isHostByte(c byte) bool {
 		c == '-' || c == '_' || c == '.' || c >= utf8.RuneSelf
 }
 
+// maxIP is longer than any IP address as text, in bytes.
+const maxIP = 64
+
 // isIP reports the inside of an address literal (RFC 5321, section 4.1.3).
 func isIP(s string) bool {
 	if len(s) > 5 && strings.EqualFold(s[:5], "IPv6:") {
 		s = s[5:]
+	}
+	if len(s) > maxIP {
+		return false
 	}
 	_, err := netip.ParseAddr(s)
 	return err == nil

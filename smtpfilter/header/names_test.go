@@ -1,0 +1,33 @@
+package header
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/emersion/go-message/mail"
+)
+
+// The names beside addresses are thrown away, so no time is spent on their charsets.
+func TestNamesAreNotDecoded(t *testing.T) {
+	for _, charset := range []string{"gb18030", "utf-16be", "shift_jis", "x-unknown"} {
+		list, err := mail.ParseAddressList("=?" + charset + "?q?=C4=E3?= <a@b.example>")
+		if err != nil || len(list) != 1 || list[0].Address != "a@b.example" {
+			t.Fatalf("%s: %v, %v", charset, list, err)
+		}
+		if got := list[0].Name; got != "\xc4\xe3" {
+			t.Errorf("%s: the name was decoded to %q", charset, got)
+		}
+	}
+}
+
+// A value that go-message parses counts for what its section may cost.
+func TestParsingIsCharged(t *testing.T) {
+	b := budget{left: 1000}
+	value := strings.Repeat("=?utf-8?q?abc?= ", 240) + "<a@b.example>"
+	if found := b.parse(value); len(found) != 1 {
+		t.Fatal(found)
+	}
+	if spent := 1000 - b.left; spent < len(value)/bytesPerWord {
+		t.Errorf("%d units for %d bytes", spent, len(value))
+	}
+}
