@@ -43,9 +43,9 @@ const maxNames = 200
 const (
 	maxCost       = 6_000_000
 	costPerLookup = 512
-	costPerKey    = 64 // and one for each byte
-	costOfFolding = 64 // for each byte of a part that is not all ASCII
-	costOfIDNA    = 64 // likewise
+	costPerKey    = 64  // and one for each byte
+	costOfFolding = 128 // for each byte of a part that is not all ASCII
+	costOfIDNA    = 64  // likewise
 )
 
 // costOf returns what looking up an address costs: four keys with its local part,
@@ -219,7 +219,7 @@ func (r *formJudge) ask(address string) {
 	}
 	v, err := r.senders.ask(r.judge, stage, address)
 	if err != nil && !errors.Is(err, ErrNoAnswer) {
-		parent, ok := plausible(address)
+		parent, ok := r.senders.plausible(address)
 		if !ok {
 			return
 		}
@@ -302,7 +302,7 @@ func (s *HeaderSenders) isLocal(domain string) bool {
 // judgeParents judges the first parent of an address's domain with which it is
 // an address. The error is ErrNoAnswer alone.
 func (s *HeaderSenders) judgeParents(j Judge, address string) (Verdict, error, bool) {
-	parent, ok := plausible(address)
+	parent, ok := s.plausible(address)
 	if !ok {
 		return Verdict{}, nil, false
 	}
@@ -310,16 +310,27 @@ func (s *HeaderSenders) judgeParents(j Judge, address string) (Verdict, error, b
 	return v, err, err == nil || errors.Is(err, ErrNoAnswer)
 }
 
+// plausible is the function plausible, which costs as much as looking up the address,
+// and says nothing where that would be too much.
+func (s *HeaderSenders) plausible(address string) (string, bool) {
+	if s.cost += costOf(address); s.cost > maxCost {
+		return "", false
+	}
+	return plausible(address)
+}
+
 // plausible returns an address with the longest parent of its domain that can be
-// one, and with the empty local part in the place of one that cannot. Each label is
-// looked at once.
+// one, and with its local part in normal form, or the empty one in the place of what
+// cannot be a local part. Each label is looked at once.
 func plausible(address string) (string, bool) {
 	at := strings.LastIndexByte(address, '@')
 	if at < 0 {
 		return "", false
 	}
 	local, domain := address[:at], address[at+1:]
-	if _, err := sender.NormalizeLocal(local); err != nil {
+	if normal, err := sender.NormalizeLocal(local); err == nil {
+		local = normal
+	} else {
 		local = `""`
 	}
 	start, length := len(domain), 0

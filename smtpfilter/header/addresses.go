@@ -61,7 +61,7 @@ func isClean(value string) bool {
 
 // parse asks go-message; nil where it fails.
 func (b *budget) parse(value string) []string {
-	b.spend(len(value) / bytesPerWord)
+	b.spend(len(value) / parsedPerWord)
 	list, err := mail.ParseAddressList(value) // what Header.AddressList calls, without a Header
 	if err != nil {
 		return nil

@@ -1,6 +1,8 @@
 package header
 
 import (
+	"bytes"
+
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/htmlindex"
 	"golang.org/x/text/encoding/ianaindex"
@@ -11,9 +13,24 @@ import (
 // name of three words about eight.
 const workPerAddress = 16
 
-// bytesPerWord is how many bytes of a part of an address, or of a value that go-message
-// parses, cost as much as one word.
-const bytesPerWord = 64
+// How many bytes cost as much as one word.
+const (
+	parsedPerWord = 8    // of a value that go-message parses
+	oddPerWord    = 64   // of a part of an address with routes, or not all of printable ASCII
+	plainPerWord  = 1024 // of any other part
+)
+
+// spendPart charges for a reading of a part of an address.
+func (b *budget) spendPart(part []byte) {
+	if len(part) < oddPerWord {
+		return
+	}
+	if isPrintable(part) && !bytes.ContainsAny(part, routeMarks) {
+		b.spend(len(part) / plainPerWord)
+		return
+	}
+	b.spend(len(part) / oddPerWord)
+}
 
 // What costs more than a word.
 const (

@@ -176,7 +176,8 @@ func (s *scanner) addWords(g *segment, from, to int, plain bool) {
 // addForm adds a form, decoded if it is encoded. Plain says that it may be a part
 // of a name; one with a route in it is none.
 func (s *scanner) addForm(text []byte, domain, plain bool) {
-	s.budget.spend(1 + len(text)/bytesPerWord)
+	s.budget.spend(1)
+	s.budget.spendPart(text)
 	t := string(text)
 	if strings.Contains(t, "=?") {
 		t = strings.TrimSpace(s.budget.decodeWords(t))

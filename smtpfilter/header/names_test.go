@@ -27,7 +27,7 @@ func TestParsingIsCharged(t *testing.T) {
 	if found := b.parse(value); len(found) != 1 {
 		t.Fatal(found)
 	}
-	if spent := 1000 - b.left; spent < len(value)/bytesPerWord {
+	if spent := 1000 - b.left; spent < len(value)/parsedPerWord {
 		t.Errorf("%d units for %d bytes", spent, len(value))
 	}
 }

@@ -15,7 +15,9 @@ import (
 // without quotes, may be read as: as they stand, and decoded where they hold an
 // encoded-word.
 func (b *budget) appendAddress(found []string, local, domain []byte, decode bool) []string {
-	b.spend(1 + (len(local)+len(domain))/bytesPerWord)
+	b.spend(1)
+	b.spendPart(local)
+	b.spendPart(domain)
 	found = appendReadings(found, local, domain)
 	if decode && (bytes.Contains(local, encodedStart) || bytes.Contains(domain, encodedStart)) {
 		text := b.decodeWords(string(local) + "@" + string(domain))
@@ -165,11 +167,7 @@ func isIP(s string) bool {
 // format characters and non-ASCII space. Bytes that are no UTF-8 are read as
 // Windows-1252.
 func visible(part []byte) []byte {
-	plain := true
-	for _, c := range part {
-		plain = plain && ' ' <= c && c <= '~'
-	}
-	if plain {
+	if isPrintable(part) {
 		return part
 	}
 	out := make([]byte, 0, len(part)+8)
@@ -184,6 +182,15 @@ func visible(part []byte) []byte {
 		}
 	}
 	return out
+}
+
+// isPrintable reports whether a part is all of printable ASCII.
+func isPrintable(part []byte) bool {
+	plain := true
+	for _, c := range part {
+		plain = plain && ' ' <= c && c <= '~'
+	}
+	return plain
 }
 
 func isInvisible(r rune) bool {
