@@ -51,6 +51,13 @@ func (s *session) logRefusal(t *transaction, f Finding, to []wire.Path, action A
 			slog.String("error", s.hide(t, f, cause)))
 		return
 	}
+	if shown := s.show(f.Address); shown != f.Address && !f.Verdict.Match.IsZero() {
+		// The reply has a part of the address, or "?" for some of it: it is written once
+		// more, with what the log may show.
+		hidden := f
+		hidden.Address, hidden.Form = shown, s.show(f.Form)
+		reply = t.settings.Policy.refusal(action, hidden, t.id)
+	}
 	s.log(slog.LevelInfo, "refused", t, f, to, action.String(), reply)
 }
 
@@ -311,6 +318,11 @@ func (s *session) hide(t *transaction, f Finding, text string) string {
 	hide := func(address string) {
 		if address != "" && strings.Contains(text, address) {
 			text = strings.ReplaceAll(text, address, s.show(address))
+		}
+		if public := PublicText(address); public != address && strings.Contains(text, public) {
+			if shown := s.show(address); shown != address {
+				text = strings.ReplaceAll(text, public, shown)
+			}
 		}
 	}
 	hide(t.from.String())

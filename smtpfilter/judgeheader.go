@@ -17,9 +17,11 @@ type HeaderSenders struct {
 	header.Result
 
 	policy  *Policy
-	nextHop []string // its names
-	added   []string // see names
-	cost    int      // of what was looked up so far
+	nextHop []string            // its names
+	added   []string            // see names
+	local   map[string]struct{} // see isLocal
+	domains *domainSet          // of the policy, likewise
+	cost    int                 // of what was looked up so far
 }
 
 // FieldsWithoutAddress names the fields that are there and hold no address.
@@ -44,7 +46,7 @@ const (
 	maxCost       = 6_000_000
 	costPerLookup = 512
 	costPerKey    = 64  // and one for each byte
-	costOfFolding = 128 // for each byte of a part that is not all ASCII
+	costOfFolding = 192 // for each byte of a part that is not all ASCII
 	costOfIDNA    = 64  // likewise
 )
 
@@ -266,6 +268,9 @@ func (r *formJudge) routes(address string) {
 		if !strings.ContainsAny(address[:at], "%!") || !r.senders.isLocal(address[at+1:]) {
 			return
 		}
+		if r.senders.cost += costOf(address); r.senders.TooMany() {
+			return
+		}
 		readings := header.Routes(address)
 		for _, route := range readings {
 			r.ask(route)
@@ -284,19 +289,27 @@ func (r *formJudge) routes(address string) {
 // maxRoutes bounds how often a route leads to the server itself.
 const maxRoutes = 4
 
-// isLocal reports whether a server may take a domain for its own.
+// isLocal reports whether a server may take a domain for its own. The first labels of
+// its names count, too.
 func (s *HeaderSenders) isLocal(domain string) bool {
+	s.cost += costPerLookup
+	if !isASCII(domain) {
+		s.cost += costOfIDNA * len(domain)
+	}
 	d, err := sender.NormalizeDomain(domain)
 	if err != nil {
 		return false
 	}
-	if slices.Contains(s.names(), d) || s.policy.takesDomain(d) && len(s.policy.RecipientDomains) > 0 {
-		return true
+	if s.local == nil {
+		s.local = make(map[string]struct{}, 2*len(s.names()))
+		for _, name := range s.names() {
+			label, _, _ := strings.Cut(name, ".")
+			s.local[name], s.local[label] = struct{}{}, struct{}{}
+		}
+		s.domains = s.policy.index()
 	}
-	if strings.Contains(d, ".") {
-		return false
-	}
-	return slices.ContainsFunc(s.names(), func(name string) bool { return strings.HasPrefix(name, d+".") })
+	_, ok := s.local[d]
+	return ok || s.domains.has(d)
 }
 
 // judgeParents judges the first parent of an address's domain with which it is

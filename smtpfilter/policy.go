@@ -62,6 +62,8 @@ type Policy struct {
 
 	// Contact is what a refusal ends with: how to reach somebody about it.
 	Contact string
+
+	domains *domainSet // of RecipientDomains, see index
 }
 
 const (
@@ -144,18 +146,7 @@ func (p *Policy) TakesRecipient(rcpt wire.Path) bool {
 }
 
 // takesDomain reports whether a domain in normal form is a recipient domain.
-func (p *Policy) takesDomain(domain string) bool {
-	for _, d := range p.RecipientDomains {
-		if parent, sub := strings.CutPrefix(d, "."); sub {
-			if domain == parent || strings.HasSuffix(domain, d) {
-				return true
-			}
-		} else if domain == d {
-			return true
-		}
-	}
-	return false
-}
+func (p *Policy) takesDomain(domain string) bool { return p.index().has(domain) }
 
 // normalParts are the two sides of a path in the normal form that senders have,
 // too. What has none, as postmaster alone, is only lower-cased.

@@ -61,6 +61,7 @@ type Port struct {
 // for the log, "" where there is one port only. Nobody is let in until Serve.
 func (s *Server) Listen(l net.Listener, name string, settings Settings) *Port {
 	p := &Port{server: s, name: name}
+	settings.Policy = settings.Policy.indexed()
 	p.settings.Store(&settings)
 	p.listener = wire.NewListener(l, p.wireConfig(&settings))
 	return p
@@ -72,6 +73,7 @@ func (p *Port) Serve() error { return p.server.serve(p.listener) }
 // Apply changes the settings for the connections and messages to come, and
 // returns those that they replace; their NextHop may be closed.
 func (p *Port) Apply(settings Settings) (old Settings) {
+	settings.Policy = settings.Policy.indexed()
 	old = *p.settings.Swap(&settings)
 	p.listener.SetConfig(p.wireConfig(&settings))
 	return old
