@@ -1,5 +1,10 @@
 package header
 
+import (
+	"bytes"
+	"strings"
+)
+
 // chain is a row of segments with "@" between them, such as a@b.example.
 //
 // The segment behind an @ holds the domain of the address there, and the local
@@ -15,7 +20,11 @@ type chain struct {
 	row       []byte  // the unbroken row in front of the last @
 	signs     int     // how many @ it holds
 	decode    bool    // read encoded-words in addresses, too
-	budget    *budget
+
+	// aside takes the addresses that may be a part of a name, while setAside is set.
+	aside    []string
+	setAside bool
+	budget   *budget
 }
 
 // wantsDomain reports that nothing stands behind the last @ so far.
@@ -86,6 +95,11 @@ func (c *chain) appendPair(found []string, closed bool) []string {
 	if !c.open || c.prev.empty() || c.cur.empty() {
 		return found
 	}
+	if c.setAside && c.isSpaced() {
+		c.setAside = false
+		c.aside = c.appendPair(c.aside, closed)
+		return found
+	}
 	word, local := c.prev.tail()
 	first, domain := c.cur.head()
 	found = c.budget.appendAddress(found, local, domain, c.decode)
@@ -103,4 +117,18 @@ func (c *chain) appendPair(found []string, closed bool) []string {
 		found = c.budget.appendAddress(found, local, c.cur.buf, c.decode)
 	}
 	return found
+}
+
+// isSpaced reports whether the last @ has space on both sides, and a domain without a
+// dot: "Sales @ Acme". Encoded-words are left out, since they may hide a dot.
+func (c *chain) isSpaced() bool {
+	if c.prev.pending != bySpace || c.cur.words[0].before != bySpace {
+		return false
+	}
+	_, local := c.prev.tail()
+	_, domain := c.cur.head()
+	if bytes.Contains(local, encodedStart) || bytes.Contains(domain, encodedStart) {
+		return false
+	}
+	return !strings.ContainsAny(cleanHost(string(visible(domain))), ".[]:")
 }

@@ -20,11 +20,12 @@ type collector struct {
 	most    int // senders and forms together
 	budget  budget
 
-	field string            // the one that is read
-	lost  bool              // its value is a malformed line, which holds no forms
-	named bool              // its value holds an address
-	value []form            // of the present value
-	known map[form]struct{} // the same, once they are many
+	field  string            // the one that is read
+	lost   bool              // its value is a malformed line, which holds no forms
+	named  bool              // its value holds an address
+	angled bool              // its value holds one in angle brackets
+	value  []form            // of the present value
+	known  map[form]struct{} // the same, once they are many
 
 	seen      map[Sender]struct{} // the senders, once they are many
 	seenForms map[Form]struct{}   // likewise
@@ -47,14 +48,24 @@ func (c *collector) lookup(name []byte) int {
 func (c *collector) readField(i int, value string, lost bool) {
 	c.budget.spend(workPerValue)
 	c.states[i] = max(c.states[i], present)
-	c.field, c.lost, c.named = c.fields[i], lost, false
+	c.field, c.lost, c.named, c.angled = c.fields[i], lost, false, false
 	c.value, c.known = c.value[:0], nil
 	c.read(value)
 	if c.named || len(c.value) > 0 {
 		c.states[i] = filled
 	}
 	for _, f := range c.value {
-		keep(&c.forms, &c.seenForms, Form{Field: c.field, Text: f.text, Beside: c.named && f.plain, domain: f.domain})
+		if f.kind == spacedAt && !c.named {
+			keep(&c.senders, &c.seen, Sender{Field: c.field, Address: f.text})
+			continue
+		}
+		keep(&c.forms, &c.seenForms, Form{
+			Field:   c.field,
+			Text:    f.text,
+			Beside:  f.beside(c.named, c.angled),
+			domain:  f.kind == domainOnly,
+			address: f.kind == spacedAt,
+		})
 	}
 }
 
@@ -64,8 +75,8 @@ func (c *collector) take(found []string, forms []form) {
 		c.named = true
 		keep(&c.senders, &c.seen, Sender{Field: c.field, Address: address})
 	}
-	if !c.lost {
-		for _, f := range forms {
+	for _, f := range forms {
+		if !c.lost || f.kind == spacedAt {
 			keep(&c.value, &c.known, f)
 		}
 	}

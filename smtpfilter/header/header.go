@@ -54,9 +54,11 @@
 // Not a Form is what is a name to servers too: text beside angle brackets, even
 // empty ones, comments, a group's name, punctuation, and whatever stands on a
 // malformed line, at which servers end the header. Words beside an address
-// ("Smith, Ann <a@b.example>") are most likely a name that was split at its comma,
+// ("Smith, Ann <ann@b.example>") are most likely a name that was split at its comma,
 // but servers complete them all the same. They are marked with Beside, so that
-// entries that name the word can count, and those of the whole domain do not.
+// entries that name the word can count, and those of the whole domain do not. So are
+// "Yahoo! Mail", "50% off" and "Sales @ Acme" beside an address, and the word in
+// "Ann <boss> <ann@b.example>": see [Form].
 //
 // # Bounds
 //

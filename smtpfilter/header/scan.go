@@ -41,6 +41,7 @@ type scanner struct {
 
 	member     int  // where the present member starts in text
 	first      int  // its first address in found
+	firstForm  int  // its first form in forms
 	angle      int  // its first address in angle brackets in found, or -1: no bracket yet
 	angleForms int  // its first form in angle brackets in forms
 	inside     bool // angle brackets are open
@@ -53,6 +54,9 @@ type scanner struct {
 func (b *budget) scanAs(m mode, text string, found []string) []string {
 	s := scanner{text: text, mode: m, found: found, budget: b}
 	s.run()
+	for _, f := range s.forms {
+		s.found = append(s.found, f.text) // nothing but addresses is there
+	}
 	return s.found
 }
 
@@ -100,7 +104,9 @@ func (s *scanner) step() {
 		s.addrs.cur.gap(byMark)
 	case '@':
 		s.noteForms(true, false)
+		s.addrs.setAside = !s.inside
 		s.found = s.addrs.at(s.found)
+		s.takeAside()
 	case '<':
 		s.endChain(false)
 		s.unclear = s.unclear || s.inside
@@ -119,7 +125,7 @@ func (s *scanner) step() {
 			s.endChain(false)
 			s.pos++
 			if c == ':' { // in front of a colon is a group's name, or a route
-				s.forms = s.forms[:kept]
+				s.dropForms(kept, len(s.forms))
 			}
 			s.endMember(c != ':')
 			return
@@ -254,7 +260,17 @@ func (s *scanner) literal() bool {
 // brackets to their end.
 func (s *scanner) endChain(closed bool) {
 	s.noteForms(false, closed)
+	s.addrs.setAside = !s.inside
 	s.found = s.addrs.end(s.found, closed)
+	s.takeAside()
+}
+
+// takeAside takes the addresses that may be a part of a name for forms.
+func (s *scanner) takeAside() {
+	for _, address := range s.addrs.aside {
+		s.forms = append(s.forms, form{text: address, kind: spacedAt})
+	}
+	s.addrs.aside = s.addrs.aside[:0]
 }
 
 func (s *scanner) startMember() {
@@ -262,7 +278,7 @@ func (s *scanner) startMember() {
 		s.out.take(s.found, s.forms)
 		s.found, s.forms = s.found[:0], s.forms[:0]
 	}
-	s.member, s.first, s.angle = s.pos, len(s.found), -1
+	s.member, s.first, s.firstForm, s.angle = s.pos, len(s.found), len(s.forms), -1
 	s.inside, s.unclear = false, false
 }
 
@@ -271,14 +287,19 @@ func (s *scanner) startMember() {
 func (s *scanner) endMember(shown bool) {
 	if s.unclear {
 		s.plainForms(0)
+	} else if s.angle >= 0 && len(s.found) > s.angle {
+		s.forms = append(s.forms[:s.firstForm], s.forms[s.angleForms:]...) // the rest is a display name
 	} else if s.angle >= 0 {
-		s.forms = append(s.forms[:0], s.forms[s.angleForms:]...) // the rest is a display name
+		s.dropForms(s.firstForm, s.angleForms)
 	}
 	switch {
 	case s.unclear: // a reader may end the member elsewhere, so all of it counts
 		s.readText(s.text[s.member:s.pos])
 	case s.angle >= 0 && len(s.found) > s.angle:
 		s.found = append(s.found[:s.first], s.found[s.angle:]...)
+		if s.out != nil {
+			s.out.angled = true
+		}
 	case shown && (s.angle >= 0 || len(s.found) == s.first):
 		s.readText(s.text[s.member:s.pos])
 	}
@@ -294,5 +315,7 @@ func (s *scanner) readText(member string) {
 	if !strings.Contains(member, "=?") && !strings.ContainsAny(member, `"\`) {
 		return // nothing that the first look did not see
 	}
-	s.found = s.budget.scanAs(asText, s.budget.decodeWords(member), s.found)
+	text := scanner{text: s.budget.decodeWords(member), mode: asText, found: s.found, budget: s.budget}
+	text.run()
+	s.found, s.forms = text.found, append(s.forms, text.forms...)
 }

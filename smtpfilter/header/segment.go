@@ -86,6 +86,17 @@ func (s *segment) besideRoute(i int) bool {
 		next.end > next.start && isRoute(s.buf[next.start])
 }
 
+// routeSpaced reports whether there is space beside an operator, among the words from
+// one to before another.
+func (s *segment) routeSpaced(from, to int) bool {
+	for i := from + 1; i < to; i++ {
+		if s.words[i].before == bySpace && s.besideRoute(i) {
+			return true
+		}
+	}
+	return false
+}
+
 // isOneForm reports that all words may be one form.
 func (s *segment) isOneForm() bool {
 	for i := 1; i < len(s.words); i++ {
