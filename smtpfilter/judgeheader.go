@@ -22,12 +22,19 @@ type HeaderSenders struct {
 	local   map[string]struct{} // see isLocal
 	domains *domainSet          // of the policy, likewise
 	cost    int                 // of what was looked up so far
+
+	// besideCost is that of the domains put behind words beside an address, which is
+	// counted apart.
+	besideCost int
 }
 
 // FieldsWithoutAddress names the fields that are there and hold no address.
 func (s *HeaderSenders) FieldsWithoutAddress() []string {
 	fields := slices.Clone(s.Empty)
 	for _, form := range s.Forms {
+		if form.Beside {
+			continue // the field holds an address
+		}
 		named := func(a header.Sender) bool { return a.Field == form.Field }
 		if !slices.Contains(fields, form.Field) && !slices.ContainsFunc(s.Senders, named) {
 			fields = append(fields, form.Field)
@@ -49,6 +56,11 @@ const (
 	costOfFolding = 192 // for each byte of a part that is not all ASCII
 	costOfIDNA    = 64  // likewise
 )
+
+// maxBesideCost bounds what is spent on domains behind words beside an address, which
+// are most likely parts of names. With more of them no more domains are put behind, and
+// the header is not refused for it.
+const maxBesideCost = maxCost / 2
 
 // costOf returns what looking up an address costs: four keys with its local part,
 // and two for each label, of half the domain's length in the mean, after both parts
@@ -253,10 +265,15 @@ func (r *formJudge) complete(address string) {
 		address += "."
 	}
 	for _, name := range r.senders.names() {
-		if r.senders.TooMany() {
+		if r.senders.TooMany() || r.beside && r.senders.besideCost > maxBesideCost {
 			return
 		}
+		before := r.senders.cost
 		r.ask(address + name)
+		if r.beside {
+			r.senders.besideCost += r.senders.cost - before
+			r.senders.cost = before
+		}
 	}
 }
 

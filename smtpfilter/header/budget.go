@@ -36,12 +36,14 @@ func (b *budget) spendPart(part []byte) {
 const (
 	workPerValue   = 4 // of a field
 	workPerEncoded = 2 // word that is decoded
+	workPerUnknown = 6 // charset that is looked for in vain
+	workPerBeside  = 1 // form that is most likely a part of a name, besides
 )
 
 // budget is what reading a section may still cost. All that reads it shares one.
 type budget struct {
 	left     int
-	charsets map[string]encoding.Encoding // of encoded-words, nil for one that is not known
+	charsets map[string]encoding.Encoding // of encoded-words, those that are known
 }
 
 func (b *budget) spend(n int) { b.left -= n }
@@ -49,24 +51,23 @@ func (b *budget) spend(n int) { b.left -= n }
 // spent reports whether no more is to be read.
 func (b *budget) spent() bool { return b.left < 0 }
 
-// maxCharsets bounds how many charsets one section may name. Text in any other is
-// read as ASCII.
-const maxCharsets = 32
-
-// charset returns the decoder's encoding for a charset, nil if it is not known.
+// charset returns the decoder's encoding for a charset, nil if it is not known. Text in
+// one that is not known is read as ASCII. Those that are known are a few hundred names,
+// so that remembering them is bounded; looking for others is charged each time.
 func (b *budget) charset(name string) encoding.Encoding {
-	if e, ok := b.charsets[name]; ok || len(b.charsets) == maxCharsets {
+	if e, ok := b.charsets[name]; ok {
 		return e
-	}
-	if b.charsets == nil {
-		b.charsets = map[string]encoding.Encoding{}
 	}
 	e, err := ianaindex.MIME.Encoding(name)
 	if err != nil || e == nil {
 		e, err = htmlindex.Get(name)
 	}
-	if err != nil {
-		e = nil
+	if err != nil || e == nil {
+		b.spend(workPerUnknown)
+		return nil
+	}
+	if b.charsets == nil {
+		b.charsets = map[string]encoding.Encoding{}
 	}
 	b.charsets[name] = e
 	return e

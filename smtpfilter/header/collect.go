@@ -17,7 +17,8 @@ type collector struct {
 	states  []state
 	senders []Sender
 	forms   []Form
-	most    int // senders and forms together
+	most    int // senders and forms together, without those that are Beside
+	beside  int // forms that are Beside
 	budget  budget
 
 	field  string            // the one that is read
@@ -59,13 +60,21 @@ func (c *collector) readField(i int, value string, lost bool) {
 			keep(&c.senders, &c.seen, Sender{Field: c.field, Address: f.text})
 			continue
 		}
-		keep(&c.forms, &c.seenForms, Form{
+		beside := f.beside(c.named, c.angled)
+		if beside && c.budget.spent() {
+			return
+		}
+		kept := keep(&c.forms, &c.seenForms, Form{
 			Field:   c.field,
 			Text:    f.text,
-			Beside:  f.beside(c.named, c.angled),
+			Beside:  beside,
 			domain:  f.kind == domainOnly,
 			address: f.kind == spacedAt,
 		})
+		if kept && beside {
+			c.budget.spend(workPerBeside)
+			c.beside++
+		}
 	}
 }
 
@@ -85,19 +94,20 @@ func (c *collector) take(found []string, forms []form) {
 // full reports whether the header holds more than it may, so that no more of it
 // need be read.
 func (c *collector) full() bool {
-	return c.budget.spent() || len(c.senders)+len(c.forms) > c.most
+	return c.budget.spent() || len(c.senders)+len(c.forms)-c.beside > c.most
 }
 
-// keep appends v to all, unless it is there. Seen holds all once they are many.
-func keep[T comparable](all *[]T, seen *map[T]struct{}, v T) {
+// keep appends v to all and reports true, unless it is there. Seen holds all once they
+// are many.
+func keep[T comparable](all *[]T, seen *map[T]struct{}, v T) bool {
 	switch {
 	case *seen != nil:
 		if _, ok := (*seen)[v]; ok {
-			return
+			return false
 		}
 		(*seen)[v] = struct{}{}
 	case slices.Contains(*all, v):
-		return
+		return false
 	}
 	*all = append(*all, v)
 	if *seen == nil && len(*all) >= many {
@@ -106,4 +116,5 @@ func keep[T comparable](all *[]T, seen *map[T]struct{}, v T) {
 			(*seen)[v] = struct{}{}
 		}
 	}
+	return true
 }

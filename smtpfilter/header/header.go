@@ -102,7 +102,8 @@ type Result struct {
 	Empty []string
 
 	// TooMany says that the section holds more addresses and forms than was
-	// asked for. Senders and Forms are the first of them.
+	// asked for, without those that are Beside. Senders and Forms are the first of
+	// them.
 	TooMany bool
 
 	// MessageID is the first Message-ID field's value without the space

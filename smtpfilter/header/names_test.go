@@ -1,6 +1,9 @@
 package header
 
 import (
+	"encoding/base64"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,5 +32,24 @@ func TestParsingIsCharged(t *testing.T) {
 	}
 	if spent := 1000 - b.left; spent < len(value)/parsedPerWord {
 		t.Errorf("%d units for %d bytes", spent, len(value))
+	}
+}
+
+// Words in charsets that nobody knows do not hide one in a charset that is known.
+func TestUnknownCharsetsHideNothing(t *testing.T) {
+	junk := ""
+	for i := range 100 {
+		junk += fmt.Sprintf("=?x%d?q?=20?= ", i)
+	}
+	wide := make([]byte, 0, 64)
+	for _, c := range []byte("spam@listed.example") {
+		wide = append(wide, 0, c)
+	}
+	for _, before := range []string{"", junk, strings.Repeat("=?koi8-r?q?=20?= =?l1?q?=20?= ", 50)} {
+		section := "From: " + before + "=?utf-16be?B?" + base64.StdEncoding.EncodeToString(wide) + "?="
+		got := SendersUpTo([]byte(section), asked, 1000)
+		if !slices.Contains(got.Senders, Sender{"From", "spam@listed.example"}) || got.TooMany {
+			t.Errorf("%.60q…: %q, too many: %t", before, got.Senders, got.TooMany)
+		}
 	}
 }
