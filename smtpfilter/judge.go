@@ -46,6 +46,10 @@ const (
 	// HeaderWord is HeaderForm for what may be a part of a name: only entries
 	// that name the local part count, "user@" and "user@domain".
 	HeaderWord
+
+	// HeaderName is HeaderWord beside addresses that allow entries let in: only
+	// entries of whole addresses count, "user@domain".
+	HeaderName
 )
 
 // Match is a list's entry that matched a sender.

@@ -166,11 +166,14 @@ func incomplete(address string) bool {
 // of the first that it may be. An address may be a form besides: servers complete
 // user@host, and take user%host@domain for user@host if the domain is theirs.
 // That gives a finding only if an entry matches. Forms are looked up at the stages
-// HeaderForm and HeaderWord, so that they block and never allow.
+// HeaderForm and HeaderWord, so that they block and never allow. Words beside
+// addresses that allow entries let in, all those of the field, are looked up at the
+// stage HeaderName.
 //
 // With TooMany there are no more findings.
 func (p *Policy) JudgeHeader(j Judge, s *HeaderSenders) iter.Seq[Finding] {
 	return func(yield func(Finding) bool) {
+		open := make(map[string]bool) // fields with an address that no allow entry lets in
 		for _, a := range s.Senders {
 			if s.TooMany() {
 				return
@@ -181,6 +184,9 @@ func (p *Policy) JudgeHeader(j Judge, s *HeaderSenders) iter.Seq[Finding] {
 				if v, err, ok := s.judgeParents(j, a.Address); ok {
 					f.Verdict, f.Err = v, err
 				}
+			}
+			if f.Verdict.Action != Accept || f.Verdict.Match.IsZero() {
+				open[a.Field] = true
 			}
 			if !yield(f) {
 				return
@@ -200,7 +206,7 @@ func (p *Policy) JudgeHeader(j Judge, s *HeaderSenders) iter.Seq[Finding] {
 			if len(readings) == 0 {
 				continue
 			}
-			r := formJudge{judge: j, senders: s, beside: form.Beside,
+			r := formJudge{judge: j, senders: s, beside: form.Beside, allowed: !open[form.Field],
 				finding: Finding{Identity: form.Field, Address: readings[0], Form: form.Text}}
 			for _, address := range readings {
 				r.ask(address)
@@ -220,6 +226,7 @@ type formJudge struct {
 	judge   Judge
 	senders *HeaderSenders
 	beside  bool
+	allowed bool // with all addresses of its field, where it is beside them
 	finding Finding
 	matched bool
 }
@@ -230,6 +237,9 @@ func (r *formJudge) ask(address string) {
 	stage := HeaderForm
 	if r.beside {
 		stage = HeaderWord
+		if r.allowed {
+			stage = HeaderName
+		}
 	}
 	v, err := r.senders.ask(r.judge, stage, address)
 	if err != nil && !errors.Is(err, ErrNoAnswer) {

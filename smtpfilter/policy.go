@@ -20,7 +20,8 @@ type Policy struct {
 	MaxHeaderBytes int
 
 	// MaxAddresses is the number of sender addresses that the fields may hold,
-	// 0 for 1000. What servers may make addresses of counts, too.
+	// 0 for 1000. What servers may make addresses of counts, too, but not words
+	// beside an address.
 	MaxAddresses int
 
 	// CheckBounces judges the header of messages with the null reverse-path,

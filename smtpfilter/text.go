@@ -30,7 +30,7 @@ func (p *Policy) refusal(action Action, f Finding, id string) wire.Reply {
 		code, enhanced = 451, "4.7.1 "
 	}
 	const room = wire.MaxReplyLine - len("550 ") - len("\r\n")
-	sender, list, reason := PublicText(f.Address), f.Verdict.Match.List, ""
+	sender, list, reason := PublicText(f.shown()), f.Verdict.Match.List, ""
 	if m := f.Verdict.Match; m.PublicReason {
 		reason = PublicText(m.Reason)
 	}
@@ -44,6 +44,15 @@ func (p *Policy) refusal(action Action, f Finding, id string) wire.Reply {
 		text = enhanced + p.rejectText(sender, list, reason, id)
 	}
 	return wire.NewReply(code, text[:min(len(text), room)])
+}
+
+// shown returns the sender as a refusal names it: a local part without a domain, which
+// nobody has written as an address, as it stands in the header.
+func (f Finding) shown() string {
+	if f.Form != "" && strings.HasSuffix(f.Address, "@") {
+		return f.Form
+	}
+	return f.Address
 }
 
 // Refusal is the reply that the client gets because of a finding, the zero Reply

@@ -115,7 +115,7 @@ type judge struct{ lists *blocklist.View }
 func (j judge) Generation() uint64 { return j.lists.Set().Generation() }
 
 func (j judge) Judge(stage smtpfilter.Stage, address string) (smtpfilter.Verdict, error) {
-	if stage == smtpfilter.HeaderForm || stage == smtpfilter.HeaderWord {
+	if stage == smtpfilter.HeaderForm || stage == smtpfilter.HeaderWord || stage == smtpfilter.HeaderName {
 		return j.judgeForm(stage, address)
 	}
 	a, err := sender.Parse(address)
@@ -130,10 +130,16 @@ func (j judge) Judge(stage smtpfilter.Stage, address string) (smtpfilter.Verdict
 // alone count.
 func (j judge) judgeForm(stage smtpfilter.Stage, address string) (smtpfilter.Verdict, error) {
 	kinds := sender.AllKinds
-	if stage == smtpfilter.HeaderWord {
+	switch stage {
+	case smtpfilter.HeaderWord:
 		kinds = sender.KindSet(0).With(sender.KindAddress).With(sender.KindLocal)
+	case smtpfilter.HeaderName:
+		kinds = sender.KindSet(0).With(sender.KindAddress)
 	}
 	if strings.HasSuffix(address, "@") {
+		if stage == smtpfilter.HeaderName {
+			return smtpfilter.Verdict{}, nil
+		}
 		address += "invalid" // a domain that nobody has, and that is not asked about
 		kinds = sender.KindSet(0).With(sender.KindLocal)
 	}
