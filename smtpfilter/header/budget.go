@@ -16,7 +16,7 @@ const workPerAddress = 16
 // How many bytes cost as much as one word.
 const (
 	parsedPerWord = 8    // of a value that go-message parses
-	oddPerWord    = 64   // of a part of an address with routes, or not all of printable ASCII
+	oddPerWord    = 24   // of a part of an address with routes, or not all of printable ASCII
 	plainPerWord  = 1024 // of any other part
 )
 
@@ -34,10 +34,10 @@ func (b *budget) spendPart(part []byte) {
 
 // What costs more than a word.
 const (
-	workPerValue   = 4 // of a field
-	workPerEncoded = 2 // word that is decoded
-	workPerUnknown = 6 // charset that is looked for in vain
-	workPerBeside  = 1 // form that is most likely a part of a name, besides
+	workPerValue   = 4  // of a field
+	workPerEncoded = 2  // word that is decoded
+	workPerUnknown = 14 // charset that is looked for in vain
+	workPerBeside  = 1  // form that is most likely a part of a name, besides
 )
 
 // budget is what reading a section may still cost. All that reads it shares one.
