@@ -18,20 +18,28 @@ type sink struct {
 func startSink(t testing.TB) *sink {
 	t.Helper()
 	s := &sink{t: t, addr: freeAddr(t)}
+	s.start()
+	return s
+}
+
+// start starts the program, once more if it has ended.
+func (s *sink) start() {
+	t := s.t
+	t.Helper()
 	args := []string{s.addr, "100"}
 	if os.Geteuid() == 0 {
 		args = append([]string{"-u", "nobody"}, args...)
 	}
-	s.process = exec.Command(tool(t, "smtp-sink", "postfix"), args...)
-	if err := s.process.Start(); err != nil {
+	process := exec.Command(tool(t, "smtp-sink", "postfix"), args...)
+	if err := process.Start(); err != nil {
 		t.Fatal(err)
 	}
+	s.process = process
 	t.Cleanup(func() {
-		s.process.Process.Kill()
-		s.process.Wait()
+		process.Process.Kill()
+		process.Wait()
 	})
 	pollFor(t, "smtp-sink to answer", func() bool { return greets(s.addr) })
-	return s
 }
 
 func (s *sink) signal(sig syscall.Signal) {

@@ -2,7 +2,9 @@ package nexthop
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"spamgate/smtpfilter/wire"
@@ -16,11 +18,12 @@ func (g *Group) Begin(env Envelope) Transaction {
 
 // balanced is a Transaction of a Group: that of the member it was given to.
 type balanced struct {
-	group  *Group
-	env    Envelope
-	chosen bool   // inner is the member's that has answered
-	server string // the name of that member
-	err    error  // after which nothing works
+	group   *Group
+	env     Envelope
+	chosen  bool       // inner is the member's that has answered
+	server  string     // the name of that member
+	refused wire.Reply // the answer to whatever is asked: of a member whose transaction is over
+	err     error      // after which nothing works
 
 	mu      sync.Mutex
 	inner   Transaction
@@ -33,33 +36,86 @@ func (b *balanced) Rcpt(ctx context.Context, to string, params []string) (wire.R
 	if b.err != nil {
 		return wire.Reply{}, b.err
 	}
+	if !b.refused.IsZero() {
+		return b.refused, nil
+	}
 	if b.chosen {
 		return b.inner.Rcpt(ctx, to, params)
 	}
-	var reply wire.Reply
-	var err error
-	var asked *member
+	best := b.choose(ctx, to, params)
+	if b.err = best.err; b.err != nil {
+		return wire.Reply{}, b.err
+	}
+	b.chosen = true
+	if best.abandoned {
+		b.inner.Abort()
+		b.refused = best.reply
+	}
+	b.server = best.member.String()
+	return best.reply, nil
+}
+
+// outcome is what a member made of the first recipient.
+type outcome struct {
+	member    *member
+	reply     wire.Reply
+	err       error
+	abandoned bool // another member was asked after it
+}
+
+// choose asks one member after the other for the first recipient, until one answers. If
+// none does, it returns the outcome that leaves most hope: a member that is out of
+// service for now may take the mail later, whatever another one lacks and wherever
+// another one leads to.
+func (b *balanced) choose(ctx context.Context, to string, params []string) (best outcome) {
 	order := b.group.order()
 	for i, m := range order {
-		asked = m
 		if !b.start(m) {
-			b.err = fmt.Errorf("next hop %s: RCPT: %w", b.group, ErrAborted)
-			return wire.Reply{}, b.err
+			return outcome{err: fmt.Errorf("next hop %s: RCPT: %w", b.group, ErrAborted)}
 		}
-		reply, err = b.inner.Rcpt(ctx, to, params)
-		if err != nil && !sendable(b.env, to, params) {
-			break
+		now := outcome{member: m}
+		m.whileAsked(func() { now.reply, now.err = b.inner.Rcpt(ctx, to, params) })
+		last := now.err != nil && !sendable(b.env, to, params) || !b.group.tryNext(ctx, m, now.reply, now.err)
+		if last && !now.leadsBack() && !now.gateInVain() {
+			return now
 		}
-		if !b.group.tryNext(ctx, m, reply, err) || i == len(order)-1 {
-			break
+		if best.member == nil || now.hope() > best.hope() {
+			best = now
+		} else {
+			best.abandoned = true
 		}
-		b.inner.Abort()
+		if i < len(order)-1 {
+			best.abandoned = true
+			b.inner.Abort()
+		}
 	}
-	b.chosen, b.err = true, err
-	if err == nil {
-		b.server = asked.String()
+	return best
+}
+
+// hope ranks outcomes: a member that is out of service may be back soon; one that lacks
+// REQUIRETLS may have it with its next start; a loop stays.
+func (o outcome) hope() int {
+	switch {
+	case o.leadsBack():
+		return 0
+	case errors.Is(o.err, ErrRequireTLS):
+		return 1
 	}
-	return reply, err
+	return 2
+}
+
+// leadsBack reports whether the member is a gate that leads back to this one, as we
+// have noticed or as it says itself.
+func (o outcome) leadsBack() bool {
+	if o.err != nil {
+		return errors.Is(o.err, ErrLoop)
+	}
+	return o.reply.Permanent() && strings.HasPrefix(o.reply.Lines[0], "5.4.6 ")
+}
+
+// gateInVain reports whether the member is a gate that has found no mail server.
+func (o outcome) gateInVain() bool {
+	return o.err == nil && o.reply.Temporary() && strings.HasPrefix(o.reply.Lines[0], "4.4.1 ") && len(Path(o.member.Target)) > 0
 }
 
 // Server names the member that has answered the first recipient; "" before that.
@@ -90,6 +146,9 @@ func (b *balanced) Data(ctx context.Context, f Format) (Message, wire.Reply, err
 	}
 	if b.err != nil {
 		return nil, wire.Reply{}, b.err
+	}
+	if !b.refused.IsZero() {
+		return nil, b.refused, nil
 	}
 	return b.inner.Data(ctx, f)
 }

@@ -51,14 +51,18 @@ type GroupConfig struct {
 // recipient. Then the next member is asked, and the client notices nothing. So it
 // is where a member answers 421, refuses XCLIENT, or greets a client that the PROXY
 // protocol has told it with a refusal, or takes too long over a command while it
-// answers others: these may be meant for this one client, and take no member down. Any other reply is an answer, a refusal too. A member that
+// answers others: these may be meant for this one client, and take no member down.
+// A gate that leads back to this one (554 5.4.6), or finds no mail server (4.4.1), is
+// passed over, too. Any other reply is an answer, a refusal too. A member that
 // says it cannot do what the message needs (ErrNotOffered, ErrNoXCLIENT,
 // ErrRequireTLS) is passed over.
 //
 // A member that has failed is down, and is left alone while others are up. In the
 // background it is probed each time its back-off has run out, where it can be;
 // otherwise the next transaction probes it. Only where no other member has
-// answered are those that are down asked, each once.
+// answered are those that are down asked, each once. If nobody answers, the client
+// hears of the first that may be back later: a mail loop, which is for good, is the
+// reply only if all members lead back.
 type Group struct {
 	members []*member
 	config  GroupConfig
@@ -172,7 +176,7 @@ func (g *Group) Authenticate(ctx context.Context, client Client, args string, as
 		if !ok {
 			continue
 		}
-		login, reply, err = auth.Authenticate(ctx, client, args, askNoting)
+		m.whileAsked(func() { login, reply, err = auth.Authenticate(ctx, client, args, askNoting) })
 		if gone != nil {
 			m.succeeded()
 			break

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -39,11 +40,20 @@ type member struct {
 	Target
 	group *Group
 
+	asking atomic.Int32 // clients whose first command it is being asked now
+
 	mu       sync.Mutex
 	failures int         // in a row; 0 is up
 	retryAt  time.Time   // when it may be tried again
 	stop     func() bool // the timer of the next probe
 	closed   bool
+}
+
+// whileAsked puts the gates behind the member on the group's path while ask asks it.
+func (m *member) whileAsked(ask func()) {
+	m.asking.Add(1)
+	defer m.asking.Add(-1)
+	ask()
 }
 
 // up reports whether the member has not failed since it last answered.

@@ -25,6 +25,7 @@ func (s *SMTP) connectOnce(ctx context.Context, client *Client) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.known.learnPath(c.offers, s.config.GateID)
 	if err := s.checkLoop(c); err != nil {
 		c.Close()
 		return nil, err

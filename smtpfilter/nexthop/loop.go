@@ -30,19 +30,42 @@ const (
 
 // Path returns the ids of the gates that mail to a target passes, as far as they are
 // known, in any order.
+//
+// Of a group these are the gates that mail passes whichever member takes it, of those
+// that are up, or of all if none is. A gate that is a member besides a mail server is on
+// the path only while the group asks it: when the mail server has failed, say. So two
+// gates may serve for each other. If both their mail servers are down, the second gate
+// reads its own id when it turns back to the first.
 func Path(t Target) []string {
-	var all []string
 	switch t := t.(type) {
 	case *SMTP:
 		if path := t.known.path.Load(); path != nil {
 			return *path
 		}
 	case *Group:
-		for _, m := range t.members {
-			for _, id := range Path(m.Target) {
-				if !slices.Contains(all, id) {
-					all = append(all, id)
-				}
+		return t.path()
+	}
+	return nil
+}
+
+// path is Path for a group.
+func (g *Group) path() []string {
+	members := slices.DeleteFunc(slices.Clone(g.members), func(m *member) bool { return !m.up() })
+	if len(members) == 0 {
+		members = g.members
+	}
+	all := slices.Clone(Path(members[0].Target))
+	for _, m := range members[1:] {
+		of := Path(m.Target)
+		all = slices.DeleteFunc(all, func(id string) bool { return !slices.Contains(of, id) })
+	}
+	for _, m := range g.members {
+		if m.asking.Load() == 0 {
+			continue
+		}
+		for _, id := range Path(m.Target) {
+			if !slices.Contains(all, id) {
+				all = append(all, id)
 			}
 		}
 	}
@@ -72,10 +95,10 @@ func (s *SMTP) greetsAsUs(c *conn) bool {
 	return len(lines) > 0 && strings.EqualFold(lines[0], wire.Greeting(s.config.Hostname))
 }
 
-// learnPath remembers which gates the server has told of.
-func (k *known) learnPath(offers wire.Extensions) {
+// learnPath remembers which gates the server has told of, but for this one.
+func (k *known) learnPath(offers wire.Extensions, own string) {
 	path := slices.Clone(offers[wire.PathKeyword])
-	path = slices.DeleteFunc(path, func(id string) bool { return len(id) > maxGateID })
+	path = slices.DeleteFunc(path, func(id string) bool { return len(id) > maxGateID || id == own })
 	path = path[:min(len(path), maxPath)]
 	if before := k.path.Load(); before == nil || !slices.Equal(*before, path) {
 		k.path.Store(&path)

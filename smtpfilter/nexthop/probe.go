@@ -67,7 +67,6 @@ func (s *SMTP) learn(c *conn) {
 	k := &s.known
 	k.greeted(c.lines.greeting)
 	s.checkSource(c)
-	k.learnPath(offers)
 	k.heard.Store(time.Now().UnixNano())
 	k.mu.Lock()
 	defer k.mu.Unlock()
