@@ -49,7 +49,7 @@ func (s *session) recognise(t *transaction, size int64) wire.Reply {
 func (s *session) concluded(t *transaction, size int64, msg nexthop.Message, reply wire.Reply, lost error) wire.Reply {
 	each := t.eachReply(reply, eachReply(msg), lost)
 	agree := lost == nil && sameKind(each)
-	s.remember(t, each, agree)
+	s.remember(t, each, agree && !(t.digest != nil && each[0].Positive() && s.conn.Gone()))
 	switch {
 	case lost != nil:
 		reply = wire.NewReply(451, "4.4.2 The mail server behind this gate did not confirm the message; id "+t.id)
@@ -128,22 +128,23 @@ func without(text, address string) string {
 	return text
 }
 
-// remember has the Memory keep what each recipient got, where they differ, and forget
-// it where the client hears the final reply.
-func (s *session) remember(t *transaction, each []wire.Reply, agree bool) {
+// remember has the Memory keep what each recipient got, where they differ or where the
+// client has left before it could hear, and forget it where the client hears the final
+// reply.
+func (s *session) remember(t *transaction, each []wire.Reply, heard bool) {
 	if t.digest == nil {
 		return
 	}
 	sum := t.digest.Sum()
 	final := func(r wire.Reply) bool { return r.Positive() || r.Permanent() }
-	if (agree || !slices.ContainsFunc(each, final)) && !t.settings.Memory.Knows(sum) {
+	if (heard || !slices.ContainsFunc(each, final)) && !t.settings.Memory.Knows(sum) {
 		return // every recipient is as if the message had never come, or has its final reply
 	}
 	outcomes := make([]partial.Outcome, 0, len(each)+len(t.deferred))
 	for i, r := range each {
 		o := partial.Outcome{To: t.accepted[i].path.String(), State: partial.Pending}
 		switch {
-		case agree && final(r):
+		case heard && final(r):
 			o.State = partial.Settled
 		case r.Positive():
 			o.State = partial.Delivered

@@ -3,6 +3,7 @@ package nexthop
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"spamgate/smtpfilter/wire"
 )
@@ -19,12 +20,16 @@ func (m message) Replies() []wire.Reply { return m.t.replies }
 // them in t.replies and returns one for all. After a 421 it waits for no other:
 // the server ends there, and so it counts for the recipients that are left, too.
 //
-// If the connection breaks, t.replies holds those that came. After a reply that
+// Timeouts.Dot is for all replies together: the client waits for one, and a client that
+// has left sends the message again to those who have it.
+//
+// If the connection breaks, or the time is over, t.replies holds those that came. After a reply that
 // makes no sense they are worth nothing, and the caller drops them.
 func (t *transaction) mergedReply() (merged wire.Reply, closing bool, err error) {
 	replies := make([]wire.Reply, 0, t.accepted)
+	deadline := time.Now().Add(t.conn.timeouts.Dot)
 	for range t.accepted {
-		reply, err := t.conn.readReply(t.conn.timeouts.Dot)
+		reply, err := t.conn.readReply(time.Until(deadline))
 		if err == nil && !reply.Positive() && !refusal(reply) {
 			err = fmt.Errorf("%w: unexpected %s", wire.ErrBadReply, reply)
 		}

@@ -24,7 +24,7 @@ type Timeouts struct {
 	Rcpt     time.Duration // reply to RCPT; zero is 5 min
 	Data     time.Duration // reply to DATA; zero is 2 min
 	Write    time.Duration // one write to the connection, and reply to a chunk before the last; zero is 3 min
-	Dot      time.Duration // reply to the final dot or the last chunk; zero is 10 min
+	Dot      time.Duration // reply to the final dot or the last chunk, all replies of an LMTP server together; zero is 10 min
 	Quit     time.Duration // goodbye, RSET or QUIT, which nobody waits for; zero is 5 s
 
 	// Suspect is how long the server may be silent, inside one of the waits for a

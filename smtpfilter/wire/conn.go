@@ -100,6 +100,29 @@ func (c *Conn) Messages() int { return c.messages }
 // the zero Reply where the client, or the session, has ended it.
 func (c *Conn) Fault() Reply { return c.fault }
 
+// Gone reports whether the client is known to have closed the connection. It reads what
+// the client has sent before that, as far as there is room, and does not wait for more.
+// For want of a way to look (see Pending) a client may be gone without being known so.
+func (c *Conn) Gone() bool {
+	for !c.in.full() {
+		c.Conn.SetReadDeadline(time.Time{}) // one that has passed would count
+		pending, err := Pending(c.Conn)
+		if err == nil && pending {
+			err = c.fill(goneTimeout)
+		}
+		if err != nil {
+			return !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, errInterrupted)
+		}
+		if !pending {
+			return false
+		}
+	}
+	return false
+}
+
+// goneTimeout is how long Gone waits for the rest of a TLS record.
+const goneTimeout = time.Second
+
 // SetReply sets the reply to the current command; what go-smtp writes for it is
 // dropped. Only the final reply to DATA is replaced, never the 354. The client
 // gets it bounded and printable: see MaxReplyLines, MaxReplyLine and MaxReplyBytes.
