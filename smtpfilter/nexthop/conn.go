@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"time"
 
 	smtp "github.com/emersion/go-smtp"
@@ -15,8 +16,8 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// replyBuffer holds the longest reply line that wire.Reply takes, with its
-// CRLF.
+// replyBuffer holds the longest reply line that wire.Reply takes outside AUTH, with
+// its CRLF.
 const replyBuffer = 4096 + 2
 
 // errUnasked is about bytes that answer nothing. They would be taken for the
@@ -54,6 +55,7 @@ type conn struct {
 	mails     int    // MAIL commands accepted
 	messages  int    // messages begun
 	login     *login // that it belongs to, or nil
+	inAuth    bool   // an AUTH exchange is under way, whose lines may be longer
 	reused    bool   // it was kept for another transaction
 	wear      int    // refusals and resets since the last delivery
 	idleSince time.Time
@@ -115,6 +117,9 @@ func (c *conn) readReply(timeout time.Duration) (wire.Reply, error) {
 // readLine reads one line with its ending. It is valid until the next read.
 func (c *conn) readLine() ([]byte, error) {
 	line, err := c.replies.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) && c.inAuth {
+		return c.readLongLine(line)
+	}
 	if errors.Is(err, bufio.ErrBufferFull) {
 		return nil, fmt.Errorf("%w: a line of more than %d bytes", wire.ErrBadReply, replyBuffer)
 	}
@@ -123,6 +128,22 @@ func (c *conn) readLine() ([]byte, error) {
 		return nil, fmt.Errorf("reply cut off after %q: %w", line[:min(len(line), most)], io.ErrUnexpectedEOF)
 	}
 	return line, err
+}
+
+// readLongLine is readLine for a challenge of AUTH that is longer than the buffer, of
+// which it is given the beginning.
+func (c *conn) readLongLine(begun []byte) ([]byte, error) {
+	line := slices.Clone(begun)
+	for {
+		part, err := c.replies.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case len(line) > wire.MaxAuthLine:
+			return nil, fmt.Errorf("%w: a challenge of more than %d bytes", wire.ErrBadReply, wire.MaxAuthLine)
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return line, err
+		}
+	}
 }
 
 // ask sends one command, without its CRLF, and reads the reply, which must be

@@ -77,6 +77,8 @@ func (c *conn) authenticate(args string, ask func(wire.Reply) (string, error)) (
 	if !c.offers.Has("AUTH") {
 		return wire.Reply{}, false, notOffered("AUTH")
 	}
+	c.inAuth = true
+	defer func() { c.inAuth = false }()
 	line := "AUTH " + args
 	for challenges := 0; ; challenges++ {
 		if strings.ContainsAny(line, "\r\n\x00") {

@@ -90,6 +90,7 @@ var errTalksAhead = NewReply(554, "5.5.0 Nothing may be sent in an AUTH exchange
 var (
 	errAskTwice   = errors.New("wire: the AUTH exchange is over")
 	errNo334      = errors.New("wire: a challenge must have the code 334")
+	errChallenge  = errors.New("wire: a long challenge must be one line of base64")
 	errBadBase64  = errors.New("the client's answer is not base64")
 	errAuthAhead  = errors.New("the client sends answers before they are asked for")
 	errAuthFramed = errors.New("the client's answer is no proper line")
@@ -105,7 +106,9 @@ type exchange struct {
 
 // ask sends a challenge, the code of which must be 334, and returns the client's
 // answer: base64, which may be empty, or "*" where it gives up (RFC 4954,
-// section 4). After an error the exchange is over: the wire has a reply of its
+// section 4). A challenge is sent as it is or not at all: a mechanism fails on a part
+// of it, or worse. One that is no ordinary reply must be one line of base64, of
+// at most MaxAuthLine bytes. After an error the exchange is over: the wire has a reply of its
 // own, and what Config.Auth returns does not matter.
 func (x *exchange) ask(challenge Reply) (string, error) {
 	c := x.c
@@ -114,11 +117,13 @@ func (x *exchange) ask(challenge Reply) (string, error) {
 		return "", errAskTwice
 	case challenge.Code != 334:
 		return x.fail(errNo334, NewReply(454, "4.7.0 Temporary authentication failure"), false)
+	case !challenge.fits() && !isLongChallenge(challenge):
+		return x.fail(errChallenge, NewReply(454, "4.7.0 Temporary authentication failure"), false)
 	case len(c.in.bytes()) > 0:
 		c.notice("pipelines behind AUTH")
 		return x.fail(errAuthAhead, errTalksAhead, true)
 	}
-	c.out = c.forClient(challenge).Append(c.out)
+	c.out = challenge.Append(c.out)
 	line, err := c.readLineOf(MaxAuthLine)
 	if err == errLineTooLong {
 		return x.fail(err, NewReply(500, "5.5.6 Authentication exchange line is too long"), true)
@@ -139,6 +144,12 @@ func (x *exchange) ask(challenge Reply) (string, error) {
 func (x *exchange) fail(err error, r Reply, over bool) (string, error) {
 	x.err, x.reply, x.over = err, r, over
 	return "", err
+}
+
+// isLongChallenge reports whether a reply is one line of base64 that an AUTH exchange has
+// room for.
+func isLongChallenge(r Reply) bool {
+	return len(r.Lines) == 1 && len("334 ")+len(r.Lines[0])+len("\r\n") <= MaxAuthLine && isBase64(r.Lines[0])
 }
 
 // isMechanism reports whether s, in upper case, is the name of a SASL mechanism

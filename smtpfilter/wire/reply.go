@@ -97,12 +97,17 @@ const (
 
 // AppendLine adds one line as it came from the wire, with its line ending, and
 // reports whether it was the reply's last. A reply line is three digits
-// (200 … 599), then '-', ' ' or nothing, then text free of CR, LF and NUL.
+// (200 … 599), then '-', ' ' or nothing, then text free of CR, LF and NUL. It may have
+// 4096 bytes, a challenge of AUTH (334) as many as MaxAuthLine has room for.
 // A lone LF ends a line too, as servers' scripts send it.
 func (r *Reply) AppendLine(line []byte) (last bool, err error) {
 	line = bytes.TrimSuffix(line, []byte("\n"))
 	line = bytes.TrimSuffix(line, []byte("\r"))
-	if len(line) > maxReadReplyLine {
+	limit := maxReadReplyLine
+	if bytes.HasPrefix(line, []byte("334")) { // a challenge of AUTH
+		limit = MaxAuthLine - len("\r\n")
+	}
+	if len(line) > limit {
 		return false, fmt.Errorf("%w: a line of %d bytes", ErrBadReply, len(line))
 	}
 	if len(r.Lines) == maxReadReplyLines {
