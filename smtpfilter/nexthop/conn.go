@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	smtp "github.com/emersion/go-smtp"
@@ -49,6 +50,8 @@ type conn struct {
 	// error says that it does not. See readPatiently.
 	stillThere func() error
 
+	answered *atomic.Int64 // when the server has answered on any connection of the target
+
 	gone   context.Context // of the client that it was told last; nil where another may bring the same
 	unheed func() bool     // stops what the end of gone does, while it is kept
 
@@ -67,7 +70,7 @@ type conn struct {
 const maxWear = 8
 
 func newConn(nc net.Conn, timeouts Timeouts) *conn {
-	c := &conn{Conn: nc, socket: nc, replies: bufio.NewReaderSize(nc, replyBuffer), timeouts: timeouts}
+	c := &conn{Conn: nc, socket: nc, replies: bufio.NewReaderSize(nc, replyBuffer), timeouts: timeouts, answered: new(atomic.Int64)}
 	c.lines = &lineConn{conn: c}
 	c.client = smtp.NewClient(c.lines)
 	return c
@@ -106,6 +109,7 @@ func (c *conn) readReply(timeout time.Duration) (wire.Reply, error) {
 			return wire.Reply{}, err
 		}
 		if last {
+			c.noteAnswer()
 			if refusal(reply) {
 				c.wear++
 			}
@@ -113,6 +117,9 @@ func (c *conn) readReply(timeout time.Duration) (wire.Reply, error) {
 		}
 	}
 }
+
+// noteAnswer notes for the whole target that the server has said something.
+func (c *conn) noteAnswer() { c.answered.Store(time.Now().UnixNano()) }
 
 // readLine reads one line with its ending. It is valid until the next read.
 func (c *conn) readLine() ([]byte, error) {

@@ -41,9 +41,10 @@ func (s *SMTP) dial(ctx context.Context, client *Client, mode TLSMode) (*conn, e
 	defer cancel()
 	nc, err := s.config.Dial(dialCtx, s.config.Network, s.config.Addr)
 	if err != nil {
-		return nil, fmt.Errorf("connect: %w", err)
+		return nil, fmt.Errorf("%w: %w", errConnect, err)
 	}
 	c := newConn(nc, s.config.Timeouts)
+	c.answered = &s.answered
 	if client != nil {
 		c.stillThere = func() error { return s.askStillThere(ctx) }
 	}
@@ -61,6 +62,9 @@ func (s *SMTP) dial(ctx context.Context, client *Client, mode TLSMode) (*conn, e
 	}
 	return c, nil
 }
+
+// errConnect is about a connection that could not be had.
+var errConnect = errors.New("connect")
 
 // begin goes through what a connection begins with: the PROXY header, TLS,
 // greeting, EHLO, STARTTLS and another EHLO.
@@ -192,6 +196,7 @@ func (l *lineConn) nextLine() error {
 	separator := byte('-')
 	if last {
 		separator = ' '
+		l.noteAnswer()
 		if err := l.check(l.reply, 0); err != nil {
 			return err
 		}

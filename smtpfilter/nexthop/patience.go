@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"spamgate/smtpfilter/wire"
@@ -14,7 +16,9 @@ import (
 // Servers may take minutes for their reply to MAIL and RCPT: they call other
 // servers back, ask policy services and wait for DNS. One that was stopped, or whose
 // machine is gone, looks the same. What tells them apart is another connection,
-// which a server that works answers in no time.
+// which a server that works answers in no time. If all its processes are busy, it does not
+// either: the kernel takes the connection, and nobody greets. But such a server goes on
+// answering on connections that it has, and one that was stopped answers on none.
 
 // errSilent is about a server that answers neither a command nor a new connection.
 var errSilent = errors.New("silent, and a new connection is not answered")
@@ -71,16 +75,17 @@ func slow(there bool, err error) error {
 
 // check is the question whether a server is there, which all who wait for it share.
 type check struct {
-	mu   sync.Mutex
-	done chan struct{} // closed when there is an answer; nil before the first
-	err  error         // the answer, once done is closed
-	at   time.Time     // when it came
+	mu    sync.Mutex
+	done  chan struct{} // closed when there is an answer; nil before the first
+	err   error         // the answer, once done is closed
+	begun time.Time     // when it was asked
+	at    time.Time     // when the answer came
 }
 
-// askStillThere asks the server over a new connection whether it is there: a greeting and
-// a reply to EHLO say so, refusals too. An answer that is younger than
-// Timeouts.Suspect is used again. An error says that there was no answer. A target that
-// is closed asks nobody: what was begun before goes on.
+// askStillThere asks the server over a new connection whether it is there: whatever it
+// says there says so, and so does a reply on any other connection meanwhile. An answer
+// that is younger than Timeouts.Suspect is used again. An error says that there was no
+// answer. A target that is closed asks nobody: what was begun before goes on.
 func (s *SMTP) askStillThere(ctx context.Context) error {
 	k := &s.check
 	k.mu.Lock()
@@ -93,7 +98,7 @@ func (s *SMTP) askStillThere(ctx context.Context) error {
 		}
 	}
 	if k.done == nil || over {
-		k.done = make(chan struct{})
+		k.done, k.begun = make(chan struct{}), time.Now()
 		if !s.startCheck(k.done) {
 			k.err = nil
 			close(k.done)
@@ -105,6 +110,9 @@ func (s *SMTP) askStillThere(ctx context.Context) error {
 	case <-done:
 		k.mu.Lock()
 		defer k.mu.Unlock()
+		if s.answered.Load() >= k.begun.UnixNano() {
+			return nil
+		}
 		return k.err
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -126,8 +134,7 @@ func (s *SMTP) startCheck(done chan struct{}) bool {
 		if err == nil {
 			s.release(c, false)
 		}
-		var refused *ReplyError
-		if errors.As(err, &refused) || s.ctx.Err() != nil {
+		if !isSilence(err) || s.ctx.Err() != nil {
 			err = nil
 		}
 		s.check.mu.Lock()
@@ -136,4 +143,15 @@ func (s *SMTP) startCheck(done chan struct{}) bool {
 		close(done)
 	}()
 	return true
+}
+
+// isSilence reports whether an error of connectOnce says that nobody has answered. A server
+// whose certificate is bad, or that makes no sense, is there.
+func isSilence(err error) bool {
+	for _, silence := range []error{errConnect, os.ErrDeadlineExceeded, context.DeadlineExceeded, io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(err, silence) {
+			return true
+		}
+	}
+	return false
 }

@@ -190,7 +190,8 @@ type SMTP struct {
 	done       chan struct{}   // closed by Close
 	ctx        context.Context // of probes and checks; ended by Close
 	stop       func()
-	check      check // whether a silent server is there
+	check      check        // whether a silent server is there
+	answered   atomic.Int64 // when it has answered last, on any connection, in nanoseconds since 1970
 
 	mu     sync.Mutex
 	closed bool
