@@ -179,6 +179,7 @@ func (l *login) take(ctx context.Context) (*conn, error) {
 	if !open {
 		return c, nil
 	}
+	c.stillThere = func() error { return l.hop.askStillThere(ctx) }
 	stop := context.AfterFunc(ctx, func() { c.Close() })
 	err := c.reset(c.timeouts.Mail)
 	if !stop() {
@@ -194,6 +195,7 @@ func (l *login) take(ctx context.Context) (*conn, error) {
 // release takes the connection back after a transaction, which is still open
 // there or not.
 func (l *login) release(c *conn, open bool) {
+	c.stillThere = nil // it is the transaction's, which is over
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
