@@ -22,10 +22,10 @@ type Digest struct {
 func NewDigest(from string, header []byte, stuffed bool) *Digest {
 	d := &Digest{h: sha256.New(), stuffed: stuffed, atStart: true}
 	writeField(d.h, from)
-	id := field(header, "message-id")
-	if len(id) > 0 {
-		writeField(d.h, string(id))
-		writeField(d.h, string(field(header, "date")))
+	if id := bytes.TrimSpace(field(header, "message-id")); len(id) > 0 {
+		for _, name := range []string{"message-id", "date", "subject", "from", "to"} {
+			writeField(d.h, string(field(header, name)))
+		}
 	} else {
 		writeField(d.h, string(untraced(header)))
 	}

@@ -18,8 +18,8 @@ func TestSum(t *testing.T) {
 		"dot-stuffed":          sum("a@example.com", header, "text\r\n..dot\r\n", true),
 		"no end of line":       sum("a@example.com", header, "text\r\n.dot", false),
 		"trace fields":         sum("a@example.com", "Received: from x\r\n by y\r\nX-Seen: 1\r\n"+header, "text\r\n.dot\r\n", false),
-		"another order":        sum("a@example.com", "Date: today\r\nmessage-id : <1@example.com>\r\n\r\n", "text\r\n.dot\r\n", false),
-		"a space in the value": sum("a@example.com", "Message-ID:<1@example.com>\r\nDate:  today \r\n\r\n", "text\r\n.dot\r\n", false),
+		"another order":        sum("a@example.com", "Date: today\r\nSubject: x\r\nmessage-id : <1@example.com>\r\n\r\n", "text\r\n.dot\r\n", false),
+		"a space in the value": sum("a@example.com", "Message-ID:<1@example.com>\r\nSubject:x\r\nDate:  today \r\n\r\n", "text\r\n.dot\r\n", false),
 	} {
 		if same != first {
 			t.Errorf("%s: another message", name)
@@ -33,6 +33,13 @@ func TestSum(t *testing.T) {
 		"two Message-IDs":       sum("a@example.com", "Message-ID: <2@example.com>\r\n"+header, "text\r\n.dot\r\n", false),
 		"a folded Message-ID":   sum("a@example.com", "Message-ID: <1@example.com>\r\n <3>\r\nDate: today\r\n\r\n", "text\r\n.dot\r\n", false),
 		"another Date":          sum("a@example.com", "Message-ID: <1@example.com>\r\nDate: later\r\n\r\n", "text\r\n.dot\r\n", false),
+		"another Subject":       sum("a@example.com", "Message-ID: <1@example.com>\r\nDate: today\r\nSubject: y\r\n\r\n", "text\r\n.dot\r\n", false),
+		"a From":                sum("a@example.com", "From: a@example.com\r\n"+header, "text\r\n.dot\r\n", false),
+		"a To":                  sum("a@example.com", "To: a@example.com\r\n"+header, "text\r\n.dot\r\n", false),
+		"empty Message-ID":      sum("a@example.com", "Message-ID:\r\nDate: today\r\nX-Report: 1\r\n\r\n", "text\r\n.dot\r\n", false),
+		"blank, another field":  sum("a@example.com", "Message-ID:  \r\nDate: today\r\nX-Report: 2\r\n\r\n", "text\r\n.dot\r\n", false),
+		"two empty Message-IDs": sum("a@example.com", "Message-ID:\r\nMessage-ID:\r\nDate: today\r\nX-Report: 1\r\n\r\n", "text\r\n.dot\r\n", false),
+		"two empty, other":      sum("a@example.com", "Message-ID:\r\nMessage-ID:\r\nDate: today\r\nX-Report: 2\r\n\r\n", "text\r\n.dot\r\n", false),
 		"no Date":               sum("a@example.com", "Message-ID: <1@example.com>\r\n\r\n", "text\r\n.dot\r\n", false),
 		"no Message-ID":         sum("a@example.com", "Date: today\r\nSubject: x\r\n\r\n", "text\r\n.dot\r\n", false),
 		"none, another Subject": sum("a@example.com", "Date: today\r\nSubject: y\r\n\r\n", "text\r\n.dot\r\n", false),

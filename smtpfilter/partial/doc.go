@@ -9,6 +9,7 @@
 //
 //   - [Delivered]: the recipient has the message. The client hears 250 without
 //     another delivery, if the message that it brings is the same.
+//     A slower transaction does not change that.
 //   - [Pending]: the recipient was refused for now, or what became of the message
 //     is unknown. The message is delivered as any other.
 //   - [Refused]: the recipient was refused for good. The message is given to the
@@ -18,8 +19,8 @@
 // # The same message
 //
 // A message is known by its [Sum]: SHA-256 of the reverse-path, the fields
-// Message-ID and Date, and the body, without dot-stuffing. Fields that relays add,
-// such as Received, change nothing. A message without Message-ID is known by all
+// Message-ID, Date, Subject, From and To, and the body, without dot-stuffing. Fields that relays add,
+// such as Received, change nothing. A message without Message-ID, or with an empty one, is known by all
 // its fields but Received: two reports of the same text in two different subjects
 // are two messages. Knowing sender and recipients is of no use to a stranger, who
 // would have to send the very same message to have it taken for delivered.
@@ -36,7 +37,10 @@
 // Of a message's states the one that had the fewest turns goes first, Delivered
 // before Pending before Refused. A recipient waits for another's turn once and is
 // then admitted, since the others may never come ([Store.Turn]). So k groups need k
-// retries of the client, and no group keeps another waiting for good.
+// retries of the client, and no group keeps another waiting for good. The client may
+// never come back for a message: so a recipient waits once for each turn of a message,
+// not for each mail, and what the client has not come for within a day keeps nobody
+// apart or waiting. It still has a copy suppressed.
 //
 // # What is kept, and where
 //

@@ -32,6 +32,10 @@ type Entry struct {
 	Message Sum
 	State   State
 	Words   uint64 // for Refused: a hash of the reply, without the recipient's address
+
+	// Old says that the client has not come for the message for a day. It may never do
+	// so, and the entry keeps no recipients apart any more.
+	Old bool
 }
 
 // Outcome is what a server has said of a recipient.
@@ -81,9 +85,15 @@ func (g *Group) Add(entries []Entry) bool {
 		if i < 0 {
 			continue
 		}
-		if entries[i] != e {
+		other := entries[i]
+		old := e.Old || other.Old
+		if e.State != other.State || e.Words != other.Words {
+			if old {
+				continue
+			}
 			return false
 		}
+		e.Old = e.Old && other.Old
 		common = append(common, e)
 	}
 	g.common = common
@@ -95,7 +105,7 @@ func (g *Group) MayHave() bool { return g.begun && HasAny(g.common) }
 
 // Has reports whether an entry says that its recipient has a message.
 func Has(entries []Entry, message Sum) bool {
-	return slices.Contains(entries, Entry{Message: message, State: Delivered})
+	return slices.ContainsFunc(entries, func(e Entry) bool { return e.Message == message && e.State == Delivered })
 }
 
 // HasAny reports whether an entry says that its recipient has some message.

@@ -139,7 +139,10 @@ func (d *file) lock() (unlock func(), err error) {
 }
 
 // isEmpty reports whether the file was just made: rewrite leaves a line at least.
-func (d *file) isEmpty() bool { return d.seen.Load().size == 0 }
+func (d *file) isEmpty() bool {
+	seen := d.seen.Load()
+	return seen == nil || seen.size == 0
+}
 
 // refresh reads what another process has written.
 func (s *Store) refresh() {

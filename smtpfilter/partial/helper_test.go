@@ -51,12 +51,12 @@ func trySettle(s *Store, m Sum, outcomes ...string) error {
 	return s.Settle("a@example.com", m, list)
 }
 
-// want wants a recipient's entries to be of these messages and states, in order.
+// want wants a recipient's entries to be of these messages and states, in order, old or not.
 func want(t testing.TB, s *Store, to string, entries ...Entry) {
 	t.Helper()
 	got := s.Recall("a@example.com", to)
 	for i := range got {
-		got[i].Words = 0
+		got[i].Words, got[i].Old = 0, false
 	}
 	if fmt.Sprint(got) != fmt.Sprint(entries) && len(got)+len(entries) > 0 {
 		t.Errorf("%s: %v, want %v", to, got, entries)

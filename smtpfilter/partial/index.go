@@ -16,7 +16,8 @@ type entry struct {
 	pair   pair
 	since  int64 // when it was made, in seconds since 1970
 	turns  int   // transactions that it was admitted to
-	waited bool  // it was told to wait, and has had no turn since
+	used   int64 // when the client came for the message last, in seconds since 1970
+	waited bool  // it was told to wait, and the message has had no turn since
 	saved  bool  // it is in the file
 	seen   bool  // it was found in the file that is being read
 	place  *list.Element
@@ -48,13 +49,13 @@ func (x *index) find(p pair, m Sum) *entry {
 // An entry's age is that of the first.
 func (x *index) put(p pair, state Entry, since int64) *entry {
 	if e := x.find(p, state.Message); e != nil {
-		e.Entry, e.saved = state, false
+		e.Entry, e.saved, e.used = state, false, max(e.used, since)
 		return e
 	}
 	if of := x.byPair[p]; len(of) >= maxPerPair {
 		x.remove(of[0])
 	}
-	e := &entry{Entry: state, pair: p, since: since}
+	e := &entry{Entry: state, pair: p, since: since, used: since}
 	e.place = x.all.PushBack(e)
 	x.byPair[p] = append(x.byPair[p], e)
 	x.byMessage[e.Message] = append(x.byMessage[e.Message], e)
@@ -133,28 +134,26 @@ func (x *index) entries() iter.Seq[*entry] {
 	}
 }
 
-// turn reports whether a recipient goes before the others of its messages, and
-// notes the answer.
-func (x *index) turn(p pair) bool {
+// turn reports whether a recipient goes before the others of its messages. It waits once
+// for each turn of a message: until the message comes it is admitted with any other. What
+// was not used since oldest keeps nobody waiting.
+func (x *index) turn(p pair, oldest time.Time) bool {
 	of := x.byPair[p]
 	for _, e := range of {
-		if !e.waited && x.otherFirst(e) {
+		if !e.waited && e.used >= oldest.Unix() && x.otherFirst(e, oldest) {
 			for _, e := range of {
 				e.waited = true
 			}
 			return false
 		}
 	}
-	for _, e := range of {
-		e.waited = false
-	}
 	return true
 }
 
 // otherFirst reports whether a recipient of the same message, in another state,
 // had fewer turns, or as many while its state comes first.
-func (x *index) otherFirst(e *entry) bool {
+func (x *index) otherFirst(e *entry, oldest time.Time) bool {
 	return slices.ContainsFunc(x.byMessage[e.Message], func(other *entry) bool {
-		return other.State != e.State && (other.turns < e.turns || other.turns == e.turns && other.State < e.State)
+		return other.used >= oldest.Unix() && other.State != e.State && (other.turns < e.turns || other.turns == e.turns && other.State < e.State)
 	})
 }

@@ -15,6 +15,10 @@ import (
 const (
 	DefaultMaxAge     = 7 * 24 * time.Hour
 	DefaultMaxEntries = 50_000 // about 15 MiB of memory, and up to 14 MB on disk
+
+	// keepsApart is how long an entry keeps recipients apart, or waiting, that the
+	// client does not come back for. Clients try again each hour or so.
+	keepsApart = 24 * time.Hour
 )
 
 // Options say how a Store works. The zero Options are good.
@@ -89,21 +93,26 @@ func (s *Store) Recall(from, to string) []Entry {
 	p := pairOf(from, to)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.prune(s.options.now())
+	now := s.options.now()
+	s.prune(now)
+	oldest := now.Add(-keepsApart).Unix()
 	var known []Entry
 	for _, e := range s.index.byPair[p] {
-		known = append(known, e.Entry)
+		entry := e.Entry
+		entry.Old = e.used < oldest
+		known = append(known, entry)
 	}
 	return known
 }
 
 // Turn reports whether the first recipient of a transaction should be admitted. If
-// not, others of its message should go first, and it is admitted the next time.
+// not, others of its message should go first, and it is admitted until it has had its
+// turn with that message.
 func (s *Store) Turn(from, to string) bool {
 	p := pairOf(from, to)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.index.turn(p)
+	return s.index.turn(p, s.options.now().Add(-keepsApart))
 }
 
 // Knows reports whether there is an entry of a message.
@@ -152,7 +161,7 @@ func (s *Store) settle(now time.Time, from string, m Sum, outcomes []Outcome) (l
 		seen[p] = o.State
 		e := s.index.find(p, m)
 		if e != nil {
-			e.turns, e.waited = e.turns+1, false
+			e.turns, e.waited, e.used = e.turns+1, false, now.Unix()
 		}
 		if o.State == Settled {
 			if e != nil {
@@ -160,6 +169,9 @@ func (s *Store) settle(now time.Time, from string, m Sum, outcomes []Outcome) (l
 				lines = appendLine(lines, p, Entry{Message: m}, e.since)
 			}
 			continue
+		}
+		if e != nil && e.State == Delivered && o.State != Delivered {
+			continue // a slower transaction does not take a message away
 		}
 		state := Entry{Message: m, State: o.State}
 		if o.State == Refused {

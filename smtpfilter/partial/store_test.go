@@ -137,11 +137,17 @@ func TestTurn(t *testing.T) {
 	turn("p", true)
 	turn("unknown", true)
 
-	// A client that comes for one recipient alone has to wait every other time.
-	settle(t, s, m, "h delivered")
-	for range 3 {
+	// A client that comes with other mail for one recipient alone waits once, and not
+	// again before it comes with this message.
+	settle(t, s, m, "h delivered", "p pending")
+	for range 2 {
 		turn("p", false)
+		for range 3 {
+			turn("p", true)
+		}
+		settle(t, s, sumOf(2), "p delivered")
 		turn("p", true)
+		settle(t, s, m, "p pending")
 	}
 }
 
