@@ -16,7 +16,7 @@ func (p *Port) path() []string {
 // comesBack reports whether a client says EHLO with the gate's own name, which only the
 // gate has, and those that lie. On the gate's machine and in its private network others
 // may rightly have it: a mail server's name often is its machine's, and the gate's. So may
-// a proxy that is trusted, and people who log in.
+// a proxy that is trusted, people who log in, and clients that are exempt from the lists.
 func (s *session) comesBack() bool {
 	hostname := s.server.cfg.Hostname
 	client := s.conn.Client()
@@ -25,6 +25,9 @@ func (s *session) comesBack() bool {
 	case !strings.EqualFold(client.Helo, hostname), !strings.Contains(hostname, "."), strings.HasPrefix(hostname, "localhost."):
 		return false
 	case !addr.IsValid(), addr.IsLoopback(), addr.IsPrivate(), addr.IsLinkLocalUnicast(), addr == client.Local.Addr():
+		return false
+	}
+	if policy := &s.peer.port.settings.Load().Policy; policy.ExemptClient(addr) {
 		return false
 	}
 	return !s.conn.Authenticated() && client.Login == "" && !s.conn.Trusted()
@@ -36,6 +39,6 @@ func (s *session) refuseLoop() wire.Reply {
 	reply := wire.NewReply(554, "5.4.6 Mail loop: you call yourself "+s.server.cfg.Hostname+", which is this gate's name")
 	s.peer.port.logConn(s.conn, slog.LevelWarn, "mail loop",
 		slog.String("reply", reply.String()),
-		slog.String("hint", "if this client is a server of yours, give the gate a hostname of its own"))
+		slog.String("hint", "if this client is a server of yours, give the gate a hostname of its own, or add the client's address to exempt_clients under [policy]"))
 	return reply
 }
