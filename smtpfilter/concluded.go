@@ -38,10 +38,7 @@ func (s *session) recognise(t *transaction, size int64) wire.Reply {
 		s.logDeliveredBefore(t, size, reply)
 		return reply
 	}
-	for i := range have {
-		have[i].State = partial.Delivered // the client is here, and keeps them apart from now on
-	}
-	s.settle(t, sum, append(have, others...))
+	s.settle(t, sum, others)
 	reply := wire.NewReply(451, "4.3.0 Some recipients have the message, send it again for all of them; id "+t.id)
 	s.logSomeHaveIt(t, size, reply)
 	return reply

@@ -35,10 +35,9 @@ func TestOld(t *testing.T) {
 	if g.Add(known); !g.Add(known) || !g.MayHave() {
 		t.Error("all have the message, and this is not known")
 	}
-	settle(t, s, m, "p pending") // one of them alone is not apart
-	apart(false)
-	settle(t, s, m, "b delivered")
+	settle(t, s, m, "p pending") // the client comes with the message
 	apart(true)
+	settle(t, s, m, "b delivered")
 	if s.Turn("a@example.com", "p") {
 		t.Error("not kept waiting")
 	}

@@ -152,6 +152,9 @@ func (s *Store) Settle(from string, m Sum, outcomes []Outcome) error {
 func (s *Store) settle(now time.Time, from string, m Sum, outcomes []Outcome) (lines []byte, learnt []*entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, e := range s.index.byMessage[m] {
+		e.used = now.Unix() // the client is here with the message
+	}
 	seen := map[pair]State{}
 	for _, o := range outcomes {
 		p := pairOf(from, o.To)
@@ -161,7 +164,7 @@ func (s *Store) settle(now time.Time, from string, m Sum, outcomes []Outcome) (l
 		seen[p] = o.State
 		e := s.index.find(p, m)
 		if e != nil {
-			e.turns, e.waited, e.used = e.turns+1, false, now.Unix()
+			e.turns, e.waited = e.turns+1, false
 		}
 		if o.State == Settled {
 			if e != nil {
