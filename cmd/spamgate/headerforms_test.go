@@ -24,6 +24,8 @@ var formCases = []formCase{
 	// What a server makes of it is listed.
 	{name: "percent", header: "From: spam%listed.example", block: "spam@listed.example", want: "spam@listed.example"},
 	{name: "bang", header: "From: Ann <listed.example!spam>", block: "@listed.example", want: "spam@listed.example"},
+	{name: "space at the operator, beside an address", header: "From: spam % listed.example, Ann <a@b.example>", block: "listed.example", want: "spam@listed.example"},
+	{name: "operator in a name, beside an address", header: "From: Save 50% at listed.example! Now, Ann <a@b.example>", block: "listed.example"},
 	{name: "subdomain", header: "From: spam%a.listed.example", block: "listed.example", want: "spam@a.listed.example"},
 	{name: "domain alone", header: "From: @a.listed.example", block: "*.listed.example", want: `""@a.listed.example`},
 	{name: "literal", header: "From: spam%[192.0.2.7]", block: "@[192.0.2.7]", want: "spam@[192.0.2.7]"},

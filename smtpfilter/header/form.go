@@ -126,7 +126,7 @@ func unquoteLocal(local string) string {
 type form struct {
 	text  string
 	kind  formKind
-	route bool // to a host with a dot, without space at the operator: part of no name
+	route bool // to a host with a dot, and no part of a name
 }
 
 // formKind says where a form stands.
@@ -201,7 +201,9 @@ func (s *scanner) addWords(g *segment, from, to int, kind formKind) {
 		for end < to && g.joinsForm(end) {
 			end++
 		}
-		s.addForm(g.text(from, end), kind, g.routeSpaced(from, end))
+		// Space at an operator makes it a mark of a name, unless there is nothing else.
+		alone := from == 0 && end == len(g.words)
+		s.addForm(g.text(from, end), kind, !alone && g.routeSpaced(from, end))
 		for part := from; part < end; {
 			next := part + 1
 			for next < end && (g.words[next].before != byMark || g.besideRoute(next)) {
@@ -217,7 +219,7 @@ func (s *scanner) addWords(g *segment, from, to int, kind formKind) {
 }
 
 // addForm adds a form, decoded if it is encoded. Spaced says that there was space at
-// an operator in it.
+// an operator in it, as in a name.
 func (s *scanner) addForm(text []byte, kind formKind, spaced bool) {
 	s.budget.spend(1)
 	s.budget.spendPart(text)
