@@ -41,10 +41,11 @@ type conn struct {
 	offers   wire.Extensions // in the last reply to EHLO
 	timeouts Timeouts
 
-	proxied    endpoints // of the PROXY header; zero where it, or its absence, names ourselves
-	told       bool      // XCLIENT was sent
-	identity   identity  // that it told
-	attributes []string  // that it had
+	ended      *atomic.Int64 // of the target, set when the connection is closed
+	proxied    endpoints     // of the PROXY header; zero where it, or its absence, names ourselves
+	told       bool          // XCLIENT was sent
+	identity   identity      // that it told
+	attributes []string      // that it had
 
 	// stillThere, where it is not nil, asks whether the server answers at all. Its
 	// error says that it does not. See readPatiently.
@@ -83,7 +84,12 @@ func (c *conn) Write(p []byte) (int, error) {
 }
 
 // Close closes the socket, without a word. It does not wait.
-func (c *conn) Close() error { return c.socket.Close() }
+func (c *conn) Close() error {
+	if c.ended != nil {
+		c.ended.Store(time.Now().UnixNano())
+	}
+	return c.socket.Close()
+}
 
 // send writes commands, each with its CRLF, in one flight. There must be no
 // unread reply.

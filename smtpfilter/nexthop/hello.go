@@ -60,6 +60,7 @@ func (s *SMTP) dial(ctx context.Context, client *Client, mode TLSMode) (*conn, e
 		nc.Close()
 		return nil, err
 	}
+	c.ended = &s.ended
 	return c, nil
 }
 

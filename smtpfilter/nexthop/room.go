@@ -28,15 +28,25 @@ func full(err error) bool {
 // it.
 var roomWaits = [...]time.Duration{0, 100 * time.Millisecond, 400 * time.Millisecond}
 
+// countedFor is how long a server may count a connection that has ended.
+const countedFor = 2 * time.Second
+
 // connect opens a connection for a client, or for ourselves if that is nil, up to
 // the last reply to EHLO or HELO. If the server has no room, it gets back the
-// connection that has been idle for longest, and is asked again.
+// connection that has been idle for longest, and is asked again. A client is worth
+// asking again, too, if a connection has ended a moment ago, which the server may still
+// count.
 func (s *SMTP) connect(ctx context.Context, client *Client) (*conn, error) {
 	c, err := s.connectOnce(ctx, client)
-	if !full(err) || !s.giveUpIdle() {
+	if !full(err) {
 		return c, err
 	}
-	s.log.Debug("next hop has no room for a connection: a kept one was given up", "next_hop", s.String(), "error", err)
+	gaveUp := s.giveUpIdle()
+	endedLately := client != nil && time.Since(time.Unix(0, s.ended.Load())) < countedFor
+	if !gaveUp && !endedLately {
+		return c, err
+	}
+	s.log.Debug("next hop has no room for a connection, asked again", "next_hop", s.String(), "gave_up_a_kept_one", gaveUp, "error", err)
 	for _, wait := range roomWaits {
 		select {
 		case <-time.After(wait):

@@ -184,6 +184,10 @@ type SMTP struct {
 	// that XCLIENT told it of: no connection without XCLIENT carries mail then.
 	mustTell atomic.Bool
 
+	// ended is when a connection that could carry mail has been closed last, in
+	// nanoseconds since 1970.
+	ended atomic.Int64
+
 	// background counts the goroutines that end connections, the one that looks
 	// for idle ones and the one that probes. None is started once closed is set.
 	background sync.WaitGroup
