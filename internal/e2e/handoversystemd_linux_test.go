@@ -76,6 +76,7 @@ func TestHandoverSystemd(t *testing.T) {
 	for i := range 2 {
 		g.handOver()
 		sd.want(fmt.Sprintf("MAINPID=%d\nREADY=1", g.process.Pid))
+		g.waitNth(i+2, "listening") // a process writes its log beside what it does: systemd may hear of it first
 		if n := len(g.records("listening", "addr", sd.addr)); n != i+2 {
 			t.Errorf("%d processes listened on systemd's socket, want %d", n, i+2)
 		}
