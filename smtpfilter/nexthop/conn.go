@@ -52,6 +52,7 @@ type conn struct {
 	stillThere func() error
 
 	answered *atomic.Int64 // when the server has answered on any connection of the target
+	heard    time.Time     // when it has answered here, if nothing was said since
 
 	gone   context.Context // of the client that it was told last; nil where another may bring the same
 	unheed func() bool     // stops what the end of gone does, while it is kept
@@ -71,7 +72,8 @@ type conn struct {
 const maxWear = 8
 
 func newConn(nc net.Conn, timeouts Timeouts) *conn {
-	c := &conn{Conn: nc, socket: nc, replies: bufio.NewReaderSize(nc, replyBuffer), timeouts: timeouts, answered: new(atomic.Int64)}
+	quick := wire.NewSocket(nc)
+	c := &conn{Conn: quick, socket: nc, replies: bufio.NewReaderSize(quick, replyBuffer), timeouts: timeouts, answered: new(atomic.Int64)}
 	c.lines = &lineConn{conn: c}
 	c.client = smtp.NewClient(c.lines)
 	return c
@@ -79,6 +81,7 @@ func newConn(nc net.Conn, timeouts Timeouts) *conn {
 
 // Write writes within the timeout for one write.
 func (c *conn) Write(p []byte) (int, error) {
+	c.heard = time.Time{}
 	c.SetWriteDeadline(time.Now().Add(c.timeouts.Write))
 	return c.Conn.Write(p)
 }
@@ -124,8 +127,11 @@ func (c *conn) readReply(timeout time.Duration) (wire.Reply, error) {
 	}
 }
 
-// noteAnswer notes for the whole target that the server has said something.
-func (c *conn) noteAnswer() { c.answered.Store(time.Now().UnixNano()) }
+// noteAnswer notes that the server has answered, for the whole target, too.
+func (c *conn) noteAnswer() {
+	c.heard = time.Now()
+	c.answered.Store(c.heard.UnixNano())
+}
 
 // readLine reads one line with its ending. It is valid until the next read.
 func (c *conn) readLine() ([]byte, error) {
@@ -202,11 +208,18 @@ const codeClosing = 421
 
 func refusal(r wire.Reply) bool { return r.Temporary() || r.Permanent() }
 
+// justHeard is how long after a reply nobody looks whether the server has said more,
+// or has hung up. What it does in that time shows at the next reply.
+const justHeard = 10 * time.Millisecond
+
 // quiet reports whether the connection is open and silent, as it must be while
 // the next hop has nothing to answer.
 func (c *conn) quiet() (bool, error) {
 	if c.replies.Buffered() > 0 {
 		return false, nil
+	}
+	if time.Since(c.heard) < justHeard {
+		return true, nil
 	}
 	// Pending goes through the runtime's poller, where a deadline that has passed
 	// would count.

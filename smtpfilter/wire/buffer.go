@@ -21,11 +21,14 @@ var (
 // buffer holds what was read from the client and not used yet. It must not be
 // copied once it was read into.
 type buffer struct {
-	b      []byte
-	r, w   int
-	small  *[smallBuffer]byte // b's array, one of the two
-	large  *[largeBuffer]byte
-	socket socket
+	b     []byte
+	r, w  int
+	small *[smallBuffer]byte // b's array, one of the two
+	large *[largeBuffer]byte
+
+	from      *Socket                      // that is being read
+	wantLarge bool                         // … into a large buffer
+	try       func(fd uintptr) (done bool) // … by this, which is made once
 }
 
 // bytes is what is held. It is valid until the next readFrom.
@@ -39,9 +42,8 @@ func (b *buffer) full() bool { return b.w > 0 && b.r == 0 && b.w == len(b.b) }
 
 // readFrom reads once from c behind what is held. There must be room.
 func (b *buffer) readFrom(c net.Conn, large bool) (int, error) {
-	// A type around a TCPConn is not taken apart: its Read may do more.
-	if tcp, ok := c.(*net.TCPConn); ok {
-		return b.readSocket(tcp, large)
+	if s, ok := c.(*Socket); ok {
+		return b.readSocket(s, large)
 	}
 	b.makeRoom(large)
 	n, err := c.Read(b.b[b.w:])

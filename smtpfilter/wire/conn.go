@@ -70,6 +70,7 @@ type Conn struct {
 }
 
 func newConn(c net.Conn, cfg *Config, onClose func(*Conn)) *Conn {
+	c = NewSocket(c)
 	return &Conn{Conn: c, stream: c, cfg: cfg, onClose: onClose, began: time.Now()}
 }
 

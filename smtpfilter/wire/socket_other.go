@@ -4,12 +4,15 @@ package wire
 
 import "net"
 
-type socket struct{}
+// Socket is of use where there are Unix's system calls.
+type Socket struct{ *net.TCPConn }
 
-// readSocket reads once from c behind what is held.
-func (b *buffer) readSocket(c *net.TCPConn, large bool) (int, error) {
+// NewSocket returns the connection.
+func NewSocket(c net.Conn) net.Conn { return c }
+
+func (b *buffer) readSocket(s *Socket, large bool) (int, error) {
 	b.makeRoom(large)
-	n, err := c.Read(b.b[b.w:])
+	n, err := s.TCPConn.Read(b.b[b.w:])
 	b.w += n
 	return n, err
 }

@@ -9,55 +9,132 @@ import (
 	"syscall"
 )
 
-// socket reads from a TCP connection in such a way that no buffer is held while
-// the client is waited for. It costs the same system calls as the connection's
-// own Read.
-type socket struct {
-	conn  *net.TCPConn
-	raw   syscall.RawConn
-	try   func(fd uintptr) (done bool)
-	large bool // a large buffer is wanted
-	n     int  // what try has read
-	err   error
+// Socket reads from and writes to a TCP connection with fewer steps than its own
+// methods: see readNow. One goroutine may read at a time, and one may write.
+// Deadlines are set on the TCPConn.
+type Socket struct {
+	*net.TCPConn
+	raw syscall.RawConn
+
+	try func(fd uintptr) (done bool) // reads once into p
+	p   []byte
+	n   int
+	err error
+
+	tryWrite func(fd uintptr) (done bool) // writes what is left of out
+	out      []byte
+	written  int
+	writeErr error
 }
 
-// readSocket reads once from c behind what is held, waiting for its deadline at
-// most.
-func (b *buffer) readSocket(c *net.TCPConn, large bool) (int, error) {
-	if b.socket.conn != c {
-		raw, err := c.SyscallConn()
-		if err != nil {
-			return 0, err
-		}
-		b.socket = socket{conn: c, raw: raw, try: b.tryRead}
+// NewSocket returns a Socket around a TCP connection, and any other connection as it is.
+func NewSocket(c net.Conn) net.Conn {
+	tcp, ok := c.(*net.TCPConn)
+	if !ok { // the Read of a type around a TCPConn may do more
+		return c
 	}
-	b.socket.large = large
-	if err := b.socket.raw.Read(b.socket.try); err != nil {
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return c
+	}
+	s := &Socket{TCPConn: tcp, raw: raw}
+	s.try, s.tryWrite = s.readOnce, s.writeRest
+	return s
+}
+
+// Read reads once, waiting for the deadline at most.
+func (s *Socket) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	s.p = p
+	n, err := s.read(s.try)
+	return n, s.fault("read", err)
+}
+
+// fault returns an error as the TCPConn would.
+func (s *Socket) fault(op string, err error) error {
+	if err == nil || err == io.EOF {
+		return err
+	}
+	if raw, ok := err.(*net.OpError); ok {
+		err = raw.Err
+	}
+	return &net.OpError{Op: op, Net: "tcp", Source: s.LocalAddr(), Addr: s.RemoteAddr(), Err: err}
+}
+
+// read calls try when there may be something to read, until it is done.
+func (s *Socket) read(try func(fd uintptr) (done bool)) (int, error) {
+	s.n, s.err = 0, nil
+	if err := s.raw.Read(try); err != nil {
 		return 0, err
 	}
-	return b.socket.n, b.socket.err
+	return s.n, s.err
+}
+
+// readOnce reads into p what is there, and reports false where nothing is.
+func (s *Socket) readOnce(fd uintptr) (done bool) {
+	n, err := readNow(fd, s.p)
+	switch {
+	case err == syscall.EAGAIN:
+		return false
+	case err != nil:
+		s.err = os.NewSyscallError("read", err)
+	case n == 0:
+		s.err = io.EOF
+	}
+	s.n, s.p = max(n, 0), nil
+	return true
+}
+
+// Write writes all of p, waiting for the deadline at most.
+func (s *Socket) Write(p []byte) (int, error) {
+	s.out, s.written, s.writeErr = p, 0, nil
+	err := s.raw.Write(s.tryWrite)
+	if err == nil {
+		err = s.writeErr
+	}
+	s.out = nil
+	return s.written, s.fault("write", err)
+}
+
+// writeRest writes what the kernel takes, and reports false where that is not all.
+func (s *Socket) writeRest(fd uintptr) (done bool) {
+	for s.written < len(s.out) {
+		n, err := writeNow(fd, s.out[s.written:])
+		if err == syscall.EAGAIN {
+			return false
+		}
+		if err != nil {
+			s.writeErr = os.NewSyscallError("write", err)
+			return true
+		}
+		s.written += n
+	}
+	return true
+}
+
+// readSocket reads once from s behind what is held. No buffer is held while the
+// client is waited for.
+func (b *buffer) readSocket(s *Socket, large bool) (int, error) {
+	if b.from != s {
+		b.from, b.try = s, b.tryRead
+	}
+	b.wantLarge = large
+	return s.read(b.try)
 }
 
 // tryRead reads what is there. Where nothing is, it gives an empty buffer back
 // and is called again when there is.
 func (b *buffer) tryRead(fd uintptr) (done bool) {
-	b.makeRoom(b.socket.large)
-	n, err := syscall.Read(int(fd), b.b[b.w:])
-	for err == syscall.EINTR {
-		n, err = syscall.Read(int(fd), b.b[b.w:])
-	}
-	b.socket.n, b.socket.err = max(n, 0), nil
-	switch {
-	case err == syscall.EAGAIN:
+	b.makeRoom(b.wantLarge)
+	b.from.p = b.b[b.w:]
+	if !b.from.readOnce(fd) {
 		if b.r == b.w {
 			b.release()
 		}
 		return false
-	case err != nil:
-		b.socket.err = os.NewSyscallError("read", err)
-	case n == 0:
-		b.socket.err = io.EOF
 	}
-	b.w += b.socket.n
+	b.w += b.from.n
 	return true
 }
