@@ -104,7 +104,10 @@ func (e endpoint) listen() (net.Listener, error) {
 	if e.addr.IP.To4() != nil {
 		network = "tcp4" // 0.0.0.0 would be every IPv6 address, too
 	}
-	return net.ListenTCP(network, e.addr)
+	var config net.ListenConfig
+	config.SetMultipathTCP(false) // it is slower, and nothing here asks for it
+	keepAliveOnce(&config)
+	return config.Listen(context.Background(), network, e.addr.String())
 }
 
 // listenFault returns an error of opening an address as one of the configuration.
