@@ -75,7 +75,7 @@ func BenchmarkMessage(b *testing.B) {
 }
 
 // benchGate starts a gate in front of a sink and returns its address.
-func benchGate(b *testing.B) string {
+func benchGate(b testing.TB) string {
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {
 		b.Fatal(err)
@@ -94,7 +94,7 @@ func benchGate(b *testing.B) string {
 
 // benchSink starts a mail server that takes everything and forgets it, and
 // returns its address. It ends with the benchmark.
-func benchSink(b *testing.B) string {
+func benchSink(b testing.TB) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)
@@ -142,14 +142,14 @@ func swallow(c net.Conn) {
 
 // benchClient is an SMTP client that allocates nothing.
 type benchClient struct {
-	b    *testing.B
+	b    testing.TB
 	conn net.Conn
 	in   *bufio.Reader
 	out  []byte
 }
 
 // dialBench connects and says EHLO.
-func dialBench(b *testing.B, addr string) *benchClient {
+func dialBench(b testing.TB, addr string) *benchClient {
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
 		b.Fatal(err)

@@ -1,0 +1,111 @@
+package e2e
+
+import (
+	"bufio"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"spamgate/smtpfilter/nexthop/nexthoptest"
+)
+
+// TestSystemCalls has strace count the gate's system calls for messages of 4 KiB, each
+// on a connection of its own. What a message takes is what its dialogue takes: a write
+// for each reply and each flight to the next hop, a read for each command and reply, and
+// one more where there is nothing to read yet; what the connection takes; and a line of
+// the log. No file is opened, and nothing is looked at twice.
+func TestSystemCalls(t *testing.T) {
+	strace := tool(t, "strace", "strace")
+	const messages = 50
+	const client, flights = 7, 3 // replies to a client, with the greeting; flights to the next hop
+	limits := map[string]float64{
+		"write":       client + flights + 1 + 1, // the last one is the runtime's, which wakes a thread with it
+		"read":        2 * (client - 1 + flights),
+		"recvfrom":    3, // whether the client talks early, and where 10 ms have passed since the last look, the next hop
+		"setsockopt":  1, // TCP_NODELAY, by Go
+		"accept4":     2,
+		"epoll_ctl":   2,
+		"getsockname": 1,
+		"close":       1,
+	}
+	// What is the runtime's own, and depends on what else the machine does.
+	own := []string{"futex", "nanosleep", "epoll_pwait", "sched_yield", "tgkill", "getpid", "rt_sigreturn", "restart_syscall", "madvise", "mmap", "sigaltstack", "rt_sigprocmask", "clone", "clone3", "sched_getaffinity", "set_robust_list", "rseq", "gettid", "munmap"}
+
+	sink := nexthoptest.NewSink(t, nexthoptest.Config{DropBodies: true})
+	g := startGate(t, setup{nextHop: "smtp://" + sink.Addr()})
+	send := func() {
+		c := mustDial(t, g.addr)
+		c.mustSend(t, "a@example.com", "b@example.net", letter("a@example.com", "counted")+strings.Repeat("A line.\r\n", 400))
+		c.want(t, "QUIT", "221")
+		c.Close()
+	}
+	for range 3 { // there is a connection to the next hop, and all is known of it
+		send()
+	}
+	calls := countCalls(t, strace, g.process.Pid, func() {
+		for range messages {
+			send()
+		}
+	})
+	g.stop()
+	for _, name := range slices.Sorted(maps.Keys(calls)) {
+		each := float64(calls[name]) / messages
+		t.Logf("%6.2f %s", each, name)
+		const noise = 0.5 // of what happens now and then: a probe, a look at the lists
+		if each > limits[name]+noise && !slices.Contains(own, name) {
+			t.Errorf("%.2f %s a message, want at most %.0f", each, name, limits[name])
+		}
+	}
+	if calls["write"] < messages {
+		t.Error("strace has not counted")
+	}
+}
+
+// countCalls returns how often a process has made each system call while do ran.
+func countCalls(t *testing.T, strace string, pid int, do func()) map[string]int {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "calls")
+	cmd := exec.Command(strace, "-f", "-c", "-U", "calls,name", "-o", file, "-p", strconv.Itoa(pid))
+	said, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	attached := bufio.NewScanner(said)
+	if !attached.Scan() || !strings.Contains(attached.Text(), "attached") {
+		cmd.Wait()
+		missing(t, "strace cannot be used here: %s", attached.Text())
+	}
+	go func() { // it tells of each thread
+		for attached.Scan() {
+		}
+	}()
+	do()
+	cmd.Process.Signal(syscall.SIGINT)
+	cmd.Wait() // its exit code is the signal's
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		var n int
+		var name string
+		if f := strings.Fields(line); len(f) == 2 {
+			n, _ = strconv.Atoi(f[0])
+			name = f[1]
+		}
+		if n > 0 && name != "total" {
+			calls[name] = n
+		}
+	}
+	return calls
+}
