@@ -98,9 +98,12 @@ func lacks(err error) bool {
 func (t *transaction) opened(a answers) wire.Reply {
 	// A server that accepts RCPT after it refused MAIL has a transaction open
 	// all the same.
-	if a.mail.Positive() || a.rcpt.Positive() {
-		t.stage = stageOpen
+	open := a.mail.Positive() || a.rcpt.Positive()
+	if open {
 		t.conn.mails++
+	}
+	if open || a.forwarded {
+		t.stage = stageOpen
 	}
 	if a.rcpt.Code == codeClosing {
 		t.closeConn()
@@ -114,7 +117,14 @@ func (t *transaction) opened(a answers) wire.Reply {
 }
 
 // answers are the replies to the first flight; zero where none was read.
-type answers struct{ mail, rcpt wire.Reply }
+type answers struct {
+	mail, rcpt wire.Reply
+
+	// forwarded is set once XFORWARD was sent. Its attributes hold until the end of a
+	// transaction or RSET. A MAIL that is refused ends none: Postfix would log them with
+	// the next message, too, where that does not replace them.
+	forwarded bool
+}
 
 // stale reports whether a connection turned out to be closed: cut before MAIL
 // was answered, or answered with 421.
@@ -132,6 +142,7 @@ func (t *transaction) firstFlight(mail, rcpt string) (a answers, err error) {
 	c := t.conn
 	commands := append(t.xforward(), mail, rcpt)
 	mailAt := len(commands) - 2
+	a.forwarded = mailAt > 0
 	pipelining := c.offers.Has("PIPELINING")
 	if pipelining {
 		if err := c.send(strings.Join(commands, "\r\n") + "\r\n"); err != nil {

@@ -38,7 +38,7 @@ func TestXclient(t *testing.T) {
 				"XCLIENT ADDR=192.0.2.7 LOGIN=" + strings.Repeat("l", 250),
 			}},
 	} {
-		got := xclientCommands(c.offered, &c.client)
+		got := xclientCommands(c.offered, &identity{attributes: xclientAttributes(&c.client)})
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s:\n got %q\nwant %q", c.name, got, c.want)
 		}

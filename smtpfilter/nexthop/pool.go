@@ -11,8 +11,12 @@ import (
 // that will do, where fresh is not asked for, else a new one. A closed target
 // keeps none, but still connects: for transactions that were begun before.
 func (s *SMTP) take(ctx context.Context, client *Client, fresh bool) (*conn, error) {
+	var id identity
+	if s.tellsXCLIENT() {
+		id = s.identityOf(client)
+	}
 	for {
-		c := s.takeIdle(client, fresh)
+		c := s.takeIdle(client, &id, fresh)
 		if c == nil {
 			return s.connect(ctx, client)
 		}
@@ -25,8 +29,9 @@ func (s *SMTP) take(ctx context.Context, client *Client, fresh bool) (*conn, err
 	}
 }
 
-// takeIdle takes a kept connection; nil where none will do.
-func (s *SMTP) takeIdle(client *Client, fresh bool) *conn {
+// takeIdle takes a kept connection, with preference for one that knows the client; nil
+// where none will do. The identity is the client's.
+func (s *SMTP) takeIdle(client *Client, id *identity, fresh bool) *conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if fresh {
@@ -34,7 +39,7 @@ func (s *SMTP) takeIdle(client *Client, fresh bool) *conn {
 	}
 	best := -1
 	for i, c := range slices.Backward(s.idle) {
-		fits, exactly := s.fits(c, client)
+		fits, exactly := s.fits(c, client, id)
 		if fits && (exactly || best < 0) {
 			best = i
 		}
@@ -61,13 +66,13 @@ func (s *SMTP) removeIdle(i int) *conn {
 
 // fits reports whether c may carry mail of a client, and whether that takes no
 // XCLIENT more.
-func (s *SMTP) fits(c *conn, client *Client) (fits, exactly bool) {
+func (s *SMTP) fits(c *conn, client *Client, id *identity) (fits, exactly bool) {
 	switch {
 	case s.config.Proxy != 0 && c.proxied != endpointsOf(client):
 		return false, false
 	case !s.tellsXCLIENT():
 		return true, true
-	case c.told && c.identity == identityOf(client):
+	case c.knows(id):
 		return true, true
 	case c.told:
 		return c.canTellAnother(), false

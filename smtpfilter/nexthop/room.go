@@ -113,10 +113,10 @@ func (c *conn) mailLimit() int {
 	return 0
 }
 
-// private reports whether a connection can carry nothing but the mail of one
-// client's connection to us.
+// private reports whether a connection can carry nothing but the mail of one client's
+// connection to us: the next hop knows its port.
 func (s *SMTP) private(c *conn) bool {
-	return c.proxied != (endpoints{}) || c.told && !c.canTellAnother()
+	return c.proxied != (endpoints{}) || c.told && !c.canTellAnother() && c.takes("PORT")
 }
 
 // belongTo notes whose mail a connection carries. Without a port another connection

@@ -14,7 +14,7 @@ type stage uint8
 
 const (
 	stageNew     stage = iota // no connection yet
-	stageOpen                 // MAIL was accepted
+	stageOpen                 // MAIL was accepted, or RSET is due for another reason
 	stageMessage              // DATA was answered with 354, or chunks are sent
 	stageEnding               // the end of the message is being sent, or was
 	stageOver                 // no connection any more

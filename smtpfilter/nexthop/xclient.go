@@ -22,14 +22,37 @@ import (
 // who the client is.
 var errXCLIENT = errors.New("XCLIENT refused")
 
-// identity is a client as XCLIENT tells it.
+// identity is all that a next hop can learn about a client: the attributes of XCLIENT,
+// and the name in the EHLO after it.
 type identity struct {
-	addr, local              netip.AddrPort
-	name, helo, proto, login string
+	attributes [8]xforwardAttribute // in the order of xclientAttributes
+	hello      string
 }
 
-func identityOf(c *Client) identity {
-	return identity{c.Addr, c.Local, c.Name, c.Helo, c.Proto, c.Login}
+// identityOf returns a client's identity.
+func (s *SMTP) identityOf(client *Client) identity {
+	return identity{xclientAttributes(client), s.nameFor(client)}
+}
+
+// knows reports whether telling the next hop about a client would change nothing: the
+// connection was told the same before. An attribute that the next hop takes neither then
+// nor now does not count. Many take no port, so that all connections of a client are alike.
+func (c *conn) knows(id *identity) bool {
+	if !c.told || c.identity.hello != id.hello {
+		return false
+	}
+	for i, a := range id.attributes {
+		if a != c.identity.attributes[i] && c.takes(a.name) {
+			return false
+		}
+	}
+	return true
+}
+
+// takes reports whether the next hop offered an attribute of XCLIENT when it was told the
+// client, or offers it now.
+func (c *conn) takes(attribute string) bool {
+	return offersAttribute(c.attributes, attribute) || offersAttribute(c.offers["XCLIENT"], attribute)
 }
 
 // tellsXCLIENT reports whether XCLIENT is used where it is offered.
@@ -62,9 +85,9 @@ func (s *SMTP) identify(ctx context.Context, c *conn, client *Client) (refusal w
 	}
 	offered, ok := c.offers["XCLIENT"]
 	client.findName(ctx, offered)
-	id := identityOf(client)
+	id := s.identityOf(client)
 	switch {
-	case c.told && c.identity == id:
+	case c.knows(&id):
 		return refusal, nil
 	case c.told && !c.canTellAnother():
 		return refusal, fmt.Errorf("%w: the connection is another client's", errXCLIENT)
@@ -74,7 +97,7 @@ func (s *SMTP) identify(ctx context.Context, c *conn, client *Client) (refusal w
 		return refusal, nil
 	}
 	c.told, c.identity, c.attributes = true, id, offered
-	for _, command := range xclientCommands(offered, client) {
+	for _, command := range xclientCommands(offered, &id) {
 		reply, err := c.ask(command, c.timeouts.Mail, 0)
 		if err != nil {
 			return refusal, fmt.Errorf("XCLIENT: %w", err)
@@ -83,7 +106,7 @@ func (s *SMTP) identify(ctx context.Context, c *conn, client *Client) (refusal w
 			return refusal, &ReplyError{Reply: reply, Err: errXCLIENT}
 		}
 	}
-	err = c.helloAgain(s.nameFor(client))
+	err = c.helloAgain(id.hello)
 	var refused *ReplyError
 	if errors.As(err, &refused) {
 		c.wear = maxWear // nothing else may be said on it
@@ -118,10 +141,10 @@ func (c *conn) canTellAnother() bool {
 // What does not fit in one command goes in others before it: the last one has
 // the address, with which Postfix stops taking further ones, and the login,
 // which it forgets at the next one.
-func xclientCommands(offered []string, client *Client) []string {
+func xclientCommands(offered []string, id *identity) []string {
 	var commands []string // the last one first
 	command := "XCLIENT"
-	for _, a := range xclientAttributes(client) {
+	for _, a := range id.attributes {
 		if a.value == "" || !offersAttribute(offered, a.name) {
 			continue
 		}
@@ -141,14 +164,14 @@ func xclientCommands(offered []string, client *Client) []string {
 
 // xclientAttributes are the attributes, the most important first. An empty value
 // is not sent: PROTO has no word for unknown.
-func xclientAttributes(client *Client) []xforwardAttribute {
+func xclientAttributes(client *Client) [8]xforwardAttribute {
 	addr, port := addrAttributes(client.Addr)
 	local, localPort := addrAttributes(client.Local)
 	proto := client.Proto
 	if proto != "SMTP" && proto != "ESMTP" {
 		proto = ""
 	}
-	return []xforwardAttribute{
+	return [...]xforwardAttribute{
 		{"ADDR", xclientValue(addr)},
 		{"LOGIN", xclientValue(client.Login)},
 		{"NAME", xclientValue(client.Name)},
