@@ -2,7 +2,6 @@ package nexthop
 
 import (
 	"net/netip"
-	"slices"
 	"strings"
 	"testing"
 
@@ -118,7 +117,7 @@ func TestKeptForItsClient(t *testing.T) {
 		})
 	}
 	before := len(sink.Commands())
-	for i, helo := range slices.Backward(helos) { // begun together: none is idle when the next begins
+	for i, helo := range helos { // the one that was used last is the last one's
 		open[i] = send(uint16(i+100), helo)
 	}
 	for _, tx := range open {
