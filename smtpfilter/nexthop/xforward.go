@@ -45,25 +45,29 @@ func (t *transaction) xforward() []string {
 // IPv6 address if inet_protocols is ipv4, and a refused address must not take SOURCE
 // with it.
 func xforwardCommands(offered []string, groups [][]xforwardAttribute) []string {
-	var commands []string
+	commands := make([]string, 0, len(groups))
+	line := make([]byte, 0, xforwardMaxCommand)
 	for _, group := range groups {
-		command := ""
+		line = line[:0]
 		for _, a := range group {
 			if !offersAttribute(offered, a.name) {
 				continue
 			}
-			text := " " + a.name + "=" + xforwardValue(a.value)
-			if command != "" && len(command)+len(text) > xforwardMaxCommand {
-				commands = append(commands, command)
-				command = ""
+			value := xforwardValue(a.value)
+			if len(line)+len(" =")+len(a.name)+len(value) > xforwardMaxCommand {
+				commands = append(commands, string(line))
+				line = line[:0]
 			}
-			if command == "" {
-				command = "XFORWARD"
+			if len(line) == 0 {
+				line = append(line, "XFORWARD"...)
 			}
-			command += text
+			line = append(line, ' ')
+			line = append(line, a.name...)
+			line = append(line, '=')
+			line = append(line, value...)
 		}
-		if command != "" {
-			commands = append(commands, command)
+		if len(line) > 0 {
+			commands = append(commands, string(line))
 		}
 	}
 	return commands
@@ -100,7 +104,11 @@ func xforwardValue(v string) string {
 		return xforwardUnknown
 	}
 	text := xtext(strings.Map(func(r rune) rune {
-		if r <= ' ' || r > '~' || strings.ContainsRune(`<>()\";@`, r) {
+		switch r {
+		case '<', '>', '(', ')', '\\', '"', ';', '@':
+			return '?'
+		}
+		if r <= ' ' || r > '~' {
 			return '?'
 		}
 		return r
@@ -111,11 +119,15 @@ func xforwardValue(v string) string {
 	return text
 }
 
-// xtext encodes bytes as RFC 3461, section 4, has it.
+// xtext encodes bytes as RFC 3461, section 4, has it. Most values need no encoding.
 func xtext(s string) string {
+	encoded := func(c byte) bool { return c == '+' || c == '=' || c <= ' ' || c > '~' }
+	if !slices.ContainsFunc([]byte(s), encoded) {
+		return s
+	}
 	var b strings.Builder
 	for _, c := range []byte(s) {
-		if c == '+' || c == '=' || c <= ' ' || c > '~' {
+		if encoded(c) {
 			fmt.Fprintf(&b, "+%02X", c)
 			continue
 		}

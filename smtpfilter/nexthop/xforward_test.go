@@ -1,6 +1,7 @@
 package nexthop
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -46,5 +47,41 @@ func TestXforward(t *testing.T) {
 				t.Errorf("%s: %d bytes", c.name, len(command)+2)
 			}
 		}
+	}
+}
+
+// plainXforwardValue is the plain twin of xforwardValue for short values.
+func plainXforwardValue(v string) string {
+	var b strings.Builder
+	for _, r := range v {
+		switch {
+		case r <= ' ' || r > '~' || strings.ContainsRune(`<>()\";@`, r):
+			b.WriteByte('?')
+		case r == '+' || r == '=':
+			fmt.Fprintf(&b, "+%02X", r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func TestXforwardValue(t *testing.T) {
+	for a := range 256 {
+		for b := range 256 {
+			v := string([]byte{byte(a), byte(b)})
+			if got, want := xforwardValue(v), plainXforwardValue(v); got != want {
+				t.Fatalf("%q: %q, want %q", v, got, want)
+			}
+		}
+	}
+}
+
+// BenchmarkXforward makes the commands for one message.
+func BenchmarkXforward(b *testing.B) {
+	all := strings.Fields("NAME ADDR PORT PROTO HELO IDENT SOURCE")
+	b.ReportAllocs()
+	for b.Loop() {
+		xforwardCommands(all, xforwardAttributes(&testClient, "KYJARXTCGHLW"))
 	}
 }
