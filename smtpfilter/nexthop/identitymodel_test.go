@@ -20,7 +20,11 @@ import (
 // all of it must be that mail's client's own.
 func TestIdentities(t *testing.T) {
 	t.Parallel()
-	const seeds, senders, mails = 150, 3, 12
+	const senders, mails = 3, 12
+	seeds := 150
+	if testing.Short() {
+		seeds = 40
+	}
 	var unlike int // mails that came without XCLIENT after a client that differs
 	for seed := range uint64(seeds) {
 		r := rand.New(rand.NewPCG(seed, 1))
