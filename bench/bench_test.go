@@ -49,35 +49,61 @@ func TestReport(t *testing.T) {
 	r := report{Rows: []row{{
 		Workload: workload{5000, 4 << 10, 20, false},
 		Runs: map[string][]measurement{
-			direct: runs(1, 10, 1), haproxy: runs(2, 20, 2), postfix: runs(12, 120, 12), plain: runs(4, 40, 4), gate: runs(3, 30, 3),
+			direct: runs(1, 10, 1), haproxy: runs(2, 20, 2), postfix: runs(12, 120, 12), plain: runs(4, 40, 4),
+			gateNone: runs(1.8, 18, 1.8), gateXforward: runs(2, 20, 2), gateAuto: runs(3, 30, 3),
 		},
 	}}}
 	r.Rows = append(r.Rows, r.Rows[0], r.Rows[0])
-	r.Refusals = []refusalRow{{Manner: "kept", Refusals: 5000, Rates: map[string][]float64{postfix: {1000, 100, 1000}, gate: {3000, 300, 3000}}}}
-	us := func(v ...float64) []float64 { return v }
-	r.Latency = &latencyRow{MessagesPerSecond: 4000, Messages: 5000,
-		P50: map[string][]float64{direct: us(50), haproxy: us(70), gate: us(90)},
-		P99: map[string][]float64{direct: us(200, 900, 200), haproxy: us(300, 1000, 300), gate: us(600, 1300, 600)}}
-	var b strings.Builder
-	if err := r.writeText(&b); err != nil {
-		t.Fatal(err)
+	each := func(postfixes, gates []float64) map[string][]float64 {
+		return map[string][]float64{postfix: postfixes, gateAuto: gates}
 	}
+	us := func(v ...float64) []float64 { return v }
+	r.Refusals = []refusalRow{{Manner: "kept", Refusals: 5000, Rates: each(us(1000, 100, 1000), us(3000, 300, 3000))}}
+	r.Flood = &floodRow{Clients: 50, Refusals: 5000,
+		Rates: each(us(2000, 200, 2000), us(5000, 500, 5000)), CPU: each(us(600, 6000, 600), us(200, 2000, 200)), Generator: each(us(.1, .1, .2), us(.2, .3, .3))}
+	shares := us(.3, .3, .4)
+	r.Latency = &latencyRow{HalfLoad: 6000, MessagesPerSecond: 4000, Messages: 5000,
+		P50: map[string][]float64{direct: us(50), haproxy: us(70), gateNone: us(90), gateXforward: us(91), gateAuto: us(92)},
+		P99: map[string][]float64{direct: us(200, 900, 200), haproxy: us(300, 1000, 300), gateNone: us(390, 1300, 390),
+			gateXforward: us(400, 1300, 400), gateAuto: us(600, 2000, 600)},
+		Generator: map[string][]float64{direct: shares, haproxy: shares, gateNone: shares, gateXforward: shares, gateAuto: shares}}
+	r.Idle = map[string]idleness{haproxy: {20, 0}, gateNone: {20, 0.01}, gateAuto: {20, 0.02}}
+	written := func() string {
+		var b strings.Builder
+		if err := r.writeText(&b); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	text := written()
 	for _, want := range []string{
 		"5,000 × 4 KiB, 20 sessions, a connection each:\n",
-		"| direct   | 1.00 s (1.00–10.00)    |                    |                    |               |\n",
-		"| HAProxy  | 2.00 s (2.00–20.00)    | 2.00 (2.00–2.00)   |                    | 200 µs        |\n",
-		"| spamgate | 3.00 s (3.00–30.00)    | 3.00 (3.00–3.00)   | 1.50 (1.50–1.50)   | 300 µs        |\n",
-		"| Postfix  | 12.00 s (12.00–120.00) | 12.00 (12.00–12.00) | 6.00 (6.00–6.00)   |               |\n",
-		"| spamgate | 3000 (300–3000) | 3.00 (3.00–3.00) |\n",
-		"| spamgate | 90 µs | 600 µs (600–1300) | 400 µs (400–400) |\n",
-		"| at most 0.90 × HAProxy | 1.50 × HAProxy | missed |\n",
-		"| at most 0.25 × Postfix | 0.25 × Postfix | met |\n",
-		"| at least 2.00 × Postfix | 3.00 × Postfix | met |\n",
-		"| at most 300 µs | 400 µs | missed |\n",
+		"| direct            | 1.00 s (1.00–10.00)    |                    |                    |               |                    |\n",
+		"| HAProxy           | 2.00 s (2.00–20.00)    | 2.00 (2.00–2.00)   |                    | 200 µs        |                    |\n",
+		"| spamgate auto     | 3.00 s (3.00–30.00)    | 3.00 (3.00–3.00)   | 1.50 (1.50–1.50)   | 300 µs        | 1.50 (1.50–1.50)   |\n",
+		"| Postfix           | 12.00 s (12.00–120.00) | 12.00 (12.00–12.00) | 6.00 (6.00–6.00)   | 1200 µs       | 6.00 (6.00–6.00)   |\n",
+		"| spamgate auto | 3000 (300–3000) | 3.00 (3.00–3.00) |\n",
+		"| spamgate auto | 5000 (500–5000) | 2.50 (2.50–2.50) | 200 µs | 30% |\n",
+		"| spamgate none | 90 µs | 390 µs (390–1300) | 1.30 (1.30–1.30) | 30% |\n",
+		"a connection each: spamgate none | at most 0.90 × HAProxy | 0.90 × HAProxy | met |\n",
+		"| the same: spamgate xforward | at most 0.95 × HAProxy | 1.00 × HAProxy | missed |\n",
+		"| the same: spamgate auto | at most 1.00 × HAProxy | 1.50 × HAProxy | missed |\n",
+		"| the same, CPU a message: spamgate none | at most 1.20 × HAProxy | 0.90 × HAProxy | met |\n",
+		"| at least 2.50 × Postfix | 2.50 × Postfix | met |\n",
+		"half load: spamgate none | at most 1.30 × HAProxy | 1.30 × HAProxy | met |\n",
+		"at most 0.10% of a core (spamgate auto)",
 	} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("%q is not in\n%s", want, &b)
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
 		}
+	}
+	const warning = "The generator took up to"
+	if strings.Contains(text, warning) {
+		t.Errorf("a warning of the generator, which took less than a third:\n%s", text)
+	}
+	r.Latency.Generator[gateAuto] = us(.3, .4, .4)
+	if text := written(); !strings.Contains(text, warning+" 40% of the machine") {
+		t.Errorf("no warning of a generator that took 40%%:\n%s", text)
 	}
 }
 
@@ -107,13 +133,21 @@ func TestSmallRun(t *testing.T) {
 	if len(r.Rows) != 3 {
 		t.Fatalf("%d rows", len(r.Rows))
 	}
-	if len(r.Refusals) != len(manners) || len(r.Refusals[0].Rates[gate]) != 1 || r.Latency == nil || len(r.Latency.P99[gate]) != 1 {
-		t.Errorf("refusals %v, latency %v", r.Refusals, r.Latency)
+	if len(r.Refusals) != len(manners) || len(r.Refusals[0].Rates[gateAuto]) != 1 || r.Flood == nil || len(r.Flood.Rates[gateAuto]) != 1 {
+		t.Errorf("refusals %v, flood %v", r.Refusals, r.Flood)
+	}
+	for _, name := range latencyTargets {
+		if r.Latency == nil || len(r.Latency.P99[name]) != 1 || r.Latency.Generator[name][0] <= 0 {
+			t.Errorf("no latency of %s: %v", name, r.Latency)
+		}
 	}
 	for _, row := range r.Rows {
 		for _, name := range names {
 			if len(row.Runs[name]) != 1 || row.Runs[name][0].Seconds <= 0 {
 				t.Errorf("%s: no time for %s: %v", row.Workload, name, row.Runs)
+			}
+			if cpu := row.Runs[name][0].CPU; (cpu > 0) != (name != direct) {
+				t.Errorf("%s: %s has used %v s of processor time", row.Workload, name, cpu)
 			}
 		}
 	}
@@ -128,9 +162,10 @@ func TestBadOptions(t *testing.T) {
 	}
 }
 
-// TestMain lets the test program be the plain proxy, too, as bench itself is.
+// TestMain lets the test program be the plain proxy and the generator, too, as bench
+// itself is.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == plainCommand {
+	if len(os.Args) > 1 && (os.Args[1] == plainCommand || os.Args[1] == generatorCommand) {
 		os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 	}
 	os.Exit(m.Run())

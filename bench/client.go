@@ -2,50 +2,51 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
-	"net"
+	"net/netip"
 	"os"
 	"strings"
 	"syscall"
 )
 
-// client is an SMTP client that waits for each reply. It reads and writes with
-// blocking system calls, as a client in C does: woken up by Go's network poller it
-// would take about as long as the servers that it measures.
+// client is an SMTP client that waits for each reply. It connects, reads and
+// writes with blocking system calls, as a client in C does: Go's network poller
+// would cost the generator about as much as the servers that it measures.
 type client struct {
 	conn *os.File
 	in   *bufio.Reader
 }
 
-// dialClient connects and says EHLO.
-func dialClient(ctx context.Context, addr string) (*client, error) {
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "tcp", addr)
+func newClient() *client { return &client{in: bufio.NewReaderSize(nil, 512)} }
+
+// dial connects, also once more, and says EHLO.
+func (c *client) dial(addr netip.AddrPort) error {
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	if err != nil {
-		return nil, err
+		return os.NewSyscallError("socket", err)
 	}
-	defer conn.Close() // the file is a copy
-	file, err := conn.(*net.TCPConn).File()
-	if err != nil {
-		return nil, err
+	c.conn = os.NewFile(uintptr(fd), addr.String()) // blocking, as it is
+	if err := c.greeted(fd, addr); err != nil {
+		c.conn.Close()
+		return err
 	}
-	// Fd makes it blocking. Nothing then ends a wait but a reply, or this.
-	if err := syscall.SetsockoptTimeval(int(file.Fd()), syscall.SOL_SOCKET, syscall.SO_RCVTIMEO, &syscall.Timeval{Sec: 60}); err != nil {
-		file.Close()
-		return nil, err
+	return nil
+}
+
+func (c *client) greeted(fd int, addr netip.AddrPort) error {
+	if err := syscall.Connect(fd, &syscall.SockaddrInet4{Port: int(addr.Port()), Addr: addr.Addr().As4()}); err != nil {
+		return os.NewSyscallError("connect", err)
 	}
-	c := &client{file, bufio.NewReader(file)}
-	err = c.want("220", "")
-	if err == nil {
-		err = c.want("250", "EHLO client.example\r\n")
+	// Nothing else ends a wait for a reply.
+	if err := syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_RCVTIMEO, &syscall.Timeval{Sec: 60}); err != nil {
+		return os.NewSyscallError("setsockopt", err)
 	}
-	if err != nil {
-		file.Close()
-		return nil, err
+	c.in.Reset(c.conn)
+	if err := c.want("220", ""); err != nil {
+		return err
 	}
-	return c, nil
+	return c.want("250", "EHLO client.example\r\n")
 }
 
 // want sends a text and wants a reply that begins with a code.
@@ -56,11 +57,11 @@ func (c *client) want(code, text string) error {
 		}
 	}
 	for {
-		line, err := c.in.ReadString('\n')
+		line, err := c.in.ReadSlice('\n')
 		if err != nil {
 			return err
 		}
-		if !strings.HasPrefix(line, code) {
+		if !strings.HasPrefix(string(line), code) {
 			return fmt.Errorf("%.40q was answered with %q", text, line)
 		}
 		if line[3] != '-' {
@@ -70,7 +71,8 @@ func (c *client) want(code, text string) error {
 }
 
 // close says goodbye.
-func (c *client) close() {
-	c.want("221", "QUIT\r\n")
+func (c *client) close() error {
+	err := c.want("221", "QUIT\r\n")
 	c.conn.Close()
+	return err
 }

@@ -1,11 +1,13 @@
 // Command bench measures what the gate costs. It sends the same mail with
 // Postfix's smtp-source to its smtp-sink directly, through HAProxy in TCP mode,
 // through Postfix as a before-queue filter with the same list, through a plain
-// proxy of go-smtp and through the gate, side by side in one run, and prints times
-// and ratios. Refusals a second and the latency of single commands follow.
+// proxy of go-smtp and through three gates, which tell the sink of its clients in
+// different ways, side by side in one run, and prints times and ratios. Refusals a
+// second and the latency of single commands follow.
 //
-// Everything runs on loopback and in a temporary directory, and ends with the
-// command. A run counts only if the sink has received every message once.
+// Everything runs on loopback and in temporary directories, and ends with the
+// command. A run counts only if the sink has received every message once, and if
+// those that were not measured did nothing meanwhile.
 package main
 
 import (
@@ -43,6 +45,15 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "bench:", servePlainProxy(args[1], args[2]))
 		return 2
 	}
+	if len(args) == 2 && args[0] == generatorCommand {
+		result, err := serveOrder(args[1])
+		if err != nil {
+			fmt.Fprintln(stderr, err)
+			return 2
+		}
+		stdout.Write(result)
+		return 0
+	}
 	o, err := parseOptions(args, stderr)
 	if errors.Is(err, flag.ErrHelp) {
 		return 0
@@ -76,7 +87,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	flags.SetOutput(stderr)
 	flags.IntVar(&o.rounds, "rounds", 5, "how often everything is measured, 1 or more")
 	flags.IntVar(&o.messages, "messages", 5000, "messages of 4 KiB in a run, 10 or more; of 1 MiB a tenth of it")
-	flags.BoolVar(&o.reuse, "reuse", true, "let the gate keep its connections to the sink, as it does by default")
+	flags.BoolVar(&o.reuse, "reuse", true, "let the gates keep their connections to the sink, as they do by default")
 	flags.StringVar(&o.svg, "svg", "", "draw the times into this SVG file, too")
 	flags.BoolVar(&o.json, "json", false, "print JSON with every single time instead of tables")
 	if err := flags.Parse(args); err != nil {

@@ -30,7 +30,7 @@ func workloads(messages int) []workload {
 // measurement is one run.
 type measurement struct {
 	Seconds float64 `json:"seconds"`     // from the start of smtp-source to its end
-	CPU     float64 `json:"cpu_seconds"` // of what stands between, 0 if nothing does
+	CPU     float64 `json:"cpu_seconds"` // of what stands between, until the last message is noted; 0 if nothing does
 }
 
 // benchmark measures everything. It reports its progress to w.
@@ -46,7 +46,7 @@ func benchmark(ctx context.Context, o options, w io.Writer) (*report, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	fmt.Fprintln(w, "building and starting the gate")
+	fmt.Fprintln(w, "building the gate, starting the servers")
 	s, err := startServers(ctx, t, root, dir, o.reuse)
 	defer s.stop()
 	if err != nil {
@@ -77,12 +77,16 @@ func benchmark(ctx context.Context, o options, w io.Writer) (*report, error) {
 	if r.Refusals, err = s.benchmarkRefusals(ctx, o, w); err != nil {
 		return nil, err
 	}
-	kept := r.Rows[1]
-	rate := float64(kept.Workload.Messages) / spreadOf(kept.times(gate)).median
-	if r.Latency, err = s.benchmarkLatency(ctx, o, rate, w); err != nil {
+	if r.Flood, err = s.benchmarkFlood(ctx, o, w); err != nil {
 		return nil, err
 	}
-	r.GateMemory = s.target(gate).server.peakMemory()
+	if r.Latency, err = s.benchmarkLatency(ctx, o, r.slowestGate(), w); err != nil {
+		return nil, err
+	}
+	r.Idle = s.idle
+	for _, g := range gates {
+		r.GateMemory = max(r.GateMemory, s.target(g.name).server.peakMemory())
+	}
 	return r, nil
 }
 
@@ -114,19 +118,17 @@ func (s *servers) measure(ctx context.Context, t tools, to target, load workload
 	ctx, cancel := context.WithTimeout(ctx, runLimit)
 	defer cancel()
 	source := exec.CommandContext(ctx, t.source, load.sourceArgs(to.addr)...)
-	if to.server != nil && !to.many {
-		m.CPU = -to.server.cpu().Seconds()
-	}
-	start := time.Now()
-	out, err := source.CombinedOutput()
-	m.Seconds = time.Since(start).Seconds()
-	if to.server != nil && !to.many {
-		m.CPU += to.server.cpu().Seconds()
-	}
-	if err != nil {
-		return m, fmt.Errorf("%w: %s", err, out)
-	}
-	return m, s.arrived(ctx, to, before, load.Messages)
+	cpu, err := s.alone(ctx, to, func() error {
+		start := time.Now()
+		out, err := source.CombinedOutput()
+		m.Seconds = time.Since(start).Seconds()
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return s.arrived(ctx, to, before, load.Messages)
+	})
+	m.CPU = cpu.Seconds()
+	return m, err
 }
 
 // countLimit is how long the sink and the gate may take to note a message behind the

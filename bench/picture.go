@@ -9,7 +9,7 @@ import (
 // Measures of the picture, in pixels.
 const (
 	pictureWidth = 760
-	barLeft      = 100
+	barLeft      = 140
 	barRight     = 560
 	barHeight    = 18
 	barGap       = 6
@@ -18,7 +18,8 @@ const (
 
 // barColours tell the targets apart, and from each other in grey, too.
 var barColours = map[string]string{
-	direct: "#9aa0a6", haproxy: "#5b8def", postfix: "#e0a030", plain: "#b9a6d3", gate: "#1a7f4b",
+	direct: "#9aa0a6", haproxy: "#5b8def", postfix: "#e0a030", plain: "#b9a6d3",
+	gateNone: "#1a7f4b", gateXforward: "#3c9a68", gateAuto: "#69b58c",
 }
 
 // writePicture draws the times of each workload as bars into an SVG file.

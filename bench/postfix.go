@@ -10,12 +10,16 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"spamgate/internal/disposable"
 )
 
 // postfixMain is Postfix as before-queue filter (SMTPD_PROXY_README): it looks
 // the sender up in an lmdb table and hands the mail on to the sink while the
-// client waits. No queue has a part in it. Its guards against clients that err
-// are off, since one client alone asks here.
+// client waits. No queue has a part in it. Its guards against clients that err or
+// come often are off (anvil is not asked), since all come from one address here, and
+// so are lookups of their names. As many clients can be served as come, and the
+// processes stay for the run: their end would be work while others are measured.
 const postfixMain = `compatibility_level = 3.6
 queue_directory = DIR/queue
 data_directory = DIR/data
@@ -38,11 +42,13 @@ smtpd_soft_error_limit = 100000
 smtpd_hard_error_limit = 1000000
 smtpd_client_connection_count_limit = 0
 smtpd_client_connection_rate_limit = 0
+smtpd_client_event_limit_exceptions = 127.0.0.0/8
 message_size_limit = 52428800
 default_process_limit = 200
+max_idle = 1h
 `
 
-const postfixMaster = `ADDR:PORT inet n - n - - smtpd
+const postfixMaster = `ADDR:PORT inet n - n - 200 smtpd
 cleanup  unix n - n - 0 cleanup
 rewrite  unix - - n - - trivial-rewrite
 proxymap unix - - n - - proxymap
@@ -52,7 +58,7 @@ postlog  unix-dgram n - n - 1 postlogd
 
 // startPostfix starts a Postfix with the list in a directory of its own. It
 // drops root's rights, so all of it lies outside the run's directory.
-func (s *servers) startPostfix(ctx context.Context, t tools, addr, sink, list string) error {
+func (s *servers) startPostfix(ctx context.Context, t tools, addr, sink string) error {
 	owner, err := user.Lookup("postfix")
 	if err != nil {
 		return err
@@ -73,15 +79,19 @@ func (s *servers) startPostfix(ctx context.Context, t tools, addr, sink, list st
 			return err
 		}
 	}
-	if err := makeTable(ctx, t, conf, filepath.Join(dir, "senders"), list); err != nil {
+	if err := makeTable(ctx, t, conf, filepath.Join(dir, "senders")); err != nil {
 		return err
 	}
-	p, err := startProcess(s.dir, "postfix", t.postfix, "-c", conf, "start-fg")
+	logs, err := s.makeDir(postfix)
+	if err != nil {
+		return err
+	}
+	p, err := startProcess(logs, postfix, t.postfix, "-c", conf, "start-fg")
 	if err != nil {
 		return err
 	}
 	p.halt = func() { exec.Command(t.postfix, "-c", conf, "stop").Run() }
-	s.targets = append(s.targets, target{name: postfix, addr: addr, server: p, many: true})
+	s.targets = append(s.targets, target{name: postfix, addr: addr, server: p})
 	return p.waitReady(ctx, addr)
 }
 
@@ -90,13 +100,9 @@ const lmdbPackage = "postfix-lmdb"
 
 // makeTable turns the list into Postfix's table: a domain and its subdomains are
 // REJECT.
-func makeTable(ctx context.Context, t tools, conf, table, list string) error {
-	domains, err := os.ReadFile(list)
-	if err != nil {
-		return err
-	}
+func makeTable(ctx context.Context, t tools, conf, table string) error {
 	var b strings.Builder
-	for line := range strings.Lines(string(domains)) {
+	for line := range strings.Lines(string(disposable.Text())) {
 		if d := strings.TrimSpace(line); d != "" && d[0] != '#' {
 			fmt.Fprintf(&b, "%s REJECT\n.%s REJECT\n", d, d)
 		}

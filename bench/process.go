@@ -26,7 +26,7 @@ type process struct {
 
 // startProcess starts a server in dir, where its log will be, too.
 func startProcess(dir, name, path string, args ...string) (*process, error) {
-	p := &process{name: name, cmd: exec.Command(path, args...), logPath: filepath.Join(dir, name+".log"), ended: make(chan struct{})}
+	p := &process{name: name, cmd: exec.Command(path, args...), logPath: filepath.Join(dir, "log"), ended: make(chan struct{})}
 	log, err := os.Create(p.logPath)
 	if err != nil {
 		return nil, err
@@ -131,34 +131,4 @@ func freeAddrs(n int) ([]string, error) {
 		}
 	}
 	return addrs, nil
-}
-
-// cpu is the processor time that the process has used, all threads together,
-// in steps of 10 ms; 0 where the system does not say (proc(5): utime, stime).
-func (p *process) cpu() time.Duration {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(stat), ") ") // behind the name, which may hold spaces
-	fields := strings.Fields(rest)
-	if len(fields) < 13 {
-		return 0
-	}
-	user, _ := strconv.Atoi(fields[11])
-	system, _ := strconv.Atoi(fields[12])
-	return time.Duration(user+system) * (time.Second / 100)
-}
-
-// peakMemory is the most memory that the process has had resident, in bytes; 0
-// where the system does not say (proc(5): VmHWM).
-func (p *process) peakMemory() int64 {
-	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	for line := range strings.Lines(string(status)) {
-		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kib, _ := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 10, 64)
-			return kib << 10
-		}
-	}
-	return 0
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"time"
+	"net/netip"
 )
 
 // listedSender is on the list: a domain of it, and a subdomain's address.
@@ -13,8 +13,9 @@ const listedSender = "x@news.0-180.com"
 // refusalsPerConnection is below what the gate puts up with (max_refusals).
 const refusalsPerConnection = 50
 
-// refusers are the targets that know the list.
-var refusers = []string{postfix, gate}
+// refusers are the targets that know the list. What the sink is told of a client
+// has no part in a refusal, so one gate stands for the three.
+var refusers = []string{postfix, gateAuto}
 
 // manner is how the one client asks.
 type manner struct {
@@ -43,14 +44,14 @@ func (s *servers) benchmarkRefusals(ctx context.Context, o options, w io.Writer)
 	for _, how := range manners {
 		row := refusalRow{Manner: how.name, Refusals: o.messages, Rates: map[string][]float64{}}
 		for round := range o.rounds {
-			fmt.Fprintf(w, "refusals, %s: round %d of %d\n", how.name, round+1, o.rounds)
+			fmt.Fprintf(w, "refusals, one client, %s: round %d of %d\n", how.name, round+1, o.rounds)
 			for i := range refusers {
 				to := s.target(refusers[(i+round)%len(refusers)])
-				start := time.Now()
-				if err := refusals(ctx, to.addr, o.messages, how); err != nil {
+				result, err := s.generate(ctx, to, order{Refusals: &refusalOrder{o.messages, how.keep, how.pipelined}})
+				if err != nil {
 					return nil, fmt.Errorf("refusals, %s: %w", to.name, err)
 				}
-				row.Rates[to.name] = append(row.Rates[to.name], float64(o.messages)/time.Since(start).Seconds())
+				row.Rates[to.name] = append(row.Rates[to.name], float64(o.messages)/result.Seconds)
 			}
 		}
 		rows = append(rows, row)
@@ -58,22 +59,31 @@ func (s *servers) benchmarkRefusals(ctx context.Context, o options, w io.Writer)
 	return rows, nil
 }
 
-// refusals is refused n times, and fails if it once is not.
-func refusals(ctx context.Context, addr string, n int, how manner) error {
+// refusalOrder is one client that is refused so many times.
+type refusalOrder struct {
+	Refusals        int
+	Keep, Pipelined bool
+}
+
+// send fails if it is not refused once.
+func (o refusalOrder) send(addr netip.AddrPort) error {
 	each := 1
-	if how.keep {
+	if o.Keep {
 		each = refusalsPerConnection
 	}
-	for n > 0 {
-		c, err := dialClient(ctx, addr)
-		if err != nil {
+	c := newClient()
+	for n := o.Refusals; n > 0; {
+		if err := c.dial(addr); err != nil {
 			return err
 		}
+		var err error
 		for i := 0; i < each && n > 0 && err == nil; i++ {
 			n--
-			err = c.refused(how.pipelined)
+			err = c.refused(o.Pipelined)
 		}
-		c.close()
+		if closeErr := c.close(); err == nil {
+			err = closeErr
+		}
 		if err != nil {
 			return err
 		}
@@ -81,13 +91,15 @@ func refusals(ctx context.Context, addr string, n int, how manner) error {
 	return nil
 }
 
-// refused asks for one refusal.
+// What a client that is to be refused sends. Both answer so to RCPT, not to MAIL.
+const (
+	mailListed = "MAIL FROM:<" + listedSender + ">\r\n"
+	rcptListed = "RCPT TO:<recipient@example.net>\r\n"
+)
+
+// refused asks for one refusal, and for the next transaction.
 func (c *client) refused(pipelined bool) error {
-	steps := [][2]string{
-		{"250", "MAIL FROM:<" + listedSender + ">\r\n"},
-		{"55", "RCPT TO:<recipient@example.net>\r\n"},
-		{"250", "RSET\r\n"},
-	}
+	steps := [][2]string{{"250", mailListed}, {"55", rcptListed}, {"250", "RSET\r\n"}}
 	if pipelined {
 		if _, err := io.WriteString(c.conn, steps[0][1]+steps[1][1]+steps[2][1]); err != nil {
 			return err

@@ -9,12 +9,14 @@ import (
 
 // report is the result of a run.
 type report struct {
-	Machine    machine      `json:"machine"`
-	Reuse      bool         `json:"gate_reuses_connections"`
-	Rows       []row        `json:"rows"`
-	Refusals   []refusalRow `json:"refusals"`
-	Latency    *latencyRow  `json:"latency"`
-	GateMemory int64        `json:"gate_peak_resident_bytes"`
+	Machine    machine             `json:"machine"`
+	Reuse      bool                `json:"gate_reuses_connections"`
+	Rows       []row               `json:"rows"`
+	Refusals   []refusalRow        `json:"refusals"`
+	Flood      *floodRow           `json:"flood"`
+	Latency    *latencyRow         `json:"latency"`
+	Idle       map[string]idleness `json:"idle"`
+	GateMemory int64               `json:"gate_peak_resident_bytes"` // of the largest gate
 }
 
 // row is what was measured with one workload, by target and round.
@@ -60,13 +62,29 @@ func ratios(figures, base []float64) spread {
 	return spreadOf(all)
 }
 
-// cpuPerMessage is the median processor time of a target, in microseconds.
-func (r row) cpuPerMessage(name string) float64 {
+// cpu is the processor time a message of a target, in microseconds.
+func (r row) cpu(name string) []float64 {
 	var cpu []float64
 	for _, m := range r.Runs[name] {
 		cpu = append(cpu, m.CPU/float64(r.Workload.Messages)*1e6)
 	}
-	return spreadOf(cpu).median
+	return cpu
+}
+
+// cpuRatio compares the processor times of two targets within each round.
+func (r row) cpuRatio(name, to string) spread {
+	return ratios(r.cpu(name), r.cpu(to))
+}
+
+// slowestGate is how many messages a second the slowest gate has passed on over
+// kept connections.
+func (r *report) slowestGate() float64 {
+	kept := r.Rows[1]
+	longest := 0.0
+	for _, g := range gates {
+		longest = max(longest, spreadOf(kept.times(g.name)).median)
+	}
+	return float64(kept.Workload.Messages) / longest
 }
 
 // writeText writes the report as Markdown, which is as good to read in a
@@ -79,7 +97,7 @@ func (r *report) writeText(w io.Writer) error {
 	rounds := len(r.Rows[0].Runs[direct])
 	fmt.Fprintf(&b, "Medians of %d rounds, least and most in brackets; ratios are taken within a round.\n", rounds)
 	if !r.Reuse {
-		fmt.Fprintln(&b, "The gate makes a connection to the sink for each message.")
+		fmt.Fprintln(&b, "The gates make a connection to the sink for each message.")
 	}
 	for _, row := range r.Rows {
 		row.writeText(&b)
@@ -87,6 +105,7 @@ func (r *report) writeText(w io.Writer) error {
 	for _, row := range r.Refusals {
 		row.writeText(&b)
 	}
+	r.Flood.writeText(&b)
 	r.Latency.writeText(&b)
 	fmt.Fprintf(&b, "\nThe targets:\n\n")
 	fmt.Fprintln(&b, "| what | target | measured | |")
@@ -98,37 +117,49 @@ func (r *report) writeText(w io.Writer) error {
 		}
 		fmt.Fprintf(&b, "| %s | %s %s | %s | %s |\n", t.what, t.bound(), t.unit(t.asked), t.unit(t.measured), verdict)
 	}
+	name, share := r.busiest()
+	fmt.Fprintf(&b, "\nWhile others were measured, a contender used at most %.2f%% of a core (%s).\n", 100*share, name)
 	if r.GateMemory > 0 {
-		fmt.Fprintf(&b, "\nThe gate had at most %d MiB resident.\n", r.GateMemory>>20)
+		fmt.Fprintf(&b, "A gate had at most %d MiB resident.\n", r.GateMemory>>20)
 	}
 	_, err := w.Write(b.Bytes())
 	return err
 }
 
+// busiest returns the contender that used most of a core while others were
+// measured.
+func (r *report) busiest() (name string, share float64) {
+	for _, n := range names {
+		if i := r.Idle[n].share(); i >= share && n != direct {
+			name, share = n, i
+		}
+	}
+	return name, share
+}
+
 func (r row) writeText(w io.Writer) {
-	const line = "| %-8s | %-22s | %-18s | %-18s | %-13s |\n"
+	const line = "| %-17s | %-22s | %-18s | %-18s | %-13s | %-18s |\n"
 	fmt.Fprintf(w, "\n%s:\n\n", r.Workload)
-	fmt.Fprintf(w, line, "through", "time", "× direct", "× HAProxy", "CPU a message")
-	fmt.Fprintln(w, "|---|---|---|---|---|")
+	fmt.Fprintf(w, line, "through", "time", "× direct", "× HAProxy", "CPU a message", "CPU × HAProxy")
+	fmt.Fprintln(w, "|---|---|---|---|---|---|")
 	for _, name := range names {
-		ratioDirect, ratioHAProxy, cpu := "", "", ""
+		ratioDirect, ratioHAProxy, cpu, ratioCPU := "", "", "", ""
 		if name != direct {
 			ratioDirect = r.ratio(name, direct).String()
-		}
-		if name != direct && name != postfix {
-			cpu = fmt.Sprintf("%.0f µs", r.cpuPerMessage(name))
+			cpu = fmt.Sprintf("%.0f µs", spreadOf(r.cpu(name)).median)
 		}
 		if name != direct && name != haproxy {
 			ratioHAProxy = r.ratio(name, haproxy).String()
+			ratioCPU = r.cpuRatio(name, haproxy).String()
 		}
 		t := spreadOf(r.times(name))
 		time := fmt.Sprintf("%.2f s (%.2f–%.2f)", t.median, t.least, t.most)
-		fmt.Fprintf(w, line, name, time, ratioDirect, ratioHAProxy, cpu)
+		fmt.Fprintf(w, line, name, time, ratioDirect, ratioHAProxy, cpu, ratioCPU)
 	}
 }
 
 func (r refusalRow) writeText(w io.Writer) {
-	fmt.Fprintf(w, "\nListed senders refused, one client, %s in a run, %s:\n\n", thousands(r.Refusals), r.Manner)
+	fmt.Fprintf(w, "\nListed senders refused, one client that waits for each reply, %s in a run, %s (how fast a process is woken):\n\n", thousands(r.Refusals), r.Manner)
 	fmt.Fprintln(w, "| by | a second | × Postfix |")
 	fmt.Fprintln(w, "|---|---|---|")
 	for _, name := range refusers {
@@ -141,30 +172,51 @@ func (r refusalRow) writeText(w io.Writer) {
 	}
 }
 
-func (r *latencyRow) writeText(w io.Writer) {
-	fmt.Fprintf(w, "\nHow long a command waits for its reply, %d sessions, %.0f messages of 4 KiB a second (half of what the gate reaches):\n\n",
-		latencySessions, r.MessagesPerSecond)
-	fmt.Fprintln(w, "| through | p50 | p99 | added to p99 |")
-	fmt.Fprintln(w, "|---|---|---|---|")
-	for _, name := range latencyTargets {
-		added := ""
-		if name != direct {
-			s := r.added(name)
-			added = fmt.Sprintf("%.0f µs (%.0f–%.0f)", s.median, s.least, s.most)
+func (r *floodRow) writeText(w io.Writer) {
+	fmt.Fprintf(w, "\nA flood of listed senders, %d clients at once, a connection each, %s in a run:\n\n", r.Clients, thousands(r.Refusals))
+	fmt.Fprintln(w, "| by | refused a second | × Postfix | CPU a refusal | generator's share of the machine |")
+	fmt.Fprintln(w, "|---|---|---|---|---|")
+	for _, name := range refusers {
+		ratio := ""
+		if name != postfix {
+			ratio = ratios(r.Rates[name], r.Rates[postfix]).String()
 		}
-		p50, p99 := spreadOf(r.P50[name]), spreadOf(r.P99[name])
-		fmt.Fprintf(w, "| %s | %.0f µs | %.0f µs (%.0f–%.0f) | %s |\n", name, p50.median, p99.median, p99.least, p99.most, added)
+		s := spreadOf(r.Rates[name])
+		fmt.Fprintf(w, "| %s | %.0f (%.0f–%.0f) | %s | %.0f µs | %.0f%% |\n", name, s.median, s.least, s.most, ratio,
+			spreadOf(r.CPU[name]).median, 100*spreadOf(r.Generator[name]).median)
 	}
 }
 
-// added is what a target adds to the p99 of a direct connection, in
-// microseconds, taken within each round.
-func (r *latencyRow) added(name string) spread {
-	var more []float64
-	for i, p99 := range r.P99[name] {
-		more = append(more, p99-r.P99[direct][i])
+func (r *latencyRow) writeText(w io.Writer) {
+	fmt.Fprintf(w, "\nHow long a command waits for its reply, %d sessions, %.0f messages of 4 KiB a second (half of what the slowest gate reaches is %.0f):\n\n",
+		latencySessions, r.MessagesPerSecond, r.HalfLoad)
+	fmt.Fprintln(w, "| through | p50 | p99 | p99 × HAProxy | generator's share of the machine |")
+	fmt.Fprintln(w, "|---|---|---|---|---|")
+	for _, name := range latencyTargets {
+		ratio := ""
+		if name != direct && name != haproxy {
+			ratio = r.ratio(name, haproxy).String()
+		}
+		p50, p99 := spreadOf(r.P50[name]), spreadOf(r.P99[name])
+		fmt.Fprintf(w, "| %s | %.0f µs | %.0f µs (%.0f–%.0f) | %s | %.0f%% |\n", name, p50.median, p99.median, p99.least, p99.most, ratio,
+			100*spreadOf(r.Generator[name]).median)
 	}
-	return spreadOf(more)
+	if most := r.generatorShare(); most > generatorShare {
+		fmt.Fprintf(w, "\nThe generator took up to %.0f%% of the machine, more than a third: these waits are partly its own.\n", 100*most)
+	}
+}
+
+// ratio compares the p99 of two targets within each round.
+func (r *latencyRow) ratio(name, to string) spread { return ratios(r.P99[name], r.P99[to]) }
+
+// generatorShare is the largest part of the machine that the generator has taken, a
+// target's median.
+func (r *latencyRow) generatorShare() float64 {
+	most := 0.0
+	for _, shares := range r.Generator {
+		most = max(most, spreadOf(shares).median)
+	}
+	return most
 }
 
 func (s spread) String() string {

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"spamgate/internal/disposable"
 )
@@ -18,7 +19,6 @@ type target struct {
 	addr   string
 	server *process // nil: there is nothing between the two
 	gate   bool
-	many   bool // it is more than one process, so that its CPU time is not known
 }
 
 const (
@@ -26,40 +26,43 @@ const (
 	haproxy = "HAProxy"
 	postfix = "Postfix"
 	plain   = "go-smtp"
-	gate    = "spamgate"
 )
 
+// A gate for each way to tell the sink who its client is. HAProxy in TCP mode does
+// not tell it, so none is what compares like with like; auto is the default.
+const (
+	gateNone     = "spamgate none"
+	gateXforward = "spamgate xforward"
+	gateAuto     = "spamgate auto"
+)
+
+// gates are the gates' names, and what identity is in their configuration.
+var gates = []struct{ name, identity string }{
+	{gateNone, "none"}, {gateXforward, "xforward"}, {gateAuto, "auto"},
+}
+
 // names are the targets in the order of the report.
-var names = []string{direct, haproxy, postfix, plain, gate}
+var names = []string{direct, haproxy, postfix, plain, gateNone, gateXforward, gateAuto}
 
 // servers is all that runs while measuring.
 type servers struct {
-	dir     string
+	dir     string // each process has a directory in it to itself
 	sink    *process
 	targets []target
+	idle    map[string]idleness
 	cleanup []func()
 }
 
-// startServers starts the sink, and HAProxy and the gate in front of it. Errors
-// leave running what stop then ends. With reuse the gate keeps its connections
+// startServers starts the sink, and all that is compared in front of it. Errors
+// leave running what stop then ends. With reuse the gates keep their connections
 // to the sink.
 func startServers(ctx context.Context, t tools, root, dir string, reuse bool) (s *servers, err error) {
-	s = &servers{dir: dir}
+	s = &servers{dir: dir, idle: map[string]idleness{}}
 	addrs, err := freeAddrs(len(names))
 	if err != nil {
 		return s, err
 	}
-	sinkAddr, haproxyAddr, postfixAddr, plainAddr, gateAddr := addrs[0], addrs[1], addrs[2], addrs[3], addrs[4]
-	// The list has a directory to itself: the gate watches it, and the logs that
-	// grow beside would keep waking it.
-	lists := filepath.Join(s.dir, "lists")
-	if err := os.Mkdir(lists, 0o700); err != nil {
-		return s, err
-	}
-	list := filepath.Join(lists, "disposable.txt")
-	if err := os.WriteFile(list, disposable.Text(), 0o600); err != nil {
-		return s, err
-	}
+	sinkAddr, haproxyAddr, postfixAddr, plainAddr := addrs[0], addrs[1], addrs[2], addrs[3]
 	if err := s.startSink(ctx, t, sinkAddr); err != nil {
 		return s, err
 	}
@@ -67,14 +70,31 @@ func startServers(ctx context.Context, t tools, root, dir string, reuse bool) (s
 	if err := s.startHAProxy(ctx, t, haproxyAddr, sinkAddr); err != nil {
 		return s, err
 	}
-	if err := s.startPostfix(ctx, t, postfixAddr, sinkAddr, list); err != nil {
+	if err := s.startPostfix(ctx, t, postfixAddr, sinkAddr); err != nil {
 		return s, err
 	}
 	if err := s.startPlain(ctx, plainAddr, sinkAddr); err != nil {
 		return s, err
 	}
-	config := fmt.Appendf(nil, gateConfig, gateAddr, "smtp://"+sinkAddr, reuse)
-	return s, s.startGate(ctx, t, root, gateAddr, config)
+	binary, err := buildGate(ctx, t, root, dir)
+	if err != nil {
+		return s, err
+	}
+	for i, g := range gates {
+		addr := addrs[4+i]
+		config := fmt.Appendf(nil, gateConfig, addr, "smtp://"+sinkAddr, reuse, g.identity)
+		if err := s.startGate(ctx, g.name, binary, addr, config); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// makeDir makes the directory of a process. No other process writes to it: the
+// gate watches its lists' directory and the one above, and would be woken.
+func (s *servers) makeDir(name string) (string, error) {
+	dir := filepath.Join(s.dir, strings.ReplaceAll(name, " ", "-"))
+	return dir, os.Mkdir(dir, 0o700)
 }
 
 func (s *servers) stop() {
@@ -97,7 +117,11 @@ func (s *servers) startSink(ctx context.Context, t tools, addr string) (err erro
 	if os.Geteuid() == 0 {
 		args = append(args, "-u", "nobody") // as root it insists on a user
 	}
-	if s.sink, err = startProcess(s.dir, "smtp-sink", t.sink, append(args, addr, "1000")...); err != nil {
+	dir, err := s.makeDir("smtp-sink")
+	if err != nil {
+		return err
+	}
+	if s.sink, err = startProcess(dir, "smtp-sink", t.sink, append(args, addr, "1000")...); err != nil {
 		return err
 	}
 	return s.sink.waitReady(ctx, addr)
@@ -118,11 +142,15 @@ listen smtp
 // startHAProxy starts HAProxy in TCP mode, with as many threads as it wants and
 // without a log.
 func (s *servers) startHAProxy(ctx context.Context, t tools, addr, sink string) error {
-	file := filepath.Join(s.dir, "haproxy.cfg")
+	dir, err := s.makeDir(haproxy)
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(dir, "haproxy.cfg")
 	if err := os.WriteFile(file, fmt.Appendf(nil, haproxyConfig, addr, sink), 0o600); err != nil {
 		return err
 	}
-	p, err := startProcess(s.dir, "haproxy", t.haproxy, "-db", "-f", file)
+	p, err := startProcess(dir, haproxy, t.haproxy, "-db", "-f", file)
 	if err != nil {
 		return err
 	}
@@ -136,7 +164,11 @@ func (s *servers) startPlain(ctx context.Context, addr, sink string) error {
 	if err != nil {
 		return err
 	}
-	p, err := startProcess(s.dir, "plain", self, plainCommand, addr, sink)
+	dir, err := s.makeDir(plain)
+	if err != nil {
+		return err
+	}
+	p, err := startProcess(dir, plain, self, plainCommand, addr, sink)
 	if err != nil {
 		return err
 	}
@@ -145,36 +177,58 @@ func (s *servers) startPlain(ctx context.Context, addr, sink string) error {
 }
 
 // gateConfig leaves all else as it is by default: header senders are judged
-// too, and a line is logged a message.
+// too, and a line is logged a message. A key that all gates are to have is a line
+// more here.
 const gateConfig = `hostname = "gate.example"
 [listen]
 addr = %q
 [next_hop]
 addr = %q
 reuse = %t
+identity = %q
+[state]
+dir = "../state"
 [[list]]
 name = "disposable"
 path = "lists/disposable.txt"
 type = "block"
 `
 
-// startGate builds the gate from the checkout and starts it with the real list.
-func (s *servers) startGate(ctx context.Context, t tools, root, addr string, config []byte) error {
-	file := filepath.Join(s.dir, "config.toml")
-	if err := os.WriteFile(file, config, 0o600); err != nil {
-		return err
-	}
-	binary := filepath.Join(s.dir, "spamgate")
+// buildGate builds the gate from the checkout.
+func buildGate(ctx context.Context, t tools, root, dir string) (binary string, err error) {
+	binary = filepath.Join(dir, "spamgate")
 	build := exec.CommandContext(ctx, t.goTool, "build", "-buildvcs=false", "-o", binary, "./cmd/spamgate")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("building the gate: %w\n%s", err, out)
+		return "", fmt.Errorf("building the gate: %w\n%s", err, out)
 	}
-	p, err := startProcess(s.dir, "gate", binary, "serve", "--config", file)
+	return binary, nil
+}
+
+// startGate starts a gate with the real list. Its configuration has a directory
+// of its own, as it has in /etc, and so has the list below it: log and state are
+// beside, not in what the gate watches.
+func (s *servers) startGate(ctx context.Context, name, binary, addr string, config []byte) error {
+	dir, err := s.makeDir(name)
 	if err != nil {
 		return err
 	}
-	s.targets = append(s.targets, target{name: gate, addr: addr, server: p, gate: true})
+	lists := filepath.Join(dir, "etc", "lists")
+	if err := os.MkdirAll(lists, 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(lists, "disposable.txt"), disposable.Text(), 0o600); err != nil {
+		return err
+	}
+	file := filepath.Join(dir, "etc", "config.toml")
+	if err := os.WriteFile(file, config, 0o600); err != nil {
+		return err
+	}
+	p, err := startProcess(dir, name, binary, "serve", "--config", file)
+	if err != nil {
+		return err
+	}
+	s.targets = append(s.targets, target{name: name, addr: addr, server: p, gate: true})
 	return p.waitReady(ctx, addr)
 }
 

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// processTable is what the system says of its processes at one time.
+type processTable struct {
+	children map[int][]int
+	ended    map[int]time.Duration // processor time of the children that a process has waited for
+}
+
+// readProcesses reads /proc; the table is empty where there is none.
+func readProcesses() processTable {
+	t := processTable{map[int][]int{}, map[int]time.Duration{}}
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		stat, err := os.ReadFile("/proc/" + e.Name() + "/stat")
+		if err != nil {
+			continue // it has ended
+		}
+		if parent, ended, ok := parseStat(string(stat)); ok {
+			t.children[parent] = append(t.children[parent], pid)
+			t.ended[pid] = ended
+		}
+	}
+	return t
+}
+
+// parseStat returns the parent of a process, and the processor time of its
+// children that have ended (proc(5): ppid, cutime, cstime).
+func parseStat(stat string) (parent int, ended time.Duration, ok bool) {
+	end := strings.LastIndexByte(stat, ')') // of the name, which may hold anything
+	if end < 0 {
+		return 0, 0, false
+	}
+	fields := strings.Fields(stat[end+1:])
+	if len(fields) < 15 {
+		return 0, 0, false
+	}
+	var numbers [3]int
+	for i, field := range []int{1, 13, 14} {
+		n, err := strconv.Atoi(fields[field])
+		if err != nil {
+			return 0, 0, false
+		}
+		numbers[i] = n
+	}
+	return numbers[0], time.Duration(numbers[1]+numbers[2]) * (time.Second / 100), true
+}
+
+// cpu returns the processor time that a process and all below it have used, user
+// and system, those that have ended included.
+func (t processTable) cpu(pid int) time.Duration {
+	sum := clockOf(pid) + t.ended[pid]
+	for _, child := range t.children[pid] {
+		sum += t.cpu(child)
+	}
+	return sum
+}
+
+// clockOf returns the processor time of all threads of one process, to the
+// nanosecond; 0 where the system does not say, or the process has ended.
+func clockOf(pid int) time.Duration {
+	const schedulerClock = 2 // CPUCLOCK_SCHED; clock_getcpuclockid(3) is this line
+	var spent unix.Timespec
+	if err := unix.ClockGettime(int32(^pid<<3|schedulerClock), &spent); err != nil {
+		return 0
+	}
+	return time.Duration(spent.Nano())
+}
+
+// peakMemory is the most memory that the process has had resident, in bytes; 0
+// where the system does not say (proc(5): VmHWM).
+func (p *process) peakMemory() int64 {
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	for line := range strings.Lines(string(status)) {
+		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kib, _ := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 10, 64)
+			return kib << 10
+		}
+	}
+	return 0
+}
