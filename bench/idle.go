@@ -65,9 +65,7 @@ func (t target) disturbs(used, took time.Duration) error {
 
 // waitQuiet waits until no contender has work.
 func (s *servers) waitQuiet(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, quietLimit)
-	defer cancel()
-	for {
+	for begun := time.Now(); ; {
 		before, start := s.cpu(), time.Now()
 		select {
 		case <-time.After(quietTime):
@@ -75,18 +73,17 @@ func (s *servers) waitQuiet(ctx context.Context) error {
 			return ctx.Err()
 		}
 		took, after := time.Since(start), s.cpu()
-		busy := s.targets[0]
+		busy, most := target{}, time.Duration(idleShare*float64(took))
 		for _, t := range s.targets {
-			if after[t.name]-before[t.name] > after[busy.name]-before[busy.name] {
-				busy = t
+			if used := after[t.name] - before[t.name]; used > most {
+				busy, most = t, used
 			}
 		}
-		used := after[busy.name] - before[busy.name]
-		if used <= time.Duration(idleShare*float64(took)) {
+		if busy.server == nil {
 			return nil
 		}
-		if deadline, _ := ctx.Deadline(); time.Until(deadline) < quietTime {
-			return busy.disturbs(used, took)
+		if time.Since(begun) > quietLimit {
+			return busy.disturbs(most, took)
 		}
 	}
 }

@@ -163,13 +163,19 @@ func (r refusalRow) writeText(w io.Writer) {
 	fmt.Fprintln(w, "| by | a second | × Postfix |")
 	fmt.Fprintln(w, "|---|---|---|")
 	for _, name := range refusers {
-		ratio := ""
-		if name != postfix {
-			ratio = ratios(r.Rates[name], r.Rates[postfix]).String()
-		}
-		s := spreadOf(r.Rates[name])
-		fmt.Fprintf(w, "| %s | %.0f (%.0f–%.0f) | %s |\n", name, s.median, s.least, s.most, ratio)
+		fmt.Fprintf(w, "| %s | %s |\n", name, rateCells(r.Rates, name))
 	}
+}
+
+// rateCells returns two cells of a table: a target's rate, and its ratio to
+// Postfix's.
+func rateCells(rates map[string][]float64, name string) string {
+	s := spreadOf(rates[name])
+	ratio := ""
+	if name != postfix {
+		ratio = ratios(rates[name], rates[postfix]).String()
+	}
+	return fmt.Sprintf("%.0f (%.0f–%.0f) | %s", s.median, s.least, s.most, ratio)
 }
 
 func (r *floodRow) writeText(w io.Writer) {
@@ -177,12 +183,7 @@ func (r *floodRow) writeText(w io.Writer) {
 	fmt.Fprintln(w, "| by | refused a second | × Postfix | CPU a refusal | generator's share of the machine |")
 	fmt.Fprintln(w, "|---|---|---|---|---|")
 	for _, name := range refusers {
-		ratio := ""
-		if name != postfix {
-			ratio = ratios(r.Rates[name], r.Rates[postfix]).String()
-		}
-		s := spreadOf(r.Rates[name])
-		fmt.Fprintf(w, "| %s | %.0f (%.0f–%.0f) | %s | %.0f µs | %.0f%% |\n", name, s.median, s.least, s.most, ratio,
+		fmt.Fprintf(w, "| %s | %s | %.0f µs | %.0f%% |\n", name, rateCells(r.Rates, name),
 			spreadOf(r.CPU[name]).median, 100*spreadOf(r.Generator[name]).median)
 	}
 }
