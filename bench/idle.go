@@ -18,7 +18,7 @@ const (
 // done with the run before, or with starting.
 const (
 	quietTime  = 50 * time.Millisecond
-	quietLimit = 10 * time.Second
+	quietLimit = 30 * time.Second
 )
 
 // idleness is what a contender has used while others were measured.
