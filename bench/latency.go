@@ -10,8 +10,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // latencyTargets are compared.
@@ -93,7 +91,7 @@ type timedOrder struct {
 // in microseconds. A message that is late does not put off the others: each session
 // has its times from the beginning.
 func (o timedOrder) send(addr netip.AddrPort) (waits [2]float64, err error) {
-	// Each session has a thread and can run whenever the kernel wakes it.
+	// Each session runs when the kernel wakes it, and does not wait for another here.
 	runtime.GOMAXPROCS(latencySessions + 1)
 	var mu sync.Mutex
 	var all []time.Duration
@@ -123,7 +121,6 @@ func (o timedOrder) send(addr netip.AddrPort) (waits [2]float64, err error) {
 
 // timedSession sends n messages, one each interval.
 func timedSession(addr netip.AddrPort, n int, next time.Time, interval time.Duration) ([]time.Duration, error) {
-	runtime.LockOSThread()
 	c := newClient()
 	if err := c.dial(addr); err != nil {
 		return nil, err
@@ -132,7 +129,7 @@ func timedSession(addr netip.AddrPort, n int, next time.Time, interval time.Dura
 	message := "From: <sender@clean.example>\r\nSubject: latency\r\n\r\n" + strings.Repeat(strings.Repeat("x", 62)+"\r\n", 64) + ".\r\n"
 	waits := make([]time.Duration, 0, 4*n)
 	for range n {
-		sleepUntil(next)
+		time.Sleep(time.Until(next))
 		next = next.Add(interval)
 		for _, step := range [][2]string{
 			{"250", "MAIL FROM:<sender@clean.example>\r\n"},
@@ -148,12 +145,4 @@ func timedSession(addr netip.AddrPort, n int, next time.Time, interval time.Dura
 		}
 	}
 	return waits, nil
-}
-
-// sleepUntil sleeps in the kernel: a timer of Go's would wake two threads.
-func sleepUntil(t time.Time) {
-	for left := time.Until(t); left > 0; left = time.Until(t) {
-		timeout := unix.NsecToTimeval(left.Nanoseconds())
-		unix.Select(0, nil, nil, nil, &timeout) // a signal may end it early
-	}
 }
