@@ -102,6 +102,7 @@ func (r *report) writeText(w io.Writer) error {
 	for _, row := range r.Rows {
 		row.writeText(&b)
 	}
+	r.writeIdentities(&b)
 	for _, row := range r.Refusals {
 		row.writeText(&b)
 	}
@@ -155,6 +156,17 @@ func (r row) writeText(w io.Writer) {
 		t := spreadOf(r.times(name))
 		time := fmt.Sprintf("%.2f s (%.2f–%.2f)", t.median, t.least, t.most)
 		fmt.Fprintf(w, line, name, time, ratioDirect, ratioHAProxy, cpu, ratioCPU)
+	}
+}
+
+// writeIdentities writes what it costs to tell the sink who its client is.
+func (r *report) writeIdentities(w io.Writer) {
+	fmt.Fprintf(w, "\nWhat it costs to tell the sink who the client is, × %s:\n\n", gateNone)
+	fmt.Fprintln(w, "| workload | xforward, time | xforward, CPU | auto, time | auto, CPU |")
+	fmt.Fprintln(w, "|---|---|---|---|---|")
+	for _, row := range r.Rows {
+		fmt.Fprintf(w, "| %s | %s | %s | %s | %s |\n", row.Workload, row.ratio(gateXforward, gateNone), row.cpuRatio(gateXforward, gateNone),
+			row.ratio(gateAuto, gateNone), row.cpuRatio(gateAuto, gateNone))
 	}
 }
 
