@@ -61,6 +61,9 @@ type recipient struct {
 
 // Mail begins a transaction. The next hop hears of it with the first recipient.
 func (s *session) Mail(string, *smtp.MailOptions) error {
+	if s.conn.Messages() == 0 {
+		growStack(0)
+	}
 	cmd := s.conn.Command()
 	if s.t != nil {
 		return s.answer(wire.NewReply(503, "5.5.1 A mail transaction is open already; end it with DATA or RSET"))
