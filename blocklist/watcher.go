@@ -25,6 +25,8 @@ type watcher struct {
 	names map[string][]string // by directory, what matters in it: names and patterns
 	first time.Time           // the first event that take has not given yet; zero: none
 
+	resting []string // directories not to be watched until the next look
+
 	// Of who looks at files, one at a time.
 	planned map[string][]string // what names will be
 	refused map[string]bool     // directories that cannot be watched, as was logged
@@ -113,14 +115,22 @@ func (w *watcher) run() {
 	if w.fs == nil {
 		return
 	}
+	var quota quota
 	events, errs := w.fs.Events, w.fs.Errors
 	for events != nil || errs != nil {
 		select {
 		case e, ok := <-events:
 			if !ok {
 				events = nil
-			} else if w.matters(e.Name) {
-				w.ring(time.Now())
+				continue
+			}
+			now := time.Now()
+			busy := !quota.take(now)
+			if busy {
+				w.rest(e.Name)
+			}
+			if busy || w.matters(e.Name) {
+				w.ring(now)
 			}
 		case err, ok := <-errs:
 			if !ok {
@@ -131,6 +141,20 @@ func (w *watcher) run() {
 			// all files, so it is the answer to every error.
 			w.log.Debug("file system events", "error", err)
 			w.ring(time.Now())
+		}
+	}
+}
+
+// rest has the watch ended from which an event came, of a directory or of the one
+// that path is in, until the next look adds it again. A log that is written beside the
+// lists, or in a directory above them, makes an event a line: a look now and then
+// costs less.
+func (w *watcher) rest(path string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, dir := range []string{path, filepath.Dir(path)} {
+		if _, ok := w.names[dir]; ok && !slices.Contains(w.resting, dir) {
+			w.resting = append(w.resting, dir)
 		}
 	}
 }
@@ -162,11 +186,15 @@ func (w *watcher) ring(at time.Time) {
 }
 
 // take gives the time of the first event since the last call; zero if there was
-// none.
+// none. It ends the watches that are to rest: run must not, since fsnotify may wait
+// for it to take an error, and holds what Remove needs.
 func (w *watcher) take() time.Time {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	at := w.first
-	w.first = time.Time{}
+	at, resting := w.first, w.resting
+	w.first, w.resting = time.Time{}, nil
+	w.mu.Unlock()
+	for _, dir := range resting {
+		w.fs.Remove(dir) // fails if it is gone already
+	}
 	return at
 }

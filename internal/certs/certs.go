@@ -150,11 +150,11 @@ func (r *Reloader) run() {
 			soon = false
 			timer.Reset(r.options.PollInterval)
 			continue
-		case <-r.watcher.events():
-		case <-r.watcher.errors(): // of lost events: anything may have changed
+		case <-r.watcher.rang:
 		}
 		if !soon {
 			soon = true
+			r.watcher.rest()
 			timer.Reset(r.options.debounce)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/fsnotify/fsnotify"
 )
@@ -16,14 +17,17 @@ import (
 // It may miss changes, as of a link in the middle or a directory further up.
 // Polling finds those.
 type watcher struct {
-	fs *fsnotify.Watcher // nil: none
+	fs   *fsnotify.Watcher // nil: none
+	rang chan struct{}     // has room for one ring
+
+	running sync.WaitGroup
 
 	log     *slog.Logger
 	refused map[string]bool // directories that cannot be watched, as was logged
 }
 
 func newWatcher(log *slog.Logger, deaf bool) *watcher {
-	w := &watcher{log: log, refused: map[string]bool{}}
+	w := &watcher{log: log, rang: make(chan struct{}, 1), refused: map[string]bool{}}
 	if deaf {
 		return w
 	}
@@ -33,6 +37,7 @@ func newWatcher(log *slog.Logger, deaf bool) *watcher {
 		return w
 	}
 	w.fs = fs
+	w.running.Go(w.run)
 	return w
 }
 
@@ -40,23 +45,49 @@ func (w *watcher) close() error {
 	if w.fs == nil {
 		return nil
 	}
-	return w.fs.Close()
+	err := w.fs.Close()
+	w.running.Wait()
+	return err
 }
 
-// events is where the events come from. They are not looked at: whatever happens in
-// these directories, it is cheap to look at two files once per debounce time.
-func (w *watcher) events() <-chan fsnotify.Event {
-	if w.fs == nil {
-		return nil
+// run takes events until close. They are not looked at: whatever happens in these
+// directories, it is cheap to look at two files once per debounce time. It is apart
+// from the goroutine that looks, since fsnotify may wait for an error to be taken, and
+// holds what rest and follow need.
+func (w *watcher) run() {
+	events, errs := w.fs.Events, w.fs.Errors
+	for events != nil || errs != nil {
+		var ok bool
+		select {
+		case _, ok = <-events:
+			if !ok {
+				events = nil
+			}
+		case _, ok = <-errs: // of lost events: anything may have changed
+			if !ok {
+				errs = nil
+			}
+		}
+		if ok {
+			w.ring()
+		}
 	}
-	return w.fs.Events
 }
 
-func (w *watcher) errors() <-chan error {
-	if w.fs == nil {
-		return nil
+// ring says that something has happened.
+func (w *watcher) ring() {
+	select {
+	case w.rang <- struct{}{}:
+	default:
 	}
-	return w.fs.Errors
+}
+
+// rest ends all watches until follow. A log that is written beside the files makes
+// an event a line, and the look that follows the first one sees to all of them.
+func (w *watcher) rest() {
+	for _, dir := range w.fs.WatchList() {
+		w.fs.Remove(dir) // fails if it is gone already
+	}
 }
 
 // follow watches the directories where the files are now, and no others. They are
