@@ -139,7 +139,8 @@ type gateOptions struct {
 	auth    bool
 	limiter *limit.Limiter
 	tarpit  *limit.Tarpit
-	names   smtpfilter.Resolver
+	names   smtpfilter.Names
+	noNames bool
 	meter   smtpfilter.Meter
 	id      string // of the gate, in paths
 	memory  smtpfilter.Memory
@@ -179,13 +180,14 @@ func newGateOn(t testing.TB, counting *countingListener, o gateOptions) *gate {
 		served: make(chan error, 1),
 
 		listener: tcp.(*net.TCPListener),
-		server:   smtpfilter.New(smtpfilter.Config{Hostname: "gate.example", Log: o.log, ShowAddress: o.show, Resolver: o.names, Meter: o.meter, ID: o.id}),
+		server:   smtpfilter.New(smtpfilter.Config{Hostname: "gate.example", Log: o.log, ShowAddress: o.show, Names: o.names, Meter: o.meter, ID: o.id}),
 	}
 	g.settings = smtpfilter.Settings{
 		Wire:     o.wire,
 		Checker:  o.checker,
 		NextHop:  o.target,
 		Policy:   o.policy,
+		NoNames:  o.noNames,
 		PassAuth: o.auth,
 		Limiter:  o.limiter,
 		Tarpit:   o.tarpit,

@@ -38,6 +38,9 @@ type Settings struct {
 	// Policy says whom the lists apply to, and how a refusal reads.
 	Policy Policy
 
+	// NoNames leaves clients without a name.
+	NoNames bool
+
 	// PassAuth hands AUTH on to the next hop, if it is a nexthop.Authenticator.
 	PassAuth bool
 
@@ -194,6 +197,7 @@ func newSession(c *smtp.Conn) (smtp.Session, error) {
 		return nil, errors.New("smtpfilter: the connection has not been let in")
 	}
 	trim(c, conn)
+	who.port.askName(conn)
 	return &session{server: who.port.server, peer: who, conn: conn}, nil
 }
 
@@ -237,16 +241,35 @@ func (who *peer) client(c *wire.Conn) nexthop.Client {
 		who.gone, who.leave = context.WithCancel(context.Background())
 	}
 	client.Gone = who.gone
-	r := who.port.server.cfg.Resolver
+	names := who.port.names(who.port.settings.Load())
 	switch addr := client.Addr.Addr(); {
-	case r == nil || client.Name != "":
+	case names == nil || client.Name != "":
 	case who.named == addr:
 		client.Name = who.name
 	default:
 		client.LookupName = func(ctx context.Context) string {
-			who.name, who.named = lookupName(ctx, r, addr), addr
+			who.name, who.named = names.Name(ctx, addr), addr
 			return who.name
 		}
 	}
 	return client
+}
+
+// names returns who knows the names of clients, nil for nobody.
+func (p *Port) names(s *Settings) Names {
+	if s.NoNames {
+		return nil
+	}
+	return p.server.cfg.Names
+}
+
+// askName begins to look for the name of the client of c if the next hop will want
+// it, while the client is busy with its first commands. A proxy is expected to name
+// another client.
+func (p *Port) askName(c *wire.Conn) {
+	settings, client := p.settings.Load(), c.Client()
+	names := p.names(settings)
+	if names != nil && client.Name == "" && !c.IsProxy() && nexthop.WantsName(settings.NextHop) {
+		names.Ask(client.Addr.Addr())
+	}
 }

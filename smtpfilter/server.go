@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"sync"
 
 	"github.com/emersion/go-smtp"
@@ -23,10 +24,9 @@ type Config struct {
 	// "" tells them nothing.
 	ID string
 
-	// Resolver finds the names of clients for next hops that want to know them;
-	// nil means that no client has a name. It is asked once for a connection,
-	// and only when its mail is passed on.
-	Resolver Resolver
+	// Names finds the names of clients for next hops that want to know them; nil
+	// means that no client has a name.
+	Names Names
 
 	// Log gets a line for every decision; nil means no log.
 	Log *slog.Logger
@@ -36,6 +36,17 @@ type Config struct {
 
 	// Meter counts connections and messages; nil means that nobody does.
 	Meter Meter
+}
+
+// Names finds the names of clients: see package clientname. Its methods are safe for
+// concurrent use.
+type Names interface {
+	// Ask begins to look for the name of the client at an address.
+	Ask(netip.Addr)
+
+	// Name returns it, or "" if the client has none. It waits for a bounded time,
+	// and no longer than the context.
+	Name(context.Context, netip.Addr) string
 }
 
 // Server is the gate's SMTP server. Clients come in by its ports.

@@ -102,6 +102,7 @@ func (g *gate) settings(c *config.Config, e *entrance, next nexthop.Target) smtp
 		Checker:  checker{g.store, g.metrics, l.Lists},
 		NextHop:  next,
 		Policy:   policy(c, l),
+		NoNames:  !l.NameLookup,
 		PassAuth: l.Auth == "pass",
 		Limiter:  e.limiter,
 		Tarpit:   e.tarpit,

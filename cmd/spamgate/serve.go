@@ -22,6 +22,7 @@ import (
 	"spamgate/internal/fetch"
 	"spamgate/internal/logging"
 	"spamgate/smtpfilter"
+	"spamgate/smtpfilter/clientname"
 	"spamgate/smtpfilter/nexthop"
 	"spamgate/smtpfilter/partial"
 )
@@ -98,6 +99,7 @@ type gate struct {
 	fetcher *fetch.Fetcher
 	next    nexthop.Target
 	memory  *partial.Store // of who has which message, once the next hop speaks LMTP
+	names   *clientname.Names
 	server  *smtpfilter.Server
 	held    []heldSocket // the sockets once they are open
 
@@ -176,10 +178,11 @@ func newGate(ctx context.Context, c *config.Config, in *inherited, stderr *loggi
 		return g, err
 	}
 	g.openMemory(c)
+	g.names = clientname.New(nil)
 	g.server = smtpfilter.New(smtpfilter.Config{
 		Hostname:    c.Hostname,
 		ID:          pathID,
-		Resolver:    net.DefaultResolver,
+		Names:       g.names,
 		Log:         g.log,
 		ShowAddress: show,
 		Meter:       g.metrics,
@@ -301,6 +304,9 @@ func (g *gate) close() {
 	}
 	if g.store != nil {
 		g.closing("the lists", g.store.Close())
+	}
+	if g.names != nil {
+		g.names.Close()
 	}
 	if g.next != nil {
 		g.closing("the next hop", g.next.Close())

@@ -14,6 +14,7 @@ func Default() Config {
 				MaxRecipients:   1000,
 				TLS:             "none",
 				Auth:            "none",
+				NameLookup:      true,
 				Pregreet:        "log",
 				TarpitMax:       100,
 				BareNewline:     "reject",

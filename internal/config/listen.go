@@ -60,6 +60,10 @@ type Endpoint struct {
 	// ExemptAuthenticated leaves the mail of authenticated clients unjudged.
 	ExemptAuthenticated bool `toml:"exempt_authenticated"`
 
+	// NameLookup has the names of clients looked up in DNS for a next hop that is
+	// told who they are.
+	NameLookup bool `toml:"name_lookup"`
+
 	// Lists names the lists that count here; none: all.
 	Lists []string `toml:"lists"`
 

@@ -34,6 +34,7 @@ tls_cert = "tls/gate.pem"
 tls_key = "/etc/ssl/private/gate.key"
 auth = "pass"
 exempt_authenticated = true
+name_lookup = false
 lists = ["blocked", "always"]
 trusted_proxies = ["192.0.2.1", "2001:db8::/32"]
 proxy_protocol = ["::ffff:192.0.2.2"]

@@ -1,0 +1,180 @@
+// Package dnstest is a name server on loopback for tests, over UDP and TCP, that
+// counts what it is asked.
+package dnstest
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+
+	"golang.org/x/net/dns/dnsmessage"
+)
+
+// Server is a name server. Its zone is what Add has put in it.
+type Server struct {
+	udp net.PacketConn
+	tcp net.Listener
+
+	mu      sync.Mutex
+	records map[string][]dnsmessage.Resource // by name, which ends in a dot
+	asked   []string                         // "PTR 1.2.0.192.in-addr.arpa. udp"
+	changed chan struct{}                    // closed with the next question
+	moods   Moods
+	running sync.WaitGroup
+	ended   chan struct{}
+}
+
+// Moods are how a Server answers.
+type Moods struct {
+	Fail     bool            // every question with SERVFAIL
+	Truncate bool            // over UDP, that the answer is too long for it
+	Hold     <-chan struct{} // not before it is closed; nil: at once
+	Negative uint32          // seconds for which a missing record may be taken for missing
+}
+
+// New starts a server at an address such as "127.0.0.1:0", until the test ends.
+func New(t testing.TB, addr string) *Server {
+	t.Helper()
+	tcp, err := net.Listen("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	udp, err := net.ListenPacket("udp", tcp.Addr().String())
+	if err != nil {
+		tcp.Close()
+		t.Fatal(err)
+	}
+	s := &Server{udp: udp, tcp: tcp, records: map[string][]dnsmessage.Resource{}, changed: make(chan struct{}), ended: make(chan struct{})}
+	s.running.Go(s.serveUDP)
+	s.running.Go(s.serveTCP)
+	t.Cleanup(func() {
+		close(s.ended)
+		udp.Close()
+		tcp.Close()
+		s.running.Wait()
+	})
+	return s
+}
+
+// Addr is where the server is, over UDP and TCP.
+func (s *Server) Addr() string { return s.tcp.Addr().String() }
+
+// Dial connects to the server, whichever is asked for.
+func (s *Server) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, network, s.Addr())
+}
+
+// Behave sets how the server answers from now on.
+func (s *Server) Behave(m Moods) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.moods = m
+}
+
+// AddHost gives a name an address, and the address the name, for some seconds.
+func (s *Server) AddHost(name, addr string, ttl uint32) {
+	s.AddPTR(addr, name, ttl)
+	s.AddAddr(name, addr, ttl)
+}
+
+// AddPTR gives an address a name.
+func (s *Server) AddPTR(addr, name string, ttl uint32) {
+	s.add(Reverse(netip.MustParseAddr(addr)), ttl, &dnsmessage.PTRResource{PTR: dnsmessage.MustNewName(name + ".")})
+}
+
+// AddAddr gives a name an address.
+func (s *Server) AddAddr(name, addr string, ttl uint32) {
+	a := netip.MustParseAddr(addr)
+	if a.Is4() {
+		s.add(name+".", ttl, &dnsmessage.AResource{A: a.As4()})
+	} else {
+		s.add(name+".", ttl, &dnsmessage.AAAAResource{AAAA: a.As16()})
+	}
+}
+
+// Clear empties the zone.
+func (s *Server) Clear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.records)
+}
+
+func (s *Server) add(name string, ttl uint32, body dnsmessage.ResourceBody) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.records[name] = append(s.records[name], dnsmessage.Resource{
+		Header: dnsmessage.ResourceHeader{Name: dnsmessage.MustNewName(name), Class: dnsmessage.ClassINET, TTL: ttl},
+		Body:   body,
+	})
+}
+
+// Asked returns the questions so far, as "PTR 1.2.0.192.in-addr.arpa. udp".
+func (s *Server) Asked() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.asked)
+}
+
+// Wait waits until there were n questions, and fails the test if the context ends.
+func (s *Server) Wait(ctx context.Context, t testing.TB, n int) {
+	t.Helper()
+	for {
+		s.mu.Lock()
+		asked, changed := len(s.asked), s.changed
+		s.mu.Unlock()
+		if asked >= n {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			t.Fatalf("asked %d times, want %d", asked, n)
+		}
+	}
+}
+
+func (s *Server) serveUDP() {
+	buf := make([]byte, 4096)
+	for {
+		n, from, err := s.udp.ReadFrom(buf)
+		if err != nil {
+			return
+		}
+		question := slices.Clone(buf[:n])
+		s.running.Go(func() {
+			if answer := s.answer(question, "udp"); answer != nil {
+				s.udp.WriteTo(answer, from)
+			}
+		})
+	}
+}
+
+func (s *Server) serveTCP() {
+	for {
+		c, err := s.tcp.Accept()
+		if err != nil {
+			return
+		}
+		s.running.Go(func() {
+			defer c.Close()
+			defer context.AfterFunc(s.context(), func() { c.Close() })()
+			for {
+				var length [2]byte
+				if _, err := io.ReadFull(c, length[:]); err != nil {
+					return
+				}
+				question := make([]byte, binary.BigEndian.Uint16(length[:]))
+				if _, err := io.ReadFull(c, question); err != nil {
+					return
+				}
+				answer := s.answer(question, "tcp")
+				c.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(answer))), answer...))
+			}
+		})
+	}
+}
