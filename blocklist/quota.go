@@ -8,7 +8,7 @@ const (
 	eventBurst = 32
 
 	// eventEvery is how often one more is taken after that.
-	eventEvery = 100 * time.Millisecond
+	eventEvery = 250 * time.Millisecond
 )
 
 // quota bounds the file system events that are taken, as a bucket of tokens.
