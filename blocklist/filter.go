@@ -8,6 +8,7 @@ import (
 
 	"spamgate/blocklist/bloom"
 	"spamgate/blocklist/segment"
+	"spamgate/blocklist/sender"
 )
 
 // setFilter is what stands in front of the exact indexes of a Set. It is
@@ -53,6 +54,38 @@ func (f *setFilter) contains(key []byte) bool {
 		}
 	}
 	return false
+}
+
+// maxLooks is how many keys are looked at side by side: a sender with six labels
+// and a tag has 16. The keys after that are asked for one by one.
+const maxLooks = 16
+
+// looks reports whether look is of use. It is not for a fuse filter, whose reads for
+// a key are side by side already, nor where an older filter is asked too.
+func (f *setFilter) looks() bool { return (f.single != nil || f.bitmaps != nil) && f.old == nil }
+
+// look reads the filter's first bits for the walk's keys side by side (see
+// [bloom.Look]). It returns which of the keys are ruled out, the first in the
+// lowest bit, and reports whether all are.
+func (f *setFilter) look(walk sender.Walk) (ruledOut uint64, all bool) {
+	var looks [maxLooks]bloom.Look
+	n := 0
+	for n < maxLooks {
+		key, ok := walk.Next()
+		if !ok {
+			break
+		}
+		if f.single != nil {
+			looks[n] = f.single.Look(key.Text)
+		} else {
+			looks[n] = f.bitmaps.Look(f.hash.Hash(key.Text), key.Text)
+		}
+		n++
+	}
+	for i := range looks[:n] {
+		ruledOut |= uint64(looks[i].Maybe()^1) << i
+	}
+	return ruledOut, n < maxLooks && ruledOut == 1<<n-1
 }
 
 // listError is a failure that lies in the index of one list.

@@ -39,14 +39,24 @@ func (v *View) lookup(stage Stage, a sender.Address, kinds sender.KindSet, f fin
 	s.counters.lookups.Add(1)
 	stage &= allStages
 	var room [keyRoom]byte
+	kinds &= v.kinds[stage]
 	walk := a.Walk(room[:0])
-	walk.Only(v.kinds[stage] & kinds)
-	for !f.complete() {
+	walk.Only(kinds)
+	ruledOut := uint64(0)
+	if s.filter.looks() {
+		var all bool
+		if ruledOut, all = s.filter.look(walk); all {
+			return Decision{}, nil // as for nearly every clean sender
+		}
+		walk = a.Walk(room[:0]) // once more, since each key may overwrite another's text
+		walk.Only(kinds)
+	}
+	for ; !f.complete(); ruledOut >>= 1 {
 		key, ok := walk.Next()
 		if !ok {
 			break
 		}
-		if !s.filter.mayContain(key.Text) {
+		if ruledOut&1 != 0 || !s.filter.mayContain(key.Text) {
 			continue
 		}
 		s.counters.maybes.Add(1)

@@ -60,11 +60,13 @@ func FuzzMayContain(f *testing.F) {
 			keys := bytes.Split(added, []byte("\n"))
 			filter.AddAll(keys)
 			for _, key := range keys {
+				checkLook(t, filter, key)
 				if !filter.MayContain(key) {
 					t.Errorf("%s, m=%d: %q was added and is denied", family.Name(), family.M(), key)
 				}
 			}
 			for _, key := range bytes.Split(asked, []byte("\n")) {
+				checkLook(t, filter, key)
 				if got := filter.MayContain(key); got != mayContainPlain(filter, key) {
 					t.Errorf("%s, m=%d: MayContain(%q) = %v", family.Name(), family.M(), key, got)
 				}

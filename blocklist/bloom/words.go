@@ -105,3 +105,19 @@ func djbAndDEK(key []byte) (djb, dek uint32) {
 	}
 	return djb, dek
 }
+
+// leadersOf is [hashfamily.BKDR], DJB and DEK in one pass over the key.
+func leadersOf(key []byte) (bkdr, djb, dek uint32) {
+	w, rest := firstWord(key)
+	n := len(key) & 7
+	bkdr = bkdrWord(w)
+	djb = djbStarts[n] + djbWord(w)
+	dek = bits.RotateLeft32(uint32(len(key)), 5*n) ^ dekWord(w)
+	for ; len(rest) >= 8; rest = rest[8:] {
+		w = binary.BigEndian.Uint64(rest)
+		bkdr = bkdr*bkdr8 + bkdrWord(w)
+		djb = djb*djb8 + djbWord(w)
+		dek = bits.RotateLeft32(dek, 5*8) ^ dekWord(w)
+	}
+	return bkdr, djb, dek
+}

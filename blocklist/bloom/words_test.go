@@ -20,6 +20,9 @@ func checkWords(t *testing.T, key []byte) {
 	if want := hashfamily.DEK(key); dek != want {
 		t.Errorf("DEK(%q) is %d by words, want %d", key, dek, want)
 	}
+	if a, b, c := leadersOf(key); a != hashfamily.BKDR(key) || b != djb || c != dek {
+		t.Errorf("leadersOf(%q) is %d, %d, %d, want %d, %d, %d", key, a, b, c, hashfamily.BKDR(key), djb, dek)
+	}
 }
 
 func TestWords(t *testing.T) {
@@ -61,6 +64,11 @@ func BenchmarkWords(b *testing.B) {
 		for b.Loop() {
 			bkdr(key)
 			djbAndDEK(key)
+		}
+	})
+	b.Run("words, one pass", func(b *testing.B) {
+		for b.Loop() {
+			leadersOf(key)
 		}
 	})
 }
