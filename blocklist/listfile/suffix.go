@@ -45,6 +45,14 @@ func HasTenants(domain string) bool {
 // suffixOf reports whether a domain of several labels is a suffix of the ICANN
 // section, or of the private one.
 func suffixOf(d string) (icann, private bool) {
+	if !maybeSuffix(d) {
+		return false, false
+	}
+	return plainSuffixOf(d)
+}
+
+// plainSuffixOf is suffixOf without the filter.
+func plainSuffixOf(d string) (icann, private bool) {
 	suffix, icann := publicsuffix.PublicSuffix("x." + d)
 	if len(suffix) < len(d) {
 		return false, slices.Contains(tenants, d)
