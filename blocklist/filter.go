@@ -237,7 +237,7 @@ func (f *setFilter) uniteLists(ctx context.Context, bitmaps *bloom.Sharded, k *k
 		v := lists[i].version
 		switch n := v.keys(); {
 		case n == 0:
-		case n < f.layout.partKeys || ways[i] == bitsDirect:
+		case !f.layout.keepsBits(n, bitmaps.M()) || ways[i] == bitsDirect:
 			err = bitmaps.Fill(ctx, n, v.segment.Scan)
 		default:
 			err = v.uniteInto(ctx, bitmaps, k, f)

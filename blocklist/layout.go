@@ -113,12 +113,25 @@ type layout struct {
 	Filter
 	spec        hashfamily.Spec // none for fuse
 	classicBits uint64          // m of the classic kind, and of a shard
-	partKeys    uint64          // from how many keys on a list's bits are kept
+	partKeys    uint64          // from how many keys on a list's bits are kept, see keepsBits
 }
 
 // partKeys is the usual one: setting the bits of fewer keys takes some
 // milliseconds, which is what reading them takes (BenchmarkPart in bloom).
 const partKeys = 1 << 15
+
+// partBits is how many bits of a filter there are, beyond those of a classic one,
+// for each key of a list whose bits are kept. To make a list's bits takes a bitmap
+// of the filter's size, which is cleared and looked through, however few its keys:
+// at 256 MiB as long as a million keys take, each time the list changes. A list
+// of fewer has its bits set anew when another one changes, in less time than that.
+const partBits = 2048
+
+// keepsBits reports whether the bits of a list of n keys are kept, for a filter of
+// m bits.
+func (l layout) keepsBits(n, m uint64) bool {
+	return n >= l.partKeys && (m <= l.classicBits || n >= (m-l.classicBits)/partBits)
+}
 
 // same reports that filters of both can take each other's place.
 func (l layout) same(other layout) bool {

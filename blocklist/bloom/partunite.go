@@ -3,6 +3,9 @@ package bloom
 import (
 	"encoding/binary"
 	"io"
+	"runtime"
+	"sync"
+	"sync/atomic"
 )
 
 // Unite adds the keys of a part that [WritePart] wrote for the same family and
@@ -12,7 +15,7 @@ import (
 // On an error it has some bits more than before: there is still no false
 // negative, but the filter is better made anew. What is damaged is noticed, at
 // the latest at the end; nothing in a part makes Unite panic, or take more memory
-// than a few hundred KiB.
+// than a few MiB.
 func (s *Sharded) Unite(r io.Reader, part Part) error {
 	p, err := openPart(r, part, partSparse, partDense)
 	if err != nil {
@@ -32,18 +35,67 @@ func (s *Sharded) Unite(r io.Reader, part Part) error {
 	return p.close()
 }
 
-// uniteDense reads bitmaps.
+// densePieces is how many pieces of bitmaps may be read ahead of their setting.
+const densePieces = 8
+
+// uniteDense reads bitmaps. One goroutine reads and sums up, since the checksum is
+// of all bytes in their order, and the others set bits, of which each piece has
+// its own.
 func (s *Sharded) uniteDense(p *partReader) error {
 	if p.length != s.Bytes() {
 		return p.wrong("the bitmaps have another length")
 	}
-	for _, f := range s.shards {
-		for at := 0; at < len(f.bits); {
-			piece := p.room[:min(len(p.room), len(f.bits)-at)]
+	pieces := int(min(densePieces, p.length/partPiece+1))
+	free, full := make(chan []byte, pieces), make(chan densePiece, pieces)
+	for range pieces {
+		free <- make([]byte, partPiece)
+	}
+	var workers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), pieces) {
+		workers.Go(func() {
+			for piece := range full {
+				piece.into.added.Add(orInto(piece.into.filter.bits[piece.at:], piece.text))
+				free <- piece.text[:partPiece]
+			}
+		})
+	}
+	shards := make([]unitedFilter, len(s.shards))
+	for i, f := range s.shards {
+		shards[i].filter = f
+	}
+	err := readDense(p, shards, free, full)
+	close(full)
+	workers.Wait()
+	for i := range shards {
+		shards[i].filter.setBits += shards[i].added.Load()
+	}
+	return err
+}
+
+// densePiece is text that stands for the bytes of a bitmap from at on.
+type densePiece struct {
+	into *unitedFilter
+	at   int
+	text []byte
+}
+
+// unitedFilter is a bitmap, and how many bits more are set in it.
+type unitedFilter struct {
+	filter *Filter
+	added  atomic.Uint64
+}
+
+// readDense reads the pieces of all bitmaps.
+func readDense(p *partReader, shards []unitedFilter, free <-chan []byte, full chan<- densePiece) error {
+	for i := range shards {
+		f := &shards[i]
+		for at := 0; at < len(f.filter.bits); {
+			piece := <-free
+			piece = piece[:min(partPiece, len(f.filter.bits)-at)]
 			if _, err := io.ReadFull(p, piece); err != nil {
 				return cutShort(err)
 			}
-			f.orAt(at, piece)
+			full <- densePiece{f, at, piece}
 			at += len(piece)
 		}
 	}

@@ -119,27 +119,24 @@ func (b *keyBatch) take() [][]byte {
 }
 
 // or sets the bits that are set in other, which is as long as the bitmap.
-func (f *Filter) or(other []byte) {
-	f.orAt(0, other)
-}
+func (f *Filter) or(other []byte) { f.setBits += orInto(f.bits, other) }
 
-// orAt sets the bits that are set in piece, which stands for the bytes of the
-// bitmap from start on.
-func (f *Filter) orAt(start int, piece []byte) {
-	added := 0
-	into := f.bits[start:][:len(piece)]
+// orInto sets in the first bytes of into the bits that are set in piece, and
+// returns how many of them were not.
+func orInto(into, piece []byte) (added uint64) {
+	into = into[:len(piece)]
 	for len(piece) >= 8 {
 		was := binary.LittleEndian.Uint64(into)
 		is := was | binary.LittleEndian.Uint64(piece)
 		binary.LittleEndian.PutUint64(into, is)
-		added += bits.OnesCount64(is ^ was)
+		added += uint64(bits.OnesCount64(is ^ was))
 		into, piece = into[8:], piece[8:]
 	}
 	for i, b := range piece {
-		added += bits.OnesCount8(b &^ into[i])
+		added += uint64(bits.OnesCount8(b &^ into[i]))
 		into[i] |= b
 	}
-	f.setBits += uint64(added)
+	return added
 }
 
 // parallel calls do with 0 … n-1, on all cores, and returns the first error; the

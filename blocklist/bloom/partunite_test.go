@@ -1,0 +1,117 @@
+package bloom
+
+import (
+	"bytes"
+	"io"
+	"math/rand/v2"
+	"testing"
+
+	"spamgate/hashfamily"
+)
+
+// plainUniteDense is uniteDense by one goroutine.
+func (s *Sharded) plainUniteDense(p *partReader) error {
+	if p.length != s.Bytes() {
+		return p.wrong("the bitmaps have another length")
+	}
+	for _, f := range s.shards {
+		for at := 0; at < len(f.bits); {
+			piece := p.room[:min(len(p.room), len(f.bits)-at)]
+			if _, err := io.ReadFull(p, piece); err != nil {
+				return cutShort(err)
+			}
+			f.setBits += orInto(f.bits[at:], piece)
+			at += len(piece)
+		}
+	}
+	return nil
+}
+
+// densePart is a part of as many bitmaps, whose bits are random.
+func densePart(tb testing.TB, family hashfamily.Family, shards int, seed uint64) []byte {
+	tb.Helper()
+	s := newShards(tb, family, shards)
+	r := rand.New(rand.NewPCG(seed, 1))
+	for _, f := range s.shards {
+		for i := range f.bits {
+			f.bits[i] = byte(r.Uint64())
+		}
+		f.setBits = f.m // more than few, so that the part is dense
+	}
+	var b bytes.Buffer
+	if err := s.WritePart(&b, testPart); err != nil {
+		tb.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func unitePlainly(s *Sharded, r io.Reader) error {
+	p, err := openPart(r, testPart, partDense)
+	if err == nil {
+		err = s.plainUniteDense(p)
+	}
+	if err == nil {
+		err = p.close()
+	}
+	return err
+}
+
+// Bitmaps of many pieces, whole and not, in an empty filter and then in one that
+// is not: the bits and their number are those of the plain twin, damage anywhere
+// is noticed, and no goroutine stays at work on an error.
+func TestUniteDense(t *testing.T) {
+	for _, m := range []uint64{8 * partPiece * 2, 8*(5*partPiece/2) + 64} {
+		family, err := hashfamily.NewClassic(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const shards = 6
+		united, plain := newShards(t, family, shards), newShards(t, family, shards)
+		for seed := range uint64(2) {
+			part := densePart(t, family, shards, seed)
+			if err := united.Unite(bytes.NewReader(part), testPart); err != nil {
+				t.Fatal(err)
+			}
+			if err := unitePlainly(plain, bytes.NewReader(part)); err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(united.allBits(), plain.allBits()) || united.SetBits() != plain.SetBits() {
+				t.Fatalf("m = %d: %d bits set, plainly %d", m, united.SetBits(), plain.SetBits())
+			}
+			for _, at := range []int{partHeaderSize, len(part) / 2, len(part) - checksumSize - 1, len(part) - 1} {
+				part[at] ^= 4
+				if err := newShards(t, family, shards).Unite(bytes.NewReader(part), testPart); err == nil {
+					t.Errorf("byte %d of %d is another, unnoticed", at, len(part))
+				}
+				part[at] ^= 4
+				if err := newShards(t, family, shards).Unite(bytes.NewReader(part[:at]), testPart); err == nil {
+					t.Errorf("cut at byte %d, unnoticed", at)
+				}
+			}
+		}
+	}
+}
+
+// BenchmarkUnite makes a filter of 256 MiB, that of a hundred million keys, of its
+// part, with all goroutines and with one.
+func BenchmarkUnite(b *testing.B) {
+	family, err := hashfamily.NewClassic(ClassicBits)
+	if err != nil {
+		b.Fatal(err)
+	}
+	const shards = 8
+	part := densePart(b, family, shards, 1)
+	for name, unite := range map[string]func(*Sharded, io.Reader) error{
+		"parallel": func(s *Sharded, r io.Reader) error { return s.Unite(r, testPart) },
+		"plain":    unitePlainly,
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(part)))
+			for b.Loop() {
+				if err := unite(newShards(b, family, shards), bytes.NewReader(part)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
