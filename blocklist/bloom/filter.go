@@ -75,17 +75,19 @@ func (f *Filter) Add(key []byte) {
 	f.set(f.indices)
 }
 
-// set sets the bits of indices. Whether a bit was set before is counted without
-// a branch, so that the processor need not guess it and fetches the bytes of
-// several indices at once.
-func (f *Filter) set(indices []uint64) {
-	set := uint64(0)
+// set sets the bits of indices.
+func (f *Filter) set(indices []uint64) { f.setBits += setAll(f.bits, indices) }
+
+// setAll sets the bits of indices, and returns how many of them were not set.
+// Whether one was is counted without a branch, so that the processor need not
+// guess it and fetches the bytes of several indices at once.
+func setAll[T uint32 | uint64](bits []byte, indices []T) (added uint64) {
 	for _, i := range indices {
-		b := f.bits[i>>3]
-		set += uint64(^b >> (i & 7) & 1)
-		f.bits[i>>3] = b | 1<<(i&7)
+		b := bits[i>>3]
+		added += uint64(^b >> (i & 7) & 1)
+		bits[i>>3] = b | 1<<(i&7)
 	}
-	f.setBits += set
+	return added
 }
 
 // Family is the hash family that New was given.

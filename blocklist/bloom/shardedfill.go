@@ -22,7 +22,7 @@ func (s *Sharded) Fill(ctx context.Context, n uint64, scan Scan) error {
 	shards := len(s.shards)
 	return parallel(shards, func(i int) error {
 		first, last := shardHashes(i, shards)
-		return s.shards[i].addScan(ctx, scan, first, last)
+		return s.shards[i].addScan(ctx, n/uint64(shards), scan, first, last)
 	})
 }
 
@@ -38,7 +38,7 @@ const (
 func (f *Filter) fill(ctx context.Context, n uint64, scan Scan) error {
 	workers := min(runtime.GOMAXPROCS(0), fillWorkers, int(n/fillAlone)+1)
 	if workers == 1 {
-		return f.addScan(ctx, scan, 0, 1<<64-1)
+		return f.addScan(ctx, n, scan, 0, 1<<64-1)
 	}
 	own := make([]*Filter, workers)
 	own[0] = f
@@ -51,7 +51,7 @@ func (f *Filter) fill(ctx context.Context, n uint64, scan Scan) error {
 	}
 	err := parallel(workers, func(i int) error {
 		first, last := shardHashes(i, workers)
-		return own[i].addScan(ctx, scan, first, last)
+		return own[i].addScan(ctx, n/uint64(workers), scan, first, last)
 	})
 	if err != nil {
 		return err
@@ -62,9 +62,14 @@ func (f *Filter) fill(ctx context.Context, n uint64, scan Scan) error {
 	return nil
 }
 
-// addScan adds the keys of a range of hashes.
-func (f *Filter) addScan(ctx context.Context, scan Scan, first, last uint64) error {
-	return scanBatches(ctx, scan, first, last, f.AddAll)
+// addScan adds the keys of a range of hashes, about n.
+func (f *Filter) addScan(ctx context.Context, n uint64, scan Scan, first, last uint64) error {
+	d := newDealer(f, n)
+	if d == nil {
+		return scanBatches(ctx, scan, first, last, f.AddAll)
+	}
+	defer d.close()
+	return scanBatches(ctx, scan, first, last, d.addAll)
 }
 
 // Fill adds the keys of a scan, as [Counting.AddAll] does.
