@@ -60,7 +60,11 @@ func newOutput(path, dir string, size int64) (*output, error) {
 // WriteAt may be called by many goroutines at once.
 func (o *output) WriteAt(b []byte, offset int64) (int, error) {
 	if o.file != nil {
-		return o.file.WriteAt(b, offset)
+		n, err := o.file.WriteAt(b, offset)
+		if err == nil && o.path != "" {
+			startWriteback(o.file, offset, n)
+		}
+		return n, err
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
