@@ -144,6 +144,17 @@ func orInto(into, piece []byte) (added uint64) {
 	return added
 }
 
+// countBits returns how many bits are set.
+func countBits(b []byte) (n uint64) {
+	for ; len(b) >= 8; b = b[8:] {
+		n += uint64(bits.OnesCount64(binary.LittleEndian.Uint64(b)))
+	}
+	for _, b := range b {
+		n += uint64(bits.OnesCount8(b))
+	}
+	return n
+}
+
 // parallel calls do with 0 … n-1, on all cores, and returns the first error; the
 // calls that have not begun by then are left out.
 func parallel(n int, do func(i int) error) error {
