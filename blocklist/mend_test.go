@@ -136,12 +136,22 @@ func TestMendOfDamagedHistory(t *testing.T) {
 	}
 }
 
+// familyLines lists senders without a common parent: if the filter took that for
+// listed, by chance, and its block was damaged, no sender could be looked up.
+func familyLines(family string, lines int) string {
+	var b strings.Builder
+	for i := range lines {
+		fmt.Fprintf(&b, "%s.example%d\n", family, i)
+	}
+	return b.String()
+}
+
 // rejected counts the first 100 senders of a family that are listed. The others may
 // only be those that need a damaged block.
 func rejected(t *testing.T, set *Set, family string) (n int) {
 	t.Helper()
 	for i := range 100 {
-		switch d, err := set.Lookup(Envelope, parse(t, fmt.Sprintf("u@%s%d.example", family, i))); {
+		switch d, err := set.Lookup(Envelope, parse(t, fmt.Sprintf("u@%s.example%d", family, i))); {
 		case errors.Is(err, segment.ErrDamaged):
 		case err != nil || d.Action != Reject:
 			t.Errorf("%s%d: %v, %v", family, i, d.Action, err)
@@ -171,12 +181,14 @@ func TestOthersChangeBesideDamage(t *testing.T) {
 				family  string
 				entries int
 			}{{"second", 500}, {"third", unlessShort(20_000, 2000)}, {"fourth", unlessShort(19_000, 1900)}} {
-				write(t, other, strings.ReplaceAll(manyLines(change.entries, 0), "host", change.family))
+				write(t, other, familyLines(change.family, change.entries))
 				set, _ := rescan(t, s)
 				if found := rejected(t, set, change.family); found == 0 {
 					t.Fatalf("change %d is not live: %s", i, log.text.String())
 				}
-				if got, failed := answersOf(t, set); failed == 0 || len(got) == 0 {
+				// If the filter takes the parent of all for listed, by chance, each lookup needs its block.
+				parent := set.filter.mayContain([]byte("example"))
+				if got, failed := answersOf(t, set); failed == 0 || len(got) == 0 && !parent {
 					t.Errorf("change %d: %d answers, %d fail", i, len(got), failed)
 				}
 				if f := set.filter; f.old != nil && f.old.old != nil {
