@@ -27,7 +27,7 @@ func TestSystemCalls(t *testing.T) {
 	limits := map[string]float64{
 		"write":       client + flights + 1 + 1, // the last one is the runtime's, which wakes a thread with it
 		"read":        2 * (client - 1 + flights),
-		"recvfrom":    3, // whether the client talks early, and where 10 ms have passed since the last look, the next hop
+		"recvfrom":    3, // whether the client talks early, and the next hop before MAIL and before the end of the message
 		"setsockopt":  1, // TCP_NODELAY, by Go
 		"accept4":     2,
 		"epoll_ctl":   2,

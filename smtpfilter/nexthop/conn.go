@@ -52,7 +52,6 @@ type conn struct {
 	stillThere func() error
 
 	answered *atomic.Int64 // when the server has answered on any connection of the target
-	heard    time.Time     // when it has answered here, if nothing was said since
 
 	gone   context.Context // of the client that it was told last; nil where another may bring the same
 	unheed func() bool     // stops what the end of gone does, while it is kept
@@ -81,7 +80,6 @@ func newConn(nc net.Conn, timeouts Timeouts) *conn {
 
 // Write writes within the timeout for one write.
 func (c *conn) Write(p []byte) (int, error) {
-	c.heard = time.Time{}
 	c.SetWriteDeadline(time.Now().Add(c.timeouts.Write))
 	return c.Conn.Write(p)
 }
@@ -127,11 +125,8 @@ func (c *conn) readReply(timeout time.Duration) (wire.Reply, error) {
 	}
 }
 
-// noteAnswer notes that the server has answered, for the whole target, too.
-func (c *conn) noteAnswer() {
-	c.heard = time.Now()
-	c.answered.Store(c.heard.UnixNano())
-}
+// noteAnswer notes for the whole target that the server has said something.
+func (c *conn) noteAnswer() { c.answered.Store(time.Now().UnixNano()) }
 
 // readLine reads one line with its ending. It is valid until the next read.
 func (c *conn) readLine() ([]byte, error) {
@@ -208,27 +203,20 @@ const codeClosing = 421
 
 func refusal(r wire.Reply) bool { return r.Temporary() || r.Permanent() }
 
-// justHeard is how long after a reply nobody looks whether the server has said more,
-// or has hung up. What it does in that time shows at the next reply.
-const justHeard = 10 * time.Millisecond
-
 // quiet reports whether the connection is open and silent, as it must be while
-// the next hop has nothing to answer.
+// the next hop has nothing to answer. It looks each time, however lately the next
+// hop has answered: a reply too many is taken for the one to what is said next, and
+// a 250 for the one to a message.
 func (c *conn) quiet() (bool, error) {
 	if c.replies.Buffered() > 0 {
 		return false, nil
 	}
-	if time.Since(c.heard) < justHeard {
-		return true, nil
-	}
-	// Pending goes through the runtime's poller, where a deadline that has passed
-	// would count.
-	c.SetReadDeadline(time.Time{})
 	var pending bool
 	var err error
 	if c.tls == nil {
 		pending, err = wire.Pending(c.socket)
 	} else {
+		c.SetReadDeadline(time.Time{}) // for what TLS reads, one that has passed would count
 		pending, err = c.pending(sluicePending)
 	}
 	return !pending && err == nil, err

@@ -314,7 +314,13 @@ func (d *driver) authenticate(ctx context.Context, text string) {
 	}
 }
 
+// isQuiet asks the socket, where it can, and not quiet: what that overlooks for a
+// moment has to show.
 func isQuiet(c *conn) bool {
+	if c.tls == nil {
+		pending, err := wire.Pending(c.socket)
+		return !pending && err == nil
+	}
 	quiet, _ := c.quiet()
 	return quiet
 }

@@ -9,8 +9,9 @@ import (
 )
 
 // Pending reports, without waiting, whether there are bytes to read on a
-// connection, and takes none. The error is io.EOF where the peer has closed it.
-// A connection that is no socket is taken for open and silent.
+// connection, and takes none. Deadlines do not count. The error is io.EOF where
+// the peer has closed it. A connection that is no socket is taken for open and
+// silent.
 func Pending(c net.Conn) (pending bool, err error) {
 	socket, ok := c.(syscall.Conn)
 	if !ok {
@@ -22,12 +23,12 @@ func Pending(c net.Conn) (pending bool, err error) {
 	}
 	var n int
 	var recvErr error
-	err = raw.Read(func(fd uintptr) bool {
+	err = raw.Control(func(fd uintptr) {
 		var buf [1]byte
 		for {
-			n, _, recvErr = syscall.Recvfrom(int(fd), buf[:], syscall.MSG_PEEK)
+			n, _, recvErr = syscall.Recvfrom(int(fd), buf[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 			if recvErr != syscall.EINTR {
-				return true // also on EAGAIN: no waiting here
+				return
 			}
 		}
 	})
