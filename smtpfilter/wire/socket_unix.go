@@ -130,6 +130,7 @@ func (b *buffer) tryRead(fd uintptr) (done bool) {
 	b.makeRoom(b.wantLarge)
 	b.from.p = b.b[b.w:]
 	if !b.from.readOnce(fd) {
+		b.from.p = nil // or the Socket would hold what is given back
 		if b.r == b.w {
 			b.release()
 		}
