@@ -26,7 +26,7 @@ func Pending(c net.Conn) (pending bool, err error) {
 	err = raw.Control(func(fd uintptr) {
 		var buf [1]byte
 		for {
-			n, _, recvErr = syscall.Recvfrom(int(fd), buf[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+			n, _, recvErr = syscall.Recvfrom(int(fd), buf[:], syscall.MSG_PEEK)
 			if recvErr != syscall.EINTR {
 				return
 			}
