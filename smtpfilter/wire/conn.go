@@ -106,7 +106,6 @@ func (c *Conn) Fault() Reply { return c.fault }
 // For want of a way to look (see Pending) a client may be gone without being known so.
 func (c *Conn) Gone() bool {
 	for !c.in.full() {
-		c.Conn.SetReadDeadline(time.Time{}) // one that has passed would count
 		pending, err := Pending(c.Conn)
 		if err == nil && pending {
 			err = c.fill(goneTimeout)
