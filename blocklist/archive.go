@@ -84,12 +84,30 @@ func (s *Store) archiveAll() {
 		dir := path.Join(ListName(list), historyName)
 		err := s.state.tree.MakeDirs(dir)
 		if err == nil {
-			err = archiveVersion(s.ctx, s.state.tree, dir, job)
+			err = archiveVersion(s.ctx, s.state.tree, dir, job, s.stepAside)
 		}
 		if s.ctx.Err() == nil {
 			s.archived(list, err)
 		}
 	}
+}
+
+// stepAside waits while lists are looked at or read: their change is to be live soon,
+// and would share the processors and the disk with what has time.
+func (s *Store) stepAside() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+}
+
+// asideReader is a Reader that calls stepAside before each Read.
+type asideReader struct {
+	io.Reader
+	stepAside func()
+}
+
+func (r asideReader) Read(p []byte) (int, error) {
+	r.stepAside()
+	return r.Reader.Read(p)
 }
 
 // archived notes what came of keeping a version. Where there was no space or the
@@ -117,7 +135,8 @@ func (s *Store) archived(list string, err error) {
 // archiveVersion keeps what a version was made of, if its files still hold that,
 // and drops the versions that are too old. A content is kept once, under the time
 // at which it last went live: that it is found again at a start is not such a time.
-func archiveVersion(ctx context.Context, tree durable.Tree, dir string, job archiveJob) error {
+// StepAside is called again and again while files are packed, and may take its time.
+func archiveVersion(ctx context.Context, tree durable.Tree, dir string, job archiveJob, stepAside func()) error {
 	sum := sumOf(job.version.stamps)
 	if sum == "" {
 		return nil
@@ -145,7 +164,7 @@ func archiveVersion(ctx context.Context, tree durable.Tree, dir string, job arch
 	final := path.Join(dir, live.Format(versionTime)+"-"+sum[:12])
 	switch {
 	case same < 0:
-		err = packVersion(ctx, tree, path.Join(dir, unfinishedName), final, sum, job.version)
+		err = packVersion(ctx, tree, path.Join(dir, unfinishedName), final, sum, job.version, stepAside)
 	case !job.version.fresh:
 		return nil
 	case names[same] < path.Base(final): // else another process has kept it, and no earlier than we
@@ -160,7 +179,7 @@ func archiveVersion(ctx context.Context, tree durable.Tree, dir string, job arch
 // packVersion copies the files of a version to a temporary directory, which
 // becomes the final one. Whatever is there was left by a process that was killed:
 // nobody else has the lock.
-func packVersion(ctx context.Context, tree durable.Tree, temporary, final, sum string, v *version) error {
+func packVersion(ctx context.Context, tree durable.Tree, temporary, final, sum string, v *version, stepAside func()) error {
 	if err := tree.RemoveAll(temporary); err != nil {
 		return err
 	}
@@ -170,7 +189,7 @@ func packVersion(ctx context.Context, tree durable.Tree, temporary, final, sum s
 	defer tree.RemoveAll(temporary)
 	meta := versionMeta{Entries: v.Entries, Sum: sum}
 	for i, s := range v.stamps {
-		if err := packFile(ctx, tree, path.Join(temporary, packedName(i)), s); err != nil {
+		if err := packFile(ctx, tree, path.Join(temporary, packedName(i)), s, stepAside); err != nil {
 			return err
 		}
 		meta.Files = append(meta.Files, versionFileMeta{s.path, s.size, hex.EncodeToString(s.digest[:])})
@@ -189,7 +208,7 @@ func packVersion(ctx context.Context, tree durable.Tree, temporary, final, sum s
 }
 
 // packFile copies a file that must still hold what the stamp says.
-func packFile(ctx context.Context, tree durable.Tree, to string, from stamp) error {
+func packFile(ctx context.Context, tree durable.Tree, to string, from stamp, stepAside func()) error {
 	f, err := tree.Append(to)
 	if err != nil {
 		return err
@@ -200,7 +219,7 @@ func packFile(ctx context.Context, tree durable.Tree, to string, from stamp) err
 		return fmt.Errorf("%s: %w", tree.Path(to), err)
 	}
 	got, err := Opener{tree.Dir()}.readStamped(ctx, from.path, func(r io.Reader) error {
-		_, err := io.Copy(z, r)
+		_, err := io.Copy(z, asideReader{r, stepAside})
 		return err
 	})
 	if errClose := z.Close(); err == nil {

@@ -96,7 +96,7 @@ func TestHistoryOfTwoProcesses(t *testing.T) {
 	dir := ListName("spam") + "/" + historyName
 	now := time.Now().UTC().Add(time.Hour)
 	for _, live := range []time.Time{now, now, now.Add(-time.Minute), now.Add(time.Minute)} {
-		must(t, archiveVersion(context.Background(), s.state.tree, dir, archiveJob{s.Set().lists[0].version, live, 2}))
+		must(t, archiveVersion(context.Background(), s.state.tree, dir, archiveJob{s.Set().lists[0].version, live, 2}, func() {}))
 	}
 	versions, err := Versions(c.StateDir, "spam")
 	must(t, err)

@@ -17,7 +17,7 @@ func TestHistoryAfterClockThatWasAhead(t *testing.T) {
 	s.running.Wait()
 	dir := ListName("spam") + "/" + historyName
 	ahead := time.Now().UTC().Add(24 * time.Hour)
-	must(t, archiveVersion(context.Background(), s.state.tree, dir, archiveJob{s.Set().lists[0].version, ahead, 2}))
+	must(t, archiveVersion(context.Background(), s.state.tree, dir, archiveJob{s.Set().lists[0].version, ahead, 2}, func() {}))
 	for _, step := range []struct {
 		text string
 		want []string
