@@ -100,6 +100,9 @@ func (s *SMTP) release(c *conn, open bool) {
 	case !s.config.Reuse, c.wear >= maxWear, s.spent(c), s.config.Proxy != 0 && c.proxied == endpoints{}:
 		s.startQuit(c)
 	case open:
+		if s.private(c) {
+			s.noteEnding() // with its client, which has left perhaps
+		}
 		s.background.Add(1)
 		go func() {
 			defer s.background.Done()
@@ -156,6 +159,7 @@ func (c *conn) reset(timeout time.Duration) error {
 // startQuit says QUIT and closes the connection, in the background. The caller
 // holds s.mu, and s is not closed.
 func (s *SMTP) startQuit(c *conn) {
+	s.noteEnding()
 	s.background.Add(1)
 	go func() {
 		defer s.background.Done()

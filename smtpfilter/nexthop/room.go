@@ -31,11 +31,15 @@ var roomWaits = [...]time.Duration{0, 100 * time.Millisecond, 400 * time.Millise
 // countedFor is how long a server may count a connection that has ended.
 const countedFor = 2 * time.Second
 
+// noteEnding notes that a connection is about to end. A busy server may take a while
+// until it has taken notice of that, and answers a new one before.
+func (s *SMTP) noteEnding() { s.ended.Store(time.Now().UnixNano()) }
+
 // connect opens a connection for a client, or for ourselves if that is nil, up to
 // the last reply to EHLO or HELO. If the server has no room, it gets back the
 // connection that has been idle for longest, and is asked again. A client is worth
-// asking again, too, if a connection has ended a moment ago, which the server may still
-// count.
+// asking again, too, if a connection has ended a moment ago, or is about to, which the
+// server may still count.
 func (s *SMTP) connect(ctx context.Context, client *Client) (*conn, error) {
 	c, err := s.connectOnce(ctx, client)
 	if !full(err) {

@@ -184,8 +184,8 @@ type SMTP struct {
 	// that XCLIENT told it of: no connection without XCLIENT carries mail then.
 	mustTell atomic.Bool
 
-	// ended is when a connection that could carry mail has been closed last, in
-	// nanoseconds since 1970.
+	// ended is when a connection that could carry mail has been closed last, or was about
+	// to be, in nanoseconds since 1970.
 	ended atomic.Int64
 
 	// background counts the goroutines that end connections, the one that looks
