@@ -11,8 +11,7 @@ import (
 //
 // The scheduler does not hear of them. It need not, as they never wait. syscall.Read
 // prepares for a call that lasts: the runtime's monitor then looks every 20 microseconds
-// whether it does, and hands the goroutine's place to another thread, for nothing. That
-// took a fifth of a gate's processor time on a machine whose cores were all busy.
+// whether it does, and hands the goroutine's place to another thread, for nothing.
 // The plain twin of this file is for other systems, and for the race detector, which
 // learns from package syscall that what one goroutine has written another reads.
 
