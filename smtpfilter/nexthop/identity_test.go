@@ -120,6 +120,52 @@ func sendAs(t *testing.T, hop *SMTP, n int) {
 
 // TestLogged: XFORWARD tells of the client that the log is to have, XCLIENT of the
 // one who is served. A name is looked up once.
+// TestNameOnceTold sends mail to a server that takes NAME in the second XCLIENT of a
+// connection only: what that one said still holds for a client whose name is to be looked up.
+func TestNameOnceTold(t *testing.T) {
+	var mu sync.Mutex
+	told := map[int][]string{} // by connection
+	var got []string
+	sink := nexthoptest.NewSink(t, nexthoptest.Config{Answer: func(c nexthoptest.Command) string {
+		mu.Lock()
+		defer mu.Unlock()
+		switch c.Verb() {
+		case "EHLO":
+			if len(told[c.Conn]) == 1 {
+				return "250-sink.example\n250 XCLIENT PROTO NAME"
+			}
+			return "250-sink.example\n250 XCLIENT PROTO"
+		case "XCLIENT":
+			told[c.Conn] = append(told[c.Conn], strings.TrimPrefix(c.Line, "XCLIENT "))
+		case "MAIL":
+			got = append(got, strings.Join(told[c.Conn], ", "))
+		}
+		return ""
+	}})
+	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Reuse: true, Identity: IdentityXCLIENT})
+	for _, client := range []Client{
+		{Proto: "SMTP"},
+		{Proto: "ESMTP"},
+		{Proto: "ESMTP", LookupName: func(context.Context) string { return "named.example" }},
+	} {
+		tx := hop.Begin(Envelope{Client: client, ID: "x"})
+		if reply, err := tx.Rcpt(t.Context(), "b@example.net", nil); err != nil || !reply.Positive() {
+			t.Fatal(reply, err)
+		}
+		m, _, err := tx.Data(t.Context(), Stuffed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reply, err := m.Commit(t.Context()); err != nil || !reply.Positive() {
+			t.Fatal(reply, err)
+		}
+	}
+	want := []string{"PROTO=SMTP", "PROTO=SMTP, NAME=[UNAVAILABLE] PROTO=ESMTP", "PROTO=ESMTP"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+}
+
 func TestLogged(t *testing.T) {
 	for _, c := range []struct {
 		extensions []string

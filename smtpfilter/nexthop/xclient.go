@@ -84,7 +84,9 @@ func (s *SMTP) identify(ctx context.Context, c *conn, client *Client) (refusal w
 		return refusal, nil
 	}
 	offered, ok := c.offers["XCLIENT"]
+	// What was told before is compared with this client's, offered now or not.
 	client.findName(ctx, offered)
+	client.findName(ctx, c.attributes)
 	id := s.identityOf(client)
 	switch {
 	case c.knows(&id):
