@@ -253,7 +253,7 @@ func (c Config) checkConfirm() error {
 func (l *List) check() []error {
 	var errs []error
 	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if !printable(l.Name) {
+	if !validName(l.Name) {
 		fail("the name must not be empty, nor hold anything unprintable, nor begin or end with a space")
 	}
 	if len(l.Paths) == 0 {
@@ -307,7 +307,7 @@ func (l *List) check() []error {
 
 func blockAction(a Action) bool { return a > Accept && a <= Monitor }
 
-func printable(name string) bool {
+func validName(name string) bool {
 	return name != "" && strings.TrimSpace(name) == name &&
 		strings.IndexFunc(name, func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) }) < 0
 }

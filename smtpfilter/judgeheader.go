@@ -5,9 +5,9 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"spamgate/blocklist/sender"
+	"spamgate/internal/text"
 	"spamgate/smtpfilter/header"
 )
 
@@ -70,22 +70,13 @@ func costOf(address string) int {
 	domain := address[at+1:]
 	labels := strings.Count(domain, ".") + 1
 	cost := costPerLookup + costPerKey*(4+2*labels) + 3*at + labels*min(len(domain), sender.MaxDomain)
-	if !isASCII(address[:at]) {
+	if !text.IsASCII(address[:at]) {
 		cost += costOfFolding * at
 	}
-	if !isASCII(domain) {
+	if !text.IsASCII(domain) {
 		cost += costOfIDNA * len(domain)
 	}
 	return cost
-}
-
-func isASCII(s string) bool {
-	for i := range len(s) {
-		if s[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
 }
 
 // ReadHeader reads the senders of a header section: the lines up to and without
@@ -320,7 +311,7 @@ const maxRoutes = 4
 // its names count, too.
 func (s *HeaderSenders) isLocal(domain string) bool {
 	s.cost += costPerLookup
-	if !isASCII(domain) {
+	if !text.IsASCII(domain) {
 		s.cost += costOfIDNA * len(domain)
 	}
 	d, err := sender.NormalizeDomain(domain)

@@ -44,7 +44,7 @@ func (o *output) put(line int, text string, e Entry, err error) error {
 		return nil
 	}
 	o.warn(e, line, text)
-	e.Line, e.Reason, e.Note = line, printable(e.Reason), printable(e.Note)
+	e.Line, e.Reason, e.Note = line, cleanText(e.Reason), cleanText(e.Note)
 	return o.add(e)
 }
 

@@ -26,7 +26,7 @@ func slowPlainLine(o *output, line int, text string) error {
 		return nil
 	}
 	o.warn(e, line, s)
-	e.Line, e.Reason, e.Note = line, printable(e.Reason), printable(e.Note)
+	e.Line, e.Reason, e.Note = line, cleanText(e.Reason), cleanText(e.Note)
 	return o.add(e)
 }
 
@@ -95,9 +95,9 @@ func commentStart(s string) int {
 	return -1
 }
 
-// printable returns s as valid UTF-8 without control characters. Damage in a
+// cleanText returns s as valid UTF-8 without control characters. Damage in a
 // comment does not make its entry invalid.
-func printable(s string) string {
+func cleanText(s string) string {
 	clean := func(r rune) rune {
 		switch {
 		case r == '\t':
@@ -119,7 +119,7 @@ func clip(s string) string {
 		s = s[:4*maxText] // more is not shown, and would only be cleaned
 	}
 	// Cloned: a problem is kept for longer than the text that it is about.
-	s = strings.Clone(printable(strings.TrimSpace(s)))
+	s = strings.Clone(cleanText(strings.TrimSpace(s)))
 	if len(s) <= maxText {
 		return s
 	}

@@ -136,7 +136,7 @@ func (o *output) postfixAction(e Entry, s string) (Entry, error) {
 		return e, errDiscard
 	}
 	return e, unsupported{
-		what:   fmt.Sprintf("the action %s, which does not refuse", printable(action)),
+		what:   fmt.Sprintf("the action %s, which does not refuse", cleanText(action)),
 		hint:   "an entry says REJECT, DEFER, 4NN or 5NN with a text, OK or DUNNO",
 		spares: true, // Postfix looks no further than the first line that matches
 	}

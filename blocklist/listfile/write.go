@@ -37,7 +37,7 @@ func Write(w io.Writer, f Format, entries iter.Seq[Entry], left func(Problem)) (
 	out.WriteString(form.start) // errors stay in out until Flush
 	for e := range entries {
 		// Read yields no others; but a line end in a reason would begin a line.
-		e.Reason, e.Note = printable(e.Reason), printable(e.Note)
+		e.Reason, e.Note = cleanText(e.Reason), cleanText(e.Note)
 		text, err := form.entry(e)
 		if err == nil {
 			err = sameBack(f, text, e)

@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/net/idna"
+
+	"spamgate/internal/text"
 )
 
 // MaxDomain is the longest domain, in bytes of its ASCII form (RFC 5321,
@@ -109,12 +111,12 @@ func explainDomain(d string) error {
 // refuses it (bounce_1, a false xn--) it is used as it is. A property test
 // holds this against the library.
 func asciiDomain(s string) (string, error) {
-	if isASCII(s) {
+	if text.IsASCII(s) {
 		return strings.ToLower(s), nil
 	}
 	labels := strings.Split(fullStops.Replace(s), ".")
 	for i, label := range labels {
-		if isASCII(label) {
+		if text.IsASCII(label) {
 			labels[i] = strings.ToLower(label)
 			continue
 		}
@@ -122,7 +124,7 @@ func asciiDomain(s string) (string, error) {
 		// mapped in any case. U+FFFD stands for text that was lost, and is
 		// refused here because IDNA's tables differ on it.
 		a, _ := lookup.ToASCII(label)
-		if !isASCII(a) || a == "" || strings.ContainsRune(label, utf8.RuneError) {
+		if !text.IsASCII(a) || a == "" || strings.ContainsRune(label, utf8.RuneError) {
 			return "", errNoASCII
 		}
 		labels[i] = a

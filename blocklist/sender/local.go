@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
+
+	"spamgate/internal/text"
 )
 
 // NormalizeLocal returns the normal form of a local part alone, as a list
@@ -137,7 +139,7 @@ func needsQuotes[T string | []byte](content T) bool {
 // would miss the iota subscript, whose place among combining marks changes
 // when it folds to a letter.
 func fold(s string) string {
-	if isASCII(s) {
+	if text.IsASCII(s) {
 		return strings.ToLower(s)
 	}
 	s = cases.Fold().String(norm.NFD.String(s))
@@ -154,13 +156,4 @@ func foldCherokee(r rune) rune {
 		return r - 0x13F8 + 0x13F0
 	}
 	return r
-}
-
-func isASCII(s string) bool {
-	for i := range len(s) {
-		if s[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"spamgate/internal/text"
 )
 
 var hexByte = regexp.MustCompile(`\{[0-9a-f]{2}\}`)
@@ -74,7 +76,7 @@ func checkFixedPoint(t *testing.T, a Address) {
 	if l, err := NormalizeLocal(a.Local()); err != nil || l != a.Local() {
 		t.Errorf("NormalizeLocal(%q) = %q, %v", a.Local(), l, err)
 	}
-	if !isASCII(a.Domain()) || len(a.Domain()) > MaxDomain {
+	if !text.IsASCII(a.Domain()) || len(a.Domain()) > MaxDomain {
 		t.Errorf("domain %q is not a short ASCII name", a.Domain())
 	}
 }

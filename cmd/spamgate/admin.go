@@ -20,6 +20,7 @@ import (
 	"spamgate/internal/config"
 	"spamgate/internal/fetch"
 	"spamgate/internal/listedit"
+	"spamgate/internal/text"
 	"spamgate/smtpfilter/nexthop"
 )
 
@@ -168,7 +169,7 @@ func heldSum(l blocklist.ListStats) (string, error) {
 	case l.Err != nil:
 		return "", fmt.Errorf("list %s: %w: what is on disk cannot be used (%w); mend that first", l.Name, admin.ErrNothingHeld, l.Err)
 	}
-	return "", fmt.Errorf("list %s: %w: what is on disk serves, with %s", l.Name, admin.ErrNothingHeld, count(l.Entries, "entry", "entries"))
+	return "", fmt.Errorf("list %s: %w: what is on disk serves, with %s", l.Name, admin.ErrNothingHeld, text.Count(l.Entries, "entry", "entries"))
 }
 
 // list is a list as it serves now.

@@ -15,6 +15,7 @@ import (
 	"spamgate/hashfamily"
 	"spamgate/internal/config"
 	"spamgate/internal/logging"
+	"spamgate/internal/text"
 )
 
 // announce says what the gate has loaded, where it listens, where mail goes and
@@ -245,7 +246,7 @@ func describeLeftOut(l blocklist.ListStats) []string {
 		{l.Protected, "protected name", "protected names"},
 	} {
 		if p.n > 0 {
-			parts = append(parts, count(p.n, p.one, p.many))
+			parts = append(parts, text.Count(p.n, p.one, p.many))
 		}
 	}
 	return parts
@@ -282,7 +283,7 @@ func describeAction(l blocklist.ListStats) string {
 
 // describeEntries is what a list has, and what was left out of its files.
 func describeEntries(l blocklist.ListStats) string {
-	parts := []string{count(l.Entries, "entry", "entries")}
+	parts := []string{text.Count(l.Entries, "entry", "entries")}
 	if l.Expired > 0 {
 		parts = append(parts, fmt.Sprintf("%d expired", l.Expired))
 	}
@@ -297,13 +298,6 @@ func describeEntries(l blocklist.ListStats) string {
 		parts = append(parts, "NOT LOADED: "+l.Err.Error())
 	}
 	return strings.Join(parts, ", ")
-}
-
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
 
 // shorten shows a path below the working directory as one would type it.

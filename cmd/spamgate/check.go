@@ -16,6 +16,7 @@ import (
 	"spamgate/blocklist"
 	"spamgate/blocklist/sender"
 	"spamgate/internal/config"
+	"spamgate/internal/text"
 	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/header"
 )
@@ -182,7 +183,7 @@ func buildSet(ctx context.Context, c *config.Config, stderr io.Writer) (*blockli
 	}
 	for _, l := range stats {
 		if l.Invalid > 0 {
-			fmt.Fprintf(stderr, "spamgate: list %s: %s skipped; see spamgate config check\n", l.Name, count(l.Invalid, "invalid line", "invalid lines"))
+			fmt.Fprintf(stderr, "spamgate: list %s: %s skipped; see spamgate config check\n", l.Name, text.Count(l.Invalid, "invalid line", "invalid lines"))
 		}
 		switch {
 		case l.Err != nil && l.LastGood:

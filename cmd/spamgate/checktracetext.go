@@ -8,13 +8,14 @@ import (
 
 	"spamgate/blocklist"
 	"spamgate/blocklist/bloom"
+	"spamgate/internal/text"
 	"spamgate/smtpfilter"
 )
 
 // printTrace is a trace for people.
 func (k *checking) printTrace(t tracedAddress, stats blocklist.SetStats) {
 	fmt.Fprintf(k.out, "%s: %s\n", t.Address, t.Action)
-	fmt.Fprintf(k.out, "  lists     as they are on disk, %s\n", count(stats.Entries, "entry", "entries"))
+	fmt.Fprintf(k.out, "  lists     as they are on disk, %s\n", text.Count(stats.Entries, "entry", "entries"))
 	if t.Generation > 0 {
 		fmt.Fprintf(k.out, "            the running gate serves generation %d\n", t.Generation)
 	}
@@ -117,7 +118,7 @@ func answer(e bloom.Explanation) string {
 	}
 	switch {
 	case clear > 0:
-		return fmt.Sprintf("%s of %d clear: certainly not listed", count(clear, "bit", "bits"), len(e.Probes))
+		return fmt.Sprintf("%s of %d clear: certainly not listed", text.Count(clear, "bit", "bits"), len(e.Probes))
 	case !e.Maybe:
 		return "the filter is empty: certainly not listed"
 	}

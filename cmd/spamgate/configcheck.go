@@ -11,6 +11,7 @@ import (
 	"spamgate/blocklist"
 	"spamgate/internal/config"
 	"spamgate/internal/providers"
+	"spamgate/internal/text"
 )
 
 func newConfigCommand() *cobra.Command {
@@ -141,7 +142,7 @@ func printProblems(w io.Writer, lists []blocklist.ListStats) {
 			{protectedLine, "protected name", "protected names", l.Protected},
 		} {
 			if more := all.n - shown[all.sort]; more > 0 {
-				fmt.Fprintf(w, "list %s: %s more\n", l.Name, count(more, all.one, all.many))
+				fmt.Fprintf(w, "list %s: %s more\n", l.Name, text.Count(more, all.one, all.many))
 			}
 		}
 		for _, note := range l.Notes {

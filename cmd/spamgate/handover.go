@@ -16,6 +16,8 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"golang.org/x/sys/unix"
+
+	"spamgate/internal/durable"
 )
 
 // On SIGUSR2 the gate starts its program's file again and gives the new process,
@@ -82,17 +84,11 @@ func programFile() string {
 	executable, err := os.Executable()
 	if path, lookErr := exec.LookPath(os.Args[0]); lookErr == nil {
 		path, lookErr = filepath.Abs(path)
-		if lookErr == nil && (err != nil || sameFile(path, executable)) {
+		if lookErr == nil && (err != nil || durable.SameFile(path, executable)) {
 			return path
 		}
 	}
 	return executable
-}
-
-func sameFile(a, b string) bool {
-	x, errX := os.Stat(a)
-	y, errY := os.Stat(b)
-	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
 // startSuccessor starts program with this process's arguments and gives it the

@@ -65,7 +65,7 @@ func TestAttackText(t *testing.T) {
 			"With these 3 names listed and nothing else, 28 of 268435456 bits are set, and the filter says maybe to " + target,
 			"The gate accepts mail from " + target,
 			"confirm = false it would be refused",
-			"1000 random keys tried",
+			"1,000 random keys tried",
 			"the 3 names above 0.001 of 11 0 (at 95%: below 0.3%)",
 			"11 names for a guessed key 0 of 11 2 (at 95%: below 0.63%)",
 			"do make the target a maybe; brute force found them among 54525952",

@@ -53,7 +53,7 @@ func TestCheckHeld(t *testing.T) {
 		code           int
 		stdout, stderr string
 	}{
-		{[]string{"config", "check"}, exitError, "blocked  reject, 2000 entries, HELD\n", `blocked.txt: shrunk too much: from 2000 entries to 100, and max_shrink is 20%; if that is right, spamgate lists accept blocked takes it`},
+		{[]string{"config", "check"}, exitError, "blocked  reject, 2,000 entries, HELD\n", `blocked.txt: shrunk too much: from 2000 entries to 100, and max_shrink is 20%; if that is right, spamgate lists accept blocked takes it`},
 		{[]string{"check", "x@host1500.example"}, exitListed, "x@host1500.example: reject\n", "list blocked: its last good version serves: "},
 	} {
 		var stdout, stderr bytes.Buffer

@@ -15,6 +15,7 @@ import (
 	"github.com/coreos/go-systemd/v22/activation"
 
 	"spamgate/internal/config"
+	"spamgate/internal/text"
 	"spamgate/smtpfilter/nexthop"
 )
 
@@ -92,7 +93,7 @@ func checkPassed(c *config.Config) error {
 		}
 	}
 	return fmt.Errorf("systemd has passed %s that no listener takes: write addr = %q in [listen], or stop and disable the socket unit",
-		count(n, "socket", "sockets"), config.Systemd)
+		text.Count(n, "socket", "sockets"), config.Systemd)
 }
 
 // listen opens the endpoint, unless it is open.

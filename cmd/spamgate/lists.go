@@ -17,6 +17,7 @@ import (
 	"spamgate/blocklist"
 	"spamgate/blocklist/listfile"
 	"spamgate/internal/config"
+	"spamgate/internal/durable"
 )
 
 func newListsCommand() *cobra.Command {
@@ -253,7 +254,7 @@ func (l *listAt) fileToEdit(name string) (string, error) {
 		return l.files[0], nil
 	}
 	for _, f := range l.files {
-		if sameFile(f, name) {
+		if durable.SameFile(f, name) {
 			return f, nil
 		}
 	}

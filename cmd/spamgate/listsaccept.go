@@ -15,6 +15,7 @@ import (
 	"spamgate/internal/config"
 	"spamgate/internal/durable"
 	"spamgate/internal/listedit"
+	"spamgate/internal/text"
 )
 
 func newListsAcceptCommand() *cobra.Command {
@@ -97,7 +98,7 @@ func (r acceptResult) print(w io.Writer) {
 	if r.DryRun {
 		would = "would be "
 	}
-	fmt.Fprintf(w, "%s: %saccepted, %s; %s before\n", r.List, would, number(r.Entries, "entry", "entries"), groupDigits(uint64(r.Before)))
+	fmt.Fprintf(w, "%s: %saccepted, %s; %s before\n", r.List, would, text.Count(r.Entries, "entry", "entries"), text.Number(r.Before))
 	if r.DryRun {
 		fmt.Fprintf(w, "  it is held: %s\n", r.Held)
 		fmt.Fprintln(w, "dry run: nothing has changed")
@@ -154,7 +155,7 @@ func (a *accepting) checkHeld(l admin.List) error {
 	case l.Acceptable:
 		return nil
 	case l.Error == "":
-		return fmt.Errorf("list %s: %w: what is on disk serves, with %s", a.list, admin.ErrNothingHeld, count(l.Entries, "entry", "entries"))
+		return fmt.Errorf("list %s: %w: what is on disk serves, with %s", a.list, admin.ErrNothingHeld, text.Count(l.Entries, "entry", "entries"))
 	default:
 		return fmt.Errorf("list %s cannot be accepted as it is: %s", a.list, l.Error)
 	}

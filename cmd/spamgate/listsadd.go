@@ -13,6 +13,7 @@ import (
 
 	"spamgate/internal/config"
 	"spamgate/internal/listedit"
+	"spamgate/internal/text"
 	"spamgate/smtpfilter"
 )
 
@@ -182,7 +183,7 @@ func (e *editing) describe(n listedit.NewEntry, a listedit.Addition) addedEntry 
 	a.New.Line = a.Line
 	d := addedEntry{entryAt: newEntryAt(e.list.Name, e.file, a.New), What: a.What, Meaning: meaning(a.New)}
 	if len(a.Extra) > 0 && a.What == listedit.Updated {
-		d.Remarks = append(d.Remarks, "removed "+count(len(a.Extra), "repeated line", "repeated lines")+" of it")
+		d.Remarks = append(d.Remarks, "removed "+text.Count(len(a.Extra), "repeated line", "repeated lines")+" of it")
 	}
 	if a.What == listedit.Updated && a.Was.Until != 0 && a.New.Until == 0 {
 		d.Remarks = append(d.Remarks, "it no longer ends: the old line said "+untilText(a.Was.Until))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"spamgate/internal/admin"
+	"spamgate/internal/text"
 )
 
 // printListDetails prints all there is to know of a list.
@@ -29,10 +30,10 @@ func printListDetails(b *bytes.Buffer, l *admin.List) {
 	for _, f := range l.Files {
 		line("file", "%s, %s, changed %s (%s ago)", shorten(f.Path), byteSize(f.Bytes), clock(f.Modified), ageText(time.Since(f.Modified)))
 	}
-	line("entries", "%s%s", groupDigits(uint64(l.Entries)), counts([]amount{
+	line("entries", "%s%s", text.Number(l.Entries), counts([]amount{
 		{l.Exceptions, "exception", "exceptions"}, {l.Duplicates, "duplicate", "duplicates"},
 	}))
-	line("left out", "%s%s", number(l.Invalid, "invalid line", "invalid lines"), counts([]amount{
+	line("left out", "%s%s", text.Count(l.Invalid, "invalid line", "invalid lines"), counts([]amount{
 		{l.Unsupported, "unsupported", "unsupported"},
 		{l.Protected, "covers a protected name", "cover a protected name"},
 		{l.Expired, "expired", "expired"},
@@ -57,7 +58,7 @@ func printListDetails(b *bytes.Buffer, l *admin.List) {
 		printFetch(line, f)
 	}
 	if l.HitsToday != nil {
-		line("hits today", "%s", groupDigits(*l.HitsToday))
+		line("hits today", "%s", text.Number(*l.HitsToday))
 	}
 	line("index", "%s", byteSize(l.IndexBytes))
 	if l.FillRatio == 0 && l.FPR > 0 { // fuse
@@ -91,20 +92,12 @@ type amount struct {
 	one, many string
 }
 
-// number is so many things, with commas in large numbers.
-func number(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return groupDigits(uint64(n)) + " " + many
-}
-
 // counts names those of which there are any, behind a comma each.
 func counts(all []amount) string {
 	var s string
 	for _, c := range all {
 		if c.n > 0 {
-			s += ", " + number(c.n, c.one, c.many)
+			s += ", " + text.Count(c.n, c.one, c.many)
 		}
 	}
 	return s

@@ -15,6 +15,7 @@ import (
 
 	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/segment"
+	"spamgate/internal/text"
 )
 
 type listsDiffOptions struct {
@@ -281,7 +282,7 @@ func (d *diffReport) print(w io.Writer) {
 	}
 	fmt.Fprintf(w, "%d came, %d went, %d changed, %d are the same\n", d.Came, d.Went, d.Changed, d.Same)
 	if d.Protected > 0 {
-		fmt.Fprintf(w, "not counted: %s of %s that the list leaves out: protected names\n", number(d.Protected, "entry", "entries"), d.New)
+		fmt.Fprintf(w, "not counted: %s of %s that the list leaves out: protected names\n", text.Count(d.Protected, "entry", "entries"), d.New)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/segment"
 	"spamgate/internal/config"
+	"spamgate/internal/text"
 )
 
 // listSides are the two states of a list that are compared.
@@ -80,7 +81,7 @@ func findVersion(list string, versions []blocklist.VersionInfo, start string) (b
 	}
 	if len(found) != 1 {
 		return blocklist.VersionInfo{}, fmt.Errorf("list %s: %s with %q; see spamgate lists rollback %s --list-versions",
-			list, count(len(found), "version begins", "versions begin"), start, list)
+			list, text.Count(len(found), "version begins", "versions begin"), start, list)
 	}
 	return found[0], nil
 }

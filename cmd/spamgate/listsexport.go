@@ -14,6 +14,8 @@ import (
 
 	"spamgate/blocklist/listfile"
 	"spamgate/internal/config"
+	"spamgate/internal/durable"
+	"spamgate/internal/text"
 )
 
 type listsExportOptions struct {
@@ -137,7 +139,7 @@ func listToExport(c *config.Config, name string) (*listAt, error) {
 func listWithFile(c *config.Config, path string) *listAt {
 	for _, l := range c.Lists {
 		at, err := newListAt(l)
-		if err == nil && slices.ContainsFunc(at.files, func(file string) bool { return sameFile(file, path) }) {
+		if err == nil && slices.ContainsFunc(at.files, func(file string) bool { return durable.SameFile(file, path) }) {
 			return at
 		}
 	}
@@ -209,7 +211,7 @@ func (e *exporting) finish() error {
 	if more := e.left - maxLeftOut; more > 0 {
 		fmt.Fprintf(e.stderr, "%d more\n", more)
 	}
-	fmt.Fprintf(e.stderr, "list %s: %s written as %s", e.list.Name, count(e.written, "entry", "entries"), e.format)
+	fmt.Fprintf(e.stderr, "list %s: %s written as %s", e.list.Name, text.Count(e.written, "entry", "entries"), e.format)
 	if e.left > 0 {
 		fmt.Fprintf(e.stderr, ", %d left out\n", e.left)
 		return errNo

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"spamgate/blocklist/listfile"
+	"spamgate/internal/text"
 )
 
 // formatFlags say how a file is to be read that is no list of the configuration.
@@ -175,15 +176,15 @@ func (r readReport) describe() string {
 	if r.Packed != "" {
 		format += " in " + r.Packed
 	}
-	s := fmt.Sprintf("%s; %s", format, count(r.Entries, "entry", "entries"))
+	s := fmt.Sprintf("%s; %s", format, text.Count(r.Entries, "entry", "entries"))
 	if r.Invalid > 0 {
-		s += ", " + count(r.Invalid, "invalid line", "invalid lines")
+		s += ", " + text.Count(r.Invalid, "invalid line", "invalid lines")
 	}
 	if r.Unsupported > 0 {
-		s += ", " + count(r.Unsupported, "unsupported line", "unsupported lines")
+		s += ", " + text.Count(r.Unsupported, "unsupported line", "unsupported lines")
 	}
 	if r.Expired > 0 {
-		s += ", " + count(r.Expired, "entry whose time is over", "entries whose time is over")
+		s += ", " + text.Count(r.Expired, "entry whose time is over", "entries whose time is over")
 	}
 	return s
 }

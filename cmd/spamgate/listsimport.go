@@ -12,7 +12,9 @@ import (
 
 	"spamgate/blocklist/listfile"
 	"spamgate/internal/config"
+	"spamgate/internal/durable"
 	"spamgate/internal/listedit"
+	"spamgate/internal/text"
 )
 
 type listsImportOptions struct {
@@ -114,7 +116,7 @@ func listsImport(cmd *cobra.Command, o listsImportOptions, path string) error {
 	if err != nil {
 		return fail(err)
 	}
-	if path != "-" && sameFile(path, file) {
+	if path != "-" && durable.SameFile(path, file) {
 		return fail(fmt.Errorf("%s is the list's own file", path))
 	}
 	ctx, stop := interruptible(cmd)
@@ -282,7 +284,7 @@ func (i *importing) print(w, stderr io.Writer) {
 		fmt.Fprintln(stderr, p)
 	}
 	if more := r.Invalid + r.Unsupported + r.NotTaken - len(r.Problems); more > 0 {
-		fmt.Fprintf(stderr, "%s: %s more; see spamgate lists lint\n", shorten(r.From), count(more, "line", "lines"))
+		fmt.Fprintf(stderr, "%s: %s more; see spamgate lists lint\n", shorten(r.From), text.Count(more, "line", "lines"))
 	}
 	fmt.Fprintf(w, "%s: %s\n", shorten(r.From), r.describe())
 	for _, note := range r.Notes {

@@ -13,6 +13,7 @@ import (
 	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/sender"
 	"spamgate/internal/config"
+	"spamgate/internal/text"
 )
 
 type listsLintOptions struct {
@@ -248,11 +249,11 @@ func (l *linting) summary(r *lintReport) error {
 		fmt.Fprintln(l.out, p)
 	}
 	if r.hidden > 0 {
-		fmt.Fprintf(l.out, "%s: %s; --all shows them\n", shorten(r.File), number(r.hidden, "more unsupported line", "more unsupported lines"))
+		fmt.Fprintf(l.out, "%s: %s; --all shows them\n", shorten(r.File), text.Count(r.hidden, "more unsupported line", "more unsupported lines"))
 	}
 	fmt.Fprintf(l.out, "%s: %s", shorten(r.File), r.describe())
 	if r.Warnings > 0 {
-		fmt.Fprintf(l.out, ", %s", count(r.Warnings, "warning", "warnings"))
+		fmt.Fprintf(l.out, ", %s", text.Count(r.Warnings, "warning", "warnings"))
 	}
 	fmt.Fprintln(l.out)
 	for _, note := range r.Notes {

@@ -19,6 +19,7 @@ import (
 	"spamgate/blocklist/sender"
 	"spamgate/internal/config"
 	"spamgate/internal/listedit"
+	"spamgate/internal/text"
 )
 
 func newListsOverlapCommand() *cobra.Command {
@@ -356,9 +357,9 @@ func (p *overlapping) report(only string) *overlapReport {
 
 func (r *overlapReport) print(w io.Writer) {
 	for _, l := range r.Lists {
-		fmt.Fprintf(w, "%s (%s): %s", l.List, l.Type, count(int(l.Entries), "entry", "entries"))
+		fmt.Fprintf(w, "%s (%s): %s", l.List, l.Type, text.Count(int(l.Entries), "entry", "entries"))
 		if l.Repeated > 0 {
-			fmt.Fprintf(w, ", and %s of them again", count(int(l.Repeated), "line", "lines"))
+			fmt.Fprintf(w, ", and %s of them again", text.Count(int(l.Repeated), "line", "lines"))
 		}
 		fmt.Fprintln(w)
 	}

@@ -12,6 +12,7 @@ import (
 	"spamgate/blocklist/listfile"
 	"spamgate/internal/config"
 	"spamgate/internal/listedit"
+	"spamgate/internal/text"
 )
 
 type listsRemoveOptions struct {
@@ -278,7 +279,7 @@ func notListed(ctx context.Context, c *config.Config, l *listAt, entries []listf
 		case len(some) > 0:
 			what += "; nothing covers it, but senders there are matched by " + some[0].at().String() + howToUndo(some[0])
 			if more += len(some) - 1; more > 0 {
-				what += fmt.Sprintf(", and by %s: spamgate lists find %s", number(more, "other entry", "other entries"), shellWord(domainOf(e)))
+				what += fmt.Sprintf(", and by %s: spamgate lists find %s", text.Count(more, "other entry", "other entries"), shellWord(domainOf(e)))
 			}
 		default:
 			what += "; nothing covers it either"

@@ -17,6 +17,7 @@ import (
 	"spamgate/blocklist"
 	"spamgate/internal/config"
 	"spamgate/internal/fetch"
+	"spamgate/internal/text"
 )
 
 func newListsRollbackCommand() *cobra.Command {
@@ -138,7 +139,7 @@ func (r *rollback) printVersions(w io.Writer, asJSON bool) error {
 		if l.OnDisk {
 			mark = " now"
 		}
-		fmt.Fprintf(w, "%-33s %-19s %11s %10s%s\n", l.Version, clock(l.Time), groupDigits(uint64(l.Entries)), byteSize(l.Bytes), mark)
+		fmt.Fprintf(w, "%-33s %-19s %11s %10s%s\n", l.Version, clock(l.Time), text.Number(l.Entries), byteSize(l.Bytes), mark)
 	}
 	return nil
 }
@@ -179,7 +180,7 @@ func (r *rollback) tooFew(v blocklist.VersionInfo) error {
 		return nil
 	}
 	return fmt.Errorf("list %s: version %s has %s and another one that is kept %s; if it is the right one, name it with --to %[2]s, else another of spamgate lists rollback %[1]s --list-versions",
-		r.list.Name, v.ID, number(v.Entries, "entry", "entries"), groupDigits(uint64(most)))
+		r.list.Name, v.ID, text.Count(v.Entries, "entry", "entries"), text.Number(most))
 }
 
 // rollbackResult says what came of it.
@@ -202,7 +203,7 @@ func (r *rollbackResult) print(w io.Writer) {
 		done, replaced = "would put back", "would replace"
 	}
 	fmt.Fprintf(w, "list %s: %s version %s\n", r.List, done, r.Version)
-	fmt.Fprintf(w, "  with %s, live since %s\n", count(r.Entries, "entry", "entries"), clock(r.Time))
+	fmt.Fprintf(w, "  with %s, live since %s\n", text.Count(r.Entries, "entry", "entries"), clock(r.Time))
 	if r.Old != "" {
 		fmt.Fprintf(w, "  %s version %s\n", replaced, r.Old)
 	} else {

@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"spamgate/internal/text"
 )
 
 // print prints the report for people.
@@ -31,12 +33,12 @@ func (r *statsReport) printFilter(b *bytes.Buffer) {
 	if f.Parts > 1 {
 		parts = fmt.Sprintf(", %d parts", f.Parts)
 	}
-	line("memory", "%s (%s bits%s)", byteSize(int64(f.Bytes)), groupDigits(f.Bits), parts)
+	line("memory", "%s (%s bits%s)", byteSize(int64(f.Bytes)), text.Number(f.Bits), parts)
 	if f.Hashes > 0 {
 		line("hashes", "%d", f.Hashes)
 	}
 	if f.Capacity > 0 {
-		line("capacity", "%s keys", groupDigits(uint64(f.Capacity)))
+		line("capacity", "%s keys", text.Number(uint64(f.Capacity)))
 	}
 	if f.FillRatio > 0 {
 		line("fill ratio", "%s", smallText(f.FillRatio))
@@ -44,11 +46,11 @@ func (r *statsReport) printFilter(b *bytes.Buffer) {
 	line("expected FPR", "%s", fprText(f.ExpectedFPR))
 	line("measured FPR", "%s", f.measured())
 	if g := r.Gate; g != nil {
-		text := fmt.Sprintf("%s lookups, %s maybes", groupDigits(g.Lookups), groupDigits(g.Maybes))
+		lookups := fmt.Sprintf("%s lookups, %s maybes", text.Number(g.Lookups), text.Number(g.Maybes))
 		if g.FalseMaybes != nil {
-			text += fmt.Sprintf(", %s of them false", groupDigits(*g.FalseMaybes))
+			lookups += fmt.Sprintf(", %s of them false", text.Number(*g.FalseMaybes))
 		}
-		line("running gate", "%s", text)
+		line("running gate", "%s", lookups)
 	}
 	if r.Warning != "" {
 		printWrapped(b, "  warning: ", r.Warning)
@@ -59,9 +61,9 @@ func (r *statsReport) printFilter(b *bytes.Buffer) {
 // with 95% confidence (the rule of three).
 func (k *kindStats) measured() string {
 	if k.False == 0 {
-		return fmt.Sprintf("below %s (0 of %s names)", smallText(3/float64(k.Probes)), groupDigits(uint64(k.Probes)))
+		return fmt.Sprintf("below %s (0 of %s names)", smallText(3/float64(k.Probes)), text.Number(k.Probes))
 	}
-	return fmt.Sprintf("%s (%s of %s names)", smallText(float64(k.False)/float64(k.Probes)), groupDigits(uint64(k.False)), groupDigits(uint64(k.Probes)))
+	return fmt.Sprintf("%s (%s of %s names)", smallText(float64(k.False)/float64(k.Probes)), text.Number(k.False), text.Number(k.Probes))
 }
 
 // measuredShort is the same for a column.
@@ -75,7 +77,7 @@ func (k *kindStats) measuredShort() string {
 func (r *statsReport) printListShares(b *bytes.Buffer) {
 	fmt.Fprintf(b, "\n%-30s %13s %12s %10s %8s\n", "LIST", "ENTRIES", "INDEX", "FILL ALONE", "FPR")
 	for _, l := range r.Lists {
-		fmt.Fprintf(b, "%-30s %13s %12s %10s %8s\n", l.Name, groupDigits(uint64(l.Entries)), byteSize(l.Index), smallText(l.FillRatio), smallFPR(l.FPR))
+		fmt.Fprintf(b, "%-30s %13s %12s %10s %8s\n", l.Name, text.Number(l.Entries), byteSize(l.Index), smallText(l.FillRatio), smallFPR(l.FPR))
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"spamgate/blocklist/hits"
 	"spamgate/internal/admin"
 	"spamgate/internal/config"
+	"spamgate/internal/text"
 )
 
 func newListsStatusCommand() *cobra.Command {
@@ -202,9 +203,9 @@ func printFilterStatus(b *bytes.Buffer, s admin.Status) {
 		printWrapped(b, "  warning: ", f.Warning)
 	}
 	if s.Lookups != nil && *s.Lookups > 0 {
-		fmt.Fprintf(b, "looked up: %s, maybes of the filter: %s", groupDigits(*s.Lookups), groupDigits(*s.Maybes))
+		fmt.Fprintf(b, "looked up: %s, maybes of the filter: %s", text.Number(*s.Lookups), text.Number(*s.Maybes))
 		if s.FalseMaybes != nil {
-			fmt.Fprintf(b, ", %s of them false", groupDigits(*s.FalseMaybes))
+			fmt.Fprintf(b, ", %s of them false", text.Number(*s.FalseMaybes))
 		}
 		b.WriteByte('\n')
 	}
@@ -233,9 +234,9 @@ func printListTable(b *bytes.Buffer, lists []admin.List) {
 		}
 		today := "-"
 		if l.HitsToday != nil {
-			today = groupDigits(*l.HitsToday)
+			today = text.Number(*l.HitsToday)
 		}
-		fmt.Fprintf(b, listColumns, name, formatText(l), groupDigits(uint64(l.Entries)), groupDigits(uint64(l.Invalid)),
+		fmt.Fprintf(b, listColumns, name, formatText(l), text.Number(l.Entries), text.Number(l.Invalid),
 			listAge(l, time.Now()), today, smallText(l.FillRatio), smallFPR(l.FPR))
 		fmt.Fprintf(b, "  %s\n", sourceText(l))
 		printTrouble(b, l)

@@ -19,6 +19,7 @@ import (
 	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/sender"
 	"spamgate/internal/config"
+	"spamgate/internal/text"
 )
 
 type listsTestOptions struct {
@@ -144,7 +145,7 @@ func listsTest(cmd *cobra.Command, o listsTestOptions, path string) error {
 	t.report.Messages, t.report.Hidden = senders.Senders, senders.Hidden
 	if senders.Senders == 0 {
 		return fmt.Errorf("%s: no sender in %s: want lines with from=<user@example.com>, as Postfix and spamgate log them, or addresses, one a line%s",
-			in.path, count(senders.Lines, "line", "lines"), hiddenHint(senders.Hidden))
+			in.path, text.Count(senders.Lines, "line", "lines"), hiddenHint(senders.Hidden))
 	}
 	return t.finish(cmd, o)
 }
@@ -153,7 +154,7 @@ func hiddenHint(hidden int) string {
 	if hidden == 0 {
 		return ""
 	}
-	return fmt.Sprintf(`; %s hidden, as with [log] addresses = "hash"`, count(hidden, "sender is", "senders are"))
+	return fmt.Sprintf(`; %s hidden, as with [log] addresses = "hash"`, text.Count(hidden, "sender is", "senders are"))
 }
 
 // listGlobEscaper takes the special meaning from a file's name.
@@ -216,7 +217,7 @@ func setOf(ctx context.Context, path string, tested blocklist.List, stderr io.Wr
 	}
 	for _, l := range stats {
 		if l.Invalid > 0 {
-			fmt.Fprintf(stderr, "spamgate: %s: %s skipped; see spamgate lists lint\n", path, count(l.Invalid, "invalid line", "invalid lines"))
+			fmt.Fprintf(stderr, "spamgate: %s: %s skipped; see spamgate lists lint\n", path, text.Count(l.Invalid, "invalid line", "invalid lines"))
 		}
 	}
 	return set, nil
@@ -280,14 +281,14 @@ func (t *listTest) finish(cmd *cobra.Command, o listsTestOptions) error {
 }
 
 func (r *testReport) print(w io.Writer, entries int) {
-	fmt.Fprintf(w, "%s would have blocked %d of %s", shorten(r.List), r.Blocked, count(r.Messages, "message", "messages"))
+	fmt.Fprintf(w, "%s would have blocked %d of %s", shorten(r.List), r.Blocked, text.Count(r.Messages, "message", "messages"))
 	if r.Blocked > 0 {
 		fmt.Fprintf(w, " (%.1f%%), from %s, by %s", 100*float64(r.Blocked)/float64(r.Messages),
-			count(r.Senders, "sender", "senders"), count(entries, "entry", "entries"))
+			text.Count(r.Senders, "sender", "senders"), text.Count(entries, "entry", "entries"))
 	}
 	fmt.Fprintln(w)
 	if r.Hidden > 0 {
-		fmt.Fprintf(w, "%s not counted%s\n", count(r.Hidden, "message", "messages"), hiddenHint(r.Hidden))
+		fmt.Fprintf(w, "%s not counted%s\n", text.Count(r.Hidden, "message", "messages"), hiddenHint(r.Hidden))
 	}
 	if len(r.Entries) > 0 {
 		fmt.Fprintln(w, "\nmessages  by entry")

@@ -17,6 +17,7 @@ import (
 	"spamgate/blocklist/hits"
 	"spamgate/internal/admin"
 	"spamgate/internal/config"
+	"spamgate/internal/text"
 )
 
 func newListsUnusedCommand() *cobra.Command {
@@ -200,7 +201,7 @@ func (u *unused) list(ctx context.Context, ask unusedSource, from, name string, 
 			return err
 		}
 		fmt.Fprintf(u.stderr, "list %s: %s of %s have not matched since %s (%s)\n", name,
-			groupDigits(end.Unused), groupDigits(end.Entries), hits.DayOf(since), from)
+			text.Number(end.Unused), text.Number(end.Entries), hits.DayOf(since), from)
 	}
 	return nil
 }

@@ -160,7 +160,6 @@ func TestPlanOutputFails(t *testing.T) {
 
 func TestPlanNumbers(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
-		{groupDigits(0), "0"}, {groupDigits(999), "999"}, {groupDigits(1000), "1,000"}, {groupDigits(16_915_025), "16,915,025"},
 		{decimals(2285.526, 2), "2,285.53"}, {decimals(0, 2), "0.00"}, {decimals(0.00123, 2), "1.23e-3"}, {decimals(33554432, 0), "33,554,432"}, {decimals(2.5e12, 2), "2.50e12"},
 		{rateText(0.0000889), "8.89e-5"}, {rateText(0.25), "0.25"}, {rateText(1), "1"}, {rateText(0), "below 1e-300"}, {rateText(1e-300), "1.00e-300"},
 		{cellText(0.0000889), "8.9e-5"}, {cellText(0.01), "0.010"}, {cellText(0), "<1e-99"}, {cellText(0.00099999), "1.0e-3"}, {cellText(1), "1.0"},

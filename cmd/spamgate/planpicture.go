@@ -14,6 +14,7 @@ import (
 
 	"spamgate/blocklist/bloom"
 	"spamgate/internal/chart"
+	"spamgate/internal/text"
 )
 
 // Measures of the picture.
@@ -26,7 +27,7 @@ const (
 // draw draws the rate against the entries, from none to twice those of the plan,
 // for the planned bits and a few numbers of hashes.
 func (r *planReport) draw(w io.Writer) error {
-	p := chart.New(fmt.Sprintf("False positives of a Bloom filter of %s bits", groupDigits(r.Bits)),
+	p := chart.New(fmt.Sprintf("False positives of a Bloom filter of %s bits", text.Number(r.Bits)),
 		"entries n", "false positive rate")
 	low := lowestPower(r.FPR)
 	grid := plotter.NewGrid()
@@ -57,7 +58,7 @@ func (r *planReport) draw(w io.Writer) error {
 		}
 		point.GlyphStyle = draw.GlyphStyle{Color: chart.Colour(0), Radius: vg.Points(4), Shape: draw.CircleGlyph{}}
 		p.Add(point)
-		p.Legend.Add(fmt.Sprintf("plan: %s at n = %s", rateText(r.FPR), groupDigits(r.Entries)), point)
+		p.Legend.Add(fmt.Sprintf("plan: %s at n = %s", rateText(r.FPR), text.Number(r.Entries)), point)
 	}
 	// Now that all is added, which widens the axes.
 	p.X.Min, p.X.Max = 0, end

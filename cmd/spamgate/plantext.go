@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"spamgate/blocklist/bloom"
+	"spamgate/internal/text"
 )
 
 // printText prints the plan for people, up to 80 columns wide.
@@ -36,7 +37,7 @@ func (r *planReport) printAnswer(b *bytes.Buffer) {
 		}
 		fmt.Fprintf(b, "%-4s%-20s %s\n", symbol, name, value)
 	}
-	line("n", "entries", groupDigits(r.Entries), r.asked.Entries > 0)
+	line("n", "entries", text.Number(r.Entries), r.asked.Entries > 0)
 	rate := rateText(r.FPR)
 	if r.FPR > 0 {
 		rate += ", one lookup of an absent key in " + oneIn(r.FPR)
@@ -45,7 +46,7 @@ func (r *planReport) printAnswer(b *bytes.Buffer) {
 	if r.FPRAsked != nil {
 		line("", "  asked for", strconv.FormatFloat(*r.FPRAsked, 'g', -1, 64), true)
 	}
-	line("m", "bits", groupDigits(r.Bits), r.asked.Bits > 0)
+	line("m", "bits", text.Number(r.Bits), r.asked.Bits > 0)
 	line("k", "hashes", fmt.Sprint(r.Hashes), r.asked.Hashes > 0)
 	b.WriteByte('\n')
 	line("", "memory", memoryText(float64(r.Bits)), false)
@@ -53,7 +54,7 @@ func (r *planReport) printAnswer(b *bytes.Buffer) {
 	line("", "ideal k for this", decimals(r.IdealHashes, 2), false)
 	line("", "fill at n", decimals(100*r.Fill, 1)+"% of the bits set", false)
 	line("", "stricter bound", rateText(r.FPRBound)+" for p (n + ½ entries, m - 1 bits)", false)
-	line("", "m if k were ideal", groupDigits(uint64(math.Ceil(r.IdealBits)))+" bits", false)
+	line("", "m if k were ideal", text.Number(uint64(math.Ceil(r.IdealBits)))+" bits", false)
 	line("", "least of any filter", memoryText(r.LeastBits), false)
 }
 
@@ -76,15 +77,6 @@ func (r *planReport) printNotes(b *bytes.Buffer) {
 	}
 }
 
-// groupDigits puts commas between groups of three digits.
-func groupDigits(n uint64) string {
-	s := strconv.FormatUint(n, 10)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
 // decimals is v with so many digits after the point and commas before it, or
 // with an exponent where that would be long, or nothing but zeros.
 func decimals(v float64, digits int) string {
@@ -99,7 +91,7 @@ func decimals(v float64, digits int) string {
 	if some {
 		fraction = "." + fraction
 	}
-	return groupDigits(n) + fraction
+	return text.Number(n) + fraction
 }
 
 // exponent is v as 1.23e-5, without zeros that lead the exponent.
@@ -143,7 +135,7 @@ func oneIn(p float64) string {
 	if p > 0.1 {
 		return decimals(1/p, 1)
 	}
-	return groupDigits(uint64(math.Round(1 / p)))
+	return text.Number(uint64(math.Round(1 / p)))
 }
 
 // ratioText is bits per entry in at most six characters.

@@ -6,12 +6,12 @@ import (
 	"os"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
 	"spamgate/internal/hashlab"
+	"spamgate/internal/text"
 )
 
 // progress is a bar that shows how far a long run is, on a terminal only: in a
@@ -52,7 +52,7 @@ func (p progress) show(done float64, what string) {
 	if p.bar == nil {
 		return
 	}
-	p.bar.Describe(fmt.Sprintf("%-*s", p.room, shortenWords(strings.Map(printable, what), p.room)))
+	p.bar.Describe(fmt.Sprintf("%-*s", p.room, shortenWords(text.Printable(what), p.room)))
 	_ = p.bar.Set(int(done * progressSteps))
 }
 
@@ -69,15 +69,6 @@ func shortenWords(s string, room int) string {
 		return strings.TrimRight(head[:space], " ,:") + dots
 	}
 	return string(runes[:room-len(dots)]) + dots // one long word
-}
-
-// printable is for strings.Map: what comes next may be called like a file, which
-// may be called like an order to the terminal.
-func printable(r rune) rune {
-	if unicode.IsPrint(r) {
-		return r
-	}
-	return '?'
 }
 
 // finish takes the bar away.

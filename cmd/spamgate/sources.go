@@ -18,6 +18,7 @@ import (
 	"spamgate/internal/certs"
 	"spamgate/internal/config"
 	"spamgate/internal/fetch"
+	"spamgate/internal/text"
 )
 
 // userAgent is what the servers of lists are told.
@@ -186,7 +187,7 @@ func (b *fetchBar) clear() {
 func byteSize(n int64) string {
 	switch {
 	case n < 1<<10:
-		return count(int(n), "byte", "bytes")
+		return text.Count(int(n), "byte", "bytes")
 	case n < 1<<20:
 		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
 	default:

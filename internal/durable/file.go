@@ -118,3 +118,10 @@ func (f *File) Discard() {
 		_ = f.at.remove(f.name)
 	}
 }
+
+// SameFile reports whether two paths lead to one file.
+func SameFile(a, b string) bool {
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return errX == nil && errY == nil && os.SameFile(x, y)
+}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"spamgate/internal/text"
 )
 
 // FormatRate writes a part of one with three digits that count: 0.0123, and
@@ -65,21 +67,12 @@ func formatFactor(x float64) string {
 	return formatDigits(x, 3)
 }
 
-// FormatCount writes a number with a comma after each third digit.
-func FormatCount[T int | int64 | uint64](n T) string {
-	s := strconv.FormatUint(uint64(n), 10) // counts are never below zero
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
 // FormatBits writes a filter's size: 2^20 where it is a power of two.
 func FormatBits(m uint64) string {
 	if m > 0 && m&(m-1) == 0 {
 		return fmt.Sprintf("2^%d", int(math.Log2(float64(m))))
 	}
-	return FormatCount(m)
+	return text.Number(m)
 }
 
 // FormatP writes a p-value, the smallest ones as a limit.

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"spamgate/internal/text"
 )
 
 // What the summary's sentences call what. They are conventions, not findings.
@@ -106,7 +108,7 @@ func (s *summary) control() {
 		verdict = fmt.Sprintf("That is alarming, since by chance only one in twenty misses: at least %d are due. Don't trust this run's rates.", due)
 	}
 	s.say("control", holds, "The laboratory itself: the ideal control's 95%% interval holds the textbook formula's rate in %d of %s (each corpus, k and size of filter is one). %s",
-		within, plural(len(rows), "comparison"), verdict)
+		within, text.Count(len(rows), "comparison", "comparisons"), verdict)
 }
 
 // holdsFormula says that the row's limits have the formula's rate between them.
@@ -224,7 +226,7 @@ func (s *summary) speed() {
 	slices.SortStableFunc(rows, func(a, b SpeedRow) int { return cmp.Compare(a.NsMedian, b.NsMedian) })
 	fast, slow := rows[0], rows[len(rows)-1]
 	s.say("speed", true, "Fastest is %s: %s ns for its %s of a key of %d bytes; slowest %s: %s ns for its %d.",
-		s.report.Label(fast.Name, fast.K), formatDigits(fast.NsMedian, 3), plural(fast.K, "index", "indices"), fast.KeyBytes,
+		s.report.Label(fast.Name, fast.K), formatDigits(fast.NsMedian, 3), text.Count(fast.K, "index", "indices"), fast.KeyBytes,
 		s.report.Label(slow.Name, slow.K), formatDigits(slow.NsMedian, 3), slow.K)
 }
 
@@ -235,15 +237,4 @@ func and(names []string) string {
 	}
 	last := len(names) - 1
 	return strings.Join(names[:last], ", ") + " and " + names[last]
-}
-
-// plural is "1 row", "2 rows"; the plural may be given, as for "indices".
-func plural(n int, one string, more ...string) string {
-	switch {
-	case n == 1:
-		return "1 " + one
-	case len(more) > 0:
-		return FormatCount(n) + " " + more[0]
-	}
-	return FormatCount(n) + " " + one + "s"
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"spamgate/internal/text"
 )
 
 // Worth is how much of an ideal function's work an index function does: 1 where
@@ -186,7 +188,7 @@ func judge(all []function, one bool) (carry, weak, idle []string) {
 		case one:
 			weak = append(weak, fmt.Sprintf("%s (%.0f%%)", f.label(), 100*max(0, -f.least.high)))
 		default:
-			weak = append(weak, fmt.Sprintf("%s (%.0f%%, %s)", f.label(), 100*max(0, -f.least.high), printable(f.least.worst)))
+			weak = append(weak, fmt.Sprintf("%s (%.0f%%, %s)", f.label(), 100*max(0, -f.least.high), text.Printable(f.least.worst)))
 		}
 	}
 	return carry, weak, idle
@@ -215,7 +217,7 @@ func (s *summary) pjwIsELF() {
 		s.say("pjw-is-elf", true, "PJW and ELF gave the same index for every key: one function under two names.")
 	default:
 		s.say("pjw-is-elf", false, "PJW and ELF are different functions: over %s they gave the same index for %.4g%% of the keys.",
-			printable(least.worst), -100*least.high)
+			text.Printable(least.worst), -100*least.high)
 	}
 }
 
@@ -236,7 +238,7 @@ func (s *summary) bpCollapse() {
 	expected := float64(worst.Keys) - worst.Expected
 	if excess(worst) >= collapse {
 		s.say("bp-collapse", true, "BP collapses: over %s its %d bits have %s for %s keys, where an ideal hash has %s.",
-			printable(worst.Corpus), worst.Bits, plural(worst.Distinct, "different value"), FormatCount(worst.Keys), FormatCount(int(expected+0.5)))
+			text.Printable(worst.Corpus), worst.Bits, text.Count(worst.Distinct, "different value", "different values"), text.Number(worst.Keys), text.Number(int(expected+0.5)))
 		return
 	}
 	s.say("bp-collapse", false, "BP does not collapse here: it has at least %.0f%% of the different values that an ideal hash has.", 100*float64(worst.Distinct)/expected)

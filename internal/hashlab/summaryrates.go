@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"spamgate/blocklist/bloom"
+	"spamgate/internal/text"
 )
 
 // standing is a family with its number of functions, as the rates know it.
@@ -80,22 +81,22 @@ func (c *standing) expectation() string {
 	if c.k == 1 {
 		act = "acts"
 	}
-	text := fmt.Sprintf("over %s expect a false positive rate of %s at %.3g bits a key, %s times the formula's: its %s %s like %.2f ideal ones",
-		printable(first.Corpus), FormatInterval(first.Rate, first.Hits), float64(first.M)/float64(first.N), formatFactor(first.times()),
-		plural(c.k, "function"), act, first.EffectiveK.Value)
+	sentence := fmt.Sprintf("over %s expect a false positive rate of %s at %.3g bits a key, %s times the formula's: its %s %s like %.2f ideal ones",
+		text.Printable(first.Corpus), FormatInterval(first.Rate, first.Hits), float64(first.M)/float64(first.N), formatFactor(first.times()),
+		text.Count(c.k, "function", "functions"), act, first.EffectiveK.Value)
 	if first.Fill < 0.97*first.ExpectedFill {
-		text += fmt.Sprintf(", in filters that are %.0f%% full instead of %.0f%%", 100*first.Fill, 100*first.ExpectedFill)
+		sentence += fmt.Sprintf(", in filters that are %.0f%% full instead of %.0f%%", 100*first.Fill, 100*first.ExpectedFill)
 	}
-	text += "."
+	sentence += "."
 	worst := slices.MaxFunc(c.full, func(a, b FPRRow) int { return cmp.Compare(a.times(), b.times()) })
 	if len(c.full) > 1 {
-		text += fmt.Sprintf(" Worst over %s: %s times the formula's, like %.2f functions.", printable(worst.Corpus), formatFactor(worst.times()), worst.EffectiveK.Value)
+		sentence += fmt.Sprintf(" Worst over %s: %s times the formula's, like %.2f functions.", text.Printable(worst.Corpus), formatFactor(worst.times()), worst.EffectiveK.Value)
 	}
 	if c.worse.Formula > 0 && c.worse.times() > worst.times()*1.01 {
-		text += fmt.Sprintf(" Emptier filters err less often, but up to %s times as often as the formula says (%s, %.3g bits a key).",
-			formatFactor(c.worse.times()), printable(c.worse.Corpus), float64(c.worse.M)/float64(c.worse.N))
+		sentence += fmt.Sprintf(" Emptier filters err less often, but up to %s times as often as the formula says (%s, %.3g bits a key).",
+			formatFactor(c.worse.times()), text.Printable(c.worse.Corpus), float64(c.worse.M)/float64(c.worse.N))
 	}
-	return text
+	return sentence
 }
 
 // fullestRows are a family's rows with the largest load, one a corpus, of those
@@ -153,7 +154,7 @@ func (s *summary) fullSize() {
 		var parts []string
 		for _, f := range s.report.FPR {
 			if f.Name == name && f.Kind == KindFamily && f.FullSize && f.Hits >= enoughHits && f.Formula > 0 {
-				parts = append(parts, fmt.Sprintf("a rate of %s with %s keys, %s times the formula's", FormatRate(f.Rate.Value), FormatCount(f.N), FormatRatio(f)))
+				parts = append(parts, fmt.Sprintf("a rate of %s with %s keys, %s times the formula's", FormatRate(f.Rate.Value), text.Number(f.N), FormatRatio(f)))
 			}
 		}
 		if len(parts) > 0 {

@@ -7,6 +7,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"spamgate/internal/text"
 )
 
 // TextWidth is the number of columns that [WriteText] needs for all it has to
@@ -19,7 +21,7 @@ const TextWidth = 100
 // summary. Where a table would be long it holds what is worth a look, and says
 // so; the other renderers have all.
 func WriteText(w io.Writer, r *Report, width int) error {
-	t := &text{width: max(width, leastWidth), report: r}
+	t := &textReport{width: max(width, leastWidth), report: r}
 	opening := "Hash families, measured. The summary is at the end."
 	if t.width < TextWidth {
 		opening += " A wider terminal shows more columns; --csv, --json and --html have all."
@@ -42,20 +44,20 @@ func WriteText(w io.Writer, r *Report, width int) error {
 	return nil
 }
 
-type text struct {
+type textReport struct {
 	out    bytes.Buffer
 	width  int
 	report *Report
 }
 
 // title begins a section, with a sentence or two on what its numbers mean.
-func (t *text) title(title, meaning string) {
+func (t *textReport) title(title, meaning string) {
 	fmt.Fprintf(&t.out, "\n%s\n", strings.ToUpper(title))
 	t.paragraph("", meaning)
 }
 
 // paragraph writes wrapped text, its first line after mark, the others below it.
-func (t *text) paragraph(mark, s string) {
+func (t *textReport) paragraph(mark, s string) {
 	if s == "" {
 		return
 	}
@@ -66,13 +68,13 @@ func (t *text) paragraph(mark, s string) {
 }
 
 // table writes a table, after a line that says what it is of.
-func (t *text) table(caption string, rows *textTable) {
+func (t *textReport) table(caption string, rows *textTable) {
 	fmt.Fprintln(&t.out)
 	t.paragraph("", caption)
 	rows.write(&t.out, t.width)
 }
 
-func (t *text) summary() {
+func (t *textReport) summary() {
 	t.title("summary", "")
 	if len(t.report.Summary) == 0 {
 		t.paragraph("", "There is nothing to sum up.")
@@ -83,14 +85,14 @@ func (t *text) summary() {
 }
 
 // corpora numbers the corpora, for the titles of columns.
-func (t *text) corpora() {
+func (t *textReport) corpora() {
 	if len(t.report.Manifest.Corpora) == 0 {
 		return
 	}
 	t.title("corpora", "What the hashes were given, and by which numbers the tables call it.")
 	for i, c := range t.report.Manifest.Corpora {
 		t.paragraph(fmt.Sprintf("%5s ", fmt.Sprintf("[%d]", i+1)), fmt.Sprintf("%s: %s; %s of %.1f bytes on average",
-			printable(c.Name), printable(c.What), plural(c.Keys, "key"), float64(c.Bytes)/float64(max(1, c.Keys))))
+			text.Printable(c.Name), text.Printable(c.What), text.Count(c.Keys, "key", "keys"), float64(c.Bytes)/float64(max(1, c.Keys))))
 	}
 }
 
@@ -112,7 +114,7 @@ func (g fprGroup) promise(f FPRRow) string {
 		full = "full size, "
 	}
 	return fmt.Sprintf("%s: %sk = %d, m = %s, n = %s (%.3g bits a key). The formula says %s, and a fill of %s.",
-		printable(g.corpus), full, g.k, FormatBits(g.m), FormatCount(g.n), float64(g.m)/float64(g.n), FormatRate(f.Formula), FormatRate(f.ExpectedFill))
+		text.Printable(g.corpus), full, g.k, FormatBits(g.m), text.Number(g.n), float64(g.m)/float64(g.n), FormatRate(f.Formula), FormatRate(f.ExpectedFill))
 }
 
 // rateGroups are the rows that compare, in the report's order, controls last.
@@ -156,7 +158,7 @@ func fullest(all [][]FPRRow) [][]FPRRow {
 	})
 }
 
-func (t *text) fpr() {
+func (t *textReport) fpr() {
 	if len(t.report.FPR) == 0 {
 		return
 	}
@@ -175,7 +177,7 @@ func (t *text) fpr() {
 			if some {
 				limits = "[" + limits
 			}
-			rows.add(subjectText(f.Subject), FormatCount(f.Hits)+"/"+FormatCount(f.Trials), FormatInterval(f.Rate, f.Hits), FormatRatio(f), k, limits, FormatRate(f.Fill))
+			rows.add(subjectText(f.Subject), text.Number(f.Hits)+"/"+text.Number(f.Trials), FormatInterval(f.Rate, f.Hits), FormatRatio(f), k, limits, FormatRate(f.Fill))
 		}
 		t.table(groupOf(g[0]).promise(g[0]), rows)
 	}
@@ -189,7 +191,7 @@ func subjectText(s Subject) string {
 	return s.Name
 }
 
-func (t *text) messages() {
+func (t *textReport) messages() {
 	if len(t.report.Messages) == 0 {
 		return
 	}
@@ -201,14 +203,14 @@ func (t *text) messages() {
 		if f.Hits > 0 && f.FromPerKey > 0 {
 			ratio = formatFactor(f.Rate.Value / f.FromPerKey)
 		}
-		rows.add(subjectText(f.Subject), t.number(f.Corpus), fmt.Sprint(f.K), FormatBits(f.M), FormatCount(f.N), fmt.Sprintf("%.1f", f.KeysAMail),
-			FormatCount(f.Hits)+"/"+FormatCount(f.Messages), FormatInterval(f.Rate, f.Hits), ratio)
+		rows.add(subjectText(f.Subject), t.number(f.Corpus), fmt.Sprint(f.K), FormatBits(f.M), text.Number(f.N), fmt.Sprintf("%.1f", f.KeysAMail),
+			text.Number(f.Hits)+"/"+text.Number(f.Messages), FormatInterval(f.Rate, f.Hits), ratio)
 	}
 	fmt.Fprintln(&t.out)
 	rows.write(&t.out, t.width)
 }
 
-func (t *text) speed() {
+func (t *textReport) speed() {
 	if len(t.report.Speed) == 0 {
 		return
 	}
@@ -245,7 +247,7 @@ func (t *text) speed() {
 func sameWork(a, b SpeedRow) bool { return a.Subject == b.Subject && a.What == b.What && a.K == b.K }
 
 // times are the cells of a work and a length.
-func (t *text) times(work SpeedRow, keyBytes int) []string {
+func (t *textReport) times(work SpeedRow, keyBytes int) []string {
 	cells := []string{"-", "-", "-"}
 	i := slices.IndexFunc(t.report.Speed, func(f SpeedRow) bool { return sameWork(f, work) && f.KeyBytes == keyBytes })
 	if i >= 0 {
@@ -262,10 +264,10 @@ func (t *text) times(work SpeedRow, keyBytes int) []string {
 }
 
 // manifest writes what the numbers depend on.
-func (t *text) manifest() {
+func (t *textReport) manifest() {
 	t.title("manifest", "The same manifest gives the same numbers, speed excepted.")
 	for _, line := range ManifestLines(t.report) {
-		t.paragraph(fmt.Sprintf("  %-11s", line[0]), printable(line[1]))
+		t.paragraph(fmt.Sprintf("  %-11s", line[0]), text.Printable(line[1]))
 	}
 }
 
@@ -297,12 +299,12 @@ func ManifestLines(r *Report) [][2]string {
 		{"public key", m.PublicKey},
 	}
 	for _, c := range m.Corpora {
-		line := fmt.Sprintf("%s: %s, SHA-256 %s", c.Name, plural(c.Keys, "key"), c.SHA256)
+		line := fmt.Sprintf("%s: %s, SHA-256 %s", c.Name, text.Count(c.Keys, "key", "keys"), c.SHA256)
 		if c.Duplicates > 0 {
-			line += fmt.Sprintf(", %s dropped", plural(c.Duplicates, "repeated key"))
+			line += fmt.Sprintf(", %s dropped", text.Count(c.Duplicates, "repeated key", "repeated keys"))
 		}
 		if c.Invalid > 0 {
-			line += fmt.Sprintf(", %s passed over", plural(c.Invalid, "invalid line"))
+			line += fmt.Sprintf(", %s passed over", text.Count(c.Invalid, "invalid line", "invalid lines"))
 		}
 		lines = append(lines, [2]string{"corpus", line})
 	}

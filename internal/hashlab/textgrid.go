@@ -3,6 +3,8 @@ package hashlab
 import (
 	"fmt"
 	"slices"
+
+	"spamgate/internal/text"
 )
 
 // grid is a table with corpora across.
@@ -27,7 +29,7 @@ func (g *grid) put(name, corpus, cell string) {
 }
 
 // grid writes a grid, as many corpora side by side as there is room for.
-func (t *text) grid(caption string, g *grid) {
+func (t *textReport) grid(caption string, g *grid) {
 	if len(g.names) == 0 {
 		return
 	}
@@ -45,13 +47,13 @@ func (t *text) grid(caption string, g *grid) {
 }
 
 // columns is the part of the grid with these corpora.
-func (t *text) columns(g *grid, corpora []string) *textTable {
+func (t *textReport) columns(g *grid, corpora []string) *textTable {
 	rows := &textTable{columns: []column{{title: g.what}}}
 	for _, c := range corpora {
 		rows.columns = append(rows.columns, column{title: t.number(c)})
 	}
 	for _, name := range g.names {
-		row := []string{printable(name)}
+		row := []string{text.Printable(name)}
 		for _, c := range corpora {
 			cell, ok := g.cells[[2]string{name, c}]
 			if !ok {
@@ -66,11 +68,11 @@ func (t *text) columns(g *grid, corpora []string) *textTable {
 
 // number is a corpus's number in the table of corpora, or where that lacks it the
 // begin of its name.
-func (t *text) number(corpus string) string {
+func (t *textReport) number(corpus string) string {
 	i := slices.IndexFunc(t.report.Manifest.Corpora, func(c CorpusInfo) bool { return c.Name == corpus })
 	if i < 0 {
 		const room = 12
-		name := []rune(printable(corpus))
+		name := []rune(text.Printable(corpus))
 		return string(name[:min(len(name), room)])
 	}
 	return fmt.Sprintf("[%d]", i+1)

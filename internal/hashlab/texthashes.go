@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"spamgate/internal/text"
 )
 
 // passRates writes a table a family: functions down, corpora across.
-func (t *text) passRates() {
+func (t *textReport) passRates() {
 	if len(t.report.PassRates) == 0 {
 		return
 	}
@@ -22,14 +24,14 @@ func (t *text) passRates() {
 
 // even says of the families whose functions all do their work, which have no
 // table, how near to the fill they are.
-func (t *text) even() {
+func (t *textReport) even() {
 	var names []string
 	var off extent
 	for _, f := range t.report.passFamilies() {
 		if !t.report.allCarry(f) {
 			continue
 		}
-		names = append(names, printable(t.report.Label(f.name, f.k)))
+		names = append(names, text.Printable(t.report.Label(f.name, f.k)))
 		for _, p := range t.report.PassRates {
 			if p.Family == f.name && p.K == f.k && p.Fill > 0 {
 				off.take(p.Rate.Value/p.Fill, p.Corpus)
@@ -49,7 +51,7 @@ func (r *Report) allCarry(of family) bool {
 }
 
 // passTable writes a family's table.
-func (t *text) passTable(of family) {
+func (t *textReport) passTable(of family) {
 	g := newGrid("function")
 	for _, p := range t.report.PassRates {
 		if p.Family == of.name && p.K == of.k {
@@ -61,11 +63,11 @@ func (t *text) passTable(of family) {
 			g.put("(fill)", p.Corpus, FormatRate(p.Fill))
 		}
 	}
-	t.grid(printable(t.report.Label(of.name, of.k))+", by corpus:", g)
+	t.grid(text.Printable(t.report.Label(of.name, of.k))+", by corpus:", g)
 }
 
 // collisions writes a table for each number of bits: hashes down, corpora across.
-func (t *text) collisions() {
+func (t *textReport) collisions() {
 	if len(t.report.Collisions) == 0 {
 		return
 	}
@@ -81,7 +83,7 @@ func (t *text) collisions() {
 		g := newGrid("hash")
 		for _, c := range t.report.Collisions {
 			if c.Bits == bits {
-				g.put(subjectText(c.Subject), c.Corpus, FormatCount(c.Collisions))
+				g.put(subjectText(c.Subject), c.Corpus, text.Number(c.Collisions))
 			}
 		}
 		for _, c := range t.report.Collisions {
@@ -94,7 +96,7 @@ func (t *text) collisions() {
 }
 
 // uniformity writes a table of the low bits and one of the high ones.
-func (t *text) uniformity() {
+func (t *textReport) uniformity() {
 	if len(t.report.Uniformity) == 0 {
 		return
 	}
@@ -116,7 +118,7 @@ func (t *text) uniformity() {
 	}
 }
 
-func (t *text) avalanche() {
+func (t *textReport) avalanche() {
 	if len(t.report.Avalanche) == 0 {
 		return
 	}
@@ -138,7 +140,7 @@ type pair struct {
 	same, kappa       extent
 }
 
-func (t *text) agreement() {
+func (t *textReport) agreement() {
 	if len(t.report.Agreement) == 0 {
 		return
 	}
@@ -152,7 +154,7 @@ func (t *text) agreement() {
 					others.take(a.Kappa[i][j], a.Corpus)
 					continue
 				}
-				p := pair{family: printable(a.Family), functions: a.Names[i] + " and " + a.Names[j]}
+				p := pair{family: text.Printable(a.Family), functions: a.Names[i] + " and " + a.Names[j]}
 				at := slices.IndexFunc(pairs, func(o pair) bool { return o.family == p.family && o.functions == p.functions })
 				if at < 0 {
 					at = len(pairs)
@@ -175,13 +177,13 @@ func (t *text) agreement() {
 		if len(pairs) == 0 {
 			which = "All pairs"
 		}
-		t.paragraph("", fmt.Sprintf("%s, %s counted once a corpus, have a kappa between %.3f and %.3f.", which, FormatCount(others.rows), others.low, others.high))
+		t.paragraph("", fmt.Sprintf("%s, %s counted once a corpus, have a kappa between %.3f and %.3f.", which, text.Number(others.rows), others.low, others.high))
 	}
 	t.controlAgreement()
 }
 
 // controlAgreement says how far from 0 kappa is by chance: the controls' pairs.
-func (t *text) controlAgreement() {
+func (t *textReport) controlAgreement() {
 	var parts []string
 	for _, name := range []string{idealName, xxh3Name} {
 		var kappa extent

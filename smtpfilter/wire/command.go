@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"spamgate/internal/text"
 )
 
 // MaxCommandLine is the longest command line that is read, in bytes, CRLF
@@ -122,7 +124,7 @@ func (cmd Command) canonical() string {
 // the client.
 func (cmd Command) withName(arg string) (Command, Reply) {
 	arg, _, _ = strings.Cut(arg, " ")
-	if arg == "" || len(arg) > 255 || !printable(arg) {
+	if arg == "" || len(arg) > 255 || !isGraphic(arg) {
 		return Command{}, NewReply(501, "5.5.4 "+cmd.Verb+" needs a host name")
 	}
 	cmd.Arg = arg
@@ -157,7 +159,7 @@ func (cmd Command) withPath(arg, prefix string, t terms) (Command, Reply) {
 			return Command{}, reply
 		}
 	}
-	if !isASCII(path.addr) && !cmd.UTF8 && (cmd.Verb == "MAIL" || !t.utf8) {
+	if !text.IsASCII(path.addr) && !cmd.UTF8 && (cmd.Verb == "MAIL" || !t.utf8) {
 		return Command{}, cmd.badPath(errPath8bit)
 	}
 	return cmd, Reply{}
@@ -189,8 +191,8 @@ func (cmd Command) badPath(err error) Reply {
 	}
 }
 
-// printable reports whether s holds graphic ASCII only, no space.
-func printable(s string) bool {
+// isGraphic reports whether s holds graphic ASCII only, no space.
+func isGraphic(s string) bool {
 	for i := range len(s) {
 		if s[i] <= ' ' || s[i] > '~' {
 			return false

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"spamgate/internal/text"
 )
 
 // parameter is one that MAIL or RCPT may have.
@@ -182,7 +184,7 @@ func isOriginalRecipient(s string, t terms) bool {
 		return false
 	}
 	if strings.EqualFold(kind, "utf-8") {
-		return (t.utf8 || isASCII(addr)) && isUTF8Address(addr)
+		return (t.utf8 || text.IsASCII(addr)) && isUTF8Address(addr)
 	}
 	text, ok := decodeXtext(addr)
 	return ok && isText(text)

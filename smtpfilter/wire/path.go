@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"strings"
 	"unicode/utf8"
+
+	"spamgate/internal/text"
 )
 
 // Path is a reverse-path or forward-path (RFC 5321, section 4.1.2) that has
@@ -97,7 +99,7 @@ func parsePath(s string) (p Path, rest string, err error) {
 		}
 	}
 	p.addr, rest = s[:end], s[end:]
-	if !isASCII(p.addr) {
+	if !text.IsASCII(p.addr) {
 		if err := checkPathUTF8(p); err != nil {
 			return Path{}, "", err
 		}
@@ -180,7 +182,7 @@ func scanDomain(s string, i int) (int, error) {
 	if i < len(s) && s[i] != '>' && s[i] != ' ' {
 		return 0, errPathDomain
 	}
-	if isASCII(s[start:i]) && !validDomain(s[start:i]) {
+	if text.IsASCII(s[start:i]) && !validDomain(s[start:i]) {
 		return 0, errPathDomain
 	}
 	return i, nil
@@ -219,15 +221,6 @@ func isAtext(c byte) bool {
 
 func isDomainByte(c byte) bool {
 	return isAlnum(c) || c == '-' || c == '_' || c == '.'
-}
-
-func isASCII(s string) bool {
-	for i := range len(s) {
-		if s[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
 }
 
 func isAlnum(c byte) bool {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"spamgate/internal/text"
 )
 
 // TestPaths reads every form of a path and parameters that is taken or refused
@@ -81,7 +83,7 @@ func FuzzCommand(f *testing.F) {
 // checkCommand checks what was made of a line that passes.
 func checkCommand(t *testing.T, line string, cmd Command, terms terms) {
 	out := cmd.canonical()
-	if strings.Count(out, "\n") != 1 || !strings.HasSuffix(out, "\r\n") || strings.Count(out, "\r") != 1 || !isASCII(out) {
+	if strings.Count(out, "\n") != 1 || !strings.HasSuffix(out, "\r\n") || strings.Count(out, "\r") != 1 || !text.IsASCII(out) {
 		t.Errorf("%q becomes %q", line, out)
 	}
 	beyond := cmd.UTF8 || terms.utf8

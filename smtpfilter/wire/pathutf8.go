@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/net/idna"
 	"golang.org/x/text/unicode/norm"
+
+	"spamgate/internal/text"
 )
 
 // The reasons why an address beyond ASCII is refused although SMTPUTF8 is given.
@@ -25,7 +27,7 @@ func checkPathUTF8(p Path) error {
 	if err := checkLocalUTF8(p.LocalPart()); err != nil {
 		return err
 	}
-	if domain := p.Domain(); !isASCII(domain) {
+	if domain := p.Domain(); !text.IsASCII(domain) {
 		return checkDomainUTF8(domain)
 	}
 	return nil

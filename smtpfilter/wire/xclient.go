@@ -180,13 +180,13 @@ func (cl *Client) set(name, value string) bool {
 		return value == "" || isHostName(value)
 	case "HELO":
 		cl.Helo = value
-		return len(value) <= 255 && printable(value)
+		return len(value) <= 255 && isGraphic(value)
 	case "LOGIN":
 		cl.Login = value
 		return len(value) <= 255 && isText(value)
 	case "IDENT":
 		cl.ID = value
-		return len(value) <= 255 && printable(value)
+		return len(value) <= 255 && isGraphic(value)
 	case "PROTO":
 		cl.Proto = strings.ToUpper(value)
 		return value == "" || cl.Proto == "SMTP" || cl.Proto == "ESMTP"

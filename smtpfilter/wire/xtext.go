@@ -5,7 +5,7 @@ import "strings"
 // decodeXtext decodes xtext (RFC 3461, section 4): graphic ASCII, in which '+'
 // and two upper-case hexadecimal digits stand for any byte.
 func decodeXtext(s string) (string, bool) {
-	if !printable(s) || strings.Contains(s, "=") {
+	if !isGraphic(s) || strings.Contains(s, "=") {
 		return "", false
 	}
 	if !strings.Contains(s, "+") {

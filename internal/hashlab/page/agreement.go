@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"spamgate/internal/hashlab"
+	"spamgate/internal/text"
 )
 
 func agreementSection(r *hashlab.Report) (section, error) {
@@ -27,7 +28,7 @@ func agreementSection(r *hashlab.Report) (section, error) {
 			for j := i + 1; j < len(e.names); j++ {
 				x := e.at[i][j]
 				strange = strange || math.Abs(x.Kappa[i][j]) >= hashlab.Related
-				t.add(family, name+" and "+e.names[j], fmt.Sprintf("%.4f", x.Kappa[i][j]), x.Corpus, fmt.Sprintf("%.4g%%", 100*x.Same[i][j]), hashlab.FormatCount(x.Keys))
+				t.add(family, name+" and "+e.names[j], fmt.Sprintf("%.4f", x.Kappa[i][j]), x.Corpus, fmt.Sprintf("%.4g%%", 100*x.Same[i][j]), text.Number(x.Keys))
 			}
 		}
 		// A picture of those that show something, and of the ideal to compare.

@@ -8,12 +8,13 @@ import (
 	"strings"
 
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/text"
+	plottext "gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
 	"spamgate/internal/chart"
 	"spamgate/internal/hashlab"
+	"spamgate/internal/text"
 )
 
 func avalancheSection(r *hashlab.Report) (section, error) {
@@ -27,7 +28,7 @@ func avalancheSection(r *hashlab.Report) (section, error) {
 	first := r.Avalanche[0].Corpus
 	t := dataTable{Caption: "The numbers, over all corpora", Header: []string{"hash", "corpus", "keys", "key bytes", "mean bias", "of chance alone", "worst bias", "pairs that never flip"}}
 	for _, a := range r.Avalanche {
-		t.add(a.Name, a.Corpus, hashlab.FormatCount(a.Keys), fmt.Sprint(a.KeyBytes), fmt.Sprintf("%.4f", a.MeanBias), fmt.Sprintf("%.4f", a.Noise), fmt.Sprintf("%.4f", a.WorstBias), fmt.Sprintf("%.1f%%", 100*a.Never))
+		t.add(a.Name, a.Corpus, text.Number(a.Keys), fmt.Sprint(a.KeyBytes), fmt.Sprintf("%.4f", a.MeanBias), fmt.Sprintf("%.4f", a.Noise), fmt.Sprintf("%.4f", a.WorstBias), fmt.Sprintf("%.1f%%", 100*a.Never))
 		if a.Corpus != first || len(a.Flips) == 0 || len(a.Flips[0]) == 0 {
 			continue
 		}
@@ -107,10 +108,10 @@ func (f flips) Plot(c draw.Canvas, p *plot.Plot) {
 	c.DrawImage(colours, scale())
 	frame(cells)
 	frame(colours)
-	style := text.Style{Color: black, Font: p.X.Tick.Label.Font, YAlign: draw.YBottom, Handler: p.TextHandler}
+	style := plottext.Style{Color: black, Font: p.X.Tick.Label.Font, YAlign: draw.YBottom, Handler: p.TextHandler}
 	for _, word := range []struct {
 		at    float64
-		align text.XAlignment
+		align plottext.XAlignment
 		text  string
 	}{{0, draw.XLeft, "0: never flips"}, {0.5, draw.XCenter, "1/2: as it should"}, {1, draw.XRight, "1: always"}} {
 		style.XAlign = word.align

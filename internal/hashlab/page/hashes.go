@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"spamgate/internal/hashlab"
+	"spamgate/internal/text"
 )
 
 func passSection(r *hashlab.Report) (section, error) {
@@ -26,7 +27,7 @@ func passSection(r *hashlab.Report) (section, error) {
 		if w, ok := p.Worth(); ok {
 			work = fmt.Sprintf("%.0f%%", 100*w)
 		}
-		t.add(r.Label(p.Family, p.K), p.Corpus, p.Hash, hashlab.FormatCount(p.Hits), hashlab.FormatCount(p.Trials), hashlab.FormatInterval(p.Rate, p.Hits), hashlab.FormatRate(p.Fill), work)
+		t.add(r.Label(p.Family, p.K), p.Corpus, p.Hash, text.Number(p.Hits), text.Number(p.Trials), hashlab.FormatInterval(p.Rate, p.Hits), hashlab.FormatRate(p.Fill), work)
 	}
 	for _, family := range families {
 		if !worthALook(r, family) {
@@ -93,7 +94,7 @@ func collisionsSection(r *hashlab.Report) (section, error) {
 	s.Pictures = append(s.Pictures, p)
 	t := dataTable{Caption: "The numbers", Header: []string{"hash", "corpus", "bits", "keys", "different", "collisions", "expected"}}
 	for _, c := range r.Collisions {
-		t.add(c.Name, c.Corpus, fmt.Sprint(c.Bits), hashlab.FormatCount(c.Keys), hashlab.FormatCount(c.Distinct), hashlab.FormatCount(c.Collisions), fmt.Sprintf("%.1f", c.Expected))
+		t.add(c.Name, c.Corpus, fmt.Sprint(c.Bits), text.Number(c.Keys), text.Number(c.Distinct), text.Number(c.Collisions), fmt.Sprintf("%.1f", c.Expected))
 	}
 	s.Tables = append(s.Tables, t)
 	return s, nil
@@ -119,7 +120,7 @@ func uniformitySection(r *hashlab.Report) (section, error) {
 	}
 	t := dataTable{Caption: "The numbers", Header: []string{"hash", "corpus", "bits", "buckets", "keys", "chi-square", "df", "p", "p corrected", "p of being so even", "effect", "excess"}}
 	for _, u := range r.Uniformity {
-		t.add(u.Name, u.Corpus, u.Part, hashlab.FormatCount(u.Buckets), hashlab.FormatCount(u.Keys), fmt.Sprintf("%.1f", u.ChiSquare), hashlab.FormatCount(u.DF),
+		t.add(u.Name, u.Corpus, u.Part, text.Number(u.Buckets), text.Number(u.Keys), fmt.Sprintf("%.1f", u.ChiSquare), text.Number(u.DF),
 			hashlab.FormatP(u.P), hashlab.FormatP(u.PHolm), hashlab.FormatP(u.PEven), fmt.Sprintf("%.3f", u.Effect), fmt.Sprintf("%.3f", u.ExcessEffect))
 	}
 	s.Tables = append(s.Tables, t)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"spamgate/internal/hashlab"
+	"spamgate/internal/text"
 )
 
 func messagesSection(r *hashlab.Report) (section, error) {
@@ -16,8 +17,8 @@ func messagesSection(r *hashlab.Report) (section, error) {
 	}
 	t := dataTable{Caption: "The numbers", Header: []string{"subject", "corpus", "rate [95%]", "if independent", "k", "m", "n", "filters", "keys", "hits", "messages"}}
 	for _, f := range r.Messages {
-		t.add(f.Name, f.Corpus, hashlab.FormatInterval(f.Rate, f.Hits), hashlab.FormatRate(f.FromPerKey), fmt.Sprint(f.K), hashlab.FormatBits(f.M), hashlab.FormatCount(f.N), fmt.Sprint(f.Filters),
-			fmt.Sprintf("%.2f", f.KeysAMail), hashlab.FormatCount(f.Hits), hashlab.FormatCount(f.Messages))
+		t.add(f.Name, f.Corpus, hashlab.FormatInterval(f.Rate, f.Hits), hashlab.FormatRate(f.FromPerKey), fmt.Sprint(f.K), hashlab.FormatBits(f.M), text.Number(f.N), fmt.Sprint(f.Filters),
+			fmt.Sprintf("%.2f", f.KeysAMail), text.Number(f.Hits), text.Number(f.Messages))
 	}
 	s.Tables = append(s.Tables, t)
 	p, err := messagesPicture(r)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"spamgate/internal/hashlab"
+	"spamgate/internal/text"
 )
 
 //go:embed page.html
@@ -65,7 +66,7 @@ func Write(w io.Writer, r *hashlab.Report) error {
 func corporaTable(r *hashlab.Report) dataTable {
 	t := dataTable{Header: []string{"corpus", "keys", "bytes", "what"}}
 	for _, c := range r.Manifest.Corpora {
-		t.add(c.Name, hashlab.FormatCount(c.Keys), hashlab.FormatCount(c.Bytes), c.What)
+		t.add(c.Name, text.Number(c.Keys), text.Number(c.Bytes), c.What)
 	}
 	return t
 }

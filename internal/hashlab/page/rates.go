@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"spamgate/internal/hashlab"
+	"spamgate/internal/text"
 )
 
 // line is what a picture of rates is about: a family or control with its k, over
@@ -136,7 +137,7 @@ func rateTables(rows []hashlab.FPRRow) []dataTable {
 			if f.FullSize {
 				name += " (full size)"
 			}
-			t.add(name, fmt.Sprint(f.K), hashlab.FormatBits(f.M), hashlab.FormatCount(f.N), fmt.Sprint(f.Filters), hashlab.FormatCount(f.Hits), hashlab.FormatCount(f.Trials),
+			t.add(name, fmt.Sprint(f.K), hashlab.FormatBits(f.M), text.Number(f.N), fmt.Sprint(f.Filters), text.Number(f.Hits), text.Number(f.Trials),
 				hashlab.FormatInterval(f.Rate, f.Hits), hashlab.FormatRate(f.Formula), hashlab.FormatRatio(f), hashlab.FormatEffectiveK(f),
 				hashlab.FormatRate(f.Fill), hashlab.FormatRate(f.ExpectedFill), hashlab.FormatRate(f.ByFill))
 		}
