@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"spamgate/internal/hostile"
+	"spamgate/internal/setup"
 	"spamgate/smtpfilter"
 )
 
@@ -21,7 +22,7 @@ var costPolicy = smtpfilter.Policy{
 // shipped filter, and reports the processor's time for each.
 func BenchmarkHostileHeaders(b *testing.B) {
 	set := formLists(b, formCase{block: "listed.example; spammer@; x@y.example; *.sub.example", allow: "good.example"})
-	j := judge{set.Only(nil)}
+	j := setup.ListJudge{Lists: set.Only(nil)}
 	for _, f := range hostile.Families {
 		section := f.Section(256 << 10)
 		b.Run(strings.ReplaceAll(f.Name, " ", "_"), func(b *testing.B) {

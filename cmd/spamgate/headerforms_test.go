@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"spamgate/blocklist"
+	"spamgate/internal/setup"
 	"spamgate/smtpfilter"
 )
 
@@ -108,7 +109,7 @@ func TestHeaderForms(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			c.kind = blocklist.KindSized
 			p := smtpfilter.Policy{HeaderFields: []string{"From", "Sender"}, RecipientDomains: []string{"example.org", ".sub.example"}}
-			j := judge{formLists(t, c).Only(nil)}
+			j := setup.ListJudge{Lists: formLists(t, c).Only(nil)}
 			findings := slices.Collect(p.JudgeHeader(j, p.ReadHeader([]byte(c.header+"\r\n"), []string{"mx.greeting.example"})))
 			decided := smtpfilter.Strictest(findings)
 			got := ""

@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	"spamgate/blocklist"
+	"spamgate/internal/cli"
 	"spamgate/internal/config"
+	"spamgate/internal/setup"
 )
 
 // TestCheckHeld: an update that looks wrong is told about by whoever checks, and
@@ -36,7 +38,7 @@ func TestCheckHeld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lists, err := blocklistConfig(c, nil)
+	lists, err := setup.BlocklistConfig(c, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,8 +55,8 @@ func TestCheckHeld(t *testing.T) {
 		code           int
 		stdout, stderr string
 	}{
-		{[]string{"config", "check"}, exitError, "blocked  reject, 2,000 entries, HELD\n", `blocked.txt: shrunk too much: from 2000 entries to 100, and max_shrink is 20%; if that is right, spamgate lists accept blocked takes it`},
-		{[]string{"check", "x@host1500.example"}, exitListed, "x@host1500.example: reject\n", "list blocked: its last good version serves: "},
+		{[]string{"config", "check"}, cli.ExitError, "blocked  reject, 2,000 entries, HELD\n", `blocked.txt: shrunk too much: from 2000 entries to 100, and max_shrink is 20%; if that is right, spamgate lists accept blocked takes it`},
+		{[]string{"check", "x@host1500.example"}, cli.ExitListed, "x@host1500.example: reject\n", "list blocked: its last good version serves: "},
 	} {
 		var stdout, stderr bytes.Buffer
 		code := run(t.Context(), append(tt.args, "-c", path), strings.NewReader(""), &stdout, &stderr)

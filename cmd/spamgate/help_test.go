@@ -7,6 +7,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"spamgate/internal/cli"
+	"spamgate/internal/term"
 )
 
 // Each help text fits a terminal of 80 columns.
@@ -15,12 +18,12 @@ func TestHelpFits(t *testing.T) {
 	each = func(cmd *cobra.Command) {
 		var out bytes.Buffer
 		args := append(strings.Fields(cmd.CommandPath())[1:], "--help")
-		if code := run(t.Context(), args, nil, &out, &out); code != exitOK {
+		if code := run(t.Context(), args, nil, &out, &out); code != cli.ExitOK {
 			t.Errorf("%s --help: exit code %d\n%s", cmd.CommandPath(), code, out.String())
 		}
 		for line := range strings.Lines(out.String()) {
 			line = strings.TrimSuffix(line, "\n")
-			if n := utf8.RuneCountInString(line); n > textColumns {
+			if n := utf8.RuneCountInString(line); n > term.Columns {
 				t.Errorf("%s --help has a line of %d columns:\n%s", cmd.CommandPath(), n, line)
 			}
 		}

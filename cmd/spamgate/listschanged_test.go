@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"spamgate/internal/cli"
 )
 
 // Ctrl-C after the list is changed leaves what is said of other lists unsaid, and
@@ -33,7 +35,7 @@ func TestInterruptedAfterChange(t *testing.T) {
 		var out bytes.Buffer
 		errs := &reaction{word: "left out", act: interrupt} // the other lists are looked at last
 		code := run(ctx, append(test.args, "--config", config), nil, &out, errs)
-		if code != exitOK || !strings.Contains(out.String(), test.out) || !strings.Contains(errs.String(), "it is changed; which other entries match the same senders is not known") {
+		if code != cli.ExitOK || !strings.Contains(out.String(), test.out) || !strings.Contains(errs.String(), "it is changed; which other entries match the same senders is not known") {
 			t.Errorf("%s: exit code %d\n%s%s", strings.Join(test.args, " "), code, out.String(), errs)
 		}
 		if n := strings.Count(errs.String(), "left out: list gone"); n != 1 {

@@ -16,12 +16,13 @@ import (
 
 	"spamgate/blocklist"
 	"spamgate/internal/config"
+	"spamgate/internal/setup"
 )
 
 // listServer serves lists: /good, which it knows again, /bad and nothing else.
 func listServer(t *testing.T) *httptest.Server {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if agent := r.Header.Get("User-Agent"); agent != userAgent {
+		if agent := r.Header.Get("User-Agent"); agent != setup.UserAgent {
 			t.Errorf("user agent %q", agent)
 		}
 		switch {
@@ -152,33 +153,20 @@ func TestFirstLoad(t *testing.T) {
 	var logged bytes.Buffer
 	load := func() error {
 		logged.Reset()
-		return firstLoad(t.Context(), c, slog.New(slog.NewTextHandler(&logged, nil)), io.Discard)
+		return setup.FirstLoad(t.Context(), c, slog.New(slog.NewTextHandler(&logged, nil)), io.Discard)
 	}
 	err = load()
 	if err == nil || !strings.Contains(err.Error(), `list "gone" from `) || strings.Contains(err.Error(), "perhaps") {
 		t.Errorf("error: %v", err)
 	}
 	wantText(t, logged.String(), `msg="list fetched" list=ads bytes=23`)
-	if len(withoutCopy(c)) != 2 {
-		t.Errorf("without copy: %v", withoutCopy(c))
+	if len(setup.WithoutCopy(c)) != 2 {
+		t.Errorf("without copy: %v", setup.WithoutCopy(c))
 	}
 	c.Lists = c.Lists[:1]
 	if err := load(); err != nil || logged.String() != "" {
 		t.Errorf("with a copy: %v, %s", err, &logged)
 	}
-}
-
-// TestFetchBar wants a bar that moves on, and says of what.
-func TestFetchBar(t *testing.T) {
-	var out bytes.Buffer
-	b := &fetchBar{bar: newBar(&out, 80), of: 2, part: map[string]float64{}}
-	b.show("ads", 1<<20, 2<<20)
-	b.show("other", 4<<20, -1)
-	if sum := b.part["ads"] + b.part["other"]; sum != 1 {
-		t.Errorf("parts %v", b.part)
-	}
-	b.clear()
-	wantText(t, out.String(), "ads, 1.0 MiB")
 }
 
 // TestListsFetchHeld wants a copy that is held to be told of each time, as long
@@ -285,7 +273,7 @@ func serveOnce(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lists, err := blocklistConfig(c, nil)
+	lists, err := setup.BlocklistConfig(c, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

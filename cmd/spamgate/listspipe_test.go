@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"spamgate/internal/cli"
 )
 
 // A list that is a named pipe is no list to any command, as it is none to a gate:
@@ -33,16 +35,16 @@ func TestListIsPipe(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"find", "spam.example"}, exitError, "left out: list piped: open "},
-		{[]string{"remove", "spam.example", "--dry-run"}, exitOK, wrong},
-		{[]string{"remove", "spam.example", "--list", "piped"}, exitError, "which is read and never written"},
-		{[]string{"add", "new.example", "--reason", "r", "--dry-run"}, exitOK, wrong},
-		{[]string{"export", "--list", "piped", "--format", "plain"}, exitError, wrong},
-		{[]string{"lint", "--list", "piped"}, exitError, wrong},
-		{[]string{"overlap"}, exitError, wrong},
-		{[]string{"rollback", "piped"}, exitError, wrong},
-		{[]string{"accept", "piped"}, exitError, wrong},
-		{[]string{"status", "piped"}, exitOK, "named pipe"},
+		{[]string{"find", "spam.example"}, cli.ExitError, "left out: list piped: open "},
+		{[]string{"remove", "spam.example", "--dry-run"}, cli.ExitOK, wrong},
+		{[]string{"remove", "spam.example", "--list", "piped"}, cli.ExitError, "which is read and never written"},
+		{[]string{"add", "new.example", "--reason", "r", "--dry-run"}, cli.ExitOK, wrong},
+		{[]string{"export", "--list", "piped", "--format", "plain"}, cli.ExitError, wrong},
+		{[]string{"lint", "--list", "piped"}, cli.ExitError, wrong},
+		{[]string{"overlap"}, cli.ExitError, wrong},
+		{[]string{"rollback", "piped"}, cli.ExitError, wrong},
+		{[]string{"accept", "piped"}, cli.ExitError, wrong},
+		{[]string{"status", "piped"}, cli.ExitOK, "named pipe"},
 	} {
 		var out bytes.Buffer
 		code := run(t.Context(), append(append([]string{"lists"}, test.args...), "--config", config), nil, &out, &out)

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"spamgate/internal/cli"
 )
 
 // Who is to type a list, or waits for a program that is to send one, can end that
@@ -31,7 +33,7 @@ func TestStandardInputIsInterrupted(t *testing.T) {
 		ctx, interrupt := context.WithCancel(t.Context())
 		in := &typist{begun: interrupt, end: make(chan struct{})}
 		var out bytes.Buffer
-		if code := run(ctx, args, in, &out, &out); code != exitError || !strings.Contains(out.String(), context.Canceled.Error()) {
+		if code := run(ctx, args, in, &out, &out); code != cli.ExitError || !strings.Contains(out.String(), context.Canceled.Error()) {
 			t.Errorf("%s: exit code %d\n%s", strings.Join(args, " "), code, out.String())
 		}
 		close(in.end)

@@ -4,69 +4,34 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
-)
 
-// The exit codes.
-const (
-	exitOK     = 0
-	exitListed = 1 // check: an action other than accept; others: their answer is no
-	exitError  = 2
+	"spamgate/internal/cli"
+	"spamgate/internal/cli/check"
+	"spamgate/internal/cli/config"
+	"spamgate/internal/cli/hashes"
+	"spamgate/internal/cli/lists"
+	"spamgate/internal/cli/plan"
+	"spamgate/internal/cli/serve"
+	"spamgate/internal/version"
 )
 
 func main() {
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run executes the command line and returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	root := newRootCommand()
-	root.SetArgs(args)
-	root.SetIn(stdin)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
-	switch {
-	case err == nil:
-		return exitOK
-	case errors.Is(err, errListed), errors.Is(err, errNo):
-		return exitListed
-	case errors.Is(err, errSaid):
-		return exitError
-	default:
-		printError(stderr, err)
-		if strings.HasPrefix(err.Error(), "unknown ") || strings.HasPrefix(err.Error(), "flag needs ") { // cobra has no type for it
-			fmt.Fprintln(stderr, "Run spamgate --help for the commands, spamgate COMMAND --help for its flags.")
-		}
-		return exitError
-	}
+	return cli.Run(ctx, newRootCommand(), args, stdin, stdout, stderr)
 }
-
-// printError says why a command has failed. The error may quote a list, which
-// anybody may have written.
-func printError(stderr io.Writer, err error) { fmt.Fprintln(harmless{stderr}, "spamgate:", err) }
-
-// errListed makes check exit with exitListed; there is nothing to say about it.
-var errListed = errors.New("not all accepted")
-
-// errNo makes a command exit with the same code where the answer to what was
-// asked is no, and everything has been said.
-var errNo = errors.New("no")
-
-// errSaid makes a command exit with exitError that has said itself what is wrong.
-var errSaid = errors.New("said already")
 
 func newRootCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "spamgate",
 		Short:   "An SMTP proxy that turns listed senders away",
-		Version: readBuildInfo().String(),
+		Version: version.Read().String(),
 		Long: `spamgate stands in front of a mail server, looks every sender up in lists
 (envelope and header), and turns listed ones away inside the SMTP session.
 
@@ -80,18 +45,13 @@ such as lists find has nothing to show; 2 an error.`,
 	cmd.SetVersionTemplate("{{.Version}}\n")
 	cmd.CompletionOptions.HiddenDefaultCmd = true
 	cmd.AddCommand(
-		newServeCommand(),
-		newCheckCommand(),
-		newConfigCommand(),
-		newHashesCommand(),
-		newListsCommand(),
-		newPlanCommand(),
-		newVersionCommand(),
+		serve.NewCommand(),
+		check.NewCommand(),
+		config.NewCommand(),
+		hashes.NewCommand(),
+		lists.NewCommand(),
+		plan.NewCommand(),
+		cli.NewVersionCommand(),
 	)
 	return cmd
-}
-
-// configFlag adds --config.
-func configFlag(cmd *cobra.Command) *string {
-	return cmd.Flags().StringP("config", "c", "config.toml", "the configuration `FILE`")
 }

@@ -10,8 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"spamgate/internal/cli"
 	"spamgate/internal/config"
 	"spamgate/internal/logging"
+	"spamgate/internal/setup"
 )
 
 // TestStartFaults runs serve where only the start can show what is wrong: each error
@@ -43,7 +45,7 @@ func TestStartFaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := startDir(t, test.config+"[next_hop]\naddr = \"maildir:mail\"\n")
-			if said, code := runIn(t, dir, "serve"); code != exitError || !strings.Contains(said, "spamgate: "+test.want+"\n") {
+			if said, code := runIn(t, dir, "serve"); code != cli.ExitError || !strings.Contains(said, "spamgate: "+test.want+"\n") {
 				t.Errorf("exit code %d, got %q, want %q", code, said, test.want)
 			}
 		})
@@ -60,7 +62,7 @@ func TestLogIsNotThere(t *testing.T) {
 			}
 			stderr := logging.NewWriter(io.Discard)
 			defer stderr.Close()
-			l, err := openLog(c, stderr)
+			l, err := setup.OpenLog(c, stderr)
 			if err == nil {
 				l.Close()
 				t.Skip("this machine has it")

@@ -1,0 +1,36 @@
+package cli
+
+import (
+	"context"
+	"io"
+
+	"spamgate/blocklist"
+	"spamgate/internal/term"
+)
+
+// ReadProgress is a progress bar for each list that a Store reads.
+type ReadProgress struct {
+	W   io.Writer
+	bar *term.FileProgress
+}
+
+// Follow is for [blocklist.Config].
+func (p *ReadProgress) Follow(path string, from io.Reader) io.Reader {
+	p.Finish()
+	p.bar = term.NewFileProgress(p.W, path)
+	return p.bar.Reader(from, path)
+}
+
+func (p *ReadProgress) Finish() {
+	if p.bar != nil {
+		p.bar.Finish()
+	}
+}
+
+// BuildSet is [blocklist.Build] with a progress bar on w.
+func BuildSet(ctx context.Context, c blocklist.Config, w io.Writer) (*blocklist.Set, []blocklist.ListStats, error) {
+	p := ReadProgress{W: w}
+	defer p.Finish()
+	c.Follow = p.Follow
+	return blocklist.Build(ctx, c)
+}

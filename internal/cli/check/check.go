@@ -1,0 +1,421 @@
+// Package check is the command that says what the gate would do with a sender or a
+// message, and why.
+package check
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"spamgate/blocklist"
+	"spamgate/blocklist/sender"
+	"spamgate/internal/cli"
+	"spamgate/internal/config"
+	"spamgate/internal/setup"
+	"spamgate/internal/term"
+	"spamgate/internal/text"
+	"spamgate/smtpfilter"
+)
+
+type checkOptions struct {
+	file     string
+	json     bool
+	all      bool
+	message  string
+	from     string
+	hasFrom  bool
+	rcpts    []string
+	nextHop  []string
+	listener string
+	trace    bool
+}
+
+func NewCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "check [ADDRESS... | -]",
+		Short: "Say what the gate would do with a sender, and why",
+		Long: `Say what the gate would do with mail from each address, as envelope sender and
+in the header, and which line of which list says so. The lists are read from
+disk as they are now; a running gate is not asked. '<>' is the null sender.
+
+With "-" addresses are read from standard input, one a line, and those that are
+not accepted are printed, a line each: action, address, list, source, reason,
+with tabs between. So are those that lists only log ("monitor"). --all prints
+all.
+
+Listeners may differ in the lists that count. The first one is asked about, or
+the one that --listener names.
+
+--trace shows how a decision comes about: every key under which a list may hold
+the sender, with the filter's bits for it and the entries that the lists hold,
+and which of them counts. A running gate has a filter of its own, with the same
+bits unless its hashes have a secret key.
+
+With --message a whole message is judged: the envelope sender and every address
+in the header fields that [headers] check names. Without --from the reverse-path
+is the message's Return-Path field, or else is not judged. A form that is not
+an address ("spam%example.net", "spammer") is judged by the addresses that mail
+servers may make of it. They may add their own name: the running gate knows it
+from the next hop's greeting, check from --next-hop.
+
+Exit codes: 0 all accepted; 1 an action other than accept; 2 an error.`,
+		Example: `  spamgate check user@spam.example
+  spamgate check --trace user@spam.example
+  spamgate check --json - < senders.txt
+  spamgate check --message mail.eml --from bounce@news.example`,
+	}
+	file := cli.ConfigFlag(cmd)
+	var o checkOptions
+	cmd.Flags().BoolVar(&o.json, "json", false, "a JSON object a line")
+	cmd.Flags().BoolVar(&o.all, "all", false, "with -: print accepted addresses, too")
+	cmd.Flags().StringVar(&o.message, "message", "", "judge this message `FILE`; - is standard input")
+	cmd.Flags().StringVar(&o.from, "from", "", "with --message: envelope sender `ADDRESS`, or <>")
+	cmd.Flags().StringArrayVar(&o.rcpts, "rcpt", nil, "with --message: a recipient `ADDRESS`; may be repeated")
+	cmd.Flags().StringArrayVar(&o.nextHop, "next-hop", nil, "with --message: greeting `NAME` of the next hop")
+	cmd.Flags().StringVar(&o.listener, "listener", "", "judge as the listener `NAME` does (default: the first)")
+	cmd.Flags().BoolVar(&o.trace, "trace", false, "show the whole decision: keys, bits, entries, precedence")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o.file = *file
+		o.hasFrom = cmd.Flags().Changed("from")
+		if err := o.validate(args); err != nil {
+			return err
+		}
+		return check(cmd, o, args)
+	}
+	return cmd
+}
+
+func (o checkOptions) validate(args []string) error {
+	switch {
+	case o.trace && (o.message != "" || slices.Contains(args, "-")):
+		return errors.New("check: --trace goes with addresses that are named, not with - or --message")
+	case o.message != "" && len(args) > 0:
+		return errors.New("check: --message takes no addresses: give the envelope sender with --from")
+	case o.message == "" && (o.hasFrom || len(o.rcpts) > 0 || len(o.nextHop) > 0):
+		return errors.New("check: --from and --rcpt go with --message, and so does --next-hop")
+	case o.message == "" && len(args) == 0:
+		return errors.New("check: no address: name one or more, - to read them from standard input, or --message FILE")
+	case o.all && (len(args) != 1 || args[0] != "-"):
+		return errors.New("check: --all goes with -: addresses that are named are always printed")
+	}
+	for _, arg := range args {
+		if arg == "-" && len(args) > 1 {
+			return errors.New("check: - goes alone")
+		}
+		if strings.TrimSpace(arg) == "" {
+			return errors.New("check: an empty address: the null sender is written <>")
+		}
+	}
+	return nil
+}
+
+func check(cmd *cobra.Command, o checkOptions, args []string) error {
+	c, err := config.Load(o.file)
+	if err != nil {
+		return err
+	}
+	set, err := buildSet(cmd.Context(), c, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	listener, err := setup.FindListener(c, o.listener)
+	if err != nil {
+		return err
+	}
+	screen := term.Escape(cmd.OutOrStdout())
+	out := bufio.NewWriter(screen)
+	k := &checking{
+		config:  c,
+		options: o,
+		judge:   setup.ListJudge{Lists: set.Only(listener.Lists)},
+		alike:   stagesAlike(c, listener.Lists),
+		policy:  setup.Policy(c, listener),
+	}
+	k.printTo(out)
+	err = k.run(cmd, args, screen)
+	if errors.Is(err, smtpfilter.ErrNoAnswer) {
+		err = fmt.Errorf("%w; a running gate reads the list again by itself, and so does check once the index is removed: rm %s",
+			err, filepath.Join(c.State.Dir, "lists", "*", "current.*"))
+	}
+	if err := errors.Join(err, out.Flush()); err != nil {
+		return err
+	}
+	if k.listed {
+		return cli.ErrListed
+	}
+	return nil
+}
+
+// run judges what is asked about. Standard input goes past the buffer to screen.
+func (k *checking) run(cmd *cobra.Command, args []string, screen io.Writer) error {
+	explain := k.named
+	switch {
+	case k.options.message != "":
+		return k.message(cmd)
+	case args[0] == "-":
+		return k.stream(cmd.InOrStdin(), screen)
+	case k.options.trace:
+		explain = k.trace
+		k.generation = servedGeneration(cmd.Context(), k.config)
+	}
+	for _, arg := range args {
+		if err := explain(arg); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// buildSet reads the lists, and says what the gate would say about them.
+func buildSet(ctx context.Context, c *config.Config, stderr io.Writer) (*blocklist.Set, error) {
+	lists, err := setup.BlocklistConfig(c, nil)
+	if err != nil {
+		return nil, err
+	}
+	lists.ReadOnly = true
+	set, stats, err := cli.BuildSet(ctx, lists, stderr)
+	if err != nil {
+		return nil, setup.ExplainMissing(c, err)
+	}
+	for _, l := range stats {
+		if l.Invalid > 0 {
+			fmt.Fprintf(stderr, "spamgate: list %s: %s skipped; see spamgate config check\n", l.Name, text.Count(l.Invalid, "invalid line", "invalid lines"))
+		}
+		switch {
+		case l.Err != nil && l.LastGood:
+			fmt.Fprintf(stderr, "spamgate: list %s: its last good version serves: %v\n", l.Name, l.Err)
+		case l.Err != nil:
+			fmt.Fprintf(stderr, "spamgate: list %s: %v\n", l.Name, l.Err)
+		}
+	}
+	return set, nil
+}
+
+// checking is one run of check.
+type checking struct {
+	config  *config.Config
+	options checkOptions
+	judge   setup.ListJudge
+	alike   bool // the lists say the same of a sender in the envelope and in the header
+	policy  smtpfilter.Policy
+	out     io.Writer
+	json    *json.Encoder
+	listed  bool // an action other than accept was found
+
+	generation uint64 // what the running gate serves; 0: none was found
+}
+
+func (k *checking) printTo(w io.Writer) {
+	k.out, k.json = w, json.NewEncoder(w)
+	k.json.SetEscapeHTML(false)
+}
+
+// addressResult is what check says of an address.
+type addressResult struct {
+	Address  string   `json:"address"`
+	Action   string   `json:"action"` // the stricter of envelope and header
+	Envelope *finding `json:"envelope,omitempty"`
+	Header   *finding `json:"header,omitempty"`
+	Error    string   `json:"error,omitempty"`
+}
+
+// finding is a verdict for programs.
+type finding struct {
+	Identity  string             `json:"identity,omitempty"`
+	Address   string             `json:"address,omitempty"`
+	Form      string             `json:"form,omitempty"` // what the header has, where servers may read it as Address
+	Action    smtpfilter.Action  `json:"action"`
+	Match     *smtpfilter.Match  `json:"match,omitempty"`
+	Monitored []smtpfilter.Match `json:"monitored,omitempty"`
+	Error     string             `json:"error,omitempty"`
+}
+
+func newFinding(f smtpfilter.Finding) finding {
+	r := finding{Identity: f.Identity, Address: f.Address, Form: f.Form, Action: f.Verdict.Action, Monitored: f.Verdict.Monitored}
+	if m := f.Verdict.Match; !m.IsZero() {
+		r.Match = &m
+	}
+	if f.Err != nil {
+		r.Error = f.Err.Error()
+	}
+	return r
+}
+
+// look judges an address as envelope sender and in the header.
+func (k *checking) look(address string) (envelope, header smtpfilter.Finding) {
+	if strings.HasPrefix(address, "<") && strings.HasSuffix(address, ">") {
+		address = address[1 : len(address)-1]
+	}
+	envelope = k.policy.JudgeEnvelope(k.judge, address)
+	header = smtpfilter.Finding{Identity: "header", Address: address}
+	switch {
+	case envelope.Err != nil || address == "":
+	case k.alike:
+		header.Verdict = envelope.Verdict
+	default:
+		header.Verdict, header.Err = k.judge.Judge(smtpfilter.Header, address)
+	}
+	return envelope, header
+}
+
+// result looks an address up, and notes whether it is accepted.
+func (k *checking) result(address string) (addressResult, smtpfilter.Finding, smtpfilter.Finding) {
+	envelope, header := k.look(address)
+	worst := max(envelope.Verdict.Action, header.Verdict.Action)
+	if worst != smtpfilter.Accept {
+		k.listed = true
+	}
+	r := addressResult{Address: address, Action: worst.String()}
+	if err := errors.Join(envelope.Err, header.Err); err != nil {
+		r.Action, r.Error = "error", err.Error()
+		return r, envelope, header
+	}
+	e, h := newFinding(envelope), newFinding(header)
+	e.Identity, e.Address, h.Identity, h.Address = "", "", "", ""
+	r.Envelope, r.Header = &e, &h
+	return r, envelope, header
+}
+
+// named explains one address.
+func (k *checking) named(address string) error {
+	r, envelope, header := k.result(address)
+	if err := k.judged(address, envelope, header); err != nil {
+		return err
+	}
+	if k.options.json {
+		return k.json.Encode(r)
+	}
+	fmt.Fprintf(k.out, "%s: %s\n", address, r.Action)
+	k.explain("envelope", envelope, blocklist.Envelope)
+	k.hears(envelope)
+	if strings.IndexFunc(address, func(r rune) bool { return r > '~' }) >= 0 {
+		fmt.Fprintf(k.out, "  %-9s as written here it is refused with 553 5.6.7: SMTPUTF8 is not offered\n", "")
+	}
+	if !sameVerdict(envelope.Verdict, header.Verdict) && address != "<>" {
+		k.explain("header", header, blocklist.Header)
+		k.hears(header)
+	}
+	return nil
+}
+
+// judged says why an address that was named was not judged.
+func (k *checking) judged(address string, envelope, header smtpfilter.Finding) error {
+	switch err := envelope.Err; {
+	case envelope.NoAnswer() || header.Err != nil: // header senders are asked about once they are addresses
+		return fmt.Errorf("check: %s: %w", address, errors.Join(err, header.Err))
+	case err != nil:
+		return fmt.Errorf("check: %q is no address: %w%s%s", address, err, cli.SuggestAddress(address), cli.SuggestForm(address))
+	}
+	return nil
+}
+
+// hears prints what a refused client reads.
+func (k *checking) hears(f smtpfilter.Finding) {
+	if reply := k.policy.Refusal(f, "ID"); !reply.IsZero() {
+		fmt.Fprintf(k.out, "  %-9s the client hears: %s\n", "", reply)
+	}
+}
+
+func sameVerdict(a, b smtpfilter.Verdict) bool {
+	return a.Action == b.Action && a.Match == b.Match
+}
+
+// explain prints a finding for people.
+func (k *checking) explain(where string, f smtpfilter.Finding, stage blocklist.Stage) {
+	v := f.Verdict
+	switch m := v.Match; {
+	case m.IsZero() && len(v.Monitored) == 0:
+		k.unmatched(where, f.Address, stage)
+	case !m.IsZero():
+		fmt.Fprintf(k.out, "  %-9s %s by list %s: %s%s\n", where, v.Action, m.List, m.Entry, term.InBrackets(m.Reason))
+		fmt.Fprintf(k.out, "  %-9s %s\n", "", source(m))
+		if m.Note != "" {
+			fmt.Fprintf(k.out, "  %-9s private note: %s\n", "", m.Note)
+		}
+	}
+	for _, m := range v.Monitored {
+		would := ""
+		if m.Action != smtpfilter.Accept {
+			would = ", would " + m.Action.String()
+		}
+		fmt.Fprintf(k.out, "  %-9s only logged%s by list %s: %s%s\n", where, would, m.List, m.Entry, term.InBrackets(m.Reason))
+		fmt.Fprintf(k.out, "  %-9s %s\n", "", source(m))
+	}
+}
+
+// unmatched says why no list matches: some may have an exception for the sender.
+func (k *checking) unmatched(where, address string, stage blocklist.Stage) {
+	var exceptions []blocklist.Match
+	if a, err := sender.Parse(address); err == nil && k.config.Filter.Confirm {
+		if t, err := k.judge.Lists.Trace(stage, a); err == nil {
+			exceptions = cancelling(t)
+		}
+	}
+	if len(exceptions) == 0 {
+		fmt.Fprintf(k.out, "  %-9s no list matches\n", where)
+	}
+	for _, m := range exceptions {
+		fmt.Fprintf(k.out, "  %-9s let pass by an exception of list %s: !%s%s\n", where, m.List, strings.TrimPrefix(m.Entry, "!"), term.InBrackets(m.Reason))
+		fmt.Fprintf(k.out, "  %-9s %s:%d\n", "", term.ShortPath(m.File), m.Line)
+		where = ""
+	}
+}
+
+// cancelling are the exceptions without which an entry of their list would match.
+func cancelling(t blocklist.Trace) []blocklist.Match {
+	var all, needed []blocklist.Match
+	for _, key := range t.Keys {
+		for _, e := range key.Held {
+			if e.Effect == blocklist.IsException {
+				all = append(all, e.Match)
+			}
+			i := slices.IndexFunc(all, func(m blocklist.Match) bool { return m.List == e.Match.List })
+			if i >= 0 && !e.Exception && e.Effect == blocklist.LessThan && !slices.Contains(needed, all[i]) {
+				needed = append(needed, all[i])
+			}
+		}
+		// Where every list is settled nothing is looked up any more, and the
+		// filter alone tells.
+		if key.Skipped == blocklist.AllSettled && key.Maybe {
+			return all
+		}
+	}
+	return needed
+}
+
+// source is where an entry stands; without confirmation nobody knows.
+func source(m smtpfilter.Match) string {
+	if m.Unconfirmed {
+		return "the filter alone decided (confirm = false)"
+	}
+	return fmt.Sprintf("%s:%d", term.ShortPath(m.File), m.Line)
+}
+
+// line prints an address for programs.
+func (k *checking) line(r addressResult, envelope, header smtpfilter.Finding) error {
+	if k.options.json {
+		return k.json.Encode(r)
+	}
+	f := envelope
+	if header.Verdict.Action > envelope.Verdict.Action {
+		f = header
+	}
+	m := f.Verdict.Match
+	where, reason := "", m.Reason
+	if !m.IsZero() {
+		where = source(m)
+	}
+	if f.Err != nil {
+		reason = f.Err.Error()
+	}
+	_, err := fmt.Fprintf(k.out, "%s\t%s\t%s\t%s\t%s\n", r.Action, term.OneField.Replace(r.Address), m.List, where, term.OneField.Replace(reason))
+	return err
+}

@@ -1,0 +1,120 @@
+package check
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"spamgate/blocklist"
+	"spamgate/internal/config"
+	"spamgate/internal/setup"
+	"spamgate/smtpfilter"
+)
+
+// damagedEntries are so many that a start does not read the index of the list.
+const damagedEntries = 40_000
+
+// damagedChecking has the lists of a gate whose index was damaged behind its back,
+// and which cannot read the list again.
+func damagedChecking(t *testing.T) *checking {
+	t.Helper()
+	dir := t.TempDir()
+	path, list := filepath.Join(dir, "config.toml"), filepath.Join(dir, "blocked.txt")
+	var text bytes.Buffer
+	for i := range damagedEntries {
+		fmt.Fprintf(&text, "host%d.example\n", i)
+	}
+	err := errors.Join(
+		os.WriteFile(path, []byte("[[list]]\nname = \"blocked\"\npath = \"blocked.txt\"\n"), 0o600),
+		os.WriteFile(list, text.Bytes(), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists, err := setup.BlocklistConfig(c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := blocklist.Open(t.Context(), lists) // makes index and bits
+	if err == nil {
+		err = store.Close()
+	}
+	if err == nil {
+		store, err = blocklist.Open(t.Context(), lists) // maps the index, unread
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	set := store.Set()
+	if err := os.Remove(list); err != nil {
+		t.Fatal(err)
+	}
+	damage(t, filepath.Join(blocklist.ListDir(c.State.Dir, "blocked"), "current.seg"))
+	return &checking{judge: setup.ListJudge{Lists: set.Only(nil)}, alike: stagesAlike(c, nil)}
+}
+
+// damage changes the middle of a file in place.
+func damage(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := f.Stat()
+	if err == nil {
+		_, err = f.WriteAt(bytes.Repeat([]byte{0x5a}, int(info.Size()/2)), info.Size()/4)
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDamagedList: a lookup that fails is told apart from an address that is none,
+// by the gate's judge and by check, and never passes for an answer.
+func TestDamagedList(t *testing.T) {
+	k := damagedChecking(t)
+	var input strings.Builder
+	failed := 0
+	for i := range 1000 {
+		address := fmt.Sprintf("u@host%d.example", i)
+		fmt.Fprintln(&input, address)
+		v, err := k.judge.Judge(smtpfilter.Envelope, address)
+		switch {
+		case err == nil && v.Action != smtpfilter.Reject:
+			t.Errorf("%s: %+v", address, v)
+		case err != nil && !errors.Is(err, smtpfilter.ErrNoAnswer):
+			t.Errorf("%s: %v", address, err)
+		case err != nil:
+			failed++
+		}
+	}
+	if failed == 0 {
+		t.Fatal("nothing is damaged")
+	}
+	if _, err := k.judge.Judge(smtpfilter.Envelope, "no address"); err == nil || errors.Is(err, smtpfilter.ErrNoAnswer) {
+		t.Errorf("no address: %v", err)
+	}
+	if v, err := k.judge.Judge(smtpfilter.Envelope, "u@clean.example"); err != nil || v.Action != smtpfilter.Accept {
+		t.Errorf("what the filter rules out: %+v, %v", v, err)
+	}
+	var out bytes.Buffer
+	err := k.stream(strings.NewReader(input.String()), &out)
+	if !errors.Is(err, smtpfilter.ErrNoAnswer) || !strings.Contains(err.Error(), "standard input, line ") {
+		t.Errorf("the whole: %v", err)
+	}
+	if n := strings.Count("\n"+out.String(), "\nerror\t"); n != failed {
+		t.Errorf("%d lines with an error, want %d", n, failed)
+	}
+}

@@ -1,0 +1,195 @@
+package check
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"spamgate/blocklist"
+	"spamgate/smtpfilter"
+	"spamgate/smtpfilter/header"
+	"spamgate/smtpfilter/wire"
+)
+
+// messageResult is what check says of a message.
+type messageResult struct {
+	Action   string    `json:"action"`
+	Decided  *finding  `json:"decided,omitempty"` // by this one
+	Exempt   bool      `json:"exempt,omitempty"`  // all recipients are reachable by every sender
+	Reply    string    `json:"reply,omitempty"`
+	Findings []finding `json:"findings"`
+	Empty    []string  `json:"fields_without_address,omitempty"`
+}
+
+// message judges a whole message.
+func (k *checking) message(cmd *cobra.Command) error {
+	section, err := readHeader(cmd, k.options.message, k.policy.HeaderLimit())
+	if err != nil {
+		return err
+	}
+	from, judged, err := k.reversePath(section)
+	if err != nil {
+		return err
+	}
+	exempt, err := k.exempt()
+	if err != nil {
+		return err
+	}
+
+	var all []smtpfilter.Finding
+	envelope := smtpfilter.Finding{Identity: smtpfilter.EnvelopeIdentity, Address: from}
+	if judged {
+		envelope = k.policy.JudgeEnvelope(k.judge, from)
+		all = append(all, envelope)
+		if envelope.Err != nil && !envelope.NoAnswer() {
+			return fmt.Errorf("check: --from %q is no address: %w", from, envelope.Err)
+		}
+	}
+	found := k.policy.ReadHeader(section, k.options.nextHop)
+	if !judged || k.policy.JudgesHeader(envelope) {
+		all = slices.AppendSeq(all, k.policy.JudgeHeader(k.judge, found))
+		if found.TooMany() && !exempt {
+			return fmt.Errorf("check: --message: too many or too complex sender addresses in the header (limit %d, headers.max_addresses): the gate refuses such a message with 554", k.policy.AddressLimit())
+		}
+	}
+
+	r := messageResult{Action: smtpfilter.Accept.String(), Exempt: exempt, Findings: []finding{}, Empty: found.FieldsWithoutAddress()}
+	for _, f := range all {
+		if f.NoAnswer() {
+			return fmt.Errorf("check: %s %s: %w", f.Identity, f.Address, f.Err)
+		}
+		r.Findings = append(r.Findings, newFinding(f))
+	}
+	decided := smtpfilter.Decide(all, exempt)
+	if !decided.Verdict.Match.IsZero() {
+		d := newFinding(decided)
+		r.Decided = &d
+		r.Action = d.Action.String()
+		r.Reply = k.policy.Refusal(decided, "ID").String()
+	}
+	k.listed = decided.Verdict.Action != smtpfilter.Accept
+	if k.options.json {
+		return k.json.Encode(r)
+	}
+	k.printMessage(r, all, judged)
+	return nil
+}
+
+func (k *checking) printMessage(r messageResult, all []smtpfilter.Finding, judged bool) {
+	fmt.Fprintf(k.out, "%s: %s\n", k.options.message, r.Action)
+	if r.Reply != "" {
+		fmt.Fprintf(k.out, "  the client hears: %s\n", r.Reply)
+	}
+	if r.Exempt {
+		fmt.Fprintf(k.out, "  reachable by every sender: %s\n", strings.Join(k.options.rcpts, ", "))
+	}
+	if !judged {
+		fmt.Fprintln(k.out, "  envelope sender unknown, not judged: give --from")
+	}
+	for i, f := range all {
+		stage := blocklist.Header
+		if judged && i == 0 {
+			stage = blocklist.Envelope
+		}
+		address := f.Address
+		if address == "" {
+			address = "<>"
+		}
+		if f.Form != "" {
+			address = fmt.Sprintf("%q, which servers may read as %s", f.Form, address)
+		}
+		fmt.Fprintf(k.out, "%s %s: %s\n", f.Identity, address, f.Verdict.Action)
+		if f.Err != nil {
+			fmt.Fprintf(k.out, "  not understood, not looked up: %v\n", f.Err)
+			continue
+		}
+		if f.Form != "" && f.Verdict.Match.IsZero() && len(f.Verdict.Monitored) == 0 {
+			fmt.Fprintf(k.out, "  %-9s no block list matches, whatever servers make of it\n", "")
+			continue
+		}
+		k.explain("", f, stage)
+	}
+	if judged && len(all) == 1 && len(k.policy.HeaderFields) > 0 && !k.policy.JudgesHeader(all[0]) {
+		why := "an overriding allow list knows the envelope sender"
+		if all[0].Address == "" {
+			why = "the null sender's are not, unless headers.check_bounces = true"
+		}
+		fmt.Fprintf(k.out, "the header's senders are not judged: %s\n", why)
+	}
+	for _, field := range r.Empty {
+		fmt.Fprintf(k.out, "%s: a field without an address\n", field)
+	}
+}
+
+// reversePath is the envelope sender, and whether there is one to judge.
+func (k *checking) reversePath(section []byte) (from string, judged bool, err error) {
+	if k.options.hasFrom {
+		if from := k.options.from; from != "<>" {
+			return from, true, nil
+		}
+		return "", true, nil
+	}
+	const field = "Return-Path"
+	found := header.Senders(section, []string{field})
+	if len(found.Senders) > 0 {
+		return found.Senders[0].Address, true, nil
+	}
+	return "", len(found.Empty) > 0, nil // Return-Path: <>
+}
+
+// exempt reports whether there are recipients, and all of them are reachable by
+// every sender.
+func (k *checking) exempt() (bool, error) {
+	exempt := len(k.options.rcpts) > 0
+	for _, arg := range k.options.rcpts {
+		rcpt, err := wire.ParsePath(arg)
+		switch {
+		case err != nil:
+			return false, fmt.Errorf("check: --rcpt %q: %w", arg, err)
+		case rcpt.Domain() == "" && !strings.EqualFold(rcpt.String(), "postmaster"):
+			return false, fmt.Errorf("check: --rcpt %q: no domain: write user@example.net", arg)
+		case !k.policy.TakesRecipient(rcpt):
+			return false, fmt.Errorf("check: --rcpt %q is refused whoever sends: it is not in policy.recipient_domains", arg)
+		}
+		exempt = exempt && k.policy.ExemptRecipient(rcpt)
+	}
+	return exempt, nil
+}
+
+// readHeader reads a message's header section, whose lines may end in LF as
+// files' lines do.
+func readHeader(cmd *cobra.Command, name string, limit int) ([]byte, error) {
+	in := cmd.InOrStdin()
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, fmt.Errorf("check: --message: %w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	data, err := io.ReadAll(io.LimitReader(in, int64(2*limit)))
+	if err != nil {
+		return nil, fmt.Errorf("check: --message: %w", err)
+	}
+	if len(data) == 0 {
+		return nil, fmt.Errorf("check: --message: %s is empty", name)
+	}
+	var section []byte
+	for line := range bytes.Lines(data) {
+		line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
+		if len(line) == 0 {
+			return section, nil
+		}
+		section = append(append(section, line...), "\r\n"...)
+		if len(section) > limit {
+			return nil, fmt.Errorf("check: --message: the header section is larger than headers.max_bytes (%d): the gate refuses such a message with 552", limit)
+		}
+	}
+	return section, nil
+}

@@ -1,0 +1,197 @@
+package check
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"spamgate/internal/config"
+	"spamgate/internal/setup"
+)
+
+// checkingOf is a check with the lists of a configuration.
+func checkingOf(t testing.TB, text string, files map[string]string) *checking {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "config.toml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := config.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := buildSet(context.Background(), c, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &checking{judge: setup.ListJudge{Lists: set.Only(nil)}, alike: stagesAlike(c, nil)}
+}
+
+const twoLists = `
+[[list]]
+name = "blocked"
+path = "blocked.txt"
+[[list]]
+name = "doubtful"
+path = "doubtful.txt"
+action = "tag"
+stage = ["header"]
+`
+
+// manyAddresses are n addresses, of which each seventh is listed by the one list
+// and each eleventh by the other.
+func manyAddresses(n int) string {
+	var b strings.Builder
+	for i := range n {
+		domain := "clean.example"
+		switch {
+		case i%7 == 0:
+			domain = "listed.example"
+		case i%11 == 0:
+			domain = "doubtful.example"
+		}
+		fmt.Fprintf(&b, "user%d@%s\n", i, domain)
+	}
+	return b.String()
+}
+
+// TestStreamOrder: many batches on all cores come out as one after the other
+// would, however the input arrives.
+func TestStreamOrder(t *testing.T) {
+	k := checkingOf(t, twoLists, map[string]string{"blocked.txt": "listed.example\n", "doubtful.txt": "doubtful.example\n"})
+	const n = 40_000
+	input := manyAddresses(n)
+	var want strings.Builder
+	for i := range n {
+		switch {
+		case i%7 == 0:
+			fmt.Fprintf(&want, "reject\tuser%d@listed.example\tblocked", i)
+		case i%11 == 0:
+			fmt.Fprintf(&want, "tag\tuser%d@doubtful.example\tdoubtful", i)
+		default:
+			continue
+		}
+		want.WriteByte('\n')
+	}
+	for name, in := range map[string]io.Reader{
+		"at once":      strings.NewReader(input),
+		"without end":  strings.NewReader(strings.TrimSuffix(input, "\n")),
+		"in halves":    iotest.HalfReader(strings.NewReader(input)),
+		"end and data": iotest.DataErrReader(strings.NewReader(input)),
+	} {
+		k.listed = false
+		var out bytes.Buffer
+		if err := k.stream(in, &out); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		var got strings.Builder
+		for line := range strings.Lines(out.String()) {
+			f := strings.Split(line, "\t")
+			got.WriteString(strings.Join(f[:3], "\t") + "\n")
+		}
+		if got.String() != want.String() || !k.listed {
+			t.Errorf("%s: %d bytes, want %d; listed %v", name, got.Len(), want.Len(), k.listed)
+		}
+	}
+}
+
+// TestStreamErrors: the first line that is no address is named by its number,
+// over all batches, and a failure to read or write ends it.
+func TestStreamErrors(t *testing.T) {
+	k := checkingOf(t, twoLists, map[string]string{"blocked.txt": "listed.example\n", "doubtful.txt": ""})
+	clean := strings.Repeat("a@clean.example\n", 20_000)
+	broken := errors.New("broken")
+	for _, tt := range []struct {
+		name string
+		in   io.Reader
+		out  io.Writer
+		want string
+	}{
+		{"no address", strings.NewReader(clean + "\nno address\nnor this\n" + clean), io.Discard, `standard input, line 20002: "no address" is no address: no domain`},
+		{"long line", strings.NewReader(clean + strings.Repeat("x", batchSize+1) + "\n"), io.Discard, "standard input, line 20001: a line of more than 131072 bytes is no address"},
+		{"read", io.MultiReader(strings.NewReader(clean+"a@"), iotest.ErrReader(broken)), io.Discard, "standard input, line 20001: broken"},
+		{"write", strings.NewReader(strings.Repeat("a@listed.example\n", 100_000)), failingWriter{broken}, "broken"},
+	} {
+		err := k.stream(tt.in, tt.out)
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %s", tt.name, err, tt.want)
+		}
+	}
+}
+
+type failingWriter struct{ err error }
+
+func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
+
+// TestStagesAlike: where one lookup is done for two, both say the same.
+func TestStagesAlike(t *testing.T) {
+	list := func(name string, stages []string, header string) config.List {
+		l := config.DefaultList()
+		l.Name, l.HeaderAction = name, header
+		if stages != nil {
+			l.Stage = stages
+		}
+		return l
+	}
+	for _, tt := range []struct {
+		lists []config.List
+		names []string
+		want  bool
+	}{
+		{[]config.List{list("a", nil, "")}, nil, true},
+		{[]config.List{list("a", nil, "reject")}, nil, true},
+		{[]config.List{list("a", nil, "tag")}, nil, false},
+		{[]config.List{list("a", []string{"header"}, "")}, nil, false},
+		{[]config.List{list("a", nil, ""), list("b", nil, "tag")}, []string{"a"}, true},
+		{[]config.List{list("a", nil, ""), list("b", nil, "tag")}, []string{"a", "b"}, false},
+	} {
+		if got := stagesAlike(&config.Config{Lists: tt.lists}, tt.names); got != tt.want {
+			t.Errorf("%+v, %q: %v", tt.lists, tt.names, got)
+		}
+	}
+}
+
+// BenchmarkCheckStream is "spamgate check -" without the start: 200,000 addresses,
+// of which one in a hundred is listed, against a list of a million domains.
+//
+//	go test ./internal/cli/check -run - -bench CheckStream
+func BenchmarkCheckStream(b *testing.B) {
+	var list, input bytes.Buffer
+	for i := range 1_000_000 {
+		fmt.Fprintf(&list, "mail%d.offers%d.example\n", i, i%1000)
+	}
+	const addresses = 200_000
+	for i := range addresses {
+		if i%100 == 0 {
+			fmt.Fprintf(&input, "user%d@mail%d.offers%d.example\n", i, i, i%1000)
+		} else {
+			fmt.Fprintf(&input, "first.last%d@news%d.example.com\n", i, i%5000)
+		}
+	}
+	k := checkingOf(b, "[[list]]\nname = \"blocked\"\npath = \"blocked.txt\"\n", map[string]string{"blocked.txt": list.String()})
+	b.SetBytes(int64(input.Len()))
+	b.ReportAllocs()
+	for b.Loop() {
+		var out bytes.Buffer
+		if err := k.stream(bytes.NewReader(input.Bytes()), &out); err != nil {
+			b.Fatal(err)
+		}
+		if n := bytes.Count(out.Bytes(), []byte("\n")); n != addresses/100 {
+			b.Fatalf("%d are listed", n)
+		}
+	}
+	b.ReportMetric(addresses*float64(b.N)/b.Elapsed().Seconds(), "addresses/s")
+}

@@ -1,0 +1,100 @@
+package check
+
+import (
+	"slices"
+	"testing"
+
+	"spamgate/blocklist"
+	"spamgate/blocklist/sender"
+)
+
+// TestTraceRoles: what is said of each list's match, and why it ends as it does.
+func TestTraceRoles(t *testing.T) {
+	const lists = `
+[[list]]
+name = "always"
+path = "always.txt"
+type = "allow"
+override = true
+[[list]]
+name = "allowed"
+path = "allowed.txt"
+type = "allow"
+[[list]]
+name = "partners"
+path = "partners.txt"
+type = "allow"
+[[list]]
+name = "watched"
+path = "watched.txt"
+action = "monitor"
+[[list]]
+name = "blocked"
+path = "blocked.txt"
+[[list]]
+name = "again"
+path = "blocked.txt"
+[[list]]
+name = "doubtful"
+path = "doubtful.txt"
+action = "tag"
+`
+	files := map[string]string{
+		"always.txt":   "boss@bulk.example\n",
+		"allowed.txt":  "boss@bulk.example\nfriend@bulk.example\nclean.example\n",
+		"partners.txt": "@bulk.example\n",
+		"watched.txt":  "new.example\n",
+		"blocked.txt":  "bulk.example\nx@bulk.example\ny@bulk.example\nlisted.example\n",
+		"doubtful.txt": "listed.example\n",
+	}
+	k := checkingOf(t, lists, files)
+	watching := checkingOf(t, "policy.mode = \"monitor\"\n"+lists, files)
+	for _, tt := range []struct {
+		k       *checking
+		address string
+		why     string
+		roles   []string
+	}{
+		{k, "a@nobody.example", "no list has an entry that counts", nil},
+		{k, "a@clean.example", "list allowed allows the sender, and no block list has an entry that stands", []string{
+			"allowed: allows; shields from block entries that are no more specific",
+		}},
+		{k, "boss@bulk.example", "list always overrides every block list", []string{
+			"always: overrides every block list", "allowed: allows, as list always does more strongly", "partners: allows, as list always does more strongly",
+			"blocked: reject, but shielded by list always", "again: reject, but shielded by list always",
+		}},
+		{k, "friend@bulk.example", "list allowed shields the sender from entries that are no more specific", []string{
+			"allowed: allows; shields from block entries that are no more specific", "partners: allows, as list allowed does more strongly",
+			"blocked: reject, but shielded by list allowed", "again: reject, but shielded by list allowed",
+		}},
+		{k, "x@bulk.example", "reject is the strictest action of the block lists whose entries stand", []string{
+			"partners: allows; shields from block entries that are no more specific",
+			"blocked: reject, which decides", "again: reject, as list blocked before it",
+		}},
+		{k, "a@listed.example", "reject is the strictest action of the block lists whose entries stand", []string{
+			"blocked: reject, which decides", "again: reject, as list blocked before it", "doubtful: tag, which is milder",
+		}},
+		{k, "a@new.example", "what matches is only logged", []string{"watched: only logged"}},
+		{watching, "x@bulk.example", `mode = "monitor" in [policy]: it would be reject, and is only logged`, []string{
+			"partners: allows; shields from block entries that are no more specific",
+			"blocked: reject, which decides", "again: reject, as list blocked before it",
+		}},
+	} {
+		a, err := sender.Parse(tt.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		trace, err := tt.k.judge.Lists.Trace(blocklist.Envelope, a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newTracedStage(trace)
+		var roles []string
+		for _, m := range s.Matches {
+			roles = append(roles, m.List+": "+m.Role)
+		}
+		if s.Why != tt.why || !slices.Equal(roles, tt.roles) {
+			t.Errorf("%s: %s, %q\nwant %s, %q", tt.address, s.Why, roles, tt.why, tt.roles)
+		}
+	}
+}

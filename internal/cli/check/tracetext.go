@@ -1,0 +1,165 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"spamgate/blocklist"
+	"spamgate/blocklist/bloom"
+	"spamgate/internal/report"
+	"spamgate/internal/term"
+	"spamgate/internal/text"
+	"spamgate/smtpfilter"
+)
+
+// printTrace is a trace for people.
+func (k *checking) printTrace(t tracedAddress, stats blocklist.SetStats) {
+	fmt.Fprintf(k.out, "%s: %s\n", t.Address, t.Action)
+	fmt.Fprintf(k.out, "  lists     as they are on disk, %s\n", text.Count(stats.Entries, "entry", "entries"))
+	if t.Generation > 0 {
+		fmt.Fprintf(k.out, "            the running gate serves generation %d\n", t.Generation)
+	}
+	fmt.Fprintf(k.out, "  filter    %s\n", report.DescribeFilter(stats))
+	fmt.Fprintf(k.out, "            %s\n", report.DescribeRate(stats))
+	for i, s := range t.Stages {
+		fmt.Fprintf(k.out, "%s: %s\n", strings.ReplaceAll(s.Stage, ",", " and "), s.Action)
+		for j, key := range s.Keys {
+			if i == 0 {
+				k.printKey(j+1, key)
+			} else if len(key.Held) > 0 { // the filter is the same
+				fmt.Fprintf(k.out, "  %2d  %s  (%s)\n", j+1, key.Key, key.Kind)
+				k.printHeld(key.Held)
+			}
+		}
+		fmt.Fprintf(k.out, "  why       %s\n", s.Why)
+		for _, m := range s.Matches {
+			fmt.Fprintf(k.out, "  list %s: %s\n", m.List, m.Role)
+			fmt.Fprintf(k.out, "            %s, %s%s\n", m.Entry, source(m.Match), term.InBrackets(m.Reason))
+		}
+	}
+}
+
+func (k *checking) printKey(n int, key tracedKey) {
+	fmt.Fprintf(k.out, "  %2d  %s  (%s)\n", n, key.Key, key.Kind)
+	switch key.Skipped {
+	case blocklist.NoSuchKind:
+		fmt.Fprintln(k.out, "      not asked: no list has an entry of this kind")
+		return
+	case blocklist.AllSettled:
+		fmt.Fprintln(k.out, "      not asked: each list has answered already")
+		return
+	}
+	for _, f := range key.Filters {
+		k.printExplanation(f)
+	}
+	k.printHeld(key.Held)
+	if key.FalsePositive {
+		fmt.Fprintln(k.out, "      denied by the index: a false positive of the filter")
+	}
+}
+
+func (k *checking) printExplanation(f blocklist.TracedFilter) {
+	var parts []string
+	if f.List != "" {
+		parts = append(parts, "list "+f.List)
+	}
+	if f.Parts > 1 {
+		parts = append(parts, fmt.Sprintf("part %d of %d", f.Part+1, f.Parts))
+	}
+	if len(parts) > 0 {
+		fmt.Fprintf(k.out, "      %s\n", strings.Join(parts, ", "))
+	}
+	k.printProbes(f.Probes)
+	for _, p := range f.Places {
+		fmt.Fprintf(k.out, "      place %10d  fingerprint %#x\n", p.Index, p.Value)
+	}
+	fmt.Fprintf(k.out, "      %s\n", answer(f.Explanation))
+}
+
+// printProbes prints a Bloom filter's bits, two in a line: the name of the hash,
+// its value, unless the family makes the bit's position of it at once, and the
+// position with the bit.
+func (k *checking) printProbes(probes []bloom.Probe) {
+	values := slices.ContainsFunc(probes, func(p bloom.Probe) bool { return p.Value != p.Index })
+	for pair := range slices.Chunk(probes, 2) {
+		var texts []string
+		for _, p := range pair {
+			bit := 0
+			if p.Set {
+				bit = 1
+			}
+			value := ""
+			if values {
+				value = fmt.Sprintf("%08x ", p.Value)
+			}
+			texts = append(texts, fmt.Sprintf("%-7s %sbit %10d: %d", p.Hash, value, p.Index, bit))
+		}
+		fmt.Fprintf(k.out, "      %s\n", strings.Join(texts, "   "))
+	}
+}
+
+// answer is the filter's, in words.
+func answer(e bloom.Explanation) string {
+	if len(e.Places) > 0 {
+		found := uint64(0)
+		for _, p := range e.Places {
+			found ^= p.Value
+		}
+		if e.Maybe {
+			return fmt.Sprintf("together %#x, which is the key's: maybe", found)
+		}
+		return fmt.Sprintf("together %#x, and the key's is %#x: certainly not listed", found, e.Fingerprint)
+	}
+	clear := 0
+	for _, p := range e.Probes {
+		if !p.Set {
+			clear++
+		}
+	}
+	switch {
+	case clear > 0:
+		return fmt.Sprintf("%s of %d clear: certainly not listed", text.Count(clear, "bit", "bits"), len(e.Probes))
+	case !e.Maybe:
+		return "the filter is empty: certainly not listed"
+	}
+	return "all bits are set: maybe"
+}
+
+func (k *checking) printHeld(held []tracedEntry) {
+	for _, e := range held {
+		entry := e.Entry
+		if e.Exception {
+			entry = "!" + entry
+		}
+		fmt.Fprintf(k.out, "      held by list %s: %s%s\n", e.List, entry, term.InBrackets(e.Reason))
+		fmt.Fprintf(k.out, "        %s; %s\n", source(e.Match), describeEffect(e))
+		if e.Note != "" {
+			fmt.Fprintf(k.out, "        private note: %s\n", e.Note)
+		}
+	}
+}
+
+func describeEffect(e tracedEntry) string {
+	until := ""
+	if !e.Until.IsZero() {
+		until = ", until " + e.Until.Local().Format(time.RFC3339)
+	}
+	switch e.Effect {
+	case blocklist.IsMatch:
+		what := "allow"
+		if e.Match.Action != smtpfilter.Accept {
+			what = e.Match.Action.String()
+		}
+		return "the list's match: " + what + until
+	case blocklist.IsException:
+		return "an exception: the list has no match" + until
+	case blocklist.IsExpired:
+		return "does not count: its time is over" + until
+	case blocklist.NotCounted:
+		return "does not count: the list is not asked here"
+	default:
+		return "does not count: the list has a more specific entry"
+	}
+}

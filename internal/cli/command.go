@@ -1,0 +1,87 @@
+// Package cli holds what the commands share: how one ends, the flags that several have,
+// the running gate that a command asks, and files that a command writes.
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"spamgate/internal/term"
+)
+
+// The exit codes.
+const (
+	ExitOK     = 0
+	ExitListed = 1 // check: an action other than accept; others: the answer is no
+	ExitError  = 2
+)
+
+var (
+	// ErrListed makes check exit with ExitListed. Nothing is printed for it.
+	ErrListed = errors.New("not all accepted")
+
+	// ErrNo makes any other command exit with that code, if the answer to what was
+	// asked is no. The command has printed it.
+	ErrNo = errors.New("no")
+
+	// ErrReported makes a command exit with ExitError. The command has printed what
+	// is wrong.
+	ErrReported = errors.New("reported")
+)
+
+// Run executes a command line and returns the exit code.
+func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.Is(err, ErrListed), errors.Is(err, ErrNo):
+		return ExitListed
+	case errors.Is(err, ErrReported):
+		return ExitError
+	}
+	PrintError(stderr, err)
+	if strings.HasPrefix(err.Error(), "unknown ") || strings.HasPrefix(err.Error(), "flag needs ") { // cobra has no type for it
+		fmt.Fprintln(stderr, "Run spamgate --help for the commands, spamgate COMMAND --help for its flags.")
+	}
+	return ExitError
+}
+
+// PrintError writes why a command has failed. The error may quote a list, which anybody
+// may have written.
+func PrintError(stderr io.Writer, err error) { fmt.Fprintln(term.Escape(stderr), "spamgate:", err) }
+
+// Interruptible returns the context of a command that an interrupt ends with everything
+// as it was.
+func Interruptible(cmd *cobra.Command) (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+}
+
+// PrintJSON writes a value as indented JSON.
+func PrintJSON(w io.Writer, value any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(value); err != nil {
+		return fmt.Errorf("writing the output: %w", err)
+	}
+	return nil
+}
+
+// ConfigFlag adds the flag --config to a command.
+func ConfigFlag(cmd *cobra.Command) *string {
+	return cmd.Flags().StringP("config", "c", "config.toml", "the configuration `FILE`")
+}

@@ -1,0 +1,174 @@
+// Package config holds the commands about the configuration.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"spamgate/blocklist"
+	"spamgate/internal/cli"
+	"spamgate/internal/config"
+	"spamgate/internal/providers"
+	"spamgate/internal/report"
+	"spamgate/internal/setup"
+	"spamgate/internal/term"
+	"spamgate/internal/text"
+)
+
+func NewCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Check the configuration, or show what it stands for",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	check := &cobra.Command{
+		Use:   "check",
+		Short: "Check the configuration and the lists",
+		Long: `Check the configuration and the lists as serve would load them. Nothing is
+listened on, connected to, fetched or written. Lines of a list that are no
+entry, or cannot be looked up here, are reported and, as when serving, skipped;
+so are entries that would list a protected name whole.
+
+An error says where, what is wrong and what to write, and so do serve and a
+reload. What is only doubtful, such as a certificate that expires soon, is a
+warning. Whether ports are free, the next hop answers, and the service's user
+may read all files shows only at the start.
+
+Exit codes: 0 configuration and lists are good; 2 they are not, or an update of
+a list is held.`,
+		Args: cobra.NoArgs,
+	}
+	file := cli.ConfigFlag(check)
+	check.RunE = func(cmd *cobra.Command, _ []string) error {
+		return checkConfig(cmd, *file)
+	}
+	cmd.AddCommand(check, newConfigProvidersCommand())
+	return cmd
+}
+
+func newConfigProvidersCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "providers",
+		Short: "Print the mail providers that protect_providers protects",
+		Long: `Print the domains of large mail providers, one a line, that no block list can
+list whole where [guard] has protect_providers = true.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), strings.Join(providers.Domains(), "\n"))
+			return err
+		},
+	}
+}
+
+func checkConfig(cmd *cobra.Command, file string) error {
+	c, err := config.Load(file)
+	if err != nil {
+		return err
+	}
+	lists, err := setup.BlocklistConfig(c, nil)
+	if err != nil {
+		return err
+	}
+	if warning, err := setup.CheckState(c, false); err == nil && warning != "" {
+		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", warning)
+	}
+	lists.ReadOnly = true
+	set, listStats, err := cli.BuildSet(cmd.Context(), lists, cmd.ErrOrStderr())
+	printProblems(cmd.ErrOrStderr(), listStats)
+	if err != nil {
+		err = setup.ExplainMissing(c, err)
+	}
+	found := setup.FindFaults(c)
+	found.MissingSockets()
+	c.Warnings = append(c.Warnings, found.Warnings...)
+	if err := errors.Join(config.Join(found.Errors), setup.CheckLoop(c, found.Sockets), setup.CheckLog(c), err); err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	held := outdated(listStats)
+	if held == nil {
+		fmt.Fprintf(out, "%s: good\n", file)
+	}
+	report.PrintLists(out, set.Stats())
+	label := "listening"
+	for _, l := range c.Listeners {
+		term.PrintParts(out, label, report.DescribeListener(l, l.Addr))
+		label = ""
+	}
+	report.PrintLimits(out, c)
+	report.PrintNextHops(out, c)
+	report.PrintMode(out, c)
+	for _, warning := range c.Warnings {
+		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", warning)
+	}
+	for _, warning := range []string{setup.DescriptorWarning(c, setup.DescriptorLimit()), report.Unconfirmed(c, set.Stats())} {
+		if warning != "" {
+			fmt.Fprintln(cmd.ErrOrStderr(), "warning:", warning)
+		}
+	}
+	return held
+}
+
+// outdated says of which lists an earlier version serves, and why.
+func outdated(lists []blocklist.ListStats) error {
+	var errs []error
+	for _, l := range lists {
+		if l.Err != nil && l.LastGood {
+			errs = append(errs, fmt.Errorf("list %q: its last good version serves: %w", l.Name, l.Err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// printProblems reports the lines of the lists that were left out, and what was
+// passed over on purpose.
+func printProblems(w io.Writer, lists []blocklist.ListStats) {
+	for _, l := range lists {
+		shown := map[string]int{}
+		for _, p := range l.Problems {
+			hint := p.Hint
+			if hint != "" {
+				hint = "; " + hint
+			}
+			fmt.Fprintf(w, "%s:%d: %q: %s%s\n", term.ShortPath(p.File), p.Line, p.Text, p.What, hint)
+			shown[sortOf(p)]++
+		}
+		for _, all := range []struct {
+			sort, one, many string
+			n               int
+		}{
+			{invalidLine, "invalid line", "invalid lines", l.Invalid},
+			{unsupportedLine, "unsupported line", "unsupported lines", l.Unsupported},
+			{protectedLine, "protected name", "protected names", l.Protected},
+		} {
+			if more := all.n - shown[all.sort]; more > 0 {
+				fmt.Fprintf(w, "list %s: %s more\n", l.Name, text.Count(more, all.one, all.many))
+			}
+		}
+		for _, note := range l.Notes {
+			fmt.Fprintf(w, "list %s: %s\n", l.Name, note)
+		}
+	}
+}
+
+// The sorts of lines that are left out.
+const (
+	invalidLine     = "invalid"
+	unsupportedLine = "unsupported"
+	protectedLine   = "protected"
+)
+
+func sortOf(p blocklist.FileProblem) string {
+	switch {
+	case p.Protected:
+		return protectedLine
+	case p.Unsupported:
+		return unsupportedLine
+	}
+	return invalidLine
+}

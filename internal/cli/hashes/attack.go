@@ -1,0 +1,214 @@
+package hashes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"spamgate/internal/cli"
+	"spamgate/internal/hashattack"
+	"spamgate/internal/term"
+)
+
+// maxAttackKeys bounds --keys: a million take about a minute.
+const maxAttackKeys = 1_000_000
+
+// attackReport is what "hashes attack" prints as JSON.
+type attackReport struct {
+	*hashattack.Result
+
+	// Keyed is missing where the search for names did not end well.
+	Keyed *hashattack.Keyed `json:"keyed,omitempty"`
+}
+
+// attackFlags are the flags of "hashes attack".
+type attackFlags struct {
+	seed   cli.NumberFlag[uint64]
+	keys   cli.NumberFlag[uint64]
+	path   string
+	asJSON bool
+}
+
+func newHashesAttackCommand() *cobra.Command {
+	flags := newAttackFlags()
+	cmd := &cobra.Command{
+		Use:   "attack TARGET",
+		Short: "Make a domain a false positive, on purpose",
+		Long: `Search for domain names that, once they are in a list, make the classic filter
+say "maybe" to TARGET, a domain that is in no list; and show that this fails
+against a filter whose hash has a secret key.
+
+It is why a refusal is always confirmed by the exact index: the classic hashes
+have no key, so whoever gets three names onto a list that you use can choose
+what the filter is wrong about. Confirmed, that costs the gate one more look-up
+for mail from TARGET, and its owner nothing. Only [filter] confirm = false would
+refuse the mail.
+
+The names are valid and could be registered, under the public suffix of TARGET;
+none is TARGET, above it or below it. Each has three hashes of TARGET, found by
+a multicollision of two storeys (Joux 2004), and those that come for free: ELF
+is PJW's twin, BP sees the last four bytes alone. As a rule it ends within a
+minute, and takes some hundred MiB of memory.
+
+The keyed filter has as many bits and eleven indices from HighwayHash-128. The
+same names are tried under many random keys, and so are names that were found by
+brute force under a key that the attacker guessed.
+
+The same TARGET and --seed give the same names and counts. Ctrl-C prints what
+was found so far, and writes no file.
+
+--out makes a list file when all names are found. It replaces none but an empty
+one, and one that this command wrote, as its first line tells: any other is an
+error before the search begins, so that no list of yours gets lost.`,
+		Example: `  spamgate hashes attack example.com
+  spamgate hashes attack --out attack.txt --seed 7 example.com
+  spamgate hashes attack --json example.com | jq -r '.names[].name'`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("hashes attack: %d targets: give one domain, as in spamgate hashes attack example.com", len(args))
+			}
+			return nil
+		},
+		SilenceUsage: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+			defer stop()
+			if err := runAttack(ctx, args[0], flags, cmd.OutOrStdout(), cmd.ErrOrStderr()); err != nil {
+				return fmt.Errorf("hashes attack: %w", err)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().Var(&flags.seed, "seed", "search elsewhere: another finds other names")
+	cmd.Flags().Var(&flags.keys, "keys", fmt.Sprintf("random keys to try, 1 to %d", maxAttackKeys))
+	cmd.Flags().StringVar(&flags.path, "out", "", "write the names to `FILE`, a list file")
+	cmd.Flags().BoolVar(&flags.asJSON, "json", false, "report as a JSON object")
+	return cmd
+}
+
+// newAttackFlags is the flags as they are where none is given.
+func newAttackFlags() attackFlags {
+	whole := func(value, low, high uint64) cli.NumberFlag[uint64] {
+		parse := func(s string) (uint64, error) {
+			n, err := strconv.ParseUint(s, 10, 64)
+			if err != nil || n < low || n > high {
+				return 0, fmt.Errorf("use a whole number from %d to %d", low, high)
+			}
+			return n, nil
+		}
+		return cli.NumberFlag[uint64]{Value: value, Text: strconv.FormatUint(value, 10), Name: "NUMBER", Parse: parse}
+	}
+	return attackFlags{seed: whole(1, 0, math.MaxUint64), keys: whole(1000, 1, maxAttackKeys)}
+}
+
+// runAttack searches, reports and writes the list. What was found before an
+// error is reported too.
+func runAttack(ctx context.Context, target string, flags attackFlags, stdout, stderr io.Writer) error {
+	if flags.path != "" { // asked first: a mistake here should not cost the search
+		if _, _, err := checkAttackList(flags.path); err != nil {
+			return err
+		}
+	}
+	report, err := attack(ctx, target, flags, stderr)
+	if report.Result == nil {
+		return err
+	}
+	if printErr := report.print(stdout, flags.asJSON); printErr != nil {
+		return errors.Join(err, fmt.Errorf("writing the report: %w", printErr))
+	}
+	switch {
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()) && flags.path != "":
+		return errors.New("interrupted: what was found is printed, and no file was written")
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return errors.New("interrupted: what was found is printed")
+	case err == nil && flags.path != "":
+		return writeAttackList(ctx, report.Result, flags.path)
+	}
+	return err
+}
+
+// attack searches for names and turns them on the keyed filter, with a progress
+// bar.
+func attack(ctx context.Context, target string, flags attackFlags, stderr io.Writer) (attackReport, error) {
+	bar := term.NewProgress(stderr)
+	defer bar.Finish()
+	// The search for names is most of the time.
+	const part = 0.75
+	result, err := hashattack.Search(ctx, hashattack.Options{
+		Target: target,
+		Seed:   flags.seed.Value,
+		Progress: func(done, total int) {
+			bar.Show(part*float64(done)/float64(total), "searching names")
+		},
+	})
+	if err != nil {
+		return attackReport{Result: result}, err
+	}
+	keyed, err := hashattack.TryKeyed(ctx, result, hashattack.KeyedOptions{
+		Keys: int(flags.keys.Value),
+		Seed: flags.seed.Value,
+		Progress: func(done, total int) {
+			bar.Show(part+(1-part)*float64(done)/float64(total), "trying the keyed filter")
+		},
+	})
+	return attackReport{result, keyed}, err
+}
+
+func (r attackReport) print(w io.Writer, asJSON bool) error {
+	if !asJSON {
+		return printAttack(w, r)
+	}
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
+
+// checkAttackList is checkTarget for --out. A file with anything in it is
+// refused too, unless "hashes attack" wrote it: the name given may well be that
+// of a list that a gate reads.
+func checkAttackList(path string) (target string, perm fs.FileMode, err error) {
+	if target, perm, err = cli.CheckTarget("--out", path); err != nil {
+		return "", 0, err
+	}
+	file, err := os.Open(target)
+	if errors.Is(err, fs.ErrNotExist) {
+		return target, perm, nil
+	}
+	if err != nil {
+		return "", 0, fmt.Errorf("--out %s: may not be replaced, since it cannot be read: %w: name another file", path, err)
+	}
+	defer file.Close()
+	head := make([]byte, len(hashattack.ListHead))
+	n, err := io.ReadFull(file, head)
+	switch {
+	case errors.Is(err, io.EOF) || string(head) == hashattack.ListHead:
+		return target, perm, nil
+	case err != nil && !errors.Is(err, io.ErrUnexpectedEOF):
+		return "", 0, fmt.Errorf("--out %s: may not be replaced, since it cannot be read after %d bytes: %w: name another file", path, n, err)
+	}
+	return "", 0, fmt.Errorf("--out %s: there is a file that \"hashes attack\" did not write, and it is not replaced: name a new file, or delete this one first", path)
+}
+
+// writeAttackList writes the names as a list file.
+func writeAttackList(ctx context.Context, r *hashattack.Result, path string) error {
+	target, perm, err := checkAttackList(path)
+	if err != nil {
+		return err
+	}
+	_, err = cli.ReplaceFile(ctx, target, perm, func(w io.Writer) (int64, error) {
+		n, err := io.WriteString(w, r.List())
+		return int64(n), err
+	})
+	return err
+}

@@ -1,0 +1,262 @@
+package hashes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"spamgate/hashfamily"
+	"spamgate/internal/cli"
+	"spamgate/internal/hashlab"
+	"spamgate/internal/term"
+	"spamgate/internal/version"
+)
+
+// comparison is a call of "hashes compare".
+type comparison struct {
+	families, corpora     []string
+	asList, full          bool
+	seed                  uint64
+	asJSON, asCSV         bool
+	pagePath, pictureRoot string
+
+	// run measures: hashlab.Run, but in tests.
+	run func(context.Context, hashlab.Options) (*hashlab.Report, error)
+}
+
+func newHashesCompareCommand() *cobra.Command {
+	return (&comparison{run: hashlab.Run}).command()
+}
+
+func (c *comparison) command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "compare",
+		Short: "Measure hash families and single hashes against the textbook",
+		Long: `Measure what families of hash functions really do in a Bloom filter: false
+positive rates against the formula, per key and per message, fill, the work of
+each function, collisions, uniformity, avalanche, agreement and speed; beside
+two controls, ideal random hashes and XXH3. Printed are tables, and at the end a
+summary in plain words. The default run ends within 40 seconds on two idle
+cores; --full takes much longer (tens of minutes), and gives narrower intervals
+and filters of full size.
+
+The families:
+
+  classic   the eleven classic hashes; classic:RS,JS,AP are some of them
+  classic9  nine of them: without ELF, which is PJW again, and without BP
+  weighted  h = seed*h + byte under the seeds 5, 7, 11, 13, 31, 37 and 61;
+            weighted:3,9 has others
+  digest    one MD5, divided by the number of bits again and again
+  double    the two halves of HighwayHash-128 make all indices, under a key
+            (here a public one); double:murmur3 has MurmurHash3-128, without
+  seeded    the two halves of XXH3-64 make all indices, with the seed 0;
+            seeded:42 has another
+
+Corpora are files of one key a line: raw bytes, nothing trimmed, only the line
+feed ends a line; or with --as-list lists, as the gate reads them. Each needs at
+least 1000 different keys. Without --corpus there are the laboratory's own: a
+real list and generated ones. Without --family all of the families above are
+measured.
+
+Every number but the speeds follows from the manifest, which the text, --json,
+--csv and the page have, and pictures in files of their own do not: the same
+version, flags, seed and corpora give the same numbers.
+
+--json has everything; --csv all numbers but the avalanche maps, one a line, in
+the columns section, corpus, subject, kind, part, m, k, n, metric, value, low
+and high (the limits of 95% confidence), sections and metrics named as in the
+JSON. docs/hash-families-fields.md says what each is, in which unit and range.
+
+Files appear, or replace the ones before, only when they are complete. --html
+replaces a file only if that is empty or a page of this command; --pictures
+replaces files called like its pictures, and leaves all others, those of an
+earlier run too. A file that is read is never replaced. Ctrl-C ends the
+measuring and prints what is done, marked as interrupted, with exit code 2;
+files are left as they were. A second one ends at once.`,
+		Example: `  spamgate hashes compare
+  seq -f user%g@example.com 5000 > keys.txt
+  spamgate hashes compare --corpus keys.txt --family weighted:5,7
+  spamgate hashes compare --corpus keys.txt --as-list --json > report.json
+  seq 5000 | spamgate hashes compare --corpus - --csv > report.csv
+  spamgate hashes compare --full --html hashes.html --pictures pictures/`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("hashes compare: %s is too much, there are only flags: name a file of keys with --corpus FILE, a family with --family NAME", strconv.Quote(args[0]))
+			}
+			return nil
+		},
+		SilenceUsage: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := c.do(cmd); err != nil {
+				return fmt.Errorf("hashes compare: %w", err)
+			}
+			return nil
+		},
+	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.PlainFlagError("hashes compare", err) })
+	f := cmd.Flags()
+	// Arrays, not slices: the names of families and files hold commas.
+	f.StringArrayVar(&c.families, "family", nil, "a family of that `NAME`, see above (repeatable)")
+	f.StringArrayVar(&c.corpora, "corpus", nil, "a `FILE` of keys, in place of the laboratory's own\n(repeatable); - is standard input")
+	f.BoolVar(&c.asList, "as-list", false, "the corpus files are lists: their entries are the keys")
+	f.Uint64Var(&c.seed, "seed", 1, "where random choices begin, a whole `NUMBER`")
+	f.BoolVar(&c.full, "full", false, "measure longer, and at full size")
+	f.BoolVar(&c.asJSON, "json", false, "print everything as a JSON object")
+	f.BoolVar(&c.asCSV, "csv", false, "print every number as a line of CSV")
+	f.StringVar(&c.pagePath, "html", "", "write a page with pictures to this `FILE`, too")
+	f.StringVar(&c.pictureRoot, "pictures", "", "write each picture as an SVG file to this `FOLDER`, too;\nit is made if there is none")
+	return cmd
+}
+
+// measuringFlags are those that the numbers depend on.
+var measuringFlags = map[string]bool{"family": true, "corpus": true, "as-list": true, "seed": true, "full": true}
+
+// do measures and shows.
+func (c *comparison) do(cmd *cobra.Command) error {
+	// Whatever can be wrong is asked before the measuring, which takes long.
+	if c.asJSON && c.asCSV {
+		return errors.New("--json does not go with --csv: choose one of them")
+	}
+	files, err := c.targets(cmd)
+	if err != nil {
+		return err
+	}
+	options, err := c.options(cmd)
+	if err != nil {
+		return err
+	}
+	// The first signal ends the measuring; then the default is back, so that a
+	// second one ends the process.
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	defer context.AfterFunc(ctx, stop)()
+
+	bar := term.NewProgress(cmd.ErrOrStderr())
+	options.Progress = bar.Show
+	report, err := c.run(ctx, options)
+	if ctx.Err() != nil {
+		bar.FinishInterrupted()
+	} else {
+		bar.Finish()
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.print(cmd.OutOrStdout(), report); err != nil {
+		return err
+	}
+	if report.Interrupted {
+		if files.some() {
+			return errors.New("interrupted: what was done is printed, and no file was written")
+		}
+		return errors.New("interrupted: what was done is printed")
+	}
+	return files.write(ctx, report)
+}
+
+// options reads the corpora and checks the names of families.
+func (c *comparison) options(cmd *cobra.Command) (hashlab.Options, error) {
+	o := hashlab.Options{Families: c.families, Seed: c.seed, Full: c.full, Version: labVersion(version.Read())}
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if !measuringFlags[f.Name] {
+			return
+		}
+		values := []string{f.Value.String()}
+		if array, ok := f.Value.(pflag.SliceValue); ok {
+			values = array.GetSlice()
+		}
+		for _, v := range values {
+			o.Flags = append(o.Flags, "--"+f.Name+"="+v)
+		}
+	})
+	if err := checkFamilies(c.families); err != nil {
+		return o, err
+	}
+	if c.asList && len(c.corpora) == 0 {
+		return o, errors.New("--as-list says how to read the files of --corpus FILE: name one")
+	}
+	for i, path := range c.corpora {
+		if slices.Contains(c.corpora[:i], path) {
+			return o, fmt.Errorf("--corpus %s is given twice: give each once", path)
+		}
+	}
+	for _, path := range c.corpora {
+		corpus, err := readCorpus(path, cmd.InOrStdin(), c.asList)
+		if err != nil {
+			return o, err
+		}
+		o.Corpora = append(o.Corpora, corpus)
+	}
+	return o, nil
+}
+
+// checkFamilies wants names of families, no two of one.
+func checkFamilies(names []string) error {
+	before := make(map[string]string) // by the name that the family has in reports
+	for _, name := range names {
+		spec, err := hashfamily.ParseSpec(name)
+		if err != nil {
+			return fmt.Errorf("--family %s: %w", strconv.Quote(name), err)
+		}
+		switch other, twice := before[spec.String()]; {
+		case twice && other == name:
+			return fmt.Errorf("--family %s is given twice: give each once", name)
+		case twice:
+			return fmt.Errorf("--family %s is --family %s again: give each once", name, other)
+		}
+		before[spec.String()] = name
+	}
+	return nil
+}
+
+// labVersion is the version for a manifest, which names Go and the system itself.
+func labVersion(b version.Info) string {
+	s := b.Version
+	if len(b.Revision) >= 12 {
+		s += ", revision " + b.Revision[:12]
+	}
+	if b.Modified {
+		s += " with changes"
+	}
+	return s
+}
+
+// stdinName is the path that stands for standard input, and stdinCorpus how its
+// keys are called.
+const stdinName, stdinCorpus = "-", "stdin"
+
+func readCorpus(path string, stdin io.Reader, asList bool) (*hashlab.Corpus, error) {
+	switch path {
+	case "":
+		return nil, errors.New("--corpus: no file to read: name one of keys, a line each, or - for standard input")
+	case stdinName:
+		return hashlab.ReadCorpus(stdinCorpus, stdin, asList)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("--corpus: %w: name a file of keys, one a line", err)
+	}
+	defer file.Close()
+	return hashlab.ReadCorpus(path, file, asList)
+}
+
+// print writes to standard output.
+func (c *comparison) print(w io.Writer, r *hashlab.Report) error {
+	switch {
+	case c.asJSON:
+		return hashlab.WriteJSON(w, r)
+	case c.asCSV:
+		return hashlab.WriteCSV(w, r)
+	default:
+		return hashlab.WriteText(w, r, term.Width(w, hashlab.TextWidth))
+	}
+}

@@ -1,0 +1,252 @@
+package lists
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"spamgate/blocklist"
+	"spamgate/internal/admin"
+	"spamgate/internal/cli"
+	"spamgate/internal/config"
+	"spamgate/internal/durable"
+	"spamgate/internal/listedit"
+	"spamgate/internal/report"
+	"spamgate/internal/term"
+	"spamgate/internal/text"
+)
+
+func newListsAcceptCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "accept LIST",
+		Short: "Let an update in that is held because it looks wrong",
+		Long: `Let an update of a list in that is held because it looks wrong: it has far fewer
+or far more entries than before, or too few. What is on disk now is accepted,
+and nothing else: should the list change again, it is judged again. An update
+over which the gate was killed twice is tried once more: add memory first.
+
+"spamgate lists status LIST" says why an update is held, and "spamgate lists
+diff LIST" which entries it would bring and take away.
+
+Exit codes: 0 accepted; 2 nothing is held, or an error.`,
+		Example: `  spamgate lists diff blocked
+  spamgate lists accept blocked --reason "the list was cleaned up"`,
+		Args: oneList,
+	}
+	var f listsFlags
+	f.config = cli.ConfigFlag(cmd)
+	f.addJSON(cmd)
+	f.addDryRun(cmd)
+	why := cmd.Flags().String("reason", "", "`TEXT` for the audit log: why it is right")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := config.Load(*f.config)
+		if err != nil {
+			return err
+		}
+		if _, err := findList(c, args[0]); err != nil {
+			return err
+		}
+		ctx, stop := cli.Interruptible(cmd)
+		defer stop()
+		a := &accepting{config: c, list: args[0], why: *why, dryRun: f.dryRun, stderr: cmd.ErrOrStderr()}
+		result, err := a.run(ctx)
+		if err != nil {
+			return err
+		}
+		out := term.Escape(cmd.OutOrStdout())
+		if f.json {
+			return printChangeJSON(out, result, f.dryRun)
+		}
+		result.print(out)
+		return nil
+	}
+	return cmd
+}
+
+// oneList is the Args of commands that take a list.
+func oneList(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("lists %s: name one list; spamgate lists status shows them", cmd.Name())
+	}
+	return nil
+}
+
+// accepting is one run of the command.
+type accepting struct {
+	config *config.Config
+	list   string
+	why    string
+	dryRun bool
+	stderr io.Writer
+}
+
+// acceptResult says what came of it.
+type acceptResult struct {
+	List     string      `json:"list"`
+	Held     string      `json:"held"` // why it was held
+	DryRun   bool        `json:"dry_run,omitempty"`
+	Accepted bool        `json:"accepted"`
+	Entries  int         `json:"entries"` // with what is accepted
+	Before   int         `json:"before"`  // that served until then
+	Gate     *cli.Answer `json:"gate,omitempty"`
+}
+
+func (r acceptResult) print(w io.Writer) {
+	would := ""
+	if r.DryRun {
+		would = "would be "
+	}
+	fmt.Fprintf(w, "%s: %saccepted, %s; %s before\n", r.List, would, text.Count(r.Entries, "entry", "entries"), text.Number(r.Before))
+	if r.DryRun {
+		fmt.Fprintf(w, "  it is held: %s\n", r.Held)
+		fmt.Fprintln(w, "dry run: nothing has changed")
+		return
+	}
+	r.Gate.Print(w)
+}
+
+func (a *accepting) run(ctx context.Context) (acceptResult, error) {
+	gate := cli.DialGate(a.config)
+	defer gate.Close()
+	if gate.Client != nil {
+		return a.byGate(ctx, gate.Client)
+	}
+	if gate.Err != nil {
+		if _, err := durable.In(a.config.State.Dir).ReadDir("."); errors.Is(err, fs.ErrPermission) {
+			return acceptResult{}, fmt.Errorf("lists accept: what is held is not to be known: %w", gate.Err)
+		}
+	}
+	return a.byHand(ctx, gate)
+}
+
+// byGate has the running gate accept what it holds.
+func (a *accepting) byGate(ctx context.Context, client *admin.Client) (acceptResult, error) {
+	result := acceptResult{List: a.list, DryRun: a.dryRun}
+	s, err := client.Status(ctx)
+	if err != nil {
+		return result, err
+	}
+	lists, err := onlyList(s, a.list)
+	if err != nil {
+		return result, err
+	}
+	result.Held, result.Before = withoutAdvice(lists[0].Error), lists[0].Entries
+	if a.dryRun {
+		if err := a.checkHeld(lists[0]); err != nil {
+			return result, err
+		}
+		result.Entries, err = a.count(ctx)
+		return result, err
+	}
+	done, err := client.Accept(ctx, a.list, "", a.why)
+	if err != nil {
+		return result, err
+	}
+	result.Accepted, result.Entries, result.Before = true, done.Entries, done.Before
+	result.Gate = &cli.Answer{Running: true, Generation: done.Generation}
+	return result, nil
+}
+
+// checkHeld is what a gate says where nothing can be accepted.
+func (a *accepting) checkHeld(l admin.List) error {
+	switch {
+	case l.Acceptable:
+		return nil
+	case l.Error == "":
+		return fmt.Errorf("list %s: %w: what is on disk serves, with %s", a.list, admin.ErrNothingHeld, text.Count(l.Entries, "entry", "entries"))
+	default:
+		return fmt.Errorf("list %s cannot be accepted as it is: %s", a.list, l.Error)
+	}
+}
+
+// byHand notes that what is on disk is accepted, for the next start.
+func (a *accepting) byHand(ctx context.Context, gate cli.RunningGate) (acceptResult, error) {
+	result := acceptResult{List: a.list, DryRun: a.dryRun}
+	_, stats, err := buildReadOnly(ctx, a.config, a.stderr)
+	if ctx.Err() != nil {
+		return result, context.Cause(ctx)
+	}
+	l, ok := statsOf(stats, a.list)
+	if !ok {
+		return result, err
+	}
+	sum, err := report.HeldSum(l)
+	if err != nil {
+		return result, err
+	}
+	result.Held, result.Before = withoutAdvice(l.Err.Error()), l.Entries
+	if result.Entries, err = a.count(ctx); err != nil || a.dryRun {
+		return result, err
+	}
+	dir := a.config.State.Dir
+	log := &listedit.Log{Dir: dir}
+	if err := log.Check(); err != nil {
+		return result, fmt.Errorf("lists accept: nothing is accepted: %w", err)
+	}
+	what := "tried once more"
+	if l.Retry {
+		err = retryBuild(a.config, a.list)
+	} else {
+		what = "accepted content " + sum[:12]
+		err = acceptContent(a.config, a.list, sum)
+	}
+	if err != nil {
+		return result, err
+	}
+	record := listedit.NewRecord("accept", a.list, "")
+	record.What, record.Why = fmt.Sprintf("%s, %d entries; %d before: %s", what, result.Entries, result.Before, result.Held), a.why
+	if err := log.Append(record); err != nil {
+		return result, errors.Join(errors.New("it is accepted, but that is not recorded"), err)
+	}
+	result.Accepted, result.Gate = true, gate.Rescan(ctx, a.list)
+	return result, nil
+}
+
+// count counts the entries that the list has on disk, as a gate would.
+func (a *accepting) count(ctx context.Context) (n int, err error) {
+	l, err := findList(a.config, a.list)
+	if err != nil {
+		return 0, err
+	}
+	at, err := newListAt(l)
+	if err != nil {
+		return 0, err
+	}
+	at.options.Now = 0 // entries whose time is over do not count
+	guarded := newProtection(a.config)
+	s := newScanning(ctx, []*listAt{at}, a.stderr)
+	err = s.lists([]*listAt{at}, func(f found) error {
+		if guarded.covered(at, f.entry) == "" {
+			n++
+		}
+		return nil
+	})
+	if err == nil && s.failed {
+		err = fmt.Errorf("list %s: %w", a.list, errUncounted)
+	}
+	return n, err
+}
+
+// errUncounted ends a command that could not read what it was to accept.
+var errUncounted = errors.New("nothing is accepted, since what is on disk cannot be read")
+
+// withoutAdvice is why an update is held, without what could be done about it.
+func withoutAdvice(why string) string {
+	why, _, _ = strings.Cut(why, "; if that is right, ")
+	why, _, _ = strings.Cut(why, "; if there is more memory ")
+	return why
+}
+
+func statsOf(lists []blocklist.ListStats, name string) (blocklist.ListStats, bool) {
+	for _, l := range lists {
+		if l.Name == name {
+			return l, true
+		}
+	}
+	return blocklist.ListStats{}, false
+}

@@ -1,0 +1,323 @@
+package lists
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"spamgate/internal/cli"
+	"spamgate/internal/config"
+	"spamgate/internal/listedit"
+	"spamgate/internal/term"
+	"spamgate/internal/text"
+	"spamgate/smtpfilter"
+)
+
+type listsAddOptions struct {
+	listsFlags
+	reason, note, until string
+}
+
+func newListsAddCommand() *cobra.Command {
+	var o listsAddOptions
+	cmd := &cobra.Command{
+		Use:   "add ENTRY... --reason TEXT [--list NAME]",
+		Short: "Add entries to a list",
+		Long: `Add entries to a list, each on a line of its own at the end of the file. Without
+--list they go into the block list, if there is only one that can be changed.
+
+An entry is an address (user@spam.example), a domain with its subdomains
+(spam.example), a domain alone (@spam.example), its subdomains alone
+(*.spam.example), a name at any domain (newsletter@), the null sender ('<>'), or
+an exception to the list's other entries ('!press@spam.example').
+
+One that is there already keeps its place, and gets the new reason and end. If
+one of several entries is wrong, none is added.
+
+The reason is shown to senders who are refused, unless the list says
+public_reason = false; the note never is.
+
+Exit codes: 0 the entries are in the list; 2 an error: nothing has changed
+unless it says so.`,
+		Example: `  spamgate lists add spam.example --reason "unsolicited mail"
+  spamgate lists add '!press@spam.example' --reason "we want these"
+  spamgate lists add user@example.net --list allowed --reason "asked by sales"
+  spamgate lists add '*.bulk.example' --reason "outbreak" --until 24h`,
+		Args: needEntries,
+	}
+	o.config = cli.ConfigFlag(cmd)
+	cmd.Flags().StringVarP(&o.list, "list", "l", "", "the `NAME` of the list")
+	cmd.Flags().StringVar(&o.file, "file", "", "which `FILE` of a list of several (default: the first)")
+	cmd.Flags().StringVarP(&o.reason, "reason", "r", "", "why, as `TEXT`; also for the audit log (needed)")
+	cmd.Flags().StringVar(&o.note, "note", "", "more `TEXT`, for you and the log alone")
+	cmd.Flags().StringVar(&o.until, "until", "", "when it ends, as `TIME`: 24h, 30d, 2026-12-31 (that\nday included) or 2026-12-31T18:00:00Z (default: never)")
+	o.addDryRun(cmd)
+	o.addJSON(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return listsAdd(cmd, o, args) }
+	return cmd
+}
+
+// addReport is what was added.
+type addReport struct {
+	List    string       `json:"list"`
+	File    string       `json:"file"`
+	DryRun  bool         `json:"dry_run"`
+	Changed bool         `json:"changed"`
+	Entries []addedEntry `json:"entries"`
+	Gate    *cli.Answer  `json:"gate,omitempty"` // unless nothing was changed
+}
+
+// addedEntry is what became of one entry.
+type addedEntry struct {
+	entryAt
+	What      string    `json:"what"`
+	Meaning   string    `json:"meaning"`
+	CoveredBy []entryAt `json:"covered_by,omitempty"`
+	Remarks   []string  `json:"remarks,omitempty"`
+}
+
+func listsAdd(cmd *cobra.Command, o listsAddOptions, args []string) error {
+	if strings.TrimSpace(o.reason) == "" {
+		return errors.New(`lists add: no reason: give one, as in --reason "unsolicited mail"`)
+	}
+	c, err := config.Load(*o.config)
+	if err != nil {
+		return err
+	}
+	list, err := writableList(c, o.list)
+	if err != nil {
+		return fmt.Errorf("lists add: %w", err)
+	}
+	entries, err := newEntries(c, list, o, args)
+	if err != nil {
+		return err
+	}
+	file, err := list.fileToEdit(o.file)
+	if err != nil {
+		return fmt.Errorf("lists add: %w", err)
+	}
+	ctx, stop := cli.Interruptible(cmd)
+	defer stop()
+	gate := cli.DialGate(c)
+	defer gate.Close()
+	e := &editing{config: c, list: list, file: file, command: "add", why: o.reason, dryRun: o.dryRun, stderr: cmd.ErrOrStderr(), gate: gate}
+	report, err := e.add(ctx, entries)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		return printChangeJSON(cmd.OutOrStdout(), report, o.dryRun)
+	}
+	report.print(term.Escape(cmd.OutOrStdout()))
+	return nil
+}
+
+// newEntries checks what is to be added.
+func newEntries(c *config.Config, l *listAt, o listsAddOptions, args []string) ([]listedit.NewEntry, error) {
+	until := ""
+	if o.until != "" {
+		var err error
+		if until, err = parseUntil(o.until, time.Now()); err != nil {
+			return nil, fmt.Errorf("lists add: %w", err)
+		}
+	}
+	entries := make([]listedit.NewEntry, len(args))
+	guarded := newProtection(c)
+	var errs []error
+	for i, text := range args {
+		n := listedit.NewEntry{Text: strings.TrimSpace(text), Reason: strings.TrimSpace(o.reason), Note: strings.TrimSpace(o.note), Until: until}
+		entries[i] = n
+		e, err := n.Parse(l.options)
+		if err == nil {
+			err = guarded.check(l, e)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("lists add: %w", err))
+		}
+	}
+	return entries, errors.Join(errs...)
+}
+
+// add adds the entries, and asks what else there is to say about them.
+func (e *editing) add(ctx context.Context, entries []listedit.NewEntry) (*addReport, error) {
+	var additions []listedit.Addition
+	change, err := e.rewrite(ctx, func(old io.ReadSeeker, w io.Writer) error {
+		var err error
+		additions, err = listedit.Add(old, w, e.list.options, entries)
+		e.record.What = describeAdditions(additions)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	report := &addReport{List: e.list.Name, File: e.file, DryRun: e.dryRun, Changed: change.Changed}
+	var refused []error
+	for i, a := range additions {
+		if a.What == listedit.Refused {
+			refused = append(refused, fmt.Errorf("lists add: %s: the exception !%[1]s at %s:%d cancels it; remove that first",
+				written(a.New), term.ShortPath(e.file), a.Line))
+		}
+		report.Entries = append(report.Entries, e.describe(entries[i], a))
+	}
+	if refused != nil {
+		return nil, errors.Join(refused...)
+	}
+	if err := e.describeRelations(ctx, report, additions); err != nil {
+		if !change.Changed || e.dryRun {
+			return nil, fmt.Errorf("lists add: %w", err)
+		}
+		relationsUnknown(e.stderr, err)
+	}
+	if change.Changed && !e.dryRun {
+		report.Gate = e.gate.Rescan(ctx, e.list.Name)
+	}
+	return report, nil
+}
+
+// describe says what became of one entry.
+func (e *editing) describe(n listedit.NewEntry, a listedit.Addition) addedEntry {
+	a.New.Line = a.Line
+	d := addedEntry{entryAt: newEntryAt(e.list.Name, e.file, a.New), What: a.What, Meaning: meaning(a.New)}
+	if len(a.Extra) > 0 && a.What == listedit.Updated {
+		d.Remarks = append(d.Remarks, "removed "+text.Count(len(a.Extra), "repeated line", "repeated lines")+" of it")
+	}
+	if a.What == listedit.Updated && a.Was.Until != 0 && a.New.Until == 0 {
+		d.Remarks = append(d.Remarks, "it no longer ends: the old line said "+untilText(a.Was.Until))
+	}
+	if a.What == listedit.Updated && a.Was.Reason != "" && a.Was.Reason != a.New.Reason {
+		d.Remarks = append(d.Remarks, "the reason was: "+a.Was.Reason)
+	}
+	if e.list.Type == "block" && e.list.PublicReason && !a.New.Exception {
+		d.Remarks = append(d.Remarks, unlikeShown(a.New.Reason)...)
+	}
+	if domain, ok := coversTenants(a.New); ok && !a.New.Exception {
+		d.Remarks = append(d.Remarks, "strangers have names of their own below "+domain+", and it covers them all;", "list theirs, or @"+domain+" for that name alone")
+	}
+	switch {
+	case a.New.Exception && a.Opposite != nil:
+		d.Remarks = append(d.Remarks, fmt.Sprintf("it cancels line %d, which may as well go", a.Opposite.Line))
+	case a.New.Exception && len(a.Covered) == 0 && len(e.list.files) == 1:
+		d.Remarks = append(d.Remarks, "nothing in this list matches it, so the exception does nothing now", "(an exception does not reach other lists: for that add it to an allow list)")
+	}
+	return d
+}
+
+// unlikeShown says what senders will read of a reason where that differs from it.
+func unlikeShown(reason string) (remarks []string) {
+	shown := smtpfilter.PublicText(reason)
+	if shown == reason {
+		return nil
+	}
+	if strings.IndexFunc(reason, func(r rune) bool { return r > '~' }) >= 0 {
+		remarks = append(remarks, "SMTP replies are ASCII: clients see other characters of the reason as ?")
+	}
+	if over := utf8.RuneCountInString(reason) - len(shown); over > 0 {
+		remarks = append(remarks, fmt.Sprintf("clients see the first %d characters of the reason, not the last %d", len(shown), over))
+	}
+	return append(remarks, "(what they are not to see goes into --note)")
+}
+
+// describeRelations says which other entries match the same senders, in this
+// list or another, and which let them pass.
+func (e *editing) describeRelations(ctx context.Context, report *addReport, additions []listedit.Addition) error {
+	lists := readableLists(e.config, e.stderr)
+	relations := newRelations()
+	for _, a := range additions {
+		relations.ask(a.New)
+	}
+	if err := relations.read(ctx, lists, e.stderr); err != nil {
+		return err
+	}
+	for i, a := range additions {
+		if a.New.Exception {
+			continue
+		}
+		entry := &report.Entries[i]
+		for _, f := range relations.covering(a.New) {
+			if f.list.Type == e.list.Type {
+				entry.CoveredBy = append(entry.CoveredBy, f.at())
+			}
+		}
+		if e.list.Type != "block" {
+			continue
+		}
+		for _, f := range append(relations.same(a.New), relations.covering(a.New)...) {
+			if f.list.Type == "allow" && (f.list.Override || f.entry.Key == a.New.Key) {
+				entry.Remarks = append(entry.Remarks, "its mail passes nevertheless: "+f.at().String())
+			}
+		}
+	}
+	return nil
+}
+
+// describeAdditions is for the audit log.
+func describeAdditions(additions []listedit.Addition) string {
+	var words []string
+	for _, a := range additions {
+		switch a.What {
+		case listedit.Added, listedit.Updated:
+			what := a.What + " " + written(a.New)
+			if a.New.Until != 0 {
+				what += " until " + untilText(a.New.Until)
+			}
+			words = append(words, what)
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+func (r *addReport) print(w io.Writer) {
+	would := ""
+	if r.DryRun {
+		would = "would be "
+	}
+	for _, e := range r.Entries {
+		switch e.What {
+		case listedit.Added:
+			fmt.Fprintf(w, "%s: %sadded to list %s, %s:%d\n", e.Entry, would, r.List, term.ShortPath(r.File), e.Line)
+		case listedit.Updated:
+			fmt.Fprintf(w, "%s: %supdated in list %s, %s:%d\n", e.Entry, would, r.List, term.ShortPath(r.File), e.Line)
+		case listedit.Present:
+			fmt.Fprintf(w, "%s: already listed at %s:%d\n", e.Entry, term.ShortPath(r.File), e.Line)
+		default:
+			fmt.Fprintf(w, "%s: named twice\n", e.Entry)
+			continue
+		}
+		fmt.Fprintf(w, "  %s\n", e.Meaning)
+		if e.Until != "" {
+			fmt.Fprintf(w, "  until %s\n", e.Until)
+		}
+		for i, c := range e.CoveredBy {
+			if i == maxCovered {
+				fmt.Fprintf(w, "  and by %d more\n", len(e.CoveredBy)-i)
+				break
+			}
+			fmt.Fprintf(w, "  also covered by %s\n", c)
+		}
+		for _, remark := range e.Remarks {
+			fmt.Fprintf(w, "  %s\n", remark)
+		}
+	}
+	printOutcome(w, r.DryRun, r.Changed, r.Gate)
+}
+
+// maxCovered is how many entries that cover another are named.
+const maxCovered = 3
+
+// printOutcome is the last line of a command that changes something.
+func printOutcome(w io.Writer, dryRun, changed bool, gate *cli.Answer) {
+	switch {
+	case dryRun:
+		fmt.Fprintln(w, "dry run: nothing has changed")
+	case !changed:
+		fmt.Fprintln(w, "there was nothing to change")
+	case gate != nil:
+		gate.Print(w)
+	}
+}

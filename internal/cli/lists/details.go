@@ -1,0 +1,105 @@
+package lists
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"spamgate/internal/admin"
+	"spamgate/internal/term"
+	"spamgate/internal/text"
+)
+
+// printListDetails prints all there is to know of a list.
+func printListDetails(b *bytes.Buffer, l *admin.List) {
+	line := func(label, format string, args ...any) {
+		term.PrintWrapped(b, fmt.Sprintf("  %-12s ", label), fmt.Sprintf(format, args...))
+	}
+	b.WriteString("\n" + l.Name + "\n")
+	action := l.Type
+	if l.Action != "" {
+		action += ", " + l.Action
+	}
+	if l.HeaderAction != "" {
+		action += ", in headers " + l.HeaderAction
+	}
+	line("type", "%s", action)
+	if l.URL != "" {
+		line("url", "%s", l.URL)
+	}
+	line("format", "%s", formatText(l))
+	for _, f := range l.Files {
+		line("file", "%s, %s, changed %s (%s ago)", term.ShortPath(f.Path), term.ByteSize(f.Bytes), clock(f.Modified), term.Age(time.Since(f.Modified)))
+	}
+	line("entries", "%s%s", text.Number(l.Entries), counts([]amount{
+		{l.Exceptions, "exception", "exceptions"}, {l.Duplicates, "duplicate", "duplicates"},
+	}))
+	line("left out", "%s%s", text.Count(l.Invalid, "invalid line", "invalid lines"), counts([]amount{
+		{l.Unsupported, "unsupported", "unsupported"},
+		{l.Protected, "covers a protected name", "cover a protected name"},
+		{l.Expired, "expired", "expired"},
+	}))
+	for _, p := range l.Problems {
+		hint := ""
+		if p.Hint != "" {
+			hint = "; " + p.Hint
+		}
+		term.PrintWrapped(b, "    ", fmt.Sprintf("%s:%d: %q: %s%s", term.ShortPath(p.File), p.Line, p.Text, p.What, hint))
+	}
+	for _, note := range l.Notes {
+		line("note", "%s", note)
+	}
+	if l.NextExpiry != nil {
+		line("next expiry", "%s", clock(*l.NextExpiry))
+	}
+	if l.Loaded != nil {
+		line("read", "%s", clock(*l.Loaded))
+	}
+	if f := l.Fetch; f != nil {
+		printFetch(line, f)
+	}
+	if l.HitsToday != nil {
+		line("hits today", "%s", text.Number(*l.HitsToday))
+	}
+	line("index", "%s", term.ByteSize(l.IndexBytes))
+	if l.FillRatio == 0 && l.FPR > 0 { // fuse
+		line("filter", "of its own, FPR %s", term.FPR(l.FPR))
+	} else {
+		line("filter", "alone it would fill %s, FPR %s", term.SmallText(l.FillRatio), term.FPR(l.FPR))
+	}
+	printTrouble(b, l)
+}
+
+func printFetch(line func(label, format string, args ...any), f *admin.Fetch) {
+	for _, t := range []struct {
+		label string
+		at    *time.Time
+	}{{"fetched", f.LastGood}, {"last try", f.LastTry}, {"next try", f.NextTry}} {
+		if t.at != nil {
+			line(t.label, "%s", clock(*t.at))
+		}
+	}
+	if f.Replaced {
+		line("rolled back", "the copy stays until the server has another version")
+	}
+}
+
+// clock is a time for people, by the clock of this machine.
+func clock(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
+
+// amount is a number of things.
+type amount struct {
+	n         int
+	one, many string
+}
+
+// counts names those of which there are any, behind a comma each.
+func counts(all []amount) string {
+	var s string
+	for _, c := range all {
+		if c.n > 0 {
+			s += ", " + text.Count(c.n, c.one, c.many)
+		}
+	}
+	return s
+}

@@ -1,0 +1,308 @@
+package lists
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/segment"
+	"spamgate/internal/cli"
+	"spamgate/internal/term"
+	"spamgate/internal/text"
+)
+
+type listsDiffOptions struct {
+	listsFlags
+	formatFlags
+	from, to string
+}
+
+func newListsDiffCommand() *cobra.Command {
+	var o listsDiffOptions
+	cmd := &cobra.Command{
+		Use:   "diff LIST [--from VERSION [--to VERSION]] | OLD NEW",
+		Short: "Say which entries came, went and changed",
+		Long: `Say which entries came, went and changed: with the name of one list, since it
+last went live, so what a held update would do; with two files, from one to the
+other. Of a list OLD is the version that went live last, or the one of --from,
+and NEW what is on disk now, held or not, or the version of --to. Which versions
+there are says spamgate lists rollback LIST --list-versions.
+
+Entries are compared by what they mean: order, spelling and comment lines do not
+count, and files may be in different formats; "-" is standard input. Each
+difference is a line:
+
+  + ENTRY  # REASON       in NEW alone
+  - ENTRY  # REASON       in OLD alone
+  ~ ENTRY  # REASON       in both, with another comment, end or exception (!);
+                          the line below it, with "was", is OLD's
+
+Entries whose time (until=) is over do not count, nor do those that the list
+leaves out, since they cover a protected name. All differences are counted,
+and a million of them shown.
+
+Exit codes: 0 the same entries; 1 there are differences; 2 an error.`,
+		Example: `  spamgate lists diff blocked
+  spamgate lists diff lists/blocked.txt new.txt
+  spamgate lists diff --format hosts yesterday.txt today.txt --json`,
+		Args: func(cmd *cobra.Command, args []string) error { return o.check(cmd, args) },
+	}
+	o.formatFlags.add(cmd, listfile.Auto)
+	cmd.Flags().BoolVar(&o.exact, "exact", false, "as a list with match = \"exact\" reads them")
+	cmd.Flags().BoolVar(&o.allowPublicSuffix, "allow-public-suffix", false, "take entries such as com and co.uk")
+	o.config = cli.ConfigFlag(cmd)
+	cmd.Flags().StringVar(&o.from, "from", "", "of a list: compare with this `VERSION`\n(default: the one that went live last)")
+	cmd.Flags().StringVar(&o.to, "to", "", "of a list: compare --from with this `VERSION`\n(default: what is on disk now)")
+	o.addJSON(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		err := listsDiff(cmd, o, args)
+		if err != nil && !errors.Is(err, cli.ErrNo) {
+			return fmt.Errorf("lists diff: %w", err)
+		}
+		return err
+	}
+	return cmd
+}
+
+// check wants a list, or two files, and the flags that go with them.
+func (o *listsDiffOptions) check(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0 || len(args) > 2:
+		return errors.New("lists diff: name one list, as spamgate lists status shows them, or two files, OLD and NEW")
+	case len(args) == 2 && o.from+o.to != "":
+		return errors.New("lists diff: --from and --to go with the name of one list, not with files")
+	case len(args) == 1 && o.to != "" && o.from == "":
+		return errors.New("lists diff: --to goes with --from")
+	case len(args) == 1 && o.formatChanged(cmd) != "":
+		return fmt.Errorf("lists diff: --%s goes with two files: a list is read as the configuration says", o.formatChanged(cmd))
+	}
+	return nil
+}
+
+// difference is an entry in which two files differ. Old is nil where it came,
+// New where it went.
+type difference struct {
+	What string   `json:"what"` // "came", "went", "changed"
+	Old  *entryAt `json:"old,omitempty"`
+	New  *entryAt `json:"new,omitempty"`
+}
+
+// diffReport is what two files differ in.
+type diffReport struct {
+	Old         string       `json:"old"`
+	New         string       `json:"new"`
+	Came        int          `json:"came"`
+	Went        int          `json:"went"`
+	Changed     int          `json:"changed"`
+	Same        int          `json:"same"`
+	Protected   int          `json:"protected,omitempty"` // entries of New that are left out, since they cover a protected name
+	Differences []difference `json:"differences"`
+}
+
+func listsDiff(cmd *cobra.Command, o listsDiffOptions, args []string) error {
+	ctx, stop := cli.Interruptible(cmd)
+	defer stop()
+	key := newSegmentKey()
+	var sides [2]*side
+	var err error
+	if len(args) == 1 {
+		var of *listSides
+		if of, err = newListSides(cmd, o, args[0], key); err == nil {
+			sides[0], sides[1], err = of.choose(o.from, o.to)
+		}
+	} else {
+		sides, err = fileSides(cmd, o, args, key)
+	}
+	if err != nil {
+		return err
+	}
+	var segments [2]*segment.Segment
+	for i, s := range sides {
+		if segments[i], err = s.read(ctx); err != nil {
+			return err
+		}
+	}
+	report := &diffReport{Old: sides[0].name, New: sides[1].name, Differences: []difference{}}
+	if err := report.compare(segments[0], segments[1], key); err != nil {
+		return err
+	}
+	report.Protected = int(sides[1].guarded.Load())
+	out := bufio.NewWriter(term.Escape(cmd.OutOrStdout()))
+	if o.json {
+		err = cli.PrintJSON(out, report)
+	} else {
+		report.print(out)
+	}
+	if err = errors.Join(err, out.Flush()); err != nil {
+		return fmt.Errorf("writing the differences: %w", err)
+	}
+	if len(report.Differences) > 0 {
+		return cli.ErrNo
+	}
+	return nil
+}
+
+// fileSides are two files.
+func fileSides(cmd *cobra.Command, o listsDiffOptions, paths []string, key *segment.Key) (sides [2]*side, err error) {
+	options, err := o.formatFlags.options()
+	if err != nil {
+		return sides, err
+	}
+	if paths[0] == "-" && paths[1] == "-" {
+		return sides, errors.New("only one of the files can be standard input")
+	}
+	bar := term.NewFileProgress(cmd.ErrOrStderr(), paths...)
+	for i, path := range paths {
+		sides[i] = &side{name: path, read: func(ctx context.Context) (*segment.Segment, error) {
+			if i == 1 {
+				defer bar.Finish()
+			}
+			return readSide(ctx, cmd, path, options, key, bar)
+		}}
+	}
+	return sides, nil
+}
+
+// readSide reads one of the files, and says on standard error what is no entry.
+func readSide(ctx context.Context, cmd *cobra.Command, path string, o listfile.Options, key *segment.Key, bar *term.FileProgress) (*segment.Segment, error) {
+	in, err := openForeign(ctx, cmd, path, bar)
+	if err != nil {
+		return nil, err
+	}
+	defer in.close()
+	b := newSegmentBuilder(ctx, key)
+	defer b.builder.Abort()
+	result, err := b.add(in, o)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", in.path, err)
+	}
+	if result.Invalid+result.Unsupported > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "spamgate: %s: %s; see spamgate lists lint\n", in.path, newReadReport(result).describe())
+	}
+	return b.finish()
+}
+
+// compare walks both segments in their common order.
+func (d *diffReport) compare(before, after *segment.Segment, key *segment.Key) error {
+	var failed [2]error
+	nextOld, stopOld := iter.Pull(records(before, key, &failed[0]))
+	defer stopOld()
+	nextNew, stopNew := iter.Pull(records(after, key, &failed[1]))
+	defer stopNew()
+	old, hasOld := nextOld()
+	now, hasNew := nextNew()
+	for hasOld || hasNew {
+		order := 0
+		if hasOld && hasNew {
+			order = old.compare(now)
+		}
+		switch {
+		case !hasNew || hasOld && order < 0:
+			d.Went++
+			d.note("went", &old, nil)
+			old, hasOld = nextOld()
+		case !hasOld || order > 0:
+			d.Came++
+			d.note("came", nil, &now)
+			now, hasNew = nextNew()
+		default:
+			if old.Exception != now.Exception || old.Defer != now.Defer || old.Until != now.Until || old.Reason != now.Reason || old.Note != now.Note {
+				d.Changed++
+				d.note("changed", &old, &now)
+			} else {
+				d.Same++
+			}
+			old, hasOld = nextOld()
+			now, hasNew = nextNew()
+		}
+	}
+	slices.SortStableFunc(d.Differences, func(a, b difference) int {
+		return cmp.Or(cmp.Compare(a.order(), b.order()), cmp.Compare(a.line(), b.line()))
+	})
+	return errors.Join(failed[0], failed[1])
+}
+
+// maxDifferences bounds what is kept to be shown: some 300 MiB.
+const maxDifferences = 1_000_000
+
+func (d *diffReport) note(what string, old, now *hashedRecord) {
+	if len(d.Differences) == maxDifferences {
+		return
+	}
+	one := difference{What: what}
+	if old != nil {
+		at := newEntryAt("", d.Old, old.entry())
+		one.Old = &at
+	}
+	if now != nil {
+		at := newEntryAt("", d.New, now.entry())
+		one.New = &at
+	}
+	d.Differences = append(d.Differences, one)
+}
+
+// order puts what went before what changed and what came.
+func (d difference) order() int {
+	switch {
+	case d.New == nil:
+		return 0
+	case d.Old == nil:
+		return 2
+	}
+	return 1
+}
+
+func (d difference) line() int {
+	if d.New != nil {
+		return d.New.Line
+	}
+	return d.Old.Line
+}
+
+func (d *diffReport) print(w io.Writer) {
+	for _, one := range d.Differences {
+		switch one.What {
+		case "went":
+			fmt.Fprintf(w, "- %s\n", asLine(one.Old))
+		case "came":
+			fmt.Fprintf(w, "+ %s\n", asLine(one.New))
+		default:
+			fmt.Fprintf(w, "~ %s\n  was %s\n", asLine(one.New), asLine(one.Old))
+		}
+	}
+	if more := d.Came + d.Went + d.Changed - len(d.Differences); more > 0 {
+		fmt.Fprintf(w, "... and %d more\n", more)
+	}
+	fmt.Fprintf(w, "%d came, %d went, %d changed, %d are the same\n", d.Came, d.Went, d.Changed, d.Same)
+	if d.Protected > 0 {
+		fmt.Fprintf(w, "not counted: %s of %s that the list leaves out: protected names\n", text.Count(d.Protected, "entry", "entries"), d.New)
+	}
+}
+
+// asLine is an entry as a list has it.
+func asLine(e *entryAt) string {
+	var b strings.Builder
+	b.WriteString(e.Entry)
+	if e.Until != "" || e.Reason != "" {
+		b.WriteString("  #")
+	}
+	if e.Until != "" {
+		b.WriteString(" until=" + e.Until)
+	}
+	if e.Reason != "" {
+		b.WriteString(" " + e.Reason)
+	}
+	if e.Note != "" {
+		b.WriteString(" ## " + e.Note)
+	}
+	return b.String()
+}

@@ -1,0 +1,156 @@
+package lists
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+
+	"github.com/spf13/cobra"
+
+	"spamgate/blocklist"
+	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/segment"
+	"spamgate/internal/config"
+	"spamgate/internal/setup"
+	"spamgate/internal/term"
+	"spamgate/internal/text"
+)
+
+// listSides are the two states of a list that are compared.
+type listSides struct {
+	cmd      *cobra.Command
+	config   *config.Config
+	list     *listAt
+	versions []blocklist.VersionInfo // the newest first
+	key      *segment.Key
+	guarded  protection
+}
+
+// side is one of them. Read makes its segment.
+type side struct {
+	name    string
+	guarded atomic.Int64 // entries that are left out, since they cover a protected name
+	read    func(context.Context) (*segment.Segment, error)
+}
+
+// newListSides looks at what there is of a list.
+func newListSides(cmd *cobra.Command, o listsDiffOptions, name string, key *segment.Key) (*listSides, error) {
+	c, err := config.Load(*o.config)
+	if err != nil {
+		return nil, err
+	}
+	l, err := findList(c, name)
+	if err != nil {
+		return nil, fmt.Errorf("%w; to compare files name two: OLD and NEW", err)
+	}
+	s := &listSides{cmd: cmd, config: c, key: key, guarded: newProtection(c)}
+	if s.list, err = newListAt(l); err != nil && o.to == "" {
+		return nil, err
+	}
+	s.list.options.Now = 0 // entries whose time is over do not count
+	if s.versions, err = keptVersions(c, name); err != nil {
+		return nil, err
+	}
+	if len(s.versions) == 0 {
+		return nil, fmt.Errorf("list %s: %w", name, noVersionKept(c))
+	}
+	return s, nil
+}
+
+// keptVersions are those of a list, the newest first.
+func keptVersions(c *config.Config, list string) ([]blocklist.VersionInfo, error) {
+	versions, err := blocklist.Versions(c.State.Dir, list)
+	return versions, sayWho(err, whoServes)
+}
+
+// noVersionKept says why there is none.
+func noVersionKept(c *config.Config) error {
+	if c.State.History == 0 {
+		return fmt.Errorf("no versions are kept, since [state] history is 0 in %s", c.File)
+	}
+	return fmt.Errorf("no version is kept in %s yet: a running gate keeps those that go live", c.State.Dir)
+}
+
+// findVersion is the version of which the ID begins so.
+func findVersion(list string, versions []blocklist.VersionInfo, start string) (blocklist.VersionInfo, error) {
+	var found []blocklist.VersionInfo
+	for _, v := range versions {
+		if strings.HasPrefix(v.ID, start) {
+			found = append(found, v)
+		}
+	}
+	if len(found) != 1 {
+		return blocklist.VersionInfo{}, fmt.Errorf("list %s: %s with %q; see spamgate lists rollback %s --list-versions",
+			list, text.Count(len(found), "version begins", "versions begin"), start, list)
+	}
+	return found[0], nil
+}
+
+// choose is what is to be compared: without from the version that went live
+// last, and without to what is on disk.
+func (s *listSides) choose(from, to string) (old, now *side, err error) {
+	v := s.versions[0]
+	if from != "" {
+		if v, err = findVersion(s.list.Name, s.versions, from); err != nil {
+			return old, now, err
+		}
+	}
+	old = s.version(v)
+	if to == "" {
+		if sum, err := setup.Opener(s.list.List).ContentSum(s.list.files); err == nil && sum == v.Sum && from == "" {
+			fmt.Fprintf(s.cmd.ErrOrStderr(), "spamgate: list %s: what is on disk is what went live last; to compare with an earlier version give --from VERSION,\nas spamgate lists rollback %[1]s --list-versions shows them\n", s.list.Name)
+		}
+		return old, s.disk(), nil
+	}
+	if v, err = findVersion(s.list.Name, s.versions, to); err != nil {
+		return old, now, err
+	}
+	return old, s.version(v), nil
+}
+
+// version is a kept version of the list.
+func (s *listSides) version(v blocklist.VersionInfo) *side {
+	one := &side{name: "version " + v.ID}
+	one.read = func(ctx context.Context) (*segment.Segment, error) {
+		b := newSegmentBuilder(ctx, s.key)
+		b.leave = s.leave(one)
+		defer b.builder.Abort()
+		err := blocklist.ExtractVersion(s.config.State.Dir, s.list.Name, v.ID, func(path string, content io.Reader) error {
+			if _, err := b.add(content, s.list.options); err != nil {
+				return fmt.Errorf("%s: %w", term.ShortPath(path), err)
+			}
+			_, err := io.Copy(io.Discard, content) // to its end, where it shows whether it is whole
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		return b.finish()
+	}
+	return one
+}
+
+// leave reports, and counts, the entries of a side that the list leaves out, so
+// that they come and go without a difference.
+func (s *listSides) leave(from *side) func(listfile.Entry) bool {
+	return func(e listfile.Entry) bool {
+		if s.guarded.covered(s.list, e) == "" {
+			return false
+		}
+		from.guarded.Add(1)
+		return true
+	}
+}
+
+// disk is what the list's files hold.
+func (s *listSides) disk() *side {
+	one := &side{name: "what is on disk"}
+	one.read = func(ctx context.Context) (*segment.Segment, error) {
+		scan := newScanning(ctx, []*listAt{s.list}, s.cmd.ErrOrStderr())
+		defer scan.bar.Finish()
+		return segmentOf(scan, s.list, s.key, s.leave(one))
+	}
+	return one
+}

@@ -1,0 +1,224 @@
+package lists
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"spamgate/blocklist/listfile"
+	"spamgate/internal/cli"
+	"spamgate/internal/config"
+	"spamgate/internal/durable"
+	"spamgate/internal/setup"
+	"spamgate/internal/term"
+	"spamgate/internal/text"
+)
+
+type listsExportOptions struct {
+	listsFlags
+	format string
+	json   bool
+	out    string
+}
+
+func newListsExportCommand() *cobra.Command {
+	var o listsExportOptions
+	cmd := &cobra.Command{
+		Use:   "export --format F | --json [--list NAME] [--out FILE]",
+		Short: "Write a list for another program",
+		Long: `Write a list as it is on disk in the format of another program:
+
+  plain    the gate's own format, with everything
+  postfix  an access(5) table, for check_sender_access
+  rbldnsd  a dnset of rbldnsd
+  rpz      a response policy zone
+  json     an array of strings
+
+Without --list it is the block list, if there is only one. What a format cannot
+express is said on standard error with file and line, and left out. Private
+notes are written to a plain list alone.
+
+Exit codes: 0 all entries were written; 1 some could not be expressed; 2 an
+error.`,
+		Example: `  spamgate lists export --format postfix --list blocked > access
+  spamgate lists export --format rpz --list blocked --out blocked.zone`,
+		Args: cobra.NoArgs,
+	}
+	o.config = cli.ConfigFlag(cmd)
+	cmd.Flags().BoolVar(&o.json, "json", false, "the same as --format json")
+	cmd.Flags().StringVarP(&o.list, "list", "l", "", "the `NAME` of the list")
+	cmd.Flags().StringVarP(&o.format, "format", "f", "", "how to write it: `F` is plain, postfix, rbldnsd, rpz, json\n(needed)")
+	cmd.Flags().StringVarP(&o.out, "out", "o", "", "write to this `FILE`, which appears when it is complete\n(default: standard output)")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		err := listsExport(cmd, o)
+		if err != nil && !errors.Is(err, cli.ErrNo) {
+			return fmt.Errorf("lists export: %w", err)
+		}
+		return err
+	}
+	return cmd
+}
+
+// maxLeftOut is how many entries that a format cannot express are shown.
+const maxLeftOut = 20
+
+func listsExport(cmd *cobra.Command, o listsExportOptions) error {
+	if o.json {
+		if o.format != "" && o.format != string(listfile.JSON) {
+			return fmt.Errorf("--format %s and --json: give one of them", o.format)
+		}
+		o.format = string(listfile.JSON)
+	}
+	format := listfile.Format(o.format)
+	if o.format == "" {
+		return errors.New("no format: give one with --format: plain, postfix, rbldnsd, rpz or json")
+	}
+	if _, err := listfile.Write(io.Discard, format, func(func(listfile.Entry) bool) {}, nil); err != nil {
+		return fmt.Errorf("--format %s: use plain, postfix, rbldnsd, rpz or json", o.format)
+	}
+	c, err := config.Load(*o.config)
+	if err != nil {
+		return err
+	}
+	list, err := listToExport(c, o.list)
+	if err != nil {
+		return err
+	}
+	if o.out == "-" {
+		o.out = ""
+	}
+	if l := listWithFile(c, o.out); l != nil {
+		return fmt.Errorf("--out %s: that is a file of list %s, which would be lost: name another", o.out, l.Name)
+	}
+	ctx, stop := cli.Interruptible(cmd)
+	defer stop()
+	e := &exporting{scanning: newScanning(ctx, []*listAt{list}, cmd.ErrOrStderr()), list: list, format: format}
+	defer e.bar.Finish()
+	if o.out == "" {
+		if _, err = e.write(cmd.OutOrStdout()); err != nil {
+			err = fmt.Errorf("not all of the list is written: %w", err)
+		}
+	} else {
+		err = e.writeFile(ctx, o.out)
+	}
+	if err != nil {
+		return err
+	}
+	e.bar.Finish()
+	return e.finish()
+}
+
+// listToExport is the list that is named, or the only block list.
+func listToExport(c *config.Config, name string) (*listAt, error) {
+	if name == "" {
+		var blocks []string
+		for _, l := range c.Lists {
+			if l.Type == "block" {
+				blocks = append(blocks, l.Name)
+			}
+		}
+		if len(blocks) != 1 {
+			return nil, fmt.Errorf("which list? name one with --list: %s", strings.Join(setup.ListNames(c.Lists), ", "))
+		}
+		name = blocks[0]
+	}
+	l, err := findList(c, name)
+	if err != nil {
+		return nil, err
+	}
+	list, err := newListAt(l)
+	list.options.Now = 0 // what is over is not exported
+	return list, err
+}
+
+// listWithFile is the list that has the file, nil if none has.
+func listWithFile(c *config.Config, path string) *listAt {
+	for _, l := range c.Lists {
+		at, err := newListAt(l)
+		if err == nil && slices.ContainsFunc(at.files, func(file string) bool { return durable.SameFile(file, path) }) {
+			return at
+		}
+	}
+	return nil
+}
+
+// exporting is one run of export.
+type exporting struct {
+	*scanning
+	list    *listAt
+	format  listfile.Format
+	file    string // that is being read
+	failed  error
+	written int
+	left    int
+}
+
+func (e *exporting) writeFile(ctx context.Context, path string) error {
+	target, perm, err := cli.CheckTarget("--out", path)
+	if err != nil {
+		return err
+	}
+	_, err = cli.ReplaceFile(ctx, target, perm, e.write)
+	return err
+}
+
+// write writes the list.
+func (e *exporting) write(w io.Writer) (int64, error) {
+	out := bufio.NewWriter(w)
+	var err error
+	e.written, err = listfile.Write(out, e.format, e.entries(), e.leave)
+	if err == nil {
+		err = out.Flush()
+	}
+	return 0, errors.Join(e.failed, err)
+}
+
+// errEnough ends the reading of entries that nobody wants any more.
+var errEnough = errors.New("enough")
+
+// entries are those of the list's files.
+func (e *exporting) entries() iter.Seq[listfile.Entry] {
+	return func(yield func(listfile.Entry) bool) {
+		for _, e.file = range e.list.files {
+			_, err := e.scanning.file(setup.Opener(e.list.List), e.file, e.list.options, func(entry listfile.Entry) error {
+				if !yield(entry) {
+					return errEnough
+				}
+				return nil
+			}, nil)
+			if err != nil {
+				if !errors.Is(err, errEnough) { // what ended it is Write's to say
+					e.failed = err
+				}
+				return
+			}
+		}
+	}
+}
+
+// leave tells of an entry that cannot be expressed.
+func (e *exporting) leave(p listfile.Problem) {
+	if e.left++; e.left <= maxLeftOut {
+		fmt.Fprintln(term.Escape(e.stderr), newProblemAt(e.file, p))
+	}
+}
+
+func (e *exporting) finish() error {
+	if more := e.left - maxLeftOut; more > 0 {
+		fmt.Fprintf(e.stderr, "%d more\n", more)
+	}
+	fmt.Fprintf(e.stderr, "list %s: %s written as %s", e.list.Name, text.Count(e.written, "entry", "entries"), e.format)
+	if e.left > 0 {
+		fmt.Fprintf(e.stderr, ", %d left out\n", e.left)
+		return cli.ErrNo
+	}
+	fmt.Fprintln(e.stderr)
+	return nil
+}

@@ -1,0 +1,241 @@
+package lists
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"spamgate/blocklist"
+	"spamgate/internal/admin"
+	"spamgate/internal/cli"
+	"spamgate/internal/config"
+	"spamgate/internal/fetch"
+	"spamgate/internal/report"
+	"spamgate/internal/setup"
+	"spamgate/internal/term"
+)
+
+func newListsFetchCommand() *cobra.Command {
+	var o listsFlags
+	cmd := &cobra.Command{
+		Use:   "fetch [NAME...]",
+		Short: "Fetch lists from their URLs now",
+		Long: `Fetch lists from their URLs now, without names all that have one. A running gate
+does so by itself, every hour unless the list says another refresh.
+
+What comes is kept in the state directory. If anything is wrong with it, or the
+signature is not good, the copy that was there stays as it was.
+
+A copy that looks wrong is held: the last good version of the list goes on to
+serve. That is said each time as long as it is so, also where there is nothing
+new to fetch or the server cannot be reached; see spamgate lists diff LIST and
+spamgate lists accept LIST.
+
+Exit codes: 0 all copies are up to date and serve; 2 an error, which names the
+list, or a list is held.`,
+		Example: `  spamgate lists fetch
+  spamgate lists fetch disposable --json`,
+	}
+	o.config = cli.ConfigFlag(cmd)
+	o.addDryRun(cmd)
+	o.addJSON(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return listsFetch(cmd, o, args) }
+	return cmd
+}
+
+// fetchReport is what became of the lists.
+type fetchReport struct {
+	DryRun bool          `json:"dry_run"`
+	Lists  []fetchedList `json:"lists"`
+	Gate   *cli.Answer   `json:"gate,omitempty"` // if there is something new
+}
+
+// fetchedList is what became of one list.
+type fetchedList struct {
+	List     string     `json:"list"`
+	URL      string     `json:"url"`
+	File     string     `json:"file"`
+	What     string     `json:"what"` // one of those below
+	Bytes    int64      `json:"bytes"`
+	LastGood *time.Time `json:"last_good,omitempty"` // when the server last confirmed the file
+	Error    string     `json:"error,omitempty"`
+	Held     bool       `json:"held,omitempty"`       // it looks wrong, as Why says
+	Why      string     `json:"why,omitempty"`        // the copy does not serve
+	Lacks    string     `json:"lacks_list,omitempty"` // what to do, where the running gate has no such list yet
+	err      error
+}
+
+// What may become of a list.
+const (
+	listFetched  = "fetched"
+	listUpToDate = "up to date"
+	listReplaced = "rolled back" // and the server has no other version yet
+	listFailed   = "failed"
+	listToFetch  = "to be fetched"
+)
+
+func listsFetch(cmd *cobra.Command, o listsFlags, names []string) error {
+	c, err := config.Load(*o.config)
+	if err != nil {
+		return err
+	}
+	lists, err := listsToFetch(c, names)
+	if err != nil {
+		return fmt.Errorf("lists fetch: %w", err)
+	}
+	ctx, stop := cli.Interruptible(cmd)
+	defer stop()
+	report := fetchReport{DryRun: o.dryRun, Lists: make([]fetchedList, len(lists))}
+	for i, l := range lists {
+		report.Lists[i] = fetchedList{List: l.Name, URL: setup.FetchSource(l).ShownURL(), File: l.Copy, What: listToFetch}
+	}
+	if !o.dryRun {
+		sources, err := setup.FetchSources(lists)
+		if err != nil {
+			return fmt.Errorf("lists fetch: %w", err)
+		}
+		report.run(ctx, c, lists, sources, cmd.ErrOrStderr())
+	}
+	if o.json {
+		err = cli.PrintJSON(cmd.OutOrStdout(), report)
+	} else {
+		report.print(term.Escape(cmd.OutOrStdout()))
+	}
+	return errors.Join(err, report.err())
+}
+
+// listsToFetch are the lists with these names, or all that have a URL.
+func listsToFetch(c *config.Config, names []string) ([]config.List, error) {
+	var lists []config.List
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+		l, err := findList(c, name)
+		if err != nil {
+			return nil, err
+		}
+		if l.URL == "" {
+			return nil, fmt.Errorf("list %s is read from %s, and comes from no url: there is nothing to fetch", name, term.ShortPath(l.Path))
+		}
+		lists = append(lists, l)
+	}
+	if len(names) > 0 {
+		return lists, nil
+	}
+	for _, l := range c.Lists {
+		if l.URL != "" {
+			lists = append(lists, l)
+		}
+	}
+	if len(lists) == 0 {
+		return nil, fmt.Errorf(`%s has no list with a url: give one url = "https://HOST/FILE" in place of path`, c.File)
+	}
+	return lists, nil
+}
+
+// run fetches the lists from their sources, and lets the running gate read what is
+// new.
+func (r *fetchReport) run(ctx context.Context, c *config.Config, lists []config.List, sources []fetch.Source, stderr io.Writer) {
+	changed := ""
+	setup.FetchAll(ctx, sources, nil, stderr, func(i int, status fetch.Status) {
+		l := &r.Lists[i]
+		l.Bytes = status.Bytes
+		if !status.LastGood.IsZero() {
+			l.LastGood = &status.LastGood
+		}
+		switch {
+		case status.Err != nil:
+			l.What, l.Error, l.err = listFailed, status.Err.Error(), status.Err
+		case status.NotModified && status.Replaced:
+			l.What = listReplaced
+		case status.NotModified:
+			l.What = listUpToDate
+		default:
+			l.What, changed = listFetched, l.List
+		}
+	})
+	if ctx.Err() != nil {
+		return
+	}
+	gate := cli.DialGate(c)
+	defer gate.Close()
+	if changed != "" {
+		r.Gate = gate.Rescan(ctx, "")
+	}
+	r.judge(ctx, c, lists, gate, stderr)
+}
+
+// judge asks which of the copies do not serve: the running gate, or else as a
+// start would find out.
+func (r *fetchReport) judge(ctx context.Context, c *config.Config, lists []config.List, gate cli.RunningGate, stderr io.Writer) {
+	var all []admin.List
+	pid := 0
+	if gate.Client != nil {
+		s, err := gate.Client.Status(ctx)
+		if err != nil {
+			return // rescan has said so, or nothing is new
+		}
+		all, pid = s.Lists, s.PID
+	} else {
+		only := *c
+		only.Lists = lists
+		_, stats, _ := buildReadOnly(ctx, &only, stderr) // an error is of lists, and in stats
+		all = report.Status(&only, blocklist.SetStats{Lists: stats}).Lists
+	}
+	for i := range r.Lists {
+		l := &r.Lists[i]
+		if gate.Client != nil && !cli.HasList(all, l.List) {
+			l.Lacks = cli.NoListYet(l.List, pid)
+		}
+		for _, s := range all {
+			if s.Name == l.List && s.Error != "" && (l.What != listFailed || s.Held) {
+				l.Held, l.Why = s.Held, s.Error
+			}
+		}
+	}
+}
+
+func (r *fetchReport) print(w io.Writer) {
+	for _, l := range r.Lists {
+		switch l.What {
+		case listFailed: // err says it
+		case listToFetch:
+			fmt.Fprintf(w, "%s: would be fetched from %s to %s\n", l.List, l.URL, term.ShortPath(l.File))
+		default:
+			if l.Why == "" && l.What == listReplaced {
+				fmt.Fprintf(w, "%s: rolled back: the copy stays until the server has another version\n", l.List)
+			} else if l.Why == "" { // else err says it
+				fmt.Fprintf(w, "%s: %s, %s\n", l.List, l.What, term.ByteSize(l.Bytes))
+			}
+		}
+		if l.Lacks != "" {
+			fmt.Fprintln(w, l.Lacks)
+		}
+	}
+	serves := func(l fetchedList) bool { return l.What == listFetched && l.Why == "" && l.Lacks == "" }
+	if r.Gate != nil && slices.ContainsFunc(r.Lists, serves) {
+		r.Gate.Print(w)
+	}
+}
+
+// err is about the lists that failed, and those whose copy does not serve.
+func (r *fetchReport) err() error {
+	var errs []error
+	for _, l := range r.Lists {
+		switch {
+		case l.err != nil:
+			errs = append(errs, l.err)
+			if l.Held {
+				errs = append(errs, fmt.Errorf("list %s: what came before is held: %s", l.List, l.Why))
+			}
+		case l.Held:
+			errs = append(errs, fmt.Errorf("list %s: %s, but held: %s", l.List, l.What, l.Why))
+		case l.Why != "":
+			errs = append(errs, fmt.Errorf("list %s: %s, but it cannot be used: %s", l.List, l.What, l.Why))
+		}
+	}
+	return errors.Join(errs...)
+}

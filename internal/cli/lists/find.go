@@ -1,0 +1,204 @@
+package lists
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/sender"
+	"spamgate/internal/cli"
+	"spamgate/internal/config"
+	"spamgate/internal/listedit"
+	"spamgate/internal/term"
+)
+
+type listsFindOptions struct {
+	listsFlags
+	reasons bool
+}
+
+func newListsFindCommand() *cobra.Command {
+	var o listsFindOptions
+	cmd := &cobra.Command{
+		Use:   "find PATTERN [--list NAME]",
+		Short: "Find entries in all lists",
+		Long: `Find entries in all lists, as they are on disk. PATTERN is
+
+  an address          user@mail.spam.example: every entry that matches it,
+                      whatever its form, exceptions included; also '<>'
+  a part of an entry  spam.example: the entries that contain it
+  a pattern with *    '*@*.spam.example': the entries that are like it
+
+Each entry is a line: list, file and line number, entry in its normal form, and
+reason, with tabs between. Fields behind these say, where it is so, when the
+entry ends (until=TIME), and why the gate leaves it out: its time is over, or it
+covers a protected name. What the gate does with an
+address in the end says spamgate check ADDRESS.
+
+Exit codes: 0 something was found; 1 nothing was found; 2 an error.`,
+		Example: `  spamgate lists find user@mail.spam.example
+  spamgate lists find spam.example --list blocked
+  spamgate lists find '*.example'
+  spamgate lists find --reasons newsletter --json`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("lists find: accepts 1 argument, a pattern, and not %d; write one with a * in quotes, as '*.spam.example'", len(args))
+			}
+			return nil
+		},
+	}
+	o.config = cli.ConfigFlag(cmd)
+	cmd.Flags().StringVarP(&o.list, "list", "l", "", "look in the list of this `NAME` alone")
+	cmd.Flags().BoolVar(&o.reasons, "reasons", false, "look in reasons and notes, too")
+	o.addJSON(cmd)
+	cmd.Flags().Lookup("json").Usage = "a JSON object a line"
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return listsFind(cmd, o, args[0]) }
+	return cmd
+}
+
+func listsFind(cmd *cobra.Command, o listsFindOptions, pattern string) error {
+	if strings.TrimSpace(pattern) == "" {
+		return errors.New("lists find: nothing to look for: give an address, a part of an entry, or a pattern with *")
+	}
+	c, err := config.Load(*o.config)
+	if err != nil {
+		return err
+	}
+	all := len(c.Lists)
+	if o.list != "" {
+		l, err := findList(c, o.list)
+		if err != nil {
+			return fmt.Errorf("lists find: %w", err)
+		}
+		c.Lists, all = []config.List{l}, 1
+	}
+	wanted := newMatcher(pattern, o.reasons)
+	guarded := newProtection(c)
+	ctx, stop := cli.Interruptible(cmd)
+	defer stop()
+	lists := readableLists(c, cmd.ErrOrStderr())
+	out := bufio.NewWriter(term.Escape(cmd.OutOrStdout()))
+	n := 0
+	s := newScanning(ctx, lists, cmd.ErrOrStderr())
+	err = s.lists(lists, func(f found) error {
+		if !wanted(f.entry) {
+			return nil
+		}
+		n++
+		return printFound(out, f, leftOut(f, guarded), o.json)
+	})
+	if err = errors.Join(err, out.Flush()); err != nil {
+		return fmt.Errorf("lists find: %w", err)
+	}
+	switch {
+	case s.failed || len(lists) < all:
+		return fmt.Errorf("lists find: %w", errIncomplete)
+	case n == 0:
+		fmt.Fprintf(cmd.ErrOrStderr(), "nothing found%s\n", findHint(pattern))
+		return cli.ErrNo
+	}
+	return nil
+}
+
+// findHint says what else could be asked.
+func findHint(pattern string) string {
+	if hint := cli.SuggestAddress(pattern); hint != "" {
+		return strings.Replace(hint, "to ask about the domain, give ", "to see what matches the domain, look for ", 1)
+	}
+	return ""
+}
+
+// newMatcher says which entries a pattern means.
+func newMatcher(pattern string, reasons bool) func(listfile.Entry) bool {
+	pattern = strings.TrimSpace(pattern)
+	part := normalPart(pattern)
+	matches := func(text string) bool { return strings.Contains(text, part) }
+	inComment := func(e listfile.Entry) bool {
+		return reasons && (matches(strings.ToLower(e.Reason)) || matches(strings.ToLower(e.Note)))
+	}
+	a, err := sender.Parse(pattern)
+	switch {
+	case err == nil && !strings.Contains(pattern, "*") && (a.IsNull() && pattern != "" || a.Local() != ""):
+		keys := map[string]bool{}
+		for _, key := range listedit.Matching(a) {
+			keys[key] = true
+		}
+		return func(e listfile.Entry) bool { return keys[e.Key] || inComment(e) }
+	case strings.Contains(pattern, "*"):
+		matches = like(strings.ToLower(pattern))
+	}
+	return func(e listfile.Entry) bool { return matches(written(e)) || inComment(e) }
+}
+
+// normalPart is a part of an entry as entries are written.
+func normalPart(s string) string {
+	before, domain, at := strings.Cut(s, "@")
+	if !at {
+		before, domain = "", s
+	} else {
+		before = strings.ToLower(before) + "@"
+	}
+	if d, err := sender.NormalizeDomain(strings.Trim(domain, ".")); err == nil && strings.Trim(domain, ".") == domain {
+		domain = d
+	}
+	return before + strings.ToLower(domain)
+}
+
+// like reports whether a text is like a pattern, in which each * stands for
+// anything.
+func like(pattern string) func(string) bool {
+	parts := strings.Split(pattern, "*")
+	first, middle, last := parts[0], parts[1:len(parts)-1], parts[len(parts)-1]
+	return func(text string) bool {
+		text, ok := strings.CutPrefix(text, first)
+		for _, part := range middle {
+			at := strings.Index(text, part)
+			if at < 0 {
+				return false
+			}
+			text = text[at+len(part):]
+		}
+		return ok && strings.HasSuffix(text, last)
+	}
+}
+
+// leftOut is why a gate would leave an entry out; "" where it counts.
+func leftOut(f found, guarded protection) string {
+	if f.over() {
+		return "left out: its time is over"
+	}
+	if name := guarded.covered(f.list, f.entry); name != "" {
+		return "left out: it covers the protected name " + name
+	}
+	return ""
+}
+
+// foundEntry is an entry that was found, for programs.
+type foundEntry struct {
+	entryAt
+	LeftOut string `json:"left_out,omitempty"` // why it does not count
+}
+
+func printFound(w io.Writer, f found, left string, asJSON bool) error {
+	at := f.at()
+	if asJSON {
+		e := json.NewEncoder(w)
+		e.SetEscapeHTML(false)
+		return e.Encode(foundEntry{at, left})
+	}
+	until := ""
+	if at.Until != "" {
+		until = "\tuntil=" + at.Until
+	}
+	if left != "" {
+		left = "\t" + left
+	}
+	_, err := fmt.Fprintf(w, "%s\t%s\t%s\t%s%s%s\n", at.List, at.place(), at.Entry, term.OneField.Replace(at.Reason), until, left)
+	return err
+}

@@ -1,0 +1,191 @@
+package lists
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"spamgate/blocklist/listfile"
+	"spamgate/internal/term"
+	"spamgate/internal/text"
+)
+
+// formatFlags say how a file is to be read that is no list of the configuration.
+type formatFlags struct {
+	format            string
+	column            string
+	exact             bool
+	allow             bool
+	allowPublicSuffix bool
+}
+
+func (f *formatFlags) add(cmd *cobra.Command, otherwise listfile.Format) {
+	cmd.Flags().StringVarP(&f.format, "format", "f", string(otherwise), "how it is written: `F` is "+formatNames())
+	cmd.Flags().StringVar(&f.column, "column", "", "with --format csv: the `COLUMN`, its name or number\n(default: the only one called domain, email,\nhost or the like, else the first)")
+}
+
+// formatChanged is a flag that says how a file is to be read, "" if none is given.
+func (f *formatFlags) formatChanged(cmd *cobra.Command) string {
+	for _, name := range []string{"format", "column", "exact", "allow", "allow-public-suffix"} {
+		if cmd.Flags().Changed(name) { // false of one that the command lacks
+			return name
+		}
+	}
+	return ""
+}
+
+// formatNames are the formats, for a help text of 80 columns.
+func formatNames() string {
+	names := make([]string, len(listfile.Formats))
+	for i, f := range listfile.Formats {
+		names[i] = string(f)
+		if i == 3 || i == 7 {
+			names[i] = "\n" + names[i]
+		}
+	}
+	return strings.ReplaceAll(strings.Join(names, ", "), " \n", "\n")
+}
+
+// options are those to read the file with.
+func (f *formatFlags) options() (listfile.Options, error) {
+	o := listfile.Options{
+		Format: listfile.Format(f.format), Column: f.column,
+		Exact: f.exact, Allow: f.allow, AllowPublicSuffix: f.allowPublicSuffix,
+	}
+	if f.format == "" || !o.Format.Known() {
+		return o, fmt.Errorf("--format %s: unknown; use one of %s", f.format, strings.ReplaceAll(formatNames(), "\n", " "))
+	}
+	if f.column != "" && o.Format != listfile.CSV && o.Format != listfile.Auto {
+		return o, fmt.Errorf("--column goes with --format csv")
+	}
+	return o, nil
+}
+
+// foreignFile is a file that is read, or standard input.
+type foreignFile struct {
+	path string
+	io.Reader
+	close func()
+}
+
+// openForeign opens a file; "-" is standard input. What is read of it ends with
+// ctx, and shows on bar.
+func openForeign(ctx context.Context, cmd *cobra.Command, path string, bar *term.FileProgress) (*foreignFile, error) {
+	open := func() (io.ReadCloser, error) { return os.Open(path) }
+	if path == "-" {
+		path = "standard input"
+		open = func() (io.ReadCloser, error) { return io.NopCloser(cmd.InOrStdin()), nil }
+	} else if info, err := os.Stat(path); err != nil {
+		return nil, err
+	} else if info.IsDir() {
+		return nil, fmt.Errorf("%s is a directory: name a file", path)
+	} else if info.Mode().IsRegular() {
+		f, err := open()
+		if err != nil {
+			return nil, err
+		}
+		return &foreignFile{path, bar.Reader(stoppableReader{ctx, f}, path), func() { f.Close() }}, nil
+	}
+	f := awaited(ctx, open)
+	return &foreignFile{path, bar.Reader(f, path), func() { f.Close() }}, nil
+}
+
+// awaited reads what may be long in coming, such as what somebody types or another
+// program pipes. Another goroutine waits for it, so that ctx ends the reading at
+// once; that goroutine may then wait for as long as the process lives.
+func awaited(ctx context.Context, open func() (io.ReadCloser, error)) io.ReadCloser {
+	r, w := io.Pipe()
+	stop := context.AfterFunc(ctx, func() { w.CloseWithError(context.Cause(ctx)) })
+	go func() {
+		defer stop()
+		f, err := open()
+		if err == nil {
+			_, err = io.Copy(w, f)
+			f.Close()
+		}
+		w.CloseWithError(err)
+	}()
+	return r
+}
+
+// stoppableReader is a reader that ends with a context.
+type stoppableReader struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (s stoppableReader) Read(p []byte) (int, error) {
+	if err := context.Cause(s.ctx); err != nil {
+		return 0, err
+	}
+	return s.Reader.Read(p)
+}
+
+// problemAt is a line that is no entry, for programs.
+type problemAt struct {
+	File        string `json:"file"`
+	Line        int    `json:"line"`
+	Text        string `json:"text"`
+	What        string `json:"what"`
+	Hint        string `json:"hint,omitempty"`
+	Unsupported bool   `json:"unsupported,omitempty"`
+	Warning     bool   `json:"warning,omitempty"`
+}
+
+func newProblemAt(file string, p listfile.Problem) problemAt {
+	return problemAt{File: file, Line: p.Line, Text: p.Text, What: p.What, Hint: p.Hint, Unsupported: p.Unsupported}
+}
+
+// String is the problem for people.
+func (p problemAt) String() string {
+	s := fmt.Sprintf("%s:%d: ", term.ShortPath(p.File), p.Line)
+	if p.Warning {
+		s += "warning: "
+	}
+	s += fmt.Sprintf("%q: %s", p.Text, p.What)
+	if p.Hint != "" {
+		s += "; " + p.Hint
+	}
+	return s
+}
+
+// readReport is what a file held, for programs.
+type readReport struct {
+	Format      listfile.Format `json:"format"`
+	Packed      string          `json:"packed,omitempty"`
+	Entries     int             `json:"entries"`
+	Invalid     int             `json:"invalid"`
+	Unsupported int             `json:"unsupported"`
+	Expired     int             `json:"expired"`
+	Notes       []string        `json:"notes,omitempty"`
+}
+
+func newReadReport(r listfile.Result) readReport {
+	return readReport{
+		Format: r.Format, Packed: r.Packed, Entries: r.Entries,
+		Invalid: r.Invalid, Unsupported: r.Unsupported, Expired: r.Expired, Notes: r.Notes,
+	}
+}
+
+// describe is the report for people, but for the notes.
+func (r readReport) describe() string {
+	format := string(r.Format)
+	if r.Packed != "" {
+		format += " in " + r.Packed
+	}
+	s := fmt.Sprintf("%s; %s", format, text.Count(r.Entries, "entry", "entries"))
+	if r.Invalid > 0 {
+		s += ", " + text.Count(r.Invalid, "invalid line", "invalid lines")
+	}
+	if r.Unsupported > 0 {
+		s += ", " + text.Count(r.Unsupported, "unsupported line", "unsupported lines")
+	}
+	if r.Expired > 0 {
+		s += ", " + text.Count(r.Expired, "entry whose time is over", "entries whose time is over")
+	}
+	return s
+}

@@ -1,0 +1,104 @@
+package lists
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"spamgate/blocklist"
+	"spamgate/internal/admin"
+	"spamgate/internal/config"
+	"spamgate/internal/listedit"
+	"spamgate/internal/setup"
+	"spamgate/internal/term"
+)
+
+// accept lets the gate take the new content although it may be much smaller or
+// larger than the old one: somebody asked for it. Where that cannot be noted the
+// gate may hold the change, and says so. Nobody has asked for what is held already:
+// a change of that is judged with it, and one of a file that was emptied is the
+// error, since from then on it would not look emptied.
+func (e *editing) accept(ctx context.Context, change listedit.Change) error {
+	if _, missing := os.Stat(e.config.State.Dir); e.gate.Client == nil && errors.Is(missing, fs.ErrNotExist) {
+		return nil // no gate has ever read the list, so none will compare
+	}
+	if e.command != "rollback" { // which puts back what did serve
+		if why := e.held(ctx); why != "" {
+			return e.changeHeld(why)
+		}
+	}
+	sum, err := setup.Opener(e.list.List).ContentSumWith(e.list.files, e.file, change.SHA256)
+	switch {
+	case err != nil:
+	case e.gate.Client != nil:
+		_, err = e.gate.Client.Accept(ctx, e.list.Name, sum, e.why)
+		if errors.Is(err, admin.ErrNoList) {
+			return nil // it has never read the list, as rescan says
+		}
+	default:
+		err = acceptContent(e.config, e.list.Name, sum)
+	}
+	if err != nil {
+		fmt.Fprintf(e.stderr, "spamgate: a gate may hold this change for looking wrong: %v\n", err)
+	}
+	return nil
+}
+
+// held is why what is on disk now is held, "" where it is not, or nobody knows.
+func (e *editing) held(ctx context.Context) string {
+	if e.gate.Client != nil {
+		r, err := e.gate.Client.Rescan(ctx)
+		if err != nil {
+			return ""
+		}
+		for _, l := range r.Failed {
+			if l.List == e.list.Name && l.Held {
+				return l.Error
+			}
+		}
+		return ""
+	}
+	if versions, err := keptVersions(e.config, e.list.Name); err == nil && len(versions) > 0 {
+		if sum, err := setup.Opener(e.list.List).ContentSum(e.list.files); err == nil && sum == versions[0].Sum {
+			return "" // it went live, and nothing since: no need to read the list
+		}
+	}
+	only := *e.config
+	only.Lists = []config.List{e.list.List}
+	_, stats, _ := buildReadOnly(ctx, &only, e.stderr) // an error is of the list, and in stats
+	if l, ok := statsOf(stats, e.list.Name); ok && l.Held && l.Err != nil {
+		return l.Err.Error()
+	}
+	return ""
+}
+
+// changeHeld is about a change of what is held.
+func (e *editing) changeHeld(why string) error {
+	if info, err := os.Stat(e.file); err == nil && info.Size() == 0 {
+		return fmt.Errorf("it is empty, and the list had entries before: spamgate lists rollback %s puts them back; for an empty list write a comment into it", e.list.Name)
+	}
+	if e.gate.Client == nil { // else the answer of the gate says it
+		fmt.Fprintf(term.Escape(e.stderr), "spamgate: list %s is held, and with this change it is judged anew: %s\n", e.list.Name, why)
+	}
+	return nil
+}
+
+// retryBuild is blocklist.RetryBuild, likewise.
+func retryBuild(c *config.Config, list string) error {
+	lists, err := setup.BlocklistConfig(c, nil)
+	if err != nil {
+		return err
+	}
+	return blocklist.RetryBuild(lists, list)
+}
+
+// acceptContent is blocklist.AcceptContent for where no gate can be asked.
+func acceptContent(c *config.Config, list, sum string) error {
+	lists, err := setup.BlocklistConfig(c, nil)
+	if err != nil {
+		return err
+	}
+	return blocklist.AcceptContent(lists, list, sum)
+}

@@ -1,0 +1,331 @@
+package lists
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"spamgate/blocklist/listfile"
+	"spamgate/internal/cli"
+	"spamgate/internal/config"
+	"spamgate/internal/durable"
+	"spamgate/internal/listedit"
+	"spamgate/internal/setup"
+	"spamgate/internal/term"
+	"spamgate/internal/text"
+)
+
+type listsImportOptions struct {
+	listsFlags
+	formatFlags
+	reason string
+}
+
+func newListsImportCommand() *cobra.Command {
+	var o listsImportOptions
+	cmd := &cobra.Command{
+		Use:   "import FILE [--list NAME] [--format F]",
+		Short: "Add the entries of a file in another format to a list",
+		Long: `Add the entries of a file to a list, each on a line of its own at the end, in
+the gate's own format. What the list has already is left as it is, and nothing
+is added twice; an exception (!) and the entry that it is one to are two. "-" is
+standard input; a file may be packed with gzip or zstd. Without --list the
+entries go into the block list, if there is only one that can be changed.
+
+Lines that are no entry, and entries that the list would not take, are reported
+with their line, and left out. With --dry-run you see all of that first.
+
+A list that comes from elsewhere again and again is better named in the
+configuration, with url or path and its format, than imported.
+
+Exit codes: 0 what could be imported is in the list; 2 an error: nothing has
+changed unless it says so.`,
+		Example: `  spamgate lists import hosts.txt --format hosts --list blocked --dry-run
+  spamgate lists import access --format postfix --list blocked
+  curl -s https://lists.example/bad.csv |
+    spamgate lists import - --format csv --column domain --list blocked`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("lists import: accepts 1 argument, and not %d: name the file whose entries are to be added, or - for standard input", len(args))
+			}
+			return nil
+		},
+	}
+	o.config = cli.ConfigFlag(cmd)
+	cmd.Flags().StringVarP(&o.list, "list", "l", "", "the `NAME` of the list")
+	cmd.Flags().StringVar(&o.file, "file", "", "which `FILE` of a list of several (default: the first)")
+	cmd.Flags().StringVarP(&o.reason, "reason", "r", "", "the reason of entries that have none, as `TEXT`")
+	o.formatFlags.add(cmd, listfile.Auto)
+	o.addDryRun(cmd)
+	o.addJSON(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return listsImport(cmd, o, args[0])
+	}
+	return cmd
+}
+
+// importReport is what was imported.
+type importReport struct {
+	From string `json:"from"`
+	readReport
+	List       string      `json:"list"`
+	File       string      `json:"file"`
+	DryRun     bool        `json:"dry_run"`
+	Added      int         `json:"added"`
+	Present    int         `json:"already_there"`
+	NotTaken   int         `json:"not_taken"`
+	Cancelling int         `json:"cancelling,omitempty"` // exceptions to entries that are there
+	Deferring  int         `json:"asked_to_be_deferred,omitempty"`
+	Problems   []problemAt `json:"problems"` // the first maxImportProblems
+	Gate       *cli.Answer `json:"gate,omitempty"`
+}
+
+// maxImportProblems is how many lines that were left out are shown.
+const maxImportProblems = 20
+
+// importing is one run of import.
+type importing struct {
+	*editing
+	in      *foreignFile
+	guarded protection
+	options listfile.Options
+	reason  string
+	report  *importReport
+	bar     *term.FileProgress
+	present entrySet
+	excepts bool // an exception is present
+}
+
+func listsImport(cmd *cobra.Command, o listsImportOptions, path string) error {
+	fail := func(err error) error { return fmt.Errorf("lists import: %w", err) }
+	c, err := config.Load(*o.config)
+	if err != nil {
+		return err
+	}
+	list, err := writableList(c, o.list)
+	if err != nil {
+		return fail(err)
+	}
+	options, err := o.formatFlags.options()
+	if err != nil {
+		return fail(err)
+	}
+	file, err := list.fileToEdit(o.file)
+	if err != nil {
+		return fail(err)
+	}
+	if path != "-" && durable.SameFile(path, file) {
+		return fail(fmt.Errorf("%s is the list's own file", path))
+	}
+	ctx, stop := cli.Interruptible(cmd)
+	defer stop()
+	bar := term.NewFileProgress(cmd.ErrOrStderr(), path)
+	defer bar.Finish()
+	in, err := openForeign(ctx, cmd, path, bar)
+	if err != nil {
+		return fail(err)
+	}
+	defer in.close()
+	gate := cli.DialGate(c)
+	defer gate.Close()
+	why := o.reason
+	if why == "" {
+		why = "import"
+	}
+	// As the list reads its own lines, so that an imported line means there what
+	// it meant.
+	options.AllowPublicSuffix, options.Allow = list.AllowPublicSuffix, list.options.Allow
+	i := &importing{
+		editing: &editing{config: c, list: list, file: file, command: "import", why: why, dryRun: o.dryRun, stderr: cmd.ErrOrStderr(), gate: gate},
+		in:      in, guarded: newProtection(c), options: options, reason: strings.TrimSpace(o.reason), bar: bar, present: newEntrySet(),
+		report: &importReport{From: in.path, List: list.Name, File: file, DryRun: o.dryRun, Problems: []problemAt{}},
+	}
+	if err := i.run(ctx); err != nil {
+		return err
+	}
+	bar.Finish()
+	if o.json {
+		return printChangeJSON(cmd.OutOrStdout(), i.report, o.dryRun)
+	}
+	i.print(term.Escape(cmd.OutOrStdout()), term.Escape(cmd.ErrOrStderr()))
+	return nil
+}
+
+// run reads what the list has, and then copies it with what is new behind it.
+func (i *importing) run(ctx context.Context) error {
+	if _, err := (listedit.NewEntry{Text: "a.example", Reason: i.reason}).Parse(listfile.Options{}); err != nil {
+		return fmt.Errorf("lists import: --reason: %w", err)
+	}
+	change, err := i.rewrite(ctx, func(old io.ReadSeeker, w io.Writer) error {
+		if err := i.readPresent(ctx, old); err != nil {
+			return err
+		}
+		if _, err := old.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		if _, err := (listedit.Splice{AppendAll: i.addAll}).Copy(w, old); err != nil {
+			return err
+		}
+		i.record.What = fmt.Sprintf("added %d of %d entries of %s", i.report.Added, i.report.Entries, i.in.path)
+		if i.report.Added == 0 {
+			return listedit.ErrUnchanged
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if change.Changed && !i.dryRun {
+		i.report.Gate = i.gate.Rescan(ctx, i.list.Name)
+	}
+	return nil
+}
+
+// readPresent notes what the list's files have, old in the place of the one that
+// is changed.
+func (i *importing) readPresent(ctx context.Context, old io.Reader) error {
+	note := func(e listfile.Entry) error {
+		i.present.add(written(e))
+		i.excepts = i.excepts || e.Exception
+		return nil
+	}
+	if _, err := listfile.Read(old, i.list.options, note, nil); err != nil {
+		return fmt.Errorf("%s: %w", term.ShortPath(i.file), err)
+	}
+	s := &scanning{ctx: ctx, bar: i.bar, stderr: i.stderr}
+	for _, path := range i.list.files {
+		if path == i.file {
+			continue
+		}
+		if _, err := s.file(setup.Opener(i.list.List), path, i.list.options, note, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addAll yields the lines to be added.
+func (i *importing) addAll(yield func(line string) error) error {
+	result, err := listfile.Read(i.in, i.options, func(e listfile.Entry) error {
+		if i.present.has(written(e)) {
+			i.report.Present++
+			return nil
+		}
+		line, err := i.line(e)
+		if err != nil {
+			i.report.NotTaken++
+			i.leaveOut(problemAt{Line: e.Line, Text: written(e), What: err.Error()})
+			return nil
+		}
+		i.present.add(written(e))
+		if e.Defer {
+			i.report.Deferring++
+		}
+		if e.Exception {
+			i.excepts = true
+			if i.present.has(e.Key) {
+				i.report.Cancelling++
+			}
+		}
+		i.report.Added++
+		return yield(line)
+	}, func(p listfile.Problem) { i.leaveOut(newProblemAt(i.in.path, p)) })
+	i.report.readReport = newReadReport(result)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", i.in.path, err)
+	}
+	if refused := refusedBecause(result); refused != "" {
+		return fmt.Errorf("%s: of %d lines %d are invalid: is the format right? spamgate lists lint %[1]s says what is wrong",
+			i.in.path, result.Entries+result.Invalid, result.Invalid)
+	}
+	return nil
+}
+
+func (i *importing) leaveOut(p problemAt) {
+	p.File = i.in.path
+	if len(i.report.Problems) < maxImportProblems {
+		i.report.Problems = append(i.report.Problems, p)
+	}
+}
+
+// commentWords keep a foreign comment from meaning something in a list.
+var commentWords = strings.NewReplacer("##", "#", "until=", "until ")
+
+// line is the entry as the list is to have it.
+func (i *importing) line(e listfile.Entry) (string, error) {
+	if err := i.guarded.check(i.list, e); err != nil {
+		return "", err
+	}
+	if i.excepts && !e.Exception && i.present.has("!"+e.Key) {
+		return "", fmt.Errorf("the exception !%s in the list cancels it; remove that first", e.Key)
+	}
+	text := listedit.Text(e, i.list.options)
+	if text == "" {
+		return "", errors.New("there is no way to write it in this list")
+	}
+	n := listedit.NewEntry{
+		Text: text, Until: untilText(e.Until),
+		Reason: strings.TrimLeft(commentWords.Replace(e.Reason), "# "), Note: strings.TrimLeft(e.Note, "# "),
+	}
+	if n.Reason == "" {
+		n.Reason = i.reason
+	}
+	if _, err := n.Parse(i.list.options); err != nil {
+		return "", err
+	}
+	return n.Line(), nil
+}
+
+func (i *importing) print(w, stderr io.Writer) {
+	r := i.report
+	for _, p := range r.Problems {
+		fmt.Fprintln(stderr, p)
+	}
+	if more := r.Invalid + r.Unsupported + r.NotTaken - len(r.Problems); more > 0 {
+		fmt.Fprintf(stderr, "%s: %s more; see spamgate lists lint\n", term.ShortPath(r.From), text.Count(more, "line", "lines"))
+	}
+	fmt.Fprintf(w, "%s: %s\n", term.ShortPath(r.From), r.describe())
+	for _, note := range r.Notes {
+		fmt.Fprintf(w, "  %s\n", note)
+	}
+	would := ""
+	if r.DryRun {
+		would = "would be "
+	}
+	fmt.Fprintf(w, "%s: %d %sadded to list %s, %d already there, %d not taken\n", term.ShortPath(r.File), r.Added, would, r.List, r.Present, r.NotTaken)
+	if r.Cancelling > 0 {
+		fmt.Fprintf(w, "  exceptions among them that cancel entries which are there: %d\n", r.Cancelling)
+	}
+	if r.Deferring > 0 {
+		fmt.Fprintf(w, "  %d of them asked to be deferred; here list %s says what becomes of them\n", r.Deferring, r.List)
+	}
+	printOutcome(w, r.DryRun, r.Added > 0, r.Gate)
+}
+
+// entrySet remembers entries in normal form, by two hashes under seeds of this
+// process: 16 bytes each, so that ten million take some 400 MiB. That two entries
+// agree in both is beyond all likelihood.
+type entrySet struct {
+	seeds  [2]maphash.Seed
+	hashes map[[2]uint64]struct{}
+}
+
+func newEntrySet() entrySet {
+	return entrySet{[2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, map[[2]uint64]struct{}{}}
+}
+
+func (s entrySet) hash(entry string) [2]uint64 {
+	return [2]uint64{maphash.String(s.seeds[0], entry), maphash.String(s.seeds[1], entry)}
+}
+
+func (s entrySet) add(entry string) { s.hashes[s.hash(entry)] = struct{}{} }
+
+func (s entrySet) has(entry string) bool {
+	_, ok := s.hashes[s.hash(entry)]
+	return ok
+}

@@ -1,0 +1,290 @@
+package lists
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/sender"
+	"spamgate/internal/cli"
+	"spamgate/internal/config"
+	"spamgate/internal/setup"
+	"spamgate/internal/term"
+	"spamgate/internal/text"
+)
+
+type listsLintOptions struct {
+	listsFlags
+	formatFlags
+	all bool
+}
+
+func newListsLintCommand() *cobra.Command {
+	var o listsLintOptions
+	cmd := &cobra.Command{
+		Use:   "lint FILE... | --list NAME",
+		Short: "Check a list file: what is wrong, and what to write instead",
+		Long: `Check list files, whether or not the configuration has them: each line that is
+no entry, with what to write instead, and each entry that is likely a mistake
+(repeated, or covering the customers of a hosting company). "-" is standard
+input. With --list the files of that list are checked, as it reads them, and for
+protected names.
+
+Lines that mean something in their format which cannot be looked up here, such
+as regular expressions, are unsupported, and not counted as mistakes. The first
+ten of a file are shown; --all shows them all.
+
+Exit codes: 0 no invalid lines; 1 there are some, which a gate skips; 2 an
+error, or so many that a gate would not take the file.`,
+		Example: `  spamgate lists lint bad.txt
+  spamgate lists lint --format hosts hosts.txt
+  spamgate lists lint --list blocked`,
+	}
+	o.config = cli.ConfigFlag(cmd)
+	cmd.Flags().StringVarP(&o.list, "list", "l", "", "check the files of the list of this `NAME`")
+	cmd.Flags().BoolVar(&o.all, "all", false, "show all unsupported lines, too")
+	o.formatFlags.add(cmd, listfile.Auto)
+	cmd.Flags().BoolVar(&o.exact, "exact", false, "as a list with match = \"exact\" reads it")
+	cmd.Flags().BoolVar(&o.allow, "allow", false, "as a list with type = \"allow\" reads it")
+	cmd.Flags().BoolVar(&o.allowPublicSuffix, "allow-public-suffix", false, "take entries such as com and co.uk")
+	o.addJSON(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := listsLint(cmd, o, args); err != nil {
+			if errors.Is(err, cli.ErrNo) {
+				return err
+			}
+			return fmt.Errorf("lists lint: %w", err)
+		}
+		return nil
+	}
+	return cmd
+}
+
+// lintReport is what was found in one file.
+type lintReport struct {
+	File string `json:"file"`
+	readReport
+	Warnings int         `json:"warnings"`
+	Problems []problemAt `json:"problems"` // the first maxLintProblems
+	Refused  string      `json:"refused,omitempty"`
+
+	unsupported []problemAt // the first ones, shown behind the rest
+	hidden      int         // others
+}
+
+// maxUnsupported is how many unsupported lines of a file are shown.
+const maxUnsupported = 10
+
+// maxLintProblems bounds what is kept for JSON.
+const maxLintProblems = 10_000
+
+// linting is one run of lint.
+type linting struct {
+	cmd     *cobra.Command
+	out     *bufio.Writer
+	options listfile.Options
+	json    bool
+	all     bool    // show all unsupported lines
+	list    *listAt // nil: no list's files are checked
+	guarded protection
+	bar     *term.FileProgress
+	reports []*lintReport
+}
+
+func listsLint(cmd *cobra.Command, o listsLintOptions, args []string) error {
+	l := &linting{cmd: cmd, out: bufio.NewWriter(term.Escape(cmd.OutOrStdout())), json: o.json, all: o.all}
+	var err error
+	switch {
+	case o.list == "" && len(args) == 0:
+		return errors.New("no file: name one or more, - for standard input, or a list with --list NAME")
+	case o.list != "" && len(args) > 0:
+		return errors.New("--list goes without files: it checks those of the list")
+	case o.list != "" && o.formatChanged(cmd) != "":
+		return fmt.Errorf("--%s goes with files: a list is read as the configuration says", o.formatChanged(cmd))
+	case o.list != "":
+		args, err = l.ofList(*o.config, o.list)
+	default:
+		l.options, err = o.formatFlags.options()
+	}
+	if err != nil {
+		return err
+	}
+	l.bar = term.NewFileProgress(cmd.ErrOrStderr(), args...)
+	for _, path := range args {
+		if err := l.file(path); err != nil {
+			return errors.Join(err, l.out.Flush())
+		}
+	}
+	l.bar.Finish()
+	return l.finish()
+}
+
+// ofList has the files of a list checked as it reads them.
+func (l *linting) ofList(file, name string) ([]string, error) {
+	c, err := config.Load(file)
+	if err != nil {
+		return nil, err
+	}
+	of, err := findList(c, name)
+	if err != nil {
+		return nil, err
+	}
+	if l.list, err = newListAt(of); err != nil {
+		return nil, err
+	}
+	l.guarded = newProtection(c)
+	l.options = l.list.options
+	l.options.Now = 0
+	return l.list.files, nil
+}
+
+// open opens a file to be checked. A list's own has to be one as a gate takes it.
+func (l *linting) open(ctx context.Context, path string) (*foreignFile, error) {
+	if l.list != nil {
+		return openListFile(ctx, setup.Opener(l.list.List), path, l.bar)
+	}
+	return openForeign(ctx, l.cmd, path, l.bar)
+}
+
+func (l *linting) file(path string) error {
+	ctx, stop := cli.Interruptible(l.cmd)
+	defer stop()
+	in, err := l.open(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	r := &lintReport{File: in.path, Problems: []problemAt{}}
+	lines := map[uint64]int{}
+	seed := maphash.MakeSeed()
+	result, err := listfile.Read(in, l.options, func(e listfile.Entry) error {
+		for _, w := range l.warnings(e) {
+			l.problem(r, w)
+		}
+		if len(lines) < maxRepeats {
+			h := maphash.String(seed, written(e))
+			if first, ok := lines[h]; ok {
+				l.problem(r, warning(e, fmt.Sprintf("repeats line %d", first), "remove one of them"))
+			} else {
+				lines[h] = e.Line
+			}
+		}
+		return nil
+	}, func(p listfile.Problem) { l.problem(r, newProblemAt(in.path, p)) })
+	if err != nil {
+		return fmt.Errorf("%s: %w", term.ShortPath(in.path), err)
+	}
+	r.readReport = newReadReport(result)
+	r.Refused = refusedBecause(result)
+	l.reports = append(l.reports, r)
+	return l.summary(r)
+}
+
+// maxRepeats is in how many entries repeated ones are looked for: as many as
+// take some 100 MiB to remember.
+const maxRepeats = 2_000_000
+
+// refusedBecause says why a gate would not take the file, as blocklist's guard
+// does: from 1,000 entries on, if more than a hundredth of the lines is invalid.
+func refusedBecause(r listfile.Result) string {
+	lines := r.Entries + r.Invalid
+	if lines < 1000 || r.Invalid*100 <= lines {
+		return ""
+	}
+	return fmt.Sprintf("a gate would not take it: of %d lines %d are invalid; is the format right?", lines, r.Invalid)
+}
+
+func warning(e listfile.Entry, what, hint string) problemAt {
+	return problemAt{Line: e.Line, Text: written(e), What: what, Hint: hint, Warning: true}
+}
+
+// coversTenants reports whether an entry covers the names of a hosting company's
+// customers, and the company's own.
+func coversTenants(e listfile.Entry) (domain string, ok bool) {
+	domain = strings.TrimPrefix(e.Key, "*.")
+	return domain, (e.Kind == sender.KindDomain || e.Kind == sender.KindSubdomains) && listfile.HasTenants(domain)
+}
+
+// warnings are what is likely a mistake about an entry.
+func (l *linting) warnings(e listfile.Entry) []problemAt {
+	var w []problemAt
+	if domain, ok := coversTenants(e); ok {
+		w = append(w, warning(e, "its customers have names below it", "list theirs, or write @"+domain+" for that name alone"))
+	}
+	if l.list != nil {
+		if name := l.guarded.covered(l.list, e); name != "" {
+			w = append(w, warning(e, "it covers the protected name "+name, `list single addresses there, or set on_protected = "accept"`))
+		}
+	}
+	return w
+}
+
+// problem prints a problem or a warning.
+func (l *linting) problem(r *lintReport, p problemAt) {
+	p.File = r.File
+	if p.Warning {
+		r.Warnings++
+	}
+	switch {
+	case !l.json && p.Unsupported && !l.all && len(r.unsupported) == maxUnsupported:
+		r.hidden++
+	case !l.json && p.Unsupported && !l.all:
+		r.unsupported = append(r.unsupported, p)
+	case !l.json:
+		fmt.Fprintln(l.out, p)
+	case len(r.Problems) < maxLintProblems:
+		r.Problems = append(r.Problems, p)
+	}
+}
+
+// summary prints what a file held.
+func (l *linting) summary(r *lintReport) error {
+	if l.json {
+		return nil
+	}
+	for _, p := range r.unsupported {
+		fmt.Fprintln(l.out, p)
+	}
+	if r.hidden > 0 {
+		fmt.Fprintf(l.out, "%s: %s; --all shows them\n", term.ShortPath(r.File), text.Count(r.hidden, "more unsupported line", "more unsupported lines"))
+	}
+	fmt.Fprintf(l.out, "%s: %s", term.ShortPath(r.File), r.describe())
+	if r.Warnings > 0 {
+		fmt.Fprintf(l.out, ", %s", text.Count(r.Warnings, "warning", "warnings"))
+	}
+	fmt.Fprintln(l.out)
+	for _, note := range r.Notes {
+		fmt.Fprintf(l.out, "%s: %s\n", term.ShortPath(r.File), note)
+	}
+	return l.out.Flush()
+}
+
+// finish ends with what the exit code is to say.
+func (l *linting) finish() error {
+	if l.json {
+		if err := cli.PrintJSON(l.out, l.reports); err != nil {
+			return err
+		}
+	}
+	if err := l.out.Flush(); err != nil {
+		return err
+	}
+	invalid := 0
+	var errs []error
+	for _, r := range l.reports {
+		invalid += r.Invalid
+		if r.Refused != "" {
+			errs = append(errs, fmt.Errorf("%s: %s", term.ShortPath(r.File), r.Refused))
+		}
+	}
+	if errs == nil && invalid > 0 {
+		return cli.ErrNo
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,240 @@
+// Package lists holds the commands of those who keep the lists.
+package lists
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"spamgate/blocklist"
+	"spamgate/blocklist/listfile"
+	"spamgate/internal/cli"
+	"spamgate/internal/config"
+	"spamgate/internal/durable"
+	"spamgate/internal/setup"
+	"spamgate/internal/term"
+)
+
+func NewCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "lists",
+		Short: "Look after the lists: add, remove, find, import, compare",
+		Long: `Look after the lists that the configuration names. A change is written in one
+step, keeps comments, order, owner and mode of the file, goes into the audit log
+in the state directory, and is live in a running gate at once. Two people who
+change a list at the same moment wait for each other.
+
+Every command that changes something has --dry-run, every command that prints
+has --json. Lists from a URL, or in another format than the gate's own, are read
+and never changed: exceptions to them go into a list of yours.`,
+		Example: `  spamgate lists add spam.example --reason "unsolicited mail"
+  spamgate lists find spam.example
+  spamgate lists remove spam.example --reason "they have stopped"
+  spamgate lists import bad.txt --format hosts --list blocked --dry-run`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		newListsAddCommand(),
+		newListsRemoveCommand(),
+		newListsFindCommand(),
+		newListsLintCommand(),
+		newListsDiffCommand(),
+		newListsImportCommand(),
+		newListsExportCommand(),
+		newListsTestCommand(),
+		newListsOverlapCommand(),
+		newListsStatusCommand(),
+		newListsStatsCommand(),
+		newListsUnusedCommand(),
+		newListsAcceptCommand(),
+		newListsRollbackCommand(),
+		newListsFetchCommand(),
+	)
+	return cmd
+}
+
+// listsFlags are those that commands have in common.
+type listsFlags struct {
+	config *string
+	list   string
+	file   string
+	json   bool
+	dryRun bool
+}
+
+func (f *listsFlags) addJSON(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON, for programs")
+}
+
+func (f *listsFlags) addDryRun(cmd *cobra.Command) {
+	cmd.Flags().BoolVarP(&f.dryRun, "dry-run", "n", false, "say what would be done, and change nothing")
+}
+
+// printChangeJSON prints what a command has changed.
+func printChangeJSON(w io.Writer, report any, dryRun bool) error {
+	err := cli.PrintJSON(w, report)
+	if err != nil && !dryRun {
+		return fmt.Errorf("it is done, and only the report is lost: %w", err)
+	}
+	return err
+}
+
+// listAt is a list of the configuration with the files that it has now.
+type listAt struct {
+	config.List
+	options listfile.Options
+	files   []string
+}
+
+// readsPlain says that the list's files are in the gate's own format.
+func (l *listAt) readsPlain() bool {
+	if listfile.Format(l.Format) != listfile.Auto {
+		return l.Format == "" || listfile.Format(l.Format) == listfile.Plain
+	}
+	files, err := blocklist.Files([]string{l.Files()})
+	if err != nil {
+		return false
+	}
+	for _, path := range files {
+		if !looksPlain(setup.Opener(l.List), path) {
+			return false
+		}
+	}
+	return true
+}
+
+// looksPlain reports whether a file is recognised as a plain list.
+func looksPlain(files blocklist.Opener, path string) bool {
+	f, err := files.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	start, err := io.ReadAll(io.LimitReader(f, 64<<10))
+	format, _ := listfile.Detect(start)
+	return err == nil && format == listfile.Plain
+}
+
+// writable says that the list's files may be changed.
+func (l *listAt) writable() bool { return l.URL == "" && l.readsPlain() }
+
+// newListAt looks for the list's files.
+func newListAt(l config.List) (*listAt, error) {
+	at := &listAt{List: l, options: listfile.Options{
+		Allow:             l.Type == "allow",
+		Exact:             l.Match == "exact",
+		AllowPublicSuffix: l.AllowPublicSuffix,
+		Format:            listfile.Format(l.Format),
+		Column:            l.Column,
+		MaxBytes:          l.MaxBytes,
+		Now:               1, // entries whose time is over are lines, too
+	}}
+	files, err := blocklist.Files([]string{l.Files()})
+	if err != nil {
+		return at, fmt.Errorf("list %s: %w", l.Name, err)
+	}
+	at.files = files
+	return at, nil
+}
+
+// findList is the list of the configuration that has the name.
+func findList(c *config.Config, name string) (config.List, error) {
+	i := setup.ListIndex(c, name)
+	if i < 0 {
+		return config.List{}, fmt.Errorf("%s has no list %q; it has %s", c.File, name, strings.Join(setup.ListNames(c.Lists), ", "))
+	}
+	return c.Lists[i], nil
+}
+
+// writableNames are the lists that may be changed.
+func writableNames(c *config.Config) []string {
+	var names []string
+	for _, l := range c.Lists {
+		if at := (&listAt{List: l}); at.writable() {
+			names = append(names, l.Name)
+		}
+	}
+	return names
+}
+
+// howToWrite says which list a change can go into.
+func howToWrite(c *config.Config) string {
+	if names := writableNames(c); len(names) > 0 {
+		return "lists that can be changed: " + strings.Join(names, ", ") + " (--list NAME)"
+	}
+	return "add a list of your own to " + c.File + ": a line [[list]], and below it " +
+		`name = "own" and path = "own.txt" (an empty file)`
+}
+
+// writableList is the list that is to be changed: the one that is named, or else
+// the only block list that may be.
+func writableList(c *config.Config, name string) (*listAt, error) {
+	if name == "" {
+		var blocks []config.List
+		for _, l := range c.Lists {
+			if at := (&listAt{List: l}); at.writable() && l.Type == "block" {
+				blocks = append(blocks, l)
+			}
+		}
+		if len(blocks) != 1 {
+			return nil, fmt.Errorf("which list? %s", howToWrite(c))
+		}
+		name = blocks[0].Name
+	}
+	l, err := findList(c, name)
+	if err != nil {
+		return nil, err
+	}
+	at, err := newListAt(l)
+	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, blocklist.ErrNoMatch)
+	switch {
+	case l.URL != "":
+		return nil, fmt.Errorf("list %s comes from %s, whose next update would undo a change; %s", l.Name, setup.FetchSource(l).ShownURL(), howToWrite(c))
+	case !at.readsPlain() && !(missing && listfile.Format(l.Format) == listfile.Auto):
+		return nil, fmt.Errorf("list %s has the format %q, which is read and never written; %s", l.Name, l.Format, howToWrite(c))
+	case missing:
+		return nil, fmt.Errorf("%w; %s", err, howToBringBack(c, l, errors.Is(err, blocklist.ErrNoMatch)))
+	case err != nil:
+		return nil, err
+	}
+	return at, nil
+}
+
+// howToBringBack says what to do about a list whose file is gone. An empty file
+// in its place would be a list without the entries that it had. The path may be a
+// glob, which is no name for a file.
+func howToBringBack(c *config.Config, l config.List, glob bool) string {
+	versions, err := keptVersions(c, l.Name)
+	switch {
+	case len(versions) > 0:
+		return fmt.Sprintf("spamgate lists rollback %s puts the last version back", l.Name)
+	case err != nil:
+		return fmt.Sprintf("whether a version of it is kept is not known: %v", err)
+	case glob:
+		return "no version of it is kept; for an empty list make an empty file of such a name"
+	}
+	return "no version of it is kept; for an empty list: touch " + term.ShellWord(term.ShortPath(l.Path))
+}
+
+// fileToEdit is which of the list's files is to be changed: the one that was
+// named, or the first.
+func (l *listAt) fileToEdit(name string) (string, error) {
+	if name == "" {
+		return l.files[0], nil
+	}
+	for _, f := range l.files {
+		if durable.SameFile(f, name) {
+			return f, nil
+		}
+	}
+	shown := make([]string, len(l.files))
+	for i, f := range l.files {
+		shown[i] = term.ShortPath(f)
+	}
+	return "", fmt.Errorf("%s is no file of list %s; it has %s", name, l.Name, strings.Join(shown, ", "))
+}

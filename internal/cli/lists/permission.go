@@ -1,0 +1,31 @@
+package lists
+
+import (
+	"errors"
+	"io/fs"
+)
+
+// permissionError is an error for want of permission that says who has it.
+type permissionError struct {
+	err error
+	who string
+}
+
+func (e *permissionError) Error() string { return e.err.Error() + "; run this as " + e.who }
+
+func (e *permissionError) Unwrap() error { return e.err }
+
+// Who may read and write what a command has to.
+const (
+	whoServes = "root (sudo) or as the user that the gate runs as"
+	whoOwns   = "root (sudo) or as the owner of the list"
+)
+
+// sayWho adds to an error for want of permission who has it, once.
+func sayWho(err error, who string) error {
+	var said *permissionError
+	if !errors.Is(err, fs.ErrPermission) || errors.As(err, &said) {
+		return err
+	}
+	return &permissionError{err, who}
+}

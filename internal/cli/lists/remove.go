@@ -1,0 +1,363 @@
+package lists
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"spamgate/blocklist/listfile"
+	"spamgate/internal/cli"
+	"spamgate/internal/config"
+	"spamgate/internal/listedit"
+	"spamgate/internal/setup"
+	"spamgate/internal/term"
+	"spamgate/internal/text"
+)
+
+type listsRemoveOptions struct {
+	listsFlags
+	reason string
+}
+
+func newListsRemoveCommand() *cobra.Command {
+	var o listsRemoveOptions
+	cmd := &cobra.Command{
+		Use:   "remove ENTRY... [--list NAME] [--reason TEXT]",
+		Short: "Remove entries from a list",
+		Long: `Remove entries, however they are spelled in the list: Spam.Example. removes
+spam.example, and .spam.example likewise. Every line of the entry goes, with its
+comment. What else still covers the same senders is said.
+
+Without --list the entry is looked for in every list that can be changed; if it
+is in several, name the one that is meant.
+
+If one of several entries is not there, none is removed.
+
+Exit codes: 0 the entries are gone; 2 an error: nothing has changed unless it
+says so, as where only the first of several files could be.`,
+		Example: `  spamgate lists remove spam.example --reason "they have stopped"
+  spamgate lists remove '!press@spam.example' --list blocked --dry-run`,
+		Args: needEntries,
+	}
+	o.config = cli.ConfigFlag(cmd)
+	cmd.Flags().StringVarP(&o.list, "list", "l", "", "the `NAME` of the list")
+	cmd.Flags().StringVarP(&o.reason, "reason", "r", "", "why, as `TEXT`, for the audit log")
+	o.addDryRun(cmd)
+	o.addJSON(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return listsRemove(cmd, o, args) }
+	return cmd
+}
+
+// removeReport is what was removed.
+type removeReport struct {
+	List    string         `json:"list"`
+	DryRun  bool           `json:"dry_run"`
+	Entries []removedEntry `json:"entries"`
+	Gate    *cli.Answer    `json:"gate,omitempty"`
+}
+
+// removedEntry is what became of one entry.
+type removedEntry struct {
+	Entry     string    `json:"entry"`
+	Removed   []entryAt `json:"removed"`
+	CoveredBy []entryAt `json:"still_covered_by,omitempty"`
+	Within    []entryAt `json:"still_matching,omitempty"` // some of the senders that it matched
+	More      int       `json:"more_matching,omitempty"`  // such entries
+}
+
+func listsRemove(cmd *cobra.Command, o listsRemoveOptions, args []string) error {
+	c, err := config.Load(*o.config)
+	if err != nil {
+		return err
+	}
+	ctx, stop := cli.Interruptible(cmd)
+	defer stop()
+	list, err := listToRemoveFrom(ctx, c, o.list, args, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	entries, err := checkEntries(args, list.options)
+	if err != nil {
+		return fmt.Errorf("lists remove: %w", err)
+	}
+	report := &removeReport{List: list.Name, DryRun: o.dryRun, Entries: make([]removedEntry, len(entries))}
+	files, err := findEntries(ctx, c, list, entries, report, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	gate := cli.DialGate(c)
+	defer gate.Close()
+	for i, file := range files {
+		e := &editing{config: c, list: list, file: file, command: "remove", why: o.reason, dryRun: o.dryRun, stderr: cmd.ErrOrStderr(), gate: gate}
+		if err := e.remove(ctx, entries); err != nil {
+			if i > 0 && !o.dryRun {
+				err = fmt.Errorf("%w; changed before that: %s", err, shortenAll(files[:i]))
+			}
+			return err
+		}
+	}
+	if err := stillCovered(ctx, c, list, entries, report, cmd.ErrOrStderr()); err != nil {
+		if o.dryRun {
+			return fmt.Errorf("lists remove: %w", err)
+		}
+		relationsUnknown(cmd.ErrOrStderr(), err)
+	}
+	if !o.dryRun {
+		report.Gate = gate.Rescan(ctx, list.Name)
+	}
+	if o.json {
+		return printChangeJSON(cmd.OutOrStdout(), report, o.dryRun)
+	}
+	report.print(term.Escape(cmd.OutOrStdout()))
+	return nil
+}
+
+// remove removes the entries from one file.
+func (e *editing) remove(ctx context.Context, entries []listfile.Entry) error {
+	_, err := e.rewrite(ctx, func(old io.ReadSeeker, w io.Writer) error {
+		removals, err := listedit.Remove(old, w, e.list.options, entries)
+		var words []string
+		for _, r := range removals {
+			if len(r.Removed) > 0 {
+				words = append(words, "removed "+written(r.Entry))
+			}
+		}
+		e.record.What = strings.Join(words, ", ")
+		return err
+	})
+	return err
+}
+
+// listToRemoveFrom is the list that is named, or the only one that has the
+// entries and can be changed.
+func listToRemoveFrom(ctx context.Context, c *config.Config, name string, args []string, stderr io.Writer) (*listAt, error) {
+	if name != "" {
+		list, err := writableList(c, name)
+		if err != nil {
+			return nil, fmt.Errorf("lists remove: %w", err)
+		}
+		return list, nil
+	}
+	var having []*listAt
+	var first error
+	for _, l := range c.Lists {
+		at, err := newListAt(l)
+		if !at.writable() || err != nil {
+			continue
+		}
+		entries, err := checkEntries(args, at.options)
+		if err != nil {
+			if first == nil {
+				first = err
+			}
+			continue
+		}
+		some, err := hasSome(ctx, at, entries)
+		if err != nil {
+			return nil, err
+		}
+		if some {
+			having = append(having, at)
+		}
+	}
+	switch {
+	case len(having) == 1:
+		return having[0], nil
+	case len(having) > 1:
+		names := make([]string, len(having))
+		for i, l := range having {
+			names[i] = l.Name
+		}
+		return nil, fmt.Errorf("lists remove: it is in the lists %s: say which one is meant with --list NAME", strings.Join(names, ", "))
+	case first != nil:
+		return nil, fmt.Errorf("lists remove: %w", first)
+	}
+	entries, err := checkEntries(args, listfile.Options{AllowPublicSuffix: true})
+	if err == nil {
+		err = notListed(ctx, c, nil, entries, stderr)
+	}
+	return nil, err
+}
+
+// hasSome reports whether one of the entries is in the list.
+func hasSome(ctx context.Context, l *listAt, entries []listfile.Entry) (bool, error) {
+	for _, file := range l.files {
+		removals, err := findIn(ctx, l, file, entries)
+		if err != nil {
+			return false, err
+		}
+		for _, r := range removals {
+			if len(r.Removed) > 0 {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// findIn looks for the entries in one file.
+func findIn(ctx context.Context, l *listAt, file string, entries []listfile.Entry) ([]listedit.Removal, error) {
+	f, err := setup.Opener(l.List).Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("lists remove: list %s: %w", l.Name, sayWho(err, whoOwns))
+	}
+	defer f.Close()
+	removals, err := listedit.Find(seekingReader{stoppableReader{ctx, f}, f}, l.options, entries)
+	if err != nil {
+		return nil, fmt.Errorf("lists remove: list %s: %s: %w", l.Name, term.ShortPath(file), err)
+	}
+	return removals, nil
+}
+
+// findEntries fills in the report, and returns the files that have an entry. Not
+// to have one of them is an error.
+func findEntries(ctx context.Context, c *config.Config, l *listAt, entries []listfile.Entry, report *removeReport, stderr io.Writer) (files []string, err error) {
+	for _, file := range l.files {
+		removals, err := findIn(ctx, l, file, entries)
+		if err != nil {
+			return nil, err
+		}
+		has := false
+		for i, r := range removals {
+			entry := &report.Entries[i]
+			entry.Entry = written(r.Entry)
+			for _, e := range r.Removed {
+				entry.Removed = append(entry.Removed, newEntryAt(l.Name, file, e))
+				has = true
+			}
+		}
+		if has {
+			files = append(files, file)
+		}
+	}
+	var missing []listfile.Entry
+	for i, e := range report.Entries {
+		if len(e.Removed) == 0 {
+			missing = append(missing, entries[i])
+		}
+	}
+	return files, notListed(ctx, c, l, missing, stderr)
+}
+
+// notListed is the error about entries that are not in the list, nil if there
+// are none.
+func notListed(ctx context.Context, c *config.Config, l *listAt, entries []listfile.Entry, stderr io.Writer) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	relations := newRelations()
+	for _, e := range entries {
+		relations.ask(e)
+	}
+	if err := relations.read(ctx, readableLists(c, stderr), stderr); err != nil {
+		return fmt.Errorf("lists remove: %w", err)
+	}
+	var errs []error
+	for _, e := range entries {
+		what := "is no entry of a list that can be changed (" + strings.Join(writableNames(c), ", ") + ")"
+		if l != nil {
+			what = "is no entry of list " + l.Name
+		}
+		var hints []string
+		for _, f := range relations.same(e) {
+			if l != nil && f.list.Name == l.Name {
+				continue // an exception to it, or what it is an exception to
+			}
+			hints = append(hints, "list "+f.list.Name+" has it ("+f.at().place()+")"+howToUndo(f))
+		}
+		for _, f := range relations.covering(e) {
+			hint := "it is covered by " + f.at().String() + howToUndo(f)
+			if f.list.Type == "block" && f.list.writable() {
+				hint += "; or keep that and add an exception: spamgate lists add " + term.ShellWord("!"+e.Key) + " --list " + f.list.Name
+			}
+			hints = append(hints, hint)
+		}
+		switch some, more := relations.within(e); {
+		case len(hints) > 0:
+			what += "; " + hints[0]
+		case len(some) > 0:
+			what += "; nothing covers it, but senders there are matched by " + some[0].at().String() + howToUndo(some[0])
+			if more += len(some) - 1; more > 0 {
+				what += fmt.Sprintf(", and by %s: spamgate lists find %s", text.Count(more, "other entry", "other entries"), term.ShellWord(domainOf(e)))
+			}
+		default:
+			what += "; nothing covers it either"
+		}
+		errs = append(errs, fmt.Errorf("lists remove: %s %s", written(e), what))
+	}
+	return errors.Join(errs...)
+}
+
+// howToUndo says what to do about an entry that stands elsewhere.
+func howToUndo(f found) string {
+	switch {
+	case f.list.writable():
+		return ": spamgate lists remove " + term.ShellWord(written(f.entry)) + " --list " + f.list.Name
+	case f.list.Type == "block":
+		return ", which cannot be changed here: add it to an allow list"
+	}
+	return ", which cannot be changed here"
+}
+
+// stillCovered fills in which entries go on matching.
+func stillCovered(ctx context.Context, c *config.Config, l *listAt, entries []listfile.Entry, report *removeReport, stderr io.Writer) error {
+	relations := newRelations()
+	for _, e := range entries {
+		relations.ask(e)
+	}
+	if err := relations.read(ctx, readableLists(c, stderr), stderr); err != nil {
+		return err
+	}
+	for i, e := range entries {
+		if e.Exception {
+			continue
+		}
+		for _, f := range append(relations.same(e), relations.covering(e)...) {
+			if f.list.Type == l.Type && (f.list.Name != l.Name || f.entry.Key != e.Key) {
+				report.Entries[i].CoveredBy = append(report.Entries[i].CoveredBy, f.at())
+			}
+		}
+		some, more := relations.within(e)
+		for _, f := range some {
+			switch {
+			case f.list.Type != l.Type:
+			case len(report.Entries[i].Within) < maxCovered:
+				report.Entries[i].Within = append(report.Entries[i].Within, f.at())
+			default:
+				more++
+			}
+		}
+		report.Entries[i].More = more
+	}
+	return nil
+}
+
+func (r *removeReport) print(w io.Writer) {
+	would := ""
+	if r.DryRun {
+		would = "would be "
+	}
+	for _, e := range r.Entries {
+		for _, at := range e.Removed {
+			fmt.Fprintf(w, "%s: %sremoved from list %s, %s:%d%s\n", e.Entry, would, r.List, term.ShortPath(at.File), at.Line, term.InBrackets(at.Reason))
+		}
+		for i, at := range e.CoveredBy {
+			if i == maxCovered {
+				fmt.Fprintf(w, "  and by %d more\n", len(e.CoveredBy)-i)
+				break
+			}
+			fmt.Fprintf(w, "  still covered by %s\n", at)
+		}
+		for _, at := range e.Within {
+			fmt.Fprintf(w, "  some senders are still matched by %s\n", at)
+		}
+		if e.More > 0 {
+			fmt.Fprintf(w, "  and by %d more\n", e.More)
+		}
+	}
+	printOutcome(w, r.DryRun, true, r.Gate)
+}

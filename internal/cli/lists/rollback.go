@@ -1,0 +1,319 @@
+package lists
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"spamgate/blocklist"
+	"spamgate/internal/cli"
+	"spamgate/internal/config"
+	"spamgate/internal/fetch"
+	"spamgate/internal/setup"
+	"spamgate/internal/term"
+	"spamgate/internal/text"
+)
+
+func newListsRollbackCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rollback LIST",
+		Short: "Put an earlier version of a list back",
+		Long: `Put an earlier version of a list back into its files: the one that --to names,
+or else the newest kept one that differs from what is there now. So a second
+rollback without --to undoes the first: to go further back name the version with
+--to. The gate keeps the last versions that were live ([state] history);
+--list-versions shows them all.
+
+For a list from a URL the copy is replaced; it serves until the server has
+another version than it had last.
+
+Exit codes: 0 put back; 2 there is no such version, or an error.`,
+		Example: `  spamgate lists rollback blocked --list-versions
+  spamgate lists rollback blocked --dry-run
+  spamgate lists rollback blocked --to 20261121T220000Z-0123456789ab`,
+		Args: oneList,
+	}
+	var f listsFlags
+	f.config = cli.ConfigFlag(cmd)
+	f.addJSON(cmd)
+	f.addDryRun(cmd)
+	r := &rollback{}
+	cmd.Flags().StringVar(&r.to, "to", "", "the `VERSION` to put back; its beginning is enough")
+	cmd.Flags().StringVar(&r.why, "reason", "", "`TEXT` for the audit log: why")
+	only := cmd.Flags().Bool("list-versions", false, "list the kept versions, and change nothing")
+	cmd.MarkFlagsMutuallyExclusive("to", "list-versions")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		var err error
+		if r.config, err = config.Load(*f.config); err != nil {
+			return err
+		}
+		l, err := findList(r.config, args[0])
+		if err != nil {
+			return err
+		}
+		r.dryRun, r.stderr = f.dryRun, cmd.ErrOrStderr()
+		ctx, stop := cli.Interruptible(cmd)
+		defer stop()
+		if err := r.load(l); err != nil {
+			return sayWho(err, whoOwns)
+		}
+		out := term.Escape(cmd.OutOrStdout())
+		if *only {
+			return r.printVersions(out, f.json)
+		}
+		result, err := r.run(ctx)
+		if err != nil {
+			return sayWho(err, whoOwns)
+		}
+		if f.json {
+			return printChangeJSON(out, result, f.dryRun)
+		}
+		result.print(out)
+		return nil
+	}
+	return cmd
+}
+
+// rollback is one run of the command.
+type rollback struct {
+	config *config.Config
+	to     string
+	why    string
+	dryRun bool
+	stderr io.Writer
+
+	list     *listAt
+	versions []blocklist.VersionInfo // the newest first
+	now      string                  // the sum of what is on disk; "" where that cannot be read
+}
+
+// load looks at what there is.
+func (r *rollback) load(l config.List) error {
+	l.Path = l.Files()
+	var err error
+	if r.list, err = newListAt(l); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, blocklist.ErrNoMatch) {
+		return err
+	}
+	if r.versions, err = keptVersions(r.config, l.Name); err != nil {
+		return err
+	}
+	if len(r.list.files) == 0 {
+		return nil // the list has gone, and is to come back
+	}
+	r.now, err = setup.Opener(r.list.List).ContentSum(r.list.files)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// versionLine is a kept version for programs.
+type versionLine struct {
+	Version string    `json:"version"`
+	Time    time.Time `json:"time"`
+	Entries int       `json:"entries"`
+	Bytes   int64     `json:"bytes"`
+	OnDisk  bool      `json:"on_disk"` // it is what the files hold now
+}
+
+func (r *rollback) printVersions(w io.Writer, asJSON bool) error {
+	lines := []versionLine{}
+	for _, v := range r.versions {
+		lines = append(lines, versionLine{v.ID, v.Time.UTC(), v.Entries, v.Bytes, v.Sum == r.now})
+	}
+	if asJSON {
+		return cli.PrintJSON(w, lines)
+	}
+	if len(lines) == 0 {
+		return r.noVersion()
+	}
+	fmt.Fprintf(w, "%-33s %-19s %11s %10s\n", "VERSION", "LIVE SINCE", "ENTRIES", "SIZE")
+	for _, l := range lines {
+		mark := ""
+		if l.OnDisk {
+			mark = " now"
+		}
+		fmt.Fprintf(w, "%-33s %-19s %11s %10s%s\n", l.Version, clock(l.Time), text.Number(l.Entries), term.ByteSize(l.Bytes), mark)
+	}
+	return nil
+}
+
+// noVersion says why there is nothing to put back.
+func (r *rollback) noVersion() error {
+	if r.config.State.History == 0 || len(r.versions) == 0 {
+		return fmt.Errorf("list %s: %w", r.list.Name, noVersionKept(r.config))
+	}
+	return fmt.Errorf("list %s: the one version that is kept is on disk already", r.list.Name)
+}
+
+// choose is the version to put back.
+func (r *rollback) choose() (blocklist.VersionInfo, error) {
+	if r.to == "" {
+		i := slices.IndexFunc(r.versions, func(v blocklist.VersionInfo) bool { return v.Sum != r.now })
+		if i < 0 {
+			return blocklist.VersionInfo{}, r.noVersion()
+		}
+		return r.versions[i], r.tooFew(r.versions[i])
+	}
+	v, err := findVersion(r.list.Name, r.versions, r.to)
+	if err == nil && v.Sum == r.now {
+		err = fmt.Errorf("list %s: version %s is on disk already", r.list.Name, v.ID)
+	}
+	return v, err
+}
+
+// tooFew refuses a version that lost most entries of another that is kept, since
+// that was most likely a mistake, unless it is named.
+func (r *rollback) tooFew(v blocklist.VersionInfo) error {
+	const part = 0.4
+	most := 0
+	for _, other := range r.versions {
+		most = max(most, other.Entries)
+	}
+	if v.Entries > 0 && float64(v.Entries) > part*float64(most) || most == 0 {
+		return nil
+	}
+	return fmt.Errorf("list %s: version %s has %s and another one that is kept %s; if it is the right one, name it with --to %[2]s, else another of spamgate lists rollback %[1]s --list-versions",
+		r.list.Name, v.ID, text.Count(v.Entries, "entry", "entries"), text.Number(most))
+}
+
+// rollbackResult says what came of it.
+type rollbackResult struct {
+	List    string      `json:"list"`
+	Version string      `json:"version"`
+	Time    time.Time   `json:"time"`
+	Entries int         `json:"entries"`
+	Files   []string    `json:"files"`              // that were changed
+	Old     string      `json:"replaced,omitempty"` // the version that was there; "": none that is kept
+	Again   string      `json:"again,omitempty"`    // the version that another rollback without --to puts back
+	DryRun  bool        `json:"dry_run,omitempty"`
+	URL     string      `json:"url,omitempty"`
+	Gate    *cli.Answer `json:"gate,omitempty"`
+}
+
+func (r *rollbackResult) print(w io.Writer) {
+	done, replaced := "put back", "replaced"
+	if r.DryRun {
+		done, replaced = "would put back", "would replace"
+	}
+	fmt.Fprintf(w, "list %s: %s version %s\n", r.List, done, r.Version)
+	fmt.Fprintf(w, "  with %s, live since %s\n", text.Count(r.Entries, "entry", "entries"), clock(r.Time))
+	if r.Old != "" {
+		fmt.Fprintf(w, "  %s version %s\n", replaced, r.Old)
+	} else {
+		fmt.Fprintf(w, "  %s what is in no version that is kept\n", replaced)
+	}
+	for _, file := range r.Files {
+		fmt.Fprintf(w, "  %s\n", term.ShortPath(file))
+	}
+	if r.URL != "" {
+		fmt.Fprintf(w, "  the next version that %s has replaces it\n", r.URL)
+	}
+	if r.Again != "" && !r.DryRun {
+		fmt.Fprintf(w, "  to go further back: --to VERSION, as --list-versions shows them; another\n  rollback without it puts back %s\n", r.Again)
+	}
+	if !r.DryRun {
+		r.Gate.Print(w)
+	}
+}
+
+// run puts a version back.
+func (r *rollback) run(ctx context.Context) (*rollbackResult, error) {
+	v, err := r.choose()
+	if err != nil {
+		return nil, err
+	}
+	if err := r.check(v); err != nil {
+		return nil, err
+	}
+	gate := cli.DialGate(r.config)
+	defer gate.Close()
+	result := &rollbackResult{List: r.list.Name, Version: v.ID, Time: v.Time.UTC(), Entries: v.Entries, DryRun: r.dryRun, URL: setup.FetchSource(r.list.List).ShownURL()}
+	result.Old = r.newest(func(sum string) bool { return sum == r.now })
+	result.Again = r.newest(func(sum string) bool { return sum != v.Sum })
+	putBack := func() error { return r.putBack(ctx, v, gate, result) }
+	if r.list.URL != "" && !r.dryRun {
+		err = fetch.ReplaceCopy(setup.FetchSource(r.list.List), putBack)
+	} else {
+		err = putBack()
+	}
+	if err != nil {
+		if len(result.Files) > 0 && !r.dryRun {
+			err = fmt.Errorf("%w; changed before that: %s", err, shortenAll(result.Files))
+		}
+		return nil, err
+	}
+	if !r.dryRun {
+		result.Gate = gate.Rescan(ctx, r.list.Name)
+	}
+	return result, nil
+}
+
+// newest is the newest kept version with such a sum; "" where there is none.
+func (r *rollback) newest(such func(sum string) bool) string {
+	for _, v := range r.versions {
+		if such(v.Sum) {
+			return v.ID
+		}
+	}
+	return ""
+}
+
+// putBack writes the files.
+func (r *rollback) putBack(ctx context.Context, v blocklist.VersionInfo, gate cli.RunningGate, result *rollbackResult) error {
+	return blocklist.ExtractVersion(r.config.State.Dir, r.list.Name, v.ID, func(path string, content io.Reader) error {
+		e := &editing{config: r.config, list: r.list, file: path, command: "rollback", why: r.why, dryRun: r.dryRun, create: true, stderr: r.stderr, gate: gate}
+		change, err := e.rewrite(ctx, func(_ io.ReadSeeker, w io.Writer) error {
+			e.record.What = "put version " + v.ID + " back"
+			_, err := io.Copy(w, content)
+			return err
+		})
+		if err == nil && change.Changed {
+			result.Files = append(result.Files, path)
+		}
+		return err
+	})
+}
+
+// check makes sure that the version can be put back as a whole, before a file is
+// touched.
+func (r *rollback) check(v blocklist.VersionInfo) error {
+	r.addMissing(v)
+	if !slices.Equal(v.Files, r.list.files) {
+		return fmt.Errorf("list %s: version %s had other files (%s) than there are now (%s): rename or add files until they are the same",
+			r.list.Name, v.ID, shortenAll(v.Files), shortenAll(r.list.files))
+	}
+	return blocklist.ExtractVersion(r.config.State.Dir, r.list.Name, v.ID, func(_ string, content io.Reader) error {
+		_, err := io.Copy(io.Discard, content)
+		return err
+	})
+}
+
+// addMissing takes files that the version had and that are no longer there for the
+// list's, if the list finds them once they are back.
+func (r *rollback) addMissing(v blocklist.VersionInfo) {
+	for _, file := range v.Files {
+		belongs, err := filepath.Match(r.list.Path, file)
+		if _, missing := os.Lstat(file); errors.Is(missing, fs.ErrNotExist) && err == nil && (belongs || file == r.list.Path) {
+			r.list.files = append(r.list.files, file)
+		}
+	}
+	slices.Sort(r.list.files) // as a list with a glob has them
+}
+
+func shortenAll(paths []string) string {
+	short := make([]string, len(paths))
+	for i, p := range paths {
+		short[i] = term.ShortPath(p)
+	}
+	return strings.Join(short, ", ")
+}

@@ -1,0 +1,264 @@
+package lists
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"spamgate/blocklist"
+	"spamgate/internal/admin"
+	"spamgate/internal/cli"
+	"spamgate/internal/config"
+	"spamgate/internal/setup"
+	"spamgate/internal/term"
+)
+
+func newListsStatsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "stats",
+		Short: "Say what the filter costs and how often it is wrong, measured",
+		Long: `Say what the filter in front of the lists costs, and how often it takes a name
+for one that may be listed though no list has it: as expected from how full it
+is, and measured with made-up names. Such a mistake turns no mail away, it costs
+a look into the list's index.
+
+With --all-kinds a filter of each kind is made of these lists, one after the
+other, and measured: what [filter] kind could be. Other kinds than the
+configured one have the hashes that they have where [filter] family is left out.
+BUILD is the time to make the filter of lists that are read already.
+
+The lists are read from disk; a running gate is asked what it has met so far.
+
+Exit codes: 0 said; 2 an error.`,
+		Example: `  spamgate lists stats
+  spamgate lists stats --all-kinds --probes 10M`,
+		Args: cobra.NoArgs,
+	}
+	var f listsFlags
+	f.config = cli.ConfigFlag(cmd)
+	f.addJSON(cmd)
+	s := &statistics{}
+	cmd.Flags().BoolVar(&s.allKinds, "all-kinds", false, "make and measure a filter of each kind")
+	probes := &cli.NumberFlag[uint64]{Value: 1_000_000, Text: "1M", Name: "N", Parse: func(s string) (uint64, error) { return cli.ParseCount(s, maxProbes) }}
+	cmd.Flags().Var(probes, "probes", "how many made-up names to ask each filter for")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		var err error
+		if s.config, err = config.Load(*f.config); err != nil {
+			return err
+		}
+		s.probes, s.stderr = int(probes.Value), cmd.ErrOrStderr()
+		ctx, stop := cli.Interruptible(cmd)
+		defer stop()
+		report, err := s.run(ctx)
+		if err != nil {
+			return err
+		}
+		out := term.Escape(cmd.OutOrStdout())
+		if f.json {
+			return cli.PrintJSON(out, report)
+		}
+		return report.print(out)
+	}
+	return cmd
+}
+
+// maxProbes is what takes some minutes.
+const maxProbes = 1_000_000_000
+
+// statistics is one run of the command.
+type statistics struct {
+	config   *config.Config
+	allKinds bool
+	probes   int
+	stderr   io.Writer
+}
+
+// statsReport is what it finds out.
+type statsReport struct {
+	Filter  kindStats   `json:"filter"`          // the configured one
+	Kinds   []kindStats `json:"kinds,omitempty"` // all
+	Lists   []listStats `json:"lists"`
+	Gate    *gateStats  `json:"gate,omitempty"` // what a running one has met
+	Warning string      `json:"warning,omitempty"`
+}
+
+// kindStats is a filter as it was made and measured.
+type kindStats struct {
+	Kind         string  `json:"kind"`
+	Family       string  `json:"family"`
+	Configured   bool    `json:"configured,omitempty"`
+	Bytes        uint64  `json:"bytes"`
+	Bits         uint64  `json:"bits"`
+	Hashes       int     `json:"hashes"`
+	Parts        int     `json:"parts"` // bitmaps, or fuse filters
+	Capacity     float64 `json:"capacity"`
+	BuildSeconds float64 `json:"build_seconds"`
+	FillRatio    float64 `json:"fill_ratio"`
+	ExpectedFPR  float64 `json:"expected_fpr"`
+	Probes       int     `json:"probes"`
+	False        int     `json:"false"` // probes that passed
+	Error        string  `json:"error,omitempty"`
+}
+
+// listStats is a list's share.
+type listStats struct {
+	Name      string  `json:"name"`
+	Entries   int     `json:"entries"`
+	Index     int64   `json:"index_bytes"`
+	FillRatio float64 `json:"fill_ratio"` // if the filter held it alone
+	FPR       float64 `json:"fpr"`
+}
+
+// gateStats is what the lookups of a running gate have met.
+type gateStats struct {
+	Lookups     uint64  `json:"lookups"`
+	Maybes      uint64  `json:"maybes"`
+	FalseMaybes *uint64 `json:"false_maybes,omitempty"`
+}
+
+// run reads the lists, and makes and measures filters of them.
+func (s *statistics) run(ctx context.Context) (*statsReport, error) {
+	b, err := setup.BlocklistConfig(s.config, nil)
+	if err != nil {
+		return nil, err
+	}
+	b.ReadOnly = true
+	bar := cli.ReadProgress{W: s.stderr}
+	b.Follow = bar.Follow
+	store, err := blocklist.Open(ctx, b)
+	bar.Finish()
+	if err != nil {
+		return nil, setup.ExplainMissing(s.config, err)
+	}
+	report := &statsReport{Gate: s.askGate(ctx)}
+	err = s.measureAll(ctx, store, b, report)
+	return report, errors.Join(err, store.Close())
+}
+
+// measureAll measures the configured filter, and others if that is asked for.
+// They are made of the lists as the store has read them.
+func (s *statistics) measureAll(ctx context.Context, store *blocklist.Store, b blocklist.Config, report *statsReport) error {
+	set := store.Set()
+	stats := set.Stats()
+	report.Warning = stats.Warning
+	for _, l := range stats.Lists {
+		report.Lists = append(report.Lists, listStats{l.Name, l.Entries, l.Bytes, l.FillRatio, l.FPR})
+	}
+	s.sayTrouble(stats)
+	var kinds []blocklist.Kind
+	if s.allKinds {
+		kinds = otherKinds(stats.Kind)
+	}
+	bar := term.NewProgress(s.stderr)
+	defer bar.Finish()
+	total := float64(len(kinds) + 1)
+	bar.Show(0, string(stats.Kind))
+	var err error
+	if report.Filter, err = s.measure(ctx, set); err != nil {
+		return err
+	}
+	report.Filter.Configured = true
+	for i, kind := range kinds {
+		bar.Show(float64(i+1)/total, string(kind))
+		b.Filter.Kind = kind
+		if kind != stats.Kind {
+			b.Filter.Family = "" // the kind's own
+		} else {
+			b.Filter.Family = s.config.Filter.Family
+		}
+		made, err := s.make(ctx, store, b)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil { // too many entries for it, say
+			made = kindStats{Kind: string(kind), Error: err.Error()}
+		}
+		made.Configured = kind == stats.Kind
+		report.Kinds = append(report.Kinds, made)
+	}
+	return nil
+}
+
+// otherKinds are all kinds of filters, those that differ from the present one
+// first: the present one is then made anew, too, in the place of another. Auto is
+// left out, which is one of the others.
+func otherKinds(present blocklist.Kind) []blocklist.Kind {
+	var kinds []blocklist.Kind
+	for _, k := range blocklist.Kinds() {
+		if k != blocklist.KindAuto && k != present {
+			kinds = append(kinds, k)
+		}
+	}
+	return append(kinds, present)
+}
+
+// sayTrouble says which lists are not measured as they are on disk.
+func (s *statistics) sayTrouble(stats blocklist.SetStats) {
+	for _, l := range stats.Lists {
+		switch {
+		case l.LastGood:
+			fmt.Fprintf(s.stderr, "spamgate: list %s: its last good version is measured: %v\n", l.Name, l.Err)
+		case l.Err != nil:
+			fmt.Fprintf(s.stderr, "spamgate: list %s is not measured: %v\n", l.Name, l.Err)
+		}
+	}
+}
+
+// make makes a filter of a kind, and measures it.
+func (s *statistics) make(ctx context.Context, store *blocklist.Store, b blocklist.Config) (kindStats, error) {
+	began := time.Now()
+	if err := store.Reload(ctx, b); err != nil {
+		return kindStats{}, err
+	}
+	took := time.Since(began)
+	made, err := s.measure(ctx, store.Set())
+	made.BuildSeconds = took.Seconds()
+	return made, err
+}
+
+// measure asks a Set's filter for names that no list has.
+func (s *statistics) measure(ctx context.Context, set *blocklist.Set) (kindStats, error) {
+	const seed = 20260601 // any; always the same, so that two runs can be compared
+	wrong, err := set.MeasureFPR(ctx, s.probes, seed)
+	stats := set.Stats()
+	return kindStats{
+		Kind:         string(stats.Kind),
+		Family:       stats.Family,
+		Bytes:        stats.FilterBytes,
+		Bits:         stats.Bits,
+		Hashes:       stats.Hashes,
+		Parts:        stats.Shards,
+		Capacity:     stats.Capacity,
+		BuildSeconds: stats.Took.Seconds(),
+		FillRatio:    stats.FillRatio,
+		ExpectedFPR:  stats.FPR,
+		Probes:       s.probes,
+		False:        wrong,
+	}, err
+}
+
+// askGate asks a running gate, if there is one that answers.
+func (s *statistics) askGate(ctx context.Context) *gateStats {
+	gate := cli.DialGate(s.config)
+	defer gate.Close()
+	if gate.Client == nil {
+		return nil
+	}
+	status, err := gate.Client.Status(ctx)
+	if err != nil {
+		fmt.Fprintf(s.stderr, "spamgate: what the running gate has met is not known: %v\n", err)
+		return nil
+	}
+	return newGateStats(status)
+}
+
+func newGateStats(s admin.Status) *gateStats {
+	if s.Lookups == nil || s.Maybes == nil {
+		return nil
+	}
+	return &gateStats{*s.Lookups, *s.Maybes, s.FalseMaybes}
+}

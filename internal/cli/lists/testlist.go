@@ -1,0 +1,308 @@
+package lists
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"spamgate/blocklist"
+	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/sender"
+	"spamgate/internal/cli"
+	"spamgate/internal/config"
+	"spamgate/internal/setup"
+	"spamgate/internal/term"
+	"spamgate/internal/text"
+)
+
+type listsTestOptions struct {
+	listsFlags
+	formatFlags
+	against string
+	top     int
+}
+
+func newListsTestCommand() *cobra.Command {
+	var o listsTestOptions
+	cmd := &cobra.Command{
+		Use:   "test FILE|LIST --against LOG",
+		Short: "Say what a list would have blocked",
+		Long: `Say which senders a list file would have blocked, before you use it, or a block
+list of the configuration as it is on disk. If there is a file of the name that
+is meant. LOG is what came in: a log of Postfix, a log of spamgate (text or
+JSON), or addresses, one a line; it may be packed with gzip, and "-" is standard
+input.
+
+Each message counts once, by its envelope sender. It is asked alone: what
+other lists, allow lists among them, say of a sender does not count.
+
+Exit codes: 0 nothing would have been blocked; 1 something would; 2 an error.`,
+		Example: `  spamgate lists test new.txt --against /var/log/mail.log
+  spamgate lists test hosts.txt --format hosts --against senders.txt --json
+  journalctl -u postfix --since -7d | spamgate lists test new.txt --against -`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("lists test: name one list file, or one list of the configuration")
+			}
+			return nil
+		},
+	}
+	o.config = cli.ConfigFlag(cmd)
+	cmd.Flags().StringVarP(&o.against, "against", "a", "", "the `LOG`, or addresses (needed)")
+	cmd.Flags().IntVar(&o.top, "top", 10, "show so many entries and senders, `N`")
+	o.formatFlags.add(cmd, "auto")
+	cmd.Flags().BoolVar(&o.exact, "exact", false, "as a list with match = \"exact\" reads it")
+	cmd.Flags().BoolVar(&o.allowPublicSuffix, "allow-public-suffix", false, "take entries such as com and co.uk")
+	o.addJSON(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		err := listsTest(cmd, o, args[0])
+		if err != nil && !errors.Is(err, cli.ErrNo) {
+			return fmt.Errorf("lists test: %w", err)
+		}
+		return err
+	}
+	return cmd
+}
+
+// testReport is what a list would have blocked.
+type testReport struct {
+	List     string     `json:"list"`
+	Against  string     `json:"against"`
+	Messages int        `json:"messages"`
+	Blocked  int        `json:"blocked"`
+	Senders  int        `json:"blocked_senders"`
+	Hidden   int        `json:"hidden"` // messages whose sender the log does not show
+	Entries  []topEntry `json:"entries"`
+	Top      []topOne   `json:"top_senders"`
+}
+
+// topEntry is an entry that many messages would have met.
+type topEntry struct {
+	entryAt
+	Messages int `json:"messages"`
+}
+
+// topOne is a sender of many messages.
+type topOne struct {
+	Sender   string `json:"sender"`
+	Messages int    `json:"messages"`
+	entryAt
+}
+
+// maxTestSenders bounds how many different senders are remembered. Further ones
+// are counted with the messages.
+const maxTestSenders = 1_000_000
+
+// listTest is one run of test.
+type listTest struct {
+	set     *blocklist.Set
+	report  testReport
+	senders map[string]*topOne
+	entries map[string]*topEntry
+	failed  error
+}
+
+func listsTest(cmd *cobra.Command, o listsTestOptions, path string) error {
+	if o.against == "" {
+		return errors.New("nothing to test against: give a log or addresses with --against, as in --against /var/log/mail.log")
+	}
+	if path == "-" {
+		return errors.New("standard input can only be what --against names: give the list as a file")
+	}
+	if o.top < 0 {
+		return fmt.Errorf("--top %d: want 0 or more", o.top)
+	}
+	ctx, stop := cli.Interruptible(cmd)
+	defer stop()
+	tested, err := listToTest(cmd, path, o)
+	if err != nil {
+		return err
+	}
+	set, err := setOf(ctx, path, tested, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	bar := term.NewFileProgress(cmd.ErrOrStderr(), o.against)
+	defer bar.Finish()
+	in, err := openForeign(ctx, cmd, o.against, bar)
+	if err != nil {
+		return fmt.Errorf("--against: %w", err)
+	}
+	defer in.close()
+	t := &listTest{set: set, senders: map[string]*topOne{}, entries: map[string]*topEntry{}, report: testReport{List: path, Against: in.path}}
+	var senders senderReader
+	if err := errors.Join(senders.read(in, t.message), t.failed); err != nil {
+		return fmt.Errorf("%s: %w", in.path, err)
+	}
+	bar.Finish()
+	t.report.Messages, t.report.Hidden = senders.Senders, senders.Hidden
+	if senders.Senders == 0 {
+		return fmt.Errorf("%s: no sender in %s: want lines with from=<user@example.com>, as Postfix and spamgate log them, or addresses, one a line%s",
+			in.path, text.Count(senders.Lines, "line", "lines"), hiddenHint(senders.Hidden))
+	}
+	return t.finish(cmd, o)
+}
+
+func hiddenHint(hidden int) string {
+	if hidden == 0 {
+		return ""
+	}
+	return fmt.Sprintf(`; %s hidden, as with [log] addresses = "hash"`, text.Count(hidden, "sender is", "senders are"))
+}
+
+// listGlobEscaper takes the special meaning from a file's name.
+var listGlobEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
+
+// listToTest is the list that a name means: that of a file, or else of a list of
+// the configuration.
+func listToTest(cmd *cobra.Command, name string, f listsTestOptions) (blocklist.List, error) {
+	tested := blocklist.List{Name: name, Type: blocklist.Block, Action: blocklist.Reject}
+	o, err := f.formatFlags.options()
+	if err != nil {
+		return tested, err
+	}
+	if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
+		c, failed := config.Load(*f.config)
+		switch {
+		case errors.Is(failed, fs.ErrNotExist):
+			return tested, fmt.Errorf("%w; give a list file, or the name of a list with its configuration in --config", err)
+		case failed != nil:
+			return tested, fmt.Errorf("there is no file %s, and whether there is a list of that name is not known: %w", name, failed)
+		}
+		l, failed := findList(c, name)
+		switch {
+		case failed != nil:
+			return tested, fmt.Errorf("there is no file %s, and %w", name, failed)
+		case l.Type != "block":
+			return tested, fmt.Errorf("list %s blocks nobody: its type is %q", name, l.Type)
+		case f.formatChanged(cmd) != "":
+			return tested, fmt.Errorf("--%s goes with a file: a list is read as the configuration says", f.formatChanged(cmd))
+		}
+		if l.URL != "" {
+			if _, err := setup.Opener(l).Stat(l.Copy); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return tested, err
+			}
+		}
+		tested.Paths = []string{l.Files()}
+		o = listfile.Options{Format: listfile.Format(l.Format), Column: l.Column, Exact: l.Match == "exact", AllowPublicSuffix: l.AllowPublicSuffix}
+	} else {
+		full, err := filepath.Abs(name)
+		if err != nil {
+			return tested, err
+		}
+		tested.Paths = []string{listGlobEscaper.Replace(full)}
+	}
+	tested.Format, tested.Column, tested.Exact, tested.AllowPublicSuffix = o.Format, o.Column, o.Exact, o.AllowPublicSuffix
+	return tested, nil
+}
+
+// setOf is a Set of the one list.
+func setOf(ctx context.Context, path string, tested blocklist.List, stderr io.Writer) (*blocklist.Set, error) {
+	set, stats, err := cli.BuildSet(ctx, blocklist.Config{
+		Lists:  []blocklist.List{tested},
+		Filter: blocklist.Filter{Kind: "sized", Family: "double"},
+	}, stderr)
+	if err != nil {
+		if len(stats) == 1 && stats[0].Err != nil {
+			err = stats[0].Err
+		}
+		return nil, fmt.Errorf("%w; spamgate lists lint says more", err)
+	}
+	for _, l := range stats {
+		if l.Invalid > 0 {
+			fmt.Fprintf(stderr, "spamgate: %s: %s skipped; see spamgate lists lint\n", path, text.Count(l.Invalid, "invalid line", "invalid lines"))
+		}
+	}
+	return set, nil
+}
+
+// message looks one sender up.
+func (t *listTest) message(a sender.Address) {
+	d, err := t.set.Lookup(blocklist.Envelope, a)
+	if err != nil {
+		t.failed = err
+		return
+	}
+	if d.Action == blocklist.Accept {
+		return
+	}
+	t.report.Blocked++
+	m := d.Match
+	at := entryAt{File: m.File, Line: m.Line, Entry: m.Entry, Kind: kindOf(m.Entry).String(), Reason: m.Reason, Note: m.Note}
+	if t.entries[m.Entry] == nil {
+		t.entries[m.Entry] = &topEntry{entryAt: at}
+	}
+	t.entries[m.Entry].Messages++
+	text := a.String()
+	if t.senders[text] == nil {
+		if len(t.senders) == maxTestSenders {
+			return
+		}
+		t.senders[text] = &topOne{Sender: text, entryAt: at}
+	}
+	t.senders[text].Messages++
+}
+
+func (t *listTest) finish(cmd *cobra.Command, o listsTestOptions) error {
+	r := &t.report
+	r.Senders = len(t.senders)
+	r.Entries, r.Top = []topEntry{}, []topOne{}
+	for _, e := range t.entries {
+		r.Entries = append(r.Entries, *e)
+	}
+	for _, s := range t.senders {
+		r.Top = append(r.Top, *s)
+	}
+	slices.SortFunc(r.Entries, func(a, b topEntry) int {
+		return cmp.Or(cmp.Compare(b.Messages, a.Messages), cmp.Compare(a.Line, b.Line))
+	})
+	slices.SortFunc(r.Top, func(a, b topOne) int {
+		return cmp.Or(cmp.Compare(b.Messages, a.Messages), cmp.Compare(a.Sender, b.Sender))
+	})
+	r.Entries, r.Top = r.Entries[:min(len(r.Entries), o.top)], r.Top[:min(len(r.Top), o.top)]
+	out := bufio.NewWriter(term.Escape(cmd.OutOrStdout()))
+	var err error
+	if o.json {
+		err = cli.PrintJSON(out, r)
+	} else {
+		r.print(out, len(t.entries))
+	}
+	if err = errors.Join(err, out.Flush()); err == nil && r.Blocked > 0 {
+		err = cli.ErrNo
+	}
+	return err
+}
+
+func (r *testReport) print(w io.Writer, entries int) {
+	fmt.Fprintf(w, "%s would have blocked %d of %s", term.ShortPath(r.List), r.Blocked, text.Count(r.Messages, "message", "messages"))
+	if r.Blocked > 0 {
+		fmt.Fprintf(w, " (%.1f%%), from %s, by %s", 100*float64(r.Blocked)/float64(r.Messages),
+			text.Count(r.Senders, "sender", "senders"), text.Count(entries, "entry", "entries"))
+	}
+	fmt.Fprintln(w)
+	if r.Hidden > 0 {
+		fmt.Fprintf(w, "%s not counted%s\n", text.Count(r.Hidden, "message", "messages"), hiddenHint(r.Hidden))
+	}
+	if len(r.Entries) > 0 {
+		fmt.Fprintln(w, "\nmessages  by entry")
+		for _, e := range r.Entries {
+			fmt.Fprintf(w, "%8d  %s, %s%s\n", e.Messages, e.Entry, e.place(), term.InBrackets(e.Reason))
+		}
+	}
+	if len(r.Top) > 0 {
+		fmt.Fprintln(w, "\nmessages  from")
+		for _, s := range r.Top {
+			fmt.Fprintf(w, "%8d  %s, by %s\n", s.Messages, s.Sender, s.Entry)
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package lists
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// parseUntil reads when an entry is to end, and writes it as a list has it: a
+// date stays one, a duration is counted from now.
+func parseUntil(s string, now time.Time) (string, error) {
+	fail := func(what string) (string, error) {
+		return "", fmt.Errorf("--until %s: %s; write a duration such as 24h or 30d, a date such as %s, or a time such as %s",
+			s, what, now.AddDate(0, 1, 0).Format(time.DateOnly), now.Add(time.Hour).UTC().Format(time.RFC3339))
+	}
+	var end time.Time
+	text := s
+	if date, err := time.Parse(time.DateOnly, s); err == nil {
+		end = date.AddDate(0, 0, 1)
+	} else if at, err := time.Parse(time.RFC3339, s); err == nil {
+		end = at
+	} else if d, ok := parseDays(s); ok {
+		end = now.Add(d)
+		text = end.UTC().Add(time.Second - 1).Truncate(time.Second).Format(time.RFC3339)
+	} else {
+		return fail("neither a time nor a duration")
+	}
+	if !end.After(now) {
+		return fail("is over already")
+	}
+	return text, nil
+}
+
+// parseDays reads a duration, which may also be one of days or weeks.
+func parseDays(s string) (time.Duration, bool) {
+	for unit, length := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
+		if number, ok := strings.CutSuffix(s, unit); ok {
+			n, err := strconv.ParseUint(number, 10, 16)
+			return time.Duration(n) * length, err == nil && n <= uint64(math.MaxInt64/length)
+		}
+	}
+	d, err := time.ParseDuration(s)
+	return d, err == nil
+}
+
+// untilText is the end of an entry; empty where it has none.
+func untilText(until int64) string {
+	if until == 0 {
+		return ""
+	}
+	return time.Unix(until, 0).UTC().Format(time.RFC3339)
+}

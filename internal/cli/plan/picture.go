@@ -1,0 +1,148 @@
+package plan
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"spamgate/blocklist/bloom"
+	"spamgate/internal/chart"
+	"spamgate/internal/text"
+)
+
+// Measures of the picture.
+const (
+	planWidth  = 560 // points
+	planHeight = 380
+	planPoints = 400 // of each curve
+)
+
+// draw draws the rate against the entries, from none to twice those of the plan,
+// for the planned bits and a few numbers of hashes.
+func (r *planReport) draw(w io.Writer) error {
+	p := chart.New(fmt.Sprintf("False positives of a Bloom filter of %s bits", text.Number(r.Bits)),
+		"entries n", "false positive rate")
+	low := lowestPower(r.FPR)
+	grid := plotter.NewGrid()
+	grid.Vertical, grid.Horizontal = chart.Guide(), chart.Guide()
+	p.Add(grid)
+	end := 2 * float64(r.Entries)
+	for i, k := range r.pictureHashes() {
+		curve := r.curve(k, end, math.Pow10(low))
+		if len(curve) < 2 {
+			continue // too low for the picture
+		}
+		line, err := plotter.NewLine(curve)
+		if err != nil {
+			return fmt.Errorf("drawing the curve for k = %d: %w", k, err)
+		}
+		line.LineStyle = chart.Line(i)
+		p.Add(line)
+		name := fmt.Sprint("k = ", k)
+		if r.Classic != nil && k == r.Classic.IndependentHashes {
+			name += fmt.Sprintf(" (the classic %d act so)", r.Hashes)
+		}
+		p.Legend.Add(name, line)
+	}
+	if r.FPR > 0 {
+		point, err := plotter.NewScatter(plotter.XYs{{X: float64(r.Entries), Y: r.FPR}})
+		if err != nil {
+			return fmt.Errorf("drawing the plan: %w", err)
+		}
+		point.GlyphStyle = draw.GlyphStyle{Color: chart.Colour(0), Radius: vg.Points(4), Shape: draw.CircleGlyph{}}
+		p.Add(point)
+		p.Legend.Add(fmt.Sprintf("plan: %s at n = %s", rateText(r.FPR), text.Number(r.Entries)), point)
+	}
+	// Now that all is added, which widens the axes.
+	p.X.Min, p.X.Max = 0, end
+	chart.LogScale(&p.Y, low, 0)
+	p.X.Tick.Marker = countTicks{}
+	p.Legend.XOffs, p.Legend.YOffs = -6, 4 // inside the corner
+	return chart.WriteSVG(w, p, planWidth, planHeight)
+}
+
+// lowestPower is the power of ten at which the picture ends: some below the
+// plan's rate, to show what fewer entries bring and to leave room for the legend.
+func lowestPower(rate float64) int {
+	const least = -300
+	if rate == 0 {
+		return least
+	}
+	return max(int(math.Floor(math.Log10(rate)*1.3))-3, least)
+}
+
+// pictureHashes is the k of the curves: the planned one, half and twice of it,
+// one, and the number as which the classic filter's hashes act.
+func (r *planReport) pictureHashes() []int {
+	others := []int{(r.Hashes + 1) / 2, min(2*r.Hashes, bloom.MaxPlanHashes), 1}
+	if r.Classic != nil {
+		others = append(others, r.Classic.IndependentHashes)
+	}
+	hashes := []int{r.Hashes}
+	for _, k := range others {
+		if !slices.Contains(hashes, k) {
+			hashes = append(hashes, k)
+		}
+	}
+	return hashes
+}
+
+// curve is the rate for k hashes up to end entries: points at equal distances,
+// and before the first of them closer and closer ones, since there a rate falls
+// most. Of the points below low, where the picture ends, it has the last one
+// alone, for the line to reach the edge.
+func (r *planReport) curve(k int, end, low float64) plotter.XYs {
+	step := end / planPoints
+	var curve plotter.XYs
+	add := func(n float64) {
+		at := plotter.XY{X: n, Y: bloom.FPR(r.Bits, k, n)}
+		switch {
+		case at.Y == 0: // has no logarithm
+		case at.Y < low:
+			curve = plotter.XYs{at}
+		default:
+			curve = append(curve, at)
+		}
+	}
+	for i := planPoints / 4; i > 0; i-- {
+		add(step * math.Pow(0.8, float64(i)))
+	}
+	for i := 1; i <= planPoints; i++ {
+		add(step * float64(i))
+	}
+	return curve
+}
+
+// countTicks labels an axis with counts as --entries reads them: 5M for
+// 5,000,000.
+type countTicks struct{}
+
+// Ticks is gonum/plot's choice of ticks, with other labels.
+func (countTicks) Ticks(low, high float64) []plot.Tick {
+	ticks := plot.DefaultTicks{}.Ticks(low, high)
+	for i := range ticks {
+		if ticks[i].Label != "" {
+			ticks[i].Label = shortCount(ticks[i].Value)
+		}
+	}
+	return ticks
+}
+
+// shortCount is v with K, M, G or T.
+func shortCount(v float64) string {
+	unit := ""
+	for _, u := range []string{"K", "M", "G", "T"} {
+		if v < 1000 {
+			break
+		}
+		v, unit = v/1000, u
+	}
+	return strconv.FormatFloat(v, 'g', 6, 64) + unit
+}

@@ -1,0 +1,232 @@
+package plan
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"spamgate/blocklist/bloom"
+)
+
+// runPlan runs "spamgate plan".
+func runPlan(args ...string) (string, error) {
+	var out bytes.Buffer
+	cmd := NewCommand()
+	cmd.SilenceErrors = true
+	cmd.SetOut(&out)
+	cmd.SetErr(io.Discard)
+	cmd.SetArgs(args)
+	err := cmd.ExecuteContext(context.Background())
+	return out.String(), err
+}
+
+// TestPlanWaysToTheSame gives one filter by all the pairs that fix it.
+func TestPlanWaysToTheSame(t *testing.T) {
+	for _, args := range [][]string{
+		{"--entries=1M", "--bits=20M", "--hashes=10"},
+		{"--entries=1_000_000", "--memory=2.5MB", "--hashes=10"},
+		{"--entries=1e6", "--memory=2500KB", "--bits=20,000,000", "--hashes=10"},
+		{"--bits=20e6", "--entries=1000k", "--fpr=1/10000"}, // ten are the fewest that reach it
+	} {
+		out, err := runPlan(append(args, "--json")...)
+		if err != nil {
+			t.Errorf("%v: %v", args, err)
+			continue
+		}
+		var r planReport
+		if err := json.Unmarshal([]byte(out), &r); err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+		if r.Entries != 1_000_000 || r.Bits != 20_000_000 || r.Hashes != 10 || math.Abs(r.FPR-0.0000889) > 5e-8 || r.MemoryBytes != 2_500_000 ||
+			r.BitsPerEntry != 20 || math.Abs(r.Fill-0.393469) > 1e-6 || r.FPRBound < r.FPR || r.Classic != nil {
+			t.Errorf("%v: %+v", args, r)
+		}
+	}
+}
+
+// TestPlanJSON holds the names of the fields, which programs read.
+func TestPlanJSON(t *testing.T) {
+	out, err := runPlan("--json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var object map[string]any
+	if err := json.Unmarshal([]byte(out), &object); err != nil {
+		t.Fatal(err)
+	}
+	help := NewCommand().Long
+	for _, name := range []string{"entries", "fpr", "bits", "hashes", "fpr_asked", "memory_bytes", "memory_mib", "bits_per_entry", "fill",
+		"fpr_bound", "ideal_hashes", "ideal_bits", "least_bits", "classic", "table"} {
+		if _, ok := object[name]; !ok || !strings.Contains(help, name) {
+			t.Errorf("%q is not there, or not in the help", name)
+		}
+		delete(object, name)
+	}
+	if len(object) > 0 {
+		t.Errorf("fields that the test, and so the help, may not know: %v", object)
+	}
+}
+
+// TestPlanTable wants a table that holds its plan and the best k of each row, and
+// fits, wherever the plan lies.
+func TestPlanTable(t *testing.T) {
+	for _, perEntry := range []float64{0.001, 0.4, 0.996, 1, 2, 2.5, 5, 9.585, 9.997, 9.994, 15.87, 20, 39.9, 40, 41, 2208, 1e6, 9e15} {
+		for _, k := range []int{1, 2, 3, 7, 11, 500, 997, 1000} {
+			const n = 1000
+			entries := uint64(n)
+			if perEntry > 1e12 {
+				entries = 1
+			}
+			p := bloom.Plan{Entries: entries, Bits: max(uint64(perEntry*float64(entries)), 1), Hashes: k}
+			table := newRateTable(p)
+			if len(table.Hashes) != tableColumns || !slices.Contains(table.Hashes, k) || table.Hashes[tableColumns-1] > bloom.MaxPlanHashes {
+				t.Errorf("%+v: columns %v", p, table.Hashes)
+			}
+			ratios := make([]float64, 0, len(table.Rows))
+			for _, row := range table.Rows {
+				ratios = append(ratios, row.BitsPerEntry)
+				if slices.Min(row.FPR) < row.BestFPR {
+					t.Errorf("%+v: m/n %v: k = %d is not the best of %v", p, row.BitsPerEntry, row.BestHashes, row.FPR)
+				}
+			}
+			if !slices.IsSorted(ratios) || !slices.Contains(ratios, p.BitsPerEntry()) || len(ratios) < 6 {
+				t.Errorf("%+v: rows %v", p, ratios)
+			}
+			var b bytes.Buffer
+			table.print(&b, p.BitsPerEntry(), k)
+			for line := range strings.Lines(b.String()) {
+				if utf8.RuneCountInString(line) > 81 { // and the line feed
+					t.Errorf("%+v: wider than 80 columns: %q", p, line)
+				}
+			}
+			if strings.Count(b.String(), ">") != 1 {
+				t.Errorf("%+v: the plan is not marked once:\n%s", p, &b)
+			}
+		}
+	}
+}
+
+// TestPlanPicture wants a picture, all XML, wherever the plan lies.
+func TestPlanPicture(t *testing.T) {
+	for _, args := range [][]string{
+		nil,
+		{"--entries=1", "--bits=1"},
+		{"--entries=1", "--bits=2^53"},
+		{"--entries=2^53", "--bits=1"},
+		{"--entries=1e12", "--fpr=1e-290"},
+		{"--entries=1", "--bits=2^53", "--hashes=1000"},
+		{"--bits=2^28", "--entries=121570", "--hashes=11"},
+		{"--entries=5", "--fpr=99.9999999999%"},
+	} {
+		svg, err := runPlan(append(args, "--svg=-")...)
+		if err != nil {
+			t.Errorf("%v: %v", args, err)
+			continue
+		}
+		for d := xml.NewDecoder(strings.NewReader(svg)); ; {
+			if _, err := d.Token(); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatalf("%v: %v", args, err)
+			}
+		}
+		if strings.Contains(svg, "NaN") || strings.Contains(svg, "Inf") {
+			t.Errorf("%v: a coordinate that is no number", args)
+		}
+	}
+}
+
+func TestPlanOutputFails(t *testing.T) {
+	for _, args := range [][]string{{}, {"--json"}, {"--svg=-"}} {
+		cmd := NewCommand()
+		cmd.SilenceErrors = true
+		cmd.SetOut(brokenWriter{})
+		cmd.SetArgs(args)
+		if err := cmd.ExecuteContext(context.Background()); !errors.Is(err, errWriter) {
+			t.Errorf("%v: %v, want the writer's error", args, err)
+		}
+	}
+}
+
+func TestPlanNumbers(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{decimals(2285.526, 2), "2,285.53"}, {decimals(0, 2), "0.00"}, {decimals(0.00123, 2), "1.23e-3"}, {decimals(33554432, 0), "33,554,432"}, {decimals(2.5e12, 2), "2.50e12"},
+		{rateText(0.0000889), "8.89e-5"}, {rateText(0.25), "0.25"}, {rateText(1), "1"}, {rateText(0), "below 1e-300"}, {rateText(1e-300), "1.00e-300"},
+		{cellText(0.0000889), "8.9e-5"}, {cellText(0.01), "0.010"}, {cellText(0), "<1e-99"}, {cellText(0.00099999), "1.0e-3"}, {cellText(1), "1.0"},
+		{oneIn(1.0 / 2048), "2,048"}, {oneIn(0.8), "1.2"}, {oneIn(1e-26), "1.0e26"},
+		{ratioText(9.592955), "9.593"}, {ratioText(2208.07), "2208"}, {ratioText(268435456), "2.7e8"}, {ratioText(9999.7), "1.0e4"}, {ratioText(0.144), "0.144"}, {ratioText(1.1e-16), "1e-16"},
+		{memoryText(1 << 28), "32.00 MiB (33,554,432 bytes)"}, {memoryText(0), "0 bytes"}, {memoryText(3), "1 byte"}, {memoryText(8 << 33), "8.00 GiB (8,192.00 MiB)"},
+		{memoryText(80), "10 bytes (9.54e-6 MiB)"}, {shortCount(5_000_000), "5M"}, {shortCount(2.5e9), "2.5G"}, {shortCount(7), "7"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%q, want %q", c.got, c.want)
+		}
+	}
+}
+
+// TestPlanningDocument runs the commands that docs/planning.md shows and wants
+// what it shows of their output. A line "..." stands for any lines.
+func TestPlanningDocument(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/planning.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := 0
+	for i, block := range strings.Split(string(text), "```console\n") {
+		shown, _, _ := strings.Cut(block, "```")
+		if i == 0 {
+			continue
+		}
+		for _, command := range strings.Split(shown, "$ spamgate plan")[1:] {
+			commands++
+			args, want, _ := strings.Cut(command, "\n")
+			got, err := runPlan(strings.Fields(args)...)
+			if err != nil {
+				got = fmt.Sprintf("spamgate: %v\n", err)
+			}
+			if !matchesShown(got, want) {
+				t.Errorf("spamgate plan%s prints\n%s\nand the document shows\n%s", args, got, want)
+			}
+		}
+	}
+	if commands < 5 {
+		t.Errorf("%d commands found: is the document still written as the test reads it?", commands)
+	}
+	picture, err := os.ReadFile("../../../docs/planning.svg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := runPlan("--svg", "-"); err != nil || got != string(picture) {
+		t.Errorf("docs/planning.svg is not what spamgate plan --svg docs/planning.svg writes, %v: run it again", err)
+	}
+}
+
+// matchesShown reports whether got is shown, in which "..." lines stand for any
+// lines.
+func matchesShown(got, shown string) bool {
+	for i, part := range strings.Split("\n"+shown, "\n...\n") {
+		part = strings.Trim(part, "\n")
+		at := strings.Index(got, part)
+		if at < 0 || i == 0 && at > 0 {
+			return false
+		}
+		got = got[at+len(part):]
+	}
+	return strings.HasSuffix(shown, "...\n") || strings.Trim(got, "\n") == ""
+}
+
+var errWriter = errors.New("broken")
+
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, errWriter }

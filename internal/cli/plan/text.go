@@ -1,0 +1,168 @@
+package plan
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"spamgate/blocklist/bloom"
+	"spamgate/internal/text"
+)
+
+// printText prints the plan for people, up to 80 columns wide.
+func (r *planReport) printText(w io.Writer) error {
+	var b bytes.Buffer
+	if r.asked == (bloom.Wanted{}) {
+		b.WriteString("The classic filter, since no flag says otherwise: --bits 2^28 --hashes 11.\n" +
+			"See spamgate plan --help for others.\n\n")
+	}
+	r.printAnswer(&b)
+	r.printNotes(&b)
+	fmt.Fprintf(&b, "\nRates for m/n bits per entry and k hashes (* best k of the row, > this plan):\n\n")
+	r.Table.print(&b, r.BitsPerEntry, r.Hashes)
+	if _, err := w.Write(b.Bytes()); err != nil {
+		return fmt.Errorf("writing the plan: %w", err)
+	}
+	return nil
+}
+
+// printAnswer prints the measures.
+func (r *planReport) printAnswer(b *bytes.Buffer) {
+	line := func(symbol, name, value string, given bool) {
+		if given {
+			value += "  (given)"
+		}
+		fmt.Fprintf(b, "%-4s%-20s %s\n", symbol, name, value)
+	}
+	line("n", "entries", text.Number(r.Entries), r.asked.Entries > 0)
+	rate := rateText(r.FPR)
+	if r.FPR > 0 {
+		rate += ", one lookup of an absent key in " + oneIn(r.FPR)
+	}
+	line("p", "false positive rate", rate, false)
+	if r.FPRAsked != nil {
+		line("", "  asked for", strconv.FormatFloat(*r.FPRAsked, 'g', -1, 64), true)
+	}
+	line("m", "bits", text.Number(r.Bits), r.asked.Bits > 0)
+	line("k", "hashes", fmt.Sprint(r.Hashes), r.asked.Hashes > 0)
+	b.WriteByte('\n')
+	line("", "memory", memoryText(float64(r.Bits)), false)
+	line("m/n", "bits per entry", decimals(r.BitsPerEntry, 3), false)
+	line("", "ideal k for this", decimals(r.IdealHashes, 2), false)
+	line("", "fill at n", decimals(100*r.Fill, 1)+"% of the bits set", false)
+	line("", "stricter bound", rateText(r.FPRBound)+" for p (n + ½ entries, m - 1 bits)", false)
+	line("", "m if k were ideal", text.Number(uint64(math.Ceil(r.IdealBits)))+" bits", false)
+	line("", "least of any filter", memoryText(r.LeastBits), false)
+}
+
+// printNotes says what the formulas do not.
+func (r *planReport) printNotes(b *bytes.Buffer) {
+	if r.Classic != nil {
+		fmt.Fprintf(b, "\nThis is the classic filter, whose %d hashes are not independent: PJW and ELF are\n"+
+			"one function, and BP sees the last four bytes of a key alone. With mail\n"+
+			"addresses p was measured to come close to that of %d hashes, here\n"+
+			"%s, one in %s. Regular keys, such as numbers in a row, get worse:\n"+
+			"spamgate hashes compare --corpus FILE measures it.\n",
+			r.Hashes, r.Classic.IndependentHashes, rateText(r.Classic.ExpectedFPR), oneIn(r.Classic.ExpectedFPR))
+	}
+	if r.asked.Hashes == 0 && r.IdealHashes > bloom.MaxPlanHashes+1 {
+		fmt.Fprintf(b, "\nThe ideal k is beyond %d, the most that is planned. So many bits need few\n"+
+			"hashes: choose them with --hashes.\n", bloom.MaxPlanHashes)
+	}
+	if r.Bits > bloom.MaxBits {
+		fmt.Fprintf(b, "\nspamgate's own filters have at most 2^32 bits, 512 MiB.\n")
+	}
+}
+
+// decimals is v with so many digits after the point and commas before it, or
+// with an exponent where that would be long, or nothing but zeros.
+func decimals(v float64, digits int) string {
+	if v >= 1e9 || v > 0 && v < math.Pow10(-digits) {
+		return exponent(v, 2)
+	}
+	whole, fraction, some := strings.Cut(strconv.FormatFloat(v, 'f', digits, 64), ".")
+	n, err := strconv.ParseUint(whole, 10, 64)
+	if err != nil {
+		return whole
+	}
+	if some {
+		fraction = "." + fraction
+	}
+	return text.Number(n) + fraction
+}
+
+// exponent is v as 1.23e-5, without zeros that lead the exponent.
+func exponent(v float64, digits int) string {
+	s := strconv.FormatFloat(v, 'e', digits, 64)
+	mantissa, e, _ := strings.Cut(s, "e")
+	n, err := strconv.Atoi(e)
+	if err != nil {
+		return s
+	}
+	return mantissa + "e" + strconv.Itoa(n)
+}
+
+// rateText is a rate with three digits.
+func rateText(p float64) string {
+	switch {
+	case p == 0:
+		return "below 1e-300"
+	case p < 0.001:
+		return exponent(p, 2)
+	}
+	return fmt.Sprintf("%.3g", p)
+}
+
+// cellText is a rate with two digits, at most seven characters.
+func cellText(p float64) string {
+	switch {
+	case p < 1e-99:
+		return "<1e-99"
+	case p < 0.001:
+		return exponent(p, 1)
+	}
+	return fmt.Sprintf("%#.2g", p)
+}
+
+// oneIn is 1/p: one lookup in so many.
+func oneIn(p float64) string {
+	if p < 1e-9 {
+		return exponent(1/p, 1)
+	}
+	if p > 0.1 {
+		return decimals(1/p, 1)
+	}
+	return text.Number(uint64(math.Round(1 / p)))
+}
+
+// ratioText is bits per entry in at most six characters.
+func ratioText(v float64) string {
+	switch {
+	case v >= 9999.5:
+		return exponent(v, 1)
+	case v < 0.001:
+		return exponent(v, 0)
+	}
+	return strconv.FormatFloat(v, 'g', 4, 64)
+}
+
+// memoryText is a number of bits as a size in MiB, with as many digits as show
+// something, and in GiB where that is easier to read.
+func memoryText(bits float64) string {
+	bytes := math.Ceil(bits / 8)
+	mib := bytes / (1 << 20)
+	switch {
+	case mib >= 1<<10:
+		return decimals(mib/(1<<10), 2) + " GiB (" + decimals(mib, 2) + " MiB)"
+	case mib >= 0.1:
+		return decimals(mib, 2) + " MiB (" + decimals(bytes, 0) + " bytes)"
+	case bytes == 0:
+		return "0 bytes"
+	case bytes == 1:
+		return "1 byte"
+	}
+	return decimals(bytes, 0) + " bytes (" + rateText(mib) + " MiB)"
+}

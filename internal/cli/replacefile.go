@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"spamgate/internal/durable"
+)
+
+// CheckTarget says which file the path that flag gives leads to, links followed,
+// and with which permissions it is to be written: those it has, or the usual
+// ones. Anything but a regular file is refused, since it would be replaced by one.
+func CheckTarget(flag, path string) (target string, perm fs.FileMode, err error) {
+	switch path {
+	case "":
+		return "", 0, fmt.Errorf("no file to write: name one with %s FILE", flag)
+	case "-":
+		return "", 0, fmt.Errorf("%s -: standard output is for the report: name a file (./- for one that is called -)", flag)
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if _, err := os.Stat(filepath.Dir(path)); err != nil {
+			return "", 0, fmt.Errorf("%s %s: %w: name a file in a folder that exists", flag, path, err)
+		}
+		return path, 0o666, nil
+	case err != nil:
+		return "", 0, fmt.Errorf("%s %s: %w", flag, path, err)
+	case !info.Mode().IsRegular():
+		return "", 0, fmt.Errorf("%s %s: not a regular file: name another", flag, path)
+	}
+	if target, err = filepath.EvalSymlinks(path); err != nil {
+		return "", 0, fmt.Errorf("%s %s: %w", flag, path, err)
+	}
+	return target, info.Mode().Perm(), nil
+}
+
+// ReplaceFile makes path a file of what write writes. It writes beside it and
+// renames when everything is on the disk; on an error, the end of ctx or a
+// signal to end the process, path is as it was and nothing else is left.
+func ReplaceFile(ctx context.Context, path string, perm fs.FileMode, write func(io.Writer) (int64, error)) (n int64, err error) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	file, err := durable.Create(filepath.Dir(path), filepath.Base(path)+".*.tmp", perm)
+	if err != nil {
+		return 0, fmt.Errorf("making a file beside %s: %w", path, err)
+	}
+	defer file.Discard()
+	if info, statErr := os.Stat(path); statErr == nil {
+		// The umask is for new files: one that is there keeps what it has.
+		if err = file.Chmod(info.Mode().Perm()); err != nil {
+			return 0, fmt.Errorf("giving %s the permissions of %s: %w", file.Name(), path, err)
+		}
+	}
+	if n, err = write(file); err != nil {
+		return n, fmt.Errorf("writing %s: %w", file.Name(), err)
+	}
+	if err = file.Sync(); err != nil {
+		return n, fmt.Errorf("writing %s to the disk: %w", file.Name(), err)
+	}
+	if err = ctx.Err(); err != nil {
+		return n, fmt.Errorf("interrupted, %s is as it was: %w", path, context.Cause(ctx))
+	}
+	if err = file.Place(path); err != nil {
+		return n, fmt.Errorf("putting %s in place: %w", path, err)
+	}
+	// A folder that nobody may read cannot be synced.
+	if err := durable.SyncDir(filepath.Dir(path)); err != nil && !errors.Is(err, fs.ErrPermission) {
+		return n, fmt.Errorf("%s is written, but perhaps not yet on the disk: %w", path, err)
+	}
+	return n, nil
+}

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+
+	"spamgate/internal/admin"
+	"spamgate/internal/config"
+)
+
+// RunningGate is the gate that serves the configuration, if there is one.
+type RunningGate struct {
+	Client *admin.Client // nil: none, or not to be asked
+	Err    error         // why nobody knows whether there is one
+}
+
+// DialGate looks for a running gate.
+func DialGate(c *config.Config) RunningGate {
+	client, err := admin.Dial(c.Admin.Socket)
+	if errors.Is(err, admin.ErrNotRunning) {
+		return RunningGate{}
+	}
+	return RunningGate{client, err}
+}
+
+// Warn says on standard error why the gate was not asked, if that is not because
+// none is running.
+func (g RunningGate) Warn(stderr io.Writer) {
+	if g.Err != nil {
+		fmt.Fprintf(stderr, "spamgate: %v\n", g.Err)
+	}
+}
+
+func (g RunningGate) Close() {
+	if g.Client != nil {
+		g.Client.Close()
+	}
+}
+
+// Answer is what the running gate says of a change.
+type Answer struct {
+	Running    bool   `json:"running"`
+	Generation uint64 `json:"generation,omitempty"`
+	Error      string `json:"error,omitempty"` // why the change is not live, or not known to be
+
+	// Lacks says that the gate does not have the list before it is reloaded, as
+	// Error says, too.
+	Lacks bool `json:"lacks_list,omitempty"`
+
+	// Refused says that the gate has looked, and does not serve what is on disk now:
+	// it may not read it, or holds it. Error is why.
+	Refused bool `json:"not_live,omitempty"`
+}
+
+// NoListYet says that a gate which has not been reloaded lacks a list that the
+// configuration has. Pid is the gate's, 0 where it is not known.
+func NoListYet(list string, pid int) string {
+	process := "PID"
+	if pid > 0 {
+		process = strconv.Itoa(pid)
+	}
+	return fmt.Sprintf("the running gate has no list %q yet: reload it (systemctl reload spamgate, or kill -HUP %s)", list, process)
+}
+
+// Rescan has the gate read the lists now. What it answers is about the one list,
+// or with "" about all of them.
+func (g RunningGate) Rescan(ctx context.Context, list string) *Answer {
+	switch {
+	case g.Client == nil && g.Err == nil:
+		return &Answer{}
+	case g.Client == nil:
+		return &Answer{Error: fmt.Sprintf("%v; if one runs it notices the change by itself", g.Err)}
+	}
+	r, err := g.Client.Rescan(ctx)
+	if err != nil {
+		return &Answer{Running: true, Error: fmt.Sprintf("the gate did not answer (%v); it notices the change by itself", err)}
+	}
+	for _, failed := range r.Failed {
+		if failed.List == list {
+			return &Answer{Running: true, Generation: r.Generation, Refused: true, Error: failed.Error}
+		}
+	}
+	answer := &Answer{Running: true, Generation: r.Generation}
+	if list == "" {
+		return answer
+	}
+	s, err := g.Client.Status(ctx)
+	switch {
+	case err != nil:
+		answer.Error = fmt.Sprintf("the gate has read its lists, and does not say which it has (%v)", err)
+	case !HasList(s.Lists, list):
+		answer.Lacks, answer.Error = true, NoListYet(list, s.PID)
+	}
+	return answer
+}
+
+func HasList(lists []admin.List, name string) bool {
+	return slices.ContainsFunc(lists, func(l admin.List) bool { return l.Name == name })
+}
+
+// Print says whether a change is live.
+func (g *Answer) Print(w io.Writer) {
+	switch {
+	case g.Lacks:
+		fmt.Fprintln(w, g.Error)
+	case g.Refused:
+		fmt.Fprintln(w, "not live, since the running gate does not take the list as it is now:", g.Error)
+	case g.Error != "":
+		fmt.Fprintln(w, "not known to be live:", g.Error)
+	case g.Running:
+		fmt.Fprintf(w, "live in the running gate, generation %d\n", g.Generation)
+	default:
+		fmt.Fprintln(w, "no gate is running: it will be read at the next start")
+	}
+}

@@ -1,0 +1,48 @@
+// Package serve is the command that runs the gate.
+package serve
+
+import (
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"spamgate/internal/cli"
+	"spamgate/internal/gate"
+	"spamgate/internal/logging"
+)
+
+// NewCommand returns the command.
+func NewCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the gate",
+		Long: `Run the gate until SIGTERM or SIGINT: it then takes no more clients, lets open
+transactions finish ([listen] shutdown_timeout), and exits with 0. A second one
+ends the wait, but for a message whose answer by the next hop is still to come.
+
+SIGHUP reads the configuration and the lists again; a configuration with an
+error changes nothing. The log names what a reload does not change. A log file
+is opened again in any case. SIGUSR1 logs the state of the lists and the filter.
+
+SIGUSR2 starts the program's file again, which may be a new version by then, and
+hands the listening sockets to the new process. Once that serves, this one takes
+no more clients, goes on with those it has for up to 5 seconds, and then ends as
+with SIGTERM; if the new process fails to start, this one continues.`,
+		Args: cobra.NoArgs,
+	}
+	file := cli.ConfigFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		// Nothing waits for whoever reads standard error, and if they go away the
+		// gate serves on: SIGPIPE would end it.
+		signal.Ignore(syscall.SIGPIPE)
+		stderr := logging.NewWriter(cmd.ErrOrStderr())
+		defer stderr.Close()
+		if err := gate.Serve(cmd.Context(), *file, stderr); err != nil {
+			cli.PrintError(stderr, err)
+			return cli.ErrReported
+		}
+		return nil
+	}
+	return cmd
+}

@@ -1,0 +1,148 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"spamgate/blocklist"
+	"spamgate/blocklist/hits"
+	"spamgate/internal/admin"
+	"spamgate/internal/config"
+	"spamgate/internal/fetch"
+	"spamgate/internal/listedit"
+	"spamgate/internal/report"
+	"spamgate/internal/version"
+	"spamgate/smtpfilter/nexthop"
+)
+
+// adminGate answers for the running gate on its socket.
+type adminGate struct {
+	started time.Time
+	store   *blocklist.Store
+	fetcher *fetch.Fetcher
+	hits    *hits.Log
+	now     atomic.Pointer[running] // replaced by a reload
+}
+
+// running is what the gate runs with.
+type running struct {
+	config *config.Config
+	next   nexthop.Target
+}
+
+// Status is an admin.Gate's.
+func (g *adminGate) Status() admin.Status {
+	now, set := g.now.Load(), g.store.Set()
+	s := report.Status(now.config, set.Stats())
+	s.From = admin.FromGate
+	s.Version, s.PID, s.Config, s.Started = version.Number, os.Getpid(), now.config.File, report.TimeOrNil(g.started)
+	if file, err := filepath.Abs(s.Config); err == nil {
+		s.Config = file
+	}
+	s.Generation = set.Generation()
+	lookups, maybes := set.Lookups(), set.Maybes()
+	s.Lookups, s.Maybes = &lookups, &maybes
+	if now.config.Filter.Confirm { // else nobody knows
+		wrong := set.FalsePositives()
+		s.FalseMaybes = &wrong
+	}
+	for i := range s.Lists {
+		l := &s.Lists[i]
+		if now.config.Filter.Confirm {
+			today := g.hits.Today(l.Name)
+			l.HitsToday = &today
+		}
+		if l.URL != "" {
+			l.Fetch = report.FetchStatus(g.fetcher.Status(l.Name))
+		}
+	}
+	report.AddFetched(now.config, &s)
+	for _, state := range nexthop.States(now.next) {
+		hop := admin.NextHop{Address: state.Target}
+		if state.Known {
+			hop.Up = &state.Up
+		}
+		s.NextHops = append(s.NextHops, hop)
+	}
+	return s
+}
+
+// Generation is an admin.Gate's.
+func (g *adminGate) Generation() uint64 { return g.store.Set().Generation() }
+
+// Rescan is an admin.Gate's.
+func (g *adminGate) Rescan(ctx context.Context) (admin.Rescanned, error) {
+	err := g.store.Rescan(ctx)
+	set := g.store.Set()
+	r := admin.Rescanned{Generation: set.Generation()}
+	for _, l := range set.Stats().Lists {
+		if l.Err != nil {
+			r.Failed = append(r.Failed, admin.Failed{List: l.Name, Error: l.Err.Error(), Held: l.Held})
+		}
+	}
+	// What is wrong with lists stands in Failed; anything else is an error.
+	if err != nil && (len(r.Failed) == 0 || ctx.Err() != nil || errors.Is(err, blocklist.ErrClosed)) {
+		return r, err
+	}
+	return r, nil
+}
+
+// Accept is an admin.Gate's.
+func (g *adminGate) Accept(ctx context.Context, name, sum string) (admin.Accepted, error) {
+	l, err := g.list(name)
+	if err != nil {
+		return admin.Accepted{}, err
+	}
+	before := l.Entries
+	if sum != "" && sum != l.HeldSum { // it may not be there yet
+		err = g.store.AcceptContent(name, sum)
+	} else if _, err = report.HeldSum(l); err == nil {
+		err = g.store.Accept(ctx, name)
+	}
+	if err == nil {
+		l, err = g.list(name)
+	}
+	if err != nil {
+		return admin.Accepted{}, err
+	}
+	return admin.Accepted{Generation: g.Generation(), Entries: l.Entries, Before: before}, nil
+}
+
+// list is a list as it serves now.
+func (g *adminGate) list(name string) (blocklist.ListStats, error) {
+	return report.FindStats(g.store.Set(), name)
+}
+
+// Unused is an admin.Gate's.
+func (g *adminGate) Unused(ctx context.Context, name string, since time.Time, begin func(admin.UnusedHeader) error, each func(admin.UnusedEntry) error) (admin.UnusedEnd, error) {
+	set := g.store.Set()
+	if _, err := report.FindStats(set, name); err != nil {
+		return admin.UnusedEnd{}, err
+	}
+	if err := report.CheckConfirms(g.now.Load().config, name); err != nil {
+		return admin.UnusedEnd{}, err
+	}
+	return report.UnusedEntries(ctx, set, name, g.hits.Snapshot(name), since, begin, each)
+}
+
+// Audit is an admin.Gate's.
+func (g *adminGate) Audit(who admin.Peer, r admin.AuditRecord) error {
+	record := &listedit.Record{
+		Time: time.Now().UTC(), UID: -1, SudoUser: r.SudoUser,
+		Command: r.Command, List: r.List, File: r.File, What: r.What, Why: r.Why,
+	}
+	if who.Known {
+		record.UID = who.UID
+		if u, err := user.LookupId(strconv.Itoa(who.UID)); err == nil {
+			record.User = u.Username
+		}
+	}
+	log := &listedit.Log{Dir: g.now.Load().config.State.Dir}
+	return log.Append(record)
+}

@@ -1,0 +1,78 @@
+package gate
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"spamgate/internal/socket"
+)
+
+// TestPassedSocketStaysNonBlocking passes a socket to another process while this
+// one goes on accepting from it. Both share its flags: were it set to block, a
+// thread would hang in each accept that the other process wins, and Close with it.
+func TestPassedSocketStaysNonBlocking(t *testing.T) {
+	l := func() *net.TCPListener {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l.(*net.TCPListener)
+	}()
+	program, err := exec.LookPath("true")
+	if err != nil {
+		t.Skip(err)
+	}
+	n, err := startSuccessor(program, []socket.InheritableListener{{Key: "127.0.0.1:0", Listener: l}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-n.done; err == nil {
+		t.Error("it serves, and never said so")
+	}
+	<-n.gone
+	raw, err := l.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = raw.Control(func(fd uintptr) {
+		flags, err := unix.FcntlInt(fd, unix.F_GETFL, 0)
+		if err != nil || flags&unix.O_NONBLOCK == 0 {
+			t.Errorf("flags %#o, %v", flags, err)
+		}
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSuccessorMayEnd: one that has closed its end of the pipe is on its way out,
+// and is let go there, since its exit code says more than that it was killed.
+func TestSuccessorMayEnd(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	cmd := exec.Command("/bin/sh", "-c", "read line; exit 2")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	n := &successor{cmd: cmd, done: make(chan error, 1), gone: make(chan struct{})}
+	go n.watch(r)
+	if _, err := stdin.Write([]byte("go\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-n.done; err == nil || !strings.HasPrefix(err.Error(), "exit status 2") {
+		t.Errorf("%v, want exit status 2", err)
+	}
+	<-n.gone
+}

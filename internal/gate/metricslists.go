@@ -1,0 +1,163 @@
+package gate
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"spamgate/internal/admin"
+	"spamgate/internal/report"
+)
+
+// gateCollector tells Prometheus what lists, filter and next hop know by
+// themselves.
+type gateCollector struct{ gate *adminGate }
+
+// desc describes a metric of the collector.
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(prometheus.BuildFQName(metricsNamespace, "", name), help, labels, nil)
+}
+
+// The metrics of the gate as a whole.
+var (
+	descGeneration = desc("generation", "The number of the lists' state; it grows by one with each change.")
+	descBuild      = desc("build_duration_seconds", "How long it took to read what had changed and to make the present state of the lists.")
+	descLookups    = desc("lookups_total", "Senders looked up.")
+	descMaybes     = desc("filter_maybes_total", "Keys that the filter did not rule out.")
+	descFalse      = desc("filter_false_maybes_total", "Keys that the filter did not rule out and no list held.")
+	descFilter     = desc("filter_info", "1; its labels are the filter's kind and hash family.", "kind", "family")
+	descFill       = desc("filter_fill_ratio", "The part of the filter's bits that is set.")
+	descFPR        = desc("filter_false_positive_ratio", "The probability that the filter takes a key for one it may hold that it does not.")
+	descBytes      = desc("filter_size_bytes", "The memory that the filter takes.")
+	descCapacity   = desc("filter_capacity_keys", "How many keys the filter is meant for.")
+	descNextHop    = desc("next_hop_up", "1 if mail can pass to the next hop, as the last mail or probe has shown.", "next_hop")
+)
+
+// listMetric is a metric of each list.
+type listMetric struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(l *admin.List) (v float64, ok bool)
+}
+
+func listGauge(name, help string, value func(l *admin.List) (float64, bool)) listMetric {
+	return listMetric{desc("list_"+name, help, "list"), prometheus.GaugeValue, value}
+}
+
+// always is a listMetric's value that is always there.
+func always[T int | int64 | float64](value func(l *admin.List) T) func(*admin.List) (float64, bool) {
+	return func(l *admin.List) (float64, bool) { return float64(value(l)), true }
+}
+
+// yes is 1 for true.
+func yes(value func(l *admin.List) bool) func(*admin.List) (float64, bool) {
+	return func(l *admin.List) (float64, bool) {
+		if value(l) {
+			return 1, true
+		}
+		return 0, true
+	}
+}
+
+// when is a time in seconds since 1970: by Prometheus' conventions the age is the
+// difference to time().
+func when(value func(l *admin.List) *time.Time) func(*admin.List) (float64, bool) {
+	return func(l *admin.List) (float64, bool) {
+		t := value(l)
+		if t == nil {
+			return 0, false
+		}
+		return float64(t.UnixMilli()) / 1000, true
+	}
+}
+
+var listMetrics = []listMetric{
+	listGauge("entries", "Entries of the list, exceptions and duplicates included.", always(func(l *admin.List) int { return l.Entries })),
+	listGauge("exceptions", "Entries of the list that are exceptions.", always(func(l *admin.List) int { return l.Exceptions })),
+	listGauge("duplicates", "Entries of the list that stand in it already.", always(func(l *admin.List) int { return l.Duplicates })),
+	listGauge("invalid_lines", "Lines of the list that are no entries.", always(func(l *admin.List) int { return l.Invalid })),
+	listGauge("unsupported_lines", "Lines of the list that cannot be looked up here.", always(func(l *admin.List) int { return l.Unsupported })),
+	listGauge("protected_entries", "Entries left out because they cover a protected name.", always(func(l *admin.List) int { return l.Protected })),
+	listGauge("expired_entries", "Entries left out because their time is over.", always(func(l *admin.List) int { return l.Expired })),
+	listGauge("index_size_bytes", "What the list's index takes, on disk or in memory.", always(func(l *admin.List) int64 { return l.IndexBytes })),
+	listGauge("fill_ratio", "The part of the filter's bits that would be set if it held this list alone.",
+		always(func(l *admin.List) float64 { return l.FillRatio })),
+	listGauge("false_positive_ratio", "The probability that the filter would take a key for one of the list that is none, if it held this list alone.",
+		always(func(l *admin.List) float64 { return l.FPR })),
+	listGauge("loaded_timestamp_seconds", "When what serves of the list was read.", when(func(l *admin.List) *time.Time { return l.Loaded })),
+	listGauge("modified_timestamp_seconds", "When the newest of the list's files was last changed, of what serves.", when(report.NewestFile)),
+	listGauge("error", "1 while what is on disk of the list does not serve.", yes(func(l *admin.List) bool { return l.Error != "" })),
+	listGauge("held", "1 while an update of the list is held because it looks wrong.", yes(func(l *admin.List) bool { return l.Held })),
+	listGauge("fetched_timestamp_seconds", "When the server of the list's URL last had, or confirmed, what is served.",
+		when(func(l *admin.List) *time.Time { return fetchOf(l).LastGood })),
+	listGauge("fetch_failures", "How often in a row fetching the list's URL has failed.", func(l *admin.List) (float64, bool) {
+		return float64(fetchOf(l).Failures), l.Fetch != nil
+	}),
+}
+
+var descHits = desc("list_hits_total", "Matches of the list's entries.", "list")
+
+func fetchOf(l *admin.List) admin.Fetch {
+	if l.Fetch == nil {
+		return admin.Fetch{}
+	}
+	return *l.Fetch
+}
+
+// Describe is a prometheus.Collector's.
+func (c gateCollector) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		descGeneration, descBuild, descLookups, descMaybes, descFalse, descFilter, descFill, descFPR,
+		descBytes, descCapacity, descNextHop, descHits,
+	} {
+		to <- d
+	}
+	for _, m := range listMetrics {
+		to <- m.desc
+	}
+}
+
+// Collect is a prometheus.Collector's.
+func (c gateCollector) Collect(to chan<- prometheus.Metric) {
+	s := c.gate.Status()
+	send := func(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, kind, v, labels...)
+	}
+	counter := func(d *prometheus.Desc, v *uint64) {
+		if v != nil {
+			send(d, prometheus.CounterValue, float64(*v))
+		}
+	}
+	send(descGeneration, prometheus.GaugeValue, float64(s.Generation))
+	send(descBuild, prometheus.GaugeValue, c.gate.store.Set().Stats().Took.Seconds())
+	counter(descLookups, s.Lookups)
+	counter(descMaybes, s.Maybes)
+	counter(descFalse, s.FalseMaybes)
+	send(descFilter, prometheus.GaugeValue, 1, s.Filter.Kind, s.Filter.Family)
+	send(descFill, prometheus.GaugeValue, s.Filter.FillRatio)
+	send(descFPR, prometheus.GaugeValue, s.Filter.FPR)
+	send(descBytes, prometheus.GaugeValue, float64(s.Filter.Bytes))
+	send(descCapacity, prometheus.GaugeValue, s.Filter.Capacity)
+	for i := range s.Lists {
+		l := &s.Lists[i]
+		for _, m := range listMetrics {
+			if v, ok := m.value(l); ok {
+				send(m.desc, m.kind, v, l.Name)
+			}
+		}
+		if l.HitsToday != nil { // else nobody knows
+			send(descHits, prometheus.CounterValue, float64(c.gate.hits.Total(l.Name)), l.Name)
+		}
+	}
+	told := map[string]bool{}
+	for _, hop := range s.NextHops {
+		if hop.Up != nil && !told[hop.Address] {
+			told[hop.Address] = true
+			v := 0.0
+			if *hop.Up {
+				v = 1
+			}
+			send(descNextHop, prometheus.GaugeValue, v, hop.Address)
+		}
+	}
+}

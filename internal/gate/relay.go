@@ -1,0 +1,81 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"spamgate/internal/config"
+	"spamgate/internal/setup"
+	"spamgate/internal/socket"
+	"spamgate/smtpfilter/nexthop"
+)
+
+// checkPublic refuses to open a gate that would relay mail for the world, or
+// let the world fill a Maildir. Without recipient_domains it is the next hop
+// that must refuse foreign recipients, and since it sees only the gate's
+// address, it may not: so it is asked. While it says neither yes nor no,
+// checkPublic waits and asks again, until ctx ends. What the wait means is in
+// waiting, for the log.
+func checkPublic(ctx context.Context, c *config.Config, all []socket.BindAddr, next nexthop.Target, waiting string, log *slog.Logger) error {
+	public, ok := socket.FirstPublic(all)
+	if !ok {
+		return nil
+	}
+	if _, maildir := c.NextHop.Maildir(); maildir {
+		if c.NextHop.AllowPublic {
+			return nil
+		}
+		return fmt.Errorf("not safe beyond this machine: %s would let other machines deliver into %s; set listen.addr to 127.0.0.1, or next_hop.allow_public = true",
+			public.Addr, c.NextHop.Addr[0])
+	}
+	if len(c.Policy.RecipientDomains) > 0 {
+		return nil
+	}
+	for _, server := range setup.MailServers(next) {
+		if err := checkRelay(ctx, server, public, waiting, log); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errRelayUnknown is wrapped by the errors about a next hop that has not said
+// whether it relays.
+var errRelayUnknown = errors.New("it is not known whether the next hop relays")
+
+// What a gate that waits for its next hop's answer does meanwhile.
+const (
+	waitingToOpen   = "not listening yet"
+	waitingToReload = "not reloaded yet"
+)
+
+// checkRelay asks one server, until it knows.
+func checkRelay(ctx context.Context, server *nexthop.SMTP, public socket.BindAddr, waiting string, log *slog.Logger) error {
+	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
+		relays, reply, err := server.CheckRelay(ctx)
+		switch {
+		case err == nil && relays:
+			return fmt.Errorf("not safe beyond this machine: the next hop %s relays for the gate (RCPT TO:<relay-test@example.net> was answered with %q), so everyone who can reach %s could send mail anywhere through it; set policy.recipient_domains to your domains, take the gate's address out of what the next hop trusts (in Postfix: mynetworks), or let it know the clients (next_hop.identity = \"xclient\", next_hop.proxy)",
+				server, reply.String(), public.Addr)
+		case err == nil:
+			log.Info("the next hop does not relay for the gate", "next_hop", server.String(), "reply", reply.String())
+			return nil
+		case ctx.Err() != nil:
+			return fmt.Errorf("%w: %w; %w", errRelayUnknown, ctx.Err(), err)
+		}
+		hint := "; policy.recipient_domains would make that unimportant"
+		if errors.Is(err, nexthop.ErrNoXCLIENT) {
+			hint = "" // there would be no mail all the same
+		}
+		log.Warn(waiting+": it is not known whether the next hop relays"+hint,
+			"next_hop", server.String(), "retry_in", wait, "error", err)
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w; %w", errRelayUnknown, ctx.Err(), err)
+		}
+	}
+}

@@ -1,0 +1,338 @@
+// Package gate is the daemon: it starts, serves, reloads, hands over and stops.
+package gate
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"spamgate/blocklist"
+	"spamgate/blocklist/hits"
+	"spamgate/internal/config"
+	"spamgate/internal/fetch"
+	"spamgate/internal/logging"
+	"spamgate/internal/report"
+	"spamgate/internal/setup"
+	"spamgate/internal/socket"
+	"spamgate/smtpfilter"
+	"spamgate/smtpfilter/clientname"
+	"spamgate/smtpfilter/nexthop"
+	"spamgate/smtpfilter/partial"
+)
+
+// Serve runs the gate with the configuration in a file, until a signal ends it.
+func Serve(ctx context.Context, file string, stderr *logging.Writer) error {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
+	defer signal.Stop(signals)
+	boundGarbage()
+	program := programFile()
+	in, err := socket.Inherit()
+	if err != nil {
+		return err
+	}
+
+	c, err := config.Load(file)
+	if err != nil {
+		return err
+	}
+	if err := setup.CheckFiles(c); err != nil {
+		return err
+	}
+	g, err := newGate(ctx, c, in, stderr)
+	if err != nil {
+		return err
+	}
+	defer g.close()
+	s := &supervisor{ctx: ctx, gate: g, file: file, signals: signals, inherited: in, program: program}
+	return s.run()
+}
+
+// gate is everything that runs.
+type gate struct {
+	config  *config.Config
+	stderr  *logging.Writer
+	log     *slog.Logger
+	logEnd  *logging.Log
+	store   *blocklist.Store
+	fetcher *fetch.Fetcher
+	next    nexthop.Target
+	memory  *partial.Store // of who has which message, once the next hop speaks LMTP
+	names   *clientname.Names
+	server  *smtpfilter.Server
+	held    []socket.InheritableListener // the sockets once they are open
+
+	hits    *hits.Log
+	metrics *metrics
+	answers *adminGate               // for those who ask the admin sockets
+	admin   atomic.Pointer[adminEnd] // those sockets once they are open
+
+	metricsPassed net.Listener // the socket for metrics, of the gate that this one takes over from
+	takesOver     bool         // from another gate
+
+	served chan error // a listener failed
+
+	entrances []*entrance
+}
+
+// newGate makes all parts, and opens nothing.
+func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr *logging.Writer) (g *gate, err error) {
+	g = &gate{config: c, stderr: stderr, served: make(chan error, 1), metrics: newMetrics()}
+	defer func() {
+		if err != nil {
+			g.close()
+		}
+	}()
+	if g.logEnd, err = setup.OpenLog(c, stderr); err != nil {
+		return g, err
+	}
+	g.log = g.logEnd.Logger
+	slog.SetDefault(g.log) // and package log's, for libraries that write to it
+	g.metrics.addLog(func() uint64 { return g.logEnd.Dropped() + stderr.Dropped() })
+	warning, err := setup.CheckState(c, true)
+	if err != nil {
+		return g, err
+	}
+	if warning != "" {
+		g.log.Warn("others may write to the state directory", "problem", warning)
+	}
+	show, err := setup.ShowAddress(c)
+	if err != nil {
+		return g, err
+	}
+	lists, err := setup.BlocklistConfig(c, g.log)
+	if err != nil {
+		return g, err
+	}
+	sources, err := setup.FetchSources(c.Lists)
+	if err != nil {
+		return g, err
+	}
+	if g.entrances, err = entrances(c, in, g.log); err != nil {
+		return g, err
+	}
+	g.takesOver = in != nil
+	if g.metricsPassed, err = takeMetrics(c, in); err != nil {
+		return g, err
+	}
+	if err := in.CloseRest(); err != nil {
+		return g, err
+	}
+	if err := socket.CheckPassed(c); err != nil {
+		return g, err
+	}
+	if err := setup.CheckLoop(c, allSockets(g.entrances)); err != nil {
+		return g, err
+	}
+	g.hits = hits.New(hits.Options{Dir: c.State.Dir, Name: report.HitsName, Logger: g.log})
+	lists.OnHit = g.hits.Record
+	lists.StoredFirst = in == nil // else the other gate serves, and perhaps something newer
+	unfetched := setup.FirstLoad(ctx, c, g.log, stderr)
+	if g.store, err = blocklist.Open(ctx, lists); err != nil {
+		return g, errors.Join(unfetched, setup.PlaceLists(c, err))
+	}
+	g.startHits(c)
+	g.fetcher = setup.StartSources(sources, g.log)
+	if g.next, err = setup.NewNextHop(c, g.log); err != nil {
+		return g, err
+	}
+	g.openMemory(c)
+	g.names = clientname.New(nil)
+	g.server = smtpfilter.New(smtpfilter.Config{
+		Hostname:    c.Hostname,
+		ID:          setup.PathID,
+		Names:       g.names,
+		Log:         g.log,
+		ShowAddress: show,
+		Meter:       g.metrics,
+	})
+	g.answers = &adminGate{started: time.Now(), store: g.store, fetcher: g.fetcher, hits: g.hits}
+	g.answers.now.Store(&running{c, g.next})
+	g.metrics.registry.MustRegister(gateCollector{g.answers})
+	return g, nil
+}
+
+// open lets clients in, once it is sure that it may, and says so.
+func (g *gate) open(ctx context.Context) error {
+	if err := checkPublic(ctx, g.config, allSockets(g.entrances), g.next, waitingToOpen, g.log); err != nil {
+		return err
+	}
+	g.learnOffers(ctx)
+	var held []socket.InheritableListener
+	for _, s := range allSockets(g.entrances) {
+		l, err := s.Listen()
+		if err != nil {
+			for _, h := range held {
+				h.Listener.Close()
+			}
+			return setup.ListenFault(g.config, s.Of, err)
+		}
+		held = append(held, socket.InheritableListener{Key: s.Key, Listener: l})
+	}
+	end, err := g.openAdmin(g.config, adminEnd{}, g.takesOver)
+	if err != nil {
+		for _, h := range held {
+			h.Listener.Close()
+		}
+		return err
+	}
+	g.admin.Store(&end)
+	g.held = held
+	for _, e := range g.entrances {
+		for range e.sockets {
+			g.listen(e, held[0].Listener)
+			held = held[1:]
+		}
+	}
+	g.announce()
+	for _, e := range g.entrances {
+		for _, port := range e.ports {
+			go g.serve(port)
+		}
+	}
+	g.store.Listening()
+	return nil
+}
+
+// startHits begins to keep what matches, of lists that are new.
+func (g *gate) startHits(c *config.Config) {
+	if key, ok := report.HitsKey(g.store.Set()); ok && c.Filter.Confirm {
+		g.hits.Start(key, setup.ListNames(c.Lists))
+	}
+}
+
+// learnOffers waits a moment for the next hop to say what it offers, so that the
+// first clients are told of it, too. One that does not answer is waited for no
+// longer.
+func (g *gate) learnOffers(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, server := range setup.MailServers(g.next) {
+		wg.Go(func() { server.WaitKnown(ctx) })
+	}
+	wg.Wait()
+}
+
+// serve lets clients in by a port.
+func (g *gate) serve(port *smtpfilter.Port) {
+	if err := port.Serve(); err != nil {
+		select {
+		case g.served <- err:
+		default: // the first failure ends the gate already
+		}
+	}
+}
+
+// shutdown ends the gate in good order. A second signal ends its patience.
+func (g *gate) shutdown(ctx context.Context, signals <-chan os.Signal) error {
+	ctx, cancel := context.WithTimeout(ctx, g.config.Listen.ShutdownTimeout)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- g.server.Shutdown(ctx) }()
+	for {
+		select {
+		case err := <-done:
+			g.logState("stopped")
+			return err
+		case s := <-signals:
+			switch s {
+			case syscall.SIGHUP:
+				g.logEnd.Reopen()
+			case syscall.SIGTERM, syscall.SIGINT:
+				g.log.Info("stopping at once", "signal", s.String())
+				cancel()
+			}
+		}
+	}
+}
+
+// close gives up what newGate has made. What goes wrong is logged and no error: by
+// then every client has its answer, and a full disk, say, is no reason for whoever
+// stops the gate to take that for a failure.
+func (g *gate) close() {
+	g.closing("the admin socket", g.adminEnd().close())
+	if g.metricsPassed != nil {
+		g.closing("the metrics socket", g.metricsPassed.Close())
+	}
+	if g.hits != nil {
+		g.closing("what matched since the hits were last written", g.hits.Close())
+	}
+	if g.fetcher != nil {
+		g.fetcher.Close()
+	}
+	if g.store != nil {
+		g.closing("the lists", g.store.Close())
+	}
+	if g.names != nil {
+		g.names.Close()
+	}
+	if g.next != nil {
+		g.closing("the next hop", g.next.Close())
+	}
+	if g.memory != nil {
+		g.memory.Close()
+	}
+	g.closing("the certificates", closeEntrances(g.entrances))
+	if g.logEnd != nil {
+		g.logEnd.Close()
+	}
+}
+
+// closing logs what went wrong with one part at the end.
+func (g *gate) closing(part string, err error) {
+	if err != nil {
+		g.log.Warn("stopped, but not in order", "part", part, "error", err)
+	}
+}
+
+// logState is a line about the lists and the filter, and about how much is going
+// on: a goroutine stands for each connection, and some for the gate itself.
+func (g *gate) logState(text string) {
+	set := g.store.Set()
+	s := set.Stats()
+	attrs := []any{
+		"generation", s.Generation,
+		"entries", s.Entries,
+		"invalid", s.Invalid,
+		"filter", report.DescribeFilter(s),
+		"fill_ratio", threeDigits(s.FillRatio),
+		"expected_fpr", threeDigits(s.FPR),
+		"lookups", set.Lookups(),
+		"maybes", set.Maybes(),
+	}
+	if g.config.Filter.Confirm { // else nobody knows
+		attrs = append(attrs, "false_positives", set.FalsePositives())
+	}
+	g.log.Info(text, append(attrs, "goroutines", runtime.NumGoroutine())...)
+	if s.Warning != "" {
+		g.log.Warn(s.Warning)
+	}
+	for _, l := range s.Lists {
+		if l.Err != nil {
+			serving := "nothing"
+			if !l.Loaded.IsZero() {
+				serving = l.Loaded.Format(time.RFC3339)
+			}
+			g.log.Warn("list not up to date", "list", l.Name, "serving", serving, "error", l.Err)
+		}
+	}
+}
+
+// threeDigits rounds to what is of interest.
+func threeDigits(x float64) float64 {
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 3, 64), 64)
+	if err != nil {
+		return x
+	}
+	return rounded
+}

@@ -1,0 +1,228 @@
+// Package report describes the lists, the filter and the gate in the words that the
+// daemon and the commands share.
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"spamgate/blocklist"
+	"spamgate/blocklist/listfile"
+	"spamgate/hashfamily"
+	"spamgate/internal/config"
+	"spamgate/internal/setup"
+	"spamgate/internal/term"
+	"spamgate/internal/text"
+)
+
+// Unconfirmed says what it means that the filter alone decides; empty where the
+// lists confirm it.
+func Unconfirmed(c *config.Config, stats blocklist.SetStats) string {
+	if c.Filter.Confirm {
+		return ""
+	}
+	text := "confirm = false: the filter alone decides, and turns senders away that no list holds"
+	if spec, err := hashfamily.ParseSpec(stats.Family); err == nil && !spec.Keyed() {
+		text += fmt.Sprintf("; whoever gets a few names listed can choose them, since the family %s has no secret key (see spamgate hashes attack --help): "+
+			`kind = "sized" with family = "double" has one`, stats.Family)
+	}
+	return text
+}
+
+func Discards(c *config.Config) bool {
+	for _, l := range c.Lists {
+		if l.Action == "discard" || l.HeaderAction == "discard" {
+			return true
+		}
+	}
+	return false
+}
+
+// DescribeListener is where a listener listens, the name that log and
+// "check --listener" have for it, and what it has that not all have.
+func DescribeListener(l config.Listener, addrs []string) []string {
+	parts := slices.Clone(addrs)
+	if l.Name != "listen" && !slices.Contains(l.Addr, l.Name) {
+		parts[len(parts)-1] += " (" + l.Name + ")"
+	}
+	switch l.TLS {
+	case "starttls":
+		parts = append(parts, "STARTTLS")
+	case "required":
+		parts = append(parts, "STARTTLS required")
+	case "implicit":
+		parts = append(parts, "TLS")
+	}
+	if l.Auth == "pass" {
+		parts = append(parts, "AUTH")
+	}
+	if len(l.Lists) > 0 {
+		parts = append(parts, "lists "+strings.Join(l.Lists, " "))
+	}
+	return parts
+}
+
+// PrintNextHops is where mail goes.
+func PrintNextHops(w io.Writer, c *config.Config) {
+	var parts []string
+	for _, addr := range c.NextHop.Addr {
+		parts = append(parts, term.ShortPath(addr))
+	}
+	term.PrintParts(w, "next hop", parts)
+}
+
+// PrintMode says that the lists only log, if they do.
+func PrintMode(w io.Writer, c *config.Config) {
+	if c.Policy.Mode == "monitor" {
+		fmt.Fprintln(w, "  mode       monitor: no listed sender is turned away, every list only logs")
+	}
+}
+
+// PrintLists is what is known of the lists and the filter.
+func PrintLists(w io.Writer, stats blocklist.SetStats) {
+	label := "lists"
+	name := 0
+	for _, l := range stats.Lists {
+		name = max(name, len(l.Name))
+	}
+	for _, l := range stats.Lists {
+		fmt.Fprintf(w, "  %-10s %-*s  %s, %s\n", label, name, l.Name, describeAction(l), describeEntries(l))
+		label = ""
+		if how := describeFormat(l); how != "" {
+			fmt.Fprintf(w, "  %-10s %-*s  %s\n", "", name, "", how)
+		}
+	}
+	fmt.Fprintf(w, "  filter     %s; %s\n", DescribeFilter(stats), DescribeRate(stats))
+}
+
+// DescribeFilter is the filter's kind, its hash family unless it is called the
+// same, and its size or, where that follows from the lists, its number of hashes
+// and memory.
+func DescribeFilter(stats blocklist.SetStats) string {
+	size := fmt.Sprintf("%.0f KiB", math.Ceil(float64(stats.FilterBytes)/(1<<10)))
+	if stats.FilterBytes >= 1<<20 {
+		size = fmt.Sprintf("%.1f MiB", float64(stats.FilterBytes)/(1<<20))
+	}
+	name := string(stats.Kind)
+	if stats.Family != name && stats.Family != "classic" {
+		name += ", " + stats.Family
+	}
+	switch stats.Kind {
+	case blocklist.KindClassic, blocklist.KindSharded, blocklist.KindAuto:
+		if stats.Shards > 1 {
+			return fmt.Sprintf("%s, %d times 2^28 bits, %s", name, stats.Shards, size)
+		}
+		return name + ", 2^28 bits"
+	case blocklist.KindFuse:
+		return fmt.Sprintf("%s, %s", name, size)
+	}
+	return fmt.Sprintf("%s, %s, k %d, %s", stats.Kind, stats.Family, stats.Hashes, size)
+}
+
+// DescribeRate is how full the filter is, where that says something, and how often
+// it errs.
+func DescribeRate(stats blocklist.SetStats) string {
+	fpr := term.FPR(stats.FPR)
+	if stats.Kind == blocklist.KindFuse {
+		return "expected FPR " + fpr
+	}
+	return fmt.Sprintf("fill ratio %.2g, expected FPR %s", stats.FillRatio, fpr)
+}
+
+// describeLeftOut counts the lines of a list that are not looked up, by why not.
+func describeLeftOut(l blocklist.ListStats) []string {
+	var parts []string
+	for _, p := range []struct {
+		n         int
+		one, many string
+	}{
+		{l.Invalid, "invalid line", "invalid lines"},
+		{l.Unsupported, "unsupported line", "unsupported lines"},
+		{l.Protected, "protected name", "protected names"},
+	} {
+		if p.n > 0 {
+			parts = append(parts, text.Count(p.n, p.one, p.many))
+		}
+	}
+	return parts
+}
+
+// describeFormat is how a list's files were read; empty where they are all ours
+// and as they are.
+func describeFormat(l blocklist.ListStats) string {
+	var how []string
+	for _, f := range l.Files {
+		text := string(f.Format)
+		if f.Packed != "" {
+			text += ", " + f.Packed
+		}
+		if text != string(listfile.Plain) && f.Format != "" && !slices.Contains(how, text) {
+			how = append(how, text)
+		}
+	}
+	if len(how) == 0 {
+		return ""
+	}
+	return "read as " + strings.Join(how, "; ")
+}
+
+func describeAction(l blocklist.ListStats) string {
+	if l.Type == blocklist.Allow {
+		return "allow"
+	}
+	if l.HeaderAction != blocklist.Accept && l.HeaderAction != l.Action {
+		return fmt.Sprintf("%s, in headers %s", l.Action, l.HeaderAction)
+	}
+	return l.Action.String()
+}
+
+// describeEntries is what a list has, and what was left out of its files.
+func describeEntries(l blocklist.ListStats) string {
+	parts := []string{text.Count(l.Entries, "entry", "entries")}
+	if l.Expired > 0 {
+		parts = append(parts, fmt.Sprintf("%d expired", l.Expired))
+	}
+	parts = append(parts, describeLeftOut(l)...)
+	switch {
+	case l.Err == nil:
+	case l.LastGood && l.Held:
+		parts = append(parts, "HELD")
+	case l.LastGood:
+		parts = append(parts, "NOT UP TO DATE")
+	default:
+		parts = append(parts, "NOT LOADED: "+l.Err.Error())
+	}
+	return strings.Join(parts, ", ")
+}
+
+// PrintLimits is logLimits for people: a line for all listeners if they are alike.
+func PrintLimits(w io.Writer, c *config.Config) {
+	auto := setup.AutoConnections(c, setup.DescriptorLimit())
+	number := func(n int64) string {
+		if n == 0 {
+			return "any number"
+		}
+		return strconv.FormatInt(n, 10)
+	}
+	var lines []string
+	for _, l := range c.Listeners {
+		line := fmt.Sprintf("%s connections, %s from one client", number(int64(setup.MaxConnections(l, auto))), number(l.ClientConnections))
+		if !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) == 1 {
+		term.PrintParts(w, "limits", lines)
+		return
+	}
+	label := "limits"
+	for _, l := range c.Listeners {
+		term.PrintParts(w, label, []string{fmt.Sprintf("%s connections, %s from one client (%s)",
+			number(int64(setup.MaxConnections(l, auto))), number(l.ClientConnections), l.Name)})
+		label = ""
+	}
+}

@@ -1,0 +1,142 @@
+package report
+
+import (
+	"time"
+
+	"spamgate/blocklist"
+	"spamgate/internal/admin"
+	"spamgate/internal/config"
+	"spamgate/internal/fetch"
+	"spamgate/internal/setup"
+)
+
+// Status describes lists and filter in the words of the admin socket. What only a running
+// gate knows is for the caller to add.
+func Status(c *config.Config, stats blocklist.SetStats) admin.Status {
+	status := admin.Status{
+		Time: time.Now().UTC(),
+		Filter: admin.Filter{
+			Kind:      string(stats.Kind),
+			Family:    stats.Family,
+			Bits:      stats.Bits,
+			Hashes:    stats.Hashes,
+			FillRatio: stats.FillRatio,
+			FPR:       stats.FPR,
+			Capacity:  stats.Capacity,
+			Bytes:     stats.FilterBytes,
+			Warning:   stats.Warning,
+		},
+	}
+	for _, l := range stats.Lists {
+		path := ""
+		if i := setup.ListIndex(c, l.Name); i >= 0 {
+			path = c.Lists[i].Path
+		}
+		status.Lists = append(status.Lists, listStatus(l, path))
+	}
+	return status
+}
+
+func listStatus(l blocklist.ListStats, path string) admin.List {
+	a := admin.List{
+		Files:       []admin.File{},
+		Name:        l.Name,
+		Type:        l.Type.String(),
+		Path:        path,
+		URL:         l.URL,
+		Format:      string(l.Format),
+		Packed:      l.Packed,
+		Entries:     l.Entries,
+		Exceptions:  l.Exceptions,
+		Duplicates:  l.Duplicates,
+		Invalid:     l.Invalid,
+		Unsupported: l.Unsupported,
+		Expired:     l.Expired,
+		Protected:   l.Protected,
+		Notes:       l.Notes,
+		Loaded:      TimeOrNil(l.Loaded),
+		NextExpiry:  TimeOrNil(l.NextExpiry),
+		LastGood:    l.LastGood,
+		Held:        l.Held,
+		Acceptable:  l.HeldSum != "" || l.Retry,
+		IndexBytes:  l.Bytes,
+		FillRatio:   l.FillRatio,
+		FPR:         l.FPR,
+	}
+	if l.Type == blocklist.Block {
+		a.Action = l.Action.String()
+		if l.HeaderAction != blocklist.Accept && l.HeaderAction != l.Action {
+			a.HeaderAction = l.HeaderAction.String()
+		}
+	}
+	if l.Err != nil {
+		a.Error, a.ErrorSince = l.Err.Error(), TimeOrNil(l.Since)
+	}
+	for _, f := range l.Files {
+		a.Files = append(a.Files, admin.File{Path: f.Path, Bytes: f.Size, Modified: f.Modified.UTC(), Entries: f.Entries, Invalid: f.Invalid})
+	}
+	for _, p := range l.Problems {
+		a.Problems = append(a.Problems, admin.Problem{File: p.File, Line: p.Line, Text: p.Text, What: p.What, Hint: p.Hint})
+	}
+	return a
+}
+
+func TimeOrNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+// AddFetched adds what the copies of lists from URLs tell: "lists fetch" keeps
+// them up to date, too.
+func AddFetched(c *config.Config, s *admin.Status) {
+	for i := range s.Lists {
+		l := &s.Lists[i]
+		at := setup.ListIndex(c, l.Name)
+		if at < 0 || c.Lists[at].URL == "" {
+			continue
+		}
+		good, replaced := fetch.LastGood(setup.FetchSource(c.Lists[at]))
+		if good.IsZero() && !replaced {
+			continue
+		}
+		if l.Fetch == nil {
+			l.Fetch = &admin.Fetch{}
+		}
+		f := l.Fetch
+		f.Replaced = replaced
+		if good.IsZero() {
+			continue
+		}
+		if f.LastGood == nil || f.LastGood.Before(good) {
+			f.LastGood = TimeOrNil(good)
+		}
+		if f.LastTry != nil && f.LastTry.Before(good) { // what failed then has gone well since
+			f.LastTry, f.Error, f.Failures = f.LastGood, "", 0
+		}
+	}
+}
+
+// FetchStatus is how a list's URL was read.
+func FetchStatus(s fetch.Status, ok bool) *admin.Fetch {
+	if !ok {
+		return nil
+	}
+	f := &admin.Fetch{LastTry: TimeOrNil(s.LastTry), LastGood: TimeOrNil(s.LastGood), NextTry: TimeOrNil(s.NextTry), Failures: s.Failures}
+	if s.Err != nil {
+		f.Error = s.Err.Error()
+	}
+	return f
+}
+
+func NewestFile(l *admin.List) *time.Time {
+	var newest *time.Time
+	for i := range l.Files {
+		if t := &l.Files[i].Modified; newest == nil || t.After(*newest) {
+			newest = t
+		}
+	}
+	return newest
+}

@@ -1,0 +1,75 @@
+package report
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"time"
+
+	"spamgate/blocklist"
+	"spamgate/blocklist/hits"
+	"spamgate/blocklist/segment"
+	"spamgate/internal/admin"
+	"spamgate/internal/config"
+)
+
+// CheckConfirms is the error about a list of whose entries nobody knows which match.
+func CheckConfirms(c *config.Config, list string) error {
+	if c.Filter.Confirm {
+		return nil
+	}
+	return fmt.Errorf("list %s: which entries match is not known, since the filter alone decides (confirm = false in [filter])", list)
+}
+
+// UnusedEntries goes through a list's entries for those without a match.
+func UnusedEntries(ctx context.Context, set *blocklist.Set, name string, known *hits.Snapshot, since time.Time, begin func(admin.UnusedHeader) error, each func(admin.UnusedEntry) error) (end admin.UnusedEnd, err error) {
+	first := hits.DayOf(since)
+	head := admin.UnusedHeader{List: name, Since: first.String(), Known: known.Known().String()}
+	if err := begin(head); err != nil {
+		return end, err
+	}
+	index, key, files, ok := set.Index(name)
+	if !ok {
+		return end, nil // it has no entries
+	}
+	var failed error
+	err = index.Records(func(r segment.Record) bool {
+		if end.Entries++; end.Entries%4096 == 0 && ctx.Err() != nil {
+			failed = context.Cause(ctx)
+			return false
+		}
+		last := known.Last(key.Hash([]byte(r.Key)))
+		if last >= first {
+			return true
+		}
+		end.Unused++
+		e := admin.UnusedEntry{Entry: r.Key, Exception: r.Exception, Line: r.Line}
+		if r.File >= 0 && r.File < len(files) {
+			e.File = files[r.File]
+		}
+		if r.Exception {
+			e.Entry = "!" + r.Key
+		}
+		if last > 0 {
+			e.Last = last.String()
+		}
+		failed = each(e)
+		return failed == nil
+	})
+	return end, errors.Join(err, failed)
+}
+
+// HitsName is the file in the state directory where a list's hits are kept.
+func HitsName(list string) string { return path.Join(blocklist.ListName(list), "hits") }
+
+// HitsKey names the secret under which entries are hashed. Ok is false where no
+// list has an entry, and so nobody knows.
+func HitsKey(set *blocklist.Set) (key uint64, ok bool) {
+	for _, l := range set.Stats().Lists {
+		if _, secret, _, ok := set.Index(l.Name); ok {
+			return secret.Hash([]byte("spamgate hits")), true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,131 @@
+package setup
+
+import (
+	"fmt"
+	"math"
+	"net/netip"
+	"syscall"
+
+	"spamgate/internal/config"
+	"spamgate/smtpfilter/limit"
+)
+
+// The file descriptors of a running gate.
+const (
+	// perClient are those of a client: its own connection, and one to the next
+	// hop.
+	perClient = 2
+
+	// reserved are kept for listeners, lists while they are read, the log, the
+	// state directory, watches, questions to name servers, metrics and the admin
+	// socket.
+	reserved = 128
+
+	// reservedPerHop are connections to one next hop that are kept while nobody
+	// uses them, see package nexthop.
+	reservedPerHop = 32
+)
+
+// The bounds of max_connections = "auto", for one listener.
+const (
+	usualConnections = 1000 // at most 10 MiB of memory while they are idle
+	leastConnections = 10
+)
+
+// DescriptorLimit returns how many file descriptors the process may have open.
+// The Go runtime has raised the soft limit to just below the hard one by then, and
+// gives children the soft limit that there was (syscall/rlimit.go).
+func DescriptorLimit() int {
+	var r syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r); err != nil {
+		return math.MaxInt32 // nobody knows, so nothing is limited by it
+	}
+	return int(min(uint64(r.Cur), math.MaxInt32))
+}
+
+// clientRoom returns how many clients a number of descriptors is enough for.
+func clientRoom(c *config.Config, descriptors int) int {
+	return max(0, (descriptors-reserved-reservedPerHop*len(c.NextHop.Addr))/perClient)
+}
+
+// AutoConnections returns what max_connections = "auto" stands for: the usual
+// number or, where the descriptors are not enough for that, an equal share of
+// what the listeners with a number of their own leave.
+func AutoConnections(c *config.Config, descriptors int) int {
+	room, sharing := clientRoom(c, descriptors), 0
+	for _, l := range c.Listeners {
+		if l.MaxConnections == config.AutoConnections {
+			sharing++
+		} else {
+			room -= int(l.MaxConnections)
+		}
+	}
+	return min(max(room/max(sharing, 1), leastConnections), usualConnections)
+}
+
+// MaxConnections returns how many connections a listener takes, 0 for any number.
+func MaxConnections(l config.Listener, auto int) int {
+	if l.MaxConnections == config.AutoConnections {
+		return auto
+	}
+	return int(l.MaxConnections)
+}
+
+// DescriptorWarning says that the process may have too few descriptors open for
+// what the configuration allows, or for the usual number of clients; empty if
+// they are enough.
+func DescriptorWarning(c *config.Config, descriptors int) string {
+	room, auto := clientRoom(c, descriptors), AutoConnections(c, descriptors)
+	total, reduced := 0, false
+	for _, l := range c.Listeners {
+		n := MaxConnections(l, auto)
+		if n == 0 {
+			return "" // the operator has chosen to have no limit
+		}
+		total += n
+		reduced = reduced || l.MaxConnections == config.AutoConnections && auto < usualConnections
+	}
+	const remedy = "raise the limit (LimitNOFILE= in the unit, or ulimit -n)"
+	switch needed := descriptorsFor(c, total); {
+	case total > room:
+		return fmt.Sprintf("max_connections is more than the process has file descriptors for: %d connections can take %d, and it may open %d; %s, or write a smaller max_connections",
+			total, needed, descriptors, remedy)
+	case reduced:
+		return fmt.Sprintf(`max_connections = "auto" is only %d for each listener, since the process may open %d files; %s: %d is enough for %d`,
+			auto, descriptors, remedy, descriptorsFor(c, usualConnections*len(c.Listeners)), usualConnections)
+	}
+	return ""
+}
+
+// descriptorsFor returns how many descriptors a number of clients may need.
+func descriptorsFor(c *config.Config, clients int) int {
+	return clients*perClient + reserved + reservedPerHop*len(c.NextHop.Addr)
+}
+
+// loopback are the networks whose connections are not counted for each client:
+// programs of this machine have them all in common.
+var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+
+// Limits are those of a listener's clients. Auto is what its max_connections is
+// if that is "auto".
+func Limits(l config.Listener, auto int) limit.Config {
+	return limit.Config{
+		Client: limit.Limits{
+			Connections:          int(l.ClientConnections),
+			ConnectionsPerMinute: int(l.ClientConnectionsPerMinute),
+			MessagesPerMinute:    int(l.ClientMessagesPerMinute),
+			RecipientsPerMinute:  int(l.ClientRecipientsPerMinute),
+			ErrorsPerMinute:      int(l.ClientErrorsPerMinute),
+		},
+		Network: limit.Limits{
+			Connections:          int(l.NetworkConnections),
+			ConnectionsPerMinute: int(l.NetworkConnectionsPerMinute),
+			MessagesPerMinute:    int(l.NetworkMessagesPerMinute),
+			RecipientsPerMinute:  int(l.NetworkRecipientsPerMinute),
+			ErrorsPerMinute:      int(l.NetworkErrorsPerMinute),
+		},
+		MaxConnections: MaxConnections(l, auto),
+		Exempt:         l.LimitsExempt,
+		Uncounted:      loopback,
+	}
+}

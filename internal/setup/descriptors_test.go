@@ -1,0 +1,55 @@
+package setup
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"spamgate/internal/config"
+)
+
+// TestAutoConnections: what max_connections = "auto" comes to, and what is warned
+// of.
+func TestAutoConnections(t *testing.T) {
+	const auto = config.AutoConnections
+	for _, test := range []struct {
+		descriptors int
+		listeners   []config.Connections
+		nextHops    int
+		want        int
+		warning     string
+	}{
+		{65536, []config.Connections{auto}, 1, 1000, ""},
+		{65536, []config.Connections{auto, auto, auto}, 3, 1000, ""},
+		{2160, []config.Connections{auto}, 1, 1000, ""},
+		{2159, []config.Connections{auto}, 1, 999, `"auto" is only 999`},
+		{1024, []config.Connections{auto}, 1, 432, "2160 is enough for 1000"},
+		{1024, []config.Connections{auto, auto}, 1, 216, "4160 is enough for 1000"},
+		{1024, []config.Connections{auto, 400}, 1, 32, `"auto" is only 32`},
+		{1024, []config.Connections{432}, 1, 10, ""},
+		{1024, []config.Connections{433}, 1, 10, "433 connections can take 1026, and it may open 1024"},
+		{1024, []config.Connections{0}, 1, 432, ""}, // none was asked for
+		{1024, []config.Connections{0, auto}, 1, 432, ""},
+		{64, []config.Connections{auto}, 1, 10, "10 connections can take 180, and it may open 64"},
+	} {
+		t.Run(fmt.Sprint(test.descriptors, test.listeners), func(t *testing.T) {
+			c := &config.Config{NextHop: config.NextHop{Addr: make(config.Addresses, test.nextHops)}}
+			for _, n := range test.listeners {
+				c.Listeners = append(c.Listeners, config.Listener{Endpoint: config.Endpoint{Limits: config.Limits{MaxConnections: n}}})
+			}
+			if got := AutoConnections(c, test.descriptors); got != test.want {
+				t.Errorf("auto is %d, want %d", got, test.want)
+			}
+			warning := DescriptorWarning(c, test.descriptors)
+			if (warning == "") != (test.warning == "") || !strings.Contains(warning, test.warning) {
+				t.Errorf("warns %q, want %q", warning, test.warning)
+			}
+			if warning != "" && (!strings.Contains(warning, "LimitNOFILE=") || !strings.Contains(warning, "max_connections")) {
+				t.Errorf("%q does not say what to do", warning)
+			}
+		})
+	}
+	if n := DescriptorLimit(); n < 64 {
+		t.Errorf("the descriptor limit is %d", n)
+	}
+}

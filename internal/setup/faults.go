@@ -1,0 +1,255 @@
+package setup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"spamgate/internal/certs"
+	"spamgate/internal/config"
+	"spamgate/internal/socket"
+	"spamgate/smtpfilter/nexthop"
+)
+
+// maxSocketPath is the longest path of a unix socket on Linux (unix(7)).
+const maxSocketPath = 107
+
+// faults collects what is wrong with a configuration beyond its text: with files
+// and names that it speaks of.
+type faults struct {
+	config   *config.Config
+	Errors   []*config.Error
+	Warnings []*config.Error
+	Sockets  []socket.BindAddr // where the gate would listen, as far as that is known
+}
+
+// fail notes a fault at the path of a key.
+func (f *faults) fail(key, what, hint string) {
+	f.Errors = append(f.Errors, f.config.Fault(key, what, hint))
+}
+
+// warn notes what does not keep the gate from serving.
+func (f *faults) warn(key, what, hint string) {
+	f.Warnings = append(f.Warnings, f.config.Fault(key, what, hint))
+}
+
+// FindFaults looks for what would end a start, or should be known before it, as far
+// as it can be seen without opening a port, connecting or writing. Where the answer
+// depends on whose process looks, nothing is said.
+func FindFaults(c *config.Config) *faults {
+	f := &faults{config: c}
+	f.listeners()
+	f.nextHops()
+	f.lists()
+	f.state()
+	f.admin()
+	return f
+}
+
+// CheckFiles returns all faults as one error, and adds the warnings to the configuration.
+func CheckFiles(c *config.Config) error {
+	f := FindFaults(c)
+	c.Warnings = append(c.Warnings, f.Warnings...)
+	return config.Join(f.Errors)
+}
+
+// listeners checks the addresses to listen on, and certificates.
+func (f *faults) listeners() {
+	var opened []string
+	checked := map[string]bool{}
+	for i, l := range f.config.Listeners {
+		for _, addr := range l.Addr {
+			if addr == config.Systemd {
+				continue
+			}
+			tcp, err := net.ResolveTCPAddr("tcp", addr)
+			if err != nil {
+				f.fail(f.config.ListenerKey(i, "addr"), fmt.Sprintf("%q: %v", addr, err), socket.WrongName)
+				continue
+			}
+			f.listenAddress(i, addr, tcp, opened)
+			f.Sockets = append(f.Sockets, socket.BindAddr{Addr: tcp})
+			if tcp.Port != 0 {
+				opened = append(opened, socket.SocketKey(tcp))
+			}
+		}
+		if pair := l.TLSCert + "\n" + l.TLSKey; l.TLS != "none" && !checked[pair] {
+			checked[pair] = true
+			f.certificate(i, l)
+		}
+	}
+	if addr := f.config.Admin.MetricsAddr; addr != "" {
+		if tcp, err := net.ResolveTCPAddr("tcp", addr); err != nil {
+			f.fail("admin.metrics_addr", fmt.Sprintf("%q: %v", addr, err), socket.WrongName)
+		} else {
+			f.taken("admin.metrics_addr", addr, tcp, opened)
+		}
+	}
+}
+
+// listenAddress checks one address to listen on.
+func (f *faults) listenAddress(i int, addr string, tcp *net.TCPAddr, opened []string) {
+	key := f.config.ListenerKey(i, "addr")
+	if f.taken(key, addr, tcp, opened) {
+		return
+	}
+	if !socket.IsLocal(tcp.IP) {
+		f.warn(key, fmt.Sprintf("%q is not an address of this machine now; the start fails unless it has it then", addr), socket.ForeignAddress)
+	}
+}
+
+// taken notes that a name stands for an address that is another listener's. Of IP
+// addresses that is known already.
+func (f *faults) taken(key, addr string, tcp *net.TCPAddr, opened []string) bool {
+	own := socket.SocketKey(tcp)
+	i := slices.IndexFunc(opened, func(other string) bool { return config.Overlap(own, other) })
+	if i < 0 {
+		return false
+	}
+	f.fail(key, fmt.Sprintf("%q stands for %s, and cannot be opened beside %s, which a listener has", addr, own, opened[i]),
+		"remove one of the two, or write another port")
+	return true
+}
+
+// certificate checks a listener's certificate and key.
+func (f *faults) certificate(i int, l config.Listener) {
+	cert, err := certs.Open(l.TLSCert, l.TLSKey, certs.Options{})
+	if err != nil {
+		key := f.config.ListenerKey(i, "tls_cert")
+		if errors.As(err, new(*certs.KeyError)) {
+			key = f.config.ListenerKey(i, "tls_key")
+		}
+		what, hint := splitHint(err)
+		f.fail(key, what, hint)
+		return
+	}
+	if expiry := cert.Expiry(); expiry != "" {
+		f.warn(f.config.ListenerKey(i, "tls_cert"), expiry, "put another one in the file, which is read again by itself")
+	}
+	if err := cert.Close(); err != nil {
+		f.warn(f.config.ListenerKey(i, "tls_cert"), err.Error(), "")
+	}
+}
+
+// splitHint takes an error "what: what to do" apart at its last colon.
+func splitHint(err error) (what, hint string) {
+	text := err.Error()
+	i := strings.LastIndex(text, ": ")
+	if i < 0 {
+		return text, ""
+	}
+	return text[:i], text[i+2:]
+}
+
+// nextHops checks the next hops, and the authorities to trust there.
+func (f *faults) nextHops() {
+	n := f.config.NextHop
+	for i, addr := range n.Addr {
+		key := f.config.HopKey(i)
+		if dir, ok := strings.CutPrefix(addr, "maildir:"); ok {
+			f.directory(key, dir)
+		} else if path, ok := strings.CutPrefix(addr, "lmtp+unix:"); ok {
+			if n := len(path); n > maxSocketPath {
+				f.fail(key, fmt.Sprintf("the path has %d bytes, and a socket's at most %d", n, maxSocketPath), "write a shorter path")
+			} else if info, err := os.Stat(path); err == nil && info.Mode().Type() != fs.ModeSocket {
+				f.fail(key, path+" is not a socket", "write the path of the LMTP server's socket")
+			}
+		} else if _, err := nexthop.Parse(addr); err != nil {
+			what, hint, _ := strings.Cut(err.Error(), "; ")
+			f.fail(key, what, hint)
+		}
+	}
+	f.authorities("next_hop.tls_ca", n.TLSCA)
+}
+
+// MissingSockets warns of next hops whose unix socket is not there. The gate starts
+// without, and looks for it again with each message.
+func (f *faults) MissingSockets() {
+	for i, addr := range f.config.NextHop.Addr {
+		path, ok := strings.CutPrefix(addr, "lmtp+unix:")
+		if _, err := os.Stat(path); ok && errors.Is(err, fs.ErrNotExist) && len(path) <= maxSocketPath {
+			f.warn(f.config.HopKey(i), path+" does not exist now: no mail passes here until it does", "start the LMTP server, or write the path of its socket")
+		}
+	}
+}
+
+// authorities checks a PEM file of authorities to trust.
+func (f *faults) authorities(key, path string) {
+	if path == "" {
+		return
+	}
+	if _, err := certs.LoadPool(path); err != nil {
+		what, hint := splitHint(err)
+		f.fail(key, what, hint)
+	}
+}
+
+// lists checks what lists need beside their files, which are checked by reading
+// them.
+func (f *faults) lists() {
+	for i, l := range f.config.Lists {
+		f.authorities(f.config.ListKey(i, "tls_ca"), l.TLSCA)
+	}
+}
+
+// state checks the state directory.
+func (f *faults) state() { f.directory("state.dir", f.config.State.Dir) }
+
+// directory checks a directory that is made if it is missing.
+func (f *faults) directory(key, dir string) {
+	for at := dir; ; at = filepath.Dir(at) {
+		info, err := os.Stat(at)
+		switch {
+		case err == nil && !info.IsDir() && at == dir:
+			f.fail(key, dir+" is not a directory", "write the path of a directory, or of one that is to be made")
+		case err == nil && !info.IsDir():
+			f.fail(key, fmt.Sprintf("%s cannot be made, since %s is not a directory", dir, at), "write another path")
+		case err != nil && at != filepath.Dir(at):
+			continue // it is missing, or not for us to see
+		}
+		return
+	}
+}
+
+// admin checks the admin socket. If it is where it is by default the gate goes
+// without it rather than not start, so that is worth a warning.
+func (f *faults) admin() {
+	a := f.config.Admin
+	if a.Socket == "" {
+		return
+	}
+	const key = "admin.socket"
+	say := f.fail
+	own := a.Socket == f.config.State.DefaultSocket()
+	if own {
+		say = func(key, what, hint string) { f.warn(key, what+": the gate goes without an admin socket", hint) }
+	}
+	info, err := os.Lstat(a.Socket)
+	dir, dirErr := os.Stat(filepath.Dir(a.Socket))
+	switch {
+	case slices.Contains(f.config.NextHop.Addr, "lmtp+unix:"+a.Socket):
+		f.fail(key, a.Socket+" is the next hop's socket", `write another path, such as "/run/spamgate/admin.sock"`)
+	case err == nil && info.Mode().Type() != fs.ModeSocket:
+		say(key, a.Socket+" exists and is not a socket", "remove it, or write another path")
+	case !own && errors.Is(dirErr, fs.ErrNotExist):
+		f.fail(key, fmt.Sprintf("there is no directory %s", filepath.Dir(a.Socket)), "make it for the gate's user (RuntimeDirectory= in the unit), or write another path")
+	case !own && dirErr == nil && !dir.IsDir():
+		f.fail(key, fmt.Sprintf("%s is not a directory", filepath.Dir(a.Socket)), "write another path")
+	}
+	if n := len(filepath.Base(a.Socket)); n > maxSocketPath-len("/proc/self/fd/1000000/") {
+		f.fail(key, fmt.Sprintf("the name of the socket has %d bytes, too many for one", n), "write a shorter name")
+	}
+	if _, err := strconv.ParseUint(a.SocketGroup, 10, 31); a.SocketGroup == "" || err == nil {
+		return
+	}
+	if _, err := user.LookupGroup(a.SocketGroup); errors.As(err, new(user.UnknownGroupError)) {
+		say("admin.socket_group", fmt.Sprintf("there is no group %q", a.SocketGroup), "make it (groupadd), or write the name of another group")
+	}
+}

@@ -1,0 +1,99 @@
+package setup
+
+import (
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"spamgate/internal/certs"
+	"spamgate/internal/config"
+	"spamgate/smtpfilter"
+	"spamgate/smtpfilter/wire"
+)
+
+// WireConfig is what holds towards the clients of a listener. TLS has no
+// certificate yet.
+func WireConfig(l config.Listener) wire.Config {
+	w := wire.Config{
+		MaxMessageBytes: l.MaxMessageBytes,
+		CommandTimeout:  l.CommandTimeout,
+		DataTimeout:     l.DataTimeout,
+		MaxErrors:       int(l.MaxErrors),
+		MaxRefusals:     int(l.MaxRefusals),
+		TrustedProxies:  l.TrustedProxies,
+		ProxySources:    l.ProxyProtocol,
+		GreetingDelay:   l.GreetingDelay,
+		RejectPregreet:  l.Pregreet == "reject",
+		MinDataRate:     l.MinDataRate,
+		Normalize:       normalize(l),
+	}
+	switch l.TLS {
+	case "required":
+		w.TLSMode = wire.TLSRequired
+	case "implicit":
+		w.TLSMode = wire.TLSImplicit
+	}
+	return w
+}
+
+// normalize says whose bare newlines are mended, nil where nobody's are.
+func normalize(l config.Listener) func(netip.Addr) bool {
+	usually := l.BareNewline == "normalize"
+	if !usually && len(l.BareNewlineExcept) == 0 {
+		return nil
+	}
+	return func(client netip.Addr) bool {
+		except := slices.ContainsFunc(l.BareNewlineExcept, func(p netip.Prefix) bool { return p.Contains(client) })
+		return usually != except
+	}
+}
+
+// Policy is the part of the configuration that a listener's messages meet.
+func Policy(c *config.Config, l config.Listener) smtpfilter.Policy {
+	return smtpfilter.Policy{
+		HeaderFields:        c.Headers.Check,
+		MaxHeaderBytes:      int(c.Headers.MaxBytes),
+		MaxAddresses:        int(c.Headers.MaxAddresses),
+		CheckBounces:        c.Headers.CheckBounces,
+		RecipientDomains:    c.Policy.RecipientDomains,
+		ExemptRecipients:    c.Policy.ExemptRecipients,
+		ExemptClients:       c.Policy.ExemptClients,
+		ExemptAuthenticated: l.ExemptAuthenticated,
+		MaxRecipients:       int(l.MaxRecipients),
+		MaxHops:             int(l.MaxHops),
+		Tarpit:              l.Tarpit,
+		TarpitExempt:        l.LimitsExempt,
+		RejectText:          c.Policy.RejectText,
+		Contact:             c.Policy.Contact,
+	}
+}
+
+// FindListener is the listener of a name, the first where none is named.
+func FindListener(c *config.Config, name string) (config.Listener, error) {
+	if name == "" {
+		return c.Listeners[0], nil
+	}
+	var names []string
+	for _, l := range c.Listeners {
+		if l.Name == name {
+			return l, nil
+		}
+		names = append(names, strconv.Quote(l.Name))
+	}
+	return config.Listener{}, fmt.Errorf("there is no listener %q; there is %s", name, strings.Join(names, ", "))
+}
+
+// OpenCertificate is the listener's certificate, nil where it has none.
+func OpenCertificate(l config.Listener, log *slog.Logger) (*certs.Reloader, error) {
+	if l.TLS == "none" {
+		return nil, nil
+	}
+	cert, err := certs.Open(l.TLSCert, l.TLSKey, certs.Options{Logger: log})
+	if err != nil {
+		return nil, fmt.Errorf("listener %s: %w", l.Name, err)
+	}
+	return cert, nil
+}

@@ -1,0 +1,81 @@
+package setup
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"strings"
+
+	"spamgate/blocklist/sender"
+	"spamgate/internal/config"
+	"spamgate/internal/logging"
+)
+
+// OpenLog opens the log that the configuration asks for.
+func OpenLog(c *config.Config, stderr *logging.Writer) (*logging.Log, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.Log.Level)); err != nil {
+		return nil, err
+	}
+	l, err := logging.New(logging.Options{
+		Output: c.Log.Output,
+		Format: c.Log.Format,
+		Level:  level,
+		Stderr: stderr,
+	})
+	if err != nil {
+		return nil, logFault(c, err)
+	}
+	return l, nil
+}
+
+// CheckLog reports what would keep a start from opening a log file. A reload goes on
+// with the file that is open.
+func CheckLog(c *config.Config) error {
+	path, ok := strings.CutPrefix(c.Log.Output, logging.OutputFile)
+	if !ok {
+		return nil
+	}
+	return logFault(c, logging.CheckFile(path))
+}
+
+// logFault returns an error of opening the log as one of the configuration.
+func logFault(c *config.Config, err error) error {
+	if err == nil {
+		return nil
+	}
+	if strings.HasPrefix(c.Log.Output, logging.OutputFile) {
+		return c.Fault("log.output", err.Error(), logFileHint(err))
+	}
+	what, hint, _ := strings.Cut(err.Error(), "; ")
+	return c.Fault("log.output", what, hint)
+}
+
+// logFileHint says what to do about an error of opening a log file.
+func logFileHint(err error) string {
+	switch {
+	case errors.Is(err, logging.ErrLink):
+		return `name a regular file, write output = "stderr", or remove the write permission of others from the directory`
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
+		return `make the directory and let the gate's user write to it, or write output = "stderr"`
+	}
+	return `name a regular file, or write output = "stderr"`
+}
+
+// ShowAddress is how the log writes addresses. A hash is that of the normal
+// form, so that however an address is written its lines belong together.
+func ShowAddress(c *config.Config) (func(string) string, error) {
+	r, err := logging.NewRedactor(c.Log.Addresses, c.State.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if c.Log.Addresses != "hash" {
+		return r.Address, nil
+	}
+	return func(address string) string {
+		if a, err := sender.Parse(address); err == nil {
+			address = a.String()
+		}
+		return r.Address(address)
+	}, nil
+}

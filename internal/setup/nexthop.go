@@ -1,0 +1,144 @@
+package setup
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"spamgate/internal/certs"
+	"spamgate/internal/config"
+	"spamgate/smtpfilter/nexthop"
+)
+
+// NewNextHop makes the next hop, or the group of next hops. Nothing waits for
+// them to answer.
+func NewNextHop(c *config.Config, log *slog.Logger) (nexthop.Target, error) {
+	sc, err := smtpConfig(c, log)
+	if err != nil {
+		return nil, err
+	}
+	var members []nexthop.Target
+	discard := func(err error) error {
+		for _, m := range members {
+			err = errors.Join(err, m.Close())
+		}
+		return err
+	}
+	for _, addr := range c.NextHop.Addr {
+		m, err := nexthop.New(addr, sc)
+		if err != nil {
+			return nil, discard(err)
+		}
+		members = append(members, m)
+	}
+	if len(members) == 1 {
+		return members[0], nil
+	}
+	balance := nexthop.Priority
+	if c.NextHop.Balance == "round_robin" {
+		balance = nexthop.RoundRobin
+	}
+	g, err := nexthop.NewGroup(members, nexthop.GroupConfig{Balance: balance, Logger: log})
+	if err != nil {
+		return nil, discard(err)
+	}
+	return g, nil
+}
+
+// smtpConfig is how the gate speaks with a mail server, wherever that is.
+func smtpConfig(c *config.Config, log *slog.Logger) (nexthop.SMTPConfig, error) {
+	n := c.NextHop
+	sc := nexthop.SMTPConfig{
+		Hostname:      c.Hostname,
+		Reuse:         n.Reuse,
+		ProbeInterval: n.ProbeInterval,
+		GateID:        PathID,
+		Timeouts:      timeouts(n),
+		Logger:        log,
+
+		MessagesPerConnection: int(n.MessagesPerConnection),
+	}
+	switch n.Identity {
+	case "xclient":
+		sc.Identity = nexthop.IdentityXCLIENT
+	case "xforward":
+		sc.Identity = nexthop.IdentityXFORWARD
+	case "none":
+		sc.Identity = nexthop.IdentityNone
+	}
+	switch n.Proxy {
+	case "v1":
+		sc.Proxy = 1
+	case "v2":
+		sc.Proxy = 2
+	}
+	var err error
+	sc.TLS, err = tlsConfig(n)
+	return sc, err
+}
+
+// PathID names this process to other gates, so that it notices when its mail comes back.
+var PathID = rand.Text()[:12]
+
+// maxSilence is how long a next hop is silent until it is asked over another connection
+// whether it is there. Servers that work greet sooner.
+const maxSilence = 5 * time.Second
+
+// timeouts returns how long the next hop is waited for. What has no key is as RFC 5321,
+// section 4.5.3.2, has it: above all the 10 minutes behind a message.
+func timeouts(n config.NextHop) nexthop.Timeouts {
+	return nexthop.Timeouts{
+		Connect:  n.ConnectTimeout,
+		Greeting: n.ConnectTimeout,
+		Hello:    n.ConnectTimeout,
+		Mail:     n.ReplyTimeout,
+		Rcpt:     n.ReplyTimeout,
+		Data:     n.ReplyTimeout,
+		Suspect:  min(maxSilence, n.ConnectTimeout),
+	}
+}
+
+// tlsConfig is how the next hop's connection is protected; smtps:// is the
+// target's own to see.
+func tlsConfig(n config.NextHop) (nexthop.TLSConfig, error) {
+	t := nexthop.TLSConfig{Name: n.TLSName}
+	switch n.TLS {
+	case "opportunistic":
+		t.Mode = nexthop.TLSOpportunistic
+	case "required":
+		t.Mode = nexthop.TLSRequired
+	}
+	if n.TLSCA != "" {
+		roots, err := certs.LoadPool(n.TLSCA)
+		if err != nil {
+			return t, fmt.Errorf("next_hop.tls_ca: %w", err)
+		}
+		t.Roots = roots
+	}
+	for _, pin := range n.TLSPins {
+		var sum [32]byte
+		if _, err := hex.Decode(sum[:], []byte(pin)); err != nil {
+			return t, fmt.Errorf("next_hop.tls_pins: %w", err)
+		}
+		t.Pins = append(t.Pins, sum)
+	}
+	return t, nil
+}
+
+// MailServers are the servers that a next hop consists of; a Maildir has none.
+func MailServers(t nexthop.Target) []*nexthop.SMTP {
+	members := []nexthop.Target{t}
+	if group, ok := t.(*nexthop.Group); ok {
+		members = group.Members()
+	}
+	var servers []*nexthop.SMTP
+	for _, m := range members {
+		if server, ok := m.(*nexthop.SMTP); ok {
+			servers = append(servers, server)
+		}
+	}
+	return servers
+}

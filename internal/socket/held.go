@@ -1,0 +1,40 @@
+package socket
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// InheritableListener is a listening socket of the gate, to be handed on.
+type InheritableListener struct {
+	Key      string // as in socketsVariable
+	Listener net.Listener
+}
+
+// File is a copy of the socket. A listener's File method would do, but that the
+// file it returns makes the socket blocking when it is passed on, for this process
+// too: each accept that the other one wins would then hang, and Close with it.
+func (s InheritableListener) File() (*os.File, error) {
+	l, ok := s.Listener.(syscall.Conn)
+	if !ok {
+		return nil, fmt.Errorf("%s cannot be handed on: it is no socket", s.Listener.Addr())
+	}
+	raw, err := l.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var fd int
+	var dupErr error
+	err = raw.Control(func(from uintptr) {
+		fd, dupErr = unix.FcntlInt(from, unix.F_DUPFD_CLOEXEC, 0)
+	})
+	if err = errors.Join(err, dupErr); err != nil {
+		return nil, fmt.Errorf("copying the socket %s: %w", s.Listener.Addr(), err)
+	}
+	return os.NewFile(uintptr(fd), s.Key), nil
+}

@@ -1,0 +1,195 @@
+package socket
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"spamgate/internal/config"
+)
+
+// SocketsVariable is how a gate tells the process that shall take over from it
+// which descriptors it has: "3=ready 4=[::]:25 5=systemd". One is the pipe on
+// which to say that it serves. The others are listening sockets, each with the
+// address that it was opened for, or with "systemd".
+//
+// It is not systemd's protocol (sd_listen_fds(3)), which wants the process number
+// of the receiver in the environment: nobody knows it before the fork.
+const SocketsVariable = "SPAMGATE_SOCKETS"
+
+const (
+	ReadyPipe       = "ready"
+	firstDescriptor = 3 // behind standard input, output and error
+)
+
+// passedFile is a descriptor in socketsVariable.
+type passedFile struct {
+	fd  int
+	key string // readyPipe, config.Systemd, or a socketKey
+}
+
+// FormatPassed is the variable's value for descriptors from firstDescriptor on.
+func FormatPassed(keys []string) string {
+	var b strings.Builder
+	for i, key := range keys {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		fmt.Fprintf(&b, "%d=%s", firstDescriptor+i, key)
+	}
+	return b.String()
+}
+
+// parsePassed reads what formatPassed has written.
+func parsePassed(value string) ([]passedFile, error) {
+	var files []passedFile
+	pipes := 0
+	for field := range strings.FieldsSeq(value) {
+		number, key, _ := strings.Cut(field, "=")
+		fd, err := strconv.ParseInt(number, 10, 32)
+		if err != nil || fd < firstDescriptor || key == "" {
+			return nil, fmt.Errorf("%q is no descriptor with an address", field)
+		}
+		if slices.ContainsFunc(files, func(f passedFile) bool { return f.fd == int(fd) }) {
+			return nil, fmt.Errorf("descriptor %d is there twice", fd)
+		}
+		if key == ReadyPipe {
+			pipes++
+		} else if _, err := netip.ParseAddrPort(key); err != nil && key != config.Systemd {
+			return nil, fmt.Errorf("%q is no address", key)
+		}
+		files = append(files, passedFile{int(fd), key})
+	}
+	if pipes != 1 {
+		return nil, fmt.Errorf("%d descriptors are called %q, want one", pipes, ReadyPipe)
+	}
+	return files, nil
+}
+
+// SocketKey writes an address to listen on in one way only. Without an IP
+// address, and with [::], it is every address of both families; 0.0.0.0 is every
+// one of IPv4.
+func SocketKey(a *net.TCPAddr) string {
+	ip, ok := netip.AddrFromSlice(a.IP)
+	if !ok {
+		ip = netip.IPv6Unspecified()
+	}
+	return netip.AddrPortFrom(ip.Unmap().WithZone(a.Zone), uint16(a.Port)).String()
+}
+
+// Inherited is what a gate has from the one that it takes over from. The nil
+// *inherited is that of a gate that was started in the ordinary way.
+type Inherited struct {
+	pipe    *os.File // nil once ready has been said
+	sockets []inheritedSocket
+}
+
+// inheritedSocket is a listening socket that nobody has taken yet.
+type inheritedSocket struct {
+	key      string
+	listener *net.TCPListener
+}
+
+// Inherit takes what socketsVariable names, and the variable out of the
+// environment.
+func Inherit() (*Inherited, error) {
+	value, ok := os.LookupEnv(SocketsVariable)
+	if !ok {
+		return nil, nil
+	}
+	if err := os.Unsetenv(SocketsVariable); err != nil {
+		return nil, err
+	}
+	files, err := parsePassed(value)
+	if err != nil {
+		return nil, fmt.Errorf("%s=%q: %w; a gate sets it for the process that takes over from it, nobody else should", SocketsVariable, value, err)
+	}
+	in := &Inherited{}
+	for _, f := range files {
+		syscall.CloseOnExec(f.fd)
+		file := os.NewFile(uintptr(f.fd), f.key)
+		if f.key == ReadyPipe {
+			in.pipe = file
+			continue
+		}
+		listener, err := net.FileListener(file) // a copy
+		err = errors.Join(err, file.Close())
+		tcp, ok := listener.(*net.TCPListener)
+		if err != nil || !ok {
+			return nil, errors.Join(fmt.Errorf("%s=%q: descriptor %d is no listening TCP socket", SocketsVariable, value, f.fd), err)
+		}
+		in.sockets = append(in.sockets, inheritedSocket{f.key, tcp})
+	}
+	return in, nil
+}
+
+// Listener takes the socket that listens on an address, nil where there is none:
+// one that was opened for the same address (which with port 0 says nothing of the
+// port it has), or else one that happens to be there.
+func (in *Inherited) Listener(addr *net.TCPAddr) net.Listener {
+	if in == nil {
+		return nil
+	}
+	key := SocketKey(addr)
+	i := slices.IndexFunc(in.sockets, func(s inheritedSocket) bool { return s.key == key })
+	if i < 0 {
+		i = slices.IndexFunc(in.sockets, func(s inheritedSocket) bool {
+			return SocketKey(s.listener.Addr().(*net.TCPAddr)) == key
+		})
+	}
+	if i < 0 {
+		return nil
+	}
+	l := in.sockets[i].listener
+	in.sockets = slices.Delete(in.sockets, i, i+1)
+	return l
+}
+
+// systemd takes the sockets that came from systemd in the beginning.
+func (in *Inherited) systemd() []net.Listener {
+	if in == nil {
+		return nil
+	}
+	var taken []net.Listener
+	in.sockets = slices.DeleteFunc(in.sockets, func(s inheritedSocket) bool {
+		if s.key == config.Systemd {
+			taken = append(taken, s.listener)
+			return true
+		}
+		return false
+	})
+	return taken
+}
+
+// CloseRest closes the sockets that nobody has taken.
+func (in *Inherited) CloseRest() error {
+	if in == nil {
+		return nil
+	}
+	var errs []error
+	for _, s := range in.sockets {
+		errs = append(errs, s.listener.Close())
+	}
+	in.sockets = nil
+	return errors.Join(errs...)
+}
+
+// Ready tells the gate that is taken over from that this one serves. It reports
+// whether there is one that had not been told.
+func (in *Inherited) Ready() bool {
+	if in == nil || in.pipe == nil {
+		return false
+	}
+	// If nobody reads it any more, the other gate is gone, and this one serves
+	// all the same.
+	_, _ = in.pipe.WriteString("\n")
+	_ = in.pipe.Close()
+	in.pipe = nil
+	return true
+}

@@ -1,0 +1,111 @@
+package term
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+
+	"spamgate/internal/hashlab"
+	"spamgate/internal/text"
+)
+
+// Progress is a bar that shows how far a long run is, on a terminal only: in a
+// file or a pipe it would be noise.
+type Progress struct {
+	w    io.Writer
+	bar  *progressbar.ProgressBar
+	room int // columns for what comes next, always all of them, so that the bar stands still
+}
+
+// progressSteps is how finely the bar knows what is done.
+const progressSteps = 1000
+
+// NewProgress makes a bar on w. Where w is no terminal nothing is ever shown.
+func NewProgress(w io.Writer) Progress {
+	if _, ok := terminal(w); !ok {
+		return Progress{}
+	}
+	return NewBar(w, Width(w, hashlab.TextWidth))
+}
+
+// NewBar makes a bar for a terminal of so many columns.
+func NewBar(w io.Writer, columns int) Progress {
+	const width, rest = 24, 30 // columns of the bar, and of percentage and times beside it
+	bar := progressbar.NewOptions(progressSteps,
+		progressbar.OptionSetWriter(w),
+		progressbar.OptionSetWidth(width),
+		progressbar.OptionThrottle(100*time.Millisecond),
+		progressbar.OptionClearOnFinish(),
+		progressbar.OptionSetPredictTime(true),
+	)
+	return Progress{w, bar, max(10, columns-width-rest)}
+}
+
+// Show moves the bar to the part that is done, from 0 to 1, and says what comes
+// next. That the bar can't be drawn is no reason to stop.
+func (p Progress) Show(done float64, what string) {
+	if p.bar == nil {
+		return
+	}
+	p.bar.Describe(fmt.Sprintf("%-*s", p.room, shortenWords(text.Printable(what), p.room)))
+	_ = p.bar.Set(int(done * progressSteps))
+}
+
+// shortenWords leaves out the end of a text that is longer than room characters,
+// whole words of it: half a number would be another number.
+func shortenWords(s string, room int) string {
+	const dots = "..."
+	runes := []rune(s)
+	if len(runes) <= room {
+		return s
+	}
+	head := string(runes[:room-len(dots)+1]) // with the character after the cut, which may end a word
+	if space := strings.LastIndexByte(head, ' '); space > 0 {
+		return strings.TrimRight(head[:space], " ,:") + dots
+	}
+	return string(runes[:room-len(dots)]) + dots // one long word
+}
+
+// Finish takes the bar away.
+func (p Progress) Finish() {
+	if p.bar != nil {
+		_ = p.bar.Clear()
+	}
+}
+
+// FinishInterrupted takes the bar away and begins a new line: where Ctrl-C was
+// pressed the terminal has written ^C into this one.
+func (p Progress) FinishInterrupted() {
+	p.Finish()
+	if p.bar != nil {
+		fmt.Fprintln(p.w)
+	}
+}
+
+// terminal is w's file descriptor, where w is a terminal.
+func terminal(w io.Writer) (fd int, ok bool) {
+	if wrapped, ok := w.(interface{ Unwrap() io.Writer }); ok {
+		w = wrapped.Unwrap()
+	}
+	file, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return 0, false
+	}
+	return int(file.Fd()), true
+}
+
+// Width is how many columns there are for text on w: those of the
+// terminal, but not more than most, which it also is where w is no terminal.
+func Width(w io.Writer, most int) int {
+	if fd, ok := terminal(w); ok {
+		if columns, _, err := term.GetSize(fd); err == nil && columns > 0 {
+			return min(columns, most)
+		}
+	}
+	return most
+}

@@ -1,0 +1,152 @@
+// Package term writes for a terminal: numbers and durations as people read them, wrapped
+// text, progress bars, and text of strangers made safe.
+package term
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"spamgate/internal/text"
+)
+
+// Age is a duration in the unit that suits it: "12 s", "3 d".
+func Age(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", max(0, int(d/time.Second)))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", int(d/time.Minute))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", int(d/time.Hour))
+	default:
+		return fmt.Sprintf("%d d", int(d/(24*time.Hour)))
+	}
+}
+
+// SmallText is a rate or a part in a few characters; what is below anybody's
+// interest is 0.
+func SmallText(v float64) string {
+	switch {
+	case v < leastFPR:
+		return "0"
+	case v < 0.001:
+		return strings.Replace(fmt.Sprintf("%.0e", v), "e-0", "e-", 1)
+	default:
+		return fmt.Sprintf("%.2g", v)
+	}
+}
+
+// SmallFPR is a rate at which a filter errs in a few characters: never quite 0,
+// and "-" of a list that has none of its own.
+func SmallFPR(v float64) string {
+	switch {
+	case v == 0:
+		return "-"
+	case v < leastFPR:
+		return "<" + strings.TrimSpace(strings.TrimPrefix(FPR(v), "<"))
+	}
+	return SmallText(v)
+}
+
+// PrintWrapped prints a text behind a label, which ends with a space, in lines
+// that are indented like the first, or less where the label is long.
+func PrintWrapped(b *bytes.Buffer, label, text string) {
+	indent := len(label)
+	if indent > Columns/4 {
+		indent = 4
+	}
+	line, begun := label, false
+	for word := range strings.FieldsSeq(text) {
+		switch {
+		case !begun:
+			line += word
+		case len(line)+1+len(word) > Columns:
+			fmt.Fprintln(b, line)
+			line = strings.Repeat(" ", indent) + word
+		default:
+			line += " " + word
+		}
+		begun = true
+	}
+	fmt.Fprintln(b, strings.TrimRight(line, " "))
+}
+
+// Columns is how wide text is where nothing longer has to stay whole.
+const Columns = 80
+
+// FPR is a rate at which a filter errs; it is never quite 0.
+func FPR(fpr float64) string {
+	if fpr < leastFPR {
+		return fmt.Sprintf("< %.0g", leastFPR)
+	}
+	return fmt.Sprintf("%.2g", fpr)
+}
+
+// leastFPR is a rate below which nobody cares how far.
+const leastFPR = 1e-18
+
+// ShortPath shows a path below the working directory as one would type it.
+func ShortPath(s string) string {
+	dir, err := os.Getwd()
+	if err != nil || dir == "/" {
+		return s
+	}
+	scheme, path, ok := strings.Cut(s, ":")
+	if !ok {
+		scheme, path = "", s
+	} else {
+		scheme += ":"
+	}
+	if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsAbs(path) && filepath.IsLocal(rel) {
+		return scheme + rel
+	}
+	return s
+}
+
+// PrintParts writes what stands behind a label, with commas between. Where a part
+// would go beyond 80 columns it begins another line.
+func PrintParts(w io.Writer, label string, parts []string) {
+	line := fmt.Sprintf("  %-10s ", label)
+	for i, part := range parts {
+		if i < len(parts)-1 {
+			part += ","
+		}
+		if i > 0 && len(line)+len(" ")+len(part) > 80 {
+			fmt.Fprintln(w, line)
+			line = strings.Repeat(" ", 15) + part
+			continue
+		}
+		if i > 0 {
+			line += " "
+		}
+		line += part
+	}
+	fmt.Fprintln(w, line)
+}
+
+// ByteSize is a size for people.
+func ByteSize(n int64) string {
+	switch {
+	case n < 1<<10:
+		return text.Count(int(n), "byte", "bytes")
+	case n < 1<<20:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	default:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	}
+}
+
+func InBrackets(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "  (" + s + ")"
+}
+
+// OneField keeps a text from looking like several columns or lines.
+var OneField = strings.NewReplacer("\t", " ", "\r", " ", "\n", " ")
