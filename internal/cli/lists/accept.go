@@ -16,6 +16,7 @@ import (
 	"spamgate/internal/config"
 	"spamgate/internal/durable"
 	"spamgate/internal/listedit"
+	"spamgate/internal/listfiles"
 	"spamgate/internal/report"
 	"spamgate/internal/term"
 	"spamgate/internal/text"
@@ -48,7 +49,7 @@ Exit codes: 0 accepted; 2 nothing is held, or an error.`,
 		if err != nil {
 			return err
 		}
-		if _, err := findList(c, args[0]); err != nil {
+		if _, err := listfiles.Find(c, args[0]); err != nil {
 			return err
 		}
 		ctx, stop := cli.Interruptible(cmd)
@@ -209,24 +210,24 @@ func (a *accepting) byHand(ctx context.Context, gate cli.RunningGate) (acceptRes
 
 // count counts the entries that the list has on disk, as a gate would.
 func (a *accepting) count(ctx context.Context) (n int, err error) {
-	l, err := findList(a.config, a.list)
+	l, err := listfiles.Find(a.config, a.list)
 	if err != nil {
 		return 0, err
 	}
-	at, err := newListAt(l)
+	at, err := listfiles.New(l)
 	if err != nil {
 		return 0, err
 	}
-	at.options.Now = 0 // entries whose time is over do not count
-	guarded := newProtection(a.config)
-	s := newScanning(ctx, []*listAt{at}, a.stderr)
-	err = s.lists([]*listAt{at}, func(f found) error {
-		if guarded.covered(at, f.entry) == "" {
+	at.Options.Now = 0 // entries whose time is over do not count
+	guarded := listfiles.NewProtection(a.config)
+	s := listfiles.NewScan(ctx, []*listfiles.List{at}, a.stderr)
+	err = s.Lists([]*listfiles.List{at}, func(f listfiles.Located) error {
+		if guarded.Covered(at, f.Entry) == "" {
 			n++
 		}
 		return nil
 	})
-	if err == nil && s.failed {
+	if err == nil && s.Failed {
 		err = fmt.Errorf("list %s: %w", a.list, errUncounted)
 	}
 	return n, err

@@ -14,6 +14,7 @@ import (
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
 	"spamgate/internal/listedit"
+	"spamgate/internal/listfiles"
 	"spamgate/internal/term"
 	"spamgate/internal/text"
 	"spamgate/smtpfilter"
@@ -75,11 +76,11 @@ type addReport struct {
 
 // addedEntry is what became of one entry.
 type addedEntry struct {
-	entryAt
-	What      string    `json:"what"`
-	Meaning   string    `json:"meaning"`
-	CoveredBy []entryAt `json:"covered_by,omitempty"`
-	Remarks   []string  `json:"remarks,omitempty"`
+	listfiles.EntryInfo
+	What      string                `json:"what"`
+	Meaning   string                `json:"meaning"`
+	CoveredBy []listfiles.EntryInfo `json:"covered_by,omitempty"`
+	Remarks   []string              `json:"remarks,omitempty"`
 }
 
 func listsAdd(cmd *cobra.Command, o listsAddOptions, args []string) error {
@@ -98,7 +99,7 @@ func listsAdd(cmd *cobra.Command, o listsAddOptions, args []string) error {
 	if err != nil {
 		return err
 	}
-	file, err := list.fileToEdit(o.file)
+	file, err := fileToEdit(list, o.file)
 	if err != nil {
 		return fmt.Errorf("lists add: %w", err)
 	}
@@ -119,7 +120,7 @@ func listsAdd(cmd *cobra.Command, o listsAddOptions, args []string) error {
 }
 
 // newEntries checks what is to be added.
-func newEntries(c *config.Config, l *listAt, o listsAddOptions, args []string) ([]listedit.NewEntry, error) {
+func newEntries(c *config.Config, l *listfiles.List, o listsAddOptions, args []string) ([]listedit.NewEntry, error) {
 	until := ""
 	if o.until != "" {
 		var err error
@@ -128,14 +129,14 @@ func newEntries(c *config.Config, l *listAt, o listsAddOptions, args []string) (
 		}
 	}
 	entries := make([]listedit.NewEntry, len(args))
-	guarded := newProtection(c)
+	guarded := listfiles.NewProtection(c)
 	var errs []error
 	for i, text := range args {
 		n := listedit.NewEntry{Text: strings.TrimSpace(text), Reason: strings.TrimSpace(o.reason), Note: strings.TrimSpace(o.note), Until: until}
 		entries[i] = n
-		e, err := n.Parse(l.options)
+		e, err := n.Parse(l.Options)
 		if err == nil {
-			err = guarded.check(l, e)
+			err = guarded.Check(l, e)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("lists add: %w", err))
@@ -149,7 +150,7 @@ func (e *editing) add(ctx context.Context, entries []listedit.NewEntry) (*addRep
 	var additions []listedit.Addition
 	change, err := e.rewrite(ctx, func(old io.ReadSeeker, w io.Writer) error {
 		var err error
-		additions, err = listedit.Add(old, w, e.list.options, entries)
+		additions, err = listedit.Add(old, w, e.list.Options, entries)
 		e.record.What = describeAdditions(additions)
 		return err
 	})
@@ -161,7 +162,7 @@ func (e *editing) add(ctx context.Context, entries []listedit.NewEntry) (*addRep
 	for i, a := range additions {
 		if a.What == listedit.Refused {
 			refused = append(refused, fmt.Errorf("lists add: %s: the exception !%[1]s at %s:%d cancels it; remove that first",
-				written(a.New), term.ShortPath(e.file), a.Line))
+				listfiles.Written(a.New), term.ShortPath(e.file), a.Line))
 		}
 		report.Entries = append(report.Entries, e.describe(entries[i], a))
 	}
@@ -172,7 +173,7 @@ func (e *editing) add(ctx context.Context, entries []listedit.NewEntry) (*addRep
 		if !change.Changed || e.dryRun {
 			return nil, fmt.Errorf("lists add: %w", err)
 		}
-		relationsUnknown(e.stderr, err)
+		listfiles.RelationsUnknown(e.stderr, err)
 	}
 	if change.Changed && !e.dryRun {
 		report.Gate = e.gate.Rescan(ctx, e.list.Name)
@@ -183,12 +184,12 @@ func (e *editing) add(ctx context.Context, entries []listedit.NewEntry) (*addRep
 // describe says what became of one entry.
 func (e *editing) describe(n listedit.NewEntry, a listedit.Addition) addedEntry {
 	a.New.Line = a.Line
-	d := addedEntry{entryAt: newEntryAt(e.list.Name, e.file, a.New), What: a.What, Meaning: meaning(a.New)}
+	d := addedEntry{EntryInfo: listfiles.NewEntryInfo(e.list.Name, e.file, a.New), What: a.What, Meaning: meaning(a.New)}
 	if len(a.Extra) > 0 && a.What == listedit.Updated {
 		d.Remarks = append(d.Remarks, "removed "+text.Count(len(a.Extra), "repeated line", "repeated lines")+" of it")
 	}
 	if a.What == listedit.Updated && a.Was.Until != 0 && a.New.Until == 0 {
-		d.Remarks = append(d.Remarks, "it no longer ends: the old line said "+untilText(a.Was.Until))
+		d.Remarks = append(d.Remarks, "it no longer ends: the old line said "+listfiles.Until(a.Was.Until))
 	}
 	if a.What == listedit.Updated && a.Was.Reason != "" && a.Was.Reason != a.New.Reason {
 		d.Remarks = append(d.Remarks, "the reason was: "+a.Was.Reason)
@@ -202,7 +203,7 @@ func (e *editing) describe(n listedit.NewEntry, a listedit.Addition) addedEntry 
 	switch {
 	case a.New.Exception && a.Opposite != nil:
 		d.Remarks = append(d.Remarks, fmt.Sprintf("it cancels line %d, which may as well go", a.Opposite.Line))
-	case a.New.Exception && len(a.Covered) == 0 && len(e.list.files) == 1:
+	case a.New.Exception && len(a.Covered) == 0 && len(e.list.Paths) == 1:
 		d.Remarks = append(d.Remarks, "nothing in this list matches it, so the exception does nothing now", "(an exception does not reach other lists: for that add it to an allow list)")
 	}
 	return d
@@ -226,12 +227,12 @@ func unlikeShown(reason string) (remarks []string) {
 // describeRelations says which other entries match the same senders, in this
 // list or another, and which let them pass.
 func (e *editing) describeRelations(ctx context.Context, report *addReport, additions []listedit.Addition) error {
-	lists := readableLists(e.config, e.stderr)
-	relations := newRelations()
+	lists := listfiles.Readable(e.config, e.stderr)
+	relations := listfiles.NewRelations()
 	for _, a := range additions {
-		relations.ask(a.New)
+		relations.Ask(a.New)
 	}
-	if err := relations.read(ctx, lists, e.stderr); err != nil {
+	if err := relations.Read(ctx, lists, e.stderr); err != nil {
 		return err
 	}
 	for i, a := range additions {
@@ -239,17 +240,17 @@ func (e *editing) describeRelations(ctx context.Context, report *addReport, addi
 			continue
 		}
 		entry := &report.Entries[i]
-		for _, f := range relations.covering(a.New) {
-			if f.list.Type == e.list.Type {
-				entry.CoveredBy = append(entry.CoveredBy, f.at())
+		for _, f := range relations.Covering(a.New) {
+			if f.List.Type == e.list.Type {
+				entry.CoveredBy = append(entry.CoveredBy, f.At())
 			}
 		}
 		if e.list.Type != "block" {
 			continue
 		}
-		for _, f := range append(relations.same(a.New), relations.covering(a.New)...) {
-			if f.list.Type == "allow" && (f.list.Override || f.entry.Key == a.New.Key) {
-				entry.Remarks = append(entry.Remarks, "its mail passes nevertheless: "+f.at().String())
+		for _, f := range append(relations.Same(a.New), relations.Covering(a.New)...) {
+			if f.List.Type == "allow" && (f.List.Override || f.Entry.Key == a.New.Key) {
+				entry.Remarks = append(entry.Remarks, "its mail passes nevertheless: "+f.At().String())
 			}
 		}
 	}
@@ -262,9 +263,9 @@ func describeAdditions(additions []listedit.Addition) string {
 	for _, a := range additions {
 		switch a.What {
 		case listedit.Added, listedit.Updated:
-			what := a.What + " " + written(a.New)
+			what := a.What + " " + listfiles.Written(a.New)
 			if a.New.Until != 0 {
-				what += " until " + untilText(a.New.Until)
+				what += " until " + listfiles.Until(a.New.Until)
 			}
 			words = append(words, what)
 		}

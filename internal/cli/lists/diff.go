@@ -2,13 +2,10 @@ package lists
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"iter"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,6 +13,8 @@ import (
 	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/segment"
 	"spamgate/internal/cli"
+	"spamgate/internal/listcompare"
+	"spamgate/internal/listfiles"
 	"spamgate/internal/term"
 	"spamgate/internal/text"
 )
@@ -88,30 +87,10 @@ func (o *listsDiffOptions) check(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// difference is an entry in which two files differ. Old is nil where it came,
-// New where it went.
-type difference struct {
-	What string   `json:"what"` // "came", "went", "changed"
-	Old  *entryAt `json:"old,omitempty"`
-	New  *entryAt `json:"new,omitempty"`
-}
-
-// diffReport is what two files differ in.
-type diffReport struct {
-	Old         string       `json:"old"`
-	New         string       `json:"new"`
-	Came        int          `json:"came"`
-	Went        int          `json:"went"`
-	Changed     int          `json:"changed"`
-	Same        int          `json:"same"`
-	Protected   int          `json:"protected,omitempty"` // entries of New that are left out, since they cover a protected name
-	Differences []difference `json:"differences"`
-}
-
 func listsDiff(cmd *cobra.Command, o listsDiffOptions, args []string) error {
 	ctx, stop := cli.Interruptible(cmd)
 	defer stop()
-	key := newSegmentKey()
+	key := listfiles.NewKey()
 	var sides [2]*side
 	var err error
 	if len(args) == 1 {
@@ -131,8 +110,8 @@ func listsDiff(cmd *cobra.Command, o listsDiffOptions, args []string) error {
 			return err
 		}
 	}
-	report := &diffReport{Old: sides[0].name, New: sides[1].name, Differences: []difference{}}
-	if err := report.compare(segments[0], segments[1], key); err != nil {
+	report := &listcompare.Diff{Old: sides[0].name, New: sides[1].name, Differences: []listcompare.Difference{}}
+	if err := report.Compare(segments[0], segments[1], key); err != nil {
 		return err
 	}
 	report.Protected = int(sides[1].guarded.Load())
@@ -140,7 +119,7 @@ func listsDiff(cmd *cobra.Command, o listsDiffOptions, args []string) error {
 	if o.json {
 		err = cli.PrintJSON(out, report)
 	} else {
-		report.print(out)
+		printDiff(out, report)
 	}
 	if err = errors.Join(err, out.Flush()); err != nil {
 		return fmt.Errorf("writing the differences: %w", err)
@@ -174,101 +153,24 @@ func fileSides(cmd *cobra.Command, o listsDiffOptions, paths []string, key *segm
 
 // readSide reads one of the files, and says on standard error what is no entry.
 func readSide(ctx context.Context, cmd *cobra.Command, path string, o listfile.Options, key *segment.Key, bar *term.FileProgress) (*segment.Segment, error) {
-	in, err := openForeign(ctx, cmd, path, bar)
+	in, err := listfiles.OpenInput(ctx, cmd.InOrStdin(), path, bar)
 	if err != nil {
 		return nil, err
 	}
-	defer in.close()
-	b := newSegmentBuilder(ctx, key)
-	defer b.builder.Abort()
-	result, err := b.add(in, o)
+	defer in.Close()
+	b := listfiles.NewBuilder(ctx, key)
+	defer b.Builder.Abort()
+	result, err := b.Add(in, o)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", in.path, err)
+		return nil, fmt.Errorf("%s: %w", in.Path, err)
 	}
 	if result.Invalid+result.Unsupported > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "spamgate: %s: %s; see spamgate lists lint\n", in.path, newReadReport(result).describe())
+		fmt.Fprintf(cmd.ErrOrStderr(), "spamgate: %s: %s; see spamgate lists lint\n", in.Path, newReadReport(result).describe())
 	}
-	return b.finish()
+	return b.Finish()
 }
 
-// compare walks both segments in their common order.
-func (d *diffReport) compare(before, after *segment.Segment, key *segment.Key) error {
-	var failed [2]error
-	nextOld, stopOld := iter.Pull(records(before, key, &failed[0]))
-	defer stopOld()
-	nextNew, stopNew := iter.Pull(records(after, key, &failed[1]))
-	defer stopNew()
-	old, hasOld := nextOld()
-	now, hasNew := nextNew()
-	for hasOld || hasNew {
-		order := 0
-		if hasOld && hasNew {
-			order = old.compare(now)
-		}
-		switch {
-		case !hasNew || hasOld && order < 0:
-			d.Went++
-			d.note("went", &old, nil)
-			old, hasOld = nextOld()
-		case !hasOld || order > 0:
-			d.Came++
-			d.note("came", nil, &now)
-			now, hasNew = nextNew()
-		default:
-			if old.Exception != now.Exception || old.Defer != now.Defer || old.Until != now.Until || old.Reason != now.Reason || old.Note != now.Note {
-				d.Changed++
-				d.note("changed", &old, &now)
-			} else {
-				d.Same++
-			}
-			old, hasOld = nextOld()
-			now, hasNew = nextNew()
-		}
-	}
-	slices.SortStableFunc(d.Differences, func(a, b difference) int {
-		return cmp.Or(cmp.Compare(a.order(), b.order()), cmp.Compare(a.line(), b.line()))
-	})
-	return errors.Join(failed[0], failed[1])
-}
-
-// maxDifferences bounds what is kept to be shown: some 300 MiB.
-const maxDifferences = 1_000_000
-
-func (d *diffReport) note(what string, old, now *hashedRecord) {
-	if len(d.Differences) == maxDifferences {
-		return
-	}
-	one := difference{What: what}
-	if old != nil {
-		at := newEntryAt("", d.Old, old.entry())
-		one.Old = &at
-	}
-	if now != nil {
-		at := newEntryAt("", d.New, now.entry())
-		one.New = &at
-	}
-	d.Differences = append(d.Differences, one)
-}
-
-// order puts what went before what changed and what came.
-func (d difference) order() int {
-	switch {
-	case d.New == nil:
-		return 0
-	case d.Old == nil:
-		return 2
-	}
-	return 1
-}
-
-func (d difference) line() int {
-	if d.New != nil {
-		return d.New.Line
-	}
-	return d.Old.Line
-}
-
-func (d *diffReport) print(w io.Writer) {
+func printDiff(w io.Writer, d *listcompare.Diff) {
 	for _, one := range d.Differences {
 		switch one.What {
 		case "went":
@@ -289,7 +191,7 @@ func (d *diffReport) print(w io.Writer) {
 }
 
 // asLine is an entry as a list has it.
-func asLine(e *entryAt) string {
+func asLine(e *listfiles.EntryInfo) string {
 	var b strings.Builder
 	b.WriteString(e.Entry)
 	if e.Until != "" || e.Reason != "" {

@@ -13,6 +13,7 @@ import (
 	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/segment"
 	"spamgate/internal/config"
+	"spamgate/internal/listfiles"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
 	"spamgate/internal/text"
@@ -22,10 +23,10 @@ import (
 type listSides struct {
 	cmd      *cobra.Command
 	config   *config.Config
-	list     *listAt
+	list     *listfiles.List
 	versions []blocklist.VersionInfo // the newest first
 	key      *segment.Key
-	guarded  protection
+	guarded  listfiles.Protection
 }
 
 // side is one of them. Read makes its segment.
@@ -41,15 +42,15 @@ func newListSides(cmd *cobra.Command, o listsDiffOptions, name string, key *segm
 	if err != nil {
 		return nil, err
 	}
-	l, err := findList(c, name)
+	l, err := listfiles.Find(c, name)
 	if err != nil {
 		return nil, fmt.Errorf("%w; to compare files name two: OLD and NEW", err)
 	}
-	s := &listSides{cmd: cmd, config: c, key: key, guarded: newProtection(c)}
-	if s.list, err = newListAt(l); err != nil && o.to == "" {
+	s := &listSides{cmd: cmd, config: c, key: key, guarded: listfiles.NewProtection(c)}
+	if s.list, err = listfiles.New(l); err != nil && o.to == "" {
 		return nil, err
 	}
-	s.list.options.Now = 0 // entries whose time is over do not count
+	s.list.Options.Now = 0 // entries whose time is over do not count
 	if s.versions, err = keptVersions(c, name); err != nil {
 		return nil, err
 	}
@@ -62,7 +63,7 @@ func newListSides(cmd *cobra.Command, o listsDiffOptions, name string, key *segm
 // keptVersions are those of a list, the newest first.
 func keptVersions(c *config.Config, list string) ([]blocklist.VersionInfo, error) {
 	versions, err := blocklist.Versions(c.State.Dir, list)
-	return versions, sayWho(err, whoServes)
+	return versions, listfiles.WithAuthority(err, listfiles.WhoServes)
 }
 
 // noVersionKept says why there is none.
@@ -99,7 +100,7 @@ func (s *listSides) choose(from, to string) (old, now *side, err error) {
 	}
 	old = s.version(v)
 	if to == "" {
-		if sum, err := setup.Opener(s.list.List).ContentSum(s.list.files); err == nil && sum == v.Sum && from == "" {
+		if sum, err := setup.Opener(s.list.List).ContentSum(s.list.Paths); err == nil && sum == v.Sum && from == "" {
 			fmt.Fprintf(s.cmd.ErrOrStderr(), "spamgate: list %s: what is on disk is what went live last; to compare with an earlier version give --from VERSION,\nas spamgate lists rollback %[1]s --list-versions shows them\n", s.list.Name)
 		}
 		return old, s.disk(), nil
@@ -114,11 +115,11 @@ func (s *listSides) choose(from, to string) (old, now *side, err error) {
 func (s *listSides) version(v blocklist.VersionInfo) *side {
 	one := &side{name: "version " + v.ID}
 	one.read = func(ctx context.Context) (*segment.Segment, error) {
-		b := newSegmentBuilder(ctx, s.key)
-		b.leave = s.leave(one)
-		defer b.builder.Abort()
+		b := listfiles.NewBuilder(ctx, s.key)
+		b.Leave = s.leave(one)
+		defer b.Builder.Abort()
 		err := blocklist.ExtractVersion(s.config.State.Dir, s.list.Name, v.ID, func(path string, content io.Reader) error {
-			if _, err := b.add(content, s.list.options); err != nil {
+			if _, err := b.Add(content, s.list.Options); err != nil {
 				return fmt.Errorf("%s: %w", term.ShortPath(path), err)
 			}
 			_, err := io.Copy(io.Discard, content) // to its end, where it shows whether it is whole
@@ -127,7 +128,7 @@ func (s *listSides) version(v blocklist.VersionInfo) *side {
 		if err != nil {
 			return nil, err
 		}
-		return b.finish()
+		return b.Finish()
 	}
 	return one
 }
@@ -136,7 +137,7 @@ func (s *listSides) version(v blocklist.VersionInfo) *side {
 // that they come and go without a difference.
 func (s *listSides) leave(from *side) func(listfile.Entry) bool {
 	return func(e listfile.Entry) bool {
-		if s.guarded.covered(s.list, e) == "" {
+		if s.guarded.Covered(s.list, e) == "" {
 			return false
 		}
 		from.guarded.Add(1)
@@ -148,9 +149,9 @@ func (s *listSides) leave(from *side) func(listfile.Entry) bool {
 func (s *listSides) disk() *side {
 	one := &side{name: "what is on disk"}
 	one.read = func(ctx context.Context) (*segment.Segment, error) {
-		scan := newScanning(ctx, []*listAt{s.list}, s.cmd.ErrOrStderr())
-		defer scan.bar.Finish()
-		return segmentOf(scan, s.list, s.key, s.leave(one))
+		scan := listfiles.NewScan(ctx, []*listfiles.List{s.list}, s.cmd.ErrOrStderr())
+		defer scan.Bar.Finish()
+		return listfiles.Segment(scan, s.list, s.key, s.leave(one))
 	}
 	return one
 }

@@ -18,13 +18,14 @@ import (
 	"spamgate/internal/config"
 	"spamgate/internal/durable"
 	"spamgate/internal/listedit"
+	"spamgate/internal/listfiles"
 	"spamgate/internal/term"
 )
 
 // editing is one change of a list's file.
 type editing struct {
 	config  *config.Config
-	list    *listAt
+	list    *listfiles.List
 	file    string
 	command string
 	why     string
@@ -71,7 +72,7 @@ func (e *editing) rewrite(ctx context.Context, edit func(old io.ReadSeeker, w io
 		}
 	}
 	if err != nil {
-		return change, fmt.Errorf("lists %s: %w", e.command, sayWho(err, whoOwns))
+		return change, fmt.Errorf("lists %s: %w", e.command, listfiles.WithAuthority(err, listfiles.WhoOwns))
 	}
 	return change, nil
 }
@@ -107,7 +108,7 @@ func (e *editing) auditLog() (log *listedit.Log, throughGate bool, err error) {
 	case e.gate.Client != nil && !durable.IsTrap(err):
 		return nil, true, nil
 	}
-	return nil, false, sayWho(err, whoServes)
+	return nil, false, listfiles.WithAuthority(err, listfiles.WhoServes)
 }
 
 // checkEntries reads the entries that were named.
@@ -158,35 +159,3 @@ func meaning(e listfile.Entry) string {
 	}
 	return "matches " + what
 }
-
-// written is an entry in its normal form, as a list shows it.
-func written(e listfile.Entry) string {
-	if e.Exception {
-		return "!" + e.Key
-	}
-	return e.Key
-}
-
-// entryAt is an entry in a file, for programs.
-type entryAt struct {
-	List      string `json:"list,omitempty"`
-	File      string `json:"file"`
-	Line      int    `json:"line"`
-	Entry     string `json:"entry"` // in normal form
-	Kind      string `json:"kind"`
-	Exception bool   `json:"exception,omitempty"`
-	Until     string `json:"until,omitempty"`
-	Reason    string `json:"reason,omitempty"`
-	Note      string `json:"note,omitempty"`
-}
-
-func newEntryAt(list, file string, e listfile.Entry) entryAt {
-	return entryAt{list, file, e.Line, written(e), e.Kind.String(), e.Exception, untilText(e.Until), e.Reason, e.Note}
-}
-
-// String is the entry for people.
-func (e entryAt) String() string {
-	return fmt.Sprintf("%s in list %s, %s%s", e.Entry, e.List, e.place(), term.InBrackets(e.Reason))
-}
-
-func (e entryAt) place() string { return fmt.Sprintf("%s:%d", term.ShortPath(e.File), e.Line) }

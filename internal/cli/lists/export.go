@@ -16,6 +16,7 @@ import (
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
 	"spamgate/internal/durable"
+	"spamgate/internal/listfiles"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
 	"spamgate/internal/text"
@@ -99,8 +100,8 @@ func listsExport(cmd *cobra.Command, o listsExportOptions) error {
 	}
 	ctx, stop := cli.Interruptible(cmd)
 	defer stop()
-	e := &exporting{scanning: newScanning(ctx, []*listAt{list}, cmd.ErrOrStderr()), list: list, format: format}
-	defer e.bar.Finish()
+	e := &exporting{Scan: listfiles.NewScan(ctx, []*listfiles.List{list}, cmd.ErrOrStderr()), list: list, format: format}
+	defer e.Bar.Finish()
 	if o.out == "" {
 		if _, err = e.write(cmd.OutOrStdout()); err != nil {
 			err = fmt.Errorf("not all of the list is written: %w", err)
@@ -111,12 +112,12 @@ func listsExport(cmd *cobra.Command, o listsExportOptions) error {
 	if err != nil {
 		return err
 	}
-	e.bar.Finish()
+	e.Bar.Finish()
 	return e.finish()
 }
 
 // listToExport is the list that is named, or the only block list.
-func listToExport(c *config.Config, name string) (*listAt, error) {
+func listToExport(c *config.Config, name string) (*listfiles.List, error) {
 	if name == "" {
 		var blocks []string
 		for _, l := range c.Lists {
@@ -129,20 +130,20 @@ func listToExport(c *config.Config, name string) (*listAt, error) {
 		}
 		name = blocks[0]
 	}
-	l, err := findList(c, name)
+	l, err := listfiles.Find(c, name)
 	if err != nil {
 		return nil, err
 	}
-	list, err := newListAt(l)
-	list.options.Now = 0 // what is over is not exported
+	list, err := listfiles.New(l)
+	list.Options.Now = 0 // what is over is not exported
 	return list, err
 }
 
 // listWithFile is the list that has the file, nil if none has.
-func listWithFile(c *config.Config, path string) *listAt {
+func listWithFile(c *config.Config, path string) *listfiles.List {
 	for _, l := range c.Lists {
-		at, err := newListAt(l)
-		if err == nil && slices.ContainsFunc(at.files, func(file string) bool { return durable.SameFile(file, path) }) {
+		at, err := listfiles.New(l)
+		if err == nil && slices.ContainsFunc(at.Paths, func(file string) bool { return durable.SameFile(file, path) }) {
 			return at
 		}
 	}
@@ -151,8 +152,8 @@ func listWithFile(c *config.Config, path string) *listAt {
 
 // exporting is one run of export.
 type exporting struct {
-	*scanning
-	list    *listAt
+	*listfiles.Scan
+	list    *listfiles.List
 	format  listfile.Format
 	file    string // that is being read
 	failed  error
@@ -186,8 +187,8 @@ var errEnough = errors.New("enough")
 // entries are those of the list's files.
 func (e *exporting) entries() iter.Seq[listfile.Entry] {
 	return func(yield func(listfile.Entry) bool) {
-		for _, e.file = range e.list.files {
-			_, err := e.scanning.file(setup.Opener(e.list.List), e.file, e.list.options, func(entry listfile.Entry) error {
+		for _, e.file = range e.list.Paths {
+			_, err := e.Scan.File(setup.Opener(e.list.List), e.file, e.list.Options, func(entry listfile.Entry) error {
 				if !yield(entry) {
 					return errEnough
 				}
@@ -206,19 +207,19 @@ func (e *exporting) entries() iter.Seq[listfile.Entry] {
 // leave tells of an entry that cannot be expressed.
 func (e *exporting) leave(p listfile.Problem) {
 	if e.left++; e.left <= maxLeftOut {
-		fmt.Fprintln(term.Escape(e.stderr), newProblemAt(e.file, p))
+		fmt.Fprintln(term.Escape(e.Stderr), newProblemAt(e.file, p))
 	}
 }
 
 func (e *exporting) finish() error {
 	if more := e.left - maxLeftOut; more > 0 {
-		fmt.Fprintf(e.stderr, "%d more\n", more)
+		fmt.Fprintf(e.Stderr, "%d more\n", more)
 	}
-	fmt.Fprintf(e.stderr, "list %s: %s written as %s", e.list.Name, text.Count(e.written, "entry", "entries"), e.format)
+	fmt.Fprintf(e.Stderr, "list %s: %s written as %s", e.list.Name, text.Count(e.written, "entry", "entries"), e.format)
 	if e.left > 0 {
-		fmt.Fprintf(e.stderr, ", %d left out\n", e.left)
+		fmt.Fprintf(e.Stderr, ", %d left out\n", e.left)
 		return cli.ErrNo
 	}
-	fmt.Fprintln(e.stderr)
+	fmt.Fprintln(e.Stderr)
 	return nil
 }

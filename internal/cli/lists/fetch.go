@@ -15,6 +15,7 @@ import (
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
 	"spamgate/internal/fetch"
+	"spamgate/internal/listfiles"
 	"spamgate/internal/report"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
@@ -113,7 +114,7 @@ func listsFetch(cmd *cobra.Command, o listsFlags, names []string) error {
 func listsToFetch(c *config.Config, names []string) ([]config.List, error) {
 	var lists []config.List
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
-		l, err := findList(c, name)
+		l, err := listfiles.Find(c, name)
 		if err != nil {
 			return nil, err
 		}

@@ -15,6 +15,7 @@ import (
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
 	"spamgate/internal/listedit"
+	"spamgate/internal/listfiles"
 	"spamgate/internal/term"
 )
 
@@ -72,22 +73,22 @@ func listsFind(cmd *cobra.Command, o listsFindOptions, pattern string) error {
 	}
 	all := len(c.Lists)
 	if o.list != "" {
-		l, err := findList(c, o.list)
+		l, err := listfiles.Find(c, o.list)
 		if err != nil {
 			return fmt.Errorf("lists find: %w", err)
 		}
 		c.Lists, all = []config.List{l}, 1
 	}
 	wanted := newMatcher(pattern, o.reasons)
-	guarded := newProtection(c)
+	guarded := listfiles.NewProtection(c)
 	ctx, stop := cli.Interruptible(cmd)
 	defer stop()
-	lists := readableLists(c, cmd.ErrOrStderr())
+	lists := listfiles.Readable(c, cmd.ErrOrStderr())
 	out := bufio.NewWriter(term.Escape(cmd.OutOrStdout()))
 	n := 0
-	s := newScanning(ctx, lists, cmd.ErrOrStderr())
-	err = s.lists(lists, func(f found) error {
-		if !wanted(f.entry) {
+	s := listfiles.NewScan(ctx, lists, cmd.ErrOrStderr())
+	err = s.Lists(lists, func(f listfiles.Located) error {
+		if !wanted(f.Entry) {
 			return nil
 		}
 		n++
@@ -97,8 +98,8 @@ func listsFind(cmd *cobra.Command, o listsFindOptions, pattern string) error {
 		return fmt.Errorf("lists find: %w", err)
 	}
 	switch {
-	case s.failed || len(lists) < all:
-		return fmt.Errorf("lists find: %w", errIncomplete)
+	case s.Failed || len(lists) < all:
+		return fmt.Errorf("lists find: %w", listfiles.ErrIncomplete)
 	case n == 0:
 		fmt.Fprintf(cmd.ErrOrStderr(), "nothing found%s\n", findHint(pattern))
 		return cli.ErrNo
@@ -133,7 +134,7 @@ func newMatcher(pattern string, reasons bool) func(listfile.Entry) bool {
 	case strings.Contains(pattern, "*"):
 		matches = like(strings.ToLower(pattern))
 	}
-	return func(e listfile.Entry) bool { return matches(written(e)) || inComment(e) }
+	return func(e listfile.Entry) bool { return matches(listfiles.Written(e)) || inComment(e) }
 }
 
 // normalPart is a part of an entry as entries are written.
@@ -169,11 +170,11 @@ func like(pattern string) func(string) bool {
 }
 
 // leftOut is why a gate would leave an entry out; "" where it counts.
-func leftOut(f found, guarded protection) string {
-	if f.over() {
+func leftOut(f listfiles.Located, guarded listfiles.Protection) string {
+	if f.Over() {
 		return "left out: its time is over"
 	}
-	if name := guarded.covered(f.list, f.entry); name != "" {
+	if name := guarded.Covered(f.List, f.Entry); name != "" {
 		return "left out: it covers the protected name " + name
 	}
 	return ""
@@ -181,12 +182,12 @@ func leftOut(f found, guarded protection) string {
 
 // foundEntry is an entry that was found, for programs.
 type foundEntry struct {
-	entryAt
+	listfiles.EntryInfo
 	LeftOut string `json:"left_out,omitempty"` // why it does not count
 }
 
-func printFound(w io.Writer, f found, left string, asJSON bool) error {
-	at := f.at()
+func printFound(w io.Writer, f listfiles.Located, left string, asJSON bool) error {
+	at := f.At()
 	if asJSON {
 		e := json.NewEncoder(w)
 		e.SetEscapeHTML(false)
@@ -199,6 +200,6 @@ func printFound(w io.Writer, f found, left string, asJSON bool) error {
 	if left != "" {
 		left = "\t" + left
 	}
-	_, err := fmt.Fprintf(w, "%s\t%s\t%s\t%s%s%s\n", at.List, at.place(), at.Entry, term.OneField.Replace(at.Reason), until, left)
+	_, err := fmt.Fprintf(w, "%s\t%s\t%s\t%s%s%s\n", at.List, at.Place(), at.Entry, term.OneField.Replace(at.Reason), until, left)
 	return err
 }

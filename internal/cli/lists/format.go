@@ -1,10 +1,7 @@
 package lists
 
 import (
-	"context"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -63,66 +60,6 @@ func (f *formatFlags) options() (listfile.Options, error) {
 		return o, fmt.Errorf("--column goes with --format csv")
 	}
 	return o, nil
-}
-
-// foreignFile is a file that is read, or standard input.
-type foreignFile struct {
-	path string
-	io.Reader
-	close func()
-}
-
-// openForeign opens a file; "-" is standard input. What is read of it ends with
-// ctx, and shows on bar.
-func openForeign(ctx context.Context, cmd *cobra.Command, path string, bar *term.FileProgress) (*foreignFile, error) {
-	open := func() (io.ReadCloser, error) { return os.Open(path) }
-	if path == "-" {
-		path = "standard input"
-		open = func() (io.ReadCloser, error) { return io.NopCloser(cmd.InOrStdin()), nil }
-	} else if info, err := os.Stat(path); err != nil {
-		return nil, err
-	} else if info.IsDir() {
-		return nil, fmt.Errorf("%s is a directory: name a file", path)
-	} else if info.Mode().IsRegular() {
-		f, err := open()
-		if err != nil {
-			return nil, err
-		}
-		return &foreignFile{path, bar.Reader(stoppableReader{ctx, f}, path), func() { f.Close() }}, nil
-	}
-	f := awaited(ctx, open)
-	return &foreignFile{path, bar.Reader(f, path), func() { f.Close() }}, nil
-}
-
-// awaited reads what may be long in coming, such as what somebody types or another
-// program pipes. Another goroutine waits for it, so that ctx ends the reading at
-// once; that goroutine may then wait for as long as the process lives.
-func awaited(ctx context.Context, open func() (io.ReadCloser, error)) io.ReadCloser {
-	r, w := io.Pipe()
-	stop := context.AfterFunc(ctx, func() { w.CloseWithError(context.Cause(ctx)) })
-	go func() {
-		defer stop()
-		f, err := open()
-		if err == nil {
-			_, err = io.Copy(w, f)
-			f.Close()
-		}
-		w.CloseWithError(err)
-	}()
-	return r
-}
-
-// stoppableReader is a reader that ends with a context.
-type stoppableReader struct {
-	ctx context.Context
-	io.Reader
-}
-
-func (s stoppableReader) Read(p []byte) (int, error) {
-	if err := context.Cause(s.ctx); err != nil {
-		return 0, err
-	}
-	return s.Reader.Read(p)
 }
 
 // problemAt is a line that is no entry, for programs.

@@ -29,7 +29,7 @@ func (e *editing) accept(ctx context.Context, change listedit.Change) error {
 			return e.changeHeld(why)
 		}
 	}
-	sum, err := setup.Opener(e.list.List).ContentSumWith(e.list.files, e.file, change.SHA256)
+	sum, err := setup.Opener(e.list.List).ContentSumWith(e.list.Paths, e.file, change.SHA256)
 	switch {
 	case err != nil:
 	case e.gate.Client != nil:
@@ -61,7 +61,7 @@ func (e *editing) held(ctx context.Context) string {
 		return ""
 	}
 	if versions, err := keptVersions(e.config, e.list.Name); err == nil && len(versions) > 0 {
-		if sum, err := setup.Opener(e.list.List).ContentSum(e.list.files); err == nil && sum == versions[0].Sum {
+		if sum, err := setup.Opener(e.list.List).ContentSum(e.list.Paths); err == nil && sum == versions[0].Sum {
 			return "" // it went live, and nothing since: no need to read the list
 		}
 	}

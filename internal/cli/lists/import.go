@@ -15,6 +15,7 @@ import (
 	"spamgate/internal/config"
 	"spamgate/internal/durable"
 	"spamgate/internal/listedit"
+	"spamgate/internal/listfiles"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
 	"spamgate/internal/text"
@@ -91,8 +92,8 @@ const maxImportProblems = 20
 // importing is one run of import.
 type importing struct {
 	*editing
-	in      *foreignFile
-	guarded protection
+	in      *listfiles.Input
+	guarded listfiles.Protection
 	options listfile.Options
 	reason  string
 	report  *importReport
@@ -115,7 +116,7 @@ func listsImport(cmd *cobra.Command, o listsImportOptions, path string) error {
 	if err != nil {
 		return fail(err)
 	}
-	file, err := list.fileToEdit(o.file)
+	file, err := fileToEdit(list, o.file)
 	if err != nil {
 		return fail(err)
 	}
@@ -126,11 +127,11 @@ func listsImport(cmd *cobra.Command, o listsImportOptions, path string) error {
 	defer stop()
 	bar := term.NewFileProgress(cmd.ErrOrStderr(), path)
 	defer bar.Finish()
-	in, err := openForeign(ctx, cmd, path, bar)
+	in, err := listfiles.OpenInput(ctx, cmd.InOrStdin(), path, bar)
 	if err != nil {
 		return fail(err)
 	}
-	defer in.close()
+	defer in.Close()
 	gate := cli.DialGate(c)
 	defer gate.Close()
 	why := o.reason
@@ -139,11 +140,11 @@ func listsImport(cmd *cobra.Command, o listsImportOptions, path string) error {
 	}
 	// As the list reads its own lines, so that an imported line means there what
 	// it meant.
-	options.AllowPublicSuffix, options.Allow = list.AllowPublicSuffix, list.options.Allow
+	options.AllowPublicSuffix, options.Allow = list.AllowPublicSuffix, list.Options.Allow
 	i := &importing{
 		editing: &editing{config: c, list: list, file: file, command: "import", why: why, dryRun: o.dryRun, stderr: cmd.ErrOrStderr(), gate: gate},
-		in:      in, guarded: newProtection(c), options: options, reason: strings.TrimSpace(o.reason), bar: bar, present: newEntrySet(),
-		report: &importReport{From: in.path, List: list.Name, File: file, DryRun: o.dryRun, Problems: []problemAt{}},
+		in:      in, guarded: listfiles.NewProtection(c), options: options, reason: strings.TrimSpace(o.reason), bar: bar, present: newEntrySet(),
+		report: &importReport{From: in.Path, List: list.Name, File: file, DryRun: o.dryRun, Problems: []problemAt{}},
 	}
 	if err := i.run(ctx); err != nil {
 		return err
@@ -171,7 +172,7 @@ func (i *importing) run(ctx context.Context) error {
 		if _, err := (listedit.Splice{AppendAll: i.addAll}).Copy(w, old); err != nil {
 			return err
 		}
-		i.record.What = fmt.Sprintf("added %d of %d entries of %s", i.report.Added, i.report.Entries, i.in.path)
+		i.record.What = fmt.Sprintf("added %d of %d entries of %s", i.report.Added, i.report.Entries, i.in.Path)
 		if i.report.Added == 0 {
 			return listedit.ErrUnchanged
 		}
@@ -190,19 +191,19 @@ func (i *importing) run(ctx context.Context) error {
 // is changed.
 func (i *importing) readPresent(ctx context.Context, old io.Reader) error {
 	note := func(e listfile.Entry) error {
-		i.present.add(written(e))
+		i.present.add(listfiles.Written(e))
 		i.excepts = i.excepts || e.Exception
 		return nil
 	}
-	if _, err := listfile.Read(old, i.list.options, note, nil); err != nil {
+	if _, err := listfile.Read(old, i.list.Options, note, nil); err != nil {
 		return fmt.Errorf("%s: %w", term.ShortPath(i.file), err)
 	}
-	s := &scanning{ctx: ctx, bar: i.bar, stderr: i.stderr}
-	for _, path := range i.list.files {
+	s := &listfiles.Scan{Ctx: ctx, Bar: i.bar, Stderr: i.stderr}
+	for _, path := range i.list.Paths {
 		if path == i.file {
 			continue
 		}
-		if _, err := s.file(setup.Opener(i.list.List), path, i.list.options, note, nil); err != nil {
+		if _, err := s.File(setup.Opener(i.list.List), path, i.list.Options, note, nil); err != nil {
 			return err
 		}
 	}
@@ -212,17 +213,17 @@ func (i *importing) readPresent(ctx context.Context, old io.Reader) error {
 // addAll yields the lines to be added.
 func (i *importing) addAll(yield func(line string) error) error {
 	result, err := listfile.Read(i.in, i.options, func(e listfile.Entry) error {
-		if i.present.has(written(e)) {
+		if i.present.has(listfiles.Written(e)) {
 			i.report.Present++
 			return nil
 		}
 		line, err := i.line(e)
 		if err != nil {
 			i.report.NotTaken++
-			i.leaveOut(problemAt{Line: e.Line, Text: written(e), What: err.Error()})
+			i.leaveOut(problemAt{Line: e.Line, Text: listfiles.Written(e), What: err.Error()})
 			return nil
 		}
-		i.present.add(written(e))
+		i.present.add(listfiles.Written(e))
 		if e.Defer {
 			i.report.Deferring++
 		}
@@ -234,20 +235,20 @@ func (i *importing) addAll(yield func(line string) error) error {
 		}
 		i.report.Added++
 		return yield(line)
-	}, func(p listfile.Problem) { i.leaveOut(newProblemAt(i.in.path, p)) })
+	}, func(p listfile.Problem) { i.leaveOut(newProblemAt(i.in.Path, p)) })
 	i.report.readReport = newReadReport(result)
 	if err != nil {
-		return fmt.Errorf("reading %s: %w", i.in.path, err)
+		return fmt.Errorf("reading %s: %w", i.in.Path, err)
 	}
 	if refused := refusedBecause(result); refused != "" {
 		return fmt.Errorf("%s: of %d lines %d are invalid: is the format right? spamgate lists lint %[1]s says what is wrong",
-			i.in.path, result.Entries+result.Invalid, result.Invalid)
+			i.in.Path, result.Entries+result.Invalid, result.Invalid)
 	}
 	return nil
 }
 
 func (i *importing) leaveOut(p problemAt) {
-	p.File = i.in.path
+	p.File = i.in.Path
 	if len(i.report.Problems) < maxImportProblems {
 		i.report.Problems = append(i.report.Problems, p)
 	}
@@ -258,24 +259,24 @@ var commentWords = strings.NewReplacer("##", "#", "until=", "until ")
 
 // line is the entry as the list is to have it.
 func (i *importing) line(e listfile.Entry) (string, error) {
-	if err := i.guarded.check(i.list, e); err != nil {
+	if err := i.guarded.Check(i.list, e); err != nil {
 		return "", err
 	}
 	if i.excepts && !e.Exception && i.present.has("!"+e.Key) {
 		return "", fmt.Errorf("the exception !%s in the list cancels it; remove that first", e.Key)
 	}
-	text := listedit.Text(e, i.list.options)
+	text := listedit.Text(e, i.list.Options)
 	if text == "" {
 		return "", errors.New("there is no way to write it in this list")
 	}
 	n := listedit.NewEntry{
-		Text: text, Until: untilText(e.Until),
+		Text: text, Until: listfiles.Until(e.Until),
 		Reason: strings.TrimLeft(commentWords.Replace(e.Reason), "# "), Note: strings.TrimLeft(e.Note, "# "),
 	}
 	if n.Reason == "" {
 		n.Reason = i.reason
 	}
-	if _, err := n.Parse(i.list.options); err != nil {
+	if _, err := n.Parse(i.list.Options); err != nil {
 		return "", err
 	}
 	return n.Line(), nil

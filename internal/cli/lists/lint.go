@@ -14,6 +14,7 @@ import (
 	"spamgate/blocklist/sender"
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
+	"spamgate/internal/listfiles"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
 	"spamgate/internal/text"
@@ -90,9 +91,9 @@ type linting struct {
 	out     *bufio.Writer
 	options listfile.Options
 	json    bool
-	all     bool    // show all unsupported lines
-	list    *listAt // nil: no list's files are checked
-	guarded protection
+	all     bool            // show all unsupported lines
+	list    *listfiles.List // nil: no list's files are checked
+	guarded listfiles.Protection
 	bar     *term.FileProgress
 	reports []*lintReport
 }
@@ -131,25 +132,25 @@ func (l *linting) ofList(file, name string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	of, err := findList(c, name)
+	of, err := listfiles.Find(c, name)
 	if err != nil {
 		return nil, err
 	}
-	if l.list, err = newListAt(of); err != nil {
+	if l.list, err = listfiles.New(of); err != nil {
 		return nil, err
 	}
-	l.guarded = newProtection(c)
-	l.options = l.list.options
+	l.guarded = listfiles.NewProtection(c)
+	l.options = l.list.Options
 	l.options.Now = 0
-	return l.list.files, nil
+	return l.list.Paths, nil
 }
 
 // open opens a file to be checked. A list's own has to be one as a gate takes it.
-func (l *linting) open(ctx context.Context, path string) (*foreignFile, error) {
+func (l *linting) open(ctx context.Context, path string) (*listfiles.Input, error) {
 	if l.list != nil {
-		return openListFile(ctx, setup.Opener(l.list.List), path, l.bar)
+		return listfiles.OpenListFile(ctx, setup.Opener(l.list.List), path, l.bar)
 	}
-	return openForeign(ctx, l.cmd, path, l.bar)
+	return listfiles.OpenInput(ctx, l.cmd.InOrStdin(), path, l.bar)
 }
 
 func (l *linting) file(path string) error {
@@ -159,8 +160,8 @@ func (l *linting) file(path string) error {
 	if err != nil {
 		return err
 	}
-	defer in.close()
-	r := &lintReport{File: in.path, Problems: []problemAt{}}
+	defer in.Close()
+	r := &lintReport{File: in.Path, Problems: []problemAt{}}
 	lines := map[uint64]int{}
 	seed := maphash.MakeSeed()
 	result, err := listfile.Read(in, l.options, func(e listfile.Entry) error {
@@ -168,7 +169,7 @@ func (l *linting) file(path string) error {
 			l.problem(r, w)
 		}
 		if len(lines) < maxRepeats {
-			h := maphash.String(seed, written(e))
+			h := maphash.String(seed, listfiles.Written(e))
 			if first, ok := lines[h]; ok {
 				l.problem(r, warning(e, fmt.Sprintf("repeats line %d", first), "remove one of them"))
 			} else {
@@ -176,9 +177,9 @@ func (l *linting) file(path string) error {
 			}
 		}
 		return nil
-	}, func(p listfile.Problem) { l.problem(r, newProblemAt(in.path, p)) })
+	}, func(p listfile.Problem) { l.problem(r, newProblemAt(in.Path, p)) })
 	if err != nil {
-		return fmt.Errorf("%s: %w", term.ShortPath(in.path), err)
+		return fmt.Errorf("%s: %w", term.ShortPath(in.Path), err)
 	}
 	r.readReport = newReadReport(result)
 	r.Refused = refusedBecause(result)
@@ -201,7 +202,7 @@ func refusedBecause(r listfile.Result) string {
 }
 
 func warning(e listfile.Entry, what, hint string) problemAt {
-	return problemAt{Line: e.Line, Text: written(e), What: what, Hint: hint, Warning: true}
+	return problemAt{Line: e.Line, Text: listfiles.Written(e), What: what, Hint: hint, Warning: true}
 }
 
 // coversTenants reports whether an entry covers the names of a hosting company's
@@ -218,7 +219,7 @@ func (l *linting) warnings(e listfile.Entry) []problemAt {
 		w = append(w, warning(e, "its customers have names below it", "list theirs, or write @"+domain+" for that name alone"))
 	}
 	if l.list != nil {
-		if name := l.guarded.covered(l.list, e); name != "" {
+		if name := l.guarded.Covered(l.list, e); name != "" {
 			w = append(w, warning(e, "it covers the protected name "+name, `list single addresses there, or set on_protected = "accept"`))
 		}
 	}

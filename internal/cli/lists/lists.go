@@ -15,6 +15,7 @@ import (
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
 	"spamgate/internal/durable"
+	"spamgate/internal/listfiles"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
 )
@@ -84,78 +85,11 @@ func printChangeJSON(w io.Writer, report any, dryRun bool) error {
 	return err
 }
 
-// listAt is a list of the configuration with the files that it has now.
-type listAt struct {
-	config.List
-	options listfile.Options
-	files   []string
-}
-
-// readsPlain says that the list's files are in the gate's own format.
-func (l *listAt) readsPlain() bool {
-	if listfile.Format(l.Format) != listfile.Auto {
-		return l.Format == "" || listfile.Format(l.Format) == listfile.Plain
-	}
-	files, err := blocklist.Files([]string{l.Files()})
-	if err != nil {
-		return false
-	}
-	for _, path := range files {
-		if !looksPlain(setup.Opener(l.List), path) {
-			return false
-		}
-	}
-	return true
-}
-
-// looksPlain reports whether a file is recognised as a plain list.
-func looksPlain(files blocklist.Opener, path string) bool {
-	f, err := files.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	start, err := io.ReadAll(io.LimitReader(f, 64<<10))
-	format, _ := listfile.Detect(start)
-	return err == nil && format == listfile.Plain
-}
-
-// writable says that the list's files may be changed.
-func (l *listAt) writable() bool { return l.URL == "" && l.readsPlain() }
-
-// newListAt looks for the list's files.
-func newListAt(l config.List) (*listAt, error) {
-	at := &listAt{List: l, options: listfile.Options{
-		Allow:             l.Type == "allow",
-		Exact:             l.Match == "exact",
-		AllowPublicSuffix: l.AllowPublicSuffix,
-		Format:            listfile.Format(l.Format),
-		Column:            l.Column,
-		MaxBytes:          l.MaxBytes,
-		Now:               1, // entries whose time is over are lines, too
-	}}
-	files, err := blocklist.Files([]string{l.Files()})
-	if err != nil {
-		return at, fmt.Errorf("list %s: %w", l.Name, err)
-	}
-	at.files = files
-	return at, nil
-}
-
-// findList is the list of the configuration that has the name.
-func findList(c *config.Config, name string) (config.List, error) {
-	i := setup.ListIndex(c, name)
-	if i < 0 {
-		return config.List{}, fmt.Errorf("%s has no list %q; it has %s", c.File, name, strings.Join(setup.ListNames(c.Lists), ", "))
-	}
-	return c.Lists[i], nil
-}
-
 // writableNames are the lists that may be changed.
 func writableNames(c *config.Config) []string {
 	var names []string
 	for _, l := range c.Lists {
-		if at := (&listAt{List: l}); at.writable() {
+		if at := (&listfiles.List{List: l}); at.Writable() {
 			names = append(names, l.Name)
 		}
 	}
@@ -173,11 +107,11 @@ func howToWrite(c *config.Config) string {
 
 // writableList is the list that is to be changed: the one that is named, or else
 // the only block list that may be.
-func writableList(c *config.Config, name string) (*listAt, error) {
+func writableList(c *config.Config, name string) (*listfiles.List, error) {
 	if name == "" {
 		var blocks []config.List
 		for _, l := range c.Lists {
-			if at := (&listAt{List: l}); at.writable() && l.Type == "block" {
+			if at := (&listfiles.List{List: l}); at.Writable() && l.Type == "block" {
 				blocks = append(blocks, l)
 			}
 		}
@@ -186,16 +120,16 @@ func writableList(c *config.Config, name string) (*listAt, error) {
 		}
 		name = blocks[0].Name
 	}
-	l, err := findList(c, name)
+	l, err := listfiles.Find(c, name)
 	if err != nil {
 		return nil, err
 	}
-	at, err := newListAt(l)
+	at, err := listfiles.New(l)
 	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, blocklist.ErrNoMatch)
 	switch {
 	case l.URL != "":
 		return nil, fmt.Errorf("list %s comes from %s, whose next update would undo a change; %s", l.Name, setup.FetchSource(l).ShownURL(), howToWrite(c))
-	case !at.readsPlain() && !(missing && listfile.Format(l.Format) == listfile.Auto):
+	case !at.ReadsPlain() && !(missing && listfile.Format(l.Format) == listfile.Auto):
 		return nil, fmt.Errorf("list %s has the format %q, which is read and never written; %s", l.Name, l.Format, howToWrite(c))
 	case missing:
 		return nil, fmt.Errorf("%w; %s", err, howToBringBack(c, l, errors.Is(err, blocklist.ErrNoMatch)))
@@ -223,17 +157,17 @@ func howToBringBack(c *config.Config, l config.List, glob bool) string {
 
 // fileToEdit is which of the list's files is to be changed: the one that was
 // named, or the first.
-func (l *listAt) fileToEdit(name string) (string, error) {
+func fileToEdit(l *listfiles.List, name string) (string, error) {
 	if name == "" {
-		return l.files[0], nil
+		return l.Paths[0], nil
 	}
-	for _, f := range l.files {
+	for _, f := range l.Paths {
 		if durable.SameFile(f, name) {
 			return f, nil
 		}
 	}
-	shown := make([]string, len(l.files))
-	for i, f := range l.files {
+	shown := make([]string, len(l.Paths))
+	for i, f := range l.Paths {
 		shown[i] = term.ShortPath(f)
 	}
 	return "", fmt.Errorf("%s is no file of list %s; it has %s", name, l.Name, strings.Join(shown, ", "))

@@ -2,24 +2,16 @@ package lists
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"math/bits"
-	"runtime"
-	"slices"
-	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 
-	"spamgate/blocklist/segment"
-	"spamgate/blocklist/sender"
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
-	"spamgate/internal/listedit"
+	"spamgate/internal/listcompare"
+	"spamgate/internal/listfiles"
 	"spamgate/internal/term"
 	"spamgate/internal/text"
 )
@@ -54,310 +46,50 @@ Exit codes: 0 compared; 2 an error.`,
 	return cmd
 }
 
-// overlapReport is what the lists have in common.
-type overlapReport struct {
-	Lists  []overlapList  `json:"lists"`
-	Common []overlapPair  `json:"common"`
-	Within []overlapWider `json:"covered_by_broader"`
-}
-
-type overlapList struct {
-	List     string `json:"list"`
-	Type     string `json:"type"`
-	Entries  uint64 `json:"entries"` // different ones
-	Repeated uint64 `json:"repeated"`
-}
-
-// overlapPair is two lists that have entries in common.
-type overlapPair struct {
-	A        string   `json:"a"`
-	B        string   `json:"b"`
-	Entries  uint64   `json:"entries"`
-	OfA      float64  `json:"percent_of_a"`
-	OfB      float64  `json:"percent_of_b"`
-	Examples []string `json:"examples"`
-}
-
-// overlapWider is a list of which entries are covered by broader ones of a list,
-// itself perhaps.
-type overlapWider struct {
-	List     string        `json:"list"`
-	By       string        `json:"by"`
-	Entries  uint64        `json:"entries"`
-	Percent  float64       `json:"percent"`
-	Examples []overlapCase `json:"examples"`
-}
-
-type overlapCase struct {
-	Entry string `json:"entry"`
-	By    string `json:"by"`
-}
-
-// maxExamples is how many examples are shown of each.
-const maxExamples = 3
-
-// overlapping is one run of overlap.
-type overlapping struct {
-	lists    []*listAt
-	key      *segment.Key
-	segments []*segment.Segment
-	present  []hashBits // a bit for each entry's hash, to spare most look-ups
-
-	mu     sync.Mutex
-	common [][]overlapPair  // [i][j], i < j
-	within [][]overlapWider // [i][j]
-}
-
 func listsOverlap(cmd *cobra.Command, o listsFlags) error {
 	c, err := config.Load(*o.config)
 	if err != nil {
 		return err
 	}
 	if o.list != "" {
-		if _, err := findList(c, o.list); err != nil {
+		if _, err := listfiles.Find(c, o.list); err != nil {
 			return err
 		}
 	}
 	ctx, stop := cli.Interruptible(cmd)
 	defer stop()
-	p := &overlapping{lists: readableLists(c, cmd.ErrOrStderr()), key: newSegmentKey()}
-	if len(p.lists) == 0 {
+	lists, key := listfiles.Readable(c, cmd.ErrOrStderr()), listfiles.NewKey()
+	if len(lists) == 0 {
 		return errors.New("no list can be read")
 	}
-	s := newScanning(ctx, p.lists, cmd.ErrOrStderr())
-	defer s.bar.Finish()
-	for _, l := range p.lists {
-		seg, err := segmentOf(s, l, p.key, nil)
+	p := listcompare.NewOverlap(lists, key)
+	s := listfiles.NewScan(ctx, lists, cmd.ErrOrStderr())
+	defer s.Bar.Finish()
+	for _, l := range lists {
+		seg, err := listfiles.Segment(s, l, key, nil)
 		if err != nil {
 			return err
 		}
-		p.segments = append(p.segments, seg)
-		p.present = append(p.present, newHashBits(seg.Len()))
-		p.common = append(p.common, make([]overlapPair, len(p.lists)))
-		p.within = append(p.within, make([]overlapWider, len(p.lists)))
+		p.Add(seg)
 	}
-	if err := p.compare(ctx, s.bar); err != nil {
+	if err := p.Compare(ctx, func(done float64) { s.Bar.Bar.Show(done, "comparing") }); err != nil {
 		return err
 	}
-	s.bar.Finish()
-	report := p.report(o.list)
+	s.Bar.Finish()
+	report := p.Report(o.list)
 	out := bufio.NewWriter(term.Escape(cmd.OutOrStdout()))
 	if o.json {
 		err = cli.PrintJSON(out, report)
 	} else {
-		report.print(out)
+		printOverlap(out, report)
 	}
-	if err = errors.Join(err, out.Flush()); err == nil && len(p.lists) < len(c.Lists) {
-		err = errIncomplete
+	if err = errors.Join(err, out.Flush()); err == nil && len(lists) < len(c.Lists) {
+		err = listfiles.ErrIncomplete
 	}
 	return err
 }
 
-// shards is into how many ranges of hashes the work is cut.
-const shards = 256
-
-// hashBits is a set of hashes that takes two to four bytes for each, and at times
-// claims one that it does not have. Ranges of hashes have words of their own, so
-// shards may fill it at once.
-type hashBits struct {
-	words []uint64
-	shift int
-}
-
-func newHashBits(n uint64) hashBits {
-	size := max(bits.Len64(16*n), bits.Len(shards*64)) // as a power of two
-	return hashBits{make([]uint64, 1<<size/64), 64 - size}
-}
-
-func (b hashBits) add(hash uint64) {
-	i := hash >> b.shift
-	b.words[i/64] |= 1 << (i % 64)
-}
-
-func (b hashBits) mayHave(hash uint64) bool {
-	i := hash >> b.shift
-	return b.words[i/64]>>(i%64)&1 != 0
-}
-
-// compare notes all hashes, and then counts.
-func (p *overlapping) compare(ctx context.Context, bar *term.FileProgress) error {
-	if err := p.eachShard(ctx, p.note, func(float64) {}); err != nil {
-		return err
-	}
-	return p.eachShard(ctx, p.shard, func(done float64) { bar.Bar.Show(done, "comparing") })
-}
-
-// note fills present for one range of hashes.
-func (p *overlapping) note(n int) error {
-	for i, s := range p.segments {
-		from, to := shardRange(n)
-		err := s.Scan(from, to, func(hash uint64, _ []byte) bool {
-			p.present[i].add(hash)
-			return true
-		})
-		if err != nil {
-			return fmt.Errorf("list %s: %w", p.lists[i].Name, err)
-		}
-	}
-	return nil
-}
-
-// eachShard has all processors work, each in ranges of hashes of its own.
-func (p *overlapping) eachShard(ctx context.Context, work func(shard int) error, show func(done float64)) error {
-	next := make(chan int)
-	failed := make(chan error, runtime.GOMAXPROCS(0))
-	var running sync.WaitGroup
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	for range cap(failed) {
-		running.Go(func() {
-			for shard := range next {
-				if err := work(shard); err != nil {
-					failed <- err
-					stop()
-					return
-				}
-			}
-		})
-	}
-	for shard := range shards {
-		select {
-		case next <- shard:
-			show(float64(shard) / shards)
-		case <-ctx.Done():
-		}
-	}
-	close(next)
-	running.Wait()
-	select {
-	case err := <-failed:
-		return err
-	default:
-		return context.Cause(ctx)
-	}
-}
-
-// shardRange is the n-th range of hashes, its ends included.
-func shardRange(n int) (from, to uint64) {
-	const width = math.MaxUint64/shards + 1
-	from = uint64(n) * width
-	return from, from + (width - 1)
-}
-
-// shard counts the entries of one range of hashes.
-func (p *overlapping) shard(n int) error {
-	from, to := shardRange(n)
-	for i, s := range p.segments {
-		t := &overlapTally{overlapping: p, list: i}
-		if err := errors.Join(s.Scan(from, to, t.entry), t.failed); err != nil {
-			return fmt.Errorf("list %s: %w", p.lists[i].Name, err)
-		}
-	}
-	return nil
-}
-
-// overlapTally counts the entries of one list.
-type overlapTally struct {
-	*overlapping
-	list   int
-	failed error
-}
-
-// has reports whether a list has an entry that is no exception.
-func (t *overlapTally) has(list int, hash uint64, key []byte) bool {
-	if !t.present[list].mayHave(hash) {
-		return false
-	}
-	r, ok, err := t.segments[list].Lookup(hash, key)
-	if err != nil {
-		t.failed = err
-	}
-	return ok && !r.Exception
-}
-
-// entry counts one entry.
-func (t *overlapTally) entry(hash uint64, key []byte) bool {
-	own := t.list
-	if t.segments[own].Exceptions() > 0 && !t.has(own, hash, key) {
-		return t.failed == nil
-	}
-	for j := own + 1; j < len(t.lists); j++ {
-		if t.has(j, hash, key) {
-			t.mu.Lock()
-			pair := &t.common[own][j]
-			pair.Entries++
-			pair.Examples = keepFirst(pair.Examples, string(key), strings.Compare)
-			t.mu.Unlock()
-		}
-	}
-	t.broader(string(key))
-	return t.failed == nil
-}
-
-// broader counts an entry that others cover, once for each list that has one.
-func (t *overlapTally) broader(key string) {
-	covering := listedit.Covering(key, kindOf(key))
-	for j, l := range t.lists {
-		if l.Type != t.lists[t.list].Type || t.segments[j].Kinds()&broadKinds == 0 {
-			continue
-		}
-		for _, by := range covering {
-			if t.has(j, t.key.Hash([]byte(by)), []byte(by)) {
-				t.mu.Lock()
-				wider := &t.within[t.list][j]
-				wider.Entries++
-				wider.Examples = keepFirst(wider.Examples, overlapCase{key, by}, func(a, b overlapCase) int {
-					return strings.Compare(a.Entry, b.Entry)
-				})
-				t.mu.Unlock()
-				break
-			}
-		}
-	}
-}
-
-// keepFirst adds an example, of which the first ones in their order stay: so
-// they are the same ones each time.
-func keepFirst[T any](examples []T, one T, compare func(a, b T) int) []T {
-	at, _ := slices.BinarySearchFunc(examples, one, compare)
-	if at == maxExamples {
-		return examples
-	}
-	examples = slices.Insert(examples, at, one)
-	return examples[:min(len(examples), maxExamples)]
-}
-
-// broadKinds are the kinds that can cover others, as segments have them.
-const broadKinds = ^uint8(1<<sender.KindAddress | 1<<sender.KindNull)
-
-// report is the result, for one list or with "" for all.
-func (p *overlapping) report(only string) *overlapReport {
-	r := &overlapReport{Common: []overlapPair{}, Within: []overlapWider{}}
-	percent := func(n uint64, of *segment.Segment) float64 {
-		return 100 * float64(n) / float64(of.Len()-of.Exceptions())
-	}
-	for i, l := range p.lists {
-		s := p.segments[i]
-		r.Lists = append(r.Lists, overlapList{l.Name, l.Type, s.Len() - s.Exceptions(), s.Duplicates()})
-		for j, m := range p.lists {
-			if only != "" && l.Name != only && m.Name != only {
-				continue
-			}
-			if pair := p.common[i][j]; pair.Entries > 0 {
-				pair.A, pair.B = l.Name, m.Name
-				pair.OfA, pair.OfB = percent(pair.Entries, s), percent(pair.Entries, p.segments[j])
-				r.Common = append(r.Common, pair)
-			}
-			if wider := p.within[i][j]; wider.Entries > 0 {
-				wider.List, wider.By, wider.Percent = l.Name, m.Name, percent(wider.Entries, s)
-				r.Within = append(r.Within, wider)
-			}
-		}
-	}
-	return r
-}
-
-func (r *overlapReport) print(w io.Writer) {
+func printOverlap(w io.Writer, r *listcompare.OverlapReport) {
 	for _, l := range r.Lists {
 		fmt.Fprintf(w, "%s (%s): %s", l.List, l.Type, text.Count(int(l.Entries), "entry", "entries"))
 		if l.Repeated > 0 {

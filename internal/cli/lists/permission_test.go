@@ -8,6 +8,7 @@ import (
 
 	"spamgate/blocklist"
 	"spamgate/internal/admin"
+	"spamgate/internal/listfiles"
 )
 
 func TestSayWho(t *testing.T) {
@@ -17,10 +18,10 @@ func TestSayWho(t *testing.T) {
 		want string
 	}{
 		{fs.ErrNotExist, "file does not exist"},
-		{denied, "list blocked: permission denied; run this as " + whoOwns},
-		{fmt.Errorf("lists add: %w", sayWho(denied, whoServes)), "lists add: list blocked: permission denied; run this as " + whoServes},
+		{denied, "list blocked: permission denied; run this as " + listfiles.WhoOwns},
+		{fmt.Errorf("lists add: %w", listfiles.WithAuthority(denied, listfiles.WhoServes)), "lists add: list blocked: permission denied; run this as " + listfiles.WhoServes},
 	} {
-		err := sayWho(tt.err, whoOwns)
+		err := listfiles.WithAuthority(tt.err, listfiles.WhoOwns)
 		if err.Error() != tt.want {
 			t.Errorf("%q, want %q", err, tt.want)
 		}
@@ -28,7 +29,7 @@ func TestSayWho(t *testing.T) {
 			t.Errorf("%q is no longer what it was", err)
 		}
 	}
-	if err := sayWho(nil, whoOwns); err != nil {
+	if err := listfiles.WithAuthority(nil, listfiles.WhoOwns); err != nil {
 		t.Errorf("without an error: %v", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
 	"spamgate/internal/listedit"
+	"spamgate/internal/listfiles"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
 	"spamgate/internal/text"
@@ -62,11 +63,11 @@ type removeReport struct {
 
 // removedEntry is what became of one entry.
 type removedEntry struct {
-	Entry     string    `json:"entry"`
-	Removed   []entryAt `json:"removed"`
-	CoveredBy []entryAt `json:"still_covered_by,omitempty"`
-	Within    []entryAt `json:"still_matching,omitempty"` // some of the senders that it matched
-	More      int       `json:"more_matching,omitempty"`  // such entries
+	Entry     string                `json:"entry"`
+	Removed   []listfiles.EntryInfo `json:"removed"`
+	CoveredBy []listfiles.EntryInfo `json:"still_covered_by,omitempty"`
+	Within    []listfiles.EntryInfo `json:"still_matching,omitempty"` // some of the senders that it matched
+	More      int                   `json:"more_matching,omitempty"`  // such entries
 }
 
 func listsRemove(cmd *cobra.Command, o listsRemoveOptions, args []string) error {
@@ -80,7 +81,7 @@ func listsRemove(cmd *cobra.Command, o listsRemoveOptions, args []string) error 
 	if err != nil {
 		return err
 	}
-	entries, err := checkEntries(args, list.options)
+	entries, err := checkEntries(args, list.Options)
 	if err != nil {
 		return fmt.Errorf("lists remove: %w", err)
 	}
@@ -104,7 +105,7 @@ func listsRemove(cmd *cobra.Command, o listsRemoveOptions, args []string) error 
 		if o.dryRun {
 			return fmt.Errorf("lists remove: %w", err)
 		}
-		relationsUnknown(cmd.ErrOrStderr(), err)
+		listfiles.RelationsUnknown(cmd.ErrOrStderr(), err)
 	}
 	if !o.dryRun {
 		report.Gate = gate.Rescan(ctx, list.Name)
@@ -119,11 +120,11 @@ func listsRemove(cmd *cobra.Command, o listsRemoveOptions, args []string) error 
 // remove removes the entries from one file.
 func (e *editing) remove(ctx context.Context, entries []listfile.Entry) error {
 	_, err := e.rewrite(ctx, func(old io.ReadSeeker, w io.Writer) error {
-		removals, err := listedit.Remove(old, w, e.list.options, entries)
+		removals, err := listedit.Remove(old, w, e.list.Options, entries)
 		var words []string
 		for _, r := range removals {
 			if len(r.Removed) > 0 {
-				words = append(words, "removed "+written(r.Entry))
+				words = append(words, "removed "+listfiles.Written(r.Entry))
 			}
 		}
 		e.record.What = strings.Join(words, ", ")
@@ -134,7 +135,7 @@ func (e *editing) remove(ctx context.Context, entries []listfile.Entry) error {
 
 // listToRemoveFrom is the list that is named, or the only one that has the
 // entries and can be changed.
-func listToRemoveFrom(ctx context.Context, c *config.Config, name string, args []string, stderr io.Writer) (*listAt, error) {
+func listToRemoveFrom(ctx context.Context, c *config.Config, name string, args []string, stderr io.Writer) (*listfiles.List, error) {
 	if name != "" {
 		list, err := writableList(c, name)
 		if err != nil {
@@ -142,14 +143,14 @@ func listToRemoveFrom(ctx context.Context, c *config.Config, name string, args [
 		}
 		return list, nil
 	}
-	var having []*listAt
+	var having []*listfiles.List
 	var first error
 	for _, l := range c.Lists {
-		at, err := newListAt(l)
-		if !at.writable() || err != nil {
+		at, err := listfiles.New(l)
+		if !at.Writable() || err != nil {
 			continue
 		}
-		entries, err := checkEntries(args, at.options)
+		entries, err := checkEntries(args, at.Options)
 		if err != nil {
 			if first == nil {
 				first = err
@@ -184,8 +185,8 @@ func listToRemoveFrom(ctx context.Context, c *config.Config, name string, args [
 }
 
 // hasSome reports whether one of the entries is in the list.
-func hasSome(ctx context.Context, l *listAt, entries []listfile.Entry) (bool, error) {
-	for _, file := range l.files {
+func hasSome(ctx context.Context, l *listfiles.List, entries []listfile.Entry) (bool, error) {
+	for _, file := range l.Paths {
 		removals, err := findIn(ctx, l, file, entries)
 		if err != nil {
 			return false, err
@@ -200,13 +201,13 @@ func hasSome(ctx context.Context, l *listAt, entries []listfile.Entry) (bool, er
 }
 
 // findIn looks for the entries in one file.
-func findIn(ctx context.Context, l *listAt, file string, entries []listfile.Entry) ([]listedit.Removal, error) {
+func findIn(ctx context.Context, l *listfiles.List, file string, entries []listfile.Entry) ([]listedit.Removal, error) {
 	f, err := setup.Opener(l.List).Open(file)
 	if err != nil {
-		return nil, fmt.Errorf("lists remove: list %s: %w", l.Name, sayWho(err, whoOwns))
+		return nil, fmt.Errorf("lists remove: list %s: %w", l.Name, listfiles.WithAuthority(err, listfiles.WhoOwns))
 	}
 	defer f.Close()
-	removals, err := listedit.Find(seekingReader{stoppableReader{ctx, f}, f}, l.options, entries)
+	removals, err := listedit.Find(seekingReader{listfiles.Stoppable(ctx, f), f}, l.Options, entries)
 	if err != nil {
 		return nil, fmt.Errorf("lists remove: list %s: %s: %w", l.Name, term.ShortPath(file), err)
 	}
@@ -215,8 +216,8 @@ func findIn(ctx context.Context, l *listAt, file string, entries []listfile.Entr
 
 // findEntries fills in the report, and returns the files that have an entry. Not
 // to have one of them is an error.
-func findEntries(ctx context.Context, c *config.Config, l *listAt, entries []listfile.Entry, report *removeReport, stderr io.Writer) (files []string, err error) {
-	for _, file := range l.files {
+func findEntries(ctx context.Context, c *config.Config, l *listfiles.List, entries []listfile.Entry, report *removeReport, stderr io.Writer) (files []string, err error) {
+	for _, file := range l.Paths {
 		removals, err := findIn(ctx, l, file, entries)
 		if err != nil {
 			return nil, err
@@ -224,9 +225,9 @@ func findEntries(ctx context.Context, c *config.Config, l *listAt, entries []lis
 		has := false
 		for i, r := range removals {
 			entry := &report.Entries[i]
-			entry.Entry = written(r.Entry)
+			entry.Entry = listfiles.Written(r.Entry)
 			for _, e := range r.Removed {
-				entry.Removed = append(entry.Removed, newEntryAt(l.Name, file, e))
+				entry.Removed = append(entry.Removed, listfiles.NewEntryInfo(l.Name, file, e))
 				has = true
 			}
 		}
@@ -245,15 +246,15 @@ func findEntries(ctx context.Context, c *config.Config, l *listAt, entries []lis
 
 // notListed is the error about entries that are not in the list, nil if there
 // are none.
-func notListed(ctx context.Context, c *config.Config, l *listAt, entries []listfile.Entry, stderr io.Writer) error {
+func notListed(ctx context.Context, c *config.Config, l *listfiles.List, entries []listfile.Entry, stderr io.Writer) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	relations := newRelations()
+	relations := listfiles.NewRelations()
 	for _, e := range entries {
-		relations.ask(e)
+		relations.Ask(e)
 	}
-	if err := relations.read(ctx, readableLists(c, stderr), stderr); err != nil {
+	if err := relations.Read(ctx, listfiles.Readable(c, stderr), stderr); err != nil {
 		return fmt.Errorf("lists remove: %w", err)
 	}
 	var errs []error
@@ -263,70 +264,70 @@ func notListed(ctx context.Context, c *config.Config, l *listAt, entries []listf
 			what = "is no entry of list " + l.Name
 		}
 		var hints []string
-		for _, f := range relations.same(e) {
-			if l != nil && f.list.Name == l.Name {
+		for _, f := range relations.Same(e) {
+			if l != nil && f.List.Name == l.Name {
 				continue // an exception to it, or what it is an exception to
 			}
-			hints = append(hints, "list "+f.list.Name+" has it ("+f.at().place()+")"+howToUndo(f))
+			hints = append(hints, "list "+f.List.Name+" has it ("+f.At().Place()+")"+howToUndo(f))
 		}
-		for _, f := range relations.covering(e) {
-			hint := "it is covered by " + f.at().String() + howToUndo(f)
-			if f.list.Type == "block" && f.list.writable() {
-				hint += "; or keep that and add an exception: spamgate lists add " + term.ShellWord("!"+e.Key) + " --list " + f.list.Name
+		for _, f := range relations.Covering(e) {
+			hint := "it is covered by " + f.At().String() + howToUndo(f)
+			if f.List.Type == "block" && f.List.Writable() {
+				hint += "; or keep that and add an exception: spamgate lists add " + term.ShellWord("!"+e.Key) + " --list " + f.List.Name
 			}
 			hints = append(hints, hint)
 		}
-		switch some, more := relations.within(e); {
+		switch some, more := relations.Within(e); {
 		case len(hints) > 0:
 			what += "; " + hints[0]
 		case len(some) > 0:
-			what += "; nothing covers it, but senders there are matched by " + some[0].at().String() + howToUndo(some[0])
+			what += "; nothing covers it, but senders there are matched by " + some[0].At().String() + howToUndo(some[0])
 			if more += len(some) - 1; more > 0 {
-				what += fmt.Sprintf(", and by %s: spamgate lists find %s", text.Count(more, "other entry", "other entries"), term.ShellWord(domainOf(e)))
+				what += fmt.Sprintf(", and by %s: spamgate lists find %s", text.Count(more, "other entry", "other entries"), term.ShellWord(listfiles.DomainOf(e)))
 			}
 		default:
 			what += "; nothing covers it either"
 		}
-		errs = append(errs, fmt.Errorf("lists remove: %s %s", written(e), what))
+		errs = append(errs, fmt.Errorf("lists remove: %s %s", listfiles.Written(e), what))
 	}
 	return errors.Join(errs...)
 }
 
 // howToUndo says what to do about an entry that stands elsewhere.
-func howToUndo(f found) string {
+func howToUndo(f listfiles.Located) string {
 	switch {
-	case f.list.writable():
-		return ": spamgate lists remove " + term.ShellWord(written(f.entry)) + " --list " + f.list.Name
-	case f.list.Type == "block":
+	case f.List.Writable():
+		return ": spamgate lists remove " + term.ShellWord(listfiles.Written(f.Entry)) + " --list " + f.List.Name
+	case f.List.Type == "block":
 		return ", which cannot be changed here: add it to an allow list"
 	}
 	return ", which cannot be changed here"
 }
 
 // stillCovered fills in which entries go on matching.
-func stillCovered(ctx context.Context, c *config.Config, l *listAt, entries []listfile.Entry, report *removeReport, stderr io.Writer) error {
-	relations := newRelations()
+func stillCovered(ctx context.Context, c *config.Config, l *listfiles.List, entries []listfile.Entry, report *removeReport, stderr io.Writer) error {
+	relations := listfiles.NewRelations()
 	for _, e := range entries {
-		relations.ask(e)
+		relations.Ask(e)
 	}
-	if err := relations.read(ctx, readableLists(c, stderr), stderr); err != nil {
+	if err := relations.Read(ctx, listfiles.Readable(c, stderr), stderr); err != nil {
 		return err
 	}
 	for i, e := range entries {
 		if e.Exception {
 			continue
 		}
-		for _, f := range append(relations.same(e), relations.covering(e)...) {
-			if f.list.Type == l.Type && (f.list.Name != l.Name || f.entry.Key != e.Key) {
-				report.Entries[i].CoveredBy = append(report.Entries[i].CoveredBy, f.at())
+		for _, f := range append(relations.Same(e), relations.Covering(e)...) {
+			if f.List.Type == l.Type && (f.List.Name != l.Name || f.Entry.Key != e.Key) {
+				report.Entries[i].CoveredBy = append(report.Entries[i].CoveredBy, f.At())
 			}
 		}
-		some, more := relations.within(e)
+		some, more := relations.Within(e)
 		for _, f := range some {
 			switch {
-			case f.list.Type != l.Type:
+			case f.List.Type != l.Type:
 			case len(report.Entries[i].Within) < maxCovered:
-				report.Entries[i].Within = append(report.Entries[i].Within, f.at())
+				report.Entries[i].Within = append(report.Entries[i].Within, f.At())
 			default:
 				more++
 			}

@@ -18,6 +18,7 @@ import (
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
 	"spamgate/internal/fetch"
+	"spamgate/internal/listfiles"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
 	"spamgate/internal/text"
@@ -56,7 +57,7 @@ Exit codes: 0 put back; 2 there is no such version, or an error.`,
 		if r.config, err = config.Load(*f.config); err != nil {
 			return err
 		}
-		l, err := findList(r.config, args[0])
+		l, err := listfiles.Find(r.config, args[0])
 		if err != nil {
 			return err
 		}
@@ -64,7 +65,7 @@ Exit codes: 0 put back; 2 there is no such version, or an error.`,
 		ctx, stop := cli.Interruptible(cmd)
 		defer stop()
 		if err := r.load(l); err != nil {
-			return sayWho(err, whoOwns)
+			return listfiles.WithAuthority(err, listfiles.WhoOwns)
 		}
 		out := term.Escape(cmd.OutOrStdout())
 		if *only {
@@ -72,7 +73,7 @@ Exit codes: 0 put back; 2 there is no such version, or an error.`,
 		}
 		result, err := r.run(ctx)
 		if err != nil {
-			return sayWho(err, whoOwns)
+			return listfiles.WithAuthority(err, listfiles.WhoOwns)
 		}
 		if f.json {
 			return printChangeJSON(out, result, f.dryRun)
@@ -91,7 +92,7 @@ type rollback struct {
 	dryRun bool
 	stderr io.Writer
 
-	list     *listAt
+	list     *listfiles.List
 	versions []blocklist.VersionInfo // the newest first
 	now      string                  // the sum of what is on disk; "" where that cannot be read
 }
@@ -100,16 +101,16 @@ type rollback struct {
 func (r *rollback) load(l config.List) error {
 	l.Path = l.Files()
 	var err error
-	if r.list, err = newListAt(l); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, blocklist.ErrNoMatch) {
+	if r.list, err = listfiles.New(l); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, blocklist.ErrNoMatch) {
 		return err
 	}
 	if r.versions, err = keptVersions(r.config, l.Name); err != nil {
 		return err
 	}
-	if len(r.list.files) == 0 {
+	if len(r.list.Paths) == 0 {
 		return nil // the list has gone, and is to come back
 	}
-	r.now, err = setup.Opener(r.list.List).ContentSum(r.list.files)
+	r.now, err = setup.Opener(r.list.List).ContentSum(r.list.Paths)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -288,9 +289,9 @@ func (r *rollback) putBack(ctx context.Context, v blocklist.VersionInfo, gate cl
 // touched.
 func (r *rollback) check(v blocklist.VersionInfo) error {
 	r.addMissing(v)
-	if !slices.Equal(v.Files, r.list.files) {
+	if !slices.Equal(v.Files, r.list.Paths) {
 		return fmt.Errorf("list %s: version %s had other files (%s) than there are now (%s): rename or add files until they are the same",
-			r.list.Name, v.ID, shortenAll(v.Files), shortenAll(r.list.files))
+			r.list.Name, v.ID, shortenAll(v.Files), shortenAll(r.list.Paths))
 	}
 	return blocklist.ExtractVersion(r.config.State.Dir, r.list.Name, v.ID, func(_ string, content io.Reader) error {
 		_, err := io.Copy(io.Discard, content)
@@ -304,10 +305,10 @@ func (r *rollback) addMissing(v blocklist.VersionInfo) {
 	for _, file := range v.Files {
 		belongs, err := filepath.Match(r.list.Path, file)
 		if _, missing := os.Lstat(file); errors.Is(missing, fs.ErrNotExist) && err == nil && (belongs || file == r.list.Path) {
-			r.list.files = append(r.list.files, file)
+			r.list.Paths = append(r.list.Paths, file)
 		}
 	}
-	slices.Sort(r.list.files) // as a list with a glob has them
+	slices.Sort(r.list.Paths) // as a list with a glob has them
 }
 
 func shortenAll(paths []string) string {

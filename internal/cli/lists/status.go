@@ -17,6 +17,7 @@ import (
 	"spamgate/internal/admin"
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
+	"spamgate/internal/listfiles"
 	"spamgate/internal/report"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
@@ -55,7 +56,7 @@ Exit codes: 0 said; 2 an error, or no gate is asked and a list may not be read.`
 			return err
 		}
 		if len(args) > 0 {
-			if _, err := findList(c, args[0]); err != nil {
+			if _, err := listfiles.Find(c, args[0]); err != nil {
 				return err
 			}
 		}
@@ -86,7 +87,7 @@ Exit codes: 0 said; 2 an error, or no gate is asked and a list may not be read.`
 func notPermitted(shown []admin.List, read []blocklist.ListStats) error {
 	for _, l := range read {
 		if errors.Is(l.Err, fs.ErrPermission) && cli.HasList(shown, l.Name) {
-			return sayWho(fmt.Errorf("lists status: list %s: %w", l.Name, l.Err), whoServes)
+			return listfiles.WithAuthority(fmt.Errorf("lists status: list %s: %w", l.Name, l.Err), listfiles.WhoServes)
 		}
 	}
 	return nil

@@ -20,6 +20,7 @@ import (
 	"spamgate/blocklist/sender"
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
+	"spamgate/internal/listfiles"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
 	"spamgate/internal/text"
@@ -88,7 +89,7 @@ type testReport struct {
 
 // topEntry is an entry that many messages would have met.
 type topEntry struct {
-	entryAt
+	listfiles.EntryInfo
 	Messages int `json:"messages"`
 }
 
@@ -96,7 +97,7 @@ type topEntry struct {
 type topOne struct {
 	Sender   string `json:"sender"`
 	Messages int    `json:"messages"`
-	entryAt
+	listfiles.EntryInfo
 }
 
 // maxTestSenders bounds how many different senders are remembered. Further ones
@@ -134,21 +135,21 @@ func listsTest(cmd *cobra.Command, o listsTestOptions, path string) error {
 	}
 	bar := term.NewFileProgress(cmd.ErrOrStderr(), o.against)
 	defer bar.Finish()
-	in, err := openForeign(ctx, cmd, o.against, bar)
+	in, err := listfiles.OpenInput(ctx, cmd.InOrStdin(), o.against, bar)
 	if err != nil {
 		return fmt.Errorf("--against: %w", err)
 	}
-	defer in.close()
-	t := &listTest{set: set, senders: map[string]*topOne{}, entries: map[string]*topEntry{}, report: testReport{List: path, Against: in.path}}
+	defer in.Close()
+	t := &listTest{set: set, senders: map[string]*topOne{}, entries: map[string]*topEntry{}, report: testReport{List: path, Against: in.Path}}
 	var senders senderReader
 	if err := errors.Join(senders.read(in, t.message), t.failed); err != nil {
-		return fmt.Errorf("%s: %w", in.path, err)
+		return fmt.Errorf("%s: %w", in.Path, err)
 	}
 	bar.Finish()
 	t.report.Messages, t.report.Hidden = senders.Senders, senders.Hidden
 	if senders.Senders == 0 {
 		return fmt.Errorf("%s: no sender in %s: want lines with from=<user@example.com>, as Postfix and spamgate log them, or addresses, one a line%s",
-			in.path, text.Count(senders.Lines, "line", "lines"), hiddenHint(senders.Hidden))
+			in.Path, text.Count(senders.Lines, "line", "lines"), hiddenHint(senders.Hidden))
 	}
 	return t.finish(cmd, o)
 }
@@ -179,7 +180,7 @@ func listToTest(cmd *cobra.Command, name string, f listsTestOptions) (blocklist.
 		case failed != nil:
 			return tested, fmt.Errorf("there is no file %s, and whether there is a list of that name is not known: %w", name, failed)
 		}
-		l, failed := findList(c, name)
+		l, failed := listfiles.Find(c, name)
 		switch {
 		case failed != nil:
 			return tested, fmt.Errorf("there is no file %s, and %w", name, failed)
@@ -238,9 +239,9 @@ func (t *listTest) message(a sender.Address) {
 	}
 	t.report.Blocked++
 	m := d.Match
-	at := entryAt{File: m.File, Line: m.Line, Entry: m.Entry, Kind: kindOf(m.Entry).String(), Reason: m.Reason, Note: m.Note}
+	at := listfiles.EntryInfo{File: m.File, Line: m.Line, Entry: m.Entry, Kind: listfiles.KindOf(m.Entry).String(), Reason: m.Reason, Note: m.Note}
 	if t.entries[m.Entry] == nil {
-		t.entries[m.Entry] = &topEntry{entryAt: at}
+		t.entries[m.Entry] = &topEntry{EntryInfo: at}
 	}
 	t.entries[m.Entry].Messages++
 	text := a.String()
@@ -248,7 +249,7 @@ func (t *listTest) message(a sender.Address) {
 		if len(t.senders) == maxTestSenders {
 			return
 		}
-		t.senders[text] = &topOne{Sender: text, entryAt: at}
+		t.senders[text] = &topOne{Sender: text, EntryInfo: at}
 	}
 	t.senders[text].Messages++
 }
@@ -296,7 +297,7 @@ func (r *testReport) print(w io.Writer, entries int) {
 	if len(r.Entries) > 0 {
 		fmt.Fprintln(w, "\nmessages  by entry")
 		for _, e := range r.Entries {
-			fmt.Fprintf(w, "%8d  %s, %s%s\n", e.Messages, e.Entry, e.place(), term.InBrackets(e.Reason))
+			fmt.Fprintf(w, "%8d  %s, %s%s\n", e.Messages, e.Entry, e.Place(), term.InBrackets(e.Reason))
 		}
 	}
 	if len(r.Top) > 0 {

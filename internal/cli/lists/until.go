@@ -44,11 +44,3 @@ func parseDays(s string) (time.Duration, bool) {
 	d, err := time.ParseDuration(s)
 	return d, err == nil
 }
-
-// untilText is the end of an entry; empty where it has none.
-func untilText(until int64) string {
-	if until == 0 {
-		return ""
-	}
-	return time.Unix(until, 0).UTC().Format(time.RFC3339)
-}

@@ -18,6 +18,7 @@ import (
 	"spamgate/internal/admin"
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
+	"spamgate/internal/listfiles"
 	"spamgate/internal/report"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
@@ -57,7 +58,7 @@ Days are those of UTC. Exit codes: 0 said; 2 not known, or an error.`,
 			args = setup.ListNames(c.Lists)
 		}
 		for _, name := range args {
-			if _, err := findList(c, name); err != nil {
+			if _, err := listfiles.Find(c, name); err != nil {
 				return err
 			}
 		}

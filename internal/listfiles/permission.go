@@ -1,4 +1,4 @@
-package lists
+package listfiles
 
 import (
 	"errors"
@@ -17,12 +17,12 @@ func (e *permissionError) Unwrap() error { return e.err }
 
 // Who may read and write what a command has to.
 const (
-	whoServes = "root (sudo) or as the user that the gate runs as"
-	whoOwns   = "root (sudo) or as the owner of the list"
+	WhoServes = "root (sudo) or as the user that the gate runs as"
+	WhoOwns   = "root (sudo) or as the owner of the list"
 )
 
-// sayWho adds to an error for want of permission who has it, once.
-func sayWho(err error, who string) error {
+// WithAuthority adds to an error for want of permission who has it, once.
+func WithAuthority(err error, who string) error {
 	var said *permissionError
 	if !errors.Is(err, fs.ErrPermission) || errors.As(err, &said) {
 		return err

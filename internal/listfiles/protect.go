@@ -1,4 +1,4 @@
-package lists
+package listfiles
 
 import (
 	"fmt"
@@ -10,11 +10,11 @@ import (
 	"spamgate/internal/setup"
 )
 
-// protection knows which entries cover a protected name whole.
-type protection map[string]string // from key to name
+// Protection knows which entries cover a protected name whole.
+type Protection map[string]string // from key to name
 
-func newProtection(c *config.Config) protection {
-	p := protection{}
+func NewProtection(c *config.Config) Protection {
+	p := Protection{}
 	for _, name := range setup.Protected(c.Guard) {
 		at := "@" + name
 		for _, key := range append(listedit.Covering(at, sender.KindAtDomain), at) {
@@ -26,21 +26,21 @@ func newProtection(c *config.Config) protection {
 	return p
 }
 
-// covered is the protected name that an entry of the list would cover whole, or
+// Covered is the protected name that an entry of the list would cover whole, or
 // "".
-func (p protection) covered(l *listAt, e listfile.Entry) string {
+func (p Protection) Covered(l *List, e listfile.Entry) string {
 	if l.Type != "block" || l.OnProtected == "accept" || e.Exception {
 		return ""
 	}
 	return p[e.Key]
 }
 
-// check refuses an entry that covers a protected name.
-func (p protection) check(l *listAt, e listfile.Entry) error {
-	name := p.covered(l, e)
+// Check refuses an entry that covers a protected name.
+func (p Protection) Check(l *List, e listfile.Entry) error {
+	name := p.Covered(l, e)
 	if name == "" {
 		return nil
 	}
 	return fmt.Errorf("%s would turn away all mail from %s, a protected name, so list %s would not take it; "+
-		`list single addresses there, or set on_protected = "accept" for the list`, written(e), name, l.Name)
+		`list single addresses there, or set on_protected = "accept" for the list`, Written(e), name, l.Name)
 }

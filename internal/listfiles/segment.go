@@ -1,4 +1,4 @@
-package lists
+package listfiles
 
 import (
 	"context"
@@ -19,8 +19,8 @@ import (
 // Commands that compare whole lists put them into segments, which take little
 // memory however long the lists are, and have the keys in one order.
 
-// newSegmentKey is a key for the segments of one command.
-func newSegmentKey() *segment.Key {
+// NewKey is a key for the segments of one command.
+func NewKey() *segment.Key {
 	key := new(segment.Key)
 	rand.Read(key[:]) // never fails
 	return key
@@ -29,23 +29,23 @@ func newSegmentKey() *segment.Key {
 // segmentBuilder makes a segment of files.
 type segmentBuilder struct {
 	ctx     context.Context
-	builder *segment.Builder
+	Builder *segment.Builder
 	files   int
-	leave   func(listfile.Entry) bool // entries to be left out; nil: none
+	Leave   func(listfile.Entry) bool // entries to be left out; nil: none
 }
 
-func newSegmentBuilder(ctx context.Context, key *segment.Key) *segmentBuilder {
-	return &segmentBuilder{ctx: ctx, builder: segment.NewBuilder(segment.BuildOptions{Key: key})}
+func NewBuilder(ctx context.Context, key *segment.Key) *segmentBuilder {
+	return &segmentBuilder{ctx: ctx, Builder: segment.NewBuilder(segment.BuildOptions{Key: key})}
 }
 
-// add adds a file's entries.
-func (b *segmentBuilder) add(in io.Reader, o listfile.Options) (listfile.Result, error) {
+// Add adds a file's entries.
+func (b *segmentBuilder) Add(in io.Reader, o listfile.Options) (listfile.Result, error) {
 	file := b.files
 	b.files++
 	sink := func() func(listfile.Entry) error {
-		adder := b.builder.Adder()
+		adder := b.Builder.Adder()
 		return func(e listfile.Entry) error {
-			if b.leave != nil && b.leave(e) {
+			if b.Leave != nil && b.Leave(e) {
 				return nil
 			}
 			return adder.Add(segment.Entry{
@@ -57,44 +57,44 @@ func (b *segmentBuilder) add(in io.Reader, o listfile.Options) (listfile.Result,
 	return listfile.ReadParallel(b.ctx, in, o, runtime.GOMAXPROCS(0), sink, nil)
 }
 
-func (b *segmentBuilder) finish() (*segment.Segment, error) {
-	return b.builder.Finish(b.ctx, "", segment.Header{})
+func (b *segmentBuilder) Finish() (*segment.Segment, error) {
+	return b.Builder.Finish(b.ctx, "", segment.Header{})
 }
 
-// segmentOf makes the segment of a list of the configuration, without the entries
+// Segment makes the segment of a list of the configuration, without the entries
 // that leave, if not nil, reports.
-func segmentOf(s *scanning, l *listAt, key *segment.Key, leave func(listfile.Entry) bool) (*segment.Segment, error) {
-	b := newSegmentBuilder(s.ctx, key)
-	b.leave = leave
-	defer b.builder.Abort()
-	for _, path := range l.files {
-		o := l.options
+func Segment(s *Scan, l *List, key *segment.Key, leave func(listfile.Entry) bool) (*segment.Segment, error) {
+	b := NewBuilder(s.Ctx, key)
+	b.Leave = leave
+	defer b.Builder.Abort()
+	for _, path := range l.Paths {
+		o := l.Options
 		o.Now = 0 // entries whose time is over do not count
-		in, err := openListFile(s.ctx, setup.Opener(l.List), path, s.bar)
+		in, err := OpenListFile(s.Ctx, setup.Opener(l.List), path, s.Bar)
 		if err != nil {
 			return nil, fmt.Errorf("list %s: %w", l.Name, err)
 		}
-		_, err = b.add(in, o)
-		in.close()
+		_, err = b.Add(in, o)
+		in.Close()
 		if err != nil {
 			return nil, fmt.Errorf("list %s: %s: %w", l.Name, term.ShortPath(path), err)
 		}
 	}
-	return b.finish()
+	return b.Finish()
 }
 
-// hashedRecord is a record with the hash by which it is ordered.
-type hashedRecord struct {
+// Record is a record with the hash by which it is ordered.
+type Record struct {
 	hash uint64
 	segment.Record
 }
 
-// records are all records of a segment in its order. Fail is set where they end
+// Records are all records of a segment in its order. Fail is set where they end
 // early.
-func records(s *segment.Segment, key *segment.Key, fail *error) iter.Seq[hashedRecord] {
-	return func(yield func(hashedRecord) bool) {
+func Records(s *segment.Segment, key *segment.Key, fail *error) iter.Seq[Record] {
+	return func(yield func(Record) bool) {
 		err := s.Records(func(r segment.Record) bool {
-			return yield(hashedRecord{key.Hash([]byte(r.Key)), r})
+			return yield(Record{key.Hash([]byte(r.Key)), r})
 		})
 		if err != nil {
 			*fail = err
@@ -102,8 +102,8 @@ func records(s *segment.Segment, key *segment.Key, fail *error) iter.Seq[hashedR
 	}
 }
 
-// compare orders records as segments do.
-func (r hashedRecord) compare(s hashedRecord) int {
+// Compare orders records as segments do.
+func (r Record) Compare(s Record) int {
 	switch {
 	case r.hash < s.hash:
 		return -1
@@ -113,16 +113,16 @@ func (r hashedRecord) compare(s hashedRecord) int {
 	return strings.Compare(r.Key, s.Key)
 }
 
-// entry is the record as a list's entry.
-func (r hashedRecord) entry() listfile.Entry {
+// Entry is the record as a list's entry.
+func (r Record) Entry() listfile.Entry {
 	return listfile.Entry{
 		Key: r.Key, Kind: sender.Kind(r.Kind), Exception: r.Exception, Defer: r.Defer,
 		Until: r.Until, Line: r.Line, Reason: r.Reason, Note: r.Note,
 	}
 }
 
-// kindOf is the kind that a key of a list has.
-func kindOf(key string) sender.Kind {
+// KindOf is the kind that a key of a list has.
+func KindOf(key string) sender.Kind {
 	switch {
 	case key == "<>":
 		return sender.KindNull

@@ -1,0 +1,108 @@
+package listcompare
+
+import (
+	"cmp"
+	"errors"
+	"iter"
+	"slices"
+
+	"spamgate/blocklist/segment"
+	"spamgate/internal/listfiles"
+)
+
+// Difference is an entry in which two files differ. Old is nil where it came,
+// New where it went.
+type Difference struct {
+	What string               `json:"what"` // "came", "went", "changed"
+	Old  *listfiles.EntryInfo `json:"old,omitempty"`
+	New  *listfiles.EntryInfo `json:"new,omitempty"`
+}
+
+// Diff is what two files differ in.
+type Diff struct {
+	Old         string       `json:"old"`
+	New         string       `json:"new"`
+	Came        int          `json:"came"`
+	Went        int          `json:"went"`
+	Changed     int          `json:"changed"`
+	Same        int          `json:"same"`
+	Protected   int          `json:"protected,omitempty"` // entries of New that are left out, since they cover a protected name
+	Differences []Difference `json:"differences"`
+}
+
+// Compare walks both segments in their common order.
+func (d *Diff) Compare(before, after *segment.Segment, key *segment.Key) error {
+	var failed [2]error
+	nextOld, stopOld := iter.Pull(listfiles.Records(before, key, &failed[0]))
+	defer stopOld()
+	nextNew, stopNew := iter.Pull(listfiles.Records(after, key, &failed[1]))
+	defer stopNew()
+	old, hasOld := nextOld()
+	now, hasNew := nextNew()
+	for hasOld || hasNew {
+		order := 0
+		if hasOld && hasNew {
+			order = old.Compare(now)
+		}
+		switch {
+		case !hasNew || hasOld && order < 0:
+			d.Went++
+			d.note("went", &old, nil)
+			old, hasOld = nextOld()
+		case !hasOld || order > 0:
+			d.Came++
+			d.note("came", nil, &now)
+			now, hasNew = nextNew()
+		default:
+			if old.Exception != now.Exception || old.Defer != now.Defer || old.Until != now.Until || old.Reason != now.Reason || old.Note != now.Note {
+				d.Changed++
+				d.note("changed", &old, &now)
+			} else {
+				d.Same++
+			}
+			old, hasOld = nextOld()
+			now, hasNew = nextNew()
+		}
+	}
+	slices.SortStableFunc(d.Differences, func(a, b Difference) int {
+		return cmp.Or(cmp.Compare(a.order(), b.order()), cmp.Compare(a.line(), b.line()))
+	})
+	return errors.Join(failed[0], failed[1])
+}
+
+// maxDifferences bounds what is kept to be shown: some 300 MiB.
+const maxDifferences = 1_000_000
+
+func (d *Diff) note(what string, old, now *listfiles.Record) {
+	if len(d.Differences) == maxDifferences {
+		return
+	}
+	one := Difference{What: what}
+	if old != nil {
+		at := listfiles.NewEntryInfo("", d.Old, old.Entry())
+		one.Old = &at
+	}
+	if now != nil {
+		at := listfiles.NewEntryInfo("", d.New, now.Entry())
+		one.New = &at
+	}
+	d.Differences = append(d.Differences, one)
+}
+
+// order puts what went before what changed and what came.
+func (d Difference) order() int {
+	switch {
+	case d.New == nil:
+		return 0
+	case d.Old == nil:
+		return 2
+	}
+	return 1
+}
+
+func (d Difference) line() int {
+	if d.New != nil {
+		return d.New.Line
+	}
+	return d.Old.Line
+}

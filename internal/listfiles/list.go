@@ -1,0 +1,81 @@
+// Package listfiles reads the files of the configured lists as the gate does, for commands
+// that look into lists and compare them.
+package listfiles
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"spamgate/blocklist"
+	"spamgate/blocklist/listfile"
+	"spamgate/internal/config"
+	"spamgate/internal/setup"
+)
+
+// List is a list of the configuration with the files that it has now.
+type List struct {
+	config.List
+	Options listfile.Options
+	Paths   []string
+}
+
+// ReadsPlain says that the list's files are in the gate's own format.
+func (l *List) ReadsPlain() bool {
+	if listfile.Format(l.Format) != listfile.Auto {
+		return l.Format == "" || listfile.Format(l.Format) == listfile.Plain
+	}
+	files, err := blocklist.Files([]string{l.Files()})
+	if err != nil {
+		return false
+	}
+	for _, path := range files {
+		if !looksPlain(setup.Opener(l.List), path) {
+			return false
+		}
+	}
+	return true
+}
+
+// looksPlain reports whether a file is recognised as a plain list.
+func looksPlain(files blocklist.Opener, path string) bool {
+	f, err := files.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	start, err := io.ReadAll(io.LimitReader(f, 64<<10))
+	format, _ := listfile.Detect(start)
+	return err == nil && format == listfile.Plain
+}
+
+// Writable says that the list's files may be changed.
+func (l *List) Writable() bool { return l.URL == "" && l.ReadsPlain() }
+
+// New looks for the list's files.
+func New(l config.List) (*List, error) {
+	at := &List{List: l, Options: listfile.Options{
+		Allow:             l.Type == "allow",
+		Exact:             l.Match == "exact",
+		AllowPublicSuffix: l.AllowPublicSuffix,
+		Format:            listfile.Format(l.Format),
+		Column:            l.Column,
+		MaxBytes:          l.MaxBytes,
+		Now:               1, // entries whose time is over are lines, too
+	}}
+	files, err := blocklist.Files([]string{l.Files()})
+	if err != nil {
+		return at, fmt.Errorf("list %s: %w", l.Name, err)
+	}
+	at.Paths = files
+	return at, nil
+}
+
+// Find is the list of the configuration that has the name.
+func Find(c *config.Config, name string) (config.List, error) {
+	i := setup.ListIndex(c, name)
+	if i < 0 {
+		return config.List{}, fmt.Errorf("%s has no list %q; it has %s", c.File, name, strings.Join(setup.ListNames(c.Lists), ", "))
+	}
+	return c.Lists[i], nil
+}

@@ -1,0 +1,227 @@
+package listfiles
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"spamgate/blocklist"
+	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/sender"
+	"spamgate/internal/config"
+	"spamgate/internal/listedit"
+	"spamgate/internal/setup"
+	"spamgate/internal/term"
+)
+
+// Located is an entry, and where it stands.
+type Located struct {
+	List  *List
+	file  string
+	Entry listfile.Entry
+}
+
+func (f Located) At() EntryInfo { return NewEntryInfo(f.List.Name, f.file, f.Entry) }
+
+// Over reports whether the entry's time is over.
+func (f Located) Over() bool { return f.Entry.Until != 0 && f.Entry.Until <= time.Now().Unix() }
+
+// ErrIncomplete ends a command that has shown what it could.
+var ErrIncomplete = errors.New("not all lists could be read, so there may be more")
+
+// Readable are the lists whose files are there. Of others it is said why they are left out.
+func Readable(c *config.Config, stderr io.Writer) []*List {
+	var lists []*List
+	for _, l := range c.Lists {
+		at, err := New(l)
+		if err != nil {
+			fmt.Fprintf(term.Escape(stderr), "spamgate: left out: %v\n", err)
+			continue
+		}
+		lists = append(lists, at)
+	}
+	return lists
+}
+
+// Scan is a walk over the files of some lists.
+type Scan struct {
+	Ctx    context.Context
+	Bar    *term.FileProgress
+	Stderr io.Writer
+	Failed bool // a file could not be read
+}
+
+// NewScan prepares a walk over the lists' files.
+func NewScan(ctx context.Context, lists []*List, stderr io.Writer) *Scan {
+	var files []string
+	for _, l := range lists {
+		files = append(files, l.Paths...)
+	}
+	return &Scan{Ctx: ctx, Bar: term.NewFileProgress(stderr, files...), Stderr: stderr}
+}
+
+// File reads one file.
+func (s *Scan) File(files blocklist.Opener, path string, o listfile.Options, entry func(listfile.Entry) error, problem func(listfile.Problem)) (listfile.Result, error) {
+	in, err := OpenListFile(s.Ctx, files, path, s.Bar)
+	if err != nil {
+		return listfile.Result{}, err
+	}
+	defer in.Close()
+	result, err := listfile.Read(in, o, entry, problem)
+	if err != nil {
+		return result, fmt.Errorf("%s: %w", term.ShortPath(path), err)
+	}
+	return result, nil
+}
+
+// OpenListFile opens a file of a list. What is read of it ends with ctx, and shows
+// on bar.
+func OpenListFile(ctx context.Context, files blocklist.Opener, path string, bar *term.FileProgress) (*Input, error) {
+	f, err := files.Open(path)
+	if err != nil {
+		return nil, WithAuthority(err, WhoServes)
+	}
+	return &Input{path, bar.Reader(Stoppable(ctx, f), path), func() { f.Close() }}, nil
+}
+
+// Lists reads all files of the lists. One that can't be read is told about, and
+// left out: what is asked for may not concern it.
+func (s *Scan) Lists(lists []*List, each func(Located) error) error {
+	defer s.Bar.Finish()
+	for _, l := range lists {
+		for _, path := range l.Paths {
+			var failed error
+			_, err := s.File(setup.Opener(l.List), path, l.Options, func(e listfile.Entry) error {
+				failed = each(Located{l, path, e})
+				return failed
+			}, nil)
+			if failed != nil || s.Ctx.Err() != nil {
+				return err
+			}
+			if err != nil {
+				s.Failed = true
+				s.Bar.Finish()
+				fmt.Fprintf(term.Escape(s.Stderr), "spamgate: left out: list %s: %v\n", l.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// relations are the entries of all lists that have to do with some entries.
+type relations struct {
+	keys    map[string]bool
+	entries map[string][]Located
+	names   map[string][]Located // the first plain entries for senders at a domain or below it
+	more    map[string]int       // how many there are beyond those
+}
+
+func NewRelations() *relations {
+	return &relations{map[string]bool{}, map[string][]Located{}, map[string][]Located{}, map[string]int{}}
+}
+
+// maxWithin is how many entries for senders at a domain are remembered.
+const maxWithin = 20
+
+// DomainOf is the domain at or below which an entry matches whoever it is, ""
+// where it is not about a domain.
+func DomainOf(e listfile.Entry) string {
+	switch e.Kind {
+	case sender.KindDomain:
+		return e.Key
+	case sender.KindSubdomains:
+		return strings.TrimPrefix(e.Key, "*.")
+	case sender.KindAtDomain:
+		return strings.TrimPrefix(e.Key, "@")
+	}
+	return ""
+}
+
+// Ask notes what to look for.
+func (r *relations) Ask(e listfile.Entry) {
+	r.keys[e.Key] = true
+	for _, key := range listedit.Covering(e.Key, e.Kind) {
+		r.keys[key] = true
+	}
+	if name := DomainOf(e); name != "" {
+		r.names[name] = nil
+	}
+}
+
+// Read looks for it.
+func (r *relations) Read(ctx context.Context, lists []*List, stderr io.Writer) error {
+	if len(r.keys) == 0 {
+		return nil
+	}
+	s := NewScan(ctx, lists, stderr)
+	return s.Lists(lists, func(f Located) error {
+		if r.keys[f.Entry.Key] && !f.Over() {
+			r.entries[f.Entry.Key] = append(r.entries[f.Entry.Key], f)
+		}
+		for name := range r.names {
+			r.noteWithin(name, f)
+		}
+		return nil
+	})
+}
+
+// RelationsUnknown tells that a change was made, and that what else there is to
+// say about it is not known.
+func RelationsUnknown(stderr io.Writer, err error) {
+	fmt.Fprintf(stderr, "spamgate: it is changed; which other entries match the same senders is not known: %v\n", err)
+}
+
+// noteWithin notes an entry if it is for senders at the domain or below it.
+func (r *relations) noteWithin(name string, f Located) {
+	before, ok := strings.CutSuffix(f.Entry.Key, name)
+	if !ok || before != "" && !strings.HasSuffix(before, "@") && !strings.HasSuffix(before, ".") || f.Entry.Exception || f.Over() {
+		return
+	}
+	if len(r.names[name]) == maxWithin {
+		r.more[name]++
+		return
+	}
+	r.names[name] = append(r.names[name], f)
+}
+
+// Within are the entries, but for e itself, that match some of the senders that e
+// is about, and how many further ones there are.
+func (r *relations) Within(e listfile.Entry) (some []Located, more int) {
+	name := DomainOf(e)
+	for _, f := range r.names[name] {
+		below := strings.TrimSuffix(f.Entry.Key, name)
+		switch {
+		case f.Entry.Key == e.Key:
+		case e.Kind == sender.KindAtDomain && !strings.HasSuffix(below, "@"): // for other domains, or covering it
+		case e.Kind == sender.KindSubdomains && (below == "" || strings.HasSuffix(below, "@")): // likewise
+		default:
+			some = append(some, f)
+		}
+	}
+	return some, r.more[name]
+}
+
+// Same are the entries of the same key that are no exceptions.
+func (r *relations) Same(e listfile.Entry) []Located { return plainOnes(r.entries[e.Key]) }
+
+// Covering are the entries that match whatever e does.
+func (r *relations) Covering(e listfile.Entry) []Located {
+	var all []Located
+	for _, key := range listedit.Covering(e.Key, e.Kind) {
+		all = append(all, plainOnes(r.entries[key])...)
+	}
+	return all
+}
+
+func plainOnes(entries []Located) []Located {
+	var plain []Located
+	for _, f := range entries {
+		if !f.Entry.Exception {
+			plain = append(plain, f)
+		}
+	}
+	return plain
+}
