@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/verdict"
 )
 
 // What is held is let in by accepting it, and nothing else is.
@@ -83,7 +84,7 @@ func TestAcceptContent(t *testing.T) {
 	// However old the file is by now, so that it would not be looked into.
 	s.sources[0].live.stamps[0].looked = time.Now().Add(2 * racyFor)
 	accept("example.net\n")
-	if set, err := rescan(t, s); err != nil || listed(t, set, "u@example.net") != Reject {
+	if set, err := rescan(t, s); err != nil || listed(t, set, "u@example.net") != verdict.Reject {
 		t.Errorf("accepted afterwards: %v", err)
 	}
 	if err := AcceptContent(c, "spam", "abc"); err == nil {
@@ -154,7 +155,7 @@ func TestNotAcceptable(t *testing.T) {
 		if err := s.Accept(context.Background(), "spam"); !errors.Is(err, ErrNotHeld) || !errors.Is(err, want) {
 			t.Errorf("%.20q accepted: %v", text, err)
 		}
-		if listed(t, s.Set(), "u@example.com") != Reject {
+		if listed(t, s.Set(), "u@example.com") != verdict.Reject {
 			t.Error("the last good version does not serve")
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"spamgate/blocklist/sender"
+	"spamgate/blocklist/verdict"
 	"spamgate/internal/disposable"
 )
 
@@ -20,21 +21,23 @@ func disposableConfig(tb testing.TB) (Config, string) {
 	return c, path
 }
 
-func benchmarkLookup(b *testing.B, address string, want Action) {
+func benchmarkLookup(b *testing.B, address string, want verdict.Action) {
 	c, _ := disposableConfig(b)
 	set := build(b, c)
 	a := parse(b, address)
 	b.ReportAllocs()
 	b.ResetTimer()
 	for b.Loop() {
-		if d, err := set.Lookup(Envelope, a); err != nil || d.Action != want {
+		if d, err := set.Lookup(verdict.Envelope, a); err != nil || d.Action != want {
 			b.Fatal(d, err)
 		}
 	}
 }
 
-func BenchmarkLookupMiss(b *testing.B) { benchmarkLookup(b, "someone@mail.example.com", Accept) }
-func BenchmarkLookupHit(b *testing.B)  { benchmarkLookup(b, "someone@mail.0-180.com", Reject) }
+func BenchmarkLookupMiss(b *testing.B) {
+	benchmarkLookup(b, "someone@mail.example.com", verdict.Accept)
+}
+func BenchmarkLookupHit(b *testing.B) { benchmarkLookup(b, "someone@mail.0-180.com", verdict.Reject) }
 
 // coldSenders makes n different senders of three labels, none of them listed.
 func coldSenders(tb testing.TB, n int) []sender.Address {
@@ -54,7 +57,7 @@ func BenchmarkLookupMissCold(b *testing.B) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	for i := 0; b.Loop(); i++ {
-		set.Lookup(Envelope, senders[i%len(senders)])
+		set.Lookup(verdict.Envelope, senders[i%len(senders)])
 	}
 }
 
@@ -66,7 +69,7 @@ func BenchmarkLookupMissAllKinds(b *testing.B) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	for i := 0; b.Loop(); i++ {
-		set.Lookup(Envelope, senders[i%len(senders)])
+		set.Lookup(verdict.Envelope, senders[i%len(senders)])
 	}
 }
 
@@ -110,7 +113,7 @@ func BenchmarkViewMiss(b *testing.B) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	for b.Loop() {
-		if d, err := set.Only(names).Lookup(Envelope, a); err != nil || d.Action != Accept {
+		if d, err := set.Only(names).Lookup(verdict.Envelope, a); err != nil || d.Action != verdict.Accept {
 			b.Fatal(d, err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"spamgate/blocklist/segment"
+	"spamgate/blocklist/verdict"
 )
 
 // rotEntries are so many that a list's bits are kept, and a start reads no block of
@@ -112,7 +113,7 @@ func (r *rotten) answers() (failed int) {
 	set := r.s.Set()
 	for name, family := range r.holds {
 		for i := 0; i < rotEntries; i += r.stride {
-			d, err := set.Lookup(Envelope, parse(r.t, fmt.Sprintf("u@%s%d.example", family, i)))
+			d, err := set.Lookup(verdict.Envelope, parse(r.t, fmt.Sprintf("u@%s%d.example", family, i)))
 			switch {
 			case errors.Is(err, segment.ErrDamaged):
 				failed++
@@ -124,10 +125,10 @@ func (r *rotten) answers() (failed int) {
 		}
 	}
 	for i := range 1000 {
-		switch d, err := set.Lookup(Envelope, parse(r.t, fmt.Sprintf("u@c%d.example", i))); {
+		switch d, err := set.Lookup(verdict.Envelope, parse(r.t, fmt.Sprintf("u@c%d.example", i))); {
 		case errors.Is(err, segment.ErrDamaged):
 			failed++
-		case err != nil || d.Action != Accept:
+		case err != nil || d.Action != verdict.Accept:
 			r.t.Fatalf("c%d is listed: %+v, %v", i, d, err)
 		}
 	}

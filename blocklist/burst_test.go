@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"spamgate/blocklist/segment"
+	"spamgate/blocklist/verdict"
 )
 
 // burst is directories full of list files, and what is done to them.
@@ -169,7 +170,7 @@ func TestBurstOfChanges(t *testing.T) {
 		changes, ended.Sub(began).Round(time.Millisecond), time.Since(ended).Round(time.Millisecond), s.Set().Generation(), len(b.files), s.Set().Stats().Entries)
 	for name, entries := range want {
 		for _, entry := range entries {
-			if d := lookup(t, s.Set(), Envelope, parse(t, "u@"+entry)); d.Match.List != name {
+			if d := lookup(t, s.Set(), verdict.Envelope, parse(t, "u@"+entry)); d.Match.List != name {
 				t.Fatalf("%s: %+v, want it in %s", entry, d, name)
 			}
 		}
@@ -180,7 +181,7 @@ func TestBurstOfChanges(t *testing.T) {
 			_, found := slices.BinarySearch(entries, name)
 			return found
 		})
-		if !there && listed(t, s.Set(), "u@"+name) != Accept {
+		if !there && listed(t, s.Set(), "u@"+name) != verdict.Accept {
 			t.Fatalf("%s is gone, and listed", name)
 		}
 	}

@@ -3,6 +3,8 @@ package blocklist
 import (
 	"testing"
 	"time"
+
+	"spamgate/blocklist/verdict"
 )
 
 // A clock that is ahead has entries expire that have not. Once it is right they
@@ -30,7 +32,7 @@ func TestExpiryByClockThatWasAhead(t *testing.T) {
 	for range 2 {
 		set, err = rescan(t, s)
 		must(t, err)
-		if l := set.Stats().Lists[0]; l.Entries != 2 || l.Expired != 0 || listed(t, set, "u@example.com") != Reject {
+		if l := set.Stats().Lists[0]; l.Entries != 2 || l.Expired != 0 || listed(t, set, "u@example.com") != verdict.Reject {
 			t.Errorf("with the clock right: %+v", l)
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"spamgate/blocklist/verdict"
 )
 
 func TestClosed(t *testing.T) {
@@ -37,7 +39,7 @@ func TestClosed(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if listed(t, s.Set(), "u@example.com") != Reject {
+	if listed(t, s.Set(), "u@example.com") != verdict.Reject {
 		t.Error("the last Set is of no use")
 	}
 }

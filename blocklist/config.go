@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/verdict"
 )
 
 // Defaults of a [Config].
@@ -62,13 +63,13 @@ type List struct {
 
 	// Action is what a block list's match asks for: Tag, Discard, Defer, Reject
 	// or Monitor. An allow list has none (Accept, the zero value).
-	Action Action
+	Action verdict.Action
 
 	// HeaderAction takes Action's place at stage Header; zero means Action.
-	HeaderAction Action
+	HeaderAction verdict.Action
 
 	// Stages is where the list is looked up; zero means everywhere.
-	Stages Stage
+	Stages verdict.Stage
 
 	// Exact makes an entry "example.com" match that domain alone, without its
 	// subdomains.
@@ -90,8 +91,8 @@ type List struct {
 }
 
 // action is what a match asks for at a stage.
-func (l *List) action(stage Stage) Action {
-	if stage == Header && l.HeaderAction != Accept {
+func (l *List) action(stage verdict.Stage) verdict.Action {
+	if stage == verdict.Header && l.HeaderAction != verdict.Accept {
 		return l.HeaderAction
 	}
 	return l.Action
@@ -152,7 +153,7 @@ type Config struct {
 	// one after the other.
 	Follow func(path string, from io.Reader) io.Reader
 
-	// Monitor makes every list only log, see [Decision.Would].
+	// Monitor makes every list only log, see [verdict.Verdict.Would].
 	Monitor bool
 
 	// PollInterval is how often the files are looked at whether or not the
@@ -199,7 +200,7 @@ func (c Config) withDefaults() Config {
 	copy(lists, c.Lists)
 	for i := range lists {
 		if lists[i].Stages == 0 {
-			lists[i].Stages = allStages
+			lists[i].Stages = verdict.AllStages
 		}
 	}
 	c.Lists = lists
@@ -281,7 +282,7 @@ func (l *List) check() []error {
 	if l.Format != "" && !slices.Contains(listfile.Formats, l.Format) {
 		fail("format %q is unknown: use one of %v", l.Format, listfile.Formats)
 	}
-	if l.Stages&^allStages != 0 {
+	if l.Stages&^verdict.AllStages != 0 {
 		fail("unknown stage %d: use envelope, header or both", l.Stages)
 	}
 	switch l.Type {
@@ -289,14 +290,14 @@ func (l *List) check() []error {
 		if !blockAction(l.Action) {
 			fail("action %s is none of a block list's: use reject, defer, discard, tag or monitor", l.Action)
 		}
-		if l.HeaderAction != Accept && !blockAction(l.HeaderAction) {
+		if l.HeaderAction != verdict.Accept && !blockAction(l.HeaderAction) {
 			fail("header action %s is none of a block list's: use reject, defer, discard, tag or monitor", l.HeaderAction)
 		}
 		if l.Override {
 			fail("override is for allow lists: leave it out, or make the list an allow list")
 		}
 	case Allow:
-		if l.Action != Accept || l.HeaderAction != Accept {
+		if l.Action != verdict.Accept || l.HeaderAction != verdict.Accept {
 			fail("an allow list has no action: leave it out, or make the list a block list")
 		}
 	default:
@@ -305,7 +306,7 @@ func (l *List) check() []error {
 	return errs
 }
 
-func blockAction(a Action) bool { return a > Accept && a <= Monitor }
+func blockAction(a verdict.Action) bool { return a > verdict.Accept && a <= verdict.Monitor }
 
 func validName(name string) bool {
 	return name != "" && strings.TrimSpace(name) == name &&

@@ -10,6 +10,7 @@ import (
 
 	"spamgate/blocklist/segment"
 	"spamgate/blocklist/sender"
+	"spamgate/blocklist/verdict"
 )
 
 // damageIndex changes the middle of a list's stored index, where its entries are.
@@ -50,8 +51,8 @@ func damagedSender(t *testing.T, set *Set) sender.Address {
 	t.Helper()
 	for i := range 100 {
 		a := parse(t, fmt.Sprintf("u@host%d.example", i))
-		if d, err := set.Lookup(Envelope, a); err != nil {
-			if !errors.Is(err, segment.ErrDamaged) || d.Action != Accept || d.Matches != nil {
+		if d, err := set.Lookup(verdict.Envelope, a); err != nil {
+			if !errors.Is(err, segment.ErrDamaged) || d.Action != verdict.Accept || d.Matches != nil {
 				t.Fatalf("%+v, %v; want %v", d, err, segment.ErrDamaged)
 			}
 			return a
@@ -70,7 +71,7 @@ func TestDamageIsRepaired(t *testing.T) {
 	sender := damagedSender(t, before)
 	damagedSender(t, before)
 	set := await(t, s, before.Generation()+1)
-	if d := lookup(t, set, Envelope, sender); d.Action != Reject || d.Match.Line == 0 {
+	if d := lookup(t, set, verdict.Envelope, sender); d.Action != verdict.Reject || d.Match.Line == 0 {
 		t.Errorf("%+v", d)
 	}
 	if _, err := rescan(t, s); err != nil || s.Set() != set {
@@ -82,7 +83,7 @@ func TestDamageIsRepaired(t *testing.T) {
 		}
 	}
 	must(t, s.Close())
-	if set := once(t, c); listed(t, set, "u@host1234.example") != Reject {
+	if set := once(t, c); listed(t, set, "u@host1234.example") != verdict.Reject {
 		t.Error("the rebuilt index was not kept")
 	}
 }
@@ -97,16 +98,16 @@ func TestDamageWithoutSource(t *testing.T) {
 	if _, err := rescan(t, s); err == nil {
 		t.Error("no error, although the file is gone")
 	}
-	if _, err := s.Set().Lookup(Envelope, sender); !errors.Is(err, segment.ErrDamaged) {
+	if _, err := s.Set().Lookup(verdict.Envelope, sender); !errors.Is(err, segment.ErrDamaged) {
 		t.Error(err)
 	}
-	if listed(t, s.Set(), "u@not-there.example") != Accept {
+	if listed(t, s.Set(), "u@not-there.example") != verdict.Accept {
 		t.Error("not accepted")
 	}
 	write(t, path, manyLines(damagedEntries, 0))
 	set, err := rescan(t, s)
 	must(t, err)
-	if lookup(t, set, Envelope, sender).Action != Reject {
+	if lookup(t, set, verdict.Envelope, sender).Action != verdict.Reject {
 		t.Error("not repaired")
 	}
 }
@@ -121,7 +122,7 @@ func TestDamageAtStart(t *testing.T) {
 	var log logBuffer
 	c.Logger = log.logger()
 	s := openStill(t, c)
-	if listed(t, s.Set(), "u@host1234.example") != Reject {
+	if listed(t, s.Set(), "u@host1234.example") != verdict.Reject {
 		t.Error("not listed")
 	}
 	if lines := log.lines("index damaged"); len(lines) != 1 {
@@ -148,7 +149,7 @@ func TestCountingAfterDamage(t *testing.T) {
 	must(t, os.Truncate(filepath.Join(ListDir(c.StateDir, "spam"), segmentName), 100))
 	write(t, path, manyLines(2000, 0)+"example.net\n")
 	set, err := rescan(t, s)
-	if err != nil || listed(t, set, "u@example.net") != Reject || listed(t, set, "u@host1234.example") != Reject {
+	if err != nil || listed(t, set, "u@example.net") != verdict.Reject || listed(t, set, "u@host1234.example") != verdict.Reject {
 		t.Errorf("generation %d: %v", set.Generation(), err)
 	}
 }

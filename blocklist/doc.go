@@ -5,7 +5,7 @@
 // ends the matter for almost all mail. A "maybe" is confirmed against each
 // list's exact index, which knows file, line and reason, so that a false
 // positive of the filter turns nobody away: it is counted. [Set.Lookup] then
-// weighs the lists' matches against each other, see [Decision]. A [View] does the
+// weighs the lists' matches against each other, see [verdict.Verdict]. A [View] does the
 // same with some of the lists.
 //
 // A [Store] keeps a Set up to date with the files on disk. It holds the present

@@ -9,6 +9,7 @@ import (
 
 	"spamgate/blocklist"
 	"spamgate/blocklist/sender"
+	"spamgate/blocklist/verdict"
 )
 
 func Example() {
@@ -22,7 +23,7 @@ func Example() {
 
 	ctx := context.Background()
 	store, err := blocklist.Open(ctx, blocklist.Config{
-		Lists: []blocklist.List{{Name: "blocked", Paths: []string{path}, Action: blocklist.Reject}},
+		Lists: []blocklist.List{{Name: "blocked", Paths: []string{path}, Action: verdict.Reject}},
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -34,7 +35,7 @@ func Example() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		d, err := store.Set().Lookup(blocklist.Envelope, a)
+		d, err := store.Set().Lookup(verdict.Envelope, a)
 		if err != nil {
 			log.Fatal(err)
 		}

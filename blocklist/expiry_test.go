@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"spamgate/blocklist/verdict"
 )
 
 // until is an expiry for a list file.
@@ -52,7 +54,7 @@ func TestExpiry(t *testing.T) {
 	if l.Entries != 3 || l.Expired != 1 || !l.NextExpiry.Equal(end) {
 		t.Errorf("%+v", l)
 	}
-	if d := lookup(t, set, Envelope, parse(t, "u@example.com")); d.Match.Reason != "a reason" && time.Now().Before(end) {
+	if d := lookup(t, set, verdict.Envelope, parse(t, "u@example.com")); d.Match.Reason != "a reason" && time.Now().Before(end) {
 		t.Errorf("%+v", d)
 	}
 	next := awaitExpiry(t, s, set)
@@ -60,7 +62,7 @@ func TestExpiry(t *testing.T) {
 		t.Error("too early")
 	}
 	for _, set := range []*Set{set, next} { // the old one knows too
-		for address, want := range map[string]Action{"u@example.com": Accept, "u@example.org": Accept, "u@friend.example.net": Reject} {
+		for address, want := range map[string]verdict.Action{"u@example.com": verdict.Accept, "u@example.org": verdict.Accept, "u@friend.example.net": verdict.Reject} {
 			if got := listed(t, set, address); got != want {
 				t.Errorf("generation %d, %s: %v, want %v", set.Generation(), address, got, want)
 			}
@@ -182,7 +184,7 @@ func TestExpiryWithoutSource(t *testing.T) {
 		t.Error("no error")
 	}
 	set := s.Set()
-	for deadline := time.Now().Add(patient); listed(t, set, "u@example.com") != Accept; {
+	for deadline := time.Now().Add(patient); listed(t, set, "u@example.com") != verdict.Accept; {
 		if time.Now().After(deadline) {
 			t.Fatal("it does not expire")
 		}
@@ -192,7 +194,7 @@ func TestExpiryWithoutSource(t *testing.T) {
 	}
 	must(t, s.Close())
 	s = openStill(t, c)
-	if l := s.Set().Stats().Lists[0]; !l.LastGood || listed(t, s.Set(), "u@example.com") != Accept || listed(t, s.Set(), "u@example.net") != Reject {
+	if l := s.Set().Stats().Lists[0]; !l.LastGood || listed(t, s.Set(), "u@example.com") != verdict.Accept || listed(t, s.Set(), "u@example.net") != verdict.Reject {
 		t.Errorf("%+v", l)
 	}
 }

@@ -3,6 +3,8 @@ package blocklist
 import (
 	"testing"
 	"time"
+
+	"spamgate/blocklist/verdict"
 )
 
 // TestExpiryHidesNoOther: an entry whose time is over neither hides the same entry of
@@ -18,8 +20,8 @@ func TestExpiryHidesNoOther(t *testing.T) {
 		t.Fatal("too early")
 	}
 	for address, want := range map[string]string{"u@example.com": "second", "v@example.org": "first"} {
-		d := lookup(t, set, Envelope, parse(t, address))
-		if d.Action != Reject || d.Match.List != want {
+		d := lookup(t, set, verdict.Envelope, parse(t, address))
+		if d.Action != verdict.Reject || d.Match.List != want {
 			t.Errorf("%s: %v because of list %q, want reject because of %s", address, d.Action, d.Match.List, want)
 		}
 	}

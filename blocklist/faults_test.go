@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/verdict"
 )
 
 // faults are the ways in which what is on disk can be no list. Make puts the
@@ -108,7 +109,7 @@ func TestFaultsWhileRunning(t *testing.T) {
 				if set.Generation() != 2 || l.Err == nil || !l.LastGood || l.Entries != 1 || l.Loaded.IsZero() {
 					t.Errorf("generation %d, %+v", set.Generation(), l)
 				}
-				if listed(t, set, "u@example.com") != Reject || listed(t, set, "u@example.info") != Reject || listed(t, set, "u@example.org") != Accept {
+				if listed(t, set, "u@example.com") != verdict.Reject || listed(t, set, "u@example.info") != verdict.Reject || listed(t, set, "u@example.org") != verdict.Accept {
 					t.Error("want the old version of the bad list and the new one of the other")
 				}
 			}
@@ -121,7 +122,7 @@ func TestFaultsWhileRunning(t *testing.T) {
 			if l := set.Stats().Lists[0]; err != nil || l.Err != nil || l.LastGood || set.Generation() != 3 {
 				t.Errorf("repaired: %v, %+v", err, l)
 			}
-			if listed(t, set, "u@example.com") != Accept || listed(t, set, "u@example.net") != Reject {
+			if listed(t, set, "u@example.com") != verdict.Accept || listed(t, set, "u@example.net") != verdict.Reject {
 				t.Error("repaired, but the old version serves")
 			}
 			if lines := log.lines("good again"); len(lines) != 1 {
@@ -156,11 +157,11 @@ func TestFaultsAtStart(t *testing.T) {
 			if l := s.Set().Stats().Lists[0]; l.Err == nil || l.LastGood || l.Entries != 0 {
 				t.Errorf("%+v", l)
 			}
-			if listed(t, s.Set(), "u@example.com") != Accept {
+			if listed(t, s.Set(), "u@example.com") != verdict.Accept {
 				t.Error("listed in an empty list")
 			}
 			put(t, path, func(tb testing.TB, path string) { write(tb, path, "example.com\n") })
-			if set, err := rescanAsStranger(t, s); err != nil || listed(t, set, "u@example.com") != Reject {
+			if set, err := rescanAsStranger(t, s); err != nil || listed(t, set, "u@example.com") != verdict.Reject {
 				t.Errorf("the list came, and does not serve: %v", err)
 			}
 		})
@@ -239,7 +240,7 @@ func TestFaultInOneFile(t *testing.T) {
 	if !errors.Is(err, listfile.ErrBinary) || !strings.Contains(err.Error(), b) {
 		t.Error(err)
 	}
-	if listed(t, set, "u@example.com") != Reject || listed(t, set, "u@example.org") != Accept {
+	if listed(t, set, "u@example.com") != verdict.Reject || listed(t, set, "u@example.org") != verdict.Accept {
 		t.Error("half of a list went live")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"spamgate/blocklist/sender"
+	"spamgate/blocklist/verdict"
 )
 
 // benchFilters is a filter of each kind, with shards at every size.
@@ -67,7 +68,7 @@ func BenchmarkCleanSender(b *testing.B) {
 		b.Run(fmt.Sprintf("%s/fpr=%v", f.Kind, f.FPR), func(b *testing.B) {
 			set := makeSet(b, layoutOf(b, f), []*version{v})
 			set.confirm, set.counters, set.key = true, new(counters), &processKeys().segment
-			set.lists[0].Stages = allStages
+			set.lists[0].Stages = verdict.AllStages
 			set.all = set.newView(nil)
 			if err := set.settleFilter(); err != nil {
 				b.Fatal(err)
@@ -75,7 +76,7 @@ func BenchmarkCleanSender(b *testing.B) {
 			b.ReportAllocs()
 			b.ResetTimer()
 			for i := 0; b.Loop(); i++ {
-				lookup(b, set, Envelope, senders[i%len(senders)])
+				lookup(b, set, verdict.Envelope, senders[i%len(senders)])
 			}
 			b.StopTimer()
 			var stats SetStats

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"spamgate/blocklist/verdict"
 	"spamgate/internal/disposable"
 )
 
@@ -50,7 +51,7 @@ func TestEveryFilter(t *testing.T) {
 			c.Filter = f
 			set := build(t, c)
 			for i := 0; i < len(domains); i += 7 {
-				if d := lookup(t, set, Envelope, parse(t, "user@"+string(domains[i]))); d.Action != Reject {
+				if d := lookup(t, set, verdict.Envelope, parse(t, "user@"+string(domains[i]))); d.Action != verdict.Reject {
 					t.Fatalf("%s is listed and was not found", domains[i])
 				}
 			}
@@ -59,7 +60,7 @@ func TestEveryFilter(t *testing.T) {
 			asked := len(domains)
 			for i := range asked {
 				// No two have a key in common: one that passes would pass each time.
-				lookup(t, set, Envelope, parse(t, fmt.Sprintf("u%d@w%d.example%d", i, i, i)))
+				lookup(t, set, verdict.Envelope, parse(t, fmt.Sprintf("u%d@w%d.example%d", i, i, i)))
 			}
 			wrong := set.FalsePositives() - before
 			t.Logf("%d bits, %d hashes, %d bytes: %d of %d domains passed, and expected were %.3g", stats.Bits, stats.Hashes, stats.FilterBytes, wrong, asked, stats.FPR*float64(asked))
@@ -96,7 +97,7 @@ func TestReloadChangesFilter(t *testing.T) {
 				c.Filter = f
 				must(t, s.Reload(context.Background(), c))
 				for _, domain := range []string{"both", name} {
-					if listed(t, s.Set(), "u@"+domain+".example") != Reject {
+					if listed(t, s.Set(), "u@"+domain+".example") != verdict.Reject {
 						t.Fatalf("round %d, %v, %s: %s.example is not listed", round, f, name, domain)
 					}
 				}
@@ -245,7 +246,7 @@ func TestCountingLive(t *testing.T) {
 				return
 			default:
 			}
-			if listed(t, s.Set(), fmt.Sprintf("u@stays%d.example", i%50)) != Reject {
+			if listed(t, s.Set(), fmt.Sprintf("u@stays%d.example", i%50)) != verdict.Reject {
 				t.Errorf("generation %d: stays%d.example is not listed", s.Set().Generation(), i%50)
 				return
 			}
@@ -256,7 +257,7 @@ func TestCountingLive(t *testing.T) {
 		write(t, path, text(version))
 		set := await(t, s, before.Generation()+1)
 		for i := range 50 {
-			if listed(t, set, fmt.Sprintf("u@goes%d-%d.example", version, i)) != Reject {
+			if listed(t, set, fmt.Sprintf("u@goes%d-%d.example", version, i)) != verdict.Reject {
 				t.Errorf("version %d: entry %d is not listed", version, i)
 			}
 			if gone := fmt.Sprintf("goes%d-%d.example", version-1, i); set.filter.mayContain([]byte(gone)) {

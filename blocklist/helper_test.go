@@ -15,6 +15,7 @@ import (
 	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/segment"
 	"spamgate/blocklist/sender"
+	"spamgate/blocklist/verdict"
 	"spamgate/internal/durable"
 )
 
@@ -67,7 +68,7 @@ func inDir(tb testing.TB, name string) string {
 }
 
 func blockList(name string, paths ...string) List {
-	return List{Name: name, Paths: paths, Action: Reject}
+	return List{Name: name, Paths: paths, Action: verdict.Reject}
 }
 
 func allowList(name string, paths ...string) List {
@@ -198,8 +199,8 @@ func newSource(l *List) *source {
 
 // lookup is what a Set or a View says of a sender.
 func lookup(tb testing.TB, lists interface {
-	Lookup(Stage, sender.Address) (Decision, error)
-}, stage Stage, a sender.Address) Decision {
+	Lookup(verdict.Stage, sender.Address) (verdict.Verdict, error)
+}, stage verdict.Stage, a sender.Address) verdict.Verdict {
 	tb.Helper()
 	d, err := lists.Lookup(stage, a)
 	if err != nil {
@@ -209,9 +210,9 @@ func lookup(tb testing.TB, lists interface {
 }
 
 // listed is the action for a reverse-path.
-func listed(tb testing.TB, s *Set, address string) Action {
+func listed(tb testing.TB, s *Set, address string) verdict.Action {
 	tb.Helper()
-	return lookup(tb, s, Envelope, parse(tb, address)).Action
+	return lookup(tb, s, verdict.Envelope, parse(tb, address)).Action
 }
 
 // logBuffer collects a log.

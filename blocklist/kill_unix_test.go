@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"spamgate/blocklist/verdict"
 )
 
 // childDir tells a process that it is a part of a test, and where it works.
@@ -126,7 +128,7 @@ func TestNoSpaceLeft(t *testing.T) {
 		t.Errorf("%q, before %q", after, before)
 	}
 	must(t, os.Remove(path))
-	if s := openStill(t, c); listed(t, s.Set(), "u@example.com") != Reject {
+	if s := openStill(t, c); listed(t, s.Set(), "u@example.com") != verdict.Reject {
 		t.Error("the stored version is gone")
 	}
 }
@@ -146,7 +148,7 @@ func TestChildWithoutSpace(t *testing.T) {
 	c.Logger = log.logger()
 	s := openStill(t, c)
 	set, err := rescan(t, s)
-	if err != nil || listed(t, set, "u@host19999.example") != Reject {
+	if err != nil || listed(t, set, "u@host19999.example") != verdict.Reject {
 		t.Errorf("%v, %+v", err, set.Stats().Lists[0])
 	}
 	s.running.Wait()

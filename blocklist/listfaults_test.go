@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/verdict"
 )
 
 // What can befall a list of 2,000 entries. Most is held; of what is a list all the
@@ -119,12 +120,12 @@ func TestListFaults(t *testing.T) {
 					t.Errorf("%v, want %v; %+v", err, fault.err, l)
 				}
 				for _, host := range []string{"host0", "host1999"} {
-					if listed(t, set, "u@"+host+".example") != Reject {
+					if listed(t, set, "u@"+host+".example") != verdict.Reject {
 						t.Errorf("%s is no longer listed", host)
 					}
 				}
 				for _, stranger := range []string{"u@protected.example", "u@example.com", "u@host2000.example"} {
-					if listed(t, set, stranger) != Accept {
+					if listed(t, set, stranger) != verdict.Accept {
 						t.Errorf("%s is listed", stranger)
 					}
 				}
@@ -145,7 +146,7 @@ func TestListFaults(t *testing.T) {
 
 			must(t, os.RemoveAll(path))
 			write(t, path, faultyList+"mended.example\n")
-			if set, err := rescan(t, s); err != nil || set.Stats().Lists[0].LastGood || listed(t, set, "u@mended.example") != Reject {
+			if set, err := rescan(t, s); err != nil || set.Stats().Lists[0].LastGood || listed(t, set, "u@mended.example") != verdict.Reject {
 				t.Errorf("mended, and %v, %+v", err, set.Stats().Lists[0])
 			}
 		})
@@ -176,7 +177,7 @@ func TestListFaultsInTime(t *testing.T) {
 			s.config.Debounce = time.Millisecond // it has been left alone for long enough
 			s.config.MaxDebounce = time.Second
 			set, err := rescan(t, s)
-			if err != nil || set.Stats().Entries != 2001 || listed(t, set, "u@example.com") != Reject {
+			if err != nil || set.Stats().Entries != 2001 || listed(t, set, "u@example.com") != verdict.Reject {
 				t.Errorf("%d entries, %v", set.Stats().Entries, err)
 			}
 		})
@@ -231,7 +232,7 @@ func TestStoreAgainstPlain(t *testing.T) {
 				must(t, err)
 				for range 40 {
 					_, address := randomText(r)
-					stage := []Stage{Envelope, Header}[r.IntN(2)]
+					stage := []verdict.Stage{verdict.Envelope, verdict.Header}[r.IntN(2)]
 					got := describeDecision(lookup(t, set, stage, parse(t, address)))
 					if want := plainDecision(lists, stage, address); got != want {
 						t.Fatalf("round %d, %s %s:\ngot  %s\nwant %s\nlists %+v", round, stage, address, got, want, lists)

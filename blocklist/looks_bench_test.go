@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"spamgate/blocklist/sender"
+	"spamgate/blocklist/verdict"
 	"spamgate/internal/disposable"
 )
 
@@ -38,7 +39,7 @@ func BenchmarkLooks(b *testing.B) {
 	for _, f := range []Filter{{Kind: KindAuto}, {Kind: KindSharded, Entries: 40_000_000}, {Kind: KindSized}, {Kind: KindFuse}} {
 		set := makeSet(b, layoutOf(b, f), []*version{long})
 		set.confirm, set.counters, set.key = true, new(counters), &processKeys().segment
-		set.lists[0].Stages = allStages
+		set.lists[0].Stages = verdict.AllStages
 		set.all = set.newView(nil)
 		compareLooks(b, "10000000/"+string(f.Kind), set, cold, listed)
 	}
@@ -70,14 +71,14 @@ func compareLooks(b *testing.B, name string, set *Set, cold, listed []sender.Add
 // alternate measures both ways by turns. An operation is 512 lookups of each.
 func alternate(b *testing.B, v *View, senders []sender.Address) {
 	const block = 512
-	ways := [2]func(Stage, sender.Address, sender.KindSet, finding) (Decision, error){v.lookup, v.lookupPlain}
+	ways := [2]func(verdict.Stage, sender.Address, sender.KindSet, finding) (verdict.Verdict, error){v.lookup, v.lookupPlain}
 	var times [2][]time.Duration
 	next := [2]int{0, len(senders) / 2} // so that neither finds what the other has brought in
 	for b.Loop() {
 		for way, lookup := range ways {
 			started := time.Now()
 			for range block {
-				if _, err := lookup(Envelope, senders[next[way]%len(senders)], sender.AllKinds, finding{}); err != nil {
+				if _, err := lookup(verdict.Envelope, senders[next[way]%len(senders)], sender.AllKinds, finding{}); err != nil {
 					b.Fatal(err)
 				}
 				next[way]++

@@ -8,14 +8,15 @@ import (
 	"testing"
 
 	"spamgate/blocklist/sender"
+	"spamgate/blocklist/verdict"
 )
 
 // lookupPlain is the plain twin of [View.lookup]: it asks for one key after the
 // other, the filter and then the lists.
-func (v *View) lookupPlain(stage Stage, a sender.Address, kinds sender.KindSet, f finding) (Decision, error) {
+func (v *View) lookupPlain(stage verdict.Stage, a sender.Address, kinds sender.KindSet, f finding) (verdict.Verdict, error) {
 	s := v.set
 	s.counters.lookups.Add(1)
-	stage &= allStages
+	stage &= verdict.AllStages
 	var room [keyRoom]byte
 	walk := a.Walk(room[:0])
 	walk.Only(v.kinds[stage] & kinds)
@@ -30,14 +31,14 @@ func (v *View) lookupPlain(stage Stage, a sender.Address, kinds sender.KindSet, 
 		s.counters.maybes.Add(1)
 		confirmed, err := v.confirmKey(&f, stage, key)
 		if err != nil {
-			return Decision{}, err
+			return verdict.Verdict{}, err
 		}
 		if !confirmed {
 			s.counters.falsePositives.Add(1)
 		}
 	}
 	if f.lists == nil {
-		return Decision{}, nil
+		return verdict.Verdict{}, nil
 	}
 	return s.decide(&f), nil
 }
@@ -71,7 +72,7 @@ func TestLooksChangeNothing(t *testing.T) {
 			for range 30 {
 				_, text := randomText(r)
 				a := parse(t, longerAddress(r, text))
-				stage := []Stage{Envelope, Header}[r.IntN(2)]
+				stage := []verdict.Stage{verdict.Envelope, verdict.Header}[r.IntN(2)]
 				kinds := sender.AllKinds
 				if r.IntN(4) == 0 {
 					kinds = sender.KindSet(r.Uint32()) & sender.AllKinds

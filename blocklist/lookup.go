@@ -6,6 +6,7 @@ import (
 
 	"spamgate/blocklist/segment"
 	"spamgate/blocklist/sender"
+	"spamgate/blocklist/verdict"
 )
 
 // keyRoom is the scratch that a lookup offers for making keys: enough for any
@@ -13,31 +14,35 @@ import (
 // ones work and cost an allocation.
 const keyRoom = 384
 
-// Lookup says what the lists think of a sender at one stage. For a sender whom
+// Lookup returns what the lists say of a sender at one stage. For a sender whom
 // no list knows it does not allocate.
 //
-// An error is a failure of our own, such as a damaged index: it says nothing of
-// the sender, who should be asked to come again later.
-func (s *Set) Lookup(stage Stage, a sender.Address) (Decision, error) { return s.all.Lookup(stage, a) }
+// An error is our own failure, such as a damaged index or an unknown stage. It
+// says nothing of the sender, who should try again later.
+func (s *Set) Lookup(stage verdict.Stage, a sender.Address) (verdict.Verdict, error) {
+	return s.all.Lookup(stage, a)
+}
 
 // Lookup is [Set.Lookup] as it would be if the lists that count were the only
 // ones. It counts towards the Set's lookups, of which a key that another list
 // holds is no false positive.
-func (v *View) Lookup(stage Stage, a sender.Address) (Decision, error) {
+func (v *View) Lookup(stage verdict.Stage, a sender.Address) (verdict.Verdict, error) {
 	return v.lookup(stage, a, sender.AllKinds, finding{})
 }
 
 // LookupBlocks is Lookup for an address that may be a wrong guess, and so must not
 // clear anybody: block entries of the given kinds count, and neither allow lists
 // nor exceptions.
-func (v *View) LookupBlocks(stage Stage, a sender.Address, kinds sender.KindSet) (Decision, error) {
+func (v *View) LookupBlocks(stage verdict.Stage, a sender.Address, kinds sender.KindSet) (verdict.Verdict, error) {
 	return v.lookup(stage, a, kinds, finding{blocks: true})
 }
 
-func (v *View) lookup(stage Stage, a sender.Address, kinds sender.KindSet, f finding) (Decision, error) {
+func (v *View) lookup(stage verdict.Stage, a sender.Address, kinds sender.KindSet, f finding) (verdict.Verdict, error) {
+	if err := stage.Validate(); err != nil {
+		return verdict.Verdict{}, err
+	}
 	s := v.set
 	s.counters.lookups.Add(1)
-	stage &= allStages
 	var room [keyRoom]byte
 	kinds &= v.kinds[stage]
 	walk := a.Walk(room[:0])
@@ -46,7 +51,7 @@ func (v *View) lookup(stage Stage, a sender.Address, kinds sender.KindSet, f fin
 	if s.filter.looks() {
 		var all bool
 		if ruledOut, all = s.filter.look(walk); all {
-			return Decision{}, nil // as for nearly every clean sender
+			return verdict.Verdict{}, nil // as for nearly every clean sender
 		}
 		walk = a.Walk(room[:0]) // once more, since each key may overwrite another's text
 		walk.Only(kinds)
@@ -62,14 +67,14 @@ func (v *View) lookup(stage Stage, a sender.Address, kinds sender.KindSet, f fin
 		s.counters.maybes.Add(1)
 		confirmed, err := v.confirmKey(&f, stage, key)
 		if err != nil {
-			return Decision{}, err
+			return verdict.Verdict{}, err
 		}
 		if !confirmed {
 			s.counters.falsePositives.Add(1)
 		}
 	}
 	if f.lists == nil {
-		return Decision{}, nil
+		return verdict.Verdict{}, nil
 	}
 	return s.decide(&f), nil
 }
@@ -85,14 +90,14 @@ type finding struct {
 type found struct {
 	settled   bool // less specific keys no longer matter
 	exception bool // the entry is an exception: the list has no match
-	match     Match
+	match     verdict.Match
 }
 
 func (f *finding) complete() bool { return f.lists != nil && f.open == 0 }
 
 // settle notes what a list that counts has found, and reports whether that was
 // the first.
-func (f *finding) settle(v *View, stage Stage, list int, what found) bool {
+func (f *finding) settle(v *View, stage verdict.Stage, list int, what found) bool {
 	if f.lists == nil {
 		f.lists = make([]found, len(v.set.lists))
 		for i := range f.lists {
@@ -116,14 +121,13 @@ func (f *finding) settle(v *View, stage Stage, list int, what found) bool {
 //
 // Keys come most specific first. So the first that a list holds is its match, or
 // an exception that cancels whatever would follow.
-func (v *View) confirmKey(f *finding, stage Stage, key sender.Key) (bool, error) {
+func (v *View) confirmKey(f *finding, stage verdict.Stage, key sender.Key) (bool, error) {
 	s := v.set
 	if !s.confirm { // with one list, and that counts: else no key is asked for
 		l := &s.lists[0]
-		f.settle(v, stage, 0, found{match: Match{
-			List: l.Name, Entry: string(key.Text), Rank: key.Rank,
-			Action: l.action(stage), PublicReason: l.PublicReason,
-		}})
+		m := l.newMatch(stage, string(key.Text), key.Rank)
+		m.Unconfirmed = true
+		f.settle(v, stage, 0, found{match: m})
 		return true, nil
 	}
 	confirmed := false
@@ -160,24 +164,31 @@ func (v *View) confirmKey(f *finding, stage Stage, key sender.Key) (bool, error)
 	return confirmed, nil
 }
 
-// match describes an entry of the list.
-func (l *setList) match(e *segment.Record, stage Stage, rank int32) Match {
-	m := Match{
+// newMatch returns a match of the list by its key, without what the index has.
+func (l *setList) newMatch(stage verdict.Stage, key string, rank int32) verdict.Match {
+	m := verdict.Match{
 		List:         l.Name,
-		Line:         e.Line,
-		Entry:        e.Key,
-		Reason:       e.Reason,
-		Note:         e.Note,
+		Entry:        key,
 		PublicReason: l.PublicReason,
 		Allow:        l.Type == Allow,
 		Action:       l.action(stage),
 		Rank:         rank,
 	}
+	if m.Action == verdict.Monitor {
+		m.Action, m.Monitor = verdict.Accept, true
+	}
+	return m
+}
+
+// match returns the match of an entry.
+func (l *setList) match(e *segment.Record, stage verdict.Stage, rank int32) verdict.Match {
+	m := l.newMatch(stage, e.Key, rank)
+	m.Line, m.Reason, m.Note = e.Line, e.Reason, e.Note
 	if e.File < len(l.version.Files) {
 		m.File = l.version.Files[e.File].Path
 	}
-	if e.Defer && m.Action == Reject {
-		m.Action = Defer
+	if e.Defer && m.Action == verdict.Reject {
+		m.Action = verdict.Defer
 	}
 	return m
 }
@@ -192,8 +203,8 @@ func (s *Set) failed(l *setList, err error) error {
 }
 
 // decide weighs what the lists have found.
-func (s *Set) decide(f *finding) Decision {
-	var matches []Match
+func (s *Set) decide(f *finding) verdict.Verdict {
+	var matches []verdict.Match
 	override := -1
 	for i := range f.lists {
 		if f.lists[i].match.IsZero() {
@@ -205,11 +216,11 @@ func (s *Set) decide(f *finding) Decision {
 		matches = append(matches, f.lists[i].match)
 	}
 	if matches == nil {
-		return Decision{} // exceptions only
+		return verdict.Verdict{} // exceptions only
 	}
 	d := weigh(matches, override)
 	if s.monitor {
-		return observed(d)
+		return monitorOnly(d)
 	}
 	return d
 }

@@ -7,6 +7,7 @@ import (
 
 	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/sender"
+	"spamgate/blocklist/verdict"
 	"spamgate/internal/disposable"
 )
 
@@ -23,10 +24,27 @@ func TestLookupAllocations(t *testing.T) {
 	set := build(t, c)
 	for _, address := range []string{"someone@mail.example.com", "someone+tag@a.b.example.com", "<>", "u@[192.0.2.1]"} {
 		a := parse(t, address)
-		for _, stage := range []Stage{Envelope, Header} {
+		for _, stage := range []verdict.Stage{verdict.Envelope, verdict.Header} {
 			if n := testing.AllocsPerRun(100, func() { set.Lookup(stage, a) }); n != 0 {
 				t.Errorf("%s: %v allocations", address, n)
 			}
+		}
+	}
+}
+
+// A stage that does not exist is an error, and never an answer.
+func TestLookupStage(t *testing.T) {
+	set := build(t, fast(blockList("l", write(t, inDir(t, "l"), "listed.example\n"))))
+	listed := parse(t, "a@listed.example")
+	for _, stage := range []verdict.Stage{0, 4, verdict.Envelope | 4} {
+		if _, err := set.Lookup(stage, listed); err == nil {
+			t.Errorf("stage %d: Lookup answers", stage)
+		}
+		if _, err := set.Only(nil).LookupBlocks(stage, listed, sender.AllKinds); err == nil {
+			t.Errorf("stage %d: LookupBlocks answers", stage)
+		}
+		if _, err := set.Only(nil).Trace(stage, listed); err == nil {
+			t.Errorf("stage %d: Trace answers", stage)
 		}
 	}
 }
@@ -53,7 +71,7 @@ func TestRealList(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := lookup(t, set, Envelope, a).Match
+		m := lookup(t, set, verdict.Envelope, a).Match
 		// Where a parent domain is listed too, or both forms of an IDN, it is
 		// a line of the same list.
 		if m.List != "disposable" || m.File != path || m.Line == 0 || m.Line > line && strings.TrimSpace(text) == m.Entry {
@@ -75,7 +93,7 @@ func TestOnHit(t *testing.T) {
 	dir := inDir(t, "")
 	a := blockList("a", write(t, dir+"a", "example.com\n!friend@example.com\n"))
 	b := blockList("b", write(t, dir+"b", "www.example.com REJECT no\nexample.com 450 later\n"))
-	b.Format, b.Stages = listfile.PostfixAccess, Envelope
+	b.Format, b.Stages = listfile.PostfixAccess, verdict.Envelope
 	c := fast(a, b)
 	var hits []string
 	names := map[uint64]string{}
@@ -89,17 +107,17 @@ func TestOnHit(t *testing.T) {
 		names[key.Hash([]byte(name))] = name
 	}
 	for _, c := range []struct {
-		stage   Stage
+		stage   verdict.Stage
 		address string
 		want    string
-		action  Action
+		action  verdict.Action
 	}{
-		{Envelope, "u@example.com", "a example.com, b example.com", Reject},
-		{Envelope, "friend@example.com", "a friend@example.com, b example.com", Defer},
-		{Envelope, "u@www.example.com", "b www.example.com, a example.com", Reject},
-		{Header, "u@www.example.com", "a example.com", Reject},
-		{Header, "friend@example.com", "a friend@example.com", Accept},
-		{Envelope, "u@example.net", "", Accept},
+		{verdict.Envelope, "u@example.com", "a example.com, b example.com", verdict.Reject},
+		{verdict.Envelope, "friend@example.com", "a friend@example.com, b example.com", verdict.Defer},
+		{verdict.Envelope, "u@www.example.com", "b www.example.com, a example.com", verdict.Reject},
+		{verdict.Header, "u@www.example.com", "a example.com", verdict.Reject},
+		{verdict.Header, "friend@example.com", "a friend@example.com", verdict.Accept},
+		{verdict.Envelope, "u@example.net", "", verdict.Accept},
 	} {
 		hits = nil
 		d := lookup(t, set, c.stage, parse(t, c.address))

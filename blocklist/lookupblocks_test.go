@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"spamgate/blocklist/sender"
+	"spamgate/blocklist/verdict"
 )
 
 // LookupBlocks finds what blocks, whatever allows: exceptions, allow lists and
@@ -24,8 +25,8 @@ func TestLookupBlocks(t *testing.T) {
 		Lists: []List{
 			{Name: "always", Type: Allow, Override: true, Paths: write("always", "a@b.example\n")},
 			{Name: "allowed", Type: Allow, Paths: write("allowed", "@b.example\nspammer@\n")},
-			{Name: "blocked", Action: Reject, Paths: write("blocked", "b.example\n!c@b.example\nspammer@\nd@e.example\n")},
-			{Name: "watched", Action: Monitor, Paths: write("watched", "@b.example\n")},
+			{Name: "blocked", Action: verdict.Reject, Paths: write("blocked", "b.example\n!c@b.example\nspammer@\nd@e.example\n")},
+			{Name: "watched", Action: verdict.Monitor, Paths: write("watched", "@b.example\n")},
 		},
 	})
 	if err != nil {
@@ -49,11 +50,11 @@ func TestLookupBlocks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := set.Only(nil).LookupBlocks(Header, a, c.kinds)
+		d, err := set.Only(nil).LookupBlocks(verdict.Header, a, c.kinds)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d.Match.Entry != c.want || (d.Action == Reject) != (c.want != "") || d.ClearsMessage {
+		if d.Match.Entry != c.want || (d.Action == verdict.Reject) != (c.want != "") || d.ClearsMessage {
 			t.Errorf("%s: %+v, want the entry %q", c.address, d, c.want)
 		}
 		if c.address == "c@b.example" && c.kinds == sender.AllKinds && len(d.Monitored) != 1 {

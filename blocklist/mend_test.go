@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"spamgate/blocklist/segment"
+	"spamgate/blocklist/verdict"
 )
 
 // mendable is a list of two files, with reasons, of which a version is kept in
@@ -35,10 +36,10 @@ func mendable(t *testing.T, log *logBuffer) (c Config, paths []string) {
 func answersOf(t *testing.T, set *Set) (matches []string, failed int) {
 	t.Helper()
 	for i := range 2000 {
-		switch d, err := set.Lookup(Envelope, parse(t, fmt.Sprintf("u@host%d.example", i))); {
+		switch d, err := set.Lookup(verdict.Envelope, parse(t, fmt.Sprintf("u@host%d.example", i))); {
 		case errors.Is(err, segment.ErrDamaged):
 			failed++
-		case err != nil || d.Action != Reject:
+		case err != nil || d.Action != verdict.Reject:
 			t.Fatalf("host%d: %+v, %v", i, d, err)
 		default:
 			matches = append(matches, fmt.Sprint(d.Match.File, d.Match.Line, d.Match.Entry, d.Match.Reason))
@@ -151,9 +152,9 @@ func familyLines(family string, lines int) string {
 func rejected(t *testing.T, set *Set, family string) (n int) {
 	t.Helper()
 	for i := range 100 {
-		switch d, err := set.Lookup(Envelope, parse(t, fmt.Sprintf("u@%s.example%d", family, i))); {
+		switch d, err := set.Lookup(verdict.Envelope, parse(t, fmt.Sprintf("u@%s.example%d", family, i))); {
 		case errors.Is(err, segment.ErrDamaged):
-		case err != nil || d.Action != Reject:
+		case err != nil || d.Action != verdict.Reject:
 			t.Errorf("%s%d: %v, %v", family, i, d.Action, err)
 			return 0
 		default:
@@ -201,7 +202,7 @@ func TestOthersChangeBesideDamage(t *testing.T) {
 			write(t, paths[0], strings.ReplaceAll(manyLines(1000, 0), "\n", " # back\n"))
 			set, err := rescan(t, s)
 			must(t, err)
-			if _, failed := answersOf(t, set); failed > 0 || set.filter.old != nil || listed(t, set, "u@first.example") != Accept {
+			if _, failed := answersOf(t, set); failed > 0 || set.filter.old != nil || listed(t, set, "u@first.example") != verdict.Accept {
 				t.Errorf("%d fail still, or the old filter stays", failed)
 			}
 		})

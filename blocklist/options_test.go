@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/verdict"
 )
 
 // choices are which of its values each option has.
@@ -76,14 +77,14 @@ func TestOptionsAgainstAnew(t *testing.T) {
 			continue
 		}
 		for _, text := range addresses {
-			for _, stage := range []Stage{Envelope, Header} {
+			for _, stage := range []verdict.Stage{verdict.Envelope, verdict.Header} {
 				a := parse(t, text)
 				want := lookup(t, anew, stage, a)
 				if got := lookup(t, s.Set(), stage, a); !reflect.DeepEqual(got, want) {
 					t.Errorf("round %d, %s: %+v, want %+v", round, text, got, want)
 				}
-				if trace, err := s.Set().all.Trace(stage, a); err != nil || !reflect.DeepEqual(trace.Decision, want) {
-					t.Errorf("round %d, %s: trace %+v, %v, want %+v", round, text, trace.Decision, err, want)
+				if trace, err := s.Set().all.Trace(stage, a); err != nil || !reflect.DeepEqual(trace.Verdict, want) {
+					t.Errorf("round %d, %s: trace %+v, %v, want %+v", round, text, trace.Verdict, err, want)
 				}
 			}
 		}

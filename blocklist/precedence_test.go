@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"spamgate/blocklist/verdict"
 )
 
 // The files are described in testdata/README.md.
@@ -29,7 +31,7 @@ func TestPrecedence(t *testing.T) {
 }
 
 type scenarioCase struct {
-	stage        Stage
+	stage        verdict.Stage
 	sender, want string
 }
 
@@ -62,7 +64,7 @@ func readScenario(t *testing.T, file string) (Config, []scenarioCase) {
 		default:
 			identity, want, ok := strings.Cut(line, " => ")
 			name, sender, ok2 := strings.Cut(identity, " ")
-			var stage Stage
+			var stage verdict.Stage
 			if err := stage.UnmarshalText([]byte(name)); err != nil || !ok || !ok2 {
 				t.Fatalf("%s: cannot read %q", file, line)
 			}
@@ -99,7 +101,7 @@ func readList(t *testing.T, dir string, words []string) List {
 }
 
 // describeDecision puts a decision in the words of testdata/precedence.
-func describeDecision(d Decision) string {
+func describeDecision(d verdict.Verdict) string {
 	words := []string{d.Action.String()}
 	if !d.Match.IsZero() {
 		words = append(words, matchText(d.Match))
@@ -131,7 +133,7 @@ func describeDecision(d Decision) string {
 	return strings.Join(words, " ")
 }
 
-func matchText(m Match) string { return fmt.Sprintf("%s:%s", m.List, m.Entry) }
+func matchText(m verdict.Match) string { return fmt.Sprintf("%s:%s", m.List, m.Entry) }
 
 // Every form of an entry, through a Set.
 func TestEntries(t *testing.T) {
@@ -153,13 +155,13 @@ func TestEntries(t *testing.T) {
 			case "suffix":
 				l.AllowPublicSuffix = true
 			case "allow":
-				l.Type, l.Action = Allow, Accept
+				l.Type, l.Action = Allow, verdict.Accept
 			}
 			set := build(t, Config{Lists: []List{l}})
 			if n := set.Stats().Entries; n != 1 {
 				t.Fatalf("%d entries", n)
 			}
-			d := lookup(t, set, Envelope, parse(t, row[2]))
+			d := lookup(t, set, verdict.Envelope, parse(t, row[2]))
 			if got := len(d.Matches) == 1; got != (row[3] == "yes") {
 				t.Errorf("matches: %v", d.Matches)
 			}
@@ -178,15 +180,15 @@ func TestMatch(t *testing.T) {
 	set := build(t, fast(l))
 	cases := []struct {
 		sender string
-		want   Match
+		want   verdict.Match
 	}{
-		{"u@mail.example.com", Match{File: second, Line: 1, Entry: "example.com", Reason: "sold our address", Note: "ticket 7", Rank: 4}},
-		{"u@example.org", Match{File: second, Line: 3, Entry: "example.org", Note: "just a note", Rank: 2}},
-		{"u@example.net", Match{File: first, Line: 3, Entry: "example.net", Rank: 2}},
+		{"u@mail.example.com", verdict.Match{File: second, Line: 1, Entry: "example.com", Reason: "sold our address", Note: "ticket 7", Rank: 4}},
+		{"u@example.org", verdict.Match{File: second, Line: 3, Entry: "example.org", Note: "just a note", Rank: 2}},
+		{"u@example.net", verdict.Match{File: first, Line: 3, Entry: "example.net", Rank: 2}},
 	}
 	for _, c := range cases {
-		c.want.List, c.want.Action, c.want.PublicReason = "spam", Reject, true
-		if d := lookup(t, set, Header, parse(t, c.sender)); d.Match != c.want {
+		c.want.List, c.want.Action, c.want.PublicReason = "spam", verdict.Reject, true
+		if d := lookup(t, set, verdict.Header, parse(t, c.sender)); d.Match != c.want {
 			t.Errorf("%s:\ngot  %+v\nwant %+v", c.sender, d.Match, c.want)
 		}
 	}

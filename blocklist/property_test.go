@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"spamgate/blocklist/sender"
+	"spamgate/blocklist/verdict"
 )
 
 // The plain twin of Set: it asks of every entry whether it matches, and takes
@@ -84,7 +85,7 @@ func (l *plainList) own(address string) (entry string, rank int) {
 	return entry, rank
 }
 
-func plainDecision(lists []plainList, stage Stage, address string) string {
+func plainDecision(lists []plainList, stage verdict.Stage, address string) string {
 	type match struct {
 		entry string
 		rank  int
@@ -105,7 +106,7 @@ func plainDecision(lists []plainList, stage Stage, address string) string {
 			shield = i
 		}
 	}
-	d := Decision{ClearsMessage: clears}
+	d := verdict.Verdict{ClearsMessage: clears}
 	best := -1
 	for i := range lists {
 		m, ok := own[i]
@@ -115,8 +116,8 @@ func plainDecision(lists []plainList, stage Stage, address string) string {
 		fallen := clears || shield >= 0 && own[shield].rank <= m.rank
 		action := lists[i].action(stage)
 		switch {
-		case action == Monitor:
-			d.Monitored = append(d.Monitored, Match{List: lists[i].Name, Entry: m.entry, Shielded: fallen})
+		case action == verdict.Monitor:
+			d.Monitored = append(d.Monitored, verdict.Match{List: lists[i].Name, Entry: m.entry, Shielded: fallen})
 		case fallen:
 			d.Shielded = true
 		case best < 0 || action > lists[best].action(stage):
@@ -129,7 +130,7 @@ func plainDecision(lists []plainList, stage Stage, address string) string {
 		best = overridden
 	}
 	if best >= 0 {
-		d.Match = Match{List: lists[best].Name, Entry: own[best].entry}
+		d.Match = verdict.Match{List: lists[best].Name, Entry: own[best].entry}
 	}
 	return describeDecision(d)
 }
@@ -165,12 +166,12 @@ func randomLists(r *rand.Rand) []plainList {
 	for i := range lists {
 		l := &lists[i]
 		l.Name = fmt.Sprintf("list%d", i)
-		l.Stages = []Stage{Envelope, Header, allStages}[r.IntN(3)]
+		l.Stages = []verdict.Stage{verdict.Envelope, verdict.Header, verdict.AllStages}[r.IntN(3)]
 		if r.IntN(3) == 0 {
 			l.Type, l.Override = Allow, r.IntN(3) == 0
 		} else {
-			l.Action = Tag + Action(r.IntN(5))
-			l.HeaderAction = Action(r.IntN(6))
+			l.Action = verdict.Tag + verdict.Action(r.IntN(5))
+			l.HeaderAction = verdict.Action(r.IntN(6))
 		}
 		for range r.IntN(12) {
 			entry, _ := randomText(r)
@@ -222,7 +223,7 @@ func TestSetAgainstPlain(t *testing.T) {
 		set := setOf(t, lists, 256)
 		for range 40 {
 			_, address := randomText(r)
-			stage := []Stage{Envelope, Header}[r.IntN(2)]
+			stage := []verdict.Stage{verdict.Envelope, verdict.Header}[r.IntN(2)]
 			got := describeDecision(lookup(t, set, stage, parse(t, address)))
 			if want := plainDecision(lists, stage, address); got != want {
 				t.Fatalf("%s %s:\ngot  %s\nwant %s\nlists %+v", stage, address, got, want, lists)
@@ -239,12 +240,12 @@ func TestSetAgainstPlain(t *testing.T) {
 // is a false positive.
 func TestCounters(t *testing.T) {
 	lists := []plainList{
-		{List{Name: "h", Stages: Header, Action: Reject}, []string{"example.com"}},
-		{List{Name: "e", Stages: Envelope, Action: Reject}, []string{"example.net", "!ok.example.net"}},
+		{List{Name: "h", Stages: verdict.Header, Action: verdict.Reject}, []string{"example.com"}},
+		{List{Name: "e", Stages: verdict.Envelope, Action: verdict.Reject}, []string{"example.net", "!ok.example.net"}},
 	}
 	set := setOf(t, lists, 1<<20)
 	for _, address := range []string{"u@example.com", "u@ok.example.net", "u@example.org", "<>"} {
-		if d := lookup(t, set, Envelope, parse(t, address)); d.Action != Accept || d.Matches != nil {
+		if d := lookup(t, set, verdict.Envelope, parse(t, address)); d.Action != verdict.Accept || d.Matches != nil {
 			t.Errorf("%s: %+v", address, d)
 		}
 	}
@@ -253,7 +254,7 @@ func TestCounters(t *testing.T) {
 	}
 	// In 8 bits of eleven hashes next to every key is a maybe.
 	set = setOf(t, lists, 8)
-	lookup(t, set, Envelope, parse(t, "u@example.org"))
+	lookup(t, set, verdict.Envelope, parse(t, "u@example.org"))
 	if n, maybe, fp := set.Lookups(), set.Maybes(), set.FalsePositives(); n != 1 || maybe == 0 || fp != maybe {
 		t.Errorf("%d lookups, %d maybes, %d false positives", n, maybe, fp)
 	}
@@ -265,11 +266,11 @@ func TestUnconfirmed(t *testing.T) {
 	c := fast(blockList("spam", path))
 	c.FilterOnly = true
 	set := build(t, c)
-	want := Match{List: "spam", Entry: "example.com", Action: Reject, Rank: 4}
-	if d := lookup(t, set, Envelope, parse(t, "u@www.example.com")); d.Match != want {
+	want := verdict.Match{List: "spam", Entry: "example.com", Action: verdict.Reject, Unconfirmed: true, Rank: 4}
+	if d := lookup(t, set, verdict.Envelope, parse(t, "u@www.example.com")); d.Match != want {
 		t.Errorf("got %+v, want %+v", d.Match, want)
 	}
-	if d := lookup(t, set, Envelope, parse(t, "u@example.org")); d.Action != Accept {
+	if d := lookup(t, set, verdict.Envelope, parse(t, "u@example.org")); d.Action != verdict.Accept {
 		t.Errorf("%+v", d)
 	}
 	if n := set.FalsePositives(); n != 0 {
@@ -284,14 +285,14 @@ func TestUnconfirmed(t *testing.T) {
 // Keys of a kind that no list of the stage holds are not even asked for.
 func TestKinds(t *testing.T) {
 	set := setOf(t, []plainList{
-		{List{Name: "h", Stages: Header, Action: Reject}, []string{"u@", "<>"}},
-		{List{Name: "e", Stages: Envelope, Action: Reject}, []string{"example.net"}},
+		{List{Name: "h", Stages: verdict.Header, Action: verdict.Reject}, []string{"u@", "<>"}},
+		{List{Name: "e", Stages: verdict.Envelope, Action: verdict.Reject}, []string{"example.net"}},
 	}, 1<<20)
-	for stage, kinds := range map[Stage][]sender.Kind{
-		0:         nil,
-		Envelope:  {sender.KindDomain},
-		Header:    {sender.KindLocal, sender.KindNull},
-		allStages: {sender.KindDomain, sender.KindLocal, sender.KindNull},
+	for stage, kinds := range map[verdict.Stage][]sender.Kind{
+		0:                 nil,
+		verdict.Envelope:  {sender.KindDomain},
+		verdict.Header:    {sender.KindLocal, sender.KindNull},
+		verdict.AllStages: {sender.KindDomain, sender.KindLocal, sender.KindNull},
 	} {
 		for k := sender.KindAddress; k <= sender.KindNull; k++ {
 			if set.all.kinds[stage].Has(k) != slices.Contains(kinds, k) {

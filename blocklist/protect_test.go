@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"spamgate/blocklist/verdict"
 )
 
 // Each entry, and whether it covers example.co.uk or mail.example.com.
@@ -56,15 +58,15 @@ func TestOnProtected(t *testing.T) {
 	cases := []struct {
 		name string
 		l    func(l *List)
-		want Action
+		want verdict.Action
 		err  error
 		says string
 	}{
-		{"nothing said", func(l *List) {}, Accept, nil, ""},
-		{"skip", func(l *List) { l.OnProtected = SkipProtected }, Accept, nil, ""},
-		{"accept", func(l *List) { l.OnProtected = AcceptProtected }, Reject, nil, ""},
-		{"hold", func(l *List) { l.OnProtected = HoldProtected }, Accept, ErrProtected, `take the entry out, or set on_protected = "skip"`},
-		{"hold, from a URL", func(l *List) { l.OnProtected, l.URL = HoldProtected, "https://lists.example/spam" }, Accept, ErrProtected, `have it taken out where the list comes from, or set on_protected = "skip"`},
+		{"nothing said", func(l *List) {}, verdict.Accept, nil, ""},
+		{"skip", func(l *List) { l.OnProtected = SkipProtected }, verdict.Accept, nil, ""},
+		{"accept", func(l *List) { l.OnProtected = AcceptProtected }, verdict.Reject, nil, ""},
+		{"hold", func(l *List) { l.OnProtected = HoldProtected }, verdict.Accept, ErrProtected, `take the entry out, or set on_protected = "skip"`},
+		{"hold, from a URL", func(l *List) { l.OnProtected, l.URL = HoldProtected, "https://lists.example/spam" }, verdict.Accept, ErrProtected, `have it taken out where the list comes from, or set on_protected = "skip"`},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -84,10 +86,10 @@ func TestOnProtected(t *testing.T) {
 			if c.err != nil && (!strings.Contains(err.Error(), path+":3: ") || !strings.Contains(err.Error(), c.says)) {
 				t.Errorf("said: %v", err)
 			}
-			if listed(t, set, "u@example.com") != Reject || listed(t, set, "u@example.net") != c.want {
+			if listed(t, set, "u@example.com") != verdict.Reject || listed(t, set, "u@example.net") != c.want {
 				t.Errorf("%+v", set.Stats().Lists[0])
 			}
-			if skipped := log.lines("covers a protected name"); c.err == nil && len(skipped) != 1-int(c.want/Reject) {
+			if skipped := log.lines("covers a protected name"); c.err == nil && len(skipped) != 1-int(c.want/verdict.Reject) {
 				t.Errorf("log: %q", skipped)
 			}
 		})
@@ -113,7 +115,7 @@ func TestReloadOfProtected(t *testing.T) {
 	}
 	c.Protect = nil
 	must(t, s.Reload(context.Background(), c))
-	if listed(t, s.Set(), "u@example.net") != Reject {
+	if listed(t, s.Set(), "u@example.net") != verdict.Reject {
 		t.Error("protected still")
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"spamgate/blocklist/verdict"
 )
 
 func TestQuota(t *testing.T) {
@@ -91,7 +93,7 @@ func TestBusyDirectories(t *testing.T) {
 	for n := range 3 {
 		replace(t, path, "example.net\n"+string(rune('a'+n))+".example\n")
 		set := await(t, s, uint64(n+2))
-		if listed(t, set, "u@"+string(rune('a'+n))+".example") != Reject {
+		if listed(t, set, "u@"+string(rune('a'+n))+".example") != verdict.Reject {
 			t.Errorf("round %d: not listed", n)
 		}
 	}

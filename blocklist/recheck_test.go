@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"spamgate/blocklist/segment"
+	"spamgate/blocklist/verdict"
 )
 
 // An index that is found to be damaged when the configuration is replaced does not
@@ -16,14 +17,14 @@ func TestReloadChecksIndexes(t *testing.T) {
 	c := stateful(t, blockList("spam", path))
 	s := openStill(t, c)
 	a := parse(t, "u@host7.example")
-	if lookup(t, s.Set(), Envelope, a).Action != Reject {
+	if lookup(t, s.Set(), verdict.Envelope, a).Action != verdict.Reject {
 		t.Fatal("not listed")
 	}
 	// What a page has beyond the end of its file reads as zeros, without a fault.
 	must(t, os.Truncate(filepath.Join(ListDir(c.StateDir, "spam"), segmentName), 100))
 	must(t, os.Remove(path))
 	must(t, s.Reload(t.Context(), c))
-	if d, err := s.Set().Lookup(Envelope, a); !errors.Is(err, segment.ErrDamaged) {
+	if d, err := s.Set().Lookup(verdict.Envelope, a); !errors.Is(err, segment.ErrDamaged) {
 		t.Errorf("%+v, %v", d, err)
 	}
 }

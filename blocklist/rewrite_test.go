@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"spamgate/blocklist/verdict"
 )
 
 // rewriting is a list of which every version holds the same senders, each with
@@ -34,7 +36,7 @@ func versionIn(t *testing.T, set *Set) string {
 	t.Helper()
 	version := ""
 	for i := range rewrittenEntries {
-		reason := lookup(t, set, Envelope, parse(t, fmt.Sprintf("u@host%d.example", i))).Match.Reason
+		reason := lookup(t, set, verdict.Envelope, parse(t, fmt.Sprintf("u@host%d.example", i))).Match.Reason
 		if i == 0 {
 			version = reason
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/verdict"
 )
 
 // A file that could not be read to its end has no digest. It must not pass for
@@ -23,7 +24,7 @@ func TestMendedFileOfTheSameSize(t *testing.T) {
 			t.Fatalf("broken: %v", err)
 		}
 		write(t, path, mended)
-		if set, err := rescan(t, s); err != nil || listed(t, set, "a@two.example") != Reject {
+		if set, err := rescan(t, s); err != nil || listed(t, set, "a@two.example") != verdict.Reject {
 			t.Errorf("mended: %v, %d entries", err, set.Stats().Entries)
 		}
 	})
@@ -33,7 +34,7 @@ func TestMendedFileOfTheSameSize(t *testing.T) {
 		write(t, path, broken)
 		s.stage(t.Context())
 		write(t, path, mended)
-		if set, err := rescan(t, s); err != nil || listed(t, set, "a@two.example") != Reject {
+		if set, err := rescan(t, s); err != nil || listed(t, set, "a@two.example") != verdict.Reject {
 			t.Errorf("mended: %v, %d entries", err, set.Stats().Entries)
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"spamgate/blocklist/sender"
+	"spamgate/blocklist/verdict"
 )
 
 // scaleEntries is how many entries the list of BenchmarkScale has, unless
@@ -90,12 +91,12 @@ func BenchmarkScale(b *testing.B) {
 		}
 	})
 	s := openStore(b, c)
-	benchmarkSenders(b, s.Set(), "lookup of a clean sender", Accept, coldSenders(b, 1<<16))
+	benchmarkSenders(b, s.Set(), "lookup of a clean sender", verdict.Accept, coldSenders(b, 1<<16))
 	listed := make([]sender.Address, 1<<16)
 	for i := range listed {
 		listed[i] = parse(b, "u@"+scaleDomain(i*7919%entries))
 	}
-	benchmarkSenders(b, s.Set(), "lookup of a listed sender", Reject, listed)
+	benchmarkSenders(b, s.Set(), "lookup of a listed sender", verdict.Reject, listed)
 	time.Sleep(10 * time.Second)
 	b.Logf("10 s later: %s", memoryInUse())
 }
@@ -107,11 +108,11 @@ func openAndClose(b *testing.B, c Config) {
 	must(b, s.Close())
 }
 
-func benchmarkSenders(b *testing.B, set *Set, name string, want Action, senders []sender.Address) {
+func benchmarkSenders(b *testing.B, set *Set, name string, want verdict.Action, senders []sender.Address) {
 	b.Run(name, func(b *testing.B) {
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
-			if d, err := set.Lookup(Envelope, senders[i%len(senders)]); err != nil || d.Action != want {
+			if d, err := set.Lookup(verdict.Envelope, senders[i%len(senders)]); err != nil || d.Action != want {
 				b.Fatal(d, err)
 			}
 		}

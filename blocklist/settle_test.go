@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"spamgate/blocklist/verdict"
 )
 
 // Touching a file, or writing the same into it, changes nothing.
@@ -82,7 +84,7 @@ func TestStillBeingWritten(t *testing.T) {
 		t.Error(again, err)
 	}
 	set := s.Set()
-	if set.Generation() != 2 || listed(t, set, "u@example.net") != Reject {
+	if set.Generation() != 2 || listed(t, set, "u@example.net") != verdict.Reject {
 		t.Errorf("generation %d", set.Generation())
 	}
 	if set.lists[0].version != staged.readings[0].good || set.filter != staged.set.filter || s.staged != nil {
@@ -126,7 +128,7 @@ func TestStagedThenChanged(t *testing.T) {
 		s.stage(context.Background())
 		write(t, path, text)
 		set, _ := rescan(t, s)
-		if listed(t, set, want) != Reject || listed(t, set, "u@example.net") != Accept {
+		if listed(t, set, want) != verdict.Reject || listed(t, set, "u@example.net") != verdict.Accept {
 			t.Errorf("then %q: want %s listed, alone", text, want)
 		}
 		write(t, path, "example.com\n")

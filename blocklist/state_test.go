@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/verdict"
 )
 
 // stateful is fast, with a state directory.
@@ -50,7 +51,7 @@ func TestStateOfRenamedList(t *testing.T) {
 	must(t, s.Close())
 	must(t, os.Remove(path))
 	set := openStill(t, c).Set()
-	if l := set.Stats().Lists[0]; !l.LastGood || listed(t, set, "u@host1234.example") != Reject {
+	if l := set.Stats().Lists[0]; !l.LastGood || listed(t, set, "u@host1234.example") != verdict.Reject {
 		t.Errorf("%+v", l)
 	}
 	if lines := log.lines("state directory"); len(lines) != 0 {
@@ -103,8 +104,8 @@ func TestStartReadsNoList(t *testing.T) {
 	s := openStill(t, c)
 	set, err := rescan(t, s)
 	must(t, err)
-	d := lookup(t, set, Envelope, parse(t, "u@example.com"))
-	if d.Match.Reason != "the reason" || d.Match.Line != 1 || d.Match.File != path || listed(t, set, "u@example.net") != Accept {
+	d := lookup(t, set, verdict.Envelope, parse(t, "u@example.com"))
+	if d.Match.Reason != "the reason" || d.Match.Line != 1 || d.Match.File != path || listed(t, set, "u@example.net") != verdict.Accept {
 		t.Errorf("the list was read: %+v", d)
 	}
 	l := set.Stats().Lists[0]
@@ -182,7 +183,7 @@ func TestStartReadsWhatChanged(t *testing.T) {
 			change(t, &c, path)
 			for range 2 { // the second start finds what the first one left
 				set := once(t, c)
-				if l := set.Stats().Lists[0]; l.Err != nil || listed(t, set, "u@example.com") != Accept || listed(t, set, "u@example.net") != Reject {
+				if l := set.Stats().Lists[0]; l.Err != nil || listed(t, set, "u@example.com") != verdict.Accept || listed(t, set, "u@example.net") != verdict.Reject {
 					t.Errorf("not read: %+v", l)
 				}
 			}
@@ -207,14 +208,14 @@ func TestStartServesLastGood(t *testing.T) {
 			if !errors.Is(l.Err, fault.err) || !l.LastGood || l.Since.IsZero() || l.Entries != 1 || l.Held != errors.Is(fault.err, ErrHeld) {
 				t.Errorf("%+v", l)
 			}
-			if d := lookup(t, s.Set(), Envelope, parse(t, "u@example.com")); d.Match.Reason != "the reason" {
+			if d := lookup(t, s.Set(), verdict.Envelope, parse(t, "u@example.com")); d.Match.Reason != "the reason" {
 				t.Errorf("%+v", d)
 			}
 			if lines := log.lines("list held, its last good version serves"); len(lines) != 1 {
 				t.Errorf("log: %q", lines)
 			}
 			put(t, path, func(tb testing.TB, path string) { write(tb, path, "example.net\n") })
-			if set, err := rescan(t, s); err != nil || listed(t, set, "u@example.net") != Reject || listed(t, set, "u@example.com") != Accept {
+			if set, err := rescan(t, s); err != nil || listed(t, set, "u@example.net") != verdict.Reject || listed(t, set, "u@example.com") != verdict.Accept {
 				t.Errorf("repaired: %v", err)
 			}
 		})
@@ -347,12 +348,12 @@ func TestReadOnly(t *testing.T) {
 	before := tree(t, c.StateDir)
 	c.ReadOnly = true
 	set := build(t, c)
-	if listed(t, set, "u@example.com") != Reject {
+	if listed(t, set, "u@example.com") != verdict.Reject {
 		t.Error("what is stored was not used")
 	}
 	tick(t, path)
 	write(t, path, "example.org\n")
-	if set := build(t, c); listed(t, set, "u@example.org") != Reject {
+	if set := build(t, c); listed(t, set, "u@example.org") != verdict.Reject {
 		t.Error("what is out of date was used")
 	}
 	if after := tree(t, c.StateDir); !slices.Equal(before, after) {
@@ -380,11 +381,11 @@ func TestStateUnusable(t *testing.T) {
 			make(t, c.StateDir)
 			var s *Store
 			asStranger(t, func() { s = openStill(t, c) })
-			if listed(t, s.Set(), "u@example.com") != Reject {
+			if listed(t, s.Set(), "u@example.com") != verdict.Reject {
 				t.Error("not listed")
 			}
 			write(t, path, "example.net\n")
-			if set, err := rescanAsStranger(t, s); err != nil || listed(t, set, "u@example.net") != Reject {
+			if set, err := rescanAsStranger(t, s); err != nil || listed(t, set, "u@example.net") != verdict.Reject {
 				t.Errorf("a change: %v", err)
 			}
 			if lines := log.lines("state directory unusable"); len(lines) != 1 {

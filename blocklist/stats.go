@@ -5,14 +5,15 @@ import (
 	"time"
 
 	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/verdict"
 )
 
 // ListStats describes one list as it serves now.
 type ListStats struct {
 	Name                 string
 	Type                 ListType
-	Action, HeaderAction Action // zero HeaderAction: the same as Action
-	Stages               Stage
+	Action, HeaderAction verdict.Action // zero HeaderAction: the same as Action
+	Stages               verdict.Stage
 
 	// URL is where the list's file was fetched from; empty for one that was not.
 	URL string

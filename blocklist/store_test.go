@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/verdict"
 )
 
 func TestOpen(t *testing.T) {
@@ -20,12 +21,12 @@ func TestOpen(t *testing.T) {
 	c.Logger = log.logger()
 	s := openStore(t, c)
 	set := s.Set()
-	if set.Generation() != 1 || listed(t, set, "u@example.com") != Reject {
+	if set.Generation() != 1 || listed(t, set, "u@example.com") != verdict.Reject {
 		t.Errorf("generation %d", set.Generation())
 	}
 	stats := set.Stats()
 	l := stats.Lists[0]
-	if l.Name != "spam" || l.Type != Block || l.Action != Reject || l.Stages != Envelope|Header ||
+	if l.Name != "spam" || l.Type != Block || l.Action != verdict.Reject || l.Stages != verdict.Envelope|verdict.Header ||
 		l.Entries != 3 || l.Exceptions != 1 || l.Duplicates != 1 || l.Invalid != 1 || l.Bytes == 0 || l.Loaded.IsZero() ||
 		len(l.Files) != 1 || l.Files[0].Path != spam || l.Files[0].Entries != 3 || l.Files[0].Invalid != 1 || l.Files[0].Size != 49 ||
 		len(l.Problems) != 1 || l.Problems[0].File != spam || l.Problems[0].Line != 2 {
@@ -93,10 +94,10 @@ func TestReload(t *testing.T) {
 
 	// The same list with another action and name is not read again.
 	l := blockList("renamed", a)
-	l.Action = Tag
+	l.Action = verdict.Tag
 	must(t, s.Reload(ctx, fast(l)))
 	set := s.Set()
-	if set.Generation() != 2 || listed(t, set, "u@example.com") != Tag {
+	if set.Generation() != 2 || listed(t, set, "u@example.com") != verdict.Tag {
 		t.Errorf("generation %d", set.Generation())
 	}
 	if set.lists[0].version != before.lists[0].version || set.filter != before.filter {
@@ -107,7 +108,7 @@ func TestReload(t *testing.T) {
 	l.Exact = true
 	must(t, s.Reload(ctx, fast(l, blockList("b", b))))
 	set = s.Set()
-	if listed(t, set, "u@www.example.com") != Accept || listed(t, set, "u@example.net") != Reject {
+	if listed(t, set, "u@www.example.com") != verdict.Accept || listed(t, set, "u@example.net") != verdict.Reject {
 		t.Error("the new options do not count")
 	}
 
@@ -128,14 +129,14 @@ func TestReload(t *testing.T) {
 	if _, err := rescan(t, s); err == nil {
 		t.Error("no error")
 	}
-	if st := s.Set().Stats().Lists[0]; !st.LastGood || listed(t, s.Set(), "u@example.net") != Reject {
+	if st := s.Set().Stats().Lists[0]; !st.LastGood || listed(t, s.Set(), "u@example.net") != verdict.Reject {
 		t.Errorf("%+v", st)
 	}
 
 	// The new list is watched, the new times count.
 	next := s.Set().Generation() + 1
 	write(t, b, "example.org\n")
-	if set := await(t, s, next); listed(t, set, "u@example.org") != Reject {
+	if set := await(t, s, next); listed(t, set, "u@example.org") != verdict.Reject {
 		t.Error("not listed")
 	}
 	c := fast(blockList("b", b))
@@ -164,11 +165,11 @@ func TestCountersSurvive(t *testing.T) {
 	path := write(t, inDir(t, "spam.txt"), "example.com\n")
 	s := openStill(t, fast(blockList("spam", path)))
 	old := s.Set()
-	old.Lookup(Envelope, parse(t, "u@example.com"))
+	old.Lookup(verdict.Envelope, parse(t, "u@example.com"))
 	write(t, path, "example.net\n")
 	set, err := rescan(t, s)
 	must(t, err)
-	lookup(t, set, Envelope, parse(t, "u@example.com"))
+	lookup(t, set, verdict.Envelope, parse(t, "u@example.com"))
 	if set == old || set.Lookups() != 2 || old.Lookups() != 2 || set.Maybes() != 1 {
 		t.Errorf("%d lookups, %d maybes", set.Lookups(), set.Maybes())
 	}
@@ -187,7 +188,7 @@ func TestReloadKeepsTheGuards(t *testing.T) {
 		if err := s.Reload(context.Background(), fast(l)); !errors.Is(err, ErrEmptied) {
 			t.Errorf("optional %v: %v, want %v", optional, err, ErrEmptied)
 		}
-		if got := listed(t, s.Set(), "u@example.com"); got != Reject {
+		if got := listed(t, s.Set(), "u@example.com"); got != verdict.Reject {
 			t.Errorf("optional %v: %v", optional, got)
 		}
 	}

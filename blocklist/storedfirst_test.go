@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"spamgate/blocklist/verdict"
 )
 
 // numberedLines is a list of so many lines.
@@ -56,7 +58,7 @@ func TestStoredFirst(t *testing.T) {
 		t.Run(fmt.Sprintf("%d lines, then %d", tt.stored, tt.now), func(t *testing.T) {
 			s, log := restarted(t, tt.stored, tt.now)
 			for range 2 {
-				if a := listed(t, s.Set(), "x@"+tt.first+"0.example"); a != Reject {
+				if a := listed(t, s.Set(), "x@"+tt.first+"0.example"); a != verdict.Reject {
 					t.Errorf("%s is %v", tt.first, a)
 				}
 				if _, err := rescan(t, s); err != nil {
@@ -69,7 +71,7 @@ func TestStoredFirst(t *testing.T) {
 			}
 			s.Listening()
 			eventually(t, func() string {
-				if a := listed(t, s.Set(), "x@new0.example"); a != Reject {
+				if a := listed(t, s.Set(), "x@new0.example"); a != verdict.Reject {
 					return fmt.Sprint("once clients are served new is ", a)
 				}
 				return ""

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"spamgate/blocklist/verdict"
 )
 
 // usage is what a process has.
@@ -112,7 +114,7 @@ func TestHundredSwaps(t *testing.T) {
 				}
 				set, err := rescan(t, s)
 				must(t, err)
-				if listed(t, set, "u@b7.example") != Reject || listed(t, set, "u@a7.example") != Accept {
+				if listed(t, set, "u@b7.example") != verdict.Reject || listed(t, set, "u@a7.example") != verdict.Accept {
 					t.Error("the last version is not live")
 				}
 			}

@@ -6,17 +6,18 @@ import (
 
 	"spamgate/blocklist/bloom"
 	"spamgate/blocklist/sender"
+	"spamgate/blocklist/verdict"
 )
 
 // Trace is a lookup in slow motion: all that was asked, and what was answered.
 type Trace struct {
-	Generation uint64      `json:"generation"`
-	Stage      Stage       `json:"stage"`
-	Address    string      `json:"address"` // in normal form
-	Keys       []TracedKey `json:"keys"`    // most specific first
+	Generation uint64        `json:"generation"`
+	Stage      verdict.Stage `json:"stage"`
+	Address    string        `json:"address"` // in normal form
+	Keys       []TracedKey   `json:"keys"`    // most specific first
 
-	// Decision is what Lookup says.
-	Decision Decision `json:"-"`
+	// Verdict is what Lookup returns.
+	Verdict verdict.Verdict `json:"-"`
 }
 
 // TracedKey is a key under which a list may hold the sender.
@@ -34,10 +35,10 @@ type TracedKey struct {
 	Filters []TracedFilter `json:"filters"`
 	Maybe   bool           `json:"maybe"`
 
-	// Held is what the lists hold under the key. Where there is nothing a maybe
-	// was a false positive.
-	Held          []TracedEntry `json:"held,omitempty"`
+	// FalsePositive says that no list holds the key, although the filter said
+	// maybe. Held is what the lists hold under it.
 	FalsePositive bool          `json:"false_positive,omitempty"`
+	Held          []TracedEntry `json:"held,omitempty"`
 }
 
 // TracedFilter is one filter's view of a key.
@@ -48,7 +49,7 @@ type TracedFilter struct {
 
 // TracedEntry is a list's entry for a key.
 type TracedEntry struct {
-	Match     Match     `json:"-"`
+	verdict.Match
 	Exception bool      `json:"exception,omitempty"`
 	Until     time.Time `json:"until,omitzero"`
 	Effect    Effect    `json:"effect"`
@@ -74,9 +75,11 @@ const (
 )
 
 // Trace is Lookup with all that it does on the way. It is counted nowhere.
-func (v *View) Trace(stage Stage, a sender.Address) (Trace, error) {
+func (v *View) Trace(stage verdict.Stage, a sender.Address) (Trace, error) {
+	if err := stage.Validate(); err != nil {
+		return Trace{}, err
+	}
 	s := v.set
-	stage &= allStages
 	t := Trace{Generation: s.generation, Stage: stage, Address: a.String()}
 	var f finding
 	walk := a.Walk(nil)
@@ -92,13 +95,13 @@ func (v *View) Trace(stage Stage, a sender.Address) (Trace, error) {
 		t.Keys = append(t.Keys, k)
 	}
 	if f.lists != nil {
-		t.Decision = s.decide(&f)
+		t.Verdict = s.decide(&f)
 	}
 	return t, nil
 }
 
 // traceKey is the part of Lookup that deals with one key.
-func (v *View) traceKey(f *finding, stage Stage, key sender.Key) (TracedKey, error) {
+func (v *View) traceKey(f *finding, stage verdict.Stage, key sender.Key) (TracedKey, error) {
 	s := v.set
 	k := TracedKey{Key: string(key.Text), Kind: key.Kind.String(), Rank: key.Rank}
 	switch {
@@ -137,7 +140,7 @@ func (v *View) traceKey(f *finding, stage Stage, key sender.Key) (TracedKey, err
 }
 
 // effect is what a list's entry does, after what was found before.
-func (v *View) effect(f *finding, stage Stage, list int, e TracedEntry, now time.Time) Effect {
+func (v *View) effect(f *finding, stage verdict.Stage, list int, e TracedEntry, now time.Time) Effect {
 	switch {
 	case !e.Until.IsZero() && !e.Until.After(now):
 		return IsExpired
@@ -188,7 +191,7 @@ func (f *setFilter) explain(lists []setList, hash uint64, key []byte) []TracedFi
 }
 
 // held is what a list holds under a key.
-func (s *Set) held(list int, stage Stage, hash uint64, key sender.Key) (TracedEntry, bool, error) {
+func (s *Set) held(list int, stage verdict.Stage, hash uint64, key sender.Key) (TracedEntry, bool, error) {
 	l := &s.lists[list]
 	e, ok, err := l.version.index().Lookup(hash, key.Text)
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"spamgate/blocklist/verdict"
 )
 
 // TestTraceAgainstLookup: whatever the lists hold, whichever of them count, and
@@ -24,7 +26,7 @@ func TestTraceAgainstLookup(t *testing.T) {
 			for range 20 {
 				_, address := randomText(r)
 				for _, v := range []*View{s.Only(nil), s.Only([]string{lists[0].Name})} {
-					for _, stage := range []Stage{Envelope, Header} {
+					for _, stage := range []verdict.Stage{verdict.Envelope, verdict.Header} {
 						compareTrace(t, s, v, stage, address)
 					}
 				}
@@ -38,7 +40,7 @@ func TestTraceAgainstLookup(t *testing.T) {
 }
 
 // compareTrace compares a trace with the lookup, and with what it counts.
-func compareTrace(t *testing.T, s *Set, v *View, stage Stage, address string) {
+func compareTrace(t *testing.T, s *Set, v *View, stage verdict.Stage, address string) {
 	t.Helper()
 	a := parse(t, address)
 	maybes, wrong := s.Maybes(), s.FalsePositives()
@@ -51,8 +53,8 @@ func compareTrace(t *testing.T, s *Set, v *View, stage Stage, address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !reflect.DeepEqual(got.Decision, want) {
-		t.Fatalf("%s, %s: the trace ends with %+v, the lookup with %+v", address, stage, got.Decision, want)
+	if !reflect.DeepEqual(got.Verdict, want) {
+		t.Fatalf("%s, %s: the trace ends with %+v, the lookup with %+v", address, stage, got.Verdict, want)
 	}
 	matches := 0
 	for i, k := range got.Keys {
@@ -85,17 +87,17 @@ func TestTrace(t *testing.T) {
 	allowed := allowList("allowed", write(t, inDir(t, "allowed.txt"), "partner@bulk.example\n"))
 	blocked := blockList("blocked", write(t, inDir(t, "blocked.txt"), "# of the house\nbulk.example  # bought\n!press@bulk.example\nx@bulk.example\n"))
 	header := blockList("header", write(t, inDir(t, "header.txt"), "bulk.example\n"))
-	header.Stages = Header
+	header.Stages = verdict.Header
 	s := build(t, fast(allowed, blocked, header))
 	for _, tt := range []struct {
 		address string
-		stage   Stage
+		stage   verdict.Stage
 		want    []string
 	}{
-		{"partner@bulk.example", Envelope, []string{"partner@bulk.example: allowed match", "@bulk.example: kind", "bulk.example: blocked match, header not counted", "*.example: kind", "example: answered", "partner@: kind"}},
-		{"press@bulk.example", Envelope, []string{"press@bulk.example: blocked exception", "@bulk.example: kind", "bulk.example: blocked less specific, header not counted", "*.example: kind", "example: no", "press@: kind"}},
-		{"x@bulk.example", Header, []string{"x@bulk.example: blocked match", "@bulk.example: kind", "bulk.example: blocked less specific, header match", "*.example: kind", "example: no", "x@: kind"}},
-		{"a@clean.example", Envelope, []string{"a@clean.example: no", "@clean.example: kind", "clean.example: no", "*.example: kind", "example: no", "a@: kind"}},
+		{"partner@bulk.example", verdict.Envelope, []string{"partner@bulk.example: allowed match", "@bulk.example: kind", "bulk.example: blocked match, header not counted", "*.example: kind", "example: answered", "partner@: kind"}},
+		{"press@bulk.example", verdict.Envelope, []string{"press@bulk.example: blocked exception", "@bulk.example: kind", "bulk.example: blocked less specific, header not counted", "*.example: kind", "example: no", "press@: kind"}},
+		{"x@bulk.example", verdict.Header, []string{"x@bulk.example: blocked match", "@bulk.example: kind", "bulk.example: blocked less specific, header match", "*.example: kind", "example: no", "x@: kind"}},
+		{"a@clean.example", verdict.Envelope, []string{"a@clean.example: no", "@clean.example: kind", "clean.example: no", "*.example: kind", "example: no", "a@: kind"}},
 	} {
 		trace, err := s.Only(nil).Trace(tt.stage, parse(t, tt.address))
 		if err != nil {
@@ -125,7 +127,7 @@ func TestTrace(t *testing.T) {
 // TestTraceSettled: once every list has its answer nothing more is asked.
 func TestTraceSettled(t *testing.T) {
 	s := build(t, fast(blockList("blocked", write(t, inDir(t, "blocked.txt"), "x@bulk.example\nbulk.example\n"))))
-	trace, err := s.Only(nil).Trace(Envelope, parse(t, "x@bulk.example"))
+	trace, err := s.Only(nil).Trace(verdict.Envelope, parse(t, "x@bulk.example"))
 	if err != nil {
 		t.Fatal(err)
 	}

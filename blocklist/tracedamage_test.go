@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"spamgate/blocklist/segment"
+	"spamgate/blocklist/verdict"
 )
 
 // Where an index is damaged and the filter that was made of it is asked too, a
@@ -33,8 +34,8 @@ func TestTraceWithDamage(t *testing.T) {
 			}
 			asked := func(address string) error {
 				a := parse(t, address)
-				_, err := s.Set().Lookup(Envelope, a)
-				if _, traced := s.Set().Only(nil).Trace(Envelope, a); errors.Is(traced, segment.ErrDamaged) != errors.Is(err, segment.ErrDamaged) {
+				_, err := s.Set().Lookup(verdict.Envelope, a)
+				if _, traced := s.Set().Only(nil).Trace(verdict.Envelope, a); errors.Is(traced, segment.ErrDamaged) != errors.Is(err, segment.ErrDamaged) {
 					t.Errorf("%s: the trace says %v, the lookup %v", address, traced, err)
 				}
 				return err

@@ -6,14 +6,15 @@ import (
 	"sync/atomic"
 
 	"spamgate/blocklist/sender"
+	"spamgate/blocklist/verdict"
 )
 
 // View is a Set of which some lists count and the others might not be there.
 // Like its Set it is immutable, and safe for concurrent use.
 type View struct {
 	set   *Set
-	names []string                      // as given to Only
-	kinds [allStages + 1]sender.KindSet // what any list of the stage holds
+	names []string                              // as given to Only
+	kinds [verdict.AllStages + 1]sender.KindSet // what any list of the stage holds
 
 	// member says of each list whether it counts; nil: all do.
 	member []bool
@@ -53,7 +54,7 @@ func (s *Set) newView(names []string) View {
 			}
 		}
 		for stage := range v.kinds {
-			if l.Stages&Stage(stage) != 0 {
+			if l.Stages&verdict.Stage(stage) != 0 {
 				v.kinds[stage] |= sender.KindSet(l.version.index().Kinds())
 			}
 		}
@@ -62,7 +63,7 @@ func (s *Set) newView(names []string) View {
 }
 
 // counts reports whether a list counts at a stage.
-func (v *View) counts(list int, stage Stage) bool {
+func (v *View) counts(list int, stage verdict.Stage) bool {
 	return v.set.lists[list].Stages&stage != 0 && (v.member == nil || v.member[list])
 }
 

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"sync"
 	"testing"
+
+	"spamgate/blocklist/verdict"
 )
 
 // subset picks some of the lists, and gives their names in any order with one
@@ -37,7 +39,7 @@ func TestViewAgainstPlain(t *testing.T) {
 		view := whole.Only(names)
 		for range 40 {
 			_, address := randomText(r)
-			stage := []Stage{Envelope, Header}[r.IntN(2)]
+			stage := []verdict.Stage{verdict.Envelope, verdict.Header}[r.IntN(2)]
 			got := lookup(t, view, stage, parse(t, address))
 			if want := lookup(t, alone, stage, parse(t, address)); !reflect.DeepEqual(got, want) {
 				t.Fatalf("%s %s of %q:\ngot  %+v\nwant %+v\nlists %+v", stage, address, names, got, want, lists)
@@ -69,8 +71,8 @@ func TestViewAgainstPlain(t *testing.T) {
 // viewLists are two lists with one kind of key.
 func viewLists() []plainList {
 	return []plainList{
-		{List{Name: "a", Stages: allStages, Action: Reject}, []string{"example.com"}},
-		{List{Name: "b", Stages: allStages, Action: Defer}, []string{"example.net", "@example.org"}},
+		{List{Name: "a", Stages: verdict.AllStages, Action: verdict.Reject}, []string{"example.com"}},
+		{List{Name: "b", Stages: verdict.AllStages, Action: verdict.Defer}, []string{"example.net", "@example.org"}},
 	}
 }
 
@@ -79,15 +81,15 @@ func viewLists() []plainList {
 func TestViewCounters(t *testing.T) {
 	set := setOf(t, viewLists(), 1<<20)
 	a := set.Only([]string{"a"})
-	for address, want := range map[string]Action{"u@example.com": Reject, "u@example.net": Accept, "u@example.org": Accept, "u@example.test": Accept} {
-		if d := lookup(t, a, Envelope, parse(t, address)); d.Action != want {
+	for address, want := range map[string]verdict.Action{"u@example.com": verdict.Reject, "u@example.net": verdict.Accept, "u@example.org": verdict.Accept, "u@example.test": verdict.Accept} {
+		if d := lookup(t, a, verdict.Envelope, parse(t, address)); d.Action != want {
 			t.Errorf("%s: %+v", address, d)
 		}
 	}
 	if n, maybe, fp := set.Lookups(), set.Maybes(), set.FalsePositives(); n != 4 || maybe != 2 || fp != 0 {
 		t.Errorf("%d lookups, %d maybes, %d false positives", n, maybe, fp)
 	}
-	if d := lookup(t, set, Envelope, parse(t, "u@example.org")); d.Action != Defer {
+	if d := lookup(t, set, verdict.Envelope, parse(t, "u@example.org")); d.Action != verdict.Defer {
 		t.Errorf("%+v", d)
 	}
 }
@@ -105,7 +107,7 @@ func TestViewKept(t *testing.T) {
 	}
 	for i := range 3 * maxViews {
 		v := set.Only([]string{fmt.Sprint(i)})
-		if d := lookup(t, v, Envelope, parse(t, "u@example.com")); d.Action != Accept {
+		if d := lookup(t, v, verdict.Envelope, parse(t, "u@example.com")); d.Action != verdict.Accept {
 			t.Errorf("%+v", d)
 		}
 	}
@@ -125,7 +127,7 @@ func TestViewConcurrent(t *testing.T) {
 	for i := range views {
 		wg.Go(func() {
 			for j := range maxViews {
-				lookup(t, set.Only([]string{"b", fmt.Sprint(j)}), Envelope, address)
+				lookup(t, set.Only([]string{"b", fmt.Sprint(j)}), verdict.Envelope, address)
 			}
 			views[i] = set.Only([]string{"b", "7"})
 		})
@@ -144,10 +146,10 @@ func TestViewUnconfirmed(t *testing.T) {
 	c.FilterOnly = true
 	set := build(t, c)
 	for _, address := range []string{"u@example.com", "<>"} {
-		if d := lookup(t, set.Only([]string{"spam"}), Envelope, parse(t, address)); d.Action != Reject {
+		if d := lookup(t, set.Only([]string{"spam"}), verdict.Envelope, parse(t, address)); d.Action != verdict.Reject {
 			t.Errorf("%s: %+v", address, d)
 		}
-		if d := lookup(t, set.Only([]string{"other"}), Envelope, parse(t, address)); d.Action != Accept {
+		if d := lookup(t, set.Only([]string{"other"}), verdict.Envelope, parse(t, address)); d.Action != verdict.Accept {
 			t.Errorf("%s: %+v", address, d)
 		}
 	}
@@ -166,10 +168,10 @@ func TestViewFollows(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := parse(t, "u@example.net")
-	if d := lookup(t, before, Envelope, a); d.Action != Accept {
+	if d := lookup(t, before, verdict.Envelope, a); d.Action != verdict.Accept {
 		t.Errorf("before: %+v", d)
 	}
-	if d := lookup(t, store.Set().Only(names), Envelope, a); d.Action != Reject {
+	if d := lookup(t, store.Set().Only(names), verdict.Envelope, a); d.Action != verdict.Reject {
 		t.Errorf("after: %+v", d)
 	}
 }
@@ -181,13 +183,13 @@ func TestViewAllocations(t *testing.T) {
 	names := []string{"again", "other"}
 	for _, address := range []string{"someone@example.net", "<>"} {
 		a := parse(t, address)
-		if n := testing.AllocsPerRun(100, func() { set.Only(names).Lookup(Envelope, a) }); n != 0 {
+		if n := testing.AllocsPerRun(100, func() { set.Only(names).Lookup(verdict.Envelope, a) }); n != 0 {
 			t.Errorf("%s: %v allocations", address, n)
 		}
 	}
 	// A miss, although the filter and another list know the key.
 	a := parse(t, "someone@0-180.com")
-	if n := testing.AllocsPerRun(100, func() { set.Only(names[1:]).Lookup(Envelope, a) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { set.Only(names[1:]).Lookup(verdict.Envelope, a) }); n != 0 {
 		t.Errorf("listed elsewhere: %v allocations", n)
 	}
 }

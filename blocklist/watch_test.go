@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"spamgate/blocklist/verdict"
 )
 
 // Files come to a glob and go.
@@ -21,7 +23,7 @@ func TestGlobChanges(t *testing.T) {
 	replace(t, dir+"/b.txt", "example.net\n")
 	await(t, s, 2)
 	for _, address := range []string{"u@example.com", "u@example.net"} {
-		if listed(t, s.Set(), address) != Reject {
+		if listed(t, s.Set(), address) != verdict.Reject {
 			t.Errorf("%s is not listed", address)
 		}
 	}
@@ -34,13 +36,13 @@ func TestGlobChanges(t *testing.T) {
 	if l := set.Stats().Lists[0]; l.Err != nil || len(l.Files) != 1 {
 		t.Errorf("%+v", l)
 	}
-	if listed(t, set, "u@example.com") != Accept || listed(t, set, "u@example.net") != Reject {
+	if listed(t, set, "u@example.com") != verdict.Accept || listed(t, set, "u@example.net") != verdict.Reject {
 		t.Error("a.txt has gone, b.txt has not")
 	}
 	// When the last one goes the list is missing, not empty.
 	must(t, os.Remove(dir+"/b.txt"))
 	set, err := rescan(t, s)
-	if !errors.Is(err, ErrNoMatch) || listed(t, set, "u@example.net") != Reject {
+	if !errors.Is(err, ErrNoMatch) || listed(t, set, "u@example.net") != verdict.Reject {
 		t.Error(err)
 	}
 }
@@ -56,7 +58,7 @@ func TestMissingDirectory(t *testing.T) {
 		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		replace(t, path, fmt.Sprintf("example.com\nexample%d.net\n", n))
 		set := await(t, s, uint64(n+2))
-		if listed(t, set, fmt.Sprintf("u@example%d.net", n)) != Reject {
+		if listed(t, set, fmt.Sprintf("u@example%d.net", n)) != verdict.Reject {
 			t.Errorf("round %d: not listed", n)
 		}
 		must(t, os.RemoveAll(filepath.Join(root, "etc")))
@@ -95,7 +97,7 @@ func TestPolling(t *testing.T) {
 	defer s.Close()
 	for n := range 3 {
 		write(t, path, fmt.Sprintf("example%d.net\n", n))
-		if set := await(t, s, uint64(n+2)); listed(t, set, fmt.Sprintf("u@example%d.net", n)) != Reject {
+		if set := await(t, s, uint64(n+2)); listed(t, set, fmt.Sprintf("u@example%d.net", n)) != verdict.Reject {
 			t.Errorf("round %d: not listed", n)
 		}
 	}
@@ -114,7 +116,7 @@ func TestEventOverflow(t *testing.T) {
 	s.watcher.mu.Unlock()
 	write(t, path, "example.net\n")
 	s.watcher.fs.Errors <- fsnotify.ErrEventOverflow
-	if set := await(t, s, 2); listed(t, set, "u@example.net") != Reject {
+	if set := await(t, s, 2); listed(t, set, "u@example.net") != verdict.Reject {
 		t.Error("not listed")
 	}
 }
@@ -142,7 +144,7 @@ func TestBusyNeighbour(t *testing.T) {
 	write(t, path, "example.net\n")
 	ctx, cancel := context.WithTimeout(context.Background(), patient)
 	defer cancel()
-	for set := s.Set(); listed(t, set, "u@example.net") != Reject; {
+	for set := s.Set(); listed(t, set, "u@example.net") != verdict.Reject; {
 		var err error
 		if set, err = s.Await(ctx, set.Generation()+1); err != nil {
 			t.Error(err)

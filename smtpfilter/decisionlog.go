@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"spamgate/blocklist/verdict"
 	"spamgate/smtpfilter/wire"
 )
 
@@ -23,10 +24,10 @@ func (s *session) logOutcome(t *transaction, size int64, reply wire.Reply) {
 		text = "refused by the next hop"
 		t.outcome = OutcomeNextHop
 	}
-	f := Strictest(append([]Finding{t.envelope}, t.findings...))
+	f := verdict.Strictest(append([]verdict.Finding{t.envelope}, t.findings...))
 	action, exempt := f.Verdict.Action, t.exempt
-	if action > Tag {
-		action, exempt = Accept, "recipient" // listed, but every recipient was exempt
+	if action > verdict.Tag {
+		action, exempt = verdict.Accept, "recipient" // listed, but every recipient was exempt
 	}
 	s.log(slog.LevelInfo, text, t, f, t.recipients(), action.String(), wire.Reply{},
 		s.nextHopAttr(t, reply), slog.String("exempt", exempt), slog.Int64("size", size))
@@ -36,17 +37,17 @@ func (s *session) logOutcome(t *transaction, size int64, reply wire.Reply) {
 // not answer for, for some recipients or all: it may or may not be there.
 func (s *session) logUnknown(t *transaction, to []wire.Path, size int64, reply wire.Reply, err error) {
 	t.outcome = OutcomeUnknown
-	s.log(slog.LevelError, "no answer from the next hop", t, Finding{}, to, Defer.String(), reply,
+	s.log(slog.LevelError, "no answer from the next hop", t, verdict.Finding{}, to, verdict.Defer.String(), reply,
 		slog.String("outcome", "unknown"), slog.Int64("size", size), s.errAttr(t, err))
 }
 
 // logRefusal is the line of a sender that was turned away, or that could not be
 // looked up.
-func (s *session) logRefusal(t *transaction, f Finding, to []wire.Path, action Action, reply wire.Reply) {
+func (s *session) logRefusal(t *transaction, f verdict.Finding, to []wire.Path, action verdict.Action, reply wire.Reply) {
 	t.outcome = OutcomeListed
 	if f.NoAnswer() {
 		t.outcome = OutcomeFailed
-		cause := strings.TrimPrefix(f.Err.Error(), ErrNoAnswer.Error()+": ") // the message says that
+		cause := strings.TrimPrefix(f.Err.Error(), verdict.ErrNoAnswer.Error()+": ") // the message says that
 		s.log(slog.LevelError, "lists cannot be asked", t, f, to, action.String(), reply,
 			slog.String("error", s.hide(t, f, cause)))
 		return
@@ -62,8 +63,8 @@ func (s *session) logRefusal(t *transaction, f Finding, to []wire.Path, action A
 }
 
 // logDiscarded is the line of a message that was taken and dropped.
-func (s *session) logDiscarded(t *transaction, f Finding) {
-	s.log(slog.LevelWarn, "discarded", t, f, t.discarded, Discard.String(), wire.Reply{})
+func (s *session) logDiscarded(t *transaction, f verdict.Finding) {
+	s.log(slog.LevelWarn, "discarded", t, f, t.discarded, verdict.Discard.String(), wire.Reply{})
 }
 
 // maxLines bounds the lines that one message can cause for its header's
@@ -72,7 +73,7 @@ const maxLines = 10
 
 // logMonitored is a line for each entry that only observes. Where the entry
 // would have done something, were it not for the monitor mode, it says what.
-func (s *session) logMonitored(t *transaction, findings []Finding) {
+func (s *session) logMonitored(t *transaction, findings []verdict.Finding) {
 	seen := map[place]bool{}
 	for _, f := range findings {
 		for _, m := range f.Verdict.Monitored {
@@ -83,7 +84,7 @@ func (s *session) logMonitored(t *transaction, findings []Finding) {
 			seen[at] = true
 			f.Verdict.Match = m
 			var would []slog.Attr
-			if m.Action != Accept {
+			if m.Action != verdict.Accept {
 				would = []slog.Attr{slog.String("would", m.Action.String())}
 			}
 			s.log(slog.LevelInfo, "monitored", t, f, nil, "monitor", wire.Reply{}, would...)
@@ -96,45 +97,45 @@ func (s *session) logMonitored(t *transaction, findings []Finding) {
 func (s *session) logUnreadable(t *transaction, h headerFindings) {
 	if h.unreadables > 0 {
 		first := h.unreadable
-		s.log(slog.LevelInfo, "header address not understood", t, first, nil, Accept.String(), wire.Reply{},
+		s.log(slog.LevelInfo, "header address not understood", t, first, nil, verdict.Accept.String(), wire.Reply{},
 			slog.Int("addresses", h.unreadables), slog.String("error", s.hide(t, first, first.Err.Error())))
 	}
 }
 
 func (s *session) logRelayDenied(t *transaction, rcpt wire.Path, reply wire.Reply) {
-	s.log(slog.LevelInfo, "relay denied", t, Finding{}, []wire.Path{rcpt}, Reject.String(), reply)
+	s.log(slog.LevelInfo, "relay denied", t, verdict.Finding{}, []wire.Path{rcpt}, verdict.Reject.String(), reply)
 }
 
 // logNextHopRefusal is the line of a recipient that the next hop has refused.
 func (s *session) logNextHopRefusal(t *transaction, rcpt wire.Path, reply wire.Reply) {
 	t.outcome = OutcomeNextHop
-	s.log(slog.LevelInfo, "refused by the next hop", t, t.envelope, []wire.Path{rcpt}, Accept.String(), wire.Reply{},
+	s.log(slog.LevelInfo, "refused by the next hop", t, t.envelope, []wire.Path{rcpt}, verdict.Accept.String(), wire.Reply{},
 		s.nextHopAttr(t, reply))
 }
 
 func (s *session) logNextHopFailure(t *transaction, to []wire.Path, reply wire.Reply, err error) {
 	t.outcome = OutcomeFailed
-	s.log(slog.LevelError, "next hop failed", t, Finding{}, to, Defer.String(), reply, s.errAttr(t, err))
+	s.log(slog.LevelError, "next hop failed", t, verdict.Finding{}, to, verdict.Defer.String(), reply, s.errAttr(t, err))
 }
 
 // logBytesRefused is the line of a message that was refused for how it came.
 func (s *session) logBytesRefused(t *transaction, size int64, reply wire.Reply, err error) {
-	action := Reject
+	action := verdict.Reject
 	if reply.Temporary() {
-		action = Defer
+		action = verdict.Defer
 	}
-	s.log(slog.LevelInfo, "message refused", t, Finding{}, t.recipients(), action.String(), reply,
+	s.log(slog.LevelInfo, "message refused", t, verdict.Finding{}, t.recipients(), action.String(), reply,
 		slog.Int64("size", size), s.errAttr(t, err))
 }
 
 // logGivenUp is the line of a message whose client has not sent all of its chunks.
 func (s *session) logGivenUp(t *transaction, size int64) {
 	t.outcome = OutcomeAbandoned
-	s.log(slog.LevelInfo, "given up by the client", t, Finding{}, t.recipients(), "", wire.Reply{}, slog.Int64("size", size))
+	s.log(slog.LevelInfo, "given up by the client", t, verdict.Finding{}, t.recipients(), "", wire.Reply{}, slog.Int64("size", size))
 }
 
 func (s *session) logNoAddress(t *transaction, field string) {
-	s.log(slog.LevelInfo, "header field without an address", t, Finding{Identity: field}, nil, Accept.String(), wire.Reply{})
+	s.log(slog.LevelInfo, "header field without an address", t, verdict.Finding{Identity: field}, nil, verdict.Accept.String(), wire.Reply{})
 }
 
 // logBadCommand is a line for each MAIL and RCPT that could not be taken for one,
@@ -146,7 +147,7 @@ func (p *Port) logBadCommand(c *wire.Conn, line string, reply wire.Reply) {
 		line, _, _ = strings.Cut(line, " ")
 	}
 	p.logConn(c, slog.LevelInfo, "command refused",
-		slog.String("action", Reject.String()),
+		slog.String("action", verdict.Reject.String()),
 		slog.String("command", line),
 		slog.String("reply", reply.String()))
 }
@@ -209,7 +210,7 @@ func (p *Port) logClosed(c *wire.Conn) {
 }
 
 // log writes one line.
-func (s *session) log(level slog.Level, text string, t *transaction, f Finding, to []wire.Path, action string, reply wire.Reply, more ...slog.Attr) {
+func (s *session) log(level slog.Level, text string, t *transaction, f verdict.Finding, to []wire.Path, action string, reply wire.Reply, more ...slog.Attr) {
 	log := s.server.cfg.Log
 	if !log.Enabled(context.Background(), level) {
 		return
@@ -240,7 +241,7 @@ func (s *session) log(level slog.Level, text string, t *transaction, f Finding, 
 	str("to", s.showAll(to))
 	str("message_id", t.messageID)
 	str("identity", f.Identity)
-	if f.Identity != EnvelopeIdentity {
+	if f.Identity != verdict.EnvelopeIdentity {
 		str("sender", s.show(f.Address))
 		str("form", s.show(f.Form))
 	}
@@ -314,7 +315,7 @@ func (s *session) showAll(to []wire.Path) string {
 
 // hide writes the addresses that are known here, where they occur in a text, as
 // the log has them: a next hop's reply often repeats a recipient.
-func (s *session) hide(t *transaction, f Finding, text string) string {
+func (s *session) hide(t *transaction, f verdict.Finding, text string) string {
 	hide := func(address string) {
 		if address != "" && strings.Contains(text, address) {
 			text = strings.ReplaceAll(text, address, s.show(address))
@@ -336,9 +337,9 @@ func (s *session) hide(t *transaction, f Finding, text string) string {
 
 // nextHopAttr is the next hop's reply, which is the client's reply, too.
 func (s *session) nextHopAttr(t *transaction, reply wire.Reply) slog.Attr {
-	return slog.String("next_hop", s.hide(t, Finding{}, reply.String()))
+	return slog.String("next_hop", s.hide(t, verdict.Finding{}, reply.String()))
 }
 
 func (s *session) errAttr(t *transaction, err error) slog.Attr {
-	return slog.String("error", s.hide(t, Finding{}, err.Error()))
+	return slog.String("error", s.hide(t, verdict.Finding{}, err.Error()))
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"spamgate/blocklist/verdict"
 	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/limit"
 	"spamgate/smtpfilter/nexthop"
@@ -47,7 +48,7 @@ func (s *scene) setUp(text string) error {
 	case "judge":
 		return s.judge.add(arg)
 	case "clear":
-		s.judge["clear "+arg] = smtpfilter.Verdict{ClearsMessage: true, Match: smtpfilter.Match{List: "always"}}
+		s.judge["clear "+arg] = verdict.Verdict{ClearsMessage: true, Match: verdict.Match{List: "always"}}
 		return nil
 	case "policy":
 		return setPolicy(&s.policy, strings.Fields(arg))

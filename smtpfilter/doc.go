@@ -1,5 +1,5 @@
 // Package smtpfilter is the SMTP side of the gate: go-smtp's Backend between a
-// client and the next hop. It asks a Checker about every sender, in the
+// client and the next hop. It asks a verdict.Checker about every sender, in the
 // envelope and in the header section, turns the verdict into an action and the
 // action into a reply, and passes everything else on untouched.
 //

@@ -3,6 +3,7 @@ package smtpfilter_test
 import (
 	"testing"
 
+	"spamgate/blocklist/verdict"
 	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/wire"
 )
@@ -19,12 +20,12 @@ func TestRecipientDomains(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := p.TakesRecipient(path); got != want {
+		if got := p.TakesRecipient(verdict.ParseRecipient(path.String())); got != want {
 			t.Errorf("%s is taken: %t, want %t", domain, got, want)
 		}
 	}
 	p.RecipientDomains = []string{"example.net", ".other.example", "z.example"}
-	if path, _ := wire.ParsePath("a@a.other.example"); !p.TakesRecipient(path) {
+	if path, _ := wire.ParsePath("a@a.other.example"); !p.TakesRecipient(verdict.ParseRecipient(path.String())) {
 		t.Error("changed domains do not count")
 	}
 }

@@ -1,23 +1,27 @@
 package smtpfilter
 
-import "slices"
+import (
+	"slices"
+
+	"spamgate/blocklist/verdict"
+)
 
 // headerFindings keeps what the decision, the tag fields and the log need of a
 // header's findings. However many there are, that is a few.
 type headerFindings struct {
 	// deciding are findings of which Decide and tagFields say what they would say
 	// of all.
-	deciding  []Finding
-	strictest Action
+	deciding  []verdict.Finding
+	strictest verdict.Action
 	matched   bool // deciding has one with a match
 	tags      []string
 
 	// monitored are findings with the entries that only observe, each entry once.
-	monitored []Finding
+	monitored []verdict.Finding
 	places    []place
 
 	// unreadable is the first finding of an address that could not be looked up.
-	unreadable  Finding
+	unreadable  verdict.Finding
 	unreadables int
 }
 
@@ -28,7 +32,7 @@ type place struct {
 }
 
 // add takes the next finding.
-func (h *headerFindings) add(f Finding) {
+func (h *headerFindings) add(f verdict.Finding) {
 	if f.Err != nil && !f.NoAnswer() {
 		if h.unreadables++; h.unreadables == 1 {
 			h.unreadable = f
@@ -42,7 +46,7 @@ func (h *headerFindings) add(f Finding) {
 	if !f.Verdict.Match.IsZero() && !h.matched {
 		keep, h.matched = true, true
 	}
-	if f.Verdict.Action == Tag && len(h.tags) < maxTags {
+	if f.Verdict.Action == verdict.Tag && len(h.tags) < maxTags {
 		if field := tagField(f.Verdict.Match); !slices.Contains(h.tags, field) {
 			keep = true
 			h.tags = append(h.tags, field)
@@ -55,8 +59,8 @@ func (h *headerFindings) add(f Finding) {
 
 // observe notes the entries that only observe and are new, up to the lines that a
 // message may cause.
-func (h *headerFindings) observe(f Finding) {
-	var fresh []Match
+func (h *headerFindings) observe(f verdict.Finding) {
+	var fresh []verdict.Match
 	for _, m := range f.Verdict.Monitored {
 		at := place{m.List, m.File, m.Line}
 		if len(h.places) < maxLines && !slices.Contains(h.places, at) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"spamgate/blocklist/sender"
+	"spamgate/blocklist/verdict"
 	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/limit"
 	"spamgate/smtpfilter/nexthop"
@@ -26,35 +27,38 @@ const waitLimit = 20 * time.Second
 
 // tableJudge is a Checker whose lists are a table of "stage address", the
 // addresses in normal form. "@domain" stands for all at that domain.
-type tableJudge map[string]smtpfilter.Verdict
+type tableJudge map[string]verdict.Verdict
 
-func (j tableJudge) Judge() smtpfilter.Judge { return judge{j} }
+func (j tableJudge) Judge() verdict.Judge { return judge{j} }
 
 type judge struct{ tableJudge }
 
 func (j judge) Generation() uint64 { return 7 }
 
-func (j judge) Judge(stage smtpfilter.Stage, address string) (smtpfilter.Verdict, error) {
-	name := [...]string{"envelope", "header", "form", "word"}[stage]
+func (j judge) Judge(_ context.Context, _ *verdict.Message, q verdict.Query) (verdict.Verdict, error) {
+	address, name := q.Address, "envelope"
+	if q.Stage == verdict.Header {
+		name = [...]string{"header", "form", "word"}[q.Reading]
+	}
 	if strings.HasSuffix(address, "@") {
 		return j.tableJudge[name+" "+address], nil
 	}
 	if address == "" {
 		address = "<>"
 	}
-	if v, ok := j.tableJudge["clear "+address]; ok && stage == smtpfilter.Envelope {
+	if v, ok := j.tableJudge["clear "+address]; ok && q.Stage == verdict.Envelope {
 		return v, nil
 	}
 	a, err := sender.Parse(address)
 	if err != nil || address == "unreadable@example.com" || strings.Contains(address, "*") {
-		return smtpfilter.Verdict{}, errors.New("not understood")
+		return verdict.Verdict{}, errors.New("not understood")
 	}
 	v, ok := j.tableJudge[name+" "+a.String()]
 	if !ok {
 		v = j.tableJudge[name+" @"+a.Domain()]
 	}
 	if v.Match.Reason == failing {
-		return smtpfilter.Verdict{}, fmt.Errorf("%w: list test: a damaged block", smtpfilter.ErrNoAnswer)
+		return verdict.Verdict{}, fmt.Errorf("%w: list test: a damaged block", verdict.ErrNoAnswer)
 	}
 	return v, nil
 }
@@ -62,9 +66,9 @@ func (j judge) Judge(stage smtpfilter.Stage, address string) (smtpfilter.Verdict
 // failing marks a verdict that is none: the lists cannot be asked.
 const failing = "\x00"
 
-var actions = map[string]smtpfilter.Action{
-	"accept": smtpfilter.Accept, "tag": smtpfilter.Tag, "discard": smtpfilter.Discard,
-	"defer": smtpfilter.Defer, "reject": smtpfilter.Reject,
+var actions = map[string]verdict.Action{
+	"accept": verdict.Accept, "tag": verdict.Tag, "discard": verdict.Discard,
+	"defer": verdict.Defer, "reject": verdict.Reject,
 }
 
 // add takes "STAGE ADDRESS ACTION [REASON]"; the action "secret" rejects
@@ -80,26 +84,26 @@ func (j tableJudge) add(text string) error {
 	} else if domain, err := sender.NormalizeDomain(strings.TrimPrefix(f[1], "@")); err == nil {
 		f[1] = "@" + domain
 	}
-	m := smtpfilter.Match{List: "test", Entry: f[1], File: "lists/test.txt", Line: 3, PublicReason: true}
+	m := verdict.Match{List: "test", Entry: f[1], File: "lists/test.txt", Line: 3, PublicReason: true}
 	if len(f) == 4 {
 		m.Reason = expand(f[3])
 	}
-	v := smtpfilter.Verdict{}
+	v := verdict.Verdict{}
 	switch action, ok := actions[f[2]]; {
 	case ok:
 		m.Action = action
-		v = smtpfilter.Verdict{Action: action, Match: m}
+		v = verdict.Verdict{Action: action, Match: m}
 	case f[2] == "secret":
-		m.Action, m.PublicReason = smtpfilter.Reject, false
-		v = smtpfilter.Verdict{Action: smtpfilter.Reject, Match: m}
+		m.Action, m.PublicReason = verdict.Reject, false
+		v = verdict.Verdict{Action: verdict.Reject, Match: m}
 	case f[2] == "unconfirmed":
-		m.Action, m.Unconfirmed, m.File, m.Line = smtpfilter.Reject, true, "", 0
-		v = smtpfilter.Verdict{Action: smtpfilter.Reject, Match: m}
+		m.Action, m.Unconfirmed, m.File, m.Line = verdict.Reject, true, "", 0
+		v = verdict.Verdict{Action: verdict.Reject, Match: m}
 	case f[2] == "fail":
 		v.Match.Reason = failing
 	case f[2] == "monitor":
-		m.Action = smtpfilter.Reject
-		v = smtpfilter.Verdict{Monitored: []smtpfilter.Match{m}}
+		m.Action = verdict.Reject
+		v = verdict.Verdict{Monitored: []verdict.Match{m}}
 	default:
 		return fmt.Errorf("unknown action %q", f[2])
 	}
@@ -129,7 +133,7 @@ type gate struct {
 type gateOptions struct {
 	nextHop string // "host:port" of an SMTP server, or a target of its own
 	target  nexthop.Target
-	checker smtpfilter.Checker
+	checker verdict.Checker
 	policy  smtpfilter.Policy
 	wire    wire.Config
 	log     *slog.Logger

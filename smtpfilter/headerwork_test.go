@@ -1,12 +1,14 @@
 package smtpfilter_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"spamgate/blocklist/sender"
+	"spamgate/blocklist/verdict"
 	"spamgate/internal/hostile"
 	"spamgate/smtpfilter"
 )
@@ -19,7 +21,8 @@ type workJudge struct {
 
 func (j *workJudge) Generation() uint64 { return 1 }
 
-func (j *workJudge) Judge(_ smtpfilter.Stage, address string) (smtpfilter.Verdict, error) {
+func (j *workJudge) Judge(_ context.Context, _ *verdict.Message, q verdict.Query) (verdict.Verdict, error) {
+	address := q.Address
 	j.calls++
 	j.bytes += len(address)
 	if address != "" && address[len(address)-1] == '@' {
@@ -27,13 +30,13 @@ func (j *workJudge) Judge(_ smtpfilter.Stage, address string) (smtpfilter.Verdic
 	}
 	a, err := sender.Parse(address)
 	if err != nil {
-		return smtpfilter.Verdict{}, err
+		return verdict.Verdict{}, err
 	}
 	walk := a.Walk(make([]byte, 0, 384))
 	for {
 		key, ok := walk.Next()
 		if !ok {
-			return smtpfilter.Verdict{}, nil
+			return verdict.Verdict{}, nil
 		}
 		j.bytes += len(key.Text)
 	}
@@ -58,7 +61,7 @@ func checkWork(t *testing.T, section []byte) {
 	j := &workJudge{}
 	s := workPolicy.ReadHeader(section, []string{"mx.example.org"})
 	findings := 0
-	for range workPolicy.JudgeHeader(j, s) {
+	for range workPolicy.JudgeHeader(context.Background(), j, &verdict.Message{}, s) {
 		findings++
 	}
 	if j.calls > maxCalls || j.bytes > maxKeyData {
@@ -94,7 +97,7 @@ func TestWordsWithManyDomains(t *testing.T) {
 	}
 	j := &workJudge{}
 	s := p.ReadHeader([]byte("From: Mail Delivery System, please do not answer to what this machine has sent you\r\n"), nil)
-	for range p.JudgeHeader(j, s) {
+	for range p.JudgeHeader(context.Background(), j, &verdict.Message{}, s) {
 	}
 	if s.TooMany() || j.calls < 1000 {
 		t.Errorf("%d lookups, too many: %t", j.calls, s.TooMany())
@@ -119,7 +122,7 @@ func TestManyNamesWithCommas(t *testing.T) {
 		j := &workJudge{}
 		s := c.policy.ReadHeader([]byte(section), []string{"mx.example.org"})
 		found := 0
-		for range c.policy.JudgeHeader(j, s) {
+		for range c.policy.JudgeHeader(context.Background(), j, &verdict.Message{}, s) {
 			found++
 		}
 		if s.TooMany() || found != 2*c.n || j.calls > maxCalls {

@@ -1,12 +1,14 @@
 package smtpfilter
 
 import (
+	"context"
 	"errors"
 	"iter"
 	"slices"
 	"strings"
 
 	"spamgate/blocklist/sender"
+	"spamgate/blocklist/verdict"
 	"spamgate/internal/text"
 	"spamgate/smtpfilter/header"
 )
@@ -105,11 +107,11 @@ func (s *HeaderSenders) TooMany() bool { return s.Result.TooMany || s.cost > max
 
 // ask looks up an address, or says that it was not looked up because it would cost
 // too much.
-func (s *HeaderSenders) ask(j Judge, stage Stage, address string) (Verdict, error) {
+func (s *HeaderSenders) ask(a asker, reading verdict.Reading, address string) (verdict.Verdict, error) {
 	if s.cost += costOf(address); s.cost > maxCost {
-		return Verdict{}, errTooManyAddresses
+		return verdict.Verdict{}, errTooManyAddresses
 	}
-	return ask(j, stage, address)
+	return a.ask(verdict.Query{Stage: verdict.Header, Address: address, Reading: reading})
 }
 
 // completions returns the domains that servers may put behind a local part: the
@@ -156,33 +158,34 @@ func incomplete(address string) bool {
 // A form gives a finding, too: of the address that the strictest entry names, else
 // of the first that it may be. An address may be a form besides: servers complete
 // user@host, and take user%host@domain for user@host if the domain is theirs.
-// That gives a finding only if an entry matches. Forms are looked up at the stages
-// HeaderForm and HeaderWord, so that they block and never allow. Words beside
-// addresses that allow entries let in, all those of the field, are looked up at the
-// stage HeaderName.
+// That gives a finding only if an entry matches. Forms are looked up as ReadForm
+// or ReadWord, so that they block and never allow. Words beside addresses that
+// allow entries let in, all those of the field, are looked up as ReadName.
 //
 // With TooMany there are no more findings.
-func (p *Policy) JudgeHeader(j Judge, s *HeaderSenders) iter.Seq[Finding] {
-	return func(yield func(Finding) bool) {
+func (p *Policy) JudgeHeader(ctx context.Context, j verdict.Judge, m *verdict.Message, s *HeaderSenders) iter.Seq[verdict.Finding] {
+	return func(yield func(verdict.Finding) bool) {
+		m.HeaderSenders = s.Senders
+		ask := asker{ctx, j, m}
 		open := make(map[string]bool) // fields with an address that no allow entry lets in
 		for _, a := range s.Senders {
 			if s.TooMany() {
 				return
 			}
-			f := Finding{Identity: a.Field, Address: a.Address}
-			f.Verdict, f.Err = s.ask(j, Header, a.Address)
+			f := verdict.Finding{Identity: a.Field, Address: a.Address}
+			f.Verdict, f.Err = s.ask(ask, verdict.ReadAddress, a.Address)
 			if f.Err != nil && !f.NoAnswer() {
-				if v, err, ok := s.judgeParents(j, a.Address); ok {
+				if v, err, ok := s.judgeParents(ask, a.Address); ok {
 					f.Verdict, f.Err = v, err
 				}
 			}
-			if f.Verdict.Action != Accept || f.Verdict.Match.IsZero() {
+			if f.Verdict.Action != verdict.Accept || f.Verdict.Match.IsZero() {
 				open[a.Field] = true
 			}
 			if !yield(f) {
 				return
 			}
-			r := formJudge{judge: j, senders: s, finding: Finding{Identity: a.Field, Form: a.Address}}
+			r := formJudge{asker: ask, senders: s, finding: verdict.Finding{Identity: a.Field, Form: a.Address}}
 			r.complete(a.Address)
 			r.routes(a.Address)
 			if r.matched && !yield(r.finding) {
@@ -197,8 +200,8 @@ func (p *Policy) JudgeHeader(j Judge, s *HeaderSenders) iter.Seq[Finding] {
 			if len(readings) == 0 {
 				continue
 			}
-			r := formJudge{judge: j, senders: s, beside: form.Beside, allowed: !open[form.Field],
-				finding: Finding{Identity: form.Field, Address: readings[0], Form: form.Text}}
+			r := formJudge{asker: ask, senders: s, beside: form.Beside, allowed: !open[form.Field],
+				finding: verdict.Finding{Identity: form.Field, Address: readings[0], Form: form.Text}}
 			for _, address := range readings {
 				r.ask(address)
 				r.complete(address)
@@ -214,33 +217,33 @@ func (p *Policy) JudgeHeader(j Judge, s *HeaderSenders) iter.Seq[Finding] {
 // formJudge judges what servers may make of one form, and keeps the strictest
 // verdict.
 type formJudge struct {
-	judge   Judge
+	asker   asker
 	senders *HeaderSenders
 	beside  bool
 	allowed bool // with all addresses of its field, where it is beside them
-	finding Finding
+	finding verdict.Finding
 	matched bool
 }
 
 // ask judges an address that the form may be. One that is none says nothing, but
 // for its parents.
 func (r *formJudge) ask(address string) {
-	stage := HeaderForm
+	reading := verdict.ReadForm
 	if r.beside {
-		stage = HeaderWord
+		reading = verdict.ReadWord
 		if r.allowed {
-			stage = HeaderName
+			reading = verdict.ReadName
 		}
 	}
-	v, err := r.senders.ask(r.judge, stage, address)
-	if err != nil && !errors.Is(err, ErrNoAnswer) {
+	v, err := r.senders.ask(r.asker, reading, address)
+	if err != nil && !errors.Is(err, verdict.ErrNoAnswer) {
 		parent, ok := r.senders.plausible(address)
 		if !ok {
 			return
 		}
-		v, err = r.senders.ask(r.judge, stage, parent)
+		v, err = r.senders.ask(r.asker, reading, parent)
 	}
-	if err != nil && !errors.Is(err, ErrNoAnswer) {
+	if err != nil && !errors.Is(err, verdict.ErrNoAnswer) {
 		return
 	}
 	if v.Match.IsZero() && len(v.Monitored) == 0 && err == nil {
@@ -332,13 +335,13 @@ func (s *HeaderSenders) isLocal(domain string) bool {
 
 // judgeParents judges the first parent of an address's domain with which it is
 // an address. The error is ErrNoAnswer alone.
-func (s *HeaderSenders) judgeParents(j Judge, address string) (Verdict, error, bool) {
+func (s *HeaderSenders) judgeParents(a asker, address string) (verdict.Verdict, error, bool) {
 	parent, ok := s.plausible(address)
 	if !ok {
-		return Verdict{}, nil, false
+		return verdict.Verdict{}, nil, false
 	}
-	v, err := s.ask(j, Header, parent)
-	return v, err, err == nil || errors.Is(err, ErrNoAnswer)
+	v, err := s.ask(a, verdict.ReadAddress, parent)
+	return v, err, err == nil || errors.Is(err, verdict.ErrNoAnswer)
 }
 
 // plausible is the function plausible, which costs as much as looking up the address,

@@ -8,6 +8,7 @@ import (
 	"io"
 	"time"
 
+	"spamgate/blocklist/verdict"
 	"spamgate/smtpfilter/header"
 	"spamgate/smtpfilter/nexthop"
 	"spamgate/smtpfilter/partial"
@@ -44,10 +45,10 @@ func (s *session) receive(t *transaction) wire.Reply {
 		return reply
 	}
 
-	worst := Decide(t.findings, t.onlyExempt())
+	worst := verdict.Decide(t.findings, t.onlyExempt())
 	action := worst.Verdict.Action
 	switch action {
-	case Reject, Defer:
+	case verdict.Reject, verdict.Defer:
 		if err := body.Discard(); err != nil {
 			return s.refuseBytes(t, body, err)
 		}
@@ -56,7 +57,7 @@ func (s *session) receive(t *transaction) wire.Reply {
 		t.next.Abort() // its connection serves others while this client waits
 		s.tarpit(t, worst)
 		return reply
-	case Discard:
+	case verdict.Discard:
 		if reply := s.keepExempt(t); !reply.IsZero() {
 			if err := body.Discard(); err != nil {
 				return s.refuseBytes(t, body, err)
@@ -91,7 +92,7 @@ func (s *session) judgeHeader(t *transaction, body *wire.Body, section []byte) b
 	found := policy.ReadHeader(clean, greetingNames(t.settings.NextHop))
 	t.messageID = found.MessageID
 	var kept headerFindings
-	for f := range policy.JudgeHeader(t.judge, found) {
+	for f := range policy.JudgeHeader(s.server.ctx, t.judge, &t.message, found) {
 		kept.add(f)
 	}
 	if found.TooMany() {
@@ -137,8 +138,8 @@ func (t *transaction) recipients() []wire.Path {
 }
 
 // discarder is the finding because of which recipients are discarded.
-func (t *transaction) discarder(worst Finding) Finding {
-	if t.envelope.Verdict.Action == Discard {
+func (t *transaction) discarder(worst verdict.Finding) verdict.Finding {
+	if t.envelope.Verdict.Action == verdict.Discard {
 		return t.envelope
 	}
 	return worst
@@ -188,7 +189,7 @@ func (s *session) keepExempt(t *transaction) wire.Reply {
 }
 
 // discard takes the message and drops it.
-func (s *session) discard(t *transaction, body *wire.Body, worst Finding) wire.Reply {
+func (s *session) discard(t *transaction, body *wire.Body, worst verdict.Finding) wire.Reply {
 	if err := body.Discard(); err != nil {
 		return s.refuseBytes(t, body, err)
 	}

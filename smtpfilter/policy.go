@@ -1,13 +1,14 @@
 package smtpfilter
 
 import (
+	"context"
+	"errors"
 	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
-	"spamgate/blocklist/sender"
-	"spamgate/smtpfilter/wire"
+	"spamgate/blocklist/verdict"
 )
 
 // Policy says whom the lists apply to, and how a refusal reads. The zero Policy
@@ -114,9 +115,8 @@ func within(prefixes []netip.Prefix, addr netip.Addr) bool {
 }
 
 // ExemptRecipient reports whether a recipient is reachable by every sender.
-func (p *Policy) ExemptRecipient(rcpt wire.Path) bool {
-	local, domain := normalParts(rcpt)
-	if local == "postmaster" {
+func (p *Policy) ExemptRecipient(rcpt verdict.Recipient) bool {
+	if rcpt.Local == "postmaster" {
 		return true
 	}
 	for _, e := range p.ExemptRecipients {
@@ -124,7 +124,7 @@ func (p *Policy) ExemptRecipient(rcpt wire.Path) bool {
 		if at < 0 {
 			continue
 		}
-		if l, d := e[:at], e[at+1:]; (l == "" || l == local) && (d == "" || d == domain) {
+		if l, d := e[:at], e[at+1:]; (l == "" || l == rcpt.Local) && (d == "" || d == rcpt.Domain) {
 			return true
 		}
 	}
@@ -135,40 +135,40 @@ func (p *Policy) ExemptRecipient(rcpt wire.Path) bool {
 // recipient domains are set, so is the ban on local parts that a server may
 // read as a route to another domain: user%other.example, other.example!user.
 // postmaster without a domain is this host's.
-func (p *Policy) TakesRecipient(rcpt wire.Path) bool {
-	if len(p.RecipientDomains) == 0 || rcpt.Domain() == "" {
+func (p *Policy) TakesRecipient(rcpt verdict.Recipient) bool {
+	if len(p.RecipientDomains) == 0 || rcpt.Domain == "" {
 		return true
 	}
-	if strings.ContainsAny(rcpt.LocalPart(), "%!@:") {
-		return false
-	}
-	_, domain := normalParts(rcpt)
-	return p.takesDomain(domain)
-}
-
-// takesDomain reports whether a domain in normal form is a recipient domain.
-func (p *Policy) takesDomain(domain string) bool { return p.index().has(domain) }
-
-// normalParts are the two sides of a path in the normal form that senders have,
-// too. What has none, as postmaster alone, is only lower-cased.
-func normalParts(p wire.Path) (local, domain string) {
-	if a, err := sender.Parse(p.String()); err == nil {
-		return a.Local(), a.Domain()
-	}
-	return strings.ToLower(p.LocalPart()), strings.ToLower(p.Domain())
+	return !strings.ContainsAny(rcpt.LocalPart(), "%!@:") && p.index().has(rcpt.Domain)
 }
 
 // JudgeEnvelope judges the reverse-path.
-func (p *Policy) JudgeEnvelope(j Judge, from string) Finding {
-	f := Finding{Identity: EnvelopeIdentity, Address: from}
-	f.Verdict, f.Err = ask(j, Envelope, from)
+func (p *Policy) JudgeEnvelope(ctx context.Context, j verdict.Judge, m *verdict.Message) verdict.Finding {
+	f := verdict.Finding{Identity: verdict.EnvelopeIdentity, Address: m.ReversePath}
+	f.Verdict, f.Err = asker{ctx, j, m}.ask(verdict.Query{Stage: verdict.Envelope, Address: m.ReversePath})
 	return f
+}
+
+// asker asks a Judge about the senders of one message.
+type asker struct {
+	ctx     context.Context
+	judge   verdict.Judge
+	message *verdict.Message
+}
+
+// ask judges one sender. If the lists cannot be asked, the sender is deferred.
+func (a asker) ask(q verdict.Query) (verdict.Verdict, error) {
+	v, err := a.judge.Judge(a.ctx, a.message, q)
+	if errors.Is(err, verdict.ErrNoAnswer) {
+		v = verdict.Verdict{Action: verdict.Defer}
+	}
+	return v, err
 }
 
 // JudgesHeader reports whether the header of a message is judged: not that of a
 // bounce unless wanted, since a bounce must get home, and not where an
 // overriding allow list has cleared the message.
-func (p *Policy) JudgesHeader(envelope Finding) bool {
+func (p *Policy) JudgesHeader(envelope verdict.Finding) bool {
 	return len(p.HeaderFields) > 0 &&
 		!envelope.Verdict.ClearsMessage &&
 		(envelope.Address != "" || p.CheckBounces)

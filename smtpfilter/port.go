@@ -10,6 +10,7 @@ import (
 
 	"github.com/emersion/go-smtp"
 
+	"spamgate/blocklist/verdict"
 	"spamgate/smtpfilter/limit"
 	"spamgate/smtpfilter/nexthop"
 	"spamgate/smtpfilter/wire"
@@ -25,7 +26,7 @@ type Settings struct {
 	Wire wire.Config
 
 	// Checker judges the senders.
-	Checker Checker
+	Checker verdict.Checker
 
 	// NextHop is where accepted mail goes.
 	NextHop nexthop.Target

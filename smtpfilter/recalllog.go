@@ -3,6 +3,7 @@ package smtpfilter
 import (
 	"log/slog"
 
+	"spamgate/blocklist/verdict"
 	"spamgate/smtpfilter/wire"
 )
 
@@ -11,7 +12,7 @@ import (
 func (s *session) logEach(t *transaction, size int64, reply wire.Reply, each []wire.Reply) {
 	t.outcome = OutcomePartial
 	line := func(text string, first int, to []wire.Path) {
-		s.log(slog.LevelInfo, text, t, t.envelope, to, Accept.String(), reply,
+		s.log(slog.LevelInfo, text, t, t.envelope, to, verdict.Accept.String(), reply,
 			s.nextHopAttr(t, each[first]), slog.Int64("size", size))
 	}
 	var delivered []wire.Path
@@ -42,20 +43,20 @@ func (s *session) logEach(t *transaction, size int64, reply wire.Reply, each []w
 // logWait is the line of a recipient that the gate has told to come again, since
 // others go first.
 func (s *session) logWait(t *transaction, rcpt wire.Path, reply wire.Reply) {
-	s.log(slog.LevelInfo, "other recipients go first", t, t.envelope, []wire.Path{rcpt}, Defer.String(), reply)
+	s.log(slog.LevelInfo, "other recipients go first", t, t.envelope, []wire.Path{rcpt}, verdict.Defer.String(), reply)
 }
 
 // logDeliveredBefore is the line of a message that all recipients have.
 func (s *session) logDeliveredBefore(t *transaction, size int64, reply wire.Reply) {
 	t.outcome = OutcomeAccepted
-	s.log(slog.LevelInfo, "delivered before", t, t.envelope, t.recipients(), Accept.String(), reply, slog.Int64("size", size))
+	s.log(slog.LevelInfo, "delivered before", t, t.envelope, t.recipients(), verdict.Accept.String(), reply, slog.Int64("size", size))
 }
 
 // logSomeHaveIt is the line of a message that was not delivered, since some
 // recipients have it.
 func (s *session) logSomeHaveIt(t *transaction, size int64, reply wire.Reply) {
 	t.outcome = OutcomePartial
-	s.log(slog.LevelInfo, "some recipients have the message", t, t.envelope, t.recipients(), Defer.String(), reply, slog.Int64("size", size))
+	s.log(slog.LevelInfo, "some recipients have the message", t, t.envelope, t.recipients(), verdict.Defer.String(), reply, slog.Int64("size", size))
 }
 
 // logForgetful is the line of a message whose outcomes are not on disk.

@@ -3,6 +3,7 @@ package smtpfilter_test
 import (
 	"testing"
 
+	"spamgate/blocklist/verdict"
 	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/wire"
 )
@@ -26,10 +27,10 @@ func TestRoutesInRecipients(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", rcpt, err)
 		}
-		if got := p.TakesRecipient(path); got != want {
+		if got := p.TakesRecipient(verdict.ParseRecipient(path.String())); got != want {
 			t.Errorf("%s is taken: %t, want %t", rcpt, got, want)
 		}
-		if !(&smtpfilter.Policy{}).TakesRecipient(path) {
+		if !(&smtpfilter.Policy{}).TakesRecipient(verdict.ParseRecipient(path.String())) {
 			t.Errorf("%s is not taken without recipient domains", rcpt)
 		}
 	}

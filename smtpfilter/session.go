@@ -10,6 +10,7 @@ import (
 
 	"github.com/emersion/go-smtp"
 
+	"spamgate/blocklist/verdict"
 	"spamgate/smtpfilter/nexthop"
 	"spamgate/smtpfilter/partial"
 	"spamgate/smtpfilter/wire"
@@ -33,10 +34,11 @@ type transaction struct {
 	from     wire.Path
 	params   []string
 	utf8     bool
-	exempt   string // why the client is exempt from the lists: "client", "authenticated"
-	judge    Judge  // nil where it is
-	envelope Finding
-	findings []Finding // of the header
+	exempt   string          // why the client is exempt from the lists: "client", "authenticated"
+	judge    verdict.Judge   // nil where it is
+	message  verdict.Message // its facts, for the judge
+	envelope verdict.Finding
+	findings []verdict.Finding // of the header
 
 	next      nexthop.Transaction // begun with MAIL, asked at the first recipient
 	accepted  []recipient         // taken by the next hop
@@ -88,7 +90,7 @@ func (s *session) Mail(string, *smtp.MailOptions) error {
 		from:     cmd.Path,
 		params:   cmd.Params,
 		utf8:     cmd.UTF8,
-		envelope: Finding{Identity: EnvelopeIdentity, Address: cmd.Path.String()},
+		envelope: verdict.Finding{Identity: verdict.EnvelopeIdentity, Address: cmd.Path.String()},
 	}
 	if !s.conn.Authenticated() && t.client.Login == "" {
 		t.params = withoutSubmitter(t.params)
@@ -102,25 +104,33 @@ func (s *session) Mail(string, *smtp.MailOptions) error {
 		t.exempt = "authenticated"
 	default:
 		t.judge = t.settings.Checker.Judge()
-		t.envelope = policy.JudgeEnvelope(t.judge, cmd.Path.String())
+		t.message = verdict.Message{
+			Door:        "proxy",
+			Listener:    s.peer.port.name,
+			Client:      t.client.Addr,
+			Helo:        t.client.Helo,
+			Login:       t.client.Login,
+			ReversePath: cmd.Path.String(),
+		}
+		t.envelope = policy.JudgeEnvelope(s.server.ctx, t.judge, &t.message)
 	}
 	if t.envelope.Err != nil && !t.envelope.NoAnswer() {
 		// Nothing can be looked up for what is no address, so it can't be let
 		// through. Where the lists are to blame, each recipient hears so.
 		t.next.Abort()
 		reply := wire.NewReply(553, "5.1.7 Sender address not understood")
-		s.logRefusal(t, t.envelope, nil, Reject, reply)
+		s.logRefusal(t, t.envelope, nil, verdict.Reject, reply)
 		return s.answer(reply)
 	}
 	s.t = t
-	s.logMonitored(t, []Finding{t.envelope})
+	s.logMonitored(t, []verdict.Finding{t.envelope})
 	return nil
 }
 
 // Rcpt judges one recipient: by the sender's verdict, then by the next hop.
 func (s *session) Rcpt(string, *smtp.RcptOptions) error {
 	t, cmd := s.t, s.conn.Command()
-	rcpt := cmd.Path
+	rcpt, parsed := cmd.Path, verdict.ParseRecipient(cmd.Path.String())
 	policy := &t.settings.Policy
 	if len(t.accepted)+len(t.discarded) >= policy.maxRecipients() {
 		return s.answer(wire.NewReply(452, "4.5.3 Too many recipients"))
@@ -130,23 +140,24 @@ func (s *session) Rcpt(string, *smtp.RcptOptions) error {
 	}
 	// Whether an authenticated client may send anywhere is for the next hop to
 	// say, which knows who it is.
-	if !s.conn.Authenticated() && !policy.TakesRecipient(rcpt) {
+	if !s.conn.Authenticated() && !policy.TakesRecipient(parsed) {
 		reply := wire.NewReply(550, "5.7.1 <"+PublicText(rcpt.String())+"> relay access denied; id "+t.id)
 		s.logRelayDenied(t, rcpt, reply)
 		return s.answer(reply)
 	}
-	exempt := policy.ExemptRecipient(rcpt)
+	exempt := policy.ExemptRecipient(parsed)
 	if !exempt {
 		switch action := t.envelope.Verdict.Action; action {
-		case Reject, Defer:
+		case verdict.Reject, verdict.Defer:
 			reply := policy.refusal(action, t.envelope, t.id)
 			s.logRefusal(t, t.envelope, []wire.Path{rcpt}, action, reply)
 			if len(t.accepted) == 0 { // else a connection to the next hop would wait, too
 				s.tarpit(t, t.envelope)
 			}
 			return s.answer(reply)
-		case Discard:
+		case verdict.Discard:
 			t.discarded = append(t.discarded, rcpt)
+			t.message.Recipients = append(t.message.Recipients, parsed)
 			return s.answer(wire.NewReply(250, "2.1.5 Ok"))
 		}
 	}
@@ -177,6 +188,7 @@ func (s *session) Rcpt(string, *smtp.RcptOptions) error {
 		return s.answer(reply)
 	}
 	t.accepted = append(t.accepted, taken)
+	t.message.Recipients = append(t.message.Recipients, parsed)
 	t.together = together
 	return s.answer(reply)
 }
@@ -205,7 +217,7 @@ func (s *session) addr() netip.Addr { return s.conn.Client().Addr.Addr() }
 
 // tarpit holds the refusal of a listed sender back, where the policy says so and
 // there is room.
-func (s *session) tarpit(t *transaction, f Finding) {
+func (s *session) tarpit(t *transaction, f verdict.Finding) {
 	if d := t.settings.Policy.Tarpit; d > 0 && !f.NoAnswer() && !within(t.settings.Policy.TarpitExempt, s.addr()) {
 		t.settings.Tarpit.Wait(s.server.ctx, d, s.server.drain)
 	}

@@ -3,6 +3,7 @@ package smtpfilter
 import (
 	"strings"
 
+	"spamgate/blocklist/verdict"
 	"spamgate/smtpfilter/wire"
 )
 
@@ -21,16 +22,16 @@ const maxListText = 200
 //
 // Where the lists could not be asked it is 451 4.3.0 (RFC 3463: X.3.0, other or
 // undefined mail system status), and says nothing of the sender.
-func (p *Policy) refusal(action Action, f Finding, id string) wire.Reply {
+func (p *Policy) refusal(action verdict.Action, f verdict.Finding, id string) wire.Reply {
 	if f.NoAnswer() {
 		return wire.NewReply(451, "4.3.0 The sender could not be checked now, try again later; id "+id)
 	}
 	code, enhanced := 550, "5.7.1 "
-	if action == Defer {
+	if action == verdict.Defer {
 		code, enhanced = 451, "4.7.1 "
 	}
 	const room = wire.MaxReplyLine - len("550 ") - len("\r\n")
-	sender, list, reason := PublicText(f.shown()), f.Verdict.Match.List, ""
+	sender, list, reason := PublicText(shownSender(f)), f.Verdict.Match.List, ""
 	if m := f.Verdict.Match; m.PublicReason {
 		reason = PublicText(m.Reason)
 	}
@@ -46,9 +47,9 @@ func (p *Policy) refusal(action Action, f Finding, id string) wire.Reply {
 	return wire.NewReply(code, text[:min(len(text), room)])
 }
 
-// shown returns the sender as a refusal names it: a local part without a domain, which
+// shownSender returns the sender as a refusal names it: a local part without a domain, which
 // nobody has written as an address, as it stands in the header.
-func (f Finding) shown() string {
+func shownSender(f verdict.Finding) string {
 	if f.Form != "" && strings.HasSuffix(f.Address, "@") {
 		return f.Form
 	}
@@ -57,9 +58,9 @@ func (f Finding) shown() string {
 
 // Refusal is the reply that the client gets because of a finding, the zero Reply
 // where it is not refused.
-func (p *Policy) Refusal(f Finding, id string) wire.Reply {
+func (p *Policy) Refusal(f verdict.Finding, id string) wire.Reply {
 	switch f.Verdict.Action {
-	case Reject, Defer:
+	case verdict.Reject, verdict.Defer:
 		return p.refusal(f.Verdict.Action, f, id)
 	}
 	return wire.Reply{}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"spamgate/blocklist/verdict"
 	"spamgate/smtpfilter/wire"
 )
 
@@ -22,7 +23,7 @@ func TestRefusalFits(t *testing.T) {
 		{"ä@example.com", "für alle\x00", ""},
 	} {
 		p := Policy{Contact: tt.contact}
-		f := Finding{Address: tt.sender, Verdict: Verdict{Action: Reject, Match: Match{
+		f := verdict.Finding{Address: tt.sender, Verdict: verdict.Verdict{Action: verdict.Reject, Match: verdict.Match{
 			List: "blocked", Reason: tt.reason, PublicReason: true}}}
 		reply := p.Refusal(f, "ID0123456789")
 		bytes := reply.Append(nil)
@@ -92,32 +93,6 @@ func TestReceivedField(t *testing.T) {
 		want := tt.want + "\tby gate.example with ESMTP id ID;\r\n\tFri, 02 Jan 2026 03:04:05 +0100\r\n"
 		if got != want {
 			t.Errorf("%s, %s: %q", tt.helo, tt.client, got)
-		}
-	}
-}
-
-func TestDecide(t *testing.T) {
-	finding := func(a Action, list string) Finding {
-		return Finding{Verdict: Verdict{Action: a, Match: Match{List: list}}}
-	}
-	for _, tt := range []struct {
-		findings []Finding
-		exempt   bool
-		action   Action
-		list     string
-	}{
-		{nil, false, Accept, ""},
-		{[]Finding{{}, finding(Accept, "allowed")}, false, Accept, "allowed"},
-		{[]Finding{finding(Tag, "a"), finding(Reject, "b"), finding(Reject, "c"), finding(Defer, "d")}, false, Reject, "b"},
-		{[]Finding{finding(Discard, "a"), finding(Defer, "b")}, false, Defer, "b"},
-		{[]Finding{finding(Defer, ""), finding(Tag, "b")}, false, Defer, ""}, // the lists could not be asked about the first
-		{[]Finding{finding(Reject, "a"), finding(Tag, "b")}, true, Tag, "b"},
-		{[]Finding{finding(Reject, "a")}, true, Accept, ""},
-	} {
-		got := Decide(tt.findings, tt.exempt)
-		if got.Verdict.Action != tt.action || got.Verdict.Match.List != tt.list {
-			t.Errorf("%v, exempt %v: %v by %q, want %v by %q", tt.findings, tt.exempt,
-				got.Verdict.Action, got.Verdict.Match.List, tt.action, tt.list)
 		}
 	}
 }

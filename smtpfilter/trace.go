@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"spamgate/blocklist/verdict"
 )
 
 // receivedField is the trace field of a message in the form of RFC 5321,
@@ -96,10 +98,10 @@ const maxTags = 10
 
 // tagFields are the fields that mark a message, each once, the reverse-path's
 // first.
-func tagFields(envelope Finding, header []Finding) []string {
+func tagFields(envelope verdict.Finding, header []verdict.Finding) []string {
 	var fields []string
-	add := func(f Finding) {
-		if f.Verdict.Action != Tag || len(fields) == maxTags {
+	add := func(f verdict.Finding) {
+		if f.Verdict.Action != verdict.Tag || len(fields) == maxTags {
 			return
 		}
 		if field := tagField(f.Verdict.Match); !slices.Contains(fields, field) {
@@ -114,7 +116,7 @@ func tagFields(envelope Finding, header []Finding) []string {
 }
 
 // tagField is the field that marks a message from a listed sender.
-func tagField(m Match) string {
+func tagField(m verdict.Match) string {
 	reason := ""
 	if m.PublicReason && m.Reason != "" {
 		reason = "; reason=" + PublicText(m.Reason)

@@ -9,6 +9,7 @@ import (
 
 	"spamgate/blocklist"
 	"spamgate/blocklist/sender"
+	"spamgate/blocklist/verdict"
 )
 
 // lookups are timed in this process, over what the gate has left in its state
@@ -17,8 +18,8 @@ import (
 func lookups(ctx context.Context, dir, kind string, seed, entries uint64) (clean, hit time.Duration, err error) {
 	store, err := blocklist.Open(ctx, blocklist.Config{
 		Lists: []blocklist.List{
-			{Name: "long", Paths: []string{filepath.Join(dir, "long.txt")}, Type: blocklist.Block, Action: blocklist.Reject, MaxBytes: 1 << 40},
-			{Name: "short", Paths: []string{filepath.Join(dir, "short.txt")}, Type: blocklist.Block, Action: blocklist.Reject},
+			{Name: "long", Paths: []string{filepath.Join(dir, "long.txt")}, Type: blocklist.Block, Action: verdict.Reject, MaxBytes: 1 << 40},
+			{Name: "short", Paths: []string{filepath.Join(dir, "short.txt")}, Type: blocklist.Block, Action: verdict.Reject},
 		},
 		Filter:   blocklist.Filter{Kind: blocklist.Kind(kind)},
 		StateDir: filepath.Join(dir, "state"),
@@ -57,11 +58,11 @@ func timeLookups(set *blocklist.Set, senders []sender.Address, listed bool) (tim
 	for range 5 {
 		started := time.Now()
 		for _, a := range senders {
-			d, err := set.Lookup(blocklist.Envelope, a)
+			d, err := set.Lookup(verdict.Envelope, a)
 			if err != nil {
 				return 0, err
 			}
-			if listed != (d.Action == blocklist.Reject) {
+			if listed != (d.Action == verdict.Reject) {
 				return 0, fmt.Errorf("%s: the set says %s", a, d.Action)
 			}
 		}

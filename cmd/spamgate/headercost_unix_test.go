@@ -3,13 +3,15 @@
 package main
 
 import (
+	"context"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"spamgate/blocklist/judge"
+	"spamgate/blocklist/verdict"
 	"spamgate/internal/hostile"
-	"spamgate/internal/setup"
 	"spamgate/smtpfilter"
 )
 
@@ -22,7 +24,7 @@ var costPolicy = smtpfilter.Policy{
 // shipped filter, and reports the processor's time for each.
 func BenchmarkHostileHeaders(b *testing.B) {
 	set := formLists(b, formCase{block: "listed.example; spammer@; x@y.example; *.sub.example", allow: "good.example"})
-	j := setup.ListJudge{Lists: set.Only(nil)}
+	j := judge.New(set.Only(nil))
 	for _, f := range hostile.Families {
 		section := f.Section(256 << 10)
 		b.Run(strings.ReplaceAll(f.Name, " ", "_"), func(b *testing.B) {
@@ -31,7 +33,7 @@ func BenchmarkHostileHeaders(b *testing.B) {
 			for b.Loop() {
 				s := costPolicy.ReadHeader(section, []string{"mx.example.org"})
 				calls = 0
-				for range costPolicy.JudgeHeader(j, s) {
+				for range costPolicy.JudgeHeader(context.Background(), j, &verdict.Message{}, s) {
 					calls++
 				}
 			}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -8,7 +9,8 @@ import (
 	"testing"
 
 	"spamgate/blocklist"
-	"spamgate/internal/setup"
+	"spamgate/blocklist/judge"
+	"spamgate/blocklist/verdict"
 	"spamgate/smtpfilter"
 )
 
@@ -109,11 +111,11 @@ func TestHeaderForms(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			c.kind = blocklist.KindSized
 			p := smtpfilter.Policy{HeaderFields: []string{"From", "Sender"}, RecipientDomains: []string{"example.org", ".sub.example"}}
-			j := setup.ListJudge{Lists: formLists(t, c).Only(nil)}
-			findings := slices.Collect(p.JudgeHeader(j, p.ReadHeader([]byte(c.header+"\r\n"), []string{"mx.greeting.example"})))
-			decided := smtpfilter.Strictest(findings)
+			j := judge.New(formLists(t, c).Only(nil))
+			findings := slices.Collect(p.JudgeHeader(context.Background(), j, &verdict.Message{}, p.ReadHeader([]byte(c.header+"\r\n"), []string{"mx.greeting.example"})))
+			decided := verdict.Strictest(findings)
 			got := ""
-			if decided.Verdict.Action == smtpfilter.Reject {
+			if decided.Verdict.Action == verdict.Reject {
 				got = decided.Address
 			}
 			if got != c.want {
@@ -139,7 +141,7 @@ func formLists(t testing.TB, c formCase) *blocklist.Set {
 		list.Name, list.Paths = name, []string{path}
 		config.Lists = append(config.Lists, list)
 	}
-	add("blocked", c.block, blocklist.List{Action: blocklist.Reject})
+	add("blocked", c.block, blocklist.List{Action: verdict.Reject})
 	add("allowed", c.allow, blocklist.List{Type: blocklist.Allow, Override: c.override})
 	set, _, err := blocklist.Build(t.Context(), config)
 	if err != nil {

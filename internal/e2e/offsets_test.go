@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"spamgate/blocklist/verdict"
 	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/nexthop"
 	"spamgate/smtpfilter/nexthop/nexthoptest"
@@ -21,13 +22,13 @@ import (
 // nobody is a Checker whose lists are empty.
 type nobody struct{}
 
-func (nobody) Judge() smtpfilter.Judge { return emptyLists{} }
+func (nobody) Judge() verdict.Judge { return emptyLists{} }
 
 type emptyLists struct{}
 
 func (emptyLists) Generation() uint64 { return 1 }
-func (emptyLists) Judge(smtpfilter.Stage, string) (smtpfilter.Verdict, error) {
-	return smtpfilter.Verdict{}, nil
+func (emptyLists) Judge(context.Context, *verdict.Message, verdict.Query) (verdict.Verdict, error) {
+	return verdict.Verdict{}, nil
 }
 
 // innerGate is a gate within the test's process, with waits of its own: those of

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"net"
 
-	"spamgate/blocklist"
+	"spamgate/blocklist/judge"
 	"spamgate/internal/certs"
 	"spamgate/internal/config"
 	"spamgate/internal/setup"
@@ -83,7 +83,7 @@ func (g *gate) settings(c *config.Config, e *entrance, next nexthop.Target) smtp
 	l := e.config
 	s := smtpfilter.Settings{
 		Wire:     setup.WireConfig(l),
-		Checker:  checker{g.store, g.metrics, l.Lists},
+		Checker:  meteredChecker{judge.Checker{Store: g.store, Lists: l.Lists}, g.metrics},
 		NextHop:  next,
 		Policy:   setup.Policy(c, l),
 		NoNames:  !l.NameLookup,
@@ -98,15 +98,4 @@ func (g *gate) settings(c *config.Config, e *entrance, next nexthop.Target) smtp
 		s.Wire.TLS = &tls.Config{GetCertificate: e.cert.GetCertificate, MinVersion: tls.VersionTLS12}
 	}
 	return s
-}
-
-// checker asks the lists that a Store holds at the time: all, or those named.
-type checker struct {
-	store   *blocklist.Store
-	metrics *metrics
-	lists   []string
-}
-
-func (c checker) Judge() smtpfilter.Judge {
-	return metered{setup.ListJudge{Lists: c.store.Set().Only(c.lists)}, c.metrics}
 }

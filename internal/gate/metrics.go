@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -11,7 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"spamgate/internal/setup"
+	"spamgate/blocklist/judge"
+	"spamgate/blocklist/verdict"
 	"spamgate/internal/version"
 	"spamgate/smtpfilter"
 )
@@ -43,7 +45,9 @@ type metrics struct {
 	decisions *prometheus.CounterVec
 	failures  *prometheus.CounterVec
 	lookup    prometheus.Histogram
-	clean     [2]prometheus.Counter // decisions about senders whom no list knows, by stage
+
+	// clean counts senders whom no list knows, by stage.
+	clean [verdict.AllStages]prometheus.Counter
 }
 
 func newMetrics() *metrics {
@@ -76,8 +80,8 @@ func newMetrics() *metrics {
 		Help:    fmt.Sprintf("How long the lookup of a sender took: of one in %d, chosen at random. spamgate_lookups_total counts them all.", timedShare),
 		Buckets: lookupBuckets,
 	})
-	for stage := range m.clean {
-		m.clean[stage] = m.decisions.WithLabelValues(stageName(smtpfilter.Stage(stage)), "", smtpfilter.Accept.String())
+	for _, stage := range []verdict.Stage{verdict.Envelope, verdict.Header} {
+		m.clean[stage] = m.decisions.WithLabelValues(stage.String(), "", verdict.Accept.String())
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Namespace: metricsNamespace, Name: "build_info",
@@ -105,13 +109,6 @@ func (m *metrics) handler() http.Handler {
 		Timeout:             30 * time.Second,
 		EnableOpenMetrics:   true,
 	})
-}
-
-func stageName(stage smtpfilter.Stage) string {
-	if stage == smtpfilter.Envelope {
-		return "envelope"
-	}
-	return "header"
 }
 
 // Connected is a smtpfilter.Meter's.
@@ -148,51 +145,61 @@ var clockBase = time.Now()
 // message has, say, four.
 const timedShare = 16
 
-// metered is a Judge that is measured.
-type metered struct {
-	lists   setup.ListJudge
+// meteredChecker returns Judges whose verdicts are counted.
+type meteredChecker struct {
+	checker judge.Checker
 	metrics *metrics
 }
 
-func (j metered) Generation() uint64 { return j.lists.Generation() }
+// Judge returns the Judge of the present lists.
+func (c meteredChecker) Judge() verdict.Judge { return metered{c.checker.Current(), c.metrics} }
+
+// metered is a Judge whose verdicts are counted.
+type metered struct {
+	judge   judge.Judge
+	metrics *metrics
+}
+
+// Generation returns that of the lists.
+func (j metered) Generation() uint64 { return j.judge.Generation() }
 
 // Judge asks the lists, and counts what they say. That adds some 30 ns to a
 // lookup, and 120 ns to one that is timed, where a message takes more than 100 µs
 // (BenchmarkMetered).
-func (j metered) Judge(stage smtpfilter.Stage, address string) (smtpfilter.Verdict, error) {
+func (j metered) Judge(ctx context.Context, m *verdict.Message, q verdict.Query) (verdict.Verdict, error) {
 	if rand.Uint32()%timedShare != 0 {
-		v, err := j.lists.Judge(stage, address)
-		j.metrics.decided(stage, &v, err)
+		v, err := j.judge.Judge(ctx, m, q)
+		j.metrics.decided(q, &v, err)
 		return v, err
 	}
 	began := time.Since(clockBase)
-	v, err := j.lists.Judge(stage, address)
+	v, err := j.judge.Judge(ctx, m, q)
 	j.metrics.lookup.Observe((time.Since(clockBase) - began).Seconds())
-	j.metrics.decided(stage, &v, err)
+	j.metrics.decided(q, &v, err)
 	return v, err
 }
 
 // decided counts a verdict. What servers may make of a header's form counts only if
 // an entry matches, since one form is asked about many times. The verdict of a sender whom no list knows is by far the most
 // frequent, and costs the least.
-func (m *metrics) decided(stage smtpfilter.Stage, v *smtpfilter.Verdict, err error) {
+func (m *metrics) decided(q verdict.Query, v *verdict.Verdict, err error) {
 	switch {
-	case errors.Is(err, smtpfilter.ErrNoAnswer):
+	case errors.Is(err, verdict.ErrNoAnswer):
 		m.failures.WithLabelValues(causeLists).Inc()
 		return
 	case err != nil:
-		if stage <= smtpfilter.Header {
+		if q.Reading == verdict.ReadAddress {
 			m.failures.WithLabelValues(causeAddress).Inc()
 		}
 		return
 	case v.Match.IsZero():
-		if stage <= smtpfilter.Header {
-			m.clean[stage].Inc()
+		if q.Reading == verdict.ReadAddress {
+			m.clean[q.Stage].Inc()
 		}
 	default:
-		m.decisions.WithLabelValues(stageName(stage), v.Match.List, v.Action.String()).Inc()
+		m.decisions.WithLabelValues(q.Stage.String(), v.Match.List, v.Action.String()).Inc()
 	}
 	for _, match := range v.Monitored {
-		m.decisions.WithLabelValues(stageName(stage), match.List, "monitor").Inc()
+		m.decisions.WithLabelValues(q.Stage.String(), match.List, "monitor").Inc()
 	}
 }

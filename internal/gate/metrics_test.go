@@ -13,7 +13,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"spamgate/blocklist"
-	"spamgate/internal/setup"
+	"spamgate/blocklist/judge"
+	"spamgate/blocklist/verdict"
 	"spamgate/smtpfilter"
 )
 
@@ -30,23 +31,23 @@ func counter(t testing.TB, c prometheus.Metric) float64 {
 // TestDecided counts each sort of verdict.
 func TestDecided(t *testing.T) {
 	m := newMetrics()
-	match := func(list string, action smtpfilter.Action) smtpfilter.Match {
-		return smtpfilter.Match{List: list, Action: action}
+	match := func(list string, action verdict.Action) verdict.Match {
+		return verdict.Match{List: list, Action: action}
 	}
-	verdicts := []smtpfilter.Verdict{
+	verdicts := []verdict.Verdict{
 		{},
 		{},
-		{Action: smtpfilter.Reject, Match: match("blocked", smtpfilter.Reject)},
-		{Match: match("allowed", smtpfilter.Accept)},
-		{Monitored: []smtpfilter.Match{match("tried", smtpfilter.Accept), match("blocked", smtpfilter.Reject)}},
-		{Action: smtpfilter.Tag, Match: match("blocked", smtpfilter.Tag), Monitored: []smtpfilter.Match{match("tried", smtpfilter.Accept)}},
+		{Action: verdict.Reject, Match: match("blocked", verdict.Reject)},
+		{Match: match("allowed", verdict.Accept)},
+		{Monitored: []verdict.Match{match("tried", verdict.Accept), match("blocked", verdict.Reject)}},
+		{Action: verdict.Tag, Match: match("blocked", verdict.Tag), Monitored: []verdict.Match{match("tried", verdict.Accept)}},
 	}
 	for i := range verdicts {
-		m.decided(smtpfilter.Header, &verdicts[i], nil)
+		m.decided(verdict.Query{Stage: verdict.Header}, &verdicts[i], nil)
 	}
-	m.decided(smtpfilter.Envelope, &smtpfilter.Verdict{}, errors.New("no address"))
+	m.decided(verdict.Query{Stage: verdict.Envelope}, &verdict.Verdict{}, errors.New("no address"))
 	for range 2 {
-		m.decided(smtpfilter.Envelope, &smtpfilter.Verdict{}, fmt.Errorf("damaged: %w", smtpfilter.ErrNoAnswer))
+		m.decided(verdict.Query{Stage: verdict.Envelope}, &verdict.Verdict{}, fmt.Errorf("damaged: %w", verdict.ErrNoAnswer))
 	}
 	for _, want := range []struct {
 		stage, list, action string
@@ -79,7 +80,7 @@ func TestMetered(t *testing.T) {
 		t.Fatal(err)
 	}
 	set, _, err := blocklist.Build(context.Background(), blocklist.Config{
-		Lists: []blocklist.List{{Name: "blocked", Paths: []string{path}, Action: blocklist.Reject}},
+		Lists: []blocklist.List{{Name: "blocked", Paths: []string{path}, Action: verdict.Reject}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -96,12 +97,12 @@ func TestMetered(t *testing.T) {
 	var sorts [4]uint64
 	for i := range 4 * lookups {
 		before := timed()
-		if _, err := (metered{setup.ListJudge{Lists: set.Only(nil)}, m}).Judge(smtpfilter.Header, "someone@example.org"); err != nil {
+		if _, err := (metered{judge.New(set.Only(nil)), m}).Judge(t.Context(), nil, verdict.Query{Stage: verdict.Header, Address: "someone@example.org"}); err != nil {
 			t.Fatal(err)
 		}
 		sorts[i%4] += timed() - before
 	}
-	if got := counter(t, m.clean[smtpfilter.Header]); got != 4*lookups {
+	if got := counter(t, m.clean[verdict.Header]); got != 4*lookups {
 		t.Errorf("%v counted, want %d", got, 4*lookups)
 	}
 	for i, n := range sorts { // 250 of each are expected, give or take 15
@@ -145,23 +146,23 @@ func BenchmarkMetered(b *testing.B) {
 		b.Fatal(err)
 	}
 	set, _, err := blocklist.Build(context.Background(), blocklist.Config{
-		Lists: []blocklist.List{{Name: "blocked", Paths: []string{path}, Action: blocklist.Reject}},
+		Lists: []blocklist.List{{Name: "blocked", Paths: []string{path}, Action: verdict.Reject}},
 	})
 	if err != nil {
 		b.Fatal(err)
 	}
-	plain := setup.ListJudge{Lists: set.Only(nil)}
+	plain := judge.New(set.Only(nil))
 	for _, sender := range []struct{ name, address string }{
 		{"clean", "someone@mail.example.org"}, {"listed", "someone@w777.example"},
 	} {
 		for _, j := range []struct {
 			name  string
-			judge smtpfilter.Judge
+			judge verdict.Judge
 		}{{"plain", plain}, {"metered", metered{plain, newMetrics()}}} {
 			b.Run(sender.name+"/"+j.name, func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					if _, err := j.judge.Judge(smtpfilter.Envelope, sender.address); err != nil {
+					if _, err := j.judge.Judge(b.Context(), nil, verdict.Query{Stage: verdict.Envelope, Address: sender.address}); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -13,6 +13,7 @@ import (
 	"spamgate/blocklist"
 	"spamgate/blocklist/bloom"
 	"spamgate/blocklist/sender"
+	"spamgate/blocklist/verdict"
 	"spamgate/hashfamily"
 )
 
@@ -96,20 +97,20 @@ func TestGateConfirms(t *testing.T) {
 			t.Fatal(err)
 		}
 		config := blocklist.Config{
-			Lists: []blocklist.List{{Name: "attack", Paths: []string{file}, Type: blocklist.Block, Action: blocklist.Reject}},
+			Lists: []blocklist.List{{Name: "attack", Paths: []string{file}, Type: blocklist.Block, Action: verdict.Reject}},
 		}
 		set, _, err := blocklist.Build(t.Context(), config)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d, err := set.Lookup(blocklist.Envelope, address); err != nil || d.Action != blocklist.Accept || set.FalsePositives() != 1 {
+		if d, err := set.Lookup(verdict.Envelope, address); err != nil || d.Action != verdict.Accept || set.FalsePositives() != 1 {
 			t.Errorf("%s, confirmed: %s, %v, %d false positives; want accept and 1", target, d.Action, err, set.FalsePositives())
 		}
 		config.FilterOnly = true
 		if set, _, err = blocklist.Build(t.Context(), config); err != nil {
 			t.Fatal(err)
 		}
-		if d, err := set.Lookup(blocklist.Envelope, address); err != nil || d.Action != blocklist.Reject {
+		if d, err := set.Lookup(verdict.Envelope, address); err != nil || d.Action != verdict.Reject {
 			t.Errorf("%s, not confirmed: %s, %v, want reject", target, d.Action, err)
 		}
 	}

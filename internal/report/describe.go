@@ -12,6 +12,7 @@ import (
 
 	"spamgate/blocklist"
 	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/verdict"
 	"spamgate/hashfamily"
 	"spamgate/internal/config"
 	"spamgate/internal/setup"
@@ -174,7 +175,7 @@ func describeAction(l blocklist.ListStats) string {
 	if l.Type == blocklist.Allow {
 		return "allow"
 	}
-	if l.HeaderAction != blocklist.Accept && l.HeaderAction != l.Action {
+	if l.HeaderAction != verdict.Accept && l.HeaderAction != l.Action {
 		return fmt.Sprintf("%s, in headers %s", l.Action, l.HeaderAction)
 	}
 	return l.Action.String()

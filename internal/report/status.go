@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"spamgate/blocklist"
+	"spamgate/blocklist/verdict"
 	"spamgate/internal/admin"
 	"spamgate/internal/config"
 	"spamgate/internal/fetch"
@@ -65,7 +66,7 @@ func listStatus(l blocklist.ListStats, path string) admin.List {
 	}
 	if l.Type == blocklist.Block {
 		a.Action = l.Action.String()
-		if l.HeaderAction != blocklist.Accept && l.HeaderAction != l.Action {
+		if l.HeaderAction != verdict.Accept && l.HeaderAction != l.Action {
 			a.HeaderAction = l.HeaderAction.String()
 		}
 	}

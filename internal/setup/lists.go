@@ -6,18 +6,16 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 
 	"spamgate/blocklist"
 	"spamgate/blocklist/listfile"
-	"spamgate/blocklist/sender"
+	"spamgate/blocklist/verdict"
 	"spamgate/internal/config"
 	"spamgate/internal/providers"
-	"spamgate/smtpfilter"
 )
 
 // This file is where the packages meet: the configuration becomes what each of
-// them is made of, and a blocklist.Decision a smtpfilter.Verdict.
+// them is made of.
 
 // BlocklistConfig is the lists' part of the configuration.
 func BlocklistConfig(c *config.Config, log *slog.Logger) (blocklist.Config, error) {
@@ -92,7 +90,7 @@ func blocklistList(l config.List) (blocklist.List, error) {
 	}
 	for _, a := range []struct {
 		text   string
-		action *blocklist.Action
+		action *verdict.Action
 	}{{l.Action, &list.Action}, {l.HeaderAction, &list.HeaderAction}} {
 		if a.text == "" {
 			continue
@@ -102,113 +100,11 @@ func blocklistList(l config.List) (blocklist.List, error) {
 		}
 	}
 	for _, name := range l.Stage {
-		var stage blocklist.Stage
+		var stage verdict.Stage
 		if err := stage.UnmarshalText([]byte(name)); err != nil {
 			return list, err
 		}
 		list.Stages |= stage
 	}
 	return list, nil
-}
-
-// ListJudge asks one Set, or some lists of it.
-type ListJudge struct{ Lists *blocklist.View }
-
-func (j ListJudge) Generation() uint64 { return j.Lists.Set().Generation() }
-
-func (j ListJudge) Judge(stage smtpfilter.Stage, address string) (smtpfilter.Verdict, error) {
-	if stage == smtpfilter.HeaderForm || stage == smtpfilter.HeaderWord || stage == smtpfilter.HeaderName {
-		return j.judgeForm(stage, address)
-	}
-	a, err := sender.Parse(address)
-	if err != nil {
-		return smtpfilter.Verdict{}, err
-	}
-	d, err := j.Lists.Lookup(blocklistStage(stage), a)
-	return answered(d, err)
-}
-
-// judgeForm looks up what servers may make of a header's form: block entries
-// alone count.
-func (j ListJudge) judgeForm(stage smtpfilter.Stage, address string) (smtpfilter.Verdict, error) {
-	kinds := sender.AllKinds
-	switch stage {
-	case smtpfilter.HeaderWord:
-		kinds = sender.KindSet(0).With(sender.KindAddress).With(sender.KindLocal)
-	case smtpfilter.HeaderName:
-		kinds = sender.KindSet(0).With(sender.KindAddress)
-	}
-	if strings.HasSuffix(address, "@") {
-		if stage == smtpfilter.HeaderName {
-			return smtpfilter.Verdict{}, nil
-		}
-		address += "invalid" // a domain that nobody has, and that is not asked about
-		kinds = sender.KindSet(0).With(sender.KindLocal)
-	}
-	a, err := sender.Parse(address)
-	if err != nil {
-		return smtpfilter.Verdict{}, err
-	}
-	d, err := j.Lists.LookupBlocks(blocklistStage(stage), a, kinds)
-	return answered(d, err)
-}
-
-// answered is what a lookup has found, or that it was not possible.
-func answered(d blocklist.Decision, err error) (smtpfilter.Verdict, error) {
-	if err != nil {
-		return smtpfilter.Verdict{}, fmt.Errorf("%w: %w", smtpfilter.ErrNoAnswer, err)
-	}
-	return verdict(d), nil
-}
-
-func blocklistStage(s smtpfilter.Stage) blocklist.Stage {
-	if s == smtpfilter.Envelope {
-		return blocklist.Envelope
-	}
-	return blocklist.Header
-}
-
-// verdict puts a decision into the words of the SMTP side.
-func verdict(d blocklist.Decision) smtpfilter.Verdict {
-	v := smtpfilter.Verdict{
-		Action:        Action(d.Action),
-		Match:         Match(d.Match),
-		ClearsMessage: d.ClearsMessage,
-	}
-	for _, m := range d.Monitored {
-		if !m.Shielded {
-			v.Monitored = append(v.Monitored, Match(m))
-		}
-	}
-	return v
-}
-
-func Match(m blocklist.Match) smtpfilter.Match {
-	return smtpfilter.Match{
-		List:         m.List,
-		Entry:        m.Entry,
-		File:         m.File,
-		Line:         m.Line,
-		Reason:       m.Reason,
-		Note:         m.Note,
-		Unconfirmed:  m.File == "",
-		PublicReason: m.PublicReason,
-		Action:       Action(m.Action),
-	}
-}
-
-// Action maps the actions of a decision. What only observes is Accept.
-func Action(a blocklist.Action) smtpfilter.Action {
-	switch a {
-	case blocklist.Tag:
-		return smtpfilter.Tag
-	case blocklist.Discard:
-		return smtpfilter.Discard
-	case blocklist.Defer:
-		return smtpfilter.Defer
-	case blocklist.Reject:
-		return smtpfilter.Reject
-	default:
-		return smtpfilter.Accept
-	}
 }

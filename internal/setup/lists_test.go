@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"spamgate/blocklist"
+	"spamgate/blocklist/verdict"
 	"spamgate/internal/config"
 	"spamgate/internal/providers"
 )
@@ -107,7 +108,7 @@ func TestFilterLimits(t *testing.T) {
 		}
 		b := blocklist.Config{
 			Filter: blocklist.Filter{Kind: blocklist.KindSized, Family: tt.family, FPR: tt.fpr},
-			Lists:  []blocklist.List{{Name: "a", Paths: []string{path}, Action: blocklist.Reject}},
+			Lists:  []blocklist.List{{Name: "a", Paths: []string{path}, Action: verdict.Reject}},
 		}
 		if err := b.Validate(); (err == nil) != tt.good {
 			t.Errorf("%s, %v: %v", tt.family, tt.fpr, err)

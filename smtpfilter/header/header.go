@@ -72,20 +72,12 @@ package header
 import (
 	"math"
 	"strings"
+
+	"spamgate/blocklist/verdict"
 )
 
 // Sender is one address and the field that names it.
-type Sender struct {
-	// Field is the name as it was asked for.
-	Field string
-
-	// Address is an addr-spec, local-part@domain, with the local part quoted
-	// where RFC 5321 wants it and only there. Upper case, IDNs and address
-	// literals are as they came; white space, comments, empty labels and
-	// invisible characters are gone. Bytes that are no UTF-8 are read as
-	// Windows-1252, as mail readers do. The domain may be one that no DNS has.
-	Address string
-}
+type Sender = verdict.HeaderSender
 
 // Result is what a header section says.
 type Result struct {

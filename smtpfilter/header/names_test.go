@@ -48,7 +48,7 @@ func TestUnknownCharsetsHideNothing(t *testing.T) {
 	for _, before := range []string{"", junk, strings.Repeat("=?koi8-r?q?=20?= =?l1?q?=20?= ", 50)} {
 		section := "From: " + before + "=?utf-16be?B?" + base64.StdEncoding.EncodeToString(wide) + "?="
 		got := SendersUpTo([]byte(section), asked, 1000)
-		if !slices.Contains(got.Senders, Sender{"From", "spam@listed.example"}) || got.TooMany {
+		if !slices.Contains(got.Senders, Sender{Field: "From", Address: "spam@listed.example"}) || got.TooMany {
 			t.Errorf("%.60q…: %q, too many: %t", before, got.Senders, got.TooMany)
 		}
 	}

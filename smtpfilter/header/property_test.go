@@ -84,10 +84,10 @@ func TestDecoratedAddressIsFound(t *testing.T) {
 		addr := fmt.Sprintf("user%d@host%d.example", i, d.IntN(100))
 		section := d.section(addr)
 		r := Senders([]byte(section), asked)
-		if !slices.Contains(r.Senders, Sender{"From", addr}) {
+		if !slices.Contains(r.Senders, Sender{Field: "From", Address: addr}) {
 			t.Fatalf("%q is not found in\n%q\n%q", addr, section, r.Senders)
 		}
-		if d.tame && slices.Contains(r.Senders, Sender{"From", "x@y.example"}) {
+		if d.tame && slices.Contains(r.Senders, Sender{Field: "From", Address: "x@y.example"}) {
 			t.Fatalf("display text is found in\n%q\n%q", section, r.Senders)
 		}
 		checkResult(t, []byte(section), r)
@@ -130,7 +130,7 @@ func TestSendersAreInOrder(t *testing.T) {
 				} else {
 					fmt.Fprintf(&section, " Foo <%s>,", a)
 				}
-				want = append(want, Sender{field, a})
+				want = append(want, Sender{Field: field, Address: a})
 			}
 			section.WriteString("\r\n")
 		}

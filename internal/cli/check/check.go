@@ -16,7 +16,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"spamgate/blocklist"
-	"spamgate/blocklist/sender"
+	"spamgate/blocklist/judge"
+	"spamgate/blocklist/verdict"
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
 	"spamgate/internal/setup"
@@ -135,13 +136,13 @@ func check(cmd *cobra.Command, o checkOptions, args []string) error {
 	k := &checking{
 		config:  c,
 		options: o,
-		judge:   setup.ListJudge{Lists: set.Only(listener.Lists)},
+		judge:   judge.New(set.Only(listener.Lists)),
 		alike:   stagesAlike(c, listener.Lists),
 		policy:  setup.Policy(c, listener),
 	}
 	k.printTo(out)
 	err = k.run(cmd, args, screen)
-	if errors.Is(err, smtpfilter.ErrNoAnswer) {
+	if errors.Is(err, verdict.ErrNoAnswer) {
 		err = fmt.Errorf("%w; a running gate reads the list again by itself, and so does check once the index is removed: rm %s",
 			err, filepath.Join(c.State.Dir, "lists", "*", "current.*"))
 	}
@@ -203,7 +204,7 @@ func buildSet(ctx context.Context, c *config.Config, stderr io.Writer) (*blockli
 type checking struct {
 	config  *config.Config
 	options checkOptions
-	judge   setup.ListJudge
+	judge   judge.Judge
 	alike   bool // the lists say the same of a sender in the envelope and in the header
 	policy  smtpfilter.Policy
 	out     io.Writer
@@ -229,16 +230,16 @@ type addressResult struct {
 
 // finding is a verdict for programs.
 type finding struct {
-	Identity  string             `json:"identity,omitempty"`
-	Address   string             `json:"address,omitempty"`
-	Form      string             `json:"form,omitempty"` // what the header has, where servers may read it as Address
-	Action    smtpfilter.Action  `json:"action"`
-	Match     *smtpfilter.Match  `json:"match,omitempty"`
-	Monitored []smtpfilter.Match `json:"monitored,omitempty"`
-	Error     string             `json:"error,omitempty"`
+	Identity  string          `json:"identity,omitempty"`
+	Address   string          `json:"address,omitempty"`
+	Form      string          `json:"form,omitempty"` // what the header has, where servers may read it as Address
+	Action    verdict.Action  `json:"action"`
+	Match     *verdict.Match  `json:"match,omitempty"`
+	Monitored []verdict.Match `json:"monitored,omitempty"`
+	Error     string          `json:"error,omitempty"`
 }
 
-func newFinding(f smtpfilter.Finding) finding {
+func newFinding(f verdict.Finding) finding {
 	r := finding{Identity: f.Identity, Address: f.Address, Form: f.Form, Action: f.Verdict.Action, Monitored: f.Verdict.Monitored}
 	if m := f.Verdict.Match; !m.IsZero() {
 		r.Match = &m
@@ -250,27 +251,27 @@ func newFinding(f smtpfilter.Finding) finding {
 }
 
 // look judges an address as envelope sender and in the header.
-func (k *checking) look(address string) (envelope, header smtpfilter.Finding) {
+func (k *checking) look(address string) (envelope, header verdict.Finding) {
 	if strings.HasPrefix(address, "<") && strings.HasSuffix(address, ">") {
 		address = address[1 : len(address)-1]
 	}
-	envelope = k.policy.JudgeEnvelope(k.judge, address)
-	header = smtpfilter.Finding{Identity: "header", Address: address}
+	envelope = k.policy.JudgeEnvelope(context.Background(), k.judge, &verdict.Message{ReversePath: address})
+	header = verdict.Finding{Identity: "header", Address: address}
 	switch {
 	case envelope.Err != nil || address == "":
 	case k.alike:
 		header.Verdict = envelope.Verdict
 	default:
-		header.Verdict, header.Err = k.judge.Judge(smtpfilter.Header, address)
+		header.Verdict, header.Err = k.judge.Judge(context.Background(), nil, verdict.Query{Stage: verdict.Header, Address: address})
 	}
 	return envelope, header
 }
 
 // result looks an address up, and notes whether it is accepted.
-func (k *checking) result(address string) (addressResult, smtpfilter.Finding, smtpfilter.Finding) {
+func (k *checking) result(address string) (addressResult, verdict.Finding, verdict.Finding) {
 	envelope, header := k.look(address)
 	worst := max(envelope.Verdict.Action, header.Verdict.Action)
-	if worst != smtpfilter.Accept {
+	if worst != verdict.Accept {
 		k.listed = true
 	}
 	r := addressResult{Address: address, Action: worst.String()}
@@ -294,20 +295,20 @@ func (k *checking) named(address string) error {
 		return k.json.Encode(r)
 	}
 	fmt.Fprintf(k.out, "%s: %s\n", address, r.Action)
-	k.explain("envelope", envelope, blocklist.Envelope)
+	k.explain("envelope", envelope, verdict.Envelope)
 	k.hears(envelope)
 	if strings.IndexFunc(address, func(r rune) bool { return r > '~' }) >= 0 {
 		fmt.Fprintf(k.out, "  %-9s as written here it is refused with 553 5.6.7: SMTPUTF8 is not offered\n", "")
 	}
 	if !sameVerdict(envelope.Verdict, header.Verdict) && address != "<>" {
-		k.explain("header", header, blocklist.Header)
+		k.explain("header", header, verdict.Header)
 		k.hears(header)
 	}
 	return nil
 }
 
 // judged says why an address that was named was not judged.
-func (k *checking) judged(address string, envelope, header smtpfilter.Finding) error {
+func (k *checking) judged(address string, envelope, header verdict.Finding) error {
 	switch err := envelope.Err; {
 	case envelope.NoAnswer() || header.Err != nil: // header senders are asked about once they are addresses
 		return fmt.Errorf("check: %s: %w", address, errors.Join(err, header.Err))
@@ -318,18 +319,18 @@ func (k *checking) judged(address string, envelope, header smtpfilter.Finding) e
 }
 
 // hears prints what a refused client reads.
-func (k *checking) hears(f smtpfilter.Finding) {
+func (k *checking) hears(f verdict.Finding) {
 	if reply := k.policy.Refusal(f, "ID"); !reply.IsZero() {
 		fmt.Fprintf(k.out, "  %-9s the client hears: %s\n", "", reply)
 	}
 }
 
-func sameVerdict(a, b smtpfilter.Verdict) bool {
+func sameVerdict(a, b verdict.Verdict) bool {
 	return a.Action == b.Action && a.Match == b.Match
 }
 
 // explain prints a finding for people.
-func (k *checking) explain(where string, f smtpfilter.Finding, stage blocklist.Stage) {
+func (k *checking) explain(where string, f verdict.Finding, stage verdict.Stage) {
 	v := f.Verdict
 	switch m := v.Match; {
 	case m.IsZero() && len(v.Monitored) == 0:
@@ -343,7 +344,7 @@ func (k *checking) explain(where string, f smtpfilter.Finding, stage blocklist.S
 	}
 	for _, m := range v.Monitored {
 		would := ""
-		if m.Action != smtpfilter.Accept {
+		if m.Action != verdict.Accept {
 			would = ", would " + m.Action.String()
 		}
 		fmt.Fprintf(k.out, "  %-9s only logged%s by list %s: %s%s\n", where, would, m.List, m.Entry, term.InBrackets(m.Reason))
@@ -352,10 +353,10 @@ func (k *checking) explain(where string, f smtpfilter.Finding, stage blocklist.S
 }
 
 // unmatched says why no list matches: some may have an exception for the sender.
-func (k *checking) unmatched(where, address string, stage blocklist.Stage) {
-	var exceptions []blocklist.Match
-	if a, err := sender.Parse(address); err == nil && k.config.Filter.Confirm {
-		if t, err := k.judge.Lists.Trace(stage, a); err == nil {
+func (k *checking) unmatched(where, address string, stage verdict.Stage) {
+	var exceptions []verdict.Match
+	if k.config.Filter.Confirm {
+		if t, err := k.judge.Trace(stage, address); err == nil {
 			exceptions = cancelling(t)
 		}
 	}
@@ -370,14 +371,14 @@ func (k *checking) unmatched(where, address string, stage blocklist.Stage) {
 }
 
 // cancelling are the exceptions without which an entry of their list would match.
-func cancelling(t blocklist.Trace) []blocklist.Match {
-	var all, needed []blocklist.Match
+func cancelling(t blocklist.Trace) []verdict.Match {
+	var all, needed []verdict.Match
 	for _, key := range t.Keys {
 		for _, e := range key.Held {
 			if e.Effect == blocklist.IsException {
 				all = append(all, e.Match)
 			}
-			i := slices.IndexFunc(all, func(m blocklist.Match) bool { return m.List == e.Match.List })
+			i := slices.IndexFunc(all, func(m verdict.Match) bool { return m.List == e.Match.List })
 			if i >= 0 && !e.Exception && e.Effect == blocklist.LessThan && !slices.Contains(needed, all[i]) {
 				needed = append(needed, all[i])
 			}
@@ -392,7 +393,7 @@ func cancelling(t blocklist.Trace) []blocklist.Match {
 }
 
 // source is where an entry stands; without confirmation nobody knows.
-func source(m smtpfilter.Match) string {
+func source(m verdict.Match) string {
 	if m.Unconfirmed {
 		return "the filter alone decided (confirm = false)"
 	}
@@ -400,7 +401,7 @@ func source(m smtpfilter.Match) string {
 }
 
 // line prints an address for programs.
-func (k *checking) line(r addressResult, envelope, header smtpfilter.Finding) error {
+func (k *checking) line(r addressResult, envelope, header verdict.Finding) error {
 	if k.options.json {
 		return k.json.Encode(r)
 	}

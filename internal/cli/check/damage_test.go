@@ -10,9 +10,10 @@ import (
 	"testing"
 
 	"spamgate/blocklist"
+	"spamgate/blocklist/judge"
+	"spamgate/blocklist/verdict"
 	"spamgate/internal/config"
 	"spamgate/internal/setup"
-	"spamgate/smtpfilter"
 )
 
 // damagedEntries are so many that a start does not read the index of the list.
@@ -62,7 +63,7 @@ func damagedChecking(t *testing.T) *checking {
 		t.Fatal(err)
 	}
 	damage(t, filepath.Join(blocklist.ListDir(c.State.Dir, "blocked"), "current.seg"))
-	return &checking{judge: setup.ListJudge{Lists: set.Only(nil)}, alike: stagesAlike(c, nil)}
+	return &checking{judge: judge.New(set.Only(nil)), alike: stagesAlike(c, nil)}
 }
 
 // damage changes the middle of a file in place.
@@ -90,11 +91,11 @@ func TestDamagedList(t *testing.T) {
 	for i := range 1000 {
 		address := fmt.Sprintf("u@host%d.example", i)
 		fmt.Fprintln(&input, address)
-		v, err := k.judge.Judge(smtpfilter.Envelope, address)
+		v, err := k.judge.Judge(t.Context(), nil, verdict.Query{Stage: verdict.Envelope, Address: address})
 		switch {
-		case err == nil && v.Action != smtpfilter.Reject:
+		case err == nil && v.Action != verdict.Reject:
 			t.Errorf("%s: %+v", address, v)
-		case err != nil && !errors.Is(err, smtpfilter.ErrNoAnswer):
+		case err != nil && !errors.Is(err, verdict.ErrNoAnswer):
 			t.Errorf("%s: %v", address, err)
 		case err != nil:
 			failed++
@@ -103,15 +104,15 @@ func TestDamagedList(t *testing.T) {
 	if failed == 0 {
 		t.Fatal("nothing is damaged")
 	}
-	if _, err := k.judge.Judge(smtpfilter.Envelope, "no address"); err == nil || errors.Is(err, smtpfilter.ErrNoAnswer) {
+	if _, err := k.judge.Judge(t.Context(), nil, verdict.Query{Stage: verdict.Envelope, Address: "no address"}); err == nil || errors.Is(err, verdict.ErrNoAnswer) {
 		t.Errorf("no address: %v", err)
 	}
-	if v, err := k.judge.Judge(smtpfilter.Envelope, "u@clean.example"); err != nil || v.Action != smtpfilter.Accept {
+	if v, err := k.judge.Judge(t.Context(), nil, verdict.Query{Stage: verdict.Envelope, Address: "u@clean.example"}); err != nil || v.Action != verdict.Accept {
 		t.Errorf("what the filter rules out: %+v, %v", v, err)
 	}
 	var out bytes.Buffer
 	err := k.stream(strings.NewReader(input.String()), &out)
-	if !errors.Is(err, smtpfilter.ErrNoAnswer) || !strings.Contains(err.Error(), "standard input, line ") {
+	if !errors.Is(err, verdict.ErrNoAnswer) || !strings.Contains(err.Error(), "standard input, line ") {
 		t.Errorf("the whole: %v", err)
 	}
 	if n := strings.Count("\n"+out.String(), "\nerror\t"); n != failed {

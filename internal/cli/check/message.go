@@ -10,8 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"spamgate/blocklist"
-	"spamgate/smtpfilter"
+	"spamgate/blocklist/verdict"
 	"spamgate/smtpfilter/header"
 	"spamgate/smtpfilter/wire"
 )
@@ -41,10 +40,11 @@ func (k *checking) message(cmd *cobra.Command) error {
 		return err
 	}
 
-	var all []smtpfilter.Finding
-	envelope := smtpfilter.Finding{Identity: smtpfilter.EnvelopeIdentity, Address: from}
+	m := verdict.Message{ReversePath: from}
+	var all []verdict.Finding
+	envelope := verdict.Finding{Identity: verdict.EnvelopeIdentity, Address: from}
 	if judged {
-		envelope = k.policy.JudgeEnvelope(k.judge, from)
+		envelope = k.policy.JudgeEnvelope(cmd.Context(), k.judge, &m)
 		all = append(all, envelope)
 		if envelope.Err != nil && !envelope.NoAnswer() {
 			return fmt.Errorf("check: --from %q is no address: %w", from, envelope.Err)
@@ -52,27 +52,27 @@ func (k *checking) message(cmd *cobra.Command) error {
 	}
 	found := k.policy.ReadHeader(section, k.options.nextHop)
 	if !judged || k.policy.JudgesHeader(envelope) {
-		all = slices.AppendSeq(all, k.policy.JudgeHeader(k.judge, found))
+		all = slices.AppendSeq(all, k.policy.JudgeHeader(cmd.Context(), k.judge, &m, found))
 		if found.TooMany() && !exempt {
 			return fmt.Errorf("check: --message: too many or too complex sender addresses in the header (limit %d, headers.max_addresses): the gate refuses such a message with 554", k.policy.AddressLimit())
 		}
 	}
 
-	r := messageResult{Action: smtpfilter.Accept.String(), Exempt: exempt, Findings: []finding{}, Empty: found.FieldsWithoutAddress()}
+	r := messageResult{Action: verdict.Accept.String(), Exempt: exempt, Findings: []finding{}, Empty: found.FieldsWithoutAddress()}
 	for _, f := range all {
 		if f.NoAnswer() {
 			return fmt.Errorf("check: %s %s: %w", f.Identity, f.Address, f.Err)
 		}
 		r.Findings = append(r.Findings, newFinding(f))
 	}
-	decided := smtpfilter.Decide(all, exempt)
+	decided := verdict.Decide(all, exempt)
 	if !decided.Verdict.Match.IsZero() {
 		d := newFinding(decided)
 		r.Decided = &d
 		r.Action = d.Action.String()
 		r.Reply = k.policy.Refusal(decided, "ID").String()
 	}
-	k.listed = decided.Verdict.Action != smtpfilter.Accept
+	k.listed = decided.Verdict.Action != verdict.Accept
 	if k.options.json {
 		return k.json.Encode(r)
 	}
@@ -80,7 +80,7 @@ func (k *checking) message(cmd *cobra.Command) error {
 	return nil
 }
 
-func (k *checking) printMessage(r messageResult, all []smtpfilter.Finding, judged bool) {
+func (k *checking) printMessage(r messageResult, all []verdict.Finding, judged bool) {
 	fmt.Fprintf(k.out, "%s: %s\n", k.options.message, r.Action)
 	if r.Reply != "" {
 		fmt.Fprintf(k.out, "  the client hears: %s\n", r.Reply)
@@ -92,9 +92,9 @@ func (k *checking) printMessage(r messageResult, all []smtpfilter.Finding, judge
 		fmt.Fprintln(k.out, "  envelope sender unknown, not judged: give --from")
 	}
 	for i, f := range all {
-		stage := blocklist.Header
+		stage := verdict.Header
 		if judged && i == 0 {
-			stage = blocklist.Envelope
+			stage = verdict.Envelope
 		}
 		address := f.Address
 		if address == "" {
@@ -148,15 +148,16 @@ func (k *checking) exempt() (bool, error) {
 	exempt := len(k.options.rcpts) > 0
 	for _, arg := range k.options.rcpts {
 		rcpt, err := wire.ParsePath(arg)
+		recipient := verdict.ParseRecipient(rcpt.String())
 		switch {
 		case err != nil:
 			return false, fmt.Errorf("check: --rcpt %q: %w", arg, err)
 		case rcpt.Domain() == "" && !strings.EqualFold(rcpt.String(), "postmaster"):
 			return false, fmt.Errorf("check: --rcpt %q: no domain: write user@example.net", arg)
-		case !k.policy.TakesRecipient(rcpt):
+		case !k.policy.TakesRecipient(recipient):
 			return false, fmt.Errorf("check: --rcpt %q is refused whoever sends: it is not in policy.recipient_domains", arg)
 		}
-		exempt = exempt && k.policy.ExemptRecipient(rcpt)
+		exempt = exempt && k.policy.ExemptRecipient(recipient)
 	}
 	return exempt, nil
 }

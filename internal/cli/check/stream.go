@@ -10,10 +10,9 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"spamgate/blocklist"
 	"spamgate/blocklist/sender"
+	"spamgate/blocklist/verdict"
 	"spamgate/internal/config"
-	"spamgate/smtpfilter"
 )
 
 // batchSize is how much of standard input is judged at a time: enough for some
@@ -152,11 +151,11 @@ func (k *checking) streamed(address string) error {
 	}
 	r, envelope, header := k.result(address)
 	monitored := append(envelope.Verdict.Monitored, header.Verdict.Monitored...)
-	if r.Action == smtpfilter.Accept.String() && len(monitored) > 0 && !k.options.json {
+	if r.Action == verdict.Accept.String() && len(monitored) > 0 && !k.options.json {
 		r.Action = "monitor"
 		envelope.Verdict.Match = monitored[0]
 	}
-	if r.Action != smtpfilter.Accept.String() || len(monitored) > 0 || k.options.all {
+	if r.Action != verdict.Accept.String() || len(monitored) > 0 || k.options.all {
 		_ = k.line(r, envelope, header) // into memory, and what is in r can be encoded
 	}
 	switch {
@@ -174,9 +173,9 @@ func (k *checking) unknown(address string) bool {
 	if err != nil {
 		return false
 	}
-	d, err := k.judge.Lists.Lookup(blocklist.Envelope, a)
+	d, err := k.judge.View().Lookup(verdict.Envelope, a)
 	if err == nil && d.Matches == nil && !k.alike {
-		d, err = k.judge.Lists.Lookup(blocklist.Header, a)
+		d, err = k.judge.View().Lookup(verdict.Header, a)
 	}
 	return err == nil && d.Matches == nil
 }

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"spamgate/blocklist/judge"
 	"spamgate/internal/config"
-	"spamgate/internal/setup"
 )
 
 // checkingOf is a check with the lists of a configuration.
@@ -37,7 +37,7 @@ func checkingOf(t testing.TB, text string, files map[string]string) *checking {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &checking{judge: setup.ListJudge{Lists: set.Only(nil)}, alike: stagesAlike(c, nil)}
+	return &checking{judge: judge.New(set.Only(nil)), alike: stagesAlike(c, nil)}
 }
 
 const twoLists = `

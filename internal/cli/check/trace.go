@@ -3,14 +3,11 @@ package check
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"spamgate/blocklist"
-	"spamgate/blocklist/sender"
+	"spamgate/blocklist/verdict"
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
-	"spamgate/internal/setup"
-	"spamgate/smtpfilter"
 )
 
 // tracedAddress is what check --trace says of an address.
@@ -34,30 +31,17 @@ type tracedFilter struct {
 
 // tracedStage is the decision about a sender in the envelope or in the header.
 type tracedStage struct {
-	Stage   string            `json:"stage"` // "envelope", "header" or both with a comma between
-	Keys    []tracedKey       `json:"keys"`
-	Action  smtpfilter.Action `json:"action"`
-	Match   *smtpfilter.Match `json:"match,omitempty"`
-	Matches []tracedMatch     `json:"matches,omitempty"` // each list's own, in the order of the configuration
-	Why     string            `json:"why"`
-}
-
-type tracedKey struct {
-	blocklist.TracedKey
-	Held []tracedEntry `json:"held,omitempty"`
-}
-
-// tracedEntry is an entry that a list holds under a key.
-type tracedEntry struct {
-	smtpfilter.Match
-	Exception bool             `json:"exception,omitempty"`
-	Until     time.Time        `json:"until,omitzero"`
-	Effect    blocklist.Effect `json:"effect"`
+	Stage   string                `json:"stage"` // "envelope", "header" or both with a comma between
+	Keys    []blocklist.TracedKey `json:"keys"`
+	Action  verdict.Action        `json:"action"`
+	Match   *verdict.Match        `json:"match,omitempty"`
+	Matches []tracedMatch         `json:"matches,omitempty"` // each list's own, in the order of the configuration
+	Why     string                `json:"why"`
 }
 
 // tracedMatch is a list's match, and what became of it.
 type tracedMatch struct {
-	smtpfilter.Match
+	verdict.Match
 	Role string `json:"role"`
 }
 
@@ -81,11 +65,7 @@ func (k *checking) trace(address string) error {
 	if err := k.judged(address, envelope, header); err != nil {
 		return err
 	}
-	a, err := sender.Parse(address)
-	if err != nil {
-		return err // it was an address to result
-	}
-	stats := k.judge.Lists.Set().Stats()
+	stats := k.judge.View().Set().Stats()
 	t := tracedAddress{
 		Address: address, Action: r.Action, Generation: k.generation,
 		Filter: tracedFilter{
@@ -93,18 +73,19 @@ func (k *checking) trace(address string) error {
 			Bytes: stats.FilterBytes, FillRatio: stats.FillRatio, FPR: stats.FPR,
 		},
 	}
-	stages := []blocklist.Stage{blocklist.Envelope, blocklist.Header}
-	if k.alike || a.IsNull() {
-		stages = stages[:1]
-	}
-	for _, stage := range stages {
-		trace, err := k.judge.Lists.Trace(stage, a)
+	null := false
+	for _, stage := range []verdict.Stage{verdict.Envelope, verdict.Header} {
+		if null || k.alike && stage == verdict.Header {
+			break
+		}
+		trace, err := k.judge.Trace(stage, address)
 		if err != nil {
 			return fmt.Errorf("check: %s: %w", address, err)
 		}
 		t.Stages = append(t.Stages, newTracedStage(trace))
+		null = trace.Address == "<>"
 	}
-	if k.alike && !a.IsNull() {
+	if k.alike && !null {
 		t.Stages[0].Stage = "envelope,header"
 	}
 	if k.options.json {
@@ -119,31 +100,23 @@ func (k *checking) trace(address string) error {
 }
 
 func newTracedStage(trace blocklist.Trace) tracedStage {
-	d := trace.Decision
-	s := tracedStage{Stage: trace.Stage.String(), Action: setup.Action(d.Action), Why: why(d)}
+	d := trace.Verdict
+	s := tracedStage{Stage: trace.Stage.String(), Keys: trace.Keys, Action: d.Action, Why: why(d)}
 	if !d.Match.IsZero() {
-		m := setup.Match(d.Match)
-		s.Match = &m
-	}
-	for _, key := range trace.Keys {
-		t := tracedKey{TracedKey: key}
-		for _, e := range key.Held {
-			t.Held = append(t.Held, tracedEntry{setup.Match(e.Match), e.Exception, e.Until, e.Effect})
-		}
-		s.Keys = append(s.Keys, t)
+		s.Match = &d.Match
 	}
 	weighed := d
 	if d.Would != nil {
 		weighed = *d.Would
 	}
 	for i := range weighed.Matches {
-		s.Matches = append(s.Matches, tracedMatch{setup.Match(weighed.Matches[i]), role(weighed, i)})
+		s.Matches = append(s.Matches, tracedMatch{weighed.Matches[i], role(weighed, i)})
 	}
 	return s
 }
 
 // why says in a sentence what a decision rests on.
-func why(d blocklist.Decision) string {
+func why(d verdict.Verdict) string {
 	if d.Would != nil {
 		return fmt.Sprintf(`mode = "monitor" in [policy]: it would be %s, and is only logged`, d.Would.Action)
 	}
@@ -163,7 +136,7 @@ func why(d blocklist.Decision) string {
 }
 
 // role says what became of a list's match.
-func role(d blocklist.Decision, i int) string {
+func role(d verdict.Verdict, i int) string {
 	m := d.Matches[i]
 	shield := strongest(d)
 	switch {
@@ -175,7 +148,7 @@ func role(d blocklist.Decision, i int) string {
 		return fmt.Sprintf("allows, as list %s does more strongly", d.Matches[shield].List)
 	case m.Shielded:
 		return fmt.Sprintf("%s, but shielded by list %s", m.Action, d.Matches[shield].List)
-	case m.Action == blocklist.Monitor:
+	case m.Monitor:
 		return "only logged"
 	case m == d.Match:
 		return m.Action.String() + ", which decides"
@@ -188,7 +161,7 @@ func role(d blocklist.Decision, i int) string {
 // strongest is the place of the allow list's match that shields, -1 without one.
 // A decision does not say which list overrides; the strongest is the decision's
 // match, wherever an allow list has the last word.
-func strongest(d blocklist.Decision) int {
+func strongest(d verdict.Verdict) int {
 	best := -1
 	for i, m := range d.Matches {
 		switch {

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"spamgate/blocklist"
 	"spamgate/blocklist/sender"
+	"spamgate/blocklist/verdict"
 )
 
 // TestTraceRoles: what is said of each list's match, and why it ends as it does.
@@ -84,7 +84,7 @@ action = "tag"
 		if err != nil {
 			t.Fatal(err)
 		}
-		trace, err := tt.k.judge.Lists.Trace(blocklist.Envelope, a)
+		trace, err := tt.k.judge.View().Trace(verdict.Envelope, a)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,10 +8,10 @@ import (
 
 	"spamgate/blocklist"
 	"spamgate/blocklist/bloom"
+	"spamgate/blocklist/verdict"
 	"spamgate/internal/report"
 	"spamgate/internal/term"
 	"spamgate/internal/text"
-	"spamgate/smtpfilter"
 )
 
 // printTrace is a trace for people.
@@ -41,7 +41,7 @@ func (k *checking) printTrace(t tracedAddress, stats blocklist.SetStats) {
 	}
 }
 
-func (k *checking) printKey(n int, key tracedKey) {
+func (k *checking) printKey(n int, key blocklist.TracedKey) {
 	fmt.Fprintf(k.out, "  %2d  %s  (%s)\n", n, key.Key, key.Kind)
 	switch key.Skipped {
 	case blocklist.NoSuchKind:
@@ -127,7 +127,7 @@ func answer(e bloom.Explanation) string {
 	return "all bits are set: maybe"
 }
 
-func (k *checking) printHeld(held []tracedEntry) {
+func (k *checking) printHeld(held []blocklist.TracedEntry) {
 	for _, e := range held {
 		entry := e.Entry
 		if e.Exception {
@@ -141,7 +141,7 @@ func (k *checking) printHeld(held []tracedEntry) {
 	}
 }
 
-func describeEffect(e tracedEntry) string {
+func describeEffect(e blocklist.TracedEntry) string {
 	until := ""
 	if !e.Until.IsZero() {
 		until = ", until " + e.Until.Local().Format(time.RFC3339)
@@ -149,7 +149,7 @@ func describeEffect(e tracedEntry) string {
 	switch e.Effect {
 	case blocklist.IsMatch:
 		what := "allow"
-		if e.Match.Action != smtpfilter.Accept {
+		if e.Match.Action != verdict.Accept {
 			what = e.Match.Action.String()
 		}
 		return "the list's match: " + what + until

@@ -18,6 +18,7 @@ import (
 	"spamgate/blocklist"
 	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/sender"
+	"spamgate/blocklist/verdict"
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
 	"spamgate/internal/listfiles"
@@ -167,7 +168,7 @@ var listGlobEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, 
 // listToTest is the list that a name means: that of a file, or else of a list of
 // the configuration.
 func listToTest(cmd *cobra.Command, name string, f listsTestOptions) (blocklist.List, error) {
-	tested := blocklist.List{Name: name, Type: blocklist.Block, Action: blocklist.Reject}
+	tested := blocklist.List{Name: name, Type: blocklist.Block, Action: verdict.Reject}
 	o, err := f.formatFlags.options()
 	if err != nil {
 		return tested, err
@@ -229,12 +230,12 @@ func setOf(ctx context.Context, path string, tested blocklist.List, stderr io.Wr
 
 // message looks one sender up.
 func (t *listTest) message(a sender.Address) {
-	d, err := t.set.Lookup(blocklist.Envelope, a)
+	d, err := t.set.Lookup(verdict.Envelope, a)
 	if err != nil {
 		t.failed = err
 		return
 	}
-	if d.Action == blocklist.Accept {
+	if d.Action == verdict.Accept {
 		return
 	}
 	t.report.Blocked++

@@ -1,0 +1,124 @@
+package judge
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"spamgate/blocklist"
+	"spamgate/blocklist/verdict"
+)
+
+// newSet returns a Set of two block lists, one of which only monitors, and an
+// allow list.
+func newSet(t testing.TB) *blocklist.Set {
+	t.Helper()
+	dir := t.TempDir()
+	list := func(name, entries string, l blocklist.List) blocklist.List {
+		l.Name, l.Paths = name, []string{filepath.Join(dir, name)}
+		if err := os.WriteFile(l.Paths[0], []byte(entries), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	set, _, err := blocklist.Build(t.Context(), blocklist.Config{Lists: []blocklist.List{
+		list("allowed", "friend@listed.example\n", blocklist.List{Type: blocklist.Allow}),
+		list("blocked", "listed.example\nspammer@\n", blocklist.List{Action: verdict.Reject}),
+		list("tried", "@listed.example\n", blocklist.List{Action: verdict.Monitor}),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// store is what a Checker asks.
+type store struct{ set *blocklist.Set }
+
+func (s store) Set() *blocklist.Set { return s.set }
+
+func TestJudge(t *testing.T) {
+	set := newSet(t)
+	all := Checker{Store: store{set}}.Judge()
+	tried := Checker{Store: store{set}, Lists: []string{"tried"}}.Judge()
+	if all.Generation() != set.Generation() {
+		t.Error(all.Generation())
+	}
+	for _, tt := range []struct {
+		judge     verdict.Judge
+		reading   verdict.Reading
+		address   string
+		want      verdict.Action
+		list      string
+		monitored int
+	}{
+		{all, verdict.ReadAddress, "a@clean.example", verdict.Accept, "", 0},
+		{all, verdict.ReadAddress, "", verdict.Accept, "", 0},
+		{all, verdict.ReadAddress, "a@listed.example", verdict.Reject, "blocked", 1},
+		{tried, verdict.ReadAddress, "a@listed.example", verdict.Accept, "", 1},
+
+		// A shielded match of a list that monitors would have done nothing.
+		{all, verdict.ReadAddress, "friend@listed.example", verdict.Accept, "allowed", 0},
+
+		// A guess never allows, and a word only names a local part.
+		{all, verdict.ReadForm, "friend@listed.example", verdict.Reject, "blocked", 1},
+		{all, verdict.ReadWord, "friend@listed.example", verdict.Accept, "", 0},
+		{all, verdict.ReadForm, "spammer@", verdict.Reject, "blocked", 0},
+		{all, verdict.ReadWord, "spammer@", verdict.Reject, "blocked", 0},
+		{all, verdict.ReadName, "spammer@", verdict.Accept, "", 0},
+	} {
+		v, err := tt.judge.Judge(t.Context(), nil, verdict.Query{Stage: verdict.Header, Address: tt.address, Reading: tt.reading})
+		if err != nil || v.Action != tt.want || v.Match.List != tt.list || len(v.Monitored) != tt.monitored {
+			t.Errorf("%q, reading %d: %+v, %v", tt.address, tt.reading, v, err)
+		}
+	}
+}
+
+// TestJudgeErrors: a stage that does not exist is our failure, and so never an
+// answer; what is not an address is the sender's.
+func TestJudgeErrors(t *testing.T) {
+	j := New(newSet(t).Only(nil))
+	for _, stage := range []verdict.Stage{0, 4} {
+		_, err := j.Judge(t.Context(), nil, verdict.Query{Stage: stage, Address: "a@listed.example"})
+		if !errors.Is(err, verdict.ErrNoAnswer) {
+			t.Errorf("stage %d: %v", stage, err)
+		}
+		if _, err := j.Trace(stage, "a@listed.example"); err == nil {
+			t.Errorf("stage %d can be traced", stage)
+		}
+	}
+	for _, address := range []string{"no address", "spammer@"} {
+		_, err := j.Judge(t.Context(), nil, verdict.Query{Stage: verdict.Header, Address: address})
+		if err == nil || errors.Is(err, verdict.ErrNoAnswer) {
+			t.Errorf("%q: %v", address, err)
+		}
+		if _, err := j.Trace(verdict.Header, address); err == nil {
+			t.Errorf("%q can be traced", address)
+		}
+	}
+}
+
+// TestTrace: the verdict of a trace is the Judge's.
+func TestTrace(t *testing.T) {
+	j := New(newSet(t).Only(nil))
+	trace, err := j.Trace(verdict.Envelope, "a@listed.example")
+	if err != nil || trace.Verdict.Action != verdict.Reject || len(trace.Keys) == 0 {
+		t.Errorf("%+v, %v", trace, err)
+	}
+}
+
+// TestJudgeAllocations: nearly all mail has senders whom no list knows.
+func TestJudgeAllocations(t *testing.T) {
+	checker := Checker{Store: store{newSet(t)}, Lists: []string{"allowed", "blocked"}}
+	m := &verdict.Message{Door: "proxy"}
+	ctx := t.Context()
+	if n := testing.AllocsPerRun(100, func() {
+		v, err := checker.Judge().Judge(ctx, m, verdict.Query{Stage: verdict.Envelope, Address: "someone@clean.example"})
+		if err != nil || v.Matches != nil {
+			t.Fatal(v, err)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
