@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"spamgate/internal/config"
 	"spamgate/internal/term"
 )
 
@@ -63,6 +64,25 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reade
 // PrintError writes why a command has failed. The error may quote a list, which anybody
 // may have written.
 func PrintError(stderr io.Writer, err error) { fmt.Fprintln(term.Escape(stderr), "spamgate:", err) }
+
+// NameErrors makes the errors of a command begin with its name, such as "lists add". Errors in
+// the configuration begin with their place.
+func NameErrors(cmd *cobra.Command) {
+	named := func(run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+		if run == nil {
+			return nil
+		}
+		return func(cmd *cobra.Command, args []string) error {
+			err := run(cmd, args)
+			if err == nil || errors.Is(err, ErrNo) || errors.As(err, new(*config.Error)) {
+				return err
+			}
+			_, name, _ := strings.Cut(cmd.CommandPath(), " ")
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	cmd.RunE, cmd.Args = named(cmd.RunE), named(cmd.Args)
+}
 
 // Interruptible returns the context of a command that an interrupt ends with everything
 // as it was.

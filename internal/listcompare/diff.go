@@ -18,7 +18,7 @@ type Difference struct {
 	New  *listfiles.EntryInfo `json:"new,omitempty"`
 }
 
-// Diff is what two files differ in.
+// Diff is the result of comparing two states of a list.
 type Diff struct {
 	Old         string       `json:"old"`
 	New         string       `json:"new"`
@@ -30,7 +30,7 @@ type Diff struct {
 	Differences []Difference `json:"differences"`
 }
 
-// Compare walks both segments in their common order.
+// Compare compares two segments, in their common order.
 func (d *Diff) Compare(before, after *segment.Segment, key *segment.Key) error {
 	var failed [2]error
 	nextOld, stopOld := iter.Pull(listfiles.Records(before, key, &failed[0]))
@@ -70,7 +70,7 @@ func (d *Diff) Compare(before, after *segment.Segment, key *segment.Key) error {
 	return errors.Join(failed[0], failed[1])
 }
 
-// maxDifferences bounds what is kept to be shown: some 300 MiB.
+// maxDifferences bounds the stored differences: about 300 MiB.
 const maxDifferences = 1_000_000
 
 func (d *Diff) note(what string, old, now *listfiles.Record) {
@@ -89,7 +89,8 @@ func (d *Diff) note(what string, old, now *listfiles.Record) {
 	d.Differences = append(d.Differences, one)
 }
 
-// order puts what went before what changed and what came.
+// order sorts entries that went before those that changed, and those before entries that
+// came.
 func (d Difference) order() int {
 	switch {
 	case d.New == nil:

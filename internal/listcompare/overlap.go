@@ -19,7 +19,7 @@ import (
 	"spamgate/internal/listfiles"
 )
 
-// OverlapReport is what the lists have in common.
+// OverlapReport is the result of comparing lists with each other.
 type OverlapReport struct {
 	Lists  []overlapList  `json:"lists"`
 	Common []overlapPair  `json:"common"`
@@ -33,7 +33,7 @@ type overlapList struct {
 	Repeated uint64 `json:"repeated"`
 }
 
-// overlapPair is two lists that have entries in common.
+// overlapPair counts the entries that two lists have in common.
 type overlapPair struct {
 	A        string   `json:"a"`
 	B        string   `json:"b"`
@@ -43,8 +43,8 @@ type overlapPair struct {
 	Examples []string `json:"examples"`
 }
 
-// overlapWider is a list of which entries are covered by broader ones of a list,
-// itself perhaps.
+// overlapWider counts the entries of a list that a broader entry of this or another list
+// covers.
 type overlapWider struct {
 	List     string        `json:"list"`
 	By       string        `json:"by"`
@@ -58,11 +58,11 @@ type overlapCase struct {
 	By    string `json:"by"`
 }
 
-// maxExamples is how many examples are shown of each.
+// maxExamples bounds the examples of each.
 const maxExamples = 3
 
-// overlapping is one run of overlap.
-type overlapping struct {
+// Overlap compares lists with each other.
+type Overlap struct {
 	lists    []*listfiles.List
 	key      *segment.Key
 	segments []*segment.Segment
@@ -73,25 +73,24 @@ type overlapping struct {
 	within [][]overlapWider // [i][j]
 }
 
-// NewOverlap begins a comparison of lists.
-func NewOverlap(lists []*listfiles.List, key *segment.Key) *overlapping {
-	return &overlapping{lists: lists, key: key}
+// NewOverlap begins a comparison of lists. Their segments have the key.
+func NewOverlap(lists []*listfiles.List, key *segment.Key) *Overlap {
+	return &Overlap{lists: lists, key: key}
 }
 
 // Add adds the entries of the next of the lists.
-func (p *overlapping) Add(s *segment.Segment) {
+func (p *Overlap) Add(s *segment.Segment) {
 	p.segments = append(p.segments, s)
 	p.present = append(p.present, newHashBits(s.Len()))
 	p.common = append(p.common, make([]overlapPair, len(p.lists)))
 	p.within = append(p.within, make([]overlapWider, len(p.lists)))
 }
 
-// shards is into how many ranges of hashes the work is cut.
+// shards is the number of hash ranges that are compared in parallel.
 const shards = 256
 
-// hashBits is a set of hashes that takes two to four bytes for each, and at times
-// claims one that it does not have. Ranges of hashes have words of their own, so
-// shards may fill it at once.
+// hashBits is a set of hashes with false positives; it takes two to four bytes for each.
+// Different shards have different words, so they can add hashes at the same time.
 type hashBits struct {
 	words []uint64
 	shift int
@@ -112,16 +111,16 @@ func (b hashBits) mayHave(hash uint64) bool {
 	return b.words[i/64]>>(i%64)&1 != 0
 }
 
-// Compare notes all hashes, and then counts.
-func (p *overlapping) Compare(ctx context.Context, show func(done float64)) error {
+// Compare collects all hashes, and then counts.
+func (p *Overlap) Compare(ctx context.Context, show func(done float64)) error {
 	if err := p.eachShard(ctx, p.note, func(float64) {}); err != nil {
 		return err
 	}
 	return p.eachShard(ctx, p.shard, show)
 }
 
-// note fills present for one range of hashes.
-func (p *overlapping) note(n int) error {
+// note adds one range of hashes to present.
+func (p *Overlap) note(n int) error {
 	for i, s := range p.segments {
 		from, to := shardRange(n)
 		err := s.Scan(from, to, func(hash uint64, _ []byte) bool {
@@ -135,8 +134,8 @@ func (p *overlapping) note(n int) error {
 	return nil
 }
 
-// eachShard has all processors work, each in ranges of hashes of its own.
-func (p *overlapping) eachShard(ctx context.Context, work func(shard int) error, show func(done float64)) error {
+// eachShard runs work for each range of hashes, on all processors.
+func (p *Overlap) eachShard(ctx context.Context, work func(shard int) error, show func(done float64)) error {
 	next := make(chan int)
 	failed := make(chan error, runtime.GOMAXPROCS(0))
 	var running sync.WaitGroup
@@ -170,7 +169,7 @@ func (p *overlapping) eachShard(ctx context.Context, work func(shard int) error,
 	}
 }
 
-// shardRange is the n-th range of hashes, its ends included.
+// shardRange returns the n-th range of hashes, including both ends.
 func shardRange(n int) (from, to uint64) {
 	const width = math.MaxUint64/shards + 1
 	from = uint64(n) * width
@@ -178,10 +177,10 @@ func shardRange(n int) (from, to uint64) {
 }
 
 // shard counts the entries of one range of hashes.
-func (p *overlapping) shard(n int) error {
+func (p *Overlap) shard(n int) error {
 	from, to := shardRange(n)
 	for i, s := range p.segments {
-		t := &overlapTally{overlapping: p, list: i}
+		t := &overlapTally{Overlap: p, list: i}
 		if err := errors.Join(s.Scan(from, to, t.entry), t.failed); err != nil {
 			return fmt.Errorf("list %s: %w", p.lists[i].Name, err)
 		}
@@ -191,12 +190,12 @@ func (p *overlapping) shard(n int) error {
 
 // overlapTally counts the entries of one list.
 type overlapTally struct {
-	*overlapping
+	*Overlap
 	list   int
 	failed error
 }
 
-// has reports whether a list has an entry that is no exception.
+// has reports whether a list has an entry, exceptions apart.
 func (t *overlapTally) has(list int, hash uint64, key []byte) bool {
 	if !t.present[list].mayHave(hash) {
 		return false
@@ -227,7 +226,7 @@ func (t *overlapTally) entry(hash uint64, key []byte) bool {
 	return t.failed == nil
 }
 
-// broader counts an entry that others cover, once for each list that has one.
+// broader counts an entry once for each list that has a broader one.
 func (t *overlapTally) broader(key string) {
 	covering := listedit.Covering(key, listfiles.KindOf(key))
 	for j, l := range t.lists {
@@ -249,8 +248,7 @@ func (t *overlapTally) broader(key string) {
 	}
 }
 
-// keepFirst adds an example, of which the first ones in their order stay: so
-// they are the same ones each time.
+// keepFirst adds an example and keeps the smallest ones, so that each run shows the same.
 func keepFirst[T any](examples []T, one T, compare func(a, b T) int) []T {
 	at, _ := slices.BinarySearchFunc(examples, one, compare)
 	if at == maxExamples {
@@ -260,11 +258,11 @@ func keepFirst[T any](examples []T, one T, compare func(a, b T) int) []T {
 	return examples[:min(len(examples), maxExamples)]
 }
 
-// broadKinds are the kinds that can cover others, as segments have them.
+// broadKinds is the set of kinds that can cover others, as segments store it.
 const broadKinds = ^uint8(1<<sender.KindAddress | 1<<sender.KindNull)
 
-// Report is the result, for one list or with "" for all.
-func (p *overlapping) Report(only string) *OverlapReport {
+// Report returns the result for one list, or for all if only is "".
+func (p *Overlap) Report(only string) *OverlapReport {
 	r := &OverlapReport{Common: []overlapPair{}, Within: []overlapWider{}}
 	percent := func(n uint64, of *segment.Segment) float64 {
 		return 100 * float64(n) / float64(of.Len()-of.Exceptions())

@@ -8,7 +8,7 @@ import (
 	"spamgate/internal/term"
 )
 
-// EntryInfo is an entry in a file, for programs.
+// EntryInfo is an entry with its place, as commands print it in JSON.
 type EntryInfo struct {
 	List      string `json:"list,omitempty"`
 	File      string `json:"file"`
@@ -25,14 +25,14 @@ func NewEntryInfo(list, file string, e listfile.Entry) EntryInfo {
 	return EntryInfo{list, file, e.Line, Written(e), e.Kind.String(), e.Exception, Until(e.Until), e.Reason, e.Note}
 }
 
-// String is the entry for people.
+// String formats the entry for people.
 func (e EntryInfo) String() string {
 	return fmt.Sprintf("%s in list %s, %s%s", e.Entry, e.List, e.Place(), term.InBrackets(e.Reason))
 }
 
 func (e EntryInfo) Place() string { return fmt.Sprintf("%s:%d", term.ShortPath(e.File), e.Line) }
 
-// Written is an entry in its normal form, as a list shows it.
+// Written returns an entry in normal form, as a list shows it.
 func Written(e listfile.Entry) string {
 	if e.Exception {
 		return "!" + e.Key
@@ -40,7 +40,7 @@ func Written(e listfile.Entry) string {
 	return e.Key
 }
 
-// Until is the end of an entry; empty where it has none.
+// Until formats the end of an entry; "" means that it has none.
 func Until(until int64) string {
 	if until == 0 {
 		return ""

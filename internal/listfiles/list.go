@@ -37,7 +37,7 @@ func (l *List) ReadsPlain() bool {
 	return true
 }
 
-// looksPlain reports whether a file is recognised as a plain list.
+// looksPlain reports whether a file has the plain format.
 func looksPlain(files blocklist.Opener, path string) bool {
 	f, err := files.Open(path)
 	if err != nil {
@@ -52,7 +52,7 @@ func looksPlain(files blocklist.Opener, path string) bool {
 // Writable says that the list's files may be changed.
 func (l *List) Writable() bool { return l.URL == "" && l.ReadsPlain() }
 
-// New looks for the list's files.
+// New finds the files of a list.
 func New(l config.List) (*List, error) {
 	at := &List{List: l, Options: listfile.Options{
 		Allow:             l.Type == "allow",
@@ -71,7 +71,7 @@ func New(l config.List) (*List, error) {
 	return at, nil
 }
 
-// Find is the list of the configuration that has the name.
+// Find returns the configured list of a name.
 func Find(c *config.Config, name string) (config.List, error) {
 	i := setup.ListIndex(c, name)
 	if i < 0 {

@@ -9,15 +9,15 @@ import (
 	"spamgate/internal/term"
 )
 
-// Input is a file that is read, or standard input.
+// Input is an open file, or standard input.
 type Input struct {
 	Path string
 	io.Reader
 	Close func()
 }
 
-// OpenInput opens a file; "-" is standard input. What is read of it ends with
-// ctx, and shows on bar.
+// OpenInput opens a file; "-" means standard input. Reading ends with ctx and moves the
+// progress bar.
 func OpenInput(ctx context.Context, stdin io.Reader, path string, bar *term.FileProgress) (*Input, error) {
 	open := func() (io.ReadCloser, error) { return os.Open(path) }
 	if path == "-" {
@@ -38,9 +38,9 @@ func OpenInput(ctx context.Context, stdin io.Reader, path string, bar *term.File
 	return &Input{path, bar.Reader(f, path), func() { f.Close() }}, nil
 }
 
-// awaited reads what may be long in coming, such as what somebody types or another
-// program pipes. Another goroutine waits for it, so that ctx ends the reading at
-// once; that goroutine may then wait for as long as the process lives.
+// awaited returns a reader of slow input, such as a terminal or a pipe. Another goroutine
+// reads it, so that ctx ends the reading at once. That goroutine may then wait until the
+// process ends.
 func awaited(ctx context.Context, open func() (io.ReadCloser, error)) io.ReadCloser {
 	r, w := io.Pipe()
 	stop := context.AfterFunc(ctx, func() { w.CloseWithError(context.Cause(ctx)) })

@@ -10,7 +10,8 @@ import (
 	"spamgate/internal/setup"
 )
 
-// Protection knows which entries cover a protected name whole.
+// Protection finds entries that cover a protected name entirely. It maps their keys to
+// the name.
 type Protection map[string]string // from key to name
 
 func NewProtection(c *config.Config) Protection {
@@ -26,8 +27,7 @@ func NewProtection(c *config.Config) Protection {
 	return p
 }
 
-// Covered is the protected name that an entry of the list would cover whole, or
-// "".
+// Covered returns the protected name that an entry of the list would cover entirely, or "".
 func (p Protection) Covered(l *List, e listfile.Entry) string {
 	if l.Type != "block" || l.OnProtected == "accept" || e.Exception {
 		return ""

@@ -17,7 +17,7 @@ import (
 	"spamgate/internal/term"
 )
 
-// Located is an entry, and where it stands.
+// Located is an entry with its list and file.
 type Located struct {
 	List  *List
 	file  string
@@ -26,13 +26,13 @@ type Located struct {
 
 func (f Located) At() EntryInfo { return NewEntryInfo(f.List.Name, f.file, f.Entry) }
 
-// Over reports whether the entry's time is over.
+// Over reports whether the entry has expired.
 func (f Located) Over() bool { return f.Entry.Until != 0 && f.Entry.Until <= time.Now().Unix() }
 
-// ErrIncomplete ends a command that has shown what it could.
+// ErrIncomplete ends a command that could not read all lists.
 var ErrIncomplete = errors.New("not all lists could be read, so there may be more")
 
-// Readable are the lists whose files are there. Of others it is said why they are left out.
+// Readable returns the lists whose files exist, and reports the others on stderr.
 func Readable(c *config.Config, stderr io.Writer) []*List {
 	var lists []*List
 	for _, l := range c.Lists {
@@ -46,7 +46,7 @@ func Readable(c *config.Config, stderr io.Writer) []*List {
 	return lists
 }
 
-// Scan is a walk over the files of some lists.
+// Scan reads the files of lists.
 type Scan struct {
 	Ctx    context.Context
 	Bar    *term.FileProgress
@@ -54,7 +54,7 @@ type Scan struct {
 	Failed bool // a file could not be read
 }
 
-// NewScan prepares a walk over the lists' files.
+// NewScan prepares to read the files of lists, with one progress bar for all.
 func NewScan(ctx context.Context, lists []*List, stderr io.Writer) *Scan {
 	var files []string
 	for _, l := range lists {
@@ -87,8 +87,7 @@ func OpenListFile(ctx context.Context, files blocklist.Opener, path string, bar 
 	return &Input{path, bar.Reader(Stoppable(ctx, f), path), func() { f.Close() }}, nil
 }
 
-// Lists reads all files of the lists. One that can't be read is told about, and
-// left out: what is asked for may not concern it.
+// Lists reads all files of the lists. A list that cannot be read is reported and skipped.
 func (s *Scan) Lists(lists []*List, each func(Located) error) error {
 	defer s.Bar.Finish()
 	for _, l := range lists {
@@ -111,23 +110,24 @@ func (s *Scan) Lists(lists []*List, each func(Located) error) error {
 	return nil
 }
 
-// relations are the entries of all lists that have to do with some entries.
-type relations struct {
+// Relations finds the entries of all lists that are the same as some entries, cover them or
+// are covered by them.
+type Relations struct {
 	keys    map[string]bool
 	entries map[string][]Located
 	names   map[string][]Located // the first plain entries for senders at a domain or below it
 	more    map[string]int       // how many there are beyond those
 }
 
-func NewRelations() *relations {
-	return &relations{map[string]bool{}, map[string][]Located{}, map[string][]Located{}, map[string]int{}}
+func NewRelations() *Relations {
+	return &Relations{map[string]bool{}, map[string][]Located{}, map[string][]Located{}, map[string]int{}}
 }
 
-// maxWithin is how many entries for senders at a domain are remembered.
+// maxWithin bounds the stored entries for senders at a domain.
 const maxWithin = 20
 
-// DomainOf is the domain at or below which an entry matches whoever it is, ""
-// where it is not about a domain.
+// DomainOf returns the domain of an entry that matches any sender at or below it, or "" for
+// other entries.
 func DomainOf(e listfile.Entry) string {
 	switch e.Kind {
 	case sender.KindDomain:
@@ -140,8 +140,8 @@ func DomainOf(e listfile.Entry) string {
 	return ""
 }
 
-// Ask notes what to look for.
-func (r *relations) Ask(e listfile.Entry) {
+// Ask adds an entry to look for.
+func (r *Relations) Ask(e listfile.Entry) {
 	r.keys[e.Key] = true
 	for _, key := range listedit.Covering(e.Key, e.Kind) {
 		r.keys[key] = true
@@ -151,8 +151,8 @@ func (r *relations) Ask(e listfile.Entry) {
 	}
 }
 
-// Read looks for it.
-func (r *relations) Read(ctx context.Context, lists []*List, stderr io.Writer) error {
+// Read reads the lists.
+func (r *Relations) Read(ctx context.Context, lists []*List, stderr io.Writer) error {
 	if len(r.keys) == 0 {
 		return nil
 	}
@@ -168,14 +168,14 @@ func (r *relations) Read(ctx context.Context, lists []*List, stderr io.Writer) e
 	})
 }
 
-// RelationsUnknown tells that a change was made, and that what else there is to
-// say about it is not known.
+// RelationsUnknown reports that a change was made, but that related entries could not be
+// read.
 func RelationsUnknown(stderr io.Writer, err error) {
 	fmt.Fprintf(stderr, "spamgate: it is changed; which other entries match the same senders is not known: %v\n", err)
 }
 
-// noteWithin notes an entry if it is for senders at the domain or below it.
-func (r *relations) noteWithin(name string, f Located) {
+// noteWithin stores an entry for senders at the domain or below it.
+func (r *Relations) noteWithin(name string, f Located) {
 	before, ok := strings.CutSuffix(f.Entry.Key, name)
 	if !ok || before != "" && !strings.HasSuffix(before, "@") && !strings.HasSuffix(before, ".") || f.Entry.Exception || f.Over() {
 		return
@@ -187,9 +187,9 @@ func (r *relations) noteWithin(name string, f Located) {
 	r.names[name] = append(r.names[name], f)
 }
 
-// Within are the entries, but for e itself, that match some of the senders that e
-// is about, and how many further ones there are.
-func (r *relations) Within(e listfile.Entry) (some []Located, more int) {
+// Within returns entries other than e that match some of the senders that e matches, and
+// the number of further ones.
+func (r *Relations) Within(e listfile.Entry) (some []Located, more int) {
 	name := DomainOf(e)
 	for _, f := range r.names[name] {
 		below := strings.TrimSuffix(f.Entry.Key, name)
@@ -204,11 +204,11 @@ func (r *relations) Within(e listfile.Entry) (some []Located, more int) {
 	return some, r.more[name]
 }
 
-// Same are the entries of the same key that are no exceptions.
-func (r *relations) Same(e listfile.Entry) []Located { return plainOnes(r.entries[e.Key]) }
+// Same returns the entries with the same key, exceptions apart.
+func (r *Relations) Same(e listfile.Entry) []Located { return plainOnes(r.entries[e.Key]) }
 
-// Covering are the entries that match whatever e does.
-func (r *relations) Covering(e listfile.Entry) []Located {
+// Covering returns the entries that match every sender that e matches.
+func (r *Relations) Covering(e listfile.Entry) []Located {
 	var all []Located
 	for _, key := range listedit.Covering(e.Key, e.Kind) {
 		all = append(all, plainOnes(r.entries[key])...)

@@ -19,27 +19,27 @@ import (
 // Commands that compare whole lists put them into segments, which take little
 // memory however long the lists are, and have the keys in one order.
 
-// NewKey is a key for the segments of one command.
+// NewKey returns a random key for the segments of one command.
 func NewKey() *segment.Key {
 	key := new(segment.Key)
 	rand.Read(key[:]) // never fails
 	return key
 }
 
-// segmentBuilder makes a segment of files.
-type segmentBuilder struct {
+// Builder makes a segment of files.
+type Builder struct {
 	ctx     context.Context
 	Builder *segment.Builder
 	files   int
 	Leave   func(listfile.Entry) bool // entries to be left out; nil: none
 }
 
-func NewBuilder(ctx context.Context, key *segment.Key) *segmentBuilder {
-	return &segmentBuilder{ctx: ctx, Builder: segment.NewBuilder(segment.BuildOptions{Key: key})}
+func NewBuilder(ctx context.Context, key *segment.Key) *Builder {
+	return &Builder{ctx: ctx, Builder: segment.NewBuilder(segment.BuildOptions{Key: key})}
 }
 
 // Add adds a file's entries.
-func (b *segmentBuilder) Add(in io.Reader, o listfile.Options) (listfile.Result, error) {
+func (b *Builder) Add(in io.Reader, o listfile.Options) (listfile.Result, error) {
 	file := b.files
 	b.files++
 	sink := func() func(listfile.Entry) error {
@@ -57,12 +57,12 @@ func (b *segmentBuilder) Add(in io.Reader, o listfile.Options) (listfile.Result,
 	return listfile.ReadParallel(b.ctx, in, o, runtime.GOMAXPROCS(0), sink, nil)
 }
 
-func (b *segmentBuilder) Finish() (*segment.Segment, error) {
+func (b *Builder) Finish() (*segment.Segment, error) {
 	return b.Builder.Finish(b.ctx, "", segment.Header{})
 }
 
-// Segment makes the segment of a list of the configuration, without the entries
-// that leave, if not nil, reports.
+// Segment builds the segment of a configured list. It leaves out the entries for which leave
+// reports true; leave may be nil.
 func Segment(s *Scan, l *List, key *segment.Key, leave func(listfile.Entry) bool) (*segment.Segment, error) {
 	b := NewBuilder(s.Ctx, key)
 	b.Leave = leave
@@ -89,8 +89,8 @@ type Record struct {
 	segment.Record
 }
 
-// Records are all records of a segment in its order. Fail is set where they end
-// early.
+// Records returns all records of a segment in its order. If reading fails, it sets *fail and
+// ends.
 func Records(s *segment.Segment, key *segment.Key, fail *error) iter.Seq[Record] {
 	return func(yield func(Record) bool) {
 		err := s.Records(func(r segment.Record) bool {
@@ -113,7 +113,7 @@ func (r Record) Compare(s Record) int {
 	return strings.Compare(r.Key, s.Key)
 }
 
-// Entry is the record as a list's entry.
+// Entry returns the record as a list's entry.
 func (r Record) Entry() listfile.Entry {
 	return listfile.Entry{
 		Key: r.Key, Kind: sender.Kind(r.Kind), Exception: r.Exception, Defer: r.Defer,
@@ -121,7 +121,7 @@ func (r Record) Entry() listfile.Entry {
 	}
 }
 
-// KindOf is the kind that a key of a list has.
+// KindOf returns the kind of a list's key.
 func KindOf(key string) sender.Kind {
 	switch {
 	case key == "<>":

@@ -87,7 +87,7 @@ func (p Progress) FinishInterrupted() {
 	}
 }
 
-// terminal is w's file descriptor, where w is a terminal.
+// terminal returns the file descriptor of w, if w is a terminal.
 func terminal(w io.Writer) (fd int, ok bool) {
 	if wrapped, ok := w.(interface{ Unwrap() io.Writer }); ok {
 		w = wrapped.Unwrap()
@@ -99,8 +99,8 @@ func terminal(w io.Writer) (fd int, ok bool) {
 	return int(file.Fd()), true
 }
 
-// Width is how many columns there are for text on w: those of the
-// terminal, but not more than most, which it also is where w is no terminal.
+// Width returns the number of columns for text on w: those of the terminal and at most
+// most, or most if w is not a terminal.
 func Width(w io.Writer, most int) int {
 	if fd, ok := terminal(w); ok {
 		if columns, _, err := term.GetSize(fd); err == nil && columns > 0 {

@@ -2,8 +2,8 @@ package term
 
 import "strings"
 
-// ShellWord is a text as a shell takes it for one word. What is proposed to be
-// typed may come from a list, and so from anybody.
+// ShellWord quotes a text so that a shell takes it as one word. Commands that are suggested
+// to the user may contain text from a list, which anybody may have written.
 func ShellWord(s string) string {
 	if s != "" && !strings.ContainsFunc(s, notPlainInShell) {
 		return s

@@ -3,7 +3,6 @@
 package term
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -14,7 +13,7 @@ import (
 	"spamgate/internal/text"
 )
 
-// Age is a duration in the unit that suits it: "12 s", "3 d".
+// Age formats a duration in a suitable unit: "12 s", "3 d".
 func Age(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -28,8 +27,8 @@ func Age(d time.Duration) string {
 	}
 }
 
-// SmallText is a rate or a part in a few characters; what is below anybody's
-// interest is 0.
+// SmallText formats a rate or a share in a few characters. Values that are too small to
+// matter are 0.
 func SmallText(v float64) string {
 	switch {
 	case v < leastFPR:
@@ -41,8 +40,8 @@ func SmallText(v float64) string {
 	}
 }
 
-// SmallFPR is a rate at which a filter errs in a few characters: never quite 0,
-// and "-" of a list that has none of its own.
+// SmallFPR formats a false positive rate in a few characters. It is never shown as 0; "-"
+// means that a list has no rate of its own.
 func SmallFPR(v float64) string {
 	switch {
 	case v == 0:
@@ -55,7 +54,7 @@ func SmallFPR(v float64) string {
 
 // PrintWrapped prints a text behind a label, which ends with a space, in lines
 // that are indented like the first, or less where the label is long.
-func PrintWrapped(b *bytes.Buffer, label, text string) {
+func PrintWrapped(w io.Writer, label, text string) {
 	indent := len(label)
 	if indent > Columns/4 {
 		indent = 4
@@ -66,20 +65,20 @@ func PrintWrapped(b *bytes.Buffer, label, text string) {
 		case !begun:
 			line += word
 		case len(line)+1+len(word) > Columns:
-			fmt.Fprintln(b, line)
+			fmt.Fprintln(w, line)
 			line = strings.Repeat(" ", indent) + word
 		default:
 			line += " " + word
 		}
 		begun = true
 	}
-	fmt.Fprintln(b, strings.TrimRight(line, " "))
+	fmt.Fprintln(w, strings.TrimRight(line, " "))
 }
 
 // Columns is how wide text is where nothing longer has to stay whole.
 const Columns = 80
 
-// FPR is a rate at which a filter errs; it is never quite 0.
+// FPR formats a false positive rate, which is never shown as 0.
 func FPR(fpr float64) string {
 	if fpr < leastFPR {
 		return fmt.Sprintf("< %.0g", leastFPR)
@@ -129,7 +128,7 @@ func PrintParts(w io.Writer, label string, parts []string) {
 	fmt.Fprintln(w, line)
 }
 
-// ByteSize is a size for people.
+// ByteSize formats a number of bytes.
 func ByteSize(n int64) string {
 	switch {
 	case n < 1<<10:

@@ -18,7 +18,6 @@ import (
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/report"
-	"spamgate/internal/term"
 	"spamgate/internal/text"
 )
 
@@ -40,45 +39,33 @@ Exit codes: 0 accepted; 2 nothing is held, or an error.`,
 		Args: oneList,
 	}
 	var f listsFlags
-	f.config = cli.ConfigFlag(cmd)
 	f.addJSON(cmd)
 	f.addDryRun(cmd)
 	why := cmd.Flags().String("reason", "", "`TEXT` for the audit log: why it is right")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := config.Load(*f.config)
+	f.runs(cmd, func(s *session, args []string) error {
+		if _, err := listfiles.Find(s.config, args[0]); err != nil {
+			return err
+		}
+		a := &acceptance{config: s.config, list: args[0], why: *why, dryRun: f.dryRun, stderr: s.stderr}
+		result, err := a.run(s)
 		if err != nil {
 			return err
 		}
-		if _, err := listfiles.Find(c, args[0]); err != nil {
-			return err
-		}
-		ctx, stop := cli.Interruptible(cmd)
-		defer stop()
-		a := &accepting{config: c, list: args[0], why: *why, dryRun: f.dryRun, stderr: cmd.ErrOrStderr()}
-		result, err := a.run(ctx)
-		if err != nil {
-			return err
-		}
-		out := term.Escape(cmd.OutOrStdout())
-		if f.json {
-			return printChangeJSON(out, result, f.dryRun)
-		}
-		result.print(out)
-		return nil
-	}
+		return s.printChange(result, result.print)
+	})
 	return cmd
 }
 
-// oneList is the Args of commands that take a list.
-func oneList(cmd *cobra.Command, args []string) error {
+// oneList accepts exactly one argument, a list.
+func oneList(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return fmt.Errorf("lists %s: name one list; spamgate lists status shows them", cmd.Name())
+		return errors.New("name one list; spamgate lists status shows them")
 	}
 	return nil
 }
 
-// accepting is one run of the command.
-type accepting struct {
+// acceptance is one run of accept.
+type acceptance struct {
 	config *config.Config
 	list   string
 	why    string
@@ -86,7 +73,7 @@ type accepting struct {
 	stderr io.Writer
 }
 
-// acceptResult says what came of it.
+// acceptResult is the output of accept.
 type acceptResult struct {
 	List     string      `json:"list"`
 	Held     string      `json:"held"` // why it was held
@@ -111,7 +98,7 @@ func (r acceptResult) print(w io.Writer) {
 	r.Gate.Print(w)
 }
 
-func (a *accepting) run(ctx context.Context) (acceptResult, error) {
+func (a *acceptance) run(ctx context.Context) (acceptResult, error) {
 	gate := cli.DialGate(a.config)
 	defer gate.Close()
 	if gate.Client != nil {
@@ -119,14 +106,14 @@ func (a *accepting) run(ctx context.Context) (acceptResult, error) {
 	}
 	if gate.Err != nil {
 		if _, err := durable.In(a.config.State.Dir).ReadDir("."); errors.Is(err, fs.ErrPermission) {
-			return acceptResult{}, fmt.Errorf("lists accept: what is held is not to be known: %w", gate.Err)
+			return acceptResult{}, fmt.Errorf("what is held cannot be found out: %w", gate.Err)
 		}
 	}
 	return a.byHand(ctx, gate)
 }
 
 // byGate has the running gate accept what it holds.
-func (a *accepting) byGate(ctx context.Context, client *admin.Client) (acceptResult, error) {
+func (a *acceptance) byGate(ctx context.Context, client *admin.Client) (acceptResult, error) {
 	result := acceptResult{List: a.list, DryRun: a.dryRun}
 	s, err := client.Status(ctx)
 	if err != nil {
@@ -153,8 +140,8 @@ func (a *accepting) byGate(ctx context.Context, client *admin.Client) (acceptRes
 	return result, nil
 }
 
-// checkHeld is what a gate says where nothing can be accepted.
-func (a *accepting) checkHeld(l admin.List) error {
+// checkHeld returns the error that a gate would give if nothing can be accepted.
+func (a *acceptance) checkHeld(l admin.List) error {
 	switch {
 	case l.Acceptable:
 		return nil
@@ -165,8 +152,8 @@ func (a *accepting) checkHeld(l admin.List) error {
 	}
 }
 
-// byHand notes that what is on disk is accepted, for the next start.
-func (a *accepting) byHand(ctx context.Context, gate cli.RunningGate) (acceptResult, error) {
+// byHand records, for the next start, that the content on disk is accepted.
+func (a *acceptance) byHand(ctx context.Context, gate cli.RunningGate) (acceptResult, error) {
 	result := acceptResult{List: a.list, DryRun: a.dryRun}
 	_, stats, err := buildReadOnly(ctx, a.config, a.stderr)
 	if ctx.Err() != nil {
@@ -187,7 +174,7 @@ func (a *accepting) byHand(ctx context.Context, gate cli.RunningGate) (acceptRes
 	dir := a.config.State.Dir
 	log := &listedit.Log{Dir: dir}
 	if err := log.Check(); err != nil {
-		return result, fmt.Errorf("lists accept: nothing is accepted: %w", err)
+		return result, fmt.Errorf("nothing is accepted: %w", err)
 	}
 	what := "tried once more"
 	if l.Retry {
@@ -208,8 +195,8 @@ func (a *accepting) byHand(ctx context.Context, gate cli.RunningGate) (acceptRes
 	return result, nil
 }
 
-// count counts the entries that the list has on disk, as a gate would.
-func (a *accepting) count(ctx context.Context) (n int, err error) {
+// count returns the number of entries on disk, counted as a gate does.
+func (a *acceptance) count(ctx context.Context) (n int, err error) {
 	l, err := listfiles.Find(a.config, a.list)
 	if err != nil {
 		return 0, err
@@ -233,10 +220,10 @@ func (a *accepting) count(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// errUncounted ends a command that could not read what it was to accept.
+// errUncounted reports that the content to be accepted cannot be read.
 var errUncounted = errors.New("nothing is accepted, since what is on disk cannot be read")
 
-// withoutAdvice is why an update is held, without what could be done about it.
+// withoutAdvice cuts the advice off the reason why an update is held.
 func withoutAdvice(why string) string {
 	why, _, _ = strings.Cut(why, "; if that is right, ")
 	why, _, _ = strings.Cut(why, "; if there is more memory ")

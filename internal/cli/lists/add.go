@@ -52,7 +52,6 @@ unless it says so.`,
   spamgate lists add '*.bulk.example' --reason "outbreak" --until 24h`,
 		Args: needEntries,
 	}
-	o.config = cli.ConfigFlag(cmd)
 	cmd.Flags().StringVarP(&o.list, "list", "l", "", "the `NAME` of the list")
 	cmd.Flags().StringVar(&o.file, "file", "", "which `FILE` of a list of several (default: the first)")
 	cmd.Flags().StringVarP(&o.reason, "reason", "r", "", "why, as `TEXT`; also for the audit log (needed)")
@@ -60,11 +59,11 @@ unless it says so.`,
 	cmd.Flags().StringVar(&o.until, "until", "", "when it ends, as `TIME`: 24h, 30d, 2026-12-31 (that\nday included) or 2026-12-31T18:00:00Z (default: never)")
 	o.addDryRun(cmd)
 	o.addJSON(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return listsAdd(cmd, o, args) }
+	o.runs(cmd, func(s *session, args []string) error { return listsAdd(s, o, args) })
 	return cmd
 }
 
-// addReport is what was added.
+// addReport is the output of add.
 type addReport struct {
 	List    string       `json:"list"`
 	File    string       `json:"file"`
@@ -74,7 +73,7 @@ type addReport struct {
 	Gate    *cli.Answer  `json:"gate,omitempty"` // unless nothing was changed
 }
 
-// addedEntry is what became of one entry.
+// addedEntry describes what was done with one entry.
 type addedEntry struct {
 	listfiles.EntryInfo
 	What      string                `json:"what"`
@@ -83,49 +82,38 @@ type addedEntry struct {
 	Remarks   []string              `json:"remarks,omitempty"`
 }
 
-func listsAdd(cmd *cobra.Command, o listsAddOptions, args []string) error {
+func listsAdd(s *session, o listsAddOptions, args []string) error {
 	if strings.TrimSpace(o.reason) == "" {
-		return errors.New(`lists add: no reason: give one, as in --reason "unsolicited mail"`)
+		return errors.New(`no reason: give one, as in --reason "unsolicited mail"`)
 	}
-	c, err := config.Load(*o.config)
+	list, err := writableList(s.config, o.list)
 	if err != nil {
 		return err
 	}
-	list, err := writableList(c, o.list)
-	if err != nil {
-		return fmt.Errorf("lists add: %w", err)
-	}
-	entries, err := newEntries(c, list, o, args)
+	entries, err := newEntries(s.config, list, o, args)
 	if err != nil {
 		return err
 	}
 	file, err := fileToEdit(list, o.file)
 	if err != nil {
-		return fmt.Errorf("lists add: %w", err)
+		return err
 	}
-	ctx, stop := cli.Interruptible(cmd)
-	defer stop()
-	gate := cli.DialGate(c)
+	gate := cli.DialGate(s.config)
 	defer gate.Close()
-	e := &editing{config: c, list: list, file: file, command: "add", why: o.reason, dryRun: o.dryRun, stderr: cmd.ErrOrStderr(), gate: gate}
-	report, err := e.add(ctx, entries)
+	report, err := s.edit(list, file, o.reason, gate).add(s, entries)
 	if err != nil {
 		return err
 	}
-	if o.json {
-		return printChangeJSON(cmd.OutOrStdout(), report, o.dryRun)
-	}
-	report.print(term.Escape(cmd.OutOrStdout()))
-	return nil
+	return s.printChange(report, report.print)
 }
 
-// newEntries checks what is to be added.
+// newEntries parses and checks the entries to be added.
 func newEntries(c *config.Config, l *listfiles.List, o listsAddOptions, args []string) ([]listedit.NewEntry, error) {
 	until := ""
 	if o.until != "" {
 		var err error
 		if until, err = parseUntil(o.until, time.Now()); err != nil {
-			return nil, fmt.Errorf("lists add: %w", err)
+			return nil, err
 		}
 	}
 	entries := make([]listedit.NewEntry, len(args))
@@ -139,14 +127,14 @@ func newEntries(c *config.Config, l *listfiles.List, o listsAddOptions, args []s
 			err = guarded.Check(l, e)
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("lists add: %w", err))
+			errs = append(errs, err)
 		}
 	}
 	return entries, errors.Join(errs...)
 }
 
-// add adds the entries, and asks what else there is to say about them.
-func (e *editing) add(ctx context.Context, entries []listedit.NewEntry) (*addReport, error) {
+// add adds the entries and reports how they relate to other entries.
+func (e *edit) add(ctx context.Context, entries []listedit.NewEntry) (*addReport, error) {
 	var additions []listedit.Addition
 	change, err := e.rewrite(ctx, func(old io.ReadSeeker, w io.Writer) error {
 		var err error
@@ -161,7 +149,7 @@ func (e *editing) add(ctx context.Context, entries []listedit.NewEntry) (*addRep
 	var refused []error
 	for i, a := range additions {
 		if a.What == listedit.Refused {
-			refused = append(refused, fmt.Errorf("lists add: %s: the exception !%[1]s at %s:%d cancels it; remove that first",
+			refused = append(refused, fmt.Errorf("%s: the exception !%[1]s at %s:%d cancels it; remove that first",
 				listfiles.Written(a.New), term.ShortPath(e.file), a.Line))
 		}
 		report.Entries = append(report.Entries, e.describe(entries[i], a))
@@ -171,7 +159,7 @@ func (e *editing) add(ctx context.Context, entries []listedit.NewEntry) (*addRep
 	}
 	if err := e.describeRelations(ctx, report, additions); err != nil {
 		if !change.Changed || e.dryRun {
-			return nil, fmt.Errorf("lists add: %w", err)
+			return nil, err
 		}
 		listfiles.RelationsUnknown(e.stderr, err)
 	}
@@ -181,8 +169,8 @@ func (e *editing) add(ctx context.Context, entries []listedit.NewEntry) (*addRep
 	return report, nil
 }
 
-// describe says what became of one entry.
-func (e *editing) describe(n listedit.NewEntry, a listedit.Addition) addedEntry {
+// describe returns the report on one entry.
+func (e *edit) describe(n listedit.NewEntry, a listedit.Addition) addedEntry {
 	a.New.Line = a.Line
 	d := addedEntry{EntryInfo: listfiles.NewEntryInfo(e.list.Name, e.file, a.New), What: a.What, Meaning: meaning(a.New)}
 	if len(a.Extra) > 0 && a.What == listedit.Updated {
@@ -209,7 +197,7 @@ func (e *editing) describe(n listedit.NewEntry, a listedit.Addition) addedEntry 
 	return d
 }
 
-// unlikeShown says what senders will read of a reason where that differs from it.
+// unlikeShown returns remarks on a reason that refused clients will not see as written.
 func unlikeShown(reason string) (remarks []string) {
 	shown := smtpfilter.PublicText(reason)
 	if shown == reason {
@@ -224,9 +212,9 @@ func unlikeShown(reason string) (remarks []string) {
 	return append(remarks, "(what they are not to see goes into --note)")
 }
 
-// describeRelations says which other entries match the same senders, in this
-// list or another, and which let them pass.
-func (e *editing) describeRelations(ctx context.Context, report *addReport, additions []listedit.Addition) error {
+// describeRelations adds to the report which other entries, of any list, match the same
+// senders or let them pass.
+func (e *edit) describeRelations(ctx context.Context, report *addReport, additions []listedit.Addition) error {
 	lists := listfiles.Readable(e.config, e.stderr)
 	relations := listfiles.NewRelations()
 	for _, a := range additions {
@@ -257,7 +245,7 @@ func (e *editing) describeRelations(ctx context.Context, report *addReport, addi
 	return nil
 }
 
-// describeAdditions is for the audit log.
+// describeAdditions returns the text for the audit log.
 func describeAdditions(additions []listedit.Addition) string {
 	var words []string
 	for _, a := range additions {
@@ -311,7 +299,7 @@ func (r *addReport) print(w io.Writer) {
 // maxCovered is how many entries that cover another are named.
 const maxCovered = 3
 
-// printOutcome is the last line of a command that changes something.
+// printOutcome prints the last line of a command that changes lists.
 func printOutcome(w io.Writer, dryRun, changed bool, gate *cli.Answer) {
 	switch {
 	case dryRun:

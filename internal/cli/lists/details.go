@@ -1,8 +1,8 @@
 package lists
 
 import (
-	"bytes"
 	"fmt"
+	"io"
 	"time"
 
 	"spamgate/internal/admin"
@@ -11,11 +11,11 @@ import (
 )
 
 // printListDetails prints all there is to know of a list.
-func printListDetails(b *bytes.Buffer, l *admin.List) {
+func printListDetails(w io.Writer, l *admin.List) {
 	line := func(label, format string, args ...any) {
-		term.PrintWrapped(b, fmt.Sprintf("  %-12s ", label), fmt.Sprintf(format, args...))
+		term.PrintWrapped(w, fmt.Sprintf("  %-12s ", label), fmt.Sprintf(format, args...))
 	}
-	b.WriteString("\n" + l.Name + "\n")
+	fmt.Fprint(w, "\n"+l.Name+"\n")
 	action := l.Type
 	if l.Action != "" {
 		action += ", " + l.Action
@@ -44,7 +44,7 @@ func printListDetails(b *bytes.Buffer, l *admin.List) {
 		if p.Hint != "" {
 			hint = "; " + p.Hint
 		}
-		term.PrintWrapped(b, "    ", fmt.Sprintf("%s:%d: %q: %s%s", term.ShortPath(p.File), p.Line, p.Text, p.What, hint))
+		term.PrintWrapped(w, "    ", fmt.Sprintf("%s:%d: %q: %s%s", term.ShortPath(p.File), p.Line, p.Text, p.What, hint))
 	}
 	for _, note := range l.Notes {
 		line("note", "%s", note)
@@ -67,7 +67,7 @@ func printListDetails(b *bytes.Buffer, l *admin.List) {
 	} else {
 		line("filter", "alone it would fill %s, FPR %s", term.SmallText(l.FillRatio), term.FPR(l.FPR))
 	}
-	printTrouble(b, l)
+	printTrouble(w, l)
 }
 
 func printFetch(line func(label, format string, args ...any), f *admin.Fetch) {
@@ -84,7 +84,7 @@ func printFetch(line func(label, format string, args ...any), f *admin.Fetch) {
 	}
 }
 
-// clock is a time for people, by the clock of this machine.
+// clock formats a time in the time zone of this machine.
 func clock(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
 
 // amount is a number of things.

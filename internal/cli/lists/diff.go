@@ -1,7 +1,6 @@
 package lists
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -62,27 +61,21 @@ Exit codes: 0 the same entries; 1 there are differences; 2 an error.`,
 	cmd.Flags().StringVar(&o.from, "from", "", "of a list: compare with this `VERSION`\n(default: the one that went live last)")
 	cmd.Flags().StringVar(&o.to, "to", "", "of a list: compare --from with this `VERSION`\n(default: what is on disk now)")
 	o.addJSON(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		err := listsDiff(cmd, o, args)
-		if err != nil && !errors.Is(err, cli.ErrNo) {
-			return fmt.Errorf("lists diff: %w", err)
-		}
-		return err
-	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return listsDiff(cmd, o, args) }
 	return cmd
 }
 
-// check wants a list, or two files, and the flags that go with them.
+// check accepts one list or two files, with the flags that fit them.
 func (o *listsDiffOptions) check(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0 || len(args) > 2:
-		return errors.New("lists diff: name one list, as spamgate lists status shows them, or two files, OLD and NEW")
+		return errors.New("name one list, as spamgate lists status shows them, or two files, OLD and NEW")
 	case len(args) == 2 && o.from+o.to != "":
-		return errors.New("lists diff: --from and --to go with the name of one list, not with files")
+		return errors.New("--from and --to go with the name of one list, not with files")
 	case len(args) == 1 && o.to != "" && o.from == "":
-		return errors.New("lists diff: --to goes with --from")
+		return errors.New("--to goes with --from")
 	case len(args) == 1 && o.formatChanged(cmd) != "":
-		return fmt.Errorf("lists diff: --%s goes with two files: a list is read as the configuration says", o.formatChanged(cmd))
+		return fmt.Errorf("--%s goes with two files: a list is read as the configuration says", o.formatChanged(cmd))
 	}
 	return nil
 }
@@ -115,14 +108,8 @@ func listsDiff(cmd *cobra.Command, o listsDiffOptions, args []string) error {
 		return err
 	}
 	report.Protected = int(sides[1].guarded.Load())
-	out := bufio.NewWriter(term.Escape(cmd.OutOrStdout()))
-	if o.json {
-		err = cli.PrintJSON(out, report)
-	} else {
-		printDiff(out, report)
-	}
-	if err = errors.Join(err, out.Flush()); err != nil {
-		return fmt.Errorf("writing the differences: %w", err)
+	if err := o.print(cmd, report, func(w io.Writer) { printDiff(w, report) }); err != nil {
+		return err
 	}
 	if len(report.Differences) > 0 {
 		return cli.ErrNo
@@ -130,7 +117,7 @@ func listsDiff(cmd *cobra.Command, o listsDiffOptions, args []string) error {
 	return nil
 }
 
-// fileSides are two files.
+// fileSides returns two files as the sides to be compared.
 func fileSides(cmd *cobra.Command, o listsDiffOptions, paths []string, key *segment.Key) (sides [2]*side, err error) {
 	options, err := o.formatFlags.options()
 	if err != nil {
@@ -151,7 +138,7 @@ func fileSides(cmd *cobra.Command, o listsDiffOptions, paths []string, key *segm
 	return sides, nil
 }
 
-// readSide reads one of the files, and says on standard error what is no entry.
+// readSide reads one of the files, and reports invalid lines on standard error.
 func readSide(ctx context.Context, cmd *cobra.Command, path string, o listfile.Options, key *segment.Key, bar *term.FileProgress) (*segment.Segment, error) {
 	in, err := listfiles.OpenInput(ctx, cmd.InOrStdin(), path, bar)
 	if err != nil {
@@ -190,7 +177,7 @@ func printDiff(w io.Writer, d *listcompare.Diff) {
 	}
 }
 
-// asLine is an entry as a list has it.
+// asLine formats an entry as a list has it.
 func asLine(e *listfiles.EntryInfo) string {
 	var b strings.Builder
 	b.WriteString(e.Entry)

@@ -19,7 +19,7 @@ import (
 	"spamgate/internal/text"
 )
 
-// listSides are the two states of a list that are compared.
+// listSides holds what is needed to compare two states of a list.
 type listSides struct {
 	cmd      *cobra.Command
 	config   *config.Config
@@ -29,14 +29,14 @@ type listSides struct {
 	guarded  listfiles.Protection
 }
 
-// side is one of them. Read makes its segment.
+// side is one of the two states. Its read function builds its segment.
 type side struct {
 	name    string
 	guarded atomic.Int64 // entries that are left out, since they cover a protected name
 	read    func(context.Context) (*segment.Segment, error)
 }
 
-// newListSides looks at what there is of a list.
+// newListSides finds the files and stored versions of a list.
 func newListSides(cmd *cobra.Command, o listsDiffOptions, name string, key *segment.Key) (*listSides, error) {
 	c, err := config.Load(*o.config)
 	if err != nil {
@@ -60,13 +60,13 @@ func newListSides(cmd *cobra.Command, o listsDiffOptions, name string, key *segm
 	return s, nil
 }
 
-// keptVersions are those of a list, the newest first.
+// keptVersions returns the stored versions of a list, the newest first.
 func keptVersions(c *config.Config, list string) ([]blocklist.VersionInfo, error) {
 	versions, err := blocklist.Versions(c.State.Dir, list)
 	return versions, listfiles.WithAuthority(err, listfiles.WhoServes)
 }
 
-// noVersionKept says why there is none.
+// noVersionKept returns the error that explains why no version is stored.
 func noVersionKept(c *config.Config) error {
 	if c.State.History == 0 {
 		return fmt.Errorf("no versions are kept, since [state] history is 0 in %s", c.File)
@@ -74,7 +74,7 @@ func noVersionKept(c *config.Config) error {
 	return fmt.Errorf("no version is kept in %s yet: a running gate keeps those that go live", c.State.Dir)
 }
 
-// findVersion is the version of which the ID begins so.
+// findVersion returns the version whose ID begins with start.
 func findVersion(list string, versions []blocklist.VersionInfo, start string) (blocklist.VersionInfo, error) {
 	var found []blocklist.VersionInfo
 	for _, v := range versions {
@@ -89,8 +89,8 @@ func findVersion(list string, versions []blocklist.VersionInfo, start string) (b
 	return found[0], nil
 }
 
-// choose is what is to be compared: without from the version that went live
-// last, and without to what is on disk.
+// choose returns the two sides to be compared. The defaults are the version that went
+// live last, and the files on disk.
 func (s *listSides) choose(from, to string) (old, now *side, err error) {
 	v := s.versions[0]
 	if from != "" {
@@ -111,7 +111,7 @@ func (s *listSides) choose(from, to string) (old, now *side, err error) {
 	return old, s.version(v), nil
 }
 
-// version is a kept version of the list.
+// version returns a stored version of the list as a side.
 func (s *listSides) version(v blocklist.VersionInfo) *side {
 	one := &side{name: "version " + v.ID}
 	one.read = func(ctx context.Context) (*segment.Segment, error) {
@@ -133,8 +133,8 @@ func (s *listSides) version(v blocklist.VersionInfo) *side {
 	return one
 }
 
-// leave reports, and counts, the entries of a side that the list leaves out, so
-// that they come and go without a difference.
+// leave returns a function that reports whether the list leaves an entry out, and counts
+// those for the side. They may come and go without being a difference.
 func (s *listSides) leave(from *side) func(listfile.Entry) bool {
 	return func(e listfile.Entry) bool {
 		if s.guarded.Covered(s.list, e) == "" {
@@ -145,7 +145,7 @@ func (s *listSides) leave(from *side) func(listfile.Entry) bool {
 	}
 }
 
-// disk is what the list's files hold.
+// disk returns the list's files as a side.
 func (s *listSides) disk() *side {
 	one := &side{name: "what is on disk"}
 	one.read = func(ctx context.Context) (*segment.Segment, error) {

@@ -22,8 +22,8 @@ import (
 	"spamgate/internal/term"
 )
 
-// editing is one change of a list's file.
-type editing struct {
+// edit is one change of a list's file.
+type edit struct {
 	config  *config.Config
 	list    *listfiles.List
 	file    string
@@ -36,8 +36,13 @@ type editing struct {
 	record  *listedit.Record
 }
 
-// rewrite changes the file by edit, which says what it did in e.record.What.
-func (e *editing) rewrite(ctx context.Context, edit func(old io.ReadSeeker, w io.Writer) error) (listedit.Change, error) {
+// edit returns a change of one of a list's files, which the command is to make.
+func (s *session) edit(list *listfiles.List, file, why string, gate cli.RunningGate) *edit {
+	return &edit{config: s.config, list: list, file: file, command: s.cmd.Name(), why: why, dryRun: s.dryRun, stderr: s.stderr, gate: gate}
+}
+
+// rewrite changes the file with change, which describes the change in e.record.What.
+func (e *edit) rewrite(ctx context.Context, change func(old io.ReadSeeker, w io.Writer) error) (listedit.Change, error) {
 	e.record = listedit.NewRecord(e.command, e.list.Name, e.file)
 	e.record.Why = e.why
 	o := listedit.Options{
@@ -54,17 +59,17 @@ func (e *editing) rewrite(ctx context.Context, edit func(old io.ReadSeeker, w io
 	if !e.dryRun {
 		var err error
 		if o.Log, throughGate, err = e.auditLog(); err != nil {
-			return listedit.Change{}, fmt.Errorf("lists %s: %s is not changed: %w", e.command, e.file, err)
+			return listedit.Change{}, fmt.Errorf("%s is not changed: %w", e.file, err)
 		}
 	}
 	bar := term.NewFileProgress(e.stderr, e.file, e.file) // it is read twice
 	defer bar.Finish()
-	change, err := listedit.Rewrite(ctx, e.file, func(old io.ReadSeeker, w io.Writer) error {
+	result, err := listedit.Rewrite(ctx, e.file, func(old io.ReadSeeker, w io.Writer) error {
 		limited := &limitedFile{w: w, path: e.file, left: cmp.Or(e.list.MaxBytes, blocklist.DefaultMaxBytes)}
-		return edit(seekingReader{bar.Reader(old, e.file), old}, limited)
+		return change(seekingReader{bar.Reader(old, e.file), old}, limited)
 	}, o)
 	bar.Finish()
-	if err == nil && throughGate && change.Changed {
+	if err == nil && throughGate && result.Changed {
 		if err = e.gate.Client.Audit(ctx, admin.AuditRecord{
 			SudoUser: e.record.SudoUser, Command: e.record.Command, List: e.record.List, File: e.record.File, What: e.record.What, Why: e.record.Why,
 		}); err != nil {
@@ -72,12 +77,12 @@ func (e *editing) rewrite(ctx context.Context, edit func(old io.ReadSeeker, w io
 		}
 	}
 	if err != nil {
-		return change, fmt.Errorf("lists %s: %w", e.command, listfiles.WithAuthority(err, listfiles.WhoOwns))
+		return result, listfiles.WithAuthority(err, listfiles.WhoOwns)
 	}
-	return change, nil
+	return result, nil
 }
 
-// limitedFile is a list's new file, which may not become larger than a gate takes.
+// limitedFile fails a write that would make a list larger than a gate accepts.
 type limitedFile struct {
 	w    io.Writer
 	path string
@@ -91,15 +96,15 @@ func (f *limitedFile) Write(b []byte) (int, error) {
 	return f.w.Write(b)
 }
 
-// seekingReader is a reader that shows on a bar, and what it reads from.
+// seekingReader joins a reader that moves a progress bar with the file it reads.
 type seekingReader struct {
 	io.Reader
 	io.Seeker
 }
 
-// auditLog is where the change is to be recorded: in a log that can be written
-// to, or else by the running gate.
-func (e *editing) auditLog() (log *listedit.Log, throughGate bool, err error) {
+// auditLog returns the log for the change. If this user may not write to it, the running
+// gate records the change.
+func (e *edit) auditLog() (log *listedit.Log, throughGate bool, err error) {
 	log = &listedit.Log{Dir: e.config.State.Dir}
 	err = log.Check()
 	switch {
@@ -111,7 +116,7 @@ func (e *editing) auditLog() (log *listedit.Log, throughGate bool, err error) {
 	return nil, false, listfiles.WithAuthority(err, listfiles.WhoServes)
 }
 
-// checkEntries reads the entries that were named.
+// checkEntries parses entries given as arguments.
 func checkEntries(entries []string, o listfile.Options) ([]listfile.Entry, error) {
 	parsed := make([]listfile.Entry, len(entries))
 	var errs []error
@@ -123,20 +128,20 @@ func checkEntries(entries []string, o listfile.Options) ([]listfile.Entry, error
 	return parsed, errors.Join(errs...)
 }
 
-// needEntries is an Args of commands that take entries.
-func needEntries(cmd *cobra.Command, args []string) error {
+// needEntries accepts one or more arguments, all of them entries.
+func needEntries(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return fmt.Errorf("lists %s: no entry: name one or more, such as user@spam.example or spam.example", cmd.Name())
+		return errors.New("no entry: name one or more, such as user@spam.example or spam.example")
 	}
 	for _, arg := range args {
 		if strings.TrimSpace(arg) == "" {
-			return fmt.Errorf("lists %s: an empty entry: the null sender is written '<>'", cmd.Name())
+			return errors.New("an empty entry: the null sender is written '<>'")
 		}
 	}
 	return nil
 }
 
-// meaning says what an entry matches.
+// meaning describes what an entry matches.
 func meaning(e listfile.Entry) string {
 	name := strings.TrimPrefix(strings.TrimPrefix(e.Key, "*."), "@")
 	var what string

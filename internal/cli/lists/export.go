@@ -52,25 +52,18 @@ error.`,
   spamgate lists export --format rpz --list blocked --out blocked.zone`,
 		Args: cobra.NoArgs,
 	}
-	o.config = cli.ConfigFlag(cmd)
 	cmd.Flags().BoolVar(&o.json, "json", false, "the same as --format json")
 	cmd.Flags().StringVarP(&o.list, "list", "l", "", "the `NAME` of the list")
 	cmd.Flags().StringVarP(&o.format, "format", "f", "", "how to write it: `F` is plain, postfix, rbldnsd, rpz, json\n(needed)")
 	cmd.Flags().StringVarP(&o.out, "out", "o", "", "write to this `FILE`, which appears when it is complete\n(default: standard output)")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		err := listsExport(cmd, o)
-		if err != nil && !errors.Is(err, cli.ErrNo) {
-			return fmt.Errorf("lists export: %w", err)
-		}
-		return err
-	}
+	o.runs(cmd, func(s *session, _ []string) error { return listsExport(s, o) })
 	return cmd
 }
 
-// maxLeftOut is how many entries that a format cannot express are shown.
+// maxLeftOut bounds the entries that are shown because a format cannot express them.
 const maxLeftOut = 20
 
-func listsExport(cmd *cobra.Command, o listsExportOptions) error {
+func listsExport(s *session, o listsExportOptions) error {
 	if o.json {
 		if o.format != "" && o.format != string(listfile.JSON) {
 			return fmt.Errorf("--format %s and --json: give one of them", o.format)
@@ -84,30 +77,24 @@ func listsExport(cmd *cobra.Command, o listsExportOptions) error {
 	if _, err := listfile.Write(io.Discard, format, func(func(listfile.Entry) bool) {}, nil); err != nil {
 		return fmt.Errorf("--format %s: use plain, postfix, rbldnsd, rpz or json", o.format)
 	}
-	c, err := config.Load(*o.config)
-	if err != nil {
-		return err
-	}
-	list, err := listToExport(c, o.list)
+	list, err := listToExport(s.config, o.list)
 	if err != nil {
 		return err
 	}
 	if o.out == "-" {
 		o.out = ""
 	}
-	if l := listWithFile(c, o.out); l != nil {
+	if l := listWithFile(s.config, o.out); l != nil {
 		return fmt.Errorf("--out %s: that is a file of list %s, which would be lost: name another", o.out, l.Name)
 	}
-	ctx, stop := cli.Interruptible(cmd)
-	defer stop()
-	e := &exporting{Scan: listfiles.NewScan(ctx, []*listfiles.List{list}, cmd.ErrOrStderr()), list: list, format: format}
+	e := &exporting{Scan: listfiles.NewScan(s, []*listfiles.List{list}, s.stderr), list: list, format: format}
 	defer e.Bar.Finish()
 	if o.out == "" {
-		if _, err = e.write(cmd.OutOrStdout()); err != nil {
+		if _, err = e.write(s.cmd.OutOrStdout()); err != nil {
 			err = fmt.Errorf("not all of the list is written: %w", err)
 		}
 	} else {
-		err = e.writeFile(ctx, o.out)
+		err = e.writeFile(s, o.out)
 	}
 	if err != nil {
 		return err
@@ -116,7 +103,7 @@ func listsExport(cmd *cobra.Command, o listsExportOptions) error {
 	return e.finish()
 }
 
-// listToExport is the list that is named, or the only block list.
+// listToExport returns the named list, or else the only block list.
 func listToExport(c *config.Config, name string) (*listfiles.List, error) {
 	if name == "" {
 		var blocks []string
@@ -139,7 +126,7 @@ func listToExport(c *config.Config, name string) (*listfiles.List, error) {
 	return list, err
 }
 
-// listWithFile is the list that has the file, nil if none has.
+// listWithFile returns the list to which the file belongs, or nil.
 func listWithFile(c *config.Config, path string) *listfiles.List {
 	for _, l := range c.Lists {
 		at, err := listfiles.New(l)
@@ -181,10 +168,10 @@ func (e *exporting) write(w io.Writer) (int64, error) {
 	return 0, errors.Join(e.failed, err)
 }
 
-// errEnough ends the reading of entries that nobody wants any more.
+// errEnough stops reading if the consumer of the entries has stopped.
 var errEnough = errors.New("enough")
 
-// entries are those of the list's files.
+// entries returns the entries of the list's files.
 func (e *exporting) entries() iter.Seq[listfile.Entry] {
 	return func(yield func(listfile.Entry) bool) {
 		for _, e.file = range e.list.Paths {
@@ -204,7 +191,7 @@ func (e *exporting) entries() iter.Seq[listfile.Entry] {
 	}
 }
 
-// leave tells of an entry that cannot be expressed.
+// leave reports an entry that the format cannot express.
 func (e *exporting) leave(p listfile.Problem) {
 	if e.left++; e.left <= maxLeftOut {
 		fmt.Fprintln(term.Escape(e.Stderr), newProblemAt(e.file, p))

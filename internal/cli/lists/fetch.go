@@ -42,21 +42,20 @@ list, or a list is held.`,
 		Example: `  spamgate lists fetch
   spamgate lists fetch disposable --json`,
 	}
-	o.config = cli.ConfigFlag(cmd)
 	o.addDryRun(cmd)
 	o.addJSON(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return listsFetch(cmd, o, args) }
+	o.runs(cmd, listsFetch)
 	return cmd
 }
 
-// fetchReport is what became of the lists.
+// fetchReport is the output of fetch.
 type fetchReport struct {
 	DryRun bool          `json:"dry_run"`
 	Lists  []fetchedList `json:"lists"`
 	Gate   *cli.Answer   `json:"gate,omitempty"` // if there is something new
 }
 
-// fetchedList is what became of one list.
+// fetchedList describes the fetch of one list.
 type fetchedList struct {
 	List     string     `json:"list"`
 	URL      string     `json:"url"`
@@ -71,7 +70,7 @@ type fetchedList struct {
 	err      error
 }
 
-// What may become of a list.
+// The values of fetchedList.What.
 const (
 	listFetched  = "fetched"
 	listUpToDate = "up to date"
@@ -80,37 +79,26 @@ const (
 	listToFetch  = "to be fetched"
 )
 
-func listsFetch(cmd *cobra.Command, o listsFlags, names []string) error {
-	c, err := config.Load(*o.config)
+func listsFetch(s *session, names []string) error {
+	lists, err := listsToFetch(s.config, names)
 	if err != nil {
 		return err
 	}
-	lists, err := listsToFetch(c, names)
-	if err != nil {
-		return fmt.Errorf("lists fetch: %w", err)
-	}
-	ctx, stop := cli.Interruptible(cmd)
-	defer stop()
-	report := fetchReport{DryRun: o.dryRun, Lists: make([]fetchedList, len(lists))}
+	report := fetchReport{DryRun: s.dryRun, Lists: make([]fetchedList, len(lists))}
 	for i, l := range lists {
 		report.Lists[i] = fetchedList{List: l.Name, URL: setup.FetchSource(l).ShownURL(), File: l.Copy, What: listToFetch}
 	}
-	if !o.dryRun {
+	if !s.dryRun {
 		sources, err := setup.FetchSources(lists)
 		if err != nil {
-			return fmt.Errorf("lists fetch: %w", err)
+			return err
 		}
-		report.run(ctx, c, lists, sources, cmd.ErrOrStderr())
+		report.run(s, s.config, lists, sources, s.stderr)
 	}
-	if o.json {
-		err = cli.PrintJSON(cmd.OutOrStdout(), report)
-	} else {
-		report.print(term.Escape(cmd.OutOrStdout()))
-	}
-	return errors.Join(err, report.err())
+	return errors.Join(s.print(report, report.print), report.err())
 }
 
-// listsToFetch are the lists with these names, or all that have a URL.
+// listsToFetch returns the named lists, or all lists that have a URL.
 func listsToFetch(c *config.Config, names []string) ([]config.List, error) {
 	var lists []config.List
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
@@ -137,8 +125,7 @@ func listsToFetch(c *config.Config, names []string) ([]config.List, error) {
 	return lists, nil
 }
 
-// run fetches the lists from their sources, and lets the running gate read what is
-// new.
+// run fetches the lists, and has the running gate load what is new.
 func (r *fetchReport) run(ctx context.Context, c *config.Config, lists []config.List, sources []fetch.Source, stderr io.Writer) {
 	changed := ""
 	setup.FetchAll(ctx, sources, nil, stderr, func(i int, status fetch.Status) {
@@ -169,8 +156,8 @@ func (r *fetchReport) run(ctx context.Context, c *config.Config, lists []config.
 	r.judge(ctx, c, lists, gate, stderr)
 }
 
-// judge asks which of the copies do not serve: the running gate, or else as a
-// start would find out.
+// judge finds the copies that are not in use: it asks the running gate, or else reads the
+// lists as a start would.
 func (r *fetchReport) judge(ctx context.Context, c *config.Config, lists []config.List, gate cli.RunningGate, stderr io.Writer) {
 	var all []admin.List
 	pid := 0
@@ -222,7 +209,7 @@ func (r *fetchReport) print(w io.Writer) {
 	}
 }
 
-// err is about the lists that failed, and those whose copy does not serve.
+// err returns the errors of lists that failed, or whose copy is not in use.
 func (r *fetchReport) err() error {
 	var errs []error
 	for _, l := range r.Lists {

@@ -49,45 +49,39 @@ Exit codes: 0 something was found; 1 nothing was found; 2 an error.`,
   spamgate lists find --reasons newsletter --json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return fmt.Errorf("lists find: accepts 1 argument, a pattern, and not %d; write one with a * in quotes, as '*.spam.example'", len(args))
+				return fmt.Errorf("accepts 1 argument, a pattern, and not %d; write one with a * in quotes, as '*.spam.example'", len(args))
 			}
 			return nil
 		},
 	}
-	o.config = cli.ConfigFlag(cmd)
 	cmd.Flags().StringVarP(&o.list, "list", "l", "", "look in the list of this `NAME` alone")
 	cmd.Flags().BoolVar(&o.reasons, "reasons", false, "look in reasons and notes, too")
 	o.addJSON(cmd)
 	cmd.Flags().Lookup("json").Usage = "a JSON object a line"
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return listsFind(cmd, o, args[0]) }
+	o.runs(cmd, func(s *session, args []string) error { return listsFind(s, o, args[0]) })
 	return cmd
 }
 
-func listsFind(cmd *cobra.Command, o listsFindOptions, pattern string) error {
+func listsFind(s *session, o listsFindOptions, pattern string) error {
 	if strings.TrimSpace(pattern) == "" {
-		return errors.New("lists find: nothing to look for: give an address, a part of an entry, or a pattern with *")
+		return errors.New("nothing to look for: give an address, a part of an entry, or a pattern with *")
 	}
-	c, err := config.Load(*o.config)
-	if err != nil {
-		return err
-	}
+	c := s.config
 	all := len(c.Lists)
 	if o.list != "" {
 		l, err := listfiles.Find(c, o.list)
 		if err != nil {
-			return fmt.Errorf("lists find: %w", err)
+			return err
 		}
 		c.Lists, all = []config.List{l}, 1
 	}
 	wanted := newMatcher(pattern, o.reasons)
 	guarded := listfiles.NewProtection(c)
-	ctx, stop := cli.Interruptible(cmd)
-	defer stop()
-	lists := listfiles.Readable(c, cmd.ErrOrStderr())
-	out := bufio.NewWriter(term.Escape(cmd.OutOrStdout()))
+	lists := listfiles.Readable(c, s.stderr)
+	out := bufio.NewWriter(term.Escape(s.cmd.OutOrStdout()))
 	n := 0
-	s := listfiles.NewScan(ctx, lists, cmd.ErrOrStderr())
-	err = s.Lists(lists, func(f listfiles.Located) error {
+	scan := listfiles.NewScan(s, lists, s.stderr)
+	err := scan.Lists(lists, func(f listfiles.Located) error {
 		if !wanted(f.Entry) {
 			return nil
 		}
@@ -95,19 +89,19 @@ func listsFind(cmd *cobra.Command, o listsFindOptions, pattern string) error {
 		return printFound(out, f, leftOut(f, guarded), o.json)
 	})
 	if err = errors.Join(err, out.Flush()); err != nil {
-		return fmt.Errorf("lists find: %w", err)
+		return err
 	}
 	switch {
-	case s.Failed || len(lists) < all:
-		return fmt.Errorf("lists find: %w", listfiles.ErrIncomplete)
+	case scan.Failed || len(lists) < all:
+		return listfiles.ErrIncomplete
 	case n == 0:
-		fmt.Fprintf(cmd.ErrOrStderr(), "nothing found%s\n", findHint(pattern))
+		fmt.Fprintf(s.stderr, "nothing found%s\n", findHint(pattern))
 		return cli.ErrNo
 	}
 	return nil
 }
 
-// findHint says what else could be asked.
+// findHint suggests another search.
 func findHint(pattern string) string {
 	if hint := cli.SuggestAddress(pattern); hint != "" {
 		return strings.Replace(hint, "to ask about the domain, give ", "to see what matches the domain, look for ", 1)
@@ -115,7 +109,7 @@ func findHint(pattern string) string {
 	return ""
 }
 
-// newMatcher says which entries a pattern means.
+// newMatcher returns a function that reports whether an entry fits the pattern.
 func newMatcher(pattern string, reasons bool) func(listfile.Entry) bool {
 	pattern = strings.TrimSpace(pattern)
 	part := normalPart(pattern)
@@ -137,7 +131,7 @@ func newMatcher(pattern string, reasons bool) func(listfile.Entry) bool {
 	return func(e listfile.Entry) bool { return matches(listfiles.Written(e)) || inComment(e) }
 }
 
-// normalPart is a part of an entry as entries are written.
+// normalPart returns a part of an entry in the normal form of entries.
 func normalPart(s string) string {
 	before, domain, at := strings.Cut(s, "@")
 	if !at {
@@ -169,7 +163,7 @@ func like(pattern string) func(string) bool {
 	}
 }
 
-// leftOut is why a gate would leave an entry out; "" where it counts.
+// leftOut returns why a gate would leave an entry out, or "" if it would not.
 func leftOut(f listfiles.Located, guarded listfiles.Protection) string {
 	if f.Over() {
 		return "left out: its time is over"

@@ -11,7 +11,7 @@ import (
 	"spamgate/internal/text"
 )
 
-// formatFlags say how a file is to be read that is no list of the configuration.
+// formatFlags are the flags for reading a file that is not a configured list.
 type formatFlags struct {
 	format            string
 	column            string
@@ -25,7 +25,7 @@ func (f *formatFlags) add(cmd *cobra.Command, otherwise listfile.Format) {
 	cmd.Flags().StringVar(&f.column, "column", "", "with --format csv: the `COLUMN`, its name or number\n(default: the only one called domain, email,\nhost or the like, else the first)")
 }
 
-// formatChanged is a flag that says how a file is to be read, "" if none is given.
+// formatChanged returns the first of these flags that was given, or "".
 func (f *formatFlags) formatChanged(cmd *cobra.Command) string {
 	for _, name := range []string{"format", "column", "exact", "allow", "allow-public-suffix"} {
 		if cmd.Flags().Changed(name) { // false of one that the command lacks
@@ -35,7 +35,7 @@ func (f *formatFlags) formatChanged(cmd *cobra.Command) string {
 	return ""
 }
 
-// formatNames are the formats, for a help text of 80 columns.
+// formatNames returns the names of the formats, wrapped for a help text of 80 columns.
 func formatNames() string {
 	names := make([]string, len(listfile.Formats))
 	for i, f := range listfile.Formats {
@@ -47,7 +47,7 @@ func formatNames() string {
 	return strings.ReplaceAll(strings.Join(names, ", "), " \n", "\n")
 }
 
-// options are those to read the file with.
+// options returns the options for reading the file.
 func (f *formatFlags) options() (listfile.Options, error) {
 	o := listfile.Options{
 		Format: listfile.Format(f.format), Column: f.column,
@@ -62,7 +62,7 @@ func (f *formatFlags) options() (listfile.Options, error) {
 	return o, nil
 }
 
-// problemAt is a line that is no entry, for programs.
+// problemAt is an invalid or unsupported line, or a warning, with its place.
 type problemAt struct {
 	File        string `json:"file"`
 	Line        int    `json:"line"`
@@ -77,7 +77,7 @@ func newProblemAt(file string, p listfile.Problem) problemAt {
 	return problemAt{File: file, Line: p.Line, Text: p.Text, What: p.What, Hint: p.Hint, Unsupported: p.Unsupported}
 }
 
-// String is the problem for people.
+// String formats the problem for people.
 func (p problemAt) String() string {
 	s := fmt.Sprintf("%s:%d: ", term.ShortPath(p.File), p.Line)
 	if p.Warning {
@@ -90,7 +90,7 @@ func (p problemAt) String() string {
 	return s
 }
 
-// readReport is what a file held, for programs.
+// readReport counts the contents of a file.
 type readReport struct {
 	Format      listfile.Format `json:"format"`
 	Packed      string          `json:"packed,omitempty"`
@@ -108,7 +108,7 @@ func newReadReport(r listfile.Result) readReport {
 	}
 }
 
-// describe is the report for people, but for the notes.
+// describe formats the report for people, without the notes.
 func (r readReport) describe() string {
 	format := string(r.Format)
 	if r.Packed != "" {

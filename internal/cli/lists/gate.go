@@ -15,12 +15,12 @@ import (
 	"spamgate/internal/term"
 )
 
-// accept lets the gate take the new content although it may be much smaller or
-// larger than the old one: somebody asked for it. Where that cannot be noted the
-// gate may hold the change, and says so. Nobody has asked for what is held already:
-// a change of that is judged with it, and one of a file that was emptied is the
-// error, since from then on it would not look emptied.
-func (e *editing) accept(ctx context.Context, change listedit.Change) error {
+// accept tells the gate that the new content is wanted, even if it is much smaller or
+// larger than the old. If that fails, a warning says that the gate may hold the change.
+//
+// Content that is already held was not asked for, so a change to it is not accepted in
+// advance. Changing a file that was emptied is an error: it would no longer look emptied.
+func (e *edit) accept(ctx context.Context, change listedit.Change) error {
 	if _, missing := os.Stat(e.config.State.Dir); e.gate.Client == nil && errors.Is(missing, fs.ErrNotExist) {
 		return nil // no gate has ever read the list, so none will compare
 	}
@@ -46,8 +46,9 @@ func (e *editing) accept(ctx context.Context, change listedit.Change) error {
 	return nil
 }
 
-// held is why what is on disk now is held, "" where it is not, or nobody knows.
-func (e *editing) held(ctx context.Context) string {
+// held returns why the content on disk is held, or "" if it is not held or that is not
+// known.
+func (e *edit) held(ctx context.Context) string {
 	if e.gate.Client != nil {
 		r, err := e.gate.Client.Rescan(ctx)
 		if err != nil {
@@ -74,8 +75,8 @@ func (e *editing) held(ctx context.Context) string {
 	return ""
 }
 
-// changeHeld is about a change of what is held.
-func (e *editing) changeHeld(why string) error {
+// changeHeld warns about a change to a list that is held, or refuses it.
+func (e *edit) changeHeld(why string) error {
 	if info, err := os.Stat(e.file); err == nil && info.Size() == 0 {
 		return fmt.Errorf("it is empty, and the list had entries before: spamgate lists rollback %s puts them back; for an empty list write a comment into it", e.list.Name)
 	}
@@ -85,7 +86,7 @@ func (e *editing) changeHeld(why string) error {
 	return nil
 }
 
-// retryBuild is blocklist.RetryBuild, likewise.
+// retryBuild lets the next start try once more to build a list's index.
 func retryBuild(c *config.Config, list string) error {
 	lists, err := setup.BlocklistConfig(c, nil)
 	if err != nil {
@@ -94,7 +95,7 @@ func retryBuild(c *config.Config, list string) error {
 	return blocklist.RetryBuild(lists, list)
 }
 
-// acceptContent is blocklist.AcceptContent for where no gate can be asked.
+// acceptContent records an accepted content for the next start, if no gate is running.
 func acceptContent(c *config.Config, list, sum string) error {
 	lists, err := setup.BlocklistConfig(c, nil)
 	if err != nil {

@@ -1,6 +1,7 @@
 package lists
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,6 @@ import (
 
 	"spamgate/blocklist/listfile"
 	"spamgate/internal/cli"
-	"spamgate/internal/config"
 	"spamgate/internal/durable"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
@@ -52,25 +52,22 @@ changed unless it says so.`,
     spamgate lists import - --format csv --column domain --list blocked`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return fmt.Errorf("lists import: accepts 1 argument, and not %d: name the file whose entries are to be added, or - for standard input", len(args))
+				return fmt.Errorf("accepts 1 argument, and not %d: name the file whose entries are to be added, or - for standard input", len(args))
 			}
 			return nil
 		},
 	}
-	o.config = cli.ConfigFlag(cmd)
 	cmd.Flags().StringVarP(&o.list, "list", "l", "", "the `NAME` of the list")
 	cmd.Flags().StringVar(&o.file, "file", "", "which `FILE` of a list of several (default: the first)")
 	cmd.Flags().StringVarP(&o.reason, "reason", "r", "", "the reason of entries that have none, as `TEXT`")
 	o.formatFlags.add(cmd, listfile.Auto)
 	o.addDryRun(cmd)
 	o.addJSON(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return listsImport(cmd, o, args[0])
-	}
+	o.runs(cmd, func(s *session, args []string) error { return listsImport(s, o, args[0]) })
 	return cmd
 }
 
-// importReport is what was imported.
+// importReport is the output of import.
 type importReport struct {
 	From string `json:"from"`
 	readReport
@@ -86,12 +83,12 @@ type importReport struct {
 	Gate       *cli.Answer `json:"gate,omitempty"`
 }
 
-// maxImportProblems is how many lines that were left out are shown.
+// maxImportProblems bounds the lines that are shown because they were left out.
 const maxImportProblems = 20
 
 // importing is one run of import.
 type importing struct {
-	*editing
+	*edit
 	in      *listfiles.Input
 	guarded listfiles.Protection
 	options listfile.Options
@@ -102,65 +99,50 @@ type importing struct {
 	excepts bool // an exception is present
 }
 
-func listsImport(cmd *cobra.Command, o listsImportOptions, path string) error {
-	fail := func(err error) error { return fmt.Errorf("lists import: %w", err) }
-	c, err := config.Load(*o.config)
+func listsImport(s *session, o listsImportOptions, path string) error {
+	list, err := writableList(s.config, o.list)
 	if err != nil {
 		return err
 	}
-	list, err := writableList(c, o.list)
-	if err != nil {
-		return fail(err)
-	}
 	options, err := o.formatFlags.options()
 	if err != nil {
-		return fail(err)
+		return err
 	}
 	file, err := fileToEdit(list, o.file)
 	if err != nil {
-		return fail(err)
+		return err
 	}
 	if path != "-" && durable.SameFile(path, file) {
-		return fail(fmt.Errorf("%s is the list's own file", path))
+		return fmt.Errorf("%s is the list's own file", path)
 	}
-	ctx, stop := cli.Interruptible(cmd)
-	defer stop()
-	bar := term.NewFileProgress(cmd.ErrOrStderr(), path)
+	bar := term.NewFileProgress(s.stderr, path)
 	defer bar.Finish()
-	in, err := listfiles.OpenInput(ctx, cmd.InOrStdin(), path, bar)
+	in, err := listfiles.OpenInput(s, s.cmd.InOrStdin(), path, bar)
 	if err != nil {
-		return fail(err)
+		return err
 	}
 	defer in.Close()
-	gate := cli.DialGate(c)
+	gate := cli.DialGate(s.config)
 	defer gate.Close()
-	why := o.reason
-	if why == "" {
-		why = "import"
-	}
 	// As the list reads its own lines, so that an imported line means there what
 	// it meant.
 	options.AllowPublicSuffix, options.Allow = list.AllowPublicSuffix, list.Options.Allow
 	i := &importing{
-		editing: &editing{config: c, list: list, file: file, command: "import", why: why, dryRun: o.dryRun, stderr: cmd.ErrOrStderr(), gate: gate},
-		in:      in, guarded: listfiles.NewProtection(c), options: options, reason: strings.TrimSpace(o.reason), bar: bar, present: newEntrySet(),
+		edit: s.edit(list, file, cmp.Or(o.reason, "import"), gate),
+		in:   in, guarded: listfiles.NewProtection(s.config), options: options, reason: strings.TrimSpace(o.reason), bar: bar, present: newEntrySet(),
 		report: &importReport{From: in.Path, List: list.Name, File: file, DryRun: o.dryRun, Problems: []problemAt{}},
 	}
-	if err := i.run(ctx); err != nil {
+	if err := i.run(s); err != nil {
 		return err
 	}
 	bar.Finish()
-	if o.json {
-		return printChangeJSON(cmd.OutOrStdout(), i.report, o.dryRun)
-	}
-	i.print(term.Escape(cmd.OutOrStdout()), term.Escape(cmd.ErrOrStderr()))
-	return nil
+	return s.printChange(i.report, func(w io.Writer) { i.print(w, term.Escape(s.stderr)) })
 }
 
-// run reads what the list has, and then copies it with what is new behind it.
+// run reads the list, and copies it with the new entries after it.
 func (i *importing) run(ctx context.Context) error {
 	if _, err := (listedit.NewEntry{Text: "a.example", Reason: i.reason}).Parse(listfile.Options{}); err != nil {
-		return fmt.Errorf("lists import: --reason: %w", err)
+		return fmt.Errorf("--reason: %w", err)
 	}
 	change, err := i.rewrite(ctx, func(old io.ReadSeeker, w io.Writer) error {
 		if err := i.readPresent(ctx, old); err != nil {
@@ -187,8 +169,8 @@ func (i *importing) run(ctx context.Context) error {
 	return nil
 }
 
-// readPresent notes what the list's files have, old in the place of the one that
-// is changed.
+// readPresent collects the entries of the list's files. It reads old in place of the file
+// that is being changed.
 func (i *importing) readPresent(ctx context.Context, old io.Reader) error {
 	note := func(e listfile.Entry) error {
 		i.present.add(listfiles.Written(e))
@@ -210,7 +192,7 @@ func (i *importing) readPresent(ctx context.Context, old io.Reader) error {
 	return nil
 }
 
-// addAll yields the lines to be added.
+// addAll calls yield with each line to be added.
 func (i *importing) addAll(yield func(line string) error) error {
 	result, err := listfile.Read(i.in, i.options, func(e listfile.Entry) error {
 		if i.present.has(listfiles.Written(e)) {
@@ -254,10 +236,10 @@ func (i *importing) leaveOut(p problemAt) {
 	}
 }
 
-// commentWords keep a foreign comment from meaning something in a list.
+// commentWords removes what would have a meaning in the comment of a list's entry.
 var commentWords = strings.NewReplacer("##", "#", "until=", "until ")
 
-// line is the entry as the list is to have it.
+// line formats an entry for the list.
 func (i *importing) line(e listfile.Entry) (string, error) {
 	if err := i.guarded.Check(i.list, e); err != nil {
 		return "", err
@@ -308,9 +290,9 @@ func (i *importing) print(w, stderr io.Writer) {
 	printOutcome(w, r.DryRun, r.Added > 0, r.Gate)
 }
 
-// entrySet remembers entries in normal form, by two hashes under seeds of this
-// process: 16 bytes each, so that ten million take some 400 MiB. That two entries
-// agree in both is beyond all likelihood.
+// entrySet is a set of entries in normal form. It stores two 64-bit hashes of each, with
+// seeds of this process: ten million entries take about 400 MiB. A collision of both hashes
+// is not to be expected.
 type entrySet struct {
 	seeds  [2]maphash.Seed
 	hashes map[[2]uint64]struct{}

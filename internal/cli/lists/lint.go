@@ -55,19 +55,11 @@ error, or so many that a gate would not take the file.`,
 	cmd.Flags().BoolVar(&o.allow, "allow", false, "as a list with type = \"allow\" reads it")
 	cmd.Flags().BoolVar(&o.allowPublicSuffix, "allow-public-suffix", false, "take entries such as com and co.uk")
 	o.addJSON(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := listsLint(cmd, o, args); err != nil {
-			if errors.Is(err, cli.ErrNo) {
-				return err
-			}
-			return fmt.Errorf("lists lint: %w", err)
-		}
-		return nil
-	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return listsLint(cmd, o, args) }
 	return cmd
 }
 
-// lintReport is what was found in one file.
+// lintReport is the output of lint for one file.
 type lintReport struct {
 	File string `json:"file"`
 	readReport
@@ -79,10 +71,10 @@ type lintReport struct {
 	hidden      int         // others
 }
 
-// maxUnsupported is how many unsupported lines of a file are shown.
+// maxUnsupported bounds the unsupported lines that are shown for a file.
 const maxUnsupported = 10
 
-// maxLintProblems bounds what is kept for JSON.
+// maxLintProblems bounds the problems of a file in JSON.
 const maxLintProblems = 10_000
 
 // linting is one run of lint.
@@ -126,7 +118,7 @@ func listsLint(cmd *cobra.Command, o listsLintOptions, args []string) error {
 	return l.finish()
 }
 
-// ofList has the files of a list checked as it reads them.
+// ofList prepares to check the files of a list with the options of that list.
 func (l *linting) ofList(file, name string) ([]string, error) {
 	c, err := config.Load(file)
 	if err != nil {
@@ -145,7 +137,7 @@ func (l *linting) ofList(file, name string) ([]string, error) {
 	return l.list.Paths, nil
 }
 
-// open opens a file to be checked. A list's own has to be one as a gate takes it.
+// open opens a file to be checked. A file of a list is opened as a gate opens it.
 func (l *linting) open(ctx context.Context, path string) (*listfiles.Input, error) {
 	if l.list != nil {
 		return listfiles.OpenListFile(ctx, setup.Opener(l.list.List), path, l.bar)
@@ -187,12 +179,12 @@ func (l *linting) file(path string) error {
 	return l.summary(r)
 }
 
-// maxRepeats is in how many entries repeated ones are looked for: as many as
-// take some 100 MiB to remember.
+// maxRepeats bounds the entries among which repeated ones are found: they take about
+// 100 MiB.
 const maxRepeats = 2_000_000
 
-// refusedBecause says why a gate would not take the file, as blocklist's guard
-// does: from 1,000 entries on, if more than a hundredth of the lines is invalid.
+// refusedBecause returns why a gate would refuse the file, or "". Like the guard of the
+// store it refuses files of 1,000 lines or more if more than 1% of them are invalid.
 func refusedBecause(r listfile.Result) string {
 	lines := r.Entries + r.Invalid
 	if lines < 1000 || r.Invalid*100 <= lines {
@@ -212,7 +204,7 @@ func coversTenants(e listfile.Entry) (domain string, ok bool) {
 	return domain, (e.Kind == sender.KindDomain || e.Kind == sender.KindSubdomains) && listfile.HasTenants(domain)
 }
 
-// warnings are what is likely a mistake about an entry.
+// warnings returns the likely mistakes in an entry.
 func (l *linting) warnings(e listfile.Entry) []problemAt {
 	var w []problemAt
 	if domain, ok := coversTenants(e); ok {
@@ -244,7 +236,7 @@ func (l *linting) problem(r *lintReport, p problemAt) {
 	}
 }
 
-// summary prints what a file held.
+// summary prints the counts of a file.
 func (l *linting) summary(r *lintReport) error {
 	if l.json {
 		return nil
@@ -266,7 +258,7 @@ func (l *linting) summary(r *lintReport) error {
 	return l.out.Flush()
 }
 
-// finish ends with what the exit code is to say.
+// finish prints the JSON, and returns the error that sets the exit code.
 func (l *linting) finish() error {
 	if l.json {
 		if err := cli.PrintJSON(l.out, l.reports); err != nil {

@@ -4,7 +4,6 @@ package lists
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"strings"
 
@@ -20,6 +19,7 @@ import (
 	"spamgate/internal/term"
 )
 
+// NewCommand returns the command group.
 func NewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lists",
@@ -39,7 +39,7 @@ and never changed: exceptions to them go into a list of yours.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(
+	for _, verb := range []*cobra.Command{
 		newListsAddCommand(),
 		newListsRemoveCommand(),
 		newListsFindCommand(),
@@ -55,37 +55,14 @@ and never changed: exceptions to them go into a list of yours.`,
 		newListsAcceptCommand(),
 		newListsRollbackCommand(),
 		newListsFetchCommand(),
-	)
+	} {
+		cli.NameErrors(verb)
+		cmd.AddCommand(verb)
+	}
 	return cmd
 }
 
-// listsFlags are those that commands have in common.
-type listsFlags struct {
-	config *string
-	list   string
-	file   string
-	json   bool
-	dryRun bool
-}
-
-func (f *listsFlags) addJSON(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON, for programs")
-}
-
-func (f *listsFlags) addDryRun(cmd *cobra.Command) {
-	cmd.Flags().BoolVarP(&f.dryRun, "dry-run", "n", false, "say what would be done, and change nothing")
-}
-
-// printChangeJSON prints what a command has changed.
-func printChangeJSON(w io.Writer, report any, dryRun bool) error {
-	err := cli.PrintJSON(w, report)
-	if err != nil && !dryRun {
-		return fmt.Errorf("it is done, and only the report is lost: %w", err)
-	}
-	return err
-}
-
-// writableNames are the lists that may be changed.
+// writableNames returns the names of the lists that commands can change.
 func writableNames(c *config.Config) []string {
 	var names []string
 	for _, l := range c.Lists {
@@ -96,7 +73,7 @@ func writableNames(c *config.Config) []string {
 	return names
 }
 
-// howToWrite says which list a change can go into.
+// howToWrite names the lists that can be changed, or says how to add one.
 func howToWrite(c *config.Config) string {
 	if names := writableNames(c); len(names) > 0 {
 		return "lists that can be changed: " + strings.Join(names, ", ") + " (--list NAME)"
@@ -105,8 +82,8 @@ func howToWrite(c *config.Config) string {
 		`name = "own" and path = "own.txt" (an empty file)`
 }
 
-// writableList is the list that is to be changed: the one that is named, or else
-// the only block list that may be.
+// writableList returns the list to be changed: the named one, or else the only block list
+// that can be changed.
 func writableList(c *config.Config, name string) (*listfiles.List, error) {
 	if name == "" {
 		var blocks []config.List
@@ -139,9 +116,8 @@ func writableList(c *config.Config, name string) (*listfiles.List, error) {
 	return at, nil
 }
 
-// howToBringBack says what to do about a list whose file is gone. An empty file
-// in its place would be a list without the entries that it had. The path may be a
-// glob, which is no name for a file.
+// howToBringBack says what to do about a list whose file is missing. It does not suggest an
+// empty file if a version is stored. The path may be a glob, which cannot name a new file.
 func howToBringBack(c *config.Config, l config.List, glob bool) string {
 	versions, err := keptVersions(c, l.Name)
 	switch {
@@ -155,8 +131,7 @@ func howToBringBack(c *config.Config, l config.List, glob bool) string {
 	return "no version of it is kept; for an empty list: touch " + term.ShellWord(term.ShortPath(l.Path))
 }
 
-// fileToEdit is which of the list's files is to be changed: the one that was
-// named, or the first.
+// fileToEdit returns the file to be changed: the named one, or else the list's first.
 func fileToEdit(l *listfiles.List, name string) (string, error) {
 	if name == "" {
 		return l.Paths[0], nil

@@ -1,18 +1,14 @@
 package lists
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
-	"spamgate/internal/cli"
-	"spamgate/internal/config"
 	"spamgate/internal/listcompare"
 	"spamgate/internal/listfiles"
-	"spamgate/internal/term"
 	"spamgate/internal/text"
 )
 
@@ -34,56 +30,39 @@ Exit codes: 0 compared; 2 an error.`,
   spamgate lists overlap --list blocked --json`,
 		Args: cobra.NoArgs,
 	}
-	o.config = cli.ConfigFlag(cmd)
 	cmd.Flags().StringVarP(&o.list, "list", "l", "", "compare the list of this `NAME` with the others alone")
 	o.addJSON(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := listsOverlap(cmd, o); err != nil {
-			return fmt.Errorf("lists overlap: %w", err)
-		}
-		return nil
-	}
+	o.runs(cmd, func(s *session, _ []string) error { return listsOverlap(s) })
 	return cmd
 }
 
-func listsOverlap(cmd *cobra.Command, o listsFlags) error {
-	c, err := config.Load(*o.config)
-	if err != nil {
-		return err
-	}
-	if o.list != "" {
-		if _, err := listfiles.Find(c, o.list); err != nil {
+func listsOverlap(s *session) error {
+	if s.list != "" {
+		if _, err := listfiles.Find(s.config, s.list); err != nil {
 			return err
 		}
 	}
-	ctx, stop := cli.Interruptible(cmd)
-	defer stop()
-	lists, key := listfiles.Readable(c, cmd.ErrOrStderr()), listfiles.NewKey()
+	lists, key := listfiles.Readable(s.config, s.stderr), listfiles.NewKey()
 	if len(lists) == 0 {
 		return errors.New("no list can be read")
 	}
 	p := listcompare.NewOverlap(lists, key)
-	s := listfiles.NewScan(ctx, lists, cmd.ErrOrStderr())
-	defer s.Bar.Finish()
+	scan := listfiles.NewScan(s, lists, s.stderr)
+	defer scan.Bar.Finish()
 	for _, l := range lists {
-		seg, err := listfiles.Segment(s, l, key, nil)
+		seg, err := listfiles.Segment(scan, l, key, nil)
 		if err != nil {
 			return err
 		}
 		p.Add(seg)
 	}
-	if err := p.Compare(ctx, func(done float64) { s.Bar.Bar.Show(done, "comparing") }); err != nil {
+	if err := p.Compare(s, func(done float64) { scan.Bar.Bar.Show(done, "comparing") }); err != nil {
 		return err
 	}
-	s.Bar.Finish()
-	report := p.Report(o.list)
-	out := bufio.NewWriter(term.Escape(cmd.OutOrStdout()))
-	if o.json {
-		err = cli.PrintJSON(out, report)
-	} else {
-		printOverlap(out, report)
-	}
-	if err = errors.Join(err, out.Flush()); err == nil && len(lists) < len(c.Lists) {
+	scan.Bar.Finish()
+	report := p.Report(s.list)
+	err := s.print(report, func(w io.Writer) { printOverlap(w, report) })
+	if err == nil && len(lists) < len(s.config.Lists) {
 		err = listfiles.ErrIncomplete
 	}
 	return err

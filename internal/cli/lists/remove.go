@@ -11,7 +11,6 @@ import (
 
 	"spamgate/blocklist/listfile"
 	"spamgate/internal/cli"
-	"spamgate/internal/config"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/setup"
@@ -44,16 +43,15 @@ says so, as where only the first of several files could be.`,
   spamgate lists remove '!press@spam.example' --list blocked --dry-run`,
 		Args: needEntries,
 	}
-	o.config = cli.ConfigFlag(cmd)
 	cmd.Flags().StringVarP(&o.list, "list", "l", "", "the `NAME` of the list")
 	cmd.Flags().StringVarP(&o.reason, "reason", "r", "", "why, as `TEXT`, for the audit log")
 	o.addDryRun(cmd)
 	o.addJSON(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return listsRemove(cmd, o, args) }
+	o.runs(cmd, func(s *session, args []string) error { return listsRemove(s, o, args) })
 	return cmd
 }
 
-// removeReport is what was removed.
+// removeReport is the output of remove.
 type removeReport struct {
 	List    string         `json:"list"`
 	DryRun  bool           `json:"dry_run"`
@@ -61,7 +59,7 @@ type removeReport struct {
 	Gate    *cli.Answer    `json:"gate,omitempty"`
 }
 
-// removedEntry is what became of one entry.
+// removedEntry describes the removal of one entry.
 type removedEntry struct {
 	Entry     string                `json:"entry"`
 	Removed   []listfiles.EntryInfo `json:"removed"`
@@ -70,55 +68,44 @@ type removedEntry struct {
 	More      int                   `json:"more_matching,omitempty"`  // such entries
 }
 
-func listsRemove(cmd *cobra.Command, o listsRemoveOptions, args []string) error {
-	c, err := config.Load(*o.config)
-	if err != nil {
-		return err
-	}
-	ctx, stop := cli.Interruptible(cmd)
-	defer stop()
-	list, err := listToRemoveFrom(ctx, c, o.list, args, cmd.ErrOrStderr())
+func listsRemove(s *session, o listsRemoveOptions, args []string) error {
+	list, err := listToRemoveFrom(s, args)
 	if err != nil {
 		return err
 	}
 	entries, err := checkEntries(args, list.Options)
 	if err != nil {
-		return fmt.Errorf("lists remove: %w", err)
+		return err
 	}
 	report := &removeReport{List: list.Name, DryRun: o.dryRun, Entries: make([]removedEntry, len(entries))}
-	files, err := findEntries(ctx, c, list, entries, report, cmd.ErrOrStderr())
+	files, err := findEntries(s, list, entries, report)
 	if err != nil {
 		return err
 	}
-	gate := cli.DialGate(c)
+	gate := cli.DialGate(s.config)
 	defer gate.Close()
 	for i, file := range files {
-		e := &editing{config: c, list: list, file: file, command: "remove", why: o.reason, dryRun: o.dryRun, stderr: cmd.ErrOrStderr(), gate: gate}
-		if err := e.remove(ctx, entries); err != nil {
+		if err := s.edit(list, file, o.reason, gate).remove(s, entries); err != nil {
 			if i > 0 && !o.dryRun {
 				err = fmt.Errorf("%w; changed before that: %s", err, shortenAll(files[:i]))
 			}
 			return err
 		}
 	}
-	if err := stillCovered(ctx, c, list, entries, report, cmd.ErrOrStderr()); err != nil {
+	if err := stillCovered(s, list, entries, report); err != nil {
 		if o.dryRun {
-			return fmt.Errorf("lists remove: %w", err)
+			return err
 		}
-		listfiles.RelationsUnknown(cmd.ErrOrStderr(), err)
+		listfiles.RelationsUnknown(s.stderr, err)
 	}
 	if !o.dryRun {
-		report.Gate = gate.Rescan(ctx, list.Name)
+		report.Gate = gate.Rescan(s, list.Name)
 	}
-	if o.json {
-		return printChangeJSON(cmd.OutOrStdout(), report, o.dryRun)
-	}
-	report.print(term.Escape(cmd.OutOrStdout()))
-	return nil
+	return s.printChange(report, report.print)
 }
 
 // remove removes the entries from one file.
-func (e *editing) remove(ctx context.Context, entries []listfile.Entry) error {
+func (e *edit) remove(ctx context.Context, entries []listfile.Entry) error {
 	_, err := e.rewrite(ctx, func(old io.ReadSeeker, w io.Writer) error {
 		removals, err := listedit.Remove(old, w, e.list.Options, entries)
 		var words []string
@@ -133,19 +120,15 @@ func (e *editing) remove(ctx context.Context, entries []listfile.Entry) error {
 	return err
 }
 
-// listToRemoveFrom is the list that is named, or the only one that has the
-// entries and can be changed.
-func listToRemoveFrom(ctx context.Context, c *config.Config, name string, args []string, stderr io.Writer) (*listfiles.List, error) {
-	if name != "" {
-		list, err := writableList(c, name)
-		if err != nil {
-			return nil, fmt.Errorf("lists remove: %w", err)
-		}
-		return list, nil
+// listToRemoveFrom returns the named list, or else the only list that has the entries and
+// can be changed.
+func listToRemoveFrom(s *session, args []string) (*listfiles.List, error) {
+	if s.list != "" {
+		return writableList(s.config, s.list)
 	}
 	var having []*listfiles.List
 	var first error
-	for _, l := range c.Lists {
+	for _, l := range s.config.Lists {
 		at, err := listfiles.New(l)
 		if !at.Writable() || err != nil {
 			continue
@@ -157,7 +140,7 @@ func listToRemoveFrom(ctx context.Context, c *config.Config, name string, args [
 			}
 			continue
 		}
-		some, err := hasSome(ctx, at, entries)
+		some, err := hasSome(s, at, entries)
 		if err != nil {
 			return nil, err
 		}
@@ -173,13 +156,13 @@ func listToRemoveFrom(ctx context.Context, c *config.Config, name string, args [
 		for i, l := range having {
 			names[i] = l.Name
 		}
-		return nil, fmt.Errorf("lists remove: it is in the lists %s: say which one is meant with --list NAME", strings.Join(names, ", "))
+		return nil, fmt.Errorf("it is in the lists %s: say which one is meant with --list NAME", strings.Join(names, ", "))
 	case first != nil:
-		return nil, fmt.Errorf("lists remove: %w", first)
+		return nil, first
 	}
 	entries, err := checkEntries(args, listfile.Options{AllowPublicSuffix: true})
 	if err == nil {
-		err = notListed(ctx, c, nil, entries, stderr)
+		err = notListed(s, nil, entries)
 	}
 	return nil, err
 }
@@ -200,25 +183,25 @@ func hasSome(ctx context.Context, l *listfiles.List, entries []listfile.Entry) (
 	return false, nil
 }
 
-// findIn looks for the entries in one file.
+// findIn finds the entries in one file.
 func findIn(ctx context.Context, l *listfiles.List, file string, entries []listfile.Entry) ([]listedit.Removal, error) {
 	f, err := setup.Opener(l.List).Open(file)
 	if err != nil {
-		return nil, fmt.Errorf("lists remove: list %s: %w", l.Name, listfiles.WithAuthority(err, listfiles.WhoOwns))
+		return nil, fmt.Errorf("list %s: %w", l.Name, listfiles.WithAuthority(err, listfiles.WhoOwns))
 	}
 	defer f.Close()
 	removals, err := listedit.Find(seekingReader{listfiles.Stoppable(ctx, f), f}, l.Options, entries)
 	if err != nil {
-		return nil, fmt.Errorf("lists remove: list %s: %s: %w", l.Name, term.ShortPath(file), err)
+		return nil, fmt.Errorf("list %s: %s: %w", l.Name, term.ShortPath(file), err)
 	}
 	return removals, nil
 }
 
-// findEntries fills in the report, and returns the files that have an entry. Not
-// to have one of them is an error.
-func findEntries(ctx context.Context, c *config.Config, l *listfiles.List, entries []listfile.Entry, report *removeReport, stderr io.Writer) (files []string, err error) {
+// findEntries adds the entries to the report and returns the files that have any. A missing
+// entry is an error.
+func findEntries(s *session, l *listfiles.List, entries []listfile.Entry, report *removeReport) (files []string, err error) {
 	for _, file := range l.Paths {
-		removals, err := findIn(ctx, l, file, entries)
+		removals, err := findIn(s, l, file, entries)
 		if err != nil {
 			return nil, err
 		}
@@ -241,25 +224,22 @@ func findEntries(ctx context.Context, c *config.Config, l *listfiles.List, entri
 			missing = append(missing, entries[i])
 		}
 	}
-	return files, notListed(ctx, c, l, missing, stderr)
+	return files, notListed(s, l, missing)
 }
 
-// notListed is the error about entries that are not in the list, nil if there
-// are none.
-func notListed(ctx context.Context, c *config.Config, l *listfiles.List, entries []listfile.Entry, stderr io.Writer) error {
+// notListed returns an error for entries that are not in the list, with what to do instead,
+// or nil if there are none.
+func notListed(s *session, l *listfiles.List, entries []listfile.Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	relations := listfiles.NewRelations()
-	for _, e := range entries {
-		relations.Ask(e)
-	}
-	if err := relations.Read(ctx, listfiles.Readable(c, stderr), stderr); err != nil {
-		return fmt.Errorf("lists remove: %w", err)
+	relations, err := relationsOf(s, entries)
+	if err != nil {
+		return err
 	}
 	var errs []error
 	for _, e := range entries {
-		what := "is no entry of a list that can be changed (" + strings.Join(writableNames(c), ", ") + ")"
+		what := "is no entry of a list that can be changed (" + strings.Join(writableNames(s.config), ", ") + ")"
 		if l != nil {
 			what = "is no entry of list " + l.Name
 		}
@@ -288,12 +268,21 @@ func notListed(ctx context.Context, c *config.Config, l *listfiles.List, entries
 		default:
 			what += "; nothing covers it either"
 		}
-		errs = append(errs, fmt.Errorf("lists remove: %s %s", listfiles.Written(e), what))
+		errs = append(errs, fmt.Errorf("%s %s", listfiles.Written(e), what))
 	}
 	return errors.Join(errs...)
 }
 
-// howToUndo says what to do about an entry that stands elsewhere.
+// relationsOf reads the entries of all lists that are related to some entries.
+func relationsOf(s *session, entries []listfile.Entry) (*listfiles.Relations, error) {
+	relations := listfiles.NewRelations()
+	for _, e := range entries {
+		relations.Ask(e)
+	}
+	return relations, relations.Read(s, listfiles.Readable(s.config, s.stderr), s.stderr)
+}
+
+// howToUndo says what to do about an entry in another list.
 func howToUndo(f listfiles.Located) string {
 	switch {
 	case f.List.Writable():
@@ -304,13 +293,10 @@ func howToUndo(f listfiles.Located) string {
 	return ", which cannot be changed here"
 }
 
-// stillCovered fills in which entries go on matching.
-func stillCovered(ctx context.Context, c *config.Config, l *listfiles.List, entries []listfile.Entry, report *removeReport, stderr io.Writer) error {
-	relations := listfiles.NewRelations()
-	for _, e := range entries {
-		relations.Ask(e)
-	}
-	if err := relations.Read(ctx, listfiles.Readable(c, stderr), stderr); err != nil {
+// stillCovered adds to the report which entries still match.
+func stillCovered(s *session, l *listfiles.List, entries []listfile.Entry, report *removeReport) error {
+	relations, err := relationsOf(s, entries)
+	if err != nil {
 		return err
 	}
 	for i, e := range entries {

@@ -44,7 +44,6 @@ Exit codes: 0 put back; 2 there is no such version, or an error.`,
 		Args: oneList,
 	}
 	var f listsFlags
-	f.config = cli.ConfigFlag(cmd)
 	f.addJSON(cmd)
 	f.addDryRun(cmd)
 	r := &rollback{}
@@ -52,72 +51,59 @@ Exit codes: 0 put back; 2 there is no such version, or an error.`,
 	cmd.Flags().StringVar(&r.why, "reason", "", "`TEXT` for the audit log: why")
 	only := cmd.Flags().Bool("list-versions", false, "list the kept versions, and change nothing")
 	cmd.MarkFlagsMutuallyExclusive("to", "list-versions")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		var err error
-		if r.config, err = config.Load(*f.config); err != nil {
-			return err
-		}
-		l, err := listfiles.Find(r.config, args[0])
+	f.runs(cmd, func(s *session, args []string) error {
+		l, err := listfiles.Find(s.config, args[0])
 		if err != nil {
 			return err
 		}
-		r.dryRun, r.stderr = f.dryRun, cmd.ErrOrStderr()
-		ctx, stop := cli.Interruptible(cmd)
-		defer stop()
+		r.session = s
 		if err := r.load(l); err != nil {
 			return listfiles.WithAuthority(err, listfiles.WhoOwns)
 		}
-		out := term.Escape(cmd.OutOrStdout())
 		if *only {
-			return r.printVersions(out, f.json)
+			return r.printVersions()
 		}
-		result, err := r.run(ctx)
+		result, err := r.run(s)
 		if err != nil {
 			return listfiles.WithAuthority(err, listfiles.WhoOwns)
 		}
-		if f.json {
-			return printChangeJSON(out, result, f.dryRun)
-		}
-		result.print(out)
-		return nil
-	}
+		return s.printChange(result, result.print)
+	})
 	return cmd
 }
 
-// rollback is one run of the command.
+// rollback is one run of rollback.
 type rollback struct {
-	config *config.Config
-	to     string
-	why    string
-	dryRun bool
-	stderr io.Writer
+	*session
+	to  string
+	why string
 
-	list     *listfiles.List
+	target   *listfiles.List
 	versions []blocklist.VersionInfo // the newest first
 	now      string                  // the sum of what is on disk; "" where that cannot be read
 }
 
-// load looks at what there is.
+// load finds the list's files and its stored versions.
 func (r *rollback) load(l config.List) error {
 	l.Path = l.Files()
 	var err error
-	if r.list, err = listfiles.New(l); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, blocklist.ErrNoMatch) {
+	if r.target, err = listfiles.New(l); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, blocklist.ErrNoMatch) {
 		return err
 	}
 	if r.versions, err = keptVersions(r.config, l.Name); err != nil {
 		return err
 	}
-	if len(r.list.Paths) == 0 {
+	if len(r.target.Paths) == 0 {
 		return nil // the list has gone, and is to come back
 	}
-	r.now, err = setup.Opener(r.list.List).ContentSum(r.list.Paths)
+	r.now, err = setup.Opener(r.target.List).ContentSum(r.target.Paths)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
 }
 
-// versionLine is a kept version for programs.
+// versionLine is a stored version in the output.
 type versionLine struct {
 	Version string    `json:"version"`
 	Time    time.Time `json:"time"`
@@ -126,37 +112,35 @@ type versionLine struct {
 	OnDisk  bool      `json:"on_disk"` // it is what the files hold now
 }
 
-func (r *rollback) printVersions(w io.Writer, asJSON bool) error {
+func (r *rollback) printVersions() error {
 	lines := []versionLine{}
 	for _, v := range r.versions {
 		lines = append(lines, versionLine{v.ID, v.Time.UTC(), v.Entries, v.Bytes, v.Sum == r.now})
 	}
-	if asJSON {
-		return cli.PrintJSON(w, lines)
-	}
-	if len(lines) == 0 {
+	if len(lines) == 0 && !r.json {
 		return r.noVersion()
 	}
-	fmt.Fprintf(w, "%-33s %-19s %11s %10s\n", "VERSION", "LIVE SINCE", "ENTRIES", "SIZE")
-	for _, l := range lines {
-		mark := ""
-		if l.OnDisk {
-			mark = " now"
+	return r.print(lines, func(w io.Writer) {
+		fmt.Fprintf(w, "%-33s %-19s %11s %10s\n", "VERSION", "LIVE SINCE", "ENTRIES", "SIZE")
+		for _, l := range lines {
+			mark := ""
+			if l.OnDisk {
+				mark = " now"
+			}
+			fmt.Fprintf(w, "%-33s %-19s %11s %10s%s\n", l.Version, clock(l.Time), text.Number(l.Entries), term.ByteSize(l.Bytes), mark)
 		}
-		fmt.Fprintf(w, "%-33s %-19s %11s %10s%s\n", l.Version, clock(l.Time), text.Number(l.Entries), term.ByteSize(l.Bytes), mark)
-	}
-	return nil
+	})
 }
 
-// noVersion says why there is nothing to put back.
+// noVersion returns the error that explains why no version can be restored.
 func (r *rollback) noVersion() error {
 	if r.config.State.History == 0 || len(r.versions) == 0 {
-		return fmt.Errorf("list %s: %w", r.list.Name, noVersionKept(r.config))
+		return fmt.Errorf("list %s: %w", r.target.Name, noVersionKept(r.config))
 	}
-	return fmt.Errorf("list %s: the one version that is kept is on disk already", r.list.Name)
+	return fmt.Errorf("list %s: the one version that is kept is on disk already", r.target.Name)
 }
 
-// choose is the version to put back.
+// choose returns the version to restore.
 func (r *rollback) choose() (blocklist.VersionInfo, error) {
 	if r.to == "" {
 		i := slices.IndexFunc(r.versions, func(v blocklist.VersionInfo) bool { return v.Sum != r.now })
@@ -165,15 +149,15 @@ func (r *rollback) choose() (blocklist.VersionInfo, error) {
 		}
 		return r.versions[i], r.tooFew(r.versions[i])
 	}
-	v, err := findVersion(r.list.Name, r.versions, r.to)
+	v, err := findVersion(r.target.Name, r.versions, r.to)
 	if err == nil && v.Sum == r.now {
-		err = fmt.Errorf("list %s: version %s is on disk already", r.list.Name, v.ID)
+		err = fmt.Errorf("list %s: version %s is on disk already", r.target.Name, v.ID)
 	}
 	return v, err
 }
 
-// tooFew refuses a version that lost most entries of another that is kept, since
-// that was most likely a mistake, unless it is named.
+// tooFew refuses a version with at most 40% of the entries of another stored version, unless
+// the user names it: it was most likely a mistake.
 func (r *rollback) tooFew(v blocklist.VersionInfo) error {
 	const part = 0.4
 	most := 0
@@ -184,10 +168,10 @@ func (r *rollback) tooFew(v blocklist.VersionInfo) error {
 		return nil
 	}
 	return fmt.Errorf("list %s: version %s has %s and another one that is kept %s; if it is the right one, name it with --to %[2]s, else another of spamgate lists rollback %[1]s --list-versions",
-		r.list.Name, v.ID, text.Count(v.Entries, "entry", "entries"), text.Number(most))
+		r.target.Name, v.ID, text.Count(v.Entries, "entry", "entries"), text.Number(most))
 }
 
-// rollbackResult says what came of it.
+// rollbackResult is the output of rollback.
 type rollbackResult struct {
 	List    string      `json:"list"`
 	Version string      `json:"version"`
@@ -227,7 +211,7 @@ func (r *rollbackResult) print(w io.Writer) {
 	}
 }
 
-// run puts a version back.
+// run restores a version.
 func (r *rollback) run(ctx context.Context) (*rollbackResult, error) {
 	v, err := r.choose()
 	if err != nil {
@@ -238,12 +222,12 @@ func (r *rollback) run(ctx context.Context) (*rollbackResult, error) {
 	}
 	gate := cli.DialGate(r.config)
 	defer gate.Close()
-	result := &rollbackResult{List: r.list.Name, Version: v.ID, Time: v.Time.UTC(), Entries: v.Entries, DryRun: r.dryRun, URL: setup.FetchSource(r.list.List).ShownURL()}
+	result := &rollbackResult{List: r.target.Name, Version: v.ID, Time: v.Time.UTC(), Entries: v.Entries, DryRun: r.dryRun, URL: setup.FetchSource(r.target.List).ShownURL()}
 	result.Old = r.newest(func(sum string) bool { return sum == r.now })
 	result.Again = r.newest(func(sum string) bool { return sum != v.Sum })
 	putBack := func() error { return r.putBack(ctx, v, gate, result) }
-	if r.list.URL != "" && !r.dryRun {
-		err = fetch.ReplaceCopy(setup.FetchSource(r.list.List), putBack)
+	if r.target.URL != "" && !r.dryRun {
+		err = fetch.ReplaceCopy(setup.FetchSource(r.target.List), putBack)
 	} else {
 		err = putBack()
 	}
@@ -254,12 +238,12 @@ func (r *rollback) run(ctx context.Context) (*rollbackResult, error) {
 		return nil, err
 	}
 	if !r.dryRun {
-		result.Gate = gate.Rescan(ctx, r.list.Name)
+		result.Gate = gate.Rescan(ctx, r.target.Name)
 	}
 	return result, nil
 }
 
-// newest is the newest kept version with such a sum; "" where there is none.
+// newest returns the ID of the newest stored version whose sum satisfies such, or "".
 func (r *rollback) newest(such func(sum string) bool) string {
 	for _, v := range r.versions {
 		if such(v.Sum) {
@@ -269,10 +253,11 @@ func (r *rollback) newest(such func(sum string) bool) string {
 	return ""
 }
 
-// putBack writes the files.
+// putBack writes the files of a version.
 func (r *rollback) putBack(ctx context.Context, v blocklist.VersionInfo, gate cli.RunningGate, result *rollbackResult) error {
-	return blocklist.ExtractVersion(r.config.State.Dir, r.list.Name, v.ID, func(path string, content io.Reader) error {
-		e := &editing{config: r.config, list: r.list, file: path, command: "rollback", why: r.why, dryRun: r.dryRun, create: true, stderr: r.stderr, gate: gate}
+	return blocklist.ExtractVersion(r.config.State.Dir, r.target.Name, v.ID, func(path string, content io.Reader) error {
+		e := r.edit(r.target, path, r.why, gate)
+		e.create = true
 		change, err := e.rewrite(ctx, func(_ io.ReadSeeker, w io.Writer) error {
 			e.record.What = "put version " + v.ID + " back"
 			_, err := io.Copy(w, content)
@@ -285,30 +270,30 @@ func (r *rollback) putBack(ctx context.Context, v blocklist.VersionInfo, gate cl
 	})
 }
 
-// check makes sure that the version can be put back as a whole, before a file is
-// touched.
+// check reports an error unless the whole version can be restored, before any file is
+// changed.
 func (r *rollback) check(v blocklist.VersionInfo) error {
 	r.addMissing(v)
-	if !slices.Equal(v.Files, r.list.Paths) {
+	if !slices.Equal(v.Files, r.target.Paths) {
 		return fmt.Errorf("list %s: version %s had other files (%s) than there are now (%s): rename or add files until they are the same",
-			r.list.Name, v.ID, shortenAll(v.Files), shortenAll(r.list.Paths))
+			r.target.Name, v.ID, shortenAll(v.Files), shortenAll(r.target.Paths))
 	}
-	return blocklist.ExtractVersion(r.config.State.Dir, r.list.Name, v.ID, func(_ string, content io.Reader) error {
+	return blocklist.ExtractVersion(r.config.State.Dir, r.target.Name, v.ID, func(_ string, content io.Reader) error {
 		_, err := io.Copy(io.Discard, content)
 		return err
 	})
 }
 
-// addMissing takes files that the version had and that are no longer there for the
-// list's, if the list finds them once they are back.
+// addMissing adds to the list's files those of the version that are missing now and that
+// the list's path matches.
 func (r *rollback) addMissing(v blocklist.VersionInfo) {
 	for _, file := range v.Files {
-		belongs, err := filepath.Match(r.list.Path, file)
-		if _, missing := os.Lstat(file); errors.Is(missing, fs.ErrNotExist) && err == nil && (belongs || file == r.list.Path) {
-			r.list.Paths = append(r.list.Paths, file)
+		belongs, err := filepath.Match(r.target.Path, file)
+		if _, missing := os.Lstat(file); errors.Is(missing, fs.ErrNotExist) && err == nil && (belongs || file == r.target.Path) {
+			r.target.Paths = append(r.target.Paths, file)
 		}
 	}
-	slices.Sort(r.list.Paths) // as a list with a glob has them
+	slices.Sort(r.target.Paths) // as a list with a glob has them
 }
 
 func shortenAll(paths []string) string {

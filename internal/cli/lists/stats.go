@@ -39,37 +39,26 @@ Exit codes: 0 said; 2 an error.`,
 		Args: cobra.NoArgs,
 	}
 	var f listsFlags
-	f.config = cli.ConfigFlag(cmd)
 	f.addJSON(cmd)
 	s := &statistics{}
 	cmd.Flags().BoolVar(&s.allKinds, "all-kinds", false, "make and measure a filter of each kind")
 	probes := &cli.NumberFlag[uint64]{Value: 1_000_000, Text: "1M", Name: "N", Parse: func(s string) (uint64, error) { return cli.ParseCount(s, maxProbes) }}
 	cmd.Flags().Var(probes, "probes", "how many made-up names to ask each filter for")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		var err error
-		if s.config, err = config.Load(*f.config); err != nil {
-			return err
-		}
-		s.probes, s.stderr = int(probes.Value), cmd.ErrOrStderr()
-		ctx, stop := cli.Interruptible(cmd)
-		defer stop()
-		report, err := s.run(ctx)
+	f.runs(cmd, func(run *session, _ []string) error {
+		s.config, s.probes, s.stderr = run.config, int(probes.Value), run.stderr
+		report, err := s.run(run)
 		if err != nil {
 			return err
 		}
-		out := term.Escape(cmd.OutOrStdout())
-		if f.json {
-			return cli.PrintJSON(out, report)
-		}
-		return report.print(out)
-	}
+		return run.print(report, report.print)
+	})
 	return cmd
 }
 
-// maxProbes is what takes some minutes.
+// maxProbes probes take some minutes.
 const maxProbes = 1_000_000_000
 
-// statistics is one run of the command.
+// statistics is one run of stats.
 type statistics struct {
 	config   *config.Config
 	allKinds bool
@@ -77,7 +66,7 @@ type statistics struct {
 	stderr   io.Writer
 }
 
-// statsReport is what it finds out.
+// statsReport is the output of stats.
 type statsReport struct {
 	Filter  kindStats   `json:"filter"`          // the configured one
 	Kinds   []kindStats `json:"kinds,omitempty"` // all
@@ -86,7 +75,7 @@ type statsReport struct {
 	Warning string      `json:"warning,omitempty"`
 }
 
-// kindStats is a filter as it was made and measured.
+// kindStats describes a filter that was built and measured.
 type kindStats struct {
 	Kind         string  `json:"kind"`
 	Family       string  `json:"family"`
@@ -104,7 +93,7 @@ type kindStats struct {
 	Error        string  `json:"error,omitempty"`
 }
 
-// listStats is a list's share.
+// listStats is a list's share of the filter.
 type listStats struct {
 	Name      string  `json:"name"`
 	Entries   int     `json:"entries"`
@@ -113,14 +102,14 @@ type listStats struct {
 	FPR       float64 `json:"fpr"`
 }
 
-// gateStats is what the lookups of a running gate have met.
+// gateStats counts the lookups of a running gate.
 type gateStats struct {
 	Lookups     uint64  `json:"lookups"`
 	Maybes      uint64  `json:"maybes"`
 	FalseMaybes *uint64 `json:"false_maybes,omitempty"`
 }
 
-// run reads the lists, and makes and measures filters of them.
+// run reads the lists, builds filters of them and measures those.
 func (s *statistics) run(ctx context.Context) (*statsReport, error) {
 	b, err := setup.BlocklistConfig(s.config, nil)
 	if err != nil {
@@ -139,8 +128,8 @@ func (s *statistics) run(ctx context.Context) (*statsReport, error) {
 	return report, errors.Join(err, store.Close())
 }
 
-// measureAll measures the configured filter, and others if that is asked for.
-// They are made of the lists as the store has read them.
+// measureAll measures the configured filter and, with --all-kinds, one of each kind. They
+// are built from the lists as the store has read them.
 func (s *statistics) measureAll(ctx context.Context, store *blocklist.Store, b blocklist.Config, report *statsReport) error {
 	set := store.Set()
 	stats := set.Stats()
@@ -183,9 +172,8 @@ func (s *statistics) measureAll(ctx context.Context, store *blocklist.Store, b b
 	return nil
 }
 
-// otherKinds are all kinds of filters, those that differ from the present one
-// first: the present one is then made anew, too, in the place of another. Auto is
-// left out, which is one of the others.
+// otherKinds returns all kinds of filters but auto, with the present kind last: it is then
+// built anew like the others, in place of one of them.
 func otherKinds(present blocklist.Kind) []blocklist.Kind {
 	var kinds []blocklist.Kind
 	for _, k := range blocklist.Kinds() {
@@ -196,7 +184,7 @@ func otherKinds(present blocklist.Kind) []blocklist.Kind {
 	return append(kinds, present)
 }
 
-// sayTrouble says which lists are not measured as they are on disk.
+// sayTrouble reports lists that are not measured as they are on disk.
 func (s *statistics) sayTrouble(stats blocklist.SetStats) {
 	for _, l := range stats.Lists {
 		switch {
@@ -208,7 +196,7 @@ func (s *statistics) sayTrouble(stats blocklist.SetStats) {
 	}
 }
 
-// make makes a filter of a kind, and measures it.
+// make builds a filter of a kind and measures it.
 func (s *statistics) make(ctx context.Context, store *blocklist.Store, b blocklist.Config) (kindStats, error) {
 	began := time.Now()
 	if err := store.Reload(ctx, b); err != nil {
@@ -220,7 +208,7 @@ func (s *statistics) make(ctx context.Context, store *blocklist.Store, b blockli
 	return made, err
 }
 
-// measure asks a Set's filter for names that no list has.
+// measure probes a Set's filter with names that no list has.
 func (s *statistics) measure(ctx context.Context, set *blocklist.Set) (kindStats, error) {
 	const seed = 20260601 // any; always the same, so that two runs can be compared
 	wrong, err := set.MeasureFPR(ctx, s.probes, seed)
@@ -241,7 +229,7 @@ func (s *statistics) measure(ctx context.Context, set *blocklist.Set) (kindStats
 	}, err
 }
 
-// askGate asks a running gate, if there is one that answers.
+// askGate returns the counts of the running gate, or nil if none answers.
 func (s *statistics) askGate(ctx context.Context) *gateStats {
 	gate := cli.DialGate(s.config)
 	defer gate.Close()

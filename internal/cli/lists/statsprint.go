@@ -1,7 +1,6 @@
 package lists
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"strings"
@@ -12,24 +11,19 @@ import (
 )
 
 // print prints the report for people.
-func (r *statsReport) print(w io.Writer) error {
-	var b bytes.Buffer
-	r.printFilter(&b)
-	r.printListShares(&b)
-	r.printKinds(&b)
-	if _, err := w.Write(b.Bytes()); err != nil {
-		return fmt.Errorf("writing the statistics: %w", err)
-	}
-	return nil
+func (r *statsReport) print(w io.Writer) {
+	r.printFilter(w)
+	r.printListShares(w)
+	r.printKinds(w)
 }
 
-// printFilter is the configured filter in detail.
-func (r *statsReport) printFilter(b *bytes.Buffer) {
+// printFilter prints the details of the configured filter.
+func (r *statsReport) printFilter(w io.Writer) {
 	f := r.Filter
 	line := func(label, format string, args ...any) {
-		fmt.Fprintf(b, "  %-13s %s\n", label, fmt.Sprintf(format, args...))
+		fmt.Fprintf(w, "  %-13s %s\n", label, fmt.Sprintf(format, args...))
 	}
-	fmt.Fprintf(b, "filter: %s\n", kindAndFamily(f.Kind, f.Family))
+	fmt.Fprintf(w, "filter: %s\n", kindAndFamily(f.Kind, f.Family))
 	parts := ""
 	if f.Parts > 1 {
 		parts = fmt.Sprintf(", %d parts", f.Parts)
@@ -54,12 +48,12 @@ func (r *statsReport) printFilter(b *bytes.Buffer) {
 		line("running gate", "%s", lookups)
 	}
 	if r.Warning != "" {
-		term.PrintWrapped(b, "  warning: ", r.Warning)
+		term.PrintWrapped(w, "  warning: ", r.Warning)
 	}
 }
 
-// measured is the measured rate. Where no probe has passed, the rate is below 3/n
-// with 95% confidence (the rule of three).
+// measured formats the measured rate. If none of n probes passed, the rate is below 3/n with
+// 95% confidence (the rule of three).
 func (k *kindStats) measured() string {
 	if k.False == 0 {
 		return fmt.Sprintf("below %s (0 of %s names)", term.SmallText(3/float64(k.Probes)), text.Number(k.Probes))
@@ -67,7 +61,7 @@ func (k *kindStats) measured() string {
 	return fmt.Sprintf("%s (%s of %s names)", term.SmallText(float64(k.False)/float64(k.Probes)), text.Number(k.False), text.Number(k.Probes))
 }
 
-// measuredShort is the same for a column.
+// measuredShort formats the measured rate for a column.
 func (k *kindStats) measuredShort() string {
 	if k.False == 0 {
 		return "< " + term.SmallText(3/float64(k.Probes))
@@ -75,19 +69,19 @@ func (k *kindStats) measuredShort() string {
 	return term.SmallText(float64(k.False) / float64(k.Probes))
 }
 
-func (r *statsReport) printListShares(b *bytes.Buffer) {
-	fmt.Fprintf(b, "\n%-30s %13s %12s %10s %8s\n", "LIST", "ENTRIES", "INDEX", "FILL ALONE", "FPR")
+func (r *statsReport) printListShares(w io.Writer) {
+	fmt.Fprintf(w, "\n%-30s %13s %12s %10s %8s\n", "LIST", "ENTRIES", "INDEX", "FILL ALONE", "FPR")
 	for _, l := range r.Lists {
-		fmt.Fprintf(b, "%-30s %13s %12s %10s %8s\n", l.Name, text.Number(l.Entries), term.ByteSize(l.Index), term.SmallText(l.FillRatio), term.SmallFPR(l.FPR))
+		fmt.Fprintf(w, "%-30s %13s %12s %10s %8s\n", l.Name, text.Number(l.Entries), term.ByteSize(l.Index), term.SmallText(l.FillRatio), term.SmallFPR(l.FPR))
 	}
 }
 
 // printKinds compares the kinds; the configured one has a mark.
-func (r *statsReport) printKinds(b *bytes.Buffer) {
+func (r *statsReport) printKinds(w io.Writer) {
 	if len(r.Kinds) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n  %-9s %-12s %10s %9s %7s %12s %12s\n", "KIND", "FAMILY", "MEMORY", "BUILD", "FILL", "EXPECTED FPR", "MEASURED FPR")
+	fmt.Fprintf(w, "\n  %-9s %-12s %10s %9s %7s %12s %12s\n", "KIND", "FAMILY", "MEMORY", "BUILD", "FILL", "EXPECTED FPR", "MEASURED FPR")
 	for i := range r.Kinds {
 		k := &r.Kinds[i]
 		mark := " "
@@ -95,20 +89,20 @@ func (r *statsReport) printKinds(b *bytes.Buffer) {
 			mark = "*"
 		}
 		if k.Error != "" {
-			term.PrintWrapped(b, fmt.Sprintf("%s %-9s ", mark, k.Kind), "cannot be made: "+k.Error)
+			term.PrintWrapped(w, fmt.Sprintf("%s %-9s ", mark, k.Kind), "cannot be made: "+k.Error)
 			continue
 		}
 		fill := "-"
 		if k.FillRatio > 0 {
 			fill = term.SmallText(k.FillRatio)
 		}
-		fmt.Fprintf(b, "%s %-9s %-12s %10s %9s %7s %12s %12s\n", mark, k.Kind, k.Family, term.ByteSize(int64(k.Bytes)), secondsText(k.BuildSeconds), fill,
+		fmt.Fprintf(w, "%s %-9s %-12s %10s %9s %7s %12s %12s\n", mark, k.Kind, k.Family, term.ByteSize(int64(k.Bytes)), secondsText(k.BuildSeconds), fill,
 			term.SmallFPR(k.ExpectedFPR), k.measuredShort())
 	}
-	b.WriteString("(* is configured)\n")
+	fmt.Fprint(w, "(* is configured)\n")
 }
 
-// secondsText is a time in the unit that suits it.
+// secondsText formats a time in a suitable unit.
 func secondsText(s float64) string {
 	d := time.Duration(s * float64(time.Second))
 	switch {

@@ -1,7 +1,6 @@
 package lists
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -42,27 +41,21 @@ Exit codes: 0 said; 2 an error, or no gate is asked and a list may not be read.`
   spamgate lists status --json | jq '.lists[] | select(.error)'`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return errors.New("lists status: name one list, or none to see all")
+				return errors.New("name one list, or none to see all")
 			}
 			return nil
 		},
 	}
 	var f listsFlags
-	f.config = cli.ConfigFlag(cmd)
 	f.addJSON(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := config.Load(*f.config)
-		if err != nil {
-			return err
-		}
+	f.runs(cmd, func(run *session, args []string) error {
+		c := run.config
 		if len(args) > 0 {
 			if _, err := listfiles.Find(c, args[0]); err != nil {
 				return err
 			}
 		}
-		ctx, stop := cli.Interruptible(cmd)
-		defer stop()
-		s, unread, err := askStatus(ctx, c, cmd.ErrOrStderr())
+		s, unread, err := askStatus(run, c, run.stderr)
 		if err != nil {
 			return err
 		}
@@ -71,30 +64,24 @@ Exit codes: 0 said; 2 an error, or no gate is asked and a list may not be read.`
 				return err
 			}
 		}
-		out := term.Escape(cmd.OutOrStdout())
-		if f.json {
-			err = cli.PrintJSON(out, s)
-		} else {
-			err = printStatus(out, c, s, len(args) > 0)
-		}
+		err = run.print(s, func(w io.Writer) { printStatus(w, c, s, len(args) > 0) })
 		return errors.Join(err, notPermitted(s.Lists, unread))
-	}
+	})
 	return cmd
 }
 
-// notPermitted is about the shown lists which this user may not read, so that
-// nobody knows how they are doing; nil if there are none.
+// notPermitted returns an error if this user may not read one of the shown lists.
 func notPermitted(shown []admin.List, read []blocklist.ListStats) error {
 	for _, l := range read {
 		if errors.Is(l.Err, fs.ErrPermission) && cli.HasList(shown, l.Name) {
-			return listfiles.WithAuthority(fmt.Errorf("lists status: list %s: %w", l.Name, l.Err), listfiles.WhoServes)
+			return listfiles.WithAuthority(fmt.Errorf("list %s: %w", l.Name, l.Err), listfiles.WhoServes)
 		}
 	}
 	return nil
 }
 
-// askStatus asks the running gate, or else reads the lists, and returns what it
-// has read.
+// askStatus asks the running gate for its status. If none runs, it reads the lists and
+// returns their statistics as well.
 func askStatus(ctx context.Context, c *config.Config, stderr io.Writer) (s admin.Status, read []blocklist.ListStats, err error) {
 	gate := cli.DialGate(c)
 	defer gate.Close()
@@ -135,7 +122,7 @@ func buildReadOnly(ctx context.Context, c *config.Config, stderr io.Writer) (*bl
 	return cli.BuildSet(ctx, b, stderr)
 }
 
-// addHits adds what a gate has kept of today's hits.
+// addHits adds the hits of today that a gate has stored.
 func addHits(c *config.Config, set *blocklist.Set, s *admin.Status) {
 	key, ok := report.HitsKey(set)
 	if !ok {
@@ -150,8 +137,8 @@ func addHits(c *config.Config, set *blocklist.Set, s *admin.Status) {
 	}
 }
 
-// onlyList is the list of a name. A gate that has not been reloaded may lack one
-// that the configuration has.
+// onlyList returns the list of a name. A gate may lack a list that was added to the
+// configuration after its last reload.
 func onlyList(s admin.Status, name string) ([]admin.List, error) {
 	for _, l := range s.Lists {
 		if l.Name == name {
@@ -161,60 +148,54 @@ func onlyList(s admin.Status, name string) ([]admin.List, error) {
 	return nil, errors.New(cli.NoListYet(name, s.PID))
 }
 
-// printStatus prints a status for people, up to 80 columns wide but for names and
-// paths that are longer.
-func printStatus(w io.Writer, c *config.Config, s admin.Status, details bool) error {
-	var b bytes.Buffer
-	printFrom(&b, c, s)
+// printStatus prints a status in at most 80 columns, longer names and paths apart.
+func printStatus(w io.Writer, c *config.Config, s admin.Status, details bool) {
+	printFrom(w, c, s)
 	if details {
-		printListDetails(&b, &s.Lists[0])
+		printListDetails(w, &s.Lists[0])
 	} else {
-		printFilterStatus(&b, s)
-		printListTable(&b, s.Lists)
+		printFilterStatus(w, s)
+		printListTable(w, s.Lists)
 	}
-	if _, err := w.Write(b.Bytes()); err != nil {
-		return fmt.Errorf("writing the status: %w", err)
-	}
-	return nil
 }
 
-// printFrom says who says so.
-func printFrom(b *bytes.Buffer, c *config.Config, s admin.Status) {
+// printFrom prints the source of the status: a running gate, or the disk.
+func printFrom(w io.Writer, c *config.Config, s admin.Status) {
 	if s.From == admin.FromDisk {
 		if s.Unasked != "" {
-			term.PrintWrapped(b, "", s.Unasked+"; read from disk")
+			term.PrintWrapped(w, "", s.Unasked+"; read from disk")
 		} else {
-			b.WriteString("no gate is running: read from disk\n")
+			fmt.Fprint(w, "no gate is running: read from disk\n")
 		}
 		return
 	}
-	fmt.Fprintf(b, "running gate: process %d, generation %d", s.PID, s.Generation)
+	fmt.Fprintf(w, "running gate: process %d, generation %d", s.PID, s.Generation)
 	if s.Started != nil {
-		fmt.Fprintf(b, ", for %s", term.Age(s.Time.Sub(*s.Started)))
+		fmt.Fprintf(w, ", for %s", term.Age(s.Time.Sub(*s.Started)))
 	}
-	b.WriteByte('\n')
+	fmt.Fprintln(w)
 	if file, err := filepath.Abs(c.File); err == nil && s.Config != "" && s.Config != file {
-		fmt.Fprintf(b, "  its configuration is %s\n", s.Config)
+		fmt.Fprintf(w, "  its configuration is %s\n", s.Config)
 	}
 }
 
-func printFilterStatus(b *bytes.Buffer, s admin.Status) {
+func printFilterStatus(w io.Writer, s admin.Status) {
 	f := s.Filter
 	if f.Kind != "" {
-		fmt.Fprintf(b, "filter: %s, %s; fill ratio %s, expected FPR %s\n",
+		fmt.Fprintf(w, "filter: %s, %s; fill ratio %s, expected FPR %s\n",
 			kindAndFamily(f.Kind, f.Family), term.ByteSize(int64(f.Bytes)), term.SmallText(f.FillRatio), term.FPR(f.FPR))
 	}
 	if f.Warning != "" {
-		term.PrintWrapped(b, "  warning: ", f.Warning)
+		term.PrintWrapped(w, "  warning: ", f.Warning)
 	}
 	if s.Lookups != nil && *s.Lookups > 0 {
-		fmt.Fprintf(b, "looked up: %s, maybes of the filter: %s", text.Number(*s.Lookups), text.Number(*s.Maybes))
+		fmt.Fprintf(w, "looked up: %s, maybes of the filter: %s", text.Number(*s.Lookups), text.Number(*s.Maybes))
 		if s.FalseMaybes != nil {
-			fmt.Fprintf(b, ", %s of them false", text.Number(*s.FalseMaybes))
+			fmt.Fprintf(w, ", %s of them false", text.Number(*s.FalseMaybes))
 		}
-		b.WriteByte('\n')
+		fmt.Fprintln(w)
 	}
-	b.WriteByte('\n')
+	fmt.Fprintln(w)
 }
 
 func kindAndFamily(kind, family string) string {
@@ -226,30 +207,29 @@ func kindAndFamily(kind, family string) string {
 
 const listColumns = "%-14s %-12s %11s %7s %6s %10s %7s %6s\n"
 
-// printListTable has a line for each list, one below it with its source, and more
-// where something is wrong.
-func printListTable(b *bytes.Buffer, lists []admin.List) {
-	fmt.Fprintf(b, listColumns, "LIST", "FORMAT", "ENTRIES", "INVALID", "AGE", "HITS TODAY", "FILL", "FPR")
+// printListTable prints a line for each list, its source below, and what is wrong with it.
+func printListTable(w io.Writer, lists []admin.List) {
+	fmt.Fprintf(w, listColumns, "LIST", "FORMAT", "ENTRIES", "INVALID", "AGE", "HITS TODAY", "FILL", "FPR")
 	for i := range lists {
 		l := &lists[i]
 		name := l.Name
 		if len(name) > 14 {
-			fmt.Fprintln(b, name)
+			fmt.Fprintln(w, name)
 			name = ""
 		}
 		today := "-"
 		if l.HitsToday != nil {
 			today = text.Number(*l.HitsToday)
 		}
-		fmt.Fprintf(b, listColumns, name, formatText(l), text.Number(l.Entries), text.Number(l.Invalid),
+		fmt.Fprintf(w, listColumns, name, formatText(l), text.Number(l.Entries), text.Number(l.Invalid),
 			listAge(l, time.Now()), today, term.SmallText(l.FillRatio), term.SmallFPR(l.FPR))
-		fmt.Fprintf(b, "  %s\n", sourceText(l))
-		printTrouble(b, l)
+		fmt.Fprintf(w, "  %s\n", sourceText(l))
+		printTrouble(w, l)
 	}
 }
 
-// printTrouble says what is wrong with a list.
-func printTrouble(b *bytes.Buffer, l *admin.List) {
+// printTrouble prints what is wrong with a list.
+func printTrouble(w io.Writer, l *admin.List) {
 	if l.Error != "" {
 		what := "ERROR"
 		switch {
@@ -264,14 +244,14 @@ func printTrouble(b *bytes.Buffer, l *admin.List) {
 		if l.LastGood {
 			what += ", its last good version serves"
 		}
-		term.PrintWrapped(b, "  "+what+": ", l.Error)
+		term.PrintWrapped(w, "  "+what+": ", l.Error)
 	}
 	if l.Fetch != nil && l.Fetch.Error != "" {
-		term.PrintWrapped(b, fmt.Sprintf("  NOT FETCHED, failures in a row: %d: ", l.Fetch.Failures), l.Fetch.Error)
+		term.PrintWrapped(w, fmt.Sprintf("  NOT FETCHED, failures in a row: %d: ", l.Fetch.Failures), l.Fetch.Error)
 	}
 }
 
-// formatText is the format of a list's first file.
+// formatText returns the format of a list's first file.
 func formatText(l *admin.List) string {
 	if l.Packed != "" {
 		return l.Format + "+" + l.Packed
@@ -279,7 +259,7 @@ func formatText(l *admin.List) string {
 	return l.Format
 }
 
-// sourceText is where a list comes from.
+// sourceText returns where a list comes from.
 func sourceText(l *admin.List) string {
 	if l.URL != "" {
 		return l.URL
@@ -294,7 +274,7 @@ func sourceText(l *admin.List) string {
 	return text
 }
 
-// listAge is how long ago what serves was brought up to date.
+// listAge returns the time since the list in use was last changed or confirmed.
 func listAge(l *admin.List, now time.Time) string {
 	if l.Fetch != nil && l.Fetch.LastGood != nil {
 		return term.Age(now.Sub(*l.Fetch.LastGood))

@@ -1,7 +1,6 @@
 package lists
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -54,7 +53,7 @@ Exit codes: 0 nothing would have been blocked; 1 something would; 2 an error.`,
   journalctl -u postfix --since -7d | spamgate lists test new.txt --against -`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return errors.New("lists test: name one list file, or one list of the configuration")
+				return errors.New("name one list file, or one list of the configuration")
 			}
 			return nil
 		},
@@ -66,17 +65,11 @@ Exit codes: 0 nothing would have been blocked; 1 something would; 2 an error.`,
 	cmd.Flags().BoolVar(&o.exact, "exact", false, "as a list with match = \"exact\" reads it")
 	cmd.Flags().BoolVar(&o.allowPublicSuffix, "allow-public-suffix", false, "take entries such as com and co.uk")
 	o.addJSON(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		err := listsTest(cmd, o, args[0])
-		if err != nil && !errors.Is(err, cli.ErrNo) {
-			return fmt.Errorf("lists test: %w", err)
-		}
-		return err
-	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return listsTest(cmd, o, args[0]) }
 	return cmd
 }
 
-// testReport is what a list would have blocked.
+// testReport is the output of test.
 type testReport struct {
 	List     string     `json:"list"`
 	Against  string     `json:"against"`
@@ -88,21 +81,21 @@ type testReport struct {
 	Top      []topOne   `json:"top_senders"`
 }
 
-// topEntry is an entry that many messages would have met.
+// topEntry is an entry with the number of messages it would have blocked.
 type topEntry struct {
 	listfiles.EntryInfo
 	Messages int `json:"messages"`
 }
 
-// topOne is a sender of many messages.
+// topOne is a sender with the number of messages that would have been blocked.
 type topOne struct {
 	Sender   string `json:"sender"`
 	Messages int    `json:"messages"`
 	listfiles.EntryInfo
 }
 
-// maxTestSenders bounds how many different senders are remembered. Further ones
-// are counted with the messages.
+// maxTestSenders bounds the distinct senders that are counted one by one. Messages of further
+// senders count in the totals only.
 const maxTestSenders = 1_000_000
 
 // listTest is one run of test.
@@ -162,11 +155,10 @@ func hiddenHint(hidden int) string {
 	return fmt.Sprintf(`; %s hidden, as with [log] addresses = "hash"`, text.Count(hidden, "sender is", "senders are"))
 }
 
-// listGlobEscaper takes the special meaning from a file's name.
+// listGlobEscaper escapes the glob characters in a file's name.
 var listGlobEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
 
-// listToTest is the list that a name means: that of a file, or else of a list of
-// the configuration.
+// listToTest returns the list that a name stands for: a file, or else a configured list.
 func listToTest(cmd *cobra.Command, name string, f listsTestOptions) (blocklist.List, error) {
 	tested := blocklist.List{Name: name, Type: blocklist.Block, Action: verdict.Reject}
 	o, err := f.formatFlags.options()
@@ -208,7 +200,7 @@ func listToTest(cmd *cobra.Command, name string, f listsTestOptions) (blocklist.
 	return tested, nil
 }
 
-// setOf is a Set of the one list.
+// setOf builds a Set of one list.
 func setOf(ctx context.Context, path string, tested blocklist.List, stderr io.Writer) (*blocklist.Set, error) {
 	set, stats, err := cli.BuildSet(ctx, blocklist.Config{
 		Lists:  []blocklist.List{tested},
@@ -228,7 +220,7 @@ func setOf(ctx context.Context, path string, tested blocklist.List, stderr io.Wr
 	return set, nil
 }
 
-// message looks one sender up.
+// message looks up the sender of one message.
 func (t *listTest) message(a sender.Address) {
 	d, err := t.set.Lookup(verdict.Envelope, a)
 	if err != nil {
@@ -272,14 +264,8 @@ func (t *listTest) finish(cmd *cobra.Command, o listsTestOptions) error {
 		return cmp.Or(cmp.Compare(b.Messages, a.Messages), cmp.Compare(a.Sender, b.Sender))
 	})
 	r.Entries, r.Top = r.Entries[:min(len(r.Entries), o.top)], r.Top[:min(len(r.Top), o.top)]
-	out := bufio.NewWriter(term.Escape(cmd.OutOrStdout()))
-	var err error
-	if o.json {
-		err = cli.PrintJSON(out, r)
-	} else {
-		r.print(out, len(t.entries))
-	}
-	if err = errors.Join(err, out.Flush()); err == nil && r.Blocked > 0 {
+	err := o.print(cmd, r, func(w io.Writer) { r.print(w, len(t.entries)) })
+	if err == nil && r.Blocked > 0 {
 		err = cli.ErrNo
 	}
 	return err

@@ -42,36 +42,29 @@ Days are those of UTC. Exit codes: 0 said; 2 not known, or an error.`,
   spamgate lists unused blocked --since 2026-01-01 --json`,
 	}
 	var f listsFlags
-	f.config = cli.ConfigFlag(cmd)
 	f.addJSON(cmd)
 	since := cmd.Flags().String("since", "30d", "for how long: `TIME`, as in 30d, or a day")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := config.Load(*f.config)
-		if err != nil {
-			return err
-		}
+	f.runs(cmd, func(s *session, args []string) error {
 		day, err := parseSince(*since, time.Now())
 		if err != nil {
 			return err
 		}
 		if len(args) == 0 {
-			args = setup.ListNames(c.Lists)
+			args = setup.ListNames(s.config.Lists)
 		}
 		for _, name := range args {
-			if _, err := listfiles.Find(c, name); err != nil {
+			if _, err := listfiles.Find(s.config, name); err != nil {
 				return err
 			}
 		}
-		ctx, stop := cli.Interruptible(cmd)
-		defer stop()
-		u := &unused{json: f.json, out: bufio.NewWriter(term.Escape(cmd.OutOrStdout())), stderr: cmd.ErrOrStderr()}
-		err = u.run(ctx, c, args, day)
+		u := &unused{json: f.json, out: bufio.NewWriter(term.Escape(s.cmd.OutOrStdout())), stderr: s.stderr}
+		err = u.run(s, s.config, args, day)
 		return errors.Join(err, u.out.Flush())
-	}
+	})
 	return cmd
 }
 
-// parseSince reads a day in the past.
+// parseSince parses a day in the past.
 func parseSince(s string, now time.Time) (time.Time, error) {
 	day, err := time.Parse(time.DateOnly, s)
 	if err != nil {
@@ -93,14 +86,14 @@ func parseSince(s string, now time.Time) (time.Time, error) {
 	return day, nil
 }
 
-// unused is one run of the command.
+// unused is one run of unused.
 type unused struct {
 	json   bool
 	out    *bufio.Writer
 	stderr io.Writer
 }
 
-// source asks for the entries of a list, of the gate or without one.
+// unusedSource returns the unused entries of a list, from the gate or from disk.
 type unusedSource func(ctx context.Context, list string, since time.Time, begin func(admin.UnusedHeader) error, each func(admin.UnusedEntry) error) (admin.UnusedEnd, error)
 
 func (u *unused) run(ctx context.Context, c *config.Config, names []string, since time.Time) error {
@@ -117,7 +110,8 @@ func (u *unused) run(ctx context.Context, c *config.Config, names []string, sinc
 	return nil
 }
 
-// unusedFrom is where to ask: the running gate, or what a gate has left.
+// unusedFrom returns the source of unused entries: the running gate, or else what the last
+// gate stored on disk.
 func unusedFrom(ctx context.Context, c *config.Config, stderr io.Writer) (ask unusedSource, from string, end func(), err error) {
 	gate := cli.DialGate(c)
 	if gate.Client != nil {
@@ -151,8 +145,8 @@ func unusedFrom(ctx context.Context, c *config.Config, stderr io.Writer) (ask un
 	return ask, from, func() {}, nil
 }
 
-// maxSorted is how many entries are put into the order of the files before they
-// are printed. More are printed as they come, in the order of the index.
+// maxSorted bounds the entries that are sorted by file and line before they are printed.
+// If there are more, the rest is printed in the order of the index.
 const maxSorted = 1 << 20
 
 // unusedLine is an entry for programs.

@@ -1,0 +1,82 @@
+package lists
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"spamgate/internal/cli"
+	"spamgate/internal/config"
+	"spamgate/internal/term"
+)
+
+// listsFlags are flags that several commands have.
+type listsFlags struct {
+	config *string
+	list   string
+	file   string
+	json   bool
+	dryRun bool
+}
+
+func (f *listsFlags) addJSON(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON, for programs")
+}
+
+func (f *listsFlags) addDryRun(cmd *cobra.Command) {
+	cmd.Flags().BoolVarP(&f.dryRun, "dry-run", "n", false, "say what would be done, and change nothing")
+}
+
+// session is one run of a command. Its context ends at an interrupt.
+type session struct {
+	context.Context
+	*listsFlags
+	cmd    *cobra.Command
+	config *config.Config
+	stderr io.Writer
+}
+
+// runs adds --config to a command, and has it load the configuration before do.
+func (f *listsFlags) runs(cmd *cobra.Command, do func(s *session, args []string) error) {
+	f.config = cli.ConfigFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := config.Load(*f.config)
+		if err != nil {
+			return err
+		}
+		ctx, stop := cli.Interruptible(cmd)
+		defer stop()
+		return do(&session{ctx, f, cmd, c, cmd.ErrOrStderr()}, args)
+	}
+}
+
+// print writes a report to standard output: as JSON, or with text.
+func (f *listsFlags) print(cmd *cobra.Command, report any, text func(w io.Writer)) error {
+	out := bufio.NewWriter(term.Escape(cmd.OutOrStdout()))
+	if f.json {
+		return errors.Join(cli.PrintJSON(out, report), out.Flush())
+	}
+	text(out)
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("writing the output: %w", err)
+	}
+	return nil
+}
+
+// print writes a report to standard output.
+func (s *session) print(report any, text func(w io.Writer)) error {
+	return s.listsFlags.print(s.cmd, report, text)
+}
+
+// printChange writes the report of a command that changes something.
+func (s *session) printChange(report any, text func(w io.Writer)) error {
+	err := s.print(report, text)
+	if err != nil && !s.dryRun {
+		return fmt.Errorf("it is done, and only the report is lost: %w", err)
+	}
+	return err
+}
