@@ -14,7 +14,7 @@ type ReadProgress struct {
 	bar *term.FileProgress
 }
 
-// Follow is for [blocklist.Config].
+// Follow implements the Follow function of a store's configuration.
 func (p *ReadProgress) Follow(path string, from io.Reader) io.Reader {
 	p.Finish()
 	p.bar = term.NewFileProgress(p.W, path)
@@ -27,7 +27,7 @@ func (p *ReadProgress) Finish() {
 	}
 }
 
-// BuildSet is [blocklist.Build] with a progress bar on w.
+// BuildSet builds a Set with a progress bar on w.
 func BuildSet(ctx context.Context, c blocklist.Config, w io.Writer) (*blocklist.Set, []blocklist.ListStats, error) {
 	p := ReadProgress{W: w}
 	defer p.Finish()

@@ -145,8 +145,8 @@ func (f *NumberFlag[T]) Set(s string) error {
 	return nil
 }
 
-// String is what was typed.
+// String returns the text as it was typed.
 func (f *NumberFlag[T]) String() string { return f.Text }
 
-// Type is the name of the value in the help.
+// Type returns the name of the value in the help.
 func (f *NumberFlag[T]) Type() string { return f.Name }

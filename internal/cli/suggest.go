@@ -7,8 +7,8 @@ import (
 	"spamgate/smtpfilter/header"
 )
 
-// SuggestAddress is what to ask about where a domain was given alone, else "". With
-// "%" or "!" it is a form that servers complete, see suggestForm.
+// SuggestAddress returns a hint which address to check if a domain was given alone, or else
+// "". A text with "%" or "!" is a form that servers complete, see SuggestForm.
 func SuggestAddress(domain string) string {
 	a, err := sender.Parse("x@" + domain)
 	if err != nil || a.Domain() == "" || strings.ContainsAny(domain, "@%!") || !strings.Contains(domain, ".") {
@@ -17,8 +17,7 @@ func SuggestAddress(domain string) string {
 	return "; to ask about the domain, give x@" + domain
 }
 
-// SuggestForm is what servers make of a header that holds no address but this, else
-// "".
+// SuggestForm returns a hint how servers complete a header that holds only this text, or "".
 func SuggestForm(text string) string {
 	found := header.Senders([]byte("From: "+text), []string{"From"})
 	if len(found.Senders) > 0 || len(found.Forms) != 1 {

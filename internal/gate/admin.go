@@ -21,23 +21,23 @@ import (
 	"spamgate/smtpfilter/nexthop"
 )
 
-// adminGate answers for the running gate on its socket.
-type adminGate struct {
+// adminHandler answers requests on the admin socket.
+type adminHandler struct {
 	started time.Time
 	store   *blocklist.Store
 	fetcher *fetch.Fetcher
 	hits    *hits.Log
-	now     atomic.Pointer[running] // replaced by a reload
+	now     atomic.Pointer[activeConfig] // replaced by a reload
 }
 
-// running is what the gate runs with.
-type running struct {
+// activeConfig is the configuration in use, with the next hop made from it.
+type activeConfig struct {
 	config *config.Config
 	next   nexthop.Target
 }
 
-// Status is an admin.Gate's.
-func (g *adminGate) Status() admin.Status {
+// Status implements admin.Gate.
+func (g *adminHandler) Status() admin.Status {
 	now, set := g.now.Load(), g.store.Set()
 	s := report.Status(now.config, set.Stats())
 	s.From = admin.FromGate
@@ -73,11 +73,11 @@ func (g *adminGate) Status() admin.Status {
 	return s
 }
 
-// Generation is an admin.Gate's.
-func (g *adminGate) Generation() uint64 { return g.store.Set().Generation() }
+// Generation implements admin.Gate.
+func (g *adminHandler) Generation() uint64 { return g.store.Set().Generation() }
 
-// Rescan is an admin.Gate's.
-func (g *adminGate) Rescan(ctx context.Context) (admin.Rescanned, error) {
+// Rescan implements admin.Gate.
+func (g *adminHandler) Rescan(ctx context.Context) (admin.Rescanned, error) {
 	err := g.store.Rescan(ctx)
 	set := g.store.Set()
 	r := admin.Rescanned{Generation: set.Generation()}
@@ -93,8 +93,8 @@ func (g *adminGate) Rescan(ctx context.Context) (admin.Rescanned, error) {
 	return r, nil
 }
 
-// Accept is an admin.Gate's.
-func (g *adminGate) Accept(ctx context.Context, name, sum string) (admin.Accepted, error) {
+// Accept implements admin.Gate.
+func (g *adminHandler) Accept(ctx context.Context, name, sum string) (admin.Accepted, error) {
 	l, err := g.list(name)
 	if err != nil {
 		return admin.Accepted{}, err
@@ -114,13 +114,13 @@ func (g *adminGate) Accept(ctx context.Context, name, sum string) (admin.Accepte
 	return admin.Accepted{Generation: g.Generation(), Entries: l.Entries, Before: before}, nil
 }
 
-// list is a list as it serves now.
-func (g *adminGate) list(name string) (blocklist.ListStats, error) {
+// list returns the statistics of a list in use.
+func (g *adminHandler) list(name string) (blocklist.ListStats, error) {
 	return report.FindStats(g.store.Set(), name)
 }
 
-// Unused is an admin.Gate's.
-func (g *adminGate) Unused(ctx context.Context, name string, since time.Time, begin func(admin.UnusedHeader) error, each func(admin.UnusedEntry) error) (admin.UnusedEnd, error) {
+// Unused implements admin.Gate.
+func (g *adminHandler) Unused(ctx context.Context, name string, since time.Time, begin func(admin.UnusedHeader) error, each func(admin.UnusedEntry) error) (admin.UnusedEnd, error) {
 	set := g.store.Set()
 	if _, err := report.FindStats(set, name); err != nil {
 		return admin.UnusedEnd{}, err
@@ -131,8 +131,8 @@ func (g *adminGate) Unused(ctx context.Context, name string, since time.Time, be
 	return report.UnusedEntries(ctx, set, name, g.hits.Snapshot(name), since, begin, each)
 }
 
-// Audit is an admin.Gate's.
-func (g *adminGate) Audit(who admin.Peer, r admin.AuditRecord) error {
+// Audit implements admin.Gate.
+func (g *adminHandler) Audit(who admin.Peer, r admin.AuditRecord) error {
 	record := &listedit.Record{
 		Time: time.Now().UTC(), UID: -1, SudoUser: r.SudoUser,
 		Command: r.Command, List: r.List, File: r.File, What: r.What, Why: r.Why,

@@ -16,24 +16,24 @@ import (
 	"spamgate/internal/socket"
 )
 
-// adminEnd is where a running gate is asked about itself. Each part is nil where
-// it is not configured.
-type adminEnd struct {
+// adminServers are the servers for questions about the running gate. Each is nil if it is
+// not configured.
+type adminServers struct {
 	socket  *admin.Server
 	metrics *metricsServer
 }
 
-// adminEnd is the gate's, empty before it is open.
-func (g *gate) adminEnd() adminEnd {
+// adminServers returns the gate's servers, none before the gate is open.
+func (g *gate) adminServers() adminServers {
 	if end := g.admin.Load(); end != nil {
 		return *end
 	}
-	return adminEnd{}
+	return adminServers{}
 }
 
-// openAdmin opens what the configuration asks for, in place of what is open where
-// that has changed. Nothing of old is closed: see adminEnd.retire.
-func (g *gate) openAdmin(c *config.Config, old adminEnd, takeOver bool) (end adminEnd, err error) {
+// openAdmin opens the configured servers, and keeps those of old whose settings are the
+// same. It closes none of old: see replaceAdmin.
+func (g *gate) openAdmin(c *config.Config, old adminServers, takeOver bool) (end adminServers, err error) {
 	was := g.config.Admin
 	end = old
 	if old.socket == nil || was.Socket != c.Admin.Socket || was.SocketMode != c.Admin.SocketMode || was.SocketGroup != c.Admin.SocketGroup {
@@ -51,8 +51,8 @@ func (g *gate) openAdmin(c *config.Config, old adminEnd, takeOver bool) (end adm
 	return end, nil
 }
 
-// openSocket opens the admin socket, nil where there is to be none. Where the
-// configuration is silent about it the gate does without rather than not start.
+// openSocket opens the admin socket, or returns nil if none is configured. If the default
+// socket cannot be opened, the gate runs without it.
 func (g *gate) openSocket(c *config.Config, takeOver bool) (*admin.Server, error) {
 	path := c.Admin.Socket
 	if path == "" {
@@ -86,10 +86,10 @@ func (g *gate) openSocket(c *config.Config, takeOver bool) (*admin.Server, error
 	return s, err
 }
 
-// isDefaultSocket reports whether the socket is where it is if nobody says.
+// isDefaultSocket reports whether the admin socket has the default path.
 func isDefaultSocket(c *config.Config) bool { return c.Admin.Socket == c.State.DefaultSocket() }
 
-// openMetrics listens for Prometheus, nil where it is not to.
+// openMetrics opens the server for Prometheus, or returns nil if none is configured.
 func (g *gate) openMetrics(c *config.Config) (*metricsServer, error) {
 	if c.Admin.MetricsAddr == "" {
 		return nil, nil
@@ -109,8 +109,7 @@ func (g *gate) openMetrics(c *config.Config) (*metricsServer, error) {
 	return serveMetrics(l, socket.SocketKey(addr), g.metrics.handler(), g.log), nil
 }
 
-// takeMetrics takes the socket for metrics from the gate that this one takes over
-// from, if it has one.
+// takeMetrics takes the socket for metrics from the predecessor, if it had one.
 func takeMetrics(c *config.Config, in *socket.Inherited) (net.Listener, error) {
 	if c.Admin.MetricsAddr == "" {
 		return nil, nil
@@ -122,10 +121,9 @@ func takeMetrics(c *config.Config, in *socket.Inherited) (net.Listener, error) {
 	return in.Listener(addr), nil
 }
 
-// keepSocket makes the admin socket anew where a gate that was to take over has
-// taken it, and then failed.
+// keepSocket recreates the admin socket if a successor took it over and then failed.
 func (g *gate) keepSocket() {
-	socket := g.adminEnd().socket
+	socket := g.adminServers().socket
 	if socket == nil {
 		return
 	}
@@ -134,17 +132,17 @@ func (g *gate) keepSocket() {
 	}
 }
 
-// held is the socket to hand on: that of metrics. The other is a file, which the
-// successor replaces.
-func (e adminEnd) held() []socket.InheritableListener {
+// held returns the socket to hand over: that of metrics. The admin socket is a file, which
+// the successor replaces.
+func (e adminServers) held() []socket.InheritableListener {
 	if e.metrics == nil {
 		return nil
 	}
 	return []socket.InheritableListener{{Key: e.metrics.key, Listener: e.metrics.listener}}
 }
 
-// discard closes what is not old's.
-func (e adminEnd) discard(old adminEnd) error {
+// discard closes the servers that old does not have.
+func (e adminServers) discard(old adminServers) error {
 	var errs []error
 	if e.socket != nil && e.socket != old.socket {
 		errs = append(errs, e.socket.Close())
@@ -155,12 +153,12 @@ func (e adminEnd) discard(old adminEnd) error {
 	return errors.Join(errs...)
 }
 
-// close closes everything.
-func (e adminEnd) close() error { return e.discard(adminEnd{}) }
+// close closes both servers.
+func (e adminServers) close() error { return e.discard(adminServers{}) }
 
-// replaceAdmin makes another end the gate's, and closes what it leaves over.
-func (g *gate) replaceAdmin(end adminEnd) {
-	old := g.adminEnd()
+// replaceAdmin installs other servers, and closes the old ones that are not among them.
+func (g *gate) replaceAdmin(end adminServers) {
+	old := g.adminServers()
 	g.admin.Store(&end)
 	if err := old.discard(end); err != nil {
 		g.log.Warn("closing the old admin socket", "error", err)

@@ -14,8 +14,8 @@ import (
 	"spamgate/internal/version"
 )
 
-// announce says what the gate has loaded, where it listens, where mail goes and
-// what to try next: to people in a few lines, to programs in log records.
+// announce reports what the gate has loaded, where it listens, where mail goes and what to
+// try next: to people in a few lines, to programs in log records.
 func (g *gate) announce() {
 	stats := g.store.Set().Stats()
 	var addrs []string
@@ -42,20 +42,20 @@ func (g *gate) announce() {
 	g.logWarnings(g.config)
 }
 
-// logWarnings logs what is not as the configuration's author may think.
+// logWarnings logs the warnings about the configuration.
 func (g *gate) logWarnings(c *config.Config) {
 	for _, warning := range c.Warnings {
 		g.log.Warn("configuration", "warning", warning.Error())
 	}
 }
 
-// welcome is announce for people.
+// welcome prints the announcement for people.
 func (g *gate) welcome(stats blocklist.SetStats, addrs []string) {
 	w := g.stderr
 	fmt.Fprintf(w, "spamgate %s at %s\n", version.Number, g.config.Hostname)
 	report.PrintLists(w, stats)
 	label := "listening"
-	for _, e := range g.entrances {
+	for _, e := range g.listeners {
 		shown := addrs[:len(e.sockets)]
 		addrs = addrs[len(e.sockets):]
 		term.PrintParts(w, label, report.DescribeListener(e.config, shown))
@@ -65,14 +65,14 @@ func (g *gate) welcome(stats blocklist.SetStats, addrs []string) {
 	report.PrintNextHops(w, g.config)
 	report.PrintMode(w, g.config)
 	fmt.Fprintf(w, "  try        swaks -s %s%s -f spammer@example.com -t %s\n",
-		reachable(g.held[0].Listener.Addr().String()), swaksTLS[g.entrances[0].config.TLS], recipient(g.config))
+		reachable(g.held[0].Listener.Addr().String()), swaksTLS[g.listeners[0].config.TLS], recipient(g.config))
 	if path := editable(g.config); path != "" {
 		fmt.Fprintf(w, "             echo 'offers.example  # reported three times' >> %s\n", term.ShortPath(path))
 	}
 	fmt.Fprintln(w, "             spamgate check ADDRESS   says what becomes of a sender, and why")
 }
 
-// recipient is one that the gate takes mail for.
+// recipient returns an example of a recipient that the gate accepts.
 func recipient(c *config.Config) string {
 	domain := "example.net"
 	if d := c.Policy.RecipientDomains; len(d) > 0 {
@@ -81,10 +81,10 @@ func recipient(c *config.Config) string {
 	return "you@" + domain
 }
 
-// swaksTLS is what swaks must be told of TLS, where mail cannot do without.
+// swaksTLS holds the options of swaks for listeners that require TLS.
 var swaksTLS = map[string]string{"required": " -tls", "implicit": " -tlsc"}
 
-// reachable is an address of the gate that a client on this machine can use.
+// reachable returns an address at which a client on this machine can reach the gate.
 func reachable(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -96,8 +96,8 @@ func reachable(addr string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// editable is the file of the first block list that is a single one, in our own
-// format.
+// editable returns the file of the first block list that is one file in the plain format,
+// or "".
 func editable(c *config.Config) string {
 	for _, l := range c.Lists {
 		if l.Type == "block" && l.Path != "" && l.Format == "plain" && !strings.ContainsAny(l.Path, `*?[\`) {
@@ -107,8 +107,8 @@ func editable(c *config.Config) string {
 	return ""
 }
 
-// logLimits says for each listener how many connections it takes, so that a
-// default which an upgrade has changed is told at the first start after it.
+// logLimits logs the limits on connections of each listener, so that a default that an
+// upgrade has changed shows at the first start after it.
 func (g *gate) logLimits() {
 	descriptors := setup.DescriptorLimit()
 	auto := setup.AutoConnections(g.config, descriptors)

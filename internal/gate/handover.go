@@ -19,37 +19,36 @@ import (
 	"spamgate/internal/socket"
 )
 
-// On SIGUSR2 the gate starts its program's file again and gives the new process,
-// the successor, its listening sockets. Both take clients until the successor has
-// said that it serves; then this one closes its copies of the sockets, whose
-// queues live on in the successor, and serves those that it has accepted to the
-// end. As the sockets are never closed, nobody is refused; as nothing changes
-// before the successor serves, one that does not come up does no harm.
+// On SIGUSR2 the gate starts its program file again and passes its listening sockets to the
+// new process, the successor. Both accept clients until the successor reports that it
+// serves. Then this process closes its copies of the sockets, whose queues live on in the
+// successor, and serves the clients that it has accepted to the end. The sockets are never
+// closed, so nobody is refused. Nothing changes before the successor serves, so a successor
+// that fails to start does no harm.
 
-// readyLimit is how long a successor may take until it serves. Long lists take
-// their time, and so may a next hop that is asked whether it relays.
+// readyLimit bounds the time until a successor serves. Long lists take time, and so does
+// asking the next hop whether it relays.
 const readyLimit = 5 * time.Minute
 
-// endLimit is how long a successor that has given up may take until it has ended.
+// endLimit bounds the time in which a successor that has failed must exit.
 const endLimit = 20 * time.Second
 
-// retirementGrace is how long, at most, a gate that was succeeded lets its clients
-// go on as before. Drained at once, a client that it has just accepted would be
-// told 421 in place of being served.
+// retirementGrace bounds the time for which a gate goes on as before after its successor
+// took over. If it drained at once, a client that it has just accepted would get 421.
 const retirementGrace = 5 * time.Second
 
-// successor is a process that is to take over.
+// successor is a process that takes over.
 type successor struct {
 	cmd  *exec.Cmd
-	done chan error    // one value: nil once it serves, else why it never will
-	gone chan struct{} // closed once it has ended without having served
+	done chan error    // one value: nil when it serves, else why it failed
+	gone chan struct{} // closed when it has exited without having served
 
-	reload bool // SIGHUP has come meanwhile: it may have read the old files
+	reload bool // SIGHUP came after it was started: it may have read the old files
 }
 
-// programFile is the file that this process was started from, to be started
-// again. Where that was a symbolic link it is the link: the new program may be
-// behind it by then. It must be asked for before anything is replaced.
+// programFile returns the file that this process was started from. If that was a symbolic
+// link it returns the link, which may lead to the new program by then. It must be called
+// before anything is replaced.
 func programFile() string {
 	executable, err := os.Executable()
 	if path, lookErr := exec.LookPath(os.Args[0]); lookErr == nil {
@@ -61,7 +60,7 @@ func programFile() string {
 	return executable
 }
 
-// startSuccessor starts program with this process's arguments and gives it the
+// startSuccessor starts program with the arguments of this process and passes it the
 // sockets.
 func startSuccessor(program string, sockets []socket.InheritableListener) (*successor, error) {
 	r, w, err := os.Pipe()
@@ -100,8 +99,8 @@ func startSuccessor(program string, sockets []socket.InheritableListener) (*succ
 	return n, nil
 }
 
-// environment is this process's, without what systemd has said of the sockets it
-// passed: that was for this process alone.
+// environment returns the environment without systemd's variables for passed sockets, which
+// are for this process only.
 func environment() []string {
 	return slices.DeleteFunc(os.Environ(), func(s string) bool {
 		name, _, _ := strings.Cut(s, "=")
@@ -111,8 +110,8 @@ func environment() []string {
 
 func (n *successor) pid() int { return n.cmd.Process.Pid }
 
-// watch waits until the successor serves. It then is on its own, and outlives
-// this process. The pipe's end without a word is its own end, or as good.
+// watch waits until the successor serves; from then on it is independent and outlives this
+// process. If the pipe ends without a byte, the successor has failed.
 func (n *successor) watch(pipe *os.File) {
 	defer pipe.Close()
 	err := pipe.SetReadDeadline(time.Now().Add(readyLimit))
@@ -123,13 +122,12 @@ func (n *successor) watch(pipe *os.File) {
 		n.done <- nil
 		return
 	}
-	// The pipe ends a little before the process does, and its exit code is of
-	// interest.
-	patience := endLimit
+	// The pipe ends shortly before the process; wait for its exit code.
+	limit := endLimit
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		patience = 0
+		limit = 0
 	}
-	overdue := time.AfterFunc(patience, n.kill)
+	overdue := time.AfterFunc(limit, n.kill)
 	end := n.cmd.Wait()
 	overdue.Stop()
 	var exit *exec.ExitError
@@ -147,34 +145,33 @@ func (n *successor) watch(pipe *os.File) {
 	close(n.gone)
 }
 
-// kill ends it at once. One that has ended is as good.
+// kill ends the successor at once.
 func (n *successor) kill() { _ = n.cmd.Process.Kill() }
 
-// await waits for the end of a successor that was told to end, at most for
-// patience or until another signal to stop comes. It may have begun to serve
-// just now, and has clients then.
-func (n *successor) await(patience time.Duration, signals <-chan os.Signal) {
-	limit := time.After(patience)
+// await waits until a successor that was told to stop has exited, or has begun to serve and
+// stops by itself. After the timeout, or at another signal to stop, it kills the successor.
+func (n *successor) await(timeout time.Duration, signals <-chan os.Signal) {
+	expired := time.After(timeout)
 	for {
 		select {
 		case <-n.gone:
 			return
 		case err := <-n.done:
 			if err == nil {
-				return // it serves, and stops as the signal tells it
+				return // it serves, and the signal stops it
 			}
 		case sig := <-signals:
 			if sig != syscall.SIGTERM && sig != syscall.SIGINT {
 				continue
 			}
 			n.kill()
-		case <-limit:
+		case <-expired:
 			n.kill()
 		}
 	}
 }
 
-// startHandover starts a successor, unless one is being started.
+// startHandover starts a successor, unless one is starting already.
 func (s *supervisor) startHandover() {
 	log := s.gate.log
 	switch {
@@ -189,7 +186,7 @@ func (s *supervisor) startHandover() {
 	if err := s.gate.hits.Save(); err != nil { // it reads them when it starts
 		log.Warn("hits are not kept", "error", err)
 	}
-	n, err := startSuccessor(s.program, slices.Concat(s.gate.held, s.gate.adminEnd().held()))
+	n, err := startSuccessor(s.program, slices.Concat(s.gate.held, s.gate.adminServers().held()))
 	if err != nil {
 		log.Error("not handed over, this process goes on", "program", s.program, "error", err)
 		return
@@ -198,16 +195,16 @@ func (s *supervisor) startHandover() {
 	log.Info("handing over", "pid", n.pid(), "program", s.program)
 }
 
-// goOn gives a successor up that has failed.
-func (s *supervisor) goOn(err error) {
+// abandonHandover continues to serve after the successor has failed.
+func (s *supervisor) abandonHandover(err error) {
 	s.gate.log.Error("not handed over, this process goes on", "pid", s.successor.pid(), "error", err)
 	s.successor, s.succeeded = nil, nil
 	s.gate.keepSocket()
 }
 
-// retire ends the gate in good order now that its successor serves. To systemd the
-// service does not stop: it goes on with another main process, which systemd
-// believes only the present one (NotifyAccess=main), and so it is said here.
+// retire ends the gate after its successor has begun to serve. To systemd the service does
+// not stop but has another main process. systemd accepts that message from the present main
+// process only (NotifyAccess=main), so it is sent here.
 func (s *supervisor) retire() error {
 	n := s.successor
 	s.gate.logEnd.Reopen() // a log file may have been moved away before SIGUSR2
@@ -218,22 +215,22 @@ func (s *supervisor) retire() error {
 			s.gate.log.Warn("passing SIGHUP on", "pid", n.pid(), "error", err)
 		}
 	}
-	if s.working != nil {
-		s.working()
+	if s.cancel != nil {
+		s.cancel()
 		<-s.done
 	}
 	return s.gate.retire(s.ctx, s.signals)
 }
 
-// retire takes no more clients, lets those there are go on for a while, and then
-// is a shutdown.
+// retire stops accepting clients, lets the present ones go on for the grace period, and then
+// shuts down.
 func (g *gate) retire(ctx context.Context, signals <-chan os.Signal) error {
 	for _, s := range g.held {
 		if err := s.Listener.Close(); err != nil {
 			g.log.Warn("closing a socket that was handed over", "error", err)
 		}
 	}
-	if m := g.adminEnd().metrics; m != nil {
+	if m := g.adminServers().metrics; m != nil {
 		if err := m.retire(); err != nil {
 			g.log.Warn("closing a socket that was handed over", "error", err)
 		}

@@ -16,22 +16,21 @@ import (
 	"spamgate/smtpfilter/nexthop"
 )
 
-// entrance is a listener of the configuration while it runs: its sockets, and
-// what its clients have in common.
-type entrance struct {
+// runningListener is a configured listener in use: its sockets, and what its clients share.
+type runningListener struct {
 	config  config.Listener
 	sockets []socket.BindAddr
 	ports   []*smtpfilter.Port // one for each socket, once it is open
 	limiter *limit.Limiter
-	tarpit  *limit.Tarpit   // for those who are held back, where anybody is
+	tarpit  *limit.Tarpit   // for refusals that are delayed
 	cert    *certs.Reloader // nil without TLS
 }
 
-// entrances makes the listeners of the configuration. Nothing is opened.
-func entrances(c *config.Config, in *socket.Inherited, log *slog.Logger) (all []*entrance, err error) {
+// newListeners makes the configured listeners. It opens nothing.
+func newListeners(c *config.Config, in *socket.Inherited, log *slog.Logger) (all []*runningListener, err error) {
 	auto := setup.AutoConnections(c, setup.DescriptorLimit())
 	for i, l := range c.Listeners {
-		e := &entrance{config: l, limiter: limit.New(setup.Limits(l, auto)), tarpit: limit.NewTarpit(int(l.TarpitMax))}
+		e := &runningListener{config: l, limiter: limit.New(setup.Limits(l, auto)), tarpit: limit.NewTarpit(int(l.TarpitMax))}
 		all = append(all, e)
 		if e.sockets, err = socket.BindAddrs(c, i, in); err != nil {
 			break
@@ -41,13 +40,13 @@ func entrances(c *config.Config, in *socket.Inherited, log *slog.Logger) (all []
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(err, closeEntrances(all))
+		return nil, errors.Join(err, closeListeners(all))
 	}
 	return all, nil
 }
 
-// closeEntrances ends what entrances has made; their ports are the server's.
-func closeEntrances(all []*entrance) error {
+// closeListeners closes what newListeners has opened. The sockets belong to the server.
+func closeListeners(all []*runningListener) error {
 	var errs []error
 	for _, e := range all {
 		if e.cert != nil {
@@ -57,8 +56,8 @@ func closeEntrances(all []*entrance) error {
 	return errors.Join(errs...)
 }
 
-// allSockets are the sockets of all entrances.
-func allSockets(all []*entrance) []socket.BindAddr {
+// allSockets returns the sockets of all listeners.
+func allSockets(all []*runningListener) []socket.BindAddr {
 	var sockets []socket.BindAddr
 	for _, e := range all {
 		sockets = append(sockets, e.sockets...)
@@ -66,10 +65,10 @@ func allSockets(all []*entrance) []socket.BindAddr {
 	return sockets
 }
 
-// listen makes a port of an open socket.
-func (g *gate) listen(e *entrance, l net.Listener) *smtpfilter.Port {
+// listen lets the server accept clients on an open socket.
+func (g *gate) listen(e *runningListener, l net.Listener) *smtpfilter.Port {
 	name := ""
-	if len(g.entrances) > 1 {
+	if len(g.listeners) > 1 {
 		name = e.config.Name
 	}
 	g.metrics.addListener(name)
@@ -78,8 +77,8 @@ func (g *gate) listen(e *entrance, l net.Listener) *smtpfilter.Port {
 	return port
 }
 
-// settings is what holds for the clients of an entrance.
-func (g *gate) settings(c *config.Config, e *entrance, next nexthop.Target) smtpfilter.Settings {
+// settings returns the settings for the clients of a listener.
+func (g *gate) settings(c *config.Config, e *runningListener, next nexthop.Target) smtpfilter.Settings {
 	l := e.config
 	s := smtpfilter.Settings{
 		Wire:     setup.WireConfig(l),

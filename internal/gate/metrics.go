@@ -111,16 +111,16 @@ func (m *metrics) handler() http.Handler {
 	})
 }
 
-// Connected is a smtpfilter.Meter's.
+// Connected implements smtpfilter.Meter.
 func (m *metrics) Connected(listener string) {
 	m.sessions.WithLabelValues(listener).Inc()
 	m.open.WithLabelValues(listener).Inc()
 }
 
-// Disconnected is a smtpfilter.Meter's.
+// Disconnected implements smtpfilter.Meter.
 func (m *metrics) Disconnected(listener string) { m.open.WithLabelValues(listener).Dec() }
 
-// Message is a smtpfilter.Meter's.
+// Message implements smtpfilter.Meter.
 func (m *metrics) Message(listener string, outcome smtpfilter.Outcome) {
 	m.messages.WithLabelValues(listener, outcome.String()).Inc()
 }

@@ -11,7 +11,7 @@ import (
 
 // gateCollector tells Prometheus what lists, filter and next hop know by
 // themselves.
-type gateCollector struct{ gate *adminGate }
+type gateCollector struct{ gate *adminHandler }
 
 // desc describes a metric of the collector.
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -44,12 +44,12 @@ func listGauge(name, help string, value func(l *admin.List) (float64, bool)) lis
 	return listMetric{desc("list_"+name, help, "list"), prometheus.GaugeValue, value}
 }
 
-// always is a listMetric's value that is always there.
+// always returns the value of a metric that every list has.
 func always[T int | int64 | float64](value func(l *admin.List) T) func(*admin.List) (float64, bool) {
 	return func(l *admin.List) (float64, bool) { return float64(value(l)), true }
 }
 
-// yes is 1 for true.
+// yes returns 1 for true, and 0 for false.
 func yes(value func(l *admin.List) bool) func(*admin.List) (float64, bool) {
 	return func(l *admin.List) (float64, bool) {
 		if value(l) {
@@ -59,8 +59,8 @@ func yes(value func(l *admin.List) bool) func(*admin.List) (float64, bool) {
 	}
 }
 
-// when is a time in seconds since 1970: by Prometheus' conventions the age is the
-// difference to time().
+// when returns a time in seconds since 1970, as Prometheus expects: the age is the difference
+// to time().
 func when(value func(l *admin.List) *time.Time) func(*admin.List) (float64, bool) {
 	return func(l *admin.List) (float64, bool) {
 		t := value(l)
@@ -104,7 +104,7 @@ func fetchOf(l *admin.List) admin.Fetch {
 	return *l.Fetch
 }
 
-// Describe is a prometheus.Collector's.
+// Describe implements prometheus.Collector.
 func (c gateCollector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descGeneration, descBuild, descLookups, descMaybes, descFalse, descFilter, descFill, descFPR,
@@ -117,7 +117,7 @@ func (c gateCollector) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect is a prometheus.Collector's.
+// Collect implements prometheus.Collector.
 func (c gateCollector) Collect(to chan<- prometheus.Metric) {
 	s := c.gate.Status()
 	send := func(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string) {

@@ -12,11 +12,10 @@ import (
 	"golang.org/x/net/netutil"
 )
 
-// metricsServer serves metrics over TCP, and nothing else: whoever can reach it
-// can read them.
+// metricsServer serves metrics over TCP. Everyone who can reach it can read them.
 type metricsServer struct {
 	listener net.Listener
-	key      string // as in socketsVariable: the address it was opened for
+	key      string // the address it was opened for, as in socket.SocketsVariable
 	http     *http.Server
 	serving  sync.WaitGroup
 }
@@ -28,7 +27,7 @@ const (
 	metricsCloseLimit  = 2 * time.Second
 )
 
-// serveMetrics answers on l, which becomes its own, until Close.
+// serveMetrics serves metrics on l until Close. It takes ownership of l.
 func serveMetrics(l net.Listener, key string, metrics http.Handler, log *slog.Logger) *metricsServer {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics)
@@ -40,7 +39,7 @@ func serveMetrics(l net.Listener, key string, metrics http.Handler, log *slog.Lo
 			ReadHeaderTimeout: 10 * time.Second,
 			ReadTimeout:       10 * time.Second,
 			WriteTimeout:      metricsTimeout,
-			IdleTimeout:       2 * time.Minute, // longer than the usual interval between two questions
+			IdleTimeout:       2 * time.Minute, // longer than the usual scrape interval
 			MaxHeaderBytes:    16 << 10,
 			ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		},
@@ -54,9 +53,9 @@ func serveMetrics(l net.Listener, key string, metrics http.Handler, log *slog.Lo
 	return s
 }
 
-// retire takes no more clients, whom a successor has from now on, and answers each
-// that is there once more. Close is for later: it hangs up on those who have
-// connected and not yet asked.
+// retire stops accepting clients, which a successor serves from now on, and answers one more
+// request of each present client. Close comes later, since it drops clients that have not
+// sent a request yet.
 func (s *metricsServer) retire() error {
 	s.http.SetKeepAlivesEnabled(false)
 	err := s.listener.Close()
@@ -64,7 +63,7 @@ func (s *metricsServer) retire() error {
 	return err
 }
 
-// Close takes no more questions, and waits a moment for those under way.
+// Close stops the server, and waits a moment for requests in progress.
 func (s *metricsServer) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), metricsCloseLimit)
 	defer cancel()

@@ -7,11 +7,12 @@ import (
 	"spamgate/smtpfilter/partial"
 )
 
-// memoryName is the file, in the state directory, of who has which message.
+// memoryName is the file in the state directory that records which recipients have which
+// message.
 const memoryName = "lmtp.partial"
 
-// openMemory begins to remember who has which message, if the next hop speaks LMTP.
-// It then goes on to do so with any next hop, until nobody waits any more.
+// openMemory opens the record of delivered recipients if the next hop speaks LMTP. The record
+// stays open if a reload brings another next hop, since clients may still retry.
 func (g *gate) openMemory(c *config.Config) {
 	if g.memory == nil && c.NextHop.LMTP() {
 		g.memory = partial.Open(filepath.Join(c.State.Dir, memoryName), partial.Options{Logger: g.log})

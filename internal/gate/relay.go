@@ -13,12 +13,10 @@ import (
 	"spamgate/smtpfilter/nexthop"
 )
 
-// checkPublic refuses to open a gate that would relay mail for the world, or
-// let the world fill a Maildir. Without recipient_domains it is the next hop
-// that must refuse foreign recipients, and since it sees only the gate's
-// address, it may not: so it is asked. While it says neither yes nor no,
-// checkPublic waits and asks again, until ctx ends. What the wait means is in
-// waiting, for the log.
+// checkPublic refuses to open a gate that would relay mail for the world, or let the world
+// fill a Maildir. Without recipient_domains the next hop must refuse foreign recipients. It
+// sees only the gate's address and may not, so checkPublic asks it. Without a clear answer
+// checkPublic asks again until ctx ends; waiting is the log text that says what that delays.
 func checkPublic(ctx context.Context, c *config.Config, all []socket.BindAddr, next nexthop.Target, waiting string, log *slog.Logger) error {
 	public, ok := socket.FirstPublic(all)
 	if !ok {
@@ -42,17 +40,16 @@ func checkPublic(ctx context.Context, c *config.Config, all []socket.BindAddr, n
 	return nil
 }
 
-// errRelayUnknown is wrapped by the errors about a next hop that has not said
-// whether it relays.
+// errRelayUnknown says that the next hop has not answered whether it relays.
 var errRelayUnknown = errors.New("it is not known whether the next hop relays")
 
-// What a gate that waits for its next hop's answer does meanwhile.
+// What waits for the answer of the next hop.
 const (
 	waitingToOpen   = "not listening yet"
 	waitingToReload = "not reloaded yet"
 )
 
-// checkRelay asks one server, until it knows.
+// checkRelay asks one server until it has an answer.
 func checkRelay(ctx context.Context, server *nexthop.SMTP, public socket.BindAddr, waiting string, log *slog.Logger) error {
 	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
 		relays, reply, err := server.CheckRelay(ctx)

@@ -17,11 +17,10 @@ import (
 	"spamgate/smtpfilter/nexthop"
 )
 
-// maxReloadFetch is how long a reload waits for lists that are new to the gate.
+// maxReloadFetch bounds the time for which a reload waits for the first fetch of new lists.
 const maxReloadFetch = 30 * time.Second
 
-// reload reads configuration and lists again. Whatever is wrong, nothing
-// changes then.
+// reload reads the configuration and the lists again. If anything is wrong, nothing changes.
 func (g *gate) reload(ctx context.Context, file string) {
 	c, err := config.Load(file)
 	if err == nil {
@@ -38,20 +37,20 @@ func (g *gate) reload(ctx context.Context, file string) {
 	g.logState("reloaded")
 }
 
-// apply changes the running gate to a configuration.
+// apply makes the running gate use a configuration.
 func (g *gate) apply(ctx context.Context, c *config.Config) (err error) {
 	for _, key := range restartKeys(g.config, c) {
 		g.log.Warn("this change needs a restart, or SIGUSR2", "key", key)
 	}
 	c.Hostname, c.Log, c.State.Dir = g.config.Hostname, g.config.Log, g.config.State.Dir
-	changes := g.entranceChanges(c)
+	changes := g.listenerChanges(c)
 	next := g.next
-	end := g.adminEnd()
+	end := g.adminServers()
 	defer func() {
 		if err == nil {
 			return
 		}
-		err = errors.Join(err, end.discard(g.adminEnd()))
+		err = errors.Join(err, end.discard(g.adminServers()))
 		g.keepSocket()
 		if next != g.next {
 			err = errors.Join(err, next.Close())
@@ -73,7 +72,7 @@ func (g *gate) apply(ctx context.Context, c *config.Config) (err error) {
 	if err != nil {
 		return err
 	}
-	sockets := allSockets(g.entrances)
+	sockets := allSockets(g.listeners)
 	if err := setup.CheckLoop(c, sockets); err != nil {
 		return err
 	}
@@ -83,15 +82,15 @@ func (g *gate) apply(ctx context.Context, c *config.Config) (err error) {
 			return err
 		}
 	}
-	// A next hop that does not answer now must not hold the gate up; that it
-	// relays must be known before it is used without recipient_domains.
-	// The one in use was asked before, and need not be there now.
+	// A next hop that does not answer must not block the gate. Without recipient_domains, a
+	// new next hop must say first that it does not relay. The present one has said so before,
+	// and may be down now.
 	asked := next == g.next && len(g.config.Policy.RecipientDomains) == 0
-	patience := 10 * time.Second
+	timeout := 10 * time.Second
 	if asked {
-		patience = 2 * time.Second
+		timeout = 2 * time.Second
 	}
-	checking, cancel := context.WithTimeout(ctx, patience)
+	checking, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	err = checkPublic(checking, c, sockets, next, waitingToReload, g.log)
 	if asked && errors.Is(err, errRelayUnknown) && ctx.Err() == nil {
@@ -100,7 +99,7 @@ func (g *gate) apply(ctx context.Context, c *config.Config) (err error) {
 	if err != nil {
 		return err
 	}
-	if end, err = g.openAdmin(c, g.adminEnd(), false); err != nil {
+	if end, err = g.openAdmin(c, g.adminServers(), false); err != nil {
 		return err
 	}
 	lists.OnHit = g.hits.Record
@@ -111,8 +110,8 @@ func (g *gate) apply(ctx context.Context, c *config.Config) (err error) {
 		return errors.Join(unfetched, setup.PlaceLists(c, err))
 	}
 	g.startHits(c)
-	// Wait for files that are being written just now. Lists that are held are
-	// logged by the store, and serve their last good version.
+	// Wait for files that are being written. The store logs lists that are held, and serves
+	// their last good version.
 	_ = g.store.Rescan(ctx)
 	g.change(c, changes, next)
 	g.fetcher.Update(sources)
@@ -120,19 +119,19 @@ func (g *gate) apply(ctx context.Context, c *config.Config) (err error) {
 	return nil
 }
 
-// change carries out what apply has prepared.
-func (g *gate) change(c *config.Config, changes []entranceChange, next nexthop.Target) {
+// change installs what apply has prepared.
+func (g *gate) change(c *config.Config, changes []listenerChange, next nexthop.Target) {
 	g.openMemory(c)
 	auto := setup.AutoConnections(c, setup.DescriptorLimit())
 	for _, ch := range changes {
-		old := ch.entrance.cert
-		if ch.config.TarpitMax != ch.entrance.config.TarpitMax {
-			ch.entrance.tarpit = limit.NewTarpit(int(ch.config.TarpitMax))
+		old := ch.listener.cert
+		if ch.config.TarpitMax != ch.listener.config.TarpitMax {
+			ch.listener.tarpit = limit.NewTarpit(int(ch.config.TarpitMax))
 		}
-		ch.entrance.config, ch.entrance.cert = ch.config, ch.cert
-		ch.entrance.limiter.SetConfig(setup.Limits(ch.config, auto))
-		for _, port := range ch.entrance.ports {
-			port.Apply(g.settings(c, ch.entrance, next))
+		ch.listener.config, ch.listener.cert = ch.config, ch.cert
+		ch.listener.limiter.SetConfig(setup.Limits(ch.config, auto))
+		for _, port := range ch.listener.ports {
+			port.Apply(g.settings(c, ch.listener, next))
 		}
 		if old != nil && old != ch.cert {
 			if err := old.Close(); err != nil {
@@ -149,25 +148,25 @@ func (g *gate) change(c *config.Config, changes []entranceChange, next nexthop.T
 	g.config = c
 	g.logLimits()
 	g.warnDescriptors()
-	g.answers.now.Store(&running{c, next})
+	g.answers.now.Store(&activeConfig{c, next})
 }
 
-// entranceChange is what a reload makes of an entrance.
-type entranceChange struct {
-	entrance *entrance
+// listenerChange is the change of a listener by a reload.
+type listenerChange struct {
+	listener *runningListener
 	config   config.Listener
-	cert     *certs.Reloader // the entrance's, where the files are the same
+	cert     *certs.Reloader // the present one if the files are the same
 }
 
-// entranceChanges finds the new configuration of each entrance: by the addresses,
-// which stay as they are; several may have the same, with port 0, and then their
-// order counts. One without gets the settings that it has, since it goes on
-// serving, and so the configuration keeps it.
-func (g *gate) entranceChanges(c *config.Config) []entranceChange {
-	var changes []entranceChange
+// listenerChanges finds the new configuration of each listener by its addresses, which a
+// reload does not change. If several have the same addresses, with port 0, their order
+// counts. A listener that is no longer configured goes on with its old settings, which the
+// configuration keeps.
+func (g *gate) listenerChanges(c *config.Config) []listenerChange {
+	var changes []listenerChange
 	var kept []config.Listener
 	left := slices.Clone(c.Listeners)
-	for _, e := range g.entrances {
+	for _, e := range g.listeners {
 		now := e.config
 		if i := slices.IndexFunc(left, func(l config.Listener) bool { return slices.Equal(l.Addr, e.config.Addr) }); i >= 0 {
 			now = left[i]
@@ -176,14 +175,14 @@ func (g *gate) entranceChanges(c *config.Config) []entranceChange {
 			now.Lists = knownLists(c, now.Lists)
 		}
 		kept = append(kept, now)
-		changes = append(changes, entranceChange{entrance: e, config: now})
+		changes = append(changes, listenerChange{listener: e, config: now})
 	}
 	c.Listeners = kept
 	return changes
 }
 
-// knownLists are those of names that there still are. Where none is left it is nil,
-// which stands for all lists: a listener must not go on with none.
+// knownLists returns the named lists that still exist. If none is left it returns nil, which
+// means all lists: a listener must not go on without any.
 func knownLists(c *config.Config, names []string) []string {
 	var known []string
 	for _, l := range c.Lists {
@@ -194,11 +193,11 @@ func knownLists(c *config.Config, names []string) []string {
 	return known
 }
 
-// openCertificate opens the certificate, where it is another one than before.
-func (ch *entranceChange) openCertificate(log *slog.Logger) error {
-	old, now := ch.entrance.config, ch.config
-	if ch.entrance.cert != nil && now.TLS != "none" && old.TLSCert == now.TLSCert && old.TLSKey == now.TLSKey {
-		ch.cert = ch.entrance.cert
+// openCertificate opens the certificate if its files are not the present ones.
+func (ch *listenerChange) openCertificate(log *slog.Logger) error {
+	old, now := ch.listener.config, ch.config
+	if ch.listener.cert != nil && now.TLS != "none" && old.TLSCert == now.TLSCert && old.TLSKey == now.TLSKey {
+		ch.cert = ch.listener.cert
 		return nil
 	}
 	var err error
@@ -206,15 +205,15 @@ func (ch *entranceChange) openCertificate(log *slog.Logger) error {
 	return err
 }
 
-// discard gives up a certificate that is not to be used after all.
-func (ch *entranceChange) discard() error {
-	if ch.cert == nil || ch.cert == ch.entrance.cert {
+// discard closes a certificate that is not used after all.
+func (ch *listenerChange) discard() error {
+	if ch.cert == nil || ch.cert == ch.listener.cert {
 		return nil
 	}
 	return ch.cert.Close()
 }
 
-// restartKeys names the keys whose change a reload does not carry out.
+// restartKeys returns the changed keys that take effect only at a restart.
 func restartKeys(old, c *config.Config) []string {
 	addrs := func(c *config.Config) string {
 		var all []string

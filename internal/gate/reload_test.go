@@ -51,7 +51,7 @@ func TestEntranceChanges(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g, c := &gate{}, &config.Config{}
 			for _, s := range test.open {
-				g.entrances = append(g.entrances, &entrance{config: listener(s)})
+				g.listeners = append(g.listeners, &runningListener{config: listener(s)})
 			}
 			for _, s := range test.file {
 				c.Listeners = append(c.Listeners, listener(s))
@@ -60,10 +60,10 @@ func TestEntranceChanges(t *testing.T) {
 				c.Lists = append(c.Lists, config.List{Name: name})
 			}
 			var got []string
-			for i, ch := range g.entranceChanges(c) {
+			for i, ch := range g.listenerChanges(c) {
 				l := ch.config
 				got = append(got, fmt.Sprint(l.Name, " ", l.Addr, " ", l.TLS, " ", l.Lists))
-				if ch.entrance != g.entrances[i] || c.Listeners[i].Name != l.Name {
+				if ch.listener != g.listeners[i] || c.Listeners[i].Name != l.Name {
 					t.Errorf("%s: for another listener, or not kept", l.Name)
 				}
 			}

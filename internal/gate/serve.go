@@ -57,7 +57,7 @@ func Serve(ctx context.Context, file string, stderr *logging.Writer) error {
 	return s.run()
 }
 
-// gate is everything that runs.
+// gate is the running daemon.
 type gate struct {
 	config  *config.Config
 	stderr  *logging.Writer
@@ -73,15 +73,15 @@ type gate struct {
 
 	hits    *hits.Log
 	metrics *metrics
-	answers *adminGate               // for those who ask the admin sockets
-	admin   atomic.Pointer[adminEnd] // those sockets once they are open
+	answers *adminHandler                // for those who ask the admin sockets
+	admin   atomic.Pointer[adminServers] // those sockets once they are open
 
 	metricsPassed net.Listener // the socket for metrics, of the gate that this one takes over from
 	takesOver     bool         // from another gate
 
 	served chan error // a listener failed
 
-	entrances []*entrance
+	listeners []*runningListener
 }
 
 // newGate makes all parts, and opens nothing.
@@ -117,7 +117,7 @@ func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr
 	if err != nil {
 		return g, err
 	}
-	if g.entrances, err = entrances(c, in, g.log); err != nil {
+	if g.listeners, err = newListeners(c, in, g.log); err != nil {
 		return g, err
 	}
 	g.takesOver = in != nil
@@ -130,7 +130,7 @@ func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr
 	if err := socket.CheckPassed(c); err != nil {
 		return g, err
 	}
-	if err := setup.CheckLoop(c, allSockets(g.entrances)); err != nil {
+	if err := setup.CheckLoop(c, allSockets(g.listeners)); err != nil {
 		return g, err
 	}
 	g.hits = hits.New(hits.Options{Dir: c.State.Dir, Name: report.HitsName, Logger: g.log})
@@ -155,20 +155,20 @@ func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr
 		ShowAddress: show,
 		Meter:       g.metrics,
 	})
-	g.answers = &adminGate{started: time.Now(), store: g.store, fetcher: g.fetcher, hits: g.hits}
-	g.answers.now.Store(&running{c, g.next})
+	g.answers = &adminHandler{started: time.Now(), store: g.store, fetcher: g.fetcher, hits: g.hits}
+	g.answers.now.Store(&activeConfig{c, g.next})
 	g.metrics.registry.MustRegister(gateCollector{g.answers})
 	return g, nil
 }
 
-// open lets clients in, once it is sure that it may, and says so.
+// open opens the listeners once that is known to be safe, and announces it.
 func (g *gate) open(ctx context.Context) error {
-	if err := checkPublic(ctx, g.config, allSockets(g.entrances), g.next, waitingToOpen, g.log); err != nil {
+	if err := checkPublic(ctx, g.config, allSockets(g.listeners), g.next, waitingToOpen, g.log); err != nil {
 		return err
 	}
 	g.learnOffers(ctx)
 	var held []socket.InheritableListener
-	for _, s := range allSockets(g.entrances) {
+	for _, s := range allSockets(g.listeners) {
 		l, err := s.Listen()
 		if err != nil {
 			for _, h := range held {
@@ -178,7 +178,7 @@ func (g *gate) open(ctx context.Context) error {
 		}
 		held = append(held, socket.InheritableListener{Key: s.Key, Listener: l})
 	}
-	end, err := g.openAdmin(g.config, adminEnd{}, g.takesOver)
+	end, err := g.openAdmin(g.config, adminServers{}, g.takesOver)
 	if err != nil {
 		for _, h := range held {
 			h.Listener.Close()
@@ -187,14 +187,14 @@ func (g *gate) open(ctx context.Context) error {
 	}
 	g.admin.Store(&end)
 	g.held = held
-	for _, e := range g.entrances {
+	for _, e := range g.listeners {
 		for range e.sockets {
 			g.listen(e, held[0].Listener)
 			held = held[1:]
 		}
 	}
 	g.announce()
-	for _, e := range g.entrances {
+	for _, e := range g.listeners {
 		for _, port := range e.ports {
 			go g.serve(port)
 		}
@@ -203,16 +203,15 @@ func (g *gate) open(ctx context.Context) error {
 	return nil
 }
 
-// startHits begins to keep what matches, of lists that are new.
+// startHits begins to record matches of lists that are new.
 func (g *gate) startHits(c *config.Config) {
 	if key, ok := report.HitsKey(g.store.Set()); ok && c.Filter.Confirm {
 		g.hits.Start(key, setup.ListNames(c.Lists))
 	}
 }
 
-// learnOffers waits a moment for the next hop to say what it offers, so that the
-// first clients are told of it, too. One that does not answer is waited for no
-// longer.
+// learnOffers waits up to two seconds to learn what the next hop offers, so that the gate
+// offers it to the first clients, too.
 func (g *gate) learnOffers(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -223,7 +222,7 @@ func (g *gate) learnOffers(ctx context.Context) {
 	wg.Wait()
 }
 
-// serve lets clients in by a port.
+// serve accepts clients on a socket.
 func (g *gate) serve(port *smtpfilter.Port) {
 	if err := port.Serve(); err != nil {
 		select {
@@ -233,7 +232,7 @@ func (g *gate) serve(port *smtpfilter.Port) {
 	}
 }
 
-// shutdown ends the gate in good order. A second signal ends its patience.
+// shutdown drains and stops the gate. A second signal ends the wait.
 func (g *gate) shutdown(ctx context.Context, signals <-chan os.Signal) error {
 	ctx, cancel := context.WithTimeout(ctx, g.config.Listen.ShutdownTimeout)
 	defer cancel()
@@ -256,11 +255,10 @@ func (g *gate) shutdown(ctx context.Context, signals <-chan os.Signal) error {
 	}
 }
 
-// close gives up what newGate has made. What goes wrong is logged and no error: by
-// then every client has its answer, and a full disk, say, is no reason for whoever
-// stops the gate to take that for a failure.
+// close closes what newGate has opened. It logs errors and returns none: every client has its
+// reply by then, so that stopping has not failed because of a full disk, say.
 func (g *gate) close() {
-	g.closing("the admin socket", g.adminEnd().close())
+	g.closing("the admin socket", g.adminServers().close())
 	if g.metricsPassed != nil {
 		g.closing("the metrics socket", g.metricsPassed.Close())
 	}
@@ -282,21 +280,21 @@ func (g *gate) close() {
 	if g.memory != nil {
 		g.memory.Close()
 	}
-	g.closing("the certificates", closeEntrances(g.entrances))
+	g.closing("the certificates", closeListeners(g.listeners))
 	if g.logEnd != nil {
 		g.logEnd.Close()
 	}
 }
 
-// closing logs what went wrong with one part at the end.
+// closing logs an error in closing one part.
 func (g *gate) closing(part string, err error) {
 	if err != nil {
 		g.log.Warn("stopped, but not in order", "part", part, "error", err)
 	}
 }
 
-// logState is a line about the lists and the filter, and about how much is going
-// on: a goroutine stands for each connection, and some for the gate itself.
+// logState logs the state of the lists and the filter. The number of goroutines shows the
+// load: each connection has one, and the gate some.
 func (g *gate) logState(text string) {
 	set := g.store.Set()
 	s := set.Stats()
@@ -328,7 +326,7 @@ func (g *gate) logState(text string) {
 	}
 }
 
-// threeDigits rounds to what is of interest.
+// threeDigits rounds to three significant digits.
 func threeDigits(x float64) float64 {
 	rounded, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 3, 64), 64)
 	if err != nil {

@@ -11,30 +11,29 @@ import (
 	"spamgate/internal/socket"
 )
 
-// supervisor opens the gate, and does what signals ask for. Opening and
-// reloading may have to wait for the next hop, and signals are heard meanwhile;
-// so they run beside, one of them at a time.
+// supervisor opens the gate and handles signals. Opening and reloading may have to wait for
+// the next hop. They run in a goroutine, one at a time, so that signals are still handled.
 type supervisor struct {
 	ctx     context.Context
 	gate    *gate
 	file    string
 	signals <-chan os.Signal
 
-	working context.CancelFunc // stops what runs beside; nil: nothing does
-	done    chan error         // its end
-	opening bool               // it is opening, else reloading
+	cancel  context.CancelFunc // stops the work in progress; nil: there is none
+	done    chan error         // the result of that work
+	opening bool               // the work is opening the gate, else reloading it
 
 	isOpen   bool
-	reload   bool // a reload was asked for and has not begun
-	handOver bool // a handover was asked for before the gate was open
+	reload   bool // a reload is due
+	handOver bool // a handover is due as soon as the gate is open
 
-	inherited *socket.Inherited // from the process that this one takes over from
+	inherited *socket.Inherited // from the predecessor
 	program   string            // the file to start on SIGUSR2
-	successor *successor        // is being started; nil: none is
-	succeeded <-chan error      // its done
+	successor *successor        // the one that is starting, or nil
+	succeeded <-chan error      // its done channel
 }
 
-// run runs the gate until it is told to stop, or fails.
+// run runs the gate until a signal stops it or it fails.
 func (s *supervisor) run() error {
 	s.startOpening()
 	for {
@@ -47,21 +46,21 @@ func (s *supervisor) run() error {
 			if err == nil {
 				return s.retire()
 			}
-			s.goOn(err)
+			s.abandonHandover(err)
 		case err := <-s.gate.served:
 			return errors.Join(err, s.stop())
 		case sig := <-s.signals:
 			switch sig {
 			case syscall.SIGHUP:
-				s.gate.logEnd.Reopen() // whatever becomes of the rest
+				s.gate.logEnd.Reopen() // even if the reload fails
 				s.reload = true
 				if s.successor != nil {
 					s.successor.reload = true
 				}
-				if s.working == nil {
+				if s.cancel == nil {
 					s.startReload()
 				} else if s.opening {
-					s.working()
+					s.cancel()
 				}
 			case syscall.SIGUSR1:
 				s.gate.logState("state")
@@ -75,11 +74,11 @@ func (s *supervisor) run() error {
 	}
 }
 
-// start runs work beside.
+// start runs work in a goroutine.
 func (s *supervisor) start(work func(context.Context) error) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	done := make(chan error, 1)
-	s.working, s.done = cancel, done
+	s.cancel, s.done = cancel, done
 	go func() { done <- work(ctx) }()
 }
 
@@ -97,11 +96,11 @@ func (s *supervisor) startReload() {
 	})
 }
 
-// finished goes on after what ran beside. An error of opening is one of the gate,
-// unless it was stopped for a reload, which may mend what it waited for.
+// finished continues after the work in progress has ended. An error of opening ends the gate,
+// unless a reload has interrupted it.
 func (s *supervisor) finished(err error) error {
-	s.working()
-	s.working, s.done = nil, nil
+	s.cancel()
+	s.cancel, s.done = nil, nil
 	if s.opening {
 		s.isOpen = err == nil
 		if s.isOpen && s.handOver {
@@ -115,7 +114,7 @@ func (s *supervisor) finished(err error) error {
 	case s.reload:
 		s.startReload()
 	case s.isOpen:
-		// Where this process takes over, the other one tells systemd.
+		// In a handover the predecessor notifies systemd.
 		if !s.inherited.Ready() {
 			daemon.SdNotify(false, daemon.SdNotifyReady)
 		}
@@ -125,16 +124,16 @@ func (s *supervisor) finished(err error) error {
 	return nil
 }
 
-// stop ends the gate in good order, and a successor that is being started.
+// stop shuts the gate down, and a successor that is starting.
 func (s *supervisor) stop() error {
 	daemon.SdNotify(false, daemon.SdNotifyStopping)
 	if n := s.successor; n != nil {
-		_ = n.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
-		// The configuration may be changing until then.
+		_ = n.cmd.Process.Signal(syscall.SIGTERM) // it may have exited
+		// The configuration is read at the end, since it may still change.
 		defer func() { n.await(s.gate.config.Listen.ShutdownTimeout, s.signals) }()
 	}
-	if s.working != nil {
-		s.working()
+	if s.cancel != nil {
+		s.cancel()
 		<-s.done
 	}
 	return s.gate.shutdown(s.ctx, s.signals)

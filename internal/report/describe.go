@@ -20,8 +20,7 @@ import (
 	"spamgate/internal/text"
 )
 
-// Unconfirmed says what it means that the filter alone decides; empty where the
-// lists confirm it.
+// Unconfirmed returns a warning if the filter alone decides, or "" if the lists confirm it.
 func Unconfirmed(c *config.Config, stats blocklist.SetStats) string {
 	if c.Filter.Confirm {
 		return ""
@@ -43,8 +42,8 @@ func Discards(c *config.Config) bool {
 	return false
 }
 
-// DescribeListener is where a listener listens, the name that log and
-// "check --listener" have for it, and what it has that not all have.
+// DescribeListener returns a listener's addresses, its name in the log and for "check
+// --listener", and its special settings.
 func DescribeListener(l config.Listener, addrs []string) []string {
 	parts := slices.Clone(addrs)
 	if l.Name != "listen" && !slices.Contains(l.Addr, l.Name) {
@@ -67,7 +66,7 @@ func DescribeListener(l config.Listener, addrs []string) []string {
 	return parts
 }
 
-// PrintNextHops is where mail goes.
+// PrintNextHops prints where mail goes.
 func PrintNextHops(w io.Writer, c *config.Config) {
 	var parts []string
 	for _, addr := range c.NextHop.Addr {
@@ -76,14 +75,14 @@ func PrintNextHops(w io.Writer, c *config.Config) {
 	term.PrintParts(w, "next hop", parts)
 }
 
-// PrintMode says that the lists only log, if they do.
+// PrintMode prints a line if the lists only log.
 func PrintMode(w io.Writer, c *config.Config) {
 	if c.Policy.Mode == "monitor" {
 		fmt.Fprintln(w, "  mode       monitor: no listed sender is turned away, every list only logs")
 	}
 }
 
-// PrintLists is what is known of the lists and the filter.
+// PrintLists prints the lists and the filter.
 func PrintLists(w io.Writer, stats blocklist.SetStats) {
 	label := "lists"
 	name := 0
@@ -100,9 +99,8 @@ func PrintLists(w io.Writer, stats blocklist.SetStats) {
 	fmt.Fprintf(w, "  filter     %s; %s\n", DescribeFilter(stats), DescribeRate(stats))
 }
 
-// DescribeFilter is the filter's kind, its hash family unless it is called the
-// same, and its size or, where that follows from the lists, its number of hashes
-// and memory.
+// DescribeFilter returns the filter's kind, its hash family unless that has the same name,
+// and its size. For kinds whose size depends on the lists it adds the number of hashes.
 func DescribeFilter(stats blocklist.SetStats) string {
 	size := fmt.Sprintf("%.0f KiB", math.Ceil(float64(stats.FilterBytes)/(1<<10)))
 	if stats.FilterBytes >= 1<<20 {
@@ -124,8 +122,8 @@ func DescribeFilter(stats blocklist.SetStats) string {
 	return fmt.Sprintf("%s, %s, k %d, %s", stats.Kind, stats.Family, stats.Hashes, size)
 }
 
-// DescribeRate is how full the filter is, where that says something, and how often
-// it errs.
+// DescribeRate returns the filter's expected false positive rate and, for kinds that have
+// one, its fill ratio.
 func DescribeRate(stats blocklist.SetStats) string {
 	fpr := term.FPR(stats.FPR)
 	if stats.Kind == blocklist.KindFuse {
@@ -152,8 +150,7 @@ func describeLeftOut(l blocklist.ListStats) []string {
 	return parts
 }
 
-// describeFormat is how a list's files were read; empty where they are all ours
-// and as they are.
+// describeFormat returns the formats of a list's files, or "" if all are plain.
 func describeFormat(l blocklist.ListStats) string {
 	var how []string
 	for _, f := range l.Files {
@@ -181,7 +178,7 @@ func describeAction(l blocklist.ListStats) string {
 	return l.Action.String()
 }
 
-// describeEntries is what a list has, and what was left out of its files.
+// describeEntries counts a list's entries and the lines that were left out.
 func describeEntries(l blocklist.ListStats) string {
 	parts := []string{text.Count(l.Entries, "entry", "entries")}
 	if l.Expired > 0 {
@@ -200,7 +197,7 @@ func describeEntries(l blocklist.ListStats) string {
 	return strings.Join(parts, ", ")
 }
 
-// PrintLimits is logLimits for people: a line for all listeners if they are alike.
+// PrintLimits prints the limits on connections, in one line if all listeners have the same.
 func PrintLimits(w io.Writer, c *config.Config) {
 	auto := setup.AutoConnections(c, setup.DescriptorLimit())
 	number := func(n int64) string {

@@ -9,7 +9,8 @@ import (
 	"spamgate/internal/text"
 )
 
-// HeldSum is the sum of what is held; empty where it is to be tried once more.
+// HeldSum returns the checksum of the content that is held, or "" if its index is to be built
+// once more.
 func HeldSum(l blocklist.ListStats) (string, error) {
 	switch {
 	case l.HeldSum != "" || l.Retry:

@@ -90,8 +90,8 @@ func TimeOrNil(t time.Time) *time.Time {
 	return &t
 }
 
-// AddFetched adds what the copies of lists from URLs tell: "lists fetch" keeps
-// them up to date, too.
+// AddFetched adds the state of the copies of lists from URLs, which "lists fetch" updates as
+// well.
 func AddFetched(c *config.Config, s *admin.Status) {
 	for i := range s.Lists {
 		l := &s.Lists[i]
@@ -120,7 +120,7 @@ func AddFetched(c *config.Config, s *admin.Status) {
 	}
 }
 
-// FetchStatus is how a list's URL was read.
+// FetchStatus returns the state of fetching a list's URL.
 func FetchStatus(s fetch.Status, ok bool) *admin.Fetch {
 	if !ok {
 		return nil

@@ -14,7 +14,8 @@ import (
 	"spamgate/internal/config"
 )
 
-// CheckConfirms is the error about a list of whose entries nobody knows which match.
+// CheckConfirms returns an error if matches of single entries are not known, because the
+// filter alone decides.
 func CheckConfirms(c *config.Config, list string) error {
 	if c.Filter.Confirm {
 		return nil
@@ -22,7 +23,7 @@ func CheckConfirms(c *config.Config, list string) error {
 	return fmt.Errorf("list %s: which entries match is not known, since the filter alone decides (confirm = false in [filter])", list)
 }
 
-// UnusedEntries goes through a list's entries for those without a match.
+// UnusedEntries calls each with every entry of a list that has had no match since a day.
 func UnusedEntries(ctx context.Context, set *blocklist.Set, name string, known *hits.Snapshot, since time.Time, begin func(admin.UnusedHeader) error, each func(admin.UnusedEntry) error) (end admin.UnusedEnd, err error) {
 	first := hits.DayOf(since)
 	head := admin.UnusedHeader{List: name, Since: first.String(), Known: known.Known().String()}
@@ -60,11 +61,11 @@ func UnusedEntries(ctx context.Context, set *blocklist.Set, name string, known *
 	return end, errors.Join(err, failed)
 }
 
-// HitsName is the file in the state directory where a list's hits are kept.
+// HitsName returns the name of the file in the state directory that holds a list's hits.
 func HitsName(list string) string { return path.Join(blocklist.ListName(list), "hits") }
 
-// HitsKey names the secret under which entries are hashed. Ok is false where no
-// list has an entry, and so nobody knows.
+// HitsKey returns an identifier of the key with which entries are hashed. Ok is false if no
+// list has an entry.
 func HitsKey(set *blocklist.Set) (key uint64, ok bool) {
 	for _, l := range set.Stats().Lists {
 		if _, secret, _, ok := set.Index(l.Name); ok {

@@ -10,19 +10,16 @@ import (
 	"spamgate/smtpfilter/limit"
 )
 
-// The file descriptors of a running gate.
+// The file descriptors that a running gate needs.
 const (
-	// perClient are those of a client: its own connection, and one to the next
-	// hop.
+	// perClient counts a client's own connection and one to the next hop.
 	perClient = 2
 
-	// reserved are kept for listeners, lists while they are read, the log, the
-	// state directory, watches, questions to name servers, metrics and the admin
-	// socket.
+	// reserved is for listeners, lists while they are read, the log, the state directory,
+	// watches, DNS queries, metrics and the admin socket.
 	reserved = 128
 
-	// reservedPerHop are connections to one next hop that are kept while nobody
-	// uses them, see package nexthop.
+	// reservedPerHop is for idle connections to one next hop, see package nexthop.
 	reservedPerHop = 32
 )
 
@@ -38,7 +35,7 @@ const (
 func DescriptorLimit() int {
 	var r syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r); err != nil {
-		return math.MaxInt32 // nobody knows, so nothing is limited by it
+		return math.MaxInt32 // unknown, so it limits nothing
 	}
 	return int(min(uint64(r.Cur), math.MaxInt32))
 }
@@ -71,16 +68,15 @@ func MaxConnections(l config.Listener, auto int) int {
 	return int(l.MaxConnections)
 }
 
-// DescriptorWarning says that the process may have too few descriptors open for
-// what the configuration allows, or for the usual number of clients; empty if
-// they are enough.
+// DescriptorWarning returns a warning if the process may open too few descriptors for what
+// the configuration allows or for the usual number of clients, or else "".
 func DescriptorWarning(c *config.Config, descriptors int) string {
 	room, auto := clientRoom(c, descriptors), AutoConnections(c, descriptors)
 	total, reduced := 0, false
 	for _, l := range c.Listeners {
 		n := MaxConnections(l, auto)
 		if n == 0 {
-			return "" // the operator has chosen to have no limit
+			return "" // the operator has chosen no limit
 		}
 		total += n
 		reduced = reduced || l.MaxConnections == config.AutoConnections && auto < usualConnections
@@ -102,12 +98,12 @@ func descriptorsFor(c *config.Config, clients int) int {
 	return clients*perClient + reserved + reservedPerHop*len(c.NextHop.Addr)
 }
 
-// loopback are the networks whose connections are not counted for each client:
-// programs of this machine have them all in common.
+// loopback holds the networks whose connections are not counted by client: all programs of
+// this machine share them.
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
-// Limits are those of a listener's clients. Auto is what its max_connections is
-// if that is "auto".
+// Limits returns the limits for a listener's clients. Auto is the value of max_connections =
+// "auto".
 func Limits(l config.Listener, auto int) limit.Config {
 	return limit.Config{
 		Client: limit.Limits{

@@ -25,8 +25,8 @@ import (
 // UserAgent is what the servers of lists are told.
 const UserAgent = "spamgate/" + version.Number
 
-// FetchSources are the lists of the configuration that come from URLs. The error
-// is about files with the authorities to trust.
+// FetchSources returns the sources of the lists that come from URLs. An error is about a file
+// of certificate authorities.
 func FetchSources(lists []config.List) (sources []fetch.Source, err error) {
 	for _, l := range lists {
 		if l.URL == "" {
@@ -45,7 +45,7 @@ func FetchSources(lists []config.List) (sources []fetch.Source, err error) {
 	return sources, err
 }
 
-// FetchSource is the source of a list, but for whom it trusts.
+// FetchSource returns the source of a list without its certificate authorities.
 func FetchSource(l config.List) fetch.Source {
 	return fetch.Source{
 		Name:         l.Name,
@@ -64,7 +64,7 @@ func FetchSource(l config.List) fetch.Source {
 // Opener opens the files of a list.
 func Opener(l config.List) blocklist.Opener { return blocklist.Opener{StateDir: l.StateDir()} }
 
-// WithoutCopy are the lists from URLs of which there is no copy yet.
+// WithoutCopy returns the lists from URLs that have no copy on disk yet.
 func WithoutCopy(c *config.Config) []config.List {
 	var missing []config.List
 	for _, l := range c.Lists {
@@ -159,8 +159,8 @@ func newFetchBar(w io.Writer, fetches int) *fetchBar {
 	return &fetchBar{bar: term.NewProgress(w), of: fetches, part: map[string]float64{}}
 }
 
-// show is a fetch.Options.Progress. Of a list whose size is not known nobody can
-// say which part of it is there; it gets ever closer to the whole.
+// show implements fetch.Options.Progress. If the size of a list is not known, its part
+// approaches 1.
 func (b *fetchBar) show(name string, done, total int64) {
 	const usual = 4 << 20
 	b.mu.Lock()
@@ -194,7 +194,7 @@ func ExplainMissing(c *config.Config, err error) error {
 	return fmt.Errorf("%w\nchecking fetches nothing: start the gate, or run: spamgate lists fetch%s", err, configArgument(c))
 }
 
-// configArgument is how a command line names the configuration.
+// configArgument returns the option that names the configuration, with a space before it.
 func configArgument(c *config.Config) string {
 	if filepath.Clean(c.File) == "config.toml" {
 		return ""

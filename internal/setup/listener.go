@@ -14,8 +14,7 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// WireConfig is what holds towards the clients of a listener. TLS has no
-// certificate yet.
+// WireConfig returns the settings of a listener's connections, without a certificate.
 func WireConfig(l config.Listener) wire.Config {
 	w := wire.Config{
 		MaxMessageBytes: l.MaxMessageBytes,
@@ -39,7 +38,8 @@ func WireConfig(l config.Listener) wire.Config {
 	return w
 }
 
-// normalize says whose bare newlines are mended, nil where nobody's are.
+// normalize returns a function that reports whether a client's bare newlines are normalised,
+// or nil if no client's are.
 func normalize(l config.Listener) func(netip.Addr) bool {
 	usually := l.BareNewline == "normalize"
 	if !usually && len(l.BareNewlineExcept) == 0 {
@@ -51,7 +51,7 @@ func normalize(l config.Listener) func(netip.Addr) bool {
 	}
 }
 
-// Policy is the part of the configuration that a listener's messages meet.
+// Policy returns the policy for a listener's messages.
 func Policy(c *config.Config, l config.Listener) smtpfilter.Policy {
 	return smtpfilter.Policy{
 		HeaderFields:        c.Headers.Check,
@@ -71,7 +71,7 @@ func Policy(c *config.Config, l config.Listener) smtpfilter.Policy {
 	}
 }
 
-// FindListener is the listener of a name, the first where none is named.
+// FindListener returns the listener of a name, or the first if name is "".
 func FindListener(c *config.Config, name string) (config.Listener, error) {
 	if name == "" {
 		return c.Listeners[0], nil
@@ -86,7 +86,7 @@ func FindListener(c *config.Config, name string) (config.Listener, error) {
 	return config.Listener{}, fmt.Errorf("there is no listener %q; there is %s", name, strings.Join(names, ", "))
 }
 
-// OpenCertificate is the listener's certificate, nil where it has none.
+// OpenCertificate opens the listener's certificate, or returns nil if it has none.
 func OpenCertificate(l config.Listener, log *slog.Logger) (*certs.Reloader, error) {
 	if l.TLS == "none" {
 		return nil, nil

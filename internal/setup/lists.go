@@ -17,7 +17,7 @@ import (
 // This file is where the packages meet: the configuration becomes what each of
 // them is made of.
 
-// BlocklistConfig is the lists' part of the configuration.
+// BlocklistConfig returns the configuration of the lists and the filter.
 func BlocklistConfig(c *config.Config, log *slog.Logger) (blocklist.Config, error) {
 	if _, err := CheckState(c, false); err != nil { // what is stored there is as good as the lists
 		return blocklist.Config{}, err
@@ -48,7 +48,7 @@ func BlocklistConfig(c *config.Config, log *slog.Logger) (blocklist.Config, erro
 	return b, nil
 }
 
-// Protected are the names that no block list is to cover whole.
+// Protected returns the domains that no block entry may cover entirely.
 func Protected(g config.Guard) []string {
 	names := slices.Clone(g.Protect)
 	if g.ProtectProviders {
@@ -58,7 +58,7 @@ func Protected(g config.Guard) []string {
 	return slices.Compact(names)
 }
 
-// maxFetched is the largest list that is fetched, where nothing is configured.
+// maxFetched is the default limit on the size of a fetched list, in bytes.
 const maxFetched = 256 << 20
 
 func blocklistList(l config.List) (blocklist.List, error) {

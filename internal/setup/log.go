@@ -62,8 +62,8 @@ func logFileHint(err error) string {
 	return `name a regular file, or write output = "stderr"`
 }
 
-// ShowAddress is how the log writes addresses. A hash is that of the normal
-// form, so that however an address is written its lines belong together.
+// ShowAddress returns the function that writes addresses for the log. It hashes the normal
+// form, so that all spellings of an address have the same hash.
 func ShowAddress(c *config.Config) (func(string) string, error) {
 	r, err := logging.NewRedactor(c.Log.Addresses, c.State.Dir)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"spamgate/internal/config"
 )
 
+// ListNames returns the names of the lists.
 func ListNames(lists []config.List) []string {
 	names := make([]string, len(lists))
 	for i, l := range lists {
@@ -14,7 +15,7 @@ func ListNames(lists []config.List) []string {
 	return names
 }
 
-// ListIndex is the place of a list in the configuration, -1 where it has none.
+// ListIndex returns the index of a list in the configuration, or -1.
 func ListIndex(c *config.Config, name string) int {
 	return slices.IndexFunc(c.Lists, func(l config.List) bool { return l.Name == name })
 }

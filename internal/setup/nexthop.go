@@ -48,7 +48,7 @@ func NewNextHop(c *config.Config, log *slog.Logger) (nexthop.Target, error) {
 	return g, nil
 }
 
-// smtpConfig is how the gate speaks with a mail server, wherever that is.
+// smtpConfig returns the settings for connections to any mail server.
 func smtpConfig(c *config.Config, log *slog.Logger) (nexthop.SMTPConfig, error) {
 	n := c.NextHop
 	sc := nexthop.SMTPConfig{
@@ -101,8 +101,7 @@ func timeouts(n config.NextHop) nexthop.Timeouts {
 	}
 }
 
-// tlsConfig is how the next hop's connection is protected; smtps:// is the
-// target's own to see.
+// tlsConfig returns the TLS settings for the next hop. The scheme smtps:// is the target's.
 func tlsConfig(n config.NextHop) (nexthop.TLSConfig, error) {
 	t := nexthop.TLSConfig{Name: n.TLSName}
 	switch n.TLS {
@@ -128,7 +127,7 @@ func tlsConfig(n config.NextHop) (nexthop.TLSConfig, error) {
 	return t, nil
 }
 
-// MailServers are the servers that a next hop consists of; a Maildir has none.
+// MailServers returns the servers of a next hop; a Maildir has none.
 func MailServers(t nexthop.Target) []*nexthop.SMTP {
 	members := []nexthop.Target{t}
 	if group, ok := t.(*nexthop.Group); ok {

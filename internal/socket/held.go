@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// InheritableListener is a listening socket of the gate, to be handed on.
+// InheritableListener is a listening socket that a successor can inherit.
 type InheritableListener struct {
 	Key      string // as in socketsVariable
 	Listener net.Listener
 }
 
-// File is a copy of the socket. A listener's File method would do, but that the
-// file it returns makes the socket blocking when it is passed on, for this process
-// too: each accept that the other one wins would then hang, and Close with it.
+// File returns a duplicate of the socket. The listener's own File method is of no use: passing
+// its file on makes the socket blocking for this process, too. Each accept that the other
+// process wins would then hang, and Close with it.
 func (s InheritableListener) File() (*os.File, error) {
 	l, ok := s.Listener.(syscall.Conn)
 	if !ok {

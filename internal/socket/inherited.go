@@ -28,13 +28,13 @@ const (
 	firstDescriptor = 3 // behind standard input, output and error
 )
 
-// passedFile is a descriptor in socketsVariable.
+// passedFile is a descriptor in SocketsVariable.
 type passedFile struct {
 	fd  int
 	key string // readyPipe, config.Systemd, or a socketKey
 }
 
-// FormatPassed is the variable's value for descriptors from firstDescriptor on.
+// FormatPassed returns the value of the variable for descriptors from firstDescriptor on.
 func FormatPassed(keys []string) string {
 	var b strings.Builder
 	for i, key := range keys {
@@ -46,7 +46,7 @@ func FormatPassed(keys []string) string {
 	return b.String()
 }
 
-// parsePassed reads what formatPassed has written.
+// parsePassed parses the output of FormatPassed.
 func parsePassed(value string) ([]passedFile, error) {
 	var files []passedFile
 	pipes := 0
@@ -72,9 +72,8 @@ func parsePassed(value string) ([]passedFile, error) {
 	return files, nil
 }
 
-// SocketKey writes an address to listen on in one way only. Without an IP
-// address, and with [::], it is every address of both families; 0.0.0.0 is every
-// one of IPv4.
+// SocketKey returns the canonical form of a listening address. No IP address and [::] mean
+// every address of both families; 0.0.0.0 means every IPv4 address.
 func SocketKey(a *net.TCPAddr) string {
 	ip, ok := netip.AddrFromSlice(a.IP)
 	if !ok {
@@ -90,7 +89,7 @@ type Inherited struct {
 	sockets []inheritedSocket
 }
 
-// inheritedSocket is a listening socket that nobody has taken yet.
+// inheritedSocket is a listening socket that has not been taken yet.
 type inheritedSocket struct {
 	key      string
 	listener *net.TCPListener
@@ -167,7 +166,7 @@ func (in *Inherited) systemd() []net.Listener {
 	return taken
 }
 
-// CloseRest closes the sockets that nobody has taken.
+// CloseRest closes the sockets that have not been taken.
 func (in *Inherited) CloseRest() error {
 	if in == nil {
 		return nil
@@ -180,14 +179,13 @@ func (in *Inherited) CloseRest() error {
 	return errors.Join(errs...)
 }
 
-// Ready tells the gate that is taken over from that this one serves. It reports
-// whether there is one that had not been told.
+// Ready tells the predecessor that this gate serves. It reports whether there is a predecessor
+// that was not told before.
 func (in *Inherited) Ready() bool {
 	if in == nil || in.pipe == nil {
 		return false
 	}
-	// If nobody reads it any more, the other gate is gone, and this one serves
-	// all the same.
+	// If the predecessor has exited, this gate serves all the same.
 	_, _ = in.pipe.WriteString("\n")
 	_ = in.pipe.Close()
 	in.pipe = nil

@@ -16,14 +16,13 @@ import (
 	"spamgate/internal/text"
 )
 
-// What to do about an address to listen on.
+// Remedies for an invalid listening address.
 const (
 	WrongName      = "correct the name, or write an IP address"
 	ForeignAddress = `write an address of this machine, or ":PORT" for all of them`
 )
 
-// BindAddr is a place to listen on: an address, or a socket that is open
-// already.
+// BindAddr is an address to listen on, or a socket that is open already.
 type BindAddr struct {
 	Addr *net.TCPAddr
 	Key  string       // what it is called when it is handed on
@@ -31,8 +30,8 @@ type BindAddr struct {
 	open net.Listener // from systemd or inherited, else nil
 }
 
-// BindAddrs resolves the addresses of the listener with that number. Nothing is
-// opened; what systemd has passed, and what was inherited, is open anyway.
+// BindAddrs resolves the addresses of the i-th listener. It opens nothing; sockets that
+// systemd has passed or that were inherited are open already.
 func BindAddrs(c *config.Config, i int, in *Inherited) ([]BindAddr, error) {
 	var found []BindAddr
 	key := c.ListenerKey(i, "addr")
@@ -54,7 +53,7 @@ func BindAddrs(c *config.Config, i int, in *Inherited) ([]BindAddr, error) {
 	return found, nil
 }
 
-// systemdSockets returns the sockets that systemd has passed, which must be there.
+// systemdSockets returns the sockets that systemd has passed. None is an error.
 func systemdSockets(c *config.Config, of string, in *Inherited) ([]BindAddr, error) {
 	listeners := in.systemd()
 	if len(listeners) == 0 {
@@ -77,8 +76,8 @@ func systemdSockets(c *config.Config, of string, in *Inherited) ([]BindAddr, err
 	return found, nil
 }
 
-// CheckPassed refuses to start with sockets from systemd that no listener takes:
-// their clients would connect, and wait for a greeting that never comes.
+// CheckPassed returns an error if no listener uses the sockets that systemd has passed: their
+// clients would connect and wait for a greeting that never comes.
 func CheckPassed(c *config.Config) error {
 	n, err := strconv.Atoi(os.Getenv("LISTEN_FDS"))
 	if err != nil || n == 0 || os.Getenv("LISTEN_PID") != strconv.Itoa(os.Getpid()) {
@@ -93,7 +92,7 @@ func CheckPassed(c *config.Config) error {
 		text.Count(n, "socket", "sockets"), config.Systemd)
 }
 
-// Listen opens the endpoint, unless it is open.
+// Listen opens the socket, unless it is open already.
 func (e BindAddr) Listen() (net.Listener, error) {
 	if e.open != nil {
 		return e.open, nil
@@ -108,7 +107,7 @@ func (e BindAddr) Listen() (net.Listener, error) {
 	return config.Listen(context.Background(), network, e.Addr.String())
 }
 
-// FirstPublic returns an endpoint that others than this machine can reach.
+// FirstPublic returns the first address that other machines can reach.
 func FirstPublic(all []BindAddr) (BindAddr, bool) {
 	for _, e := range all {
 		if !e.Addr.IP.IsLoopback() {
@@ -118,8 +117,8 @@ func FirstPublic(all []BindAddr) (BindAddr, bool) {
 	return BindAddr{}, false
 }
 
-// Hears reports whether a connection to an address of this machine comes to the
-// endpoint. To no address at all is to loopback.
+// Hears reports whether a connection to an address of this machine reaches the socket. An
+// empty address means loopback.
 func (e BindAddr) Hears(to *net.TCPAddr) bool {
 	ip := e.Addr.IP
 	switch {

@@ -370,7 +370,7 @@ func (k *checking) unmatched(where, address string, stage verdict.Stage) {
 	}
 }
 
-// cancelling are the exceptions without which an entry of their list would match.
+// cancelling returns the exceptions without which an entry of their list would match.
 func cancelling(t blocklist.Trace) []verdict.Match {
 	var all, needed []verdict.Match
 	for _, key := range t.Keys {
@@ -392,7 +392,7 @@ func cancelling(t blocklist.Trace) []verdict.Match {
 	return needed
 }
 
-// source is where an entry stands; without confirmation nobody knows.
+// source returns the place of an entry. Without confirmation it is not known.
 func source(m verdict.Match) string {
 	if m.Unconfirmed {
 		return "the filter alone decided (confirm = false)"

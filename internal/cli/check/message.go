@@ -126,7 +126,7 @@ func (k *checking) printMessage(r messageResult, all []verdict.Finding, judged b
 	}
 }
 
-// reversePath is the envelope sender, and whether there is one to judge.
+// reversePath returns the envelope sender, and whether there is one to judge.
 func (k *checking) reversePath(section []byte) (from string, judged bool, err error) {
 	if k.options.hasFrom {
 		if from := k.options.from; from != "<>" {

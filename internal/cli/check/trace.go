@@ -45,7 +45,7 @@ type tracedMatch struct {
 	Role string `json:"role"`
 }
 
-// servedGeneration is that of the running gate's lists; 0 where none answers.
+// servedGeneration returns the generation of the running gate's lists, or 0 if none answers.
 func servedGeneration(ctx context.Context, c *config.Config) uint64 {
 	gate := cli.DialGate(c)
 	defer gate.Close()
@@ -158,9 +158,8 @@ func role(d verdict.Verdict, i int) string {
 	return fmt.Sprintf("%s, as list %s before it", m.Action, d.Match.List)
 }
 
-// strongest is the place of the allow list's match that shields, -1 without one.
-// A decision does not say which list overrides; the strongest is the decision's
-// match, wherever an allow list has the last word.
+// strongest returns the index of the allow list's match that shields, or -1. A verdict does
+// not say which list overrides; if an allow list decides, its match is the verdict's.
 func strongest(d verdict.Verdict) int {
 	best := -1
 	for i, m := range d.Matches {

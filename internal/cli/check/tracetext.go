@@ -14,7 +14,7 @@ import (
 	"spamgate/internal/text"
 )
 
-// printTrace is a trace for people.
+// printTrace prints a trace for people.
 func (k *checking) printTrace(t tracedAddress, stats blocklist.SetStats) {
 	fmt.Fprintf(k.out, "%s: %s\n", t.Address, t.Action)
 	fmt.Fprintf(k.out, "  lists     as they are on disk, %s\n", text.Count(stats.Entries, "entry", "entries"))
@@ -100,7 +100,7 @@ func (k *checking) printProbes(probes []bloom.Probe) {
 	}
 }
 
-// answer is the filter's, in words.
+// answer returns the filter's answer in words.
 func answer(e bloom.Explanation) string {
 	if len(e.Places) > 0 {
 		found := uint64(0)

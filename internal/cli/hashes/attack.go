@@ -96,7 +96,7 @@ error before the search begins, so that no list of yours gets lost.`,
 	return cmd
 }
 
-// newAttackFlags is the flags as they are where none is given.
+// newAttackFlags returns the default flags.
 func newAttackFlags() attackFlags {
 	whole := func(value, low, high uint64) cli.NumberFlag[uint64] {
 		parse := func(s string) (uint64, error) {
@@ -174,9 +174,8 @@ func (r attackReport) print(w io.Writer, asJSON bool) error {
 	return e.Encode(r)
 }
 
-// checkAttackList is checkTarget for --out. A file with anything in it is
-// refused too, unless "hashes attack" wrote it: the name given may well be that
-// of a list that a gate reads.
+// checkAttackList checks the target of --out. It refuses a file with content, unless "hashes
+// attack" wrote it: the name may be that of a list that a gate reads.
 func checkAttackList(path string) (target string, perm fs.FileMode, err error) {
 	if target, perm, err = cli.CheckTarget("--out", path); err != nil {
 		return "", 0, err

@@ -218,7 +218,7 @@ func checkFamilies(names []string) error {
 	return nil
 }
 
-// labVersion is the version for a manifest, which names Go and the system itself.
+// labVersion returns the version for a manifest, which names Go and the system itself.
 func labVersion(b version.Info) string {
 	s := b.Version
 	if len(b.Revision) >= 12 {

@@ -63,9 +63,8 @@ func (c *comparison) targets(cmd *cobra.Command) (*compareFiles, error) {
 	return f, nil
 }
 
-// taken are the files that are read and the one that standard output goes to,
-// which must be another. What is not there, or no regular file, can't be
-// replaced.
+// taken returns the regular files that are read and the one that standard output goes to.
+// No output file may be one of them.
 func (c *comparison) taken(cmd *cobra.Command) ([]namedFile, error) {
 	var all []namedFile
 	for _, path := range c.corpora {
@@ -86,7 +85,7 @@ func (c *comparison) taken(cmd *cobra.Command) ([]namedFile, error) {
 	return all, nil
 }
 
-// regular is the regular file that a stream is, or nil.
+// regular returns the file information of a stream that is a regular file, or nil.
 func regular(stream any) fs.FileInfo {
 	file, ok := stream.(*os.File)
 	if !ok {
@@ -99,8 +98,8 @@ func regular(stream any) fs.FileInfo {
 	return info
 }
 
-// whichOf is what the file is among some, "" where it is none of them. Names
-// don't count: links lead to the same file.
+// whichOf returns the role of a file among some, or "". It compares files, not names, since
+// links lead to the same file.
 func whichOf(some []namedFile, info fs.FileInfo) string {
 	for _, one := range some {
 		if os.SameFile(one.info, info) {
@@ -110,7 +109,7 @@ func whichOf(some []namedFile, info fs.FileInfo) string {
 	return ""
 }
 
-// target is checkTarget, which also refuses a taken file.
+// target checks an output file, and refuses a taken one.
 func (f *compareFiles) target(flag, path string) (string, fs.FileMode, error) {
 	target, perm, err := cli.CheckTarget(flag, path)
 	if err != nil {
@@ -124,8 +123,8 @@ func (f *compareFiles) target(flag, path string) (string, fs.FileMode, error) {
 	return target, perm, nil
 }
 
-// pageTarget is target for the page. A file that is there must be empty or a
-// page, since a mistyped name would otherwise cost somebody a file.
+// pageTarget checks the output file of the page. An existing file must be empty or a page, so
+// that a mistyped name does not destroy another file.
 func (f *compareFiles) pageTarget(path string) (string, fs.FileMode, error) {
 	target, perm, err := f.target("--html", path)
 	if err != nil {

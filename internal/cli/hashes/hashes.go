@@ -31,7 +31,7 @@ so a carriage return or a space belongs to the key, "#" is data, and an empty
 line is the empty key. A last line without a line feed counts. A line may have
 up to 1 MiB. Put -- before arguments that start with a dash.`
 
-// NewCommand is "spamgate hashes", the hash laboratory.
+// NewCommand returns the command group of the hash laboratory.
 func NewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "hashes",
@@ -160,8 +160,8 @@ func eachKey(ctx context.Context, args []string, in io.Reader, do func(key []byt
 	return nil
 }
 
-// splitLines is bufio.ScanLines without its one liberty: it keeps a carriage
-// return at the end of the line.
+// splitLines is a bufio.SplitFunc like bufio.ScanLines, but keeps a carriage return at the end
+// of a line.
 func splitLines(data []byte, atEOF bool) (advance int, token []byte, err error) {
 	if i := bytes.IndexByte(data, '\n'); i >= 0 {
 		return i + 1, data[:i], nil
@@ -225,7 +225,7 @@ func shortenKey(s string) string {
 	return head + dots + string(tail)
 }
 
-// fitting is how many of the runes fit in room columns.
+// fitting returns how many of the runes fit into a number of columns.
 func fitting(runes []rune, room int) int {
 	for i, r := range runes {
 		if room--; r >= utf8.RuneSelf {

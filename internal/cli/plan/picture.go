@@ -68,8 +68,8 @@ func (r *planReport) draw(w io.Writer) error {
 	return chart.WriteSVG(w, p, planWidth, planHeight)
 }
 
-// lowestPower is the power of ten at which the picture ends: some below the
-// plan's rate, to show what fewer entries bring and to leave room for the legend.
+// lowestPower returns the power of ten at which the picture ends. It is below the plan's rate,
+// to show the effect of fewer entries and to leave room for the legend.
 func lowestPower(rate float64) int {
 	const least = -300
 	if rate == 0 {
@@ -78,8 +78,8 @@ func lowestPower(rate float64) int {
 	return max(int(math.Floor(math.Log10(rate)*1.3))-3, least)
 }
 
-// pictureHashes is the k of the curves: the planned one, half and twice of it,
-// one, and the number as which the classic filter's hashes act.
+// pictureHashes returns the k of the curves: the planned one, half and twice of it, one, and
+// the effective number of the classic filter's hashes.
 func (r *planReport) pictureHashes() []int {
 	others := []int{(r.Hashes + 1) / 2, min(2*r.Hashes, bloom.MaxPlanHashes), 1}
 	if r.Classic != nil {
@@ -94,10 +94,9 @@ func (r *planReport) pictureHashes() []int {
 	return hashes
 }
 
-// curve is the rate for k hashes up to end entries: points at equal distances,
-// and before the first of them closer and closer ones, since there a rate falls
-// most. Of the points below low, where the picture ends, it has the last one
-// alone, for the line to reach the edge.
+// curve returns the rate for k hashes up to end entries. The points have equal distances, but
+// are denser before the first, where the rate falls most. Of the points below low, where the
+// picture ends, it keeps the last one, so that the line reaches the edge.
 func (r *planReport) curve(k int, end, low float64) plotter.XYs {
 	step := end / planPoints
 	var curve plotter.XYs
@@ -124,7 +123,7 @@ func (r *planReport) curve(k int, end, low float64) plotter.XYs {
 // 5,000,000.
 type countTicks struct{}
 
-// Ticks is gonum/plot's choice of ticks, with other labels.
+// Ticks returns the ticks that gonum/plot chooses, with other labels.
 func (countTicks) Ticks(low, high float64) []plot.Tick {
 	ticks := plot.DefaultTicks{}.Ticks(low, high)
 	for i := range ticks {
@@ -135,7 +134,7 @@ func (countTicks) Ticks(low, high float64) []plot.Tick {
 	return ticks
 }
 
-// shortCount is v with K, M, G or T.
+// shortCount formats v with K, M, G or T.
 func shortCount(v float64) string {
 	unit := ""
 	for _, u := range []string{"K", "M", "G", "T"} {

@@ -27,7 +27,7 @@ type planFlags struct {
 	svg     string
 }
 
-// NewCommand is "spamgate plan", the calculator of n, p, m and k.
+// NewCommand returns the command that calculates n, p, m and k.
 func NewCommand() *cobra.Command {
 	var f planFlags
 	cmd := &cobra.Command{
@@ -165,7 +165,7 @@ func (f *planFlags) report() (*planReport, error) {
 	return newPlanReport(plan, asked)
 }
 
-// name is the flag that gives a quantity.
+// name returns the flag of a quantity.
 func (f *planFlags) name(q bloom.Quantity) string {
 	switch q {
 	case bloom.N:

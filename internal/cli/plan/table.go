@@ -48,14 +48,12 @@ func newRateTable(p bloom.Plan) rateTable {
 	return t
 }
 
-// rateAt is the rate by bits per entry alone: the formula knows m and n by their
-// ratio.
+// rateAt returns the rate for a number of bits per entry: the formula depends on m/n only.
 func rateAt(perEntry float64, k int) float64 { return bloom.FPR(1, k, 1/perEntry) }
 
-// tableRows is the bits per entry of the rows around a planned number: whole
-// numbers, and the planned one among them, or in place of the one that it would
-// look like. Where there are so many bits that one more changes nothing to speak
-// of, each row has twice those of the one before.
+// tableRows returns the bits per entry of the rows around a planned number: whole numbers and
+// the planned one, which replaces a row that would look the same. If one bit more makes no
+// difference, each row has twice the bits of the row before.
 func tableRows(planned float64) []float64 {
 	var rows []float64
 	if planned > tableDense {
@@ -102,8 +100,8 @@ func (t rateTable) print(b *bytes.Buffer, planned float64, hashes int) {
 	}
 }
 
-// bestText is the best k of a row and its rate, 11 characters: with k = 1000 the
-// rate is below 1e-99 and leaves room for the fourth digit.
+// bestText formats the best k of a row and its rate in 11 characters. With k = 1000 the rate
+// is below 1e-99 and leaves room for the fourth digit.
 func bestText(row rateRow) string {
 	k := fmt.Sprintf("%3d ", row.BestHashes)
 	return fmt.Sprintf("%s%*s", k, 11-len(k), cellText(row.BestFPR))

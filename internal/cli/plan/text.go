@@ -77,8 +77,8 @@ func (r *planReport) printNotes(b *bytes.Buffer) {
 	}
 }
 
-// decimals is v with so many digits after the point and commas before it, or
-// with an exponent where that would be long, or nothing but zeros.
+// decimals formats v with a number of digits after the point and commas before it. If that
+// would be long or only zeros, it uses an exponent.
 func decimals(v float64, digits int) string {
 	if v >= 1e9 || v > 0 && v < math.Pow10(-digits) {
 		return exponent(v, 2)
@@ -94,7 +94,7 @@ func decimals(v float64, digits int) string {
 	return text.Number(n) + fraction
 }
 
-// exponent is v as 1.23e-5, without zeros that lead the exponent.
+// exponent formats v as 1.23e-5, without leading zeros in the exponent.
 func exponent(v float64, digits int) string {
 	s := strconv.FormatFloat(v, 'e', digits, 64)
 	mantissa, e, _ := strings.Cut(s, "e")
@@ -105,7 +105,7 @@ func exponent(v float64, digits int) string {
 	return mantissa + "e" + strconv.Itoa(n)
 }
 
-// rateText is a rate with three digits.
+// rateText formats a rate with three digits.
 func rateText(p float64) string {
 	switch {
 	case p == 0:
@@ -116,7 +116,7 @@ func rateText(p float64) string {
 	return fmt.Sprintf("%.3g", p)
 }
 
-// cellText is a rate with two digits, at most seven characters.
+// cellText formats a rate with two digits in at most seven characters.
 func cellText(p float64) string {
 	switch {
 	case p < 1e-99:
@@ -127,7 +127,7 @@ func cellText(p float64) string {
 	return fmt.Sprintf("%#.2g", p)
 }
 
-// oneIn is 1/p: one lookup in so many.
+// oneIn formats 1/p: one lookup in so many.
 func oneIn(p float64) string {
 	if p < 1e-9 {
 		return exponent(1/p, 1)
@@ -138,7 +138,7 @@ func oneIn(p float64) string {
 	return text.Number(uint64(math.Round(1 / p)))
 }
 
-// ratioText is bits per entry in at most six characters.
+// ratioText formats bits per entry in at most six characters.
 func ratioText(v float64) string {
 	switch {
 	case v >= 9999.5:
@@ -149,8 +149,7 @@ func ratioText(v float64) string {
 	return strconv.FormatFloat(v, 'g', 4, 64)
 }
 
-// memoryText is a number of bits as a size in MiB, with as many digits as show
-// something, and in GiB where that is easier to read.
+// memoryText formats a number of bits as a size in MiB, or in GiB if that is easier to read.
 func memoryText(bits float64) string {
 	bytes := math.Ceil(bits / 8)
 	mib := bytes / (1 << 20)
