@@ -74,11 +74,13 @@ func NameErrors(cmd *cobra.Command) {
 		}
 		return func(cmd *cobra.Command, args []string) error {
 			err := run(cmd, args)
-			if err == nil || errors.Is(err, ErrNo) || errors.As(err, new(*config.Error)) {
+			switch {
+			case err == nil, errors.Is(err, ErrListed), errors.Is(err, ErrNo), errors.Is(err, ErrReported),
+				errors.As(err, new(*config.Error)),
+				strings.HasPrefix(err.Error(), "unknown "): // cobra names the command itself
 				return err
 			}
-			_, name, _ := strings.Cut(cmd.CommandPath(), " ")
-			return fmt.Errorf("%s: %w", name, err)
+			return fmt.Errorf("%s: %w", strings.TrimPrefix(cmd.CommandPath(), "spamgate "), err)
 		}
 	}
 	cmd.RunE, cmd.Args = named(cmd.RunE), named(cmd.Args)

@@ -39,6 +39,7 @@ type checkOptions struct {
 	trace    bool
 }
 
+// NewCommand returns the command.
 func NewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [ADDRESS... | -]",
@@ -91,28 +92,29 @@ Exit codes: 0 all accepted; 1 an action other than accept; 2 an error.`,
 		}
 		return check(cmd, o, args)
 	}
+	cli.NameErrors(cmd)
 	return cmd
 }
 
 func (o checkOptions) validate(args []string) error {
 	switch {
 	case o.trace && (o.message != "" || slices.Contains(args, "-")):
-		return errors.New("check: --trace goes with addresses that are named, not with - or --message")
+		return errors.New("--trace goes with addresses that are named, not with - or --message")
 	case o.message != "" && len(args) > 0:
-		return errors.New("check: --message takes no addresses: give the envelope sender with --from")
+		return errors.New("--message takes no addresses: give the envelope sender with --from")
 	case o.message == "" && (o.hasFrom || len(o.rcpts) > 0 || len(o.nextHop) > 0):
-		return errors.New("check: --from and --rcpt go with --message, and so does --next-hop")
+		return errors.New("--from and --rcpt go with --message, and so does --next-hop")
 	case o.message == "" && len(args) == 0:
-		return errors.New("check: no address: name one or more, - to read them from standard input, or --message FILE")
+		return errors.New("no address: name one or more, - to read them from standard input, or --message FILE")
 	case o.all && (len(args) != 1 || args[0] != "-"):
-		return errors.New("check: --all goes with -: addresses that are named are always printed")
+		return errors.New("--all goes with -: addresses that are named are always printed")
 	}
 	for _, arg := range args {
 		if arg == "-" && len(args) > 1 {
-			return errors.New("check: - goes alone")
+			return errors.New("- goes alone")
 		}
 		if strings.TrimSpace(arg) == "" {
-			return errors.New("check: an empty address: the null sender is written <>")
+			return errors.New("an empty address: the null sender is written <>")
 		}
 	}
 	return nil
@@ -133,7 +135,7 @@ func check(cmd *cobra.Command, o checkOptions, args []string) error {
 	}
 	screen := term.Escape(cmd.OutOrStdout())
 	out := bufio.NewWriter(screen)
-	k := &checking{
+	k := &session{
 		config:  c,
 		options: o,
 		judge:   judge.New(set.Only(listener.Lists)),
@@ -155,9 +157,10 @@ func check(cmd *cobra.Command, o checkOptions, args []string) error {
 	return nil
 }
 
-// run judges what is asked about. Standard input goes past the buffer to screen.
-func (k *checking) run(cmd *cobra.Command, args []string, screen io.Writer) error {
-	explain := k.named
+// run judges the arguments. The results for standard input are written to screen without
+// another buffer.
+func (k *session) run(cmd *cobra.Command, args []string, screen io.Writer) error {
+	explain := k.printNamed
 	switch {
 	case k.options.message != "":
 		return k.message(cmd)
@@ -175,7 +178,7 @@ func (k *checking) run(cmd *cobra.Command, args []string, screen io.Writer) erro
 	return nil
 }
 
-// buildSet reads the lists, and says what the gate would say about them.
+// buildSet reads the lists, and reports their problems as the gate would.
 func buildSet(ctx context.Context, c *config.Config, stderr io.Writer) (*blocklist.Set, error) {
 	lists, err := setup.BlocklistConfig(c, nil)
 	if err != nil {
@@ -200,8 +203,8 @@ func buildSet(ctx context.Context, c *config.Config, stderr io.Writer) (*blockli
 	return set, nil
 }
 
-// checking is one run of check.
-type checking struct {
+// session is one run of check.
+type session struct {
 	config  *config.Config
 	options checkOptions
 	judge   judge.Judge
@@ -214,12 +217,12 @@ type checking struct {
 	generation uint64 // what the running gate serves; 0: none was found
 }
 
-func (k *checking) printTo(w io.Writer) {
+func (k *session) printTo(w io.Writer) {
 	k.out, k.json = w, json.NewEncoder(w)
 	k.json.SetEscapeHTML(false)
 }
 
-// addressResult is what check says of an address.
+// addressResult is the output for an address.
 type addressResult struct {
 	Address  string   `json:"address"`
 	Action   string   `json:"action"` // the stricter of envelope and header
@@ -250,8 +253,8 @@ func newFinding(f verdict.Finding) finding {
 	return r
 }
 
-// look judges an address as envelope sender and in the header.
-func (k *checking) look(address string) (envelope, header verdict.Finding) {
+// judgeAddress judges an address as envelope sender and in the header.
+func (k *session) judgeAddress(address string) (envelope, header verdict.Finding) {
 	if strings.HasPrefix(address, "<") && strings.HasSuffix(address, ">") {
 		address = address[1 : len(address)-1]
 	}
@@ -267,9 +270,9 @@ func (k *checking) look(address string) (envelope, header verdict.Finding) {
 	return envelope, header
 }
 
-// result looks an address up, and notes whether it is accepted.
-func (k *checking) result(address string) (addressResult, verdict.Finding, verdict.Finding) {
-	envelope, header := k.look(address)
+// result judges an address, and notes whether it is accepted.
+func (k *session) result(address string) (addressResult, verdict.Finding, verdict.Finding) {
+	envelope, header := k.judgeAddress(address)
 	worst := max(envelope.Verdict.Action, header.Verdict.Action)
 	if worst != verdict.Accept {
 		k.listed = true
@@ -285,10 +288,10 @@ func (k *checking) result(address string) (addressResult, verdict.Finding, verdi
 	return r, envelope, header
 }
 
-// named explains one address.
-func (k *checking) named(address string) error {
+// printNamed explains the result for an address that was given as an argument.
+func (k *session) printNamed(address string) error {
 	r, envelope, header := k.result(address)
-	if err := k.judged(address, envelope, header); err != nil {
+	if err := k.notJudged(address, envelope, header); err != nil {
 		return err
 	}
 	if k.options.json {
@@ -296,30 +299,30 @@ func (k *checking) named(address string) error {
 	}
 	fmt.Fprintf(k.out, "%s: %s\n", address, r.Action)
 	k.explain("envelope", envelope, verdict.Envelope)
-	k.hears(envelope)
+	k.printReply(envelope)
 	if strings.IndexFunc(address, func(r rune) bool { return r > '~' }) >= 0 {
 		fmt.Fprintf(k.out, "  %-9s as written here it is refused with 553 5.6.7: SMTPUTF8 is not offered\n", "")
 	}
 	if !sameVerdict(envelope.Verdict, header.Verdict) && address != "<>" {
 		k.explain("header", header, verdict.Header)
-		k.hears(header)
+		k.printReply(header)
 	}
 	return nil
 }
 
-// judged says why an address that was named was not judged.
-func (k *checking) judged(address string, envelope, header verdict.Finding) error {
+// notJudged returns the error if an address could not be judged, or nil.
+func (k *session) notJudged(address string, envelope, header verdict.Finding) error {
 	switch err := envelope.Err; {
 	case envelope.NoAnswer() || header.Err != nil: // header senders are asked about once they are addresses
-		return fmt.Errorf("check: %s: %w", address, errors.Join(err, header.Err))
+		return fmt.Errorf("%s: %w", address, errors.Join(err, header.Err))
 	case err != nil:
-		return fmt.Errorf("check: %q is no address: %w%s%s", address, err, cli.SuggestAddress(address), cli.SuggestForm(address))
+		return fmt.Errorf("%q is not an address: %w%s%s", address, err, cli.SuggestAddress(address), cli.SuggestForm(address))
 	}
 	return nil
 }
 
-// hears prints what a refused client reads.
-func (k *checking) hears(f verdict.Finding) {
+// printReply prints the reply that a refused client gets.
+func (k *session) printReply(f verdict.Finding) {
 	if reply := k.policy.Refusal(f, "ID"); !reply.IsZero() {
 		fmt.Fprintf(k.out, "  %-9s the client hears: %s\n", "", reply)
 	}
@@ -330,7 +333,7 @@ func sameVerdict(a, b verdict.Verdict) bool {
 }
 
 // explain prints a finding for people.
-func (k *checking) explain(where string, f verdict.Finding, stage verdict.Stage) {
+func (k *session) explain(where string, f verdict.Finding, stage verdict.Stage) {
 	v := f.Verdict
 	switch m := v.Match; {
 	case m.IsZero() && len(v.Monitored) == 0:
@@ -352,8 +355,8 @@ func (k *checking) explain(where string, f verdict.Finding, stage verdict.Stage)
 	}
 }
 
-// unmatched says why no list matches: some may have an exception for the sender.
-func (k *checking) unmatched(where, address string, stage verdict.Stage) {
+// unmatched prints why no list matches: some may have an exception for the sender.
+func (k *session) unmatched(where, address string, stage verdict.Stage) {
 	var exceptions []verdict.Match
 	if k.config.Filter.Confirm {
 		if t, err := k.judge.Trace(stage, address); err == nil {
@@ -400,8 +403,8 @@ func source(m verdict.Match) string {
 	return fmt.Sprintf("%s:%d", term.ShortPath(m.File), m.Line)
 }
 
-// line prints an address for programs.
-func (k *checking) line(r addressResult, envelope, header verdict.Finding) error {
+// printLine prints the result for one address on a line, for programs.
+func (k *session) printLine(r addressResult, envelope, header verdict.Finding) error {
 	if k.options.json {
 		return k.json.Encode(r)
 	}

@@ -21,7 +21,7 @@ const damagedEntries = 40_000
 
 // damagedChecking has the lists of a gate whose index was damaged behind its back,
 // and which cannot read the list again.
-func damagedChecking(t *testing.T) *checking {
+func damagedChecking(t *testing.T) *session {
 	t.Helper()
 	dir := t.TempDir()
 	path, list := filepath.Join(dir, "config.toml"), filepath.Join(dir, "blocked.txt")
@@ -63,7 +63,7 @@ func damagedChecking(t *testing.T) *checking {
 		t.Fatal(err)
 	}
 	damage(t, filepath.Join(blocklist.ListDir(c.State.Dir, "blocked"), "current.seg"))
-	return &checking{judge: judge.New(set.Only(nil)), alike: stagesAlike(c, nil)}
+	return &session{judge: judge.New(set.Only(nil)), alike: stagesAlike(c, nil)}
 }
 
 // damage changes the middle of a file in place.

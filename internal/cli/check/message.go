@@ -15,7 +15,7 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// messageResult is what check says of a message.
+// messageResult is the output for a message.
 type messageResult struct {
 	Action   string    `json:"action"`
 	Decided  *finding  `json:"decided,omitempty"` // by this one
@@ -26,7 +26,7 @@ type messageResult struct {
 }
 
 // message judges a whole message.
-func (k *checking) message(cmd *cobra.Command) error {
+func (k *session) message(cmd *cobra.Command) error {
 	section, err := readHeader(cmd, k.options.message, k.policy.HeaderLimit())
 	if err != nil {
 		return err
@@ -47,21 +47,21 @@ func (k *checking) message(cmd *cobra.Command) error {
 		envelope = k.policy.JudgeEnvelope(cmd.Context(), k.judge, &m)
 		all = append(all, envelope)
 		if envelope.Err != nil && !envelope.NoAnswer() {
-			return fmt.Errorf("check: --from %q is no address: %w", from, envelope.Err)
+			return fmt.Errorf("--from %q is not an address: %w", from, envelope.Err)
 		}
 	}
 	found := k.policy.ReadHeader(section, k.options.nextHop)
 	if !judged || k.policy.JudgesHeader(envelope) {
 		all = slices.AppendSeq(all, k.policy.JudgeHeader(cmd.Context(), k.judge, &m, found))
 		if found.TooMany() && !exempt {
-			return fmt.Errorf("check: --message: too many or too complex sender addresses in the header (limit %d, headers.max_addresses): the gate refuses such a message with 554", k.policy.AddressLimit())
+			return fmt.Errorf("--message: too many or too complex sender addresses in the header (limit %d, headers.max_addresses): the gate refuses such a message with 554", k.policy.AddressLimit())
 		}
 	}
 
 	r := messageResult{Action: verdict.Accept.String(), Exempt: exempt, Findings: []finding{}, Empty: found.FieldsWithoutAddress()}
 	for _, f := range all {
 		if f.NoAnswer() {
-			return fmt.Errorf("check: %s %s: %w", f.Identity, f.Address, f.Err)
+			return fmt.Errorf("%s %s: %w", f.Identity, f.Address, f.Err)
 		}
 		r.Findings = append(r.Findings, newFinding(f))
 	}
@@ -80,7 +80,7 @@ func (k *checking) message(cmd *cobra.Command) error {
 	return nil
 }
 
-func (k *checking) printMessage(r messageResult, all []verdict.Finding, judged bool) {
+func (k *session) printMessage(r messageResult, all []verdict.Finding, judged bool) {
 	fmt.Fprintf(k.out, "%s: %s\n", k.options.message, r.Action)
 	if r.Reply != "" {
 		fmt.Fprintf(k.out, "  the client hears: %s\n", r.Reply)
@@ -127,7 +127,7 @@ func (k *checking) printMessage(r messageResult, all []verdict.Finding, judged b
 }
 
 // reversePath returns the envelope sender, and whether there is one to judge.
-func (k *checking) reversePath(section []byte) (from string, judged bool, err error) {
+func (k *session) reversePath(section []byte) (from string, judged bool, err error) {
 	if k.options.hasFrom {
 		if from := k.options.from; from != "<>" {
 			return from, true, nil
@@ -142,20 +142,19 @@ func (k *checking) reversePath(section []byte) (from string, judged bool, err er
 	return "", len(found.Empty) > 0, nil // Return-Path: <>
 }
 
-// exempt reports whether there are recipients, and all of them are reachable by
-// every sender.
-func (k *checking) exempt() (bool, error) {
+// exempt reports whether there are recipients and every sender may reach all of them.
+func (k *session) exempt() (bool, error) {
 	exempt := len(k.options.rcpts) > 0
 	for _, arg := range k.options.rcpts {
 		rcpt, err := wire.ParsePath(arg)
 		recipient := verdict.ParseRecipient(rcpt.String())
 		switch {
 		case err != nil:
-			return false, fmt.Errorf("check: --rcpt %q: %w", arg, err)
+			return false, fmt.Errorf("--rcpt %q: %w", arg, err)
 		case rcpt.Domain() == "" && !strings.EqualFold(rcpt.String(), "postmaster"):
-			return false, fmt.Errorf("check: --rcpt %q: no domain: write user@example.net", arg)
+			return false, fmt.Errorf("--rcpt %q: no domain: write user@example.net", arg)
 		case !k.policy.TakesRecipient(recipient):
-			return false, fmt.Errorf("check: --rcpt %q is refused whoever sends: it is not in policy.recipient_domains", arg)
+			return false, fmt.Errorf("--rcpt %q is refused whoever sends: it is not in policy.recipient_domains", arg)
 		}
 		exempt = exempt && k.policy.ExemptRecipient(recipient)
 	}
@@ -169,17 +168,17 @@ func readHeader(cmd *cobra.Command, name string, limit int) ([]byte, error) {
 	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {
-			return nil, fmt.Errorf("check: --message: %w", err)
+			return nil, fmt.Errorf("--message: %w", err)
 		}
 		defer f.Close()
 		in = f
 	}
 	data, err := io.ReadAll(io.LimitReader(in, int64(2*limit)))
 	if err != nil {
-		return nil, fmt.Errorf("check: --message: %w", err)
+		return nil, fmt.Errorf("--message: %w", err)
 	}
 	if len(data) == 0 {
-		return nil, fmt.Errorf("check: --message: %s is empty", name)
+		return nil, fmt.Errorf("--message: %s is empty", name)
 	}
 	var section []byte
 	for line := range bytes.Lines(data) {
@@ -189,7 +188,7 @@ func readHeader(cmd *cobra.Command, name string, limit int) ([]byte, error) {
 		}
 		section = append(append(section, line...), "\r\n"...)
 		if len(section) > limit {
-			return nil, fmt.Errorf("check: --message: the header section is larger than headers.max_bytes (%d): the gate refuses such a message with 552", limit)
+			return nil, fmt.Errorf("--message: the header section is larger than headers.max_bytes (%d): the gate refuses such a message with 552", limit)
 		}
 	}
 	return section, nil

@@ -15,14 +15,13 @@ import (
 	"spamgate/internal/config"
 )
 
-// batchSize is how much of standard input is judged at a time: enough for some
-// thousand addresses. A line must fit; SMTP's own bound on a path is far below it.
+// batchSize is the number of bytes of standard input that are judged at a time: some thousand
+// addresses. A line must fit; SMTP allows far shorter paths.
 const batchSize = 128 << 10
 
-var errLongLine = fmt.Errorf("a line of more than %d bytes is no address", batchSize)
+var errLongLine = fmt.Errorf("a line of more than %d bytes is not an address", batchSize)
 
-// batch is a piece of standard input, whole lines, and what is to be printed of
-// it.
+// batch is some lines of standard input, and the output for them.
 type batch struct {
 	text   []byte
 	out    bytes.Buffer
@@ -33,10 +32,9 @@ type batch struct {
 	judged chan struct{}
 }
 
-// stream judges the addresses of standard input on all cores, and prints in the
-// order of the input. A few batches are under way at a time, however long the
-// input is.
-func (k *checking) stream(in io.Reader, out io.Writer) error {
+// stream judges the addresses of standard input on all cores, and prints in the order of the
+// input. It holds a few batches at a time, however long the input is.
+func (k *session) stream(in io.Reader, out io.Writer) error {
 	workers := runtime.GOMAXPROCS(0)
 	free := make(chan *batch, 2*workers+2) // some to be judged, some to be printed, one to be read
 	for range cap(free) {
@@ -66,13 +64,13 @@ func (k *checking) stream(in io.Reader, out io.Writer) error {
 	case p.err != nil:
 		return p.err
 	case err != nil:
-		return fmt.Errorf("check: standard input, line %d: %w", p.lines+1, err)
+		return fmt.Errorf("standard input, line %d: %w", p.lines+1, err)
 	}
 	return p.bad
 }
 
-// readBatches hands on whole lines as they come, until take returns false. The
-// last line need not have an end.
+// readBatches calls take with whole lines as they come, until it returns false. The last line
+// need not end with a newline.
 func readBatches(in io.Reader, take func(text []byte) bool) error {
 	buf := make([]byte, batchSize)
 	kept := 0 // the start of a line
@@ -98,7 +96,7 @@ func readBatches(in io.Reader, take func(text []byte) bool) error {
 	}
 }
 
-// printer puts the batches in order.
+// printer prints the batches in the order of the input.
 type printer struct {
 	out    io.Writer
 	lines  int
@@ -112,7 +110,7 @@ func (p *printer) print(order <-chan *batch, free chan<- *batch) {
 	for b := range order {
 		<-b.judged
 		if p.bad == nil && b.bad != nil {
-			p.bad = fmt.Errorf("check: standard input, line %d: %w", p.lines+b.badAt, b.bad)
+			p.bad = fmt.Errorf("standard input, line %d: %w", p.lines+b.badAt, b.bad)
 		}
 		p.lines += b.lines
 		p.listed = p.listed || b.listed
@@ -124,8 +122,8 @@ func (p *printer) print(order <-chan *batch, free chan<- *batch) {
 	}
 }
 
-// judgeBatches judges what comes, on a copy of the checking for each goroutine.
-func (k *checking) judgeBatches(work <-chan *batch) {
+// judgeBatches judges batches. Each goroutine has its own copy of the session.
+func (k *session) judgeBatches(work <-chan *batch) {
 	for b := range work {
 		b.out.Reset()
 		b.lines, b.bad = 0, nil
@@ -133,7 +131,7 @@ func (k *checking) judgeBatches(work <-chan *batch) {
 		k.printTo(&b.out)
 		for line := range strings.Lines(string(b.text)) { // one copy for all addresses, which share its memory
 			b.lines++
-			if err := k.streamed(strings.TrimSpace(line)); err != nil && b.bad == nil {
+			if err := k.checkLine(strings.TrimSpace(line)); err != nil && b.bad == nil {
 				b.bad, b.badAt = err, b.lines
 			}
 		}
@@ -142,11 +140,10 @@ func (k *checking) judgeBatches(work <-chan *batch) {
 	}
 }
 
-// streamed judges one address of standard input, and prints it if it is to be
-// seen. Nearly all are known to no list, and are done with after a lookup that
-// allocates nothing.
-func (k *checking) streamed(address string) error {
-	if address == "" || !k.options.all && k.unknown(address) {
+// checkLine judges one line of standard input, and prints it unless it is accepted. Most
+// addresses are in no list, and need only a lookup that allocates nothing.
+func (k *session) checkLine(address string) error {
+	if address == "" || !k.options.all && k.isUnknown(address) {
 		return nil
 	}
 	r, envelope, header := k.result(address)
@@ -156,7 +153,7 @@ func (k *checking) streamed(address string) error {
 		envelope.Verdict.Match = monitored[0]
 	}
 	if r.Action != verdict.Accept.String() || len(monitored) > 0 || k.options.all {
-		_ = k.line(r, envelope, header) // into memory, and what is in r can be encoded
+		_ = k.printLine(r, envelope, header) // into memory, and what is in r can be encoded
 	}
 	switch {
 	case envelope.Err == nil:
@@ -164,11 +161,11 @@ func (k *checking) streamed(address string) error {
 	case envelope.NoAnswer():
 		return envelope.Err
 	}
-	return fmt.Errorf("%q is no address: %w", address, envelope.Err)
+	return fmt.Errorf("%q is not an address: %w", address, envelope.Err)
 }
 
-// unknown reports that no list has anything to say of an address.
-func (k *checking) unknown(address string) bool {
+// isUnknown reports whether no list has an entry for an address.
+func (k *session) isUnknown(address string) bool {
 	a, err := sender.Parse(address)
 	if err != nil {
 		return false
@@ -180,7 +177,7 @@ func (k *checking) unknown(address string) bool {
 	return err == nil && d.Matches == nil
 }
 
-// stagesAlike reports that the lists that count say the same of a sender in the
+// stagesAlike reports whether the lists that count give the same verdict on a sender in the
 // envelope and in the header, so that one lookup is enough.
 func stagesAlike(c *config.Config, names []string) bool {
 	return !slices.ContainsFunc(c.Lists, func(l config.List) bool {

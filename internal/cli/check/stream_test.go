@@ -17,7 +17,7 @@ import (
 )
 
 // checkingOf is a check with the lists of a configuration.
-func checkingOf(t testing.TB, text string, files map[string]string) *checking {
+func checkingOf(t testing.TB, text string, files map[string]string) *session {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "config.toml")
@@ -37,7 +37,7 @@ func checkingOf(t testing.TB, text string, files map[string]string) *checking {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &checking{judge: judge.New(set.Only(nil)), alike: stagesAlike(c, nil)}
+	return &session{judge: judge.New(set.Only(nil)), alike: stagesAlike(c, nil)}
 }
 
 const twoLists = `
@@ -108,7 +108,7 @@ func TestStreamOrder(t *testing.T) {
 	}
 }
 
-// TestStreamErrors: the first line that is no address is named by its number,
+// TestStreamErrors: the first line that is not an address is named by its number,
 // over all batches, and a failure to read or write ends it.
 func TestStreamErrors(t *testing.T) {
 	k := checkingOf(t, twoLists, map[string]string{"blocked.txt": "listed.example\n", "doubtful.txt": ""})
@@ -120,8 +120,8 @@ func TestStreamErrors(t *testing.T) {
 		out  io.Writer
 		want string
 	}{
-		{"no address", strings.NewReader(clean + "\nno address\nnor this\n" + clean), io.Discard, `standard input, line 20002: "no address" is no address: no domain`},
-		{"long line", strings.NewReader(clean + strings.Repeat("x", batchSize+1) + "\n"), io.Discard, "standard input, line 20001: a line of more than 131072 bytes is no address"},
+		{"no address", strings.NewReader(clean + "\nno address\nnor this\n" + clean), io.Discard, `standard input, line 20002: "no address" is not an address: no domain`},
+		{"long line", strings.NewReader(clean + strings.Repeat("x", batchSize+1) + "\n"), io.Discard, "standard input, line 20001: a line of more than 131072 bytes is not an address"},
 		{"read", io.MultiReader(strings.NewReader(clean+"a@"), iotest.ErrReader(broken)), io.Discard, "standard input, line 20001: broken"},
 		{"write", strings.NewReader(strings.Repeat("a@listed.example\n", 100_000)), failingWriter{broken}, "broken"},
 	} {

@@ -10,7 +10,7 @@ import (
 	"spamgate/internal/config"
 )
 
-// tracedAddress is what check --trace says of an address.
+// tracedAddress is the output of check --trace for an address.
 type tracedAddress struct {
 	Address    string        `json:"address"`
 	Action     string        `json:"action"`               // the stricter of envelope and header
@@ -60,9 +60,9 @@ func servedGeneration(ctx context.Context, c *config.Config) uint64 {
 }
 
 // trace explains the whole decision about one address.
-func (k *checking) trace(address string) error {
+func (k *session) trace(address string) error {
 	r, envelope, header := k.result(address)
-	if err := k.judged(address, envelope, header); err != nil {
+	if err := k.notJudged(address, envelope, header); err != nil {
 		return err
 	}
 	stats := k.judge.View().Set().Stats()
@@ -80,7 +80,7 @@ func (k *checking) trace(address string) error {
 		}
 		trace, err := k.judge.Trace(stage, address)
 		if err != nil {
-			return fmt.Errorf("check: %s: %w", address, err)
+			return fmt.Errorf("%s: %w", address, err)
 		}
 		t.Stages = append(t.Stages, newTracedStage(trace))
 		null = trace.Address == "<>"
@@ -92,9 +92,9 @@ func (k *checking) trace(address string) error {
 		return k.json.Encode(t)
 	}
 	k.printTrace(t, stats)
-	k.hears(envelope)
+	k.printReply(envelope)
 	if !sameVerdict(envelope.Verdict, header.Verdict) {
-		k.hears(header)
+		k.printReply(header)
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func newTracedStage(trace blocklist.Trace) tracedStage {
 	return s
 }
 
-// why says in a sentence what a decision rests on.
+// why explains a decision in one sentence.
 func why(d verdict.Verdict) string {
 	if d.Would != nil {
 		return fmt.Sprintf(`mode = "monitor" in [policy]: it would be %s, and is only logged`, d.Would.Action)
@@ -135,7 +135,7 @@ func why(d verdict.Verdict) string {
 	return fmt.Sprintf("%s is the strictest action of the block lists whose entries stand", d.Action)
 }
 
-// role says what became of a list's match.
+// role describes the effect of a list's match.
 func role(d verdict.Verdict, i int) string {
 	m := d.Matches[i]
 	shield := strongest(d)

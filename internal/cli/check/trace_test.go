@@ -50,7 +50,7 @@ action = "tag"
 	k := checkingOf(t, lists, files)
 	watching := checkingOf(t, "policy.mode = \"monitor\"\n"+lists, files)
 	for _, tt := range []struct {
-		k       *checking
+		k       *session
 		address string
 		why     string
 		roles   []string

@@ -15,7 +15,7 @@ import (
 )
 
 // printTrace prints a trace for people.
-func (k *checking) printTrace(t tracedAddress, stats blocklist.SetStats) {
+func (k *session) printTrace(t tracedAddress, stats blocklist.SetStats) {
 	fmt.Fprintf(k.out, "%s: %s\n", t.Address, t.Action)
 	fmt.Fprintf(k.out, "  lists     as they are on disk, %s\n", text.Count(stats.Entries, "entry", "entries"))
 	if t.Generation > 0 {
@@ -41,7 +41,7 @@ func (k *checking) printTrace(t tracedAddress, stats blocklist.SetStats) {
 	}
 }
 
-func (k *checking) printKey(n int, key blocklist.TracedKey) {
+func (k *session) printKey(n int, key blocklist.TracedKey) {
 	fmt.Fprintf(k.out, "  %2d  %s  (%s)\n", n, key.Key, key.Kind)
 	switch key.Skipped {
 	case blocklist.NoSuchKind:
@@ -60,7 +60,7 @@ func (k *checking) printKey(n int, key blocklist.TracedKey) {
 	}
 }
 
-func (k *checking) printExplanation(f blocklist.TracedFilter) {
+func (k *session) printExplanation(f blocklist.TracedFilter) {
 	var parts []string
 	if f.List != "" {
 		parts = append(parts, "list "+f.List)
@@ -81,7 +81,7 @@ func (k *checking) printExplanation(f blocklist.TracedFilter) {
 // printProbes prints a Bloom filter's bits, two in a line: the name of the hash,
 // its value, unless the family makes the bit's position of it at once, and the
 // position with the bit.
-func (k *checking) printProbes(probes []bloom.Probe) {
+func (k *session) printProbes(probes []bloom.Probe) {
 	values := slices.ContainsFunc(probes, func(p bloom.Probe) bool { return p.Value != p.Index })
 	for pair := range slices.Chunk(probes, 2) {
 		var texts []string
@@ -127,7 +127,7 @@ func answer(e bloom.Explanation) string {
 	return "all bits are set: maybe"
 }
 
-func (k *checking) printHeld(held []blocklist.TracedEntry) {
+func (k *session) printHeld(held []blocklist.TracedEntry) {
 	for _, e := range held {
 		entry := e.Entry
 		if e.Exception {

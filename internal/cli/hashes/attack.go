@@ -9,9 +9,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"os/signal"
 	"strconv"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -75,18 +73,15 @@ error before the search begins, so that no list of yours gets lost.`,
   spamgate hashes attack --json example.com | jq -r '.names[].name'`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return fmt.Errorf("hashes attack: %d targets: give one domain, as in spamgate hashes attack example.com", len(args))
+				return fmt.Errorf("%d targets: give one domain, as in spamgate hashes attack example.com", len(args))
 			}
 			return nil
 		},
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+			ctx, stop := cli.Interruptible(cmd)
 			defer stop()
-			if err := runAttack(ctx, args[0], flags, cmd.OutOrStdout(), cmd.ErrOrStderr()); err != nil {
-				return fmt.Errorf("hashes attack: %w", err)
-			}
-			return nil
+			return runAttack(ctx, args[0], flags, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	cmd.Flags().Var(&flags.seed, "seed", "search elsewhere: another finds other names")

@@ -48,13 +48,10 @@ the SHA-256 of the bitmap.
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			report, err := makeBitmap(cmd.Context(), path, args, cmd.InOrStdin())
-			if err == nil {
-				err = report.print(cmd.OutOrStdout(), asJSON)
-			}
 			if err != nil {
-				return fmt.Errorf("hashes bitmap: %w", err)
+				return err
 			}
-			return nil
+			return report.print(cmd.OutOrStdout(), asJSON)
 		},
 	}
 	cmd.Flags().StringVar(&path, "out", "", "the `FILE` to write (needed)")

@@ -90,17 +90,12 @@ files are left as they were. A second one ends at once.`,
   spamgate hashes compare --full --html hashes.html --pictures pictures/`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("hashes compare: %s is too much, there are only flags: name a file of keys with --corpus FILE, a family with --family NAME", strconv.Quote(args[0]))
+				return fmt.Errorf("%s is too much, there are only flags: name a file of keys with --corpus FILE, a family with --family NAME", strconv.Quote(args[0]))
 			}
 			return nil
 		},
 		SilenceUsage: true,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := c.do(cmd); err != nil {
-				return fmt.Errorf("hashes compare: %w", err)
-			}
-			return nil
-		},
+		RunE:         func(cmd *cobra.Command, _ []string) error { return c.do(cmd) },
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.PlainFlagError("hashes compare", err) })
 	f := cmd.Flags()

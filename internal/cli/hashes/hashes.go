@@ -18,6 +18,7 @@ import (
 
 	"spamgate/blocklist/bloom"
 	"spamgate/hashfamily"
+	"spamgate/internal/cli"
 )
 
 // maxKeyBytes is the longest key that the hashes commands read from a line of
@@ -42,7 +43,10 @@ keys fills, and what they and other families do in a filter, measured.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newHashesSumCommand(), newHashesBitmapCommand(), newHashesCompareCommand(), newHashesAttackCommand())
+	for _, c := range []*cobra.Command{newHashesSumCommand(), newHashesBitmapCommand(), newHashesCompareCommand(), newHashesAttackCommand()} {
+		cli.NameErrors(c)
+		cmd.AddCommand(c)
+	}
 	return cmd
 }
 
@@ -67,7 +71,7 @@ holds its bytes.`,
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if asJSON && (tsv || escape) {
-				return errors.New("hashes sum: --json does not go with --tsv or --escape: choose one of them")
+				return errors.New("--json does not go with --tsv or --escape: choose one of them")
 			}
 			out := bufio.NewWriter(cmd.OutOrStdout())
 			var p sumPrinter
@@ -79,10 +83,7 @@ holds its bytes.`,
 			default:
 				p = &tableSums{out: out}
 			}
-			if err := printSums(cmd, args, out, p); err != nil {
-				return fmt.Errorf("hashes sum: %w", err)
-			}
-			return nil
+			return printSums(cmd, args, out, p)
 		},
 	}
 	cmd.Flags().BoolVar(&tsv, "tsv", false, "tab-separated columns under a header, the key as it came")

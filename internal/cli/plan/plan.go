@@ -81,12 +81,7 @@ place of the text.`,
   spamgate plan --entries 1e6 --bits 2^24 --json | jq .fpr`,
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.run(cmd); err != nil {
-				return fmt.Errorf("plan: %w", err)
-			}
-			return nil
-		},
+		RunE:         func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	count := func(limit uint64) func(string) (uint64, error) {
 		return func(s string) (uint64, error) { return cli.ParseCount(s, limit) }
@@ -111,6 +106,7 @@ place of the text.`,
 	cmd.Flags().Var(&f.memory, "memory", "the number of bits as a size, such as 32MiB")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print a JSON object")
 	cmd.Flags().StringVar(&f.svg, "svg", "", "draw the rate against n into `FILE` (- is standard output)")
+	cli.NameErrors(cmd)
 	return cmd
 }
 
