@@ -8,7 +8,7 @@ import (
 	"spamgate/internal/term"
 )
 
-// ReadProgress is a progress bar for each list that a Store reads.
+// ReadProgress shows a progress bar for each list that a store reads.
 type ReadProgress struct {
 	W   io.Writer
 	bar *term.FileProgress

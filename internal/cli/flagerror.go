@@ -8,9 +8,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// PlainFlagError says what a flag of a command wants where its value is none,
-// in place of the words of the function that could not read it. Other errors
-// are left as they are.
+// PlainFlagError replaces the error about an invalid flag value by one that says what the flag
+// expects. It returns other errors unchanged.
 func PlainFlagError(command string, err error) error {
 	invalid := (*pflag.InvalidValueError)(nil)
 	if !errors.As(err, &invalid) {

@@ -11,28 +11,27 @@ import (
 	"spamgate/blocklist/bloom"
 )
 
-// The numbers that "spamgate plan" reads. They are read as fractions and not as
-// floating-point numbers, so that 10.1M is a whole number and 2^53+1 is not 2^53.
+// The numbers that "spamgate plan" accepts. They are parsed as fractions, not as floating-point
+// numbers, so that 10.1M is a whole number and 2^53+1 is not 2^53.
 
-// decimal is a number without a unit. Its exponent is short so that nobody makes
-// a number of a million digits of it. It may be below zero, which is out of every
-// quantity's range: an error that tells the range says more than one about form.
+// decimal matches a number without a unit. The exponent is short, to prevent numbers of a
+// million digits. Negative numbers match, since an error about the range says more than one
+// about the form.
 var decimal = regexp.MustCompile(`^-?(\d+(_\d+)*(\.\d+)?|\.\d+)([eE][+-]?\d{1,3})?$`)
 
-// grouped is a whole number with commas between groups of three digits, as our
-// output has it.
+// grouped matches a whole number with commas between groups of three digits, as in our output.
 var grouped = regexp.MustCompile(`^\d{1,3}(,\d{3})+$`)
 
-// maxNumberBytes is the longest number that is read.
+// maxNumberBytes is the length of the longest accepted number.
 const maxNumberBytes = 64
 
-// countUnits are what may stand behind a count, in any case.
+// countUnits are the optional units of a count, in upper or lower case.
 var countUnits = map[string]*big.Rat{
 	"": big.NewRat(1, 1), "k": power(10, 3), "m": power(10, 6), "g": power(10, 9), "t": power(10, 12),
 	"ki": power(2, 10), "mi": power(2, 20), "gi": power(2, 30), "ti": power(2, 40),
 }
 
-// memoryUnits are what has to stand behind a memory size, in any case.
+// memoryUnits are the units of a memory size, in upper or lower case.
 var memoryUnits = map[string]*big.Rat{
 	"b": big.NewRat(1, 1), "kb": power(10, 3), "mb": power(10, 6), "gb": power(10, 9), "tb": power(10, 12),
 	"kib": power(2, 10), "mib": power(2, 20), "gib": power(2, 30), "tib": power(2, 40),
@@ -42,8 +41,7 @@ func power(base, exponent int64) *big.Rat {
 	return new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(base), big.NewInt(exponent), nil))
 }
 
-// parseNumber reads a number and the unit behind it, one of units; what is wrong
-// is an error that shows examples.
+// parseNumber parses a number with one of the units. Its errors show examples.
 func parseNumber(s string, units map[string]*big.Rat, examples string) (*big.Rat, error) {
 	number := strings.TrimRight(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 	unit, ok := units[strings.ToLower(s[len(number):])]
@@ -58,7 +56,7 @@ func parseNumber(s string, units map[string]*big.Rat, examples string) (*big.Rat
 	return value.Mul(value, unit), nil
 }
 
-// ParseCount reads a whole number from 1 to limit: 10000000, 10,000,000,
+// ParseCount parses a whole number from 1 to limit: 10000000, 10,000,000,
 // 10_000_000, 1e7, 10M, 16Mi or 2^24.
 func ParseCount(s string, limit uint64) (uint64, error) {
 	const examples = "10000000, 10_000_000, 1e7, 10M (K, M, G, T: powers of ten), 16Mi (Ki, Mi, Gi, Ti: of two) or 2^24"
@@ -82,7 +80,7 @@ func ParseCount(s string, limit uint64) (uint64, error) {
 	return value.Num().Uint64(), nil
 }
 
-// ParseRate reads a false positive rate: 0.0001, 1e-4, 0.01% or 1/10000.
+// ParseRate parses a false positive rate: 0.0001, 1e-4, 0.01% or 1/10000.
 func ParseRate(s string) (float64, error) {
 	const examples = "0.0001, 1e-4, 0.01% or 1/10000"
 	plain := map[string]*big.Rat{"": big.NewRat(1, 1)}
@@ -102,7 +100,7 @@ func ParseRate(s string) (float64, error) {
 	if percent {
 		value.Quo(value, big.NewRat(100, 1))
 	}
-	// As a float64 has to be below 1, not only the fraction.
+	// The float64 has to be below 1, not only the fraction.
 	rate, _ := value.Float64()
 	if !(rate >= bloom.MinPlanFPR && rate < 1) {
 		return 0, fmt.Errorf("a rate is above 0 and below 1 (100%%); use %v or more", bloom.MinPlanFPR)
@@ -110,8 +108,8 @@ func ParseRate(s string) (float64, error) {
 	return rate, nil
 }
 
-// ParseMemory reads a size with its unit, 32MiB, 2.23GiB or 34MB, and returns
-// the whole bits that fit.
+// ParseMemory parses a size with its unit, 32MiB, 2.23GiB or 34MB, and returns the whole number
+// of bits.
 func ParseMemory(s string) (bits uint64, err error) {
 	const examples = "32MiB (KiB, MiB, GiB, TiB: powers of two), 34MB (KB, MB, GB, TB: of ten) or 4096B"
 	value, err := parseNumber(s, memoryUnits, examples)
@@ -126,16 +124,16 @@ func ParseMemory(s string) (bits uint64, err error) {
 	return whole.Uint64(), nil
 }
 
-// NumberFlag is a flag whose value parse reads. It is told apart from its zero
-// value by text, which is what was typed.
+// NumberFlag is a flag whose value Parse parses. Text is what was typed, "" if the flag was not
+// given.
 type NumberFlag[T any] struct {
 	Value T
 	Text  string
-	Name  string // what the help calls the value
+	Name  string // of the value in the help
 	Parse func(string) (T, error)
 }
 
-// Set reads a value.
+// Set parses a value.
 func (f *NumberFlag[T]) Set(s string) error {
 	value, err := f.Parse(s)
 	if err != nil {

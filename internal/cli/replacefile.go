@@ -14,9 +14,8 @@ import (
 	"spamgate/internal/durable"
 )
 
-// CheckTarget says which file the path that flag gives leads to, links followed,
-// and with which permissions it is to be written: those it has, or the usual
-// ones. Anything but a regular file is refused, since it would be replaced by one.
+// CheckTarget follows links from the path of a flag. It returns the file to write, and its
+// permissions or the usual ones. It refuses anything but a regular file.
 func CheckTarget(flag, path string) (target string, perm fs.FileMode, err error) {
 	switch path {
 	case "":
@@ -42,9 +41,9 @@ func CheckTarget(flag, path string) (target string, perm fs.FileMode, err error)
 	return target, info.Mode().Perm(), nil
 }
 
-// ReplaceFile makes path a file of what write writes. It writes beside it and
-// renames when everything is on the disk; on an error, the end of ctx or a
-// signal to end the process, path is as it was and nothing else is left.
+// ReplaceFile replaces path by a file with what write writes. It writes a temporary file and
+// renames it when everything is on the disk. After an error, the end of ctx or a signal, path
+// is unchanged and nothing else is left.
 func ReplaceFile(ctx context.Context, path string, perm fs.FileMode, write func(io.Writer) (int64, error)) (n int64, err error) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -54,7 +53,7 @@ func ReplaceFile(ctx context.Context, path string, perm fs.FileMode, write func(
 	}
 	defer file.Discard()
 	if info, statErr := os.Stat(path); statErr == nil {
-		// The umask is for new files: one that is there keeps what it has.
+		// An existing file keeps its permissions; the umask is for new ones.
 		if err = file.Chmod(info.Mode().Perm()); err != nil {
 			return 0, fmt.Errorf("giving %s the permissions of %s: %w", file.Name(), path, err)
 		}
@@ -71,7 +70,7 @@ func ReplaceFile(ctx context.Context, path string, perm fs.FileMode, write func(
 	if err = file.Place(path); err != nil {
 		return n, fmt.Errorf("putting %s in place: %w", path, err)
 	}
-	// A folder that nobody may read cannot be synced.
+	// A directory without read permission cannot be synced.
 	if err := durable.SyncDir(filepath.Dir(path)); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return n, fmt.Errorf("%s is written, but perhaps not yet on the disk: %w", path, err)
 	}

@@ -14,11 +14,11 @@ import (
 
 // RunningGate is the gate that serves the configuration, if there is one.
 type RunningGate struct {
-	Client *admin.Client // nil: none, or not to be asked
-	Err    error         // why nobody knows whether there is one
+	Client *admin.Client // nil: none is running, or it cannot be asked
+	Err    error         // why that is not known
 }
 
-// DialGate looks for a running gate.
+// DialGate connects to the running gate, if there is one.
 func DialGate(c *config.Config) RunningGate {
 	client, err := admin.Dial(c.Admin.Socket)
 	if errors.Is(err, admin.ErrNotRunning) {
@@ -27,8 +27,7 @@ func DialGate(c *config.Config) RunningGate {
 	return RunningGate{client, err}
 }
 
-// Warn says on standard error why the gate was not asked, if that is not because
-// none is running.
+// Warn prints why the gate could not be asked, unless none is running.
 func (g RunningGate) Warn(stderr io.Writer) {
 	if g.Err != nil {
 		fmt.Fprintf(stderr, "spamgate: %v\n", g.Err)
@@ -41,23 +40,23 @@ func (g RunningGate) Close() {
 	}
 }
 
-// Answer is what the running gate says of a change.
+// Answer is the answer of the running gate to a change.
 type Answer struct {
 	Running    bool   `json:"running"`
 	Generation uint64 `json:"generation,omitempty"`
 	Error      string `json:"error,omitempty"` // why the change is not live, or not known to be
 
-	// Lacks says that the gate does not have the list before it is reloaded, as
-	// Error says, too.
+	// Lacks says that the gate does not have the list until it is reloaded. Error says so,
+	// too.
 	Lacks bool `json:"lacks_list,omitempty"`
 
-	// Refused says that the gate has looked, and does not serve what is on disk now:
-	// it may not read it, or holds it. Error is why.
+	// Refused says that the gate does not use the content on disk: it may not read it, or
+	// holds it. Error is the reason.
 	Refused bool `json:"not_live,omitempty"`
 }
 
-// NoListYet says that a gate which has not been reloaded lacks a list that the
-// configuration has. Pid is the gate's, 0 where it is not known.
+// NoListYet returns the message that the running gate lacks a list until it is reloaded. Pid is
+// the gate's process, or 0 if it is not known.
 func NoListYet(list string, pid int) string {
 	process := "PID"
 	if pid > 0 {
@@ -66,8 +65,8 @@ func NoListYet(list string, pid int) string {
 	return fmt.Sprintf("the running gate has no list %q yet: reload it (systemctl reload spamgate, or kill -HUP %s)", list, process)
 }
 
-// Rescan has the gate read the lists now. What it answers is about the one list,
-// or with "" about all of them.
+// Rescan has the gate read the lists now. The answer is about one list, or about all if list is
+// "".
 func (g RunningGate) Rescan(ctx context.Context, list string) *Answer {
 	switch {
 	case g.Client == nil && g.Err == nil:
@@ -102,7 +101,7 @@ func HasList(lists []admin.List, name string) bool {
 	return slices.ContainsFunc(lists, func(l admin.List) bool { return l.Name == name })
 }
 
-// Print says whether a change is live.
+// Print prints whether a change is live.
 func (g *Answer) Print(w io.Writer) {
 	switch {
 	case g.Lacks:

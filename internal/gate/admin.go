@@ -48,7 +48,7 @@ func (g *adminHandler) Status() admin.Status {
 	s.Generation = set.Generation()
 	lookups, maybes := set.Lookups(), set.Maybes()
 	s.Lookups, s.Maybes = &lookups, &maybes
-	if now.config.Filter.Confirm { // else nobody knows
+	if now.config.Filter.Confirm { // else it is not known
 		wrong := set.FalsePositives()
 		s.FalseMaybes = &wrong
 	}

@@ -21,21 +21,19 @@ import (
 // metricsNamespace begins the name of each of our metrics.
 const metricsNamespace = "spamgate"
 
-// lookupBuckets are the bounds of the histogram of lookup times, in seconds: a
-// sender whom no list knows takes less than a microsecond, one who is listed some,
-// and what waits for a disk milliseconds.
+// lookupBuckets are the bounds of the histogram of lookup times, in seconds. A sender that is
+// in no list takes less than a microsecond, a listed one some microseconds, and a lookup that
+// waits for the disk milliseconds.
 var lookupBuckets = []float64{250e-9, 500e-9, 1e-6, 2.5e-6, 5e-6, 10e-6, 25e-6, 100e-6, 1e-3, 10e-3, 100e-3}
 
-// Why a sender was not looked up: strangers can cause the one, the other is for
-// somebody to mend.
+// Why a sender was not looked up. Clients can cause the first; the second needs repair.
 const (
 	causeAddress = "address"
 	causeLists   = "lists"
 )
 
-// metrics are what Prometheus reads. What is counted as it happens is here; what
-// the lists and the next hop know by themselves is asked when somebody reads it
-// (see metricslists.go).
+// metrics holds the metrics that are counted as things happen. Those of the lists and the next
+// hop are collected when Prometheus asks (see metricslists.go).
 type metrics struct {
 	registry *prometheus.Registry
 
@@ -46,7 +44,7 @@ type metrics struct {
 	failures  *prometheus.CounterVec
 	lookup    prometheus.Histogram
 
-	// clean counts senders whom no list knows, by stage.
+	// clean counts senders that are in no list, by stage.
 	clean [verdict.AllStages]prometheus.Counter
 }
 
@@ -94,7 +92,7 @@ func newMetrics() *metrics {
 	return m
 }
 
-// addLog adds what is known of the log.
+// addLog adds the metric of dropped log lines.
 func (m *metrics) addLog(dropped func() uint64) {
 	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Namespace: metricsNamespace, Name: "log_lines_dropped_total",
@@ -102,7 +100,7 @@ func (m *metrics) addLog(dropped func() uint64) {
 	}, func() float64 { return float64(dropped()) }))
 }
 
-// handler answers with all metrics.
+// handler returns a handler that serves all metrics.
 func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		MaxRequestsInFlight: 8,
@@ -125,8 +123,8 @@ func (m *metrics) Message(listener string, outcome smtpfilter.Outcome) {
 	m.messages.WithLabelValues(listener, outcome.String()).Inc()
 }
 
-// addListener makes the counts of a listener, so that they are there, as zero,
-// before anything has happened.
+// addListener creates the counters of a listener, so that they exist with the value 0 from
+// the start.
 func (m *metrics) addListener(name string) {
 	m.sessions.WithLabelValues(name)
 	m.open.WithLabelValues(name)
@@ -135,14 +133,13 @@ func (m *metrics) addListener(name string) {
 	}
 }
 
-// clockBase is any time: reading how long ago it was costs half of what time.Now
-// does, which reads two clocks.
+// clockBase is an arbitrary time. time.Since(clockBase) takes half the time of time.Now, which
+// reads two clocks.
 var clockBase = time.Now()
 
-// timedShare says of how many lookups one is timed: to read the clocks and to
-// count what they say takes three times as long as all else here. Which one is
-// left to chance. Every sixteenth would always be of the same sort where each
-// message has, say, four.
+// timedShare is the number of lookups of which one is timed, since timing takes three times as
+// long as everything else here. The choice is random: every sixteenth would always be of the
+// same kind if each message has, say, four lookups.
 const timedShare = 16
 
 // meteredChecker returns Judges whose verdicts are counted.
@@ -160,12 +157,11 @@ type metered struct {
 	metrics *metrics
 }
 
-// Generation returns that of the lists.
+// Generation returns the generation of the lists.
 func (j metered) Generation() uint64 { return j.judge.Generation() }
 
-// Judge asks the lists, and counts what they say. That adds some 30 ns to a
-// lookup, and 120 ns to one that is timed, where a message takes more than 100 µs
-// (BenchmarkMetered).
+// Judge asks the lists and counts the verdict. That adds 30 ns to a lookup, and 120 ns to one
+// that is timed (BenchmarkMetered). A message takes more than 100 µs.
 func (j metered) Judge(ctx context.Context, m *verdict.Message, q verdict.Query) (verdict.Verdict, error) {
 	if rand.Uint32()%timedShare != 0 {
 		v, err := j.judge.Judge(ctx, m, q)
@@ -179,8 +175,8 @@ func (j metered) Judge(ctx context.Context, m *verdict.Message, q verdict.Query)
 	return v, err
 }
 
-// decided counts a verdict. What servers may make of a header's form counts only if
-// an entry matches, since one form is asked about many times. The verdict of a sender whom no list knows is by far the most
+// decided counts a verdict. A form that servers may complete counts only if an entry matches,
+// since each form takes many lookups. The verdict for a sender in no list is by far the most
 // frequent, and costs the least.
 func (m *metrics) decided(q verdict.Query, v *verdict.Verdict, err error) {
 	switch {

@@ -9,8 +9,7 @@ import (
 	"spamgate/internal/report"
 )
 
-// gateCollector tells Prometheus what lists, filter and next hop know by
-// themselves.
+// gateCollector collects the metrics of the lists, the filter and the next hop.
 type gateCollector struct{ gate *adminHandler }
 
 // desc describes a metric of the collector.
@@ -145,7 +144,7 @@ func (c gateCollector) Collect(to chan<- prometheus.Metric) {
 				send(m.desc, m.kind, v, l.Name)
 			}
 		}
-		if l.HitsToday != nil { // else nobody knows
+		if l.HitsToday != nil { // else it is not known
 			send(descHits, prometheus.CounterValue, float64(c.gate.hits.Total(l.Name)), l.Name)
 		}
 	}

@@ -66,25 +66,25 @@ type gate struct {
 	store   *blocklist.Store
 	fetcher *fetch.Fetcher
 	next    nexthop.Target
-	memory  *partial.Store // of who has which message, once the next hop speaks LMTP
+	memory  *partial.Store // which recipients have which message; nil before the next hop speaks LMTP
 	names   *clientname.Names
 	server  *smtpfilter.Server
-	held    []socket.InheritableListener // the sockets once they are open
+	held    []socket.InheritableListener // the listening sockets once they are open
 
 	hits    *hits.Log
 	metrics *metrics
-	answers *adminHandler                // for those who ask the admin sockets
-	admin   atomic.Pointer[adminServers] // those sockets once they are open
+	answers *adminHandler                // answers requests on the admin socket
+	admin   atomic.Pointer[adminServers] // nil until they are open
 
-	metricsPassed net.Listener // the socket for metrics, of the gate that this one takes over from
-	takesOver     bool         // from another gate
+	metricsPassed net.Listener // the socket for metrics, from the predecessor
+	takesOver     bool         // there is a predecessor
 
-	served chan error // a listener failed
+	served chan error // receives the failure of a listener
 
 	listeners []*runningListener
 }
 
-// newGate makes all parts, and opens nothing.
+// newGate creates all parts, and opens no listener.
 func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr *logging.Writer) (g *gate, err error) {
 	g = &gate{config: c, stderr: stderr, served: make(chan error, 1), metrics: newMetrics()}
 	defer func() {
@@ -135,7 +135,7 @@ func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr
 	}
 	g.hits = hits.New(hits.Options{Dir: c.State.Dir, Name: report.HitsName, Logger: g.log})
 	lists.OnHit = g.hits.Record
-	lists.StoredFirst = in == nil // else the other gate serves, and perhaps something newer
+	lists.StoredFirst = in == nil // the predecessor may serve something newer
 	unfetched := setup.FirstLoad(ctx, c, g.log, stderr)
 	if g.store, err = blocklist.Open(ctx, lists); err != nil {
 		return g, errors.Join(unfetched, setup.PlaceLists(c, err))
@@ -308,7 +308,7 @@ func (g *gate) logState(text string) {
 		"lookups", set.Lookups(),
 		"maybes", set.Maybes(),
 	}
-	if g.config.Filter.Confirm { // else nobody knows
+	if g.config.Filter.Confirm { // else it is not known
 		attrs = append(attrs, "false_positives", set.FalsePositives())
 	}
 	g.log.Info(text, append(attrs, "goroutines", runtime.NumGoroutine())...)

@@ -10,8 +10,8 @@ import (
 	"spamgate/internal/listfiles"
 )
 
-// Difference is an entry in which two files differ. Old is nil where it came,
-// New where it went.
+// Difference is an entry that differs between two states. Old is nil if it came, New is nil if
+// it went.
 type Difference struct {
 	What string               `json:"what"` // "came", "went", "changed"
 	Old  *listfiles.EntryInfo `json:"old,omitempty"`

@@ -132,7 +132,7 @@ func DescribeRate(stats blocklist.SetStats) string {
 	return fmt.Sprintf("fill ratio %.2g, expected FPR %s", stats.FillRatio, fpr)
 }
 
-// describeLeftOut counts the lines of a list that are not looked up, by why not.
+// describeLeftOut counts the lines of a list that are not looked up, by reason.
 func describeLeftOut(l blocklist.ListStats) []string {
 	var parts []string
 	for _, p := range []struct {

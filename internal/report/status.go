@@ -11,8 +11,8 @@ import (
 	"spamgate/internal/setup"
 )
 
-// Status describes lists and filter in the words of the admin socket. What only a running
-// gate knows is for the caller to add.
+// Status returns the state of the lists and the filter for the admin socket. The caller adds
+// what only a running gate knows.
 func Status(c *config.Config, stats blocklist.SetStats) admin.Status {
 	status := admin.Status{
 		Time: time.Now().UTC(),
@@ -114,7 +114,7 @@ func AddFetched(c *config.Config, s *admin.Status) {
 		if f.LastGood == nil || f.LastGood.Before(good) {
 			f.LastGood = TimeOrNil(good)
 		}
-		if f.LastTry != nil && f.LastTry.Before(good) { // what failed then has gone well since
+		if f.LastTry != nil && f.LastTry.Before(good) { // it has succeeded since
 			f.LastTry, f.Error, f.Failures = f.LastGood, "", 0
 		}
 	}

@@ -29,9 +29,9 @@ const (
 	leastConnections = 10
 )
 
-// DescriptorLimit returns how many file descriptors the process may have open.
-// The Go runtime has raised the soft limit to just below the hard one by then, and
-// gives children the soft limit that there was (syscall/rlimit.go).
+// DescriptorLimit returns the number of file descriptors that the process may open. The Go
+// runtime has raised the soft limit to just below the hard one by then; child processes get
+// the original soft limit (syscall/rlimit.go).
 func DescriptorLimit() int {
 	var r syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r); err != nil {
@@ -40,16 +40,16 @@ func DescriptorLimit() int {
 	return int(min(uint64(r.Cur), math.MaxInt32))
 }
 
-// clientRoom returns how many clients a number of descriptors is enough for.
-func clientRoom(c *config.Config, descriptors int) int {
+// clientCapacity returns the number of clients for which some descriptors are enough.
+func clientCapacity(c *config.Config, descriptors int) int {
 	return max(0, (descriptors-reserved-reservedPerHop*len(c.NextHop.Addr))/perClient)
 }
 
-// AutoConnections returns what max_connections = "auto" stands for: the usual
-// number or, where the descriptors are not enough for that, an equal share of
-// what the listeners with a number of their own leave.
+// AutoConnections returns the value of max_connections = "auto": the usual number or, if there
+// are too few descriptors for that, an equal share of those that the listeners with a number
+// of their own leave.
 func AutoConnections(c *config.Config, descriptors int) int {
-	room, sharing := clientRoom(c, descriptors), 0
+	room, sharing := clientCapacity(c, descriptors), 0
 	for _, l := range c.Listeners {
 		if l.MaxConnections == config.AutoConnections {
 			sharing++
@@ -60,7 +60,7 @@ func AutoConnections(c *config.Config, descriptors int) int {
 	return min(max(room/max(sharing, 1), leastConnections), usualConnections)
 }
 
-// MaxConnections returns how many connections a listener takes, 0 for any number.
+// MaxConnections returns the number of connections that a listener accepts, 0 for any number.
 func MaxConnections(l config.Listener, auto int) int {
 	if l.MaxConnections == config.AutoConnections {
 		return auto
@@ -71,7 +71,7 @@ func MaxConnections(l config.Listener, auto int) int {
 // DescriptorWarning returns a warning if the process may open too few descriptors for what
 // the configuration allows or for the usual number of clients, or else "".
 func DescriptorWarning(c *config.Config, descriptors int) string {
-	room, auto := clientRoom(c, descriptors), AutoConnections(c, descriptors)
+	room, auto := clientCapacity(c, descriptors), AutoConnections(c, descriptors)
 	total, reduced := 0, false
 	for _, l := range c.Listeners {
 		n := MaxConnections(l, auto)
@@ -93,7 +93,7 @@ func DescriptorWarning(c *config.Config, descriptors int) string {
 	return ""
 }
 
-// descriptorsFor returns how many descriptors a number of clients may need.
+// descriptorsFor returns the number of descriptors that some clients may need.
 func descriptorsFor(c *config.Config, clients int) int {
 	return clients*perClient + reserved + reservedPerHop*len(c.NextHop.Addr)
 }

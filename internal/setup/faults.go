@@ -21,28 +21,26 @@ import (
 // maxSocketPath is the longest path of a unix socket on Linux (unix(7)).
 const maxSocketPath = 107
 
-// faults collects what is wrong with a configuration beyond its text: with files
-// and names that it speaks of.
+// Faults collects what is wrong with the files, addresses and names in a configuration.
 type faults struct {
 	config   *config.Config
 	Errors   []*config.Error
 	Warnings []*config.Error
-	Sockets  []socket.BindAddr // where the gate would listen, as far as that is known
+	Sockets  []socket.BindAddr // the addresses that could be resolved
 }
 
-// fail notes a fault at the path of a key.
+// fail adds an error about a key.
 func (f *faults) fail(key, what, hint string) {
 	f.Errors = append(f.Errors, f.config.Fault(key, what, hint))
 }
 
-// warn notes what does not keep the gate from serving.
+// Warn adds a warning about a key.
 func (f *faults) warn(key, what, hint string) {
 	f.Warnings = append(f.Warnings, f.config.Fault(key, what, hint))
 }
 
-// FindFaults looks for what would end a start, or should be known before it, as far
-// as it can be seen without opening a port, connecting or writing. Where the answer
-// depends on whose process looks, nothing is said.
+// FindFaults finds what would make a start fail, or should be known before it, without opening
+// a port, connecting or writing. It skips what depends on the user of the process.
 func FindFaults(c *config.Config) *faults {
 	f := &faults{config: c}
 	f.listeners()
@@ -105,8 +103,8 @@ func (f *faults) listenAddress(i int, addr string, tcp *net.TCPAddr, opened []st
 	}
 }
 
-// taken notes that a name stands for an address that is another listener's. Of IP
-// addresses that is known already.
+// taken reports a name that stands for the address of another listener. For IP addresses the
+// configuration was checked before.
 func (f *faults) taken(key, addr string, tcp *net.TCPAddr, opened []string) bool {
 	own := socket.SocketKey(tcp)
 	i := slices.IndexFunc(opened, func(other string) bool { return config.Overlap(own, other) })
@@ -138,7 +136,7 @@ func (f *faults) certificate(i int, l config.Listener) {
 	}
 }
 
-// splitHint takes an error "what: what to do" apart at its last colon.
+// splitHint splits the error "what: what to do" at its last colon.
 func splitHint(err error) (what, hint string) {
 	text := err.Error()
 	i := strings.LastIndex(text, ": ")
@@ -148,7 +146,7 @@ func splitHint(err error) (what, hint string) {
 	return text[:i], text[i+2:]
 }
 
-// nextHops checks the next hops, and the authorities to trust there.
+// nextHops checks the next hops and their certificate authorities.
 func (f *faults) nextHops() {
 	n := f.config.NextHop
 	for i, addr := range n.Addr {
@@ -169,8 +167,8 @@ func (f *faults) nextHops() {
 	f.authorities("next_hop.tls_ca", n.TLSCA)
 }
 
-// MissingSockets warns of next hops whose unix socket is not there. The gate starts
-// without, and looks for it again with each message.
+// MissingSockets warns about next hops whose Unix socket does not exist. The gate starts
+// without it, and tries again with each message.
 func (f *faults) MissingSockets() {
 	for i, addr := range f.config.NextHop.Addr {
 		path, ok := strings.CutPrefix(addr, "lmtp+unix:")
@@ -180,7 +178,7 @@ func (f *faults) MissingSockets() {
 	}
 }
 
-// authorities checks a PEM file of authorities to trust.
+// authorities checks a PEM file of certificate authorities.
 func (f *faults) authorities(key, path string) {
 	if path == "" {
 		return
@@ -191,8 +189,7 @@ func (f *faults) authorities(key, path string) {
 	}
 }
 
-// lists checks what lists need beside their files, which are checked by reading
-// them.
+// lists checks what lists need apart from their files, which are checked by reading them.
 func (f *faults) lists() {
 	for i, l := range f.config.Lists {
 		f.authorities(f.config.ListKey(i, "tls_ca"), l.TLSCA)
@@ -202,7 +199,7 @@ func (f *faults) lists() {
 // state checks the state directory.
 func (f *faults) state() { f.directory("state.dir", f.config.State.Dir) }
 
-// directory checks a directory that is made if it is missing.
+// directory checks a directory that the gate creates if it is missing.
 func (f *faults) directory(key, dir string) {
 	for at := dir; ; at = filepath.Dir(at) {
 		info, err := os.Stat(at)
@@ -212,14 +209,14 @@ func (f *faults) directory(key, dir string) {
 		case err == nil && !info.IsDir():
 			f.fail(key, fmt.Sprintf("%s cannot be made, since %s is not a directory", dir, at), "write another path")
 		case err != nil && at != filepath.Dir(at):
-			continue // it is missing, or not for us to see
+			continue // it is missing, or this user may not see it
 		}
 		return
 	}
 }
 
-// admin checks the admin socket. If it is where it is by default the gate goes
-// without it rather than not start, so that is worth a warning.
+// admin checks the admin socket. A fault of the default socket is a warning, since the gate
+// starts without it.
 func (f *faults) admin() {
 	a := f.config.Admin
 	if a.Socket == "" {

@@ -22,7 +22,7 @@ import (
 	"spamgate/internal/version"
 )
 
-// UserAgent is what the servers of lists are told.
+// UserAgent is sent to the servers of lists.
 const UserAgent = "spamgate/" + version.Number
 
 // FetchSources returns the sources of the lists that come from URLs. An error is about a file
@@ -78,11 +78,9 @@ func WithoutCopy(c *config.Config) []config.List {
 	return missing
 }
 
-// FirstLoad fetches the lists of which there is no copy yet, so that there is
-// something to read. The error says which could not be fetched, but for optional
-// ones. It is for the store to decide whether it can do without: what it has
-// stored may still be good. Failures are not logged, as startSources tries again
-// and does so.
+// FirstLoad fetches the lists that have no copy on disk yet. It returns the errors of lists
+// that are not optional. The store decides whether it can do without them: a stored version
+// may still be good. Failures are not logged, since StartSources tries again and logs them.
 func FirstLoad(ctx context.Context, c *config.Config, log *slog.Logger, stderr io.Writer) error {
 	missing := WithoutCopy(c)
 	if len(missing) == 0 {
@@ -92,7 +90,7 @@ func FirstLoad(ctx context.Context, c *config.Config, log *slog.Logger, stderr i
 	if err != nil {
 		return err
 	}
-	// Who waits for the signals otherwise is not there yet, or waits for us.
+	// Nothing else handles signals at this time.
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	for _, l := range missing {
@@ -110,15 +108,15 @@ func FirstLoad(ctx context.Context, c *config.Config, log *slog.Logger, stderr i
 	return errors.Join(errs...)
 }
 
-// StartSources begins to keep the copies of lists up to date. Whoever calls it
-// closes the Fetcher, and after a reload updates it.
+// StartSources begins to keep the copies of lists up to date. The caller closes the Fetcher,
+// and updates it after a reload.
 func StartSources(sources []fetch.Source, log *slog.Logger) *fetch.Fetcher {
 	f := fetch.New(fetch.Options{Logger: log, UserAgent: UserAgent})
 	f.Update(sources)
 	return f
 }
 
-// maxFetching is how many lists are fetched at once.
+// maxFetching bounds the lists that are fetched at the same time.
 const maxFetching = 4
 
 // FetchAll fetches sources with a progress bar on w, and calls done for each, one
@@ -147,7 +145,7 @@ func FetchAll(ctx context.Context, sources []fetch.Source, log *slog.Logger, w i
 	}
 }
 
-// fetchBar shows how far several fetches are.
+// fetchBar shows the progress of several fetches.
 type fetchBar struct {
 	mu   sync.Mutex
 	bar  term.Progress
@@ -177,15 +175,14 @@ func (b *fetchBar) show(name string, done, total int64) {
 	b.bar.Show(sum/float64(b.of), fmt.Sprintf("%s, %s", name, term.ByteSize(done)))
 }
 
-// clear makes room for a line.
+// clear removes the bar so that a line can be printed.
 func (b *fetchBar) clear() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.bar.Finish()
 }
 
-// ExplainMissing adds to an error of lists that have yet to be fetched how that is
-// done: checking never does it.
+// ExplainMissing adds to an error about lists that were never fetched how to fetch them.
 func ExplainMissing(c *config.Config, err error) error {
 	err = PlaceLists(c, err)
 	if !errors.Is(err, blocklist.ErrNotFetched) {

@@ -8,7 +8,7 @@ import (
 	"spamgate/internal/socket"
 )
 
-// ListenFault returns an error of opening an address as one of the configuration.
+// ListenFault returns an error in opening an address, with its place in the configuration.
 func ListenFault(c *config.Config, key string, err error) error {
 	hint := ""
 	switch {

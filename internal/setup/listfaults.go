@@ -14,8 +14,8 @@ import (
 	"spamgate/internal/config"
 )
 
-// PlaceLists says of lists without a usable version where they stand in the
-// configuration, and what to write there. Other errors stay as they are.
+// PlaceLists adds to errors about unusable lists their place in the configuration and what to
+// write there. It returns other errors unchanged.
 func PlaceLists(c *config.Config, err error) error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var errs []error
@@ -89,13 +89,13 @@ func isDirectory(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// similar names a file beside a missing one that is called nearly so.
+// similar suggests an existing file whose name resembles that of a missing one.
 func similar(path string) string {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
 		return ""
 	}
-	full := map[string]string{} // names by what they are without an ending
+	full := map[string]string{} // names by the part before the extension
 	var stems []string
 	for _, e := range entries {
 		if stem := withoutEnding(e.Name()); !e.IsDir() && full[stem] == "" {

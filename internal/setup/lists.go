@@ -1,5 +1,5 @@
-// Package setup turns the configuration into what the libraries are made of, and finds
-// what is wrong with it on this machine.
+// Package setup turns the configuration into the settings of the libraries, and finds what is
+// wrong with it on this machine.
 package setup
 
 import (
@@ -14,12 +14,9 @@ import (
 	"spamgate/internal/providers"
 )
 
-// This file is where the packages meet: the configuration becomes what each of
-// them is made of.
-
 // BlocklistConfig returns the configuration of the lists and the filter.
 func BlocklistConfig(c *config.Config, log *slog.Logger) (blocklist.Config, error) {
-	if _, err := CheckState(c, false); err != nil { // what is stored there is as good as the lists
+	if _, err := CheckState(c, false); err != nil { // its contents are trusted like the lists
 		return blocklist.Config{}, err
 	}
 	b := blocklist.Config{

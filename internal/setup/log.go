@@ -11,7 +11,7 @@ import (
 	"spamgate/internal/logging"
 )
 
-// OpenLog opens the log that the configuration asks for.
+// OpenLog opens the configured log.
 func OpenLog(c *config.Config, stderr *logging.Writer) (*logging.Log, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.Log.Level)); err != nil {
@@ -29,8 +29,8 @@ func OpenLog(c *config.Config, stderr *logging.Writer) (*logging.Log, error) {
 	return l, nil
 }
 
-// CheckLog reports what would keep a start from opening a log file. A reload goes on
-// with the file that is open.
+// CheckLog returns an error if a start could not open the log file. A reload keeps the open
+// file.
 func CheckLog(c *config.Config) error {
 	path, ok := strings.CutPrefix(c.Log.Output, logging.OutputFile)
 	if !ok {
@@ -39,7 +39,7 @@ func CheckLog(c *config.Config) error {
 	return logFault(c, logging.CheckFile(path))
 }
 
-// logFault returns an error of opening the log as one of the configuration.
+// logFault returns an error in opening the log, with its place in the configuration.
 func logFault(c *config.Config, err error) error {
 	if err == nil {
 		return nil
@@ -51,7 +51,7 @@ func logFault(c *config.Config, err error) error {
 	return c.Fault("log.output", what, hint)
 }
 
-// logFileHint says what to do about an error of opening a log file.
+// logFileHint says what to do about an error in opening a log file.
 func logFileHint(err error) string {
 	switch {
 	case errors.Is(err, logging.ErrLink):

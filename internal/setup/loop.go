@@ -8,8 +8,8 @@ import (
 	"spamgate/internal/socket"
 )
 
-// CheckLoop refuses a next hop that is the gate itself: each message would come
-// back until no connection is left.
+// CheckLoop returns an error if the next hop is the gate itself: each message would come back
+// until no connection is left.
 func CheckLoop(c *config.Config, all []socket.BindAddr) error {
 	for i, hostport := range c.NextHop.TCP() {
 		next, err := net.ResolveTCPAddr("tcp", hostport)

@@ -13,8 +13,7 @@ import (
 	"spamgate/smtpfilter/nexthop"
 )
 
-// NewNextHop makes the next hop, or the group of next hops. Nothing waits for
-// them to answer.
+// NewNextHop returns the next hop, or a group of next hops. It does not wait for them.
 func NewNextHop(c *config.Config, log *slog.Logger) (nexthop.Target, error) {
 	sc, err := smtpConfig(c, log)
 	if err != nil {
@@ -80,15 +79,15 @@ func smtpConfig(c *config.Config, log *slog.Logger) (nexthop.SMTPConfig, error) 
 	return sc, err
 }
 
-// PathID names this process to other gates, so that it notices when its mail comes back.
+// PathID identifies this process to other gates, so that it detects its own mail.
 var PathID = rand.Text()[:12]
 
-// maxSilence is how long a next hop is silent until it is asked over another connection
-// whether it is there. Servers that work greet sooner.
+// maxSilence is the time after which the gate checks over another connection whether a silent
+// next hop still works. Working servers greet sooner.
 const maxSilence = 5 * time.Second
 
-// timeouts returns how long the next hop is waited for. What has no key is as RFC 5321,
-// section 4.5.3.2, has it: above all the 10 minutes behind a message.
+// timeouts returns the timeouts for the next hop. Those without a configuration key follow RFC
+// 5321, section 4.5.3.2, such as the 10 minutes after a message.
 func timeouts(n config.NextHop) nexthop.Timeouts {
 	return nexthop.Timeouts{
 		Connect:  n.ConnectTimeout,

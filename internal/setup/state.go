@@ -8,10 +8,10 @@ import (
 	"spamgate/internal/durable"
 )
 
-// CheckState refuses a state directory that others than its owner decide about: who
-// can replace the indexes and the key in it says what mail passes. The warning is
-// about what is less clear. Serving says whether this process is the gate: others, a
-// command of root's above all, may use a directory of the gate's user.
+// CheckState refuses a state directory that other users can write to: they could replace the
+// indexes and the key, and so decide which mail passes. The warning is about doubtful cases.
+// Serving means that this process is the gate; commands, run by root above all, may use a
+// directory of the gate's user.
 func CheckState(c *config.Config, serving bool) (warning string, err error) {
 	warning, err = durable.In(c.State.Dir).Check()
 	if errors.Is(err, durable.ErrOwner) && !serving {
@@ -20,5 +20,5 @@ func CheckState(c *config.Config, serving bool) (warning string, err error) {
 	if err != nil && (errors.Is(err, durable.ErrShared) || errors.Is(err, durable.ErrOwner)) {
 		return "", fmt.Errorf("[state] dir: %w", err)
 	}
-	return warning, nil // what else is wrong shows when it is used
+	return warning, nil // other faults show when it is used
 }

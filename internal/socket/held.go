@@ -12,7 +12,7 @@ import (
 
 // InheritableListener is a listening socket that a successor can inherit.
 type InheritableListener struct {
-	Key      string // as in socketsVariable
+	Key      string // as in SocketsVariable
 	Listener net.Listener
 }
 

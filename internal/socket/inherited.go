@@ -14,24 +14,23 @@ import (
 	"spamgate/internal/config"
 )
 
-// SocketsVariable is how a gate tells the process that shall take over from it
-// which descriptors it has: "3=ready 4=[::]:25 5=systemd". One is the pipe on
-// which to say that it serves. The others are listening sockets, each with the
-// address that it was opened for, or with "systemd".
+// SocketsVariable is the environment variable that tells a successor which descriptors it has:
+// "3=ready 4=[::]:25 5=systemd". One is the pipe on which it reports that it serves. The others
+// are listening sockets, each with the address that it was opened for, or with "systemd".
 //
-// It is not systemd's protocol (sd_listen_fds(3)), which wants the process number
-// of the receiver in the environment: nobody knows it before the fork.
+// This is not systemd's protocol (sd_listen_fds(3)), which needs the receiver's process number
+// in the environment, and that is not known before the fork.
 const SocketsVariable = "SPAMGATE_SOCKETS"
 
 const (
 	ReadyPipe       = "ready"
-	firstDescriptor = 3 // behind standard input, output and error
+	firstDescriptor = 3 // after standard input, output and error
 )
 
 // passedFile is a descriptor in SocketsVariable.
 type passedFile struct {
 	fd  int
-	key string // readyPipe, config.Systemd, or a socketKey
+	key string // ReadyPipe, config.Systemd, or a SocketKey
 }
 
 // FormatPassed returns the value of the variable for descriptors from firstDescriptor on.
@@ -82,10 +81,10 @@ func SocketKey(a *net.TCPAddr) string {
 	return netip.AddrPortFrom(ip.Unmap().WithZone(a.Zone), uint16(a.Port)).String()
 }
 
-// Inherited is what a gate has from the one that it takes over from. The nil
-// *inherited is that of a gate that was started in the ordinary way.
+// Inherited holds what a gate has from its predecessor. It is nil for a gate that was started
+// in the ordinary way.
 type Inherited struct {
-	pipe    *os.File // nil once ready has been said
+	pipe    *os.File // nil after Ready
 	sockets []inheritedSocket
 }
 
@@ -95,7 +94,7 @@ type inheritedSocket struct {
 	listener *net.TCPListener
 }
 
-// Inherit takes what socketsVariable names, and the variable out of the
+// Inherit takes the descriptors that SocketsVariable names, and removes the variable from the
 // environment.
 func Inherit() (*Inherited, error) {
 	value, ok := os.LookupEnv(SocketsVariable)
@@ -128,9 +127,8 @@ func Inherit() (*Inherited, error) {
 	return in, nil
 }
 
-// Listener takes the socket that listens on an address, nil where there is none:
-// one that was opened for the same address (which with port 0 says nothing of the
-// port it has), or else one that happens to be there.
+// Listener takes the socket for an address, or returns nil if there is none. It prefers one
+// that was opened for the same address, which may have port 0, to one that only listens there.
 func (in *Inherited) Listener(addr *net.TCPAddr) net.Listener {
 	if in == nil {
 		return nil
@@ -150,7 +148,7 @@ func (in *Inherited) Listener(addr *net.TCPAddr) net.Listener {
 	return l
 }
 
-// systemd takes the sockets that came from systemd in the beginning.
+// systemd takes the sockets that systemd had passed to the first process.
 func (in *Inherited) systemd() []net.Listener {
 	if in == nil {
 		return nil

@@ -5,11 +5,11 @@ import (
 	"syscall"
 )
 
-// keepAliveOnce has the listening socket ask whether a silent peer is still there, as Go
-// asks on each connection: after 15 s, every 15 s, 9 times. Connections inherit that
-// (tcp(7)), which saves four system calls for each.
+// keepAliveOnce sets the keepalive options on the listening socket, with Go's defaults: after
+// 15 s, every 15 s, 9 times. Connections inherit them (tcp(7)), which saves four system calls
+// for each.
 func keepAliveOnce(c *net.ListenConfig) {
-	c.KeepAlive = -1 // not for each
+	c.KeepAlive = -1 // not on each connection
 	c.Control = func(_, _ string, socket syscall.RawConn) error {
 		var err error
 		controlErr := socket.Control(func(fd uintptr) {

@@ -4,6 +4,6 @@ package main
 
 import "net"
 
-// keepAliveOnce leaves it to Go, which sets the options for each connection: elsewhere
-// than on Linux they may not be inherited.
+// keepAliveOnce does nothing: Go sets the options on each connection. On systems other than
+// Linux connections may not inherit them.
 func keepAliveOnce(*net.ListenConfig) {}

@@ -25,8 +25,8 @@ const (
 // BindAddr is an address to listen on, or a socket that is open already.
 type BindAddr struct {
 	Addr *net.TCPAddr
-	Key  string       // what it is called when it is handed on
-	Of   string       // the configuration's key for it: see Config.Fault
+	Key  string       // its name in a handover
+	Of   string       // its key in the configuration: see Config.Fault
 	open net.Listener // from systemd or inherited, else nil
 }
 
@@ -99,10 +99,10 @@ func (e BindAddr) Listen() (net.Listener, error) {
 	}
 	network := "tcp"
 	if e.Addr.IP.To4() != nil {
-		network = "tcp4" // 0.0.0.0 would be every IPv6 address, too
+		network = "tcp4" // else 0.0.0.0 would include every IPv6 address
 	}
 	var config net.ListenConfig
-	config.SetMultipathTCP(false) // it is slower, and nothing here asks for it
+	config.SetMultipathTCP(false) // it is slower and not needed
 	keepAliveOnce(&config)
 	return config.Listen(context.Background(), network, e.Addr.String())
 }

@@ -38,6 +38,5 @@ func (h escapingWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// unusual reports what is looked at more closely: all but printable ASCII and the
-// ends of lines and fields.
+// unusual reports whether a rune is anything but printable ASCII, a newline or a tab.
 func unusual(r rune) bool { return (r < ' ' || r > '~') && r != '\n' && r != '\t' }

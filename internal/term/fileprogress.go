@@ -5,18 +5,17 @@ import (
 	"os"
 )
 
-// showFrom is how many bytes there have to be for a progress bar: fewer are read
-// before one can be looked at.
+// showFrom is the least number of bytes for which a bar is shown: fewer are read in no time.
 const showFrom = 16 << 20
 
-// FileProgress is a progress bar over files that are read.
+// FileProgress is a progress bar for reading files.
 type FileProgress struct {
 	Bar         Progress
 	total, done int64
 	shown       int64
 }
 
-// NewFileProgress makes a bar on w for the files.
+// NewFileProgress returns a bar on w for reading the files.
 func NewFileProgress(w io.Writer, files ...string) *FileProgress {
 	p := &FileProgress{}
 	for _, path := range files {
@@ -30,7 +29,7 @@ func NewFileProgress(w io.Writer, files ...string) *FileProgress {
 	return p
 }
 
-// Reader has the bar follow what is read.
+// Reader returns a reader that moves the bar.
 func (p *FileProgress) Reader(r io.Reader, path string) io.Reader {
 	return &progressReader{r, p, "reading " + ShortPath(path)}
 }

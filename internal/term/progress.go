@@ -14,18 +14,17 @@ import (
 	"spamgate/internal/text"
 )
 
-// Progress is a bar that shows how far a long run is, on a terminal only: in a
-// file or a pipe it would be noise.
+// Progress is a bar that shows the progress of a long run. It is shown on terminals only.
 type Progress struct {
 	w    io.Writer
 	bar  *progressbar.ProgressBar
-	room int // columns for what comes next, always all of them, so that the bar stands still
+	rest int // columns after the bar, all of which are always written so that it does not move
 }
 
-// progressSteps is how finely the bar knows what is done.
+// progressSteps is the resolution of the bar.
 const progressSteps = 1000
 
-// NewProgress makes a bar on w. Where w is no terminal nothing is ever shown.
+// NewProgress returns a bar on w. It shows nothing if w is not a terminal.
 func NewProgress(w io.Writer) Progress {
 	if _, ok := terminal(w); !ok {
 		return Progress{}
@@ -33,7 +32,7 @@ func NewProgress(w io.Writer) Progress {
 	return NewBar(w, Width(w, hashlab.TextWidth))
 }
 
-// NewBar makes a bar for a terminal of so many columns.
+// NewBar returns a bar for a terminal with a number of columns.
 func NewBar(w io.Writer, columns int) Progress {
 	const width, rest = 24, 30 // columns of the bar, and of percentage and times beside it
 	bar := progressbar.NewOptions(progressSteps,
@@ -46,40 +45,40 @@ func NewBar(w io.Writer, columns int) Progress {
 	return Progress{w, bar, max(10, columns-width-rest)}
 }
 
-// Show moves the bar to the part that is done, from 0 to 1, and says what comes
-// next. That the bar can't be drawn is no reason to stop.
+// Show moves the bar to the part that is done, from 0 to 1, and shows what comes next. It
+// ignores errors in drawing.
 func (p Progress) Show(done float64, what string) {
 	if p.bar == nil {
 		return
 	}
-	p.bar.Describe(fmt.Sprintf("%-*s", p.room, shortenWords(text.Printable(what), p.room)))
+	p.bar.Describe(fmt.Sprintf("%-*s", p.rest, shortenWords(text.Printable(what), p.rest)))
 	_ = p.bar.Set(int(done * progressSteps))
 }
 
-// shortenWords leaves out the end of a text that is longer than room characters,
-// whole words of it: half a number would be another number.
-func shortenWords(s string, room int) string {
+// shortenWords cuts a text that is longer than a number of characters, between words: half a
+// number would be another number.
+func shortenWords(s string, width int) string {
 	const dots = "..."
 	runes := []rune(s)
-	if len(runes) <= room {
+	if len(runes) <= width {
 		return s
 	}
-	head := string(runes[:room-len(dots)+1]) // with the character after the cut, which may end a word
+	head := string(runes[:width-len(dots)+1]) // with the character after the cut, which may end a word
 	if space := strings.LastIndexByte(head, ' '); space > 0 {
 		return strings.TrimRight(head[:space], " ,:") + dots
 	}
-	return string(runes[:room-len(dots)]) + dots // one long word
+	return string(runes[:width-len(dots)]) + dots // one long word
 }
 
-// Finish takes the bar away.
+// Finish removes the bar.
 func (p Progress) Finish() {
 	if p.bar != nil {
 		_ = p.bar.Clear()
 	}
 }
 
-// FinishInterrupted takes the bar away and begins a new line: where Ctrl-C was
-// pressed the terminal has written ^C into this one.
+// FinishInterrupted removes the bar and begins a new line, since the terminal has written ^C
+// into this one.
 func (p Progress) FinishInterrupted() {
 	p.Finish()
 	if p.bar != nil {

@@ -11,7 +11,7 @@ func ShellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// notPlainInShell reports a character that means something to a shell, or may.
+// notPlainInShell reports whether a character may have a meaning for a shell.
 func notPlainInShell(r rune) bool {
 	switch {
 	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':

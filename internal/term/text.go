@@ -1,5 +1,5 @@
-// Package term writes for a terminal: numbers and durations as people read them, wrapped
-// text, progress bars, and text of strangers made safe.
+// Package term writes for a terminal: numbers and durations for people, wrapped text, progress
+// bars, and untrusted text made safe.
 package term
 
 import (
@@ -52,8 +52,8 @@ func SmallFPR(v float64) string {
 	return SmallText(v)
 }
 
-// PrintWrapped prints a text behind a label, which ends with a space, in lines
-// that are indented like the first, or less where the label is long.
+// PrintWrapped prints a text after a label, which ends with a space. Further lines are indented
+// like the first, or less if the label is long.
 func PrintWrapped(w io.Writer, label, text string) {
 	indent := len(label)
 	if indent > Columns/4 {
@@ -75,7 +75,7 @@ func PrintWrapped(w io.Writer, label, text string) {
 	fmt.Fprintln(w, strings.TrimRight(line, " "))
 }
 
-// Columns is how wide text is where nothing longer has to stay whole.
+// Columns is the width of wrapped text.
 const Columns = 80
 
 // FPR formats a false positive rate, which is never shown as 0.
@@ -86,10 +86,10 @@ func FPR(fpr float64) string {
 	return fmt.Sprintf("%.2g", fpr)
 }
 
-// leastFPR is a rate below which nobody cares how far.
+// leastFPR is the smallest rate that is shown as a number.
 const leastFPR = 1e-18
 
-// ShortPath shows a path below the working directory as one would type it.
+// ShortPath returns a path below the working directory relative to it.
 func ShortPath(s string) string {
 	dir, err := os.Getwd()
 	if err != nil || dir == "/" {
@@ -107,8 +107,7 @@ func ShortPath(s string) string {
 	return s
 }
 
-// PrintParts writes what stands behind a label, with commas between. Where a part
-// would go beyond 80 columns it begins another line.
+// PrintParts prints parts after a label, with commas between, in lines of at most 80 columns.
 func PrintParts(w io.Writer, label string, parts []string) {
 	line := fmt.Sprintf("  %-10s ", label)
 	for i, part := range parts {
@@ -147,5 +146,5 @@ func InBrackets(s string) string {
 	return "  (" + s + ")"
 }
 
-// OneField keeps a text from looking like several columns or lines.
+// OneField replaces tabs and newlines, so that a text is one field of a line.
 var OneField = strings.NewReplacer("\t", " ", "\r", " ", "\n", " ")

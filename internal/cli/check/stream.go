@@ -103,7 +103,7 @@ type printer struct {
 	listed bool
 	bad    error
 	err    error
-	failed atomic.Bool // err is set: there is no use in reading on
+	failed atomic.Bool // err is set: stop reading
 }
 
 func (p *printer) print(order <-chan *batch, free chan<- *batch) {

@@ -114,7 +114,7 @@ func checkConfig(cmd *cobra.Command, file string) error {
 	return held
 }
 
-// outdated says of which lists an earlier version serves, and why.
+// outdated returns an error about lists of which an earlier version serves.
 func outdated(lists []blocklist.ListStats) error {
 	var errs []error
 	for _, l := range lists {

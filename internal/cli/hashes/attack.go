@@ -25,7 +25,7 @@ const maxAttackKeys = 1_000_000
 type attackReport struct {
 	*hashattack.Result
 
-	// Keyed is missing where the search for names did not end well.
+	// Keyed is missing if the search for names did not succeed.
 	Keyed *hashattack.Keyed `json:"keyed,omitempty"`
 }
 

@@ -47,7 +47,7 @@ func printAttackClassic(w io.Writer, r *hashattack.Result) {
 	paragraph(w, "The gate accepts mail from %s all the same: the exact index holds no such entry, and the mistake is only counted. With [filter] confirm = false it would be refused.", r.Target)
 }
 
-// printAttackKeyed says what is left of the attack where there is a key.
+// printAttackKeyed prints what is left of the attack if the hashes have a key.
 func printAttackKeyed(w io.Writer, target string, k *hashattack.Keyed) {
 	paragraph(w, "KEYED FILTER (double: HighwayHash-128 under a secret key, %d indices in as many bits). Here the attacker cannot know which bits %s asks for. %s tried:",
 		k.K, target, text.Count(k.Same.Keys, "random key", "random keys"))

@@ -117,7 +117,7 @@ var measuringFlags = map[string]bool{"family": true, "corpus": true, "as-list": 
 
 // do measures and shows.
 func (c *comparison) do(cmd *cobra.Command) error {
-	// Whatever can be wrong is asked before the measuring, which takes long.
+	// Everything that can fail early is checked before the measurements, which take long.
 	if c.asJSON && c.asCSV {
 		return errors.New("--json does not go with --csv: choose one of them")
 	}

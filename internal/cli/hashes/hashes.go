@@ -127,7 +127,7 @@ func (r flushingReader) Read(p []byte) (int, error) {
 	return r.in.Read(p)
 }
 
-// eachKey calls do with each argument, or where there is none with each line of
+// eachKey calls do with each argument or, if there is none, with each line of
 // in. The key is valid during the call. It holds no more than a line in memory,
 // and stops at the first error.
 func eachKey(ctx context.Context, args []string, in io.Reader, do func(key []byte) error) error {
@@ -309,7 +309,7 @@ func (j *jsonSums) print(key []byte) error {
 
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
-	e.SetEscapeHTML(false) // "<>" is a key, and this is no web page
+	e.SetEscapeHTML(false) // "<>" is a key, and this is not a web page
 	if err := e.Encode(object); err != nil {
 		return err
 	}

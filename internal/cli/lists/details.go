@@ -93,7 +93,7 @@ type amount struct {
 	one, many string
 }
 
-// counts names those of which there are any, behind a comma each.
+// counts formats the counts that are not zero, each after a comma.
 func counts(all []amount) string {
 	var s string
 	for _, c := range all {

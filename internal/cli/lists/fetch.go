@@ -66,7 +66,7 @@ type fetchedList struct {
 	Error    string     `json:"error,omitempty"`
 	Held     bool       `json:"held,omitempty"`       // it looks wrong, as Why says
 	Why      string     `json:"why,omitempty"`        // the copy does not serve
-	Lacks    string     `json:"lacks_list,omitempty"` // what to do, where the running gate has no such list yet
+	Lacks    string     `json:"lacks_list,omitempty"` // what to do if the running gate has no such list yet
 	err      error
 }
 

@@ -80,7 +80,7 @@ type rollback struct {
 
 	target   *listfiles.List
 	versions []blocklist.VersionInfo // the newest first
-	now      string                  // the sum of what is on disk; "" where that cannot be read
+	now      string                  // the checksum of the files on disk; "" if they cannot be read
 }
 
 // load finds the list's files and its stored versions.

@@ -30,7 +30,7 @@ type senderReader struct {
 // the log has several lines of it. Those of one message stand near each other.
 const maxSeen = 500_000
 
-// maxLogLine bounds a line; what is longer is no line of a log.
+// maxLogLine bounds a line; longer ones are not lines of a log.
 const maxLogLine = 1 << 20
 
 // read calls each with every message's sender.

@@ -198,10 +198,10 @@ type planReport struct {
 	Classic      *planClassic `json:"classic"`
 	Table        rateTable    `json:"table"`
 
-	asked bloom.Wanted // zero where no flag said anything
+	asked bloom.Wanted // zero without flags
 }
 
-// planClassic is what is to be said of the classic filter: its hashes are not as
+// planClassic describes the classic filter: its hashes are not as
 // independent as the formulas suppose.
 type planClassic struct {
 	IndependentHashes int     `json:"independent_hashes"`

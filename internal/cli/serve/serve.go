@@ -33,8 +33,7 @@ with SIGTERM; if the new process fails to start, this one continues.`,
 	}
 	file := cli.ConfigFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		// Nothing waits for whoever reads standard error, and if they go away the
-		// gate serves on: SIGPIPE would end it.
+		// If the reader of standard error goes away, the gate goes on: SIGPIPE would end it.
 		signal.Ignore(syscall.SIGPIPE)
 		stderr := logging.NewWriter(cmd.ErrOrStderr())
 		defer stderr.Close()
