@@ -88,35 +88,38 @@ func (f *setFilter) look(walk sender.Walk) (ruledOut uint64, all bool) {
 	return ruledOut, n < maxLooks && ruledOut == 1<<n-1
 }
 
-// listError is a failure that lies in the index of one list.
-type listError struct {
-	list int    // its number in the Set
-	name string // its name
-	err  error
+// IndexError says that the filter cannot be made since the index of a list is
+// damaged.
+type IndexError struct {
+	List int // its number in the configuration
+	Name string
+	Err  error
 }
 
-func (e *listError) Error() string { return fmt.Sprintf("list %q: %v", e.name, e.err) }
-func (e *listError) Unwrap() error { return e.err }
+func (e *IndexError) Error() string { return fmt.Sprintf("list %q: %v", e.Name, e.Err) }
+
+// Unwrap returns Err.
+func (e *IndexError) Unwrap() error { return e.Err }
 
 // makeFilter gives a Set its filter: that of a previous Set with the same lists
 // if there is one; else one that is made of what is stored of each list, of a
 // changed copy where the kind has Remove, or anew. Previous Sets may be nil.
-// Where an index cannot be read the error is a [*listError], unless it is known to
+// Where an index cannot be read the error is a [*IndexError], unless it is known to
 // be damaged and a previous filter has its keys: then that is asked too.
 //
 // Besides the previous Sets' filter there is one more in memory at most, and
 // while a list is read for the first time the bitmaps of that.
-func (l layout) makeFilter(ctx context.Context, k *keys, lists []setList, previous ...*Set) (*setFilter, error) {
+func (l layout) makeFilter(ctx context.Context, k *Keys, lists []setList, previous ...*Set) (*setFilter, error) {
 	for _, e := range previous {
-		if e != nil && e.filter.hash == &k.segment && e.filter.layout.same(l) && sameVersions(e.lists, lists) {
+		if e != nil && e.filter.hash == k.Segment() && e.filter.layout.same(l) && sameIndexes(e.lists, lists) {
 			return e.filter, nil
 		}
 	}
 	f, err := l.makeAnew(ctx, k, lists, previous)
 	lists = slices.Clone(lists)
 	var without [][32]byte
-	for damage := (*listError)(nil); errors.As(err, &damage) && ctx.Err() == nil; {
-		v := lists[damage.list].version
+	for damage := (*IndexError)(nil); errors.As(err, &damage) && ctx.Err() == nil; {
+		v := lists[damage.List].index
 		if !v.damaged.Load() {
 			return nil, err
 		}
@@ -125,7 +128,7 @@ func (l layout) makeFilter(ctx context.Context, k *keys, lists []setList, previo
 		if old == nil {
 			return nil, err
 		}
-		lists[damage.list].version = nothing
+		lists[damage.List].index = noEntries
 		f, err = l.makeAnew(ctx, k, lists, previous)
 		f.old = old
 	}
@@ -133,10 +136,10 @@ func (l layout) makeFilter(ctx context.Context, k *keys, lists []setList, previo
 }
 
 // makeAnew makes the filter of the lists themselves.
-func (l layout) makeAnew(ctx context.Context, k *keys, lists []setList, previous []*Set) (*setFilter, error) {
-	f := &setFilter{layout: l, hash: &k.segment}
+func (l layout) makeAnew(ctx context.Context, k *Keys, lists []setList, previous []*Set) (*setFilter, error) {
+	f := &setFilter{layout: l, hash: k.Segment()}
 	for i := range lists {
-		if v := lists[i].version; v.keys() > 0 {
+		if v := lists[i].index; v.keys() > 0 {
 			f.keys += v.keys()
 			f.made = append(f.made, v.segment.Digest())
 		}
@@ -180,7 +183,7 @@ func (f *setFilter) chooseRoom(lists []setList, previous []*Set) uint64 {
 	}
 	var stored, largest uint64
 	for i := range lists {
-		v := lists[i].version
+		v := lists[i].index
 		if n := v.keys(); n > largest {
 			if room, ok := v.storedRoom(); ok {
 				stored, largest = room, n
@@ -203,7 +206,7 @@ const (
 )
 
 // unite makes the bitmaps: all bits of all lists.
-func (f *setFilter) unite(ctx context.Context, k *keys, lists []setList) error {
+func (f *setFilter) unite(ctx context.Context, k *Keys, lists []setList) error {
 	ways := make([]int, len(lists))
 	for {
 		bitmaps, err := f.layout.newBitmaps(f.room, k.filter[:])
@@ -219,7 +222,7 @@ func (f *setFilter) unite(ctx context.Context, k *keys, lists []setList) error {
 			return err
 		}
 		if ways[i] == bitsDirect || errors.Is(err, segment.ErrDamaged) {
-			return &listError{i, lists[i].Name, err}
+			return &IndexError{i, lists[i].Name, err}
 		}
 		// Some bits of what is damaged are in the bitmaps: they are made anew.
 		if ways[i] == bitsKept && errors.Is(err, bloom.ErrDamaged) {
@@ -232,9 +235,9 @@ func (f *setFilter) unite(ctx context.Context, k *keys, lists []setList) error {
 
 // uniteLists adds the bits of each list in its way. On an error it says at which
 // list.
-func (f *setFilter) uniteLists(ctx context.Context, bitmaps *bloom.Sharded, k *keys, lists []setList, ways []int) (list int, err error) {
+func (f *setFilter) uniteLists(ctx context.Context, bitmaps *bloom.Sharded, k *Keys, lists []setList, ways []int) (list int, err error) {
 	for i := range lists {
-		v := lists[i].version
+		v := lists[i].index
 		switch n := v.keys(); {
 		case n == 0:
 		case !f.layout.keepsBits(n, bitmaps.M()) || ways[i] == bitsDirect:
@@ -257,26 +260,26 @@ func (f *setFilter) setBitmaps(bitmaps *bloom.Sharded) {
 }
 
 // makeFuse makes the filters of the lists that have none yet.
-func (f *setFilter) makeFuse(ctx context.Context, k *keys, lists []setList) error {
+func (f *setFilter) makeFuse(ctx context.Context, k *Keys, lists []setList) error {
 	f.room = f.keys
 	for i := range lists {
-		v := lists[i].version
+		v := lists[i].index
 		if v.keys() == 0 {
 			continue
 		}
 		fuse, err := v.fuseFilter(ctx, k, f)
 		if err != nil {
-			return &listError{i, lists[i].Name, err}
+			return &IndexError{i, lists[i].Name, err}
 		}
 		f.fuse = append(f.fuse, fuse)
 	}
 	return nil
 }
 
-// settleFilter does what can wait until the Set is live, and takes some time: it
-// makes lookups faster (see [bloom.Filter.UseHugePages]), and keeps the lists'
-// bits for the next start. An error says that they are not kept.
-func (s *Set) settleFilter() error {
+// Settle does what can wait until the Set is in use, and takes some time: it makes
+// lookups faster (see [bloom.Filter.UseHugePages]), and saves the lists' parts of
+// the filter. An error says that they were not saved.
+func (s *Set) Settle() error {
 	switch f := s.filter; {
 	case f.bitmaps != nil:
 		f.bitmaps.UseHugePages()
@@ -285,7 +288,7 @@ func (s *Set) settleFilter() error {
 	}
 	var errs []error
 	for i := range s.lists {
-		if err := s.lists[i].version.saveBits(); err != nil {
+		if err := s.lists[i].index.saveBits(); err != nil {
 			errs = append(errs, fmt.Errorf("list %q: %w", s.lists[i].Name, err))
 		}
 	}

@@ -31,25 +31,25 @@ func BenchmarkChange(b *testing.B) {
 	for _, f := range benchFilters {
 		b.Run(fmt.Sprintf("%s/fpr=%v", f.Kind, f.FPR), func(b *testing.B) {
 			layout := layoutOf(b, f)
-			set := makeSet(b, layout, []*version{big, small})
+			set := makeSet(b, layout, []*Index{big, small})
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				// New to the filter each time.
-				changed := &version{segment: []*version{more, small}[i%2].segment}
-				set = makeSet(b, layout, []*version{big, changed}, set)
+				changed := NewIndex([]*Index{more, small}[i%2].segment, nil, nil)
+				set = makeSet(b, layout, []*Index{big, changed}, set)
 			}
 		})
 	}
 }
 
 // benchVersion is a version of n domains of about 25 bytes.
-func benchVersion(b *testing.B, n int, word string) *version {
+func benchVersion(b *testing.B, n int, word string) *Index {
 	b.Helper()
-	return &version{segment: buildSegment(b, "", func(add func(string)) {
+	return NewIndex(buildSegment(b, "", func(add func(string)) {
 		for i := range n {
 			add(fmt.Sprintf("%s%d.w%d.example", word, i*7919, i%997))
 		}
-	})}
+	}), nil, nil)
 }
 
 // BenchmarkCleanSender looks up senders of three labels whom none of ten million
@@ -66,11 +66,11 @@ func BenchmarkCleanSender(b *testing.B) {
 	}
 	for _, f := range benchFilters {
 		b.Run(fmt.Sprintf("%s/fpr=%v", f.Kind, f.FPR), func(b *testing.B) {
-			set := makeSet(b, layoutOf(b, f), []*version{v})
-			set.confirm, set.counters, set.key = true, new(counters), &processKeys().segment
+			set := makeSet(b, layoutOf(b, f), []*Index{v})
+			set.confirm, set.counters, set.key = true, new(Counters), ProcessKeys().Segment()
 			set.lists[0].Stages = verdict.AllStages
 			set.all = set.newView(nil)
-			if err := set.settleFilter(); err != nil {
+			if err := set.Settle(); err != nil {
 				b.Fatal(err)
 			}
 			b.ReportAllocs()

@@ -7,10 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"spamgate/blocklist/verdict"
 	"spamgate/internal/disposable"
@@ -82,33 +79,6 @@ func TestEveryFilter(t *testing.T) {
 	}
 }
 
-// A Store goes from every filter to every other and finds what is listed, and
-// under one name other files, which a counting filter makes of what it had.
-func TestReloadChangesFilter(t *testing.T) {
-	here, there := inDir(t, "here.txt"), inDir(t, "there.txt")
-	write(t, here, "both.example\nhere.example\n")
-	write(t, there, "both.example\nthere.example\n")
-	s := openStill(t, fast(blockList("spam", here)))
-	paths := map[string]string{"here": here, "there": there}
-	for round := range unlessShort(2, 1) {
-		for _, f := range someFilters() {
-			for name, path := range paths {
-				c := fast(blockList("spam", path))
-				c.Filter = f
-				must(t, s.Reload(context.Background(), c))
-				for _, domain := range []string{"both", name} {
-					if listed(t, s.Set(), "u@"+domain+".example") != verdict.Reject {
-						t.Fatalf("round %d, %v, %s: %s.example is not listed", round, f, name, domain)
-					}
-				}
-				if anew := build(t, c); !bytes.Equal(bitsOf(t, s.Set().filter), bitsOf(t, anew.filter)) {
-					t.Fatalf("round %d, %v, %s: the filter is not that of a new Store", round, f, name)
-				}
-			}
-		}
-	}
-}
-
 func TestDifference(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	names := 0
@@ -165,15 +135,8 @@ func without(a, b []string) []string {
 func TestCountingFollows(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for _, family := range []string{"double", "classic", "weighted"} {
-		c := Config{Filter: Filter{Kind: KindCounting, Family: family, FPR: 0.01, CounterBits: 8, Entries: 200}}
-		for i := range 3 {
-			c.Lists = append(c.Lists, blockList(fmt.Sprint(i), fmt.Sprint("/", i)))
-		}
-		layout, err := c.check()
-		if err != nil {
-			t.Fatal(err)
-		}
-		versions := []*version{{}, {}, {}}
+		layout := layoutOf(t, Filter{Kind: KindCounting, Family: family, FPR: 0.01, CounterBits: 8, Entries: 200})
+		versions := []*Index{noEntries, noEntries, noEntries}
 		var set *Set
 		for range 100 {
 			var entries []string
@@ -203,7 +166,7 @@ func TestCountingCopies(t *testing.T) {
 		t.Skip("fills large filters")
 	}
 	layout := layoutOf(t, Filter{Kind: KindCounting})
-	make := func(n int, before *Set) *Set { return makeSet(t, layout, []*version{manyDomains(t, n)}, before) }
+	make := func(n int, before *Set) *Set { return makeSet(t, layout, []*Index{manyDomains(t, n)}, before) }
 	stray := []byte("stray.example")
 	first := make(300_000, nil)
 	first.filter.counting.Add(stray)
@@ -219,52 +182,4 @@ func TestCountingCopies(t *testing.T) {
 			t.Errorf("%d entries: room for %d", tt.entries, set.filter.room)
 		}
 	}
-}
-
-// A counting Store under lookups while its list changes: half of the entries
-// stay, and are found in every Set; the others come and go with the versions.
-func TestCountingLive(t *testing.T) {
-	text := func(version int) string {
-		var b strings.Builder
-		for i := range 50 {
-			fmt.Fprintf(&b, "stays%d.example\ngoes%d-%d.example\n", i, version, i)
-		}
-		return b.String()
-	}
-	path := write(t, inDir(t, "list.txt"), text(0))
-	c := fast(blockList("spam", path))
-	c.Debounce = 5 * time.Millisecond
-	c.Filter = Filter{Kind: KindCounting, FPR: 1e-9}
-	s := openStore(t, c)
-
-	stop := make(chan struct{})
-	var readers sync.WaitGroup
-	readers.Go(func() {
-		for i := 0; ; i++ {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			if listed(t, s.Set(), fmt.Sprintf("u@stays%d.example", i%50)) != verdict.Reject {
-				t.Errorf("generation %d: stays%d.example is not listed", s.Set().Generation(), i%50)
-				return
-			}
-		}
-	})
-	for version := 1; version <= 30; version++ {
-		before := s.Set()
-		write(t, path, text(version))
-		set := await(t, s, before.Generation()+1)
-		for i := range 50 {
-			if listed(t, set, fmt.Sprintf("u@goes%d-%d.example", version, i)) != verdict.Reject {
-				t.Errorf("version %d: entry %d is not listed", version, i)
-			}
-			if gone := fmt.Sprintf("goes%d-%d.example", version-1, i); set.filter.mayContain([]byte(gone)) {
-				t.Errorf("version %d: %s is still in the filter", version, gone)
-			}
-		}
-	}
-	close(stop)
-	readers.Wait()
 }

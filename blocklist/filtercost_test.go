@@ -10,7 +10,7 @@ func TestCost(t *testing.T) {
 	if testing.Short() {
 		t.Skip("fills large filters")
 	}
-	versions := []*version{manyDomains(t, 120_000), manyDomains(t, 70_000), {}}
+	versions := []*Index{manyDomains(t, 120_000), manyDomains(t, 70_000), noEntries}
 	for _, f := range append(everyKind(), Filter{Kind: KindSharded, Entries: 40_000_000}, Filter{Kind: KindFuse, FPR: 1e-3}) {
 		cost, err := f.Cost(120_000, 70_000, 0)
 		must(t, err)

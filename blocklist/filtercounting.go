@@ -12,7 +12,7 @@ import (
 
 // makeCounting makes the filter of a copy of a previous Set's, where the lists
 // are the same but for their versions and the filter's room fits; else anew.
-func (f *setFilter) makeCounting(ctx context.Context, k *keys, lists []setList, previous []*Set) error {
+func (f *setFilter) makeCounting(ctx context.Context, k *Keys, lists []setList, previous []*Set) error {
 	for _, e := range previous {
 		if e != nil && e.filter.old == nil && e.filter.hash == f.hash && e.filter.layout.same(f.layout) &&
 			f.layout.fits(e.filter.room, f.keys) && sameNames(e.lists, lists) {
@@ -35,8 +35,8 @@ func (f *setFilter) makeCounting(ctx context.Context, k *keys, lists []setList, 
 	}
 	f.setCounting(counting)
 	for i := range lists {
-		if err := counting.Fill(ctx, lists[i].version.index().Scan); err != nil {
-			return &listError{i, lists[i].Name, err}
+		if err := counting.Fill(ctx, lists[i].index.segment.Scan); err != nil {
+			return &IndexError{i, lists[i].Name, err}
 		}
 	}
 	return nil
@@ -52,13 +52,13 @@ func (f *setFilter) setCounting(c *bloom.Counting) {
 func (f *setFilter) changeCopy(ctx context.Context, e *Set, lists []setList) error {
 	f.setCounting(e.filter.counting.Clone())
 	for i := range lists {
-		old, new := e.lists[i].version, lists[i].version
+		old, new := e.lists[i].index, lists[i].index
 		if old == new {
 			continue
 		}
 		remove := func(key []byte) { f.counting.Remove(key) } // it is there
-		if err := difference(ctx, old.index(), new.index(), remove, f.counting.Add); err != nil {
-			return &listError{i, lists[i].Name, err}
+		if err := difference(ctx, old.segment, new.segment, remove, f.counting.Add); err != nil {
+			return &IndexError{i, lists[i].Name, err}
 		}
 	}
 	return nil

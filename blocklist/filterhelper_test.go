@@ -10,6 +10,7 @@ import (
 	"spamgate/blocklist/bloom"
 	"spamgate/blocklist/segment"
 	"spamgate/blocklist/sender"
+	"spamgate/blocklist/verdict"
 )
 
 // layoutOf is a filter's layout.
@@ -34,7 +35,7 @@ func smallLayout(tb testing.TB, f Filter) layout {
 // in memory.
 func buildSegment(tb testing.TB, path string, add func(add func(key string))) *segment.Segment {
 	tb.Helper()
-	b := segment.NewBuilder(segment.BuildOptions{Dir: tb.TempDir(), Key: &processKeys().segment})
+	b := segment.NewBuilder(segment.BuildOptions{Dir: tb.TempDir(), Key: ProcessKeys().Segment()})
 	adder := b.Adder()
 	add(func(key string) {
 		if err := adder.Add(segment.Entry{Key: key, Kind: uint8(sender.KindDomain), Line: 1}); err != nil {
@@ -57,30 +58,30 @@ func makeSegment(tb testing.TB, domains ...string) *segment.Segment {
 	})
 }
 
-func versionOf(tb testing.TB, domains ...string) *version {
+func versionOf(tb testing.TB, domains ...string) *Index {
 	tb.Helper()
-	return &version{segment: makeSegment(tb, domains...)}
+	return NewIndex(makeSegment(tb, domains...), nil, nil)
 }
 
 // manyDomains is a version of d0.example, d1.example and so on.
-func manyDomains(tb testing.TB, n int) *version {
+func manyDomains(tb testing.TB, n int) *Index {
 	tb.Helper()
-	return &version{segment: buildSegment(tb, "", func(add func(string)) {
+	return NewIndex(buildSegment(tb, "", func(add func(string)) {
 		for i := range n {
 			add(fmt.Sprintf("d%d.example", i))
 		}
-	})}
+	}), nil, nil)
 }
 
 // makeSet makes what filters need of a Set.
-func makeSet(tb testing.TB, l layout, versions []*version, previous ...*Set) *Set {
+func makeSet(tb testing.TB, l layout, versions []*Index, previous ...*Set) *Set {
 	tb.Helper()
 	s := &Set{}
 	for i, v := range versions {
-		s.lists = append(s.lists, setList{blockList(fmt.Sprint("list", i)), v})
+		s.lists = append(s.lists, setList{List{Name: fmt.Sprint("list", i), Action: verdict.Reject}, v})
 	}
 	var err error
-	if s.filter, err = l.makeFilter(context.Background(), processKeys(), s.lists, previous...); err != nil {
+	if s.filter, err = l.makeFilter(context.Background(), ProcessKeys(), s.lists, previous...); err != nil {
 		tb.Fatal(err)
 	}
 	return s

@@ -28,6 +28,7 @@ func (f *setFilter) describe(stats *SetStats) {
 		var old SetStats
 		f.old.describe(&old)
 		stats.FilterBytes += old.FilterBytes
+		stats.OldFilters = old.OldFilters + 1
 	}
 	if f.layout.Kind == KindClassic && (f.keys > f.room || stats.FillRatio > 0.5) {
 		stats.Warning = fmt.Sprintf("the classic filter's bitmap is %.0f%% full: %d keys, and it is made for %.0f: about one lookup in %.0f costs a needless confirmation; the filter kinds %q and %q grow with their lists",

@@ -1,27 +1,19 @@
 package blocklist
 
 import (
-	"bytes"
-	"context"
-	"log/slog"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/segment"
 	"spamgate/blocklist/sender"
 	"spamgate/blocklist/verdict"
-	"spamgate/internal/durable"
+	"spamgate/internal/disposable"
 )
-
-// patient bounds waits for what must happen soon. It is no measurement: only a
-// test that is going to fail takes so long.
-const patient = 20 * time.Second
 
 // unlessShort is n, or with -short, as for the race detector, so many.
 func unlessShort(n, short int) int {
@@ -31,89 +23,127 @@ func unlessShort(n, short int) int {
 	return n
 }
 
-// disposableInvalid is how many of the real list's domains are public suffixes,
-// which are no entries.
-const disposableInvalid = 3
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
 
 func write(tb testing.TB, path, text string) string {
 	tb.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, os.WriteFile(path, []byte(text), 0o644))
 	return path
 }
 
-// replace puts a text where a list is or is to be, as one step: a Store that looks
-// meanwhile finds no empty file, which is a list too where there was none.
-func replace(tb testing.TB, path, text string) {
+// inDir returns a path in a new directory.
+func inDir(tb testing.TB, name string) string { return filepath.Join(tb.TempDir(), name) }
+
+// fileList is a list and where its entries are.
+type fileList struct {
+	List
+	Paths                    []string
+	Exact, AllowPublicSuffix bool
+	Format                   listfile.Format
+}
+
+// fileConfig is what a Set is built from.
+type fileConfig struct {
+	Lists      []fileList
+	Filter     Filter
+	FilterOnly bool
+	Monitor    bool
+	OnHit      func(list string, hash uint64)
+}
+
+func blockList(name string, paths ...string) fileList {
+	return fileList{List: List{Name: name, Action: verdict.Reject}, Paths: paths}
+}
+
+func allowList(name string, paths ...string) fileList {
+	return fileList{List: List{Name: name, Type: Allow}, Paths: paths}
+}
+
+// fast is a configuration of lists.
+func fast(lists ...fileList) fileConfig { return fileConfig{Lists: lists} }
+
+// disposableConfig is the disposable list as a file, and a configuration with it.
+func disposableConfig(tb testing.TB) (fileConfig, string) {
+	path := write(tb, inDir(tb, "disposable.txt"), string(disposable.Text()))
+	return fast(blockList("disposable", path)), path
+}
+
+// build makes a Set of lists, as a Store does without guards.
+func build(tb testing.TB, c fileConfig) *Set {
 	tb.Helper()
-	dir, name := filepath.Split(path)
-	if err := os.Rename(write(tb, dir+".new-"+name, text), path); err != nil {
-		tb.Fatal(err)
-	}
-}
-
-// inDir is a path in a new directory, free of symbolic links and readable for
-// all (see asStranger).
-func inDir(tb testing.TB, name string) string {
-	tb.Helper()
-	dir, err := filepath.EvalSymlinks(tb.TempDir())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
-		tb.Fatal(err)
-	}
-	return filepath.Join(dir, name)
-}
-
-func blockList(name string, paths ...string) List {
-	return List{Name: name, Paths: paths, Action: verdict.Reject}
-}
-
-func allowList(name string, paths ...string) List {
-	return List{Name: name, Paths: paths, Type: Allow}
-}
-
-// fast is a configuration with a short debounce time and no polls to speak of,
-// so that it is events that tests wait for.
-func fast(lists ...List) Config {
-	return Config{Lists: lists, Debounce: 20 * time.Millisecond, PollInterval: time.Hour}
-}
-
-func openStore(tb testing.TB, c Config) *Store {
-	tb.Helper()
-	s, err := Open(context.Background(), c)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			tb.Error(err)
+	sc := SetConfig{Filter: c.Filter, FilterOnly: c.FilterOnly, Monitor: c.Monitor, OnHit: c.OnHit, Keys: ProcessKeys()}
+	for _, l := range c.Lists {
+		options := listfile.Options{Allow: l.Type == Allow, Exact: l.Exact, AllowPublicSuffix: l.AllowPublicSuffix, Format: l.Format}
+		b := segment.NewBuilder(segment.BuildOptions{Key: ProcessKeys().Segment()})
+		stats := ListStats{Name: l.Name}
+		for file, path := range l.Paths {
+			text, err := os.ReadFile(path)
+			must(tb, err)
+			stats.Entries += addEntries(tb, b, file, string(text), options)
 		}
-	})
-	return s
-}
-
-// openStill opens a store that looks at its files when Rescan is called, and at
-// no other time.
-func openStill(tb testing.TB, c Config) *Store {
-	tb.Helper()
-	s := newStore(c, false)
-	if err := s.load(context.Background(), c); err != nil {
-		tb.Fatal(err)
+		s, err := b.Finish(tb.Context(), "", segment.Header{})
+		must(tb, err)
+		sc.Lists = append(sc.Lists, SetList{List: l.List, Index: NewIndex(s, l.Paths, nil), Stats: stats})
 	}
-	tb.Cleanup(func() { s.Close() })
-	return s
-}
-
-func build(tb testing.TB, c Config) *Set {
-	tb.Helper()
-	set, _, err := Build(context.Background(), c)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	set, err := NewSet(tb.Context(), sc)
+	must(tb, err)
 	return set
+}
+
+// addEntries adds the entries of a text to a segment, and returns how many there are.
+func addEntries(tb testing.TB, b *segment.Builder, file int, text string, options listfile.Options) int {
+	tb.Helper()
+	adder := b.Adder()
+	res, err := listfile.Read(strings.NewReader(text), options, func(e listfile.Entry) error {
+		return adder.Add(segment.Entry{
+			Key: e.Key, Kind: uint8(e.Kind), Exception: e.Exception, Defer: e.Defer, Until: e.Until,
+			File: file, Line: e.Line, Reason: e.Reason, Note: e.Note,
+		})
+	}, func(listfile.Problem) {})
+	must(tb, err)
+	return res.Entries
+}
+
+// makeIndex makes an index of entries, without a file.
+func makeIndex(tb testing.TB, entries ...string) *Index {
+	tb.Helper()
+	b := segment.NewBuilder(segment.BuildOptions{Key: ProcessKeys().Segment()})
+	// Nothing has expired yet.
+	addEntries(tb, b, 0, strings.Join(entries, "\n"), listfile.Options{AllowPublicSuffix: true, Now: 1})
+	s, err := b.Finish(tb.Context(), "", segment.Header{})
+	must(tb, err)
+	return NewIndex(s, []string{"/list"}, nil)
+}
+
+// filePart is a PartFile.
+type filePart struct {
+	path     string
+	readOnly bool
+}
+
+func (p filePart) CanSave() bool    { return !p.readOnly }
+func (p filePart) Scratch() Scratch { return new(memoryScratch) }
+
+func (p filePart) Open() (*io.SectionReader, io.Closer, error) {
+	f, err := os.Open(p.path)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	return io.NewSectionReader(f, 0, info.Size()), f, err
+}
+
+func (p filePart) Save(write func(io.Writer) error) error {
+	f, err := os.Create(p.path + ".new") // an open file keeps what it had
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f), f.Close(), os.Rename(f.Name(), p.path))
 }
 
 func parse(tb testing.TB, address string) sender.Address {
@@ -123,78 +153,6 @@ func parse(tb testing.TB, address string) sender.Address {
 		tb.Fatalf("%q: %v", address, err)
 	}
 	return a
-}
-
-// await waits for a generation.
-func await(tb testing.TB, s *Store, generation uint64) *Set {
-	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patient)
-	defer cancel()
-	set, err := s.Await(ctx, generation)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return set
-}
-
-// eventually waits until nothing is wrong any more, of which wrong tells: what goes
-// on in the background takes its time.
-func eventually(tb testing.TB, wrong func() string) {
-	tb.Helper()
-	for late := time.Now().Add(patient); ; runtime.Gosched() {
-		what := wrong()
-		if what == "" {
-			return
-		}
-		if time.Now().After(late) {
-			tb.Error(what)
-			return
-		}
-	}
-}
-
-// rescan has the store look at its files, and returns the Set then.
-func rescan(tb testing.TB, s *Store) (*Set, error) {
-	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patient)
-	defer cancel()
-	err := s.Rescan(ctx)
-	return s.Set(), err
-}
-
-// makeVersion makes a version of entries, without a file.
-func makeVersion(tb testing.TB, entries ...string) *version {
-	tb.Helper()
-	v := &version{}
-	b := segment.NewBuilder(segment.BuildOptions{Key: &processKeys().segment})
-	adder := b.Adder()
-	res, err := listfile.Read(strings.NewReader(strings.Join(entries, "\n")), listfile.Options{AllowPublicSuffix: true, Now: 1}, // nothing has expired yet
-		func(e listfile.Entry) error {
-			return adder.Add(segment.Entry{Key: e.Key, Kind: uint8(e.Kind), Exception: e.Exception, Until: e.Until, Line: e.Line, Reason: e.Reason})
-		},
-		func(p listfile.Problem) { tb.Fatal(p) })
-	if err == nil {
-		v.segment, err = b.Finish(context.Background(), "", segment.Header{})
-	}
-	if err != nil {
-		tb.Fatal(err)
-	}
-	v.Entries = res.Entries
-	v.Files = []FileStats{{Path: "/list"}}
-	return v
-}
-
-// anyFile opens the files of lists wherever they are.
-var anyFile Opener
-
-// bitsAt is the place of a file for bits.
-func bitsAt(path string) bitsPlace {
-	return bitsPlace{tree: durable.In(filepath.Dir(path)), name: filepath.Base(path)}
-}
-
-// newSource is a list that no Store knows.
-func newSource(l *List) *source {
-	return &source{list: l, options: (&Config{}).readOptions(l), state: openState("", false, slog.New(slog.DiscardHandler))}
 }
 
 // lookup is what a Set or a View says of a sender.
@@ -207,39 +165,4 @@ func lookup(tb testing.TB, lists interface {
 		tb.Fatalf("%s: %v", a, err)
 	}
 	return d
-}
-
-// listed is the action for a reverse-path.
-func listed(tb testing.TB, s *Set, address string) verdict.Action {
-	tb.Helper()
-	return lookup(tb, s, verdict.Envelope, parse(tb, address)).Action
-}
-
-// logBuffer collects a log.
-type logBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-// lines are the lines that hold a text.
-func (b *logBuffer) lines(with string) []string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var lines []string
-	for line := range strings.Lines(b.text.String()) {
-		if strings.Contains(line, with) {
-			lines = append(lines, line)
-		}
-	}
-	return lines
-}
-
-func (b *logBuffer) logger() *slog.Logger {
-	return slog.New(slog.NewTextHandler(b, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }

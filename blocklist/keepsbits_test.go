@@ -12,13 +12,13 @@ func TestBitsOfShortListsAreNotMade(t *testing.T) {
 	l := smallLayout(t, Filter{Kind: KindSharded})
 	dir := t.TempDir()
 	long, short := manyDomains(t, 60_000), manyDomains(t, 100)
-	long.bitsAt, short.bitsAt = bitsAt(filepath.Join(dir, "long")), bitsAt(filepath.Join(dir, "short"))
-	set := makeSet(t, l, []*version{long, short})
+	long.partIn, short.partIn = filePart{path: filepath.Join(dir, "long")}, filePart{path: filepath.Join(dir, "short")}
+	set := makeSet(t, l, []*Index{long, short})
 	m := set.filter.bitmaps.M()
 	if !l.keepsBits(long.keys(), m) || l.keepsBits(short.keys(), m) || !l.keepsBits(short.keys(), l.classicBits) {
 		t.Fatalf("%d bits: the test is of no use", m)
 	}
-	must(t, set.settleFilter())
+	must(t, set.Settle())
 	if long.bits == nil || short.bits != nil {
 		t.Errorf("bits of the long list: %v, of the short one: %v", long.bits, short.bits)
 	}

@@ -12,20 +12,20 @@ import (
 	"spamgate/hashfamily"
 )
 
-// keys are the secrets of one state directory, or of one process where nothing is
-// kept. With them nobody can prepare entries that collide.
-type keys struct {
+// Keys are the secrets that indexes and filters are made with, so that nobody can
+// prepare entries that collide. A filter is only good for indexes of the same Keys.
+type Keys struct {
 	segment segment.Key              // of the hash that indexes are ordered by
 	filter  [hashfamily.KeySize]byte // of keyed hash families
 	header  [highwayhash.Size]byte   // of the digests in an index's header
 }
 
-// secretSize is the size of what keys are derived from.
-const secretSize = 32
+// SecretSize is the size of what Keys are derived from.
+const SecretSize = 32
 
-// deriveKeys makes each use a key of its own (RFC 5869).
-func deriveKeys(secret []byte) *keys {
-	k := new(keys)
+// NewKeys derives a key for each use from a secret (RFC 5869).
+func NewKeys(secret []byte) *Keys {
+	k := new(Keys)
 	for use, key := range map[string][]byte{"segment": k.segment[:], "filter": k.filter[:], "header": k.header[:]} {
 		derived, err := hkdf.Expand(sha256.New, secret, "spamgate lists "+use, len(key))
 		if err != nil {
@@ -36,12 +36,15 @@ func deriveKeys(secret []byte) *keys {
 	return k
 }
 
-// processKeys are those where nothing is kept.
-var processKeys = sync.OnceValue(func() *keys {
-	var secret [secretSize]byte
+// ProcessKeys returns keys that live as long as the process.
+var ProcessKeys = sync.OnceValue(func() *Keys {
+	var secret [SecretSize]byte
 	rand.Read(secret[:]) // never fails, see crypto/rand
-	return deriveKeys(secret[:])
+	return NewKeys(secret[:])
 })
 
-// digest is a HighwayHash-256 for the header of an index.
-func (k *keys) digest(text []byte) [32]byte { return highwayhash.Sum(text, k.header[:]) }
+// Segment returns the key of the hash that indexes are ordered by.
+func (k *Keys) Segment() *segment.Key { return &k.segment }
+
+// Digest returns a HighwayHash-256 for the header of an index.
+func (k *Keys) Digest(text []byte) [32]byte { return highwayhash.Sum(text, k.header[:]) }

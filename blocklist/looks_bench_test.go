@@ -18,8 +18,12 @@ import (
 //	go test -run '^$' -bench Looks -benchtime 200x ./blocklist
 func BenchmarkLooks(b *testing.B) {
 	cold := coldSenders(b, 1<<16)
+	dozen := ""
+	for i := range 12 {
+		dozen += fmt.Sprintf("small%d.test\n", i)
+	}
 	c, _ := disposableConfig(b)
-	compareLooks(b, "dozen", build(b, fast(blockList("dozen", write(b, inDir(b, "dozen.txt"), smallList(12))))), cold, nil)
+	compareLooks(b, "dozen", build(b, fast(blockList("dozen", write(b, inDir(b, "dozen.txt"), dozen)))), cold, nil)
 	var listed []sender.Address
 	for i, domain := range disposable.Domains() {
 		if a, err := sender.Parse(fmt.Sprintf("user%d@mx.%s", i, domain)); err == nil {
@@ -37,8 +41,8 @@ func BenchmarkLooks(b *testing.B) {
 	}
 	long := benchVersion(b, 10_000_000, "host")
 	for _, f := range []Filter{{Kind: KindAuto}, {Kind: KindSharded, Entries: 40_000_000}, {Kind: KindSized}, {Kind: KindFuse}} {
-		set := makeSet(b, layoutOf(b, f), []*version{long})
-		set.confirm, set.counters, set.key = true, new(counters), &processKeys().segment
+		set := makeSet(b, layoutOf(b, f), []*Index{long})
+		set.confirm, set.counters, set.key = true, new(Counters), ProcessKeys().Segment()
 		set.lists[0].Stages = verdict.AllStages
 		set.all = set.newView(nil)
 		compareLooks(b, "10000000/"+string(f.Kind), set, cold, listed)
@@ -47,7 +51,7 @@ func BenchmarkLooks(b *testing.B) {
 
 // compareLooks runs the benchmarks of one Set, in huge pages as the Store has it.
 func compareLooks(b *testing.B, name string, set *Set, cold, listed []sender.Address) {
-	must(b, set.settleFilter())
+	must(b, set.Settle())
 	every := set.newView(nil)
 	for stage := range every.kinds {
 		every.kinds[stage] = sender.AllKinds
@@ -95,4 +99,13 @@ func alternate(b *testing.B, v *View, senders []sender.Address) {
 	b.ReportMetric(medians[1], "ns/plain")
 	b.ReportMetric(medians[0]/medians[1], "ratio")
 	b.ReportMetric(0, "ns/op")
+}
+
+// coldSenders makes n different senders of three labels, none of them listed.
+func coldSenders(tb testing.TB, n int) []sender.Address {
+	senders := make([]sender.Address, n)
+	for i := range senders {
+		senders[i] = parse(tb, fmt.Sprintf("user%d@mx%d.host%d.example", i*7919%10007, i%13, i))
+	}
+	return senders
 }

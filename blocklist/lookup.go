@@ -135,14 +135,14 @@ func (v *View) confirmKey(f *finding, stage verdict.Stage, key sender.Key) (bool
 	for i := range s.lists {
 		l := &s.lists[i]
 		if !v.counts(i, stage) {
-			there, err := l.version.index().Has(hash, key.Text)
+			there, err := l.index.segment.Has(hash, key.Text)
 			if err != nil {
 				return false, s.failed(l, err)
 			}
 			confirmed = confirmed || there
 			continue
 		}
-		e, ok, err := l.version.index().Lookup(hash, key.Text)
+		e, ok, err := l.index.segment.Lookup(hash, key.Text)
 		if err != nil {
 			return false, s.failed(l, err)
 		}
@@ -184,8 +184,8 @@ func (l *setList) newMatch(stage verdict.Stage, key string, rank int32) verdict.
 func (l *setList) match(e *segment.Record, stage verdict.Stage, rank int32) verdict.Match {
 	m := l.newMatch(stage, e.Key, rank)
 	m.Line, m.Reason, m.Note = e.Line, e.Reason, e.Note
-	if e.File < len(l.version.Files) {
-		m.File = l.version.Files[e.File].Path
+	if e.File < len(l.index.files) {
+		m.File = l.index.files[e.File]
 	}
 	if e.Defer && m.Action == verdict.Reject {
 		m.Action = verdict.Defer
@@ -193,11 +193,11 @@ func (l *setList) match(e *segment.Record, stage verdict.Stage, rank int32) verd
 	return m
 }
 
-// failed is the error of a lookup that met a damaged index. The first one has the
-// Store read the list again.
+// failed returns the error of a lookup that met a damaged index. The first one
+// calls OnDamage.
 func (s *Set) failed(l *setList, err error) error {
-	if l.version.damaged.CompareAndSwap(false, true) && s.repair != nil {
-		s.repair()
+	if !l.index.MarkDamaged() && s.onDamage != nil {
+		s.onDamage()
 	}
 	return fmt.Errorf("looking into list %q: %w", l.Name, err)
 }

@@ -1,8 +1,6 @@
 package blocklist
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"spamgate/blocklist/sender"
@@ -12,26 +10,12 @@ import (
 // LookupBlocks finds what blocks, whatever allows: exceptions, allow lists and
 // overriding ones.
 func TestLookupBlocks(t *testing.T) {
-	dir := t.TempDir()
-	write := func(name, text string) []string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return []string{path}
-	}
-	set, _, err := Build(t.Context(), Config{
-		Filter: Filter{Kind: KindSized},
-		Lists: []List{
-			{Name: "always", Type: Allow, Override: true, Paths: write("always", "a@b.example\n")},
-			{Name: "allowed", Type: Allow, Paths: write("allowed", "@b.example\nspammer@\n")},
-			{Name: "blocked", Action: verdict.Reject, Paths: write("blocked", "b.example\n!c@b.example\nspammer@\nd@e.example\n")},
-			{Name: "watched", Action: verdict.Monitor, Paths: write("watched", "@b.example\n")},
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := setWith(t, Filter{Kind: KindSized}, []plainList{
+		{List{Name: "always", Type: Allow, Override: true}, []string{"a@b.example"}},
+		{List{Name: "allowed", Type: Allow}, []string{"@b.example", "spammer@"}},
+		{List{Name: "blocked", Action: verdict.Reject}, []string{"b.example", "!c@b.example", "spammer@", "d@e.example"}},
+		{List{Name: "watched", Action: verdict.Monitor}, []string{"@b.example"}},
+	}, 1<<20)
 	named := sender.KindSet(0).With(sender.KindAddress).With(sender.KindLocal)
 	for _, c := range []struct {
 		address string

@@ -37,7 +37,7 @@ func (s *Set) MeasureFPR(ctx context.Context, probes int, seed uint64) (falsePos
 func (s *Set) holds(key []byte) (bool, error) {
 	hash := s.filter.hash.Hash(key)
 	for i := range s.lists {
-		if ok, err := s.lists[i].version.index().Has(hash, key); ok || err != nil {
+		if ok, err := s.lists[i].index.segment.Has(hash, key); ok || err != nil {
 			return ok, err
 		}
 	}

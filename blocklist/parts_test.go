@@ -24,7 +24,7 @@ func TestFilterAgainstPlain(t *testing.T) {
 			l := smallLayout(t, f)
 			dir := t.TempDir()
 			keys := make([][]string, 4)
-			versions := make([]*version, len(keys))
+			versions := make([]*Index, len(keys))
 			path := func(i int) string { return filepath.Join(dir, fmt.Sprint(i, ".bits")) }
 			change := func(i int) {
 				keys[i] = nil
@@ -32,7 +32,7 @@ func TestFilterAgainstPlain(t *testing.T) {
 					keys[i] = append(keys[i], fmt.Sprintf("d%d.example", r.IntN(9000)))
 				}
 				versions[i] = versionOf(t, keys[i]...)
-				versions[i].bitsAt = bitsAt(path(i))
+				versions[i].partIn = filePart{path: path(i)}
 			}
 			for i := range versions {
 				change(i)
@@ -46,15 +46,15 @@ func TestFilterAgainstPlain(t *testing.T) {
 					}
 					set = nil
 					for j, v := range versions {
-						versions[j] = &version{segment: v.segment, bitsAt: bitsAt(path(j)), readOnly: r.IntN(3) == 0}
+						versions[j] = NewIndex(v.segment, nil, filePart{path(j), r.IntN(3) == 0})
 					}
 				default:
 					change(i)
 				}
 				set = makeSet(t, l, versions, set)
-				fresh := make([]*version, len(versions))
+				fresh := make([]*Index, len(versions))
 				for i, v := range versions {
-					fresh[i] = &version{segment: v.segment}
+					fresh[i] = NewIndex(v.segment, nil, nil)
 				}
 				anew := makeSet(t, l, fresh, &Set{filter: &setFilter{layout: l, room: set.filter.room}})
 				if !bytes.Equal(bitsOf(t, set.filter), bitsOf(t, anew.filter)) {
@@ -67,7 +67,7 @@ func TestFilterAgainstPlain(t *testing.T) {
 						}
 					}
 				}
-				if err := set.settleFilter(); err != nil {
+				if err := set.Settle(); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -107,18 +107,13 @@ func TestBitsAreKept(t *testing.T) {
 		l := smallLayout(t, f)
 		path := filepath.Join(t.TempDir(), "current.bits")
 		first := manyDomains(t, 120_000)
-		first.bitsAt = bitsAt(path)
-		set := makeSet(t, l, []*version{first})
-		must(t, set.settleFilter())
-		info, err := os.Stat(path)
-		must(t, err)
-		if info.Mode().Perm()&0o077 != 0 {
-			t.Errorf("%v: mode %v", f, info.Mode())
-		}
+		first.partIn = filePart{path: path}
+		set := makeSet(t, l, []*Index{first})
+		must(t, set.Settle())
 
-		again := &version{segment: first.segment, bitsAt: bitsAt(path), readOnly: true}
+		again := NewIndex(first.segment, nil, filePart{path, true})
 		other := manyDomains(t, 20_000) // by which alone the room would be another
-		after := makeSet(t, l, []*version{again, other})
+		after := makeSet(t, l, []*Index{again, other})
 		if !again.saved {
 			t.Errorf("%v: the stored bits were not used", f)
 		}
@@ -127,29 +122,11 @@ func TestBitsAreKept(t *testing.T) {
 		}
 
 		// Another process's key: the bits are of no use.
-		elsewhere := &version{segment: first.segment, bitsAt: bitsAt(path)}
-		lists := []setList{{blockList("a"), elsewhere}}
-		if _, err := l.makeFilter(t.Context(), deriveKeys([]byte("another secret")), lists); err != nil || elsewhere.saved {
+		elsewhere := NewIndex(first.segment, nil, filePart{path: path})
+		lists := []setList{{List{Name: "a"}, elsewhere}}
+		if _, err := l.makeFilter(t.Context(), NewKeys([]byte("another secret")), lists); err != nil || elsewhere.saved {
 			t.Errorf("%v: bits of another key were used: %v", f, err)
 		}
-	}
-}
-
-// Where nothing can be written, what is kept goes to the directory for temporary
-// files, and says so when asked to stay.
-func TestBitsWithoutDirectory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("makes a large filter")
-	}
-	l := smallLayout(t, Filter{Kind: KindSharded})
-	v := manyDomains(t, 400_000) // a part of more than a spill's memory
-	v.bitsAt = bitsAt(filepath.Join(t.TempDir(), "gone", "current.bits"))
-	set := makeSet(t, l, []*version{v})
-	if !set.filter.mayContain([]byte("d399999.example")) {
-		t.Error("not found")
-	}
-	if err := set.settleFilter(); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("settleFilter: %v", err)
 	}
 }
 
@@ -166,16 +143,16 @@ func TestFilterOfDamagedIndex(t *testing.T) {
 	text[len(text)/2] ^= 1
 	damaged := filepath.Join(t.TempDir(), "damaged.seg")
 	must(t, os.WriteFile(damaged, text, 0o600))
-	s, err := segment.Open(damaged, &processKeys().segment)
+	s, err := segment.Open(damaged, ProcessKeys().Segment())
 	must(t, err)
 	for _, f := range everyKind() {
 		for _, keep := range []uint64{1, 1 << 20} {
 			l := smallLayout(t, f)
 			l.partKeys = keep
-			lists := []setList{{blockList("good"), &version{segment: whole}}, {blockList("bad"), &version{segment: s}}}
-			_, err := l.makeFilter(t.Context(), processKeys(), lists)
-			var of *listError
-			if !errors.As(err, &of) || of.list != 1 || of.name != "bad" || !errors.Is(err, segment.ErrDamaged) {
+			lists := []setList{{List{Name: "good"}, NewIndex(whole, nil, nil)}, {List{Name: "bad"}, NewIndex(s, nil, nil)}}
+			_, err := l.makeFilter(t.Context(), ProcessKeys(), lists)
+			var of *IndexError
+			if !errors.As(err, &of) || of.List != 1 || of.Name != "bad" || !errors.Is(err, segment.ErrDamaged) {
 				t.Errorf("%v: %v", f, err)
 			}
 		}
@@ -187,8 +164,8 @@ func TestFilterCanceled(t *testing.T) {
 	cause := errors.New("shutting down")
 	cancel(cause)
 	for _, f := range everyKind() {
-		lists := []setList{{blockList("a"), manyDomains(t, 5000)}}
-		if _, err := smallLayout(t, f).makeFilter(ctx, processKeys(), lists); !errors.Is(err, cause) {
+		lists := []setList{{List{Name: "a"}, manyDomains(t, 5000)}}
+		if _, err := smallLayout(t, f).makeFilter(ctx, ProcessKeys(), lists); !errors.Is(err, cause) {
 			t.Errorf("%v: %v", f, err)
 		}
 	}
@@ -200,7 +177,7 @@ func TestMeasureFPR(t *testing.T) {
 	for _, f := range everyKind() {
 		l := smallLayout(t, f)
 		l.classicBits = 1 << 17
-		set := makeSet(t, l, []*version{manyDomains(t, 9000), manyDomains(t, 30)})
+		set := makeSet(t, l, []*Index{manyDomains(t, 9000), manyDomains(t, 30)})
 		var stats SetStats
 		set.filter.describe(&stats)
 		probes := unlessShort(100_000, 10_000)
@@ -221,7 +198,7 @@ func TestMeasureFPR(t *testing.T) {
 func TestMayContainAllocates(t *testing.T) {
 	for _, f := range everyKind() {
 		l := smallLayout(t, f)
-		set := makeSet(t, l, []*version{manyDomains(t, 5000)})
+		set := makeSet(t, l, []*Index{manyDomains(t, 5000)})
 		n := testing.AllocsPerRun(100, func() {
 			var room [64]byte
 			key := append(room[:0], "mail.absent.example"...)
@@ -241,7 +218,7 @@ func TestClassicWarns(t *testing.T) {
 		full bool
 	}{{900, false}, {1100, true}, {3000, true}} {
 		var stats SetStats
-		makeSet(t, l, []*version{manyDomains(t, c.keys)}).filter.describe(&stats)
+		makeSet(t, l, []*Index{manyDomains(t, c.keys)}).filter.describe(&stats)
 		if full := stats.Warning != ""; full != c.full {
 			t.Errorf("%d keys: warning %q", c.keys, stats.Warning)
 		}
@@ -253,15 +230,16 @@ func TestDamagedBitsAreReplaced(t *testing.T) {
 	for _, f := range []Filter{{}, {Kind: KindFuse}} {
 		l := smallLayout(t, f)
 		first := manyDomains(t, 100)
-		first.bitsAt = bitsAt(filepath.Join(t.TempDir(), "current.bits"))
-		must(t, makeSet(t, l, []*version{first}).settleFilter())
-		good, err := os.ReadFile(first.bitsAt.tree.Path(first.bitsAt.name))
+		path := filepath.Join(t.TempDir(), "current.bits")
+		first.partIn = filePart{path: path}
+		must(t, makeSet(t, l, []*Index{first}).Settle())
+		good, err := os.ReadFile(path)
 		must(t, err)
 		bad := bytes.Clone(good)
 		bad[len(bad)-20] ^= 1
-		must(t, os.WriteFile(first.bitsAt.tree.Path(first.bitsAt.name), bad, 0o600))
-		must(t, makeSet(t, l, []*version{{segment: first.segment, bitsAt: first.bitsAt}}).settleFilter())
-		if now, err := os.ReadFile(first.bitsAt.tree.Path(first.bitsAt.name)); err != nil || !bytes.Equal(now, good) {
+		must(t, os.WriteFile(path, bad, 0o600))
+		must(t, makeSet(t, l, []*Index{NewIndex(first.segment, nil, first.partIn)}).Settle())
+		if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, good) {
 			t.Errorf("%s: the damaged file was not replaced: %v", f.Kind, err)
 		}
 	}

@@ -35,12 +35,12 @@ type scenarioCase struct {
 	sender, want string
 }
 
-func readScenario(t *testing.T, file string) (Config, []scenarioCase) {
+func readScenario(t *testing.T, file string) (fileConfig, []scenarioCase) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := Config{}
+	c := fileConfig{}
 	dir := t.TempDir()
 	var cases []scenarioCase
 	var content strings.Builder
@@ -75,8 +75,9 @@ func readScenario(t *testing.T, file string) (Config, []scenarioCase) {
 	return c, cases
 }
 
-func readList(t *testing.T, dir string, words []string) List {
-	l := List{Name: words[0], Paths: []string{filepath.Join(dir, words[0])}}
+func readList(t *testing.T, dir string, words []string) fileList {
+	l := blockList(words[0], filepath.Join(dir, words[0]))
+	l.Action = verdict.Accept
 	unmarshal := func(err error) {
 		if err != nil {
 			t.Fatalf("list %s: %v", l.Name, err)
@@ -157,7 +158,7 @@ func TestEntries(t *testing.T) {
 			case "allow":
 				l.Type, l.Action = Allow, verdict.Accept
 			}
-			set := build(t, Config{Lists: []List{l}})
+			set := build(t, fast(l))
 			if n := set.Stats().Entries; n != 1 {
 				t.Fatalf("%d entries", n)
 			}
@@ -166,33 +167,5 @@ func TestEntries(t *testing.T) {
 				t.Errorf("matches: %v", d.Matches)
 			}
 		})
-	}
-}
-
-// What a match says of its entry.
-func TestMatch(t *testing.T) {
-	dir := inDir(t, "")
-	first := write(t, filepath.Join(dir, "a.txt"), "# none\n\nexample.net\n")
-	second := write(t, filepath.Join(dir, "b.txt"),
-		"example.com  # sold our address ## ticket 7\nexample.com # again\nexample.org ## just a note\n")
-	l := blockList("spam", filepath.Join(dir, "*.txt"))
-	l.PublicReason = true
-	set := build(t, fast(l))
-	cases := []struct {
-		sender string
-		want   verdict.Match
-	}{
-		{"u@mail.example.com", verdict.Match{File: second, Line: 1, Entry: "example.com", Reason: "sold our address", Note: "ticket 7", Rank: 4}},
-		{"u@example.org", verdict.Match{File: second, Line: 3, Entry: "example.org", Note: "just a note", Rank: 2}},
-		{"u@example.net", verdict.Match{File: first, Line: 3, Entry: "example.net", Rank: 2}},
-	}
-	for _, c := range cases {
-		c.want.List, c.want.Action, c.want.PublicReason = "spam", verdict.Reject, true
-		if d := lookup(t, set, verdict.Header, parse(t, c.sender)); d.Match != c.want {
-			t.Errorf("%s:\ngot  %+v\nwant %+v", c.sender, d.Match, c.want)
-		}
-	}
-	if s := set.Stats().Lists[0]; s.Entries != 4 || s.Duplicates != 1 || s.Exceptions != 0 || len(s.Files) != 2 {
-		t.Errorf("%+v", s)
 	}
 }

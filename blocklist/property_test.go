@@ -1,7 +1,6 @@
 package blocklist
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -17,7 +16,7 @@ import (
 // normal form is what is written.
 type plainList struct {
 	List
-	entries []string
+	Entries []string
 }
 
 // specificity is how specifically an entry matches an address: the place of the
@@ -66,7 +65,7 @@ func specificity(entry, address string) int {
 func (l *plainList) own(address string) (entry string, rank int) {
 	rank = -1
 	exception := -1
-	for _, e := range l.entries {
+	for _, e := range l.Entries {
 		text, isException := strings.CutPrefix(e, "!")
 		r := specificity(text, address)
 		switch {
@@ -178,7 +177,7 @@ func randomLists(r *rand.Rand) []plainList {
 			if l.Type == Block && r.IntN(3) == 0 {
 				entry = "!" + entry
 			}
-			l.entries = append(l.entries, entry)
+			l.Entries = append(l.Entries, entry)
 		}
 	}
 	return lists
@@ -193,23 +192,14 @@ func setOf(t *testing.T, lists []plainList, bits uint64) *Set {
 // setWith is setOf with a filter of any kind.
 func setWith(t *testing.T, filter Filter, lists []plainList, bits uint64) *Set {
 	t.Helper()
-	c := Config{Filter: filter}
-	var readings []reading
+	c := SetConfig{Keys: ProcessKeys()}
 	for i := range lists {
-		c.Lists = append(c.Lists, lists[i].List)
-		v := makeVersion(t, lists[i].entries...)
-		readings = append(readings, reading{good: v})
+		c.Lists = append(c.Lists, SetList{List: lists[i].List, Index: makeIndex(t, lists[i].Entries...)})
 	}
-	layout, err := c.Filter.layout()
-	if err != nil {
-		t.Fatal(err)
-	}
+	layout := layoutOf(t, filter)
 	layout.classicBits = bits
-	set, err := newSet(context.Background(), c, layout, readings)
-	if err != nil {
-		t.Fatal(err)
-	}
-	set.counters = new(counters)
+	set, err := newSet(t.Context(), c, layout)
+	must(t, err)
 	return set
 }
 
@@ -257,28 +247,6 @@ func TestCounters(t *testing.T) {
 	lookup(t, set, verdict.Envelope, parse(t, "u@example.org"))
 	if n, maybe, fp := set.Lookups(), set.Maybes(), set.FalsePositives(); n != 1 || maybe == 0 || fp != maybe {
 		t.Errorf("%d lookups, %d maybes, %d false positives", n, maybe, fp)
-	}
-}
-
-// The filter alone: its maybes decide.
-func TestUnconfirmed(t *testing.T) {
-	path := write(t, inDir(t, "list.txt"), "example.com # reason\n")
-	c := fast(blockList("spam", path))
-	c.FilterOnly = true
-	set := build(t, c)
-	want := verdict.Match{List: "spam", Entry: "example.com", Action: verdict.Reject, Unconfirmed: true, Rank: 4}
-	if d := lookup(t, set, verdict.Envelope, parse(t, "u@www.example.com")); d.Match != want {
-		t.Errorf("got %+v, want %+v", d.Match, want)
-	}
-	if d := lookup(t, set, verdict.Envelope, parse(t, "u@example.org")); d.Action != verdict.Accept {
-		t.Errorf("%+v", d)
-	}
-	if n := set.FalsePositives(); n != 0 {
-		t.Errorf("%d false positives counted, which nobody can know", n)
-	}
-	write(t, path, "example.com\n!www.example.com\n")
-	if _, _, err := Build(context.Background(), c); err == nil || !strings.Contains(err.Error(), "confirm") {
-		t.Errorf("an exception: %v", err)
 	}
 }
 

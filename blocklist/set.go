@@ -3,9 +3,12 @@ package blocklist
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
+	"time"
 
 	"spamgate/blocklist/segment"
+	"spamgate/blocklist/verdict"
 )
 
 // Set is one state of all lists. It is immutable, and safe for concurrent use.
@@ -19,19 +22,19 @@ type Set struct {
 	views      views
 	key        *segment.Key
 	onHit      func(list string, hash uint64)
-	repair     func() // asks for damaged lists to be read again; nil: nobody can
-	counters   *counters
+	onDamage   func() // may be nil
+	counters   *Counters
 	stats      SetStats
 }
 
 // setList is a list in a Set.
 type setList struct {
 	List
-	version *version
+	index *Index
 }
 
-// counters count what lookups meet, over all Sets of a Store.
-type counters struct {
+// Counters count what lookups meet. Several Sets may share them.
+type Counters struct {
 	_              [64]byte // keeps lookups from sharing a cache line with what others write
 	lookups        atomic.Uint64
 	maybes         atomic.Uint64
@@ -51,48 +54,103 @@ func (s *Set) Lookups() uint64 { return s.counters.lookups.Load() }
 func (s *Set) Maybes() uint64 { return s.counters.maybes.Load() }
 
 // FalsePositives counts those of Maybes that no list held. Without confirmation
-// ([Config.FilterOnly]) they go unnoticed and are not counted.
+// ([SetConfig.FilterOnly]) they go unnoticed and are not counted.
 func (s *Set) FalsePositives() uint64 { return s.counters.falsePositives.Load() }
 
-// Index gives the exact index of a list, the key that its entries are hashed
-// with, and the files that an entry's number of a file counts. Ok is false where
+// Index returns the exact index of a list, the key that its entries are hashed
+// with, and the files that an entry's number of a file stands for. Ok is false if
 // there is no such list, or it has no usable version.
 func (s *Set) Index(name string) (index *segment.Segment, key *segment.Key, files []string, ok bool) {
-	v := s.versionOf(name)
-	if v == nil || v.segment == nil {
-		return nil, nil, nil, false
+	for i := range s.lists {
+		if l := &s.lists[i]; l.Name == name && l.index.segment != &noSegment {
+			return l.index.segment, s.key, l.index.files, true
+		}
 	}
-	for _, f := range v.Files {
-		files = append(files, f.Path)
-	}
-	return v.segment, s.key, files, true
+	return nil, nil, nil, false
 }
 
-// newSet makes a Set of the lists' readings. It takes over what it can of the
-// filters of previous Sets; each may be nil.
-func newSet(ctx context.Context, c Config, l layout, readings []reading, previous ...*Set) (*Set, error) {
-	s := &Set{confirm: !c.FilterOnly, monitor: c.Monitor, onHit: c.OnHit, lists: make([]setList, len(c.Lists))}
-	s.key = &c.secrets().segment
-	for i := range c.Lists {
-		s.lists[i] = setList{c.Lists[i], readings[i].version()}
+// SetConfig is what a Set is made of.
+type SetConfig struct {
+	// Lists are in the order in which ties are decided.
+	Lists []SetList
+
+	// Filter is asked before the exact indexes. FilterOnly lets it decide alone,
+	// false positives included and without file, line or reason: senders are
+	// refused that no list holds. That is for comparing hash families, and allows
+	// for one block list, without exceptions, and no allow list.
+	Filter     Filter
+	FilterOnly bool
+
+	// Monitor makes every list only log, see [verdict.Verdict.Would].
+	Monitor bool
+
+	// Keys are those that the indexes were made with.
+	Keys *Keys
+
+	// Counters count lookups, also those in other Sets; nil: in this Set alone.
+	Counters *Counters
+
+	// OnHit, if not nil, is called for each entry that matches, with its list and
+	// the hash of its key (see [Set.Index]). Many goroutines call it at once, during
+	// lookups. So it must be fast.
+	OnHit func(list string, hash uint64)
+
+	// OnDamage, if not nil, is called by the first lookup that meets damage in a
+	// list's index. The lookup is an error.
+	OnDamage func()
+
+	Generation uint64    // see [Set.Generation]
+	Began      time.Time // since when [SetStats.Took] counts; zero: since NewSet began
+}
+
+// SetList is one list of a Set.
+type SetList struct {
+	List
+	Index *Index
+	Stats ListStats // without what depends on the filter
+}
+
+// NewSet makes a Set. It takes over what it can of the filters of previous Sets;
+// each may be nil. If an index is so damaged that the filter cannot be made, the
+// error is an [*IndexError].
+func NewSet(ctx context.Context, c SetConfig, previous ...*Set) (*Set, error) {
+	l, err := c.Filter.layout()
+	if err != nil {
+		return nil, err
+	}
+	return newSet(ctx, c, l, previous...)
+}
+
+func newSet(ctx context.Context, c SetConfig, l layout, previous ...*Set) (*Set, error) {
+	if c.Began.IsZero() {
+		c.Began = time.Now()
+	}
+	s := &Set{
+		generation: c.Generation, confirm: !c.FilterOnly, monitor: c.Monitor, key: c.Keys.Segment(),
+		onHit: c.OnHit, onDamage: c.OnDamage, counters: c.Counters,
+	}
+	if s.counters == nil {
+		s.counters = new(Counters)
+	}
+	for _, list := range c.Lists {
+		if list.Stages == 0 {
+			list.Stages = verdict.AllStages
+		}
+		s.lists = append(s.lists, setList{list.List, list.Index})
 	}
 	s.all = s.newView(nil)
 	var err error
-	if s.filter, err = l.makeFilter(ctx, c.secrets(), s.lists, previous...); err != nil {
+	if s.filter, err = l.makeFilter(ctx, c.Keys, s.lists, previous...); err != nil {
 		return nil, fmt.Errorf("building the filter: %w", err)
 	}
-	s.stats = s.describe(readings)
+	s.stats = s.describe(c.Lists)
+	s.stats.Took = time.Since(c.Began)
 	return s, nil
 }
 
-func sameVersions(a, b []setList) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i].version != b[i].version {
-			return false
-		}
-	}
-	return true
+// SharesFilter reports whether both Sets have the same filter in memory.
+func (s *Set) SharesFilter(other *Set) bool { return s.filter == other.filter }
+
+func sameIndexes(a, b []setList) bool {
+	return slices.EqualFunc(a, b, func(p, q setList) bool { return p.index == q.index })
 }

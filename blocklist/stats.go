@@ -1,7 +1,6 @@
 package blocklist
 
 import (
-	"errors"
 	"time"
 
 	"spamgate/blocklist/listfile"
@@ -58,7 +57,7 @@ type ListStats struct {
 	// Loaded is when the version that serves was read; zero if there is none.
 	Loaded time.Time
 
-	// Sum is the [Opener.ContentSum] of what serves; empty if nothing does.
+	// Sum is the sum of the content of what serves; empty if nothing does.
 	Sum string
 
 	// Err says why what is on disk does not serve; nil if it does. LastGood
@@ -67,12 +66,12 @@ type ListStats struct {
 	LastGood bool
 	Since    time.Time
 
-	// Held says that Err is an [ErrHeld]. HeldSum is the ContentSum of what is
+	// Held says that Err says that what is on disk looks wrong. HeldSum is the sum of what is
 	// held, where accepting it lets it in; else it is empty.
 	Held    bool
 	HeldSum string
 
-	// Retry says that Err is an [ErrKilled]: accepting what is held has it tried once
+	// Retry says that the process was killed while it read the list: accepting what is held has it tried once
 	// more.
 	Retry bool
 }
@@ -90,8 +89,6 @@ type FileStats struct {
 	Format listfile.Format
 	Packed string
 	Notes  []string
-
-	empty bool // not a byte, once it was unpacked; known while it is read alone
 }
 
 // MaxProblems is how many lines of a file are described, of each sort.
@@ -129,6 +126,10 @@ type SetStats struct {
 	// number of keys that it suggests.
 	FillRatio, FPR, EstimatedEntries float64
 
+	// OldFilters counts the filters of earlier Sets that are asked too, since an
+	// index that they were made of is damaged.
+	OldFilters int
+
 	// Capacity is how many keys the filter is meant for. A sized or counting
 	// filter is made anew before it has more.
 	Capacity float64
@@ -150,46 +151,16 @@ func (s *Set) Stats() SetStats {
 	return stats
 }
 
-func (s *Set) describe(readings []reading) SetStats {
+// describe returns the stats of the Set, whose lists are described already.
+func (s *Set) describe(lists []SetList) SetStats {
 	var stats SetStats
 	s.filter.describe(&stats)
-	for i := range s.lists {
-		l := describeList(&s.lists[i].List, readings[i])
+	for i := range lists {
+		l := lists[i].Stats
 		l.FillRatio, l.FPR = s.filter.alone(l.Entries - l.Duplicates)
 		stats.Lists = append(stats.Lists, l)
 		stats.Entries += l.Entries
 		stats.Invalid += l.Invalid
-	}
-	return stats
-}
-
-func describeList(l *List, r reading) ListStats {
-	v := r.version()
-	stats := ListStats{
-		Name: l.Name, Type: l.Type, Action: l.Action, HeaderAction: l.HeaderAction, Stages: l.Stages,
-		URL:     l.URL,
-		Entries: v.Entries, Exceptions: v.Exceptions, Duplicates: int(v.index().Duplicates()),
-		Invalid: v.Invalid, Unsupported: v.Unsupported,
-		Expired: v.Expired, Protected: v.Protected, NextExpiry: v.nextUntil(),
-		Files:    v.Files,
-		Problems: v.Problems,
-		Notes:    v.notes(),
-		Bytes:    v.index().Size(),
-		Loaded:   v.Loaded,
-		Err:      r.err,
-		LastGood: r.err != nil && r.good != nil,
-		Since:    r.since,
-		Held:     errors.Is(r.err, ErrHeld),
-		Retry:    errors.Is(r.err, ErrKilled),
-	}
-	if r.good != nil {
-		stats.Sum = sumOf(v.stamps)
-	}
-	if acceptable(r.err) {
-		stats.HeldSum = sumOf(r.stamps)
-	}
-	if len(v.Files) > 0 {
-		stats.Format, stats.Packed = v.Files[0].Format, v.Files[0].Packed
 	}
 	return stats
 }

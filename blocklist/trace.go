@@ -181,7 +181,7 @@ func (f *setFilter) explain(lists []setList, hash uint64, key []byte) []TracedFi
 	}
 	var filters []TracedFilter
 	for i := range lists {
-		if v := lists[i].version; v.keys() > 0 { // the others have none
+		if v := lists[i].index; v.keys() > 0 { // the others have none
 			if of := slices.Index(f.made, v.segment.Digest()); of >= 0 {
 				filters = append(filters, TracedFilter{lists[i].Name, f.fuse[of].Explain(hash)})
 			}
@@ -193,7 +193,7 @@ func (f *setFilter) explain(lists []setList, hash uint64, key []byte) []TracedFi
 // held is what a list holds under a key.
 func (s *Set) held(list int, stage verdict.Stage, hash uint64, key sender.Key) (TracedEntry, bool, error) {
 	l := &s.lists[list]
-	e, ok, err := l.version.index().Lookup(hash, key.Text)
+	e, ok, err := l.index.segment.Lookup(hash, key.Text)
 	if err != nil {
 		return TracedEntry{}, false, s.failed(l, err)
 	}

@@ -55,7 +55,7 @@ func (s *Set) newView(names []string) View {
 		}
 		for stage := range v.kinds {
 			if l.Stages&verdict.Stage(stage) != 0 {
-				v.kinds[stage] |= sender.KindSet(l.version.index().Kinds())
+				v.kinds[stage] |= sender.KindSet(l.index.segment.Kinds())
 			}
 		}
 	}

@@ -3,7 +3,6 @@ package blocklist
 import (
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"reflect"
 	"sync"
 	"testing"
@@ -137,59 +136,5 @@ func TestViewConcurrent(t *testing.T) {
 		if v != views[0] {
 			t.Error("two Views of the same names")
 		}
-	}
-}
-
-// The filter alone, with its one list and without.
-func TestViewUnconfirmed(t *testing.T) {
-	c := fast(blockList("spam", write(t, inDir(t, "list.txt"), "example.com\n<>\n")))
-	c.FilterOnly = true
-	set := build(t, c)
-	for _, address := range []string{"u@example.com", "<>"} {
-		if d := lookup(t, set.Only([]string{"spam"}), verdict.Envelope, parse(t, address)); d.Action != verdict.Reject {
-			t.Errorf("%s: %+v", address, d)
-		}
-		if d := lookup(t, set.Only([]string{"other"}), verdict.Envelope, parse(t, address)); d.Action != verdict.Accept {
-			t.Errorf("%s: %+v", address, d)
-		}
-	}
-}
-
-// The Set that comes next has Views of its own, with the new lists.
-func TestViewFollows(t *testing.T) {
-	dir := inDir(t, "")
-	path := write(t, filepath.Join(dir, "a"), "example.com\n")
-	other := write(t, filepath.Join(dir, "b"), "example.org\n")
-	store := openStill(t, fast(blockList("a", path), blockList("b", other)))
-	names := []string{"a"}
-	before := store.Set().Only(names)
-	write(t, path, "example.net\n")
-	if _, err := rescan(t, store); err != nil {
-		t.Fatal(err)
-	}
-	a := parse(t, "u@example.net")
-	if d := lookup(t, before, verdict.Envelope, a); d.Action != verdict.Accept {
-		t.Errorf("before: %+v", d)
-	}
-	if d := lookup(t, store.Set().Only(names), verdict.Envelope, a); d.Action != verdict.Reject {
-		t.Errorf("after: %+v", d)
-	}
-}
-
-func TestViewAllocations(t *testing.T) {
-	c, path := disposableConfig(t)
-	c.Lists = append(c.Lists, blockList("other", write(t, inDir(t, "other.txt"), "example.com\n")), blockList("again", path))
-	set := build(t, c)
-	names := []string{"again", "other"}
-	for _, address := range []string{"someone@example.net", "<>"} {
-		a := parse(t, address)
-		if n := testing.AllocsPerRun(100, func() { set.Only(names).Lookup(verdict.Envelope, a) }); n != 0 {
-			t.Errorf("%s: %v allocations", address, n)
-		}
-	}
-	// A miss, although the filter and another list know the key.
-	a := parse(t, "someone@0-180.com")
-	if n := testing.AllocsPerRun(100, func() { set.Only(names[1:]).Lookup(verdict.Envelope, a) }); n != 0 {
-		t.Errorf("listed elsewhere: %v allocations", n)
 	}
 }

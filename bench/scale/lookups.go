@@ -9,6 +9,7 @@ import (
 
 	"spamgate/blocklist"
 	"spamgate/blocklist/sender"
+	"spamgate/blocklist/store"
 	"spamgate/blocklist/verdict"
 )
 
@@ -16,8 +17,8 @@ import (
 // directory. The lists are opened and closed as the gate does it: only then is the
 // filter in huge pages, where the system has them.
 func lookups(ctx context.Context, dir, kind string, seed, entries uint64) (clean, hit time.Duration, err error) {
-	store, err := blocklist.Open(ctx, blocklist.Config{
-		Lists: []blocklist.List{
+	store, err := store.Open(ctx, store.Config{
+		Lists: []store.List{
 			{Name: "long", Paths: []string{filepath.Join(dir, "long.txt")}, Type: blocklist.Block, Action: verdict.Reject, MaxBytes: 1 << 40},
 			{Name: "short", Paths: []string{filepath.Join(dir, "short.txt")}, Type: blocklist.Block, Action: verdict.Reject},
 		},

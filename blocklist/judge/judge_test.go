@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"spamgate/blocklist"
+	"spamgate/blocklist/store"
 	"spamgate/blocklist/verdict"
 )
 
@@ -15,17 +16,17 @@ import (
 func newSet(t testing.TB) *blocklist.Set {
 	t.Helper()
 	dir := t.TempDir()
-	list := func(name, entries string, l blocklist.List) blocklist.List {
+	list := func(name, entries string, l store.List) store.List {
 		l.Name, l.Paths = name, []string{filepath.Join(dir, name)}
 		if err := os.WriteFile(l.Paths[0], []byte(entries), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return l
 	}
-	set, _, err := blocklist.Build(t.Context(), blocklist.Config{Lists: []blocklist.List{
-		list("allowed", "friend@listed.example\n", blocklist.List{Type: blocklist.Allow}),
-		list("blocked", "listed.example\nspammer@\n", blocklist.List{Action: verdict.Reject}),
-		list("tried", "@listed.example\n", blocklist.List{Action: verdict.Monitor}),
+	set, _, err := store.Build(t.Context(), store.Config{Lists: []store.List{
+		list("allowed", "friend@listed.example\n", store.List{Type: blocklist.Allow}),
+		list("blocked", "listed.example\nspammer@\n", store.List{Action: verdict.Reject}),
+		list("tried", "@listed.example\n", store.List{Action: verdict.Monitor}),
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -33,15 +34,15 @@ func newSet(t testing.TB) *blocklist.Set {
 	return set
 }
 
-// store is what a Checker asks.
-type store struct{ set *blocklist.Set }
+// source is what a Checker asks.
+type source struct{ set *blocklist.Set }
 
-func (s store) Set() *blocklist.Set { return s.set }
+func (s source) Set() *blocklist.Set { return s.set }
 
 func TestJudge(t *testing.T) {
 	set := newSet(t)
-	all := Checker{Store: store{set}}.Judge()
-	tried := Checker{Store: store{set}, Lists: []string{"tried"}}.Judge()
+	all := Checker{Store: source{set}}.Judge()
+	tried := Checker{Store: source{set}, Lists: []string{"tried"}}.Judge()
 	if all.Generation() != set.Generation() {
 		t.Error(all.Generation())
 	}
@@ -110,7 +111,7 @@ func TestTrace(t *testing.T) {
 
 // TestJudgeAllocations: nearly all mail has senders whom no list knows.
 func TestJudgeAllocations(t *testing.T) {
-	checker := Checker{Store: store{newSet(t)}, Lists: []string{"allowed", "blocked"}}
+	checker := Checker{Store: source{newSet(t)}, Lists: []string{"allowed", "blocked"}}
 	m := &verdict.Message{Door: "proxy"}
 	ctx := t.Context()
 	if n := testing.AllocsPerRun(100, func() {

@@ -10,6 +10,7 @@ import (
 
 	"spamgate/blocklist"
 	"spamgate/blocklist/judge"
+	"spamgate/blocklist/store"
 	"spamgate/blocklist/verdict"
 	"spamgate/smtpfilter"
 )
@@ -129,8 +130,8 @@ func TestHeaderForms(t *testing.T) {
 func formLists(t testing.TB, c formCase) *blocklist.Set {
 	t.Helper()
 	dir := t.TempDir()
-	config := blocklist.Config{Filter: blocklist.Filter{Kind: c.kind}}
-	add := func(name, entries string, list blocklist.List) {
+	config := store.Config{Filter: blocklist.Filter{Kind: c.kind}}
+	add := func(name, entries string, list store.List) {
 		if entries == "" {
 			return
 		}
@@ -141,9 +142,9 @@ func formLists(t testing.TB, c formCase) *blocklist.Set {
 		list.Name, list.Paths = name, []string{path}
 		config.Lists = append(config.Lists, list)
 	}
-	add("blocked", c.block, blocklist.List{Action: verdict.Reject})
-	add("allowed", c.allow, blocklist.List{Type: blocklist.Allow, Override: c.override})
-	set, _, err := blocklist.Build(t.Context(), config)
+	add("blocked", c.block, store.List{Action: verdict.Reject})
+	add("allowed", c.allow, store.List{Type: blocklist.Allow, Override: c.override})
+	set, _, err := store.Build(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"spamgate/blocklist"
+	"spamgate/blocklist/store"
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
 	"spamgate/internal/setup"
@@ -42,7 +42,7 @@ func TestCheckHeld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := blocklist.Open(t.Context(), lists) // the gate, for a while
+	store, err := store.Open(t.Context(), lists) // the gate, for a while
 	if err == nil {
 		err = store.Close()
 	}

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"spamgate/blocklist"
+	"spamgate/blocklist/store"
 	"spamgate/internal/config"
 	"spamgate/internal/setup"
 )
@@ -277,18 +277,18 @@ func serveOnce(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := blocklist.Open(t.Context(), lists)
+	opened, err := store.Open(t.Context(), lists)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for ; err == nil; <-tick.C { // it is kept in the background
-		versions, failed := blocklist.Versions(c.State.Dir, c.Lists[0].Name)
+		versions, failed := store.Versions(c.State.Dir, c.Lists[0].Name)
 		if len(versions) > 0 || failed != nil {
 			err = failed
 			break
 		}
 	}
 	if err == nil {
-		err = store.Close()
+		err = opened.Close()
 	}
 	if err != nil {
 		t.Fatal(err)

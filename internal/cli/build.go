@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"spamgate/blocklist"
+	"spamgate/blocklist/store"
 	"spamgate/internal/term"
 )
 
@@ -28,9 +29,9 @@ func (p *ReadProgress) Finish() {
 }
 
 // BuildSet builds a Set with a progress bar on w.
-func BuildSet(ctx context.Context, c blocklist.Config, w io.Writer) (*blocklist.Set, []blocklist.ListStats, error) {
+func BuildSet(ctx context.Context, c store.Config, w io.Writer) (*blocklist.Set, []blocklist.ListStats, error) {
 	p := ReadProgress{W: w}
 	defer p.Finish()
 	c.Follow = p.Follow
-	return blocklist.Build(ctx, c)
+	return store.Build(ctx, c)
 }

@@ -18,7 +18,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
-	"spamgate/blocklist"
+	"spamgate/blocklist/store"
 )
 
 // killedEntries is how long the lists are: so long that their bits for the filter are
@@ -62,7 +62,7 @@ func TestKilledWhileBuilding(t *testing.T) {
 	perBuild := g.countBuild(state, func() { writeFile(t, list, texts[next]) })
 	now, next = next, now
 	await(t, "a version to be kept", func() bool { // which a gate that stops does not wait for
-		versions, err := blocklist.Versions(state, "blocked")
+		versions, err := store.Versions(state, "blocked")
 		return err == nil && len(versions) > 0
 	})
 	g.stop()
@@ -182,12 +182,12 @@ func wantStored(t testing.TB, dir, list string, addresses []byte) {
 // wantWholeHistory wants each kept version to be one of the contents.
 func wantWholeHistory(t testing.TB, state string, texts map[string]string) {
 	t.Helper()
-	versions, err := blocklist.Versions(state, "blocked")
+	versions, err := store.Versions(state, "blocked")
 	if err != nil || len(versions) == 0 {
 		t.Errorf("%d versions in the history, %v", len(versions), err)
 	}
 	for _, v := range versions {
-		err := blocklist.ExtractVersion(state, "blocked", v.ID, func(_ string, content io.Reader) error {
+		err := store.ExtractVersion(state, "blocked", v.ID, func(_ string, content io.Reader) error {
 			text, err := io.ReadAll(content)
 			if err == nil && string(text) != texts["a"] && string(text) != texts["b"] {
 				err = errors.New("neither of the contents")

@@ -12,6 +12,7 @@ import (
 
 	"spamgate/blocklist"
 	"spamgate/blocklist/hits"
+	"spamgate/blocklist/store"
 	"spamgate/internal/admin"
 	"spamgate/internal/config"
 	"spamgate/internal/fetch"
@@ -24,7 +25,7 @@ import (
 // adminHandler answers requests on the admin socket.
 type adminHandler struct {
 	started time.Time
-	store   *blocklist.Store
+	store   *store.Store
 	fetcher *fetch.Fetcher
 	hits    *hits.Log
 	now     atomic.Pointer[activeConfig] // replaced by a reload
@@ -87,7 +88,7 @@ func (g *adminHandler) Rescan(ctx context.Context) (admin.Rescanned, error) {
 		}
 	}
 	// What is wrong with lists stands in Failed; anything else is an error.
-	if err != nil && (len(r.Failed) == 0 || ctx.Err() != nil || errors.Is(err, blocklist.ErrClosed)) {
+	if err != nil && (len(r.Failed) == 0 || ctx.Err() != nil || errors.Is(err, store.ErrClosed)) {
 		return r, err
 	}
 	return r, nil

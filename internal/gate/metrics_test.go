@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"spamgate/blocklist"
 	"spamgate/blocklist/judge"
+	"spamgate/blocklist/store"
 	"spamgate/blocklist/verdict"
 	"spamgate/smtpfilter"
 )
@@ -79,8 +79,8 @@ func TestMetered(t *testing.T) {
 	if err := os.WriteFile(path, []byte("example.com\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	set, _, err := blocklist.Build(context.Background(), blocklist.Config{
-		Lists: []blocklist.List{{Name: "blocked", Paths: []string{path}, Action: verdict.Reject}},
+	set, _, err := store.Build(context.Background(), store.Config{
+		Lists: []store.List{{Name: "blocked", Paths: []string{path}, Action: verdict.Reject}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -145,8 +145,8 @@ func BenchmarkMetered(b *testing.B) {
 	if err := os.WriteFile(path, []byte(list.String()), 0o644); err != nil {
 		b.Fatal(err)
 	}
-	set, _, err := blocklist.Build(context.Background(), blocklist.Config{
-		Lists: []blocklist.List{{Name: "blocked", Paths: []string{path}, Action: verdict.Reject}},
+	set, _, err := store.Build(context.Background(), store.Config{
+		Lists: []store.List{{Name: "blocked", Paths: []string{path}, Action: verdict.Reject}},
 	})
 	if err != nil {
 		b.Fatal(err)

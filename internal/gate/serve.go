@@ -15,8 +15,8 @@ import (
 	"syscall"
 	"time"
 
-	"spamgate/blocklist"
 	"spamgate/blocklist/hits"
+	"spamgate/blocklist/store"
 	"spamgate/internal/config"
 	"spamgate/internal/fetch"
 	"spamgate/internal/logging"
@@ -63,7 +63,7 @@ type gate struct {
 	stderr  *logging.Writer
 	log     *slog.Logger
 	logEnd  *logging.Log
-	store   *blocklist.Store
+	store   *store.Store
 	fetcher *fetch.Fetcher
 	next    nexthop.Target
 	memory  *partial.Store // which recipients have which message; nil before the next hop speaks LMTP
@@ -137,7 +137,7 @@ func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr
 	lists.OnHit = g.hits.Record
 	lists.StoredFirst = in == nil // the predecessor may serve something newer
 	unfetched := setup.FirstLoad(ctx, c, g.log, stderr)
-	if g.store, err = blocklist.Open(ctx, lists); err != nil {
+	if g.store, err = store.Open(ctx, lists); err != nil {
 		return g, errors.Join(unfetched, setup.PlaceLists(c, err))
 	}
 	g.startHits(c)

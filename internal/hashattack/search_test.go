@@ -13,6 +13,7 @@ import (
 	"spamgate/blocklist"
 	"spamgate/blocklist/bloom"
 	"spamgate/blocklist/sender"
+	"spamgate/blocklist/store"
 	"spamgate/blocklist/verdict"
 	"spamgate/hashfamily"
 )
@@ -96,10 +97,10 @@ func TestGateConfirms(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		config := blocklist.Config{
-			Lists: []blocklist.List{{Name: "attack", Paths: []string{file}, Type: blocklist.Block, Action: verdict.Reject}},
+		config := store.Config{
+			Lists: []store.List{{Name: "attack", Paths: []string{file}, Type: blocklist.Block, Action: verdict.Reject}},
 		}
-		set, _, err := blocklist.Build(t.Context(), config)
+		set, _, err := store.Build(t.Context(), config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +108,7 @@ func TestGateConfirms(t *testing.T) {
 			t.Errorf("%s, confirmed: %s, %v, %d false positives; want accept and 1", target, d.Action, err, set.FalsePositives())
 		}
 		config.FilterOnly = true
-		if set, _, err = blocklist.Build(t.Context(), config); err != nil {
+		if set, _, err = store.Build(t.Context(), config); err != nil {
 			t.Fatal(err)
 		}
 		if d, err := set.Lookup(verdict.Envelope, address); err != nil || d.Action != verdict.Reject {

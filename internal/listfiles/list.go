@@ -7,8 +7,8 @@ import (
 	"io"
 	"strings"
 
-	"spamgate/blocklist"
 	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/store"
 	"spamgate/internal/config"
 	"spamgate/internal/setup"
 )
@@ -25,7 +25,7 @@ func (l *List) ReadsPlain() bool {
 	if listfile.Format(l.Format) != listfile.Auto {
 		return l.Format == "" || listfile.Format(l.Format) == listfile.Plain
 	}
-	files, err := blocklist.Files([]string{l.Files()})
+	files, err := store.Files([]string{l.Files()})
 	if err != nil {
 		return false
 	}
@@ -38,7 +38,7 @@ func (l *List) ReadsPlain() bool {
 }
 
 // looksPlain reports whether a file has the plain format.
-func looksPlain(files blocklist.Opener, path string) bool {
+func looksPlain(files store.Opener, path string) bool {
 	f, err := files.Open(path)
 	if err != nil {
 		return false
@@ -63,7 +63,7 @@ func New(l config.List) (*List, error) {
 		MaxBytes:          l.MaxBytes,
 		Now:               1, // entries whose time is over are lines, too
 	}}
-	files, err := blocklist.Files([]string{l.Files()})
+	files, err := store.Files([]string{l.Files()})
 	if err != nil {
 		return at, fmt.Errorf("list %s: %w", l.Name, err)
 	}

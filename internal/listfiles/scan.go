@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"spamgate/blocklist"
 	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/sender"
+	"spamgate/blocklist/store"
 	"spamgate/internal/config"
 	"spamgate/internal/listedit"
 	"spamgate/internal/setup"
@@ -64,7 +64,7 @@ func NewScan(ctx context.Context, lists []*List, stderr io.Writer) *Scan {
 }
 
 // File reads one file.
-func (s *Scan) File(files blocklist.Opener, path string, o listfile.Options, entry func(listfile.Entry) error, problem func(listfile.Problem)) (listfile.Result, error) {
+func (s *Scan) File(files store.Opener, path string, o listfile.Options, entry func(listfile.Entry) error, problem func(listfile.Problem)) (listfile.Result, error) {
 	in, err := OpenListFile(s.Ctx, files, path, s.Bar)
 	if err != nil {
 		return listfile.Result{}, err
@@ -79,7 +79,7 @@ func (s *Scan) File(files blocklist.Opener, path string, o listfile.Options, ent
 
 // OpenListFile opens a file of a list. What is read of it ends with ctx, and shows
 // on bar.
-func OpenListFile(ctx context.Context, files blocklist.Opener, path string, bar *term.FileProgress) (*Input, error) {
+func OpenListFile(ctx context.Context, files store.Opener, path string, bar *term.FileProgress) (*Input, error) {
 	f, err := files.Open(path)
 	if err != nil {
 		return nil, WithAuthority(err, WhoServes)

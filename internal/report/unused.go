@@ -10,6 +10,7 @@ import (
 	"spamgate/blocklist"
 	"spamgate/blocklist/hits"
 	"spamgate/blocklist/segment"
+	"spamgate/blocklist/store"
 	"spamgate/internal/admin"
 	"spamgate/internal/config"
 )
@@ -62,7 +63,7 @@ func UnusedEntries(ctx context.Context, set *blocklist.Set, name string, known *
 }
 
 // HitsName returns the name of the file in the state directory that holds a list's hits.
-func HitsName(list string) string { return path.Join(blocklist.ListName(list), "hits") }
+func HitsName(list string) string { return path.Join(store.ListName(list), "hits") }
 
 // HitsKey returns an identifier of the key with which entries are hashed. Ok is false if no
 // list has an entry.

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"syscall"
 
-	"spamgate/blocklist"
+	"spamgate/blocklist/store"
 	"spamgate/internal/certs"
 	"spamgate/internal/config"
 	"spamgate/internal/fetch"
@@ -62,7 +62,7 @@ func FetchSource(l config.List) fetch.Source {
 }
 
 // Opener opens the files of a list.
-func Opener(l config.List) blocklist.Opener { return blocklist.Opener{StateDir: l.StateDir()} }
+func Opener(l config.List) store.Opener { return store.Opener{StateDir: l.StateDir()} }
 
 // WithoutCopy returns the lists from URLs that have no copy on disk yet.
 func WithoutCopy(c *config.Config) []config.List {
@@ -185,7 +185,7 @@ func (b *fetchBar) clear() {
 // ExplainMissing adds to an error about lists that were never fetched how to fetch them.
 func ExplainMissing(c *config.Config, err error) error {
 	err = PlaceLists(c, err)
-	if !errors.Is(err, blocklist.ErrNotFetched) {
+	if !errors.Is(err, store.ErrNotFetched) {
 		return err
 	}
 	return fmt.Errorf("%w\nchecking fetches nothing: start the gate, or run: spamgate lists fetch%s", err, configArgument(c))

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"syscall"
 
-	"spamgate/blocklist"
+	"spamgate/blocklist/store"
 	"spamgate/internal/config"
 )
 
@@ -24,7 +24,7 @@ func PlaceLists(c *config.Config, err error) error {
 		}
 		return errors.Join(errs...)
 	}
-	list, ok := err.(*blocklist.UnusableError)
+	list, ok := err.(*store.UnusableError)
 	if !ok {
 		return err
 	}
@@ -55,16 +55,16 @@ func (e *placedError) Error() string { return e.place.Error() }
 func (e *placedError) Unwrap() error { return e.err }
 
 // listRemedy says what to do about a list that cannot be read.
-func listRemedy(l config.List, e *blocklist.UnusableError) string {
+func listRemedy(l config.List, e *store.UnusableError) string {
 	const without = "write optional = true to start without it"
 	path := new(fs.PathError)
 	errors.As(e.Err, &path)
 	switch {
 	case l.URL != "":
 		return without
-	case errors.Is(e.Err, blocklist.ErrNoMatch) && strings.Contains(l.Path, `\`):
+	case errors.Is(e.Err, store.ErrNoMatch) && strings.Contains(l.Path, `\`):
 		return `directories are separated by "/"; correct path, or ` + without
-	case errors.Is(e.Err, blocklist.ErrNoMatch):
+	case errors.Is(e.Err, store.ErrNoMatch):
 		return "correct the pattern in path, put a file there, or " + without
 	case errors.Is(e.Err, fs.ErrNotExist) && path.Path != filepath.Clean(l.Path):
 		return "correct path, make that directory and the file in it, or " + without
@@ -72,9 +72,9 @@ func listRemedy(l config.List, e *blocklist.UnusableError) string {
 		return fmt.Sprintf("%scorrect path, make the file, or %s", similar(path.Path), without)
 	case errors.Is(e.Err, syscall.ENOTDIR):
 		return "correct path, or " + without
-	case errors.Is(e.Err, blocklist.ErrNotRegular) && isDirectory(path.Path):
+	case errors.Is(e.Err, store.ErrNotRegular) && isDirectory(path.Path):
 		return fmt.Sprintf("write the path of a file in it, or path = %q for all that end so", filepath.Join(path.Path, "*.txt"))
-	case errors.Is(e.Err, blocklist.ErrNotRegular):
+	case errors.Is(e.Err, store.ErrNotRegular):
 		return "write the path of a regular file"
 	case errors.Is(e.Err, fs.ErrPermission):
 		return e.WayOut

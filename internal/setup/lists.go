@@ -9,17 +9,18 @@ import (
 
 	"spamgate/blocklist"
 	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/store"
 	"spamgate/blocklist/verdict"
 	"spamgate/internal/config"
 	"spamgate/internal/providers"
 )
 
 // BlocklistConfig returns the configuration of the lists and the filter.
-func BlocklistConfig(c *config.Config, log *slog.Logger) (blocklist.Config, error) {
+func BlocklistConfig(c *config.Config, log *slog.Logger) (store.Config, error) {
 	if _, err := CheckState(c, false); err != nil { // its contents are trusted like the lists
-		return blocklist.Config{}, err
+		return store.Config{}, err
 	}
-	b := blocklist.Config{
+	b := store.Config{
 		Filter: blocklist.Filter{
 			Kind:        blocklist.Kind(c.Filter.Kind),
 			Family:      c.Filter.Family,
@@ -58,8 +59,8 @@ func Protected(g config.Guard) []string {
 // maxFetched is the default limit on the size of a fetched list, in bytes.
 const maxFetched = 256 << 20
 
-func blocklistList(l config.List) (blocklist.List, error) {
-	list := blocklist.List{
+func blocklistList(l config.List) (store.List, error) {
+	list := store.List{
 		Name:              l.Name,
 		Paths:             []string{l.Files()},
 		URL:               FetchSource(l).ShownURL(),
@@ -69,7 +70,7 @@ func blocklistList(l config.List) (blocklist.List, error) {
 		MinEntries:        int(l.MinEntries),
 		MaxShrink:         float64(l.MaxShrink) / 100,
 		MaxGrowth:         float64(l.MaxGrowth),
-		OnProtected:       blocklist.OnProtected(l.OnProtected),
+		OnProtected:       store.OnProtected(l.OnProtected),
 		Exact:             l.Match == "exact",
 		Override:          l.Override,
 		Optional:          l.Optional,

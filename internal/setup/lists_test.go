@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"spamgate/blocklist"
+	"spamgate/blocklist/store"
 	"spamgate/blocklist/verdict"
 	"spamgate/internal/config"
 	"spamgate/internal/providers"
@@ -61,7 +62,7 @@ func TestListDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.MaxShrink != blocklist.DefaultMaxShrink || got.MaxGrowth != blocklist.DefaultMaxGrowth || got.OnProtected != blocklist.SkipProtected || got.MaxBytes != 0 {
+	if got.MaxShrink != store.DefaultMaxShrink || got.MaxGrowth != store.DefaultMaxGrowth || got.OnProtected != store.SkipProtected || got.MaxBytes != 0 {
 		t.Errorf("%+v", got)
 	}
 	fetched := config.DefaultList()
@@ -106,9 +107,9 @@ func TestFilterLimits(t *testing.T) {
 		if _, err := config.Load(path); (err == nil) != tt.good {
 			t.Errorf("%s, %v, in a file: %v", tt.family, tt.fpr, err)
 		}
-		b := blocklist.Config{
+		b := store.Config{
 			Filter: blocklist.Filter{Kind: blocklist.KindSized, Family: tt.family, FPR: tt.fpr},
-			Lists:  []blocklist.List{{Name: "a", Paths: []string{path}, Action: verdict.Reject}},
+			Lists:  []store.List{{Name: "a", Paths: []string{path}, Action: verdict.Reject}},
 		}
 		if err := b.Validate(); (err == nil) != tt.good {
 			t.Errorf("%s, %v: %v", tt.family, tt.fpr, err)

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"spamgate/blocklist"
 	"spamgate/blocklist/judge"
+	"spamgate/blocklist/store"
 	"spamgate/blocklist/verdict"
 	"spamgate/internal/config"
 	"spamgate/internal/setup"
@@ -43,26 +43,26 @@ func damagedChecking(t *testing.T) *session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := blocklist.Open(t.Context(), lists) // makes index and bits
+	opened, err := store.Open(t.Context(), lists) // makes index and bits
 	if err == nil {
-		err = store.Close()
+		err = opened.Close()
 	}
 	if err == nil {
-		store, err = blocklist.Open(t.Context(), lists) // maps the index, unread
+		opened, err = store.Open(t.Context(), lists) // maps the index, unread
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
+		if err := opened.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	set := store.Set()
+	set := opened.Set()
 	if err := os.Remove(list); err != nil {
 		t.Fatal(err)
 	}
-	damage(t, filepath.Join(blocklist.ListDir(c.State.Dir, "blocked"), "current.seg"))
+	damage(t, filepath.Join(store.ListDir(c.State.Dir, "blocked"), "current.seg"))
 	return &session{judge: judge.New(set.Only(nil)), alike: stagesAlike(c, nil)}
 }
 

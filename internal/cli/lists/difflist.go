@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"spamgate/blocklist"
 	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/segment"
+	"spamgate/blocklist/store"
 	"spamgate/internal/config"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/setup"
@@ -24,7 +24,7 @@ type listSides struct {
 	cmd      *cobra.Command
 	config   *config.Config
 	list     *listfiles.List
-	versions []blocklist.VersionInfo // the newest first
+	versions []store.VersionInfo // the newest first
 	key      *segment.Key
 	guarded  listfiles.Protection
 }
@@ -61,8 +61,8 @@ func newListSides(cmd *cobra.Command, o listsDiffOptions, name string, key *segm
 }
 
 // keptVersions returns the stored versions of a list, the newest first.
-func keptVersions(c *config.Config, list string) ([]blocklist.VersionInfo, error) {
-	versions, err := blocklist.Versions(c.State.Dir, list)
+func keptVersions(c *config.Config, list string) ([]store.VersionInfo, error) {
+	versions, err := store.Versions(c.State.Dir, list)
 	return versions, listfiles.WithAuthority(err, listfiles.WhoServes)
 }
 
@@ -75,15 +75,15 @@ func noVersionKept(c *config.Config) error {
 }
 
 // findVersion returns the version whose ID begins with start.
-func findVersion(list string, versions []blocklist.VersionInfo, start string) (blocklist.VersionInfo, error) {
-	var found []blocklist.VersionInfo
+func findVersion(list string, versions []store.VersionInfo, start string) (store.VersionInfo, error) {
+	var found []store.VersionInfo
 	for _, v := range versions {
 		if strings.HasPrefix(v.ID, start) {
 			found = append(found, v)
 		}
 	}
 	if len(found) != 1 {
-		return blocklist.VersionInfo{}, fmt.Errorf("list %s: %s with %q; see spamgate lists rollback %s --list-versions",
+		return store.VersionInfo{}, fmt.Errorf("list %s: %s with %q; see spamgate lists rollback %s --list-versions",
 			list, text.Count(len(found), "version begins", "versions begin"), start, list)
 	}
 	return found[0], nil
@@ -112,13 +112,13 @@ func (s *listSides) choose(from, to string) (old, now *side, err error) {
 }
 
 // version returns a stored version of the list as a side.
-func (s *listSides) version(v blocklist.VersionInfo) *side {
+func (s *listSides) version(v store.VersionInfo) *side {
 	one := &side{name: "version " + v.ID}
 	one.read = func(ctx context.Context) (*segment.Segment, error) {
 		b := listfiles.NewBuilder(ctx, s.key)
 		b.Leave = s.leave(one)
 		defer b.Builder.Abort()
-		err := blocklist.ExtractVersion(s.config.State.Dir, s.list.Name, v.ID, func(path string, content io.Reader) error {
+		err := store.ExtractVersion(s.config.State.Dir, s.list.Name, v.ID, func(path string, content io.Reader) error {
 			if _, err := b.Add(content, s.list.Options); err != nil {
 				return fmt.Errorf("%s: %w", term.ShortPath(path), err)
 			}

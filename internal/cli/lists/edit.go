@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"spamgate/blocklist"
 	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/sender"
+	"spamgate/blocklist/store"
 	"spamgate/internal/admin"
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
@@ -65,7 +65,7 @@ func (e *edit) rewrite(ctx context.Context, change func(old io.ReadSeeker, w io.
 	bar := term.NewFileProgress(e.stderr, e.file, e.file) // it is read twice
 	defer bar.Finish()
 	result, err := listedit.Rewrite(ctx, e.file, func(old io.ReadSeeker, w io.Writer) error {
-		limited := &limitedFile{w: w, path: e.file, left: cmp.Or(e.list.MaxBytes, blocklist.DefaultMaxBytes)}
+		limited := &limitedFile{w: w, path: e.file, left: cmp.Or(e.list.MaxBytes, store.DefaultMaxBytes)}
 		return change(seekingReader{bar.Reader(old, e.file), old}, limited)
 	}, o)
 	bar.Finish()

@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"os"
 
-	"spamgate/blocklist"
+	"spamgate/blocklist/store"
 	"spamgate/internal/admin"
 	"spamgate/internal/config"
 	"spamgate/internal/listedit"
@@ -92,7 +92,7 @@ func retryBuild(c *config.Config, list string) error {
 	if err != nil {
 		return err
 	}
-	return blocklist.RetryBuild(lists, list)
+	return store.RetryBuild(lists, list)
 }
 
 // acceptContent records an accepted content for the next start, if no gate is running.
@@ -101,5 +101,5 @@ func acceptContent(c *config.Config, list, sum string) error {
 	if err != nil {
 		return err
 	}
-	return blocklist.AcceptContent(lists, list, sum)
+	return store.AcceptContent(lists, list, sum)
 }

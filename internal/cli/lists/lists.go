@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"spamgate/blocklist"
 	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/store"
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
 	"spamgate/internal/durable"
@@ -102,14 +102,14 @@ func writableList(c *config.Config, name string) (*listfiles.List, error) {
 		return nil, err
 	}
 	at, err := listfiles.New(l)
-	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, blocklist.ErrNoMatch)
+	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, store.ErrNoMatch)
 	switch {
 	case l.URL != "":
 		return nil, fmt.Errorf("list %s comes from %s, whose next update would undo a change; %s", l.Name, setup.FetchSource(l).ShownURL(), howToWrite(c))
 	case !at.ReadsPlain() && !(missing && listfile.Format(l.Format) == listfile.Auto):
 		return nil, fmt.Errorf("list %s has the format %q, which is read and never written; %s", l.Name, l.Format, howToWrite(c))
 	case missing:
-		return nil, fmt.Errorf("%w; %s", err, howToBringBack(c, l, errors.Is(err, blocklist.ErrNoMatch)))
+		return nil, fmt.Errorf("%w; %s", err, howToBringBack(c, l, errors.Is(err, store.ErrNoMatch)))
 	case err != nil:
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"spamgate/blocklist"
+	"spamgate/blocklist/store"
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
 	"spamgate/internal/fetch"
@@ -79,15 +79,15 @@ type rollback struct {
 	why string
 
 	target   *listfiles.List
-	versions []blocklist.VersionInfo // the newest first
-	now      string                  // the checksum of the files on disk; "" if they cannot be read
+	versions []store.VersionInfo // the newest first
+	now      string              // the checksum of the files on disk; "" if they cannot be read
 }
 
 // load finds the list's files and its stored versions.
 func (r *rollback) load(l config.List) error {
 	l.Path = l.Files()
 	var err error
-	if r.target, err = listfiles.New(l); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, blocklist.ErrNoMatch) {
+	if r.target, err = listfiles.New(l); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, store.ErrNoMatch) {
 		return err
 	}
 	if r.versions, err = keptVersions(r.config, l.Name); err != nil {
@@ -141,11 +141,11 @@ func (r *rollback) noVersion() error {
 }
 
 // choose returns the version to restore.
-func (r *rollback) choose() (blocklist.VersionInfo, error) {
+func (r *rollback) choose() (store.VersionInfo, error) {
 	if r.to == "" {
-		i := slices.IndexFunc(r.versions, func(v blocklist.VersionInfo) bool { return v.Sum != r.now })
+		i := slices.IndexFunc(r.versions, func(v store.VersionInfo) bool { return v.Sum != r.now })
 		if i < 0 {
-			return blocklist.VersionInfo{}, r.noVersion()
+			return store.VersionInfo{}, r.noVersion()
 		}
 		return r.versions[i], r.tooFew(r.versions[i])
 	}
@@ -158,7 +158,7 @@ func (r *rollback) choose() (blocklist.VersionInfo, error) {
 
 // tooFew refuses a version with at most 40% of the entries of another stored version, unless
 // the user names it: it was most likely a mistake.
-func (r *rollback) tooFew(v blocklist.VersionInfo) error {
+func (r *rollback) tooFew(v store.VersionInfo) error {
 	const part = 0.4
 	most := 0
 	for _, other := range r.versions {
@@ -254,8 +254,8 @@ func (r *rollback) newest(such func(sum string) bool) string {
 }
 
 // putBack writes the files of a version.
-func (r *rollback) putBack(ctx context.Context, v blocklist.VersionInfo, gate cli.RunningGate, result *rollbackResult) error {
-	return blocklist.ExtractVersion(r.config.State.Dir, r.target.Name, v.ID, func(path string, content io.Reader) error {
+func (r *rollback) putBack(ctx context.Context, v store.VersionInfo, gate cli.RunningGate, result *rollbackResult) error {
+	return store.ExtractVersion(r.config.State.Dir, r.target.Name, v.ID, func(path string, content io.Reader) error {
 		e := r.edit(r.target, path, r.why, gate)
 		e.create = true
 		change, err := e.rewrite(ctx, func(_ io.ReadSeeker, w io.Writer) error {
@@ -272,13 +272,13 @@ func (r *rollback) putBack(ctx context.Context, v blocklist.VersionInfo, gate cl
 
 // check reports an error unless the whole version can be restored, before any file is
 // changed.
-func (r *rollback) check(v blocklist.VersionInfo) error {
+func (r *rollback) check(v store.VersionInfo) error {
 	r.addMissing(v)
 	if !slices.Equal(v.Files, r.target.Paths) {
 		return fmt.Errorf("list %s: version %s had other files (%s) than there are now (%s): rename or add files until they are the same",
 			r.target.Name, v.ID, shortenAll(v.Files), shortenAll(r.target.Paths))
 	}
-	return blocklist.ExtractVersion(r.config.State.Dir, r.target.Name, v.ID, func(_ string, content io.Reader) error {
+	return store.ExtractVersion(r.config.State.Dir, r.target.Name, v.ID, func(_ string, content io.Reader) error {
 		_, err := io.Copy(io.Discard, content)
 		return err
 	})
@@ -286,7 +286,7 @@ func (r *rollback) check(v blocklist.VersionInfo) error {
 
 // addMissing adds to the list's files those of the version that are missing now and that
 // the list's path matches.
-func (r *rollback) addMissing(v blocklist.VersionInfo) {
+func (r *rollback) addMissing(v store.VersionInfo) {
 	for _, file := range v.Files {
 		belongs, err := filepath.Match(r.target.Path, file)
 		if _, missing := os.Lstat(file); errors.Is(missing, fs.ErrNotExist) && err == nil && (belongs || file == r.target.Path) {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"spamgate/blocklist"
+	"spamgate/blocklist/store"
 	"spamgate/internal/admin"
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
@@ -118,7 +119,7 @@ func (s *statistics) run(ctx context.Context) (*statsReport, error) {
 	b.ReadOnly = true
 	bar := cli.ReadProgress{W: s.stderr}
 	b.Follow = bar.Follow
-	store, err := blocklist.Open(ctx, b)
+	store, err := store.Open(ctx, b)
 	bar.Finish()
 	if err != nil {
 		return nil, setup.ExplainMissing(s.config, err)
@@ -130,7 +131,7 @@ func (s *statistics) run(ctx context.Context) (*statsReport, error) {
 
 // measureAll measures the configured filter and, with --all-kinds, one of each kind. They
 // are built from the lists as the store has read them.
-func (s *statistics) measureAll(ctx context.Context, store *blocklist.Store, b blocklist.Config, report *statsReport) error {
+func (s *statistics) measureAll(ctx context.Context, store *store.Store, b store.Config, report *statsReport) error {
 	set := store.Set()
 	stats := set.Stats()
 	report.Warning = stats.Warning
@@ -197,7 +198,7 @@ func (s *statistics) sayTrouble(stats blocklist.SetStats) {
 }
 
 // make builds a filter of a kind and measures it.
-func (s *statistics) make(ctx context.Context, store *blocklist.Store, b blocklist.Config) (kindStats, error) {
+func (s *statistics) make(ctx context.Context, store *store.Store, b store.Config) (kindStats, error) {
 	began := time.Now()
 	if err := store.Reload(ctx, b); err != nil {
 		return kindStats{}, err

@@ -17,6 +17,7 @@ import (
 	"spamgate/blocklist"
 	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/sender"
+	"spamgate/blocklist/store"
 	"spamgate/blocklist/verdict"
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
@@ -159,8 +160,8 @@ func hiddenHint(hidden int) string {
 var listGlobEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
 
 // listToTest returns the list that a name stands for: a file, or else a configured list.
-func listToTest(cmd *cobra.Command, name string, f listsTestOptions) (blocklist.List, error) {
-	tested := blocklist.List{Name: name, Type: blocklist.Block, Action: verdict.Reject}
+func listToTest(cmd *cobra.Command, name string, f listsTestOptions) (store.List, error) {
+	tested := store.List{Name: name, Type: blocklist.Block, Action: verdict.Reject}
 	o, err := f.formatFlags.options()
 	if err != nil {
 		return tested, err
@@ -201,9 +202,9 @@ func listToTest(cmd *cobra.Command, name string, f listsTestOptions) (blocklist.
 }
 
 // setOf builds a Set of one list.
-func setOf(ctx context.Context, path string, tested blocklist.List, stderr io.Writer) (*blocklist.Set, error) {
-	set, stats, err := cli.BuildSet(ctx, blocklist.Config{
-		Lists:  []blocklist.List{tested},
+func setOf(ctx context.Context, path string, tested store.List, stderr io.Writer) (*blocklist.Set, error) {
+	set, stats, err := cli.BuildSet(ctx, store.Config{
+		Lists:  []store.List{tested},
 		Filter: blocklist.Filter{Kind: "sized", Family: "double"},
 	}, stderr)
 	if err != nil {

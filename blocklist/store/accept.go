@@ -1,0 +1,163 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+
+	"spamgate/internal/durable"
+)
+
+// maxAccepted is how many accepted contents of a list are remembered, the newest.
+const maxAccepted = 100
+
+// acceptedFile is what the file "accepted" of a list's directory holds.
+type acceptedFile struct {
+	Accepted []accepted `json:"accepted"`
+}
+
+// accepted is a content that was accepted, and how it was read then: in another
+// format the same bytes are another list, which nobody has looked at.
+type accepted struct {
+	SHA256  string `json:"sha256"`  // its ContentSum
+	Options string `json:"options"` // see readOptions.sum
+}
+
+// contentSum is an [Opener.ContentSum].
+func contentSum(files [][sha256.Size]byte) string {
+	h := sha256.New()
+	for i := range files {
+		h.Write(files[i][:])
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// AcceptContent lets a content of a list in that would be held for looking wrong, by its
+// [Opener.ContentSum]: whoever is about to write it, or has looked at it, knows better.
+// It lets nothing in that [ErrInvalidLines], [ErrEmptied], [ErrProtected] or
+// [ErrTooBig] is said of, and only as long as the list is read as the
+// configuration says now. It may be called before the content is there. A Store
+// with that state directory takes notice when it next looks at the list.
+func AcceptContent(c Config, list, sum string) error {
+	if err := c.check(); err != nil {
+		return fmt.Errorf("accepting a content of list %q: %w", list, err)
+	}
+	i := slices.IndexFunc(c.Lists, func(l List) bool { return l.Name == list })
+	if i < 0 {
+		return fmt.Errorf("list %q: %w", list, ErrUnknownList)
+	}
+	o := c.readOptions(&c.Lists[i])
+	return acceptContent(c.StateDir, list, accepted{sum, o.sum(&c.Lists[i])})
+}
+
+// AcceptContent is the function of that name, with the Store's configuration.
+func (s *Store) AcceptContent(list, sum string) error {
+	s.mu.Lock()
+	c := s.config
+	s.mu.Unlock()
+	return AcceptContent(c, list, sum)
+}
+
+func acceptContent(stateDir, list string, content accepted) error {
+	sum := content.SHA256
+	if b, err := hex.DecodeString(sum); err != nil || len(b) != sha256.Size {
+		return fmt.Errorf("accepting a content of list %q: %q is no SHA-256 in hexadecimal", list, sum)
+	}
+	tree, dir := durable.In(stateDir), ListName(list)
+	if err := tree.MakeDirs(dir); err != nil {
+		return fmt.Errorf("accepting a content of list %q: %w", list, err)
+	}
+	// Two of us at once must not lose what the other adds.
+	unlock, err := tree.Lock(dir)
+	if err != nil {
+		return fmt.Errorf("accepting a content of list %q: %w", list, err)
+	}
+	defer unlock()
+	all, err := acceptedContents(tree, dir)
+	if err != nil {
+		return fmt.Errorf("accepting a content of list %q: %w", list, err)
+	}
+	all = slices.DeleteFunc(all, func(other accepted) bool { return other == content })
+	all = append(all, content)
+	all = all[max(0, len(all)-maxAccepted):]
+	text, err := json.Marshal(acceptedFile{all})
+	if err == nil {
+		err = tree.WriteFile(path.Join(dir, acceptedName), dir, newPattern, append(text, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("accepting a content of list %q: %w", list, err)
+	}
+	return nil
+}
+
+// Why Accept has nothing to do. Use errors.Is.
+var (
+	ErrUnknownList = errors.New("no such list")
+	ErrNotHeld     = errors.New("nothing is held")
+)
+
+// Accept lets in what is held of a list, and looks at the files. The error is that
+// of the list then, if it has one: another content may be there by now.
+func (s *Store) Accept(ctx context.Context, list string) error {
+	err := s.acceptHeld(list)
+	if err != nil {
+		return fmt.Errorf("list %q: %w", list, err)
+	}
+	err = s.Rescan(ctx)
+	for _, l := range s.Set().Stats().Lists {
+		if l.Name == list && l.Err == nil {
+			return nil // what is wrong with other lists was so before
+		}
+	}
+	return err
+}
+
+func (s *Store) acceptHeld(list string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.sources, func(src *source) bool { return src.list.Name == list })
+	if i < 0 {
+		return ErrUnknownList
+	}
+	src := s.sources[i]
+	sum := sumOf(src.live.stamps)
+	switch err := src.live.err; {
+	case err == nil:
+		return ErrNotHeld
+	case errors.Is(err, ErrKilled):
+		src.live.stamps = nil // or nothing looks changed
+		s.state.log.Info("a list that the gate was killed over is read once more", "list", list)
+		return retryBuild(s.state.tree, list)
+	case !acceptable(err) || sum == "":
+		return fmt.Errorf("%w that could be accepted: %w", ErrNotHeld, err)
+	}
+	src.accepted = append(src.accepted, sum)
+	s.state.log.Info("held content accepted", "list", list, "sha256", sum)
+	if !s.state.writable() {
+		return nil
+	}
+	return acceptContent(s.state.dir, list, accepted{sum, src.options.sum(src.list)})
+}
+
+// acceptedContents reads what was accepted; nothing, where nothing was. A file that
+// was damaged is taken for none: it only ever let things in.
+func acceptedContents(tree durable.Tree, dir string) ([]accepted, error) {
+	text, err := tree.ReadFile(path.Join(dir, acceptedName), maxSmall)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var file acceptedFile
+	if json.Unmarshal(text, &file) != nil {
+		return nil, nil
+	}
+	return file.Accepted, nil
+}

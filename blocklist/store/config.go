@@ -1,0 +1,271 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"spamgate/blocklist"
+	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/verdict"
+)
+
+// Defaults of a [Config].
+const (
+	DefaultPollInterval = 30 * time.Second
+	DefaultDebounce     = 250 * time.Millisecond
+	DefaultMaxDebounce  = 5 * time.Second
+	DefaultMaxBytes     = 4 << 30
+	DefaultMaxShrink    = 0.2
+	DefaultMaxGrowth    = 10
+)
+
+// List describes one list.
+type List struct {
+	// Name is unique among the lists, printable, and shown in logs and replies.
+	Name string
+
+	// Paths are absolute paths or globs (as in [filepath.Match]). A glob stands
+	// for the files that match it now, in the order of their names; as in a
+	// shell, "*" matches no leading dot (so no editor's lock or temporary
+	// file), and directories are left out.
+	Paths []string
+
+	// URL is where Paths, the copy, was fetched from; it is shown and nothing
+	// else.
+	URL string
+
+	// Format and Column are how the files are written; see [listfile.Options].
+	Format listfile.Format
+	Column string
+
+	// MaxBytes is the largest file, as it is on disk and unpacked; 0 means
+	// [DefaultMaxBytes].
+	MaxBytes int64
+
+	// MinEntries is the fewest entries that are believed. MaxShrink is the
+	// largest part of its entries (0 to 1) that a list may lose at once, and
+	// MaxGrowth to how many times as many it may grow; 0 means DefaultMaxShrink
+	// and DefaultMaxGrowth, a negative MaxGrowth any. These two are asked of
+	// lists that had 1,000 entries or more.
+	MinEntries           int
+	MaxShrink, MaxGrowth float64
+
+	// OnProtected is what becomes of an entry that covers a protected name.
+	OnProtected OnProtected
+
+	Type blocklist.ListType
+
+	// Action is what a block list's match asks for: Tag, Discard, Defer, Reject
+	// or Monitor. An allow list has none (Accept, the zero value).
+	Action verdict.Action
+
+	// HeaderAction takes Action's place at stage Header; zero means Action.
+	HeaderAction verdict.Action
+
+	// Stages is where the list is looked up; zero means everywhere.
+	Stages verdict.Stage
+
+	// Exact makes an entry "example.com" match that domain alone, without its
+	// subdomains.
+	Exact bool
+
+	// Override lets an allow list beat every block list, however specific.
+	Override bool
+
+	// Optional allows a start without a usable version: the list is empty until
+	// there is one.
+	Optional bool
+
+	// AllowPublicSuffix makes entries such as "com" or "co.uk" valid.
+	AllowPublicSuffix bool
+
+	// PublicReason permits to show an entry's reason to clients. It changes
+	// nothing here and is handed on in [verdict.Match].
+	PublicReason bool
+}
+
+// rule returns what the matches of the list mean.
+func (l *List) rule() blocklist.List {
+	return blocklist.List{
+		Name: l.Name, Type: l.Type, Action: l.Action, HeaderAction: l.HeaderAction,
+		Stages: l.Stages, Override: l.Override, PublicReason: l.PublicReason,
+	}
+}
+
+// OnProtected is what becomes of an entry that covers a protected name.
+type OnProtected string
+
+const (
+	SkipProtected   OnProtected = "skip" // left out and reported; what empty means
+	HoldProtected   OnProtected = "hold" // the list is held
+	AcceptProtected OnProtected = "accept"
+)
+
+// Config is what a [Store] works from. It is not changed once handed over. The zero
+// value has no lists, and accepts every sender.
+type Config struct {
+	// Lists in the order in which ties are decided.
+	Lists []List
+
+	// Filter is what stands in front of the exact index.
+	Filter blocklist.Filter
+
+	// FilterOnly lets the filter alone decide, false positives included and
+	// without file, line or reason: senders are refused that no list holds. It is
+	// for comparing hash families, and allows for one block list, without
+	// exceptions, and no allow list. When false, as by default, the exact index
+	// confirms what the filter says.
+	FilterOnly bool
+
+	// StateDir is where indexes, filters, the key and history are kept, so that
+	// a start need not read the lists again. Empty: nothing is kept, and large
+	// indexes live in temporary files without a name. With ReadOnly what is kept
+	// is used where it is up to date and can be read, and nothing is written.
+	StateDir string
+	ReadOnly bool
+
+	// StoredFirst has Open serve what is stored of a list of 100,000 lines and more
+	// although its files have changed. They are read once [Store.Listening] was
+	// called: whatever becomes of that, clients are served.
+	StoredFirst bool
+
+	// History is how many earlier versions of each list are kept in StateDir,
+	// besides the one that serves; see [Versions].
+	History int
+
+	// Protect holds names, in normal form, that no block list's entry may cover
+	// whole; see [List.OnProtected].
+	Protect []string
+
+	// OnHit, if not nil, is told of each entry that matches: its list, and the
+	// hash of its key (see [blocklist.Set.Index]). It is called during lookups, by many
+	// goroutines at once, and must be fast.
+	OnHit func(list string, hash uint64)
+
+	// Follow, if not nil, is given what each list file is read from, and returns
+	// what it is read through: something that shows how far it is. Files are read
+	// one after the other.
+	Follow func(path string, from io.Reader) io.Reader
+
+	// Monitor makes every list only log, see [verdict.Verdict.Would].
+	Monitor bool
+
+	// PollInterval is how often the files are looked at whether or not the
+	// file system reports changes. Zero means [DefaultPollInterval].
+	PollInterval time.Duration
+
+	// Debounce is how long a list's files must have been left alone before a
+	// change is believed to be whole, and files must have been missing before
+	// that is believed. MaxDebounce is how long a change waits for its writer
+	// to finish at most. Zero means [DefaultDebounce], [DefaultMaxDebounce].
+	Debounce, MaxDebounce time.Duration
+
+	// Logger takes a line for each swap, invalid line and held list. Nil means
+	// none.
+	Logger *slog.Logger
+
+	protected *protected // Protect, once it was checked
+}
+
+// withDefaults fills in what zero values stand for.
+func (c Config) withDefaults() Config {
+	if c.PollInterval == 0 {
+		c.PollInterval = DefaultPollInterval
+	}
+	if c.Debounce == 0 {
+		c.Debounce = DefaultDebounce
+	}
+	if c.MaxDebounce == 0 {
+		c.MaxDebounce = max(DefaultMaxDebounce, c.Debounce)
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	c.Lists = slices.Clone(c.Lists)
+	for i := range c.Lists {
+		if l := &c.Lists[i]; l.Stages == 0 {
+			l.Stages = verdict.AllStages
+		}
+	}
+	return c
+}
+
+// Validate says everything that is wrong with the configuration, without
+// looking at a file; nil if nothing is.
+func (c Config) Validate() error {
+	return c.check()
+}
+
+// check is Validate, and fills in the defaults and what is protected.
+func (c *Config) check() (err error) {
+	*c = c.withDefaults()
+	errs := []error{c.Filter.Validate()}
+	c.protected, err = protect(c.Protect)
+	errs = append(errs, err)
+	if c.History < 0 {
+		errs = append(errs, fmt.Errorf("history %d: use 0 or more", c.History))
+	}
+	if c.PollInterval < 0 || c.Debounce < 0 || c.MaxDebounce < c.Debounce {
+		errs = append(errs, fmt.Errorf("poll interval %v, debounce %v, at most %v: use positive times, the last no shorter than the second",
+			c.PollInterval, c.Debounce, c.MaxDebounce))
+	}
+	names := map[string]bool{}
+	for i := range c.Lists {
+		l := &c.Lists[i]
+		if names[l.Name] {
+			errs = append(errs, fmt.Errorf("list %q stands twice: give each list its own name", l.Name))
+		}
+		names[l.Name] = true
+		errs = append(errs, l.check())
+	}
+	errs = append(errs, c.checkConfirm())
+	return errors.Join(errs...)
+}
+
+// checkConfirm refuses lists among which the filter alone cannot tell.
+func (c Config) checkConfirm() error {
+	if !c.FilterOnly || len(c.Lists) == 1 && c.Lists[0].Type == blocklist.Block {
+		return nil
+	}
+	return errors.New("confirm = false lets the filter alone decide, which cannot tell lists apart: use it with one block list, no exceptions and no allow list, or set confirm = true")
+}
+
+// check returns an error for each thing that is wrong with the list.
+func (l *List) check() error {
+	rule := l.rule()
+	errs := []error{rule.Validate()}
+	fail := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("list %q: %w", l.Name, fmt.Errorf(format, args...)))
+	}
+	if len(l.Paths) == 0 {
+		fail("no path given")
+	}
+	for _, p := range l.Paths {
+		if !filepath.IsAbs(p) {
+			fail("path %q is not absolute", p)
+		}
+		if _, err := filepath.Match(p, ""); err != nil {
+			fail("path %q is no valid glob: close every [, or escape it with a backslash", p)
+		}
+	}
+	if l.MaxBytes < 0 || l.MinEntries < 0 {
+		fail("max_bytes %d, min_entries %d: use 0 or more", l.MaxBytes, l.MinEntries)
+	}
+	if !(l.MaxShrink >= 0 && l.MaxShrink <= 1) {
+		fail("max_shrink %v: use 0 to 1, the part of its entries that the list may lose at once", l.MaxShrink)
+	}
+	switch l.OnProtected {
+	case "", SkipProtected, HoldProtected, AcceptProtected:
+	default:
+		fail("on_protected %q is unknown: use skip, hold or accept", l.OnProtected)
+	}
+	if l.Format != "" && !slices.Contains(listfile.Formats, l.Format) {
+		fail("format %q is unknown: use one of %v", l.Format, listfile.Formats)
+	}
+	return errors.Join(errs...)
+}

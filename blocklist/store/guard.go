@@ -1,0 +1,137 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"spamgate/blocklist"
+	"spamgate/blocklist/listfile"
+)
+
+// ErrHeld is what all errors are of a list that can be read and looks wrong. Use
+// errors.Is.
+var ErrHeld = errors.New("held")
+
+// heldError is an ErrHeld.
+type heldError string
+
+func (e heldError) Error() string        { return string(e) }
+func (e heldError) Is(target error) bool { return target == ErrHeld }
+
+// Why the version of a list that is on disk is not believed. Use errors.Is. Each
+// is an ErrHeld.
+var (
+	ErrEmptied      error = heldError("empty, and it had entries before (a file that should be empty holds a comment)")
+	ErrInvalidLines error = heldError("too many invalid lines")
+	ErrLongLine     error = heldError("a line that is too long")
+	ErrFew          error = heldError("too few entries")
+	ErrShrunk       error = heldError("shrunk too much")
+	ErrGrown        error = heldError("grown too much")
+	ErrProtected    error = heldError("an entry that covers a protected name")
+	ErrTooBig       error = heldError("too big")
+)
+
+// ErrException is wrapped where the filter alone decides and a list has an
+// exception.
+var ErrException = errors.New("an exception, which confirm = false rules out")
+
+// From guardEntries entries on, a list with more than one invalid line in
+// invalidShare is not believed: it is a list of something else.
+const (
+	guardEntries = 1000
+	invalidShare = 100
+)
+
+// guards are how much of a change is believed.
+type guards struct {
+	minEntries           int
+	maxShrink, maxGrowth float64 // negative growth: any
+}
+
+func (l *List) guards() guards {
+	g := guards{l.MinEntries, l.MaxShrink, l.MaxGrowth}
+	if g.maxShrink == 0 {
+		g.maxShrink = DefaultMaxShrink
+	}
+	if g.maxGrowth == 0 {
+		g.maxGrowth = DefaultMaxGrowth
+	}
+	return g
+}
+
+// maxBytes is the largest file that is read.
+func (l *List) maxBytes() int64 {
+	if l.MaxBytes == 0 {
+		return DefaultMaxBytes
+	}
+	return l.MaxBytes
+}
+
+// check compares how many entries a list has with how many it had.
+func (g guards) check(entries, before int) error {
+	switch {
+	case entries < g.minEntries:
+		return fmt.Errorf("%w: %d, and min_entries is %d", ErrFew, entries, g.minEntries)
+	case before < guardEntries:
+		return nil
+	case float64(entries) < float64(before)*(1-g.maxShrink):
+		return fmt.Errorf("%w: from %d entries to %d, and max_shrink is %.4g%%", ErrShrunk, before, entries, 100*g.maxShrink)
+	case g.maxGrowth > 0 && float64(entries) > float64(before)*g.maxGrowth:
+		return fmt.Errorf("%w: from %d entries to %d, and max_growth is %s", ErrGrown, before, entries, number(g.maxGrowth))
+	}
+	return nil
+}
+
+func number(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
+
+// tooManyInvalid applies the guard to a file or a list. Its size is that of the
+// larger version, so that an error page in the place of a long list is noticed
+// however short it is.
+func tooManyInvalid(entries, invalid, before int, problems []blocklist.FileProblem) error {
+	lines := entries + invalid
+	if max(lines, before) < guardEntries || invalid*invalidShare <= lines {
+		return nil
+	}
+	p := first(problems, invalidLine)
+	return fmt.Errorf("%w: %d of %d; the first: %s:%d: %q: %s; mend the lines, or set format to what the file is written in",
+		ErrInvalidLines, invalid, lines, p.File, p.Line, p.Text, p.What)
+}
+
+// tooLong applies the guard to a list's first line of more than
+// [listfile.MaxLine] bytes, if it has one: no list of senders has such lines, but
+// a file that lost its line ends, or is something else, does.
+func tooLong(lines, before int, first *blocklist.FileProblem) error {
+	if first == nil || max(lines, before) < guardEntries {
+		return nil
+	}
+	return fmt.Errorf("%w: line %d has more than %d bytes", ErrLongLine, first.Line, listfile.MaxLine)
+}
+
+// tooBig refuses a file for its size on disk.
+func tooBig(size, most int64) error {
+	if size <= most {
+		return nil
+	}
+	return fmt.Errorf("%w: %d bytes, and max_bytes is %d; raise it if the file is right", ErrTooBig, size, most)
+}
+
+// acceptable reports whether accepting a list's content lets it in. Of the others
+// the error says what to do: to let in what is no list, such as an error page or a
+// list of another format, would let everybody through without a word.
+func acceptable(err error) bool {
+	for _, other := range []error{ErrFew, ErrShrunk, ErrGrown, ErrLongLine} {
+		if errors.Is(err, other) {
+			return true
+		}
+	}
+	return false
+}
+
+// held says what to do about a content that looks wrong.
+func held(list string, err error) error {
+	if !acceptable(err) {
+		return err
+	}
+	return fmt.Errorf("%w; if that is right, spamgate lists accept %s takes it", err, shellWord(list))
+}

@@ -1,0 +1,167 @@
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"spamgate/internal/durable"
+)
+
+// VersionInfo describes a kept version of a list.
+type VersionInfo struct {
+	ID      string    // names it for [ExtractVersion]
+	Time    time.Time // when it went live
+	Entries int
+	Sum     string   // its [Opener.ContentSum]
+	Files   []string // the list's files then
+	Bytes   int64    // of those
+}
+
+// versionMeta is a kept version's meta.json.
+type versionMeta struct {
+	Entries int               `json:"entries"`
+	Sum     string            `json:"sum"`
+	Files   []versionFileMeta `json:"files"`
+}
+
+type versionFileMeta struct {
+	Path   string `json:"path"`
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+}
+
+const (
+	metaName = "meta.json"
+
+	// versionTime is how an ID begins, so that IDs are ordered by time.
+	versionTime = "20060102T150405.000Z"
+)
+
+// Versions are the kept versions of a list, the newest first; the first is most
+// often the one that serves. None is no error.
+func Versions(stateDir, list string) ([]VersionInfo, error) {
+	tree, dir := durable.In(stateDir), path.Join(ListName(list), historyName)
+	entries, err := tree.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the history of list %q: %w", list, err)
+	}
+	var versions []VersionInfo
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") {
+			continue // is being made
+		}
+		m, err := readVersionMeta(tree, path.Join(dir, e.Name()))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // has just been dropped
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the history of list %q: %w", list, err)
+		}
+		v := VersionInfo{ID: e.Name(), Time: idTime(e.Name()), Entries: m.Entries, Sum: m.Sum}
+		for _, f := range m.Files {
+			v.Files = append(v.Files, f.Path)
+			v.Bytes += f.Size
+		}
+		versions = append(versions, v)
+	}
+	slices.SortFunc(versions, func(a, b VersionInfo) int { return strings.Compare(b.ID, a.ID) })
+	return versions, nil
+}
+
+// idTime is the time that an ID begins with; zero where it has none.
+func idTime(id string) time.Time {
+	at, _ := time.Parse(versionTime, id[:min(len(id), len(versionTime))])
+	return at
+}
+
+func readVersionMeta(tree durable.Tree, dir string) (versionMeta, error) {
+	var m versionMeta
+	name := path.Join(dir, metaName)
+	text, err := tree.ReadFile(name, maxSmall)
+	if err != nil {
+		return m, err
+	}
+	if err := json.Unmarshal(text, &m); err != nil {
+		return m, fmt.Errorf("%s: %w", tree.Path(name), err)
+	}
+	return m, nil
+}
+
+// ExtractVersion gives the files of a kept version, each with its path in the
+// list. The content ends with an error if it is not what was kept, so it must be
+// read to its end before it is believed.
+func ExtractVersion(stateDir, list, id string, file func(path string, content io.Reader) error) error {
+	if id == "" || id != filepath.Base(id) || id[0] == '.' {
+		return fmt.Errorf("list %q has no version %q", list, id)
+	}
+	tree, dir := durable.In(stateDir), path.Join(ListName(list), historyName, id)
+	m, err := readVersionMeta(tree, dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("list %q has no version %q: %w", list, id, err)
+	}
+	if err != nil {
+		return fmt.Errorf("extracting version %s of list %q: %w", id, list, err)
+	}
+	for i, f := range m.Files {
+		if err := extractFile(tree, path.Join(dir, packedName(i)), f, file); err != nil {
+			return fmt.Errorf("extracting version %s of list %q: %w", id, list, err)
+		}
+	}
+	return nil
+}
+
+func packedName(i int) string { return strconv.Itoa(i) + ".zst" }
+
+func extractFile(tree durable.Tree, packed string, m versionFileMeta, file func(path string, content io.Reader) error) error {
+	f, err := tree.Open(packed)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	z, err := zstd.NewReader(f, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return fmt.Errorf("%s: %w", tree.Path(packed), err)
+	}
+	defer z.Close()
+	return file(m.Path, &summedReader{from: z, name: tree.Path(packed), want: m.SHA256, hash: sha256.New()})
+}
+
+// errOtherContent is a kept file that is not what was kept.
+var errOtherContent = errors.New("damaged: it is not what was kept")
+
+// summedReader compares what is read with its sum, at the end.
+type summedReader struct {
+	from io.Reader
+	name string
+	want string
+	hash hash.Hash
+}
+
+func (r *summedReader) Read(p []byte) (int, error) {
+	n, err := r.from.Read(p)
+	r.hash.Write(p[:n])
+	if err == io.EOF && hex.EncodeToString(r.hash.Sum(nil)) != r.want {
+		err = errOtherContent
+	}
+	if err != nil && err != io.EOF {
+		err = &fs.PathError{Op: "read", Path: r.name, Err: err}
+	}
+	return n, err
+}

@@ -1,0 +1,368 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"spamgate/blocklist"
+)
+
+// load makes the configuration the Store's. On an error nothing changes, but
+// that a new Store has its sources, to tell what is wrong with each.
+func (s *Store) load(ctx context.Context, c Config) error {
+	started := time.Now()
+	if err := c.check(); err != nil {
+		return err
+	}
+	if s.sources != nil && (c.StateDir != s.config.StateDir || c.ReadOnly != s.config.ReadOnly) {
+		return fmt.Errorf("the state directory cannot change from %q to %q while the lists are served: restart", s.config.StateDir, c.StateDir)
+	}
+	defer s.watcher.forget() // on errors; what was settled is no longer planned
+	defer s.sweep()
+	s.staged = nil // or there would be three filters in memory
+	sources := make([]*source, len(c.Lists))
+	readings := make([]reading, len(c.Lists))
+	var errs []error
+	var unsettled bool
+	for i := range c.Lists {
+		src := s.newSource(&c, &c.Lists[i])
+		sources[i] = src
+		var p patience
+		if s.Set() != nil && src.live.good != nil { // something to serve until it is believed
+			p = patience{c.Debounce, c.MaxDebounce}
+		}
+		var again time.Time
+		readings[i], again = src.scan(ctx, s.watcher.plan, nil, p)
+		unsettled = unsettled || !again.IsZero()
+		src.before = nil
+		serves := s.live.versionOf(src.list.Name)
+		had := serves != nil && serves != emptyVersion
+		if r := readings[i]; r.good == nil && (had || !src.list.Optional) {
+			errs = append(errs, unusable(src.list, had, r.err, c.ReadOnly))
+		}
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("loading the lists: %w", context.Cause(ctx))
+	}
+	if s.sources == nil {
+		s.sources = sources
+		s.keep(readings)
+	}
+	if errs != nil {
+		return errors.Join(errs...)
+	}
+	set, err := s.newSet(ctx, c, readings, s.generation()+1, started, s.live)
+	for s.repair(ctx, err, sources, readings) {
+		set, err = s.newSet(ctx, c, readings, s.generation()+1, started, s.live)
+	}
+	if err != nil {
+		return err
+	}
+	s.config, s.sources = c, sources
+	s.watcher.settle()
+	s.publish(set, readings)
+	if unsettled {
+		s.watcher.ring(time.Now())
+	}
+	return nil
+}
+
+// newSource is a list of a new configuration, with what is known of it: what it
+// serves, or what was stored of it.
+func (s *Store) newSource(c *Config, l *List) *source {
+	src := &source{list: l, options: c.readOptions(l), opener: Opener{c.StateDir}, state: s.state, follow: c.Follow}
+	if src.options.protect != "" {
+		src.protected = c.protected
+	}
+	if old := s.known(src); old != nil {
+		src.live, src.logged, src.accepted, src.kept, src.keptAs = old.live, old.logged, old.accepted, old.kept, old.keptAs
+		src.mending = old.mending
+		if !src.sameName(old) && src.keptAs == "" {
+			src.keptAs = old.list.Name
+		}
+		guarded := old.list.guards() == l.guards() && old.list.maxBytes() == l.maxBytes()
+		if !guarded && errors.Is(src.live.err, ErrHeld) {
+			src.live.stamps = nil // what is held may no longer look wrong
+		}
+		return src
+	}
+	if j := slices.IndexFunc(s.sources, src.sameName); j >= 0 {
+		src.before = s.sources[j].live.good
+		return src
+	}
+	switch v, same := s.state.load(l, src.options); {
+	case same:
+		src.live = reading{good: v, stamps: v.stamps}
+	case v != nil:
+		src.before = v
+	}
+	return src
+}
+
+// known is the list that reads what src reads: of several the one of its name,
+// since one of them may serve what is held in another. Nil if there is none.
+func (s *Store) known(src *source) *source {
+	var known *source
+	for _, old := range s.sources {
+		if src.sameFiles(old) && (known == nil || src.sameName(old)) {
+			known = old
+		}
+	}
+	return known
+}
+
+// look scans all sources and lets what has changed go live. Where something is
+// not to be believed yet, such as files that are still being written, again is
+// when to look next; else it is zero.
+func (s *Store) look(ctx context.Context) (again time.Time, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil { // before ctx knows, perhaps: see within
+		return again, ErrClosed
+	}
+	started := time.Now()
+	defer s.sweep()
+	p := patience{s.config.Debounce, s.config.MaxDebounce}
+	readings := make([]reading, len(s.sources))
+	for i, src := range s.sources {
+		r, wait := src.scan(ctx, s.watcher.plan, s.staged.reading(i), p)
+		readings[i] = r
+		if !wait.IsZero() && (again.IsZero() || wait.Before(again)) {
+			again = wait
+		}
+	}
+	if ctx.Err() != nil {
+		s.watcher.forget()
+		return again, fmt.Errorf("looking at the lists: %w", context.Cause(ctx))
+	}
+	s.watcher.settle()
+	if !s.differ(readings) {
+		s.keep(readings)
+		if again.IsZero() {
+			s.staged = nil
+		}
+		return again, nil
+	}
+	started = started.Add(-s.staged.spent())
+	set, err := s.newSet(ctx, s.config, readings, s.nextGeneration(readings), started, s.live, s.prebuilt(readings))
+	for s.repair(ctx, err, s.sources, readings) {
+		set, err = s.newSet(ctx, s.config, readings, s.nextGeneration(readings), started, s.live)
+	}
+	if err != nil {
+		return again, err
+	}
+	s.publish(set, readings)
+	return again, nil
+}
+
+// snapshot is a Set, and the versions of the lists that it was made of.
+type snapshot struct {
+	set      *blocklist.Set
+	names    []string
+	versions []*version
+}
+
+// versionOf returns the version of a list by its name; nil if the snapshot, which
+// may be nil, has no such list.
+func (s *snapshot) versionOf(name string) *version {
+	if s == nil {
+		return nil
+	}
+	if i := slices.Index(s.names, name); i >= 0 {
+		return s.versions[i]
+	}
+	return nil
+}
+
+// newSet makes a Set of the lists' readings, with the filters of previous ones where
+// they fit; each may be nil.
+func (s *Store) newSet(ctx context.Context, c Config, readings []reading, generation uint64, began time.Time, previous ...*snapshot) (*snapshot, error) {
+	made := &snapshot{}
+	lists := make([]blocklist.SetList, len(c.Lists))
+	for i := range c.Lists {
+		v := readings[i].version()
+		made.names, made.versions = append(made.names, c.Lists[i].Name), append(made.versions, v)
+		lists[i] = blocklist.SetList{List: c.Lists[i].rule(), Index: v.index, Stats: describeList(&c.Lists[i], readings[i])}
+	}
+	var sets []*blocklist.Set
+	for _, p := range previous {
+		if p != nil {
+			sets = append(sets, p.set)
+		}
+	}
+	var err error
+	made.set, err = blocklist.NewSet(ctx, blocklist.SetConfig{
+		Lists: lists, Filter: c.Filter, FilterOnly: c.FilterOnly, Monitor: c.Monitor,
+		Keys: s.state.keys, Counters: &s.counters, OnHit: c.OnHit, OnDamage: s.rebuild,
+		Generation: generation, Began: began,
+	}, sets...)
+	return made, err
+}
+
+// staged is a Set that was built while its files may still be being written.
+type staged struct {
+	*snapshot
+	readings []reading
+	took     time.Duration
+}
+
+func (g *staged) reading(i int) *reading {
+	if g == nil {
+		return nil
+	}
+	return &g.readings[i]
+}
+
+// prebuilt is the Set that was staged, if it is of these readings; else it is
+// given up, so that its filter is not in memory while the third one is made.
+func (s *Store) prebuilt(readings []reading) *snapshot {
+	if s.staged == nil {
+		return nil
+	}
+	for i := range readings {
+		if s.staged.versions[i] != readings[i].version() {
+			s.staged = nil
+			return nil
+		}
+	}
+	return s.staged.snapshot
+}
+
+func (g *staged) spent() time.Duration {
+	if g == nil {
+		return 0
+	}
+	return g.took
+}
+
+// stage builds the Set that look will want if the files stay as they are now.
+// Nothing goes live.
+func (s *Store) stage(ctx context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	started := time.Now()
+	s.staged = nil
+	defer s.sweep()
+	defer s.watcher.forget()
+	readings := make([]reading, len(s.sources))
+	for i, src := range s.sources {
+		readings[i], _ = src.scan(ctx, s.watcher.plan, nil, patience{})
+	}
+	if ctx.Err() != nil || !s.differ(readings) {
+		return
+	}
+	// An error comes again in look, which has somebody to tell.
+	if set, err := s.newSet(ctx, s.config, readings, s.nextGeneration(readings), started, s.live); err == nil {
+		s.staged = &staged{set, readings, time.Since(started)}
+	}
+}
+
+// differ reports whether the readings would change the Set or what it says of
+// its lists.
+func (s *Store) differ(readings []reading) bool {
+	for i, src := range s.sources {
+		if r := readings[i]; r.good != src.live.good || errorText(r.err) != errorText(src.live.err) {
+			return true
+		}
+	}
+	return false
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// keep makes the readings those that serve.
+func (s *Store) keep(readings []reading) {
+	for i, src := range s.sources {
+		src.live = readings[i]
+		if err := src.store(); err != nil {
+			s.state.say(err)
+		}
+	}
+	s.noteExpiry()
+}
+
+// sweep removes the indexes that were built and did not go live, nor may yet, and
+// what is noted of lists that are no longer being read.
+func (s *Store) sweep() {
+	s.state.sweep(func(name string) bool {
+		return s.staged != nil && slices.ContainsFunc(s.staged.readings, func(r reading) bool { return r.version().pending == name })
+	})
+	s.state.endBuilds(func(list string) bool {
+		return s.staged != nil && s.staged.versionOf(list) != s.live.versionOf(list)
+	})
+}
+
+// generation is that of the present Set; 0 before the first.
+func (s *Store) generation() uint64 {
+	if set := s.Set(); set != nil {
+		return set.Generation()
+	}
+	return 0
+}
+
+// nextGeneration returns that of a Set of these readings: another one if it may
+// decide otherwise than the present Set.
+func (s *Store) nextGeneration(readings []reading) uint64 {
+	for i := range readings {
+		if readings[i].version() != s.live.versions[i] {
+			return s.generation() + 1
+		}
+	}
+	return s.generation()
+}
+
+// largeBuild is from how many new entries on the garbage of a build is worth a
+// collection of its own: of ten million it is some 60 MiB, which would stay for
+// minutes.
+const largeBuild = 1_000_000
+
+// largeFilter is from how many bytes on that is so of a filter that was replaced.
+const largeFilter = 64 << 20
+
+// settle does what can wait until a Set is live.
+func (s *Store) settle(old, set *snapshot) {
+	built, kept := 0, 0
+	replaced := old != nil && !old.set.SharesFilter(set.set) && old.set.Stats().FilterBytes >= largeFilter
+	for i, v := range set.versions {
+		if v.fresh && old.versionOf(set.names[i]) != v {
+			built += v.Entries
+			if v.kept {
+				kept++
+			}
+		}
+	}
+	if err := set.set.Settle(); err != nil || kept > 0 {
+		s.state.say(err)
+	}
+	if built >= largeBuild || replaced {
+		debug.FreeOSMemory()
+	}
+}
+
+// publish makes the Set live.
+func (s *Store) publish(set *snapshot, readings []reading) {
+	old := s.live
+	s.staged, s.live = nil, set
+	s.set.Store(set.set)
+	s.keep(readings)
+	if !s.ended && (old == nil || !old.set.SharesFilter(set.set)) {
+		s.running.Go(func() { s.settle(old, set) })
+	}
+
+	s.swapMu.Lock()
+	close(s.swap)
+	s.swap = make(chan struct{})
+	s.swapMu.Unlock()
+
+	s.log(old, set)
+	s.archive(set)
+}

@@ -1,0 +1,113 @@
+package store
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"io"
+	"path"
+	"slices"
+
+	"spamgate/internal/durable"
+)
+
+// mending is an attempt to mend a version from what is kept in history.
+type mending struct {
+	version *version
+	kept    string // the ID there; "": none, or it shall be tried again
+}
+
+// mend rebuilds a damaged index that the list's files are of no use for: they are
+// gone, cannot be read, or are held. It is made of the version kept in history
+// that has the same content. Where that fails it gives back the damaged one, of
+// which lookups fail, and tries again when history has something else.
+func (s *source) mend(ctx context.Context, damaged *version, staged *reading) *version {
+	if staged != nil && staged.good.current() && sameContent(staged.good.stamps, damaged.stamps) {
+		return staged.good
+	}
+	log := s.state.log.With("list", s.list.Name)
+	id, dir := s.state.keptVersion(s.list.Name, damaged.stamps)
+	first, before := s.mending.version != damaged, s.mending
+	s.mending = mending{damaged, id}
+	if s.mending == before {
+		return damaged
+	}
+	if first {
+		log.Error("index damaged, and the list's files do not hold what it was made of")
+	}
+	if id == "" {
+		if first {
+			log.Error("index not rebuilt, since that version is not kept in history: lookups that need it fail until the list's files are put right or accepted")
+		}
+		return damaged
+	}
+	p := s.plan()
+	p.known = sumOf(damaged.stamps)
+	p.open = func(ctx context.Context, file string, use func(io.Reader) error) (stamp, error) {
+		i := slices.IndexFunc(damaged.stamps, func(s stamp) bool { return s.path == file })
+		return damaged.stamps[i], readKept(ctx, s.state.tree, path.Join(dir, packedName(i)), damaged.stamps[i], use)
+	}
+	v, _, err := s.buildAs(ctx, p, damaged.stamps)
+	switch toState := (buildError{}); {
+	case ctx.Err() != nil:
+		s.mending = before
+	case err == nil:
+		v.fresh = false // it is kept already
+		log.Info("index rebuilt from the version kept in history", "version", id, "entries", v.Entries)
+		return v
+	case errors.As(err, &toState): // no space or the like, which may come back
+		s.mending.kept = ""
+		log.Debug("index not rebuilt", "version", id, "error", err)
+	default:
+		log.Error("index not rebuilt from the version kept in history: lookups that need it fail until the list's files are put right or accepted", "version", id, "error", err)
+	}
+	return damaged
+}
+
+// keptVersion finds the version in a list's history that has the content of the
+// files: its ID, "" if there is none, and its directory.
+func (s *state) keptVersion(list string, files []stamp) (id, dir string) {
+	sum := sumOf(files)
+	if s.dir == "" || sum == "" {
+		return "", ""
+	}
+	history := path.Join(ListName(list), historyName)
+	names, err := historyNames(s.tree, history)
+	if err != nil {
+		s.log.Debug("no history to look into", "list", list, "error", err)
+	}
+	for _, name := range slices.Backward(names) {
+		dir := path.Join(history, name)
+		if m, err := readVersionMeta(s.tree, dir); err == nil && m.Sum == sum {
+			return name, dir
+		}
+	}
+	return "", ""
+}
+
+// readKept gives the content of a file that was kept to use, and fails unless that
+// is what the stamp says.
+func readKept(ctx context.Context, tree durable.Tree, packed string, want stamp, use func(io.Reader) error) error {
+	meta := versionFileMeta{Path: want.path, SHA256: hex.EncodeToString(want.digest[:])}
+	return extractFile(tree, packed, meta, func(_ string, content io.Reader) error {
+		r := &untilDone{ctx, content}
+		if err := use(r); err != nil {
+			return err
+		}
+		_, err := io.Copy(io.Discard, r)
+		return err
+	})
+}
+
+// untilDone reads until the context ends.
+type untilDone struct {
+	ctx  context.Context
+	from io.Reader
+}
+
+func (r *untilDone) Read(p []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, context.Cause(r.ctx)
+	}
+	return r.from.Read(p)
+}

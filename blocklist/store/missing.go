@@ -1,0 +1,95 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+)
+
+// ErrNotFetched is wrapped where a list comes from a URL and there is no copy of
+// it yet. Use errors.Is.
+var ErrNotFetched = errors.New("not fetched yet")
+
+// missing says of a file that is not there where it could come from.
+func (s *source) missing(err error) error {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	name := shellWord(s.list.Name)
+	switch {
+	case s.list.URL != "" && s.live.good == nil:
+		return fmt.Errorf("%w: spamgate lists fetch %s", ErrNotFetched, name)
+	case s.list.URL != "":
+		return fmt.Errorf("%w; spamgate lists fetch %s fetches it again", err, name)
+	case s.state.keeps(s.list.Name):
+		return fmt.Errorf("%w; versions are kept: spamgate lists rollback %s puts the last one back", err, name)
+	}
+	return err
+}
+
+// keeps reports whether there are versions of a list in its history.
+func (s *state) keeps(list string) bool {
+	if !s.keeping() {
+		return false
+	}
+	names, err := historyNames(s.tree, path.Join(ListName(list), historyName))
+	return err == nil && len(names) > 0
+}
+
+// shellWord is a name as it is written in a shell.
+func shellWord(name string) string {
+	if strings.ContainsAny(name, " '\"\\$`*?[]()<>|&;#~!{}") {
+		return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
+	}
+	return name
+}
+
+// UnusableError says that a list has no version to serve. [Open], [Build] and
+// [Store.Reload] join one for each such list.
+type UnusableError struct {
+	List string
+
+	// Serves reports whether the list serves with other settings: a reload has
+	// failed.
+	Serves bool
+
+	// Err says what is wrong with the list's files, and WayOut what to do if they
+	// cannot be mended.
+	Err    error
+	WayOut string
+}
+
+// Error names the list, what is wrong and the way out.
+func (e *UnusableError) Error() string {
+	if e.Serves {
+		return fmt.Sprintf("list %q has no usable version with its new settings: %v; until then %s", e.List, e.Err, e.WayOut)
+	}
+	return fmt.Sprintf("list %q has no usable version: %v (%s)", e.List, e.Err, e.WayOut)
+}
+
+// Unwrap returns Err.
+func (e *UnusableError) Unwrap() error { return e.Err }
+
+// unusable says that a list has no version to serve. One that serves does not go
+// on with what it has once its settings are others: as an allow list's, say, the
+// same entries would mean something else.
+func unusable(l *List, serves bool, err error, readOnly bool) error {
+	e := &UnusableError{List: l.Name, Serves: serves, Err: err, WayOut: "the gate goes on with the old configuration, and with what the list has now"}
+	if !serves {
+		e.WayOut = wayOut(err, readOnly)
+	}
+	return e
+}
+
+// wayOut says what to do about a list that nothing serves.
+func wayOut(err error, readOnly bool) string {
+	switch {
+	case !errors.Is(err, fs.ErrPermission):
+		return "optional = true would start without it"
+	case readOnly: // somebody asks, who need not be the user that serves
+		return "run it as root or as the gate's user"
+	}
+	return "let the gate's user read it"
+}

@@ -1,0 +1,63 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"spamgate/blocklist"
+	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/sender"
+)
+
+// protected holds the keys that cover a protected name whole, and which name that
+// is. Nil protects nothing.
+type protected struct {
+	covers map[string]string
+	names  string // all of them: what tells two apart
+}
+
+// coveringKinds are the kinds of key that cover all of a domain.
+const coveringKinds = sender.KindSet(1<<sender.KindAtDomain | 1<<sender.KindDomain | 1<<sender.KindSubdomains)
+
+// protect checks the names. They are those of the configuration, some dozens.
+func protect(names []string) (*protected, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	p := &protected{covers: map[string]string{}}
+	names = slices.Sorted(slices.Values(names))
+	for _, name := range names {
+		a, err := sender.Parse("someone@" + name)
+		if err != nil {
+			return nil, fmt.Errorf("protected name %q is no domain: %w", name, err)
+		}
+		walk := a.Walk(nil)
+		walk.Only(coveringKinds)
+		for key, ok := walk.Next(); ok; key, ok = walk.Next() {
+			if _, known := p.covers[string(key.Text)]; !known {
+				p.covers[string(key.Text)] = name
+			}
+		}
+	}
+	p.names = strings.Join(names, " ")
+	return p, nil
+}
+
+// covered is the protected name that an entry covers; "" if there is none.
+func (p *protected) covered(e *listfile.Entry) string {
+	if p == nil || e.Exception || !coveringKinds.Has(e.Kind) {
+		return ""
+	}
+	return p.covers[e.Key]
+}
+
+// protectedProblem describes an entry that was left out.
+func protectedProblem(path string, e *listfile.Entry, name string) blocklist.FileProblem {
+	return blocklist.FileProblem{File: path, Protected: true, Problem: listfile.Problem{
+		Line: e.Line,
+		Text: e.Key,
+		What: fmt.Sprintf("it covers all of %s, which is protected", name),
+		Hint: `list single addresses there, or set on_protected = "accept" for this list`,
+	}}
+}

@@ -1,0 +1,271 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"slices"
+	"time"
+)
+
+// reading is what came of looking at a list's files. It is immutable. Where err
+// is set, good is the version that serves nevertheless.
+type reading struct {
+	good   *version  // what serves; nil: nothing yet
+	stamps []stamp   // the files as they were seen, good or not
+	err    error     // why they do not serve; nil if good is what they hold
+	since  time.Time // when err came up
+}
+
+// version returns what serves, the emptyVersion if nothing does.
+func (r *reading) version() *version {
+	if r.good == nil {
+		return emptyVersion
+	}
+	return r.good
+}
+
+// failed is the reading after something went wrong: what served goes on serving.
+func (r *reading) failed(stamps []stamp, err error) reading {
+	since := r.since
+	if r.err == nil {
+		since = time.Now()
+	}
+	return reading{good: r.good, stamps: stamps, err: err, since: since}
+}
+
+// source is a list, and how far it has been read.
+type source struct {
+	list    *List
+	options readOptions
+	live    reading // what serves
+	logged  string  // the error that was last logged
+
+	opener    Opener
+	state     *state
+	protected *protected
+	follow    func(path string, from io.Reader) io.Reader // see [Config.Follow]; may be nil
+	kept      []stamp                                     // as the state directory has them; nil: as the version does
+	keptAs    string                                      // the list that the version is kept of, until it is kept of this one; "": this one
+
+	// accepted are sums of contents that were accepted, besides those that the
+	// state directory knows of.
+	accepted []string
+
+	mending mending // what was last mended in vain
+
+	deferred bool // it was left unread at the start, as was logged
+
+	// before is what the list served when it was read in another way, to
+	// compare with; nil but while a configuration is loaded.
+	before *version
+
+	// Since when a change waits for its writer to finish, and since when files
+	// are not there or not what they were. Zero: nothing of the kind.
+	writing, broken time.Time
+}
+
+// sameFiles reports that both read the same files in the same way. How large a
+// file may be is no part of that: it says what is held, as guards do.
+func (s *source) sameFiles(t *source) bool {
+	ours, theirs := s.options, t.options
+	ours.MaxBytes, theirs.MaxBytes = 0, 0
+	return ours == theirs && slices.Equal(s.list.Paths, t.list.Paths)
+}
+
+// sameName reports that both are the list of one name.
+func (s *source) sameName(t *source) bool { return s.list.Name == t.list.Name }
+
+// patience says how long a change has to wait until it is believed. Files that
+// were changed less than quiet ago may still be being written, and those that
+// have gone may be on their way back, as some editors do it. What never comes to
+// rest is believed after atMost. The zero patience waits for nothing.
+type patience struct{ quiet, atMost time.Duration }
+
+// readAttempts is how often a list is read that changes while it is read, before
+// that is an error.
+const readAttempts = 3
+
+// scan looks at the source's files, and reads them if they have changed. Staged
+// is an earlier scan's result that has not gone live, or nil. Of the source
+// nothing changes but what it remembers of waiting.
+//
+// When a change is not to be believed yet, the reading is the live one and again
+// is when to look next; else again is zero.
+func (s *source) scan(ctx context.Context, watch func(dir, name string), staged *reading, p patience) (r reading, again time.Time) {
+	s.live.version().index.Segment().Recheck()
+	r, again = s.scanFiles(ctx, watch, staged, p)
+	if r.err != nil && r.good != nil && r.good.index.Damaged() {
+		r.good = s.mend(ctx, r.good, staged)
+	}
+	return r, again
+}
+
+// scanFiles is scan but for an index that is damaged while the files do not hold
+// what it was made of.
+func (s *source) scanFiles(ctx context.Context, watch func(dir, name string), staged *reading, p patience) (r reading, again time.Time) {
+	var stamps []stamp
+	paths, err := findFiles(s.list.Paths, watch)
+	if err == nil {
+		stamps, err = s.opener.statFiles(paths)
+	}
+	if err == nil {
+		err = s.tooBig(stamps)
+	}
+	err = s.missing(err)
+	if err == nil && !s.mustRead() && sameAttributes(s.live.stamps, stamps) && !slices.ContainsFunc(s.live.stamps, stamp.racy) {
+		s.writing, s.broken = time.Time{}, time.Time{}
+		return s.live, again
+	}
+	if err == nil {
+		if err := s.killed(stamps); err != nil {
+			return s.live.failed(stamps, err), again
+		}
+		if s.defers(paths) {
+			return s.live, again
+		}
+	}
+	if wait := s.unsettled(stamps, err, p); wait > 0 {
+		return s.live, time.Now().Add(wait)
+	}
+	if err == nil {
+		r, err = s.read(ctx, stamps, staged)
+	}
+	for n := 1; n < readAttempts && errors.Is(err, ErrChanged); n++ {
+		if stamps, err = s.opener.statFiles(paths); err == nil {
+			r, err = s.read(ctx, stamps, staged)
+		}
+	}
+	if errors.Is(err, ErrChanged) {
+		if wait := s.waitForWriter(p.quiet, p); wait > 0 {
+			return s.live, time.Now().Add(wait)
+		}
+	}
+	s.writing = time.Time{}
+	if err != nil {
+		return s.live.failed(r.stamps, err), again
+	}
+	return r, again
+}
+
+// unsettled is how much longer to wait before what was found, or the error that
+// was met, is believed; zero or less: no longer.
+func (s *source) unsettled(stamps []stamp, err error, p patience) time.Duration {
+	if p.quiet == 0 {
+		return 0
+	}
+	now := time.Now()
+	if err != nil && errorText(err) != errorText(s.live.err) || err == nil && s.live.lacks(stamps) {
+		if s.broken.IsZero() {
+			s.broken = now
+		}
+		if wait := p.quiet - now.Sub(s.broken); wait > 0 {
+			return wait
+		}
+	} else {
+		s.broken = time.Time{}
+	}
+	quiet := p.quiet + clockTick
+	var wait time.Duration
+	for i := range stamps {
+		wait = max(wait, quiet-age(stamps[i].change, now))
+	}
+	return s.waitForWriter(min(wait, quiet), p) // more where the file's clock is ahead
+}
+
+// clockTick is how much older than it is a file may look: Linux takes the times
+// of files from a clock that goes on with each tick of the kernel, which is up to
+// 10 ms long (CONFIG_HZ).
+const clockTick = 10 * time.Millisecond
+
+// waitForWriter cuts a wait to what is left of the patience.
+func (s *source) waitForWriter(wait time.Duration, p patience) time.Duration {
+	if wait <= 0 {
+		return 0
+	}
+	now := time.Now()
+	if s.writing.IsZero() {
+		s.writing = now
+	}
+	return min(wait, p.atMost-now.Sub(s.writing))
+}
+
+// lacks reports that a file which serves is not among the stamps.
+func (r *reading) lacks(stamps []stamp) bool {
+	return slices.ContainsFunc(r.version().stamps, func(served stamp) bool {
+		return !slices.ContainsFunc(stamps, func(s stamp) bool { return s.path == served.path })
+	})
+}
+
+// tooBig is an error if a file is too big to be looked into.
+func (s *source) tooBig(stamps []stamp) error {
+	for _, f := range stamps {
+		if err := tooBig(f.size, s.options.MaxBytes); err != nil {
+			return &fs.PathError{Op: "read", Path: f.path, Err: err}
+		}
+	}
+	return nil
+}
+
+// mustRead reports that the files have to be read although they are as they were:
+// what was made of them is of no use, or what was held has been accepted.
+func (s *source) mustRead() bool {
+	if s.live.err == nil {
+		return s.live.good != nil && !s.live.good.current()
+	}
+	return acceptable(s.live.err) && s.isAccepted(sumOf(s.live.stamps))
+}
+
+// isAccepted reports whether a content was accepted.
+func (s *source) isAccepted(sum string) bool {
+	if sum == "" {
+		return false
+	}
+	if slices.Contains(s.accepted, sum) {
+		return true
+	}
+	if !s.state.keeping() {
+		return false
+	}
+	contents, err := acceptedContents(s.state.tree, ListName(s.list.Name))
+	if err != nil {
+		s.state.say(err)
+	}
+	return slices.Contains(contents, accepted{sum, s.options.sum(s.list)})
+}
+
+// read reads the files that stamps are of, unless they hold what is known.
+// With an error the reading has stamps alone, if anything.
+func (s *source) read(ctx context.Context, stamps []stamp, staged *reading) (reading, error) {
+	var err error
+	if s.looksKnown(stamps, staged) {
+		for i := range stamps {
+			if stamps[i], err = s.opener.readStamped(ctx, stamps[i].path, nil); err != nil {
+				return reading{}, err
+			}
+		}
+	}
+	seen := reading{stamps: stamps}
+	switch good := s.live.good; {
+	case good.current() && sameContent(good.stamps, stamps):
+		seen.good = good
+	case s.live.err != nil && sameContent(s.live.stamps, stamps) && !s.mustRead():
+		err = s.live.err
+	case staged != nil && sameContent(staged.stamps, stamps) && (staged.err == nil && staged.good.current() || staged.err != nil && !s.isAccepted(sumOf(stamps))):
+		seen.good, err = staged.good, staged.err
+	default:
+		seen.good, seen.stamps, err = s.build(ctx, stamps)
+	}
+	return seen, err
+}
+
+// looksKnown reports that files of these sizes were read before, to their end, so
+// that looking whether they hold the same may spare making an index of them.
+func (s *source) looksKnown(stamps []stamp, staged *reading) bool {
+	sameSizes := func(known []stamp) bool {
+		return sumOf(known) != "" && equalStamps(known, stamps, func(p, q *stamp) bool { return p.size == q.size })
+	}
+	return s.live.good.current() && sameSizes(s.live.good.stamps) ||
+		s.live.err != nil && sameSizes(s.live.stamps) || staged != nil && sameSizes(staged.stamps)
+}

@@ -1,0 +1,172 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"slices"
+	"time"
+
+	"spamgate/blocklist"
+	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/segment"
+)
+
+// plan is what readVersion needs besides the files.
+type plan struct {
+	options   readOptions
+	guards    guards
+	opener    Opener
+	protected *protected
+	follow    func(path string, from io.Reader) io.Reader // may be nil
+	list      *List
+	before    *version              // which it would replace; nil: none
+	alike     bool                  // before was read in the same way: it tells how many entries to expect
+	accepted  func(sum string) bool // whether a content may look wrong
+	known     string                // the sum of what serves, and is read once more in the same way; "": nothing
+	dir       string                // for temporary files
+	name      string                // of the file in the state directory where the index goes; "": none
+	path      string                // its path; "": to no file with a name
+	bits      *bitsFile             // where the index's part of the filter goes
+	keys      *blocklist.Keys
+	log       *slog.Logger
+
+	// open reads the files; nil: [Opener.readStamped] of opener.
+	open func(ctx context.Context, path string, use func(io.Reader) error) (stamp, error)
+}
+
+// readVersion reads the files that stamps describe, and gives them back with their
+// digests. It fails with ErrChanged if they are no longer as described. A list
+// that looks wrong is read to its end, so that its content can be named.
+func readVersion(ctx context.Context, p plan, stamps []stamp) (v *version, read []stamp, err error) {
+	started := time.Now()
+	c := collector{options: p.options, open: p.open, follow: p.follow}
+	if c.open == nil {
+		c.open = p.opener.readStamped
+	}
+	if p.options.protect != "" {
+		c.protected = p.protected
+	}
+	c.builder = segment.NewBuilder(segment.BuildOptions{Dir: p.dir, Key: p.keys.Segment()})
+	defer c.builder.Abort()
+	for i, s := range stamps {
+		got, err := c.read(ctx, i, s)
+		if contentError(err) {
+			return nil, stamps, err
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		read = append(read, got)
+	}
+	if err := p.looksWrong(&c, read); err != nil {
+		return nil, read, err
+	}
+	// Without the monotonic reading: the clock may be set back.
+	c.Loaded = time.Now().Round(0)
+	if !p.options.noExceptions { // else no lookup asks the index whether the time is over
+		c.Pause = min(pauses*time.Since(started), time.Hour).Truncate(time.Microsecond)
+	}
+	header, err := storedHeader(p.keys, p.list, p.options, &c.content, read)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := c.builder.Finish(ctx, p.path, header)
+	if err != nil {
+		return nil, nil, buildError{err}
+	}
+	logBuilt(p.log, p.list.Name, c.Entries, time.Since(started))
+	return newVersion(s, c.content, read, p.bits), read, nil
+}
+
+// contentError reports that an error is about what a file holds: reading it once
+// more would not help.
+func contentError(err error) bool {
+	for _, content := range []error{listfile.ErrBinary, listfile.ErrUTF16, listfile.ErrPacked, listfile.ErrSyntax, ErrTooBig, ErrException} {
+		if errors.Is(err, content) {
+			return true
+		}
+	}
+	return false
+}
+
+// looksWrong applies the guards. What was accepted gets by those that compare the
+// list with what it was, and not by those that find it to be no such list.
+func (p *plan) looksWrong(c *collector, read []stamp) error {
+	if p.options.hold && c.Protected > 0 {
+		return p.holds(first(c.Problems, protectedLine))
+	}
+	sum := sumOf(read)
+	if sum != "" && sum == p.known {
+		return nil
+	}
+	for _, check := range []func(*collector) error{p.emptied, p.tooManyInvalid, p.tooLong, p.otherSize} {
+		if err := check(c); err != nil && !(acceptable(err) && p.accepted(sum)) {
+			return err
+		}
+	}
+	return nil
+}
+
+// holds is the error of a list with an entry that covers a protected name.
+func (p *plan) holds(entry *blocklist.FileProblem) error {
+	where := "take the entry out"
+	if p.list.URL != "" {
+		where = "have it taken out where the list comes from"
+	}
+	return fmt.Errorf("%s:%d: %w: %q: %s; %s, or set on_protected = \"skip\" for this list (leaves such entries out) or \"accept\"",
+		entry.File, entry.Line, ErrProtected, entry.Text, entry.What, where)
+}
+
+// emptied looks for files of 0 bytes that had entries. A packed one is as empty as
+// what is in it: that is what is left where a download that fails is piped into
+// gzip.
+func (p *plan) emptied(c *collector) error {
+	for _, f := range c.Files {
+		if slices.Contains(c.empty, f.Path) && p.before.entriesOf(f.Path) > 0 {
+			return &fs.PathError{Op: "read", Path: f.Path, Err: ErrEmptied}
+		}
+	}
+	return nil
+}
+
+func (p *plan) tooLong(c *collector) error {
+	if err := tooLong(c.Entries+c.Invalid, p.before.entriesOf(""), c.long); err != nil {
+		return &fs.PathError{Op: "read", Path: c.long.File, Err: err}
+	}
+	return nil
+}
+
+// tooManyInvalid looks at each file, and at all together.
+func (p *plan) tooManyInvalid(c *collector) error {
+	for _, f := range c.Files {
+		if f.Invalid == 0 {
+			continue
+		}
+		problems := slices.DeleteFunc(slices.Clone(c.Problems), func(p blocklist.FileProblem) bool { return p.File != f.Path })
+		if err := tooManyInvalid(f.Entries, f.Invalid, p.before.entriesOf(f.Path), problems); err != nil {
+			return &fs.PathError{Op: "read", Path: f.Path, Err: err}
+		}
+	}
+	return tooManyInvalid(c.Entries, c.Invalid, p.before.entriesOf(""), c.Problems)
+}
+
+// otherSize compares the number of entries with what it was. It names the file
+// where there is one.
+func (p *plan) otherSize(c *collector) error {
+	before := 0
+	if p.alike {
+		before = p.before.entriesOf("")
+	}
+	err := p.guards.check(c.Entries, before)
+	if errors.Is(err, ErrShrunk) { // what would have gone by itself does not count
+		err = p.guards.check(c.Entries, before-p.before.over(time.Now()))
+	}
+	if err != nil && len(c.Files) == 1 {
+		err = &fs.PathError{Op: "read", Path: c.Files[0].Path, Err: err}
+	}
+	return err
+}

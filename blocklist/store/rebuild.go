@@ -1,0 +1,120 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"spamgate/blocklist"
+)
+
+// build makes an index of the files. Where the state directory does not take it,
+// it is made in a temporary file.
+func (s *source) build(ctx context.Context, stamps []stamp) (*version, []stamp, error) {
+	good := s.live.good
+	p := s.plan()
+	again := good != nil && s.live.err == nil && !good.current()
+	if again {
+		s.logAgain(good)
+		if known := sumOf(good.stamps); good.stale {
+			p.accepted = func(sum string) bool { return sum == known || s.isAccepted(sum) }
+		} else {
+			p.known = known
+		}
+	}
+	s.state.beginBuild(s.list.Name, versionID(stamps, &s.options, s.list))
+	v, read, err := s.buildAs(ctx, p, stamps)
+	if err != nil {
+		return nil, read, held(s.list.Name, err)
+	}
+	if again && good.index.Damaged() {
+		s.state.log.Info("index rebuilt after damage", "list", s.list.Name, "entries", v.Entries)
+	}
+	return v, read, nil
+}
+
+// plan is how the list is read as it is configured.
+func (s *source) plan() plan {
+	name := s.state.newName() // before work is asked for, which it may make
+	p := plan{
+		options:   s.options,
+		opener:    s.opener,
+		guards:    s.list.guards(),
+		protected: s.protected,
+		follow:    s.follow,
+		list:      s.list,
+		before:    s.live.good,
+		alike:     s.live.good != nil,
+		accepted:  s.isAccepted,
+		dir:       s.state.workDir(),
+		name:      name,
+		keys:      s.state.keys,
+		log:       s.state.log,
+	}
+	if p.before == nil {
+		p.before = s.before
+	}
+	return p
+}
+
+// buildAs is build with a plan.
+func (s *source) buildAs(ctx context.Context, p plan, stamps []stamp) (*version, []stamp, error) {
+	if p.name != "" {
+		if err := s.state.tree.MakeDirs(ListName(s.list.Name)); err != nil {
+			s.state.say(err)
+			p.name = ""
+		} else {
+			p.path = s.state.tree.Path(p.name)
+		}
+	}
+	p.bits = s.state.bitsFile(s.list.Name, p.name == "")
+	v, read, err := readVersion(ctx, p, stamps)
+	if toState := (buildError{}); p.path != "" && errors.As(err, &toState) && ctx.Err() == nil {
+		s.state.say(toState)
+		p.dir, p.name, p.path = "", "", ""
+		p.bits.readOnly = true
+		v, read, err = readVersion(ctx, p, stamps)
+	}
+	if err != nil {
+		return nil, read, err
+	}
+	v.fresh = true
+	v.pending = p.name
+	return v, read, nil
+}
+
+// logAgain says why files are read that have not changed.
+func (s *source) logAgain(good *version) {
+	log := s.state.log
+	switch until := good.nextUntil(); {
+	case good.index.Damaged():
+		log.Error("index damaged, its list is read again", "list", s.list.Name)
+	case good.stale:
+		log.Info("index of another version of the program, its list is read again", "list", s.list.Name)
+	case good.early():
+		log.Info("the clock was ahead when entries expired, their list is read again", "list", s.list.Name, "read", good.Loaded.UTC().Format(time.RFC3339))
+	case !until.IsZero():
+		log.Info("entries expired, their list is read again", "list", s.list.Name, "until", until.UTC().Format(time.RFC3339))
+	}
+}
+
+// repair reads a list again of which the index turned out to be damaged when the
+// filter was to be made of it, and reports whether another try makes sense: also
+// where nothing came of it, since the damage is known from then on (see
+// [blocklist.NewSet]).
+func (s *Store) repair(ctx context.Context, err error, sources []*source, readings []reading) bool {
+	var damage *blocklist.IndexError
+	if !errors.As(err, &damage) || ctx.Err() != nil {
+		return false
+	}
+	v := readings[damage.List].good
+	if v == nil || v != sources[damage.List].live.good {
+		return false // just built: a second time would be no better
+	}
+	if v.index.MarkDamaged() {
+		return false
+	}
+	r, _ := sources[damage.List].scan(ctx, s.watcher.plan, nil, patience{})
+	readings[damage.List] = r
+	return true
+}

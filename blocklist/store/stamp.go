@@ -1,0 +1,153 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"hash"
+	"io"
+	"io/fs"
+	"time"
+)
+
+// Why a list is not loaded, apart from the errors of the file system and of
+// package listfile. Use errors.Is.
+var (
+	ErrNotRegular = errors.New("not a regular file")
+	ErrChanged    = errors.New("changed while it was read")
+)
+
+// stamp identifies what a file held when it was looked at.
+type stamp struct {
+	path string
+	attributes
+	digest [sha256.Size]byte // of the content; zero where it was not read to its end
+	looked time.Time
+}
+
+// attributes are what tells cheaply that a file has changed. Times are
+// nanoseconds since 1970. The change time is among them because programs set
+// the modification time back; nothing sets the change time.
+type attributes struct {
+	device, inode    uint64
+	size             int64
+	modified, change int64
+}
+
+// racyFor is how long after a change the attributes are not trusted to show the
+// next one: a file may be written twice in one tick of its file system's clock,
+// which is 10 ms on ext4 and 2 s on FAT.
+const racyFor = 2 * time.Second
+
+// racy reports that the file may have changed since without a trace in its
+// attributes. So it does for one that was changed in the future, where clocks
+// disagree.
+func (s stamp) racy() bool { return age(s.change, s.looked) < racyFor }
+
+func age(nanoseconds int64, now time.Time) time.Duration {
+	return now.Sub(time.Unix(0, nanoseconds))
+}
+
+// sameAttributes reports that the files look as they did. Content is only
+// compared by that, which racy stamps forbid.
+func sameAttributes(a, b []stamp) bool {
+	return equalStamps(a, b, func(p, q *stamp) bool { return p.attributes == q.attributes })
+}
+
+// sameContent reports that the files hold what they did. Of files that were not
+// read to their end that is not known.
+func sameContent(a, b []stamp) bool {
+	return equalStamps(a, b, func(p, q *stamp) bool { return p.digest == q.digest && p.digest != [sha256.Size]byte{} })
+}
+
+func equalStamps(a, b []stamp, same func(p, q *stamp) bool) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i].path != b[i].path || !same(&a[i], &b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// statFiles looks at the files' attributes.
+func (o Opener) statFiles(paths []string) ([]stamp, error) {
+	stamps := make([]stamp, len(paths))
+	for i, path := range paths {
+		looked := time.Now()
+		info, err := o.Stat(path)
+		if err != nil {
+			return nil, err
+		}
+		stamps[i] = stamp{path: path, attributes: attributesOf(info), looked: looked}
+	}
+	return stamps, nil
+}
+
+func kindOf(m fs.FileMode) string {
+	switch {
+	case m.IsDir():
+		return "directory"
+	case m&fs.ModeNamedPipe != 0:
+		return "named pipe"
+	case m&fs.ModeSocket != 0:
+		return "socket"
+	default:
+		return "device"
+	}
+}
+
+// readStamped reads a file to its end and says what was read. Use, which may be
+// nil, is given the content; when it fails that is the error. A file whose
+// attributes change meanwhile, by being written or replaced, is an ErrChanged.
+func (o Opener) readStamped(ctx context.Context, path string, use func(io.Reader) error) (stamp, error) {
+	s := stamp{path: path, looked: time.Now()}
+	f, err := o.Open(path)
+	if err != nil {
+		return s, err
+	}
+	defer f.Close()
+	before, err := f.Stat()
+	if err != nil {
+		return s, err
+	}
+	s.attributes = attributesOf(before)
+	content := &hashedReader{ctx: ctx, from: io.LimitReader(f, s.size), hash: sha256.New()}
+	if use != nil {
+		if err := use(content); err != nil {
+			return s, err
+		}
+	}
+	if _, err := io.Copy(io.Discard, content); err != nil {
+		return s, err
+	}
+	after, err := f.Stat()
+	if err != nil {
+		return s, err
+	}
+	if attributesOf(after) != s.attributes || content.n != s.size {
+		return s, &fs.PathError{Op: "read", Path: path, Err: ErrChanged}
+	}
+	content.hash.Sum(s.digest[:0])
+	return s, nil
+}
+
+// hashedReader hashes what is read, and stops when its context ends.
+type hashedReader struct {
+	ctx  context.Context
+	from io.Reader
+	hash hash.Hash
+	n    int64
+}
+
+func (r *hashedReader) Read(p []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, context.Cause(r.ctx)
+	}
+	n, err := r.from.Read(p)
+	r.hash.Write(p[:n])
+	r.n += int64(n)
+	return n, err
+}

@@ -1,0 +1,42 @@
+package store
+
+import (
+	"net/url"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// The names in a state directory, and in a list's directory there.
+const (
+	keyName      = "lists.key"
+	workName     = "work"
+	listsName    = "lists"
+	segmentName  = "current.seg"
+	stampsName   = "current.json"
+	bitsName     = "current.bits"
+	acceptedName = "accepted"
+	historyName  = "history"
+	buildingName = "building"
+
+	// In the history of a list, the version that is being kept.
+	unfinishedName = ".new"
+
+	// Small files before they are in their places.
+	newPattern = ".new-*"
+)
+
+// ListDir returns where a state directory keeps what belongs to a list.
+func ListDir(stateDir, list string) string {
+	return filepath.Join(stateDir, filepath.FromSlash(ListName(list)))
+}
+
+// ListName returns the name of [ListDir] in the state directory. What cannot be the
+// name of a file is written with percent signs, as in URLs.
+func ListName(list string) string {
+	name := url.PathEscape(list)
+	if strings.HasPrefix(name, ".") {
+		name = "%2E" + name[1:]
+	}
+	return path.Join(listsName, name)
+}

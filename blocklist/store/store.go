@@ -1,0 +1,199 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"spamgate/blocklist"
+)
+
+// ErrClosed is returned by the methods of a closed Store.
+var ErrClosed = errors.New("the list store is closed")
+
+// Store keeps a Set up to date with the files on disk. Its methods are safe for
+// concurrent use.
+//
+// Files are looked at when the file system reports a change, and at every poll
+// whether it does or not, as network file systems never do. A list that has
+// changed goes live once its files have been left alone for the debounce time;
+// the new Set is built meanwhile, so that both together take no longer than the
+// longer of the two.
+type Store struct {
+	set      atomic.Pointer[blocklist.Set]
+	counters blocklist.Counters
+
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	watcher *watcher
+	timing  chan timing // tells the loop what Reload changed
+
+	swapMu sync.Mutex
+	swap   chan struct{} // closed when the Set is replaced
+
+	mu      sync.Mutex // held by who looks at files
+	ended   bool       // nothing is started any more
+	config  Config
+	live    *snapshot // what set holds; nil before the first
+	sources []*source
+	staged  *staged
+
+	state    *state
+	wake     chan struct{} // has room for one: something is to be done at another time
+	damage   atomic.Bool   // a lookup has met a damaged index
+	expiry   atomic.Int64  // when a list is due since an entry has expired, microseconds since 1970; 0: never
+	archiver archiver
+	failing  string // why lists were not rebuilt, as was logged; of the loop alone
+}
+
+// Build loads the lists once, without watching them: for checking a
+// configuration. The lists' stats are there even with an error, which names
+// each list without a usable version and is else about the configuration.
+func Build(ctx context.Context, c Config) (*blocklist.Set, []blocklist.ListStats, error) {
+	s := newStore(c, false)
+	defer s.cancel()
+	defer s.state.close()
+	s.ended = true
+	err := s.load(ctx, c)
+	var stats []blocklist.ListStats
+	for _, src := range s.sources {
+		stats = append(stats, describeList(src.list, src.live))
+	}
+	return s.Set(), stats, err
+}
+
+// Open loads the lists and starts to watch them. A list without a usable version
+// is an error that names list and file, unless it is optional. The context is
+// for loading; the Store lives until Close.
+func Open(ctx context.Context, c Config) (*Store, error) {
+	return open(ctx, c, true)
+}
+
+// open is Open, with file system events or on polling alone.
+func open(ctx context.Context, c Config, events bool) (*Store, error) {
+	s := newStore(c, events)
+	s.running.Go(s.watcher.run)
+	if err := s.load(ctx, c); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	timing := s.config.timing()
+	s.running.Go(func() { s.run(timing) })
+	return s, nil
+}
+
+func newStore(c Config, events bool) *Store {
+	s := &Store{
+		watcher: newWatcher(c.withDefaults().Logger, events),
+		timing:  make(chan timing, 1),
+		swap:    make(chan struct{}),
+		wake:    make(chan struct{}, 1),
+	}
+	s.state = openState(c.StateDir, c.ReadOnly, s.watcher.log)
+	s.state.deferring.Store(c.StoredFirst && !c.ReadOnly)
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// Close stops watching and waits until nothing of the Store runs any more. The
+// last Set stays usable.
+func (s *Store) Close() error {
+	s.cancel()
+	err := s.watcher.close()
+	s.mu.Lock() // held by a Reload or Rescan that is on its way out
+	s.ended = true
+	s.mu.Unlock()
+	s.running.Wait()
+	s.mu.Lock() // a late caller may be in it, if only to learn that it comes too late
+	defer s.mu.Unlock()
+	s.state.close()
+	return err
+}
+
+// Set is the present Set.
+func (s *Store) Set() *blocklist.Set { return s.set.Load() }
+
+// Await waits for a Set of the generation or a later one, and returns it.
+func (s *Store) Await(ctx context.Context, generation uint64) (*blocklist.Set, error) {
+	for {
+		s.swapMu.Lock()
+		swap := s.swap
+		s.swapMu.Unlock()
+		if set := s.Set(); set.Generation() >= generation {
+			return set, nil
+		}
+		select {
+		case <-swap:
+		case <-s.ctx.Done():
+			return nil, ErrClosed
+		case <-ctx.Done():
+			return nil, fmt.Errorf("waiting for generation %d of the lists: %w", generation, context.Cause(ctx))
+		}
+	}
+}
+
+// Reload replaces the configuration. Lists that are read as before (same paths
+// and options) go on serving what they have; like always they are read again if
+// their files have changed, and once those have been left alone, which Rescan
+// waits for. On an error, as from Open, nothing changes.
+func (s *Store) Reload(ctx context.Context, c Config) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ctx, stop := s.within(ctx)
+	defer stop()
+	if s.ctx.Err() != nil {
+		return ErrClosed
+	}
+	if err := s.load(ctx, c); err != nil {
+		return err
+	}
+	select { // what the loop has not taken yet is out of date
+	case <-s.timing:
+	default:
+	}
+	s.timing <- s.config.timing()
+	return nil
+}
+
+// Rescan looks at all files now. When it returns, what has changed is live; it
+// waits for files that are still being written, as long as the configuration's
+// MaxDebounce. The error joins those of all lists of which the version on disk
+// does not serve.
+func (s *Store) Rescan(ctx context.Context) error {
+	ctx, stop := s.within(ctx)
+	defer stop()
+	for {
+		again, err := s.look(ctx)
+		if s.ctx.Err() != nil {
+			return ErrClosed
+		}
+		if err != nil || again.IsZero() {
+			return errors.Join(err, s.listErrors())
+		}
+		select {
+		case <-time.After(time.Until(again)):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// within is a context that ends with the given one, and with the Store.
+func (s *Store) within(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	unhook := context.AfterFunc(s.ctx, func() { cancel(ErrClosed) })
+	return ctx, func() { unhook(); cancel(nil) }
+}
+
+// listErrors joins the errors of the lists as they are now.
+func (s *Store) listErrors() error {
+	var errs []error
+	for _, l := range s.Set().Stats().Lists {
+		if l.Err != nil {
+			errs = append(errs, fmt.Errorf("list %q: %w", l.Name, l.Err))
+		}
+	}
+	return errors.Join(errs...)
+}

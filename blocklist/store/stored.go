@@ -1,0 +1,287 @@
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"spamgate/blocklist"
+	"spamgate/blocklist/segment"
+)
+
+// storedMeta is what an index is kept with: what was read beside the entries, and
+// from what.
+type storedMeta struct {
+	Program string // that made it
+	Content content
+	Stamps  []storedStamp
+}
+
+// storedStamp is a [stamp] as it is kept.
+type storedStamp struct {
+	Path             string
+	Device, Inode    uint64
+	Size             int64
+	Modified, Change int64
+	Digest           []byte
+	Looked           time.Time
+}
+
+// storedStamps is the file beside an index with the stamps of its files as they
+// were seen since. Files are touched, and what was seen too soon after a change
+// has to be seen again: see [stamp.racy].
+type storedStamps struct{ Stamps []storedStamp }
+
+func storeStamps(stamps []stamp) []storedStamp {
+	stored := make([]storedStamp, len(stamps))
+	for i, s := range stamps {
+		stored[i] = storedStamp{s.path, s.device, s.inode, s.size, s.modified, s.change, s.digest[:], s.looked}
+	}
+	return stored
+}
+
+func loadStamps(stored []storedStamp) ([]stamp, error) {
+	stamps := make([]stamp, len(stored))
+	for i, s := range stored {
+		stamps[i] = stamp{path: s.Path, attributes: attributes{s.Device, s.Inode, s.Size, s.Modified, s.Change}, looked: s.Looked}
+		if copy(stamps[i].digest[:], s.Digest) != len(stamps[i].digest) || len(s.Digest) != len(stamps[i].digest) {
+			return nil, errors.New("no digest")
+		}
+	}
+	return stamps, nil
+}
+
+// program tells builds of the program apart: another one may read lists
+// differently.
+var program = sync.OnceValue(func() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	words := []string{info.GoVersion, info.Main.Version}
+	for _, s := range info.Settings {
+		if strings.HasPrefix(s.Key, "vcs.") {
+			words = append(words, s.Value)
+		}
+	}
+	return strings.Join(words, " ")
+})
+
+// storedHeader returns what an index of a list is made with.
+func storedHeader(k *blocklist.Keys, l *List, o readOptions, c *content, stamps []stamp) (segment.Header, error) {
+	meta, err := json.Marshal(storedMeta{program(), *c, storeStamps(stamps)})
+	if err != nil {
+		return segment.Header{}, fmt.Errorf("describing the index: %w", err)
+	}
+	return segment.Header{Source: sourceDigest(k, stamps), Options: optionsDigest(k, l, o), Meta: meta}, nil
+}
+
+// sourceDigest is the digest of what the files hold.
+func sourceDigest(k *blocklist.Keys, stamps []stamp) [32]byte {
+	return k.Digest([]byte(sumOf(stamps)))
+}
+
+// optionsDigest is the digest of all that changes which entries are read.
+func optionsDigest(k *blocklist.Keys, l *List, o readOptions) [32]byte {
+	return k.Digest([]byte(o.text(l)))
+}
+
+// text is all that changes which entries are read. How large a file may be does
+// not.
+func (o *readOptions) text(l *List) string {
+	return fmt.Sprintf("%q %q %q %t %t %t %d %t %q %t", l.Paths, string(o.Format), o.Column,
+		o.Allow, o.Exact, o.AllowPublicSuffix, o.Now, o.noExceptions, o.protect, o.hold)
+}
+
+// sum is a sum of what text says, which any process makes alike.
+func (o *readOptions) sum(l *List) string {
+	sum := sha256.Sum256([]byte(o.text(l)))
+	return hex.EncodeToString(sum[:])
+}
+
+// load gives the stored version of a list; nil if there is none that can be used.
+// Same says that the list is read as it was then: if not, the version is only
+// there to be compared with.
+func (s *state) load(l *List, o readOptions) (v *version, same bool) {
+	if !s.keeping() {
+		return nil, false
+	}
+	started := time.Now()
+	v, options, err := s.open(l.Name)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			s.log.Warn("stored index unusable, its list is read again", "list", l.Name, "error", err)
+		}
+		return nil, false
+	}
+	same = options == optionsDigest(s.keys, l, o)
+	s.log.Debug("stored index opened", "list", l.Name, "entries", v.Entries, "stale", v.stale, "same", same,
+		"duration", time.Since(started).Round(time.Millisecond).String())
+	return v, same
+}
+
+// bitsFile returns where the bits of a list are kept.
+func (s *state) bitsFile(list string, readOnly bool) *bitsFile {
+	if !s.keeping() {
+		return new(bitsFile)
+	}
+	return &bitsFile{s.tree, path.Join(ListName(list), bitsName), s.work, readOnly}
+}
+
+// open opens the stored index of a list.
+func (s *state) open(list string) (v *version, options [32]byte, err error) {
+	dir := ListName(list)
+	name := path.Join(dir, segmentName)
+	index, err := s.openSegment(name)
+	if err != nil {
+		return nil, options, err
+	}
+	header := index.Header()
+	var meta storedMeta
+	var stamps []stamp
+	if err = json.Unmarshal(header.Meta, &meta); err == nil {
+		stamps, err = loadStamps(meta.Stamps)
+	}
+	if err != nil {
+		return nil, options, fmt.Errorf("%s: %w: its description: %w", s.tree.Path(name), segment.ErrDamaged, err)
+	}
+	if header.Source != sourceDigest(s.keys, stamps) {
+		return nil, options, fmt.Errorf("%s: %w: its description is of other files", s.tree.Path(name), segment.ErrDamaged)
+	}
+	v = newVersion(index, meta.Content, stamps, s.bitsFile(list, !s.writable()))
+	v.kept, v.stale = true, meta.Program != program()
+	if text, err := s.tree.ReadFile(path.Join(dir, stampsName), maxSmall); err == nil {
+		var since storedStamps
+		if json.Unmarshal(text, &since) == nil {
+			// They may be of the version before, or of the next one.
+			if seen, err := loadStamps(since.Stamps); err == nil && sumOf(seen) == sumOf(stamps) {
+				v.stamps = seen
+			}
+		}
+	}
+	return v, header.Options, nil
+}
+
+// openSegment maps a segment of the state directory.
+func (s *state) openSegment(name string) (*segment.Segment, error) {
+	file, err := s.tree.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() // a map needs no descriptor
+	return segment.Map(file, s.tree.Path(name), s.keys.Segment())
+}
+
+// keep makes a version that went live the one that the next start finds.
+func (s *state) keep(l *List, v *version) error {
+	if v.pending == "" || !s.writable() {
+		return nil
+	}
+	dir := ListName(l.Name)
+	err := s.tree.MakeDirs(dir)
+	if err == nil {
+		err = s.tree.Rename(v.pending, path.Join(dir, segmentName))
+	}
+	if err != nil {
+		v.pending, v.bits.readOnly = "", true // what was built is swept away
+		return fmt.Errorf("keeping the index of list %q: %w", l.Name, err)
+	}
+	s.mu.Lock()
+	delete(s.pending, v.pending)
+	s.mu.Unlock()
+	v.pending, v.kept = "", true
+	return s.tree.Sync(dir)
+}
+
+// share makes a version that is kept of one list that of another one as well: a
+// list was renamed, or is there twice. Where the first has another version by now
+// there is nothing to share.
+func (s *state) share(from string, l *List, v *version) error {
+	dir := ListName(l.Name)
+	err := s.tree.MakeDirs(dir)
+	if err != nil {
+		return fmt.Errorf("keeping the index of list %q: %w", l.Name, err)
+	}
+	name := s.newName() // swept away if it stays
+	err = s.tree.Link(path.Join(ListName(from), segmentName), name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("keeping the index of list %q: %w", l.Name, err)
+	}
+	linked, err := s.openSegment(name)
+	if err != nil || linked.Digest() != v.index.Segment().Digest() {
+		return nil
+	}
+	if err := s.tree.Rename(name, path.Join(dir, segmentName)); err != nil {
+		return fmt.Errorf("keeping the index of list %q: %w", l.Name, err)
+	}
+	return s.tree.Sync(dir)
+}
+
+// keepStamps notes that the files of a kept version look otherwise now, and hold
+// what they held.
+func (s *state) keepStamps(l *List, v *version, stamps []stamp) error {
+	if !v.kept || !s.writable() {
+		return nil
+	}
+	text, err := json.Marshal(storedStamps{storeStamps(stamps)})
+	if err == nil {
+		err = s.tree.WriteFile(path.Join(ListName(l.Name), stampsName), s.work, newPattern, text)
+	}
+	if err != nil {
+		return fmt.Errorf("keeping what was seen of list %q: %w", l.Name, err)
+	}
+	return nil
+}
+
+// store keeps for the next start what serves, and what was seen of its files.
+func (s *source) store() error {
+	v := s.live.good
+	if v == nil {
+		return nil
+	}
+	from := s.keptAs
+	s.keptAs = ""
+	if v.pending != "" {
+		s.kept = nil
+		return s.state.keep(s.list, v)
+	}
+	var err error
+	if from != "" && from != s.list.Name && v.kept && s.state.writable() {
+		err = s.state.share(from, s.list, v)
+		s.kept = []stamp{} // none of this list
+	}
+	kept := s.kept
+	if kept == nil {
+		kept = v.stamps
+	}
+	known := sameAttributes(kept, s.live.stamps) && (!slices.ContainsFunc(kept, stamp.racy) || slices.ContainsFunc(s.live.stamps, stamp.racy))
+	if known || s.live.err != nil { // with an error they are of what does not serve
+		return err
+	}
+	s.kept = s.live.stamps
+	return errors.Join(err, s.state.keepStamps(s.list, v, s.kept))
+}
+
+// sumOf is the [Opener.ContentSum] of files that were read to their end; "" for others.
+func sumOf(stamps []stamp) string {
+	sums := make([][32]byte, len(stamps))
+	for i := range stamps {
+		if stamps[i].digest == [32]byte{} {
+			return ""
+		}
+		sums[i] = stamps[i].digest
+	}
+	return contentSum(sums)
+}

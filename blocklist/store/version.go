@@ -1,0 +1,168 @@
+package store
+
+import (
+	"slices"
+	"time"
+
+	"spamgate/blocklist"
+	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/segment"
+)
+
+// version is one list as it was read, whole and good. It is immutable, but for
+// what it learns of itself.
+type version struct {
+	index  *blocklist.Index
+	bits   *bitsFile // of the index; nil for the emptyVersion
+	stamps []stamp
+	content
+
+	// pending is the name of the segment in the state directory, under the Store's
+	// lock, until the version goes live; "" if it need not move.
+	pending string
+
+	// kept says that the state directory has it.
+	kept bool
+
+	// fresh is a version that was read from its files, and not opened.
+	fresh bool
+
+	// stale is a version that another build of the program made, which may have
+	// read the list differently. It serves until the list was read again.
+	stale bool
+}
+
+// newVersion returns a version of what an index was made of.
+func newVersion(s *segment.Segment, c content, stamps []stamp, bits *bitsFile) *version {
+	files := make([]string, len(c.Files))
+	for i := range c.Files {
+		files[i] = c.Files[i].Path
+	}
+	return &version{index: blocklist.NewIndex(s, files, bits), bits: bits, stamps: stamps, content: c}
+}
+
+// content is what reading a list's files has told, apart from the entries. It is
+// kept beside them.
+type content struct {
+	Loaded time.Time // when it was read
+
+	// Pause is how long after the end of an entry's time the list is read
+	// again. Lookups know that the time is over, so there is no hurry; and in a
+	// long list something may end every second.
+	Pause time.Duration
+
+	// Counts of entries and lines, see [blocklist.ListStats].
+	Entries, Exceptions, Invalid, Unsupported, Expired, Protected int
+
+	Files    []blocklist.FileStats
+	Problems []blocklist.FileProblem
+}
+
+// emptyVersion is the version of an optional list that has none.
+var emptyVersion = &version{index: blocklist.NewIndex(nil, nil, nil)}
+
+// nextUntil is when the next entry expires; zero if none does.
+func (v *version) nextUntil() time.Time {
+	if at := v.index.Segment().NextUntil(); at != 0 {
+		return time.Unix(at, 0)
+	}
+	return time.Time{}
+}
+
+// over is how many of the version's entries had an end that has passed. Damage
+// hides some of them.
+func (v *version) over(now time.Time) (n int) {
+	if until := v.nextUntil(); until.IsZero() || now.Before(until) {
+		return 0
+	}
+	_ = v.index.Segment().Records(func(r segment.Record) bool {
+		if r.Until != 0 && r.Until <= now.Unix() {
+			n++
+		}
+		return true
+	})
+	return n
+}
+
+// notes are those of all files, each once.
+func (v *version) notes() (notes []string) {
+	for _, f := range v.Files {
+		for _, note := range f.Notes {
+			if !slices.Contains(notes, note) {
+				notes = append(notes, note)
+			}
+		}
+	}
+	return notes
+}
+
+// current reports that the version, which may be nil, is what its files say as
+// they are: they need not be read again unless they change.
+func (v *version) current() bool {
+	if v == nil || v.stale || v.early() || v.index.Damaged() {
+		return false
+	}
+	due := v.due()
+	return due.IsZero() || time.Now().Before(due)
+}
+
+// early reports that the clock was ahead when entries were left out whose time was
+// over: it may not be.
+func (v *version) early() bool { return v.Expired > 0 && time.Now().Before(v.Loaded) }
+
+// pauses is how many times as long as reading a list takes it is left alone when
+// entries have expired: then that is all that a core does for a twentieth of its
+// time.
+const pauses = 20
+
+// due is when the list has to be read again since entries have expired; zero if
+// none will.
+func (v *version) due() time.Time {
+	until := v.nextUntil()
+	if until.IsZero() {
+		return until
+	}
+	return until.Add(v.Pause)
+}
+
+// entriesOf is how many entries the version has from a file, or for "" from all.
+func (v *version) entriesOf(path string) int {
+	if v == nil {
+		return 0
+	}
+	if path == "" {
+		return v.Entries
+	}
+	if i := slices.IndexFunc(v.Files, func(f blocklist.FileStats) bool { return f.Path == path }); i >= 0 {
+		return v.Files[i].Entries
+	}
+	return 0
+}
+
+// readOptions is how a list's files are read. Lists with equal options get equal
+// versions from equal files.
+type readOptions struct {
+	listfile.Options
+	noExceptions bool
+	protect      string // names that its entries may not cover, see [protected]
+	hold         bool   // such an entry has the whole list held
+}
+
+func (c *Config) readOptions(l *List) readOptions {
+	o := readOptions{
+		Options: listfile.Options{
+			Allow:             l.Type == blocklist.Allow,
+			Exact:             l.Exact,
+			AllowPublicSuffix: l.AllowPublicSuffix,
+			Format:            l.Format,
+			Column:            l.Column,
+			MaxBytes:          l.maxBytes(),
+		},
+		noExceptions: c.FilterOnly,
+	}
+	if c.protected != nil && l.Type == blocklist.Block && l.OnProtected != AcceptProtected {
+		o.protect = c.protected.names
+		o.hold = l.OnProtected == HoldProtected
+	}
+	return o
+}
