@@ -175,7 +175,7 @@ func TestHeldAcceptRollback(t *testing.T) {
 	waitVersions(2)
 
 	text = g.lists(t, 0, "rollback", "blocked", "--reason", "that was wrong")
-	for _, want := range []string{"list blocked: put back version 2", "with 1500 entries, live since 2", "  replaced version 2", "to go further back: --to VERSION", "puts back 2", "live in the running gate, generation 3"} {
+	for _, want := range []string{"list blocked: put back version 2", "with 1,500 entries, live since 2", "  replaced version 2", "to go further back: --to VERSION", "puts back 2", "live in the running gate, generation 3"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("rollback says %q, want %q", text, want)
 		}

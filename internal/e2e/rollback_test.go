@@ -52,7 +52,7 @@ func TestRollbackOfMissing(t *testing.T) {
 	if text := g.lists(t, 0, "status", "blocked", "--json"); !strings.Contains(text, "spamgate lists rollback blocked puts the last one back") {
 		t.Errorf("its status is %q", text)
 	}
-	if text := g.lists(t, 0, "rollback", "blocked"); !strings.Contains(text, "with 1500 entries") {
+	if text := g.lists(t, 0, "rollback", "blocked"); !strings.Contains(text, "with 1,500 entries") {
 		t.Errorf("rollback says %q", text)
 	}
 	if now, err := os.ReadFile(path); string(now) != numbered(1500) {
