@@ -13,15 +13,16 @@ import (
 	"spamgate/blocklist/sender"
 )
 
+// The errors of this file complete a sentence that begins with the value.
+
 var errNoDomain = errors.New("is not a domain name")
 
 // maxLabel is from RFC 1035, section 2.3.4.
 const maxLabel = 63
 
 // domainName normalises a domain name as sender addresses are normalised, so
-// that both compare byte by byte. It is stricter: beyond letters, digits and
-// hyphens only "_" passes, since names with it are in use. The error, like the
-// others here, completes a sentence that begins with the value.
+// that both compare byte by byte. It is stricter: besides letters, digits and
+// hyphens it accepts only "_", which some real names have.
 func domainName(s string) (string, error) {
 	name, err := sender.NormalizeDomain(s)
 	if err != nil || strings.ContainsFunc(name, notInDomain) {
@@ -39,7 +40,7 @@ func notInDomain(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.')
 }
 
-// mailDomain is domainName, or an address literal in its normal form.
+// mailDomain normalises a domain name or an address literal.
 func mailDomain(s string) (string, error) {
 	if !strings.HasPrefix(s, "[") {
 		return domainName(s)
@@ -59,20 +60,20 @@ func hostname(s string) (string, error) {
 	}
 	name, err := domainName(s)
 	if _, notAddr := netip.ParseAddr(cmp.Or(name, s)); notAddr == nil {
-		return "", errors.New("is an address, which stands in brackets here")
+		return "", errors.New("is an IP address, which must be in brackets here")
 	}
 	if err != nil {
 		return "", err
 	}
 	for label := range strings.SplitSeq(name, ".") {
 		if strings.Contains(label, "_") || strings.HasPrefix(label, "-") || strings.HasSuffix(label, "-") {
-			return "", fmt.Errorf("is no host name: its part %q is not made of letters, digits and inner hyphens", label)
+			return "", fmt.Errorf("is not a host name: its part %q is not made of letters, digits and inner hyphens", label)
 		}
 	}
 	return name, nil
 }
 
-// addressLiteral takes what follows the opening bracket.
+// addressLiteral parses what follows the opening bracket.
 func addressLiteral(inner string) (string, error) {
 	inner, ok := strings.CutSuffix(inner, "]")
 	text, tagged := inner, false
@@ -81,7 +82,7 @@ func addressLiteral(inner string) (string, error) {
 	}
 	addr, err := netip.ParseAddr(text)
 	if !ok || err != nil || addr.Zone() != "" || addr.Is6() != tagged {
-		return "", errors.New(`is no address literal: they look like "[192.0.2.1]" and "[IPv6:2001:db8::1]"`)
+		return "", errors.New(`is not an address literal, such as "[192.0.2.1]" or "[IPv6:2001:db8::1]"`)
 	}
 	if tagged {
 		return "[IPv6:" + addr.String() + "]", nil
@@ -89,7 +90,7 @@ func addressLiteral(inner string) (string, error) {
 	return "[" + addr.String() + "]", nil
 }
 
-// checkListen checks one address to listen on.
+// checkListen checks one address of a listener.
 func checkListen(s string) error {
 	if s == Systemd {
 		return nil
@@ -99,7 +100,7 @@ func checkListen(s string) error {
 		return errors.New("is not of the form host:port")
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return fmt.Errorf("has the port %q, which is no number from 0 to 65535", port)
+		return fmt.Errorf("has the port %q, which is not a number from 0 to 65535", port)
 	} else if strconv.FormatUint(n, 10) != port {
 		return fmt.Errorf("has the port %q, which begins with a zero", port)
 	}
@@ -112,8 +113,8 @@ func checkListen(s string) error {
 	return nil
 }
 
-// zoneName is a zone (RFC 4007, section 11) that cannot be taken for what comes
-// behind it.
+// zoneName is a zone (RFC 4007, section 11) that is not mistaken for what follows
+// it.
 var zoneName = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
 // normalHost normalises a domain name or an IP address.
@@ -123,15 +124,15 @@ func normalHost(host string) (string, error) {
 	case err != nil:
 		return domainName(host)
 	case addr.Zone() != "" && !zoneName.MatchString(addr.Zone()):
-		return "", fmt.Errorf("has the zone %q, which is no name of an interface", addr.Zone())
+		return "", fmt.Errorf("has the zone %q, which is not the name of an interface", addr.Zone())
 	default:
 		return addr.String(), nil
 	}
 }
 
-// isPublic reports whether an address to listen on is certainly reachable from
-// other machines. Other names than localhost, and systemd's sockets, are only
-// known once they are open.
+// isPublic reports whether other machines can certainly reach a listen address.
+// For names other than localhost, and for systemd's sockets, only the open socket
+// tells.
 func isPublic(listen string) bool {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -144,8 +145,8 @@ func isPublic(listen string) bool {
 	return err == nil && !addr.Unmap().IsLoopback()
 }
 
-// parsePrefix reads a single address or a CIDR prefix. Where it is neither, it
-// says what is wrong and what to do.
+// parsePrefix parses a single address or a CIDR prefix. If it fails it returns
+// what is wrong, and what to do.
 func parsePrefix(s string) (p netip.Prefix, what, hint string) {
 	if addr, err := netip.ParseAddr(s); err == nil && addr.Zone() == "" {
 		addr = addr.Unmap()
@@ -154,11 +155,11 @@ func parsePrefix(s string) (p netip.Prefix, what, hint string) {
 	p, err := netip.ParsePrefix(s)
 	switch {
 	case err != nil:
-		return p, fmt.Sprintf("%q is no IP address or network", s), `write "192.0.2.1", "192.0.2.0/24" or "2001:db8::/32"`
+		return p, fmt.Sprintf("%q is not an IP address or network", s), `write "192.0.2.1", "192.0.2.0/24" or "2001:db8::/32"`
 	case p.Addr().Is4In6():
 		return p, fmt.Sprintf("%q is an IPv4 network in IPv6 notation", s), "write it as IPv4"
 	case p != p.Masked():
-		return p, fmt.Sprintf("%q has bits set behind its /%d", s, p.Bits()), fmt.Sprintf("write %q", p.Masked())
+		return p, fmt.Sprintf("%q has bits set after its first %d", s, p.Bits()), fmt.Sprintf("write %q", p.Masked())
 	}
 	return p, "", ""
 }

@@ -17,20 +17,21 @@ func (d *document) bind(tree map[string]any) {
 	d.table("", tree, reflect.ValueOf(d.cfg).Elem())
 }
 
-// table binds the keys of one table to the fields of one struct, in the order of
-// the struct: each [[listener]] starts from what [listen] is by then.
+// table binds the keys of a table to the fields of a struct, in the order of the
+// struct: [[listener]] tables copy [listen], which must be bound before them.
 func (d *document) table(path string, tree map[string]any, fields reflect.Value) {
 	known := keysOf(fields.Type())
-	for _, key := range known {
+	for _, field := range fieldsOf(fields.Type()) {
+		key := field.Tag.Get("toml")
 		if value, ok := tree[key]; ok {
-			d.value(child(path, key), value, fieldOf(fields, key).Addr().Interface())
+			d.value(child(path, key), value, fields.FieldByIndex(field.Index).Addr().Interface(), field.Tag)
 		}
 	}
 	for key := range tree {
 		if !slices.Contains(known, key) {
 			hint, meant := suggest(key, path, known)
 			d.fail(child(path, key), "unknown key", hint)
-			// A key that is missing only because of the slip is not reported too.
+			// If the misspelled key is also missing, one error is enough.
 			if meant != "" {
 				d.failed[meant] = true
 			}
@@ -38,32 +39,47 @@ func (d *document) table(path string, tree map[string]any, fields reflect.Value)
 	}
 }
 
-// value binds one value. What has the wrong type leaves the default in place.
-func (d *document) value(path string, value, field any) {
+// value binds a value, and checks it against the tag of its field. A value of a
+// wrong type leaves the default in place.
+func (d *document) value(path string, value, field any, tag reflect.StructTag) {
 	switch field := field.(type) {
 	case *string:
 		if assign(d, path, value, field, `a string in quotes`) {
 			d.noControl(path, *field)
+			if allowed := tag.Get("oneof"); allowed != "" {
+				d.oneOf(path, *field, strings.Split(allowed, ",")...)
+			}
 		}
 	case *bool:
 		assign(d, path, value, field, `true or false, without quotes`)
 	case *int64:
-		assign(d, path, value, field, wholeNumber(path))
+		if assign(d, path, value, field, wholeNumber(path)) {
+			d.within(path, *field, tag)
+		}
 	case *Connections:
+		var n int64
 		if value == "auto" {
 			*field = AutoConnections
-			return
+		} else if assign(d, path, value, &n, `a whole number without quotes (0 is no limit), or "auto"`) {
+			d.within(path, n, tag)
+			*field = Connections(n)
 		}
-		d.connections(path, value, field)
 	case *float64:
 		if whole, ok := value.(int64); ok {
 			value = float64(whole)
 		}
 		assign(d, path, value, field, `a number, such as 1e-6, without quotes`)
 	case *time.Duration:
-		d.duration(path, value, field)
+		d.duration(path, value, field, tag)
 	case *Addresses:
-		d.addresses(path, value, field)
+		if s, ok := value.(string); ok {
+			*field = Addresses{s}
+			d.noControl(path, s)
+		} else if _, ok := value.([]any); ok {
+			d.strings(path, value, (*[]string)(field))
+		} else {
+			d.wrongType(path, value, "a string in quotes, or an array of them")
+		}
 	case *[]string:
 		d.strings(path, value, field)
 	case *[]netip.Prefix:
@@ -82,8 +98,8 @@ func (d *document) value(path string, value, field any) {
 	}
 }
 
-// wholeNumber says what to write for a whole number. Of the Limits 0 is none, and
-// "off" is what people try.
+// wholeNumber says what to write for a whole number. People try "off" for a
+// limit, so that 0 is worth a mention.
 func wholeNumber(path string) string {
 	if isLimit(path) {
 		return `a whole number, without quotes (0 is no limit)`
@@ -94,6 +110,16 @@ func wholeNumber(path string) string {
 // isLimit reports whether a key is one of the Limits.
 func isLimit(path string) bool {
 	return slices.Contains(keysOf(reflect.TypeFor[Limits]()), path[strings.LastIndexByte(path, '.')+1:])
+}
+
+// within checks a number against the range in its field's tag.
+func (d *document) within(path string, v int64, tag reflect.StructTag) {
+	low, high, ok := strings.Cut(tag.Get("range"), ",")
+	least, _ := strconv.ParseInt(low, 10, 64)
+	most, _ := strconv.ParseInt(high, 10, 64)
+	if ok && (v < least || v > most) {
+		d.fail(path, fmt.Sprintf("%d is out of range", v), "write "+low+" to "+high)
+	}
 }
 
 func (d *document) wrongType(path string, value any, want string) {
@@ -112,21 +138,22 @@ func assign[T any](d *document, path string, value any, field *T, want string) b
 }
 
 // noControl refuses control characters: "\b" in the path of a file is a backspace.
-// [policy], whose texts clients read, has a stricter check of its own.
+// The texts of [policy] have a stricter check.
 func (d *document) noControl(path, s string) {
 	if strings.HasPrefix(path, "policy.") {
 		return
 	}
 	for _, r := range s {
 		if r < ' ' || r == 0x7f {
-			d.fail(path, fmt.Sprintf("holds the control character %q", r),
-				`write a backslash twice in double quotes, or the text in single quotes; directories are separated by "/"`)
+			d.fail(path, fmt.Sprintf("contains the control character %q", r),
+				`write each backslash twice, or use single quotes; separate directories with "/"`)
 			return
 		}
 	}
 }
 
-func (d *document) duration(path string, value any, field *time.Duration) {
+// duration binds a duration, and checks it against the range in its field's tag.
+func (d *document) duration(path string, value any, field *time.Duration, tag reflect.StructTag) {
 	const want = `a duration in quotes, such as "500ms", "30s" or "5m"`
 	var s string
 	if !assign(d, path, value, &s, want) {
@@ -142,6 +169,12 @@ func (d *document) duration(path string, value any, field *time.Duration) {
 		return
 	}
 	*field = v
+	low, high, _ := strings.Cut(tag.Get("range"), ",")
+	least, _ := time.ParseDuration(low)
+	most, _ := time.ParseDuration(high)
+	if v < least || v > most {
+		d.fail(path, fmt.Sprintf("%v is out of range", v), fmt.Sprintf("write %q to %q", low, high))
+	}
 }
 
 var durationInWords = regexp.MustCompile(`^\s*(\d{1,6})\s*([a-z]*)\.?\s*$`)
@@ -168,28 +201,7 @@ func asDuration(s string) string {
 	return ""
 }
 
-// connections binds a number of connections that is not "auto".
-func (d *document) connections(path string, value any, field *Connections) {
-	var n int64
-	if !assign(d, path, value, &n, `a whole number without quotes (0 is no limit), or "auto"`) {
-		return
-	}
-	d.within(path, n, 0, maxLimit)
-	*field = Connections(n)
-}
-
-func (d *document) addresses(path string, value any, field *Addresses) {
-	switch value := value.(type) {
-	case string:
-		*field = Addresses{value}
-		d.noControl(path, value)
-	case []any:
-		d.strings(path, value, (*[]string)(field))
-	default:
-		d.wrongType(path, value, "a string in quotes, or an array of them")
-	}
-}
-
+// strings binds an array of strings, unless one of its elements is not a string.
 func (d *document) strings(path string, value any, field *[]string) {
 	want := `an array of strings, such as ["a", "b"]`
 	if s, ok := value.(string); ok {
@@ -215,15 +227,14 @@ func (d *document) strings(path string, value any, field *[]string) {
 func (d *document) prefixes(path string, value any, field *[]netip.Prefix) {
 	var texts []string
 	d.strings(path, value, &texts)
-	var out []netip.Prefix
+	*field = nil
 	for i, s := range texts {
 		p, what, hint := parsePrefix(s)
 		if what != "" {
 			d.fail(element(path, i), what, hint)
 		}
-		out = append(out, p)
+		*field = append(*field, p)
 	}
-	*field = out
 }
 
 // listeners binds the [[listener]] tables.
@@ -241,14 +252,14 @@ func (d *document) lists(path string, value any, field *[]List) {
 	d.tables(path, value, "[[list]] with two brackets, once for each list", func(path string, tree map[string]any) {
 		list := DefaultList()
 		d.table(path, tree, reflect.ValueOf(&list).Elem())
-		if list.Type == "allow" && !d.at.has(path+".action") {
+		if list.Type == typeAllow && !d.at.has(path+".action") {
 			list.Action = ""
 		}
 		*field = append(*field, list)
 	})
 }
 
-// tables goes through an array of tables.
+// tables calls each for the tables of an array.
 func (d *document) tables(path string, value any, want string, each func(path string, tree map[string]any)) {
 	var array []any
 	if !assign(d, path, value, &array, want) {
@@ -262,32 +273,22 @@ func (d *document) tables(path string, value any, want string, each func(path st
 	}
 }
 
-// fieldOf finds the field of a key that the struct has. The keys of an embedded
-// struct stand in the same table.
-func fieldOf(fields reflect.Value, key string) reflect.Value {
-	for field, value := range fields.Fields() {
-		if field.Anonymous && slices.Contains(keysOf(field.Type), key) {
-			return fieldOf(value, key)
-		}
-		if field.Tag.Get("toml") == key {
-			return value
-		}
-	}
-	return reflect.Value{}
-}
-
-// noKey is the tag of a field that no key sets.
+// noKey is the tag of a field that has no key.
 const noKey = "-"
 
-// keysOf names the keys of a table, in the order of the struct.
+// fieldsOf returns the fields that have keys, in the order of the struct. The keys
+// of an embedded struct belong to the same table.
+func fieldsOf(table reflect.Type) []reflect.StructField {
+	return slices.DeleteFunc(reflect.VisibleFields(table), func(f reflect.StructField) bool {
+		return f.Anonymous || f.Tag.Get("toml") == noKey
+	})
+}
+
+// keysOf returns the keys of a table, in the order of the struct.
 func keysOf(table reflect.Type) []string {
 	var keys []string
-	for field := range table.Fields() {
-		if field.Anonymous {
-			keys = append(keys, keysOf(field.Type)...)
-		} else if tag := field.Tag.Get("toml"); tag != noKey {
-			keys = append(keys, tag)
-		}
+	for _, field := range fieldsOf(table) {
+		keys = append(keys, field.Tag.Get("toml"))
 	}
 	return keys
 }

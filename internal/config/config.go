@@ -1,13 +1,16 @@
 // Package config reads spamgate's TOML configuration.
 //
-// [Load] reports everything that is wrong with a file at once, each fault with
-// its line and with what to do about it. What it returns is checked and
-// normalised, so that whoever wires the gate together converts values and
-// decides nothing. Of the gate's other packages it knows the normal form of
-// addresses alone.
+// [Load] reports all faults of a file at once, each with its line and with what
+// to do about it. The values that it returns are checked and normalised, so that
+// the caller only converts them. Of the gate's other packages it uses those that
+// know the forms of addresses, list files and hash families.
 //
-// The meaning, unit and range of every key stand beside the key in the shipped
-// config.toml; the comments here say what the loaded value looks like.
+// The shipped config.toml explains every key. The comments here say what the
+// loaded value looks like. Struct tags say what a value may be:
+//
+//   - toml: the name of the key or table;
+//   - oneof: the strings that are accepted, separated by commas;
+//   - range: the least and the greatest value, as written in the file.
 package config
 
 import (
@@ -16,27 +19,24 @@ import (
 	"time"
 )
 
-// Config is a whole configuration file. The toml tags are the names of the
-// keys and tables.
+// Config is a whole configuration file.
 type Config struct {
 	// File is the path that was given to Load.
 	File string `toml:"-"`
 
-	// Warnings are what is accepted and is not as its author may think, such as
-	// keys that have no effect any more; in the order of the file.
+	// Warnings are about accepted lines that may not do what their author
+	// expects, such as keys without effect; in the order of the file.
 	Warnings []*Error `toml:"-"`
 
-	// Hostname is what the gate calls itself in greetings and trace fields: a
-	// domain name in lower case or an address literal. Load never leaves it
-	// empty.
+	// Hostname is the gate's own name in greetings and trace fields: a domain
+	// name in lower case or an address literal. Load never leaves it empty.
 	Hostname string `toml:"hostname"`
 
 	Listen Listen `toml:"listen"`
 
-	// Listeners holds every place to listen on: [listen] first, unless there are
-	// [[listener]] tables and it has no addr of its own, and then those tables,
-	// each with [listen]'s value for what it does not set. After Load there is
-	// one at least, and whoever opens ports needs no other.
+	// Listeners holds every listener, at least one after Load. [listen] comes
+	// first, unless there are [[listener]] tables and it has no addr. Each
+	// [[listener]] has the values of [listen] for the keys that it does not set.
 	Listeners []Listener `toml:"listener"`
 
 	NextHop NextHop `toml:"next_hop"`
@@ -49,74 +49,69 @@ type Config struct {
 	Watch   Watch   `toml:"watch"`
 	Log     Log     `toml:"log"`
 
-	// Lists holds the [[list]] tables in the order of the file, which decides
-	// between equally strict actions. Load accepts no configuration without
-	// one.
+	// Lists holds the [[list]] tables, at least one, in the order of the file.
+	// Of equally strict actions that of the first list counts.
 	Lists []List `toml:"list"`
 }
 
-// Addresses is an array of strings that may be written as a single string.
+// Addresses is an array of strings. A single string in the file is an array of one.
 type Addresses []string
 
 // Filter says how the lists are searched.
 type Filter struct {
-	// Kind is "classic", "sharded", "sized", "counting", "fuse" or "auto".
-	Kind string `toml:"kind"`
+	Kind string `toml:"kind" oneof:"classic,sharded,sized,counting,fuse,auto"`
 
-	// Family is the filter's hashes, as hashfamily.ParseSpec reads and writes
-	// it: "classic" and its parts with every kind but "fuse", others with "sized"
-	// and "counting" only. Where the file is silent it is "double" for those
-	// two. With "fuse" it is empty.
+	// Family is the hash family, in the normal form of hashfamily.ParseSpec. Its
+	// default is "double" for "sized" and "counting", which take any family, and
+	// "classic" for the others, which take only "classic" and parts of it. For
+	// "fuse" it is empty.
 	Family string `toml:"family"`
 
-	// FPR is the false positive rate that a sized, counting or fuse filter is
-	// made for; 1e-12 to 0.5, with "fuse" 2^-32 at least.
+	// FPR is the false positive rate of a sized, counting or fuse filter: 1e-12
+	// to 0.5, for "fuse" at least 2^-32.
 	FPR float64 `toml:"fpr"`
 
-	// Entries is the number of entries that a filter, other than a classic or
-	// fuse one, has room for at least, up to 10^10; 0: as many as the lists hold,
-	// and some.
-	Entries int64 `toml:"entries"`
+	// Entries is the least capacity of a filter that is neither classic nor
+	// fuse; 0: more than the lists hold.
+	Entries int64 `toml:"entries" range:"0,10000000000"`
 
 	// CounterBits is the width of a counting filter's counters: 4, 8 or 16.
 	CounterBits int64 `toml:"counter_bits"`
 
-	// Confirm looks every maybe up in the exact index. False is accepted only
-	// with exactly one block list and no allow list; that the list has no
-	// exceptions is for whoever reads it to check.
+	// Confirm looks up every match of the filter in the exact index. It is false
+	// only with one block list and no allow list; the caller must check that the
+	// list has no exceptions.
 	Confirm bool `toml:"confirm"`
 }
 
-// State says where the gate keeps what it must not lose.
+// State describes the state directory.
 type State struct {
 	// Dir is an absolute path.
 	Dir string `toml:"dir"`
 
-	// History is how many earlier versions of each list are kept, to roll
-	// back to; 0 to 100.
-	History int64 `toml:"history"`
+	// History is how many earlier versions of each list are kept for a rollback.
+	History int64 `toml:"history" range:"0,100"`
 }
 
-// Guard says whom no block list is to cover whole.
+// Guard names the domains that no block list may list whole.
 type Guard struct {
 	// Protect holds domains in lower case with A-labels.
 	Protect []string `toml:"protect"`
 
-	// ProtectProviders adds the shipped names of large mail providers.
+	// ProtectProviders adds the large mail providers.
 	ProtectProviders bool `toml:"protect_providers"`
 }
 
-// Admin says where the gate answers questions about itself.
+// Admin describes the admin socket and the address for metrics.
 type Admin struct {
-	// Socket is an absolute path; empty: there is none.
+	// Socket is an absolute path; empty: no socket.
 	Socket string `toml:"socket"`
 
-	// SocketGroup is the name or number of the socket's group; empty: that of
-	// the process.
+	// SocketGroup is the name or number of a group; empty: that of the process.
 	SocketGroup string `toml:"socket_group"`
 
-	// SocketMode is the socket's mode in octal digits. The owner can read and
-	// write, strangers can nothing.
+	// SocketMode has three or four octal digits. It gives the owner read and
+	// write access, and others none.
 	SocketMode string `toml:"socket_mode"`
 
 	// MetricsAddr is "host:port" for metrics over TCP; empty: none.
@@ -125,29 +120,29 @@ type Admin struct {
 
 // Headers says which header fields are judged.
 type Headers struct {
-	// Check holds names of header fields as they were written, none twice.
-	// None: headers are not judged.
+	// Check holds the names of header fields as they were written, without
+	// duplicates. Empty: headers are not judged.
 	Check []string `toml:"check"`
 
-	// MaxBytes bounds the header section; 1,000 to 16,777,216.
-	MaxBytes int64 `toml:"max_bytes"`
+	// MaxBytes bounds the header section. A line alone may have 998 bytes
+	// (RFC 5322, section 2.1.1), and no honest header comes near 16 MiB.
+	MaxBytes int64 `toml:"max_bytes" range:"1000,16777216"`
 
-	// MaxAddresses bounds the sender addresses in a header; 100 to 10,000.
-	MaxAddresses int64 `toml:"max_addresses"`
+	// MaxAddresses bounds the sender addresses in a header. A broken field may
+	// have several readings, which all count, and each lookup takes about 1 µs.
+	MaxAddresses int64 `toml:"max_addresses" range:"100,10000"`
 
-	// CheckBounces judges the headers of messages with the null reverse-path
-	// too.
+	// CheckBounces judges the headers of messages with the null reverse-path too.
 	CheckBounces bool `toml:"check_bounces"`
 }
 
-// Policy says what becomes of listed mail, and who is spared.
+// Policy says what happens to listed mail, and who is exempt.
 type Policy struct {
-	// Mode is "enforce" or "monitor".
-	Mode string `toml:"mode"`
+	Mode string `toml:"mode" oneof:"enforce,monitor"`
 
-	// RecipientDomains holds domains in lower case with A-labels:
-	// "example.com" is that domain alone, ".example.com" it and every
-	// subdomain. None: every recipient is taken.
+	// RecipientDomains holds domains in lower case with A-labels: "example.com"
+	// is that domain alone, ".example.com" also every subdomain. Empty: every
+	// recipient is accepted.
 	RecipientDomains []string `toml:"recipient_domains"`
 
 	// ExemptRecipients holds "user@", "user@domain" and "@domain", case folded
@@ -157,24 +152,21 @@ type Policy struct {
 	// ExemptClients holds masked prefixes, never IPv4-mapped IPv6.
 	ExemptClients []netip.Prefix `toml:"exempt_clients"`
 
-	// Contact is printable ASCII of at most 200 bytes, or empty.
+	// Contact is printable ASCII, at most 200 bytes; it may be empty.
 	Contact string `toml:"contact"`
 
-	// RejectText is the template of a refusal without its reply code, which
-	// the gate puts in front. Its placeholders are {sender}, {list}, {reason},
-	// {id} and {contact}; where the contact is empty, the "; " before its
-	// placeholder goes with it.
+	// RejectText is the template of a refusal without its reply code. Its
+	// placeholders are {sender}, {list}, {reason}, {id} and {contact}. If the
+	// contact is empty, the "; " before its placeholder is left out too.
 	RejectText string `toml:"reject_text"`
 
 	// AllowDiscard permits the action "discard".
 	AllowDiscard bool `toml:"allow_discard"`
 }
 
-// Watch says how changes of the lists are noticed where the file system does
-// not report them.
+// Watch is for file systems that do not report changes of the list files.
 type Watch struct {
-	// PollInterval is the time between two looks; 100 ms to 24 hours.
-	PollInterval time.Duration `toml:"poll_interval"`
+	PollInterval time.Duration `toml:"poll_interval" range:"100ms,24h"`
 }
 
 // Log says what is logged, how and where.
@@ -182,50 +174,43 @@ type Log struct {
 	// Output is "stderr", "syslog", "journal", or "file:" with an absolute path.
 	Output string `toml:"output"`
 
-	// Format is "text" or "json".
-	Format string `toml:"format"`
-
-	// Level is "debug", "info", "warn" or "error".
-	Level string `toml:"level"`
-
-	// Addresses is "full", "domain" or "hash".
-	Addresses string `toml:"addresses"`
+	Format    string `toml:"format" oneof:"text,json"`
+	Level     string `toml:"level" oneof:"debug,info,warn,error"`
+	Addresses string `toml:"addresses" oneof:"full,domain,hash"`
 }
 
 // List is one [[list]] table.
 type List struct {
-	// Name is unique, and fit to be a file's: up to 100 letters, digits, ".", "_"
+	// Name is unique and a valid file name: up to 100 letters, digits, ".", "_"
 	// and "-".
 	Name string `toml:"name"`
 
-	// Path is absolute; it may be a glob (path/filepath.Match). Empty where
-	// there is a URL.
+	// Path is an absolute path or glob (path/filepath.Match); empty if there is a
+	// URL.
 	Path string `toml:"path"`
 
-	// Copy is the absolute path of the file, no glob, that holds what was last
-	// fetched from the URL; empty where there is none.
+	// Copy is the absolute path of the file, not a glob, that holds what was last
+	// fetched from the URL; empty without a URL.
 	Copy string `toml:"-"`
 
-	// URL is where the list is fetched from, https or with AllowHTTP http;
-	// empty where there is a Path.
+	// URL is the https URL of the list, http only with AllowHTTP; empty if there
+	// is a Path.
 	URL string `toml:"url"`
 
-	// Refresh is the time between two fetches, 1 min to 30 days; Timeout how
-	// long one may take, 1 s to 1 h.
-	Refresh time.Duration `toml:"refresh"`
-	Timeout time.Duration `toml:"timeout"`
+	// Refresh is the time between two fetches, and Timeout bounds one.
+	Refresh time.Duration `toml:"refresh" range:"1m,720h"`
+	Timeout time.Duration `toml:"timeout" range:"1s,1h"`
 
-	// PublicKey is a minisign public key; empty: no signature is asked for.
-	// SignatureURL is where the signature is; empty: at URL with ".minisig"
-	// behind it.
+	// PublicKey is a minisign public key; empty: no signature is needed.
+	// SignatureURL is the signature's URL; empty: URL with ".minisig" appended.
 	PublicKey    string `toml:"public_key"`
 	SignatureURL string `toml:"signature_url"`
 
-	// AllowHTTP permits a URL without TLS.
+	// AllowHTTP permits URLs without TLS.
 	AllowHTTP bool `toml:"allow_http"`
 
 	// TLSCA is the absolute path of a PEM file with the authorities to trust for
-	// the URLs; "": the system's. Whether the file is there is not checked.
+	// the URLs; empty: the system's. Load does not open the file.
 	TLSCA string `toml:"tls_ca"`
 
 	// Format is a format of package listfile, or "auto".
@@ -234,37 +219,34 @@ type List struct {
 	// Column is the name or number (from 1) of a CSV list's column.
 	Column string `toml:"column"`
 
-	// MaxBytes is the largest list, unpacked, up to 1 TiB; 0: 256 MiB from a
-	// URL, 4 GiB from files.
-	MaxBytes int64 `toml:"max_bytes"`
+	// MaxBytes is the largest size of the list, unpacked; 0: 256 MiB from a URL,
+	// 4 GiB from files.
+	MaxBytes int64 `toml:"max_bytes" range:"0,1099511627776"`
 
-	// MinEntries is the fewest entries that are believed, up to 10^10; MaxShrink
-	// by how many percent a list may shrink at once, 1 to 100 (wholly); MaxGrowth
-	// to how many times its size it may grow, up to a million (0: any).
-	MinEntries int64 `toml:"min_entries"`
-	MaxShrink  int64 `toml:"max_shrink"`
-	MaxGrowth  int64 `toml:"max_growth"`
+	// MinEntries is the least number of entries of a plausible update. MaxShrink
+	// is by how many percent the list may shrink at once, and MaxGrowth how many
+	// times its size it may grow to (0: any).
+	MinEntries int64 `toml:"min_entries" range:"0,10000000000"`
+	MaxShrink  int64 `toml:"max_shrink" range:"1,100"`
+	MaxGrowth  int64 `toml:"max_growth" range:"0,1000000"`
 
-	// OnProtected is what becomes of an entry that covers a protected name:
+	// OnProtected says what happens to an entry that covers a protected domain:
 	// "skip" leaves it out, "hold" holds the list, "accept" takes it.
-	OnProtected string `toml:"on_protected"`
+	OnProtected string `toml:"on_protected" oneof:"skip,hold,accept"`
 
-	// Type is "block" or "allow".
-	Type string `toml:"type"`
+	Type string `toml:"type" oneof:"block,allow"`
 
 	// Action is "reject", "defer", "discard", "tag" or "monitor"; empty in an
 	// allow list.
 	Action string `toml:"action"`
 
-	// HeaderAction takes Action's place for header senders; empty is the same
-	// as Action.
+	// HeaderAction replaces Action for header senders; empty: as Action.
 	HeaderAction string `toml:"header_action"`
 
 	// Stage is "envelope", "header" or both; never empty.
 	Stage []string `toml:"stage"`
 
-	// Match is "subtree" or "exact".
-	Match string `toml:"match"`
+	Match string `toml:"match" oneof:"subtree,exact"`
 
 	// PublicReason shows an entry's reason to the client.
 	PublicReason bool `toml:"public_reason"`
@@ -279,7 +261,7 @@ type List struct {
 	AllowPublicSuffix bool `toml:"allow_public_suffix"`
 }
 
-// StateDir returns the state directory that Copy is in; empty where there is none.
+// StateDir returns the state directory that holds Copy; empty without a Copy.
 func (l List) StateDir() string {
 	if l.Copy == "" {
 		return ""
@@ -287,7 +269,7 @@ func (l List) StateDir() string {
 	return filepath.Dir(filepath.Dir(filepath.Dir(l.Copy)))
 }
 
-// Files is the glob of the files that the list is read from: Path, or Copy.
+// Files returns the glob of the files that hold the list: Path, or Copy.
 func (l *List) Files() string {
 	if l.Copy != "" {
 		return globEscaper.Replace(l.Copy)

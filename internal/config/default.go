@@ -2,9 +2,9 @@ package config
 
 import "time"
 
-// Default is the configuration of an empty file, before paths are resolved,
-// the machine is asked for its name and the listeners are made of [listen]. It
-// has no lists, so a file must add one.
+// Default returns the configuration of an empty file, without a host name, with
+// relative paths and before [listen] becomes a listener. It has no lists: a file
+// must define one.
 func Default() Config {
 	return Config{
 		Listen: Listen{
@@ -67,8 +67,8 @@ func Default() Config {
 	}
 }
 
-// DefaultList is a [[list]] table with nothing in it. Name and path have no
-// default. In an allow list, which takes no action, Load clears Action.
+// DefaultList returns the values of an empty [[list]] table. Name and path have no
+// default. Load clears the Action of an allow list.
 func DefaultList() List {
 	return List{
 		Type:         "block",

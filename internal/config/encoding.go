@@ -7,11 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// This file is about characters that no configuration holds, or none outside of
-// quotes.
-
-// encodingFault returns an error about the first byte that does not belong into a
-// text file in UTF-8, or nil.
+// encodingFault returns an error about the first byte that is not valid in a text
+// file in UTF-8, or nil.
 func encodingFault(src []byte) *Error {
 	const save = "save the file as UTF-8"
 	if bytes.HasPrefix(src, []byte("\xff\xfe")) || bytes.HasPrefix(src, []byte("\xfe\xff")) {
@@ -24,10 +21,10 @@ func encodingFault(src []byte) *Error {
 			e := &Error{Line: i + 1, Column: at + 1}
 			switch {
 			case r == utf8.RuneError && n == 1:
-				e.What, e.Hint = fmt.Sprintf("the byte %#x is not UTF-8", rest[0]), save+", which it is not (ISO 8859-1, perhaps)"
+				e.What, e.Hint = fmt.Sprintf("the byte %#x is not UTF-8", rest[0]), save+"; it may be in ISO 8859-1"
 				return e
 			case r == '\r':
-				e.What, e.Hint = "a carriage return without a line feed does not end a line", "save the file with the line ends of Unix"
+				e.What, e.Hint = "a carriage return without a line feed does not end a line", "save the file with Unix line ends"
 				return e
 			case r < ' ' && r != '\t', r == 0x7f:
 				e.What, e.Hint = fmt.Sprintf("the control character %U is not allowed", r), "delete it"
@@ -39,42 +36,42 @@ func encodingFault(src []byte) *Error {
 	return nil
 }
 
-// quotesOfTypography are what editors for letters make of quotation marks.
-const quotesOfTypography = "“”„‟‘’‚‛«»‹›＂＇`´″′"
+// typographicQuotes are what word processors insert for quotation marks.
+const typographicQuotes = "“”„‟‘’‚‛«»‹›＂＇`´″′"
 
-// straight makes straight quotes of them.
+// straight replaces them by straight quotes.
 var straight = strings.NewReplacer("“", `"`, "”", `"`, "„", `"`, "‟", `"`, "«", `"`, "»", `"`, "‹", `"`, "›", `"`, "＂", `"`, "″", `"`,
 	"‘", "'", "’", "'", "‚", "'", "‛", "'", "＇", "'", "`", "'", "´", "'", "′", "'")
 
-// foreignRune finds characters that look as if they belonged there.
+// foreignRune finds characters that look like valid ones.
 func (s *statement) foreignRune(fault *Error) bool {
 	code := withoutStrings(s.at)
-	if at := strings.IndexAny(code, quotesOfTypography); at >= 0 {
+	if at := strings.IndexAny(code, typographicQuotes); at >= 0 {
 		r, _ := utf8.DecodeRuneInString(code[at:])
 		fault.Column = at + 1
-		fault.What = fmt.Sprintf("%c is not a quotation mark of TOML", r)
+		fault.What = fmt.Sprintf("%c is not a quotation mark in TOML", r)
 		fault.Hint = `use straight ones: ` + strings.TrimSpace(straight.Replace(s.at))
 		return true
 	}
 	for at, r := range code {
 		if name, ok := invisible[r]; ok {
 			fault.Column = at + 1
-			fault.What = fmt.Sprintf("the line holds %s (%U), which cannot be seen", name, r)
-			fault.Hint = "delete it, or type a space in its place"
+			fault.What = fmt.Sprintf("the line contains %s (%U), which is invisible", name, r)
+			fault.Hint = "delete it, or type a space instead"
 			return true
 		}
 	}
 	return false
 }
 
-// invisible characters come with text from web pages.
+// invisible names characters that come with text from web pages.
 var invisible = map[rune]string{
 	0xa0: "a no-break space", 0x2007: "a figure space", 0x202f: "a narrow no-break space", 0x3000: "an ideographic space",
 	0x200b: "a zero-width space", 0x200c: "a zero-width non-joiner", 0x200d: "a zero-width joiner", 0x2060: "a word joiner",
 	0xfeff: "a byte order mark", 0xad: "a soft hyphen", 0x2028: "a line separator",
 }
 
-// withoutStrings blanks out what stands in quotes, and a comment.
+// withoutStrings replaces quoted text by spaces, and cuts a comment off.
 func withoutStrings(line string) string {
 	b := []byte(line)
 	var quote byte

@@ -9,25 +9,25 @@ import (
 	"strings"
 )
 
-// Error is one fault of a configuration file. Load joins all of them
-// (errors.Join), in the order of the file.
+// Error is one fault of a configuration file. Load joins them (errors.Join) in the
+// order of the file.
 type Error struct {
 	// File is the path as it was given to Load.
 	File string
 
-	// Line and Column count from 1; both are 0 where the fault is in no one
-	// place, such as a list that is nowhere.
+	// Line and Column count from 1; both are 0 if the fault has no place, such as a
+	// missing list.
 	Line, Column int
 
 	// Key is the full name of the key, "listen.addr"; empty for a fault of
 	// the TOML itself.
 	Key string
 
-	// What is wrong, and Hint: what to do about it.
+	// What says what is wrong, and Hint what to do.
 	What, Hint string
 }
 
-// Error is "file:line:column: key: what; hint" without the parts that are
+// Error returns "file:line:column: key: what; hint" without the parts that are
 // empty.
 func (e *Error) Error() string {
 	var b strings.Builder
@@ -48,9 +48,10 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Fault returns an error about the value of a key that only shows when the value is
-// used, such as a file that cannot be opened. It looks up where the key is now. The
-// key is a path such as "log.output", or one of ListKey, ListenerKey and HopKey.
+// Fault returns an error about the value of a key that appears only when the value
+// is used, such as a file that cannot be opened. It reads the file again for the
+// position of the key: a path such as "log.output", or one from ListKey,
+// ListenerKey or HopKey.
 func (c *Config) Fault(key, what, hint string) *Error {
 	fault := &Error{File: c.File, Key: display(key), What: what, Hint: hint}
 	if src, err := readFile(c.File); err == nil {
@@ -59,14 +60,14 @@ func (c *Config) Fault(key, what, hint string) *Error {
 	return fault
 }
 
-// ListKey is the path of a key of the list with that number in Lists.
+// ListKey returns the path of a key of Lists[i].
 func (c *Config) ListKey(i int, key string) string { return element("list", i) + "." + key }
 
-// HopKey is the path of one address of the next hops.
+// HopKey returns the path of the i-th address of the next hop.
 func (c *Config) HopKey(i int) string { return element("next_hop.addr", i) }
 
-// ListenerKey is the path of a key of the listener with that number in Listeners:
-// in its own table or, where that does not have the key, in [listen].
+// ListenerKey returns the path of a key of Listeners[i]: in its own table or, if
+// that does not set the key, in [listen].
 func (c *Config) ListenerKey(i int, key string) string {
 	if len(c.Listen.Addr) > 0 {
 		i-- // [listen] is the first of them
@@ -90,10 +91,7 @@ func inOrder(faults []*Error) []*Error {
 }
 
 // Join makes one error of many, in the order of the file, or nil of none.
-func Join(faults []*Error) error { return join(faults) }
-
-// join makes one error of many, or nil of none.
-func join(faults []*Error) error {
+func Join(faults []*Error) error {
 	inOrder(faults)
 	errs := make([]error, len(faults))
 	for i, f := range faults {

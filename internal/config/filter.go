@@ -7,63 +7,59 @@ import (
 	"spamgate/hashfamily"
 )
 
-// Kinds of filters.
+// Kinds of filters that have rules of their own.
 const (
-	kindClassic  = "classic"
-	kindSharded  = "sharded"
 	kindSized    = "sized"
 	kindCounting = "counting"
 	kindFuse     = "fuse"
-	kindAuto     = "auto"
 )
 
-// minFuseFPR is what fingerprints of 32 bits let through.
+// minFuseFPR is the false positive rate of fingerprints of 32 bits.
 const minFuseFPR = 1.0 / (1 << 32)
 
-// maxEntries is the largest [filter] entries, which only shards are enough for.
-// How many fit in the largest bitmap hangs on family and rate, see size.
-const maxEntries = 10_000_000_000
-
-// filter checks [filter], whose confirm depends on the lists.
+// filter checks [filter]; confirm depends on the lists.
 func (d *document) filter() {
 	f := &d.cfg.Filter
-	kindKnown := d.oneOf("filter.kind", f.Kind, kindClassic, kindSharded, kindSized, kindCounting, kindFuse, kindAuto)
-	if !(f.FPR >= 1e-12 && f.FPR <= 0.5) { // not a number is out of range too
+	if !(f.FPR >= 1e-12 && f.FPR <= 0.5) { // also true for NaN
 		d.fail("filter.fpr", fmt.Sprintf("%v is out of range", f.FPR), "write 1e-12 to 0.5, such as 1e-6")
 	}
-	d.within("filter.entries", f.Entries, 0, maxEntries)
 	if f.CounterBits != 4 && f.CounterBits != 8 && f.CounterBits != 16 {
 		d.fail("filter.counter_bits", fmt.Sprintf("%d is out of range", f.CounterBits), "write 4, 8 or 16")
 	}
-	d.family(f, kindKnown)
+	d.family(f)
 	if f.Confirm {
 		return
 	}
+	const path, reason = "filter.confirm", ": the filter alone does not know which list holds an entry"
 	blocks := 0
 	for i, l := range d.cfg.Lists {
 		if l.Type == typeAllow {
 			line, _ := d.at.find(element("list", i))
-			d.fail("filter.confirm", fmt.Sprintf("false cannot be with an allow list (line %d): the filter alone does not know which list holds an entry", line),
-				"write true, or remove the allow lists")
+			d.fail(path, fmt.Sprintf("cannot be false with an allow list (line %d)", line)+reason, "write true, or remove the allow lists")
 		}
 		if l.Type == typeBlock {
 			blocks++
 		}
 	}
 	if blocks > 1 {
-		d.fail("filter.confirm", fmt.Sprintf("false cannot be with %d block lists: the filter alone does not know which list holds an entry", blocks),
-			"write true, or keep one list")
+		d.fail(path, fmt.Sprintf("cannot be false with %d block lists", blocks)+reason, "write true, or keep one list")
 	}
 }
 
 // familyHint says which families go with which kinds.
-const familyHint = `the kinds "classic", "sharded" and "auto" take the classic ones, "sized" and "counting" take all, "fuse" takes none`
+const familyHint = `the kinds "classic", "sharded" and "auto" accept the classic families, "sized" and "counting" all families, "fuse" none`
 
-// family checks the family and, if the kind is one, that it goes with that.
-func (d *document) family(f *Filter, kindKnown bool) {
+// family checks the family, and whether it goes with the kind.
+func (d *document) family(f *Filter) {
 	const path = "filter.family"
+	sized := f.Kind == kindSized || f.Kind == kindCounting
 	if !d.at.has(path) {
-		f.Family = defaultFamily(f.Kind)
+		switch {
+		case sized:
+			f.Family = "double"
+		case f.Kind == kindFuse:
+			f.Family = ""
+		}
 	}
 	if f.Kind == kindFuse {
 		d.fuse(f)
@@ -75,9 +71,8 @@ func (d *document) family(f *Filter, kindKnown bool) {
 		return
 	}
 	f.Family = spec.String()
-	sized := f.Kind == kindSized || f.Kind == kindCounting
 	switch {
-	case !kindKnown:
+	case d.failed["filter.kind"]:
 	case !sized && !spec.Classic():
 		d.fail(path, fmt.Sprintf("%q does not go with the kind %q", f.Family, f.Kind),
 			`write kind = "sized" or "counting", or a classic family: "classic", "classic9", or some of its hashes as in "classic:RS,JS,AP"`)
@@ -86,35 +81,24 @@ func (d *document) family(f *Filter, kindKnown bool) {
 	}
 }
 
-// defaultFamily is the family of a kind where the file is silent.
-func defaultFamily(kind string) string {
-	switch kind {
-	case kindSized, kindCounting:
-		return "double"
-	case kindFuse:
-		return ""
-	}
-	return "classic"
-}
-
-// fuse checks a filter of fingerprints, which has no hashes to choose.
+// fuse checks a filter of fingerprints, which has no choice of hashes.
 func (d *document) fuse(f *Filter) {
 	if f.Family != "" {
 		d.fail("filter.family", fmt.Sprintf("%q does not go with the kind %q, which has its own hash", f.Family, f.Kind),
 			"remove the line, or write another kind: "+familyHint)
 	}
 	if f.FPR < minFuseFPR && !d.failed["filter.fpr"] {
-		d.fail("filter.fpr", fmt.Sprintf("%v is less than the kind %q can do", f.FPR, f.Kind), `write 2.4e-10 or more, or kind = "sized"`)
+		d.fail("filter.fpr", fmt.Sprintf("%v is below the least rate of the kind %q", f.FPR, f.Kind), `write 2.4e-10 or more, or kind = "sized"`)
 	}
 }
 
-// size checks that there is a filter of the family for so many entries.
+// size checks whether a filter of the family can hold that many entries.
 func (d *document) size(f *Filter, spec hashfamily.Spec) {
 	if _, _, err := bloom.Size(spec, 1, f.FPR); err != nil {
 		d.fail("filter.fpr", err.Error(), fmt.Sprintf("write a higher rate, or another family than %q", spec))
 	} else if d.failed["filter.entries"] {
 		return
 	} else if _, _, err := bloom.Size(spec, max(uint64(f.Entries), 1), f.FPR); err != nil {
-		d.fail("filter.entries", err.Error(), "write fewer, or 0 for as many as the lists need")
+		d.fail("filter.entries", err.Error(), "write a smaller number, or 0 for as many as the lists need")
 	}
 }

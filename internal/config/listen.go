@@ -9,132 +9,127 @@ import (
 // the process (socket activation, sd_listen_fds(3)).
 const Systemd = "systemd"
 
-// Listen is the [listen] table: an Endpoint of its own, what every [[listener]]
-// starts from, and what the whole gate has once.
+// Listen is the [listen] table: an Endpoint, the defaults of every [[listener]],
+// and a setting of the whole gate.
 type Listen struct {
 	Endpoint
 
-	// ShutdownTimeout bounds the wait for open transactions when the gate
-	// stops; 0 to an hour.
-	ShutdownTimeout time.Duration `toml:"shutdown_timeout"`
+	// ShutdownTimeout bounds the wait for open transactions when the gate stops.
+	ShutdownTimeout time.Duration `toml:"shutdown_timeout" range:"0s,1h"`
 }
 
-// Listener is an Endpoint that is opened.
+// Listener is an Endpoint that the gate opens.
 type Listener struct {
-	// Name is for the log: "listen" for the table of that name, else what the
-	// [[listener]] says or, where it says nothing, its first address. Names that
-	// were given are unique.
+	// Name appears in the log. It is "listen" for [listen], else the name in the
+	// [[listener]] table, which is unique, else the first address.
 	Name string `toml:"name"`
 
 	Endpoint
 }
 
-// Endpoint says where clients are served, how, and within which limits.
+// Endpoint says where clients connect, how they are served, and within which limits.
 type Endpoint struct {
-	// Addr has at least one element, except in a [listen] that is no listener:
-	// "host:port" or Systemd. An empty host is every address of the machine,
-	// port 0 any free port. No two listeners have an address in common, apart
-	// from those with port 0.
+	// Addr has at least one element, except in a [listen] that is not opened:
+	// "host:port" or Systemd. An empty host stands for every address of the
+	// machine, port 0 for any free port. Except for port 0, no two listeners
+	// have an address in common.
 	Addr Addresses `toml:"addr"`
 
 	// MaxMessageBytes bounds a message; at least 1.
 	MaxMessageBytes int64 `toml:"max_message_bytes"`
 
-	// MaxRecipients bounds the recipients of a message; 1 to 100,000.
-	MaxRecipients int64 `toml:"max_recipients"`
+	// MaxRecipients bounds the recipients of a message.
+	MaxRecipients int64 `toml:"max_recipients" range:"1,100000"`
 
-	// TLS is "none", "starttls" (offered), "required" (STARTTLS before MAIL) or
-	// "implicit".
-	TLS string `toml:"tls"`
+	// TLS is "starttls" if STARTTLS is offered, and "required" if it must come
+	// before MAIL.
+	TLS string `toml:"tls" oneof:"none,starttls,required,implicit"`
 
 	// TLSCert and TLSKey are absolute paths of PEM files. A Listener has both
-	// where TLS is not "none". Whether the files are there is not checked.
+	// unless TLS is "none". Load does not open the files.
 	TLSCert string `toml:"tls_cert"`
 	TLSKey  string `toml:"tls_key"`
 
-	// Auth is "none" or "pass": AUTH goes to the next hop. In a Listener "pass"
-	// comes with TLS and an SMTP next hop only, which is on this machine or has
-	// verified TLS.
-	Auth string `toml:"auth"`
+	// Auth is "pass" if AUTH goes to the next hop. A Listener with "pass" has
+	// TLS, and its next hop is an SMTP server on this machine or with verified
+	// TLS.
+	Auth string `toml:"auth" oneof:"none,pass"`
 
-	// ExemptAuthenticated leaves the mail of authenticated clients unjudged.
+	// ExemptAuthenticated accepts the mail of authenticated clients unjudged.
 	ExemptAuthenticated bool `toml:"exempt_authenticated"`
 
-	// NameLookup has the names of clients looked up in DNS for a next hop that is
-	// told who they are.
+	// NameLookup looks up the names of clients in DNS if the next hop receives
+	// them.
 	NameLookup bool `toml:"name_lookup"`
 
-	// Lists names the lists that count here; none: all.
+	// Lists names the lists that apply; empty: all.
 	Lists []string `toml:"lists"`
 
-	// TrustedProxies may use XCLIENT and XFORWARD. This and every other prefix
-	// is masked and never IPv4-mapped IPv6.
+	// TrustedProxies may use XCLIENT and XFORWARD. All prefixes are masked and
+	// never IPv4-mapped IPv6.
 	TrustedProxies []netip.Prefix `toml:"trusted_proxies"`
 
-	// ProxyProtocol are the sources whose connections begin with a header of
+	// ProxyProtocol holds the sources whose connections begin with a header of
 	// the PROXY protocol.
 	ProxyProtocol []netip.Prefix `toml:"proxy_protocol"`
 
-	// GreetingDelay holds the greeting back; 0 to 1 min.
-	GreetingDelay time.Duration `toml:"greeting_delay"`
+	// GreetingDelay is how long the gate waits before the greeting. Pregreet says
+	// what happens to clients that do not wait for it.
+	GreetingDelay time.Duration `toml:"greeting_delay" range:"0s,1m"`
+	Pregreet      string        `toml:"pregreet" oneof:"reject,log"`
 
-	// Pregreet is "reject" or "log".
-	Pregreet string `toml:"pregreet"`
+	// Tarpit delays the refusal of a listed sender, for at most TarpitMax clients
+	// at a time.
+	Tarpit    time.Duration `toml:"tarpit" range:"0s,5m"`
+	TarpitMax int64         `toml:"tarpit_max" range:"1,10000"`
 
-	// Tarpit is how long a listed sender's refusal is held back; 0 to 5 min.
-	// TarpitMax is how many are at a time; 1 to 10,000.
-	Tarpit    time.Duration `toml:"tarpit"`
-	TarpitMax int64         `toml:"tarpit_max"`
-
-	// BareNewline is "reject" or "normalize"; for BareNewlineExcept it is the
-	// other one.
-	BareNewline       string         `toml:"bare_newline"`
+	// BareNewline applies to all clients but those in BareNewlineExcept, to which
+	// the other value applies.
+	BareNewline       string         `toml:"bare_newline" oneof:"reject,normalize"`
 	BareNewlineExcept []netip.Prefix `toml:"bare_newline_except"`
 
-	// MinDataRate is in bytes a second, up to 1,000,000; 0: any.
-	MinDataRate int64 `toml:"min_data_rate"`
+	// MinDataRate is in bytes per second; 0: any.
+	MinDataRate int64 `toml:"min_data_rate" range:"0,1000000"`
 
-	// MaxHops bounds the Received fields; 1 to 1000.
-	MaxHops int64 `toml:"max_hops"`
+	// MaxHops bounds the Received fields of a message.
+	MaxHops int64 `toml:"max_hops" range:"1,1000"`
 
-	// MaxErrors and MaxRefusals bound the lines that are no commands, and the
-	// commands that are refused, or bring no message nearer, of a connection; 1
-	// to 100,000.
-	MaxErrors   int64 `toml:"max_errors"`
-	MaxRefusals int64 `toml:"max_refusals"`
+	// MaxErrors bounds the lines of a connection that are not commands,
+	// MaxRefusals the commands that are refused or do not lead to a message.
+	MaxErrors   int64 `toml:"max_errors" range:"1,100000"`
+	MaxRefusals int64 `toml:"max_refusals" range:"1,100000"`
 
 	// CommandTimeout and DataTimeout are how long a client may be silent between
-	// commands and inside a message; 1 s to 1 h.
-	CommandTimeout time.Duration `toml:"command_timeout"`
-	DataTimeout    time.Duration `toml:"data_timeout"`
+	// commands and inside a message.
+	CommandTimeout time.Duration `toml:"command_timeout" range:"1s,1h"`
+	DataTimeout    time.Duration `toml:"data_timeout" range:"1s,1h"`
 
 	Limits
 
-	// LimitsExempt are clients without Limits and without a tarpit.
+	// LimitsExempt holds the clients without Limits and without a tarpit.
 	LimitsExempt []netip.Prefix `toml:"limits_exempt"`
 }
 
 // Limits are those of the listener, of one client address, and of one network
-// (/24 and /48), each up to 1,000,000; 0: none. Connections are those open at a
-// time, all others are a minute.
+// (/24 and /48); 0: none. Connections are open ones, the others are per minute.
 type Limits struct {
-	MaxConnections              Connections `toml:"max_connections"` // of the listener
-	ClientConnections           int64       `toml:"client_connections"`
-	ClientConnectionsPerMinute  int64       `toml:"client_connections_per_minute"`
-	ClientMessagesPerMinute     int64       `toml:"client_messages_per_minute"`
-	ClientRecipientsPerMinute   int64       `toml:"client_recipients_per_minute"`
-	ClientErrorsPerMinute       int64       `toml:"client_errors_per_minute"`
-	NetworkConnections          int64       `toml:"network_connections"`
-	NetworkConnectionsPerMinute int64       `toml:"network_connections_per_minute"`
-	NetworkMessagesPerMinute    int64       `toml:"network_messages_per_minute"`
-	NetworkRecipientsPerMinute  int64       `toml:"network_recipients_per_minute"`
-	NetworkErrorsPerMinute      int64       `toml:"network_errors_per_minute"`
+	MaxConnections              Connections `toml:"max_connections" range:"0,1000000"` // of the listener
+	ClientConnections           int64       `toml:"client_connections" range:"0,1000000"`
+	ClientConnectionsPerMinute  int64       `toml:"client_connections_per_minute" range:"0,1000000"`
+	ClientMessagesPerMinute     int64       `toml:"client_messages_per_minute" range:"0,1000000"`
+	ClientRecipientsPerMinute   int64       `toml:"client_recipients_per_minute" range:"0,1000000"`
+	ClientErrorsPerMinute       int64       `toml:"client_errors_per_minute" range:"0,1000000"`
+	NetworkConnections          int64       `toml:"network_connections" range:"0,1000000"`
+	NetworkConnectionsPerMinute int64       `toml:"network_connections_per_minute" range:"0,1000000"`
+	NetworkMessagesPerMinute    int64       `toml:"network_messages_per_minute" range:"0,1000000"`
+	NetworkRecipientsPerMinute  int64       `toml:"network_recipients_per_minute" range:"0,1000000"`
+	NetworkErrorsPerMinute      int64       `toml:"network_errors_per_minute" range:"0,1000000"`
 }
 
 // Connections is a number of open connections, 0 for no limit, or
 // AutoConnections.
 type Connections int64
 
-// AutoConnections stands for as many connections as the process has file
-// descriptors for, within reason. In the file it is "auto".
+// AutoConnections is "auto" in the file: as many connections as the process has
+// file descriptors for, within reason.
 const AutoConnections Connections = -1

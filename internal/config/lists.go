@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Values of [[list]] keys that several checks speak of.
+// Values of [[list]] keys that several checks use.
 const (
 	typeBlock = "block"
 	typeAllow = "allow"
@@ -17,18 +17,16 @@ const (
 	stageHeader   = "header"
 )
 
-var actions = []string{"reject", "defer", actionDiscard, "tag", "monitor"}
-
-// maxListName keeps the files and directories that are called after a list well
-// below the 255 bytes that file systems take.
+// maxListName keeps the names of files and directories that contain a list's name
+// below the 255 bytes that file systems allow.
 const maxListName = 100
 
 var listName = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
-// checkLists checks each [[list]], and what they are together.
+// checkLists checks each [[list]], and that no two have the same name.
 func (d *document) checkLists() {
 	if len(d.cfg.Lists) == 0 && !d.failed[element("list", 0)] {
-		d.fail("list", "there is none, so the gate would check nothing",
+		d.fail("list", "is missing: without a list the gate checks nothing",
 			`add a line [[list]] and below it name = "blocked" and path = "lists/blocked.txt"`)
 	}
 	first := map[string]int{}
@@ -36,7 +34,7 @@ func (d *document) checkLists() {
 		l, path := &d.cfg.Lists[i], element("list", i)
 		if j, ok := first[l.Name]; ok && l.Name != "" {
 			line, _ := d.at.find(element("list", j))
-			d.fail(path+".name", fmt.Sprintf("%q is also the name of the list at line %d", l.Name, line), "give each list its own")
+			d.fail(path+".name", fmt.Sprintf("%q is also the name of the list at line %d", l.Name, line), "give each list its own name")
 		} else {
 			first[l.Name] = i
 		}
@@ -48,69 +46,55 @@ func (d *document) checkLists() {
 func (d *document) list(path string, l *List) {
 	switch {
 	case l.Name == "":
-		d.fail(path+".name", "is missing", `write name = "blocked", which log and replies will show`)
+		d.fail(path+".name", "is missing", `write name = "blocked"; the log and replies show it`)
 	case !listName.MatchString(l.Name):
-		d.fail(path+".name", fmt.Sprintf("%q is no name", l.Name), `use letters, digits, ".", "_" and "-"`)
+		d.fail(path+".name", fmt.Sprintf("%q is not a valid name", l.Name), `use letters, digits, ".", "_" and "-"`)
 	case l.Name == "." || l.Name == "..":
-		d.fail(path+".name", fmt.Sprintf("%q is no name: what is kept of a list is in a directory that is called so", l.Name), "use letters or digits too")
+		d.fail(path+".name", fmt.Sprintf("%q is not a valid name: the state directory has a directory with the list's name", l.Name), "use letters or digits too")
 	case len(l.Name) > maxListName:
-		d.fail(path+".name", fmt.Sprintf("has %d bytes, more than %d", len(l.Name), maxListName), "write a shorter one")
+		d.fail(path+".name", fmt.Sprintf("has %d bytes, more than %d", len(l.Name), maxListName), "write a shorter name")
 	}
 	d.source(path, l)
-	d.guards(path, l)
-	d.oneOf(path+".match", l.Match, "subtree", "exact")
-	d.stages(path+".stage", l.Stage)
-	if !d.oneOf(path+".type", l.Type, typeBlock, typeAllow) {
-		return // what else is right depends on it
+	if l.Type == typeAllow && l.OnProtected != DefaultList().OnProtected {
+		d.fail(path+".on_protected", "has no effect in an allow list, which blocks nobody", `remove the line, or write type = "block"`)
 	}
-	if l.Type == typeAllow {
-		d.allowList(path, l)
-	} else {
+	if len(l.Stage) == 0 {
+		d.fail(path+".stage", "is empty, so that the list is never used", `write ["envelope"], ["header"] or both`)
+	}
+	for i, s := range l.Stage {
+		if at := element(path+".stage", i); d.oneOf(at, s, stageEnvelope, stageHeader) && slices.Contains(l.Stage[:i], s) {
+			d.twice(at, s)
+		}
+	}
+	switch l.Type {
+	case typeAllow:
+		for key, action := range map[string]string{"action": l.Action, "header_action": l.HeaderAction} {
+			if action != "" {
+				d.fail(path+"."+key, "cannot be set in an allow list", `remove the line, or write type = "block"`)
+			}
+		}
+	case typeBlock:
 		d.blockList(path, l)
-	}
-}
-
-func (d *document) stages(path string, stages []string) {
-	if len(stages) == 0 {
-		d.fail(path, "is empty, so the list would never be asked", `write ["envelope"], ["header"] or both`)
-	}
-	for i, s := range stages {
-		if !d.oneOf(element(path, i), s, stageEnvelope, stageHeader) {
-			continue
-		}
-		if slices.Contains(stages[:i], s) {
-			d.fail(element(path, i), fmt.Sprintf("%q is there twice", s), "remove one")
-		}
-	}
-}
-
-func (d *document) allowList(path string, l *List) {
-	if l.Action != "" {
-		d.fail(path+".action", "an allow list has none", `remove the line, or write type = "block"`)
-	}
-	if l.HeaderAction != "" {
-		d.fail(path+".header_action", "an allow list has none", `remove the line, or write type = "block"`)
 	}
 }
 
 func (d *document) blockList(path string, l *List) {
 	if l.Override {
-		d.fail(path+".override", "only an allow list can override", `remove the line, or write type = "allow"`)
+		d.fail(path+".override", "has an effect only in an allow list", `remove the line, or write type = "allow"`)
 	}
 	d.action(path+".action", l.Action)
-	if l.HeaderAction == "" {
-		return
+	switch {
+	case l.HeaderAction == "":
+	case !slices.Contains(l.Stage, stageHeader):
+		d.fail(path+".header_action", `has no effect, since stage lacks "header"`, `remove the line, or add "header" to stage`)
+	default:
+		d.action(path+".header_action", l.HeaderAction)
 	}
-	if !slices.Contains(l.Stage, stageHeader) {
-		d.fail(path+".header_action", `never happens, as stage is without "header"`, `remove the line, or add "header" to stage`)
-		return
-	}
-	d.action(path+".header_action", l.HeaderAction)
 }
 
 func (d *document) action(path, action string) {
-	if d.oneOf(path, action, actions...) && action == actionDiscard && !d.cfg.Policy.AllowDiscard {
+	if d.oneOf(path, action, "reject", "defer", actionDiscard, "tag", "monitor") && action == actionDiscard && !d.cfg.Policy.AllowDiscard {
 		d.fail(path, `"discard" loses mail without telling anyone`,
-			`write allow_discard = true in [policy] if that is meant, or another action`)
+			`write allow_discard = true in [policy] if that is intended, or another action`)
 	}
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// maxFileSize is far beyond any real configuration; it keeps a wrong path,
-// such as that of a mailbox, from being read whole.
+// maxFileSize is far beyond any real configuration. It bounds the damage of a wrong
+// path, such as that of a mailbox.
 const maxFileSize = 1 << 20
 
 // Load reads and checks the configuration at path. Relative paths in it become
 // absolute, relative to the directory of the file.
 //
-// The error names everything that is wrong, one [Error] per fault. One for a
-// file that does not exist wraps fs.ErrNotExist.
+// The error joins all faults, one [Error] each. If the file does not exist it wraps
+// fs.ErrNotExist.
 func Load(path string) (*Config, error) {
 	src, err := readFile(path)
 	if err != nil {
@@ -43,7 +43,7 @@ func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("reading the configuration: %w; name another file with --config, copy config.toml from spamgate's source, "+
-			"or write one: a [[list]] with name and path is enough, everything else has a default", err)
+			"or write one: a [[list]] with name and path is enough, since all other keys have defaults", err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the configuration: %w", err)
@@ -59,7 +59,7 @@ func readFile(path string) ([]byte, error) {
 	return src, nil
 }
 
-// byteOrderMark is what some editors put in front of UTF-8.
+// byteOrderMark is what some editors write before UTF-8.
 const byteOrderMark = "\ufeff"
 
 // parse decodes and checks a document. It does not look at the file system.
@@ -74,7 +74,7 @@ func parse(file string, src []byte) (*Config, error) {
 	d := &document{cfg: &cfg, at: index(src), failed: map[string]bool{}}
 	d.bind(tree)
 	d.validate()
-	if err := join(d.faults); err != nil {
+	if err := Join(d.faults); err != nil {
 		return nil, err
 	}
 	cfg.Warnings = inOrder(d.warnings)
@@ -84,7 +84,7 @@ func parse(file string, src []byte) (*Config, error) {
 	return &cfg, nil
 }
 
-// document is a configuration while it is read: the values, where each stands,
+// document is a configuration that is being read: the values, the position of each,
 // and the faults so far.
 type document struct {
 	cfg    *Config
@@ -95,8 +95,8 @@ type document struct {
 	warnings []*Error
 }
 
-// fail notes a fault at the path of a key. Only the first at a path is kept:
-// a value of the wrong type need not be out of range too.
+// fail notes a fault at the path of a key. It keeps only the first at a path: a
+// value of the wrong type need not be out of range too.
 func (d *document) fail(path, what, hint string) {
 	if d.failed[path] {
 		return
@@ -105,8 +105,8 @@ func (d *document) fail(path, what, hint string) {
 	d.faults = append(d.faults, d.fault(path, what, hint))
 }
 
-// warn notes at the path of a key what is accepted and may not be as its author
-// thinks.
+// warn notes at the path of a key that its value is accepted, but may not do what
+// its author expects.
 func (d *document) warn(path, what, hint string) {
 	d.warnings = append(d.warnings, d.fault(path, what, hint))
 }
@@ -119,8 +119,7 @@ func (d *document) fault(path, what, hint string) *Error {
 	}
 }
 
-// failedBelow reports whether a fault was noted at the path of a key or at an
-// element of its value.
+// failedBelow reports whether a key, or an element of its value, has a fault.
 func (d *document) failedBelow(path string) bool {
 	for failed := range d.failed {
 		if failed == path || strings.HasPrefix(failed, path+"[") {
@@ -130,8 +129,7 @@ func (d *document) failedBelow(path string) bool {
 	return false
 }
 
-// globEscaper takes the special meaning (path/filepath.Match) from a directory's
-// name.
+// globEscaper escapes the special characters of path/filepath.Match.
 var globEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
 
 // resolve makes the paths of a checked configuration absolute.
@@ -171,21 +169,21 @@ func (c *Config) resolve(dir string) {
 		case filepath.IsAbs(*p):
 			*p = filepath.Clean(*p)
 		default:
-			// What the directory is called is no part of the glob.
+			// The name of the directory is not part of the glob.
 			*p = filepath.Join(globEscaper.Replace(dir), *p)
 		}
 	}
 	if c.Hostname == "" {
 		var err error
 		if c.Hostname, err = machineName(); err != nil {
-			c.Warnings = inOrder(append(c.Warnings, c.Fault("hostname", fmt.Sprintf("%v, so the gate calls itself %q", err, c.Hostname),
+			c.Warnings = inOrder(append(c.Warnings, c.Fault("hostname", fmt.Sprintf("%v, so that the gate's name is %q", err, c.Hostname),
 				`write hostname = "gate.example" with the name of this machine in DNS`)))
 		}
 	}
 }
 
-// machineName is the machine's own name, or localhost where that is nothing
-// that a greeting may hold (RFC 5321, section 4.1.3); the error says why then.
+// machineName returns the machine's own name, or localhost and an error if a
+// greeting cannot contain that name (RFC 5321, section 4.1.3).
 func machineName() (string, error) {
 	own, err := os.Hostname()
 	if err != nil {

@@ -13,64 +13,62 @@ import (
 
 // NextHop says where accepted mail goes.
 type NextHop struct {
-	// Addr holds one next hop or several, none twice, the preferred one first:
-	// "smtp://host:port", "smtps://host:port" (TLS from the first byte),
+	// Addr holds one or more next hops without duplicates, the preferred one
+	// first: "smtp://host:port", "smtps://host:port" (TLS from the first byte),
 	// "lmtp://host:port", or "lmtp+unix:" and the absolute path of a socket. The
-	// port is always there, the host in lower case. Those with SMTP and those
-	// with LMTP are never together. Or it holds "maildir:" and an absolute
-	// directory, and nothing else.
+	// port is always present, the host in lower case. SMTP and LMTP are never
+	// mixed. A "maildir:" with an absolute directory is the only element.
 	Addr Addresses `toml:"addr"`
 
-	// Reuse keeps connections to the next hop for the next message.
+	// Reuse keeps connections to the next hop for further messages.
 	Reuse bool `toml:"reuse"`
 
 	// Balance is "priority" (the first that works) or "round_robin".
-	Balance string `toml:"balance"`
+	Balance string `toml:"balance" oneof:"priority,round_robin"`
 
-	// Merge is a key of earlier versions. It has no effect, and is always false;
-	// Warnings tells of it.
+	// Merge is a key of earlier versions. It has no effect and is always false;
+	// Warnings mentions it.
 	Merge bool `toml:"merge"`
 
-	// Identity is "auto", "xclient", "xforward" or "none"; see the package
+	// Identity says how the next hop learns who the client is; see the package
 	// nexthop.
-	Identity string `toml:"identity"`
+	Identity string `toml:"identity" oneof:"auto,xclient,xforward,none"`
 
-	// Proxy is "", "v1" or "v2": the PROXY protocol towards the next hop.
-	Proxy string `toml:"proxy"`
+	// Proxy is the version of the PROXY protocol to the next hop, or empty.
+	Proxy string `toml:"proxy" oneof:",v1,v2"`
 
-	// TLS is "none", "opportunistic" or "required", and says what becomes of
-	// STARTTLS. It does not hold for "smtps://". Over a unix socket it is "none".
+	// TLS is "none", "opportunistic" or "required": the use of STARTTLS. It does
+	// not apply to "smtps://", and is "none" for unix sockets.
 	TLS string `toml:"tls"`
 
-	// TLSCA is the absolute path of a PEM file with the authorities to trust; "":
-	// the system's. Like TLSName and TLSPins it is only there where certificates
-	// are verified: with TLS "required" or "smtps://".
+	// TLSCA is the absolute path of a PEM file with the authorities to trust;
+	// empty: the system's. TLSCA, TLSName and TLSPins are set only if
+	// certificates are verified: with TLS "required" or "smtps://".
 	TLSCA string `toml:"tls_ca"`
 
-	// TLSName is what the certificate must be for; "": the host of Addr.
+	// TLSName is the name in the certificate; empty: the host of Addr.
 	TLSName string `toml:"tls_name"`
 
-	// TLSPins are SHA-256 sums of public keys, of 64 lower-case hexadecimal
-	// digits each. They are never there together with a TLSCA.
+	// TLSPins holds SHA-256 sums of public keys, 64 lower-case hexadecimal digits
+	// each. They exclude a TLSCA.
 	TLSPins []string `toml:"tls_pins"`
 
-	// ProbeInterval is how often the next hop is asked what it offers; 1 s to
-	// 1 h.
-	ProbeInterval time.Duration `toml:"probe_interval"`
+	// ProbeInterval is the time between two probes of what the next hop offers.
+	ProbeInterval time.Duration `toml:"probe_interval" range:"1s,1h"`
 
-	// ConnectTimeout is how long the next hop may take to accept a connection, to
-	// greet and to answer EHLO, each; 1 s to 5 min.
-	ConnectTimeout time.Duration `toml:"connect_timeout"`
+	// ConnectTimeout bounds the wait for a connection, for the greeting and for
+	// the reply to EHLO, each.
+	ConnectTimeout time.Duration `toml:"connect_timeout" range:"1s,5m"`
 
-	// ReplyTimeout is how long it may take to reply to any other command, but not to
-	// a message; 1 s to 10 min.
-	ReplyTimeout time.Duration `toml:"reply_timeout"`
+	// ReplyTimeout bounds the wait for the reply to any other command, but not to
+	// a message.
+	ReplyTimeout time.Duration `toml:"reply_timeout" range:"1s,10m"`
 
-	// MessagesPerConnection is how many messages go over one connection, 1 to
-	// 1000000. 0 is as many as suit the server; see the package nexthop.
-	MessagesPerConnection int64 `toml:"messages_per_connection"`
+	// MessagesPerConnection bounds the messages of one connection. 0: the package
+	// nexthop chooses by the server.
+	MessagesPerConnection int64 `toml:"messages_per_connection" range:"0,1000000"`
 
-	// AllowPublic lets a listener beyond loopback stand in front of a Maildir.
+	// AllowPublic permits a listener beyond loopback if the next hop is a Maildir.
 	AllowPublic bool `toml:"allow_public"`
 }
 
@@ -83,14 +81,14 @@ const (
 	schemeLMTPUnix = "lmtp+unix:"
 )
 
-// tcpSchemes are those with a host, and the port that one has if it names none.
+// tcpSchemes are those with a host, and their default ports.
 var tcpSchemes = []struct{ scheme, port string }{
 	{schemeSMTP, "25"},
 	{schemeSMTPS, "465"},
 	{schemeLMTP, "24"},
 }
 
-// Maildir returns the directory where the next hop is a Maildir.
+// Maildir returns the directory if the next hop is a Maildir.
 func (n NextHop) Maildir() (dir string, ok bool) {
 	if len(n.Addr) != 1 {
 		return "", false
@@ -98,7 +96,7 @@ func (n NextHop) Maildir() (dir string, ok bool) {
 	return strings.CutPrefix(n.Addr[0], schemeMaildir)
 }
 
-// TCP returns "host:port" of each next hop over TCP, whatever it speaks.
+// TCP returns "host:port" of each next hop over TCP, with any protocol.
 func (n NextHop) TCP() []string {
 	var hostports []string
 	for _, addr := range n.Addr {
@@ -111,15 +109,15 @@ func (n NextHop) TCP() []string {
 	return hostports
 }
 
-// has reports whether one of the next hops is of a scheme.
+// has reports whether the address of a next hop begins with scheme.
 func (n NextHop) has(scheme string) bool {
 	return slices.ContainsFunc(n.Addr, func(addr string) bool { return strings.HasPrefix(addr, scheme) })
 }
 
-// overhears returns a next hop the way to which somebody can listen on: one on
-// another machine, without TLS or with one that goes on without when it is disturbed.
+// unprotected returns a next hop to which passwords could travel in clear text:
+// one on another machine without TLS, or with TLS that an attacker can disable.
 // Only localhost and loopback addresses are certainly this machine.
-func (n NextHop) overhears() (addr string, ok bool) {
+func (n NextHop) unprotected() (addr string, ok bool) {
 	for _, addr := range n.Addr {
 		hostport, plain := strings.CutPrefix(addr, schemeSMTP)
 		host, _, err := net.SplitHostPort(hostport)
@@ -136,7 +134,7 @@ func (n NextHop) overhears() (addr string, ok bool) {
 // LMTP reports whether the next hop speaks LMTP.
 func (n NextHop) LMTP() bool { return n.has("lmtp") }
 
-// protocol is what an address's next hop speaks.
+// protocol returns the protocol of an address.
 func protocol(addr string) string {
 	switch {
 	case strings.HasPrefix(addr, schemeMaildir):
@@ -148,20 +146,20 @@ func protocol(addr string) string {
 	}
 }
 
-// normalNextHop checks one address of a next hop, and completes its port.
+// normalNextHop checks one address of a next hop, and adds a missing port.
 func normalNextHop(s string) (string, error) {
 	if dir, ok := strings.CutPrefix(s, schemeMaildir); ok {
 		if dir == "" || strings.HasPrefix(dir, "//") {
-			return "", errors.New("names no directory")
+			return "", errors.New("does not name a directory")
 		}
 		return s, nil
 	}
 	if path, ok := strings.CutPrefix(s, schemeLMTPUnix); ok {
 		switch {
 		case path == "":
-			return "", errors.New("names no socket")
+			return "", errors.New("does not name a socket")
 		case strings.HasPrefix(path, "//"):
-			return "", errors.New("has more than one slash in front of its path")
+			return "", errors.New("has more than one slash before its path")
 		}
 		return s, nil
 	}
@@ -174,7 +172,7 @@ func normalNextHop(s string) (string, error) {
 	return "", errors.New("is not a supported next hop")
 }
 
-// normalHostPort takes a host with or without a port.
+// normalHostPort normalises a host with or without a port.
 func normalHostPort(s, defaultPort string) (string, error) {
 	host, port, err := net.SplitHostPort(s)
 	if err != nil { // no port, or nonsense, which the checks below refuse
@@ -182,15 +180,15 @@ func normalHostPort(s, defaultPort string) (string, error) {
 		if inner, ok := strings.CutPrefix(s, "["); ok {
 			host = strings.TrimSuffix(inner, "]")
 		} else if _, err := netip.ParseAddr(s); err == nil && strings.Contains(s, ":") {
-			return "", errors.New("has an IPv6 address that is not in brackets")
+			return "", errors.New("has an IPv6 address without brackets")
 		}
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n == 0 {
-		return "", fmt.Errorf("has the port %q, which is no number from 1 to 65535", port)
+		return "", fmt.Errorf("has the port %q, which is not a number from 1 to 65535", port)
 	}
 	if host == "" {
-		return "", errors.New("names no host")
+		return "", errors.New("does not name a host")
 	}
 	name, err := normalHost(host)
 	if err != nil {

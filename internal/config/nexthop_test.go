@@ -100,7 +100,7 @@ path = "blocked.txt"
 			if got.NextHop.Merge {
 				t.Errorf("%s with %s has an effect", line, addr)
 			}
-			want := path + ":4:1: next_hop.merge: has no effect: all recipients of a message go in one transaction, and nobody gets it twice; remove the line"
+			want := path + ":4:1: next_hop.merge: has no effect: all recipients of a message share one transaction, and none receives it twice; remove the line"
 			if len(got.Warnings) != 1 || got.Warnings[0].Error() != want {
 				t.Errorf("%s with %s: %v, want %s", line, addr, got.Warnings, want)
 			}

@@ -6,14 +6,10 @@ import (
 	"strings"
 )
 
-// Overlap reports whether two addresses, "host:port" each, cannot be listened on at
-// the same time.
-func Overlap(a, b string) bool { return overlap(a, b) }
-
-// overlap reports whether two addresses cannot be listened on at the same time:
-// they are the same, or one of them is every address with that port. ":25" and
-// "[::]:25" include those of IPv4. Two of port 0 get two ports.
-func overlap(a, b string) bool {
+// Overlap reports whether two listen addresses, "host:port" each, cannot both be
+// opened: they are the same, or one includes the other, as ":25" and "[::]:25"
+// include all addresses with that port. Port 0 gets another port each time.
+func Overlap(a, b string) bool {
 	if a == b {
 		return !strings.HasSuffix(a, ":0")
 	}
@@ -22,11 +18,11 @@ func overlap(a, b string) bool {
 	if errA != nil || errB != nil || portA != portB || portA == "0" {
 		return false
 	}
-	x, y := listenIP(hostA), listenIP(hostB)
+	x, y, all := listenIP(hostA), listenIP(hostB), netip.IPv6Unspecified()
 	switch {
-	case isEvery(x) || isEvery(y):
+	case x == all || y == all: // both families
 		return true
-	case !x.IsValid() || !y.IsValid(): // names are not known before they are resolved
+	case !x.IsValid() || !y.IsValid():
 		return strings.EqualFold(hostA, hostB)
 	case x.IsUnspecified() || y.IsUnspecified():
 		return x.Is4() == y.Is4()
@@ -34,18 +30,15 @@ func overlap(a, b string) bool {
 	return x == y
 }
 
-// sameHost reports whether two addresses that overlap are one, written in two ways.
+// sameHost reports whether two overlapping addresses differ only in spelling.
 func sameHost(a, b string) bool {
 	hostA, _, _ := net.SplitHostPort(a)
 	hostB, _, _ := net.SplitHostPort(b)
 	return listenIP(hostA) == listenIP(hostB)
 }
 
-// isEvery reports whether an address stands for all of both families.
-func isEvery(a netip.Addr) bool { return a == netip.IPv6Unspecified() }
-
-// listenIP is the IP address that a host stands for as far as that is known without
-// asking; else it is not valid.
+// listenIP returns the IP address of a host without a DNS lookup: it is not valid
+// for names other than localhost.
 func listenIP(host string) netip.Addr {
 	switch strings.ToLower(host) {
 	case "":

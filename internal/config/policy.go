@@ -11,8 +11,8 @@ import (
 )
 
 // maxReplyText bounds the contact and the template of a refusal, in bytes. A
-// reply line has at most 512 (RFC 5321, section 4.5.3.1.5), and the reason, of
-// at most 200, must fit in too.
+// reply line has at most 512 (RFC 5321, section 4.5.3.1.5), and must also hold the
+// reason, of at most 200.
 const maxReplyText = 200
 
 // placeholders of [policy] reject_text.
@@ -20,7 +20,6 @@ var placeholders = []string{"sender", "list", "reason", "id", "contact"}
 
 func (d *document) policy() {
 	p := &d.cfg.Policy
-	d.oneOf("policy.mode", p.Mode, "enforce", "monitor")
 	for i, s := range p.RecipientDomains {
 		name, err := recipientDomain(s)
 		if err != nil {
@@ -54,7 +53,7 @@ func recipientDomain(s string) (string, error) {
 	return mailDomain(s)
 }
 
-var errNoEntry = errors.New("is no recipient entry")
+var errNoEntry = errors.New("is not a recipient entry")
 
 // recipientEntry normalises "user@", "user@domain" or "@domain".
 func recipientEntry(s string) (string, error) {
@@ -77,14 +76,14 @@ func recipientEntry(s string) (string, error) {
 	return local + "@" + domain, nil
 }
 
-// checkReplyText checks text that becomes part of a reply line.
+// checkReplyText checks text for a reply line.
 func checkReplyText(s string) error {
 	if len(s) > maxReplyText {
 		return fmt.Errorf("has %d bytes, more than the %d that fit into a reply", len(s), maxReplyText)
 	}
 	for _, r := range s {
 		if r < ' ' || r > '~' {
-			return fmt.Errorf("holds %q, and a reply is printable ASCII on one line", r)
+			return fmt.Errorf("contains %q, but a reply is printable ASCII on one line", r)
 		}
 	}
 	return nil
@@ -99,7 +98,7 @@ func checkTemplate(s string) error {
 	}
 	for _, b := range braces.FindAllString(s, -1) {
 		if len(b) == 1 {
-			return fmt.Errorf("has a %q without its other half", b)
+			return fmt.Errorf("has an unmatched %q", b)
 		}
 		if !slices.Contains(placeholders, b[1:len(b)-1]) {
 			return fmt.Errorf("has the unknown placeholder %s", b)

@@ -9,13 +9,13 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// positions says where in the file each key, table and array element stands.
-// A path names one: "hostname", "listen.addr", "list[1].path" for the second
-// [[list]], "headers.check[0]" for an element. go-toml gives positions for its
-// own errors only; the checks made after decoding need them too.
+// positions maps the path of each key, table and array element to its position in
+// the file. Paths are "hostname", "listen.addr", "list[1].path" for the second
+// [[list]], "headers.check[0]" for an element. go-toml gives positions only for its
+// own errors; the checks after decoding need them too.
 type positions map[string]unstable.Position
 
-// index reads the positions of a document that go-toml accepts.
+// index returns the positions of a document that go-toml accepts.
 func index(src []byte) positions {
 	ix := newIndexer(src)
 	ix.run()
@@ -28,7 +28,7 @@ func newIndexer(src []byte) *indexer {
 	return ix
 }
 
-// run reads as far as the parser understands the document.
+// run reads the document as far as the parser accepts it.
 func (ix *indexer) run() {
 	for ix.p.NextExpression() {
 		switch n := ix.p.Expression(); n.Kind {
@@ -43,14 +43,14 @@ func (ix *indexer) run() {
 type indexer struct {
 	p      unstable.Parser
 	at     positions
-	again  map[unstable.Position]string // paths that are there once more, by where
-	prefix string                       // the table that a key belongs to now
+	again  map[unstable.Position]string // paths that appear again, by position
+	prefix string                       // the table of the next key
 
-	// tables counts the tables of each array of tables seen so far.
+	// tables counts the tables of each array of tables.
 	tables map[string]int
 }
 
-// header notes a [table] or [[table]] and returns its path.
+// header records a [table] or [[table]] and returns its path.
 func (ix *indexer) header(n *unstable.Node) string {
 	path := ""
 	for it := n.Key(); it.Next(); {
@@ -67,7 +67,7 @@ func (ix *indexer) header(n *unstable.Node) string {
 	return path
 }
 
-// keyValue notes a possibly dotted key, and what is inside its value.
+// keyValue records a key, which may be dotted, and the parts of its value.
 func (ix *indexer) keyValue(prefix string, n *unstable.Node) {
 	path := prefix
 	for it := n.Key(); it.Next(); {
@@ -77,7 +77,7 @@ func (ix *indexer) keyValue(prefix string, n *unstable.Node) {
 	ix.value(path, n.Value())
 }
 
-// value notes the elements of an array and the keys of an inline table.
+// value records the elements of an array and the keys of an inline table.
 func (ix *indexer) value(path string, n *unstable.Node) {
 	switch n.Kind {
 	case unstable.Array:
@@ -93,7 +93,7 @@ func (ix *indexer) value(path string, n *unstable.Node) {
 	}
 }
 
-// note keeps the first position of a path. An array has none of its own.
+// note records the first position of a path. An array has no position.
 func (ix *indexer) note(path string, n *unstable.Node) {
 	if n.Raw.Length == 0 {
 		return
@@ -106,14 +106,14 @@ func (ix *indexer) note(path string, n *unstable.Node) {
 	}
 }
 
-// has reports whether the file holds the path itself.
+// has reports whether the file has the path.
 func (at positions) has(path string) bool {
 	_, ok := at[path]
 	return ok
 }
 
-// find returns the position of the path or of the nearest thing around it:
-// the [[list]] for a key that the table lacks, a key for one of its elements.
+// find returns the position of the path, or of the nearest enclosing one: the
+// [[list]] for a missing key, the key for one of its elements.
 func (at positions) find(path string) (line, column int) {
 	for path != "" {
 		if p, ok := at[path]; ok {
@@ -126,8 +126,8 @@ func (at positions) find(path string) (line, column int) {
 
 var bareKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// child is the path of a key in a table. Other than bare keys are quoted, so
-// that a "." inside one is not mistaken for a table's.
+// child returns the path of a key in a table. It quotes keys that are not bare, so
+// that a "." inside one does not look like a separator.
 func child(table, key string) string {
 	if !bareKey.MatchString(key) {
 		key = strconv.QuoteToASCII(key)
@@ -138,15 +138,15 @@ func child(table, key string) string {
 	return table + "." + key
 }
 
-// element is the path of the i-th element of an array.
+// element returns the path of the i-th element of an array.
 func element(array string, i int) string {
 	return fmt.Sprintf("%s[%d]", array, i)
 }
 
 var ordinal = regexp.MustCompile(`\[\d+\]`)
 
-// display is a path as the user knows it, without ordinals: the line tells
-// which [[list]] is meant.
+// display returns a path without ordinals, for messages: the line tells which
+// [[list]] is meant.
 func display(path string) string {
 	return ordinal.ReplaceAllString(path, "")
 }

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// suggest says what may have been meant by an unknown key of a table: a key that
-// other programs call so, a key of that name in another table, one that is spelled
-// nearly so, or else which keys there are. Meant is the path of the key that
-// was, empty if nobody knows.
+// suggest returns a hint about an unknown key of a table: the key for which other
+// programs use that name, a key of that name in another table, one of similar
+// spelling, or else the keys of the table. Meant is the path of the suggested key,
+// or empty.
 func suggest(key, table string, known []string) (hint, meant string) {
 	if _, ok := typeOf(key); ok && table == "" && strings.Contains(key, ".") {
 		return "write it without the quotes: " + key, key
@@ -20,22 +20,22 @@ func suggest(key, table string, known []string) (hint, meant string) {
 		if place, path := placeOf(key); place != "" {
 			return "it belongs " + place, path
 		}
-		name, ok = nearest(key, known)
+		name, ok = Nearest(key, known)
 	}
 	if ok {
 		return fmt.Sprintf("did you mean %q?", name), child(table, name)
 	}
 	if len(known) > manyKeys {
-		return "config.toml, as it ships, shows all keys", ""
+		return "the shipped config.toml shows all keys", ""
 	}
 	names := strings.Join(known, ", ")
 	if table == "" {
-		return "there are " + names, ""
+		return "the keys are " + names, ""
 	}
 	return display(table) + " has " + names, ""
 }
 
-// aliases are what keys are called in other programs.
+// aliases are the names of keys in other programs.
 var aliases = map[string][]string{
 	"file": {"path", "output"}, "files": {"path"}, "filename": {"path"}, "source": {"path", "url"}, "lists": {"list"},
 	"link": {"url"}, "uri": {"url"}, "interval": {"refresh", "poll_interval"}, "id": {"name"},
@@ -48,7 +48,7 @@ var aliases = map[string][]string{
 	"verbosity": {"level"}, "loglevel": {"level"},
 }
 
-// alias returns the known key that has this name in other programs.
+// alias returns the known key for which other programs use this name.
 func alias(key string, known []string) (string, bool) {
 	names := aliases[strings.ToLower(key)]
 	i := slices.IndexFunc(names, func(name string) bool { return slices.Contains(known, name) })
@@ -58,10 +58,10 @@ func alias(key string, known []string) (string, bool) {
 	return names[i], true
 }
 
-// manyKeys is how many are too many for a line.
+// manyKeys is how many keys are too many for a hint.
 const manyKeys = 20
 
-// placeOf says where a key of that name has its place, and its path there, or "".
+// placeOf returns where a key of that name belongs, and its path there, or "".
 func placeOf(key string) (place, path string) {
 	if slices.Contains(keysOf(reflect.TypeFor[Config]()), key) {
 		return "at the top of the file, before the first [table]", key
@@ -78,12 +78,9 @@ func placeOf(key string) (place, path string) {
 	return "", ""
 }
 
-// Nearest returns the one of some names that s is most likely a slip of.
-func Nearest(s string, known []string) (string, bool) { return nearest(s, known) }
-
-// nearest returns the known name with the fewest edits to s, if they are few
-// enough to be a slip: at most a third of the letters.
-func nearest(s string, known []string) (string, bool) {
+// Nearest returns the known name that s most likely misspells: the one with the
+// fewest edits, if they are at most a third of the letters.
+func Nearest(s string, known []string) (string, bool) {
 	best, fewest := "", len(s)/3+1
 	for _, name := range known {
 		if n := edits(strings.ToLower(s), name); n < fewest {
@@ -93,8 +90,8 @@ func nearest(s string, known []string) (string, bool) {
 	return best, best != ""
 }
 
-// edits returns how many bytes must be inserted, deleted, replaced, or exchanged
-// with the next one, to make b of a (optimal string alignment).
+// edits returns how many bytes must be inserted, deleted, replaced, or swapped with
+// the next one, to turn a into b (optimal string alignment).
 func edits(a, b string) int {
 	before, last := make([]int, len(b)+1), make([]int, len(b)+1) // the rows of i-2 and i-1
 	row := make([]int, len(b)+1)                                 // row[j]: edits from a[:i] to b[:j]

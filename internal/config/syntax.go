@@ -12,12 +12,8 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// This file is about files that are not TOML. It says in an admin's words what the
-// parser says in its own. The parser knows where it stopped; what was meant is
-// guessed from the line, by the mistakes that people make.
-
-// syntaxError explains why a file cannot be parsed. Nothing else can be said about
-// such a file.
+// syntaxError explains why a file is not valid TOML. The parser knows where it
+// stopped; what the author meant is guessed from the line, by common mistakes.
 func syntaxError(file string, src []byte, err error) error {
 	fault := &Error{File: file, What: strings.TrimPrefix(err.Error(), "toml: "), Hint: "see https://toml.io for the syntax"}
 	if e := encodingFault(src); e != nil {
@@ -55,22 +51,22 @@ func beforeEqual(line string) string {
 	return before
 }
 
-// maxStatement is how many lines back a statement is looked for that the parser
-// has not understood.
+// maxStatement is how many lines back to search for the beginning of the statement
+// in which the parser stopped.
 const maxStatement = 200
 
-// statement is what the parser has stopped in: a key with its value, or the
-// header of a table.
+// statement is the key with its value, or the header of a table, in which the
+// parser stopped.
 type statement struct {
-	first, last int    // lines; last is where the parser stopped
-	text        string // the first line, without space around it
-	indent      int    // bytes before it
+	first, last int    // lines; the parser stopped at the last
+	text        string // the first line, without surrounding space
+	indent      int    // bytes before text in its line
 	at          string // the last line
-	table       string // the path of the table that it belongs to
+	table       string // the path of the enclosing table
 }
 
-// newStatement finds the statement that the parser was in when it stopped at a
-// line: it begins after the longest run of lines that can be parsed alone.
+// newStatement returns the statement in which the parser stopped at a line. It
+// begins after the longest run of lines that can be parsed alone.
 func newStatement(src []byte, line int) *statement {
 	s := &statement{first: line, last: line, at: lineOf(src, line)}
 	offsets := []int{0}
@@ -83,7 +79,7 @@ func newStatement(src []byte, line int) *statement {
 			break
 		}
 	}
-	// Comments and empty lines before it belong to no statement.
+	// Comments and empty lines are not part of the statement.
 	for ; s.first < s.last; s.first++ {
 		if t := strings.TrimSpace(lineOf(src, s.first)); t != "" && t[0] != '#' {
 			break
@@ -95,16 +91,16 @@ func newStatement(src []byte, line int) *statement {
 	return s
 }
 
-// tableAt returns the table that the next key after some lines belongs to. It
-// reports whether these lines can be parsed.
+// tableAt returns the table of a key that follows the lines src, and reports whether
+// they can be parsed.
 func tableAt(src []byte) (table string, ok bool) {
 	ix := newIndexer(src)
 	ix.run()
 	return ordinal.ReplaceAllString(ix.prefix, ""), ix.p.Error() == nil
 }
 
-// key returns the name of the key that the statement sets, with its table; empty if
-// it is no key that the configuration has.
+// key returns the path of the key that the statement sets; empty if the
+// configuration has no such key.
 func (s *statement) key() string {
 	name, _, _ := s.split()
 	path := strings.Trim(s.table+"."+name, ".")
@@ -114,7 +110,7 @@ func (s *statement) key() string {
 	return path
 }
 
-// split takes a key and its value apart. Comments at the end are left out.
+// split returns the key and the value, without a comment at the end.
 func (s *statement) split() (key, value string, ok bool) {
 	key, value, ok = strings.Cut(s.text, "=")
 	if at := strings.Index(value, " #"); at >= 0 && !strings.ContainsAny(value[at:], `"'`) {
@@ -123,7 +119,7 @@ func (s *statement) split() (key, value string, ok bool) {
 	return strings.TrimSpace(key), strings.TrimSpace(value), ok
 }
 
-// explain finds out what is wrong with the statement, and says so.
+// explain finds the mistake in the statement, and describes it in fault.
 func (s *statement) explain(fault *Error) bool {
 	for _, try := range []func(*Error) bool{s.foreignRune, s.foreignComment, s.header, s.noEqual, s.badKey, s.openArray, s.value} {
 		if try(fault) {
@@ -133,28 +129,28 @@ func (s *statement) explain(fault *Error) bool {
 	return false
 }
 
-// say sets what is wrong and what to do, at the beginning of the statement.
+// say describes a mistake at the beginning of the statement.
 func (s *statement) say(fault *Error, what, hint string) bool {
 	fault.Line, fault.Column = s.first, s.indent+1
 	fault.What, fault.Hint = what, hint
 	return true
 }
 
-// foreignComment finds the comments of other languages.
+// foreignComment finds comments and braces of other languages.
 func (s *statement) foreignComment(fault *Error) bool {
 	for _, mark := range []string{";", "//", "/*", "--", "<!--", "!", "%"} {
 		if strings.HasPrefix(s.text, mark) {
-			return s.say(fault, fmt.Sprintf("%q does not begin a comment", mark), `write "#" in its place`)
+			return s.say(fault, fmt.Sprintf("%q does not begin a comment", mark), `write "#" instead`)
 		}
 	}
 	if strings.HasPrefix(s.text, "{") {
-		return s.say(fault, "the file looks like JSON", "write TOML, as config.toml is that ships with spamgate: a line [table], and below it key = value")
+		return s.say(fault, "the file looks like JSON", "write TOML, as in the shipped config.toml: a line [table], and below it key = value")
 	}
 	return false
 }
 
-// nearestKey returns the key of the table that was meant by a name; the name itself
-// if there is none like it.
+// nearestKey returns the key of the table that resembles name most, or name itself
+// if none does.
 func (s *statement) nearestKey(name string) string {
 	t := reflect.TypeFor[Config]()
 	if s.table != "" {
@@ -169,7 +165,7 @@ func (s *statement) nearestKey(name string) string {
 	if t.Kind() != reflect.Struct {
 		return name
 	}
-	if key, ok := nearest(name, keysOf(t)); ok {
+	if key, ok := Nearest(name, keysOf(t)); ok {
 		return key
 	}
 	return name
@@ -184,7 +180,7 @@ func (s *statement) header(fault *Error) bool {
 	}
 	name := tableName.FindStringSubmatch(s.text)[1]
 	if name == "" {
-		return s.say(fault, "the brackets name no table", "write its name, such as [listen] or [[list]]")
+		return s.say(fault, "there is no name in the brackets", "write the name of a table, such as [listen] or [[list]]")
 	}
 	want := "[" + name + "]"
 	if name == "list" || name == "listener" {
@@ -193,7 +189,7 @@ func (s *statement) header(fault *Error) bool {
 	inside := strings.TrimLeft(s.text, "[")
 	end := strings.Index(inside, "]")
 	if end < 0 {
-		return s.say(fault, "a bracket is open", "close it: "+want)
+		return s.say(fault, "a bracket is not closed", "close it: "+want)
 	}
 	opening, closing := len(s.text)-len(inside), len(inside[end:])-len(strings.TrimLeft(inside[end:], "]"))
 	rest := strings.TrimSpace(strings.TrimLeft(inside[end:], "]"))
@@ -231,7 +227,7 @@ func (s *statement) noEqual(fault *Error) bool {
 	return s.say(fault, fmt.Sprintf(`there is no "=" between %q and its value`, name), "write "+name+" = "+asValue(path, value))
 }
 
-// badKey explains what is to the left of "=".
+// badKey explains a mistake before "=".
 func (s *statement) badKey(fault *Error) bool {
 	key, value, _ := s.split()
 	switch {
@@ -240,7 +236,7 @@ func (s *statement) badKey(fault *Error) bool {
 	case bareDotted.MatchString(key):
 		return false
 	case strings.HasPrefix(key, `"`) || strings.HasPrefix(key, "'"):
-		return s.say(fault, "a quotation mark is open in the key", "write the key without quotes")
+		return s.say(fault, "a quotation mark in the key is not closed", "write the key without quotes")
 	}
 	joined := strings.Join(strings.Fields(strings.Map(func(r rune) rune {
 		if r == '_' || r == '.' || r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
@@ -250,6 +246,6 @@ func (s *statement) badKey(fault *Error) bool {
 	}, key)), "_")
 	joined = s.nearestKey(joined)
 	path := strings.Trim(s.table+"."+joined, ".")
-	return s.say(fault, fmt.Sprintf("%q cannot be a key, which is letters, digits, \"_\" and \"-\"", key),
+	return s.say(fault, fmt.Sprintf("%q cannot be a key, which consists of letters, digits, \"_\" and \"-\"", key),
 		"write "+cmp.Or(joined, "key")+" = "+asValue(path, value))
 }

@@ -13,13 +13,13 @@ import (
 )
 
 // openArray explains an array or a text of several lines that does not end where
-// it was meant to.
+// its author meant it to.
 func (s *statement) openArray(fault *Error) bool {
 	name, value, _ := s.split()
 	what := strings.TrimSpace(withoutStrings(s.at))
 	switch {
 	case strings.HasPrefix(value, `"""`) || strings.HasPrefix(value, "'''"):
-		return s.say(fault, "the text in three quotation marks has no end", fmt.Sprintf("write %s = \"…\" on one line", name))
+		return s.say(fault, "the text in three quotation marks is not closed", fmt.Sprintf("write %s = \"…\" on one line", name))
 	case !strings.HasPrefix(value, "["), bracketed.MatchString(value):
 		return false
 	case s.first == s.last && hasBareElement(value):
@@ -28,9 +28,9 @@ func (s *statement) openArray(fault *Error) bool {
 		fault.What, fault.Hint = "a comma is missing between two values of the array", `write ["a", "b"]`
 		return true
 	case s.first != s.last:
-		return s.say(fault, `the array has no end: there is no "]"`, `write "]" after its last value`)
+		return s.say(fault, `the array has no "]" at its end`, `write "]" after its last value`)
 	case !strings.Contains(withoutStrings(s.text), "]"):
-		return s.say(fault, `the array has no end: there is no "]"`, "write "+name+" = "+asArray(value))
+		return s.say(fault, `the array has no "]" at its end`, "write "+name+" = "+asArray(value))
 	}
 	_, rest, _ := strings.Cut(strings.TrimPrefix(withoutStrings(value), "["), "]")
 	if rest = strings.TrimSpace(rest); rest != "" && !strings.HasPrefix(rest, "]") {
@@ -39,8 +39,7 @@ func (s *statement) openArray(fault *Error) bool {
 	return false
 }
 
-// hasBareElement reports whether an array on one line holds a text that is not in
-// quotes.
+// hasBareElement reports whether an array on one line contains unquoted text.
 func hasBareElement(value string) bool {
 	inside, _, closed := strings.Cut(strings.TrimPrefix(withoutStrings(value), "["), "]")
 	if !closed {
@@ -54,14 +53,13 @@ func hasBareElement(value string) bool {
 	return false
 }
 
-// continues reports whether a line still holds values of an array, and not what
-// comes after it.
+// continues reports whether a line still has values of the array.
 func (s *statement) continues(line string) bool {
 	return s.first == s.last && strings.Contains(line, "]") ||
 		s.first != s.last && !strings.Contains(line, "=") && !strings.HasPrefix(line, "[")
 }
 
-// asArray writes values in brackets, each in quotes.
+// asArray returns values in brackets, each in quotes.
 func asArray(value string) string {
 	value, _, _ = strings.Cut(strings.Trim(value, "[ "), "]")
 	parts := strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == ' ' || r == ';' })
@@ -71,7 +69,7 @@ func asArray(value string) string {
 	return "[" + strings.Join(parts, ", ") + "]"
 }
 
-// value explains what is to the right of "=".
+// value explains a mistake after "=".
 func (s *statement) value(fault *Error) bool {
 	name, value, _ := s.split()
 	path := strings.Trim(s.table+"."+name, ".")
@@ -110,7 +108,7 @@ func (s *statement) quoted(fault *Error, name, path, value string) bool {
 	end := closing(value)
 	if end < 0 {
 		text := strings.TrimRight(value[1:], `,;"'`)
-		return s.say(fault, "a quotation mark is open", "close it: "+name+" = "+quote(text))
+		return s.say(fault, "a quotation mark is not closed", "close it: "+name+" = "+quote(text))
 	}
 	rest := strings.TrimSpace(value[end+1:])
 	switch {
@@ -118,13 +116,13 @@ func (s *statement) quoted(fault *Error, name, path, value string) bool {
 		text := value[1:end]
 		hint := fmt.Sprintf(`write '%s' in single quotes, or each backslash twice`, text)
 		if strings.HasSuffix(name, "path") || strings.HasSuffix(name, "dir") || strings.HasPrefix(name, "tls_") {
-			hint += `; directories are separated by "/"`
+			hint += `; separate directories with "/"`
 		}
-		return s.say(fault, `a backslash in double quotes begins an escape sequence, and here it begins none`, hint)
+		return s.say(fault, `a backslash in double quotes begins an escape sequence, but this is not one`, hint)
 	case rest == "":
 		return false
 	case strings.HasPrefix(rest, "//"), strings.HasPrefix(rest, ";") && rest != ";":
-		return s.say(fault, fmt.Sprintf("%q does not begin a comment", rest[:1+strings.Count(rest[:2], "/")/2]), `write "#" in its place`)
+		return s.say(fault, fmt.Sprintf("%q does not begin a comment", rest[:1+strings.Count(rest[:2], "/")/2]), `write "#" instead`)
 	case strings.HasPrefix(rest, ","), wantedKind(path) == reflect.Slice:
 		return s.say(fault, "several values are not in brackets", write("["+strings.TrimRight(value, ",; ")+"]"))
 	case rest == ";":
@@ -136,7 +134,7 @@ func (s *statement) quoted(fault *Error, name, path, value string) bool {
 		`remove it, write it on a line of its own, or write \" for a quotation mark inside the text`)
 }
 
-// closing returns where a quoted text ends, -1 if it does not.
+// closing returns where a quoted text ends, or -1.
 func closing(value string) int {
 	for i := 1; i < len(value); i++ {
 		switch {
@@ -149,8 +147,7 @@ func closing(value string) int {
 	return -1
 }
 
-// quote puts a text in double quotes, or in single ones if there is a backslash in
-// it.
+// quote puts a text in double quotes, or in single ones if it has a backslash.
 func quote(text string) string {
 	if strings.ContainsAny(text, `\`) && !strings.Contains(text, "'") {
 		return "'" + text + "'"
@@ -158,7 +155,7 @@ func quote(text string) string {
 	return `"` + strings.ReplaceAll(strings.ReplaceAll(text, `\`, `\\`), `"`, `\"`) + `"`
 }
 
-// typeOf returns the type of a key's value; the path is without ordinals.
+// typeOf returns the type of a key's value. The path has no ordinals.
 func typeOf(path string) (reflect.Type, bool) {
 	t := reflect.TypeFor[Config]()
 	for name := range strings.SplitSeq(path, ".") {
@@ -168,17 +165,18 @@ func typeOf(path string) (reflect.Type, bool) {
 		if t.Kind() != reflect.Struct || t == reflect.TypeFor[netip.Prefix]() {
 			return nil, false
 		}
-		field := fieldOf(reflect.New(t).Elem(), name)
-		if !field.IsValid() {
+		fields := fieldsOf(t)
+		i := slices.IndexFunc(fields, func(f reflect.StructField) bool { return f.Tag.Get("toml") == name })
+		if i < 0 {
 			return nil, false
 		}
-		t = field.Type()
+		t = fields[i].Type
 	}
 	return t, true
 }
 
-// wantedKind returns the kind of a key's value: a string, a bool, a number or a
-// slice; Invalid for a key that there is not. Durations are strings in the file.
+// wantedKind returns the kind of a key's value in the file: a string, a bool, a
+// number or a slice; Invalid if the key is unknown. Durations are strings.
 func wantedKind(path string) reflect.Kind {
 	t, ok := typeOf(path)
 	switch {
@@ -209,7 +207,7 @@ func wanted(path string) string {
 	return "a value in quotes"
 }
 
-// sample is a value that a key takes, as it is written.
+// sample returns an example of a key's value, as in the file.
 func sample(path string) string {
 	t, ok := typeOf(path)
 	if ok && t == reflect.TypeFor[time.Duration]() {
@@ -239,7 +237,7 @@ var (
 	}
 )
 
-// asValue writes an unquoted value as the key takes it.
+// asValue returns an unquoted value in the form that the key needs.
 func asValue(path, value string) string {
 	value = strings.Trim(value, `"' `)
 	lower := strings.ToLower(value)
@@ -268,8 +266,8 @@ func asValue(path, value string) string {
 	return quote(value)
 }
 
-// asNumber writes a number that has a unit, commas or zeros before it as a plain
-// one. It returns "" if value is not a number.
+// asNumber returns a number with a unit, commas or leading zeros as a plain one, or
+// "" if value is not a number.
 func asNumber(value string) string {
 	m := numberWithUnit.FindStringSubmatch(value)
 	if m == nil {

@@ -4,25 +4,23 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 )
 
-// validate checks the values that bind left, and normalises them in place.
+// validate checks what the tags of the fields cannot say, and normalises values
+// in place.
 func (d *document) validate() {
 	d.hostname()
 	d.nextHop()
-	d.listen() // after the next hop, which decides who may come in
+	d.listen() // after the next hop, on which it depends
 	d.filter()
-	d.state()
+	if d.cfg.State.Dir == "" {
+		d.fail("state.dir", "is empty", `write a directory, such as "state"`)
+	}
 	d.guard()
-	d.admin() // after the listeners, whose addresses it cannot have
+	d.admin() // after the listeners, whose addresses are taken
 	d.headers()
 	d.policy()
-	d.between("watch.poll_interval", d.cfg.Watch.PollInterval, 100*time.Millisecond, 24*time.Hour)
 	d.logOutput()
-	d.oneOf("log.format", d.cfg.Log.Format, "text", "json")
-	d.oneOf("log.level", d.cfg.Log.Level, "debug", "info", "warn", "error")
-	d.oneOf("log.addresses", d.cfg.Log.Addresses, "full", "domain", "hash")
 	d.checkLists()
 }
 
@@ -38,9 +36,7 @@ func (d *document) logOutput() {
 	case !ok:
 		d.oneOf("log.output", output, "stderr", "syslog", "journal", "file:PATH")
 	case path == "" || strings.HasSuffix(path, "/"):
-		d.fail("log.output", fmt.Sprintf("%q names no file", output), `write "file:" and the path of a file, such as "file:/var/log/spamgate/gate.log"`)
-	case strings.ContainsRune(path, 0):
-		d.fail("log.output", "has a NUL byte in the path", "remove it")
+		d.fail("log.output", fmt.Sprintf("%q does not name a file", output), `write "file:" and the path of a file, such as "file:/var/log/spamgate/gate.log"`)
 	}
 }
 
@@ -53,7 +49,7 @@ func (d *document) oneOf(path, value string, allowed ...string) bool {
 	return false
 }
 
-// choice is `"a", "b" or "c"`.
+// choice returns `"a", "b" or "c"`.
 func choice(values []string) string {
 	quoted := make([]string, len(values))
 	for i, v := range values {
@@ -66,30 +62,9 @@ func choice(values []string) string {
 	return strings.Join(quoted[:last], ", ") + " or " + quoted[last]
 }
 
-// between checks a duration.
-func (d *document) between(path string, v, low, high time.Duration) {
-	if v < low || v > high {
-		d.fail(path, fmt.Sprintf("%v is out of range", v), fmt.Sprintf("write %q to %q", short(low), short(high)))
-	}
-}
-
-// short is a duration without the zeros that Go puts at its end: "1h".
-func short(v time.Duration) string {
-	s := v.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
-}
-
-// within checks a number.
-func (d *document) within(path string, v, low, high int64) {
-	if v < low || v > high {
-		d.fail(path, fmt.Sprintf("%d is out of range", v), fmt.Sprintf("write %d to %d", low, high))
-	}
+// twice notes a value that an array has more than once.
+func (d *document) twice(path, value string) {
+	d.fail(path, fmt.Sprintf("%q appears twice", value), "remove one")
 }
 
 func (d *document) hostname() {
@@ -105,8 +80,8 @@ func (d *document) hostname() {
 	d.cfg.Hostname = name
 }
 
-// elementOrKey is the path of the i-th element of a value that may be a single
-// string instead of an array.
+// elementOrKey returns the path of the i-th element of an array, or that of its
+// key if a single string takes the place of the array.
 func (d *document) elementOrKey(path string, i int) string {
 	if p := element(path, i); d.at.has(p) {
 		return p
@@ -114,51 +89,39 @@ func (d *document) elementOrKey(path string, i int) string {
 	return path
 }
 
-func (d *document) state() {
-	if d.cfg.State.Dir == "" {
-		d.fail("state.dir", "is empty", `write a directory, such as "state"`)
-	}
-	d.within("state.history", d.cfg.State.History, 0, 100)
-}
-
-// The range of [headers] max_bytes: a line alone may have 998 bytes (RFC 5322,
-// section 2.1.1), and no honest header comes near 16 MiB.
-const (
-	minHeaderBytes = 1000
-	maxHeaderBytes = 16 << 20
-)
-
-// The range of [headers] max_addresses: a broken field may be read in several ways,
-// which all count, and each lookup costs about a microsecond.
-const (
-	minHeaderAddresses = 100
-	maxHeaderAddresses = 10_000
-)
-
 func (d *document) headers() {
 	seen := map[string]bool{}
 	for i, name := range d.cfg.Headers.Check {
 		path := element("headers.check", i)
 		switch lower := strings.ToLower(name); {
 		case !isFieldName(name):
-			d.fail(path, fmt.Sprintf("%q is no name of a header field", name),
+			d.fail(path, fmt.Sprintf("%q is not the name of a header field", name),
 				`write it as in a message, without the colon: "From"`)
 		case seen[lower]:
-			d.fail(path, fmt.Sprintf("%q is there twice", name), "remove one; case makes no difference")
+			d.fail(path, fmt.Sprintf("%q appears twice", name), "remove one; case makes no difference")
 		default:
 			seen[lower] = true
 		}
 	}
-	d.within("headers.max_bytes", d.cfg.Headers.MaxBytes, minHeaderBytes, maxHeaderBytes)
-	d.within("headers.max_addresses", d.cfg.Headers.MaxAddresses, minHeaderAddresses, maxHeaderAddresses)
 }
 
-// isFieldName reports whether s is field-name of RFC 5322, section 3.6.8.
+// isFieldName reports whether s is a field-name (RFC 5322, section 3.6.8).
 func isFieldName(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < 33 || c > 126 || c == ':' {
-			return false
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r < 33 || r > 126 || r == ':' })
+}
+
+// guard checks [guard].
+func (d *document) guard() {
+	protect := d.cfg.Guard.Protect
+	for i, s := range protect {
+		path := element("guard.protect", i)
+		name, err := domainName(s)
+		switch {
+		case err != nil:
+			d.fail(path, fmt.Sprintf("%q %v", s, err), `write a domain such as "example.com", without "@", "*" or a leading dot`)
+		case slices.Contains(protect[:i], name):
+			d.twice(path, s)
 		}
+		protect[i] = name
 	}
-	return s != ""
 }

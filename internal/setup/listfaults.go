@@ -63,7 +63,7 @@ func listRemedy(l config.List, e *store.UnusableError) string {
 	case l.URL != "":
 		return without
 	case errors.Is(e.Err, store.ErrNoMatch) && strings.Contains(l.Path, `\`):
-		return `directories are separated by "/"; correct path, or ` + without
+		return `separate directories with "/"; correct path, or ` + without
 	case errors.Is(e.Err, store.ErrNoMatch):
 		return "correct the pattern in path, put a file there, or " + without
 	case errors.Is(e.Err, fs.ErrNotExist) && path.Path != filepath.Clean(l.Path):
