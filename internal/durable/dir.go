@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// MakeDirs makes a directory, for its owner alone, and those above it that are
-// missing. If root makes them each belongs to whom the one above it belongs to.
+// MakeDirs makes a directory and its missing parents, with mode 0700. If root
+// makes them, each has the owner of its parent.
 func MakeDirs(dir string) error {
 	if isDir(dir) {
 		return nil
@@ -29,7 +29,7 @@ func MakeDirs(dir string) error {
 		case !info.IsDir():
 			return &fs.PathError{Op: "mkdir", Path: dir, Err: syscall.ENOTDIR}
 		}
-		return nil // somebody else was faster
+		return nil // another process was faster
 	}
 	return errors.Join(GiveAway(dir), SyncDir(parent))
 }
@@ -39,8 +39,34 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// RemoveStale removes the files of a directory whose names begin with the prefix
-// and that nobody has written to for so long: who made them was killed.
+// SyncDir writes the names in a directory to disk, so that a file that was made or
+// renamed there keeps its name after a loss of power. File systems that cannot
+// sync directories do what they can.
+func SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return syncDir(d)
+}
+
+func syncDir(d *os.File) error {
+	if err := d.Sync(); !errors.Is(err, syscall.EINVAL) {
+		return err
+	}
+	return nil
+}
+
+// SameFile reports whether two paths lead to one file.
+func SameFile(a, b string) bool {
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return errX == nil && errY == nil && os.SameFile(x, y)
+}
+
+// RemoveStale removes the regular files of a directory whose names begin with the
+// prefix and that were not written to for age: a killed process left them.
 func RemoveStale(dir, prefix string, age time.Duration) error {
 	entries, err := os.ReadDir(dir)
 	return errors.Join(err, removeStale(entries, prefix, age, func(name string) error {
@@ -58,7 +84,7 @@ func removeStale(entries []fs.DirEntry, prefix string, age time.Duration, remove
 		if err == nil && time.Since(info.ModTime()) > age {
 			err = remove(e.Name())
 		}
-		if !errors.Is(err, fs.ErrNotExist) { // else somebody else was faster
+		if !errors.Is(err, fs.ErrNotExist) { // else another process was faster
 			errs = append(errs, err)
 		}
 	}

@@ -73,3 +73,13 @@ func TestRemoveStale(t *testing.T) {
 		}
 	}
 }
+
+func TestSyncDir(t *testing.T) {
+	dir := t.TempDir()
+	if err := SyncDir(dir); err != nil {
+		t.Error(err)
+	}
+	if err := SyncDir(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("of a missing directory: %v", err)
+	}
+}

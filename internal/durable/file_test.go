@@ -45,7 +45,7 @@ func (n named) name(path string) string {
 func (n named) rename(from, to string) error           { return n.inTree.rename(from, n.name(to)) }
 func (n named) linkName(from, to string) error         { return n.inTree.linkName(from, n.name(to)) }
 func (n named) linkFile(f *os.File, name string) error { return n.inTree.linkFile(f, n.name(name)) }
-func (n named) parent(name string) string              { return n.inTree.parent(n.name(name)) }
+func (n named) sync(dir string) error                  { return n.inTree.sync(n.name(dir)) }
 
 // begun is a file on its way that holds text.
 func begun(t *testing.T, create func(string, string, fs.FileMode) (*File, error), dir, text string) *File {

@@ -8,24 +8,26 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 )
 
-// Tree is a directory such as the state directory of a gate. It belongs to one user
-// and is used by others too, by root above all: whoever owns it could put a symbolic
-// link, a named pipe or a device in the place of a file, and have root write through
-// it or wait for ever. So the methods of a Tree follow no link below the directory,
-// leave it under no circumstances, and open nothing but regular files. (On the way to
-// the directory links are followed: they are the operator's.)
+// Tree is a directory, such as the state directory of a gate, that belongs to one
+// user and that others use too, above all root. Its owner could replace a file by a
+// symbolic link, a named pipe or a device, so that root writes elsewhere or waits
+// for ever. So the methods of a Tree follow no links below the directory, never leave
+// it, and open only regular files. They follow the links that lead to the directory,
+// which are the operator's.
 //
-// Names are relative to the directory, with slashes. The directory is opened anew
-// for each call, so it may be removed and made again meanwhile.
+// Names are relative to the directory. Each call opens the directory again, so that
+// it may be removed and made again in between.
 type Tree struct{ dir string }
 
 // In returns the Tree of a directory, which need not exist.
 func In(dir string) Tree { return Tree{filepath.Clean(dir)} }
 
-// Why a Tree refuses a file or itself. Use errors.Is.
+// The reasons why a Tree refuses a file or the directory. Use errors.Is.
 var (
 	ErrLink   = errors.New("a symbolic link, which is not followed here: remove it")
 	ErrKind   = errors.New("not a regular file")
@@ -34,8 +36,8 @@ var (
 	errForeign = errors.New("a hard link to another user's file; remove it")
 )
 
-// IsTrap reports whether an error is that a Tree, or something in it, is not to be
-// used by anybody.
+// IsTrap reports whether an error says that nobody should use a Tree, or a file in
+// it.
 func IsTrap(err error) bool {
 	for _, trap := range []error{ErrLink, ErrKind, ErrShared, errForeign} {
 		if errors.Is(err, trap) {
@@ -49,7 +51,7 @@ func IsTrap(err error) bool {
 func (t Tree) Dir() string { return t.dir }
 
 // Path returns the path of a name.
-func (t Tree) Path(name string) string { return filepath.Join(t.dir, filepath.FromSlash(name)) }
+func (t Tree) Path(name string) string { return filepath.Join(t.dir, name) }
 
 // Name returns the name of a path, and whether the path lies in the Tree.
 func (t Tree) Name(path string) (name string, ok bool) {
@@ -57,17 +59,19 @@ func (t Tree) Name(path string) (name string, ok bool) {
 	if err != nil || !filepath.IsLocal(rel) {
 		return "", false
 	}
-	return filepath.ToSlash(rel), true
+	return rel, true
 }
 
-// open opens the directory, and makes sure that not everybody may write to it: links
-// and pipes apart, they could replace each file by one of their own.
+// open opens the directory, and checks that not everybody may write to it: they
+// could replace each file.
 func (t Tree) open() (*os.Root, fs.FileInfo, error) {
-	root, err := os.OpenRoot(t.dir + string(filepath.Separator) + ".") // of a named pipe the end would be waited for
+	root, err := os.OpenRoot(t.dir + string(filepath.Separator) + ".") // fails for a named pipe, instead of waiting for its other end
 	var info fs.FileInfo
 	if err == nil {
-		if info, err = root.Stat("."); err == nil {
-			err = notShared(info)
+		info, err = root.Stat(".")
+		if err == nil && info.Mode().Perm()&0o002 != 0 {
+			err = fmt.Errorf("%w (mode %v), and so can decide which mail passes; run chmod 700 on it, or set [state] dir to another directory",
+				ErrShared, info.Mode())
 		}
 		if err != nil {
 			root.Close()
@@ -79,16 +83,7 @@ func (t Tree) open() (*os.Root, fs.FileInfo, error) {
 	return root, info, nil
 }
 
-// notShared is the error of a directory that everybody may write to.
-func notShared(info fs.FileInfo) error {
-	if sharedModes && info.Mode().Perm()&0o002 != 0 {
-		return fmt.Errorf("%w (mode %v), and so can decide which mail passes; run chmod 700 on it, or set [state] dir to another directory",
-			ErrShared, info.Mode())
-	}
-	return nil
-}
-
-// failed makes an error one about the path of a name.
+// failed returns an error with the path of a name.
 func (t Tree) failed(op, name string, err error) error {
 	var inPath *fs.PathError
 	var inLink *os.LinkError
@@ -101,8 +96,8 @@ func (t Tree) failed(op, name string, err error) error {
 	return &fs.PathError{Op: op, Path: t.Path(name), Err: err}
 }
 
-// do calls use with the open directory, once it has made sure that the directories
-// on the way to each name are none but directories.
+// do opens the directory, checks the directories that lead to each name, and calls
+// use.
 func (t Tree) do(op string, use func(root *os.Root) error, names ...string) error {
 	root, _, err := t.open()
 	if err != nil {
@@ -120,11 +115,10 @@ func (t Tree) do(op string, use func(root *os.Root) error, names ...string) erro
 	return nil
 }
 
-// checkWay makes sure that what leads to a name are directories, and no links. That
-// another process puts a link there afterwards leads nowhere out of the Tree: see
-// [os.Root].
+// checkWay checks that only directories lead to a name, not links. A link that
+// another process makes afterwards cannot lead out of the Tree: see [os.Root].
 func (t Tree) checkWay(root *os.Root, name string) error {
-	if !filepath.IsLocal(filepath.FromSlash(name)) {
+	if !filepath.IsLocal(name) {
 		return t.failed("open", name, errors.New("not a name in this directory"))
 	}
 	for i := range len(name) {
@@ -146,7 +140,7 @@ func (t Tree) checkWay(root *os.Root, name string) error {
 	return nil
 }
 
-// checkFile is the error of what is not a regular file.
+// checkFile returns an error if a file is not regular.
 func checkFile(info fs.FileInfo) error {
 	switch mode := info.Mode(); {
 	case mode.IsRegular():
@@ -170,15 +164,14 @@ func kindOf(m fs.FileMode) string {
 	return "device"
 }
 
-// openAttempts is how often a file is opened that is replaced meanwhile, as other
-// processes do it by renaming.
+// openAttempts bounds the attempts to open a file that other processes replace
+// meanwhile.
 const openAttempts = 20
 
-// errReplaced is a file that was never the one that was looked at before.
-var errReplaced = errors.New("replaced again and again while it is opened")
+var errReplaced = errors.New("other processes replace it again and again")
 
-// openFile opens a regular file, or with os.O_CREATE makes it. It is looked at before
-// it is opened, since opening a device may do something, and afterwards.
+// openFile opens a regular file, or with os.O_CREATE makes it. It checks the file
+// before opening it, since opening a device may have an effect, and afterwards.
 func (t Tree) openFile(name string, flag int, perm fs.FileMode) (file *os.File, made bool, err error) {
 	root, dir, err := t.open()
 	if err != nil {
@@ -195,7 +188,7 @@ func (t Tree) openFile(name string, flag int, perm fs.FileMode) (file *os.File, 
 		case missing && flag&os.O_CREATE != 0:
 			file, err = root.OpenFile(name, flag|os.O_EXCL|syscall.O_NONBLOCK, perm)
 			if errors.Is(err, fs.ErrExist) {
-				continue // somebody else was faster
+				continue // another process was faster
 			}
 			if err != nil {
 				return nil, false, t.failed("create", name, err)
@@ -216,7 +209,7 @@ func (t Tree) openFile(name string, flag int, perm fs.FileMode) (file *os.File, 
 		}
 		info, err := file.Stat()
 		if err == nil && os.SameFile(before, info) {
-			if err = foreign(info, dir); err == nil {
+			if err = checkLinks(info, dir); err == nil {
 				return file, false, nil
 			}
 		} else if err == nil {
@@ -229,14 +222,14 @@ func (t Tree) openFile(name string, flag int, perm fs.FileMode) (file *os.File, 
 	return nil, false, t.failed("open", name, errReplaced)
 }
 
-// Open opens a file to be read.
+// Open opens a file for reading.
 func (t Tree) Open(name string) (*os.File, error) {
 	file, _, err := t.openFile(name, os.O_RDONLY, 0)
 	return file, err
 }
 
-// Append opens a file to be appended to. One that is missing is made, for its owner
-// alone, who is that of the directory if root makes it.
+// Append opens a file for appending. It makes a missing file with mode 0600; if root
+// makes it, it belongs to the owner of the directory.
 func (t Tree) Append(name string) (*os.File, error) {
 	file, made, err := t.openFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err == nil && made {
@@ -250,7 +243,7 @@ func (t Tree) Append(name string) (*os.File, error) {
 	return file, nil
 }
 
-// ReadFile reads a file of at most so many bytes.
+// ReadFile reads a file of at most most bytes.
 func (t Tree) ReadFile(name string, most int64) ([]byte, error) {
 	file, err := t.Open(name)
 	if err != nil {
@@ -267,7 +260,7 @@ func (t Tree) ReadFile(name string, most int64) ([]byte, error) {
 	return text, nil
 }
 
-// Stat describes a file or directory. A symbolic link is an [ErrLink].
+// Stat describes a file or directory. For a symbolic link the error is [ErrLink].
 func (t Tree) Stat(name string) (info fs.FileInfo, err error) {
 	return info, t.do("stat", func(root *os.Root) error {
 		if info, err = root.Lstat(name); err == nil && info.Mode()&fs.ModeSymlink != 0 {
@@ -297,12 +290,12 @@ func (t Tree) ReadDir(name string) (entries []fs.DirEntry, err error) {
 		}
 		defer d.Close()
 		entries, err = d.ReadDir(-1)
-		sortEntries(entries)
+		slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 		return err
 	}, name)
 }
 
-// openDir opens a directory that checkWay has led to.
+// openDir opens a directory after checkWay.
 func openDir(root *os.Root, name string) (*os.File, error) {
 	info, err := root.Lstat(name)
 	switch {
@@ -328,7 +321,7 @@ func openDir(root *os.Root, name string) (*os.File, error) {
 	return d, nil
 }
 
-// Rename moves a file or directory, in the place of a file that is there.
+// Rename moves a file or directory, and replaces a file that is there.
 func (t Tree) Rename(from, to string) error {
 	return t.do("rename", func(root *os.Root) error {
 		if err := root.Rename(from, to); err != nil {
@@ -341,7 +334,7 @@ func (t Tree) Rename(from, to string) error {
 	}, from, to)
 }
 
-// Link gives a file a further name, unless that is taken.
+// Link gives a file a second name, unless that is taken.
 func (t Tree) Link(from, to string) error {
 	return t.do("link", func(root *os.Root) error { return root.Link(from, to) }, from, to)
 }
@@ -351,18 +344,16 @@ func (t Tree) Remove(name string) error {
 	return t.do("remove", func(root *os.Root) error { return root.Remove(name) }, name)
 }
 
-// RemoveAll removes a file, or a directory with all that is in it. That it is missing
-// is no error.
+// RemoveAll removes a file, or a directory with its contents, if it exists.
 func (t Tree) RemoveAll(name string) error {
 	return t.do("remove", func(root *os.Root) error { return root.RemoveAll(name) }, name)
 }
 
-// Make makes the directory of the Tree, and those above it that are missing.
+// Make makes the directory of the Tree and its missing parents.
 func (t Tree) Make() error { return MakeDirs(t.dir) }
 
-// MakeDirs makes a directory in the Tree, for its owner alone, and those above it
-// that are missing, that of the Tree included. If root makes them they belong to
-// whom that belongs to.
+// MakeDirs makes a directory in the Tree and its missing parents, including that of
+// the Tree, with mode 0700. If root makes them, they belong to the owner of the Tree.
 func (t Tree) MakeDirs(name string) error {
 	if err := t.Make(); err != nil {
 		return err
@@ -397,14 +388,14 @@ func (t Tree) MakeDirs(name string) error {
 	return t.Sync(path.Dir(name))
 }
 
-// MakeTemp makes a directory in another one, with something that no other name has in
-// the place of the last "*" of the pattern. It returns its name.
+// MakeTemp makes a directory in dir, and returns its name: the pattern, with a unique
+// string in place of the last "*".
 func (t Tree) MakeTemp(dir, pattern string) (name string, err error) {
 	name = path.Join(dir, temporaryName(pattern))
 	return name, t.do("mkdir", func(root *os.Root) error { return root.Mkdir(name, 0o700) }, name)
 }
 
-// Sync puts the names in a directory on disk: see [SyncDir].
+// Sync writes the names in a directory to disk: see [SyncDir].
 func (t Tree) Sync(name string) error {
 	return t.do("sync", func(root *os.Root) error {
 		d, err := openDir(root, name)

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CreateUnnamed is [Create], but for as long as it can be the file has no name, so
-// that nothing is left of it if the process is killed. That takes a file system
-// that has such files, and /proc, by which they are named in the end.
+// CreateUnnamed is [Create], but the file has no name until it is placed, so that
+// nothing remains of it if the process is killed. If the file system lacks such
+// files, or /proc is missing, which names them in the end, it is the same.
 func CreateUnnamed(dir, pattern string, mode fs.FileMode) (*File, error) {
 	fd, err := unix.Open(dir, unix.O_RDWR|unix.O_TMPFILE|unix.O_CLOEXEC, uint32(mode.Perm()))
 	switch {
@@ -28,7 +28,7 @@ func CreateUnnamed(dir, pattern string, mode fs.FileMode) (*File, error) {
 	return &File{File: file, at: byPath{}, dir: dir, pattern: pattern}, nil
 }
 
-// CreateUnnamed is [Tree.Create] as the function is [Create].
+// CreateUnnamed is the function [CreateUnnamed] for a directory of the Tree.
 func (t Tree) CreateUnnamed(dir, pattern string, mode fs.FileMode) (*File, error) {
 	f := &File{at: inTree{t}, dir: dir, pattern: pattern}
 	err := t.do("create", func(root *os.Root) error {
@@ -55,15 +55,15 @@ func (t Tree) CreateUnnamed(dir, pattern string, mode fs.FileMode) (*File, error
 	return t.Create(dir, pattern, mode)
 }
 
-// noUnnamed reports that a file system has no files without a name.
+// noUnnamed reports whether an error says that the file system has no unnamed files.
 func noUnnamed(err error) bool {
 	return errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EINVAL)
 }
 
-// descriptor is a path that leads to an open file.
+// descriptor returns a path that leads to an open file.
 func descriptor(file *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", file.Fd()) }
 
-// linkAt gives a file that has no name one: in an open directory, or with nil a path.
+// linkAt names an unnamed file: in an open directory, or, if dir is nil, by a path.
 func linkAt(file, dir *os.File, name string) error {
 	at := unix.AT_FDCWD
 	if dir != nil {
