@@ -202,7 +202,7 @@ func TestLogFileNotReopened(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.signal(syscall.SIGHUP)
-	const failed = "log file not opened again, the one before goes on"
+	const failed = "log file not reopened, the old one continues"
 	l.wait(first, failed, 1, "file", l.path)
 	g.waitRecord(failed, "file", l.path)
 	l.wait(first, "reloaded", 1)

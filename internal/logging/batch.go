@@ -1,17 +1,17 @@
 package logging
 
-// entry is what a queue holds for a line: its part of the batch's data.
+// entry describes one log line: its part of a batch's data.
 type entry struct {
 	size int
 
-	// text is where the line itself begins, behind what the output's protocol
-	// has before it. It ends at the next newline.
+	// text is where the line itself begins, after the fields that the output's
+	// protocol puts before it. It ends at the next newline.
 	text int
 
-	dropped uint64 // of a notice: how many lines it tells of
+	dropped uint64 // of a notice: the number of lines that it reports
 }
 
-// batch is some entries, one behind the other.
+// batch holds several entries.
 type batch struct {
 	data    []byte
 	entries []entry
@@ -22,8 +22,7 @@ func (b *batch) add(data []byte, text int, dropped uint64) {
 	b.entries = append(b.entries, entry{len(data), text, dropped})
 }
 
-// first returns as many of the first entries as have at most limit bytes
-// together, but one at least.
+// first returns the first entries that fit into limit bytes together, at least one.
 func (b batch) first(limit int) batch {
 	size := b.entries[0].size
 	n := 1
@@ -33,7 +32,7 @@ func (b batch) first(limit int) batch {
 	return batch{b.data[:size], b.entries[:n]}
 }
 
-// after returns what is left without the first n entries.
+// after returns the entries after the first n.
 func (b batch) after(n int) batch {
 	size := 0
 	for _, e := range b.entries[:n] {

@@ -3,16 +3,27 @@ package logging
 import (
 	"bytes"
 	"io"
+	"log/slog"
 	"net"
 )
 
-// datagrams is the output of a socket that takes each entry by itself. Where the
-// connection is lost it connects again; what is refused all the same goes to
-// standard error, so that it is not lost.
+// datagrams is the output of a socket that takes one entry per call. It reconnects
+// if the connection is lost. Entries that are refused again go to standard error.
 type datagrams struct {
 	connect func() (net.Conn, error)
-	conn    net.Conn // nil where there is none now
+	conn    net.Conn // nil: not connected
 	stderr  io.Writer
+}
+
+// newDatagrams connects, and returns a Log that sends encoded entries.
+func newDatagrams(o Options, encode encodeFunc, connect func() (net.Conn, error)) (*Log, error) {
+	conn, err := connect()
+	if err != nil {
+		return nil, err
+	}
+	l := newLog(&datagrams{connect: connect, conn: conn, stderr: o.Stderr}, relayNotice(o, encode), o)
+	l.Logger = slog.New(newRelay(o, encode, l.queue.add))
+	return l, nil
 }
 
 func (d *datagrams) write(b batch) (done, kept int) {
@@ -20,27 +31,26 @@ func (d *datagrams) write(b batch) (done, kept int) {
 	data := b.data[:e.size]
 	if err := d.send(data); err != nil {
 		line := data[e.text:]
-		d.stderr.Write(line[:bytes.IndexByte(line, '\n')+1]) // a Writer, which takes everything
+		d.stderr.Write(line[:bytes.IndexByte(line, '\n')+1]) // a Writer, which never fails
 	}
 	return 1, 1
 }
 
-// send sends an entry, over a new connection if need be.
+// send sends an entry, over a new connection if necessary.
 func (d *datagrams) send(data []byte) error {
 	if d.conn != nil {
 		_, err := d.conn.Write(data)
 		if err == nil {
 			return nil
 		}
-		d.conn.Close() // it is of no use any more
-		d.conn = nil
+		d.conn.Close()
 	}
-	conn, err := d.connect()
-	if err != nil {
+	var err error
+	if d.conn, err = d.connect(); err != nil {
+		d.conn = nil
 		return err
 	}
-	d.conn = conn
-	_, err = conn.Write(data)
+	_, err = d.conn.Write(data)
 	return err
 }
 

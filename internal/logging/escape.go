@@ -8,19 +8,18 @@ import (
 	"unicode/utf8"
 )
 
-// escaper escapes what slog's handlers let through to a terminal: DEL, in both
-// formats, and in JSON everything else that cannot be printed beyond ASCII,
-// such as U+009B, which begins an escape sequence as ESC [ does, and U+202E,
-// which turns the text after it around. Both handlers write a record with one
-// call and a newline at its end.
+// escaper escapes the characters that slog's handlers do not: DEL in both formats,
+// and in JSON all other unprintable characters beyond ASCII, such as U+009B, which
+// begins an escape sequence, and U+202E, which reverses the text after it. Both
+// handlers write a record with one call and a newline at its end.
 type escaper struct {
 	w      io.Writer
 	escape func(b []byte, r rune) []byte
-	buf    []byte // kept for the next line; slog's lock guards it
+	buf    []byte // reused; slog's lock guards it
 }
 
-// Write writes a line. It returns len(line) where the whole line was written,
-// however long it became.
+// Write writes a line. If it wrote the whole line it returns len(line), even if the
+// escaped line is longer.
 func (e *escaper) Write(line []byte) (int, error) {
 	if !harmful(line) {
 		return e.w.Write(line)
@@ -41,8 +40,8 @@ func (e *escaper) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// harmful reports whether a line may hold something to escape: a quick look at
-// what is all printable ASCII, as nearly every line is.
+// harmful reports whether a line has a character that is not printable ASCII, as few
+// lines do.
 func harmful(line []byte) bool {
 	for i, c := range line {
 		if (c < ' ' || c >= 0x7F) && (c != '\n' || i != len(line)-1) {
@@ -52,11 +51,10 @@ func harmful(line []byte) bool {
 	return false
 }
 
-// visible reports whether r may stand in a line: what Go calls printable, and
-// valid UTF-8.
+// visible reports whether r needs no escape: it is printable and valid UTF-8.
 func visible(r rune) bool { return r != utf8.RuneError && unicode.IsPrint(r) }
 
-// appendGoEscape writes r as strconv.Quote does.
+// appendGoEscape appends r as strconv.Quote escapes it.
 func appendGoEscape(b []byte, r rune) []byte {
 	switch {
 	case r < utf8.RuneSelf:
@@ -67,8 +65,8 @@ func appendGoEscape(b []byte, r rune) []byte {
 	return fmt.Appendf(b, `\U%08x`, r)
 }
 
-// appendJSONEscape writes r as JSON does within a string (RFC 8259, section
-// 7); outside of strings a line holds printable ASCII alone.
+// appendJSONEscape appends r as JSON escapes it in a string (RFC 8259, section 7).
+// Outside of strings a line is printable ASCII.
 func appendJSONEscape(b []byte, r rune) []byte {
 	if r < 0x10000 {
 		return fmt.Appendf(b, `\u%04x`, r)

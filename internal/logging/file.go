@@ -12,17 +12,17 @@ import (
 // OutputFile begins the output that is a file: "file:/var/log/gate.log".
 const OutputFile = "file:"
 
-// fileMode is that of a log file that is made. The log has addresses in it.
+// fileMode is the mode of a new log file, which contains mail addresses.
 const fileMode = 0o640
 
-// Why a file is no log file. Use errors.Is.
+// The reasons why a file cannot be a log file. Use errors.Is.
 var (
 	ErrNotRegular = errors.New("is not a regular file")
 	ErrLink       = errors.New("is a symbolic link in a directory that others may write to")
 )
 
-// CheckFile reports what keeps path from being a log file, as far as that can be
-// seen without making it.
+// CheckFile returns an error if path cannot be a log file. It does not make the
+// file.
 func CheckFile(path string) error {
 	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
 		dir := filepath.Dir(path)
@@ -39,9 +39,9 @@ func CheckFile(path string) error {
 	return f.Close()
 }
 
-// openFile opens a log file for appending. Flag is os.O_CREATE to make it where it
-// is missing. In a directory that others may write to no symbolic link is
-// followed, since they could have made it.
+// openFile opens a log file for appending. If flag is os.O_CREATE it makes a missing
+// file. In a directory that others may write to it follows no symbolic link, since
+// they could have made it.
 func openFile(path string, flag int) (*os.File, error) {
 	dir, err := os.Stat(filepath.Dir(path))
 	if err != nil {
@@ -71,14 +71,13 @@ func openFile(path string, flag int) (*os.File, error) {
 	return f, nil
 }
 
-// logFile is the output of a file, which can be opened again under its name after
-// it was moved away.
+// logFile is the output of a file that can be opened again by its name.
 type logFile struct {
 	stream
 	path string
 	f    *os.File
 
-	stderr  *slog.Logger // takes what cannot be said in the file
+	stderr  *slog.Logger // takes errors of the file
 	log     *slog.Logger // writes to the file
 	failing bool
 }
@@ -105,18 +104,17 @@ func (l *logFile) write(b batch) (done, kept int) {
 	return done, kept
 }
 
-// reopen opens the file that has the name now. Where that fails the present one
-// goes on.
+// reopen opens the file at the path again. If that fails, the open file stays.
 func (l *logFile) reopen() {
 	f, err := openFile(l.path, os.O_CREATE)
 	if err != nil {
 		for _, to := range []*slog.Logger{l.log, l.stderr} {
-			to.Error("log file not opened again, the one before goes on", "file", l.path, "error", err)
+			to.Error("log file not reopened, the old one continues", "file", l.path, "error", err)
 		}
 		return
 	}
 	if err := l.f.Close(); err != nil {
-		l.stderr.Error("closing the log file before", "file", l.path, "error", err)
+		l.stderr.Error("closing the old log file", "file", l.path, "error", err)
 	}
 	l.f, l.stream = f, stream{w: f}
 }

@@ -10,30 +10,27 @@ import (
 	"unicode/utf8"
 )
 
-// journalSocket is where journald takes entries of its own protocol
+// journalSocket is the socket of journald's own protocol
 // (systemd.io/JOURNAL_NATIVE_PROTOCOL).
 var journalSocket = "/run/systemd/journal/socket"
 
-// newJournal logs to systemd's journal: the line as MESSAGE, so that
-// journalctl shows what standard error would, and every attribute as a field
-// SPAMGATE_KEY, so that journalctl SPAMGATE_ID=… finds it.
+// newJournal opens systemd's journal. MESSAGE is the line that standard error would
+// get, and each attribute is a field SPAMGATE_KEY, so that journalctl SPAMGATE_ID=…
+// finds it.
 //
-// The connection is one of its own, for the sake of a journald that hangs: on a
-// socket that is connected, the kernel says when there is room again.
+// The socket is connected, unlike that of go-systemd's journal.Send, so that the
+// kernel reports when a journald that hung accepts entries again.
 func newJournal(o Options) (*Log, error) {
 	path := journalSocket
-	connect := func() (net.Conn, error) { return net.DialTimeout("unixgram", path, socketTimeout) }
-	conn, err := connect()
+	l, err := newDatagrams(o, encodeJournal, func() (net.Conn, error) { return net.DialTimeout("unixgram", path, socketTimeout) })
 	if err != nil {
 		return nil, fmt.Errorf(`no systemd journal on this machine: %w; write output = "stderr" or "syslog" in [log]`, err)
 	}
-	l := newLog(&datagrams{connect: connect, conn: conn, stderr: o.Stderr}, relayNotice(o, encodeJournal), o)
-	l.Logger = slog.New(newRelay(o, encodeJournal, l.queue.add))
 	return l, nil
 }
 
-// encodeJournal writes an entry for journald: a line for each field. None of the
-// values holds a newline, as they are escaped.
+// encodeJournal appends an entry for journald: a line for each field. The values are
+// escaped, and so contain no newline.
 func encodeJournal(b []byte, r slog.Record, line []byte, h *relay) ([]byte, int) {
 	const message = "MESSAGE="
 	b = append(append(b, message...), line...)
@@ -41,7 +38,7 @@ func encodeJournal(b []byte, r slog.Record, line []byte, h *relay) ([]byte, int)
 	b = strconv.AppendInt(b, int64(severity(r.Level)), 10)
 	b = append(b, "\nSYSLOG_IDENTIFIER="+identifier+"\nSYSLOG_FACILITY="...)
 	b = strconv.AppendInt(b, facilityMail, 10)
-	b = append(b, "\nSPAMGATE_TIME="...) // journald's own is that of its arrival
+	b = append(b, "\nSPAMGATE_TIME="...) // journald adds the time of arrival
 	b = r.Time.AppendFormat(b, time.RFC3339Nano)
 	b = append(b, '\n')
 	for _, f := range h.fields {
@@ -68,8 +65,8 @@ func appendJournalField(b []byte, f field) []byte {
 // (systemd.journal-fields(7)).
 const maxFieldName = 64
 
-// fieldName is the name of an attribute in the journal: upper case, with "_"
-// between groups and for whatever journald refuses.
+// fieldName returns the name of an attribute in the journal: upper case, with "_"
+// between groups and in place of characters that journald refuses.
 func fieldName(path []string) string {
 	name := strings.Map(func(r rune) rune {
 		switch {
@@ -83,8 +80,7 @@ func fieldName(path []string) string {
 	return name[:min(len(name), maxFieldName)]
 }
 
-// fieldText is the text of a value, escaped where it holds what a terminal
-// would act upon.
+// fieldText returns the text of a value, escaped if it could control a terminal.
 func fieldText(v slog.Value) string {
 	var s string
 	switch v.Kind() {

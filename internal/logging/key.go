@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 
 	"github.com/minio/highwayhash"
@@ -12,11 +11,14 @@ import (
 	"spamgate/internal/durable"
 )
 
-// keyFile is the name of the secret in the state directory.
+// keyFile is the name of the secret key in the state directory.
 const keyFile = "key"
 
-// loadKey reads the secret key of a state directory, and makes directory and
-// key where they are missing.
+// maxKeyFile bounds what is read of a damaged key file.
+const maxKeyFile = 4096
+
+// loadKey reads the secret key of a state directory. It makes a missing directory and
+// a missing key.
 func loadKey(dir string) ([]byte, error) {
 	tree := durable.In(dir)
 	key, err := readKey(tree)
@@ -31,32 +33,26 @@ func loadKey(dir string) ([]byte, error) {
 	if err := tree.WriteNew(keyFile, ".", keyFile+".*", key); err != nil {
 		return nil, fmt.Errorf("creating %s: %w", tree.Path(keyFile), err)
 	}
-	return readKey(tree) // of two processes that start at once, the first one's
+	return readKey(tree) // another process may have been faster
 }
 
-// readKey reads an existing key, which has to be whole and secret.
+// readKey reads an existing key, which must be complete and secret.
 func readKey(tree durable.Tree) ([]byte, error) {
 	path := tree.Path(keyFile)
-	f, err := tree.Open(keyFile)
+	info, err := tree.StatFile(keyFile)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
+	const newKey = "or delete it for a new key, with which the same addresses have other hashes"
 	if mode := info.Mode(); mode.Perm()&^0o600 != 0 {
-		return nil, fmt.Errorf("%s has mode %04o, so others may have read it; "+
-			"chmod 600 it, or delete it for a new key, under which the same addresses have other hashes", path, mode.Perm())
+		return nil, fmt.Errorf("%s has mode %04o, so others may have read it; chmod 600 it, "+newKey, path, mode.Perm())
 	}
-	if info.Size() != highwayhash.Size {
-		return nil, fmt.Errorf("%s has %d bytes instead of %d; put a copy back, "+
-			"or delete it for a new key, under which the same addresses have other hashes", path, info.Size(), highwayhash.Size)
+	key, err := tree.ReadFile(keyFile, maxKeyFile)
+	if err != nil {
+		return nil, err
 	}
-	key := make([]byte, highwayhash.Size)
-	if _, err := io.ReadFull(f, key); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", path, err)
+	if len(key) != highwayhash.Size {
+		return nil, fmt.Errorf("%s has %d bytes instead of %d; restore a copy, "+newKey, path, len(key), highwayhash.Size)
 	}
 	return key, nil
 }

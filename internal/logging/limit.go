@@ -11,47 +11,46 @@ import (
 	"unicode/utf8"
 )
 
-// MaxLine is the longest line that is logged, in bytes, with its newline. In syslog
-// and journal it holds for the message.
+// MaxLine is the maximum length of a line in bytes, including its newline; in syslog
+// and the journal that of the message.
 const MaxLine = 4096
 
 const (
-	// lineOverhead is room for time and level with their keys, in either format.
+	// lineOverhead is the space for time and level with their keys, in any format.
 	lineOverhead = 128
 
-	// attrOverhead is room for what stands around a key and its value.
+	// attrOverhead is the space for quotes and separators of an attribute.
 	attrOverhead = 8
 
-	// minShare is the least room that a value is cut to. If there is less for
-	// each, the last attributes are omitted.
+	// minShare is the least size to which a value is cut. If there is less space
+	// for each, the last attributes are omitted.
 	minShare = 32
 )
 
-// limiter is a handler that keeps lines within MaxLine. The longest values of a
-// record that does not fit are cut, all to the same size, so that the short ones,
-// such as the id and the client, stay whole.
+// limiter is a handler that keeps lines within MaxLine. It cuts the longest values of
+// a record to the same size, so that short ones, such as id and client, stay whole.
 type limiter struct {
 	slog.Handler
 	used   int // bytes of the attributes that WithAttrs added
-	prefix int // bytes of the names of the open groups, which are in each key
+	prefix int // bytes of the open groups' names, which precede each key
 }
 
-// Handle passes a record on, cut if it is too long.
+// Handle cuts a record if it is too long, and passes it on.
 func (h *limiter) Handle(ctx context.Context, r slog.Record) error {
-	room := MaxLine - lineOverhead - h.used
+	space := MaxLine - lineOverhead - h.used
 	size := textCost(r.Message)
 	r.Attrs(func(a slog.Attr) bool {
 		size += h.attrCost(a)
-		return size <= room
+		return size <= space
 	})
-	if size > room {
-		r = h.shorten(r, room)
+	if size > space {
+		r = h.shorten(r, space)
 	}
 	return h.Handler.Handle(ctx, r)
 }
 
-// WithAttrs implements slog.Handler. A text among them is cut to 256 bytes, since
-// it is in each line.
+// WithAttrs implements slog.Handler. It cuts texts to 256 bytes, since they are in
+// each line.
 func (h *limiter) WithAttrs(attrs []slog.Attr) slog.Handler {
 	const most = 256
 	with := *h
@@ -72,8 +71,8 @@ func (h *limiter) WithGroup(name string) slog.Handler {
 	return &with
 }
 
-// shorten returns a record that fits in room.
-func (h *limiter) shorten(r slog.Record, room int) slog.Record {
+// shorten returns a record that fits in space.
+func (h *limiter) shorten(r slog.Record, space int) slog.Record {
 	var attrs []slog.Attr
 	var starts []int // of each attribute's values in costs
 	var keys []int   // the sizes of their keys
@@ -81,21 +80,21 @@ func (h *limiter) shorten(r slog.Record, room int) slog.Record {
 	r.Attrs(func(a slog.Attr) bool {
 		attrs, starts = append(attrs, a), append(starts, len(costs))
 		keys = append(keys, addCosts(&costs, a, h.prefix))
-		room -= keys[len(keys)-1]
+		space -= keys[len(keys)-1]
 		return true
 	})
-	share := fairShare(costs, room)
+	share := fairShare(costs, space)
 	omitted := 0
 	for share < minShare && len(attrs) > 0 {
 		if omitted == 0 {
-			room -= len("omitted_attributes=") + attrOverhead
+			space -= len("omitted_attributes=") + attrOverhead
 		}
 		last := len(attrs) - 1
 		omitted++
-		room += keys[last]
+		space += keys[last]
 		attrs = attrs[:last]
 		costs = costs[:starts[last]]
-		share = fairShare(costs, room)
+		share = fairShare(costs, space)
 	}
 	short := slog.NewRecord(r.Time, r.Level, cutText(r.Message, max(share, minShare)), r.PC)
 	for _, a := range attrs {
@@ -107,20 +106,20 @@ func (h *limiter) shorten(r slog.Record, room int) slog.Record {
 	return short
 }
 
-// fairShare returns the size to which values are cut so that together they fit in
-// room: those that are smaller stay, and leave their room to the others.
-func fairShare(costs []int, room int) int {
+// fairShare returns the size to which values must be cut to fit in space together.
+// Smaller values leave their space to the others.
+func fairShare(costs []int, space int) int {
 	for i, c := range slices.Sorted(slices.Values(costs)) {
 		left := len(costs) - i
-		if c*left > room {
-			return room / left
+		if c*left > space {
+			return space / left
 		}
-		room -= c
+		space -= c
 	}
 	return MaxLine
 }
 
-// attrCost returns the most bytes that an attribute takes in a line.
+// attrCost returns the maximum size of an attribute in a line.
 func (h *limiter) attrCost(a slog.Attr) int {
 	var few [4]int
 	costs := few[:0]
@@ -131,8 +130,8 @@ func (h *limiter) attrCost(a slog.Attr) int {
 	return size
 }
 
-// addCosts adds the sizes of an attribute's values, several if it is a group, and
-// returns the size of the keys and of what stands around them.
+// addCosts appends the sizes of an attribute's values, several for a group, to costs.
+// It returns the size of keys, quotes and separators.
 func addCosts(costs *[]int, a slog.Attr, prefix int) (keys int) {
 	v := a.Value.Resolve()
 	if v.Kind() != slog.KindGroup {
@@ -147,7 +146,7 @@ func addCosts(costs *[]int, a slog.Attr, prefix int) (keys int) {
 	return keys
 }
 
-// valueCost returns the most bytes that a value takes.
+// valueCost returns the maximum size of a value.
 func valueCost(v slog.Value) int {
 	switch v.Kind() {
 	case slog.KindString:
@@ -157,13 +156,13 @@ func valueCost(v slog.Value) int {
 		if _, ok := v.Any().(error); ok {
 			return textCost(text)
 		}
-		inJSON, _ := json.Marshal(v.Any()) // what cannot be written so is not long
+		inJSON, _ := json.Marshal(v.Any()) // slog writes a short error in place of what JSON cannot hold
 		return max(textCost(text), textCost(string(inJSON)))
 	}
 	return max(len(v.String()), len(time.RFC3339Nano)+10)
 }
 
-// anyText returns a value as slog's text handler has it.
+// anyText returns a value as slog's text handler writes it.
 func anyText(v any) string {
 	switch v := v.(type) {
 	case error:
@@ -174,7 +173,7 @@ func anyText(v any) string {
 	return fmt.Sprintf("%+v", v)
 }
 
-// cutValue cuts a value, or all those in it if it is a group.
+// cutValue cuts a value, or each member of a group.
 func cutValue(v slog.Value, most int) slog.Value {
 	v = v.Resolve()
 	switch v.Kind() {
@@ -194,7 +193,7 @@ func cutValue(v slog.Value, most int) slog.Value {
 	return v
 }
 
-// cutText returns the beginning of a text, and how much is missing.
+// cutText cuts a text, and appends its full length.
 func cutText(s string, most int) string {
 	if textCost(s) <= most {
 		return s
@@ -211,8 +210,7 @@ func cutText(s string, most int) string {
 	return s[:end] + mark
 }
 
-// textCost returns the most bytes that a text takes in either format, escaped, with
-// quotes around it.
+// textCost returns the maximum size of a text in any format, escaped and with quotes.
 func textCost(s string) int {
 	size := 2
 	for i := 0; i < len(s); {
@@ -231,7 +229,7 @@ func textCost(s string) int {
 	return size
 }
 
-// runeCost returns the most bytes that a character of n bytes takes: \u001b, or
+// runeCost returns the maximum size of a character of n bytes: that of \u001b, or of
 // \udb40\udc01 beyond U+FFFF.
 func runeCost(r rune, n int) int {
 	switch {

@@ -1,9 +1,10 @@
-// Package logging makes the gate's logger: where lines go, and in which form.
+// Package logging makes the gate's logger: it writes lines or JSON to standard error,
+// syslog, systemd's journal or a file.
 //
-// Much of what is logged was written by strangers: senders, HELO names, the
-// next hop's replies. Whatever they hold, a record stays one line, and nothing
-// that a terminal acts upon (escape sequences, control characters, characters
-// that turn the direction of writing) gets out unescaped, in any format.
+// Strangers write much of what is logged: senders, HELO names, the next hop's
+// replies. In any format a record is one line, and characters that control a terminal
+// (escape sequences, control characters, changes of the writing direction) are
+// escaped.
 package logging
 
 import (
@@ -27,50 +28,48 @@ const (
 // identifier is the program's name in syslog and journal.
 const identifier = "spamgate"
 
-// Options choose a logger. The zero value logs text to standard error from
-// level info on.
+// Options configure a Log. The zero value logs text to standard error at level info
+// and above.
 type Options struct {
-	// Output is OutputStderr, OutputSyslog, OutputJournal, or OutputFile with a
-	// path behind it; empty is stderr.
+	// Output is OutputStderr, OutputSyslog, OutputJournal, or OutputFile followed
+	// by a path; empty means stderr.
 	Output string
 
-	// Format is FormatText (key=value) or FormatJSON; empty is text. In the
-	// journal it is the form of the message, as every attribute is a field of
-	// its own there.
+	// Format is FormatText (key=value) or FormatJSON; empty means text. The
+	// journal's messages have it too, although each attribute is also a field.
 	Format string
 
-	// Level is the least level that is logged; nil is info. A *slog.LevelVar
-	// can be changed later.
+	// Level is the least level that is logged; nil means info. A *slog.LevelVar
+	// can change later.
 	Level slog.Leveler
 
-	// Stderr takes the lines of OutputStderr, those that syslog or journal
-	// refuse later on, so that none is lost, and what is wrong with another
-	// output. It is written to with one call a line, at any time, and should be
-	// a Writer, so that nobody waits for it. Nil is a new one for os.Stderr.
+	// Stderr takes the lines of OutputStderr, the lines that syslog or the journal
+	// refuse, and errors of the other outputs. It gets one call per line, and
+	// should be a Writer, so that nobody waits for it. Nil means a new Writer for
+	// os.Stderr.
 	Stderr io.Writer
 }
 
-// Log is an open log. Whoever logs never waits: lines go through a queue, which
-// drops and counts what it has no room for.
+// Log is an open log. Logging never waits: lines go through a queue, which drops and
+// counts lines when it is full.
 type Log struct {
 	Logger *slog.Logger
-	queue  *queue       // nil with OutputStderr: o.Stderr has its own
-	stderr *slog.Logger // says what is wrong with another output
+	queue  *queue       // nil with OutputStderr: Options.Stderr has its own
+	stderr *slog.Logger // takes errors of another output
 	output string
 }
 
-// New opens a log. No line is longer than MaxLine. Syslog, journal and files are
-// tried out at once: an error says that they are not there, and what to do.
+// New opens a log. No line is longer than MaxLine. If syslog, the journal or the
+// file cannot be opened, the error says what to do.
 func New(o Options) (*Log, error) {
 	l, err := open(o)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		l.Logger = slog.New(&limiter{Handler: l.Logger.Handler()})
 	}
-	l.Logger = slog.New(&limiter{Handler: l.Logger.Handler()})
-	return l, nil
+	return l, err
 }
 
-// open is New without a bound on the lines.
+// open is New without the limit on lines.
 func open(o Options) (*Log, error) {
 	if o.Stderr == nil {
 		o.Stderr = NewWriter(os.Stderr)
@@ -98,26 +97,26 @@ func open(o Options) (*Log, error) {
 	return nil, fmt.Errorf("log output %q is not known; use %q, %q, %q or %q", o.Output, OutputStderr, OutputSyslog, OutputJournal, OutputFile+"PATH")
 }
 
-// newLog begins a log with a queue. Its Logger is still to be made.
+// newLog returns a Log with a queue and without a Logger.
 func newLog(out output, n notice, o Options) *Log {
 	l := &Log{output: o.Output, stderr: alarms(o)}
 	l.queue = newQueue(out, n, func() {
-		l.stderr.Warn("the log does not take its lines, they are dropped", "output", l.output)
+		l.stderr.Warn("log output is too slow, lines are dropped", "output", l.output)
 	})
 	return l
 }
 
-// Reopen opens a log file again, which was moved away perhaps. It does not wait for
-// that: where it fails the log says so, and the file before goes on. With other
-// outputs it does nothing.
+// Reopen opens a log file again, after it was renamed. It does not wait: if opening
+// fails, the log says so and continues in the old file. With other outputs it does
+// nothing.
 func (l *Log) Reopen() {
 	if l.queue != nil {
 		l.queue.reopen()
 	}
 }
 
-// Dropped returns how many lines were dropped. Those of standard error are
-// counted there, see Writer.
+// Dropped returns how many lines were dropped. For standard error see
+// Writer.Dropped.
 func (l *Log) Dropped() uint64 {
 	if l.queue == nil {
 		return 0
@@ -125,26 +124,25 @@ func (l *Log) Dropped() uint64 {
 	return l.queue.lost.Load()
 }
 
-// Close writes what is in the queue, and gives up the output. If that takes longer
-// than 5 seconds the rest is lost, and standard error is told how much that is.
-// What is logged later is dropped.
+// Close writes the lines in the queue, and closes the output. After 5 seconds it
+// gives up, and reports the number of lost lines on standard error. Later lines are
+// dropped.
 func (l *Log) Close() {
 	if l.queue == nil {
 		return
 	}
 	left, err := l.queue.close(drainLimit)
 	if left > 0 || err != nil {
-		l.stderr.Warn("the end of the log is lost", "output", l.output, "lines", left, "error", err)
+		l.stderr.Warn("last log lines lost", "output", l.output, "lines", left, "error", err)
 	}
 }
 
-// alarms returns a logger for standard error, whatever the level of the log is.
+// alarms returns a logger for standard error, with level info.
 func alarms(o Options) *slog.Logger {
 	return slog.New(newHandler(o.Stderr, Options{Format: o.Format}))
 }
 
-// newHandler is slog's handler of the wanted format behind the escaping that
-// slog leaves out.
+// newHandler returns slog's handler of the format, with the escaping that slog lacks.
 func newHandler(w io.Writer, o Options) slog.Handler {
 	opts := &slog.HandlerOptions{Level: o.Level}
 	if o.Format == FormatJSON {

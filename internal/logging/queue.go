@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Nothing may wait for a log: a pipe that nobody reads or a syslog daemon that
-// hangs would hold up mail and signals alike. So there is a queue before each
-// output, and one goroutine that writes.
+// Logging must not wait: a pipe that nobody reads, or a syslog daemon that hangs,
+// would stop mail and signals. So each output has a queue and one goroutine that
+// writes.
 
-// The bounds of a queue, of what is waiting and what is being written together.
-// A busy gate logs 20,000 lines of 300 bytes in a second, so this is a reader
-// that is away for about three seconds.
+// The limits of a queue, of the entries that wait and that are being written
+// together. A busy gate logs 20,000 lines of 300 bytes per second, so that a reader
+// may pause for about three seconds.
 const (
 	maxQueued      = 65_536
 	maxQueuedBytes = 16 << 20
@@ -21,51 +21,49 @@ const (
 // keptBuffer is the largest buffer that an idle queue keeps.
 const keptBuffer = 256 << 10
 
-// drainLimit is how long closing a queue waits for what is in it.
+// drainLimit is how long closing a queue waits for its entries.
 const drainLimit = 5 * time.Second
 
-// gatherTime is how long lines are gathered after some were written. A line that
-// comes alone is written at once, while a busy gate does not wake the writing
-// goroutine, and does not ask the system, for each.
+// gatherTime is how long the queue collects lines after it has written some. A single
+// line is written at once, but a busy gate does not wake the goroutine, and make a
+// system call, for each.
 const gatherTime = time.Millisecond
 
-// gatherBytes is how much is written without gathering more.
+// gatherBytes is enough to write without collecting more.
 const gatherBytes = 64 << 10
 
-// output is where the entries of a queue go. Its methods may take as long as they
-// like; only the queue's goroutine calls them.
+// output is the destination of a queue. Its methods may block; only the queue's
+// goroutine calls them.
 type output interface {
-	// write writes the first entries of a batch, at least one, and returns how
-	// many it has dealt with. Of these the first kept ones were written; the
-	// others are lost.
+	// write takes the first done entries of a batch, at least one. It has written
+	// the first kept of these; the others are lost.
 	write(b batch) (done, kept int)
 
-	// reopen opens the output anew, if that means anything for it.
+	// reopen opens a file again; other outputs do nothing.
 	reopen()
 
 	close() error
 }
 
-// notice returns the entry that tells of dropped lines.
+// notice returns the entry that reports dropped lines.
 type notice func(dropped uint64, since time.Time) (data []byte, text int)
 
-// queue hands entries to an output, in the order in which they came. When it is
-// full it drops new ones until half of it has been written, and then says how
-// many there were.
+// queue passes entries to an output, in order. When it is full it drops new entries
+// until half of it is written, and then adds a notice with their number.
 type queue struct {
 	out    output
-	onFull func() // is called when it begins to drop; must not wait; may be nil
+	onFull func() // called when it begins to drop; must not block; may be nil
 	lost   atomic.Uint64
-	done   chan struct{} // closed when nothing will be written any more
+	done   chan struct{} // closed when the goroutine has ended
 
 	mu      sync.Mutex
-	changed sync.Cond // of what the goroutine waits for
-	idle    bool      // it does wait
+	changed sync.Cond // wakes the goroutine
+	idle    bool      // the goroutine waits
 	notice  notice
 	waiting batch
-	spare   batch // the empty buffers that come next
+	spare   batch // the next empty buffers
 
-	// held and heldBytes count what waits and what is being written.
+	// held and heldBytes count the entries that wait or are being written.
 	held, heldBytes int
 
 	dropping bool
@@ -75,7 +73,7 @@ type queue struct {
 	toReopen, closed bool
 }
 
-// newQueue starts a queue. It does not end before close.
+// newQueue starts a queue, which ends with close.
 func newQueue(out output, n notice, onFull func()) *queue {
 	q := &queue{out: out, notice: n, onFull: onFull, done: make(chan struct{})}
 	q.changed.L = &q.mu
@@ -83,27 +81,27 @@ func newQueue(out output, n notice, onFull func()) *queue {
 	return q
 }
 
-// add adds a copy of an entry, or drops it. It never waits.
+// add adds a copy of an entry, or drops it. It never blocks.
 func (q *queue) add(data []byte, text int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.closed || !q.hasRoom(len(data)) {
+	if q.closed || !q.accepts(len(data)) {
 		q.drop()
 	} else {
-		q.tellDropped()
+		q.reportDropped()
 		q.push(data, text, 0)
 	}
 	q.wake()
 }
 
-// Write adds a line that is an entry by itself.
+// Write adds a line as an entry.
 func (q *queue) Write(line []byte) (int, error) {
 	q.add(line, 0)
 	return len(line), nil
 }
 
-// hasRoom reports whether a further entry is to be taken.
-func (q *queue) hasRoom(size int) bool {
+// accepts reports whether an entry of this size fits.
+func (q *queue) accepts(size int) bool {
 	if q.dropping && (q.held > maxQueued/2 || q.heldBytes > maxQueuedBytes/2) {
 		return false
 	}
@@ -127,8 +125,8 @@ func (q *queue) drop() {
 	q.dropped++
 }
 
-// tellDropped adds the notice of the lines that were dropped here, if any.
-func (q *queue) tellDropped() {
+// reportDropped adds a notice of the lines that were dropped before, if any.
+func (q *queue) reportDropped() {
 	if q.dropping {
 		data, text := q.notice(q.dropped, q.since)
 		q.push(data, text, q.dropped)
@@ -136,14 +134,14 @@ func (q *queue) tellDropped() {
 	}
 }
 
-// wake lets the goroutine go on.
+// wake wakes the goroutine.
 func (q *queue) wake() {
 	if q.idle {
 		q.changed.Signal()
 	}
 }
 
-// reopen has the output opened anew, before anything else is written.
+// reopen makes the goroutine reopen the output before it writes again.
 func (q *queue) reopen() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -151,8 +149,8 @@ func (q *queue) reopen() {
 	q.wake()
 }
 
-// close writes what there is, for as long as limit at most, and returns how many
-// entries that has left. What is added later is dropped.
+// close lets the goroutine write for at most limit, and returns how many entries are
+// left. Later entries are dropped.
 func (q *queue) close(limit time.Duration) (left int, err error) {
 	q.mu.Lock()
 	q.closed = true
@@ -168,7 +166,7 @@ func (q *queue) close(limit time.Duration) (left int, err error) {
 	return q.held, nil
 }
 
-// run writes.
+// run writes until close.
 func (q *queue) run() {
 	defer close(q.done)
 	var failed failures
@@ -181,7 +179,7 @@ func (q *queue) run() {
 			return
 		}
 		for rest := b; len(rest.entries) > 0; {
-			failed.tell(q)
+			failed.report(q)
 			done, kept := q.out.write(rest)
 			failed.count(q, rest.entries[kept:done])
 			q.release(rest, done)
@@ -193,13 +191,13 @@ func (q *queue) run() {
 	}
 }
 
-// take waits for something to do.
+// take waits for entries, for reopen or for close.
 func (q *queue) take() (b batch, reopen, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for {
 		if len(q.waiting.entries) == 0 && q.held == 0 {
-			q.tellDropped()
+			q.reportDropped()
 		}
 		reopen, q.toReopen = q.toReopen, false
 		if reopen || len(q.waiting.entries) > 0 {
@@ -215,7 +213,7 @@ func (q *queue) take() (b batch, reopen, more bool) {
 	}
 }
 
-// release counts the first n entries of a batch as written.
+// release subtracts the first n entries of a batch from what the queue holds.
 func (q *queue) release(b batch, n int) {
 	size := 0
 	for _, e := range b.entries[:n] {
@@ -227,8 +225,8 @@ func (q *queue) release(b batch, n int) {
 	q.heldBytes -= size
 }
 
-// giveBack returns the buffers of a batch. It reports whether there is time to
-// gather more.
+// giveBack keeps the buffers of a batch for the next, and reports whether to collect
+// more lines.
 func (q *queue) giveBack(b batch) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -238,14 +236,14 @@ func (q *queue) giveBack(b batch) bool {
 	return !q.closed && q.heldBytes < gatherBytes
 }
 
-// failures are entries that an output has refused, a full disk for instance.
+// failures counts entries that an output has refused, such as on a full disk.
 type failures struct {
 	n     uint64
 	since time.Time
 }
 
-// count notes lost entries. The lines that a notice tells of were counted when
-// they were dropped.
+// count adds lost entries. The lines that a notice reports were counted when they
+// were dropped.
 func (f *failures) count(q *queue, lost []entry) {
 	for _, e := range lost {
 		if f.n == 0 {
@@ -258,13 +256,13 @@ func (f *failures) count(q *queue, lost []entry) {
 	}
 }
 
-// tell writes a notice of them, once the output takes it.
-func (f *failures) tell(q *queue) {
+// report writes a notice of them, once the output accepts it.
+func (f *failures) report(q *queue) {
 	if f.n == 0 {
 		return
 	}
 	var b batch
-	q.mu.Lock() // others use the notice's buffer, too
+	q.mu.Lock() // guards the notice's buffer
 	data, text := q.notice(f.n, f.since)
 	b.add(data, text, f.n)
 	q.mu.Unlock()

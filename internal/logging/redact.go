@@ -14,17 +14,16 @@ const (
 	AddressesHash   = "hash"
 )
 
-// Redactor shows mail addresses in logs as the operator wants them. The zero
-// value shows them as they are. It is safe for concurrent use.
+// Redactor hides mail addresses in logs as configured. The zero value shows them as
+// they are. It is safe for concurrent use.
 type Redactor struct {
 	mode string
 	key  []byte // of AddressesHash
 }
 
-// NewRedactor makes a Redactor of one of the modes above; empty is
-// AddressesFull. For AddressesHash it reads the secret from the file "key" in
-// the state directory, and makes both where they are missing. Other modes do
-// not look at the directory.
+// NewRedactor returns a Redactor of one of these modes; empty means AddressesFull.
+// For AddressesHash it reads the secret from the file "key" in the state directory,
+// and makes both if they are missing. Other modes do not use the directory.
 func NewRedactor(mode, stateDir string) (*Redactor, error) {
 	switch mode {
 	case "", AddressesFull, AddressesDomain:
@@ -39,16 +38,15 @@ func NewRedactor(mode, stateDir string) (*Redactor, error) {
 	return nil, fmt.Errorf("address format %q is not known; use %q, %q or %q", mode, AddressesFull, AddressesDomain, AddressesHash)
 }
 
-// Address is what a log shows for an address:
+// Address returns an address as the log shows it:
 //
 //   - AddressesFull: the address as it is;
-//   - AddressesDomain: "*@" and the domain, or "*" where there is none;
+//   - AddressesDomain: "*@" and the domain, or "*" without a domain;
 //   - AddressesHash: 16 hexadecimal digits, HighwayHash-64 of the address in
-//     lower case without "<>" around it. The same address has the same digits
-//     as long as the key is the same, and without the key they cannot be
-//     computed from a guess.
+//     lower case without "<>" around it. With the same key the same address has
+//     the same digits, and without the key nobody can compute them from a guess.
 //
-// The null sender, "" or "<>", is nobody's address and always stays as it is.
+// The null sender, "" or "<>", is never hidden.
 func (r *Redactor) Address(address string) string {
 	if address == "" || address == "<>" {
 		return address

@@ -9,38 +9,38 @@ import (
 	"time"
 )
 
-// relay is a handler that has slog's format a record, and makes of the line an
-// entry for an output that takes more than lines, such as a severity. The time is
-// left out of the line: syslog and journal have it elsewhere.
+// relay is a handler that formats a record with slog, and makes an entry of the line
+// for an output that needs more than lines, such as a severity. The line has no time:
+// syslog and the journal have it elsewhere.
 type relay struct {
 	slog.Handler // writes to out.line
 
-	// groups and fields are what WithGroup and WithAttrs added: names of the
-	// open groups, and attributes with the groups that they are in.
+	// groups and fields were added by WithGroup and WithAttrs: the names of the open
+	// groups, and attributes with their groups.
 	groups []string
 	fields []field
 
 	out *relayOutput
 }
 
-// field is an attribute outside of its groups.
+// field is an attribute with its groups.
 type field struct {
 	path  []string // groups, then the key
 	value slog.Value
 }
 
-// relayOutput is what a handler and all that were made from it share.
+// relayOutput is shared by a handler and all that were derived from it.
 type relayOutput struct {
 	mu     sync.Mutex
 	line   bytes.Buffer
-	entry  []byte // kept for the next record
+	entry  []byte // reused
 	encode encodeFunc
 	add    func(data []byte, text int)
 }
 
-// encodeFunc appends the entry of a line, which ends in a newline, to b. Text is
-// where in it the line begins. Attributes that are not in the record are in the
-// handler.
+// encodeFunc appends the entry of a line, which ends in a newline, to b, and returns
+// where the line begins in it. The handler has the attributes that are not in the
+// record.
 type encodeFunc func(b []byte, r slog.Record, line []byte, h *relay) (entry []byte, text int)
 
 func newRelay(o Options, encode encodeFunc, add func(data []byte, text int)) *relay {
@@ -48,7 +48,7 @@ func newRelay(o Options, encode encodeFunc, add func(data []byte, text int)) *re
 	return &relay{Handler: newHandler(&out.line, o), out: out}
 }
 
-// relayNotice returns the notice of an output with such entries.
+// relayNotice returns the notice of an output with encoded entries.
 func relayNotice(o Options, encode encodeFunc) notice {
 	var entry []byte
 	var at int
@@ -94,8 +94,8 @@ func (h *relay) WithGroup(name string) slog.Handler {
 	return &relay{Handler: h.Handler.WithGroup(name), groups: groups, fields: h.fields, out: h.out}
 }
 
-// appendFields appends an attribute, or all those in it if it is a group. As
-// in slog's handlers the empty attribute is none.
+// appendFields appends an attribute, or all members of a group. Like slog's handlers
+// it ignores an empty attribute.
 func appendFields(fields []field, groups []string, a slog.Attr) []field {
 	if a.Equal(slog.Attr{}) {
 		return fields

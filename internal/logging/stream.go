@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// atomicWrite is how much can be written to a pipe in one piece (PIPE_BUF on
-// Linux, pipe(7)). Two gates may write to the same one during a handover, and
-// their lines must not be mixed.
+// atomicWrite is how many bytes a pipe accepts in one piece (PIPE_BUF on Linux,
+// pipe(7)). During a handover two gates may write to one pipe, and must not mix their
+// lines.
 const atomicWrite = 4096
 
 // stream is the output of a file or pipe.
 type stream struct {
 	w    io.Writer
-	torn bool // the last line was not written to its end
+	torn bool // the last line is incomplete
 }
 
 func (s *stream) write(b batch) (done, kept int) {
@@ -24,8 +24,8 @@ func (s *stream) write(b batch) (done, kept int) {
 	return done, kept
 }
 
-// writeFirst writes as much as fits in one piece. The error is that of what was
-// lost.
+// writeFirst writes the entries that fit in one piece. The error is about those that
+// were lost.
 func (s *stream) writeFirst(b batch) (done, kept int, err error) {
 	b = b.first(atomicWrite)
 	if s.torn {
@@ -52,16 +52,15 @@ func (s *stream) writeFirst(b batch) (done, kept int, err error) {
 func (s *stream) reopen()      {}
 func (s *stream) close() error { return nil }
 
-// Writer is a writer that nobody ever waits for: what is written is put into a
-// queue, and what does not fit into that is dropped and counted. It is for
-// standard error, and safe for concurrent use.
+// Writer is a writer that never blocks, for standard error: it puts lines into a
+// queue, and drops and counts them when that is full. It is safe for concurrent use.
 type Writer struct {
 	w io.Writer
 	q *queue
 }
 
-// NewWriter makes a Writer. Each call of its Write becomes one call of w's or part
-// of one, in the same order.
+// NewWriter returns a Writer. Each of its lines becomes one call of w.Write or a part
+// of one, in order.
 func NewWriter(w io.Writer) *Writer {
 	return &Writer{w, newQueue(&stream{w: w}, handlerNotice(Options{Format: FormatText}), nil)}
 }
@@ -69,27 +68,26 @@ func NewWriter(w io.Writer) *Writer {
 // Write implements io.Writer. It never fails.
 func (w *Writer) Write(p []byte) (int, error) { return w.q.Write(p) }
 
-// Unwrap returns what NewWriter was given.
+// Unwrap returns the underlying writer.
 func (w *Writer) Unwrap() io.Writer { return w.w }
 
 // Dropped returns how many lines were dropped.
 func (w *Writer) Dropped() uint64 { return w.q.lost.Load() }
 
-// Close writes what is in the queue. If that takes longer than 5 seconds the rest
-// is lost. What is written later is dropped. It does not close the underlying
-// writer.
+// Close writes the lines in the queue, and gives up after 5 seconds. Later lines are
+// dropped. It does not close the underlying writer.
 func (w *Writer) Close() {
-	_, _ = w.q.close(drainLimit) // there is nowhere to say it
+	_, _ = w.q.close(drainLimit) // there is nowhere to report it
 }
 
-// setFormat has the notices of dropped lines written as the log is.
+// setFormat sets the format of notices.
 func (w *Writer) setFormat(o Options) {
 	w.q.mu.Lock()
 	defer w.q.mu.Unlock()
 	w.q.notice = handlerNotice(o)
 }
 
-// handlerNotice returns the notice of an output that takes lines.
+// handlerNotice returns the notice of an output of lines.
 func handlerNotice(o Options) notice {
 	var line bytes.Buffer
 	h := newHandler(&line, o)
@@ -100,7 +98,7 @@ func handlerNotice(o Options) notice {
 	}
 }
 
-// noticeRecord is what the log says of dropped lines.
+// noticeRecord returns the record that reports dropped lines.
 func noticeRecord(dropped uint64, since time.Time) slog.Record {
 	r := slog.NewRecord(time.Now(), slog.LevelWarn, "log lines dropped", 0)
 	r.AddAttrs(slog.Uint64("dropped", dropped), slog.Time("since", since))

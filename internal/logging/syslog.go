@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// syslogSockets are where the machine's syslog daemon may listen.
+// syslogSockets are the usual sockets of a syslog daemon.
 var syslogSockets = []string{"/dev/log", "/var/run/syslog", "/var/run/log"}
 
-// socketTimeout is how long connecting to a log's socket may take.
+// socketTimeout bounds connecting to a log's socket.
 const socketTimeout = 5 * time.Second
 
-// newSyslog logs to a syslog daemon at one of the sockets, datagrams or else a
+// newSyslog opens a syslog daemon at one of the sockets, for datagrams or else a
 // stream.
 func newSyslog(o Options, sockets ...string) (*Log, error) {
-	connect := func() (net.Conn, error) {
+	l, err := newDatagrams(o, syslogEncoder(os.Getpid()), func() (net.Conn, error) {
 		var errs []error
 		for _, network := range []string{"unixgram", "unix"} {
 			for _, path := range sockets {
@@ -31,18 +31,14 @@ func newSyslog(o Options, sockets ...string) (*Log, error) {
 			}
 		}
 		return nil, errors.Join(errs...)
-	}
-	conn, err := connect()
+	})
 	if err != nil {
 		return nil, fmt.Errorf(`connecting to syslog: %w; start a syslog daemon, give a container its /dev/log, or write output = "stderr" in [log]`, err)
 	}
-	encode := syslogEncoder(os.Getpid())
-	l := newLog(&datagrams{connect: connect, conn: conn, stderr: o.Stderr}, relayNotice(o, encode), o)
-	l.Logger = slog.New(newRelay(o, encode, l.queue.add))
 	return l, nil
 }
 
-// syslogEncoder returns what writes entries as local daemons read them (RFC 3164,
+// syslogEncoder returns an encoder for the format that local daemons read (RFC 3164,
 // section 4.1, without a host name).
 func syslogEncoder(pid int) encodeFunc {
 	tag := " " + identifier + "[" + strconv.Itoa(pid) + "]: "
