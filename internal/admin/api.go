@@ -2,18 +2,18 @@ package admin
 
 import "time"
 
-// Where a Status comes from.
+// Sources of a Status.
 const (
-	FromGate = "gate" // a running one
-	FromDisk = "disk" // no gate is running, or it cannot be asked: the files were read
+	FromGate = "gate" // a running gate
+	FromDisk = "disk" // the files, since no gate is running or answers
 )
 
-// Status is the state of a gate, or what one would start with.
+// Status is the state of a running gate, or the state in which one would start.
 type Status struct {
 	From string    `json:"from"` // FromGate or FromDisk
 	Time time.Time `json:"time"`
 
-	// Unasked says why a gate could not be asked; with FromDisk and empty none is
+	// Unasked says why a gate could not be queried; empty with FromDisk: none is
 	// running.
 	Unasked string `json:"unasked,omitempty"`
 
@@ -27,8 +27,8 @@ type Status struct {
 	Filter     Filter `json:"filter"`
 	Lists      []List `json:"lists"`
 
-	// What lookups have met since the start; nil where no gate is running, and
-	// FalseMaybes also where nothing confirms the filter.
+	// Counters since the start; nil if no gate is running. FalseMaybes is also nil
+	// if the gate does not confirm matches of the filter.
 	Lookups     *uint64 `json:"lookups,omitempty"`
 	Maybes      *uint64 `json:"maybes,omitempty"`
 	FalseMaybes *uint64 `json:"false_maybes,omitempty"`
@@ -36,25 +36,25 @@ type Status struct {
 	NextHops []NextHop `json:"next_hops,omitempty"`
 }
 
-// Filter is the filter in front of the lists.
+// Filter describes the filter before the lists.
 type Filter struct {
 	Kind      string  `json:"kind"`
 	Family    string  `json:"family"`
 	Bits      uint64  `json:"bits"`
 	Hashes    int     `json:"hashes"`
 	FillRatio float64 `json:"fill_ratio"`
-	FPR       float64 `json:"fpr"` // that follows from the fill ratio
+	FPR       float64 `json:"fpr"` // computed from the fill ratio
 	Capacity  float64 `json:"capacity"`
 	Bytes     uint64  `json:"bytes"`
 	Warning   string  `json:"warning,omitempty"`
 }
 
-// List is one list as it serves.
+// List is the state of one list.
 type List struct {
 	Name         string `json:"name"`
 	Type         string `json:"type"`
 	Action       string `json:"action,omitempty"`
-	HeaderAction string `json:"header_action,omitempty"` // where it differs
+	HeaderAction string `json:"header_action,omitempty"` // if different
 	Path         string `json:"path,omitempty"`          // as configured
 	URL          string `json:"url,omitempty"`
 	Format       string `json:"format"`
@@ -67,27 +67,27 @@ type List struct {
 	Invalid     int `json:"invalid"`
 	Unsupported int `json:"unsupported"`
 	Expired     int `json:"expired"`
-	Protected   int `json:"protected"` // left out, since they cover a protected name
+	Protected   int `json:"protected"` // left out, since they cover a protected domain
 
 	Problems []Problem `json:"problems,omitempty"` // the first ones
 	Notes    []string  `json:"notes,omitempty"`
 
-	Loaded     *time.Time `json:"loaded,omitempty"`      // when what serves was read; nil: nothing serves
+	Loaded     *time.Time `json:"loaded,omitempty"`      // when the live version was read; nil: there is none
 	NextExpiry *time.Time `json:"next_expiry,omitempty"` // of an entry
 
-	// Error says why what is on disk does not serve, LastGood that an earlier
-	// version does in its place, Held that what is on disk can be read and looks
-	// wrong, and Acceptable that accepting it lets it in.
+	// Error says why the version on disk is not live. LastGood: an earlier version
+	// is. Held: the version on disk is readable but looks wrong. Acceptable:
+	// accepting it makes it live.
 	Error      string     `json:"error,omitempty"`
 	ErrorSince *time.Time `json:"error_since,omitempty"`
 	LastGood   bool       `json:"last_good,omitempty"`
 	Held       bool       `json:"held,omitempty"`
 	Acceptable bool       `json:"acceptable,omitempty"`
 
-	// HitsToday counts matches since midnight UTC; nil where nobody knows.
+	// HitsToday counts matches since midnight UTC; nil: unknown.
 	HitsToday *uint64 `json:"hits_today,omitempty"`
 
-	// FillRatio and FPR are those of the filter if it held this list alone.
+	// FillRatio and FPR are those of a filter with this list alone.
 	FillRatio float64 `json:"fill_ratio"`
 	FPR       float64 `json:"fpr"`
 
@@ -114,20 +114,20 @@ type Problem struct {
 	Hint string `json:"hint,omitempty"`
 }
 
-// Fetch is how a list's URL was read.
+// Fetch describes the fetches of a list's URL.
 type Fetch struct {
 	LastTry  *time.Time `json:"last_try,omitempty"`
 	LastGood *time.Time `json:"last_good,omitempty"`
 	NextTry  *time.Time `json:"next_try,omitempty"`
 	Failures int        `json:"failures,omitempty"`    // in a row
-	Replaced bool       `json:"rolled_back,omitempty"` // the copy is an earlier version than the server's
+	Replaced bool       `json:"rolled_back,omitempty"` // the copy is older than the server's version
 	Error    string     `json:"error,omitempty"`
 }
 
-// NextHop is where mail goes.
+// NextHop is one next hop.
 type NextHop struct {
 	Address string `json:"address"`
-	Up      *bool  `json:"up,omitempty"` // nil where it was not asked
+	Up      *bool  `json:"up,omitempty"` // nil: not probed
 }
 
 // Generation numbers the state of the lists.
@@ -135,70 +135,70 @@ type Generation struct {
 	Generation uint64 `json:"generation"`
 }
 
-// Rescanned is what came of looking at the files.
+// Rescanned is the result of a rescan.
 type Rescanned struct {
 	Generation uint64 `json:"generation"`
 
-	// Failed are the lists of which what is on disk does not serve.
+	// Failed holds the lists whose version on disk is not live.
 	Failed []Failed `json:"failed,omitempty"`
 }
 
-// Failed is a list that does not serve what is on disk.
+// Failed is a list whose version on disk is not live.
 type Failed struct {
 	List  string `json:"list"`
 	Error string `json:"error"`
 	Held  bool   `json:"held,omitempty"`
 }
 
-// AcceptRequest asks to take a list's content though it looks wrong.
+// AcceptRequest asks the gate to accept content of a list that looks wrong.
 type AcceptRequest struct {
-	// SHA256 is what blocklist.ContentSum says of the content, which need not be
-	// on disk yet. Empty: what is held now.
+	// SHA256 is the blocklist.ContentSum of the content, which need not be on disk
+	// yet. Empty: the held content.
 	SHA256 string `json:"sha256,omitempty"`
 
-	// Why is for the log, and so is SudoUser: who has become the caller.
+	// Why and SudoUser, the user before sudo, are for the log.
 	Why      string `json:"why,omitempty"`
 	SudoUser string `json:"sudo_user,omitempty"`
 }
 
-// Accepted is the answer to it.
+// Accepted is the result of an AcceptRequest.
 type Accepted struct {
 	Generation uint64 `json:"generation"`
-	Entries    int    `json:"entries"` // that the list now serves
-	Before     int    `json:"before"`  // that it served until then
+	Entries    int    `json:"entries"` // of the live version
+	Before     int    `json:"before"`  // of the version before
 }
 
-// UnusedHeader comes before the entries that have not matched.
+// UnusedHeader precedes the unused entries.
 type UnusedHeader struct {
 	List  string `json:"list"`
 	Since string `json:"since"` // a day, UTC
 
-	// Known is the first day from which all matches are known. Where that is
-	// after Since, some of the entries may have matched.
+	// Known is the first day since which all matches are known. If it is after
+	// Since, some of the entries may have matched.
 	Known string `json:"known"`
 }
 
-// UnusedEntry is an entry that has not matched.
+// UnusedEntry is an entry without matches.
 type UnusedEntry struct {
 	Entry     string `json:"entry"`
 	Exception bool   `json:"exception,omitempty"`
 	File      string `json:"file"`
 	Line      int    `json:"line"`
-	Last      string `json:"last,omitempty"` // the day of its last match, if that is known
+	Last      string `json:"last,omitempty"` // the day of its last match, if known
 }
 
-// UnusedEnd comes behind them: without it the answer was cut short.
+// UnusedEnd follows the unused entries: without it the response is incomplete.
 type UnusedEnd struct {
 	End     bool   `json:"end"`
 	Unused  uint64 `json:"unused"`
-	Entries uint64 `json:"entries"` // that the list has
+	Entries uint64 `json:"entries"` // of the list
 	Error   string `json:"error,omitempty"`
 }
 
-// AuditRecord is a change that a command has made, to be noted by a gate because
-// the command may not write the audit log. Who asks is for the gate to see.
+// AuditRecord is a change by a command that may not write the audit log itself. The
+// gate adds the caller.
 type AuditRecord struct {
-	SudoUser string `json:"sudo_user,omitempty"` // as the command says
+	SudoUser string `json:"sudo_user,omitempty"` // as reported by the command
 	Command  string `json:"command"`
 	List     string `json:"list"`
 	File     string `json:"file,omitempty"`

@@ -17,21 +17,21 @@ import (
 	"time"
 )
 
-// Client asks a running gate.
+// Client queries a running gate.
 type Client struct {
 	http *http.Client
 	path string
 }
 
-// dialTimeout bounds connecting. What the gate is asked for may take longer.
+// dialTimeout bounds connecting. A request may take longer.
 const dialTimeout = 10 * time.Second
 
-// Dial connects to a gate's socket. Where no gate runs the error is
-// ErrNotRunning, where that is not to be known an UnreachableError, which wraps
-// fs.ErrPermission if the socket may not be opened.
+// Dial connects to a gate's socket. If no gate is running the error is ErrNotRunning.
+// If that is unknown it is an UnreachableError, which wraps fs.ErrPermission if this
+// process may not open the socket.
 func Dial(socket string) (*Client, error) {
 	if socket == "" {
-		return nil, errors.New("a gate cannot be asked ([admin] socket is empty)")
+		return nil, errors.New("cannot query a gate ([admin] socket is empty)")
 	}
 	dial := func(ctx context.Context) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, dialTimeout)
@@ -44,45 +44,43 @@ func Dial(socket string) (*Client, error) {
 	}
 	first.Close()
 	transport := &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
-		// An answer of many lines is read for as long as it takes.
+		DialContext:        func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
 		DisableCompression: true,
 	}
 	return &Client{http: &http.Client{Transport: transport}, path: socket}, nil
 }
 
-// Close gives up the connections.
+// Close closes the connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Status asks for the state of the gate.
+// Status returns the state of the gate.
 func (c *Client) Status(ctx context.Context) (s Status, err error) {
 	return s, c.call(ctx, http.MethodGet, "/v1/status", nil, &s)
 }
 
-// Generation asks for the number of the lists' state.
+// Generation returns the number of the lists' state.
 func (c *Client) Generation(ctx context.Context) (uint64, error) {
 	var g Generation
 	return g.Generation, c.call(ctx, http.MethodGet, "/v1/generation", nil, &g)
 }
 
-// Rescan has the gate look at all list files, and waits until what has changed is
-// live.
+// Rescan makes the gate check all list files, and waits until changes are live.
 func (c *Client) Rescan(ctx context.Context) (r Rescanned, err error) {
 	return r, c.call(ctx, http.MethodPost, "/v1/rescan", struct{}{}, &r)
 }
 
-// Accept has the gate take a list's content though it looks wrong: that of which
-// sha256 is the sum (blocklist.ContentSum), or with "" what is held now.
+// Accept makes the gate accept content of a list that looks wrong: that with the sum
+// sha256 (blocklist.ContentSum), or, if it is empty, the held content.
 func (c *Client) Accept(ctx context.Context, list, sha256, why string) (a Accepted, err error) {
 	return a, c.call(ctx, http.MethodPost, "/v1/lists/"+url.PathEscape(list)+"/accept", AcceptRequest{SHA256: sha256, Why: why, SudoUser: os.Getenv("SUDO_USER")}, &a)
 }
 
-// Audit has the gate write to the audit log.
+// Audit makes the gate write to the audit log.
 func (c *Client) Audit(ctx context.Context, r AuditRecord) error {
 	return c.call(ctx, http.MethodPost, "/v1/audit", r, &struct{}{})
 }
 
-// Metrics copies what Prometheus would read.
+// Metrics copies the metrics for Prometheus to w.
 func (c *Client) Metrics(ctx context.Context, w io.Writer) error {
 	response, err := c.send(ctx, http.MethodGet, "/metrics", nil)
 	if err != nil {
@@ -93,8 +91,8 @@ func (c *Client) Metrics(ctx context.Context, w io.Writer) error {
 	return err
 }
 
-// Unused asks which entries of a list have not matched since a day. It calls
-// begin once, and then each for every entry; an error of theirs ends it.
+// Unused lists the entries of a list without matches since a day. It calls begin
+// once, then each for every entry, and stops at their first error.
 func (c *Client) Unused(ctx context.Context, list string, since time.Time, begin func(UnusedHeader) error, each func(UnusedEntry) error) (end UnusedEnd, err error) {
 	path := "/v1/lists/" + url.PathEscape(list) + "/unused?since=" + since.UTC().Format(Day)
 	response, err := c.send(ctx, http.MethodGet, path, nil)
@@ -133,12 +131,12 @@ func (c *Client) Unused(ctx context.Context, list string, since time.Time, begin
 func readLine(in *bufio.Reader, into any) error {
 	line, err := in.ReadBytes('\n')
 	if err != nil {
-		return fmt.Errorf("the gate's answer was cut short: %w", err)
+		return fmt.Errorf("the gate's response is incomplete: %w", err)
 	}
 	return json.Unmarshal(line, into)
 }
 
-// call sends a request and reads the answer.
+// call sends a request and decodes the response.
 func (c *Client) call(ctx context.Context, method, path string, request, result any) error {
 	response, err := c.send(ctx, method, path, request)
 	if err != nil {
@@ -146,12 +144,12 @@ func (c *Client) call(ctx context.Context, method, path string, request, result 
 	}
 	defer response.Body.Close()
 	if err := json.NewDecoder(response.Body).Decode(result); err != nil {
-		return fmt.Errorf("asking the gate at %s: its answer cannot be read: %w", c.path, err)
+		return fmt.Errorf("asking the gate at %s: invalid response: %w", c.path, err)
 	}
 	return nil
 }
 
-// send sends a request; the answer is a good one.
+// send sends a request, and returns a response with status 200.
 func (c *Client) send(ctx context.Context, method, path string, request any) (*http.Response, error) {
 	var body io.Reader
 	if request != nil {
@@ -176,20 +174,20 @@ func (c *Client) send(ctx context.Context, method, path string, request any) (*h
 	return nil, errorIn(response)
 }
 
-// failure is why a request has failed, without the URL, which says nothing. That
-// the gate has ended meanwhile is as good as that it does not run.
+// failure returns why a request failed, without the URL. If the gate has ended
+// meanwhile it wraps ErrNotRunning.
 func failure(err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
 		err = wrapped.Err
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
-		return fmt.Errorf("%w any more: it has ended meanwhile (%w)", ErrNotRunning, err)
+		return fmt.Errorf("%w any more: it ended meanwhile (%w)", ErrNotRunning, err)
 	}
 	return err
 }
 
-// Error is a gate's refusal.
+// Error is an error from the gate.
 type Error struct {
 	Status int    // of HTTP
 	Code   string // "no_list", ""
@@ -198,7 +196,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Text }
 
-// Unwrap is the sentinel that the code stands for.
+// Unwrap returns the error that the code stands for.
 func (e *Error) Unwrap() error {
 	for _, c := range codes {
 		if c.code == e.Code {

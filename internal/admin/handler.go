@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// route is one thing that can be asked for.
+// route is one path and its method.
 type route struct {
 	method, pattern string
 	handle          http.HandlerFunc
@@ -35,8 +35,8 @@ func (s *Server) routes() []route {
 	return routes
 }
 
-// handler answers what is not asked rightly with JSON, too, which the mux alone
-// would not.
+// handler returns the handler of all routes. It also reports unknown paths and
+// wrong methods in JSON, unlike the mux.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	var all []string
@@ -98,8 +98,8 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, result)
 }
 
-// auditAccept notes that what was held is accepted. A sum that is named is part of
-// another change, which is noted by whoever makes it.
+// auditAccept writes to the audit log that held content was accepted. A request with
+// a sum is part of another change, whose author writes its own record.
 func (s *Server) auditAccept(r *http.Request, list string, request AcceptRequest, result Accepted) {
 	err := s.options.Gate.Audit(peerFrom(r), AuditRecord{
 		SudoUser: request.SudoUser, Command: "accept", List: list, Why: request.Why,
@@ -126,8 +126,8 @@ func (s *Server) audit(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, struct{}{})
 }
 
-// read reads the body of a request; none is as good as {}. It answers itself
-// where there is something wrong with it.
+// read decodes the body of a request; an empty one means {}. If the body is invalid
+// it responds, and returns false.
 func (s *Server) read(w http.ResponseWriter, r *http.Request, into any) bool {
 	d := json.NewDecoder(r.Body)
 	d.DisallowUnknownFields()
@@ -147,18 +147,18 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, into any) bool {
 	return false
 }
 
-// Day is how days are written: they are those of UTC.
+// Day is the format of a day, in UTC.
 const Day = time.DateOnly
 
-// unused answers with a line for each entry. What goes wrong before the first
-// line is answered with a status, and later in the last line.
+// unused responds with a line for each entry. An error before the first line is a
+// status, a later one is in the last line.
 func (s *Server) unused(w http.ResponseWriter, r *http.Request) {
 	since, err := time.Parse(Day, r.URL.Query().Get("since"))
 	if err != nil {
-		s.refuse(w, fmt.Errorf("%w: since=%q is no day, such as 2026-12-31", ErrRequest, r.URL.Query().Get("since")))
+		s.refuse(w, fmt.Errorf("%w: since=%q is not a day, such as 2026-12-31", ErrRequest, r.URL.Query().Get("since")))
 		return
 	}
-	l := lines{w: w, control: http.NewResponseController(w), out: bufio.NewWriterSize(w, 32<<10)}
+	l := lineWriter{w: w, control: http.NewResponseController(w), out: bufio.NewWriterSize(w, 32<<10)}
 	l.json = json.NewEncoder(l.out)
 	l.json.SetEscapeHTML(false)
 	end, err := s.options.Gate.Unused(r.Context(), r.PathValue("name"), since,
@@ -177,12 +177,12 @@ func (s *Server) unused(w http.ResponseWriter, r *http.Request) {
 		end.Error = err.Error()
 	}
 	if l.line(end) == nil {
-		_ = l.out.Flush() // to a caller that may be gone
+		_ = l.out.Flush() // the caller may be gone
 	}
 }
 
-// lines writes JSON lines, as long as somebody reads them.
-type lines struct {
+// lineWriter writes JSON lines, as long as the caller reads them.
+type lineWriter struct {
 	w       io.Writer
 	control *http.ResponseController
 	out     *bufio.Writer
@@ -191,9 +191,8 @@ type lines struct {
 	written int
 }
 
-func (l *lines) line(value any) error {
-	// The clock is asked for now and then only: lines are short, and there may
-	// be millions.
+func (l *lineWriter) line(value any) error {
+	// Not for each line: lines are short, and there may be millions.
 	if l.written%64 == 0 {
 		_ = l.control.SetWriteDeadline(time.Now().Add(writeTimeout))
 	}

@@ -11,15 +11,14 @@ import (
 	"syscall"
 )
 
-// maxSocketPath is the longest path of a socket that the kernel takes on Linux:
-// 108 bytes with the NUL at the end (unix(7)). The BSDs take 103.
+// maxSocketPath is the longest path of a socket on Linux, without the NUL at its end
+// (unix(7)). On the BSDs it is 103.
 const maxSocketPath = 107
 
-// errLongPath says what to do about a path that cannot be reached.
 var errLongPath = fmt.Errorf("the path is longer than the %d bytes that a socket's may have: set a shorter [admin] socket", maxSocketPath)
 
-// shortPath calls use with a path of the same socket that the kernel takes. A
-// longer one goes by the open directory that it is in.
+// shortPath calls use with a path of the socket that is short enough for the kernel: if
+// necessary by way of its open directory.
 func shortPath(path string, use func(path string) error) error {
 	if len(path) <= maxSocketPath {
 		return use(path)
@@ -36,7 +35,7 @@ func shortPath(path string, use func(path string) error) error {
 	return use(short)
 }
 
-// listenUnix makes a socket that stays when it is closed.
+// listenUnix makes a socket whose file remains after Close.
 func listenUnix(path string) (l *net.UnixListener, err error) {
 	err = shortPath(path, func(path string) error {
 		l, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -49,8 +48,8 @@ func listenUnix(path string) (l *net.UnixListener, err error) {
 	return l, nil
 }
 
-// dialUnix connects to a socket. Where nobody listens the error is ErrNotRunning,
-// where nobody knows an UnreachableError.
+// dialUnix connects to a socket. If nobody listens the error is ErrNotRunning, if that
+// is unknown an UnreachableError.
 func dialUnix(ctx context.Context, path string) (c net.Conn, err error) {
 	err = socketPath(path, func(path string) error {
 		c, err = new(net.Dialer).DialContext(ctx, "unix", path)
@@ -66,7 +65,7 @@ func dialUnix(ctx context.Context, path string) (c net.Conn, err error) {
 	case errors.Is(err, fs.ErrPermission):
 		return nil, &UnreachableError{path, fmt.Errorf("%w: run this as the gate's user, or set [admin] socket_group and socket_mode", fs.ErrPermission)}
 	default:
-		var failed *net.OpError // says the path, perhaps a shorter one that is no use to anybody
+		var failed *net.OpError // may contain a path from shortPath
 		if errors.As(err, &failed) {
 			err = failed.Err
 		}
@@ -74,7 +73,6 @@ func dialUnix(ctx context.Context, path string) (c net.Conn, err error) {
 	}
 }
 
-// errNoSocket says that there is something else than a socket, a link to one included:
-// whoever may write to the directory, the gate's user above all, could lead root's
-// commands to a socket of another service.
-var errNoSocket = errors.New("there is a file that is no socket")
+// errNoSocket is also for a link to a socket: everyone who may write to the directory,
+// such as the gate's user, could lead root's commands to a socket of another service.
+var errNoSocket = errors.New("there is a file that is not a socket")

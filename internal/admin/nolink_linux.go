@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// socketPath calls use with a path of the very socket that is at a path. A link is
-// not followed, and what takes the place of the socket meanwhile is not connected to.
+// socketPath calls use with a path of the socket that is at path now, even if another
+// file replaces it meanwhile. It follows no link.
 func socketPath(path string, use func(path string) error) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {

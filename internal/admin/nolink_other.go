@@ -7,8 +7,7 @@ import (
 	"os"
 )
 
-// socketPath calls use with a path of the socket that is at a path. A link is not
-// followed.
+// socketPath calls use with a path of the socket that is at path. It follows no link.
 func socketPath(path string, use func(path string) error) error {
 	info, err := os.Lstat(path)
 	if err != nil {

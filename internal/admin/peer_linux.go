@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peerOf asks the kernel who has connected (SO_PEERCRED, unix(7)).
+// peerOf returns who has connected (SO_PEERCRED, unix(7)).
 func peerOf(c net.Conn) Peer {
 	u, ok := c.(*net.UnixConn)
 	if !ok {

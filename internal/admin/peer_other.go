@@ -4,5 +4,5 @@ package admin
 
 import "net"
 
-// peerOf knows nobody: other systems have other calls.
+// peerOf returns an unknown Peer: other systems have other calls.
 func peerOf(net.Conn) Peer { return Peer{} }

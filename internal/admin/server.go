@@ -12,19 +12,19 @@ import (
 	"time"
 )
 
-// Options say what a Server is made of.
+// Options configure a Server.
 type Options struct {
 	Socket  Socket
 	Gate    Gate
-	Metrics http.Handler // nil: there are none
+	Metrics http.Handler // nil: none
 	Logger  *slog.Logger // nil: no log
 
-	// TakeOver replaces the socket of another gate that answers there. Without
-	// it that is an error, ErrInUse.
+	// TakeOver replaces the socket of another gate that answers there. Otherwise
+	// that is an error, ErrInUse.
 	TakeOver bool
 }
 
-// Limits of a request. Nobody who asks in good faith comes near them.
+// Limits of a request, far above real ones.
 const (
 	maxBody       = 64 << 10
 	maxHeader     = 16 << 10
@@ -32,15 +32,15 @@ const (
 	readTimeout   = 30 * time.Second
 	idleTimeout   = time.Minute
 
-	// writeTimeout is how long a caller may leave an answer, or the next piece
-	// of a long one, unread. It does not bound how long the work takes.
+	// writeTimeout is how long a caller may leave a response, or a part of a long
+	// one, unread. It does not bound the time that a request takes.
 	writeTimeout = 30 * time.Second
 
-	// closeTimeout is how long Close waits for what is under way.
+	// closeTimeout is how long Close waits for requests.
 	closeTimeout = 5 * time.Second
 )
 
-// Server answers on the socket.
+// Server serves the admin socket.
 type Server struct {
 	options Options
 	log     *slog.Logger
@@ -54,7 +54,7 @@ type Server struct {
 	serving sync.WaitGroup
 }
 
-// Listen opens the socket and answers on it until Close.
+// Listen opens the socket and serves it until Close.
 func Listen(o Options) (*Server, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -86,13 +86,13 @@ func Listen(o Options) (*Server, error) {
 	return s, nil
 }
 
-// checkFree makes sure that no other gate answers on the socket.
+// checkFree checks that no other gate answers on the socket.
 func checkFree(path string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
 	defer cancel()
 	c, err := dialUnix(ctx, path)
 	if err != nil {
-		return nil // what else is wrong shows when the socket is made
+		return nil // opening the socket reports other errors
 	}
 	defer c.Close()
 	who := ""
@@ -102,8 +102,8 @@ func checkFree(path string) error {
 	return fmt.Errorf("admin socket %s: %w%s: stop it, or give this one another [admin] socket", path, ErrInUse, who)
 }
 
-// Ensure makes the socket where its path leads elsewhere or nowhere: because
-// somebody has removed it, or a gate that was to take over has not.
+// Ensure makes the socket again if its path leads elsewhere or nowhere: somebody has
+// removed it, or a gate that began to take over has ended.
 func (s *Server) Ensure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,17 +121,14 @@ func (s *Server) Ensure() error {
 	s.serving.Go(func() {
 		err := s.http.Serve(socket)
 		if !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
-			s.log.Error("the admin socket answers no more", "socket", socket.path, "error", err)
+			s.log.Error("admin socket has stopped", "socket", socket.path, "error", err)
 		}
 	})
 	return nil
 }
 
-// Path is where the socket is.
-func (s *Server) Path() string { return s.options.Socket.Path }
-
-// Close removes the socket, unless it is another gate's by now, and waits a
-// moment for requests that are under way.
+// Close removes the socket, unless it belongs to another gate by now, and waits up to 5
+// seconds for requests.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -152,7 +149,7 @@ func (s *Server) Close() error {
 	return err
 }
 
-// peerKey is where a request's context has its Peer.
+// peerKey is the key of the Peer in a request's context.
 type peerKey struct{}
 
 func peerFrom(r *http.Request) Peer {
@@ -160,14 +157,14 @@ func peerFrom(r *http.Request) Peer {
 	return p
 }
 
-// wireError is an error as it is answered.
+// wireError is an error in a response.
 type wireError struct {
 	Error string `json:"error"`
 	Code  string `json:"code,omitempty"`
 }
 
-// refuse answers with an error. What was given up because the gate ends is answered
-// with that.
+// refuse responds with an error. If the request was cancelled because the gate is
+// ending, the response says so.
 func (s *Server) refuse(w http.ResponseWriter, err error) {
 	if s.ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = fmt.Errorf("%w any more: it is ending", ErrNotRunning)
@@ -185,7 +182,7 @@ func statusOf(err error) (int, string) {
 	return http.StatusInternalServerError, ""
 }
 
-// answer writes a whole answer. A caller that has gone away hears nothing.
+// answer writes a whole response. The caller may be gone.
 func answer(w http.ResponseWriter, status int, value any) {
 	body, err := json.Marshal(value)
 	if err != nil {

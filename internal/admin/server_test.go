@@ -21,7 +21,7 @@ import (
 
 func TestCalls(t *testing.T) {
 	gate := &fakeGate{}
-	c := dial(t, listen(t, gate).Path())
+	c := dial(t, listen(t, gate).options.Socket.Path)
 	ctx := context.Background()
 
 	if s, err := c.Status(ctx); err != nil || s.From != FromGate || s.Generation != 7 || len(s.Lists) != 1 || s.Lists[0].Entries != 3 {
@@ -65,7 +65,7 @@ func TestUnused(t *testing.T) {
 		n    int
 		fail error
 	}{{0, nil}, {1, nil}, {5000, nil}, {3, errors.New("damaged")}} {
-		c := dial(t, listen(t, &fakeGate{unused: test.n, fail: test.fail}).Path())
+		c := dial(t, listen(t, &fakeGate{unused: test.n, fail: test.fail}).options.Socket.Path)
 		var head UnusedHeader
 		var lines []int
 		end, err := c.Unused(context.Background(), "blocked", since,
@@ -84,7 +84,7 @@ func TestUnused(t *testing.T) {
 			t.Errorf("end %+v", end)
 		}
 	}
-	c := dial(t, listen(t, &fakeGate{unused: 10}).Path())
+	c := dial(t, listen(t, &fakeGate{unused: 10}).options.Socket.Path)
 	stop := errors.New("enough")
 	_, err := c.Unused(context.Background(), "blocked", since, func(UnusedHeader) error { return nil }, func(UnusedEntry) error { return stop })
 	if !errors.Is(err, stop) {
@@ -97,7 +97,7 @@ func TestUnused(t *testing.T) {
 
 // TestBadRequests sends what no Client would: each is answered with JSON.
 func TestBadRequests(t *testing.T) {
-	c := dial(t, listen(t, &fakeGate{}).Path())
+	c := dial(t, listen(t, &fakeGate{}).options.Socket.Path)
 	tests := []struct {
 		method, path, body string
 		status             int
@@ -115,7 +115,7 @@ func TestBadRequests(t *testing.T) {
 		{"POST", "/v1/lists/blocked/accept", "", 409, "nothing is held"},
 		{"POST", "/v1/lists/other/accept", "", 404, "no such list"},
 		{"POST", "/v1/lists/blocked/accept", `{"why":"` + strings.Repeat("x", maxBody) + `"}`, 413, "larger than"},
-		{"GET", "/v1/lists/blocked/unused", "", 400, "no day"},
+		{"GET", "/v1/lists/blocked/unused", "", 400, "not a day"},
 		{"GET", "/v1/lists/blocked/unused?since=yesterday", "", 400, `"yesterday"`},
 		{"GET", "/v1/lists/other/unused?since=2026-01-01", "", 404, "no such list"},
 	}
@@ -148,7 +148,7 @@ func TestLogged(t *testing.T) {
 		Socket: Socket{Path: filepath.Join(t.TempDir(), "s"), Mode: 0o600},
 		Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
-	c := dial(t, s.Path())
+	c := dial(t, s.options.Socket.Path)
 	if _, err := c.Accept(context.Background(), "blocked", "abc", "it is right"); err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestLogged(t *testing.T) {
 func TestCloseWhileAsked(t *testing.T) {
 	gate := &fakeGate{wait: make(chan struct{})}
 	s := listen(t, gate)
-	c := dial(t, s.Path())
+	c := dial(t, s.options.Socket.Path)
 	asked := make(chan error, 1)
 	go func() {
 		_, err := c.Rescan(context.Background())
@@ -184,7 +184,7 @@ func TestCloseWhileAsked(t *testing.T) {
 func TestEnding(t *testing.T) {
 	s := listen(t, &fakeGate{wait: make(chan struct{})})
 	s.cancel() // as Close does when it has waited enough
-	if _, err := dial(t, s.Path()).Rescan(context.Background()); !errors.Is(err, ErrNotRunning) {
+	if _, err := dial(t, s.options.Socket.Path).Rescan(context.Background()); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("Rescan: %v, want %v", err, ErrNotRunning)
 	}
 }
@@ -196,7 +196,7 @@ func TestMetricsRoute(t *testing.T) {
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "up 1\n") }),
 	})
 	var out bytes.Buffer
-	if err := dial(t, s.Path()).Metrics(context.Background(), &out); err != nil || out.String() != "up 1\n" {
+	if err := dial(t, s.options.Socket.Path).Metrics(context.Background(), &out); err != nil || out.String() != "up 1\n" {
 		t.Errorf("%q, %v", &out, err)
 	}
 }

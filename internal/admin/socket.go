@@ -14,27 +14,26 @@ import (
 	"syscall"
 )
 
-// Socket says where a socket is to be, and who may open it.
+// Socket says where the socket is, and who may open it.
 type Socket struct {
 	Path  string      // absolute
-	Mode  fs.FileMode // the permission bits
-	Group string      // name or number; empty: the process's
+	Mode  fs.FileMode // permission bits
+	Group string      // name or number; empty: that of the process
 }
 
 // ErrInUse says that another gate answers on the socket.
 var ErrInUse = errors.New("another gate answers there")
 
-// socket is one that is open.
+// socket is an open socket.
 type socket struct {
 	*net.UnixListener
 	path string
-	info fs.FileInfo // of the file that is this socket
+	info fs.FileInfo // of this socket's file
 }
 
-// open makes the socket, in place of one that is there already. It is made in a
-// directory that nobody else can enter, is given its rights there, and then moved
-// to its path: so at no time can anybody open it who may not, and at no time is
-// there none where there was one.
+// open makes the socket, and replaces one that is there. It makes the socket and sets
+// its rights in a directory that nobody else can enter, and then moves it to its path.
+// So at no time can others open it, and the path always leads to a socket.
 func (s Socket) open() (_ *socket, err error) {
 	defer func() {
 		if err != nil {
@@ -42,14 +41,14 @@ func (s Socket) open() (_ *socket, err error) {
 		}
 	}()
 	if err := shortPath(s.Path, func(string) error { return nil }); err != nil {
-		return nil, err // nobody could connect to it
+		return nil, err // nobody could connect
 	}
 	gid, err := groupID(s.Group)
 	if err != nil {
 		return nil, err
 	}
 	if info, err := os.Lstat(s.Path); err == nil && info.Mode().Type() != fs.ModeSocket {
-		return nil, errors.New("there is a file that is no socket: remove it, or set another [admin] socket")
+		return nil, errors.New("there is a file that is not a socket: remove it, or set another [admin] socket")
 	}
 	making.Lock()
 	defer making.Unlock()
@@ -71,16 +70,16 @@ func (s Socket) open() (_ *socket, err error) {
 	return open, nil
 }
 
-// makingPrefix is how the directories begin in which sockets are made, before the
-// number of the process. The lock is held while this process has one.
+// makingPrefix begins the names of the directories in which sockets are made; the
+// number of the process follows. The process holds the lock while it has one.
 const makingPrefix = ".admin-"
 
 var making sync.Mutex
 
-// removeLeftovers removes those of processes that were killed meanwhile. That
-// they cannot be removed hurts nobody.
+// removeLeftovers removes the directories of processes that were killed. Errors do
+// no harm.
 func removeLeftovers(dir string) {
-	entries, _ := os.ReadDir(dir) // what can be read of it
+	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
 		rest, ok := strings.CutPrefix(e.Name(), makingPrefix)
 		if !ok || !e.IsDir() {
@@ -93,7 +92,7 @@ func removeLeftovers(dir string) {
 	}
 }
 
-// isRunning reports whether there is a process of that number, ours or not.
+// isRunning reports whether there is a process with that number.
 func isRunning(pid int) bool {
 	p, err := os.FindProcess(pid)
 	if err != nil {
@@ -104,7 +103,7 @@ func isRunning(pid int) bool {
 	return err == nil || errors.Is(err, fs.ErrPermission)
 }
 
-// place gives a socket its rights and moves it to its path.
+// place sets the rights of a socket, and moves it to its path.
 func (s Socket) place(made string, gid int) (fs.FileInfo, error) {
 	if gid >= 0 {
 		if err := os.Lchown(made, -1, gid); err != nil {
@@ -121,15 +120,14 @@ func (s Socket) place(made string, gid int) (fs.FileInfo, error) {
 	return info, os.Rename(made, s.Path)
 }
 
-// inPlace reports whether the path still leads to this socket, and not to that
-// of a gate that has taken over.
+// inPlace reports whether the path still leads to this socket.
 func (s *socket) inPlace() bool {
 	now, err := os.Lstat(s.path)
 	return err == nil && os.SameFile(now, s.info)
 }
 
-// Close closes the socket, and removes it where it is still its own. It is
-// removed first: as long as it is open no other file can have its number.
+// Close removes the socket, if the path still leads to it, and closes it: while it is
+// open no other file can have its inode number.
 func (s *socket) Close() error {
 	var err error
 	if s.inPlace() {
@@ -138,7 +136,7 @@ func (s *socket) Close() error {
 	return errors.Join(err, s.UnixListener.Close())
 }
 
-// groupID is a group's number, -1 where none is named.
+// groupID returns the number of a group, -1 for an empty name.
 func groupID(name string) (int, error) {
 	if name == "" {
 		return -1, nil

@@ -56,8 +56,8 @@ func TestSocketPlaces(t *testing.T) {
 			path := filepath.Join(dir, "file")
 			os.WriteFile(path, []byte("precious"), 0o644)
 			return path
-		}, "no socket"},
-		{"a directory", func(dir string) string { return dir }, "no socket"},
+		}, "not a socket"},
+		{"a directory", func(dir string) string { return dir }, "not a socket"},
 		{"stale socket", func(dir string) string {
 			path := filepath.Join(dir, "stale")
 			err := shortPath(path, func(path string) error {
@@ -112,7 +112,7 @@ func TestSocketUnknownGroup(t *testing.T) {
 // remove it, and answers what it was asked before.
 func TestTakeOver(t *testing.T) {
 	first := listen(t, &fakeGate{})
-	path := first.Path()
+	path := first.options.Socket.Path
 	if _, err := Listen(Options{Gate: &fakeGate{}, Socket: Socket{Path: path, Mode: 0o600}}); !errors.Is(err, ErrInUse) {
 		t.Fatalf("a second server: %v, want %v", err, ErrInUse)
 	}
@@ -138,28 +138,28 @@ func TestTakeOver(t *testing.T) {
 // TestEnsure has the socket removed, and taken by another that then fails.
 func TestEnsure(t *testing.T) {
 	s := listen(t, &fakeGate{})
-	if err := os.Remove(s.Path()); err != nil {
+	if err := os.Remove(s.options.Socket.Path); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Dial(s.Path()); !errors.Is(err, ErrNotRunning) {
+	if _, err := Dial(s.options.Socket.Path); !errors.Is(err, ErrNotRunning) {
 		t.Fatalf("without a socket: %v", err)
 	}
 	for range 2 {
 		if err := s.Ensure(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := dial(t, s.Path()).Generation(context.Background()); err != nil {
+		if _, err := dial(t, s.options.Socket.Path).Generation(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	other := listenAt(t, Options{Gate: &fakeGate{}, Socket: Socket{Path: s.Path(), Mode: 0o600}, TakeOver: true})
+	other := listenAt(t, Options{Gate: &fakeGate{}, Socket: Socket{Path: s.options.Socket.Path, Mode: 0o600}, TakeOver: true})
 	if err := other.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Ensure(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := dial(t, s.Path()).Generation(context.Background()); err != nil {
+	if _, err := dial(t, s.options.Socket.Path).Generation(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -204,7 +204,7 @@ func TestDialNobody(t *testing.T) {
 	}
 	// A gate may run without a socket there.
 	for _, path := range []string{"", file} {
-		if _, err := Dial(path); err == nil || errors.Is(err, ErrNotRunning) || !strings.Contains(err.Error(), "a gate cannot be asked") {
+		if _, err := Dial(path); err == nil || errors.Is(err, ErrNotRunning) || !strings.Contains(err.Error(), "cannot query a gate") {
 			t.Errorf("Dial(%q): %v, want that it cannot be asked", path, err)
 		}
 	}
@@ -215,10 +215,10 @@ func TestDialForbidden(t *testing.T) {
 		t.Skip("root may open everything")
 	}
 	s := listen(t, &fakeGate{})
-	if err := os.Chmod(s.Path(), 0); err != nil {
+	if err := os.Chmod(s.options.Socket.Path, 0); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Dial(s.Path())
+	_, err := Dial(s.options.Socket.Path)
 	if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "socket_group") {
 		t.Errorf("Dial: %v, want %v and what to do", err, fs.ErrPermission)
 	}
