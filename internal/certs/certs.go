@@ -1,9 +1,8 @@
-// Package certs serves a TLS certificate from PEM files, and goes on with a new
-// one when the files change: certificates live for weeks, the gate for longer.
+// Package certs serves a TLS certificate from PEM files, and loads it again when the
+// files change.
 //
-// [Open] fails where the files are of no use. After that they may be, for as long
-// as it takes to write one after the other, or until somebody has mended them:
-// the certificate that was good serves on, and the log says why.
+// [Open] fails if the files are invalid. Later they may be invalid, for instance while
+// a tool writes one after the other: the old certificate stays, and the log says why.
 package certs
 
 import (
@@ -15,47 +14,47 @@ import (
 	"time"
 )
 
-// DefaultPollInterval is how often the files are looked at where the file system
+// DefaultPollInterval is the time between two checks of the files if the file system
 // does not report changes.
 const DefaultPollInterval = 5 * time.Second
 
-// debounce is how long after a reported change the files are looked at: the one
-// that was written first is mostly not the only one.
+// debounce is the delay of a check after a reported change: usually more files change
+// at that time.
 const debounce = 250 * time.Millisecond
 
-// expiresSoon is how long before its end a certificate is warned of. Those that
-// are renewed by themselves are renewed earlier.
+// expiresSoon is how long before the end of a certificate a warning is logged. Tools
+// that renew certificates do so earlier.
 const expiresSoon = 7 * 24 * time.Hour
 
-// Options are what [Open] can do without.
+// Options are optional settings of [Open].
 type Options struct {
-	// Logger takes a line for each certificate that is loaded or is not, and for
-	// one that expires. Nil means none.
+	// Logger receives a line for each certificate that is loaded, fails to load or
+	// expires. Nil means none.
 	Logger *slog.Logger
 
-	// PollInterval is how often the files are looked at whether or not the file
-	// system reports changes. Zero means [DefaultPollInterval].
+	// PollInterval is the time between two checks if the file system reports no
+	// changes. Zero means [DefaultPollInterval].
 	PollInterval time.Duration
 
 	// For tests.
 	debounce time.Duration
 	now      func() time.Time
 	deaf     bool            // no file system events
-	looked   chan<- struct{} // gets a value after each look
+	looked   chan<- struct{} // gets a value after each check
 }
 
-// Reloader holds the certificate of two files. Its methods are safe for
-// concurrent use.
+// Reloader serves the certificate of two files. Its methods are safe for concurrent
+// use.
 type Reloader struct {
 	certFile, keyFile string
 	options           Options
 	log               *slog.Logger
 
-	present atomic.Pointer[tls.Certificate]
+	current atomic.Pointer[tls.Certificate]
 
-	// Of Open, then of the goroutine that looks at the files.
-	seen   string // what the files held, see readPair
-	expiry expiry // what was logged
+	// Owned by Open, then by the goroutine that checks the files.
+	seen   string // the contents of the files, see readPair
+	expiry expiry // the state that was logged
 
 	watcher *watcher
 	stop    chan struct{} // closed by Close
@@ -63,10 +62,10 @@ type Reloader struct {
 	running sync.WaitGroup
 }
 
-// Open loads a certificate and begins to watch its files. The first certificate
-// in certFile is the server's, and those that follow lead to a root that clients
-// know; keyFile holds its private key, without a passphrase. Both may be the same
-// file. Paths are better absolute: they are opened again and again.
+// Open loads a certificate and watches its files. The first certificate in certFile is
+// the server's; the others are the chain to a root that clients trust. keyFile has its
+// private key, without a passphrase. Both may be the same file. The paths should be
+// absolute, since they are opened again and again.
 func Open(certFile, keyFile string, o Options) (*Reloader, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -97,7 +96,7 @@ func Open(certFile, keyFile string, o Options) (*Reloader, error) {
 	return r, nil
 }
 
-// Close ends the watching. The last certificate goes on to be served.
+// Close stops watching. The last certificate remains.
 func (r *Reloader) Close() error {
 	var err error
 	r.closing.Do(func() {
@@ -108,20 +107,18 @@ func (r *Reloader) Close() error {
 	return err
 }
 
-// GetCertificate is for [tls.Config]. It gives the present certificate whatever
-// name the client asks for.
+// GetCertificate returns the current certificate for any name; it is for [tls.Config].
 func (r *Reloader) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	return r.present.Load(), nil
+	return r.current.Load(), nil
 }
 
-// NotAfter is when the present certificate expires.
-func (r *Reloader) NotAfter() time.Time { return r.present.Load().Leaf.NotAfter }
+// NotAfter returns when the current certificate expires.
+func (r *Reloader) NotAfter() time.Time { return r.current.Load().Leaf.NotAfter }
 
-// Expiry says what is wrong with the time in which the present certificate is valid:
-// that it has expired, expires within a week or is not valid yet, and what that
-// means. It is empty if nothing is.
+// Expiry says that the current certificate has expired, expires within a week or is not
+// valid yet, and what that means. Otherwise it is empty.
 func (r *Reloader) Expiry() string {
-	leaf, now := r.present.Load().Leaf, r.options.now()
+	leaf, now := r.current.Load().Leaf, r.options.now()
 	switch {
 	case !now.Before(leaf.NotAfter):
 		return "the certificate expired at " + stamp(leaf.NotAfter) + ": clients that check it refuse it"
@@ -133,14 +130,14 @@ func (r *Reloader) Expiry() string {
 	return ""
 }
 
-// Names are the host names and addresses that the present certificate is for.
-func (r *Reloader) Names() []string { return names(r.present.Load().Leaf) }
+// Names returns the host names and addresses of the current certificate.
+func (r *Reloader) Names() []string { return names(r.current.Load().Leaf) }
 
-// run looks at the files when it is time to, until Close.
+// run checks the files at intervals and after changes, until Close.
 func (r *Reloader) run() {
 	timer := time.NewTimer(r.options.PollInterval)
 	defer timer.Stop()
-	soon := false // the timer is set for what follows a reported change
+	soon := false // the timer is set to debounce a reported change
 	for {
 		select {
 		case <-r.stop:
@@ -160,11 +157,11 @@ func (r *Reloader) run() {
 	}
 }
 
-// lookAgain is a look after the first, of which the log is told.
+// lookAgain checks the files after the first time, and logs errors.
 func (r *Reloader) lookAgain() {
 	r.watcher.follow(r.certFile, r.keyFile)
 	if err := r.look(); err != nil {
-		r.log.Warn("certificate not loaded, the one before serves on", "error", err)
+		r.log.Warn("certificate not loaded, the old one stays", "error", err)
 	}
 	r.warn()
 	if r.options.looked == nil {
@@ -176,8 +173,8 @@ func (r *Reloader) lookAgain() {
 	}
 }
 
-// look loads what the files hold if that is new. An error is given once for each
-// state of the files.
+// look loads the certificate if the files have changed. It returns an error once for
+// each state of the files.
 func (r *Reloader) look() error {
 	cert, key, seen, err := readPair(r.certFile, r.keyFile)
 	if seen == r.seen {
@@ -191,14 +188,14 @@ func (r *Reloader) look() error {
 	if err != nil {
 		return err
 	}
-	r.present.Store(pair)
+	r.current.Store(pair)
 	r.log.Info("certificate loaded", "names", strings.Join(r.Names(), ","), "not_after", stamp(r.NotAfter()))
 	r.expiry = valid
 	r.warn()
 	return nil
 }
 
-// expiry says how a certificate stands towards its end.
+// expiry is the state of a certificate's validity.
 type expiry int
 
 const (
@@ -207,7 +204,7 @@ const (
 	expired
 )
 
-// warn logs when the present certificate comes near its end, and when it expires.
+// warn logs when the current certificate expires soon, and when it has expired.
 func (r *Reloader) warn() {
 	left := r.NotAfter().Sub(r.options.now())
 	now := valid

@@ -14,17 +14,17 @@ import (
 	"syscall"
 )
 
-// maxFile bounds what is read of a file. The bundle of all authorities that a
-// system trusts has a quarter of that.
+// maxFile bounds what is read of a file. A system's bundle of all trusted authorities
+// has a quarter of that.
 const maxFile = 1 << 20
 
-// readFile reads a file, whose error says what to do.
+// readFile reads a file. Its errors say what to do.
 func readFile(path string) ([]byte, error) {
-	// Opening must not wait for the other end, if the path is a pipe.
+	// Opening a named pipe must not wait for its other end.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("%w: let the user that the gate runs as read the file, and search the directories above", err)
+		return nil, fmt.Errorf("%w: let the gate's user read the file, and search the directories that lead to it", err)
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%w: correct the path, or put the file there", err)
 	case err != nil:
@@ -48,8 +48,8 @@ func readFile(path string) ([]byte, error) {
 	return data, nil
 }
 
-// KeyError is an error about the file with the private key. All others of Open are
-// about the certificate's.
+// KeyError is an error about the file with the private key. All other errors of Open
+// are about the file with the certificate.
 type KeyError struct{ Err error }
 
 // Error returns the text of Err.
@@ -58,9 +58,9 @@ func (e *KeyError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *KeyError) Unwrap() error { return e.Err }
 
-// readPair reads both files. Seen tells one state of them from another: it is
-// made of all that they hold, or of the error. Attributes such as the time of
-// modification would be cheaper and say less; the files are small.
+// readPair reads both files. Seen identifies their state: it is a hash of their
+// contents, or the error. The modification time would be cheaper, but less reliable;
+// the files are small.
 func readPair(certFile, keyFile string) (cert, key []byte, seen string, err error) {
 	cert, err = readFile(certFile)
 	if err == nil {
@@ -75,7 +75,7 @@ func readPair(certFile, keyFile string) (cert, key []byte, seen string, err erro
 	return cert, key, fmt.Sprintf("%x", sums), nil
 }
 
-// parsePair makes a certificate of what the files hold.
+// parsePair makes a certificate of the contents of the files.
 func parsePair(certFile, keyFile string, cert, key []byte) (*tls.Certificate, error) {
 	if _, err := parseCertificates(certFile, cert); err != nil {
 		return nil, err
@@ -85,14 +85,13 @@ func parsePair(certFile, keyFile string, cert, key []byte) (*tls.Certificate, er
 	}
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return nil, &KeyError{fmt.Errorf("certificate %s and key %s: %s: give the key of the certificate that is the first in its file",
+		return nil, &KeyError{fmt.Errorf("certificate %s and key %s: %s: give the key of the first certificate in its file",
 			certFile, keyFile, strings.TrimPrefix(err.Error(), "tls: "))}
 	}
 	return &pair, nil
 }
 
-// parseCertificates parses every certificate of a PEM file; there is one at
-// least.
+// parseCertificates returns all certificates of a PEM file, at least one.
 func parseCertificates(path string, data []byte) ([]*x509.Certificate, error) {
 	var certs []*x509.Certificate
 	other := ""
@@ -107,7 +106,7 @@ func parseCertificates(path string, data []byte) ([]*x509.Certificate, error) {
 		}
 		c, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
-			return nil, fmt.Errorf("%s: certificate number %d: %s: get the file anew", path, len(certs)+1, strings.TrimPrefix(err.Error(), "x509: "))
+			return nil, fmt.Errorf("%s: certificate number %d: %s: get the file again", path, len(certs)+1, strings.TrimPrefix(err.Error(), "x509: "))
 		}
 		certs = append(certs, c)
 	}
@@ -121,7 +120,7 @@ func parseCertificates(path string, data []byte) ([]*x509.Certificate, error) {
 	}
 }
 
-// checkKey says what is wrong with a key file in words that crypto/tls has not.
+// checkKey explains common mistakes in key files better than crypto/tls.
 func checkKey(path string, data []byte) error {
 	other := ""
 	for rest := data; ; {
@@ -132,7 +131,7 @@ func checkKey(path string, data []byte) error {
 		_, legacy := block.Headers["DEK-Info"] // RFC 1421
 		switch {
 		case legacy || block.Type == "ENCRYPTED PRIVATE KEY":
-			return fmt.Errorf("%s has a key with a passphrase, and nobody is there to type it: take it off with openssl pkey -in %s -out NEWFILE", path, path)
+			return fmt.Errorf("%s has a key with a passphrase, which nobody can type: remove it with openssl pkey -in %s -out NEWFILE", path, path)
 		case strings.HasSuffix(block.Type, "PRIVATE KEY"):
 			return nil
 		}
@@ -144,7 +143,7 @@ func checkKey(path string, data []byte) error {
 	return fmt.Errorf("%s has no private key: give a PEM file, with a line -----BEGIN PRIVATE KEY-----", path)
 }
 
-// names are those that a certificate is for.
+// names returns the host names and addresses of a certificate.
 func names(c *x509.Certificate) []string {
 	names := append([]string(nil), c.DNSNames...)
 	for _, ip := range c.IPAddresses {
@@ -156,8 +155,7 @@ func names(c *x509.Certificate) []string {
 	return names
 }
 
-// LoadPool reads the authorities of a PEM file: every certificate in it is
-// trusted.
+// LoadPool returns a pool of all certificates of a PEM file, as trusted authorities.
 func LoadPool(path string) (*x509.CertPool, error) {
 	data, err := readFile(path)
 	if err != nil {

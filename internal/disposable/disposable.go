@@ -1,5 +1,5 @@
-// Package disposable holds a real list: 121,570 domains of throw-away mail
-// providers, embedded, for the hash laboratory, benchmarks and tests.
+// Package disposable embeds a real list, 121,570 domains of disposable mail providers,
+// for the hash laboratory, benchmarks and tests.
 //
 // Source: the npm package disposable-email-domains 1.0.62 (MIT licence, by its
 // authors).
@@ -21,8 +21,8 @@ const Count = 121_570
 //go:embed disposable-email-domains.txt.gz
 var zipped []byte
 
-// Text is the list as it was published: a domain a line, each ended by a line
-// feed, some in Unicode. The bytes are shared: do not change them.
+// Text returns the list as published: one domain per line, each with a line feed, some
+// in Unicode. The bytes are shared: do not change them.
 var Text = sync.OnceValue(func() []byte {
 	r, err := gzip.NewReader(bytes.NewReader(zipped))
 	if err == nil {
@@ -34,8 +34,7 @@ var Text = sync.OnceValue(func() []byte {
 	panic(fmt.Sprintf("disposable: the embedded list: %v", err)) // the program was built wrongly
 })
 
-// Domains are the lines of Text, in its order. They are shared: do not change
-// them.
+// Domains returns the lines of Text, in order. They are shared: do not change them.
 var Domains = sync.OnceValue(func() [][]byte {
 	return bytes.Split(bytes.TrimSuffix(Text(), []byte("\n")), []byte("\n"))
 })

@@ -1,5 +1,5 @@
-// Package hostile makes header sections that are meant to cost: for tests and
-// benchmarks of what a reader of headers does with them.
+// Package hostile makes header sections that are expensive to read, for tests and
+// benchmarks.
 package hostile
 
 import (
@@ -7,20 +7,19 @@ import (
 	"strings"
 )
 
-// A Family is a way to make a header costly. The section has its Head once, its
-// Unit as often as fits, and its Tail once. In the Unit "%d" is the number of its
-// repetition, to base 36.
+// A Family describes expensive header sections: Head, then Unit as often as fits, then
+// Tail. In each Unit "%d" becomes its number, in base 36.
 type Family struct {
 	Name string
 
-	// Why says what the family was made against.
+	// Why says which part of a reader it attacks.
 	Why string
 
 	Head, Unit, Tail string
 }
 
-// Section returns a header section of the family, without the empty line behind it,
-// of at most size bytes.
+// Section returns a header section of the family of at most size bytes, without the
+// empty line after it.
 func (f Family) Section(size int) []byte {
 	b := append(make([]byte, 0, size+len(f.Unit)), f.Head...)
 	for i := 0; ; i++ {
@@ -34,7 +33,7 @@ func (f Family) Section(size int) []byte {
 	return append(b, f.Tail...)
 }
 
-// Families are those that are known.
+// Families holds all families.
 var Families = []Family{
 	{"rows of at signs", "each is an address, and the row is one", `From: \"`, `0"@1"@2"@`, ""},
 	{"addresses", "as many as possible", "From: ", "a@b,", ""},

@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// bufferSize is how many bytes are written to a file at a time.
+// bufferSize is the size of a write to a file.
 const bufferSize = 64 << 10
 
-// File is one message on its way: a file in tmp until Commit. It must be ended
-// by Commit or Abort. It is for one goroutine.
+// File is a message that is being written: a file in tmp until Commit. The caller must
+// call Commit or Abort. A File is for one goroutine.
 type File struct {
 	dir  *Dir
 	name string
 	file *os.File
 	buf  *bufio.Writer
-	err  error // the first that occurred
+	err  error // the first one
 	done bool
 }
 
-// errDone is about a File that is used after its end.
+// errDone is for a File that is used after its end.
 var errDone = errors.New("file is committed or aborted")
 
-// Create begins a message. The file is for the owner alone (0600).
+// Create begins a message, in a file with mode 0600.
 func (d *Dir) Create() (*File, error) {
 	name := d.uniqueName(time.Now())
 	file, err := os.OpenFile(filepath.Join(d.path, "tmp", name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -36,10 +36,10 @@ func (d *Dir) Create() (*File, error) {
 	return &File{dir: d, name: name, file: file, buf: bufio.NewWriterSize(file, bufferSize)}, nil
 }
 
-// Name is the message's unique name, which is its file's name in new too.
+// Name returns the message's unique name, also that of its file in new.
 func (f *File) Name() string { return f.name }
 
-// Write adds to the message. After an error the message can only be aborted.
+// Write adds to the message. After an error only Abort is possible.
 func (f *File) Write(p []byte) (int, error) {
 	if f.done {
 		return 0, errDone
@@ -52,13 +52,13 @@ func (f *File) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Commit delivers the message: when it returns nil, the file is in new, and it
-// and its name are on disk. When it returns an error nothing of the message is
-// left, unless the error says that removing it failed as well.
+// Commit delivers the message: if it returns nil, the file is in new, and it and its
+// name are on disk. If it returns an error nothing of the message remains, unless the
+// error says that removing it failed too.
 //
-// The order is what makes it hold through a crash: the content is synced before
-// the file is renamed into new, and new before success is reported. A rename
-// that is undone by a crash leaves the file in tmp, where nobody reads it.
+// The message survives a crash because of the order: Commit syncs the content before
+// it renames the file into new, and new before it returns. If a crash undoes the
+// rename, the file is in tmp, where nobody reads it.
 func (f *File) Commit() error {
 	if f.done {
 		return errDone
@@ -85,13 +85,12 @@ func (f *File) Commit() error {
 	return nil
 }
 
-// undo removes the file from a subdirectory and returns the error that was the
-// cause.
+// undo removes the file from a subdirectory, and returns the first error.
 func (f *File) undo(sub string) error {
 	return fmt.Errorf("maildir: %w", errors.Join(f.err, os.Remove(f.path(sub))))
 }
 
-// Abort removes the message. After Commit or a first Abort it does nothing.
+// Abort removes the message. After Commit or Abort it does nothing.
 func (f *File) Abort() error {
 	if f.done {
 		return nil

@@ -1,6 +1,6 @@
 // Package maildir delivers messages into a Maildir: a directory with the
-// subdirectories tmp, new and cur, where a message is one file that appears in
-// new whole and durable, or not at all (https://cr.yp.to/proto/maildir.html).
+// subdirectories tmp, new and cur, where each message is a file. It appears in new
+// complete and on disk, or not at all (https://cr.yp.to/proto/maildir.html).
 package maildir
 
 import (
@@ -16,21 +16,20 @@ import (
 	"spamgate/internal/durable"
 )
 
-// staleAfter is the age at which a file in tmp is what a crash left behind.
-// The Maildir specification has readers remove them then.
+// staleAfter is the age at which a file in tmp must be left from a crash. At that age
+// the Maildir specification lets readers remove it.
 const staleAfter = 36 * time.Hour
 
-// Dir is a Maildir that is open for delivery. Its methods may be called at the
-// same time, and several processes may deliver into one directory.
+// Dir is a Maildir that is open for delivery. Its methods are safe for concurrent use,
+// and several processes may deliver into one directory.
 type Dir struct {
 	path    string
 	host    string // encoded for a file name
 	counter atomic.Uint64
 }
 
-// Open makes the directory and its subdirectories where they are missing, for
-// the owner alone (0700), and removes what crashes more than 36 hours ago left
-// in tmp.
+// Open makes the directory and its subdirectories with mode 0700 if they are missing,
+// and removes files in tmp that are older than 36 hours.
 func Open(path string) (*Dir, error) {
 	for _, dir := range []string{path, filepath.Join(path, "tmp"), filepath.Join(path, "new"), filepath.Join(path, "cur")} {
 		if err := makeDir(dir); err != nil {
@@ -48,11 +47,11 @@ func Open(path string) (*Dir, error) {
 	return d, nil
 }
 
-// Path is the directory as it was given to Open.
+// Path returns the directory as given to Open.
 func (d *Dir) Path() string { return d.path }
 
-// makeDir makes a directory with its parents, and each of them durable: a
-// message is lost with the directory that it lies in.
+// makeDir makes a directory with its parents, and syncs their names: a message is lost
+// with its directory.
 func makeDir(dir string) error {
 	err := os.Mkdir(dir, 0o700)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -64,16 +63,14 @@ func makeDir(dir string) error {
 	if err == nil {
 		return syncDir(filepath.Dir(dir))
 	}
-	info, statErr := os.Stat(dir)
-	if statErr == nil && info.IsDir() {
+	if info, statErr := os.Stat(dir); statErr == nil && info.IsDir() {
 		return nil
 	}
 	return err
 }
 
-// syncDir makes the entries of a directory durable. Other than [durable.SyncDir] it
-// has an error also where the file system has no such thing: a message whose name
-// may be lost is not delivered.
+// syncDir syncs a directory. Unlike [durable.SyncDir] it fails if the file system cannot
+// do so: a message whose name may be lost is not delivered.
 func syncDir(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -83,13 +80,13 @@ func syncDir(dir string) error {
 	return errors.Join(err, f.Close())
 }
 
-// uniqueName makes a file name that no other delivery has: time, microsecond,
-// process, the number of deliveries of this process, and host.
+// uniqueName returns a unique file name: time, microsecond, process, the number of
+// deliveries of this process, and host.
 func (d *Dir) uniqueName(now time.Time) string {
 	return fmt.Sprintf("%d.M%06dP%dQ%d.%s", now.Unix(), now.Nanosecond()/1000, os.Getpid(), d.counter.Add(1), d.host)
 }
 
-// encodeHost writes the bytes that a file name in a Maildir cannot hold as the
+// encodeHost escapes the bytes that a file name in a Maildir cannot contain, as the
 // specification says.
 func encodeHost(host string) string {
 	return strings.NewReplacer("/", `\057`, ":", `\072`).Replace(host)

@@ -1,6 +1,5 @@
-// Package providers holds the domains of large mail providers, under which
-// millions of people have their addresses: a block list that lists one of them
-// whole is nearly always a mistake.
+// Package providers holds the domains of large mail providers, with millions of users
+// each: an entry that blocks all of one is nearly always a mistake.
 package providers
 
 import (
@@ -13,7 +12,7 @@ import (
 //go:embed providers.txt
 var text string
 
-// Domains are the domains, in normal form and sorted. They are shared: do not
+// Domains returns the domains, sorted and in normal form. They are shared: do not
 // change them.
 var Domains = sync.OnceValue(func() []string {
 	var domains []string

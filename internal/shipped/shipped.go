@@ -1,8 +1,6 @@
-// Package shipped gives tests the configuration and the lists of a fresh clone,
-// which those of the clone itself soon are not: they are there to be edited.
-//
-// It has copies of them without comments. That the copies are those that ship is
-// a test of this package, which CI runs on a clone that nobody has edited.
+// Package shipped holds copies of the shipped configuration and lists, without
+// comments, for tests: users edit the originals. A test compares the copies with the
+// originals, which CI has not edited.
 package shipped
 
 import (
@@ -17,10 +15,10 @@ import (
 //go:embed config.toml lists
 var files embed.FS
 
-// Config is config.toml as it ships, without comments.
+// Config returns the shipped config.toml, without comments.
 func Config() string { return read(files, "config.toml") }
 
-// Lists are the files of lists/ as they ship, without comments.
+// Lists returns the shipped files of lists/, without comments.
 func Lists() fs.FS {
 	lists, err := fs.Sub(files, "lists")
 	if err != nil {
@@ -29,9 +27,9 @@ func Lists() fs.FS {
 	return lists
 }
 
-// Clone is the config.toml of the clone, comments and all. A test that asks for it
-// is skipped where a setting was changed: it is the user's then. In CI that
-// is a failure. Root is the clone's directory, seen from the test.
+// Clone returns the config.toml of the clone, with its comments; root is the path of
+// the clone from the test. If the user has changed a setting it skips the test; in CI
+// the test fails.
 func Clone(t testing.TB, root string) []byte {
 	t.Helper()
 	config := read(os.DirFS(root), "config.toml")
@@ -41,16 +39,16 @@ func Clone(t testing.TB, root string) []byte {
 	return []byte(config)
 }
 
-// Edited ends a test since a file is not as it ships.
+// Edited skips a test because a file differs from the shipped one; in CI it fails.
 func Edited(t testing.TB, file string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
-		t.Fatalf("%s has other settings or entries than its copy in internal/shipped: where it is to ship so, change the copy", file)
+		t.Fatalf("%s has other settings or entries than its copy in internal/shipped: if it should ship so, change the copy", file)
 	}
 	t.Skipf("%s is edited", file)
 }
 
-// live is what counts of a file: the lines that are no comment.
+// live returns the lines of a file that are not comments.
 func live(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
