@@ -28,7 +28,7 @@ func TestPermission(t *testing.T) {
 		defer syscall.Setfsuid(0)
 	}
 	_, err := readFile(f.key)
-	if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "key.pem") || !strings.Contains(err.Error(), "let the user") {
+	if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "key.pem") || !strings.Contains(err.Error(), "let the gate's user") {
 		t.Error(err)
 	}
 }

@@ -94,8 +94,8 @@ type Endpoint struct {
 	// MaxHops bounds the Received fields of a message.
 	MaxHops int64 `toml:"max_hops" range:"1,1000"`
 
-	// MaxErrors bounds the lines of a connection that are not commands,
-	// MaxRefusals the commands that are refused or do not lead to a message.
+	// MaxErrors bounds the lines of a connection that are not commands.
+	// MaxRefusals bounds its refused commands, and those without a message.
 	MaxErrors   int64 `toml:"max_errors" range:"1,100000"`
 	MaxRefusals int64 `toml:"max_refusals" range:"1,100000"`
 
