@@ -13,8 +13,7 @@ func duplicateFault(src []byte, fault *Error) bool {
 	if !strings.Contains(fault.What, "already") {
 		return false
 	}
-	ix := newIndexer(src)
-	ix.run()
+	ix := index(src)
 	path, ok := ix.again[unstable.Position{Line: fault.Line, Column: fault.Column}]
 	if !ok {
 		return false

@@ -36,28 +36,21 @@ func encodingFault(src []byte) *Error {
 	return nil
 }
 
-// typographicQuotes are what word processors insert for quotation marks.
-const typographicQuotes = "“”„‟‘’‚‛«»‹›＂＇`´″′"
-
-// straight replaces them by straight quotes.
+// straight replaces the quotation marks of word processors by straight ones.
 var straight = strings.NewReplacer("“", `"`, "”", `"`, "„", `"`, "‟", `"`, "«", `"`, "»", `"`, "‹", `"`, "›", `"`, "＂", `"`, "″", `"`,
 	"‘", "'", "’", "'", "‚", "'", "‛", "'", "＇", "'", "`", "'", "´", "'", "′", "'")
 
 // foreignRune finds characters that look like valid ones.
 func (s *statement) foreignRune(fault *Error) bool {
-	code := withoutStrings(s.at)
-	if at := strings.IndexAny(code, typographicQuotes); at >= 0 {
-		r, _ := utf8.DecodeRuneInString(code[at:])
-		fault.Column = at + 1
-		fault.What = fmt.Sprintf("%c is not a quotation mark in TOML", r)
-		fault.Hint = `use straight ones: ` + strings.TrimSpace(straight.Replace(s.at))
-		return true
-	}
-	for at, r := range code {
+	for at, r := range withoutStrings(s.at) {
+		what, hint := "", "delete it, or type a space instead"
 		if name, ok := invisible[r]; ok {
-			fault.Column = at + 1
-			fault.What = fmt.Sprintf("the line contains %s (%U), which is invisible", name, r)
-			fault.Hint = "delete it, or type a space instead"
+			what = fmt.Sprintf("the line contains %s (%U), which is invisible", name, r)
+		} else if straight.Replace(string(r)) != string(r) {
+			what, hint = fmt.Sprintf("%c is not a quotation mark in TOML", r), `use straight ones: `+strings.TrimSpace(straight.Replace(s.at))
+		}
+		if what != "" {
+			fault.Column, fault.What, fault.Hint = at+1, what, hint
 			return true
 		}
 	}

@@ -54,10 +54,16 @@ func (e *Error) Error() string {
 // ListenerKey or HopKey.
 func (c *Config) Fault(key, what, hint string) *Error {
 	fault := &Error{File: c.File, Key: display(key), What: what, Hint: hint}
-	if src, err := readFile(c.File); err == nil {
-		fault.Line, fault.Column = index(bytes.TrimPrefix(src, []byte(byteOrderMark))).find(key)
+	if at, err := c.positions(); err == nil {
+		fault.Line, fault.Column = at.find(key)
 	}
 	return fault
+}
+
+// positions reads the file again.
+func (c *Config) positions() (positions, error) {
+	src, err := readFile(c.File)
+	return index(bytes.TrimPrefix(src, []byte(byteOrderMark))).at, err
 }
 
 // ListKey returns the path of a key of Lists[i].
@@ -76,7 +82,7 @@ func (c *Config) ListenerKey(i int, key string) string {
 	if i < 0 {
 		return "listen." + key
 	}
-	if src, err := readFile(c.File); err == nil && !index(bytes.TrimPrefix(src, []byte(byteOrderMark))).has(own) {
+	if at, err := c.positions(); err == nil && !at.has(own) {
 		return "listen." + key
 	}
 	return own

@@ -71,7 +71,7 @@ func parse(file string, src []byte) (*Config, error) {
 	}
 	cfg := Default()
 	cfg.File = file
-	d := &document{cfg: &cfg, at: index(src), failed: map[string]bool{}}
+	d := &document{cfg: &cfg, at: index(src).at, failed: map[string]bool{}}
 	d.bind(tree)
 	d.validate()
 	if err := Join(d.faults); err != nil {

@@ -15,21 +15,10 @@ import (
 // own errors; the checks after decoding need them too.
 type positions map[string]unstable.Position
 
-// index returns the positions of a document that go-toml accepts.
-func index(src []byte) positions {
-	ix := newIndexer(src)
-	ix.run()
-	return ix.at
-}
-
-func newIndexer(src []byte) *indexer {
+// index reads a document as far as the parser accepts it.
+func index(src []byte) *indexer {
 	ix := &indexer{at: positions{}, again: map[unstable.Position]string{}, tables: map[string]int{}}
 	ix.p.Reset(src)
-	return ix
-}
-
-// run reads the document as far as the parser accepts it.
-func (ix *indexer) run() {
 	for ix.p.NextExpression() {
 		switch n := ix.p.Expression(); n.Kind {
 		case unstable.Table, unstable.ArrayTable:
@@ -38,8 +27,10 @@ func (ix *indexer) run() {
 			ix.keyValue(ix.prefix, n)
 		}
 	}
+	return ix
 }
 
+// indexer collects the positions of a document.
 type indexer struct {
 	p      unstable.Parser
 	at     positions

@@ -94,8 +94,7 @@ func newStatement(src []byte, line int) *statement {
 // tableAt returns the table of a key that follows the lines src, and reports whether
 // they can be parsed.
 func tableAt(src []byte) (table string, ok bool) {
-	ix := newIndexer(src)
-	ix.run()
+	ix := index(src)
 	return ordinal.ReplaceAllString(ix.prefix, ""), ix.p.Error() == nil
 }
 
@@ -103,12 +102,15 @@ func tableAt(src []byte) (table string, ok bool) {
 // configuration has no such key.
 func (s *statement) key() string {
 	name, _, _ := s.split()
-	path := strings.Trim(s.table+"."+name, ".")
+	path := s.path(name)
 	if _, ok := typeOf(path); !ok {
 		return ""
 	}
 	return path
 }
+
+// path returns the path of a key in the statement's table.
+func (s *statement) path(key string) string { return strings.Trim(s.table+"."+key, ".") }
 
 // split returns the key and the value, without a comment at the end.
 func (s *statement) split() (key, value string, ok bool) {
@@ -154,19 +156,15 @@ func (s *statement) foreignComment(fault *Error) bool {
 func (s *statement) nearestKey(name string) string {
 	t := reflect.TypeFor[Config]()
 	if s.table != "" {
-		var ok bool
-		if t, ok = typeOf(s.table); !ok {
-			return name
-		}
+		t, _ = typeOf(s.table)
 	}
-	if t.Kind() == reflect.Slice {
+	if t != nil && t.Kind() == reflect.Slice {
 		t = t.Elem()
 	}
-	if t.Kind() != reflect.Struct {
-		return name
-	}
-	if key, ok := Nearest(name, keysOf(t)); ok {
-		return key
+	if t != nil && t.Kind() == reflect.Struct {
+		if key, ok := Nearest(name, keysOf(t)); ok {
+			return key
+		}
 	}
 	return name
 }
@@ -220,11 +218,11 @@ func (s *statement) noEqual(fault *Error) bool {
 		return s.say(fault, "a table does not begin with a brace", "write ["+m[1]+"] on a line of its own, the keys below it, and no braces")
 	}
 	name, value := s.nearestKey(m[1]), strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(m[2]), "="))
-	path := strings.Trim(s.table+"."+name, ".")
 	if value == "" {
-		return s.say(fault, fmt.Sprintf("%q has no value", name), fmt.Sprintf("write %s = %s", name, sample(path)))
+		_, sample := valueHelp(s.path(name))
+		return s.say(fault, fmt.Sprintf("%q has no value", name), fmt.Sprintf("write %s = %s", name, sample))
 	}
-	return s.say(fault, fmt.Sprintf(`there is no "=" between %q and its value`, name), "write "+name+" = "+asValue(path, value))
+	return s.say(fault, fmt.Sprintf(`there is no "=" between %q and its value`, name), "write "+name+" = "+asValue(s.path(name), value))
 }
 
 // badKey explains a mistake before "=".
@@ -245,7 +243,6 @@ func (s *statement) badKey(fault *Error) bool {
 		return ' '
 	}, key)), "_")
 	joined = s.nearestKey(joined)
-	path := strings.Trim(s.table+"."+joined, ".")
 	return s.say(fault, fmt.Sprintf("%q cannot be a key, which consists of letters, digits, \"_\" and \"-\"", key),
-		"write "+cmp.Or(joined, "key")+" = "+asValue(path, value))
+		"write "+cmp.Or(joined, "key")+" = "+asValue(s.path(joined), value))
 }

@@ -72,13 +72,14 @@ func asArray(value string) string {
 // value explains a mistake after "=".
 func (s *statement) value(fault *Error) bool {
 	name, value, _ := s.split()
-	path := strings.Trim(s.table+"."+name, ".")
+	path := s.path(name)
+	wanted, sample := valueHelp(path)
 	write := func(value string) string { return "write " + name + " = " + value }
 	switch {
 	case bracketed.MatchString(value):
 		return s.say(fault, value+" is not in quotes", write(quote(value)))
 	case value == "":
-		return s.say(fault, "has no value", write(sample(path))+", or remove the line")
+		return s.say(fault, "has no value", write(sample)+", or remove the line")
 	case strings.HasPrefix(value, "="), strings.HasPrefix(value, ">"):
 		return s.say(fault, fmt.Sprintf("%q stands between key and value", "="+value[:1]), write(asValue(path, strings.TrimSpace(value[1:]))))
 	case value[0] == '"' || value[0] == '\'':
@@ -86,7 +87,7 @@ func (s *statement) value(fault *Error) bool {
 	case strings.HasSuffix(value, ";") || strings.HasSuffix(value, ","):
 		return s.say(fault, fmt.Sprintf("%q follows the value", value[len(value)-1:]), write(asValue(path, strings.TrimRight(value, ";, "))))
 	case slices.Contains([]string{"null", "nil", "undefined", "~"}, strings.ToLower(value)):
-		return s.say(fault, fmt.Sprintf("TOML has no %s", value), "remove the line for the default, or "+write(sample(path)))
+		return s.say(fault, fmt.Sprintf("TOML has no %s", value), "remove the line for the default, or "+write(sample))
 	}
 	what := fmt.Sprintf("%s is not in quotes", value)
 	switch k := wantedKind(path); {
@@ -94,7 +95,7 @@ func (s *statement) value(fault *Error) bool {
 	case zeroFirst.MatchString(value):
 		what = fmt.Sprintf("%s begins with a zero", value)
 	default:
-		what = fmt.Sprintf("%s is not %s", value, wanted(path))
+		what = fmt.Sprintf("%s is not %s", value, wanted)
 	}
 	if isLimit(path) && asNumber(value) == "" {
 		return s.say(fault, what, "write "+wholeNumber(path))
@@ -188,42 +189,23 @@ func wantedKind(path string) reflect.Kind {
 	return t.Kind()
 }
 
-// wanted describes the value that a key takes.
-func wanted(path string) string {
-	t, ok := typeOf(path)
-	if ok && t == reflect.TypeFor[time.Duration]() {
-		return `a duration in quotes, such as "30s"`
+// valueHelp describes the value that a key takes, and gives an example of it as in the
+// file.
+func valueHelp(path string) (wanted, sample string) {
+	t, _ := typeOf(path)
+	switch kind := wantedKind(path); {
+	case t == reflect.TypeFor[time.Duration]():
+		return `a duration in quotes, such as "30s"`, `"30s"`
+	case kind == reflect.Bool:
+		return "true or false", "true or false"
+	case kind == reflect.Int64:
+		return "a whole number", "NUMBER"
+	case kind == reflect.Float64:
+		return "a number", "1e-6"
+	case kind == reflect.Slice:
+		return `an array, such as ["a", "b"]`, `["a", "b"]`
 	}
-	switch wantedKind(path) {
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Int64:
-		return "a whole number"
-	case reflect.Float64:
-		return "a number"
-	case reflect.Slice:
-		return `an array, such as ["a", "b"]`
-	}
-	return "a value in quotes"
-}
-
-// sample returns an example of a key's value, as in the file.
-func sample(path string) string {
-	t, ok := typeOf(path)
-	if ok && t == reflect.TypeFor[time.Duration]() {
-		return `"30s"`
-	}
-	switch wantedKind(path) {
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Int64:
-		return "NUMBER"
-	case reflect.Float64:
-		return "1e-6"
-	case reflect.Slice:
-		return `["a", "b"]`
-	}
-	return `"VALUE"`
+	return "a value in quotes", `"VALUE"`
 }
 
 var (
@@ -251,7 +233,7 @@ func asValue(path, value string) string {
 		}
 		return "true or false"
 	case reflect.Int64:
-		return cmp.Or(asNumber(value), sample(path))
+		return cmp.Or(asNumber(value), "NUMBER")
 	case reflect.Float64:
 		return cmp.Or(strings.TrimRight(strings.ReplaceAll(value, ",", "."), "%"), "1e-6")
 	case reflect.Slice:

@@ -170,77 +170,78 @@ const openAttempts = 20
 
 var errReplaced = errors.New("other processes replace it again and again")
 
-// openFile opens a regular file, or with os.O_CREATE makes it. It checks the file
-// before opening it, since opening a device may have an effect, and afterwards.
-func (t Tree) openFile(name string, flag int, perm fs.FileMode) (file *os.File, made bool, err error) {
-	root, dir, err := t.open()
+// openFile opens a regular file, or with os.O_CREATE makes it with mode 0600. If root
+// makes it, it belongs to the owner of the directory.
+func (t Tree) openFile(name string, flag int) (file *os.File, err error) {
+	return file, t.do("open", func(root *os.Root) error {
+		for range openAttempts {
+			if file, err = t.tryOpen(root, name, flag); !errors.Is(err, errReplaced) {
+				return err
+			}
+		}
+		return errReplaced
+	}, name)
+}
+
+// tryOpen opens a file once. The error is errReplaced if another process has replaced
+// it meanwhile. It checks the file before opening it, since opening a device may have
+// an effect, and afterwards.
+func (t Tree) tryOpen(root *os.Root, name string, flag int) (*os.File, error) {
+	before, err := root.Lstat(name)
+	made := errors.Is(err, fs.ErrNotExist) && flag&os.O_CREATE != 0
+	switch {
+	case made:
+		flag |= os.O_EXCL
+	case err != nil:
+		return nil, err
+	default:
+		flag &^= os.O_CREATE
+		if err := checkFile(before); err != nil {
+			return nil, err
+		}
+	}
+	file, err := root.OpenFile(name, flag|syscall.O_NONBLOCK, 0o600)
+	switch {
+	case errors.Is(err, fs.ErrExist), errors.Is(err, fs.ErrNotExist):
+		return nil, errReplaced
+	case err != nil:
+		return nil, err
+	case made:
+		err = giveAway(t.dir, file.Chown)
+	default:
+		err = checkOpened(root, file, before)
+	}
 	if err != nil {
-		return nil, false, err
-	}
-	defer root.Close()
-	if err := t.checkWay(root, name); err != nil {
-		return nil, false, err
-	}
-	for range openAttempts {
-		before, err := root.Lstat(name)
-		missing := errors.Is(err, fs.ErrNotExist)
-		switch {
-		case missing && flag&os.O_CREATE != 0:
-			file, err = root.OpenFile(name, flag|os.O_EXCL|syscall.O_NONBLOCK, perm)
-			if errors.Is(err, fs.ErrExist) {
-				continue // another process was faster
-			}
-			if err != nil {
-				return nil, false, t.failed("create", name, err)
-			}
-			return file, true, nil
-		case err == nil:
-			err = checkFile(before)
-		}
-		if err != nil {
-			return nil, false, t.failed("open", name, err)
-		}
-		file, err = root.OpenFile(name, flag&^os.O_CREATE|syscall.O_NONBLOCK, 0)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, false, t.failed("open", name, err)
-		}
-		info, err := file.Stat()
-		if err == nil && os.SameFile(before, info) {
-			if err = checkLinks(info, dir); err == nil {
-				return file, false, nil
-			}
-		} else if err == nil {
-			file.Close()
-			continue
-		}
 		file.Close()
-		return nil, false, t.failed("open", name, err)
+		return nil, err
 	}
-	return nil, false, t.failed("open", name, errReplaced)
+	return file, nil
+}
+
+// checkOpened checks that an open file is the one that was checked before, and that it
+// is not a hard link to another user's file.
+func checkOpened(root *os.Root, file *os.File, before fs.FileInfo) error {
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(before, info) {
+		return errReplaced
+	}
+	dir, err := root.Stat(".")
+	if err != nil {
+		return err
+	}
+	return checkLinks(info, dir)
 }
 
 // Open opens a file for reading.
-func (t Tree) Open(name string) (*os.File, error) {
-	file, _, err := t.openFile(name, os.O_RDONLY, 0)
-	return file, err
-}
+func (t Tree) Open(name string) (*os.File, error) { return t.openFile(name, os.O_RDONLY) }
 
 // Append opens a file for appending. It makes a missing file with mode 0600; if root
 // makes it, it belongs to the owner of the directory.
 func (t Tree) Append(name string) (*os.File, error) {
-	file, made, err := t.openFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
-	if err == nil && made {
-		if err = giveAway(t.dir, file.Chown); err != nil {
-			file.Close()
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	return file, nil
+	return t.openFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE)
 }
 
 // ReadFile reads a file of at most most bytes.
