@@ -21,10 +21,10 @@ func (s *Server) routes() []route {
 	routes := []route{
 		{http.MethodGet, "/v1/status", s.status},
 		{http.MethodGet, "/v1/generation", s.generation},
-		{http.MethodPost, "/v1/rescan", s.rescan},
-		{http.MethodPost, "/v1/lists/{name}/accept", s.accept},
+		{http.MethodPost, "/v1/rescan", post(s, s.rescan)},
+		{http.MethodPost, "/v1/lists/{name}/accept", post(s, s.accept)},
 		{http.MethodGet, "/v1/lists/{name}/unused", s.unused},
-		{http.MethodPost, "/v1/audit", s.audit},
+		{http.MethodPost, "/v1/audit", post(s, s.audit)},
 	}
 	if m := s.options.Metrics; m != nil {
 		routes = append(routes, route{http.MethodGet, "/metrics", func(w http.ResponseWriter, r *http.Request) {
@@ -66,36 +66,36 @@ func (s *Server) generation(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, Generation{s.options.Gate.Generation()})
 }
 
-func (s *Server) rescan(w http.ResponseWriter, r *http.Request) {
-	var none struct{}
-	if !s.read(w, r, &none) {
-		return
+// post returns a handler that decodes the body of a request, calls do and responds with
+// the result.
+func post[Request, Result any](s *Server, do func(*http.Request, Request) (Result, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var request Request
+		if !s.read(w, r, &request) {
+			return
+		}
+		result, err := do(r, request)
+		if err != nil {
+			s.refuse(w, err)
+			return
+		}
+		answer(w, http.StatusOK, result)
 	}
-	s.log.Info("rescan asked for", "by", peerFrom(r))
-	result, err := s.options.Gate.Rescan(r.Context())
-	if err != nil {
-		s.refuse(w, err)
-		return
-	}
-	answer(w, http.StatusOK, result)
 }
 
-func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
-	var request AcceptRequest
-	if !s.read(w, r, &request) {
-		return
-	}
+func (s *Server) rescan(r *http.Request, _ struct{}) (Rescanned, error) {
+	s.log.Info("rescan asked for", "by", peerFrom(r))
+	return s.options.Gate.Rescan(r.Context())
+}
+
+func (s *Server) accept(r *http.Request, request AcceptRequest) (Accepted, error) {
 	name := r.PathValue("name")
 	s.log.Info("accept asked for", "list", name, "by", peerFrom(r), "why", request.Why, "sha256", request.SHA256)
 	result, err := s.options.Gate.Accept(r.Context(), name, request.SHA256)
-	if err != nil {
-		s.refuse(w, err)
-		return
-	}
-	if request.SHA256 == "" {
+	if err == nil && request.SHA256 == "" {
 		s.auditAccept(r, name, request, result)
 	}
-	answer(w, http.StatusOK, result)
+	return result, err
 }
 
 // auditAccept writes to the audit log that held content was accepted. A request with
@@ -110,20 +110,11 @@ func (s *Server) auditAccept(r *http.Request, list string, request AcceptRequest
 	}
 }
 
-func (s *Server) audit(w http.ResponseWriter, r *http.Request) {
-	var record AuditRecord
-	if !s.read(w, r, &record) {
-		return
-	}
+func (s *Server) audit(r *http.Request, record AuditRecord) (struct{}, error) {
 	if record.Command == "" || record.List == "" || record.What == "" {
-		s.refuse(w, fmt.Errorf("%w: command, list and what must not be empty", ErrRequest))
-		return
+		return struct{}{}, fmt.Errorf("%w: command, list and what must not be empty", ErrRequest)
 	}
-	if err := s.options.Gate.Audit(peerFrom(r), record); err != nil {
-		s.refuse(w, err)
-		return
-	}
-	answer(w, http.StatusOK, struct{}{})
+	return struct{}{}, s.options.Gate.Audit(peerFrom(r), record)
 }
 
 // read decodes the body of a request; an empty one means {}. If the body is invalid

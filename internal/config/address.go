@@ -99,9 +99,11 @@ func checkListen(s string) error {
 	if err != nil {
 		return errors.New("is not of the form host:port")
 	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return fmt.Errorf("has the port %q, which is not a number from 0 to 65535", port)
-	} else if strconv.FormatUint(n, 10) != port {
+	n, err := parsePort(port, 0)
+	if err != nil {
+		return err
+	}
+	if strconv.FormatUint(n, 10) != port {
 		return fmt.Errorf("has the port %q, which begins with a zero", port)
 	}
 	if host == "" {
@@ -111,6 +113,15 @@ func checkListen(s string) error {
 		return fmt.Errorf("has the host %q, which %w", host, err)
 	}
 	return nil
+}
+
+// parsePort parses a port, at least least.
+func parsePort(port string, least uint64) (uint64, error) {
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n < least {
+		return 0, fmt.Errorf("has the port %q, which is not a number from %d to 65535", port, least)
+	}
+	return n, nil
 }
 
 // zoneName is a zone (RFC 4007, section 11) that is not mistaken for what follows

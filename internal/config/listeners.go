@@ -218,36 +218,31 @@ func (d *document) listenerMaildir(l *listenerTable) {
 // unusedKeys notes keys that have no effect without another key. A key of [listen]
 // may serve several listeners: one of them that uses it is enough.
 func (d *document) unusedKeys(all []*listenerTable) {
-	tls := func(e *Endpoint) bool { return e.TLS != tlsNone }
-	for _, k := range []struct {
-		key        string
-		set, used  func(*Endpoint) bool
-		what, hint string
-	}{
-		{
-			"tls_cert", func(e *Endpoint) bool { return e.TLSCert != "" }, tls,
-			`has no effect with tls = "none"`, `write tls = "starttls", "required" or "implicit", or remove the line`,
-		},
-		{
-			"tls_key", func(e *Endpoint) bool { return e.TLSKey != "" && e.TLSCert == "" }, tls,
-			`has no effect with tls = "none"`, `write tls = "starttls", "required" or "implicit", and tls_cert = "FILE", or remove the line`,
-		},
-		{
-			"exempt_authenticated", func(e *Endpoint) bool { return e.ExemptAuthenticated },
-			func(e *Endpoint) bool { return e.Auth == authPass || len(e.TrustedProxies) > 0 },
-			`true has no effect if nobody can log in`, `write auth = "pass", or remove the line`,
-		},
-	} {
-		used := map[string]bool{}
-		for _, l := range all {
-			if k.used(&l.Endpoint) {
-				used[d.keyPath(l.path, k.key)] = true
+	set, used := map[string]string{}, map[string]bool{} // by path; set holds the keys
+	for _, l := range all {
+		tls := l.TLS != tlsNone
+		for key, is := range map[string]struct{ set, used bool }{
+			"tls_cert":             {l.TLSCert != "", tls},
+			"tls_key":              {l.TLSKey != "" && l.TLSCert == "", tls},
+			"exempt_authenticated": {l.ExemptAuthenticated, l.Auth == authPass || len(l.TrustedProxies) > 0},
+		} {
+			path := d.keyPath(l.path, key)
+			if is.set {
+				set[path] = key
 			}
+			used[path] = used[path] || is.used
 		}
-		for _, l := range all {
-			if path := d.keyPath(l.path, k.key); k.set(&l.Endpoint) && !used[path] {
-				d.fail(path, k.what, k.hint)
-			}
+	}
+	for path, key := range set {
+		what, hint := `has no effect with tls = "none"`, `write tls = "starttls", "required" or "implicit", or remove the line`
+		switch key {
+		case "tls_key":
+			hint = `write tls = "starttls", "required" or "implicit", and tls_cert = "FILE", or remove the line`
+		case "exempt_authenticated":
+			what, hint = `true has no effect if nobody can log in`, `write auth = "pass", or remove the line`
+		}
+		if !used[path] {
+			d.fail(path, what, hint)
 		}
 	}
 }

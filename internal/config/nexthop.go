@@ -183,9 +183,9 @@ func normalHostPort(s, defaultPort string) (string, error) {
 			return "", errors.New("has an IPv6 address without brackets")
 		}
 	}
-	n, err := strconv.ParseUint(port, 10, 16)
-	if err != nil || n == 0 {
-		return "", fmt.Errorf("has the port %q, which is not a number from 1 to 65535", port)
+	n, err := parsePort(port, 1)
+	if err != nil {
+		return "", err
 	}
 	if host == "" {
 		return "", errors.New("does not name a host")

@@ -118,8 +118,8 @@ func checkURL(s string) (*url.URL, error) {
 		return nil, fmt.Errorf("has the host %q, which %w", u.Hostname(), err)
 	}
 	if port := u.Port(); port != "" || strings.HasSuffix(u.Host, ":") {
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return nil, fmt.Errorf("has the port %q, which is not a number from 1 to 65535", port)
+		if _, err := parsePort(port, 1); err != nil {
+			return nil, err
 		}
 	}
 	return u, nil
