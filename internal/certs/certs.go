@@ -54,7 +54,7 @@ type Reloader struct {
 
 	// Owned by Open, then by the goroutine that checks the files.
 	seen   string // the contents of the files, see readPair
-	expiry expiry // the state that was logged
+	warned string // the last warning of warn
 
 	watcher *watcher
 	stop    chan struct{} // closed by Close
@@ -190,40 +190,25 @@ func (r *Reloader) look() error {
 	}
 	r.current.Store(pair)
 	r.log.Info("certificate loaded", "names", strings.Join(r.Names(), ","), "not_after", stamp(r.NotAfter()))
-	r.expiry = valid
+	r.warned = ""
 	r.warn()
 	return nil
 }
 
-// expiry is the state of a certificate's validity.
-type expiry int
-
-const (
-	valid expiry = iota
-	endsSoon
-	expired
-)
-
-// warn logs when the current certificate expires soon, and when it has expired.
+// warn logs when the current certificate expires soon, and when it has expired, once
+// each.
 func (r *Reloader) warn() {
-	left := r.NotAfter().Sub(r.options.now())
-	now := valid
-	switch {
+	warning := ""
+	switch left := r.NotAfter().Sub(r.options.now()); {
 	case left <= 0:
-		now = expired
+		warning = "certificate has expired: clients that check it refuse it; put a new one in the file"
 	case left <= expiresSoon:
-		now = endsSoon
+		warning = "certificate expires within 7 days: put a new one in the file"
 	}
-	if now == r.expiry {
-		return
+	if warning != r.warned && warning != "" {
+		r.log.Warn(warning, "not_after", stamp(r.NotAfter()))
 	}
-	r.expiry = now
-	switch now {
-	case expired:
-		r.log.Warn("certificate has expired: clients that check it refuse it; put a new one in the file", "not_after", stamp(r.NotAfter()))
-	case endsSoon:
-		r.log.Warn("certificate expires within 7 days: put a new one in the file", "not_after", stamp(r.NotAfter()))
-	}
+	r.warned = warning
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -3,6 +3,7 @@ package logging
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -56,21 +57,15 @@ func visible(r rune) bool { return r != utf8.RuneError && unicode.IsPrint(r) }
 
 // appendGoEscape appends r as strconv.Quote escapes it.
 func appendGoEscape(b []byte, r rune) []byte {
-	switch {
-	case r < utf8.RuneSelf:
-		return fmt.Appendf(b, `\x%02x`, r)
-	case r < 0x10000:
-		return fmt.Appendf(b, `\u%04x`, r)
-	}
-	return fmt.Appendf(b, `\U%08x`, r)
+	quoted := strconv.QuoteRuneToASCII(r)
+	return append(b, quoted[1:len(quoted)-1]...)
 }
 
 // appendJSONEscape appends r as JSON escapes it in a string (RFC 8259, section 7).
 // Outside of strings a line is printable ASCII.
 func appendJSONEscape(b []byte, r rune) []byte {
-	if r < 0x10000 {
-		return fmt.Appendf(b, `\u%04x`, r)
+	for _, unit := range utf16.AppendRune(nil, r) {
+		b = fmt.Appendf(b, `\u%04x`, unit)
 	}
-	high, low := utf16.EncodeRune(r)
-	return fmt.Appendf(b, `\u%04x\u%04x`, high, low)
+	return b
 }

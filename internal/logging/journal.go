@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // journalSocket is the socket of journald's own protocol
@@ -91,7 +90,7 @@ func fieldText(v slog.Value) string {
 	default:
 		s = v.String()
 	}
-	if utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !visible(r) }) {
+	if !strings.ContainsFunc(s, func(r rune) bool { return !visible(r) }) {
 		return s
 	}
 	quoted := strconv.Quote(s)
