@@ -21,8 +21,7 @@ import (
 
 // Config is a whole configuration file.
 type Config struct {
-	// File is the path that was given to Load.
-	File string `toml:"-"`
+	File string `toml:"-"` // the path that was given to Load
 
 	// Warnings are about accepted lines that may not do what their author
 	// expects, such as keys without effect; in the order of the file.
@@ -75,8 +74,7 @@ type Filter struct {
 	// fuse; 0: more than the lists hold.
 	Entries int64 `toml:"entries" range:"0,10000000000"`
 
-	// CounterBits is the width of a counting filter's counters: 4, 8 or 16.
-	CounterBits int64 `toml:"counter_bits"`
+	CounterBits int64 `toml:"counter_bits"` // of a counting filter: 4, 8 or 16
 
 	// Confirm looks up every match of the filter in the exact index. It is false
 	// only with one block list and no allow list; the caller must check that the
@@ -86,36 +84,26 @@ type Filter struct {
 
 // State describes the state directory.
 type State struct {
-	// Dir is an absolute path.
-	Dir string `toml:"dir"`
-
-	// History is how many earlier versions of each list are kept for a rollback.
-	History int64 `toml:"history" range:"0,100"`
+	Dir     string `toml:"dir"`                   // absolute
+	History int64  `toml:"history" range:"0,100"` // earlier versions of each list to keep
 }
 
 // Guard names the domains that no block list may list whole.
 type Guard struct {
-	// Protect holds domains in lower case with A-labels.
-	Protect []string `toml:"protect"`
-
-	// ProtectProviders adds the large mail providers.
-	ProtectProviders bool `toml:"protect_providers"`
+	Protect          []string `toml:"protect"`           // domains in lower case with A-labels
+	ProtectProviders bool     `toml:"protect_providers"` // add the large mail providers
 }
 
 // Admin describes the admin socket and the address for metrics.
 type Admin struct {
-	// Socket is an absolute path; empty: no socket.
-	Socket string `toml:"socket"`
-
-	// SocketGroup is the name or number of a group; empty: that of the process.
-	SocketGroup string `toml:"socket_group"`
+	Socket      string `toml:"socket"`       // absolute; empty: no socket
+	SocketGroup string `toml:"socket_group"` // name or number; empty: that of the process
 
 	// SocketMode has three or four octal digits. It gives the owner read and
 	// write access, and others none.
 	SocketMode string `toml:"socket_mode"`
 
-	// MetricsAddr is "host:port" for metrics over TCP; empty: none.
-	MetricsAddr string `toml:"metrics_addr"`
+	MetricsAddr string `toml:"metrics_addr"` // "host:port" over TCP; empty: none
 }
 
 // Headers says which header fields are judged.
@@ -132,8 +120,7 @@ type Headers struct {
 	// have several readings, which all count, and each lookup takes about 1 µs.
 	MaxAddresses int64 `toml:"max_addresses" range:"100,10000"`
 
-	// CheckBounces judges the headers of messages with the null reverse-path too.
-	CheckBounces bool `toml:"check_bounces"`
+	CheckBounces bool `toml:"check_bounces"` // also with the null reverse-path
 }
 
 // Policy says what happens to listed mail, and who is exempt.
@@ -160,8 +147,7 @@ type Policy struct {
 	// contact is empty, the "; " before its placeholder is left out too.
 	RejectText string `toml:"reject_text"`
 
-	// AllowDiscard permits the action "discard".
-	AllowDiscard bool `toml:"allow_discard"`
+	AllowDiscard bool `toml:"allow_discard"` // permit the action "discard"
 }
 
 // Watch is for file systems that do not report changes of the list files.
@@ -206,18 +192,14 @@ type List struct {
 	PublicKey    string `toml:"public_key"`
 	SignatureURL string `toml:"signature_url"`
 
-	// AllowHTTP permits URLs without TLS.
-	AllowHTTP bool `toml:"allow_http"`
+	AllowHTTP bool `toml:"allow_http"` // permit URLs without TLS
 
 	// TLSCA is the absolute path of a PEM file with the authorities to trust for
 	// the URLs; empty: the system's. Load does not open the file.
 	TLSCA string `toml:"tls_ca"`
 
-	// Format is a format of package listfile, or "auto".
-	Format string `toml:"format"`
-
-	// Column is the name or number (from 1) of a CSV list's column.
-	Column string `toml:"column"`
+	Format string `toml:"format"` // one of package listfile, or "auto"
+	Column string `toml:"column"` // name or number (from 1), for CSV
 
 	// MaxBytes is the largest size of the list, unpacked; 0: 256 MiB from a URL,
 	// 4 GiB from files.
@@ -234,31 +216,16 @@ type List struct {
 	// "skip" leaves it out, "hold" holds the list, "accept" takes it.
 	OnProtected string `toml:"on_protected" oneof:"skip,hold,accept"`
 
-	Type string `toml:"type" oneof:"block,allow"`
+	Type         string   `toml:"type" oneof:"block,allow"`
+	Action       string   `toml:"action"`        // empty in an allow list
+	HeaderAction string   `toml:"header_action"` // for header senders; empty: as Action
+	Stage        []string `toml:"stage"`         // "envelope", "header" or both; never empty
+	Match        string   `toml:"match" oneof:"subtree,exact"`
 
-	// Action is "reject", "defer", "discard", "tag" or "monitor"; empty in an
-	// allow list.
-	Action string `toml:"action"`
-
-	// HeaderAction replaces Action for header senders; empty: as Action.
-	HeaderAction string `toml:"header_action"`
-
-	// Stage is "envelope", "header" or both; never empty.
-	Stage []string `toml:"stage"`
-
-	Match string `toml:"match" oneof:"subtree,exact"`
-
-	// PublicReason shows an entry's reason to the client.
-	PublicReason bool `toml:"public_reason"`
-
-	// Override makes an allow list beat every block list.
-	Override bool `toml:"override"`
-
-	// Optional lets the gate start while the list has no usable version.
-	Optional bool `toml:"optional"`
-
-	// AllowPublicSuffix accepts entries such as "com" and "co.uk".
-	AllowPublicSuffix bool `toml:"allow_public_suffix"`
+	PublicReason      bool `toml:"public_reason"`       // show an entry's reason to the client
+	Override          bool `toml:"override"`            // an allow list beats every block list
+	Optional          bool `toml:"optional"`            // start even without a usable version
+	AllowPublicSuffix bool `toml:"allow_public_suffix"` // accept entries such as "com" and "co.uk"
 }
 
 // StateDir returns the state directory that holds Copy; empty without a Copy.

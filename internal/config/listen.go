@@ -35,11 +35,10 @@ type Endpoint struct {
 	// have an address in common.
 	Addr Addresses `toml:"addr"`
 
-	// MaxMessageBytes bounds a message; at least 1.
-	MaxMessageBytes int64 `toml:"max_message_bytes"`
-
-	// MaxRecipients bounds the recipients of a message.
-	MaxRecipients int64 `toml:"max_recipients" range:"1,100000"`
+	MaxMessageBytes int64 `toml:"max_message_bytes"` // at least 1
+	MaxRecipients   int64 `toml:"max_recipients" range:"1,100000"`
+	MaxHops         int64 `toml:"max_hops" range:"1,1000"`         // Received fields
+	MinDataRate     int64 `toml:"min_data_rate" range:"0,1000000"` // bytes per second; 0: any
 
 	// TLS is "starttls" if STARTTLS is offered, and "required" if it must come
 	// before MAIL.
@@ -55,15 +54,9 @@ type Endpoint struct {
 	// TLS.
 	Auth string `toml:"auth" oneof:"none,pass"`
 
-	// ExemptAuthenticated accepts the mail of authenticated clients unjudged.
-	ExemptAuthenticated bool `toml:"exempt_authenticated"`
-
-	// NameLookup looks up the names of clients in DNS if the next hop receives
-	// them.
-	NameLookup bool `toml:"name_lookup"`
-
-	// Lists names the lists that apply; empty: all.
-	Lists []string `toml:"lists"`
+	ExemptAuthenticated bool     `toml:"exempt_authenticated"` // do not judge the mail of authenticated clients
+	NameLookup          bool     `toml:"name_lookup"`          // look up clients in DNS if the next hop receives their names
+	Lists               []string `toml:"lists"`                // names of the lists that apply; empty: all
 
 	// TrustedProxies may use XCLIENT and XFORWARD. All prefixes are masked and
 	// never IPv4-mapped IPv6.
@@ -88,12 +81,6 @@ type Endpoint struct {
 	BareNewline       string         `toml:"bare_newline" oneof:"reject,normalize"`
 	BareNewlineExcept []netip.Prefix `toml:"bare_newline_except"`
 
-	// MinDataRate is in bytes per second; 0: any.
-	MinDataRate int64 `toml:"min_data_rate" range:"0,1000000"`
-
-	// MaxHops bounds the Received fields of a message.
-	MaxHops int64 `toml:"max_hops" range:"1,1000"`
-
 	// MaxErrors bounds the lines of a connection that are not commands.
 	// MaxRefusals bounds its refused commands, and those without a message.
 	MaxErrors   int64 `toml:"max_errors" range:"1,100000"`
@@ -106,8 +93,7 @@ type Endpoint struct {
 
 	Limits
 
-	// LimitsExempt holds the clients without Limits and without a tarpit.
-	LimitsExempt []netip.Prefix `toml:"limits_exempt"`
+	LimitsExempt []netip.Prefix `toml:"limits_exempt"` // clients without Limits and without a tarpit
 }
 
 // Limits are those of the listener, of one client address, and of one network

@@ -20,22 +20,17 @@ type NextHop struct {
 	// mixed. A "maildir:" with an absolute directory is the only element.
 	Addr Addresses `toml:"addr"`
 
-	// Reuse keeps connections to the next hop for further messages.
-	Reuse bool `toml:"reuse"`
-
-	// Balance is "priority" (the first that works) or "round_robin".
-	Balance string `toml:"balance" oneof:"priority,round_robin"`
+	Reuse   bool   `toml:"reuse"`                                // keep connections for further messages
+	Balance string `toml:"balance" oneof:"priority,round_robin"` // priority: the first that works
 
 	// Merge is a key of earlier versions. It has no effect and is always false;
 	// Warnings mentions it.
 	Merge bool `toml:"merge"`
 
 	// Identity says how the next hop learns who the client is; see the package
-	// nexthop.
+	// nexthop. Proxy is the version of the PROXY protocol to the next hop, or empty.
 	Identity string `toml:"identity" oneof:"auto,xclient,xforward,none"`
-
-	// Proxy is the version of the PROXY protocol to the next hop, or empty.
-	Proxy string `toml:"proxy" oneof:",v1,v2"`
+	Proxy    string `toml:"proxy" oneof:",v1,v2"`
 
 	// TLS is "none", "opportunistic" or "required": the use of STARTTLS. It does
 	// not apply to "smtps://", and is "none" for unix sockets.
@@ -46,8 +41,7 @@ type NextHop struct {
 	// certificates are verified: with TLS "required" or "smtps://".
 	TLSCA string `toml:"tls_ca"`
 
-	// TLSName is the name in the certificate; empty: the host of Addr.
-	TLSName string `toml:"tls_name"`
+	TLSName string `toml:"tls_name"` // the name in the certificate; empty: the host of Addr
 
 	// TLSPins holds SHA-256 sums of public keys, 64 lower-case hexadecimal digits
 	// each. They exclude a TLSCA.
@@ -68,8 +62,7 @@ type NextHop struct {
 	// nexthop chooses by the server.
 	MessagesPerConnection int64 `toml:"messages_per_connection" range:"0,1000000"`
 
-	// AllowPublic permits a listener beyond loopback if the next hop is a Maildir.
-	AllowPublic bool `toml:"allow_public"`
+	AllowPublic bool `toml:"allow_public"` // permit a public listener before a Maildir
 }
 
 // The schemes of NextHop.Addr.
