@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter/nexthop"
-	"spamgate/smtpfilter/nexthop/nexthoptest"
 	"spamgate/smtpfilter/wire"
 )
 
@@ -38,13 +38,13 @@ func TestAuthIsNotLogged(t *testing.T) {
 		{"354 {}", "454"},
 		{"535 no\n250 {}", "454"},
 		{"235 yes\n{}", ""},
-		{"535-{}\n" + nexthoptest.Cut, "454"},
-		{"535 {}\n" + nexthoptest.Cut, "535 "},
+		{"535-{}\n" + smtptest.Close, "454"},
+		{"535 {}\n" + smtptest.Close, "535 "},
 	} {
 		for _, group := range []bool{false, true} {
 			for _, args := range []string{"PLAIN " + secrets[0], "LOGIN"} {
 				t.Run(tt.echo+"/"+args[:5]+map[bool]string{true: "/group"}[group], func(t *testing.T) {
-					sink := nexthoptest.NewSink(t, nexthoptest.Config{
+					sink := smtptest.NewSink(t, smtptest.Config{
 						Extensions: []string{"AUTH PLAIN LOGIN"},
 						Answer:     echoing(tt.echo, secrets[2]),
 					})
@@ -63,7 +63,7 @@ func TestAuthIsNotLogged(t *testing.T) {
 							t.Fatal(err)
 						}
 					}
-					gate := newGate(t, gateOptions{target: target, log: logger, auth: true, wire: wire.Config{TLS: nexthoptest.ServerTLS(), TLSMode: wire.TLSImplicit}})
+					gate := newGate(t, gateOptions{target: target, log: logger, auth: true, wire: wire.Config{TLS: smtptest.ServerTLS(), TLSMode: wire.TLSImplicit}})
 					c := dialTLS(t, gate.addr)
 					c.reply("220")
 					c.send("EHLO client.example\r\n")
@@ -94,9 +94,9 @@ func TestAuthIsNotLogged(t *testing.T) {
 }
 
 // echoing answers AUTH PLAIN, and the last answer of LOGIN, with what came.
-func echoing(echo, last string) func(nexthoptest.Command) string {
+func echoing(echo, last string) func(smtptest.Command) string {
 	const asks = "334 VXNlcm5hbWU6"
-	return func(c nexthoptest.Command) string {
+	return func(c smtptest.Command) string {
 		switch {
 		case c.Line == "AUTH LOGIN":
 			return asks

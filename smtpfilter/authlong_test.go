@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter/nexthop"
-	"spamgate/smtpfilter/nexthop/nexthoptest"
 	"spamgate/smtpfilter/wire"
 )
 
@@ -31,7 +31,7 @@ func TestLongChallenge(t *testing.T) {
 		{"ESC", "334 ", "\x1b[2J", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			sink := nexthoptest.NewSink(t, nexthoptest.Config{
+			sink := smtptest.NewSink(t, smtptest.Config{
 				Extensions: []string{"PIPELINING", "AUTH GSSAPI"},
 				Replies:    map[string]string{"AUTH": c.code + c.challenge, "QUJD": "235 2.7.0 ok"},
 			})
@@ -40,13 +40,13 @@ func TestLongChallenge(t *testing.T) {
 				t.Fatal(err)
 			}
 			hop.WaitKnown(t.Context())
-			g := newGate(t, gateOptions{target: hop, auth: true, wire: wire.Config{TLS: nexthoptest.ServerTLS()}})
+			g := newGate(t, gateOptions{target: hop, auth: true, wire: wire.Config{TLS: smtptest.ServerTLS()}})
 			client := dial(t, g.addr)
 			client.reply("220")
 			client.send("EHLO client.example\r\nSTARTTLS\r\n")
 			client.reply("250")
 			client.reply("220")
-			secure := tls.Client(client.Conn, &tls.Config{RootCAs: nexthoptest.Roots(), ServerName: nexthoptest.ServerName})
+			secure := tls.Client(client.Conn, &tls.Config{RootCAs: smtptest.Roots(), ServerName: smtptest.ServerName})
 			client.Conn, client.in = secure, bufio.NewReader(secure)
 			client.send("EHLO client.example\r\n")
 			client.reply("250")

@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"spamgate/blocklist/verdict"
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/limit"
 	"spamgate/smtpfilter/nexthop"
-	"spamgate/smtpfilter/nexthop/nexthoptest"
 	"spamgate/smtpfilter/wire"
 )
 
-// scene is what a dialogue is played in: the gate and what stands behind it.
+// scene configures the gate and the next hop of a dialogue.
 type scene struct {
 	judge  tableJudge
 	policy smtpfilter.Policy
@@ -28,7 +28,7 @@ type scene struct {
 	tarpit *limit.Tarpit
 	id     string
 
-	hop   nexthoptest.Config
+	hop   smtptest.Config
 	next  nexthop.SMTPConfig
 	spare bool // another next hop stands in for the first
 }
@@ -36,14 +36,14 @@ type scene struct {
 func newScene() *scene {
 	return &scene{
 		judge: tableJudge{},
-		hop:   nexthoptest.Config{Replies: map[string]string{}},
+		hop:   smtptest.Config{Replies: map[string]string{}},
 		next:  nexthop.SMTPConfig{Hostname: "gate.example", ProbeInterval: -1, Reuse: true},
 	}
 }
 
-// setUp takes a line in front of the conversation.
-func (s *scene) setUp(text string) error {
-	verb, arg, _ := strings.Cut(text, " ")
+// setUp carries out a line of the set-up.
+func (s *scene) setUp(l smtptest.Line) error {
+	verb, arg := l.Verb, l.Text
 	switch verb {
 	case "judge":
 		return s.judge.add(arg)
@@ -63,7 +63,7 @@ func (s *scene) setUp(text string) error {
 	return s.listen(verb, arg)
 }
 
-// listen sets what holds towards the client.
+// listen configures the listener.
 func (s *scene) listen(verb, arg string) (err error) {
 	switch verb {
 	case "limit":
@@ -73,7 +73,7 @@ func (s *scene) listen(verb, arg string) (err error) {
 		if !ok {
 			return errors.New("unknown mode")
 		}
-		s.wire.TLS, s.wire.TLSMode = nexthoptest.ServerTLS(), mode
+		s.wire.TLS, s.wire.TLSMode = smtptest.ServerTLS(), mode
 	case "auth":
 		s.auth = true
 	case "id":
@@ -125,7 +125,7 @@ func (s *scene) allow(f []string) error {
 	return nil
 }
 
-// setHop says what the next hop is like.
+// setHop configures the next hop.
 func (s *scene) setHop(arg string) error {
 	word, rest, _ := strings.Cut(arg, " ")
 	switch word {
@@ -135,13 +135,13 @@ func (s *scene) setHop(arg string) error {
 			s.hop.Extensions = strings.Split(rest, ",")
 		}
 		return nil
-	case "patience":
-		return s.setPatience(strings.Fields(rest))
+	case "timeout":
+		return s.setTimeout(strings.Fields(rest))
 	case "lmtp":
 		s.hop.LMTP, s.next.LMTP = true, true
 		return nil
 	case "tls":
-		s.next.TLS = nexthop.TLSConfig{Mode: nexthop.TLSRequired, Roots: nexthoptest.Roots(), Name: nexthoptest.ServerName}
+		s.next.TLS = nexthop.TLSConfig{Mode: nexthop.TLSRequired, Roots: smtptest.Roots(), Name: smtptest.ServerName}
 		return nil
 	}
 	command, reply, ok := strings.Cut(arg, " => ")
@@ -151,12 +151,12 @@ func (s *scene) setHop(arg string) error {
 	reply = strings.ReplaceAll(reply, "|", "\n")
 	if n, ok := strings.CutPrefix(command, "body "); ok {
 		after, err := strconv.ParseInt(n, 10, 64)
-		s.hop.Body = &nexthoptest.BodyFault{After: after, Reply: reply}
+		s.hop.Body = &smtptest.BodyFault{After: after, Reply: reply}
 		return err
 	}
 	if later, ok := strings.CutPrefix(command, "second "); ok {
 		var times atomic.Int32
-		s.hop.Answer = func(c nexthoptest.Command) string {
+		s.hop.Answer = func(c smtptest.Command) string {
 			if c.Line == later && times.Add(1) == 2 {
 				return reply
 			}
@@ -168,9 +168,9 @@ func (s *scene) setHop(arg string) error {
 	return nil
 }
 
-// setPatience says how long the gate waits for the reply to one command. All other
-// replies may take their time.
-func (s *scene) setPatience(f []string) (err error) {
+// setTimeout sets how long the gate waits for the reply to one command. All other
+// waits keep their defaults.
+func (s *scene) setTimeout(f []string) (err error) {
 	wait := map[string]*time.Duration{
 		"GREETING": &s.next.Timeouts.Greeting,
 		"EHLO":     &s.next.Timeouts.Mail,
@@ -186,12 +186,11 @@ func (s *scene) setPatience(f []string) (err error) {
 	return err
 }
 
-// target is what the gate has behind it, with the server or servers that it
-// reaches.
-func (s *scene) target(t *testing.T) (nexthop.Target, []*nexthoptest.Sink) {
-	sinks := []*nexthoptest.Sink{nexthoptest.NewSink(t, s.hop)}
+// target returns the gate's next hop, with its server or servers.
+func (s *scene) target(t *testing.T) (nexthop.Target, []*smtptest.Sink) {
+	sinks := []*smtptest.Sink{smtptest.NewSink(t, s.hop)}
 	if s.spare {
-		sinks = append(sinks, nexthoptest.NewSink(t, nexthoptest.Config{Extensions: s.hop.Extensions}))
+		sinks = append(sinks, smtptest.NewSink(t, smtptest.Config{Extensions: s.hop.Extensions}))
 	}
 	var targets []nexthop.Target
 	for _, sink := range sinks {

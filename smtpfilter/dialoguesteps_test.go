@@ -1,105 +1,57 @@
 package smtpfilter_test
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 )
 
-// step carries out one step of a conversation.
-func (d *dialogue) step(text string) error {
-	verb, arg, _ := strings.Cut(text, " ")
-	switch verb {
-	case "C":
-		_, err := io.WriteString(d.conn, arg+"\r\n")
-		return err
-	case "R":
-		_, err := io.WriteString(d.conn, expand(arg))
-		return err
-	case "S":
-		return d.reply(arg)
-	case "E":
-		return d.offered(strings.Split(arg, ","))
-	case "TLS":
-		c := tls.Client(d.conn, &tls.Config{RootCAs: nexthoptest.Roots(), ServerName: nexthoptest.ServerName})
-		d.use(c)
-		return c.Handshake()
-	case "A":
-		command, reply, ok := strings.Cut(arg, " => ")
+// step plays one step.
+func (d *dialogue) step(l smtptest.Line) error {
+	switch l.Verb {
+	case "hop":
+		command, reply, ok := strings.Cut(l.Text, " => ")
 		if !ok {
 			return errors.New("no =>")
 		}
 		d.sinks[0].SetReply(command, strings.ReplaceAll(reply, "|", "\n"))
 		return nil
-	case "P":
+	case "probe":
 		d.probe()
 		return nil
-	case "K":
+	case "disconnect":
 		d.sinks[0].CloseConns()
 		d.sinks[0].WaitConns(0)
 		return nil
-	case "W":
-		return d.got(arg)
-	case "H":
-		return d.waitFor(func() error { return d.got(arg) })
-	case "L":
-		return d.logged(arg)
-	case "X":
-		if line, err := d.in.ReadString('\n'); err == nil || line != "" || errors.Is(err, os.ErrDeadlineExceeded) {
-			return fmt.Errorf("got %q, %v; want the end of the connection", line, err)
-		}
+	case "got":
+		return d.got(l.Text)
+	case "wait":
+		return d.waitFor(func() error { return d.got(l.Text) })
+	case "relayed":
+		d.relayed = append(d.relayed, l.Text)
 		return nil
-	case "Q":
-		return d.conn.Close()
-	case "M":
-		return d.nextMessage(expand(arg))
-	case "O":
-		if n := strings.Count(string(d.message.Body), arg+"\r\n"); n != 1 {
+	case "log":
+		return d.logged(l.Text)
+	case "message":
+		return d.nextMessage(smtptest.Expand(l.Text))
+	case "once":
+		if n := strings.Count(string(d.message.Body), l.Text+"\r\n"); n != 1 {
 			return fmt.Errorf("%d times in %q", n, d.message.Body)
 		}
 		return nil
-	case "T":
+	case "trace":
 		for line := range strings.Lines(string(d.message.Body)) {
-			if like(arg, strings.TrimRight(line, "\r\n")) {
+			if smtptest.Match(l.Text, strings.TrimRight(line, "\r\n")) {
 				return nil
 			}
 		}
 		return fmt.Errorf("not in %q", d.message.Body)
 	}
-	return errors.New("unknown step")
-}
-
-func (d *dialogue) reply(want string) error {
-	line, err := d.in.ReadString('\n')
-	if err != nil {
-		return fmt.Errorf("got %q, %w", line, err)
-	}
-	if got, ok := strings.CutSuffix(line, "\r\n"); !ok || !like(want, got) {
-		return fmt.Errorf("got %q", line)
-	}
-	return nil
-}
-
-// offered reads the reply to EHLO.
-func (d *dialogue) offered(keywords []string) error {
-	lines := append([]string{"gate.example"}, keywords...)
-	for i, line := range lines {
-		separator := "-"
-		if i == len(lines)-1 {
-			separator = " "
-		}
-		if err := d.reply("250" + separator + line); err != nil {
-			return err
-		}
-	}
-	return nil
+	return d.client.Play(l)
 }
 
 // got looks for a command among those of the next hop.
@@ -107,7 +59,7 @@ func (d *dialogue) got(want string) error {
 	var lines []string
 	for _, sink := range d.sinks {
 		for _, c := range sink.Commands() {
-			if like(want, c.Line) {
+			if smtptest.Match(want, c.Line) {
 				return nil
 			}
 			lines = append(lines, c.Line)
@@ -116,7 +68,7 @@ func (d *dialogue) got(want string) error {
 	return fmt.Errorf("not among %q", lines)
 }
 
-// waitFor waits for what happens without the client's doing.
+// waitFor waits until check succeeds.
 func (d *dialogue) waitFor(check func() error) error {
 	for end := time.Now().Add(waitLimit); ; time.Sleep(time.Millisecond) {
 		if err := check(); err == nil || time.Now().After(end) {
@@ -129,7 +81,7 @@ func (d *dialogue) waitFor(check func() error) error {
 func (d *dialogue) logged(want string) error {
 	want, none := strings.CutPrefix(want, "!")
 	for line := range strings.Lines(d.log.String()) {
-		if like("*"+want+"*", strings.TrimSpace(line)) {
+		if smtptest.Match("*"+want+"*", strings.TrimSpace(line)) {
 			if none {
 				return errors.New(line)
 			}
@@ -145,14 +97,14 @@ func (d *dialogue) logged(want string) error {
 // nextMessage checks the next delivered message: trace fields, then the text.
 func (d *dialogue) nextMessage(text string) error {
 	if len(d.sinks) == 1 { // it may have the end of it before it has noticed
-		d.sinks[0].WaitMessages(d.taken + 1)
+		d.sinks[0].WaitMessages(d.checked + 1)
 	}
 	messages := d.messages()
-	if len(messages) <= d.taken {
+	if len(messages) <= d.checked {
 		return fmt.Errorf("%d messages were delivered", len(messages))
 	}
-	d.message = messages[d.taken]
-	d.taken++
+	d.message = messages[d.checked]
+	d.checked++
 	trace, ok := strings.CutSuffix(string(d.message.Body), text)
 	if !ok {
 		return fmt.Errorf("got %q", d.message.Body)
@@ -186,7 +138,7 @@ func (d *dialogue) compareCommands(want []string) {
 }
 
 // isProbe reports whether a command is the MAIL of a probe, which no RCPT follows.
-func isProbe(commands []nexthoptest.Command, i int) bool {
+func isProbe(commands []smtptest.Command, i int) bool {
 	if commands[i].Line != "MAIL FROM:<>" {
 		return false
 	}
@@ -206,7 +158,7 @@ func checkTrace(trace string) error {
 	}
 	lines := strings.Split(rest, "\r\n")
 	if len(lines) != 4 || !strings.HasPrefix(lines[0], "Received: from ") || lines[3] != "" ||
-		!like("\tby gate.example with * id *;", lines[1]) || !strings.HasPrefix(lines[2], "\t") {
+		!smtptest.Match("\tby gate.example with * id *;", lines[1]) || !strings.HasPrefix(lines[2], "\t") {
 		return fmt.Errorf("trace fields %q", trace)
 	}
 	if _, err := time.Parse("Mon, 02 Jan 2006 15:04:05 -0700", lines[2][1:]); err != nil {

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter/wire"
 )
 
@@ -41,7 +41,7 @@ func dial(t testing.TB, addr string) *client {
 func dialTLS(t testing.TB, addr string) *client {
 	t.Helper()
 	c := dial(t, addr)
-	secure := tls.Client(c.Conn, &tls.Config{RootCAs: nexthoptest.Roots(), ServerName: nexthoptest.ServerName})
+	secure := tls.Client(c.Conn, &tls.Config{RootCAs: smtptest.Roots(), ServerName: smtptest.ServerName})
 	c.Conn, c.in = secure, bufio.NewReader(secure)
 	return c
 }
@@ -123,11 +123,11 @@ func TestEndings(t *testing.T) {
 		if !ok || name[0] == '#' {
 			continue
 		}
-		ending = expand(ending)
+		ending = smtptest.Expand(ending)
 		for _, first := range []string{"Subject: visible\r\n", "Subject: visible\n"} {
 			for _, bytewise := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s/%q/bytewise=%v", name, first[len(first)-2:], bytewise), func(t *testing.T) {
-					sink := nexthoptest.NewSink(t)
+					sink := smtptest.NewSink(t)
 					c := dial(t, newGate(t, gateOptions{nextHop: sink.Addr()}).addr)
 					c.toData("a@example.com")
 					input := first + "\r\nvisible" + ending + smuggled
@@ -146,7 +146,7 @@ func TestEndings(t *testing.T) {
 	}
 }
 
-func checkEnding(t *testing.T, sink *nexthoptest.Sink, input, reply string) {
+func checkEnding(t *testing.T, sink *smtptest.Sink, input, reply string) {
 	t.Helper()
 	for _, cmd := range sink.Commands() {
 		if strings.Contains(cmd.Line, "smuggled") {
@@ -172,7 +172,7 @@ func checkEnding(t *testing.T, sink *nexthoptest.Sink, input, reply string) {
 // TestSilenceInsideData: a client that falls silent inside its message is told
 // 421; what it sends later is not executed, and the next hop has no message.
 func TestSilenceInsideData(t *testing.T) {
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	g := newGate(t, gateOptions{nextHop: sink.Addr(), wire: wire.Config{DataTimeout: 50 * time.Millisecond}})
 	c := dial(t, g.addr)
 	c.toData("a@example.com")
@@ -189,7 +189,7 @@ func TestSilenceInsideData(t *testing.T) {
 func TestFaultInsideData(t *testing.T) {
 	const body = "Subject: x\r\n\r\n" +
 		"MAIL FROM:<body@example.com>\r\nRCPT TO:<body@example.net>\r\nDATA\r\nRSET\r\n.. \r\nQUIT\r\n"
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	g := newGate(t, gateOptions{nextHop: sink.Addr()})
 	small := newGate(t, gateOptions{nextHop: sink.Addr(), wire: wire.Config{MaxMessageBytes: 40}})
 	for at := range len(body) {
@@ -219,7 +219,7 @@ func TestFaultInsideData(t *testing.T) {
 	checkNothingDelivered(t, sink, "body@example")
 }
 
-func checkNothingDelivered(t *testing.T, sink *nexthoptest.Sink, never string) {
+func checkNothingDelivered(t *testing.T, sink *smtptest.Sink, never string) {
 	t.Helper()
 	for _, m := range sink.Messages() {
 		t.Errorf("delivered: %q", m.Body)
@@ -238,7 +238,7 @@ func TestCutAnywhere(t *testing.T) {
 		"Subject: x\r\n\r\nbody\r\n..\r\n.\r\nQUIT\r\n"
 	whole := strings.Index(session, "\r\n.\r\n") + len("\r\n.\r\n")
 	for at := range len(session) {
-		sink := nexthoptest.NewSink(t)
+		sink := smtptest.NewSink(t)
 		g := newGate(t, gateOptions{nextHop: sink.Addr()})
 		c := dial(t, g.addr)
 		c.send(session[:at])
@@ -259,7 +259,7 @@ func TestCutAnywhere(t *testing.T) {
 func TestShutdown(t *testing.T) {
 	release := make(chan struct{})
 	inDot := make(chan struct{})
-	sink := nexthoptest.NewSink(t, nexthoptest.Config{Answer: func(cmd nexthoptest.Command) string {
+	sink := smtptest.NewSink(t, smtptest.Config{Answer: func(cmd smtptest.Command) string {
 		if cmd.Line == "." {
 			close(inDot)
 			<-release
@@ -320,7 +320,7 @@ func TestShutdown(t *testing.T) {
 // TestPipelinedRepliesInOnePacket counts what a pipelining client reads at
 // once.
 func TestPipelinedRepliesInOnePacket(t *testing.T) {
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	var mu sync.Mutex
 	writes := 0
 	counting := &countingListener{onWrite: func() { mu.Lock(); writes++; mu.Unlock() }}

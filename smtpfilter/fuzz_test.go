@@ -6,8 +6,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/nexthop"
 	"spamgate/smtpfilter/wire"
@@ -129,22 +128,14 @@ var fuzzNetwork = netip.MustParsePrefix("192.0.2.0/24")
 // byte for byte, a stretch of the input that ends in CRLF.CRLF and has only whole
 // lines, or chunks of it; a listed sender's never does; and each reply is one.
 func FuzzSession(f *testing.F) {
-	files, err := filepath.Glob("testdata/dialogues/*.txt")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
+	for _, d := range smtptest.Load(f) {
 		var session strings.Builder
-		for line := range strings.Lines(string(data)) {
-			switch line = strings.TrimSuffix(line, "\n"); {
-			case strings.HasPrefix(line, "C "):
-				session.WriteString(line[2:] + "\r\n")
-			case strings.HasPrefix(line, "R ") && !strings.Contains(line, ")*"):
-				session.WriteString(expand(line[2:]))
+		for _, l := range d.Steps {
+			switch {
+			case l.Verb == "C" && l.Text != smtptest.Close:
+				session.WriteString(l.Text + "\r\n")
+			case l.Verb == "C!" && !strings.Contains(l.Text, ")*"):
+				session.WriteString(smtptest.Expand(l.Text))
 			}
 		}
 		f.Add([]byte(session.String()), 1<<16)

@@ -15,6 +15,7 @@ import (
 
 	"spamgate/blocklist/sender"
 	"spamgate/blocklist/verdict"
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/limit"
 	"spamgate/smtpfilter/nexthop"
@@ -86,7 +87,7 @@ func (j tableJudge) add(text string) error {
 	}
 	m := verdict.Match{List: "test", Entry: f[1], File: "lists/test.txt", Line: 3, PublicReason: true}
 	if len(f) == 4 {
-		m.Reason = expand(f[3])
+		m.Reason = smtptest.Expand(f[3])
 	}
 	v := verdict.Verdict{}
 	switch action, ok := actions[f[2]]; {

@@ -5,13 +5,13 @@ import (
 	"strings"
 	"testing"
 
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter"
-	"spamgate/smtpfilter/nexthop/nexthoptest"
 )
 
 // formGate is a gate with lists of forms before a sink, which greets as sink.example.
-func formGate(t *testing.T, rows ...string) (gateOptions, *nexthoptest.Sink) {
-	sink := nexthoptest.NewSink(t)
+func formGate(t *testing.T, rows ...string) (gateOptions, *smtptest.Sink) {
+	sink := smtptest.NewSink(t)
 	return gateOptions{
 		nextHop: sink.Addr(),
 		checker: mustJudge(t, rows...),

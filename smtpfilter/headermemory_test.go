@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter"
-	"spamgate/smtpfilter/nexthop/nexthoptest"
 )
 
 // maxHeld is what a client with the largest header may hold while its body drips,
@@ -49,7 +49,7 @@ func TestHostileHeaderMemory(t *testing.T) {
 // the heap.
 func heldBy(t *testing.T, header string, clients int) {
 	t.Helper()
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	var read atomic.Int64
 	l := &countingListener{onWrite: func() {}, onRead: func(n int) { read.Add(int64(n)) }}
 	g := newGateOn(t, l, gateOptions{

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter"
-	"spamgate/smtpfilter/nexthop/nexthoptest"
 )
 
 // hostileHeader is one block of testdata/headers.txt.
@@ -49,9 +49,9 @@ func readHeaders(t *testing.T) []hostileHeader {
 		case "why":
 			h.why = strings.TrimSpace(text)
 		case "|":
-			h.text = append(h.text, expand(text)+"\r\n"...)
+			h.text = append(h.text, smtptest.Expand(text)+"\r\n"...)
 		case "R":
-			h.text = append(h.text, expand(text)...)
+			h.text = append(h.text, smtptest.Expand(text)...)
 		case "body":
 			h.text = append(h.text, bodyOfHeaders...)
 		case "accept", "reject", "refuse":
@@ -83,7 +83,7 @@ func TestHostileHeaders(t *testing.T) {
 	} {
 		t.Run(way.name, func(t *testing.T) {
 			t.Parallel()
-			sink := nexthoptest.NewSink(t, nexthoptest.Config{Extensions: append(slices.Clone(nexthoptest.DefaultExtensions), way.extension)})
+			sink := smtptest.NewSink(t, smtptest.Config{Extensions: append(slices.Clone(smtptest.DefaultExtensions), way.extension)})
 			g := newGate(t, gateOptions{
 				nextHop: sink.Addr(),
 				checker: mustJudge(t, "header @listed.example reject", "header @bücher.example reject"),
@@ -102,7 +102,7 @@ func TestHostileHeaders(t *testing.T) {
 
 // check sends the message, in so many chunks or with DATA, and looks at what
 // becomes of it.
-func (h *hostileHeader) check(t *testing.T, c *client, sink *nexthoptest.Sink, from string, chunks int) {
+func (h *hostileHeader) check(t *testing.T, c *client, sink *smtptest.Sink, from string, chunks int) {
 	t.Helper()
 	defer c.Close()
 	got := h.send(c, from, chunks)

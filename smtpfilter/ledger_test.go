@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter/wire"
 )
 
@@ -29,15 +29,15 @@ func TestLedger(t *testing.T) {
 	for name, extension := range map[string]string{"chunks": "CHUNKING", "data": "VRFY"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			extensions := append(slices.Clone(nexthoptest.DefaultExtensions), extension)
-			settle(t, nexthoptest.NewSink(t, nexthoptest.Config{Extensions: extensions}))
+			extensions := append(slices.Clone(smtptest.DefaultExtensions), extension)
+			settle(t, smtptest.NewSink(t, smtptest.Config{Extensions: extensions}))
 		})
 	}
 }
 
 // settle runs the clients and checks their rows.
-func settle(t *testing.T, sink *nexthoptest.Sink) {
-	g := newGate(t, gateOptions{nextHop: sink.Addr(), reuse: true, wire: wire.Config{TLS: nexthoptest.ServerTLS()}})
+func settle(t *testing.T, sink *smtptest.Sink) {
+	g := newGate(t, gateOptions{nextHop: sink.Addr(), reuse: true, wire: wire.Config{TLS: smtptest.ServerTLS()}})
 	const clients, each = 16, 25
 	rows := make([][]attempt, clients)
 	var wg sync.WaitGroup

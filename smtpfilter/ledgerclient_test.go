@@ -11,7 +11,7 @@ import (
 	"net"
 	"strings"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 )
 
 // ledgerClient is a client outside the test's goroutine, that does at random what
@@ -100,7 +100,7 @@ func newLedgerClient(addr string, rng *rand.Rand) *ledgerClient {
 	c.say("EHLO client.example\r\n", 1)
 	if rng.IntN(2) == 0 {
 		c.say("STARTTLS\r\n", 1)
-		secure := tls.Client(conn, &tls.Config{RootCAs: nexthoptest.Roots(), ServerName: nexthoptest.ServerName})
+		secure := tls.Client(conn, &tls.Config{RootCAs: smtptest.Roots(), ServerName: smtptest.ServerName})
 		c.Conn, c.in = secure, bufio.NewReader(secure)
 		c.say("EHLO client.example\r\n", 1)
 	}

@@ -6,16 +6,16 @@ import (
 	"testing"
 	"time"
 
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/limit"
-	"spamgate/smtpfilter/nexthop/nexthoptest"
 	"spamgate/smtpfilter/wire"
 )
 
 // TestConnectionLimit: the second connection of an address is refused with its
 // greeting, and another one is taken once the first has ended.
 func TestConnectionLimit(t *testing.T) {
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	ended := make(chan struct{}, 2)
 	o := gateOptions{nextHop: sink.Addr(), limiter: limit.New(limit.Config{Client: limit.Limits{Connections: 1}})}
 	o.wire.Closed = func(*wire.Conn) { ended <- struct{}{} }
@@ -37,7 +37,7 @@ func TestConnectionLimit(t *testing.T) {
 
 // TestAllConnectionsLimit: the limit for all clients together has its own words.
 func TestAllConnectionsLimit(t *testing.T) {
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	g := newGate(t, gateOptions{nextHop: sink.Addr(), limiter: limit.New(limit.Config{MaxConnections: 1})})
 	dial(t, g.addr).reply("220")
 	second := dial(t, g.addr)
@@ -48,7 +48,7 @@ func TestAllConnectionsLimit(t *testing.T) {
 // TestTarpit: of two listed senders one is held, and the other, for whom there is
 // no room, is refused at once. A shutdown waits for neither.
 func TestTarpit(t *testing.T) {
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	g := newGate(t, gateOptions{
 		nextHop: sink.Addr(),
 		checker: mustJudge(t, "envelope spam@listed.example reject"),

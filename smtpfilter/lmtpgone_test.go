@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter/nexthop"
-	"spamgate/smtpfilter/nexthop/nexthoptest"
 	"spamgate/smtpfilter/partial"
 	"spamgate/smtpfilter/wire"
 )
@@ -23,7 +23,7 @@ func TestLMTPClientLeaves(t *testing.T) {
 	}{"closes": {}, "QUIT": {last: "QUIT\r\n"}, "TLS": {tls: true}, "TLS and QUIT": {true, "QUIT\r\n"}} {
 		t.Run(name, func(t *testing.T) {
 			left, asked := make(chan struct{}), make(chan struct{}, 1)
-			sink := nexthoptest.NewSink(t, nexthoptest.Config{LMTP: true, Answer: func(c nexthoptest.Command) string {
+			sink := smtptest.NewSink(t, smtptest.Config{LMTP: true, Answer: func(c smtptest.Command) string {
 				if c.Line == ". RCPT TO:<b@example.net>" {
 					asked <- struct{}{}
 					<-left
@@ -36,7 +36,7 @@ func TestLMTPClientLeaves(t *testing.T) {
 			}
 			store := partial.Open(filepath.Join(t.TempDir(), "lmtp.partial"), partial.Options{})
 			t.Cleanup(store.Close)
-			g := newGate(t, gateOptions{target: hop, memory: store, wire: wire.Config{TLS: nexthoptest.ServerTLS()}})
+			g := newGate(t, gateOptions{target: hop, memory: store, wire: wire.Config{TLS: smtptest.ServerTLS()}})
 			send := func() *client {
 				client := dial(t, g.addr)
 				if c.tls {
@@ -44,7 +44,7 @@ func TestLMTPClientLeaves(t *testing.T) {
 					client.send("EHLO client.example\r\nSTARTTLS\r\n")
 					client.reply("250")
 					client.reply("220")
-					secure := tls.Client(client.Conn, &tls.Config{RootCAs: nexthoptest.Roots(), ServerName: nexthoptest.ServerName})
+					secure := tls.Client(client.Conn, &tls.Config{RootCAs: smtptest.Roots(), ServerName: smtptest.ServerName})
 					client.Conn, client.in = secure, bufio.NewReader(secure)
 					client.send("EHLO client.example\r\n")
 					client.reply("250")

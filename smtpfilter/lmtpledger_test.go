@@ -10,8 +10,8 @@ import (
 	"sync"
 	"testing"
 
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter/nexthop"
-	"spamgate/smtpfilter/nexthop/nexthoptest"
 	"spamgate/smtpfilter/partial"
 	"spamgate/smtpfilter/wire"
 )
@@ -34,7 +34,7 @@ type lmtpRow struct {
 // and after the message, and cuts connections. In the end each recipient for whom the
 // client heard 250 has one copy, and each of the others none.
 func TestLedgerLMTP(t *testing.T) {
-	sink := nexthoptest.NewSink(t, nexthoptest.Config{LMTP: true, Answer: whim()})
+	sink := smtptest.NewSink(t, smtptest.Config{LMTP: true, Answer: whim()})
 	path := filepath.Join(t.TempDir(), "lmtp.partial")
 	var addrs []string
 	for range 2 {
@@ -44,7 +44,7 @@ func TestLedgerLMTP(t *testing.T) {
 		}
 		store := partial.Open(path, partial.Options{})
 		t.Cleanup(store.Close)
-		g := newGate(t, gateOptions{target: hop, memory: store, wire: wire.Config{TLS: nexthoptest.ServerTLS()}})
+		g := newGate(t, gateOptions{target: hop, memory: store, wire: wire.Config{TLS: smtptest.ServerTLS()}})
 		addrs = append(addrs, g.addr)
 	}
 	const clients, each = 8, 8
@@ -87,10 +87,10 @@ func TestLedgerLMTP(t *testing.T) {
 }
 
 // whim answers for recipients at random.
-func whim() func(nexthoptest.Command) string {
+func whim() func(smtptest.Command) string {
 	var mu sync.Mutex
 	rng := rand.New(rand.NewPCG(7, 7))
-	return func(c nexthoptest.Command) string {
+	return func(c smtptest.Command) string {
 		mu.Lock()
 		n := rng.IntN(100)
 		mu.Unlock()
@@ -103,7 +103,7 @@ func whim() func(nexthoptest.Command) string {
 		case afterMessage && n < 26:
 			return fmt.Sprintf("550 5.7.1 <%s> refused, rule %d", address, n)
 		case afterMessage && n < 28:
-			return nexthoptest.Cut
+			return smtptest.Close
 		case afterMessage && n < 29:
 			return "421 4.3.2 going down"
 		case c.Verb() == "RCPT" && n < 5:
@@ -113,7 +113,7 @@ func whim() func(nexthoptest.Command) string {
 		case c.Verb() == "DATA" && n < 3:
 			return "451 4.3.0 not now"
 		case c.Verb() == "MAIL" && n < 3:
-			return nexthoptest.Reset
+			return smtptest.Reset
 		}
 		return ""
 	}
@@ -121,7 +121,7 @@ func whim() func(nexthoptest.Command) string {
 
 // lmtpCopies counts the copies of each message and recipient. Whoever the next hop has
 // not answered for, since it broke off, has none.
-func lmtpCopies(t *testing.T, sink *nexthoptest.Sink) map[string]int {
+func lmtpCopies(t *testing.T, sink *smtptest.Sink) map[string]int {
 	copies := map[string]int{}
 	for _, m := range sink.Messages() {
 		id, body := splitLedger(m.Body)
@@ -134,7 +134,7 @@ func lmtpCopies(t *testing.T, sink *nexthoptest.Sink) map[string]int {
 				to := strings.TrimSuffix(strings.TrimPrefix(m.Rcpts[i], "RCPT TO:<"), ">")
 				copies[id+" "+to]++
 			}
-			if reply == nexthoptest.Cut || strings.HasPrefix(reply, "421") {
+			if reply == smtptest.Close || strings.HasPrefix(reply, "421") {
 				break
 			}
 		}

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter"
-	"spamgate/smtpfilter/nexthop/nexthoptest"
 	"spamgate/smtpfilter/wire"
 )
 
@@ -48,7 +48,7 @@ func checkLines(t *testing.T, lines []string, want ...[]string) {
 // TestDecisionLog checks that each decision is one line, what it tells, and
 // that addresses are written as asked for, in replies too.
 func TestDecisionLog(t *testing.T) {
-	sink := nexthoptest.NewSink(t, nexthoptest.Config{Replies: map[string]string{
+	sink := smtptest.NewSink(t, smtptest.Config{Replies: map[string]string{
 		"RCPT TO:<no@example.net>": "550 5.1.1 <no@example.net> unknown",
 	}})
 	lines := logged(t, gateOptions{
@@ -86,7 +86,7 @@ func TestDecisionLog(t *testing.T) {
 // TestUnknownOutcomeIsLogged: the next hop had the whole message and did not
 // answer.
 func TestUnknownOutcomeIsLogged(t *testing.T) {
-	sink := nexthoptest.NewSink(t, nexthoptest.Config{Replies: map[string]string{".": nexthoptest.Cut}})
+	sink := smtptest.NewSink(t, smtptest.Config{Replies: map[string]string{".": smtptest.Close}})
 	lines := logged(t, gateOptions{nextHop: sink.Addr()}, slog.LevelInfo, func(c *client) {
 		c.toData("a@example.com")
 		c.send("x: y\r\n.\r\n")
@@ -97,7 +97,7 @@ func TestUnknownOutcomeIsLogged(t *testing.T) {
 
 // TestDiscardIsLogged: with the Message-ID, since nobody else has the message.
 func TestDiscardIsLogged(t *testing.T) {
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	lines := logged(t, gateOptions{nextHop: sink.Addr(), checker: mustJudge(t, "envelope a@listed.example discard")}, slog.LevelInfo, func(c *client) {
 		c.toData("a@listed.example")
 		c.send("Message-ID: <7@listed.example>\r\n\r\nx\r\n.\r\n")
@@ -108,7 +108,7 @@ func TestDiscardIsLogged(t *testing.T) {
 
 // TestUnconfirmedIsLogged: where a filter alone decided there is no source.
 func TestUnconfirmedIsLogged(t *testing.T) {
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	lines := logged(t, gateOptions{nextHop: sink.Addr(), checker: mustJudge(t, "envelope a@listed.example unconfirmed")}, slog.LevelInfo, func(c *client) {
 		c.reply("220")
 		c.send("HELO client.example\r\nMAIL FROM:<a@listed.example>\r\nRCPT TO:<b@example.net>\r\n")
@@ -125,7 +125,7 @@ func TestUnconfirmedIsLogged(t *testing.T) {
 // TestConnectionsAreLoggedAtDebug: who only connects and goes is of interest to
 // those who ask; who breaks the rules, to all.
 func TestConnectionsAreLoggedAtDebug(t *testing.T) {
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	for _, tt := range []struct {
 		level slog.Level
 		send  string
@@ -149,7 +149,7 @@ func TestConnectionsAreLoggedAtDebug(t *testing.T) {
 // TestBadCommandsAreLogged: who is refused before a sender is known finds a line,
 // too, and no address in it where addresses are hidden.
 func TestBadCommandsAreLogged(t *testing.T) {
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	session := func(c *client) {
 		c.reply("220")
 		c.send("HELO client.example\r\nMAIL FROM:<a@example.com> SIZE=1000\r\nMAIL FROM:<a@example.com> X-NONE=1\r\nRCPT TO:<b>\r\nRCPT a@example.com\r\nNOPE\r\nQUIT\r\n")
@@ -174,7 +174,7 @@ func TestBadCommandsAreLogged(t *testing.T) {
 
 // TestExemptIsLogged: mail that passes although listed says why.
 func TestExemptIsLogged(t *testing.T) {
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	lines := logged(t, gateOptions{nextHop: sink.Addr(), checker: mustJudge(t, "envelope a@listed.example reject")}, slog.LevelInfo, func(c *client) {
 		c.reply("220")
 		c.send("HELO client.example\r\nMAIL FROM:<a@listed.example>\r\nRCPT TO:<postmaster@example.net>\r\nDATA\r\n")

@@ -4,17 +4,17 @@ import (
 	"net/netip"
 	"testing"
 
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter/nexthop"
-	"spamgate/smtpfilter/nexthop/nexthoptest"
 	"spamgate/smtpfilter/wire"
 )
 
 // TestLoginEndsWithXCLIENT: the connection to the next hop on which one client has
 // logged in carries no mail of another, whom a trusted proxy names afterwards.
 func TestLoginEndsWithXCLIENT(t *testing.T) {
-	sink := nexthoptest.NewSink(t, nexthoptest.Config{Extensions: []string{"AUTH PLAIN"}})
+	sink := smtptest.NewSink(t, smtptest.Config{Extensions: []string{"AUTH PLAIN"}})
 	g := newGate(t, gateOptions{nextHop: sink.Addr(), auth: true, wire: wire.Config{
-		TLS: nexthoptest.ServerTLS(), TLSMode: wire.TLSImplicit,
+		TLS: smtptest.ServerTLS(), TLSMode: wire.TLSImplicit,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 	}})
 	if err := g.target.(*nexthop.SMTP).Probe(t.Context()); err != nil {

@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/nexthop"
-	"spamgate/smtpfilter/nexthop/nexthoptest"
 	"spamgate/smtpfilter/partial"
 )
 
 // lmtpGate is a gate in front of a sink that speaks LMTP.
-func lmtpGate(t *testing.T, sink *nexthoptest.Sink, memory smtpfilter.Memory, log *slog.Logger) *gate {
+func lmtpGate(t *testing.T, sink *smtptest.Sink, memory smtpfilter.Memory, log *slog.Logger) *gate {
 	t.Helper()
 	hop, err := nexthop.NewSMTP(nexthop.SMTPConfig{Addr: sink.Addr(), ProbeInterval: -1, Reuse: true, LMTP: true})
 	if err != nil {
@@ -50,8 +50,8 @@ func (c *client) sendAll(body string, to []string, rcpt []string, want string) {
 }
 
 // partialSink takes messages for all but the recipient full.
-func partialSink(t *testing.T) *nexthoptest.Sink {
-	return nexthoptest.NewSink(t, nexthoptest.Config{LMTP: true, Replies: map[string]string{
+func partialSink(t *testing.T) *smtptest.Sink {
+	return smtptest.NewSink(t, smtptest.Config{LMTP: true, Replies: map[string]string{
 		". RCPT TO:<full@example.net>": "552 5.2.2 Quota exceeded",
 	}})
 }

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter"
-	"spamgate/smtpfilter/nexthop/nexthoptest"
 	"spamgate/smtpfilter/wire"
 )
 
@@ -57,7 +57,7 @@ func TestMeter(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(fmt.Sprint(test.outcome, " ", test.reply), func(t *testing.T) {
-			sink := nexthoptest.NewSink(t)
+			sink := smtptest.NewSink(t)
 			if test.sink[0] != "" {
 				sink.SetReply(test.sink[0], test.sink[1])
 			}

@@ -4,8 +4,8 @@ import (
 	"maps"
 	"testing"
 
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter"
-	"spamgate/smtpfilter/nexthop/nexthoptest"
 )
 
 // TestMeterRecipients has the next hop fail at recipients: each message counts as failed
@@ -26,8 +26,8 @@ func TestMeterRecipients(t *testing.T) {
 		"refused is no matter": {[]string{mail, refused}, map[string]int{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			sink := nexthoptest.NewSink(t)
-			sink.SetReply(bad, nexthoptest.Cut)
+			sink := smtptest.NewSink(t)
+			sink.SetReply(bad, smtptest.Close)
 			sink.SetReply(refused, "550 5.1.1 no")
 			meter := &tally{ended: make(chan struct{})}
 			g := newGate(t, gateOptions{nextHop: sink.Addr(), meter: meter, policy: smtpfilter.Policy{}})

@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter/nexthop"
-	"spamgate/smtpfilter/nexthop/nexthoptest"
 	"spamgate/smtpfilter/wire"
 )
 
@@ -26,7 +26,7 @@ func (r *loopbackName) Name(context.Context, netip.Addr) string {
 // TestNameOfClientThatLogsIn: the next hop hears the name of the client before its
 // AUTH, and it is looked for once.
 func TestNameOfClientThatLogsIn(t *testing.T) {
-	sink := nexthoptest.NewSink(t, nexthoptest.Config{Extensions: []string{
+	sink := smtptest.NewSink(t, smtptest.Config{Extensions: []string{
 		"AUTH PLAIN", "XCLIENT NAME ADDR", "XFORWARD NAME",
 	}})
 	target, err := nexthop.NewSMTP(nexthop.SMTPConfig{Addr: sink.Addr(), Hostname: "gate.example", ProbeInterval: -1})
@@ -38,7 +38,7 @@ func TestNameOfClientThatLogsIn(t *testing.T) {
 	}
 	var names loopbackName
 	g := newGate(t, gateOptions{target: target, auth: true, names: &names, wire: wire.Config{
-		TLS: nexthoptest.ServerTLS(), TLSMode: wire.TLSImplicit,
+		TLS: smtptest.ServerTLS(), TLSMode: wire.TLSImplicit,
 	}})
 	c := dialTLS(t, g.addr)
 	c.reply("220")
@@ -49,7 +49,7 @@ func TestNameOfClientThatLogsIn(t *testing.T) {
 	c.mailToData("a@example.com")
 	c.send("x: y\r\n.\r\n")
 	c.reply("250")
-	told := slices.ContainsFunc(sink.Commands(), func(c nexthoptest.Command) bool {
+	told := slices.ContainsFunc(sink.Commands(), func(c smtptest.Command) bool {
 		return strings.HasPrefix(c.Line, "XCLIENT ") && strings.Contains(c.Line, " NAME=client.test")
 	})
 	if n := names.asked.Load(); !told || n != 1 {

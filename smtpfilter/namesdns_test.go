@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter/clientname"
 	"spamgate/smtpfilter/clientname/dnstest"
 	"spamgate/smtpfilter/nexthop"
-	"spamgate/smtpfilter/nexthop/nexthoptest"
 )
 
 // namedClient is an address on loopback that is in no hosts file.
@@ -20,14 +20,14 @@ const namedClient = "127.9.8.7"
 // namesGate is a gate, the mail server after it, and the name server that it asks.
 type namesGate struct {
 	*gate
-	sink *nexthoptest.Sink
+	sink *smtptest.Sink
 	dns  *dnstest.Server
 }
 
 // newNamesGate starts them. The mail server offers some extensions.
 func newNamesGate(t *testing.T, o gateOptions, offers ...string) namesGate {
 	t.Helper()
-	g := namesGate{sink: nexthoptest.NewSink(t, nexthoptest.Config{Extensions: offers}), dns: dnstest.New(t, "127.0.0.1:0")}
+	g := namesGate{sink: smtptest.NewSink(t, smtptest.Config{Extensions: offers}), dns: dnstest.New(t, "127.0.0.1:0")}
 	g.dns.AddHost("client.test", namedClient, 300)
 	target, err := nexthop.NewSMTP(nexthop.SMTPConfig{Addr: g.sink.Addr(), Hostname: "gate.example", ProbeInterval: -1, Reuse: true})
 	if err != nil {

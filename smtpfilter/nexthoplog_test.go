@@ -4,8 +4,8 @@ import (
 	"log/slog"
 	"testing"
 
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter/nexthop"
-	"spamgate/smtpfilter/nexthop/nexthoptest"
 )
 
 // newHop makes a next hop of a sink.
@@ -23,8 +23,8 @@ func newHop(t *testing.T, config nexthop.SMTPConfig) *nexthop.SMTP {
 // TestServerIsLogged: of several next hops the one that has answered is named, and
 // none that was only tried.
 func TestServerIsLogged(t *testing.T) {
-	gone := nexthoptest.NewSink(t, nexthoptest.Config{Replies: map[string]string{"GREETING": "421 later"}})
-	there := nexthoptest.NewSink(t, nexthoptest.Config{Replies: map[string]string{"RCPT TO:<no@example.net>": "550 5.1.1 no"}})
+	gone := smtptest.NewSink(t, smtptest.Config{Replies: map[string]string{"GREETING": "421 later"}})
+	there := smtptest.NewSink(t, smtptest.Config{Replies: map[string]string{"RCPT TO:<no@example.net>": "550 5.1.1 no"}})
 	g, err := nexthop.NewGroup([]nexthop.Target{
 		newHop(t, nexthop.SMTPConfig{Addr: gone.Addr()}), newHop(t, nexthop.SMTPConfig{Addr: there.Addr()}),
 	}, nexthop.GroupConfig{})
@@ -48,7 +48,7 @@ func TestServerIsLogged(t *testing.T) {
 // TestNoXCLIENT: a next hop that must be told the clients and cannot be is out of
 // order to the client; why is in the log.
 func TestNoXCLIENT(t *testing.T) {
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	hop := newHop(t, nexthop.SMTPConfig{Addr: sink.Addr(), Identity: nexthop.IdentityXCLIENT})
 	lines := logged(t, gateOptions{target: hop}, slog.LevelInfo, func(c *client) {
 		c.reply("220")

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/nexthop"
-	"spamgate/smtpfilter/nexthop/nexthoptest"
 	"spamgate/smtpfilter/wire"
 )
 
@@ -51,7 +51,7 @@ func shutDown(t *testing.T, g *gate) {
 
 // TestShutdownWithClientThatDoesNotRead: its replies fill the connection.
 func TestShutdownWithClientThatDoesNotRead(t *testing.T) {
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	g := newGate(t, gateOptions{nextHop: sink.Addr(), wire: wire.Config{MaxRefusals: 1 << 30}})
 	c := dial(t, g.addr)
 	c.send("HELO client.example\r\n")
@@ -105,7 +105,7 @@ func TestShutdownWithNextHopThatDoesNotRead(t *testing.T) {
 // TestApplyLeavesOpenTransactions: a message goes to the next hop that its MAIL
 // found, although another one is set, and that one closed, before it is needed.
 func TestApplyLeavesOpenTransactions(t *testing.T) {
-	before, after := nexthoptest.NewSink(t), nexthoptest.NewSink(t)
+	before, after := smtptest.NewSink(t), smtptest.NewSink(t)
 	g := newGate(t, gateOptions{nextHop: before.Addr(), reuse: true})
 	c := dial(t, g.addr)
 	c.reply("220")
@@ -141,7 +141,7 @@ func TestApplyLeavesOpenTransactions(t *testing.T) {
 // TestHostileHeaderIsCheap: hundreds of addresses that nobody can read are one
 // line of the log, however it shows addresses.
 func TestHostileHeaderIsCheap(t *testing.T) {
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	shown := 0
 	lines := logged(t, gateOptions{
 		nextHop: sink.Addr(),

@@ -5,8 +5,8 @@ import (
 	"net/netip"
 	"testing"
 
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter/limit"
-	"spamgate/smtpfilter/nexthop/nexthoptest"
 	"spamgate/smtpfilter/wire"
 )
 
@@ -20,7 +20,7 @@ func TestProxyConnections(t *testing.T) {
 	const refused = "421 4.7.0 Too many connections from your address"
 	start := func(t *testing.T, w wire.Config) *gate {
 		return newGate(t, gateOptions{
-			nextHop: nexthoptest.NewSink(t).Addr(),
+			nextHop: smtptest.NewSink(t).Addr(),
 			limiter: limit.New(limit.Config{Client: limit.Limits{Connections: 1}, MaxConnections: 100}),
 			wire:    w,
 		})

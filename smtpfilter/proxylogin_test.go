@@ -5,8 +5,8 @@ import (
 	"net/textproto"
 	"testing"
 
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter"
-	"spamgate/smtpfilter/nexthop/nexthoptest"
 	"spamgate/smtpfilter/wire"
 )
 
@@ -25,7 +25,7 @@ func TestProxyLogin(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			gate := newGate(t, gateOptions{
-				nextHop: nexthoptest.NewSink(t, nexthoptest.Config{}).Addr(),
+				nextHop: smtptest.NewSink(t, smtptest.Config{}).Addr(),
 				checker: mustJudge(t, "envelope spam@listed.example reject"),
 				policy:  smtpfilter.Policy{ExemptAuthenticated: tt.exempt},
 				wire:    wire.Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},

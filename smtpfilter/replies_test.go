@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"spamgate/internal/logging"
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter/wire"
 )
 
@@ -24,7 +24,7 @@ func TestHugeReply(t *testing.T) {
 			if at == "421" {
 				code, verb = "421", "RCPT"
 			}
-			sink := nexthoptest.NewSink(t, nexthoptest.Config{Replies: map[string]string{verb: huge(code)}})
+			sink := smtptest.NewSink(t, smtptest.Config{Replies: map[string]string{verb: huge(code)}})
 			var buf lockedBuffer
 			opened, err := logging.New(logging.Options{Stderr: &buf})
 			if err != nil {
@@ -69,7 +69,7 @@ func TestHugeReply(t *testing.T) {
 // TestManyRecipients: the line of a message to 1,000 recipients is short, and says
 // how many there are.
 func TestManyRecipients(t *testing.T) {
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	var buf lockedBuffer
 	opened, err := logging.New(logging.Options{Stderr: &buf})
 	if err != nil {

@@ -4,13 +4,13 @@ import (
 	"testing"
 	"time"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 )
 
 // TestResetFreesNextHop resets five transactions, of which the next hop has taken a
 // recipient. Each gives its connection there back while the client stays.
 func TestResetFreesNextHop(t *testing.T) {
-	sink := nexthoptest.NewSink(t, nexthoptest.Config{})
+	sink := smtptest.NewSink(t, smtptest.Config{})
 	g := newGate(t, gateOptions{nextHop: sink.Addr()})
 	c := dial(t, g.addr)
 	c.reply("220")

@@ -17,10 +17,10 @@ import (
 	"testing"
 	"time"
 
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/limit"
 	"spamgate/smtpfilter/nexthop"
-	"spamgate/smtpfilter/nexthop/nexthoptest"
 	"spamgate/smtpfilter/wire"
 )
 
@@ -93,7 +93,7 @@ func tryToFallSilent(t *testing.T, addr, steps string) (*client, error) {
 			err = under.Handshake()
 			c.Conn, c.in = under, bufio.NewReader(under)
 		default:
-			_, err = io.WriteString(c, expand(strings.ReplaceAll(step, "_", " ")))
+			_, err = io.WriteString(c, smtptest.Expand(strings.ReplaceAll(step, "_", " ")))
 		}
 		if err != nil {
 			return nil, err
@@ -108,7 +108,7 @@ func silentGate(t *testing.T, set func(*wire.Config), cfg wire.Config) *gate {
 	if set != nil {
 		set(&cfg)
 	}
-	sink := nexthoptest.NewSink(t, nexthoptest.Config{Extensions: []string{"AUTH LOGIN", "CHUNKING"}})
+	sink := smtptest.NewSink(t, smtptest.Config{Extensions: []string{"AUTH LOGIN", "CHUNKING"}})
 	g := newGate(t, gateOptions{nextHop: sink.Addr(), wire: cfg, auth: true,
 		checker: mustJudge(t, "header l@listed.example reject"),
 		policy:  smtpfilter.Policy{HeaderFields: []string{"From"}},
@@ -159,7 +159,7 @@ func TestShutdownWithSilentClient(t *testing.T) {
 
 // TestShutdownInTarpit: a refusal that is held back holds nothing up.
 func TestShutdownInTarpit(t *testing.T) {
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	g := newGate(t, gateOptions{nextHop: sink.Addr(), tarpit: limit.NewTarpit(10),
 		checker: mustJudge(t, "envelope l@listed.example reject"),
 		policy:  smtpfilter.Policy{Tarpit: time.Hour},

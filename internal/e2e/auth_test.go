@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 )
 
 // dovecotAuth has Dovecot check passwords for a mail server, without the waits that
@@ -32,7 +32,7 @@ func TestAuthPostfix(t *testing.T) {
 	t.Parallel()
 	e := openExample(t, "postfix.toml")
 	d := startDovecot(t, dovecotAuth, "smtp")
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	host, port, _ := net.SplitHostPort(sink.Addr())
 	// Out of its chroot it would need Dovecot's socket in the queue's directory.
 	master := e.in(e.in(e.lines("master.cf"), "127.0.0.1:10025 ", "ADDR:PORT "), " n - y ", " n - n ") +
@@ -52,7 +52,7 @@ func TestAuthPostfix(t *testing.T) {
 func TestAuthExim(t *testing.T) {
 	t.Parallel()
 	e := openExample(t, "exim.toml")
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	s := startExim(t, eximOptions{
 		listen:    e.in(e.lines("exim.conf"), "127.0.0.1.10025", "ADDR.PORT"),
 		rcpt:      e.lines("exim.conf, acl"),
@@ -98,7 +98,7 @@ s.quit()
 
 // checkAuth has mail programs log in through a gate with the listeners that an
 // example shows. Direct connects to the server itself.
-func checkAuth(t *testing.T, e *example, sink *nexthoptest.Sink, direct func() *client) {
+func checkAuth(t *testing.T, e *example, sink *smtptest.Sink, direct func() *client) {
 	t.Helper()
 	python := tool(t, "python3", "python3")
 	listeners := e.in(e.lines("listeners"), `":465"`, `"127.0.0.1:0"`)

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 )
 
 // bytePlaces are where a byte can stand in the commands of a session; %s is the
@@ -34,7 +34,7 @@ var bytePlaces = []struct{ name, ehlo, mail, rcpt string }{
 // next hop go printable bytes alone, in commands and in the trace fields.
 func TestBytes(t *testing.T) {
 	t.Parallel()
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	g := startGate(t, setup{nextHop: "smtp://" + sink.Addr()})
 	var wg sync.WaitGroup
 	for _, place := range bytePlaces {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 )
 
 // mailers are programs that people send mail with. Their commands send the file
@@ -40,7 +40,7 @@ func TestMailers(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			program := tool(t, m.name, m.pkg)
-			sink := nexthoptest.NewSink(t)
+			sink := smtptest.NewSink(t)
 			g := startGate(t, setup{nextHop: "smtp://" + sink.Addr()})
 			message := letter("a@example.com", m.name) + ".\r\n..dots\r\n"
 			writeFile(t, g.dir+"/message.eml", message)

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"spamgate/internal/shipped"
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 )
 
 // usualPerClient is the default of client_connections.
@@ -45,7 +45,7 @@ func wantFewer(t *testing.T, g *gate) *client {
 // 50 connections, and another one is served while it has them.
 func TestShippedConnections(t *testing.T) {
 	t.Parallel()
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	text := strings.Replace(shipped.Config(), `addr = "127.0.0.1:2525"`, fmt.Sprintf("addr = \"127.0.0.1:0\"\nproxy_protocol = [%q]", tellingProxy), 1)
 	text = strings.Replace(text, `hostname = ""`, `hostname = "gate.example"`, 1)
 	text = strings.Replace(text, `addr = "maildir:mail"`, fmt.Sprintf("addr = %q", "smtp://"+sink.Addr()), 1)
@@ -91,7 +91,7 @@ func TestConnectionsFitDescriptors(t *testing.T) {
 	t.Parallel()
 	// The Go runtime raises the soft limit to one less than the hard limit.
 	const soft, hard, raised, room = 100, 301, 300, 70 // (300 - 128 - 32) / 2
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	dir := t.TempDir()
 	s := setup{nextHop: "smtp://" + sink.Addr(), keys: map[string]string{"next_hop": noNames}}
 	writeFile(t, filepath.Join(dir, "config.toml"), s.config())

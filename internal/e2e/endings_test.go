@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 )
 
 // ending is one way to end a message and begin another behind it, where a server
@@ -102,7 +102,7 @@ type endingHop struct {
 
 var endingHops = []endingHop{
 	{"sink", false, func(t testing.TB) (string, func() []string) {
-		sink := nexthoptest.NewSink(t)
+		sink := smtptest.NewSink(t)
 		return sink.Addr(), func() []string { return settledSink(sink) }
 	}},
 	{"Postfix", true, func(t testing.TB) (string, func() []string) {
@@ -119,7 +119,7 @@ var endingHops = []endingHop{
 	}},
 }
 
-func settledSink(sink *nexthoptest.Sink) []string {
+func settledSink(sink *smtptest.Sink) []string {
 	sink.WaitConns(0)
 	var all []string
 	for _, m := range sink.Messages() {

@@ -13,14 +13,14 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 )
 
 // TestClientsCut sends messages that end anywhere: with the client's connection
 // closed or reset. Whatever comes to the next hop comes whole.
 func TestClientsCut(t *testing.T) {
 	t.Parallel()
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	g := startGate(t, setup{nextHop: "smtp://" + sink.Addr()})
 
 	const clients = 8
@@ -136,7 +136,7 @@ func randomMessage(rng *rand.Rand, id string) []byte {
 func TestClientKilled(t *testing.T) {
 	t.Parallel()
 	source := tool(t, "smtp-source", "postfix")
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	g := startGate(t, setup{nextHop: "smtp://" + sink.Addr()})
 	const last = 4 // the run with the largest messages
 	for i := range scale(20) {
@@ -194,18 +194,18 @@ func TestNextHopKilled(t *testing.T) {
 
 // dyingSink is a Sink that cuts connections at DATA, behind its 354, in the
 // middle of messages and in place of the reply to them, and refuses some.
-func dyingSink(t testing.TB) *nexthoptest.Sink {
+func dyingSink(t testing.TB) *smtptest.Sink {
 	t.Helper()
-	var sink *nexthoptest.Sink
+	var sink *smtptest.Sink
 	started := make(chan struct{}) // sink is set
 	var data, dots atomic.Int64
-	answer := func(c nexthoptest.Command) string {
+	answer := func(c smtptest.Command) string {
 		<-started
 		switch {
 		case c.Line == ".":
 			switch n := dots.Add(1); {
 			case n%17 == 0:
-				return nexthoptest.Cut // the message is taken, and nobody told
+				return smtptest.Close // the message is taken, and nobody told
 			case n%19 == 0:
 				return "451 4.3.0 Error: queue file write error"
 			}
@@ -214,14 +214,14 @@ func dyingSink(t testing.TB) *nexthoptest.Sink {
 			case n%30 == 0:
 				sink.CloseConns() // all of them, wherever they are
 			case n%11 == 0:
-				return "354 End data with <CR><LF>.<CR><LF>\n" + nexthoptest.Reset
+				return "354 End data with <CR><LF>.<CR><LF>\n" + smtptest.Reset
 			case n%13 == 0:
-				return nexthoptest.Cut
+				return smtptest.Close
 			}
 		}
 		return ""
 	}
-	sink = nexthoptest.NewSink(t, nexthoptest.Config{Answer: answer})
+	sink = smtptest.NewSink(t, smtptest.Config{Answer: answer})
 	close(started)
 	return sink
 }
@@ -271,7 +271,7 @@ func (a account) check(t testing.TB, id string, copies []string) {
 
 // checkSinkCut is checkSink where the Sink itself has cut connections: a command
 // may have been on its way.
-func checkSinkCut(t testing.TB, sink *nexthoptest.Sink) {
+func checkSinkCut(t testing.TB, sink *smtptest.Sink) {
 	t.Helper()
 	for _, v := range sink.Violations() {
 		if !strings.Contains(v, "connection ended inside the command") {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 )
 
 // Clients of the floods. The flooder and its neighbour are in one network of
@@ -52,12 +52,12 @@ func (c *client) wantClosed(t testing.TB) {
 }
 
 // wantServed wants a client that has nothing to do with a flood to be served.
-func wantServed(t testing.TB, addr string, sink *nexthoptest.Sink) {
+func wantServed(t testing.TB, addr string, sink *smtptest.Sink) {
 	t.Helper()
 	wantServedAs(t, addr, bystander, sink)
 }
 
-func wantServedAs(t testing.TB, addr, from string, sink *nexthoptest.Sink) {
+func wantServedAs(t testing.TB, addr, from string, sink *smtptest.Sink) {
 	t.Helper()
 	before := len(sink.Messages())
 	c := mustDialFrom(t, addr, from)
@@ -151,7 +151,7 @@ func TestFloods(t *testing.T) {
 		for scope, second := range map[string]string{"client": flooder, "network": neighbour} {
 			t.Run(scope+"_"+f.limit, func(t *testing.T) {
 				t.Parallel()
-				sink := nexthoptest.NewSink(t)
+				sink := smtptest.NewSink(t)
 				keys := map[string]string{
 					"listen":   fmt.Sprintf("%s_%s = 2\nproxy_protocol = [%q]", scope, f.limit, tellingProxy),
 					"next_hop": noNames,
@@ -191,7 +191,7 @@ func waitGreeted(t testing.TB, addr, from string) {
 // exempt get in then.
 func TestFloodOfAll(t *testing.T) {
 	t.Parallel()
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	keys := map[string]string{
 		"listen":   fmt.Sprintf("max_connections = 3\nlimits_exempt = [%q]", bystander),
 		"next_hop": noNames,
@@ -210,7 +210,7 @@ func TestFloodOfAll(t *testing.T) {
 // TestFloodInSession has a client that does not stop on one connection.
 func TestFloodInSession(t *testing.T) {
 	t.Parallel()
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	g := startGate(t, setup{nextHop: "smtp://" + sink.Addr(), keys: map[string]string{
 		"listen":   "max_errors = 3\nmax_refusals = 4",
 		"next_hop": noNames,
@@ -257,7 +257,7 @@ func (c *client) drip(text string) {
 // long and never come to an end, and others that are silent inside a message.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	g := startGate(t, setup{nextHop: "smtp://" + sink.Addr(), keys: map[string]string{
 		"listen":   "command_timeout = \"1s\"\ndata_timeout = \"1s\"\nclient_connections = 100",
 		"next_hop": noNames,
@@ -293,7 +293,7 @@ func TestSlowClients(t *testing.T) {
 // wantServedInTime wants the bystander to be served by a gate that soon loses its
 // patience: a bystander who was too slow on a busy machine comes again. There have
 // to be so many messages then.
-func wantServedInTime(t testing.TB, addr string, messages int, sink *nexthoptest.Sink) {
+func wantServedInTime(t testing.TB, addr string, messages int, sink *smtptest.Sink) {
 	t.Helper()
 	pollFor(t, "the bystander to be served", func() bool {
 		var reply string
@@ -323,7 +323,7 @@ func TestSlowMessage(t *testing.T) {
 		t.Skipf("takes a minute; %s=1 runs it", fullEnv)
 	}
 	t.Parallel()
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	g := startGate(t, setup{nextHop: "smtp://" + sink.Addr(), keys: map[string]string{"next_hop": noNames}})
 	slow := []*client{mustDialFrom(t, g.addr, flooder), mustDialFrom(t, g.addr, neighbour)}
 	for i, c := range slow {
@@ -356,7 +356,7 @@ func TestSlowMessage(t *testing.T) {
 // a time. It is held back until the gate is told to stop.
 func TestTarpit(t *testing.T) {
 	t.Parallel()
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	g := startGate(t, setup{nextHop: "smtp://" + sink.Addr(), keys: map[string]string{
 		"listen":   "tarpit = \"5m\"\ntarpit_max = 1",
 		"next_hop": noNames,
@@ -409,8 +409,8 @@ func TestTarpitEnds(t *testing.T) {
 // for it.
 func TestGreetingDelay(t *testing.T) {
 	t.Parallel()
-	start := func(t *testing.T, delay, pregreet string) (*gate, *nexthoptest.Sink) {
-		sink := nexthoptest.NewSink(t)
+	start := func(t *testing.T, delay, pregreet string) (*gate, *smtptest.Sink) {
+		sink := smtptest.NewSink(t)
 		return startGate(t, setup{nextHop: "smtp://" + sink.Addr(), keys: map[string]string{
 			"listen":   fmt.Sprintf("greeting_delay = %q\npregreet = %q", delay, pregreet),
 			"next_hop": noNames,

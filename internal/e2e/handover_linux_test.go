@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 )
 
 // startReaped starts a gate that can be succeeded by others, in a directory with
@@ -65,7 +65,7 @@ func (g *succession) wantEnded(n int) {
 func TestHandover(t *testing.T) {
 	t.Parallel()
 	const handovers = 12
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	g := startReaped(t, setup{nextHop: "smtp://" + sink.Addr()}, binary(t))
 	idle := mustDial(t, g.addr)
 	l := startLoad(t, g.addr, false)
@@ -93,7 +93,7 @@ func TestHandover(t *testing.T) {
 // and another has just connected.
 func TestHandoverTransaction(t *testing.T) {
 	t.Parallel()
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	g := startReaped(t, setup{nextHop: "smtp://" + sink.Addr()}, binary(t))
 	busy, fresh := mustDial(t, g.addr), mustDial(t, g.addr)
 	busy.want(t, "MAIL FROM:<a@example.com>", "250")
@@ -125,7 +125,7 @@ func TestHandoverTransaction(t *testing.T) {
 // TestHandoverFails has successors that do not come up.
 func TestHandoverFails(t *testing.T) {
 	t.Parallel()
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	s := setup{nextHop: "smtp://" + sink.Addr()}
 	program := filepath.Join(t.TempDir(), "spamgate")
 	copyFile(t, binary(t), program)
@@ -186,9 +186,9 @@ func TestHandoverFails(t *testing.T) {
 
 // undecidedConfig has a gate that reads it wait, before it opens, for its next hop
 // to say whether it relays. (All traffic of these tests stays on loopback.)
-func undecidedConfig(t testing.TB, file string) *nexthoptest.Sink {
+func undecidedConfig(t testing.TB, file string) *smtptest.Sink {
 	t.Helper()
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	sink.SetReply("RCPT", "451 4.3.0 Not now")
 	writeFile(t, file, setup{listen: "0.0.0.0:0", nextHop: "smtp://" + sink.Addr()}.config())
 	return sink

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 )
 
 // systemd plays the service manager: it holds the listening socket, and takes
@@ -100,7 +100,7 @@ func TestRestartSystemd(t *testing.T) {
 	t.Parallel()
 	const restarts = 5
 	sd := newSystemd(t)
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "config.toml"), setup{listen: "systemd", nextHop: "smtp://" + sink.Addr()}.config())
 	writeFile(t, filepath.Join(dir, "blocked.txt"), "spam.example\n")

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 )
 
 // The ledger is 20,000 messages from seven clients, those of senders_test.go among
@@ -50,7 +50,7 @@ func sourceArgs(run int, addr string) []string {
 func TestLedgerSource(t *testing.T) {
 	t.Parallel()
 	source := tool(t, "smtp-source", "postfix")
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	g := startGate(t, setup{nextHop: "smtp://" + sink.Addr()})
 	total := 0
 	for i, r := range sourceRuns {
@@ -91,7 +91,7 @@ type sourceCopies struct {
 func newSourceCopies(t testing.TB, source string) *sourceCopies {
 	t.Helper()
 	c := &sourceCopies{t: t}
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	for i := range sourceRuns {
 		if _, errs, code := run(t, exec.Command(source, sourceArgs(i, sink.Addr())...)); code != 0 {
 			t.Fatalf("smtp-source: exit code %d\n%s", code, errs)
@@ -121,7 +121,7 @@ func maskSource(body []byte) (id, masked string) {
 }
 
 // add checks one copy.
-func (c *sourceCopies) add(m nexthoptest.Message) {
+func (c *sourceCopies) add(m smtptest.Message) {
 	c.t.Helper()
 	from := sourceFrom.FindStringSubmatch(m.Mail)
 	if from == nil {
@@ -151,7 +151,7 @@ func stripTrace(message []byte) (rest []byte, ok bool) {
 	return message[at[1]:], true
 }
 
-func checkSink(t testing.TB, sink *nexthoptest.Sink) {
+func checkSink(t testing.TB, sink *smtptest.Sink) {
 	t.Helper()
 	if v := sink.Violations(); len(v) > 0 {
 		t.Errorf("the next hop got what no client may send: %q", v)
@@ -160,7 +160,7 @@ func checkSink(t testing.TB, sink *nexthoptest.Sink) {
 
 func TestLedgerPython(t *testing.T) {
 	t.Parallel()
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	g := startGate(t, setup{nextHop: "smtp://" + sink.Addr()})
 	rows := runSender(t, g.addr, "--messages", strconv.Itoa(scale(3000)), "--threads", "6")
 	g.stop()
@@ -217,7 +217,7 @@ var ledgerID = regexp.MustCompile(`^X-Ledger: ([^\r\n]+)\r\n`)
 
 // pythonCopies are the checksums of the copies of each message that have come,
 // trace field apart.
-func pythonCopies(t testing.TB, messages []nexthoptest.Message) map[string][]string {
+func pythonCopies(t testing.TB, messages []smtptest.Message) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
 	for _, m := range messages {

@@ -3,7 +3,7 @@ package e2e
 import (
 	"testing"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 )
 
 // TestLMTPHandover hands a gate over while messages are under way that the next hop
@@ -11,7 +11,7 @@ import (
 // was told.
 func TestLMTPHandover(t *testing.T) {
 	t.Parallel()
-	sink := nexthoptest.NewSink(t, nexthoptest.Config{LMTP: true, Replies: map[string]string{
+	sink := smtptest.NewSink(t, smtptest.Config{LMTP: true, Replies: map[string]string{
 		". RCPT TO:<full@example.net>": "552 5.2.2 <full@example.net> Quota exceeded",
 	}})
 	g := startReaped(t, setup{nextHop: "lmtp://" + sink.Addr()}, binary(t))

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"testing"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 )
 
 // TestLedgerLMTP has smtp-source send messages to five recipients each: over LMTP each
@@ -14,7 +14,7 @@ import (
 func TestLedgerLMTP(t *testing.T) {
 	t.Parallel()
 	source := tool(t, "smtp-source", "postfix")
-	sink := nexthoptest.NewSink(t, nexthoptest.Config{LMTP: true})
+	sink := smtptest.NewSink(t, smtptest.Config{LMTP: true})
 	g := startGate(t, setup{nextHop: "lmtp://" + sink.Addr()})
 	n := scale(amount(500, 2000))
 	const recipients = 5

@@ -6,15 +6,15 @@ import (
 	"syscall"
 	"testing"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 )
 
 // TestLMTPReload gives a running gate an LMTP server in place of an SMTP server, and
 // then the other way round: what it knows of a message holds with both.
 func TestLMTPReload(t *testing.T) {
 	t.Parallel()
-	smtp := nexthoptest.NewSink(t)
-	lmtp := nexthoptest.NewSink(t, nexthoptest.Config{LMTP: true, Replies: map[string]string{
+	smtp := smtptest.NewSink(t)
+	lmtp := smtptest.NewSink(t, smtptest.Config{LMTP: true, Replies: map[string]string{
 		". RCPT TO:<full@example.net>": "452 4.2.2 <full@example.net> mailbox full",
 	}})
 	before := setup{nextHop: "smtp://" + smtp.Addr(), keys: map[string]string{"next_hop": "merge = true"}}

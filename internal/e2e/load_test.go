@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 )
 
 // load is clients that send messages through a gate, as many as they are let.
@@ -139,7 +139,7 @@ func (l *load) send(c *client, id string, fresh bool, dialled time.Time) (taken 
 var letterID = regexp.MustCompile(`(?m)^Message-ID: <(m\d+)@example\.com>\r$`)
 
 // wantOnce wants every message at the next hop exactly once.
-func wantOnce(t testing.TB, sink *nexthoptest.Sink, sent map[string]bool) {
+func wantOnce(t testing.TB, sink *smtptest.Sink, sent map[string]bool) {
 	t.Helper()
 	copies := map[string]int{}
 	for _, m := range sink.Messages() {

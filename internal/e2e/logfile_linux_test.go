@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 )
 
 // fileLog is a gate's log in files: gate.log, and those that it was moved to.
@@ -96,7 +96,7 @@ func (l fileLog) logrotate(reload string) {
 // one of the files, once.
 func TestLogFileRotated(t *testing.T) {
 	t.Parallel()
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	s := setup{listen: freeAddr(t), nextHop: "smtp://" + sink.Addr(), keys: map[string]string{"log": `output = "file:log/gate.log"`}}
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "config.toml"), s.config())

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"spamgate/blocklist/verdict"
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/nexthop"
-	"spamgate/smtpfilter/nexthop/nexthoptest"
 	"spamgate/smtpfilter/wire"
 )
 
@@ -185,7 +185,7 @@ type offsets struct {
 	t       testing.TB
 	side    string
 	kind    faultKind
-	sink    *nexthoptest.Sink
+	sink    *smtptest.Sink
 	patient *innerGate // in which nothing times out
 
 	mu       sync.Mutex
@@ -196,7 +196,7 @@ type offsets struct {
 }
 
 func newOffsets(t testing.TB, side string, kind faultKind) *offsets {
-	o := &offsets{t: t, side: side, kind: kind, sink: nexthoptest.NewSink(t)}
+	o := &offsets{t: t, side: side, kind: kind, sink: smtptest.NewSink(t)}
 	o.shared = map[time.Duration]*innerGate{}
 	o.patient = o.newGate(0)
 	return o
@@ -339,24 +339,24 @@ func (o *offsets) settle() {
 // nextHopFaults are ways in which a next hop fails.
 var nextHopFaults = []struct {
 	name   string
-	config nexthoptest.Config
+	config smtptest.Config
 }{
-	{"resets connections", replies("GREETING", nexthoptest.Reset)},
-	{"says nothing", replies("GREETING", nexthoptest.Silence)},
+	{"resets connections", replies("GREETING", smtptest.Reset)},
+	{"says nothing", replies("GREETING", smtptest.Silence)},
 	{"is too busy", replies("GREETING", "421 4.3.2 All server ports are busy")},
 	{"speaks another protocol", replies("GREETING", "SSH-2.0-OpenSSH_9.2")},
-	{"hangs up at EHLO", replies("EHLO", nexthoptest.Cut, "HELO", nexthoptest.Cut)},
-	{"falls silent at MAIL", replies("MAIL", nexthoptest.Silence)},
-	{"resets at RCPT", replies("RCPT", nexthoptest.Reset)},
+	{"hangs up at EHLO", replies("EHLO", smtptest.Close, "HELO", smtptest.Close)},
+	{"falls silent at MAIL", replies("MAIL", smtptest.Silence)},
+	{"resets at RCPT", replies("RCPT", smtptest.Reset)},
 	{"answers RCPT with no reply", replies("RCPT", "Ok, go on")},
 	{"is shut down at DATA", replies("DATA", "421 4.3.2 Service not available, closing transmission channel")},
-	{"resets in the message", nexthoptest.Config{Body: &nexthoptest.BodyFault{After: 20, Reply: nexthoptest.Reset}}},
-	{"falls silent behind the message", replies(".", nexthoptest.Silence)},
-	{"hangs up behind the message", replies(".", nexthoptest.Cut)},
+	{"resets in the message", smtptest.Config{Body: &smtptest.BodyFault{After: 20, Reply: smtptest.Reset}}},
+	{"falls silent behind the message", replies(".", smtptest.Silence)},
+	{"hangs up behind the message", replies(".", smtptest.Close)},
 }
 
-func replies(pairs ...string) nexthoptest.Config {
-	c := nexthoptest.Config{Replies: map[string]string{}}
+func replies(pairs ...string) smtptest.Config {
+	c := smtptest.Config{Replies: map[string]string{}}
 	for i := 0; i < len(pairs); i += 2 {
 		c.Replies[pairs[i]] = pairs[i+1]
 	}
@@ -370,7 +370,7 @@ func TestNextHopFaults(t *testing.T) {
 	for _, f := range nextHopFaults {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			sink := nexthoptest.NewSink(t, f.config)
+			sink := smtptest.NewSink(t, f.config)
 			g := newInnerGate(t, nexthop.SMTPConfig{Addr: sink.Addr(), Reuse: true, Timeouts: impatient(impatience)}, wire.Config{})
 			var wg sync.WaitGroup
 			for worker := range 10 {

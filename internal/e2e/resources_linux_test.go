@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 )
 
 // idleBytes is what an idle connection may cost the gate.
@@ -135,7 +135,7 @@ func TestIdleConnections(t *testing.T) {
 	needDescriptors(t, count+200)
 	for _, state := range []string{"greeted", "refused", "served"} {
 		t.Run(state, func(t *testing.T) {
-			sink := nexthoptest.NewSink(t, nexthoptest.Config{DropBodies: true})
+			sink := smtptest.NewSink(t, smtptest.Config{DropBodies: true})
 			// The classic filter's 32 MiB become resident some time after the start, or not,
 			// as huge pages can be had: a filter of the list's size leaves them out.
 			g := startGate(t, setup{

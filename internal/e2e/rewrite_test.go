@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 )
 
 // rewrites is how often the lists are rewritten, altogether.
@@ -44,7 +44,7 @@ type rewriting struct {
 	name    string
 	rewrite rewriter
 	gate    *gate
-	sink    *nexthoptest.Sink
+	sink    *smtptest.Sink
 
 	written atomic.Int64 // the newest version that may be on disk
 	live    atomic.Int64 // the newest version of "blocked" that somebody has seen
@@ -63,7 +63,7 @@ action = "tag"
 `
 
 func newRewriting(t testing.TB, name string, rewrite rewriter) *rewriting {
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	return &rewriting{
 		t:       t,
 		name:    name,

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"testing"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 )
 
 // ledger is messages, and what has become of them.
@@ -22,7 +22,7 @@ type ledger struct {
 	t      testing.TB
 	dir    string            // where each message is a file, named by its id
 	sent   map[string][]byte // the message, by its id
-	sink   *nexthoptest.Sink
+	sink   *smtptest.Sink
 	gate   *gate
 	client string
 }
@@ -30,7 +30,7 @@ type ledger struct {
 // newLedger makes n messages, and a gate to send them through.
 func newLedger(t testing.TB, client string, n int) *ledger {
 	t.Helper()
-	l := &ledger{t: t, dir: t.TempDir(), sent: map[string][]byte{}, sink: nexthoptest.NewSink(t), client: client}
+	l := &ledger{t: t, dir: t.TempDir(), sent: map[string][]byte{}, sink: smtptest.NewSink(t), client: client}
 	rng := rand.New(rand.NewPCG(3, uint64(len(client))))
 	for i := range n {
 		id := fmt.Sprintf("%s-%d", client, i)
@@ -222,7 +222,7 @@ func (l *ledger) submit(addr string) {
 func TestSizes(t *testing.T) {
 	t.Parallel()
 	const limit = 300_000
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	g := startGate(t, setup{nextHop: "smtp://" + sink.Addr(), keys: map[string]string{"listen": fmt.Sprintf("max_message_bytes = %d", limit)}})
 	rng := rand.New(rand.NewPCG(4, 4))
 	var sent []string

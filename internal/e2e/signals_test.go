@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 )
 
 // TestReload has SIGHUP read a good configuration, and then broken ones, which
@@ -69,7 +69,7 @@ func TestReload(t *testing.T) {
 // where it began.
 func TestReloadNextHop(t *testing.T) {
 	t.Parallel()
-	first, second := nexthoptest.NewSink(t), nexthoptest.NewSink(t)
+	first, second := smtptest.NewSink(t), smtptest.NewSink(t)
 	g := startGate(t, setup{nextHop: "smtp://" + first.Addr()})
 	c := mustDial(t, g.addr)
 	c.want(t, "MAIL FROM:<a@example.com>", "250")
@@ -81,7 +81,7 @@ func TestReloadNextHop(t *testing.T) {
 	g.waitRecord("reloaded")
 	c.want(t, "Subject: first\r\n\r\n.", "250")
 	c.mustSend(t, "a@example.com", "b@example.net", letter("a@example.com", "second"))
-	for i, sink := range []*nexthoptest.Sink{first, second} {
+	for i, sink := range []*smtptest.Sink{first, second} {
 		if n := len(sink.Messages()); n != 1 {
 			t.Errorf("next hop %d has %d messages, want 1", i+1, n)
 		}
@@ -93,7 +93,7 @@ func TestReloadNextHop(t *testing.T) {
 // not changed. (All traffic of these tests stays on loopback.)
 func TestReloadUndecided(t *testing.T) {
 	t.Parallel()
-	first, second := nexthoptest.NewSink(t), nexthoptest.NewSink(t)
+	first, second := smtptest.NewSink(t), smtptest.NewSink(t)
 	first.SetReply("RCPT TO:<relay-test@example.net>", "554 5.7.1 Relay access denied")
 	s := setup{listen: "0.0.0.0:0", nextHop: "smtp://" + first.Addr()}
 	g := startGate(t, s)
@@ -125,7 +125,7 @@ func TestReloadUndecided(t *testing.T) {
 // and another is idle.
 func TestTerminate(t *testing.T) {
 	t.Parallel()
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	g := startGate(t, setup{listen: freeAddr(t), nextHop: "smtp://" + sink.Addr()})
 	busy, idle := mustDial(t, g.addr), mustDial(t, g.addr)
 	busy.want(t, "MAIL FROM:<a@example.com>", "250")

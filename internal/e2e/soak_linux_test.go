@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 )
 
 // soakVariable is how long the soak takes, such as "20m".
@@ -38,7 +38,7 @@ func TestSoak(t *testing.T) {
 			t.Fatalf("%s=%s: want a duration of at least %v", soakVariable, text, defaultSoak)
 		}
 	}
-	sink := nexthoptest.NewSink(t, nexthoptest.Config{DropBodies: true, Extensions: append(nexthoptest.DefaultExtensions, "CHUNKING")})
+	sink := smtptest.NewSink(t, smtptest.Config{DropBodies: true, Extensions: append(smtptest.DefaultExtensions, "CHUNKING")})
 	cert, key := soakCertificate(t)
 	g := startGate(t, setup{
 		nextHop: "smtp://" + sink.Addr(),
@@ -204,7 +204,7 @@ func (s *soak) send(n int, kind soakKind) {
 }
 
 // checkLedger wants what was taken to be at the next hop once, and nothing else.
-func (s *soak) checkLedger(sink *nexthoptest.Sink) {
+func (s *soak) checkLedger(sink *smtptest.Sink) {
 	copies := map[string]int{}
 	for _, m := range sink.Messages() {
 		from, _, _ := strings.Cut(strings.TrimPrefix(m.Mail, "MAIL FROM:<"), ">")

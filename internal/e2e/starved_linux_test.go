@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 )
 
 // fewDescriptors is what the starved gate may have open.
@@ -35,7 +35,7 @@ func startStarved(t testing.TB, s setup) *gate {
 // can't be opened change nothing, and when the clients go all is well again.
 func TestNoDescriptors(t *testing.T) {
 	t.Parallel()
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	s := setup{nextHop: "smtp://" + sink.Addr(), noReuse: true, keys: map[string]string{"next_hop": noNames, "listen": "max_connections = 0"}, more: "[watch]\npoll_interval = \"1s\"\n"}
 	g := startStarved(t, s)
 	taken := map[string]bool{"m0": true}

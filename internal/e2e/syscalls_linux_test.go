@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 )
 
 // TestSystemCalls has strace count the gate's system calls for messages of 4 KiB, each
@@ -37,7 +37,7 @@ func TestSystemCalls(t *testing.T) {
 	// What is the runtime's own, and depends on what else the machine does.
 	own := []string{"futex", "nanosleep", "epoll_pwait", "sched_yield", "tgkill", "getpid", "rt_sigreturn", "restart_syscall", "madvise", "mmap", "sigaltstack", "rt_sigprocmask", "clone", "clone3", "sched_getaffinity", "set_robust_list", "rseq", "gettid", "munmap"}
 
-	sink := nexthoptest.NewSink(t, nexthoptest.Config{DropBodies: true})
+	sink := smtptest.NewSink(t, smtptest.Config{DropBodies: true})
 	g := startGate(t, setup{nextHop: "smtp://" + sink.Addr()})
 	send := func() {
 		c := mustDial(t, g.addr)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 )
 
 // TestBusyServer: a server without a free process greets nobody, and goes on answering on
@@ -15,7 +15,7 @@ func TestBusyServer(t *testing.T) {
 	full, answer := make(chan struct{}), make(chan struct{})
 	var first, second sync.Once
 	var checks atomic.Int32
-	sink := nexthoptest.NewSink(t, nexthoptest.Config{Answer: func(c nexthoptest.Command) string {
+	sink := smtptest.NewSink(t, smtptest.Config{Answer: func(c smtptest.Command) string {
 		switch {
 		case c.Line == "RCPT TO:<slow@example.net>":
 			<-answer
@@ -25,7 +25,7 @@ func TestBusyServer(t *testing.T) {
 			} else {
 				second.Do(func() { close(answer) }) // the first check was in vain, and the wait goes on
 			}
-			return nexthoptest.Silence
+			return smtptest.Silence
 		}
 		return ""
 	}})
@@ -68,14 +68,14 @@ func TestWhatIsSilence(t *testing.T) {
 		"nonsense":      {replies: map[string]string{"GREETING": "SSH-2.0-OpenSSH"}},
 		"a loop":        {replies: map[string]string{"EHLO": "250-x\n250 XSPAMGATE one"}},
 		"no TLS":        {tls: TLSImplicit},
-		"cut":           {replies: map[string]string{"GREETING": nexthoptest.Cut}, silent: true},
-		"reset":         {replies: map[string]string{"GREETING": nexthoptest.Reset}, silent: true},
-		"silent":        {replies: map[string]string{"GREETING": nexthoptest.Silence}, silent: true},
-		"silent behind": {replies: map[string]string{"EHLO": nexthoptest.Silence}},
+		"cut":           {replies: map[string]string{"GREETING": smtptest.Close}, silent: true},
+		"reset":         {replies: map[string]string{"GREETING": smtptest.Reset}, silent: true},
+		"silent":        {replies: map[string]string{"GREETING": smtptest.Silence}, silent: true},
+		"silent behind": {replies: map[string]string{"EHLO": smtptest.Silence}},
 		"refused":       {silent: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			sink := nexthoptest.NewSink(t, nexthoptest.Config{Replies: c.replies})
+			sink := smtptest.NewSink(t, smtptest.Config{Replies: c.replies})
 			defer sink.CloseConns()
 			timeouts := Timeouts{Suspect: time.Hour, Greeting: time.Second, Hello: time.Second, Connect: time.Second}
 			if !c.silent {
@@ -83,7 +83,7 @@ func TestWhatIsSilence(t *testing.T) {
 			}
 			addr := sink.Addr()
 			if name == "refused" {
-				addr = nexthoptest.Unreachable(t)
+				addr = smtptest.Unreachable(t)
 			}
 			hop := newSMTP(t, SMTPConfig{Addr: addr, GateID: "one", TLS: TLSConfig{Mode: c.tls}, Timeouts: timeouts})
 			if err := hop.askStillThere(t.Context()); (err != nil) != c.silent {

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"testing"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter/wire"
 )
 
@@ -66,7 +66,7 @@ func TestFormatsArriveIdentical(t *testing.T) {
 	}
 	sizes := []int{0, 1, 2, 3, 100, bodyBuffer - 3, bodyBuffer - 2, bodyBuffer - 1, bodyBuffer, chunkSize - 1, chunkSize, chunkSize + 1, 500_000}
 	for name, extensions := range map[string][]string{"data": {"8BITMIME"}, "chunks": chunking, "ahead": ahead} {
-		sink := nexthoptest.NewSink(t, nexthoptest.Config{Extensions: extensions})
+		sink := smtptest.NewSink(t, smtptest.Config{Extensions: extensions})
 		hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Reuse: true})
 		check := func(f Format, body, want []byte, most int) {
 			t.Helper()
@@ -117,7 +117,7 @@ func TestFormatsArriveIdentical(t *testing.T) {
 // TestChunkSizes: the chunks are full whatever the pieces are, and what fits in
 // one is one.
 func TestChunkSizes(t *testing.T) {
-	sink := nexthoptest.NewSink(t, nexthoptest.Config{Extensions: ahead, DropBodies: true})
+	sink := smtptest.NewSink(t, smtptest.Config{Extensions: ahead, DropBodies: true})
 	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Reuse: true})
 	for size, want := range map[int][]int64{
 		0:                 {0},
@@ -139,7 +139,7 @@ func TestChunkSizes(t *testing.T) {
 // TestChunkOneWrite: the command and its bytes come in one packet, and nothing
 // else is said: no DATA.
 func TestChunkOneWrite(t *testing.T) {
-	sink := nexthoptest.NewSink(t, nexthoptest.Config{Extensions: ahead})
+	sink := smtptest.NewSink(t, smtptest.Config{Extensions: ahead})
 	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr()})
 	if _, err := deliverAs(hop, Raw, []byte("x: y\r\n"), whole); err != nil {
 		t.Fatal(err)
@@ -157,15 +157,15 @@ func TestChunkOneWrite(t *testing.T) {
 
 // silentChunk begins a message at a sink that never answers BDAT, and writes
 // three bytes of it. The channel is closed when the sink is asked.
-func silentChunk(t *testing.T, extensions []string) (*nexthoptest.Sink, Transaction, Message, <-chan struct{}) {
+func silentChunk(t *testing.T, extensions []string) (*smtptest.Sink, Transaction, Message, <-chan struct{}) {
 	t.Helper()
 	asked := make(chan struct{})
-	sink := nexthoptest.NewSink(t, nexthoptest.Config{Extensions: extensions, Answer: func(command nexthoptest.Command) string {
+	sink := smtptest.NewSink(t, smtptest.Config{Extensions: extensions, Answer: func(command smtptest.Command) string {
 		if command.Verb() != "BDAT" {
 			return ""
 		}
 		close(asked)
-		return nexthoptest.Silence
+		return smtptest.Silence
 	}})
 	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Reuse: true})
 	tx, m, err := beginAs(hop, Raw)
@@ -233,7 +233,7 @@ func TestNothingInterruptsTheLastChunk(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			checkGoroutines(t)
 			ended, answer := make(chan struct{}), make(chan struct{})
-			sink := nexthoptest.NewSink(t, nexthoptest.Config{Extensions: chunking, Answer: func(c nexthoptest.Command) string {
+			sink := smtptest.NewSink(t, smtptest.Config{Extensions: chunking, Answer: func(c smtptest.Command) string {
 				if c.Line == "." {
 					close(ended)
 					<-answer
@@ -266,7 +266,7 @@ func TestNothingInterruptsTheLastChunk(t *testing.T) {
 // TestLastChunkCutOff fails the write of the last chunk at each of its bytes: the
 // outcome is unknown from the first one on.
 func TestLastChunkCutOff(t *testing.T) {
-	sink := nexthoptest.NewSink(t, nexthoptest.Config{Extensions: chunking})
+	sink := smtptest.NewSink(t, smtptest.Config{Extensions: chunking})
 	const body = "abc\r\n"
 	for taken := range len("BDAT 5 LAST\r\n" + body) {
 		left := -1
@@ -295,8 +295,8 @@ func TestLastChunkCutOff(t *testing.T) {
 // closes the connection, also while more chunks are on their way.
 func TestRefusedBetweenChunks(t *testing.T) {
 	for _, extensions := range [][]string{chunking, ahead} {
-		for _, end := range []string{"", "\n" + nexthoptest.Cut} {
-			sink := nexthoptest.NewSink(t, nexthoptest.Config{Extensions: extensions, DropBodies: true, Answer: func(c nexthoptest.Command) string {
+		for _, end := range []string{"", "\n" + smtptest.Close} {
+			sink := smtptest.NewSink(t, smtptest.Config{Extensions: extensions, DropBodies: true, Answer: func(c smtptest.Command) string {
 				if c.Verb() == "BDAT" {
 					return "552 5.3.4 too large" + end
 				}
@@ -367,7 +367,7 @@ func TestBinaryNotOffered(t *testing.T) {
 	}
 	targets := []Target{box}
 	for _, extensions := range [][]string{{"CHUNKING"}, {"BINARYMIME"}, {}} {
-		sink := nexthoptest.NewSink(t, nexthoptest.Config{Extensions: extensions})
+		sink := smtptest.NewSink(t, smtptest.Config{Extensions: extensions})
 		targets = append(targets, newSMTP(t, SMTPConfig{Addr: sink.Addr(), Reuse: true}))
 	}
 	for _, target := range targets {

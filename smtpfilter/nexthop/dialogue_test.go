@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -17,56 +15,42 @@ import (
 	"testing"
 	"time"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter/wire"
 )
 
-// TestDialogues plays every file of testdata/dialogues. Its lines are those of
-// nexthoptest.Script, and, for our side of the conversation:
+// TestDialogues plays every file of testdata/dialogues. Package smtptest describes
+// the format and what the next hop plays. The set-up says how the target is made:
 //
-//	@ reuse mail=50ms    how the target is made: reuse, lmtp, timeouts,
-//	                     tls=required (or another mode), tlsname=next.example, roots=none,
-//	                     pin=right, identity=xclient (or another), proxy=2, messages=2,
-//	                     gate=ID
-//	@ from "MAIL"        the timeouts hold once bytes were sent that begin so, and
-//	                     not before: what is answered may take its time
-//	> client 192.0.2.8:1 joe  who the client is from now on, and its login: called
-//	                     host.example. "stranger" has neither name nor address
-//	> rcpt b@example.net call a method: mail FROM [PARAM…] (Begin), rcpt TO
-//	                     [PARAM…], data [raw|binary], write "GO STRING",
+//	reuse mail=50ms …    options: reuse, lmtp, timeouts, tls=required (or another mode),
+//	                     tlsname=next.example, roots=none, pin=right, identity=xclient
+//	                     (or another), proxy=2, messages=2, gate=ID
+//	from BYTES           the timeouts begin when we send bytes that begin so
+//
+// The other steps are calls of ours and their results:
+//
+//	> client 192.0.2.8:1 joe  sets the client for the next calls, and its login: the name
+//	                     is host.example. "stranger" has neither name nor address
+//	> rcpt b@example.net calls a method: mail FROM [PARAM…] (Begin), rcpt TO
+//	                     [PARAM…], data [raw|binary], write BYTES,
 //	                     flush, commit, abort, relay (CheckRelay), probe; auth ARGS | ANSWER…
 //	                     (Authenticate), login FROM [PARAM…] (Login.Begin), logout
 //	< 250 2.1.5 Ok       what the last call returned: a reply (its lines joined
 //	                     by " / "), "error TEXT" with a part of the error,
-//	                     "lost TEXT" where it is ErrReplyLost as well, or
-//	                     "early TEXT" where it is a *ReplyError with that reply
+//	                     "lost TEXT" if it is ErrReplyLost as well, or
+//	                     "early TEXT" if it is a *ReplyError with that reply
 //	> each 250 a | 552 b the Replies after the last commit; "-" for none
 //	> offers DSN SIZE    the keywords of Extensions
-//	> state down         what States says: up, down or unknown
-//	> path a b           what Path says
-//	> gone               the client's connection to us ends
+//	> state down         the result of States: up, down or unknown
+//	> path a b           the result of Path
+//	> gone               ends the client's connection to us
 //	> challenges A | B   the texts of the challenges of the last auth
-//	> go                 let a dialogue continue that is at [hold]
-//	> idle 1             wait until so many connections are kept
-//	> dead               wait until the kept connection has something to read
-//	> pending            wait until the transaction's has
-//	> closed 1           wait until so many connections are over
-func TestDialogues(t *testing.T) {
-	files, err := filepath.Glob("testdata/dialogues/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no dialogues", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			t.Parallel()
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			playDialogue(t, string(text))
-		})
-	}
-}
+//	> go                 ends a HOLD
+//	> idle 1             waits until so many connections are kept
+//	> dead               waits until the kept connection has something to read
+//	> pending            waits until the transaction's has
+//	> closed 1           waits until so many connections are over
+func TestDialogues(t *testing.T) { smtptest.Play(t, playDialogue) }
 
 // waitFor waits for a condition that becomes true without our doing.
 func waitFor(t *testing.T, what string, condition func() bool) {
@@ -81,7 +65,7 @@ func waitFor(t *testing.T, what string, condition func() bool) {
 // driver is our side of a dialogue.
 type driver struct {
 	t       *testing.T
-	server  *nexthoptest.Script
+	server  *smtptest.Script
 	hop     *SMTP
 	client  Client
 	leave   func() // ends client.Gone
@@ -93,43 +77,37 @@ type driver struct {
 	err     error
 }
 
-func playDialogue(t *testing.T, text string) {
-	var script, ours []string
+func playDialogue(t *testing.T, file *smtptest.Dialogue) {
 	config := SMTPConfig{Hostname: "gate.example", ProbeInterval: -1}
-	config.TLS.Name, config.TLS.Roots = nexthoptest.ServerName, nexthoptest.Roots()
-	for i, line := range strings.Split(text, "\n") {
-		switch {
-		case strings.HasPrefix(line, "@ from "):
-			config.Dial = dialPatient(t, line[len("@ from "):])
-			line = ""
-		case strings.HasPrefix(line, "@ "):
-			parseOptions(t, &config, line[2:])
-			line = ""
-		case strings.HasPrefix(line, "> "), strings.HasPrefix(line, "< "):
-			ours = append(ours, fmt.Sprintf("%d %s", i+1, line))
-			line = ""
+	config.TLS.Name, config.TLS.Roots = smtptest.ServerName, smtptest.Roots()
+	file.Each(t, file.SetUp, func(l smtptest.Line) error {
+		if l.Verb == "from" {
+			config.Dial = dialPatient(smtptest.Expand(l.Text))
+			return nil
 		}
-		script = append(script, line) // an empty line keeps the numbers right
+		return parseOptions(&config, l.Verb+" "+l.Text)
+	})
+	var server, ours []smtptest.Line
+	for _, l := range file.Steps {
+		if l.OnWire() {
+			server = append(server, l)
+		} else {
+			ours = append(ours, l)
+		}
 	}
-	server := nexthoptest.NewScript(t, strings.Join(script, "\n"))
-	config.Addr = server.Addr()
-	hop, err := NewSMTP(config)
-	if err != nil {
+	d := driver{t: t, server: smtptest.NewScript(t, server), client: testClient}
+	config.Addr = d.server.Addr()
+	var err error
+	if d.hop, err = NewSMTP(config); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { hop.Close() })
-	d := driver{t: t, server: server, hop: hop, client: testClient}
-	for _, line := range ours {
-		number, step, _ := strings.Cut(line, " ")
-		if err := d.step(step); err != nil {
-			t.Fatalf("line %s, %s: %v", number, step, err)
-		}
-	}
-	hop.Close()
-	server.Wait()
+	t.Cleanup(func() { d.hop.Close() })
+	file.Each(t, ours, d.step)
+	d.hop.Close()
+	d.server.Wait()
 }
 
-// options are words of "@" lines.
+// options are words of the set-up.
 var options = map[string]func(*SMTPConfig){
 	"tls=opportunistic": func(c *SMTPConfig) { c.TLS.Mode = TLSOpportunistic },
 	"tls=required":      func(c *SMTPConfig) { c.TLS.Mode = TLSRequired },
@@ -137,7 +115,7 @@ var options = map[string]func(*SMTPConfig){
 	"tlsname=ip":        func(c *SMTPConfig) { c.TLS.Name = "" },
 	"tlsname=wrong":     func(c *SMTPConfig) { c.TLS.Name = "other.example" },
 	"roots=none":        func(c *SMTPConfig) { c.TLS.Roots = x509.NewCertPool() },
-	"pin=right":         func(c *SMTPConfig) { c.TLS.Pins = [][sha256.Size]byte{{}, nexthoptest.Pin()} },
+	"pin=right":         func(c *SMTPConfig) { c.TLS.Pins = [][sha256.Size]byte{{}, smtptest.Pin()} },
 	"pin=wrong":         func(c *SMTPConfig) { c.TLS.Pins = [][sha256.Size]byte{{}} },
 	"identity=xclient":  func(c *SMTPConfig) { c.Identity = IdentityXCLIENT },
 	"identity=xforward": func(c *SMTPConfig) { c.Identity = IdentityXFORWARD },
@@ -146,7 +124,7 @@ var options = map[string]func(*SMTPConfig){
 	"proxy=2":           func(c *SMTPConfig) { c.Proxy = 2 },
 }
 
-func parseOptions(t *testing.T, config *SMTPConfig, text string) {
+func parseOptions(config *SMTPConfig, text string) error {
 	timeouts := map[string]*time.Duration{
 		"connect": &config.Timeouts.Connect, "greeting": &config.Timeouts.Greeting, "mail": &config.Timeouts.Mail, "rcpt": &config.Timeouts.Rcpt,
 		"data": &config.Timeouts.Data, "dot": &config.Timeouts.Dot, "quit": &config.Timeouts.Quit,
@@ -173,18 +151,28 @@ func parseOptions(t *testing.T, config *SMTPConfig, text string) {
 		}
 		duration, err := time.ParseDuration(value)
 		if err != nil || timeouts[name] == nil {
-			t.Fatalf("option %q: %v", word, err)
+			return fmt.Errorf("option %q: %v", word, err)
 		}
 		*timeouts[name] = duration
 	}
+	return nil
 }
 
-// step does one of our lines.
-func (d *driver) step(line string) error {
-	if want, ok := strings.CutPrefix(line, "< "); ok {
-		return d.expect(want)
+// step plays one of our steps.
+func (d *driver) step(l smtptest.Line) error {
+	switch l.Verb {
+	case "<":
+		return d.expect(l.Text)
+	case ">":
+		words := strings.Fields(l.Text)
+		_, text, _ := strings.Cut(l.Text, " ")
+		return d.call(words, text)
 	}
-	words := strings.Fields(line)[1:]
+	return errors.New("unknown step")
+}
+
+// call carries out one call: its words, and the text after the first one.
+func (d *driver) call(words []string, text string) error {
 	ctx := context.Background()
 	switch words[0] {
 	case "mail":
@@ -197,7 +185,7 @@ func (d *driver) step(line string) error {
 	case "client":
 		d.setClient(words[1:])
 	case "auth":
-		d.authenticate(ctx, strings.TrimPrefix(line, "> auth "))
+		d.authenticate(ctx, text)
 	case "logout":
 		return d.login.Close()
 	case "probe":
@@ -223,11 +211,11 @@ func (d *driver) step(line string) error {
 		for _, r := range d.message.(EachReply).Replies() {
 			replies = append(replies, r.String())
 		}
-		if got := cmp.Or(strings.Join(replies, " | "), "-"); got != strings.TrimPrefix(line, "> each ") {
+		if got := cmp.Or(strings.Join(replies, " | "), "-"); got != text {
 			return fmt.Errorf("%q", got)
 		}
 	case "challenges":
-		if got := strings.Join(d.asked, " | "); got != strings.TrimPrefix(line, "> challenges ") {
+		if got := strings.Join(d.asked, " | "); got != text {
 			return fmt.Errorf("%q", got)
 		}
 	case "rcpt":
@@ -236,12 +224,8 @@ func (d *driver) step(line string) error {
 		format := map[string]Format{"data": Stuffed, "raw": Raw, "binary": Binary}[words[len(words)-1]]
 		d.message, d.reply, d.err = d.tx.Data(ctx, format)
 	case "write":
-		text, err := strconv.Unquote(strings.TrimPrefix(line, "> write "))
-		if err != nil {
-			return err
-		}
 		d.reply = wire.Reply{}
-		_, d.err = d.message.Write([]byte(text))
+		_, d.err = d.message.Write([]byte(smtptest.Expand(text)))
 	case "flush":
 		d.reply = wire.Reply{}
 		d.err = d.message.Flush()
@@ -256,17 +240,17 @@ func (d *driver) step(line string) error {
 			return fmt.Errorf("relays %v, reply %v", relays, d.reply)
 		}
 	case "idle":
-		waitFor(d.t, line, func() bool { return d.idle() == words[1] })
+		waitFor(d.t, words[0], func() bool { return d.idle() == words[1] })
 	case "go":
-		d.server.Go()
+		d.server.Continue()
 	case "dead":
-		waitFor(d.t, line, func() bool { return !isQuiet(d.hop.idle[0]) })
+		waitFor(d.t, words[0], func() bool { return !isQuiet(d.hop.idle[0]) })
 	case "pending":
-		waitFor(d.t, line, func() bool { return !isQuiet(d.tx.(*transaction).conn) })
+		waitFor(d.t, words[0], func() bool { return !isQuiet(d.tx.(*transaction).conn) })
 	case "closed":
-		waitFor(d.t, line, func() bool { return strconv.Itoa(d.server.Conns()-d.server.Open()) == words[1] })
+		waitFor(d.t, words[0], func() bool { return strconv.Itoa(d.server.Conns()-d.server.Open()) == words[1] })
 	default:
-		return errors.New("unknown step")
+		return errors.New("unknown call")
 	}
 	return nil
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter/wire"
 )
 
@@ -19,7 +19,7 @@ type unprobedLogin struct {
 func TestDownServesForUp(t *testing.T) {
 	for _, balance := range []Balance{Priority, RoundRobin} {
 		clock := newTestClock()
-		auth := nexthoptest.Config{Extensions: []string{"AUTH PLAIN"}}
+		auth := smtptest.Config{Extensions: []string{"AUTH PLAIN"}}
 		first, a := newProbedHost(t, auth)
 		second, b := newProbedHost(t, auth)
 		g, log := testGroup(t, GroupConfig{Balance: balance, clock: clock.clock()}, unprobedLogin{a, a}, unprobedLogin{b, b})

@@ -6,15 +6,15 @@ import (
 	"testing"
 	"time"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter/wire"
 )
 
 // TestFailover takes the first of two hosts away and brings it back.
 func TestFailover(t *testing.T) {
 	clock := newTestClock()
-	first, a := newHost(t, nexthoptest.Config{})
-	second, b := newHost(t, nexthoptest.Config{})
+	first, a := newHost(t, smtptest.Config{})
+	second, b := newHost(t, smtptest.Config{})
 	g, log := testGroup(t, GroupConfig{clock: clock.clock()}, a, b)
 	send := func() {
 		t.Helper()
@@ -38,7 +38,7 @@ func TestFailover(t *testing.T) {
 	first.check(3, 1)
 	second.check(3, 3)
 
-	first.start(nexthoptest.Config{})
+	first.start(smtptest.Config{})
 	send()
 	first.check(3, 0)
 	second.check(4, 4)
@@ -59,7 +59,7 @@ func TestFailover(t *testing.T) {
 		second.check(5+i, 4)
 	}
 	// One that is down takes mail where no other does.
-	second.start(nexthoptest.Config{})
+	second.start(smtptest.Config{})
 	send()
 	second.check(7, 1)
 	if down, back := strings.Count(log.String(), "level=WARN"), strings.Count(log.String(), "level=INFO"); down != 3 || back != 2 {
@@ -71,8 +71,8 @@ func TestFailover(t *testing.T) {
 // and no client waits for it in between.
 func TestProbedBack(t *testing.T) {
 	clock := newTestClock()
-	first, a := newProbedHost(t, nexthoptest.Config{Replies: map[string]string{"GREETING": "554 5.3.2 not here"}})
-	second, b := newProbedHost(t, nexthoptest.Config{})
+	first, a := newProbedHost(t, smtptest.Config{Replies: map[string]string{"GREETING": "554 5.3.2 not here"}})
+	second, b := newProbedHost(t, smtptest.Config{})
 	g, _ := testGroup(t, GroupConfig{clock: clock.clock()}, a, b)
 	clock.advance(0)
 	if g.members[0].up() || !g.members[1].up() {
@@ -89,7 +89,7 @@ func TestProbedBack(t *testing.T) {
 	send()
 	first.check(2, 0)
 	second.check(3, 2)
-	first.start(nexthoptest.Config{})
+	first.start(smtptest.Config{})
 	clock.advance(2 * time.Second)
 	send()
 	first.check(4, 1)
@@ -103,14 +103,14 @@ func TestFailoverKinds(t *testing.T) {
 	for _, c := range []struct{ command, reply, want string }{
 		{"GREETING", "554 5.3.2 not here", "error 554 5.3.2 not here"},
 		{"GREETING", "421 4.3.2 later", "error 421 4.3.2 later"},
-		{"GREETING", nexthoptest.Silence, "error timeout"},
-		{"GREETING", nexthoptest.Cut, "error EOF"},
+		{"GREETING", smtptest.Silence, "error timeout"},
+		{"GREETING", smtptest.Close, "error EOF"},
 		{"EHLO", "550 5.7.1 go away", "error 550 5.7.1 go away"},
-		{"EHLO", nexthoptest.Reset, "error reset"},
-		{"MAIL", nexthoptest.Cut, "error EOF"},
+		{"EHLO", smtptest.Reset, "error reset"},
+		{"MAIL", smtptest.Close, "error EOF"},
 		{"MAIL", "354 what", "error unexpected 354"},
 		{"MAIL", "421 4.3.2 later", "421 4.3.2 later"},
-		{"RCPT", nexthoptest.Reset, "error reset"},
+		{"RCPT", smtptest.Reset, "error reset"},
 		{"RCPT", "421 4.3.2 later", "421 4.3.2 later"},
 		{"MAIL", "450 4.7.1 greylisted", "final"},
 		{"MAIL", "550 5.7.1 refused", "final"},
@@ -118,9 +118,9 @@ func TestFailoverKinds(t *testing.T) {
 		{"RCPT", "550 5.1.1 no such user", "final"},
 	} {
 		t.Run(c.command+" "+c.reply, func(t *testing.T) {
-			config := nexthoptest.Config{Replies: map[string]string{c.command: c.reply}}
+			config := smtptest.Config{Replies: map[string]string{c.command: c.reply}}
 			_, bad := newHost(t, config)
-			_, good := newHost(t, nexthoptest.Config{Replies: map[string]string{"RCPT": "250 2.1.5 second"}})
+			_, good := newHost(t, smtptest.Config{Replies: map[string]string{"RCPT": "250 2.1.5 second"}})
 			g, _ := testGroup(t, GroupConfig{clock: newTestClock().clock()}, bad, good)
 			rcpt := func(g *Group) (wire.Reply, error) {
 				tx := g.Begin(Envelope{From: "a@example.com"})
@@ -167,7 +167,7 @@ func TestRefusedClient(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var members []Target
 			for range 2 {
-				server := nexthoptest.NewScript(t, refusingScript(c.proxy, c.command, c.reply))
+				server := smtptest.NewScript(t, smtptest.Parse("", refusingScript(c.proxy, c.command, c.reply)).Steps)
 				members = append(members, newSMTP(t, SMTPConfig{Addr: server.Addr(), Proxy: c.proxy, Identity: IdentityXCLIENT}))
 			}
 			g, log := testGroup(t, GroupConfig{clock: newTestClock().clock()}, members...)
@@ -187,16 +187,16 @@ func TestRefusedClient(t *testing.T) {
 func refusingScript(proxy int, command, reply string) string {
 	script := ""
 	if proxy != 0 {
-		script = "C: PROXY TCP4 *\n"
+		script = "C PROXY TCP4 *\n"
 	}
-	for _, step := range [][2]string{{"GREETING", "220 next.example"}, {"EHLO", "250-next.example\nS: 250 XCLIENT ADDR"}, {"XCLIENT", ""}} {
+	for _, step := range [][2]string{{"GREETING", "220 next.example"}, {"EHLO", "250-next.example\nS 250 XCLIENT ADDR"}, {"XCLIENT", ""}} {
 		if step[0] != "GREETING" {
-			script += "C: " + step[0] + " *\n"
+			script += "C " + step[0] + " *\n"
 		}
 		if step[0] == command {
-			return script + "S: " + reply + "\n"
+			return script + "S " + reply + "\n"
 		}
-		script += "S: " + step[1] + "\n"
+		script += "S " + step[1] + "\n"
 	}
 	return script
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 )
 
 // What two servers offer: smtp-sink, of Postfix's benchmark tools, and Postfix itself.
@@ -23,32 +23,32 @@ func TestFlights(t *testing.T) {
 		name     string
 		offers   string
 		identity Identity
-		config   nexthoptest.Config
+		config   smtptest.Config
 		first    string // the verbs of the first message, flights separated by "|"
 		second   string
 	}{
-		{"none, sink", sinkOffers, IdentityNone, nexthoptest.Config{},
+		{"none, sink", sinkOffers, IdentityNone, smtptest.Config{},
 			"EHLO|MAIL RCPT|DATA", "MAIL RCPT|DATA"},
-		{"none, Postfix", postfixOffers, IdentityNone, nexthoptest.Config{},
+		{"none, Postfix", postfixOffers, IdentityNone, smtptest.Config{},
 			"EHLO|XFORWARD MAIL RCPT|DATA", "XFORWARD MAIL RCPT|DATA"},
-		{"xforward, sink", sinkOffers, IdentityXFORWARD, nexthoptest.Config{},
+		{"xforward, sink", sinkOffers, IdentityXFORWARD, smtptest.Config{},
 			"EHLO|XFORWARD XFORWARD MAIL RCPT|DATA", "XFORWARD XFORWARD MAIL RCPT|DATA"},
-		{"xforward, Postfix", postfixOffers, IdentityXFORWARD, nexthoptest.Config{},
+		{"xforward, Postfix", postfixOffers, IdentityXFORWARD, smtptest.Config{},
 			"EHLO|XFORWARD XFORWARD XFORWARD MAIL RCPT|DATA", "XFORWARD XFORWARD XFORWARD MAIL RCPT|DATA"},
-		{"auto, sink", sinkOffers, IdentityAuto, nexthoptest.Config{},
+		{"auto, sink", sinkOffers, IdentityAuto, smtptest.Config{},
 			"EHLO|XCLIENT|EHLO|MAIL RCPT|DATA", "MAIL RCPT|DATA"},
-		{"xclient, sink", sinkOffers, IdentityXCLIENT, nexthoptest.Config{},
+		{"xclient, sink", sinkOffers, IdentityXCLIENT, smtptest.Config{},
 			"EHLO|XCLIENT|EHLO|MAIL RCPT|DATA", "MAIL RCPT|DATA"},
-		{"xclient, one client a connection, no ports", sinkOffers, IdentityXCLIENT, nexthoptest.Config{OneXCLIENT: true},
+		{"xclient, one client a connection, no ports", sinkOffers, IdentityXCLIENT, smtptest.Config{OneXCLIENT: true},
 			"EHLO|XCLIENT|EHLO|MAIL RCPT|DATA", "MAIL RCPT|DATA"},
-		{"xclient, ports are told", strings.Replace(sinkOffers, "NAME HELO|", "NAME HELO PORT|", 1), IdentityXCLIENT, nexthoptest.Config{},
+		{"xclient, ports are told", strings.Replace(sinkOffers, "NAME HELO|", "NAME HELO PORT|", 1), IdentityXCLIENT, smtptest.Config{},
 			"EHLO|XCLIENT|EHLO|MAIL RCPT|DATA", "XCLIENT|EHLO|MAIL RCPT|DATA"},
-		{"xclient, Postfix", postfixOffers, IdentityXCLIENT, nexthoptest.Config{OneXCLIENT: true},
+		{"xclient, Postfix", postfixOffers, IdentityXCLIENT, smtptest.Config{OneXCLIENT: true},
 			"EHLO|XCLIENT|EHLO|XFORWARD XFORWARD MAIL RCPT|DATA", "EHLO|XCLIENT|EHLO|XFORWARD XFORWARD MAIL RCPT|DATA"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.config.Extensions = strings.Split(c.offers, "|")
-			sink := nexthoptest.NewSink(t, c.config)
+			sink := smtptest.NewSink(t, c.config)
 			hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Reuse: true, Identity: c.identity})
 			for i, want := range []string{c.first, c.second} {
 				before := len(sink.Commands())
@@ -78,7 +78,7 @@ func TestFlights(t *testing.T) {
 
 // flights returns the verbs of commands, those of one flight separated by " ", flights
 // by "|".
-func flights(commands []nexthoptest.Command) string {
+func flights(commands []smtptest.Command) string {
 	var all []string
 	for i, c := range commands {
 		if i > 0 && c.Conn == commands[i-1].Conn && c.Flight == commands[i-1].Flight {
@@ -93,7 +93,7 @@ func flights(commands []nexthoptest.Command) string {
 // TestKeptForItsClient: of several kept connections a client gets the one that has been
 // told about it, even if another was used last.
 func TestKeptForItsClient(t *testing.T) {
-	sink := nexthoptest.NewSink(t, nexthoptest.Config{Extensions: strings.Split(sinkOffers, "|")})
+	sink := smtptest.NewSink(t, smtptest.Config{Extensions: strings.Split(sinkOffers, "|")})
 	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Reuse: true})
 	helos := []string{"one.example", "two.example", "three.example"}
 	send := func(port uint16, helo string) Transaction {

@@ -3,7 +3,7 @@ package nexthop
 import (
 	"testing"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 )
 
 func TestGreetingName(t *testing.T) {
@@ -25,7 +25,7 @@ func TestGreetingName(t *testing.T) {
 
 // TestGreetings reads the greeting of a server, alone and as a member of a group.
 func TestGreetings(t *testing.T) {
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), ProbeInterval: -1})
 	if got := Greetings(hop); got != nil {
 		t.Errorf("before the first connection: %q", got)

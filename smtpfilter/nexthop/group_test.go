@@ -10,13 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 )
 
 // TestStaysWithMember: once a recipient was answered no other member is asked.
 func TestStaysWithMember(t *testing.T) {
-	first, a := newHost(t, nexthoptest.Config{Replies: map[string]string{"RCPT TO:<c@example.net>": nexthoptest.Cut}})
-	second, b := newHost(t, nexthoptest.Config{})
+	first, a := newHost(t, smtptest.Config{Replies: map[string]string{"RCPT TO:<c@example.net>": smtptest.Close}})
+	second, b := newHost(t, smtptest.Config{})
 	g, _ := testGroup(t, GroupConfig{}, a, b)
 	tx := g.Begin(Envelope{From: "a@example.com"})
 	ctx := context.Background()
@@ -117,14 +117,14 @@ func TestNoFailure(t *testing.T) {
 func TestGroupAbort(t *testing.T) {
 	checkGoroutines(t)
 	asked := make(chan struct{})
-	silent, a := newHost(t, nexthoptest.Config{Answer: func(c nexthoptest.Command) string {
+	silent, a := newHost(t, smtptest.Config{Answer: func(c smtptest.Command) string {
 		if c.Verb() == "RCPT" {
 			close(asked)
-			return nexthoptest.Silence
+			return smtptest.Silence
 		}
 		return ""
 	}})
-	other, b := newHost(t, nexthoptest.Config{})
+	other, b := newHost(t, smtptest.Config{})
 	g, _ := testGroup(t, GroupConfig{}, a, b)
 	ctx := context.Background()
 
@@ -149,7 +149,7 @@ func TestGroupAbort(t *testing.T) {
 		t.Error("taken for down")
 	}
 
-	silent.start(nexthoptest.Config{})
+	silent.start(smtptest.Config{})
 	tx, m, err := begin(g, "a@example.com")
 	if err != nil {
 		t.Fatal(err)
@@ -205,8 +205,8 @@ func TestGroupNames(t *testing.T) {
 // TestGroupAtOnce: clients, failures and probes at the same time.
 func TestGroupAtOnce(t *testing.T) {
 	checkGoroutines(t)
-	first, a := newHost(t, nexthoptest.Config{})
-	second, b := newHost(t, nexthoptest.Config{})
+	first, a := newHost(t, smtptest.Config{})
+	second, b := newHost(t, smtptest.Config{})
 	var probes sync.Mutex
 	up := false
 	withProbe := probed{a, func(context.Context) error {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter/wire"
 )
 
@@ -56,31 +56,31 @@ func (f *fakeTransaction) Abort() {}
 type host struct {
 	t     *testing.T
 	mu    sync.Mutex
-	sink  *nexthoptest.Sink
+	sink  *smtptest.Sink
 	addr  string
 	dials int
 }
 
 // newHost starts a host and makes a target of it. The target has no probe.
-func newHost(t *testing.T, config nexthoptest.Config) (*host, Target) {
+func newHost(t *testing.T, config smtptest.Config) (*host, Target) {
 	h, hop := newProbedHost(t, config)
 	return h, unprobed{hop}
 }
 
 // newProbedHost is newHost with the probe. A host that greets nobody is soon given
 // up, any other has the usual time.
-func newProbedHost(t *testing.T, config nexthoptest.Config) (*host, *SMTP) {
+func newProbedHost(t *testing.T, config smtptest.Config) (*host, *SMTP) {
 	h := &host{t: t}
 	h.start(config)
 	var timeouts Timeouts
-	if config.Replies["GREETING"] == nexthoptest.Silence {
+	if config.Replies["GREETING"] == smtptest.Silence {
 		timeouts.Greeting = 50 * time.Millisecond
 	}
 	return h, newSMTP(t, SMTPConfig{Addr: "192.0.2.1:25", Dial: h.dial, Timeouts: timeouts})
 }
 
-func (h *host) start(config nexthoptest.Config) {
-	sink := nexthoptest.NewSink(h.t, config)
+func (h *host) start(config smtptest.Config) {
+	sink := smtptest.NewSink(h.t, config)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.sink, h.addr = sink, sink.Addr()
@@ -91,7 +91,7 @@ func (h *host) stop() {
 	h.sink.Close()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.addr = nexthoptest.Unreachable(h.t)
+	h.addr = smtptest.Unreachable(h.t)
 }
 
 // dial fails where nobody listens at the address, as it would.

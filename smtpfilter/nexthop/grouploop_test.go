@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter/wire"
 )
 
@@ -65,13 +65,13 @@ func TestGroupHope(t *testing.T) {
 func TestGroupPath(t *testing.T) {
 	var path []string // while the gate is asked
 	var g *Group
-	gate := nexthoptest.NewSink(t, nexthoptest.Config{Extensions: []string{"XSPAMGATE two three"}, Answer: func(c nexthoptest.Command) string {
+	gate := smtptest.NewSink(t, smtptest.Config{Extensions: []string{"XSPAMGATE two three"}, Answer: func(c smtptest.Command) string {
 		if c.Verb() == "RCPT" {
 			path = Path(g)
 		}
 		return ""
 	}})
-	server, mail := newHost(t, nexthoptest.Config{Replies: map[string]string{"RCPT": "421 4.3.2 later"}})
+	server, mail := newHost(t, smtptest.Config{Replies: map[string]string{"RCPT": "421 4.3.2 later"}})
 	hop := newSMTP(t, SMTPConfig{Addr: gate.Addr(), GateID: "one"})
 	g, _ = testGroup(t, GroupConfig{clock: newTestClock().clock()}, mail, hop)
 	want := []string{"two", "three"}
@@ -102,8 +102,8 @@ func TestGateInVain(t *testing.T) {
 		{"XSPAMGATE two", "250 second"},
 		{"8BITMIME", "451 4.4.1 not available"},
 	} {
-		config := nexthoptest.Config{Extensions: []string{c.extensions}, Replies: map[string]string{"RCPT": "451 4.4.1 not available"}}
-		hop := newSMTP(t, SMTPConfig{Addr: nexthoptest.NewSink(t, config).Addr(), GateID: "one"})
+		config := smtptest.Config{Extensions: []string{c.extensions}, Replies: map[string]string{"RCPT": "451 4.4.1 not available"}}
+		hop := newSMTP(t, SMTPConfig{Addr: smtptest.NewSink(t, config).Addr(), GateID: "one"})
 		g, _ := testGroup(t, GroupConfig{clock: newTestClock().clock()}, hop, &fakeTarget{name: "second"})
 		tx := g.Begin(Envelope{From: "a@example.com"})
 		defer tx.Abort()

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 )
 
 func TestXclient(t *testing.T) {
@@ -53,10 +53,10 @@ func TestXclient(t *testing.T) {
 // TestEachMailIsItsClients sends mail of many clients at once, and looks as whom
 // the next hop was told each of it: whatever it makes of a second XCLIENT.
 func TestEachMailIsItsClients(t *testing.T) {
-	for name, config := range map[string]nexthoptest.Config{
+	for name, config := range map[string]smtptest.Config{
 		"one XCLIENT a connection": {OneXCLIENT: true},
 		"any number":               {},
-		"some refused": {Answer: func(c nexthoptest.Command) string {
+		"some refused": {Answer: func(c smtptest.Command) string {
 			if c.Verb() == "XCLIENT" && c.Conn%3 == 2 && c.Flight%2 == 0 {
 				return "550 5.7.0 no"
 			}
@@ -66,7 +66,7 @@ func TestEachMailIsItsClients(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			checkGoroutines(t)
 			config.Extensions = []string{"PIPELINING", "XCLIENT NAME ADDR PORT HELO", "XFORWARD IDENT"}
-			sink := nexthoptest.NewSink(t, config)
+			sink := smtptest.NewSink(t, config)
 			hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Reuse: true, MaxIdle: 4})
 			var group sync.WaitGroup
 			for g := range 4 {
@@ -126,7 +126,7 @@ func TestNameOnceTold(t *testing.T) {
 	var mu sync.Mutex
 	told := map[int][]string{} // by connection
 	var got []string
-	sink := nexthoptest.NewSink(t, nexthoptest.Config{Answer: func(c nexthoptest.Command) string {
+	sink := smtptest.NewSink(t, smtptest.Config{Answer: func(c smtptest.Command) string {
 		mu.Lock()
 		defer mu.Unlock()
 		switch c.Verb() {
@@ -177,7 +177,7 @@ func TestLogged(t *testing.T) {
 			"XCLIENT ADDR=192.0.2.7 NAME=looked-up.example", "EHLO gate.example",
 			"XFORWARD NAME=logged.example IDENT=x", "XFORWARD ADDR=192.0.2.9"}},
 	} {
-		sink := nexthoptest.NewSink(t, nexthoptest.Config{Extensions: c.extensions})
+		sink := smtptest.NewSink(t, smtptest.Config{Extensions: c.extensions})
 		hop := newSMTP(t, SMTPConfig{Addr: sink.Addr()})
 		lookups := 0
 		tx := hop.Begin(Envelope{

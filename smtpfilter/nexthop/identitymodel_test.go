@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 )
 
 // TestIdentities sends mail of clients that differ in one attribute or more to servers that
@@ -29,7 +29,7 @@ func TestIdentities(t *testing.T) {
 	for seed := range uint64(seeds) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		m := newModel(seed, r)
-		sink := nexthoptest.NewSink(t, nexthoptest.Config{Answer: m.answer})
+		sink := smtptest.NewSink(t, smtptest.Config{Answer: m.answer})
 		hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Reuse: r.IntN(8) > 0, MaxIdle: 1 + r.IntN(4), Identity: m.identity})
 		clients := modelClients(r)
 		var group sync.WaitGroup
@@ -187,7 +187,7 @@ func (m *model) send(t *testing.T, hop *SMTP, r *rand.Rand, id string, client Cl
 }
 
 // answer answers a command, and takes notice of it.
-func (m *model) answer(c nexthoptest.Command) string {
+func (m *model) answer(c smtptest.Command) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.conns[c.Conn]

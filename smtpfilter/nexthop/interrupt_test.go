@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter/wire"
 )
 
@@ -57,12 +57,12 @@ func TestInterruptWait(t *testing.T) {
 			t.Run(silent+"/"+name, func(t *testing.T) {
 				checkGoroutines(t)
 				asked := make(chan struct{})
-				sink := nexthoptest.NewSink(t, nexthoptest.Config{Answer: func(command nexthoptest.Command) string {
+				sink := smtptest.NewSink(t, smtptest.Config{Answer: func(command smtptest.Command) string {
 					if command.Verb() != silent {
 						return ""
 					}
 					close(asked)
-					return nexthoptest.Silence
+					return smtptest.Silence
 				}})
 				hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Reuse: true})
 				ctx, cancel := context.WithCancelCause(context.Background())
@@ -142,7 +142,7 @@ func TestNothingInterruptsTheEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			checkGoroutines(t)
 			ended, answer := make(chan struct{}), make(chan struct{})
-			sink := nexthoptest.NewSink(t, nexthoptest.Config{Answer: func(c nexthoptest.Command) string {
+			sink := smtptest.NewSink(t, smtptest.Config{Answer: func(c smtptest.Command) string {
 				if c.Line == "." {
 					close(ended)
 					<-answer
@@ -176,7 +176,7 @@ func TestNothingInterruptsTheEnd(t *testing.T) {
 // TestCancelledBeforeTheEnd: a context that has ended before Commit sends no
 // dot.
 func TestCancelledBeforeTheEnd(t *testing.T) {
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Reuse: true})
 	_, m, err := begin(hop, "a@example.com")
 	if err != nil {
@@ -196,7 +196,7 @@ func TestCancelledBeforeTheEnd(t *testing.T) {
 // TestContextPerCall: the end of a context matters to the calls that were given
 // it, and to no others before or after them.
 func TestContextPerCall(t *testing.T) {
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr()})
 	tx := hop.Begin(Envelope{From: "a@example.com"})
 	call := func(do func(context.Context) error) {
@@ -233,10 +233,10 @@ func TestContextPerCall(t *testing.T) {
 // TestRefusedWhileWriting: the next hop refuses a message in its middle, and
 // closes the connection. What it said is in the error.
 func TestRefusedWhileWriting(t *testing.T) {
-	for _, end := range []string{nexthoptest.Cut, nexthoptest.Reset} {
+	for _, end := range []string{smtptest.Close, smtptest.Reset} {
 		t.Run(end, func(t *testing.T) {
-			sink := nexthoptest.NewSink(t, nexthoptest.Config{
-				Body:       &nexthoptest.BodyFault{After: 1 << 20, Reply: "552 5.3.4 too large\n" + end},
+			sink := smtptest.NewSink(t, smtptest.Config{
+				Body:       &smtptest.BodyFault{After: 1 << 20, Reply: "552 5.3.4 too large\n" + end},
 				DropBodies: true,
 			})
 			hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Reuse: true})
@@ -284,7 +284,7 @@ func (c shortConn) Write(p []byte) (int, error) {
 // TestDotCutOff fails the write that holds the dot at each of its bytes: the
 // outcome is unknown exactly when one of the dot's went out.
 func TestDotCutOff(t *testing.T) {
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	const body = "abc\r\n"
 	for taken := range len(body) + len(finalDot) {
 		left := -1
@@ -311,20 +311,20 @@ func TestDotCutOff(t *testing.T) {
 
 // TestWriteTimeout: a next hop that stops reading is given up.
 func TestWriteTimeout(t *testing.T) {
-	script := nexthoptest.NewScript(t, `
-S: 220 x
-C: EHLO gate.example
-S: 250 x
-C: MAIL FROM:<a@example.com>
-S: 250 x
-C: RCPT TO:<b@example.net>
-S: 250 x
-C: DATA
-S: 354 x
-S: [hold]
-S: [reset]
-`)
-	hop := newSMTP(t, SMTPConfig{Addr: script.Addr(), Timeouts: Timeouts{Write: 30 * time.Millisecond}, Dial: dialPatient(t, `"DATA"`)})
+	script := smtptest.NewScript(t, smtptest.Parse("", `
+S 220 x
+C EHLO gate.example
+S 250 x
+C MAIL FROM:<a@example.com>
+S 250 x
+C RCPT TO:<b@example.net>
+S 250 x
+C DATA
+S 354 x
+HOLD
+S [reset]
+`).Steps)
+	hop := newSMTP(t, SMTPConfig{Addr: script.Addr(), Timeouts: Timeouts{Write: 30 * time.Millisecond}, Dial: dialPatient("DATA")})
 	_, m, err := begin(hop, "a@example.com")
 	if err != nil {
 		t.Fatal(err)
@@ -338,12 +338,12 @@ S: [reset]
 		t.Errorf("%v", err)
 	}
 	m.Abort()
-	script.Go()
+	script.Continue()
 }
 
 // TestMisuse: calls in the wrong order are errors, and end the transaction.
 func TestMisuse(t *testing.T) {
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	box, err := NewMaildir(t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 )
 
 // TestLearntMessages: a connection to Exim ends after 10 messages, one to another server
@@ -22,7 +22,7 @@ func TestLearntMessages(t *testing.T) {
 		{"220 mx.example.org ESMTP Postfix", 5, 4},
 		{"220 exim.example.org ESMTP Eximious", 0, 1},
 	} {
-		sink := nexthoptest.NewSink(t, nexthoptest.Config{Replies: map[string]string{"GREETING": c.greeting}})
+		sink := smtptest.NewSink(t, smtptest.Config{Replies: map[string]string{"GREETING": c.greeting}})
 		hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Reuse: true, MessagesPerConnection: c.limit})
 		for i := range 20 {
 			if reply, err := deliver(hop, "a@example.com", fmt.Appendf(nil, "x: %d\r\n", i), whole); err != nil || !reply.Positive() {
@@ -37,7 +37,7 @@ func TestLearntMessages(t *testing.T) {
 
 // TestExpireNow: a connection is kept for IdleTimeout, and no longer.
 func TestExpireNow(t *testing.T) {
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Reuse: true, IdleTimeout: time.Hour})
 	var open []Message
 	for range 2 {

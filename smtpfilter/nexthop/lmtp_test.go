@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter/wire"
 )
 
@@ -41,7 +41,7 @@ func TestMergeReplies(t *testing.T) {
 
 // TestUnixSocket delivers over one, and keeps the connection.
 func TestUnixSocket(t *testing.T) {
-	sink := nexthoptest.NewSink(t, nexthoptest.Config{LMTP: true, Unix: true, Replies: map[string]string{
+	sink := smtptest.NewSink(t, smtptest.Config{LMTP: true, Unix: true, Replies: map[string]string{
 		". RCPT TO:<c@example.net>": "450 4.2.1 later",
 	}})
 	target, err := New("lmtp+unix:"+sink.Addr(), SMTPConfig{Reuse: true})
@@ -85,11 +85,11 @@ func TestUnixSocket(t *testing.T) {
 // TestGroupEachReply has the replies for each recipient from the member that took the
 // message.
 func TestGroupEachReply(t *testing.T) {
-	sink := nexthoptest.NewSink(t, nexthoptest.Config{LMTP: true, Replies: map[string]string{
+	sink := smtptest.NewSink(t, smtptest.Config{LMTP: true, Replies: map[string]string{
 		". RCPT TO:<c@example.net>": "552 5.2.2 full",
 	}})
 	var members []Target
-	for _, addr := range []string{nexthoptest.Unreachable(t), sink.Addr()} {
+	for _, addr := range []string{smtptest.Unreachable(t), sink.Addr()} {
 		m, err := New("lmtp://"+addr, SMTPConfig{ProbeInterval: -1})
 		if err != nil {
 			t.Fatal(err)

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter/wire"
 )
 
@@ -14,7 +14,7 @@ import (
 func TestLoginSlowReset(t *testing.T) {
 	asked := make(chan struct{})
 	var once sync.Once
-	sink := nexthoptest.NewSink(t, nexthoptest.Config{Extensions: []string{"AUTH PLAIN"}, Answer: func(c nexthoptest.Command) string {
+	sink := smtptest.NewSink(t, smtptest.Config{Extensions: []string{"AUTH PLAIN"}, Answer: func(c smtptest.Command) string {
 		switch {
 		case c.Conn > 1 && c.Verb() == "EHLO":
 			once.Do(func() { close(asked) })

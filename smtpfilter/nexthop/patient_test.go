@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"net"
-	"strconv"
-	"testing"
 	"time"
 )
 
@@ -20,12 +18,7 @@ type patientConn struct {
 }
 
 // dialPatient dials a patientConn, quoted as in Go.
-func dialPatient(t *testing.T, quoted string) func(ctx context.Context, network, addr string) (net.Conn, error) {
-	t.Helper()
-	from, err := strconv.Unquote(quoted)
-	if err != nil {
-		t.Fatalf("%s: %v", quoted, err)
-	}
+func dialPatient(from string) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := new(net.Dialer).DialContext(context.WithoutCancel(ctx), network, addr)
 		return &patientConn{Conn: c, from: []byte(from)}, err

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 )
 
 // logText is a log in memory.
@@ -36,7 +36,7 @@ func (l *logText) count(part string) int {
 // again, follows its changes, and keeps what it knows while it cannot ask.
 func TestProbing(t *testing.T) {
 	checkGoroutines(t)
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	log := new(logText)
 	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), ProbeInterval: 5 * time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo}))})
@@ -74,7 +74,7 @@ func TestProbing(t *testing.T) {
 // TestWarnsWithoutXCLIENT: where no mail passes without XCLIENT, it is said once that
 // it is not offered, and again when it was in between.
 func TestWarnsWithoutXCLIENT(t *testing.T) {
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	log := new(logText)
 	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Identity: IdentityXCLIENT, ProbeInterval: -1,
 		Logger: slog.New(slog.NewTextHandler(log, nil))})
@@ -94,7 +94,7 @@ func TestWarnsWithoutXCLIENT(t *testing.T) {
 
 // TestNeverHeard: a next hop that has said nothing yet is not said to have.
 func TestNeverHeard(t *testing.T) {
-	sink := nexthoptest.NewSink(t, nexthoptest.Config{Replies: map[string]string{"GREETING": "421 later"}})
+	sink := smtptest.NewSink(t, smtptest.Config{Replies: map[string]string{"GREETING": "421 later"}})
 	log := new(logText)
 	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), ProbeInterval: time.Hour,
 		Logger: slog.New(slog.NewTextHandler(log, nil))})
@@ -107,7 +107,7 @@ func TestNeverHeard(t *testing.T) {
 // TestCloseEndsProbe: Close does not wait for a next hop that says nothing.
 func TestCloseEndsProbe(t *testing.T) {
 	checkGoroutines(t)
-	sink := nexthoptest.NewSink(t, nexthoptest.Config{Replies: map[string]string{"GREETING": nexthoptest.Silence}})
+	sink := smtptest.NewSink(t, smtptest.Config{Replies: map[string]string{"GREETING": smtptest.Silence}})
 	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), ProbeInterval: time.Hour})
 	waitFor(t, "the probe", func() bool { return sink.Conns() == 1 })
 	hop.Close()
@@ -116,7 +116,7 @@ func TestCloseEndsProbe(t *testing.T) {
 
 // TestMailSparesProbe: who connects learns what a probe would.
 func TestMailSparesProbe(t *testing.T) {
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr()})
 	if _, err := deliver(hop, "a@example.com", nil, whole); err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func TestMailSparesProbe(t *testing.T) {
 
 // TestSharedOffers: who looks at the keywords often gets one map.
 func TestSharedOffers(t *testing.T) {
-	sink := nexthoptest.NewSink(t, nexthoptest.Config{Extensions: []string{"SIZE 10"}})
+	sink := smtptest.NewSink(t, smtptest.Config{Extensions: []string{"SIZE 10"}})
 	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr()})
 	if err := hop.Probe(context.Background()); err != nil {
 		t.Fatal(err)
@@ -149,8 +149,8 @@ func TestSharedOffers(t *testing.T) {
 // TestWaitKnown: whoever waits for the first probe knows what is offered, or goes
 // on without where nobody answers.
 func TestWaitKnown(t *testing.T) {
-	there := nexthoptest.NewSink(t, nexthoptest.Config{Extensions: []string{"DSN"}})
-	for addr, offers := range map[string]bool{there.Addr(): true, nexthoptest.Unreachable(t): false} {
+	there := smtptest.NewSink(t, smtptest.Config{Extensions: []string{"DSN"}})
+	for addr, offers := range map[string]bool{there.Addr(): true, smtptest.Unreachable(t): false} {
 		s, err := NewSMTP(SMTPConfig{Addr: addr})
 		if err != nil {
 			t.Fatal(err)

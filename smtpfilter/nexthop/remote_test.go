@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 )
 
 // A lockedBuffer is written to by several goroutines.
@@ -33,8 +33,8 @@ func (l *lockedBuffer) String() string {
 // do not offer it: the log tells once what that means, and refusals of other
 // attributes once each. A Postfix on this machine is a warning, others are not.
 func TestSourceLogged(t *testing.T) {
-	refuse := func(attributes ...string) func(nexthoptest.Command) string {
-		return func(c nexthoptest.Command) string {
+	refuse := func(attributes ...string) func(smtptest.Command) string {
+		return func(c smtptest.Command) string {
 			for _, a := range attributes {
 				if strings.HasPrefix(c.Line, "XFORWARD "+a+"=") {
 					return "501 5.5.4 Bad " + a + " syntax"
@@ -48,7 +48,7 @@ func TestSourceLogged(t *testing.T) {
 		name     string
 		offers   string
 		greeting string
-		answer   func(nexthoptest.Command) string
+		answer   func(smtptest.Command) string
 		config   SMTPConfig
 
 		want     string // level of the line about SOURCE, "" for none
@@ -65,10 +65,10 @@ func TestSourceLogged(t *testing.T) {
 		{name: "LMTP", offers: "SIZE", greeting: exim, config: SMTPConfig{LMTP: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			sink := nexthoptest.NewSink(t, nexthoptest.Config{
+			sink := smtptest.NewSink(t, smtptest.Config{
 				Extensions: []string{"PIPELINING", c.offers},
 				LMTP:       c.config.LMTP,
-				Answer: func(command nexthoptest.Command) string {
+				Answer: func(command smtptest.Command) string {
 					if command.Line == "GREETING" {
 						return c.greeting
 					}

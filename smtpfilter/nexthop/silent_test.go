@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 )
 
 // wedging is a server that stops at a command, with all that it does: it takes
@@ -18,12 +18,12 @@ type wedging struct {
 	stopped atomic.Bool
 }
 
-func (w *wedging) answer(c nexthoptest.Command) string {
+func (w *wedging) answer(c smtptest.Command) string {
 	if c.Line == w.at || c.Verb() == w.at {
 		w.stopped.Store(true)
 	}
 	if w.stopped.Load() {
-		return nexthoptest.Silence
+		return smtptest.Silence
 	}
 	return ""
 }
@@ -39,7 +39,7 @@ func TestSilentServer(t *testing.T) {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()
 			w := &wedging{at: at}
-			sink := nexthoptest.NewSink(t, nexthoptest.Config{Answer: w.answer})
+			sink := smtptest.NewSink(t, smtptest.Config{Answer: w.answer})
 			hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Reuse: true, Timeouts: hasty})
 			tx := hop.Begin(Envelope{Client: testClient, From: "a@example.com"})
 			defer tx.Abort()
@@ -65,8 +65,8 @@ func TestSilentServer(t *testing.T) {
 // have their mail delivered elsewhere.
 func TestSilentKept(t *testing.T) {
 	w := &wedging{at: "NOOP"}
-	first := nexthoptest.NewSink(t, nexthoptest.Config{Answer: w.answer})
-	second := nexthoptest.NewSink(t)
+	first := smtptest.NewSink(t, smtptest.Config{Answer: w.answer})
+	second := smtptest.NewSink(t)
 	a := newSMTP(t, SMTPConfig{Addr: first.Addr(), Reuse: true, Timeouts: hasty})
 	b := newSMTP(t, SMTPConfig{Addr: second.Addr(), Reuse: true})
 	g, log := testGroup(t, GroupConfig{clock: newTestClock().clock()}, a, b)
@@ -90,7 +90,7 @@ func TestSilentKept(t *testing.T) {
 // given here only when it was asked over another connection whether it is there.
 func TestSlowReply(t *testing.T) {
 	asked := make(chan struct{})
-	sink := nexthoptest.NewSink(t, nexthoptest.Config{Answer: func(c nexthoptest.Command) string {
+	sink := smtptest.NewSink(t, smtptest.Config{Answer: func(c smtptest.Command) string {
 		switch {
 		case c.Conn == 2 && c.Verb() == "EHLO":
 			close(asked)
@@ -113,8 +113,8 @@ func TestSlowReply(t *testing.T) {
 // TestTooSlowReply: a server that is there, and takes too long over one client's
 // recipient, is not down for all others; that recipient goes elsewhere.
 func TestTooSlowReply(t *testing.T) {
-	first := nexthoptest.NewSink(t, nexthoptest.Config{Replies: map[string]string{"RCPT": nexthoptest.Silence}})
-	second := nexthoptest.NewSink(t)
+	first := smtptest.NewSink(t, smtptest.Config{Replies: map[string]string{"RCPT": smtptest.Silence}})
+	second := smtptest.NewSink(t)
 	timeouts := hasty
 	timeouts.Greeting, timeouts.Rcpt = time.Hour, 100*time.Millisecond
 	a := newSMTP(t, SMTPConfig{Addr: first.Addr(), Timeouts: timeouts})
@@ -134,10 +134,10 @@ func TestTooSlowReply(t *testing.T) {
 // TestSilentBehindTheDot: behind a message nobody is asked whether he is there. The reply
 // may take 10 minutes, and is waited for.
 func TestSilentBehindTheDot(t *testing.T) {
-	sink := nexthoptest.NewSink(t, nexthoptest.Config{Answer: func(c nexthoptest.Command) string {
+	sink := smtptest.NewSink(t, smtptest.Config{Answer: func(c smtptest.Command) string {
 		switch {
 		case c.Conn > 1:
-			return nexthoptest.Silence
+			return smtptest.Silence
 		case c.Line == ".":
 			time.Sleep(20 * hasty.Suspect) // a server that is slow
 		}
@@ -154,7 +154,7 @@ func TestSilentBehindTheDot(t *testing.T) {
 
 // TestCheckIsShared: many who wait for one server ask it once.
 func TestCheckIsShared(t *testing.T) {
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	timeouts := hasty
 	timeouts.Suspect = time.Hour
 	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Timeouts: timeouts})
@@ -177,9 +177,9 @@ func TestCheckIsShared(t *testing.T) {
 // TestSilentLater: a server that was there when it was asked first stops behind that.
 func TestSilentLater(t *testing.T) {
 	w := &wedging{at: "QUIT"} // of the connection on which it was asked
-	sink := nexthoptest.NewSink(t, nexthoptest.Config{Answer: func(c nexthoptest.Command) string {
+	sink := smtptest.NewSink(t, smtptest.Config{Answer: func(c smtptest.Command) string {
 		if c.Verb() == "RCPT" {
-			return nexthoptest.Silence
+			return smtptest.Silence
 		}
 		return w.answer(c)
 	}})

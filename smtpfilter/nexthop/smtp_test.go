@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter/wire"
 )
 
@@ -107,7 +107,7 @@ func randomBody(r *rand.Rand, size int) []byte {
 
 func TestBytesArriveIdentical(t *testing.T) {
 	dir := t.TempDir()
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	smtp := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Reuse: true})
 	box, err := NewMaildir(dir, nil)
 	if err != nil {
@@ -149,7 +149,7 @@ func TestBytesArriveIdentical(t *testing.T) {
 // TestRoomForTheDot ends messages that leave the buffer full but for a few
 // bytes.
 func TestRoomForTheDot(t *testing.T) {
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Reuse: true})
 	for size := bodyBuffer - 5; size <= bodyBuffer+5; size++ {
 		body := append(bytes.Repeat([]byte("x"), size-2), "\r\n"...)
@@ -165,7 +165,7 @@ func TestRoomForTheDot(t *testing.T) {
 
 func TestManyAtOnce(t *testing.T) {
 	checkGoroutines(t)
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	for _, reuse := range []bool{false, true} {
 		hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Reuse: reuse, MaxIdle: 3})
 		before := len(sink.Messages())
@@ -210,7 +210,7 @@ func TestManyAtOnce(t *testing.T) {
 // TestOneFlight shows that the first command and the last of the envelope come
 // in one packet.
 func TestOneFlight(t *testing.T) {
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr()})
 	if _, err := deliver(hop, "a@example.com", nil, whole); err != nil {
 		t.Fatal(err)
@@ -227,7 +227,7 @@ func TestOneFlight(t *testing.T) {
 // TestWornConnection shows that a kept connection on which only refusals happen
 // is ended, and that a delivery makes it as good as new.
 func TestWornConnection(t *testing.T) {
-	sink := nexthoptest.NewSink(t, nexthoptest.Config{Replies: map[string]string{"RCPT TO:<no@example.net>": "550 no"}})
+	sink := smtptest.NewSink(t, smtptest.Config{Replies: map[string]string{"RCPT TO:<no@example.net>": "550 no"}})
 	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Reuse: true})
 	refused := func() {
 		tx := hop.Begin(Envelope{From: "a@example.com"})
@@ -263,7 +263,7 @@ func TestWornConnection(t *testing.T) {
 }
 
 func TestMaxIdle(t *testing.T) {
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Reuse: true, MaxIdle: 1})
 	var open []Message
 	for range 3 {
@@ -289,7 +289,7 @@ func TestMaxIdle(t *testing.T) {
 
 func TestIdleTimeout(t *testing.T) {
 	checkGoroutines(t)
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Reuse: true, IdleTimeout: 10 * time.Millisecond})
 	if _, err := deliver(hop, "a@example.com", nil, whole); err != nil {
 		t.Fatal(err)
@@ -303,7 +303,7 @@ func TestIdleTimeout(t *testing.T) {
 
 func TestClosed(t *testing.T) {
 	checkGoroutines(t)
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Reuse: true})
 	_, m, err := begin(hop, "a@example.com")
 	if err != nil {
@@ -330,7 +330,7 @@ func TestClosed(t *testing.T) {
 
 // TestControlBytes shows that nothing of the envelope can end its line.
 func TestControlBytes(t *testing.T) {
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr()})
 	for _, bad := range []string{"a\r\nRSET", "a\n", "a\x00b", "\r"} {
 		for _, c := range []struct {
@@ -361,12 +361,12 @@ func TestControlBytes(t *testing.T) {
 // waiting longer than its caller wants.
 func TestRelayCheckInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	sink := nexthoptest.NewSink(t, nexthoptest.Config{Answer: func(c nexthoptest.Command) string {
+	sink := smtptest.NewSink(t, smtptest.Config{Answer: func(c smtptest.Command) string {
 		if c.Verb() != "MAIL" {
 			return ""
 		}
 		cancel(errStop)
-		return nexthoptest.Silence
+		return smtptest.Silence
 	}})
 	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr()})
 	if relays, reply, err := hop.CheckRelay(ctx); relays || !errors.Is(err, errStop) {
@@ -377,7 +377,7 @@ func TestRelayCheckInterrupted(t *testing.T) {
 // TestCloseLeavesBegunTransactions: a transaction that was begun before Close may
 // still connect; one that is begun afterwards fails.
 func TestCloseLeavesBegunTransactions(t *testing.T) {
-	sink := nexthoptest.NewSink(t)
+	sink := smtptest.NewSink(t)
 	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Reuse: true})
 	before := hop.Begin(Envelope{From: "a@example.com"})
 	hop.Close()
@@ -404,7 +404,7 @@ func TestCloseLeavesBegunTransactions(t *testing.T) {
 
 // TestFlush: what was written reaches the next hop before the message ends.
 func TestFlush(t *testing.T) {
-	sink := nexthoptest.NewSink(t, nexthoptest.Config{Body: &nexthoptest.BodyFault{After: 4, Reply: nexthoptest.Cut}})
+	sink := smtptest.NewSink(t, smtptest.Config{Body: &smtptest.BodyFault{After: 4, Reply: smtptest.Close}})
 	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr()})
 	tx := hop.Begin(Envelope{From: "a@example.com"})
 	defer tx.Abort()
@@ -427,7 +427,7 @@ func TestFlush(t *testing.T) {
 
 // TestConnectFails: nobody listens.
 func TestConnectFails(t *testing.T) {
-	hop := newSMTP(t, SMTPConfig{Addr: nexthoptest.Unreachable(t)})
+	hop := newSMTP(t, SMTPConfig{Addr: smtptest.Unreachable(t)})
 	tx := hop.Begin(Envelope{})
 	_, err := tx.Rcpt(context.Background(), "b@example.net", nil)
 	if err == nil || !strings.Contains(err.Error(), "connect") {

@@ -8,15 +8,15 @@ import (
 	"net"
 	"testing"
 
-	"spamgate/smtpfilter/nexthop/nexthoptest"
+	"spamgate/internal/smtptest"
 )
 
 // TestTLSBytes: messages arrive identical over TLS, all on one connection, whose
 // tickets are not taken for replies; another connection resumes the session.
 func TestTLSBytes(t *testing.T) {
 	checkGoroutines(t)
-	sink := nexthoptest.NewSink(t, nexthoptest.Config{Extensions: []string{"STARTTLS", "PIPELINING", "8BITMIME", "XFORWARD ADDR"}})
-	config := SMTPConfig{Addr: sink.Addr(), Reuse: true, TLS: TLSConfig{Mode: TLSRequired, Name: nexthoptest.ServerName, Roots: nexthoptest.Roots()}}
+	sink := smtptest.NewSink(t, smtptest.Config{Extensions: []string{"STARTTLS", "PIPELINING", "8BITMIME", "XFORWARD ADDR"}})
+	config := SMTPConfig{Addr: sink.Addr(), Reuse: true, TLS: TLSConfig{Mode: TLSRequired, Name: smtptest.ServerName, Roots: smtptest.Roots()}}
 	hop := newSMTP(t, config)
 	body := bytes.Repeat([]byte("0123456789abcdef\r\n"), 20_000)
 	for i := range 20 {

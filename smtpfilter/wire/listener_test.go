@@ -87,30 +87,25 @@ func TestAcceptCloses(t *testing.T) {
 // TestSetConfig changes what new connections find, and nothing for those that
 // are open.
 func TestSetConfig(t *testing.T) {
-	g := newPlayed(t)
+	g := newTestGate(t)
 	g.start(t)
-	old := &dialogue{t: t, gate: g}
-	old.use(g.dial(t))
-	old.play("S 220 *", "C EHLO client.example", "E PIPELINING,CHUNKING,8BITMIME,ENHANCEDSTATUSCODES,SIZE")
+	old := g.dial(t)
+	play(t, old, "S 220 *", "C EHLO client.example", "E PIPELINING,CHUNKING,8BITMIME,ENHANCEDSTATUSCODES,SIZE")
 	g.cfg.MaxMessageBytes = 7
 	g.listener.SetConfig(g.cfg)
-	young := &dialogue{t: t, gate: g}
-	young.use(g.dial(t))
-	young.play("S 220 *", "C EHLO client.example", "E PIPELINING,CHUNKING,8BITMIME,ENHANCEDSTATUSCODES,SIZE 7")
-	old.play("C EHLO client.example", "E PIPELINING,CHUNKING,8BITMIME,ENHANCEDSTATUSCODES,SIZE")
+	young := g.dial(t)
+	play(t, young, "S 220 *", "C EHLO client.example", "E PIPELINING,CHUNKING,8BITMIME,ENHANCEDSTATUSCODES,SIZE 7")
+	play(t, old, "C EHLO client.example", "E PIPELINING,CHUNKING,8BITMIME,ENHANCEDSTATUSCODES,SIZE")
 }
 
 // TestDrainTLS drains under TLS: a transaction goes on, and its end is the
 // connection's, which is closed in order.
 func TestDrainTLS(t *testing.T) {
-	g := newPlayed(t)
-	if err := g.setUp("tls implicit"); err != nil {
-		t.Fatal(err)
-	}
+	g := newTestGate(t)
+	g.mustSetUp(t, "tls implicit")
 	g.start(t)
-	d := &dialogue{t: t, gate: g}
-	d.use(g.dial(t))
-	d.play("TLS", "S 220 *", "C HELO client.example", "S 250 *", "C MAIL FROM:<a@example.com>", "S 250 *")
+	d := g.dial(t)
+	play(t, d, "TLS", "S 220 *", "C HELO client.example", "S 250 *", "C MAIL FROM:<a@example.com>", "S 250 *")
 	g.listener.Close()
 	<-g.served
 	g.served = nil
@@ -119,8 +114,8 @@ func TestDrainTLS(t *testing.T) {
 		g.listener.Drain(context.Background())
 		close(drained)
 	}()
-	d.play("C RCPT TO:<b@example.net>", "S 250 *", "C RSET", "S 250 *", "S 421 4.3.2 *", "X")
-	d.conn.Close()
+	play(t, d, "C RCPT TO:<b@example.net>", "S 250 *", "C RSET", "S 250 *", "S 421 4.3.2 *", "S [close]")
+	d.Conn.Close()
 	<-drained
 }
 
@@ -142,26 +137,23 @@ func (l *telling) Accept() (net.Conn, error) {
 func TestDrainGreeting(t *testing.T) {
 	for _, tt := range []struct{ setUp, step string }{
 		{"delay 1h", "S 421 4.3.2 *"},
-		{"proxy 127.0.0.0/8", "X"},
-		{"tls implicit", "X"},
+		{"proxy 127.0.0.0/8", "S [close]"},
+		{"tls implicit", "S [close]"},
 	} {
 		t.Run(tt.setUp, func(t *testing.T) {
-			g := newPlayed(t)
-			if err := g.setUp(tt.setUp); err != nil {
-				t.Fatal(err)
-			}
+			g := newTestGate(t)
+			g.mustSetUp(t, tt.setUp)
 			tcp := &telling{Listener: listen(t), accepted: make(chan struct{}, 1)}
-			d := &dialogue{t: t, gate: g}
 			g.serve(t, tcp)
-			d.use(g.dial(t))
+			d := g.dial(t)
 			<-tcp.accepted
 			stopped := make(chan struct{})
 			go func() {
 				g.stop(t)
 				close(stopped)
 			}()
-			d.play(tt.step, "X")
-			d.conn.Close()
+			play(t, d, tt.step, "S [close]")
+			d.Conn.Close()
 			<-stopped
 		})
 	}
@@ -184,13 +176,12 @@ func (l late) Accept() (net.Conn, error) {
 // TestEarlyWithoutDelay finds bytes that are there when the client is greeted.
 func TestEarlyWithoutDelay(t *testing.T) {
 	tcp := listen(t)
-	g := newPlayed(t)
+	g := newTestGate(t)
 	g.cfg.RejectPregreet = true
 	g.addr = tcp.Addr().String()
-	d := &dialogue{t: t, gate: g}
-	d.use(g.dial(t))
-	d.play("C EHLO client.example")
+	d := g.dial(t)
+	play(t, d, "C EHLO client.example")
 	g.serve(t, late{tcp})
-	d.play("S 554 5.5.0 *", "X")
-	d.conn.Close()
+	play(t, d, "S 554 5.5.0 *", "S [close]")
+	d.Conn.Close()
 }

@@ -14,23 +14,22 @@ import (
 // is bounded. Without that bound it would end as a line that is too long, after some
 // seconds.
 func TestDrip(t *testing.T) {
-	g := newPlayed(t)
+	g := newTestGate(t)
 	g.cfg.CommandTimeout = 500 * time.Millisecond
 	g.start(t)
-	d := &dialogue{t: t, gate: g}
-	d.use(g.dial(t))
-	d.play("S 220 *")
+	d := g.dial(t)
+	play(t, d, "S 220 *")
 	answered := make(chan struct{})
 	go func() {
 		defer close(answered)
-		d.play("S 421 4.4.2 *")
+		play(t, d, "S 421 4.4.2 *")
 	}()
 	for {
 		select {
 		case <-answered:
 			return
 		case <-time.After(time.Millisecond):
-			d.send("x") // fails once the connection is closed
+			io.WriteString(d.Conn, "x") // fails once the connection is closed
 		}
 	}
 }
@@ -41,7 +40,7 @@ func TestDrip(t *testing.T) {
 func patiently(t *testing.T, limit time.Duration, try func(limit time.Duration) error) {
 	t.Helper()
 	err := try(limit)
-	for err != nil && limit < playLimit/5 {
+	for err != nil && limit < waitLimit/5 {
 		limit *= 5
 		err = try(limit)
 	}
@@ -58,27 +57,22 @@ func TestSilence(t *testing.T) {
 		setUp []string
 		steps []string
 	}{
-		{"STARTTLS", []string{"tls offered"}, []string{"S 220 *", "C STARTTLS", "S 220 *", "X"}},
-		{"implicit TLS", []string{"tls implicit"}, []string{"X"}},
-		{"PROXY", []string{"proxy 127.0.0.0/8"}, []string{"R PROXY", "X"}},
+		{"STARTTLS", []string{"tls offered"}, []string{"S 220 *", "C STARTTLS", "S 220 *", "S [close]"}},
+		{"implicit TLS", []string{"tls implicit"}, []string{"S [close]"}},
+		{"PROXY", []string{"proxy 127.0.0.0/8"}, []string{"C! PROXY", "S [close]"}},
 		{"AUTH", []string{"tls implicit", "auth", "next AUTH=PLAIN"}, []string{
 			"TLS", "S 220 *", "C EHLO client.example", "E PIPELINING,CHUNKING,AUTH PLAIN,SIZE",
-			"C AUTH PLAIN", "S 334 *", "S 421 4.4.2 *", "X"}},
+			"C AUTH PLAIN", "S 334 *", "S 421 4.4.2 *", "S [close]"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			patiently(t, 200*time.Millisecond, func(limit time.Duration) error {
-				g := newPlayed(t)
+				g := newTestGate(t)
 				g.cfg.CommandTimeout = limit
-				for _, line := range tt.setUp {
-					if err := g.setUp(line); err != nil {
-						t.Fatal(err)
-					}
-				}
+				g.mustSetUp(t, tt.setUp...)
 				g.start(t)
-				d := &dialogue{t: t, gate: g}
-				d.use(g.dial(t))
-				return d.try(tt.steps...)
+				d := g.dial(t)
+				return d.PlayAll(tt.steps...)
 			})
 		})
 	}
@@ -88,15 +82,12 @@ func TestSilence(t *testing.T) {
 // a cut.
 func TestCloseNotify(t *testing.T) {
 	for _, last := range []string{"QUIT", "NOOP \x00"} {
-		g := newPlayed(t)
-		if err := g.setUp("tls implicit"); err != nil {
-			t.Fatal(err)
-		}
+		g := newTestGate(t)
+		g.mustSetUp(t, "tls implicit")
 		g.start(t)
-		d := &dialogue{t: t, gate: g}
-		d.use(g.dial(t))
-		d.play("TLS", "S 220 *", "C "+last)
-		if reply, err := io.ReadAll(d.in); err != nil || len(reply) == 0 { // io.ErrUnexpectedEOF without close_notify
+		d := g.dial(t)
+		play(t, d, "TLS", "S 220 *", "C "+last)
+		if reply, err := io.ReadAll(d.In); err != nil || len(reply) == 0 { // io.ErrUnexpectedEOF without close_notify
 			t.Errorf("behind %q: %q, %v", last, reply, err)
 		}
 	}
@@ -107,22 +98,18 @@ func TestCloseNotify(t *testing.T) {
 func TestUnreadTLS(t *testing.T) {
 	commands := bytes.Repeat([]byte("HELP\r\n"), 10<<10)
 	patiently(t, 50*time.Millisecond, func(limit time.Duration) error {
-		g := newPlayed(t)
+		g := newTestGate(t)
 		g.cfg.WriteTimeout, g.cfg.MaxRefusals = limit, 1<<30
-		if err := g.setUp("tls implicit"); err != nil {
-			t.Fatal(err)
-		}
+		g.mustSetUp(t, "tls implicit")
 		g.start(t)
-		tcp := g.dial(t).(*net.TCPConn)
-		tcp.SetReadBuffer(4 << 10)
-		d := &dialogue{t: t, gate: g}
-		d.use(tcp)
-		err := d.try("TLS", "S 220 *")
+		d := g.dial(t)
+		d.Conn.(*net.TCPConn).SetReadBuffer(4 << 10)
+		err := d.PlayAll("TLS", "S 220 *")
 		if err != nil {
 			return err
 		}
 		for err == nil {
-			_, err = d.conn.Write(commands)
+			_, err = d.Conn.Write(commands)
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return errors.New("the connection goes on")

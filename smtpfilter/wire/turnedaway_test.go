@@ -12,12 +12,8 @@ import (
 // hold nothing of the gate's, for no limit counts them.
 func TestTurnedAway(t *testing.T) {
 	for _, setUp := range []string{"tls offered", "tls implicit"} {
-		g := newPlayed(t)
-		for _, line := range []string{setUp, "refuse 127.0.0.1 421 4.7.0 too many connections"} {
-			if err := g.setUp(line); err != nil {
-				t.Fatal(err)
-			}
-		}
+		g := newTestGate(t)
+		g.mustSetUp(t, setUp, "refuse 127.0.0.1 421 4.7.0 too many connections")
 		closed := make(chan bool)
 		g.cfg.Closed = func(*wire.Conn) { close(closed) }
 		tcp, err := net.Listen("tcp", "127.0.0.1:0")

@@ -16,11 +16,12 @@ import (
 
 	"github.com/emersion/go-smtp"
 
+	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter/wire"
 )
 
-// played is a wire.Listener with go-smtp's server.
-type played struct {
+// testGate is a wire.Listener with go-smtp's server.
+type testGate struct {
 	cfg      wire.Config
 	erredAt  int
 	erred    wire.Reply
@@ -34,12 +35,12 @@ type played struct {
 	errors int
 }
 
-func newPlayed(t testing.TB) *played {
-	g := &played{refused: map[string]wire.Reply{}}
+func newTestGate(t testing.TB) *testGate {
+	g := &testGate{refused: map[string]wire.Reply{}}
 	g.cfg = wire.Config{
 		Hostname:  "gate.example",
-		Noticed:   func(_ *wire.Conn, what string) { g.hear("noticed " + what) },
-		Refused:   func(_ *wire.Conn, line string, r wire.Reply) { g.hear("refused " + line) },
+		Noticed:   func(_ *wire.Conn, what string) { g.record("noticed " + what) },
+		Refused:   func(_ *wire.Conn, line string, r wire.Reply) { g.record("refused " + line) },
 		Connected: g.connected,
 		Erred: func(*wire.Conn) wire.Reply {
 			g.mu.Lock()
@@ -53,20 +54,21 @@ func newPlayed(t testing.TB) *played {
 	return g
 }
 
-func (g *played) connected(c *wire.Conn) wire.Reply {
+func (g *testGate) connected(c *wire.Conn) wire.Reply {
 	client := c.Client()
 	if r, ok := g.refused[client.Addr.Addr().String()]; ok {
 		return r
 	}
 	if g.cfg.ProxySources != nil || g.cfg.TrustedProxies != nil {
-		g.hear("connected " + describe(client))
+		g.record("connected " + describe(client))
 	}
 	return wire.Reply{}
 }
 
-func (g *played) setUp(text string) (err error) {
-	verb, arg, _ := strings.Cut(text, " ")
-	switch verb {
+// setUp carries out a line of the set-up.
+func (g *testGate) setUp(l smtptest.Line) (err error) {
+	arg := l.Text
+	switch l.Verb {
 	case "next":
 		e := wire.Extensions{}
 		for _, keyword := range strings.Fields(strings.TrimPrefix(arg, "-")) {
@@ -84,7 +86,7 @@ func (g *played) setUp(text string) (err error) {
 	case "errors":
 		g.cfg.MaxErrors, err = strconv.Atoi(arg)
 	case "tls":
-		g.cfg.TLS = serverTLS()
+		g.cfg.TLS = smtptest.ServerTLS()
 		g.cfg.TLSMode = map[string]wire.TLSMode{"offered": wire.TLSOffered, "required": wire.TLSRequired, "implicit": wire.TLSImplicit}[arg]
 	case "auth":
 		g.cfg.Auth = g.authenticate
@@ -116,9 +118,9 @@ func parseReply(s string) (r wire.Reply, err error) {
 
 // authenticate takes the user "user" with the password "secret": PLAIN with or
 // without an initial response, LOGIN; BROKEN gives back no proper reply.
-func (g *played) authenticate(c *wire.Conn, args string, ask func(wire.Reply) (string, error)) wire.Reply {
+func (g *testGate) authenticate(c *wire.Conn, args string, ask func(wire.Reply) (string, error)) wire.Reply {
 	mechanism, answer, _ := strings.Cut(args, " ")
-	g.hear("auth " + args)
+	g.record("auth " + args)
 	challenges := []string{""}
 	switch mechanism {
 	case "LOGIN":
@@ -132,7 +134,7 @@ func (g *played) authenticate(c *wire.Conn, args string, ask func(wire.Reply) (s
 	for _, challenge := range challenges {
 		var err error
 		if answer, err = ask(wire.NewReply(334, challenge)); err != nil {
-			g.hear("ask: " + err.Error())
+			g.record("ask: " + err.Error())
 			return wire.NewReply(250, "2.0.0 not sent")
 		}
 		if answer == "*" {
@@ -146,19 +148,19 @@ func (g *played) authenticate(c *wire.Conn, args string, ask func(wire.Reply) (s
 	return wire.NewReply(235, "2.7.0 Authentication successful")
 }
 
-func (g *played) hear(event string) {
+func (g *testGate) record(event string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.events = append(g.events, event)
 }
 
-func (g *played) heard() []string {
+func (g *testGate) recorded() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.events)
 }
 
-func (g *played) start(t testing.TB) {
+func (g *testGate) start(t testing.TB) {
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -166,7 +168,7 @@ func (g *played) start(t testing.TB) {
 	g.serve(t, tcp)
 }
 
-func (g *played) serve(t testing.TB, tcp net.Listener) {
+func (g *testGate) serve(t testing.TB, tcp net.Listener) {
 	g.addr = tcp.Addr().String()
 	g.listener = wire.NewListener(tcp, g.cfg)
 	g.served = make(chan error, 1)
@@ -179,7 +181,7 @@ func (g *played) serve(t testing.TB, tcp net.Listener) {
 }
 
 // stop ends the gate and waits for its connections.
-func (g *played) stop(t testing.TB) {
+func (g *testGate) stop(t testing.TB) {
 	if g.served == nil {
 		return
 	}
@@ -191,38 +193,54 @@ func (g *played) stop(t testing.TB) {
 	g.listener.Drain(t.Context())
 }
 
-func (g *played) dial(t testing.TB) net.Conn {
+// dial connects a client.
+func (g *testGate) dial(t testing.TB) *smtptest.Peer {
 	conn, err := net.Dial("tcp", g.addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	return conn
+	return smtptest.NewClient(conn)
+}
+
+// mustSetUp carries out lines of a set-up.
+func (g *testGate) mustSetUp(t testing.TB, lines ...string) {
+	t.Helper()
+	set := smtptest.Parse("", strings.Join(lines, "\n"))
+	set.Each(t, set.Steps, g.setUp)
+}
+
+// play plays steps, and fails the test at the first error.
+func play(t testing.TB, client *smtptest.Peer, steps ...string) {
+	t.Helper()
+	if err := client.PlayAll(steps...); err != nil {
+		t.Error(err)
+	}
 }
 
 // recorder is a go-smtp session that takes all mail and tells of it.
 type recorder struct {
-	g    *played
+	g    *testGate
 	conn *wire.Conn
 }
 
 func (s *recorder) Mail(string, *smtp.MailOptions) error {
-	s.hearCommand()
+	s.recordCommand()
 	if s.g.cfg.TrustedProxies != nil || s.g.cfg.ProxySources != nil {
-		s.g.hear("client " + describe(s.conn.Client()))
-		s.g.hear("forwarded " + describe(s.conn.Forwarded()))
+		s.g.record("client " + describe(s.conn.Client()))
+		s.g.record("forwarded " + describe(s.conn.Forwarded()))
 	}
 	return nil
 }
 
 func (s *recorder) Rcpt(string, *smtp.RcptOptions) error {
-	s.hearCommand()
+	s.recordCommand()
 	return nil
 }
 
-func (s *recorder) hearCommand() {
+func (s *recorder) recordCommand() {
 	cmd := s.conn.Command()
-	s.g.hear(strings.Join(append([]string{cmd.Verb, "<" + cmd.Path.String() + ">"}, cmd.Params...), " "))
+	s.g.record(strings.Join(append([]string{cmd.Verb, "<" + cmd.Path.String() + ">"}, cmd.Params...), " "))
 }
 
 func (s *recorder) Data(io.Reader) error {
@@ -230,7 +248,7 @@ func (s *recorder) Data(io.Reader) error {
 	for {
 		piece, err := s.conn.Body().Next()
 		if err != nil {
-			s.g.hear(fmt.Sprintf("message %q", message))
+			s.g.record(fmt.Sprintf("message %q", message))
 			return nil
 		}
 		message = append(message, piece...)

@@ -1,14 +1,16 @@
-package nexthoptest
+package smtptest
 
 import (
 	"bufio"
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"strings"
 )
+
+// errEnded reports that QUIT or a directive ended the connection.
+var errEnded = errors.New("connection ended")
 
 // session is one connection of a Sink.
 type session struct {
@@ -24,7 +26,7 @@ type session struct {
 	mail     string
 	rcpts    []string
 	commands []string
-	chunks   *chunks // a message that comes in chunks, while it is under way
+	chunks   *receiver // of a message in chunks that is not complete
 }
 
 func newSession(sink *Sink, n int, conn net.Conn) *session {
@@ -42,7 +44,7 @@ func (r countingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// run talks until the client has quit or one side has closed the connection.
+// run serves the client until it quits or one side closes the connection.
 func (s *session) run() {
 	defer s.reset()
 	greeting := "220 sink.example ESMTP"
@@ -94,8 +96,8 @@ func verb(line string) string {
 	return strings.ToUpper(word)
 }
 
-// execute answers one command. What it changes depends on the reply that was
-// really given, canned or not.
+// execute answers one command. What the command changes depends on the reply
+// that is sent, be it canned or not.
 func (s *session) execute(line string) error {
 	switch v := verb(line); v {
 	case "EHLO", "HELO", "LHLO":
@@ -107,12 +109,12 @@ func (s *session) execute(line string) error {
 		if v == "HELO" {
 			return s.answer(line, "250 sink.example")
 		}
-		return s.answer(line, ehloReply(s.offers()))
+		return s.answer(line, ehloReply("sink.example", s.offers()))
 	case "XFORWARD":
 		s.commands = append(s.commands, line)
 		return s.answer(line, "250 2.0.0 Ok")
 	case "XCLIENT":
-		return s.executeXclient(line)
+		return s.executeXCLIENT(line)
 	case "STARTTLS":
 		return s.executeStartTLS(line)
 	case "AUTH":
@@ -140,24 +142,12 @@ func (s *session) execute(line string) error {
 	return s.answer(line, "500 5.5.2 Error: command not recognized")
 }
 
-func ehloReply(extensions []string) string {
-	lines := append([]string{"sink.example"}, extensions...)
-	for i := range lines {
-		separator := "-"
-		if i == len(lines)-1 {
-			separator = " "
-		}
-		lines[i] = "250" + separator + lines[i]
-	}
-	return strings.Join(lines, "\n")
-}
-
-// offers are the EHLO lines of now.
+// offers returns the EHLO lines that the server offers now.
 func (s *session) offers() []string {
 	_, secure := s.conn.(*tls.Conn)
 	var offers []string
 	for _, line := range s.sink.config.Extensions {
-		if secure && verb(line) == "STARTTLS" || s.told() && verb(line) == "XCLIENT" {
+		if secure && verb(line) == "STARTTLS" || s.xclientUsed() && verb(line) == "XCLIENT" {
 			continue
 		}
 		offers = append(offers, line)
@@ -165,15 +155,15 @@ func (s *session) offers() []string {
 	return offers
 }
 
-// told reports whether XCLIENT was said, and cannot be said again.
-func (s *session) told() bool { return s.xclient != "" && s.sink.config.OneXCLIENT }
+// xclientUsed reports whether the client can no longer use XCLIENT.
+func (s *session) xclientUsed() bool { return s.xclient != "" && s.sink.config.OneXCLIENT }
 
-// executeXclient begins the session anew, as the README of Postfix has it.
-func (s *session) executeXclient(line string) error {
+// executeXCLIENT begins the session anew, as in Postfix's XCLIENT_README.
+func (s *session) executeXCLIENT(line string) error {
 	if s.mail != "" {
 		return s.answer(line, "503 5.5.1 Error: MAIL transaction in progress")
 	}
-	if s.told() {
+	if s.xclientUsed() {
 		return s.answer(line, "550 5.7.0 Error: insufficient authorization")
 	}
 	reply, err := s.reply(line, "220 sink.example ESMTP")
@@ -189,16 +179,16 @@ func (s *session) executeStartTLS(line string) error {
 		return err
 	}
 	if s.in.Buffered() > 0 {
-		s.violation("plain text behind STARTTLS")
+		s.violation("plain text after STARTTLS")
 	}
-	c := tls.Server(s.conn, authority().server)
+	c := tls.Server(s.conn, ServerTLS())
 	s.conn = c
 	s.hello, s.xclient = "", ""
 	return c.Handshake()
 }
 
-// executeAuth takes a line as the answer to each challenge (RFC 4954, section 4).
-// It is recorded, and answered, like a command.
+// executeAuth reads a line after each challenge (RFC 4954, section 4), and
+// records and answers it like a command.
 func (s *session) executeAuth(line string) error {
 	for {
 		reply, err := s.reply(line, "235 2.7.0 Ok")
@@ -237,8 +227,8 @@ func (s *session) executeRcpt(line string) error {
 
 func (s *session) executeData(line string) error {
 	if s.chunks != nil {
-		s.violation("DATA behind BDAT")
-		return s.answer(line, "503 5.5.1 Error: DATA behind BDAT")
+		s.violation("DATA after BDAT")
+		return s.answer(line, "503 5.5.1 Error: DATA after BDAT")
 	}
 	if len(s.rcpts) == 0 {
 		return s.answer(line, "503 5.5.1 Error: need RCPT command")
@@ -248,40 +238,39 @@ func (s *session) executeData(line string) error {
 	if err != nil || !strings.HasPrefix(reply, "354") {
 		return err
 	}
-	message := s.message()
+	r := s.newReceiver()
 	s.reset()
-	return s.receive(&message)
+	if err := r.readBody(); err != nil {
+		r.record()
+		return err
+	}
+	return r.conclude()
 }
 
-// message is what is known of a message when it begins.
-func (s *session) message() Message {
-	return Message{Conn: s.n, Hello: s.hello, XCLIENT: s.xclient, Commands: s.commands, Mail: s.mail, Rcpts: s.rcpts}
-}
-
-// reset ends the transaction. A message that came in chunks is recorded as far
-// as it came.
+// reset ends the transaction, and records an incomplete message in chunks.
 func (s *session) reset() {
 	s.mail, s.rcpts, s.commands = "", nil, nil
 	if s.chunks != nil {
-		s.record(s.chunks.message())
+		s.chunks.record()
 		s.chunks = nil
 	}
 }
 
 func positive(reply string) bool { return strings.HasPrefix(reply, "2") }
 
-// answer sends the canned reply to a command, or else the usual one.
+// answer sends the canned reply to a command, or the usual one.
 func (s *session) answer(line, usual string) error {
 	_, err := s.reply(line, usual)
 	return err
 }
 
-// reply is answer that also says what was answered.
+// reply does the same, and returns the reply.
 func (s *session) reply(line, usual string) (string, error) {
 	reply := s.choose(line, usual)
 	return reply, s.send(reply)
 }
 
+// choose returns the reply to a command.
 func (s *session) choose(line, usual string) string {
 	if answer := s.sink.config.Answer; answer != nil {
 		if reply := answer(Command{Conn: s.n, Flight: s.reads, Line: line}); reply != "" {
@@ -300,13 +289,13 @@ func (s *session) choose(line, usual string) string {
 }
 
 // send writes a reply and obeys the directive at its end. It returns an error
-// when the connection is over.
+// if the connection is to be closed.
 func (s *session) send(reply string) error {
 	var out []byte
 	directive := ""
 	for line := range strings.SplitSeq(reply, "\n") {
 		switch line {
-		case Cut, Reset, Silence:
+		case Close, Reset, Silence:
 			directive = line
 		default:
 			out = append(append(out, line...), '\r', '\n')
@@ -315,14 +304,8 @@ func (s *session) send(reply string) error {
 	if _, err := s.conn.Write(out); err != nil {
 		return err
 	}
-	switch directive {
-	case Cut:
-		return errEnded
-	case Reset:
-		reset(s.conn)
-		return errEnded
-	case Silence:
-		io.Copy(io.Discard, s.in)
+	if directive != "" {
+		obey(directive, s.conn, s.in)
 		return errEnded
 	}
 	if strings.HasPrefix(reply, "421") {

@@ -1,4 +1,4 @@
-package nexthoptest
+package smtptest
 
 import (
 	"bufio"
@@ -78,7 +78,7 @@ func TestSinkReplies(t *testing.T) {
 			"GREETING":                "220-one\n220 two",
 			"RCPT":                    "450 4.2.1 later",
 			"RCPT TO:<b@example.net>": "250 2.1.5 this one",
-			".":                       "554-5.6.0 no\n554 5.6.0 never\n" + Cut,
+			".":                       "554-5.6.0 no\n554 5.6.0 never\n" + Close,
 		},
 	})
 	c, in := dial(t, sink.Addr())
@@ -219,17 +219,17 @@ func TestSinkLMTP(t *testing.T) {
 }
 
 func TestScript(t *testing.T) {
-	script := NewScript(t, `# two connections
-S: 220 next.example
-C: HELO *
-S! "250 o"
-S! "k\r\n"
-C: DATA
-C: [message]
-S: 250 done
----
-S: [cut]
-`)
+	script := NewScript(t, Parse("", `# two connections
+S 220 next.example
+C HELO *
+S! 250 o
+S! k\r\n
+C DATA
+C [message]
+S 250 done
+C [connect]
+S [close]
+`).Steps)
 	c, in := dial(t, script.Addr())
 	in.ReadString('\n')
 	if reply := ask(t, c, in, "HELO client.example\r\n"); reply != "250 ok" {
@@ -244,4 +244,33 @@ S: [cut]
 		t.Errorf("%q, %v", line, err)
 	}
 	script.Wait()
+}
+
+func TestMatch(t *testing.T) {
+	for _, tt := range []struct {
+		pattern, text string
+		want          bool
+	}{
+		{"", "", true}, {"", "a", false}, {"ab", "ab", true}, {"ab", "abc", false}, {"*", "", true}, {"*", "a", true},
+		{"a*", "abc", true}, {"a*", "ba", false}, {"*c", "abc", true}, {"*c", "abcd", false},
+		{"a*b*c", "aXbYc", true}, {"a*b*c", "abc", true}, {"a*b*c", "acb", false}, {"ab*ba", "aba", false},
+	} {
+		if got := Match(tt.pattern, tt.text); got != tt.want {
+			t.Errorf("%q, %q: %v", tt.pattern, tt.text, got)
+		}
+	}
+}
+
+func TestExpand(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                    "",
+		`a\r\n\0\x7f\xffb`:    "a\r\n\x00\x7f\xffb",
+		`\(a\r\)*3\n`:         "a\ra\ra\r\n",
+		`x\(y\)*12z(\(q\)*0)`: "x" + strings.Repeat("y", 12) + "z()",
+		`"a\ b" \`:            `"a\ b" \`,
+	} {
+		if got := Expand(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
 }

@@ -1,4 +1,4 @@
-package nexthoptest
+package smtptest
 
 import (
 	"net"
@@ -9,34 +9,33 @@ import (
 	"time"
 )
 
-// server is what Sink and Script share: a listener on loopback, a goroutine
-// for each connection, and an end to both.
+// server is the part that Sink and Script share: a listener on loopback, a
+// goroutine for each connection, and an end to both.
 type server struct {
 	t        testing.TB
-	unix     bool // listens on a Unix domain socket
 	listener net.Listener
 	serve    func(n int, c net.Conn)
 	done     sync.WaitGroup
 
 	mu       sync.Mutex
-	changed  *sync.Cond // an open connection more or less, or a record
+	changed  *sync.Cond // signals a change of the fields below, or of a Sink's or Script's
 	open     map[net.Conn]bool
 	accepted int
 	closed   bool
 }
 
-// start listens, on a free port of 127.0.0.1 unless s.unix is set. The function serve gets each
-// connection with its number, from 1; the connection is closed when it
-// returns.
-func (s *server) start(t testing.TB, serve func(n int, c net.Conn)) {
+// start listens on a free port of 127.0.0.1, or on a Unix domain socket. It calls
+// serve for each connection with its number, from 1, and closes the connection
+// when serve returns.
+func (s *server) start(t testing.TB, unix bool, serve func(n int, c net.Conn)) {
 	t.Helper()
 	network, addr := "tcp", "127.0.0.1:0"
-	if s.unix {
+	if unix {
 		network, addr = "unix", socketPath(t)
 	}
 	listener, err := net.Listen(network, addr)
 	if err != nil {
-		t.Fatalf("next hop for the test: %v", err)
+		t.Fatalf("smtptest: %v", err)
 	}
 	s.t, s.listener, s.serve = t, listener, serve
 	s.changed = sync.NewCond(&s.mu)
@@ -46,8 +45,7 @@ func (s *server) start(t testing.TB, serve func(n int, c net.Conn)) {
 	t.Cleanup(s.Close)
 }
 
-// socketPath is a path that fits in a sockaddr_un, which those of t.TempDir need
-// not do.
+// socketPath returns a path that fits in a sockaddr_un, unlike some of t.TempDir.
 func socketPath(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "hop")
@@ -90,25 +88,25 @@ func (s *server) accept() {
 	}
 }
 
-// Addr is the host and port to connect to, "127.0.0.1:4711", or the path of the
+// Addr returns the address to connect to, "127.0.0.1:4711", or the path of the
 // socket.
 func (s *server) Addr() string { return s.listener.Addr().String() }
 
-// Conns is the number of connections accepted so far.
+// Conns returns the number of connections accepted so far.
 func (s *server) Conns() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.accepted
 }
 
-// Open is the number of connections that are open now.
+// Open returns the number of connections that are open now.
 func (s *server) Open() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.open)
 }
 
-// CloseConns cuts every open connection. The listener stays.
+// CloseConns closes every open connection. The listener stays.
 func (s *server) CloseConns() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,8 +132,8 @@ func (s *server) WaitConns(n int) {
 	s.wait("connections to close", func() bool { return len(s.open) <= n })
 }
 
-// wait waits until the condition holds, which is asked with s.mu held, and
-// fails the test when that takes too long.
+// wait waits until the condition holds, and fails the test when that takes too
+// long. It calls condition with s.mu held.
 func (s *server) wait(what string, condition func() bool) {
 	s.t.Helper()
 	late := false
@@ -150,9 +148,28 @@ func (s *server) wait(what string, condition func() bool) {
 	defer s.mu.Unlock()
 	for !condition() {
 		if late {
-			s.t.Errorf("next hop for the test: waited %v for %s", waitLimit, what)
+			s.t.Errorf("smtptest: waited %v for %s", waitLimit, what)
 			return
 		}
 		s.changed.Wait()
 	}
+}
+
+// Unreachable returns a host and port where nobody listens, nor can until the
+// test ends: the port is that of a connection's client.
+func Unreachable(t testing.TB) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	// With an address the port is bound, and never that of somebody who connects to it.
+	from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}
+	c, err := from.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c.LocalAddr().String()
 }
