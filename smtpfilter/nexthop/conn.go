@@ -12,8 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	smtp "github.com/emersion/go-smtp"
-
 	"spamgate/smtpfilter/wire"
 )
 
@@ -35,9 +33,8 @@ type conn struct {
 	tls      *tls.Conn
 	sluice   *sluice // between tls and socket; nil without TLS
 	replies  *bufio.Reader
-	lines    *lineConn
-	client   *smtp.Client
-	verb     string          // that the server was greeted with: EHLO, or HELO
+	greeting wire.Reply
+	verb     string          // EHLO, HELO or LHLO, which the server accepted
 	offers   wire.Extensions // in the last reply to EHLO
 	timeouts Timeouts
 
@@ -72,10 +69,7 @@ const maxWear = 8
 
 func newConn(nc net.Conn, timeouts Timeouts) *conn {
 	quick := wire.NewSocket(nc)
-	c := &conn{Conn: quick, socket: nc, replies: bufio.NewReaderSize(quick, replyBuffer), timeouts: timeouts, answered: new(atomic.Int64)}
-	c.lines = &lineConn{conn: c}
-	c.client = smtp.NewClient(c.lines)
-	return c
+	return &conn{Conn: quick, socket: nc, replies: bufio.NewReaderSize(quick, replyBuffer), timeouts: timeouts, answered: new(atomic.Int64)}
 }
 
 // Write writes within the timeout for one write.
@@ -128,16 +122,16 @@ func (c *conn) readReply(timeout time.Duration) (wire.Reply, error) {
 // noteAnswer notes for the whole target that the server has said something.
 func (c *conn) noteAnswer() { c.answered.Store(time.Now().UnixNano()) }
 
-// readLine reads one line with its ending. It is valid until the next read.
+// readLine reads one line with its ending. The line is valid until the next read.
 func (c *conn) readLine() ([]byte, error) {
 	line, err := c.replies.ReadSlice('\n')
-	if errors.Is(err, bufio.ErrBufferFull) && c.inAuth {
+	if err == bufio.ErrBufferFull && c.inAuth {
 		return c.readLongLine(line)
 	}
-	if errors.Is(err, bufio.ErrBufferFull) {
+	if err == bufio.ErrBufferFull {
 		return nil, fmt.Errorf("%w: a line of more than %d bytes", wire.ErrBadReply, replyBuffer)
 	}
-	if errors.Is(err, io.EOF) && len(line) > 0 {
+	if err == io.EOF && len(line) > 0 {
 		const most = 200
 		return nil, fmt.Errorf("reply cut off after %q: %w", line[:min(len(line), most)], io.ErrUnexpectedEOF)
 	}
@@ -225,7 +219,8 @@ func (c *conn) quiet() (bool, error) {
 // quit says QUIT and closes the connection. A failure changes nothing: it is
 // closed.
 func (c *conn) quit(timeout time.Duration) {
-	c.lines.timeout = timeout
-	c.client.Quit()
+	if _, err := io.WriteString(c, "QUIT\r\n"); err == nil {
+		c.readReply(timeout)
+	}
 	c.Close()
 }

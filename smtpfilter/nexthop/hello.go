@@ -5,11 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
 	"time"
-
-	smtp "github.com/emersion/go-smtp"
 
 	"spamgate/smtpfilter/wire"
 )
@@ -47,9 +43,6 @@ func (s *SMTP) dial(ctx context.Context, client *Client, mode TLSMode) (*conn, e
 	c.answered = &s.answered
 	if client != nil {
 		c.stillThere = func() error { return s.askStillThere(ctx) }
-	}
-	if s.config.LMTP {
-		c.client = smtp.NewClientLMTP(c.lines)
 	}
 	stop := context.AfterFunc(ctx, func() { nc.Close() })
 	err = s.begin(c, client, mode)
@@ -106,7 +99,7 @@ func (s *SMTP) suspectProxy(err error) error {
 // look into that before it greets, in DNS for instance, and take its time.
 func (s *SMTP) greet(c *conn, client *Client) error {
 	if client == nil || s.config.Proxy == 0 || c.timeouts.Suspect == 0 {
-		return c.hello(s.config.Hostname)
+		return c.hello(s.config.Hostname, s.config.LMTP)
 	}
 	deadline := time.Now().Add(c.timeouts.Mail)
 	there, err := c.awaitReply(c.timeouts.Mail)
@@ -114,34 +107,56 @@ func (s *SMTP) greet(c *conn, client *Client) error {
 		return fmt.Errorf("greeting: %w", err)
 	}
 	c.timeouts.Greeting = time.Until(deadline)
-	return slow(there, c.hello(s.config.Hostname))
+	return slow(there, c.hello(s.config.Hostname, s.config.LMTP))
 }
 
-// hello has the smtp.Client read the greeting and say EHLO, and HELO where the
-// server does not know that. What the server offers is read from the lines that
-// passed, because the client knows keywords in upper case only.
-func (c *conn) hello(hostname string) error {
-	c.SetReadDeadline(time.Now().Add(c.timeouts.Greeting))
-	c.lines.timeout = c.timeouts.Hello
-	err := c.client.Hello(hostname)
-	step := c.lines.verb
-	if step == "" {
-		step = "greeting"
+// hello reads the greeting and sends EHLO, and HELO if the server does not know
+// EHLO. With lmtp it sends LHLO.
+func (c *conn) hello(hostname string, lmtp bool) error {
+	var err error
+	if c.greeting, err = c.readChecked(c.timeouts.Greeting); err != nil {
+		return fmt.Errorf("greeting: %w", err)
 	}
-	var refused *smtp.SMTPError
-	switch {
-	case errors.As(err, &refused) && c.lines.verb == "":
-		return &ReplyError{Reply: c.lines.reply, Err: errGreeting}
-	case errors.As(err, &refused):
-		return &ReplyError{Reply: c.lines.reply, Err: fmt.Errorf("%s refused", step)}
-	case err != nil:
-		return fmt.Errorf("%s: %w", step, err)
+	if c.greeting.Code != codeReady {
+		return &ReplyError{Reply: c.greeting, Err: errGreeting}
 	}
-	c.verb = step
-	if step != "HELO" {
-		c.offers = wire.ParseExtensions(c.lines.reply)
+	c.verb = "EHLO"
+	if lmtp {
+		c.verb = "LHLO"
 	}
+	reply, err := c.sayHello(hostname)
+	if reply.Code == 500 || reply.Code == 502 {
+		c.verb = "HELO"
+		reply, err = c.sayHello(hostname)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.verb, err)
+	}
+	if reply.Code != 250 {
+		return &ReplyError{Reply: reply, Err: fmt.Errorf("%s refused", c.verb)}
+	}
+	if c.verb != "HELO" {
+		c.offers = wire.ParseExtensions(reply)
+	}
+	c.wear = 0
 	return nil
+}
+
+// sayHello sends c.verb with a name.
+func (c *conn) sayHello(name string) (wire.Reply, error) {
+	if _, err := io.WriteString(c, c.verb+" "+name+"\r\n"); err != nil {
+		return wire.Reply{}, err
+	}
+	return c.readChecked(c.timeouts.Hello)
+}
+
+// readChecked reads the reply that ends an exchange: see check.
+func (c *conn) readChecked(timeout time.Duration) (wire.Reply, error) {
+	reply, err := c.readReply(timeout)
+	if err == nil {
+		err = c.check(reply, 0)
+	}
+	return reply, err
 }
 
 // helloAgain says EHLO once more, on a session that is back at its beginning.
@@ -158,66 +173,3 @@ func (c *conn) helloAgain(name string) error {
 	c.offers = wire.ParseExtensions(reply)
 	return nil
 }
-
-// lineConn is the conn as the smtp.Client sees it. A Read returns one checked
-// reply line at most, so that the client never holds bytes beyond the reply that
-// it reads, and its deadlines are ours.
-type lineConn struct {
-	*conn
-	timeout time.Duration // for the reply to what is written
-
-	verb     string     // of the last command; "" before the first
-	greeting wire.Reply // what the server said first
-	reply    wire.Reply // since the last command
-	rest     []byte     // of the line that is being read
-}
-
-func (l *lineConn) Read(p []byte) (int, error) {
-	if len(l.rest) == 0 {
-		if err := l.nextLine(); err != nil {
-			return 0, err
-		}
-	}
-	n := copy(p, l.rest)
-	l.rest = l.rest[n:]
-	return n, nil
-}
-
-// nextLine reads a reply line, and writes it anew: the client refuses a code
-// without a text, which the RFC wants accepted (section 4.2).
-func (l *lineConn) nextLine() error {
-	line, err := l.readLine()
-	if err != nil {
-		return err
-	}
-	last, err := l.reply.AppendLine(line)
-	if err != nil {
-		return err
-	}
-	separator := byte('-')
-	if last {
-		separator = ' '
-		l.noteAnswer()
-		if err := l.check(l.reply, 0); err != nil {
-			return err
-		}
-		if l.verb == "" {
-			l.greeting = l.reply
-		}
-	}
-	l.rest = strconv.AppendInt(l.rest[:0], int64(l.reply.Code), 10)
-	l.rest = append(l.rest, separator)
-	l.rest = append(l.rest, l.reply.Lines[len(l.reply.Lines)-1]...)
-	l.rest = append(l.rest, '\r', '\n')
-	return nil
-}
-
-func (l *lineConn) Write(p []byte) (int, error) {
-	l.verb, _, _ = strings.Cut(strings.TrimSpace(string(p)), " ")
-	l.reply = wire.Reply{}
-	l.SetReadDeadline(time.Now().Add(l.timeout))
-	return l.conn.Write(p)
-}
-
-// SetDeadline does nothing: the client would overwrite our deadlines.
-func (l *lineConn) SetDeadline(time.Time) error { return nil }

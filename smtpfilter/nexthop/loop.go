@@ -83,7 +83,7 @@ func (s *SMTP) checkLoop(c *conn) error {
 		return fmt.Errorf("%w: the next hop is a gate whose mail comes back to this one", ErrLoop)
 	case !told && s.greetsAsUs(c):
 		return fmt.Errorf("%w: the next hop greets as this gate does (%q); if it is another gate, give it a hostname of its own",
-			ErrLoop, c.lines.greeting)
+			ErrLoop, c.greeting)
 	}
 	return nil
 }
@@ -91,7 +91,7 @@ func (s *SMTP) checkLoop(c *conn) error {
 // greetsAsUs reports whether the greeting is our own: that of a gate with our hostname.
 // A mail server of that name says something else behind it.
 func (s *SMTP) greetsAsUs(c *conn) bool {
-	lines := c.lines.greeting.Lines
+	lines := c.greeting.Lines
 	return len(lines) > 0 && strings.EqualFold(lines[0], wire.Greeting(s.config.Hostname))
 }
 

@@ -229,10 +229,7 @@ func (t *transaction) finalReply() (reply wire.Reply, closing bool, err error) {
 	if t.hop.config.LMTP {
 		return t.mergedReply()
 	}
-	reply, err = t.conn.readReply(t.conn.timeouts.Dot)
-	if err == nil {
-		err = t.conn.check(reply, 0)
-	}
+	reply, err = t.conn.readChecked(t.conn.timeouts.Dot)
 	return reply, reply.Code == codeClosing, err
 }
 

@@ -65,7 +65,7 @@ func (s *SMTP) learn(c *conn) {
 		delete(offers, "REQUIRETLS")
 	}
 	k := &s.known
-	k.greeted(c.lines.greeting)
+	k.greeted(c.greeting)
 	s.checkSource(c)
 	k.heard.Store(time.Now().UnixNano())
 	k.mu.Lock()

@@ -55,7 +55,7 @@ func (s *SMTP) checkSource(c *conn) {
 		return
 	}
 	level := slog.LevelInfo
-	greeting := strings.Join(c.lines.greeting.Lines, " ")
+	greeting := strings.Join(c.greeting.Lines, " ")
 	if sameMachine(c.socket) && strings.Contains(greeting, "Postfix") {
 		level = slog.LevelWarn
 	}

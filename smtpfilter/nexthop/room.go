@@ -101,7 +101,7 @@ const eximMessages = 10
 // greetsAsExim reports whether the greeting has "Exim" for a word, as in Exim's
 // default smtp_banner.
 func (c *conn) greetsAsExim() bool {
-	lines := c.lines.greeting.Lines
+	lines := c.greeting.Lines
 	return len(lines) > 0 && slices.Contains(strings.Fields(lines[0]), "Exim")
 }
 
