@@ -74,12 +74,12 @@ func (b *balanced) choose(ctx context.Context, to string, params []string) (best
 			return outcome{err: fmt.Errorf("next hop %s: RCPT: %w", b.group, ErrAborted)}
 		}
 		now := outcome{member: m}
-		m.whileAsked(func() { now.reply, now.err = b.inner.Rcpt(ctx, to, params) })
+		m.onPath(func() { now.reply, now.err = b.inner.Rcpt(ctx, to, params) })
 		last := now.err != nil && !sendable(b.env, to, params) || !b.group.tryNext(ctx, m, now.reply, now.err)
-		if last && !now.leadsBack() && !now.gateInVain() {
+		if last && !now.isLoop() && !now.isGateWithoutServer() {
 			return now
 		}
-		if best.member == nil || now.hope() > best.hope() {
+		if best.member == nil || now.rank() > best.rank() {
 			best = now
 		} else {
 			best.abandoned = true
@@ -94,9 +94,9 @@ func (b *balanced) choose(ctx context.Context, to string, params []string) (best
 
 // hope ranks outcomes: a member that is out of service may be back soon; one that lacks
 // REQUIRETLS may have it with its next start; a loop stays.
-func (o outcome) hope() int {
+func (o outcome) rank() int {
 	switch {
-	case o.leadsBack():
+	case o.isLoop():
 		return 0
 	case errors.Is(o.err, ErrRequireTLS):
 		return 1
@@ -106,7 +106,7 @@ func (o outcome) hope() int {
 
 // leadsBack reports whether the member is a gate that leads back to this one, as we
 // have noticed or as it says itself.
-func (o outcome) leadsBack() bool {
+func (o outcome) isLoop() bool {
 	if o.err != nil {
 		return errors.Is(o.err, ErrLoop)
 	}
@@ -114,7 +114,7 @@ func (o outcome) leadsBack() bool {
 }
 
 // gateInVain reports whether the member is a gate that has found no mail server.
-func (o outcome) gateInVain() bool {
+func (o outcome) isGateWithoutServer() bool {
 	return o.err == nil && o.reply.Temporary() && strings.HasPrefix(o.reply.Lines[0], "4.4.1 ") && len(Path(o.member.Target)) > 0
 }
 

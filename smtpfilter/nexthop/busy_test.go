@@ -86,7 +86,7 @@ func TestWhatIsSilence(t *testing.T) {
 				addr = smtptest.Unreachable(t)
 			}
 			hop := newSMTP(t, SMTPConfig{Addr: addr, GateID: "one", TLS: TLSConfig{Mode: c.tls}, Timeouts: timeouts})
-			if err := hop.askStillThere(t.Context()); (err != nil) != c.silent {
+			if err := hop.checkAlive(t.Context()); (err != nil) != c.silent {
 				t.Errorf("error %v", err)
 			}
 		})

@@ -101,7 +101,7 @@ func (c *chunks) await(missing int) error {
 	return nil
 }
 
-func (c *chunks) settle() error { return c.await(0) }
+func (c *chunks) prepareEnd() error { return c.await(0) }
 
 // end sends the last chunk, which may be empty. A server that takes a chunk for
 // whole when the connection ends inside it would have a message from its first

@@ -20,7 +20,7 @@ import (
 func (t *transaction) open(rcpt, to string, params []string) (reply wire.Reply, err error) {
 	defer func() {
 		if err != nil {
-			t.hop.known.health.failed(t.ctx, err)
+			t.hop.known.health.noteFailure(t.ctx, err)
 		}
 	}()
 	for fresh := false; ; fresh = true {
@@ -29,8 +29,8 @@ func (t *transaction) open(rcpt, to string, params []string) (reply wire.Reply, 
 			return wire.Reply{}, err
 		}
 		t.attach(c)
-		a, err := t.introduce(rcpt, to, params)
-		if c.reused && t.ctx.Err() == nil && (a.stale(err) || unfit(err)) {
+		a, err := t.startMail(rcpt, to, params)
+		if c.reused && t.ctx.Err() == nil && (a.closedByServer(err) || needsNewConn(err)) {
 			t.hop.log.Debug("kept connection to the next hop is of no use any more",
 				"next_hop", t.hop.String(), "id", t.env.ID, "error", err, "reply", a.mail.String())
 			t.guard()
@@ -41,7 +41,7 @@ func (t *transaction) open(rcpt, to string, params []string) (reply wire.Reply, 
 		if err != nil {
 			return wire.Reply{}, err
 		}
-		return t.opened(a), nil
+		return t.takeAnswers(a), nil
 	}
 }
 
@@ -51,17 +51,17 @@ func (t *transaction) take(fresh bool) (*conn, error) {
 		return t.login.take(t.ctx)
 	}
 	client := &t.env.Client
-	if t.hop.tellsXCLIENT() {
+	if t.hop.usesXCLIENT() {
 		// The name is part of what makes a kept connection this client's.
 		client.findName(t.ctx, t.hop.Extensions()["XCLIENT"])
 	}
 	return t.hop.take(t.ctx, client, fresh)
 }
 
-// introduce tells the next hop whose connection it is, where that is due, and
+// startMail tells the next hop whose connection it is, where that is due, and
 // sends the first flight. A login's was told when the client logged in. A client
 // that is refused by then is told so as if it were for MAIL.
-func (t *transaction) introduce(rcpt, to string, params []string) (a answers, err error) {
+func (t *transaction) startMail(rcpt, to string, params []string) (a answers, err error) {
 	if t.login == nil {
 		a.mail, err = t.hop.identify(t.ctx, t.conn, &t.env.Client)
 		if err != nil || !a.mail.IsZero() {
@@ -84,18 +84,18 @@ func (t *transaction) introduce(rcpt, to string, params []string) (a answers, er
 
 // unfit reports an error that a new connection may not give: the next hop refuses
 // another client's name on this one, or did not offer what it does by now.
-func unfit(err error) bool {
+func needsNewConn(err error) bool {
 	var refused *ReplyError
-	return errors.As(err, &refused) || errors.Is(err, errXCLIENT) || lacks(err)
+	return errors.As(err, &refused) || errors.Is(err, errXCLIENT) || lacksFeature(err)
 }
 
 // lacks reports an error about something that the next hop does not offer.
-func lacks(err error) bool {
+func lacksFeature(err error) bool {
 	return errors.Is(err, ErrNotOffered) || errors.Is(err, ErrNoXCLIENT) || errors.Is(err, ErrRequireTLS)
 }
 
 // opened takes the answers to the first flight.
-func (t *transaction) opened(a answers) wire.Reply {
+func (t *transaction) takeAnswers(a answers) wire.Reply {
 	// A server that accepts RCPT after it refused MAIL has a transaction open
 	// all the same.
 	open := a.mail.Positive() || a.rcpt.Positive()
@@ -109,7 +109,7 @@ func (t *transaction) opened(a answers) wire.Reply {
 		t.closeConn()
 	}
 	if a.mail.Positive() {
-		t.hop.known.health.passes()
+		t.hop.known.health.markUp()
 		return a.rcpt
 	}
 	t.refused = a.mail
@@ -128,7 +128,7 @@ type answers struct {
 
 // stale reports whether a connection turned out to be closed: cut before MAIL
 // was answered, or answered with 421.
-func (a answers) stale(err error) bool {
+func (a answers) closedByServer(err error) bool {
 	if !a.mail.IsZero() {
 		return a.mail.Code == codeClosing
 	}
@@ -160,7 +160,7 @@ func (t *transaction) firstFlight(mail, rcpt string) (a answers, err error) {
 		if i > mailAt {
 			timeout = c.timeouts.Rcpt
 		}
-		if reply, err = c.readPatiently(timeout); err != nil {
+		if reply, err = c.readSlowReply(timeout); err != nil {
 			return a, err
 		}
 		if !reply.Positive() && !refusal(reply) {

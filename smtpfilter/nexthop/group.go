@@ -137,8 +137,17 @@ func (g *Group) Close() error {
 	return errors.Join(all...)
 }
 
-// order is the members in the order in which a client's first command is to be
-// tried: those that are up, then the others.
+// upOrAll returns the members that are up, or all members if none is.
+func (g *Group) upOrAll() []*member {
+	up := slices.DeleteFunc(slices.Clone(g.members), func(m *member) bool { return !m.up() })
+	if len(up) == 0 {
+		return g.members
+	}
+	return up
+}
+
+// order returns the members in the order in which a client's first command tries
+// them: those that are up, then the others.
 func (g *Group) order() []*member {
 	up := make([]*member, 0, len(g.members))
 	var down []*member
@@ -176,7 +185,7 @@ func (g *Group) Authenticate(ctx context.Context, client Client, args string, as
 		if !ok {
 			continue
 		}
-		m.whileAsked(func() { login, reply, err = auth.Authenticate(ctx, client, args, askNoting) })
+		m.onPath(func() { login, reply, err = auth.Authenticate(ctx, client, args, askNoting) })
 		if gone != nil {
 			m.succeeded()
 			break
@@ -197,7 +206,7 @@ func (g *Group) tryNext(ctx context.Context, m *member, reply wire.Reply, err er
 		return false
 	case err == nil || ofClient(err):
 		return true // it may be meant for this client alone, which must not take a member down
-	case lacks(err):
+	case lacksFeature(err):
 		return true
 	case ctx.Err() != nil || errors.Is(err, ErrAborted) || errors.Is(err, ErrClosed):
 		return false

@@ -49,8 +49,8 @@ type member struct {
 	closed   bool
 }
 
-// whileAsked puts the gates behind the member on the group's path while ask asks it.
-func (m *member) whileAsked(ask func()) {
+// onPath puts the gates behind the member on the group's path while ask asks it.
+func (m *member) onPath(ask func()) {
 	m.asking.Add(1)
 	defer m.asking.Add(-1)
 	ask()

@@ -10,12 +10,13 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// connectOnce is connect without a second attempt.
+// connectOnce opens a connection for a client, or for ourselves if that is nil, up
+// to the last reply to EHLO or HELO.
 func (s *SMTP) connectOnce(ctx context.Context, client *Client) (*conn, error) {
 	mode := s.config.TLS.Mode
 	c, err := s.dial(ctx, client, mode)
 	if errors.Is(err, errTLS) && mode == TLSOpportunistic && ctx.Err() == nil {
-		s.log.Warn("no TLS with the next hop: going on in plain text", "next_hop", s.String(), "error", err)
+		s.log.Warn("no TLS with the next hop: continuing in plain text", "next_hop", s.String(), "error", err)
 		c, err = s.dial(ctx, client, TLSNone)
 	}
 	if err != nil {
@@ -30,8 +31,8 @@ func (s *SMTP) connectOnce(ctx context.Context, client *Client) (*conn, error) {
 	return c, nil
 }
 
-// dial is connect with a mode of TLS. An error after which another mode may do
-// better wraps errTLS.
+// dial opens a connection with a mode of TLS. The error wraps errTLS if another
+// mode may succeed.
 func (s *SMTP) dial(ctx context.Context, client *Client, mode TLSMode) (*conn, error) {
 	dialCtx, cancel := context.WithTimeout(ctx, s.config.Timeouts.Connect)
 	defer cancel()
@@ -40,28 +41,23 @@ func (s *SMTP) dial(ctx context.Context, client *Client, mode TLSMode) (*conn, e
 		return nil, fmt.Errorf("%w: %w", errConnect, err)
 	}
 	c := newConn(nc, s.config.Timeouts)
-	c.answered = &s.answered
+	c.lastReply = &s.lastReply
 	if client != nil {
-		c.stillThere = func() error { return s.askStillThere(ctx) }
+		c.alive = func() error { return s.checkAlive(ctx) }
 	}
-	stop := context.AfterFunc(ctx, func() { nc.Close() })
-	err = s.begin(c, client, mode)
-	if !stop() {
-		err = context.Cause(ctx)
-	}
-	if err != nil {
+	if err := c.during(ctx, func() error { return s.begin(c, client, mode) }); err != nil {
 		nc.Close()
 		return nil, err
 	}
-	c.ended = &s.ended
+	c.lastClose = &s.lastClose
 	return c, nil
 }
 
-// errConnect is about a connection that could not be had.
+// errConnect is wrapped by the errors of Dial.
 var errConnect = errors.New("connect")
 
-// begin goes through what a connection begins with: the PROXY header, TLS,
-// greeting, EHLO, STARTTLS and another EHLO.
+// begin sends the PROXY header, begins TLS if it is implicit, reads the greeting,
+// sends EHLO, and begins TLS with STARTTLS.
 func (s *SMTP) begin(c *conn, client *Client, mode TLSMode) error {
 	if s.config.Proxy != 0 {
 		if err := s.sendProxyHeader(c, client); err != nil {
@@ -74,7 +70,7 @@ func (s *SMTP) begin(c *conn, client *Client, mode TLSMode) error {
 		}
 	}
 	if err := s.greet(c, client); err != nil {
-		return c.blameClient(s.suspectProxy(err))
+		return c.markProxied(s.addProxyHint(err))
 	}
 	if s.config.LMTP && c.verb != "LHLO" {
 		return errNoLMTP
@@ -85,29 +81,29 @@ func (s *SMTP) begin(c *conn, client *Client, mode TLSMode) error {
 	return nil
 }
 
-// suspectProxy adds to an error with which a connection begins what may be behind
-// it where the PROXY header stands in front: a server that does not expect one
-// takes it for commands, answers each, and may hang up.
-func (s *SMTP) suspectProxy(err error) error {
+// addProxyHint adds a possible cause to an error after a PROXY header: a server
+// that does not expect one takes it for commands, answers each, and may hang up.
+func (s *SMTP) addProxyHint(err error) error {
 	if s.config.Proxy != 0 && (errors.Is(err, wire.ErrBadReply) || errors.Is(err, io.EOF)) {
 		return fmt.Errorf("%w (does it expect the PROXY protocol?)", err)
 	}
 	return err
 }
 
-// greet has a connection greeted. A server that the PROXY header has told a client may
-// look into that before it greets, in DNS for instance, and take its time.
+// greet reads the greeting and sends EHLO. A server that has a client from the
+// PROXY header may check that client before it greets, in DNS for instance, and
+// take its time.
 func (s *SMTP) greet(c *conn, client *Client) error {
 	if client == nil || s.config.Proxy == 0 || c.timeouts.Suspect == 0 {
 		return c.hello(s.config.Hostname, s.config.LMTP)
 	}
 	deadline := time.Now().Add(c.timeouts.Mail)
-	there, err := c.awaitReply(c.timeouts.Mail)
+	alive, err := c.awaitFirstByte(c.timeouts.Mail)
 	if err != nil {
 		return fmt.Errorf("greeting: %w", err)
 	}
 	c.timeouts.Greeting = time.Until(deadline)
-	return slow(there, c.hello(s.config.Hostname, s.config.LMTP))
+	return markSlow(alive, c.hello(s.config.Hostname, s.config.LMTP))
 }
 
 // hello reads the greeting and sends EHLO, and HELO if the server does not know
@@ -138,7 +134,7 @@ func (c *conn) hello(hostname string, lmtp bool) error {
 	if c.verb != "HELO" {
 		c.offers = wire.ParseExtensions(reply)
 	}
-	c.wear = 0
+	c.errorCount = 0
 	return nil
 }
 
@@ -150,17 +146,8 @@ func (c *conn) sayHello(name string) (wire.Reply, error) {
 	return c.readChecked(c.timeouts.Hello)
 }
 
-// readChecked reads the reply that ends an exchange: see check.
-func (c *conn) readChecked(timeout time.Duration) (wire.Reply, error) {
-	reply, err := c.readReply(timeout)
-	if err == nil {
-		err = c.check(reply, 0)
-	}
-	return reply, err
-}
-
-// helloAgain says EHLO once more, on a session that is back at its beginning.
-// What the next hop has offered is forgotten.
+// helloAgain sends EHLO on a session that has returned to its beginning. The
+// server's earlier offers no longer count.
 func (c *conn) helloAgain(name string) error {
 	c.offers = nil
 	reply, err := c.ask(c.verb+" "+name, c.timeouts.Mail, 0)

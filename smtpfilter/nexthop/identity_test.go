@@ -225,11 +225,10 @@ func TestProxyHeaders(t *testing.T) {
 		{&Client{}, "PROXY TCP4 0.0.0.0 0.0.0.0 25 25\r\n", "\x21\x11\x00\x0c" + strings.Repeat("\x00", 8) + "\x00\x19\x00\x19"},
 	} {
 		e := endpointsOf(c.client)
-		if got := string(proxyHeader1(e)); got != c.v1 {
-			t.Errorf("%+v: %q, not %q", c.client, got, c.v1)
-		}
-		if got := string(proxyHeader2(e)); got != proxySignature+c.v2 {
-			t.Errorf("%+v: %q, not %q", c.client, got, proxySignature+c.v2)
+		for version, want := range map[int]string{1: c.v1, 2: "\r\n\r\n\x00\r\nQUIT\n" + c.v2} {
+			if got, err := proxyHeader(version, e).Format(); err != nil || string(got) != want {
+				t.Errorf("%+v: %q, %v, not %q", c.client, got, err, want)
+			}
 		}
 	}
 }

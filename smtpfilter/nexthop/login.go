@@ -39,7 +39,7 @@ func (s *SMTP) Authenticate(ctx context.Context, client Client, args string, ask
 	}
 	c, err := s.connect(ctx, &client)
 	if err != nil {
-		s.known.health.failed(ctx, err)
+		s.known.health.noteFailure(ctx, err)
 		return nil, wire.Reply{}, fmt.Errorf("next hop %s: %w", s, err)
 	}
 	stop := context.AfterFunc(ctx, func() { c.Close() })
@@ -179,7 +179,7 @@ func (l *login) take(ctx context.Context) (*conn, error) {
 	if !open {
 		return c, nil
 	}
-	c.stillThere = func() error { return l.hop.askStillThere(ctx) }
+	c.alive = func() error { return l.hop.checkAlive(ctx) }
 	stop := context.AfterFunc(ctx, func() { c.Close() })
 	err := c.reset(c.timeouts.Mail)
 	if !stop() {
@@ -195,7 +195,7 @@ func (l *login) take(ctx context.Context) (*conn, error) {
 // release takes the connection back after a transaction, which is still open
 // there or not.
 func (l *login) release(c *conn, open bool) {
-	c.stillThere = nil // it is the transaction's, which is over
+	c.alive = nil // it is the transaction's, which is over
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {

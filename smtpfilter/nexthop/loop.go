@@ -50,10 +50,7 @@ func Path(t Target) []string {
 
 // path is Path for a group.
 func (g *Group) path() []string {
-	members := slices.DeleteFunc(slices.Clone(g.members), func(m *member) bool { return !m.up() })
-	if len(members) == 0 {
-		members = g.members
-	}
+	members := g.upOrAll()
 	all := slices.Clone(Path(members[0].Target))
 	for _, m := range members[1:] {
 		of := Path(m.Target)
@@ -81,18 +78,17 @@ func (s *SMTP) checkLoop(c *conn) error {
 		return fmt.Errorf("%w: the next hop is this gate itself", ErrLoop)
 	case i > 0 && s.config.GateID != "":
 		return fmt.Errorf("%w: the next hop is a gate whose mail comes back to this one", ErrLoop)
-	case !told && s.greetsAsUs(c):
+	case !told && s.greetsWithOurName(c):
 		return fmt.Errorf("%w: the next hop greets as this gate does (%q); if it is another gate, give it a hostname of its own",
 			ErrLoop, c.greeting)
 	}
 	return nil
 }
 
-// greetsAsUs reports whether the greeting is our own: that of a gate with our hostname.
+// greetsWithOurName reports whether the greeting is our own: that of a gate with our hostname.
 // A mail server of that name says something else behind it.
-func (s *SMTP) greetsAsUs(c *conn) bool {
-	lines := c.greeting.Lines
-	return len(lines) > 0 && strings.EqualFold(lines[0], wire.Greeting(s.config.Hostname))
+func (s *SMTP) greetsWithOurName(c *conn) bool {
+	return strings.EqualFold(c.greetingText(), wire.Greeting(s.config.Hostname))
 }
 
 // learnPath remembers which gates the server has told of, but for this one.

@@ -207,7 +207,7 @@ func (d *delivery) Commit(ctx context.Context) (wire.Reply, error) {
 	if err := d.file.Commit(); err != nil {
 		return d.refuse(err), nil
 	}
-	d.target.health.passes()
+	d.target.health.markUp()
 	d.err = errors.New("maildir: message is committed")
 	return wire.NewReply(250, "2.0.0 Delivered as "+name), nil
 }

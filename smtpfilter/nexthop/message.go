@@ -43,9 +43,9 @@ type content interface {
 	write(p []byte) error
 	flush() error
 
-	// settle makes everything ready for the end. All that the next hop was to
+	// prepareEnd makes everything ready for the end. All that the next hop was to
 	// answer so far, it has.
-	settle() error
+	prepareEnd() error
 
 	// end sends the end, in one write with what was kept back. Sent reports
 	// whether any byte of it went out: the kernel took it.
@@ -81,8 +81,8 @@ func (l *lines) write(p []byte) error {
 
 func (l *lines) flush() error { return l.w.Flush() }
 
-// settle makes room for the dot.
-func (l *lines) settle() error {
+// prepareEnd makes room for the dot.
+func (l *lines) prepareEnd() error {
 	if l.raw {
 		if err := l.stuffer.close(l.w); err != nil {
 			return err
@@ -95,7 +95,7 @@ func (l *lines) settle() error {
 }
 
 func (l *lines) end() (sent bool, err error) {
-	l.w.WriteString(finalDot) // settle made room
+	l.w.WriteString(finalDot) // prepareEnd made room
 	err = l.w.Flush()
 	return l.w.Buffered() < len(finalDot), err
 }
@@ -113,17 +113,17 @@ func (m message) Abort() { m.t.Abort() }
 
 // Write sends p, or keeps it for a larger write.
 func (m message) Write(p []byte) (int, error) {
-	if err := m.t.pass(func(c content) error { return c.write(p) }); err != nil {
+	if err := m.t.writePart(func(c content) error { return c.write(p) }); err != nil {
 		return 0, err
 	}
 	return len(p), nil
 }
 
 // Flush sends what Write has kept.
-func (m message) Flush() error { return m.t.pass(content.flush) }
+func (m message) Flush() error { return m.t.writePart(content.flush) }
 
 // pass passes a part of the message on.
-func (t *transaction) pass(part func(content) error) error {
+func (t *transaction) writePart(part func(content) error) error {
 	if err := t.enter(context.Background()); err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (t *transaction) pass(part func(content) error) error {
 	}
 	err := part(t.content)
 	if err != nil {
-		reply, refused := t.refusedEarly(err)
+		reply, refused := t.earlyRefusal(err)
 		err = t.fail("message", err)
 		if refused {
 			t.err = &ReplyError{Reply: reply, Err: err}
@@ -168,7 +168,7 @@ func (m message) Commit(ctx context.Context) (wire.Reply, error) {
 		return reply, err
 	}
 	if reply.Positive() {
-		t.conn.wear = 0
+		t.conn.errorCount = 0
 	}
 	// Whether a last chunk that was refused leaves a transaction open is
 	// nowhere said, so that one is reset.
@@ -182,14 +182,14 @@ func (m message) Commit(ctx context.Context) (wire.Reply, error) {
 // and silent. It must be: a reply that is there already would be taken for the
 // one to the end. A refusal is returned, and ends the message.
 func (t *transaction) beforeEnd() (wire.Reply, error) {
-	err := t.content.settle()
+	err := t.content.prepareEnd()
 	if err == nil {
 		var quiet bool
 		if quiet, err = t.conn.quiet(); quiet {
 			return wire.Reply{}, nil
 		}
 	}
-	if reply, refused := t.refusedEarly(err); refused {
+	if reply, refused := t.earlyRefusal(err); refused {
 		return reply, nil
 	}
 	if err == nil {
@@ -202,7 +202,7 @@ func (t *transaction) beforeEnd() (wire.Reply, error) {
 // connection is intact when it can carry another message.
 func (t *transaction) end() (reply wire.Reply, intact bool, err error) {
 	if sent, err := t.content.end(); err != nil {
-		if reply, refused := t.refusedEarly(err); refused {
+		if reply, refused := t.earlyRefusal(err); refused {
 			return reply, false, nil
 		}
 		if sent {
@@ -211,7 +211,7 @@ func (t *transaction) end() (reply wire.Reply, intact bool, err error) {
 		return wire.Reply{}, false, t.fail("end of message", err)
 	}
 	reply, closing, err := t.finalReply()
-	if errors.Is(err, errUnasked) && t.saidGoodbye() {
+	if errors.Is(err, errUnasked) && t.goodbyeFollows() {
 		return reply, false, nil
 	}
 	if err != nil {
@@ -233,17 +233,17 @@ func (t *transaction) finalReply() (reply wire.Reply, closing bool, err error) {
 	return reply, reply.Code == codeClosing, err
 }
 
-// saidGoodbye reports whether what follows the final reply is a 421: a server
+// goodbyeFollows reports whether what follows the final reply is a 421: a server
 // may limit the messages on a connection, and say so unasked.
-func (t *transaction) saidGoodbye() bool {
+func (t *transaction) goodbyeFollows() bool {
 	reply, err := t.conn.readReply(earlyReplyWait)
 	return err == nil && reply.Code == codeClosing
 }
 
-// refusedEarly looks for a refusal that came before the message was ended, once
+// earlyRefusal looks for a refusal that came before the message was ended, once
 // something went wrong: a chunk was refused, or a write failed because the next
 // hop had sent its refusal and closed the connection.
-func (t *transaction) refusedEarly(cause error) (reply wire.Reply, refused bool) {
+func (t *transaction) earlyRefusal(cause error) (reply wire.Reply, refused bool) {
 	var chunk chunkError
 	if errors.As(cause, &chunk) {
 		return chunk.reply, !chunk.reply.IsZero()

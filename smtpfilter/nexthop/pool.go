@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// take gives a connection for a client: the kept one that was used last of those
-// that will do, where fresh is not asked for, else a new one. A closed target
-// keeps none, but still connects: for transactions that were begun before.
+// take returns a connection for a client: unless fresh is set, the suitable kept one
+// that was used last, else a new one. A closed target still connects, for
+// transactions that have begun.
 func (s *SMTP) take(ctx context.Context, client *Client, fresh bool) (*conn, error) {
 	var id identity
-	if s.tellsXCLIENT() {
+	if s.usesXCLIENT() {
 		id = s.identityOf(client)
 	}
 	for {
@@ -29,8 +29,8 @@ func (s *SMTP) take(ctx context.Context, client *Client, fresh bool) (*conn, err
 	}
 }
 
-// takeIdle takes a kept connection, with preference for one that knows the client; nil
-// where none will do. The identity is the client's.
+// takeIdle returns a kept connection, preferably one that has the client's identity
+// id already, or nil.
 func (s *SMTP) takeIdle(client *Client, id *identity, fresh bool) *conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,78 +53,72 @@ func (s *SMTP) takeIdle(client *Client, id *identity, fresh bool) *conn {
 	return s.removeIdle(best)
 }
 
-// removeIdle takes a kept connection out. The caller holds s.mu.
+// removeIdle removes a kept connection from s.idle. The caller holds s.mu.
 func (s *SMTP) removeIdle(i int) *conn {
 	c := s.idle[i]
 	s.idle = slices.Delete(s.idle, i, i+1)
-	if c.unheed != nil {
-		c.unheed()
-		c.unheed = nil
+	if c.stopWatch != nil {
+		c.stopWatch()
+		c.stopWatch = nil
 	}
 	return c
 }
 
-// fits reports whether c may carry mail of a client, and whether that takes no
-// XCLIENT more.
+// fits reports whether c may carry mail of a client, and whether it needs no other
+// XCLIENT for that.
 func (s *SMTP) fits(c *conn, client *Client, id *identity) (fits, exactly bool) {
 	switch {
 	case s.config.Proxy != 0 && c.proxied != endpointsOf(client):
 		return false, false
-	case !s.tellsXCLIENT():
+	case !s.usesXCLIENT():
 		return true, true
-	case c.knows(id):
+	case c.hasIdentity(id):
 		return true, true
-	case c.told:
-		return c.canTellAnother(), false
+	case c.xclientSent:
+		return c.acceptsXCLIENTAgain(), false
 	}
 	if c.offers.Has("XCLIENT") {
 		return true, false
 	}
-	fits = !s.mustTellXCLIENT()
+	fits = !s.needsXCLIENT()
 	return fits, fits
 }
 
-// release takes a connection back after a transaction. One whose transaction is
-// still open there is reset first, in the background.
+// release takes a connection back after a transaction. If the transaction is still
+// open at the server, release resets it in the background.
 func (s *SMTP) release(c *conn, open bool) {
 	if c.login != nil {
 		c.login.release(c, open)
 		return
 	}
-	c.stillThere = nil // nobody waits for what is said from now on
+	c.alive = nil // nobody waits for later replies
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.closed:
 		c.Close()
-	case !s.config.Reuse, c.wear >= maxWear, s.spent(c), s.config.Proxy != 0 && c.proxied == endpoints{}:
+	case !s.config.Reuse, c.errorCount >= maxErrors, s.atMessageLimit(c), s.config.Proxy != 0 && c.proxied == endpoints{}:
 		s.startQuit(c)
 	case open:
-		if s.private(c) {
-			s.noteEnding() // with its client, which has left perhaps
+		if s.ofOneClient(c) {
+			s.noteClosing() // its client may have left
 		}
-		s.background.Add(1)
-		go func() {
-			defer s.background.Done()
-			s.rset(c)
-		}()
+		s.background.Go(func() { s.rset(c) })
 	default:
 		s.keep(c)
 	}
 }
 
-// keep makes a connection idle, in place of the one that has been for longest
-// where they are too many: its client may never come back, this one's has just
-// been here. The caller holds s.mu.
-//
-// One that can carry the mail of a single client's connection to us ends with that.
+// keep makes a connection idle. If there are too many, it ends the one that has
+// been idle for longest: this client is likelier to come back. A connection for one
+// client only ends when the client's connection to us does. The caller holds s.mu.
 func (s *SMTP) keep(c *conn) {
-	if c.gone != nil && s.private(c) {
+	if c.gone != nil && s.ofOneClient(c) {
 		if c.gone.Err() != nil {
 			s.startQuit(c)
 			return
 		}
-		c.unheed = context.AfterFunc(c.gone, func() { s.leave(c) })
+		c.stopWatch = context.AfterFunc(c.gone, func() { s.closeForGone(c) })
 	}
 	if len(s.idle) >= s.config.MaxIdle {
 		s.startQuit(s.removeIdle(0))
@@ -134,7 +128,7 @@ func (s *SMTP) keep(c *conn) {
 	s.idle = append(s.idle, c)
 }
 
-// rset ends the transaction on c and keeps it.
+// rset resets c and keeps it.
 func (s *SMTP) rset(c *conn) {
 	err := c.reset(s.config.Timeouts.Quit)
 	s.mu.Lock()
@@ -146,9 +140,9 @@ func (s *SMTP) rset(c *conn) {
 	s.keep(c)
 }
 
-// reset ends a transaction.
+// reset ends the transaction at the server.
 func (c *conn) reset(timeout time.Duration) error {
-	c.wear++
+	c.errorCount++
 	reply, err := c.ask("RSET", timeout, 0)
 	if err == nil && !reply.Positive() {
 		err = fmt.Errorf("RSET refused: %s", reply)
@@ -156,25 +150,20 @@ func (c *conn) reset(timeout time.Duration) error {
 	return err
 }
 
-// startQuit says QUIT and closes the connection, in the background. The caller
-// holds s.mu, and s is not closed.
+// startQuit quits a connection in the background. The caller holds s.mu, and s is
+// not closed.
 func (s *SMTP) startQuit(c *conn) {
-	s.noteEnding()
-	s.background.Add(1)
-	go func() {
-		defer s.background.Done()
-		c.quit(s.config.Timeouts.Quit)
-	}()
+	s.noteClosing()
+	s.background.Go(func() { c.quit(s.config.Timeouts.Quit) })
 }
 
 // expire ends connections that have been idle for IdleTimeout, until Close.
 func (s *SMTP) expire() {
-	defer s.background.Done()
 	timer := time.NewTimer(s.config.IdleTimeout)
 	defer timer.Stop()
 	for {
 		select {
-		case <-s.done:
+		case <-s.ctx.Done():
 			return
 		case <-timer.C:
 			timer.Reset(s.expireNow())
@@ -182,9 +171,8 @@ func (s *SMTP) expire() {
 	}
 }
 
-// expireNow ends the connections whose time is over, and returns how long it is
-// until the next may be. They are the first in s.idle, which is in the order of
-// idleSince.
+// expireNow ends the connections that have been idle for IdleTimeout, which are the
+// first in s.idle. It returns the time until the next one expires.
 func (s *SMTP) expireNow() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,5 +182,5 @@ func (s *SMTP) expireNow() time.Duration {
 		}
 		s.startQuit(s.removeIdle(0))
 	}
-	return s.config.IdleTimeout // nothing that is kept from now on ends before
+	return s.config.IdleTimeout // no connection that is kept later expires earlier
 }

@@ -15,50 +15,46 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// assumed is what a next hop that was never heard is taken to offer.
-var assumed = wire.Extensions{"8BITMIME": nil, "ENHANCEDSTATUSCODES": nil, "SIZE": nil}
+// defaultOffers are the assumed offers of a next hop before its first EHLO reply.
+var defaultOffers = wire.Extensions{"8BITMIME": nil, "ENHANCEDSTATUSCODES": nil, "SIZE": nil}
 
-// known is what the next hop was heard to offer.
+// known holds what the next hop's replies have shown.
 type known struct {
-	offers atomic.Pointer[wire.Extensions] // what clients can have of it; nil before the first EHLO
-	heard  atomic.Int64                    // when, in nanoseconds since 1970; 0 is never
+	offers   atomic.Pointer[wire.Extensions] // to clients; nil before the first EHLO
+	heard    atomic.Int64                    // when, in ns since 1970; 0 is never
+	greeting atomic.Pointer[string]          // the text of the last 220; nil before the first
+	health   health
+	path     atomic.Pointer[[]string] // the gates that mail passes after it
 
-	greeting atomic.Pointer[string] // the text of its last 220; nil before the first
-
-	health health
-
-	path atomic.Pointer[[]string] // the gates that mail passes from it on
-
-	once  sync.Once
-	asked chan struct{} // closed once the first probe is over
+	once   sync.Once
+	probed chan struct{} // closed after the first probe
 
 	mu       sync.Mutex
-	own      wire.Extensions // to ourselves
-	stranger wire.Extensions // to the client of the last XCLIENT or PROXY header; nil before the first
+	own      wire.Extensions // offered to ourselves
+	stranger wire.Extensions // offered to the client of the last XCLIENT or PROXY header; nil before the first
 	warned   bool            // that mail must wait for XCLIENT to be offered
 }
 
-// Extensions are what the next hop offers, as the last EHLO of any connection
-// has shown it, inside TLS where there is TLS.
+// Extensions returns what the next hop offered in the last EHLO of any connection,
+// inside TLS if there is TLS.
 //
-// Where clients are told to it, by XCLIENT or the PROXY protocol, it may offer
-// them less than it does ourselves, and login: so the keywords are those that it
-// offers both ourselves and the client it was told last, but AUTH is as that
-// client was offered it, and XCLIENT and XFORWARD as we were. REQUIRETLS counts
-// where the next hop is verified.
+// To a client that XCLIENT or the PROXY protocol names, the next hop may offer less
+// than to ourselves, and AUTH. So the keywords are those that it offers both to us
+// and to the last such client, but AUTH is as offered to that client, and XCLIENT
+// and XFORWARD as offered to us. REQUIRETLS counts only if the next hop is verified.
 func (s *SMTP) Extensions() wire.Extensions {
 	if e := s.known.offers.Load(); e != nil {
 		return *e
 	}
-	return assumed
+	return defaultOffers
 }
 
-// learn takes notice of what was offered on a connection. A next hop that knows
-// HELO alone says nothing about that.
+// learn notes what was offered on a connection. HELO offers nothing, so the
+// defaults are assumed.
 func (s *SMTP) learn(c *conn) {
 	offers := c.offers
 	if offers == nil {
-		offers = assumed
+		offers = defaultOffers
 	}
 	if offers.Has("REQUIRETLS") && !s.verified(c) {
 		offers = maps.Clone(offers)
@@ -70,12 +66,12 @@ func (s *SMTP) learn(c *conn) {
 	k.heard.Store(time.Now().UnixNano())
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if c.told || c.proxied != (endpoints{}) {
+	if c.xclientSent || c.proxied != (endpoints{}) {
 		k.stranger = offers
 	} else {
 		k.own = offers
 		s.warnWithoutXCLIENT()
-		if s.config.Proxy == 0 && !(s.tellsXCLIENT() && offers.Has("XCLIENT")) {
+		if s.config.Proxy == 0 && !(s.usesXCLIENT() && offers.Has("XCLIENT")) {
 			k.stranger = nil
 		}
 	}
@@ -90,11 +86,11 @@ func (s *SMTP) learn(c *conn) {
 	}
 }
 
-// warnWithoutXCLIENT warns, once until it is offered again, that no mail can pass
-// without XCLIENT. The caller holds s.known.mu.
+// warnWithoutXCLIENT warns that no mail can pass without XCLIENT, once until it is
+// offered again. The caller holds s.known.mu.
 func (s *SMTP) warnWithoutXCLIENT() {
 	k := &s.known
-	missing := s.mustTellXCLIENT() && !k.own.Has("XCLIENT")
+	missing := s.needsXCLIENT() && !k.own.Has("XCLIENT")
 	if missing && !k.warned {
 		s.log.Warn("no mail can pass: the next hop does not offer XCLIENT to the gate (Postfix: smtpd_authorized_xclient_hosts)",
 			"next_hop", s.String(), "offers", keywords(k.own))
@@ -102,7 +98,8 @@ func (s *SMTP) warnWithoutXCLIENT() {
 	k.warned = missing
 }
 
-// bothOffer is what Extensions says of the two. One of them may be nil.
+// bothOffer returns the keywords that both offer: see Extensions. One of the sets
+// may be nil.
 func bothOffer(own, stranger wire.Extensions) wire.Extensions {
 	if own == nil {
 		return stranger
@@ -129,32 +126,28 @@ func equalOffers(a, b wire.Extensions) bool { return maps.EqualFunc(a, b, slices
 
 func keywords(e wire.Extensions) []string { return slices.Sorted(maps.Keys(e)) }
 
-// Probe connects, to learn what the next hop offers and whether it takes mail: MAIL
-// FROM:<>, then RSET. The connection is kept for a client where connections are; else
-// it is ended. A failure leaves what is known of its offers as it is.
+// Probe connects to learn what the next hop offers and whether it accepts mail: MAIL
+// FROM:<>, then RSET. The connection may be kept for a client. After a failure the
+// last known offers stay.
 func (s *SMTP) Probe(ctx context.Context) error {
 	if s.isClosed() {
 		return fmt.Errorf("next hop %s: %w", s, ErrClosed)
 	}
 	if err := s.probe(ctx); err != nil {
-		s.known.health.failed(ctx, err)
+		s.known.health.noteFailure(ctx, err)
 		return fmt.Errorf("next hop %s: probe: %w", s, err)
 	}
-	s.known.health.passes()
+	s.known.health.markUp()
 	return nil
 }
 
-// probe is Probe without the conclusions.
+// probe does the work of Probe.
 func (s *SMTP) probe(ctx context.Context) error {
 	c, err := s.connect(ctx, nil)
 	if err != nil {
 		return err
 	}
-	stop := context.AfterFunc(ctx, func() { c.Close() })
-	err = s.tryMail(c)
-	if !stop() {
-		err = context.Cause(ctx)
-	}
+	err = c.during(ctx, func() error { return s.tryMail(c) })
 	var refused *ReplyError
 	switch {
 	case err == nil:
@@ -167,27 +160,22 @@ func (s *SMTP) probe(ctx context.Context) error {
 	return err
 }
 
-// WaitKnown waits for the probe that every target begins with, until it is known
-// what the next hop offers or that it does not say. It returns at once where
-// nothing is ever probed.
+// WaitKnown waits for the end of the first probe. It returns at once if there are no
+// probes.
 func (s *SMTP) WaitKnown(ctx context.Context) {
 	if s.config.ProbeInterval < 0 {
 		return
 	}
 	select {
-	case <-s.known.asked:
-	case <-s.done:
+	case <-s.known.probed:
+	case <-s.ctx.Done():
 	case <-ctx.Done():
 	}
 }
 
-// markAsked ends WaitKnown.
-func (k *known) markAsked() { k.once.Do(func() { close(k.asked) }) }
-
 // keepProbing probes at once, and then whenever nobody has connected for
-// ProbeInterval, or no MAIL was accepted in it, until Close.
+// ProbeInterval, or the server has accepted no MAIL in it, until Close.
 func (s *SMTP) keepProbing(ctx context.Context) {
-	defer s.background.Done()
 	failing := false
 	for since := int64(1); ; {
 		if s.known.heard.Load() < since || !s.known.health.passedSince(since) {
@@ -198,20 +186,18 @@ func (s *SMTP) keepProbing(ctx context.Context) {
 			s.logProbe(err, failing)
 			failing = err != nil
 		}
-		s.known.markAsked()
+		s.known.once.Do(func() { close(s.known.probed) }) // ends WaitKnown
 		since = time.Now().UnixNano()
 		tenth := s.config.ProbeInterval / 10
-		timer := time.NewTimer(s.config.ProbeInterval - tenth + rand.N(2*tenth+1))
 		select {
-		case <-timer.C:
+		case <-time.After(s.config.ProbeInterval - tenth + rand.N(2*tenth+1)):
 		case <-ctx.Done():
-			timer.Stop()
 			return
 		}
 	}
 }
 
-// logProbe warns of the first failure, and tells when it is over.
+// logProbe logs the first failure as a warning, and its end.
 func (s *SMTP) logProbe(err error, failing bool) {
 	level, text := slog.LevelDebug, "next hop probed"
 	switch {

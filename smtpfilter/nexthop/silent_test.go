@@ -159,7 +159,7 @@ func TestCheckIsShared(t *testing.T) {
 	timeouts.Suspect = time.Hour
 	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Timeouts: timeouts})
 	for range 5 {
-		if err := hop.askStillThere(t.Context()); err != nil {
+		if err := hop.checkAlive(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -168,8 +168,8 @@ func TestCheckIsShared(t *testing.T) {
 	}
 	hop.Close()
 	sink.Close()
-	hop.check.at = time.Time{}
-	if err := hop.askStillThere(t.Context()); err != nil {
+	hop.aliveCheck.ended = time.Unix(0, 0)
+	if err := hop.checkAlive(t.Context()); err != nil {
 		t.Errorf("once closed: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package nexthop
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -14,48 +15,37 @@ import (
 	"time"
 )
 
-// Timeouts bound each wait for the next hop. Zero means the value of RFC 5321,
-// section 4.5.3.2, where it has one.
+// Timeouts limit each wait for the next hop. The defaults are those of RFC 5321,
+// section 4.5.3.2, if it has one.
 type Timeouts struct {
 	Connect  time.Duration // TCP connection, and TLS handshake; zero is 30 s
 	Greeting time.Duration // the 220; zero is 5 min
-	Hello    time.Duration // reply to EHLO and STARTTLS, before the server knows of a client; zero is Mail
+	Hello    time.Duration // reply to EHLO and STARTTLS, before the server has a client's identity; zero is Mail
 	Mail     time.Duration // reply to AUTH, XCLIENT, XFORWARD and MAIL; zero is 5 min
 	Rcpt     time.Duration // reply to RCPT; zero is 5 min
 	Data     time.Duration // reply to DATA; zero is 2 min
 	Write    time.Duration // one write to the connection, and reply to a chunk before the last; zero is 3 min
 	Dot      time.Duration // reply to the final dot or the last chunk, all replies of an LMTP server together; zero is 10 min
-	Quit     time.Duration // goodbye, RSET or QUIT, which nobody waits for; zero is 5 s
+	Quit     time.Duration // RSET or QUIT in the background; zero is 5 s
 
-	// Suspect is how long the server may be silent, inside one of the waits for a
-	// reply that may take long (Mail, Rcpt, Data), until it is asked over another
-	// connection whether it is there. If it does not answer there either, within
-	// Connect, Greeting and Hello, the wait ends. Zero never asks.
+	// Suspect is how long the server may be silent when a reply may take long
+	// (Mail, Rcpt, Data). Then the gate checks on another connection whether the
+	// server is alive. If it does not answer there either, within Connect,
+	// Greeting and Hello, the wait ends. Zero never checks.
 	Suspect time.Duration
 }
 
-// withDefaults fills in the zeros.
+// withDefaults replaces the zeros.
 func (t Timeouts) withDefaults() Timeouts {
-	for _, d := range []struct {
-		value *time.Duration
-		zero  time.Duration
-	}{
-		{&t.Connect, 30 * time.Second},
-		{&t.Greeting, 5 * time.Minute},
-		{&t.Mail, 5 * time.Minute},
-		{&t.Rcpt, 5 * time.Minute},
-		{&t.Data, 2 * time.Minute},
-		{&t.Write, 3 * time.Minute},
-		{&t.Dot, 10 * time.Minute},
-		{&t.Quit, 5 * time.Second},
-	} {
-		if *d.value == 0 {
-			*d.value = d.zero
-		}
-	}
-	if t.Hello == 0 {
-		t.Hello = t.Mail
-	}
+	t.Connect = cmp.Or(t.Connect, 30*time.Second)
+	t.Greeting = cmp.Or(t.Greeting, 5*time.Minute)
+	t.Mail = cmp.Or(t.Mail, 5*time.Minute)
+	t.Hello = cmp.Or(t.Hello, t.Mail)
+	t.Rcpt = cmp.Or(t.Rcpt, 5*time.Minute)
+	t.Data = cmp.Or(t.Data, 2*time.Minute)
+	t.Write = cmp.Or(t.Write, 3*time.Minute)
+	t.Dot = cmp.Or(t.Dot, 10*time.Minute)
+	t.Quit = cmp.Or(t.Quit, 5*time.Second)
 	return t
 }
 
@@ -65,141 +55,133 @@ type TLSMode uint8
 // The modes.
 const (
 	TLSNone          TLSMode = iota
-	TLSOpportunistic         // STARTTLS where it is offered, whoever answers; else, and where it fails, without, on a new connection
-	TLSRequired              // STARTTLS, with a certificate that is verified; else no mail
-	TLSImplicit              // TLS from the first byte, verified
+	TLSOpportunistic         // STARTTLS if it is offered, without verification; plain text if not, or on a new connection after a failure
+	TLSRequired              // STARTTLS with a verified certificate, or no mail
+	TLSImplicit              // TLS from the first byte, with a verified certificate
 )
 
-// TLSConfig says how the next hop is known.
+// TLSConfig says how the next hop's certificate is verified.
 type TLSConfig struct {
 	Mode TLSMode
 
-	// Roots are the authorities that are trusted; nil means the system's.
+	// Roots are the trusted authorities; nil means the system's.
 	Roots *x509.CertPool
 
-	// Name is what the certificate must be for; "" is the host of Addr.
+	// Name is the name that the certificate must have; "" is the host of Addr.
 	Name string
 
-	// Pins are SHA-256 sums of public keys (SubjectPublicKeyInfo). With one or
-	// more the certificate must have one of them, and authorities and name do
-	// not count.
+	// Pins are SHA-256 sums of public keys (SubjectPublicKeyInfo). If there are
+	// any, the certificate must have one of these keys, and authorities and
+	// names do not count.
 	Pins [][sha256.Size]byte
 }
 
-// Identity says how the next hop hears of the client.
+// Identity says how the next hop receives the client's identity.
 type Identity uint8
 
 // The identities.
 const (
-	// IdentityAuto is XCLIENT where it is offered, else XFORWARD where that is.
-	// With XCLIENT a kept connection may be one client's for good: Postfix takes
-	// no second XCLIENT on it.
+	// IdentityAuto is XCLIENT if it is offered, else XFORWARD if that is. After
+	// XCLIENT a kept connection may serve one client only: Postfix accepts no
+	// second XCLIENT on it.
 	IdentityAuto Identity = iota
 
-	// IdentityXCLIENT is XCLIENT; a next hop that does not offer it gets no
+	// IdentityXCLIENT is XCLIENT. A next hop that does not offer it gets no
 	// mail.
 	IdentityXCLIENT
 
-	// IdentityXFORWARD is XFORWARD where it is offered.
+	// IdentityXFORWARD is XFORWARD, if it is offered.
 	IdentityXFORWARD
 
-	// IdentityNone tells the next hop nothing of the client, but only that it is
-	// on another machine: XFORWARD SOURCE=REMOTE, where that is offered.
+	// IdentityNone sends only that the client is on another machine: XFORWARD
+	// SOURCE=REMOTE, if it is offered.
 	IdentityNone
 )
 
-// SMTPConfig says where an SMTP next hop is and how to speak with it.
+// SMTPConfig says where an SMTP next hop is and how to use it.
 type SMTPConfig struct {
 	Addr     string // host:port
-	Hostname string // what we call ourselves in EHLO; "" is "localhost"
+	Hostname string // our name in EHLO; "" is "localhost"
 
-	// GateID is what this gate is called in paths (see Path), by which it knows itself
-	// in a loop: 15 bytes at most, printable, no space. "" is none.
+	// GateID is this gate's name in paths (see Path), by which it finds itself in
+	// a loop: 15 bytes at most, printable, no space. "" is none.
 	GateID string
 
-	// Reuse keeps a connection for later messages. Without it each
-	// transaction has its own.
+	// Reuse keeps connections for later messages. Without it each transaction
+	// has its own.
 	Reuse bool
 
-	// MaxIdle is the number of connections kept while they carry nothing;
-	// zero is 32. A server that gives each connection a process (Postfix:
-	// 100 of them by default) should have room for them.
+	// MaxIdle is the number of idle connections kept; zero is 32. A server with
+	// a process for each connection (Postfix: 100 by default) needs room for
+	// them.
 	MaxIdle int
 
-	// IdleTimeout is how long such a connection is kept; zero is 30 s. One that only
-	// one client's connection to us can use ends with that (Client.Gone).
+	// IdleTimeout is how long an idle connection is kept; zero is 30 s. If only
+	// one client's connection to us can use it, it ends with that (Client.Gone).
 	IdleTimeout time.Duration
 
-	// MessagesPerConnection is how many messages a kept connection carries before
-	// it ends. Zero is 10 for a server that greets as Exim, and as many as the
-	// server takes for all others: see learntMessages.
+	// MessagesPerConnection is how many messages a kept connection carries. Zero
+	// is 10 for a server that greets as Exim, and no limit but the server's own
+	// (MAILMAX of LIMITS, RFC 9422) for others.
 	MessagesPerConnection int
 
 	Timeouts Timeouts
 
-	// Network is "tcp" or, with the path of a socket in Addr, "unix". "" is
-	// "tcp".
+	// Network is "tcp" or "" for host:port, or "unix" for the path of a socket.
 	Network string
 
-	// LMTP speaks LMTP (RFC 2033) in place of SMTP. The server answers a message
-	// for each recipient apart: Message.Commit returns one reply for all, see
+	// LMTP uses LMTP (RFC 2033) in place of SMTP. The server then replies to a
+	// message for each recipient: Message.Commit returns one reply for all, see
 	// MergeReplies, and the Message is an EachReply.
 	LMTP bool
 
-	// TLS says how the connection is protected.
-	TLS TLSConfig
-
-	// Identity says how the next hop hears of the client.
+	TLS      TLSConfig
 	Identity Identity
 
-	// Proxy is the version of the PROXY protocol that every connection begins
-	// with, 1 or 2; 0 means that it does not. Each client then has connections of
-	// its own.
+	// Proxy is the version of the PROXY header that begins every connection, 1
+	// or 2; 0 is none. Each client then has connections of its own.
 	Proxy int
 
-	// ProbeInterval is how often the next hop is asked what it offers while
-	// nobody connects anyway, give or take a tenth; zero is 1 min. It is asked
-	// at once when the target is made. Negative: never.
+	// ProbeInterval is how often the gate asks the next hop what it offers while
+	// nobody else connects, give or take a tenth; zero is 1 min. The first probe
+	// is at once. Negative: never.
 	ProbeInterval time.Duration
 
 	// Dial connects; nil is net.Dialer. The context ends after
 	// Timeouts.Connect.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	// Logger hears what changes no reply: a refused XFORWARD, a kept
-	// connection that was found dead, a probe that fails. Nil discards it.
+	// Logger receives what changes no reply: a refused XFORWARD, a dead kept
+	// connection, a failed probe. Nil discards it.
 	Logger *slog.Logger
 }
 
-// SMTP is a mail server that takes mail over SMTP.
+// SMTP is a Target that delivers to a mail server over SMTP or LMTP.
 type SMTP struct {
 	config SMTPConfig
 	log    *slog.Logger
 	tls    *tls.Config // nil without TLS
 	known  known
 
-	complaints complaints // about XFORWARD
+	// complaints are the attributes of XFORWARD that were logged as refused or
+	// not offered: the first of each command, and each once.
+	complaints sync.Map
 
-	// mustTell is set once the next hop was found not to relay for a stranger
-	// that XCLIENT told it of: no connection without XCLIENT carries mail then.
-	mustTell atomic.Bool
+	// xclientRequired is set if the next hop refuses to relay for a stranger
+	// named by XCLIENT: then no connection without XCLIENT may carry mail.
+	xclientRequired atomic.Bool
 
-	// ended is when a connection that could carry mail has been closed last, or was about
-	// to be, in nanoseconds since 1970.
-	ended atomic.Int64
+	lastClose  atomic.Int64 // when a connection that could carry mail was last closed, or about to be, in ns since 1970
+	lastReply  atomic.Int64 // when the server last replied on any connection, in ns since 1970
+	aliveCheck aliveCheck
 
-	// background counts the goroutines that end connections, the one that looks
-	// for idle ones and the one that probes. None is started once closed is set.
-	background sync.WaitGroup
-	done       chan struct{}   // closed by Close
+	background sync.WaitGroup  // no goroutine is started once closed is set
 	ctx        context.Context // of probes and checks; ended by Close
 	stop       func()
-	check      check        // whether a silent server is there
-	answered   atomic.Int64 // when it has answered last, on any connection, in nanoseconds since 1970
 
 	mu     sync.Mutex
 	closed bool
-	idle   []*conn // kept connections; the last was used last
+	idle   []*conn // kept connections, in the order of idleSince
 }
 
 var (
@@ -207,57 +189,45 @@ var (
 	_ Authenticator = (*SMTP)(nil)
 )
 
-// NewSMTP makes a target of a mail server. It does not wait for a connection. The
-// target must be closed.
+// NewSMTP returns a target for a mail server. It does not wait for a connection.
+// The caller must close the target.
 func NewSMTP(config SMTPConfig) (*SMTP, error) {
-	if config.Network == "" {
-		config.Network = "tcp"
-	}
+	config.Network = cmp.Or(config.Network, "tcp")
 	if _, _, err := net.SplitHostPort(config.Addr); err != nil && config.Network == "tcp" {
 		return nil, fmt.Errorf("next hop %q: %w", config.Addr, err)
 	}
 	if strings.ContainsAny(config.Hostname, "\r\n\x00 ") {
-		return nil, fmt.Errorf("next hop %s: host name %q cannot be said in EHLO", config.Addr, config.Hostname)
-	}
-	if config.Hostname == "" {
-		config.Hostname = "localhost"
-	}
-	if config.MaxIdle == 0 {
-		config.MaxIdle = 32
-	}
-	if config.IdleTimeout == 0 {
-		config.IdleTimeout = 30 * time.Second
-	}
-	if config.ProbeInterval == 0 {
-		config.ProbeInterval = time.Minute
+		return nil, fmt.Errorf("next hop %s: invalid host name %q for EHLO", config.Addr, config.Hostname)
 	}
 	if config.Proxy < 0 || config.Proxy > 2 {
-		return nil, fmt.Errorf("next hop %s: PROXY protocol %d: there are versions 1 and 2", config.Addr, config.Proxy)
+		return nil, fmt.Errorf("next hop %s: invalid version %d of the PROXY protocol, want 1 or 2", config.Addr, config.Proxy)
 	}
+	config.Hostname = cmp.Or(config.Hostname, "localhost")
+	config.MaxIdle = cmp.Or(config.MaxIdle, 32)
+	config.IdleTimeout = cmp.Or(config.IdleTimeout, 30*time.Second)
+	config.ProbeInterval = cmp.Or(config.ProbeInterval, time.Minute)
 	if config.Dial == nil {
 		config.Dial = new(net.Dialer).DialContext
 	}
 	config.Timeouts = config.Timeouts.withDefaults()
 
-	s := &SMTP{config: config, log: logger(config.Logger), done: make(chan struct{})}
-	s.known.asked = make(chan struct{})
+	s := &SMTP{config: config, log: logger(config.Logger)}
+	s.known.probed = make(chan struct{})
 	var err error
 	if s.tls, err = newTLS(config.TLS, config.Addr); err != nil {
 		return nil, fmt.Errorf("next hop %s: %w", config.Addr, err)
 	}
-	if config.Reuse {
-		s.background.Add(1)
-		go s.expire()
-	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
+	if config.Reuse {
+		s.background.Go(s.expire)
+	}
 	if config.ProbeInterval > 0 {
-		s.background.Add(1)
-		go s.keepProbing(s.ctx)
+		s.background.Go(func() { s.keepProbing(s.ctx) })
 	}
 	return s, nil
 }
 
-// String is the scheme with host and port, or with the path of the socket.
+// String returns the scheme with host and port, or with the path of the socket.
 func (s *SMTP) String() string { return s.config.address().String() }
 
 // Begin starts a transaction.
@@ -275,8 +245,8 @@ func (s *SMTP) isClosed() bool {
 	return s.closed
 }
 
-// Close says QUIT on every kept connection and waits for the answers, at most
-// Timeouts.Quit long.
+// Close sends QUIT on every kept connection and waits for the replies, at most
+// Timeouts.Quit.
 func (s *SMTP) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -287,7 +257,6 @@ func (s *SMTP) Close() error {
 		s.startQuit(s.removeIdle(0))
 	}
 	s.closed = true
-	close(s.done)
 	s.stop()
 	s.mu.Unlock()
 	s.background.Wait()

@@ -59,7 +59,7 @@ const (
 )
 
 // passes notes that MAIL was accepted.
-func (h *health) passes() {
+func (h *health) markUp() {
 	h.passed.Store(time.Now().UnixNano())
 	h.v.Store(healthUp)
 }
@@ -74,7 +74,7 @@ func (h *health) state() (up, known bool) {
 
 // failed notes why a transaction or a probe has found no way to the server. Errors
 // about one message, one client or the gate itself say nothing about others.
-func (h *health) failed(ctx context.Context, err error) {
+func (h *health) noteFailure(ctx context.Context, err error) {
 	switch {
 	case ctx.Err() != nil, errors.Is(err, ErrAborted), errors.Is(err, ErrClosed), errors.Is(err, errLoggedOut):
 	case errors.Is(err, ErrNotOffered), errors.Is(err, ErrRequireTLS), ofClient(err):
@@ -91,7 +91,7 @@ var errNoMail = errors.New("no mail can pass")
 // MAIL FROM:<>, which RFC 5321 (section 4.5.5) wants accepted, and RSET. An error says
 // that it would not.
 func (s *SMTP) tryMail(c *conn) error {
-	if s.mustTellXCLIENT() && !c.offers.Has("XCLIENT") {
+	if s.needsXCLIENT() && !c.offers.Has("XCLIENT") {
 		return ErrNoXCLIENT
 	}
 	reply, err := c.ask("MAIL FROM:<>", c.timeouts.Hello, 0)
@@ -118,7 +118,7 @@ func (s *SMTP) inconclusive(c *conn, r wire.Reply) bool {
 	if !r.Permanent() {
 		return false
 	}
-	return r.Code == codeLoginFirst && c.offers.Has("AUTH") || s.config.Proxy != 0 || s.tellsXCLIENT() && c.offers.Has("XCLIENT")
+	return r.Code == codeLoginFirst && c.offers.Has("AUTH") || s.config.Proxy != 0 || s.usesXCLIENT() && c.offers.Has("XCLIENT")
 }
 
 // codeLoginFirst is the reply to commands that need AUTH (RFC 4954, section 6).

@@ -96,13 +96,13 @@ const codeReady = 220
 // handshake begins TLS on the socket. Without an error everything goes over it
 // from now on; after an error the connection is of no use.
 func (c *conn) handshake(config *tls.Config) error {
-	s := &sluice{Conn: c.socket}
+	s := &tlsSocket{Conn: c.socket}
 	t := tls.Client(s, config)
 	c.socket.SetDeadline(time.Now().Add(c.timeouts.Connect))
 	if err := t.Handshake(); err != nil {
 		return fmt.Errorf("%w: handshake: %w", errTLS, err)
 	}
-	c.Conn, c.tls, c.sluice = t, t, s
+	c.Conn, c.tls, c.beneath = t, t, s
 	c.replies.Reset(t)
 	return nil
 }
@@ -131,31 +131,31 @@ func (s *SMTP) verified(c *conn) bool {
 	return err == nil && s.tls.ServerName != ""
 }
 
-// A sluice is the socket beneath TLS. It lets the records be read that have
+// A tlsSocket is the socket beneath TLS. It lets the records be read that have
 // arrived, and no more: bytes on the socket may be a reply, or TLS's own (a
 // server sends session tickets after the handshake), and only who decrypts them
 // knows.
-type sluice struct {
+type tlsSocket struct {
 	net.Conn
-	state sluiceState
+	state readMode
 }
 
-type sluiceState uint8
+type readMode uint8
 
 const (
-	sluiceOpen    sluiceState = iota // a Read waits for bytes
-	sluicePending                    // a Read takes what has arrived
-	sluiceClosed                     // a Read takes nothing: TLS has only what it holds already
+	readWaits   readMode = iota // a Read waits for bytes
+	readArrived                 // a Read takes what has arrived
+	readHeld                    // a Read takes nothing: TLS has only what it holds already
 )
 
 // errNothing is a time-out, after which TLS can be read on.
 var errNothing = os.ErrDeadlineExceeded
 
-func (s *sluice) Read(p []byte) (int, error) {
+func (s *tlsSocket) Read(p []byte) (int, error) {
 	switch s.state {
-	case sluiceClosed:
+	case readHeld:
 		return 0, errNothing
-	case sluicePending:
+	case readArrived:
 		if pending, err := wire.Pending(s.Conn); err != nil || !pending {
 			if err == nil {
 				err = errNothing
@@ -166,10 +166,10 @@ func (s *sluice) Read(p []byte) (int, error) {
 	return s.Conn.Read(p)
 }
 
-// pending reports whether TLS gives anything to read with the sluice in a state.
-func (c *conn) pending(state sluiceState) (bool, error) {
-	c.sluice.state = state
-	defer func() { c.sluice.state = sluiceOpen }()
+// pending reports whether TLS gives anything to read with the tlsSocket in a state.
+func (c *conn) pending(state readMode) (bool, error) {
+	c.beneath.state = state
+	defer func() { c.beneath.state = readWaits }()
 	_, err := c.replies.Peek(1)
 	if err == nil {
 		return true, nil

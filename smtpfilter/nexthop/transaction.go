@@ -47,12 +47,12 @@ type transaction struct {
 	refused    wire.Reply   // of MAIL, or a 421: the answer to whatever is asked
 	err        error        // after which nothing works
 
-	mu      sync.Mutex
-	busy    bool            // a call is under way
-	call    context.Context // … which was given this
-	heeded  context.Context // whose end is heard of
-	unheed  func() bool     // ends that
-	aborted bool
+	mu        sync.Mutex
+	busy      bool            // a call is under way
+	call      context.Context // … which was given this
+	watched   context.Context // whose end is heard of
+	stopWatch func() bool     // ends that
+	aborted   bool
 }
 
 func newTransaction(s *SMTP, env Envelope) *transaction {
@@ -78,8 +78,8 @@ func (t *transaction) enter(ctx context.Context) error {
 		t.ctx, t.cancel = context.WithCancelCause(context.Background())
 	}
 	t.busy, t.call = true, ctx
-	if ctx.Done() != nil && ctx != t.heeded {
-		t.heed(ctx)
+	if ctx.Done() != nil && ctx != t.watched {
+		t.watch(ctx)
 	}
 	return nil
 }
@@ -96,12 +96,12 @@ func (t *transaction) leave() {
 
 // heed has the end of ctx interrupt those calls that are given it, which most
 // often is all of them.
-func (t *transaction) heed(ctx context.Context) {
-	if t.heeded != nil {
-		t.unheed()
+func (t *transaction) watch(ctx context.Context) {
+	if t.watched != nil {
+		t.stopWatch()
 	}
-	t.heeded = ctx
-	t.unheed = context.AfterFunc(ctx, func() {
+	t.watched = ctx
+	t.stopWatch = context.AfterFunc(ctx, func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if t.call == ctx {
@@ -176,9 +176,9 @@ func (t *transaction) drop() {
 		t.content.free()
 		t.content = nil
 	}
-	if t.heeded != nil {
-		t.unheed()
-		t.heeded = nil
+	if t.watched != nil {
+		t.stopWatch()
+		t.watched = nil
 	}
 	if t.ctx != nil {
 		t.cancel(nil)
@@ -189,9 +189,9 @@ func (t *transaction) drop() {
 func (t *transaction) attach(c *conn) {
 	t.conn = c
 	if t.login == nil {
-		c.belongTo(&t.env.Client)
+		c.setClient(&t.env.Client)
 	}
-	c.stillThere = func() error { return t.hop.askStillThere(t.ctx) }
+	c.alive = func() error { return t.hop.checkAlive(t.ctx) }
 	t.guard = context.AfterFunc(t.ctx, func() { c.Close() })
 }
 

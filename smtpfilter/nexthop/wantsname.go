@@ -8,7 +8,7 @@ func WantsName(t Target) bool {
 	switch t := t.(type) {
 	case *SMTP:
 		offers := t.Extensions()
-		return t.tellsXCLIENT() && offersAttribute(offers["XCLIENT"], "NAME") ||
+		return t.usesXCLIENT() && offersAttribute(offers["XCLIENT"], "NAME") ||
 			t.config.Identity != IdentityNone && offersAttribute(offers["XFORWARD"], "NAME")
 	case *Group:
 		return slices.ContainsFunc(t.members, func(m *member) bool { return WantsName(m.Target) })

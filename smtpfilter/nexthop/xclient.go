@@ -37,12 +37,12 @@ func (s *SMTP) identityOf(client *Client) identity {
 // knows reports whether telling the next hop about a client would change nothing: the
 // connection was told the same before. An attribute that the next hop takes neither then
 // nor now does not count. Many take no port, so that all connections of a client are alike.
-func (c *conn) knows(id *identity) bool {
-	if !c.told || c.identity.hello != id.hello {
+func (c *conn) hasIdentity(id *identity) bool {
+	if !c.xclientSent || c.identity.hello != id.hello {
 		return false
 	}
 	for i, a := range id.attributes {
-		if a != c.identity.attributes[i] && c.takes(a.name) {
+		if a != c.identity.attributes[i] && c.acceptsAttribute(a.name) {
 			return false
 		}
 	}
@@ -51,18 +51,18 @@ func (c *conn) knows(id *identity) bool {
 
 // takes reports whether the next hop offered an attribute of XCLIENT when it was told the
 // client, or offers it now.
-func (c *conn) takes(attribute string) bool {
+func (c *conn) acceptsAttribute(attribute string) bool {
 	return offersAttribute(c.attributes, attribute) || offersAttribute(c.offers["XCLIENT"], attribute)
 }
 
-// tellsXCLIENT reports whether XCLIENT is used where it is offered.
-func (s *SMTP) tellsXCLIENT() bool {
+// usesXCLIENT reports whether XCLIENT is used where it is offered.
+func (s *SMTP) usesXCLIENT() bool {
 	return s.config.Identity == IdentityAuto || s.config.Identity == IdentityXCLIENT
 }
 
-// mustTellXCLIENT reports whether no connection without XCLIENT may carry mail.
-func (s *SMTP) mustTellXCLIENT() bool {
-	return s.config.Identity == IdentityXCLIENT || s.mustTell.Load()
+// needsXCLIENT reports whether no connection without XCLIENT may carry mail.
+func (s *SMTP) needsXCLIENT() bool {
+	return s.config.Identity == IdentityXCLIENT || s.xclientRequired.Load()
 }
 
 // findName finds the client's name out, where it is among the attributes that
@@ -80,7 +80,7 @@ func (c *Client) findName(ctx context.Context, offered []string) {
 // and without an error, the connection may carry that client's mail, and else
 // nobody's.
 func (s *SMTP) identify(ctx context.Context, c *conn, client *Client) (refusal wire.Reply, err error) {
-	if !s.tellsXCLIENT() {
+	if !s.usesXCLIENT() {
 		return refusal, nil
 	}
 	offered, ok := c.offers["XCLIENT"]
@@ -89,16 +89,16 @@ func (s *SMTP) identify(ctx context.Context, c *conn, client *Client) (refusal w
 	client.findName(ctx, c.attributes)
 	id := s.identityOf(client)
 	switch {
-	case c.knows(&id):
+	case c.hasIdentity(&id):
 		return refusal, nil
-	case c.told && !c.canTellAnother():
+	case c.xclientSent && !c.acceptsXCLIENTAgain():
 		return refusal, fmt.Errorf("%w: the connection is another client's", errXCLIENT)
-	case !ok && s.mustTellXCLIENT():
+	case !ok && s.needsXCLIENT():
 		return refusal, ErrNoXCLIENT
 	case !ok:
 		return refusal, nil
 	}
-	c.told, c.identity, c.attributes = true, id, offered
+	c.xclientSent, c.identity, c.attributes = true, id, offered
 	for _, command := range xclientCommands(offered, &id) {
 		reply, err := c.ask(command, c.timeouts.Mail, 0)
 		if err != nil {
@@ -111,7 +111,7 @@ func (s *SMTP) identify(ctx context.Context, c *conn, client *Client) (refusal w
 	err = c.helloAgain(id.hello)
 	var refused *ReplyError
 	if errors.As(err, &refused) {
-		c.wear = maxWear // nothing else may be said on it
+		c.errorCount = maxErrors // nothing else may be said on it
 		return refused.Reply, nil
 	}
 	if err == nil {
@@ -130,9 +130,9 @@ func (s *SMTP) nameFor(client *Client) string {
 	return client.Helo
 }
 
-// canTellAnother reports whether a connection that was told a client can be told
+// acceptsXCLIENTAgain reports whether a connection that was told a client can be told
 // another, with nothing of the first one left over.
-func (c *conn) canTellAnother() bool {
+func (c *conn) acceptsXCLIENTAgain() bool {
 	offered, ok := c.offers["XCLIENT"]
 	return ok && !slices.ContainsFunc(c.attributes, func(a string) bool { return !offersAttribute(offered, a) })
 }

@@ -25,7 +25,7 @@ func (t *transaction) xforward() []string {
 	groups := [][]xforwardAttribute{{sourceRemote}}
 	switch client := t.env.Logged; {
 	case t.hop.config.Identity == IdentityNone:
-	case client == nil && t.conn.told:
+	case client == nil && t.conn.xclientSent:
 		groups = append(groups, []xforwardAttribute{{"IDENT", t.env.ID}})
 	default:
 		if client == nil {

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 )
 
 // open does what comes before the greeting, in the goroutine of the connection,
@@ -16,7 +17,7 @@ import (
 // connections is turned away before the handshake, which costs the gate more than the
 // client and may be left half done; under TLS that means without a word.
 func (c *Conn) open() Reply {
-	c.peer, c.local = socketAddr(c.Conn.RemoteAddr()), socketAddr(c.Conn.LocalAddr())
+	c.peer, c.local = SocketAddr(c.Conn.RemoteAddr()), SocketAddr(c.Conn.LocalAddr())
 	if contains(c.cfg.ProxySources, c.peer.Addr()) && !c.readProxyHeader() {
 		c.ended = true
 		return Reply{}
@@ -96,8 +97,8 @@ func (c *Conn) talksEarly() (bool, error) {
 	return err == nil, err
 }
 
-// socketAddr is the address of a TCP socket, the zero AddrPort for others.
-func socketAddr(a net.Addr) netip.AddrPort {
+// SocketAddr returns the address of a TCP socket, and the zero AddrPort for others.
+func SocketAddr(a net.Addr) netip.AddrPort {
 	if a, ok := a.(*net.TCPAddr); ok {
 		return plainAddr(a.AddrPort())
 	}
@@ -112,10 +113,5 @@ func plainAddr(a netip.AddrPort) netip.AddrPort {
 }
 
 func contains(prefixes []netip.Prefix, a netip.Addr) bool {
-	for _, p := range prefixes {
-		if p.Contains(a) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(a) })
 }

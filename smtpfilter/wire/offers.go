@@ -67,7 +67,7 @@ func (c *Conn) welcome() Reply {
 	lines := append(make([]string, 0, 16), c.cfg.Hostname, "PIPELINING", "CHUNKING")
 	lines = c.mirror(next, lines)
 	lines = c.ownOffers(next, lines)
-	c.offers.limit = smaller(c.cfg.MaxMessageBytes, number(next["SIZE"]))
+	c.offers.limit = smaller(c.cfg.MaxMessageBytes, next.Size())
 	c.offers.set |= extSize
 	if c.offers.limit > 0 {
 		lines = append(lines, "SIZE "+strconv.FormatInt(c.offers.limit, 10))
@@ -112,10 +112,8 @@ func (c *Conn) mirror(next Extensions, lines []string) []string {
 	if next.Has("MT-PRIORITY") {
 		add(extPriority, "MT-PRIORITY", word(next["MT-PRIORITY"]))
 	}
-	if next.Has("LIMITS") {
-		if n := smaller(int64(c.cfg.MaxRecipients), maxRecipients(next["LIMITS"])); n > 0 {
-			add(0, "LIMITS", "RCPTMAX="+strconv.FormatInt(n, 10))
-		}
+	if n := smaller(int64(c.cfg.MaxRecipients), next.Limit("RCPTMAX")); n > 0 && next.Has("LIMITS") {
+		add(0, "LIMITS", "RCPTMAX="+strconv.FormatInt(n, 10))
 	}
 	if next.Has("REQUIRETLS") && c.tls != nil {
 		add(extRequireTLS, "REQUIRETLS", "")
@@ -172,34 +170,10 @@ func smaller(a, b int64) int64 {
 	return a
 }
 
-// number is the number that a keyword has as its only parameter, 0 where it has
-// none.
-func number(parameters []string) int64 {
-	if len(parameters) != 1 {
-		return 0
-	}
-	n, err := strconv.ParseInt(parameters[0], 10, 64)
-	if err != nil || n < 0 {
-		return 0
-	}
-	return n
-}
-
 // word is the only parameter of a keyword, "" where it is no single plain word.
 func word(parameters []string) string {
 	if len(parameters) != 1 || !validKeyword(parameters[0]) {
 		return ""
 	}
 	return parameters[0]
-}
-
-// maxRecipients is the value of RCPTMAX among the parameters of LIMITS (RFC 9422,
-// section 4), 0 where there is none.
-func maxRecipients(limits []string) int64 {
-	for _, l := range limits {
-		if name, value, _ := strings.Cut(l, "="); strings.EqualFold(name, "RCPTMAX") {
-			return number([]string{value})
-		}
-	}
-	return 0
 }
