@@ -16,22 +16,22 @@ func (g *Group) Begin(env Envelope) Transaction {
 	return &balanced{group: g, env: env}
 }
 
-// balanced is a Transaction of a Group: that of the member it was given to.
+// balanced is a Transaction of a Group.
 type balanced struct {
 	group   *Group
 	env     Envelope
-	chosen  bool       // inner is the member's that has answered
+	chosen  bool       // a member has answered, whose transaction is inner
 	server  string     // the name of that member
-	refused wire.Reply // the answer to whatever is asked: of a member whose transaction is over
-	err     error      // after which nothing works
+	refused wire.Reply // the reply to all later commands, if inner is over
+	err     error      // the result of all later calls
 
 	mu      sync.Mutex
 	inner   Transaction
 	aborted bool
 }
 
-// Rcpt asks for a recipient. The first one goes to one member after the other
-// until one answers.
+// Rcpt sends a recipient: the first one to one member after the other, until one
+// answers.
 func (b *balanced) Rcpt(ctx context.Context, to string, params []string) (wire.Reply, error) {
 	if b.err != nil {
 		return wire.Reply{}, b.err
@@ -55,18 +55,16 @@ func (b *balanced) Rcpt(ctx context.Context, to string, params []string) (wire.R
 	return best.reply, nil
 }
 
-// outcome is what a member made of the first recipient.
+// outcome is a member's result for the first recipient.
 type outcome struct {
 	member    *member
 	reply     wire.Reply
 	err       error
-	abandoned bool // another member was asked after it
+	abandoned bool // another member was tried after it
 }
 
-// choose asks one member after the other for the first recipient, until one answers. If
-// none does, it returns the outcome that leaves most hope: a member that is out of
-// service for now may take the mail later, whatever another one lacks and wherever
-// another one leads to.
+// choose sends the first recipient to one member after the other, until one answers.
+// If none does, it returns the outcome that may change soonest: see rank.
 func (b *balanced) choose(ctx context.Context, to string, params []string) (best outcome) {
 	order := b.group.order()
 	for i, m := range order {
@@ -92,8 +90,8 @@ func (b *balanced) choose(ctx context.Context, to string, params []string) (best
 	return best
 }
 
-// hope ranks outcomes: a member that is out of service may be back soon; one that lacks
-// REQUIRETLS may have it with its next start; a loop stays.
+// rank ranks outcomes: a member that is down may be back soon; one without REQUIRETLS
+// may have it after its next start; a loop stays.
 func (o outcome) rank() int {
 	switch {
 	case o.isLoop():
@@ -104,8 +102,7 @@ func (o outcome) rank() int {
 	return 2
 }
 
-// leadsBack reports whether the member is a gate that leads back to this one, as we
-// have noticed or as it says itself.
+// isLoop reports whether the member is a gate that leads back to this one.
 func (o outcome) isLoop() bool {
 	if o.err != nil {
 		return errors.Is(o.err, ErrLoop)
@@ -113,15 +110,15 @@ func (o outcome) isLoop() bool {
 	return o.reply.Permanent() && strings.HasPrefix(o.reply.Lines[0], "5.4.6 ")
 }
 
-// gateInVain reports whether the member is a gate that has found no mail server.
+// isGateWithoutServer reports whether the member is a gate that found no mail server.
 func (o outcome) isGateWithoutServer() bool {
 	return o.err == nil && o.reply.Temporary() && strings.HasPrefix(o.reply.Lines[0], "4.4.1 ") && len(Path(o.member.Target)) > 0
 }
 
-// Server names the member that has answered the first recipient; "" before that.
+// Server returns the name of the member that answered the first recipient, or "".
 func (b *balanced) Server() string { return b.server }
 
-// start begins the transaction anew with a member, unless it is aborted.
+// start begins a transaction with a member, and returns false after Abort.
 func (b *balanced) start(m *member) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -131,18 +128,18 @@ func (b *balanced) start(m *member) bool {
 	return !b.aborted
 }
 
-// sendable reports whether the envelope can be written as commands at all: where
-// it can't, no member is to blame.
+// sendable reports whether the envelope can be written as commands. If not, the error
+// is not the member's.
 func sendable(env Envelope, to string, params []string) bool {
 	_, mailErr := pathCommand("MAIL FROM:<", env.From, env.Params)
 	_, rcptErr := pathCommand("RCPT TO:<", to, params)
 	return mailErr == nil && rcptErr == nil
 }
 
-// Data opens the message with the member that was chosen.
+// Data opens the message at the chosen member.
 func (b *balanced) Data(ctx context.Context, f Format) (Message, wire.Reply, error) {
 	if b.err == nil && !b.chosen {
-		b.err = fmt.Errorf("next hop %s: DATA: no recipient was asked for", b.group)
+		b.err = fmt.Errorf("next hop %s: DATA before RCPT", b.group)
 	}
 	if b.err != nil {
 		return nil, wire.Reply{}, b.err
@@ -153,7 +150,7 @@ func (b *balanced) Data(ctx context.Context, f Format) (Message, wire.Reply, err
 	return b.inner.Data(ctx, f)
 }
 
-// Abort aborts the transaction with the member that has it now.
+// Abort aborts the member's transaction.
 func (b *balanced) Abort() {
 	b.mu.Lock()
 	b.aborted = true

@@ -2,30 +2,29 @@ package nexthop
 
 import (
 	"errors"
-	"fmt"
 	"strconv"
 	"sync"
 
 	"spamgate/smtpfilter/wire"
 )
 
-// chunkSize is the largest chunk that is sent. Each costs a reply, and a next hop
-// may hold one in memory as a whole.
+// chunkSize is the largest chunk that is sent. Each one needs a reply, and a next hop
+// may hold it in memory as a whole.
 const chunkSize = 128 << 10
 
-// chunkHead is room for the command in front of a chunk.
+// chunkHead is the size of the longest command before a chunk.
 const chunkHead = len("BDAT 131072 LAST\r\n")
 
 var chunkBuffers = sync.Pool{New: func() any { return new([chunkHead + chunkSize]byte) }}
 
-// chunks is the content that goes in chunks (RFC 3030). They are independent of
-// how Write was called: each but the last is full, unless Flush was called.
+// chunks is the content in chunks (RFC 3030). Each chunk but the last is full unless
+// Flush was called.
 //
-// With PIPELINING one chunk is sent ahead of the reply to its predecessor. The
-// last one is sent when all others were accepted.
+// With PIPELINING one chunk is sent before the reply to its predecessor has come.
+// The last one is sent after all others were accepted.
 type chunks struct {
 	t      *transaction
-	buffer *[chunkHead + chunkSize]byte // the bytes kept begin at chunkHead
+	buffer *[chunkHead + chunkSize]byte // the buffered bytes begin at chunkHead
 	kept   int
 }
 
@@ -38,10 +37,10 @@ func (c *chunks) free() {
 	c.buffer = nil
 }
 
-// chunkError is about a chunk that was refused, or whose reply did not come or
-// made no sense. No other may follow it.
+// chunkError reports a chunk that was refused, or whose reply is missing or makes no
+// sense. No other chunk may follow it.
 type chunkError struct {
-	reply wire.Reply // of a refusal; else zero
+	reply wire.Reply // the refusal, or zero
 	err   error
 }
 
@@ -65,7 +64,7 @@ func (c *chunks) write(p []byte) error {
 	return nil
 }
 
-// flush sends what is kept as a chunk that is not the last.
+// flush sends the buffered bytes as a chunk that is not the last.
 func (c *chunks) flush() error {
 	if c.kept == 0 {
 		return nil
@@ -82,8 +81,8 @@ func (c *chunks) flush() error {
 	return c.await(ahead)
 }
 
-// await reads replies until at most so many are missing. It waits for each as
-// long as for a write, because it may be that the chunk is still on its way.
+// await reads replies until at most so many are missing. It waits for each as long as
+// for a write, because the chunk may still be on its way.
 func (c *chunks) await(missing int) error {
 	for c.t.unanswered > missing {
 		reply, err := c.t.conn.readReply(c.t.conn.timeouts.Write)
@@ -95,7 +94,7 @@ func (c *chunks) await(missing int) error {
 			return chunkError{reply, errRefused}
 		}
 		if !reply.Positive() {
-			return chunkError{err: fmt.Errorf("%w: unexpected %s", wire.ErrBadReply, reply)}
+			return chunkError{err: unexpected(reply)}
 		}
 	}
 	return nil
@@ -103,15 +102,15 @@ func (c *chunks) await(missing int) error {
 
 func (c *chunks) prepareEnd() error { return c.await(0) }
 
-// end sends the last chunk, which may be empty. A server that takes a chunk for
-// whole when the connection ends inside it would have a message from its first
-// byte on, so that is when it counts as sent.
+// end sends the last chunk, which may be empty. It counts as sent from its first
+// byte on: some server may take a chunk for complete if the connection ends inside
+// it.
 func (c *chunks) end() (sent bool, err error) {
 	n, err := c.t.conn.Write(c.frame(" LAST\r\n"))
 	return n > 0, err
 }
 
-// frame puts the command in front of the bytes kept.
+// frame returns the buffered bytes with the command before them.
 func (c *chunks) frame(ending string) []byte {
 	var command [chunkHead]byte
 	text := append(command[:0], "BDAT "...)

@@ -10,13 +10,12 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// open connects and asks for MAIL and the first recipient, with rcpt as the
-// command for it. The reply is the next hop's to MAIL where it refused that, else
-// to RCPT.
+// open connects and sends MAIL and rcpt, the command for the first recipient. It
+// returns the next hop's reply to MAIL if that is a refusal, else to RCPT.
 //
-// A kept connection may have been closed at the other end just now, or be of no
-// use for this message. Where it turns out so before MAIL was answered, nothing
-// has happened yet, and the same is asked once more on a new connection.
+// The server may have closed a kept connection just now, or refuse this message on
+// it. If that shows before MAIL is answered, open tries once more on a new
+// connection.
 func (t *transaction) open(rcpt, to string, params []string) (reply wire.Reply, err error) {
 	defer func() {
 		if err != nil {
@@ -31,7 +30,7 @@ func (t *transaction) open(rcpt, to string, params []string) (reply wire.Reply, 
 		t.attach(c)
 		a, err := t.startMail(rcpt, to, params)
 		if c.reused && t.ctx.Err() == nil && (a.closedByServer(err) || needsNewConn(err)) {
-			t.hop.log.Debug("kept connection to the next hop is of no use any more",
+			t.hop.log.Debug("kept connection to the next hop cannot be used any more",
 				"next_hop", t.hop.String(), "id", t.env.ID, "error", err, "reply", a.mail.String())
 			t.guard()
 			c.Close()
@@ -45,22 +44,22 @@ func (t *transaction) open(rcpt, to string, params []string) (reply wire.Reply, 
 	}
 }
 
-// take gives the transaction a connection.
+// take returns a connection for the transaction.
 func (t *transaction) take(fresh bool) (*conn, error) {
 	if t.login != nil {
 		return t.login.take(t.ctx)
 	}
 	client := &t.env.Client
 	if t.hop.usesXCLIENT() {
-		// The name is part of what makes a kept connection this client's.
+		// The name is part of the identity of a kept connection.
 		client.findName(t.ctx, t.hop.Extensions()["XCLIENT"])
 	}
 	return t.hop.take(t.ctx, client, fresh)
 }
 
-// startMail tells the next hop whose connection it is, where that is due, and
-// sends the first flight. A login's was told when the client logged in. A client
-// that is refused by then is told so as if it were for MAIL.
+// startMail gives the connection the client's identity and sends the first flight.
+// The connection of a login has its identity already. A refusal of the client counts
+// as the reply to MAIL.
 func (t *transaction) startMail(rcpt, to string, params []string) (a answers, err error) {
 	if t.login == nil {
 		a.mail, err = t.hop.identify(t.ctx, t.conn, &t.env.Client)
@@ -82,22 +81,22 @@ func (t *transaction) startMail(rcpt, to string, params []string) (a answers, er
 	return t.firstFlight(mail, rcpt)
 }
 
-// unfit reports an error that a new connection may not give: the next hop refuses
-// another client's name on this one, or did not offer what it does by now.
+// needsNewConn reports whether an error may not occur on a new connection: the next
+// hop refuses another client's identity on this one, or offers more by now.
 func needsNewConn(err error) bool {
 	var refused *ReplyError
 	return errors.As(err, &refused) || errors.Is(err, errXCLIENT) || lacksFeature(err)
 }
 
-// lacks reports an error about something that the next hop does not offer.
+// lacksFeature reports whether an error says that the next hop does not offer
+// something.
 func lacksFeature(err error) bool {
-	return errors.Is(err, ErrNotOffered) || errors.Is(err, ErrNoXCLIENT) || errors.Is(err, ErrRequireTLS)
+	return isAny(err, []error{ErrNotOffered, ErrNoXCLIENT, ErrRequireTLS})
 }
 
-// opened takes the answers to the first flight.
+// takeAnswers evaluates the answers to the first flight.
 func (t *transaction) takeAnswers(a answers) wire.Reply {
-	// A server that accepts RCPT after it refused MAIL has a transaction open
-	// all the same.
+	// A server that refuses MAIL and accepts RCPT has a transaction open, too.
 	open := a.mail.Positive() || a.rcpt.Positive()
 	if open {
 		t.conn.mails++
@@ -116,18 +115,18 @@ func (t *transaction) takeAnswers(a answers) wire.Reply {
 	return a.mail
 }
 
-// answers are the replies to the first flight; zero where none was read.
+// answers are the replies to the first flight; zero if none was read.
 type answers struct {
 	mail, rcpt wire.Reply
 
-	// forwarded is set once XFORWARD was sent. Its attributes hold until the end of a
-	// transaction or RSET. A MAIL that is refused ends none: Postfix would log them with
-	// the next message, too, where that does not replace them.
+	// forwarded is set once XFORWARD was sent. Its attributes hold until the end
+	// of a transaction or RSET. If MAIL is refused there is no transaction, and
+	// Postfix would log them with the next message.
 	forwarded bool
 }
 
-// stale reports whether a connection turned out to be closed: cut before MAIL
-// was answered, or answered with 421.
+// closedByServer reports whether the server closed the connection before it answered
+// MAIL, or answered MAIL with 421.
 func (a answers) closedByServer(err error) bool {
 	if !a.mail.IsZero() {
 		return a.mail.Code == codeClosing
@@ -135,9 +134,9 @@ func (a answers) closedByServer(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// firstFlight sends XFORWARD, MAIL and RCPT and reads the replies: in one flight
-// where the next hop offers PIPELINING (RFC 2920), else one by one until MAIL is
-// refused. A 421 ends it, and counts as the reply to MAIL where that had none.
+// firstFlight sends XFORWARD, MAIL and RCPT and reads the replies: in one flight if
+// the next hop offers PIPELINING (RFC 2920), else one by one until MAIL is refused.
+// A 421 ends it, and counts as the reply to MAIL if that has none.
 func (t *transaction) firstFlight(mail, rcpt string) (a answers, err error) {
 	c := t.conn
 	commands := append(t.xforward(), mail, rcpt)
@@ -164,7 +163,7 @@ func (t *transaction) firstFlight(mail, rcpt string) (a answers, err error) {
 			return a, err
 		}
 		if !reply.Positive() && !refusal(reply) {
-			return a, fmt.Errorf("%w: unexpected %s", wire.ErrBadReply, reply)
+			return a, unexpected(reply)
 		}
 		switch {
 		case i > mailAt:
@@ -181,9 +180,8 @@ func (t *transaction) firstFlight(mail, rcpt string) (a answers, err error) {
 	return a, c.check(reply, 0)
 }
 
-// pathCommand makes a MAIL or RCPT command. Path and parameters were validated
-// by the caller; that no part of them ends the line is checked here once more,
-// where it is written.
+// pathCommand returns a MAIL or RCPT command. The caller has validated path and
+// parameters; pathCommand checks once more that they do not end the line.
 func pathCommand(prefix, path string, params []string) (string, error) {
 	command := strings.Join(append([]string{prefix + path + ">"}, params...), " ")
 	if strings.ContainsAny(command, "\r\n\x00") {

@@ -1,34 +1,38 @@
 package nexthop
 
-import (
-	"strings"
+import "strings"
 
-	"spamgate/smtpfilter/wire"
-)
-
-// Greetings returns the texts with which the servers of a target have greeted last:
-// what follows "220 ". It begins with the server's name (RFC 5321, section
-// 4.3.1), and most servers add their software's. Servers that have not been heard
-// yet, and Maildirs, have none.
-func Greetings(t Target) []string {
+// servers returns the mail servers of a target.
+func servers(t Target) []*SMTP {
 	switch t := t.(type) {
 	case *SMTP:
-		if text := t.known.greeting.Load(); text != nil {
-			return []string{*text}
-		}
+		return []*SMTP{t}
 	case *Group:
-		var all []string
+		var all []*SMTP
 		for _, m := range t.members {
-			all = append(all, Greetings(m.Target)...)
+			all = append(all, servers(m.Target)...)
 		}
 		return all
 	}
 	return nil
 }
 
+// Greetings returns the last greetings of a target's servers: the text after "220 ".
+// It begins with the server's name (RFC 5321, section 4.3.1), and most servers add
+// their software's. A server that has not greeted yet has none.
+func Greetings(t Target) []string {
+	var all []string
+	for _, s := range servers(t) {
+		if text := s.known.greeting.Load(); text != nil {
+			all = append(all, *text)
+		}
+	}
+	return all
+}
+
 // GreetingName returns the server's name at the beginning of a greeting's text, in
-// lower case and without a trailing dot. It is "" if that is not a domain name with
-// a dot.
+// lower case and without a trailing dot. It returns "" if that is not a domain name
+// with a dot.
 func GreetingName(text string) string {
 	name, _, _ := strings.Cut(text, " ")
 	name = strings.ToLower(strings.TrimSuffix(name, "."))
@@ -39,16 +43,4 @@ func GreetingName(text string) string {
 		return ""
 	}
 	return name
-}
-
-// greeted remembers a greeting. It is called with each connection, and rarely
-// hears anything new.
-func (k *known) greeted(r wire.Reply) {
-	if r.Code != 220 || len(r.Lines) == 0 {
-		return
-	}
-	if before := k.greeting.Load(); before == nil || *before != r.Lines[0] {
-		text := r.Lines[0]
-		k.greeting.Store(&text)
-	}
 }

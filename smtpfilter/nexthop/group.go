@@ -1,6 +1,7 @@
 package nexthop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,60 +15,63 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// Balance is how a Group shares messages out.
+// Balance says which member of a Group gets a message.
 type Balance uint8
 
-// The ways to share out.
+// The ways to balance.
 const (
-	// Priority is the first member that is up, as they are listed.
+	// Priority chooses the first member that is up, in the order of the list.
 	Priority Balance = iota
 
-	// RoundRobin is each member that is up in turn.
+	// RoundRobin chooses the members that are up in turn.
 	RoundRobin
 )
 
-// GroupConfig says how a Group chooses.
+// GroupConfig configures a Group.
 type GroupConfig struct {
 	Balance Balance
 
-	// BackoffMin and BackoffMax bound how long a member that has failed is left
-	// alone: the minimum after the first failure, twice as long after each
-	// further one, up to the maximum. Up to a quarter of that is taken off at
-	// random. Zero is 1 s and 1 min.
+	// BackoffMin and BackoffMax limit how long a member gets no mail after a
+	// failure: the minimum after the first one, twice as long after each further
+	// one, up to the maximum, less a random part of up to a quarter. Zero is 1 s
+	// and 1 min.
 	BackoffMin, BackoffMax time.Duration
 
-	// Logger hears of members that go down or come back. Nil discards it.
+	// Logger receives members that go down or come back. Nil discards it.
 	Logger *slog.Logger
 
 	clock clock // for tests; the zero clock is the real one
 }
 
-// Group is several targets that serve for each other, such as the machines of
-// one mail system. It owns its members.
+// Group is a Target of several members that can replace each other, such as the
+// machines of one mail system. It owns its members.
 //
-// The first recipient decides which member a transaction goes to, and it stays
-// there. A member fails when it can't be connected to, greets with a refusal, is
-// cut off, or says nothing that makes sense before it has answered that
-// recipient. Then the next member is asked, and the client notices nothing. So it
-// is where a member answers 421, refuses XCLIENT, or greets a client that the PROXY
-// protocol has told it with a refusal, or takes too long over a command while it
-// answers others: these may be meant for this one client, and take no member down.
-// A gate that leads back to this one (554 5.4.6), or finds no mail server (4.4.1), is
-// passed over, too. Any other reply is an answer, a refusal too. A member that
-// says it cannot do what the message needs (ErrNotOffered, ErrNoXCLIENT,
-// ErrRequireTLS) is passed over.
+// The first recipient decides which member gets a transaction. A member fails if,
+// before it answers that recipient, it cannot be reached, greets with a refusal,
+// closes the connection, or makes no sense. Then the group tries the next member,
+// and the client notices nothing.
 //
-// A member that has failed is down, and is left alone while others are up. In the
-// background it is probed each time its back-off has run out, where it can be;
-// otherwise the next transaction probes it. Only where no other member has
-// answered are those that are down asked, each once. If nobody answers, the client
-// hears of the first that may be back later: a mail loop, which is for good, is the
-// reply only if all members lead back.
+// The group also tries the next member, without counting a failure, if the member
+//   - answers 421, refuses XCLIENT, refuses in the greeting a client that the PROXY
+//     protocol names, or takes too long over a command while it answers others: this
+//     may be about the one client;
+//   - is a gate that leads back to this one (554 5.4.6) or finds no mail server
+//     (4.4.1);
+//   - does not offer what the message needs (ErrNotOffered, ErrNoXCLIENT,
+//     ErrRequireTLS).
+//
+// Any other reply is an answer, refusals included.
+//
+// A member that has failed is down, and gets no mail while others are up. After its
+// back-off the group probes it in the background, or with the next transaction if it
+// has no Probe. If no other member answers, the group tries those that are down,
+// each once. If nobody answers, the client gets the result of the first member that
+// may be back later: the reply is a mail loop only if all members lead back.
 type Group struct {
 	members []*member
 	config  GroupConfig
 	log     *slog.Logger
-	turn    atomic.Uint64 // counts choices, for RoundRobin
+	turn    atomic.Uint64 // for RoundRobin
 
 	ctx    context.Context // of probes; ended by Close
 	cancel context.CancelFunc
@@ -79,23 +83,19 @@ var (
 	_ Authenticator = (*Group)(nil)
 )
 
-// NewGroup makes a group of one or more members, which are closed with it. Those
-// that have a method Probe(context.Context) error are probed at once.
+// NewGroup returns a group of one or more members, and probes those at once that have
+// a method Probe(context.Context) error. Closing the group closes its members.
 func NewGroup(members []Target, config GroupConfig) (*Group, error) {
 	if len(members) == 0 {
 		return nil, errors.New("next hop: a group without members")
 	}
-	if config.BackoffMin == 0 {
-		config.BackoffMin = time.Second
-	}
-	if config.BackoffMax == 0 {
-		config.BackoffMax = time.Minute
-	}
+	config.BackoffMin = cmp.Or(config.BackoffMin, time.Second)
+	config.BackoffMax = cmp.Or(config.BackoffMax, time.Minute)
 	if config.BackoffMin < 0 || config.BackoffMax < config.BackoffMin {
-		return nil, fmt.Errorf("next hop: back-off from %v to %v", config.BackoffMin, config.BackoffMax)
+		return nil, fmt.Errorf("next hop: invalid back-off from %v to %v", config.BackoffMin, config.BackoffMax)
 	}
 	g := &Group{config: config, log: logger(config.Logger)}
-	g.config.clock = config.clock.orReal()
+	g.config.clock = config.clock.withDefaults()
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	for _, target := range members {
 		m := &member{Target: target, group: g}
@@ -105,7 +105,7 @@ func NewGroup(members []Target, config GroupConfig) (*Group, error) {
 	return g, nil
 }
 
-// Members are the targets of the group, as they were given.
+// Members returns the targets of the group, in the order of NewGroup.
 func (g *Group) Members() []Target {
 	targets := make([]Target, len(g.members))
 	for i, m := range g.members {
@@ -114,7 +114,7 @@ func (g *Group) Members() []Target {
 	return targets
 }
 
-// String is the members' names in brackets.
+// String returns the members' names in brackets.
 func (g *Group) String() string {
 	names := make([]string, len(g.members))
 	for i, m := range g.members {
@@ -165,14 +165,13 @@ func (g *Group) order() []*member {
 	return append(up, down...)
 }
 
-// Authenticate hands a client's AUTH command to a member. Until that has
-// answered or asked something, another may be tried in its place. Members whose
-// clients can't log in are passed over.
+// Authenticate passes a client's AUTH command to a member. Until a member answers or
+// sends a challenge, the group tries the next one. It skips members without AUTH.
 func (g *Group) Authenticate(ctx context.Context, client Client, args string, ask func(wire.Reply) (string, error)) (Login, wire.Reply, error) {
 	client.LookupName = lookupOnce(client.LookupName)
 	asked := false
-	var gone error // of the client, which has no answer: no fault of the member's
-	askNoting := func(challenge wire.Reply) (line string, err error) {
+	var gone error // the client's, not the member's
+	askClient := func(challenge wire.Reply) (line string, err error) {
 		asked = true
 		line, gone = ask(challenge)
 		return line, gone
@@ -185,7 +184,7 @@ func (g *Group) Authenticate(ctx context.Context, client Client, args string, as
 		if !ok {
 			continue
 		}
-		m.onPath(func() { login, reply, err = auth.Authenticate(ctx, client, args, askNoting) })
+		m.onPath(func() { login, reply, err = auth.Authenticate(ctx, client, args, askClient) })
 		if gone != nil {
 			m.succeeded()
 			break
@@ -197,15 +196,15 @@ func (g *Group) Authenticate(ctx context.Context, client Client, args string, as
 	return login, reply, err
 }
 
-// tryNext judges what a member made of a client's first command, and reports
-// whether another member should be asked.
+// tryNext evaluates a member's result for a client's first command, and reports
+// whether to try another member.
 func (g *Group) tryNext(ctx context.Context, m *member, reply wire.Reply, err error) bool {
 	switch {
 	case err == nil && reply.Code != codeClosing:
 		m.succeeded()
 		return false
 	case err == nil || ofClient(err):
-		return true // it may be meant for this client alone, which must not take a member down
+		return true // it may be about this client, which must not take a member down
 	case lacksFeature(err):
 		return true
 	case ctx.Err() != nil || errors.Is(err, ErrAborted) || errors.Is(err, ErrClosed):
@@ -215,14 +214,14 @@ func (g *Group) tryNext(ctx context.Context, m *member, reply wire.Reply, err er
 	return true
 }
 
-// ofClient reports an error that may be about one client alone: the server refused to
-// be told it, or took too long over it.
+// ofClient reports whether an error may be about one client only: the server refused
+// its identity, or took too long over its command.
 func ofClient(err error) bool {
-	return errors.Is(err, errXCLIENT) || errors.Is(err, errProxied) || errors.Is(err, errSlow)
+	return isAny(err, []error{errXCLIENT, errProxied, errSlow})
 }
 
-// lookupOnce makes a function that asks once and remembers, since each member
-// that is tried may ask. Nil stays nil.
+// lookupOnce returns a function that calls lookup once and remembers the result: each
+// member that is tried may need it. Nil stays nil.
 func lookupOnce(lookup func(context.Context) string) func(context.Context) string {
 	if lookup == nil {
 		return nil

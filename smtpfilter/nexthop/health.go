@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// prober is a Target that can be asked whether it would take mail, without
-// sending any. The error says why not.
+// prober is a Target that can be asked whether it accepts mail, without sending any.
+// The error says why not.
 type prober interface {
 	Probe(ctx context.Context) error
 }
 
-// clock is the time as a Group sees it.
+// clock is the time of a Group.
 type clock struct {
 	now   func() time.Time
 	after func(d time.Duration, f func()) (stop func() bool) // f runs in a goroutine of its own
 	part  func() float64                                     // random, from 0 up to 1
 }
 
-// orReal fills in the real time.
-func (c clock) orReal() clock {
+// withDefaults fills in the real time.
+func (c clock) withDefaults() clock {
 	if c.now == nil {
 		c.now = time.Now
 	}
@@ -35,37 +35,36 @@ func (c clock) orReal() clock {
 	return c
 }
 
-// member is a Target of a Group, and what is known of its health.
+// member is a Target of a Group, with its health.
 type member struct {
 	Target
 	group *Group
 
-	asking atomic.Int32 // clients whose first command it is being asked now
+	asking atomic.Int32 // clients whose first command it has now
 
 	mu       sync.Mutex
 	failures int         // in a row; 0 is up
-	retryAt  time.Time   // when it may be tried again
+	retryAt  time.Time   // the end of the back-off
 	stop     func() bool // the timer of the next probe
 	closed   bool
 }
 
-// onPath puts the gates behind the member on the group's path while ask asks it.
+// onPath calls ask with the gates after the member on the group's path.
 func (m *member) onPath(ask func()) {
 	m.asking.Add(1)
 	defer m.asking.Add(-1)
 	ask()
 }
 
-// up reports whether the member has not failed since it last answered.
+// up reports whether the member has not failed since its last answer.
 func (m *member) up() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.failures == 0
 }
 
-// ready reports whether a client's command may go to the member though others
-// are up: it is up itself, or its back-off has run out and nothing but a command
-// can show whether it is back.
+// ready reports whether a client's command may go to the member while others are up:
+// it is up itself, or its back-off is over and it cannot be probed.
 func (m *member) ready() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -76,7 +75,7 @@ func (m *member) ready() bool {
 	return !probed && !m.group.config.clock.now().Before(m.retryAt)
 }
 
-// succeeded notes that the member has answered.
+// succeeded notes an answer of the member.
 func (m *member) succeeded() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -88,9 +87,9 @@ func (m *member) succeeded() {
 	m.group.log.Info("next hop is back", "next_hop", m.String())
 }
 
-// failed notes that the member has not answered, and leaves it alone for a
-// while. What fails before that while is over was begun before it, or for want
-// of another member, and makes it no longer.
+// failed notes a failure of the member, and begins its back-off. Failures during the
+// back-off belong to earlier attempts, or to attempts without another member: they do
+// not prolong it.
 func (m *member) failed(cause error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -109,8 +108,8 @@ func (m *member) failed(cause error) {
 	m.probeAfter(wait)
 }
 
-// backoff is how long to wait after the latest failure. The random part keeps
-// several gates from coming back at once.
+// backoff returns the wait after the latest failure. The random part keeps several
+// gates from coming back at once.
 func (m *member) backoff() time.Duration {
 	config := &m.group.config
 	wait := config.BackoffMin
@@ -121,14 +120,14 @@ func (m *member) backoff() time.Duration {
 	return wait - time.Duration(config.clock.part()*float64(wait/4))
 }
 
-// watch begins with a first probe.
+// watch starts the first probe.
 func (m *member) watch() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.probeAfter(0)
 }
 
-// unwatch ends the probes; one that is under way ends with the group's context.
+// unwatch ends the probes. One that is under way ends with the group's context.
 func (m *member) unwatch() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -136,8 +135,8 @@ func (m *member) unwatch() {
 	m.cancelProbe()
 }
 
-// probeAfter has the member probed in a while, in place of a probe that waits
-// already. The caller holds m.mu.
+// probeAfter schedules a probe, in place of one that is scheduled already. The caller
+// holds m.mu.
 func (m *member) probeAfter(wait time.Duration) {
 	p, ok := m.Target.(prober)
 	if !ok || m.closed {
@@ -159,7 +158,7 @@ func (m *member) cancelProbe() {
 	m.stop = nil
 }
 
-// probe asks the member itself.
+// probe probes the member.
 func (m *member) probe(p prober) {
 	err := p.Probe(m.group.ctx)
 	switch {

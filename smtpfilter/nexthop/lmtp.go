@@ -8,30 +8,30 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// errNoLMTP is about a server that refused LHLO and accepted HELO, with which the
-// client tries again. It would answer a message once only.
+// errNoLMTP reports a server that refused LHLO and accepted HELO. It would reply to a
+// message once only.
 var errNoLMTP = errors.New("the server speaks SMTP, not LMTP")
 
-// Replies returns the answers of an LMTP server; see EachReply.
+// Replies returns the replies of an LMTP server; see EachReply.
 func (m message) Replies() []wire.Reply { return m.t.replies }
 
 // mergedReply reads the replies of an LMTP server to a message, one for each
-// recipient that it has accepted, in their order (RFC 2033, section 4.2). It keeps
-// them in t.replies and returns one for all. After a 421 it waits for no other:
-// the server ends there, and so it counts for the recipients that are left, too.
+// accepted recipient in their order (RFC 2033, section 4.2). It keeps them in
+// t.replies and returns one for all. After a 421 the server closes the connection,
+// so the 421 counts for the other recipients, too.
 //
-// Timeouts.Dot is for all replies together: the client waits for one, and a client that
-// has left sends the message again to those who have it.
+// Timeouts.Dot is for all replies together: the client waits for one, and if it gives
+// up it sends the message again to those who have it.
 //
-// If the connection breaks, or the time is over, t.replies holds those that came. After a reply that
-// makes no sense they are worth nothing, and the caller drops them.
+// After an error t.replies holds the replies that came. If one makes no sense, the
+// caller drops them all.
 func (t *transaction) mergedReply() (merged wire.Reply, closing bool, err error) {
 	replies := make([]wire.Reply, 0, t.accepted)
 	deadline := time.Now().Add(t.conn.timeouts.Dot)
 	for range t.accepted {
 		reply, err := t.conn.readReply(time.Until(deadline))
 		if err == nil && !reply.Positive() && !refusal(reply) {
-			err = fmt.Errorf("%w: unexpected %s", wire.ErrBadReply, reply)
+			err = unexpected(reply)
 		}
 		if err != nil {
 			t.replies = replies
@@ -50,9 +50,9 @@ func (t *transaction) mergedReply() (merged wire.Reply, closing bool, err error)
 	return MergeReplies(replies), closing, t.conn.check(last, 0)
 }
 
-// MergeReplies makes one reply of those for one recipient or more. Where they agree
-// it is the first: all positive, all temporary or all permanent. Otherwise it is
-// 451: the client is to come again, for those who could not be served.
+// MergeReplies returns one reply for the replies of one or more recipients. If they
+// agree (all positive, all temporary or all permanent) it is the first. Otherwise it
+// is 451, so that the client comes again for the others.
 func MergeReplies(replies []wire.Reply) wire.Reply {
 	var kinds [6]int
 	for _, r := range replies {

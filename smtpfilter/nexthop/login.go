@@ -17,22 +17,21 @@ const (
 	codeChallenge = 334
 )
 
-// maxAuthRounds is the number of challenges in one AUTH exchange. No mechanism in
-// use has more than five (GSSAPI).
+// maxAuthRounds limits the challenges in one AUTH exchange. No mechanism in use has
+// more than five (GSSAPI).
 const maxAuthRounds = 20
 
 // endlessAuth answers a client whose AUTH exchange does not end. It is a reply and
-// not an error, so that one client cannot have the next hop taken for down.
+// not an error, so that one client cannot take the next hop down.
 var endlessAuth = wire.NewReply(554, "5.5.0 Authentication ended: too many challenges")
 
-// Authenticate hands a client's AUTH command on. The client's connection to the
-// next hop is told its client like any other, and ends with the Login; where the
-// next hop does not let the client in, at once. Where it does not offer AUTH to
-// the client, the error wraps ErrNotOffered. After 20 challenges the connection is
-// closed and the reply is 554.
+// Authenticate passes a client's AUTH command on, over a connection that has the
+// client's identity and ends with the Login. If the login fails, it ends at once. If
+// the next hop does not offer AUTH to the client, the error wraps ErrNotOffered.
+// After 20 challenges the connection is closed and the reply is 554.
 //
-// What the client says is in no error and no log. It may be in the reply, if the
-// next hop repeats it there.
+// No error and no log has what the client sent. The reply has it if the next hop
+// repeats it there.
 func (s *SMTP) Authenticate(ctx context.Context, client Client, args string, ask func(wire.Reply) (string, error)) (Login, wire.Reply, error) {
 	if s.isClosed() {
 		return nil, wire.Reply{}, fmt.Errorf("next hop %s: %w", s, ErrClosed)
@@ -42,15 +41,14 @@ func (s *SMTP) Authenticate(ctx context.Context, client Client, args string, ask
 		s.known.health.noteFailure(ctx, err)
 		return nil, wire.Reply{}, fmt.Errorf("next hop %s: %w", s, err)
 	}
-	stop := context.AfterFunc(ctx, func() { c.Close() })
+	var reply wire.Reply
 	endless := false
-	reply, err := s.identify(ctx, c, &client)
-	if err == nil && reply.IsZero() {
-		reply, endless, err = c.authenticate(args, ask)
-	}
-	if !stop() {
-		err = context.Cause(ctx)
-	}
+	err = c.during(ctx, func() error {
+		if reply, err = s.identify(ctx, c, &client); err == nil && reply.IsZero() {
+			reply, endless, err = c.authenticate(args, ask)
+		}
+		return err
+	})
 	if err != nil {
 		c.Close()
 		return nil, wire.Reply{}, fmt.Errorf("next hop %s: AUTH: %w", s, err)
@@ -71,8 +69,8 @@ func (s *SMTP) Authenticate(ctx context.Context, client Client, args string, ask
 	return l, reply, nil
 }
 
-// authenticate carries out the exchange and returns the last reply. Endless reports
-// whether that is endlessAuth: the next hop waits for another answer.
+// authenticate carries out the exchange and returns the last reply. If that is
+// endlessAuth, the next hop still waits for an answer.
 func (c *conn) authenticate(args string, ask func(wire.Reply) (string, error)) (last wire.Reply, endless bool, err error) {
 	if !c.offers.Has("AUTH") {
 		return wire.Reply{}, false, notOffered("AUTH")
@@ -82,7 +80,7 @@ func (c *conn) authenticate(args string, ask func(wire.Reply) (string, error)) (
 	line := "AUTH " + args
 	for challenges := 0; ; challenges++ {
 		if strings.ContainsAny(line, "\r\n\x00") {
-			return wire.Reply{}, false, errors.New("control bytes in what the client said")
+			return wire.Reply{}, false, errors.New("control bytes in the client's answer")
 		}
 		reply, err := c.ask(line, c.timeouts.Mail, codeChallenge)
 		if err == nil && reply.Positive() && reply.Code != codeLoggedIn {
@@ -103,8 +101,8 @@ func (c *conn) authenticate(args string, ask func(wire.Reply) (string, error)) (
 	}
 }
 
-// withoutBytes is an error without the bytes that the next hop has sent, among which may
-// be what it was sent.
+// withoutBytes returns an error without the bytes that the next hop sent: it may
+// repeat there what the client sent.
 func withoutBytes(err error) error {
 	for _, known := range []error{errUnasked, wire.ErrBadReply, io.ErrUnexpectedEOF} {
 		if errors.Is(err, known) {
@@ -114,8 +112,7 @@ func withoutBytes(err error) error {
 	return err
 }
 
-// dismiss says QUIT on a connection, in the background, or closes it where the
-// target is closed.
+// dismiss quits a connection in the background, or closes it after Close.
 func (s *SMTP) dismiss(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,20 +128,20 @@ type login struct {
 	hop *SMTP
 
 	mu     sync.Mutex
-	conn   *conn // nil while a transaction has it, and once it has ended
-	open   bool  // its last transaction was not ended there
+	conn   *conn // nil while a transaction has it, and after its end
+	open   bool  // its last transaction is still open at the server
 	closed bool
 }
 
-// Begin starts a transaction on the login's connection. What the envelope says of
-// the client changes nothing about the connection: it is told to XFORWARD alone.
+// Begin starts a transaction on the login's connection. Only XFORWARD uses the
+// client of the envelope.
 func (l *login) Begin(env Envelope) Transaction {
 	t := newTransaction(l.hop, env)
 	t.login = l
 	return t
 }
 
-// Close ends the connection, or has the transaction under way end it.
+// Close ends the connection, at once or after the transaction under way.
 func (l *login) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -156,11 +153,11 @@ func (l *login) Close() error {
 	return nil
 }
 
-// errLoggedOut is about a login whose connection cannot be had.
+// errLoggedOut reports a login whose connection is not available.
 var errLoggedOut = errors.New("the client's own connection has ended, or is in use")
 
-// take gives the connection to a transaction. The one before is reset where it
-// was not ended.
+// take returns the connection to a transaction, after a RSET if the last one is still
+// open.
 func (l *login) take(ctx context.Context) (*conn, error) {
 	l.mu.Lock()
 	c, open := l.conn, l.open
@@ -180,22 +177,17 @@ func (l *login) take(ctx context.Context) (*conn, error) {
 		return c, nil
 	}
 	c.alive = func() error { return l.hop.checkAlive(ctx) }
-	stop := context.AfterFunc(ctx, func() { c.Close() })
-	err := c.reset(c.timeouts.Mail)
-	if !stop() {
-		err = context.Cause(ctx)
-	}
-	if err != nil {
+	if err := c.during(ctx, func() error { return c.reset(c.timeouts.Mail) }); err != nil {
 		c.Close()
 		return nil, err
 	}
 	return c, nil
 }
 
-// release takes the connection back after a transaction, which is still open
-// there or not.
+// release takes the connection back after a transaction, which may still be open at
+// the server.
 func (l *login) release(c *conn, open bool) {
-	c.alive = nil // it is the transaction's, which is over
+	c.alive = nil // it belongs to the transaction
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {

@@ -9,20 +9,19 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// A gate asks its next hop while its client waits, and so do all gates behind it: in a
-// loop of gates one recipient would take connections until there are none left, and no
-// Received field would ever be written. So each gate tells in its EHLO reply which gates
-// mail passes from there on (wire.PathKeyword): itself, and those that its next hop has
-// told it of. A gate that is told of itself gives its next hop no mail.
+// A gate asks its next hop while its client waits, and so do all gates after it. In a
+// loop of gates one recipient would use up all connections, without a Received field
+// ever being written. So each gate lists in its EHLO reply the gates that mail passes
+// from there on (wire.PathKeyword): itself, and those in its next hop's list. A gate
+// that finds itself in the list sends its next hop no mail.
 //
-// Names would not do. A mail server behind the gate has the gate's own name more often
-// than not, and two gates in a loop may have two.
+// Host names do not help: a mail server often has the same name as its gate, and two
+// gates in a loop may have two names.
 
 // ErrLoop says that a next hop is the gate itself, or leads back to it.
 var ErrLoop = errors.New("mail loop")
 
-// A gate tells of so many gates, with ids of so many bytes, that all go in one line of a
-// reply (512 bytes). What is more, or longer, is no gate's.
+// Limits of the list, which must fit in one line of a reply (512 bytes).
 const (
 	maxPath   = 30
 	maxGateID = 15
@@ -31,11 +30,11 @@ const (
 // Path returns the ids of the gates that mail to a target passes, as far as they are
 // known, in any order.
 //
-// Of a group these are the gates that mail passes whichever member takes it, of those
-// that are up, or of all if none is. A gate that is a member besides a mail server is on
-// the path only while the group asks it: when the mail server has failed, say. So two
-// gates may serve for each other. If both their mail servers are down, the second gate
-// reads its own id when it turns back to the first.
+// For a group these are the gates that mail passes whichever member gets it, of those
+// that are up, or of all if none is. A gate that is a member beside a mail server is
+// on the path only while the group asks it, for instance after the mail server has
+// failed. So two gates may replace each other. If both their mail servers are down,
+// the second gate finds its own id when it turns to the first.
 func Path(t Target) []string {
 	switch t := t.(type) {
 	case *SMTP:
@@ -48,7 +47,7 @@ func Path(t Target) []string {
 	return nil
 }
 
-// path is Path for a group.
+// path returns the Path of a group.
 func (g *Group) path() []string {
 	members := g.upOrAll()
 	all := slices.Clone(Path(members[0].Target))
@@ -70,28 +69,28 @@ func (g *Group) path() []string {
 }
 
 // checkLoop returns an error that wraps ErrLoop if the server is this gate, or a gate
-// behind which this one is.
+// that leads back to it.
 func (s *SMTP) checkLoop(c *conn) error {
-	path, told := c.offers[wire.PathKeyword]
+	path, isGate := c.offers[wire.PathKeyword]
 	switch i := slices.Index(path, s.config.GateID); {
 	case i == 0 && s.config.GateID != "":
 		return fmt.Errorf("%w: the next hop is this gate itself", ErrLoop)
 	case i > 0 && s.config.GateID != "":
 		return fmt.Errorf("%w: the next hop is a gate whose mail comes back to this one", ErrLoop)
-	case !told && s.greetsWithOurName(c):
+	case !isGate && s.greetsWithOurName(c):
 		return fmt.Errorf("%w: the next hop greets as this gate does (%q); if it is another gate, give it a hostname of its own",
 			ErrLoop, c.greeting)
 	}
 	return nil
 }
 
-// greetsWithOurName reports whether the greeting is our own: that of a gate with our hostname.
-// A mail server of that name says something else behind it.
+// greetsWithOurName reports whether the greeting is that of a gate with our hostname.
+// After the name, the greeting of a mail server differs.
 func (s *SMTP) greetsWithOurName(c *conn) bool {
 	return strings.EqualFold(c.greetingText(), wire.Greeting(s.config.Hostname))
 }
 
-// learnPath remembers which gates the server has told of, but for this one.
+// learnPath remembers the gates in the server's list, without this one.
 func (k *known) learnPath(offers wire.Extensions, own string) {
 	path := slices.Clone(offers[wire.PathKeyword])
 	path = slices.DeleteFunc(path, func(id string) bool { return len(id) > maxGateID || id == own })

@@ -15,8 +15,8 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// Maildir is a Target that delivers into a Maildir. Every recipient is accepted,
-// and a message is one file, whoever it is for.
+// Maildir is a Target that delivers into a Maildir. It accepts every recipient, and
+// stores a message in one file for all.
 type Maildir struct {
 	dir    *maildir.Dir
 	log    *slog.Logger
@@ -26,9 +26,9 @@ type Maildir struct {
 
 var _ Target = (*Maildir)(nil)
 
-// NewMaildir opens the Maildir, and makes it where there is none. The logger
-// hears why a message could not be stored, which its sender is only told in
-// general; nil discards it.
+// NewMaildir opens the Maildir, and creates it if needed. The logger receives the
+// reason if a message cannot be stored, which the client does not receive; nil
+// discards it.
 func NewMaildir(dir string, log *slog.Logger) (*Maildir, error) {
 	d, err := maildir.Open(dir)
 	if err != nil {
@@ -37,10 +37,10 @@ func NewMaildir(dir string, log *slog.Logger) (*Maildir, error) {
 	return &Maildir{dir: d, log: logger(log)}, nil
 }
 
-// String is "maildir:" with the directory.
+// String returns "maildir:" with the directory.
 func (m *Maildir) String() string { return SchemeMaildir + ":" + m.dir.Path() }
 
-// Extensions are what a Maildir can do.
+// Extensions returns what a Maildir supports.
 func (m *Maildir) Extensions() wire.Extensions {
 	return wire.Extensions{"8BITMIME": nil, "ENHANCEDSTATUSCODES": nil, "SIZE": nil, "SMTPUTF8": nil}
 }
@@ -60,8 +60,8 @@ func (m *Maildir) Close() error {
 	return nil
 }
 
-// delivery is a Transaction into a Maildir, and its Message. Nothing in it waits
-// for long, so an Abort waits for a call that is under way.
+// delivery is a Transaction into a Maildir, and its Message. No call waits for long,
+// so Abort waits for one that is under way.
 type delivery struct {
 	target *Maildir
 	env    Envelope
@@ -69,7 +69,7 @@ type delivery struct {
 	mu       sync.Mutex
 	accepted int
 	file     *maildir.File
-	raw      bool // the message comes without dot-stuffing
+	raw      bool // the message has no dot-stuffing
 	midLine  bool // the next byte does not begin a line
 	lastCR   bool // the last byte was a CR
 	err      error
@@ -83,14 +83,14 @@ func (d *delivery) Rcpt(ctx context.Context, to string, params []string) (wire.R
 		return wire.Reply{}, err
 	}
 	if d.file != nil {
-		return wire.Reply{}, d.fail(errors.New("recipient asked for after DATA"))
+		return wire.Reply{}, d.fail(errors.New("RCPT after DATA"))
 	}
 	d.accepted++
 	return wire.NewReply(250, "2.1.5 Ok"), nil
 }
 
-// Data creates the file, and writes the Return-Path field that final delivery
-// puts in front (RFC 5321, section 4.4).
+// Data creates the file, and writes the Return-Path field of final delivery (RFC
+// 5321, section 4.4).
 func (d *delivery) Data(ctx context.Context, f Format) (Message, wire.Reply, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -118,21 +118,15 @@ func (d *delivery) Data(ctx context.Context, f Format) (Message, wire.Reply, err
 	return d, wire.NewReply(354, "End data with <CR><LF>.<CR><LF>"), nil
 }
 
-// Write takes a piece of the message and removes the dot-stuffing where there is
-// some. An error of the file system is a *ReplyError.
+// Write writes a piece of the message without its dot-stuffing. An error of the file
+// system is a *ReplyError.
 func (d *delivery) Write(p []byte) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.check(context.Background()); err != nil {
 		return 0, err
 	}
-	var err error
-	if d.raw {
-		err = d.copy(p)
-	} else {
-		err = d.unstuff(p)
-	}
-	if err != nil {
+	if err := d.write(p); err != nil {
 		reply := d.refuse(err)
 		d.err = &ReplyError{Reply: reply, Err: err}
 		return 0, d.err
@@ -140,25 +134,24 @@ func (d *delivery) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Flush has nothing to do: what is written is on its way to the file.
+// Flush does nothing: Write does not buffer.
 func (d *delivery) Flush() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.check(context.Background())
 }
 
-// unstuff writes p without the dots that begin a line (RFC 5321, section
-// 4.5.2). A line begins after CRLF, wherever the pieces are cut.
-func (d *delivery) unstuff(p []byte) error {
+// write writes p, unless it is raw without the dots that begin a line (RFC 5321,
+// section 4.5.2). A line begins after CRLF, wherever the pieces are cut.
+func (d *delivery) write(p []byte) error {
 	for len(p) > 0 {
-		if !d.midLine && p[0] == '.' {
+		if !d.raw && !d.midLine && p[0] == '.' {
 			p = p[1:]
 			d.midLine, d.lastCR = true, false
 			continue
 		}
-		end := bytes.IndexByte(p, '\n') + 1
 		line := p
-		if end > 0 {
+		if end := bytes.IndexByte(p, '\n') + 1; end > 0 && !d.raw {
 			line = p[:end]
 		}
 		if _, err := d.file.Write(line); err != nil {
@@ -171,19 +164,7 @@ func (d *delivery) unstuff(p []byte) error {
 	return nil
 }
 
-// copy writes p as it is.
-func (d *delivery) copy(p []byte) error {
-	if len(p) == 0 {
-		return nil
-	}
-	d.midLine = !endsLine(p, d.lastCR)
-	d.lastCR = p[len(p)-1] == '\r'
-	_, err := d.file.Write(p)
-	return err
-}
-
-// endsLine reports whether CRLF stands where piece ends. The byte before piece
-// was a CR where afterCR is set.
+// endsLine reports whether piece, which may follow a CR, ends in CRLF.
 func endsLine(piece []byte, afterCR bool) bool {
 	if len(piece) == 1 {
 		return afterCR && piece[0] == '\n'
@@ -219,7 +200,7 @@ func (d *delivery) Abort() {
 	d.fail(ErrAborted)
 }
 
-// check tells whether a call can do anything.
+// check returns the error of a call that cannot continue.
 func (d *delivery) check(ctx context.Context) error {
 	if d.err != nil {
 		return d.err
@@ -243,8 +224,8 @@ func (d *delivery) fail(err error) error {
 	return d.err
 }
 
-// refuse ends the delivery after an error of the file system, which it logs. The
-// reply names no path.
+// refuse ends the delivery after an error of the file system, and logs it. The reply
+// has no path.
 func (d *delivery) refuse(err error) wire.Reply {
 	d.target.health.v.Store(healthDown)
 	d.target.log.Error("message not stored", "next_hop", d.target.String(), "id", d.env.ID, "error", err)

@@ -12,13 +12,13 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// bodyBuffer gathers the pieces of a message into writes of this many bytes.
+// bodyBuffer is the size of the writes into which small pieces are gathered.
 const bodyBuffer = 64 << 10
 
 // largePiece is the size from which a piece is written as it is.
 const largePiece = 16 << 10
 
-// earlyReplyWait is how long a reply is looked for that should be there already.
+// earlyReplyWait is how long to wait for a reply that should have arrived.
 const earlyReplyWait = time.Second
 
 // finalDot ends a message whose last line is complete.
@@ -37,33 +37,33 @@ func putWriter(b *bufio.Writer) {
 	writers.Put(b)
 }
 
-// content is how a message goes to the next hop: behind DATA, or in chunks. An
-// error may be a chunkError.
+// content sends a message to the next hop: after DATA, or in chunks. Errors may be a
+// chunkError.
 type content interface {
 	write(p []byte) error
 	flush() error
 
-	// prepareEnd makes everything ready for the end. All that the next hop was to
-	// answer so far, it has.
+	// prepareEnd makes the end ready to be sent, and reads all outstanding
+	// replies.
 	prepareEnd() error
 
-	// end sends the end, in one write with what was kept back. Sent reports
-	// whether any byte of it went out: the kernel took it.
+	// end sends the end, in one write with what was kept back. It returns whether
+	// the kernel took any byte of that.
 	end() (sent bool, err error)
 
-	// free gives buffers back.
+	// free releases the buffers.
 	free()
 }
 
-// lines is the content that goes behind DATA.
+// lines is the content after DATA.
 type lines struct {
 	conn    *conn
 	w       *bufio.Writer
-	raw     bool // what is written is not dot-stuffed
+	raw     bool // the caller writes without dot-stuffing
 	stuffer stuffer
 }
 
-// write keeps p for a larger write, or sends it. A large p is not copied.
+// write buffers p for a larger write, or sends it. It does not copy a large p.
 func (l *lines) write(p []byte) error {
 	if l.raw {
 		return l.stuffer.write(l.w, p)
@@ -81,7 +81,7 @@ func (l *lines) write(p []byte) error {
 
 func (l *lines) flush() error { return l.w.Flush() }
 
-// prepareEnd makes room for the dot.
+// prepareEnd makes room for the final dot.
 func (l *lines) prepareEnd() error {
 	if l.raw {
 		if err := l.stuffer.close(l.w); err != nil {
@@ -95,7 +95,7 @@ func (l *lines) prepareEnd() error {
 }
 
 func (l *lines) end() (sent bool, err error) {
-	l.w.WriteString(finalDot) // prepareEnd made room
+	l.w.WriteString(finalDot) // prepareEnd has made room
 	err = l.w.Flush()
 	return l.w.Buffered() < len(finalDot), err
 }
@@ -105,13 +105,13 @@ func (l *lines) free() {
 	l.w = nil
 }
 
-// message is the Message of a transaction whose content may come.
+// message is the Message of a transaction.
 type message struct{ t *transaction }
 
 // Abort aborts the transaction.
 func (m message) Abort() { m.t.Abort() }
 
-// Write sends p, or keeps it for a larger write.
+// Write sends p, or buffers it for a larger write.
 func (m message) Write(p []byte) (int, error) {
 	if err := m.t.writePart(func(c content) error { return c.write(p) }); err != nil {
 		return 0, err
@@ -119,17 +119,17 @@ func (m message) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Flush sends what Write has kept.
+// Flush sends what Write has buffered.
 func (m message) Flush() error { return m.t.writePart(content.flush) }
 
-// pass passes a part of the message on.
+// writePart calls part to send a part of the message.
 func (t *transaction) writePart(part func(content) error) error {
 	if err := t.enter(context.Background()); err != nil {
 		return err
 	}
 	defer t.leave()
 	if t.stage != stageMessage {
-		return t.fail("message", errors.New("written to after its end"))
+		return t.fail("message", errors.New("write after its end"))
 	}
 	err := part(t.content)
 	if err != nil {
@@ -143,7 +143,7 @@ func (t *transaction) writePart(part func(content) error) error {
 	return err
 }
 
-// Commit sends the end and waits for the reply to it.
+// Commit sends the end and waits for the reply.
 func (m message) Commit(ctx context.Context) (wire.Reply, error) {
 	t := m.t
 	if err := t.enter(ctx); err != nil {
@@ -157,7 +157,7 @@ func (m message) Commit(ctx context.Context) (wire.Reply, error) {
 		t.closeConn()
 		return reply, err
 	}
-	// From here on nothing interrupts: not ctx, not Abort, not a shutdown.
+	// From here on nothing interrupts: neither ctx, nor Abort, nor a shutdown.
 	if !t.guard() || ctx.Err() != nil {
 		return wire.Reply{}, t.fail("message", context.Cause(ctx))
 	}
@@ -170,17 +170,17 @@ func (m message) Commit(ctx context.Context) (wire.Reply, error) {
 	if reply.Positive() {
 		t.conn.errorCount = 0
 	}
-	// Whether a last chunk that was refused leaves a transaction open is
-	// nowhere said, so that one is reset.
+	// RFC 3030 does not say whether a refused last chunk leaves a transaction
+	// open, so it is reset.
 	_, chunked := t.content.(*chunks)
 	t.hop.release(t.conn, chunked && !reply.Positive())
 	t.drop()
 	return reply, nil
 }
 
-// beforeEnd makes the end ready and looks whether the next hop is still there
-// and silent. It must be: a reply that is there already would be taken for the
-// one to the end. A refusal is returned, and ends the message.
+// beforeEnd makes the end ready and checks that the connection is open and quiet: a
+// reply that has arrived would be taken for the one to the end. It returns an early
+// refusal, which ends the message.
 func (t *transaction) beforeEnd() (wire.Reply, error) {
 	err := t.content.prepareEnd()
 	if err == nil {
@@ -198,8 +198,8 @@ func (t *transaction) beforeEnd() (wire.Reply, error) {
 	return wire.Reply{}, t.fail("message", err)
 }
 
-// end sends the end, with what is left of the message, and reads the reply. The
-// connection is intact when it can carry another message.
+// end sends the end with the buffered rest of the message, and reads the reply. An
+// intact connection can carry another message.
 func (t *transaction) end() (reply wire.Reply, intact bool, err error) {
 	if sent, err := t.content.end(); err != nil {
 		if reply, refused := t.earlyRefusal(err); refused {
@@ -216,15 +216,15 @@ func (t *transaction) end() (reply wire.Reply, intact bool, err error) {
 	}
 	if err != nil {
 		if errors.Is(err, wire.ErrBadReply) {
-			t.replies = nil // to whom they belong is unknown
+			t.replies = nil // their recipients are unknown
 		}
 		return wire.Reply{}, false, t.fail("end of message", fmt.Errorf("%w: %w", ErrReplyLost, err))
 	}
 	return reply, !closing, nil
 }
 
-// finalReply reads the reply to the message, behind which nothing may follow.
-// After a closing one the connection ends.
+// finalReply reads the reply to the message. After a closing one the connection
+// ends.
 func (t *transaction) finalReply() (reply wire.Reply, closing bool, err error) {
 	if t.hop.config.LMTP {
 		return t.mergedReply()
@@ -233,16 +233,16 @@ func (t *transaction) finalReply() (reply wire.Reply, closing bool, err error) {
 	return reply, reply.Code == codeClosing, err
 }
 
-// goodbyeFollows reports whether what follows the final reply is a 421: a server
-// may limit the messages on a connection, and say so unasked.
+// goodbyeFollows reports whether a 421 follows the final reply: a server may limit
+// the messages on a connection, and say so at once.
 func (t *transaction) goodbyeFollows() bool {
 	reply, err := t.conn.readReply(earlyReplyWait)
 	return err == nil && reply.Code == codeClosing
 }
 
-// earlyRefusal looks for a refusal that came before the message was ended, once
-// something went wrong: a chunk was refused, or a write failed because the next
-// hop had sent its refusal and closed the connection.
+// earlyRefusal returns the refusal that may be the cause of an error before the end
+// of the message: of a chunk, or, after a failed write, the one with which the next
+// hop has closed the connection.
 func (t *transaction) earlyRefusal(cause error) (reply wire.Reply, refused bool) {
 	var chunk chunkError
 	if errors.As(cause, &chunk) {
@@ -254,7 +254,7 @@ func (t *transaction) earlyRefusal(cause error) (reply wire.Reply, refused bool)
 			return wire.Reply{}, false
 		}
 		if reply.Positive() && t.unanswered > 0 {
-			t.unanswered-- // to a chunk before
+			t.unanswered-- // to an earlier chunk
 			continue
 		}
 		return reply, refusal(reply)

@@ -1,15 +1,13 @@
-// Package nexthop hands accepted mail on: to a mail server over SMTP or LMTP, or
+// Package nexthop passes accepted mail on: to a mail server over SMTP or LMTP, or
 // into a Maildir.
 //
-// A Target is one place that takes mail, or a Group of them. It gives a Transaction for each
-// envelope, and that a Message for its content. Nothing is connected to or
-// created before the first recipient is asked for, nothing is kept of a message
-// here, and a message is only ever ended by Message.Commit: whatever goes wrong
-// before leaves nothing behind at the next hop.
+// A Target is one place that accepts mail, or a Group of them. It returns a
+// Transaction for each envelope, and that a Message for its content. No connection
+// is opened before the first recipient. The package stores no message, and only
+// Message.Commit ends one: any failure before it leaves nothing at the next hop.
 //
-// Replies are the next hop's own words, every line of them. An error, in
-// contrast, says that the next hop could not be asked, or made no sense; its
-// client gets a 4xx.
+// Replies are those of the next hop, unchanged. An error says that the next hop
+// could not be asked, or made no sense; the client gets a 4xx.
 package nexthop
 
 import (
@@ -20,37 +18,36 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// Client is who brings the message to us.
+// Client is the sender of a message to us.
 type Client struct {
-	Name  string         // name in DNS, "" where unknown
-	Addr  netip.AddrPort // the zero AddrPort where unknown
-	Local netip.AddrPort // where it connected to; the zero AddrPort where unknown
-	Helo  string         // what it called itself, "" where it did not
+	Name  string         // name in DNS; "" if unknown
+	Addr  netip.AddrPort // the zero AddrPort if unknown
+	Local netip.AddrPort // the address that it connected to; the zero AddrPort if unknown
+	Helo  string         // its name in HELO or EHLO, or ""
 	Proto string         // "SMTP" or "ESMTP"
-	Login string         // as whom it is authenticated by a proxy in front of us, "" otherwise
+	Login string         // as whom a proxy has authenticated it, or ""
 
 	// Gone ends when the client's connection to us does. Nil never does.
 	Gone context.Context
 
-	// LookupName, where it is not nil and Name is empty, finds the name out. It
-	// is called at most once for a transaction, and only if the next hop wants
-	// to know the name; "" is unknown.
+	// LookupName, if not nil, looks up an empty Name; "" is unknown. It is called
+	// at most once for a transaction, and only if the next hop wants the name.
 	LookupName func(context.Context) string
 }
 
-// Envelope is what is known when a transaction begins.
+// Envelope describes a transaction.
 type Envelope struct {
 	Client Client
 	From   string   // the validated reverse-path without <>; "" is the null reverse-path
-	Params []string // the parameters of MAIL as they came, such as "BODY=8BITMIME"
+	Params []string // the parameters of MAIL as received, such as "BODY=8BITMIME"
 	ID     string   // the message's id in our own log
 
-	// Logged is the client as the next hop's log is to have it (XFORWARD),
-	// where that is another than Client: behind a proxy that forwards for it.
+	// Logged is the client for the next hop's log (XFORWARD), if it is not
+	// Client: a proxy forwards mail for it.
 	Logged *Client
 }
 
-// Format is how the bytes of a message are given to Message.Write.
+// Format is the format of the bytes for Message.Write.
 type Format uint8
 
 // The formats.
@@ -63,142 +60,133 @@ const (
 	// dot-stuffing; the last one may lack its CRLF.
 	Raw
 
-	// Binary is Raw with any bytes in it. A next hop that does not offer
-	// CHUNKING and BINARYMIME can't be given it.
+	// Binary is Raw with any bytes in it. The next hop must offer CHUNKING and
+	// BINARYMIME.
 	Binary
 )
 
-// Target is a place that takes mail. Its methods may be called at the same
-// time.
+// Target is a place that accepts mail. Its methods may be called concurrently.
 type Target interface {
-	// Begin starts a transaction. It does not connect: the next hop is asked
-	// at the first Rcpt. The transaction must be ended, by Message.Commit or by
-	// Abort.
+	// Begin starts a transaction. It does not connect: the first Rcpt does. The
+	// caller must end the transaction with Message.Commit or Abort.
 	Begin(Envelope) Transaction
 
-	// Extensions are the keywords that the next hop offers, as its last reply
-	// to EHLO had them. Before the first one, and for as long as none comes, they
-	// are 8BITMIME, ENHANCEDSTATUSCODES and SIZE. They are shared, and not to be
-	// changed.
+	// Extensions returns the keywords that the next hop offered in its last
+	// reply to EHLO; before the first one 8BITMIME, ENHANCEDSTATUSCODES and
+	// SIZE. The caller must not change them.
 	Extensions() wire.Extensions
 
-	// String names the target for logs: "smtp://127.0.0.1:25",
+	// String returns the target's name for logs: "smtp://127.0.0.1:25",
 	// "maildir:/var/mail/gate".
 	String() string
 
-	// Close ends what is kept for later messages. Transactions under way are
-	// not touched; a Begin afterwards gives one that fails.
+	// Close ends what is kept for later messages. Transactions under way go on;
+	// those of a later Begin fail.
 	Close() error
 }
 
 // Authenticator is a Target whose clients can log in at the next hop.
 type Authenticator interface {
-	// Authenticate hands a client's AUTH command on, over a connection that
-	// is the client's alone. Args is what follows "AUTH ". Ask hands a
-	// challenge (334) back to the client and returns its answer. The reply is the
-	// next hop's; with a 235 comes the Login, which must be closed. An error
-	// says that the next hop could not be asked.
+	// Authenticate passes a client's AUTH command on, over a connection for this
+	// client only. Args is the text after "AUTH ". Ask sends a challenge (334)
+	// to the client and returns its answer. The reply is the next hop's. With a
+	// 235 comes the Login, which the caller must close. An error says that the
+	// next hop could not be asked.
 	Authenticate(ctx context.Context, client Client, args string, ask func(wire.Reply) (string, error)) (Login, wire.Reply, error)
 }
 
-// Login is an authenticated client's connection to the next hop. One
-// transaction at a time goes over it. Once the connection has ended every
-// Transaction fails, since only the client can log in again.
+// Login is an authenticated client's connection to the next hop, for one transaction
+// at a time. After the connection has ended, all transactions fail: only the client
+// can log in again.
 type Login interface {
 	Begin(Envelope) Transaction
 	Close() error
 }
 
-// Transaction is one envelope. One goroutine uses it; Abort alone may be called
-// from any.
+// Transaction is the delivery to one envelope. One goroutine uses it; any may call
+// Abort.
 type Transaction interface {
-	// Rcpt asks for one recipient, a validated forward-path without <>, with
-	// its parameters as they came. A reply that is not positive is the next
-	// hop's refusal of MAIL or RCPT. After an error the transaction is over
-	// and every further call returns that error.
+	// Rcpt sends one recipient, a validated forward-path without <>, with its
+	// parameters as received. A negative reply is the next hop's refusal of MAIL
+	// or RCPT. After an error the transaction is over, and all further calls
+	// return that error.
 	Rcpt(ctx context.Context, to string, params []string) (wire.Reply, error)
 
-	// Data opens a message that is given in a format. A nil Message with a nil
-	// error is the next hop's refusal, which is the reply.
+	// Data opens a message in a format. A nil Message with a nil error is a
+	// refusal, which is the reply.
 	Data(ctx context.Context, f Format) (Message, wire.Reply, error)
 
-	// Abort drops the transaction, with a message that is under way. Nothing
-	// is delivered, unless Commit has sent the end already: then Abort changes
-	// nothing. It does not wait, and interrupts a call that does. A second
-	// Abort does nothing.
+	// Abort ends the transaction. Nothing is delivered unless Commit has sent
+	// the end of the message: then Abort changes nothing. It does not wait, and
+	// interrupts a call that does. A second Abort does nothing.
 	Abort()
 }
 
-// Message takes a message in the Format that Data was told. One goroutine uses it; Abort alone may be called from
-// any.
+// Message accepts the bytes of a message in the Format for Data. One goroutine uses
+// it; any may call Abort.
 type Message interface {
-	// Write passes a piece of any length on. An error may be a *ReplyError:
-	// the next hop has refused the message before its end.
+	// Write sends a piece of any length. An error may be a *ReplyError: the next
+	// hop has refused the message before its end.
 	Write(p []byte) (int, error)
 
-	// Flush sends on what Write has kept back for a larger piece: for when no
-	// more can be written for a while, so that the next hop sees that there
-	// is somebody. Its errors are those of Write.
+	// Flush sends what Write has buffered, so that the next hop does not time
+	// out if no more comes for a while. Its errors are those of Write.
 	Flush() error
 
-	// Commit ends the message and returns the next hop's reply. An error that
-	// wraps ErrReplyLost says that the outcome is unknown; after any other
-	// error nothing was delivered. A context that is cancelled before the end
-	// is sent aborts the message; afterwards the reply is waited for in any
-	// case.
+	// Commit ends the message and returns the next hop's reply. If the error
+	// wraps ErrReplyLost, the outcome is unknown; after any other error nothing
+	// was delivered. The end of ctx aborts the message before the end is sent;
+	// afterwards Commit waits for the reply in any case.
 	Commit(ctx context.Context) (wire.Reply, error)
 
 	// Abort is the transaction's Abort.
 	Abort()
 }
 
-// EachReply is what a Message may have besides: the next hop's answers for each
-// recipient apart.
+// EachReply is a Message with a reply of the next hop for each recipient.
 type EachReply interface {
-	// Replies returns them after Commit, in the order in which Rcpt has accepted the
-	// recipients; nil where the next hop has one answer for all. After
-	// ErrReplyLost they are those that came, and may be fewer than the recipients:
-	// what became of the message for the others is unknown.
+	// Replies returns the replies after Commit, in the order in which Rcpt has
+	// accepted the recipients; nil if there is one reply for all. After
+	// ErrReplyLost there may be fewer: the outcome for the others is unknown.
 	Replies() []wire.Reply
 }
 
-// Errors that a caller tells apart.
+// Errors that callers handle.
 var (
-	// ErrReplyLost says that a message's end was sent, wholly or in part, and
-	// no reply that can be believed came back: the next hop may have the
-	// message, or not.
+	// ErrReplyLost says that the end of a message was sent, wholly or in part,
+	// and no credible reply came back: the next hop may have the message, or
+	// not.
 	ErrReplyLost = errors.New("reply to the message lost")
 
-	// ErrAborted is what calls return after Abort.
+	// ErrAborted is the error of calls after Abort.
 	ErrAborted = errors.New("transaction aborted")
 
 	// ErrNotOffered says that a message needs what the next hop does not offer
-	// on this connection, though it did when the client was told so.
+	// on this connection, although the client was offered it.
 	ErrNotOffered = errors.New("the next hop no longer offers what the client was told")
 
-	// ErrNoXCLIENT says that the next hop must be told its clients by XCLIENT,
-	// and does not offer that to us.
+	// ErrNoXCLIENT says that mail needs XCLIENT, which the next hop does not
+	// offer to us.
 	ErrNoXCLIENT = errors.New("no mail without XCLIENT, which the next hop does not offer to the gate (Postfix: smtpd_authorized_xclient_hosts)")
 
 	// ErrRequireTLS says that a message with REQUIRETLS (RFC 8689) cannot go to
 	// the next hop: it does not offer REQUIRETLS, or the connection is not
-	// encrypted, or with nobody knows whom.
+	// encrypted, or the server is not verified.
 	ErrRequireTLS = errors.New("REQUIRETLS support required")
 
-	// ErrClosed is what a transaction returns that begins after Close.
+	// ErrClosed is the error of transactions that begin after Close.
 	ErrClosed = errors.New("next hop closed")
 )
 
-// ReplyError is an error in whose course the next hop said something: it
-// refused us in its greeting or at EHLO, or it refused a message before its
-// end.
+// ReplyError is an error with the next hop's reply: a refusal of the connection, or
+// of a message before its end.
 type ReplyError struct {
-	Reply wire.Reply // as it came
+	Reply wire.Reply // as received
 	Err   error      // what was being done, and what went wrong
 }
 
-// Error gives the cause and the reply.
+// Error returns the cause and the reply.
 func (e *ReplyError) Error() string { return e.Err.Error() + ": " + e.Reply.String() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *ReplyError) Unwrap() error { return e.Err }

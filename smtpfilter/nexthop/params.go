@@ -2,14 +2,14 @@ package nexthop
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
+	"spamgate/internal/text"
 	"spamgate/smtpfilter/wire"
 )
 
-// mailExtensions are the extensions whose parameters of MAIL cannot be left out:
-// the client was told that the next hop does what they ask for.
+// mailExtensions are the extensions whose parameters of MAIL cannot be dropped: the
+// client was offered what they ask for.
 var mailExtensions = map[string]string{
 	"SMTPUTF8":    "SMTPUTF8",    // RFC 6531
 	"RET":         "DSN",         // RFC 3461
@@ -24,35 +24,28 @@ var rcptExtensions = map[string]string{
 	"ORCPT":  "DSN", // RFC 3461
 }
 
-// mailParams are the parameters of MAIL as a connection's next hop is to get
-// them. Dropped are those that it would refuse though it can do without them:
-// BODY=8BITMIME and BODY=7BIT where it does not offer 8BITMIME, since the body is
-// sent as it is in any case, SIZE, and AUTH, which only says whose the message is
-// (RFC 4954, section 5). An error wraps ErrNotOffered or ErrRequireTLS.
+// mailParams returns the parameters of MAIL for a connection's next hop. It drops
+// those that are not offered and not needed: BODY=8BITMIME and BODY=7BIT, since the
+// body is sent unchanged in any case, SIZE, and AUTH, which only names the sender (RFC
+// 4954, section 5). An error wraps ErrNotOffered or ErrRequireTLS.
 func (s *SMTP) mailParams(c *conn, from string, params []string) ([]string, error) {
 	if err := checkPath(from, c.offers); err != nil {
 		return nil, err
 	}
-	kept, dropped := params, 0
-	for i, p := range params {
+	kept := make([]string, 0, len(params))
+	for _, p := range params {
 		keep, err := s.mailParam(c, p)
 		if err != nil {
 			return nil, err
 		}
-		if keep && dropped > 0 {
+		if keep {
 			kept = append(kept, p)
-		}
-		if !keep {
-			if dropped == 0 {
-				kept = slices.Clone(params[:i])
-			}
-			dropped++
 		}
 	}
 	return kept, nil
 }
 
-// mailParam reports whether one parameter of MAIL is sent.
+// mailParam reports whether to send one parameter of MAIL.
 func (s *SMTP) mailParam(c *conn, param string) (keep bool, err error) {
 	keyword, value, _ := strings.Cut(param, "=")
 	keyword = strings.ToUpper(keyword)
@@ -77,8 +70,8 @@ func (s *SMTP) mailParam(c *conn, param string) (keep bool, err error) {
 	return true, nil
 }
 
-// checkRcpt checks that a connection's next hop offers what a recipient and its
-// parameters need. An error wraps ErrNotOffered.
+// checkRcpt returns an error that wraps ErrNotOffered if the next hop does not offer
+// what a recipient and its parameters need.
 func checkRcpt(to string, params []string, offers wire.Extensions) error {
 	if err := checkPath(to, offers); err != nil {
 		return err
@@ -92,12 +85,10 @@ func checkRcpt(to string, params []string, offers wire.Extensions) error {
 	return nil
 }
 
-// checkPath checks that 8-bit bytes are only said to who offers SMTPUTF8.
+// checkPath returns an error if an address with 8-bit bytes cannot be sent.
 func checkPath(path string, offers wire.Extensions) error {
-	for _, b := range []byte(path) {
-		if b >= 0x80 && !offers.Has("SMTPUTF8") {
-			return notOffered("an address with 8-bit bytes")
-		}
+	if !text.IsASCII(path) && !offers.Has("SMTPUTF8") {
+		return notOffered("an address with 8-bit bytes")
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package nexthop
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -18,19 +19,18 @@ const (
 	SchemeMaildir  = "maildir"   // a directory
 )
 
-// defaultPorts are those of the schemes with a host: IANA's for smtp and
-// submissions (RFC 8314), and what LMTP servers commonly use, since LMTP has none
-// and must not have 25 (RFC 2033, section 5).
+// defaultPorts are the ports of the schemes with a host: IANA's for smtp and
+// submissions (RFC 8314), and the common one for LMTP, which has none of its own and
+// must not use 25 (RFC 2033, section 5).
 var defaultPorts = map[string]string{SchemeSMTP: "25", SchemeSMTPS: "465", SchemeLMTP: "24"}
 
-// maxSocketPath is the longest path that fits in a sockaddr_un, its final NUL
-// apart.
+// maxSocketPath is the longest path that fits in a sockaddr_un with a final NUL.
 const maxSocketPath = 107
 
-// possible ends the errors about an address.
-const possible = `possible are "smtp://host", "smtp://host:port", "smtp://[::1]:25", "smtps://host", "lmtp://host", "lmtp+unix:/path" and "maildir:directory"`
+// expected ends the errors about an address.
+const expected = `expected "smtp://host", "smtp://host:port", "smtp://[::1]:25", "smtps://host", "lmtp://host", "lmtp+unix:/path" and "maildir:directory"`
 
-// Address says where a next hop is, as a configuration has it.
+// Address is the address of a next hop in a configuration.
 type Address struct {
 	// Scheme is one of the Scheme constants.
 	Scheme string
@@ -43,7 +43,7 @@ type Address struct {
 	Addr string
 }
 
-// String is the address in the form that Parse reads, with the port.
+// String returns the address in the form of Parse, with the port.
 func (a Address) String() string {
 	if a.Network == "tcp" {
 		return a.Scheme + "://" + a.Addr
@@ -51,10 +51,10 @@ func (a Address) String() string {
 	return a.Scheme + ":" + a.Addr
 }
 
-// Parse reads the address of a next hop: "smtp://host[:port]" with 25 for a port
-// that is not given, "smtps://host[:port]" with 465, "lmtp://host[:port]" with
-// 24, "lmtp+unix:path" and "maildir:directory". The host is a name, an IPv4
-// address, or an IPv6 address in brackets.
+// Parse parses the address of a next hop: "smtp://host[:port]" with the default port
+// 25, "smtps://host[:port]" with 465, "lmtp://host[:port]" with 24, "lmtp+unix:path"
+// and "maildir:directory". The host is a name, an IPv4 address, or an IPv6 address in
+// brackets.
 func Parse(addr string) (Address, error) {
 	scheme, rest, _ := strings.Cut(addr, ":")
 	a := Address{Scheme: scheme, Addr: rest}
@@ -78,7 +78,7 @@ func Parse(addr string) (Address, error) {
 		a.Addr, err = parseHostPort(hostport, port)
 	}
 	if err != nil {
-		return Address{}, fmt.Errorf("next hop %q: %w; %s", addr, err, possible)
+		return Address{}, fmt.Errorf("next hop %q: %w; %s", addr, err, expected)
 	}
 	return a, nil
 }
@@ -88,22 +88,21 @@ func checkSocketPath(path string) error {
 	case path == "":
 		return errors.New("no path")
 	case strings.HasPrefix(path, "//"):
-		return errors.New("bad path: it begins behind the colon")
+		return errors.New("bad path: remove the // after the colon")
 	case strings.ContainsRune(path, 0):
-		return errors.New("bad path: a NUL in it")
+		return errors.New("bad path: it has a NUL")
 	case len(path) > maxSocketPath:
 		return fmt.Errorf("bad path: more than %d bytes", maxSocketPath)
 	}
 	return nil
 }
 
-// parseHostPort brings "host", "host:port", "[v6]" and "[v6]:port" into the
-// form "host:port".
+// parseHostPort returns "host", "host:port", "[v6]" and "[v6]:port" in the form
+// "host:port".
 func parseHostPort(s, defaultPort string) (string, error) {
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {
-		// A host alone is tried again with the default port; what is still
-		// wrong then is wrong in the host.
+		// It may be a host alone. An error that remains is in the host.
 		if host, port, err = net.SplitHostPort(s + ":" + defaultPort); err != nil {
 			return "", err
 		}
@@ -117,16 +116,16 @@ func parseHostPort(s, defaultPort string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// New makes the target that addr names, in the form that Parse reads. The
-// config holds for SMTP and LMTP: addr has its Network, Addr and LMTP, and
-// "smtps" makes its TLS.Mode TLSImplicit. A Maildir takes its Logger. A relative
-// path is relative to the working directory.
+// New returns the target of an address in the form of Parse. The config is for SMTP
+// and LMTP: addr sets its Network, Addr and LMTP, and "smtps" sets TLS.Mode to
+// TLSImplicit. A Maildir uses its Logger. A relative path is relative to the working
+// directory.
 func New(addr string, config SMTPConfig) (Target, error) {
 	a, err := Parse(addr)
 	if err != nil {
 		return nil, err
 	}
-	// Not returned as they come: a nil *SMTP is no nil Target.
+	// A nil *SMTP would not be a nil Target.
 	if a.Scheme == SchemeMaildir {
 		m, err := NewMaildir(a.Addr, config.Logger)
 		if err != nil {
@@ -146,8 +145,8 @@ func New(addr string, config SMTPConfig) (Target, error) {
 	return s, nil
 }
 
-// address is what the config says as an Address. SMTP over a Unix socket has no
-// scheme that Parse knows.
+// address returns the config's Address. Parse has no scheme for SMTP over a Unix
+// socket.
 func (c *SMTPConfig) address() Address {
 	a := Address{Scheme: SchemeSMTP, Network: c.Network, Addr: c.Addr}
 	switch {
@@ -162,10 +161,7 @@ func (c *SMTPConfig) address() Address {
 	return a
 }
 
-// logger gives a logger in any case.
+// logger returns l, or a logger that discards if l is nil.
 func logger(l *slog.Logger) *slog.Logger {
-	if l == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return l
+	return cmp.Or(l, slog.New(slog.DiscardHandler))
 }

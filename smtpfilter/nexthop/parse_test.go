@@ -21,7 +21,7 @@ func TestParse(t *testing.T) {
 		want = strings.TrimSpace(want)
 		got, err := Parse(addr)
 		if part, ok := strings.CutPrefix(want, "error "); ok {
-			if err == nil || !strings.Contains(err.Error(), part) || !strings.Contains(err.Error(), possible) {
+			if err == nil || !strings.Contains(err.Error(), part) || !strings.Contains(err.Error(), expected) {
 				t.Errorf("%s: %+v, error %v; want one about %s", addr, got, err, part)
 			}
 			continue

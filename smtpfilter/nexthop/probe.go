@@ -61,7 +61,9 @@ func (s *SMTP) learn(c *conn) {
 		delete(offers, "REQUIRETLS")
 	}
 	k := &s.known
-	k.greeted(c.greeting)
+	if text, before := c.greetingText(), k.greeting.Load(); before == nil || *before != text {
+		k.greeting.Store(&text)
+	}
 	s.checkSource(c)
 	k.heard.Store(time.Now().UnixNano())
 	k.mu.Lock()

@@ -38,8 +38,7 @@ func (s *SMTP) checkSource(c *conn) {
 		return
 	}
 	level := slog.LevelInfo
-	greeting := strings.Join(c.greeting.Lines, " ")
-	if sameMachine(c.socket) && strings.Contains(greeting, "Postfix") {
+	if sameMachine(c.socket) && strings.Contains(c.greeting.String(), "Postfix") {
 		level = slog.LevelWarn
 	}
 	s.log.Log(context.Background(), level, noSourceRemote, "next_hop", s.String(), "offers", keywords(c.offers))

@@ -10,14 +10,14 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// State is what is known of a place that takes mail.
+// State is the state of a target.
 type State struct {
 	Target string // its name
 	Up     bool   // mail can pass, as far as is known
-	Known  bool   // anything is known
+	Known  bool   // the target has answered or failed before
 }
 
-// States tells the state of a target, and of a group's members.
+// States returns the state of a target, or of a group's members.
 func States(t Target) []State {
 	g, ok := t.(*Group)
 	if !ok {
@@ -32,8 +32,8 @@ func States(t Target) []State {
 	return all
 }
 
-// stateOf is the state as the target itself knows it. A Maildir is on this
-// machine: it takes mail until a delivery fails, and again with the next that does not.
+// stateOf returns the target's own state. A Maildir is up until a delivery fails, and
+// again after one that succeeds.
 func stateOf(t Target) State {
 	s := State{Target: t.String(), Up: true, Known: true}
 	switch t := t.(type) {
@@ -45,12 +45,12 @@ func stateOf(t Target) State {
 	return s
 }
 
-// health says whether mail can pass to a server: whether a connection can be had, TLS
-// and XCLIENT where they must be, and MAIL is accepted. A connection that is greeted
-// alone proves nothing. The zero health is unknown.
+// health says whether mail can pass to a server: it can be reached, with TLS and
+// XCLIENT if they are required, and accepts MAIL. A greeting alone proves nothing. The
+// zero health is unknown.
 type health struct {
 	v      atomic.Int32
-	passed atomic.Int64 // when MAIL was accepted last, in nanoseconds since 1970
+	passed atomic.Int64 // when MAIL was last accepted, in ns since 1970
 }
 
 const (
@@ -58,13 +58,13 @@ const (
 	healthDown = 2
 )
 
-// passes notes that MAIL was accepted.
+// markUp notes that MAIL was accepted.
 func (h *health) markUp() {
 	h.passed.Store(time.Now().UnixNano())
 	h.v.Store(healthUp)
 }
 
-// passedSince reports whether mail can pass, and MAIL was accepted since t.
+// passedSince reports whether mail can pass and MAIL was accepted since t.
 func (h *health) passedSince(t int64) bool { return h.v.Load() == healthUp && h.passed.Load() >= t }
 
 func (h *health) state() (up, known bool) {
@@ -72,24 +72,20 @@ func (h *health) state() (up, known bool) {
 	return v == healthUp, v != 0
 }
 
-// failed notes why a transaction or a probe has found no way to the server. Errors
-// about one message, one client or the gate itself say nothing about others.
+// noteFailure notes the error of a transaction or a probe. Errors about one message,
+// one client or the gate itself say nothing about others.
 func (h *health) noteFailure(ctx context.Context, err error) {
-	switch {
-	case ctx.Err() != nil, errors.Is(err, ErrAborted), errors.Is(err, ErrClosed), errors.Is(err, errLoggedOut):
-	case errors.Is(err, ErrNotOffered), errors.Is(err, ErrRequireTLS), ofClient(err):
-	default:
+	if ctx.Err() == nil && !ofClient(err) && !isAny(err, []error{ErrAborted, ErrClosed, errLoggedOut, ErrNotOffered, ErrRequireTLS}) {
 		h.v.Store(healthDown)
 	}
 }
 
-// errNoMail is wrapped by the errors about a server that answers, and would not take
+// errNoMail is wrapped by the errors about a server that answers, but does not accept
 // mail.
 var errNoMail = errors.New("no mail can pass")
 
-// tryMail finds out whether the server would take mail, on a connection of our own:
-// MAIL FROM:<>, which RFC 5321 (section 4.5.5) wants accepted, and RSET. An error says
-// that it would not.
+// tryMail tries whether the server accepts mail, on a connection of our own: MAIL
+// FROM:<>, which RFC 5321 (section 4.5.5) wants accepted, and RSET.
 func (s *SMTP) tryMail(c *conn) error {
 	if s.needsXCLIENT() && !c.offers.Has("XCLIENT") {
 		return ErrNoXCLIENT
@@ -112,8 +108,8 @@ func (s *SMTP) tryMail(c *conn) error {
 	return err
 }
 
-// inconclusive reports whether a refusal of our own MAIL says nothing about clients: the
-// server wants them to log in, or is told who they are.
+// inconclusive reports whether a refusal of our own MAIL says nothing about clients:
+// they must log in first, or the server receives their identity.
 func (s *SMTP) inconclusive(c *conn, r wire.Reply) bool {
 	if !r.Permanent() {
 		return false

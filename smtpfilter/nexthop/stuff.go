@@ -5,10 +5,10 @@ import (
 	"bytes"
 )
 
-// stuffer makes the lines of DATA out of those of BDAT: it doubles each dot that
-// begins a line (RFC 5321, section 4.5.2) and completes the last line. A line
-// begins behind CRLF, wherever the pieces are cut. The zero stuffer is at the
-// beginning of a message.
+// stuffer converts the lines of BDAT to those of DATA: it doubles each dot that begins
+// a line (RFC 5321, section 4.5.2) and completes the last line. A line begins after
+// CRLF, wherever the pieces are cut. The zero stuffer is at the beginning of a
+// message.
 type stuffer struct {
 	midLine bool // the next byte does not begin a line
 	lastCR  bool // the last byte was a CR
@@ -16,13 +16,13 @@ type stuffer struct {
 
 var lineWithDot = []byte("\r\n.")
 
-// write writes a piece with what must be added to it.
+// write writes a piece with its dots doubled.
 func (s *stuffer) write(w *bufio.Writer, p []byte) error {
 	if len(p) == 0 {
 		return nil
 	}
 	if s.lastCR && p[0] == '\n' {
-		w.WriteByte('\n') // its error comes again
+		w.WriteByte('\n') // an error repeats at the next write
 		s.midLine, s.lastCR = false, false
 		p = p[1:]
 	}

@@ -14,14 +14,14 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// tlsSessions is the number of TLS sessions that are kept to be resumed. They are
-// all with one server, which may give several tickets at once.
+// tlsSessions is the number of TLS sessions kept for resumption. They are all with
+// one server, which may send several tickets at once.
 const tlsSessions = 64
 
-// errTLS is wrapped by the errors about TLS that could not be had.
+// errTLS is wrapped by the errors of TLS.
 var errTLS = errors.New("no TLS")
 
-// newTLS makes the configuration of the TLS library; nil without TLS.
+// newTLS returns the configuration of the TLS library; nil without TLS.
 func newTLS(config TLSConfig, addr string) (*tls.Config, error) {
 	if config.Mode == TLSNone {
 		return nil, nil
@@ -32,7 +32,7 @@ func newTLS(config TLSConfig, addr string) (*tls.Config, error) {
 	}
 	verify := config.Mode != TLSOpportunistic
 	if verify && name == "" && len(config.Pins) == 0 {
-		return nil, errors.New("TLS needs the name that the certificate is for, or a pin")
+		return nil, errors.New("TLS needs the certificate's name, or a pin")
 	}
 	c := &tls.Config{
 		MinVersion:         tls.VersionTLS12,
@@ -43,7 +43,7 @@ func newTLS(config TLSConfig, addr string) (*tls.Config, error) {
 	if !verify {
 		c.InsecureSkipVerify = true
 	} else if len(config.Pins) > 0 {
-		// The library's own verification is of authorities and name.
+		// The library itself would verify authorities and name.
 		c.InsecureSkipVerify = true
 		c.VerifyConnection = func(state tls.ConnectionState) error { return checkPins(state, config.Pins) }
 	}
@@ -54,22 +54,22 @@ func newTLS(config TLSConfig, addr string) (*tls.Config, error) {
 func checkPins(state tls.ConnectionState, pins [][sha256.Size]byte) error {
 	sum := sha256.Sum256(state.PeerCertificates[0].RawSubjectPublicKeyInfo)
 	if !slices.Contains(pins, sum) {
-		return fmt.Errorf("the certificate's public key %x is none of the pinned", sum)
+		return fmt.Errorf("the certificate's public key %x is not pinned", sum)
 	}
 	return nil
 }
 
-// startTLS has TLS begin on a connection that has said EHLO, and says EHLO again,
-// since nothing of what was learnt in plain text counts (RFC 3207, section 4.2).
-// The error wraps errTLS where the next hop can't, or fails.
+// startTLS begins TLS after EHLO and sends EHLO again: what was offered in plain text
+// does not count (RFC 3207, section 4.2). The error wraps errTLS if the next hop
+// does not offer TLS, or fails.
 func (s *SMTP) startTLS(c *conn) error {
 	if !c.offers.Has("STARTTLS") {
 		return fmt.Errorf("%w: STARTTLS is not offered", errTLS)
 	}
 	reply, err := c.ask("STARTTLS", c.timeouts.Hello, 0)
 	if errors.Is(err, wire.ErrBadReply) {
-		// Bytes behind the reply would be taken for what is said inside TLS:
-		// somebody has put them there.
+		// Bytes after the reply would be taken for bytes inside TLS: somebody has
+		// injected them.
 		return fmt.Errorf("STARTTLS: %w", err)
 	}
 	if err != nil {
@@ -84,17 +84,16 @@ func (s *SMTP) startTLS(c *conn) error {
 	err = c.helloAgain(s.config.Hostname)
 	var refused *ReplyError
 	if err != nil && !errors.As(err, &refused) && !errors.Is(err, wire.ErrBadReply) {
-		// In TLS 1.3 the server's objections come after our handshake.
+		// In TLS 1.3 the server's alert comes after our handshake.
 		err = fmt.Errorf("%w: %w", errTLS, err)
 	}
 	return err
 }
 
-// codeReady is the reply to STARTTLS and XCLIENT, and a greeting's.
+// codeReady is the code of a greeting, and of the reply to STARTTLS.
 const codeReady = 220
 
-// handshake begins TLS on the socket. Without an error everything goes over it
-// from now on; after an error the connection is of no use.
+// handshake begins TLS on the socket. After an error the connection cannot be used.
 func (c *conn) handshake(config *tls.Config) error {
 	s := &tlsSocket{Conn: c.socket}
 	t := tls.Client(s, config)
@@ -107,13 +106,13 @@ func (c *conn) handshake(config *tls.Config) error {
 	return nil
 }
 
-// verified reports whether it is known who is at the other end of TLS.
+// verified reports whether the server at the other end of TLS is verified.
 func (s *SMTP) verified(c *conn) bool {
 	if c.tls == nil {
 		return false
 	}
 	if s.config.TLS.Mode != TLSOpportunistic {
-		return true // or there would be no connection
+		return true // the handshake has verified it
 	}
 	state := c.tls.ConnectionState()
 	if len(s.config.TLS.Pins) > 0 {
@@ -131,10 +130,9 @@ func (s *SMTP) verified(c *conn) bool {
 	return err == nil && s.tls.ServerName != ""
 }
 
-// A tlsSocket is the socket beneath TLS. It lets the records be read that have
-// arrived, and no more: bytes on the socket may be a reply, or TLS's own (a
-// server sends session tickets after the handshake), and only who decrypts them
-// knows.
+// tlsSocket is the socket beneath TLS. Bytes on the socket may be a reply, or belong
+// to TLS (servers send session tickets after the handshake): only decrypting them
+// tells. So TLS can be made to read what has arrived, without waiting for more.
 type tlsSocket struct {
 	net.Conn
 	state readMode
@@ -143,12 +141,12 @@ type tlsSocket struct {
 type readMode uint8
 
 const (
-	readWaits   readMode = iota // a Read waits for bytes
-	readArrived                 // a Read takes what has arrived
-	readHeld                    // a Read takes nothing: TLS has only what it holds already
+	readWaits   readMode = iota // Read waits for bytes
+	readArrived                 // Read returns what has arrived
+	readHeld                    // Read returns nothing: TLS has only what it holds already
 )
 
-// errNothing is a time-out, after which TLS can be read on.
+// errNothing is a timeout, after which TLS can be read again.
 var errNothing = os.ErrDeadlineExceeded
 
 func (s *tlsSocket) Read(p []byte) (int, error) {
@@ -166,7 +164,7 @@ func (s *tlsSocket) Read(p []byte) (int, error) {
 	return s.Conn.Read(p)
 }
 
-// pending reports whether TLS gives anything to read with the tlsSocket in a state.
+// pending reports whether TLS has anything to read in a mode.
 func (c *conn) pending(state readMode) (bool, error) {
 	c.beneath.state = state
 	defer func() { c.beneath.state = readWaits }()

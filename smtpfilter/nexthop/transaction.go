@@ -9,22 +9,22 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// stage is how far a transaction has come.
+// stage is the progress of a transaction.
 type stage uint8
 
 const (
 	stageNew     stage = iota // no connection yet
-	stageOpen                 // MAIL was accepted, or RSET is due for another reason
+	stageOpen                 // MAIL was accepted, or a RSET is needed
 	stageMessage              // DATA was answered with 354, or chunks are sent
 	stageEnding               // the end of the message is being sent, or was
-	stageOver                 // no connection any more
+	stageOver                 // the connection was given back or closed
 )
 
 // transaction is a Transaction over SMTP.
 //
-// A connection belongs to it from the first Rcpt until finish. Cancelling ctx
-// closes that connection, and so interrupts whatever waits for it; once the end
-// of the message may be on its way nothing does.
+// It owns a connection from the first Rcpt until finish. The end of ctx closes that
+// connection, and so interrupts all waits. Once a part of the message's end may have
+// been sent, nothing interrupts.
 type transaction struct {
 	hop   *SMTP
 	login *login // whose connection it uses, or nil
@@ -32,26 +32,26 @@ type transaction struct {
 
 	ctx    context.Context // nil before the first call
 	cancel context.CancelCauseFunc
-	guard  func() bool // stops ctx from closing conn; false where it has
+	guard  func() bool // stops ctx from closing conn; false if it has
 
-	// Used by the goroutine whose call is under way, or with mu held when
-	// none is.
+	// Used by the goroutine whose call is under way, or with mu held if none
+	// is.
 	conn       *conn
-	content    content // while a message is open; one of the two below
+	content    content // while a message is open: lines or chunks
 	lines      lines
 	chunks     chunks
-	unanswered int // chunks that were sent, and not answered yet
+	unanswered int // chunks that were sent and not answered yet
 	stage      stage
 	accepted   int          // recipients
 	replies    []wire.Reply // of an LMTP server to the message, for each recipient
-	refused    wire.Reply   // of MAIL, or a 421: the answer to whatever is asked
-	err        error        // after which nothing works
+	refused    wire.Reply   // of MAIL, or a 421: the reply to all later commands
+	err        error        // the result of all later calls
 
 	mu        sync.Mutex
 	busy      bool            // a call is under way
-	call      context.Context // … which was given this
-	watched   context.Context // whose end is heard of
-	stopWatch func() bool     // ends that
+	call      context.Context // the context of that call
+	watched   context.Context // the context whose end cancels calls
+	stopWatch func() bool     // stops watching it
 	aborted   bool
 }
 
@@ -63,7 +63,7 @@ func newTransaction(s *SMTP, env Envelope) *transaction {
 	return &transaction{hop: s, env: env}
 }
 
-// enter begins a call, which is interrupted when ctx ends, and which leave ends.
+// enter begins a call, which leave ends. The end of ctx interrupts the call.
 func (t *transaction) enter(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -94,8 +94,7 @@ func (t *transaction) leave() {
 	}
 }
 
-// heed has the end of ctx interrupt those calls that are given it, which most
-// often is all of them.
+// watch makes the end of ctx interrupt the calls that have ctx: mostly all of them.
 func (t *transaction) watch(ctx context.Context) {
 	if t.watched != nil {
 		t.stopWatch()
@@ -119,15 +118,14 @@ func (t *transaction) Abort() {
 	}
 	t.aborted = true
 	if t.busy {
-		t.cancel(ErrAborted) // the call ends, and finishes for us
+		t.cancel(ErrAborted) // ends the call, and leave finishes
 		return
 	}
 	t.finish(ErrAborted)
 }
 
-// finish gives the connection back where it is of use, and closes it where a
-// message was begun: the next hop must see no end of it. Calls fail with err
-// from now on.
+// finish gives the connection back, or closes it if a message was begun: the next
+// hop must see no end of that. Later calls return err.
 func (t *transaction) finish(err error) {
 	if t.err == nil {
 		t.err = err
@@ -145,9 +143,8 @@ func (t *transaction) finish(err error) {
 	t.drop()
 }
 
-// fail ends the transaction after an error and returns that error, with what
-// was being done, or what interrupted it. The end of a message is not
-// interrupted.
+// fail ends the transaction and returns its error: what was being done, and err or
+// the cause of an interruption. The end of a message is never interrupted.
 func (t *transaction) fail(doing string, err error) error {
 	if t.ctx.Err() != nil && t.stage != stageEnding {
 		err = context.Cause(t.ctx)
@@ -160,7 +157,7 @@ func (t *transaction) fail(doing string, err error) error {
 	return err
 }
 
-// closeConn closes the connection, where there is one.
+// closeConn closes the connection, if there is one.
 func (t *transaction) closeConn() {
 	if t.conn != nil {
 		t.guard()
@@ -169,7 +166,7 @@ func (t *transaction) closeConn() {
 	t.drop()
 }
 
-// drop forgets the connection.
+// drop releases all but the connection.
 func (t *transaction) drop() {
 	t.conn, t.stage = nil, stageOver
 	if t.content != nil {
@@ -195,7 +192,7 @@ func (t *transaction) attach(c *conn) {
 	t.guard = context.AfterFunc(t.ctx, func() { c.Close() })
 }
 
-// Rcpt asks for a recipient. The first one brings MAIL with it.
+// Rcpt sends RCPT, the first time with MAIL.
 func (t *transaction) Rcpt(ctx context.Context, to string, params []string) (wire.Reply, error) {
 	if err := t.enter(ctx); err != nil {
 		return wire.Reply{}, err
@@ -217,7 +214,7 @@ func (t *transaction) Rcpt(ctx context.Context, to string, params []string) (wir
 			reply, err = t.conn.ask(rcpt, t.hop.config.Timeouts.Rcpt, 0)
 		}
 	default:
-		err = errors.New("asked for after DATA")
+		err = errors.New("called after DATA")
 	}
 	if err != nil {
 		return wire.Reply{}, t.fail("RCPT", err)
@@ -232,8 +229,8 @@ func (t *transaction) Rcpt(ctx context.Context, to string, params []string) (wir
 	return reply, nil
 }
 
-// Data opens the message: with DATA, or, where the next hop takes chunks, and what
-// will be written is not made for DATA, without a word.
+// Data opens the message: with DATA, or without a command if the next hop accepts
+// chunks and the format is not that of DATA.
 func (t *transaction) Data(ctx context.Context, f Format) (Message, wire.Reply, error) {
 	if err := t.enter(ctx); err != nil {
 		return nil, wire.Reply{}, err
@@ -262,7 +259,7 @@ func (t *transaction) Data(ctx context.Context, f Format) (Message, wire.Reply, 
 func (t *transaction) openData(f Format) (Message, wire.Reply, error) {
 	reply, err := t.conn.ask("DATA", t.hop.config.Timeouts.Data, codeGoOn)
 	if err == nil && reply.Positive() {
-		err = fmt.Errorf("%w: unexpected %s", wire.ErrBadReply, reply)
+		err = unexpected(reply)
 	}
 	if err != nil {
 		return nil, wire.Reply{}, t.fail("DATA", err)
@@ -280,5 +277,5 @@ func (t *transaction) openData(f Format) (Message, wire.Reply, error) {
 	return message{t}, reply, nil
 }
 
-// codeGoOn is the reply to a DATA that is accepted.
+// codeGoOn is the positive reply to DATA.
 const codeGoOn = 354

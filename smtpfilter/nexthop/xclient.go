@@ -12,20 +12,18 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// XCLIENT, which Postfix's XCLIENT_README defines, makes the next hop treat a
-// connection as a client's own, access and relaying included. It holds until the
-// connection ends or another XCLIENT comes. Postfix (3.7) takes no other once it
-// was told of somebody who may not say XCLIENT himself: its connections are one
-// client's for good.
+// XCLIENT (Postfix's XCLIENT_README) makes the next hop treat a connection as the
+// client's own, access and relaying included. It holds until the connection ends or
+// another XCLIENT comes. Postfix (3.7) accepts no other after it was given a client
+// that may not use XCLIENT: then the connection stays that client's.
 
-// errXCLIENT is wrapped by the errors about a next hop that refused to be told
-// who the client is.
+// errXCLIENT is wrapped by the errors for a refused XCLIENT.
 var errXCLIENT = errors.New("XCLIENT refused")
 
-// identity is all that a next hop can learn about a client: the attributes of XCLIENT,
-// and the name in the EHLO after it.
+// identity is all that a next hop receives about a client: the attributes of
+// XCLIENT, and the name in the EHLO after it.
 type identity struct {
-	attributes [8]xforwardAttribute // in the order of xclientAttributes
+	attributes [8]attribute // in the order of xclientAttributes
 	hello      string
 }
 
@@ -34,9 +32,9 @@ func (s *SMTP) identityOf(client *Client) identity {
 	return identity{xclientAttributes(client), s.nameFor(client)}
 }
 
-// knows reports whether telling the next hop about a client would change nothing: the
-// connection was told the same before. An attribute that the next hop takes neither then
-// nor now does not count. Many take no port, so that all connections of a client are alike.
+// hasIdentity reports whether the connection has an identity already. Attributes
+// that the next hop accepts neither then nor now do not count. Many accept no port,
+// so that all connections of a client are alike.
 func (c *conn) hasIdentity(id *identity) bool {
 	if !c.xclientSent || c.identity.hello != id.hello {
 		return false
@@ -49,13 +47,20 @@ func (c *conn) hasIdentity(id *identity) bool {
 	return true
 }
 
-// takes reports whether the next hop offered an attribute of XCLIENT when it was told the
-// client, or offers it now.
+// acceptsAttribute reports whether the next hop offered an attribute of XCLIENT at
+// the last XCLIENT, or offers it now.
 func (c *conn) acceptsAttribute(attribute string) bool {
 	return offersAttribute(c.attributes, attribute) || offersAttribute(c.offers["XCLIENT"], attribute)
 }
 
-// usesXCLIENT reports whether XCLIENT is used where it is offered.
+// acceptsXCLIENTAgain reports whether another XCLIENT can replace the identity of
+// the connection entirely.
+func (c *conn) acceptsXCLIENTAgain() bool {
+	offered, ok := c.offers["XCLIENT"]
+	return ok && !slices.ContainsFunc(c.attributes, func(a string) bool { return !offersAttribute(offered, a) })
+}
+
+// usesXCLIENT reports whether XCLIENT is used if it is offered.
 func (s *SMTP) usesXCLIENT() bool {
 	return s.config.Identity == IdentityAuto || s.config.Identity == IdentityXCLIENT
 }
@@ -65,8 +70,17 @@ func (s *SMTP) needsXCLIENT() bool {
 	return s.config.Identity == IdentityXCLIENT || s.xclientRequired.Load()
 }
 
-// findName finds the client's name out, where it is among the attributes that
-// are offered.
+// WantsName reports whether t, or a member of it, is likely to want the name of a
+// client, as far as its offers are known.
+func WantsName(t Target) bool {
+	return slices.ContainsFunc(servers(t), func(s *SMTP) bool {
+		offers := s.Extensions()
+		return s.usesXCLIENT() && offersAttribute(offers["XCLIENT"], "NAME") ||
+			s.config.Identity != IdentityNone && offersAttribute(offers["XFORWARD"], "NAME")
+	})
+}
+
+// findName looks up the client's name if NAME is among the offered attributes.
 func (c *Client) findName(ctx context.Context, offered []string) {
 	if c.LookupName == nil || c.Name != "" || !offersAttribute(offered, "NAME") {
 		return
@@ -75,16 +89,16 @@ func (c *Client) findName(ctx context.Context, offered []string) {
 	c.LookupName = nil
 }
 
-// identify has the next hop take the connection for the client's, where it does
-// not yet. A reply is its refusal of that client, in answer to EHLO. Without one,
-// and without an error, the connection may carry that client's mail, and else
-// nobody's.
+// identify gives the connection the client's identity with XCLIENT, if it does not
+// have it yet. A reply refuses that client, in answer to EHLO. Without a reply and
+// an error, the connection may carry mail of that client, and of nobody else.
 func (s *SMTP) identify(ctx context.Context, c *conn, client *Client) (refusal wire.Reply, err error) {
 	if !s.usesXCLIENT() {
 		return refusal, nil
 	}
 	offered, ok := c.offers["XCLIENT"]
-	// What was told before is compared with this client's, offered now or not.
+	// The connection's identity is compared with this client's, even if NAME is no
+	// longer offered.
 	client.findName(ctx, offered)
 	client.findName(ctx, c.attributes)
 	id := s.identityOf(client)
@@ -111,7 +125,7 @@ func (s *SMTP) identify(ctx context.Context, c *conn, client *Client) (refusal w
 	err = c.helloAgain(id.hello)
 	var refused *ReplyError
 	if errors.As(err, &refused) {
-		c.errorCount = maxErrors // nothing else may be said on it
+		c.errorCount = maxErrors // it must carry nothing else
 		return refused.Reply, nil
 	}
 	if err == nil {
@@ -120,60 +134,35 @@ func (s *SMTP) identify(ctx context.Context, c *conn, client *Client) (refusal w
 	return refusal, err
 }
 
-// nameFor is what is said in EHLO after XCLIENT: the client's own name, since
-// servers take that for its, and not XCLIENT's HELO.
+// xclientCommands returns the commands that give the next hop an identity. What does
+// not fit in one command goes in others before it: the last one has the address,
+// after which Postfix accepts no others, and the login, which it forgets at the next.
+func xclientCommands(offered []string, id *identity) []string {
+	commands := appendCommands(nil, "XCLIENT", offered, id.attributes[:])
+	slices.Reverse(commands)
+	return commands
+}
+
+// nameFor returns the name for EHLO after XCLIENT: the client's own, because servers
+// use that and not XCLIENT's HELO.
 func (s *SMTP) nameFor(client *Client) string {
 	bad := func(r rune) bool { return r < '!' || r > '~' }
-	if client.Helo == "" || len(client.Helo) > xforwardMaxValue || strings.ContainsFunc(client.Helo, bad) {
+	if client.Helo == "" || len(client.Helo) > maxAttributeValue || strings.ContainsFunc(client.Helo, bad) {
 		return s.config.Hostname
 	}
 	return client.Helo
 }
 
-// acceptsXCLIENTAgain reports whether a connection that was told a client can be told
-// another, with nothing of the first one left over.
-func (c *conn) acceptsXCLIENTAgain() bool {
-	offered, ok := c.offers["XCLIENT"]
-	return ok && !slices.ContainsFunc(c.attributes, func(a string) bool { return !offersAttribute(offered, a) })
-}
-
-// xclientCommands makes the commands that tell the next hop who the client is,
-// with the attributes that it offers.
-//
-// What does not fit in one command goes in others before it: the last one has
-// the address, with which Postfix stops taking further ones, and the login,
-// which it forgets at the next one.
-func xclientCommands(offered []string, id *identity) []string {
-	var commands []string // the last one first
-	command := "XCLIENT"
-	for _, a := range id.attributes {
-		if a.value == "" || !offersAttribute(offered, a.name) {
-			continue
-		}
-		text := " " + a.name + "=" + a.value
-		if len(command)+len(text) > xforwardMaxCommand {
-			commands = append(commands, command)
-			command = "XCLIENT"
-		}
-		command += text
-	}
-	if command != "XCLIENT" {
-		commands = append(commands, command)
-	}
-	slices.Reverse(commands)
-	return commands
-}
-
-// xclientAttributes are the attributes, the most important first. An empty value
-// is not sent: PROTO has no word for unknown.
-func xclientAttributes(client *Client) [8]xforwardAttribute {
+// xclientAttributes returns the attributes of XCLIENT, the most important first. An
+// empty value is not sent: PROTO has no word for unknown.
+func xclientAttributes(client *Client) [8]attribute {
 	addr, port := addrAttributes(client.Addr)
 	local, localPort := addrAttributes(client.Local)
 	proto := client.Proto
 	if proto != "SMTP" && proto != "ESMTP" {
 		proto = ""
 	}
-	return [...]xforwardAttribute{
+	return [...]attribute{
 		{"ADDR", xclientValue(addr)},
 		{"LOGIN", xclientValue(client.Login)},
 		{"NAME", xclientValue(client.Name)},
@@ -185,8 +174,8 @@ func xclientAttributes(client *Client) [8]xforwardAttribute {
 	}
 }
 
-// addrAttributes are an address and a port as both commands write them; "" where
-// unknown.
+// addrAttributes returns an address and a port as XCLIENT and XFORWARD have them; ""
+// if unknown.
 func addrAttributes(a netip.AddrPort) (addr, port string) {
 	ip := plainAddr(a.Addr())
 	if !ip.IsValid() {
@@ -203,12 +192,12 @@ func addrAttributes(a netip.AddrPort) (addr, port string) {
 }
 
 // xclientValue encodes a value. One that is empty, too long or has control bytes
-// is unknown: to say it in another way would name another client.
+// becomes unknown: if it were changed, it would name another client.
 func xclientValue(v string) string {
 	text := xtext(v)
 	control := func(r rune) bool { return r < ' ' || r == 0x7f }
-	if v == "" || len(text) > xforwardMaxValue || strings.ContainsFunc(v, control) {
-		return xforwardUnknown
+	if v == "" || len(text) > maxAttributeValue || strings.ContainsFunc(v, control) {
+		return unavailable
 	}
 	return text
 }

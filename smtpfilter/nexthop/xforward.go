@@ -6,69 +6,38 @@ import (
 	"strings"
 )
 
-// The bounds and the placeholder of Postfix's XFORWARD_README, which defines
-// the command.
+// attribute is an attribute of XCLIENT or XFORWARD.
+type attribute struct{ name, value string }
+
+// The limits and the unknown value of Postfix's XFORWARD_README.
 const (
-	xforwardMaxValue   = 255
-	xforwardMaxCommand = 512 - len("\r\n")
-	xforwardUnknown    = "[UNAVAILABLE]"
+	maxAttributeValue   = 255
+	maxAttributeCommand = 512 - len("\r\n")
+	unavailable         = "[UNAVAILABLE]"
 )
 
-// xforward returns the commands for a transaction. They say that the mail comes
-// from another machine, whatever Identity is; they name the client that the log is
-// to have, or, where XCLIENT has told the client, the message's id alone.
-func (t *transaction) xforward() []string {
-	offered := t.conn.offers["XFORWARD"]
-	if len(offered) == 0 {
-		return nil
-	}
-	groups := [][]xforwardAttribute{{sourceRemote}}
-	switch client := t.env.Logged; {
-	case t.hop.config.Identity == IdentityNone:
-	case client == nil && t.conn.xclientSent:
-		groups = append(groups, []xforwardAttribute{{"IDENT", t.env.ID}})
-	default:
-		if client == nil {
-			client = &t.env.Client
+// appendCommands appends commands with the attributes that are offered, as many in
+// each command as fit. It leaves out empty values.
+func appendCommands(commands []string, verb string, offered []string, attributes []attribute) []string {
+	line := make([]byte, 0, maxAttributeCommand)
+	for _, a := range attributes {
+		if a.value == "" || !offersAttribute(offered, a.name) {
+			continue
 		}
-		client.findName(t.ctx, offered)
-		groups = append(groups, xforwardAttributes(client, t.env.ID)...)
-	}
-	return xforwardCommands(offered, groups)
-}
-
-// xforwardCommands returns the commands for those attributes that the next hop
-// offers. They change what it logs, and hold for the next transaction alone.
-//
-// Each group has a command of its own, or several if one would be too long. A server
-// that refuses an attribute ignores others in the same command: Postfix refuses an
-// IPv6 address if inet_protocols is ipv4, and a refused address must not take SOURCE
-// with it.
-func xforwardCommands(offered []string, groups [][]xforwardAttribute) []string {
-	commands := make([]string, 0, len(groups))
-	line := make([]byte, 0, xforwardMaxCommand)
-	for _, group := range groups {
-		line = line[:0]
-		for _, a := range group {
-			if !offersAttribute(offered, a.name) {
-				continue
-			}
-			value := xforwardValue(a.value)
-			if len(line)+len(" =")+len(a.name)+len(value) > xforwardMaxCommand {
-				commands = append(commands, string(line))
-				line = line[:0]
-			}
-			if len(line) == 0 {
-				line = append(line, "XFORWARD"...)
-			}
-			line = append(line, ' ')
-			line = append(line, a.name...)
-			line = append(line, '=')
-			line = append(line, value...)
-		}
-		if len(line) > 0 {
+		if len(line)+len(" =")+len(a.name)+len(a.value) > maxAttributeCommand {
 			commands = append(commands, string(line))
+			line = line[:0]
 		}
+		if len(line) == 0 {
+			line = append(line, verb...)
+		}
+		line = append(line, ' ')
+		line = append(line, a.name...)
+		line = append(line, '=')
+		line = append(line, a.value...)
+	}
+	if len(line) > 0 {
+		commands = append(commands, string(line))
 	}
 	return commands
 }
@@ -78,48 +47,66 @@ func offersAttribute(offered []string, name string) bool {
 	return slices.ContainsFunc(offered, func(o string) bool { return strings.EqualFold(o, name) })
 }
 
-type xforwardAttribute struct{ name, value string }
-
 // sourceRemote says that the mail comes from another machine. Without it Postfix
 // may rewrite the header as in mail of its own machine.
-var sourceRemote = xforwardAttribute{"SOURCE", "REMOTE"}
+var sourceRemote = attribute{"SOURCE", "REMOTE"}
 
-// xforwardAttributes returns the attributes that name a client and a message, those
-// that may be refused apart from the others.
+// xforward returns the XFORWARD commands for a transaction, with the attributes that
+// the next hop offers. They change what it logs, for the next transaction only.
+// Whatever Identity is, they say that the mail comes from another machine. Besides,
+// they name the client for the log, or after XCLIENT only the message's id.
 //
-// IDENT, which is younger than the README, is our own id for the message:
-// Postfix logs it as orig_queue_id.
-func xforwardAttributes(client *Client, id string) [][]xforwardAttribute {
-	addr, port := addrAttributes(client.Addr)
-	return [][]xforwardAttribute{
-		{{"NAME", client.Name}, {"PROTO", client.Proto}, {"HELO", client.Helo}, {"IDENT", id}},
-		{{"ADDR", addr}, {"PORT", port}},
+// A server that refuses an attribute ignores others in the same command, so those
+// that may be refused have commands of their own: Postfix refuses an IPv6 address if
+// inet_protocols is ipv4, and SOURCE must not be lost with it.
+func (t *transaction) xforward() []string {
+	offered := t.conn.offers["XFORWARD"]
+	if len(offered) == 0 {
+		return nil
 	}
+	commands := appendCommands(make([]string, 0, 5), "XFORWARD", offered, []attribute{sourceRemote})
+	id := attribute{"IDENT", xforwardValue(t.env.ID)} // Postfix logs it as orig_queue_id
+	switch client := t.env.Logged; {
+	case t.hop.config.Identity == IdentityNone:
+	case client == nil && t.conn.xclientSent:
+		commands = appendCommands(commands, "XFORWARD", offered, []attribute{id})
+	default:
+		if client == nil {
+			client = &t.env.Client
+		}
+		client.findName(t.ctx, offered)
+		commands = appendClient(commands, offered, client, id)
+	}
+	return commands
 }
 
-// xforwardValue encodes a value. Bytes that the README forbids become '?', as
-// Postfix makes them itself; a value that is empty or too long is unknown.
+// appendClient appends the commands that name a client and a message.
+func appendClient(commands, offered []string, client *Client, id attribute) []string {
+	commands = appendCommands(commands, "XFORWARD", offered, []attribute{{"NAME", xforwardValue(client.Name)},
+		{"PROTO", xforwardValue(client.Proto)}, {"HELO", xforwardValue(client.Helo)}, id})
+	addr, port := addrAttributes(client.Addr)
+	return appendCommands(commands, "XFORWARD", offered, []attribute{{"ADDR", xforwardValue(addr)}, {"PORT", xforwardValue(port)}})
+}
+
+// xforwardValue encodes a value. Bytes that the README forbids become '?', as in
+// Postfix. A value that is empty or too long becomes unknown.
 func xforwardValue(v string) string {
-	if v == "" || len(v) > xforwardMaxValue {
-		return xforwardUnknown
+	if v == "" || len(v) > maxAttributeValue {
+		return unavailable
 	}
 	text := xtext(strings.Map(func(r rune) rune {
-		switch r {
-		case '<', '>', '(', ')', '\\', '"', ';', '@':
-			return '?'
-		}
-		if r <= ' ' || r > '~' {
+		if r <= ' ' || r > '~' || strings.ContainsRune(`<>()\";@`, r) {
 			return '?'
 		}
 		return r
 	}, v))
-	if len("XFORWARD SOURCE=")+len(text) > xforwardMaxCommand {
-		return xforwardUnknown
+	if len("XFORWARD SOURCE=")+len(text) > maxAttributeCommand {
+		return unavailable
 	}
 	return text
 }
 
-// xtext encodes bytes as RFC 3461, section 4, has it. Most values need no encoding.
+// xtext encodes bytes as xtext (RFC 3461, section 4). Most values need no encoding.
 func xtext(s string) string {
 	encoded := func(c byte) bool { return c == '+' || c == '=' || c <= ' ' || c > '~' }
 	if !slices.ContainsFunc([]byte(s), encoded) {

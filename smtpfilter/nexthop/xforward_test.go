@@ -38,7 +38,7 @@ func TestXforward(t *testing.T) {
 		{"too long", []string{"HELO"}, Envelope{Client: Client{Helo: strings.Repeat("x", 256)}}, []string{"XFORWARD HELO=[UNAVAILABLE]"}},
 		{"too long encoded", []string{"HELO"}, Envelope{Client: Client{Helo: strings.Repeat("=", 200)}}, []string{"XFORWARD HELO=[UNAVAILABLE]"}},
 	} {
-		got := xforwardCommands(c.offered, xforwardAttributes(&c.env.Client, c.env.ID))
+		got := appendClient(nil, c.offered, &c.env.Client, attribute{"IDENT", xforwardValue(c.env.ID)})
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s:\n got %q\nwant %q", c.name, got, c.want)
 		}
@@ -82,6 +82,6 @@ func BenchmarkXforward(b *testing.B) {
 	all := strings.Fields("NAME ADDR PORT PROTO HELO IDENT SOURCE")
 	b.ReportAllocs()
 	for b.Loop() {
-		xforwardCommands(all, xforwardAttributes(&testClient, "KYJARXTCGHLW"))
+		appendClient(nil, all, &testClient, attribute{"IDENT", xforwardValue("KYJARXTCGHLW")})
 	}
 }
