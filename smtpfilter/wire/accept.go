@@ -4,50 +4,43 @@ import (
 	"errors"
 	"net"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 )
 
-// Bounds of the waits between attempts to accept a connection.
+// Limits of the waits between attempts to accept a connection.
 const (
 	minAcceptWait = 5 * time.Millisecond
 	maxAcceptWait = time.Second
 )
 
-// acceptPatiently accepts a connection. After an error that may pass it tries
-// again, so that a gate which has run out of file descriptors, or of memory for
-// sockets, serves again once there are some.
-func (l *Listener) acceptPatiently() (net.Conn, error) {
+// acceptRetrying accepts a connection. After a temporary error, such as a lack of file
+// descriptors or memory, it tries again.
+func (l *Listener) acceptRetrying() (net.Conn, error) {
 	for wait := minAcceptWait; ; wait = min(2*wait, maxAcceptWait) {
 		nc, err := l.Listener.Accept()
-		if err == nil || !mayPass(err) {
+		if err == nil || !isTemporary(err) {
 			return nc, err
 		}
 		if f := l.cfg.Load().AcceptFailed; f != nil {
 			f(err)
 		}
-		timer := time.NewTimer(wait)
 		select {
-		case <-timer.C:
+		case <-time.After(wait):
 		case <-l.closed:
-			timer.Stop()
 			return nil, net.ErrClosed
 		}
 	}
 }
 
-// passing are the errors of accept(2) that say nothing about the listening
-// socket: want of descriptors or memory, or a client that has gone already.
-var passing = []error{
+// temporary are the errors of accept(2) that say nothing about the listening socket: a
+// lack of descriptors or memory, or a client that has left already.
+var temporary = []error{
 	syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM,
 	syscall.ECONNABORTED, syscall.EPROTO, syscall.EINTR, os.ErrDeadlineExceeded,
 }
 
-func mayPass(err error) bool {
-	for _, p := range passing {
-		if errors.Is(err, p) {
-			return true
-		}
-	}
-	return false
+func isTemporary(err error) bool {
+	return slices.ContainsFunc(temporary, func(t error) bool { return errors.Is(err, t) })
 }

@@ -14,26 +14,26 @@ const MaxAuthLine = 12288
 // Authenticated reports whether the client's AUTH has succeeded.
 func (c *Conn) Authenticated() bool { return c.authed }
 
-// beginsAuth reports whether data begins with an AUTH command that may be as
-// long as MaxAuthLine. Without an offer there is no reason for long ones.
+// beginsAuth reports whether data begins with an AUTH command and AUTH is offered: the
+// line may be as long as MaxAuthLine.
 func (c *Conn) beginsAuth(data []byte) bool {
 	return c.offers.mechanisms != "" && len(data) >= 5 && bytes.EqualFold(data[:5], []byte("AUTH "))
 }
 
-// auth carries out AUTH (RFC 4954). What the client has sent with it is
-// for Config.Auth alone: no error and no hook repeats it.
+// auth carries out AUTH (RFC 4954). Only Config.Auth receives what the client sends
+// with it: no error and no other hook repeats it.
 func (c *Conn) auth(cmd Command) {
 	mechanism, initial, hasInitial := strings.Cut(cmd.rest, " ")
 	mechanism = strings.ToUpper(mechanism)
-	if reply := c.mayAuth(mechanism, initial, hasInitial); !reply.IsZero() {
-		c.refuseOwn(cmd, reply)
+	if reply := c.checkAuth(mechanism, initial, hasInitial); !reply.IsZero() {
+		c.refuseVerb(cmd, reply)
 		return
 	}
 	if len(c.in.bytes()) > 0 {
-		// Are these commands, or an answer to a challenge that was not sent
-		// yet? It must not be guessed.
+		// These bytes may be commands, or an answer to a challenge that was not
+		// sent yet.
 		c.notice("pipelines behind AUTH")
-		c.sayLast(errTalksAhead)
+		c.sayLast(authPipelined)
 		return
 	}
 	args := mechanism
@@ -55,14 +55,14 @@ func (c *Conn) auth(cmd Command) {
 		c.sayLast(reply)
 		c.fault = reply.CodesOnly()
 	case !reply.Temporary() && !reply.Permanent():
-		c.refuseOwn(cmd, NewReply(454, "4.7.0 Temporary authentication failure"))
+		c.refuseVerb(cmd, NewReply(454, "4.7.0 Temporary authentication failure"))
 	default:
-		c.refuseOwn(cmd, reply)
+		c.refuseVerb(cmd, reply)
 	}
 }
 
-// mayAuth is the reply to an AUTH command that can't be carried out.
-func (c *Conn) mayAuth(mechanism, initial string, hasInitial bool) Reply {
+// checkAuth returns the reply to an AUTH command that cannot be carried out.
+func (c *Conn) checkAuth(mechanism, initial string, hasInitial bool) Reply {
 	switch {
 	case c.cfg.Auth == nil:
 		return NewReply(502, "5.5.1 AUTH is not offered")
@@ -82,9 +82,8 @@ func (c *Conn) mayAuth(mechanism, initial string, hasInitial bool) Reply {
 	return Reply{}
 }
 
-// errTalksAhead is the answer to what comes within an AUTH exchange before it
-// was asked for.
-var errTalksAhead = NewReply(554, "5.5.0 Nothing may be sent in an AUTH exchange before it is asked for")
+// authPipelined is the reply to bytes that come within an AUTH exchange too early.
+var authPipelined = NewReply(554, "5.5.0 Nothing may be sent in an AUTH exchange before it is asked for")
 
 // The reasons why an AUTH exchange ends before its mechanism does.
 var (
@@ -93,23 +92,22 @@ var (
 	errChallenge  = errors.New("wire: a long challenge must be one line of base64")
 	errBadBase64  = errors.New("the client's answer is not base64")
 	errAuthAhead  = errors.New("the client sends answers before they are asked for")
-	errAuthFramed = errors.New("the client's answer is no proper line")
+	errAuthFramed = errors.New("the client's answer is not a valid line")
 )
 
-// exchange is what happens between an AUTH command and its reply.
+// exchange is the dialogue between an AUTH command and its reply.
 type exchange struct {
 	c     *Conn
 	err   error // why it has ended
-	reply Reply // what the client hears of that, zero where endWith says it
-	over  bool  // … as the last reply
+	reply Reply // the reply to the client then; zero if endWith sends it
+	over  bool  // … which is the last
 }
 
-// ask sends a challenge, the code of which must be 334, and returns the client's
-// answer: base64, which may be empty, or "*" where it gives up (RFC 4954,
-// section 4). A challenge is sent as it is or not at all: a mechanism fails on a part
-// of it, or worse. One that is no ordinary reply must be one line of base64, of
-// at most MaxAuthLine bytes. After an error the exchange is over: the wire has a reply of its
-// own, and what Config.Auth returns does not matter.
+// ask sends a challenge, which must have the code 334, and returns the client's
+// answer: base64, which may be empty, or "*" if it gives up (RFC 4954, section 4). A
+// challenge is never shortened: one that is longer than an ordinary reply must be one
+// line of base64, of at most MaxAuthLine bytes. After an error the exchange is over,
+// and the result of Config.Auth does not count.
 func (x *exchange) ask(challenge Reply) (string, error) {
 	c := x.c
 	switch {
@@ -121,7 +119,7 @@ func (x *exchange) ask(challenge Reply) (string, error) {
 		return x.fail(errChallenge, NewReply(454, "4.7.0 Temporary authentication failure"), false)
 	case len(c.in.bytes()) > 0:
 		c.notice("pipelines behind AUTH")
-		return x.fail(errAuthAhead, errTalksAhead, true)
+		return x.fail(errAuthAhead, authPipelined, true)
 	}
 	c.out = challenge.Append(c.out)
 	line, err := c.readLineOf(MaxAuthLine)
@@ -146,8 +144,8 @@ func (x *exchange) fail(err error, r Reply, over bool) (string, error) {
 	return "", err
 }
 
-// isLongChallenge reports whether a reply is one line of base64 that an AUTH exchange has
-// room for.
+// isLongChallenge reports whether a reply is one line of base64 that fits in
+// MaxAuthLine.
 func isLongChallenge(r Reply) bool {
 	return len(r.Lines) == 1 && len("334 ")+len(r.Lines[0])+len("\r\n") <= MaxAuthLine && isBase64(r.Lines[0])
 }
@@ -155,22 +153,13 @@ func isLongChallenge(r Reply) bool {
 // isMechanism reports whether s, in upper case, is the name of a SASL mechanism
 // (RFC 4422, section 3.1).
 func isMechanism(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_' {
-			return false
-		}
-	}
-	return s != "" && len(s) <= 20
+	return s != "" && len(s) <= 20 && all(s, func(c byte) bool {
+		return 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_'
+	})
 }
 
 // isBase64 reports whether s is base64 with its padding (RFC 4648, section 4).
 func isBase64(s string) bool {
 	data := strings.TrimSuffix(strings.TrimSuffix(s, "="), "=")
-	for i := range len(data) {
-		if c := data[i]; !isAlnum(c) && c != '+' && c != '/' {
-			return false
-		}
-	}
-	return len(s)%4 == 0
+	return len(s)%4 == 0 && all(data, func(c byte) bool { return isAlnum(c) || c == '+' || c == '/' })
 }

@@ -8,47 +8,44 @@ import (
 	"time"
 )
 
-// The reasons why a message is refused for its bytes. After any of them the
-// rest can only be discarded, and the connection ends behind the reply.
+// The reasons to refuse a message for its bytes. After one the rest can only be
+// discarded, and the connection ends after the reply.
 var (
-	// ErrBareNewline is a CR or LF that stands alone, which some servers
-	// take for the end of a line and so of a message (RFC 5321, section
-	// 2.3.8).
+	// ErrBareNewline reports a CR or LF alone, which some servers take for the
+	// end of a line and so of a message (RFC 5321, section 2.3.8).
 	ErrBareNewline = errors.New("bare CR or LF in the message")
 
-	// ErrNUL is a NUL, which some servers drop before they look for the end
-	// (RFC 5322, section 4 makes it obsolete).
+	// ErrNUL reports a NUL (obsolete by RFC 5322, section 4), which some servers
+	// drop before they look for the end.
 	ErrNUL = errors.New("NUL in the message")
 
-	// ErrTooLarge is a message of more than Config.MaxMessageBytes.
+	// ErrTooLarge reports a message of more than Config.MaxMessageBytes.
 	ErrTooLarge = errors.New("message too large")
 
-	// ErrHeaderTooLarge is a header section longer than was asked for.
+	// ErrHeaderTooLarge reports a header section above the limit of Header.
 	ErrHeaderTooLarge = errors.New("header section too large")
 
-	// ErrReset is a message that its client has given up between two chunks, by
-	// RSET or QUIT. Nobody waits for a reply to it: what is set as one is not
-	// sent.
+	// ErrReset reports that the client has aborted the message between two
+	// chunks, with RSET or QUIT. The session's reply is not sent.
 	ErrReset = errors.New("the client has given the message up")
 )
 
-// Body is a message on its way in. With DATA it is what stands between the 354
-// reply and CRLF.CRLF, byte for byte as the client sends it, dot-stuffing
-// included; with BDAT it is the bytes of its chunks. Where bare newlines are
-// normalised, it is what comes of that.
+// Body is a message that the client is sending. With DATA it is all bytes between the
+// 354 reply and CRLF.CRLF, dot-stuffing included; with BDAT it is the bytes of the
+// chunks. If bare newlines are normalized, it is the result of that.
 type Body struct {
 	c        *Conn
-	rest     []byte // taken already, not returned by Next yet
+	rest     []byte // returned by the next Next
 	size     int64
 	atStart  bool  // DATA: the next byte begins a line
 	broken   error // the first rule that was broken
-	end      error // io.EOF behind the message, or why its end was not reached
+	end      error // io.EOF after the message, or why its end was not reached
 	pace     pace
 	chunk    chunk
 	newlines newlines
 }
 
-// newBody is the message that the current command begins.
+// newBody returns the message that the current command begins.
 func newBody(c *Conn) *Body {
 	b := &Body{
 		c:        c,
@@ -63,27 +60,26 @@ func newBody(c *Conn) *Body {
 	return b
 }
 
-// Body is the message that the client is sending, once DATA was answered with
-// 354 or BDAT was taken, or nil.
+// Body returns the message that the client is sending, after the 354 reply to DATA or
+// an accepted BDAT, or nil.
 func (c *Conn) Body() *Body { return c.body }
 
-// Stuffed reports whether the pieces are dot-stuffed, as those of DATA are and
-// those of BDAT are not.
+// Stuffed reports whether the pieces are dot-stuffed: with DATA, not with BDAT.
 func (b *Body) Stuffed() bool { return !b.chunk.used }
 
-// Binary reports a message with BODY=BINARYMIME (RFC 3030): behind its header
-// section it may hold any byte, and no rule about line ends applies.
+// Binary reports whether the message has BODY=BINARYMIME (RFC 3030): after the header
+// section any byte is valid, and no rule about line ends applies.
 func (b *Body) Binary() bool { return b.chunk.binary }
 
-// Size is the number of bytes read so far as RFC 1870 counts them.
+// Size returns the number of bytes read so far as RFC 1870 counts them.
 func (b *Body) Size() int64 { return b.size }
 
-// Next returns the next piece of the message, valid until the next call of
-// Next, Header, Ready or Discard, and io.EOF behind its end. A piece holds no bare CR, bare LF or NUL,
-// unless the message is binary, and nothing of the final dot. Chunks but the
-// last are answered on the way. io.ErrUnexpectedEOF says that the client went
-// away, os.ErrDeadlineExceeded that it fell silent or is too slow, and ErrReset
-// that it does not want to send the rest.
+// Next returns the next piece of the message, valid until the next call of Next,
+// Header, Ready or Discard, and io.EOF after the last. A piece holds no part of the
+// final dot, and no bare CR, bare LF or NUL unless the message is binary. Next answers
+// all chunks but the last. The error is io.ErrUnexpectedEOF if the client closes the
+// connection, os.ErrDeadlineExceeded if it is silent or too slow, and ErrReset if it
+// aborts the message.
 func (b *Body) Next() ([]byte, error) {
 	if len(b.rest) > 0 {
 		piece := b.rest
@@ -102,11 +98,10 @@ func (b *Body) Next() ([]byte, error) {
 	return nil, b.end
 }
 
-// Header returns the header section: all up to and with the empty line, or the
-// whole message where it has none. More than limit bytes are ErrHeaderTooLarge.
-// Like a piece of Next, it is valid until the next call. In a binary message, too,
-// it must be made of lines that everybody reads in the same way, or a sender could
-// hide in it.
+// Header returns the header section up to and including the empty line, or the whole
+// message if it has none. More than limit bytes are ErrHeaderTooLarge. Like a piece of
+// Next, it is valid until the next call. Also in a binary message it must consist of
+// lines that all servers read in the same way, or a sender could hide in it.
 func (b *Body) Header(limit int) ([]byte, error) {
 	section, err := b.header(limit)
 	if err == nil && b.Binary() {
@@ -122,7 +117,7 @@ func (b *Body) Header(limit int) ([]byte, error) {
 }
 
 func (b *Body) header(limit int) ([]byte, error) {
-	var header []byte // of several pieces; most often there is one
+	var header []byte // mostly of one piece
 	for {
 		piece, err := b.Next()
 		if err == io.EOF {
@@ -152,8 +147,8 @@ func (b *Body) header(limit int) ([]byte, error) {
 	}
 }
 
-// headerEnd finds the end of the header section in text, of which the first
-// seen bytes have no end; without one it is the end of text.
+// headerEnd returns the end of the header section in text, whose first seen bytes have
+// no end, or the end of text.
 func headerEnd(text []byte, seen int) (end int, whole bool) {
 	if bytes.HasPrefix(text, []byte("\r\n")) {
 		return 2, true
@@ -165,14 +160,14 @@ func headerEnd(text []byte, seen int) (end int, whole bool) {
 	return len(text), false
 }
 
-// Discard reads on to the end of the message, or with BDAT of the current
-// chunk, behind which the reply is due. An error says that the end was not
-// found; the connection then ends behind the reply.
+// Discard reads to the end of the message, or with BDAT to the end of the current
+// chunk. An error says that it did not find the end; the connection then ends after
+// the reply.
 //
-// Where a rule was broken inside DATA the connection ends, too, and the client
-// has a bounded time and number of bytes to come to the end and hear why. It also
-// ends where CR CRLF.CRLF was the end of a message that is normalised: to some
-// senders, for whom CR CRLF is no line end, that is no end.
+// If a rule was broken inside DATA the connection ends, too. The client has a limited
+// time and number of bytes to reach the end and receive the reason. The connection
+// also ends if the end of a normalized message was CR CRLF.CRLF: some senders do not
+// take that for an end.
 func (b *Body) Discard() error {
 	b.rest = nil
 	if b.chunk.used {
@@ -196,7 +191,7 @@ func (b *Body) Discard() error {
 			b.end = b.broken
 		}
 	}
-	if b.broken != nil || b.end != io.EOF || b.newlines.behindCR {
+	if b.broken != nil || b.end != io.EOF || b.newlines.afterCR {
 		b.c.last = true
 	}
 	if b.end != io.EOF {
@@ -205,14 +200,14 @@ func (b *Body) Discard() error {
 	return nil
 }
 
-// What a client may still send once its message has broken a rule.
+// Limits of what a client may send after its message has broken a rule.
 const (
 	discardTimeout = 5 * time.Second
 	discardBytes   = 16 << 20
 )
 
-// Ready reports whether Next would return at once, without waiting for the
-// client. A piece that Next has returned is no longer valid.
+// Ready reports whether Next would return without waiting for the client. The last
+// piece of Next is no longer valid.
 func (b *Body) Ready() bool {
 	if len(b.rest) == 0 && b.broken == nil && b.end == nil {
 		piece, ok := b.take()
@@ -226,9 +221,8 @@ func (b *Body) Ready() bool {
 	return true
 }
 
-// advance consumes and returns the next piece of the message, whether the
-// rules hold in it or not, waiting at most timeout for each packet. It sets
-// broken and end.
+// advance consumes and returns the next piece of the message, also if it breaks a
+// rule, and waits at most timeout for each packet. It sets broken and end.
 func (b *Body) advance(timeout time.Duration) []byte {
 	for {
 		if piece, ok := b.take(); ok {
@@ -240,7 +234,7 @@ func (b *Body) advance(timeout time.Duration) []byte {
 	}
 }
 
-// take is advance for what is held already. It is not ok where more must be
+// take does the same with the bytes in the buffer, and returns false if more must be
 // read first.
 func (b *Body) take() (piece []byte, ok bool) {
 	if b.chunk.used {
@@ -250,8 +244,8 @@ func (b *Body) take() (piece []byte, ok bool) {
 	return piece, len(piece) > 0 || b.end != nil
 }
 
-// read waits for more, at most timeout. Where nothing comes, it sets end and
-// returns false.
+// read waits at most timeout for more bytes. If none come, it sets end and returns
+// false.
 func (b *Body) read(timeout time.Duration) bool {
 	err := b.pace.fill(b.c, timeout)
 	if err == io.EOF {
@@ -261,10 +255,8 @@ func (b *Body) read(timeout time.Duration) bool {
 	return err == nil
 }
 
-// scan consumes the whole lines that data begins with, or where the buffer is
-// full of one unfinished line, what there is of it. The message ends at a line
-// that is a lone dot, if the line before it ended in CRLF: this is CRLF.CRLF
-// whatever else was let through.
+// scan consumes the complete lines at the start of data, or, if one unfinished line
+// fills the buffer, that part of it. The message ends at CRLF.CRLF only.
 func (b *Body) scan(data []byte, full bool) []byte {
 	used, dots, lines, bare := 0, 0, 0, false
 	atStart := b.atStart
@@ -306,15 +298,15 @@ func (b *Body) scan(data []byte, full bool) []byte {
 	}
 
 	bare = bare || bytes.Count(piece, crlf[:1]) != lines
-	if (bare || b.newlines.behindLF) && b.mendsNewlines() {
-		piece, dots = b.mendData(piece, atStart)
+	if (bare || b.newlines.afterLF) && b.normalizes() {
+		piece, dots = b.normalizeData(piece, atStart)
 	}
 	b.checkText(piece)
 	b.count(len(piece) - dots)
 	return piece
 }
 
-// checkText looks for what no message but a binary one may hold, newlines apart.
+// checkText checks for a NUL, which only a binary message may hold.
 func (b *Body) checkText(piece []byte) {
 	if bytes.IndexByte(piece, 0) >= 0 {
 		b.breakRule(ErrNUL)
@@ -329,7 +321,7 @@ func (b *Body) count(n int) {
 	}
 }
 
-// longLine is what may be passed on of an unfinished line: all but a CR at its
+// longLine returns what may be passed on of an unfinished line: all but a CR at its
 // end, which the next byte may complete.
 func (b *Body) longLine(data []byte) []byte {
 	if data[len(data)-1] == '\r' {
@@ -344,19 +336,19 @@ func (b *Body) breakRule(err error) {
 	}
 }
 
-// TimedOut reports whether err says that the client fell silent, or was slower
+// TimedOut reports whether err says that the client was silent for too long, or slower
 // than Config.MinDataRate.
 func TimedOut(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
 // Interrupted reports whether err says that the gate is shutting down.
 func Interrupted(err error) bool { return errors.Is(err, errInterrupted) }
 
-// finalDot is what go-smtp's data reader takes for the end of a message.
+// finalDot ends a message for go-smtp's data reader.
 const finalDot = ".\r\n"
 
-// finishBody gives go-smtp's data reader the final dot, once the session has
-// read the message or given it up.
-func (c *Conn) finishBody() error {
+// endBody gives go-smtp's data reader the final dot, after the session has read the
+// message or returned early.
+func (c *Conn) endBody() error {
 	b := c.body
 	if b.skipped() && c.override.Positive() {
 		b.discardChunks()
@@ -371,8 +363,8 @@ func (c *Conn) finishBody() error {
 	return nil
 }
 
-// Unstuff removes the dot-stuffing (RFC 5321, section 4.5.2) from text, which
-// begins at the start of a line. It returns text itself where there is none.
+// Unstuff removes the dot-stuffing (RFC 5321, section 4.5.2) from text, which begins
+// at the start of a line. It returns text itself if there is none.
 func Unstuff(text []byte) []byte {
 	if !bytes.HasPrefix(text, []byte(".")) && !bytes.Contains(text, []byte("\n.")) {
 		return text

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// Sizes of a connection's read buffer: small between commands, large inside a
-// message. A connection has one only while it holds something: those that wait
-// for their client, idle ones above all, cost nothing here.
+// Sizes of a connection's read buffer: small between commands, large inside a message.
+// A connection has a buffer only while that holds something: idle connections need
+// none.
 const (
 	smallBuffer = 4 << 10
 	largeBuffer = 64 << 10
@@ -18,29 +18,29 @@ var (
 	largeBuffers = sync.Pool{New: func() any { return new([largeBuffer]byte) }}
 )
 
-// buffer holds what was read from the client and not used yet. It must not be
-// copied once it was read into.
+// buffer holds what was read from the client and not used yet. It must not be copied
+// after the first read.
 type buffer struct {
 	b     []byte
 	r, w  int
 	small *[smallBuffer]byte // b's array, one of the two
 	large *[largeBuffer]byte
 
-	from      *Socket                      // that is being read
-	wantLarge bool                         // … into a large buffer
-	try       func(fd uintptr) (done bool) // … by this, which is made once
+	from      *Socket                      // the argument of readSocket
+	wantLarge bool                         // the argument of readSocket
+	try       func(fd uintptr) (done bool) // tryRead, bound once
 }
 
-// bytes is what is held. It is valid until the next readFrom.
+// bytes returns the held bytes. They are valid until the next readFrom.
 func (b *buffer) bytes() []byte { return b.b[b.r:b.w] }
 
 // discard drops the first n bytes.
 func (b *buffer) discard(n int) { b.r += n }
 
-// full reports that readFrom can't read more before something is discarded.
+// full reports whether readFrom cannot read before something is discarded.
 func (b *buffer) full() bool { return b.w > 0 && b.r == 0 && b.w == len(b.b) }
 
-// readFrom reads once from c behind what is held. There must be room.
+// readFrom reads once from c after the held bytes. There must be room.
 func (b *buffer) readFrom(c net.Conn, large bool) (int, error) {
 	if s, ok := c.(*Socket); ok {
 		return b.readSocket(s, large)
@@ -51,8 +51,8 @@ func (b *buffer) readFrom(c net.Conn, large bool) (int, error) {
 	return n, err
 }
 
-// makeRoom takes a buffer of the wanted size and moves what is held to its
-// start. A large one is kept while its content does not fit a small one well.
+// makeRoom gets a buffer of the wanted size and moves the held bytes to its start. It
+// keeps a large buffer while its content would fill half of a small one.
 func (b *buffer) makeRoom(large bool) {
 	held := b.bytes()
 	switch {
@@ -69,14 +69,14 @@ func (b *buffer) makeRoom(large bool) {
 	}
 }
 
-// move moves what is held to another buffer and gives the old one back.
+// move moves the held bytes to another buffer and releases the old one.
 func (b *buffer) move(to []byte) {
 	n := copy(to, b.bytes())
 	b.release()
 	b.b, b.w = to, n
 }
 
-// release gives the buffer back. What was held is gone.
+// release returns the buffer to its pool. The held bytes are lost.
 func (b *buffer) release() {
 	if b.small != nil {
 		smallBuffers.Put(b.small)

@@ -5,36 +5,36 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// This file is BDAT (RFC 3030). go-smtp sees DATA in its place, and the session
-// a Body as always. Between the chunks of a message it is the Body that reads
-// the commands and answers them, until the last chunk: the session's reply is
-// the one to that.
+// This file implements BDAT (RFC 3030). go-smtp sees DATA instead, and the session a
+// Body as with DATA. Between the chunks the Body reads the commands and answers them.
+// The session's reply is the one to the last chunk.
 
-// chunk is where a message of chunks stands. The zero chunk belongs to DATA.
+// chunk is the state of a message in chunks. The zero chunk is that of DATA.
 type chunk struct {
 	used   bool
-	binary bool  // MAIL had BODY=BINARYMIME
+	binary bool  // MAIL has BODY=BINARYMIME
 	size   int64 // of the current chunk
-	left   int64 // what was not consumed of it
+	left   int64 // the rest of it
 	total  int64 // the sizes of all chunks so far
 	last   bool
 	acked  bool // the current chunk was answered with 250
 	cr     bool // the last byte consumed is a CR, which the next may complete
 
 	refusal  Reply // the reply to a chunk that no session sees
-	answered bool  // what the session replies has nobody waiting for it
-	instead  Reply // what is said in its place, to another command
+	answered bool  // the client does not wait for the session's reply
+	instead  Reply // the reply in its place, to another command
 }
 
-// errNoChunk ends a message whose client sends other things than chunks.
+// errNoChunk ends a message whose client sends other commands than BDAT.
 var errNoChunk = errors.New("commands in place of the next chunk")
 
-// withChunk takes the argument of BDAT: the size in decimal, then LAST or
-// nothing (RFC 3030, section 2).
+// withChunk sets the argument of BDAT: the size in decimal, then LAST or nothing (RFC
+// 3030, section 2).
 func (cmd Command) withChunk(arg string) (Command, Reply) {
 	digits, word, more := strings.Cut(arg, " ")
 	word = strings.TrimLeft(word, " ")
@@ -52,15 +52,10 @@ func (cmd Command) withChunk(arg string) (Command, Reply) {
 
 // binary reports whether MAIL announces a message that may hold any byte.
 func (cmd Command) binary() bool {
-	for _, param := range cmd.Params {
-		if strings.EqualFold(param, "BODY=BINARYMIME") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(cmd.Params, func(p string) bool { return strings.EqualFold(p, "BODY=BINARYMIME") })
 }
 
-// beginChunk is the BDAT command of the next chunk.
+// beginChunk begins the next chunk.
 func (b *Body) beginChunk(cmd Command) {
 	ch := &b.chunk
 	ch.used, ch.acked = true, false
@@ -72,7 +67,7 @@ func (b *Body) beginChunk(cmd Command) {
 	ch.total += ch.size
 }
 
-// takeChunks is take for BDAT.
+// takeChunks does the work of take for BDAT.
 func (b *Body) takeChunks() (piece []byte, ok bool) {
 	ch := &b.chunk
 	for b.broken == nil && b.end == nil {
@@ -95,9 +90,8 @@ func (b *Body) takeChunks() (piece []byte, ok bool) {
 	return nil, true
 }
 
-// takePart consumes data, a part of a chunk, and returns what may be passed on:
-// all but a CR at its end, which the next byte may complete, in the next chunk
-// perhaps.
+// takePart consumes data, a part of a chunk, and returns what may be passed on: all but
+// a CR at its end, which the next byte may complete, perhaps in the next chunk.
 func (b *Body) takePart(data []byte) []byte {
 	ch := &b.chunk
 	used, piece := len(data), data
@@ -114,8 +108,8 @@ func (b *Body) takePart(data []byte) []byte {
 			ch.cr = true
 			piece = data[:used-1]
 		}
-		if hasBare(piece) && b.mendsNewlines() {
-			piece = b.mendChunk(piece)
+		if hasBare(piece) && b.normalizes() {
+			piece = b.normalizeChunk(piece)
 		}
 		b.checkText(piece)
 	}
@@ -125,8 +119,8 @@ func (b *Body) takePart(data []byte) []byte {
 	return piece
 }
 
-// hasBare reports whether text, which begins behind no CR and ends in none,
-// holds a CR or LF that stands alone.
+// hasBare reports whether text, which neither follows a CR nor ends in one, holds a
+// bare CR or LF.
 func hasBare(text []byte) bool {
 	lines := 0
 	for rest := text; ; lines++ {
@@ -142,7 +136,7 @@ func hasBare(text []byte) bool {
 	return bytes.Count(text, crlf[:1]) != lines
 }
 
-// endChunks is the end of the last chunk.
+// endChunks ends the last chunk.
 func (b *Body) endChunks() []byte {
 	if b.chunk.cr {
 		b.chunk.cr = false
@@ -154,9 +148,8 @@ func (b *Body) endChunks() []byte {
 	return nil
 }
 
-// nextChunk answers the chunk that was read and looks for the command of the
-// next one. It returns false where more must be read first, and sets end where
-// none follows.
+// nextChunk answers the chunk that was read and looks for the next BDAT command. It
+// returns false if more must be read first, and sets end if none follows.
 func (b *Body) nextChunk() bool {
 	c, ch := b.c, &b.chunk
 	if !ch.acked {
@@ -183,8 +176,7 @@ func (b *Body) nextChunk() bool {
 	return true
 }
 
-// between carries out a command line, its CRLF dropped, that comes between two
-// chunks.
+// between carries out a command line, without its CRLF, between two chunks.
 func (b *Body) between(line []byte) {
 	c, ch := b.c, &b.chunk
 	if reply := checkFraming(line); !reply.IsZero() {
@@ -195,7 +187,7 @@ func (b *Body) between(line []byte) {
 	switch {
 	case !reply.IsZero():
 		c.refuse(line, reply)
-	case c.idles(cmd):
+	case c.countIdle(cmd):
 	case cmd.Verb == "BDAT":
 		b.beginChunk(cmd)
 	case cmd.Verb == "NOOP":

@@ -8,9 +8,9 @@ import (
 	"spamgate/internal/text"
 )
 
-// MaxCommandLine is the longest command line that is read, in bytes, CRLF
-// included. RFC 5321, section 4.5.3.1.4 asks for 512 and leaves room for
-// extensions; 2048 is what go-smtp and Postfix read.
+// MaxCommandLine is the longest command line, in bytes, CRLF included. RFC 5321,
+// section 4.5.3.1.4 wants 512 and more for extensions; go-smtp and Postfix accept
+// 2048.
 const MaxCommandLine = 2048
 
 // Command is a command line that has been validated.
@@ -18,18 +18,17 @@ type Command struct {
 	// Verb is the command in upper case: "MAIL".
 	Verb string
 
-	// Arg is what the client is called in HELO and EHLO, "" otherwise.
+	// Arg is the client's name in HELO and EHLO, "" otherwise.
 	Arg string
 
 	// Path is the reverse-path of MAIL or the forward-path of RCPT.
 	Path Path
 
-	// Params holds the ESMTP parameters of MAIL and RCPT as they were written:
+	// Params holds the ESMTP parameters of MAIL and RCPT as received:
 	// "BODY=8BITMIME".
 	Params []string
 
-	// Size is the value of MAIL's SIZE parameter in bytes, 0 without one
-	// (RFC 1870).
+	// Size is the value of MAIL's SIZE parameter in bytes (RFC 1870), or 0.
 	Size int64
 
 	// UTF8 says that MAIL has the parameter SMTPUTF8 (RFC 6531).
@@ -38,26 +37,26 @@ type Command struct {
 	// RequireTLS says that MAIL has the parameter REQUIRETLS (RFC 8689).
 	RequireTLS bool
 
-	rest string // what follows the verb of a command that the gate carries out
+	rest string // the arguments of a command that the gate carries out
 	size int64  // of BDAT's chunk in bytes
 	last bool   // BDAT's chunk ends the message
 }
 
-// unimplemented are commands of SMTP that the gate does not offer.
+// unimplemented holds commands of SMTP that the gate does not offer.
 var unimplemented = map[string]bool{
 	"EXPN": true, "ETRN": true, "TURN": true, "ATRN": true, "SEND": true,
 	"SOML": true, "SAML": true, "LHLO": true, "BURL": true,
 }
 
-// terms is what a command may hold at this point of a session.
+// terms says which commands are valid at this point of a session.
 type terms struct {
 	offered extension // what was offered
 	utf8    bool      // the transaction has SMTPUTF8
 }
 
-// parseCommand validates a command line, given without its CRLF. A reply that
-// is not zero is the answer to a line that goes no further; all others are
-// commands that the gate carries out, or that go-smtp knows.
+// parseCommand parses and validates a command line without its CRLF. A reply that is
+// not zero refuses the line. All other commands the gate carries out, or go-smtp
+// knows.
 func parseCommand(line string, t terms) (Command, Reply) {
 	ascii := true
 	for i := range len(line) {
@@ -102,9 +101,9 @@ func parseCommand(line string, t terms) (Command, Reply) {
 	return Command{}, NewReply(500, "5.5.2 Command not recognized")
 }
 
-// canonical is the line that go-smtp is given for the command, CRLF included.
-// The addresses are stand-ins, short ones since go-smtp reads them byte by byte;
-// the session takes the real ones from Command.
+// canonical returns the line that go-smtp gets for the command, CRLF included. It has
+// short stand-in addresses, since go-smtp reads them byte by byte; the session gets
+// the real ones from Command.
 func (cmd Command) canonical() string {
 	switch cmd.Verb {
 	case "MAIL":
@@ -119,9 +118,8 @@ func (cmd Command) canonical() string {
 	return cmd.Verb + "\r\n"
 }
 
-// withName takes the argument of HELO and EHLO: one word of printable ASCII.
-// What it says is only written down, never believed, so its form is left to
-// the client.
+// withName sets the argument of HELO and EHLO: one word of printable ASCII. The name is
+// only logged and passed on, never trusted, so any form is valid.
 func (cmd Command) withName(arg string) (Command, Reply) {
 	arg, _, _ = strings.Cut(arg, " ")
 	if arg == "" || len(arg) > 255 || !isGraphic(arg) {
@@ -131,8 +129,7 @@ func (cmd Command) withName(arg string) (Command, Reply) {
 	return cmd, Reply{}
 }
 
-// withPath takes the argument of MAIL and RCPT: the prefix, a path and
-// parameters.
+// withPath sets the argument of MAIL and RCPT: the prefix, a path and parameters.
 func (cmd Command) withPath(arg, prefix string, t terms) (Command, Reply) {
 	if len(arg) < len(prefix) || !strings.EqualFold(arg[:len(prefix)], prefix) {
 		return Command{}, NewReply(501, fmt.Sprintf("5.5.4 Syntax: %s %s<address>", cmd.Verb, prefix))
@@ -165,9 +162,9 @@ func (cmd Command) withPath(arg, prefix string, t terms) (Command, Reply) {
 	return cmd, Reply{}
 }
 
-// checkBarePath allows <> in MAIL and <postmaster> in RCPT (RFC 5321, section
-// 4.5.1). Any other address without a domain would get one from the next hop
-// that was never judged.
+// checkBarePath accepts <> in MAIL and <postmaster> in RCPT (RFC 5321, section 4.5.1).
+// To any other address without a domain the next hop would add one that was never
+// judged.
 func (cmd Command) checkBarePath(p Path) error {
 	switch {
 	case cmd.Verb == "MAIL" && p.IsNull():
@@ -178,8 +175,8 @@ func (cmd Command) checkBarePath(p Path) error {
 	return errPathNoDomain
 }
 
-// badPath is the reply to a path that is refused (RFC 3463: X.1.7 bad sender's
-// address, X.1.3 bad destination's; X.6.7 from RFC 6531).
+// badPath returns the reply to an invalid path (RFC 3463: X.1.7 bad sender's address,
+// X.1.3 bad destination's; X.6.7 from RFC 6531).
 func (cmd Command) badPath(err error) Reply {
 	switch {
 	case err == errPath8bit, err == errPathUTF8, err == errPathInvisible, err == errPathLookAlike:
@@ -191,10 +188,13 @@ func (cmd Command) badPath(err error) Reply {
 	}
 }
 
-// isGraphic reports whether s holds graphic ASCII only, no space.
-func isGraphic(s string) bool {
+// isGraphic reports whether s holds graphic ASCII only, without space.
+func isGraphic(s string) bool { return all(s, func(c byte) bool { return c > ' ' && c <= '~' }) }
+
+// all reports whether a condition holds for all bytes of s.
+func all(s string, holds func(c byte) bool) bool {
 	for i := range len(s) {
-		if s[i] <= ' ' || s[i] > '~' {
+		if !holds(s[i]) {
 			return false
 		}
 	}

@@ -13,12 +13,11 @@ import (
 	"time"
 )
 
-// Conn is a client's connection. Its net.Conn methods are for go-smtp's
-// server; the session uses Command, SetReply, Body and CloseAfterReply. All of
-// them are called by the one goroutine that serves the connection; Drain and
-// Interrupt may be called by others.
+// Conn is a client's connection. Its net.Conn methods are for go-smtp's server; the
+// session uses Command, SetReply, Body and CloseAfterReply. Only the goroutine that
+// serves the connection may call them. Others may call Drain and Interrupt.
 type Conn struct {
-	net.Conn // the socket: deadlines and closing alone go to it directly
+	net.Conn // the socket, used directly for deadlines and closing only
 	cfg      *Config
 	onClose  func(*Conn)
 
@@ -27,46 +26,48 @@ type Conn struct {
 	in     buffer
 	out    []byte
 
-	opened     bool           // go-smtp has begun: see open
-	turnedAway bool           // by Config.Connected, before it has said anything
-	peer       netip.AddrPort // who connects: the socket's peer, or whom PROXY names
-	local      netip.AddrPort // where peer has connected to
+	opened     bool           // open was called
+	turnedAway bool           // by Config.Connected
+	peer       netip.AddrPort // the client: the socket's peer, or the one that PROXY names
+	local      netip.AddrPort // the address that peer connected to
 	named      bool           // PROXY names peer
-	told       *Client        // whom XCLIENT names
-	passed     *Client        // whom XFORWARD names
-	offers     offers         // what the last EHLO or HELO was answered with
+	xclient    *Client        // the client that XCLIENT names
+	xforward   *Client        // the client that XFORWARD names
+	offers     offers         // in the reply to the last EHLO or HELO
 
 	cmd       Command // the command that is being answered
 	line      string  // what go-smtp has yet to read of its canonical form
 	reply     Reply   // the lines of the reply that go-smtp is writing
 	override  Reply   // the session's reply to cmd
-	helo      Command // the HELO or EHLO that holds
+	helo      Command // the last HELO or EHLO
 	inMail    bool    // a mail transaction is open
-	utf8      bool    // … and its MAIL had SMTPUTF8
+	utf8      bool    // … and its MAIL has SMTPUTF8
 	body      *Body   // the message that is being read
 	binary    bool    // the transaction's message may hold any byte
 	errors    int
 	refusals  int
-	idle      int  // commands since the last message that bring none nearer
-	surplus   int  // recipients that were too many for the transaction
+	idle      int  // commands since the last message that do not lead to one
+	surplus   int  // recipients above the limit in this transaction
 	authed    bool // AUTH has succeeded
-	noticed   bool // Config.Noticed has heard of forbidden pipelining
+	pipelined bool // Config.Noticed was called for forbidden pipelining
 	longLine  bool // the line that is being read may need a large buffer
-	mailed    bool // a MAIL was accepted since XFORWARD
-	noData    bool // DATA was refused: what follows may be a message all the same
-	chunkLost bool // a chunk was refused: those that follow are parts of nothing
-	messages  int
-	fault     Reply // the reply with which the gate itself has ended the session
-	began     time.Time
-	last      bool  // the reply that is due is the last: close behind it
-	ended     bool  // nothing is read or written any more
-	deaf      bool  // writing has failed: the client hears nothing more
-	panicked  error // see contain
-	draining  atomic.Bool
-	killed    atomic.Bool
-	owner     any
-	closeOnce sync.Once
-	closeErr  error
+	mailSeen  bool // a MAIL was accepted since XFORWARD
+
+	dataRefused  bool // the message may follow nevertheless
+	chunkRefused bool // so are the chunks that follow
+
+	messages   int
+	fault      Reply // the reply with which the gate itself has ended the session
+	began      time.Time
+	last       bool  // the next reply is the last: close after it
+	ended      bool  // read and write nothing more
+	unwritable bool  // a write has failed: the client receives nothing more
+	panicked   error // see contain
+	draining   atomic.Bool
+	killed     atomic.Bool
+	owner      any
+	closeOnce  sync.Once
+	closeErr   error
 }
 
 func newConn(c net.Conn, cfg *Config, onClose func(*Conn)) *Conn {
@@ -74,36 +75,34 @@ func newConn(c net.Conn, cfg *Config, onClose func(*Conn)) *Conn {
 	return &Conn{Conn: c, stream: c, cfg: cfg, onClose: onClose, began: time.Now()}
 }
 
-// Command is the command that is being answered.
+// Command returns the command that is being answered.
 func (c *Conn) Command() Command { return c.cmd }
 
-// Helo is what the client called itself, and whether it did so with EHLO.
+// Helo returns the client's name in HELO or EHLO, and whether it was EHLO.
 func (c *Conn) Helo() (name string, extended bool) {
 	return c.helo.Arg, c.helo.Verb == "EHLO"
 }
 
-// SetOwner keeps a value for whoever serves the connection; Owner gives it back.
-// Hooks of Config find their session by it.
+// SetOwner stores a value for Owner, so that hooks of Config find their session.
 func (c *Conn) SetOwner(v any) { c.owner = v }
 
-// Owner is what SetOwner was given, nil before.
+// Owner returns the value of SetOwner, or nil.
 func (c *Conn) Owner() any { return c.owner }
 
-// Age is how long the connection has been open.
+// Age returns how long the connection has been open.
 func (c *Conn) Age() time.Duration { return time.Since(c.began) }
 
-// Messages is the number of messages that were begun: DATA commands answered
-// with 354, and first BDAT commands that were taken.
+// Messages returns the number of messages that were begun: DATA commands answered
+// with 354, and accepted first BDAT commands.
 func (c *Conn) Messages() int { return c.messages }
 
-// Fault is the reply with which the connection ended of itself: because of what
-// the client sent, because it fell silent, or because the gate shuts down. It is
-// the zero Reply where the client, or the session, has ended it.
+// Fault returns the reply with which the gate ended the connection: for what the
+// client sent, after a timeout, or in a shutdown. It is zero if the client or the
+// session ended it.
 func (c *Conn) Fault() Reply { return c.fault }
 
-// Gone reports whether the client is known to have closed the connection. It reads what
-// the client has sent before that, as far as there is room, and does not wait for more.
-// For want of a way to look (see Pending) a client may be gone without being known so.
+// Gone reports whether the client has closed the connection, as far as is known. It
+// reads what the client sent before that into the buffer, and does not wait for more.
 func (c *Conn) Gone() bool {
 	for !c.in.full() {
 		pending, err := Pending(c.Conn)
@@ -123,45 +122,44 @@ func (c *Conn) Gone() bool {
 // goneTimeout is how long Gone waits for the rest of a TLS record.
 const goneTimeout = time.Second
 
-// SetReply sets the reply to the current command; what go-smtp writes for it is
-// dropped. Only the final reply to DATA is replaced, never the 354. The client
-// gets it bounded and printable: see MaxReplyLines, MaxReplyLine and MaxReplyBytes.
+// SetReply sets the reply to the current command, in place of go-smtp's. It never
+// replaces the 354 to DATA. The client receives it limited and printable: see
+// MaxReplyLines, MaxReplyLine and MaxReplyBytes.
 func (c *Conn) SetReply(r Reply) { c.override = c.forClient(r) }
 
-// CloseAfterReply makes the reply to the current command the last thing that
-// happens on the connection: nothing more is read.
+// CloseAfterReply closes the connection after the reply to the current command.
+// Nothing more is read.
 func (c *Conn) CloseAfterReply() {
 	if c.body == nil || !c.body.chunk.answered {
 		c.last = true
 	}
 }
 
-// Drain makes the connection end, with 421, as soon as no mail transaction is
-// open: at once if the client is idle.
+// Drain ends the connection with 421 as soon as no mail transaction is open.
 func (c *Conn) Drain() {
 	c.draining.Store(true)
 	c.Conn.SetReadDeadline(aLongTimeAgo)
 }
 
-// Interrupt makes every read from the client fail from now on, inside a
-// message too, and waits no longer for a client that does not read. A session
-// that waits for its next hop is not touched.
+// Interrupt makes all later reads from the client fail, also inside a message, and
+// limits the wait for a client that does not read. It does not interrupt a session
+// that waits for its next hop.
 func (c *Conn) Interrupt() {
 	c.killed.Store(true)
 	c.Drain()
 	c.Conn.SetWriteDeadline(time.Now().Add(lastWriteTimeout))
 }
 
-// lastWriteTimeout is how long a client may take to read its last reply once the
-// connection was interrupted.
+// lastWriteTimeout is how long a client may take to read its last reply after
+// Interrupt.
 const lastWriteTimeout = time.Second
 
 var aLongTimeAgo = time.Unix(1, 0)
 
-// errInterrupted is what reads return after Interrupt.
+// errInterrupted is the error of reads after Interrupt.
 var errInterrupted = errors.New("the gate is shutting down")
 
-// Read gives go-smtp's server the next validated command line, never more than
+// Read returns the next validated command line to go-smtp's server, never more than
 // one, or the final dot of a message whose Body has been read.
 func (c *Conn) Read(p []byte) (n int, err error) {
 	if c.panicked != nil {
@@ -178,10 +176,10 @@ func (c *Conn) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// next finds the next line for go-smtp.
+// next prepares the next line for go-smtp.
 func (c *Conn) next() error {
 	if c.body != nil && c.body.chunk.refusal.IsZero() {
-		return c.finishBody()
+		return c.endBody()
 	}
 	for {
 		if c.body != nil {
@@ -205,30 +203,29 @@ func (c *Conn) next() error {
 			c.refuse(line, reply)
 			continue
 		}
-		if c.idles(cmd) || c.carryOut(cmd, line) {
+		if c.countIdle(cmd) || c.execute(cmd, line) {
 			continue
 		}
 		c.cmd, c.override = cmd, Reply{}
-		if c.order() {
+		if c.checkOrder() {
 			c.line = cmd.canonical()
 			return nil
 		}
 	}
 }
 
-// order refuses what go-smtp would take, and only the wire layer can know to be
-// wrong: a chunk of a message of which one was refused, and DATA for a message
-// that may hold CRLF.CRLF (RFC 3030, section 3).
-func (c *Conn) order() bool {
+// checkOrder refuses commands that go-smtp would wrongly accept: a chunk after a
+// refused one, and DATA for a message that may hold CRLF.CRLF (RFC 3030, section 3).
+func (c *Conn) checkOrder() bool {
 	switch {
-	case c.cmd.Verb == "BDAT" && c.noData:
+	case c.cmd.Verb == "BDAT" && c.dataRefused:
 		c.refuse([]byte("BDAT"), NewReply(503, "5.5.1 DATA was refused"))
-	case c.cmd.Verb == "BDAT" && c.chunkLost:
+	case c.cmd.Verb == "BDAT" && c.chunkRefused:
 		c.refuseChunk(NewReply(503, "5.5.1 An earlier chunk was refused"))
 	case c.cmd.Verb == "DATA" && c.binary:
 		c.out = NewReply(503, "5.5.1 A BINARYMIME message must be sent with BDAT").Append(c.out)
 		c.refusals++
-		c.dataRefused()
+		c.refusedDATA()
 		c.limitRefusals()
 	default:
 		return true
@@ -236,9 +233,8 @@ func (c *Conn) order() bool {
 	return false
 }
 
-// checkFraming looks at a line as it came, its CRLF dropped, for what RFC 5321,
-// section 2.3.8 forbids. A client that frames its commands so that two servers
-// may count them differently is not talked to any further.
+// checkFraming checks a line without its CRLF for what RFC 5321, section 2.3.8
+// forbids. Two servers may count such commands differently, so the session ends.
 func checkFraming(line []byte) Reply {
 	for _, b := range line {
 		switch b {
@@ -253,17 +249,17 @@ func checkFraming(line []byte) Reply {
 	return Reply{}
 }
 
-// refuse answers a command that goes no further. Where what follows may be no
-// commands at all, it is the last answer: the chunk behind a BDAT that can't be
-// read comes without waiting (RFC 3030, section 2), and header fields or HTTP mean that somebody
-// is talking who does not listen.
+// refuse answers a command that go-smtp does not see. If what follows may not be
+// commands, the session ends: the chunk after an invalid BDAT comes without waiting
+// (RFC 3030, section 2), and a client that sends header fields or HTTP does not read
+// replies.
 func (c *Conn) refuse(line []byte, reply Reply) {
-	c.tellRefused(line, reply)
+	c.reportRefused(line, reply)
 	if c.erred(reply) {
 		return
 	}
 	switch {
-	case notCommands(line), c.noData:
+	case notCommands(line), c.dataRefused:
 		c.sayLast(reply)
 	case c.errors < c.cfg.MaxErrors:
 		c.out = reply.Append(c.out)
@@ -273,16 +269,16 @@ func (c *Conn) refuse(line []byte, reply Reply) {
 	}
 }
 
-// tellRefused tells Config.Refused of a MAIL or RCPT.
-func (c *Conn) tellRefused(line []byte, reply Reply) {
+// reportRefused calls Config.Refused for a MAIL or RCPT.
+func (c *Conn) reportRefused(line []byte, reply Reply) {
 	if verb, _, _ := bytes.Cut(line, []byte(" ")); c.cfg.Refused != nil &&
 		(bytes.EqualFold(verb, []byte("MAIL")) || bytes.EqualFold(verb, []byte("RCPT"))) {
 		c.cfg.Refused(c, string(line), reply)
 	}
 }
 
-// erred counts a line that is no command, or a malformed one, unless its reply
-// is positive. It reports whether Config.Erred has ended the session over it.
+// erred counts an invalid command, unless its reply is positive. It reports whether
+// Config.Erred has ended the session.
 func (c *Conn) erred(reply Reply) bool {
 	if reply.Positive() {
 		return false
@@ -291,30 +287,23 @@ func (c *Conn) erred(reply Reply) bool {
 	if c.cfg.Erred == nil {
 		return false
 	}
-	instead := c.cfg.Erred(c)
-	if !instead.IsZero() {
+	if instead := c.cfg.Erred(c); !instead.IsZero() {
 		c.sayLast(instead)
 	}
 	return c.last
 }
 
-// notCommands recognises a line behind which no commands can be expected.
+// notCommands reports whether no commands can be expected after a line.
 func notCommands(line []byte) bool {
 	verb, _, _ := bytes.Cut(line, []byte(" "))
-	switch {
-	case len(line) >= 4 && bytes.EqualFold(line[:4], []byte("BDAT")):
-		return true
-	case len(verb) > 1 && verb[len(verb)-1] == ':':
-		return true
-	}
 	switch string(verb) {
 	case "GET", "POST", "CONNECT", "PROXY":
 		return true
 	}
-	return false
+	return len(line) >= 4 && bytes.EqualFold(line[:4], []byte("BDAT")) || len(verb) > 1 && verb[len(verb)-1] == ':'
 }
 
-// sayLast queues a reply of our own and ends the session.
+// sayLast queues a reply and ends the session.
 func (c *Conn) sayLast(r Reply) {
 	c.out = r.Append(c.out)
 	c.fault = r
@@ -323,12 +312,12 @@ func (c *Conn) sayLast(r Reply) {
 
 var errLineTooLong = errors.New("command line too long")
 
-// readLine returns the next command line, without its CRLF; a line that ends in
-// a bare LF keeps it, so that checkFraming finds it. It is valid until the next
-// read. The whole line must come within CommandTimeout.
+// readLine returns the next command line without its CRLF. A bare LF stays, so that
+// checkFraming finds it. The line is valid until the next read. The whole line must
+// come within CommandTimeout.
 func (c *Conn) readLine() ([]byte, error) { return c.readLineOf(MaxCommandLine) }
 
-// readLineOf is readLine for a line of at most limit bytes.
+// readLineOf reads like readLine a line of at most limit bytes.
 func (c *Conn) readLineOf(limit int) ([]byte, error) {
 	defer func() { c.longLine = false }()
 	var deadline time.Time
@@ -360,7 +349,7 @@ func (c *Conn) readLineOf(limit int) ([]byte, error) {
 	}
 }
 
-// endWith turns what went wrong between commands into the session's end.
+// endWith ends the session after an error between commands.
 func (c *Conn) endWith(err error) error {
 	switch {
 	case errors.Is(err, errNotRead):
@@ -379,8 +368,7 @@ func (c *Conn) shuttingDown() Reply {
 	return NewReply(421, "4.3.2 "+c.cfg.Hostname+" is shutting down, try again later")
 }
 
-// fill flushes what is due to the client and reads more from it, waiting at
-// most timeout.
+// fill flushes the replies and reads more from the client, waiting at most timeout.
 func (c *Conn) fill(timeout time.Duration) error {
 	if err := c.flush(); err != nil {
 		return err
@@ -388,8 +376,8 @@ func (c *Conn) fill(timeout time.Duration) error {
 	for {
 		deadline := time.Now().Add(timeout)
 		c.Conn.SetReadDeadline(deadline)
-		// Drain sets its flag before it sets its deadline. If that deadline
-		// was just overwritten, the flag is seen here.
+		// Drain sets its flag before its deadline: if that deadline was just
+		// overwritten, the flag is set.
 		if c.killed.Load() || c.draining.Load() && !c.inMail && c.body == nil {
 			return errInterrupted
 		}
@@ -398,17 +386,16 @@ func (c *Conn) fill(timeout time.Duration) error {
 			return nil
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) && time.Now().Before(deadline) {
-			continue // woken by Drain; the checks above decide
+			continue // Drain has set the deadline
 		}
 		return err
 	}
 }
 
-// Close flushes what is due and closes the connection. Where the client may
-// still be sending, the connection is closed for writing first and what
-// arrives is thrown away for a moment, since a reset would take the last reply
-// away from it. Not for those that are turned away at once: nothing counts them,
-// and they have no business to talk yet.
+// Close flushes the replies and closes the connection. After a last reply of the gate
+// it lingers first, because a reset could destroy that reply while the client is still
+// sending. It does not linger for clients that Connected refuses: no limit counts
+// them.
 func (c *Conn) Close() error {
 	c.closeOnce.Do(func() {
 		if c.flush() == nil && !c.killed.Load() {
@@ -430,14 +417,14 @@ func (c *Conn) Close() error {
 	return c.closeErr
 }
 
-// Bounds of linger.
+// Limits of linger.
 const (
 	lingerTime  = 2 * time.Second
 	lingerBytes = 1 << 20
 )
 
-// linger half-closes the connection and discards until the client closes too,
-// at most lingerTime and lingerBytes.
+// linger closes the connection for writing and discards what arrives until the client
+// closes too, at most lingerTime and lingerBytes.
 func (c *Conn) linger() {
 	half, ok := c.Conn.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil {
@@ -447,10 +434,7 @@ func (c *Conn) linger() {
 	io.CopyN(io.Discard, c.Conn, lingerBytes)
 }
 
-// The deadlines of a connection are its own business: go-smtp's would span a
-// whole message.
-
-// SetDeadline does nothing.
+// SetDeadline does nothing: go-smtp's deadlines would span a whole message.
 func (c *Conn) SetDeadline(time.Time) error { return nil }
 
 // SetReadDeadline does nothing.

@@ -8,14 +8,14 @@ import (
 	"slices"
 )
 
-// open does what comes before the greeting, in the goroutine of the connection,
-// and returns the first reply: the greeting, or a refusal. Where the client does
-// not begin as it must, the connection has ended without a word.
+// open prepares the connection and returns the first reply: the greeting, or a
+// refusal. If the client does not begin as it must, the connection ends without a
+// reply.
 //
-// The order is fixed: the header of the PROXY protocol, Config.Connected, TLS where
-// the connection begins with it, and the wait for GreetingDelay. Whoever has too many
-// connections is turned away before the handshake, which costs the gate more than the
-// client and may be left half done; under TLS that means without a word.
+// The order is: the PROXY header, Config.Connected, implicit TLS, and the wait for
+// GreetingDelay. A client with too many connections is refused before the handshake,
+// which costs the gate more than the client. With implicit TLS that means without a
+// reply.
 func (c *Conn) open() Reply {
 	c.peer, c.local = SocketAddr(c.Conn.RemoteAddr()), SocketAddr(c.Conn.LocalAddr())
 	if contains(c.cfg.ProxySources, c.peer.Addr()) && !c.readProxyHeader() {
@@ -33,17 +33,16 @@ func (c *Conn) open() Reply {
 	if !refusal.IsZero() {
 		return refusal
 	}
-	return c.holdBack()
+	return c.delayGreeting()
 }
 
-// greeting is the first reply of a session.
+// greeting returns the first reply of a session.
 func (c *Conn) greeting() Reply { return NewReply(220, Greeting(c.cfg.Hostname)) }
 
-// Greeting returns the text with which a gate of a name greets.
+// Greeting returns the text of the greeting of a gate.
 func Greeting(hostname string) string { return hostname + " ESMTP spamgate" }
 
-// refusal asks Config.Connected about the client. Where it is refused, the reply
-// is the session's last.
+// refusal calls Config.Connected. A refusal is the last reply of the session.
 func (c *Conn) refusal() Reply {
 	if c.cfg.Connected == nil {
 		return Reply{}
@@ -55,10 +54,10 @@ func (c *Conn) refusal() Reply {
 	return r
 }
 
-// holdBack waits for GreetingDelay and returns the greeting, or where the client
-// has not waited and that is not tolerated, 554 5.5.0.
-func (c *Conn) holdBack() Reply {
-	early, err := c.talksEarly()
+// delayGreeting waits for GreetingDelay and returns the greeting, or 554 5.5.0 if the
+// client did not wait and RejectPregreet is set.
+func (c *Conn) delayGreeting() Reply {
+	early, err := c.pregreets()
 	switch {
 	case errors.Is(err, errInterrupted):
 		c.fault, c.last = c.shuttingDown(), true
@@ -77,9 +76,9 @@ func (c *Conn) holdBack() Reply {
 	return c.fault
 }
 
-// talksEarly reports whether the client has said something within GreetingDelay,
-// or where there is none, has said something already.
-func (c *Conn) talksEarly() (bool, error) {
+// pregreets reports whether the client sends something within GreetingDelay, or
+// without a delay, has sent something already.
+func (c *Conn) pregreets() (bool, error) {
 	if len(c.in.bytes()) > 0 {
 		return true, nil
 	}
@@ -87,7 +86,7 @@ func (c *Conn) talksEarly() (bool, error) {
 		if c.tls != nil || c.cfg.Noticed == nil && !c.cfg.RejectPregreet {
 			return false, nil
 		}
-		early, _ := Pending(c.Conn) // a read will find the error, too
+		early, _ := Pending(c.Conn) // an error shows at the next read
 		return early, nil
 	}
 	err := c.fill(c.cfg.GreetingDelay)
@@ -105,9 +104,8 @@ func SocketAddr(a net.Addr) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// plainAddr is an address without what does not belong to it: an IPv4 client is
-// one on a socket for both families, too, and a zone says which of our
-// interfaces it came by.
+// plainAddr returns an address without its zone, and an IPv4 address on a socket for
+// both families as IPv4.
 func plainAddr(a netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
 }

@@ -7,8 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// Listener gives go-smtp's server its connections and can end them in an
-// orderly way.
+// Listener accepts connections for go-smtp's server and can drain them.
 type Listener struct {
 	net.Listener
 	cfg    atomic.Pointer[Config]
@@ -20,7 +19,7 @@ type Listener struct {
 	idle     chan struct{} // closed when draining and no connection is left
 }
 
-// NewListener wraps l, of which it becomes the owner.
+// NewListener returns a Listener that owns l.
 func NewListener(l net.Listener, cfg Config) *Listener {
 	wl := &Listener{
 		Listener: l,
@@ -32,8 +31,7 @@ func NewListener(l net.Listener, cfg Config) *Listener {
 	return wl
 }
 
-// SetConfig changes the configuration for the connections that are accepted
-// from now on. Those that are open keep theirs.
+// SetConfig changes the configuration of later connections. Open ones keep theirs.
 func (l *Listener) SetConfig(cfg Config) {
 	cfg = cfg.withDefaults()
 	l.cfg.Store(&cfg)
@@ -52,10 +50,10 @@ func (l *Listener) Close() error {
 	return l.Listener.Close()
 }
 
-// Accept waits for the next client. The net.Conn is a *Conn. What passes, such
-// as a want of file descriptors, it waits out.
+// Accept waits for the next client, also during temporary errors such as a lack of
+// file descriptors. The net.Conn is a *Conn.
 func (l *Listener) Accept() (net.Conn, error) {
-	nc, err := l.acceptPatiently()
+	nc, err := l.acceptRetrying()
 	if err != nil {
 		return nil, err
 	}
@@ -86,10 +84,10 @@ func (l *Listener) checkIdle() {
 	}
 }
 
-// Drain tells idle clients 421, and waits for open mail transactions. When ctx
-// ends first, those that still wait for their client are interrupted; those that
-// wait for the next hop's answer are waited for. The listener must be closed,
-// and nobody in Accept any more, or a client could slip in behind.
+// Drain ends idle connections with 421, and waits for the end of open mail
+// transactions. When ctx ends, it interrupts those that wait for their client, and still
+// waits for those that wait for the next hop. The listener must be closed and no Accept
+// under way, or new clients could come.
 func (l *Listener) Drain(ctx context.Context) {
 	l.drain((*Conn).Drain)
 	select {

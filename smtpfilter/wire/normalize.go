@@ -2,14 +2,14 @@ package wire
 
 import "bytes"
 
-// newlines is what becomes of bare CRs and LFs in a message.
+// newlines is the state of bare CRs and LFs in a message.
 type newlines struct {
-	normalize bool   // they are replaced, not refused
-	noticed   bool   // Config.Noticed has heard of this message
-	behindLF  bool   // DATA: the last byte was a bare LF
-	behindCR  bool   // DATA: the last line ended in CR CRLF
-	cutCR     bool   // DATA: what was passed on of an unfinished line ends in CR
-	out       []byte // room for what a piece becomes
+	normalize bool   // replace them, rather than refuse the message
+	noticed   bool   // Config.Noticed was called for this message
+	afterLF   bool   // DATA: the last byte was a bare LF
+	afterCR   bool   // DATA: the last line ended in CR CRLF
+	cutCR     bool   // DATA: the part of an unfinished line that was passed on ends in CR
+	out       []byte // the buffer for normalized pieces
 }
 
 var (
@@ -18,9 +18,8 @@ var (
 	space  = []byte(" ")
 )
 
-// mendsNewlines reports whether the bare CR or LF that was found is to be
-// replaced. Where it is not, it breaks the rule.
-func (b *Body) mendsNewlines() bool {
+// normalizes reports whether to replace a bare CR or LF. If not, it breaks the rule.
+func (b *Body) normalizes() bool {
 	n := &b.newlines
 	if !n.normalize {
 		b.breakRule(ErrBareNewline)
@@ -33,31 +32,29 @@ func (b *Body) mendsNewlines() bool {
 	return true
 }
 
-// endLine takes notice of how a line of DATA ends, of which line is all, or what
-// was not passed on yet.
+// endLine notes the end of a line of DATA. Line is the line, or the rest of it that was
+// not passed on yet.
 func (n *newlines) endLine(line []byte) {
-	n.behindCR = bytes.HasSuffix(line, crcrlf) || n.cutCR && bytes.Equal(line, crlf)
+	n.afterCR = bytes.HasSuffix(line, crcrlf) || n.cutCR && bytes.Equal(line, crlf)
 	n.cutCR = false
 }
 
-// bareCR is what becomes of a bare CR that has been held back.
+// bareCR returns the replacement of a bare CR that was held back.
 func (b *Body) bareCR() []byte {
-	if !b.mendsNewlines() {
+	if !b.normalizes() {
 		return nil
 	}
 	return space
 }
 
-// mendData takes a piece of DATA in or before which there is a bare CR or LF, and
-// which does not end in a CR, the first half of a CRLF maybe. It returns what the
-// piece becomes: each bare LF a CRLF, each bare CR a space. The dots are those of
-// that which are stuffing.
+// normalizeData normalizes a piece of DATA with a bare CR or LF in or before it, which
+// does not end in a CR: each bare LF becomes a CRLF, each bare CR a space. It also
+// returns how many of the dots in the result are stuffing.
 //
-// In the piece the lines are those that end in CRLF, and so is their stuffing. A
-// line that begins behind a former bare LF is stuffed here, and one that is a dot
-// in front of a bare LF is empty once the stuffing is removed. So nothing ends
-// the message that did not end it as it came.
-func (b *Body) mendData(piece []byte, atStart bool) (out []byte, dots int) {
+// In the piece only lines after CRLF are stuffed. So normalizeData stuffs a line after
+// a former bare LF, and a line of one dot before a bare LF becomes empty. Nothing can
+// end the message that did not end it as received.
+func (b *Body) normalizeData(piece []byte, atStart bool) (out []byte, dots int) {
 	n := &b.newlines
 	out = n.out[:0]
 	for len(piece) > 0 {
@@ -65,7 +62,7 @@ func (b *Body) mendData(piece []byte, atStart bool) (out []byte, dots int) {
 		piece = piece[len(line)+len(ending):]
 		if len(line) > 0 && line[0] == '.' {
 			switch {
-			case n.behindLF:
+			case n.afterLF:
 				out = append(out, '.')
 				dots++
 			case atStart && len(line) == 1 && len(ending) == 1:
@@ -75,14 +72,14 @@ func (b *Body) mendData(piece []byte, atStart bool) (out []byte, dots int) {
 			}
 		}
 		out = appendLine(out, line, ending)
-		atStart, n.behindLF = len(ending) == 2, len(ending) == 1
+		atStart, n.afterLF = len(ending) == 2, len(ending) == 1
 	}
 	n.out = out
 	return out, dots
 }
 
-// mendChunk is mendData for a piece of a chunk, which has no stuffing.
-func (b *Body) mendChunk(piece []byte) []byte {
+// normalizeChunk normalizes a piece of a chunk, which has no stuffing.
+func (b *Body) normalizeChunk(piece []byte) []byte {
 	out := b.newlines.out[:0]
 	for len(piece) > 0 {
 		line, ending := cutLine(piece)
@@ -93,7 +90,7 @@ func (b *Body) mendChunk(piece []byte) []byte {
 	return out
 }
 
-// cutLine returns the first line of text, and the CRLF or LF behind it.
+// cutLine returns the first line of text, and the CRLF or LF after it.
 func cutLine(text []byte) (line, ending []byte) {
 	i := bytes.IndexByte(text, '\n')
 	switch {
@@ -105,8 +102,8 @@ func cutLine(text []byte) (line, ending []byte) {
 	return text[:i], text[i : i+1]
 }
 
-// appendLine appends a line, with a space for each CR in it, and CRLF where it
-// has an ending.
+// appendLine appends a line, with a space for each CR in it, and CRLF if it has an
+// ending.
 func appendLine(out, line, ending []byte) []byte {
 	for {
 		i := bytes.IndexByte(line, '\r')

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// extension is a set of SMTP's extensions.
+// extension is a set of SMTP extensions.
 type extension uint16
 
-// The extensions on which the form of a command depends.
+// The extensions that decide which form of a command is valid.
 const (
 	extSize       extension = 1 << iota // SIZE (RFC 1870)
 	ext8BitMIME                         // 8BITMIME (RFC 6152)
@@ -22,24 +22,24 @@ const (
 	extAuth                             // AUTH (RFC 4954), offered or done
 )
 
-// offers is what an EHLO or HELO was answered with, until the next. The zero
-// offers are those of a client that has not introduced itself.
+// offers are what the reply to the last EHLO or HELO offered. They are zero before
+// the first one.
 type offers struct {
 	set        extension
 	limit      int64  // the largest message in bytes, 0 for no limit
-	mechanisms string // of AUTH, parted by spaces, "" where it is not offered
+	mechanisms string // of AUTH, separated by spaces; "" if AUTH is not offered
 }
 
-// PathKeyword is the keyword of Config.Path. It is the gate's own, as RFC 5321 (section
-// 2.2.2) has it for those that begin with X.
+// PathKeyword is the EHLO keyword of Config.Path, which is the gate's own (RFC 5321,
+// section 2.2.2: keywords with X).
 const PathKeyword = "XSPAMGATE"
 
-// basicExtensions are taken for the next hop's where Config.Extensions is nil.
+// basicExtensions are the next hop's if Config.Extensions is nil.
 var basicExtensions = Extensions{"8BITMIME": nil, "ENHANCEDSTATUSCODES": nil, "SIZE": nil}
 
-// MaxMessageBytes is the largest message that this client may send, in bytes as
-// RFC 1870 counts them: the smaller one of Config.MaxMessageBytes and what the
-// next hop had announced by the time of the last EHLO or HELO. 0 means no limit.
+// MaxMessageBytes returns the largest message that this client may send, in bytes as
+// RFC 1870 counts them: the smaller of Config.MaxMessageBytes and the next hop's limit
+// at the last EHLO or HELO. 0 means no limit.
 func (c *Conn) MaxMessageBytes() int64 {
 	if c.offers.set == 0 {
 		return c.cfg.MaxMessageBytes
@@ -47,17 +47,17 @@ func (c *Conn) MaxMessageBytes() int64 {
 	return c.offers.limit
 }
 
-// terms is what the client's next command may hold.
+// terms returns what the client's next command may hold.
 func (c *Conn) terms() terms {
 	t := terms{offered: c.offers.set, utf8: c.inMail && c.utf8}
 	if t.offered == 0 {
-		t.offered = extSize | ext8BitMIME // what comes too early is well-formed
+		t.offered = extSize | ext8BitMIME // a command that comes too early may be valid
 	}
 	return t
 }
 
-// welcome is the reply to the HELO or EHLO that go-smtp has accepted. What is
-// offered holds from now on.
+// welcome returns the reply to the HELO or EHLO that go-smtp has accepted, and sets
+// the offers.
 func (c *Conn) welcome() Reply {
 	c.helo = c.cmd
 	next := basicExtensions
@@ -65,64 +65,50 @@ func (c *Conn) welcome() Reply {
 		next = c.cfg.Extensions(c)
 	}
 	lines := append(make([]string, 0, 16), c.cfg.Hostname, "PIPELINING", "CHUNKING")
-	lines = c.mirror(next, lines)
-	lines = c.ownOffers(next, lines)
+	lines = c.mirrorOffers(next, lines)
+	lines = c.gateOffers(next, lines)
 	c.offers.limit = smaller(c.cfg.MaxMessageBytes, next.Size())
 	c.offers.set |= extSize
+	size := "SIZE"
 	if c.offers.limit > 0 {
-		lines = append(lines, "SIZE "+strconv.FormatInt(c.offers.limit, 10))
-	} else {
-		lines = append(lines, "SIZE")
+		size += " " + strconv.FormatInt(c.offers.limit, 10)
 	}
+	lines = append(lines, size)
 	if c.cmd.Verb == "HELO" {
 		lines = lines[:1]
 	}
 	return NewReply(250, lines...)
 }
 
-// mirror takes over what the next hop offers and the gate passes on. It begins
-// the offers anew.
-func (c *Conn) mirror(next Extensions, lines []string) []string {
+// mirrorOffers begins the offers with what the next hop offers and the gate passes on.
+func (c *Conn) mirrorOffers(next Extensions, lines []string) []string {
 	c.offers = offers{}
-	add := func(e extension, keyword, parameter string) {
+	add := func(offered bool, e extension, keyword, parameter string) {
+		if !offered {
+			return
+		}
 		c.offers.set |= e
 		if parameter != "" {
 			keyword += " " + parameter
 		}
 		lines = append(lines, keyword)
 	}
-	if next.Has("8BITMIME") {
-		add(ext8BitMIME, "8BITMIME", "")
+	add(next.Has("8BITMIME"), ext8BitMIME, "8BITMIME", "")
+	add(next.Has("BINARYMIME") && next.Has("CHUNKING"), extBinaryMIME, "BINARYMIME", "")
+	add(next.Has("SMTPUTF8"), extSMTPUTF8, "SMTPUTF8", "")
+	add(next.Has("DSN"), extDSN, "DSN", "")
+	add(next.Has("ENHANCEDSTATUSCODES"), 0, "ENHANCEDSTATUSCODES", "")
+	add(next.Has("DELIVERBY"), extDeliverBy, "DELIVERBY", word(next["DELIVERBY"]))
+	add(next.Has("MT-PRIORITY"), extPriority, "MT-PRIORITY", word(next["MT-PRIORITY"]))
+	if n := smaller(int64(c.cfg.MaxRecipients), next.Limit("RCPTMAX")); n > 0 {
+		add(next.Has("LIMITS"), 0, "LIMITS", "RCPTMAX="+strconv.FormatInt(n, 10))
 	}
-	if next.Has("BINARYMIME") && next.Has("CHUNKING") {
-		add(extBinaryMIME, "BINARYMIME", "")
-	}
-	if next.Has("SMTPUTF8") {
-		add(extSMTPUTF8, "SMTPUTF8", "")
-	}
-	if next.Has("DSN") {
-		add(extDSN, "DSN", "")
-	}
-	if next.Has("ENHANCEDSTATUSCODES") {
-		add(0, "ENHANCEDSTATUSCODES", "")
-	}
-	if next.Has("DELIVERBY") {
-		add(extDeliverBy, "DELIVERBY", word(next["DELIVERBY"]))
-	}
-	if next.Has("MT-PRIORITY") {
-		add(extPriority, "MT-PRIORITY", word(next["MT-PRIORITY"]))
-	}
-	if n := smaller(int64(c.cfg.MaxRecipients), next.Limit("RCPTMAX")); n > 0 && next.Has("LIMITS") {
-		add(0, "LIMITS", "RCPTMAX="+strconv.FormatInt(n, 10))
-	}
-	if next.Has("REQUIRETLS") && c.tls != nil {
-		add(extRequireTLS, "REQUIRETLS", "")
-	}
+	add(next.Has("REQUIRETLS") && c.tls != nil, extRequireTLS, "REQUIRETLS", "")
 	return lines
 }
 
-// ownOffers adds what depends on this client and the gate.
-func (c *Conn) ownOffers(next Extensions, lines []string) []string {
+// gateOffers adds what depends on this client and the gate.
+func (c *Conn) gateOffers(next Extensions, lines []string) []string {
 	if c.offersTLS() {
 		lines = append(lines, "STARTTLS")
 	}
@@ -138,15 +124,15 @@ func (c *Conn) ownOffers(next Extensions, lines []string) []string {
 	if c.cfg.Path != nil {
 		lines = append(lines, PathKeyword+" "+strings.Join(c.cfg.Path(), " "))
 	}
-	if c.trusted() {
+	if c.Trusted() {
 		lines = append(lines, "XCLIENT "+xclientAttributes, "XFORWARD "+xforwardAttributes)
 	}
 	return lines
 }
 
-// mechanisms are those of the next hop's SASL mechanisms that can be passed
-// through, in its order. Those ending in -PLUS bind to the TLS channel (RFC 5801,
-// section 5) and EXTERNAL to its certificate, which are not the client's there.
+// mechanisms returns the next hop's SASL mechanisms that can be passed through. Those
+// ending in -PLUS bind to the TLS channel (RFC 5801, section 5) and EXTERNAL to its
+// certificate, which are not the client's there.
 func mechanisms(names []string) string {
 	var passed []string
 	for _, name := range names {
@@ -162,7 +148,7 @@ func mechanisms(names []string) string {
 	return line
 }
 
-// smaller is the smaller one of two limits, of which 0 is none.
+// smaller returns the smaller of two limits, of which 0 is no limit.
 func smaller(a, b int64) int64 {
 	if a == 0 || b > 0 && b < a {
 		return b
@@ -170,7 +156,7 @@ func smaller(a, b int64) int64 {
 	return a
 }
 
-// word is the only parameter of a keyword, "" where it is no single plain word.
+// word returns the only parameter of a keyword, or "" if it is not one plain word.
 func word(parameters []string) string {
 	if len(parameters) != 1 || !validKeyword(parameters[0]) {
 		return ""

@@ -8,11 +8,11 @@ import (
 	"spamgate/internal/text"
 )
 
-// parameter is one that MAIL or RCPT may have.
+// parameter is a parameter of MAIL or RCPT.
 type parameter struct {
-	needs  extension                        // any one of these must be offered
-	check  func(value string, t terms) bool // nil for one without a value
-	syntax string                           // what the value must be, for the reply
+	needs  extension                        // one of these must be offered
+	check  func(value string, t terms) bool // nil if it has no value
+	syntax string                           // of the value, for the reply
 }
 
 var mailParameters = map[string]parameter{
@@ -32,8 +32,8 @@ var rcptParameters = map[string]parameter{
 	"ORCPT":  {extDSN, isOriginalRecipient, "TYPE;ADDRESS of at most 500 characters, in xtext"},
 }
 
-// addParam validates one ESMTP parameter (RFC 5321, section 4.1.2). Only those
-// of extensions that EHLO offers are taken. They are kept as they were written.
+// addParam validates one ESMTP parameter (RFC 5321, section 4.1.2) of an extension that
+// EHLO offers. It keeps the parameter as received.
 func (cmd *Command) addParam(param string, t terms) Reply {
 	key, value, hasValue := strings.Cut(param, "=")
 	if !validKeyword(key) || hasValue && !validValue(value) {
@@ -63,7 +63,7 @@ func (cmd *Command) addParam(param string, t terms) Reply {
 	return Reply{}
 }
 
-// keyword is the name of a parameter.
+// keyword returns the name of a parameter.
 func keyword(param string) string {
 	key, _, _ := strings.Cut(param, "=")
 	return key
@@ -78,18 +78,13 @@ func validKeyword(s string) bool {
 	return s != "" && len(s) <= 64
 }
 
-// validValue takes what RFC 5321, section 4.1.2 calls esmtp-value. Bytes beyond
-// ASCII are left to the parameter's own check: ORCPT alone may have them.
+// validValue reports whether s is an esmtp-value (RFC 5321, section 4.1.2). It accepts
+// bytes beyond ASCII, which the parameters' own checks allow in ORCPT only.
 func validValue(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c <= ' ' || c == 0x7f || c == '=' {
-			return false
-		}
-	}
-	return s != ""
+	return s != "" && all(s, func(c byte) bool { return c > ' ' && c != 0x7f && c != '=' })
 }
 
-// isSize is RFC 1870's size-value, of up to 20 digits.
+// isSize reports whether s is RFC 1870's size-value, of up to 20 digits.
 func isSize(s string, _ terms) bool {
 	_, err := strconv.ParseUint(s, 10, 63)
 	return err == nil && len(s) <= 20
@@ -105,21 +100,21 @@ func isBodyType(s string, t terms) bool {
 	return false
 }
 
-// isReturn is the value of RET (RFC 3461, section 4.3).
+// isReturn checks the value of RET (RFC 3461, section 4.3).
 func isReturn(s string, _ terms) bool {
 	return strings.EqualFold(s, "FULL") || strings.EqualFold(s, "HDRS")
 }
 
-// isEnvelopeID is the value of ENVID (RFC 3461, section 4.4): what it encodes is
-// printable.
+// isEnvelopeID checks the value of ENVID (RFC 3461, section 4.4): printable text in
+// xtext.
 func isEnvelopeID(s string, _ terms) bool {
 	id, ok := decodeXtext(s)
 	return ok && len(s) <= 100 && isText(id)
 }
 
-// isDeliverBy is the value of BY (RFC 2852, section 4): a time of up to nine
-// digits, and what is to happen then. To return the message, there must be some
-// time left.
+// isDeliverBy checks the value of BY (RFC 2852, section 4): a time of up to nine
+// digits, and what is to happen then. To return the message, the time must be
+// positive.
 func isDeliverBy(s string, _ terms) bool {
 	by, mode, ok := strings.Cut(s, ";")
 	digits := strings.TrimPrefix(by, "-")
@@ -139,13 +134,13 @@ func isDeliverBy(s string, _ terms) bool {
 	return false
 }
 
-// isPriority is the value of MT-PRIORITY (RFC 6710, section 4.1).
+// isPriority checks the value of MT-PRIORITY (RFC 6710, section 4.1).
 func isPriority(s string, _ terms) bool {
 	digit := strings.TrimPrefix(s, "-")
 	return len(digit) == 1 && '0' <= digit[0] && digit[0] <= '9' && s != "-0"
 }
 
-// isSubmitter is the value of MAIL's AUTH (RFC 4954, section 5): an address in
+// isSubmitter checks the value of MAIL's AUTH (RFC 4954, section 5): an address in
 // xtext, or <>.
 func isSubmitter(s string, _ terms) bool {
 	if s == "<>" {
@@ -159,7 +154,7 @@ func isSubmitter(s string, _ terms) bool {
 	return err == nil && rest == "" && path.Domain() != ""
 }
 
-// isNotify is the value of NOTIFY (RFC 3461, section 4.1): NEVER, or some of the
+// isNotify checks the value of NOTIFY (RFC 3461, section 4.1): NEVER, or some of the
 // others, each once.
 func isNotify(s string, _ terms) bool {
 	if strings.EqualFold(s, "NEVER") {
@@ -175,9 +170,9 @@ func isNotify(s string, _ terms) bool {
 	return true
 }
 
-// isOriginalRecipient is the value of ORCPT (RFC 3461, section 4.2): a type and
-// an address in xtext. One of the type utf-8 has its own encoding (RFC 6533,
-// section 3), and may be plain UTF-8 where the transaction has SMTPUTF8.
+// isOriginalRecipient checks the value of ORCPT (RFC 3461, section 4.2): a type and an
+// address in xtext. The type utf-8 has its own encoding (RFC 6533, section 3), and may
+// be plain UTF-8 if the transaction has SMTPUTF8.
 func isOriginalRecipient(s string, t terms) bool {
 	kind, addr, ok := strings.Cut(s, ";")
 	if !ok || len(s) > 500 || addr == "" || !isAtom(kind) {
@@ -190,9 +185,9 @@ func isOriginalRecipient(s string, t terms) bool {
 	return ok && isText(text)
 }
 
-// isUTF8Address is RFC 6533's utf-8-addr-xtext or utf-8-addr-unitext: ASCII
-// without '+' and '=', characters as \x{HEX}, and plain ones beyond ASCII. Any
-// of them must be one that a log shows as it is.
+// isUTF8Address reports whether s is RFC 6533's utf-8-addr-xtext or
+// utf-8-addr-unitext: ASCII without '+' and '=', characters as \x{HEX}, and plain ones
+// beyond ASCII. All of them must show in a log.
 func isUTF8Address(s string) bool {
 	if !utf8.ValidString(s) {
 		return false
@@ -222,21 +217,7 @@ func isUTF8Address(s string) bool {
 	return true
 }
 
-func isAtom(s string) bool {
-	for i := range len(s) {
-		if !isAtext(s[i]) {
-			return false
-		}
-	}
-	return s != ""
-}
+func isAtom(s string) bool { return s != "" && all(s, isAtext) }
 
 // isText reports whether s is graphic ASCII and spaces.
-func isText(s string) bool {
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] > '~' {
-			return false
-		}
-	}
-	return true
-}
+func isText(s string) bool { return all(s, func(c byte) bool { return c >= ' ' && c <= '~' }) }

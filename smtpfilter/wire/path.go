@@ -9,31 +9,31 @@ import (
 	"spamgate/internal/text"
 )
 
-// Path is a reverse-path or forward-path (RFC 5321, section 4.1.2) that has
-// been validated: the address without its angle brackets, byte for byte as the
-// client wrote it. The zero Path is the null reverse-path, <>.
+// Path is a validated reverse-path or forward-path (RFC 5321, section 4.1.2): the
+// address without its angle brackets, byte for byte as received. The zero Path is the
+// null reverse-path, <>.
 //
-// The grammar takes what Postfix takes where that can be read in one way only:
-// dots may stand anywhere in a local part (a..b@), a domain's labels may hold
-// underscores, one trailing dot is allowed, the brackets may be missing. It
-// refuses what servers are known to read in different ways: source routes (in
-// quotes, too: Postfix drops the quotes before it looks for a route), comments,
-// white space, control bytes, half-quoted local parts and a second unquoted '@'.
+// The grammar accepts what Postfix accepts if all servers read it in the same way: dots
+// anywhere in a local part (a..b@), underscores in a domain's labels, one trailing dot,
+// missing brackets. It refuses what servers are known to read in different ways: source
+// routes (in quotes, too: Postfix drops the quotes before it looks for a route),
+// comments, white space, control bytes, half-quoted local parts and a second unquoted
+// '@'.
 //
-// With SMTPUTF8 (RFC 6531) both parts may hold other letters than ASCII's; what
-// of them is refused, checkLocalUTF8 and checkDomainUTF8 say.
+// With SMTPUTF8 (RFC 6531) both parts may hold letters beyond ASCII, as far as
+// checkLocalUTF8 and checkDomainUTF8 accept them.
 type Path struct {
 	addr string
-	at   int // index of the '@' that splits addr; -1 where there is none
+	at   int // index of the '@' that splits addr, or -1
 }
 
-// String is the address without brackets, "" for the null reverse-path.
+// String returns the address without brackets, "" for the null reverse-path.
 func (p Path) String() string { return p.addr }
 
-// IsNull reports the null reverse-path.
+// IsNull reports whether p is the null reverse-path.
 func (p Path) IsNull() bool { return p.addr == "" }
 
-// LocalPart is what stands before the '@', quotes included.
+// LocalPart returns the part before the '@', quotes included.
 func (p Path) LocalPart() string {
 	if p.IsNull() || p.at < 0 {
 		return p.addr
@@ -41,7 +41,7 @@ func (p Path) LocalPart() string {
 	return p.addr[:p.at]
 }
 
-// Domain is what stands behind the '@', "" for <> and <postmaster>.
+// Domain returns the part after the '@', "" for <> and <postmaster>.
 func (p Path) Domain() string {
 	if p.IsNull() || p.at < 0 {
 		return ""
@@ -49,7 +49,7 @@ func (p Path) Domain() string {
 	return p.addr[p.at+1:]
 }
 
-// The reasons why a path is refused. Each text is fit for a reply.
+// The reasons to refuse a path, as texts for a reply.
 var (
 	errPathSyntax   = errors.New("expected <address>")
 	errPathRoute    = errors.New("source routes are not accepted")
@@ -61,8 +61,7 @@ var (
 	errPath8bit     = errors.New("8-bit addresses need SMTPUTF8")
 )
 
-// ParsePath parses a path that stands alone, with or without its brackets. It
-// may be one of SMTPUTF8.
+// ParsePath parses a path, with or without brackets, in ASCII or with SMTPUTF8.
 func ParsePath(s string) (Path, error) {
 	p, rest, err := parsePath(s)
 	if err == nil && rest != "" {
@@ -71,9 +70,9 @@ func ParsePath(s string) (Path, error) {
 	return p, err
 }
 
-// parsePath parses the path at the start of s, white space in front allowed,
-// and returns what follows it. The caller checks that a parameter or nothing
-// follows, and that an address beyond ASCII is allowed.
+// parsePath parses the path at the start of s, after optional white space, and returns
+// the rest of s. The caller checks that a parameter or nothing follows, and that an
+// address beyond ASCII is allowed.
 func parsePath(s string) (p Path, rest string, err error) {
 	s = strings.TrimLeft(s, " ")
 	bracket := strings.HasPrefix(s, "<")
@@ -113,7 +112,7 @@ func parsePath(s string) (p Path, rest string, err error) {
 	return p, rest, nil
 }
 
-// scanLocalPart returns the index behind the local part that s begins with.
+// scanLocalPart returns the index after the local part at the start of s.
 func scanLocalPart(s string) (int, error) {
 	if strings.HasPrefix(s, `"`) {
 		return scanQuoted(s)
@@ -131,8 +130,8 @@ func scanLocalPart(s string) (int, error) {
 	return i, nil
 }
 
-// scanQuoted returns the index behind the Quoted-string that s begins with. It
-// must be the whole local part.
+// scanQuoted returns the index after the Quoted-string at the start of s, which must be
+// the whole local part.
 func scanQuoted(s string) (int, error) {
 	for i := 1; i < len(s); i++ {
 		switch c := s[i]; {
@@ -156,14 +155,14 @@ func scanQuoted(s string) (int, error) {
 	return 0, errPathQuoted
 }
 
-// quotedRoute reports whether a quoted local part could pass for a source route
-// once its quotes are gone: it begins with '@', or holds '@' and ':'.
+// quotedRoute reports whether a quoted local part could pass for a source route without
+// its quotes: it begins with '@', or holds '@' and ':'.
 func quotedRoute(content string) bool {
 	return strings.HasPrefix(strings.TrimLeft(content, ` \`), "@") ||
 		strings.Contains(content, "@") && strings.Contains(content, ":")
 }
 
-// scanDomain returns the index behind the domain or address literal at s[i:].
+// scanDomain returns the index after the domain or address literal at s[i:].
 func scanDomain(s string, i int) (int, error) {
 	if i < len(s) && s[i] == '[' {
 		n := strings.IndexByte(s[i:], ']')
@@ -188,8 +187,8 @@ func scanDomain(s string, i int) (int, error) {
 	return i, nil
 }
 
-// validDomain takes dot-separated labels of letters, digits, '-' and '_', none
-// empty, at most 63 bytes each and 255 in all, and one dot behind the last.
+// validDomain reports whether d, which holds letters, digits, '-', '_' and '.', has
+// labels of 1 to 63 bytes, at most 255 bytes in all, and at most one trailing dot.
 func validDomain(d string) bool {
 	d = strings.TrimSuffix(d, ".")
 	if d == "" || len(d) > 255 {
@@ -203,8 +202,8 @@ func validDomain(d string) bool {
 	return true
 }
 
-// validLiteral takes the inside of an address literal: an IPv4 address, or an
-// IPv6 address behind "IPv6:" (RFC 5321, section 4.1.3).
+// validLiteral reports whether s is the inside of an address literal: an IPv4 address,
+// or an IPv6 address after "IPv6:" (RFC 5321, section 4.1.3).
 func validLiteral(s string) bool {
 	if len(s) > 5 && strings.EqualFold(s[:5], "IPv6:") {
 		ip, err := netip.ParseAddr(s[5:])
@@ -214,7 +213,7 @@ func validLiteral(s string) bool {
 	return err == nil && ip.Is4()
 }
 
-// isAtext is RFC 5322's atext.
+// isAtext reports whether c is RFC 5322's atext.
 func isAtext(c byte) bool {
 	return isAlnum(c) || strings.IndexByte("!#$%&'*+-/=?^_`{|}~", c) >= 0
 }

@@ -12,7 +12,7 @@ import (
 	"spamgate/internal/text"
 )
 
-// The reasons why an address beyond ASCII is refused although SMTPUTF8 is given.
+// The reasons to refuse an address beyond ASCII with SMTPUTF8.
 var (
 	errPathUTF8      = errors.New("not valid UTF-8")
 	errPathInvisible = errors.New("characters that do not show are not accepted")
@@ -33,11 +33,10 @@ func checkPathUTF8(p Path) error {
 	return nil
 }
 
-// checkLocalUTF8 refuses what a log shows wrongly or not at all (controls, line
-// and paragraph separators, what turns the direction of text, spaces, fillers,
-// what Unicode has not assigned), and what becomes ASCII punctuation, '@' above
-// all, for a server that normalises (Unicode annex 15). What
-// is left can be read in one way.
+// checkLocalUTF8 refuses characters that a log shows wrongly or not at all (controls,
+// separators, changes of direction, spaces, fillers, unassigned ones), and those that
+// become ASCII punctuation, '@' above all, in a server that normalizes (Unicode annex
+// 15).
 func checkLocalUTF8(s string) error {
 	for _, r := range s {
 		if r < utf8.RuneSelf {
@@ -55,9 +54,9 @@ func checkLocalUTF8(s string) error {
 	return nil
 }
 
-// checkDomainUTF8 takes labels of letters, marks, digits, '-' and '_' (RFC 5890,
-// section 2.3.2.1), none of which IDNA would map to something else: neither
-// dots beside '.', such as U+3002, nor full-width forms.
+// checkDomainUTF8 accepts labels of letters, marks, digits, '-' and '_' (RFC 5890,
+// section 2.3.2.1) that IDNA does not map to something else: no dots but '.', such as
+// U+3002, and no full-width forms.
 func checkDomainUTF8(domain string) error {
 	if err := checkLocalUTF8(domain); err != nil {
 		return err

@@ -12,12 +12,12 @@ import (
 	"github.com/pires/go-proxyproto"
 )
 
-// This file is about the PROXY protocol, by which a proxy names the client
+// With the PROXY protocol a proxy names the client
 // (https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt).
 
-// Bounds of a header.
+// Limits of a header.
 const (
-	proxyTimeout  = 30 * time.Second // CommandTimeout holds where it is shorter
+	proxyTimeout  = 30 * time.Second // unless CommandTimeout is shorter
 	maxProxyLine  = 107              // version 1, with its CRLF
 	maxProxyBytes = 4096             // version 2, with its TLVs
 )
@@ -29,8 +29,8 @@ var (
 
 var errNoProxyHeader = errors.New("no header of the PROXY protocol")
 
-// readProxyHeader takes the header that a proxy's connection begins with, and
-// the client's addresses from it. It reports whether there was one.
+// readProxyHeader reads the header at the beginning of a proxy's connection, and sets
+// the client's addresses. It reports whether there was one.
 func (c *Conn) readProxyHeader() bool {
 	err := c.takeProxyHeader(time.Now().Add(min(c.cfg.CommandTimeout, proxyTimeout)))
 	if err != nil && err != io.EOF && !errors.Is(err, errInterrupted) {
@@ -63,8 +63,8 @@ func (c *Conn) takeProxyHeader(deadline time.Time) error {
 	}
 }
 
-// proxyHeaderLen is the length of the header that data begins with, 0 where more
-// must be read to know it.
+// proxyHeaderLen returns the length of the header at the start of data, or 0 if more
+// must be read first.
 func proxyHeaderLen(data []byte) (int, error) {
 	switch {
 	case startsLike(data, proxyLine):
@@ -95,13 +95,13 @@ func startsLike(data, prefix []byte) bool {
 	return bytes.Equal(data[:n], prefix[:n])
 }
 
-// parseProxyHeader parses a whole header. The addresses are zero where the
-// connection's own hold: the proxy speaks for itself (LOCAL), does not know the
-// client (UNKNOWN, UNSPEC), or the client has not come by TCP.
+// parseProxyHeader parses a whole header. The addresses are zero if those of the
+// connection hold: the header names no client (LOCAL, UNKNOWN, UNSPEC), or one that did
+// not come by TCP.
 func parseProxyHeader(header []byte) (client, local netip.AddrPort, err error) {
 	const commandByte, familyByte, proxyCommand = 12, 13, 0x21
 	if header[0] != proxyLine[0] && header[familyByte] == 0 && header[commandByte] == proxyCommand {
-		return client, local, nil // which the library refuses
+		return client, local, nil // the library refuses this
 	}
 	h, err := proxyproto.Read(bufio.NewReader(bytes.NewReader(header)))
 	if err != nil {

@@ -8,27 +8,25 @@ import (
 )
 
 // rateGrace is how long a client may take for a message before Config.MinDataRate
-// matters: a pause of the network, or a short message, proves nothing.
+// counts: a pause of the network, or a short message, proves nothing.
 const rateGrace = time.Minute
 
-// pace holds a client to a number of bytes a second, on average over a message.
-// Only the time counts in which the client was waited for.
+// pace enforces a number of bytes a second, on average over a message. Only the time
+// spent waiting for the client counts.
 type pace struct {
 	rate     int64 // bytes a second, 0 for any
 	waited   time.Duration
 	received int64
 }
 
-// left is how much longer the client may be waited for, which each byte that
-// comes makes longer.
+// left returns how much longer to wait for the client. Each byte prolongs it.
 func (p *pace) left() time.Duration {
 	earned := time.Duration(float64(p.received) / float64(p.rate) * float64(time.Second))
 	return rateGrace + earned - p.waited
 }
 
-// fill reads more from the client, waiting at most timeout and no longer than
-// its pace allows. The error for a client that is too slow is an
-// os.ErrDeadlineExceeded.
+// fill reads more from the client, waiting at most timeout and no longer than its pace
+// allows. The error for a slow client is an os.ErrDeadlineExceeded.
 func (p *pace) fill(c *Conn, timeout time.Duration) error {
 	if p.rate == 0 {
 		return c.fill(timeout)

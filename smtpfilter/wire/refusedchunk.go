@@ -5,19 +5,18 @@ import (
 	"io"
 )
 
-// This file is what becomes of a chunk that is refused: it is read to its end all
-// the same, or the connection closed, so that none of its bytes is taken for a
-// command.
+// A refused chunk is read to its end, or the connection is closed, so that none of its
+// bytes can be taken for a command.
 
-// drainBytes is how many bytes beyond Config.MaxMessageBytes a refused chunk may
-// have. Where it has more the connection is closed, not the chunk read.
+// drainBytes is how many bytes above Config.MaxMessageBytes are read of a refused
+// chunk. A larger one closes the connection.
 const drainBytes = 16 << 20
 
-// errSkipped is the end of a message of which a chunk was refused.
+// errSkipped ends a message after a refused chunk.
 var errSkipped = errors.New("the rest of the message was not wanted")
 
-// discardChunk reads the rest of the current chunk, where that is not too much.
-// Where it was answered already, the next one is meant, whose turn it is.
+// discardChunk reads the rest of the current chunk, or the next one if the current one
+// is answered already.
 func (b *Body) discardChunk() error {
 	ch := &b.chunk
 	for ch.acked && b.end == nil {
@@ -47,12 +46,11 @@ func (b *Body) discardChunk() error {
 	return b.end
 }
 
-// skipped reports that there may be chunks to come of a message that the session
-// has done with.
+// skipped reports whether more chunks may come after the session has returned.
 func (b *Body) skipped() bool { return b.end == errSkipped && !b.chunk.last }
 
-// discardChunks reads all chunks to come, for a session that has taken the
-// message without wanting to see it: its reply belongs to the last chunk.
+// discardChunks reads all further chunks, for a session that has accepted the message
+// without reading it: its reply belongs to the last chunk.
 func (b *Body) discardChunks() {
 	for b.skipped() && !b.c.last {
 		b.end = nil
@@ -71,16 +69,16 @@ func (b *Body) discardChunks() {
 	}
 }
 
-// refuseChunk makes r the reply to a BDAT command that no session sees, once its
-// chunk was read. Until a transaction is begun anew, so is what follows it.
+// refuseChunk refuses a BDAT command that no session sees with r, after its chunk was
+// read. It also refuses later chunks until the next transaction.
 func (c *Conn) refuseChunk(r Reply) {
 	c.body = newBody(c)
 	c.body.chunk.refusal = r
-	c.chunkLost = true
+	c.chunkRefused = true
 	c.cmd = Command{}
 }
 
-// endRefused reads a chunk that was refused and says so.
+// endRefused reads a refused chunk and answers it.
 func (c *Conn) endRefused() error {
 	b := c.body
 	err := b.discardChunk()
@@ -97,8 +95,7 @@ func (c *Conn) endRefused() error {
 	return nil
 }
 
-// endAnswered ends a message whose client does not wait for what the session
-// has to say about it.
+// endAnswered ends a message whose client does not wait for the session's reply.
 func (c *Conn) endAnswered() {
 	if r := c.body.chunk.instead; !r.IsZero() {
 		c.out = r.Append(c.out)

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// This file is the way back to the client: what go-smtp writes, exchanged for
-// what the session says, and sent when the client has to be waited for.
+// This file has the way back to the client: go-smtp's replies are replaced by the
+// session's, and sent before the next wait for the client.
 
-// Write takes go-smtp's replies, a line at a time.
+// Write accepts go-smtp's replies, a line at a time.
 func (c *Conn) Write(p []byte) (n int, err error) {
 	defer c.contain(&err)
-	if c.exchanged(p) {
+	if c.replaced(p) {
 		if !c.ended {
 			c.finishReply(c.override)
 		}
@@ -27,7 +27,7 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 		c.reply = Reply{}
 		if !c.opened {
 			c.opened = true
-			reply = c.open() // go-smtp's first reply is its greeting
+			reply = c.open() // the first reply of go-smtp is its greeting
 		}
 		if !c.ended {
 			c.finishReply(reply)
@@ -36,9 +36,9 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 	return len(p), nil
 }
 
-// exchanged reports whether a line is a whole reply that the session's takes the
-// place of, so that it need not be read.
-func (c *Conn) exchanged(line []byte) bool {
+// replaced reports whether a line is a whole reply that the session's replaces, so that
+// it need not be parsed.
+func (c *Conn) replaced(line []byte) bool {
 	return !c.override.IsZero() && c.reply.IsZero() && len(line) > 4 && line[3] == ' ' && line[0] != '3'
 }
 
@@ -53,7 +53,7 @@ func (c *Conn) finishReply(r Reply) {
 	if !intermediate && !c.override.IsZero() {
 		r, c.override = c.override, Reply{}
 	} else {
-		r = c.ownWords(r)
+		r = c.rewrite(r)
 	}
 	switch {
 	case verb == "BDAT" && intermediate: // the client does not wait for a 354
@@ -73,25 +73,25 @@ func (c *Conn) finishReply(r Reply) {
 	switch {
 	case intermediate:
 		c.messages++
-		c.noData = false
+		c.dataRefused = false
 		c.body = newBody(c)
 		return
 	case verb == "MAIL" && r.Positive():
-		c.inMail, c.noData, c.chunkLost = true, false, false
-		c.utf8, c.mailed = c.cmd.UTF8, true
+		c.inMail, c.dataRefused, c.chunkRefused = true, false, false
+		c.utf8, c.mailSeen = c.cmd.UTF8, true
 		c.binary = c.cmd.binary()
 	case verb == "DATA" && c.body != nil, verb == "RSET":
 		c.endTransaction()
 	case verb == "BDAT":
 		lost := !c.body.chunk.last
 		c.endTransaction()
-		c.chunkLost = lost
+		c.chunkRefused = lost
 	case (verb == "HELO" || verb == "EHLO") && r.Positive():
 		c.endTransaction()
-	case verb == "MAIL" && c.noData:
-		c.sayUnasked()
+	case verb == "MAIL" && c.dataRefused:
+		c.endUnasked()
 	case verb == "DATA":
-		c.dataRefused()
+		c.refusedDATA()
 	}
 	c.limitRefusals()
 	if c.last {
@@ -100,36 +100,34 @@ func (c *Conn) finishReply(r Reply) {
 	c.cmd = Command{}
 }
 
-// endTransaction forgets what belonged to the mail transaction.
+// endTransaction resets the state of the mail transaction.
 func (c *Conn) endTransaction() {
-	c.inMail, c.noData, c.binary, c.chunkLost = false, false, false, false
+	c.inMail, c.dataRefused, c.binary, c.chunkRefused = false, false, false, false
 	c.surplus = 0
 	c.body = nil
 }
 
-// dataRefused is what a refusal of DATA brings with it: what follows may be the
-// message all the same.
-func (c *Conn) dataRefused() {
-	if c.noData || len(c.in.bytes()) > 0 {
-		c.sayUnasked()
+// refusedDATA handles a refusal of DATA: the message may follow nevertheless.
+func (c *Conn) refusedDATA() {
+	if c.dataRefused || len(c.in.bytes()) > 0 {
+		c.endUnasked()
 	}
-	c.noData = true
+	c.dataRefused = true
 }
 
-// sayUnasked ends the session of a client that sends the message which was
-// refused.
-func (c *Conn) sayUnasked() {
+// endUnasked ends the session of a client that sends a message after a refused DATA.
+func (c *Conn) endUnasked() {
 	c.sayLast(NewReply(421, "4.5.0 Message sent although DATA was refused"))
 }
 
-// maxSurplus is how many recipients too many, in one transaction, do not count as
-// refused. It is what Postfix allows (smtpd_recipient_overshoot_limit).
+// maxSurplus is how many recipients above the limit, in one transaction, do not count
+// as refused, as in Postfix (smtpd_recipient_overshoot_limit).
 const maxSurplus = 1000
 
-// countRefusal counts a refused command. A recipient of those that are too many is
-// none: the client has done nothing wrong, is to send to the others now and to this
-// one later (RFC 5321, section 4.5.3.1.10), and could not if the session ended. The
-// recipients of a message that an LMTP next hop took for some only come in groups.
+// countRefusal counts a refused command. A recipient above the limit does not count:
+// the client has to send to the others now and to this one later (RFC 5321, section
+// 4.5.3.1.10), which it could not if the session ended. The same holds for recipients
+// of a message that an LMTP next hop has accepted for some only.
 func (c *Conn) countRefusal(r Reply) {
 	if c.cmd.Verb == "RCPT" && r.Code == 452 && c.surplus < maxSurplus {
 		c.surplus++
@@ -138,31 +136,31 @@ func (c *Conn) countRefusal(r Reply) {
 	c.refusals++
 }
 
-// limitRefusals ends the session where too many commands were refused.
+// limitRefusals ends the session after too many refused commands.
 func (c *Conn) limitRefusals() {
 	if c.refusals >= c.cfg.MaxRefusals && !c.last {
 		c.sayLast(NewReply(421, "4.7.0 Too many refused commands"))
 	}
 }
 
-// The gate's words for commands that have succeeded.
+// The gate's replies to commands that have succeeded.
 var (
-	mailTaken   = NewReply(250, "2.1.0 Ok")
-	nothingDone = NewReply(250, "2.0.0 Ok")
-	notVerified = NewReply(252, "2.5.2 Cannot verify a user, but will take mail for one")
+	mailAccepted = NewReply(250, "2.1.0 Ok")
+	noopDone     = NewReply(250, "2.0.0 Ok")
+	notVerified  = NewReply(252, "2.5.2 Cannot verify a user, but will take mail for one")
 )
 
-// ownWords puts some of go-smtp's replies into the gate's: EHLO offers what
-// the gate does; the code of a command out of sequence is 503 (RFC 5321, section
-// 4.2.4); the acknowledgement of MAIL does not show the stand-in address.
-func (c *Conn) ownWords(r Reply) Reply {
+// rewrite replaces some of go-smtp's replies: EHLO has the gate's offers; a command out
+// of sequence has the code 503 (RFC 5321, section 4.2.4); the reply to MAIL does not
+// show the stand-in address.
+func (c *Conn) rewrite(r Reply) Reply {
 	switch verb := c.cmd.Verb; {
 	case (verb == "EHLO" || verb == "HELO") && r.Code == 250:
 		return c.welcome()
 	case verb == "MAIL" && r.Code == 250:
-		return mailTaken
+		return mailAccepted
 	case verb == "NOOP" && r.Code == 250:
-		return nothingDone
+		return noopDone
 	case verb == "VRFY" && r.Code == 252:
 		return notVerified
 	case r.Code == 502 && (verb == "MAIL" || verb == "RCPT" || verb == "DATA" || verb == "BDAT"):
@@ -171,12 +169,12 @@ func (c *Conn) ownWords(r Reply) Reply {
 	return r
 }
 
-// flush writes what is due to the client.
+// flush sends the queued replies to the client.
 func (c *Conn) flush() error {
 	if len(c.out) == 0 {
 		return nil
 	}
-	if c.deaf {
+	if c.unwritable {
 		return errNotRead
 	}
 	c.Conn.SetWriteDeadline(time.Now().Add(c.cfg.WriteTimeout))
@@ -188,16 +186,15 @@ func (c *Conn) flush() error {
 		c.out = nil
 	}
 	if err != nil {
-		c.deaf = true
+		c.unwritable = true
 		return fmt.Errorf("%w: %w", errNotRead, err)
 	}
 	return nil
 }
 
-// keptReply bounds the room for replies, in bytes, that a connection keeps while
-// it waits for its client.
+// keptReply limits the size of the reply buffer, in bytes, that a connection keeps
+// while it waits for its client.
 const keptReply = 512
 
-// errNotRead is wrapped by the errors about replies that the client does not
-// take.
+// errNotRead is wrapped by the errors of writing replies.
 var errNotRead = errors.New("writing a reply")

@@ -8,24 +8,19 @@ import (
 	"strings"
 )
 
-// MaxReplyLine is the longest reply line that is sent, in bytes, CRLF
-// included (RFC 5321, section 4.5.3.1.5).
+// MaxReplyLine is the longest reply line that the gate sends, in bytes, CRLF included
+// (RFC 5321, section 4.5.3.1.5).
 const MaxReplyLine = 512
 
-// Reply is an SMTP reply as it stood on the wire: a three-digit code and the
-// text of each line, an enhanced status code included where there is one. A
-// Reply that was read and is written again is the same bytes.
+// Reply is an SMTP reply: a three-digit code and the text of each line, which may
+// begin with an enhanced status code. Append writes the bytes that AppendLine read.
 type Reply struct {
-	// Code is between 200 and 599.
-	Code int
-
-	// Lines holds what follows the code and its '-' or ' ' on each line,
-	// without the CRLF. There is at least one line; it may be empty.
-	Lines []string
+	Code  int      // 200 to 599
+	Lines []string // the text after the code and '-' or ' ', without CRLF; at least one line, which may be empty
 }
 
-// NewReply makes a reply of one or more lines. The text is the caller's
-// promise: printable and short enough (see MaxReplyLine).
+// NewReply returns a reply of one or more lines, which must be printable and short
+// enough (see MaxReplyLine).
 func NewReply(code int, lines ...string) Reply {
 	if len(lines) == 0 {
 		lines = []string{""}
@@ -33,24 +28,24 @@ func NewReply(code int, lines ...string) Reply {
 	return Reply{Code: code, Lines: lines}
 }
 
-// IsZero reports whether r is the zero Reply, which is no reply at all.
+// IsZero reports whether r is the zero Reply: none.
 func (r Reply) IsZero() bool { return r.Code == 0 }
 
-// Positive reports a 2xx code.
+// Positive reports whether the code is 2xx.
 func (r Reply) Positive() bool { return r.Code/100 == 2 }
 
-// Temporary reports a 4xx code: the client may try again.
+// Temporary reports whether the code is 4xx: the client may try again.
 func (r Reply) Temporary() bool { return r.Code/100 == 4 }
 
-// Permanent reports a 5xx code.
+// Permanent reports whether the code is 5xx.
 func (r Reply) Permanent() bool { return r.Code/100 == 5 }
 
-// maxReplyString bounds Reply.String, in bytes.
+// maxReplyString limits Reply.String, in bytes.
 const maxReplyString = 1024
 
-// String returns the reply on one line, for logs: the code, then the lines joined
-// by " / ". A reply that is longer than 1 KiB is cut after a word, so that no part
-// of an address is left, and " [...]" is added.
+// String returns the reply on one line, for logs: the code, then the lines joined by
+// " / ". It cuts a reply of more than 1 KiB after a word, so that no part of an address
+// is left, and adds " [...]".
 func (r Reply) String() string {
 	if r.IsZero() {
 		return ""
@@ -84,22 +79,19 @@ func (r Reply) Append(b []byte) []byte {
 	return b
 }
 
-// ErrBadReply is wrapped by the errors about a server's line that is no SMTP
-// reply line.
+// ErrBadReply is wrapped by the errors for an invalid line of a server's reply.
 var ErrBadReply = errors.New("malformed SMTP reply")
 
-// Bounds on a reply that is read. The RFC allows 512 bytes a line; servers
-// exceed it, so more is read, but not without end.
+// Limits of a server's reply. Servers exceed the 512 bytes a line of the RFC.
 const (
 	maxReadReplyLine  = 4096
 	maxReadReplyLines = 256
 )
 
-// AppendLine adds one line as it came from the wire, with its line ending, and
-// reports whether it was the reply's last. A reply line is three digits
-// (200 … 599), then '-', ' ' or nothing, then text free of CR, LF and NUL. It may have
-// 4096 bytes, a challenge of AUTH (334) as many as MaxAuthLine has room for.
-// A lone LF ends a line too, as servers' scripts send it.
+// AppendLine adds a line of a server's reply, with its line ending, and reports whether
+// it was the last. A line has three digits (200 … 599), then '-', ' ' or nothing, then
+// text without CR, LF and NUL. It may have 4096 bytes, and a challenge of AUTH (334)
+// MaxAuthLine. A bare LF ends a line, too.
 func (r *Reply) AppendLine(line []byte) (last bool, err error) {
 	line = bytes.TrimSuffix(line, []byte("\n"))
 	line = bytes.TrimSuffix(line, []byte("\r"))
@@ -142,8 +134,7 @@ func (r *Reply) AppendLine(line []byte) (last bool, err error) {
 	return last, nil
 }
 
-// badReplyLine returns the error about a line that is not a reply line. It shows
-// the beginning of the line.
+// badReplyLine returns the error for an invalid reply line, with its beginning.
 func badReplyLine(line []byte) error {
 	const most = 200
 	if len(line) > most {

@@ -7,13 +7,11 @@ import (
 	"unsafe"
 )
 
-// readNow and writeNow are read(2) and write(2) on a socket that does not block.
-//
-// The scheduler does not hear of them. It need not, as they never wait. syscall.Read
-// prepares for a call that lasts: the runtime's monitor then looks every 20 microseconds
-// whether it does, and hands the goroutine's place to another thread, for nothing.
-// The plain twin of this file is for other systems, and for the race detector, which
-// learns from package syscall that what one goroutine has written another reads.
+// readNow and writeNow call read(2) and write(2) on a non-blocking socket, without
+// telling the scheduler. syscall.Read prepares for a call that waits: the runtime's
+// monitor checks it every 20 µs and hands its processor to another thread, needlessly,
+// since these calls never wait. Other systems and the race detector, which needs to see
+// package syscall, use syscalls_plain.go.
 
 func readNow(fd uintptr, p []byte) (int, error)  { return callNow(syscall.SYS_READ, fd, p) }
 func writeNow(fd uintptr, p []byte) (int, error) { return callNow(syscall.SYS_WRITE, fd, p) }

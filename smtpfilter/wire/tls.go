@@ -3,23 +3,22 @@ package wire
 import (
 	"bytes"
 	"crypto/tls"
+	"io"
 	"net"
-	"strings"
 	"time"
 )
 
-// handshakeTimeout is the longest that a TLS handshake may take; CommandTimeout
-// holds where it is shorter.
+// handshakeTimeout limits a TLS handshake, unless CommandTimeout is shorter.
 const handshakeTimeout = time.Minute
 
-// modernTLS is cfg without the versions before 1.2 (RFC 8996).
+// modernTLS returns cfg without the versions before 1.2 (RFC 8996).
 func modernTLS(cfg *tls.Config) *tls.Config {
 	cfg = cfg.Clone()
 	cfg.MinVersion = max(cfg.MinVersion, tls.VersionTLS12)
 	return cfg
 }
 
-// TLS is the state of TLS, or nil where the client speaks without.
+// TLS returns the state of TLS, or nil without TLS.
 func (c *Conn) TLS() *tls.ConnectionState {
 	if c.tls == nil {
 		return nil
@@ -28,7 +27,7 @@ func (c *Conn) TLS() *tls.ConnectionState {
 	return &state
 }
 
-// offersTLS reports whether STARTTLS may come.
+// offersTLS reports whether STARTTLS is offered.
 func (c *Conn) offersTLS() bool {
 	return c.cfg.TLS != nil && c.cfg.TLSMode != TLSImplicit && c.tls == nil
 }
@@ -37,16 +36,16 @@ func (c *Conn) offersTLS() bool {
 func (c *Conn) startTLS(cmd Command) {
 	switch {
 	case c.tls != nil:
-		c.refuseOwn(cmd, NewReply(503, "5.5.1 TLS is in use already"))
+		c.refuseVerb(cmd, NewReply(503, "5.5.1 TLS is in use already"))
 	case !c.offersTLS():
-		c.refuseOwn(cmd, NewReply(502, "5.5.1 STARTTLS is not offered"))
+		c.refuseVerb(cmd, NewReply(502, "5.5.1 STARTTLS is not offered"))
 	case cmd.rest != "":
-		c.refuseOwn(cmd, NewReply(501, "5.5.4 STARTTLS takes no argument"))
+		c.refuseVerb(cmd, NewReply(501, "5.5.4 STARTTLS takes no argument"))
 	case c.inMail:
-		c.refuseOwn(cmd, NewReply(503, "5.5.1 STARTTLS is not allowed inside a mail transaction"))
+		c.refuseVerb(cmd, NewReply(503, "5.5.1 STARTTLS is not allowed inside a mail transaction"))
 	case len(c.in.bytes()) > 0:
-		// Whoever sent this in plain text wants it to be taken for what the
-		// client says under TLS. An honest client waits for the reply.
+		// Whoever sent this in plain text wants it to pass for the client's bytes
+		// inside TLS. An honest client waits for the reply.
 		c.notice("pipelines behind STARTTLS")
 		c.sayLast(NewReply(554, "5.5.0 Nothing may follow STARTTLS before its reply"))
 	default:
@@ -55,17 +54,16 @@ func (c *Conn) startTLS(cmd Command) {
 			c.last = true
 			return
 		}
-		c.forget() // RFC 3207, section 4.2
+		c.forgetClient() // RFC 3207, section 4.2
 	}
 }
 
-// handshake begins TLS. When it fails the connection is over: nothing more is
-// said or heard in plain text.
+// handshake begins TLS. If it fails the connection ends without another reply.
 func (c *Conn) handshake() bool {
 	raw := c.Conn
 	if early := c.in.bytes(); len(early) > 0 {
-		// They came in one packet with the header of the PROXY protocol.
-		raw = &prefixed{Conn: c.Conn, first: bytes.Clone(early)}
+		// They came in one packet with the PROXY header.
+		raw = &prefixed{c.Conn, io.MultiReader(bytes.NewReader(bytes.Clone(early)), c.Conn)}
 		c.in.discard(len(early))
 	}
 	t := tls.Server(raw, c.cfg.TLS)
@@ -76,7 +74,7 @@ func (c *Conn) handshake() bool {
 	}
 	if c.draining.Load() || err != nil {
 		if !c.draining.Load() {
-			c.notice("fails the TLS handshake: " + visible(err.Error()))
+			c.notice("fails the TLS handshake: " + printableText(err.Error(), maxReplyText, false))
 		}
 		c.ended, c.last = true, true
 		return false
@@ -85,45 +83,27 @@ func (c *Conn) handshake() bool {
 	return true
 }
 
-// visible is a text with question marks for what is no graphic ASCII or space: an
-// error may repeat what the client has sent.
-func visible(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r > '~' {
-			return '?'
-		}
-		return r
-	}, s)
-}
-
-// forget drops what the client has said so far. Until it introduces itself
-// again, no mail can be begun: see outOfTurn. go-smtp learns of it at that
-// EHLO, which ends its session's transaction, if any.
-func (c *Conn) forget() {
+// forgetClient drops the results of the client's commands. It must send EHLO or HELO
+// again before mail: see checkSequence. That also ends the transaction of go-smtp's
+// session.
+func (c *Conn) forgetClient() {
 	c.helo, c.offers = Command{}, offers{}
-	c.passed, c.authed = nil, false
+	c.xforward, c.authed = nil, false
 	c.endTransaction()
 }
 
-// closeNotify ends TLS in order, so that the client knows that nothing was cut
-// off (RFC 8446, section 6.1).
+// closeNotify ends TLS properly, so that the client knows that nothing was cut off
+// (RFC 8446, section 6.1).
 func (c *Conn) closeNotify() {
-	if c.tls != nil && !c.deaf {
-		c.tls.CloseWrite() // sets a deadline of its own, of 5 seconds
+	if c.tls != nil && !c.unwritable {
+		c.tls.CloseWrite() // with its own deadline of 5 seconds
 	}
 }
 
-// prefixed is a connection some bytes of which were read already.
+// prefixed is a connection of which some bytes were read already.
 type prefixed struct {
 	net.Conn
-	first []byte
+	in io.Reader
 }
 
-func (p *prefixed) Read(b []byte) (int, error) {
-	if len(p.first) > 0 {
-		n := copy(b, p.first)
-		p.first = p.first[n:]
-		return n, nil
-	}
-	return p.Conn.Read(b)
-}
+func (p *prefixed) Read(b []byte) (int, error) { return p.in.Read(b) }

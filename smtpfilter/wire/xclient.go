@@ -6,23 +6,22 @@ import (
 	"strings"
 )
 
-// This file is about what a trusted proxy says of the client that it speaks for:
-// XCLIENT (https://www.postfix.org/XCLIENT_README.html), which changes who the
-// client is, and XFORWARD (https://www.postfix.org/XFORWARD_README.html), which
-// changes what is logged of it.
+// With XCLIENT (https://www.postfix.org/XCLIENT_README.html) a trusted proxy changes
+// who the client is; with XFORWARD (https://www.postfix.org/XFORWARD_README.html) it
+// changes what is logged about the client.
 
-// The attributes that are understood, as EHLO offers them.
+// The supported attributes, as EHLO offers them.
 const (
 	xclientAttributes  = "NAME ADDR PORT PROTO HELO LOGIN DESTADDR DESTPORT"
 	xforwardAttributes = "NAME ADDR PORT PROTO HELO IDENT SOURCE"
 )
 
-// Client is who speaks. Its Addr is what limits and lists of clients go by. It
-// is known from Config.Connected on.
+// Client returns the client. Limits and lists of clients use its Addr, which is set
+// before Config.Connected.
 func (c *Conn) Client() Client {
 	client := Client{Addr: c.peer, Local: c.local}
-	if c.told != nil {
-		client = *c.told
+	if c.xclient != nil {
+		client = *c.xclient
 	}
 	if client.Helo == "" {
 		client.Helo = c.helo.Arg
@@ -36,46 +35,42 @@ func (c *Conn) Client() Client {
 	return client
 }
 
-// Forwarded is the client that a trusted proxy names for the next transaction
-// (XFORWARD), for logs and for the next hop's log: the Client, with what the proxy
-// has said of it in place. Client itself does not change by it.
+// Forwarded returns the client for our log and the next hop's: the Client, with the
+// attributes from XFORWARD for the next transaction. Client itself does not change.
 func (c *Conn) Forwarded() Client {
 	client := c.Client()
-	if c.passed == nil {
+	if c.xforward == nil {
 		return client
 	}
-	forwarded := *c.passed
+	forwarded := *c.xforward
 	if forwarded.Proto == "" {
 		forwarded.Proto = client.Proto
 	}
 	return forwarded
 }
 
-// Trusted reports whether the client is a proxy that is believed what it says of others.
-func (c *Conn) Trusted() bool { return c.trusted() }
+// Trusted reports whether the client is a proxy that may use XCLIENT and XFORWARD. The
+// address of the connection or of the PROXY header decides, never that of XCLIENT, so
+// that the proxy may name other clients later.
+func (c *Conn) Trusted() bool { return contains(c.cfg.TrustedProxies, c.peer.Addr()) }
 
-// trusted reports whether the client may use XCLIENT and XFORWARD. The address
-// of the connection decides, or the one that PROXY has named, and never one that
-// XCLIENT has: so the same proxy may go on to speak for others.
-func (c *Conn) trusted() bool { return contains(c.cfg.TrustedProxies, c.peer.Addr()) }
-
-// IsProxy reports whether the client is a trusted proxy that speaks for itself: a
-// source of PROXY headers whose header names nobody, or one that may say XCLIENT
-// and has not. It reports false for a client that a proxy names, even if the
-// client's address is among those of the proxies.
+// IsProxy reports whether the client is a trusted proxy that names no client: a source
+// of PROXY headers whose header has no address, or one that may use XCLIENT and has
+// not. It returns false for a client that a proxy names, even if that client's address
+// is a proxy's.
 func (c *Conn) IsProxy() bool {
-	if c.told != nil {
+	if c.xclient != nil {
 		return false
 	}
-	return c.trusted() || !c.named && contains(c.cfg.ProxySources, c.peer.Addr())
+	return c.Trusted() || !c.named && contains(c.cfg.ProxySources, c.peer.Addr())
 }
 
-// notForProxies is the reply to XCLIENT and XFORWARD where they must not come.
-func (c *Conn) notForProxies(cmd Command) Reply {
+// checkProxy returns the reply to an XCLIENT or XFORWARD that is not allowed.
+func (c *Conn) checkProxy(cmd Command) Reply {
 	switch {
 	case len(c.cfg.TrustedProxies) == 0:
 		return NewReply(502, "5.5.1 "+cmd.Verb+" is not offered")
-	case !c.trusted():
+	case !c.Trusted():
 		return NewReply(550, "5.7.0 "+cmd.Verb+" is not allowed from here")
 	case c.inMail:
 		return NewReply(503, "5.5.1 "+cmd.Verb+" is not allowed inside a mail transaction")
@@ -83,26 +78,26 @@ func (c *Conn) notForProxies(cmd Command) Reply {
 	return Reply{}
 }
 
-// xclient carries out XCLIENT. The session begins anew, with a client of which
-// ADDR makes another one: without it, what was said before still holds.
-func (c *Conn) xclient(cmd Command) {
-	if reply := c.notForProxies(cmd); !reply.IsZero() {
-		c.refuseOwn(cmd, reply)
+// doXCLIENT carries out XCLIENT. The session begins again. With ADDR all earlier
+// attributes are forgotten.
+func (c *Conn) doXCLIENT(cmd Command) {
+	if reply := c.checkProxy(cmd); !reply.IsZero() {
+		c.refuseVerb(cmd, reply)
 		return
 	}
 	client := Client{Addr: c.peer, Local: c.local}
-	if c.told != nil {
-		client = *c.told
+	if c.xclient != nil {
+		client = *c.xclient
 	}
 	if hasAttribute(cmd.rest, "ADDR") {
 		client = Client{Local: c.local}
 	}
 	if !client.setAll(cmd.rest, xclientAttributes) {
-		c.refuseOwn(cmd, NewReply(501, "5.5.4 Bad XCLIENT attribute"))
+		c.refuseVerb(cmd, NewReply(501, "5.5.4 Bad XCLIENT attribute"))
 		return
 	}
-	c.forget()
-	c.told = &client
+	c.forgetClient()
+	c.xclient = &client
 	c.errors, c.refusals, c.idle = 0, 0, 0
 	reply := c.refusal()
 	if reply.IsZero() {
@@ -111,11 +106,11 @@ func (c *Conn) xclient(cmd Command) {
 	c.out = reply.Append(c.out)
 }
 
-// xforward carries out XFORWARD. Several commands add up until a transaction has
-// ended; ADDR makes all else unknown that was not said.
-func (c *Conn) xforward(cmd Command) {
-	if reply := c.notForProxies(cmd); !reply.IsZero() {
-		c.refuseOwn(cmd, reply)
+// doXFORWARD carries out XFORWARD. Several commands add up until the end of a
+// transaction. With ADDR all earlier attributes are forgotten.
+func (c *Conn) doXFORWARD(cmd Command) {
+	if reply := c.checkProxy(cmd); !reply.IsZero() {
+		c.refuseVerb(cmd, reply)
 		return
 	}
 	client := c.Forwarded()
@@ -123,23 +118,21 @@ func (c *Conn) xforward(cmd Command) {
 		client = Client{Proto: client.Proto}
 	}
 	if !client.setAll(cmd.rest, xforwardAttributes) {
-		c.refuseOwn(cmd, NewReply(501, "5.5.4 Bad XFORWARD attribute"))
+		c.refuseVerb(cmd, NewReply(501, "5.5.4 Bad XFORWARD attribute"))
 		return
 	}
-	c.passed, c.mailed = &client, false
+	c.xforward, c.mailSeen = &client, false
 	c.out = NewReply(250, "2.0.0 Ok").Append(c.out)
 }
 
-// dropForwarded ends what XFORWARD has said once the transaction is over for
-// which it was said.
+// dropForwarded drops the attributes of XFORWARD after their transaction.
 func (c *Conn) dropForwarded(cmd Command) {
 	switch cmd.Verb {
 	case "RSET", "EHLO", "HELO":
-		c.passed = nil
-	default:
-		if c.mailed && !c.inMail {
-			c.passed = nil
-		}
+		c.xforward = nil
+	}
+	if c.mailSeen && !c.inMail {
+		c.xforward = nil
 	}
 }
 
@@ -153,8 +146,8 @@ func hasAttribute(args, name string) bool {
 	return false
 }
 
-// setAll takes the attributes of XCLIENT or XFORWARD, of which those in allowed
-// may come, and reports whether all are well-formed.
+// setAll sets the attributes of XCLIENT or XFORWARD, and reports whether all are valid
+// and in allowed.
 func (cl *Client) setAll(args, allowed string) bool {
 	count := 0
 	for arg := range strings.FieldsSeq(args) {
@@ -169,7 +162,7 @@ func (cl *Client) setAll(args, allowed string) bool {
 	return count > 0
 }
 
-// set takes one attribute. What is unavailable becomes unknown.
+// set sets one attribute. Values that are unavailable become unknown.
 func (cl *Client) set(name, value string) bool {
 	if strings.EqualFold(value, "[UNAVAILABLE]") || strings.EqualFold(value, "[TEMPUNAVAIL]") {
 		value = ""
@@ -204,7 +197,7 @@ func (cl *Client) set(name, value string) bool {
 	return false
 }
 
-// setAddr takes an IPv4 address, or an IPv6 address behind "IPV6:".
+// setAddr sets an IPv4 address, or an IPv6 address after "IPV6:".
 func setAddr(a *netip.AddrPort, value string) bool {
 	if value == "" {
 		*a = netip.AddrPort{}
@@ -231,11 +224,4 @@ func setPort(a *netip.AddrPort, value string) bool {
 	return err == nil
 }
 
-func isHostName(s string) bool {
-	for i := range len(s) {
-		if !isDomainByte(s[i]) {
-			return false
-		}
-	}
-	return validDomain(s)
-}
+func isHostName(s string) bool { return all(s, isDomainByte) && validDomain(s) }

@@ -2,8 +2,8 @@ package wire
 
 import "strings"
 
-// decodeXtext decodes xtext (RFC 3461, section 4): graphic ASCII, in which '+'
-// and two upper-case hexadecimal digits stand for any byte.
+// decodeXtext decodes xtext (RFC 3461, section 4): graphic ASCII, in which '+' and two
+// upper-case hexadecimal digits stand for a byte.
 func decodeXtext(s string) (string, bool) {
 	if !isGraphic(s) || strings.Contains(s, "=") {
 		return "", false

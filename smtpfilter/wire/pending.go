@@ -1,5 +1,3 @@
-//go:build unix
-
 package wire
 
 import (
@@ -8,10 +6,9 @@ import (
 	"syscall"
 )
 
-// Pending reports, without waiting, whether there are bytes to read on a
-// connection, and takes none. Deadlines do not count. The error is io.EOF where
-// the peer has closed it. A connection that is no socket is taken for open and
-// silent.
+// Pending reports whether a connection has bytes to read. It does not wait, whatever the
+// deadline, and reads none. The error is io.EOF if the peer has closed the connection.
+// For a connection that is not a socket it returns false.
 func Pending(c net.Conn) (pending bool, err error) {
 	socket, ok := c.(syscall.Conn)
 	if !ok {

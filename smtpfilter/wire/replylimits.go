@@ -6,31 +6,26 @@ import (
 	"unicode/utf8"
 )
 
-// This file bounds the replies that clients and logs are given. Many are the next
-// hop's own words, and a next hop may be broken or hostile.
+// This file limits the replies for clients and logs. Many come from the next hop, which
+// may be broken or hostile.
 
-// Bounds on a reply to a client. The longest reply of a large mail service has
-// some 6 lines and 600 bytes.
+// Limits of a reply to a client. The longest reply of a large mail service has some 6
+// lines and 600 bytes.
 const (
-	// MaxReplyLines is the number of lines of a reply.
 	MaxReplyLines = 32
-
-	// MaxReplyBytes is the size of a reply, codes and CRLFs included.
-	MaxReplyBytes = 4096
+	MaxReplyBytes = 4096 // codes and CRLFs included
 )
 
-// maxReplyText is the longest text of one line that fits in MaxReplyLine.
+// maxReplyText is the longest text of a line that fits in MaxReplyLine.
 const maxReplyText = MaxReplyLine - len("250 ") - len("\r\n")
 
-// omitted stands where a text has been cut.
+// omitted is added to a text that was cut.
 const omitted = " [...]"
 
-// forClient returns the reply as a client is given it: at most MaxReplyLines lines
-// of at most MaxReplyLine bytes, MaxReplyBytes in all, and printable. Text is
-// ASCII with tabs (RFC 5321, section 4.2: textstring). In a transaction with
-// SMTPUTF8 it may be UTF-8, since that client can read addresses in it (RFC 6531,
-// section 3.7.4). Other bytes become '?'. What is cut is marked with " [...]". A
-// reply that keeps to all this is returned as it is.
+// forClient returns the reply as a client may receive it: at most MaxReplyLines lines of
+// at most MaxReplyLine bytes, MaxReplyBytes in all, and printable: ASCII with tabs (RFC
+// 5321, section 4.2: textstring), or UTF-8 if withUTF8 is set (RFC 6531, section 3.7.4).
+// Other bytes become '?'. " [...]" marks what was cut.
 func (r Reply) forClient(withUTF8 bool) Reply {
 	if r.fits() {
 		return r
@@ -65,16 +60,11 @@ func (r Reply) fits() bool {
 
 // isPlain reports whether a text is printable ASCII and tabs.
 func isPlain(s string) bool {
-	for i := range len(s) {
-		if (s[i] < ' ' || s[i] > '~') && s[i] != '\t' {
-			return false
-		}
-	}
-	return true
+	return all(s, func(c byte) bool { return c >= ' ' && c <= '~' || c == '\t' })
 }
 
-// printableText replaces what may not be in a reply by '?', and cuts the text to
-// at most most bytes.
+// printableText replaces invalid characters by '?', and cuts the text to at most most
+// bytes.
 func printableText(s string, most int, withUTF8 bool) string {
 	long := len(s) > most
 	if long {
@@ -97,7 +87,7 @@ func printableText(s string, most int, withUTF8 bool) string {
 	return s
 }
 
-// cut returns at most most bytes of a text, and no part of a character.
+// cut returns at most most bytes of a text, in whole characters.
 func cut(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -108,14 +98,14 @@ func cut(s string, most int) string {
 	return s[:most]
 }
 
-// forClient returns a reply as the client may read it now.
+// forClient returns a reply as the client may receive it now.
 func (c *Conn) forClient(r Reply) Reply {
 	return r.forClient(c.utf8 && c.inMail || c.cmd.UTF8)
 }
 
-// CodesOnly returns the reply with its code and, where there is one, its enhanced
-// status code (RFC 3463), without any other text. It is what a log may show of a
-// reply to AUTH: a next hop may repeat there what it was sent.
+// CodesOnly returns the reply with its code and its enhanced status code (RFC 3463), if
+// any, without other text. Logs show replies to AUTH so, since a next hop may repeat
+// there what the client sent.
 func (r Reply) CodesOnly() Reply {
 	if len(r.Lines) == 0 {
 		return r

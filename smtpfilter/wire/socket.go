@@ -1,5 +1,3 @@
-//go:build unix
-
 package wire
 
 import (
@@ -9,9 +7,9 @@ import (
 	"syscall"
 )
 
-// Socket reads from and writes to a TCP connection with fewer steps than its own
-// methods: see readNow. One goroutine may read at a time, and one may write.
-// Deadlines are set on the TCPConn.
+// Socket reads from and writes to a TCP connection with less overhead than its own
+// methods: see readNow. One goroutine may read at a time, and one may write. Deadlines
+// are those of the TCPConn.
 type Socket struct {
 	*net.TCPConn
 	raw syscall.RawConn
@@ -27,7 +25,7 @@ type Socket struct {
 	writeErr error
 }
 
-// NewSocket returns a Socket around a TCP connection, and any other connection as it is.
+// NewSocket returns a Socket for a TCP connection, and any other connection unchanged.
 func NewSocket(c net.Conn) net.Conn {
 	tcp, ok := c.(*net.TCPConn)
 	if !ok { // the Read of a type around a TCPConn may do more
@@ -52,7 +50,7 @@ func (s *Socket) Read(p []byte) (int, error) {
 	return n, s.fault("read", err)
 }
 
-// fault returns an error as the TCPConn would.
+// fault returns an error in the form of the TCPConn's.
 func (s *Socket) fault(op string, err error) error {
 	if err == nil || err == io.EOF {
 		return err
@@ -72,7 +70,7 @@ func (s *Socket) read(try func(fd uintptr) (done bool)) (int, error) {
 	return s.n, s.err
 }
 
-// readOnce reads into p what is there, and reports false where nothing is.
+// readOnce reads into p, and returns false if nothing has arrived.
 func (s *Socket) readOnce(fd uintptr) (done bool) {
 	n, err := readNow(fd, s.p)
 	switch {
@@ -98,7 +96,7 @@ func (s *Socket) Write(p []byte) (int, error) {
 	return s.written, s.fault("write", err)
 }
 
-// writeRest writes what the kernel takes, and reports false where that is not all.
+// writeRest writes the rest of out, and returns false if the kernel does not take all.
 func (s *Socket) writeRest(fd uintptr) (done bool) {
 	for s.written < len(s.out) {
 		n, err := writeNow(fd, s.out[s.written:])
@@ -114,8 +112,8 @@ func (s *Socket) writeRest(fd uintptr) (done bool) {
 	return true
 }
 
-// readSocket reads once from s behind what is held. No buffer is held while the
-// client is waited for.
+// readSocket reads once from s after the held bytes. It holds no buffer while it waits
+// for the client.
 func (b *buffer) readSocket(s *Socket, large bool) (int, error) {
 	if b.from != s {
 		b.from, b.try = s, b.tryRead
@@ -124,13 +122,13 @@ func (b *buffer) readSocket(s *Socket, large bool) (int, error) {
 	return s.read(b.try)
 }
 
-// tryRead reads what is there. Where nothing is, it gives an empty buffer back
-// and is called again when there is.
+// tryRead reads what has arrived. If nothing has, it releases an empty buffer and
+// returns false, to be called again.
 func (b *buffer) tryRead(fd uintptr) (done bool) {
 	b.makeRoom(b.wantLarge)
 	b.from.p = b.b[b.w:]
 	if !b.from.readOnce(fd) {
-		b.from.p = nil // or the Socket would hold what is given back
+		b.from.p = nil // it may be released
 		if b.r == b.w {
 			b.release()
 		}
