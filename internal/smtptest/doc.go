@@ -38,7 +38,6 @@
 //	C [connect]     the client connects again: the dialogue of the next connection begins
 //	E KEYWORD,…     the server's reply to EHLO: gate.example and these keywords, in this order
 //	TLS             both sides begin TLS
-//	TLS! BYTES      the client sends bytes in the packet that ends its handshake
 //	TLS 1.1         the Peer knows no newer version of TLS, and the handshake fails
 //	TLS fails       the handshake fails, or the client closes the connection after it
 //	HOLD            the Peer waits for a call of Script.Continue

@@ -14,7 +14,7 @@ import (
 )
 
 // peerVerbs are the verbs of the lines that a Peer plays.
-var peerVerbs = []string{"C", "S", "C!", "S!", "E", "TLS", "TLS!", "HOLD"}
+var peerVerbs = []string{"C", "S", "C!", "S!", "E", "TLS", "HOLD"}
 
 // OnWire reports whether a Peer plays the line.
 func (l Line) OnWire() bool { return slices.Contains(peerVerbs, l.Verb) }
@@ -34,11 +34,12 @@ func NewClient(c net.Conn) *Peer { return newPeer(c, 'C') }
 
 func newPeer(c net.Conn, side byte) *Peer {
 	p := &Peer{side: side, raw: c}
-	p.use(c)
+	p.Use(c)
 	return p
 }
 
-func (p *Peer) use(c net.Conn) {
+// Use continues the dialogue on another connection: TLS over the old one.
+func (p *Peer) Use(c net.Conn) {
 	p.Conn, p.In = c, bufio.NewReader(c)
 }
 
@@ -65,8 +66,6 @@ func (p *Peer) Play(l Line) error {
 		return p.expectExtensions(strings.Split(l.Text, ","))
 	case "TLS":
 		return p.startTLS(l.Text)
-	case "TLS!":
-		return p.startTLSAndSend(Expand(l.Text))
 	case "HOLD":
 		select {
 		case <-p.held:
@@ -198,7 +197,7 @@ func (p *Peer) startTLS(how string) error {
 	}
 	err := c.Handshake()
 	if how == "" {
-		p.use(c)
+		p.Use(c)
 		return err
 	}
 	if p.side == 'S' {
@@ -213,23 +212,6 @@ func (p *Peer) startTLS(how string) error {
 	return nil
 }
 
-// startTLSAndSend begins TLS as a client, and sends text in the packet that ends
-// the handshake.
-func (p *Peer) startTLSAndSend(text string) error {
-	late := &lateConn{Conn: p.Conn}
-	c := tls.Client(late, &tls.Config{RootCAs: Roots(), ServerName: ServerName, MinVersion: tls.VersionTLS13})
-	err := c.Handshake()
-	if err == nil {
-		_, err = io.WriteString(c, text)
-	}
-	if err == nil {
-		_, err = late.Conn.Write(late.held)
-	}
-	late.open = true
-	p.use(c)
-	return err
-}
-
 // bufferedConn is a connection of which a part is read already.
 type bufferedConn struct {
 	net.Conn
@@ -237,19 +219,3 @@ type bufferedConn struct {
 }
 
 func (c bufferedConn) Read(p []byte) (int, error) { return c.in.Read(p) }
-
-// lateConn holds back what is written after the first message, until it is open.
-type lateConn struct {
-	net.Conn
-	hello, open bool
-	held        []byte
-}
-
-func (l *lateConn) Write(p []byte) (int, error) {
-	if l.open || !l.hello {
-		l.hello = true
-		return l.Conn.Write(p)
-	}
-	l.held = append(l.held, p...)
-	return len(p), nil
-}

@@ -120,9 +120,15 @@ func (s *session) execute(line string) error {
 	case "AUTH":
 		return s.executeAuth(line)
 	case "MAIL":
-		return s.executeMail(line)
+		if s.mail != "" {
+			return s.answer(line, "503 5.5.1 Error: nested MAIL command")
+		}
+		return s.envelope(line, "250 2.1.0 Ok", func() { s.mail = line })
 	case "RCPT":
-		return s.executeRcpt(line)
+		if s.mail == "" {
+			return s.answer(line, "503 5.5.1 Error: need MAIL command")
+		}
+		return s.envelope(line, "250 2.1.5 Ok", func() { s.rcpts = append(s.rcpts, line) })
 	case "DATA":
 		return s.executeData(line)
 	case "BDAT":
@@ -201,26 +207,13 @@ func (s *session) executeAuth(line string) error {
 	}
 }
 
-func (s *session) executeMail(line string) error {
-	if s.mail != "" {
-		return s.answer(line, "503 5.5.1 Error: nested MAIL command")
-	}
+// envelope answers a command of the envelope, and calls accepted after a positive
+// reply.
+func (s *session) envelope(line, usual string, accepted func()) error {
 	s.commands = append(s.commands, line)
-	reply, err := s.reply(line, "250 2.1.0 Ok")
+	reply, err := s.reply(line, usual)
 	if positive(reply) {
-		s.mail = line
-	}
-	return err
-}
-
-func (s *session) executeRcpt(line string) error {
-	if s.mail == "" {
-		return s.answer(line, "503 5.5.1 Error: need MAIL command")
-	}
-	s.commands = append(s.commands, line)
-	reply, err := s.reply(line, "250 2.1.5 Ok")
-	if positive(reply) {
-		s.rcpts = append(s.rcpts, line)
+		accepted()
 	}
 	return err
 }

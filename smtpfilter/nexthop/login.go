@@ -21,8 +21,11 @@ const (
 // more than five (GSSAPI).
 const maxAuthRounds = 20
 
-// endlessAuth answers a client whose AUTH exchange does not end. It is a reply and
-// not an error, so that one client cannot take the next hop down.
+// errEndlessAuth reports an AUTH exchange with too many challenges.
+var errEndlessAuth = errors.New("too many challenges")
+
+// endlessAuth answers the client then. It is a reply and not an error, so that one
+// client cannot take the next hop down.
 var endlessAuth = wire.NewReply(554, "5.5.0 Authentication ended: too many challenges")
 
 // Authenticate passes a client's AUTH command on, over a connection that has the
@@ -42,61 +45,58 @@ func (s *SMTP) Authenticate(ctx context.Context, client Client, args string, ask
 		return nil, wire.Reply{}, fmt.Errorf("next hop %s: %w", s, err)
 	}
 	var reply wire.Reply
-	endless := false
 	err = c.during(ctx, func() error {
 		if reply, err = s.identify(ctx, c, &client); err == nil && reply.IsZero() {
-			reply, endless, err = c.authenticate(args, ask)
+			reply, err = c.authenticate(args, ask)
 		}
 		return err
 	})
-	if err != nil {
+	switch {
+	case err == errEndlessAuth:
+		c.Close()
+		s.log.Warn("AUTH ended after too many challenges", "next_hop", s.String(), "challenges", maxAuthRounds)
+		return nil, endlessAuth, nil
+	case err != nil:
 		c.Close()
 		return nil, wire.Reply{}, fmt.Errorf("next hop %s: AUTH: %w", s, err)
+	case reply.Code == codeLoggedIn:
+		c.login = &login{hop: s, conn: c}
+		return c.login, reply, nil
+	case reply.Code == codeClosing:
+		c.Close()
+	default:
+		s.dismiss(c)
 	}
-	if reply.Code != codeLoggedIn {
-		if reply.Code == codeClosing || endless {
-			c.Close()
-		} else {
-			s.dismiss(c)
-		}
-		if endless {
-			s.log.Warn("AUTH ended after too many challenges", "next_hop", s.String(), "challenges", maxAuthRounds)
-		}
-		return nil, reply, nil
-	}
-	l := &login{hop: s, conn: c}
-	c.login = l
-	return l, reply, nil
+	return nil, reply, nil
 }
 
-// authenticate carries out the exchange and returns the last reply. If that is
-// endlessAuth, the next hop still waits for an answer.
-func (c *conn) authenticate(args string, ask func(wire.Reply) (string, error)) (last wire.Reply, endless bool, err error) {
+// authenticate carries out the exchange and returns the last reply.
+func (c *conn) authenticate(args string, ask func(wire.Reply) (string, error)) (wire.Reply, error) {
 	if !c.offers.Has("AUTH") {
-		return wire.Reply{}, false, notOffered("AUTH")
+		return wire.Reply{}, notOffered("AUTH")
 	}
 	c.inAuth = true
 	defer func() { c.inAuth = false }()
 	line := "AUTH " + args
 	for challenges := 0; ; challenges++ {
 		if strings.ContainsAny(line, "\r\n\x00") {
-			return wire.Reply{}, false, errors.New("control bytes in the client's answer")
+			return wire.Reply{}, errors.New("control bytes in the client's answer")
 		}
 		reply, err := c.ask(line, c.timeouts.Mail, codeChallenge)
 		if err == nil && reply.Positive() && reply.Code != codeLoggedIn {
 			err = wire.ErrBadReply
 		}
 		if err != nil {
-			return wire.Reply{}, false, withoutBytes(err)
+			return wire.Reply{}, withoutBytes(err)
 		}
 		if reply.Code != codeChallenge {
-			return reply, false, nil
+			return reply, nil
 		}
 		if challenges == maxAuthRounds {
-			return endlessAuth, true, nil
+			return wire.Reply{}, errEndlessAuth
 		}
 		if line, err = ask(reply); err != nil {
-			return wire.Reply{}, false, err
+			return wire.Reply{}, err
 		}
 	}
 }

@@ -32,11 +32,6 @@ func getWriter(w io.Writer) *bufio.Writer {
 	return b
 }
 
-func putWriter(b *bufio.Writer) {
-	b.Reset(nil)
-	writers.Put(b)
-}
-
 // content sends a message to the next hop: after DATA, or in chunks. Errors may be a
 // chunkError.
 type content interface {
@@ -101,7 +96,8 @@ func (l *lines) end() (sent bool, err error) {
 }
 
 func (l *lines) free() {
-	putWriter(l.w)
+	l.w.Reset(nil)
+	writers.Put(l.w)
 	l.w = nil
 }
 

@@ -299,7 +299,7 @@ func (b *Body) scan(data []byte, full bool) []byte {
 
 	bare = bare || bytes.Count(piece, crlf[:1]) != lines
 	if (bare || b.newlines.afterLF) && b.normalizes() {
-		piece, dots = b.normalizeData(piece, atStart)
+		piece, dots = b.normalizeText(piece, atStart, true)
 	}
 	b.checkText(piece)
 	b.count(len(piece) - dots)

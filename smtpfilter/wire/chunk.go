@@ -109,7 +109,7 @@ func (b *Body) takePart(data []byte) []byte {
 			piece = data[:used-1]
 		}
 		if hasBare(piece) && b.normalizes() {
-			piece = b.normalizeChunk(piece)
+			piece, _ = b.normalizeText(piece, false, false)
 		}
 		b.checkText(piece)
 	}

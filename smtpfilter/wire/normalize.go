@@ -47,20 +47,20 @@ func (b *Body) bareCR() []byte {
 	return space
 }
 
-// normalizeData normalizes a piece of DATA with a bare CR or LF in or before it, which
-// does not end in a CR: each bare LF becomes a CRLF, each bare CR a space. It also
+// normalizeText normalizes a piece with a bare CR or LF in or before it, which does not
+// end in a CR: each bare LF becomes a CRLF, each bare CR a space. With stuffed, it also
 // returns how many of the dots in the result are stuffing.
 //
-// In the piece only lines after CRLF are stuffed. So normalizeData stuffs a line after
+// In the piece only lines after CRLF are stuffed. So normalizeText stuffs a line after
 // a former bare LF, and a line of one dot before a bare LF becomes empty. Nothing can
 // end the message that did not end it as received.
-func (b *Body) normalizeData(piece []byte, atStart bool) (out []byte, dots int) {
+func (b *Body) normalizeText(piece []byte, atStart, stuffed bool) (out []byte, dots int) {
 	n := &b.newlines
 	out = n.out[:0]
 	for len(piece) > 0 {
 		line, ending := cutLine(piece)
 		piece = piece[len(line)+len(ending):]
-		if len(line) > 0 && line[0] == '.' {
+		if stuffed && len(line) > 0 && line[0] == '.' {
 			switch {
 			case n.afterLF:
 				out = append(out, '.')
@@ -76,18 +76,6 @@ func (b *Body) normalizeData(piece []byte, atStart bool) (out []byte, dots int) 
 	}
 	n.out = out
 	return out, dots
-}
-
-// normalizeChunk normalizes a piece of a chunk, which has no stuffing.
-func (b *Body) normalizeChunk(piece []byte) []byte {
-	out := b.newlines.out[:0]
-	for len(piece) > 0 {
-		line, ending := cutLine(piece)
-		piece = piece[len(line)+len(ending):]
-		out = appendLine(out, line, ending)
-	}
-	b.newlines.out = out
-	return out
 }
 
 // cutLine returns the first line of text, and the CRLF or LF after it.

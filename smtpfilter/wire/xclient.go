@@ -81,19 +81,11 @@ func (c *Conn) checkProxy(cmd Command) Reply {
 // doXCLIENT carries out XCLIENT. The session begins again. With ADDR all earlier
 // attributes are forgotten.
 func (c *Conn) doXCLIENT(cmd Command) {
-	if reply := c.checkProxy(cmd); !reply.IsZero() {
-		c.refuseVerb(cmd, reply)
-		return
-	}
 	client := Client{Addr: c.peer, Local: c.local}
 	if c.xclient != nil {
 		client = *c.xclient
 	}
-	if hasAttribute(cmd.rest, "ADDR") {
-		client = Client{Local: c.local}
-	}
-	if !client.setAll(cmd.rest, xclientAttributes) {
-		c.refuseVerb(cmd, NewReply(501, "5.5.4 Bad XCLIENT attribute"))
+	if !c.setAttributes(cmd, &client, Client{Local: c.local}, xclientAttributes) {
 		return
 	}
 	c.forgetClient()
@@ -109,20 +101,29 @@ func (c *Conn) doXCLIENT(cmd Command) {
 // doXFORWARD carries out XFORWARD. Several commands add up until the end of a
 // transaction. With ADDR all earlier attributes are forgotten.
 func (c *Conn) doXFORWARD(cmd Command) {
+	client := c.Forwarded()
+	if c.setAttributes(cmd, &client, Client{Proto: client.Proto}, xforwardAttributes) {
+		c.xforward, c.mailSeen = &client, false
+		c.out = NewReply(250, "2.0.0 Ok").Append(c.out)
+	}
+}
+
+// setAttributes sets the attributes of XCLIENT or XFORWARD, those in allowed. With
+// ADDR it begins with other. If the command is not allowed or invalid, it refuses the
+// command and returns false.
+func (c *Conn) setAttributes(cmd Command, client *Client, other Client, allowed string) bool {
 	if reply := c.checkProxy(cmd); !reply.IsZero() {
 		c.refuseVerb(cmd, reply)
-		return
+		return false
 	}
-	client := c.Forwarded()
 	if hasAttribute(cmd.rest, "ADDR") {
-		client = Client{Proto: client.Proto}
+		*client = other
 	}
-	if !client.setAll(cmd.rest, xforwardAttributes) {
-		c.refuseVerb(cmd, NewReply(501, "5.5.4 Bad XFORWARD attribute"))
-		return
+	if !client.setAll(cmd.rest, allowed) {
+		c.refuseVerb(cmd, NewReply(501, "5.5.4 Bad "+cmd.Verb+" attribute"))
+		return false
 	}
-	c.xforward, c.mailSeen = &client, false
-	c.out = NewReply(250, "2.0.0 Ok").Append(c.out)
+	return true
 }
 
 // dropForwarded drops the attributes of XFORWARD after their transaction.

@@ -1,33 +1,31 @@
 package wire
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // decodeXtext decodes xtext (RFC 3461, section 4): graphic ASCII, in which '+' and two
 // upper-case hexadecimal digits stand for a byte.
 func decodeXtext(s string) (string, bool) {
-	if !isGraphic(s) || strings.Contains(s, "=") {
+	if s == "" || !isGraphic(s) || strings.Contains(s, "=") {
 		return "", false
 	}
 	if !strings.Contains(s, "+") {
-		return s, s != ""
+		return s, true
 	}
-	b := make([]byte, 0, len(s))
-	for i := 0; i < len(s); i++ {
-		if s[i] != '+' {
-			b = append(b, s[i])
-			continue
-		}
-		if i+2 >= len(s) {
+	plain, rest, more := strings.Cut(s, "+")
+	b := append(make([]byte, 0, len(s)), plain...)
+	for more {
+		if len(rest) < 2 || rest[:2] != strings.ToUpper(rest[:2]) {
 			return "", false
 		}
-		high, low := strings.IndexByte(hexDigits, s[i+1]), strings.IndexByte(hexDigits, s[i+2])
-		if high < 0 || low < 0 {
+		code, err := strconv.ParseUint(rest[:2], 16, 8)
+		if err != nil {
 			return "", false
 		}
-		b = append(b, byte(high<<4|low))
-		i += 2
+		plain, rest, more = strings.Cut(rest[2:], "+")
+		b = append(append(b, byte(code)), plain...)
 	}
 	return string(b), true
 }
-
-const hexDigits = "0123456789ABCDEF"
