@@ -1,0 +1,69 @@
+package term
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+)
+
+func TestWrap(t *testing.T) {
+	for _, c := range []struct {
+		text       string
+		want, hard []string // hard is nil if the same
+	}{
+		{"", []string{""}, nil},
+		{"a b", []string{"a b"}, nil},
+		{"aaaa bbbb cc", []string{"aaaa bbbb", "cc"}, nil},
+		{"aaa,bbb,ccc,ddd", []string{"aaa,bbb,ccc,ddd"}, []string{"aaa,bbb,", "ccc,ddd"}},
+		{"éééééééééééé", []string{"éééééééééééé"}, []string{"éééééééééé", "éé"}},
+		{"x aaaaaaaaaaaaaaaaaaaaa", []string{"x", "aaaaaaaaaaaaaaaaaaaaa"}, []string{"x", "aaaaaaaaaa", "aaaaaaaaaa", "a"}},
+	} {
+		if c.hard == nil {
+			c.hard = c.want
+		}
+		if got := Wrap(c.text, 10); !slices.Equal(got, c.want) {
+			t.Errorf("%q: %q, want %q", c.text, got, c.want)
+		}
+		if got := WrapHard(c.text, 10); !slices.Equal(got, c.hard) {
+			t.Errorf("%q, hard: %q, want %q", c.text, got, c.hard)
+		}
+	}
+}
+
+func TestParagraph(t *testing.T) {
+	for _, c := range []struct{ label, indent, text, want string }{
+		{"* ", "  ", "aaa bbb ccc ddd", "* aaa bbb\n  ccc ddd\n"},
+		{"label: ", " ", "aa bbb ccc ddd", "label: aa\n bbb ccc\n ddd\n"},
+		{"label: ", "", "", "label:\n"},
+	} {
+		var b bytes.Buffer
+		if Paragraph(&b, c.label, c.indent, c.text, 10); b.String() != c.want {
+			t.Errorf("%q, %q: %q, want %q", c.label, c.text, b.String(), c.want)
+		}
+	}
+}
+
+// TestTable wants the same table in ever fewer columns.
+func TestTable(t *testing.T) {
+	table := &Table{Indent: " ", Columns: []Column{{Title: "name"}, {Title: "kind", Left: true}, {Title: "n"}, {Title: "more", Spare: true}}}
+	table.Add("first", "a", "1", "x")
+	table.Add("the second", "bb", "10,000", "")
+	for _, c := range []struct {
+		width int
+		want  string
+	}{
+		{0, " name        kind       n  more\n first       a          1     x\n the second  bb    10,000\n"},
+		{31, " name        kind       n  more\n first       a          1     x\n the second  bb    10,000\n"},
+		{30, " name        kind       n\n first       a          1\n the second  bb    10,000\n"},
+		{24, " name\n   kind       n\n first\n   a          1\n the second\n   bb    10,000\n"},
+		{12, " first\n   kind a; n\n   1\n the second\n   kind bb;\n   n 10,000\n"},
+	} {
+		var b bytes.Buffer
+		if table.Write(&b, c.width); b.String() != c.want {
+			t.Errorf("width %d:\n%s\nwant\n%s", c.width, b.String(), c.want)
+		}
+		if got := table.Fits(c.width); got != (c.width == 31) {
+			t.Errorf("width %d: fits %t", c.width, got)
+		}
+	}
+}
