@@ -1,4 +1,4 @@
-package hashlab
+package hashlab_test
 
 import (
 	"context"
@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"spamgate/internal/disposable"
+	"spamgate/internal/hashlab"
+	"spamgate/internal/hashlab/render"
+	"spamgate/internal/hashlab/summary"
 )
 
 // TestCompare is the comparison as a test: it measures the laboratory's own
@@ -16,17 +19,18 @@ import (
 //
 //	go test ./internal/hashlab -run Compare -v
 func TestCompare(t *testing.T) {
-	options := Options{Seed: 1, Corpora: []*Corpus{{Name: realList, What: "domains of throw-away mail providers", Keys: disposable.Domains()}}}
-	var r *Report
+	options := hashlab.Options{Seed: 1, Corpora: []*hashlab.Corpus{{Name: "real-list", What: "domains of throw-away mail providers", Keys: disposable.Domains()}}}
+	var r *hashlab.Report
 	if testing.Short() {
 		options.Corpora[0].Keys = options.Corpora[0].Keys[:30_000]
 		r = untilSpeed(t, options)
 	} else {
 		var err error
-		if r, err = Run(context.Background(), options); err != nil {
+		if r, err = hashlab.Run(context.Background(), options); err != nil {
 			t.Fatal(err)
 		}
 	}
+	r.Summary = summary.Of(r)
 	f := findings{report: r}
 	for _, c := range []struct {
 		name string
@@ -43,19 +47,50 @@ func TestCompare(t *testing.T) {
 		t.Run(c.name, c.test)
 	}
 	var table strings.Builder
-	if err := WriteText(&table, r, TextWidth); err != nil {
+	if err := render.Text(&table, r, render.TextWidth); err != nil {
 		t.Fatal(err)
 	}
 	t.Log("\n" + table.String())
 }
 
+// untilSpeed is a run with all numbers that depend on the manifest alone: it is
+// interrupted when the speeds begin.
+func untilSpeed(tb testing.TB, o hashlab.Options) *hashlab.Report {
+	tb.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	o.Progress = func(_ float64, what string) {
+		if what == "speed" {
+			cancel()
+		}
+	}
+	r, err := hashlab.Run(ctx, o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if !r.Interrupted {
+		tb.Fatal("the run did not come to the speeds")
+	}
+	return r
+}
+
+// row is the one of rows that is wanted.
+func row[Row any](tb testing.TB, rows []Row, wanted func(Row) bool) Row {
+	tb.Helper()
+	some := hashlab.Filter(rows, wanted)
+	if len(some) != 1 {
+		tb.Fatalf("%d of %d rows are wanted, not one", len(some), len(rows))
+	}
+	return some[0]
+}
+
 // findings are looked for in a report.
-type findings struct{ report *Report }
+type findings struct{ report *hashlab.Report }
 
 // rates are the subject's rates at the full capacity, one for each size.
-func (f findings) rates(tb testing.TB, name string, k int) []FPRRow {
+func (f findings) rates(tb testing.TB, name string, k int) []hashlab.FPRRow {
 	tb.Helper()
-	var rows []FPRRow
+	var rows []hashlab.FPRRow
 	for _, r := range f.report.FPR {
 		if r.Name == name && r.K == k && r.Load == 1 {
 			rows = append(rows, r)
@@ -68,9 +103,9 @@ func (f findings) rates(tb testing.TB, name string, k int) []FPRRow {
 }
 
 // pass is the pass rate of a function in a family's filter.
-func (f findings) pass(tb testing.TB, family, hash string) PassRow {
+func (f findings) pass(tb testing.TB, family, hash string) hashlab.PassRow {
 	tb.Helper()
-	return row(tb, f.report.PassRates, func(r PassRow) bool { return r.Family == family && r.Hash == hash })
+	return row(tb, f.report.PassRates, func(r hashlab.PassRow) bool { return r.Family == family && r.Hash == hash })
 }
 
 func (f findings) pjwIsELF(t *testing.T) {
@@ -83,7 +118,7 @@ func (f findings) pjwIsELF(t *testing.T) {
 	if p, e := f.pass(t, "classic", "PJW"), f.pass(t, "classic", "ELF"); p.Hits != e.Hits {
 		t.Errorf("in the family: PJW passes %d times, ELF %d", p.Hits, e.Hits)
 	}
-	a := row(t, f.report.Agreement, func(a Agreement) bool { return a.Family == "classic" })
+	a := row(t, f.report.Agreement, func(a hashlab.Agreement) bool { return a.Family == "classic" })
 	for i, x := range a.Names {
 		for j, y := range a.Names {
 			one := i == j || x == "PJW" && y == "ELF" || x == "ELF" && y == "PJW"
@@ -103,7 +138,7 @@ func (f findings) bpCollapses(t *testing.T) {
 	if p := f.pass(t, "classic", "BP"); p.Rate.Low < 0.95 {
 		t.Errorf("in the family BP passes %+v", p.Rate)
 	}
-	c := row(t, f.report.Collisions, func(c Collision) bool { return c.Name == "BP" && c.Bits == 28 })
+	c := row(t, f.report.Collisions, func(c hashlab.Collision) bool { return c.Name == "BP" && c.Bits == 28 })
 	if c.Distinct > c.Keys/5 {
 		t.Errorf("modulo 2^28 BP has %d values of %d keys", c.Distinct, c.Keys)
 	}
@@ -114,7 +149,7 @@ func (f findings) bpCollapses(t *testing.T) {
 func (f findings) idealKeepsToTheFormula(t *testing.T) {
 	misses, rows := 0, 0
 	for _, k := range []int{1, 7, 9, 11} {
-		for _, r := range f.rates(t, idealName, k) {
+		for _, r := range f.rates(t, hashlab.Ideal, k) {
 			rows++
 			if r.Formula < r.Rate.Low || r.Formula > r.Rate.High {
 				misses++
@@ -148,7 +183,7 @@ func (f findings) classicActsLikeNine(t *testing.T) {
 // keyedIsIdeal: today's hashes are told from the ideal ones by no more than the
 // intervals' width.
 func (f findings) keyedIsIdeal(t *testing.T) {
-	for _, name := range []string{"double", "double:murmur3", "seeded", "digest", xxh3Name} {
+	for _, name := range []string{"double", "double:murmur3", "seeded", "digest", hashlab.XXH3} {
 		for _, r := range f.rates(t, name, 11) {
 			if math.Abs(r.EffectiveK.Value-11) > 0.5 || r.Rate.Low > 1.15*r.Formula || r.Rate.High < r.Formula/1.15 {
 				t.Errorf("%s, %d bits: effective k %+v, rate %+v, formula %v", name, r.M, r.EffectiveK, r.Rate, r.Formula)
@@ -161,8 +196,8 @@ func (f findings) keyedIsIdeal(t *testing.T) {
 // keys are in most messages ("com"), and are wrong for all of them or none.
 func (f findings) messages(t *testing.T) {
 	for _, k := range []int{7, 9, 11} {
-		r := row(t, f.report.Messages, func(r MessageRow) bool { return r.Name == idealName && r.K == k })
-		perKey := f.rates(t, idealName, k)[0].Rate.Value
+		r := row(t, f.report.Messages, func(r hashlab.MessageRow) bool { return r.Name == hashlab.Ideal && r.K == k })
+		perKey := f.rates(t, hashlab.Ideal, k)[0].Rate.Value
 		if r.KeysAMail < 6 || r.Rate.Value < 2*perKey || r.Rate.Low > 2*r.FromPerKey {
 			t.Errorf("k = %d: rate per message %+v with %v keys, per key %v", k, r.Rate, r.KeysAMail, perKey)
 		}
@@ -172,7 +207,7 @@ func (f findings) messages(t *testing.T) {
 // summary holds that the sentences say what the tests above found.
 func (f findings) summary(t *testing.T) {
 	for _, name := range []string{"control", "expect-fpr:classic", "expect-fpr:classic9", "formula", "carry:classic", "pjw-is-elf", "bp-collapse", "messages"} {
-		s := row(t, f.report.Summary, func(s Finding) bool { return s.Name == name })
+		s := row(t, f.report.Summary, func(s hashlab.Finding) bool { return s.Name == name })
 		if !s.Holds {
 			t.Errorf("%s: %s", name, s.Text)
 		}

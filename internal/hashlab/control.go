@@ -14,8 +14,8 @@ import (
 
 // Names of the controls that stand in every table.
 const (
-	idealName = "ideal"
-	xxh3Name  = "xxh3"
+	Ideal = "ideal"
+	XXH3  = "xxh3"
 )
 
 // ideal is k independent functions with uniform values, as near as a program
@@ -103,7 +103,7 @@ func (f *ideal) draws(d digest) (random rand.PCG) {
 	return random
 }
 
-func (f *ideal) Name() string { return idealName }
+func (f *ideal) Name() string { return Ideal }
 func (f *ideal) K() int       { return f.k }
 func (f *ideal) M() uint64    { return f.m }
 
@@ -157,7 +157,7 @@ func newXXH3(m uint64, k int) hashfamily.Family { return independentXXH3{m, k} }
 // key's j-th.
 const spread = 0x9E3779B97F4A7C15
 
-func (f independentXXH3) Name() string { return xxh3Name }
+func (f independentXXH3) Name() string { return XXH3 }
 func (f independentXXH3) K() int       { return f.k }
 func (f independentXXH3) M() uint64    { return f.m }
 

@@ -138,7 +138,7 @@ func TestGeneratedCorporaFillTheFilters(t *testing.T) {
 func TestMeasureIsABloomFilter(t *testing.T) {
 	p := smallPlace(t, 6000, 1<<13, 11)
 	p.passes = true
-	for _, name := range []string{"classic", "digest", "double", "seeded", idealName} {
+	for _, name := range []string{"classic", "digest", "double", "seeded", Ideal} {
 		s := subjectNamed(t, name, 11)
 		x, err := p.measure(context.Background(), s)
 		if err != nil {

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"spamgate/hashfamily"
@@ -15,7 +18,7 @@ import (
 var smallSize = fullSize{m: 1 << 16, members: []int{2400, 4129}, queries: 60_000, seed: 1}
 
 func TestFullSize(t *testing.T) {
-	for _, name := range []string{"classic", "double", idealName, xxh3Name} {
+	for _, name := range []string{"classic", "double", Ideal, XXH3} {
 		s := subjectNamed(t, name, 11)
 		rows, err := smallSize.measure(context.Background(), s)
 		if err != nil {
@@ -84,8 +87,8 @@ func TestFullSizeSubjects(t *testing.T) {
 		families []string
 		want     []string
 	}{
-		{nil, []string{"classic", "double", idealName, xxh3Name, "classic9", idealName, xxh3Name}},
-		{[]string{"weighted", "seeded"}, []string{"weighted", idealName, xxh3Name, "seeded", idealName, xxh3Name}},
+		{nil, []string{"classic", "double", Ideal, XXH3, "classic9", Ideal, XXH3}},
+		{[]string{"weighted", "seeded"}, []string{"weighted", Ideal, XXH3, "seeded", Ideal, XXH3}},
 		{[]string{"classic:BP"}, nil},
 	} {
 		families, err := choose(c.families)
@@ -103,5 +106,18 @@ func TestFullSizeSubjects(t *testing.T) {
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%v: %v, want %v", c.families, got, c.want)
 		}
+	}
+}
+
+// TestFieldsTellTheFilters wants the numbers of filters that the page of fields
+// tells to be those that are made.
+func TestFieldsTellTheFilters(t *testing.T) {
+	page, err := os.ReadFile("../../docs/hash-families-fields.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("| `filters` | random filters: %d, with `--full` %d, where `full_size` %d |", splits, splitsFull, fullSizeFilters)
+	if !strings.Contains(string(page), want) {
+		t.Errorf("docs/hash-families-fields.md does not say %q", want)
 	}
 }

@@ -58,8 +58,8 @@ func hashSubjects(seed uint64) []hashSubject {
 	return append(all,
 		whole("HighwayHash", KindHash, highway),
 		whole("Murmur3", KindHash, murmur),
-		whole(idealName, KindControl, idealHash(seed)),
-		whole(xxh3Name, KindControl, xxh3.Hash))
+		whole(Ideal, KindControl, idealHash(seed)),
+		whole(XXH3, KindControl, xxh3.Hash))
 }
 
 // highway is the first half of HighwayHash-128 under the public key.

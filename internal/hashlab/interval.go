@@ -12,14 +12,14 @@ type jsonInterval struct {
 	High  *float64 `json:"high"`
 }
 
-// known reports whether x is a number, and not what an [Interval] has for an
+// Known reports whether x is a number, and not what an [Interval] has for an
 // unknown one.
-func known(x float64) bool { return !math.IsInf(x, 0) && !math.IsNaN(x) }
+func Known(x float64) bool { return !math.IsInf(x, 0) && !math.IsNaN(x) }
 
 // MarshalJSON writes null for what is unknown.
 func (i Interval) MarshalJSON() ([]byte, error) {
 	number := func(x float64) *float64 {
-		if !known(x) {
+		if !Known(x) {
 			return nil
 		}
 		return &x

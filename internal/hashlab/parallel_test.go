@@ -57,7 +57,7 @@ func TestMeasurePassesErrorsOn(t *testing.T) {
 	if x, err := p.measure(context.Background(), s); !errors.Is(err, broken) || x != nil {
 		t.Errorf("a family that can't be made: %v, %v", x, err)
 	}
-	if x, err := p.measure(cancelled(), subjectNamed(t, idealName, 11)); !errors.Is(err, context.Canceled) || x != nil {
+	if x, err := p.measure(cancelled(), subjectNamed(t, Ideal, 11)); !errors.Is(err, context.Canceled) || x != nil {
 		t.Errorf("cancelled, ideal: %v, %v", x, err)
 	}
 	if x, err := p.measure(cancelled(), subjectNamed(t, "classic", 11)); !errors.Is(err, context.Canceled) || x != nil {

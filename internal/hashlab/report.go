@@ -1,5 +1,7 @@
 package hashlab
 
+import "iter"
+
 // Report is what one run found. Everything but Speed is the same whenever the
 // manifest is.
 type Report struct {
@@ -53,6 +55,14 @@ const (
 type Subject struct {
 	Name string `json:"name"` // "classic", "RS", "ideal"
 	Kind string `json:"kind"`
+}
+
+// FamilyKind returns the kind of a family by its name.
+func FamilyKind(name string) string {
+	if name == Ideal || name == XXH3 {
+		return KindControl
+	}
+	return KindFamily
 }
 
 // Interval is a value between its limits of 95% confidence: Low ≤ Value ≤ High.
@@ -183,6 +193,19 @@ type Agreement struct {
 	Names  []string    `json:"names"`
 	Same   [][]float64 `json:"same"` // part of the keys with the same index
 	Kappa  [][]float64 `json:"kappa"`
+}
+
+// Pairs returns the numbers of each two functions, the lower one first.
+func (a Agreement) Pairs() iter.Seq2[int, int] {
+	return func(yield func(i, j int) bool) {
+		for i := range a.Names {
+			for j := i + 1; j < len(a.Names); j++ {
+				if !yield(i, j) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // SpeedRow is the time to hash a key.

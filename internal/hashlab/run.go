@@ -3,6 +3,7 @@ package hashlab
 import (
 	"context"
 	"fmt"
+	"math/bits"
 	"runtime"
 
 	"spamgate/blocklist/bloom"
@@ -64,7 +65,6 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	correctUniformity(l.report.Uniformity)
-	l.report.Summary = append(l.report.Summary, Summarize(l.report)...)
 	return l.report, nil
 }
 
@@ -191,7 +191,7 @@ func (l *lab) corpusSteps(source source) []step {
 // placeSteps is the false positive rates of a group in one place, with messages
 // and pass rates where told.
 func (l *lab) placeSteps(corpus string, g group, s shape, messages, passes bool) []step {
-	what := fmt.Sprintf("%s, k = %d, %s bits: ", corpus, g.k, FormatBits(s.m))
+	what := fmt.Sprintf("%s, k = %d, 2^%d bits: ", corpus, g.k, bits.Len64(s.m)-1)
 	steps := []step{{what + "splits", 6 * float64(s.splits*s.pool), func(ctx context.Context) (err error) {
 		l.place = nil // so that only one is in memory at a time
 		if l.place, err = newPlace(ctx, l.corpus, s, l.options.Seed); err == nil && messages {
@@ -200,7 +200,7 @@ func (l *lab) placeSteps(corpus string, g group, s shape, messages, passes bool)
 		return err
 	}}}
 	for _, subject := range g.subjects {
-		steps = append(steps, step{what + subject.Name, s.cost(subject.Name == idealName), func(ctx context.Context) error {
+		steps = append(steps, step{what + subject.Name, s.cost(subject.Name == Ideal), func(ctx context.Context) error {
 			p := l.place
 			p.passes = passes && subject.Kind != KindHash
 			x, err := p.measure(ctx, subject)

@@ -11,10 +11,10 @@ import (
 
 // What a row of the speed table times.
 const (
-	whatOne   = "one hash"
-	whatAll   = "all k indices"
-	whatPlain = "plain loops" // all k indices of a classic family, a hash after the other
-	whatBatch = "batch"       // all k indices of many keys at once, where a family can
+	oneHash      = "one hash"
+	AllIndices   = "all k indices"
+	plainLoops   = "plain loops" // all k indices of a classic family, a hash after the other
+	batchIndices = "batch"       // all k indices of many keys at once, where a family can
 )
 
 // speedKeys is how many keys of each length are hashed: too many branches for a
@@ -109,13 +109,13 @@ func contenders(subjects []hashSubject, families []hashfamily.Family) []contende
 	}
 	for _, s := range subjects {
 		for _, length := range speedLengths {
-			add(s.Subject, whatOne, 1, length, s.pass())
+			add(s.Subject, oneHash, 1, length, s.pass())
 		}
 	}
 	for _, f := range families {
 		for _, way := range ways(f) {
 			for _, length := range speedLengths {
-				add(Subject{f.Name(), familyKind(f.Name())}, way.what, f.K(), length, way.pass)
+				add(Subject{f.Name(), FamilyKind(f.Name())}, way.what, f.K(), length, way.pass)
 			}
 		}
 	}
@@ -160,16 +160,16 @@ type way struct {
 
 // ways are those that a family has. Each has room for its results beforehand.
 func ways(f hashfamily.Family) []way {
-	all := []way{{whatAll, indicesPass(f)}}
+	all := []way{{AllIndices, indicesPass(f)}}
 	if classic, ok := f.(*hashfamily.Classic); ok {
-		all = append(all, way{whatPlain, plainPass(classic)})
+		all = append(all, way{plainLoops, plainPass(classic)})
 	}
 	batch, ok := f.(interface {
 		AppendIndicesBatch(dst []uint64, keys [][]byte) []uint64
 	})
 	if ok {
 		room := make([]uint64, 0, speedKeys*f.K())
-		all = append(all, way{whatBatch, func(keys [][]byte) uint64 {
+		all = append(all, way{batchIndices, func(keys [][]byte) uint64 {
 			indices := batch.AppendIndicesBatch(room, keys)
 			return indices[len(indices)-1]
 		}})
@@ -222,14 +222,6 @@ func plainPass(f *hashfamily.Classic) func(keys [][]byte) uint64 {
 		}
 		return last
 	}
-}
-
-// familyKind is the kind of a family by its name.
-func familyKind(name string) string {
-	if name == idealName || name == xxh3Name {
-		return KindControl
-	}
-	return KindFamily
 }
 
 // calibrate finds how many turns take about as long as a run should, and warms

@@ -45,9 +45,9 @@ func TestMeasureSpeed(t *testing.T) {
 		name, kind, what string
 		k                int
 	}{
-		{"RS", KindHash, whatOne, 1}, {"xxh3", KindControl, whatOne, 1},
-		{"xxh3", KindControl, whatAll, 3}, {"ideal", KindControl, whatAll, 3}, {"classic", KindFamily, whatAll, 11},
-		{"classic", KindFamily, whatPlain, 11},
+		{"RS", KindHash, oneHash, 1}, {"xxh3", KindControl, oneHash, 1},
+		{"xxh3", KindControl, AllIndices, 3}, {"ideal", KindControl, AllIndices, 3}, {"classic", KindFamily, AllIndices, 11},
+		{"classic", KindFamily, plainLoops, 11},
 	}
 	if len(rows) < len(want)*len(speedLengths) || gigahertz <= 0 {
 		t.Fatalf("%d rows, %g GHz", len(rows), gigahertz)
@@ -125,10 +125,10 @@ func TestWays(t *testing.T) {
 		family hashfamily.Family
 		ways   []string // at least
 	}{
-		{newXXH3(1<<40, 3), []string{whatAll}},
-		{create("classic", 1<<20), []string{whatAll, whatPlain}},
-		{create("classic:DJB,RS", 1_000_003), []string{whatAll, whatPlain}},
-		{batchFamily{newIdeal(1, 1<<20, 5)}, []string{whatAll, whatBatch}},
+		{newXXH3(1<<40, 3), []string{AllIndices}},
+		{create("classic", 1<<20), []string{AllIndices, plainLoops}},
+		{create("classic:DJB,RS", 1_000_003), []string{AllIndices, plainLoops}},
+		{batchFamily{newIdeal(1, 1<<20, 5)}, []string{AllIndices, batchIndices}},
 	} {
 		want := tt.family.Index(tt.family.K()-1, keys[99])
 		all := ways(tt.family)

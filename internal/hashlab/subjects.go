@@ -145,10 +145,10 @@ func hashName(f hashfamily.Family, i int) string {
 // controlSubjects are the two that stand in every table.
 func controlSubjects(k int) []subject {
 	return []subject{
-		{Subject: Subject{idealName, KindControl}, k: k, make: func(seed, m uint64) (hashfamily.Family, error) {
+		{Subject: Subject{Ideal, KindControl}, k: k, make: func(seed, m uint64) (hashfamily.Family, error) {
 			return newIdeal(seed, m, k), nil
 		}},
-		{Subject: Subject{xxh3Name, KindControl}, k: k, make: func(_, m uint64) (hashfamily.Family, error) {
+		{Subject: Subject{XXH3, KindControl}, k: k, make: func(_, m uint64) (hashfamily.Family, error) {
 			return newXXH3(m, k), nil
 		}},
 	}
@@ -157,7 +157,7 @@ func controlSubjects(k int) []subject {
 // hashes are the single hashes that belong to the run's families, and the
 // controls.
 func (l *lab) hashes() []hashSubject {
-	wanted := map[string]bool{idealName: true, xxh3Name: true}
+	wanted := map[string]bool{Ideal: true, XXH3: true}
 	for _, c := range l.families {
 		switch name := c.spec.String(); {
 		case name == "double":

@@ -63,8 +63,8 @@ func TestUniformityOfControls(t *testing.T) {
 func TestUniformityIsCalibrated(t *testing.T) {
 	const seeds = 50
 	for name, seeded := range map[string]func(seed uint64) func([]byte) uint64{
-		idealName: idealHash,
-		xxh3Name: func(seed uint64) func([]byte) uint64 {
+		Ideal: idealHash,
+		XXH3: func(seed uint64) func([]byte) uint64 {
 			return func(key []byte) uint64 { return xxh3.HashSeed(key, seed) }
 		},
 	} {

@@ -10,7 +10,6 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
-	"spamgate/internal/hashlab"
 	"spamgate/internal/text"
 )
 
@@ -21,6 +20,9 @@ type Progress struct {
 	rest int // columns after the bar, all of which are always written so that it does not move
 }
 
+// progressColumns is the largest width of the bar and its text.
+const progressColumns = 100
+
 // progressSteps is the resolution of the bar.
 const progressSteps = 1000
 
@@ -29,7 +31,7 @@ func NewProgress(w io.Writer) Progress {
 	if _, ok := terminal(w); !ok {
 		return Progress{}
 	}
-	return NewBar(w, Width(w, hashlab.TextWidth))
+	return NewBar(w, Width(w, progressColumns))
 }
 
 // NewBar returns a bar for a terminal with a number of columns.

@@ -17,6 +17,8 @@ import (
 	"spamgate/hashfamily"
 	"spamgate/internal/cli"
 	"spamgate/internal/hashlab"
+	"spamgate/internal/hashlab/render"
+	"spamgate/internal/hashlab/summary"
 	"spamgate/internal/term"
 	"spamgate/internal/version"
 )
@@ -29,12 +31,22 @@ type comparison struct {
 	asJSON, asCSV         bool
 	pagePath, pictureRoot string
 
-	// run measures: hashlab.Run, but in tests.
+	// run measures. Tests replace it.
 	run func(context.Context, hashlab.Options) (*hashlab.Report, error)
 }
 
 func newHashesCompareCommand() *cobra.Command {
-	return (&comparison{run: hashlab.Run}).command()
+	return (&comparison{run: measure}).command()
+}
+
+// measure runs the laboratory and sums up its numbers.
+func measure(ctx context.Context, o hashlab.Options) (*hashlab.Report, error) {
+	r, err := hashlab.Run(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	r.Summary = summary.Of(r)
+	return r, nil
 }
 
 func (c *comparison) command() *cobra.Command {
@@ -248,10 +260,10 @@ func readCorpus(path string, stdin io.Reader, asList bool) (*hashlab.Corpus, err
 func (c *comparison) print(w io.Writer, r *hashlab.Report) error {
 	switch {
 	case c.asJSON:
-		return hashlab.WriteJSON(w, r)
+		return render.JSON(w, r)
 	case c.asCSV:
-		return hashlab.WriteCSV(w, r)
+		return render.CSV(w, r)
 	default:
-		return hashlab.WriteText(w, r, term.Width(w, hashlab.TextWidth))
+		return render.Text(w, r, term.Width(w, render.TextWidth))
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"spamgate/internal/hashlab"
+	"spamgate/internal/hashlab/render"
 )
 
 // labReport is a report with little in it.
@@ -84,7 +85,7 @@ func TestCompareForms(t *testing.T) {
 		t.Errorf("--json: %v\n%s", err, out)
 	}
 	out, _, err = runCompare(context.Background(), run, "--csv")
-	if err != nil || !strings.HasPrefix(out, strings.Join(hashlab.CSVHeader, ",")+"\n") {
+	if err != nil || !strings.HasPrefix(out, strings.Join(render.CSVHeader, ",")+"\n") {
 		t.Errorf("--csv: %v\n%s", err, out)
 	}
 	old := t.TempDir()

@@ -17,52 +17,43 @@ import (
 	"spamgate/internal/text"
 )
 
-func avalancheSection(r *hashlab.Report) (section, error) {
+func avalancheSection(r *hashlab.Report) section {
 	s := section{ID: "avalanche", Title: "Avalanche", About: "How often each bit of a hash's value flips when one bit of the key does. " +
 		"With a good hash that is half of the time for each pair of bits, so that its picture is without colour. Bias is |2p - 1| for a probability p: 0 is the ideal."}
-	if len(r.Avalanche) == 0 {
-		return s, nil
-	}
 	// The pictures are of the first corpus: the bits that a hash ignores are the
 	// same everywhere, and seven times as many pictures would show little more.
-	first := r.Avalanche[0].Corpus
-	t := dataTable{Caption: "The numbers, over all corpora", Header: []string{"hash", "corpus", "keys", "key bytes", "mean bias", "of chance alone", "worst bias", "pairs that never flip"}}
 	for _, a := range r.Avalanche {
-		t.add(a.Name, a.Corpus, text.Number(a.Keys), fmt.Sprint(a.KeyBytes), fmt.Sprintf("%.4f", a.MeanBias), fmt.Sprintf("%.4f", a.Noise), fmt.Sprintf("%.4f", a.WorstBias), fmt.Sprintf("%.1f%%", 100*a.Never))
-		if a.Corpus != first || len(a.Flips) == 0 || len(a.Flips[0]) == 0 {
-			continue
+		if a.Corpus == r.Avalanche[0].Corpus && len(a.Flips) > 0 && len(a.Flips[0]) > 0 {
+			s.add(flipsPicture(a))
 		}
-		p, err := flipsPicture(a)
-		if err != nil {
-			return s, err
-		}
-		s.Pictures = append(s.Pictures, p)
 	}
-	s.Tables = append(s.Tables, t)
-	return s, nil
+	s.Tables = append(s.Tables, table(numbers+", over all corpora", []string{"hash", "corpus", "keys", "key bytes", "mean bias", "of chance alone", "worst bias", "pairs that never flip"}, r.Avalanche, func(a hashlab.Avalanche) []string {
+		return []string{a.Name, a.Corpus, text.Number(a.Keys), fmt.Sprint(a.KeyBytes), fmt.Sprintf("%.4f", a.MeanBias), fmt.Sprintf("%.4f", a.Noise), fmt.Sprintf("%.4f", a.WorstBias), fmt.Sprintf("%.1f%%", 100*a.Never)}
+	}))
+	return s
 }
 
-// flips is an avalanche matrix as a picture of one square a cell, under a scale of
-// its colours.
+// flips draws an avalanche matrix as one square a cell, below a scale of its
+// colours.
 type flips [][]float64
 
 const (
-	// shades is the number of colours of such a picture; few make it small.
+	// shades is the number of colours of such a picture; few make the file small.
 	shades = 65
 
-	// square is how many points wide and high a cell is in the image: programs
+	// square is the width and height of a cell in the image, in pixels: programs
 	// that smooth an image when they scale it then smooth the cells' edges only.
 	square = 4
 
-	// scaleFrom and scaleTo are where the scale is, in parts of the matrix's
+	// scaleFrom and scaleTo are the edges of the scale, in parts of the matrix's
 	// height; most leaves room for the words above it.
 	scaleFrom, scaleTo, most = 1.1, 1.2, 1.36
 )
 
-// shade is the colour of a probability: its place among the shades.
+// shade returns the number of the shade of a probability.
 func shade(p float64) uint8 { return uint8(math.Round(max(0, min(1, p)) * (shades - 1))) }
 
-// palette are the colours of all shades.
+// palette returns the colours of all shades.
 func palette() color.Palette {
 	colours := make(color.Palette, shades)
 	for i := range colours {
@@ -71,7 +62,8 @@ func palette() color.Palette {
 	return colours
 }
 
-// image has the input bits across, and the output bits down from the highest.
+// image returns the matrix with input bits across, and output bits down from the
+// highest.
 func (f flips) image() image.Image {
 	out := len(f[0])
 	img := image.NewPaletted(image.Rect(0, 0, square*len(f), square*out), palette())
@@ -83,7 +75,7 @@ func (f flips) image() image.Image {
 	return img
 }
 
-// scale is all shades side by side.
+// scale returns all shades side by side.
 func scale() image.Image {
 	img := image.NewPaletted(image.Rect(0, 0, square*shades, 1), palette())
 	for x := range img.Rect.Dx() {
@@ -96,7 +88,7 @@ func scale() image.Image {
 func (f flips) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
 	across, out := float64(len(f)), float64(len(f[0]))
-	// Between two numbers of the plot's axes.
+	// box returns the rectangle between numbers of the plot's axes.
 	box := func(left, right, low, high float64) vg.Rectangle {
 		return vg.Rectangle{Min: vg.Point{X: x(left), Y: y(low)}, Max: vg.Point{X: x(right), Y: y(high)}}
 	}
@@ -124,17 +116,17 @@ func flipsPicture(a hashlab.Avalanche) (Picture, error) {
 	p := chart.New(a.Name, "bit of the key (8 a byte, lowest first)", "bit of the value")
 	p.Add(flips(a.Flips))
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, float64(len(a.Flips)), 0, most*float64(len(a.Flips[0]))
-	p.Y.LineStyle.Width = 0 // it would go on beside the scale
+	p.Y.LineStyle.Width = 0 // it would continue beside the scale
 	p.X.Tick.Marker, p.Y.Tick.Marker = steps(len(a.Flips), 16), steps(len(a.Flips[0]), 8)
 	picture, err := drawPicture(p, 400, 260, "avalanche-"+a.Name,
 		fmt.Sprintf("%s over %s: without colour is a flip half of the time, blue never, orange always. Mean bias %.3f; %.1f%% of the pairs never flip.", a.Name, a.Corpus, a.MeanBias, 100*a.Never))
-	// The backend calls its PNG a JPEG, and browsers would keep its shape and blur
-	// its cells.
+	// The backend calls its PNG a JPEG, and browsers would keep its aspect ratio and
+	// blur its cells.
 	picture.SVG = strings.ReplaceAll(picture.SVG, `xlink:href="data:image/jpg;`, `preserveAspectRatio="none" style="image-rendering:pixelated" xlink:href="data:image/png;`)
 	return picture, err
 }
 
-// steps are ticks from 0 to most, a number at every so many.
+// steps returns ticks from 0 to most, one at each multiple of every.
 func steps(most, every int) plot.ConstantTicks {
 	var ticks plot.ConstantTicks
 	for i := 0; i <= most; i += every {

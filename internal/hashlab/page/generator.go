@@ -6,19 +6,19 @@ import (
 )
 
 const (
-	// beginning is what each page begins with, and generator the tag in its head
-	// that says who wrote it. The template has both, a test holds it to that.
+	// beginning begins each page, and generator is the tag in its head that names
+	// this program. A test checks that the template has both.
 	beginning = "<!DOCTYPE html>\n"
 	generator = `<meta name="generator" content="spamgate hashes compare">`
 
-	// headBytes is how far the generator is looked for: it is the second tag of
-	// the head, before the style.
+	// headBytes is how many bytes are searched for the generator: it is the second
+	// tag of the head, before the style.
 	headBytes = 1 << 10
 )
 
-// IsOurs reports whether r holds a page that [Write] wrote, so that a new one may
-// take its place: it begins as an HTML page does, and its head names this
-// program as the generator. Text that merely quotes the tag is no such page.
+// IsOurs reports whether [Write] wrote the page r, so that a new one may replace
+// it: it begins as an HTML page does, and its head names this program as the
+// generator. A text that only quotes the tag is not such a page.
 func IsOurs(r io.Reader) (bool, error) {
 	begin, err := io.ReadAll(io.LimitReader(r, headBytes))
 	if err != nil {

@@ -10,19 +10,19 @@ import (
 	"spamgate/internal/chart"
 )
 
-// glyph is a mark that stands out: filled, with a darker edge. Those of gonum/plot
-// are filled without an edge, or hairlines.
+// glyph is a mark with a fill and a darker edge. Those of gonum/plot have a fill
+// without an edge, or thin lines.
 type glyph struct {
 	colour  color.Color
 	radius  vg.Length
 	corners int     // 0 for a circle
-	turn    float64 // of the first corner, from the right, in parts of a whole turn
-	inner   float64 // of a star: how far its inner corners are out
+	turn    float64 // angle of the first corner, from the right, in parts of a whole turn
+	inner   float64 // of a star: the radius of its inner corners, in parts of the outer one
 	hollow  bool
 }
 
-// shapes are those of glyphs, neighbours unlike each other. There are as many as
-// make no common divisor with the seven colours.
+// shapes are the glyphs, neighbours unlike each other. Their number has no common
+// divisor with that of the seven colours.
 var shapes = []glyph{
 	{},                                      // circle
 	{corners: 4, turn: 1. / 8},              // square
@@ -34,14 +34,14 @@ var shapes = []glyph{
 	{corners: 6, turn: 1. / 4},              // hexagon
 }
 
-// mark is the glyph of the i-th thing: colour and shape change together.
+// mark returns the i-th glyph. Colour and shape change together.
 func mark(i int) glyph {
 	g := shapes[i%len(shapes)]
 	g.colour, g.radius = chart.Colour(i), vg.Points(3.6)
 	return g
 }
 
-// outline is the shape around a point.
+// outline returns the glyph's shape around a point.
 func (g glyph) outline(at vg.Point) vg.Path {
 	var path vg.Path
 	if g.corners == 0 {

@@ -7,8 +7,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// legend says what a picture's marks mean. It stands in a band of its own between
-// the title and the plot, where it covers nothing; gonum/plot's stands in the plot.
+// legend explains a picture's marks, in a band between the title and the plot.
+// gonum/plot's own legend is in the plot, and may cover data.
 type legend struct {
 	entries []entry
 	columns int
@@ -21,7 +21,7 @@ type entry struct {
 	draw func(c draw.Canvas, at vg.Point)
 }
 
-// Measures of a legend, in points: a line's height, the room for a mark, and that
+// Sizes of a legend, in points: a line's height, a mark's width, and the space
 // between columns.
 const (
 	legendLine = 14
@@ -29,8 +29,8 @@ const (
 	legendGap  = 5
 )
 
-// add makes room for the legend under p's title, and returns its height. The plot
-// is at least width points wide.
+// add adds the legend below p's title, and returns its height. The plot is at
+// least width points wide.
 func (l *legend) add(p *plot.Plot, width vg.Length) (height vg.Length) {
 	for _, e := range l.entries {
 		l.column = max(l.column, legendMark+p.Legend.TextStyle.Width(e.name)+legendGap)
@@ -43,7 +43,7 @@ func (l *legend) add(p *plot.Plot, width vg.Length) (height vg.Length) {
 	return height
 }
 
-// Plot implements plot.Plotter. It draws above the plot.
+// Plot implements plot.Plotter. It draws above the plot's area.
 func (l *legend) Plot(c draw.Canvas, p *plot.Plot) {
 	style := p.Legend.TextStyle
 	style.YAlign = draw.YCenter
@@ -58,6 +58,6 @@ func (l *legend) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// lift is how far a text that gonum/plot centres has to rise, so that its digits
-// and capitals stand in the middle, and not the room for descenders, too.
+// lift returns how far a text that gonum/plot centres must rise to have its digits
+// and capitals in the middle: gonum/plot includes the descenders.
 func lift(style text.Style) vg.Length { return style.FontExtents().Descent / 2 }

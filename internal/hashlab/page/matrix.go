@@ -1,12 +1,13 @@
 package page
 
 import (
+	"fmt"
 	"image/color"
 	"math"
 	"slices"
 
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/text"
+	plottext "gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
@@ -19,47 +20,44 @@ var (
 	black = color.NRGBA{A: 0xFF}
 	white = color.NRGBA{R: 0xFF, G: 0xFF, B: 0xFF, A: 0xFF}
 
-	// The ends of the scales, of which the colour-blind see the lightness, too.
+	// The ends of the scales. They differ in lightness, too, which colour-blind
+	// people see.
 	blue   = color.NRGBA{R: 0x00, G: 0x5A, B: 0x96, A: 0xFF}
 	orange = color.NRGBA{R: 0xC0, G: 0x4A, B: 0x00, A: 0xFF}
 )
 
-// matrix is a table of numbers as a picture: coloured cells with the numbers in
-// them. Cells that are not a number stay empty.
+// matrix draws a table of numbers as coloured cells with the numbers in them. A
+// cell that is not a number stays empty.
 type matrix struct {
 	title         string
 	rows, columns []string
 	cells         [][]float64
-	pale          [][]bool // cells without colour: what their number says may be chance
+	pale          [][]bool // cells without colour: their number may be chance
+	wide          bool     // the picture has the whole width of the page
 	colour        func(x float64) color.NRGBA
 	text          func(x float64) string
 }
 
-func newMatrix(title string, rows int, columns []string) *matrix {
-	m := &matrix{title: title, rows: make([]string, rows), columns: columns}
+// newMatrix returns a matrix without numbers, for numbers of two decimals.
+func newMatrix(title string, rows, columns []string) *matrix {
+	m := &matrix{title: title, rows: rows, columns: columns, text: func(x float64) string { return fmt.Sprintf("%.2f", x) }}
 	for range rows {
-		row := make([]float64, len(columns))
-		for i := range row {
-			row[i] = math.NaN()
-		}
-		m.cells = append(m.cells, row)
+		m.cells = append(m.cells, slices.Repeat([]float64{math.NaN()}, len(columns)))
 		m.pale = append(m.pale, make([]bool, len(columns)))
 	}
 	return m
 }
 
-// gather makes a matrix of rows that each have a name and a corpus, and a number.
+// gather returns a matrix of rows that each have a name, a corpus and a number.
 func gather[T any](title string, rows []T, name, corpus func(T) string, number func(T) float64) *matrix {
-	names, corpora := hashlab.Names(rows, name), hashlab.Names(rows, corpus)
-	m := newMatrix(title, len(names), corpora)
-	m.rows = names
+	m := newMatrix(title, hashlab.Distinct(rows, name), hashlab.Distinct(rows, corpus))
 	for _, r := range rows {
-		m.cells[slices.Index(names, name(r))][slices.Index(corpora, corpus(r))] = number(r)
+		m.cells[slices.Index(m.rows, name(r))][slices.Index(m.columns, corpus(r))] = number(r)
 	}
 	return m
 }
 
-// mix is the colour the part t, 0 to 1, of the way from a to b.
+// mix returns the colour at the part t, 0 to 1, of the way from a to b.
 func mix(a, b color.NRGBA, t float64) color.NRGBA {
 	t = max(0, min(1, t))
 	part := func(x, y uint8) uint8 { return uint8(math.Round(float64(x) + t*(float64(y)-float64(x)))) }
@@ -69,7 +67,7 @@ func mix(a, b color.NRGBA, t float64) color.NRGBA {
 // factorEnd is the power of two at which byFactor's colours end.
 const factorEnd = 3
 
-// byFactor is white for 1, and reaches orange at 8 and blue at 1/8.
+// byFactor returns white for 1, orange for 8 and more, blue for 1/8 and less.
 func byFactor(x float64) color.NRGBA {
 	t := math.Log2(x) / factorEnd
 	if t < 0 {
@@ -78,7 +76,7 @@ func byFactor(x float64) color.NRGBA {
 	return mix(white, orange, t)
 }
 
-// byPart is white for 0, and reaches blue at 1 and orange at -1.
+// byPart returns white for 0, blue for 1 and orange for -1.
 func byPart(x float64) color.NRGBA {
 	if x < 0 {
 		return mix(white, orange, -x)
@@ -86,8 +84,8 @@ func byPart(x float64) color.NRGBA {
 	return mix(white, blue, x)
 }
 
-// readable is black or white, whichever stands out more on a colour, by the
-// relative luminance of WCAG 2.
+// readable returns black or white, whichever has more contrast with a colour, by
+// the relative luminance of WCAG 2.
 func readable(c color.NRGBA) color.Color {
 	linear := func(v uint8) float64 {
 		x := float64(v) / 255
@@ -106,7 +104,7 @@ func readable(c color.NRGBA) color.Color {
 // Plot implements plot.Plotter.
 func (m *matrix) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
-	style := text.Style{Font: p.X.Tick.Label.Font, XAlign: draw.XCenter, YAlign: draw.YCenter, Handler: p.TextHandler}
+	style := plottext.Style{Font: p.X.Tick.Label.Font, XAlign: draw.XCenter, YAlign: draw.YCenter, Handler: p.TextHandler}
 	for i, row := range m.cells {
 		top := float64(len(m.cells) - i)
 		for j, value := range row {
@@ -125,13 +123,13 @@ func (m *matrix) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// picture draws the matrix as large as its cells need.
+// picture draws the matrix, as large as its cells need.
 func (m *matrix) picture(name, caption string) (Picture, error) {
 	p := chart.New(m.title, "", "")
 	p.Add(m)
 	font := p.X.Tick.Label
 	var across, down plot.ConstantTicks
-	var longest, most, number vg.Length // of the columns' names, the rows' names, the numbers
+	var longest, most, number vg.Length // widths of the columns' names, the rows' names, the numbers
 	for j, s := range m.columns {
 		s = short(s, 20)
 		longest = max(longest, font.Width(s))
@@ -152,8 +150,7 @@ func (m *matrix) picture(name, caption string) (Picture, error) {
 		axis.Tick.Length, axis.LineStyle.Width, axis.Padding = 0, 0, vg.Points(3)
 	}
 	const line = 20 // points
-	// Few columns may be broad. Many are narrow: the numbers have to be readable on
-	// a phone, too.
+	// Few columns may be wide. Many are narrow, to be readable on a phone, too.
 	cell := max(number+6, min(42, 250/vg.Length(max(1, len(m.columns)))))
 	height := vg.Length(len(m.rows)*line + 50)
 	if longest > cell-4 {
@@ -163,5 +160,7 @@ func (m *matrix) picture(name, caption string) (Picture, error) {
 	}
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, float64(len(m.columns)), 0, float64(len(m.rows))
 	width := max(320, vg.Length(len(m.columns))*cell+most+24, p.Title.TextStyle.Width(m.title)+24)
-	return drawPicture(p, width, height, name, caption)
+	picture, err := drawPicture(p, width, height, name, caption)
+	picture.Wide = m.wide
+	return picture, err
 }

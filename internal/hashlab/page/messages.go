@@ -6,41 +6,36 @@ import (
 	"slices"
 
 	"spamgate/internal/hashlab"
+	"spamgate/internal/hashlab/format"
 	"spamgate/internal/text"
 )
 
-func messagesSection(r *hashlab.Report) (section, error) {
+func messagesSection(r *hashlab.Report) section {
 	s := section{ID: "messages", Title: "False positives per message", About: "A message is looked up by several candidate keys of each of its senders. Its rate is the part of messages " +
 		"of which at least one key is a false positive. Beside it stand the mean number of keys, and what as many independent keys with the rate per key would give."}
-	if len(r.Messages) == 0 {
-		return s, nil
-	}
-	t := dataTable{Caption: "The numbers", Header: []string{"subject", "corpus", "rate [95%]", "if independent", "k", "m", "n", "filters", "keys", "hits", "messages"}}
-	for _, f := range r.Messages {
-		t.add(f.Name, f.Corpus, hashlab.FormatInterval(f.Rate, f.Hits), hashlab.FormatRate(f.FromPerKey), fmt.Sprint(f.K), hashlab.FormatBits(f.M), text.Number(f.N), fmt.Sprint(f.Filters),
-			fmt.Sprintf("%.2f", f.KeysAMail), text.Number(f.Hits), text.Number(f.Messages))
-	}
-	s.Tables = append(s.Tables, t)
-	p, err := messagesPicture(r)
-	s.Pictures = append(s.Pictures, p)
-	return s, err
+	s.add(messagesPicture(r.Messages))
+	s.Tables = append(s.Tables, table(numbers, []string{"subject", "corpus", "rate [95%]", "if independent", "k", "m", "n", "filters", "keys", "hits", "messages"}, r.Messages, func(f hashlab.MessageRow) []string {
+		return []string{f.Name, f.Corpus, format.Interval(f.Rate, f.Hits), format.Rate(f.FromPerKey), fmt.Sprint(f.K), format.Bits(f.M), text.Number(f.N), fmt.Sprint(f.Filters),
+			fmt.Sprintf("%.2f", f.KeysAMail), text.Number(f.Hits), text.Number(f.Messages)}
+	}))
+	return s
 }
 
-// messagesPicture tells how many times the rate per message is what the rate per
-// key promises.
-func messagesPicture(r *hashlab.Report) (Picture, error) {
+// messagesPicture draws how many times the rate per message is what the rate per
+// key predicts.
+func messagesPicture(rows []hashlab.MessageRow) (Picture, error) {
 	label := func(f hashlab.MessageRow) string { return fmt.Sprintf("%s, k = %d", f.Name, f.K) }
 	corpus := func(f hashlab.MessageRow) string { return f.Corpus }
-	m := gather("Rate per message, in times of independent keys'", r.Messages, label, corpus, func(f hashlab.MessageRow) float64 {
+	m := gather("Rate per message, in times of independent keys'", rows, label, corpus, func(f hashlab.MessageRow) float64 {
 		if f.Hits == 0 || f.FromPerKey == 0 {
 			return math.NaN()
 		}
 		return f.Rate.Value / f.FromPerKey
 	})
-	for _, f := range r.Messages {
+	for _, f := range rows {
 		m.pale[slices.Index(m.rows, label(f))][slices.Index(m.columns, f.Corpus)] = f.Rate.Low <= f.FromPerKey && f.FromPerKey <= f.Rate.High
 	}
-	m.colour, m.text = byFactor, func(x float64) string { return fmt.Sprintf("%.2f", x) }
+	m.colour = byFactor
 	return m.picture("messages", "The number is how many times the rate was measured that independent keys would give. Without colour, the limits of 95% reach to 1.00, and the rest may be chance. "+
 		"Blue is less, as where a message's keys are false positives together; orange is more. What the controls ideal and xxh3 show, too, is no matter of the hashes.")
 }

@@ -1,5 +1,5 @@
-// Package page shows a report of the hash laboratory with pictures: as one HTML
-// page that needs neither network nor JavaScript, or as SVG files.
+// Package page shows a report of package hashlab with pictures: as one HTML page
+// that needs neither network nor JavaScript, or as SVG files.
 package page
 
 import (
@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"spamgate/internal/hashlab"
+	"spamgate/internal/hashlab/render"
 	"spamgate/internal/text"
 )
 
@@ -27,16 +28,35 @@ type section struct {
 	About     string // what the numbers mean, and how to read the pictures
 	Pictures  []Picture
 	Tables    []dataTable
+	err       error // the first one of drawing
 }
 
-// dataTable is a table under a picture. The first column names the rows.
+// add adds a picture, which drawPicture returned.
+func (s *section) add(p Picture, err error) {
+	if s.err == nil {
+		s.err = err
+	}
+	s.Pictures = append(s.Pictures, p)
+}
+
+// dataTable is a table below the pictures. The first column names the rows.
 type dataTable struct {
 	Caption string
 	Header  []string
 	Rows    [][]string
 }
 
-func (t *dataTable) add(cells ...string) { t.Rows = append(t.Rows, cells) }
+// table returns a table of rows, whose cells row returns.
+func table[T any](caption string, header []string, rows []T, row func(T) []string) dataTable {
+	t := dataTable{Caption: caption, Header: header}
+	for _, r := range rows {
+		t.Rows = append(t.Rows, row(r))
+	}
+	return t
+}
+
+// numbers is the caption of a section's only table.
+const numbers = "The numbers"
 
 // Write writes the page.
 func Write(w io.Writer, r *hashlab.Report) error {
@@ -44,31 +64,25 @@ func Write(w io.Writer, r *hashlab.Report) error {
 	if err != nil {
 		return err
 	}
-	var text strings.Builder
-	err = pageTemplate.Execute(&text, struct {
+	corpora := table("", []string{"corpus", "keys", "bytes", "what"}, r.Manifest.Corpora, func(c hashlab.CorpusInfo) []string {
+		return []string{c.Name, text.Number(c.Keys), text.Number(c.Bytes), c.What}
+	})
+	var html strings.Builder
+	err = pageTemplate.Execute(&html, struct {
 		Style       template.CSS
 		Interrupted bool
 		Summary     []hashlab.Finding
 		Sections    []section
 		Corpora     dataTable
 		Manifest    [][2]string
-	}{template.CSS(style), r.Interrupted, r.Summary, sections, corporaTable(r), hashlab.ManifestLines(r)}) // our own file
+	}{template.CSS(style), r.Interrupted, r.Summary, sections, corpora, render.ManifestLines(r)}) // style is our own file
 	if err == nil {
-		_, err = io.WriteString(w, clean(text.String()))
+		_, err = io.WriteString(w, clean(html.String()))
 	}
 	if err != nil {
 		return fmt.Errorf("writing the page: %w", err)
 	}
 	return nil
-}
-
-// corporaTable is what the hashes were given.
-func corporaTable(r *hashlab.Report) dataTable {
-	t := dataTable{Header: []string{"corpus", "keys", "bytes", "what"}}
-	for _, c := range r.Manifest.Corpora {
-		t.add(c.Name, text.Number(c.Keys), text.Number(c.Bytes), c.What)
-	}
-	return t
 }
 
 // Pictures draws all pictures of the page, in its order.
@@ -84,20 +98,31 @@ func Pictures(r *hashlab.Report) ([]Picture, error) {
 	return all, nil
 }
 
-// sections are the parts of the page for which the report has numbers.
+// sections returns the parts of the page for which the report has rows.
 func sections(r *hashlab.Report) ([]section, error) {
 	var all []section
-	for _, make := range []func(*hashlab.Report) (section, error){
-		ratesSection, fillSection, messagesSection, passSection, collisionsSection,
-		uniformitySection, avalancheSection, agreementSection, speedSection,
+	for _, part := range []struct {
+		rows int
+		draw func(*hashlab.Report) section
+	}{
+		{len(r.FPR), ratesSection},
+		{len(lines(r.FPR)), fillSection},
+		{len(r.Messages), messagesSection},
+		{len(r.PassRates), passSection},
+		{len(r.Collisions), collisionsSection},
+		{len(r.Uniformity), uniformitySection},
+		{len(r.Avalanche), avalancheSection},
+		{len(r.Agreement), agreementSection},
+		{len(r.Speed), speedSection},
 	} {
-		s, err := make(r)
-		if err != nil {
-			return nil, err
+		if part.rows == 0 {
+			continue
 		}
-		if len(s.Pictures)+len(s.Tables) > 0 {
-			all = append(all, s)
+		s := part.draw(r)
+		if s.err != nil {
+			return nil, s.err
 		}
+		all = append(all, s)
 	}
 	return all, nil
 }

@@ -18,11 +18,11 @@ import (
 	"spamgate/internal/hashlab"
 )
 
-// fixture is the made-up report that package hashlab's tests write. One of its
+// fixture is the made-up report that package render's tests write. One of its
 // corpora has a hostile name.
 func fixture(t testing.TB) *hashlab.Report {
 	t.Helper()
-	text, err := os.ReadFile("../testdata/report.json")
+	text, err := os.ReadFile("../render/testdata/report.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +305,7 @@ func TestFileName(t *testing.T) {
 func TestFileNameOfMany(t *testing.T) {
 	seeds := strings.Repeat("4294967295,", 63)
 	one, other := fileName("fpr-weighted:"+seeds+"1-64"), fileName("fpr-weighted:"+seeds+"2-64")
-	if one == other || len(one) > nameRoom+len("-01234567") || !strings.HasPrefix(one, "fpr-weighted-4294967295-4294967295-") {
+	if one == other || len(one) > maxFileName+len("-01234567") || !strings.HasPrefix(one, "fpr-weighted-4294967295-4294967295-") {
 		t.Errorf("%s and %s", one, other)
 	}
 	if again := fileName("fpr-weighted:" + seeds + "1-64"); again != one {

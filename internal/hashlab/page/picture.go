@@ -20,30 +20,30 @@ type Picture struct {
 	Name    string // for a file: letters, digits and dashes
 	Title   string
 	Caption string // how to read it
-	Wide    bool   // it takes the whole width of the page
-	SVG     string // an <svg> element, which is a whole file, too
+	Wide    bool   // it has the whole width of the page
+	SVG     string // an <svg> element, which is also a complete file
 
 	width vg.Length
 }
 
-// phone is the room that a page has on the narrowest phones, of 360 pixels.
+// phone is the width of a page on the narrowest phones, of 360 pixels.
 const phone = 328
 
-// Least is the width in pixels below which the text of the picture, of 10 points
-// at the least, would be less than 8 pixels high.
+// Least returns the width in pixels below which the smallest text of the picture,
+// of 10 points, would be less than 8 pixels high.
 func (p Picture) Least() int { return int(math.Ceil(0.8 * p.width.Points())) }
 
-// Broad says that the picture has to be scrolled on a phone.
+// Broad reports whether the picture must be scrolled on a phone.
 func (p Picture) Broad() bool { return p.Least() > phone }
 
-// File is the name of the picture's file.
+// File returns the name of the picture's file.
 func (p Picture) File() string { return p.Name + ".svg" }
 
-// Inline is the picture as a part of the page. All of it was written by package
-// chart, which escapes what it is given.
+// Inline returns the picture as a part of the page. Package chart wrote it and
+// escaped the texts in it.
 func (p Picture) Inline() template.HTML { return template.HTML(p.SVG) }
 
-// drawPicture makes a picture of a plot, width × height points large.
+// drawPicture draws a plot, width × height points large.
 func drawPicture(p *plot.Plot, width, height vg.Length, name, caption string) (Picture, error) {
 	var svg bytes.Buffer
 	if err := chart.WriteSVG(&svg, p, width, height); err != nil {
@@ -52,8 +52,8 @@ func drawPicture(p *plot.Plot, width, height vg.Length, name, caption string) (P
 	return Picture{Name: fileName(name), Title: p.Title.Text, Caption: caption, SVG: clean(svg.String()), width: width}, nil
 }
 
-// clean replaces control characters, which neither XML nor HTML may hold: names
-// of corpora are names of files.
+// clean replaces control characters, which XML and HTML forbid. They may be in the
+// names of files, and so of corpora.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' || r == '\uFFFE' || r == '\uFFFF' {
@@ -63,13 +63,13 @@ func clean(s string) string {
 	}, s)
 }
 
-// nameRoom is how many bytes of a name are kept: a file's name has 255, of which
-// those that write it take some.
-const nameRoom = 100
+// maxFileName is the longest name in bytes. A file's may have 255, but the name of
+// a temporary file is longer.
+const maxFileName = 100
 
-// fileName is s in small letters, with a dash for everything that might not do
-// in the name of a file or an address. Of a long one, as a weighted family of many
-// seeds has, it is the begin, and a number made from the whole.
+// fileName returns s in lower case, with a dash for all that is unsafe in the name
+// of a file or a URL. A long name, as of a weighted family with many seeds, is cut
+// and gets a checksum of the whole.
 func fileName(s string) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
@@ -81,14 +81,14 @@ func fileName(s string) string {
 		name = strings.ReplaceAll(name, "--", "-")
 	}
 	name = strings.Trim(name, "-")
-	if len(name) <= nameRoom {
+	if len(name) <= maxFileName {
 		return name
 	}
-	return fmt.Sprintf("%s-%08x", strings.TrimRight(name[:nameRoom], "-"), crc32.ChecksumIEEE([]byte(s)))
+	return fmt.Sprintf("%s-%08x", strings.TrimRight(name[:maxFileName], "-"), crc32.ChecksumIEEE([]byte(s)))
 }
 
-// short cuts a name to at most n characters, for axes and legends: of a path the
-// begin, which files of one folder have in common, of others the end.
+// short cuts a name to at most n characters, for axes and legends. A path loses its
+// beginning, which files of one folder share, and any other name its end.
 func short(s string, n int) string {
 	runes := []rune(s)
 	switch {

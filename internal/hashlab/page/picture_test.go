@@ -55,14 +55,15 @@ func TestPicturesFitPhones(t *testing.T) {
 	if strings.Contains(written(t, r), hint) {
 		t.Error("a hint to swipe where nothing has to be")
 	}
-	m := newMatrix("many columns", 1, make([]string, 30))
+	m := newMatrix("many columns", make([]string, 1), make([]string, 30))
 	m.text, m.colour = func(x float64) string { return "1.00" }, byPart
 	m.cells[0][0] = 1
 	if p, err := m.picture("many", ""); err != nil || !p.Broad() {
 		t.Errorf("30 columns need %d pixels, and are not broad; %v", p.Least(), err)
 	}
-	m = newMatrix("the classic hashes", 11, strings.Fields("RS JS PJW ELF BKDR SDBM DJB DEK BP FNV AP"))
-	m.rows, m.text, m.colour = m.columns, func(x float64) string { return "-0.01" }, byPart
+	hashes := strings.Fields("RS JS PJW ELF BKDR SDBM DJB DEK BP FNV AP")
+	m = newMatrix("the classic hashes", hashes, hashes)
+	m.text, m.colour = func(x float64) string { return "-0.01" }, byPart
 	m.cells[0][0] = -0.01
 	if p, err := m.picture("kappa", ""); err != nil || p.Least() > 310 {
 		t.Errorf("eleven hashes need %d pixels: on a phone their numbers are hard to read; %v", p.Least(), err)
@@ -135,7 +136,7 @@ func TestRateDots(t *testing.T) {
 // TestRatePictureShowsAll wants a mark for each row, beside that of the legend.
 func TestRatePictureShowsAll(t *testing.T) {
 	r := fixture(t)
-	corpora := hashlab.Names(r.FPR, func(f hashlab.FPRRow) string { return f.Corpus })
+	corpora := hashlab.Distinct(r.FPR, corpusOf)
 	for _, l := range lines(r.FPR) {
 		p, err := ratePicture(r.FPR, l)
 		if err != nil {
@@ -181,7 +182,7 @@ func TestLegendStandsApart(t *testing.T) {
 		}
 		return -y
 	}
-	corpora := hashlab.Names(r.FPR, func(f hashlab.FPRRow) string { return f.Corpus })
+	corpora := hashlab.Distinct(r.FPR, corpusOf)
 	_, high := newRateDots(r.FPR, l, corpora).decades()
 	top := at(chart.Power(high))
 	for _, corpus := range corpora[2:] {
@@ -195,7 +196,7 @@ func TestLegendStandsApart(t *testing.T) {
 // hold what the keys promise.
 func TestMessagesPicture(t *testing.T) {
 	r := fixture(t)
-	plain, err := messagesPicture(r)
+	plain, err := messagesPicture(r.Messages)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +205,7 @@ func TestMessagesPicture(t *testing.T) {
 	}
 	r.Messages[0].Rate = hashlab.Interval{Value: 0.0836, Low: 0.08, High: 0.09} // four times
 	r.Messages[1].Hits = 0
-	coloured, err := messagesPicture(r)
+	coloured, err := messagesPicture(r.Messages)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,22 +232,22 @@ func TestMessagesPicture(t *testing.T) {
 // machine it takes many times as long as the rest.
 func TestSpeedPictureKnowsNoMost(t *testing.T) {
 	r := fixture(t)
-	first, err := speedSection(r)
-	if err != nil {
-		t.Fatal(err)
+	first := speedSection(r)
+	if first.err != nil {
+		t.Fatal(first.err)
 	}
 	for i := range r.Speed {
 		r.Speed[i].NsMost *= 100
 	}
-	second, err := speedSection(r)
-	if err != nil || !slices.Equal(first.Pictures, second.Pictures) {
-		t.Errorf("the slowest run changes the picture, %v", err)
+	second := speedSection(r)
+	if second.err != nil || !slices.Equal(first.Pictures, second.Pictures) {
+		t.Errorf("the slowest run changes the picture, %v", second.err)
 	}
 	for i := range r.Speed {
 		r.Speed[i].NsLeast /= 2
 	}
-	third, err := speedSection(r)
-	if err != nil || slices.Equal(first.Pictures, third.Pictures) {
-		t.Errorf("the fastest run changes nothing, %v", err)
+	third := speedSection(r)
+	if third.err != nil || slices.Equal(first.Pictures, third.Pictures) {
+		t.Errorf("the fastest run changes nothing, %v", third.err)
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"spamgate/internal/hashlab"
 )
 
-// rateDots is a picture of a family's rates. Each load has a band of the same
-// width, in which the corpora stand beside each other: they have nearly the same
-// rate, and on an axis of numbers they would cover each other.
+// rateDots draws a family's rates. Each load has a band of the same width, with
+// the corpora side by side: their rates are nearly equal, and on an axis of
+// numbers they would cover each other.
 type rateDots struct {
 	k      int
 	loads  []float64          // of the bands, rising
@@ -38,22 +38,23 @@ func newRateDots(rows []hashlab.FPRRow, l line, corpora []string) rateDots {
 	return d
 }
 
-// band is the number of a row's band, -1 if there is none.
+// band returns the number of a row's band, or -1.
 func (d rateDots) band(f hashlab.FPRRow) int {
 	return slices.IndexFunc(d.loads, func(x float64) bool { return sameLoad(x, load(f)) })
 }
 
-// formula is the textbook's rate at a load, where half of the bits are set at 1.
+// formula returns the textbook's rate at a load. At load 1 half of the bits are
+// set.
 func (d rateDots) formula(load float64) float64 {
 	return math.Pow(-math.Expm1(-load*math.Ln2), float64(d.k))
 }
 
-// bounded says that a row has an upper bound alone: nothing was hit.
+// bounded reports whether a row has only an upper bound, since it has no hits.
 func bounded(f hashlab.FPRRow) bool { return f.Hits == 0 || f.Rate.Low <= 0 }
 
-// decades are the powers of ten between which all lies that was measured. The
-// formula may take a decade more below: where few keys make it tiny, it would
-// squeeze all else.
+// decades returns the powers of ten that enclose all measured rates. The formula
+// adds at most one decade below them: with few keys it is tiny, and would leave
+// little space for the rest.
 func (d rateDots) decades() (low, high int) {
 	least, most := 1.0, 0.0
 	for _, points := range d.series {
@@ -100,7 +101,7 @@ func (d rateDots) Plot(c draw.Canvas, p *plot.Plot) {
 		line := draw.LineStyle{Color: m.colour, Width: vg.Points(1.2)}
 		for _, f := range points {
 			at := x(float64(d.band(f)) + 0.5 + step*(float64(i)-float64(len(d.series)-1)/2))
-			if bounded(f) { // an arrow downwards: it may be anything less
+			if bounded(f) { // an arrow downwards: the rate may be anything less
 				top := y(f.Rate.High)
 				tip := top - vg.Points(11)
 				c.StrokeLine2(line, at, top, at, tip)
@@ -116,17 +117,17 @@ func (d rateDots) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// formulaLine is the look of the formula.
+// formulaLine returns the style of the formula's lines.
 func formulaLine() draw.LineStyle {
 	return draw.LineStyle{Color: grey, Width: vg.Points(1.2), Dashes: []vg.Length{4, 2}}
 }
 
 // ratePicture draws the rates of a family for each number of keys.
 func ratePicture(rows []hashlab.FPRRow, l line) (Picture, error) {
-	corpora := hashlab.Names(rows, func(f hashlab.FPRRow) string { return f.Corpus })
+	corpora := hashlab.Distinct(rows, corpusOf)
 	d := newRateDots(rows, l, corpora)
-	// The title says what the upright axis shows: a name there would take room
-	// from the bands.
+	// The title says what the vertical axis shows: a label there would narrow the
+	// bands.
 	p := chart.New(fmt.Sprintf("False positive rate of %s, k = %d", short(l.Name, 26), l.k), "how full: keys in the filter, as part of its capacity", "")
 	key := legend{entries: []entry{{"formula", func(c draw.Canvas, at vg.Point) {
 		c.StrokeLine2(formulaLine(), at.X-7, at.Y, at.X+7, at.Y)

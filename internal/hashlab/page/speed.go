@@ -12,22 +12,20 @@ import (
 
 	"spamgate/internal/chart"
 	"spamgate/internal/hashlab"
+	"spamgate/internal/hashlab/format"
+	"spamgate/internal/hashlab/summary"
 )
 
-func speedSection(r *hashlab.Report) (section, error) {
+func speedSection(r *hashlab.Report) section {
 	s := section{ID: "speed", Title: "Speed", About: "Nanoseconds to hash a key: the median of the runs. These numbers differ from run to run and from machine to machine."}
-	if len(r.Speed) == 0 {
-		return s, nil
-	}
-	t := dataTable{Caption: "The numbers", Header: []string{"subject", "what", "k", "key bytes", "runs", "ns a key", "least", "most", "bytes a cycle"}}
-	for _, f := range r.Speed {
-		t.add(f.Name, f.What, fmt.Sprint(f.K), fmt.Sprint(f.KeyBytes), fmt.Sprint(f.Runs), hashlab.FormatRate(f.NsMedian), hashlab.FormatRate(f.NsLeast), hashlab.FormatRate(f.NsMost), fmt.Sprintf("%.3g", f.BytesPerCycle))
-	}
-	// At one length of the key, and apart for one value and for many: only bars of
-	// like work compare.
+	s.Tables = append(s.Tables, table(numbers, []string{"subject", "what", "k", "key bytes", "runs", "ns a key", "least", "most", "bytes a cycle"}, r.Speed, func(f hashlab.SpeedRow) []string {
+		return []string{f.Name, f.What, fmt.Sprint(f.K), fmt.Sprint(f.KeyBytes), fmt.Sprint(f.Runs), format.Rate(f.NsMedian), format.Rate(f.NsLeast), format.Rate(f.NsMost), fmt.Sprintf("%.3g", f.BytesPerCycle)}
+	}))
+	// Bars compare only if the key length is the same, and the number of values is
+	// one for all or many for all.
 	length := r.Speed[0].KeyBytes
-	if slices.ContainsFunc(r.Speed, func(f hashlab.SpeedRow) bool { return f.KeyBytes == hashlab.TypicalKeyBytes }) {
-		length = hashlab.TypicalKeyBytes
+	if slices.ContainsFunc(r.Speed, func(f hashlab.SpeedRow) bool { return f.KeyBytes == summary.TypicalKeyBytes }) {
+		length = summary.TypicalKeyBytes
 	}
 	for _, single := range []bool{true, false} {
 		work := "all indices"
@@ -40,29 +38,23 @@ func speedSection(r *hashlab.Report) (section, error) {
 				continue
 			}
 			if !single {
-				f.Name = r.Label(f.Name, f.K)
+				f.Name = summary.Label(r, f.Name, f.K)
 			}
 			if slices.ContainsFunc(b, func(o hashlab.SpeedRow) bool { return o.Name == f.Name }) {
 				f.Name += ", " + f.What // another way to do the same
 			}
 			b = append(b, f)
 		}
-		if len(b) == 0 {
-			continue
+		if len(b) > 0 {
+			s.add(b.picture(fmt.Sprintf("Time for %s of a key of %d bytes", work, length)))
 		}
-		p, err := b.picture(fmt.Sprintf("Time for %s of a key of %d bytes", work, length))
-		if err != nil {
-			return s, err
-		}
-		s.Pictures = append(s.Pictures, p)
 	}
-	s.Tables = append(s.Tables, t)
-	return s, nil
+	return s
 }
 
-// bars are horizontal bars of time. They are paler from the least on: the runs that
-// took more than the median tell of the machine's other work, and may have taken
-// many times as long.
+// bars draws times as horizontal bars, paler from the least time to the median.
+// Longer times are omitted: they show the machine's other work, and may be many
+// times as long.
 type bars []hashlab.SpeedRow
 
 // Plot implements plot.Plotter.
@@ -84,11 +76,11 @@ func (b bars) Plot(c draw.Canvas, p *plot.Plot) {
 		colour := color.NRGBAModel.Convert(chart.Colour(rank(f.Subject))).(color.NRGBA) // what the model converts to
 		bar(0, f.NsLeast, colour)
 		bar(f.NsLeast, f.NsMedian, mix(colour, white, 0.55))
-		c.FillText(style, vg.Point{X: x(f.NsMedian) + vg.Points(4), Y: y(middle) + lift(style)}, hashlab.FormatRate(f.NsMedian))
+		c.FillText(style, vg.Point{X: x(f.NsMedian) + vg.Points(4), Y: y(middle) + lift(style)}, format.Rate(f.NsMedian))
 	}
 }
 
-// plainTicks are gonum/plot's, labelled with as few digits as will do.
+// plainTicks is gonum/plot's ticks, labelled with as few digits as possible.
 type plainTicks struct{}
 
 // Ticks implements plot.Ticker.
@@ -102,7 +94,7 @@ func (plainTicks) Ticks(low, high float64) []plot.Tick {
 	return ticks
 }
 
-// picture draws the bars under each other.
+// picture draws the bars below each other.
 func (b bars) picture(title string) (Picture, error) {
 	p := chart.New(title, "nanoseconds", "")
 	p.Add(b)

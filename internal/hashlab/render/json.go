@@ -1,16 +1,18 @@
-package hashlab
+package render
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
+
+	"spamgate/internal/hashlab"
 )
 
-// WriteJSON writes the whole report as one JSON object: a line for each thing
-// measured, and for each row of a matrix. All on one line could not be looked
-// at, and a line for each number would be three times as much.
-func WriteJSON(w io.Writer, r *Report) error {
+// JSON writes the whole report as one JSON object, with a line for each row of a
+// table and of a matrix: one line for all is hard to read, and a line for each
+// number would make the text three times as long.
+func JSON(w io.Writer, r *hashlab.Report) error {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
@@ -24,11 +26,11 @@ func WriteJSON(w io.Writer, r *Report) error {
 	return nil
 }
 
-// breakLines breaks the lines of a compact JSON object, after the commas and the
-// brackets of the object, of what is directly in it, and of arrays of arrays or
-// objects.
+// breakLines puts line breaks into a compact JSON object: after the commas and
+// brackets of the object, of the values directly in it, and of arrays of arrays
+// or objects. Package json itself writes one line, or a line for each number.
 func breakLines(compact []byte) []byte {
-	const wide = 2 // levels that have a line for each thing
+	const wide = 2 // levels that have a line for each value
 	var out []byte
 	var breaks []bool // by level, whether lines are broken there
 	line := func() {
@@ -69,8 +71,8 @@ func breakLines(compact []byte) []byte {
 	return out
 }
 
-// escaped reports whether what follows text, the begin of a JSON string, is
-// escaped: by an odd number of backslashes.
+// escaped reports whether text, the beginning of a JSON string, ends in an odd
+// number of backslashes, which escape the next character.
 func escaped(text []byte) bool {
 	return (len(text)-len(bytes.TrimRight(text, `\`)))%2 == 1
 }

@@ -1,4 +1,4 @@
-package hashlab
+package render
 
 import (
 	"bytes"
@@ -16,7 +16,12 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"spamgate/internal/hashlab"
+	"spamgate/internal/hashlab/summary"
 )
+
+var inf = math.Inf(1)
 
 var update = flag.Bool("update", false, "write testdata anew")
 
@@ -38,10 +43,10 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-func textOf(t testing.TB, r *Report, width int) string {
+func textOf(t testing.TB, r *hashlab.Report, width int) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := WriteText(&out, r, width); err != nil {
+	if err := Text(&out, r, width); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -55,7 +60,7 @@ func TestTextGolden(t *testing.T) {
 // TestTextFits wants no line wider than asked for, and no character that a
 // terminal obeys, whatever things are called.
 func TestTextFits(t *testing.T) {
-	for name, r := range map[string]*Report{"fixture": fixture(), "long names": longNames(), "nothing": new(Report)} {
+	for name, r := range map[string]*hashlab.Report{"fixture": fixture(), "long names": longNames(), "nothing": new(hashlab.Report)} {
 		for _, width := range []int{100, 90, 80, 72, 60} {
 			for line := range strings.Lines(textOf(t, r, width)) {
 				line = strings.TrimSuffix(line, "\n")
@@ -74,7 +79,7 @@ func TestTextFits(t *testing.T) {
 }
 
 // longNames is a report with names as long as they come.
-func longNames() *Report {
+func longNames() *hashlab.Report {
 	r := fixture()
 	long := "weighted:" + strings.TrimSuffix(strings.Repeat("4294967295,", 60), ",")
 	corpus := strings.Repeat("x", 300)
@@ -102,7 +107,7 @@ func longNames() *Report {
 		r.Agreement[i].Family = long
 	}
 	r.Manifest.Flags = append(r.Manifest.Flags, "--family="+long)
-	r.Summary = Summarize(r)
+	r.Summary = summary.Of(r)
 	return r
 }
 
@@ -119,23 +124,23 @@ func TestTextHasBothControls(t *testing.T) {
 // TestFullest wants of each corpus and k the filters with the most keys a bit, of
 // equal ones the larger, and all of full size.
 func TestFullest(t *testing.T) {
-	rows := []FPRRow{
+	rows := []hashlab.FPRRow{
 		{Corpus: "a", K: 7, M: 1 << 16, N: 6489}, {Corpus: "a", K: 7, M: 1 << 16, N: 8111}, {Corpus: "a", K: 7, M: 1 << 20, N: 103_831},
 		{Corpus: "b", K: 7, M: 1 << 16, N: 8111}, {Corpus: "b", K: 7, M: 1 << 20, N: 129_788}, {Corpus: "b", K: 9, M: 1 << 16, N: 100},
 		{Corpus: "c", K: 11, M: 1 << 28, N: 10, FullSize: true}, {Corpus: "c", K: 11, M: 1 << 28, N: 20, FullSize: true},
 	}
-	var got []FPRRow
-	for _, g := range fullest(rateGroups(rows)) {
+	var got []hashlab.FPRRow
+	for _, g := range fullest(rows) {
 		got = append(got, g...)
 	}
-	if want := []FPRRow{rows[1], rows[4], rows[5], rows[6], rows[7]}; !slices.Equal(got, want) {
+	if want := []hashlab.FPRRow{rows[1], rows[4], rows[5], rows[6], rows[7]}; !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
 	}
 }
 
 // TestTextZeroHits wants an upper bound, and no zero.
 func TestTextZeroHits(t *testing.T) {
-	r := &Report{FPR: []FPRRow{{Corpus: "c", Subject: Subject{"f", KindFamily}, M: 1 << 16, K: 11, N: 1000, Trials: 1e7, Rate: Interval{High: 3e-7}, Formula: 1e-9, EffectiveK: Interval{inf, 6.5, inf}}}}
+	r := &hashlab.Report{FPR: []hashlab.FPRRow{{Corpus: "c", Subject: subject("f", hashlab.KindFamily), M: 1 << 16, K: 11, N: 1000, Trials: 1e7, Rate: hashlab.Interval{High: 3e-7}, Formula: 1e-9, EffectiveK: limits(inf, 6.5, inf)}}}
 	got := textOf(t, r, TextWidth)
 	for _, want := range []string{"0/10,000,000", "< 3.00e-7", "< 300", "> 6.50"} {
 		if !strings.Contains(got, want) {
@@ -148,11 +153,11 @@ func TestTextZeroHits(t *testing.T) {
 // back from it.
 func TestJSON(t *testing.T) {
 	var out bytes.Buffer
-	if err := WriteJSON(&out, fixture()); err != nil {
+	if err := JSON(&out, fixture()); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "report.json", out.Bytes())
-	back := new(Report)
+	back := new(hashlab.Report)
 	if err := json.Unmarshal(out.Bytes(), back); err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +180,7 @@ func TestJSONLines(t *testing.T) {
 		}
 	}
 	var out, compact bytes.Buffer
-	if err := WriteJSON(&out, fixture()); err != nil {
+	if err := JSON(&out, fixture()); err != nil {
 		t.Fatal(err)
 	}
 	if err := json.Compact(&compact, out.Bytes()); err != nil {
@@ -196,7 +201,7 @@ func TestJSONLines(t *testing.T) {
 func TestCSV(t *testing.T) {
 	r := fixture()
 	var out bytes.Buffer
-	if err := WriteCSV(&out, r); err != nil {
+	if err := CSV(&out, r); err != nil {
 		t.Fatal(err)
 	}
 	lines, err := csv.NewReader(&out).ReadAll() // wants equally many columns
@@ -245,9 +250,9 @@ func TestWriteErrors(t *testing.T) {
 	r, w := io.Pipe()
 	r.CloseWithError(os.ErrClosed)
 	for name, write := range map[string]func() error{
-		"text": func() error { return WriteText(w, fixture(), TextWidth) },
-		"JSON": func() error { return WriteJSON(w, fixture()) },
-		"CSV":  func() error { return WriteCSV(w, fixture()) },
+		"text": func() error { return Text(w, fixture(), TextWidth) },
+		"JSON": func() error { return JSON(w, fixture()) },
+		"CSV":  func() error { return CSV(w, fixture()) },
 	} {
 		if err := write(); !errors.Is(err, os.ErrClosed) {
 			t.Errorf("%s: %v", name, err)
@@ -255,49 +260,19 @@ func TestWriteErrors(t *testing.T) {
 	}
 }
 
-func TestFormat(t *testing.T) {
-	for _, c := range []struct{ got, want string }{
-		{FormatRate(0), "0"},
-		{FormatRate(1), "1.00"},
-		{FormatRate(0.9996), "1.00"},
-		{FormatRate(0.0123456), "0.0123"},
-		{FormatRate(0.00123456), "0.00123"},
-		{FormatRate(0.0009996), "0.00100"},
-		{FormatRate(0.000123456), "1.23e-4"},
-		{FormatRate(math.NaN()), "NaN"},
-		{formatDigits(1234567, 3), "1.23e6"},
-		{formatDigits(123456, 3), "123456"},
-		{FormatInterval(Interval{0.5, 0.4, 0.6}, 7), "0.500 [0.400, 0.600]"},
-		{FormatInterval(Interval{High: 3e-7}, 0), "< 3.00e-7"},
-		{FormatRatio(FPRRow{Hits: 1, Rate: Interval{Value: 0.02}, Formula: 0.01}), "2.00"},
-		{FormatRatio(FPRRow{Hits: 1, Rate: Interval{Value: 0.02}, Formula: 1e-6}), "20000"},
-		{FormatRatio(FPRRow{Hits: 1}), "-"},
-		{FormatBits(1 << 28), "2^28"},
-		{FormatBits(1 << 63), "2^63"},
-		{FormatBits(1000), "1,000"},
-		{FormatP(0), "< 1e-12"},
-		{FormatP(0.042), "0.042"},
-	} {
-		if c.got != c.want {
-			t.Errorf("%q, want %q", c.got, c.want)
-		}
+// TestZeroHitsCSV wants nothing where a number is unknown.
+func TestZeroHitsCSV(t *testing.T) {
+	r := zeroHits()
+	var out bytes.Buffer
+	if err := CSV(&out, r); err != nil {
+		t.Fatal(err)
 	}
-}
-
-func TestWrap(t *testing.T) {
-	for _, c := range []struct {
-		text string
-		want []string
-	}{
-		{"", []string{""}},
-		{"a b", []string{"a b"}},
-		{"aaaa bbbb cc", []string{"aaaa bbbb", "cc"}},
-		{"aaa,bbb,ccc,ddd", []string{"aaa,bbb,", "ccc,ddd"}},
-		{"éééééééééééé", []string{"éééééééééé", "éé"}},
-		{"x aaaaaaaaaaaaaaaaaaaaa", []string{"x", "aaaaaaaaaa", "aaaaaaaaaa", "a"}},
-	} {
-		if got := wrap(c.text, 10); !slices.Equal(got, c.want) {
-			t.Errorf("%q: %q, want %q", c.text, got, c.want)
-		}
+	lines, err := csv.NewReader(&out).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"fpr", "c", "f", "family", "", "1024", "3", "10", "effective_k", "", exact(r.FPR[0].EffectiveK.Low), ""}
+	if !slices.ContainsFunc(lines, func(l []string) bool { return slices.Equal(l, want) }) {
+		t.Errorf("no line %q in %q", want, lines)
 	}
 }

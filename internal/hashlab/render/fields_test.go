@@ -1,4 +1,4 @@
-package hashlab
+package render
 
 import (
 	"bytes"
@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"spamgate/internal/hashlab"
 )
 
 // fieldRow is what docs/hash-families-fields.md says of a field.
@@ -22,7 +24,7 @@ type fieldRow struct {
 // readFields reads the tables of the page: by section, and in it by field.
 func readFields(t *testing.T) map[string]map[string]*fieldRow {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/hash-families-fields.md")
+	text, err := os.ReadFile("../../../docs/hash-families-fields.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +63,7 @@ func jsonFields(t reflect.Type) []reflect.StructField {
 // walkFields calls visit with each field of a report, its section and what it
 // holds: all numbers of a matrix, all rows of a list.
 func walkFields(v reflect.Value, section string, visit func(section, field string, t reflect.Type, v reflect.Value)) {
-	if v.Type() == reflect.TypeFor[Interval]() {
+	if v.Type() == reflect.TypeFor[hashlab.Interval]() {
 		section = "interval"
 	}
 	for _, f := range jsonFields(v.Type()) {
@@ -93,7 +95,7 @@ func TestFieldsAreDescribed(t *testing.T) {
 		return row.meaning != "" && row.unit+row.limits != "" || section == "csv" && row.meaning != ""
 	}
 	missing := make(map[string]bool)
-	walkFields(reflect.ValueOf(*new(Report)), "report", func(section, field string, _ reflect.Type, _ reflect.Value) {
+	walkFields(reflect.ValueOf(*new(hashlab.Report)), "report", func(section, field string, _ reflect.Type, _ reflect.Value) {
 		if !describes(section, field) {
 			missing[section+": "+field] = true
 		}
@@ -104,7 +106,7 @@ func TestFieldsAreDescribed(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	if err := WriteCSV(&out, fixture()); err != nil {
+	if err := CSV(&out, fixture()); err != nil {
 		t.Fatal(err)
 	}
 	lines, err := csv.NewReader(&out).ReadAll()
@@ -135,7 +137,7 @@ func TestFieldsAreDescribed(t *testing.T) {
 // the page tells, and a range wherever there are numbers.
 func TestFieldsInRange(t *testing.T) {
 	page := readFields(t)
-	for name, r := range map[string]*Report{"fixture": fixture(), "zero hits": zeroHits()} {
+	for name, r := range map[string]*hashlab.Report{"fixture": fixture(), "zero hits": zeroHits()} {
 		walkFields(reflect.ValueOf(*r), "report", func(section, field string, fieldType reflect.Type, v reflect.Value) {
 			row := page[section][field]
 			if row == nil || v.IsZero() || section == "interval" { // TestFieldsAreDescribed says so; of a row that is not there; told by the field
@@ -162,12 +164,12 @@ func inRange(limits string, v reflect.Value) error {
 		}
 		return nil
 	case reflect.Struct:
-		i, ok := v.Interface().(Interval)
+		i, ok := v.Interface().(hashlab.Interval)
 		if !ok {
 			return nil
 		}
 		for _, x := range []float64{i.Value, i.Low, i.High} {
-			if known(x) {
+			if hashlab.Known(x) {
 				if err := inRange(limits, reflect.ValueOf(x)); err != nil {
 					return err
 				}
@@ -209,21 +211,12 @@ func TestInRange(t *testing.T) {
 		good   bool
 	}{
 		{"0 to 1", 0.5, true}, {"0 to 1", 1.5, false}, {"-1 to 1", -1.0, true}, {"at least 10", 10, true}, {"at least 10", uint64(9), false}, {"", 1, false},
-		{"0 to 1", [][]float64{{0, 1}, {0.5, 2}}, false}, {"0 to 1", [][]float64{{0, 1}, {0.5, 1}}, true}, {"0 to 1", Interval{0.5, -0.1, 0.6}, false},
-		{"at least 0", Interval{inf, 4, inf}, true}, {`"low", "high"`, "high", true}, {`"low", "high"`, "middle", false}, {"", "text", true},
+		{"0 to 1", [][]float64{{0, 1}, {0.5, 2}}, false}, {"0 to 1", [][]float64{{0, 1}, {0.5, 1}}, true}, {"0 to 1", limits(0.5, -0.1, 0.6), false},
+		{"at least 0", limits(inf, 4, inf), true}, {`"low", "high"`, "high", true}, {`"low", "high"`, "middle", false}, {"", "text", true},
 		{"true, false", true, true}, {"0 to 1", true, false},
 	} {
 		if err := inRange(c.limits, reflect.ValueOf(c.value)); (err == nil) != c.good {
 			t.Errorf("%v in %q: %v", c.value, c.limits, err)
 		}
-	}
-}
-
-// TestFieldsTellTheFilters wants the numbers of filters that the page tells to be
-// those that are made.
-func TestFieldsTellTheFilters(t *testing.T) {
-	want := fmt.Sprintf("random filters: %d, with `--full` %d, where `full_size` %d", splits, splitsFull, fullSizeFilters)
-	if got := readFields(t)["fpr"]["filters"].meaning; got != want {
-		t.Errorf("docs/hash-families-fields.md says %q, want %q", got, want)
 	}
 }

@@ -1,15 +1,19 @@
-package hashlab
+package summary
 
-import "testing"
+import (
+	"testing"
+
+	"spamgate/internal/hashlab"
+)
 
 // TestFuller: a larger load is fuller, and of loads that differ by rounding alone
 // that of the larger filter.
 func TestFuller(t *testing.T) {
-	small, large := FPRRow{M: 1 << 16, N: 4129}, FPRRow{M: 1 << 20, N: 66_060} // near the capacity at k = 11
-	half := FPRRow{M: 1 << 20, N: 33_036}
+	small, large := hashlab.FPRRow{M: 1 << 16, N: 4129}, hashlab.FPRRow{M: 1 << 20, N: 66_060} // near the capacity at k = 11
+	half := hashlab.FPRRow{M: 1 << 20, N: 33_036}
 	for _, c := range []struct {
 		what string
-		a, b FPRRow
+		a, b hashlab.FPRRow
 		want bool
 	}{
 		{"the larger filter", large, small, true},

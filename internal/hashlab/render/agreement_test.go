@@ -1,21 +1,23 @@
-package hashlab
+package render
 
 import (
 	"strings"
 	"testing"
+
+	"spamgate/internal/hashlab"
 )
 
 // TestAgreementOfControls: beside the families' pairs stand those of both controls,
 // over all corpora, which tell how far from 0 chance alone goes.
 func TestAgreementOfControls(t *testing.T) {
-	pair := func(family, corpus string, kappa float64) Agreement {
-		return Agreement{
+	pair := func(family, corpus string, kappa float64) hashlab.Agreement {
+		return hashlab.Agreement{
 			Corpus: corpus, Family: family, Names: []string{"a", "b"},
 			Same: [][]float64{{1, 0}, {0, 1}}, Kappa: [][]float64{{1, kappa}, {kappa, 1}},
 		}
 	}
-	r := &Report{Agreement: []Agreement{
-		pair("classic", "one", 0.07), pair(idealName, "one", -0.02), pair(idealName, "two", 0.01), pair(xxh3Name, "one", 0.03),
+	r := &hashlab.Report{Agreement: []hashlab.Agreement{
+		pair("classic", "one", 0.07), pair(hashlab.Ideal, "one", -0.02), pair(hashlab.Ideal, "two", 0.01), pair(hashlab.XXH3, "one", 0.03),
 	}}
 	const chance = "The controls' pairs, by chance alone: "
 	text := strings.Join(strings.Fields(textOf(t, r, TextWidth)), " ")

@@ -1,0 +1,225 @@
+package render
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"spamgate/internal/hashlab"
+	"spamgate/internal/hashlab/format"
+	"spamgate/internal/hashlab/summary"
+	"spamgate/internal/term"
+	"spamgate/internal/text"
+)
+
+// passRates writes a table a family: functions down, corpora across. Families
+// whose functions all do their work share a sentence.
+func (t *textWriter) passRates() {
+	if !t.section(len(t.report.PassRates), "pass rates", "The part of absent keys that each index function alone lets pass. An ideal function's is the filter's fill ratio; 1 is a function that does nothing.") {
+		return
+	}
+	var good []string
+	var ratios summary.Range
+	for _, f := range summary.Families(t.report) {
+		if !f.AllWork() {
+			g := newGrid("function")
+			for _, p := range f.Rows {
+				g.put(p.Hash, p.Corpus, format.Rate(p.Rate.Value))
+			}
+			for _, p := range f.Rows {
+				g.put("(fill)", p.Corpus, format.Rate(p.Fill))
+			}
+			t.grid(text.Printable(f.Label)+", by corpus:", g)
+			continue
+		}
+		good = append(good, text.Printable(f.Label))
+		for _, p := range f.Rows {
+			if p.Fill > 0 {
+				ratios.Add(p.Rate.Value/p.Fill, p.Corpus)
+			}
+		}
+	}
+	if len(good) > 0 {
+		fmt.Fprintln(&t.out)
+		t.paragraph("", fmt.Sprintf("%s: each function %.2f to %.2f times the fill.", summary.Join(good), ratios.Low, ratios.High))
+	}
+}
+
+// collisions writes a table for each number of bits: hashes down, corpora across.
+func (t *textWriter) collisions() {
+	if !t.section(len(t.report.Collisions), "collisions", "How many keys of each corpus have a value that another key had before. Far more than expected is a poor hash, far fewer a regular one: either is no chance.") {
+		return
+	}
+	bits := func(c hashlab.Collision) int { return c.Bits }
+	groups := hashlab.Groups(t.report.Collisions, bits)
+	slices.SortFunc(groups, func(a, b []hashlab.Collision) int { return bits(a[0]) - bits(b[0]) })
+	for _, rows := range groups {
+		g := newGrid("hash")
+		for _, c := range rows {
+			g.put(subjectText(c.Subject), c.Corpus, text.Number(c.Collisions))
+		}
+		for _, c := range rows {
+			g.put("(expected)", c.Corpus, fmt.Sprintf("%.1f", c.Expected))
+		}
+		t.grid(fmt.Sprintf("Of %d bits, by corpus:", rows[0].Bits), g)
+	}
+}
+
+// uniformity writes a table of the low bits and one of the high ones.
+func (t *textWriter) uniformity() {
+	if !t.section(len(t.report.Uniformity), "uniformity", fmt.Sprintf("Chi-square tests of each hash's lowest and highest bits, over as many buckets as leave at least 5 keys for each. The number is the effect, Cohen's w without what chance gives: "+
+		"0.1 is small, 0.3 middling, 0.5 large. A star marks p < %g after Holm's correction for all %d tests; --csv, --json and --html have each p.", summary.Significant, len(t.report.Uniformity))) {
+		return
+	}
+	for _, part := range []string{"low", "high"} {
+		g := newGrid("hash")
+		for _, u := range t.report.Uniformity {
+			if u.Part != part {
+				continue
+			}
+			star := " "
+			if u.PHolm < summary.Significant {
+				star = "*"
+			}
+			g.put(subjectText(u.Subject), u.Corpus, fmt.Sprintf("%.3f", u.ExcessEffect)+star)
+		}
+		t.grid(fmt.Sprintf("The %sest bits, by corpus:", part), g)
+	}
+}
+
+func (t *textWriter) avalanche() {
+	if !t.section(len(t.report.Avalanche), "avalanche", "How far from one half the probability is that a bit of the value flips with a bit of the key, on average over all pairs of bits: bias 0 is the ideal, "+
+		"1 is a bit that always or never flips. Then, how many of the pairs never flip. --html shows each pair.") {
+		return
+	}
+	g := newGrid("hash")
+	for _, a := range t.report.Avalanche {
+		g.put(subjectText(a.Subject), a.Corpus, fmt.Sprintf("%.2f %3.0f%%", a.MeanBias, 100*a.Never))
+	}
+	t.grid("Mean bias and pairs that never flip, by corpus:", g)
+}
+
+// agreement writes a table of the related pairs of functions, and the range of
+// the others.
+func (t *textWriter) agreement() {
+	if !t.section(len(t.report.Agreement), "agreement", "How two functions of a family answer the same absent keys: kappa is 1 for one function under two names, 0 for independent ones.") {
+		return
+	}
+	type pair struct{ family, functions string }
+	type kappas struct{ same, kappa summary.Range }
+	var pairs []pair
+	related := make(map[pair]*kappas)
+	var others summary.Range
+	chance := make(map[string]*summary.Range) // of the controls
+	for _, a := range t.report.Agreement {
+		for i, j := range a.Pairs() {
+			kappa := a.Kappa[i][j]
+			if hashlab.FamilyKind(a.Family) == hashlab.KindControl {
+				if chance[a.Family] == nil {
+					chance[a.Family] = new(summary.Range)
+				}
+				chance[a.Family].Add(kappa, a.Corpus)
+			}
+			if math.Abs(kappa) < summary.Related {
+				others.Add(kappa, a.Corpus)
+				continue
+			}
+			p := pair{text.Printable(a.Family), a.Names[i] + " and " + a.Names[j]}
+			if related[p] == nil {
+				related[p] = new(kappas)
+				pairs = append(pairs, p)
+			}
+			related[p].same.Add(a.Same[i][j], a.Corpus)
+			related[p].kappa.Add(kappa, a.Corpus)
+		}
+	}
+	which := "All pairs"
+	if len(pairs) > 0 {
+		which = "The other pairs"
+		rows := newTable("family", "functions", "corpora", "same index", "kappa")
+		for _, p := range pairs {
+			k := related[p]
+			rows.Add(p.family, p.functions, fmt.Sprint(k.kappa.Rows), k.same.Percent(), fmt.Sprintf("%.3f to %.3f", k.kappa.Low, k.kappa.High))
+		}
+		t.table(fmt.Sprintf("Pairs with a kappa of at least %g, and over how many corpora:", summary.Related), rows)
+	}
+	if others.Rows > 0 {
+		t.paragraph("", fmt.Sprintf("%s, %s counted once a corpus, have a kappa between %.3f and %.3f.", which, text.Number(others.Rows), others.Low, others.High))
+	}
+	var parts []string
+	for _, name := range []string{hashlab.Ideal, hashlab.XXH3} {
+		if k := chance[name]; k != nil {
+			parts = append(parts, fmt.Sprintf("%s %.3f to %.3f", name, k.Low, k.High))
+		}
+	}
+	if len(parts) > 0 {
+		t.paragraph("", fmt.Sprintf("The controls' pairs, by chance alone: %s.", summary.Join(parts)))
+	}
+}
+
+// grid is a table with corpora across. Rows and columns are in the order in which
+// cells are first put there.
+type grid struct {
+	what           string // the title of the rows
+	names, corpora []string
+	cells          map[[2]string]string
+}
+
+func newGrid(what string) *grid { return &grid{what: what, cells: map[[2]string]string{}} }
+
+// put sets a cell.
+func (g *grid) put(name, corpus, cell string) {
+	if !slices.Contains(g.names, name) {
+		g.names = append(g.names, name)
+	}
+	if !slices.Contains(g.corpora, corpus) {
+		g.corpora = append(g.corpora, corpus)
+	}
+	g.cells[[2]string{name, corpus}] = cell
+}
+
+// grid writes a grid, in tables of as many corpora as fit.
+func (t *textWriter) grid(caption string, g *grid) {
+	for rest := g.corpora; len(rest) > 0; {
+		n := len(rest)
+		rows := t.columns(g, rest)
+		for n > 1 && !rows.Fits(t.width) {
+			n--
+			rows = t.columns(g, rest[:n])
+		}
+		t.table(caption, rows)
+		rest = rest[n:]
+	}
+}
+
+// columns returns the part of the grid with these corpora.
+func (t *textWriter) columns(g *grid, corpora []string) *term.Table {
+	rows := newTable(g.what)
+	for _, c := range corpora {
+		rows.Columns = append(rows.Columns, term.Column{Title: t.number(c)})
+	}
+	for _, name := range g.names {
+		row := []string{text.Printable(name)}
+		for _, c := range corpora {
+			cell, ok := g.cells[[2]string{name, c}]
+			if !ok {
+				cell = "-"
+			}
+			row = append(row, cell)
+		}
+		rows.Add(row...)
+	}
+	return rows
+}
+
+// number returns a corpus's number in the table of corpora, or if it is not there
+// the beginning of its name.
+func (t *textWriter) number(corpus string) string {
+	i := slices.IndexFunc(t.report.Manifest.Corpora, func(c hashlab.CorpusInfo) bool { return c.Name == corpus })
+	if i < 0 {
+		const most = 12
+		name := []rune(text.Printable(corpus))
+		return string(name[:min(len(name), most)])
+	}
+	return fmt.Sprintf("[%d]", i+1)
+}
