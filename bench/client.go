@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"net/netip"
@@ -12,7 +13,7 @@ import (
 
 // client is an SMTP client that waits for each reply. It connects, reads and
 // writes with blocking system calls, as a client in C does: Go's network poller
-// would cost the generator about as much as the servers that it measures.
+// would cost the generator about as much CPU as the measured servers use.
 type client struct {
 	conn *os.File
 	in   *bufio.Reader
@@ -20,25 +21,26 @@ type client struct {
 
 func newClient() *client { return &client{in: bufio.NewReaderSize(nil, 512)} }
 
-// dial connects, also once more, and says EHLO.
+// dial opens a connection, which may be a further one, and sends EHLO.
 func (c *client) dial(addr netip.AddrPort) error {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	if err != nil {
 		return os.NewSyscallError("socket", err)
 	}
-	c.conn = os.NewFile(uintptr(fd), addr.String()) // blocking, as it is
-	if err := c.greeted(fd, addr); err != nil {
+	c.conn = os.NewFile(uintptr(fd), addr.String()) // stays blocking
+	if err := c.greet(fd, addr); err != nil {
 		c.conn.Close()
 		return err
 	}
 	return nil
 }
 
-func (c *client) greeted(fd int, addr netip.AddrPort) error {
+// greet connects the socket, waits for the greeting and sends EHLO.
+func (c *client) greet(fd int, addr netip.AddrPort) error {
 	if err := syscall.Connect(fd, &syscall.SockaddrInet4{Port: int(addr.Port()), Addr: addr.Addr().As4()}); err != nil {
 		return os.NewSyscallError("connect", err)
 	}
-	// Nothing else ends a wait for a reply.
+	// The only limit of the wait for a reply.
 	if err := syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_RCVTIMEO, &syscall.Timeval{Sec: 60}); err != nil {
 		return os.NewSyscallError("setsockopt", err)
 	}
@@ -49,7 +51,7 @@ func (c *client) greeted(fd int, addr netip.AddrPort) error {
 	return c.want("250", "EHLO client.example\r\n")
 }
 
-// want sends a text and wants a reply that begins with a code.
+// want sends text, if any, and reads a reply, which must begin with code.
 func (c *client) want(code, text string) error {
 	if text != "" {
 		if _, err := io.WriteString(c.conn, text); err != nil {
@@ -70,7 +72,15 @@ func (c *client) want(code, text string) error {
 	}
 }
 
-// close says goodbye.
+// session runs f in a connection of its own.
+func (c *client) session(addr netip.AddrPort, f func() error) error {
+	if err := c.dial(addr); err != nil {
+		return err
+	}
+	return cmp.Or(f(), c.close())
+}
+
+// close sends QUIT and closes the connection.
 func (c *client) close() error {
 	err := c.want("221", "QUIT\r\n")
 	c.conn.Close()

@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processTable is what the system says of its processes at one time.
+// processTable is a snapshot of the system's processes.
 type processTable struct {
 	children map[int][]int
-	ended    map[int]time.Duration // processor time of the children that a process has waited for
+	ended    map[int]time.Duration // CPU time of the children that a process has waited for
 }
 
-// readProcesses reads /proc; the table is empty where there is none.
+// readProcesses reads /proc; without it the table is empty.
 func readProcesses() processTable {
 	t := processTable{map[int][]int{}, map[int]time.Duration{}}
 	entries, _ := os.ReadDir("/proc")
@@ -37,10 +37,10 @@ func readProcesses() processTable {
 	return t
 }
 
-// parseStat returns the parent of a process, and the processor time of its
-// children that have ended (proc(5): ppid, cutime, cstime).
+// parseStat returns the parent of a process, and the CPU time of its children that
+// have ended (proc(5): ppid, cutime, cstime).
 func parseStat(stat string) (parent int, ended time.Duration, ok bool) {
-	end := strings.LastIndexByte(stat, ')') // of the name, which may hold anything
+	end := strings.LastIndexByte(stat, ')') // of the name, which may contain anything
 	if end < 0 {
 		return 0, 0, false
 	}
@@ -59,8 +59,8 @@ func parseStat(stat string) (parent int, ended time.Duration, ok bool) {
 	return numbers[0], time.Duration(numbers[1]+numbers[2]) * (time.Second / 100), true
 }
 
-// cpu returns the processor time that a process and all below it have used, user
-// and system, those that have ended included.
+// cpu returns the CPU time, user and system, of a process and all its descendants,
+// including those that have ended.
 func (t processTable) cpu(pid int) time.Duration {
 	sum := clockOf(pid) + t.ended[pid]
 	for _, child := range t.children[pid] {
@@ -69,8 +69,8 @@ func (t processTable) cpu(pid int) time.Duration {
 	return sum
 }
 
-// clockOf returns the processor time of all threads of one process, to the
-// nanosecond; 0 where the system does not say, or the process has ended.
+// clockOf returns the CPU time of all threads of one process, to the nanosecond; 0
+// if the system does not tell, or the process has ended.
 func clockOf(pid int) time.Duration {
 	const schedulerClock = 2 // CPUCLOCK_SCHED; clock_getcpuclockid(3) is this line
 	var spent unix.Timespec
@@ -80,8 +80,8 @@ func clockOf(pid int) time.Duration {
 	return time.Duration(spent.Nano())
 }
 
-// peakMemory is the most memory that the process has had resident, in bytes; 0
-// where the system does not say (proc(5): VmHWM).
+// peakMemory returns the largest resident memory of the process so far, in bytes; 0
+// if the system does not tell (proc(5): VmHWM).
 func (p *process) peakMemory() int64 {
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	for line := range strings.Lines(string(status)) {

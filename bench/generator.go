@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// generatorCommand makes the program one that sends, in a process of its own as
-// smtp-source is: so its processor time is known.
+// generatorCommand is the subcommand that sends mail, in a process of its own like
+// smtp-source: that makes its CPU time known.
 const generatorCommand = "generate"
 
-// order is what a generator sends, and to whom. One of the three is set.
+// order tells a generator what to send, and where. One of the three is set.
 type order struct {
 	Addr     netip.AddrPort
 	Timed    *timedOrder
@@ -26,21 +26,21 @@ type order struct {
 	Flood    *floodOrder
 }
 
-// outcome is what a generator has measured.
+// outcome is the result of a generator.
 type outcome struct {
 	Seconds float64    // from the first connection to the last reply
 	Waits   [2]float64 // of a timedOrder: how long a command waited, p50 and p99 in µs
 
-	// What the parent adds.
-	share float64       // of the machine, all cores together, that the generator took itself
-	cpu   time.Duration // of the server
+	// Added by the parent process.
+	share float64       // of the machine, all cores together, that the generator itself used
+	cpu   time.Duration // used by the server
 }
 
-// generatorShare is the part of the machine that a generator may take where the
-// latency of others is measured: if it takes more, that says more about it.
+// generatorShare is the part of the machine that a generator may use while it
+// measures latency: above it, it mostly measures itself.
 const generatorShare = 1.0 / 3
 
-// generate has a process send to a target what is ordered.
+// generate runs a generator in a process of its own.
 func (s *servers) generate(ctx context.Context, to target, o order) (result outcome, err error) {
 	if o.Addr, err = netip.ParseAddrPort(to.addr); err != nil {
 		return result, err
@@ -76,7 +76,7 @@ func (s *servers) generate(ctx context.Context, to target, o order) (result outc
 	return result, nil
 }
 
-// serveOrder is the generator's process. It returns what it prints.
+// serveOrder is the generator's process. It returns its output, an outcome.
 func serveOrder(text string) ([]byte, error) {
 	var o order
 	if err := json.Unmarshal([]byte(text), &o); err != nil {

@@ -2,7 +2,7 @@ package main
 
 import "fmt"
 
-// goal is what the gate is to reach, as a multiple of another.
+// goal is a goal of the gate, as a multiple of another target's figure.
 type goal struct {
 	what     string
 	asked    float64
@@ -27,19 +27,19 @@ func (g goal) bound() string {
 
 func (g goal) unit(v float64) string { return fmt.Sprintf("%.2f × %s", v, g.of) }
 
-// targets are the goals with what was measured: medians. HAProxy tells the sink
-// nothing of its clients, so where nothing else is said the gate does not either.
+// targets returns the goals with the measured medians. HAProxy does not tell the
+// sink who its clients are, so most goals are for the gate that does not either.
 func (r *report) targets() []goal {
 	small, kept, large := r.Rows[0], r.Rows[1], r.Rows[2]
-	flood := ratios(r.Flood.Rates[gateAuto], r.Flood.Rates[postfix])
+	flood := r.Flood.Rates.ratio(gateAuto, postfix)
 	return []goal{
-		{small.Workload.String() + ": " + gateNone, 0.9, small.ratio(gateNone, haproxy).median, false, haproxy},
-		{"the same: " + gateXforward, 0.95, small.ratio(gateXforward, haproxy).median, false, haproxy},
-		{"the same: " + gateAuto, 1.0, small.ratio(gateAuto, haproxy).median, false, haproxy},
-		{"the same, CPU a message: " + gateNone, 1.2, small.cpuRatio(gateNone, haproxy).median, false, haproxy},
-		{kept.Workload.String() + ": " + gateNone, 1.1, kept.ratio(gateNone, haproxy).median, false, haproxy},
-		{large.Workload.String() + ": " + gateNone, 0.95, large.ratio(gateNone, haproxy).median, false, haproxy},
+		{small.Workload.String() + ": " + gateNone, 0.9, small.times().ratio(gateNone, haproxy).median, false, haproxy},
+		{"the same: " + gateXforward, 0.95, small.times().ratio(gateXforward, haproxy).median, false, haproxy},
+		{"the same: " + gateAuto, 1.0, small.times().ratio(gateAuto, haproxy).median, false, haproxy},
+		{"the same, CPU a message: " + gateNone, 1.2, small.cpu().ratio(gateNone, haproxy).median, false, haproxy},
+		{kept.Workload.String() + ": " + gateNone, 1.1, kept.times().ratio(gateNone, haproxy).median, false, haproxy},
+		{large.Workload.String() + ": " + gateNone, 0.95, large.times().ratio(gateNone, haproxy).median, false, haproxy},
 		{fmt.Sprintf("a flood of %d listed clients at once, refused a second: %s", r.Flood.Clients, gateAuto), 2.5, flood.median, true, postfix},
-		{"p99 of a command, at most half load: " + gateNone, 1.3, r.Latency.ratio(gateNone, haproxy).median, false, haproxy},
+		{"p99 of a command, at most half load: " + gateNone, 1.3, r.Latency.P99.ratio(gateNone, haproxy).median, false, haproxy},
 	}
 }

@@ -6,33 +6,33 @@ import (
 	"time"
 )
 
-// What a contender may use of one core while another is measured: a share of the
-// time, and in a short run what it does every two minutes, which is to collect its
-// garbage (3 ms where that was measured, more beside other work).
+// The CPU time that a contender may use while another is measured: a share of one
+// core, or in a short run the time of a garbage collection, which runs every two
+// minutes (measured: 3 ms, more on a busy machine).
 const (
 	idleShare = 0.01
 	idleFloor = 20 * time.Millisecond
 )
 
-// Before a run all must have been idle for so long; they may take a while to have
-// done with the run before, or with starting.
+// Before a run all contenders must have been idle for quietTime. They may need up
+// to quietLimit to finish the run before, or their start.
 const (
 	quietTime  = 50 * time.Millisecond
 	quietLimit = 30 * time.Second
 )
 
-// idleness is what a contender has used while others were measured.
+// idleness is the CPU time that a contender used while others were measured.
 type idleness struct {
-	Seconds float64 `json:"seconds"` // how long that was
+	Seconds float64 `json:"seconds"` // of those runs
 	CPU     float64 `json:"cpu_seconds"`
 }
 
-// share returns the part of one core that was used.
+// share returns the part of one core that the contender used.
 func (i idleness) share() float64 { return i.CPU / max(i.Seconds, 1e-9) }
 
-// alone runs f, in which of all contenders only one has work, and returns the
-// processor time that this one has used. It fails if another has worked too: the
-// machine would then not be the measured one's alone.
+// alone runs f, during which only one of the contenders has work, and returns the
+// CPU time that this one used. It is an error if another worked too: then the
+// measured one did not have the machine to itself.
 func (s *servers) alone(ctx context.Context, working target, f func() error) (cpu time.Duration, err error) {
 	if err := s.waitQuiet(ctx); err != nil {
 		return 0, err
@@ -57,13 +57,13 @@ func (s *servers) alone(ctx context.Context, working target, f func() error) (cp
 	return cpu, nil
 }
 
-// disturbs is the error that an idle contender worked.
+// disturbs returns the error of a contender that worked without having work.
 func (t target) disturbs(used, took time.Duration) error {
 	return fmt.Errorf("%s, which had nothing to do, used %.1f%% of a core (%s in %s): something wakes it, such as a file that changes in a directory that it watches; look with strace -f -p %d",
 		t.name, 100*used.Seconds()/took.Seconds(), used.Round(10*time.Microsecond), took.Round(time.Millisecond), t.server.cmd.Process.Pid)
 }
 
-// waitQuiet waits until no contender has work.
+// waitQuiet waits until all contenders are idle.
 func (s *servers) waitQuiet(ctx context.Context) error {
 	for begun := time.Now(); ; {
 		before, start := s.cpu(), time.Now()
@@ -88,7 +88,7 @@ func (s *servers) waitQuiet(ctx context.Context) error {
 	}
 }
 
-// cpu returns the processor time of each contender so far.
+// cpu returns the CPU time of each contender so far.
 func (s *servers) cpu() map[string]time.Duration {
 	table := readProcesses()
 	used := map[string]time.Duration{}

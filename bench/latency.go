@@ -12,59 +12,52 @@ import (
 	"time"
 )
 
-// latencyTargets are compared.
+// latencyTargets are the targets whose latency is measured.
 var latencyTargets = []string{direct, haproxy, gateNone, gateXforward, gateAuto}
 
-// latencySessions is how many clients send at a time.
+// latencySessions is how many clients send at once.
 const latencySessions = 10
 
-// latencyRow is how long a command waited for its reply, in microseconds, by
-// target and round.
+// latencyRow is how long a command waited for its reply, in microseconds.
 type latencyRow struct {
-	HalfLoad          float64              `json:"half_load_messages_a_second"` // the most that MessagesPerSecond may be
-	MessagesPerSecond float64              `json:"messages_a_second"`
-	Messages          int                  `json:"messages"`
-	P50               map[string][]float64 `json:"p50_us"`
-	P99               map[string][]float64 `json:"p99_us"`
-	Generator         map[string][]float64 `json:"generator_share_of_machine"`
+	HalfLoad          float64 `json:"half_load_messages_a_second"` // the upper bound of MessagesPerSecond
+	MessagesPerSecond float64 `json:"messages_a_second"`
+	Messages          int     `json:"messages"`
+	P50               figures `json:"p50_us"`
+	P99               figures `json:"p99_us"`
+	Generator         figures `json:"generator_share_of_machine"`
 }
 
-// latencySeconds is how long one run lasts at most, where the rate is low.
+// latencySeconds bounds the length of a run at a low rate.
 const latencySeconds = 3
 
-// benchmarkLatency sends to each target at the same rate: half of what the slowest
-// gate reaches, or less if the generator would take too much of the machine.
+// benchmarkLatency sends to each target at the same rate: half of the slowest
+// gate's, most, or less if the generator would use too much of the machine.
 func (s *servers) benchmarkLatency(ctx context.Context, o options, most float64, w io.Writer) (*latencyRow, error) {
 	rate, err := s.latencyRate(ctx, o.messages, most/2, w)
 	if err != nil {
 		return nil, err
 	}
 	r := &latencyRow{HalfLoad: most / 2, MessagesPerSecond: rate, Messages: latencyMessages(o.messages, rate),
-		P50: map[string][]float64{}, P99: map[string][]float64{}, Generator: map[string][]float64{}}
-	for round := range o.rounds {
-		fmt.Fprintf(w, "latency at %.0f messages a second: round %d of %d\n", r.MessagesPerSecond, round+1, o.rounds)
-		for i := range latencyTargets {
-			to := s.target(latencyTargets[(i+round)%len(latencyTargets)])
-			result, err := s.generate(ctx, to, order{Timed: &timedOrder{r.Messages, rate}})
-			if err != nil {
-				return nil, fmt.Errorf("latency, %s: %w", to.name, err)
-			}
-			r.P50[to.name] = append(r.P50[to.name], result.Waits[0])
-			r.P99[to.name] = append(r.P99[to.name], result.Waits[1])
-			r.Generator[to.name] = append(r.Generator[to.name], result.share)
-		}
-	}
-	return r, nil
+		P50: figures{}, P99: figures{}, Generator: figures{}}
+	err = s.inTurns(w, o.rounds, fmt.Sprintf("latency at %.0f messages a second", rate), latencyTargets, func(to target) error {
+		result, err := s.generate(ctx, to, order{Timed: &timedOrder{r.Messages, rate}})
+		r.P50.add(to.name, result.Waits[0])
+		r.P99.add(to.name, result.Waits[1])
+		r.Generator.add(to.name, result.share)
+		return err
+	})
+	return r, err
 }
 
-// latencyMessages is how many messages of n are sent at a rate.
+// latencyMessages returns how many messages, at most n, a run at a rate sends.
 func latencyMessages(n int, rate float64) int {
 	return max(min(n, int(rate*latencySeconds)), latencySessions)
 }
 
-// latencyRate looks for a rate, at most the one given, at which the generator
-// leaves most of the machine to the others. Through HAProxy it costs what it does
-// through all: the generator sleeps between a command and its reply.
+// latencyRate returns a rate, at most the one given, at which the generator leaves
+// most of the machine to the others. It tries HAProxy alone, since the target
+// hardly matters: the generator sleeps between a command and its reply.
 func (s *servers) latencyRate(ctx context.Context, messages int, rate float64, w io.Writer) (float64, error) {
 	const tries, goal = 4, 0.8 * generatorShare // a margin, for the rounds that follow
 	for range tries {
@@ -81,17 +74,17 @@ func (s *servers) latencyRate(ctx context.Context, messages int, rate float64, w
 	return rate, nil
 }
 
-// timedOrder is messages of 4 KiB over kept connections, at a rate.
+// timedOrder is messages of 4 KiB over kept connections, at a fixed rate.
 type timedOrder struct {
 	Messages int
 	Rate     float64 // a second
 }
 
-// send sends them, and returns how long a command waited for its reply: p50 and p99
-// in microseconds. A message that is late does not put off the others: each session
-// has its times from the beginning.
+// send sends the messages, and returns how long a command waited for its reply:
+// p50 and p99 in microseconds. A late message does not delay the others: the times
+// of each session are fixed at the beginning.
 func (o timedOrder) send(addr netip.AddrPort) (waits [2]float64, err error) {
-	// Each session runs when the kernel wakes it, and does not wait for another here.
+	// With a thread each, no session waits for another to run.
 	runtime.GOMAXPROCS(latencySessions + 1)
 	var mu sync.Mutex
 	var all []time.Duration
@@ -119,7 +112,8 @@ func (o timedOrder) send(addr netip.AddrPort) (waits [2]float64, err error) {
 	return [2]float64{at(0.50), at(0.99)}, nil
 }
 
-// timedSession sends n messages, one each interval.
+// timedSession sends n messages, one each interval from next on, and returns how
+// long each command waited.
 func timedSession(addr netip.AddrPort, n int, next time.Time, interval time.Duration) ([]time.Duration, error) {
 	c := newClient()
 	if err := c.dial(addr); err != nil {

@@ -1,13 +1,13 @@
-// Command bench measures what the gate costs. It sends the same mail with
-// Postfix's smtp-source to its smtp-sink directly, through HAProxy in TCP mode,
-// through Postfix as a before-queue filter with the same list, through a plain
-// proxy of go-smtp and through three gates, which tell the sink of its clients in
-// different ways, side by side in one run, and prints times and ratios. Refusals a
-// second and the latency of single commands follow.
+// Command bench measures the cost of the gate. Postfix's smtp-source sends the same
+// mail to its smtp-sink directly, through HAProxy in TCP mode, through Postfix as a
+// before-queue filter with the same list, through a proxy of go-smtp alone, and
+// through three gates, which tell the sink who its clients are in different ways.
+// All take turns in one run. The command prints times and ratios, then refusals a
+// second and the latency of single commands.
 //
 // Everything runs on loopback and in temporary directories, and ends with the
-// command. A run counts only if the sink has received every message once, and if
-// those that were not measured did nothing meanwhile.
+// command. A run counts only if the sink received every message once, and the
+// servers that were not measured were idle.
 package main
 
 import (
@@ -26,20 +26,20 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// plainCommand makes the program a server that is measured.
+// plainCommand is the subcommand of the plain proxy, one of the measured servers.
 const plainCommand = "plain-proxy"
 
-// options are the command line's.
+// options are the options of the command line.
 type options struct {
 	rounds   int
-	messages int // small ones; of the large ones a tenth
+	messages int // of 4 KiB; a tenth of it of 1 MiB
 	reuse    bool
 	json     bool
-	svg      string // where a picture goes, "" for none
+	svg      string // the file for a picture, "" for none
 }
 
-// run executes the command line and returns the exit code: 0 measured, 2 not.
-// What was measured has no part in it: that is for people to judge.
+// run executes the command line and returns the exit code: 0 if it measured, 2 if
+// not. The figures do not affect it: people judge them.
 func run(args []string, stdout, stderr io.Writer) int {
 	if len(args) == 3 && args[0] == plainCommand {
 		fmt.Fprintln(stderr, "bench:", servePlainProxy(args[1], args[2]))
@@ -59,7 +59,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return 0
 	}
 	if err != nil {
-		return 2 // the flag package has said why
+		return 2 // the flag package has printed why
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()

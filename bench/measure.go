@@ -6,12 +6,14 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
-	"strings"
 	"time"
+
+	"spamgate/internal/text"
 )
 
-// workload is what smtp-source sends in one run.
+// workload is the mail that smtp-source sends in one run.
 type workload struct {
 	Messages int  `json:"messages"`
 	Size     int  `json:"bytes"` // of the body
@@ -30,10 +32,10 @@ func workloads(messages int) []workload {
 // measurement is one run.
 type measurement struct {
 	Seconds float64 `json:"seconds"`     // from the start of smtp-source to its end
-	CPU     float64 `json:"cpu_seconds"` // of what stands between, until the last message is noted; 0 if nothing does
+	CPU     float64 `json:"cpu_seconds"` // of the server between, until it has logged the last message; 0 if there is none
 }
 
-// benchmark measures everything. It reports its progress to w.
+// benchmark measures everything. It writes its progress to w.
 func benchmark(ctx context.Context, o options, w io.Writer) (*report, error) {
 	t, err := findTools()
 	if err != nil {
@@ -54,23 +56,18 @@ func benchmark(ctx context.Context, o options, w io.Writer) (*report, error) {
 	}
 	for _, target := range s.targets { // a first, short run that does not count
 		if _, err := s.measure(ctx, t, target, workload{10, 4 << 10, 10, false}); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", target.name, err)
 		}
 	}
-	for i, load := range workloads(o.messages) {
+	for _, load := range workloads(o.messages) {
 		row := row{Workload: load, Runs: map[string][]measurement{}}
-		for round := range o.rounds {
-			fmt.Fprintf(w, "%s: round %d of %d\n", load, round+1, o.rounds)
-			// What else slows the machine for a while should slow all alike: they
-			// take turns, and so they do in coming first.
-			for j := range s.targets {
-				target := s.targets[(i+round+j)%len(s.targets)]
-				m, err := s.measure(ctx, t, target, load)
-				if err != nil {
-					return nil, err
-				}
-				row.Runs[target.name] = append(row.Runs[target.name], m)
-			}
+		err := s.inTurns(w, o.rounds, load.String(), names, func(to target) error {
+			m, err := s.measure(ctx, t, to, load)
+			row.Runs[to.name] = append(row.Runs[to.name], m)
+			return err
+		})
+		if err != nil {
+			return nil, err
 		}
 		r.Rows = append(r.Rows, row)
 	}
@@ -90,27 +87,32 @@ func benchmark(ctx context.Context, o options, w io.Writer) (*report, error) {
 	return r, nil
 }
 
-// target is the target of a name.
-func (s *servers) target(name string) target {
-	for _, t := range s.targets {
-		if t.name == name {
-			return t
+// inTurns measures each of the targets in each round. Whatever else slows the
+// machine for a while then slows all alike: they take turns, also in coming first.
+func (s *servers) inTurns(w io.Writer, rounds int, what string, names []string, measure func(to target) error) error {
+	for round := range rounds {
+		fmt.Fprintf(w, "%s: round %d of %d\n", what, round+1, rounds)
+		for i := range names {
+			to := s.target(names[(i+round)%len(names)])
+			if err := measure(to); err != nil {
+				return fmt.Errorf("%s, %s: %w", what, to.name, err)
+			}
 		}
 	}
-	panic("no target " + name)
+	return nil
+}
+
+// target returns the target of a name.
+func (s *servers) target(name string) target {
+	return s.targets[slices.IndexFunc(s.targets, func(t target) bool { return t.name == name })]
 }
 
 // runLimit is how long one run may take.
 const runLimit = 5 * time.Minute
 
-// measure sends one workload through a target, and checks that all of it has
-// arrived: a server that refuses mail would be fast.
+// measure sends one workload through a target, and checks that the sink received
+// all of it: a server that refuses mail would be fast.
 func (s *servers) measure(ctx context.Context, t tools, to target, load workload) (m measurement, err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("%s, %s: %w", load, to.name, err)
-		}
-	}()
 	before, err := s.count(to)
 	if err != nil {
 		return m, err
@@ -131,11 +133,11 @@ func (s *servers) measure(ctx context.Context, t tools, to target, load workload
 	return m, err
 }
 
-// countLimit is how long the sink and the gate may take to note a message behind the
-// reply to it.
+// countLimit is how long the sink and the gate may take to log a message after
+// their reply.
 const countLimit = 30 * time.Second
 
-// arrived waits until so many messages more than before have been noted.
+// arrived waits until so many more messages than before have been logged.
 func (s *servers) arrived(ctx context.Context, to target, before counts, messages int) error {
 	ctx, cancel := context.WithTimeout(ctx, countLimit)
 	defer cancel()
@@ -144,8 +146,8 @@ func (s *servers) arrived(ctx context.Context, to target, before counts, message
 		if err != nil {
 			return err
 		}
-		received, decided := now.received-before.received, now.decided-before.decided
-		if received == messages && (!to.gate || decided == messages) {
+		received, accepted := now.received-before.received, now.accepted-before.accepted
+		if received == messages && (!to.gate || accepted == messages) {
 			return nil
 		}
 		select {
@@ -156,25 +158,25 @@ func (s *servers) arrived(ctx context.Context, to target, before counts, message
 		if received != messages {
 			return fmt.Errorf("the sink received %d messages", received)
 		}
-		return fmt.Errorf("the gate logged %d accepted messages", decided)
+		return fmt.Errorf("the gate logged %d accepted messages", accepted)
 	}
 }
 
 // counts are running totals.
 type counts struct {
 	received int // by the sink
-	decided  int // by the gate, where that is the target
+	accepted int // by the gate, if that is the target
 }
 
 func (s *servers) count(to target) (c counts, err error) {
 	if c.received, err = s.received(); err != nil || !to.gate {
 		return c, err
 	}
-	c.decided, err = to.decided()
+	c.accepted, err = to.accepted()
 	return c, err
 }
 
-// sourceArgs are the arguments of smtp-source.
+// sourceArgs returns the arguments of smtp-source.
 func (w workload) sourceArgs(addr string) []string {
 	args := []string{
 		"-M", "client.example", "-f", "sender@clean.example", "-t", "recipient@example.net",
@@ -188,7 +190,7 @@ func (w workload) sourceArgs(addr string) []string {
 	return append(args, addr)
 }
 
-// String is the workload as the report names it.
+// String returns the workload as the report names it.
 func (w workload) String() string {
 	size := fmt.Sprintf("%d KiB", w.Size>>10)
 	if w.Size >= 1<<20 {
@@ -198,16 +200,5 @@ func (w workload) String() string {
 	if w.Keep {
 		how = "connections kept"
 	}
-	return fmt.Sprintf("%s × %s, %d sessions, %s", thousands(w.Messages), size, w.Sessions, how)
-}
-
-// thousands writes a number with commas.
-func thousands(n int) string {
-	digits := strconv.Itoa(n)
-	var groups []string
-	for len(digits) > 3 {
-		groups = append([]string{digits[len(digits)-3:]}, groups...)
-		digits = digits[:len(digits)-3]
-	}
-	return strings.Join(append([]string{digits}, groups...), ",")
+	return fmt.Sprintf("%s × %s, %d sessions, %s", text.Number(w.Messages), size, w.Sessions, how)
 }

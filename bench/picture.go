@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// Measures of the picture, in pixels.
+// Sizes in the picture, in pixels.
 const (
 	pictureWidth = 760
 	barLeft      = 140
@@ -16,7 +16,7 @@ const (
 	rowTitle     = 34
 )
 
-// barColours tell the targets apart, and from each other in grey, too.
+// barColours are the colours of the targets, which differ in grey, too.
 var barColours = map[string]string{
 	direct: "#9aa0a6", haproxy: "#5b8def", postfix: "#e0a030", plain: "#b9a6d3",
 	gateNone: "#1a7f4b", gateXforward: "#3c9a68", gateAuto: "#69b58c",
@@ -28,19 +28,19 @@ func (r *report) writePicture(path string) error {
 	y := 10
 	for _, row := range r.Rows {
 		y += rowTitle
-		longest := 0.0
+		times, longest := row.times(), 0.0
 		for _, name := range names {
-			longest = max(longest, spreadOf(row.times(name)).median)
+			longest = max(longest, times.median(name))
 		}
 		fmt.Fprintf(&b, `<text x="10" y="%d" font-weight="bold">%s</text>`+"\n", y-10, row.Workload)
 		for _, name := range names {
-			t := spreadOf(row.times(name))
-			width := t.median / longest * (barRight - barLeft)
+			median := times.median(name)
+			width := median / longest * (barRight - barLeft)
 			fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end">%s</text>`+"\n", barLeft-8, y+barHeight-5, name)
 			fmt.Fprintf(&b, `<rect x="%d" y="%d" width="%.1f" height="%d" fill="%s"/>`+"\n", barLeft, y, width, barHeight, barColours[name])
-			label := fmt.Sprintf("%.2f s", t.median)
+			label := fmt.Sprintf("%.2f s", median)
 			if name != haproxy {
-				label += fmt.Sprintf(" (%.2f × HAProxy)", row.ratio(name, haproxy).median)
+				label += fmt.Sprintf(" (%.2f × HAProxy)", times.ratio(name, haproxy).median)
 			}
 			fmt.Fprintf(&b, `<text x="%.1f" y="%d">%s</text>`+"\n", barLeft+width+6, y+barHeight-5, label)
 			y += barHeight + barGap

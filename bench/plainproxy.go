@@ -9,12 +9,12 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// plainProxy is what go-smtp alone makes of a proxy: its server in front, its
-// client behind, a connection for a connection, and nothing looked up. It shows
-// what the gate's own wire layer is worth.
+// plainProxy is a proxy of go-smtp alone: its server, and its client with a
+// connection to the sink for each session, without lookups. It shows the effect of
+// the gate's own wire layer.
 type plainProxy struct{ sink string }
 
-// servePlainProxy runs until it fails.
+// servePlainProxy serves until there is an error.
 func servePlainProxy(addr, sink string) error {
 	s := smtp.NewServer(plainProxy{sink})
 	s.Domain = "plain.example"
@@ -35,7 +35,7 @@ func (p plainProxy) NewSession(*smtp.Conn) (smtp.Session, error) {
 	return &plainSession{client: c}, nil
 }
 
-// plainSession hands every step on.
+// plainSession passes every step on.
 type plainSession struct{ client *smtp.Client }
 
 func (s *plainSession) Mail(from string, o *smtp.MailOptions) error { return s.client.Mail(from, nil) }
@@ -52,7 +52,7 @@ func (s *plainSession) Data(r io.Reader) error {
 	return w.Close()
 }
 
-// Reset is called behind every message, too; the sink needs none there.
+// Reset is also called after every message, where the sink does not need it.
 func (s *plainSession) Reset() {}
 
 func (s *plainSession) Logout() error { return s.client.Quit() }

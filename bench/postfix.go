@@ -14,12 +14,13 @@ import (
 	"spamgate/internal/disposable"
 )
 
-// postfixMain is Postfix as before-queue filter (SMTPD_PROXY_README): it looks
-// the sender up in an lmdb table and hands the mail on to the sink while the
-// client waits. No queue has a part in it. Its guards against clients that err or
-// come often are off (anvil is not asked), since all come from one address here, and
-// so are lookups of their names. As many clients can be served as come, and the
-// processes stay for the run: their end would be work while others are measured.
+// postfixMain configures Postfix as a before-queue filter (SMTPD_PROXY_README): it
+// looks the sender up in an lmdb table and passes the mail to the sink while the
+// client waits, without a queue. Its limits for clients with errors or many
+// connections are off (it does not query anvil), since all clients have one
+// address here, and so are lookups of their names. The number of clients has no
+// limit, and the processes stay for the run: their end would be work while others
+// are measured.
 const postfixMain = `compatibility_level = 3.6
 queue_directory = DIR/queue
 data_directory = DIR/data
@@ -56,8 +57,8 @@ anvil    unix - - n - 1 anvil
 postlog  unix-dgram n - n - 1 postlogd
 `
 
-// startPostfix starts a Postfix with the list in a directory of its own. It
-// drops root's rights, so all of it lies outside the run's directory.
+// startPostfix starts a Postfix with the list. Since it drops root's rights, its
+// files are outside of the run's directory.
 func (s *servers) startPostfix(ctx context.Context, t tools, addr, sink string) error {
 	owner, err := user.Lookup("postfix")
 	if err != nil {
@@ -82,24 +83,15 @@ func (s *servers) startPostfix(ctx context.Context, t tools, addr, sink string) 
 	if err := makeTable(ctx, t, conf, filepath.Join(dir, "senders")); err != nil {
 		return err
 	}
-	logs, err := s.makeDir(postfix)
-	if err != nil {
-		return err
-	}
-	p, err := startProcess(logs, postfix, t.postfix, "-c", conf, "start-fg")
-	if err != nil {
-		return err
-	}
-	p.halt = func() { exec.Command(t.postfix, "-c", conf, "stop").Run() }
-	s.targets = append(s.targets, target{name: postfix, addr: addr, server: p})
-	return p.waitReady(ctx, addr)
+	halt := func() { exec.Command(t.postfix, "-c", conf, "stop").Run() }
+	return s.start(ctx, target{name: postfix, addr: addr, halt: halt}, nil, t.postfix, "-c", conf, "start-fg")
 }
 
-// lmdbPackage is what Postfix's lmdb tables come with.
+// lmdbPackage is the Debian package of Postfix's lmdb tables.
 const lmdbPackage = "postfix-lmdb"
 
-// makeTable turns the list into Postfix's table: a domain and its subdomains are
-// REJECT.
+// makeTable makes Postfix's table of the list, which rejects each domain and its
+// subdomains.
 func makeTable(ctx context.Context, t tools, conf, table string) error {
 	var b strings.Builder
 	for line := range strings.Lines(string(disposable.Text())) {
@@ -116,7 +108,7 @@ func makeTable(ctx context.Context, t tools, conf, table string) error {
 	return nil
 }
 
-// postfixDir makes the directories that Postfix wants to own.
+// postfixDir makes the directories that Postfix needs.
 func postfixDir(owner *user.User) (string, error) {
 	dir, err := os.MkdirTemp("", "spamgate-bench-postfix-")
 	if err != nil {

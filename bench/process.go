@@ -14,17 +14,15 @@ import (
 	"time"
 )
 
-// process is a server that runs in the background. What it prints goes to a
-// file.
+// process is a server that runs in the background, with its output in a file.
 type process struct {
 	name    string
 	cmd     *exec.Cmd
 	logPath string
-	halt    func() // how it is stopped; nil is by SIGTERM
 	ended   chan struct{}
 }
 
-// startProcess starts a server in dir, where its log will be, too.
+// startProcess starts a server in dir, which also gets its log.
 func startProcess(dir, name, path string, args ...string) (*process, error) {
 	p := &process{name: name, cmd: exec.Command(path, args...), logPath: filepath.Join(dir, "log"), ended: make(chan struct{})}
 	log, err := os.Create(p.logPath)
@@ -37,7 +35,7 @@ func startProcess(dir, name, path string, args ...string) (*process, error) {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
 	go func() {
-		p.cmd.Wait() // how a server ended is in its log
+		p.cmd.Wait() // the log says how it ended
 		close(p.ended)
 	}()
 	return p, nil
@@ -45,11 +43,7 @@ func startProcess(dir, name, path string, args ...string) (*process, error) {
 
 // stop ends the server, by force if it takes too long.
 func (p *process) stop() {
-	if p.halt != nil {
-		p.halt()
-	} else {
-		p.cmd.Process.Signal(syscall.SIGTERM)
-	}
+	p.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-p.ended:
 	case <-time.After(10 * time.Second):
@@ -58,22 +52,22 @@ func (p *process) stop() {
 	}
 }
 
-// log is the end of what the server has printed.
+// log returns the end of the server's output.
 func (p *process) log() string {
 	text, _ := os.ReadFile(p.logPath)
 	return string(text[max(0, len(text)-2000):])
 }
 
 // startLimit is how long a server may take until it answers: the gate reads a
-// long list before it listens, and other work may go on beside.
+// long list before it listens, and the machine may be busy.
 const startLimit = time.Minute
 
-// waitReady waits until an SMTP server answers at addr, through p.
+// waitReady waits until p answers SMTP at addr.
 func (p *process) waitReady(ctx context.Context, addr string) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	for {
-		err := greeted(ctx, addr)
+		err := probe(ctx, addr)
 		if err == nil {
 			return nil
 		}
@@ -87,8 +81,8 @@ func (p *process) waitReady(ctx context.Context, addr string) error {
 	}
 }
 
-// greeted has one SMTP session without mail.
-func greeted(ctx context.Context, addr string) error {
+// probe runs an SMTP session without mail.
+func probe(ctx context.Context, addr string) error {
 	var dialer net.Dialer
 	c, err := dialer.DialContext(ctx, "tcp", addr)
 	if err != nil {
@@ -110,12 +104,11 @@ func greeted(ctx context.Context, addr string) error {
 	return nil
 }
 
-// Ports that freeAddrs looks at. They are below those that the system gives to
-// whoever asks for any.
+// Ports that freeAddrs tries. They are below those that the system assigns.
 const firstPort, lastPort = 10_001, 30_000
 
-// freeAddrs finds addresses that nobody listens on, or will before they are used:
-// the address of loopback is this process's own.
+// freeAddrs returns addresses without a listener. Nobody else will listen on them
+// either: the loopback address depends on this process's id.
 func freeAddrs(n int) ([]string, error) {
 	pid := os.Getpid()
 	host := fmt.Sprintf("127.%d.%d.%d", 64+pid>>16&63, pid>>8&255, pid&255)

@@ -2,25 +2,26 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/netip"
+	"sync"
+	"sync/atomic"
 )
 
-// listedSender is on the list: a domain of it, and a subdomain's address.
+// listedSender is an address at a subdomain of a listed domain.
 const listedSender = "x@news.0-180.com"
 
-// refusalsPerConnection is below what the gate puts up with (max_refusals).
+// refusalsPerConnection is below the gate's limit (max_refusals).
 const refusalsPerConnection = 50
 
-// refusers are the targets that know the list. What the sink is told of a client
-// has no part in a refusal, so one gate stands for the three.
+// refusers are the targets that have the list. What a gate tells the sink about a
+// client does not matter for a refusal, so one gate stands for the three.
 var refusers = []string{postfix, gateAuto}
 
 // manner is how the one client asks.
 type manner struct {
 	name      string
-	keep      bool // a connection is kept for more than one refusal
+	keep      bool // the client keeps a connection for more than one refusal
 	pipelined bool // MAIL, RCPT and RSET go out at once (RFC 2920)
 }
 
@@ -30,33 +31,64 @@ var manners = []manner{
 	{"connections kept, commands pipelined", true, true},
 }
 
-// refusalRow is how many listed senders a second were refused, by target and
-// round.
+// refusalRow is the rate at which listed senders were refused.
 type refusalRow struct {
-	Manner   string               `json:"manner"`
-	Refusals int                  `json:"refusals"`
-	Rates    map[string][]float64 `json:"refusals_a_second"`
+	Manner   string  `json:"manner"`
+	Refusals int     `json:"refusals"`
+	Rates    figures `json:"refusals_a_second"`
 }
 
-// benchmarkRefusals has one client ask for nothing but refusals.
+// benchmarkRefusals lets one client ask for refusals alone.
 func (s *servers) benchmarkRefusals(ctx context.Context, o options, w io.Writer) ([]refusalRow, error) {
 	var rows []refusalRow
 	for _, how := range manners {
-		row := refusalRow{Manner: how.name, Refusals: o.messages, Rates: map[string][]float64{}}
-		for round := range o.rounds {
-			fmt.Fprintf(w, "refusals, one client, %s: round %d of %d\n", how.name, round+1, o.rounds)
-			for i := range refusers {
-				to := s.target(refusers[(i+round)%len(refusers)])
-				result, err := s.generate(ctx, to, order{Refusals: &refusalOrder{o.messages, how.keep, how.pipelined}})
-				if err != nil {
-					return nil, fmt.Errorf("refusals, %s: %w", to.name, err)
-				}
-				row.Rates[to.name] = append(row.Rates[to.name], float64(o.messages)/result.Seconds)
-			}
+		row := refusalRow{Manner: how.name, Refusals: o.messages, Rates: figures{}}
+		err := s.inTurns(w, o.rounds, "refusals, one client, "+how.name, refusers, func(to target) error {
+			result, err := s.generate(ctx, to, order{Refusals: &refusalOrder{o.messages, how.keep, how.pipelined}})
+			row.Rates.add(to.name, float64(o.messages)/result.Seconds)
+			return err
+		})
+		if err != nil {
+			return nil, err
 		}
 		rows = append(rows, row)
 	}
 	return rows, nil
+}
+
+// floodClients is how many clients connect at once: as many as the gate allows an
+// address beyond loopback by default (client_connections).
+const floodClients = 50
+
+// floodRow is the result of a flood of listed senders: each opens a connection,
+// is refused at RCPT, and quits.
+type floodRow struct {
+	Clients   int     `json:"clients"`
+	Refusals  int     `json:"refusals"`
+	Rates     figures `json:"refusals_a_second"`
+	CPU       figures `json:"cpu_us_a_refusal"`
+	Generator figures `json:"generator_share_of_machine"`
+}
+
+// benchmarkFlood lets many clients at once ask for a refusal each.
+func (s *servers) benchmarkFlood(ctx context.Context, o options, w io.Writer) (*floodRow, error) {
+	r := &floodRow{Clients: min(floodClients, o.messages), Refusals: o.messages, Rates: figures{}, CPU: figures{}, Generator: figures{}}
+	flood := func(to target, refusals int) (outcome, error) {
+		return s.generate(ctx, to, order{Flood: &floodOrder{r.Clients, refusals}})
+	}
+	for _, name := range refusers { // a short flood that does not count: Postfix starts its processes
+		if _, err := flood(s.target(name), 2*r.Clients); err != nil {
+			return nil, err
+		}
+	}
+	err := s.inTurns(w, o.rounds, "a flood of refusals", refusers, func(to target) error {
+		result, err := flood(to, r.Refusals)
+		r.Rates.add(to.name, float64(r.Refusals)/result.Seconds)
+		r.CPU.add(to.name, result.cpu.Seconds()*1e6/float64(r.Refusals))
+		r.Generator.add(to.name, result.share)
+		return err
+	})
+	return r, err
 }
 
 // refusalOrder is one client that is refused so many times.
@@ -65,25 +97,22 @@ type refusalOrder struct {
 	Keep, Pipelined bool
 }
 
-// send fails if it is not refused once.
+// send returns an error if the server does not refuse each time.
 func (o refusalOrder) send(addr netip.AddrPort) error {
 	each := 1
 	if o.Keep {
 		each = refusalsPerConnection
 	}
 	c := newClient()
-	for n := o.Refusals; n > 0; {
-		if err := c.dial(addr); err != nil {
-			return err
-		}
-		var err error
-		for i := 0; i < each && n > 0 && err == nil; i++ {
-			n--
-			err = c.refused(o.Pipelined)
-		}
-		if closeErr := c.close(); err == nil {
-			err = closeErr
-		}
+	for n := o.Refusals; n > 0; n -= each {
+		err := c.session(addr, func() error {
+			for range min(each, n) {
+				if err := c.refusal(o.Pipelined, true); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 		if err != nil {
 			return err
 		}
@@ -91,17 +120,45 @@ func (o refusalOrder) send(addr netip.AddrPort) error {
 	return nil
 }
 
-// What a client that is to be refused sends. Both answer so to RCPT, not to MAIL.
+// floodOrder is many clients at once, with a connection for every refusal.
+type floodOrder struct{ Clients, Refusals int }
+
+// send returns an error if the server does not refuse each time.
+func (o floodOrder) send(addr netip.AddrPort) error {
+	var left atomic.Int64
+	left.Store(int64(o.Refusals))
+	failed := make(chan error, o.Clients)
+	var wg sync.WaitGroup
+	for range o.Clients {
+		wg.Go(func() {
+			c := newClient()
+			for left.Add(-1) >= 0 {
+				if err := c.session(addr, func() error { return c.refusal(false, false) }); err != nil {
+					failed <- err
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	close(failed)
+	return <-failed
+}
+
+// The commands of a refusal. Postfix and the gate both refuse at RCPT, not at MAIL.
 const (
 	mailListed = "MAIL FROM:<" + listedSender + ">\r\n"
 	rcptListed = "RCPT TO:<recipient@example.net>\r\n"
 )
 
-// refused asks for one refusal, and for the next transaction.
-func (c *client) refused(pipelined bool) error {
+// refusal asks for one refusal; with reset it ends the transaction, for another.
+func (c *client) refusal(pipelined, reset bool) error {
 	steps := [][2]string{{"250", mailListed}, {"55", rcptListed}, {"250", "RSET\r\n"}}
+	if !reset {
+		steps = steps[:2]
+	}
 	if pipelined {
-		if _, err := io.WriteString(c.conn, steps[0][1]+steps[1][1]+steps[2][1]); err != nil {
+		if _, err := io.WriteString(c.conn, mailListed+rcptListed+"RSET\r\n"); err != nil {
 			return err
 		}
 	}

@@ -4,7 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"slices"
+
+	"spamgate/internal/text"
 )
 
 // report is the result of a run.
@@ -19,76 +20,46 @@ type report struct {
 	GateMemory int64               `json:"gate_peak_resident_bytes"` // of the largest gate
 }
 
-// row is what was measured with one workload, by target and round.
+// row is the runs of one workload, by target and round.
 type row struct {
 	Workload workload                 `json:"workload"`
 	Runs     map[string][]measurement `json:"runs"`
 }
 
-// spread is the median of some figures, and their range.
-type spread struct{ median, least, most float64 }
-
-func spreadOf(figures []float64) spread {
-	s := slices.Sorted(slices.Values(figures))
-	middle := len(s) / 2
-	median := s[middle]
-	if len(s)%2 == 0 {
-		median = (s[middle-1] + s[middle]) / 2
+// times returns the run times.
+func (r row) times() figures {
+	f := figures{}
+	for target, runs := range r.Runs {
+		for _, m := range runs {
+			f.add(target, m.Seconds)
+		}
 	}
-	return spread{median, s[0], s[len(s)-1]}
+	return f
 }
 
-// times are the run times through a target.
-func (r row) times(name string) []float64 {
-	var t []float64
-	for _, m := range r.Runs[name] {
-		t = append(t, m.Seconds)
+// cpu returns the CPU times a message, in microseconds.
+func (r row) cpu() figures {
+	f := figures{}
+	for target, runs := range r.Runs {
+		for _, m := range runs {
+			f.add(target, m.CPU/float64(r.Workload.Messages)*1e6)
+		}
 	}
-	return t
+	return f
 }
 
-// ratio compares two targets within each round, since a shared machine is not
-// equally fast in all of them.
-func (r row) ratio(name, to string) spread {
-	return ratios(r.times(name), r.times(to))
-}
-
-// ratios divides the figures of the same round.
-func ratios(figures, base []float64) spread {
-	var all []float64
-	for i, f := range figures {
-		all = append(all, f/base[i])
-	}
-	return spreadOf(all)
-}
-
-// cpu is the processor time a message of a target, in microseconds.
-func (r row) cpu(name string) []float64 {
-	var cpu []float64
-	for _, m := range r.Runs[name] {
-		cpu = append(cpu, m.CPU/float64(r.Workload.Messages)*1e6)
-	}
-	return cpu
-}
-
-// cpuRatio compares the processor times of two targets within each round.
-func (r row) cpuRatio(name, to string) spread {
-	return ratios(r.cpu(name), r.cpu(to))
-}
-
-// slowestGate is how many messages a second the slowest gate has passed on over
+// slowestGate returns how many messages a second the slowest gate passed on over
 // kept connections.
 func (r *report) slowestGate() float64 {
 	kept := r.Rows[1]
 	longest := 0.0
 	for _, g := range gates {
-		longest = max(longest, spreadOf(kept.times(g.name)).median)
+		longest = max(longest, kept.times().median(g.name))
 	}
 	return float64(kept.Workload.Messages) / longest
 }
 
-// writeText writes the report as Markdown, which is as good to read in a
-// terminal.
+// writeText writes the report as Markdown, which is also readable in a terminal.
 func (r *report) writeText(w io.Writer) error {
 	var b bytes.Buffer
 	m := r.Machine
@@ -108,9 +79,7 @@ func (r *report) writeText(w io.Writer) error {
 	}
 	r.Flood.writeText(&b)
 	r.Latency.writeText(&b)
-	fmt.Fprintf(&b, "\nThe targets:\n\n")
-	fmt.Fprintln(&b, "| what | target | measured | |")
-	fmt.Fprintln(&b, "|---|---|---|---|")
+	fmt.Fprint(&b, "\nThe targets:\n\n| what | target | measured | |\n|---|---|---|---|\n")
 	for _, t := range r.targets() {
 		verdict := "met"
 		if !t.met() {
@@ -143,37 +112,35 @@ func (r row) writeText(w io.Writer) {
 	fmt.Fprintf(w, "\n%s:\n\n", r.Workload)
 	fmt.Fprintf(w, line, "through", "time", "× direct", "× HAProxy", "CPU a message", "CPU × HAProxy")
 	fmt.Fprintln(w, "|---|---|---|---|---|---|")
+	times, cpu := r.times(), r.cpu()
 	for _, name := range names {
-		ratioDirect, ratioHAProxy, cpu, ratioCPU := "", "", "", ""
+		var ratioDirect, ratioHAProxy, median, ratioCPU string
 		if name != direct {
-			ratioDirect = r.ratio(name, direct).String()
-			cpu = fmt.Sprintf("%.0f µs", spreadOf(r.cpu(name)).median)
+			ratioDirect = times.ratio(name, direct).String()
+			median = fmt.Sprintf("%.0f µs", cpu.median(name))
 		}
 		if name != direct && name != haproxy {
-			ratioHAProxy = r.ratio(name, haproxy).String()
-			ratioCPU = r.cpuRatio(name, haproxy).String()
+			ratioHAProxy = times.ratio(name, haproxy).String()
+			ratioCPU = cpu.ratio(name, haproxy).String()
 		}
-		t := spreadOf(r.times(name))
-		time := fmt.Sprintf("%.2f s (%.2f–%.2f)", t.median, t.least, t.most)
-		fmt.Fprintf(w, line, name, time, ratioDirect, ratioHAProxy, cpu, ratioCPU)
+		fmt.Fprintf(w, line, name, spreadOf(times[name]).format("%.2f s (%.2f–%.2f)"), ratioDirect, ratioHAProxy, median, ratioCPU)
 	}
 }
 
-// writeIdentities writes what it costs to tell the sink who its client is.
+// writeIdentities writes the cost of telling the sink who its client is.
 func (r *report) writeIdentities(w io.Writer) {
-	fmt.Fprintf(w, "\nWhat it costs to tell the sink who the client is, × %s:\n\n", gateNone)
-	fmt.Fprintln(w, "| workload | xforward, time | xforward, CPU | auto, time | auto, CPU |")
-	fmt.Fprintln(w, "|---|---|---|---|---|")
+	fmt.Fprintf(w, "\nWhat it costs to tell the sink who the client is, × %s:\n\n"+
+		"| workload | xforward, time | xforward, CPU | auto, time | auto, CPU |\n|---|---|---|---|---|\n", gateNone)
 	for _, row := range r.Rows {
-		fmt.Fprintf(w, "| %s | %s | %s | %s | %s |\n", row.Workload, row.ratio(gateXforward, gateNone), row.cpuRatio(gateXforward, gateNone),
-			row.ratio(gateAuto, gateNone), row.cpuRatio(gateAuto, gateNone))
+		times, cpu := row.times(), row.cpu()
+		fmt.Fprintf(w, "| %s | %s | %s | %s | %s |\n", row.Workload, times.ratio(gateXforward, gateNone), cpu.ratio(gateXforward, gateNone),
+			times.ratio(gateAuto, gateNone), cpu.ratio(gateAuto, gateNone))
 	}
 }
 
 func (r refusalRow) writeText(w io.Writer) {
-	fmt.Fprintf(w, "\nListed senders refused, one client that waits for each reply, %s in a run, %s (how fast a process is woken):\n\n", thousands(r.Refusals), r.Manner)
-	fmt.Fprintln(w, "| by | a second | × Postfix |")
-	fmt.Fprintln(w, "|---|---|---|")
+	fmt.Fprintf(w, "\nListed senders refused, one client that waits for each reply, %s in a run, %s (how fast a process is woken):\n\n"+
+		"| by | a second | × Postfix |\n|---|---|---|\n", text.Number(r.Refusals), r.Manner)
 	for _, name := range refusers {
 		fmt.Fprintf(w, "| %s | %s |\n", name, rateCells(r.Rates, name))
 	}
@@ -181,57 +148,36 @@ func (r refusalRow) writeText(w io.Writer) {
 
 // rateCells returns two cells of a table: a target's rate, and its ratio to
 // Postfix's.
-func rateCells(rates map[string][]float64, name string) string {
-	s := spreadOf(rates[name])
+func rateCells(rates figures, name string) string {
 	ratio := ""
 	if name != postfix {
-		ratio = ratios(rates[name], rates[postfix]).String()
+		ratio = rates.ratio(name, postfix).String()
 	}
-	return fmt.Sprintf("%.0f (%.0f–%.0f) | %s", s.median, s.least, s.most, ratio)
+	return spreadOf(rates[name]).format("%.0f (%.0f–%.0f)") + " | " + ratio
 }
 
 func (r *floodRow) writeText(w io.Writer) {
-	fmt.Fprintf(w, "\nA flood of listed senders, %d clients at once, a connection each, %s in a run:\n\n", r.Clients, thousands(r.Refusals))
-	fmt.Fprintln(w, "| by | refused a second | × Postfix | CPU a refusal | generator's share of the machine |")
-	fmt.Fprintln(w, "|---|---|---|---|---|")
+	fmt.Fprintf(w, "\nA flood of listed senders, %d clients at once, a connection each, %s in a run:\n\n"+
+		"| by | refused a second | × Postfix | CPU a refusal | generator's share of the machine |\n|---|---|---|---|---|\n", r.Clients, text.Number(r.Refusals))
 	for _, name := range refusers {
-		fmt.Fprintf(w, "| %s | %s | %.0f µs | %.0f%% |\n", name, rateCells(r.Rates, name),
-			spreadOf(r.CPU[name]).median, 100*spreadOf(r.Generator[name]).median)
+		fmt.Fprintf(w, "| %s | %s | %.0f µs | %.0f%% |\n", name, rateCells(r.Rates, name), r.CPU.median(name), 100*r.Generator.median(name))
 	}
 }
 
 func (r *latencyRow) writeText(w io.Writer) {
-	fmt.Fprintf(w, "\nHow long a command waits for its reply, %d sessions, %.0f messages of 4 KiB a second (half of what the slowest gate reaches is %.0f):\n\n",
-		latencySessions, r.MessagesPerSecond, r.HalfLoad)
-	fmt.Fprintln(w, "| through | p50 | p99 | p99 × HAProxy | generator's share of the machine |")
-	fmt.Fprintln(w, "|---|---|---|---|---|")
+	fmt.Fprintf(w, "\nHow long a command waits for its reply, %d sessions, %.0f messages of 4 KiB a second (half of what the slowest gate reaches is %.0f):\n\n"+
+		"| through | p50 | p99 | p99 × HAProxy | generator's share of the machine |\n|---|---|---|---|---|\n", latencySessions, r.MessagesPerSecond, r.HalfLoad)
+	most := 0.0 // of the generator's shares
 	for _, name := range latencyTargets {
 		ratio := ""
 		if name != direct && name != haproxy {
-			ratio = r.ratio(name, haproxy).String()
+			ratio = r.P99.ratio(name, haproxy).String()
 		}
-		p50, p99 := spreadOf(r.P50[name]), spreadOf(r.P99[name])
-		fmt.Fprintf(w, "| %s | %.0f µs | %.0f µs (%.0f–%.0f) | %s | %.0f%% |\n", name, p50.median, p99.median, p99.least, p99.most, ratio,
-			100*spreadOf(r.Generator[name]).median)
+		share := r.Generator.median(name)
+		most = max(most, share)
+		fmt.Fprintf(w, "| %s | %.0f µs | %s | %s | %.0f%% |\n", name, r.P50.median(name), spreadOf(r.P99[name]).format("%.0f µs (%.0f–%.0f)"), ratio, 100*share)
 	}
-	if most := r.generatorShare(); most > generatorShare {
+	if most > generatorShare {
 		fmt.Fprintf(w, "\nThe generator took up to %.0f%% of the machine, more than a third: these waits are partly its own.\n", 100*most)
 	}
-}
-
-// ratio compares the p99 of two targets within each round.
-func (r *latencyRow) ratio(name, to string) spread { return ratios(r.P99[name], r.P99[to]) }
-
-// generatorShare is the largest part of the machine that the generator has taken, a
-// target's median.
-func (r *latencyRow) generatorShare() float64 {
-	most := 0.0
-	for _, shares := range r.Generator {
-		most = max(most, spreadOf(shares).median)
-	}
-	return most
-}
-
-func (s spread) String() string {
-	return fmt.Sprintf("%.2f (%.2f–%.2f)", s.median, s.least, s.most)
 }

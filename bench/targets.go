@@ -17,8 +17,9 @@ import (
 type target struct {
 	name   string
 	addr   string
-	server *process // nil: there is nothing between the two
+	server *process // nil if there is no server between the two
 	gate   bool
+	halt   func() // stops the server; nil means SIGTERM is enough
 }
 
 const (
@@ -29,14 +30,14 @@ const (
 )
 
 // A gate for each way to tell the sink who its client is. HAProxy in TCP mode does
-// not tell it, so none is what compares like with like; auto is the default.
+// not tell it, so none is the fair comparison; auto is the default.
 const (
 	gateNone     = "spamgate none"
 	gateXforward = "spamgate xforward"
 	gateAuto     = "spamgate auto"
 )
 
-// gates are the gates' names, and what identity is in their configuration.
+// gates are the gates' names, and the value of identity in their configuration.
 var gates = []struct{ name, identity string }{
 	{gateNone, "none"}, {gateXforward, "xforward"}, {gateAuto, "auto"},
 }
@@ -44,36 +45,39 @@ var gates = []struct{ name, identity string }{
 // names are the targets in the order of the report.
 var names = []string{direct, haproxy, postfix, plain, gateNone, gateXforward, gateAuto}
 
-// servers is all that runs while measuring.
+// servers is all servers that run during the benchmark.
 type servers struct {
-	dir     string // each process has a directory in it to itself
+	dir     string // each process has a directory of its own in it
 	sink    *process
 	targets []target
 	idle    map[string]idleness
 	cleanup []func()
 }
 
-// startServers starts the sink, and all that is compared in front of it. Errors
-// leave running what stop then ends. With reuse the gates keep their connections
-// to the sink.
+// startServers starts the sink and all targets. With reuse the gates keep their
+// connections to the sink. The caller calls stop, also after an error.
 func startServers(ctx context.Context, t tools, root, dir string, reuse bool) (s *servers, err error) {
 	s = &servers{dir: dir, idle: map[string]idleness{}}
 	addrs, err := freeAddrs(len(names))
 	if err != nil {
 		return s, err
 	}
-	sinkAddr, haproxyAddr, postfixAddr, plainAddr := addrs[0], addrs[1], addrs[2], addrs[3]
+	sinkAddr := addrs[0]
 	if err := s.startSink(ctx, t, sinkAddr); err != nil {
 		return s, err
 	}
 	s.targets = []target{{name: direct, addr: sinkAddr}}
-	if err := s.startHAProxy(ctx, t, haproxyAddr, sinkAddr); err != nil {
+	if err := s.startHAProxy(ctx, t, addrs[1], sinkAddr); err != nil {
 		return s, err
 	}
-	if err := s.startPostfix(ctx, t, postfixAddr, sinkAddr); err != nil {
+	if err := s.startPostfix(ctx, t, addrs[2], sinkAddr); err != nil {
 		return s, err
 	}
-	if err := s.startPlain(ctx, plainAddr, sinkAddr); err != nil {
+	self, err := os.Executable() // which is also the proxy of go-smtp alone
+	if err != nil {
+		return s, err
+	}
+	if err := s.start(ctx, target{name: plain, addr: addrs[3]}, nil, self, plainCommand, addrs[3], sinkAddr); err != nil {
 		return s, err
 	}
 	binary, err := buildGate(ctx, t, root, dir)
@@ -82,7 +86,7 @@ func startServers(ctx context.Context, t tools, root, dir string, reuse bool) (s
 	}
 	for i, g := range gates {
 		addr := addrs[4+i]
-		config := fmt.Appendf(nil, gateConfig, addr, "smtp://"+sinkAddr, reuse, g.identity)
+		config := fmt.Sprintf(gateConfig, addr, "smtp://"+sinkAddr, reuse, g.identity)
 		if err := s.startGate(ctx, g.name, binary, addr, config); err != nil {
 			return s, err
 		}
@@ -90,15 +94,41 @@ func startServers(ctx context.Context, t tools, root, dir string, reuse bool) (s
 	return s, nil
 }
 
-// makeDir makes the directory of a process. No other process writes to it: the
-// gate watches its lists' directory and the one above, and would be woken.
+// makeDir makes the directory of a process. No other process writes to it: that
+// would wake a gate, which watches its lists' directory and the one above.
 func (s *servers) makeDir(name string) (string, error) {
 	dir := filepath.Join(s.dir, strings.ReplaceAll(name, " ", "-"))
 	return dir, os.Mkdir(dir, 0o700)
 }
 
+// start makes the directory of a server and the files in it, starts the server
+// there as a target, and waits until it answers.
+func (s *servers) start(ctx context.Context, t target, files map[string]string, path string, args ...string) error {
+	dir, err := s.makeDir(t.name)
+	if err != nil {
+		return err
+	}
+	for name, text := range files {
+		name = filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	if t.server, err = startProcess(dir, t.name, path, args...); err != nil {
+		return err
+	}
+	s.targets = append(s.targets, t)
+	return t.server.waitReady(ctx, t.addr)
+}
+
 func (s *servers) stop() {
 	for _, t := range s.targets {
+		if t.halt != nil {
+			t.halt()
+		}
 		if t.server != nil {
 			t.server.stop()
 		}
@@ -111,7 +141,7 @@ func (s *servers) stop() {
 	}
 }
 
-// startSink starts smtp-sink, which counts (-c) and throws away.
+// startSink starts smtp-sink, which counts messages (-c) and drops them.
 func (s *servers) startSink(ctx context.Context, t tools, addr string) (err error) {
 	args := []string{"-c"}
 	if os.Geteuid() == 0 {
@@ -139,46 +169,15 @@ listen smtp
     server sink %s
 `
 
-// startHAProxy starts HAProxy in TCP mode, with as many threads as it wants and
+// startHAProxy starts HAProxy in TCP mode, with its default number of threads and
 // without a log.
 func (s *servers) startHAProxy(ctx context.Context, t tools, addr, sink string) error {
-	dir, err := s.makeDir(haproxy)
-	if err != nil {
-		return err
-	}
-	file := filepath.Join(dir, "haproxy.cfg")
-	if err := os.WriteFile(file, fmt.Appendf(nil, haproxyConfig, addr, sink), 0o600); err != nil {
-		return err
-	}
-	p, err := startProcess(dir, haproxy, t.haproxy, "-db", "-f", file)
-	if err != nil {
-		return err
-	}
-	s.targets = append(s.targets, target{name: haproxy, addr: addr, server: p})
-	return p.waitReady(ctx, addr)
+	files := map[string]string{"haproxy.cfg": fmt.Sprintf(haproxyConfig, addr, sink)}
+	return s.start(ctx, target{name: haproxy, addr: addr}, files, t.haproxy, "-db", "-f", "haproxy.cfg")
 }
 
-// startPlain starts this program once more, as a proxy of go-smtp alone.
-func (s *servers) startPlain(ctx context.Context, addr, sink string) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	dir, err := s.makeDir(plain)
-	if err != nil {
-		return err
-	}
-	p, err := startProcess(dir, plain, self, plainCommand, addr, sink)
-	if err != nil {
-		return err
-	}
-	s.targets = append(s.targets, target{name: plain, addr: addr, server: p})
-	return p.waitReady(ctx, addr)
-}
-
-// gateConfig leaves all else as it is by default: header senders are judged
-// too, and a line is logged a message. A key that all gates are to have is a line
-// more here.
+// gateConfig keeps the other defaults: the gate checks header senders too, and
+// logs a line for each message.
 const gateConfig = `hostname = "gate.example"
 [listen]
 addr = %q
@@ -205,34 +204,15 @@ func buildGate(ctx context.Context, t tools, root, dir string) (binary string, e
 	return binary, nil
 }
 
-// startGate starts a gate with the real list. Its configuration has a directory
-// of its own, as it has in /etc, and so has the list below it: log and state are
-// beside, not in what the gate watches.
-func (s *servers) startGate(ctx context.Context, name, binary, addr string, config []byte) error {
-	dir, err := s.makeDir(name)
-	if err != nil {
-		return err
-	}
-	lists := filepath.Join(dir, "etc", "lists")
-	if err := os.MkdirAll(lists, 0o700); err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(lists, "disposable.txt"), disposable.Text(), 0o600); err != nil {
-		return err
-	}
-	file := filepath.Join(dir, "etc", "config.toml")
-	if err := os.WriteFile(file, config, 0o600); err != nil {
-		return err
-	}
-	p, err := startProcess(dir, name, binary, "serve", "--config", file)
-	if err != nil {
-		return err
-	}
-	s.targets = append(s.targets, target{name: name, addr: addr, server: p, gate: true})
-	return p.waitReady(ctx, addr)
+// startGate starts a gate with the real list. Its configuration is in a directory
+// of its own, as in /etc, with the list below it: log and state are outside of
+// what the gate watches.
+func (s *servers) startGate(ctx context.Context, name, binary, addr, config string) error {
+	files := map[string]string{"etc/config.toml": config, "etc/lists/disposable.txt": string(disposable.Text())}
+	return s.start(ctx, target{name: name, addr: addr, gate: true}, files, binary, "serve", "--config", "etc/config.toml")
 }
 
-// received is how many messages the sink has taken so far.
+// received returns how many messages the sink has received so far.
 func (s *servers) received() (int, error) {
 	text, err := os.ReadFile(s.sink.logPath)
 	if err != nil {
@@ -241,7 +221,7 @@ func (s *servers) received() (int, error) {
 	return lastCount(text), nil
 }
 
-// lastCount reads what smtp-sink -c writes, each time over the last:
+// lastCount parses the counters of smtp-sink -c, which overwrites them each time:
 // "sess=12 quit=11 mesg=11\r".
 func lastCount(text []byte) int {
 	end := bytes.LastIndexByte(text, '\r')
@@ -253,8 +233,8 @@ func lastCount(text []byte) int {
 	return n
 }
 
-// decided is how many messages the gate has logged as accepted so far.
-func (t target) decided() (int, error) {
+// accepted returns how many messages the gate has logged as accepted so far.
+func (t target) accepted() (int, error) {
 	text, err := os.ReadFile(t.server.logPath)
 	return bytes.Count(text, []byte(" msg=accepted ")), err
 }

@@ -13,7 +13,7 @@ import (
 // tools are the paths of the programs that bench runs.
 type tools struct{ source, sink, haproxy, postfix, postmap, goTool string }
 
-// findTools looks in PATH and where Debian puts them.
+// findTools searches PATH and /usr/sbin, where Debian installs some.
 func findTools() (tools, error) {
 	var t tools
 	var missing []string
@@ -43,7 +43,7 @@ func findTools() (tools, error) {
 	return t, nil
 }
 
-// machine is where the figures come from.
+// machine describes the machine and the software that were measured.
 type machine struct {
 	CPU      string `json:"cpu"`
 	Cores    int    `json:"cores"`
@@ -68,13 +68,13 @@ func describeMachine(ctx context.Context, t tools, root string) machine {
 	}
 }
 
-// haproxyVersion takes the version out of "HAProxy version 2.6.12 2026/10/17 - …".
+// haproxyVersion returns the version in "HAProxy version 2.6.12 2026/10/17 - …".
 func haproxyVersion(line string) string {
 	version, _, _ := strings.Cut(strings.TrimPrefix(line, "HAProxy version "), " ")
 	return version
 }
 
-// cpuModel is the CPU's name as Linux has it.
+// cpuModel returns the CPU's name from Linux, or the architecture.
 func cpuModel() string {
 	info, _ := os.ReadFile("/proc/cpuinfo")
 	for line := range strings.Lines(string(info)) {
@@ -93,7 +93,7 @@ func loadAverages() string {
 	return strings.Join(fields[:3], " ")
 }
 
-// output is the first line that a command prints.
+// output returns the first line that a command prints.
 func output(ctx context.Context, dir, name string, args ...string) string {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir

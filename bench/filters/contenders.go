@@ -11,35 +11,35 @@ import (
 	"spamgate/hashfamily"
 )
 
-// filter is a filled filter that is measured.
+// filter is a filled filter.
 type filter struct {
 	bits uint64
 
 	// count looks up all keys and returns how many the filter may contain. Each
-	// filter has a loop of its own, that calls it as its users would.
+	// filter has a loop of its own, which calls it as its users would.
 	count func(keys [][]byte) int
 }
 
-// contender is a kind of filter.
+// contender is a kind of filter that is measured.
 type contender struct {
 	name  string
 	build func(keys [][]byte) (filter, error)
 }
 
-// rival is the name of the contender to which the others are compared.
+// rival is the contender that the others are compared with.
 const rival = "bits-and-blooms"
 
-// plan is what all contenders are made for.
+// plan holds the sizes that all contenders are made for.
 type plan struct {
 	entries     int
 	classicBits uint64
-	fpr         float64 // the rate of the classic filter, which the others are given
-	bits        uint64  // what the rival makes of entries and fpr
+	fpr         float64 // the rate of the classic filter, which the others are made for
+	bits        uint64  // the rival's choice for entries and fpr
 	hashes      int
 }
 
-// leastFPR is the least rate that is asked for: the classic filter's own is, for
-// few entries, out of all proportion.
+// leastFPR is the least rate that filters are made for: with few entries the
+// classic filter's own rate is extremely low.
 const leastFPR = 1e-9
 
 func newPlan(entries int, classicBits uint64) (plan, error) {
@@ -54,14 +54,14 @@ func newPlan(entries int, classicBits uint64) (plan, error) {
 	return p, nil
 }
 
-// contenders are those that are measured, in the order of the table.
+// contenders returns the contenders in the order of the table.
 func (p plan) contenders() []contender {
 	return []contender{
 		{rival, p.buildRival},
 		{"spamgate classic", func(keys [][]byte) (filter, error) { return p.buildClassic(keys, false) }},
 		{"spamgate classic, huge pages", func(keys [][]byte) (filter, error) { return p.buildClassic(keys, true) }},
 		{"spamgate double", func(keys [][]byte) (filter, error) {
-			// The key is of no matter for the time.
+			// The time does not depend on the key.
 			family, err := hashfamily.NewDouble(p.bits, p.hashes, make([]byte, hashfamily.KeySize))
 			return fill(family, err, keys, false)
 		}},
@@ -95,7 +95,7 @@ func (p plan) buildClassic(keys [][]byte, hugePages bool) (filter, error) {
 	return fill(family, err, keys, hugePages)
 }
 
-// fill makes a filter of spamgate's; err is what making the family gave.
+// fill makes one of spamgate's filters; err is the error of making the family.
 func fill(family hashfamily.Family, err error, keys [][]byte, hugePages bool) (filter, error) {
 	if err != nil {
 		return filter{}, err
@@ -119,8 +119,8 @@ func fill(family hashfamily.Family, err error, keys [][]byte, hugePages bool) (f
 	}}, nil
 }
 
-// buildFuse makes a binary fuse filter, which knows keys as 64-bit numbers only:
-// hashing them is part of what it costs.
+// buildFuse makes a binary fuse filter. It takes keys as 64-bit numbers: hashing
+// them is part of its cost.
 func buildFuse[T xorfilter.Unsigned](keys [][]byte) (filter, error) {
 	sums := make([]uint64, len(keys))
 	for i, key := range keys {

@@ -12,13 +12,12 @@ var words = []string{
 
 var tlds = []string{"com", "com", "com", "net", "org", "example", "info", "co.uk", "de", "xyz"}
 
-// addresses makes up n mail addresses, the same for the same numbers. Their
-// serial numbers, which are part of them, begin with first: ranges that do not
-// overlap have no address in common.
+// addresses makes up n mail addresses, the same for the same arguments. Each
+// contains its serial number, from first on: ranges that do not overlap have no
+// address in common.
 func addresses(n, first int) [][]byte {
 	r := rand.New(rand.NewPCG(uint64(first), 28))
-	// One array holds the bytes of all, so that 10 million cost no more than
-	// they must.
+	// One array holds the bytes of all, to save memory.
 	var text []byte
 	ends := make([]int, n)
 	for i := range ends {
@@ -49,9 +48,9 @@ func appendWords(text []byte, r *rand.Rand) []byte {
 	return text
 }
 
-// sample is n of the keys, drawn at random, the same for the same seed. Like keys
-// that arrive from outside they are copies in a row, so that fetching them from
-// memory costs no more than that of absent keys.
+// sample returns n of the keys, drawn at random, the same for the same seed. They
+// are copies in a row, like keys that arrive from outside, so that reading them
+// from memory takes no longer than reading absent keys.
 func sample(keys [][]byte, n int, seed uint64) [][]byte {
 	r := rand.New(rand.NewPCG(seed, 29))
 	var text []byte

@@ -1,13 +1,13 @@
-// Command filters measures the filters of package bloom beside other libraries':
+// Command filters compares the filters of package bloom with other libraries':
 // bits-and-blooms/bloom with the same number of entries and the same false
 // positive rate, and the binary fuse filters of FastFilter/xorfilter, which have
-// rates of their own, take their keys all at once and never another. Hashing the
-// key is part of every time.
+// fixed rates and take no keys after they are built. Every time includes hashing
+// the key.
 //
-// All contenders take turns, so that what else the machine does meets all alike,
-// and are compared within a turn. What is printed are medians.
+// All contenders take turns, so that other work of the machine slows all alike, and
+// ratios are taken within a turn. The command prints medians.
 //
-// It is a module of its own: who uses spamgate does not need the other libraries.
+// It is a module of its own: users of spamgate do not need the other libraries.
 package main
 
 import (
@@ -25,7 +25,7 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// options are the command line's.
+// options are the options of the command line.
 type options struct {
 	entries     int
 	classicBits uint64
@@ -36,15 +36,15 @@ type options struct {
 	json        bool
 }
 
-// run executes the command line and returns the exit code: 0 measured, 2 not.
-// What was measured has no part in it: that is for people to judge.
+// run executes the command line and returns the exit code: 0 if it measured, 2 if
+// not. The figures do not affect it: people judge them.
 func run(args []string, stdout, stderr io.Writer) int {
 	o, err := parseOptions(args, stderr)
 	if errors.Is(err, flag.ErrHelp) {
 		return 0
 	}
 	if err != nil {
-		return 2 // said already
+		return 2 // already printed
 	}
 	r, err := measure(o, stderr)
 	if err == nil {
@@ -79,7 +79,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	return o, err
 }
 
-// check says what is wrong with the options, if anything is.
+// check returns an error if an option is out of range.
 func (o options) check(rest []string) error {
 	switch {
 	case len(rest) > 0:

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// measure builds the filters, counts their false positives and looks up in them,
-// and says on progress what it is doing.
+// measure builds the filters, counts their false positives and times lookups. It
+// writes to progress what it is doing.
 func measure(o options, progress io.Writer) (*report, error) {
 	p, err := newPlan(o.entries, o.classicBits)
 	if err != nil {
@@ -24,7 +24,7 @@ func measure(o options, progress io.Writer) (*report, error) {
 	for round := range o.builds {
 		for i := range inTurn(len(contenders), round) {
 			fmt.Fprintf(progress, "building, turn %d of %d: %s\n", round+1, o.builds, contenders[i].name)
-			filters[i] = filter{} // garbage before the next is built
+			filters[i] = filter{} // frees the memory before the next is built
 			runtime.GC()
 			start := time.Now()
 			if filters[i], err = contenders[i].build(added); err != nil {
@@ -48,7 +48,7 @@ func measure(o options, progress io.Writer) (*report, error) {
 	return r, nil
 }
 
-// lookUp is one turn of looking up.
+// lookUp times one turn of lookups.
 func lookUp(r *report, filters []filter, round int, absent, present [][]byte) error {
 	runtime.GC()
 	for i := range inTurn(len(filters), round) {
@@ -67,7 +67,7 @@ func lookUp(r *report, filters []filter, round int, absent, present [][]byte) er
 	return nil
 }
 
-// inTurn yields 0 … n-1, beginning with another number each round.
+// inTurn yields 0 … n-1, each round from another number on.
 func inTurn(n, round int) func(yield func(int) bool) {
 	return func(yield func(int) bool) {
 		for i := range n {
@@ -78,7 +78,7 @@ func inTurn(n, round int) func(yield func(int) bool) {
 	}
 }
 
-// perKey is the time since start for each of n keys, in nanoseconds.
+// perKey returns the time since start for each of n keys, in nanoseconds.
 func perKey(start time.Time, n int) float64 {
 	return float64(time.Since(start).Nanoseconds()) / float64(n)
 }

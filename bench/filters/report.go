@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// report is what was measured.
+// report is the result of a run.
 type report struct {
 	Go      string  `json:"go"`
 	System  string  `json:"system"`
@@ -15,15 +15,15 @@ type report struct {
 	Entries int     `json:"entries"`
 	Trials  int     `json:"trials"`
 	Lookups int     `json:"lookups"`
-	FPR     float64 `json:"fpr"` // what the filters are made for, the fuse filters apart
+	FPR     float64 `json:"fpr"` // which all but the fuse filters are made for
 	Bits    uint64  `json:"bits"`
 	Hashes  int     `json:"hashes"`
 
 	Filters []result `json:"filters"`
 }
 
-// result is what was measured of one filter. Times are in nanoseconds for a key,
-// one for each turn.
+// result is the result of one filter. Times are in nanoseconds a key, one for each
+// turn.
 type result struct {
 	Name           string    `json:"name"`
 	BytesPerKey    float64   `json:"bytes_per_key"`
@@ -45,8 +45,8 @@ func newReport(o options, p plan) *report {
 	return r
 }
 
-// writeText prints the table. A ratio is to the rival in the same turn, below 1
-// where the rival is slower.
+// writeText prints the table. A ratio is to the rival in the same turn, and below 1
+// if the rival is slower.
 func (r *report) writeText(w io.Writer) error {
 	_, err := fmt.Fprintf(w, `%s, %s, %d CPUs
 %d entries; %d absent keys looked up for the rate, %d keys a turn for the times
@@ -75,7 +75,7 @@ times in ns a key, medians, and as a ratio to %s in the same turn
 	return nil
 }
 
-// ratio is the median of a's turns, each divided by the same turn of b.
+// ratio returns the median of a's turns, each divided by the same turn of b.
 func ratio(a, b []float64) float64 {
 	ratios := make([]float64, len(a))
 	for i := range a {
@@ -84,7 +84,7 @@ func ratio(a, b []float64) float64 {
 	return median(ratios)
 }
 
-// median is the middle of the values, of which there is at least one.
+// median returns the median of at least one value.
 func median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	n := len(sorted)

@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// config is the configuration of the gate that is measured: a long list and a
-// short one beside it.
+// config returns the gate's configuration, with a long and a short list.
 func config(kind string) string {
 	return fmt.Sprintf(`[listen]
 addr = "127.0.0.1:0"
@@ -37,7 +36,7 @@ path = "short.txt"
 `, kind)
 }
 
-// gate is a running spamgate, and what it logs.
+// gate is a running spamgate and its log.
 type gate struct {
 	cmd   *exec.Cmd
 	lines chan string
@@ -58,7 +57,7 @@ func startGate(program, dir string) (g *gate, took time.Duration, err error) {
 	}
 	go g.read(out)
 	if err := g.wait("listening"); err != nil {
-		g.stop() // says the same
+		g.stop() // returns the same error
 		return nil, 0, err
 	}
 	return g, time.Since(started), nil
@@ -73,10 +72,10 @@ func (g *gate) read(out io.Reader) {
 	}
 }
 
-// waitLimit bounds every wait: a hundred million entries take minutes.
+// waitLimit is the limit of each wait: a hundred million entries take minutes.
 const waitLimit = 30 * time.Minute
 
-// wait reads the log until a line has the text.
+// wait reads the log until a line contains text.
 func (g *gate) wait(text string) error {
 	late := time.After(waitLimit)
 	for {
@@ -108,8 +107,8 @@ func (g *gate) stop() error {
 	return nil
 }
 
-// memory is what proc(5) says of the process, in bytes: the most that was ever
-// resident, and the resident memory that no file stands behind.
+// memory returns from proc(5) the largest resident memory so far, and the resident
+// memory that is not of a file, in bytes.
 func (g *gate) memory() (peak, anonymous uint64, err error) {
 	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(g.cmd.Process.Pid), "status"))
 	if err != nil {
@@ -128,7 +127,7 @@ func (g *gate) memory() (peak, anonymous uint64, err error) {
 	return peak, anonymous, nil
 }
 
-// timeChange is how long it takes from the end of a write to the line that says
+// timeChange returns the time from the end of a write to the log line that says
 // that it is live.
 func (g *gate) timeChange(change func() error) (time.Duration, error) {
 	if err := change(); err != nil {

@@ -10,12 +10,12 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// generated is entry i of a list that goes on for ever and is the same each
-// time: half domains of two labels, a quarter of three, a quarter addresses. The
-// number is part of the name, so that no two are alike.
+// generated appends entry i of an endless list that is the same each time: half
+// domains of two labels, a quarter of three, a quarter addresses. The number is
+// part of the name, so that no two are equal.
 //
-// Real lists are no different in length: domains here have 19 bytes on average,
-// addresses 33.
+// The lengths are those of real lists: 19 bytes on average for domains, 33 for
+// addresses.
 func generated(dst []byte, seed, i uint64) []byte {
 	var b [16]byte
 	binary.LittleEndian.PutUint64(b[:8], seed)

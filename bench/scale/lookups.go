@@ -13,9 +13,9 @@ import (
 	"spamgate/blocklist/verdict"
 )
 
-// lookups are timed in this process, over what the gate has left in its state
-// directory. The lists are opened and closed as the gate does it: only then is the
-// filter in huge pages, where the system has them.
+// lookups times lookups of clean and of listed senders in this process, with the
+// files of the gate's state directory. It opens and closes the lists as the gate
+// does: only then is the filter in huge pages, if the system has them.
 func lookups(ctx context.Context, dir, kind string, seed, entries uint64) (clean, hit time.Duration, err error) {
 	store, err := store.Open(ctx, store.Config{
 		Lists: []store.List{
@@ -30,7 +30,7 @@ func lookups(ctx context.Context, dir, kind string, seed, entries uint64) (clean
 		return 0, 0, err
 	}
 	set := store.Set()
-	if err := store.Close(); err != nil { // which waits for the filter to be settled
+	if err := store.Close(); err != nil { // waits until the filter is complete
 		return 0, 0, err
 	}
 	const distinct = 1 << 18
@@ -52,8 +52,8 @@ func lookups(ctx context.Context, dir, kind string, seed, entries uint64) (clean
 	return clean, hit, err
 }
 
-// timeLookups is the time of one lookup, the best of some rounds: the first ones
-// bring the pages in.
+// timeLookups returns the time of one lookup, the best of some rounds: the first
+// ones load the pages.
 func timeLookups(set *blocklist.Set, senders []sender.Address, listed bool) (time.Duration, error) {
 	best := time.Duration(1 << 62)
 	for range 5 {

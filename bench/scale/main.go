@@ -1,6 +1,6 @@
-// Command scale measures the gate over long lists, which it generates: from text
-// to live, memory, a start over lists that are known, one changed line, lookups,
-// and spamgate check beside postmap. docs/scale.md explains the figures.
+// Command scale measures the gate with long generated lists: loading from text,
+// memory, a restart with unchanged lists, one changed line, lookups, and spamgate
+// check compared with postmap. docs/scale.md explains the figures.
 package main
 
 import (
@@ -35,12 +35,12 @@ type options struct {
 	postmap            bool
 }
 
-// shortEntries is the length of the list that changes.
+// shortEntries is the length of the list that changes during the run.
 const shortEntries = 100_000
 
 func run(ctx context.Context, o options) (err error) {
 	if o.entries == 0 || flag.NArg() > 0 {
-		return errors.New("--entries 1 or more, and no arguments")
+		return errors.New("use --entries 1 or more, and no arguments")
 	}
 	if o.dir == "" {
 		if o.dir, err = os.MkdirTemp("", "spamgate-scale-"); err != nil {
@@ -99,10 +99,10 @@ func (o options) prepare() error {
 	return os.WriteFile(filepath.Join(o.dir, "config.toml"), []byte(config(o.kind)), 0o644)
 }
 
-// settled is how long after the build memory is measured.
+// settled is the wait between building and measuring memory.
 const settled = 10 * time.Second
 
-// measureGate starts the gate twice, and changes a line beside the long list.
+// measureGate starts the gate twice, and changes a line of the short list.
 func (o options) measureGate() (err error) {
 	g, took, err := startGate(o.program, o.dir)
 	if err != nil {
@@ -153,7 +153,7 @@ func (o options) removeLine() error {
 	return writeList(filepath.Join(o.dir, "short.txt"), o.seed+1, shortEntries, "")
 }
 
-// compareCheck asks spamgate check and postmap the same, in turn.
+// compareCheck asks spamgate check and postmap the same questions, in turn.
 func (o options) compareCheck() error {
 	if err := writeQuestions(o.dir, o.seed, o.entries); err != nil {
 		return err
@@ -164,32 +164,23 @@ func (o options) compareCheck() error {
 		}
 	}
 	const rounds = 3
-	best := [2]time.Duration{1 << 62, 1 << 62}
+	check, postmap := time.Duration(1<<62), time.Duration(1<<62) // the best of the rounds
 	for range rounds {
-		lines, took, err := ask(o.dir, "addresses", o.program, "check", "-")
-		if err != nil {
+		if err := ask(&check, o.dir, "addresses", o.program, "check", "-"); err != nil {
 			return err
 		}
-		if lines != questions/listedShare {
-			return fmt.Errorf("spamgate check found %d of %d", lines, questions/listedShare)
-		}
-		best[0] = min(best[0], took)
 		if !o.postmap {
 			continue
 		}
-		if lines, took, err = ask(o.dir, "keys", "postmap", "-c", o.dir, "-q", "-", "lmdb:"+filepath.Join(o.dir, "table")); err != nil {
+		if err := ask(&postmap, o.dir, "keys", "postmap", "-c", o.dir, "-q", "-", "lmdb:"+filepath.Join(o.dir, "table")); err != nil {
 			return err
 		}
-		if lines != questions/listedShare {
-			return fmt.Errorf("postmap found %d of %d", lines, questions/listedShare)
-		}
-		best[1] = min(best[1], took)
 	}
 	rate := func(d time.Duration) float64 { return questions / d.Seconds() / 1e6 }
-	report("spamgate check -, start included", "%.2f s, %.2f million addresses a second", best[0].Seconds(), rate(best[0]))
+	report("spamgate check -, start included", "%.2f s, %.2f million addresses a second", check.Seconds(), rate(check))
 	if o.postmap {
-		report("postmap -q -, exact keys alone", "%.2f s, %.2f million keys a second", best[1].Seconds(), rate(best[1]))
-		report("check against postmap", "%.2f times as fast", best[1].Seconds()/best[0].Seconds())
+		report("postmap -q -, exact keys alone", "%.2f s, %.2f million keys a second", postmap.Seconds(), rate(postmap))
+		report("check against postmap", "%.2f times as fast", postmap.Seconds()/check.Seconds())
 	}
 	return nil
 }
