@@ -1,6 +1,6 @@
-// Package chart is the look that all of spamgate's pictures have: fonts, axes,
-// and lines that can be told apart without seeing their colours. It draws with
-// gonum/plot, and writes SVG that needs nothing from elsewhere.
+// Package chart gives all of spamgate's pictures one style: fonts, axes, and lines
+// that differ without their colours, too. It draws with gonum/plot, and writes SVG
+// that needs no other files.
 package chart
 
 import (
@@ -20,11 +20,11 @@ const (
 	tickSize  = 10
 )
 
-// grey is the colour of what is less important than the lines.
+// grey is the colour of axes.
 var grey = color.NRGBA{R: 0x60, G: 0x60, B: 0x60, A: 0xFF}
 
-// New makes an empty plot with a title and names for its axes (say the unit
-// there), and spamgate's fonts.
+// New returns an empty plot with a title, names for its axes, which should include
+// the units, and spamgate's fonts.
 func New(title, x, y string) *plot.Plot {
 	p := plot.New()
 	p.Title.Text = title
@@ -44,14 +44,14 @@ func New(title, x, y string) *plot.Plot {
 	return p
 }
 
-// sans is the font of all text.
+// sans returns the font of all text.
 func sans(size vg.Length) plotfont.Font {
 	return plotfont.Font{Typeface: "Liberation", Variant: "Sans", Size: size}
 }
 
 // colours are those of Okabe and Ito ("Color Universal Design", 2008), which
-// people with any common kind of colour blindness can tell apart. Their yellow
-// is left out, since a thin yellow line on white is hard to see for everybody.
+// people with any common kind of colour blindness can distinguish, without their
+// yellow, since a thin yellow line on white is hard to see for everybody.
 var colours = []color.Color{
 	color.NRGBA{R: 0x00, G: 0x72, B: 0xB2, A: 0xFF}, // blue
 	color.NRGBA{R: 0xD5, G: 0x5E, B: 0x00, A: 0xFF}, // vermilion
@@ -62,24 +62,20 @@ var colours = []color.Color{
 	color.NRGBA{R: 0x00, G: 0x00, B: 0x00, A: 0xFF}, // black
 }
 
-// dashes are lengths of line and gap in points. There are as many as make no
-// common divisor with the number of colours, so that the two together give
-// 7 × 5 lines of which no two look the same.
+// dashes are lengths of line and gap in points. Their number has no common divisor
+// with that of the colours, so that both together give 7 × 5 different lines.
 var dashes = [][]vg.Length{nil, {7, 3}, {2, 2}, {9, 3, 2, 3}, {4, 5}}
 
-// Colour is the i-th colour of a picture's things, i at least 0. It begins
-// again after the seventh.
+// Colour returns the i-th colour, i at least 0. There are seven.
 func Colour(i int) color.Color { return colours[i%len(colours)] }
 
-// Line is the style of a picture's i-th line, i at least 0. Colour and dashes
-// change together, so that in grey, too, neighbours differ; it begins again
-// after 35.
+// Line returns the style of a picture's i-th line, i at least 0. Colour and dashes
+// change together, so that neighbours differ in grey, too. There are 35.
 func Line(i int) draw.LineStyle {
 	return draw.LineStyle{Color: Colour(i), Width: vg.Points(1.6), Dashes: dashes[i%len(dashes)]}
 }
 
-// Guide is the style of a line that helps to read the picture and is none of its
-// subjects: a grid, a limit.
+// Guide returns the style of a line without data: a grid, a limit.
 func Guide() draw.LineStyle {
 	return draw.LineStyle{Color: color.NRGBA{R: 0xD8, G: 0xD8, B: 0xD8, A: 0xFF}, Width: vg.Points(0.6)}
 }

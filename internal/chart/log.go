@@ -8,18 +8,17 @@ import (
 	"gonum.org/v1/plot"
 )
 
-// maxDecades is the number of labelled powers of ten that an axis has room for.
+// maxDecades is the greatest number of labels of an axis.
 const maxDecades = 10
 
-// maxMinor is the number of decades between labels up to which those between have
-// a mark.
+// maxMinor is the greatest distance of labels, in decades, at which the decades
+// between them have a mark.
 const maxMinor = 5
 
-// LogScale makes an axis logarithmic from 10^low to 10^high, low < high, with
-// the powers of ten for labels. Call it when everything has been added to the
-// plot, since gonum/plot widens the axes for what is added; what lies outside is
-// cut off. What is drawn must be above zero: gonum/plot panics at the logarithm
-// of others.
+// LogScale makes an axis logarithmic from 10^low to 10^high, low < high, with the
+// powers of ten for labels. Call it after everything has been added to the plot,
+// since adding widens the axes. Values outside are cut off, and must be above zero:
+// gonum/plot panics at the logarithm of others.
 func LogScale(axis *plot.Axis, low, high int) {
 	axis.Scale = plot.LogScale{}
 	axis.Min, axis.Max = math.Pow10(low), math.Pow10(high)
@@ -27,7 +26,7 @@ func LogScale(axis *plot.Axis, low, high int) {
 	var ticks plot.ConstantTicks
 	for e := low; e <= high; e++ {
 		tick := plot.Tick{Value: math.Pow10(e)}
-		if (high-e)%step == 0 { // counted from above: the top is always labelled
+		if (high-e)%step == 0 { // the top always has a label
 			tick.Label = Power(e)
 		}
 		if tick.Label != "" || step <= maxMinor {
@@ -44,7 +43,7 @@ func LogScale(axis *plot.Axis, low, high int) {
 var superscripts = strings.NewReplacer("-", "⁻", "0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴",
 	"5", "⁵", "6", "⁶", "7", "⁷", "8", "⁸", "9", "⁹")
 
-// Power is ten to the power of e as people write it: 10⁻³, and 1 for e = 0.
+// Power returns ten to the power of e as people write it: 10⁻³, and 1 for e = 0.
 func Power(e int) string {
 	if e == 0 {
 		return "1"

@@ -15,19 +15,19 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// fontFamily is what the backend writes for New's font, and fallbacks what
-// stands there in the end: where Liberation Sans is not installed, Arial and
-// Helvetica have letters of the same widths, so that nothing shifts and no font
-// has to travel inside the picture.
+// fontFamily is the backend's text for New's font, and fallbacks its replacement:
+// Arial and Helvetica have the same widths of letters as Liberation Sans, so that
+// nothing shifts if that is not installed, and the picture need not contain a
+// font.
 const (
 	fontFamily = "font-family:Liberation Sans;"
 	fallbacks  = "font-family:'Liberation Sans',Arial,Helvetica,sans-serif;"
 )
 
-// WriteSVG draws p, width × height points large, as an <svg> element: a file of
-// its own, or part of an HTML page as it is. It needs no font, style or picture
-// from elsewhere, and its <title> is the plot's, or "Plot" without one, for
-// people who hear pages. The same plot gives the same bytes.
+// WriteSVG draws p, width × height points large, as an <svg> element, which can be
+// a file or a part of an HTML page. It needs no font, style or picture from
+// elsewhere. Its <title>, for screen readers, is the plot's, or "Plot". The same
+// plot gives the same bytes.
 func WriteSVG(w io.Writer, p *plot.Plot, width, height vg.Length) error {
 	if width <= 0 || height <= 0 {
 		return fmt.Errorf("drawing: %v × %v points: use sizes above 0", width, height)
@@ -48,14 +48,13 @@ func WriteSVG(w io.Writer, p *plot.Plot, width, height vg.Length) error {
 	return nil
 }
 
-// margin is what stays free around a plot, so that lines and the legend do not
-// touch the edge.
+// margin is the free space around a plot, in points.
 const margin = 8
 
-// drawPlot is p.Draw with a margin, and with the name of the y axis drawn here.
-// gonum/plot 0.17 draws the name in the right place, but leaves room for it around
-// the mean of the axis's ends, which on a logarithmic axis is near the top: there
-// would be a gap below the title.
+// drawPlot draws p with a margin, and draws the name of the y axis itself. gonum/plot
+// 0.17 draws the name in the right place, but reserves space for it around the
+// mean of the axis's ends, which on a logarithmic axis is near the top: there would
+// be a gap below the title.
 func drawPlot(c draw.Canvas, p *plot.Plot) {
 	if p.BackgroundColor != nil {
 		c.SetColor(p.BackgroundColor)
@@ -77,13 +76,13 @@ func drawPlot(c draw.Canvas, p *plot.Plot) {
 	c.FillText(style, vg.Point{X: c.Min.X + height, Y: data.Center().Y}, p.Y.Label.Text)
 }
 
-// finish makes of the backend's document an element that says what it is: what
-// stands before <svg is no HTML, and a title has to be the first thing inside.
+// finish turns the backend's document into an element with a title. The text before
+// <svg is not HTML, and a title must be the first child.
 func finish(document, title string) (string, error) {
 	_, rest, ok := strings.Cut(document, "<svg ")
 	head, body, ok2 := strings.Cut(rest, ">")
 	if !ok || !ok2 {
-		return "", errors.New("drawing: gonum/plot wrote no <svg> element: was another version of it built in?")
+		return "", errors.New("drawing: gonum/plot wrote no <svg> element; build with the version of go.mod")
 	}
 	if title == "" {
 		title = "Plot"

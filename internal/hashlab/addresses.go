@@ -6,21 +6,21 @@ import (
 	"strconv"
 )
 
-// manyDomains is how many domains the addresses "at many domains" have.
+// manyDomains is the number of domains of the addresses "at many domains".
 const manyDomains = 20_000
 
-// syllables is how many there are: 16 consonants with 4 vowels each.
+// syllables is the number of syllables: 16 consonants with 4 vowels each.
 const syllables = 64
 
-// addresses is a row of different made-up mail addresses, each computed from
-// its number: millions of them can be had without being held, and two ranges of
-// numbers have none in common.
+// addresses is a sequence of different made-up mail addresses, each computed from
+// its number: millions need no memory, and two ranges of numbers have no address
+// in common.
 type addresses struct {
 	domains uint64 // 1: all at example.com
 	order   permutation
 }
 
-// The parts of a local part, each with the number of its values.
+// Numbers of values of the parts of a local part.
 const (
 	firstNames = syllables * syllables
 	separators = 4
@@ -32,9 +32,9 @@ func newAddresses(seed, domains uint64) *addresses {
 	return &addresses{domains, newPermutation(seed, firstNames*separators*lastNames*suffixes*domains)}
 }
 
-// append appends the i-th address, such as "bado_kisera7@example.com". Numbers
-// are below 4·10^11. Each part can be read back from the text, so that different
-// numbers have different addresses.
+// append appends the i-th address, such as "bado_kisera7@example.com", for i below
+// 4·10^11. Each part can be read back from the text, so that different numbers
+// have different addresses.
 func (a *addresses) append(dst []byte, i uint64) []byte {
 	x := a.order.at(i)
 	take := func(radix uint64) uint64 {
@@ -76,16 +76,16 @@ func appendSyllables(dst []byte, v uint64, n int) []byte {
 	return dst
 }
 
-// permutation is a random order of the numbers below n, computed and not held: a
-// Feistel network over an even number of bits, applied again where it leads
-// beyond n (Black and Rogaway, "Ciphers with Arbitrary Finite Domains", 2002).
+// permutation is a random order of the numbers below n, computed without memory: a
+// Feistel network over an even number of bits, applied again if its result is not
+// below n (Black and Rogaway, "Ciphers with Arbitrary Finite Domains", 2002).
 type permutation struct {
 	n    uint64
 	half uint // bits of each side
 	keys [4]uint64
 }
 
-// newPermutation makes one of the numbers below n, from 2 to 2^62.
+// newPermutation returns a permutation for n from 2 to 2^62.
 func newPermutation(seed, n uint64) permutation {
 	r := rand.New(rand.NewPCG(seed, n))
 	p := permutation{n: n, half: uint(bits.Len64(n-1)+1) / 2}
@@ -95,7 +95,7 @@ func newPermutation(seed, n uint64) permutation {
 	return p
 }
 
-// at is the number in the i-th place.
+// at returns the i-th number.
 func (p *permutation) at(i uint64) uint64 {
 	mask := uint64(1)<<p.half - 1
 	for {
@@ -109,7 +109,7 @@ func (p *permutation) at(i uint64) uint64 {
 	}
 }
 
-// mix scatters the bits of x: the finaliser of SplitMix64 (Steele, Lea and
+// mix scatters the bits of x. It is the finaliser of SplitMix64 (Steele, Lea and
 // Flood, "Fast Splittable Pseudorandom Number Generators", 2014).
 func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9

@@ -9,23 +9,22 @@ import (
 )
 
 const (
-	// agreementBits is the largest filter that agreement is measured in, and
-	// agreementKeys how many absent keys it is asked for; the other two are of
-	// the full run.
+	// agreementBits is the size of the largest filter for agreement, and
+	// agreementKeys the number of absent keys; the other two are for the full
+	// run.
 	agreementBits     = 1 << 20
 	agreementKeys     = 20_000
 	agreementBitsFull = 1 << 22
 	agreementKeysFull = 200_000
 )
 
-// familyMaker makes a family over m bits, a power of two.
+// familyMaker returns a family over m bits, a power of two.
 type familyMaker = func(m uint64) (hashfamily.Family, error)
 
-// measureAgreement compares the index functions of each family with each other:
-// in a filter that keys of the corpus have half filled, asked for other keys of
-// it. The filter is the largest that half of the corpus fills by the formula; a
-// family that sets fewer bits than the formula says leaves it less than half
-// full.
+// measureAgreement compares the index functions of each family with each other, in
+// a filter that is half full of keys of the corpus, for other keys of it. The
+// filter is the largest that half of the corpus fills by the formula. A family
+// that sets fewer bits than the formula says leaves it less than half full.
 func measureAgreement(ctx context.Context, c *Corpus, makers []familyMaker, seed uint64, full bool) ([]Agreement, error) {
 	most, want := uint64(agreementBits), agreementKeys
 	if full {
@@ -57,8 +56,8 @@ func measureAgreement(ctx context.Context, c *Corpus, makers []familyMaker, seed
 	}), nil
 }
 
-// agreement fills a filter half with members, and compares what the functions
-// say of the absent ones; both are places in keys.
+// agreement fills half of a filter with members, and compares the functions'
+// answers for absent keys; both are numbers of keys.
 func agreement(ctx context.Context, f hashfamily.Family, keys [][]byte, members, absent []int) (Agreement, bool) {
 	filter, n, set, done := halfFull(ctx, f, keys, members)
 	if !done {
@@ -66,23 +65,23 @@ func agreement(ctx context.Context, f hashfamily.Family, keys [][]byte, members,
 	}
 	k := f.K()
 	var (
-		same    = square[int](k)       // keys with the same index
-		answers = make([][]uint64, k)  // a bit for each key: what it found
-		room    = make([]uint64, 0, k) // indices of a key
+		same    = newMatrix[int](k)    // keys with the same index
+		answers = make([][]uint64, k)  // a bit for each key: whether its bit is set
+		buf     = make([]uint64, 0, k) // indices of a key
 		width   = (len(absent) + 63) / 64
 	)
 	for i := range answers {
 		answers[i] = make([]uint64, width)
 	}
-	for at, place := range absent {
-		if ended(ctx, at) {
+	for at, number := range absent {
+		if stopped(ctx, at) {
 			return Agreement{}, false
 		}
-		room = f.AppendIndices(room[:0], keys[place])
-		for i, index := range room {
+		buf = f.AppendIndices(buf[:0], keys[number])
+		for i, index := range buf {
 			answers[i][at/64] |= filter.get(index) << (at % 64)
 			for j := range i {
-				if room[j] == index {
+				if buf[j] == index {
 					same[i][j]++
 				}
 			}
@@ -90,7 +89,7 @@ func agreement(ctx context.Context, f hashfamily.Family, keys [][]byte, members,
 	}
 	a := Agreement{
 		Family: f.Name(), M: f.M(), N: n, Fill: float64(set) / float64(f.M()), Keys: len(absent),
-		Names: functionNames(f), Same: square[float64](k), Kappa: square[float64](k),
+		Names: functionNames(f), Same: newMatrix[float64](k), Kappa: newMatrix[float64](k),
 	}
 	for i := range k {
 		a.Same[i][i], a.Kappa[i][i] = 1, 1
@@ -107,11 +106,11 @@ func agreement(ctx context.Context, f hashfamily.Family, keys [][]byte, members,
 	return a, true
 }
 
-// cohensKappa is how far two functions agree on which of n keys find their bit
-// set, beyond the agreement that chance gives: (a-c)/(1-c), where a is the part
-// they agree on, and c what independent functions that find as many bits set
-// would (J. Cohen, Educational and Psychological Measurement 20, 1960). Where
-// both always answer alike and the same, chance explains it all: it is 0.
+// cohensKappa returns how far two functions agree, beyond chance, on which of n
+// keys have their bit set: (a-c)/(1-c), where a is the part they agree on, and c
+// the part that independent functions with as many set bits would agree on (J.
+// Cohen, Educational and Psychological Measurement 20, 1960). If both give the
+// same answer for all keys, chance explains it all: kappa is 0.
 func cohensKappa(x, y []uint64, n int) float64 {
 	var differ, setX, setY int
 	for i := range x {
@@ -119,7 +118,7 @@ func cohensKappa(x, y []uint64, n int) float64 {
 		setX += bits.OnesCount64(x[i])
 		setY += bits.OnesCount64(y[i])
 	}
-	// Both parts times n², so that all are whole numbers and 0 is 0.
+	// Both parts times n², to compute with whole numbers.
 	agree := (n - differ) * n
 	chance := setX*setY + (n-setX)*(n-setY)
 	if chance == n*n {
@@ -128,8 +127,8 @@ func cohensKappa(x, y []uint64, n int) float64 {
 	return float64(agree-chance) / float64(n*n-chance)
 }
 
-// square is a table of k rows and columns.
-func square[T any](k int) [][]T {
+// newMatrix returns a matrix of k rows and columns.
+func newMatrix[T any](k int) [][]T {
 	rows := make([][]T, k)
 	for i := range rows {
 		rows[i] = make([]T, k)
@@ -137,16 +136,16 @@ func square[T any](k int) [][]T {
 	return rows
 }
 
-// halfFull adds n keys at the places, until half of the filter's bits are set or
-// no place is left.
-func halfFull(ctx context.Context, f hashfamily.Family, keys [][]byte, places []int) (filter bitmap, n int, set uint64, done bool) {
+// halfFull adds the keys of these numbers to a filter, until half of its bits are
+// set. It returns how many keys it added, and how many bits are set.
+func halfFull(ctx context.Context, f hashfamily.Family, keys [][]byte, numbers []int) (filter bitmap, n int, set uint64, done bool) {
 	filter = newBitmap(f.M())
 	var indices []uint64
-	for n < len(places) && 2*set < f.M() {
-		if ended(ctx, n) {
+	for n < len(numbers) && 2*set < f.M() {
+		if stopped(ctx, n) {
 			return nil, 0, 0, false
 		}
-		indices = f.AppendIndices(indices[:0], keys[places[n]])
+		indices = f.AppendIndices(indices[:0], keys[numbers[n]])
 		for _, index := range indices {
 			if filter.set(index) {
 				set++
@@ -157,7 +156,7 @@ func halfFull(ctx context.Context, f hashfamily.Family, keys [][]byte, places []
 	return filter, n, set, true
 }
 
-// functionNames are the names of a family's index functions.
+// functionNames returns the names of a family's index functions.
 func functionNames(f hashfamily.Family) []string {
 	names := make([]string, f.K())
 	for i := range names {

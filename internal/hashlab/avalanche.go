@@ -8,18 +8,18 @@ import (
 )
 
 const (
-	// avalancheBytes is the length that keys are cut to, unless they are shorter.
+	// avalancheBytes is the greatest length of a key; longer ones are cut.
 	avalancheBytes = 16
 
-	// avalancheKeys is how many keys are flipped, avalancheKeysFull how many in
-	// the full run. Round numbers keep the written numbers short.
+	// avalancheKeys is the number of keys, avalancheKeysFull that of the full run.
+	// Round numbers keep the reported numbers short.
 	avalancheKeys     = 2000
 	avalancheKeysFull = 10_000
 )
 
-// measureAvalanche flips each bit of keys of a corpus, for each hash. Keys are
-// taken at random and cut to their first 16 bytes, or to less where too few are
-// so long. It is nothing for a corpus of empty keys.
+// measureAvalanche flips each bit of keys of a corpus, for each hash. It takes keys
+// at random, cut to their first 16 bytes, or to less if too few are so long. It
+// returns no rows for a corpus of empty keys.
 func measureAvalanche(ctx context.Context, c *Corpus, subjects []hashSubject, seed uint64, full bool) []Avalanche {
 	want := avalancheKeys
 	if full {
@@ -36,9 +36,8 @@ func measureAvalanche(ctx context.Context, c *Corpus, subjects []hashSubject, se
 	})
 }
 
-// cutKeys takes up to want different keys of one length, at most avalancheBytes:
-// the largest to which enough keys can be cut and stay different, or the one to
-// which most can.
+// cutKeys returns up to want different keys, cut to one length: the largest, up to
+// avalancheBytes, that gives enough different keys, or the one that gives most.
 func cutKeys(keys [][]byte, want int, random *rand.Rand) [][]byte {
 	order := random.Perm(len(keys))
 	var most [][]byte
@@ -62,7 +61,7 @@ func cutKeys(keys [][]byte, want int, random *rand.Rand) [][]byte {
 	return most
 }
 
-// avalanche flips each bit of keys of one length.
+// avalanche flips each bit of keys, which have one length.
 func avalanche(ctx context.Context, s hashSubject, keys [][]byte) (Avalanche, bool) {
 	length := len(keys[0])
 	flips := make([][64]uint32, 8*length)
@@ -87,8 +86,8 @@ func avalanche(ctx context.Context, s hashSubject, keys [][]byte) (Avalanche, bo
 	return row, true
 }
 
-// tally turns counts of flips into parts of the keys, and sums them up. What is
-// kept of each cell are thousandths: chance alone moves it by some hundredths.
+// tally turns counts of flips into parts of the keys, and sums them up. It rounds
+// each cell to thousandths: chance alone moves it by some hundredths.
 func (a *Avalanche) tally(flips [][64]uint32, width int) {
 	n := float64(a.Keys)
 	never := 0

@@ -6,18 +6,18 @@ import (
 )
 
 const (
-	// chainSteps is how many operations clockChain does in a turn.
+	// chainSteps is the number of operations of clockChain in a turn.
 	chainSteps = 32
 
-	// chainTurns make a chain of some 0.2 ms: long beside reading the clock,
-	// short enough to get through between two interruptions.
+	// chainTurns makes the chain take some 0.2 ms: long compared with reading the
+	// clock, and short enough to run between two interruptions.
 	chainTurns = 20_000
 )
 
-// clockChain computes a chain of turns·32 additions and exclusive ors by turns,
+// clockChain computes a chain of turns·32 alternating additions and exclusive ors,
 // each of which needs the result of the one before. Both take one cycle on every
-// processor of today's amd64 and arm64, and no compiler can shorten a chain of
-// both: a and b come from outside. The count of turns runs beside it.
+// current amd64 and arm64 processor, and no compiler can shorten the chain, since
+// it does not know a and b. The processor counts the turns in parallel.
 //
 //go:noinline
 func clockChain(turns int, x, a, b uint64) uint64 {
@@ -42,11 +42,11 @@ func clockChain(turns int, x, a, b uint64) uint64 {
 	return x
 }
 
-// stopwatch finds the processor's clock: it times the chain again and again and
-// keeps the shortest time, that of the chain that nothing interrupted.
+// stopwatch measures the processor's clock rate: it times the chain repeatedly and
+// keeps the shortest time, which nothing interrupted.
 type stopwatch struct {
 	least time.Duration
-	sink  uint64 // what the chains computed, so that they are needed
+	sink  uint64 // the chains' results, so that the compiler keeps them
 }
 
 func newStopwatch() *stopwatch { return &stopwatch{least: math.MaxInt64} }
@@ -58,7 +58,8 @@ func (s *stopwatch) time() {
 	s.least = min(s.least, time.Since(begin))
 }
 
-// gigahertz is the clock by the shortest chain so far: cycles a nanosecond.
+// gigahertz returns the clock rate by the shortest time so far, in cycles a
+// nanosecond.
 func (s *stopwatch) gigahertz() float64 {
 	return float64(chainTurns*chainSteps) / float64(max(1, s.least.Nanoseconds()))
 }

@@ -7,11 +7,11 @@ import (
 	"slices"
 )
 
-// classicIndexBits is how many bits of a hash the classic filter uses.
+// classicIndexBits is the number of bits of a hash that the classic filter uses.
 const classicIndexBits = 28
 
-// measureCollisions counts the distinct values of each hash over a corpus:
-// modulo 2^28, as the classic filter takes them, modulo 2^32, and in full width.
+// measureCollisions counts the distinct values of each hash over a corpus: modulo
+// 2^28, as in the classic filter, modulo 2^32, and in full width.
 func measureCollisions(ctx context.Context, c *Corpus, subjects []hashSubject) []Collision {
 	return gather(ctx, len(subjects), func(i int) ([]Collision, bool) {
 		s := subjects[i]
@@ -34,10 +34,10 @@ func measureCollisions(ctx context.Context, c *Corpus, subjects []hashSubject) [
 	})
 }
 
-// countDistinct counts the different values modulo 2^width, for each of widths,
-// from 1 to 64. It turns the values round and sorts them: their lowest bits then
-// stand first, so that one order does for all widths, and two neighbours differ
-// modulo 2^width where fewer than width of the bits in front are equal.
+// countDistinct returns the numbers of different values modulo 2^width, for each of
+// widths, from 1 to 64. It reverses the values' bits and sorts them: since the
+// lowest bits then come first, one order serves all widths, and two neighbours
+// differ modulo 2^width if fewer than width of their first bits are equal.
 func countDistinct(values []uint64, widths []int) []int {
 	distinct := make([]int, len(widths))
 	for i := range values {
@@ -58,15 +58,15 @@ func countDistinct(values []uint64, widths []int) []int {
 	return distinct
 }
 
-// expectedCollisions is n minus the expected number of different values among n
-// uniform ones of m = 2^width: n - m(1-(1-1/m)^n).
+// expectedCollisions returns n minus the expected number of different values among
+// n uniform ones of m = 2^width: n - m(1-(1-1/m)^n).
 func expectedCollisions(n, width int) float64 {
 	keys, m := float64(n), math.Ldexp(1, width)
 	if keys/m > 1e-4 {
 		return keys + m*math.Expm1(keys*math.Log1p(-1/m))
 	}
-	// The difference of two near numbers would have no digits left. The binomial
-	// series has: its terms shrink by n/m.
+	// The difference of two nearly equal numbers would lose all digits. The binomial
+	// series keeps them: its terms shrink by n/m.
 	pairs := keys * (keys - 1) / 2 / m
 	triples := pairs * (keys - 2) / 3 / m
 	fours := triples * (keys - 3) / 4 / m

@@ -66,7 +66,7 @@ func TestIdealDependsOnSeed(t *testing.T) {
 func TestIdealAgain(t *testing.T) {
 	const m, k, keys = 1 << 10, 4, 20_000
 	base := newIdeal(1, m, k)
-	families := []*ideal{base, base.again(1), base.again(2), base.again(3)}
+	families := []*ideal{base, base.withSeed(1), base.withSeed(2), base.withSeed(3)}
 	row := make([]uint32, k)
 	var equal, pairs uint64
 	for i := range keys {
@@ -96,7 +96,7 @@ func TestIdealAgain(t *testing.T) {
 	if low, high := clopperPearson(equal, pairs); low > 1.0/m || high < 1.0/m {
 		t.Errorf("two functions are equal on %g to %g, want 1/%d", low, high, m)
 	}
-	if a, b := base.again(5), base.again(5); *a != *b {
+	if a, b := base.withSeed(5), base.withSeed(5); *a != *b {
 		t.Error("one seed gives two functions")
 	}
 }
@@ -163,10 +163,10 @@ func TestControlsAreIndependent(t *testing.T) {
 
 func TestControlsDoNotAllocate(t *testing.T) {
 	for _, family := range controls(1, 1<<28, 11) {
-		room := make([]uint64, 0, family.K())
+		buf := make([]uint64, 0, family.K())
 		key := []byte("spam@example.com")
 		if allocs := testing.AllocsPerRun(100, func() {
-			family.AppendIndices(room, key)
+			family.AppendIndices(buf, key)
 			family.Index(3, key)
 		}); allocs != 0 {
 			t.Errorf("%s: %v allocations, want 0", family.Name(), allocs)
@@ -178,12 +178,12 @@ func TestControlsDoNotAllocate(t *testing.T) {
 // below 64 bytes, not so from there on.
 func BenchmarkIdeal(b *testing.B) {
 	family := newIdeal(1, 1<<28, 11)
-	room := make([]uint64, 0, family.K())
+	buf := make([]uint64, 0, family.K())
 	for _, length := range []int{8, 31, 33, 63, 64, 65, 95, 97} {
 		keys := randomKeys(1024, length)
 		b.Run(fmt.Sprint(length), func(b *testing.B) {
 			for i := range b.N {
-				room = family.AppendIndices(room[:0], keys[i%len(keys)])
+				buf = family.AppendIndices(buf[:0], keys[i%len(keys)])
 			}
 		})
 	}

@@ -10,21 +10,21 @@ import (
 
 // Limits of a corpus.
 const (
-	// MinKeys is the fewest different keys that can be measured: enough to fill
-	// the smallest filter that is made, of 2^10 bits with k = 1, half (710
-	// keys), and to ask it for 250 others.
+	// MinKeys is the least number of different keys that can be measured: enough
+	// to half fill the smallest filter, of 2^10 bits with k = 1 (710 keys), and to
+	// look up 250 others.
 	MinKeys = 1000
 
-	// MaxKeys is the most keys that a corpus may have, and MaxKeyBytes the most
-	// bytes of one. Both bound the memory.
+	// MaxKeys is the greatest number of keys of a corpus, and MaxKeyBytes the
+	// length of the longest. Both limit the memory.
 	MaxKeys     = 1 << 24
 	MaxKeyBytes = 1<<20 - 1
 
-	// maxCorpusBytes bounds the bytes of all keys of a corpus.
+	// maxCorpusBytes is the limit of the bytes of all keys of a corpus.
 	maxCorpusBytes = 1 << 30
 )
 
-// Corpus is different keys of one kind.
+// Corpus is a set of keys of one kind.
 type Corpus struct {
 	// Name is short, and What says in a few words what the keys are.
 	Name, What string
@@ -32,12 +32,12 @@ type Corpus struct {
 	// Keys are the different keys, in the order of their first appearance.
 	Keys [][]byte
 
-	// Duplicates is how many keys were dropped because they had been there
-	// before, and Invalid how many lines were no entries of a list.
+	// Duplicates is the number of dropped duplicates, and Invalid the number of
+	// lines that are not entries of a list.
 	Duplicates, Invalid int
 }
 
-// info describes the corpus for the manifest.
+// info returns the corpus's description for the manifest.
 func (c *Corpus) info() CorpusInfo {
 	info := CorpusInfo{Name: c.Name, What: c.What, Keys: len(c.Keys), Duplicates: c.Duplicates, Invalid: c.Invalid}
 	sum := sha256.New()
@@ -51,31 +51,31 @@ func (c *Corpus) info() CorpusInfo {
 	return info
 }
 
-// check says what makes the corpus unfit to be measured.
+// check returns an error if the corpus cannot be measured.
 func (c *Corpus) check() error {
 	switch n := len(c.Keys); {
 	case n == 0:
 		return fmt.Errorf("corpus %s is empty: give at least %d different keys, one a line", c.Name, MinKeys)
 	case n < MinKeys:
-		return fmt.Errorf("corpus %s: %d different keys are too few: at least %d are needed, to fill a filter and to ask it for others", c.Name, n, MinKeys)
+		return fmt.Errorf("corpus %s: %d different keys are too few: give at least %d, to fill a filter and to look up others", c.Name, n, MinKeys)
 	case n > MaxKeys:
-		return fmt.Errorf("corpus %s: %d different keys are too many: at most %d can be measured", c.Name, n, MaxKeys)
+		return fmt.Errorf("corpus %s: %d different keys are too many: give at most %d", c.Name, n, MaxKeys)
 	}
 	return nil
 }
 
-// blockBytes is how much memory for keys is asked for at a time.
+// blockBytes is the size of a block of memory for keys.
 const blockBytes = 1 << 20
 
-// keySet gathers different keys. It copies them into large blocks, and finds
-// one again in a table of places with open addressing: for millions of short
-// keys that is a third of the memory of a map of strings.
+// keySet collects different keys. It copies them into large blocks, and finds
+// them in a hash table with open addressing: for millions of short keys that is a
+// third of the memory of a map of strings.
 type keySet struct {
 	keys  [][]byte
 	bytes int64
 	block []byte
 	seed  maphash.Seed
-	table []uint32 // place in keys plus one; 0 is free; a power of two long
+	table []uint32 // index in keys plus one; 0 is free; the length is a power of two
 }
 
 func newKeySet() *keySet {
@@ -102,7 +102,7 @@ func (s *keySet) add(key []byte) bool {
 	return true
 }
 
-// find is the slot of the key, or the free one where it belongs.
+// find returns the slot of the key, or the free one for it.
 func (s *keySet) find(key []byte) uint64 {
 	mask := uint64(len(s.table) - 1)
 	slot := maphash.Bytes(s.seed, key) & mask

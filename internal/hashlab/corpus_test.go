@@ -86,7 +86,7 @@ func TestReadCorpusRefuses(t *testing.T) {
 	}{
 		{"nothing", "", false, []string{"is empty", "1000"}},
 		{"only comments", "# nothing\n", true, []string{"is empty", "1000"}},
-		{"no entries", "co.uk\ncom\n", true, []string{"is empty", "2 lines are no entries"}},
+		{"no entries", "co.uk\ncom\n", true, []string{"is empty", "2 lines are not entries"}},
 		{"few keys", "a\nb\na\n", false, []string{"2 different keys", "1000"}},
 		{"a line of 1 MiB", enough + long + "\n", false, []string{"line 1001", "1048575"}},
 		{"a line of 1 MiB without its end", long, false, []string{"line 1:", "1048575"}},

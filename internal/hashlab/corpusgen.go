@@ -8,10 +8,10 @@ import (
 	"spamgate/internal/disposable"
 )
 
-// Keys of each generated corpus. The default ones are enough for filters of
-// 2^20 bits and k = 7 at 5/4 of their capacity (129,788 keys) with
-// [queriesPerFilter] left to ask for; those of the full run likewise for 2^24
-// bits (2,076,621 keys).
+// Numbers of keys of each generated corpus. The default is enough for filters of
+// 2^20 bits and k = 7 at 5/4 of their capacity (129,788 keys) and
+// [queriesPerFilter] queries; that of the full run likewise for 2^24 bits
+// (2,076,621 keys).
 const (
 	generatedKeys     = 175_000
 	generatedKeysFull = 2_400_000
@@ -20,16 +20,16 @@ const (
 // realList is the name of the corpus of the shipped list.
 const realList = "real-list"
 
-// source is a corpus that is made when its turn comes, so that only one is in
-// memory at a time.
+// source makes a corpus just before it is measured, so that only one is in memory
+// at a time.
 type source struct {
 	name string
-	keys int                                        // how many there will be
+	keys int                                        // number of keys
 	make func(ctx context.Context) (*Corpus, error) // its error is ctx's
 }
 
-// given are the sources of corpora that are there already.
-func given(corpora []*Corpus) []source {
+// fixedSources returns the sources of existing corpora.
+func fixedSources(corpora []*Corpus) []source {
 	var all []source
 	for _, c := range corpora {
 		all = append(all, source{c.Name, len(c.Keys), func(context.Context) (*Corpus, error) { return c, nil }})
@@ -37,16 +37,15 @@ func given(corpora []*Corpus) []source {
 	return all
 }
 
-// defaultSources are the corpora that are measured where no others are given:
-// the real list, and n keys of each generated kind. The same seed gives the
-// same keys.
+// defaultSources returns the default corpora: the real list, and n keys of each
+// generated kind. The same seed gives the same keys.
 func defaultSources(seed uint64, n int) []source {
 	generated := func(name, what string, next func(r *rand.Rand) func(dst []byte) []byte) source {
 		return source{name, n, func(ctx context.Context) (*Corpus, error) {
 			set, draw := newKeySet(), next(stream(seed, "corpus", name))
 			var key []byte
 			for len(set.keys) < n {
-				if ended(ctx, len(set.keys)) {
+				if stopped(ctx, len(set.keys)) {
 					return nil, ctx.Err()
 				}
 				key = draw(key[:0])
@@ -60,13 +59,13 @@ func defaultSources(seed uint64, n int) []source {
 			return &Corpus{Name: realList, What: "domains of throw-away mail providers, the shipped list", Keys: disposable.Domains()}, nil
 		}},
 		generated("one-domain", "generated addresses at example.com", func(r *rand.Rand) func([]byte) []byte {
-			return counted(newAddresses(r.Uint64(), 1).append)
+			return numbered(newAddresses(r.Uint64(), 1).append)
 		}),
 		generated("many-domains", "generated addresses at 20,000 domains", func(r *rand.Rand) func([]byte) []byte {
-			return counted(newAddresses(r.Uint64(), manyDomains).append)
+			return numbered(newAddresses(r.Uint64(), manyDomains).append)
 		}),
 		generated("sequential", "decimal numbers in a row", func(*rand.Rand) func([]byte) []byte {
-			return counted(func(dst []byte, i uint64) []byte { return strconv.AppendUint(dst, 10_000_000+i, 10) })
+			return numbered(func(dst []byte, i uint64) []byte { return strconv.AppendUint(dst, 10_000_000+i, 10) })
 		}),
 		generated("random-bytes", "8 to 32 random bytes", func(r *rand.Rand) func([]byte) []byte {
 			return func(dst []byte) []byte {
@@ -80,8 +79,8 @@ func defaultSources(seed uint64, n int) []source {
 	}
 }
 
-// counted turns the i-th key into the next one.
-func counted(at func(dst []byte, i uint64) []byte) func([]byte) []byte {
+// numbered returns a function that appends the keys 0, 1, 2 … of at.
+func numbered(at func(dst []byte, i uint64) []byte) func([]byte) []byte {
 	var i uint64
 	return func(dst []byte) []byte {
 		dst = at(dst, i)
@@ -90,11 +89,11 @@ func counted(at func(dst []byte, i uint64) []byte) func([]byte) []byte {
 	}
 }
 
-// endings are top-level domains of the made-up domains.
+// endings are the top-level domains of generated domains.
 var endings = []string{".com", ".net", ".org", ".de", ".info", ".io", ".fr", ".nl"}
 
-// shortDomain draws names like "k3b.de". Longer labels are more frequent, since
-// there are more of them.
+// shortDomain returns a function that draws names like "k3b.de". Longer labels are
+// more frequent, since more of them exist.
 func shortDomain(r *rand.Rand) func([]byte) []byte {
 	const letters = "abcdefghijklmnopqrstuvwxyz0123456789"
 	lengths := [10]int{2, 3, 3, 3, 4, 4, 4, 4, 4, 4}

@@ -10,17 +10,17 @@ import (
 	"spamgate/blocklist/listfile"
 )
 
-// ReadCorpus reads a corpus of the given name, which errors and tables show: a
-// file's path, say.
+// ReadCorpus reads a corpus. Errors and tables show its name, such as a file's
+// path.
 //
 // Without asList a line is a key: raw bytes, ended by the line feed alone, so
 // that a carriage return or a space belongs to the key. An empty line is the
 // empty key, and a last line without a line feed counts. With asList the text
 // is a list as package listfile reads it, and the keys are those of its
-// entries; lines that are no entries are passed over and counted.
+// entries; it skips and counts lines that are not entries.
 //
-// A key that was there before is dropped and counted. Too few keys (see
-// [MinKeys]), too many, and a line of 1 MiB or more are errors.
+// It drops and counts duplicate keys. Too few keys (see [MinKeys]), too many, and
+// a line of 1 MiB or more are errors.
 func ReadCorpus(name string, r io.Reader, asList bool) (*Corpus, error) {
 	c := &Corpus{Name: name, What: "lines of a file"}
 	set := newKeySet()
@@ -29,7 +29,7 @@ func ReadCorpus(name string, r io.Reader, asList bool) (*Corpus, error) {
 			c.Duplicates++
 		}
 		if len(set.keys) > MaxKeys || set.bytes > maxCorpusBytes {
-			return fmt.Errorf("too large: at most %d different keys of %d bytes together can be measured", MaxKeys, maxCorpusBytes)
+			return fmt.Errorf("too large: at most %d different keys of %d bytes together are possible", MaxKeys, maxCorpusBytes)
 		}
 		return nil
 	}
@@ -45,7 +45,7 @@ func ReadCorpus(name string, r io.Reader, asList bool) (*Corpus, error) {
 		err = readLines(&lineGuard{in: r, line: 1}, add)
 	}
 	if long := (longLine{}); errors.As(err, &long) {
-		err = long // a list's reader says again where it is
+		err = long // without the position that the list's reader adds
 	}
 	if err != nil {
 		return nil, fmt.Errorf("corpus %s: %w", name, err)
@@ -53,16 +53,16 @@ func ReadCorpus(name string, r io.Reader, asList bool) (*Corpus, error) {
 	c.Keys = set.keys
 	if err := c.check(); err != nil {
 		if c.Invalid > 0 {
-			err = fmt.Errorf("%w (%d lines are no entries of a list)", err, c.Invalid)
+			err = fmt.Errorf("%w (%d lines are not entries of a list)", err, c.Invalid)
 		}
 		return nil, err
 	}
 	return c, nil
 }
 
-// readLines calls add with each line. The key is valid during the call.
+// readLines calls add with each line. The key is valid only during the call.
 func readLines(r io.Reader, add func(key []byte) error) error {
-	in := bufio.NewReaderSize(r, MaxKeyBytes+2) // a whole line and its end, so that ReadSlice never falls short
+	in := bufio.NewReaderSize(r, MaxKeyBytes+2) // room for a whole line and its end, so that ReadSlice never returns ErrBufferFull
 	for {
 		line, err := in.ReadSlice('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -77,11 +77,11 @@ func readLines(r io.Reader, add func(key []byte) error) error {
 	}
 }
 
-// lineGuard passes a text on, and fails where a line is too long. It is there
-// for both ways to read, since a list's reader passes over lines of any length.
+// lineGuard passes a text on, and returns an error if a line is too long. It is
+// also needed for lists, whose reader skips lines of any length.
 type lineGuard struct {
 	in     io.Reader
-	line   int // number of the line that is being read, from 1
+	line   int // number of the current line, from 1
 	length int // its bytes so far
 }
 
@@ -104,5 +104,5 @@ func (g *lineGuard) Read(p []byte) (int, error) {
 type longLine struct{ line int }
 
 func (l longLine) Error() string {
-	return fmt.Sprintf("line %d: longer than %d bytes, the most that a key may have: give one key a line", l.line, MaxKeyBytes)
+	return fmt.Sprintf("line %d: longer than %d bytes, the limit of a key: give one key a line", l.line, MaxKeyBytes)
 }

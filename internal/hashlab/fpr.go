@@ -7,19 +7,19 @@ import (
 	"spamgate/hashfamily"
 )
 
-// measured is what the filters of one subject in one place showed.
-type measured struct {
-	family   hashfamily.Family // of one of the filters: they differ in a seed at most
+// measurement counts the results of one subject in an experiment.
+type measurement struct {
+	family   hashfamily.Family // of one of the filters: they differ in the seed at most
 	byLoad   []*tally          // per key, at each load
 	ones     []uint64          // set bits at each load, over all filters
-	messages *tally            // nil where none are asked
-	passes   []*tally          // of each index function; nil where not measured
-	maybe    []int32           // room for filter
-	filled   []bitmap          // likewise: the filter at each load
+	messages *tally            // nil if not measured
+	passes   []*tally          // of each index function; nil if not measured
+	maybe    []int32           // buffer of filter
+	filled   []bitmap          // buffer of filter: the filter at each load
 }
 
-func (p *place) newMeasured(f hashfamily.Family) *measured {
-	x := &measured{family: f, ones: make([]uint64, len(p.loads))}
+func (p *experiment) newMeasurement(f hashfamily.Family) *measurement {
+	x := &measurement{family: f, ones: make([]uint64, len(p.loads))}
 	for range p.loads {
 		x.byLoad = append(x.byLoad, newTally(len(p.splits), len(p.keys)))
 		x.filled = append(x.filled, newBitmap(p.m))
@@ -35,8 +35,8 @@ func (p *place) newMeasured(f hashfamily.Family) *measured {
 	return x
 }
 
-// add adds what another worker measured.
-func (x *measured) add(other *measured) {
+// add adds the counts of another worker.
+func (x *measurement) add(other *measurement) {
 	for i := range x.byLoad {
 		x.byLoad[i].add(other.byLoad[i])
 		x.ones[i] += other.ones[i]
@@ -49,32 +49,31 @@ func (x *measured) add(other *measured) {
 	}
 }
 
-// hashed is the indices that a filter is made of and asked for.
-type hashed struct {
-	keys, candidates *table // candidates of messages, nil where none are asked
-}
+// indexTables holds the indices of all keys, and of the messages' candidate keys if
+// the experiment has messages.
+type indexTables struct{ keys, candidates *table }
 
-// hash hashes all that the place's splits need.
-func (p *place) hash(ctx context.Context, f hashfamily.Family) (h hashed, err error) {
+// hash hashes all keys of the experiment.
+func (p *experiment) hash(ctx context.Context, f hashfamily.Family) (h indexTables, err error) {
 	if h.keys, err = tabulate(ctx, f, p.keys); err == nil && p.messages != nil {
 		h.candidates, err = tabulate(ctx, f, p.messages.candidates)
 	}
 	return h, err
 }
 
-// digested is what the ideal functions of all splits are drawn from.
-type digested struct{ keys, candidates []digest }
+// keyDigests holds the digests for the ideal functions of all splits.
+type keyDigests struct{ keys, candidates []digest }
 
-// digest digests all that the place's splits need.
-func (p *place) digest(ctx context.Context, f *ideal) (d digested, err error) {
+// digest digests all keys of the experiment.
+func (p *experiment) digest(ctx context.Context, f *ideal) (d keyDigests, err error) {
 	if d.keys, err = f.digests(ctx, p.keys); err == nil && p.messages != nil {
 		d.candidates, err = f.digests(ctx, p.messages.candidates)
 	}
 	return d, err
 }
 
-// draw fills h with what one split needs, by the functions that it alone has.
-func (p *place) draw(h *hashed, f *ideal, d digested, s *split) {
+// draw fills h with the indices that one split needs, by functions of its own.
+func (p *experiment) draw(h *indexTables, f *ideal, d keyDigests, s *split) {
 	if h.keys == nil {
 		h.keys = newTable(len(p.keys), p.k)
 	}
@@ -97,15 +96,15 @@ func (p *place) draw(h *hashed, f *ideal, d digested, s *split) {
 	}
 }
 
-// measure makes a filter of each split and asks it. When ctx ends before all is
-// done, its error is returned.
-func (p *place) measure(ctx context.Context, s subject) (*measured, error) {
+// measure fills a filter for each split and looks up the queries. If ctx ends
+// early, it returns its error.
+func (p *experiment) measure(ctx context.Context, s subject) (*measurement, error) {
 	f, err := s.make(p.seed, p.m)
 	if err != nil {
 		return nil, err
 	}
-	var shared hashed
-	var digests digested
+	var shared indexTables
+	var digests keyDigests
 	control, fresh := f.(*ideal)
 	if fresh {
 		digests, err = p.digest(ctx, control)
@@ -115,13 +114,13 @@ func (p *place) measure(ctx context.Context, s subject) (*measured, error) {
 	if err != nil {
 		return nil, err
 	}
-	workers := make(chan *measured, len(p.splits))
+	workers := make(chan *measurement, len(p.splits))
 	err = parallel(ctx, len(p.splits), func() func(int) {
-		own, h := p.newMeasured(f), shared
+		own, h := p.newMeasurement(f), shared
 		workers <- own
 		return func(i int) {
 			if fresh {
-				p.draw(&h, control.again(p.splits[i].seed), digests, p.splits[i])
+				p.draw(&h, control.withSeed(p.splits[i].seed), digests, p.splits[i])
 			}
 			own.filter(p, i, h)
 		}
@@ -137,11 +136,10 @@ func (p *place) measure(ctx context.Context, s subject) (*measured, error) {
 	return x, nil
 }
 
-// filter makes the filter of the i-th split, and asks for its queries at each
-// load. A copy of each load's filter is kept, so that the fullest one can be
-// asked first: what it does not contain is in none of the others, and most
-// queries need to be asked for only once.
-func (x *measured) filter(p *place, i int, h hashed) {
+// filter fills the filter of the i-th split, and looks up the queries at each load.
+// It copies each load's filter to ask the fullest one first: what that does not
+// contain is in none of the others, so that most queries need one lookup.
+func (x *measurement) filter(p *experiment, i int, h indexTables) {
 	s := p.splits[i]
 	for l, step := range s.steps {
 		if l == 0 {
@@ -176,8 +174,8 @@ func (x *measured) filter(p *place, i int, h hashed) {
 	}
 }
 
-// rows are the rates at each load.
-func (x *measured) rows(p *place, s Subject) []FPRRow {
+// rows returns the rates at each load.
+func (x *measurement) rows(p *experiment, s Subject) []FPRRow {
 	var rows []FPRRow
 	for l, at := range p.loads {
 		rows = append(rows, fprRow(FPRRow{Corpus: p.corpus, Subject: s, M: p.m, K: p.k, N: at.n, Load: at.part},
@@ -186,8 +184,8 @@ func (x *measured) rows(p *place, s Subject) []FPRRow {
 	return rows
 }
 
-// fprRow completes a row with what was counted: ones is the set bits of all
-// filters together.
+// fprRow completes a row with the counts: ones is the set bits of all filters
+// together.
 func fprRow(row FPRRow, t *tally, asked []uint8, ones uint64) FPRRow {
 	m, k, n := float64(row.M), float64(row.K), float64(row.N)
 	row.Filters = len(t.hits)
@@ -201,15 +199,15 @@ func fprRow(row FPRRow, t *tally, asked []uint8, ones uint64) FPRRow {
 	return row
 }
 
-// effectiveK is the k at which fill^k is the rate. A rate of 0 has no k: its
-// upper bound gives the least one that goes with it, and the rest is unknown. Of
-// a filter that is empty or full all is, but that k is at least 0.
+// effectiveK returns the k at which fill^k is the rate. A rate of 0 has no k: its
+// upper bound gives the lower limit, and the rest is unknown. For an empty or full
+// filter only k ≥ 0 is known.
 func effectiveK(rate Interval, fill float64) Interval {
 	k := Interval{math.Inf(1), 0, math.Inf(1)}
 	if fill <= 0 || fill >= 1 {
 		return k
 	}
-	of := func(rate float64) float64 { return max(0, math.Log(rate)/math.Log(fill)) } // not -0, where the rate is 1
+	of := func(rate float64) float64 { return max(0, math.Log(rate)/math.Log(fill)) } // not -0 for a rate of 1
 	k.Low = of(rate.High)
 	if rate.Value > 0 {
 		k.Value, k.High = of(rate.Value), of(rate.Low)

@@ -12,9 +12,9 @@ import (
 )
 
 // smallPlace is a place over few keys of a generated corpus.
-func smallPlace(tb testing.TB, keys int, m uint64, k int) *place {
+func smallExperiment(tb testing.TB, keys int, m uint64, k int) *experiment {
 	tb.Helper()
-	p, err := newPlace(context.Background(), made(tb, defaultSources(1, keys)[2]), newShape(keys, m, k, false), 1)
+	p, err := newExperiment(context.Background(), made(tb, defaultSources(1, keys)[2]), newShape(keys, m, k, false), 1)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func subjectNamed(tb testing.TB, name string, k int) subject {
 }
 
 func TestSplits(t *testing.T) {
-	p := smallPlace(t, 20_000, 1<<13, 11)
+	p := smallExperiment(t, 20_000, 1<<13, 11)
 	if len(p.splits) < 20 || len(p.loads) != len(parts) || p.loads[p.full].n != capacity(1<<13, 11) {
 		t.Fatalf("%d splits, loads %v, the whole one %d", len(p.splits), p.loads, p.full)
 	}
@@ -136,7 +136,7 @@ func TestGeneratedCorporaFillTheFilters(t *testing.T) {
 // TestMeasureIsABloomFilter checks what is measured through tables of indices
 // against the plain filter that asks the family.
 func TestMeasureIsABloomFilter(t *testing.T) {
-	p := smallPlace(t, 6000, 1<<13, 11)
+	p := smallExperiment(t, 6000, 1<<13, 11)
 	p.passes = true
 	for _, name := range []string{"classic", "digest", "double", "seeded", Ideal} {
 		s := subjectNamed(t, name, 11)
@@ -151,7 +151,7 @@ func TestMeasureIsABloomFilter(t *testing.T) {
 				t.Fatal(err)
 			}
 			if control, ok := f.(*ideal); ok {
-				f = control.again(split.seed)
+				f = control.withSeed(split.seed)
 			}
 			filter, err := bloom.New(f)
 			if err != nil {
@@ -281,7 +281,7 @@ func TestIntervalsHoldWhatTheyPromise(t *testing.T) {
 	if testing.Short() {
 		runs = 20
 	}
-	p := smallPlace(t, 20_000, 1<<13, 1)
+	p := smallExperiment(t, 20_000, 1<<13, 1)
 	random := rand.New(rand.NewPCG(5, 6))
 	holds := 0
 	for range runs {
@@ -310,7 +310,7 @@ func TestIntervalsHoldWhatTheyPromise(t *testing.T) {
 // query once where the fullest filter rules it out, against filters that are
 // asked at each load.
 func BenchmarkMeasure(b *testing.B) {
-	p := smallPlace(b, 60_000, 1<<16, 11)
+	p := smallExperiment(b, 60_000, 1<<16, 11)
 	s := subjectNamed(b, "classic", 11)
 	b.Run("tables", func(b *testing.B) {
 		for b.Loop() {

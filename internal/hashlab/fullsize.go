@@ -12,42 +12,42 @@ import (
 	"spamgate/blocklist/bloom"
 )
 
-// fullSizeCorpus is the name of the addresses of the measurement at full size.
+// fullSizeCorpus is the name of the corpus of the measurement at full size.
 const fullSizeCorpus = "full-size"
 
-// fullSizeFilters is how many filters each subject has there. Unlike splits of a
-// corpus they are independent, each with addresses of its own.
+// fullSizeFilters is how many filters of full size each subject gets. Unlike splits
+// of a corpus they are independent, each with addresses of its own.
 const fullSizeFilters = 20
 
-// fullSize is a measurement with keys that are made as they are needed, and never
-// held: near the capacity of large filters.
+// fullSize is a measurement near the capacity of large filters, with keys that are
+// generated when needed and never stored.
 type fullSize struct {
-	m       uint64
-	members []int // at which a filter is asked, rising
-	queries int   // absent keys that it is asked for
-	seed    uint64
-	tell    teller // told after each filter
+	m        uint64
+	members  []int // numbers of members at which the queries are looked up, rising
+	queries  int   // absent keys
+	seed     uint64
+	progress progressFunc // called after each filter
 }
 
-// daemonSize is that of the full run: the daemon's 2^28 bits with ten million
-// keys, and with the 16.9 million that are its capacity at k = 11.
+// daemonSize returns the measurement of the full run: the daemon's 2^28 bits with
+// ten million keys, and with 16.9 million, the capacity at k = 11.
 func daemonSize(seed uint64) fullSize {
 	return fullSize{m: bloom.ClassicBits, members: []int{10_000_000, 16_900_000}, queries: 1_500_000, seed: seed}
 }
 
-// fullSizeOwn are the families of the laboratory's own choice that are measured
-// at full size, beside the controls.
-var fullSizeOwn = []string{"classic", "classic9", "double"}
+// fullSizeDefaults are the default families that are measured at full size, beside
+// the controls.
+var fullSizeDefaults = []string{"classic", "classic9", "double"}
 
-// fullSizeSubjects are the families, and both controls beside each k.
+// fullSizeSubjects returns the families, and both controls for each k.
 func fullSizeSubjects(o Options, all []group) []subject {
 	var subjects []subject
 	for _, g := range all {
 		some := false
 		for _, s := range g.subjects {
-			wanted := s.Kind == KindFamily && (len(o.Families) > 0 || slices.Contains(fullSizeOwn, s.Name) && g.k >= 9)
+			wanted := s.Kind == KindFamily && (len(o.Families) > 0 || slices.Contains(fullSizeDefaults, s.Name) && g.k >= 9)
 			some = some || wanted
-			if wanted || some && s.Kind == KindControl { // which stand behind the families
+			if wanted || some && s.Kind == KindControl { // controls come last in a group
 				subjects = append(subjects, s)
 			}
 		}
@@ -55,11 +55,11 @@ func fullSizeSubjects(o Options, all []group) []subject {
 	return subjects
 }
 
-// keys is how many addresses one filter needs.
+// keys returns how many addresses one filter needs.
 func (z fullSize) keys() int { return z.members[len(z.members)-1] + z.queries }
 
-// addresses are those of one filter: the members from 0 on, and the queries after
-// the last member.
+// addresses returns the addresses of one filter: the members from 0 on, and the
+// queries after the last member.
 func (z fullSize) addresses(filter int) *addresses {
 	return newAddresses(stream(z.seed, fullSizeCorpus, filter).Uint64(), manyDomains)
 }
@@ -74,10 +74,10 @@ func (z fullSize) info(ctx context.Context) (CorpusInfo, error) {
 	sum := sha256.New()
 	var block []byte
 	for filter := range fullSizeFilters {
-		z.tell.part(filter, fullSizeFilters)
+		z.progress.part(filter, fullSizeFilters)
 		at := z.addresses(filter)
 		for i := range z.keys() {
-			if ended(ctx, i) {
+			if stopped(ctx, i) {
 				return info, ctx.Err()
 			}
 			block = append(at.append(block, uint64(i)), '\n')
@@ -93,8 +93,8 @@ func (z fullSize) info(ctx context.Context) (CorpusInfo, error) {
 	return info, nil
 }
 
-// measure makes the filters of one subject, as the daemon makes them, and
-// returns a row for each number of members.
+// measure fills the filters of one subject, as the daemon does, and returns a row
+// for each number of members.
 func (z fullSize) measure(ctx context.Context, s subject) ([]FPRRow, error) {
 	var (
 		tallies = make([]*tally, len(z.members))
@@ -104,18 +104,18 @@ func (z fullSize) measure(ctx context.Context, s subject) ([]FPRRow, error) {
 	for i := range tallies {
 		tallies[i] = newTally(fullSizeFilters, 0)
 	}
-	var telling sync.Mutex
-	made := 0
+	var mu sync.Mutex
+	done := 0
 	err := parallel(ctx, fullSizeFilters, func() func(int) {
 		return func(i int) {
 			failed[i] = z.filter(ctx, s, i, func(load int, set, hits uint64) {
 				ones[load][i] = set
 				tallies[load].hits[i], tallies[load].trials[i] = hits, uint64(z.queries)
 			})
-			telling.Lock()
-			defer telling.Unlock()
-			made++
-			z.tell.part(made, fullSizeFilters)
+			mu.Lock()
+			defer mu.Unlock()
+			done++
+			z.progress.part(done, fullSizeFilters)
 		}
 	})
 	if err = errors.Join(append(failed, err)...); err != nil {
@@ -135,12 +135,12 @@ func (z fullSize) measure(ctx context.Context, s subject) ([]FPRRow, error) {
 	return rows, nil
 }
 
-// fullSizeBatch is how many addresses are made at once.
+// fullSizeBatch is how many addresses are generated at a time.
 const fullSizeBatch = 1 << 10
 
-// filter fills the i-th filter, and at each number of members tells its set bits
-// and how many of the queries it may contain.
-func (z fullSize) filter(ctx context.Context, s subject, i int, found func(load int, set, hits uint64)) error {
+// filter fills the i-th filter, and at each number of members calls result with
+// its set bits and how many of the queries it may contain.
+func (z fullSize) filter(ctx context.Context, s subject, i int, result func(load int, set, hits uint64)) error {
 	f, err := s.make(stream(z.seed, fullSizeCorpus, s.Name, s.k, i).Uint64(), z.m)
 	if err != nil {
 		return err
@@ -181,7 +181,7 @@ func (z fullSize) filter(ctx context.Context, s subject, i int, found func(load 
 		}); err != nil {
 			return err
 		}
-		found(load, filter.SetBits(), hits)
+		result(load, filter.SetBits(), hits)
 	}
 	return nil
 }

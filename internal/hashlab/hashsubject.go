@@ -12,8 +12,8 @@ import (
 	"spamgate/hashfamily"
 )
 
-// publicKey is the key of keyed hashes in the laboratory: fixed and known, so
-// that a run can be repeated. It is 00 01 02 … 1f.
+// publicKey is the laboratory's key of keyed hashes, 00 01 02 … 1f: it is fixed, so
+// that a run can be repeated.
 var publicKey = func() (key [hashfamily.KeySize]byte) {
 	for i := range key {
 		key[i] = byte(i)
@@ -21,22 +21,22 @@ var publicKey = func() (key [hashfamily.KeySize]byte) {
 	return key
 }()
 
-// PublicKey is the laboratory's fixed key of keyed families, in hexadecimal.
+// PublicKey returns the laboratory's fixed key of keyed families, in hexadecimal.
 func PublicKey() string { return hex.EncodeToString(publicKey[:]) }
 
-// hashSubject is a single hash that is looked at.
+// hashSubject is a single hash.
 type hashSubject struct {
 	Subject
-	bits int // width of the hash: it is below 2^bits
+	bits int // width of the hash: values are below 2^bits
 	sum  func(key []byte) uint64
 
-	// sum32 is the hash without the detour through sum, where it has one: to be
-	// timed.
+	// sum32 is the hash itself if it has 32 bits, to be timed without the detour
+	// through sum.
 	sum32 func(key []byte) uint32
 }
 
-// hashSubjects are the single hashes in the order of the tables: the eleven,
-// the halves h1 that the double families start from, and the controls. The
+// hashSubjects returns the single hashes in the order of the tables: the eleven,
+// the first halves of the hashes of the double families, and the controls. The
 // ideal one's values depend on the seed.
 func hashSubjects(seed uint64) []hashSubject {
 	var all []hashSubject
@@ -62,19 +62,20 @@ func hashSubjects(seed uint64) []hashSubject {
 		whole(XXH3, KindControl, xxh3.Hash))
 }
 
-// highway is the first half of HighwayHash-128 under the public key.
+// highway returns the first half of HighwayHash-128 under the public key.
 func highway(key []byte) uint64 {
 	sum := highwayhash.Sum128(key, publicKey[:])
 	return binary.LittleEndian.Uint64(sum[:8])
 }
 
-// murmur is the first half of MurmurHash3-128.
+// murmur returns the first half of MurmurHash3-128.
 func murmur(key []byte) uint64 {
 	h1, _ := murmur3.Sum128(key)
 	return h1
 }
 
-// idealHash is the first draw of the control of ideal hashes, all 64 bits of it.
+// idealHash returns a hash that is the first draw of the control of ideal hashes,
+// with all 64 bits.
 func idealHash(seed uint64) func([]byte) uint64 {
 	f := newIdeal(seed, 1, 1)
 	return func(key []byte) uint64 {
@@ -83,11 +84,11 @@ func idealHash(seed uint64) func([]byte) uint64 {
 	}
 }
 
-// sums hashes all keys of a corpus; false when ctx ended before.
+// sums returns the hashes of all keys, and false if ctx ended early.
 func (h hashSubject) sums(ctx context.Context, keys [][]byte) ([]uint64, bool) {
 	all := make([]uint64, len(keys))
 	for i, key := range keys {
-		if ended(ctx, i) {
+		if stopped(ctx, i) {
 			return nil, false
 		}
 		all[i] = h.sum(key)

@@ -5,18 +5,18 @@ import (
 	"math"
 )
 
-// jsonInterval is an [Interval] as JSON has it, which knows no infinite numbers.
+// jsonInterval is an [Interval] in JSON, which has no infinite numbers.
 type jsonInterval struct {
 	Value *float64 `json:"value"`
 	Low   *float64 `json:"low"`
 	High  *float64 `json:"high"`
 }
 
-// Known reports whether x is a number, and not what an [Interval] has for an
-// unknown one.
+// Known reports whether x is a finite number: an [Interval] has +Inf for an unknown
+// one.
 func Known(x float64) bool { return !math.IsInf(x, 0) && !math.IsNaN(x) }
 
-// MarshalJSON writes null for what is unknown.
+// MarshalJSON writes null for unknown numbers.
 func (i Interval) MarshalJSON() ([]byte, error) {
 	number := func(x float64) *float64 {
 		if !Known(x) {
@@ -27,7 +27,7 @@ func (i Interval) MarshalJSON() ([]byte, error) {
 	return json.Marshal(jsonInterval{number(i.Value), number(i.Low), number(i.High)})
 }
 
-// UnmarshalJSON reads what MarshalJSON writes. Null, and what is missing, is
+// UnmarshalJSON reads the output of MarshalJSON. A number that is null or missing is
 // unknown: +Inf.
 func (i *Interval) UnmarshalJSON(text []byte) error {
 	var j jsonInterval

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// newManifest is what a run depends on, but for the corpora, which come when
-// they are made.
+// newManifest returns the manifest of a run without the corpora, which are added
+// when they are made.
 func newManifest(o Options) Manifest {
 	return Manifest{
 		Version: o.Version, Go: runtime.Version(), OS: runtime.GOOS + "/" + runtime.GOARCH,
@@ -17,8 +17,7 @@ func newManifest(o Options) Manifest {
 	}
 }
 
-// cpuModel is the processor's name as Linux tells it; elsewhere, and where the
-// processor has none, the architecture.
+// cpuModel returns the processor's name from Linux, or the architecture.
 func cpuModel() string {
 	file, err := os.Open("/proc/cpuinfo")
 	if err != nil {

@@ -4,38 +4,39 @@ import (
 	"bytes"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 
 	"spamgate/blocklist/sender"
 )
 
-// How many messages are made for a place.
+// How many messages are made for an experiment.
 const (
 	messageCount     = 5_000
 	messageCountFull = 20_000
 )
 
-// messages is made-up messages, and which of them can be asked for in each
-// split: those of which no candidate key is a member, so that every "maybe" is
-// a false positive.
+// messages is made-up messages, and the queries among them for each split: those
+// of which no candidate key is a member, so that every "maybe" is a false
+// positive.
 type messages struct {
 	candidates [][]byte  // the different keys of all messages
-	keys       [][]int32 // of each message: places in candidates, each once
-	queries    [][]int32 // of each split: messages
-	asked      []uint8   // by message: in how many splits
+	keys       [][]int32 // of each message: numbers of candidates, each once
+	queries    [][]int32 // of each split: numbers of messages
+	asked      []uint8   // by message: the number of splits of which it is a query
 }
 
-// newMessages makes messages whose domains are those of the place's keys, nil
-// where these are no domains or addresses, or have few domains.
+// newMessages makes messages with the domains of the experiment's keys. It returns
+// nil if the keys are not domains or addresses, or have few domains.
 //
-// A message has a From address at a key's domain, or the key where that is an
+// A message has a From address at a key's domain, or the key if that is an
 // address. The reverse-path is the same (in four of ten messages), an address
 // for bounces at that domain or below it (four), or at another key's (two). A
-// quarter have a Reply-To at another key's domain. What is looked up is what
-// the gate looks up: all candidate keys of every identity.
-func newMessages(p *place, count int) *messages {
+// quarter have a Reply-To at another key's domain. Like the gate, the laboratory
+// looks up all candidate keys of every identity.
+func newMessages(p *experiment, count int) *messages {
 	random := p.stream("messages")
-	w := writer{random: random, numbers: make(map[string]int32)}
+	w := messageMaker{random: random, numbers: make(map[string]int32)}
 	x := &messages{}
 	domains := make(map[string]bool)
 	for range count {
@@ -55,7 +56,7 @@ func newMessages(p *place, count int) *messages {
 		if random.IntN(4) == 0 {
 			identities = w.take(identities, p.keys[random.IntN(len(p.keys))])
 		}
-		x.keys = append(x.keys, w.walk(identities))
+		x.keys = append(x.keys, w.candidateKeys(identities))
 	}
 	if 2*len(domains) < count {
 		return nil
@@ -65,17 +66,17 @@ func newMessages(p *place, count int) *messages {
 	return x
 }
 
-// choose finds out which messages each split can be asked for.
-func (x *messages) choose(p *place) {
-	places := make(map[string]int32, len(p.keys))
+// choose selects the queries of each split.
+func (x *messages) choose(p *experiment) {
+	numbers := make(map[string]int32, len(p.keys))
 	for i, key := range p.keys {
-		places[string(key)] = int32(i)
+		numbers[string(key)] = int32(i)
 	}
-	place := make([]int32, len(x.candidates)) // in p.keys, -1 where it is none of them
+	number := make([]int32, len(x.candidates)) // in p.keys, or -1
 	for i, key := range x.candidates {
-		place[i] = -1
-		if at, ok := places[string(key)]; ok {
-			place[i] = at
+		number[i] = -1
+		if n, ok := numbers[string(key)]; ok {
+			number[i] = n
 		}
 	}
 	x.asked = make([]uint8, len(x.keys))
@@ -89,7 +90,7 @@ func (x *messages) choose(p *place) {
 		}
 		var queries []int32
 		for i, keys := range x.keys {
-			if !anyMember(member, place, keys) {
+			if !slices.ContainsFunc(keys, func(c int32) bool { return number[c] >= 0 && member[number[c]] }) {
 				queries = append(queries, int32(i))
 				x.asked[i]++
 			}
@@ -98,17 +99,7 @@ func (x *messages) choose(p *place) {
 	}
 }
 
-// anyMember reports whether one of the candidates is a member.
-func anyMember(member []bool, place, candidates []int32) bool {
-	for _, c := range candidates {
-		if at := place[c]; at >= 0 && member[at] {
-			return true
-		}
-	}
-	return false
-}
-
-// ask asks the filter of the i-th split for its messages.
+// ask looks the queries of the i-th split up in its filter.
 func (x *messages) ask(t *tally, i int, candidates *table, bits bitmap) {
 	for _, message := range x.queries[i] {
 		for _, key := range x.keys[message] {
@@ -121,8 +112,8 @@ func (x *messages) ask(t *tally, i int, candidates *table, bits bitmap) {
 	t.trials[i] = uint64(len(x.queries[i]))
 }
 
-// row is the rate per message, beside what follows from the rate per key.
-func (x *messages) row(p *place, s Subject, t *tally, perKey float64) MessageRow {
+// row returns the rate per message, and the one that follows from the rate per key.
+func (x *messages) row(p *experiment, s Subject, t *tally, perKey float64) MessageRow {
 	row := MessageRow{Corpus: p.corpus, Subject: s, M: p.m, K: p.k, N: p.loads[p.full].n, Filters: len(p.splits), Rate: t.rate(x.asked)}
 	row.Hits, row.Messages = t.total()
 	for i, times := range x.asked {
@@ -138,15 +129,15 @@ func (x *messages) row(p *place, s Subject, t *tally, perKey float64) MessageRow
 }
 
 // writer makes the addresses of messages and numbers their candidate keys.
-type writer struct {
+type messageMaker struct {
 	random     *rand.Rand
 	numbers    map[string]int32 // of candidates
 	candidates [][]byte
 	buf        []byte
 }
 
-// address is the key where that is an address, else one at the key as a domain.
-func (w *writer) address(key []byte) (sender.Address, bool) {
+// address returns the key if that is an address, else one at the key as a domain.
+func (w *messageMaker) address(key []byte) (sender.Address, bool) {
 	if bytes.IndexByte(key, '@') < 0 {
 		key = append(w.person(), key...)
 	}
@@ -155,15 +146,15 @@ func (w *writer) address(key []byte) (sender.Address, bool) {
 }
 
 // take adds the address of a key to those of a message.
-func (w *writer) take(identities []sender.Address, key []byte) []sender.Address {
+func (w *messageMaker) take(identities []sender.Address, key []byte) []sender.Address {
 	if a, ok := w.address(key); ok {
 		identities = append(identities, a)
 	}
 	return identities
 }
 
-// person is a made-up local part with its @; one in ten has a tag.
-func (w *writer) person() []byte {
+// person returns a made-up local part with its @; one in ten has a tag.
+func (w *messageMaker) person() []byte {
 	v := w.random.Uint64N(syllables * syllables * syllables)
 	local := appendSyllables(nil, v, 3)
 	local = strconv.AppendInt(local, int64(w.random.IntN(1000)), 10)
@@ -173,16 +164,16 @@ func (w *writer) person() []byte {
 	return append(local, '@')
 }
 
-// bounce is an address that bounces go to, at the domain or below it, with the
+// bounce returns an address for bounces, at the domain or below it, with the
 // message's number in it.
-func (w *writer) bounce(domain string) []byte {
+func (w *messageMaker) bounce(domain string) []byte {
 	address := strconv.AppendUint([]byte("bounce-"), w.random.Uint64N(1e9), 10)
 	address = append(address, [...]string{"@", "@mail.", "@bounce.mail."}[w.random.IntN(3)]...)
 	return append(address, domain...)
 }
 
-// walk is the numbers of all candidate keys, each once.
-func (w *writer) walk(identities []sender.Address) []int32 {
+// candidateKeys returns the numbers of all candidate keys, each once.
+func (w *messageMaker) candidateKeys(identities []sender.Address) []int32 {
 	var keys []int32
 	seen := make(map[int32]bool)
 	for _, a := range identities {

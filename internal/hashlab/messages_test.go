@@ -11,9 +11,9 @@ import (
 )
 
 // mailPlace is a place with messages.
-func mailPlace(tb testing.TB, keys [][]byte) *place {
+func mailExperiment(tb testing.TB, keys [][]byte) *experiment {
 	tb.Helper()
-	p, err := newPlace(context.Background(), &Corpus{Name: "mail", Keys: keys}, newShape(len(keys), 1<<14, 11, false), 1)
+	p, err := newExperiment(context.Background(), &Corpus{Name: "mail", Keys: keys}, newShape(len(keys), 1<<14, 11, false), 1)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -24,7 +24,7 @@ func mailPlace(tb testing.TB, keys [][]byte) *place {
 // TestMessagesAreAbsent holds that a split is asked for messages only of which no
 // candidate key is a member, and for nearly all of those.
 func TestMessagesAreAbsent(t *testing.T) {
-	p := mailPlace(t, disposable.Domains()[:20_000])
+	p := mailExperiment(t, disposable.Domains()[:20_000])
 	x := p.messages
 	for i, s := range p.splits {
 		member := make(map[string]bool)
@@ -59,7 +59,7 @@ func TestMessagesAreAbsent(t *testing.T) {
 // TestMessageKeys holds that a message's keys are the candidates of one to three
 // addresses, each key once.
 func TestMessageKeys(t *testing.T) {
-	p := mailPlace(t, disposable.Domains()[:20_000])
+	p := mailExperiment(t, disposable.Domains()[:20_000])
 	if len(p.messages.keys) < 990 {
 		t.Errorf("%d messages of 1000", len(p.messages.keys))
 	}
@@ -85,7 +85,7 @@ func TestMessageKeys(t *testing.T) {
 func TestNoMessagesWithoutDomains(t *testing.T) {
 	for _, source := range defaultSources(1, 20_000) {
 		c := made(t, source)
-		p := mailPlace(t, c.Keys)
+		p := mailExperiment(t, c.Keys)
 		want := c.Name == realList || c.Name == "many-domains" || c.Name == "short-domains"
 		if got := p.messages != nil; got != want {
 			t.Errorf("%s: messages %v, want %v", c.Name, got, want)
@@ -95,7 +95,7 @@ func TestNoMessagesWithoutDomains(t *testing.T) {
 
 func TestMessageRow(t *testing.T) {
 	x := &messages{keys: [][]int32{{0, 1}, {0, 1, 2, 3}, {4}}, asked: []uint8{2, 2, 0}}
-	p := &place{shape: shape{loads: []load{{1, 10}}}, splits: make([]*split, 2)}
+	p := &experiment{shape: shape{loads: []load{{1, 10}}}, splits: make([]*split, 2)}
 	counts := &tally{hits: []uint64{1, 0}, trials: []uint64{2, 2}, byUnit: []uint8{1, 0, 0}}
 	r := x.row(p, Subject{"s", KindFamily}, counts, 0.1)
 	if r.Hits != 1 || r.Messages != 4 || r.KeysAMail != 3 || r.Rate.Value != 0.25 {
@@ -109,7 +109,7 @@ func TestMessageRow(t *testing.T) {
 // TestMessagesAndPassRatesOfEverything: in a filter whose bits are all set every
 // message and every function hits.
 func TestMessagesAndPassRatesOfEverything(t *testing.T) {
-	p := mailPlace(t, disposable.Domains()[:20_000])
+	p := mailExperiment(t, disposable.Domains()[:20_000])
 	p.passes = true
 	s := subjectNamed(t, "classic", 11)
 	f, err := s.make(0, p.m)
@@ -121,7 +121,7 @@ func TestMessagesAndPassRatesOfEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, full := range []bool{false, true} {
-		x := p.newMeasured(f)
+		x := p.newMeasurement(f)
 		bits := newBitmap(p.m)
 		if full {
 			for i := range bits {

@@ -50,7 +50,7 @@ func TestParallelStops(t *testing.T) {
 }
 
 func TestMeasurePassesErrorsOn(t *testing.T) {
-	p := smallPlace(t, 2000, 1<<10, 11)
+	p := smallExperiment(t, 2000, 1<<10, 11)
 	broken := errors.New("broken")
 	s := subjectNamed(t, "classic", 11)
 	s.make = func(_, m uint64) (hashfamily.Family, error) { return nil, broken }

@@ -1,27 +1,27 @@
 package hashlab
 
-// passEvery is how many queries there are to each that pass rates are measured
-// with: they are near 1/2, and need fewer than the rare false positives.
-const passEvery = 4
+// passInterval is how many queries there are to each one that counts for pass
+// rates: these are near 1/2, and need fewer queries than rare false positives.
+const passInterval = 4
 
-// passAsked is how often each key is such a query.
-func (p *place) passAsked() []uint8 {
+// passAsked returns how often each key is such a query.
+func (p *experiment) passAsked() []uint8 {
 	asked := make([]uint8, len(p.keys))
 	for _, s := range p.splits {
-		for q := 0; q < len(s.queries); q += passEvery {
+		for q := 0; q < len(s.queries); q += passInterval {
 			asked[s.queries[q]]++
 		}
 	}
 	return asked
 }
 
-// pass counts for each index function on how many queries of the i-th split it
-// finds its bit set.
-func (x *measured) pass(s *split, i int, keys *table, bits bitmap) {
+// pass counts for each index function the queries of the i-th split whose bit is
+// set.
+func (x *measurement) pass(s *split, i int, keys *table, bits bitmap) {
 	if x.passes == nil {
 		return
 	}
-	for q := 0; q < len(s.queries); q += passEvery {
+	for q := 0; q < len(s.queries); q += passInterval {
 		key := s.queries[q]
 		for j, index := range keys.row(key) {
 			if bits.get(uint64(index)) != 0 {
@@ -30,12 +30,12 @@ func (x *measured) pass(s *split, i int, keys *table, bits bitmap) {
 		}
 	}
 	for _, t := range x.passes {
-		t.trials[i] = uint64((len(s.queries) + passEvery - 1) / passEvery)
+		t.trials[i] = uint64((len(s.queries) + passInterval - 1) / passInterval)
 	}
 }
 
-// passRows are the rates of each index function.
-func (x *measured) passRows(p *place, s Subject) []PassRow {
+// passRows returns the rates of each index function.
+func (x *measurement) passRows(p *experiment, s Subject) []PassRow {
 	if x.passes == nil {
 		return nil
 	}

@@ -13,7 +13,7 @@ import (
 // messages that hit, against plain filters that hold as many keys as their capacity
 // is, and not those of the fullest load.
 func TestPassRatesAndMessagesAtCapacity(t *testing.T) {
-	p := mailPlace(t, disposable.Domains()[:20_000])
+	p := mailExperiment(t, disposable.Domains()[:20_000])
 	p.passes = true
 	if p.full == len(p.loads)-1 {
 		t.Fatal("no filter is fuller than the capacity: nothing could be mistaken")
@@ -42,7 +42,7 @@ func TestPassRatesAndMessagesAtCapacity(t *testing.T) {
 			}
 			for j := range p.k {
 				hits, trials := uint64(0), uint64(0)
-				for q := 0; q < len(split.queries); q += passEvery {
+				for q := 0; q < len(split.queries); q += passInterval {
 					trials++
 					if set[f.Index(j, p.keys[split.queries[q]])] {
 						hits++

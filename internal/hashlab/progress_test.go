@@ -16,8 +16,8 @@ func TestProgressWithinAStep(t *testing.T) {
 		told, whats = append(told, done), append(whats, what)
 	}}}
 	halves := func(context.Context) error {
-		l.tell.part(1, 2)
-		l.tell.part(2, 2)
+		l.progress.part(1, 2)
+		l.progress.part(2, 2)
 		return nil
 	}
 	if err := l.do(context.Background(), []step{{"first", 10, halves}, {"second", 30, halves}}); err != nil {
@@ -30,7 +30,7 @@ func TestProgressWithinAStep(t *testing.T) {
 		t.Errorf("told of %q, want %q", whats, want)
 	}
 	silent := &lab{}
-	if err := silent.do(context.Background(), []step{{"first", 10, func(context.Context) error { silent.tell.part(1, 2); return nil }}}); err != nil {
+	if err := silent.do(context.Background(), []step{{"first", 10, func(context.Context) error { silent.progress.part(1, 2); return nil }}}); err != nil {
 		t.Errorf("nobody to be told: %v", err)
 	}
 }
@@ -47,7 +47,7 @@ func TestLongStepsTell(t *testing.T) {
 		}
 		return want
 	}
-	z := fullSize{m: 1 << 10, members: []int{20, 30}, queries: 22, seed: 1, tell: tell}
+	z := fullSize{m: 1 << 10, members: []int{20, 30}, queries: 22, seed: 1, progress: tell}
 	if _, err := z.measure(ctx, subjectNamed(t, "seeded", 11)); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestLongStepsTell(t *testing.T) {
 		t.Errorf("addresses of full size: %v, want %v", told, want)
 	}
 	told = nil
-	measureSpeed(ctx, subjectsNamed(t, "RS"), nil, speedPlan{runs: 10, run: time.Microsecond, tell: tell})
+	measureSpeed(ctx, subjectsNamed(t, "RS"), nil, speedPlan{runs: 10, run: time.Microsecond, progress: tell})
 	if want := pieces(10, 0); !slices.Equal(told, want) {
 		t.Errorf("speed: %v, want %v", told, want)
 	}

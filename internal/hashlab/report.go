@@ -2,12 +2,12 @@ package hashlab
 
 import "iter"
 
-// Report is what one run found. Everything but Speed is the same whenever the
-// manifest is.
+// Report is the result of one run. The same manifest gives the same numbers, but
+// for Speed.
 type Report struct {
 	Manifest    Manifest     `json:"manifest"`
-	Interrupted bool         `json:"interrupted"` // the run was ended before all was measured
-	Summary     []Finding    `json:"summary"`
+	Interrupted bool         `json:"interrupted"` // the run ended before everything was measured
+	Summary     []Finding    `json:"summary"`     // from package summary; Run leaves it empty
 	FPR         []FPRRow     `json:"fpr"`
 	Messages    []MessageRow `json:"messages"`
 	PassRates   []PassRow    `json:"pass_rates"`
@@ -18,7 +18,7 @@ type Report struct {
 	Speed       []SpeedRow   `json:"speed"`
 }
 
-// Manifest is what a run depends on.
+// Manifest is everything that a run depends on.
 type Manifest struct {
 	Version   string       `json:"version"` // of spamgate
 	Go        string       `json:"go"`
@@ -36,22 +36,22 @@ type Manifest struct {
 type CorpusInfo struct {
 	Name   string `json:"name"`
 	What   string `json:"what"` // in a few words
-	Keys   int    `json:"keys"` // different ones
+	Keys   int    `json:"keys"` // number of different keys
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
 
-	Duplicates int `json:"duplicates"` // keys that were there before, and were dropped
-	Invalid    int `json:"invalid"`    // lines that are no entries of a list
+	Duplicates int `json:"duplicates"` // dropped duplicate keys
+	Invalid    int `json:"invalid"`    // lines that are not entries of a list
 }
 
 // Kinds of subjects.
 const (
 	KindFamily  = "family"
-	KindHash    = "hash"    // a single hash: one of the eleven, or what a family is made of
+	KindHash    = "hash"    // a single hash: one of the eleven, or the hash of a family
 	KindControl = "control" // ideal, xxh3
 )
 
-// Subject names what a row is about.
+// Subject names what a row measures.
 type Subject struct {
 	Name string `json:"name"` // "classic", "RS", "ideal"
 	Kind string `json:"kind"`
@@ -66,38 +66,38 @@ func FamilyKind(name string) string {
 }
 
 // Interval is a value between its limits of 95% confidence: Low ≤ Value ≤ High.
-// What is unknown is +Inf, which is null in JSON and nothing in CSV.
+// An unknown number is +Inf, which is null in JSON and empty in CSV.
 type Interval struct {
 	Value float64 `json:"value"`
 	Low   float64 `json:"low"`
 	High  float64 `json:"high"`
 }
 
-// FPRRow is a false positive rate: of filters made from random keys of a corpus,
-// asked for other keys of it.
+// FPRRow is a false positive rate, of filters with random keys of a corpus, for
+// other keys of it.
 type FPRRow struct {
 	Corpus string `json:"corpus"`
 	Subject
 	M       uint64  `json:"m"`
 	K       int     `json:"k"`
 	N       int     `json:"n"`       // keys in each filter
-	Load    float64 `json:"load"`    // the part of the capacity, m·ln 2/k keys, that N is meant to be
-	Filters int     `json:"filters"` // random ones, at least 20
-	Hits    uint64  `json:"hits"`    // false positives over all filters
-	Trials  uint64  `json:"trials"`  // absent keys asked for over all filters
+	Load    float64 `json:"load"`    // N as a part of the capacity, m·ln 2/k keys
+	Filters int     `json:"filters"` // number of random filters, at least 20
+	Hits    uint64  `json:"hits"`    // false positives in all filters
+	Trials  uint64  `json:"trials"`  // lookups of absent keys in all filters
 
 	// Rate is Hits/Trials. Each limit comes from the spread between the filters
 	// and between the keys (Student's t, of the logarithm) or from the binomial
 	// noise (Clopper-Pearson), whichever is wider; the package comment has the
-	// formula. With zero hits Value and Low are 0 and High is the upper bound.
+	// formula. Without hits Value and Low are 0 and High is the upper bound.
 	Rate Interval `json:"rate"`
 
 	Fill         float64  `json:"fill"`          // mean part of bits set
 	ExpectedFill float64  `json:"expected_fill"` // 1 - e^(-kn/m)
 	Formula      float64  `json:"formula"`       // (1 - e^(-kn/m))^k
 	ByFill       float64  `json:"by_fill"`       // Fill^K
-	EffectiveK   Interval `json:"effective_k"`   // ln Rate / ln Fill, at least 0; with zero hits Low alone is known
-	FullSize     bool     `json:"full_size"`     // of the --full rows near the capacity of 2^28 bits
+	EffectiveK   Interval `json:"effective_k"`   // ln Rate / ln Fill, at least 0; without hits only Low is known
+	FullSize     bool     `json:"full_size"`     // a row of the full run near the capacity of 2^28 bits
 }
 
 // MessageRow is the rate at which at least one of a message's candidate keys (of
@@ -110,14 +110,14 @@ type MessageRow struct {
 	N          int      `json:"n"` // the capacity
 	Filters    int      `json:"filters"`
 	Hits       uint64   `json:"hits"`
-	Messages   uint64   `json:"messages"`       // asked for over all filters; those of which no key is a member
+	Messages   uint64   `json:"messages"`       // lookups in all filters, of messages of which no key is a member
 	KeysAMail  float64  `json:"keys_a_message"` // mean number of different candidate keys
-	Rate       Interval `json:"rate"`           // its limits as in FPRRow, with messages in the place of keys
+	Rate       Interval `json:"rate"`           // limits as in FPRRow, with messages instead of keys
 	FromPerKey float64  `json:"from_per_key"`   // 1-(1-r)^keys with the rate per key in these filters
 }
 
-// PassRow is the part of absent keys that pass one index function of a family's
-// filter: the fill ratio, if the function spreads evenly.
+// PassRow is the part of absent keys whose bit by one index function is set in a
+// family's filter: the fill ratio, if the function spreads keys evenly.
 type PassRow struct {
 	Corpus  string   `json:"corpus"`
 	Family  string   `json:"family"`
@@ -128,7 +128,7 @@ type PassRow struct {
 	Filters int      `json:"filters"`
 	Hits    uint64   `json:"hits"`
 	Trials  uint64   `json:"trials"`
-	Rate    Interval `json:"rate"` // its limits as in FPRRow
+	Rate    Interval `json:"rate"` // limits as in FPRRow
 	Fill    float64  `json:"fill"`
 }
 
@@ -143,7 +143,7 @@ type Collision struct {
 	Expected   float64 `json:"expected"`   // collisions of an ideal hash
 }
 
-// Uniformity is a chi-square test of a hash's lowest or highest bits.
+// Uniformity is a chi-square test of the lowest or highest bits of a hash.
 type Uniformity struct {
 	Corpus string `json:"corpus"`
 	Subject
@@ -152,17 +152,17 @@ type Uniformity struct {
 	Keys      int     `json:"keys"`
 	ChiSquare float64 `json:"chi_square"`
 	DF        int     `json:"df"`
-	P         float64 `json:"p"`      // as tested alone
+	P         float64 `json:"p"`      // of this test alone
 	PHolm     float64 `json:"p_holm"` // corrected for all tests of the run
 	Effect    float64 `json:"effect"` // Cohen's w: √(χ²/keys)
 
-	// ExcessEffect is Effect without what chance alone gives, √(max(0, χ²-df)/keys):
+	// ExcessEffect is Effect without the effect of chance, √(max(0, χ²-df)/keys):
 	// near 0 for an ideal hash, whose Effect is near √(df/keys).
 	ExcessEffect float64 `json:"excess_effect"`
 
 	// PEven is the probability of counts as even as these or more so, corrected
-	// like PHolm: small where a hash spreads keys more evenly than chance does,
-	// as linear hashes spread numbers in a row. P is near 1 there.
+	// like PHolm. It is small if a hash spreads keys more evenly than chance does,
+	// as linear hashes spread sequential numbers; then P is near 1.
 	PEven float64 `json:"p_even"`
 }
 
@@ -172,24 +172,24 @@ type Avalanche struct {
 	Corpus string `json:"corpus"`
 	Subject
 	KeyBytes  int         `json:"key_bytes"` // keys are cut to this length
-	Keys      int         `json:"keys"`      // different ones after the cut
-	Flips     [][]float64 `json:"flips"`     // [input bit][output bit], in thousandths; input bit 8·byte+bit, lowest first, bytes from the key's begin
+	Keys      int         `json:"keys"`      // number of different keys after the cut
+	Flips     [][]float64 `json:"flips"`     // [input bit][output bit], in thousandths; input bit 8·byte+bit, lowest first, bytes from the beginning of the key
 	MeanBias  float64     `json:"mean_bias"` // mean of |2p-1| over all cells
 	WorstBias float64     `json:"worst_bias"`
-	Noise     float64     `json:"noise"` // mean bias that chance alone gives with so many keys: √(2/(π·keys))
+	Noise     float64     `json:"noise"` // mean bias by chance with so many keys: √(2/(π·keys))
 	Never     float64     `json:"never"` // part of the cells that never flip
 }
 
-// Agreement says for each two functions of a family on what part of the absent
-// keys both give the same answer "bit set" or "bit clear", corrected for chance:
-// Cohen's kappa, which is 1 for one function under two names, 0 for independent ones.
+// Agreement tells for each two functions of a family how often both give the same
+// answer "bit set" or "bit clear" for absent keys, corrected for chance: Cohen's
+// kappa, which is 1 for one function under two names, 0 for independent ones.
 type Agreement struct {
 	Corpus string      `json:"corpus"`
 	Family string      `json:"family"`
 	M      uint64      `json:"m"`
-	N      int         `json:"n"`    // keys added, until the filter was half full or half of the corpus was in it
+	N      int         `json:"n"`    // keys added, until the filter was half full or had half of the corpus
 	Fill   float64     `json:"fill"` // part of bits set
-	Keys   int         `json:"keys"` // absent keys asked for: kappa strays by about 1/√Keys
+	Keys   int         `json:"keys"` // absent keys: by chance kappa deviates by about 1/√Keys
 	Names  []string    `json:"names"`
 	Same   [][]float64 `json:"same"` // part of the keys with the same index
 	Kappa  [][]float64 `json:"kappa"`
@@ -211,8 +211,8 @@ func (a Agreement) Pairs() iter.Seq2[int, int] {
 // SpeedRow is the time to hash a key.
 type SpeedRow struct {
 	Subject
-	What          string  `json:"what"` // "one hash", "all k indices", "plain loops" (the same, a hash after the other), "batch" (many keys at once)
-	K             int     `json:"k"`    // values of each key: of one hash 1
+	What          string  `json:"what"` // "one hash", "all k indices", "plain loops" (the same, one hash after another), "batch" (many keys at once)
+	K             int     `json:"k"`    // number of values of each key, 1 for one hash
 	KeyBytes      int     `json:"key_bytes"`
 	Runs          int     `json:"runs"` // at least 10
 	NsMedian      float64 `json:"ns_median"`
@@ -224,6 +224,6 @@ type SpeedRow struct {
 // Finding is one sentence of the summary.
 type Finding struct {
 	Name  string `json:"name"`  // for programs: "pjw-is-elf", "bp-collapse", "expect-fpr"
-	Holds bool   `json:"holds"` // what the sentence says was found in this run's numbers
+	Holds bool   `json:"holds"` // the numbers of this run confirm the sentence
 	Text  string `json:"text"`
 }

@@ -9,35 +9,34 @@ import (
 	"spamgate/blocklist/bloom"
 )
 
-// Options say what to compare. The zero value is the default run.
+// Options tells what to compare. The zero value is the default run.
 type Options struct {
-	// Families are names as [hashfamily.ParseSpec] reads them; none means the
-	// laboratory's own choice. The controls are always there.
+	// Families are names for [hashfamily.ParseSpec]; without them Run takes the
+	// default families. It always adds the controls.
 	Families []string
 
-	// Corpora replace the default ones. Each has at least [MinKeys] keys, and a
-	// name of its own.
+	// Corpora replace the default ones. Each needs at least [MinKeys] keys and a
+	// unique name.
 	Corpora []*Corpus
 
-	// Seed is where every random choice begins.
+	// Seed determines all random choices.
 	Seed uint64
 
-	// Full measures what the docs show: minutes instead of seconds.
+	// Full makes the run longer and more precise, and adds filters of full size.
 	Full bool
 
-	// Version and Flags go to the manifest.
+	// Version and Flags are for the manifest.
 	Version string
 	Flags   []string
 
-	// Progress, where not nil, is told now and then how much of the work is
-	// done, from 0 to 1, and what comes next. It is called from one goroutine
-	// at a time.
+	// Progress, if not nil, is called now and then with the part of the work that
+	// is done, from 0 to 1, and the next step. There are no concurrent calls.
 	Progress func(done float64, what string)
 }
 
-// Run measures. When ctx ends it stops soon, and returns what is done, marked
-// [Report.Interrupted], without an error. An error is about the options: a
-// family or a corpus that can't be measured.
+// Run measures. If ctx ends it stops soon, and returns the numbers so far, with
+// [Report.Interrupted] set and without an error. An error means invalid options: a
+// family or a corpus that cannot be measured.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	families, err := choose(o.Families)
 	if err != nil {
@@ -68,7 +67,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	return l.report, nil
 }
 
-// checkCorpora says what is wrong with the caller's corpora.
+// checkCorpora returns an error if the caller's corpora cannot be measured.
 func checkCorpora(corpora []*Corpus) error {
 	names := make(map[string]bool)
 	for _, c := range corpora {
@@ -90,29 +89,30 @@ type lab struct {
 	groups   []group
 	report   *Report
 
-	corpus *Corpus // the one whose turn it is
-	place  *place  // likewise
-	tell   teller  // of the step that is being done
+	corpus     *Corpus      // the current one
+	experiment *experiment  // the current one
+	progress   progressFunc // of the current step
 }
 
-// step is a piece of work that is worth telling about.
+// step is a part of the work with a name for the progress.
 type step struct {
 	what string
-	cost float64 // nanoseconds of one core, roughly: what the progress goes by
+	cost float64 // for the progress: nanoseconds of one core, roughly
 	do   func(ctx context.Context) error
 }
 
-// teller is told how much of a long step is done, from 0 to 1. Nil is nobody.
-type teller func(part float64)
+// progressFunc is called with the part of a long step that is done, from 0 to 1. It
+// may be nil.
+type progressFunc func(part float64)
 
-// part tells that done of so many pieces are done.
-func (t teller) part(done, of int) {
-	if t != nil {
-		t(float64(done) / float64(of))
+// part reports that so many of the pieces are done.
+func (f progressFunc) part(done, of int) {
+	if f != nil {
+		f(float64(done) / float64(of))
 	}
 }
 
-// do does the steps in order, until one fails or ctx ends.
+// do runs the steps in order, until one fails or ctx ends.
 func (l *lab) do(ctx context.Context, steps []step) error {
 	total, done := 0.0, 0.0
 	for _, s := range steps {
@@ -120,9 +120,9 @@ func (l *lab) do(ctx context.Context, steps []step) error {
 	}
 	for _, s := range steps {
 		if l.options.Progress != nil {
-			l.tell = func(part float64) { l.options.Progress((done+part*s.cost)/total, s.what) }
+			l.progress = func(part float64) { l.options.Progress((done+part*s.cost)/total, s.what) }
 		}
-		l.tell.part(0, 1)
+		l.progress.part(0, 1)
 		if err := s.do(ctx); err != nil {
 			return err
 		}
@@ -137,10 +137,10 @@ func (l *lab) do(ctx context.Context, steps []step) error {
 	return nil
 }
 
-// steps is all that is to be done.
+// steps returns all steps of the run.
 func (l *lab) steps() []step {
 	o := l.options
-	sources := given(o.Corpora)
+	sources := fixedSources(o.Corpora)
 	if len(sources) == 0 {
 		n := generatedKeys
 		if o.Full {
@@ -161,7 +161,7 @@ func (l *lab) steps() []step {
 			return err
 		}
 		plan := speedPlanOf(o.Full)
-		plan.tell = l.tell
+		plan.progress = l.progress
 		rows, gigahertz := measureSpeed(ctx, l.hashes(), families, plan)
 		l.report.Speed = append(l.report.Speed, rows...)
 		l.report.Manifest.ClockGHz = gigahertz
@@ -169,10 +169,10 @@ func (l *lab) steps() []step {
 	}})
 }
 
-// corpusSteps is what is done with a corpus.
+// corpusSteps returns the steps for a corpus.
 func (l *lab) corpusSteps(source source) []step {
 	steps := []step{{"making the corpus " + source.name, 300 * float64(source.keys), func(ctx context.Context) (err error) {
-		l.corpus, l.place = nil, nil // so that only one is in memory at a time
+		l.corpus, l.experiment = nil, nil // so that only one is in memory at a time
 		if l.corpus, err = source.make(ctx); err == nil {
 			l.report.Manifest.Corpora = append(l.report.Manifest.Corpora, l.corpus.info())
 		}
@@ -182,26 +182,26 @@ func (l *lab) corpusSteps(source source) []step {
 		all := sizes(source.keys, g.k, l.options.Full)
 		for i, m := range all {
 			s := newShape(source.keys, m, g.k, l.options.Full)
-			steps = append(steps, l.placeSteps(source.name, g, s, i == 0 && g.k > 1, i == len(all)-1 && g.k > 1)...)
+			steps = append(steps, l.experimentSteps(source.name, g, s, i == 0 && g.k > 1, i == len(all)-1 && g.k > 1)...)
 		}
 	}
 	return append(steps, l.hashSteps(source)...)
 }
 
-// placeSteps is the false positive rates of a group in one place, with messages
-// and pass rates where told.
-func (l *lab) placeSteps(corpus string, g group, s shape, messages, passes bool) []step {
+// experimentSteps returns the steps for the false positive rates of a group in one
+// experiment, and if wanted for messages and pass rates.
+func (l *lab) experimentSteps(corpus string, g group, s shape, messages, passes bool) []step {
 	what := fmt.Sprintf("%s, k = %d, 2^%d bits: ", corpus, g.k, bits.Len64(s.m)-1)
 	steps := []step{{what + "splits", 6 * float64(s.splits*s.pool), func(ctx context.Context) (err error) {
-		l.place = nil // so that only one is in memory at a time
-		if l.place, err = newPlace(ctx, l.corpus, s, l.options.Seed); err == nil && messages {
-			l.place.messages = newMessages(l.place, l.messageCount())
+		l.experiment = nil // so that only one is in memory at a time
+		if l.experiment, err = newExperiment(ctx, l.corpus, s, l.options.Seed); err == nil && messages {
+			l.experiment.messages = newMessages(l.experiment, l.messageCount())
 		}
 		return err
 	}}}
 	for _, subject := range g.subjects {
 		steps = append(steps, step{what + subject.Name, s.cost(subject.Name == Ideal), func(ctx context.Context) error {
-			p := l.place
+			p := l.experiment
 			p.passes = passes && subject.Kind != KindHash
 			x, err := p.measure(ctx, subject)
 			if err != nil {
@@ -219,8 +219,8 @@ func (l *lab) placeSteps(corpus string, g group, s shape, messages, passes bool)
 	return steps
 }
 
-// hashSteps is what is looked at in each hash of a corpus, and in each family's
-// functions beside each other.
+// hashSteps returns the steps for single hashes over a corpus, and for the
+// agreement of each family's functions.
 func (l *lab) hashSteps(source source) []step {
 	o, r, subjects := l.options, l.report, l.hashes()
 	cost := 100 * float64(source.keys*len(subjects))
@@ -245,15 +245,15 @@ func (l *lab) hashSteps(source source) []step {
 	}
 }
 
-// speedCost is about how long speed is measured, on one core while the others
-// wait.
+// speedCost returns about how long measuring speed takes, on one core while the
+// others wait.
 func (l *lab) speedCost() float64 {
 	plan := speedPlanOf(l.options.Full)
 	contenders := (len(l.hashes()) + len(l.families) + 2) * len(speedLengths)
 	return float64(contenders) * float64(plan.runs+3) * float64(plan.run) * float64(runtime.GOMAXPROCS(0))
 }
 
-// messageCount is how many messages are made for a place.
+// messageCount returns how many messages are made for an experiment.
 func (l *lab) messageCount() int {
 	if l.options.Full {
 		return messageCountFull
@@ -261,13 +261,13 @@ func (l *lab) messageCount() int {
 	return messageCount
 }
 
-// fullSizeSteps is the measurement at full size.
+// fullSizeSteps returns the steps of the measurement at full size.
 func (l *lab) fullSizeSteps() []step {
 	z := daemonSize(l.options.Seed)
 	keys := float64(fullSizeFilters * z.keys())
 	steps := []step{{"full size: addresses", 100 * keys, func(ctx context.Context) error {
-		l.corpus, l.place = nil, nil // not needed any more
-		z.tell = l.tell
+		l.corpus, l.experiment = nil, nil // not needed any more
+		z.progress = l.progress
 		info, err := z.info(ctx)
 		if err == nil {
 			l.report.Manifest.Corpora = append(l.report.Manifest.Corpora, info)
@@ -276,7 +276,7 @@ func (l *lab) fullSizeSteps() []step {
 	}}}
 	for _, s := range fullSizeSubjects(l.options, l.groups) {
 		steps = append(steps, step{fmt.Sprintf("full size: %s, k = %d", s.Name, s.k), keys * float64(100+50*s.k), func(ctx context.Context) error {
-			z.tell = l.tell
+			z.progress = l.progress
 			rows, err := z.measure(ctx, s)
 			l.report.FPR = append(l.report.FPR, rows...)
 			return err

@@ -13,28 +13,28 @@ import (
 const (
 	oneHash      = "one hash"
 	AllIndices   = "all k indices"
-	plainLoops   = "plain loops" // all k indices of a classic family, a hash after the other
-	batchIndices = "batch"       // all k indices of many keys at once, where a family can
+	plainLoops   = "plain loops" // all k indices of a classic family, one hash after another
+	batchIndices = "batch"       // all k indices of many keys at once, if the family can
 )
 
-// speedKeys is how many keys of each length are hashed: too many branches for a
-// predictor to learn by heart, and few enough bytes for the second cache.
+// speedKeys is the number of keys of each length: too many branches for a branch
+// predictor to learn, and few enough bytes for the second-level cache.
 const speedKeys = 1024
 
 // speedLengths are the lengths of the keys in bytes: a word, two, an address, a
 // long one.
 var speedLengths = []int{8, 16, 33, 64}
 
-// speedPlan is how long speed is measured.
+// speedPlan tells how long to measure speed.
 type speedPlan struct {
-	runs int           // of each contender
-	run  time.Duration // about so long takes each
-	tell teller        // told between the turns, when nothing is timed
+	runs     int           // of each contender
+	run      time.Duration // about the length of a run
+	progress progressFunc  // called between the turns, when nothing is timed
 }
 
-// speedPlanOf is the plan of the default and of the full run: with 30 contenders
-// of four lengths some 4 and 25 seconds. Runs are short, so that most of them get
-// through between two interruptions, and many, so that the median is one of those.
+// speedPlanOf returns the plan of the default and of the full run: with 30
+// contenders of four lengths some 4 and 25 seconds. Runs are short, so that most of
+// them have no interruption, and many, so that the median is one of those.
 func speedPlanOf(full bool) speedPlan {
 	if full {
 		return speedPlan{runs: 101, run: 2 * time.Millisecond}
@@ -42,8 +42,7 @@ func speedPlanOf(full bool) speedPlan {
 	return speedPlan{runs: 31, run: time.Millisecond}
 }
 
-// contender is something to be timed: work hashes all keys of one length, turns
-// times over.
+// contender is something to time: work hashes all keys of one length, turns times.
 type contender struct {
 	row   SpeedRow
 	work  func(turns int)
@@ -51,13 +50,13 @@ type contender struct {
 	times []float64 // ns a key, of each run
 }
 
-// measureSpeed times the single hashes, and each family computing all its
-// indices, over random keys of some lengths, and the processor's clock. The runs
-// of all contenders take turns, so that whatever else the machine does meets all
-// of them alike. Keys lie in the cache. What is timed is the rate of one key after
-// the other, which may overlap in the processor, not the wait for a single one.
+// measureSpeed times the single hashes and all indices of each family, for random
+// keys of some lengths, and the processor's clock rate. The runs of all contenders
+// take turns, so that other work of the machine slows all alike. Keys are in the
+// cache. It measures throughput, not latency: the processor may overlap the work
+// on successive keys.
 //
-// When ctx ends before each contender had 10 runs there are no rows.
+// If ctx ends before each contender had 10 runs, there are no rows.
 func measureSpeed(ctx context.Context, subjects []hashSubject, families []hashfamily.Family, plan speedPlan) (rows []SpeedRow, gigahertz float64) {
 	all := contenders(subjects, families)
 	for i := range all {
@@ -68,7 +67,7 @@ func measureSpeed(ctx context.Context, subjects []hashSubject, families []hashfa
 	}
 	clock := newStopwatch()
 	for run := range plan.runs {
-		plan.tell.part(run, plan.runs)
+		plan.progress.part(run, plan.runs)
 		clock.time()
 		for i := range all {
 			if ctx.Err() != nil {
@@ -87,10 +86,10 @@ func measureSpeed(ctx context.Context, subjects []hashSubject, families []hashfa
 	return rows, gigahertz
 }
 
-// leastRuns is how many runs a median and a range need.
+// leastRuns is the number of runs that a median and a range need.
 const leastRuns = 10
 
-// contenders are all subjects and families at each length.
+// contenders returns all subjects and families at each length.
 func contenders(subjects []hashSubject, families []hashfamily.Family) []contender {
 	var all []contender
 	keys := make(map[int][][]byte)
@@ -102,7 +101,7 @@ func contenders(subjects []hashSubject, families []hashfamily.Family) []contende
 		some := keys[length]
 		c.work = func(turns int) {
 			for range turns {
-				pass(some) // never left out, as a call of a function that the compiler doesn't know
+				pass(some) // the compiler cannot omit the call of an unknown function
 			}
 		}
 		all = append(all, c)
@@ -122,8 +121,8 @@ func contenders(subjects []hashSubject, families []hashfamily.Family) []contende
 	return all
 }
 
-// randomKeys are keys of one length as they look in lists: lower-case letters,
-// digits, dots.
+// randomKeys returns keys of one length with the characters of lists: lower-case
+// letters, digits, dots.
 func randomKeys(count, length int) [][]byte {
 	const letters = "abcdefghijklmnopqrstuvwxyz0123456789.-"
 	random := rand.New(rand.NewPCG(uint64(length), 0))
@@ -134,7 +133,8 @@ func randomKeys(count, length int) [][]byte {
 	return slices.Collect(slices.Chunk(block, length))
 }
 
-// pass hashes all keys, with one call each through a function value.
+// pass returns a function that hashes all keys, with one call each through a
+// function value.
 func (h hashSubject) pass() func(keys [][]byte) uint64 {
 	if h.sum32 != nil {
 		return func(keys [][]byte) (all uint64) {
@@ -152,13 +152,13 @@ func (h hashSubject) pass() func(keys [][]byte) uint64 {
 	}
 }
 
-// way is how a family computes all indices of all keys.
+// way is a way to compute all indices of all keys.
 type way struct {
 	what string
 	pass func(keys [][]byte) uint64
 }
 
-// ways are those that a family has. Each has room for its results beforehand.
+// ways returns the ways of a family. Each has memory for its results beforehand.
 func ways(f hashfamily.Family) []way {
 	all := []way{{AllIndices, indicesPass(f)}}
 	if classic, ok := f.(*hashfamily.Classic); ok {
@@ -168,30 +168,30 @@ func ways(f hashfamily.Family) []way {
 		AppendIndicesBatch(dst []uint64, keys [][]byte) []uint64
 	})
 	if ok {
-		room := make([]uint64, 0, speedKeys*f.K())
+		buf := make([]uint64, 0, speedKeys*f.K())
 		all = append(all, way{batchIndices, func(keys [][]byte) uint64 {
-			indices := batch.AppendIndicesBatch(room, keys)
+			indices := batch.AppendIndicesBatch(buf, keys)
 			return indices[len(indices)-1]
 		}})
 	}
 	return all
 }
 
-// indicesPass computes them key by key, with one call each through the
-// interface.
+// indicesPass returns a function that computes them key by key, with one call each
+// through the interface.
 func indicesPass(f hashfamily.Family) func(keys [][]byte) uint64 {
-	room := make([]uint64, 0, f.K())
+	buf := make([]uint64, 0, f.K())
 	return func(keys [][]byte) (last uint64) {
 		for _, key := range keys {
-			room = f.AppendIndices(room[:0], key)
-			last = room[len(room)-1]
+			buf = f.AppendIndices(buf[:0], key)
+			last = buf[len(buf)-1]
 		}
 		return last
 	}
 }
 
-// plainPass computes them by the plain loops, one call for each hash of a key:
-// what a fused pass and a batch are measured against.
+// plainPass returns a function that computes them by the plain loops, with one call
+// for each hash of a key, for comparison with a fused pass and a batch.
 func plainPass(f *hashfamily.Classic) func(keys [][]byte) uint64 {
 	var hashes []func([]byte) uint32
 	for i := range f.K() {
@@ -201,14 +201,14 @@ func plainPass(f *hashfamily.Classic) func(keys [][]byte) uint64 {
 			}
 		}
 	}
-	room, m := make([]uint64, 0, f.K()), f.M()
-	mask := m - 1 // only where m is a power of two
+	buf, m := make([]uint64, 0, f.K()), f.M()
+	mask := m - 1 // 0 unless m is a power of two
 	if m&mask != 0 {
 		mask = 0
 	}
 	return func(keys [][]byte) (last uint64) {
 		for _, key := range keys {
-			room = room[:0]
+			buf = buf[:0]
 			for _, sum := range hashes {
 				h := uint64(sum(key))
 				if mask != 0 {
@@ -216,16 +216,16 @@ func plainPass(f *hashfamily.Classic) func(keys [][]byte) uint64 {
 				} else {
 					h %= m
 				}
-				room = append(room, h)
+				buf = append(buf, h)
 			}
-			last = room[len(room)-1]
+			last = buf[len(buf)-1]
 		}
 		return last
 	}
 }
 
-// calibrate finds how many turns take about as long as a run should, and warms
-// caches and predictors on the way.
+// calibrate finds the number of turns that take about as long as a run should. It
+// also warms caches and predictors.
 func (c *contender) calibrate(run time.Duration) {
 	for c.turns = 1; ; c.turns *= 2 {
 		begin := time.Now()
@@ -244,7 +244,7 @@ func (c *contender) time() {
 	c.times = append(c.times, float64(time.Since(begin).Nanoseconds())/float64(c.turns*speedKeys))
 }
 
-// result is the row of all runs.
+// result returns the row of all runs.
 func (c contender) result(gigahertz float64) SpeedRow {
 	row := c.row
 	slices.Sort(c.times)
@@ -257,7 +257,7 @@ func (c contender) result(gigahertz float64) SpeedRow {
 	return row
 }
 
-// median is the middle of sorted values, or the mean of both in the middle.
+// median returns the median of sorted values.
 func median(sorted []float64) float64 {
 	n := len(sorted)
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2

@@ -6,9 +6,9 @@ import (
 	"math/rand/v2"
 )
 
-// stream is a source of random numbers for the work that the labels name. It
-// depends on seed and labels alone, so that no result depends on the order in
-// which the work is done, or on the number of cores.
+// stream returns a source of random numbers for the work that the labels name. It
+// depends on seed and labels alone, so that no result depends on the order of the
+// work or the number of cores.
 func stream(seed uint64, labels ...any) *rand.Rand {
 	sum := fnv.New64a()
 	for _, label := range labels {

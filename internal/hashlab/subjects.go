@@ -7,8 +7,8 @@ import (
 	"spamgate/hashfamily"
 )
 
-// freeK is the number of index functions of families that are free to choose:
-// as many as the classic family has, so that they can be compared.
+// freeK is the number of index functions of families that allow any: that of the
+// classic family, for comparison.
 const freeK = 11
 
 // subject is a family, a single hash or a control with its number of index
@@ -17,7 +17,7 @@ type subject struct {
 	Subject
 	k int
 
-	// make makes it over m bits. Only a control of ideal hashes looks at seed.
+	// make returns it over m bits. Only the ideal control depends on seed.
 	make func(seed, m uint64) (hashfamily.Family, error)
 }
 
@@ -33,10 +33,9 @@ type choice struct {
 	k    int
 }
 
-// ownChoice is what is compared where no families are named: all kinds. The
-// weighted family has seven hashes, and double is measured beside it once more
-// with as many.
-var ownChoice = []struct {
+// defaultFamilies are the families that a run without names compares: all kinds.
+// The weighted family has seven hashes, so double is measured with seven, too.
+var defaultFamilies = []struct {
 	name string
 	k    int // 0: the family's own, or freeK
 }{
@@ -45,8 +44,8 @@ var ownChoice = []struct {
 	{"weighted", 0}, {"double", 7},
 }
 
-// choose reads the names of families; none are the laboratory's own choice.
-// Names that mean one family count once.
+// choose parses the names of families; without names it returns the default ones.
+// Different names of one family count once.
 func choose(names []string) ([]choice, error) {
 	var all []choice
 	take := func(name string, k int) error {
@@ -71,7 +70,7 @@ func choose(names []string) ([]choice, error) {
 		}
 	}
 	if len(names) == 0 {
-		for _, own := range ownChoice {
+		for _, own := range defaultFamilies {
 			if err := take(own.name, own.k); err != nil {
 				return nil, err
 			}
@@ -80,9 +79,9 @@ func choose(names []string) ([]choice, error) {
 	return all, nil
 }
 
-// groups puts the families with equal k together, in the order in which each k
-// comes first, and the single hashes of the classic ones among them at k = 1.
-// The controls stand at the end of every group.
+// groups returns the families in groups of equal k, in the order of the first of
+// each, and the single hashes of the classic families at k = 1. Every group ends
+// with the controls.
 func groups(families []choice) ([]group, error) {
 	var all []group
 	put := func(s subject) {
@@ -126,15 +125,14 @@ func groups(families []choice) ([]group, error) {
 	return all, nil
 }
 
-// familySubject is a family, or a hash alone, as a subject.
+// familySubject returns a family, or a single hash, as a subject.
 func familySubject(name, kind string, c choice) subject {
 	return subject{Subject: Subject{name, kind}, k: c.k, make: func(_, m uint64) (hashfamily.Family, error) {
 		return c.spec.New(hashfamily.Params{M: m, K: c.k, Key: publicKey[:]})
 	}}
 }
 
-// hashName is what the i-th function of a family is called: its number from 0
-// where it has no name.
+// hashName returns the name of the i-th function of a family, or its number from 0.
 func hashName(f hashfamily.Family, i int) string {
 	if named, ok := f.(interface{ HashName(i int) string }); ok {
 		return named.HashName(i)
@@ -142,7 +140,7 @@ func hashName(f hashfamily.Family, i int) string {
 	return strconv.Itoa(i)
 }
 
-// controlSubjects are the two that stand in every table.
+// controlSubjects returns the two controls, which are in every table.
 func controlSubjects(k int) []subject {
 	return []subject{
 		{Subject: Subject{Ideal, KindControl}, k: k, make: func(seed, m uint64) (hashfamily.Family, error) {
@@ -154,7 +152,7 @@ func controlSubjects(k int) []subject {
 	}
 }
 
-// hashes are the single hashes that belong to the run's families, and the
+// hashes returns the single hashes that belong to the run's families, and the
 // controls.
 func (l *lab) hashes() []hashSubject {
 	wanted := map[string]bool{Ideal: true, XXH3: true}
@@ -174,8 +172,8 @@ func (l *lab) hashes() []hashSubject {
 	return slices.DeleteFunc(hashSubjects(l.options.Seed), func(h hashSubject) bool { return !wanted[h.Name] })
 }
 
-// makers make each family once, and the controls with as many functions as the
-// first family has.
+// makers returns a maker for each family, and for the controls with as many
+// functions as the first family.
 func (l *lab) makers() []familyMaker {
 	var all []familyMaker
 	seen := make(map[string]bool)
@@ -194,7 +192,7 @@ func (l *lab) makers() []familyMaker {
 	return all
 }
 
-// makeAll makes all of makers over m bits.
+// makeAll returns the families of all makers over m bits.
 func (l *lab) makeAll(m uint64) ([]hashfamily.Family, error) {
 	var all []hashfamily.Family
 	for _, create := range l.makers() {

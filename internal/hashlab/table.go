@@ -7,8 +7,8 @@ import (
 	"spamgate/hashfamily"
 )
 
-// table holds all indices of keys, k a key, so that many filters can be made of
-// the same keys with each key hashed once. Filters have up to 2^32 bits.
+// table holds the k indices of each of many keys, so that many filters of the same
+// keys need each key hashed once. Filters have up to 2^32 bits.
 type table struct {
 	k       int
 	indices []uint32
@@ -19,7 +19,7 @@ func newTable(keys, k int) *table {
 	return &table{k: k, indices: make([]uint32, keys*k)}
 }
 
-// row is the indices of the i-th key.
+// row returns the indices of the i-th key.
 func (t *table) row(i int32) []uint32 { return t.indices[int(i)*t.k : (int(i)+1)*t.k] }
 
 // set fills the i-th key's row.
@@ -34,7 +34,7 @@ func (t *table) set(f hashfamily.Family, i int32, key []byte) {
 func tabulate(ctx context.Context, f hashfamily.Family, keys [][]byte) (*table, error) {
 	t := newTable(len(keys), f.K())
 	return t, inPieces(ctx, len(keys), func() func(i int) {
-		own := &table{k: t.k, indices: t.indices} // with a buffer of its own
+		own := &table{k: t.k, indices: t.indices} // each worker has a buffer
 		return func(i int) { own.set(f, int32(i), keys[i]) }
 	})
 }
@@ -44,7 +44,7 @@ type bitmap []uint64
 
 func newBitmap(m uint64) bitmap { return make(bitmap, (m+63)/64) }
 
-// get is a bit, 0 or 1.
+// get returns a bit, 0 or 1.
 func (b bitmap) get(i uint64) uint64 { return b[i>>6] >> (i & 63) & 1 }
 
 // set sets a bit, and reports whether it was clear.
@@ -71,7 +71,7 @@ func (b bitmap) has(row []uint32) bool {
 	return true
 }
 
-// ones is how many bits are set.
+// ones returns how many bits are set.
 func (b bitmap) ones() int {
 	n := 0
 	for _, word := range b {

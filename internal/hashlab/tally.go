@@ -6,11 +6,11 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// tally counts hits by the filter that was asked, and by what it was asked for:
-// keys or messages, which the splits ask for again and again.
+// tally counts hits by filter, and by unit: a key or message, which is a query of
+// many splits.
 type tally struct {
 	hits, trials []uint64 // by filter
-	byUnit       []uint8  // hits, over all filters; nil where units are not repeated
+	byUnit       []uint8  // hits in all filters; nil if units are not repeated
 }
 
 func newTally(filters, units int) *tally {
@@ -34,7 +34,7 @@ func (t *tally) add(other *tally) {
 	}
 }
 
-// total is the sums over all filters.
+// total returns the sums over all filters.
 func (t *tally) total() (hits, trials uint64) {
 	for i := range t.hits {
 		hits += t.hits[i]
@@ -43,8 +43,8 @@ func (t *tally) total() (hits, trials uint64) {
 	return hits, trials
 }
 
-// rate is hits/trials with its limits of 95% confidence, see [FPRRow.Rate].
-// Asked is how often each unit was asked for; nil where units are not repeated.
+// rate returns hits/trials with its limits of 95% confidence, see [FPRRow.Rate].
+// Asked is how often each unit was a query; nil if units are not repeated.
 func (t *tally) rate(asked []uint8) Interval {
 	hits, trials := t.total()
 	if trials == 0 {
@@ -61,12 +61,12 @@ func (t *tally) rate(asked []uint8) Interval {
 		v = max(v, v+t.unitSpread(r, asked)-r*(1-r)*float64(trials))
 	}
 	deviation := math.Sqrt(v) / float64(trials)
-	student := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: filters - 1}.Quantile(1 - outside/2)
+	student := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: filters - 1}.Quantile(1 - alpha/2)
 	factor := math.Exp(student * deviation / r) // of the logarithm, so that no limit falls below 0
 	return Interval{r, min(low, r/factor), max(high, min(1, r*factor))}
 }
 
-// spread is the sum over the filters of (hits - r·trials)².
+// spread returns the sum over the filters of (hits - r·trials)².
 func (t *tally) spread(r float64) float64 {
 	sum := 0.0
 	for i, hits := range t.hits {
@@ -76,7 +76,7 @@ func (t *tally) spread(r float64) float64 {
 	return sum
 }
 
-// unitSpread is the same sum over the units.
+// unitSpread returns the same sum over the units.
 func (t *tally) unitSpread(r float64, asked []uint8) float64 {
 	sum := 0.0
 	for i, hits := range t.byUnit {

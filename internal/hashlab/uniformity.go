@@ -7,17 +7,17 @@ import (
 )
 
 const (
-	// leastExpected is how many keys a bucket must expect, for χ² to follow the
-	// distribution that it is judged by (W. G. Cochran, Biometrics 10, 1954).
+	// leastExpected is the expected number of keys that a bucket needs for χ² to
+	// follow its distribution (W. G. Cochran, Biometrics 10, 1954).
 	leastExpected = 5
 
-	// maxBuckets is the most buckets of a test, a table that stays in the cache.
+	// maxBuckets is the greatest number of buckets, a table that fits the cache.
 	maxBuckets = 1 << 16
 )
 
-// measureUniformity tests each hash's lowest and highest bits over a corpus. The
-// p-values that depend on the other tests of the run are left to
-// [correctUniformity]. A corpus of less than 10 keys can't be tested.
+// measureUniformity tests each hash's lowest and highest bits over a corpus of at
+// least 10 keys. [correctUniformity] adds the p-values that depend on the other
+// tests of the run.
 func measureUniformity(ctx context.Context, c *Corpus, subjects []hashSubject) []Uniformity {
 	width := bits.Len(uint(len(c.Keys)/leastExpected)) - 1
 	if width < 1 {
@@ -28,7 +28,7 @@ func measureUniformity(ctx context.Context, c *Corpus, subjects []hashSubject) [
 		s := subjects[i]
 		low, high := make([]uint32, 1<<width), make([]uint32, 1<<width)
 		for i, key := range c.Keys {
-			if ended(ctx, i) {
+			if stopped(ctx, i) {
 				return nil, false
 			}
 			h := s.sum(key)
@@ -40,7 +40,7 @@ func measureUniformity(ctx context.Context, c *Corpus, subjects []hashSubject) [
 	})
 }
 
-// test fills in what the counts of the buckets say.
+// test returns the row of the test of the buckets' counts.
 func (u Uniformity) test(part string, counts []uint32) Uniformity {
 	u.Part, u.Buckets, u.DF = part, len(counts), len(counts)-1
 	u.ChiSquare = chiSquare(counts, u.Keys)
@@ -50,8 +50,7 @@ func (u Uniformity) test(part string, counts []uint32) Uniformity {
 	return u
 }
 
-// chiSquare is Pearson's χ² of counts that together are keys, against equal
-// ones.
+// chiSquare returns Pearson's χ² of counts, whose sum is keys, against equal ones.
 func chiSquare(counts []uint32, keys int) float64 {
 	expected := float64(keys) / float64(len(counts))
 	sum := 0.0
@@ -62,9 +61,9 @@ func chiSquare(counts []uint32, keys int) float64 {
 	return sum / expected
 }
 
-// correctUniformity fills in the p-values that are corrected for all tests of
-// the run: rows are all of them. Too uneven and too even are two questions to
-// each, and are corrected as a family each.
+// correctUniformity sets the p-values that are corrected for all tests of the run,
+// which are rows. Too uneven and too even are two questions, each corrected on its
+// own.
 func correctUniformity(rows []Uniformity) {
 	uneven, even := make([]float64, len(rows)), make([]float64, len(rows))
 	for i, u := range rows {

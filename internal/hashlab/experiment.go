@@ -6,45 +6,44 @@ import (
 	"math/rand/v2"
 )
 
-// What a filter is measured with.
+// Sizes of the experiments.
 const (
-	// splits is how many filters each rate is measured with, splitsFull in the
-	// full run. They are counted in a byte, see tally.
+	// splits is the number of filters for each rate, splitsFull that of the full
+	// run. A tally counts them in a byte.
 	splits     = 20
 	splitsFull = 30
 
-	// queriesPerFilter is how many absent keys a filter is asked for at most.
+	// queriesPerFilter is the greatest number of absent keys looked up in a filter.
 	queriesPerFilter     = 40_000
 	queriesPerFilterFull = 100_000
 
-	// poolFactor bounds the part of a corpus that is hashed for one size, in
-	// multiples of what one filter and its queries need.
+	// poolFactor limits the part of a corpus that is hashed for one size, in
+	// multiples of the keys of one filter and its queries.
 	poolFactor = 3
 
 	// minBits is the smallest filter.
 	minBits = 1 << 10
 
-	// maxMembers bounds the members of a filter, and so the memory of the splits:
+	// maxMembers limits the members of a filter, and so the memory of the splits:
 	// enough for 2^24 bits and k = 7 at 5/4 of the capacity.
 	maxMembers = 2_100_000
 )
 
-// wantedBits are the sizes of filters, as far as the corpus has the keys; the
-// last one belongs to the full run.
+// wantedBits are the sizes of filters, if the corpus has enough keys; the last one
+// is for the full run.
 var wantedBits = []uint64{1 << 16, 1 << 20, 1 << 24}
 
-// parts of the capacity at which a filter is asked, rising.
+// parts are the parts of the capacity at which filters are measured, rising.
 var parts = []float64{0.25, 0.5, 0.75, 1, 1.25}
 
-// shape is how a corpus of a certain size is measured with filters of m bits and
-// k functions.
+// shape holds the numbers of an experiment with filters of m bits and k functions.
 type shape struct {
 	m       uint64
 	k       int
 	loads   []load
-	full    int // the load that is the whole capacity
-	pool    int // keys that are hashed
-	queries int // of each filter
+	full    int // index of the load that is the whole capacity
+	pool    int // number of keys that are hashed
+	queries int // absent keys for each filter
 	splits  int
 }
 
@@ -54,31 +53,31 @@ type load struct {
 	n    int
 }
 
-// place is where subjects are compared: keys of a corpus, and the splits into
+// experiment compares subjects: it is keys of a corpus, and splits of them into
 // members and queries that all subjects share.
-type place struct {
+type experiment struct {
 	shape
 	corpus   string
 	seed     uint64
 	keys     [][]byte // of the corpus, or random ones of them
 	splits   []*split
-	asked    []uint8   // by key: of how many splits it is a query
-	messages *messages // nil where none are asked
-	passes   bool      // the pass rates of each function are measured here
+	asked    []uint8   // by key: the number of splits of which it is a query
+	messages *messages // nil if it has none
+	passes   bool      // it measures the pass rates of each function
 }
 
-// split is one random choice of members and queries, by their places in the
-// place's keys. Each slice rises, so that memory is read in order.
+// split is one random choice of members and queries, as indices of the keys. Each
+// slice rises, so that memory is read in order.
 type split struct {
-	steps   [][]int32 // those that each load adds to the ones before
-	queries []int32   // never members
-	seed    uint64    // of the control of ideal hashes, which is another one in each filter
+	steps   [][]int32 // the members that each load adds to those before
+	queries []int32   // not members
+	seed    uint64    // of the control of ideal hashes, which differs from filter to filter
 }
 
-// capacity is how many keys fill m bits half by k functions: m·ln 2/k.
+// capacity returns how many keys with k functions set half of m bits: m·ln 2/k.
 func capacity(m uint64, k int) int { return int(float64(m) * math.Ln2 / float64(k)) }
 
-// minQueries is how many absent keys must be left beside n members.
+// minQueries returns how many absent keys n members need beside them.
 func minQueries(n int) int { return max(250, n/8) }
 
 // fits reports whether filters of m bits can be filled to the given part of
@@ -88,20 +87,14 @@ func fits(keys int, m uint64, k int, part float64) bool {
 	return n <= maxMembers && n+minQueries(n) <= keys
 }
 
-// sizes are the numbers of bits that a corpus of so many keys is measured with:
-// those wanted for which it has the keys, or else the largest for which it has.
+// sizes returns the numbers of bits of the filters for a corpus of so many keys:
+// the wanted ones for which it has the keys, or else the largest possible one.
 func sizes(keys, k int, full bool) []uint64 {
-	var all []uint64
 	wanted := wantedBits
 	if !full {
 		wanted = wanted[:len(wanted)-1]
 	}
-	for _, m := range wanted {
-		if fits(keys, m, k, 1) {
-			all = append(all, m)
-		}
-	}
-	if len(all) > 0 {
+	if all := Filter(wanted, func(m uint64) bool { return fits(keys, m, k, 1) }); len(all) > 0 {
 		return all
 	}
 	m := uint64(minBits)
@@ -111,7 +104,7 @@ func sizes(keys, k int, full bool) []uint64 {
 	return []uint64{m}
 }
 
-// newShape plans for a corpus of so many keys.
+// newShape returns the shape for a corpus of so many keys.
 func newShape(keys int, m uint64, k int, full bool) shape {
 	s := shape{m: m, k: k, splits: splits}
 	most := queriesPerFilter
@@ -131,27 +124,27 @@ func newShape(keys int, m uint64, k int, full bool) shape {
 	return s
 }
 
-// top is the most members of a filter.
+// top returns the greatest number of members.
 func (s *shape) top() int { return s.loads[len(s.loads)-1].n }
 
-// cost is roughly how many nanoseconds of one core a subject takes: to hash the
-// keys, or to draw ideal indices for each filter, and to fill the filters and ask
-// them.
+// cost returns roughly how many nanoseconds of one core a subject takes: to hash
+// the keys, or to draw ideal indices for each filter, and to fill the filters and
+// look up the queries.
 func (s *shape) cost(ideal bool) float64 {
 	hash := 30 * float64(s.pool*s.k)
 	if ideal {
 		hash = 60*float64(s.pool) + 4*float64(s.splits*(s.top()+s.queries)*s.k)
 	}
 	bit := 4.0
-	if s.m > 1<<22 { // beyond the second cache
+	if s.m > 1<<22 { // larger than the second-level cache
 		bit = 8
 	}
 	return hash + float64(s.splits)*(bit*float64(s.top()*s.k)+30*float64(s.queries))
 }
 
-// newPlace makes the splits of a corpus.
-func newPlace(ctx context.Context, c *Corpus, s shape, seed uint64) (*place, error) {
-	p := &place{shape: s, corpus: c.Name, seed: seed, splits: make([]*split, s.splits)}
+// newExperiment makes the splits of a corpus.
+func newExperiment(ctx context.Context, c *Corpus, s shape, seed uint64) (*experiment, error) {
+	p := &experiment{shape: s, corpus: c.Name, seed: seed, splits: make([]*split, s.splits)}
 	p.keys = sample(p.stream("pool"), c.Keys, s.pool)
 	if err := parallel(ctx, s.splits, func() func(int) {
 		labels := make([]uint8, len(p.keys))
@@ -168,19 +161,18 @@ func newPlace(ctx context.Context, c *Corpus, s shape, seed uint64) (*place, err
 	return p, nil
 }
 
-// stream is random numbers for something in this place.
-func (p *place) stream(labels ...any) *rand.Rand {
+// stream returns random numbers for a purpose in this experiment.
+func (p *experiment) stream(labels ...any) *rand.Rand {
 	return stream(p.seed, append([]any{p.corpus, p.m, p.k}, labels...)...)
 }
 
-// sample is n random ones of the keys, in their order; all where there are no
-// more.
+// sample returns n random keys in their order, or all if there are no more.
 func sample(r *rand.Rand, keys [][]byte, n int) [][]byte {
 	if n >= len(keys) {
 		return keys
 	}
 	some := make([][]byte, 0, n)
-	for i, key := range keys { // each is taken with the probability (still wanted)/(still there)
+	for i, key := range keys { // takes each with the probability (still wanted)/(still left)
 		if r.IntN(len(keys)-i) < n-len(some) {
 			some = append(some, key)
 		}
@@ -188,9 +180,9 @@ func sample(r *rand.Rand, keys [][]byte, n int) [][]byte {
 	return some
 }
 
-// newSplit draws a split. It shuffles a label for each key, since in the order
-// of the keys the numbers of each label can then be gathered without sorting.
-func (p *place) newSplit(r *rand.Rand, labels []uint8) *split {
+// newSplit draws a split. It shuffles a label for each key: collecting the indices
+// of each label in the order of the keys then needs no sorting.
+func (p *experiment) newSplit(r *rand.Rand, labels []uint8) *split {
 	counts := make([]int, 0, len(p.loads)+2)
 	before := 0
 	for _, l := range p.loads {
