@@ -2,27 +2,27 @@ package hashattack
 
 import "strings"
 
-// betweens are what may stand between a name's storeys, the best first: nothing;
-// a dot where without one the first label would be too long, or the whole a
-// public suffix (as any name.ck is); and one byte more, which moves the suffix
-// from an even place to an odd one or back.
+// betweens are the texts that may separate a name's storeys, the best first:
+// nothing; a dot, if without it the first label would be too long or the whole
+// would be a public suffix (as any name.ck is); and one byte more, which moves the
+// suffix from an even position to an odd one or back.
 var betweens = []string{"", "0", ".", "0."}
 
 // maxBetween is the length of the longest.
 const maxBetween = 2
 
-// enoughLandings is how many states to land in are enough: of the sixteen on
-// average a quarter leaves an attempt without a name with a chance of e^-3.
+// enoughLandings is the number of final states that is enough. There are sixteen on
+// average; with a quarter of them an attempt finds no name with probability e^-3.
 const enoughLandings = 4
 
-// chooseBetween is the first of betweens that makes a good name and leaves enough
-// states to land in, else the one that leaves most.
+// chooseBetween returns the first of betweens that makes a valid name and leaves
+// enough final states, or else the one that leaves most.
 //
-// For JS and DEK one is as good as another. AP's step is another one at even and
-// at odd places, and none of its sixteen states may have any before it there:
-// x.example has its suffix at place 1, and no text that ends in .example at place
-// 62 has AP's bits of it. Where the suffix stands as in the target, at an even or
-// at an odd place, there is at least one state, the target's own.
+// For JS and DEK all are equal. AP has different steps at even and odd positions,
+// so that possibly none of its sixteen states can be reached: x.example has its
+// suffix at position 1, and no text that ends in .example at position 62 has AP's
+// bits of it. If the suffix is at an even position both in the target and in the
+// name, or at an odd one in both, there is at least one state, the target's own.
 func (t *tower) chooseBetween() string {
 	best, most := "", -1
 	for _, between := range betweens {

@@ -16,30 +16,30 @@ const (
 // low28 keeps what the classic filter uses of a hash: 2^28 bits are addressed.
 const low28 = 1<<28 - 1
 
-// chain is a hash seen as a chain of states, one step a byte: what an attacker
-// needs beside the hash itself. A state is 32 bits; those of mask are enough to
-// go on from and to come back from.
+// chain is a hash as a chain of states, one step a byte, as an attacker needs it. A
+// state has 32 bits, of which those of mask determine the next and the previous
+// ones.
 type chain struct {
 	name string
-	sum  func(key []byte) uint32 // the judge: hashfamily's own
+	sum  func(key []byte) uint32 // the hash itself, of package hashfamily
 	mask uint32
 
-	// start is the state before the first byte of a key of so many bytes.
+	// start returns the state before the first byte of a key of so many bytes.
 	start func(length int) uint32
 
-	// run is the state after text, whose first byte is the at-th of the key.
+	// run returns the state after text, whose first byte is the at-th of the key.
 	run func(h uint32, text []byte, at int) uint32
 
-	// undo is run backwards, for a hash whose step has one inverse; else nil.
+	// undo is the inverse of run, or nil if a step may have no or several inverses.
 	undo func(h uint32, text []byte, at int) uint32
 
-	// back appends the states from which the byte c at place at leads to h, for
-	// a hash whose step has no, one or many; nil where there is undo.
+	// back appends the states from which the byte c at position at leads to h. It
+	// is nil if there is undo.
 	back func(dst []uint32, h uint32, c byte, at int) []uint32
 }
 
-// chains are the ten different hashes but BP, which needs no search: the last
-// four bytes of a name decide it. ELF is PJW.
+// chains returns the different hashes by name, without ELF, which is PJW, and BP,
+// which needs no search: it depends on the last four bytes of a name.
 func chains() map[string]*chain {
 	always := func(h uint32) func(int) uint32 { return func(int) uint32 { return h } }
 	all := []*chain{
@@ -77,8 +77,8 @@ func (c *chain) unrun(dst []uint32, h uint32, text []byte, at int) []uint32 {
 	return dst
 }
 
-// linear is a hash with the step h = h·multiplier + byte. The multiplier itself is
-// multiplied by factor at each place; both are odd, so that there is an inverse
+// linear returns a hash with the step h = h·multiplier + byte. The multiplier is
+// multiplied by factor at each position; both are odd, so that they have inverses
 // modulo 2^32.
 func linear(name string, sum func([]byte) uint32, start, multiplier, factor uint32) *chain {
 	var forth, back [maxName]uint32
@@ -89,7 +89,7 @@ func linear(name string, sum func([]byte) uint32, start, multiplier, factor uint
 	return &chain{
 		name:  name,
 		sum:   sum,
-		mask:  low28, // a carry never comes down
+		mask:  low28, // a carry never affects lower bits
 		start: func(int) uint32 { return start },
 		run: func(h uint32, text []byte, at int) uint32 {
 			for i, c := range text {
@@ -106,8 +106,8 @@ func linear(name string, sum func([]byte) uint32, start, multiplier, factor uint
 	}
 }
 
-// inverse is the inverse of an odd number modulo 2^32, by Newton's iteration:
-// odd·odd is 1 modulo 8, and each round doubles the bits that are right.
+// inverse returns the inverse of an odd number modulo 2^32, by Newton's iteration:
+// odd·odd is 1 modulo 8, and each round doubles the number of correct bits.
 func inverse(odd uint32) uint32 {
 	x := odd
 	for range 4 {

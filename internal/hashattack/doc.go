@@ -1,14 +1,14 @@
-// Package hashattack fools the classic filter on purpose: it searches for a few
-// domain names that, once listed, make a chosen domain a false positive. And it
-// shows that the same fails against a filter whose hash has a secret key.
+// Package hashattack attacks the classic filter: it searches for a few domain names
+// that, once listed, make a chosen domain a false positive. It also shows that the
+// attack fails against a filter whose hash has a secret key.
 //
-// It is the reason why what the filter says is confirmed by the exact index
-// before mail is turned away. None of the eleven classic hashes has a key, so
-// everybody can compute which bits a look-up of the target asks for: eleven, of
-// which PJW and ELF ask for the same. Whoever gets names onto a list that you use
-// can set these bits. Confirmed, it costs the gate a second look-up for mail from
-// the target and from the domains below it. Unconfirmed, their mail would be
-// refused, and nobody would find an entry that says why.
+// This is why the gate confirms each answer of the filter with the exact index
+// before it refuses mail. None of the eleven classic hashes has a key, so everybody
+// can compute the eleven bits that a lookup of the target tests, of which those of
+// PJW and ELF are the same. Somebody who gets names onto a list that you use can
+// set these bits. With confirmation, that costs the gate a second lookup for mail
+// from the target and its subdomains. Without it, the gate would refuse their mail,
+// and nobody would find an entry that says why.
 //
 // # The search
 //
@@ -18,49 +18,49 @@
 //	BKDR           SDBM   JS
 //	RS             DJB    DEK
 //
-// and all of them BP, which sees the last four bytes of a name alone and so has
-// them in common with the target (".com").
+// and all of them BP, which depends on the last four bytes of a name, and these are
+// the target's (".com").
 //
-// All are hashes that go on byte by byte from a state, and whose step can be
-// undone: with one state before it (RS, BKDR, SDBM, DJB, FNV, DEK), or with a
-// handful that are quickly listed (PJW, JS, AP). So there is a meeting in the
-// middle: of the texts that lead from one state to another, the first halves are
-// run forwards and the second halves backwards, and those that meet are kept.
-// That takes the square root of the time of trying whole texts.
+// Each hash computes a state byte by byte, and its step can be inverted: the state
+// before is unique (RS, BKDR, SDBM, DJB, FNV, DEK), or one of a few that are quickly
+// listed (PJW, JS, AP). This allows a meet-in-the-middle search for the texts that
+// lead from one state to another: it runs the first halves forwards and the second
+// halves backwards, and keeps those that meet. That takes the square root of the
+// time of trying whole texts.
 //
-// A name is a tower of such meetings, as in Antoine Joux, "Multicollisions in
+// A name is a tower of such searches, as in Antoine Joux, "Multicollisions in
 // Iterated Hash Functions. Application to Cascaded Constructions" (CRYPTO 2004),
-// who showed that several such hashes side by side are hardly harder than one:
+// who showed that attacking several such hashes at once is hardly harder than
+// attacking one:
 //
 //   - blocks of seven or eight bytes: all texts that lead the first hash from one
 //     fixed state to another, thousands each;
-//   - two storeys of four blocks: the choices from its blocks that lead the second
-//     hash from one fixed state to another; the first hash does not notice which
-//     are taken;
-//   - the name: the pair of choices from the two storeys that leads the third hash
-//     to the target's bit.
+//   - two storeys of four blocks: the combinations of its blocks that lead the
+//     second hash from one fixed state to another; all combinations are equal for
+//     the first hash;
+//   - the name: the pair of storeys that leads the third hash to the target's bit.
 //
-// Where the storeys end, the first two hashes are led to the states from which
-// the name's ending leads to the target's bits. The ending is the target's
-// public suffix; the 62 or 63 bytes before it are one label, so the names are such
-// as somebody could register. One more hash a name doubles its width, so that a
-// fourth would take about all the room that a domain name has.
+// At the end of the storeys, the first two hashes are in the states from which the
+// name's ending leads to the target's bits. The ending is the target's public
+// suffix, and the 62 or 63 bytes before it are one label, so that somebody could
+// register the names. Each further hash doubles the width of a name, so that a
+// fourth would need nearly the whole length of a domain name.
 //
-// 62 or 63, since AP's step is one at even places and another at odd ones: where
-// the target has its suffix at an odd place, as x.example has, there may be no
-// text at all that ends in it at an even place and has AP's bits.
+// The width is 62 or 63, since AP has different steps at even and odd positions: if
+// the target has its suffix at an odd position, like x.example, possibly no text
+// that ends in it at an even position has AP's bits.
 //
 // # The bounds
 //
-// The search is for the filter's fixed size of 2^28 bits. It works for every
-// target and costs seconds, so that a look-up under the classic family must never
-// be taken as proof. What it needs is an entry in a list: somebody who cannot get
-// names into the lists you use cannot carry it out. A target costs three entries,
-// which do look random, though no stranger than names that spammers register.
+// The search is for the filter's fixed size of 2^28 bits. It works for every target
+// and takes seconds, so that an answer of a classic filter is never a proof. It
+// needs entries in a list: somebody who cannot get names into the lists that you
+// use cannot attack. A target needs three entries, which look random, though not
+// more than names that spammers register.
 //
-// Under a key none of this works: the states, and the bits that the target asks
-// for, are unknown. [TryKeyed] measures that, and shows what remains to somebody
-// who guesses a key: success under the guess. It does not speak of attackers who
-// read the key's file, or who may ask the filter questions and are told its
-// answers; the gate tells nobody what its filter says.
+// With a secret key the attack fails, since the states and the target's bits are
+// unknown. [TryKeyed] measures that, and shows what an attacker achieves who
+// guesses a key: success under the guessed key alone. It does not cover attackers
+// who read the key's file, or who can query the filter; the gate tells nobody the
+// filter's answers.
 package hashattack

@@ -13,23 +13,22 @@ import (
 	"spamgate/hashfamily"
 )
 
-// Guess is a search under a key that the attacker knows, since it is his own.
+// Guess is the result of a search under a key that the attacker chose.
 type Guess struct {
 	Names    []string `json:"names"`
-	Examined uint64   `json:"examined"` // names looked at
+	Examined uint64   `json:"examined"` // names tried
 
-	// MayContain is the answer of a real filter under the guessed key that holds
-	// the names, asked for the target.
+	// MayContain is the answer for the target of a real filter under the guessed
+	// key with the names.
 	MayContain bool `json:"may_contain"`
 }
 
-// maxExamined is how many names the search under a guessed key looks at, at
-// most. 2^28/11 names are needed for a certain bit on average, and three times
-// as many for all eleven.
+// maxExamined is the greatest number of names that the search tries. On average it
+// needs 2^28/11 names for a certain bit, and three times as many for all eleven.
 const maxExamined = 1 << 28
 
-// The brute force takes names in rounds, and what a round yields does not depend
-// on how many processors share it.
+// The search tries names in rounds, whose results do not depend on the number of
+// processors.
 const (
 	blockNames  = 1 << 14
 	roundBlocks = 64
@@ -44,9 +43,9 @@ func guessKey(ctx context.Context, target string, f hashfamily.Family, o KeyedOp
 		if err := s.round(ctx, round); err != nil {
 			return nil, err
 		}
-		for range total - len(s.open) - s.told {
+		for range total - len(s.open) - s.reported {
 			step()
-			s.told++
+			s.reported++
 		}
 	}
 	g := &Guess{Names: s.names, Examined: s.examined}
@@ -61,22 +60,22 @@ func guessKey(ctx context.Context, target string, f hashfamily.Family, o KeyedOp
 	return g, nil
 }
 
-// scan looks at name after name for one that sets a bit of the target.
+// scan tries name after name for one that sets a bit of the target.
 type scan struct {
 	target   string
 	family   hashfamily.Family
 	ending   string
 	first    uint64          // the number that the first name spells
 	open     map[uint64]bool // bits not set yet
-	marks    [1 << 12]bool   // open's by their low bits, to ask open rarely
+	marks    [1 << 12]bool   // low bits of those in open, for a quick test
 	names    []string
 	examined uint64
-	told     int
+	reported int // steps
 }
 
 func newScan(target string, f hashfamily.Family, seed uint64) *scan {
 	s := &scan{target: target, family: f, ending: ending(target), open: map[uint64]bool{}}
-	// Eleven letters of base 36, the first of which is no 0.
+	// Eleven digits of base 36, the first of which is not 0.
 	s.first = 4e15 + rand.New(rand.NewPCG(seed, 1)).Uint64N(1e16)
 	if checkName(string(s.name(nil, 0)), target) != nil { // a public suffix, as any name.ck is
 		s.ending = ".0" + s.ending
@@ -92,7 +91,7 @@ func (s *scan) name(dst []byte, n uint64) []byte {
 	return append(strconv.AppendUint(dst, s.first+n, 36), s.ending...)
 }
 
-// round looks at the names of a round and keeps those that set an open bit.
+// round tries the names of a round and keeps those that set an open bit.
 func (s *scan) round(ctx context.Context, round uint64) error {
 	var hits [roundBlocks][]uint64
 	var next atomic.Int64
@@ -117,7 +116,7 @@ func (s *scan) round(ctx context.Context, round uint64) error {
 	return nil
 }
 
-// block is the numbers of the names of a block that set an open bit.
+// block returns the numbers of the names of a block that set an open bit.
 func (s *scan) block(first uint64) []uint64 {
 	var hits []uint64
 	var name []byte
@@ -135,7 +134,7 @@ func (s *scan) block(first uint64) []uint64 {
 	return hits
 }
 
-// keep takes a name into the set, if it still has something to add.
+// keep adds a name to the set, if it still sets an open bit.
 func (s *scan) keep(n uint64) {
 	name := string(s.name(nil, n))
 	if checkName(name, s.target) != nil {

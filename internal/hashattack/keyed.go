@@ -7,6 +7,8 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"gonum.org/v1/gonum/mathext"
+
 	"spamgate/blocklist/bloom"
 	"spamgate/hashfamily"
 )
@@ -15,9 +17,9 @@ import (
 // classic one has.
 const KeyedK = 11
 
-// KeyedOptions say how to try the keyed filter.
+// KeyedOptions tells how to try the keyed filter.
 type KeyedOptions struct {
-	// Keys is how many random keys to try, at least 1.
+	// Keys is the number of random keys to try, at least 1.
 	Keys int
 
 	// Seed makes keys and names repeatable.
@@ -27,48 +29,47 @@ type KeyedOptions struct {
 	Progress func(done, total int)
 }
 
-// Keyed is how the attack fares against a filter of as many bits and index
+// Keyed is the result of the attack against a filter with as many bits and index
 // functions whose hash has a secret key ("double": HighwayHash-128).
 type Keyed struct {
 	K int `json:"k"`
 
-	// Same are the names that fool the classic filter.
+	// Same is the trial of the names that fool the classic filter.
 	Same Trial `json:"same_names"`
 
-	// Guess is a search against a key of the attacker's own.
+	// Guess is a search under a key that the attacker chose.
 	Guess Guess `json:"guessed_key"`
 
-	// Guessed are the names of Guess, under other keys.
+	// Guessed is the trial of the names of Guess under other keys.
 	Guessed Trial `json:"guessed_names"`
 
-	// Log10Chance is the decimal logarithm of the chance that as many bits as
-	// Same sets, in random places, hold all that the target asks for.
+	// Log10Chance is the decimal logarithm of the probability that as many random
+	// bits as Same sets contain all bits of the target.
 	Log10Chance float64 `json:"log10_chance"`
 
 	// HalfFill is the part of all bits that must be set for the target to be a
-	// maybe with probability one half, and HalfNames how many names, chosen
-	// blindly, set it.
+	// maybe with probability one half, and HalfNames how many random names set it.
 	HalfFill  float64 `json:"half_fill"`
 	HalfNames float64 `json:"half_names"`
 }
 
-// Trial is what a set of names does under many random keys.
+// Trial is the effect of a set of names under many random keys.
 type Trial struct {
 	Names int `json:"names"`
 	Keys  int `json:"keys"`
 
 	// Maybes is the number of keys under which the target is a maybe, Upper the
-	// upper limit of their part, at 95% confidence.
+	// upper limit of the part of such keys, at 95% confidence.
 	Maybes int     `json:"maybes"`
 	Upper  float64 `json:"upper"`
 
-	// Bits is how many of the target's bits were set, over all keys.
+	// Bits is the number of the target's bits that were set, over all keys.
 	Bits int `json:"bits"`
 }
 
-// TryKeyed turns the attack on the keyed filter: with the names that were found
-// for the classic one, and with names found under a guessed key. The only search
-// left is brute force: it takes some seconds of all processors.
+// TryKeyed attacks the keyed filter: with the names for the classic filter, and with
+// names for a guessed key. The only possible search for these is brute force, which
+// takes some seconds of all processors.
 func TryKeyed(ctx context.Context, r *Result, o KeyedOptions) (*Keyed, error) {
 	if o.Keys < 1 {
 		return nil, fmt.Errorf("keyed filter: %d keys: try at least one", o.Keys)
@@ -102,7 +103,7 @@ func TryKeyed(ctx context.Context, r *Result, o KeyedOptions) (*Keyed, error) {
 	return k, nil
 }
 
-// keySource makes keyed families, each of a new key.
+// keySource makes keyed families, each with a new key.
 type keySource struct{ random *rand.ChaCha8 }
 
 func newKeySource(seed uint64) keySource {
@@ -142,8 +143,9 @@ func try(ctx context.Context, target string, names []string, keys keySource, n i
 	return t, nil
 }
 
-// covered is how many of the target's different bits the names set, and of how
-// many. All of them is what a filter calls a maybe, without its 32 MiB.
+// covered returns how many of the target's different bits the names set, and how
+// many there are. If all are set, a filter would say maybe; this needs no filter of
+// 32 MiB.
 func covered(f hashfamily.Family, target string, names []string) (set, of int) {
 	open := map[uint64]bool{}
 	for _, i := range f.AppendIndices(nil, []byte(target)) {
@@ -158,22 +160,11 @@ func covered(f hashfamily.Family, target string, names []string) (set, of int) {
 	return of - len(open), of
 }
 
-// upperLimit is the largest probability at which x or fewer hits of n are not
-// rarer than 5% (Clopper and Pearson 1934): 3/n for none.
+// upperLimit returns the largest probability at which x or fewer hits of n are not
+// rarer than 5% (Clopper and Pearson 1934): about 3/n for none.
 func upperLimit(x, n int) float64 {
-	low, high := 0.0, 1.0
-	for range 60 {
-		p := (low + high) / 2
-		sum, term := 0.0, math.Pow(1-p, float64(n))
-		for i := 0; i <= x && i < n; i++ {
-			sum += term
-			term *= float64(n-i) / float64(i+1) * p / (1 - p)
-		}
-		if x >= n || sum >= 0.05 {
-			low = p
-		} else {
-			high = p
-		}
+	if x >= n {
+		return 1
 	}
-	return high
+	return mathext.InvRegIncBeta(float64(x+1), float64(n-x), 0.95)
 }

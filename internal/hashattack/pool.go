@@ -10,11 +10,11 @@ func (p *pool) size() int { return len(p.text) / p.width }
 
 func (p *pool) at(i int) []byte { return p.text[i*p.width : (i+1)*p.width] }
 
-// alphabet is what the searched part of a name is made of. Without the hyphen
-// every text is a good part of a label, wherever it stands.
+// alphabet is the characters of the searched part of a name. Without the hyphen
+// every text is valid anywhere in a label.
 const alphabet = "0123456789abcdefghijklmnopqrstuvwxyz"
 
-// words is all texts of width letters of the alphabet.
+// words returns all texts of width characters of the alphabet.
 func words(width int) *pool {
 	n := 1
 	for range width {

@@ -2,9 +2,9 @@ package hashattack
 
 import "math/bits"
 
-// The steps of PJW, JS and AP are not one to one: a state has no, one or many
-// states before it, one on average over all bytes. To list them is cheap all the
-// same, since a bit of the result depends on few bits above it.
+// The steps of PJW, JS and AP are not one to one: a state has no, one or several
+// previous states, one on average over all bytes. Listing them is cheap all the
+// same, since a bit of the result depends on few higher bits.
 
 func runPJW(h uint32, text []byte, _ int) uint32 {
 	for _, c := range text {
@@ -14,9 +14,9 @@ func runPJW(h uint32, text []byte, _ int) uint32 {
 	return h
 }
 
-// backPJW tries all values of the four bits that were folded. The lowest four
-// bits of h are the byte's own, so that a wrong byte has no state before it and
-// a right one sixteen.
+// backPJW tries all values of the four bits that were folded. The lowest four bits
+// of h are the byte's, so that a wrong byte has no previous state and a right one
+// sixteen.
 func backPJW(dst []uint32, h uint32, c byte, _ int) []uint32 {
 	if (h^uint32(c))&15 != 0 {
 		return dst
@@ -35,8 +35,8 @@ func runJS(h uint32, text []byte, _ int) uint32 {
 	return h
 }
 
-// backJS solves h' = h xor (h·2^5 + c + ⌊h/2^2⌋) for h. Once the lowest two bits
-// are guessed, the equation gives two more with each round.
+// backJS solves h' = h xor (h·2^5 + c + ⌊h/2^2⌋) for h. It tries all values of the
+// lowest two bits; each round of the equation gives two more.
 func backJS(dst []uint32, h uint32, c byte, _ int) []uint32 {
 	for low := range uint32(4) {
 		x := low
@@ -76,8 +76,8 @@ func backAP(dst []uint32, h uint32, c byte, at int) []uint32 {
 	}
 }
 
-// backOddAP solves h' = h xor not (h·2^11 + (c xor ⌊h/2^5⌋)): five bits are
-// guessed, and each round gives five more.
+// backOddAP solves h' = h xor not (h·2^11 + (c xor ⌊h/2^5⌋)). It tries all values of
+// five bits; each round gives five more.
 func backOddAP(dst []uint32, h uint32, c byte) []uint32 {
 	for low := range uint32(32) {
 		x := low
@@ -91,9 +91,9 @@ func backOddAP(dst []uint32, h uint32, c byte) []uint32 {
 	return dst
 }
 
-// backEvenAP solves h' = h xor h·2^7 xor c·⌊h/2^3⌋ where c = 2^v·o with o odd
-// and v below 3: three bits are guessed, and each round divides by c and gives
-// 3-v more.
+// backEvenAP solves h' = h xor h·2^7 xor c·⌊h/2^3⌋ where c = 2^v·o with o odd and v
+// below 3. It tries all values of three bits; each round divides by c and gives 3-v
+// more.
 func backEvenAP(dst []uint32, h uint32, c byte) []uint32 {
 	v := bits.TrailingZeros8(c)
 	o := inverse(uint32(c) >> v)
@@ -110,8 +110,8 @@ func backEvenAP(dst []uint32, h uint32, c byte) []uint32 {
 	return dst
 }
 
-// deepenAP is backEvenAP for v of 3 and more, where a bit of h' depends on no
-// bit above it: x, of which n bits are known and right, grows bit by bit.
+// deepenAP is backEvenAP for v of 3 and more. There a bit of h' depends on no higher
+// bit of h, so that x, of which the lowest n bits are known, grows bit by bit.
 func deepenAP(dst []uint32, x uint32, n int, h uint32, c byte) []uint32 {
 	if n == 32 {
 		return append(dst, x)

@@ -9,38 +9,38 @@ import (
 	"spamgate/hashfamily"
 )
 
-// Result is what a search found.
+// Result is the result of a search.
 type Result struct {
 	Target string `json:"target"` // in normal form
 	Seed   uint64 `json:"seed"`
-	Bits   []Bit  `json:"bits"` // those that the target asks for, in the order of the hashes
+	Bits   []Bit  `json:"bits"` // the target's bits, in the order of the hashes
 	Names  []Name `json:"names"`
 
-	// MayContain is the answer of a real filter of 2^28 bits that holds the
-	// names and nothing else, asked for the target. SetBits is how many of its
-	// bits are set.
+	// MayContain is the answer for the target of a real filter of 2^28 bits with
+	// the names and nothing else. SetBits is the number of its set bits.
 	MayContain bool   `json:"may_contain"`
 	SetBits    uint64 `json:"set_bits"`
 
-	// Work is how many hash states were computed and compared; 0 from Judge.
+	// Work is the number of hash states that were computed and compared; 0 from
+	// Judge.
 	Work uint64 `json:"work"`
 }
 
-// Bit is a bit of the filter that a look-up of the target asks for.
+// Bit is a bit of the filter that a lookup of the target tests.
 type Bit struct {
 	Index  uint64   `json:"index"`
-	Hashes []string `json:"hashes"` // those that ask for it
+	Hashes []string `json:"hashes"` // those with this index
 }
 
-// Name is a name to be listed.
+// Name is a name for a list.
 type Name struct {
 	Name string   `json:"name"`
 	Sets []uint64 `json:"sets"` // the target's bits that it sets, ascending
 }
 
-// Judge says what names do to a target, by hashfamily's own functions and a real
-// filter. It refuses a target that Search would refuse, and names that would
-// list the target, are its owner's, or cannot be listed as they are.
+// Judge returns the effect of names on a target, with package hashfamily's functions
+// and a real filter. A target that Search would refuse is an error, and so are
+// names that would list the target, belong to its owner, or are not in normal form.
 func Judge(target string, names []string) (*Result, error) {
 	target, err := readTarget(target)
 	if err != nil {
@@ -66,21 +66,21 @@ func Judge(target string, names []string) (*Result, error) {
 	return r, nil
 }
 
-// bitsOf are the bits that a look-up of key asks for.
+// bitsOf returns the bits that a lookup of key tests.
 func bitsOf(family *hashfamily.Classic, key string) []Bit {
-	var found []Bit
+	var bits []Bit
 	for i, index := range family.AppendIndices(nil, []byte(key)) {
-		at := slices.IndexFunc(found, func(b Bit) bool { return b.Index == index })
+		at := slices.IndexFunc(bits, func(b Bit) bool { return b.Index == index })
 		if at < 0 {
-			at = len(found)
-			found = append(found, Bit{Index: index})
+			at = len(bits)
+			bits = append(bits, Bit{Index: index})
 		}
-		found[at].Hashes = append(found[at].Hashes, family.HashName(i))
+		bits[at].Hashes = append(bits[at].Hashes, family.HashName(i))
 	}
-	return found
+	return bits
 }
 
-// setBy is which of the wanted bits a name sets, by whichever of its hashes.
+// setBy returns the wanted bits that any hash of a name sets.
 func setBy(family hashfamily.Family, name string, wanted []Bit) []uint64 {
 	set := []uint64{}
 	for _, index := range family.AppendIndices(nil, []byte(name)) {
@@ -92,8 +92,8 @@ func setBy(family hashfamily.Family, name string, wanted []Bit) []uint64 {
 	return slices.Compact(set)
 }
 
-// HashesOf is the names of the hashes whose bits of the target a name sets, in
-// the family's order.
+// HashesOf returns the hashes whose bits of the target a name sets, in the family's
+// order.
 func (r *Result) HashesOf(n Name) []string {
 	var hashes []string
 	for _, h := range hashfamily.Hashes() {
@@ -106,11 +106,11 @@ func (r *Result) HashesOf(n Name) []string {
 	return hashes
 }
 
-// ListHead begins what List returns, and so tells its lists from others.
+// ListHead begins the lists that List returns, and identifies them.
 const ListHead = "# spamgate hashes attack --seed "
 
-// List is the names as a list file, each below a comment with the hashes whose
-// bits it sets. Its first line is the command that finds them.
+// List returns the names as a list file, each below a comment with the hashes whose
+// bits it sets. The first line is the command that finds them.
 func (r *Result) List() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, ListHead+"%d %s\n", r.Seed, r.Target)

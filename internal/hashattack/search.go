@@ -11,41 +11,40 @@ import (
 	"sync"
 )
 
-// attempts is how often a tower is built before the search gives up. The first
-// nearly always stands, and of those with a single state to land in every other.
+// attempts is how often the search builds a tower before it gives up. The first one
+// nearly always succeeds, and with a single final state every other.
 const attempts = 16
 
-// teams are the hashes that share a name. A team's third may have 32 bits of
-// state; its second has a step with one inverse. BP comes with the name's end,
-// and ELF with PJW.
+// teams are the hashes that share a name. A team's third may have 32 bits of state;
+// its second has a step with one inverse. BP follows from the name's end, and ELF
+// is PJW.
 var teams = [][3]string{
 	{"PJW", "FNV", "AP"},
 	{"BKDR", "SDBM", "JS"},
 	{"RS", "DJB", "DEK"},
 }
 
-// Options say what to search for.
+// Options tells what to search for.
 type Options struct {
-	// Target is the domain that is to become a false positive, in any spelling
-	// that a list takes.
+	// Target is the domain to make a false positive, in any form that a list
+	// accepts.
 	Target string
 
 	// Seed makes the search repeatable: the same target and seed give the same
-	// names, however many processors there are.
+	// names on any number of processors.
 	Seed uint64
 
-	// Progress is told how many of the search's steps are done, if it is not
-	// nil. It is called from one goroutine at a time, with done from 1 to total
-	// at most.
+	// Progress, if not nil, is called after each step, with done from 1 to at most
+	// total. There are no concurrent calls.
 	Progress func(done, total int)
 }
 
-// Search looks for names that, once listed, make the target a false positive of
-// the classic filter. It takes some seconds of each of three goroutines, of
-// which each needs up to 100 MiB.
+// Search searches for names that, once listed, make the target a false positive of
+// the classic filter. It takes some seconds of each of three goroutines, and up to
+// 100 MiB for each.
 //
-// Where ctx ends, or a part of the search fails, it returns what it has beside
-// the error.
+// If ctx ends, or a part of the search fails, it returns the names so far and the
+// error.
 func Search(ctx context.Context, o Options) (*Result, error) {
 	target, err := readTarget(o.Target)
 	if err != nil {
@@ -60,8 +59,8 @@ func Search(ctx context.Context, o Options) (*Result, error) {
 	return r, err
 }
 
-// searchTeams searches for a name a team, in parallel. Names that were found come
-// back in the teams' order, with an error where one was not.
+// searchTeams searches for a name for each team, in parallel. It returns the names
+// in the teams' order, and an error if one is missing.
 func searchTeams(ctx context.Context, target string, o Options) (names []string, work uint64, err error) {
 	names = make([]string, len(teams))
 	errs := make([]error, len(teams))
@@ -85,7 +84,8 @@ func searchTeams(ctx context.Context, target string, o Options) (names []string,
 	return names, work, errors.Join(errs...)
 }
 
-// stepper counts steps for a Progress function, which may be nil.
+// stepper returns a function that counts a step for a Progress function, which may
+// be nil.
 func stepper(progress func(done, total int), total int) func() {
 	if progress == nil {
 		return func() {}
@@ -102,8 +102,8 @@ func stepper(progress func(done, total int), total int) func() {
 	}
 }
 
-// newTower makes the search for a team's name. Its random numbers depend on
-// team, target and seed alone.
+// newTower returns the search for a team's name. Its random numbers depend on team,
+// target and seed alone.
 func newTower(team [3]string, target string, letters map[int]*pool, seed uint64) *tower {
 	all := chains()
 	h := fnv.New64a()
@@ -122,7 +122,7 @@ func newTower(team [3]string, target string, letters map[int]*pool, seed uint64)
 	return t
 }
 
-// search builds towers until one stands.
+// search builds towers until one gives a name.
 func (t *tower) search(ctx context.Context) (string, error) {
 	for range attempts {
 		name, err := t.build(ctx)

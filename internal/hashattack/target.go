@@ -11,12 +11,11 @@ import (
 	"spamgate/blocklist/sender"
 )
 
-// minTarget is the shortest target. BP takes in the last four bytes of a name,
-// and the zero before a shorter one can stand in no other name.
+// minTarget is the length of the shortest target. BP depends on the last four bytes
+// of a name, or on a shorter name as a whole, which no other name shares.
 const minTarget = 4
 
-// readTarget returns the normal form of a domain that can be attacked. The error
-// says what to give instead.
+// readTarget returns the normal form of a domain that can be attacked.
 func readTarget(text string) (string, error) {
 	e, err := listfile.ParseEntry(text, listfile.Options{})
 	if problem := (listfile.Problem{}); errors.As(err, &problem) {
@@ -24,19 +23,19 @@ func readTarget(text string) (string, error) {
 	}
 	switch {
 	case e.Kind != sender.KindDomain || e.Exception:
-		return "", fmt.Errorf("target %q is more than a domain: give the domain alone, such as example.com", text)
+		return "", fmt.Errorf("target %q is not a plain domain: give the domain alone, such as example.com", text)
 	case len(e.Key) < minTarget:
 		return "", fmt.Errorf("target %q is too short: give a domain of at least %d bytes, such as example.com", text, minTarget)
 	case searched+maxBetween+len(ending(e.Key)) > maxName:
-		return "", fmt.Errorf("target %q: its public suffix of %d bytes leaves no room for names: give a domain under a shorter one",
+		return "", fmt.Errorf("target %q: its public suffix of %d bytes is too long for names under it: give a domain under a shorter one",
 			text, len(ending(e.Key)))
 	}
 	return e.Key, nil
 }
 
-// ending is the tail of a target that the names share: the public suffix with
-// its dot, so that somebody could register them, and at least four bytes, which
-// are all that BP sees.
+// ending returns the end of a target that the names share: the public suffix with
+// its dot, so that somebody could register them, and at least four bytes, on which
+// BP depends.
 func ending(target string) string {
 	suffix := target
 	for {
@@ -46,21 +45,21 @@ func ending(target string) string {
 		if icann || !more {
 			break
 		}
-		suffix = parent // a private suffix such as github.io
+		suffix = parent // of a private suffix such as github.io
 	}
 	n := min(len(target), max(minTarget, len(suffix)+len(".")))
 	return target[len(target)-n:]
 }
 
-// checkName says what keeps a name from being listed without listing the target:
-// an entry also matches the domains below it.
+// checkName returns an error if a name cannot be listed, or not without listing the
+// target: an entry also matches subdomains.
 func checkName(name, target string) error {
 	e, err := listfile.ParseEntry(name, listfile.Options{})
 	switch {
 	case err != nil:
 		return err
 	case e.Key != name || e.Kind != sender.KindDomain:
-		return fmt.Errorf("%q is filed under %q", name, e.Key)
+		return fmt.Errorf("%q is not a domain in normal form", name)
 	case strings.HasSuffix("."+target, "."+name):
 		return fmt.Errorf("%q lists %q itself", name, target)
 	case strings.HasSuffix("."+name, "."+target):

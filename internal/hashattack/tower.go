@@ -7,26 +7,25 @@ import (
 )
 
 // The layout of the searched part of a name: two storeys of four blocks each, 62
-// bytes together, which with one more byte is still a label. A block is joined
-// from two words.
+// bytes together; one more byte is still a label. A block consists of two words.
 const (
 	storeyWidth = 31
 	searched    = 2 * storeyWidth
 )
 
-// blockWidths are the widths of a storey's blocks, wordWidths of their words.
+// blockWidths are the widths of a storey's blocks, wordWidths those of their words.
 var (
 	blockWidths = [4]int{8, 7, 8, 8}
 	wordWidths  = map[int][2]int{8: {4, 4}, 7: {3, 4}}
 )
 
 // Sizes of lists, chosen so that a tower costs three seconds of one core and 100
-// MiB, and nearly always stands. In a state of 28 bits 36^8 words of a block
-// leave 10,500, and 36^7 leave 290; products of these are cut to tableRows to be
-// kept. Variants of the two storeys and the sixteen states to land in make
-// 3·2^15 · 2^15 · 16 = 6·2^33 tries, of which one in 2^32 fits: none of them with
-// a chance of e^-12. Where a storey yields less than is wanted, the chance is
-// worse, and the tower is built anew.
+// MiB, and nearly always succeeds. Of 36^8 texts of a block 10,500 lead to a state
+// of 28 bits, and of 36^7 texts 290; of their products at most tableRows are kept.
+// Variants of the two storeys and the sixteen final states make
+// 3·2^15 · 2^15 · 16 = 6·2^33 tries, of which one in 2^32 succeeds: none of them
+// with probability e^-12. If a storey has fewer variants, the probability is
+// higher, and the search builds another tower.
 const (
 	tableRows     = 3 << 20
 	frontVariants = 3 << 15
@@ -35,27 +34,27 @@ const (
 
 // tower searches for one name that has three hashes of the target: a
 // multicollision after Antoine Joux ("Multicollisions in Iterated Hash
-// Functions", CRYPTO 2004), two storeys high, with a meeting in the middle on
-// every floor.
+// Functions", CRYPTO 2004) of two storeys, with a meet-in-the-middle search at each
+// level.
 type tower struct {
 	hashes  [3]*chain // the first two of 28-bit states, the second with undo
 	target  string
-	suffix  string // what the name ends in
-	between string // the storeys; at most maxBetween bytes
+	suffix  string // the end of the name
+	between string // separates the storeys; at most maxBetween bytes
 	words   map[int]*pool
 	random  *rand.Rand
 	work    uint64 // states computed
 	step    func() // called after each of towerSteps
 }
 
-// towerSteps is how many steps a tower takes: eight blocks, two storeys, the
-// landing.
+// towerSteps is the number of a tower's steps: eight blocks, two storeys, the final
+// search.
 const towerSteps = 11
 
-// build makes one attempt. An empty name says that there was none this time.
+// build makes one attempt. It returns an empty name if there is none.
 func (t *tower) build(ctx context.Context) (string, error) {
 	path := t.path()
-	// The random path is left just before the suffix, to land in the target's
+	// The states follow the random path up to the suffix, and end in the target's
 	// hashes.
 	ground := len(path) - len(t.suffix)
 	first, second := t.hashes[0], t.hashes[1]
@@ -75,7 +74,7 @@ func (t *tower) build(ctx context.Context) (string, error) {
 	return string(text) + t.suffix, nil
 }
 
-// path is a random name of the layout.
+// path returns a random name of the layout.
 func (t *tower) path() []byte {
 	path := make([]byte, searched, maxName)
 	for i := range path {
@@ -85,14 +84,14 @@ func (t *tower) path() []byte {
 	return append(path, t.suffix...)
 }
 
-// after is h's state after the first n bytes of path.
+// after returns h's state after the first n bytes of path.
 func (t *tower) after(h *chain, path []byte, n int) uint32 {
 	return h.run(h.start(len(path)), path[:n], 0) & h.mask
 }
 
-// end is the state of h at the place ground from which the suffix leads to the
-// target's hash. PJW has sixteen such states; the target's own, before the same
-// suffix, is one.
+// end returns the state of h at the position ground from which the suffix leads to
+// the target's hash. PJW has sixteen such states, of which the target's own, before
+// the same suffix, is one.
 func (t *tower) end(h *chain, ground int) uint32 {
 	if h.undo == nil {
 		own := t.target[:len(t.target)-len(t.suffix)]
@@ -101,8 +100,8 @@ func (t *tower) end(h *chain, ground int) uint32 {
 	return h.undo(h.sum([]byte(t.target)), []byte(t.suffix), ground) & h.mask
 }
 
-// landings are the states of the third hash at the place ground from which the
-// suffix leads to the target's bits: sixteen on average.
+// landings returns the final states: those of the third hash at the position ground
+// from which the suffix leads to the target's bits. There are sixteen on average.
 func (t *tower) landings(ground int) []uint32 {
 	h := t.hashes[2]
 	var ends []uint32
@@ -112,9 +111,9 @@ func (t *tower) landings(ground int) []uint32 {
 	return ends
 }
 
-// storey lists texts of storeyWidth for the place at that lead the first two
-// hashes from their states on the path to firstEnd and secondEnd: some of want,
-// or fewer where there are no more.
+// storey returns texts of storeyWidth for the position at that lead the first two
+// hashes from their states on the path to firstEnd and secondEnd: about want, or
+// fewer if there are no more.
 func (t *tower) storey(ctx context.Context, path []byte, at int, firstEnd, secondEnd uint32, want int) (*pool, error) {
 	var blocks [4]*pool
 	place := at
@@ -135,7 +134,7 @@ func (t *tower) storey(ctx context.Context, path []byte, at int, firstEnd, secon
 	return p, err
 }
 
-// block lists the texts of a width for the place at that lead h from one state
+// block returns the texts of a width for the position at that lead h from one state
 // to another: all pairs of words that meet in the middle.
 func (t *tower) block(h *chain, at, width int, from, to uint32) *pool {
 	left, right := t.words[wordWidths[width][0]], t.words[wordWidths[width][1]]
@@ -162,8 +161,8 @@ func (t *tower) block(h *chain, at, width int, from, to uint32) *pool {
 	return p
 }
 
-// join picks from each block so that the four together lead the second hash from
-// one state to another. Whatever is picked, the first hash does not notice.
+// join returns the combinations of the blocks that lead the second hash from one
+// state to another. All combinations are equal for the first hash.
 func (t *tower) join(ctx context.Context, blocks [4]*pool, at int, from, to uint32, want int) (*pool, error) {
 	h := t.hashes[1]
 	a, b, c, d := blocks[0], blocks[1], blocks[2], blocks[3]
@@ -204,9 +203,9 @@ func (t *tower) join(ctx context.Context, blocks [4]*pool, at int, from, to uint
 	return p, nil
 }
 
-// land looks for a front and a back that lead the third hash to the target's.
-// Of that hash the filter sees 28 bits: the other four may be anything. It
-// returns nil where there is none.
+// land searches for a front and a back that lead the third hash to the target's, of
+// which the filter uses 28 bits: the other four may differ. It returns nil if there
+// are none.
 func (t *tower) land(ctx context.Context, front, back *pool, between []byte, ground int) ([]byte, error) {
 	h := t.hashes[2]
 	start := h.start(ground + len(t.suffix))
