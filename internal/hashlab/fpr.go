@@ -3,6 +3,7 @@ package hashlab
 import (
 	"context"
 	"math"
+	"slices"
 
 	"spamgate/hashfamily"
 )
@@ -49,50 +50,23 @@ func (x *measurement) add(other *measurement) {
 	}
 }
 
-// indexTables holds the indices of all keys, and of the messages' candidate keys if
-// the experiment has messages.
-type indexTables struct{ keys, candidates *table }
-
-// hash hashes all keys of the experiment.
-func (p *experiment) hash(ctx context.Context, f hashfamily.Family) (h indexTables, err error) {
-	if h.keys, err = tabulate(ctx, f, p.keys); err == nil && p.messages != nil {
-		h.candidates, err = tabulate(ctx, f, p.messages.candidates)
+// allKeys returns the keys, and after them the candidate keys of messages.
+func (p *experiment) allKeys() [][]byte {
+	if p.messages == nil {
+		return p.keys
 	}
-	return h, err
+	return slices.Concat(p.keys, p.messages.candidates)
 }
 
-// keyDigests holds the digests for the ideal functions of all splits.
-type keyDigests struct{ keys, candidates []digest }
-
-// digest digests all keys of the experiment.
-func (p *experiment) digest(ctx context.Context, f *ideal) (d keyDigests, err error) {
-	if d.keys, err = f.digests(ctx, p.keys); err == nil && p.messages != nil {
-		d.candidates, err = f.digests(ctx, p.messages.candidates)
-	}
-	return d, err
-}
-
-// draw fills h with the indices that one split needs, by functions of its own.
-func (p *experiment) draw(h *indexTables, f *ideal, d keyDigests, s *split) {
-	if h.keys == nil {
-		h.keys = newTable(len(p.keys), p.k)
-	}
-	for _, step := range s.steps {
-		for _, key := range step {
-			f.drawRow(h.keys.row(key), d.keys[key])
+// draw sets the rows that one split needs, by functions of its own.
+func (p *experiment) draw(t *table, f *ideal, digests []digest, s *split) {
+	for _, keys := range append(s.steps[:len(s.steps):len(s.steps)], s.queries) {
+		for _, key := range keys {
+			f.drawRow(t.row(key), digests[key])
 		}
 	}
-	for _, key := range s.queries {
-		f.drawRow(h.keys.row(key), d.keys[key])
-	}
-	if p.messages == nil {
-		return
-	}
-	if h.candidates == nil {
-		h.candidates = newTable(len(p.messages.candidates), p.k)
-	}
-	for i, digest := range d.candidates {
-		f.drawRow(h.candidates.row(int32(i)), digest)
+	for candidate := len(p.keys); candidate < len(digests); candidate++ {
+		f.drawRow(t.row(int32(candidate)), digests[candidate])
 	}
 }
 
@@ -103,26 +77,29 @@ func (p *experiment) measure(ctx context.Context, s subject) (*measurement, erro
 	if err != nil {
 		return nil, err
 	}
-	var shared indexTables
-	var digests keyDigests
-	control, fresh := f.(*ideal)
-	if fresh {
-		digests, err = p.digest(ctx, control)
+	var shared *table
+	var digests []digest // of the control, which has other functions in each filter
+	control, isIdeal := f.(*ideal)
+	if isIdeal {
+		digests, err = control.digests(ctx, p.allKeys())
 	} else {
-		shared, err = p.hash(ctx, f)
+		shared, err = tabulate(ctx, f, p.allKeys())
 	}
 	if err != nil {
 		return nil, err
 	}
 	workers := make(chan *measurement, len(p.splits))
 	err = parallel(ctx, len(p.splits), func() func(int) {
-		own, h := p.newMeasurement(f), shared
+		own, t := p.newMeasurement(f), shared
+		if isIdeal {
+			t = newTable(len(digests), p.k)
+		}
 		workers <- own
 		return func(i int) {
-			if fresh {
-				p.draw(&h, control.withSeed(p.splits[i].seed), digests, p.splits[i])
+			if isIdeal {
+				p.draw(t, control.withSeed(p.splits[i].seed), digests, p.splits[i])
 			}
-			own.filter(p, i, h)
+			own.filter(p, i, t)
 		}
 	})
 	close(workers)
@@ -139,7 +116,7 @@ func (p *experiment) measure(ctx context.Context, s subject) (*measurement, erro
 // filter fills the filter of the i-th split, and looks up the queries at each load.
 // It copies each load's filter to ask the fullest one first: what that does not
 // contain is in none of the others, so that most queries need one lookup.
-func (x *measurement) filter(p *experiment, i int, h indexTables) {
+func (x *measurement) filter(p *experiment, i int, all *table) {
 	s := p.splits[i]
 	for l, step := range s.steps {
 		if l == 0 {
@@ -148,29 +125,29 @@ func (x *measurement) filter(p *experiment, i int, h indexTables) {
 			copy(x.filled[l], x.filled[l-1])
 		}
 		for _, key := range step {
-			x.filled[l].add(h.keys.row(key))
+			x.filled[l].add(all.row(key))
 		}
 		x.ones[l] += uint64(x.filled[l].ones())
 	}
 	fullest := x.filled[len(x.filled)-1]
 	x.maybe = x.maybe[:0]
 	for _, key := range s.queries {
-		if fullest.has(h.keys.row(key)) {
+		if fullest.has(all.row(key)) {
 			x.maybe = append(x.maybe, key)
 		}
 	}
 	for l, bits := range x.filled {
 		t := x.byLoad[l]
 		for _, key := range x.maybe {
-			if bits.has(h.keys.row(key)) {
+			if bits.has(all.row(key)) {
 				t.hit(i, key)
 			}
 		}
 		t.trials[i] = uint64(len(s.queries))
 	}
-	x.pass(s, i, h.keys, x.filled[p.full])
+	x.pass(s, i, all, x.filled[p.full])
 	if p.messages != nil {
-		p.messages.ask(x.messages, i, h.candidates, x.filled[p.full])
+		p.messages.ask(x.messages, i, all, len(p.keys), x.filled[p.full])
 	}
 }
 

@@ -99,11 +99,12 @@ func (x *messages) choose(p *experiment) {
 	}
 }
 
-// ask looks the queries of the i-th split up in its filter.
-func (x *messages) ask(t *tally, i int, candidates *table, bits bitmap) {
+// ask looks the queries of the i-th split up in its filter. The rows of candidates
+// are those from first on.
+func (x *messages) ask(t *tally, i int, all *table, first int, bits bitmap) {
 	for _, message := range x.queries[i] {
 		for _, key := range x.keys[message] {
-			if bits.has(candidates.row(key)) {
+			if bits.has(all.row(int32(first) + key)) {
 				t.hit(i, message)
 				break
 			}

@@ -116,7 +116,7 @@ func TestMessagesAndPassRatesOfEverything(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := p.hash(context.Background(), f)
+	all, err := tabulate(context.Background(), f, p.allKeys())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,8 +128,8 @@ func TestMessagesAndPassRatesOfEverything(t *testing.T) {
 				bits[i] = math.MaxUint64
 			}
 		}
-		x.pass(p.splits[0], 0, h.keys, bits)
-		p.messages.ask(x.messages, 0, h.candidates, bits)
+		x.pass(p.splits[0], 0, all, bits)
+		p.messages.ask(x.messages, 0, all, len(p.keys), bits)
 		for _, counts := range append(x.passes, x.messages) {
 			want := uint64(0)
 			if full {

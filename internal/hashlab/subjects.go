@@ -83,16 +83,8 @@ func choose(names []string) ([]choice, error) {
 // each, and the single hashes of the classic families at k = 1. Every group ends
 // with the controls.
 func groups(families []choice) ([]group, error) {
-	var all []group
-	put := func(s subject) {
-		at := slices.IndexFunc(all, func(g group) bool { return g.k == s.k })
-		if at < 0 {
-			at = len(all)
-			all = append(all, group{k: s.k})
-		}
-		all[at].subjects = append(all[at].subjects, s)
-	}
-	var single []string // hashes of the classic families
+	var subjects []subject
+	single := make(map[string]bool) // hashes of the classic families
 	for _, c := range families {
 		s := familySubject(c.spec.String(), KindFamily, c)
 		f, err := s.make(0, minBits)
@@ -102,25 +94,26 @@ func groups(families []choice) ([]group, error) {
 		classic, ok := f.(*hashfamily.Classic)
 		if ok {
 			for i := range classic.K() {
-				single = append(single, classic.HashName(i))
+				single[classic.HashName(i)] = true
 			}
 		}
 		if !ok || c.k > 1 { // a family of one classic hash is that hash
-			put(s)
+			subjects = append(subjects, s)
 		}
 	}
 	for _, h := range hashfamily.Hashes() {
-		if !slices.Contains(single, h.Name) {
+		if !single[h.Name] {
 			continue
 		}
 		spec, err := hashfamily.ParseSpec("classic:" + h.Name)
 		if err != nil {
 			return nil, err
 		}
-		put(familySubject(h.Name, KindHash, choice{spec, 1}))
+		subjects = append(subjects, familySubject(h.Name, KindHash, choice{spec, 1}))
 	}
-	for i := range all {
-		all[i].subjects = append(all[i].subjects, controlSubjects(all[i].k)...)
+	var all []group
+	for _, g := range Groups(subjects, func(s subject) int { return s.k }) {
+		all = append(all, group{g[0].k, append(g, controlSubjects(g[0].k)...)})
 	}
 	return all, nil
 }
@@ -157,10 +150,10 @@ func controlSubjects(k int) []subject {
 func (l *lab) hashes() []hashSubject {
 	wanted := map[string]bool{Ideal: true, XXH3: true}
 	for _, c := range l.families {
-		switch name := c.spec.String(); {
-		case name == "double":
+		switch c.spec.String() {
+		case "double":
 			wanted["HighwayHash"] = true
-		case name == "double:murmur3":
+		case "double:murmur3":
 			wanted["Murmur3"] = true
 		}
 	}
@@ -169,25 +162,19 @@ func (l *lab) hashes() []hashSubject {
 			wanted[s.Name] = wanted[s.Name] || s.Kind == KindHash
 		}
 	}
-	return slices.DeleteFunc(hashSubjects(l.options.Seed), func(h hashSubject) bool { return !wanted[h.Name] })
+	return Filter(hashSubjects(l.options.Seed), func(h hashSubject) bool { return wanted[h.Name] })
 }
 
 // makers returns a maker for each family, and for the controls with as many
 // functions as the first family.
 func (l *lab) makers() []familyMaker {
-	var all []familyMaker
-	seen := make(map[string]bool)
-	put := func(s subject) {
-		if !seen[s.Name] {
-			seen[s.Name] = true
-			all = append(all, func(m uint64) (hashfamily.Family, error) { return s.make(l.options.Seed, m) })
-		}
-	}
+	var subjects []subject
 	for _, c := range l.families {
-		put(familySubject(c.spec.String(), KindFamily, c))
+		subjects = append(subjects, familySubject(c.spec.String(), KindFamily, c))
 	}
-	for _, s := range controlSubjects(l.families[0].k) {
-		put(s)
+	var all []familyMaker
+	for _, g := range Groups(append(subjects, controlSubjects(l.families[0].k)...), func(s subject) string { return s.Name }) {
+		all = append(all, func(m uint64) (hashfamily.Family, error) { return g[0].make(l.options.Seed, m) })
 	}
 	return all
 }

@@ -56,9 +56,9 @@ func (t *tally) rate(asked []uint8) Interval {
 	if hits == 0 || filters < 2 {
 		return Interval{r, low, high}
 	}
-	v := t.spread(r) * filters / (filters - 1)
+	v := squares(t.hits, t.trials, r) * filters / (filters - 1)
 	if asked != nil {
-		v = max(v, v+t.unitSpread(r, asked)-r*(1-r)*float64(trials))
+		v = max(v, v+squares(t.byUnit, asked, r)-r*(1-r)*float64(trials))
 	}
 	deviation := math.Sqrt(v) / float64(trials)
 	student := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: filters - 1}.Quantile(1 - alpha/2)
@@ -66,21 +66,11 @@ func (t *tally) rate(asked []uint8) Interval {
 	return Interval{r, min(low, r/factor), max(high, min(1, r*factor))}
 }
 
-// spread returns the sum over the filters of (hits - r·trials)².
-func (t *tally) spread(r float64) float64 {
+// squares returns the sum of (hits - r·trials)².
+func squares[T uint8 | uint64](hits, trials []T, r float64) float64 {
 	sum := 0.0
-	for i, hits := range t.hits {
-		d := float64(hits) - r*float64(t.trials[i])
-		sum += d * d
-	}
-	return sum
-}
-
-// unitSpread returns the same sum over the units.
-func (t *tally) unitSpread(r float64, asked []uint8) float64 {
-	sum := 0.0
-	for i, hits := range t.byUnit {
-		d := float64(hits) - r*float64(asked[i])
+	for i := range hits {
+		d := float64(hits[i]) - r*float64(trials[i])
 		sum += d * d
 	}
 	return sum

@@ -22,14 +22,12 @@ func (t *textWriter) passRates() {
 	var ratios summary.Range
 	for _, f := range summary.Families(t.report) {
 		if !f.AllWork() {
-			g := newGrid("function")
+			var cells, fill []cell
 			for _, p := range f.Rows {
-				g.put(p.Hash, p.Corpus, format.Rate(p.Rate.Value))
+				cells = append(cells, cell{p.Hash, p.Corpus, format.Rate(p.Rate.Value)})
+				fill = append(fill, cell{"(fill)", p.Corpus, format.Rate(p.Fill)})
 			}
-			for _, p := range f.Rows {
-				g.put("(fill)", p.Corpus, format.Rate(p.Fill))
-			}
-			t.grid(text.Printable(f.Label)+", by corpus:", g)
+			t.grid(text.Printable(f.Label)+", by corpus:", "function", append(cells, fill...))
 			continue
 		}
 		good = append(good, text.Printable(f.Label))
@@ -54,14 +52,12 @@ func (t *textWriter) collisions() {
 	groups := hashlab.Groups(t.report.Collisions, bits)
 	slices.SortFunc(groups, func(a, b []hashlab.Collision) int { return bits(a[0]) - bits(b[0]) })
 	for _, rows := range groups {
-		g := newGrid("hash")
+		var cells, expected []cell
 		for _, c := range rows {
-			g.put(subjectText(c.Subject), c.Corpus, text.Number(c.Collisions))
+			cells = append(cells, cell{subjectText(c.Subject), c.Corpus, text.Number(c.Collisions)})
+			expected = append(expected, cell{"(expected)", c.Corpus, fmt.Sprintf("%.1f", c.Expected)})
 		}
-		for _, c := range rows {
-			g.put("(expected)", c.Corpus, fmt.Sprintf("%.1f", c.Expected))
-		}
-		t.grid(fmt.Sprintf("Of %d bits, by corpus:", rows[0].Bits), g)
+		t.grid(fmt.Sprintf("Of %d bits, by corpus:", rows[0].Bits), "hash", append(cells, expected...))
 	}
 }
 
@@ -72,7 +68,7 @@ func (t *textWriter) uniformity() {
 		return
 	}
 	for _, part := range []string{"low", "high"} {
-		g := newGrid("hash")
+		var cells []cell
 		for _, u := range t.report.Uniformity {
 			if u.Part != part {
 				continue
@@ -81,9 +77,9 @@ func (t *textWriter) uniformity() {
 			if u.PHolm < summary.Significant {
 				star = "*"
 			}
-			g.put(subjectText(u.Subject), u.Corpus, fmt.Sprintf("%.3f", u.ExcessEffect)+star)
+			cells = append(cells, cell{subjectText(u.Subject), u.Corpus, fmt.Sprintf("%.3f", u.ExcessEffect) + star})
 		}
-		t.grid(fmt.Sprintf("The %sest bits, by corpus:", part), g)
+		t.grid(fmt.Sprintf("The %sest bits, by corpus:", part), "hash", cells)
 	}
 }
 
@@ -92,11 +88,11 @@ func (t *textWriter) avalanche() {
 		"1 is a bit that always or never flips. Then, how many of the pairs never flip. --html shows each pair.") {
 		return
 	}
-	g := newGrid("hash")
+	var cells []cell
 	for _, a := range t.report.Avalanche {
-		g.put(subjectText(a.Subject), a.Corpus, fmt.Sprintf("%.2f %3.0f%%", a.MeanBias, 100*a.Never))
+		cells = append(cells, cell{subjectText(a.Subject), a.Corpus, fmt.Sprintf("%.2f %3.0f%%", a.MeanBias, 100*a.Never)})
 	}
-	t.grid("Mean bias and pairs that never flip, by corpus:", g)
+	t.grid("Mean bias and pairs that never flip, by corpus:", "hash", cells)
 }
 
 // agreement writes a table of the related pairs of functions, and the range of
@@ -157,55 +153,40 @@ func (t *textWriter) agreement() {
 	}
 }
 
-// grid is a table with corpora across. Rows and columns are in the order in which
-// cells are first put there.
-type grid struct {
-	what           string // the title of the rows
-	names, corpora []string
-	cells          map[[2]string]string
-}
+// cell is a cell of a table with corpora across.
+type cell struct{ name, corpus, text string }
 
-func newGrid(what string) *grid { return &grid{what: what, cells: map[[2]string]string{}} }
-
-// put sets a cell.
-func (g *grid) put(name, corpus, cell string) {
-	if !slices.Contains(g.names, name) {
-		g.names = append(g.names, name)
-	}
-	if !slices.Contains(g.corpora, corpus) {
-		g.corpora = append(g.corpora, corpus)
-	}
-	g.cells[[2]string{name, corpus}] = cell
-}
-
-// grid writes a grid, in tables of as many corpora as fit.
-func (t *textWriter) grid(caption string, g *grid) {
-	for rest := g.corpora; len(rest) > 0; {
-		n := len(rest)
-		rows := t.columns(g, rest)
+// grid writes cells in tables of as many corpora as fit. Rows and columns are in
+// the order of their first cells; what is the title of the rows.
+func (t *textWriter) grid(caption, what string, cells []cell) {
+	corpora := hashlab.Distinct(cells, func(c cell) string { return c.corpus })
+	for len(corpora) > 0 {
+		n := len(corpora)
+		rows := t.gridTable(what, cells, corpora)
 		for n > 1 && !rows.Fits(t.width) {
 			n--
-			rows = t.columns(g, rest[:n])
+			rows = t.gridTable(what, cells, corpora[:n])
 		}
 		t.table(caption, rows)
-		rest = rest[n:]
+		corpora = corpora[n:]
 	}
 }
 
-// columns returns the part of the grid with these corpora.
-func (t *textWriter) columns(g *grid, corpora []string) *term.Table {
-	rows := newTable(g.what)
+// gridTable returns the table of the cells of these corpora.
+func (t *textWriter) gridTable(what string, cells []cell, corpora []string) *term.Table {
+	rows := newTable(what)
 	for _, c := range corpora {
 		rows.Columns = append(rows.Columns, term.Column{Title: t.number(c)})
 	}
-	for _, name := range g.names {
-		row := []string{text.Printable(name)}
-		for _, c := range corpora {
-			cell, ok := g.cells[[2]string{name, c}]
-			if !ok {
-				cell = "-"
+	for _, g := range hashlab.Groups(cells, func(c cell) string { return c.name }) {
+		row := []string{text.Printable(g[0].name)}
+		for _, corpus := range corpora {
+			i := slices.IndexFunc(g, func(c cell) bool { return c.corpus == corpus })
+			if i < 0 {
+				row = append(row, "-")
+			} else {
+				row = append(row, g[i].text)
 			}
-			row = append(row, cell)
 		}
 		rows.Add(row...)
 	}
