@@ -18,14 +18,17 @@ func (g goal) met() bool {
 	return g.measured <= g.asked
 }
 
-func (g goal) bound() string {
+// String returns the goal as a row of a Markdown table.
+func (g goal) String() string {
+	bound, verdict := "at most", "missed"
 	if g.atLeast {
-		return "at least"
+		bound = "at least"
 	}
-	return "at most"
+	if g.met() {
+		verdict = "met"
+	}
+	return fmt.Sprintf("| %s | %s %.2f × %s | %.2[5]f × %[4]s | %[6]s |", g.what, bound, g.asked, g.of, g.measured, verdict)
 }
-
-func (g goal) unit(v float64) string { return fmt.Sprintf("%.2f × %s", v, g.of) }
 
 // targets returns the goals with the measured medians. HAProxy does not tell the
 // sink who its clients are, so most goals are for the gate that does not either.

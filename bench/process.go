@@ -1,15 +1,14 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -66,8 +65,12 @@ const startLimit = time.Minute
 func (p *process) waitReady(ctx context.Context, addr string) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
+	to, err := netip.ParseAddrPort(addr)
+	if err != nil {
+		return err
+	}
 	for {
-		err := probe(ctx, addr)
+		err := newClient().session(to, func() error { return nil })
 		if err == nil {
 			return nil
 		}
@@ -79,29 +82,6 @@ func (p *process) waitReady(ctx context.Context, addr string) error {
 			return fmt.Errorf("%s does not answer (%w): %s", p.name, err, p.log())
 		}
 	}
-}
-
-// probe runs an SMTP session without mail.
-func probe(ctx context.Context, addr string) error {
-	var dialer net.Dialer
-	c, err := dialer.DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	c.SetDeadline(time.Now().Add(5 * time.Second))
-	replies := bufio.NewReader(c)
-	for _, want := range []string{"220 ", "221 "} {
-		line, err := replies.ReadString('\n')
-		if err != nil {
-			return err
-		}
-		if !strings.HasPrefix(line, want) {
-			return fmt.Errorf("answer %q instead of %s", line, want)
-		}
-		fmt.Fprint(c, "QUIT\r\n")
-	}
-	return nil
 }
 
 // Ports that freeAddrs tries. They are below those that the system assigns.

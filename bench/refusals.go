@@ -18,14 +18,11 @@ const refusalsPerConnection = 50
 // client does not matter for a refusal, so one gate stands for the three.
 var refusers = []string{postfix, gateAuto}
 
-// manner is how the one client asks.
-type manner struct {
-	name      string
-	keep      bool // the client keeps a connection for more than one refusal
-	pipelined bool // MAIL, RCPT and RSET go out at once (RFC 2920)
-}
-
-var manners = []manner{
+// manners are the ways in which one client asks for refusals.
+var manners = []struct {
+	name            string
+	keep, pipelined bool
+}{
 	{"a connection each", false, false},
 	{"connections kept", true, false},
 	{"connections kept, commands pipelined", true, true},
@@ -93,8 +90,9 @@ func (s *servers) benchmarkFlood(ctx context.Context, o options, w io.Writer) (*
 
 // refusalOrder is one client that is refused so many times.
 type refusalOrder struct {
-	Refusals        int
-	Keep, Pipelined bool
+	Refusals  int
+	Keep      bool // a connection for more than one refusal
+	Pipelined bool // MAIL, RCPT and RSET go out at once (RFC 2920)
 }
 
 // send returns an error if the server does not refuse each time.

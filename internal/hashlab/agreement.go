@@ -89,9 +89,10 @@ func agreement(ctx context.Context, f hashfamily.Family, keys [][]byte, members,
 	}
 	a := Agreement{
 		Family: f.Name(), M: f.M(), N: n, Fill: float64(set) / float64(f.M()), Keys: len(absent),
-		Names: functionNames(f), Same: newMatrix[float64](k), Kappa: newMatrix[float64](k),
+		Same: newMatrix[float64](k), Kappa: newMatrix[float64](k),
 	}
 	for i := range k {
+		a.Names = append(a.Names, hashName(f, i))
 		a.Same[i][i], a.Kappa[i][i] = 1, 1
 		for j := range i {
 			part := float64(same[i][j]) / float64(len(absent))
@@ -154,13 +155,4 @@ func halfFull(ctx context.Context, f hashfamily.Family, keys [][]byte, numbers [
 		n++
 	}
 	return filter, n, set, true
-}
-
-// functionNames returns the names of a family's index functions.
-func functionNames(f hashfamily.Family) []string {
-	names := make([]string, f.K())
-	for i := range names {
-		names[i] = hashName(f, i)
-	}
-	return names
 }

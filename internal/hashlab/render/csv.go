@@ -10,25 +10,10 @@ import (
 	"spamgate/internal/hashlab"
 )
 
-// CSVHeader names the columns of [CSV], which writes one number a line.
-//
-//   - section: the report's part, named as in the JSON: manifest, summary, fpr,
-//     messages, pass_rates, collisions, uniformity, avalanche, agreement, speed.
-//   - corpus, subject, kind: what was measured, over what. A column without a
-//     meaning is empty.
-//   - part: the index function of pass_rates, "low" or "high" bits of uniformity,
-//     the two functions of agreement with a space between, the "what" of speed,
-//     "full size" of fpr; of a summary's sentence whether it holds.
-//   - m, k, n: the filter's bits, hashes and keys; for collisions and uniformity
-//     m is the number of values or buckets and n of keys. 2^64 values are empty.
-//   - metric, value: the number, named as in the JSON. In manifest and summary
-//     the value is text.
-//   - low, high: the limits of 95% confidence; for ns of speed the range.
-//
-// A value or limit that is unknown is empty: of effective_k, see
-// [hashlab.FPRRow].
-//
-// The cells of the avalanche matrices are in the JSON only.
+// CSVHeader names the columns of [CSV], which writes one number a line. Sections and
+// metrics are named as in the JSON; docs/hash-families-fields.md has the meaning of
+// each column and metric. Columns without a meaning are empty, and so are unknown
+// values and limits. The cells of the avalanche matrices are in the JSON only.
 var CSVHeader = []string{"section", "corpus", "subject", "kind", "part", "m", "k", "n", "metric", "value", "low", "high"}
 
 // CSV writes the report as comma-separated values (RFC 4180, but lines end with a

@@ -143,19 +143,12 @@ func fullest(rows []hashlab.FPRRow) [][]hashlab.FPRRow {
 		most := sizeOf(summary.Fullest(sizes))
 		for _, g := range hashlab.Groups(sizes, sizeOf) {
 			if g[0].FullSize || sizeOf(g[0]) == most {
-				slices.SortStableFunc(g, func(a, b hashlab.FPRRow) int { return cmp.Compare(isControl(a.Subject), isControl(b.Subject)) })
-				all = append(all, g)
+				control := func(f hashlab.FPRRow) bool { return f.Kind == hashlab.KindControl }
+				all = append(all, append(hashlab.Filter(g, func(f hashlab.FPRRow) bool { return !control(f) }), hashlab.Filter(g, control)...))
 			}
 		}
 	}
 	return all
-}
-
-func isControl(s hashlab.Subject) int {
-	if s.Kind == hashlab.KindControl {
-		return 1
-	}
-	return 0
 }
 
 func (t *textWriter) fpr() {
