@@ -72,5 +72,5 @@ func (e extremes) picture(family string) (Picture, error) {
 			m.cells[i][j] = a.Kappa[i][j]
 		}
 	}
-	return m.picture("agreement-"+family, "Full blue, 1.00: one function under two names, as each is to itself. Without colour, 0.00: independent. Orange: one answers yes where the other says no.")
+	return m.picture("agreement-"+family, "Full blue, 1.00: one function under two names, as each is to itself. Without colour, 0.00: independent. Orange: one answers yes when the other answers no.")
 }

@@ -53,7 +53,7 @@ func workPicture(f summary.Family) (Picture, error) {
 }
 
 func collisionsSection(r *hashlab.Report) section {
-	s := section{ID: "collisions", Title: "Collisions", About: "How many different values a hash has over a corpus, cut to some bits, and how many keys share theirs with an earlier one, against an ideal hash's expectation."}
+	s := section{ID: "collisions", Title: "Collisions", About: "How many different values a hash has over a corpus, cut to some bits, and how many keys have the value of an earlier one, compared with the expectation for an ideal hash."}
 	// A picture of the fewest bits, which have the most collisions.
 	least := slices.MinFunc(r.Collisions, func(a, b hashlab.Collision) int { return cmp.Compare(a.Bits, b.Bits) }).Bits
 	rows := hashlab.Filter(r.Collisions, func(c hashlab.Collision) bool { return c.Bits == least })
@@ -75,7 +75,7 @@ func collisionsSection(r *hashlab.Report) section {
 
 func uniformitySection(r *hashlab.Report) section {
 	s := section{ID: "uniformity", Title: "Uniformity", About: fmt.Sprintf("Chi-square tests of each hash's lowest and highest bits. The corrected p is Holm's, for all %d tests of the run: below 0.05 the spread is uneven, and the effect, Cohen's w, "+
-		"says how much (0.1 small, 0.3 middling, 0.5 large); the excess is the effect without what chance gives. Where the p of being so even is small, keys are spread more evenly than by chance.", len(r.Uniformity))}
+		"says how much (0.1 small, 0.3 medium, 0.5 large); the excess is the effect without what chance gives. Where the p of being so even is small, keys are spread more evenly than by chance.", len(r.Uniformity))}
 	for _, rows := range hashlab.Groups(r.Uniformity, func(u hashlab.Uniformity) string { return u.Part }) {
 		m := gather(fmt.Sprintf("Unevenness of the %sest bits", rows[0].Part), rows,
 			func(u hashlab.Uniformity) string { return u.Name }, func(u hashlab.Uniformity) string { return u.Corpus },

@@ -219,7 +219,7 @@ func TestPageInterrupted(t *testing.T) {
 
 // TestPageOfNothing wants a page of a report that has nothing, and no pictures.
 func TestPageOfNothing(t *testing.T) {
-	if page := written(t, new(hashlab.Report)); !strings.Contains(page, "There is nothing to sum up.") || strings.Contains(page, "<figure") {
+	if page := written(t, new(hashlab.Report)); !strings.Contains(page, "There is nothing to summarise.") || strings.Contains(page, "<figure") {
 		t.Errorf("got:\n%s", page)
 	}
 }

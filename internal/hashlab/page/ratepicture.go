@@ -147,6 +147,6 @@ func ratePicture(rows []hashlab.FPRRow, l line) (Picture, error) {
 	low, high := d.decades()
 	chart.LogScale(&p.Y, low, high)
 	return drawPicture(p, width, height+band, fmt.Sprintf("fpr-%s-%d", l.Name, l.k),
-		fmt.Sprintf("%s: the marks are measured rates, the bars their limits. Hollow marks with an arrow are upper bounds, where nothing was hit. "+
-			"Dashed is the formula, unless it is below the picture: what stands above it lets more pass than promised. A filter at 100%% of its capacity has half of its bits set.", l))
+		fmt.Sprintf("%s: the marks are measured rates, the bars their limits. Hollow marks with an arrow are upper bounds of rows without hits. "+
+			"The dashed line is the formula, unless it is below the picture: marks above it let more keys pass than promised. A filter at 100%% of its capacity has half of its bits set.", l))
 }

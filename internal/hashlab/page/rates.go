@@ -67,9 +67,9 @@ func pointsOf(rows []hashlab.FPRRow, l line, corpus string) []hashlab.FPRRow {
 }
 
 func ratesSection(r *hashlab.Report) section {
-	s := section{ID: "rates", Title: "False positives per key", About: "Filters are made from random parts of a corpus, and asked for its other keys. " +
+	s := section{ID: "rates", Title: "False positives per key", About: "Filters are filled with random parts of a corpus, and tested with its other keys. " +
 		"The textbook's formula is (1 - e^(-kn/m))^k for n keys, m bits and k functions. The effective k is the number of ideal functions that would have " +
-		"the measured rate at the measured fill. All limits are of 95% confidence, and show the spread between the filters, too."}
+		"the measured rate at the measured fill. All limits are of 95% confidence, and include the spread between the filters."}
 	for _, rows := range hashlab.Groups(r.FPR, corpusOf) {
 		s.Tables = append(s.Tables, table(numbers+": "+rows[0].Corpus, []string{"subject", "k", "m", "n", "filters", "hits", "trials", "rate [95%]", "formula", "× formula", "effective k [95%]", "fill", "expected fill", "fill^k"}, rows, rateCells))
 	}
@@ -125,8 +125,8 @@ func overview(title string, rows []hashlab.FPRRow, number func(hashlab.FPRRow) (
 }
 
 func fillSection(r *hashlab.Report) section {
-	s := section{ID: "fill", Title: "Fill", About: "The part of the bits that are set, against 1 - e^(-kn/m), which ideal functions fill. Functions that fall on the same bits leave more of them clear: " +
-		"that alone would make false positives rarer, but these functions let more keys pass, too. The numbers are in the tables above."}
+	s := section{ID: "fill", Title: "Fill", About: "The part of the bits that are set, against 1 - e^(-kn/m), which ideal functions fill. Functions that set the same bits leave more of them clear. "+
+		"That alone would make false positives rarer, but such functions also let more keys pass. The numbers are in the tables above."}
 	m := overview("Measured fill, in parts of the expected", r.FPR, func(f hashlab.FPRRow) (float64, bool) {
 		return f.Fill / f.ExpectedFill, f.ExpectedFill > 0
 	})

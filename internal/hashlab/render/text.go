@@ -102,7 +102,7 @@ func newTable(titles ...string) *term.Table {
 func (t *textWriter) summary() {
 	t.section(1, "summary", "")
 	if len(t.report.Summary) == 0 {
-		t.paragraph("", "There is nothing to sum up.")
+		t.paragraph("", "There is nothing to summarise.")
 	}
 	for _, f := range t.report.Summary {
 		t.paragraph("* ", f.Text)
@@ -112,7 +112,7 @@ func (t *textWriter) summary() {
 // corpora numbers the corpora, for the titles of columns.
 func (t *textWriter) corpora() {
 	corpora := t.report.Manifest.Corpora
-	if !t.section(len(corpora), "corpora", "What the hashes were given, and by which numbers the tables call it.") {
+	if !t.section(len(corpora), "corpora", "The keys of the measurements, with the numbers that the tables use for them.") {
 		return
 	}
 	for i, c := range corpora {
@@ -152,9 +152,9 @@ func fullest(rows []hashlab.FPRRow) [][]hashlab.FPRRow {
 }
 
 func (t *textWriter) fpr() {
-	if !t.section(len(t.report.FPR), "false positives per key", `Filters made from random parts of a corpus, asked for its other keys. "× formula" is how many times `+
+	if !t.section(len(t.report.FPR), "false positives per key", `Filters with random parts of a corpus, tested with its other keys. "× formula" is how many times `+
 		`the textbook's (1 - e^(-kn/m))^k the rate is. The effective k (eff. k) is the number of ideal functions that would have the measured rate `+
-		`at the measured fill. In brackets: 95% intervals, over the spread between the filters.`) {
+		`at the measured fill. In brackets: 95% intervals, which include the spread between the filters.`) {
 		return
 	}
 	groups := fullest(t.report.FPR)

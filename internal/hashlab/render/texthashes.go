@@ -45,7 +45,7 @@ func (t *textWriter) passRates() {
 
 // collisions writes a table for each number of bits: hashes down, corpora across.
 func (t *textWriter) collisions() {
-	if !t.section(len(t.report.Collisions), "collisions", "How many keys of each corpus have a value that another key had before. Far more than expected is a poor hash, far fewer a regular one: either is no chance.") {
+	if !t.section(len(t.report.Collisions), "collisions", "How many keys of each corpus have the value of an earlier key. A poor hash has far more than expected, a regular one far fewer; neither is due to chance.") {
 		return
 	}
 	bits := func(c hashlab.Collision) int { return c.Bits }
@@ -64,7 +64,7 @@ func (t *textWriter) collisions() {
 // uniformity writes a table of the low bits and one of the high ones.
 func (t *textWriter) uniformity() {
 	if !t.section(len(t.report.Uniformity), "uniformity", fmt.Sprintf("Chi-square tests of each hash's lowest and highest bits, over as many buckets as leave at least 5 keys for each. The number is the effect, Cohen's w without what chance gives: "+
-		"0.1 is small, 0.3 middling, 0.5 large. A star marks p < %g after Holm's correction for all %d tests; --csv, --json and --html have each p.", summary.Significant, len(t.report.Uniformity))) {
+		"0.1 is small, 0.3 medium, 0.5 large. A star marks p < %g after Holm's correction for all %d tests; --csv, --json and --html have each p.", summary.Significant, len(t.report.Uniformity))) {
 		return
 	}
 	for _, part := range []string{"low", "high"} {
@@ -84,8 +84,8 @@ func (t *textWriter) uniformity() {
 }
 
 func (t *textWriter) avalanche() {
-	if !t.section(len(t.report.Avalanche), "avalanche", "How far from one half the probability is that a bit of the value flips with a bit of the key, on average over all pairs of bits: bias 0 is the ideal, "+
-		"1 is a bit that always or never flips. Then, how many of the pairs never flip. --html shows each pair.") {
+	if !t.section(len(t.report.Avalanche), "avalanche", "The bias tells how far from one half the probability is that a bit of the value flips with a bit of the key, on average over all pairs of bits: "+
+		"0 is ideal, 1 is a bit that always or never flips. The percentage is the part of the pairs that never flip. --html shows each pair.") {
 		return
 	}
 	var cells []cell

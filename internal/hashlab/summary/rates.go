@@ -24,12 +24,12 @@ func (s *summary) control() {
 	for least > 0 && chanceOfMisses(n, n-least+1) >= surprise {
 		least--
 	}
-	verdict := fmt.Sprintf("By chance one in twenty misses; fewer than %d would be alarming.", least)
+	verdict := fmt.Sprintf("By chance one in twenty misses; fewer than %d would be a reason not to trust this run.", least)
 	switch {
 	case least == 0:
-		verdict = "By chance one in twenty misses; so few can't be alarming."
+		verdict = "By chance one in twenty misses; so few comparisons cannot show an error."
 	case !holds:
-		verdict = fmt.Sprintf("That is alarming, since by chance only one in twenty misses: at least %d are due. Don't trust this run's rates.", least)
+		verdict = fmt.Sprintf("By chance only one in twenty misses, so that at least %d should agree. Don't trust this run's rates.", least)
 	}
 	s.say("control", holds, "The laboratory itself: the ideal control's 95%% interval holds the textbook formula's rate in %d of %s (each corpus, k and size of filter is one). %s",
 		n-misses, text.Count(n, "comparison", "comparisons"), verdict)
@@ -173,10 +173,10 @@ func (s *summary) rates() {
 		}
 	}
 	if len(good) > 0 {
-		s.say("formula", true, "%s: expect what the formula says. Measured were %.2f times the false positives that it foretells.", Join(good), hits/expected)
+		s.say("formula", true, "%s: expect what the formula says. The filters had %.2f times the false positives that it predicts.", Join(good), hits/expected)
 	}
 	if len(unknown) > 0 {
-		s.say("formula", false, "%s: no row has the %d false positives from which on a sentence about the rate is fair; the tables have the limits.",
+		s.say("formula", false, "%s: no row has the %d false positives that a statement about the rate needs; the tables have the limits.",
 			Join(unknown), enoughHits)
 	}
 }
@@ -203,7 +203,7 @@ func (s *summary) scope() {
 		most = max(most, f.M)
 	}
 	if classic && !full && most < bloom.ClassicBits {
-		s.say("scope", true, "These rates are of filters of at most %s bits, where an index is the low bits of a hash. They don't foretell those of the daemon's classic filter of %s bits: --full measures them.",
+		s.say("scope", true, "These rates are of filters of at most %s bits, where an index is the low bits of a hash. They don't predict those of the daemon's classic filter of %s bits, which --full measures.",
 			format.Bits(most), format.Bits(bloom.ClassicBits))
 	}
 }

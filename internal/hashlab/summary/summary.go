@@ -150,7 +150,7 @@ func (s *summary) messages() {
 		return
 	}
 	s.say("messages", hits <= 2*expected, "A message has %s candidate keys on average, each of which may be a false positive. All families together had %.2f times "+
-		"the false positives per message that as many independent keys would have. Single rows had %s times: one key, such as com, stands in many messages, "+
+		"the false positives per message that as many independent keys would have. Single rows had %s times: one key, such as com, is in many messages, "+
 		"and a message's keys are of other kinds than the corpus's own.",
 		keys, hits/expected, ratios)
 }

@@ -50,12 +50,12 @@ func TestSummaryFollowsNumbers(t *testing.T) {
 		change        func(*hashlab.Report)
 	}{
 		{"interrupted", "", "interrupted", true, func(r *hashlab.Report) { r.Interrupted = true }},
-		{"control", "in 4 of 4 comparisons (each corpus, k and size of filter is one). By chance one in twenty misses; fewer than 2 would be alarming.", "in 0 of 4 comparisons (each corpus, k and size of filter is one). That is alarming, since by chance only one in twenty misses: at least 2 are due.", false, func(r *hashlab.Report) {
+		{"control", "in 4 of 4 comparisons (each corpus, k and size of filter is one). By chance one in twenty misses; fewer than 2 would be a reason not to trust this run.", "in 0 of 4 comparisons (each corpus, k and size of filter is one). By chance only one in twenty misses, so that at least 2 should agree.", false, func(r *hashlab.Report) {
 			for i := range r.FPR {
 				r.FPR[i].Rate.Low = r.FPR[i].Rate.High
 			}
 		}},
-		{"control", "fewer than 2", "in 1 of 1 comparison (each corpus, k and size of filter is one). By chance one in twenty misses; so few can't be alarming.", true, func(r *hashlab.Report) {
+		{"control", "fewer than 2", "in 1 of 1 comparison (each corpus, k and size of filter is one). By chance one in twenty misses; so few comparisons cannot show an error.", true, func(r *hashlab.Report) {
 			r.FPR = r.FPR[12:14]
 		}},
 		// Only the fullest row of a place counts, and only where there is enough to tell.
@@ -68,7 +68,7 @@ func TestSummaryFollowsNumbers(t *testing.T) {
 				}
 			}
 		}},
-		{"formula", "weighted: expect what the formula says. Measured were 1.00 times", "xxxx: expect what the formula says", true, func(r *hashlab.Report) {
+		{"formula", "weighted: expect what the formula says. The filters had 1.00 times", "xxxx: expect what the formula says", true, func(r *hashlab.Report) {
 			for i := range r.FPR {
 				if r.FPR[i].Name == "weighted" {
 					r.FPR[i].Name = "xxxx"
@@ -112,7 +112,7 @@ func TestSummaryFollowsNumbers(t *testing.T) {
 			}
 		}},
 		{"scope", "at most 2^17 bits", "at most 2^20 bits", true, func(r *hashlab.Report) { r.FPR[0].M = 1 << 20 }},
-		{"scope", "--full measures them", "", false, func(r *hashlab.Report) { r.FPR[0].FullSize = true }},
+		{"scope", "which --full measures", "", false, func(r *hashlab.Report) { r.FPR[0].FullSize = true }},
 		{"scope", "classic", "", false, func(r *hashlab.Report) {
 			r.FPR = slices.DeleteFunc(r.FPR, func(f hashlab.FPRRow) bool { return f.Name == "classic" })
 		}},
