@@ -125,7 +125,7 @@ func overview(title string, rows []hashlab.FPRRow, number func(hashlab.FPRRow) (
 }
 
 func fillSection(r *hashlab.Report) section {
-	s := section{ID: "fill", Title: "Fill", About: "The part of the bits that are set, against 1 - e^(-kn/m), which ideal functions fill. Functions that set the same bits leave more of them clear. "+
+	s := section{ID: "fill", Title: "Fill", About: "The part of the bits that are set, against 1 - e^(-kn/m), which ideal functions fill. Functions that set the same bits leave more of them clear. " +
 		"That alone would make false positives rarer, but such functions also let more keys pass. The numbers are in the tables above."}
 	m := overview("Measured fill, in parts of the expected", r.FPR, func(f hashlab.FPRRow) (float64, bool) {
 		return f.Fill / f.ExpectedFill, f.ExpectedFill > 0
