@@ -96,26 +96,22 @@ func contenders(subjects []hashSubject, families []hashfamily.Family) []contende
 	for _, length := range speedLengths {
 		keys[length] = randomKeys(speedKeys, length)
 	}
-	add := func(subject Subject, what string, k, length int, pass func(keys [][]byte) uint64) {
-		c := contender{row: SpeedRow{Subject: subject, What: what, K: k, KeyBytes: length}}
-		some := keys[length]
-		c.work = func(turns int) {
-			for range turns {
-				pass(some) // the compiler cannot omit the call of an unknown function
-			}
+	add := func(subject Subject, what string, k int, pass func(keys [][]byte) uint64) {
+		for _, length := range speedLengths {
+			some := keys[length]
+			all = append(all, contender{row: SpeedRow{Subject: subject, What: what, K: k, KeyBytes: length}, work: func(turns int) {
+				for range turns {
+					pass(some) // the compiler cannot omit the call of an unknown function
+				}
+			}})
 		}
-		all = append(all, c)
 	}
 	for _, s := range subjects {
-		for _, length := range speedLengths {
-			add(s.Subject, oneHash, 1, length, s.pass())
-		}
+		add(s.Subject, oneHash, 1, s.pass())
 	}
 	for _, f := range families {
 		for _, way := range ways(f) {
-			for _, length := range speedLengths {
-				add(Subject{f.Name(), FamilyKind(f.Name())}, way.what, f.K(), length, way.pass)
-			}
+			add(Subject{f.Name(), FamilyKind(f.Name())}, way.what, f.K(), way.pass)
 		}
 	}
 	return all
@@ -137,16 +133,15 @@ func randomKeys(count, length int) [][]byte {
 // function value.
 func (h hashSubject) pass() func(keys [][]byte) uint64 {
 	if h.sum32 != nil {
-		return func(keys [][]byte) (all uint64) {
-			for _, key := range keys {
-				all += uint64(h.sum32(key))
-			}
-			return all
-		}
+		return passOf(h.sum32)
 	}
+	return passOf(h.sum)
+}
+
+func passOf[T uint32 | uint64](sum func(key []byte) T) func(keys [][]byte) uint64 {
 	return func(keys [][]byte) (all uint64) {
 		for _, key := range keys {
-			all += h.sum(key)
+			all += uint64(sum(key))
 		}
 		return all
 	}
