@@ -32,11 +32,11 @@ func newRootCommand() *cobra.Command {
 		Use:     "spamgate",
 		Short:   "An SMTP proxy that turns listed senders away",
 		Version: version.Read().String(),
-		Long: `spamgate stands in front of a mail server, looks every sender up in lists
-(envelope and header), and turns listed ones away inside the SMTP session.
+		Long: `spamgate is an SMTP proxy for a mail server. It looks up every sender (envelope
+and header) in blocklists and refuses listed ones inside the SMTP session.
 
-Exit codes: 0 fine; 1 check found a sender that is not accepted, or a command
-such as lists find has nothing to show; 2 an error.`,
+Exit codes: 0 success; 1 check found a sender that is not accepted, or a command
+such as lists find found nothing; 2 an error.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,

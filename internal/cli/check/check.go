@@ -43,29 +43,29 @@ type checkOptions struct {
 func NewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [ADDRESS... | -]",
-		Short: "Say what the gate would do with a sender, and why",
-		Long: `Say what the gate would do with mail from each address, as envelope sender and
-in the header, and which line of which list says so. The lists are read from
-disk as they are now; a running gate is not asked. '<>' is the null sender.
+		Short: "Show what the gate would do with a sender, and why",
+		Long: `Show what the gate would do with mail from each address, as envelope sender and
+in the header, and which line of which list decides. The command reads the lists
+from disk and does not ask a running gate. '<>' is the null sender.
 
-With "-" addresses are read from standard input, one a line, and those that are
-not accepted are printed, a line each: action, address, list, source, reason,
-with tabs between. So are those that lists only log ("monitor"). --all prints
-all.
+With "-" it reads addresses from standard input, one per line, and prints those
+that are not accepted, one per line: action, address, list, source and reason,
+separated by tabs. It also prints those that lists only log ("monitor"). --all
+prints all addresses.
 
-Listeners may differ in the lists that count. The first one is asked about, or
-the one that --listener names.
+Listeners may use different lists. The default is the first listener; --listener
+names another.
 
---trace shows how a decision comes about: every key under which a list may hold
-the sender, with the filter's bits for it and the entries that the lists hold,
-and which of them counts. A running gate has a filter of its own, with the same
-bits unless its hashes have a secret key.
+--trace shows each step of a decision: every key under which a list may hold the
+sender, the filter's bits for it, the entries that the lists hold, and which of
+them counts. A running gate has its own filter, with the same bits unless its
+hashes have a secret key.
 
-With --message a whole message is judged: the envelope sender and every address
-in the header fields that [headers] check names. Without --from the reverse-path
-is the message's Return-Path field, or else is not judged. A form that is not
+With --message the command judges a whole message: the envelope sender and every
+address in the header fields of [headers] check. Without --from the envelope
+sender is taken from the Return-Path field, or else not judged. Text that is not
 an address ("spam%example.net", "spammer") is judged by the addresses that mail
-servers may make of it. They may add their own name: the running gate knows it
+servers may make of it. Servers may add their own name: a running gate learns it
 from the next hop's greeting, check from --next-hop.
 
 Exit codes: 0 all accepted; 1 an action other than accept; 2 an error.`,
@@ -76,7 +76,7 @@ Exit codes: 0 all accepted; 1 an action other than accept; 2 an error.`,
 	}
 	file := cli.ConfigFlag(cmd)
 	var o checkOptions
-	cmd.Flags().BoolVar(&o.json, "json", false, "a JSON object a line")
+	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object per line")
 	cmd.Flags().BoolVar(&o.all, "all", false, "with -: print accepted addresses, too")
 	cmd.Flags().StringVar(&o.message, "message", "", "judge this message `FILE`; - is standard input")
 	cmd.Flags().StringVar(&o.from, "from", "", "with --message: envelope sender `ADDRESS`, or <>")

@@ -22,22 +22,21 @@ import (
 func NewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Check the configuration, or show what it stands for",
+		Short: "Check the configuration",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	check := &cobra.Command{
 		Use:   "check",
 		Short: "Check the configuration and the lists",
-		Long: `Check the configuration and the lists as serve would load them. Nothing is
-listened on, connected to, fetched or written. Lines of a list that are no
-entry, or cannot be looked up here, are reported and, as when serving, skipped;
-so are entries that would list a protected name whole.
+		Long: `Check the configuration and the lists as serve would load them. The command does
+not listen, connect, fetch or write. It reports invalid and unsupported lines of
+lists, and entries that cover a protected domain entirely. The gate skips them.
 
-An error says where, what is wrong and what to write, and so do serve and a
-reload. What is only doubtful, such as a certificate that expires soon, is a
-warning. Whether ports are free, the next hop answers, and the service's user
-may read all files shows only at the start.
+Each error names the place, the fault and the remedy, as with serve and a
+reload. Doubtful settings, such as a certificate that expires soon, are
+warnings. Only a start shows whether ports are free, whether the next hop
+answers, and whether the gate's user may read all files.
 
 Exit codes: 0 configuration and lists are good; 2 they are not, or an update of
 a list is held.`,
@@ -55,8 +54,8 @@ func newConfigProvidersCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "providers",
 		Short: "Print the mail providers that protect_providers protects",
-		Long: `Print the domains of large mail providers, one a line, that no block list can
-list whole where [guard] has protect_providers = true.`,
+		Long: `Print the domains of large mail providers, one per line. With
+protect_providers = true in [guard] no block list can cover them entirely.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), strings.Join(providers.Domains(), "\n"))

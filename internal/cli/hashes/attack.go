@@ -43,31 +43,31 @@ func newHashesAttackCommand() *cobra.Command {
 		Use:   "attack TARGET",
 		Short: "Make a domain a false positive, on purpose",
 		Long: `Search for domain names that, once they are in a list, make the classic filter
-say "maybe" to TARGET, a domain that is in no list; and show that this fails
+say "maybe" to TARGET, a domain that is in no list, and show that this fails
 against a filter whose hash has a secret key.
 
-It is why a refusal is always confirmed by the exact index: the classic hashes
-have no key, so whoever gets three names onto a list that you use can choose
-what the filter is wrong about. Confirmed, that costs the gate one more look-up
-for mail from TARGET, and its owner nothing. Only [filter] confirm = false would
-refuse the mail.
+This is why the exact index confirms every refusal. The classic hashes have no
+key, so an attacker who gets three names onto a list that you use can choose a
+false positive of the filter. With confirmation that costs the gate one more
+lookup for mail from TARGET, and refuses nothing. Only with [filter] confirm =
+false would the mail be refused.
 
 The names are valid and could be registered, under the public suffix of TARGET;
-none is TARGET, above it or below it. Each has three hashes of TARGET, found by
-a multicollision of two storeys (Joux 2004), and those that come for free: ELF
-is PJW's twin, BP sees the last four bytes alone. As a rule it ends within a
-minute, and takes some hundred MiB of memory.
+none is TARGET, above it or below it. Each shares three hashes with TARGET,
+found by a multicollision of two stages (Joux 2004), and those that follow for
+free: ELF equals PJW, and BP depends on the last four bytes only. The search
+usually takes less than a minute and some hundred MiB of memory.
 
 The keyed filter has as many bits and eleven indices from HighwayHash-128. The
 same names are tried under many random keys, and so are names that were found by
 brute force under a key that the attacker guessed.
 
-The same TARGET and --seed give the same names and counts. Ctrl-C prints what
-was found so far, and writes no file.
+The same TARGET and --seed give the same names and counts. Ctrl-C prints the
+results so far, and writes no file.
 
---out makes a list file when all names are found. It replaces none but an empty
-one, and one that this command wrote, as its first line tells: any other is an
-error before the search begins, so that no list of yours gets lost.`,
+--out writes a list file when all names are found. It replaces only an empty
+file, or one that this command wrote, as its first line says. Any other file is
+an error before the search begins, so that no list is lost.`,
 		Example: `  spamgate hashes attack example.com
   spamgate hashes attack --out attack.txt --seed 7 example.com
   spamgate hashes attack --json example.com | jq -r '.names[].name'`,

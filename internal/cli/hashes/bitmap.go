@@ -37,9 +37,9 @@ func newHashesBitmapCommand() *cobra.Command {
 least significant first, of byte i/8. The keys are taken as they are, without
 the normalisation that list entries get.
 
-The file appears, or replaces the one before, only when it is complete. Printed
-are the number of keys (repeated ones count), of set bits, the fill ratio and
-the SHA-256 of the bitmap.
+The file is created or replaced only when it is complete. The command prints the
+number of keys (repeated ones count) and of set bits, the fill ratio and the
+SHA-256 of the bitmap.
 
 ` + keysHelp,
 		Example: `  spamgate hashes bitmap --out bitmap.bin < domains.txt
@@ -54,7 +54,7 @@ the SHA-256 of the bitmap.
 			return report.print(cmd.OutOrStdout(), asJSON)
 		},
 	}
-	cmd.Flags().StringVar(&path, "out", "", "the `FILE` to write (needed)")
+	cmd.Flags().StringVar(&path, "out", "", "the `FILE` to write (required)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "report as a JSON object")
 	return cmd
 }

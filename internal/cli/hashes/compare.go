@@ -53,13 +53,13 @@ func (c *comparison) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare",
 		Short: "Measure hash families and single hashes against the textbook",
-		Long: `Measure what families of hash functions really do in a Bloom filter: false
-positive rates against the formula, per key and per message, fill, the work of
-each function, collisions, uniformity, avalanche, agreement and speed; beside
-two controls, ideal random hashes and XXH3. Printed are tables, and at the end a
-summary in plain words. The default run ends within 40 seconds on two idle
-cores; --full takes much longer (tens of minutes), and gives narrower intervals
-and filters of full size.
+		Long: `Measure how families of hash functions perform in a Bloom filter: false positive
+rates against the formula, per key and per message, fill ratio, the work of each
+function, collisions, uniformity, avalanche, agreement and speed, next to two
+controls, ideal random hashes and XXH3. The output is tables and a summary in
+words. The default run takes 40 seconds at most on two idle cores; --full takes
+much longer (tens of minutes), and gives narrower intervals and filters of full
+size.
 
 The families:
 
@@ -73,27 +73,27 @@ The families:
   seeded    the two halves of XXH3-64 make all indices, with the seed 0;
             seeded:42 has another
 
-Corpora are files of one key a line: raw bytes, nothing trimmed, only the line
-feed ends a line; or with --as-list lists, as the gate reads them. Each needs at
-least 1000 different keys. Without --corpus there are the laboratory's own: a
-real list and generated ones. Without --family all of the families above are
-measured.
+A corpus is a file with one key per line: raw bytes, nothing trimmed, only a
+line feed ends a line. With --as-list it is a list, as the gate reads it. Each
+corpus needs at least 1000 different keys. The default corpora are a real list
+and generated ones. The default families are all of the above.
 
-Every number but the speeds follows from the manifest, which the text, --json,
---csv and the page have, and pictures in files of their own do not: the same
-version, flags, seed and corpora give the same numbers.
+Except for the speeds, every number can be reproduced from the manifest: the
+same version, flags, seed and corpora give the same numbers. The manifest is in
+the text, --json, --csv and the page, but not in separate pictures.
 
---json has everything; --csv all numbers but the avalanche maps, one a line, in
-the columns section, corpus, subject, kind, part, m, k, n, metric, value, low
-and high (the limits of 95% confidence), sections and metrics named as in the
-JSON. docs/hash-families-fields.md says what each is, in which unit and range.
+--json prints everything. --csv prints all numbers except the avalanche maps,
+one per line, in the columns section, corpus, subject, kind, part, m, k, n,
+metric, value, low and high (the limits of 95% confidence). Sections and metrics
+have the same names as in the JSON. docs/hash-families-fields.md explains each,
+with its unit and range.
 
-Files appear, or replace the ones before, only when they are complete. --html
-replaces a file only if that is empty or a page of this command; --pictures
-replaces files called like its pictures, and leaves all others, those of an
-earlier run too. A file that is read is never replaced. Ctrl-C ends the
-measuring and prints what is done, marked as interrupted, with exit code 2;
-files are left as they were. A second one ends at once.`,
+Files are created or replaced only when they are complete. --html replaces only
+an empty file or a page of this command. --pictures replaces files with the
+names of its pictures, and no others. A file that is read is never replaced.
+Ctrl-C ends the measurements and prints the results so far, marked as
+interrupted, with exit code 2; files stay as they were. A second Ctrl-C ends the
+command at once.`,
 		Example: `  spamgate hashes compare
   seq -f user%g@example.com 5000 > keys.txt
   spamgate hashes compare --corpus keys.txt --family weighted:5,7

@@ -26,20 +26,20 @@ import (
 const maxKeyBytes = 1 << 20
 
 // keysHelp is the part of the help that the hashes commands share.
-const keysHelp = `Keys are the arguments; without any they are read from standard input, one a
-line. A key is raw bytes and nothing is trimmed: only the line feed ends a line,
-so a carriage return or a space belongs to the key, "#" is data, and an empty
-line is the empty key. A last line without a line feed counts. A line may have
-up to 1 MiB. Put -- before arguments that start with a dash.`
+const keysHelp = `Keys are the arguments. Without arguments they are read from standard input, one
+per line. A key is raw bytes and nothing is trimmed: only a line feed ends a
+line, so a carriage return or a space belongs to the key, "#" is data, and an
+empty line is the empty key. A last line without a line feed counts. A line may
+have up to 1 MiB. Put -- before arguments that start with a dash.`
 
 // NewCommand returns the command group of the hash laboratory.
 func NewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "hashes",
 		Short: "Compute the eleven hashes, and measure hash families",
-		Long: `The hash laboratory: what the eleven classic hashes (RS, JS, PJW, ELF, BKDR,
-SDBM, DJB, DEK, BP, FNV, AP) make of a key, which bits of the filter a set of
-keys fills, and what they and other families do in a filter, measured.`,
+		Long: `The hash laboratory: compute the eleven classic hashes (RS, JS, PJW, ELF, BKDR,
+SDBM, DJB, DEK, BP, FNV, AP) of keys and the bits that they set in the filter,
+and measure how these and other hash families perform in a filter.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -61,7 +61,7 @@ each sets in the filter of 2^28 bits.
 ` + keysHelp + `
 
 The table is for people; it shortens long keys. --tsv, --escape and --json are
-for programs. In JSON "key" is null where the key is no UTF-8; "key_hex" always
+for programs. In JSON "key" is null if the key is not UTF-8; "key_hex" always
 holds its bytes.`,
 		Example: `  spamgate hashes sum spam@example.com
   spamgate hashes sum --tsv < keys.txt > hashes.tsv

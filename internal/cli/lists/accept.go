@@ -24,14 +24,14 @@ import (
 func newListsAcceptCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "accept LIST",
-		Short: "Let an update in that is held because it looks wrong",
-		Long: `Let an update of a list in that is held because it looks wrong: it has far fewer
-or far more entries than before, or too few. What is on disk now is accepted,
-and nothing else: should the list change again, it is judged again. An update
-over which the gate was killed twice is tried once more: add memory first.
+		Short: "Accept an update that is held because it looks wrong",
+		Long: `Accept an update of a list that is held because it looks wrong: it has far fewer
+or far more entries than before, or too few. Only the present content on disk is
+accepted: if the list changes again, it is checked again. An update during which
+the gate was killed twice is tried once more: add memory first.
 
-"spamgate lists status LIST" says why an update is held, and "spamgate lists
-diff LIST" which entries it would bring and take away.
+"spamgate lists status LIST" shows why an update is held, and "spamgate lists
+diff LIST" which entries it would add and remove.
 
 Exit codes: 0 accepted; 2 nothing is held, or an error.`,
 		Example: `  spamgate lists diff blocked

@@ -30,22 +30,22 @@ func newListsAddCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add ENTRY... --reason TEXT [--list NAME]",
 		Short: "Add entries to a list",
-		Long: `Add entries to a list, each on a line of its own at the end of the file. Without
---list they go into the block list, if there is only one that can be changed.
+		Long: `Add entries to a list, each on its own line at the end of the file. The default
+list is the only block list that can be changed.
 
 An entry is an address (user@spam.example), a domain with its subdomains
 (spam.example), a domain alone (@spam.example), its subdomains alone
 (*.spam.example), a name at any domain (newsletter@), the null sender ('<>'), or
 an exception to the list's other entries ('!press@spam.example').
 
-One that is there already keeps its place, and gets the new reason and end. If
-one of several entries is wrong, none is added.
+An entry that is in the list already keeps its place, and gets the new reason
+and end. If one of several entries is invalid, none is added.
 
-The reason is shown to senders who are refused, unless the list says
-public_reason = false; the note never is.
+Refused clients see the reason, unless the list has public_reason = false. They
+never see the note.
 
-Exit codes: 0 the entries are in the list; 2 an error: nothing has changed
-unless it says so.`,
+Exit codes: 0 the entries are in the list; 2 an error, and nothing has changed
+unless the error says so.`,
 		Example: `  spamgate lists add spam.example --reason "unsolicited mail"
   spamgate lists add '!press@spam.example' --reason "we want these"
   spamgate lists add user@example.net --list allowed --reason "asked by sales"
@@ -53,9 +53,9 @@ unless it says so.`,
 		Args: needEntries,
 	}
 	cmd.Flags().StringVarP(&o.list, "list", "l", "", "the `NAME` of the list")
-	cmd.Flags().StringVar(&o.file, "file", "", "which `FILE` of a list of several (default: the first)")
-	cmd.Flags().StringVarP(&o.reason, "reason", "r", "", "why, as `TEXT`; also for the audit log (needed)")
-	cmd.Flags().StringVar(&o.note, "note", "", "more `TEXT`, for you and the log alone")
+	cmd.Flags().StringVar(&o.file, "file", "", "the `FILE`, if the list has several (default: the first)")
+	cmd.Flags().StringVarP(&o.reason, "reason", "r", "", "why, as `TEXT`; also for the audit log (required)")
+	cmd.Flags().StringVar(&o.note, "note", "", "private `TEXT`, for logs and tools only")
 	cmd.Flags().StringVar(&o.until, "until", "", "when it ends, as `TIME`: 24h, 30d, 2026-12-31 (that\nday included) or 2026-12-31T18:00:00Z (default: never)")
 	o.addDryRun(cmd)
 	o.addJSON(cmd)

@@ -28,25 +28,25 @@ func newListsDiffCommand() *cobra.Command {
 	var o listsDiffOptions
 	cmd := &cobra.Command{
 		Use:   "diff LIST [--from VERSION [--to VERSION]] | OLD NEW",
-		Short: "Say which entries came, went and changed",
-		Long: `Say which entries came, went and changed: with the name of one list, since it
-last went live, so what a held update would do; with two files, from one to the
-other. Of a list OLD is the version that went live last, or the one of --from,
-and NEW what is on disk now, held or not, or the version of --to. Which versions
-there are says spamgate lists rollback LIST --list-versions.
+		Short: "Show which entries were added, removed and changed",
+		Long: `Show which entries were added, removed and changed: of one list since it last
+went live, which is what a held update would do, or between two files. For a
+list, OLD is the version that went live last (or --from), and NEW is the content
+on disk, held or not (or --to). spamgate lists rollback LIST --list-versions
+shows the versions.
 
-Entries are compared by what they mean: order, spelling and comment lines do not
-count, and files may be in different formats; "-" is standard input. Each
+Entries are compared by their meaning: order, spelling and comment lines do not
+count, and files may have different formats; "-" is standard input. Each
 difference is a line:
 
-  + ENTRY  # REASON       in NEW alone
-  - ENTRY  # REASON       in OLD alone
+  + ENTRY  # REASON       in NEW only
+  - ENTRY  # REASON       in OLD only
   ~ ENTRY  # REASON       in both, with another comment, end or exception (!);
-                          the line below it, with "was", is OLD's
+                          the next line, with "was", has the entry of OLD
 
-Entries whose time (until=) is over do not count, nor do those that the list
-leaves out, since they cover a protected name. All differences are counted,
-and a million of them shown.
+Expired entries do not count, nor do entries that the list skips because they
+cover a protected domain. All differences are counted; up to a million are
+shown.
 
 Exit codes: 0 the same entries; 1 there are differences; 2 an error.`,
 		Example: `  spamgate lists diff blocked
@@ -55,8 +55,8 @@ Exit codes: 0 the same entries; 1 there are differences; 2 an error.`,
 		Args: func(cmd *cobra.Command, args []string) error { return o.check(cmd, args) },
 	}
 	o.formatFlags.add(cmd, listfile.Auto)
-	cmd.Flags().BoolVar(&o.exact, "exact", false, "as a list with match = \"exact\" reads them")
-	cmd.Flags().BoolVar(&o.allowPublicSuffix, "allow-public-suffix", false, "take entries such as com and co.uk")
+	cmd.Flags().BoolVar(&o.exact, "exact", false, "as in a list with match = \"exact\"")
+	cmd.Flags().BoolVar(&o.allowPublicSuffix, "allow-public-suffix", false, "accept entries such as com and co.uk")
 	o.config = cli.ConfigFlag(cmd)
 	cmd.Flags().StringVar(&o.from, "from", "", "of a list: compare with this `VERSION`\n(default: the one that went live last)")
 	cmd.Flags().StringVar(&o.to, "to", "", "of a list: compare --from with this `VERSION`\n(default: what is on disk now)")

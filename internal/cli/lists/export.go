@@ -34,7 +34,7 @@ func newListsExportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export --format F | --json [--list NAME] [--out FILE]",
 		Short: "Write a list for another program",
-		Long: `Write a list as it is on disk in the format of another program:
+		Long: `Write a list on disk in the format of another program:
 
   plain    the gate's own format, with everything
   postfix  an access(5) table, for check_sender_access
@@ -42,9 +42,9 @@ func newListsExportCommand() *cobra.Command {
   rpz      a response policy zone
   json     an array of strings
 
-Without --list it is the block list, if there is only one. What a format cannot
-express is said on standard error with file and line, and left out. Private
-notes are written to a plain list alone.
+The default list is the only block list. Entries that a format cannot express
+are reported on standard error with file and line, and skipped. Private notes
+are written to a plain list only.
 
 Exit codes: 0 all entries were written; 1 some could not be expressed; 2 an
 error.`,
@@ -54,7 +54,7 @@ error.`,
 	}
 	cmd.Flags().BoolVar(&o.json, "json", false, "the same as --format json")
 	cmd.Flags().StringVarP(&o.list, "list", "l", "", "the `NAME` of the list")
-	cmd.Flags().StringVarP(&o.format, "format", "f", "", "how to write it: `F` is plain, postfix, rbldnsd, rpz, json\n(needed)")
+	cmd.Flags().StringVarP(&o.format, "format", "f", "", "the format: `F` is plain, postfix, rbldnsd, rpz, json\n(required)")
 	cmd.Flags().StringVarP(&o.out, "out", "o", "", "write to this `FILE`, which appears when it is complete\n(default: standard output)")
 	o.runs(cmd, func(s *session, _ []string) error { return listsExport(s, o) })
 	return cmd

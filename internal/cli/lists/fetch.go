@@ -26,18 +26,19 @@ func newListsFetchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fetch [NAME...]",
 		Short: "Fetch lists from their URLs now",
-		Long: `Fetch lists from their URLs now, without names all that have one. A running gate
-does so by itself, every hour unless the list says another refresh.
+		Long: `Fetch lists from their URLs now: the named ones, or all that have a URL. A
+running gate fetches them by itself, every hour unless the list has another
+refresh.
 
-What comes is kept in the state directory. If anything is wrong with it, or the
-signature is not good, the copy that was there stays as it was.
+The copies are in the state directory. If a fetch fails or its signature is
+invalid, the previous copy stays.
 
-A copy that looks wrong is held: the last good version of the list goes on to
-serve. That is said each time as long as it is so, also where there is nothing
-new to fetch or the server cannot be reached; see spamgate lists diff LIST and
-spamgate lists accept LIST.
+If a copy looks wrong, the gate holds it and uses the last good version of the
+list. The command reports that each time, even if there is nothing new or the
+server cannot be reached; see spamgate lists diff LIST and spamgate lists accept
+LIST.
 
-Exit codes: 0 all copies are up to date and serve; 2 an error, which names the
+Exit codes: 0 all copies are up to date and in use; 2 an error, which names the
 list, or a list is held.`,
 		Example: `  spamgate lists fetch
   spamgate lists fetch disposable --json`,

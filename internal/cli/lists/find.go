@@ -29,18 +29,18 @@ func newListsFindCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "find PATTERN [--list NAME]",
 		Short: "Find entries in all lists",
-		Long: `Find entries in all lists, as they are on disk. PATTERN is
+		Long: `Find entries in all lists on disk. PATTERN is
 
   an address          user@mail.spam.example: every entry that matches it,
                       whatever its form, exceptions included; also '<>'
   a part of an entry  spam.example: the entries that contain it
-  a pattern with *    '*@*.spam.example': the entries that are like it
+  a pattern with *    '*@*.spam.example': the entries that match it
 
-Each entry is a line: list, file and line number, entry in its normal form, and
-reason, with tabs between. Fields behind these say, where it is so, when the
-entry ends (until=TIME), and why the gate leaves it out: its time is over, or it
-covers a protected name. What the gate does with an
-address in the end says spamgate check ADDRESS.
+Each line of output has the list, file and line number, the entry in normal
+form, and the reason, separated by tabs. Further fields are the end of the entry
+(until=TIME), and why the gate skips it: it has expired, or it covers a
+protected domain. spamgate check ADDRESS shows what the gate does with an
+address.
 
 Exit codes: 0 something was found; 1 nothing was found; 2 an error.`,
 		Example: `  spamgate lists find user@mail.spam.example
@@ -54,10 +54,10 @@ Exit codes: 0 something was found; 1 nothing was found; 2 an error.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVarP(&o.list, "list", "l", "", "look in the list of this `NAME` alone")
-	cmd.Flags().BoolVar(&o.reasons, "reasons", false, "look in reasons and notes, too")
+	cmd.Flags().StringVarP(&o.list, "list", "l", "", "search only the list `NAME`")
+	cmd.Flags().BoolVar(&o.reasons, "reasons", false, "search reasons and notes, too")
 	o.addJSON(cmd)
-	cmd.Flags().Lookup("json").Usage = "a JSON object a line"
+	cmd.Flags().Lookup("json").Usage = "print one JSON object per line"
 	o.runs(cmd, func(s *session, args []string) error { return listsFind(s, o, args[0]) })
 	return cmd
 }

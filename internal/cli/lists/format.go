@@ -21,7 +21,7 @@ type formatFlags struct {
 }
 
 func (f *formatFlags) add(cmd *cobra.Command, otherwise listfile.Format) {
-	cmd.Flags().StringVarP(&f.format, "format", "f", string(otherwise), "how it is written: `F` is "+formatNames())
+	cmd.Flags().StringVarP(&f.format, "format", "f", string(otherwise), "the format: `F` is "+formatNames())
 	cmd.Flags().StringVar(&f.column, "column", "", "with --format csv: the `COLUMN`, its name or number\n(default: the only one called domain, email,\nhost or the like, else the first)")
 }
 

@@ -32,20 +32,20 @@ func newListsImportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import FILE [--list NAME] [--format F]",
 		Short: "Add the entries of a file in another format to a list",
-		Long: `Add the entries of a file to a list, each on a line of its own at the end, in
-the gate's own format. What the list has already is left as it is, and nothing
-is added twice; an exception (!) and the entry that it is one to are two. "-" is
-standard input; a file may be packed with gzip or zstd. Without --list the
-entries go into the block list, if there is only one that can be changed.
+		Long: `Add the entries of a file to a list, each on its own line at the end, in the
+gate's own format. Entries that the list has already are not changed or added
+again; an entry and an exception (!) to it are different. "-" is standard input;
+a file may be compressed with gzip or zstd. The default list is the only block
+list that can be changed.
 
-Lines that are no entry, and entries that the list would not take, are reported
-with their line, and left out. With --dry-run you see all of that first.
+Invalid lines, and entries that the list does not accept, are reported with
+their line number and skipped. --dry-run shows the result first.
 
-A list that comes from elsewhere again and again is better named in the
-configuration, with url or path and its format, than imported.
+If a list comes from another source regularly, name it in the configuration with
+url or path and its format instead of importing it.
 
-Exit codes: 0 what could be imported is in the list; 2 an error: nothing has
-changed unless it says so.`,
+Exit codes: 0 the valid entries are in the list; 2 an error, and nothing has
+changed unless the error says so.`,
 		Example: `  spamgate lists import hosts.txt --format hosts --list blocked --dry-run
   spamgate lists import access --format postfix --list blocked
   curl -s https://lists.example/bad.csv |
@@ -58,7 +58,7 @@ changed unless it says so.`,
 		},
 	}
 	cmd.Flags().StringVarP(&o.list, "list", "l", "", "the `NAME` of the list")
-	cmd.Flags().StringVar(&o.file, "file", "", "which `FILE` of a list of several (default: the first)")
+	cmd.Flags().StringVar(&o.file, "file", "", "the `FILE`, if the list has several (default: the first)")
 	cmd.Flags().StringVarP(&o.reason, "reason", "r", "", "the reason of entries that have none, as `TEXT`")
 	o.formatFlags.add(cmd, listfile.Auto)
 	o.addDryRun(cmd)

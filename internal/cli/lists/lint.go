@@ -30,30 +30,30 @@ func newListsLintCommand() *cobra.Command {
 	var o listsLintOptions
 	cmd := &cobra.Command{
 		Use:   "lint FILE... | --list NAME",
-		Short: "Check a list file: what is wrong, and what to write instead",
-		Long: `Check list files, whether or not the configuration has them: each line that is
-no entry, with what to write instead, and each entry that is likely a mistake
-(repeated, or covering the customers of a hosting company). "-" is standard
-input. With --list the files of that list are checked, as it reads them, and for
-protected names.
+		Short: "Check a list file for mistakes",
+		Long: `Check list files, configured or not. The output names each invalid line and what
+to write instead, and each entry that is likely a mistake (repeated, or covering
+the customers of a hosting company). "-" is standard input. With --list the
+command checks the files of that list with its settings, and for protected
+domains.
 
-Lines that mean something in their format which cannot be looked up here, such
-as regular expressions, are unsupported, and not counted as mistakes. The first
-ten of a file are shown; --all shows them all.
+Lines that are valid in their format but cannot be looked up, such as regular
+expressions, are unsupported. They do not count as mistakes. The first ten of a
+file are shown; --all shows all.
 
 Exit codes: 0 no invalid lines; 1 there are some, which a gate skips; 2 an
-error, or so many that a gate would not take the file.`,
+error, or too many invalid lines for a gate to accept the file.`,
 		Example: `  spamgate lists lint bad.txt
   spamgate lists lint --format hosts hosts.txt
   spamgate lists lint --list blocked`,
 	}
 	o.config = cli.ConfigFlag(cmd)
 	cmd.Flags().StringVarP(&o.list, "list", "l", "", "check the files of the list of this `NAME`")
-	cmd.Flags().BoolVar(&o.all, "all", false, "show all unsupported lines, too")
+	cmd.Flags().BoolVar(&o.all, "all", false, "show all unsupported lines")
 	o.formatFlags.add(cmd, listfile.Auto)
-	cmd.Flags().BoolVar(&o.exact, "exact", false, "as a list with match = \"exact\" reads it")
-	cmd.Flags().BoolVar(&o.allow, "allow", false, "as a list with type = \"allow\" reads it")
-	cmd.Flags().BoolVar(&o.allowPublicSuffix, "allow-public-suffix", false, "take entries such as com and co.uk")
+	cmd.Flags().BoolVar(&o.exact, "exact", false, "as in a list with match = \"exact\"")
+	cmd.Flags().BoolVar(&o.allow, "allow", false, "as in a list with type = \"allow\"")
+	cmd.Flags().BoolVar(&o.allowPublicSuffix, "allow-public-suffix", false, "accept entries such as com and co.uk")
 	o.addJSON(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return listsLint(cmd, o, args) }
 	return cmd

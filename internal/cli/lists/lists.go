@@ -23,15 +23,14 @@ import (
 func NewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lists",
-		Short: "Look after the lists: add, remove, find, import, compare",
-		Long: `Look after the lists that the configuration names. A change is written in one
-step, keeps comments, order, owner and mode of the file, goes into the audit log
-in the state directory, and is live in a running gate at once. Two people who
-change a list at the same moment wait for each other.
+		Short: "Maintain the lists: add, remove, find, import, compare",
+		Long: `Maintain the configured lists. A change is atomic, keeps the file's comments,
+order, owner and mode, is recorded in the audit log in the state directory, and
+is live in a running gate at once. Two changes of one list wait for each other.
 
 Every command that changes something has --dry-run, every command that prints
-has --json. Lists from a URL, or in another format than the gate's own, are read
-and never changed: exceptions to them go into a list of yours.`,
+has --json. Lists from a URL, and lists in another format than the gate's own,
+are never changed: put exceptions to them into a list of your own.`,
 		Example: `  spamgate lists add spam.example --reason "unsolicited mail"
   spamgate lists find spam.example
   spamgate lists remove spam.example --reason "they have stopped"

@@ -16,21 +16,21 @@ func newListsOverlapCommand() *cobra.Command {
 	var o listsFlags
 	cmd := &cobra.Command{
 		Use:   "overlap",
-		Short: "Say which lists repeat each other",
-		Long: `Say how many entries each two lists have in common, and how many entries match
-nothing that a broader entry of a list of the same type does not match already:
-user@spam.example beside spam.example. Lists with different actions, or of which
-one is under your hand and one is not, may repeat each other for a reason.
+		Short: "Show which lists repeat each other",
+		Long: `Count the entries that each pair of lists has in common, and the entries that a
+broader entry of a list of the same type covers, as spam.example covers
+user@spam.example. Lists with different actions, or from different sources, may
+repeat each other for a good reason.
 
-Exceptions, and entries whose time is over, do not count. A list is compared in
-the memory of an index on disk (TMPDIR), however long it is.
+Exceptions and expired entries do not count. The command writes temporary
+indexes to disk (TMPDIR), so that lists may have any length.
 
-Exit codes: 0 compared; 2 an error.`,
+Exit codes: 0 success; 2 an error.`,
 		Example: `  spamgate lists overlap
   spamgate lists overlap --list blocked --json`,
 		Args: cobra.NoArgs,
 	}
-	cmd.Flags().StringVarP(&o.list, "list", "l", "", "compare the list of this `NAME` with the others alone")
+	cmd.Flags().StringVarP(&o.list, "list", "l", "", "compare only the list `NAME` with the others")
 	o.addJSON(cmd)
 	o.runs(cmd, func(s *session, _ []string) error { return listsOverlap(s) })
 	return cmd

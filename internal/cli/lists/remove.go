@@ -28,17 +28,17 @@ func newListsRemoveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "remove ENTRY... [--list NAME] [--reason TEXT]",
 		Short: "Remove entries from a list",
-		Long: `Remove entries, however they are spelled in the list: Spam.Example. removes
-spam.example, and .spam.example likewise. Every line of the entry goes, with its
-comment. What else still covers the same senders is said.
+		Long: `Remove entries, whatever their spelling in the list: both Spam.Example. and
+.spam.example remove spam.example. Every line of the entry is removed with its
+comment. The output names other entries that still match the same senders.
 
-Without --list the entry is looked for in every list that can be changed; if it
-is in several, name the one that is meant.
+Without --list the command searches every list that can be changed. If the entry
+is in several, name one of them.
 
-If one of several entries is not there, none is removed.
+If one of several entries is not found, none is removed.
 
-Exit codes: 0 the entries are gone; 2 an error: nothing has changed unless it
-says so, as where only the first of several files could be.`,
+Exit codes: 0 the entries are removed; 2 an error, and nothing has changed
+unless the error says so (a list may have several files).`,
 		Example: `  spamgate lists remove spam.example --reason "they have stopped"
   spamgate lists remove '!press@spam.example' --list blocked --dry-run`,
 		Args: needEntries,

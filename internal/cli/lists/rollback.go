@@ -27,17 +27,16 @@ import (
 func newListsRollbackCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollback LIST",
-		Short: "Put an earlier version of a list back",
-		Long: `Put an earlier version of a list back into its files: the one that --to names,
-or else the newest kept one that differs from what is there now. So a second
-rollback without --to undoes the first: to go further back name the version with
---to. The gate keeps the last versions that were live ([state] history);
---list-versions shows them all.
+		Short: "Restore an earlier version of a list",
+		Long: `Restore the files of an earlier version of a list: the version of --to, or else
+the newest stored one that differs from the files on disk. A second rollback
+without --to undoes the first; use --to to go further back. The gate stores the
+last versions that were live ([state] history); --list-versions shows them.
 
-For a list from a URL the copy is replaced; it serves until the server has
-another version than it had last.
+For a list from a URL the copy is replaced. It is used until the server has
+another version than at the last fetch.
 
-Exit codes: 0 put back; 2 there is no such version, or an error.`,
+Exit codes: 0 restored; 2 there is no such version, or an error.`,
 		Example: `  spamgate lists rollback blocked --list-versions
   spamgate lists rollback blocked --dry-run
   spamgate lists rollback blocked --to 20261121T220000Z-0123456789ab`,
@@ -47,9 +46,9 @@ Exit codes: 0 put back; 2 there is no such version, or an error.`,
 	f.addJSON(cmd)
 	f.addDryRun(cmd)
 	r := &rollback{}
-	cmd.Flags().StringVar(&r.to, "to", "", "the `VERSION` to put back; its beginning is enough")
+	cmd.Flags().StringVar(&r.to, "to", "", "the `VERSION` to restore; its beginning is enough")
 	cmd.Flags().StringVar(&r.why, "reason", "", "`TEXT` for the audit log: why")
-	only := cmd.Flags().Bool("list-versions", false, "list the kept versions, and change nothing")
+	only := cmd.Flags().Bool("list-versions", false, "list the stored versions, and change nothing")
 	cmd.MarkFlagsMutuallyExclusive("to", "list-versions")
 	f.runs(cmd, func(s *session, args []string) error {
 		l, err := listfiles.Find(s.config, args[0])

@@ -28,7 +28,7 @@ func (f *listsFlags) addJSON(cmd *cobra.Command) {
 }
 
 func (f *listsFlags) addDryRun(cmd *cobra.Command) {
-	cmd.Flags().BoolVarP(&f.dryRun, "dry-run", "n", false, "say what would be done, and change nothing")
+	cmd.Flags().BoolVarP(&f.dryRun, "dry-run", "n", false, "show what would be done, and change nothing")
 }
 
 // session is one run of a command. Its context ends at an interrupt.

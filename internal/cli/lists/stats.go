@@ -21,20 +21,19 @@ import (
 func newListsStatsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stats",
-		Short: "Say what the filter costs and how often it is wrong, measured",
-		Long: `Say what the filter in front of the lists costs, and how often it takes a name
-for one that may be listed though no list has it: as expected from how full it
-is, and measured with made-up names. Such a mistake turns no mail away, it costs
-a look into the list's index.
+		Short: "Measure the filter's memory and false positive rate",
+		Long: `Show the memory of the filter and its false positive rate: as expected from its
+fill ratio, and measured with made-up names. A false positive refuses no mail;
+it costs a lookup in the list's index.
 
-With --all-kinds a filter of each kind is made of these lists, one after the
-other, and measured: what [filter] kind could be. Other kinds than the
-configured one have the hashes that they have where [filter] family is left out.
-BUILD is the time to make the filter of lists that are read already.
+--all-kinds builds and measures a filter of each kind from these lists, as an
+aid to choose [filter] kind. Kinds other than the configured one have their
+default hash family. BUILD is the time to build the filter from lists that are
+in memory.
 
-The lists are read from disk; a running gate is asked what it has met so far.
+The lists are read from disk; a running gate is asked for its lookups so far.
 
-Exit codes: 0 said; 2 an error.`,
+Exit codes: 0 success; 2 an error.`,
 		Example: `  spamgate lists stats
   spamgate lists stats --all-kinds --probes 10M`,
 		Args: cobra.NoArgs,
@@ -42,9 +41,9 @@ Exit codes: 0 said; 2 an error.`,
 	var f listsFlags
 	f.addJSON(cmd)
 	s := &statistics{}
-	cmd.Flags().BoolVar(&s.allKinds, "all-kinds", false, "make and measure a filter of each kind")
+	cmd.Flags().BoolVar(&s.allKinds, "all-kinds", false, "build and measure a filter of each kind")
 	probes := &cli.NumberFlag[uint64]{Value: 1_000_000, Text: "1M", Name: "N", Parse: func(s string) (uint64, error) { return cli.ParseCount(s, maxProbes) }}
-	cmd.Flags().Var(probes, "probes", "how many made-up names to ask each filter for")
+	cmd.Flags().Var(probes, "probes", "the number of made-up names to look up")
 	f.runs(cmd, func(run *session, _ []string) error {
 		s.config, s.probes, s.stderr = run.config, int(probes.Value), run.stderr
 		report, err := s.run(run)

@@ -26,16 +26,15 @@ import (
 func newListsStatusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [LIST]",
-		Short: "Say how the lists are doing: entries, age, errors, hits",
-		Long: `Say how each list is doing, and with a name all there is to know of it. A
-running gate is asked; where none runs, the lists are read from disk as a start
-would read them.
+		Short: "Show the state of the lists: entries, age, errors, hits",
+		Long: `Show the state of each list, or all details of one. The command asks the running
+gate. If none runs, it reads the lists from disk as a start would.
 
-AGE is since the newest file of the list was changed, or since its URL was last
-read. HITS TODAY counts matches since midnight UTC. FILL and FPR are those of
-the filter if it held this list alone.
+AGE is the time since the newest file of the list was changed, or since its URL
+was last read. HITS TODAY counts matches since midnight UTC. FILL and FPR are
+those of a filter with this list only.
 
-Exit codes: 0 said; 2 an error, or no gate is asked and a list may not be read.`,
+Exit codes: 0 success; 2 an error, or no gate runs and a list cannot be read.`,
 		Example: `  spamgate lists status
   spamgate lists status blocked
   spamgate lists status --json | jq '.lists[] | select(.error)'`,

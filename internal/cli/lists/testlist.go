@@ -38,17 +38,17 @@ func newListsTestCommand() *cobra.Command {
 	var o listsTestOptions
 	cmd := &cobra.Command{
 		Use:   "test FILE|LIST --against LOG",
-		Short: "Say what a list would have blocked",
-		Long: `Say which senders a list file would have blocked, before you use it, or a block
-list of the configuration as it is on disk. If there is a file of the name that
-is meant. LOG is what came in: a log of Postfix, a log of spamgate (text or
-JSON), or addresses, one a line; it may be packed with gzip, and "-" is standard
+		Short: "Show what a list would have blocked",
+		Long: `Show which senders a list file would have blocked, before you use it, or a
+configured block list as it is on disk. A file takes precedence over a list of
+the same name. LOG is a log of Postfix or spamgate (text or JSON), or a file of
+addresses, one per line; it may be compressed with gzip, and "-" is standard
 input.
 
-Each message counts once, by its envelope sender. It is asked alone: what
-other lists, allow lists among them, say of a sender does not count.
+Each message counts once, by its envelope sender. Only this list is asked: other
+lists, such as allow lists, do not count.
 
-Exit codes: 0 nothing would have been blocked; 1 something would; 2 an error.`,
+Exit codes: 0 no message would have been blocked; 1 some would; 2 an error.`,
 		Example: `  spamgate lists test new.txt --against /var/log/mail.log
   spamgate lists test hosts.txt --format hosts --against senders.txt --json
   journalctl -u postfix --since -7d | spamgate lists test new.txt --against -`,
@@ -60,11 +60,11 @@ Exit codes: 0 nothing would have been blocked; 1 something would; 2 an error.`,
 		},
 	}
 	o.config = cli.ConfigFlag(cmd)
-	cmd.Flags().StringVarP(&o.against, "against", "a", "", "the `LOG`, or addresses (needed)")
-	cmd.Flags().IntVar(&o.top, "top", 10, "show so many entries and senders, `N`")
+	cmd.Flags().StringVarP(&o.against, "against", "a", "", "the `LOG`, or addresses (required)")
+	cmd.Flags().IntVar(&o.top, "top", 10, "show the first `N` entries and senders")
 	o.formatFlags.add(cmd, "auto")
-	cmd.Flags().BoolVar(&o.exact, "exact", false, "as a list with match = \"exact\" reads it")
-	cmd.Flags().BoolVar(&o.allowPublicSuffix, "allow-public-suffix", false, "take entries such as com and co.uk")
+	cmd.Flags().BoolVar(&o.exact, "exact", false, "as in a list with match = \"exact\"")
+	cmd.Flags().BoolVar(&o.allowPublicSuffix, "allow-public-suffix", false, "accept entries such as com and co.uk")
 	o.addJSON(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return listsTest(cmd, o, args[0]) }
 	return cmd

@@ -28,22 +28,22 @@ import (
 func newListsUnusedCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "unused [LIST...]",
-		Short: "Find entries that have not matched any mail for a time",
+		Short: "Find entries that have not matched any mail for some time",
 		Long: `Find entries that have not matched any mail since a day: candidates for removal.
-Without a name all lists are looked through. Each line is file and line, entry,
-and the day of its last match as far as it is known, with tabs between.
+The default is all lists. Each line of output has the file and line number, the
+entry, and the day of its last known match, separated by tabs.
 
-A gate records which entries match while it runs. If it has not done so for as
-long as is asked for, nothing is printed: entries that matched before would
-stand there, too. With [filter] confirm = false it never knows.
+A gate records which entries match while it runs. If the records do not go back
+to that day, the command prints nothing, since they would miss earlier matches.
+With [filter] confirm = false nothing is recorded.
 
-Days are those of UTC. Exit codes: 0 said; 2 not known, or an error.`,
+Days are in UTC. Exit codes: 0 success; 2 not known, or an error.`,
 		Example: `  spamgate lists unused --since 30d
   spamgate lists unused blocked --since 2026-01-01 --json`,
 	}
 	var f listsFlags
 	f.addJSON(cmd)
-	since := cmd.Flags().String("since", "30d", "for how long: `TIME`, as in 30d, or a day")
+	since := cmd.Flags().String("since", "30d", "since when: `TIME`, as in 30d, or a day")
 	f.runs(cmd, func(s *session, args []string) error {
 		day, err := parseSince(*since, time.Now())
 		if err != nil {

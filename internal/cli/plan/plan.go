@@ -33,9 +33,9 @@ func NewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan",
 		Short: "Calculate size, hashes and error rate of a Bloom filter",
-		Long: `Calculate the measures of a Bloom filter: n entries, the rate p of false
-positives, m bits (or memory, which is m/8 bytes), k hashes. Give some and the
-rest is derived:
+		Long: `Calculate the parameters of a Bloom filter: n entries, the false positive rate
+p, m bits (or memory, which is m/8 bytes), and k hashes. Give some of them, and
+the command derives the rest:
 
   n and p       the least memory, and k
   m and p       how many entries fit, and k
@@ -46,9 +46,9 @@ rest is derived:
   n, m and p    the fewest hashes that reach p
   nothing       the classic filter, which is --bits 2^28 --hashes 11
 
-The bits are rounded up and the entries down, so that the planned filter, with
-its whole k, has the rate asked for or a lower one. Below the answer stands a
-table of rates for m/n bits per entry and k hashes around it.
+The bits are rounded up and the entries down, so that the planned filter, with a
+whole number k, has the given rate or a lower one. A table below the answer
+shows the rates for similar m/n (bits per entry) and k.
 
 Numbers: counts are 10000000, 10,000,000, 10_000_000, 1e7, 10M (K, M, G, T are
 powers of ten), 16Mi (Ki, Mi, Gi, Ti are powers of two) or 2^24. Rates are
@@ -71,9 +71,9 @@ of two, KB, MB, GB, TB powers of ten, B is a byte.
   table                        hashes, the columns; rows of bits_per_entry, fpr
                                (one for each of hashes), best_hashes, best_fpr
 
---svg draws the rate against n into FILE, which appears, or replaces the one
-before, only when it is complete. With - the picture goes to standard output, in
-place of the text.`,
+--svg draws the rate against n into FILE, which is created or replaced only when
+the picture is complete. With - the picture goes to standard output in place of
+the text.`,
 		Example: `  spamgate plan --entries 10M --fpr 0.01%
   spamgate plan --memory 32MiB --hashes 11
   spamgate plan --entries 1e9 --memory 18MB

@@ -17,18 +17,18 @@ func NewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the gate",
-		Long: `Run the gate until SIGTERM or SIGINT: it then takes no more clients, lets open
-transactions finish ([listen] shutdown_timeout), and exits with 0. A second one
-ends the wait, but for a message whose answer by the next hop is still to come.
+		Long: `Run the gate until SIGTERM or SIGINT. It then accepts no more clients, lets open
+transactions finish ([listen] shutdown_timeout), and exits with 0. A second
+signal ends the wait, except for a message that the next hop has to answer.
 
-SIGHUP reads the configuration and the lists again; a configuration with an
-error changes nothing. The log names what a reload does not change. A log file
-is opened again in any case. SIGUSR1 logs the state of the lists and the filter.
+SIGHUP reloads the configuration and the lists; a configuration with an error
+changes nothing. The log names changes that need a restart. A log file is always
+reopened. SIGUSR1 logs the state of the lists and the filter.
 
-SIGUSR2 starts the program's file again, which may be a new version by then, and
-hands the listening sockets to the new process. Once that serves, this one takes
-no more clients, goes on with those it has for up to 5 seconds, and then ends as
-with SIGTERM; if the new process fails to start, this one continues.`,
+SIGUSR2 starts the program file again, which may be a new version by then, and
+passes the listening sockets to the new process. When that serves, this process
+accepts no more clients, serves those it has for up to 5 seconds, and then stops
+as with SIGTERM. If the new process fails to start, this one continues.`,
 		Args: cobra.NoArgs,
 	}
 	file := cli.ConfigFlag(cmd)
