@@ -3,6 +3,7 @@ package term
 import (
 	"bytes"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -30,16 +31,22 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-func TestParagraph(t *testing.T) {
-	for _, c := range []struct{ label, indent, text, want string }{
-		{"* ", "  ", "aaa bbb ccc ddd", "* aaa bbb\n  ccc ddd\n"},
-		{"label: ", " ", "aa bbb ccc ddd", "label: aa\n bbb ccc\n ddd\n"},
-		{"label: ", "", "", "label:\n"},
+func TestPrintWrapped(t *testing.T) {
+	words := strings.Repeat("abcdefghi ", 9) // of which seven or eight fit
+	for _, c := range []struct{ label, text, want string }{
+		{"* ", words, "* " + strings.Repeat("abcdefghi ", 7)[:69] + "\n  abcdefghi abcdefghi\n"},
+		{"a label of more than 20 bytes: ", words, "a label of more than 20 bytes: abcdefghi abcdefghi abcdefghi abcdefghi abcdefghi\n    abcdefghi abcdefghi abcdefghi abcdefghi\n"},
+		{"label: ", "", "label:\n"},
 	} {
 		var b bytes.Buffer
-		if Paragraph(&b, c.label, c.indent, c.text, 10); b.String() != c.want {
-			t.Errorf("%q, %q: %q, want %q", c.label, c.text, b.String(), c.want)
+		if PrintWrapped(&b, c.label, c.text); b.String() != c.want {
+			t.Errorf("%q: %q, want %q", c.label, b.String(), c.want)
 		}
+	}
+	var b bytes.Buffer
+	PrintParts(&b, "label", []string{"one part", strings.Repeat("x", 57), "two", "three"})
+	if want := "  label      one part,\n               " + strings.Repeat("x", 57) + ", two,\n               three\n"; b.String() != want {
+		t.Errorf("parts: %q, want %q", b.String(), want)
 	}
 }
 

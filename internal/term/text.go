@@ -1,10 +1,9 @@
-// Package term writes for a terminal: numbers and durations for people, wrapped text, progress
-// bars, and untrusted text made safe.
+// Package term writes for a terminal: numbers and durations for people, tables and
+// wrapped text, progress bars, and untrusted text made safe.
 package term
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,32 +51,6 @@ func SmallFPR(v float64) string {
 	return SmallText(v)
 }
 
-// PrintWrapped prints a text after a label, which ends with a space. Further lines are indented
-// like the first, or less if the label is long.
-func PrintWrapped(w io.Writer, label, text string) {
-	indent := len(label)
-	if indent > Columns/4 {
-		indent = 4
-	}
-	line, begun := label, false
-	for word := range strings.FieldsSeq(text) {
-		switch {
-		case !begun:
-			line += word
-		case len(line)+1+len(word) > Columns:
-			fmt.Fprintln(w, line)
-			line = strings.Repeat(" ", indent) + word
-		default:
-			line += " " + word
-		}
-		begun = true
-	}
-	fmt.Fprintln(w, strings.TrimRight(line, " "))
-}
-
-// Columns is the width of wrapped text.
-const Columns = 80
-
 // FPR formats a false positive rate, which is never shown as 0.
 func FPR(fpr float64) string {
 	if fpr < leastFPR {
@@ -105,26 +78,6 @@ func ShortPath(s string) string {
 		return scheme + rel
 	}
 	return s
-}
-
-// PrintParts prints parts after a label, with commas between, in lines of at most 80 columns.
-func PrintParts(w io.Writer, label string, parts []string) {
-	line := fmt.Sprintf("  %-10s ", label)
-	for i, part := range parts {
-		if i < len(parts)-1 {
-			part += ","
-		}
-		if i > 0 && len(line)+len(" ")+len(part) > 80 {
-			fmt.Fprintln(w, line)
-			line = strings.Repeat(" ", 15) + part
-			continue
-		}
-		if i > 0 {
-			line += " "
-		}
-		line += part
-	}
-	fmt.Fprintln(w, line)
 }
 
 // ByteSize formats a number of bytes.

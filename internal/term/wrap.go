@@ -1,37 +1,44 @@
-// Package term formats text for terminals: lines of a width, and tables.
 package term
 
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
 
+// Columns is the width of wrapped text.
+const Columns = 80
+
 // Wrap returns text in lines of at most width characters, broken between words.
 // A longer word has a line of its own.
-func Wrap(text string, width int) []string { return wrap(text, width, width) }
+func Wrap(text string, width int) []string { return wrap(strings.Fields(text), width, width) }
 
 // WrapHard is Wrap, but also breaks words longer than width, after a comma if
 // there is one.
-func WrapHard(text string, width int) []string { return Wrap(breakWords(text, width), width) }
-
-// Paragraph writes text in lines of at most width characters. The first line
-// begins with label, the others with indent.
-func Paragraph(w io.Writer, label, indent, text string, width int) {
-	begin := label
-	for _, line := range wrap(text, width-utf8.RuneCountInString(label), width-utf8.RuneCountInString(indent)) {
-		fmt.Fprintln(w, strings.TrimRight(begin+line, " "))
-		begin = indent
+func WrapHard(text string, width int) []string {
+	var words []string
+	for word := range strings.FieldsSeq(text) {
+		for runes := []rune(word); len(runes) > width; runes = []rune(word) {
+			piece := string(runes[:width])
+			if comma := strings.LastIndexByte(piece, ','); comma >= 0 {
+				piece = piece[:comma+1]
+			}
+			words = append(words, piece)
+			word = word[len(piece):]
+		}
+		words = append(words, word)
 	}
+	return wrap(words, width, width)
 }
 
-// wrap returns text in lines, the first of at most first characters and the
+// wrap returns words in lines, the first of at most first characters and the
 // others of at most rest.
-func wrap(text string, first, rest int) []string {
+func wrap(words []string, first, rest int) []string {
 	var lines []string
 	line, width := "", first
-	for word := range strings.FieldsSeq(text) {
+	for _, word := range words {
 		switch {
 		case line == "":
 			line = word
@@ -45,20 +52,31 @@ func wrap(text string, first, rest int) []string {
 	return append(lines, line)
 }
 
-// breakWords puts spaces into words longer than width.
-func breakWords(text string, width int) string {
-	var words []string
-	for word := range strings.FieldsSeq(text) {
-		for runes := []rune(word); len(runes) > width; runes = []rune(word) {
-			piece := string(runes[:width])
-			piece = piece[:strings.LastIndexByte(piece, ',')+1]
-			if piece == "" {
-				piece = string(runes[:width])
-			}
-			words = append(words, piece)
-			word = word[len(piece):]
-		}
-		words = append(words, word)
+// PrintWrapped prints a text after a label, which ends with a space, in lines of at
+// most [Columns]. Further lines are indented like the first, or less if the label is
+// long.
+func PrintWrapped(w io.Writer, label, text string) {
+	indent := len(label)
+	if indent > Columns/4 {
+		indent = 4
 	}
-	return strings.Join(words, " ")
+	printWords(w, label, indent, strings.Fields(text))
+}
+
+// PrintParts prints parts after a label, with commas between, in lines of at most
+// [Columns].
+func PrintParts(w io.Writer, label string, parts []string) {
+	words := slices.Clone(parts)
+	for i := range max(0, len(words)-1) {
+		words[i] += ","
+	}
+	printWords(w, fmt.Sprintf("  %-10s ", label), 15, words)
+}
+
+// printWords prints words after a label, with further lines indented.
+func printWords(w io.Writer, label string, indent int, words []string) {
+	for _, line := range wrap(words, Columns-len(label), Columns-indent) {
+		fmt.Fprintln(w, strings.TrimRight(label+line, " "))
+		label = strings.Repeat(" ", indent)
+	}
 }

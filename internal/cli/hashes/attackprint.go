@@ -5,16 +5,12 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strings"
 
 	"spamgate/blocklist/bloom"
 	"spamgate/internal/hashattack"
+	"spamgate/internal/term"
 	"spamgate/internal/text"
 )
-
-// attackColumns is how wide the paragraphs of the report are. A name stands on a
-// line of its own, however long.
-const attackColumns = 80
 
 // printAttack prints a report for people.
 func printAttack(out io.Writer, r attackReport) error {
@@ -70,21 +66,8 @@ func printAttackKeyed(w io.Writer, target string, k *hashattack.Keyed) {
 		k.K, math.Floor(-k.Log10Chance), 100*k.HalfFill, k.HalfNames/1e6)
 }
 
-// paragraph prints a text in lines of attackColumns at most, and an empty line.
+// paragraph prints wrapped text and an empty line.
 func paragraph(w io.Writer, format string, args ...any) {
-	column := 0
-	for _, word := range strings.Fields(fmt.Sprintf(format, args...)) {
-		switch {
-		case column == 0:
-		case column+1+len(word) > attackColumns:
-			fmt.Fprintln(w)
-			column = 0
-		default:
-			fmt.Fprint(w, " ")
-			column++
-		}
-		fmt.Fprint(w, word)
-		column += len(word)
-	}
-	fmt.Fprint(w, "\n\n")
+	term.PrintWrapped(w, "", fmt.Sprintf(format, args...))
+	fmt.Fprintln(w)
 }
