@@ -11,8 +11,8 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// counting is a server that counts, and refuses the listed sender unless it is
-// lenient.
+// counting is a server that counts sessions. It refuses the listed sender unless it
+// is lenient.
 type counting struct {
 	lenient                      bool
 	connections, refused, stored atomic.Int64
@@ -49,7 +49,7 @@ func (s *countingSession) Data(r io.Reader) error {
 func (s *countingSession) Reset()        {}
 func (s *countingSession) Logout() error { return nil }
 
-// startCounting starts the server in this process, as what generators are sent to.
+// startCounting starts the server in this process, as the generators' target.
 func startCounting(t *testing.T, lenient bool) (*counting, *servers) {
 	t.Helper()
 	c := &counting{lenient: lenient}

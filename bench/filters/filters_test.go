@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// small are options that end quickly. A filter of 2^19 bits for 20,000 entries is
+// small holds options for a quick run. A filter of 2^19 bits for 20,000 entries is
 // as full as one of 2^28 for 10 million.
 var small = []string{"--entries", "20000", "--classic-bits", "524288", "--trials", "200000", "--lookups", "2000", "--rounds", "2", "--builds", "1"}
 

@@ -13,7 +13,7 @@ import (
 	"gonum.org/v1/plot/plotter"
 )
 
-// sample is a plot with some of everything.
+// sample returns a plot with some of everything.
 func sample(t *testing.T) *plot.Plot {
 	t.Helper()
 	p := New("Rates & <sizes>", "entries", "rate")
@@ -57,8 +57,8 @@ func TestWriteSVG(t *testing.T) {
 	}
 }
 
-// firstInside is the text of the title, which has to be the first element inside
-// the picture; the rest has to be XML.
+// firstInside returns the text of the title, which must be the first element inside
+// the picture; the rest must be XML.
 func firstInside(t *testing.T, svg string) string {
 	t.Helper()
 	var document struct {

@@ -22,7 +22,7 @@ import (
 // testdata are searched again.
 const fullEnv = "SPAMGATE_E2E_FULL"
 
-// sets are the lists of testdata/sets by target. Each was written by the command
+// sets returns the lists of testdata/sets by target. Each was written by the command
 // that its first line names.
 func sets(t *testing.T) map[string]string {
 	files, err := filepath.Glob("testdata/sets/*.txt")
@@ -40,7 +40,7 @@ func sets(t *testing.T) map[string]string {
 	return lists
 }
 
-// namesOf is the entries of a list.
+// namesOf returns the entries of a list.
 func namesOf(list string) []string {
 	var names []string
 	for line := range strings.Lines(list) {

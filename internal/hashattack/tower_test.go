@@ -82,7 +82,7 @@ func TestBlockFindsAll(t *testing.T) {
 	}
 }
 
-// texts is the sorted content of a pool.
+// texts returns the sorted content of a pool.
 func texts(p *pool) []string {
 	var all []string
 	for i := range p.size() {

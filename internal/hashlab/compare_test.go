@@ -53,8 +53,8 @@ func TestCompare(t *testing.T) {
 	t.Log("\n" + table.String())
 }
 
-// untilSpeed is a run with all numbers that depend on the manifest alone: it is
-// interrupted when the speeds begin.
+// untilSpeed returns a report with all numbers that depend on the manifest alone: it
+// interrupts the run when the speeds begin.
 func untilSpeed(tb testing.TB, o hashlab.Options) *hashlab.Report {
 	tb.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -74,7 +74,7 @@ func untilSpeed(tb testing.TB, o hashlab.Options) *hashlab.Report {
 	return r
 }
 
-// row is the one of rows that is wanted.
+// row returns the only row that is wanted.
 func row[Row any](tb testing.TB, rows []Row, wanted func(Row) bool) Row {
 	tb.Helper()
 	some := hashlab.Filter(rows, wanted)
@@ -84,10 +84,10 @@ func row[Row any](tb testing.TB, rows []Row, wanted func(Row) bool) Row {
 	return some[0]
 }
 
-// findings are looked for in a report.
+// findings checks a report.
 type findings struct{ report *hashlab.Report }
 
-// rates are the subject's rates at the full capacity, one for each size.
+// rates returns the subject's rates at the full capacity, one for each size.
 func (f findings) rates(tb testing.TB, name string, k int) []hashlab.FPRRow {
 	tb.Helper()
 	var rows []hashlab.FPRRow
@@ -102,7 +102,7 @@ func (f findings) rates(tb testing.TB, name string, k int) []hashlab.FPRRow {
 	return rows
 }
 
-// pass is the pass rate of a function in a family's filter.
+// pass returns the pass rate of a function in a family's filter.
 func (f findings) pass(tb testing.TB, family, hash string) hashlab.PassRow {
 	tb.Helper()
 	return row(tb, f.report.PassRates, func(r hashlab.PassRow) bool { return r.Family == family && r.Hash == hash })

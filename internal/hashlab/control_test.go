@@ -174,7 +174,7 @@ func TestControlsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// BenchmarkIdeal is all indices of a key, by its length: filled up to whole blocks
+// BenchmarkIdeal computes all indices of a key, by its length: filled up to whole blocks
 // below 64 bytes, not so from there on.
 func BenchmarkIdeal(b *testing.B) {
 	family := newIdeal(1, 1<<28, 11)

@@ -11,7 +11,7 @@ import (
 	"testing/iotest"
 )
 
-// textLines is n lines, each ended by a line feed.
+// textLines returns n lines, each ended by a line feed.
 func textLines(n int, line func(i int) string) string {
 	var b strings.Builder
 	for i := range n {
@@ -145,7 +145,7 @@ func FuzzReadCorpus(f *testing.F) {
 	})
 }
 
-// made is the corpus of a source.
+// made returns the corpus of a source.
 func made(tb testing.TB, s source) *Corpus {
 	tb.Helper()
 	c, err := s.make(context.Background())

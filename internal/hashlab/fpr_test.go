@@ -11,7 +11,7 @@ import (
 	"spamgate/hashfamily"
 )
 
-// smallPlace is a place over few keys of a generated corpus.
+// smallExperiment returns an experiment with few keys of a generated corpus.
 func smallExperiment(tb testing.TB, keys int, m uint64, k int) *experiment {
 	tb.Helper()
 	p, err := newExperiment(context.Background(), made(tb, defaultSources(1, keys)[2]), newShape(keys, m, k, false), 1)
@@ -21,7 +21,7 @@ func smallExperiment(tb testing.TB, keys int, m uint64, k int) *experiment {
 	return p
 }
 
-// subjectNamed is one of the own choice's subjects.
+// subjectNamed returns one of the default subjects.
 func subjectNamed(tb testing.TB, name string, k int) subject {
 	tb.Helper()
 	families, err := choose(nil)

@@ -14,7 +14,7 @@ import (
 	"spamgate/hashfamily"
 )
 
-// smallSize is a full-size measurement of a filter that is small.
+// smallSize is a full-size measurement of a small filter.
 var smallSize = fullSize{m: 1 << 16, members: []int{2400, 4129}, queries: 60_000, seed: 1}
 
 func TestFullSize(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"spamgate/hashfamily"
 )
 
-// cancelled is a context that has ended.
+// cancelled returns a context that has ended.
 func cancelled() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -25,17 +25,17 @@ func corpusOf(name string, n int, key func(i int) string) *Corpus {
 	return c
 }
 
-// names under .com, some 20 bytes long.
+// comNames returns names under .com, some 20 bytes long.
 func comNames(n int) *Corpus {
 	return corpusOf("com", n, func(i int) string { return fmt.Sprintf("%x-shop%d.com", int64(i)*2654435761%1_000_003, i) })
 }
 
-// numbers are decimal numbers in a row.
+// numbers returns sequential decimal numbers.
 func numbers(n int) *Corpus {
 	return corpusOf("numbers", n, func(i int) string { return fmt.Sprint(10_000_000 + i) })
 }
 
-// subjectsNamed are some of the subjects, for seed 1.
+// subjectsNamed returns some of the subjects, for seed 1.
 func subjectsNamed(tb testing.TB, names ...string) []hashSubject {
 	tb.Helper()
 	all := hashSubjects(1)
@@ -50,12 +50,12 @@ func subjectsNamed(tb testing.TB, names ...string) []hashSubject {
 	return some
 }
 
-// badHash is a hash that each measure must find fault with.
+// badHash returns a hash in which each measure must find a fault.
 func badHash(sum func(key []byte) uint64) []hashSubject {
 	return []hashSubject{{Subject: Subject{"bad", KindHash}, bits: 32, sum: sum}}
 }
 
-// row is the one of rows that is wanted.
+// row returns the only row that is wanted.
 func row[Row any](tb testing.TB, rows []Row, wanted func(Row) bool) Row {
 	tb.Helper()
 	i := slices.IndexFunc(rows, wanted)
@@ -65,7 +65,8 @@ func row[Row any](tb testing.TB, rows []Row, wanted func(Row) bool) Row {
 	return rows[i]
 }
 
-// makerOf makes the family of that name, with k functions where k is free.
+// makerOf returns a maker of the family of that name, with k functions if it allows
+// any.
 func makerOf(tb testing.TB, name string, k int) func(m uint64) (hashfamily.Family, error) {
 	tb.Helper()
 	spec, err := hashfamily.ParseSpec(name)

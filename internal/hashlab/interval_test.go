@@ -40,7 +40,7 @@ func TestIntervalJSON(t *testing.T) {
 	}
 }
 
-// zeroHits is a report of one row without a hit, as the laboratory makes it.
+// zeroHits returns a report of one row without a hit.
 func zeroHits() *Report {
 	counts := newTally(20, 5)
 	for i := range counts.trials {
@@ -49,8 +49,8 @@ func zeroHits() *Report {
 	return &Report{FPR: []FPRRow{fprRow(FPRRow{Corpus: "c", Subject: Subject{"f", KindFamily}, M: 1024, K: 3, N: 10}, counts, []uint8{20, 20, 20, 20, 20}, 20*100)}}
 }
 
-// TestZeroHitsForPrograms wants no limit that contradicts another where nothing
-// was hit: low ≤ value ≤ high where they are known, and nothing where not.
+// TestZeroHitsForPrograms wants consistent limits without hits: low ≤ value ≤ high if
+// they are known, and null if not.
 func TestZeroHitsForPrograms(t *testing.T) {
 	r := zeroHits()
 	if k := r.FPR[0].EffectiveK; k.Low <= 0 || k.Low > k.Value || k.Value > k.High {

@@ -10,7 +10,7 @@ import (
 	"spamgate/internal/disposable"
 )
 
-// mailPlace is a place with messages.
+// mailExperiment returns an experiment with messages.
 func mailExperiment(tb testing.TB, keys [][]byte) *experiment {
 	tb.Helper()
 	p, err := newExperiment(context.Background(), &Corpus{Name: "mail", Keys: keys}, newShape(len(keys), 1<<14, 11, false), 1)

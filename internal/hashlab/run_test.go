@@ -12,7 +12,7 @@ import (
 	"spamgate/internal/disposable"
 )
 
-// smallCorpora are two of some thousand keys.
+// smallCorpora returns two corpora of some thousand keys.
 func smallCorpora(tb testing.TB) []*Corpus {
 	tb.Helper()
 	return []*Corpus{
@@ -21,7 +21,8 @@ func smallCorpora(tb testing.TB) []*Corpus {
 	}
 }
 
-// runUntil is a run that is interrupted when the named step begins.
+// runUntil returns the report of a run that is interrupted when the named step
+// begins.
 func runUntil(tb testing.TB, o Options, step string) *Report {
 	tb.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -41,7 +42,7 @@ func runUntil(tb testing.TB, o Options, step string) *Report {
 	return r
 }
 
-// untilSpeed is a run with all numbers that depend on the manifest alone.
+// untilSpeed returns a report with all numbers that depend on the manifest alone.
 func untilSpeed(tb testing.TB, o Options) *Report { return runUntil(tb, o, "speed") }
 
 func TestRunRepeats(t *testing.T) {

@@ -78,7 +78,7 @@ func (t *Table) paragraphs(w io.Writer, use []int, width int) {
 		for _, c := range use[1:] {
 			cells = append(cells, t.Columns[c].Title+" "+row[c])
 		}
-		for _, line := range WrapHard(strings.Join(cells, "; "), width-len(t.Indent+gap)) {
+		for _, line := range Wrap(strings.Join(cells, "; "), width-len(t.Indent+gap)) {
 			fmt.Fprintln(w, t.Indent+gap+line)
 		}
 	}
@@ -86,7 +86,7 @@ func (t *Table) paragraphs(w io.Writer, use []int, width int) {
 
 // writeName writes a row's first cell on lines of its own.
 func (t *Table) writeName(w io.Writer, name string, width int) {
-	for _, line := range WrapHard(name, width-len(t.Indent)) {
+	for _, line := range Wrap(name, width-len(t.Indent)) {
 		fmt.Fprintln(w, t.Indent+line)
 	}
 }

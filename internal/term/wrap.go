@@ -11,13 +11,9 @@ import (
 // Columns is the width of wrapped text.
 const Columns = 80
 
-// Wrap returns text in lines of at most width characters, broken between words.
-// A longer word has a line of its own.
-func Wrap(text string, width int) []string { return wrap(strings.Fields(text), width, width) }
-
-// WrapHard is Wrap, but also breaks words longer than width, after a comma if
-// there is one.
-func WrapHard(text string, width int) []string {
+// Wrap returns text in lines of at most width characters, broken between words. It
+// breaks longer words, after a comma if there is one.
+func Wrap(text string, width int) []string {
 	var words []string
 	for word := range strings.FieldsSeq(text) {
 		for runes := []rune(word); len(runes) > width; runes = []rune(word) {
@@ -33,8 +29,8 @@ func WrapHard(text string, width int) []string {
 	return wrap(words, width, width)
 }
 
-// wrap returns words in lines, the first of at most first characters and the
-// others of at most rest.
+// wrap returns words in lines, the first of at most first characters and the others
+// of at most rest. A longer word has a line of its own.
 func wrap(words []string, first, rest int) []string {
 	var lines []string
 	line, width := "", first

@@ -18,7 +18,7 @@ import (
 	"spamgate/internal/hashlab"
 )
 
-// fixture is the made-up report that package render's tests write. One of its
+// fixture reads the made-up report that package render's tests write. One of its
 // corpora has a hostile name.
 func fixture(t testing.TB) *hashlab.Report {
 	t.Helper()
@@ -42,7 +42,7 @@ func written(t testing.TB, r *hashlab.Report) string {
 	return out.String()
 }
 
-// nodes are all elements of a page.
+// nodes returns all elements of a page.
 func nodes(t testing.TB, page string) []*html.Node {
 	t.Helper()
 	root, err := html.Parse(strings.NewReader(page))
@@ -67,7 +67,7 @@ func attribute(n *html.Node, name string) string {
 	return ""
 }
 
-// textOf is all that stands in a node.
+// textOf returns the text of a node.
 func textOf(n *html.Node) string {
 	var b strings.Builder
 	for d := range n.Descendants() {
@@ -157,7 +157,7 @@ func TestPageForEveryone(t *testing.T) {
 	}
 }
 
-// firstElement is the first element from n on, text passed over.
+// firstElement returns the first element from n on.
 func firstElement(n *html.Node) *html.Node {
 	for n != nil && n.Type != html.ElementNode {
 		n = n.NextSibling

@@ -54,8 +54,8 @@ func readFields(t *testing.T) map[string]map[string]*fieldRow {
 	return all
 }
 
-// jsonFields are the fields of a struct by the names that JSON has for them,
-// those of embedded structs among them.
+// jsonFields returns the fields of a struct that JSON has, with those of embedded
+// structs.
 func jsonFields(t reflect.Type) []reflect.StructField {
 	return slices.DeleteFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool { return f.Anonymous })
 }
@@ -150,7 +150,7 @@ func TestFieldsInRange(t *testing.T) {
 	}
 }
 
-// inRange says what of a value is not as a range has it.
+// inRange returns an error if a value is outside of a range.
 func inRange(limits string, v reflect.Value) error {
 	switch v.Kind() {
 	case reflect.Slice:
@@ -203,7 +203,7 @@ func inRange(limits string, v reflect.Value) error {
 	return nil
 }
 
-// TestInRange wants the check to be one.
+// TestInRange checks inRange.
 func TestInRange(t *testing.T) {
 	for _, c := range []struct {
 		limits string

@@ -10,8 +10,8 @@ import (
 	"spamgate/internal/hashlab/summary"
 )
 
-// fixture is a small made-up report with some of everything: what the renderers
-// are tested with. Its numbers resemble measured ones, and are none.
+// fixture returns a small made-up report with some of everything, for the tests of
+// the renderers. Its numbers only resemble measured ones.
 func fixture() *hashlab.Report {
 	r := &hashlab.Report{Manifest: hashlab.Manifest{
 		Version: "0.0.0-test", Go: "go1.0", OS: "linux/amd64", CPU: "A Processor", ClockGHz: 2.5,
@@ -60,8 +60,7 @@ func limits(value, low, high float64) hashlab.Interval {
 
 func subject(name, kind string) hashlab.Subject { return hashlab.Subject{Name: name, Kind: kind} }
 
-// zeroHits is a report of one row without a hit, with the numbers that the
-// laboratory gives it.
+// zeroHits returns a report of one row without a hit, with the laboratory's numbers.
 func zeroHits() *hashlab.Report {
 	return &hashlab.Report{FPR: []hashlab.FPRRow{{
 		Corpus: "c", Subject: subject("f", hashlab.KindFamily), M: 1024, K: 3, N: 10, Filters: 20, Trials: 100,
@@ -70,7 +69,7 @@ func zeroHits() *hashlab.Report {
 	}}}
 }
 
-// fixtureFPR makes a row of a family that acts like effective functions.
+// fixtureFPR returns a row of a family that acts like so many effective functions.
 func fixtureFPR(corpus, name, kind string, k, n int, effective float64) hashlab.FPRRow {
 	const m, trials = 1 << 17, 40_000_000
 	fill := -math.Expm1(-effective * float64(n) / m)
@@ -87,7 +86,7 @@ func fixtureFPR(corpus, name, kind string, k, n int, effective float64) hashlab.
 	return f
 }
 
-// rounded is x to six digits: what the golden files hold must not hang on how a
+// rounded returns x with six digits: the golden files must not depend on how a
 // processor rounds.
 func rounded(x float64) float64 {
 	x, _ = strconv.ParseFloat(strconv.FormatFloat(x, 'g', 6, 64), 64) // what was just written

@@ -78,7 +78,7 @@ func TestTextFits(t *testing.T) {
 	}
 }
 
-// longNames is a report with names as long as they come.
+// longNames returns a report with very long names.
 func longNames() *hashlab.Report {
 	r := fixture()
 	long := "weighted:" + strings.TrimSuffix(strings.Repeat("4294967295,", 60), ",")

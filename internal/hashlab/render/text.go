@@ -73,7 +73,7 @@ func (t *textWriter) section(rows int, title, meaning string) bool {
 // paragraph writes wrapped text, its first line after label, the others below it.
 func (t *textWriter) paragraph(label, s string) {
 	indent := strings.Repeat(" ", len(label))
-	for _, line := range term.WrapHard(s, t.width-len(label)) {
+	for _, line := range term.Wrap(s, t.width-len(label)) {
 		fmt.Fprintln(&t.out, label+line)
 		label = indent
 	}

@@ -30,7 +30,7 @@ func limits(value, low, high float64) hashlab.Interval {
 
 func subject(name, kind string) hashlab.Subject { return hashlab.Subject{Name: name, Kind: kind} }
 
-// finding is a report's sentence of a name.
+// finding returns a report's sentence of a name.
 func finding(r *hashlab.Report, name string) (hashlab.Finding, bool) {
 	all := Of(r)
 	i := slices.IndexFunc(all, func(f hashlab.Finding) bool { return f.Name == name })
