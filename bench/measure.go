@@ -41,7 +41,7 @@ func benchmark(ctx context.Context, o options, w io.Writer) (*report, error) {
 	if err != nil {
 		return nil, err
 	}
-	root := output(ctx, "", t.goTool, "list", "-m", "-f", "{{.Dir}}")
+	root := output(ctx, "", t["go"], "list", "-m", "-f", "{{.Dir}}")
 	r := &report{Machine: describeMachine(ctx, t, root), Reuse: o.reuse}
 	dir, err := os.MkdirTemp("", "spamgate-bench-")
 	if err != nil {
@@ -119,7 +119,7 @@ func (s *servers) measure(ctx context.Context, t tools, to target, load workload
 	}
 	ctx, cancel := context.WithTimeout(ctx, runLimit)
 	defer cancel()
-	source := exec.CommandContext(ctx, t.source, load.sourceArgs(to.addr)...)
+	source := exec.CommandContext(ctx, t["smtp-source"], load.sourceArgs(to.addr)...)
 	cpu, err := s.alone(ctx, to, func() error {
 		start := time.Now()
 		out, err := source.CombinedOutput()

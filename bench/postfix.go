@@ -83,8 +83,8 @@ func (s *servers) startPostfix(ctx context.Context, t tools, addr, sink string) 
 	if err := makeTable(ctx, t, conf, filepath.Join(dir, "senders")); err != nil {
 		return err
 	}
-	halt := func() { exec.Command(t.postfix, "-c", conf, "stop").Run() }
-	return s.start(ctx, target{name: postfix, addr: addr, halt: halt}, nil, t.postfix, "-c", conf, "start-fg")
+	halt := func() { exec.Command(t["postfix"], "-c", conf, "stop").Run() }
+	return s.start(ctx, target{name: postfix, addr: addr, halt: halt}, nil, t["postfix"], "-c", conf, "start-fg")
 }
 
 // lmdbPackage is the Debian package of Postfix's lmdb tables.
@@ -102,7 +102,7 @@ func makeTable(ctx context.Context, t tools, conf, table string) error {
 	if err := os.WriteFile(table, []byte(b.String()), 0o644); err != nil {
 		return err
 	}
-	if out, err := exec.CommandContext(ctx, t.postmap, "-c", conf, "lmdb:"+table).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, t["postmap"], "-c", conf, "lmdb:"+table).CombinedOutput(); err != nil {
 		return fmt.Errorf("postmap: %w: %s (Debian has lmdb tables in the package %s)", err, out, lmdbPackage)
 	}
 	return nil

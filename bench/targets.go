@@ -151,7 +151,7 @@ func (s *servers) startSink(ctx context.Context, t tools, addr string) (err erro
 	if err != nil {
 		return err
 	}
-	if s.sink, err = startProcess(dir, "smtp-sink", t.sink, append(args, addr, "1000")...); err != nil {
+	if s.sink, err = startProcess(dir, "smtp-sink", t["smtp-sink"], append(args, addr, "1000")...); err != nil {
 		return err
 	}
 	return s.sink.waitReady(ctx, addr)
@@ -173,7 +173,7 @@ listen smtp
 // without a log.
 func (s *servers) startHAProxy(ctx context.Context, t tools, addr, sink string) error {
 	files := map[string]string{"haproxy.cfg": fmt.Sprintf(haproxyConfig, addr, sink)}
-	return s.start(ctx, target{name: haproxy, addr: addr}, files, t.haproxy, "-db", "-f", "haproxy.cfg")
+	return s.start(ctx, target{name: haproxy, addr: addr}, files, t["haproxy"], "-db", "-f", "haproxy.cfg")
 }
 
 // gateConfig keeps the other defaults: the gate checks header senders too, and
@@ -196,7 +196,7 @@ type = "block"
 // buildGate builds the gate from the checkout.
 func buildGate(ctx context.Context, t tools, root, dir string) (binary string, err error) {
 	binary = filepath.Join(dir, "spamgate")
-	build := exec.CommandContext(ctx, t.goTool, "build", "-buildvcs=false", "-o", binary, "./cmd/spamgate")
+	build := exec.CommandContext(ctx, t["go"], "build", "-buildvcs=false", "-o", binary, "./cmd/spamgate")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building the gate: %w\n%s", err, out)

@@ -10,23 +10,20 @@ import (
 	"strings"
 )
 
-// tools are the paths of the programs that bench runs.
-type tools struct{ source, sink, haproxy, postfix, postmap, goTool string }
+// tools are the paths of the programs that bench runs, by name.
+type tools map[string]string
 
 // findTools searches PATH and /usr/sbin, where Debian installs some.
 func findTools() (tools, error) {
-	var t tools
+	t := tools{}
 	var missing []string
-	for _, tool := range []struct {
-		name, comesWith string
-		path            *string
-	}{
-		{"smtp-source", "apt-get install postfix", &t.source},
-		{"smtp-sink", "apt-get install postfix", &t.sink},
-		{"haproxy", "apt-get install haproxy", &t.haproxy},
-		{"postfix", "apt-get install postfix postfix-lmdb", &t.postfix},
-		{"postmap", "apt-get install postfix postfix-lmdb", &t.postmap},
-		{"go", "https://go.dev/dl/", &t.goTool},
+	for _, tool := range []struct{ name, comesWith string }{
+		{"smtp-source", "apt-get install postfix"},
+		{"smtp-sink", "apt-get install postfix"},
+		{"haproxy", "apt-get install haproxy"},
+		{"postfix", "apt-get install postfix postfix-lmdb"},
+		{"postmap", "apt-get install postfix postfix-lmdb"},
+		{"go", "https://go.dev/dl/"},
 	} {
 		path, err := exec.LookPath(tool.name)
 		if err != nil {
@@ -35,10 +32,10 @@ func findTools() (tools, error) {
 		if err != nil {
 			missing = append(missing, fmt.Sprintf("%s (%s)", tool.name, tool.comesWith))
 		}
-		*tool.path = path
+		t[tool.name] = path
 	}
 	if len(missing) > 0 {
-		return t, fmt.Errorf("not installed: %s", strings.Join(missing, ", "))
+		return nil, fmt.Errorf("not installed: %s", strings.Join(missing, ", "))
 	}
 	return t, nil
 }
@@ -63,7 +60,7 @@ func describeMachine(ctx context.Context, t tools, root string) machine {
 		Load:     loadAverages(),
 		Go:       runtime.Version(),
 		Postfix:  output(ctx, root, "postconf", "-d", "-h", "mail_version"),
-		HAProxy:  haproxyVersion(output(ctx, root, t.haproxy, "-v")),
+		HAProxy:  haproxyVersion(output(ctx, root, t["haproxy"], "-v")),
 		Checkout: output(ctx, root, "git", "describe", "--always", "--dirty"),
 	}
 }

@@ -57,7 +57,10 @@ func hashSubjects(seed uint64) []hashSubject {
 	}
 	return append(all,
 		whole("HighwayHash", KindHash, highway),
-		whole("Murmur3", KindHash, murmur),
+		whole("Murmur3", KindHash, func(key []byte) uint64 {
+			h1, _ := murmur3.Sum128(key)
+			return h1
+		}),
 		whole(Ideal, KindControl, idealHash(seed)),
 		whole(XXH3, KindControl, xxh3.Hash))
 }
@@ -66,12 +69,6 @@ func hashSubjects(seed uint64) []hashSubject {
 func highway(key []byte) uint64 {
 	sum := highwayhash.Sum128(key, publicKey[:])
 	return binary.LittleEndian.Uint64(sum[:8])
-}
-
-// murmur returns the first half of MurmurHash3-128.
-func murmur(key []byte) uint64 {
-	h1, _ := murmur3.Sum128(key)
-	return h1
 }
 
 // idealHash returns a hash that is the first draw of the control of ideal hashes,

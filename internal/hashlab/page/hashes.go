@@ -40,14 +40,12 @@ func passSection(r *hashlab.Report) section {
 
 // workPicture draws a family's functions against the corpora.
 func workPicture(f summary.Family) (Picture, error) {
-	m := gather(f.Label+": work of each function, in %", f.Rows,
-		func(p hashlab.PassRow) string { return p.Hash }, func(p hashlab.PassRow) string { return p.Corpus },
-		func(p hashlab.PassRow) float64 {
-			if w, ok := summary.Worth(p); ok {
-				return max(0, w) // below it is noise
-			}
-			return math.NaN()
-		})
+	m := gather(f.Label+": work of each function, in %", f.Rows, func(p hashlab.PassRow) (string, string, float64) {
+		if w, ok := summary.Worth(p); ok {
+			return p.Hash, p.Corpus, max(0, w) // below it is noise
+		}
+		return p.Hash, p.Corpus, math.NaN()
+	})
 	m.colour, m.text = byPart, func(x float64) string { return fmt.Sprintf("%.0f", 100*x) }
 	return m.picture("work-"+f.Label, f.Label+": full blue, 100, does all of an ideal function's work; without colour, 0, does nothing.")
 }
@@ -57,9 +55,9 @@ func collisionsSection(r *hashlab.Report) section {
 	// A picture of the fewest bits, which have the most collisions.
 	least := slices.MinFunc(r.Collisions, func(a, b hashlab.Collision) int { return cmp.Compare(a.Bits, b.Bits) }).Bits
 	rows := hashlab.Filter(r.Collisions, func(c hashlab.Collision) bool { return c.Bits == least })
-	m := gather(fmt.Sprintf("Collisions of %d bits, in times of the expected", least), rows,
-		func(c hashlab.Collision) string { return c.Name }, func(c hashlab.Collision) string { return c.Corpus },
-		func(c hashlab.Collision) float64 { return float64(c.Collisions) / max(c.Expected, 1e-9) }) // never 0 for two keys
+	m := gather(fmt.Sprintf("Collisions of %d bits, in times of the expected", least), rows, func(c hashlab.Collision) (string, string, float64) {
+		return c.Name, c.Corpus, float64(c.Collisions) / max(c.Expected, 1e-9) // never 0 for two keys
+	})
 	m.colour, m.text = func(x float64) color.NRGBA { return byFactor(max(x, 0.01)) }, func(x float64) string {
 		if x < 10 {
 			return fmt.Sprintf("%.2f", x)
@@ -77,9 +75,9 @@ func uniformitySection(r *hashlab.Report) section {
 	s := section{ID: "uniformity", Title: "Uniformity", About: fmt.Sprintf("Chi-square tests of each hash's lowest and highest bits. The corrected p is Holm's, for all %d tests of the run: below 0.05 the spread is uneven, and the effect, Cohen's w, "+
 		"says how much (0.1 small, 0.3 medium, 0.5 large); the excess is the effect without what chance gives. Where the p of being so even is small, keys are spread more evenly than by chance.", len(r.Uniformity))}
 	for _, rows := range hashlab.Groups(r.Uniformity, func(u hashlab.Uniformity) string { return u.Part }) {
-		m := gather(fmt.Sprintf("Unevenness of the %sest bits", rows[0].Part), rows,
-			func(u hashlab.Uniformity) string { return u.Name }, func(u hashlab.Uniformity) string { return u.Corpus },
-			func(u hashlab.Uniformity) float64 { return u.ExcessEffect })
+		m := gather(fmt.Sprintf("Unevenness of the %sest bits", rows[0].Part), rows, func(u hashlab.Uniformity) (string, string, float64) {
+			return u.Name, u.Corpus, u.ExcessEffect
+		})
 		m.colour = func(x float64) color.NRGBA { return mix(white, orange, x) }
 		s.add(m.picture("uniformity-"+rows[0].Part, "The number is the excess, Cohen's w without what chance gives. 0, without colour, is even; 0.5 and more, strongly orange, is very uneven."))
 	}

@@ -48,11 +48,15 @@ func newMatrix(title string, rows, columns []string) *matrix {
 	return m
 }
 
-// gather returns a matrix of rows that each have a name, a corpus and a number.
-func gather[T any](title string, rows []T, name, corpus func(T) string, number func(T) float64) *matrix {
+// gather returns a matrix of rows, of which cell returns a name, a corpus and a
+// number.
+func gather[T any](title string, rows []T, cell func(T) (name, corpus string, number float64)) *matrix {
+	name := func(r T) string { s, _, _ := cell(r); return s }
+	corpus := func(r T) string { _, s, _ := cell(r); return s }
 	m := newMatrix(title, hashlab.Distinct(rows, name), hashlab.Distinct(rows, corpus))
 	for _, r := range rows {
-		m.cells[slices.Index(m.rows, name(r))][slices.Index(m.columns, corpus(r))] = number(r)
+		_, _, number := cell(r)
+		m.cells[slices.Index(m.rows, name(r))][slices.Index(m.columns, corpus(r))] = number
 	}
 	return m
 }

@@ -25,12 +25,11 @@ func messagesSection(r *hashlab.Report) section {
 // key predicts.
 func messagesPicture(rows []hashlab.MessageRow) (Picture, error) {
 	label := func(f hashlab.MessageRow) string { return fmt.Sprintf("%s, k = %d", f.Name, f.K) }
-	corpus := func(f hashlab.MessageRow) string { return f.Corpus }
-	m := gather("Rate per message, in times of independent keys'", rows, label, corpus, func(f hashlab.MessageRow) float64 {
+	m := gather("Rate per message, in times of independent keys'", rows, func(f hashlab.MessageRow) (string, string, float64) {
 		if f.Hits == 0 || f.FromPerKey == 0 {
-			return math.NaN()
+			return label(f), f.Corpus, math.NaN()
 		}
-		return f.Rate.Value / f.FromPerKey
+		return label(f), f.Corpus, f.Rate.Value / f.FromPerKey
 	})
 	for _, f := range rows {
 		m.pale[slices.Index(m.rows, label(f))][slices.Index(m.columns, f.Corpus)] = f.Rate.Low <= f.FromPerKey && f.FromPerKey <= f.Rate.High
