@@ -1,11 +1,14 @@
 package hashlab
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"hash/maphash"
+	"iter"
+	"slices"
 )
 
 // Limits of a corpus.
@@ -39,14 +42,23 @@ type Corpus struct {
 
 // info returns the corpus's description for the manifest.
 func (c *Corpus) info() CorpusInfo {
-	info := CorpusInfo{Name: c.Name, What: c.What, Keys: len(c.Keys), Duplicates: c.Duplicates, Invalid: c.Invalid}
+	info := newCorpusInfo(c.Name, c.What, slices.Values(c.Keys))
+	info.Duplicates, info.Invalid = c.Duplicates, c.Invalid
+	return info
+}
+
+// newCorpusInfo returns the description of a corpus of different keys.
+func newCorpusInfo(name, what string, keys iter.Seq[[]byte]) CorpusInfo {
+	info := CorpusInfo{Name: name, What: what}
 	sum := sha256.New()
-	var line []byte
-	for _, key := range c.Keys {
+	lines := bufio.NewWriterSize(sum, 1<<16) // a hash returns no error
+	for key := range keys {
+		info.Keys++
 		info.Bytes += int64(len(key))
-		line = append(append(line[:0], key...), '\n')
-		sum.Write(line)
+		lines.Write(key)
+		lines.WriteByte('\n')
 	}
+	lines.Flush()
 	info.SHA256 = hex.EncodeToString(sum.Sum(nil))
 	return info
 }

@@ -2,8 +2,6 @@ package hashlab
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -64,33 +62,22 @@ func (z fullSize) addresses(filter int) *addresses {
 	return newAddresses(stream(z.seed, fullSizeCorpus, filter).Uint64(), manyDomains)
 }
 
-// info describes the addresses of all filters for the manifest.
+// info returns the description of the addresses of all filters for the manifest.
 func (z fullSize) info(ctx context.Context) (CorpusInfo, error) {
-	info := CorpusInfo{
-		Name: fullSizeCorpus,
-		What: fmt.Sprintf("generated addresses at 20,000 domains, others for each of %d filters", fullSizeFilters),
-		Keys: fullSizeFilters * z.keys(),
-	}
-	sum := sha256.New()
-	var block []byte
-	for filter := range fullSizeFilters {
-		z.progress.part(filter, fullSizeFilters)
-		at := z.addresses(filter)
-		for i := range z.keys() {
-			if stopped(ctx, i) {
-				return info, ctx.Err()
-			}
-			block = append(at.append(block, uint64(i)), '\n')
-			if len(block) > 1<<16 || i+1 == z.keys() {
-				info.Bytes += int64(len(block))
-				sum.Write(block)
-				block = block[:0]
+	what := fmt.Sprintf("generated addresses at 20,000 domains, others for each of %d filters", fullSizeFilters)
+	info := newCorpusInfo(fullSizeCorpus, what, func(yield func([]byte) bool) {
+		var key []byte
+		for filter := range fullSizeFilters {
+			z.progress.part(filter, fullSizeFilters)
+			all := z.addresses(filter)
+			for i := range z.keys() {
+				if key = all.append(key[:0], uint64(i)); stopped(ctx, i) || !yield(key) {
+					return
+				}
 			}
 		}
-	}
-	info.Bytes -= int64(info.Keys) // the line feeds
-	info.SHA256 = hex.EncodeToString(sum.Sum(nil))
-	return info, nil
+	})
+	return info, ctx.Err()
 }
 
 // measure fills the filters of one subject, as the daemon does, and returns a row
