@@ -2,10 +2,12 @@ package smtptest
 
 import (
 	"bufio"
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 )
 
@@ -151,14 +153,9 @@ func (s *session) execute(line string) error {
 // offers returns the EHLO lines that the server offers now.
 func (s *session) offers() []string {
 	_, secure := s.conn.(*tls.Conn)
-	var offers []string
-	for _, line := range s.sink.config.Extensions {
-		if secure && verb(line) == "STARTTLS" || s.xclientUsed() && verb(line) == "XCLIENT" {
-			continue
-		}
-		offers = append(offers, line)
-	}
-	return offers
+	return slices.DeleteFunc(slices.Clone(s.sink.config.Extensions), func(line string) bool {
+		return secure && verb(line) == "STARTTLS" || s.xclientUsed() && verb(line) == "XCLIENT"
+	})
 }
 
 // xclientUsed reports whether the client can no longer use XCLIENT.
@@ -272,13 +269,7 @@ func (s *session) choose(line, usual string) string {
 	}
 	s.sink.mu.Lock()
 	defer s.sink.mu.Unlock()
-	if reply, ok := s.sink.replies[line]; ok {
-		return reply
-	}
-	if reply, ok := s.sink.replies[verb(line)]; ok {
-		return reply
-	}
-	return usual
+	return cmp.Or(s.sink.replies[line], s.sink.replies[verb(line)], usual)
 }
 
 // send writes a reply and obeys the directive at its end. It returns an error

@@ -126,7 +126,7 @@ func (s *SMTP) startCheck(done chan struct{}) bool {
 		if err == nil {
 			s.release(c, false)
 		}
-		if !isSilence(err) || s.ctx.Err() != nil {
+		if !isAny(err, silences) || s.ctx.Err() != nil {
 			err = nil
 		}
 		s.aliveCheck.mu.Lock()
@@ -141,8 +141,6 @@ func (s *SMTP) startCheck(done chan struct{}) bool {
 // certificate or nonsensical replies is alive.
 var silences = []error{errConnect, os.ErrDeadlineExceeded, context.DeadlineExceeded,
 	io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE}
-
-func isSilence(err error) bool { return isAny(err, silences) }
 
 // isAny reports whether err is one of several errors.
 func isAny(err error, targets []error) bool {

@@ -36,8 +36,8 @@ var endlessAuth = wire.NewReply(554, "5.5.0 Authentication ended: too many chall
 // No error and no log has what the client sent. The reply has it if the next hop
 // repeats it there.
 func (s *SMTP) Authenticate(ctx context.Context, client Client, args string, ask func(wire.Reply) (string, error)) (Login, wire.Reply, error) {
-	if s.isClosed() {
-		return nil, wire.Reply{}, fmt.Errorf("next hop %s: %w", s, ErrClosed)
+	if err := s.checkOpen(); err != nil {
+		return nil, wire.Reply{}, err
 	}
 	c, err := s.connect(ctx, &client)
 	if err != nil {

@@ -2,6 +2,7 @@ package nexthop
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -218,9 +219,7 @@ func (d *delivery) fail(err error) error {
 			d.target.log.Error("unfinished message not removed", "next_hop", d.target.String(), "id", d.env.ID, "error", err)
 		}
 	}
-	if d.err == nil {
-		d.err = fmt.Errorf("next hop %s: %w", d.target, err)
-	}
+	d.err = cmp.Or(d.err, fmt.Errorf("next hop %s: %w", d.target, err))
 	return d.err
 }
 

@@ -8,20 +8,16 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// mailExtensions are the extensions whose parameters of MAIL cannot be dropped: the
-// client was offered what they ask for.
-var mailExtensions = map[string]string{
+// extensionOf has the extension of each parameter of MAIL and RCPT that cannot be
+// dropped: the client was offered what it asks for.
+var extensionOf = map[string]string{
 	"SMTPUTF8":    "SMTPUTF8",    // RFC 6531
 	"RET":         "DSN",         // RFC 3461
 	"ENVID":       "DSN",         // RFC 3461
+	"NOTIFY":      "DSN",         // RFC 3461
+	"ORCPT":       "DSN",         // RFC 3461
 	"BY":          "DELIVERBY",   // RFC 2852
 	"MT-PRIORITY": "MT-PRIORITY", // RFC 6710
-}
-
-// rcptExtensions are the same for RCPT.
-var rcptExtensions = map[string]string{
-	"NOTIFY": "DSN", // RFC 3461
-	"ORCPT":  "DSN", // RFC 3461
 }
 
 // mailParams returns the parameters of MAIL for a connection's next hop. It drops
@@ -64,10 +60,8 @@ func (s *SMTP) mailParam(c *conn, param string) (keep bool, err error) {
 			return false, ErrRequireTLS
 		}
 	}
-	if extension := mailExtensions[keyword]; extension != "" && !c.offers.Has(extension) {
-		return false, notOffered(param)
-	}
-	return true, nil
+	err = checkParam(param, keyword, c.offers)
+	return err == nil, err
 }
 
 // checkRcpt returns an error that wraps ErrNotOffered if the next hop does not offer
@@ -78,9 +72,17 @@ func checkRcpt(to string, params []string, offers wire.Extensions) error {
 	}
 	for _, p := range params {
 		keyword, _, _ := strings.Cut(p, "=")
-		if extension := rcptExtensions[strings.ToUpper(keyword)]; extension != "" && !offers.Has(extension) {
-			return notOffered(p)
+		if err := checkParam(p, strings.ToUpper(keyword), offers); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// checkParam returns an error if a parameter needs what is not offered.
+func checkParam(param, keyword string, offers wire.Extensions) error {
+	if extension := extensionOf[keyword]; extension != "" && !offers.Has(extension) {
+		return notOffered(param)
 	}
 	return nil
 }

@@ -132,8 +132,8 @@ func keywords(e wire.Extensions) []string { return slices.Sorted(maps.Keys(e)) }
 // FROM:<>, then RSET. The connection may be kept for a client. After a failure the
 // last known offers stay.
 func (s *SMTP) Probe(ctx context.Context) error {
-	if s.isClosed() {
-		return fmt.Errorf("next hop %s: %w", s, ErrClosed)
+	if err := s.checkOpen(); err != nil {
+		return err
 	}
 	if err := s.probe(ctx); err != nil {
 		s.known.health.noteFailure(ctx, err)

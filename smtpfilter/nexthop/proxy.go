@@ -24,11 +24,11 @@ func endpointsOf(client *Client) endpoints {
 	if client == nil {
 		return endpoints{}
 	}
-	from := plainAddr(client.Addr.Addr())
+	from := wire.PlainAddr(client.Addr).Addr()
 	if !from.IsValid() {
 		from = netip.IPv4Unspecified()
 	}
-	to := plainAddr(client.Local.Addr())
+	to := wire.PlainAddr(client.Local).Addr()
 	if to.Is4() != from.Is4() || !to.IsValid() {
 		to = netip.IPv4Unspecified()
 		if from.Is6() {
@@ -41,9 +41,6 @@ func endpointsOf(client *Client) endpoints {
 		netip.AddrPortFrom(to, cmp.Or(client.Local.Port(), unknownPort)),
 	}
 }
-
-// plainAddr returns an address without what only has a meaning on this machine.
-func plainAddr(ip netip.Addr) netip.Addr { return ip.Unmap().WithZone("") }
 
 // errProxied is wrapped by the errors for a connection that was refused after the
 // PROXY header had named its client.

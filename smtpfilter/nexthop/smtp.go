@@ -233,16 +233,16 @@ func (s *SMTP) String() string { return s.config.address().String() }
 // Begin starts a transaction.
 func (s *SMTP) Begin(env Envelope) Transaction {
 	t := newTransaction(s, env)
-	if s.isClosed() {
-		t.err = fmt.Errorf("next hop %s: %w", s, ErrClosed)
-	}
+	t.err = s.checkOpen()
 	return t
 }
 
-func (s *SMTP) isClosed() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.closed
+// checkOpen returns an error after Close.
+func (s *SMTP) checkOpen() error {
+	if s.ctx.Err() != nil {
+		return fmt.Errorf("next hop %s: %w", s, ErrClosed)
+	}
+	return nil
 }
 
 // Close sends QUIT on every kept connection and waits for the replies, at most

@@ -1,6 +1,7 @@
 package nexthop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -127,9 +128,7 @@ func (t *transaction) Abort() {
 // finish gives the connection back, or closes it if a message was begun: the next
 // hop must see no end of that. Later calls return err.
 func (t *transaction) finish(err error) {
-	if t.err == nil {
-		t.err = err
-	}
+	t.err = cmp.Or(t.err, err)
 	if t.conn != nil {
 		switch intact := t.guard(); {
 		case intact && t.stage == stageNew:
@@ -150,9 +149,7 @@ func (t *transaction) fail(doing string, err error) error {
 		err = context.Cause(t.ctx)
 	}
 	err = fmt.Errorf("next hop %s: %s: %w", t.hop, doing, err)
-	if t.err == nil {
-		t.err = err
-	}
+	t.err = cmp.Or(t.err, err)
 	t.closeConn()
 	return err
 }

@@ -177,7 +177,7 @@ func xclientAttributes(client *Client) [8]attribute {
 // addrAttributes returns an address and a port as XCLIENT and XFORWARD have them; ""
 // if unknown.
 func addrAttributes(a netip.AddrPort) (addr, port string) {
-	ip := plainAddr(a.Addr())
+	ip := wire.PlainAddr(a).Addr()
 	if !ip.IsValid() {
 		return "", ""
 	}

@@ -42,12 +42,6 @@ type Command struct {
 	last bool   // BDAT's chunk ends the message
 }
 
-// unimplemented holds commands of SMTP that the gate does not offer.
-var unimplemented = map[string]bool{
-	"EXPN": true, "ETRN": true, "TURN": true, "ATRN": true, "SEND": true,
-	"SOML": true, "SAML": true, "LHLO": true, "BURL": true,
-}
-
 // terms says which commands are valid at this point of a session.
 type terms struct {
 	offered extension // what was offered
@@ -94,8 +88,7 @@ func parseCommand(line string, t terms) (Command, Reply) {
 		return cmd, Reply{}
 	case "BDAT":
 		return cmd.withChunk(arg)
-	}
-	if unimplemented[cmd.Verb] {
+	case "EXPN", "ETRN", "TURN", "ATRN", "SEND", "SOML", "SAML", "LHLO", "BURL":
 		return Command{}, NewReply(502, "5.5.1 "+cmd.Verb+" is not offered")
 	}
 	return Command{}, NewReply(500, "5.5.2 Command not recognized")

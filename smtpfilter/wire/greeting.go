@@ -99,14 +99,14 @@ func (c *Conn) pregreets() (bool, error) {
 // SocketAddr returns the address of a TCP socket, and the zero AddrPort for others.
 func SocketAddr(a net.Addr) netip.AddrPort {
 	if a, ok := a.(*net.TCPAddr); ok {
-		return plainAddr(a.AddrPort())
+		return PlainAddr(a.AddrPort())
 	}
 	return netip.AddrPort{}
 }
 
-// plainAddr returns an address without its zone, and an IPv4 address on a socket for
+// PlainAddr returns an address without its zone, and an IPv4 address on a socket for
 // both families as IPv4.
-func plainAddr(a netip.AddrPort) netip.AddrPort {
+func PlainAddr(a netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
 }
 

@@ -13,6 +13,8 @@ type Listener struct {
 	cfg    atomic.Pointer[Config]
 	closed chan struct{} // closed by Close
 
+	closing, idling sync.Once // close closed and idle
+
 	mu       sync.Mutex
 	conns    map[*Conn]struct{}
 	draining bool
@@ -40,13 +42,7 @@ func (l *Listener) SetConfig(cfg Config) {
 // Close makes Accept fail with net.ErrClosed, now and later. Connections stay
 // open.
 func (l *Listener) Close() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	select {
-	case <-l.closed:
-	default:
-		close(l.closed)
-	}
+	l.closing.Do(func() { close(l.closed) })
 	return l.Listener.Close()
 }
 
@@ -76,11 +72,7 @@ func (l *Listener) remove(c *Conn) {
 
 func (l *Listener) checkIdle() {
 	if l.draining && len(l.conns) == 0 {
-		select {
-		case <-l.idle:
-		default:
-			close(l.idle)
-		}
+		l.idling.Do(func() { close(l.idle) })
 	}
 }
 

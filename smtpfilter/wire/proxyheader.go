@@ -111,5 +111,5 @@ func parseProxyHeader(header []byte) (client, local netip.AddrPort, err error) {
 	if !ok || h.Command.IsLocal() {
 		return client, local, nil
 	}
-	return plainAddr(from.AddrPort()), plainAddr(to.AddrPort()), nil
+	return PlainAddr(from.AddrPort()), PlainAddr(to.AddrPort()), nil
 }

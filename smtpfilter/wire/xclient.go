@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -23,15 +24,11 @@ func (c *Conn) Client() Client {
 	if c.xclient != nil {
 		client = *c.xclient
 	}
-	if client.Helo == "" {
-		client.Helo = c.helo.Arg
+	proto := "SMTP"
+	if c.helo.Verb == "EHLO" {
+		proto = "ESMTP"
 	}
-	if client.Proto == "" {
-		client.Proto = "SMTP"
-		if c.helo.Verb == "EHLO" {
-			client.Proto = "ESMTP"
-		}
-	}
+	client.Helo, client.Proto = cmp.Or(client.Helo, c.helo.Arg), cmp.Or(client.Proto, proto)
 	return client
 }
 
@@ -43,9 +40,7 @@ func (c *Conn) Forwarded() Client {
 		return client
 	}
 	forwarded := *c.xforward
-	if forwarded.Proto == "" {
-		forwarded.Proto = client.Proto
-	}
+	forwarded.Proto = cmp.Or(forwarded.Proto, client.Proto)
 	return forwarded
 }
 
@@ -59,10 +54,7 @@ func (c *Conn) Trusted() bool { return contains(c.cfg.TrustedProxies, c.peer.Add
 // not. It returns false for a client that a proxy names, even if that client's address
 // is a proxy's.
 func (c *Conn) IsProxy() bool {
-	if c.xclient != nil {
-		return false
-	}
-	return c.Trusted() || !c.named && contains(c.cfg.ProxySources, c.peer.Addr())
+	return c.xclient == nil && (c.Trusted() || !c.named && contains(c.cfg.ProxySources, c.peer.Addr()))
 }
 
 // checkProxy returns the reply to an XCLIENT or XFORWARD that is not allowed.
