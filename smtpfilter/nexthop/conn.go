@@ -21,7 +21,7 @@ const replyBuffer = 4096 + 2
 // errUnasked reports bytes that answer no command. They would be taken for the
 // reply to the next command, and every later reply for that of its predecessor, so
 // the connection cannot be used any more.
-var errUnasked = fmt.Errorf("%w: the next hop sent more than it was asked for", wire.ErrBadReply)
+var errUnasked = fmt.Errorf("%w: the next hop sent bytes that answer no command", wire.ErrBadReply)
 
 // conn is a connection to the next hop.
 type conn struct {

@@ -163,7 +163,7 @@ var (
 
 	// ErrNotOffered says that a message needs what the next hop does not offer
 	// on this connection, although the client was offered it.
-	ErrNotOffered = errors.New("the next hop no longer offers what the client was told")
+	ErrNotOffered = errors.New("the next hop no longer offers what the client needs")
 
 	// ErrNoXCLIENT says that mail needs XCLIENT, which the next hop does not
 	// offer to us.

@@ -71,7 +71,7 @@ func Parse(addr string) (Address, error) {
 		hostport, slashes := strings.CutPrefix(rest, "//")
 		port := defaultPorts[scheme]
 		if !slashes || port == "" {
-			err = errors.New("unknown kind")
+			err = errors.New("unknown scheme")
 			break
 		}
 		a.Network = "tcp"

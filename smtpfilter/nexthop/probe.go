@@ -84,7 +84,7 @@ func (s *SMTP) learn(c *conn) {
 	}
 	k.offers.Store(&now)
 	if before != nil {
-		s.log.Info("the next hop offers something else now", "next_hop", s.String(), "before", keywords(*before), "now", keywords(now))
+		s.log.Info("the next hop's offers have changed", "next_hop", s.String(), "before", keywords(*before), "now", keywords(now))
 	}
 }
 
@@ -210,9 +210,9 @@ func (s *SMTP) logProbe(err error, failing bool) {
 	case errors.Is(err, errNoMail):
 		level, text = slog.LevelWarn, "next hop takes no mail"
 	case err != nil:
-		level, text = slog.LevelWarn, "next hop cannot be probed: clients are offered what it was last heard to offer"
+		level, text = slog.LevelWarn, "next hop cannot be probed: clients get its last known offers"
 		if s.known.heard.Load() == 0 {
-			text = "next hop cannot be probed: clients are offered what it is assumed to offer"
+			text = "next hop cannot be probed: clients get the default offers"
 		}
 	case failing:
 		level, text = slog.LevelInfo, "next hop can be probed again, and takes mail"

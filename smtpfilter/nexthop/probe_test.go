@@ -63,7 +63,7 @@ func TestProbing(t *testing.T) {
 	waitFor(t, "its state", func() bool { s := States(hop); return len(s) == 1 && s[0].Up && s[0].Known })
 	waitFor(t, "its log", func() bool { return log.count("can be probed again") == 1 })
 	hop.Close()
-	if warnings, changes := log.count("level=WARN"), log.count("something else now"); warnings != 1 || changes != 2 {
+	if warnings, changes := log.count("level=WARN"), log.count("offers have changed"); warnings != 1 || changes != 2 {
 		t.Errorf("%d warnings and %d changes in the log:\n%s", warnings, changes, log.text.String())
 	}
 	if err := hop.Probe(context.Background()); !errors.Is(err, ErrClosed) {
@@ -99,7 +99,7 @@ func TestNeverHeard(t *testing.T) {
 	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), ProbeInterval: time.Hour,
 		Logger: slog.New(slog.NewTextHandler(log, nil))})
 	hop.WaitKnown(t.Context())
-	if log.count("is assumed to offer") != 1 || log.count("last heard") != 0 {
+	if log.count("default offers") != 1 || log.count("last known") != 0 {
 		t.Error(log.text.String())
 	}
 }

@@ -32,7 +32,7 @@ func (c *Conn) auth(cmd Command) {
 	if len(c.in.bytes()) > 0 {
 		// These bytes may be commands, or an answer to a challenge that was not
 		// sent yet.
-		c.notice("pipelines behind AUTH")
+		c.notice("pipelines after AUTH")
 		c.sayLast(authPipelined)
 		return
 	}
@@ -91,7 +91,7 @@ var (
 	errNo334      = errors.New("wire: a challenge must have the code 334")
 	errChallenge  = errors.New("wire: a long challenge must be one line of base64")
 	errBadBase64  = errors.New("the client's answer is not base64")
-	errAuthAhead  = errors.New("the client sends answers before they are asked for")
+	errAuthAhead  = errors.New("the client sends answers before the challenge")
 	errAuthFramed = errors.New("the client's answer is not a valid line")
 )
 
@@ -118,7 +118,7 @@ func (x *exchange) ask(challenge Reply) (string, error) {
 	case !challenge.fits() && !isLongChallenge(challenge):
 		return x.fail(errChallenge, NewReply(454, "4.7.0 Temporary authentication failure"), false)
 	case len(c.in.bytes()) > 0:
-		c.notice("pipelines behind AUTH")
+		c.notice("pipelines after AUTH")
 		return x.fail(errAuthAhead, authPipelined, true)
 	}
 	c.out = challenge.Append(c.out)

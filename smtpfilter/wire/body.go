@@ -27,7 +27,7 @@ var (
 
 	// ErrReset reports that the client has aborted the message between two
 	// chunks, with RSET or QUIT. The session's reply is not sent.
-	ErrReset = errors.New("the client has given the message up")
+	ErrReset = errors.New("the client has aborted the message")
 )
 
 // Body is a message that the client is sending. With DATA it is all bytes between the

@@ -81,7 +81,7 @@ type Config struct {
 	RejectPregreet bool
 
 	// Noticed, if not nil, is called for what a client should not have done,
-	// refused or not: "talks before the greeting", "pipelines behind EHLO", and
+	// refused or not: "talks before the greeting", "pipelines after EHLO", and
 	// for each message with normalized newlines.
 	Noticed func(c *Conn, what string)
 

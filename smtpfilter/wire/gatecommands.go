@@ -93,7 +93,7 @@ func (c *Conn) pipelinesAfter(verb string, code int) bool {
 	}
 	if !c.pipelined {
 		c.pipelined = true
-		c.notice("pipelines behind " + verb)
+		c.notice("pipelines after " + verb)
 	}
 	if c.cfg.RejectPregreet {
 		c.sayLast(NewReply(code, "5.5.0 Nothing may follow "+verb+" before its reply"))

@@ -46,7 +46,7 @@ func (c *Conn) startTLS(cmd Command) {
 	case len(c.in.bytes()) > 0:
 		// Whoever sent this in plain text wants it to pass for the client's bytes
 		// inside TLS. An honest client waits for the reply.
-		c.notice("pipelines behind STARTTLS")
+		c.notice("pipelines after STARTTLS")
 		c.sayLast(NewReply(554, "5.5.0 Nothing may follow STARTTLS before its reply"))
 	default:
 		c.out = NewReply(220, "2.0.0 Ready to start TLS").Append(c.out)
