@@ -128,7 +128,7 @@ func TestSinkCutOff(t *testing.T) {
 	}
 }
 
-// envelope brings a connection to where a message may come.
+// envelope opens a connection and sends an envelope, so that a message may follow.
 func envelope(t *testing.T, sink *Sink, hello string, rcpts ...string) (net.Conn, *bufio.Reader) {
 	t.Helper()
 	c, in := dial(t, sink.Addr())
@@ -174,8 +174,8 @@ func TestSinkChunks(t *testing.T) {
 	}
 }
 
-// TestSinkChunkCutOff: a chunk that ends too early is no message, and a command
-// that is none ends the connection.
+// TestSinkChunkCutOff cuts off a chunk, which delivers nothing, and sends invalid BDAT
+// commands, which end the connection.
 func TestSinkChunkCutOff(t *testing.T) {
 	sink := NewSink(t, Config{Extensions: []string{"CHUNKING"}})
 	c, _ := envelope(t, sink, "EHLO", "b@example.net")

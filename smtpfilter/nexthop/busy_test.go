@@ -54,8 +54,8 @@ func TestBusyServer(t *testing.T) {
 	sink.CloseConns()
 }
 
-// TestWhatIsSilence: whatever a server says, it is there. Nobody is where a connection is
-// refused, or taken and closed, or taken and nothing more.
+// TestWhatIsSilence checks that a server is alive whatever its reply is, and silent if a
+// connection is refused, or accepted and closed, or accepted without a greeting.
 func TestWhatIsSilence(t *testing.T) {
 	for name, c := range map[string]struct {
 		replies map[string]string

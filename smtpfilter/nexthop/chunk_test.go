@@ -359,7 +359,7 @@ func TestMaildirOffers(t *testing.T) {
 	}
 }
 
-// TestBinaryNotOffered: whoever can't take any bytes is not given them.
+// TestBinaryNotOffered sends no binary message to a next hop that does not offer it.
 func TestBinaryNotOffered(t *testing.T) {
 	box, err := NewMaildir(t.TempDir(), nil)
 	if err != nil {

@@ -255,7 +255,7 @@ func (d *driver) call(words []string, text string) error {
 	return nil
 }
 
-// setClient takes an address, and as whom it is authenticated.
+// setClient sets the client: its address, and its login.
 func (d *driver) setClient(words []string) {
 	if words[0] == "stranger" {
 		d.client = Client{}
@@ -298,8 +298,7 @@ func (d *driver) authenticate(ctx context.Context, text string) {
 	}
 }
 
-// isQuiet asks the socket, where it can, and not quiet: what that overlooks for a
-// moment has to show.
+// isQuiet checks the socket itself if there is no TLS: quiet must not miss anything.
 func isQuiet(c *conn) bool {
 	if c.tls == nil {
 		pending, err := wire.Pending(c.socket)

@@ -8,14 +8,14 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// unprobedLogin is a target without a probe where clients can log in.
+// unprobedLogin is a target without Probe that supports logins.
 type unprobedLogin struct {
 	Target
 	Authenticator
 }
 
-// TestDownServesForUp: a member that was taken for down, and works again, takes mail
-// and logins at once where the one that was up fails. No back-off is waited for.
+// TestDownServesForUp fails the member that is up: one that was down and works again
+// gets mail and logins at once, before the end of its back-off.
 func TestDownServesForUp(t *testing.T) {
 	for _, balance := range []Balance{Priority, RoundRobin} {
 		clock := newTestClock()

@@ -58,7 +58,7 @@ func TestFailover(t *testing.T) {
 		first.check(6+i, 2)
 		second.check(5+i, 4)
 	}
-	// One that is down takes mail where no other does.
+	// A member that is down gets mail if no other accepts it.
 	second.start(smtptest.Config{})
 	send()
 	second.check(7, 1)

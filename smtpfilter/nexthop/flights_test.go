@@ -90,8 +90,8 @@ func flights(commands []smtptest.Command) string {
 	return strings.Join(all, "|")
 }
 
-// TestKeptForItsClient: of several kept connections a client gets the one that has been
-// told about it, even if another was used last.
+// TestKeptForItsClient keeps several connections: a client gets the one that has its
+// identity, even if another was used last.
 func TestKeptForItsClient(t *testing.T) {
 	sink := smtptest.NewSink(t, smtptest.Config{Extensions: strings.Split(sinkOffers, "|")})
 	hop := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Reuse: true})

@@ -8,8 +8,8 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// authTarget is a fakeTarget whose clients can log in. It asks for a password
-// before it does anything else where that is set.
+// authTarget is a fakeTarget that supports logins. If asks is set, it sends a challenge
+// first.
 type authTarget struct {
 	fakeTarget
 	asks bool

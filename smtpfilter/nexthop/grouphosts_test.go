@@ -11,8 +11,7 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// fakeTarget answers the first recipient as it is told: with a reply, or nil for
-// 250, or an error.
+// fakeTarget answers the first recipient with a given reply, 250 for nil, or an error.
 type fakeTarget struct {
 	name       string
 	reply      wire.Reply
@@ -94,7 +93,7 @@ func (h *host) stop() {
 	h.addr = smtptest.Unreachable(h.t)
 }
 
-// dial fails where nobody listens at the address, as it would.
+// dial fails if nobody listens at the address.
 func (h *host) dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	h.mu.Lock()
 	h.dials++

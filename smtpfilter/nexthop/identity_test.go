@@ -50,8 +50,8 @@ func TestXclient(t *testing.T) {
 	}
 }
 
-// TestEachMailIsItsClients sends mail of many clients at once, and looks as whom
-// the next hop was told each of it: whatever it makes of a second XCLIENT.
+// TestEachMailIsItsClients sends mail of many clients at once. The next hop must receive
+// each with its own client, whatever its reply to a second XCLIENT is.
 func TestEachMailIsItsClients(t *testing.T) {
 	for name, config := range map[string]smtptest.Config{
 		"one XCLIENT a connection": {OneXCLIENT: true},

@@ -14,10 +14,10 @@ import (
 	"spamgate/internal/smtptest"
 )
 
-// TestIdentities sends mail of clients that differ in one attribute or more to servers that
-// take some attributes, refuse some, and offer others after XCLIENT. The server keeps what
-// it was told, longer than any real one does, and notes with each MAIL what it then knew:
-// all of it must be that mail's client's own.
+// TestIdentities sends mail of clients that differ in one attribute or more to servers
+// that accept some attributes, refuse some, and offer others after XCLIENT. The server
+// remembers all attributes, longer than any real one does. At each MAIL all of them must
+// be those of that mail's client.
 func TestIdentities(t *testing.T) {
 	t.Parallel()
 	const senders, mails = 3, 12
@@ -58,7 +58,7 @@ func TestIdentities(t *testing.T) {
 	}
 }
 
-// modelClients returns clients of which many differ in one attribute alone.
+// modelClients returns clients, many of which differ in one attribute only.
 func modelClients(r *rand.Rand) []Client {
 	pick := func(values ...string) string { return values[r.IntN(len(values))] }
 	addr := func() netip.AddrPort {
@@ -92,7 +92,7 @@ func modelClients(r *rand.Rand) []Client {
 	return clients
 }
 
-// model is a server that remembers all it is told.
+// model is a server that remembers all attributes that it receives.
 type model struct {
 	seed     uint64
 	identity Identity
@@ -186,7 +186,7 @@ func (m *model) send(t *testing.T, hop *SMTP, r *rand.Rand, id string, client Cl
 	}
 }
 
-// answer answers a command, and takes notice of it.
+// answer records a command and returns the reply.
 func (m *model) answer(c smtptest.Command) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

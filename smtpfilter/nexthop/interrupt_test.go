@@ -50,7 +50,7 @@ func TestInterruptConnect(t *testing.T) {
 	}
 }
 
-// TestInterruptWait interrupts at each step where the next hop keeps silent.
+// TestInterruptWait interrupts the wait for a silent next hop at each step.
 func TestInterruptWait(t *testing.T) {
 	for _, silent := range []string{"GREETING", "EHLO", "MAIL", "RCPT", "DATA"} {
 		for name, c := range interruptions {

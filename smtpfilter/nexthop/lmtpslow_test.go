@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestLMTPSlowRecipients: a server that takes its time for each recipient has the time
-// of one reply for all. Those that came are told.
+// TestLMTPSlowRecipients delays the reply for each recipient: Timeouts.Dot limits all of
+// them together. Replies returns those that came.
 func TestLMTPSlowRecipients(t *testing.T) {
 	const recipients = 10
 	hop := newSMTP(t, SMTPConfig{Addr: startSlowLMTP(t, recipients), LMTP: true, Timeouts: Timeouts{Dot: 2 * time.Second}})

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestMaildirNoSpace delivers into a file system that is full. It runs itself
-// once more in a mount namespace of its own, where it may mount a small one.
+// TestMaildirNoSpace delivers into a full file system. It runs itself again in its own
+// mount namespace to mount a small one.
 func TestMaildirNoSpace(t *testing.T) {
 	const variable = "SPAMGATE_TEST_SMALL_DISK"
 	if dir := os.Getenv(variable); dir != "" {

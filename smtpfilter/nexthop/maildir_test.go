@@ -11,8 +11,8 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// takeFile reads and removes the file that a reply names, and checks that there
-// is no other.
+// takeFile reads and removes the file that a reply names, and checks that it is the only
+// one.
 func takeFile(t *testing.T, dir string, reply wire.Reply) []byte {
 	t.Helper()
 	name, ok := strings.CutPrefix(reply.String(), "250 2.0.0 Delivered as ")
@@ -104,8 +104,8 @@ func TestMaildirAbort(t *testing.T) {
 	}
 }
 
-// TestMaildirFailure breaks the directory at each step: the sender is told to
-// come again, not where the mail lies, and nothing is left.
+// TestMaildirFailure breaks the directory at each step: the client gets a 4xx without a
+// path, and no file is left.
 func TestMaildirFailure(t *testing.T) {
 	const want = "451 4.3.0 The message could not be stored"
 	for _, broken := range []string{"tmp", "new"} {

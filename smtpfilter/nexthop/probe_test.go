@@ -71,8 +71,8 @@ func TestProbing(t *testing.T) {
 	}
 }
 
-// TestWarnsWithoutXCLIENT: where no mail passes without XCLIENT, it is said once that
-// it is not offered, and again when it was in between.
+// TestWarnsWithoutXCLIENT checks the warning that XCLIENT is needed and not offered: once,
+// and again after it was offered in between.
 func TestWarnsWithoutXCLIENT(t *testing.T) {
 	sink := smtptest.NewSink(t)
 	log := new(logText)
@@ -146,8 +146,8 @@ func TestSharedOffers(t *testing.T) {
 	}
 }
 
-// TestWaitKnown: whoever waits for the first probe knows what is offered, or goes
-// on without where nobody answers.
+// TestWaitKnown waits for the first probe: afterwards the offers are known, unless nobody
+// answers.
 func TestWaitKnown(t *testing.T) {
 	there := smtptest.NewSink(t, smtptest.Config{Extensions: []string{"DSN"}})
 	for addr, offers := range map[string]bool{there.Addr(): true, smtptest.Unreachable(t): false} {

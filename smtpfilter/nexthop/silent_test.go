@@ -28,12 +28,11 @@ func (w *wedging) answer(c smtptest.Command) string {
 	return ""
 }
 
-// hasty are time limits with which a server that is there and one that is not are soon
-// told apart, and waits for replies that no test survives.
+// hasty are timeouts that detect a silent server soon, and otherwise wait for longer than
+// a test may run.
 var hasty = Timeouts{Suspect: 20 * time.Millisecond, Greeting: 100 * time.Millisecond, Mail: time.Hour, Rcpt: time.Hour, Data: time.Hour}
 
-// TestSilentServer: a server that stops is given up where it would be waited for, and is
-// not up.
+// TestSilentServer stops a server: the waits for it end, and it is not up.
 func TestSilentServer(t *testing.T) {
 	for _, at := range []string{"MAIL", "RCPT", "RCPT TO:<c@example.net>", "DATA"} {
 		t.Run(at, func(t *testing.T) {
@@ -131,9 +130,9 @@ func TestTooSlowReply(t *testing.T) {
 	}
 }
 
-// TestSilentBehindTheDot: behind a message nobody is asked whether he is there. The reply
-// may take 10 minutes, and is waited for.
-func TestSilentBehindTheDot(t *testing.T) {
+// TestSilentAfterTheDot checks that the wait for the reply to a message, which may take 10
+// minutes, has no check whether the server is alive.
+func TestSilentAfterTheDot(t *testing.T) {
 	sink := smtptest.NewSink(t, smtptest.Config{Answer: func(c smtptest.Command) string {
 		switch {
 		case c.Conn > 1:
@@ -174,7 +173,7 @@ func TestCheckIsShared(t *testing.T) {
 	}
 }
 
-// TestSilentLater: a server that was there when it was asked first stops behind that.
+// TestSilentLater stops a server after the first check.
 func TestSilentLater(t *testing.T) {
 	w := &wedging{at: "QUIT"} // of the connection on which it was asked
 	sink := smtptest.NewSink(t, smtptest.Config{Answer: func(c smtptest.Command) string {

@@ -80,8 +80,8 @@ func deliver(target Target, from string, wireBody []byte, cut func(left int) int
 
 func whole(left int) int { return left }
 
-// randomBody makes a message of CRLF lines: any bytes but CR, LF and NUL, and
-// many dots where they matter.
+// randomBody returns a message of CRLF lines: any bytes but CR, LF and NUL, and many dots
+// at the start of lines.
 func randomBody(r *rand.Rand, size int) []byte {
 	body := make([]byte, 0, size+2)
 	for len(body) < size {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// stuffPieces has the stuffer work on pieces, which end where cuts has them.
+// stuffPieces stuffs text in pieces that end at cuts.
 func stuffPieces(t testing.TB, body []byte, cut func(left int) int) []byte {
 	t.Helper()
 	var out bytes.Buffer

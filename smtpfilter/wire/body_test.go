@@ -62,7 +62,7 @@ func readBody(b *Body) (string, error) {
 	}
 }
 
-// verdict is what becomes of a client's bytes behind 354.
+// verdict is the result of a client's bytes after 354.
 type verdict struct {
 	message   string // all up to the final dot
 	rest      string // what is left for commands
@@ -160,8 +160,7 @@ func everyString(t *testing.T, longest int, try func(s string)) (count int) {
 }
 
 // TestBodyExhaustively feeds every string of up to 7 bytes (97,655 and the empty
-// one) by itself, and behind a first line and in front of a real end, whole and
-// byte by byte.
+// one) alone, and between a first line and a real end, whole and byte by byte.
 func TestBodyExhaustively(t *testing.T) {
 	longest := 7
 	if testing.Short() {

@@ -59,8 +59,7 @@ func textFaults(text string) (bare, nul bool) {
 	return bare, nul
 }
 
-// checkChunks sends text in chunks, with commands behind it, and compares what
-// comes out.
+// checkChunks sends text in chunks, with commands after it, and compares the result.
 func checkChunks(t *testing.T, text string, pieces [][]byte, binary bool) {
 	t.Helper()
 	bare, nul := textFaults(text)
@@ -130,7 +129,7 @@ func split(input string, size int) (pieces [][]byte) {
 	return pieces
 }
 
-// TestBetweenChunks sends other commands in front of the last chunk.
+// TestBetweenChunks sends other commands before the last chunk.
 func TestBetweenChunks(t *testing.T) {
 	for _, tt := range []struct {
 		commands string
@@ -334,8 +333,7 @@ func TestChunksCut(t *testing.T) {
 	}
 }
 
-// TestReady compares Ready with what Next does: where it says no, Next has to
-// wait for the next packet.
+// TestReady compares Ready with Next: if it returns false, Next waits for the next packet.
 func TestReady(t *testing.T) {
 	const text = "A: b\r\n\r\n.body\r\n"
 	for name, input := range map[string]string{"DATA": text + ".\r\n", "BDAT": bdat(text, 0, 3, 5, 5, 9)} {

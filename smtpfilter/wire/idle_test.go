@@ -24,8 +24,8 @@ const (
 	idleCount = "WIRE_TEST_IDLE_COUNT"
 )
 
-// TestIdleClients is no test: it is the process in which TestIdleMemory keeps its
-// clients, so that they do not count. It ends when its standard input does.
+// TestIdleClients is not a test but the process with the clients of TestIdleMemory, so that
+// their memory does not count. It ends when its standard input does.
 func TestIdleClients(t *testing.T) {
 	addr := os.Getenv(idleAddr)
 	if addr == "" {

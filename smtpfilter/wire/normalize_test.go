@@ -117,8 +117,8 @@ func TestNormalizeRandomly(t *testing.T) {
 	}
 }
 
-// TestNormalizeChunks sends every string of up to 5 bytes in all pairs of chunks:
-// there is no stuffing, and a newline may be divided between them.
+// TestNormalizeChunks sends every string of up to 5 bytes in all pairs of chunks, without
+// stuffing. A newline may be divided between them.
 func TestNormalizeChunks(t *testing.T) {
 	everyString(t, 5, func(s string) {
 		for at := range len(s) + 1 {
@@ -140,8 +140,7 @@ func TestNormalizeChunks(t *testing.T) {
 	})
 }
 
-// TestNormalizeHeader finds the end of the header section where it is once the
-// newlines are whole.
+// TestNormalizeHeader finds the end of the header section after normalization.
 func TestNormalizeHeader(t *testing.T) {
 	const input = "A: b\nC: d\n\n.body\r\n.\r\n"
 	for _, pieces := range [][][]byte{{[]byte(input)}, bytewise(input)} {

@@ -19,8 +19,8 @@ type panicLog chan string
 func (l panicLog) Printf(format string, v ...any) { l <- fmt.Sprintf(format, v...) }
 func (l panicLog) Println(v ...any)               { l <- fmt.Sprintln(v...) }
 
-// TestPanic lets each hook panic: that ends the client's connection, is told to
-// the log, and the next client is served.
+// TestPanic lets each hook panic: the client's connection ends, the log has the panic, and
+// the next client is served.
 func TestPanic(t *testing.T) {
 	for _, tt := range []struct {
 		name, send, replies string

@@ -33,8 +33,8 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// termsOf is what may be used in a row of paths.tsv: behind '+' all that there
-// is, for RCPT inside a transaction with SMTPUTF8.
+// termsOf returns the terms of a row of paths.tsv: with '+' all, for RCPT inside a
+// transaction with SMTPUTF8.
 func termsOf(verb string) terms {
 	if strings.HasSuffix(verb, "+") {
 		return terms{offered: ^extension(0), utf8: verb == "RCPT+"}
@@ -57,8 +57,7 @@ func TestPathParts(t *testing.T) {
 	}
 }
 
-// FuzzCommand looks for commands that pass and could be read differently
-// behind the gate.
+// FuzzCommand looks for commands that pass and could be read differently after the gate.
 func FuzzCommand(f *testing.F) {
 	data, err := os.ReadFile("testdata/paths.tsv")
 	if err != nil {

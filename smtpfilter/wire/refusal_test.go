@@ -183,8 +183,8 @@ func TestFaultsAtEveryOffset(t *testing.T) {
 	}
 }
 
-// TestBinaryMessage sends any bytes in chunks where MAIL had BODY=BINARYMIME, and
-// what DATA would take for its end above all.
+// TestBinaryMessage sends any bytes in chunks with BODY=BINARYMIME, above all those that
+// would end DATA.
 func TestBinaryMessage(t *testing.T) {
 	g := newGate(t, wire.Config{Extensions: func(*wire.Conn) wire.Extensions {
 		return wire.Extensions{"CHUNKING": nil, "BINARYMIME": nil, "8BITMIME": nil}

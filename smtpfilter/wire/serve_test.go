@@ -182,8 +182,8 @@ func (c client) reply() string {
 	}
 }
 
-// replies returns all codes up to the end of the connection. It fails where the
-// gate does not hang up.
+// replies returns all codes up to the end of the connection. It fails if the gate does not
+// close the connection.
 func (c client) replies(t *testing.T) string {
 	t.Helper()
 	var codes []string

@@ -49,8 +49,7 @@ func patiently(t *testing.T, limit time.Duration, try func(limit time.Duration) 
 	}
 }
 
-// TestSilence lets a client fall silent where TLS or a PROXY header is due, or
-// within AUTH.
+// TestSilence lets a client fall silent before TLS or a PROXY header, or within AUTH.
 func TestSilence(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
