@@ -13,7 +13,7 @@ import (
 // log. Whoever has too many connections or errors hears 421, which ends the
 // connection; what there is too much of otherwise is refused for now (RFC 3463:
 // X.7.1 stands for what the policy forbids, X.5.3 for too many recipients).
-func (p *Port) limited(c *wire.Conn, hit limit.Verdict) wire.Reply {
+func (p *Port) limited(c *wire.Conn, hit limit.Result) wire.Reply {
 	reply := limitReply(hit)
 	p.logConn(c, slog.LevelInfo, "limited",
 		slog.String("limit", hit.Limit),
@@ -27,14 +27,14 @@ func (p *Port) limited(c *wire.Conn, hit limit.Verdict) wire.Reply {
 
 // remedy says what to write in the configuration if the client should have been
 // served.
-func remedy(hit limit.Verdict) string {
+func remedy(hit limit.Result) string {
 	if hit.Scope == limit.All {
 		return fmt.Sprintf("if the machine can serve more, write max_connections = %d in the listener's table; each can take two file descriptors", 2*hit.Value)
 	}
 	return fmt.Sprintf("if this client is welcome, put its address into limits_exempt, or write %s = %d (0: no limit) in the listener's table", hit.Key(), 2*hit.Value)
 }
 
-func limitReply(hit limit.Verdict) wire.Reply {
+func limitReply(hit limit.Result) wire.Reply {
 	who := "from your address"
 	switch hit.Scope {
 	case limit.Network:

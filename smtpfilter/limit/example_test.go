@@ -14,16 +14,16 @@ func Example() {
 	})
 	client := netip.MustParseAddr("192.0.2.1")
 
-	ticket, verdict := limiter.Connect(client)
-	fmt.Println("first connection:", verdict)
-	_, verdict = limiter.Connect(client)
-	fmt.Println("second connection:", verdict)
+	ticket, result := limiter.Connect(client)
+	fmt.Println("first connection:", result)
+	_, result = limiter.Connect(client)
+	fmt.Println("second connection:", result)
 	for range 3 {
 		fmt.Println("message:", limiter.Message(client))
 	}
 	ticket.Release()
-	_, verdict = limiter.Connect(client)
-	fmt.Println("after the first has ended:", verdict)
+	_, result = limiter.Connect(client)
+	fmt.Println("after the first has ended:", result)
 	// Output:
 	// first connection: allowed
 	// second connection: connections of a client: 1

@@ -22,7 +22,7 @@ func (l *Limiter) size(tb testing.TB) (entries, idle int) {
 	tb.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t := &l.table
+	t := l.table
 	open := 0
 	for k, e := range t.entries {
 		if e.key != k {
@@ -32,8 +32,8 @@ func (l *Limiter) size(tb testing.TB) (entries, idle int) {
 			open++
 		}
 	}
-	for e := t.oldest; e != nil; e = e.newer {
-		if t.entries[e.key] != e || e.open != 0 || e.newer == nil && t.newest != e {
+	for e := t.idle.newer; e != &t.idle; e = e.newer {
+		if t.entries[e.key] != e || e.open != 0 || e.newer.older != e {
 			tb.Errorf("the list of idle entries holds %+v", e)
 		}
 		idle++

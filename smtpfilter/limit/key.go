@@ -11,8 +11,8 @@ type key struct {
 	kind   kind
 }
 
-// kind tells keys of equal prefix apart. It is as wide as the prefix because a
-// map hashes a key without padding at once.
+// kind distinguishes keys with the same prefix. It is as wide as the prefix because a
+// map hashes a key without padding in one step.
 type kind uint64
 
 const (
@@ -22,7 +22,7 @@ const (
 	network6
 )
 
-// keysOf gives the keys of a client and its network. The address is valid.
+// keysOf returns the keys of a client and its network. The address must be valid.
 func keysOf(addr netip.Addr) (client, network key) {
 	if addr.Is4() || addr.Is4In6() {
 		a := addr.As4()

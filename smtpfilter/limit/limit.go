@@ -1,22 +1,20 @@
-// Package limit holds clients to what they may do: connections open at a time,
-// and connections, messages, recipients and errors a minute, each for one client
-// and for the network that it is in. The counts are in memory, in a table of
-// bounded size.
+// Package limit bounds what clients may do: open connections, and connections,
+// messages, recipients and errors per minute. Each limit holds for one client or
+// for its network. The counts are in memory, in a table of bounded size.
 //
-// A client is an IPv4 address or an IPv6 /64, within which a host chooses its
-// addresses itself and changes them (RFC 4862, RFC 8981). Its network is the /24
-// or the /48. An IPv4-mapped IPv6 address is the IPv4 address, and a zone is left
-// out.
+// A client is an IPv4 address or an IPv6 /64, because a host chooses and changes
+// its addresses within a /64 itself (RFC 4862, RFC 8981). Its network is the /24
+// or the /48. An IPv4-mapped IPv6 address counts as the IPv4 address. Zones are
+// ignored.
 //
-// Rates are held with the generic cell rate algorithm of ITU-T I.371, in its form
-// as virtual scheduling, which allows what a token bucket does: with a limit of N
-// a minute, N events may come at once, and another one every 60/N seconds. So t
-// minutes see at most N + t*N events, wherever they begin. One number a rate
-// remembers all of that. Counting anew each minute would take two, and let 2*N
-// through around the minute's end.
+// Rates use the generic cell rate algorithm of ITU-T I.371 (virtual scheduling),
+// which is equivalent to a token bucket: with a limit of N per minute, N events may
+// come at once, and one more every 60/N seconds. So any t minutes see at most N + t*N
+// events. It needs one number per rate. Counting anew each minute would need two, and
+// would let 2*N events through around the end of a minute.
 //
-// What is refused uses nothing up. A client that goes on asking is served at the
-// rate of its limit, and is not locked out.
+// A refused event uses nothing up. A client that keeps asking is served at the rate
+// of its limit and is not locked out.
 package limit
 
 import (
@@ -26,12 +24,11 @@ import (
 	"time"
 )
 
-// Limits are what one client, or one network, may do. Zero or less is no limit.
+// Limits bound one client or one network. Zero or less is no limit.
 type Limits struct {
-	// Connections are those open at a time.
-	Connections int
+	Connections int // open at a time
 
-	// The others are a minute. Errors are what the caller takes for such, see
+	// The others are per minute. The caller decides what an error is, see
 	// [Limiter.Error].
 	ConnectionsPerMinute int
 	MessagesPerMinute    int
@@ -39,39 +36,37 @@ type Limits struct {
 	ErrorsPerMinute      int
 }
 
-// DefaultMaxEntries is how many clients and networks a table holds unless its
-// [Config] says otherwise.
+// DefaultMaxEntries is the default of [Config].MaxEntries.
 const DefaultMaxEntries = 100_000
 
-// Config says what is limited. Its zero value limits nothing.
+// Config says what is limited. The zero value limits nothing.
 type Config struct {
 	Client  Limits
 	Network Limits
 
-	// MaxConnections are those open at a time, of all clients. Zero or less is
-	// no limit.
+	// MaxConnections bounds the open connections of all clients together. Zero or
+	// less is no limit.
 	MaxConnections int
 
-	// Exempt are clients that no limit holds. Their connections count towards
-	// MaxConnections all the same.
+	// Exempt clients have no limits. Their connections still count towards
+	// MaxConnections.
 	Exempt []netip.Prefix
 
 	// Uncounted are clients whose open connections count towards MaxConnections
-	// alone, such as those of this machine. The other limits hold for them.
+	// only, for example those of this machine. All other limits apply to them.
 	Uncounted []netip.Prefix
 
 	// MaxEntries bounds the table of clients and networks, which takes about
-	// 150 bytes an entry. Where it is full of clients that have used something
-	// of their limits, the one not seen for longest is forgotten. Those with open
-	// connections are not, and may exceed it. Zero or less means
-	// [DefaultMaxEntries].
+	// 150 bytes an entry. When it is full, the entry that was not seen for longest
+	// is dropped. Entries with open connections are never dropped, and may exceed
+	// the bound. Zero or less means [DefaultMaxEntries].
 	MaxEntries int
 
 	// Now is the clock; nil means [time.Now].
 	Now func() time.Time
 }
 
-// The names in Verdict.Limit.
+// The values of Result.Limit.
 const (
 	Connections          = "connections"
 	ConnectionsPerMinute = "connections_per_minute"
@@ -80,47 +75,47 @@ const (
 	ErrorsPerMinute      = "errors_per_minute"
 )
 
-// The names in Verdict.Scope.
+// The values of Result.Scope.
 const (
 	Client  = "client"
 	Network = "network"
-	All     = "all" // clients, of the limit MaxConnections
+	All     = "all" // clients together, for MaxConnections
 )
 
-// Verdict says whether something is allowed. The zero Verdict allows it.
-type Verdict struct {
-	// Limit is the limit that was reached, and Scope whose.
+// Result says whether an event is allowed. The zero Result allows it.
+type Result struct {
+	// Limit names the limit that was reached, and Scope says whose it is.
 	Limit, Scope string
 
-	// Value is that limit.
+	// Value is the limit's value.
 	Value int
 
-	// RetryAfter is when it will be allowed if nothing else is until then. For
-	// connections open at a time it is 0: when one of them ends.
+	// RetryAfter is when the event will be allowed if no other one comes first. It
+	// is 0 for open connections: one of them has to end.
 	RetryAfter time.Duration
 }
 
-// Allowed reports that no limit was reached.
-func (v Verdict) Allowed() bool { return v.Limit == "" }
+// Allowed reports whether no limit was reached.
+func (r Result) Allowed() bool { return r.Limit == "" }
 
-// Key is the limit's name in spamgate's configuration, "client_connections" for
-// instance. It is empty for the zero Verdict.
-func (v Verdict) Key() string {
+// Key returns the limit's name in spamgate's configuration, for example
+// "client_connections". It is empty for the zero Result.
+func (r Result) Key() string {
 	switch {
-	case v.Allowed():
+	case r.Allowed():
 		return ""
-	case v.Scope == All:
-		return "max_" + v.Limit
+	case r.Scope == All:
+		return "max_" + r.Limit
 	}
-	return v.Scope + "_" + v.Limit
+	return r.Scope + "_" + r.Limit
 }
 
-// String is the limit in words: "messages per minute of a network: 30", and
-// "allowed" for the zero Verdict.
-func (v Verdict) String() string {
-	if v.Allowed() {
+// String returns the limit in words, "messages per minute of a network: 30", or
+// "allowed" for the zero Result.
+func (r Result) String() string {
+	if r.Allowed() {
 		return "allowed"
 	}
-	whose := map[string]string{Client: "a client", Network: "a network", All: "all clients"}[v.Scope]
-	return fmt.Sprintf("%s of %s: %d", strings.ReplaceAll(v.Limit, "_", " "), whose, v.Value)
+	whose := map[string]string{Client: "a client", Network: "a network", All: "all clients"}[r.Scope]
+	return fmt.Sprintf("%s of %s: %d", strings.ReplaceAll(r.Limit, "_", " "), whose, r.Value)
 }

@@ -49,8 +49,8 @@ func TestWho(t *testing.T) {
 // A rate: a burst as large as the limit, then one at a time; what is refused
 // uses nothing up.
 func TestRate(t *testing.T) {
-	for name, event := range map[string]func(*Limiter, netip.Addr) Verdict{
-		ConnectionsPerMinute: func(l *Limiter, a netip.Addr) Verdict {
+	for name, event := range map[string]func(*Limiter, netip.Addr) Result{
+		ConnectionsPerMinute: func(l *Limiter, a netip.Addr) Result {
 			ticket, v := l.Connect(a)
 			ticket.Release()
 			return v
@@ -77,12 +77,12 @@ func TestRate(t *testing.T) {
 		for i, step := range steps {
 			clock.advance(step.after)
 			for n := range step.allowed {
-				if v := event(l, a); v != (Verdict{}) {
+				if v := event(l, a); v != (Result{}) {
 					t.Errorf("%s, step %d: number %d: %v", name, i, n, v)
 				}
 			}
 			for range 3 {
-				if v, want := event(l, a), (Verdict{name, Client, 4, step.retry}); v != want {
+				if v, want := event(l, a), (Result{name, Client, 4, step.retry}); v != want {
 					t.Errorf("%s, step %d: got %+v, want %+v", name, i, v, want)
 				}
 			}
@@ -95,7 +95,7 @@ func TestErrorsKeepAway(t *testing.T) {
 	clock := newClock()
 	l := New(Config{Client: Limits{ErrorsPerMinute: 2}, Now: clock.now})
 	a := addr("192.0.2.1")
-	connect := func() Verdict {
+	connect := func() Result {
 		ticket, v := l.Connect(a)
 		ticket.Release()
 		return v
@@ -108,7 +108,7 @@ func TestErrorsKeepAway(t *testing.T) {
 			t.Error(v)
 		}
 	}
-	want := Verdict{ErrorsPerMinute, Client, 2, 30 * time.Second}
+	want := Result{ErrorsPerMinute, Client, 2, 30 * time.Second}
 	if v := connect(); v != want {
 		t.Errorf("%+v", v)
 	}
@@ -156,8 +156,8 @@ func TestNothingLimited(t *testing.T) {
 	for name, l := range map[string]*Limiter{"zero": New(Config{}), "negative": New(Config{MaxConnections: -1, Client: Limits{-1, -1, -1, -1, -1}}), "nil": nil} {
 		for _, a := range []netip.Addr{addr("192.0.2.1"), {}} {
 			ticket, v := l.Connect(a)
-			for _, v := range []Verdict{v, l.Message(a), l.Recipient(a), l.Error(a)} {
-				if v != (Verdict{}) {
+			for _, v := range []Result{v, l.Message(a), l.Recipient(a), l.Error(a)} {
+				if v != (Result{}) {
 					t.Errorf("%s: %v", name, v)
 				}
 			}
@@ -183,7 +183,7 @@ func TestExempt(t *testing.T) {
 			if _, v := l.Connect(a); !v.Allowed() {
 				t.Error(a, v)
 			}
-			for _, v := range []Verdict{l.Message(a), l.Recipient(a), l.Error(a)} {
+			for _, v := range []Result{l.Message(a), l.Recipient(a), l.Error(a)} {
 				if !v.Allowed() {
 					t.Error(a, v)
 				}
@@ -216,7 +216,7 @@ func TestSetConfig(t *testing.T) {
 			t.Error(v)
 		}
 	}
-	if v, want := l.Message(a), (Verdict{MessagesPerMinute, Client, 10, 6 * time.Second}); v != want {
+	if v, want := l.Message(a), (Result{MessagesPerMinute, Client, 10, 6 * time.Second}); v != want {
 		t.Errorf("%+v", v)
 	}
 	l.SetConfig(limits(1))
@@ -247,8 +247,8 @@ func TestSetConfig(t *testing.T) {
 	}
 }
 
-func TestVerdictString(t *testing.T) {
-	for want, v := range map[string]Verdict{
+func TestResultString(t *testing.T) {
+	for want, v := range map[string]Result{
 		"allowed":                             {},
 		"connections of a client: 3":          {Connections, Client, 3, 0},
 		"connections of all clients: 500":     {Connections, All, 500, 0},
@@ -292,7 +292,7 @@ func TestUncounted(t *testing.T) {
 	if l.open != 0 {
 		t.Errorf("%d open", l.open)
 	}
-	if (Verdict{}).Key() != "" {
+	if (Result{}).Key() != "" {
 		t.Error("a limit that was not reached has a key")
 	}
 }

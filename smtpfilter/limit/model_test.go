@@ -50,7 +50,7 @@ func (p *plain) exempt(a netip.Addr) bool {
 
 func eventsKey(s plainScope, rate string) string { return fmt.Sprint(s.prefix, rate) }
 
-func rateLimit(l Limits, rate string) int {
+func limitOf(l Limits, rate string) int {
 	return map[string]int{
 		ConnectionsPerMinute: l.ConnectionsPerMinute,
 		MessagesPerMinute:    l.MessagesPerMinute,
@@ -70,17 +70,17 @@ func wait(events []int64, now int64, limit int) (longest int64) {
 	return longest
 }
 
-func (p *plain) check(a netip.Addr, rate string) Verdict {
+func (p *plain) check(a netip.Addr, rate string) Result {
 	for _, s := range p.scopes(a) {
-		n := rateLimit(s.limits, rate)
+		n := limitOf(s.limits, rate)
 		if n == 0 {
 			continue
 		}
 		if w := wait(p.events[eventsKey(s, rate)], p.now, n); w > 0 {
-			return Verdict{rate, s.name, n, time.Duration(w)}
+			return Result{rate, s.name, n, time.Duration(w)}
 		}
 	}
-	return Verdict{}
+	return Result{}
 }
 
 func (p *plain) use(a netip.Addr, rate string) {
@@ -90,9 +90,9 @@ func (p *plain) use(a netip.Addr, rate string) {
 	}
 }
 
-func (p *plain) take(a netip.Addr, rate string) Verdict {
+func (p *plain) take(a netip.Addr, rate string) Result {
 	if p.exempt(a) {
-		return Verdict{}
+		return Result{}
 	}
 	v := p.check(a, rate)
 	if v.Allowed() {
@@ -101,11 +101,11 @@ func (p *plain) take(a netip.Addr, rate string) Verdict {
 	return v
 }
 
-func (p *plain) connect(a netip.Addr) Verdict {
+func (p *plain) connect(a netip.Addr) Result {
 	if !p.exempt(a) {
 		for _, s := range p.scopes(a) {
 			if n := s.limits.Connections; n > 0 && p.counts(a) && p.open[s.prefix.String()] >= n {
-				return Verdict{Connections, s.name, n, 0}
+				return Result{Connections, s.name, n, 0}
 			}
 		}
 		for _, rate := range []string{ConnectionsPerMinute, ErrorsPerMinute} {
@@ -114,13 +114,13 @@ func (p *plain) connect(a netip.Addr) Verdict {
 			}
 		}
 		if n := p.config.MaxConnections; n > 0 && p.total >= n {
-			return Verdict{Connections, All, n, 0}
+			return Result{Connections, All, n, 0}
 		}
 		p.use(a, ConnectionsPerMinute)
 		p.count(a, 1)
 	}
 	p.total++
-	return Verdict{}
+	return Result{}
 }
 
 // counts reports whether the connections of a client are counted.
@@ -199,7 +199,7 @@ func TestAgainstPlain(t *testing.T) {
 			clock.advance(step)
 			p.now += int64(step)
 			a := randomAddr(r)
-			var got, want Verdict
+			var got, want Result
 			switch r.IntN(6) {
 			case 0:
 				got, want = l.Message(a), p.take(a, MessagesPerMinute)

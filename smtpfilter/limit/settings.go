@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The scopes, in the order in which they are asked.
+// The scopes, in the order in which they are checked.
 const (
 	clientScope = iota
 	networkScope
@@ -21,32 +21,32 @@ var (
 // settings are a Config in the form that operations need. They are immutable.
 type settings struct {
 	scopes         [numScopes]scope
-	maxConnections int // 0: any number
+	maxConnections int // 0: no limit
 	exempt         []netip.Prefix
 	uncounted      []netip.Prefix
-	size           int // entries
+	maxEntries     int
 
-	limited    [numRates]bool // the rate has a limit in any scope
-	connecting bool           // connections have any limit
+	limited           [numRates]bool // the rate has a limit in a scope
+	limitsConnections bool           // some limit applies to connections
 }
 
-// scope is what holds for one client, or for one network.
+// scope holds the limits of one client or of one network.
 type scope struct {
-	connections int // 0: any number
-	rates       [numRates]bucket
+	connections int // 0: no limit
+	rates       [numRates]rateLimit
 }
 
-// bucket is the limit of a rate.
-type bucket struct {
+// rateLimit is the limit of a rate.
+type rateLimit struct {
 	limit    int   // 0: none
 	interval int64 // nanoseconds from one event to the next
 }
 
-// wait is how long it takes until another event is allowed, for a rate that is
-// used up until a time. Times are nanoseconds.
-func (b *bucket) wait(until, now int64) time.Duration {
-	room := b.interval * int64(b.limit-1)
-	return time.Duration(max(0, until-now-room))
+// wait returns how long it takes until another event is allowed, given the time
+// until which the rate is used up. Times are in nanoseconds.
+func (l *rateLimit) wait(until, now int64) time.Duration {
+	burst := l.interval * int64(l.limit-1)
+	return time.Duration(max(0, until-now-burst))
 }
 
 func newSettings(c Config) *settings {
@@ -55,19 +55,19 @@ func newSettings(c Config) *settings {
 		maxConnections: max(0, c.MaxConnections),
 		exempt:         slices.Clone(c.Exempt),
 		uncounted:      slices.Clone(c.Uncounted),
-		size:           c.MaxEntries,
+		maxEntries:     c.MaxEntries,
 	}
-	if s.size <= 0 {
-		s.size = DefaultMaxEntries
+	if s.maxEntries <= 0 {
+		s.maxEntries = DefaultMaxEntries
 	}
-	s.connecting = s.maxConnections > 0
-	for i := range s.scopes {
-		for r := range s.limited {
-			s.limited[r] = s.limited[r] || s.scopes[i].rates[r].limit > 0
+	s.limitsConnections = s.maxConnections > 0
+	for _, scope := range s.scopes {
+		for r, l := range scope.rates {
+			s.limited[r] = s.limited[r] || l.limit > 0
 		}
-		s.connecting = s.connecting || s.scopes[i].connections > 0
+		s.limitsConnections = s.limitsConnections || scope.connections > 0
 	}
-	s.connecting = s.connecting || s.limited[connectionRate] || s.limited[errorRate]
+	s.limitsConnections = s.limitsConnections || s.limited[connectionRate] || s.limited[errorRate]
 	return s
 }
 
@@ -80,25 +80,17 @@ func newScope(l Limits) scope {
 		errorRate:      l.ErrorsPerMinute,
 	} {
 		if n > 0 {
-			s.rates[r] = bucket{n, max(1, int64(time.Minute)/int64(n))}
+			s.rates[r] = rateLimit{n, max(1, int64(time.Minute)/int64(n))}
 		}
 	}
 	return s
 }
 
-// exempts reports that no limit holds the client.
+// exempts reports whether no limit applies to the client.
 func (s *settings) exempts(addr netip.Addr) bool { return contains(s.exempt, addr) }
 
 // contains reports whether one of the prefixes contains the address.
 func contains(prefixes []netip.Prefix, addr netip.Addr) bool {
-	if len(prefixes) == 0 {
-		return false
-	}
 	addr = addr.Unmap().WithZone("") // a prefix never contains an address with a zone
-	for _, p := range prefixes {
-		if p.Contains(addr) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(addr) })
 }

@@ -1,6 +1,6 @@
 package limit
 
-// rate is one of the things that are counted a minute.
+// rate is an index into the per-minute rates.
 type rate int
 
 const (
@@ -11,21 +11,21 @@ const (
 	numRates
 )
 
-// entry is what is remembered of a client or a network.
+// entry holds the counts of a client or a network.
 type entry struct {
 	key  key
-	open int // connections; at least 1 keeps the entry out of the idle ones
+	open int // connections; while there are any, the entry is not idle
 
-	// until is when each rate's allowance is whole again: the theoretical
+	// until is when each rate's allowance is full again: the theoretical
 	// arrival time of the cell rate algorithm, in nanoseconds of the Limiter's
-	// clock. It is a minute ahead at most.
+	// clock. It is at most a minute ahead.
 	until [numRates]int64
 
-	older, newer *entry // among the idle ones
+	older, newer *entry // in the ring of idle entries
 }
 
-// whole reports that the entry says no more than none would.
-func (e *entry) whole(now int64) bool {
+// unused reports whether the entry can be dropped without changing any result.
+func (e *entry) unused(now int64) bool {
 	for _, until := range e.until {
 		if until > now {
 			return false
@@ -38,33 +38,40 @@ func (e *entry) whole(now int64) bool {
 type table struct {
 	entries map[key]*entry
 
-	// The idle entries, those without open connections, by when they were last
-	// seen.
-	oldest, newest *entry
+	// idle is the start and end of a ring of the entries without open connections,
+	// in the order in which they were last seen: idle.newer is the oldest. The
+	// links are in the entries, since an element of container/list would be an
+	// allocation for each connection and 32 more bytes an entry.
+	idle entry
 }
 
-// sweepEach is how many entries an operation drops at most because they are
-// whole. It is more than one operation adds (a client and its network), so that
-// the table shrinks under any load.
+func newTable() *table {
+	t := &table{entries: map[key]*entry{}}
+	t.idle.older, t.idle.newer = &t.idle, &t.idle
+	return t
+}
+
+// sweepEach is how many unused entries an operation drops at most. It is more than
+// one operation adds (a client and its network), so the table shrinks under any load.
 const sweepEach = 3
 
-// sweep drops entries that are whole, the oldest first. An entry that is whole
-// behind one that is not waits for it, a minute at most.
+// sweep drops unused entries, the oldest first. An unused entry that follows one in
+// use waits for it, at most a minute.
 func (t *table) sweep(now int64) {
 	for range sweepEach {
-		e := t.oldest
-		if e == nil || !e.whole(now) {
+		oldest := t.idle.newer
+		if oldest == &t.idle || !oldest.unused(now) {
 			return
 		}
-		t.drop(e)
+		t.drop(oldest)
 	}
 }
 
-// add makes an idle entry, for which the oldest give way where the table is
-// full, but not the one to keep, which is the newest.
-func (t *table) add(k key, most int, keep *entry) *entry {
-	for len(t.entries) >= most && t.oldest != nil && t.oldest != keep {
-		t.drop(t.oldest)
+// add makes an idle entry. If the table is full it drops the oldest idle entries
+// first, except keep, which is the newest.
+func (t *table) add(k key, maxEntries int, keep *entry) *entry {
+	for len(t.entries) >= maxEntries && t.idle.newer != &t.idle && t.idle.newer != keep {
+		t.drop(t.idle.newer)
 	}
 	e := &entry{key: k}
 	t.entries[k] = e
@@ -72,29 +79,29 @@ func (t *table) add(k key, most int, keep *entry) *entry {
 	return e
 }
 
-// drop forgets an idle entry.
+// drop removes an idle entry.
 func (t *table) drop(e *entry) {
-	t.unlink(e)
+	e.unlink()
 	delete(t.entries, e.key)
 }
 
 // seen makes an idle entry the newest.
 func (t *table) seen(e *entry) {
-	if e.open == 0 && t.newest != e {
-		t.unlink(e)
+	if e.open == 0 {
+		e.unlink()
 		t.append(e)
 	}
 }
 
-// acquire notes an open connection.
+// acquire counts an open connection.
 func (t *table) acquire(e *entry) {
 	if e.open == 0 {
-		t.unlink(e)
+		e.unlink()
 	}
 	e.open++
 }
 
-// release notes that a connection has ended.
+// release counts the end of a connection.
 func (t *table) release(e *entry) {
 	e.open--
 	if e.open == 0 {
@@ -102,26 +109,11 @@ func (t *table) release(e *entry) {
 	}
 }
 
+// append makes e the newest idle entry.
 func (t *table) append(e *entry) {
-	e.older, e.newer = t.newest, nil
-	if t.newest != nil {
-		t.newest.newer = e
-	} else {
-		t.oldest = e
-	}
-	t.newest = e
+	e.older, e.newer = t.idle.older, &t.idle
+	e.older.newer, e.newer.older = e, e
 }
 
-func (t *table) unlink(e *entry) {
-	if e.older != nil {
-		e.older.newer = e.newer
-	} else {
-		t.oldest = e.newer
-	}
-	if e.newer != nil {
-		e.newer.older = e.older
-	} else {
-		t.newest = e.older
-	}
-	e.older, e.newer = nil, nil
-}
+// unlink takes e out of the ring.
+func (e *entry) unlink() { e.older.newer, e.newer.older = e.newer, e.older }

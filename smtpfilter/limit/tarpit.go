@@ -5,23 +5,22 @@ import (
 	"time"
 )
 
-// Tarpit holds up clients that deserve it, and not many at a time: each costs a
-// connection. A nil Tarpit holds nobody.
-type Tarpit struct{ places chan struct{} }
+// Tarpit delays clients, a bounded number at a time because each one costs a
+// connection. A nil Tarpit delays nobody.
+type Tarpit struct{ slots chan struct{} }
 
-// NewTarpit makes a Tarpit that holds up to most clients at a time.
-func NewTarpit(most int) *Tarpit { return &Tarpit{make(chan struct{}, max(0, most))} }
+// NewTarpit returns a Tarpit that delays up to maxClients clients at a time.
+func NewTarpit(maxClients int) *Tarpit { return &Tarpit{make(chan struct{}, max(0, maxClients))} }
 
-// Wait holds a client for a time, and reports whether it did. It returns false
-// at once when all places are taken, and early when the context ends or gone,
-// which may be nil, is closed.
+// Wait waits for d, and reports whether it did. It returns false at once if the
+// Tarpit is full, and early if the context ends or gone is closed. Gone may be nil.
 func (t *Tarpit) Wait(ctx context.Context, d time.Duration, gone <-chan struct{}) bool {
 	if t == nil || d <= 0 {
 		return false
 	}
 	select {
-	case t.places <- struct{}{}:
-		defer func() { <-t.places }()
+	case t.slots <- struct{}{}:
+		defer func() { <-t.slots }()
 	default:
 		return false
 	}

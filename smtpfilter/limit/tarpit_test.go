@@ -24,14 +24,14 @@ func TestTarpit(t *testing.T) {
 	if <-held {
 		t.Error("held, and gone")
 	}
-	p.places <- struct{}{}
+	p.slots <- struct{}{}
 	if !p.Wait(context.Background(), time.Nanosecond, nil) {
 		t.Error("no place although all have left")
 	}
-	if len(p.places) != 1 {
+	if len(p.slots) != 1 {
 		t.Error("a place was not given back")
 	}
-	p.places <- struct{}{}
+	p.slots <- struct{}{}
 	if p.Wait(context.Background(), forever, nil) {
 		t.Error("held where all places were taken")
 	}
