@@ -6,19 +6,20 @@ import (
 	"encoding/binary"
 	"hash"
 	"io"
+	"iter"
 )
 
-// Digest computes the Sum of a message while it passes.
+// Digest computes the Sum of a message while the message is passed on.
 type Digest struct {
 	h       hash.Hash
 	stuffed bool
 	atStart bool // the next byte begins a line
 }
 
-// NewDigest begins the digest of a message: with its reverse-path and its header
-// section, without dot-stuffing. The body is written to it in pieces of any length,
-// dot-stuffed or not. Neither relays that add trace fields nor the way in which a
-// client sends it (DATA or BDAT) change the Sum.
+// NewDigest returns the Digest of a message with a reverse-path and a header section,
+// which is not dot-stuffed. The caller writes the body in pieces of any length; stuffed
+// says whether they are dot-stuffed. Neither trace fields that relays add nor the command
+// that the client uses (DATA or BDAT) change the Sum.
 func NewDigest(from string, header []byte, stuffed bool) *Digest {
 	d := &Digest{h: sha256.New(), stuffed: stuffed, atStart: true}
 	writeField(d.h, from)
@@ -32,7 +33,7 @@ func NewDigest(from string, header []byte, stuffed bool) *Digest {
 	return d
 }
 
-// writeField writes a string so that where it ends is certain.
+// writeField writes a string with its length before it.
 func writeField(w io.Writer, s string) {
 	var length [8]byte
 	binary.BigEndian.PutUint64(length[:], uint64(len(s)))
@@ -40,7 +41,7 @@ func writeField(w io.Writer, s string) {
 	io.WriteString(w, s)
 }
 
-// Write takes the next piece of the body. It never fails.
+// Write adds the next piece of the body. It never fails.
 func (d *Digest) Write(p []byte) (int, error) {
 	n := len(p)
 	if n == 0 {
@@ -65,8 +66,8 @@ func (d *Digest) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Sum returns the Sum of what was written. The last line of a body that came in
-// chunks may lack its CRLF, which DATA cannot leave out.
+// Sum returns the Sum of what was written. It adds the final CRLF, which a body that
+// came in chunks may lack.
 func (d *Digest) Sum() (s Sum) {
 	if !d.atStart {
 		io.WriteString(d.h, "\r\n")
@@ -76,50 +77,49 @@ func (d *Digest) Sum() (s Sum) {
 	return s
 }
 
-// field returns the fields of a name, continuation lines included, without space
-// around their values; nil if there is none.
+// field returns the values of all fields with a name, continuation lines included and
+// without the space around each; nil if there is none.
 func field(header []byte, name string) []byte {
-	var found []byte
-	eachField(header, func(field []byte) {
-		if key, value, ok := bytes.Cut(field, []byte(":")); ok && named(key, name) {
-			found = append(append(found, bytes.TrimSpace(value)...), '\n')
+	var values []byte
+	for f := range fields(header) {
+		if key, value, ok := bytes.Cut(f, []byte(":")); ok && isNamed(key, name) {
+			values = append(append(values, bytes.TrimSpace(value)...), '\n')
 		}
-	})
-	return found
+	}
+	return values
 }
 
-// untraced returns all fields but the trace fields that relays put before a message.
+// untraced returns all fields except the trace fields that relays add.
 func untraced(header []byte) []byte {
 	var rest []byte
-	eachField(header, func(field []byte) {
-		key, _, ok := bytes.Cut(field, []byte(":"))
-		if !ok || !named(key, "received") && !named(key, "return-path") {
-			rest = append(rest, field...)
+	for f := range fields(header) {
+		key, _, ok := bytes.Cut(f, []byte(":"))
+		if !ok || !isNamed(key, "received") && !isNamed(key, "return-path") {
+			rest = append(rest, f...)
 		}
-	})
+	}
 	return rest
 }
 
-func named(key []byte, name string) bool {
+func isNamed(key []byte, name string) bool {
 	return bytes.EqualFold(bytes.TrimRight(key, " \t"), []byte(name))
 }
 
-// eachField calls do with each field of a header section, with its line ends.
-func eachField(header []byte, do func(field []byte)) {
-	for len(header) > 0 {
-		end := 0
-		for {
-			i := bytes.IndexByte(header[end:], '\n')
-			if i < 0 {
-				end = len(header)
-				break
+// fields returns the fields of a header section, with their line ends.
+func fields(header []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		start, end := 0, 0
+		for line := range bytes.Lines(header) {
+			if end > start && line[0] != ' ' && line[0] != '\t' {
+				if !yield(header[start:end]) {
+					return
+				}
+				start = end
 			}
-			end += i + 1
-			if end == len(header) || header[end] != ' ' && header[end] != '\t' {
-				break
-			}
+			end += len(line)
 		}
-		do(header[:end])
-		header = header[end:]
+		if end > start {
+			yield(header[start:end])
+		}
 	}
 }

@@ -1,59 +1,56 @@
-// Package partial remembers what an LMTP server has said of each recipient of a
-// message, where it said different things.
+// Package partial remembers what an LMTP server has replied for each recipient of a
+// message, if it has replied differently.
 //
-// LMTP has one reply for each recipient of a message (RFC 2033, section 4.2), SMTP
-// one for all. When the replies differ the client can only be told to send the
-// message again to everybody. The [Store] keeps what each recipient got, so that
-// nobody gets the message twice, and so that the client hears the final reply of
-// each group on its own:
+// LMTP has one reply for each recipient of a message (RFC 2033, section 4.2), SMTP has
+// one for all. When the replies differ, the gate can only ask the client to send the
+// message again to everybody. The [Store] keeps what each recipient got. So nobody gets
+// the message twice, and the client receives the final reply of each group in turn:
 //
-//   - [Delivered]: the recipient has the message. The client hears 250 without
-//     another delivery, if the message that it brings is the same.
-//     A slower transaction does not change that.
-//   - [Pending]: the recipient was refused for now, or what became of the message
-//     is unknown. The message is delivered as any other.
-//   - [Refused]: the recipient was refused for good. The message is given to the
-//     server once more for those alone that it refused in the same words, so
+//   - [Delivered]: the recipient has the message. If the client sends the same message
+//     again, it receives 250 without another delivery. A slower transaction does not
+//     change that.
+//   - [Pending]: the recipient was refused for now, or the outcome is unknown. The
+//     message is delivered like any other.
+//   - [Refused]: the recipient was refused for good. The gate gives the message to the
+//     server once more, only for the recipients that it refused in the same words, so
 //     that these words become the client's reply.
 //
 // # The same message
 //
-// A message is known by its [Sum]: SHA-256 of the reverse-path, the fields
-// Message-ID, Date, Subject, From and To, and the body, without dot-stuffing. Fields that relays add,
-// such as Received, change nothing. A message without Message-ID, or with an empty one, is known by all
-// its fields but Received: two reports of the same text in two different subjects
-// are two messages. Knowing sender and recipients is of no use to a stranger, who
-// would have to send the very same message to have it taken for delivered.
+// A message is identified by its [Sum]: SHA-256 of the reverse-path, the fields
+// Message-ID, Date, Subject, From and To, and the body without dot-stuffing. Fields that
+// relays add, such as Received, change nothing. A message with no Message-ID, or an empty
+// one, is identified by all its fields except trace fields, so two reports with the same
+// text and different subjects are two messages. A stranger cannot have mail taken for
+// delivered by knowing the sender and the recipients: the message has to be the same too.
 //
-// # Which recipients go together
+// # Which recipients share a transaction
 //
-// The client names the recipients before it shows the message. [Group] decides at
-// RCPT who can be in one transaction. For every message that all recipients of the
-// transaction have in common, all must be in the same state. Recipients that have
-// no message in common go together: the client brings a message that is unknown
-// here. So entries of one message, whoever made them, do not split another message
-// to other recipients.
+// The client names the recipients before it sends the message. [Group] decides at RCPT
+// which of them can share a transaction: for every message that all of them have in
+// common, they must be in the same state. Recipients with no message in common always
+// can, since the client then brings an unknown message. So the entries of one message
+// do not split another message to other recipients.
 //
-// Of a message's states the one that had the fewest turns goes first, Delivered
-// before Pending before Refused. A recipient waits for another's turn once and is
-// then admitted, since the others may never come ([Store.Turn]). So k groups need k
-// retries of the client, and no group keeps another waiting for good. The client may
-// never come back for a message: so a recipient waits once for each turn of a message,
-// not for each mail, and what the client has not come for within a day keeps nobody
-// apart or waiting. It still has a copy suppressed.
+// Of a message's states, the one with the fewest turns goes first; among equals
+// Delivered, then Pending, then Refused. A recipient waits for another's turn once and
+// is then admitted, since the others may never come ([Store.Turn]). So k groups need k
+// retries of the client, and no group blocks another for good. A recipient waits once
+// for each turn of a message, not for each mail. An entry that the client has not come
+// back for within a day separates nobody and blocks nobody. It still suppresses a second
+// copy.
 //
-// # What is kept, and where
+// # What is stored, and where
 //
-// The Store's file holds no addresses, only their hashes. A line is written and
-// synced before the client hears that it has to come again, so an entry outlives
-// kill -9 and a loss of power. Each line has its own checksum, and one that was cut
-// short is passed over. Entries end with the final reply to the client, after 7
-// days, or as the oldest of more than 50,000. The file is written anew when it
-// holds twice as many lines as there are entries, and some.
+// The Store's file holds hashes, no addresses. A line is written and synced before the
+// gate asks the client to come again, so an entry survives kill -9 and a loss of power.
+// Each line has a checksum, and a line that was cut short is skipped. An entry ends with
+// the final reply to the client, after 7 days, or as the oldest of more than 50,000. The
+// Store rewrites the file when it holds more than twice as many lines as entries, plus
+// some.
 //
-// Two processes may use one file while the one takes over from the other: each
-// reads what the other has written before it answers for a recipient. When the file
-// cannot be written, or is not a regular file of this user's, the entries are kept
-// in memory alone. Then a restart before the client's retry has the message
-// delivered twice to those who have it; no mail is lost.
+// Two processes may use one file during a handover: each reads what the other has
+// written before it answers for a recipient. If the file cannot be written, or is not a
+// regular file of this user, the entries are kept in memory only. Then a restart before
+// the client's retry delivers the message twice to those who have it. No mail is lost.
 package partial

@@ -11,20 +11,20 @@ type State uint8
 
 // The states.
 const (
-	// Settled says that the client has had the final reply: nothing is kept.
+	// Settled says that the client has received the final reply. It is never stored.
 	Settled State = iota
 
 	Delivered // the recipient has the message
-	Pending   // refused for now, or unknown
+	Pending   // refused for now, or the outcome is unknown
 	Refused   // refused for good
 )
 
 var stateNames = [...]string{"settled", "delivered", "pending", "refused"}
 
-// String is the state's name, as in the file.
+// String returns the state's name, as in the file.
 func (s State) String() string { return stateNames[s] }
 
-// Sum tells messages apart; see [NewDigest].
+// Sum identifies a message; see [NewDigest].
 type Sum [sha256.Size]byte
 
 // Entry is what is known of a recipient and one message.
@@ -33,12 +33,12 @@ type Entry struct {
 	State   State
 	Words   uint64 // for Refused: a hash of the reply, without the recipient's address
 
-	// Old says that the client has not come for the message for a day. It may never do
-	// so, and the entry keeps no recipients apart any more.
+	// Old says that the client has not come back for the message for a day. The entry
+	// no longer separates recipients.
 	Old bool
 }
 
-// Outcome is what a server has said of a recipient.
+// Outcome is what a server has replied for a recipient.
 type Outcome struct {
 	To    string // the forward-path
 	State State
@@ -48,7 +48,8 @@ type Outcome struct {
 // pair is a hash of a reverse-path and a forward-path.
 type pair [16]byte
 
-func pairOf(from, to string) (p pair) {
+// newPair returns the pair of two paths.
+func newPair(from, to string) (p pair) {
 	h := sha256.New()
 	writeField(h, from)
 	writeField(h, to)
@@ -56,24 +57,24 @@ func pairOf(from, to string) (p pair) {
 	return p
 }
 
-// wordsOf hashes a reply.
-func wordsOf(reply string) uint64 {
+// hashWords returns a hash of a reply.
+func hashWords(reply string) uint64 {
 	sum := sha256.Sum256([]byte(reply))
 	return binary.BigEndian.Uint64(sum[:8])
 }
 
-// Group is the recipients of a transaction, of which it keeps what they have in
-// common. The zero Group has none.
+// Group is the recipients of a transaction. It keeps the entries that they have in
+// common. The zero Group is empty.
 type Group struct {
 	begun  bool
-	common []Entry // of each recipient, in the same state
+	common []Entry // that each recipient has, in the same state
 }
 
-// Empty reports whether no recipient was added.
+// Empty reports whether the group has no recipient.
 func (g *Group) Empty() bool { return !g.begun }
 
-// Add adds a recipient with its entries, and reports whether it can go with the
-// others. If it cannot, the group is as before.
+// Add adds a recipient with its entries, and reports whether it can share a transaction
+// with the others. If not, the group does not change.
 func (g *Group) Add(entries []Entry) bool {
 	if !g.begun {
 		g.begun, g.common = true, entries
@@ -86,9 +87,8 @@ func (g *Group) Add(entries []Entry) bool {
 			continue
 		}
 		other := entries[i]
-		old := e.Old || other.Old
 		if e.State != other.State || e.Words != other.Words {
-			if old {
+			if e.Old || other.Old {
 				continue
 			}
 			return false
@@ -100,7 +100,7 @@ func (g *Group) Add(entries []Entry) bool {
 	return true
 }
 
-// MayHave reports whether there is a message that all recipients have.
+// MayHave reports whether all recipients have some message in common.
 func (g *Group) MayHave() bool { return g.begun && HasAny(g.common) }
 
 // Has reports whether an entry says that its recipient has a message.

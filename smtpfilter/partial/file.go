@@ -2,6 +2,7 @@ package partial
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -16,21 +17,21 @@ import (
 )
 
 const (
-	// newPrefix begins the name of the file while it is written anew.
+	// newPrefix begins the name of a new file that will replace the file.
 	newPrefix = ".partial-"
 
-	// staleAfter is the age from which such a file is one that a killed process
-	// has left.
+	// staleAfter is the age after which a killed process has left such a file.
 	staleAfter = time.Hour
 
-	// firstLine says what the file is. It is no entry, and is passed over.
+	// firstLine says what the file is. It is not an entry, and readers skip it.
 	firstLine = "# spamgate: who has which message; see package smtpfilter/partial\n"
 
-	// slack is how many lines the file may have besides two for each entry.
+	// slack is how many lines the file may have in addition to two per entry.
 	slack = 1024
 
-	// defaultLockWait is how long to wait for another process that is writing. Once
-	// it was in vain, nobody waits for lockPause: the other one may have been stopped.
+	// defaultLockWait is how long to wait for another process that is writing. After
+	// a wait without success, nobody waits for lockPause: the other process may be
+	// stopped.
 	defaultLockWait = 2 * time.Second
 	lockPause       = 30 * time.Second
 )
@@ -39,39 +40,39 @@ const (
 type file struct {
 	path     string
 	lockWait time.Duration
-	mu       sync.Mutex // held by who reads or writes
+	mu       sync.Mutex // held to read or write
 
-	f     *os.File    // open, or nil
-	info  fs.FileInfo // of f
-	whole bool        // all of f is still to be read, and replaces what is known
-	read  int64       // up to here it was read
-	lines int         // so many lines
+	f      *os.File    // nil if it is not open
+	info   fs.FileInfo // of f
+	unread bool        // f is new: its entries will replace those in memory
+	read   int64       // bytes that were read
+	lines  int         // lines that were read
 
-	behind bool      // what is in memory could not be written
-	gaveUp time.Time // when waiting for the lock was in vain
+	incomplete   bool      // entries in memory could not be written
+	lockTimedOut time.Time // when a wait for the lock last ended without it
 
-	seen atomic.Pointer[seenFile] // nil: there was none
+	last atomic.Pointer[fileState] // when it was read or written last; nil: there was none
 }
 
-// seenFile is a file as it was when it was read or written last.
-type seenFile struct {
+// fileState is the state of a file at some time.
+type fileState struct {
 	info fs.FileInfo
 	size int64
 }
 
-// changed reports whether another process has written to the file, or has replaced
-// it. It waits for nobody.
+// changed reports whether another process has written to the file or replaced it. It
+// does not wait for a lock.
 func (d *file) changed() bool {
-	seen := d.seen.Load()
+	last := d.last.Load()
 	now, err := os.Lstat(d.path)
 	if err != nil {
-		return false // what is known is all there is
+		return false
 	}
-	return seen == nil || !os.SameFile(now, seen.info) || now.Size() != seen.size
+	return last == nil || !os.SameFile(now, last.info) || now.Size() != last.size
 }
 
-// note keeps what the file is like now.
-func (d *file) note(size int64) { d.seen.Store(&seenFile{d.info, size}) }
+// setLast stores the file's present state.
+func (d *file) setLast(size int64) { d.last.Store(&fileState{d.info, size}) }
 
 // isCurrent reports whether the open file is the one at the path.
 func (d *file) isCurrent() bool {
@@ -82,8 +83,8 @@ func (d *file) isCurrent() bool {
 	return err == nil && os.SameFile(now, d.info)
 }
 
-// open opens the file at the path, which is made if that is wanted. Where there is
-// none, the error is fs.ErrNotExist.
+// open opens the file at the path, or creates it if create is set. Otherwise the error
+// for a missing file is fs.ErrNotExist.
 func (d *file) open(create bool) error {
 	d.close()
 	f, err := openRegular(d.path, create)
@@ -94,12 +95,11 @@ func (d *file) open(create bool) error {
 		f.Close()
 		return err
 	}
-	d.f, d.whole, d.read, d.lines = f, true, 0, 0
+	d.f, d.unread, d.read, d.lines = f, true, 0, 0
 	return nil
 }
 
-// close closes the file. Nothing was left to write, so that it cannot fail in a way
-// that matters.
+// close closes the file. It ignores an error, since nothing is left to write.
 func (d *file) close() {
 	if d.f != nil {
 		_ = d.f.Close()
@@ -107,12 +107,11 @@ func (d *file) close() {
 	}
 }
 
-// lock opens the file that is to be written to, and keeps other processes out until
-// unlock.
+// lock opens and locks the file. Other processes cannot write to it until unlock.
 func (d *file) lock() (unlock func(), err error) {
-	late := time.Now()
-	if late.Sub(d.gaveUp) > lockPause {
-		late = late.Add(d.lockWait)
+	deadline := time.Now()
+	if deadline.Sub(d.lockTimedOut) > lockPause {
+		deadline = deadline.Add(d.lockWait)
 	}
 	for {
 		if !d.isCurrent() {
@@ -123,8 +122,8 @@ func (d *file) lock() (unlock func(), err error) {
 		f := d.f
 		switch err := tryLock(f); {
 		case errors.Is(err, errLocked):
-			if time.Now().After(late) {
-				d.gaveUp = time.Now()
+			if time.Now().After(deadline) {
+				d.lockTimedOut = time.Now()
 				return nil, fmt.Errorf("%s: another process has it locked", d.path)
 			}
 			time.Sleep(5 * time.Millisecond)
@@ -133,18 +132,18 @@ func (d *file) lock() (unlock func(), err error) {
 		case d.isCurrent():
 			return func() { unlockFile(f) }, nil
 		default:
-			unlockFile(f) // it was replaced meanwhile
+			unlockFile(f) // another process has replaced it
 		}
 	}
 }
 
-// isEmpty reports whether the file was just made: rewrite leaves a line at least.
+// isEmpty reports whether the file was just created. After rewrite it has a line.
 func (d *file) isEmpty() bool {
-	seen := d.seen.Load()
-	return seen == nil || seen.size == 0
+	last := d.last.Load()
+	return last == nil || last.size == 0
 }
 
-// refresh reads what another process has written.
+// refresh reads what other processes have written.
 func (s *Store) refresh() {
 	if !s.file.changed() {
 		return
@@ -152,11 +151,11 @@ func (s *Store) refresh() {
 	s.file.mu.Lock()
 	defer s.file.mu.Unlock()
 	if err := s.catchUp(); err != nil {
-		s.options.Logger.Debug("who has which message cannot be read", "error", err)
+		s.options.Logger.Debug("LMTP memory cannot be read", "error", err)
 	}
 }
 
-// catchUp reads what is new in the file. The caller holds file.mu.
+// catchUp reads what is new in the file. The caller must hold file.mu.
 func (s *Store) catchUp() error {
 	d := &s.file
 	if !d.isCurrent() {
@@ -172,27 +171,27 @@ func (s *Store) catchUp() error {
 	}
 	size := info.Size()
 	if limit := int64(2*s.options.MaxEntries+2*slack) * maxLine; size > limit {
-		return fmt.Errorf("%s: %d bytes are more than the gate writes; remove the file", d.path, size)
+		return fmt.Errorf("%s: %d bytes is more than this program writes; remove the file", d.path, size)
 	}
 	if size < d.read {
-		d.whole, d.read, d.lines = true, 0, 0
+		d.unread, d.read, d.lines = true, 0, 0
 	}
 	if err := s.readLines(size); err != nil {
 		return err
 	}
-	d.note(size)
+	d.setLast(size)
 	return nil
 }
 
-// readLines takes the lines up to size in. A last line without an end is left for
+// readLines reads the lines up to size. It leaves a last line without a line end for
 // later: another process may be writing it.
 func (s *Store) readLines(size int64) error {
 	d := &s.file
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if d.whole {
+	if d.unread {
 		for e := range s.index.entries() {
-			e.seen = false
+			e.inFile = false
 		}
 	}
 	now := s.options.now()
@@ -200,7 +199,7 @@ func (s *Store) readLines(size int64) error {
 	for {
 		line, err := in.ReadSlice('\n')
 		if errors.Is(err, bufio.ErrBufferFull) {
-			d.read += int64(len(line)) // of no line of ours
+			d.read += int64(len(line)) // too long for an entry
 			continue
 		}
 		if err == io.EOF {
@@ -212,18 +211,18 @@ func (s *Store) readLines(size int64) error {
 		d.read += int64(len(line))
 		d.lines++
 		if p, e, since, ok := parseLine(line[:len(line)-1]); ok {
-			s.index.apply(p, e, min(since, now.Unix())) // a clock may have been wrong
+			s.index.apply(p, e, min(since, now.Unix())) // the clock may have been wrong
 			s.prune(now)
 		}
 	}
-	if d.whole && size > 0 {
-		s.index.dropUnseen()
+	if d.unread && size > 0 {
+		s.index.removeMissing()
 	}
-	d.whole = false
+	d.unread = false
 	return nil
 }
 
-// begin locks the file and reads what is new in it. The caller holds file.mu.
+// begin locks the file and reads what is new in it. The caller must hold file.mu.
 func (s *Store) begin() (unlock func(), err error) {
 	if unlock, err = s.file.lock(); err != nil {
 		return nil, err
@@ -235,12 +234,12 @@ func (s *Store) begin() (unlock func(), err error) {
 	return unlock, nil
 }
 
-// append adds lines to the file, after begin. Synced, they survive a loss of power. A
-// file that was just made, or that lacks lines, is written anew: with what was in the
-// one before, if that was removed.
-func (s *Store) append(lines []byte, synced bool) error {
+// append appends lines to the file, after begin. If sync is set, they survive a loss of
+// power. It rewrites a file that is empty or incomplete, so a file that was removed is
+// restored from memory.
+func (s *Store) append(lines []byte, sync bool) error {
 	d := &s.file
-	if d.behind || d.isEmpty() {
+	if d.incomplete || d.isEmpty() {
 		return s.rewrite()
 	}
 	if len(lines) == 0 {
@@ -249,7 +248,7 @@ func (s *Store) append(lines []byte, synced bool) error {
 	if err := d.write(lines); err != nil {
 		return err
 	}
-	if synced {
+	if sync {
 		if err := d.f.Sync(); err != nil {
 			return err
 		}
@@ -262,8 +261,8 @@ func (s *Store) append(lines []byte, synced bool) error {
 	return nil
 }
 
-// write appends whole lines, or nothing. A line that was cut short by a process that
-// was killed is given its end first.
+// write appends whole lines, or nothing. It first ends a line that a killed process has
+// cut short.
 func (d *file) write(lines []byte) error {
 	info, err := d.f.Stat()
 	if err != nil {
@@ -276,30 +275,25 @@ func (d *file) write(lines []byte) error {
 	if _, err := d.f.Write(lines); err != nil {
 		return errors.Join(err, d.f.Truncate(before))
 	}
-	for _, b := range lines {
-		if b == '\n' {
-			d.lines++
-		}
-	}
+	d.lines += bytes.Count(lines, []byte("\n"))
 	d.read = before + int64(len(lines))
-	d.note(d.read)
+	d.setLast(d.read)
 	return nil
 }
 
-// rewrite replaces the file by one that holds the entries alone. The caller has it
-// locked.
+// rewrite replaces the file by one with the present entries only. The caller holds the
+// lock.
 func (s *Store) rewrite() error {
 	if err := s.replace(); err != nil {
 		return err
 	}
-	s.file.behind = false
-	// The new file is not locked: others may have written to it, or have replaced
-	// it in turn. So it is read like one of theirs.
+	s.file.incomplete = false
+	// The new file is not locked: other processes may have written to it or replaced
+	// it. So it is read like one of theirs.
 	return s.catchUp()
 }
 
-// replace puts a file with all entries in the place of the one that is locked, and
-// lets that go.
+// replace replaces the locked file by one with all entries, and closes the old one.
 func (s *Store) replace() error {
 	d := &s.file
 	f, err := durable.Create(filepath.Dir(d.path), newPrefix+"*.new", 0o600)
@@ -323,7 +317,7 @@ func (s *Store) replace() error {
 	return nil
 }
 
-// allLines are the lines of a file with all entries, and the entries.
+// allLines returns the lines of a file with all entries, and the entries.
 func (s *Store) allLines() (lines []byte, entries []*entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,17 +14,16 @@ const maxPerPair = 16
 type entry struct {
 	Entry
 	pair   pair
-	since  int64 // when it was made, in seconds since 1970
-	turns  int   // transactions that it was admitted to
-	used   int64 // when the client came for the message last, in seconds since 1970
-	waited bool  // it was told to wait, and the message has had no turn since
+	since  int64 // when it was made, in Unix seconds
+	turns  int   // transactions that the recipient was admitted to
+	used   int64 // when the client last came back for the message, in Unix seconds
+	waited bool  // the recipient had to wait, and the message has had no turn since
 	saved  bool  // it is in the file
-	seen   bool  // it was found in the file that is being read
-	place  *list.Element
+	inFile bool  // it was found in the file that is being read
+	elem   *list.Element
 }
 
-// index is the entries by what they are looked for. The caller sees to it that one
-// goroutine uses it at a time.
+// index finds entries by pair and by message. It is not safe for concurrent use.
 type index struct {
 	byPair    map[pair][]*entry
 	byMessage map[Sum][]*entry
@@ -35,7 +34,7 @@ func newIndex() index {
 	return index{byPair: map[pair][]*entry{}, byMessage: map[Sum][]*entry{}, all: list.New()}
 }
 
-// find returns the entry of a recipient and a message, or nil.
+// find returns the entry of a pair and a message, or nil if there is none.
 func (x *index) find(p pair, m Sum) *entry {
 	for _, e := range x.byPair[p] {
 		if e.Message == m {
@@ -45,88 +44,87 @@ func (x *index) find(p pair, m Sum) *entry {
 	return nil
 }
 
-// put adds an entry, or changes the state of the one that is there, and returns it.
-// An entry's age is that of the first.
+// put adds an entry, or changes the state of the existing one, which keeps its age. It
+// returns the entry.
 func (x *index) put(p pair, state Entry, since int64) *entry {
 	if e := x.find(p, state.Message); e != nil {
 		e.Entry, e.saved, e.used = state, false, max(e.used, since)
 		return e
 	}
-	if of := x.byPair[p]; len(of) >= maxPerPair {
-		x.remove(of[0])
+	if entries := x.byPair[p]; len(entries) >= maxPerPair {
+		x.remove(entries[0])
 	}
 	e := &entry{Entry: state, pair: p, since: since, used: since}
-	e.place = x.all.PushBack(e)
+	e.elem = x.all.PushBack(e)
 	x.byPair[p] = append(x.byPair[p], e)
 	x.byMessage[e.Message] = append(x.byMessage[e.Message], e)
 	return e
 }
 
-// remove forgets an entry.
+// remove removes an entry.
 func (x *index) remove(e *entry) {
-	x.all.Remove(e.place)
+	x.all.Remove(e.elem)
 	drop(x.byPair, e.pair, e)
 	drop(x.byMessage, e.Message, e)
 }
 
-func drop[K comparable](from map[K][]*entry, key K, e *entry) {
-	rest := slices.DeleteFunc(from[key], func(other *entry) bool { return other == e })
-	if len(rest) == 0 {
-		delete(from, key)
-		return
+// drop removes an entry from one of the maps.
+func drop[K comparable](m map[K][]*entry, key K, e *entry) {
+	m[key] = slices.DeleteFunc(m[key], func(other *entry) bool { return other == e })
+	if len(m[key]) == 0 {
+		delete(m, key)
 	}
-	from[key] = rest
 }
 
-// prune forgets entries that are older than oldest, and the oldest ones of more
-// than limit. It returns how many those are.
-func (x *index) prune(oldest time.Time, limit int) (crowded int) {
+// prune removes entries that are older than oldest, then the oldest ones until at most
+// limit are left. It returns how many it removed because of the limit.
+func (x *index) prune(oldest time.Time, limit int) (excess int) {
 	for first := x.all.Front(); first != nil; first = x.all.Front() {
 		e := first.Value.(*entry)
 		switch {
 		case e.since < oldest.Unix():
 		case x.all.Len() > limit:
-			crowded++
+			excess++
 		default:
-			return crowded
+			return excess
 		}
 		x.remove(e)
 	}
-	return crowded
+	return excess
 }
 
-// apply takes a line of the file in. What this process has learnt since, and not
-// written yet, is newer.
+// apply applies a line of the file. An entry that this process has changed and not yet
+// written is newer than the line.
 func (x *index) apply(p pair, state Entry, since int64) {
 	e := x.find(p, state.Message)
 	switch {
 	case e != nil && !e.saved:
-		e.seen = true
+		e.inFile = true
 		return
 	case state.State != Settled:
 		e = x.put(p, state, since)
-		e.saved, e.seen = true, true
+		e.saved, e.inFile = true, true
 	case e != nil:
 		x.remove(e)
 	}
 }
 
-// dropUnseen forgets what was in the file before, and is not in the one that took its
-// place.
-func (x *index) dropUnseen() {
+// removeMissing removes the entries that were in the previous file and are not in the
+// one that replaced it.
+func (x *index) removeMissing() {
 	for e := range x.entries() {
-		if e.saved && !e.seen {
+		if e.saved && !e.inFile {
 			x.remove(e)
 		}
 	}
 }
 
-// entries are all entries, the oldest first. The one that is given may be removed.
+// entries returns all entries, the oldest first. The loop may remove the current one.
 func (x *index) entries() iter.Seq[*entry] {
 	return func(yield func(*entry) bool) {
-		for place := x.all.Front(); place != nil; {
-			e := place.Value.(*entry)
-			place = place.Next()
+		for elem := x.all.Front(); elem != nil; {
+			e := elem.Value.(*entry)
+			elem = elem.Next()
 			if !yield(e) {
 				return
 			}
@@ -134,14 +132,14 @@ func (x *index) entries() iter.Seq[*entry] {
 	}
 }
 
-// turn reports whether a recipient goes before the others of its messages. It waits once
-// for each turn of a message: until the message comes it is admitted with any other. What
-// was not used since oldest keeps nobody waiting.
+// turn reports whether a recipient may be admitted before the others of its messages. A
+// recipient waits once for each turn of a message, and is then admitted with any message.
+// Entries that were not used since oldest make nobody wait.
 func (x *index) turn(p pair, oldest time.Time) bool {
-	of := x.byPair[p]
-	for _, e := range of {
+	entries := x.byPair[p]
+	for _, e := range entries {
 		if !e.waited && e.used >= oldest.Unix() && x.otherFirst(e, oldest) {
-			for _, e := range of {
+			for _, e := range entries {
 				e.waited = true
 			}
 			return false
@@ -150,8 +148,8 @@ func (x *index) turn(p pair, oldest time.Time) bool {
 	return true
 }
 
-// otherFirst reports whether a recipient of the same message, in another state,
-// had fewer turns, or as many while its state comes first.
+// otherFirst reports whether another recipient of the message goes first: it is in
+// another state and had fewer turns, or as many and its state comes first.
 func (x *index) otherFirst(e *entry, oldest time.Time) bool {
 	return slices.ContainsFunc(x.byMessage[e.Message], func(other *entry) bool {
 		return other.used >= oldest.Unix() && other.State != e.State && (other.turns < e.turns || other.turns == e.turns && other.State < e.State)

@@ -9,14 +9,14 @@ import (
 	"strconv"
 )
 
-// A line of the file is, in hexadecimal where it is not the state's name,
+// A line of the file has the state's name and five hexadecimal numbers:
 //
 //	STATE SECONDS PAIR SUM WORDS CRC
 //
-// with the CRC-32 (IEEE) of what stands before its space. Of the lines for one pair
-// and message the last counts; "settled" takes the entry away.
+// CRC is the CRC-32 (IEEE) of the line up to the space before it. Of several lines for
+// one pair and message the last one counts; "settled" removes the entry.
 
-// maxLine is longer than any line.
+// maxLine is more than the length of any line.
 const maxLine = 192
 
 // appendLine appends the line of an entry.
@@ -26,7 +26,7 @@ func appendLine(b []byte, p pair, e Entry, since int64) []byte {
 	return fmt.Appendf(b, " %08x\n", crc32.ChecksumIEEE(b[start:]))
 }
 
-// parseLine reads a line without its end. It is not ok if the line is damaged.
+// parseLine parses a line without its line end. Ok is false if the line is damaged.
 func parseLine(line []byte) (p pair, e Entry, since int64, ok bool) {
 	end := bytes.LastIndexByte(line, ' ')
 	if end < 0 {

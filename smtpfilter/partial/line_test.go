@@ -7,7 +7,7 @@ import (
 
 // FuzzLine reads any line. One that is taken is written again as it was.
 func FuzzLine(f *testing.F) {
-	f.Add(bytes.TrimSuffix(appendLine(nil, pairOf("a", "b"), has(sumOf(1)), 1_800_000_000), []byte("\n")))
+	f.Add(bytes.TrimSuffix(appendLine(nil, newPair("a", "b"), has(sumOf(1)), 1_800_000_000), []byte("\n")))
 	f.Add(bytes.TrimSuffix(appendLine(nil, pair{}, Entry{State: Refused, Words: 1}, -1), []byte("\n")))
 	f.Add([]byte("delivered 0 00 00 0 00000000"))
 	f.Fuzz(func(t *testing.T, line []byte) {

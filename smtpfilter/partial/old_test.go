@@ -20,7 +20,7 @@ func TestOld(t *testing.T) {
 		}
 	}
 	settle(t, s, m, "b delivered", "p pending")
-	c.at = c.at.Add(keepsApart)
+	c.at = c.at.Add(oldAfter)
 	apart(true)
 	c.at = c.at.Add(time.Second)
 	apart(false)

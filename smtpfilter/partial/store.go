@@ -16,19 +16,18 @@ const (
 	DefaultMaxAge     = 7 * 24 * time.Hour
 	DefaultMaxEntries = 50_000 // about 15 MiB of memory, and up to 14 MB on disk
 
-	// keepsApart is how long an entry keeps recipients apart, or waiting, that the
-	// client does not come back for. Clients try again each hour or so.
-	keepsApart = 24 * time.Hour
+	// oldAfter is how long an entry separates recipients, or makes them wait, if the
+	// client does not come back. Clients try again about every hour.
+	oldAfter = 24 * time.Hour
 )
 
-// Options say how a Store works. The zero Options are good.
+// Options are the options of a Store. The zero value has the defaults.
 type Options struct {
-	// MaxAge is how long an entry is kept that the client does not come back
-	// for; 0 means DefaultMaxAge.
+	// MaxAge is how long an entry is kept; 0 means DefaultMaxAge.
 	MaxAge time.Duration
 
-	// MaxEntries is how many recipients are remembered. The oldest are forgotten
-	// first. 0 means DefaultMaxEntries.
+	// MaxEntries bounds the entries. The oldest are dropped first. 0 means
+	// DefaultMaxEntries.
 	MaxEntries int
 
 	Logger *slog.Logger // nil: no log
@@ -37,26 +36,23 @@ type Options struct {
 	lockWait time.Duration    // for tests; 0: defaultLockWait
 }
 
-// Store remembers. Its methods are safe for concurrent use.
+// Store holds the entries, in memory and in a file. Its methods are safe for concurrent
+// use.
 type Store struct {
 	options Options
 	file    file // locked before mu
 
-	mu      sync.Mutex
-	index   index
-	crowded time.Time // when the log last said that there are too many
+	mu     sync.Mutex
+	index  index
+	warned time.Time // when it last logged that there are too many entries
 }
 
-// Open makes a Store of a file, in a directory that is there. The file is made when
-// there is something to keep. One that cannot be used is logged, and the Store
-// works without, for as long as it cannot.
+// Open opens a Store with a file in an existing directory. The Store creates the file
+// when it has something to write. While the file cannot be used, the Store logs that and
+// works in memory.
 func Open(path string, o Options) *Store {
-	if o.MaxAge == 0 {
-		o.MaxAge = DefaultMaxAge
-	}
-	if o.MaxEntries == 0 {
-		o.MaxEntries = DefaultMaxEntries
-	}
+	o.MaxAge = cmp.Or(o.MaxAge, DefaultMaxAge)
+	o.MaxEntries = cmp.Or(o.MaxEntries, DefaultMaxEntries)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -79,23 +75,23 @@ func (s *Store) Close() {
 	s.file.close()
 }
 
-// Len is the number of entries.
+// Len returns the number of entries.
 func (s *Store) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.index.all.Len()
 }
 
-// Recall returns what is known of a recipient of a sender, for each message; most
-// often nothing.
+// Recall returns the entries of a sender and a recipient, one for each message. Mostly
+// there are none.
 func (s *Store) Recall(from, to string) []Entry {
 	s.refresh()
-	p := pairOf(from, to)
+	p := newPair(from, to)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.options.now()
 	s.prune(now)
-	oldest := now.Add(-keepsApart).Unix()
+	oldest := now.Add(-oldAfter).Unix()
 	var known []Entry
 	for _, e := range s.index.byPair[p] {
 		entry := e.Entry
@@ -105,61 +101,61 @@ func (s *Store) Recall(from, to string) []Entry {
 	return known
 }
 
-// Turn reports whether the first recipient of a transaction should be admitted. If
-// not, others of its message should go first, and it is admitted until it has had its
-// turn with that message.
+// Turn reports whether the first recipient of a transaction should be admitted. If not,
+// other recipients of its message should go first, and Turn reports true until the
+// recipient has had its turn with that message.
 func (s *Store) Turn(from, to string) bool {
-	p := pairOf(from, to)
+	p := newPair(from, to)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.index.turn(p, s.options.now().Add(-keepsApart))
+	return s.index.turn(p, s.options.now().Add(-oldAfter))
 }
 
-// Knows reports whether there is an entry of a message.
+// Knows reports whether there is an entry for a message.
 func (s *Store) Knows(m Sum) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.index.byMessage[m]) > 0
 }
 
-// Settle notes what became of a message for the recipients of a transaction, who have
-// had their turn with it. When it returns nil the entries are on disk. With an error
-// they are in memory alone.
+// Settle stores the outcome of a message for the recipients of a transaction, which have
+// had their turn with it. If it returns nil, the entries are on disk; after an error they
+// are in memory only.
 func (s *Store) Settle(from string, m Sum, outcomes []Outcome) error {
 	now := s.options.now()
 	s.file.mu.Lock()
 	defer s.file.mu.Unlock()
-	unlock, err := s.begin() // with what other processes have written
-	lines, learnt := s.settle(now, from, m, outcomes)
+	unlock, err := s.begin() // reads what other processes have written
+	lines, changed := s.settle(now, from, m, outcomes)
 	if err == nil {
 		defer unlock()
-		err = s.append(lines, len(learnt) > 0)
+		err = s.append(lines, len(changed) > 0)
 	}
 	if err != nil {
-		s.file.behind = true
+		s.file.incomplete = true
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, e := range learnt {
+	for _, e := range changed {
 		e.saved = true
 	}
 	return nil
 }
 
-// settle changes the index, and returns the lines for the file, and the entries that
-// are new or have another state.
-func (s *Store) settle(now time.Time, from string, m Sum, outcomes []Outcome) (lines []byte, learnt []*entry) {
+// settle changes the index. It returns the lines for the file, and the entries that are
+// new or have another state.
+func (s *Store) settle(now time.Time, from string, m Sum, outcomes []Outcome) (lines []byte, changed []*entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.index.byMessage[m] {
-		e.used = now.Unix() // the client is here with the message
+		e.used = now.Unix() // the client has come back with the message
 	}
 	seen := map[pair]State{}
 	for _, o := range outcomes {
-		p := pairOf(from, o.To)
+		p := newPair(from, o.To)
 		if before, twice := seen[p]; twice && before == Delivered {
-			continue // named twice, and delivered once at least
+			continue // named twice, and delivered at least once
 		}
 		seen[p] = o.State
 		e := s.index.find(p, m)
@@ -174,29 +170,29 @@ func (s *Store) settle(now time.Time, from string, m Sum, outcomes []Outcome) (l
 			continue
 		}
 		if e != nil && e.State == Delivered && o.State != Delivered {
-			continue // a slower transaction does not take a message away
+			continue // a slower transaction does not undo a delivery
 		}
 		state := Entry{Message: m, State: o.State}
 		if o.State == Refused {
-			state.Words = wordsOf(o.Words)
+			state.Words = hashWords(o.Words)
 		}
 		if e != nil && e.saved && e.Entry == state {
 			continue
 		}
 		e = s.index.put(p, state, now.Unix())
 		lines = appendLine(lines, p, state, e.since)
-		learnt = append(learnt, e)
+		changed = append(changed, e)
 	}
 	s.prune(now)
-	return lines, learnt
+	return lines, changed
 }
 
-// prune forgets what is too old or too much.
+// prune removes old and excess entries.
 func (s *Store) prune(now time.Time) {
-	crowded := s.index.prune(now.Add(-s.options.MaxAge), s.options.MaxEntries)
-	if crowded > 0 && now.Sub(s.crowded).Abs() > time.Minute {
-		s.crowded = now
-		s.options.Logger.Warn("more recipients wait for another try than are remembered: the oldest are forgotten, and may get a message twice",
+	excess := s.index.prune(now.Add(-s.options.MaxAge), s.options.MaxEntries)
+	if excess > 0 && now.Sub(s.warned).Abs() > time.Minute {
+		s.warned = now
+		s.options.Logger.Warn("LMTP memory is full: the oldest entries are dropped, and their recipients may get a message twice",
 			"limit", s.options.MaxEntries)
 	}
 }

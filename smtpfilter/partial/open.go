@@ -1,5 +1,3 @@
-//go:build unix
-
 package partial
 
 import (
@@ -15,16 +13,16 @@ import (
 	"spamgate/internal/durable"
 )
 
-// errLocked says that another process has the lock.
+// errLocked means that another process has the lock.
 var errLocked = syscall.EWOULDBLOCK
 
-// openRegular opens a regular file of this user's to read and to append, and follows
-// no link. If it is made, it is for its owner alone.
+// openRegular opens a regular file of this user to read and to append. It follows no
+// link. A file that it creates is readable and writable by the owner only.
 func openRegular(path string, create bool) (*os.File, error) {
 	const flags = unix.O_RDWR | unix.O_APPEND | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
 	for {
 		if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
-			return nil, fmt.Errorf("%s is not a regular file; remove it", path) // before it is opened: that may do things
+			return nil, fmt.Errorf("%s is not a regular file; remove it", path) // opening a device may have effects
 		}
 		fd, err := unix.Open(path, flags, 0)
 		switch {
@@ -42,7 +40,7 @@ func openRegular(path string, create bool) (*os.File, error) {
 		}
 		fd, err = unix.Open(path, flags|unix.O_CREAT|unix.O_EXCL, 0o600)
 		if errors.Is(err, fs.ErrExist) || errors.Is(err, unix.EINTR) {
-			continue // another process was faster
+			continue // another process has just created it
 		}
 		if err != nil {
 			return nil, &fs.PathError{Op: "create", Path: path, Err: err}
@@ -56,8 +54,8 @@ func openRegular(path string, create bool) (*os.File, error) {
 	}
 }
 
-// checkOwn checks that an open file is a regular one that only this user, or root,
-// could write, and closes it to others.
+// checkOwn checks that an open file is a regular file of this user (any user's, for root),
+// and removes the permissions of others.
 func checkOwn(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -68,7 +66,7 @@ func checkOwn(f *os.File) error {
 	}
 	owner := info.Sys().(*syscall.Stat_t).Uid
 	if me := os.Geteuid(); me != 0 && int(owner) != me {
-		return fmt.Errorf("%s belongs to user %d, and the gate runs as %d; remove it", f.Name(), owner, me)
+		return fmt.Errorf("%s belongs to user %d, and this process runs as %d; remove it", f.Name(), owner, me)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
 		return f.Chmod(0o600)
@@ -76,7 +74,7 @@ func checkOwn(f *os.File) error {
 	return nil
 }
 
-// tryLock locks an open file, or says errLocked.
+// tryLock locks an open file, or returns errLocked.
 func tryLock(f *os.File) error {
 	for {
 		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != syscall.EINTR {
@@ -85,5 +83,5 @@ func tryLock(f *os.File) error {
 	}
 }
 
-// unlockFile ends the lock; one of a file that was closed has ended.
+// unlockFile releases the lock. Closing the file has released it already.
 func unlockFile(f *os.File) { _ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }
