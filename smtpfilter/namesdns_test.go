@@ -118,7 +118,7 @@ func TestNameNotWanted(t *testing.T) {
 func TestNameAskedEarly(t *testing.T) {
 	g := newNamesGate(t, gateOptions{}, "XFORWARD NAME ADDR")
 	hold := make(chan struct{})
-	g.dns.Behave(dnstest.Moods{Hold: hold})
+	g.dns.Behave(dnstest.Behavior{Hold: hold})
 	c := g.dial(t)
 	c.reply("220")
 	c.send("EHLO client.example\r\n")
@@ -139,7 +139,7 @@ func TestNameAskedEarly(t *testing.T) {
 func TestNameServerSilent(t *testing.T) {
 	t.Parallel()
 	g := newNamesGate(t, gateOptions{}, "XFORWARD NAME ADDR")
-	g.dns.Behave(dnstest.Moods{Hold: make(chan struct{})})
+	g.dns.Behave(dnstest.Behavior{Hold: make(chan struct{})})
 	g.mail(t)
 	asked := len(g.dns.Asked())
 	g.mail(t)

@@ -1,9 +1,9 @@
-// Package clientname finds the names of clients in DNS and keeps them for as long
-// as DNS says.
+// Package clientname looks up the names of clients in DNS and caches them for their
+// TTL.
 //
-// A client's name is one that its address has (PTR), and that has the address (A or
-// AAAA): anybody can give an address any name. A client without such a name is
-// unknown, which is kept, too.
+// A client's name is the name of its address (PTR) if that name has this address (A or
+// AAAA). The second lookup is needed because the owner of an address can give it any
+// name. A client without such a name is unknown, which is cached too.
 package clientname
 
 import (
@@ -15,35 +15,34 @@ import (
 )
 
 const (
-	// Timeout is how long a name is looked for. Without an answer by then the
-	// client is unknown.
+	// Timeout bounds a lookup. Without an answer by then the client is unknown.
 	Timeout = 3 * time.Second
 
-	// maxKept bounds the clients whose names are kept: some 3 MB.
-	maxKept = 10_000
+	// maxCached bounds the cached clients: about 3 MB.
+	maxCached = 10_000
 
-	// maxAsking bounds the questions at a time, each of which takes a socket, and
-	// maxEarly those among them that nobody waits for: a flood of clients that
-	// will be refused shall not be a flood of DNS questions.
-	maxAsking = 64
-	maxEarly  = 16
+	// maxLookups bounds the lookups at a time, each of which takes a socket.
+	// maxPrefetch bounds those that Ask began: a flood of clients that will be
+	// refused must not become a flood of DNS queries.
+	maxLookups  = 64
+	maxPrefetch = 16
 )
 
-// Names finds and keeps the names of clients. Its methods are safe for concurrent
+// Names looks up and caches the names of clients. Its methods are safe for concurrent
 // use.
 type Names struct {
-	dial  Dial
-	now   func() time.Time
-	max   int
-	slots chan struct{} // has an element for each question under way
-	early chan struct{} // has one for each that Ask began
+	dial       Dial
+	now        func() time.Time
+	max        int
+	slots      chan struct{} // has an element for each lookup under way
+	prefetches chan struct{} // has an element for each lookup that Ask began
 
-	ctx    context.Context // of the questions; ended by Close
-	cancel context.CancelFunc
-	asking sync.WaitGroup
+	ctx     context.Context // of the lookups; ended by Close
+	cancel  context.CancelFunc
+	lookups sync.WaitGroup
 
-	// What is kept is in two halves: when recent is full it becomes older, and
-	// what was in older is forgotten, but for what was asked for again.
+	// The cache has two halves: when recent is full it becomes older, and the
+	// previous older is dropped, except for the entries that were used again.
 	mu            sync.Mutex
 	recent, older map[netip.Addr]*entry
 }
@@ -51,43 +50,43 @@ type Names struct {
 // Dial connects to a name server, as [net.Dialer.DialContext] does.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// entry is what is known of a client.
+// entry is the cached name of a client.
 type entry struct {
-	done  chan struct{} // closed once the name has been looked for
+	done  chan struct{} // closed at the end of the lookup
 	name  string        // "" if unknown; valid once done is closed
-	until time.Time     // when to ask again; zero: not done yet. Guarded by Names.mu
+	until time.Time     // when it expires; zero during the lookup. Guarded by Names.mu
 }
 
-// New returns a Names without any names. It asks the servers of the system
-// (/etc/resolv.conf), after its hosts file; a nil dial connects to them as usual.
+// New returns a Names with an empty cache. It uses the system's hosts file, then its
+// name servers (/etc/resolv.conf). A nil dial connects to them in the usual way.
 func New(dial Dial) *Names {
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
 	}
 	n := &Names{
-		dial:   dial,
-		now:    time.Now,
-		max:    maxKept,
-		slots:  make(chan struct{}, maxAsking),
-		early:  make(chan struct{}, maxEarly),
-		recent: map[netip.Addr]*entry{},
+		dial:       dial,
+		now:        time.Now,
+		max:        maxCached,
+		slots:      make(chan struct{}, maxLookups),
+		prefetches: make(chan struct{}, maxPrefetch),
+		recent:     map[netip.Addr]*entry{},
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	return n
 }
 
-// Close ends the questions under way. From then on clients are unknown.
+// Close ends the lookups under way. Afterwards all clients are unknown.
 func (n *Names) Close() {
 	n.mu.Lock()
 	n.cancel()
 	n.mu.Unlock()
-	n.asking.Wait()
+	n.lookups.Wait()
 }
 
 // Name returns the name of the client at addr, without a trailing dot, or "" if it
-// is unknown. It waits for the answer at most [Timeout], and no longer than ctx.
+// is unknown. It waits for the answer for at most [Timeout], and not after ctx ends.
 func (n *Names) Name(ctx context.Context, addr netip.Addr) string {
-	e := n.find(plain(addr), nil)
+	e := n.find(withoutZone(addr), nil)
 	if e == nil {
 		return ""
 	}
@@ -99,73 +98,72 @@ func (n *Names) Name(ctx context.Context, addr netip.Addr) string {
 	}
 }
 
-// Ask begins to look for the name of the client at addr, if it is not known yet, and
-// does not wait: Name may be called for it soon. If many others are being asked for
-// it does nothing.
-func (n *Names) Ask(addr netip.Addr) { n.find(plain(addr), n.early) }
+// Ask begins to look up the name of the client at addr if it is not cached, and does not
+// wait: Name may be called for it soon. If there are too many such lookups, it does
+// nothing.
+func (n *Names) Ask(addr netip.Addr) { n.find(withoutZone(addr), n.prefetches) }
 
-// plain returns an address as it is kept: without a zone, which DNS has no word for.
-func plain(addr netip.Addr) netip.Addr { return addr.Unmap().WithZone("") }
+// withoutZone returns an address without its zone, which DNS does not know.
+func withoutZone(addr netip.Addr) netip.Addr { return addr.Unmap().WithZone("") }
 
-// find returns what is known of a client, and begins to ask if that is nothing. It
-// returns nil if it may not ask: after Close, or if room, which is nil if there are
-// no other limits, has no place.
-func (n *Names) find(addr netip.Addr, room chan struct{}) *entry {
+// find returns the entry of a client, and begins a lookup if there is none or it has
+// expired. It returns nil if it may not begin one: after Close, or if slots is full. A
+// nil slots is no limit.
+func (n *Names) find(addr netip.Addr, slots chan struct{}) *entry {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	e, kept := n.recent[addr]
-	if !kept {
+	e, recent := n.recent[addr]
+	if !recent {
 		e = n.older[addr]
 	}
 	if e != nil && (e.until.IsZero() || n.now().Before(e.until)) {
-		if !kept {
-			n.keep(addr, e)
+		if !recent {
+			n.add(addr, e)
 		}
 		return e
 	}
 	if !addr.IsValid() || n.ctx.Err() != nil {
 		return nil
 	}
-	if room != nil {
+	if slots != nil {
 		select {
-		case room <- struct{}{}:
+		case slots <- struct{}{}:
 		default:
 			return nil
 		}
 	}
 	e = &entry{done: make(chan struct{})}
-	n.keep(addr, e)
-	n.asking.Go(func() {
-		n.ask(addr, e)
-		if room != nil {
-			<-room
+	n.add(addr, e)
+	n.lookups.Go(func() {
+		n.lookup(addr, e)
+		if slots != nil {
+			<-slots
 		}
 	})
 	return e
 }
 
-// keep adds an entry. The caller holds mu.
-func (n *Names) keep(addr netip.Addr, e *entry) {
+// add caches an entry. The caller must hold mu.
+func (n *Names) add(addr netip.Addr, e *entry) {
 	if _, ok := n.recent[addr]; !ok && len(n.recent) >= n.max/2 {
 		n.older, n.recent = n.recent, map[netip.Addr]*entry{}
 	}
 	n.recent[addr] = e
 }
 
-// ask looks for a client's name.
-func (n *Names) ask(addr netip.Addr, e *entry) {
+// lookup looks up a client's name.
+func (n *Names) lookup(addr netip.Addr, e *entry) {
 	ctx, cancel := context.WithTimeout(n.ctx, Timeout)
 	defer cancel()
-	lasts := unknownLife
+	var ttl time.Duration // 0 without a lookup, so that the next call begins one
 	select {
 	case n.slots <- struct{}{}:
-		e.name, lasts = lookup(ctx, n.dial, addr)
+		e.name, ttl = lookup(ctx, n.dial, addr)
 		<-n.slots
 	case <-ctx.Done():
-		lasts = 0 // it was not asked for: the next one asks
 	}
 	n.mu.Lock()
-	e.until = n.now().Add(lasts)
+	e.until = n.now().Add(ttl)
 	n.mu.Unlock()
 	close(e.done)
 }

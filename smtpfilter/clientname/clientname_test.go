@@ -13,13 +13,13 @@ import (
 	"spamgate/smtpfilter/clientname/dnstest"
 )
 
-// The clients of these tests are in no hosts file.
+// The hosts file does not have the clients of these tests.
 const (
 	addr  = "192.0.2.1"
 	other = "192.0.2.2"
 )
 
-// clock is a clock that stands until it is set.
+// clock is a clock that only advance moves.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -37,7 +37,7 @@ func (c *clock) advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// newNames returns a Names that asks a server of its own, and its clock.
+// newNames returns a Names with its own name server and clock.
 func newNames(t *testing.T) (*Names, *dnstest.Server, *clock) {
 	t.Helper()
 	s := dnstest.New(t, "127.0.0.1:0")
@@ -55,7 +55,7 @@ func (n *Names) want(t *testing.T, addr, want string) {
 	}
 }
 
-// wantAsked compares the questions since the last call.
+// wantAsked compares the queries since the last call.
 func wantAsked(t *testing.T, s *dnstest.Server, since *int, want ...string) {
 	t.Helper()
 	all := s.Asked()
@@ -109,19 +109,19 @@ func TestLifetimes(t *testing.T) {
 	}{
 		{"the address's TTL", func(s *dnstest.Server) { known(s, 600, 90) }, "mx.example.com", 90 * time.Second},
 		{"the name's TTL", func(s *dnstest.Server) { known(s, 30, 90) }, "mx.example.com", 30 * time.Second},
-		{"none", func(s *dnstest.Server) { known(s, 0, 90) }, "mx.example.com", leastLife},
-		{"a week", func(s *dnstest.Server) { known(s, 604800, 604800) }, "mx.example.com", mostLife},
-		{"over TCP", func(s *dnstest.Server) { known(s, 600, 90); s.Behave(dnstest.Moods{Truncate: true}) }, "mx.example.com", 90 * time.Second},
-		{"no name", func(s *dnstest.Server) { s.Behave(dnstest.Moods{Negative: 120}) }, "", 2 * time.Minute},
+		{"none", func(s *dnstest.Server) { known(s, 0, 90) }, "mx.example.com", minTTL},
+		{"a week", func(s *dnstest.Server) { known(s, 604800, 604800) }, "mx.example.com", maxTTL},
+		{"over TCP", func(s *dnstest.Server) { known(s, 600, 90); s.Behave(dnstest.Behavior{Truncate: true}) }, "mx.example.com", 90 * time.Second},
+		{"no name", func(s *dnstest.Server) { s.Behave(dnstest.Behavior{Negative: 120}) }, "", 2 * time.Minute},
 		{"no address", func(s *dnstest.Server) {
 			s.AddPTR(addr, "mx.example.com", 600)
-			s.Behave(dnstest.Moods{Negative: 40})
+			s.Behave(dnstest.Behavior{Negative: 40})
 		}, "", 40 * time.Second},
 		{"somebody else's", func(s *dnstest.Server) {
 			s.AddPTR(addr, "mx.example.com", 600)
 			s.AddAddr("mx.example.com", other, 70)
 		}, "", 70 * time.Second},
-		{"a server that fails", func(s *dnstest.Server) { s.Behave(dnstest.Moods{Fail: true}) }, "", unknownLife},
+		{"a server that fails", func(s *dnstest.Server) { s.Behave(dnstest.Behavior{Fail: true}) }, "", defaultTTL},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n, s, clock := newNames(t)
@@ -149,7 +149,7 @@ func TestAskedOnce(t *testing.T) {
 	n, s, _ := newNames(t)
 	s.AddHost("mx.example.com", addr, 60)
 	hold := make(chan struct{})
-	s.Behave(dnstest.Moods{Hold: hold})
+	s.Behave(dnstest.Behavior{Hold: hold})
 	var waiting sync.WaitGroup
 	for range 50 {
 		waiting.Go(func() {
@@ -167,7 +167,7 @@ func TestAskedOnce(t *testing.T) {
 // TestNobodyWaitsForAsk is about a name server that does not answer.
 func TestNobodyWaitsForAsk(t *testing.T) {
 	n, s, _ := newNames(t)
-	s.Behave(dnstest.Moods{Hold: make(chan struct{})})
+	s.Behave(dnstest.Behavior{Hold: make(chan struct{})})
 	n.Ask(netip.MustParseAddr(addr))
 	s.Wait(t.Context(), t, 1)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -176,14 +176,14 @@ func TestNobodyWaitsForAsk(t *testing.T) {
 		t.Errorf("got %q from a server that says nothing", got)
 	}
 	// A flood of clients is not asked for beyond the bound.
-	for i := range 10 * maxEarly {
+	for i := range 10 * maxPrefetch {
 		n.Ask(netip.AddrFrom4([4]byte{198, 51, 100, byte(i)}))
 	}
 	n.mu.Lock()
 	kept := len(n.recent)
 	n.mu.Unlock()
-	if kept != maxEarly {
-		t.Errorf("%d clients are asked for, want %d", kept, maxEarly)
+	if kept != maxPrefetch {
+		t.Errorf("%d clients are asked for, want %d", kept, maxPrefetch)
 	}
 	n.Close()
 	n.want(t, other, "")
@@ -193,7 +193,7 @@ func TestNobodyWaitsForAsk(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	t.Parallel()
 	n, s, _ := newNames(t)
-	s.Behave(dnstest.Moods{Hold: make(chan struct{})})
+	s.Behave(dnstest.Behavior{Hold: make(chan struct{})})
 	n.want(t, addr, "")
 	asked := len(s.Asked())
 	n.want(t, addr, "") // the failure is kept
@@ -202,7 +202,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// TestNamesBound is about a flood of clients whose names are all asked for.
+// TestNamesBound looks up a flood of clients.
 func TestNamesBound(t *testing.T) {
 	n := New(func(context.Context, string, string) (net.Conn, error) { return nil, context.DeadlineExceeded })
 	defer n.Close()
@@ -219,20 +219,19 @@ func TestNamesBound(t *testing.T) {
 	}
 }
 
-// FuzzLifetime: whatever a name server sends is read without a panic.
-func FuzzLifetime(f *testing.F) {
+// FuzzTTL parses whatever a name server sends without a panic.
+func FuzzTTL(f *testing.F) {
 	f.Add([]byte("\x00\x01\x81\x80\x00\x01\x00\x01\x00\x00\x00\x00\x01a\x00\x00\x01\x00\x01\xc0\x0c\x00\x01\x00\x01\x00\x00\x00\x3c\x00\x04\x7f\x00\x00\x01"))
 	f.Fuzz(func(t *testing.T, message []byte) {
-		var l lifetimes
-		l.note(message)
-		if d := l.shortest(); d < leastLife || d > mostLife {
-			t.Errorf("kept for %v", d)
+		var l leastTTL
+		l.add(message)
+		if d := l.bounded(); d < minTTL || d > maxTTL {
+			t.Errorf("cached for %v", d)
 		}
 	})
 }
 
-// BenchmarkName compares an answer that is kept with a question to a server on
-// loopback, which each connection asked before.
+// BenchmarkName compares a cached answer with a query to a server on loopback.
 func BenchmarkName(b *testing.B) {
 	s := dnstest.New(b, "127.0.0.1:0")
 	s.AddHost("mx.example.com", addr, 3600)

@@ -11,32 +11,31 @@ import (
 )
 
 const (
-	// leastLife and mostLife bound how long an answer is kept, whatever DNS says.
-	leastLife = 10 * time.Second
-	mostLife  = time.Hour
+	// minTTL and maxTTL bound how long an answer is cached, whatever its TTL.
+	minTTL = 10 * time.Second
+	maxTTL = time.Hour
 
-	// unknownLife is how long one is kept of which DNS does not say: a name of
-	// the hosts file, and a question that got no answer (RFC 2308, section 7,
-	// allows 5 minutes).
-	unknownLife = time.Minute
+	// defaultTTL is for results without a TTL: a name of the hosts file, and a
+	// query without an answer (RFC 2308, section 7, allows 5 minutes).
+	defaultTTL = time.Minute
 )
 
 // lookup returns the name of a client, "" if it has none or none was found, and how
-// long to keep that.
-func lookup(ctx context.Context, dial Dial, addr netip.Addr) (name string, lasts time.Duration) {
-	var heard lifetimes
-	// A Resolver of its own: what is heard on its connections is about this
-	// client. Only Go's own resolver uses Dial.
-	r := &net.Resolver{PreferGo: true, Dial: heard.dial(dial)}
+// long to cache that.
+func lookup(ctx context.Context, dial Dial, addr netip.Addr) (name string, ttl time.Duration) {
+	var least leastTTL
+	// Each lookup has its own Resolver, so all answers on its connections are about
+	// this client. Only Go's own resolver uses Dial.
+	r := &net.Resolver{PreferGo: true, Dial: least.dial(dial)}
 	name, err := confirmed(ctx, r, addr)
 	var failure *net.DNSError
 	if errors.As(err, &failure) && !failure.IsNotFound {
-		return "", unknownLife
+		return "", defaultTTL
 	}
-	return name, heard.shortest()
+	return name, least.bounded()
 }
 
-// confirmed returns the name that addr has in DNS, if that has this address.
+// confirmed returns the name of addr in DNS, if that name has this address.
 func confirmed(ctx context.Context, r *net.Resolver, addr netip.Addr) (string, error) {
 	names, err := r.LookupAddr(ctx, addr.String())
 	if err != nil || len(names) == 0 {
@@ -50,16 +49,16 @@ func confirmed(ctx context.Context, r *net.Resolver, addr netip.Addr) (string, e
 	if addr.Is6() {
 		family = "ip6"
 	}
-	// With the final dot the domains of "search" in resolv.conf are not tried.
+	// The final dot keeps the "search" domains of resolv.conf out.
 	addrs, err := r.LookupNetIP(ctx, family, name+".")
-	if err != nil || !slices.ContainsFunc(addrs, func(a netip.Addr) bool { return plain(a) == addr }) {
+	if err != nil || !slices.ContainsFunc(addrs, func(a netip.Addr) bool { return withoutZone(a) == addr }) {
 		return "", err
 	}
 	return name, nil
 }
 
-// valid reports whether a name has letters, digits, hyphens, underscores and dots
-// only. The mail server gets it as an argument of a command.
+// valid reports whether a name consists of letters, digits, hyphens, underscores and
+// dots. The mail server receives it as an argument of a command.
 func valid(name string) bool {
 	odd := func(c rune) bool {
 		return (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && c != '.' && c != '-' && c != '_'

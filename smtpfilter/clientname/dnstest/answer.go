@@ -1,7 +1,6 @@
 package dnstest
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -9,7 +8,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// Reverse returns the name under which an address's PTR record is.
+// Reverse returns the name of an address's PTR record.
 func Reverse(addr netip.Addr) string {
 	var b strings.Builder
 	bytes := addr.AsSlice()
@@ -26,10 +25,10 @@ func Reverse(addr netip.Addr) string {
 	return b.String() + "ip6.arpa."
 }
 
-// answer returns the answer to a question, nil to none.
-func (s *Server) answer(question []byte, network string) []byte {
+// answer returns the answer to a query, or nil if the query is invalid.
+func (s *Server) answer(query []byte, network string) []byte {
 	var p dnsmessage.Parser
-	h, err := p.Start(question)
+	h, err := p.Start(query)
 	if err != nil {
 		return nil
 	}
@@ -41,13 +40,13 @@ func (s *Server) answer(question []byte, network string) []byte {
 	s.asked = append(s.asked, fmt.Sprintf("%s %s %s", strings.TrimPrefix(q.Type.String(), "Type"), q.Name, network))
 	close(s.changed)
 	s.changed = make(chan struct{})
-	moods := s.moods
+	behavior := s.behavior
 	records := s.records[q.Name.String()]
 	s.mu.Unlock()
-	if moods.Hold != nil {
+	if behavior.Hold != nil {
 		select {
-		case <-moods.Hold:
-		case <-s.ended:
+		case <-behavior.Hold:
+		case <-s.ctx.Done():
 			return nil
 		}
 	}
@@ -61,18 +60,18 @@ func (s *Server) answer(question []byte, network string) []byte {
 		}
 	}
 	switch {
-	case moods.Fail:
+	case behavior.Fail:
 		m.RCode, m.Answers = dnsmessage.RCodeServerFailure, nil
-	case moods.Truncate && network == "udp":
+	case behavior.Truncate && network == "udp":
 		m.Truncated, m.Answers = true, nil
 	case len(m.Answers) == 0:
 		if records == nil {
 			m.RCode = dnsmessage.RCodeNameError
 		}
 		m.Authorities = []dnsmessage.Resource{{
-			Header: dnsmessage.ResourceHeader{Name: dnsmessage.MustNewName("example."), Class: dnsmessage.ClassINET, TTL: moods.Negative},
+			Header: dnsmessage.ResourceHeader{Name: dnsmessage.MustNewName("example."), Class: dnsmessage.ClassINET, TTL: behavior.Negative},
 			Body: &dnsmessage.SOAResource{
-				NS: dnsmessage.MustNewName("ns.example."), MBox: dnsmessage.MustNewName("hostmaster.example."), MinTTL: moods.Negative,
+				NS: dnsmessage.MustNewName("ns.example."), MBox: dnsmessage.MustNewName("hostmaster.example."), MinTTL: behavior.Negative,
 			},
 		}}
 	}
@@ -92,14 +91,4 @@ func typeOf(body dnsmessage.ResourceBody) dnsmessage.Type {
 		return dnsmessage.TypeA
 	}
 	return dnsmessage.TypeAAAA
-}
-
-// context returns a context that ends with the server.
-func (s *Server) context() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	s.running.Go(func() {
-		<-s.ended
-		cancel()
-	})
-	return ctx
 }

@@ -1,5 +1,5 @@
-// Package dnstest is a name server on loopback for tests, over UDP and TCP, that
-// counts what it is asked.
+// Package dnstest is a name server on loopback for tests, over UDP and TCP. It records
+// the queries.
 package dnstest
 
 import (
@@ -15,29 +15,29 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// Server is a name server. Its zone is what Add has put in it.
+// Server is a name server. Its zone consists of the records that were added.
 type Server struct {
 	udp net.PacketConn
 	tcp net.Listener
 
-	mu      sync.Mutex
-	records map[string][]dnsmessage.Resource // by name, which ends in a dot
-	asked   []string                         // "PTR 1.2.0.192.in-addr.arpa. udp"
-	changed chan struct{}                    // closed with the next question
-	moods   Moods
-	running sync.WaitGroup
-	ended   chan struct{}
+	mu       sync.Mutex
+	records  map[string][]dnsmessage.Resource // by name, which ends in a dot
+	asked    []string                         // "PTR 1.2.0.192.in-addr.arpa. udp"
+	changed  chan struct{}                    // closed with the next query
+	behavior Behavior
+	running  sync.WaitGroup
+	ctx      context.Context // ends with the server
 }
 
-// Moods are how a Server answers.
-type Moods struct {
-	Fail     bool            // every question with SERVFAIL
-	Truncate bool            // over UDP, that the answer is too long for it
-	Hold     <-chan struct{} // not before it is closed; nil: at once
-	Negative uint32          // seconds for which a missing record may be taken for missing
+// Behavior says how a Server answers.
+type Behavior struct {
+	Fail     bool            // answers SERVFAIL
+	Truncate bool            // truncates answers over UDP
+	Hold     <-chan struct{} // answers once it is closed; nil: at once
+	Negative uint32          // TTL of a missing record, in seconds
 }
 
-// New starts a server at an address such as "127.0.0.1:0", until the test ends.
+// New starts a server at an address such as "127.0.0.1:0". It ends with the test.
 func New(t testing.TB, addr string) *Server {
 	t.Helper()
 	tcp, err := net.Listen("tcp", addr)
@@ -49,11 +49,13 @@ func New(t testing.TB, addr string) *Server {
 		tcp.Close()
 		t.Fatal(err)
 	}
-	s := &Server{udp: udp, tcp: tcp, records: map[string][]dnsmessage.Resource{}, changed: make(chan struct{}), ended: make(chan struct{})}
+	s := &Server{udp: udp, tcp: tcp, records: map[string][]dnsmessage.Resource{}, changed: make(chan struct{})}
+	var cancel context.CancelFunc
+	s.ctx, cancel = context.WithCancel(context.Background())
 	s.running.Go(s.serveUDP)
 	s.running.Go(s.serveTCP)
 	t.Cleanup(func() {
-		close(s.ended)
+		cancel()
 		udp.Close()
 		tcp.Close()
 		s.running.Wait()
@@ -61,33 +63,33 @@ func New(t testing.TB, addr string) *Server {
 	return s
 }
 
-// Addr is where the server is, over UDP and TCP.
+// Addr returns the server's address, over UDP and TCP.
 func (s *Server) Addr() string { return s.tcp.Addr().String() }
 
-// Dial connects to the server, whichever is asked for.
+// Dial connects to this server, whatever the address.
 func (s *Server) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, network, s.Addr())
 }
 
 // Behave sets how the server answers from now on.
-func (s *Server) Behave(m Moods) {
+func (s *Server) Behave(b Behavior) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.moods = m
+	s.behavior = b
 }
 
-// AddHost gives a name an address, and the address the name, for some seconds.
+// AddHost adds the address of a name and the name of that address, with a TTL in seconds.
 func (s *Server) AddHost(name, addr string, ttl uint32) {
 	s.AddPTR(addr, name, ttl)
 	s.AddAddr(name, addr, ttl)
 }
 
-// AddPTR gives an address a name.
+// AddPTR adds the name of an address.
 func (s *Server) AddPTR(addr, name string, ttl uint32) {
 	s.add(Reverse(netip.MustParseAddr(addr)), ttl, &dnsmessage.PTRResource{PTR: dnsmessage.MustNewName(name + ".")})
 }
 
-// AddAddr gives a name an address.
+// AddAddr adds an address of a name.
 func (s *Server) AddAddr(name, addr string, ttl uint32) {
 	a := netip.MustParseAddr(addr)
 	if a.Is4() {
@@ -113,14 +115,14 @@ func (s *Server) add(name string, ttl uint32, body dnsmessage.ResourceBody) {
 	})
 }
 
-// Asked returns the questions so far, as "PTR 1.2.0.192.in-addr.arpa. udp".
+// Asked returns the queries so far, as "PTR 1.2.0.192.in-addr.arpa. udp".
 func (s *Server) Asked() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.asked)
 }
 
-// Wait waits until there were n questions, and fails the test if the context ends.
+// Wait waits for n queries, and fails the test if the context ends first.
 func (s *Server) Wait(ctx context.Context, t testing.TB, n int) {
 	t.Helper()
 	for {
@@ -145,9 +147,9 @@ func (s *Server) serveUDP() {
 		if err != nil {
 			return
 		}
-		question := slices.Clone(buf[:n])
+		query := slices.Clone(buf[:n])
 		s.running.Go(func() {
-			if answer := s.answer(question, "udp"); answer != nil {
+			if answer := s.answer(query, "udp"); answer != nil {
 				s.udp.WriteTo(answer, from)
 			}
 		})
@@ -162,17 +164,17 @@ func (s *Server) serveTCP() {
 		}
 		s.running.Go(func() {
 			defer c.Close()
-			defer context.AfterFunc(s.context(), func() { c.Close() })()
+			defer context.AfterFunc(s.ctx, func() { c.Close() })()
 			for {
 				var length [2]byte
 				if _, err := io.ReadFull(c, length[:]); err != nil {
 					return
 				}
-				question := make([]byte, binary.BigEndian.Uint16(length[:]))
-				if _, err := io.ReadFull(c, question); err != nil {
+				query := make([]byte, binary.BigEndian.Uint16(length[:]))
+				if _, err := io.ReadFull(c, query); err != nil {
 					return
 				}
-				answer := s.answer(question, "tcp")
+				answer := s.answer(query, "tcp")
 				c.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(answer))), answer...))
 			}
 		})
