@@ -8,18 +8,17 @@ import (
 	"github.com/emersion/go-message/mail"
 )
 
-// Nothing here uses the names beside addresses, so go-message is given a reader of
-// charsets that does not decode them: some charsets are slow, and a header may hold
-// thousands of encoded-words.
+// This package does not use display names. So go-message does not decode their charsets:
+// some are slow, and a header may have thousands of encoded-words.
 func init() {
 	message.CharsetReader = func(_ string, text io.Reader) (io.Reader, error) { return text, nil }
 }
 
-// read finds the addresses and forms of one field's unfolded value.
+// read finds the addresses and forms in a field's unfolded value.
 //
-// go-message reads the clean ones, which is nearly all mail. It parses by the
-// grammar and takes the whole value or none of it, so whatever it takes has one
-// meaning. The rest is scanned.
+// go-message parses the clean values, which is nearly all mail. It follows the grammar
+// and accepts the whole value or nothing, so a value that it accepts is unambiguous. The
+// scanner reads the others.
 func (c *collector) read(value string) {
 	if mayHoldAddress(value) && isClean(value) {
 		if found := c.budget.parse(value); len(found) > 0 {
@@ -30,7 +29,7 @@ func (c *collector) read(value string) {
 	c.scan(value)
 }
 
-// mayHoldAddress rules out the values without an "@", written or encoded.
+// mayHoldAddress reports whether a text has an "@", plain or perhaps encoded.
 func mayHoldAddress[T string | []byte](text T) bool {
 	for i, c := range []byte(text) {
 		if c == '@' || c == '=' && i+1 < len(text) && text[i+1] == '?' {
@@ -40,13 +39,12 @@ func mayHoldAddress[T string | []byte](text T) bool {
 	return false
 }
 
-// maxClean is the longest value, in bytes, that go-message is given. Its parser
-// formats what is left of its input into some errors and promises no bound on
-// its work; ours does.
+// maxClean is the longest value, in bytes, that go-message parses. Its parser copies the
+// rest of its input into some errors and promises no bound on its work; the scanner does.
 const maxClean = 4096
 
-// isClean reports printable ASCII of a usual length. Other bytes are left to
-// the scanner: go-message takes any Unicode space for a part of an address.
+// isClean reports whether a value is printable ASCII of a usual length. The scanner reads
+// others, since go-message accepts any Unicode space as part of an address.
 func isClean(value string) bool {
 	if len(value) > maxClean {
 		return false
@@ -59,7 +57,7 @@ func isClean(value string) bool {
 	return true
 }
 
-// parse asks go-message; nil where it fails.
+// parse returns the addresses that go-message finds, nil after an error.
 func (b *budget) parse(value string) []string {
 	b.spend(len(value) / parsedPerWord)
 	list, err := mail.ParseAddressList(value) // what Header.AddressList calls, without a Header
@@ -68,7 +66,7 @@ func (b *budget) parse(value string) []string {
 	}
 	found := make([]string, 0, len(list))
 	for _, a := range list {
-		// The local part comes without its quotes, the domain never has an @.
+		// The local part has no quotes, and the domain has no "@".
 		at := strings.LastIndexByte(a.Address, '@')
 		found = b.appendAddress(found, []byte(a.Address[:at]), []byte(a.Address[at+1:]), true)
 	}

@@ -8,19 +8,19 @@ import (
 	"golang.org/x/text/encoding/ianaindex"
 )
 
-// workPerAddress is how much a header may cost for each address that it may hold.
-// A word, a mark, an address and a form cost one each, and a mailbox with a display
-// name of three words about eight.
+// workPerAddress is how much work a header may cost for each address that it may have. A
+// word, a mark, an address and a form cost 1 each; a mailbox with a display name of three
+// words costs about 8.
 const workPerAddress = 16
 
 // How many bytes cost as much as one word.
 const (
-	parsedPerWord = 8    // of a value that go-message parses
-	oddPerWord    = 24   // of a part of an address with routes, or not all of printable ASCII
-	plainPerWord  = 1024 // of any other part
+	parsedPerWord = 8    // in a value that go-message parses
+	oddPerWord    = 24   // in a part of an address with routes, or with other than printable ASCII
+	plainPerWord  = 1024 // in any other part
 )
 
-// spendPart charges for a reading of a part of an address.
+// spendPart charges for reading a part of an address.
 func (b *budget) spendPart(part []byte) {
 	if len(part) < oddPerWord {
 		return
@@ -32,28 +32,29 @@ func (b *budget) spendPart(part []byte) {
 	b.spend(len(part) / oddPerWord)
 }
 
-// What costs more than a word.
+// The cost of what is more work than a word.
 const (
-	workPerValue   = 4  // of a field
-	workPerEncoded = 2  // word that is decoded
-	workPerUnknown = 14 // charset that is looked for in vain
-	workPerBeside  = 1  // form that is most likely a part of a name, besides
+	workPerValue   = 4  // a field's value
+	workPerEncoded = 2  // an encoded-word that is decoded
+	workPerUnknown = 14 // looking up an unknown charset
+	workPerBeside  = 1  // an additional form that is Beside
 )
 
-// budget is what reading a section may still cost. All that reads it shares one.
+// budget is the work that reading a section may still cost. All readers of a section
+// share it.
 type budget struct {
 	left     int
-	charsets map[string]encoding.Encoding // of encoded-words, those that are known
+	charsets map[string]encoding.Encoding // of encoded-words
 }
 
 func (b *budget) spend(n int) { b.left -= n }
 
-// spent reports whether no more is to be read.
+// spent reports whether nothing more may be read.
 func (b *budget) spent() bool { return b.left < 0 }
 
-// charset returns the decoder's encoding for a charset, nil if it is not known. Text in
-// one that is not known is read as ASCII. Those that are known are a few hundred names,
-// so that remembering them is bounded; looking for others is charged each time.
+// charset returns the encoding of a charset, nil if it is unknown. Text in an unknown
+// charset is read as ASCII. Only known charsets are cached, so that the cache has at most
+// a few hundred names; the lookup of an unknown one is charged each time.
 func (b *budget) charset(name string) encoding.Encoding {
 	if e, ok := b.charsets[name]; ok {
 		return e

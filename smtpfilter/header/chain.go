@@ -5,41 +5,39 @@ import (
 	"strings"
 )
 
-// chain is a row of segments with "@" between them, such as a@b.example.
+// chain is a sequence of segments separated by "@", such as a@b.example.
 //
-// The segment behind an @ holds the domain of the address there, and the local
-// part of the next one. The words that count are those beside the @: in
-// "Foo a@b.example Bar" they are a and b.example.
+// The segment after an @ has the domain of its address and the local part of the next
+// one. The words beside the @ count: in "Foo a@b.example Bar" they are a and b.example.
 //
-// Each @ makes an address of its own, and a row a@b@c is "a@b"@c besides, which
-// is how Postfix reads it. So a row of any length gives addresses of a length
-// linear in its own.
+// Each @ makes an address of its own. A row without space, a@b@c, is also "a@b"@c, which is
+// how Postfix reads it. So the addresses of a row have a total length linear in its own.
 type chain struct {
-	prev, cur segment // in front of the last @, and behind it
+	prev, cur segment // before the last @, and after it
 	open      bool    // there was an @
-	row       []byte  // the unbroken row in front of the last @
-	signs     int     // how many @ it holds
-	decode    bool    // read encoded-words in addresses, too
+	row       []byte  // the row without space before the last @
+	signs     int     // the number of @ in row
+	decode    bool    // read encoded-words in addresses too
 
-	// aside takes the addresses that may be a part of a name, while setAside is set.
+	// While setAside is set, addresses that may be part of a name go to aside.
 	aside    []string
 	setAside bool
 	budget   *budget
 }
 
-// wantsDomain reports that nothing stands behind the last @ so far.
+// wantsDomain reports whether the last @ has nothing after it yet.
 func (c *chain) wantsDomain() bool { return c.open && c.cur.empty() }
 
-// isRoute reports that the row is an @ and a domain alone.
+// isRoute reports whether the chain is only an @ and a domain.
 func (c *chain) isRoute() bool { return c.open && c.prev.empty() && !c.cur.empty() }
 
-// touchesDomain reports that what comes next stands in a domain, or against it.
+// touchesDomain reports whether what comes next is in a domain or next to it.
 func (c *chain) touchesDomain() bool {
 	return c.open && (c.cur.empty() || c.cur.pending == byNothing)
 }
 
-// backslash takes one that quotes nothing. It is dropped, and may end a word;
-// where it is all of a local part, that is empty and the domain still counts.
+// backslash drops a backslash that quotes nothing; it may end a word. If it is the whole
+// local part, that is empty and the domain still counts.
 func (c *chain) backslash() {
 	if !c.open && c.cur.empty() {
 		c.cur.add("")
@@ -48,7 +46,7 @@ func (c *chain) backslash() {
 	c.cur.gap(byMark)
 }
 
-// at takes an @ and appends the address that it completes.
+// at reads an @ and appends the address that it completes.
 func (c *chain) at(found []string) []string {
 	if c.wantsDomain() {
 		return found // @@ is read as one
@@ -68,10 +66,9 @@ func (c *chain) at(found []string) []string {
 	return found
 }
 
-// end ends the row and appends the address that it completes. Closed says that
-// the row filled angle brackets to their end: there the domain is all of the
-// words behind the @, too, for some readers drop the space inside brackets
-// ("<a@host. example>", a domain that was folded in its middle).
+// end ends the chain and appends the address that it completes. Closed says that the
+// chain fills angle brackets. Some readers drop the space inside brackets, so there all
+// words after the @ are a domain too ("<a@host. example>", a folded domain).
 func (c *chain) end(found []string, closed bool) []string {
 	found = c.appendLast(found, closed)
 	c.prev.reset()
@@ -80,7 +77,7 @@ func (c *chain) end(found []string, closed bool) []string {
 	return found
 }
 
-// appendLast appends the addresses of the last @ of an unbroken row.
+// appendLast appends the addresses of the last @.
 func (c *chain) appendLast(found []string, closed bool) []string {
 	found = c.appendPair(found, closed)
 	if c.open && c.signs > 0 && !c.cur.empty() {
@@ -90,7 +87,7 @@ func (c *chain) appendLast(found []string, closed bool) []string {
 	return found
 }
 
-// appendPair appends what the words on both sides of the last @ make.
+// appendPair appends the addresses that the words beside the last @ make.
 func (c *chain) appendPair(found []string, closed bool) []string {
 	if !c.open || c.prev.empty() || c.cur.empty() {
 		return found
@@ -119,8 +116,8 @@ func (c *chain) appendPair(found []string, closed bool) []string {
 	return found
 }
 
-// isSpaced reports whether the last @ has space on both sides, and a domain without a
-// dot: "Sales @ Acme". Encoded-words are left out, since they may hide a dot.
+// isSpaced reports whether the last @ has space on both sides and a domain without a dot:
+// "Sales @ Acme". It is false for encoded-words, which may hide a dot.
 func (c *chain) isSpaced() bool {
 	if c.prev.pending != bySpace || c.cur.words[0].before != bySpace {
 		return false

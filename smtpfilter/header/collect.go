@@ -2,118 +2,113 @@ package header
 
 import "slices"
 
-// state is what is known of a field that was asked for.
-type state uint8
+// fieldState is the state of a field that the caller has named.
+type fieldState uint8
 
 const (
-	absent  state = iota
-	present       // there, and nothing in it so far
-	filled        // holds an address or a form
+	absent  fieldState = iota
+	present            // it exists, without an address or a form so far
+	filled             // it has an address or a form
 )
 
-// collector gathers the senders and forms of all fields, each once.
+// collector collects the senders and forms of all fields, each once.
 type collector struct {
 	fields  []string
-	states  []state
+	states  []fieldState
 	senders []Sender
 	forms   []Form
-	most    int // senders and forms together, without those that are Beside
+	most    int // senders and forms together, except forms that are Beside
 	beside  int // forms that are Beside
 	budget  budget
 
-	field  string            // the one that is read
-	lost   bool              // its value is a malformed line, which holds no forms
-	named  bool              // its value holds an address
-	angled bool              // its value holds one in angle brackets
-	value  []form            // of the present value
-	known  map[form]struct{} // the same, once they are many
+	field    string            // the present field
+	lost     bool              // its value is a malformed line, which has no forms
+	named    bool              // its value has an address
+	angled   bool              // its value has an address in angle brackets
+	value    []form            // the forms of the present value
+	valueSet map[form]struct{} // the same, if there are many
 
-	seen      map[Sender]struct{} // the senders, once they are many
-	seenForms map[Form]struct{}   // likewise
+	senderSet map[Sender]struct{} // the senders, if there are many
+	formSet   map[Form]struct{}   // the forms, if there are many
 }
 
-// many is where looking through values becomes slower than a map.
+// many is the number of values from which a map is faster than a search.
 const many = 16
 
+// lookup returns the index of a field in fields, or -1.
 func (c *collector) lookup(name []byte) int {
-	for i, f := range c.fields {
-		if isName(name, f) {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(c.fields, func(f string) bool { return isName(name, f) })
 }
 
-// readField takes one value of the field with index i. Lost says that it is a
-// malformed line.
+// readField reads one value of the field with index i. Lost says that it is a malformed
+// line.
 func (c *collector) readField(i int, value string, lost bool) {
 	c.budget.spend(workPerValue)
 	c.states[i] = max(c.states[i], present)
 	c.field, c.lost, c.named, c.angled = c.fields[i], lost, false, false
-	c.value, c.known = c.value[:0], nil
+	c.value, c.valueSet = c.value[:0], nil
 	c.read(value)
 	if c.named || len(c.value) > 0 {
 		c.states[i] = filled
 	}
 	for _, f := range c.value {
 		if f.kind == spacedAt && !c.named {
-			keep(&c.senders, &c.seen, Sender{Field: c.field, Address: f.text})
+			addOnce(&c.senders, &c.senderSet, Sender{Field: c.field, Address: f.text})
 			continue
 		}
 		beside := f.beside(c.named, c.angled)
 		if beside && c.budget.spent() {
 			return
 		}
-		kept := keep(&c.forms, &c.seenForms, Form{
+		added := addOnce(&c.forms, &c.formSet, Form{
 			Field:   c.field,
 			Text:    f.text,
 			Beside:  beside,
 			domain:  f.kind == domainOnly,
 			address: f.kind == spacedAt,
 		})
-		if kept && beside {
+		if added && beside {
 			c.budget.spend(workPerBeside)
 			c.beside++
 		}
 	}
 }
 
-// take adds what one member of the present value holds.
+// take adds the addresses and forms of one member of the present value.
 func (c *collector) take(found []string, forms []form) {
 	for _, address := range found {
 		c.named = true
-		keep(&c.senders, &c.seen, Sender{Field: c.field, Address: address})
+		addOnce(&c.senders, &c.senderSet, Sender{Field: c.field, Address: address})
 	}
 	for _, f := range forms {
 		if !c.lost || f.kind == spacedAt {
-			keep(&c.value, &c.known, f)
+			addOnce(&c.value, &c.valueSet, f)
 		}
 	}
 }
 
-// full reports whether the header holds more than it may, so that no more of it
-// need be read.
+// full reports whether the header has more than it may, so that reading can stop.
 func (c *collector) full() bool {
 	return c.budget.spent() || len(c.senders)+len(c.forms)-c.beside > c.most
 }
 
-// keep appends v to all and reports true, unless it is there. Seen holds all once they
-// are many.
-func keep[T comparable](all *[]T, seen *map[T]struct{}, v T) bool {
+// addOnce appends v to all unless all contains it, and reports whether it did. Set has the
+// values of all if there are many.
+func addOnce[T comparable](all *[]T, set *map[T]struct{}, v T) bool {
 	switch {
-	case *seen != nil:
-		if _, ok := (*seen)[v]; ok {
+	case *set != nil:
+		if _, ok := (*set)[v]; ok {
 			return false
 		}
-		(*seen)[v] = struct{}{}
+		(*set)[v] = struct{}{}
 	case slices.Contains(*all, v):
 		return false
 	}
 	*all = append(*all, v)
-	if *seen == nil && len(*all) >= many {
-		*seen = make(map[T]struct{}, 4*many)
+	if *set == nil && len(*all) >= many {
+		*set = make(map[T]struct{}, 4*many)
 		for _, v := range *all {
-			(*seen)[v] = struct{}{}
+			(*set)[v] = struct{}{}
 		}
 	}
 	return true

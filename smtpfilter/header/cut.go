@@ -5,20 +5,15 @@ import (
 	"unicode/utf8"
 )
 
-// What is read of the parts of an address. A part is cut only after everything that
-// readers drop has been dropped, so that padding does not push a name out of view.
+// The longest parts of an address that are read, in bytes. A part is cut after everything
+// that readers ignore was removed, so that padding does not hide a name.
 const (
-	// maxLocal is how much of a local part is read, in bytes: no line of a list is
-	// longer, so that no entry names more of it.
-	maxLocal = 4096
-
-	// maxDomain is how much of a domain is read, in bytes, from its end. A domain
-	// has at most 255 characters, of up to four bytes.
-	maxDomain = 4 * 255
+	maxLocal  = 4096    // from the beginning; no line of a list is longer
+	maxDomain = 4 * 255 // from the end; a domain has at most 255 characters of up to four bytes
 )
 
-// cutLocal returns the beginning of a local part. One with routes in it is left whole,
-// because each name in it may be a host: the readings of its routes are cut.
+// cutLocal returns the beginning of a local part. It leaves one with routes whole, because
+// each name in it may be a host: the readings of its routes are cut.
 func cutLocal(local []byte) []byte {
 	if len(local) <= maxLocal || bytes.ContainsAny(local, routeMarks) {
 		return local
@@ -41,7 +36,7 @@ func cutDomain(domain string) string {
 	return domain[start:]
 }
 
-// cutName returns the beginning of a local part, between characters.
+// cutName returns the beginning of a local part, cut between characters.
 func cutName(local []byte) []byte {
 	if len(local) <= maxLocal {
 		return local

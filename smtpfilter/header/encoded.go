@@ -7,17 +7,16 @@ import (
 
 var encodedStart = []byte("=?")
 
-// decodeWords replaces the encoded-words of a text (RFC 2047), however badly
-// made: what a lenient mail reader decodes must be seen. Space is allowed in
-// them, base64 may break off, and a charset that is not known is taken for
-// ASCII. Space between two of them is dropped. What is over the budget stays as it
-// is.
+// decodeWords decodes the encoded-words of a text (RFC 2047), even malformed ones: what a
+// lenient mail reader decodes must be judged. It accepts space in them and incomplete
+// base64, and reads an unknown charset as ASCII. It drops space between two of them. Words
+// beyond the budget stay encoded.
 func (b *budget) decodeWords(text string) string {
 	if !strings.Contains(text, "=?") {
 		return text
 	}
 	var out strings.Builder
-	behindWord := false
+	afterWord := false
 	for {
 		start := strings.Index(text, "=?")
 		if start < 0 || b.spent() {
@@ -27,14 +26,14 @@ func (b *budget) decodeWords(text string) string {
 		w, ok := cutWord(text[start:])
 		if !ok {
 			out.WriteString(text[:start+2])
-			text, behindWord = text[start+2:], false
+			text, afterWord = text[start+2:], false
 			continue
 		}
-		if !behindWord || strings.Trim(text[:start], " \t") != "" {
+		if !afterWord || strings.Trim(text[:start], " \t") != "" {
 			out.WriteString(text[:start])
 		}
 		out.WriteString(b.decode(w))
-		text, behindWord = text[start+w.size:], true
+		text, afterWord = text[start+w.size:], true
 	}
 }
 
@@ -46,8 +45,8 @@ type encodedWord struct {
 	size     int // as written, in bytes
 }
 
-// cutWord takes the encoded-word that s starts with. It never looks beyond the
-// next "=?", so that a row of broken words costs linear time.
+// cutWord parses the encoded-word at the start of s. It does not look beyond the next
+// "=?", so that many broken words cost linear time.
 func cutWord(s string) (encodedWord, bool) {
 	charset := strings.IndexByte(s[2:], '?')
 	if charset < 0 {
@@ -74,8 +73,7 @@ func cutWord(s string) (encodedWord, bool) {
 	return encodedWord{}, false
 }
 
-// decode gives a word's text as UTF-8, or its bytes where the charset is not
-// known.
+// decode returns a word's text as UTF-8, or its bytes if the charset is unknown.
 func (b *budget) decode(w encodedWord) string {
 	b.spend(workPerEncoded)
 	raw := w.bytes()
@@ -91,7 +89,7 @@ func (b *budget) decode(w encodedWord) string {
 	return string(raw)
 }
 
-// bytes undoes the word's encoding as far as it goes.
+// bytes decodes the word's base64 or Q encoding, as far as it is valid.
 func (w encodedWord) bytes() []byte {
 	if w.encoding == 'b' {
 		text, _, _ := strings.Cut(w.text, "=")
@@ -116,7 +114,7 @@ func (w encodedWord) bytes() []byte {
 	return raw
 }
 
-// unhex gives a hexadecimal digit's value, or 16.
+// unhex returns the value of a hexadecimal digit, or 16.
 func unhex(c byte) byte {
 	switch {
 	case '0' <= c && c <= '9':

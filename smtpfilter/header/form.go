@@ -5,37 +5,37 @@ import (
 	"strings"
 )
 
-// Form is what a field holds in the place of an address, and mail servers make
-// addresses of: it has no "@", or nothing on one side of it.
+// Form is what a field has instead of an address, and what mail servers turn into
+// addresses: it has no "@", or nothing on one side of it.
 type Form struct {
-	// Field is the name as it was asked for.
+	// Field is the field's name, as the caller wrote it.
 	Field string
 
-	// Text is the form without quotes, comments and invisible characters:
-	// "spam%listed.example", "spammer", "@listed.example". An "@" at the end is
-	// left out.
+	// Text is the form without quotes, comments, invisible characters and a final
+	// "@": "spam%listed.example", "spammer", "@listed.example".
 	Text string
 
-	// Beside says that the form stands beside an address of the same field and is most
-	// likely a part of a name, as "Smith" in "Smith, Ann <ann@b.example>". That is a
-	// word, a route to a host without a dot or with space at its operator ("Yahoo! Mail"),
-	// an "@" with space on both sides before a domain without a dot ("Sales @ Acme"), and
-	// a word in angle brackets if an address in brackets is there, too.
+	// Beside says that the form is beside an address in the same field and is most
+	// likely part of a name, like "Smith" in "Smith, Ann <ann@b.example>". Such forms
+	// are: a word; a route to a host without a dot or with space at its operator
+	// ("Yahoo! Mail"); an "@" with space on both sides and a domain without a dot
+	// ("Sales @ Acme"); and a word in angle brackets if the field also has an address
+	// in angle brackets.
 	Beside bool
 
-	domain  bool // Text is "@" and a domain; else an "@" is part of a local part
+	domain  bool // Text is "@" and a domain; otherwise an "@" is part of a local part
 	address bool // Text is an address
 }
 
 // Readings returns the addresses that servers make of the form, each once:
 //
-//   - user%host and host!user are user@host, at the last "%" and the first "!"
-//     as in Postfix's trivial-rewrite(8), and at the first "%" and last "!";
-//   - "@host" is the empty local part at that domain: `""@host`;
-//   - whatever has no domain is a local part as well: "user@". The server adds a
-//     domain of its own.
+//   - user%host and host!user become user@host, split at the last "%" and the first
+//     "!" as in Postfix's trivial-rewrite(8), and also at the first "%" and last "!";
+//   - "@host" becomes the empty local part at that domain: `""@host`;
+//   - a form without a domain is also a local part, "user@": the server adds its own
+//     domain.
 //
-// Of an "@" before what no domain can begin with there is nothing.
+// It is empty for an "@" before characters that cannot begin a domain.
 func (f Form) Readings() []string {
 	if f.address {
 		return []string{f.Text}
@@ -46,20 +46,20 @@ func (f Form) Readings() []string {
 	return append(appendRoutes(nil, f.Text), join(cutName([]byte(f.Text)), ""))
 }
 
-// appendRoutes appends what servers make of "%" and "!" in a local part without
-// quotes.
+// appendRoutes appends the addresses that servers make of "%" and "!" in a local part
+// without quotes, each once.
 func appendRoutes(found []string, local string) []string {
-	add := func(user, host string) {
+	for _, r := range routes(local) {
 		before := len(found)
-		if cleanHost(host) == "" {
-			if user != "" {
-				found = append(found, join([]byte(user), ""))
+		user := []byte(r.user)
+		switch {
+		case cleanHost(r.host) != "":
+			found = appendReadings(found, user, []byte(r.host))
+			if isIP(r.host) {
+				found = append(found, join(user, "["+r.host+"]"))
 			}
-		} else {
-			found = appendReadings(found, []byte(user), []byte(host))
-			if isIP(host) {
-				found = append(found, join([]byte(user), "["+host+"]"))
-			}
+		case r.user != "":
+			found = append(found, join(user, ""))
 		}
 		for i := len(found) - 1; i >= before; i-- {
 			if slices.Contains(found[:i], found[i]) {
@@ -67,16 +67,13 @@ func appendRoutes(found []string, local string) []string {
 			}
 		}
 	}
-	for _, r := range routes(local) {
-		add(r.user, r.host)
-	}
 	return found
 }
 
-// route is a way to read a local part with "%" or "!".
+// route is one reading of a local part with "%" or "!".
 type route struct{ user, host string }
 
-// routes returns what servers take for user and host in a local part without quotes.
+// routes returns the readings of a local part without quotes.
 func routes(local string) []route {
 	var all []route
 	if i := strings.IndexByte(local, '!'); i >= 0 {
@@ -96,9 +93,8 @@ func routes(local string) []route {
 	return all
 }
 
-// Routes returns the addresses that a server makes of user%host@local and
-// host!user@local when it takes "local" for itself: those of the local part
-// alone. Most addresses have none.
+// Routes returns the addresses that a server makes of user%host@local and host!user@local
+// if "local" is its own name. Most addresses have none.
 func Routes(address string) []string {
 	at := strings.LastIndexByte(address, '@')
 	if at < 0 || !strings.ContainsAny(address[:at], routeMarks) {
@@ -107,7 +103,7 @@ func Routes(address string) []string {
 	return appendRoutes(nil, unquoteLocal(address[:at]))
 }
 
-// unquoteLocal undoes what join does to a local part.
+// unquoteLocal removes the quotes that join adds to a local part.
 func unquoteLocal(local string) string {
 	if len(local) < 2 || local[0] != '"' {
 		return local
@@ -122,26 +118,26 @@ func unquoteLocal(local string) string {
 	return b.String()
 }
 
-// form is a Form in the making.
+// form is a Form before it is known whether the value has an address.
 type form struct {
 	text  string
 	kind  formKind
-	route bool // to a host with a dot, and no part of a name
+	route bool // to a host with a dot, so not part of a name
 }
 
-// formKind says where a form stands.
+// formKind says where a form was found.
 type formKind uint8
 
 const (
-	atSign     formKind = iota // beside an "@" without a domain, or all that is in brackets as one
-	domainOnly                 // behind an "@" without a local part
+	atSign     formKind = iota // before an "@" without a domain
+	domainOnly                 // after an "@" without a local part
 	bracketed                  // a word in angle brackets
 	bareWord                   // another word
-	spacedAt                   // an address whose "@" has space on both sides, and whose domain has no dot
+	spacedAt                   // an address with space on both sides of its "@" and no dot in its domain
 )
 
-// beside reports whether a form is most likely a part of a name in a value that holds
-// an address (named), or one in angle brackets (angled).
+// beside reports whether a form is most likely part of a name, in a value that has an
+// address (named), or one in angle brackets (angled).
 func (f form) beside(named, angled bool) bool {
 	switch f.kind {
 	case spacedAt:
@@ -154,10 +150,10 @@ func (f form) beside(named, angled bool) bool {
 	return false
 }
 
-// noteForms takes the words of the chain that no "@" uses, and the "@" with
-// nothing on one side. It is called before an "@" (more) or the end of the chain
-// is taken. Closed says that the chain fills angle brackets to their end.
-func (s *scanner) noteForms(more, closed bool) {
+// chainForms adds the words of the chain that no "@" uses, and an "@" with nothing on one
+// side. The scanner calls it before it reads an "@" (more) or the end of the chain. Closed
+// says that the chain fills angle brackets.
+func (s *scanner) chainForms(more, closed bool) {
 	c := &s.addrs
 	if s.mode != byGrammar || more && c.wantsDomain() {
 		return
@@ -188,20 +184,20 @@ func (s *scanner) noteForms(more, closed bool) {
 	s.addWords(&c.cur, from, to, kind)
 	if closed && !c.open && len(c.cur.words) > 1 {
 		spaced := c.cur.routeSpaced(0, len(c.cur.words))
-		s.addForm(c.cur.buf, bracketed, spaced) // some readers drop the space in brackets
+		s.addForm(c.cur.buf, bracketed, spaced) // some readers drop the space inside brackets
 		s.addForm(c.cur.spaced(), bracketed, spaced)
 	}
 }
 
-// addWords adds some words of a segment: what may be one word, and its parts
-// where a mark alone joins them.
+// addWords adds some words of a segment: words that may be one, and their parts if only a
+// mark joins them.
 func (s *scanner) addWords(g *segment, from, to int, kind formKind) {
 	for from < to {
 		end := from + 1
 		for end < to && g.joinsForm(end) {
 			end++
 		}
-		// Space at an operator makes it a mark of a name, unless there is nothing else.
+		// Space at an operator means a name, unless there is nothing else.
 		alone := from == 0 && end == len(g.words)
 		s.addForm(g.text(from, end), kind, !alone && g.routeSpaced(from, end))
 		for part := from; part < end; {
@@ -218,8 +214,8 @@ func (s *scanner) addWords(g *segment, from, to int, kind formKind) {
 	}
 }
 
-// addForm adds a form, decoded if it is encoded. Spaced says that there was space at
-// an operator in it, as in a name.
+// addForm adds a form, decoded if it is encoded. Spaced says that an operator in it had
+// space beside it, as in a name.
 func (s *scanner) addForm(text []byte, kind formKind, spaced bool) {
 	s.budget.spend(1)
 	s.budget.spendPart(text)
@@ -232,14 +228,14 @@ func (s *scanner) addForm(text []byte, kind formKind, spaced bool) {
 		t = string(cutLocal([]byte(t)))
 	}
 	if kind == bareWord && strings.Contains(t, "@") {
-		return // it is read as an address elsewhere
+		return // the decoded text is read as an address elsewhere
 	}
 	if strings.ContainsFunc(t, isWordRune) {
 		s.forms = append(s.forms, form{text: t, kind: kind, route: !spaced && isFullRoute(t)})
 	}
 }
 
-// isFullRoute reports whether a text has a route to a host with a dot, and no space at
+// isFullRoute reports whether a text has a route to a host with a dot, and no space beside
 // its operators.
 func isFullRoute(text string) bool {
 	for i := range len(text) {
@@ -247,27 +243,19 @@ func isFullRoute(text string) bool {
 			return false
 		}
 	}
-	for _, r := range routes(text) {
-		if host := cleanHost(r.host); strings.ContainsAny(host, ".:") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(routes(text), func(r route) bool {
+		return strings.ContainsAny(cleanHost(r.host), ".:")
+	})
 }
 
-// dropForms forgets the forms from one index to before another, except addresses.
+// dropForms removes the forms with indexes from <= i < to, except addresses.
 func (s *scanner) dropForms(from, to int) {
-	kept := s.forms[:from]
-	for _, f := range s.forms[from:to] {
-		if f.kind == spacedAt {
-			kept = append(kept, f)
-		}
-	}
-	s.forms = append(kept, s.forms[to:]...)
+	kept := slices.DeleteFunc(s.forms[from:to:to], func(f form) bool { return f.kind != spacedAt })
+	s.forms = append(s.forms[:from+len(kept)], s.forms[to:]...)
 }
 
-// plainForms marks the forms from an index on as what may be a name.
-func (s *scanner) plainForms(from int) {
+// nameForms marks the forms from an index on as words that may be part of a name.
+func (s *scanner) nameForms(from int) {
 	for i := from; i < len(s.forms); i++ {
 		if f := &s.forms[i]; f.kind == atSign || f.kind == bracketed {
 			f.kind = bareWord
@@ -275,7 +263,8 @@ func (s *scanner) plainForms(from int) {
 	}
 }
 
-// isWordRune reports letters and digits; a row of punctuation names nobody.
+// isWordRune reports whether r is a letter or digit, or not ASCII. Punctuation alone is not
+// a name.
 func isWordRune(r rune) bool {
 	return 'a' <= r|0x20 && r|0x20 <= 'z' || '0' <= r && r <= '9' || r > 0x7f
 }

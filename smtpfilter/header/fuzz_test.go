@@ -82,7 +82,7 @@ func FuzzSenders(f *testing.F) {
 
 // scanned returns what the scanner alone finds in a value.
 func scanned(value string) []string {
-	c := collector{states: make([]state, 1), budget: budget{left: 1 << 30}}
+	c := collector{states: make([]fieldState, 1), budget: budget{left: 1 << 30}}
 	c.scan(value)
 	return addressesOf(c.senders)
 }

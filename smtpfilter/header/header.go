@@ -1,72 +1,66 @@
 // Package header finds the senders in a message's header section.
 //
-// The gate judges whom a message says it is from, so what counts is not what
-// the grammar allows but what somebody downstream may show as the sender or
-// answer to. Senders therefore reads every field of a name and every address of a
-// field, and where mail readers differ on what the address is, all of theirs. It
-// never gives up on a field because one part of it is broken.
+// The gate judges whom a message claims to be from. So an address counts if some mail
+// reader may show it as the sender or reply to it, whatever the grammar says. Senders
+// reads every field with a given name and every address in a field. If mail readers
+// disagree about the address, all of their readings count. A broken part of a field does
+// not stop it.
 //
 // # What is an address
 //
-//   - An addr-spec on its own, or one in angle brackets, also in groups, behind
-//     routes, with comments and white space inside (RFC 5322, sections 3.4 and
-//     4.4). Separators are "," and, as in Outlook, ";". A member ends at ">"
-//     even without one, so in "<a@b.example> <c@d.example>" both count.
-//   - Several readings of one text all count: a@b@c.example is "a@b"@c.example,
-//     a@b and b@c.example; "a@b. example" is a@b.example and a@b.
-//   - In an address that holds an encoded-word the decoded text counts as well,
-//     although RFC 2047, section 5 forbids it: some readers decode first.
+//   - An addr-spec alone or in angle brackets, in groups, after routes, with comments
+//     and white space inside (RFC 5322, sections 3.4 and 4.4). Separators are "," and,
+//     as in Outlook, ";". A member also ends at ">", so both count in
+//     "<a@b.example> <c@d.example>".
+//   - All readings of one text: a@b@c.example is "a@b"@c.example, a@b and
+//     b@c.example; "a@b. example" is a@b.example and a@b.
+//   - The decoded text of an encoded-word in an address, besides the text as written.
+//     RFC 2047, section 5 forbids it, but some readers decode first.
 //
-// # What is not
+// # What is not an address
 //
-//   - Display text beside an address. The sender of
-//     "Foo@bar.example <a@b.example>" is a@b.example alone: turning mail away
-//     for its display text would turn away what mailing lists and ticket
-//     systems send. The same holds for quoted strings, encoded-words, comments.
-//   - The route of <@route.example:a@b.example> and a group's name.
+//   - Display text beside an address. The sender of "Foo@bar.example <a@b.example>"
+//     is a@b.example only: mailing lists and ticket systems send such display text. The
+//     same holds for quoted strings, encoded-words and comments.
+//   - The route of <@route.example:a@b.example>, and a group's name.
 //
-// Text is judged where it is all that a reader has to show: a member of the list
-// holds no address outside its quoted strings and encoded-words
-// (From: "a@b.example"), or the whole field holds none, and then its comments
-// count, too. And text is judged where readers differ on what is text: angle
-// brackets with another bracket or a list in them make no display text, and where
-// a quote or comment is never closed, a backslash stands outside of both, or a
-// quoted string is part of a domain, the field is read once more as if there were
-// no such marks.
+// Text does count if a reader has nothing else to show: a member of the list has no
+// address outside its quoted strings and encoded-words (From: "a@b.example"). If the whole
+// field has none, its comments count too. Text also counts if readers disagree about what
+// is text. That is so for a member whose angle brackets contain another bracket or a list.
+// If a quote or comment is never closed, a backslash is outside of both, or a quoted
+// string is part of a domain, Senders reads the field a second time without these marks.
 //
 // # Forms
 //
-// Mail servers complete and rewrite what a field holds in the place of an address:
-// Postfix for clients that it takes for its own, OpenSMTPD for all, Exim and
-// Sendmail by their rewrite rules. So the following are returned as well, as a Form
-// with the addresses that it may become. A Form is a guess: it may turn mail away,
-// and must never let it in.
+// Mail servers complete and rewrite what a field has instead of an address: Postfix for
+// its own clients, OpenSMTPD for all, Exim and Sendmail by their rewrite rules. So Senders
+// also returns the following, each as a Form with the addresses that it may become. A Form
+// is a guess: it may refuse mail, and must never let it in.
 //
 //   - user%host and host!user, also in quotes, with comments and space around the
 //     "%" and "!";
-//   - "@host" and "user@", where the other side is missing or holds no name;
-//   - a bare word, with what follows a source route or stands in a group. Which
-//     words count is what servers take for an address: in angle brackets all that
-//     they hold, in a member without brackets each word (Postfix adds the missing
-//     commas; OpenSMTPD takes the last). A quoted string is one word. An
-//     encoded-word counts decoded.
+//   - "@host" and "user@", if the other side is missing or has no name;
+//   - a bare word, also after a source route or in a group. Servers decide which words
+//     count: in angle brackets their whole content, in a member without brackets each
+//     word (Postfix adds the missing commas; OpenSMTPD takes the last word). A quoted
+//     string is one word. An encoded-word counts decoded.
 //
-// Not a Form is what is a name to servers too: text beside angle brackets, even
-// empty ones, comments, a group's name, punctuation, and whatever stands on a
-// malformed line, at which servers end the header. Words beside an address
-// ("Smith, Ann <ann@b.example>") are most likely a name that was split at its comma,
-// but servers complete them all the same. They are marked with Beside, so that
-// entries that name the word can count, and those of the whole domain do not. So are
-// "Yahoo! Mail", "50% off" and "Sales @ Acme" beside an address, and the word in
-// "Ann <boss> <ann@b.example>": see [Form].
+// Not a Form is what servers take for a name too: text beside angle brackets, even empty
+// ones, comments, a group's name, punctuation, and anything on a malformed line, where
+// servers end the header. Words beside an address ("Smith, Ann <ann@b.example>") are most
+// likely a name that was split at its comma, but servers complete them too. They are marked
+// with Beside: entries that name the word can count, entries for the whole domain do not.
+// The same holds for "Yahoo! Mail", "50% off" and "Sales @ Acme" beside an address, and
+// for the word in "Ann <boss> <ann@b.example>": see [Form].
 //
 // # Bounds
 //
-// The work is linear in the size of the section. Senders cuts nothing off;
-// SendersUpTo stops at a number of addresses, and at an amount of words, marks and
-// encoded-words in proportion to it. Of a local part the first 4096 bytes count, of
-// a domain the last 1020, after invisible characters and empty labels have been
-// removed, and routes read: no list names more.
+// The work is linear in the size of the section. Senders has no other bound; SendersUpTo
+// stops at a number of addresses, and at a proportional number of words, marks and
+// encoded-words. The first 4096 bytes of a local part and the last 1020 bytes of a domain
+// count, after routes were read and invisible characters and empty labels removed: no list
+// has longer ones.
 package header
 
 import (
@@ -79,44 +73,43 @@ import (
 // Sender is one address and the field that names it.
 type Sender = verdict.HeaderSender
 
-// Result is what a header section says.
+// Result is what Senders found in a header section.
 type Result struct {
 	// Senders are in the order of the section, each pair of field and address
 	// once.
 	Senders []Sender
 
-	// Forms are what fields hold in the place of addresses, in the order of the
-	// section, each once.
+	// Forms are what fields have instead of addresses, in the order of the section,
+	// each once.
 	Forms []Form
 
-	// Empty names the fields that were asked for and are there, but hold neither
-	// an address nor a form in any of their occurrences, in the order asked.
+	// Empty names the fields that exist, but have neither an address nor a form in
+	// any of their occurrences, in the caller's order.
 	Empty []string
 
-	// TooMany says that the section holds more addresses and forms than was
-	// asked for, without those that are Beside. Senders and Forms are the first of
-	// them.
+	// TooMany says that the section has more addresses and forms than the caller
+	// allowed, not counting forms that are Beside. Senders and Forms have the first
+	// of them.
 	TooMany bool
 
-	// MessageID is the first Message-ID field's value without the space
-	// around it, for logs: what is not printable ASCII is a "?", and there
-	// are at most 200 bytes.
+	// MessageID is the value of the first Message-ID field, for logs: without the
+	// space around it, with "?" for what is not printable ASCII, and at most 200
+	// bytes.
 	MessageID string
 }
 
-// Senders finds the addresses in the named fields of a header section: the
-// lines up to and without the empty line, dot-unstuffed. Names are compared
-// without case. Any bytes are taken; see the package comment for how broken
-// fields are read.
+// Senders finds the addresses in the named fields of a header section: the lines before
+// the empty line, without dot-stuffing. The case of names does not matter. The section may
+// contain any bytes; see the package comment for how broken fields are read.
 func Senders(section []byte, fields []string) Result {
 	return SendersUpTo(section, fields, math.MaxInt/workPerAddress)
 }
 
-// SendersUpTo is Senders for headers that hold so many addresses and forms at most.
-// With more than that, or with fields of so many words, marks and lines that they
-// must be made to cost, it stops reading, and Result.TooMany is set.
+// SendersUpTo is Senders for at most so many addresses and forms. If there are more, or
+// so many words, marks and lines that reading them costs too much, it stops and sets
+// Result.TooMany.
 func SendersUpTo(section []byte, fields []string, most int) Result {
-	c := collector{fields: fields, states: make([]state, len(fields)), most: most, budget: budget{left: workPerAddress * most}}
+	c := collector{fields: fields, states: make([]fieldState, len(fields)), most: most, budget: budget{left: workPerAddress * most}}
 	var (
 		res   Result
 		idSet bool
@@ -145,11 +138,11 @@ func SendersUpTo(section []byte, fields []string, most int) Result {
 // maxMessageID is the longest MessageID, in bytes.
 const maxMessageID = 200
 
-// logText makes a value fit for a log line; see [Result].
+// logText returns a Message-ID for the log; see [Result].
 func logText(value string) string {
 	value = strings.Trim(value, " \t")
 	value = value[:min(len(value), maxMessageID)]
-	return strings.Clone(strings.Map(func(r rune) rune { // of the value nothing is kept
+	return strings.Clone(strings.Map(func(r rune) rune { // Clone: the caller must not keep the section in memory
 		if r < ' ' || r > '~' {
 			return '?'
 		}

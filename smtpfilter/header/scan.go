@@ -12,50 +12,50 @@ type mode uint8
 const (
 	byGrammar mode = iota // quoted strings, quoted pairs, comments
 	asText                // comments only: for the text of quoted strings and encoded-words
-	asRaw                 // none: the last resort
+	asRaw                 // none: for a malformed value
 )
 
-// scanner walks once over an address list and collects every address in it.
+// scanner scans an address list once and collects every address in it.
 //
-// The list is a row of members. A member's addresses are held back until its
-// end, for an address in angle brackets makes display text of what stands in
-// front of it.
+// The list consists of members. The scanner holds a member's addresses back until its end,
+// because an address in angle brackets turns what comes before it into display text.
 type scanner struct {
 	text  string
 	pos   int
 	mode  mode
-	found []string // of the present member, once out is set
+	found []string // addresses; of the present member only, if out is set
 	forms []form   // likewise
 
-	// out takes what a member holds; nil: it stays in found.
+	// out receives the addresses and forms of each member; nil leaves them in found
+	// and forms.
 	out *collector
 
 	budget *budget
 
-	// malformed says that readers differ on what is text: a quoted string or
-	// comment is never closed, a backslash is outside of both, a quoted string
-	// is part of a domain. Once a mark is not closed no later one is looked
-	// for, so the work stays linear.
+	// malformed says that readers disagree about what is text: a quoted string or
+	// comment is never closed, a backslash is outside of both, or a quoted string is
+	// part of a domain. After an unclosed mark the scanner looks for no other one of
+	// its kind, so that its work stays linear.
 	malformed          bool
 	noQuote, noComment bool
 
 	member     int  // where the present member starts in text
-	first      int  // its first address in found
-	firstForm  int  // its first form in forms
-	angle      int  // its first address in angle brackets in found, or -1: no bracket yet
-	angleForms int  // its first form in angle brackets in forms
+	first      int  // index of its first address in found
+	firstForm  int  // index of its first form in forms
+	angle      int  // index of its first address in angle brackets in found; -1 before a bracket
+	angleForms int  // index of its first form in angle brackets in forms
 	inside     bool // angle brackets are open
-	unclear    bool // they hold another bracket, or a list: they may be none
+	unclear    bool // they have another bracket or a list in them
 
 	addrs chain
 }
 
-// scanAs scans a text and appends the addresses in it to found.
+// scanAs scans a text and appends its addresses to found.
 func (b *budget) scanAs(m mode, text string, found []string) []string {
 	s := scanner{text: text, mode: m, found: found, budget: b}
 	s.run()
 	for _, f := range s.forms {
-		s.found = append(s.found, f.text) // nothing but addresses is there
+		s.found = append(s.found, f.text) // in this mode all forms are addresses
 	}
 	return s.found
 }
@@ -71,7 +71,7 @@ func (s *scanner) run() {
 	s.endMember(true)
 }
 
-// step takes one token.
+// step reads one token.
 func (s *scanner) step() {
 	c := s.text[s.pos]
 	if c != ' ' && c != '\t' {
@@ -103,7 +103,7 @@ func (s *scanner) step() {
 	case ']':
 		s.addrs.cur.gap(byMark)
 	case '@':
-		s.noteForms(true, false)
+		s.chainForms(true, false)
 		s.addrs.setAside = !s.inside
 		s.found = s.addrs.at(s.found)
 		s.takeAside()
@@ -124,7 +124,7 @@ func (s *scanner) step() {
 			kept := len(s.forms)
 			s.endChain(false)
 			s.pos++
-			if c == ':' { // in front of a colon is a group's name, or a route
+			if c == ':' { // a group's name or a route comes before a colon
 				s.dropForms(kept, len(s.forms))
 			}
 			s.endMember(c != ':')
@@ -137,7 +137,7 @@ func (s *scanner) step() {
 		if route {
 			s.forms = s.forms[:kept]
 		}
-		s.plainForms(kept)
+		s.nameForms(kept)
 	default:
 		s.char()
 		return
@@ -145,10 +145,10 @@ func (s *scanner) step() {
 	s.pos++
 }
 
-// char takes characters of a word, or one that separates words.
+// char reads characters of a word, or one that separates words.
 func (s *scanner) char() {
 	end := s.pos
-	for end < len(s.text) && plain[s.text[end]] {
+	for end < len(s.text) && isPlain[s.text[end]] {
 		end++
 	}
 	if end > s.pos {
@@ -165,16 +165,15 @@ func (s *scanner) char() {
 	s.pos += size
 }
 
-// plain marks the bytes of atoms and dots that are ASCII.
-var plain = func() (t [256]bool) {
+// isPlain has the ASCII bytes of atoms and dots.
+var isPlain = func() (t [256]bool) {
 	for c := byte('!'); c <= '~'; c++ {
 		t[c] = isAtext(string(rune(c)))
 	}
 	return t
 }()
 
-// quoted takes a quoted string as part of a word. It reports false where the
-// quote is none.
+// quoted reads a quoted string as part of a word. It reports whether there is one.
 func (s *scanner) quoted() bool {
 	if s.mode != byGrammar || s.noQuote {
 		return false
@@ -194,8 +193,7 @@ func (s *scanner) quoted() bool {
 	return false
 }
 
-// comment skips a comment, nested ones included. It reports false where the
-// parenthesis opens none.
+// comment skips a comment, with those nested in it. It reports whether there is one.
 func (s *scanner) comment() bool {
 	if s.mode == asRaw || s.noComment {
 		return false
@@ -219,8 +217,8 @@ func (s *scanner) comment() bool {
 	return false
 }
 
-// escaped takes a quoted pair outside of quotes: some readers know them there,
-// the grammar does not.
+// escaped reads a quoted pair outside of quotes, which some readers accept and the grammar
+// does not. It reports whether there is one.
 func (s *scanner) escaped() bool {
 	if s.mode != byGrammar {
 		return false
@@ -235,9 +233,9 @@ func (s *scanner) escaped() bool {
 	return true
 }
 
-// literal takes an address literal, brackets included, right behind an "@".
-// One that holds what is no part of an IP address or host name is none, so that
-// no bracket hides an address.
+// literal reads an address literal, with its brackets, directly after an "@". It reports
+// whether there is one. Brackets with characters that are not part of an IP address or
+// host name are not a literal, so that no bracket hides an address.
 func (s *scanner) literal() bool {
 	if !s.addrs.wantsDomain() {
 		return false
@@ -256,16 +254,15 @@ func (s *scanner) literal() bool {
 	return false
 }
 
-// endChain ends a row of words and @ signs. Closed says that it filled angle
-// brackets to their end.
+// endChain ends a chain. Closed says that the chain fills angle brackets.
 func (s *scanner) endChain(closed bool) {
-	s.noteForms(false, closed)
+	s.chainForms(false, closed)
 	s.addrs.setAside = !s.inside
 	s.found = s.addrs.end(s.found, closed)
 	s.takeAside()
 }
 
-// takeAside takes the addresses that may be a part of a name for forms.
+// takeAside adds the addresses that may be part of a name to the forms.
 func (s *scanner) takeAside() {
 	for _, address := range s.addrs.aside {
 		s.forms = append(s.forms, form{text: address, kind: spacedAt})
@@ -273,6 +270,7 @@ func (s *scanner) takeAside() {
 	s.addrs.aside = s.addrs.aside[:0]
 }
 
+// startMember passes the last member on and begins the next.
 func (s *scanner) startMember() {
 	if s.out != nil {
 		s.out.take(s.found, s.forms)
@@ -282,18 +280,18 @@ func (s *scanner) startMember() {
 	s.inside, s.unclear = false, false
 }
 
-// endMember settles which of a member's addresses count. Shown says that a
-// reader shows the text of a member that has none.
+// endMember decides which of a member's addresses count. Shown says that a reader shows
+// the text of a member without an address.
 func (s *scanner) endMember(shown bool) {
 	if s.unclear {
-		s.plainForms(0)
+		s.nameForms(0)
 	} else if s.angle >= 0 && len(s.found) > s.angle {
 		s.forms = append(s.forms[:s.firstForm], s.forms[s.angleForms:]...) // the rest is a display name
 	} else if s.angle >= 0 {
 		s.dropForms(s.firstForm, s.angleForms)
 	}
 	switch {
-	case s.unclear: // a reader may end the member elsewhere, so all of it counts
+	case s.unclear: // readers may end the member elsewhere, so all of it counts
 		s.readText(s.text[s.member:s.pos])
 	case s.angle >= 0 && len(s.found) > s.angle:
 		s.found = append(s.found[:s.first], s.found[s.angle:]...)
@@ -306,14 +304,13 @@ func (s *scanner) endMember(shown bool) {
 	s.startMember()
 }
 
-// readText looks for addresses in what a member's quoted strings and
-// encoded-words say.
+// readText reads the addresses in a member's quoted strings and encoded-words.
 func (s *scanner) readText(member string) {
 	if s.mode != byGrammar || !mayHoldAddress(member) {
 		return
 	}
 	if !strings.Contains(member, "=?") && !strings.ContainsAny(member, `"\`) {
-		return // nothing that the first look did not see
+		return // the first scan has seen all of it
 	}
 	text := scanner{text: s.budget.decodeWords(member), mode: asText, found: s.found, budget: s.budget}
 	text.run()

@@ -1,6 +1,6 @@
 package header
 
-// gap is what separates two words. The stronger one is the greater one.
+// gap is what separates two words. A stronger gap has a greater value.
 type gap uint8
 
 const (
@@ -9,12 +9,12 @@ const (
 	bySpace
 )
 
-// segment is the text between two @ signs or separators: words, dots included,
-// without quotes, and what separates them. The zero segment is empty.
+// segment is the text between two @ or separators: words with their dots, without quotes,
+// and the gaps between them. The zero segment is empty.
 type segment struct {
-	buf     []byte // the words, one behind the other
+	buf     []byte // the words, without gaps
 	words   []word
-	pending gap // since the last word
+	pending gap // after the last word
 }
 
 type word struct {
@@ -26,18 +26,18 @@ func (s *segment) reset() { s.buf, s.words, s.pending = s.buf[:0], s.words[:0], 
 
 func (s *segment) empty() bool { return len(s.words) == 0 }
 
-// gap notes that something separates what was added from what will be.
+// gap adds a gap.
 func (s *segment) gap(g gap) { s.pending = max(s.pending, g) }
 
-// add adds text to the present word, behind a gap to a new one.
+// add adds text to the present word, or after a gap to a new one.
 func (s *segment) add(text string) {
 	s.buf = append(s.buf, text...)
 	s.touch(len(text))
 }
 
-// addQuoted adds the inside of a quoted string: quoted pairs count as what they
-// quote. An empty one is a word, too. A word against it may be part of it, as in
-// "a".b@c.example, or not, as in "Foo"b@c.example.
+// addQuoted adds the content of a quoted string, without the backslashes of quoted pairs.
+// An empty one is a word too. A word next to it may be part of it, as in "a".b@c.example,
+// or not, as in "Foo"b@c.example.
 func (s *segment) addQuoted(text string) {
 	s.gap(byMark)
 	n := len(s.buf)
@@ -51,7 +51,7 @@ func (s *segment) addQuoted(text string) {
 	s.gap(byMark)
 }
 
-// touch makes the last n bytes of buf part of a word.
+// touch adds the last n bytes of buf to a word.
 func (s *segment) touch(n int) {
 	if len(s.words) == 0 || s.pending != byNothing {
 		start := len(s.buf) - n
@@ -61,9 +61,8 @@ func (s *segment) touch(n int) {
 	s.words[len(s.words)-1].end = len(s.buf)
 }
 
-// joins reports that a reader may take the words i-1 and i for one: only a mark
-// is between them, or space beside a dot, as RFC 5322, section 4.4 has it for
-// obs-local-part and obs-domain.
+// joins reports whether a reader may take words i-1 and i as one: only a mark is between
+// them, or space beside a dot, as in obs-local-part and obs-domain (RFC 5322, section 4.4).
 func (s *segment) joins(i int) bool {
 	if s.words[i].before == byMark {
 		return true
@@ -73,21 +72,19 @@ func (s *segment) joins(i int) bool {
 		next.end > next.start && s.buf[next.start] == '.'
 }
 
-// joinsForm is joins for what is no address: servers read "%" and "!" as
-// operators, space beside them included.
+// joinsForm is joins for forms: servers ignore space beside the operators "%" and "!".
 func (s *segment) joinsForm(i int) bool {
 	return s.joins(i) || s.besideRoute(i)
 }
 
-// besideRoute reports that an operator is beside the gap before word i.
+// besideRoute reports whether an operator is beside the gap before word i.
 func (s *segment) besideRoute(i int) bool {
 	last, next := s.words[i-1], s.words[i]
 	return last.end > last.start && isRoute(s.buf[last.end-1]) ||
 		next.end > next.start && isRoute(s.buf[next.start])
 }
 
-// routeSpaced reports whether there is space beside an operator, among the words from
-// one to before another.
+// routeSpaced reports whether an operator has space beside it in words[from:to].
 func (s *segment) routeSpaced(from, to int) bool {
 	for i := from + 1; i < to; i++ {
 		if s.words[i].before == bySpace && s.besideRoute(i) {
@@ -97,7 +94,7 @@ func (s *segment) routeSpaced(from, to int) bool {
 	return false
 }
 
-// isOneForm reports that all words may be one form.
+// isOneForm reports whether all words may be one form.
 func (s *segment) isOneForm() bool {
 	for i := 1; i < len(s.words); i++ {
 		if !s.joinsForm(i) {
@@ -107,12 +104,15 @@ func (s *segment) isOneForm() bool {
 	return true
 }
 
+// isRun reports whether all words may be one.
+func (s *segment) isRun() bool { return s.empty() || s.headLen() == len(s.words) }
+
 func isRoute(c byte) bool { return c == '%' || c == '!' }
 
-// text is what the words from one to before another hold together.
+// text returns the text of words[from:to], without gaps.
 func (s *segment) text(from, to int) []byte { return s.buf[s.words[from].start:s.words[to-1].end] }
 
-// spaced is all words with a space between those that are not one form.
+// spaced returns all words, with a space between those that are not one form.
 func (s *segment) spaced() []byte {
 	b := make([]byte, 0, len(s.buf)+len(s.words))
 	for i, w := range s.words {
@@ -124,7 +124,7 @@ func (s *segment) spaced() []byte {
 	return b
 }
 
-// headLen is the number of words in head's run.
+// headLen returns the number of words in the run of head.
 func (s *segment) headLen() int {
 	k := 1
 	for k < len(s.words) && s.joins(k) {
@@ -133,7 +133,7 @@ func (s *segment) headLen() int {
 	return k
 }
 
-// tailStart is the index of the first word in tail's run.
+// tailStart returns the index of the first word in the run of tail.
 func (s *segment) tailStart() int {
 	k := len(s.words) - 1
 	for k > 0 && s.joins(k) {
@@ -142,27 +142,17 @@ func (s *segment) tailStart() int {
 	return k
 }
 
-// head is the first word, and the first words that may be one.
+// head returns the first word, and the run of first words that may be one.
 func (s *segment) head() (first, run []byte) {
 	return s.buf[:s.words[0].end], s.buf[:s.words[s.headLen()-1].end]
 }
 
-// tail is the last word, and the last words that may be one. Both are empty
-// for an empty segment.
+// tail returns the last word, and the run of last words that may be one. Both are nil for
+// an empty segment.
 func (s *segment) tail() (last, run []byte) {
 	if s.empty() {
 		return nil, nil
 	}
 	last = s.buf[s.words[len(s.words)-1].start:]
 	return last, s.buf[s.words[s.tailStart()].start:]
-}
-
-// isRun reports that all words may be one.
-func (s *segment) isRun() bool {
-	for i := 1; i < len(s.words); i++ {
-		if !s.joins(i) {
-			return false
-		}
-	}
-	return true
 }

@@ -11,9 +11,8 @@ import (
 	"golang.org/x/text/unicode/rangetable"
 )
 
-// appendAddress appends the addresses that a local part and a domain, both
-// without quotes, may be read as: as they stand, and decoded where they hold an
-// encoded-word.
+// appendAddress appends the readings of a local part and a domain, both without quotes: as
+// written, and decoded if they have an encoded-word.
 func (b *budget) appendAddress(found []string, local, domain []byte, decode bool) []string {
 	b.spend(1)
 	b.spendPart(local)
@@ -26,8 +25,8 @@ func (b *budget) appendAddress(found []string, local, domain []byte, decode bool
 	return found
 }
 
-// appendReadings appends local@domain, and what lenient readers make of odd
-// characters in it.
+// appendReadings appends local@domain, and the addresses that lenient readers make of
+// unusual characters in it.
 func appendReadings(found []string, local, domain []byte) []string {
 	local, domain = cutLocal(visible(local)), visible(domain)
 	if literal, rest, ok := cutLiteral(domain); ok {
@@ -38,8 +37,8 @@ func appendReadings(found []string, local, domain []byte) []string {
 	}
 	host := cleanHost(string(domain))
 	found = appendHost(found, local, host)
-	// The zero-width joiners mean something in host names of a few scripts;
-	// elsewhere they are one more way to write another domain's name.
+	// Zero-width joiners have a meaning in host names of a few scripts. Elsewhere they
+	// are another way to write a domain.
 	if strings.ContainsAny(host, joiners) {
 		bare := strings.Map(func(r rune) rune {
 			if strings.ContainsRune(joiners, r) {
@@ -54,9 +53,9 @@ func appendReadings(found []string, local, domain []byte) []string {
 
 const joiners = "\u200c\u200d"
 
-// appendHost appends local@domain. Where the domain holds what no host name
-// does, what is in front of that counts, too, as in a@b.example?subject=x, and
-// 'a@b.example' is the address inside.
+// appendHost appends local@domain. If the domain has a character that host names do not
+// have, the part before it counts too, as in a@b.example?subject=x; and so does the
+// address inside 'a@b.example'.
 func appendHost(found []string, local []byte, domain string) []string {
 	odd := strings.IndexFunc(domain, func(r rune) bool { return r < utf8.RuneSelf && !isHostByte(byte(r)) })
 	if odd < 0 {
@@ -79,7 +78,7 @@ func appendHost(found []string, local []byte, domain string) []string {
 	return found
 }
 
-// cutLiteral takes the address literal that a domain starts with.
+// cutLiteral parses the address literal at the start of a domain.
 func cutLiteral(domain []byte) (literal string, rest []byte, ok bool) {
 	end := bytes.IndexByte(domain, ']')
 	if end < 0 || end > maxDomain || domain[0] != '[' {
@@ -89,10 +88,10 @@ func cutLiteral(domain []byte) (literal string, rest []byte, ok bool) {
 	return "[" + inside + "]", domain[end+1:], isIP(inside)
 }
 
-// dots are the full stops that IDNA takes for dots (RFC 3490, section 3.1).
+// dots replaces the full stops that IDNA treats as dots (RFC 3490, section 3.1).
 var dots = strings.NewReplacer("\u3002", ".", "\uff0e", ".", "\uff61", ".")
 
-// cleanHost drops brackets and empty labels, the root's among them.
+// cleanHost removes brackets and empty labels, also that of the root.
 func cleanHost(s string) string {
 	if strings.ContainsAny(s, "[]") {
 		s = strings.NewReplacer("[", "", "]", "").Replace(s)
@@ -105,7 +104,7 @@ func cleanHost(s string) string {
 	return strings.Join(labels, ".")
 }
 
-// join makes an addr-spec.
+// join returns an addr-spec.
 func join(local []byte, domain string) string {
 	var buf [128]byte
 	b := buf[:0]
@@ -124,14 +123,14 @@ func join(local []byte, domain string) string {
 	return string(append(append(b, '@'), domain...))
 }
 
-// isDotString reports a local part that needs no quotes (RFC 5321, section
-// 4.1.2, with UTF-8 as in RFC 6531).
+// isDotString reports whether a local part needs no quotes (RFC 5321, section 4.1.2, with
+// UTF-8 as in RFC 6531).
 func isDotString(local []byte) bool {
 	return len(local) > 0 && isAtext(string(local)) &&
 		local[0] != '.' && local[len(local)-1] != '.' && !bytes.Contains(local, []byte(".."))
 }
 
-// isAtext reports text of atoms and dots (RFC 5322, section 3.2.3).
+// isAtext reports whether s consists of atoms and dots (RFC 5322, section 3.2.3).
 func isAtext(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c <= ' ' || c == 0x7f || strings.IndexByte(`()<>[]:;@\,"`, c) >= 0 {
@@ -141,17 +140,17 @@ func isAtext(s string) bool {
 	return true
 }
 
-// isHostByte reports what host names are made of, the underscore of real ones
-// and UTF-8 included.
+// isHostByte reports whether host names have a byte, counting underscores and UTF-8, which
+// real ones have.
 func isHostByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
 		c == '-' || c == '_' || c == '.' || c >= utf8.RuneSelf
 }
 
-// maxIP is longer than any IP address as text, in bytes.
+// maxIP is more than the length of any IP address as text, in bytes.
 const maxIP = 64
 
-// isIP reports the inside of an address literal (RFC 5321, section 4.1.3).
+// isIP reports whether s is the inside of an address literal (RFC 5321, section 4.1.3).
 func isIP(s string) bool {
 	if len(s) > 5 && strings.EqualFold(s[:5], "IPv6:") {
 		s = s[5:]
@@ -163,8 +162,8 @@ func isIP(s string) bool {
 	return err == nil
 }
 
-// visible drops from a part of an address what no reader shows: control and
-// format characters and non-ASCII space. Bytes that are no UTF-8 are read as
+// visible removes from a part of an address the characters that readers do not show:
+// control and format characters, and non-ASCII space. It reads invalid UTF-8 as
 // Windows-1252.
 func visible(part []byte) []byte {
 	if isPrintable(part) {
@@ -184,7 +183,7 @@ func visible(part []byte) []byte {
 	return out
 }
 
-// isPrintable reports whether a part is all of printable ASCII.
+// isPrintable reports whether a part is printable ASCII.
 func isPrintable(part []byte) bool {
 	plain := true
 	for _, c := range part {
@@ -203,6 +202,6 @@ func isInvisible(r rune) bool {
 	return r >= 0xad && unicode.Is(invisible, r)
 }
 
-// invisible are the characters beyond controls and space that no reader shows. The
+// invisible has the characters that readers do not show, except controls and space. The
 // first is the soft hyphen.
 var invisible = rangetable.Merge(unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)

@@ -5,37 +5,33 @@ import (
 	"strings"
 )
 
-// splitter cuts a header section into fields. It has no notion of an error,
-// for a reader that stops at a malformed line hides every field behind it:
+// splitter splits a header section into fields. It has no errors: a reader that stopped at
+// a malformed line would miss every field after it.
 //
-//   - Every line with a colon starts a field, whatever is in front of the
-//     colon; white space before it is dropped ("From : a@b.example"), and where
-//     there is a fold in that, it is a field of this name too: some mail servers
-//     unfold first.
-//   - A line that starts with space or tab continues the field above it. Where
-//     there is none (the first line, or one behind a malformed line) it is read
-//     as a line of its own.
-//   - A malformed line, one without a colon, comes out as one more value of the
-//     field above it: some readers take it for a continuation that lost its
-//     space. It does not become part of that field's own value, where it could
-//     turn an address into display text.
-//   - An mbox separator ("From a@b.example Mon Jan …", also with ">" in front)
-//     is no From field: its name has spaces inside, or it has no colon and is
-//     skipped.
+//   - Every line with a colon starts a field, whatever is before the colon. White space
+//     before the colon is dropped ("From : a@b.example"), even if it is folded, since
+//     some mail servers unfold first.
+//   - A line that starts with space or tab continues the field above it. If there is
+//     none (the first line, or one after a malformed line), it is a line of its own.
+//   - A malformed line, without a colon, is one more value of the field above it: some
+//     readers take it for a continuation that lost its space. It is not part of that
+//     field's own value, where it could turn an address into display text.
+//   - An mbox separator ("From a@b.example Mon Jan …", also with ">" before it) is not a
+//     From field: its name has spaces, or it has no colon and is skipped.
 type splitter struct {
 	rest  []byte
 	name  []byte // of the present field
 	value []byte // still folded
 	lost  bool   // the value is a malformed line
 
-	dangling []byte // a malformed line that may be a name: white space alone has followed
+	lastLine []byte // a malformed line that may be a name, if only white space follows it
 }
 
-// nameSpace is what may stand between a name and its colon: to the grammar the
-// first two, to C's isspace all of them.
+// nameSpace has the white space that may come between a name and its colon: two characters
+// by the grammar, all of them for C's isspace.
 const nameSpace = " \t\v\f"
 
-// next moves to the next field; it reports false at the end.
+// next reads the next field. It reports false at the end.
 func (s *splitter) next() bool {
 	for len(s.rest) > 0 {
 		from := s.rest
@@ -48,9 +44,9 @@ func (s *splitter) next() bool {
 		case colon >= 0:
 			s.name = bytes.TrimRight(content[:colon], nameSpace)
 			if len(s.name) == 0 && isSpace(line[0]) {
-				s.name = s.dangling
+				s.name = s.lastLine
 			}
-			s.dangling = nil
+			s.lastLine = nil
 			start := bytes.IndexByte(line, ':') + 1
 			for len(s.rest) > 0 && isSpace(s.rest[0]) {
 				s.cutLine()
@@ -58,7 +54,7 @@ func (s *splitter) next() bool {
 			s.value, s.lost = from[start:len(from)-len(s.rest)], false
 			return true
 		default:
-			s.dangling = bytes.TrimRight(content, nameSpace)
+			s.lastLine = bytes.TrimRight(content, nameSpace)
 			if len(s.name) > 0 && !isSeparator(content) {
 				s.value, s.lost = content, true
 				return true
@@ -70,7 +66,7 @@ func (s *splitter) next() bool {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\t' }
 
-// cutLine takes a line and its ending off the rest.
+// cutLine returns the next line with its line end.
 func (s *splitter) cutLine() []byte {
 	end := bytes.IndexByte(s.rest, '\n') + 1
 	if end == 0 {
@@ -81,21 +77,21 @@ func (s *splitter) cutLine() []byte {
 	return line
 }
 
-// isSeparator reports an mbox "From " line.
+// isSeparator reports whether a line is an mbox "From " line.
 func isSeparator(line []byte) bool {
 	return bytes.HasPrefix(bytes.TrimPrefix(line, []byte{'>'}), []byte("From "))
 }
 
-// isName compares a field's name as written with one asked for.
-func isName(written []byte, asked string) bool {
-	return len(written) == len(asked) && strings.EqualFold(string(written), asked)
+// isName reports whether a field's name as written is name, without regard to case.
+func isName(written []byte, name string) bool {
+	return len(written) == len(name) && strings.EqualFold(string(written), name)
 }
 
-// unfold drops the line breaks of a folded value; the space behind them stays
-// (RFC 5322, section 2.2.3).
+// unfold removes the line breaks of a folded value and keeps the space after them (RFC
+// 5322, section 2.2.3).
 func unfold(value []byte) string {
 	value = bytes.TrimRight(value, "\r\n")
-	if bytes.IndexByte(value, '\n') < 0 && bytes.IndexByte(value, '\r') < 0 {
+	if !bytes.ContainsAny(value, "\r\n") {
 		return string(value)
 	}
 	var b strings.Builder
