@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"spamgate/internal/smtptest"
+	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/nexthop"
 	"spamgate/smtpfilter/wire"
 )
@@ -63,7 +64,7 @@ func TestAuthIsNotLogged(t *testing.T) {
 							t.Fatal(err)
 						}
 					}
-					gate := newGate(t, gateOptions{target: target, log: logger, auth: true, wire: wire.Config{TLS: smtptest.ServerTLS(), TLSMode: wire.TLSImplicit}})
+					gate := newGate(t, gateOptions{target: target, log: logger, auth: true, wire: smtpfilter.Settings{TLS: smtptest.ServerTLS(), TLSMode: wire.TLSImplicit}})
 					c := dialTLS(t, gate.addr)
 					c.reply("220")
 					c.send("EHLO client.example\r\n")

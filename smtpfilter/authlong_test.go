@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"spamgate/internal/smtptest"
+	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/nexthop"
 	"spamgate/smtpfilter/wire"
 )
@@ -40,7 +41,7 @@ func TestLongChallenge(t *testing.T) {
 				t.Fatal(err)
 			}
 			hop.WaitKnown(t.Context())
-			g := newGate(t, gateOptions{target: hop, auth: true, wire: wire.Config{TLS: smtptest.ServerTLS()}})
+			g := newGate(t, gateOptions{target: hop, auth: true, wire: smtpfilter.Settings{TLS: smtptest.ServerTLS()}})
 			client := dial(t, g.addr)
 			client.reply("220")
 			client.send("EHLO client.example\r\nSTARTTLS\r\n")

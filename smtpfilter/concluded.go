@@ -46,8 +46,8 @@ func (s *session) recognise(t *transaction, size int64) wire.Reply {
 
 // concluded takes the next hop's reply to a whole message, or the news that it is
 // lost. It returns the client's.
-func (s *session) concluded(t *transaction, size int64, msg nexthop.Message, reply wire.Reply, lost error) wire.Reply {
-	each := t.eachReply(reply, eachReply(msg), lost)
+func (s *session) concluded(t *transaction, size int64, reply wire.Reply, replies []wire.Reply, lost error) wire.Reply {
+	each := t.eachReply(reply, replies, lost)
 	agree := lost == nil && sameKind(each)
 	s.remember(t, each, agree && !(t.digest != nil && each[0].Positive() && s.conn.Gone()))
 	switch {

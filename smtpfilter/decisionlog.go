@@ -141,32 +141,32 @@ func (s *session) logNoAddress(t *transaction, field string) {
 // logBadCommand is a line for each MAIL and RCPT that could not be taken for one,
 // or asked for what is not offered. Where addresses are not to be seen, the
 // command's line is not shown: what is no address can't be hidden as one.
-func (p *Port) logBadCommand(c *wire.Conn, line string, reply wire.Reply) {
+func (l *Listener) logBadCommand(c *wire.Conn, line string, reply wire.Reply) {
 	const probe = "a@example.com"
-	if p.server.cfg.ShowAddress(probe) != probe {
+	if l.server.cfg.ShowAddress(probe) != probe {
 		line, _, _ = strings.Cut(line, " ")
 	}
-	p.logConn(c, slog.LevelInfo, "command refused",
+	l.logConn(c, slog.LevelInfo, "command refused",
 		slog.String("action", verdict.Reject.String()),
 		slog.String("command", line),
 		slog.String("reply", reply.String()))
 }
 
 // logNoticed is a line for what a client should not have done.
-func (p *Port) logNoticed(c *wire.Conn, what string) {
-	p.logConn(c, slog.LevelInfo, "noticed", slog.String("what", what))
+func (l *Listener) logNoticed(c *wire.Conn, what string) {
+	l.logConn(c, slog.LevelInfo, "noticed", slog.String("what", what))
 }
 
 // logAcceptFailed is a line for clients that can't be let in now.
-func (p *Port) logAcceptFailed(err error) {
-	p.server.cfg.Log.Error("cannot take a client now, trying again", "listener", p.name, "error", err)
+func (l *Listener) logAcceptFailed(err error) {
+	l.server.cfg.Log.Error("cannot take a client now, trying again", "listener", l.name, "error", err)
 }
 
 // logAuth is a line for each AUTH, with nothing of what was exchanged: of the reply
 // its codes only, since next hops repeat there what they were sent. That it is
 // the client who has failed is said where it is so alone: "authentication failed"
 // is what programs look for that keep clients out.
-func (p *Port) logAuth(c *wire.Conn, mechanism string, reply wire.Reply, failure, faulty error) {
+func (l *Listener) logAuth(c *wire.Conn, mechanism string, reply wire.Reply, failure, faulty error) {
 	level, text := slog.LevelInfo, "authenticated"
 	switch {
 	case failure != nil && faulty == nil:
@@ -178,19 +178,19 @@ func (p *Port) logAuth(c *wire.Conn, mechanism string, reply wire.Reply, failure
 	if err := errors.Join(failure, faulty); err != nil {
 		attrs = append(attrs, slog.String("error", err.Error()))
 	}
-	p.logConn(c, level, text, attrs...)
+	l.logConn(c, level, text, attrs...)
 }
 
 // logConn is a line about a connection.
-func (p *Port) logConn(c *wire.Conn, level slog.Level, text string, more ...slog.Attr) {
-	log := p.server.cfg.Log
+func (l *Listener) logConn(c *wire.Conn, level slog.Level, text string, more ...slog.Attr) {
+	log := l.server.cfg.Log
 	if !log.Enabled(context.Background(), level) {
 		return
 	}
 	client := c.Client()
 	attrs := make([]slog.Attr, 0, 8)
-	if p.name != "" {
-		attrs = append(attrs, slog.String("listener", p.name))
+	if l.name != "" {
+		attrs = append(attrs, slog.String("listener", l.name))
 	}
 	attrs = append(attrs, slog.String("client", client.Addr.String()), slog.String("helo", client.Helo))
 	log.LogAttrs(context.Background(), level, text, append(attrs, more...)...)
@@ -198,12 +198,12 @@ func (p *Port) logConn(c *wire.Conn, level slog.Level, text string, more ...slog
 
 // logClosed is a line for each connection, for those who look for one: at
 // debug, or at info where the gate has hung up on a client that broke the rules.
-func (p *Port) logClosed(c *wire.Conn) {
+func (l *Listener) logClosed(c *wire.Conn) {
 	level := slog.LevelDebug
 	if f := c.Fault(); f.Permanent() {
 		level = slog.LevelInfo
 	}
-	p.logConn(c, level, "disconnected",
+	l.logConn(c, level, "disconnected",
 		slog.Int("messages", c.Messages()),
 		slog.String("reply", c.Fault().String()),
 		slog.String("duration", c.Age().Round(time.Microsecond).String()))
@@ -227,7 +227,7 @@ func (s *session) log(level slog.Level, text string, t *transaction, f verdict.F
 	if t.judge != nil {
 		attrs = append(attrs, slog.Uint64("generation", t.judge.Generation()))
 	}
-	str("listener", s.peer.port.name)
+	str("listener", s.peer.listener.name)
 	str("client", t.client.Addr.String())
 	if logged := s.conn.Forwarded(); logged.Addr != t.client.Addr {
 		str("forwarded_for", logged.Addr.String())

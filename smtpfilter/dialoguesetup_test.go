@@ -22,7 +22,7 @@ import (
 type scene struct {
 	judge  tableJudge
 	policy smtpfilter.Policy
-	wire   wire.Config
+	wire   smtpfilter.Settings
 	auth   bool
 	limits limit.Config
 	tarpit *limit.Tarpit

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -95,6 +96,8 @@ type script struct {
 	input  []byte
 	size   int
 	output bytes.Buffer
+	closed chan struct{}
+	once   sync.Once
 }
 
 func (c *script) Read(p []byte) (int, error) {
@@ -106,7 +109,7 @@ func (c *script) Read(p []byte) (int, error) {
 	return n, nil
 }
 func (c *script) Write(p []byte) (int, error)    { return c.output.Write(p) }
-func (*script) Close() error                     { return nil }
+func (c *script) Close() error                   { c.once.Do(func() { close(c.closed) }); return nil }
 func (*script) LocalAddr() net.Addr              { return &net.TCPAddr{} }
 func (*script) RemoteAddr() net.Addr             { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1} }
 func (*script) SetDeadline(time.Time) error      { return nil }
@@ -143,24 +146,24 @@ func FuzzSession(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, input []byte, size int) {
 		hop := &recorder{}
-		client := &script{input: input, size: max(1, size)}
+		client := &script{input: input, size: max(1, size), closed: make(chan struct{})}
 		l := &oneConn{make(chan net.Conn), make(chan struct{})}
-		served, ended := make(chan error, 1), make(chan struct{})
+		served := make(chan error, 1)
 		server := smtpfilter.New(smtpfilter.Config{Hostname: "gate.example"})
-		port := server.Listen(l, "", smtpfilter.Settings{
-			Wire: wire.Config{
-				MaxMessageBytes: 1 << 16,
-				TrustedProxies:  []netip.Prefix{fuzzNetwork},
-				ProxySources:    proxySources(input),
-				Closed:          func(*wire.Conn) { close(ended) },
-			},
-			Checker: mustJudge(t, "envelope spam@listed.example reject"),
-			NextHop: hop,
-			Policy:  smtpfilter.Policy{HeaderFields: []string{"From"}, MaxHops: 3},
+		listener, err := server.Listen(l, "", smtpfilter.Settings{
+			MaxMessageBytes: 1 << 16,
+			TrustedProxies:  []netip.Prefix{fuzzNetwork},
+			ProxySources:    proxySources(input),
+			Checker:         mustJudge(t, "envelope spam@listed.example reject"),
+			NextHop:         hop,
+			Policy:          smtpfilter.Policy{HeaderFields: []string{"From"}, MaxHops: 3},
 		})
-		go func() { served <- port.Serve() }()
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { served <- listener.Serve() }()
 		l.conn <- client
-		<-ended
+		<-client.closed
 		if err := server.Shutdown(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -19,7 +19,6 @@ import (
 	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/limit"
 	"spamgate/smtpfilter/nexthop"
-	"spamgate/smtpfilter/wire"
 )
 
 // waitLimit is how long a test waits for something that must come. It is only
@@ -121,13 +120,12 @@ func addPrefix(to *[]netip.Prefix, s string) error {
 // gate is a running Server.
 type gate struct {
 	server *smtpfilter.Server
-	port   *smtpfilter.Port
 	addr   string
 	target nexthop.Target
 	served chan error
 
-	listener *net.TCPListener
-
+	socket   *net.TCPListener
+	listener *smtpfilter.Listener
 	settings smtpfilter.Settings
 }
 
@@ -136,7 +134,7 @@ type gateOptions struct {
 	target  nexthop.Target
 	checker verdict.Checker
 	policy  smtpfilter.Policy
-	wire    wire.Config
+	wire    smtpfilter.Settings // towards clients
 	log     *slog.Logger
 	show    func(string) string
 	reuse   bool
@@ -184,34 +182,30 @@ func newGateOn(t testing.TB, counting *countingListener, o gateOptions) *gate {
 		target: o.target,
 		served: make(chan error, 1),
 
-		listener: tcp.(*net.TCPListener),
-		server:   smtpfilter.New(smtpfilter.Config{Hostname: "gate.example", Log: o.log, ShowAddress: o.show, Names: o.names, Meter: o.meter, ID: o.id}),
+		socket: tcp.(*net.TCPListener),
+		server: smtpfilter.New(smtpfilter.Config{Hostname: "gate.example", Log: o.log, ShowAddress: o.show, Names: o.names, Meter: o.meter, ID: o.id}),
 	}
-	g.settings = smtpfilter.Settings{
-		Wire:     o.wire,
-		Checker:  o.checker,
-		NextHop:  o.target,
-		Policy:   o.policy,
-		NoNames:  o.noNames,
-		PassAuth: o.auth,
-		Limiter:  o.limiter,
-		Tarpit:   o.tarpit,
-		Memory:   o.memory,
+	s := o.wire
+	s.Checker, s.NextHop, s.Policy = o.checker, o.target, o.policy
+	s.NoNames, s.PassAuth = o.noNames, o.auth
+	s.Limiter, s.Tarpit, s.Memory = o.limiter, o.tarpit, o.memory
+	g.settings = s
+	if g.listener, err = g.server.Listen(l, "", s); err != nil {
+		t.Fatal(err)
 	}
-	g.port = g.server.Listen(l, "", g.settings)
-	go func() { g.served <- g.port.Serve() }()
+	go func() { g.served <- g.listener.Serve() }()
 	t.Cleanup(func() { g.stop(t) })
 	return g
 }
 
-// stop shuts the gate down at once.
+// stop shuts the gate down at once. It may cut off mail.
 func (g *gate) stop(t testing.TB) {
 	if g.server == nil {
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := g.server.Shutdown(ctx); err != nil {
+	if err := g.server.Shutdown(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		t.Errorf("Shutdown: %v", err)
 	}
 	if err := <-g.served; err != nil {

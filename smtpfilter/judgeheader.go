@@ -22,7 +22,7 @@ type HeaderSenders struct {
 	nextHop []string            // its names
 	added   []string            // see names
 	local   map[string]struct{} // see isLocal
-	domains *domainSet          // of the policy, likewise
+	domains domainSet           // of the policy, likewise
 	cost    int                 // of what was looked up so far
 
 	// besideCost is that of the domains put behind words beside an address, which is
@@ -327,7 +327,7 @@ func (s *HeaderSenders) isLocal(domain string) bool {
 			label, _, _ := strings.Cut(name, ".")
 			s.local[name], s.local[label] = struct{}{}, struct{}{}
 		}
-		s.domains = s.policy.index()
+		s.domains = s.policy.domainSet()
 	}
 	_, ok := s.local[d]
 	return ok || s.domains.has(d)

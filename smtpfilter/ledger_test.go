@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"spamgate/internal/smtptest"
-	"spamgate/smtpfilter/wire"
+	"spamgate/smtpfilter"
 )
 
 // attempt is a row of the ledger: what one client tried, and what it was told
@@ -37,7 +37,7 @@ func TestLedger(t *testing.T) {
 
 // settle runs the clients and checks their rows.
 func settle(t *testing.T, sink *smtptest.Sink) {
-	g := newGate(t, gateOptions{nextHop: sink.Addr(), reuse: true, wire: wire.Config{TLS: smtptest.ServerTLS()}})
+	g := newGate(t, gateOptions{nextHop: sink.Addr(), reuse: true, wire: smtpfilter.Settings{TLS: smtptest.ServerTLS()}})
 	const clients, each = 16, 25
 	rows := make([][]attempt, clients)
 	var wg sync.WaitGroup

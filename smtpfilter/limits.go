@@ -13,9 +13,9 @@ import (
 // log. Whoever has too many connections or errors hears 421, which ends the
 // connection; what there is too much of otherwise is refused for now (RFC 3463:
 // X.7.1 stands for what the policy forbids, X.5.3 for too many recipients).
-func (p *Port) limited(c *wire.Conn, hit limit.Result) wire.Reply {
+func (l *Listener) limited(c *wire.Conn, hit limit.Result) wire.Reply {
 	reply := limitReply(hit)
-	p.logConn(c, slog.LevelInfo, "limited",
+	l.logConn(c, slog.LevelInfo, "limited",
 		slog.String("limit", hit.Limit),
 		slog.String("of", hit.Scope),
 		slog.Int("value", hit.Value),

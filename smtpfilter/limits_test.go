@@ -9,7 +9,6 @@ import (
 	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/limit"
-	"spamgate/smtpfilter/wire"
 )
 
 // TestConnectionLimit: the second connection of an address is refused with its
@@ -18,7 +17,7 @@ func TestConnectionLimit(t *testing.T) {
 	sink := smtptest.NewSink(t)
 	ended := make(chan struct{}, 2)
 	o := gateOptions{nextHop: sink.Addr(), limiter: limit.New(limit.Config{Client: limit.Limits{Connections: 1}})}
-	o.wire.Closed = func(*wire.Conn) { ended <- struct{}{} }
+	o.meter = endMeter{ended}
 	g := newGate(t, o)
 
 	first := dial(t, g.addr)
@@ -34,6 +33,13 @@ func TestConnectionLimit(t *testing.T) {
 	<-ended
 	dial(t, g.addr).reply("220")
 }
+
+// endMeter reports the end of connections.
+type endMeter struct{ ended chan<- struct{} }
+
+func (endMeter) Connected(string)                   {}
+func (m endMeter) Disconnected(string)              { m.ended <- struct{}{} }
+func (endMeter) Message(string, smtpfilter.Outcome) {}
 
 // TestAllConnectionsLimit: the limit for all clients together has its own words.
 func TestAllConnectionsLimit(t *testing.T) {

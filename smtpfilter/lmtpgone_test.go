@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"spamgate/internal/smtptest"
+	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/nexthop"
 	"spamgate/smtpfilter/partial"
-	"spamgate/smtpfilter/wire"
 )
 
 // TestLMTPClientLeaves: a client that has left before the next hop has taken its message
@@ -36,7 +36,7 @@ func TestLMTPClientLeaves(t *testing.T) {
 			}
 			store := partial.Open(filepath.Join(t.TempDir(), "lmtp.partial"), partial.Options{})
 			t.Cleanup(store.Close)
-			g := newGate(t, gateOptions{target: hop, memory: store, wire: wire.Config{TLS: smtptest.ServerTLS()}})
+			g := newGate(t, gateOptions{target: hop, memory: store, wire: smtpfilter.Settings{TLS: smtptest.ServerTLS()}})
 			send := func() *client {
 				client := dial(t, g.addr)
 				if c.tls {

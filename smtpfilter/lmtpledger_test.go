@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"spamgate/internal/smtptest"
+	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/nexthop"
 	"spamgate/smtpfilter/partial"
-	"spamgate/smtpfilter/wire"
 )
 
 // The ledger of LMTP is kept for each recipient: the final reply that the client heard
@@ -44,7 +44,7 @@ func TestLedgerLMTP(t *testing.T) {
 		}
 		store := partial.Open(path, partial.Options{})
 		t.Cleanup(store.Close)
-		g := newGate(t, gateOptions{target: hop, memory: store, wire: wire.Config{TLS: smtptest.ServerTLS()}})
+		g := newGate(t, gateOptions{target: hop, memory: store, wire: smtpfilter.Settings{TLS: smtptest.ServerTLS()}})
 		addrs = append(addrs, g.addr)
 	}
 	const clients, each = 8, 8

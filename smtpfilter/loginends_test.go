@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"spamgate/internal/smtptest"
+	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/nexthop"
 	"spamgate/smtpfilter/wire"
 )
@@ -13,7 +14,7 @@ import (
 // logged in carries no mail of another, whom a trusted proxy names afterwards.
 func TestLoginEndsWithXCLIENT(t *testing.T) {
 	sink := smtptest.NewSink(t, smtptest.Config{Extensions: []string{"AUTH PLAIN"}})
-	g := newGate(t, gateOptions{nextHop: sink.Addr(), auth: true, wire: wire.Config{
+	g := newGate(t, gateOptions{nextHop: sink.Addr(), auth: true, wire: smtpfilter.Settings{
 		TLS: smtptest.ServerTLS(), TLSMode: wire.TLSImplicit,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 	}})

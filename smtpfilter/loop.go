@@ -9,8 +9,8 @@ import (
 )
 
 // path returns the ids of the gates that mail passes from here on.
-func (p *Port) path() []string {
-	return append([]string{p.server.cfg.ID}, nexthop.Path(p.settings.Load().NextHop)...)
+func (l *Listener) path() []string {
+	return append([]string{l.server.cfg.ID}, nexthop.Path(l.settings.Load().NextHop)...)
 }
 
 // comesBack reports whether a client says EHLO with the gate's own name, which only the
@@ -27,7 +27,7 @@ func (s *session) comesBack() bool {
 	case !addr.IsValid(), addr.IsLoopback(), addr.IsPrivate(), addr.IsLinkLocalUnicast(), addr == client.Local.Addr():
 		return false
 	}
-	if policy := &s.peer.port.settings.Load().Policy; policy.ExemptClient(addr) {
+	if policy := &s.peer.listener.settings.Load().Policy; policy.ExemptClient(addr) {
 		return false
 	}
 	return !s.conn.Authenticated() && client.Login == "" && !s.conn.Trusted()
@@ -37,7 +37,7 @@ func (s *session) comesBack() bool {
 // loop detected).
 func (s *session) refuseLoop() wire.Reply {
 	reply := wire.NewReply(554, "5.4.6 Mail loop: you call yourself "+s.server.cfg.Hostname+", which is this gate's name")
-	s.peer.port.logConn(s.conn, slog.LevelWarn, "mail loop",
+	s.peer.listener.logConn(s.conn, slog.LevelWarn, "mail loop",
 		slog.String("reply", reply.String()),
 		slog.String("hint", "if this client is a server of yours, give the gate a hostname of its own, or add the client's address to exempt_clients under [policy]"))
 	return reply

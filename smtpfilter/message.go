@@ -168,7 +168,7 @@ func (s *session) keepExempt(t *transaction) wire.Reply {
 	}
 	t.next = s.begin(t)
 	for i, r := range kept {
-		reply, err := t.next.Rcpt(s.server.ctx, r.path.String(), r.params)
+		reply, err := s.askRcpt(t, r)
 		if err != nil {
 			reply = s.unavailable(t, err)
 		}
@@ -259,11 +259,11 @@ func (s *session) deliver(t *transaction, body *wire.Body, section []byte) wire.
 		msg.Abort()
 		return reply
 	}
-	reply, err = msg.Commit(s.server.ctx)
+	reply, each, err := commit(s.server.ctx, msg)
 	if err != nil && !errors.Is(err, nexthop.ErrReplyLost) {
 		return s.nextHopFailed(t, body, err)
 	}
-	return s.concluded(t, body.Size(), msg, reply, err)
+	return s.concluded(t, body.Size(), reply, each, err)
 }
 
 // trace is what goes in front of the message: a mark for each entry because of
@@ -289,7 +289,7 @@ func (s *session) trace(t *transaction, section []byte, stuffed bool) []byte {
 func (s *session) nextHopFailed(t *transaction, body *wire.Body, cause error) wire.Reply {
 	reply := s.unavailable(t, cause)
 	var said *nexthop.ReplyError
-	if errors.As(cause, &said) && (said.Reply.Temporary() || said.Reply.Permanent()) {
+	if errors.As(cause, &said) && !said.Reply.Positive() && checkReply(said.Reply) == nil {
 		reply = said.Reply
 	}
 	s.logNextHopFailure(t, t.recipients(), reply, cause)

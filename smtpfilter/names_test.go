@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"spamgate/internal/smtptest"
+	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/nexthop"
 	"spamgate/smtpfilter/wire"
 )
@@ -37,7 +38,7 @@ func TestNameOfClientThatLogsIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	var names loopbackName
-	g := newGate(t, gateOptions{target: target, auth: true, names: &names, wire: wire.Config{
+	g := newGate(t, gateOptions{target: target, auth: true, names: &names, wire: smtpfilter.Settings{
 		TLS: smtptest.ServerTLS(), TLSMode: wire.TLSImplicit,
 	}})
 	c := dialTLS(t, g.addr)

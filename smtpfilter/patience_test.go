@@ -14,7 +14,6 @@ import (
 	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/nexthop"
-	"spamgate/smtpfilter/wire"
 )
 
 // fill writes until the other end takes no more.
@@ -32,8 +31,8 @@ func fill(t *testing.T, c net.Conn, text string) {
 	t.Fatal("the other end takes everything")
 }
 
-// shutDown stops a gate that has no patience left, and fails if it has.
-func shutDown(t *testing.T, g *gate) {
+// shutDown stops a gate at once. Cuts says that it cuts off mail.
+func shutDown(t *testing.T, g *gate, cuts bool) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -41,8 +40,8 @@ func shutDown(t *testing.T, g *gate) {
 	go func() { done <- g.server.Shutdown(ctx) }()
 	select {
 	case err := <-done:
-		if err != nil {
-			t.Error(err)
+		if (err != nil) != cuts || cuts && !errors.Is(err, context.Canceled) {
+			t.Errorf("Shutdown returned %v; it cuts off mail: %v", err, cuts)
 		}
 	case <-time.After(waitLimit):
 		t.Fatal("Shutdown does not end")
@@ -52,11 +51,11 @@ func shutDown(t *testing.T, g *gate) {
 // TestShutdownWithClientThatDoesNotRead: its replies fill the connection.
 func TestShutdownWithClientThatDoesNotRead(t *testing.T) {
 	sink := smtptest.NewSink(t)
-	g := newGate(t, gateOptions{nextHop: sink.Addr(), wire: wire.Config{MaxRefusals: 1 << 30}})
+	g := newGate(t, gateOptions{nextHop: sink.Addr(), wire: smtpfilter.Settings{MaxRefusals: 1 << 30}})
 	c := dial(t, g.addr)
 	c.send("HELO client.example\r\n")
 	fill(t, c.Conn, "NOOP\r\n")
-	shutDown(t, g)
+	shutDown(t, g, false)
 }
 
 // TestShutdownWithNextHopThatDoesNotRead: a message fills the connection to it.
@@ -99,7 +98,7 @@ func TestShutdownWithNextHopThatDoesNotRead(t *testing.T) {
 	c.send("\r\n")
 	fill(t, c.Conn, "0123456789012345678901234567890123456789\r\n")
 	defer (<-got).Close()
-	shutDown(t, g)
+	shutDown(t, g, true)
 }
 
 // TestApplyLeavesOpenTransactions: a message goes to the next hop that its MAIL
@@ -119,7 +118,10 @@ func TestApplyLeavesOpenTransactions(t *testing.T) {
 	}
 	settings := g.settings
 	settings.NextHop = next
-	old := g.port.Apply(settings)
+	old, err := g.listener.Apply(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := old.NextHop.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -65,7 +65,7 @@ type Policy struct {
 	// Contact is what a refusal ends with: how to reach somebody about it.
 	Contact string
 
-	domains *domainSet // of RecipientDomains, see index
+	domains domainSet // of RecipientDomains; set by Validate
 }
 
 const (
@@ -139,7 +139,7 @@ func (p *Policy) TakesRecipient(rcpt verdict.Recipient) bool {
 	if len(p.RecipientDomains) == 0 || rcpt.Domain == "" {
 		return true
 	}
-	return !strings.ContainsAny(rcpt.LocalPart(), "%!@:") && p.index().has(rcpt.Domain)
+	return !strings.ContainsAny(rcpt.LocalPart(), "%!@:") && p.domainSet().has(rcpt.Domain)
 }
 
 // JudgeEnvelope judges the reverse-path.

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"spamgate/internal/smtptest"
+	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/limit"
-	"spamgate/smtpfilter/wire"
 )
 
 // everywhere holds all addresses, as operators write them for a port that only a
@@ -18,7 +18,7 @@ var everywhere = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustPa
 // for that client, even if its address is among those of the proxies.
 func TestProxyConnections(t *testing.T) {
 	const refused = "421 4.7.0 Too many connections from your address"
-	start := func(t *testing.T, w wire.Config) *gate {
+	start := func(t *testing.T, w smtpfilter.Settings) *gate {
 		return newGate(t, gateOptions{
 			nextHop: smtptest.NewSink(t).Addr(),
 			limiter: limit.New(limit.Config{Client: limit.Limits{Connections: 1}, MaxConnections: 100}),
@@ -26,7 +26,7 @@ func TestProxyConnections(t *testing.T) {
 		})
 	}
 	t.Run("PROXY", func(t *testing.T) {
-		g := start(t, wire.Config{ProxySources: everywhere})
+		g := start(t, smtpfilter.Settings{ProxySources: everywhere})
 		tell := func(client string) *client {
 			c := dial(t, g.addr)
 			c.send(fmt.Sprintf("PROXY TCP4 %s 198.51.100.25 4711 25\r\n", client))
@@ -44,7 +44,7 @@ func TestProxyConnections(t *testing.T) {
 		tell("127.0.0.1").reply(refused)
 	})
 	t.Run("XCLIENT", func(t *testing.T) {
-		g := start(t, wire.Config{TrustedProxies: everywhere})
+		g := start(t, smtpfilter.Settings{TrustedProxies: everywhere})
 		name := func(client, reply string) {
 			t.Helper()
 			c := dial(t, g.addr)

@@ -7,7 +7,6 @@ import (
 
 	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter"
-	"spamgate/smtpfilter/wire"
 )
 
 // TestProxyLogin has a trusted proxy tell who is logged in: only then is a listed
@@ -28,7 +27,7 @@ func TestProxyLogin(t *testing.T) {
 				nextHop: smtptest.NewSink(t, smtptest.Config{}).Addr(),
 				checker: mustJudge(t, "envelope spam@listed.example reject"),
 				policy:  smtpfilter.Policy{ExemptAuthenticated: tt.exempt},
-				wire:    wire.Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+				wire:    smtpfilter.Settings{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 			})
 			c, err := textproto.Dial("tcp", gate.addr)
 			if err != nil {

@@ -62,9 +62,9 @@ func (s *session) open(t *transaction, body *wire.Body, section []byte) (nexthop
 		t.digest = partial.NewDigest(t.from.String(), clean, body.Stuffed())
 	}
 	if t.allLate() {
-		return &undecided{}, wire.Reply{}, nil
+		return &undecided{reply: t.accepted[0].late}, wire.Reply{}, nil
 	}
-	msg, reply, err := t.next.Data(s.server.ctx, format(body))
+	msg, reply, err := s.askData(t, format(body))
 	if !t.together.MayHave() {
 		return msg, reply, err
 	}
@@ -136,12 +136,4 @@ func (u *undecided) Abort() {
 	if u.next != nil {
 		u.next.Abort()
 	}
-}
-
-// eachReply returns the next hop's replies for each recipient, if it has any.
-func eachReply(msg nexthop.Message) []wire.Reply {
-	if each, ok := msg.(nexthop.EachReply); ok {
-		return each.Replies()
-	}
-	return nil
 }

@@ -8,54 +8,57 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 
 	"github.com/emersion/go-smtp"
 
 	"spamgate/smtpfilter/wire"
 )
 
-// Config is what a Server is made of.
+// Config is the configuration of a Server.
 type Config struct {
-	// Hostname is what the gate calls itself in its replies and trace fields.
+	// Hostname is the gate's name in its replies and trace fields.
 	Hostname string
 
-	// ID names the gate to other gates, in the reply to EHLO and in
-	// nexthop.SMTPConfig.GateID: printable, no space, and unlike any other gate's.
-	// "" tells them nothing.
+	// ID identifies the gate to other gates, in the reply to EHLO and in
+	// nexthop.SMTPConfig.GateID. It is printable, without space, and unlike any other
+	// gate's. "" identifies it to nobody.
 	ID string
 
-	// Names finds the names of clients for next hops that want to know them; nil
-	// means that no client has a name.
+	// Names looks up the names of clients for next hops that want them; nil means
+	// that no client has a name.
 	Names Names
 
 	// Log gets a line for every decision; nil means no log.
 	Log *slog.Logger
 
-	// ShowAddress is how an address is written to the log; nil means as it is.
+	// ShowAddress returns an address as the log shows it; nil means unchanged.
 	ShowAddress func(address string) string
 
-	// Meter counts connections and messages; nil means that nobody does.
+	// Meter counts connections and messages; nil means no counts.
 	Meter Meter
 }
 
-// Names finds the names of clients: see package clientname. Its methods are safe for
+// Names looks up the names of clients: see package clientname. Its methods are safe for
 // concurrent use.
 type Names interface {
-	// Ask begins to look for the name of the client at an address.
+	// Ask begins to look up the name of the client at an address.
 	Ask(netip.Addr)
 
-	// Name returns it, or "" if the client has none. It waits for a bounded time,
-	// and no longer than the context.
+	// Name returns that name, or "" if the client has none. It waits for a bounded
+	// time, and not after the context ends.
 	Name(context.Context, netip.Addr) string
 }
 
-// Server is the gate's SMTP server. Clients come in by its ports.
+// Server is an SMTP server that judges senders and passes mail on. Clients connect to its
+// Listeners.
 type Server struct {
 	cfg    Config
 	smtp   *smtp.Server
 	ctx    context.Context // ends when sessions must not wait any longer
 	cancel context.CancelFunc
-	drain  chan struct{} // closed when the shutdown begins
+	drain  chan struct{} // closed at the start of Shutdown
+	cutOff atomic.Bool   // a session ended with a message under way
 
 	mu        sync.Mutex
 	listeners []*wire.Listener
@@ -63,7 +66,7 @@ type Server struct {
 	serving   sync.WaitGroup
 }
 
-// New makes a Server. It listens nowhere until Port.Serve.
+// New returns a Server without a Listener.
 func New(cfg Config) *Server {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -82,14 +85,24 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// serve takes clients from l until Shutdown, and returns nil then.
+// add makes Shutdown close a listener. After Shutdown it closes the listener at once.
+func (s *Server) add(l *wire.Listener) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing {
+		return l.Close()
+	}
+	s.listeners = append(s.listeners, l)
+	return nil
+}
+
+// serve accepts clients from l until Shutdown, and returns nil then.
 func (s *Server) serve(l *wire.Listener) error {
 	s.mu.Lock()
 	if s.closing {
 		s.mu.Unlock()
-		return l.Close()
+		return nil
 	}
-	s.listeners = append(s.listeners, l)
 	s.serving.Add(1)
 	s.mu.Unlock()
 	defer s.serving.Done()
@@ -101,10 +114,10 @@ func (s *Server) serve(l *wire.Listener) error {
 	return fmt.Errorf("accepting on %s: %w", l.Addr(), err)
 }
 
-// Shutdown closes the listeners, tells idle clients 421 and waits until open
-// transactions have ended. When ctx ends, those still under way get 421, except
-// where the next hop was given a whole message and has not answered: its answer
-// is waited for, since without it nobody would know whose the message is.
+// Shutdown closes all Listeners, replies 421 to idle clients and waits for the end of open
+// transactions. When ctx ends, it replies 421 to those too and returns the context's
+// error. It still waits for the reply to a message that the next hop has received whole:
+// without that reply nobody would know whether the message was delivered.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	if !s.closing {
@@ -121,17 +134,20 @@ func (s *Server) Shutdown(ctx context.Context) error {
 			errs = append(errs, err)
 		}
 	}
-	s.serving.Wait() // nobody new gets in from here on
+	s.serving.Wait() // from here on there are no new clients
 	var wg sync.WaitGroup
 	for _, l := range listeners {
-		wg.Go(func() { l.Drain(ctx) })
+		wg.Go(func() { l.Drain(s.ctx) }) // s.ctx ends before the sessions that Drain interrupts
 	}
 	wg.Wait()
 	s.cancel()
+	if s.cutOff.Load() {
+		errs = append(errs, ctx.Err())
+	}
 	return errors.Join(errs...)
 }
 
-// errorLog passes go-smtp's own complaints on.
+// errorLog logs go-smtp's own errors.
 type errorLog struct{ log *slog.Logger }
 
 func (l errorLog) Printf(format string, v ...any) { l.log.Error(fmt.Sprintf(format, v...)) }

@@ -72,15 +72,15 @@ func (s *session) Mail(string, *smtp.MailOptions) error {
 	}
 	if limit := s.conn.MaxMessageBytes(); limit > 0 && cmd.Size > limit {
 		reply := tooLarge(limit)
-		s.peer.port.logBadCommand(s.conn, fmt.Sprintf("MAIL FROM:<%s> SIZE=%d", cmd.Path, cmd.Size), reply)
+		s.peer.listener.logBadCommand(s.conn, fmt.Sprintf("MAIL FROM:<%s> SIZE=%d", cmd.Path, cmd.Size), reply)
 		return s.answer(reply)
 	}
 	if s.comesBack() {
 		return s.answer(s.refuseLoop())
 	}
-	settings := s.peer.port.settings.Load()
+	settings := s.peer.listener.settings.Load()
 	if hit := settings.Limiter.Message(s.addr()); !hit.Allowed() {
-		return s.answer(s.peer.port.limited(s.conn, hit))
+		return s.answer(s.peer.listener.limited(s.conn, hit))
 	}
 	t := &transaction{
 		id:       newID(),
@@ -106,7 +106,7 @@ func (s *session) Mail(string, *smtp.MailOptions) error {
 		t.judge = t.settings.Checker.Judge()
 		t.message = verdict.Message{
 			Door:        "proxy",
-			Listener:    s.peer.port.name,
+			Listener:    s.peer.listener.name,
 			Client:      t.client.Addr,
 			Helo:        t.client.Helo,
 			Login:       t.client.Login,
@@ -136,7 +136,7 @@ func (s *session) Rcpt(string, *smtp.RcptOptions) error {
 		return s.answer(wire.NewReply(452, "4.5.3 Too many recipients"))
 	}
 	if hit := t.settings.Limiter.Recipient(s.addr()); !hit.Allowed() {
-		return s.answer(s.peer.port.limited(s.conn, hit))
+		return s.answer(s.peer.listener.limited(s.conn, hit))
 	}
 	// Whether an authenticated client may send anywhere is for the next hop to
 	// say, which knows who it is.
@@ -167,7 +167,7 @@ func (s *session) Rcpt(string, *smtp.RcptOptions) error {
 		return s.answer(notNow)
 	}
 	taken := recipient{path: rcpt, params: cmd.Params, exempt: exempt, known: known}
-	reply, err := t.next.Rcpt(s.server.ctx, rcpt.String(), cmd.Params)
+	reply, err := s.askRcpt(t, taken)
 	if err != nil {
 		reply = s.unavailable(t, err)
 	}
@@ -229,7 +229,17 @@ func (s *session) Data(io.Reader) error {
 	t := s.t
 	reply := s.receive(t)
 	s.count(t)
+	if t.outcome == OutcomeFailed {
+		s.noteCutOff()
+	}
 	return s.answer(reply)
+}
+
+// noteCutOff tells Shutdown that a message was cut off, if its time is over.
+func (s *session) noteCutOff() {
+	if s.server.ctx.Err() != nil {
+		s.server.cutOff.Store(true)
+	}
 }
 
 // count tells the Meter what became of a message, once: a message that has failed at a
@@ -237,7 +247,7 @@ func (s *session) Data(io.Reader) error {
 func (s *session) count(t *transaction) {
 	if !t.counted {
 		t.counted = true
-		s.server.cfg.Meter.Message(s.peer.port.name, t.outcome)
+		s.server.cfg.Meter.Message(s.peer.listener.name, t.outcome)
 	}
 }
 
@@ -252,6 +262,9 @@ func (s *session) Reset() {
 
 // Logout ends the session.
 func (s *session) Logout() error {
+	if s.t != nil && len(s.t.accepted)+len(s.t.discarded) > 0 {
+		s.noteCutOff()
+	}
 	s.Reset()
 	return nil
 }

@@ -27,14 +27,14 @@ import (
 // silences are the points at which a client may fall silent, and how it comes there.
 var silences = []struct {
 	name  string
-	wire  func(*wire.Config)
+	wire  func(*smtpfilter.Settings)
 	steps string // parted by spaces: text to send, with "_" for a space and escapes as in dialogues; "<" reads a reply, "TLS" shakes hands
 }{
 	{"PROXY header", proxied, "PROXY_TCP4"},
 	{"PROXY header, version 2", proxied, `\r\n\r\n\0\r\nQUIT\n\x21\x11\x0f`},
 	{"implicit TLS", implicitTLS, ""},
 	{"implicit TLS, in the handshake", implicitTLS, `\x16\x03\x01\x02`},
-	{"greeting delay", func(c *wire.Config) { c.GreetingDelay = time.Hour }, ""},
+	{"greeting delay", func(c *smtpfilter.Settings) { c.GreetingDelay = time.Hour }, ""},
 	{"greeting", nil, "<"},
 	{"under TLS", implicitTLS, `TLS < EHLO_c\r\n <`},
 	{"command line", nil, "< EHLO_c"},
@@ -48,7 +48,7 @@ var silences = []struct {
 	{"DATA", nil, toMessage + `DATA\r\n <`},
 	{"header", nil, toMessage + `DATA\r\n < Subject:_x\r\nFrom:`},
 	{"message", nil, toMessage + `DATA\r\n < Subject:_x\r\n\r\nhello\r\n.`},
-	{"refused message", func(c *wire.Config) { c.MaxMessageBytes = 100 }, toMessage + `DATA\r\n < \(0123456789\r\n\)*20`},
+	{"refused message", func(c *smtpfilter.Settings) { c.MaxMessageBytes = 100 }, toMessage + `DATA\r\n < \(0123456789\r\n\)*20`},
 	{"chunk", nil, toMessage + `BDAT_100_LAST\r\nSubject:`},
 	{"between chunks", nil, toMessage + `BDAT_14\r\nSubject:_x\r\n\r\n <`},
 	{"between chunks, in a line", nil, toMessage + `BDAT_14\r\nSubject:_x\r\n\r\n < BDAT`},
@@ -60,11 +60,11 @@ var silences = []struct {
 
 const toMessage = `< EHLO_c\r\n < MAIL_FROM:<a@example.com>\r\nRCPT_TO:<b@example.net>\r\n < < `
 
-func proxied(c *wire.Config) {
+func proxied(c *smtpfilter.Settings) {
 	c.ProxySources = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 }
-func implicitTLS(c *wire.Config) { c.TLS, c.TLSMode = serverTLS(), wire.TLSImplicit }
-func offeredTLS(c *wire.Config)  { c.TLS = serverTLS() }
+func implicitTLS(c *smtpfilter.Settings) { c.TLS, c.TLSMode = serverTLS(), wire.TLSImplicit }
+func offeredTLS(c *smtpfilter.Settings)  { c.TLS = serverTLS() }
 
 // fallSilent brings a client to such a point.
 func fallSilent(t *testing.T, addr, steps string) *client {
@@ -103,7 +103,7 @@ func tryToFallSilent(t *testing.T, addr, steps string) (*client, error) {
 }
 
 // silentGate is a gate that can be brought to all of them.
-func silentGate(t *testing.T, set func(*wire.Config), cfg wire.Config) *gate {
+func silentGate(t *testing.T, set func(*smtpfilter.Settings), cfg smtpfilter.Settings) *gate {
 	t.Helper()
 	if set != nil {
 		set(&cfg)
@@ -131,7 +131,7 @@ func TestSilentClientIsCut(t *testing.T) {
 			var c *client
 			var err error
 			for patience := 100 * time.Millisecond; c == nil && patience < waitLimit; patience *= 5 {
-				g := silentGate(t, tt.wire, wire.Config{CommandTimeout: patience, DataTimeout: patience})
+				g := silentGate(t, tt.wire, smtpfilter.Settings{CommandTimeout: patience, DataTimeout: patience})
 				c, err = tryToFallSilent(t, g.addr, tt.steps)
 			}
 			if c == nil {
@@ -150,9 +150,9 @@ func TestShutdownWithSilentClient(t *testing.T) {
 	for _, tt := range silences {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			g := silentGate(t, tt.wire, wire.Config{})
+			g := silentGate(t, tt.wire, smtpfilter.Settings{})
 			fallSilent(t, g.addr, tt.steps)
-			shutDown(t, g)
+			shutDown(t, g, strings.Contains(tt.steps, "RCPT") && tt.name != "refused message")
 		})
 	}
 }
@@ -165,7 +165,7 @@ func TestShutdownInTarpit(t *testing.T) {
 		policy:  smtpfilter.Policy{Tarpit: time.Hour},
 	})
 	fallSilent(t, g.addr, `< EHLO_c\r\n < MAIL_FROM:<l@listed.example>\r\n < RCPT_TO:<b@example.net>\r\n`)
-	shutDown(t, g)
+	shutDown(t, g, false)
 }
 
 // serverTLS is a TLS server with a certificate of its own making.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -16,7 +17,6 @@ import (
 	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/nexthop"
-	"spamgate/smtpfilter/wire"
 )
 
 // nobody is a Checker whose lists are empty.
@@ -44,7 +44,7 @@ type innerGate struct {
 // busy machine that may be too short for what is no stall; see offsets.play.
 const impatience = 60 * time.Millisecond
 
-func newInnerGate(t testing.TB, hop nexthop.SMTPConfig, w wire.Config) *innerGate {
+func newInnerGate(t testing.TB, hop nexthop.SMTPConfig, s smtpfilter.Settings) *innerGate {
 	t.Helper()
 	hop.Hostname = "gate.example"
 	hop.ProbeInterval = -1 // so that every connection is a client's
@@ -62,8 +62,12 @@ func newInnerGate(t testing.TB, hop nexthop.SMTPConfig, w wire.Config) *innerGat
 		served: make(chan error, 1),
 		server: smtpfilter.New(smtpfilter.Config{Hostname: "gate.example"}),
 	}
-	port := g.server.Listen(listener, "", smtpfilter.Settings{Wire: w, Checker: nobody{}, NextHop: target})
-	go func() { g.served <- port.Serve() }()
+	s.Checker, s.NextHop = nobody{}, target
+	l, err := g.server.Listen(listener, "", s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { g.served <- l.Serve() }()
 	return g
 }
 
@@ -73,7 +77,7 @@ func (g *innerGate) stop(t testing.TB) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, err := range []error{g.server.Shutdown(ctx), <-g.served, g.target.Close()} {
-		if err != nil {
+		if err != nil && !errors.Is(err, context.Canceled) {
 			t.Errorf("stopping the gate: %v", err)
 		}
 	}
@@ -205,7 +209,7 @@ func newOffsets(t testing.TB, side string, kind faultKind) *offsets {
 // newGate makes a gate that waits so long for its clients; 0: for minutes.
 func (o *offsets) newGate(patience time.Duration) *innerGate {
 	hop := nexthop.SMTPConfig{Addr: o.sink.Addr(), Reuse: true}
-	return newInnerGate(o.t, hop, wire.Config{CommandTimeout: patience, DataTimeout: patience, WriteTimeout: patience})
+	return newInnerGate(o.t, hop, smtpfilter.Settings{CommandTimeout: patience, DataTimeout: patience, WriteTimeout: patience})
 }
 
 // gateOf is the gate that all clients share who are waited for so long.
@@ -286,7 +290,7 @@ func (o *offsets) once(c offsetCase, patience time.Duration) (m *tracked, happen
 	} else {
 		p = newFaultProxy(o.t, o.sink.Addr(), &c.fault)
 		hop := nexthop.SMTPConfig{Addr: p.addr(), Reuse: c.at%2 == 0, Timeouts: impatient(patience)}
-		g := newInnerGate(o.t, hop, wire.Config{})
+		g := newInnerGate(o.t, hop, smtpfilter.Settings{})
 		defer g.stop(o.t)
 		first, later = g.addr, g.addr
 	}
@@ -371,7 +375,7 @@ func TestNextHopFaults(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			sink := smtptest.NewSink(t, f.config)
-			g := newInnerGate(t, nexthop.SMTPConfig{Addr: sink.Addr(), Reuse: true, Timeouts: impatient(impatience)}, wire.Config{})
+			g := newInnerGate(t, nexthop.SMTPConfig{Addr: sink.Addr(), Reuse: true, Timeouts: impatient(impatience)}, smtpfilter.Settings{})
 			var wg sync.WaitGroup
 			for worker := range 10 {
 				wg.Go(func() {

@@ -20,7 +20,7 @@ import (
 type runningListener struct {
 	config  config.Listener
 	sockets []socket.BindAddr
-	ports   []*smtpfilter.Port // one for each socket, once it is open
+	ports   []*smtpfilter.Listener // one for each socket, once it is open
 	limiter *limit.Limiter
 	tarpit  *limit.Tarpit   // for refusals that are delayed
 	cert    *certs.Reloader // nil without TLS
@@ -65,36 +65,32 @@ func allSockets(all []*runningListener) []socket.BindAddr {
 	return sockets
 }
 
-// listen lets the server accept clients on an open socket.
-func (g *gate) listen(e *runningListener, l net.Listener) *smtpfilter.Port {
+// listen adds a listener with an open socket to the SMTP server.
+func (g *gate) listen(e *runningListener, l net.Listener) error {
 	name := ""
 	if len(g.listeners) > 1 {
 		name = e.config.Name
 	}
 	g.metrics.addListener(name)
-	port := g.server.Listen(l, name, g.settings(g.config, e, g.next))
+	port, err := g.server.Listen(l, name, g.settings(g.config, e, g.next))
+	if err != nil {
+		return err
+	}
 	e.ports = append(e.ports, port)
-	return port
+	return nil
 }
 
 // settings returns the settings for the clients of a listener.
 func (g *gate) settings(c *config.Config, e *runningListener, next nexthop.Target) smtpfilter.Settings {
 	l := e.config
-	s := smtpfilter.Settings{
-		Wire:     setup.WireConfig(l),
-		Checker:  meteredChecker{judge.Checker{Store: g.store, Lists: l.Lists}, g.metrics},
-		NextHop:  next,
-		Policy:   setup.Policy(c, l),
-		NoNames:  !l.NameLookup,
-		PassAuth: l.Auth == "pass",
-		Limiter:  e.limiter,
-		Tarpit:   e.tarpit,
-	}
+	s := setup.Settings(c, l)
+	s.Checker, s.NextHop = meteredChecker{judge.Checker{Store: g.store, Lists: l.Lists}, g.metrics}, next
+	s.Limiter, s.Tarpit = e.limiter, e.tarpit
 	if g.memory != nil {
 		s.Memory = g.memory
 	}
 	if e.cert != nil {
-		s.Wire.TLS = &tls.Config{GetCertificate: e.cert.GetCertificate, MinVersion: tls.VersionTLS12}
+		s.TLS = &tls.Config{GetCertificate: e.cert.GetCertificate, MinVersion: tls.VersionTLS12}
 	}
 	return s
 }

@@ -131,7 +131,9 @@ func (g *gate) change(c *config.Config, changes []listenerChange, next nexthop.T
 		ch.listener.config, ch.listener.cert = ch.config, ch.cert
 		ch.listener.limiter.SetConfig(setup.Limits(ch.config, auto))
 		for _, port := range ch.listener.ports {
-			port.Apply(g.settings(c, ch.listener, next))
+			if _, err := port.Apply(g.settings(c, ch.listener, next)); err != nil {
+				g.log.Error("the listener keeps its old settings", "listener", ch.config.Name, "error", err)
+			}
 		}
 		if old != nil && old != ch.cert {
 			if err := old.Close(); err != nil {

@@ -189,7 +189,9 @@ func (g *gate) open(ctx context.Context) error {
 	g.held = held
 	for _, e := range g.listeners {
 		for range e.sockets {
-			g.listen(e, held[0].Listener)
+			if err := g.listen(e, held[0].Listener); err != nil {
+				return err
+			}
 			held = held[1:]
 		}
 	}
@@ -223,7 +225,7 @@ func (g *gate) learnOffers(ctx context.Context) {
 }
 
 // serve accepts clients on a socket.
-func (g *gate) serve(port *smtpfilter.Port) {
+func (g *gate) serve(port *smtpfilter.Listener) {
 	if err := port.Serve(); err != nil {
 		select {
 		case g.served <- err:
@@ -241,6 +243,10 @@ func (g *gate) shutdown(ctx context.Context, signals <-chan os.Signal) error {
 	for {
 		select {
 		case err := <-done:
+			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+				g.log.Warn("stopped before all mail was finished; its clients try again", "error", err)
+				err = nil
+			}
 			g.logState("stopped")
 			return err
 		case s := <-signals:

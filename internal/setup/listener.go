@@ -14,9 +14,13 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// WireConfig returns the settings of a listener's connections, without a certificate.
-func WireConfig(l config.Listener) wire.Config {
-	w := wire.Config{
+// Settings returns the settings for the clients of a listener. The caller sets Checker,
+// NextHop and what else the running gate has: TLS has no certificate yet.
+func Settings(c *config.Config, l config.Listener) smtpfilter.Settings {
+	s := smtpfilter.Settings{
+		Policy:          Policy(c, l),
+		NoNames:         !l.NameLookup,
+		PassAuth:        l.Auth == "pass",
 		MaxMessageBytes: l.MaxMessageBytes,
 		CommandTimeout:  l.CommandTimeout,
 		DataTimeout:     l.DataTimeout,
@@ -31,11 +35,11 @@ func WireConfig(l config.Listener) wire.Config {
 	}
 	switch l.TLS {
 	case "required":
-		w.TLSMode = wire.TLSRequired
+		s.TLSMode = wire.TLSRequired
 	case "implicit":
-		w.TLSMode = wire.TLSImplicit
+		s.TLSMode = wire.TLSImplicit
 	}
-	return w
+	return s
 }
 
 // normalize returns a function that reports whether a client's bare newlines are normalised,

@@ -15,7 +15,7 @@ import (
 func TestTrim(t *testing.T) {
 	trimmed := make(chan bool, 1)
 	s := smtp.NewServer(smtp.BackendFunc(func(c *smtp.Conn) (smtp.Session, error) {
-		trimmed <- trim(c, c.Conn())
+		trimmed <- shrinkSMTPBuffers(c, c.Conn())
 		return nil, smtp.ErrAuthUnsupported
 	}))
 	s.Domain = "gate.example"

@@ -14,16 +14,16 @@ import (
 // layer exchanges; both go through memory only, so that a larger one saves nothing.
 const smallBuffer = 264
 
-// trim exchanges go-smtp's two buffers of 4 KiB, which net/textproto makes for
+// shrinkSMTPBuffers exchanges go-smtp's two buffers of 4 KiB, which net/textproto makes for
 // every connection, for small ones. They are the greater part of what an idle
 // connection costs (see docs/reliability.md), and there is no setting for them:
 // the connection's *textproto.Conn has to be taken from an unexported field. Where
 // a version of go-smtp has no such field, or holds something in a buffer, nothing
-// is changed and trim reports false.
+// is changed and shrinkSMTPBuffers reports false.
 //
 // Conn is where go-smtp reads and writes. It is called by the goroutine that serves
 // the connection, between a command and its reply.
-func trim(c *smtp.Conn, conn io.ReadWriter) bool {
+func shrinkSMTPBuffers(c *smtp.Conn, conn io.ReadWriter) bool {
 	field := reflect.ValueOf(c).Elem().FieldByName("text")
 	if !field.IsValid() || field.Type() != reflect.TypeFor[*textproto.Conn]() || field.IsNil() {
 		return false

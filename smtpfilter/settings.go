@@ -1,0 +1,178 @@
+package smtpfilter
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"spamgate/blocklist/sender"
+	"spamgate/blocklist/verdict"
+	"spamgate/smtpfilter/limit"
+	"spamgate/smtpfilter/nexthop"
+	"spamgate/smtpfilter/wire"
+)
+
+// Settings apply to the clients of a Listener and may change while it serves. A message
+// keeps the settings of its MAIL, a connection those of its beginning. Checker and NextHop
+// are required; the zero value of every other field is its default.
+type Settings struct {
+	// Checker judges the senders.
+	Checker verdict.Checker
+
+	// NextHop receives accepted mail.
+	NextHop nexthop.Target
+
+	// Memory remembers which recipients of a message an LMTP next hop has refused.
+	// Without it, the other recipients may get the message twice.
+	Memory Memory
+
+	// Policy says which senders are judged, and what a refusal says.
+	Policy Policy
+
+	// Limits and timeouts for clients; wire.Config describes each.
+	MaxMessageBytes int64
+	MaxErrors       int
+	MaxRefusals     int
+	MinDataRate     int64
+	CommandTimeout  time.Duration
+	DataTimeout     time.Duration
+	WriteTimeout    time.Duration
+	GreetingDelay   time.Duration
+	RejectPregreet  bool
+
+	// Normalize selects the clients whose bare newlines are corrected, not refused.
+	Normalize func(client netip.Addr) bool
+
+	// TLS makes the listener a TLS server, as TLSMode says.
+	TLS     *tls.Config
+	TLSMode wire.TLSMode
+
+	// TrustedProxies may use XCLIENT and XFORWARD. ProxySources must begin with a
+	// header of the PROXY protocol.
+	TrustedProxies []netip.Prefix
+	ProxySources   []netip.Prefix
+
+	// NoNames disables the lookup of client names.
+	NoNames bool
+
+	// PassAuth passes AUTH on to the next hop, if it is a nexthop.Authenticator.
+	PassAuth bool
+
+	// Limiter bounds what a client may do; nil means no limits.
+	Limiter *limit.Limiter
+
+	// Tarpit bounds how many refusals are delayed at a time; nil delays none.
+	Tarpit *limit.Tarpit
+}
+
+// Validate checks the settings and normalizes the Policy; see Policy.Validate. Listen and
+// Apply call it.
+func (s *Settings) Validate() error {
+	var errs []error
+	if s.Checker == nil {
+		errs = append(errs, errors.New("Settings.Checker is nil: set it to what judges the senders"))
+	}
+	if s.NextHop == nil {
+		errs = append(errs, errors.New("Settings.NextHop is nil: set it to where accepted mail goes"))
+	}
+	if s.TLS == nil && s.TLSMode != wire.TLSOffered {
+		errs = append(errs, errors.New("Settings.TLSMode requires TLS, and Settings.TLS is nil: set it to a configuration with a certificate"))
+	}
+	return errors.Join(append(errs, s.Policy.Validate())...)
+}
+
+// Validate checks the names in the policy, and replaces domains and recipients by their
+// normal form: lower case, A-labels, no trailing dot. It does not change the caller's
+// slices.
+func (p *Policy) Validate() error {
+	var errs []error
+	for _, name := range p.HeaderFields {
+		if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || r == ':' }) {
+			errs = append(errs, fmt.Errorf("Policy.HeaderFields: %q is not the name of a header field: write it without colon and spaces, such as %q", name, "From"))
+		}
+	}
+	normalize := func(key string, values *[]string, normal func(string) (string, error), remedy string) {
+		result := slices.Clone(*values)
+		for i, v := range result {
+			n, err := normal(v)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("Policy.%s: %q: %w; %s", key, v, err, remedy))
+				n = v
+			}
+			result[i] = n
+		}
+		*values = result
+	}
+	normalize("RecipientDomains", &p.RecipientDomains, normalRecipientDomain, `write "example.com", or ".example.com" for its subdomains too`)
+	normalize("ExemptRecipients", &p.ExemptRecipients, normalRecipient, `write "user@", "user@example.com" or "@example.com"`)
+	p.domains = newDomainSet(p.RecipientDomains)
+	return errors.Join(errs...)
+}
+
+// normalRecipientDomain returns the normal form of "example.com" or ".example.com".
+func normalRecipientDomain(s string) (string, error) {
+	rest, subdomains := strings.CutPrefix(s, ".")
+	domain, err := sender.NormalizeDomain(rest)
+	if subdomains {
+		domain = "." + domain
+	}
+	return domain, err
+}
+
+// normalRecipient returns the normal form of "user@", "user@domain" or "@domain".
+func normalRecipient(s string) (string, error) {
+	at := strings.LastIndexByte(s, '@')
+	if at < 0 || s == "@" {
+		return "", errors.New("not a recipient")
+	}
+	local, domain := s[:at], s[at+1:]
+	var localErr, domainErr error
+	if local != "" {
+		local, localErr = sender.NormalizeLocal(local)
+	}
+	if domain != "" {
+		domain, domainErr = sender.NormalizeDomain(domain)
+	}
+	return local + "@" + domain, errors.Join(localErr, domainErr)
+}
+
+// wireConfig returns the wire's configuration, with the hooks of the listener.
+func (l *Listener) wireConfig(s *Settings) wire.Config {
+	cfg := wire.Config{
+		Hostname:        l.server.cfg.Hostname,
+		MaxMessageBytes: s.MaxMessageBytes,
+		CommandTimeout:  s.CommandTimeout,
+		DataTimeout:     s.DataTimeout,
+		WriteTimeout:    s.WriteTimeout,
+		MaxErrors:       s.MaxErrors,
+		MaxRefusals:     s.MaxRefusals,
+		MaxRecipients:   s.Policy.maxRecipients(),
+		TLS:             s.TLS,
+		TLSMode:         s.TLSMode,
+		TrustedProxies:  s.TrustedProxies,
+		ProxySources:    s.ProxySources,
+		GreetingDelay:   s.GreetingDelay,
+		RejectPregreet:  s.RejectPregreet,
+		Normalize:       s.Normalize,
+		MinDataRate:     s.MinDataRate,
+
+		Extensions:   func(*wire.Conn) wire.Extensions { return l.settings.Load().NextHop.Extensions() },
+		Connected:    l.connected,
+		Erred:        l.erred,
+		Closed:       l.closed,
+		Refused:      l.logBadCommand,
+		Noticed:      l.logNoticed,
+		AcceptFailed: l.logAcceptFailed,
+	}
+	if l.server.cfg.ID != "" {
+		cfg.Path = l.path
+	}
+	if s.PassAuth {
+		cfg.Auth = l.authenticate
+	}
+	return cfg
+}
