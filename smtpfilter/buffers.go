@@ -9,20 +9,19 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// smallBuffer is the size, in bytes, of the two buffers that go-smtp is left with.
-// It reads canonical lines of at most 264 bytes, and writes replies that the wire
-// layer exchanges; both go through memory only, so that a larger one saves nothing.
+// smallBuffer is the new size of go-smtp's two buffers, in bytes. go-smtp reads canonical
+// lines of at most 264 bytes, and writes replies that the wire.Conn replaces. Both go
+// through memory only, so larger buffers save nothing.
 const smallBuffer = 264
 
-// shrinkSMTPBuffers exchanges go-smtp's two buffers of 4 KiB, which net/textproto makes for
-// every connection, for small ones. They are the greater part of what an idle
-// connection costs (see docs/reliability.md), and there is no setting for them:
-// the connection's *textproto.Conn has to be taken from an unexported field. Where
-// a version of go-smtp has no such field, or holds something in a buffer, nothing
-// is changed and shrinkSMTPBuffers reports false.
+// shrinkSMTPBuffers replaces go-smtp's two buffers of 4 KiB, which net/textproto makes for
+// every connection, by small ones. They are most of the memory of an idle connection (see
+// docs/reliability.md). go-smtp has no setting for them, so shrinkSMTPBuffers takes the
+// *textproto.Conn from an unexported field. It changes nothing and reports false if
+// go-smtp has no such field, or has data in a buffer.
 //
-// Conn is where go-smtp reads and writes. It is called by the goroutine that serves
-// the connection, between a command and its reply.
+// Conn is where go-smtp reads and writes. The goroutine that serves the connection calls
+// shrinkSMTPBuffers between a command and its reply.
 func shrinkSMTPBuffers(c *smtp.Conn, conn io.ReadWriter) bool {
 	field := reflect.ValueOf(c).Elem().FieldByName("text")
 	if !field.IsValid() || field.Type() != reflect.TypeFor[*textproto.Conn]() || field.IsNil() {

@@ -9,13 +9,13 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// TestTrim wants go-smtp to have the field that trim needs, and to go on with
+// TestShrinkSMTPBuffers wants go-smtp to have the field that shrinkSMTPBuffers needs, and to go on with
 // other buffers. Where this fails with a new version of go-smtp, idle connections
 // cost 8 KiB more.
-func TestTrim(t *testing.T) {
-	trimmed := make(chan bool, 1)
+func TestShrinkSMTPBuffers(t *testing.T) {
+	shrunk := make(chan bool, 1)
 	s := smtp.NewServer(smtp.BackendFunc(func(c *smtp.Conn) (smtp.Session, error) {
-		trimmed <- shrinkSMTPBuffers(c, c.Conn())
+		shrunk <- shrinkSMTPBuffers(c, c.Conn())
 		return nil, smtp.ErrAuthUnsupported
 	}))
 	s.Domain = "gate.example"
@@ -38,7 +38,7 @@ func TestTrim(t *testing.T) {
 	if _, _, err := c.ReadResponse(502); err != nil {
 		t.Error(err)
 	}
-	if !<-trimmed {
+	if !<-shrunk {
 		t.Error("go-smtp kept its buffers")
 	}
 	for _, line := range []string{"NOOP", "NOOP " + strings.Repeat("x", 2*smallBuffer)} {

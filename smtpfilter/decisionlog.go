@@ -13,10 +13,10 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// Every decision is one line. What there is to say of the message comes first,
-// always in the same order; the message text names the kind of decision.
+// Every decision is one line. The text names the kind of decision; the attributes of the
+// message come first, always in the same order.
 
-// logOutcome is the line of a message that the next hop has answered for.
+// logOutcome logs a message with the next hop's reply.
 func (s *session) logOutcome(t *transaction, size int64, reply wire.Reply) {
 	text := "accepted"
 	t.outcome = OutcomeAccepted
@@ -27,34 +27,25 @@ func (s *session) logOutcome(t *transaction, size int64, reply wire.Reply) {
 	f := verdict.Strictest(append([]verdict.Finding{t.envelope}, t.findings...))
 	action, exempt := f.Verdict.Action, t.exempt
 	if action > verdict.Tag {
-		action, exempt = verdict.Accept, "recipient" // listed, but every recipient was exempt
+		action, exempt = verdict.Accept, "recipient" // the sender is listed, but every recipient is exempt
 	}
 	s.log(slog.LevelInfo, text, t, f, t.recipients(), action.String(), wire.Reply{},
 		s.nextHopAttr(t, reply), slog.String("exempt", exempt), slog.Int64("size", size))
 }
 
-// logUnknown is the line of a message that the next hop was given whole and did
-// not answer for, for some recipients or all: it may or may not be there.
-func (s *session) logUnknown(t *transaction, to []wire.Path, size int64, reply wire.Reply, err error) {
-	t.outcome = OutcomeUnknown
-	s.log(slog.LevelError, "no answer from the next hop", t, verdict.Finding{}, to, verdict.Defer.String(), reply,
-		slog.String("outcome", "unknown"), slog.Int64("size", size), s.errAttr(t, err))
-}
-
-// logRefusal is the line of a sender that was turned away, or that could not be
-// looked up.
+// logRefusal logs a sender that was refused, or that could not be looked up.
 func (s *session) logRefusal(t *transaction, f verdict.Finding, to []wire.Path, action verdict.Action, reply wire.Reply) {
 	t.outcome = OutcomeListed
 	if f.NoAnswer() {
 		t.outcome = OutcomeFailed
-		cause := strings.TrimPrefix(f.Err.Error(), verdict.ErrNoAnswer.Error()+": ") // the message says that
+		cause := strings.TrimPrefix(f.Err.Error(), verdict.ErrNoAnswer.Error()+": ") // the text says that
 		s.log(slog.LevelError, "lists cannot be asked", t, f, to, action.String(), reply,
 			slog.String("error", s.hide(t, f, cause)))
 		return
 	}
 	if shown := s.show(f.Address); shown != f.Address && !f.Verdict.Match.IsZero() {
-		// The reply has a part of the address, or "?" for some of it: it is written once
-		// more, with what the log may show.
+		// The reply may have only a part of the address, or "?" in it, so that hide
+		// would not find the address. It is written again with what the log may show.
 		hidden := f
 		hidden.Address, hidden.Form = shown, s.show(f.Form)
 		reply = t.settings.Policy.refusal(action, hidden, t.id)
@@ -62,17 +53,16 @@ func (s *session) logRefusal(t *transaction, f verdict.Finding, to []wire.Path, 
 	s.log(slog.LevelInfo, "refused", t, f, to, action.String(), reply)
 }
 
-// logDiscarded is the line of a message that was taken and dropped.
-func (s *session) logDiscarded(t *transaction, f verdict.Finding) {
-	s.log(slog.LevelWarn, "discarded", t, f, t.discarded, verdict.Discard.String(), wire.Reply{})
+// logDiscarded logs a message that was accepted and dropped.
+func (s *session) logDiscarded(t *transaction, f verdict.Finding, to []wire.Path) {
+	s.log(slog.LevelWarn, "discarded", t, f, to, verdict.Discard.String(), wire.Reply{})
 }
 
-// maxLines bounds the lines that one message can cause for its header's
-// senders.
+// maxLines bounds the lines about the senders in one header.
 const maxLines = 10
 
-// logMonitored is a line for each entry that only observes. Where the entry
-// would have done something, were it not for the monitor mode, it says what.
+// logMonitored logs each entry that only monitors, and what it would have done without
+// the monitor mode.
 func (s *session) logMonitored(t *transaction, findings []verdict.Finding) {
 	seen := map[place]bool{}
 	for _, f := range findings {
@@ -92,8 +82,8 @@ func (s *session) logMonitored(t *transaction, findings []verdict.Finding) {
 	}
 }
 
-// logUnreadable is a line about the addresses of the header that could not be
-// looked up: the first one, and how many there are.
+// logUnreadable logs the first address in the header that could not be looked up, and how
+// many there are.
 func (s *session) logUnreadable(t *transaction, h headerFindings) {
 	if h.unreadables > 0 {
 		first := h.unreadable
@@ -102,23 +92,13 @@ func (s *session) logUnreadable(t *transaction, h headerFindings) {
 	}
 }
 
-func (s *session) logRelayDenied(t *transaction, rcpt wire.Path, reply wire.Reply) {
-	s.log(slog.LevelInfo, "relay denied", t, verdict.Finding{}, []wire.Path{rcpt}, verdict.Reject.String(), reply)
-}
-
-// logNextHopRefusal is the line of a recipient that the next hop has refused.
-func (s *session) logNextHopRefusal(t *transaction, rcpt wire.Path, reply wire.Reply) {
-	t.outcome = OutcomeNextHop
-	s.log(slog.LevelInfo, "refused by the next hop", t, t.envelope, []wire.Path{rcpt}, verdict.Accept.String(), wire.Reply{},
-		s.nextHopAttr(t, reply))
-}
-
+// logNextHopFailure logs a next hop that could not be asked, or did not answer.
 func (s *session) logNextHopFailure(t *transaction, to []wire.Path, reply wire.Reply, err error) {
 	t.outcome = OutcomeFailed
 	s.log(slog.LevelError, "next hop failed", t, verdict.Finding{}, to, verdict.Defer.String(), reply, s.errAttr(t, err))
 }
 
-// logBytesRefused is the line of a message that was refused for how it came.
+// logBytesRefused logs a message that was refused because of its bytes, size or form.
 func (s *session) logBytesRefused(t *transaction, size int64, reply wire.Reply, err error) {
 	action := verdict.Reject
 	if reply.Temporary() {
@@ -128,19 +108,8 @@ func (s *session) logBytesRefused(t *transaction, size int64, reply wire.Reply, 
 		slog.Int64("size", size), s.errAttr(t, err))
 }
 
-// logGivenUp is the line of a message whose client has not sent all of its chunks.
-func (s *session) logGivenUp(t *transaction, size int64) {
-	t.outcome = OutcomeAbandoned
-	s.log(slog.LevelInfo, "given up by the client", t, verdict.Finding{}, t.recipients(), "", wire.Reply{}, slog.Int64("size", size))
-}
-
-func (s *session) logNoAddress(t *transaction, field string) {
-	s.log(slog.LevelInfo, "header field without an address", t, verdict.Finding{Identity: field}, nil, verdict.Accept.String(), wire.Reply{})
-}
-
-// logBadCommand is a line for each MAIL and RCPT that could not be taken for one,
-// or asked for what is not offered. Where addresses are not to be seen, the
-// command's line is not shown: what is no address can't be hidden as one.
+// logBadCommand logs a MAIL or RCPT that is malformed or asks for what is not offered. If
+// the log hides addresses, it shows the verb only: a malformed address cannot be hidden.
 func (l *Listener) logBadCommand(c *wire.Conn, line string, reply wire.Reply) {
 	const probe = "a@example.com"
 	if l.server.cfg.ShowAddress(probe) != probe {
@@ -152,36 +121,35 @@ func (l *Listener) logBadCommand(c *wire.Conn, line string, reply wire.Reply) {
 		slog.String("reply", reply.String()))
 }
 
-// logNoticed is a line for what a client should not have done.
+// logNoticed logs what a client should not have done.
 func (l *Listener) logNoticed(c *wire.Conn, what string) {
 	l.logConn(c, slog.LevelInfo, "noticed", slog.String("what", what))
 }
 
-// logAcceptFailed is a line for clients that can't be let in now.
+// logAcceptFailed logs that clients cannot be accepted now.
 func (l *Listener) logAcceptFailed(err error) {
 	l.server.cfg.Log.Error("cannot take a client now, trying again", "listener", l.name, "error", err)
 }
 
-// logAuth is a line for each AUTH, with nothing of what was exchanged: of the reply
-// its codes only, since next hops repeat there what they were sent. That it is
-// the client who has failed is said where it is so alone: "authentication failed"
-// is what programs look for that keep clients out.
-func (l *Listener) logAuth(c *wire.Conn, mechanism string, reply wire.Reply, failure, faulty error) {
+// logAuth logs an AUTH without what was exchanged. It shows only the codes of the reply,
+// since next hops repeat there what they received. Programs that block clients look for
+// "authentication failed", so only a failure of the client has this text.
+func (l *Listener) logAuth(c *wire.Conn, mechanism string, reply wire.Reply, hopErr, clientErr error) {
 	level, text := slog.LevelInfo, "authenticated"
 	switch {
-	case failure != nil && faulty == nil:
+	case hopErr != nil && clientErr == nil:
 		level, text = slog.LevelError, "authentication not possible now"
 	case !reply.Positive():
 		text = "authentication failed"
 	}
 	attrs := []slog.Attr{slog.String("mechanism", mechanism), slog.String("reply", reply.CodesOnly().String())}
-	if err := errors.Join(failure, faulty); err != nil {
+	if err := errors.Join(hopErr, clientErr); err != nil {
 		attrs = append(attrs, slog.String("error", err.Error()))
 	}
 	l.logConn(c, level, text, attrs...)
 }
 
-// logConn is a line about a connection.
+// logConn logs an event of a connection.
 func (l *Listener) logConn(c *wire.Conn, level slog.Level, text string, more ...slog.Attr) {
 	log := l.server.cfg.Log
 	if !log.Enabled(context.Background(), level) {
@@ -196,8 +164,8 @@ func (l *Listener) logConn(c *wire.Conn, level slog.Level, text string, more ...
 	log.LogAttrs(context.Background(), level, text, append(attrs, more...)...)
 }
 
-// logClosed is a line for each connection, for those who look for one: at
-// debug, or at info where the gate has hung up on a client that broke the rules.
+// logClosed logs the end of a connection: at info if the gate ended it because the client
+// broke the rules, else at debug.
 func (l *Listener) logClosed(c *wire.Conn) {
 	level := slog.LevelDebug
 	if f := c.Fault(); f.Permanent() {
@@ -209,7 +177,7 @@ func (l *Listener) logClosed(c *wire.Conn) {
 		slog.String("duration", c.Age().Round(time.Microsecond).String()))
 }
 
-// log writes one line.
+// log logs a decision about a message.
 func (s *session) log(level slog.Level, text string, t *transaction, f verdict.Finding, to []wire.Path, action string, reply wire.Reply, more ...slog.Attr) {
 	log := s.server.cfg.Log
 	if !log.Enabled(context.Background(), level) {
@@ -270,13 +238,13 @@ func (s *session) log(level slog.Level, text string, t *transaction, f verdict.F
 		}
 	}
 	attrs = append(attrs, slog.String("duration", time.Since(t.began).Round(time.Microsecond).String()))
-	// LogAttrs would look up the caller, which no line shows.
+	// LogAttrs would look up the caller, which the log does not show.
 	r := slog.NewRecord(time.Now(), level, text, 0)
 	r.AddAttrs(attrs...)
-	_ = log.Handler().Handle(context.Background(), r) // nobody to tell; the decision stands
+	_ = log.Handler().Handle(context.Background(), r) // a failure does not change the decision
 }
 
-// tlsVersion is "TLSv1.3", or "none".
+// tlsVersion returns "TLSv1.3" for example, or "none".
 func tlsVersion(state *tls.ConnectionState) string {
 	if state == nil {
 		return "none"
@@ -284,7 +252,7 @@ func tlsVersion(state *tls.ConnectionState) string {
 	return strings.Replace(tls.VersionName(state.Version), "TLS ", "TLSv", 1)
 }
 
-// show is an address as the log has it.
+// show returns an address as the log shows it.
 func (s *session) show(address string) string {
 	if address == "" {
 		return ""
@@ -292,11 +260,11 @@ func (s *session) show(address string) string {
 	return s.server.cfg.ShowAddress(address)
 }
 
-// maxShown bounds the recipients in a line, in bytes.
+// maxShown bounds the recipients in one line, in bytes.
 const maxShown = 2048
 
-// showAll returns recipients as the log has them: all, or as many as fit, and how
-// many more there are.
+// showAll returns recipients as the log shows them: all, or as many as fit and the number
+// of the others.
 func (s *session) showAll(to []wire.Path) string {
 	var b strings.Builder
 	for i, rcpt := range to {
@@ -313,8 +281,8 @@ func (s *session) showAll(to []wire.Path) string {
 	return b.String()
 }
 
-// hide writes the addresses that are known here, where they occur in a text, as
-// the log has them: a next hop's reply often repeats a recipient.
+// hide replaces the addresses of the transaction in a text by what the log shows: a next
+// hop's reply often repeats a recipient.
 func (s *session) hide(t *transaction, f verdict.Finding, text string) string {
 	hide := func(address string) {
 		if address != "" && strings.Contains(text, address) {
@@ -335,11 +303,12 @@ func (s *session) hide(t *transaction, f verdict.Finding, text string) string {
 	return text
 }
 
-// nextHopAttr is the next hop's reply, which is the client's reply, too.
+// nextHopAttr returns the attribute for the next hop's reply, which the client received.
 func (s *session) nextHopAttr(t *transaction, reply wire.Reply) slog.Attr {
 	return slog.String("next_hop", s.hide(t, verdict.Finding{}, reply.String()))
 }
 
+// errAttr returns the attribute for an error.
 func (s *session) errAttr(t *transaction, err error) slog.Attr {
 	return slog.String("error", s.hide(t, verdict.Finding{}, err.Error()))
 }

@@ -6,39 +6,40 @@ import (
 	"spamgate/blocklist/verdict"
 )
 
-// headerFindings keeps what the decision, the tag fields and the log need of a
-// header's findings. However many there are, that is a few.
+// headerFindings keeps the few of a header's findings that the decision, the tag fields and
+// the log need.
 type headerFindings struct {
-	// deciding are findings of which Decide and tagFields say what they would say
-	// of all.
+	// deciding are enough findings for verdict.Decide and tagFields to return the
+	// same as for all findings.
 	deciding  []verdict.Finding
 	strictest verdict.Action
-	matched   bool // deciding has one with a match
+	matched   bool // deciding has a finding with a match
 	tags      []string
 
-	// monitored are findings with the entries that only observe, each entry once.
+	// monitored are findings with the entries that only monitor, each entry once.
 	monitored []verdict.Finding
 	places    []place
 
-	// unreadable is the first finding of an address that could not be looked up.
+	// unreadable is the first finding of an address that could not be looked up, and
+	// unreadables the number of them.
 	unreadable  verdict.Finding
 	unreadables int
 }
 
-// place is where an entry stands.
+// place is the place of an entry.
 type place struct {
 	list, file string
 	line       int
 }
 
-// add takes the next finding.
+// add adds a finding.
 func (h *headerFindings) add(f verdict.Finding) {
 	if f.Err != nil && !f.NoAnswer() {
 		if h.unreadables++; h.unreadables == 1 {
 			h.unreadable = f
 		}
 	}
-	h.observe(f)
+	h.monitor(f)
 	f.Verdict.Monitored = nil
 
 	keep := f.Verdict.Action > h.strictest
@@ -57,9 +58,8 @@ func (h *headerFindings) add(f verdict.Finding) {
 	}
 }
 
-// observe notes the entries that only observe and are new, up to the lines that a
-// message may cause.
-func (h *headerFindings) observe(f verdict.Finding) {
+// monitor adds the new entries that only monitor, up to maxLines.
+func (h *headerFindings) monitor(f verdict.Finding) {
 	var fresh []verdict.Match
 	for _, m := range f.Verdict.Monitored {
 		at := place{m.List, m.File, m.Line}

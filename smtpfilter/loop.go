@@ -8,16 +8,16 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// path returns the ids of the gates that mail passes from here on.
+// path returns the ids of the gates that mail passes from here on, this one first.
 func (l *Listener) path() []string {
 	return append([]string{l.server.cfg.ID}, nexthop.Path(l.settings.Load().NextHop)...)
 }
 
-// comesBack reports whether a client says EHLO with the gate's own name, which only the
-// gate has, and those that lie. On the gate's machine and in its private network others
-// may rightly have it: a mail server's name often is its machine's, and the gate's. So may
-// a proxy that is trusted, people who log in, and clients that are exempt from the lists.
-func (s *session) comesBack() bool {
+// isLoop reports whether a client says EHLO with the gate's own name. That is the gate
+// itself, or a client that lies. It does not count if another server may rightly have the
+// name: on the gate's machine and in its private network, a trusted proxy, people who log
+// in, and clients that are exempt from the lists.
+func (s *session) isLoop() bool {
 	hostname := s.server.cfg.Hostname
 	client := s.conn.Client()
 	addr := client.Addr.Addr()
@@ -33,12 +33,11 @@ func (s *session) comesBack() bool {
 	return !s.conn.Authenticated() && client.Login == "" && !s.conn.Trusted()
 }
 
-// refuseLoop is the reply to MAIL of a client that comesBack (RFC 3463: X.4.6, routing
-// loop detected).
+// refuseLoop returns the reply to MAIL in a loop (RFC 3463: X.4.6, routing loop detected).
 func (s *session) refuseLoop() wire.Reply {
 	reply := wire.NewReply(554, "5.4.6 Mail loop: you call yourself "+s.server.cfg.Hostname+", which is this gate's name")
 	s.peer.listener.logConn(s.conn, slog.LevelWarn, "mail loop",
 		slog.String("reply", reply.String()),
-		slog.String("hint", "if this client is a server of yours, give the gate a hostname of its own, or add the client's address to exempt_clients under [policy]"))
+		slog.String("hint", "if this client is a server of yours, give the gate a hostname of its own, or exempt the client from the lists (exempt_clients)"))
 	return reply
 }

@@ -6,17 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"slices"
 	"time"
 
 	"spamgate/blocklist/verdict"
 	"spamgate/smtpfilter/header"
 	"spamgate/smtpfilter/nexthop"
-	"spamgate/smtpfilter/partial"
 	"spamgate/smtpfilter/wire"
 )
 
-// receive takes the message of t from the client, judges its header, passes it
-// on, and returns the client's reply.
+// receive receives the message from the client, judges its header, passes it on, and
+// returns the client's reply.
 func (s *session) receive(t *transaction) wire.Reply {
 	body := s.conn.Body()
 	policy := &t.settings.Policy
@@ -25,38 +26,22 @@ func (s *session) receive(t *transaction) wire.Reply {
 		return s.refuseBytes(t, body, err)
 	}
 	if hops := countReceived(section); hops > policy.maxHops() {
-		if err := body.Discard(); err != nil {
-			return s.refuseBytes(t, body, err)
-		}
 		// RFC 5321, section 6.3; RFC 3463: X.4.6, routing loop detected.
-		reply := wire.NewReply(554, fmt.Sprintf("5.4.6 Too many hops (%d Received fields); id %s", hops, t.id))
-		t.outcome = OutcomeRefused
-		s.logBytesRefused(t, body.Size(), reply, errTooManyHops)
-		return reply
+		return s.refuseHeader(t, body, errTooManyHops, fmt.Sprintf("5.4.6 Too many hops (%d Received fields)", hops))
 	}
-	if !s.judgeHeader(t, body, section) {
-		if err := body.Discard(); err != nil {
-			return s.refuseBytes(t, body, err)
-		}
+	if !s.judgeHeader(t, unstuffed(body, section)) {
 		// RFC 3463: X.6.0, other or undefined media error.
-		reply := wire.NewReply(554, fmt.Sprintf("5.6.0 Too many or too complex sender addresses in the header (limit %d); id %s", policy.AddressLimit(), t.id))
-		t.outcome = OutcomeRefused
-		s.logBytesRefused(t, body.Size(), reply, errTooManyAddresses)
-		return reply
+		return s.refuseHeader(t, body, errTooManyAddresses,
+			fmt.Sprintf("5.6.0 Too many or too complex sender addresses in the header (limit %d)", policy.AddressLimit()))
 	}
 
 	worst := verdict.Decide(t.findings, t.onlyExempt())
-	action := worst.Verdict.Action
-	switch action {
+	switch worst.Verdict.Action {
 	case verdict.Reject, verdict.Defer:
 		if err := body.Discard(); err != nil {
 			return s.refuseBytes(t, body, err)
 		}
-		reply := policy.refusal(action, worst, t.id)
-		s.logRefusal(t, worst, t.recipients(), action, reply)
-		t.next.Abort() // its connection serves others while this client waits
-		s.tarpit(t, worst)
-		return reply
+		return s.refuseSender(t, worst)
 	case verdict.Discard:
 		if reply := s.keepExempt(t); !reply.IsZero() {
 			if err := body.Discard(); err != nil {
@@ -70,44 +55,47 @@ func (s *session) receive(t *transaction) wire.Reply {
 	}
 	reply := s.deliver(t, body, section)
 	if len(t.discarded) > 0 && reply.Positive() {
-		s.logDiscarded(t, t.discarder(worst))
+		s.logDiscarded(t, t.discarder(worst), t.discarded)
 	}
 	return reply
 }
 
-// judgeHeader reads what is of interest from the header section, and looks its
-// senders up where they are to be judged. It reports false if those are too many;
-// recipients that are reachable by every sender get the message all the same.
-func (s *session) judgeHeader(t *transaction, body *wire.Body, section []byte) bool {
-	policy := &t.settings.Policy
-	clean := section
+// unstuffed returns a header section without dot-stuffing.
+func unstuffed(body *wire.Body, section []byte) []byte {
 	if body.Stuffed() {
-		clean = wire.Unstuff(section)
+		return wire.Unstuff(section)
 	}
-	clean = bytes.TrimSuffix(clean, []byte("\r\n"))
+	return section
+}
+
+// judgeHeader reads a header section, and judges its senders if the policy says so. It
+// reports false if there are too many of them, unless every recipient is exempt.
+func (s *session) judgeHeader(t *transaction, section []byte) bool {
+	policy := &t.settings.Policy
+	section = bytes.TrimSuffix(section, []byte("\r\n"))
 	if t.judge == nil || !policy.JudgesHeader(t.envelope) {
-		t.messageID = header.Senders(clean, nil).MessageID
+		t.messageID = header.Senders(section, nil).MessageID
 		return true
 	}
-	found := policy.ReadHeader(clean, greetingNames(t.settings.NextHop))
-	t.messageID = found.MessageID
-	var kept headerFindings
-	for f := range policy.JudgeHeader(s.server.ctx, t.judge, &t.message, found) {
-		kept.add(f)
+	senders := policy.ReadHeader(section, greetingNames(t.settings.NextHop))
+	t.messageID = senders.MessageID
+	var summary headerFindings
+	for f := range policy.JudgeHeader(s.server.ctx, t.judge, &t.message, senders) {
+		summary.add(f)
 	}
-	if found.TooMany() {
+	if senders.TooMany() {
 		return t.onlyExempt()
 	}
-	for _, field := range found.FieldsWithoutAddress() {
-		s.logNoAddress(t, field)
+	for _, field := range senders.FieldsWithoutAddress() {
+		s.log(slog.LevelInfo, "header field without an address", t, verdict.Finding{Identity: field}, nil, verdict.Accept.String(), wire.Reply{})
 	}
-	t.findings = kept.deciding
-	s.logUnreadable(t, kept)
-	s.logMonitored(t, kept.monitored)
+	t.findings = summary.deciding
+	s.logUnreadable(t, summary)
+	s.logMonitored(t, summary.monitored)
 	return true
 }
 
-// greetingNames are the names with which the servers of a next hop greet.
+// greetingNames returns the names in the greetings of a next hop's servers.
 func greetingNames(next nexthop.Target) []string {
 	var names []string
 	for _, text := range nexthop.Greetings(next) {
@@ -118,37 +106,44 @@ func greetingNames(next nexthop.Target) []string {
 	return names
 }
 
-// onlyExempt reports whether every recipient is reachable by every sender.
-func (t *transaction) onlyExempt() bool {
-	for _, r := range t.accepted {
-		if !r.exempt {
-			return false
+// refuseSender refuses a received message because of a finding.
+func (s *session) refuseSender(t *transaction, f verdict.Finding) wire.Reply {
+	action := f.Verdict.Action
+	reply := t.settings.Policy.refusal(action, f, t.id)
+	s.logRefusal(t, f, t.recipients(), action, reply)
+	t.next.Abort() // its connection serves others while the tarpit delays this client
+	s.tarpit(t, f)
+	return reply
+}
+
+// judgeBody asks the judge once more if the envelope's verdict is pending until the message
+// has been received. A reply that is not zero is the client's: the message must not be
+// delivered. A message cannot be tagged any more, and it is discarded only if no recipient
+// is exempt.
+func (s *session) judgeBody(t *transaction) wire.Reply {
+	if !t.envelope.Verdict.Pending {
+		return wire.Reply{}
+	}
+	t.message.BodyKnown = true
+	if f := t.settings.Policy.JudgeEnvelope(s.server.ctx, t.judge, &t.message); f.Err == nil || f.NoAnswer() {
+		t.envelope = f
+	}
+	s.logMonitored(t, []verdict.Finding{t.envelope})
+	f := verdict.Decide([]verdict.Finding{t.envelope}, t.onlyExempt())
+	switch f.Verdict.Action {
+	case verdict.Reject, verdict.Defer:
+		return s.refuseSender(t, f)
+	case verdict.Discard:
+		if !slices.ContainsFunc(t.accepted, func(r recipient) bool { return r.exempt }) {
+			return s.discarded(t, f, t.recipients())
 		}
 	}
-	return len(t.discarded) == 0
+	return wire.Reply{}
 }
 
-// recipients are all that were answered with 250.
-func (t *transaction) recipients() []wire.Path {
-	paths := make([]wire.Path, 0, len(t.accepted)+len(t.discarded))
-	for _, r := range t.accepted {
-		paths = append(paths, r.path)
-	}
-	return append(paths, t.discarded...)
-}
-
-// discarder is the finding because of which recipients are discarded.
-func (t *transaction) discarder(worst verdict.Finding) verdict.Finding {
-	if t.envelope.Verdict.Action == verdict.Discard {
-		return t.envelope
-	}
-	return worst
-}
-
-// keepExempt moves the recipients that are not exempt to the discarded ones.
-// The next hop has taken them already, so the transaction there is begun anew
-// for those that are left. A reply that is not zero is the client's: the next
-// hop no longer takes them.
+// keepExempt discards the message for the recipients that are not exempt. The next hop has
+// accepted them already, so keepExempt begins a new transaction for the others. A reply
+// that is not zero is the client's: the next hop now refuses one of them.
 func (s *session) keepExempt(t *transaction) wire.Reply {
 	kept := t.accepted[:0:0]
 	for _, r := range t.accepted {
@@ -167,38 +162,33 @@ func (s *session) keepExempt(t *transaction) wire.Reply {
 		return wire.Reply{}
 	}
 	t.next = s.begin(t)
-	for i, r := range kept {
-		reply, err := s.askRcpt(t, r)
-		if err != nil {
-			reply = s.unavailable(t, err)
-		}
-		switch {
-		case reply.Positive():
-			kept[i].late = wire.Reply{}
-		case partial.HasAny(r.known):
-			kept[i].late = reply
-		case err != nil:
-			s.logNextHopFailure(t, []wire.Path{r.path}, reply, err)
-			return reply
-		default:
-			s.logNextHopRefusal(t, r.path, reply)
+	for i := range kept {
+		if reply, ok := s.askRcpt(t, &kept[i]); !ok {
 			return reply
 		}
 	}
 	return wire.Reply{}
 }
 
-// discard takes the message and drops it.
+// discard receives the message and drops it.
 func (s *session) discard(t *transaction, body *wire.Body, worst verdict.Finding) wire.Reply {
 	if err := body.Discard(); err != nil {
 		return s.refuseBytes(t, body, err)
 	}
+	if reply := s.judgeBody(t); !reply.IsZero() {
+		return reply
+	}
+	return s.discarded(t, t.discarder(worst), t.discarded)
+}
+
+// discarded returns the reply to a message that the gate drops.
+func (s *session) discarded(t *transaction, f verdict.Finding, to []wire.Path) wire.Reply {
 	t.outcome = OutcomeDiscarded
-	s.logDiscarded(t, t.discarder(worst))
+	s.logDiscarded(t, f, to)
 	return wire.NewReply(250, "2.0.0 Ok: id "+t.id)
 }
 
-// format is how the next hop is given the message.
+// format returns the format in which the next hop receives the message.
 func format(body *wire.Body) nexthop.Format {
 	switch {
 	case body.Stuffed():
@@ -210,12 +200,11 @@ func format(body *wire.Body) nexthop.Format {
 	}
 }
 
-// flushEvery bounds how long a slow client's message is kept back to be passed
-// on in larger pieces: the next hop must not take the client's pauses for ours.
-// With DataTimeout on top it is less than the 5 minutes that servers wait.
+// flushEvery bounds how long a slow client's message is buffered, so that the next hop does
+// not time out. Together with DataTimeout it is less than the 5 minutes that servers wait.
 const flushEvery = 20 * time.Second
 
-// deliver passes the message on and returns the next hop's reply.
+// deliver passes the message on and returns the client's reply.
 func (s *session) deliver(t *transaction, body *wire.Body, section []byte) wire.Reply {
 	msg, reply, err := s.open(t, body, section)
 	if err != nil {
@@ -228,8 +217,8 @@ func (s *session) deliver(t *transaction, body *wire.Body, section []byte) wire.
 		s.logOutcome(t, body.Size(), reply)
 		return reply
 	}
-	// Whoever waits for a next hop that does not read is interrupted when the
-	// gate has to stop. From Commit on, nothing interrupts.
+	// The end of Shutdown's time interrupts a wait for a next hop that does not read.
+	// Nothing interrupts Commit.
 	defer context.AfterFunc(s.server.ctx, msg.Abort)()
 	if _, err := msg.Write(s.trace(t, section, body.Stuffed())); err != nil {
 		msg.Abort()
@@ -253,9 +242,15 @@ func (s *session) deliver(t *transaction, body *wire.Body, section []byte) wire.
 			msg.Abort()
 			return s.refuseBytes(t, body, err)
 		}
-		t.digestBody(piece)
+		if t.digest != nil {
+			t.digest.Write(piece)
+		}
 	}
-	if reply := s.recognise(t, body.Size()); !reply.IsZero() {
+	if reply := s.judgeBody(t); !reply.IsZero() {
+		msg.Abort()
+		return reply
+	}
+	if reply := s.checkDuplicate(t, body.Size()); !reply.IsZero() {
 		msg.Abort()
 		return reply
 	}
@@ -263,11 +258,11 @@ func (s *session) deliver(t *transaction, body *wire.Body, section []byte) wire.
 	if err != nil && !errors.Is(err, nexthop.ErrReplyLost) {
 		return s.nextHopFailed(t, body, err)
 	}
-	return s.concluded(t, body.Size(), reply, each, err)
+	return s.conclude(t, body.Size(), reply, each, err)
 }
 
-// trace is what goes in front of the message: a mark for each entry because of
-// which it is tagged, at most maxTags, and our Received field.
+// trace returns the fields that the gate adds before the message: at most maxTags tag
+// fields, and the Received field.
 func (s *session) trace(t *transaction, section []byte, stuffed bool) []byte {
 	var b []byte
 	for _, field := range tagFields(t.envelope, t.findings) {
@@ -276,7 +271,7 @@ func (s *session) trace(t *transaction, section []byte, stuffed bool) []byte {
 	hostname := s.server.cfg.Hostname
 	b = append(b, receivedField(t.client.Helo, t.client.Addr.Addr(), hostname, s.protocol(t), t.id, time.Now())...)
 	if stuffed {
-		section = bytes.TrimPrefix(section, []byte(".")) // what the next hop will make of it
+		section = bytes.TrimPrefix(section, []byte("."))
 	}
 	if len(section) > 0 && (section[0] == ' ' || section[0] == '\t') {
 		b = append(b, continuationField...)
@@ -284,13 +279,13 @@ func (s *session) trace(t *transaction, section []byte, stuffed bool) []byte {
 	return b
 }
 
-// nextHopFailed lets the client finish and tells it to try again, or what the
-// next hop had to say about the message when it broke off.
+// nextHopFailed receives the rest of the message, and returns the reply that asks the client
+// to try again, or the reply with which the next hop broke off.
 func (s *session) nextHopFailed(t *transaction, body *wire.Body, cause error) wire.Reply {
 	reply := s.unavailable(t, cause)
-	var said *nexthop.ReplyError
-	if errors.As(cause, &said) && !said.Reply.Positive() && checkReply(said.Reply) == nil {
-		reply = said.Reply
+	var refused *nexthop.ReplyError
+	if errors.As(cause, &refused) && !refused.Reply.Positive() && checkReply(refused.Reply) == nil {
+		reply = refused.Reply
 	}
 	s.logNextHopFailure(t, t.recipients(), reply, cause)
 	if err := body.Discard(); err != nil {
@@ -299,9 +294,20 @@ func (s *session) nextHopFailed(t *transaction, body *wire.Body, cause error) wi
 	return reply
 }
 
-// refuseBytes is the reply to a message that can't be passed on because of how
-// it came. The connection ends behind it, unless the client came to the end of
-// the message after all.
+// refuseHeader receives the rest of the message, and refuses it because of its header.
+func (s *session) refuseHeader(t *transaction, body *wire.Body, cause error, text string) wire.Reply {
+	if err := body.Discard(); err != nil {
+		return s.refuseBytes(t, body, err)
+	}
+	reply := wire.NewReply(554, text+"; id "+t.id)
+	t.outcome = OutcomeRefused
+	s.logBytesRefused(t, body.Size(), reply, cause)
+	return reply
+}
+
+// refuseBytes returns the reply to a message that cannot be passed on because of how it was
+// sent. The connection ends after the reply, unless the client did reach the end of the
+// message.
 func (s *session) refuseBytes(t *transaction, body *wire.Body, cause error) wire.Reply {
 	body.Discard()
 	var reply wire.Reply
@@ -314,8 +320,9 @@ func (s *session) refuseBytes(t *transaction, body *wire.Body, cause error) wire
 	case errors.Is(cause, wire.ErrHeaderTooLarge):
 		reply = wire.NewReply(552, fmt.Sprintf("5.3.4 Header section larger than %d bytes", t.settings.Policy.HeaderLimit()))
 	case errors.Is(cause, wire.ErrReset):
-		s.logGivenUp(t, body.Size())
-		return wire.NewReply(250, "2.0.0 Ok") // which nobody hears
+		t.outcome = OutcomeAbandoned
+		s.log(slog.LevelInfo, "given up by the client", t, verdict.Finding{}, t.recipients(), "", wire.Reply{}, slog.Int64("size", body.Size()))
+		return wire.NewReply(250, "2.0.0 Ok") // which the client does not receive
 	case wire.Interrupted(cause):
 		t.outcome = OutcomeFailed
 		reply = wire.NewReply(421, "4.3.2 The gate is shutting down, try again later")

@@ -3,10 +3,13 @@ package smtpfilter
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
+	"spamgate/blocklist/verdict"
 	"spamgate/smtpfilter/nexthop"
+	"spamgate/smtpfilter/partial"
 	"spamgate/smtpfilter/wire"
 )
 
@@ -25,17 +28,40 @@ func checkReply(r wire.Reply) error {
 	return nil
 }
 
-// askRcpt asks the next hop for a recipient.
-func (s *session) askRcpt(t *transaction, r recipient) (wire.Reply, error) {
+// askRcpt asks the next hop for a recipient, and reports whether the client may send the
+// message to it. It logs a refusal.
+func (s *session) askRcpt(t *transaction, r *recipient) (reply wire.Reply, ok bool) {
 	reply, err := t.next.Rcpt(s.server.ctx, r.path.String(), r.params)
 	if err == nil {
 		err = checkReply(reply)
 	}
-	return reply, err
+	if err != nil {
+		reply = s.unavailable(t, err)
+	}
+	r.refusal = wire.Reply{}
+	switch {
+	case reply.Positive():
+		return reply, true
+	case partial.HasAny(r.entries):
+		// If the recipient already has the message that comes, a refusal does not matter.
+		r.refusal = reply
+		return wire.NewReply(250, "2.1.5 Ok"), true
+	case err != nil:
+		s.logNextHopFailure(t, []wire.Path{r.path}, reply, err)
+		s.count(t)
+	default:
+		if reply.Temporary() {
+			t.deferred = append(t.deferred, r.path)
+		}
+		t.outcome = OutcomeNextHop
+		s.log(slog.LevelInfo, "refused by the next hop", t, t.envelope, []wire.Path{r.path}, verdict.Accept.String(), wire.Reply{},
+			s.nextHopAttr(t, reply))
+	}
+	return reply, false
 }
 
-// askData opens the message at the next hop. Without a Message and an error, the reply is
-// a refusal.
+// askData opens the message at the next hop. If it returns neither a Message nor an error,
+// the reply is a refusal.
 func (s *session) askData(t *transaction, format nexthop.Format) (nexthop.Message, wire.Reply, error) {
 	msg, reply, err := t.next.Data(s.server.ctx, format)
 	if err == nil && msg == nil {

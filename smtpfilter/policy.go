@@ -1,6 +1,7 @@
 package smtpfilter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/netip"
@@ -11,105 +12,73 @@ import (
 	"spamgate/blocklist/verdict"
 )
 
-// Policy says whom the lists apply to, and how a refusal reads. The zero Policy
-// judges every envelope sender and no header, and exempts only postmaster.
+// Policy says which senders are judged, and what a refusal says. The zero Policy judges
+// every envelope sender and no header, and exempts only postmaster. Validate normalizes
+// its domains and recipients.
 type Policy struct {
-	// HeaderFields names the fields whose addresses are judged: "From".
+	// HeaderFields are the names of the fields whose addresses are judged: "From".
 	HeaderFields []string
 
-	// MaxHeaderBytes is the longest header section taken, 0 for 256 KiB.
+	// MaxHeaderBytes bounds the header section; 0 means 256 KiB.
 	MaxHeaderBytes int
 
-	// MaxAddresses is the number of sender addresses that the fields may hold,
-	// 0 for 1000. What servers may make addresses of counts, too, but not words
-	// beside an address.
+	// MaxAddresses bounds the sender addresses in the fields; 0 means 1000. It also
+	// counts what servers may turn into addresses, except words beside an address.
 	MaxAddresses int
 
-	// CheckBounces judges the header of messages with the null reverse-path,
-	// too.
+	// CheckBounces judges the header of messages with the null reverse-path too.
 	CheckBounces bool
 
-	// RecipientDomains are the domains that mail is taken for, in normal form;
-	// one with a dot in front means its subdomains, too. Empty means all.
+	// RecipientDomains are the domains that mail is accepted for. A leading dot means
+	// the subdomains too. Empty means all domains.
 	RecipientDomains []string
 
-	// ExemptRecipients are reachable by every sender: "user@",
-	// "user@domain" or "@domain", in normal form. The local part postmaster
-	// always is (RFC 5321, section 4.5.1).
+	// ExemptRecipients are reachable by every sender: "user@", "user@domain" or
+	// "@domain". The local part postmaster always is (RFC 5321, section 4.5.1).
 	ExemptRecipients []string
 
-	// ExemptClients are not looked up at all.
+	// ExemptClients are clients whose senders are not judged.
 	ExemptClients []netip.Prefix
 
-	// ExemptAuthenticated leaves the senders of authenticated clients unlooked at:
-	// of those whose AUTH has succeeded here, and of those whose login a trusted
-	// proxy has told (XCLIENT LOGIN).
+	// ExemptAuthenticated exempts authenticated clients too: after AUTH, or if a
+	// trusted proxy has sent their login (XCLIENT LOGIN).
 	ExemptAuthenticated bool
 
-	// MaxHops is the number of Received fields that a message may come with, 0
-	// for 100 (RFC 5321, section 6.3).
+	// MaxHops bounds the Received fields that a message may arrive with; 0 means 100
+	// (RFC 5321, section 6.3).
 	MaxHops int
 
-	// Tarpit is how long the refusal of a listed sender is held back, but not
-	// from TarpitExempt.
+	// Tarpit is how long the refusal of a listed sender is delayed, except for the
+	// clients in TarpitExempt.
 	Tarpit       time.Duration
 	TarpitExempt []netip.Prefix
 
-	// MaxRecipients is the number of recipients that a message may have, 0
-	// for 1000. RFC 5321, section 4.5.3.1.8 asks for 100 at least.
+	// MaxRecipients bounds the recipients of a message; 0 means 1000. RFC 5321,
+	// section 4.5.3.1.8 requires at least 100.
 	MaxRecipients int
 
-	// RejectText is the template of a refusal, "" for DefaultRejectText.
+	// RejectText is the template of a refusal; "" means DefaultRejectText.
 	RejectText string
 
-	// Contact is what a refusal ends with: how to reach somebody about it.
+	// Contact ends a refusal: how to reach the people who run the gate.
 	Contact string
 
 	domains domainSet // of RecipientDomains; set by Validate
 }
 
-const (
-	defaultMaxHeaderBytes = 256 << 10
-	defaultMaxAddresses   = 1000
-	defaultMaxRecipients  = 1000
-	defaultMaxHops        = 100
-)
+// HeaderLimit returns MaxHeaderBytes or its default.
+func (p *Policy) HeaderLimit() int { return cmp.Or(p.MaxHeaderBytes, 256<<10) }
 
-// HeaderLimit is the longest header section taken, in bytes.
-func (p *Policy) HeaderLimit() int {
-	if p.MaxHeaderBytes == 0 {
-		return defaultMaxHeaderBytes
-	}
-	return p.MaxHeaderBytes
-}
+// AddressLimit returns MaxAddresses or its default.
+func (p *Policy) AddressLimit() int { return cmp.Or(p.MaxAddresses, 1000) }
 
-// AddressLimit is the number of sender addresses that a header may hold.
-func (p *Policy) AddressLimit() int {
-	if p.MaxAddresses == 0 {
-		return defaultMaxAddresses
-	}
-	return p.MaxAddresses
-}
+func (p *Policy) maxHops() int       { return cmp.Or(p.MaxHops, 100) }
+func (p *Policy) maxRecipients() int { return cmp.Or(p.MaxRecipients, 1000) }
 
-func (p *Policy) maxHops() int {
-	if p.MaxHops == 0 {
-		return defaultMaxHops
-	}
-	return p.MaxHops
-}
+// ExemptClient reports whether the senders of a client are not judged.
+func (p *Policy) ExemptClient(addr netip.Addr) bool { return within(p.ExemptClients, addr) }
 
-func (p *Policy) maxRecipients() int {
-	if p.MaxRecipients == 0 {
-		return defaultMaxRecipients
-	}
-	return p.MaxRecipients
-}
-
-// ExemptClient reports whether a client is not looked up.
-func (p *Policy) ExemptClient(addr netip.Addr) bool {
-	return within(p.ExemptClients, addr)
-}
-
+// within reports whether one of the prefixes contains the address.
 func within(prefixes []netip.Prefix, addr netip.Addr) bool {
 	return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
@@ -119,22 +88,19 @@ func (p *Policy) ExemptRecipient(rcpt verdict.Recipient) bool {
 	if rcpt.Local == "postmaster" {
 		return true
 	}
-	for _, e := range p.ExemptRecipients {
+	return slices.ContainsFunc(p.ExemptRecipients, func(e string) bool {
 		at := strings.LastIndexByte(e, '@')
 		if at < 0 {
-			continue
+			return false
 		}
-		if l, d := e[:at], e[at+1:]; (l == "" || l == rcpt.Local) && (d == "" || d == rcpt.Domain) {
-			return true
-		}
-	}
-	return false
+		local, domain := e[:at], e[at+1:]
+		return (local == "" || local == rcpt.Local) && (domain == "" || domain == rcpt.Domain)
+	})
 }
 
-// TakesRecipient reports whether mail for a recipient is taken here. Where
-// recipient domains are set, so is the ban on local parts that a server may
-// read as a route to another domain: user%other.example, other.example!user.
-// postmaster without a domain is this host's.
+// TakesRecipient reports whether the gate accepts mail for a recipient. With recipient
+// domains it refuses local parts that a server may read as a route to another domain:
+// user%other.example, other.example!user. postmaster without a domain is always accepted.
 func (p *Policy) TakesRecipient(rcpt verdict.Recipient) bool {
 	if len(p.RecipientDomains) == 0 || rcpt.Domain == "" {
 		return true
@@ -165,9 +131,9 @@ func (a asker) ask(q verdict.Query) (verdict.Verdict, error) {
 	return v, err
 }
 
-// JudgesHeader reports whether the header of a message is judged: not that of a
-// bounce unless wanted, since a bounce must get home, and not where an
-// overriding allow list has cleared the message.
+// JudgesHeader reports whether the header of a message is judged. The header of a bounce is
+// not judged without CheckBounces, since a bounce must reach the sender of its message. Nor
+// is that of a message that an overriding allow list has cleared.
 func (p *Policy) JudgesHeader(envelope verdict.Finding) bool {
 	return len(p.HeaderFields) > 0 &&
 		!envelope.Verdict.ClearsMessage &&

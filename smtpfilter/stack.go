@@ -1,15 +1,14 @@
 package smtpfilter
 
-// stackRoom is what the deepest calls of a transaction need, in bytes.
-const stackRoom = 9 << 10
+// stackSize is what the deepest calls of a transaction need, in bytes.
+const stackSize = 9 << 10
 
-// growStack has the goroutine's stack grow to what a transaction needs. It would by
-// itself, but then in steps, and each time all callers' frames are copied, of which there
-// are more the later it happens. A goroutine begins with what others have needed on
-// average, which is little where most clients wait.
+// growStack grows the goroutine's stack to what a transaction needs. Without it the stack
+// grows in steps, and each step copies all frames. A goroutine begins with the average
+// stack of others, which is small if most clients wait.
 //
 //go:noinline
 func growStack(i int) byte {
-	var room [stackRoom]byte
-	return room[i%stackRoom]
+	var stack [stackSize]byte
+	return stack[i%stackSize]
 }

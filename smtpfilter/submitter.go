@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// withoutSubmitter returns the parameters of MAIL with AUTH=<> in place of any
-// other AUTH: a client that is not authenticated cannot vouch for who has submitted
-// a message (RFC 4954, section 5). What an authenticated client says is passed on
-// as it came. Over its own connection the next hop knows who it is, and decides;
-// a login that XCLIENT has told is vouched for by the trusted proxy.
+// withoutSubmitter returns the parameters of MAIL with any AUTH replaced by AUTH=<>: a
+// client that is not authenticated cannot vouch for the submitter of a message (RFC 4954,
+// section 5). The parameter of an authenticated client is passed on unchanged. The next hop
+// knows the client from its own connection and decides, or the trusted proxy that sent
+// XCLIENT LOGIN vouches for it.
 func withoutSubmitter(params []string) []string {
 	isAuth := func(p string) bool {
 		keyword, _, _ := strings.Cut(p, "=")

@@ -7,21 +7,21 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// DefaultRejectText is the template of a refusal. The placeholders are filled
-// with the sender as it was given, the list's name, the entry's reason, the id
-// under which the log has the decision, and Policy.Contact. What is empty is
-// left out together with its brackets or the semicolon in front.
+// DefaultRejectText is the default template of a refusal. The placeholders stand for the
+// sender as the client wrote it, the list's name, the entry's reason, the id in the log, and
+// Policy.Contact. An empty reason or contact is omitted, with its brackets or the semicolon
+// before it.
 const DefaultRejectText = "<{sender}> refused: list {list} ({reason}); id {id}; {contact}"
 
-// maxListText is how much of a text from a list a stranger is shown, in bytes.
+// maxListText bounds a text from a list that clients receive, in bytes.
 const maxListText = 200
 
-// refusal is the reply that turns a sender away: 550 5.7.1, or 451 4.7.1 for
-// Defer (RFC 3463: X.7.1, delivery not authorized). Where it would be longer
-// than a reply line may be, the reason is cut, then the sender.
+// refusal returns the reply that refuses a sender: 550 5.7.1, or 451 4.7.1 for Defer (RFC
+// 3463: X.7.1, delivery not authorized). If it does not fit into a reply line, the reason is
+// cut, then the sender.
 //
-// Where the lists could not be asked it is 451 4.3.0 (RFC 3463: X.3.0, other or
-// undefined mail system status), and says nothing of the sender.
+// If the lists could not be asked, it is 451 4.3.0 (RFC 3463: X.3.0, other or undefined mail
+// system status) without the sender.
 func (p *Policy) refusal(action verdict.Action, f verdict.Finding, id string) wire.Reply {
 	if f.NoAnswer() {
 		return wire.NewReply(451, "4.3.0 The sender could not be checked now, try again later; id "+id)
@@ -30,21 +30,21 @@ func (p *Policy) refusal(action verdict.Action, f verdict.Finding, id string) wi
 	if action == verdict.Defer {
 		code, enhanced = 451, "4.7.1 "
 	}
-	const room = wire.MaxReplyLine - len("550 ") - len("\r\n")
+	const maxText = wire.MaxReplyLine - len("550 ") - len("\r\n")
 	sender, list, reason := PublicText(shownSender(f)), f.Verdict.Match.List, ""
 	if m := f.Verdict.Match; m.PublicReason {
 		reason = PublicText(m.Reason)
 	}
 	text := enhanced + p.rejectText(sender, list, reason, id)
-	if over := len(text) - room; over > 0 {
+	if over := len(text) - maxText; over > 0 {
 		reason = reason[:max(0, len(reason)-over)]
 		text = enhanced + p.rejectText(sender, list, reason, id)
 	}
-	if over := len(text) - room; over > 0 {
+	if over := len(text) - maxText; over > 0 {
 		sender = sender[:max(0, len(sender)-over)]
 		text = enhanced + p.rejectText(sender, list, reason, id)
 	}
-	return wire.NewReply(code, text[:min(len(text), room)])
+	return wire.NewReply(code, text[:min(len(text), maxText)])
 }
 
 // shownSender returns the sender as a refusal names it: a local part without a domain, which
@@ -56,8 +56,7 @@ func shownSender(f verdict.Finding) string {
 	return f.Address
 }
 
-// Refusal is the reply that the client gets because of a finding, the zero Reply
-// where it is not refused.
+// Refusal returns the reply that refuses a sender because of a finding, or the zero Reply.
 func (p *Policy) Refusal(f verdict.Finding, id string) wire.Reply {
 	switch f.Verdict.Action {
 	case verdict.Reject, verdict.Defer:
@@ -66,7 +65,7 @@ func (p *Policy) Refusal(f verdict.Finding, id string) wire.Reply {
 	return wire.Reply{}
 }
 
-// What is left out of the template where there is no reason, or no contact.
+// These remove an empty reason or contact from the template.
 var (
 	noReason  = strings.NewReplacer(" ({reason})", "", " {reason}", "", "{reason}", "")
 	noContact = strings.NewReplacer("; {contact}", "", " {contact}", "", "{contact}", "")
@@ -84,7 +83,7 @@ func (p *Policy) rejectText(sender, list, reason, id string) string {
 	if p.Contact == "" {
 		t = noContact.Replace(t)
 	}
-	// A strings.Replacer of the values would take longer to make than to use.
+	// Making a strings.Replacer takes longer than using it.
 	text := make([]byte, 0, wire.MaxReplyLine)
 	for {
 		plain, rest, more := strings.Cut(t, "{")
@@ -92,11 +91,11 @@ func (p *Policy) rejectText(sender, list, reason, id string) string {
 		if !more {
 			return string(text)
 		}
-		name, behind, closed := strings.Cut(rest, "}")
+		name, after, closed := strings.Cut(rest, "}")
 		if !closed {
 			name = ""
 		}
-		t = behind
+		t = after
 		switch name {
 		case "sender":
 			text = append(text, sender...)
@@ -108,15 +107,15 @@ func (p *Policy) rejectText(sender, list, reason, id string) string {
 			text = append(text, id...)
 		case "contact":
 			text = append(text, p.Contact...)
-		default: // a brace that stands for itself
+		default: // a plain brace
 			text = append(text, '{')
 			t = rest
 		}
 	}
 }
 
-// PublicText makes a text fit for strangers: printable ASCII, the rest as '?',
-// and at most 200 bytes.
+// PublicText returns a text for clients: at most 200 bytes of printable ASCII, with "?" for
+// other characters.
 func PublicText(s string) string {
 	if len(s) <= maxListText && isPublic(s) {
 		return s

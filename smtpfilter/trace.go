@@ -12,8 +12,8 @@ import (
 	"spamgate/blocklist/verdict"
 )
 
-// receivedField is the trace field of a message in the form of RFC 5321,
-// section 4.4. It never names a recipient: with blind copies that would tell.
+// receivedField returns the Received field of a message (RFC 5321, section 4.4). It names no
+// recipient, since that would reveal blind copies.
 func receivedField(helo string, client netip.Addr, by, proto, id string, when time.Time) string {
 	literal := addressLiteral(client)
 	name := helo
@@ -24,7 +24,7 @@ func receivedField(helo string, client netip.Addr, by, proto, id string, when ti
 		name, literal, by, proto, id, when.Format("Mon, 02 Jan 2006 15:04:05 -0700"))
 }
 
-// protocol is the word behind "with": how the message came (RFC 3848, RFC 6531).
+// protocol returns the word after "with" in the Received field (RFC 3848, RFC 6531).
 func (s *session) protocol(t *transaction) string {
 	if t.client.Proto != "ESMTP" {
 		return t.client.Proto
@@ -42,8 +42,8 @@ func (s *session) protocol(t *transaction) string {
 	return word
 }
 
-// countReceived counts the Received fields of a header section. White space in
-// front of the colon is obsolete (RFC 5322, section 4.5), and hides none.
+// countReceived counts the Received fields of a header section, also those with white space
+// before the colon, which is obsolete (RFC 5322, section 4.5).
 func countReceived(section []byte) int {
 	const name = "received"
 	n := 0
@@ -56,10 +56,10 @@ func countReceived(section []byte) int {
 	return n
 }
 
-// errTooManyHops is for the log: the message has probably come here before.
+// errTooManyHops is for the log.
 var errTooManyHops = errors.New("too many Received fields: a mail loop")
 
-// addressLiteral is an address as RFC 5321, section 4.1.3 writes it.
+// addressLiteral returns an address literal (RFC 5321, section 4.1.3).
 func addressLiteral(a netip.Addr) string {
 	switch a = a.Unmap(); {
 	case a.Is4():
@@ -71,9 +71,8 @@ func addressLiteral(a netip.Addr) string {
 	}
 }
 
-// validHelo reports whether a client's name may stand in a Received field as
-// it is: a domain, or an address literal. Anything else could look like
-// another part of the field.
+// validHelo reports whether a client's name may be part of a Received field: a domain or an
+// address literal. Another text could look like another part of the field.
 func validHelo(s string) bool {
 	inner := s
 	if strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") {
@@ -89,15 +88,13 @@ func validHelo(s string) bool {
 	return inner != ""
 }
 
-// errTooManyAddresses is for the log: nobody has so many senders.
-var errTooManyAddresses = errors.New("too many sender addresses in the header: see [headers] max_addresses")
+// errTooManyAddresses is for the log.
+var errTooManyAddresses = errors.New("more sender addresses in the header than max_addresses allows")
 
-// maxTags bounds the fields that mark one message. Whoever reads them wants to
-// know that it is listed and by which lists, and the log has the decision.
+// maxTags bounds the tag fields of one message.
 const maxTags = 10
 
-// tagFields are the fields that mark a message, each once, the reverse-path's
-// first.
+// tagFields returns the tag fields of a message, each once, that of the reverse-path first.
 func tagFields(envelope verdict.Finding, header []verdict.Finding) []string {
 	var fields []string
 	add := func(f verdict.Finding) {
@@ -115,7 +112,7 @@ func tagFields(envelope verdict.Finding, header []verdict.Finding) []string {
 	return fields
 }
 
-// tagField is the field that marks a message from a listed sender.
+// tagField returns the field that tags a message from a listed sender.
 func tagField(m verdict.Match) string {
 	reason := ""
 	if m.PublicReason && m.Reason != "" {
@@ -124,7 +121,6 @@ func tagField(m verdict.Match) string {
 	return "X-Spamgate: listed; list=" + m.List + reason + "\r\n"
 }
 
-// continuationField goes in front of a message whose first line begins with
-// white space. That line would continue our Received field otherwise, and could
-// say there what it liked.
+// continuationField is added before a message whose first line begins with white space.
+// Otherwise that line would continue the gate's Received field with any text.
 const continuationField = "X-Spamgate-Note: the message began with this white space:\r\n"

@@ -1,0 +1,198 @@
+package smtpfilter
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"spamgate/blocklist/sender"
+	"spamgate/blocklist/verdict"
+	"spamgate/internal/text"
+	"spamgate/smtpfilter/header"
+)
+
+// HeaderSenders are the senders in a header section, and the forms that servers may turn
+// into senders.
+type HeaderSenders struct {
+	header.Result
+
+	policy  *Policy
+	nextHop []string            // the next hop's names
+	added   []string            // see completions
+	local   map[string]struct{} // see isLocal
+	domains domainSet           // of the policy, for isLocal
+	cost    int                 // of the lookups so far
+
+	// besideCost is the cost of completing words beside an address. It is not part of
+	// cost.
+	besideCost int
+}
+
+// ReadHeader reads the senders of a header section: the lines before the empty line, without
+// dot-stuffing. The next hop's names are those in its greetings.
+func (p *Policy) ReadHeader(section []byte, nextHop []string) *HeaderSenders {
+	return &HeaderSenders{
+		Result:  header.SendersUpTo(section, p.HeaderFields, p.AddressLimit()),
+		policy:  p,
+		nextHop: nextHop,
+	}
+}
+
+// FieldsWithoutAddress returns the names of the fields that exist and have no address.
+func (s *HeaderSenders) FieldsWithoutAddress() []string {
+	fields := slices.Clone(s.Empty)
+	for _, form := range s.Forms {
+		if form.Beside {
+			continue // the field has an address
+		}
+		hasField := func(a header.Sender) bool { return a.Field == form.Field }
+		if !slices.Contains(fields, form.Field) && !slices.ContainsFunc(s.Senders, hasField) {
+			fields = append(fields, form.Field)
+		}
+	}
+	return fields
+}
+
+// maxCompletions bounds the domains that complete a local part. With all of them a field of
+// about 25 words without an address costs maxCost.
+const maxCompletions = 200
+
+// maxCost bounds the cost of the lookups for one header. The unit is about a nanosecond: a
+// thousand addresses cost about a million.
+const (
+	maxCost       = 6_000_000
+	costPerLookup = 512
+	costPerKey    = 64  // plus 1 for each byte
+	costOfFolding = 192 // for each byte of a part that is not ASCII
+	costOfIDNA    = 64  // likewise
+)
+
+// maxBesideCost bounds the cost of completing words beside an address, which are most likely
+// parts of names. Beyond it they are no longer completed; the header is not refused.
+const maxBesideCost = maxCost / 2
+
+// costOf returns the cost of looking up an address: four keys with its local part, and two
+// for each label with half of the domain's length on average, after normalizing both parts.
+func costOf(address string) int {
+	at := strings.LastIndexByte(address, '@')
+	domain := address[at+1:]
+	labels := strings.Count(domain, ".") + 1
+	cost := costPerLookup + costPerKey*(4+2*labels) + 3*at + labels*min(len(domain), sender.MaxDomain)
+	if !text.IsASCII(address[:at]) {
+		cost += costOfFolding * at
+	}
+	if !text.IsASCII(domain) {
+		cost += costOfIDNA * len(domain)
+	}
+	return cost
+}
+
+// TooMany reports whether the header has more senders than are judged, or JudgeHeader found
+// it too costly to judge. Then it is refused.
+func (s *HeaderSenders) TooMany() bool { return s.Result.TooMany || s.cost > maxCost }
+
+// ask looks up an address. If it is not an address, ask looks up the address with the first
+// parent of its domain that makes one. The error says that neither was one, that the lists
+// could not be asked, or that the lookup would cost too much.
+func (s *HeaderSenders) ask(a asker, reading verdict.Reading, address string) (verdict.Verdict, error) {
+	v, err := s.askOnce(a, reading, address)
+	if err == nil || errors.Is(err, verdict.ErrNoAnswer) {
+		return v, err
+	}
+	if s.cost += costOf(address); s.cost > maxCost {
+		return v, err
+	}
+	if parent, ok := plausible(address); ok {
+		if pv, perr := s.askOnce(a, reading, parent); perr == nil || errors.Is(perr, verdict.ErrNoAnswer) {
+			return pv, perr
+		}
+	}
+	return v, err
+}
+
+// askOnce looks up an address if that does not cost too much.
+func (s *HeaderSenders) askOnce(a asker, reading verdict.Reading, address string) (verdict.Verdict, error) {
+	if s.cost += costOf(address); s.cost > maxCost {
+		return verdict.Verdict{}, errTooManyAddresses
+	}
+	return a.ask(verdict.Query{Stage: verdict.Header, Address: address, Reading: reading})
+}
+
+// plausible returns an address with the longest parent of its domain that is a domain. The
+// local part is in normal form, or empty if it is not one. plausible looks at each label
+// once.
+func plausible(address string) (string, bool) {
+	at := strings.LastIndexByte(address, '@')
+	if at < 0 {
+		return "", false
+	}
+	local, err := sender.NormalizeLocal(address[:at])
+	if err != nil {
+		local = `""`
+	}
+	domain := address[at+1:]
+	start, length := len(domain), 0
+	for rest := domain; rest != ""; {
+		dot := strings.LastIndexByte(rest, '.')
+		label, err := sender.NormalizeDomain(rest[dot+1:])
+		if length += len(label) + len("."); err != nil || length-len(".") > sender.MaxDomain {
+			break
+		}
+		start, rest = dot+1, rest[:max(dot, 0)]
+	}
+	if start == len(domain) {
+		return "", false
+	}
+	return local + "@" + domain[start:], true
+}
+
+// completions returns the domains with which servers may complete a local part: the names of
+// the next hop, the domains above them, and the recipient domains. Few headers need them.
+func (s *HeaderSenders) completions() []string {
+	if s.added != nil {
+		return s.added
+	}
+	var names []string
+	for _, name := range s.nextHop {
+		_, above, _ := strings.Cut(name, ".")
+		for _, n := range []string{name, above} {
+			if len(names) < maxCompletions && strings.Contains(n, ".") && !slices.Contains(names, n) {
+				names = append(names, n)
+			}
+		}
+	}
+	ofNextHop := len(names)
+	for _, d := range s.policy.RecipientDomains { // each is there once
+		if len(names) == maxCompletions {
+			break
+		}
+		if d = strings.TrimPrefix(d, "."); !slices.Contains(names[:ofNextHop], d) {
+			names = append(names, d)
+		}
+	}
+	s.added = names
+	return names
+}
+
+// isLocal reports whether a server may take a domain for its own. That includes the first
+// labels of its names.
+func (s *HeaderSenders) isLocal(domain string) bool {
+	s.cost += costPerLookup
+	if !text.IsASCII(domain) {
+		s.cost += costOfIDNA * len(domain)
+	}
+	d, err := sender.NormalizeDomain(domain)
+	if err != nil {
+		return false
+	}
+	if s.local == nil {
+		s.local = map[string]struct{}{}
+		for _, name := range s.completions() {
+			label, _, _ := strings.Cut(name, ".")
+			s.local[name], s.local[label] = struct{}{}, struct{}{}
+		}
+		s.domains = s.policy.domainSet()
+	}
+	_, ok := s.local[d]
+	return ok || s.domains.has(d)
+}
