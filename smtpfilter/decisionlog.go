@@ -48,7 +48,7 @@ func (s *session) logRefusal(t *transaction, f verdict.Finding, to []wire.Path, 
 		// would not find the address. It is written again with what the log may show.
 		hidden := f
 		hidden.Address, hidden.Form = shown, s.show(f.Form)
-		reply = t.settings.Policy.refusal(action, hidden, t.id)
+		reply = t.settings.Policy.Refusal(hidden, t.id)
 	}
 	s.log(slog.LevelInfo, "refused", t, f, to, action.String(), reply)
 }
@@ -64,14 +64,8 @@ const maxLines = 10
 // logMonitored logs each entry that only monitors, and what it would have done without
 // the monitor mode.
 func (s *session) logMonitored(t *transaction, findings []verdict.Finding) {
-	seen := map[place]bool{}
 	for _, f := range findings {
-		for _, m := range f.Verdict.Monitored {
-			at := place{m.List, m.File, m.Line}
-			if seen[at] || len(seen) == maxLines {
-				continue
-			}
-			seen[at] = true
+		for _, m := range f.Verdict.Monitored[:min(maxLines, len(f.Verdict.Monitored))] {
 			f.Verdict.Match = m
 			var would []slog.Attr
 			if m.Action != verdict.Accept {

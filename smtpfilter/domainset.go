@@ -1,7 +1,5 @@
 package smtpfilter
 
-import "strings"
-
 // domainSet is a set of domains in normal form. A domain with a leading dot stands for
 // itself and its subdomains.
 type domainSet map[string]struct{}
@@ -23,15 +21,13 @@ func (s domainSet) has(domain string) bool {
 	if _, ok := s["."+domain]; ok {
 		return true
 	}
-	for i := strings.IndexByte(domain, '.'); i >= 0; {
+	for i := range len(domain) {
+		if domain[i] != '.' {
+			continue
+		}
 		if _, ok := s[domain[i:]]; ok {
 			return true
 		}
-		next := strings.IndexByte(domain[i+1:], '.')
-		if next < 0 {
-			break
-		}
-		i += 1 + next
 	}
 	return false
 }

@@ -32,15 +32,11 @@ func remedy(r limit.Result) string {
 	return fmt.Sprintf("if this client is welcome, exempt its address from the listener's limits (limits_exempt), or set %s = %d (0: no limit)", r.Key(), 2*r.Value)
 }
 
+var whose = map[string]string{limit.Client: "from your address", limit.Network: "from your network", limit.All: "at this server"}
+
 // limitReply returns the reply to a client that has reached a limit.
 func limitReply(r limit.Result) wire.Reply {
-	who := "from your address"
-	switch r.Scope {
-	case limit.Network:
-		who = "from your network"
-	case limit.All:
-		who = "at this server"
-	}
+	who := whose[r.Scope]
 	retry := (r.RetryAfter + time.Second - 1).Truncate(time.Second)
 	switch r.Limit {
 	case limit.MessagesPerMinute:

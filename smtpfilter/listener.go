@@ -25,7 +25,7 @@ type Listener struct {
 
 // Listen returns a Listener that owns nl. The name is for the log; it may be "" if there
 // is one Listener. No client is accepted until Serve. If the settings are invalid, nl
-// stays open and is the caller's.
+// stays open and is the caller's. After Shutdown, Listen closes nl.
 func (s *Server) Listen(nl net.Listener, name string, settings Settings) (*Listener, error) {
 	if err := settings.Validate(); err != nil {
 		return nil, err
@@ -33,7 +33,13 @@ func (s *Server) Listen(nl net.Listener, name string, settings Settings) (*Liste
 	l := &Listener{server: s, name: name}
 	l.settings.Store(&settings)
 	l.wire = wire.NewListener(nl, l.wireConfig(&settings))
-	return l, s.add(l.wire)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing {
+		return l, l.wire.Close()
+	}
+	s.listeners = append(s.listeners, l.wire)
+	return l, nil
 }
 
 // Serve accepts clients until Shutdown, and returns nil then.

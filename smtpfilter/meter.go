@@ -36,9 +36,9 @@ func (o Outcome) String() string { return outcomeNames[o] }
 
 // Outcomes returns all outcomes.
 func Outcomes() []Outcome {
-	all := make([]Outcome, numberOfOutcomes)
-	for i := range all {
-		all[i] = Outcome(i)
+	var all []Outcome
+	for o := range numberOfOutcomes {
+		all = append(all, o)
 	}
 	return all
 }

@@ -77,7 +77,9 @@ func (s *session) askData(t *transaction, format nexthop.Format) (nexthop.Messag
 // error is a nexthop.ErrReplyLost.
 func commit(ctx context.Context, msg nexthop.Message) (reply wire.Reply, each []wire.Reply, err error) {
 	reply, err = msg.Commit(ctx)
-	each = slices.Clone(eachReply(msg))
+	if m, ok := msg.(nexthop.EachReply); ok {
+		each = slices.Clone(m.Replies())
+	}
 	if err != nil {
 		return reply, each, err
 	}
@@ -91,12 +93,4 @@ func commit(ctx context.Context, msg nexthop.Message) (reply wire.Reply, each []
 		err = fmt.Errorf("%w: %w", nexthop.ErrReplyLost, err)
 	}
 	return reply, each, err
-}
-
-// eachReply returns the next hop's replies for each recipient, if it has any.
-func eachReply(msg nexthop.Message) []wire.Reply {
-	if each, ok := msg.(nexthop.EachReply); ok {
-		return each.Replies()
-	}
-	return nil
 }

@@ -103,7 +103,12 @@ func (u *lateMessage) Commit(ctx context.Context) (wire.Reply, error) {
 }
 
 // Replies returns the next hop's replies; see nexthop.EachReply.
-func (u *lateMessage) Replies() []wire.Reply { return eachReply(u.next) }
+func (u *lateMessage) Replies() []wire.Reply {
+	if m, ok := u.next.(nexthop.EachReply); ok {
+		return m.Replies()
+	}
+	return nil
+}
 
 // Abort aborts the next hop's Message, if there is one.
 func (u *lateMessage) Abort() {

@@ -85,17 +85,6 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// add makes Shutdown close a listener. After Shutdown it closes the listener at once.
-func (s *Server) add(l *wire.Listener) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closing {
-		return l.Close()
-	}
-	s.listeners = append(s.listeners, l)
-	return nil
-}
-
 // serve accepts clients from l until Shutdown, and returns nil then.
 func (s *Server) serve(l *wire.Listener) error {
 	s.mu.Lock()

@@ -116,7 +116,7 @@ func (s *session) Rcpt(string, *smtp.RcptOptions) error {
 	if !exempt && !t.envelope.Verdict.Pending {
 		switch action := t.envelope.Verdict.Action; action {
 		case verdict.Reject, verdict.Defer:
-			reply := policy.refusal(action, t.envelope, t.id)
+			reply := policy.Refusal(t.envelope, t.id)
 			s.logRefusal(t, t.envelope, []wire.Path{rcpt}, action, reply)
 			if len(t.accepted) == 0 { // else it would delay a connection to the next hop too
 				s.tarpit(t, t.envelope)
@@ -166,7 +166,6 @@ func (s *session) begin(t *transaction) nexthop.Transaction {
 	return t.settings.NextHop.Begin(e)
 }
 
-// addr returns the client's address.
 func (s *session) addr() netip.Addr { return s.conn.Client().Addr.Addr() }
 
 // tarpit delays the refusal of a listed sender, if the policy says so and the tarpit is

@@ -74,13 +74,13 @@ type Settings struct {
 func (s *Settings) Validate() error {
 	var errs []error
 	if s.Checker == nil {
-		errs = append(errs, errors.New("Settings.Checker is nil: set it to what judges the senders"))
+		errs = append(errs, errors.New("smtpfilter.Settings.Checker is nil: set it to what judges the senders"))
 	}
 	if s.NextHop == nil {
-		errs = append(errs, errors.New("Settings.NextHop is nil: set it to where accepted mail goes"))
+		errs = append(errs, errors.New("smtpfilter.Settings.NextHop is nil: set it to where accepted mail goes"))
 	}
 	if s.TLS == nil && s.TLSMode != wire.TLSOffered {
-		errs = append(errs, errors.New("Settings.TLSMode requires TLS, and Settings.TLS is nil: set it to a configuration with a certificate"))
+		errs = append(errs, errors.New("smtpfilter.Settings.TLSMode requires TLS, and Settings.TLS is nil: set it to a configuration with a certificate"))
 	}
 	return errors.Join(append(errs, s.Policy.Validate())...)
 }
@@ -92,7 +92,7 @@ func (p *Policy) Validate() error {
 	var errs []error
 	for _, name := range p.HeaderFields {
 		if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || r == ':' }) {
-			errs = append(errs, fmt.Errorf("Policy.HeaderFields: %q is not the name of a header field: write it without colon and spaces, such as %q", name, "From"))
+			errs = append(errs, fmt.Errorf("smtpfilter.Policy.HeaderFields: %q is not the name of a header field: write it without colon and spaces, such as %q", name, "From"))
 		}
 	}
 	normalize := func(key string, values *[]string, normal func(string) (string, error), remedy string) {
@@ -100,7 +100,7 @@ func (p *Policy) Validate() error {
 		for i, v := range result {
 			n, err := normal(v)
 			if err != nil {
-				errs = append(errs, fmt.Errorf("Policy.%s: %q: %w; %s", key, v, err, remedy))
+				errs = append(errs, fmt.Errorf("smtpfilter.Policy.%s: %q: %w; %s", key, v, err, remedy))
 				n = v
 			}
 			result[i] = n

@@ -16,14 +16,18 @@ const DefaultRejectText = "<{sender}> refused: list {list} ({reason}); id {id}; 
 // maxListText bounds a text from a list that clients receive, in bytes.
 const maxListText = 200
 
-// refusal returns the reply that refuses a sender: 550 5.7.1, or 451 4.7.1 for Defer (RFC
-// 3463: X.7.1, delivery not authorized). If it does not fit into a reply line, the reason is
-// cut, then the sender.
+// Refusal returns the reply that refuses a sender because of a finding: 550 5.7.1, or 451
+// 4.7.1 for Defer (RFC 3463: X.7.1, delivery not authorized). If it does not fit into a reply
+// line, the reason is cut, then the sender. It is the zero Reply for other actions.
 //
 // If the lists could not be asked, it is 451 4.3.0 (RFC 3463: X.3.0, other or undefined mail
 // system status) without the sender.
-func (p *Policy) refusal(action verdict.Action, f verdict.Finding, id string) wire.Reply {
-	if f.NoAnswer() {
+func (p *Policy) Refusal(f verdict.Finding, id string) wire.Reply {
+	action := f.Verdict.Action
+	switch {
+	case action != verdict.Reject && action != verdict.Defer:
+		return wire.Reply{}
+	case f.NoAnswer():
 		return wire.NewReply(451, "4.3.0 The sender could not be checked now, try again later; id "+id)
 	}
 	code, enhanced := 550, "5.7.1 "
@@ -56,15 +60,6 @@ func shownSender(f verdict.Finding) string {
 	return f.Address
 }
 
-// Refusal returns the reply that refuses a sender because of a finding, or the zero Reply.
-func (p *Policy) Refusal(f verdict.Finding, id string) wire.Reply {
-	switch f.Verdict.Action {
-	case verdict.Reject, verdict.Defer:
-		return p.refusal(f.Verdict.Action, f, id)
-	}
-	return wire.Reply{}
-}
-
 // These remove an empty reason or contact from the template.
 var (
 	noReason  = strings.NewReplacer(" ({reason})", "", " {reason}", "", "{reason}", "")
@@ -84,61 +79,35 @@ func (p *Policy) rejectText(sender, list, reason, id string) string {
 		t = noContact.Replace(t)
 	}
 	// Making a strings.Replacer takes longer than using it.
+	values := [...]string{"{sender}", sender, "{list}", list, "{reason}", reason, "{id}", id, "{contact}", p.Contact}
 	text := make([]byte, 0, wire.MaxReplyLine)
 	for {
-		plain, rest, more := strings.Cut(t, "{")
+		plain, _, more := strings.Cut(t, "{")
 		text = append(text, plain...)
 		if !more {
 			return string(text)
 		}
-		name, after, closed := strings.Cut(rest, "}")
-		if !closed {
-			name = ""
+		t = t[len(plain):]
+		i := 0
+		for i < len(values) && !strings.HasPrefix(t, values[i]) {
+			i += 2
 		}
-		t = after
-		switch name {
-		case "sender":
-			text = append(text, sender...)
-		case "list":
-			text = append(text, list...)
-		case "reason":
-			text = append(text, reason...)
-		case "id":
-			text = append(text, id...)
-		case "contact":
-			text = append(text, p.Contact...)
-		default: // a plain brace
-			text = append(text, '{')
-			t = rest
+		if i == len(values) { // a plain brace
+			text, t = append(text, '{'), t[1:]
+			continue
 		}
+		text, t = append(text, values[i+1]...), t[len(values[i]):]
 	}
 }
 
 // PublicText returns a text for clients: at most 200 bytes of printable ASCII, with "?" for
 // other characters.
 func PublicText(s string) string {
-	if len(s) <= maxListText && isPublic(s) {
-		return s
-	}
-	var b strings.Builder
-	for _, r := range s {
-		if b.Len() == maxListText {
-			break
-		}
+	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
-			r = '?'
+			return '?'
 		}
-		b.WriteByte(byte(r))
-	}
-	return b.String()
-}
-
-// isPublic reports whether s is printable ASCII.
-func isPublic(s string) bool {
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] > '~' {
-			return false
-		}
-	}
-	return true
+		return r
+	}, s)
+	return s[:min(len(s), maxListText)]
 }

@@ -151,7 +151,6 @@ func (n *Names) add(addr netip.Addr, e *entry) {
 	n.recent[addr] = e
 }
 
-// lookup looks up a client's name.
 func (n *Names) lookup(addr netip.Addr, e *entry) {
 	ctx, cancel := context.WithTimeout(n.ctx, Timeout)
 	defer cancel()

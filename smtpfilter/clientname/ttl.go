@@ -51,40 +51,27 @@ func answerTTL(message []byte) (least time.Duration, ok bool) {
 	if err != nil || h.Truncated || p.SkipAllQuestions() != nil {
 		return 0, false
 	}
-	for {
-		record, err := p.AnswerHeader()
-		if err == dnsmessage.ErrSectionDone {
-			break
-		}
-		if err != nil || p.SkipAnswer() != nil {
-			return 0, false
-		}
-		if ttl := seconds(record.TTL); !ok || ttl < least {
+	answers, err := p.AllAnswers()
+	if err != nil {
+		return 0, false
+	}
+	for _, r := range answers {
+		if ttl := seconds(r.Header.TTL); !ok || ttl < least {
 			least, ok = ttl, true
 		}
 	}
 	if ok {
 		return least, true
 	}
-	for {
-		record, err := p.AuthorityHeader()
-		if err != nil {
-			return defaultTTL, true
-		}
-		if record.Type == dnsmessage.TypeSOA {
-			soa, err := p.SOAResource()
-			if err != nil {
-				return defaultTTL, true
-			}
-			return seconds(min(record.TTL, soa.MinTTL)), true
-		}
-		if p.SkipAuthority() != nil {
-			return defaultTTL, true
+	authorities, _ := p.AllAuthorities()
+	for _, r := range authorities {
+		if soa, ok := r.Body.(*dnsmessage.SOAResource); ok {
+			return seconds(min(r.Header.TTL, soa.MinTTL)), true
 		}
 	}
+	return defaultTTL, true
 }
 
-// seconds returns a TTL as a duration.
 func seconds(ttl uint32) time.Duration { return time.Duration(ttl) * time.Second }
 
 // dial returns a Dial whose connections add the answers that they read.
@@ -107,7 +94,6 @@ type datagrams struct {
 	least *leastTTL
 }
 
-// Read reads a message.
 func (c *datagrams) Read(p []byte) (int, error) {
 	n, err := c.UDPConn.Read(p)
 	if err == nil {
@@ -124,7 +110,6 @@ type stream struct {
 	buf   []byte
 }
 
-// Read reads a part of a message.
 func (c *stream) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.buf = append(c.buf, p[:n]...)

@@ -30,13 +30,8 @@ func (c *collector) read(value string) {
 }
 
 // mayHoldAddress reports whether a text has an "@", plain or perhaps encoded.
-func mayHoldAddress[T string | []byte](text T) bool {
-	for i, c := range []byte(text) {
-		if c == '@' || c == '=' && i+1 < len(text) && text[i+1] == '?' {
-			return true
-		}
-	}
-	return false
+func mayHoldAddress(text string) bool {
+	return strings.Contains(text, "@") || strings.Contains(text, "=?")
 }
 
 // maxClean is the longest value, in bytes, that go-message parses. Its parser copies the

@@ -33,7 +33,7 @@ func (c *chain) isRoute() bool { return c.open && c.prev.empty() && !c.cur.empty
 
 // touchesDomain reports whether what comes next is in a domain or next to it.
 func (c *chain) touchesDomain() bool {
-	return c.open && (c.cur.empty() || c.cur.pending == byNothing)
+	return c.open && (c.cur.empty() || c.cur.pending == noGap)
 }
 
 // backslash drops a backslash that quotes nothing; it may end a word. If it is the whole
@@ -43,7 +43,7 @@ func (c *chain) backslash() {
 		c.cur.add("")
 		return
 	}
-	c.cur.gap(byMark)
+	c.cur.gap(markGap)
 }
 
 // at reads an @ and appends the address that it completes.
@@ -119,7 +119,7 @@ func (c *chain) appendPair(found []string, closed bool) []string {
 // isSpaced reports whether the last @ has space on both sides and a domain without a dot:
 // "Sales @ Acme". It is false for encoded-words, which may hide a dot.
 func (c *chain) isSpaced() bool {
-	if c.prev.pending != bySpace || c.cur.words[0].before != bySpace {
+	if c.prev.pending != spaceGap || c.cur.words[0].before != spaceGap {
 		return false
 	}
 	_, local := c.prev.tail()

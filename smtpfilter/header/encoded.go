@@ -2,6 +2,7 @@ package header
 
 import (
 	"encoding/base64"
+	"encoding/hex"
 	"strings"
 )
 
@@ -104,23 +105,13 @@ func (w encodedWord) bytes() []byte {
 		case c == '_':
 			c = ' '
 		case c == '=' && i+2 < len(w.text):
-			if hi, lo := unhex(w.text[i+1]), unhex(w.text[i+2]); hi < 16 && lo < 16 {
-				c = hi<<4 | lo
+			var decoded [1]byte
+			if _, err := hex.Decode(decoded[:], []byte(w.text[i+1:i+3])); err == nil {
+				c = decoded[0]
 				i += 2
 			}
 		}
 		raw = append(raw, c)
 	}
 	return raw
-}
-
-// unhex returns the value of a hexadecimal digit, or 16.
-func unhex(c byte) byte {
-	switch {
-	case '0' <= c && c <= '9':
-		return c - '0'
-	case 'a' <= c|0x20 && c|0x20 <= 'f':
-		return c | 0x20 - 'a' + 10
-	}
-	return 16
 }

@@ -108,15 +108,10 @@ func unquoteLocal(local string) string {
 	if len(local) < 2 || local[0] != '"' {
 		return local
 	}
-	var b strings.Builder
-	for i := 1; i < len(local)-1; i++ {
-		if local[i] == '\\' {
-			i++
-		}
-		b.WriteByte(local[i])
-	}
-	return b.String()
+	return unquoter.Replace(local[1 : len(local)-1])
 }
+
+var unquoter = strings.NewReplacer(`\\`, `\`, `\"`, `"`)
 
 // form is a Form before it is known whether the value has an address.
 type form struct {
@@ -202,7 +197,7 @@ func (s *scanner) addWords(g *segment, from, to int, kind formKind) {
 		s.addForm(g.text(from, end), kind, !alone && g.routeSpaced(from, end))
 		for part := from; part < end; {
 			next := part + 1
-			for next < end && (g.words[next].before != byMark || g.besideRoute(next)) {
+			for next < end && (g.words[next].before != markGap || g.besideRoute(next)) {
 				next++
 			}
 			if next-part < end-from {

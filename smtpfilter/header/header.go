@@ -115,7 +115,7 @@ func SendersUpTo(section []byte, fields []string, most int) Result {
 		idSet bool
 	)
 	for s := (splitter{rest: section}); s.next(); {
-		if s.lost && !mayHoldAddress(s.value) {
+		if s.lost && !mayHoldAddress(string(s.value)) {
 			continue
 		}
 		if i := c.lookup(s.name); i >= 0 && !c.full() {

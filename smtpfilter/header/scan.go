@@ -1,7 +1,6 @@
 package header
 
 import (
-	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -60,7 +59,6 @@ func (b *budget) scanAs(m mode, text string, found []string) []string {
 	return s.found
 }
 
-// run scans the whole text.
 func (s *scanner) run() {
 	s.addrs.decode, s.addrs.budget = s.mode == byGrammar, s.budget
 	s.startMember()
@@ -71,37 +69,27 @@ func (s *scanner) run() {
 	s.endMember(true)
 }
 
-// step reads one token.
 func (s *scanner) step() {
 	c := s.text[s.pos]
 	if c != ' ' && c != '\t' {
 		s.budget.spend(1)
 	}
 	switch c {
-	case ' ', '\t', ')':
-		s.addrs.cur.gap(bySpace)
-	case '"':
-		if s.quoted() {
+	case ' ', '\t', ')', '"', '(':
+		if c == '"' && s.quoted() || c == '(' && s.comment() {
 			return
 		}
-		s.addrs.cur.gap(bySpace)
-	case '(':
-		if s.comment() {
-			return
-		}
-		s.addrs.cur.gap(bySpace)
+		s.addrs.cur.gap(spaceGap)
 	case '\\':
 		if s.escaped() {
 			return
 		}
 		s.addrs.backslash()
-	case '[':
-		if s.literal() {
+	case '[', ']':
+		if c == '[' && s.literal() {
 			return
 		}
-		s.addrs.cur.gap(byMark)
-	case ']':
-		s.addrs.cur.gap(byMark)
+		s.addrs.cur.gap(markGap)
 	case '@':
 		s.chainForms(true, false)
 		s.addrs.setAside = !s.inside
@@ -158,7 +146,7 @@ func (s *scanner) char() {
 	}
 	r, size := utf8.DecodeRuneInString(s.text[s.pos:])
 	if unicode.IsSpace(r) || unicode.IsControl(r) {
-		s.addrs.cur.gap(bySpace)
+		s.addrs.cur.gap(spaceGap)
 	} else {
 		s.addrs.cur.add(s.text[s.pos : s.pos+size])
 	}
@@ -207,7 +195,7 @@ func (s *scanner) comment() bool {
 			depth++
 		case ')':
 			if depth--; depth == 0 {
-				s.addrs.cur.gap(byMark)
+				s.addrs.cur.gap(markGap)
 				s.pos = i + 1
 				return true
 			}
@@ -268,51 +256,4 @@ func (s *scanner) takeAside() {
 		s.forms = append(s.forms, form{text: address, kind: spacedAt})
 	}
 	s.addrs.aside = s.addrs.aside[:0]
-}
-
-// startMember passes the last member on and begins the next.
-func (s *scanner) startMember() {
-	if s.out != nil {
-		s.out.take(s.found, s.forms)
-		s.found, s.forms = s.found[:0], s.forms[:0]
-	}
-	s.member, s.first, s.firstForm, s.angle = s.pos, len(s.found), len(s.forms), -1
-	s.inside, s.unclear = false, false
-}
-
-// endMember decides which of a member's addresses count. Shown says that a reader shows
-// the text of a member without an address.
-func (s *scanner) endMember(shown bool) {
-	if s.unclear {
-		s.nameForms(0)
-	} else if s.angle >= 0 && len(s.found) > s.angle {
-		s.forms = append(s.forms[:s.firstForm], s.forms[s.angleForms:]...) // the rest is a display name
-	} else if s.angle >= 0 {
-		s.dropForms(s.firstForm, s.angleForms)
-	}
-	switch {
-	case s.unclear: // readers may end the member elsewhere, so all of it counts
-		s.readText(s.text[s.member:s.pos])
-	case s.angle >= 0 && len(s.found) > s.angle:
-		s.found = append(s.found[:s.first], s.found[s.angle:]...)
-		if s.out != nil {
-			s.out.angled = true
-		}
-	case shown && (s.angle >= 0 || len(s.found) == s.first):
-		s.readText(s.text[s.member:s.pos])
-	}
-	s.startMember()
-}
-
-// readText reads the addresses in a member's quoted strings and encoded-words.
-func (s *scanner) readText(member string) {
-	if s.mode != byGrammar || !mayHoldAddress(member) {
-		return
-	}
-	if !strings.Contains(member, "=?") && !strings.ContainsAny(member, `"\`) {
-		return // the first scan has seen all of it
-	}
-	text := scanner{text: s.budget.decodeWords(member), mode: asText, found: s.found, budget: s.budget}
-	text.run()
-	s.found, s.forms = text.found, append(s.forms, text.forms...)
 }

@@ -4,9 +4,9 @@ package header
 type gap uint8
 
 const (
-	byNothing gap = iota
-	byMark        // a comment alone, a quote: some readers see one word, some two
-	bySpace
+	noGap   gap = iota
+	markGap     // a comment alone, a quote: some readers see one word, some two
+	spaceGap
 )
 
 // segment is the text between two @ or separators: words with their dots, without quotes,
@@ -22,11 +22,10 @@ type word struct {
 	before     gap
 }
 
-func (s *segment) reset() { s.buf, s.words, s.pending = s.buf[:0], s.words[:0], byNothing }
+func (s *segment) reset() { s.buf, s.words, s.pending = s.buf[:0], s.words[:0], noGap }
 
 func (s *segment) empty() bool { return len(s.words) == 0 }
 
-// gap adds a gap.
 func (s *segment) gap(g gap) { s.pending = max(s.pending, g) }
 
 // add adds text to the present word, or after a gap to a new one.
@@ -39,7 +38,7 @@ func (s *segment) add(text string) {
 // An empty one is a word too. A word next to it may be part of it, as in "a".b@c.example,
 // or not, as in "Foo"b@c.example.
 func (s *segment) addQuoted(text string) {
-	s.gap(byMark)
+	s.gap(markGap)
 	n := len(s.buf)
 	for i := 0; i < len(text); i++ {
 		if text[i] == '\\' && i+1 < len(text) {
@@ -48,15 +47,15 @@ func (s *segment) addQuoted(text string) {
 		s.buf = append(s.buf, text[i])
 	}
 	s.touch(len(s.buf) - n)
-	s.gap(byMark)
+	s.gap(markGap)
 }
 
 // touch adds the last n bytes of buf to a word.
 func (s *segment) touch(n int) {
-	if len(s.words) == 0 || s.pending != byNothing {
+	if len(s.words) == 0 || s.pending != noGap {
 		start := len(s.buf) - n
 		s.words = append(s.words, word{start: start, end: start, before: s.pending})
-		s.pending = byNothing
+		s.pending = noGap
 	}
 	s.words[len(s.words)-1].end = len(s.buf)
 }
@@ -64,7 +63,7 @@ func (s *segment) touch(n int) {
 // joins reports whether a reader may take words i-1 and i as one: only a mark is between
 // them, or space beside a dot, as in obs-local-part and obs-domain (RFC 5322, section 4.4).
 func (s *segment) joins(i int) bool {
-	if s.words[i].before == byMark {
+	if s.words[i].before == markGap {
 		return true
 	}
 	last, next := s.words[i-1], s.words[i]
@@ -87,7 +86,7 @@ func (s *segment) besideRoute(i int) bool {
 // routeSpaced reports whether an operator has space beside it in words[from:to].
 func (s *segment) routeSpaced(from, to int) bool {
 	for i := from + 1; i < to; i++ {
-		if s.words[i].before == bySpace && s.besideRoute(i) {
+		if s.words[i].before == spaceGap && s.besideRoute(i) {
 			return true
 		}
 	}

@@ -40,18 +40,14 @@ func appendReadings(found []string, local, domain []byte) []string {
 	// Zero-width joiners have a meaning in host names of a few scripts. Elsewhere they
 	// are another way to write a domain.
 	if strings.ContainsAny(host, joiners) {
-		bare := strings.Map(func(r rune) rune {
-			if strings.ContainsRune(joiners, r) {
-				return -1
-			}
-			return r
-		}, host)
-		found = appendHost(found, local, cleanHost(bare))
+		found = appendHost(found, local, cleanHost(withoutJoiners.Replace(host)))
 	}
 	return found
 }
 
 const joiners = "\u200c\u200d"
+
+var withoutJoiners = strings.NewReplacer("\u200c", "", "\u200d", "")
 
 // appendHost appends local@domain. If the domain has a character that host names do not
 // have, the part before it counts too, as in a@b.example?subject=x; and so does the
@@ -88,20 +84,17 @@ func cutLiteral(domain []byte) (literal string, rest []byte, ok bool) {
 	return "[" + inside + "]", domain[end+1:], isIP(inside)
 }
 
-// dots replaces the full stops that IDNA treats as dots (RFC 3490, section 3.1).
-var dots = strings.NewReplacer("\u3002", ".", "\uff0e", ".", "\uff61", ".")
+// hostCleaner replaces the full stops that IDNA treats as dots (RFC 3490, section 3.1), and
+// removes brackets.
+var hostCleaner = strings.NewReplacer("\u3002", ".", "\uff0e", ".", "\uff61", ".", "[", "", "]", "")
 
 // cleanHost removes brackets and empty labels, also that of the root.
 func cleanHost(s string) string {
-	if strings.ContainsAny(s, "[]") {
-		s = strings.NewReplacer("[", "", "]", "").Replace(s)
-	}
-	s = strings.Trim(dots.Replace(s), ".")
+	s = strings.Trim(hostCleaner.Replace(s), ".")
 	if !strings.Contains(s, "..") {
 		return s
 	}
-	labels := strings.FieldsFunc(s, func(r rune) bool { return r == '.' })
-	return strings.Join(labels, ".")
+	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '.' }), ".")
 }
 
 // join returns an addr-spec.

@@ -79,7 +79,6 @@ func (t *table) add(k key, maxEntries int, keep *entry) *entry {
 	return e
 }
 
-// drop removes an idle entry.
 func (t *table) drop(e *entry) {
 	e.unlink()
 	delete(t.entries, e.key)
@@ -93,7 +92,6 @@ func (t *table) seen(e *entry) {
 	}
 }
 
-// acquire counts an open connection.
 func (t *table) acquire(e *entry) {
 	if e.open == 0 {
 		e.unlink()
@@ -101,7 +99,6 @@ func (t *table) acquire(e *entry) {
 	e.open++
 }
 
-// release counts the end of a connection.
 func (t *table) release(e *entry) {
 	e.open--
 	if e.open == 0 {

@@ -61,7 +61,6 @@ func (x *index) put(p pair, state Entry, since int64) *entry {
 	return e
 }
 
-// remove removes an entry.
 func (x *index) remove(e *entry) {
 	x.all.Remove(e.elem)
 	drop(x.byPair, e.pair, e)

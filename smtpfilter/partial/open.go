@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"spamgate/internal/durable"
 )
 
@@ -19,33 +17,29 @@ var errLocked = syscall.EWOULDBLOCK
 // openRegular opens a regular file of this user to read and to append. It follows no
 // link. A file that it creates is readable and writable by the owner only.
 func openRegular(path string, create bool) (*os.File, error) {
-	const flags = unix.O_RDWR | unix.O_APPEND | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
+	const flags = os.O_RDWR | os.O_APPEND | syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 	for {
 		if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 			return nil, fmt.Errorf("%s is not a regular file; remove it", path) // opening a device may have effects
 		}
-		fd, err := unix.Open(path, flags, 0)
+		f, err := os.OpenFile(path, flags, 0)
 		switch {
 		case err == nil:
-			f := os.NewFile(uintptr(fd), path)
 			if err := checkOwn(f); err != nil {
 				f.Close()
 				return nil, err
 			}
 			return f, nil
-		case errors.Is(err, unix.EINTR):
-			continue
 		case !errors.Is(err, fs.ErrNotExist) || !create:
-			return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+			return nil, err
 		}
-		fd, err = unix.Open(path, flags|unix.O_CREAT|unix.O_EXCL, 0o600)
-		if errors.Is(err, fs.ErrExist) || errors.Is(err, unix.EINTR) {
+		f, err = os.OpenFile(path, flags|os.O_CREATE|os.O_EXCL, 0o600)
+		if errors.Is(err, fs.ErrExist) {
 			continue // another process has just created it
 		}
 		if err != nil {
-			return nil, &fs.PathError{Op: "create", Path: path, Err: err}
+			return nil, err
 		}
-		f := os.NewFile(uintptr(fd), path)
 		if err := errors.Join(durable.GiveAway(path), durable.SyncDir(filepath.Dir(path))); err != nil {
 			f.Close()
 			return nil, err

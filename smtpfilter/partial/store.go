@@ -187,7 +187,6 @@ func (s *Store) settle(now time.Time, from string, m Sum, outcomes []Outcome) (l
 	return lines, changed
 }
 
-// prune removes old and excess entries.
 func (s *Store) prune(now time.Time) {
 	excess := s.index.prune(now.Add(-s.options.MaxAge), s.options.MaxEntries)
 	if excess > 0 && now.Sub(s.warned).Abs() > time.Minute {

@@ -10,19 +10,18 @@ import (
 
 // Reverse returns the name of an address's PTR record.
 func Reverse(addr netip.Addr) string {
-	var b strings.Builder
-	bytes := addr.AsSlice()
-	for i := len(bytes) - 1; i >= 0; i-- {
-		if addr.Is4() {
-			fmt.Fprintf(&b, "%d.", bytes[i])
-		} else {
-			fmt.Fprintf(&b, "%x.%x.", bytes[i]&0xf, bytes[i]>>4)
-		}
-	}
 	if addr.Is4() {
-		return b.String() + "in-addr.arpa."
+		name := "in-addr.arpa."
+		for _, b := range addr.AsSlice() {
+			name = fmt.Sprintf("%d.%s", b, name)
+		}
+		return name
 	}
-	return b.String() + "ip6.arpa."
+	name := "ip6.arpa."
+	for _, b := range addr.AsSlice() {
+		name = fmt.Sprintf("%x.%x.%s", b&0xf, b>>4, name)
+	}
+	return name
 }
 
 // answer returns the answer to a query, or nil if the query is invalid.
@@ -55,7 +54,7 @@ func (s *Server) answer(query []byte, network string) []byte {
 		Questions: []dnsmessage.Question{q},
 	}
 	for _, r := range records {
-		if typeOf(r.Body) == q.Type {
+		if r.Header.Type == q.Type {
 			m.Answers = append(m.Answers, r)
 		}
 	}
@@ -80,15 +79,4 @@ func (s *Server) answer(query []byte, network string) []byte {
 		return nil
 	}
 	return packed
-}
-
-// typeOf returns the type of a record.
-func typeOf(body dnsmessage.ResourceBody) dnsmessage.Type {
-	switch body.(type) {
-	case *dnsmessage.PTRResource:
-		return dnsmessage.TypePTR
-	case *dnsmessage.AResource:
-		return dnsmessage.TypeA
-	}
-	return dnsmessage.TypeAAAA
 }

@@ -86,16 +86,16 @@ func (s *Server) AddHost(name, addr string, ttl uint32) {
 
 // AddPTR adds the name of an address.
 func (s *Server) AddPTR(addr, name string, ttl uint32) {
-	s.add(Reverse(netip.MustParseAddr(addr)), ttl, &dnsmessage.PTRResource{PTR: dnsmessage.MustNewName(name + ".")})
+	s.add(Reverse(netip.MustParseAddr(addr)), ttl, dnsmessage.TypePTR, &dnsmessage.PTRResource{PTR: dnsmessage.MustNewName(name + ".")})
 }
 
 // AddAddr adds an address of a name.
 func (s *Server) AddAddr(name, addr string, ttl uint32) {
 	a := netip.MustParseAddr(addr)
 	if a.Is4() {
-		s.add(name+".", ttl, &dnsmessage.AResource{A: a.As4()})
+		s.add(name+".", ttl, dnsmessage.TypeA, &dnsmessage.AResource{A: a.As4()})
 	} else {
-		s.add(name+".", ttl, &dnsmessage.AAAAResource{AAAA: a.As16()})
+		s.add(name+".", ttl, dnsmessage.TypeAAAA, &dnsmessage.AAAAResource{AAAA: a.As16()})
 	}
 }
 
@@ -106,11 +106,11 @@ func (s *Server) Clear() {
 	clear(s.records)
 }
 
-func (s *Server) add(name string, ttl uint32, body dnsmessage.ResourceBody) {
+func (s *Server) add(name string, ttl uint32, kind dnsmessage.Type, body dnsmessage.ResourceBody) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.records[name] = append(s.records[name], dnsmessage.Resource{
-		Header: dnsmessage.ResourceHeader{Name: dnsmessage.MustNewName(name), Class: dnsmessage.ClassINET, TTL: ttl},
+		Header: dnsmessage.ResourceHeader{Name: dnsmessage.MustNewName(name), Type: kind, Class: dnsmessage.ClassINET, TTL: ttl},
 		Body:   body,
 	})
 }
@@ -165,18 +165,17 @@ func (s *Server) serveTCP() {
 		s.running.Go(func() {
 			defer c.Close()
 			defer context.AfterFunc(s.ctx, func() { c.Close() })()
-			for {
-				var length [2]byte
-				if _, err := io.ReadFull(c, length[:]); err != nil {
-					return
-				}
-				query := make([]byte, binary.BigEndian.Uint16(length[:]))
-				if _, err := io.ReadFull(c, query); err != nil {
-					return
-				}
-				answer := s.answer(query, "tcp")
-				c.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(answer))), answer...))
+			// Package net sends one query on each connection.
+			var length [2]byte
+			if _, err := io.ReadFull(c, length[:]); err != nil {
+				return
 			}
+			query := make([]byte, binary.BigEndian.Uint16(length[:]))
+			if _, err := io.ReadFull(c, query); err != nil {
+				return
+			}
+			answer := s.answer(query, "tcp")
+			c.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(answer))), answer...))
 		})
 	}
 }
