@@ -53,7 +53,8 @@ func (s *session) checkDuplicate(t *transaction, size int64) wire.Reply {
 // lost.
 func (s *session) conclude(t *transaction, size int64, reply wire.Reply, replies []wire.Reply, lost error) wire.Reply {
 	each := t.eachReply(reply, replies, lost)
-	agree := lost == nil && sameKind(each)
+	otherKind := func(r wire.Reply) bool { return r.Code/100 != each[0].Code/100 }
+	agree := lost == nil && !slices.ContainsFunc(each, otherKind)
 	s.remember(t, each, agree && !(t.digest != nil && each[0].Positive() && s.conn.Gone()))
 	switch {
 	case lost != nil:
@@ -89,11 +90,6 @@ func (t *transaction) eachReply(one wire.Reply, replies []wire.Reply, lost error
 		}
 	}
 	return each
-}
-
-// sameKind reports whether all replies are positive, all temporary or all permanent.
-func sameKind(replies []wire.Reply) bool {
-	return !slices.ContainsFunc(replies, func(r wire.Reply) bool { return r.Code/100 != replies[0].Code/100 })
 }
 
 // commonReply returns the client's reply if the replies for all recipients are of the same

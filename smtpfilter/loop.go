@@ -24,10 +24,8 @@ func (s *session) isLoop() bool {
 	switch {
 	case !strings.EqualFold(client.Helo, hostname), !strings.Contains(hostname, "."), strings.HasPrefix(hostname, "localhost."):
 		return false
-	case !addr.IsValid(), addr.IsLoopback(), addr.IsPrivate(), addr.IsLinkLocalUnicast(), addr == client.Local.Addr():
-		return false
-	}
-	if policy := &s.peer.listener.settings.Load().Policy; policy.ExemptClient(addr) {
+	case !addr.IsValid(), addr.IsLoopback(), addr.IsPrivate(), addr.IsLinkLocalUnicast(), addr == client.Local.Addr(),
+		s.peer.listener.settings.Load().Policy.ExemptClient(addr):
 		return false
 	}
 	return !s.conn.Authenticated() && client.Login == "" && !s.conn.Trusted()

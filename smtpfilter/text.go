@@ -51,8 +51,8 @@ func (p *Policy) Refusal(f verdict.Finding, id string) wire.Reply {
 	return wire.NewReply(code, text[:min(len(text), maxText)])
 }
 
-// shownSender returns the sender as a refusal names it: a local part without a domain, which
-// nobody has written as an address, as it stands in the header.
+// shownSender returns the sender as a refusal names it. A local part without a domain is not
+// an address that anyone has written, so it is shown as it is in the header.
 func shownSender(f verdict.Finding) string {
 	if f.Form != "" && strings.HasSuffix(f.Address, "@") {
 		return f.Form

@@ -35,11 +35,6 @@ type collector struct {
 // many is the number of values from which a map is faster than a search.
 const many = 16
 
-// lookup returns the index of a field in fields, or -1.
-func (c *collector) lookup(name []byte) int {
-	return slices.IndexFunc(c.fields, func(f string) bool { return isName(name, f) })
-}
-
 // readField reads one value of the field with index i. Lost says that it is a malformed
 // line.
 func (c *collector) readField(i int, value string, lost bool) {

@@ -65,6 +65,7 @@ package header
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"spamgate/blocklist/verdict"
@@ -110,15 +111,14 @@ func Senders(section []byte, fields []string) Result {
 // Result.TooMany.
 func SendersUpTo(section []byte, fields []string, most int) Result {
 	c := collector{fields: fields, states: make([]fieldState, len(fields)), most: most, budget: budget{left: workPerAddress * most}}
-	var (
-		res   Result
-		idSet bool
-	)
+	var res Result
+	idSet := false
 	for s := (splitter{rest: section}); s.next(); {
 		if s.lost && !mayHoldAddress(string(s.value)) {
 			continue
 		}
-		if i := c.lookup(s.name); i >= 0 && !c.full() {
+		isField := func(field string) bool { return isName(s.name, field) }
+		if i := slices.IndexFunc(fields, isField); i >= 0 && !c.full() {
 			c.readField(i, unfold(s.value), s.lost)
 		}
 		if !idSet && isName(s.name, "Message-ID") {

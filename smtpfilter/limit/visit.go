@@ -53,12 +53,10 @@ func (v *visit) check(r rate) Result {
 		if l.limit == 0 {
 			continue
 		}
-		e := v.find(i)
-		if e == nil {
-			continue // nothing is used, and every limit is at least 1
-		}
-		if wait := l.wait(e.until[r], v.now); wait > 0 {
-			return Result{Limit: rateNames[r], Scope: scopeNames[i], Value: l.limit, RetryAfter: wait}
+		if e := v.find(i); e != nil { // else nothing is used, and every limit is at least 1
+			if wait := l.wait(e.until[r], v.now); wait > 0 {
+				return Result{Limit: rateNames[r], Scope: scopeNames[i], Value: l.limit, RetryAfter: wait}
+			}
 		}
 	}
 	return Result{}

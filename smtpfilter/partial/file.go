@@ -65,10 +65,7 @@ type fileState struct {
 func (d *file) changed() bool {
 	last := d.last.Load()
 	now, err := os.Lstat(d.path)
-	if err != nil {
-		return false
-	}
-	return last == nil || !os.SameFile(now, last.info) || now.Size() != last.size
+	return err == nil && (last == nil || !os.SameFile(now, last.info) || now.Size() != last.size)
 }
 
 // setLast stores the file's present state.
