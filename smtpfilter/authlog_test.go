@@ -12,8 +12,8 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// TestAuthIsNotLogged has next hops repeat what they are sent, in every reply that
-// there may be. None of it is in the log, of any level, from one next hop or a group.
+// TestAuthIsNotLogged has next hops repeat what they receive, in every possible reply. The
+// log must show none of it, at any level, for one next hop or a group.
 func TestAuthIsNotLogged(t *testing.T) {
 	const password = "correct horse battery"
 	secrets := []string{
@@ -94,7 +94,8 @@ func TestAuthIsNotLogged(t *testing.T) {
 	}
 }
 
-// echoing answers AUTH PLAIN, and the last answer of LOGIN, with what came.
+// echoing returns an Answer function that repeats AUTH PLAIN, and the last answer of
+// LOGIN.
 func echoing(echo, last string) func(smtptest.Command) string {
 	const asks = "334 VXNlcm5hbWU6"
 	return func(c smtptest.Command) string {

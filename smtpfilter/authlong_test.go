@@ -13,8 +13,8 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// TestLongChallenge: a challenge of any length that RFC 4954 allows reaches the client as
-// it is, and no part of a longer one, or of one that is no base64, does.
+// TestLongChallenge wants a challenge of any length that RFC 4954 allows to reach the
+// client unchanged, and no part of one that is longer or not base64.
 func TestLongChallenge(t *testing.T) {
 	const most = wire.MaxAuthLine - len("334 \r\n")
 	for _, c := range []struct {

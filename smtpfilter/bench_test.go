@@ -74,7 +74,7 @@ func BenchmarkMessage(b *testing.B) {
 	}
 }
 
-// benchGate starts a gate in front of a sink and returns its address.
+// benchGate starts a gate with a sink as next hop and returns the gate's address.
 func benchGate(b testing.TB) string {
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {
@@ -92,8 +92,8 @@ func benchGate(b testing.TB) string {
 	return newGate(b, o).addr
 }
 
-// benchSink starts a mail server that takes everything and forgets it, and
-// returns its address. It ends with the benchmark.
+// benchSink starts a mail server that accepts and drops everything, and returns its
+// address. It ends with the benchmark.
 func benchSink(b testing.TB) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -112,7 +112,7 @@ func benchSink(b testing.TB) string {
 	return l.Addr().String()
 }
 
-// swallow is the sink's side of a session.
+// swallow runs the sink's side of a session.
 func swallow(c net.Conn) {
 	defer c.Close()
 	in := bufio.NewReaderSize(c, 64<<10)

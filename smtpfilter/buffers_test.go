@@ -9,9 +9,9 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// TestShrinkSMTPBuffers wants go-smtp to have the field that shrinkSMTPBuffers needs, and to go on with
-// other buffers. Where this fails with a new version of go-smtp, idle connections
-// cost 8 KiB more.
+// TestShrinkSMTPBuffers wants go-smtp to have the field that shrinkSMTPBuffers needs, and
+// to work with the new buffers. If it fails with a new version of go-smtp, idle
+// connections cost 8 KiB more.
 func TestShrinkSMTPBuffers(t *testing.T) {
 	shrunk := make(chan bool, 1)
 	s := smtp.NewServer(smtp.BackendFunc(func(c *smtp.Conn) (smtp.Session, error) {

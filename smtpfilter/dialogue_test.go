@@ -86,7 +86,7 @@ func playDialogue(t *testing.T, file *smtptest.Dialogue) {
 	}
 }
 
-// messages returns the messages delivered so far.
+// messages returns the messages that were delivered so far.
 func (d *dialogue) messages() []smtptest.Message {
 	var all []smtptest.Message
 	for _, sink := range d.sinks {
@@ -95,9 +95,9 @@ func (d *dialogue) messages() []smtptest.Message {
 	return all
 }
 
-// start starts the gate and connects to it. With learnt, the gate first learns
-// what the next hop offers.
-func (d *dialogue) start(learnt bool) {
+// start starts the gate and connects to it. With learned, the gate first learns what the
+// next hop offers.
+func (d *dialogue) start(learned bool) {
 	var target nexthop.Target
 	target, d.sinks = d.target(d.t)
 	d.gate = newGate(d.t, gateOptions{
@@ -112,7 +112,7 @@ func (d *dialogue) start(learnt bool) {
 		id:      d.id,
 		memory:  d.memory(),
 	})
-	if learnt {
+	if learned {
 		d.probe()
 	}
 	conn, err := net.Dial("tcp", d.gate.addr)
@@ -123,7 +123,7 @@ func (d *dialogue) start(learnt bool) {
 	d.client = smtptest.NewClient(conn)
 }
 
-// memory returns the gate's memory of deliveries if the next hop speaks LMTP.
+// memory returns the gate's Memory if the next hop speaks LMTP.
 func (d *dialogue) memory() smtpfilter.Memory {
 	if !d.next.LMTP {
 		return nil

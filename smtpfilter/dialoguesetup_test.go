@@ -18,7 +18,7 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// scene configures the gate and the next hop of a dialogue.
+// scene is the set-up of a dialogue: the gate and its next hop.
 type scene struct {
 	judge  tableJudge
 	policy smtpfilter.Policy
@@ -41,7 +41,7 @@ func newScene() *scene {
 	}
 }
 
-// setUp carries out a line of the set-up.
+// setUp carries out a line before the conversation.
 func (s *scene) setUp(l smtptest.Line) error {
 	verb, arg := l.Verb, l.Text
 	switch verb {
@@ -63,7 +63,7 @@ func (s *scene) setUp(l smtptest.Line) error {
 	return s.listen(verb, arg)
 }
 
-// listen configures the listener.
+// listen sets the listener's settings.
 func (s *scene) listen(verb, arg string) (err error) {
 	switch verb {
 	case "limit":
@@ -96,8 +96,8 @@ func (s *scene) listen(verb, arg string) (err error) {
 	return err
 }
 
-// allow sets the limits of "client" or "network", in pairs of name and number.
-// The clock stands still, so that what is used up stays so.
+// allow sets the limits of "client" or "network", in pairs of name and number. The clock
+// does not move, so allowances stay used up.
 func (s *scene) allow(f []string) error {
 	start := time.Now()
 	s.limits.Now = func() time.Time { return start }
@@ -125,7 +125,7 @@ func (s *scene) allow(f []string) error {
 	return nil
 }
 
-// setHop configures the next hop.
+// setHop sets the behavior of the next hop.
 func (s *scene) setHop(arg string) error {
 	word, rest, _ := strings.Cut(arg, " ")
 	switch word {
@@ -186,7 +186,7 @@ func (s *scene) setTimeout(f []string) (err error) {
 	return err
 }
 
-// target returns the gate's next hop, with its server or servers.
+// target returns the gate's next hop, and the server or servers that it connects to.
 func (s *scene) target(t *testing.T) (nexthop.Target, []*smtptest.Sink) {
 	sinks := []*smtptest.Sink{smtptest.NewSink(t, s.hop)}
 	if s.spare {

@@ -54,7 +54,7 @@ func (d *dialogue) step(l smtptest.Line) error {
 	return d.client.Play(l)
 }
 
-// got looks for a command among those of the next hop.
+// got looks for a command among those that the next hop received.
 func (d *dialogue) got(want string) error {
 	var lines []string
 	for _, sink := range d.sinks {
@@ -68,7 +68,7 @@ func (d *dialogue) got(want string) error {
 	return fmt.Errorf("not among %q", lines)
 }
 
-// waitFor waits until check succeeds.
+// waitFor waits until check succeeds, for events that the client does not cause.
 func (d *dialogue) waitFor(check func() error) error {
 	for end := time.Now().Add(waitLimit); ; time.Sleep(time.Millisecond) {
 		if err := check(); err == nil || time.Now().After(end) {
@@ -77,7 +77,7 @@ func (d *dialogue) waitFor(check func() error) error {
 	}
 }
 
-// logged looks for a line in the log, or for none.
+// logged looks for a line in the log, or checks that there is none.
 func (d *dialogue) logged(want string) error {
 	want, none := strings.CutPrefix(want, "!")
 	for line := range strings.Lines(d.log.String()) {
@@ -112,8 +112,8 @@ func (d *dialogue) nextMessage(text string) error {
 	return checkTrace(trace)
 }
 
-// compareCommands compares what the next hop got; NOOP, RSET and QUIT at the
-// end of a connection are its client's own business.
+// compareCommands compares the commands that the next hop received. It ignores NOOP, RSET
+// and QUIT at the end of a connection.
 func (d *dialogue) compareCommands(want []string) {
 	if len(want) == 1 && want[0] == "-" {
 		want = nil
@@ -137,7 +137,7 @@ func (d *dialogue) compareCommands(want []string) {
 	}
 }
 
-// isProbe reports whether a command is the MAIL of a probe, which no RCPT follows.
+// isProbe reports whether a command is the MAIL of a probe, which has no RCPT after it.
 func isProbe(commands []smtptest.Command, i int) bool {
 	if commands[i].Line != "MAIL FROM:<>" {
 		return false
@@ -150,7 +150,7 @@ func isProbe(commands []smtptest.Command, i int) bool {
 	return true
 }
 
-// checkTrace checks that trace is X-Spamgate fields and one Received field.
+// checkTrace checks that trace consists of X-Spamgate fields and one Received field.
 func checkTrace(trace string) error {
 	rest := trace
 	for strings.HasPrefix(rest, "X-Spamgate: listed; ") {

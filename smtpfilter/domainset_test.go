@@ -8,7 +8,8 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// Recipient domains count as they stand, those with a dot with all below them.
+// TestRecipientDomains wants a domain to match itself only, and one with a leading dot its
+// subdomains too.
 func TestRecipientDomains(t *testing.T) {
 	p := smtpfilter.Policy{RecipientDomains: []string{"example.org", ".sub.example", ".x.y.example"}}
 	for domain, want := range map[string]bool{

@@ -53,8 +53,8 @@ func (c *client) send(text string) {
 	}
 }
 
-// sendBytewise sends each byte in a write, and so mostly a packet, of its own.
-// The gate may hang up before the end.
+// sendBytewise sends each byte in its own write, and so mostly in its own packet. The gate
+// may disconnect before the end.
 func (c *client) sendBytewise(text string) {
 	for i := range len(text) {
 		if _, err := c.Write([]byte{text[i]}); err != nil {
@@ -84,7 +84,7 @@ func (c *client) readReply() (string, error) {
 	}
 }
 
-// closed checks that the gate says nothing more and hangs up.
+// closed checks that the gate sends nothing more and disconnects.
 func (c *client) closed() {
 	c.t.Helper()
 	if rest, err := io.ReadAll(c.in); len(rest) > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
@@ -92,7 +92,7 @@ func (c *client) closed() {
 	}
 }
 
-// toData brings the session to the 354.
+// toData brings the session to 354.
 func (c *client) toData(from string) {
 	c.t.Helper()
 	c.reply("220")
@@ -109,9 +109,9 @@ func (c *client) mailToData(from string) {
 	c.reply("354")
 }
 
-// TestEndings sends every sequence that some server takes for the end of a
-// message, with a second transaction behind it, whole and byte by byte. At most
-// one message arrives, and it holds all bytes up to the real end.
+// TestEndings sends every sequence that some server takes for the end of a message, with a
+// second transaction after it, at once and byte by byte. At most one message may arrive,
+// with all bytes up to the real end.
 func TestEndings(t *testing.T) {
 	const smuggled = "MAIL FROM:<smuggled@example.com>\r\nRCPT TO:<b@example.net>\r\nDATA\r\nSubject: smuggled\r\n\r\nsmuggled\r\n.\r\n"
 	data, err := os.ReadFile("wire/testdata/end-of-data.tsv")
@@ -169,8 +169,8 @@ func checkEnding(t *testing.T, sink *smtptest.Sink, input, reply string) {
 	}
 }
 
-// TestSilenceInsideData: a client that falls silent inside its message is told
-// 421; what it sends later is not executed, and the next hop has no message.
+// TestSilenceInsideData stops in the middle of a message. The client must receive 421, the
+// gate must not execute what it sends later, and nothing may be delivered.
 func TestSilenceInsideData(t *testing.T) {
 	sink := smtptest.NewSink(t)
 	g := newGate(t, gateOptions{nextHop: sink.Addr(), wire: smtpfilter.Settings{DataTimeout: 50 * time.Millisecond}})
@@ -184,8 +184,8 @@ func TestSilenceInsideData(t *testing.T) {
 	checkNothingDelivered(t, sink, "body@example.com")
 }
 
-// TestFaultInsideData puts a NUL, a bare CR, a bare LF and the size limit at
-// many offsets of a message full of commands. None is executed.
+// TestFaultInsideData puts a NUL, a bare CR, a bare LF and the size limit at many offsets
+// of a message full of commands. None may be executed.
 func TestFaultInsideData(t *testing.T) {
 	const body = "Subject: x\r\n\r\n" +
 		"MAIL FROM:<body@example.com>\r\nRCPT TO:<body@example.net>\r\nDATA\r\nRSET\r\n.. \r\nQUIT\r\n"
@@ -231,8 +231,8 @@ func checkNothingDelivered(t *testing.T, sink *smtptest.Sink, never string) {
 	}
 }
 
-// TestCutAnywhere cuts a client's connection at every byte of a session. The
-// next hop then has the message exactly if its end was sent.
+// TestCutAnywhere cuts a client's connection at every byte of a session. The next hop must
+// have the message exactly if its end was sent.
 func TestCutAnywhere(t *testing.T) {
 	const session = "EHLO client.example\r\nMAIL FROM:<a@example.com>\r\nRCPT TO:<b@example.net>\r\nDATA\r\n" +
 		"Subject: x\r\n\r\nbody\r\n..\r\n.\r\nQUIT\r\n"
@@ -253,9 +253,8 @@ func TestCutAnywhere(t *testing.T) {
 	}
 }
 
-// TestShutdown: idle clients hear 421, an open transaction may finish, nobody
-// new gets in, and the answer of the next hop is waited for whatever the
-// deadline.
+// TestShutdown wants idle clients to receive 421, an open transaction to finish, new
+// clients to be refused, and the next hop's reply to be awaited whatever the deadline.
 func TestShutdown(t *testing.T) {
 	release := make(chan struct{})
 	inDot := make(chan struct{})
@@ -317,8 +316,7 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// TestPipelinedRepliesInOnePacket counts what a pipelining client reads at
-// once.
+// TestPipelinedRepliesInOnePacket counts the writes to a pipelining client.
 func TestPipelinedRepliesInOnePacket(t *testing.T) {
 	sink := smtptest.NewSink(t)
 	var mu sync.Mutex

@@ -30,7 +30,7 @@ type recorded struct {
 	raw  []byte
 }
 
-// Extensions are all that the gate can pass on.
+// Extensions returns all extensions that the gate can pass on.
 func (r *recorder) Extensions() wire.Extensions {
 	return wire.Extensions{
 		"8BITMIME": nil, "BINARYMIME": nil, "CHUNKING": nil, "DELIVERBY": nil, "DSN": nil, "ENHANCEDSTATUSCODES": nil,
@@ -116,7 +116,7 @@ func (*script) SetDeadline(time.Time) error      { return nil }
 func (*script) SetReadDeadline(time.Time) error  { return nil }
 func (*script) SetWriteDeadline(time.Time) error { return nil }
 
-// proxySources are the fuzz client's network where it begins as a proxy does.
+// proxySources returns the fuzz client's network if the input begins with a PROXY header.
 func proxySources(input []byte) []netip.Prefix {
 	if bytes.HasPrefix(input, []byte("PROXY ")) || bytes.HasPrefix(input, []byte("\r\n\r\n\x00")) {
 		return []netip.Prefix{fuzzNetwork}
@@ -126,10 +126,10 @@ func proxySources(input []byte) []netip.Prefix {
 
 var fuzzNetwork = netip.MustParsePrefix("192.0.2.0/24")
 
-// FuzzSession sends whole sessions of a client that may speak for others to a next
-// hop that offers everything. Whatever they hold: each message that goes on is,
-// byte for byte, a stretch of the input that ends in CRLF.CRLF and has only whole
-// lines, or chunks of it; a listed sender's never does; and each reply is one.
+// FuzzSession sends whole sessions of a trusted proxy to a next hop that offers
+// everything. Each delivered message must be, byte for byte, a part of the input that ends
+// in CRLF.CRLF and has only whole lines, or chunks of it. A listed sender's message is
+// never delivered. Each reply is valid.
 func FuzzSession(f *testing.F) {
 	for _, d := range smtptest.Load(f) {
 		var session strings.Builder

@@ -71,9 +71,9 @@ var actions = map[string]verdict.Action{
 	"defer": verdict.Defer, "reject": verdict.Reject,
 }
 
-// add takes "STAGE ADDRESS ACTION [REASON]"; the action "secret" rejects
-// without showing the reason, "unconfirmed" as a filter alone does, "monitor"
-// would reject. With "fail" the lists cannot be asked.
+// add parses "STAGE ADDRESS ACTION [REASON]". The action "secret" rejects without showing
+// the reason, "unconfirmed" rejects like a filter alone, "monitor" would reject, and
+// "fail" means that the lists cannot be asked.
 func (j tableJudge) add(text string) error {
 	f := strings.SplitN(text, " ", 4)
 	if len(f) < 3 {
@@ -155,7 +155,7 @@ func newGate(t testing.TB, o gateOptions) *gate {
 	return newGateOn(t, nil, o)
 }
 
-// newGateOn is newGate with a listener around the gate's own.
+// newGateOn is newGate with a wrapper around the gate's socket.
 func newGateOn(t testing.TB, counting *countingListener, o gateOptions) *gate {
 	t.Helper()
 	if o.target == nil {
@@ -228,7 +228,7 @@ func mustJudge(t testing.TB, rows ...string) tableJudge {
 	return j
 }
 
-// countingListener tells of every write to a client, and of what is read.
+// countingListener reports every write to a client, and every read.
 type countingListener struct {
 	net.Listener
 	onWrite func()
@@ -259,7 +259,7 @@ func (c countingConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// lockedBuffer is a log that many goroutines write.
+// lockedBuffer is a log that many goroutines write to.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// TestHandovers counts how often a goroutine has to be given a processor for a message:
-// each time costs about a microsecond, and often a system call. One that waits for its
-// client's command is one, and so is the client here that waits for the reply, which is
-// in the same process, and likewise the sink.
+// TestHandovers counts how often a goroutine is given a processor for a message: each time
+// costs about a microsecond, and often a system call. The gate's goroutine that waits for
+// a command is one. So are the client's, which waits for the reply in the same process,
+// and the sink's.
 func TestHandovers(t *testing.T) {
 	const rounds, messages = 20, 100
 	message := "From: <a@clean.example>\r\nSubject: hand-overs\r\n\r\n" + strings.Repeat("A line.\r\n", 400) + ".\r\n"
@@ -57,8 +57,8 @@ func TestHandovers(t *testing.T) {
 	}
 }
 
-// handovers returns how often a goroutine was given a processor, of which the runtime
-// notes every eighth.
+// handovers returns how often a goroutine was given a processor. The runtime samples every
+// eighth time.
 func handovers() float64 {
 	s := []metrics.Sample{{Name: "/sched/latencies:seconds"}}
 	metrics.Read(s)

@@ -9,7 +9,8 @@ import (
 	"spamgate/smtpfilter"
 )
 
-// formGate is a gate with lists of forms before a sink, which greets as sink.example.
+// formGate returns the options of a gate with lists of forms, whose next hop greets as
+// sink.example.
 func formGate(t *testing.T, rows ...string) (gateOptions, *smtptest.Sink) {
 	sink := smtptest.NewSink(t)
 	return gateOptions{
@@ -19,8 +20,8 @@ func formGate(t *testing.T, rows ...string) (gateOptions, *smtptest.Sink) {
 	}, sink
 }
 
-// A session judges forms with the recipient domains and the name with which the
-// next hop has greeted, and the log says which reading it was.
+// TestFormsInSession wants a session to judge forms with the recipient domains and the
+// name in the next hop's greeting, and the log to show the reading that counted.
 func TestFormsInSession(t *testing.T) {
 	for _, c := range []struct{ row, header, want string }{
 		{"form spammer@ reject", "From: spammer", "<spammer>"},
@@ -47,8 +48,8 @@ func TestFormsInSession(t *testing.T) {
 	}
 }
 
-// A header with too many addresses is refused, except towards recipients that are
-// reachable by every sender.
+// TestTooManyAddresses wants a header with too many addresses to be refused, except for
+// exempt recipients.
 func TestTooManyAddresses(t *testing.T) {
 	o, sink := formGate(t)
 	o.policy.MaxAddresses = 100
@@ -90,7 +91,7 @@ func TestTooManyAddresses(t *testing.T) {
 	}
 }
 
-// A message is marked with at most ten fields, and each entry once.
+// TestTagFields wants at most ten tag fields in a message, one for each entry.
 func TestTagFields(t *testing.T) {
 	var rows []string
 	header := "From: a@b.example"

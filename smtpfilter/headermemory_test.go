@@ -16,8 +16,8 @@ import (
 // in bytes, with all that a session needs.
 const maxHeld = 2 << 20
 
-// Clients whose headers are as large and as hostile as they may be, and whose bodies
-// never end, hold little.
+// TestHostileHeaderMemory wants clients with the largest hostile headers and endless
+// bodies to use little memory.
 func TestHostileHeaderMemory(t *testing.T) {
 	rows := "From: \\\""
 	for i := 0; len(rows) < 262_000; i++ {
@@ -45,8 +45,8 @@ func TestHostileHeaderMemory(t *testing.T) {
 	}
 }
 
-// heldBy has many clients send a header and the beginning of a body, and measures
-// the heap.
+// heldBy measures the heap while many clients have sent a header and the beginning of a
+// body.
 func heldBy(t *testing.T, header string, clients int) {
 	t.Helper()
 	sink := smtptest.NewSink(t)
@@ -97,7 +97,7 @@ func heldBy(t *testing.T, header string, clients int) {
 	}
 }
 
-// heap is what is reachable.
+// heap returns the size of what is reachable.
 func heap() int64 {
 	runtime.GC()
 	runtime.GC() // what the first has finalised

@@ -24,7 +24,7 @@ type hostileHeader struct {
 // bodyOfHeaders stands behind each header that ends.
 const bodyOfHeaders = "\r\nFrom: body@listed.example\r\n\r\n.\r\n..From: body@listed.example\r\n"
 
-// readHeaders reads testdata/headers.txt; its head says how it is written.
+// readHeaders reads testdata/headers.txt, whose head describes its format.
 func readHeaders(t *testing.T) []hostileHeader {
 	t.Helper()
 	data, err := os.ReadFile("testdata/headers.txt")
@@ -63,10 +63,9 @@ func readHeaders(t *testing.T) []hostileHeader {
 	return all
 }
 
-// TestHostileHeaders sends each header of testdata/headers.txt with DATA, with BDAT to
-// a next hop that gets DATA, and in several chunks to one that gets chunks. The
-// decision is the one that is written there, and what is accepted arrives as it
-// was sent.
+// TestHostileHeaders sends each header of testdata/headers.txt with DATA, with BDAT to a
+// next hop that receives DATA, and in several chunks to one that receives chunks. It
+// checks the decision that is written there, and that accepted mail arrives unchanged.
 func TestHostileHeaders(t *testing.T) {
 	headers := readHeaders(t)
 	if len(headers) < 80 {
@@ -100,8 +99,7 @@ func TestHostileHeaders(t *testing.T) {
 	}
 }
 
-// check sends the message, in so many chunks or with DATA, and looks at what
-// becomes of it.
+// check sends the message, in a number of chunks or with DATA, and checks its outcome.
 func (h *hostileHeader) check(t *testing.T, c *client, sink *smtptest.Sink, from string, chunks int) {
 	t.Helper()
 	defer c.Close()

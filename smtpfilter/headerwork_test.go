@@ -55,7 +55,7 @@ const (
 	maxKept    = 1000 // addresses and forms, without words beside addresses
 )
 
-// checkWork judges a section, and holds what that must not exceed.
+// checkWork judges a section and checks the bounds on the work.
 func checkWork(t *testing.T, section []byte) {
 	t.Helper()
 	j := &workJudge{}
@@ -81,15 +81,15 @@ func checkWork(t *testing.T, section []byte) {
 	}
 }
 
-// Judging a header does a bounded number of lookups, of bounded length.
+// TestHostileHeaderWork wants a bounded number of lookups of bounded length for a header.
 func TestHostileHeaderWork(t *testing.T) {
 	for _, f := range hostile.Families {
 		t.Run(f.Name, func(t *testing.T) { checkWork(t, f.Section(256<<10)) })
 	}
 }
 
-// A server with many domains still takes a field of many words: they are looked up
-// with as many domains as there is time for in any case.
+// TestWordsWithManyDomains wants a server with many domains to accept a field with many
+// words, and to complete them with as many domains as the cost allows.
 func TestWordsWithManyDomains(t *testing.T) {
 	p := workPolicy
 	for i := range 1000 {
@@ -104,7 +104,7 @@ func TestWordsWithManyDomains(t *testing.T) {
 	}
 }
 
-// Names with a comma turn no header away for being too many, or too costly.
+// TestManyNamesWithCommas wants no header to be refused because of names with a comma.
 func TestManyNamesWithCommas(t *testing.T) {
 	many := workPolicy
 	for i := range 200 {

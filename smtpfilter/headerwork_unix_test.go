@@ -12,9 +12,9 @@ import (
 )
 
 // FuzzHeaderWork looks for headers that cost more than others. With
-// SPAMGATE_SLOW_HEADER=20ms in the environment it takes the processor's time as well,
-// the best of three, and finds those that take longer. A fuzzed program is some five
-// times slower than usual.
+// SPAMGATE_SLOW_HEADER=20ms in the environment it also measures processor time, the best
+// of three, and finds headers that take longer. A fuzzed program is about five times
+// slower than usual.
 func FuzzHeaderWork(f *testing.F) {
 	for _, family := range hostile.Families {
 		f.Add(family.Head, family.Unit, family.Tail)
@@ -41,7 +41,7 @@ func FuzzHeaderWork(f *testing.F) {
 	})
 }
 
-// cpuTime is what the process has used so far.
+// cpuTime returns the processor time that the process has used.
 func cpuTime(t *testing.T) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

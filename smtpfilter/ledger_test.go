@@ -20,11 +20,10 @@ type attempt struct {
 	ended bool   // the end of the message was sent whole
 }
 
-// TestLedger sends messages of random bytes from many clients, with DATA and in
-// chunks, under TLS and without, some of which go away in the middle or give
-// their message up, and settles the accounts: 250 means exactly one identical
-// copy at the next hop, a refusal none, and a message that was cut short is not
-// there at all.
+// TestLedger has many clients send messages of random bytes, with DATA and in chunks, with
+// TLS and without. Some disconnect in the middle or give their message up. For 250 there
+// must be exactly one identical copy at the next hop, for a refusal none, and never a
+// message that was cut short.
 func TestLedger(t *testing.T) {
 	for name, extension := range map[string]string{"chunks": "CHUNKING", "data": "VRFY"} {
 		t.Run(name, func(t *testing.T) {
@@ -91,7 +90,7 @@ func (a *attempt) check(t *testing.T, copies [][]byte) {
 	}
 }
 
-// splitLedger finds the id and the body behind the trace fields.
+// splitLedger returns the id and the body after the trace fields.
 func splitLedger(message []byte) (id string, body []byte) {
 	i := bytes.Index(message, []byte("X-Ledger: "))
 	if i < 0 {

@@ -21,8 +21,8 @@ type ledgerClient struct {
 	rng *rand.Rand
 }
 
-// runClient sends n messages, each on the connection of the one before as long as
-// that lasts.
+// runClient sends n messages, each on the connection of the previous one if that is still
+// open.
 func runClient(addr string, number, n int) []attempt {
 	rng := rand.New(rand.NewPCG(uint64(number), 42))
 	var rows []attempt
@@ -54,8 +54,8 @@ func runClient(addr string, number, n int) []attempt {
 	return rows
 }
 
-// randomMessage has bytes of all values from 40 on, 8-bit ones among them, lines
-// of any length, and many dots.
+// randomMessage returns a message with all byte values from 40 on, lines of any length,
+// and many dots.
 func randomMessage(rng *rand.Rand, id string) []byte {
 	b := []byte("X-Ledger: " + id + "\r\n\r\n")
 	for range rng.IntN(30) {
@@ -77,7 +77,7 @@ func randomMessage(rng *rand.Rand, id string) []byte {
 	return b
 }
 
-// stuff is a message as it goes over the wire, its end included.
+// stuff returns a message as it is sent, dot-stuffed and with its end.
 func stuff(body []byte) []byte {
 	var b []byte
 	for line := range bytes.Lines(body) {
@@ -89,7 +89,7 @@ func stuff(body []byte) []byte {
 	return append(b, ".\r\n"...)
 }
 
-// newLedgerClient connects, and begins TLS or not.
+// newLedgerClient connects, with TLS at random.
 func newLedgerClient(addr string, rng *rand.Rand) *ledgerClient {
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -116,7 +116,7 @@ func (c *ledgerClient) say(commands string, replies int) (last string) {
 	return last
 }
 
-// begin opens a transaction, sometimes the second time.
+// begin begins a transaction, sometimes in the second attempt.
 func (c *ledgerClient) begin() (reply string) {
 	const mail = "MAIL FROM:<a@example.com>\r\nRCPT TO:<b@example.net>\r\n"
 	if c.rng.IntN(8) == 0 {
@@ -125,8 +125,8 @@ func (c *ledgerClient) begin() (reply string) {
 	return c.say(mail, 2)
 }
 
-// data sends a message with DATA, or the beginning of one, and fills in what came
-// of it. It reports whether the connection is of use for another.
+// data sends a message with DATA, or the beginning of one, and stores the outcome. It
+// reports whether the connection can be used again.
 func (c *ledgerClient) data(a *attempt) (lasts bool) {
 	c.begin()
 	if a.reply = c.say("DATA\r\n", 1); !strings.HasPrefix(a.reply, "354") {
@@ -144,8 +144,8 @@ func (c *ledgerClient) data(a *attempt) (lasts bool) {
 	return a.reply != ""
 }
 
-// chunks is data with BDAT. The client may also give the message up between two
-// chunks, and send another one.
+// chunks is data with BDAT. Between two chunks the client may also give the message up,
+// and send another.
 func (c *ledgerClient) chunks(a *attempt) (lasts bool) {
 	c.begin()
 	for rest := a.body; ; {

@@ -11,8 +11,8 @@ import (
 	"spamgate/smtpfilter/limit"
 )
 
-// TestConnectionLimit: the second connection of an address is refused with its
-// greeting, and another one is taken once the first has ended.
+// TestConnectionLimit wants the second connection of an address to be refused in the
+// greeting, and another one to be accepted after the first has ended.
 func TestConnectionLimit(t *testing.T) {
 	sink := smtptest.NewSink(t)
 	ended := make(chan struct{}, 2)
@@ -41,7 +41,7 @@ func (endMeter) Connected(string)                   {}
 func (m endMeter) Disconnected(string)              { m.ended <- struct{}{} }
 func (endMeter) Message(string, smtpfilter.Outcome) {}
 
-// TestAllConnectionsLimit: the limit for all clients together has its own words.
+// TestAllConnectionsLimit wants the reply for the limit of all clients together.
 func TestAllConnectionsLimit(t *testing.T) {
 	sink := smtptest.NewSink(t)
 	g := newGate(t, gateOptions{nextHop: sink.Addr(), limiter: limit.New(limit.Config{MaxConnections: 1})})
@@ -51,8 +51,8 @@ func TestAllConnectionsLimit(t *testing.T) {
 	second.closed()
 }
 
-// TestTarpit: of two listed senders one is held, and the other, for whom there is
-// no room, is refused at once. A shutdown waits for neither.
+// TestTarpit wants one of two listed senders to be delayed, and the other to be refused at
+// once because the tarpit is full. Shutdown must wait for neither.
 func TestTarpit(t *testing.T) {
 	sink := smtptest.NewSink(t)
 	g := newGate(t, gateOptions{

@@ -13,9 +13,9 @@ import (
 	"spamgate/smtpfilter/partial"
 )
 
-// TestLMTPClientLeaves: a client that has left before the next hop has taken its message
-// sends it again, and nobody gets it twice. It may close the connection with QUIT and
-// without, and with TLS.
+// TestLMTPClientLeaves has a client disconnect before the next hop has accepted its
+// message, with QUIT or without, and with TLS. The client sends the message again, and
+// nobody may get it twice.
 func TestLMTPClientLeaves(t *testing.T) {
 	for name, c := range map[string]struct {
 		tls  bool

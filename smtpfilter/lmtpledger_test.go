@@ -28,11 +28,10 @@ type lmtpRow struct {
 	tries int
 }
 
-// TestLedgerLMTP has clients send messages to several recipients, again and again to
-// those who were deferred, as mail servers do, by way of two gates that share a state
-// directory, as during a handover. The next hop refuses recipients at random, before
-// and after the message, and cuts connections. In the end each recipient for whom the
-// client heard 250 has one copy, and each of the others none.
+// TestLedgerLMTP has clients send messages to several recipients, and again to those who
+// were deferred, through two gates that share a state directory as in a handover. The next
+// hop refuses recipients at random, before and after the message, and cuts connections. In
+// the end each recipient with 250 must have one copy, and the others none.
 func TestLedgerLMTP(t *testing.T) {
 	sink := smtptest.NewSink(t, smtptest.Config{LMTP: true, Answer: whim()})
 	path := filepath.Join(t.TempDir(), "lmtp.partial")
@@ -86,7 +85,7 @@ func TestLedgerLMTP(t *testing.T) {
 	t.Logf("%d messages in %d transactions: %d recipients have one copy, %d were refused and have none", clients*each, tries, delivered, refused)
 }
 
-// whim answers for recipients at random.
+// whim returns an Answer function that replies for recipients at random.
 func whim() func(smtptest.Command) string {
 	var mu sync.Mutex
 	rng := rand.New(rand.NewPCG(7, 7))
@@ -119,8 +118,8 @@ func whim() func(smtptest.Command) string {
 	}
 }
 
-// lmtpCopies counts the copies of each message and recipient. Whoever the next hop has
-// not answered for, since it broke off, has none.
+// lmtpCopies counts the copies of each message and recipient. There is none for a
+// recipient without a reply.
 func lmtpCopies(t *testing.T, sink *smtptest.Sink) map[string]int {
 	copies := map[string]int{}
 	for _, m := range sink.Messages() {
@@ -145,9 +144,8 @@ func lmtpCopies(t *testing.T, sink *smtptest.Sink) map[string]int {
 // ledgerBodies are the bodies that were sent, by id.
 var ledgerBodies sync.Map
 
-// runLMTPClient sends n messages, and each of them until every recipient has had a
-// final reply. Other messages of the same senders to the same recipients are under way
-// meanwhile.
+// runLMTPClient sends n messages, each until every recipient has a final reply. Other
+// messages of the same senders to the same recipients are under way at the same time.
 func runLMTPClient(addrs []string, number, n int) []*lmtpRow {
 	rng := rand.New(rand.NewPCG(uint64(number), 4))
 	var rows []*lmtpRow
@@ -180,7 +178,7 @@ func runLMTPClient(addrs []string, number, n int) []*lmtpRow {
 	return rows
 }
 
-// waiting are the recipients without a final reply, always in the same order.
+// waiting returns the recipients without a final reply, always in the same order.
 func (r *lmtpRow) waiting() []string {
 	var left []string
 	for i := range 12 {
@@ -192,7 +190,7 @@ func (r *lmtpRow) waiting() []string {
 	return left
 }
 
-// try sends the message to those who wait for it, once.
+// try sends the message once to the recipients without a final reply.
 func (r *lmtpRow) try(addr string, waiting []string, rng *rand.Rand) {
 	r.tries++
 	c := newLedgerClient(addr, rng)

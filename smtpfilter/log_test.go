@@ -44,8 +44,8 @@ func checkLines(t *testing.T, lines []string, want ...[]string) {
 	}
 }
 
-// TestDecisionLog checks that each decision is one line, what it tells, and
-// that addresses are written as asked for, in replies too.
+// TestDecisionLog checks that each decision is one line, what the line says, and that it
+// shows addresses as configured, in replies too.
 func TestDecisionLog(t *testing.T) {
 	sink := smtptest.NewSink(t, smtptest.Config{Replies: map[string]string{
 		"RCPT TO:<no@example.net>": "550 5.1.1 <no@example.net> unknown",
@@ -82,8 +82,7 @@ func TestDecisionLog(t *testing.T) {
 	}
 }
 
-// TestUnknownOutcomeIsLogged: the next hop had the whole message and did not
-// answer.
+// TestUnknownOutcomeIsLogged has a next hop receive a whole message and not reply.
 func TestUnknownOutcomeIsLogged(t *testing.T) {
 	sink := smtptest.NewSink(t, smtptest.Config{Replies: map[string]string{".": smtptest.Close}})
 	lines := logged(t, gateOptions{nextHop: sink.Addr()}, slog.LevelInfo, func(c *client) {
@@ -94,7 +93,7 @@ func TestUnknownOutcomeIsLogged(t *testing.T) {
 	checkLines(t, lines, []string{`level=ERROR`, `msg="no answer from the next hop"`, `outcome=unknown`, `from=<a@example.com>`, `to=<b@example.net>`})
 }
 
-// TestDiscardIsLogged: with the Message-ID, since nobody else has the message.
+// TestDiscardIsLogged wants a discarded message in the log with its Message-ID.
 func TestDiscardIsLogged(t *testing.T) {
 	sink := smtptest.NewSink(t)
 	lines := logged(t, gateOptions{nextHop: sink.Addr(), checker: mustJudge(t, "envelope a@listed.example discard")}, slog.LevelInfo, func(c *client) {
@@ -105,7 +104,7 @@ func TestDiscardIsLogged(t *testing.T) {
 	checkLines(t, lines, []string{`msg=discarded`, `action=discard`, `message_id=<7@listed.example>`, `list=test`})
 }
 
-// TestUnconfirmedIsLogged: where a filter alone decided there is no source.
+// TestUnconfirmedIsLogged wants no source in the line if a filter alone decided.
 func TestUnconfirmedIsLogged(t *testing.T) {
 	sink := smtptest.NewSink(t)
 	lines := logged(t, gateOptions{nextHop: sink.Addr(), checker: mustJudge(t, "envelope a@listed.example unconfirmed")}, slog.LevelInfo, func(c *client) {
@@ -121,8 +120,8 @@ func TestUnconfirmedIsLogged(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreLoggedAtDebug: who only connects and goes is of interest to
-// those who ask; who breaks the rules, to all.
+// TestConnectionsAreLoggedAtDebug wants connections at debug, and those of clients that
+// break the rules at info.
 func TestConnectionsAreLoggedAtDebug(t *testing.T) {
 	sink := smtptest.NewSink(t)
 	for _, tt := range []struct {
@@ -145,8 +144,8 @@ func TestConnectionsAreLoggedAtDebug(t *testing.T) {
 	}
 }
 
-// TestBadCommandsAreLogged: who is refused before a sender is known finds a line,
-// too, and no address in it where addresses are hidden.
+// TestBadCommandsAreLogged wants a line for a command that is refused before a sender is
+// known, without an address if the log hides addresses.
 func TestBadCommandsAreLogged(t *testing.T) {
 	sink := smtptest.NewSink(t)
 	session := func(c *client) {
@@ -171,7 +170,7 @@ func TestBadCommandsAreLogged(t *testing.T) {
 	}
 }
 
-// TestExemptIsLogged: mail that passes although listed says why.
+// TestExemptIsLogged wants the reason in the line of listed mail that is accepted.
 func TestExemptIsLogged(t *testing.T) {
 	sink := smtptest.NewSink(t)
 	lines := logged(t, gateOptions{nextHop: sink.Addr(), checker: mustJudge(t, "envelope a@listed.example reject")}, slog.LevelInfo, func(c *client) {

@@ -10,8 +10,8 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// TestLoginEndsWithXCLIENT: the connection to the next hop on which one client has
-// logged in carries no mail of another, whom a trusted proxy names afterwards.
+// TestLoginEndsWithXCLIENT wants no mail of a second client, named by a trusted proxy, on
+// the connection to the next hop where the first one has logged in.
 func TestLoginEndsWithXCLIENT(t *testing.T) {
 	sink := smtptest.NewSink(t, smtptest.Config{Extensions: []string{"AUTH PLAIN"}})
 	g := newGate(t, gateOptions{nextHop: sink.Addr(), auth: true, wire: smtpfilter.Settings{

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The log shows of an address what it may, also in the reply: there it is cut, and has
-// "?" for what is not ASCII.
+// TestHiddenAddressesInReplies wants addresses hidden in logged replies, where they are
+// cut or have "?" for other than ASCII.
 func TestHiddenAddressesInReplies(t *testing.T) {
 	for _, c := range []struct{ header, secret string }{
 		{"From: j\u00fcrgen@listed.example", "rgen"},

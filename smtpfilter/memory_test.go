@@ -13,7 +13,7 @@ import (
 	"spamgate/smtpfilter/partial"
 )
 
-// lmtpGate is a gate in front of a sink that speaks LMTP.
+// lmtpGate returns a gate whose next hop speaks LMTP.
 func lmtpGate(t *testing.T, sink *smtptest.Sink, memory smtpfilter.Memory, log *slog.Logger) *gate {
 	t.Helper()
 	hop, err := nexthop.NewSMTP(nexthop.SMTPConfig{Addr: sink.Addr(), ProbeInterval: -1, Reuse: true, LMTP: true})
@@ -23,7 +23,7 @@ func lmtpGate(t *testing.T, sink *smtptest.Sink, memory smtpfilter.Memory, log *
 	return newGate(t, gateOptions{target: hop, memory: memory, log: log})
 }
 
-// greeted is a client that has said EHLO.
+// greeted returns a client that has sent EHLO.
 func greeted(t *testing.T, addr string) *client {
 	t.Helper()
 	c := dial(t, addr)
@@ -33,8 +33,8 @@ func greeted(t *testing.T, addr string) *client {
 	return c
 }
 
-// sendAll sends a message to recipients in one transaction, and wants these replies to
-// each of them and to the message.
+// sendAll sends a message to recipients in one transaction, and checks the reply to each
+// of them and to the message.
 func (c *client) sendAll(body string, to []string, rcpt []string, want string) {
 	c.t.Helper()
 	c.send("MAIL FROM:<a@example.com>\r\n")
@@ -49,15 +49,15 @@ func (c *client) sendAll(body string, to []string, rcpt []string, want string) {
 	c.reply(want)
 }
 
-// partialSink takes messages for all but the recipient full.
+// partialSink returns a sink that accepts messages for all recipients except full.
 func partialSink(t *testing.T) *smtptest.Sink {
 	return smtptest.NewSink(t, smtptest.Config{LMTP: true, Replies: map[string]string{
 		". RCPT TO:<full@example.net>": "552 5.2.2 Quota exceeded",
 	}})
 }
 
-// A gate that ends between the client's 451 and its retry leaves to the next one what
-// it knows: also one that was not closed.
+// TestMemoryOutlivesGate ends the gate between the client's 451 and its retry. The next
+// gate must know what the first one knew, even if that was not closed.
 func TestMemoryOutlivesGate(t *testing.T) {
 	sink := partialSink(t)
 	path := filepath.Join(t.TempDir(), "lmtp.partial")
@@ -79,8 +79,8 @@ func TestMemoryOutlivesGate(t *testing.T) {
 	}
 }
 
-// If nothing can be written mail goes on, and the log says what that means. While the
-// gate runs it knows all the same.
+// TestMemoryUnwritable wants mail to go on if nothing can be written, a warning in the
+// log, and the running gate to remember.
 func TestMemoryUnwritable(t *testing.T) {
 	sink := partialSink(t)
 	path := filepath.Join(t.TempDir(), "lmtp.partial")
@@ -99,7 +99,7 @@ func TestMemoryUnwritable(t *testing.T) {
 	c.sendAll("other", []string{"b"}, []string{"250"}, "250 2.0.0 Ok: queued")
 }
 
-// Without a Memory the client is told the same, and who has the message gets it again.
+// TestNoMemory wants the same replies without a Memory; who has the message gets it again.
 func TestNoMemory(t *testing.T) {
 	sink := partialSink(t)
 	g := lmtpGate(t, sink, nil, nil)
@@ -112,9 +112,8 @@ func TestNoMemory(t *testing.T) {
 	}
 }
 
-// A stranger who knows sender, recipient, Message-ID and Date, and guesses the body, is
-// in nobody's way: what he sends is delivered as any message, and who is to get the
-// first one gets it, or has it, once.
+// TestMemoryStranger has a stranger guess everything about a message except its body. His
+// message must be delivered like any other, and the first one exactly once.
 func TestMemoryStranger(t *testing.T) {
 	sink := partialSink(t)
 	g := lmtpGate(t, sink, partial.Open(filepath.Join(t.TempDir(), "lmtp.partial"), partial.Options{}), nil)

@@ -33,7 +33,7 @@ func (m *tally) Disconnected(string) { m.add("disconnected"); close(m.ended) }
 
 func (m *tally) Message(_ string, o smtpfilter.Outcome) { m.add(o.String()) }
 
-// TestMeter has a message end in each way.
+// TestMeter ends a message in each possible way.
 func TestMeter(t *testing.T) {
 	const end = ".\r\n"
 	tests := []struct {

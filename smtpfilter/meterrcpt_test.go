@@ -8,8 +8,8 @@ import (
 	"spamgate/smtpfilter"
 )
 
-// TestMeterRecipients has the next hop fail at recipients: each message counts as failed
-// once, whatever its client goes on to send.
+// TestMeterRecipients has the next hop fail at recipients. Each message must count as
+// failed once, whatever its client sends afterwards.
 func TestMeterRecipients(t *testing.T) {
 	const mail, good, bad = "MAIL FROM:<a@example.com>", "RCPT TO:<b@example.net>", "RCPT TO:<bad@example.net>"
 	const refused = "RCPT TO:<refused@example.net>"

@@ -24,8 +24,8 @@ func (r *loopbackName) Name(context.Context, netip.Addr) string {
 	return "client.test"
 }
 
-// TestNameOfClientThatLogsIn: the next hop hears the name of the client before its
-// AUTH, and it is looked for once.
+// TestNameOfClientThatLogsIn wants the next hop to receive the client's name before AUTH,
+// after one lookup.
 func TestNameOfClientThatLogsIn(t *testing.T) {
 	sink := smtptest.NewSink(t, smtptest.Config{Extensions: []string{
 		"AUTH PLAIN", "XCLIENT NAME ADDR", "XFORWARD NAME",

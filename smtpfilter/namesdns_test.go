@@ -24,7 +24,7 @@ type namesGate struct {
 	dns  *dnstest.Server
 }
 
-// newNamesGate starts them. The mail server offers some extensions.
+// newNamesGate starts a gate, a name server and a mail server that offers some extensions.
 func newNamesGate(t *testing.T, o gateOptions, offers ...string) namesGate {
 	t.Helper()
 	g := namesGate{sink: smtptest.NewSink(t, smtptest.Config{Extensions: offers}), dns: dnstest.New(t, "127.0.0.1:0")}
@@ -55,7 +55,7 @@ func (g namesGate) dial(t *testing.T) *client {
 	return &client{t, conn, bufio.NewReader(conn)}
 }
 
-// told returns how often the mail server was told a name.
+// told returns how often the mail server received a name.
 func (g namesGate) told(name string) (n int) {
 	for _, c := range g.sink.Commands() {
 		if strings.HasPrefix(c.Line, "X") && slices.Contains(strings.Fields(c.Line), "NAME="+name) {
@@ -65,7 +65,7 @@ func (g namesGate) told(name string) (n int) {
 	return n
 }
 
-// mail sends a message on a connection of its own.
+// mail sends a message on its own connection.
 func (g namesGate) mail(t *testing.T) {
 	t.Helper()
 	c := g.dial(t)
@@ -79,8 +79,8 @@ func (g namesGate) mail(t *testing.T) {
 	c.reply("221")
 }
 
-// TestNameAskedOnce: connections of one client ask DNS once, and the mail server is
-// told the name for each.
+// TestNameAskedOnce wants several connections of one client to cause one DNS query, and
+// the mail server to receive the name for each.
 func TestNameAskedOnce(t *testing.T) {
 	for _, offer := range []string{"XFORWARD NAME ADDR", "XCLIENT NAME ADDR"} {
 		g := newNamesGate(t, gateOptions{}, offer)
@@ -98,8 +98,8 @@ func TestNameAskedOnce(t *testing.T) {
 	}
 }
 
-// TestNameNotWanted: where the mail server does not want the name, or nobody is to ask
-// for it, DNS is not asked, and the server hears that the client has no name.
+// TestNameNotWanted wants no DNS query if the mail server does not want names or they are
+// switched off. The server must receive that the client has no name.
 func TestNameNotWanted(t *testing.T) {
 	g := newNamesGate(t, gateOptions{}, "XCLIENT ADDR", "XFORWARD ADDR")
 	g.mail(t)
@@ -113,8 +113,8 @@ func TestNameNotWanted(t *testing.T) {
 	}
 }
 
-// TestNameAskedEarly: DNS is asked while the client is still talking, and only what
-// the mail server has to be told waits for the answer.
+// TestNameAskedEarly wants the DNS query during the client's first commands; only what the
+// mail server receives with the name waits for the answer.
 func TestNameAskedEarly(t *testing.T) {
 	g := newNamesGate(t, gateOptions{}, "XFORWARD NAME ADDR")
 	hold := make(chan struct{})
@@ -134,8 +134,8 @@ func TestNameAskedEarly(t *testing.T) {
 	}
 }
 
-// TestNameServerSilent: a name server that does not answer holds mail up no longer
-// than its time, and only the first.
+// TestNameServerSilent wants a name server that does not answer to delay mail for its
+// timeout only, and only the first message.
 func TestNameServerSilent(t *testing.T) {
 	t.Parallel()
 	g := newNamesGate(t, gateOptions{}, "XFORWARD NAME ADDR")

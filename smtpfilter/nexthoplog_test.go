@@ -8,7 +8,7 @@ import (
 	"spamgate/smtpfilter/nexthop"
 )
 
-// newHop makes a next hop of a sink.
+// newHop returns a next hop that connects to a sink.
 func newHop(t *testing.T, config nexthop.SMTPConfig) *nexthop.SMTP {
 	t.Helper()
 	config.ProbeInterval = -1
@@ -20,8 +20,8 @@ func newHop(t *testing.T, config nexthop.SMTPConfig) *nexthop.SMTP {
 	return hop
 }
 
-// TestServerIsLogged: of several next hops the one that has answered is named, and
-// none that was only tried.
+// TestServerIsLogged wants the server that replied in the log, of several next hops, and
+// not those that were only tried.
 func TestServerIsLogged(t *testing.T) {
 	gone := smtptest.NewSink(t, smtptest.Config{Replies: map[string]string{"GREETING": "421 later"}})
 	there := smtptest.NewSink(t, smtptest.Config{Replies: map[string]string{"RCPT TO:<no@example.net>": "550 5.1.1 no"}})
@@ -45,8 +45,8 @@ func TestServerIsLogged(t *testing.T) {
 	checkLines(t, lines, []string{`msg="refused by the next hop"`, server}, []string{`msg=accepted`, server})
 }
 
-// TestNoXCLIENT: a next hop that must be told the clients and cannot be is out of
-// order to the client; why is in the log.
+// TestNoXCLIENT wants a next hop that does not offer the required XCLIENT to be
+// unavailable to the client, and the reason in the log.
 func TestNoXCLIENT(t *testing.T) {
 	sink := smtptest.NewSink(t)
 	hop := newHop(t, nexthop.SMTPConfig{Addr: sink.Addr(), Identity: nexthop.IdentityXCLIENT})

@@ -16,7 +16,7 @@ import (
 	"spamgate/smtpfilter/nexthop"
 )
 
-// fill writes until the other end takes no more.
+// fill writes until the other end reads no more.
 func fill(t *testing.T, c net.Conn, text string) {
 	t.Helper()
 	chunk := []byte(strings.Repeat(text, 1+(64<<10)/len(text)))
@@ -48,7 +48,8 @@ func shutDown(t *testing.T, g *gate, cuts bool) {
 	}
 }
 
-// TestShutdownWithClientThatDoesNotRead: its replies fill the connection.
+// TestShutdownWithClientThatDoesNotRead fills the connection with replies that the client
+// does not read.
 func TestShutdownWithClientThatDoesNotRead(t *testing.T) {
 	sink := smtptest.NewSink(t)
 	g := newGate(t, gateOptions{nextHop: sink.Addr(), wire: smtpfilter.Settings{MaxRefusals: 1 << 30}})
@@ -58,7 +59,8 @@ func TestShutdownWithClientThatDoesNotRead(t *testing.T) {
 	shutDown(t, g, false)
 }
 
-// TestShutdownWithNextHopThatDoesNotRead: a message fills the connection to it.
+// TestShutdownWithNextHopThatDoesNotRead fills the connection to the next hop with a
+// message.
 func TestShutdownWithNextHopThatDoesNotRead(t *testing.T) {
 	hop, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -101,8 +103,8 @@ func TestShutdownWithNextHopThatDoesNotRead(t *testing.T) {
 	shutDown(t, g, true)
 }
 
-// TestApplyLeavesOpenTransactions: a message goes to the next hop that its MAIL
-// found, although another one is set, and that one closed, before it is needed.
+// TestApplyLeavesOpenTransactions wants a message to go to the next hop that was set at
+// its MAIL, although another one was set and the first one closed before it was needed.
 func TestApplyLeavesOpenTransactions(t *testing.T) {
 	before, after := smtptest.NewSink(t), smtptest.NewSink(t)
 	g := newGate(t, gateOptions{nextHop: before.Addr(), reuse: true})
@@ -140,8 +142,8 @@ func TestApplyLeavesOpenTransactions(t *testing.T) {
 	}
 }
 
-// TestHostileHeaderIsCheap: hundreds of addresses that nobody can read are one
-// line of the log, however it shows addresses.
+// TestHostileHeaderIsCheap wants hundreds of invalid addresses to cause one line in the
+// log, however it shows addresses.
 func TestHostileHeaderIsCheap(t *testing.T) {
 	sink := smtptest.NewSink(t)
 	shown := 0

@@ -14,8 +14,8 @@ import (
 // load balancer can reach.
 var everywhere = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 
-// TestProxyConnections: of a proxy's connections those count that name a client,
-// for that client, even if its address is among those of the proxies.
+// TestProxyConnections wants a proxy's connections to count for the client that they name,
+// even if its address is among those of the proxies.
 func TestProxyConnections(t *testing.T) {
 	const refused = "421 4.7.0 Too many connections from your address"
 	start := func(t *testing.T, w smtpfilter.Settings) *gate {

@@ -9,8 +9,8 @@ import (
 	"spamgate/smtpfilter"
 )
 
-// TestProxyLogin has a trusted proxy tell who is logged in: only then is a listed
-// sender let in, and only where that is wanted.
+// TestProxyLogin has a trusted proxy send who is logged in. A listed sender must be
+// accepted only then, and only if the policy says so.
 func TestProxyLogin(t *testing.T) {
 	for _, tt := range []struct {
 		name    string

@@ -8,8 +8,8 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// A local part that a server may read as a route is not taken where recipient
-// domains are set: each of the characters, quoted and not.
+// TestRoutesInRecipients wants a local part that a server may read as a route to be
+// refused with recipient domains: with each of the characters, quoted and not.
 func TestRoutesInRecipients(t *testing.T) {
 	p := smtpfilter.Policy{RecipientDomains: []string{"example.org"}}
 	for rcpt, want := range map[string]bool{

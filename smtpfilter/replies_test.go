@@ -10,9 +10,9 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// TestHugeReply has the next hop answer with as much as is read of it, and with
-// bytes that a terminal acts upon, at each place of a session. The client gets a
-// bounded, printable reply; no line of the log is longer than 4 KiB.
+// TestHugeReply has the next hop send the longest reply that is read, with bytes that
+// control terminals, at each point of a session. The client must receive a bounded,
+// printable reply, and no line of the log may be longer than 4 KiB.
 func TestHugeReply(t *testing.T) {
 	huge := func(code string) string {
 		line := code + "-" + strings.Repeat("\x1b[31m\a\xfc <b@example.net> ", 180)
@@ -66,8 +66,8 @@ func TestHugeReply(t *testing.T) {
 	}
 }
 
-// TestManyRecipients: the line of a message to 1,000 recipients is short, and says
-// how many there are.
+// TestManyRecipients wants a short line for a message to 1,000 recipients, with their
+// number.
 func TestManyRecipients(t *testing.T) {
 	sink := smtptest.NewSink(t)
 	var buf lockedBuffer

@@ -7,8 +7,8 @@ import (
 	"spamgate/internal/smtptest"
 )
 
-// TestResetFreesNextHop resets five transactions, of which the next hop has taken a
-// recipient. Each gives its connection there back while the client stays.
+// TestResetFreesNextHop resets five transactions after the next hop has accepted a
+// recipient. Each must return its connection to the next hop while the client stays.
 func TestResetFreesNextHop(t *testing.T) {
 	sink := smtptest.NewSink(t, smtptest.Config{})
 	g := newGate(t, gateOptions{nextHop: sink.Addr()})

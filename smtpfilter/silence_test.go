@@ -24,7 +24,7 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// silences are the points at which a client may fall silent, and how it comes there.
+// silences are the points at which a client may fall silent, and the steps to reach them.
 var silences = []struct {
 	name  string
 	wire  func(*smtpfilter.Settings)
@@ -76,7 +76,7 @@ func fallSilent(t *testing.T, addr, steps string) *client {
 	return c
 }
 
-// tryToFallSilent is fallSilent for a gate that may hang up before.
+// tryToFallSilent is fallSilent for a gate that may disconnect before.
 func tryToFallSilent(t *testing.T, addr, steps string) (*client, error) {
 	t.Helper()
 	c := dial(t, addr)
@@ -102,7 +102,7 @@ func tryToFallSilent(t *testing.T, addr, steps string) (*client, error) {
 	return c, nil
 }
 
-// silentGate is a gate that can be brought to all of them.
+// silentGate returns a gate where a client can reach all of these points.
 func silentGate(t *testing.T, set func(*smtpfilter.Settings), cfg smtpfilter.Settings) *gate {
 	t.Helper()
 	if set != nil {
@@ -119,8 +119,9 @@ func silentGate(t *testing.T, set func(*smtpfilter.Settings), cfg smtpfilter.Set
 	return g
 }
 
-// TestSilentClientIsCut: wherever a client falls silent, the gate hangs up once
-// its time is over. Where that was over before the client came so far, it gets more.
+// TestSilentClientIsCut wants the gate to disconnect a silent client after the timeout,
+// wherever it falls silent. A client that was too slow to reach the point gets a longer
+// timeout.
 func TestSilentClientIsCut(t *testing.T) {
 	for _, tt := range silences {
 		if tt.name == "greeting delay" {
@@ -144,8 +145,8 @@ func TestSilentClientIsCut(t *testing.T) {
 	}
 }
 
-// TestShutdownWithSilentClient: wherever a client is silent, the gate ends when its
-// patience does.
+// TestShutdownWithSilentClient wants Shutdown to end with its context, wherever a client
+// is silent.
 func TestShutdownWithSilentClient(t *testing.T) {
 	for _, tt := range silences {
 		t.Run(tt.name, func(t *testing.T) {
@@ -157,7 +158,7 @@ func TestShutdownWithSilentClient(t *testing.T) {
 	}
 }
 
-// TestShutdownInTarpit: a refusal that is held back holds nothing up.
+// TestShutdownInTarpit wants Shutdown not to wait for a delayed refusal.
 func TestShutdownInTarpit(t *testing.T) {
 	sink := smtptest.NewSink(t)
 	g := newGate(t, gateOptions{nextHop: sink.Addr(), tarpit: limit.NewTarpit(10),

@@ -10,8 +10,8 @@ import (
 	"spamgate/smtpfilter/wire"
 )
 
-// TestRefusalFits fills every part of a refusal with more than fits: the reply
-// stays one line of at most 512 bytes, and keeps what leads to the log.
+// TestRefusalFits fills every part of a refusal with too much text. The reply must be one
+// line of at most 512 bytes, and keep the id.
 func TestRefusalFits(t *testing.T) {
 	long := strings.Repeat("x", 400)
 	for _, tt := range []struct{ sender, reason, contact string }{

@@ -69,7 +69,7 @@ func ptr(a, network string) string {
 	return fmt.Sprintf("PTR %s %s", dnstest.Reverse(netip.MustParseAddr(a)), network)
 }
 
-// TestNames is about which names count.
+// TestNames checks which names count.
 func TestNames(t *testing.T) {
 	n, s, _ := newNames(t)
 	s.AddHost("mx.example.com", addr, 60)
@@ -144,7 +144,7 @@ func TestLifetimes(t *testing.T) {
 	}
 }
 
-// TestAskedOnce is about many connections of one client at a time.
+// TestAskedOnce opens many connections of one client at a time.
 func TestAskedOnce(t *testing.T) {
 	n, s, _ := newNames(t)
 	s.AddHost("mx.example.com", addr, 60)
@@ -164,7 +164,7 @@ func TestAskedOnce(t *testing.T) {
 	wantAsked(t, s, &asked, ptr(addr, "udp"), "A mx.example.com. udp")
 }
 
-// TestNobodyWaitsForAsk is about a name server that does not answer.
+// TestNobodyWaitsForAsk calls Ask with a name server that does not answer.
 func TestNobodyWaitsForAsk(t *testing.T) {
 	n, s, _ := newNames(t)
 	s.Behave(dnstest.Behavior{Hold: make(chan struct{})})

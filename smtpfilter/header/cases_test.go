@@ -29,7 +29,7 @@ func unescape(s string) string {
 	})
 }
 
-// readCases reads testdata/cases.txt; its head says how it is written.
+// readCases reads testdata/cases.txt, whose head describes its format.
 func readCases(t testing.TB) []sectionCase {
 	t.Helper()
 	f, err := os.Open("testdata/cases.txt")
@@ -70,7 +70,7 @@ func readCases(t testing.TB) []sectionCase {
 	return cases
 }
 
-// show writes a result as the expected lines are written.
+// show returns a result in the form of the expected lines.
 func show(r Result) []string {
 	var lines []string
 	for _, s := range r.Senders {

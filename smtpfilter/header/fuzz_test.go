@@ -12,7 +12,7 @@ import (
 // it: each byte is in a few readings at most.
 const maxGrowth = 64
 
-// checkResult holds what must be true of any section's result.
+// checkResult checks what must be true of any section's result.
 func checkResult(t *testing.T, section []byte, r Result) {
 	t.Helper()
 	total := 0
@@ -46,7 +46,7 @@ func checkResult(t *testing.T, section []byte, r Result) {
 	}
 }
 
-// checkAddress holds that an address is fit for a strict parser.
+// checkAddress checks that a strict parser accepts an address.
 func checkAddress(t *testing.T, a string) {
 	t.Helper()
 	if !utf8.ValidString(a) || strings.ContainsFunc(a, func(r rune) bool { return r < ' ' || 0x7f <= r && r < 0xa0 }) {
@@ -95,7 +95,7 @@ func addressesOf(senders []Sender) []string {
 	return all
 }
 
-// once drops what was there before.
+// once removes repetitions.
 func once(all []string) []string {
 	var kept []string
 	for _, a := range all {
@@ -106,8 +106,8 @@ func once(all []string) []string {
 	return kept
 }
 
-// FuzzAgreement holds that go-message and the scanner find the same in a value
-// that is clean: go-message loses nothing there.
+// FuzzAgreement checks that go-message and the scanner find the same in a clean value, so
+// that go-message misses nothing.
 func FuzzAgreement(f *testing.F) {
 	for _, c := range readCases(f) {
 		for s := (splitter{rest: c.section}); s.next(); {

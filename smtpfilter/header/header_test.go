@@ -43,7 +43,7 @@ func TestAskedNames(t *testing.T) {
 	}
 }
 
-// The section is read, not kept: the caller may use the buffer again.
+// TestSectionIsNotKept reuses the buffer of the section, which a result must not refer to.
 func TestSectionIsNotKept(t *testing.T) {
 	section := []byte("From: (c) a@b.example, Foo <c@d.example>\r\nMessage-ID: <x@y.example>\r\n")
 	r := Senders(section, asked)

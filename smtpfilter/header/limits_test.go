@@ -16,8 +16,8 @@ var patterns = []string{
 	"'a@b'.c@", "a@b!c@", `"a"b@c"d"`, `a@"b@c",`,
 }
 
-// Sections that are made to cost. A reader whose work grows with the square of
-// the length is a thousand times slower on them.
+// TestCostlySections reads sections that are made to cost. A reader with quadratic work
+// takes a thousand times longer for them.
 func TestCostlySections(t *testing.T) {
 	const size = 64 << 10
 	for _, pattern := range patterns {
@@ -30,7 +30,7 @@ func TestCostlySections(t *testing.T) {
 	}
 }
 
-// checkSize holds that the addresses are no more than a few times the section.
+// checkSize checks that the addresses are at most a few times as long as the section.
 func checkSize(t *testing.T, section string, r Result) {
 	t.Helper()
 	total := 0
@@ -42,7 +42,8 @@ func checkSize(t *testing.T, section string, r Result) {
 	}
 }
 
-// Nothing is cut off: the last address of a long list is judged like the first.
+// TestEveryAddressOfALongHeader wants the last address of a long list to be found like the
+// first.
 func TestEveryAddressOfALongHeader(t *testing.T) {
 	const n = 20_000
 	many := make([]string, n)

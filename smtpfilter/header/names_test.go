@@ -10,7 +10,7 @@ import (
 	"github.com/emersion/go-message/mail"
 )
 
-// The names beside addresses are thrown away, so no time is spent on their charsets.
+// TestNamesAreNotDecoded wants no time to be spent on the charsets of display names.
 func TestNamesAreNotDecoded(t *testing.T) {
 	for _, charset := range []string{"gb18030", "utf-16be", "shift_jis", "x-unknown"} {
 		list, err := mail.ParseAddressList("=?" + charset + "?q?=C4=E3?= <a@b.example>")
@@ -23,7 +23,8 @@ func TestNamesAreNotDecoded(t *testing.T) {
 	}
 }
 
-// A value that go-message parses counts for what its section may cost.
+// TestParsingIsCharged wants values that go-message parses to count towards the cost of
+// the section.
 func TestParsingIsCharged(t *testing.T) {
 	b := budget{left: 1000}
 	value := strings.Repeat("=?utf-8?q?abc?= ", 240) + "<a@b.example>"

@@ -20,8 +20,8 @@ func readings(value string) []string {
 	return all
 }
 
-// Padding that readers drop, or read as something else, does not hide a sender:
-// parts are cut after it has been removed.
+// TestPaddingHidesNothing wants padding that readers ignore, or read as something else,
+// not to hide a sender: parts are cut after it was removed.
 func TestPaddingHidesNothing(t *testing.T) {
 	zero := func(n int) string { return strings.Repeat("\u200b", n) }
 	for name, c := range map[string]struct{ value, want string }{

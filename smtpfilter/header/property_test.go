@@ -16,18 +16,18 @@ type decorator struct {
 
 func (d decorator) pick(of ...string) string { return of[d.IntN(len(of))] }
 
-// space is optional white space or a comment.
+// space returns optional white space or a comment.
 func (d decorator) space() string {
 	return d.pick("", "", " ", "\t ", "\r\n ", "(c)", " (a (nested, <x@y.example>) \\) one) ", "\r\n\t")
 }
 
-// name is a display name, with everything in it that looks like an address.
+// name returns a display name that contains text like an address.
 func (d decorator) name() string {
 	return d.pick("", "Ann", "Ann B. C.", `"Ann, <x@y.example>"`, `"a \" quote"`, "x@y.example", "=?utf-8?q?J=C3=BC?=",
 		"=?x-unknown?b?eA==?= =?utf-8?q?x=40y.example?=", "(x@y.example)", "J\xfcrgen", "Jürgen", "[x]", "Foo :-")
 }
 
-// address writes addr as one member of a list.
+// address returns addr as one member of a list.
 func (d decorator) address(addr string) string {
 	local, domain, _ := strings.Cut(addr, "@")
 	spec := d.pick(addr, addr, local+" @ "+domain, local+"@(c)"+strings.ReplaceAll(domain, ".", " . "), `"`+local+`"@`+domain)
@@ -44,12 +44,12 @@ func (d decorator) address(addr string) string {
 	return d.name() + d.space() + "<" + d.space() + spec + d.space() + ">" + d.space()
 }
 
-// bad is a member that is broken, or no address.
+// bad returns a member that is malformed or has no address.
 func (d decorator) bad() string {
 	return d.pick("", "<>", "<", "Ann", "@", "x@", "<x y>", "=?utf-8?q?x", "]", "x@[", ")", "x@@y@z", "\x80\xff", "a\\", "group:")
 }
 
-// field writes addr among other members, in a From field.
+// field returns a From field with addr among other members.
 func (d decorator) field(addr string) string {
 	var members []string
 	for range d.IntN(4) {
@@ -64,7 +64,7 @@ func (d decorator) field(addr string) string {
 	return d.pick("From", "FROM", "from ", "From\t") + ":" + d.space() + strings.Join(members, ",")
 }
 
-// section writes the field among others.
+// section returns a section with the field among others.
 func (d decorator) section(addr string) string {
 	var lines []string
 	for range d.IntN(4) {
@@ -76,7 +76,8 @@ func (d decorator) section(addr string) string {
 	return strings.Join(lines, "\r\n") + "\r\n"
 }
 
-// An address is found whatever is around it, and display text is not.
+// TestDecoratedAddressIsFound wants an address to be found whatever is around it, and
+// display text not to be found.
 func TestDecoratedAddressIsFound(t *testing.T) {
 	d := decorator{Rand: rand.New(rand.NewPCG(1, 2))}
 	for i := range 20_000 {
@@ -94,7 +95,7 @@ func TestDecoratedAddressIsFound(t *testing.T) {
 	}
 }
 
-// A mark that is never closed hides no address, wherever it is.
+// TestOpenMarksHideNothing wants an unclosed mark to hide no address, wherever it is.
 func TestOpenMarksHideNothing(t *testing.T) {
 	const value = "Ann <a@b.example>, c@d.example; Eve <e@f.example"
 	for _, mark := range []string{`"`, "(", "((", `\`, "[", "(\"", "\"(", "<", "=?utf-8?q?", "\xc3"} {

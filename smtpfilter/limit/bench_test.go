@@ -9,7 +9,7 @@ import (
 // Each event uses 60 microseconds up.
 var ample = Limits{1e6, 1e6, 1e6, 1e6, 1e6}
 
-// Nothing limited: what everybody pays.
+// BenchmarkUnlimited measures what every client costs if nothing is limited.
 func BenchmarkUnlimited(b *testing.B) {
 	l, a := New(Config{}), addr("192.0.2.1")
 	for b.Loop() {
@@ -17,7 +17,8 @@ func BenchmarkUnlimited(b *testing.B) {
 	}
 }
 
-// Both cores at once, clients of 1,000 networks, client and network limited.
+// benchmarkParallel uses all cores, with clients of 1,000 networks and limits for client
+// and network.
 func benchmarkParallel(b *testing.B, op func(l *Limiter, i int)) {
 	// The clock is as dear as a real one and slow, so that no entry is whole
 	// again before its next use.
@@ -43,8 +44,8 @@ func BenchmarkConnect(b *testing.B) {
 	})
 }
 
-// A flood: each client is new and the table full, so that each costs another its
-// place.
+// BenchmarkFlood has only new clients while the table is full, so that each one replaces
+// another.
 func BenchmarkFlood(b *testing.B) {
 	tight := Limits{MessagesPerMinute: 1}
 	l := New(Config{Client: tight, Network: tight, MaxEntries: 1 << 12})

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Many at once: never more than allowed, and nothing left behind.
+// TestConcurrent wants no more than is allowed from many goroutines, and empty counts
+// afterwards.
 func TestConcurrent(t *testing.T) {
 	const limit, all = 3, 10
 	l := New(Config{

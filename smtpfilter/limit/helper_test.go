@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// clock is one that tests set.
+// clock is a clock that only advance moves.
 type clock struct{ at time.Time }
 
 func newClock() *clock { return &clock{time.Unix(1_000_000_000, 0)} }
@@ -16,8 +16,8 @@ func (c *clock) advance(d time.Duration) { c.at = c.at.Add(d) }
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
 
-// size is how many entries the table has, and how many of them are idle, by the
-// map and by the list.
+// size returns how many entries the table has, and how many of them are idle. It compares
+// the map and the ring.
 func (l *Limiter) size(tb testing.TB) (entries, idle int) {
 	tb.Helper()
 	l.mu.Lock()

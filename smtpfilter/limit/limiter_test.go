@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Which addresses share a client's limits, and a network's.
+// TestWho checks which addresses share the limits of a client or network.
 func TestWho(t *testing.T) {
 	cases := []struct {
 		a, b            string
@@ -46,7 +46,7 @@ func TestWho(t *testing.T) {
 	}
 }
 
-// A rate: a burst as large as the limit, then one at a time; what is refused
+// TestRate wants a burst as large as the limit, then one event at a time; a refused event
 // uses nothing up.
 func TestRate(t *testing.T) {
 	for name, event := range map[string]func(*Limiter, netip.Addr) Result{
@@ -90,7 +90,8 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// A client that made too many errors is turned away until it may make another.
+// TestErrorsKeepAway wants a client with too many errors to be refused until it may make
+// another.
 func TestErrorsKeepAway(t *testing.T) {
 	clock := newClock()
 	l := New(Config{Client: Limits{ErrorsPerMinute: 2}, Now: clock.now})
@@ -120,8 +121,7 @@ func TestErrorsKeepAway(t *testing.T) {
 	}
 }
 
-// Everything that is refused leaves all counts alone, those of the other scope
-// too.
+// TestRefusedCountsNothing wants a refused event to change no count, in any scope.
 func TestRefusedCountsNothing(t *testing.T) {
 	l := New(Config{
 		Client:         Limits{Connections: 1, ConnectionsPerMinute: 1},
@@ -171,7 +171,8 @@ func TestNothingLimited(t *testing.T) {
 	}
 }
 
-// Exempt clients, and those without an address, which count in all.
+// TestExempt checks exempt clients, and clients without an address, which count towards
+// MaxConnections.
 func TestExempt(t *testing.T) {
 	tight := Limits{1, 1, 1, 1, 1}
 	l := New(Config{
@@ -261,8 +262,8 @@ func TestResultString(t *testing.T) {
 	}
 }
 
-// TestUncounted: the open connections of some clients count for all clients
-// together only, and their rates are held all the same.
+// TestUncounted wants the open connections of uncounted clients to count towards
+// MaxConnections only, and their rates to be limited.
 func TestUncounted(t *testing.T) {
 	l := New(Config{
 		Client: Limits{Connections: 1, MessagesPerMinute: 1}, Network: Limits{Connections: 2}, MaxConnections: 6,
@@ -297,8 +298,8 @@ func TestUncounted(t *testing.T) {
 	}
 }
 
-// TestConnectProxy: a proxy that speaks for itself is held by the limit of all
-// connections, unless it is exempt, and by no other limit on connections.
+// TestConnectProxy wants only MaxConnections to apply to a proxy's own connection, and no
+// limit to an exempt proxy.
 func TestConnectProxy(t *testing.T) {
 	l := New(Config{
 		Client: Limits{Connections: 1, ConnectionsPerMinute: 1, ErrorsPerMinute: 1}, Network: Limits{Connections: 1}, MaxConnections: 3,

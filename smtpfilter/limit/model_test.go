@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// plain is the plain twin of Limiter: it remembers when everything happened, and
-// asks of every time that began with one of these events whether it would see
-// more than a burst and the rate allow.
+// plain is the plain twin of Limiter. It remembers when everything happened, and asks for
+// every time that began with one of these events whether a burst and the rate allow
+// another.
 type plain struct {
 	config Config
 	now    int64
@@ -59,8 +59,8 @@ func limitOf(l Limits, rate string) int {
 	}[rate]
 }
 
-// wait is how long until another event is allowed: the n that a time of length t
-// has already, and one more, are at most limit + limit*t/minute.
+// wait returns how long it takes until another event is allowed: so that any time t with n
+// events, this one included, has n <= limit + limit*t/minute.
 func wait(events []int64, now int64, limit int) (longest int64) {
 	for i, first := range events {
 		n := int64(len(events) - i + 1)
@@ -161,7 +161,7 @@ func randomAddr(r *rand.Rand) netip.Addr {
 	return addr(fmt.Sprintf("%s.%d", pick("192.0.2", "198.51.100"), host))
 }
 
-// randomStep is mostly short, and often a whole interval of a limit.
+// randomStep returns a short time mostly, and often a whole interval of a limit.
 func randomStep(r *rand.Rand) time.Duration {
 	switch r.IntN(30) {
 	case 0:
@@ -174,7 +174,8 @@ func randomStep(r *rand.Rand) time.Duration {
 	return 0
 }
 
-// Random events at random times: the Limiter says what its plain twin says.
+// TestAgainstPlain compares the Limiter with its plain twin for random events at random
+// times.
 func TestAgainstPlain(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	reached := map[[2]string]int{}

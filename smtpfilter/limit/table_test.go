@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// numbered is one of many addresses, each in its own network.
+// numbered returns one of many addresses, each in its own network.
 func numbered(i int) netip.Addr {
 	var a [16]byte
 	copy(a[:], []byte{0x20, 0x01, 0x0d, 0xb8})
@@ -16,7 +16,7 @@ func numbered(i int) netip.Addr {
 	return netip.AddrFrom16(a)
 }
 
-// What has used nothing of its limits any more is dropped, whatever comes next.
+// TestSweep wants unused entries to be dropped whatever comes next.
 func TestSweep(t *testing.T) {
 	clock := newClock()
 	l := New(Config{
@@ -51,7 +51,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// In a full table those seen last stay, and those with open connections.
+// TestEviction wants a full table to keep the clients seen last, and those with open
+// connections.
 func TestEviction(t *testing.T) {
 	const most = 10
 	l := New(Config{
@@ -101,7 +102,7 @@ func TestEviction(t *testing.T) {
 	}
 }
 
-// In a full table a client never takes its own network's place.
+// TestEvictionKeepsOwn wants a client in a full table not to replace its own network.
 func TestEvictionKeepsOwn(t *testing.T) {
 	l := New(Config{
 		Client: Limits{MessagesPerMinute: 10}, Network: Limits{MessagesPerMinute: 3, Connections: 9},
@@ -123,7 +124,8 @@ func TestEvictionKeepsOwn(t *testing.T) {
 	}
 }
 
-// What Config.MaxEntries says an entry takes, the map's share included.
+// TestEntrySize checks the size of an entry that Config.MaxEntries documents, with its
+// share of the map.
 func TestEntrySize(t *testing.T) {
 	heap := func() int {
 		var m runtime.MemStats

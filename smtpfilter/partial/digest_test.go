@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Messages that are the same have one Sum, and others have another.
+// TestSum wants equal messages to have one Sum, and others another.
 func TestSum(t *testing.T) {
 	const header = "Message-ID: <1@example.com>\r\nDate: today\r\nSubject: x\r\n\r\n"
 	sum := func(from, header, body string, stuffed bool) Sum {
@@ -55,7 +55,7 @@ func TestSum(t *testing.T) {
 	}
 }
 
-// FuzzDigest cuts a body into pieces: the Sum does not depend on how.
+// FuzzDigest wants the Sum not to depend on how a body is cut into pieces.
 func FuzzDigest(f *testing.F) {
 	f.Add([]byte("text\r\n..dot\r\n.\r\n"), 3)
 	f.Add([]byte("..\r\n..\r\n"), 1)

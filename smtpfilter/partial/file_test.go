@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A file that was cut off anywhere, as by a process that was killed or a loss of power,
-// holds the lines before, and what is settled next.
+// TestTornLine cuts the file off anywhere, like a killed process or a loss of power. The
+// lines before and later lines must be read.
 func TestTornLine(t *testing.T) {
 	path := storePath(t)
 	s := open(t, path, Options{})
@@ -47,7 +47,7 @@ func TestTornLine(t *testing.T) {
 	}
 }
 
-// Damage in one line leaves the others.
+// TestDamagedLine wants damage in one line to leave the others readable.
 func TestDamagedLine(t *testing.T) {
 	path := storePath(t)
 	s := open(t, path, Options{})
@@ -85,8 +85,8 @@ func TestDamagedLine(t *testing.T) {
 	}
 }
 
-// Two processes during a handover: what the one has settled the other knows at once,
-// also after either has written the file anew.
+// TestTwoStores wants one process of a handover to know at once what the other has
+// settled, also after either has rewritten the file.
 func TestTwoStores(t *testing.T) {
 	path := storePath(t)
 	old := open(t, path, Options{})
@@ -119,7 +119,7 @@ func TestTwoStores(t *testing.T) {
 	want(t, open(t, path, Options{}), "b", has(sumOf(0)))
 }
 
-// rewrite writes the file anew, as a Store does when it has grown.
+// rewrite rewrites the file, as a Store does when it has grown.
 func rewrite(t testing.TB, s *Store) {
 	t.Helper()
 	s.file.mu.Lock()
@@ -137,8 +137,9 @@ func rewrite(t testing.TB, s *Store) {
 	}
 }
 
-// While one process replaces the file, before it has read the new one, another settles
-// and a third replaces it again: the first one does not lose that when it writes next.
+// TestReplacedTwice has one process replace the file. Before it has read the new one,
+// another settles and a third replaces it again. The first one must not lose that when it
+// writes next.
 func TestReplacedTwice(t *testing.T) {
 	path := storePath(t)
 	one, two, three := open(t, path, Options{}), open(t, path, Options{}), open(t, path, Options{})
@@ -169,8 +170,8 @@ func TestReplacedTwice(t *testing.T) {
 	}
 }
 
-// Several processes that settle at once, and write the file anew now and then, lose
-// nothing and resurrect nothing.
+// TestManyStores has several processes settle at once and rewrite the file now and then.
+// They must lose nothing and resurrect nothing.
 func TestManyStores(t *testing.T) {
 	path := storePath(t)
 	patient := Options{lockWait: time.Minute}

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// What a process has settled outlives that it is killed, while another goes on.
+// TestKill kills a process while another goes on. What it has settled must be known.
 func TestKill(t *testing.T) {
 	path := storePath(t)
 	beside := open(t, path, Options{lockWait: time.Minute})
@@ -74,8 +74,8 @@ func TestKill(t *testing.T) {
 	t.Logf("%d settled by 10 processes that were killed", len(settled))
 }
 
-// What is no regular file is never opened, and no link is followed: the Store says so
-// and remembers in memory. Nobody else gets to read the file.
+// TestHostilePaths wants other than regular files not to be opened, and links not to be
+// followed: the Store logs that and works in memory. Nobody else may read the file.
 func TestHostilePaths(t *testing.T) {
 	for name, place := range map[string]func(path string) error{
 		"symbolic link": func(path string) error { return os.Symlink("victim", path) },
@@ -130,7 +130,7 @@ func TestHostilePaths(t *testing.T) {
 	}
 }
 
-// A file that others may read is closed to them.
+// TestMode wants the permissions of others to be removed from a file.
 func TestMode(t *testing.T) {
 	path := storePath(t)
 	if err := os.WriteFile(path, nil, 0o644); err != nil {
@@ -144,7 +144,8 @@ func TestMode(t *testing.T) {
 	want(t, open(t, path, Options{}), "b", has(sumOf(1)))
 }
 
-// A full disk leaves whole lines, and memory; when there is room again all is kept.
+// TestFullDisk wants whole lines in the file and all entries in memory while the disk is
+// full, and all entries in the file afterwards.
 func TestFullDisk(t *testing.T) {
 	path := storePath(t)
 	s := open(t, path, Options{})
@@ -182,8 +183,8 @@ func TestFullDisk(t *testing.T) {
 	want(t, later, "c", refused(sumOf(2)))
 }
 
-// Another process that has the file locked for long, such as one that was stopped,
-// keeps the entry from the disk, and nobody from answering.
+// TestLocked has another process lock the file for long, as if it was stopped. The entry
+// is then not on disk, and nobody waits long for an answer.
 func TestLocked(t *testing.T) {
 	path := storePath(t)
 	s := open(t, path, Options{lockWait: 10 * time.Millisecond})

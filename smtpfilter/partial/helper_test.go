@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// storePath is a path in a directory of the test's own.
+// storePath returns a path in a temporary directory.
 func storePath(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(t.TempDir(), "lmtp.partial")
@@ -22,12 +22,12 @@ func open(t testing.TB, path string, o Options) *Store {
 	return s
 }
 
-// sumOf is the Sum of a message that is known by a number.
+// sumOf returns the Sum of the message with a number.
 func sumOf(n int) Sum {
 	return NewDigest("a@example.com", []byte(fmt.Sprintf("Message-ID: <%d>\r\n\r\n", n)), false).Sum()
 }
 
-// settle notes outcomes, written "b delivered", for the sender a@example.com.
+// settle stores outcomes, written "b delivered", for the sender a@example.com.
 func settle(t testing.TB, s *Store, m Sum, outcomes ...string) {
 	t.Helper()
 	if err := trySettle(s, m, outcomes...); err != nil {
@@ -51,7 +51,8 @@ func trySettle(s *Store, m Sum, outcomes ...string) error {
 	return s.Settle("a@example.com", m, list)
 }
 
-// want wants a recipient's entries to be of these messages and states, in order, old or not.
+// want checks the entries of a recipient: their messages and states, in order, and whether
+// they are old.
 func want(t testing.TB, s *Store, to string, entries ...Entry) {
 	t.Helper()
 	got := s.Recall("a@example.com", to)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzLine reads any line. One that is taken is written again as it was.
+// FuzzLine parses any line. A valid one must be written again unchanged.
 func FuzzLine(f *testing.F) {
 	f.Add(bytes.TrimSuffix(appendLine(nil, newPair("a", "b"), has(sumOf(1)), 1_800_000_000), []byte("\n")))
 	f.Add(bytes.TrimSuffix(appendLine(nil, pair{}, Entry{State: Refused, Words: 1}, -1), []byte("\n")))
@@ -23,7 +23,7 @@ func FuzzLine(f *testing.F) {
 	})
 }
 
-// BenchmarkDigest is what the digest adds to a message that goes to an LMTP server.
+// BenchmarkDigest measures what the digest adds to a message for an LMTP server.
 func BenchmarkDigest(b *testing.B) {
 	line := []byte("A line of a message that is about as long as lines of messages are: 76.\r\n")
 	body := append([]byte(".."), bytes.Repeat(line, 4096/len(line))...)
@@ -42,7 +42,7 @@ func BenchmarkDigest(b *testing.B) {
 	}
 }
 
-// BenchmarkRecall is what a recipient costs of whom nothing is known, as most often.
+// BenchmarkRecall measures a recipient without entries, the usual case.
 func BenchmarkRecall(b *testing.B) {
 	s := Open(storePath(b), Options{})
 	defer s.Close()
@@ -52,8 +52,8 @@ func BenchmarkRecall(b *testing.B) {
 	}
 }
 
-// BenchmarkSettle is what a message costs that the server took for some of 50
-// recipients only: one line for each, and one wait for the disk.
+// BenchmarkSettle measures a message that the server accepted for some of 50 recipients:
+// one line for each, and one wait for the disk.
 func BenchmarkSettle(b *testing.B) {
 	s := Open(storePath(b), Options{})
 	defer s.Close()

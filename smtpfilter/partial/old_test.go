@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// TestOld: what the client has not come for within a day keeps nobody apart or waiting,
-// and still tells who has the message. When the client comes it counts again.
+// TestOld wants an entry that the client has not come back for within a day to separate
+// nobody and to make nobody wait, but still to say who has the message. It counts again
+// when the client comes.
 func TestOld(t *testing.T) {
 	c := newClock()
 	s := open(t, storePath(t), Options{now: c.now})
@@ -47,7 +48,7 @@ func TestOld(t *testing.T) {
 	}
 }
 
-// TestSlowerTransaction: a transaction that ends later does not take a message away. The
+// TestSlowerTransaction wants a transaction that ends later not to undo a delivery. The
 // final reply does.
 func TestSlowerTransaction(t *testing.T) {
 	path := storePath(t)
@@ -64,7 +65,7 @@ func TestSlowerTransaction(t *testing.T) {
 	want(t, s, "b")
 }
 
-// TestUnseenFile: a file that was never read is an empty one.
+// TestUnseenFile wants a file that was never read to count as empty.
 func TestUnseenFile(t *testing.T) {
 	if !new(file).isEmpty() {
 		t.Error("it is not empty")

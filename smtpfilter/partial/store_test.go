@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// What is settled is known at once, by later Stores too, until the final reply.
+// TestSettle wants outcomes to be known at once, by later Stores too, until the final
+// reply.
 func TestSettle(t *testing.T) {
 	path := storePath(t)
 	s := open(t, path, Options{})
@@ -54,7 +55,8 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// Entries end after a time that begins with the first one, also while the Store runs.
+// TestAge wants entries to end after a time that begins with the first outcome, also while
+// the Store runs.
 func TestAge(t *testing.T) {
 	path, c := storePath(t), newClock()
 	s := open(t, path, Options{now: c.now})
@@ -77,8 +79,8 @@ func TestAge(t *testing.T) {
 	want(t, s, "b")
 }
 
-// A flood of partial failures takes no more room than the limit allows, in memory and
-// on disk, and the oldest are forgotten first.
+// TestFlood wants a flood of partial failures to stay within the limit, in memory and on
+// disk, and the oldest entries to be dropped first.
 func TestFlood(t *testing.T) {
 	path := storePath(t)
 	var log bytes.Buffer
@@ -110,8 +112,8 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// Of the groups of a message the one that had the fewest turns goes first, whichever
-// recipient the client names first; and nobody waits twice in a row.
+// TestTurn wants the group with the fewest turns to go first, whichever recipient the
+// client names first, and nobody to wait twice in a row.
 func TestTurn(t *testing.T) {
 	s := open(t, storePath(t), Options{})
 	m := sumOf(1)
@@ -151,8 +153,8 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-// Recipients go together unless they are in different states for a message that they
-// all have in common.
+// TestGroup wants recipients to share a transaction unless their states differ for a
+// message that they all have in common.
 func TestGroup(t *testing.T) {
 	one, two := sumOf(1), sumOf(2)
 	words := func(m Sum, words uint64) Entry { return Entry{Message: m, State: Refused, Words: words} }
