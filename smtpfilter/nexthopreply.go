@@ -23,7 +23,7 @@ func checkReply(r wire.Reply) error {
 		valid = valid && !strings.ContainsAny(line, "\r\n\x00")
 	}
 	if !valid {
-		return fmt.Errorf("the next hop returned %d %q, which is not a final reply", r.Code, r.Lines)
+		return fmt.Errorf("the next hop returned %q, which is not a final reply", r.String())
 	}
 	return nil
 }
