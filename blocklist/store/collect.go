@@ -97,9 +97,9 @@ func (c *collector) explain(err error) error {
 	case errors.As(err, &build):
 		return err
 	case errors.Is(err, listfile.ErrTooBig):
-		err = fmt.Errorf("%w: %w", ErrTooBig, bare(err))
+		err = fmt.Errorf("%w: %w", ErrTooBig, withoutPath(err))
 	default:
-		err = bare(err)
+		err = withoutPath(err)
 	}
 	return &fs.PathError{Op: "read", Path: c.path, Err: err}
 }
@@ -215,4 +215,13 @@ func firstOfEach(problems []blocklist.FileProblem) []blocklist.FileProblem {
 		first = keepProblem(first, p)
 	}
 	return first
+}
+
+// withoutPath returns the error without the path that packages os and fs add.
+func withoutPath(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
 }

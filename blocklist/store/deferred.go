@@ -14,7 +14,7 @@ const longLines = 100_000
 // were left unread are read from now on.
 func (s *Store) Listening() {
 	if s.state.deferring.Swap(false) {
-		s.watcher.ring(time.Now())
+		s.watcher.Ring(time.Now())
 	}
 }
 

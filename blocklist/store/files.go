@@ -8,14 +8,18 @@ import (
 	"os"
 	"syscall"
 
+	"spamgate/internal/dirwatch"
 	"spamgate/internal/durable"
 )
+
+// ErrNoMatch is wrapped by the error for a glob that matches no file.
+var ErrNoMatch = dirwatch.ErrNoMatch
 
 // Files expands the paths and globs of a [List] into its files, as a [Store]
 // does: in the order of the paths, those of a glob by name, each once. An error
 // is a *[fs.PathError].
 func Files(paths []string) ([]string, error) {
-	return findFiles(paths, func(string, string) {})
+	return dirwatch.Find(paths, func(string, string) {})
 }
 
 // Opener opens the files of lists to be read. What is in StateDir, the copies of

@@ -36,6 +36,13 @@ func unlessShort(n, short int) int {
 // which are no entries.
 const disposableInvalid = 3
 
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
 func write(tb testing.TB, path, text string) string {
 	tb.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {

@@ -21,7 +21,7 @@ func (s *Store) load(ctx context.Context, c Config) error {
 	if s.sources != nil && (c.StateDir != s.config.StateDir || c.ReadOnly != s.config.ReadOnly) {
 		return fmt.Errorf("the state directory cannot change from %q to %q while the lists are served: restart", s.config.StateDir, c.StateDir)
 	}
-	defer s.watcher.forget() // on errors; what was settled is no longer planned
+	defer s.watcher.Forget() // on errors; what was settled is no longer planned
 	defer s.sweep()
 	s.staged = nil // or there would be three filters in memory
 	sources := make([]*source, len(c.Lists))
@@ -36,7 +36,7 @@ func (s *Store) load(ctx context.Context, c Config) error {
 			p = patience{c.Debounce, c.MaxDebounce}
 		}
 		var again time.Time
-		readings[i], again = src.scan(ctx, s.watcher.plan, nil, p)
+		readings[i], again = src.scan(ctx, s.watcher.Plan, nil, p)
 		unsettled = unsettled || !again.IsZero()
 		src.before = nil
 		serves := s.live.versionOf(src.list.Name)
@@ -63,10 +63,10 @@ func (s *Store) load(ctx context.Context, c Config) error {
 		return err
 	}
 	s.config, s.sources = c, sources
-	s.watcher.settle()
+	s.watcher.Settle()
 	s.publish(set, readings)
 	if unsettled {
-		s.watcher.ring(time.Now())
+		s.watcher.Ring(time.Now())
 	}
 	return nil
 }
@@ -129,17 +129,17 @@ func (s *Store) look(ctx context.Context) (again time.Time, err error) {
 	p := patience{s.config.Debounce, s.config.MaxDebounce}
 	readings := make([]reading, len(s.sources))
 	for i, src := range s.sources {
-		r, wait := src.scan(ctx, s.watcher.plan, s.staged.reading(i), p)
+		r, wait := src.scan(ctx, s.watcher.Plan, s.staged.reading(i), p)
 		readings[i] = r
 		if !wait.IsZero() && (again.IsZero() || wait.Before(again)) {
 			again = wait
 		}
 	}
 	if ctx.Err() != nil {
-		s.watcher.forget()
+		s.watcher.Forget()
 		return again, fmt.Errorf("looking at the lists: %w", context.Cause(ctx))
 	}
-	s.watcher.settle()
+	s.watcher.Settle()
 	if !s.differ(readings) {
 		s.keep(readings)
 		if again.IsZero() {
@@ -247,10 +247,10 @@ func (s *Store) stage(ctx context.Context) {
 	started := time.Now()
 	s.staged = nil
 	defer s.sweep()
-	defer s.watcher.forget()
+	defer s.watcher.Forget()
 	readings := make([]reading, len(s.sources))
 	for i, src := range s.sources {
-		readings[i], _ = src.scan(ctx, s.watcher.plan, nil, patience{})
+		readings[i], _ = src.scan(ctx, s.watcher.Plan, nil, patience{})
 	}
 	if ctx.Err() != nil || !s.differ(readings) {
 		return

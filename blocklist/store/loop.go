@@ -93,8 +93,8 @@ func (s *Store) run(t timing) {
 			return
 		case plan.timing = <-s.timing:
 		case <-s.wake:
-		case <-s.watcher.rang:
-			if at := s.watcher.take(); !at.IsZero() {
+		case <-s.watcher.Rang():
+			if at := s.watcher.Take(); !at.IsZero() {
 				plan.happened(at)
 			}
 		case <-timer.C:
@@ -118,7 +118,7 @@ func (s *Store) do(ctx context.Context, job job, plan *schedule) {
 		if text := errorText(err); text != s.failing {
 			s.failing = text
 			if err != nil {
-				s.watcher.log.Error("lists not rebuilt, the present ones serve on", "error", err)
+				s.state.log.Error("lists not rebuilt, the present ones serve on", "error", err)
 			}
 		}
 	}

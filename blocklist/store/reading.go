@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"slices"
 	"time"
+
+	"spamgate/internal/dirwatch"
 )
 
 // reading is what came of looking at a list's files. It is immutable. Where err
@@ -106,7 +108,7 @@ func (s *source) scan(ctx context.Context, watch func(dir, name string), staged 
 // what it was made of.
 func (s *source) scanFiles(ctx context.Context, watch func(dir, name string), staged *reading, p patience) (r reading, again time.Time) {
 	var stamps []stamp
-	paths, err := findFiles(s.list.Paths, watch)
+	paths, err := dirwatch.Find(s.list.Paths, watch)
 	if err == nil {
 		stamps, err = s.opener.statFiles(paths)
 	}

@@ -114,7 +114,7 @@ func (s *Store) repair(ctx context.Context, err error, sources []*source, readin
 	if v.index.MarkDamaged() {
 		return false
 	}
-	r, _ := sources[damage.List].scan(ctx, s.watcher.plan, nil, patience{})
+	r, _ := sources[damage.List].scan(ctx, s.watcher.Plan, nil, patience{})
 	readings[damage.List] = r
 	return true
 }

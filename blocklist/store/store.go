@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"spamgate/blocklist"
+	"spamgate/internal/dirwatch"
 )
 
 // ErrClosed is returned by the methods of a closed Store.
@@ -29,7 +30,7 @@ type Store struct {
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 	running sync.WaitGroup
-	watcher *watcher
+	watcher *dirwatch.Watcher
 	timing  chan timing // tells the loop what Reload changed
 
 	swapMu sync.Mutex
@@ -76,7 +77,6 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 // open is Open, with file system events or on polling alone.
 func open(ctx context.Context, c Config, events bool) (*Store, error) {
 	s := newStore(c, events)
-	s.running.Go(s.watcher.run)
 	if err := s.load(ctx, c); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -86,13 +86,14 @@ func open(ctx context.Context, c Config, events bool) (*Store, error) {
 }
 
 func newStore(c Config, events bool) *Store {
+	logger := c.withDefaults().Logger
 	s := &Store{
-		watcher: newWatcher(c.withDefaults().Logger, events),
+		watcher: dirwatch.New(logger, "lists", events),
 		timing:  make(chan timing, 1),
 		swap:    make(chan struct{}),
 		wake:    make(chan struct{}, 1),
 	}
-	s.state = openState(c.StateDir, c.ReadOnly, s.watcher.log)
+	s.state = openState(c.StateDir, c.ReadOnly, logger)
 	s.state.deferring.Store(c.StoredFirst && !c.ReadOnly)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
@@ -102,7 +103,7 @@ func newStore(c Config, events bool) *Store {
 // last Set stays usable.
 func (s *Store) Close() error {
 	s.cancel()
-	err := s.watcher.close()
+	err := s.watcher.Close()
 	s.mu.Lock() // held by a Reload or Rescan that is on its way out
 	s.ended = true
 	s.mu.Unlock()

@@ -206,10 +206,18 @@ func TestPlansAreForgotten(t *testing.T) {
 	if err := s.Reload(ctx, fast(blockList("spam", path), missing)); err == nil {
 		t.Error("a list without a file is loaded")
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.watcher.planned) != 0 {
-		t.Errorf("planned: %v", s.watcher.planned)
+	dir := filepath.Dir(path)
+	must(t, os.Rename(dir, dir+".old"))
+	must(t, os.Mkdir(dir, 0o755))
+	write(t, path, "example.org\n")
+	set, err := rescan(t, s)
+	must(t, err)
+	if listed(t, set, "u@example.org") != verdict.Reject {
+		t.Error("the new directory is not read")
+	}
+	replace(t, path, "example.net\n")
+	if set := await(t, s, set.Generation()+1); listed(t, set, "u@example.net") != verdict.Reject {
+		t.Error("the new directory is not watched")
 	}
 }
 

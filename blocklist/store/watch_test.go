@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
-
 	"spamgate/blocklist/verdict"
 )
 
@@ -111,11 +109,11 @@ func TestEventOverflow(t *testing.T) {
 	_, err := rescan(t, s)
 	must(t, err)
 	// As if the events about this file had been among the lost ones.
-	s.watcher.mu.Lock()
-	s.watcher.names = map[string][]string{}
-	s.watcher.mu.Unlock()
+	s.mu.Lock()
+	s.watcher.Settle() // nothing is planned: nothing is watched
 	write(t, path, "example.net\n")
-	s.watcher.fs.Errors <- fsnotify.ErrEventOverflow
+	s.mu.Unlock()
+	s.watcher.Ring(time.Now())
 	if set := await(t, s, 2); listed(t, set, "u@example.net") != verdict.Reject {
 		t.Error("not listed")
 	}
@@ -153,4 +151,37 @@ func TestBusyNeighbour(t *testing.T) {
 	}
 	close(stop)
 	writer.Wait()
+}
+
+// A list is followed by events beside files that are written all the time, and in a
+// directory below such ones.
+func TestBusyDirectories(t *testing.T) {
+	dir := inDir(t, "")
+	must(t, os.Mkdir(filepath.Join(dir, "lists"), 0o755))
+	path := write(t, filepath.Join(dir, "lists", "spam.txt"), "example.com\n")
+	s := openStore(t, fast(blockList("spam", path)))
+	stop := make(chan struct{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for n := 0; ; n++ {
+			for _, name := range []string{"a.log", "lists/a.log", "lists/b.log"} {
+				select {
+				case <-stop:
+					return
+				default:
+					os.WriteFile(filepath.Join(dir, name), []byte("line\n"), 0o644)
+				}
+			}
+		}
+	}()
+	for n := range 3 {
+		replace(t, path, "example.net\n"+string(rune('a'+n))+".example\n")
+		set := await(t, s, uint64(n+2))
+		if listed(t, set, "u@"+string(rune('a'+n))+".example") != verdict.Reject {
+			t.Errorf("round %d: not listed", n)
+		}
+	}
+	close(stop)
+	<-done
 }

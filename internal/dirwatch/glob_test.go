@@ -1,4 +1,4 @@
-package store
+package dirwatch
 
 import (
 	"errors"
@@ -43,7 +43,7 @@ func globTree(t *testing.T) string {
 	return dir
 }
 
-func TestFindFiles(t *testing.T) {
+func TestFind(t *testing.T) {
 	dir := globTree(t)
 	cases := []struct {
 		paths string // with commas between, below dir
@@ -80,7 +80,7 @@ func TestFindFiles(t *testing.T) {
 		for p := range strings.SplitSeq(c.paths, ",") {
 			paths = append(paths, dir+"/"+p)
 		}
-		files, err := findFiles(paths, func(dir, name string) {})
+		files, err := Find(paths, func(dir, name string) {})
 		if !errors.Is(err, c.err) {
 			t.Errorf("%s: error %v, want %v", c.paths, err, c.err)
 			continue
@@ -105,7 +105,7 @@ func TestFindFiles(t *testing.T) {
 }
 
 // Every directory in which a change leads elsewhere is announced, free of links.
-func TestFindFilesWatches(t *testing.T) {
+func TestFindWatches(t *testing.T) {
 	dir := globTree(t)
 	cases := []struct{ path, want string }{
 		{"link.txt", "link.txt hop1 sub sub/hop2 real a.txt"},
@@ -116,7 +116,7 @@ func TestFindFilesWatches(t *testing.T) {
 	}
 	for _, c := range cases {
 		var got []string
-		findFiles([]string{dir + "/" + c.path}, func(d, name string) {
+		Find([]string{dir + "/" + c.path}, func(d, name string) {
 			// Those above are the same for all.
 			if below, ok := strings.CutPrefix(d, dir); ok {
 				got = append(got, strings.TrimPrefix(below+"/", "/")+name)

@@ -1,4 +1,4 @@
-package store
+package dirwatch
 
 import (
 	"errors"
@@ -10,26 +10,27 @@ import (
 	"syscall"
 )
 
-// ErrNoMatch is wrapped where a glob matches no file.
+// ErrNoMatch is wrapped by the error for a glob that matches no file.
 var ErrNoMatch = errors.New("no file matches")
 
 // maxLinks is how many symbolic links one path may lead through, as in Linux.
 const maxLinks = 40
 
-// finder expands a list's paths into files.
-//
-// It walks them one name at a time and resolves symbolic links itself, hop by
-// hop, so that it knows each directory on the way in which a change would lead
-// elsewhere. Each is announced before it is looked into: a watch that is set
-// then misses nothing.
+// finder expands paths into files. It walks them one name at a time and resolves
+// symbolic links itself, hop by hop. So it knows each directory on the way in which
+// a change would lead elsewhere.
 type finder struct {
 	watch func(dir, name string) // dir is free of links; name may be a pattern
 	files []string
 }
 
-// findFiles expands paths in their order, files of a glob by name, a file once.
-// An error is a *[fs.PathError].
-func findFiles(paths []string, watch func(dir, name string)) ([]string, error) {
+// Find expands paths and globs (as in [filepath.Match]) in their order: the files of a
+// glob by name, each file once. As in a shell, "*" does not match a leading dot, and
+// a glob leaves directories out. An error is a *[fs.PathError].
+//
+// Find calls watch for each name in a directory that it is going to look at. A watch
+// that begins then misses nothing: see [Watcher.Plan].
+func Find(paths []string, watch func(dir, name string)) ([]string, error) {
 	f := finder{watch: watch}
 	for _, p := range paths {
 		before := len(f.files)
@@ -165,11 +166,11 @@ func (s *step) fail(err error) error {
 	if s.globbed && nowhere {
 		return nil
 	}
-	return &fs.PathError{Op: "open", Path: s.shown, Err: bare(err)}
+	return &fs.PathError{Op: "open", Path: s.shown, Err: withoutPath(err)}
 }
 
-// bare is the error without the path that packages os and fs put in front.
-func bare(err error) error {
+// withoutPath returns the error without the path that packages os and fs add.
+func withoutPath(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
 		return p.Err

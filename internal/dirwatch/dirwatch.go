@@ -1,4 +1,10 @@
-package store
+// Package dirwatch follows files by their paths: it reports when something may have
+// changed on the way to one of them.
+//
+// It watches directories, never files: editors replace files, and a watch would
+// stay with the one that is gone. [Find] says which directories those are: each one
+// in which another file or link would lead elsewhere.
+package dirwatch
 
 import (
 	"log/slog"
@@ -10,30 +16,32 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// watcher rings when something may have changed on the way to a list's files.
-// It watches directories, never files: editors replace files, and a watch would
-// stay with the one that is gone.
+// Watcher reports that something may have changed on the way to files.
 //
-// It may miss changes, where the file system tells of none, a watch cannot be
-// had, or events were lost. Polling finds those.
-type watcher struct {
-	log  *slog.Logger
-	fs   *fsnotify.Watcher // nil: none
-	rang chan struct{}     // has room for one ring; then see take
+// It may miss changes: if the file system does not report them, if a directory
+// cannot be watched, or if events were lost. Polling finds those. One goroutine at a
+// time may call Plan, Forget and Settle.
+type Watcher struct {
+	log     *slog.Logger
+	fs      *fsnotify.Watcher // nil: none
+	rang    chan struct{}     // has room for one ring
+	running sync.WaitGroup
 
 	mu    sync.Mutex
 	names map[string][]string // by directory, what matters in it: names and patterns
-	first time.Time           // the first event that take has not given yet; zero: none
+	first time.Time           // the first event that Take has not returned yet; zero: none
 
 	resting []string // directories not to be watched until the next look
 
-	// Of who looks at files, one at a time.
+	// Of the goroutine that looks at the files.
 	planned map[string][]string // what names will be
 	refused map[string]bool     // directories that cannot be watched, as was logged
 }
 
-func newWatcher(log *slog.Logger, events bool) *watcher {
-	w := &watcher{
+// New returns a Watcher, which Close ends. What is the word of the log for the
+// files: "lists". Without events it reports nothing but what Ring does.
+func New(log *slog.Logger, what string, events bool) *Watcher {
+	w := &Watcher{
 		log:     log,
 		rang:    make(chan struct{}, 1),
 		names:   map[string][]string{},
@@ -43,29 +51,36 @@ func newWatcher(log *slog.Logger, events bool) *watcher {
 	if !events {
 		return w
 	}
-	fs, err := fsnotify.NewWatcher()
-	if err != nil {
-		log.Warn("no file system events, lists are only polled", "error", err)
+	var err error
+	if w.fs, err = fsnotify.NewWatcher(); err != nil {
+		log.Warn("no file system events, "+what+" are only polled", "error", err)
 		return w
 	}
-	w.fs = fs
+	w.running.Go(w.run)
 	return w
 }
 
-// close ends run.
-func (w *watcher) close() error {
+// Close ends the watching.
+func (w *Watcher) Close() error {
 	if w.fs == nil {
 		return nil
 	}
-	return w.fs.Close()
+	err := w.fs.Close()
+	w.running.Wait()
+	return err
 }
 
-// plan begins to watch for a name in a directory, before it is looked into. Each
-// look plans anew and then calls settle.
+// Rang has a value after each event that matters, and after Ring. Then Take says
+// when the first one was.
+func (w *Watcher) Rang() <-chan struct{} { return w.rang }
+
+// Plan begins to watch for a name, or a pattern of names, in a directory, before the
+// caller looks into it. Each look at the files plans anew, and then calls Settle or
+// Forget.
 //
 // The directory is added each time, although it may be watched already: the one
 // that was watched may have been replaced, and its watch be gone.
-func (w *watcher) plan(dir, name string) {
+func (w *Watcher) Plan(dir, name string) {
 	if w.fs == nil || slices.Contains(w.planned[dir], name) {
 		return
 	}
@@ -88,12 +103,12 @@ func (w *watcher) plan(dir, name string) {
 	}
 }
 
-// forget drops what was planned by a look that ends without settle. The next one
+// Forget drops what was planned by a look that ends without Settle. The next one
 // must plan it again: a directory that was replaced meanwhile has no watch.
-func (w *watcher) forget() { clear(w.planned) }
+func (w *Watcher) Forget() { clear(w.planned) }
 
-// settle ends the watches that were not planned again.
-func (w *watcher) settle() {
+// Settle ends the watches that were not planned again.
+func (w *Watcher) Settle() {
 	if w.fs == nil {
 		return
 	}
@@ -110,11 +125,8 @@ func (w *watcher) settle() {
 	}
 }
 
-// run takes events until close.
-func (w *watcher) run() {
-	if w.fs == nil {
-		return
-	}
+// run takes events until Close.
+func (w *Watcher) run() {
 	var quota quota
 	events, errs := w.fs.Events, w.fs.Errors
 	for events != nil || errs != nil {
@@ -130,7 +142,7 @@ func (w *watcher) run() {
 				w.rest(e.Name)
 			}
 			if busy || w.matters(e.Name) {
-				w.ring(now)
+				w.Ring(now)
 			}
 		case err, ok := <-errs:
 			if !ok {
@@ -140,16 +152,16 @@ func (w *watcher) run() {
 			// After ErrEventOverflow anything may have changed. A look is over
 			// all files, so it is the answer to every error.
 			w.log.Debug("file system events", "error", err)
-			w.ring(time.Now())
+			w.Ring(time.Now())
 		}
 	}
 }
 
-// rest has the watch ended from which an event came, of a directory or of the one
+// rest has Take end the watch from which an event came, of a directory or of the one
 // that path is in, until the next look adds it again. A log that is written beside the
-// lists, or in a directory above them, makes an event a line: a look now and then
+// files, or in a directory above them, makes an event a line: a look now and then
 // costs less.
-func (w *watcher) rest(path string) {
+func (w *Watcher) rest(path string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, dir := range []string{path, filepath.Dir(path)} {
@@ -159,8 +171,8 @@ func (w *watcher) rest(path string) {
 	}
 }
 
-// matters reports whether a change of path may change a list.
-func (w *watcher) matters(path string) bool {
+// matters reports whether a change of path may change a file.
+func (w *Watcher) matters(path string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if _, ok := w.names[path]; ok {
@@ -172,8 +184,8 @@ func (w *watcher) matters(path string) bool {
 	})
 }
 
-// ring notes an event.
-func (w *watcher) ring(at time.Time) {
+// Ring notes an event.
+func (w *Watcher) Ring(at time.Time) {
 	w.mu.Lock()
 	if w.first.IsZero() {
 		w.first = at
@@ -185,10 +197,10 @@ func (w *watcher) ring(at time.Time) {
 	}
 }
 
-// take gives the time of the first event since the last call; zero if there was
+// Take returns the time of the first event since the last call; zero if there was
 // none. It ends the watches that are to rest: run must not, since fsnotify may wait
 // for it to take an error, and holds what Remove needs.
-func (w *watcher) take() time.Time {
+func (w *Watcher) Take() time.Time {
 	w.mu.Lock()
 	at, resting := w.first, w.resting
 	w.first, w.resting = time.Time{}, nil
