@@ -34,7 +34,7 @@ func TestAccept(t *testing.T) {
 		}
 		write(t, path, "example.com\n")
 		set, err := rescan(t, s)
-		if !errors.Is(err, ErrHeld) || !strings.Contains(err.Error(), "spamgate lists accept spam") {
+		if !errors.Is(err, ErrHeld) || !strings.Contains(err.Error(), "; accept spam") {
 			t.Error(err)
 		}
 		l := set.Stats().Lists[0]
@@ -149,7 +149,7 @@ func TestNotAcceptable(t *testing.T) {
 		"":                        ErrEmptied,
 	} {
 		write(t, path, text)
-		if _, err := rescan(t, s); !errors.Is(err, want) || strings.Contains(err.Error(), "lists accept") {
+		if _, err := rescan(t, s); !errors.Is(err, want) || strings.Contains(err.Error(), "; accept") {
 			t.Errorf("%.20q: %v, want %v", text, err, want)
 		}
 		if err := s.Accept(context.Background(), "spam"); !errors.Is(err, ErrNotHeld) || !errors.Is(err, want) {
@@ -209,7 +209,7 @@ func TestRubbishIsNotAcceptable(t *testing.T) {
 		must(t, s.AcceptContent("spam", sum))
 		for _, when := range []string{"accepted before", "started again"} {
 			set, err := rescan(t, s)
-			if !errors.Is(err, fault.want) || !strings.Contains(err.Error(), fault.says) || strings.Contains(err.Error(), "lists accept") {
+			if !errors.Is(err, fault.want) || !strings.Contains(err.Error(), fault.says) || strings.Contains(err.Error(), "; accept") {
 				t.Errorf("%s, %s: %v", name, when, err)
 			}
 			if l := set.Stats().Lists[0]; !l.Held || l.HeldSum != "" || l.Entries != 1000 {

@@ -150,8 +150,7 @@ func (s *source) killed(stamps []stamp) error {
 	if s.state.kills(s.list.Name, versionID(stamps, &s.options, s.list)) < mostKills {
 		return nil
 	}
-	return fmt.Errorf("%w; after adding memory, run spamgate lists accept %s to try again; a changed file is read without it",
-		ErrKilled, shellWord(s.list.Name))
+	return s.advise(ErrKilled, RetryKilled)
 }
 
 // RetryBuild has a version of a list that is held for [ErrKilled] tried once more, by

@@ -152,6 +152,10 @@ type Config struct {
 	// one after the other.
 	Follow func(path string, from io.Reader) io.Reader
 
+	// Advise, if not nil, returns how the program's user gets a remedy. It is added to
+	// the error of the list: "run x to fetch it".
+	Advise func(list string, r Remedy) string
+
 	// Monitor makes every list only log, see [verdict.Verdict.Would].
 	Monitor bool
 

@@ -127,11 +127,3 @@ func acceptable(err error) bool {
 	}
 	return false
 }
-
-// held says what to do about a content that looks wrong.
-func held(list string, err error) error {
-	if !acceptable(err) {
-		return err
-	}
-	return fmt.Errorf("%w; if that is right, spamgate lists accept %s takes it", err, shellWord(list))
-}

@@ -83,10 +83,15 @@ func allowList(name string, paths ...string) List {
 	return List{Name: name, Paths: paths, Type: blocklist.Allow}
 }
 
+// advise is an Advise.
+func advise(list string, r Remedy) string {
+	return [...]string{"accept ", "retry ", "fetch ", "fetch again ", "restore "}[r] + list
+}
+
 // fast is a configuration with a short debounce time and no polls to speak of,
 // so that it is events that tests wait for.
 func fast(lists ...List) Config {
-	return Config{Lists: lists, Debounce: 20 * time.Millisecond, PollInterval: time.Hour}
+	return Config{Lists: lists, Debounce: 20 * time.Millisecond, PollInterval: time.Hour, Advise: advise}
 }
 
 func openStore(tb testing.TB, c Config) *Store {

@@ -5,26 +5,23 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"strings"
 )
 
 // ErrNotFetched is wrapped where a list comes from a URL and there is no copy of
 // it yet. Use errors.Is.
 var ErrNotFetched = errors.New("not fetched yet")
 
-// missing says of a file that is not there where it could come from.
+// missing adds to the error for a file that is not there how it may come back.
 func (s *source) missing(err error) error {
-	if !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	name := shellWord(s.list.Name)
 	switch {
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
 	case s.list.URL != "" && s.live.good == nil:
-		return fmt.Errorf("%w: spamgate lists fetch %s", ErrNotFetched, name)
+		return s.advise(ErrNotFetched, FetchFirst)
 	case s.list.URL != "":
-		return fmt.Errorf("%w; spamgate lists fetch %s fetches it again", err, name)
+		return s.advise(err, FetchAgain)
 	case s.state.keeps(s.list.Name):
-		return fmt.Errorf("%w; versions are kept: spamgate lists rollback %s puts the last one back", err, name)
+		return s.advise(err, RestoreFiles)
 	}
 	return err
 }
@@ -36,14 +33,6 @@ func (s *state) keeps(list string) bool {
 	}
 	names, err := historyNames(s.tree, path.Join(ListName(list), historyName))
 	return err == nil && len(names) > 0
-}
-
-// shellWord is a name as it is written in a shell.
-func shellWord(name string) string {
-	if strings.ContainsAny(name, " '\"\\$`*?[]()<>|&;#~!{}") {
-		return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
-	}
-	return name
 }
 
 // UnusableError says that a list has no version to serve. [Open], [Build] and

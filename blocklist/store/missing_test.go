@@ -19,10 +19,10 @@ func TestMissing(t *testing.T) {
 		err     error
 		says    string
 	}{
-		"never fetched":     {"https://lists.example/spam", 5, "", ErrNotFetched, `list "a list" has no usable version: not fetched yet: spamgate lists fetch 'a list' (`},
-		"fetched, and gone": {"https://lists.example/spam", 5, "example.com\n", fs.ErrNotExist, "no such file or directory; spamgate lists fetch 'a list' fetches it again"},
+		"never fetched":     {"https://lists.example/spam", 5, "", ErrNotFetched, `list "a list" has no usable version: not fetched yet: fetch a list (`},
+		"fetched, and gone": {"https://lists.example/spam", 5, "example.com\n", fs.ErrNotExist, "no such file or directory; fetch again a list"},
 		"never there":       {"", 5, "", fs.ErrNotExist, "no such file or directory ("},
-		"gone":              {"", 5, "example.com\n", fs.ErrNotExist, "no such file or directory; versions are kept: spamgate lists rollback 'a list' puts the last one back"},
+		"gone":              {"", 5, "example.com\n", fs.ErrNotExist, "no such file or directory; restore a list"},
 		"gone, none kept":   {"", 0, "example.com\n", fs.ErrNotExist, "no such file or directory"},
 	} {
 		l := blockList("a list", path)
@@ -42,7 +42,7 @@ func TestMissing(t *testing.T) {
 				t.Errorf("%s: %+v", name, l)
 			}
 		}
-		if err == nil || !errors.Is(err, c.err) || !strings.Contains(err.Error(), c.says) || c.history == 0 && strings.Contains(err.Error(), "kept") {
+		if err == nil || !errors.Is(err, c.err) || !strings.Contains(err.Error(), c.says) || c.history == 0 && strings.Contains(err.Error(), "restore") {
 			t.Errorf("%s: %v, want %q", name, err, c.says)
 		}
 	}

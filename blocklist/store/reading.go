@@ -48,6 +48,7 @@ type source struct {
 	state     *state
 	protected *protected
 	follow    func(path string, from io.Reader) io.Reader // see [Config.Follow]; may be nil
+	advice    func(list string, r Remedy) string          // see [Config.Advise]; may be nil
 	kept      []stamp                                     // as the state directory has them; nil: as the version does
 	keptAs    string                                      // the list that the version is kept of, until it is kept of this one; "": this one
 

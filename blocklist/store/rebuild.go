@@ -25,7 +25,10 @@ func (s *source) build(ctx context.Context, stamps []stamp) (*version, []stamp, 
 	s.state.beginBuild(s.list.Name, versionID(stamps, &s.options, s.list))
 	v, read, err := s.buildAs(ctx, p, stamps)
 	if err != nil {
-		return nil, read, held(s.list.Name, err)
+		if acceptable(err) {
+			err = s.advise(err, AcceptHeld)
+		}
+		return nil, read, err
 	}
 	if again && good.index.Damaged() {
 		s.state.log.Info("index rebuilt after damage", "list", s.list.Name, "entries", v.Entries)

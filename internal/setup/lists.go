@@ -13,6 +13,7 @@ import (
 	"spamgate/blocklist/verdict"
 	"spamgate/internal/config"
 	"spamgate/internal/providers"
+	"spamgate/internal/term"
 )
 
 // BlocklistConfig returns the configuration of the lists and the filter.
@@ -34,6 +35,7 @@ func BlocklistConfig(c *config.Config, log *slog.Logger) (store.Config, error) {
 		Protect:      Protected(c.Guard),
 		Monitor:      c.Policy.Mode == "monitor",
 		PollInterval: c.Watch.PollInterval,
+		Advise:       advise,
 		Logger:       log,
 	}
 	for _, l := range c.Lists {
@@ -44,6 +46,23 @@ func BlocklistConfig(c *config.Config, log *slog.Logger) (store.Config, error) {
 		b.Lists = append(b.Lists, list)
 	}
 	return b, nil
+}
+
+// advise returns the command by which a list that fails is helped.
+func advise(list string, r store.Remedy) string {
+	list = term.ShellWord(list)
+	switch r {
+	case store.AcceptHeld:
+		return "if that is right, spamgate lists accept " + list + " takes it"
+	case store.RetryKilled:
+		return "after adding memory, run spamgate lists accept " + list + " to try again; a changed file is read without it"
+	case store.FetchFirst:
+		return "spamgate lists fetch " + list
+	case store.FetchAgain:
+		return "spamgate lists fetch " + list + " fetches it again"
+	default:
+		return "versions are kept: spamgate lists rollback " + list + " puts the last one back"
+	}
 }
 
 // Protected returns the domains that no block entry may cover entirely.
