@@ -11,13 +11,13 @@ import (
 	"spamgate/blocklist/sender"
 )
 
-// setFilter is what stands in front of the exact indexes of a Set. It is
-// immutable. One of bitmaps, counting and fuse is there.
+// setFilter is what is asked before the exact indexes of a Set. It is immutable. One of
+// bitmaps, counting and fuse is set.
 type setFilter struct {
-	layout layout
-	room   uint64 // how many keys it is made for
-	keys   uint64 // of all lists, those of several once for each
-	hash   *segment.Key
+	layout   layout
+	capacity uint64 // how many keys it is made for
+	keys     uint64 // of all lists, those of several lists once for each
+	hash     *segment.Key
 
 	bitmaps  *bloom.Sharded
 	counting *bloom.Counting
@@ -60,8 +60,8 @@ func (f *setFilter) contains(key []byte) bool {
 // and a tag has 16. The keys after that are asked for one by one.
 const maxLooks = 16
 
-// looks reports whether look is of use. It is not for a fuse filter, whose reads for
-// a key are side by side already, nor where an older filter is asked too.
+// looks reports whether look is of use. It is not for a fuse filter, which reads the
+// bits of a key side by side anyway, nor while an older filter is asked too.
 func (f *setFilter) looks() bool { return (f.single != nil || f.bitmaps != nil) && f.old == nil }
 
 // look reads the filter's first bits for the walk's keys side by side (see
@@ -101,14 +101,15 @@ func (e *IndexError) Error() string { return fmt.Sprintf("list %q: %v", e.Name, 
 // Unwrap returns Err.
 func (e *IndexError) Unwrap() error { return e.Err }
 
-// makeFilter gives a Set its filter: that of a previous Set with the same lists
-// if there is one; else one that is made of what is stored of each list, of a
-// changed copy where the kind has Remove, or anew. Previous Sets may be nil.
-// Where an index cannot be read the error is a [*IndexError], unless it is known to
-// be damaged and a previous filter has its keys: then that is asked too.
+// makeFilter returns the filter of a Set. It takes that of a previous Set with the same
+// lists if there is one. Else it makes one: of what is stored of each list, of a
+// changed copy if the kind has Remove, or anew. Previous Sets may be nil.
 //
-// Besides the previous Sets' filter there is one more in memory at most, and
-// while a list is read for the first time the bitmaps of that.
+// If an index cannot be read the error is an [*IndexError], unless the index is known
+// to be damaged and a previous filter has its keys: then that filter is asked too.
+//
+// Besides the previous Sets' filter there is at most one more in memory, and while a
+// list is read for the first time the bitmaps of that.
 func (l layout) makeFilter(ctx context.Context, k *Keys, lists []setList, previous ...*Set) (*setFilter, error) {
 	for _, e := range previous {
 		if e != nil && e.filter.hash == k.Segment() && e.filter.layout.same(l) && sameIndexes(e.lists, lists) {
@@ -135,7 +136,7 @@ func (l layout) makeFilter(ctx context.Context, k *Keys, lists []setList, previo
 	return f, err
 }
 
-// makeAnew makes the filter of the lists themselves.
+// makeAnew makes a filter of the lists alone.
 func (l layout) makeAnew(ctx context.Context, k *Keys, lists []setList, previous []*Set) (*setFilter, error) {
 	f := &setFilter{layout: l, hash: k.Segment()}
 	for i := range lists {
@@ -150,12 +151,12 @@ func (l layout) makeAnew(ctx context.Context, k *Keys, lists []setList, previous
 	case KindCounting:
 		return f, f.makeCounting(ctx, k, lists, previous)
 	}
-	f.room = f.chooseRoom(lists, previous)
+	f.capacity = f.chooseCapacity(lists, previous)
 	return f, f.unite(ctx, k, lists)
 }
 
-// filterWith is a filter that is in memory and was made of all these indexes, and
-// maybe of others; nil if there is none.
+// filterWith returns a filter in memory that was made of all these indexes, and maybe of
+// others; nil if there is none.
 func filterWith(indexes [][32]byte, previous []*Set) *setFilter {
 	for _, e := range previous {
 		if e == nil {
@@ -172,33 +173,33 @@ func filterWith(indexes [][32]byte, previous []*Set) *setFilter {
 	return nil
 }
 
-// chooseRoom is the room of a filter that is there or was stored, if that fits:
-// then the bits that are stored of each list are of use. Else it is what suits
-// the number of keys.
-func (f *setFilter) chooseRoom(lists []setList, previous []*Set) uint64 {
+// chooseCapacity returns the capacity of a filter in memory, or of a stored one, if it
+// fits: then the stored bits of each list can be used. Else it returns what suits the
+// number of keys.
+func (f *setFilter) chooseCapacity(lists []setList, previous []*Set) uint64 {
 	for _, e := range previous {
-		if e != nil && e.filter.layout.same(f.layout) && f.layout.fits(e.filter.room, f.keys) {
-			return e.filter.room
+		if e != nil && e.filter.layout.same(f.layout) && f.layout.fits(e.filter.capacity, f.keys) {
+			return e.filter.capacity
 		}
 	}
 	var stored, largest uint64
 	for i := range lists {
 		v := lists[i].index
 		if n := v.keys(); n > largest {
-			if room, ok := v.storedRoom(); ok {
-				stored, largest = room, n
+			if capacity, ok := v.storedCapacity(); ok {
+				stored, largest = capacity, n
 			}
 		}
 	}
 	if largest > 0 && f.layout.fits(stored, f.keys) {
 		return stored
 	}
-	return f.layout.room(f.keys)
+	return f.layout.capacity(f.keys)
 }
 
-// The ways to a list's bits: first as they are kept, or are made to be kept; once
-// more so, where what was kept turns out to be damaged; and from the list's index
-// alone, without keeping anything, where that fails too.
+// The ways to a list's bits. First as they are saved, or made to be saved. Then made
+// again, if the saved ones turn out to be damaged. If that fails too, from the list's
+// index alone, without saving anything.
 const (
 	bitsKept = iota
 	bitsRemade
@@ -209,7 +210,7 @@ const (
 func (f *setFilter) unite(ctx context.Context, k *Keys, lists []setList) error {
 	ways := make([]int, len(lists))
 	for {
-		bitmaps, err := f.layout.newBitmaps(f.room, k.filter[:])
+		bitmaps, err := f.layout.newBitmaps(f.capacity, k.filter[:])
 		if err != nil {
 			return err
 		}
@@ -233,8 +234,8 @@ func (f *setFilter) unite(ctx context.Context, k *Keys, lists []setList) error {
 	}
 }
 
-// uniteLists adds the bits of each list in its way. On an error it says at which
-// list.
+// uniteLists adds the bits of each list in its way. On an error it returns the number of
+// the list.
 func (f *setFilter) uniteLists(ctx context.Context, bitmaps *bloom.Sharded, k *Keys, lists []setList, ways []int) (list int, err error) {
 	for i := range lists {
 		v := lists[i].index
@@ -261,7 +262,7 @@ func (f *setFilter) setBitmaps(bitmaps *bloom.Sharded) {
 
 // makeFuse makes the filters of the lists that have none yet.
 func (f *setFilter) makeFuse(ctx context.Context, k *Keys, lists []setList) error {
-	f.room = f.keys
+	f.capacity = f.keys
 	for i := range lists {
 		v := lists[i].index
 		if v.keys() == 0 {

@@ -178,8 +178,8 @@ func TestCountingCopies(t *testing.T) {
 		if set.filter.mayContain(stray) != tt.copied {
 			t.Errorf("%d entries after 300,000: copied %t, want %t", tt.entries, !tt.copied, tt.copied)
 		}
-		if set.filter.room < uint64(tt.entries) {
-			t.Errorf("%d entries: room for %d", tt.entries, set.filter.room)
+		if set.filter.capacity < uint64(tt.entries) {
+			t.Errorf("%d entries: room for %d", tt.entries, set.filter.capacity)
 		}
 	}
 }

@@ -12,8 +12,8 @@ type FilterCost struct {
 	Shards int     // bitmaps; 0 for fuse filters
 }
 
-// Cost is what such a filter costs for lists of so many keys. The error says what
-// is wrong with f, or that there is no such filter for so many keys.
+// Cost returns what the filter costs for lists of these numbers of keys. The error says
+// what is wrong with f, or that there is no such filter for so many keys.
 func (f Filter) Cost(lists ...uint64) (FilterCost, error) {
 	l, err := f.layout()
 	if err != nil {
@@ -26,12 +26,12 @@ func (f Filter) Cost(lists ...uint64) (FilterCost, error) {
 	for _, n := range lists {
 		keys += n
 	}
-	room := l.room(keys)
-	family, err := l.family(room, make([]byte, hashfamily.KeySize)) // no key makes a difference
+	capacity := l.capacity(keys)
+	family, err := l.family(capacity, make([]byte, hashfamily.KeySize)) // no key makes a difference
 	if err != nil {
 		return FilterCost{}, err
 	}
-	m, shards := family.M(), l.shards(room)
+	m, shards := family.M(), l.shards(capacity)
 	c := FilterCost{Bytes: (m + 7) / 8 * shards, Shards: int(shards)}
 	if l.Kind == KindCounting {
 		c.Bytes += m * uint64(l.CounterBits) / 8
@@ -40,7 +40,7 @@ func (f Filter) Cost(lists ...uint64) (FilterCost, error) {
 	return c, nil
 }
 
-// fuseCost is Cost for fuse filters: an absent key is asked of each of them.
+// fuseCost returns what fuse filters cost. An absent key is looked up in each of them.
 func (l layout) fuseCost(lists []uint64) (c FilterCost) {
 	width := bloom.FuseWidth(l.FPR)
 	for _, n := range lists {

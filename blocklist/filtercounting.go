@@ -10,22 +10,22 @@ import (
 	"spamgate/blocklist/segment"
 )
 
-// makeCounting makes the filter of a copy of a previous Set's, where the lists
-// are the same but for their versions and the filter's room fits; else anew.
+// makeCounting makes a counting filter. It changes a copy of a previous Set's filter, if
+// that Set has lists of the same names and the filter's capacity fits.
 func (f *setFilter) makeCounting(ctx context.Context, k *Keys, lists []setList, previous []*Set) error {
 	for _, e := range previous {
 		if e != nil && e.filter.old == nil && e.filter.hash == f.hash && e.filter.layout.same(f.layout) &&
-			f.layout.fits(e.filter.room, f.keys) && sameNames(e.lists, lists) {
-			f.room = e.filter.room
+			f.layout.fits(e.filter.capacity, f.keys) && sameNames(e.lists, lists) {
+			f.capacity = e.filter.capacity
 			err := f.changeCopy(ctx, e, lists)
 			if !errors.Is(err, segment.ErrDamaged) {
 				return err
 			}
-			break // what a damaged index held cannot be told, nor so be removed
+			break // nobody knows which keys a damaged index held
 		}
 	}
-	f.room = f.layout.room(f.keys)
-	family, err := f.layout.family(f.room, k.filter[:])
+	f.capacity = f.layout.capacity(f.keys)
+	family, err := f.layout.family(f.capacity, k.filter[:])
 	if err != nil {
 		return err
 	}
@@ -46,9 +46,9 @@ func (f *setFilter) setCounting(c *bloom.Counting) {
 	f.counting, f.single = c, c.Filter()
 }
 
-// changeCopy makes the filter of a copy of e's: what came is added, what went is
-// removed. That every removed key was there, and once for each list, the exact
-// indexes know. Lists that are the same are not looked at.
+// changeCopy makes the filter of a copy of e's. It adds the new keys and removes those
+// that have gone. The exact indexes know that each removed key was there, once for
+// each list. It skips lists that are the same.
 func (f *setFilter) changeCopy(ctx context.Context, e *Set, lists []setList) error {
 	f.setCounting(e.filter.counting.Clone())
 	for i := range lists {
@@ -67,9 +67,9 @@ func (f *setFilter) changeCopy(ctx context.Context, e *Set, lists []setList) err
 // differenceKeys is about how many keys of a segment are compared at once.
 const differenceKeys = 1 << 12
 
-// difference calls gone with each key of old that is not in new, and came with
-// each of new that is not in old. Since both are in the order of their hashes, it
-// compares them range by range.
+// difference calls gone for each key of old that is not in new, and came for each key of
+// new that is not in old. Both are in the order of their hashes, so it compares them
+// range by range.
 func difference(ctx context.Context, old, new *segment.Segment, gone, came func(key []byte)) error {
 	ranges := max(old.Len(), new.Len())/differenceKeys + 1
 	step := (1<<64 - 1) / ranges
@@ -93,7 +93,7 @@ func difference(ctx context.Context, old, new *segment.Segment, gone, came func(
 	return nil
 }
 
-// differ is difference for one range.
+// differ does the work of difference for one range.
 func differ(p, q *keyRange, gone, came func(key []byte)) {
 	i, j := 0, 0
 	for i < len(p.ends) || j < len(q.ends) {
@@ -147,7 +147,7 @@ func (r *keyRange) key(i int) []byte {
 	return r.text[start:r.ends[i]]
 }
 
-// sameNames reports that the lists are the same but for their versions.
+// sameNames reports whether the lists have the same names.
 func sameNames(a, b []setList) bool {
 	if len(a) != len(b) {
 		return false

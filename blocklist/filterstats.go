@@ -6,10 +6,10 @@ import (
 	"spamgate/blocklist/bloom"
 )
 
-// describe says of the filter what [SetStats] wants to know.
+// describe fills in what [SetStats] says of the filter.
 func (f *setFilter) describe(stats *SetStats) {
 	stats.Kind = f.layout.Kind
-	stats.Capacity = float64(f.room)
+	stats.Capacity = float64(f.capacity)
 	switch {
 	case f.bitmaps != nil:
 		b := f.bitmaps
@@ -30,15 +30,15 @@ func (f *setFilter) describe(stats *SetStats) {
 		stats.FilterBytes += old.FilterBytes
 		stats.OldFilters = old.OldFilters + 1
 	}
-	if f.layout.Kind == KindClassic && (f.keys > f.room || stats.FillRatio > 0.5) {
+	if f.layout.Kind == KindClassic && (f.keys > f.capacity || stats.FillRatio > 0.5) {
 		stats.Warning = fmt.Sprintf("the classic filter's bitmap is %.0f%% full: %d keys, and it is made for %.0f: about one lookup in %.0f costs a needless confirmation; the filter kinds %q and %q grow with their lists",
 			100*stats.FillRatio, f.keys, stats.Capacity, 1/stats.FPR, KindAuto, KindSharded)
 	}
 }
 
-// alone is the filter's fill ratio and its rate of false positives if it held so
-// many keys of one list and no others. A fuse filter's rate does not depend on how
-// many they are.
+// alone returns the filter's fill ratio and its false positive rate if it held this many
+// keys of one list and no others. A fuse filter's rate does not depend on their
+// number.
 func (f *setFilter) alone(keys int) (fill, fpr float64) {
 	switch {
 	case f.bitmaps != nil:
@@ -51,7 +51,7 @@ func (f *setFilter) alone(keys int) (fill, fpr float64) {
 	return 0, bloom.FuseFPR(bloom.FuseWidth(f.layout.FPR))
 }
 
-// describeFuse is describe for fuse filters: a key is asked of each of them.
+// describeFuse describes fuse filters. A key is looked up in each of them.
 func (f *setFilter) describeFuse(stats *SetStats) {
 	stats.Family = "fuse"
 	stats.Hashes = 3

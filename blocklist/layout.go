@@ -38,13 +38,13 @@ const (
 	KindAuto Kind = "auto"
 )
 
-// Kinds are all of them.
+// Kinds returns all kinds.
 func Kinds() []Kind {
 	return []Kind{KindClassic, KindSharded, KindSized, KindCounting, KindFuse, KindAuto}
 }
 
-// DefaultFamily is the family where none is named; empty for [KindFuse], which
-// takes none.
+// DefaultFamily returns the family that is used if none is named: "" for [KindFuse],
+// which takes none.
 func (k Kind) DefaultFamily() string {
 	switch {
 	case k == KindFuse:
@@ -60,7 +60,7 @@ func (k Kind) TakesFamily(s hashfamily.Spec) bool {
 	return k != KindFuse && (!k.classic() || s.Classic())
 }
 
-// classic reports that the kind is made of classic bitmaps.
+// classic reports whether the kind is made of classic bitmaps.
 func (k Kind) classic() bool { return k == KindClassic || k == KindSharded || k == KindAuto }
 
 // Defaults of the sized, the counting and the fuse filter.
@@ -76,7 +76,7 @@ const (
 	MaxFPR = 0.5
 )
 
-// Filter says what stands in front of the exact index. The zero value is the
+// Filter says which filter is asked before the exact index. The zero value is the
 // classic filter.
 type Filter struct {
 	// Kind is the structure; empty means [KindClassic].
@@ -86,13 +86,13 @@ type Filter struct {
 	// [Kind.DefaultFamily].
 	Family string
 
-	// Entries is how many keys a filter has room for, unless it is classic or
-	// fuse. Where the lists hold more, or with 0, it is half as many again as
-	// they hold (a quarter for sharded).
+	// Entries is the capacity in keys, unless the filter is classic or fuse. If
+	// the lists hold more, or with 0, it is half as many again as they hold (a
+	// quarter for sharded).
 	Entries uint64
 
 	// FPR is the false positive rate of a sized or counting filter that holds
-	// as many keys as it has room for, from [MinFPR] to [MaxFPR]; 0 means
+	// as many keys as its capacity, from [MinFPR] to [MaxFPR]; 0 means
 	// [DefaultFPR]. A fuse filter has the rate of the least fingerprint of 8, 16
 	// or 32 bits that is not above it (see [bloom.FuseWidth]), in each list.
 	FPR float64
@@ -102,7 +102,7 @@ type Filter struct {
 	CounterBits int
 }
 
-// Validate says what is wrong with the filter; nil if nothing is.
+// Validate returns an error if the filter is invalid.
 func (f Filter) Validate() error {
 	_, err := f.layout()
 	return err
@@ -133,12 +133,12 @@ func (l layout) keepsBits(n, m uint64) bool {
 	return n >= l.partKeys && (m <= l.classicBits || n >= (m-l.classicBits)/partBits)
 }
 
-// same reports that filters of both can take each other's place.
+// same reports whether filters of both layouts can replace each other.
 func (l layout) same(other layout) bool {
 	return l.Filter == other.Filter && l.classicBits == other.classicBits
 }
 
-// layout checks f, and fills in what zero values stand for.
+// layout checks f, and fills in the defaults.
 func (f Filter) layout() (layout, error) {
 	if f.Kind == "" {
 		f.Kind = KindClassic
@@ -171,7 +171,7 @@ func (f Filter) layout() (layout, error) {
 		}
 		return l, nil
 	}
-	_, err := l.family(l.room(0), make([]byte, hashfamily.KeySize))
+	_, err := l.family(l.capacity(0), make([]byte, hashfamily.KeySize))
 	return l, err
 }
 

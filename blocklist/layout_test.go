@@ -14,13 +14,13 @@ func TestRoom(t *testing.T) {
 		kind                Kind
 		entries, keys, room uint64
 	}{
-		{KindCounting, 0, 0, minRoom},
-		{KindCounting, 0, minRoom, minRoom * 3 / 2},
+		{KindCounting, 0, 0, minCapacity},
+		{KindCounting, 0, minCapacity, minCapacity * 3 / 2},
 		{KindCounting, 5, 4, 5},
 		{KindCounting, 30_000, 0, 30_000},
 		{KindCounting, 30_000, 30_000, 30_000},
 		{KindCounting, 300_000, 300_001, 450_001},
-		{KindSized, 5, 6, minRoom},
+		{KindSized, 5, 6, minCapacity},
 		{KindSized, 0, 90_000_000, 135_000_000},
 		{KindSized, 0, 100_000_000, 125_000_000}, // with 150 million it would be too large
 		{KindSized, 0, 149_000_000, 149_000_000},
@@ -39,7 +39,7 @@ func TestRoom(t *testing.T) {
 	} {
 		l := layoutOf(t, Filter{Kind: c.kind, Entries: c.entries})
 		l.classicBits = 15_870 // 11·1000/ln 2
-		if room := l.room(c.keys); room != c.room {
+		if room := l.capacity(c.keys); room != c.room {
 			t.Errorf("%s, entries = %d, %d keys: room for %d, want %d", c.kind, c.entries, c.keys, room, c.room)
 		}
 		if l.Kind != KindFuse && !l.fits(c.room, min(c.keys, c.room)) {

@@ -57,10 +57,10 @@ func (l *List) Validate() error {
 	switch l.Type {
 	case Block:
 		if !blockAction(l.Action) {
-			fail("action %s is none of a block list's: use reject, defer, discard, tag or monitor", l.Action)
+			fail("action %s is not for a block list: use reject, defer, discard, tag or monitor", l.Action)
 		}
 		if l.HeaderAction != verdict.Accept && !blockAction(l.HeaderAction) {
-			fail("header action %s is none of a block list's: use reject, defer, discard, tag or monitor", l.HeaderAction)
+			fail("header action %s is not for a block list: use reject, defer, discard, tag or monitor", l.HeaderAction)
 		}
 		if l.Override {
 			fail("override is for allow lists: leave it out, or make the list an allow list")

@@ -13,12 +13,12 @@ import (
 
 // lookupPlain is the plain twin of [View.lookup]: it asks for one key after the
 // other, the filter and then the lists.
-func (v *View) lookupPlain(stage verdict.Stage, a sender.Address, kinds sender.KindSet, f finding) (verdict.Verdict, error) {
+func (v *View) lookupPlain(stage verdict.Stage, a sender.Address, kinds sender.KindSet, f lookupState) (verdict.Verdict, error) {
 	s := v.set
 	s.counters.lookups.Add(1)
 	stage &= verdict.AllStages
-	var room [keyRoom]byte
-	walk := a.Walk(room[:0])
+	var scratch [keyScratch]byte
+	walk := a.Walk(scratch[:0])
 	walk.Only(v.kinds[stage] & kinds)
 	for !f.complete() {
 		key, ok := walk.Next()
@@ -77,7 +77,7 @@ func TestLooksChangeNothing(t *testing.T) {
 				if r.IntN(4) == 0 {
 					kinds = sender.KindSet(r.Uint32()) & sender.AllKinds
 				}
-				f := finding{blocks: r.IntN(4) == 0}
+				f := lookupState{blocks: r.IntN(4) == 0}
 				got, err := view.lookup(stage, a, kinds, f)
 				must(t, err)
 				want, err := plainView.lookupPlain(stage, a, kinds, f)

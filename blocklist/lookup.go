@@ -12,7 +12,7 @@ import (
 // keyRoom is the scratch that a lookup offers for making keys: enough for any
 // address of RFC 5321 (64 octets, "@", 255), with a tag for half of that. Longer
 // ones work and cost an allocation.
-const keyRoom = 384
+const keyScratch = 384
 
 // Lookup returns what the lists say of a sender at one stage. For a sender whom
 // no list knows it does not allocate.
@@ -23,29 +23,28 @@ func (s *Set) Lookup(stage verdict.Stage, a sender.Address) (verdict.Verdict, er
 	return s.all.Lookup(stage, a)
 }
 
-// Lookup is [Set.Lookup] as it would be if the lists that count were the only
-// ones. It counts towards the Set's lookups, of which a key that another list
-// holds is no false positive.
+// Lookup returns what [Set.Lookup] would return if there were no lists but those that
+// count. It counts towards the Set's lookups: a key that another list holds is not a
+// false positive.
 func (v *View) Lookup(stage verdict.Stage, a sender.Address) (verdict.Verdict, error) {
-	return v.lookup(stage, a, sender.AllKinds, finding{})
+	return v.lookup(stage, a, sender.AllKinds, lookupState{})
 }
 
-// LookupBlocks is Lookup for an address that may be a wrong guess, and so must not
-// clear anybody: block entries of the given kinds count, and neither allow lists
-// nor exceptions.
+// LookupBlocks looks up an address that may be a wrong guess, and so must not clear
+// anybody: block entries of these kinds count, and neither allow lists nor exceptions.
 func (v *View) LookupBlocks(stage verdict.Stage, a sender.Address, kinds sender.KindSet) (verdict.Verdict, error) {
-	return v.lookup(stage, a, kinds, finding{blocks: true})
+	return v.lookup(stage, a, kinds, lookupState{blocks: true})
 }
 
-func (v *View) lookup(stage verdict.Stage, a sender.Address, kinds sender.KindSet, f finding) (verdict.Verdict, error) {
+func (v *View) lookup(stage verdict.Stage, a sender.Address, kinds sender.KindSet, f lookupState) (verdict.Verdict, error) {
 	if err := stage.Validate(); err != nil {
 		return verdict.Verdict{}, err
 	}
 	s := v.set
 	s.counters.lookups.Add(1)
-	var room [keyRoom]byte
+	var scratch [keyScratch]byte
 	kinds &= v.kinds[stage]
-	walk := a.Walk(room[:0])
+	walk := a.Walk(scratch[:0])
 	walk.Only(kinds)
 	ruledOut := uint64(0)
 	if s.filter.looks() {
@@ -53,7 +52,7 @@ func (v *View) lookup(stage verdict.Stage, a sender.Address, kinds sender.KindSe
 		if ruledOut, all = s.filter.look(walk); all {
 			return verdict.Verdict{}, nil // as for nearly every clean sender
 		}
-		walk = a.Walk(room[:0]) // once more, since each key may overwrite another's text
+		walk = a.Walk(scratch[:0]) // once more, since each key may overwrite another's text
 		walk.Only(kinds)
 	}
 	for ; !f.complete(); ruledOut >>= 1 {
@@ -79,27 +78,27 @@ func (v *View) lookup(stage verdict.Stage, a sender.Address, kinds sender.KindSe
 	return s.decide(&f), nil
 }
 
-// finding is what one lookup has found so far.
-type finding struct {
-	lists  []found // by list; nil before the first
-	open   int     // lists that may yet find something
-	blocks bool    // allow lists and exceptions do not count
+// lookupState is what one lookup has found so far.
+type lookupState struct {
+	lists  []listMatch // by list; nil before the first
+	open   int         // lists that may yet find something
+	blocks bool        // allow lists and exceptions do not count
 }
 
-// found is a list's most specific entry for the sender.
-type found struct {
+// listMatch is a list's most specific entry for the sender.
+type listMatch struct {
 	settled   bool // less specific keys no longer matter
 	exception bool // the entry is an exception: the list has no match
 	match     verdict.Match
 }
 
-func (f *finding) complete() bool { return f.lists != nil && f.open == 0 }
+func (f *lookupState) complete() bool { return f.lists != nil && f.open == 0 }
 
-// settle notes what a list that counts has found, and reports whether that was
-// the first.
-func (f *finding) settle(v *View, stage verdict.Stage, list int, what found) bool {
+// settle notes the entry of a list that counts, and reports whether it is the list's
+// first.
+func (f *lookupState) settle(v *View, stage verdict.Stage, list int, what listMatch) bool {
 	if f.lists == nil {
-		f.lists = make([]found, len(v.set.lists))
+		f.lists = make([]listMatch, len(v.set.lists))
 		for i := range f.lists {
 			if v.counts(i, stage) && !(f.blocks && v.set.lists[i].Type == Allow) {
 				f.open++
@@ -115,19 +114,19 @@ func (f *finding) settle(v *View, stage verdict.Stage, list int, what found) boo
 	return true
 }
 
-// confirmKey asks every list for a key that the filter may contain, and reports
-// whether any holds it. Lists that no longer matter, or do not count, are asked
-// too: what they hold is no false positive.
+// confirmKey looks a key that the filter may contain up in every list, and reports
+// whether any holds it. It asks the lists that no longer matter, or do not count, too:
+// what they hold is not a false positive.
 //
-// Keys come most specific first. So the first that a list holds is its match, or
-// an exception that cancels whatever would follow.
-func (v *View) confirmKey(f *finding, stage verdict.Stage, key sender.Key) (bool, error) {
+// Keys come most specific first. So the first that a list holds is its match, or an
+// exception that cancels whatever would follow.
+func (v *View) confirmKey(f *lookupState, stage verdict.Stage, key sender.Key) (bool, error) {
 	s := v.set
 	if !s.confirm { // with one list, and that counts: else no key is asked for
 		l := &s.lists[0]
 		m := l.newMatch(stage, string(key.Text), key.Rank)
 		m.Unconfirmed = true
-		f.settle(v, stage, 0, found{match: m})
+		f.settle(v, stage, 0, listMatch{match: m})
 		return true, nil
 	}
 	confirmed := false
@@ -153,7 +152,7 @@ func (v *View) confirmKey(f *finding, stage verdict.Stage, key sender.Key) (bool
 		if e.Until != 0 && e.Until <= time.Now().Unix() || f.blocks && (e.Exception || l.Type == Allow) {
 			continue
 		}
-		what := found{exception: e.Exception}
+		what := listMatch{exception: e.Exception}
 		if !e.Exception {
 			what.match = l.match(&e, stage, key.Rank)
 		}
@@ -202,8 +201,8 @@ func (s *Set) failed(l *setList, err error) error {
 	return fmt.Errorf("looking into list %q: %w", l.Name, err)
 }
 
-// decide weighs what the lists have found.
-func (s *Set) decide(f *finding) verdict.Verdict {
+// decide returns the verdict on what the lists hold.
+func (s *Set) decide(f *lookupState) verdict.Verdict {
 	var matches []verdict.Match
 	override := -1
 	for i := range f.lists {

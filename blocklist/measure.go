@@ -5,12 +5,12 @@ import (
 	"math/rand/v2"
 )
 
-// MeasureFPR asks the filter for probes made-up names that no list holds, and
-// says how many of them passed: its false positive rate as it is, beside what
-// [SetStats.FPR] expects. Seed makes the names.
+// MeasureFPR looks made-up names that no list holds up in the filter, and returns how many
+// of them passed. That is the filter's false positive rate as it is, compared with
+// [SetStats.FPR], which is computed. The seed makes the names.
 //
-// The names look like domains of mail, since classic hashes are not equally good
-// with all keys. Lookups may go on meanwhile, and are not counted.
+// The names look like mail domains, since classic hashes are not equally good with all
+// keys. Other lookups may go on meanwhile. These are not counted.
 func (s *Set) MeasureFPR(ctx context.Context, probes int, seed uint64) (falsePositives int, err error) {
 	names := rand.New(rand.NewPCG(seed, 0x6e616d65))
 	var key []byte

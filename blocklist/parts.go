@@ -72,15 +72,15 @@ func (x *Index) identify(k *Keys, f *setFilter) [32]byte {
 	if f.layout.Kind == KindFuse {
 		return k.Digest(fmt.Appendf(text, "fuse %d\n", bloom.FuseWidth(f.layout.FPR)))
 	}
-	family, err := f.layout.family(f.room, k.filter[:])
+	family, err := f.layout.family(f.capacity, k.filter[:])
 	if err != nil {
 		return [32]byte{} // of no filter: there is none of this size
 	}
-	return k.Digest(fmt.Appendf(text, "%s m=%d k=%d shards=%d\n", family.Name(), family.M(), family.K(), f.layout.shards(f.room)))
+	return k.Digest(fmt.Appendf(text, "%s m=%d k=%d shards=%d\n", family.Name(), family.M(), family.K(), f.layout.shards(f.capacity)))
 }
 
-// storedRoom returns the room of the filter that the saved bits are for.
-func (x *Index) storedRoom() (room uint64, ok bool) {
+// storedCapacity returns the capacity of the filter that the saved bits are for.
+func (x *Index) storedCapacity() (capacity uint64, ok bool) {
 	saved, file, err := x.partIn.Open()
 	if err != nil {
 		return 0, false
@@ -90,10 +90,9 @@ func (x *Index) storedRoom() (room uint64, ok bool) {
 	return part.Room, err == nil
 }
 
-// uniteInto sets the index's bits in bitmaps of the filter. Where they are not
-// kept, or what is kept is of another filter, they are made first. If what was
-// kept turns out to be damaged it is forgotten, and the error is not of the
-// segment.
+// uniteInto sets the index's bits in bitmaps of the filter. If they are not saved, or
+// those that are saved are of another filter, it makes them first. If what was saved
+// turns out to be damaged it is forgotten, and the error is not of the segment.
 func (x *Index) uniteInto(ctx context.Context, bitmaps *bloom.Sharded, k *Keys, f *setFilter) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -103,7 +102,7 @@ func (x *Index) uniteInto(ctx context.Context, bitmaps *bloom.Sharded, k *Keys, 
 		saved := bits != nil
 		if !saved {
 			var err error
-			if bits, err = x.makeBits(ctx, bitmaps, bloom.Part{ID: id, Room: f.room}); err != nil {
+			if bits, err = x.makeBits(ctx, bitmaps, bloom.Part{ID: id, Room: f.capacity}); err != nil {
 				return err
 			}
 		}

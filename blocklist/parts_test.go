@@ -56,7 +56,7 @@ func TestFilterAgainstPlain(t *testing.T) {
 				for i, v := range versions {
 					fresh[i] = NewIndex(v.segment, nil, nil)
 				}
-				anew := makeSet(t, l, fresh, &Set{filter: &setFilter{layout: l, room: set.filter.room}})
+				anew := makeSet(t, l, fresh, &Set{filter: &setFilter{layout: l, capacity: set.filter.capacity}})
 				if !bytes.Equal(bitsOf(t, set.filter), bitsOf(t, anew.filter)) {
 					t.Fatalf("step %d: the filter is not what it is when made anew", step)
 				}
@@ -117,8 +117,8 @@ func TestBitsAreKept(t *testing.T) {
 		if !again.saved {
 			t.Errorf("%v: the stored bits were not used", f)
 		}
-		if f.Kind != KindFuse && after.filter.room != set.filter.room {
-			t.Errorf("%v: room for %d, and for %d before", f, after.filter.room, set.filter.room)
+		if f.Kind != KindFuse && after.filter.capacity != set.filter.capacity {
+			t.Errorf("%v: room for %d, and for %d before", f, after.filter.capacity, set.filter.capacity)
 		}
 
 		// Another process's key: the bits are of no use.

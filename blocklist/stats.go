@@ -17,26 +17,25 @@ type ListStats struct {
 	// URL is where the list's file was fetched from; empty for one that was not.
 	URL string
 
-	// Format is how the first file was read, and Packed "gzip" or "zstd" where it
-	// was packed. See Files for the others.
+	// Format is how the first file was read, and Packed "gzip" or "zstd" if it was
+	// packed. See Files for the others.
 	Format listfile.Format
 	Packed string
 
-	// Entries counts the valid entries, exceptions and duplicates included;
-	// Exceptions and Duplicates those that are such. Invalid counts the lines
-	// that are no entry and no comment, Unsupported those that mean something
-	// which cannot be looked up here.
+	// Entries counts the valid entries, including Exceptions and Duplicates. Invalid
+	// counts the lines that are neither an entry nor a comment, Unsupported those
+	// that mean something which cannot be looked up here.
 	Entries, Exceptions, Duplicates, Invalid, Unsupported int
 
-	// Expired counts the entries that were left out because their time was over
-	// when the list was read, Protected those that cover a protected name.
-	// NextExpiry is when the next one's time is over, whereupon the list is read
-	// again, a long one after a pause; zero if none has an end.
+	// Expired counts the entries that were left out because they had expired when
+	// the list was read, Protected those that cover a protected name. NextExpiry is
+	// when the next one expires; zero if none does. The list is read again then, a
+	// long one after a pause.
 	Expired, Protected int
 	NextExpiry         time.Time
 
-	// Notes says what was passed over in the files on purpose, and what had
-	// better be looked at.
+	// Notes says what in the files was ignored on purpose, and what should be
+	// checked.
 	Notes []string
 
 	// Files are the files that the entries came from.
@@ -66,13 +65,13 @@ type ListStats struct {
 	LastGood bool
 	Since    time.Time
 
-	// Held says that Err says that what is on disk looks wrong. HeldSum is the sum of what is
-	// held, where accepting it lets it in; else it is empty.
+	// Held says that Err is because what is on disk looks wrong. HeldSum is the sum
+	// of its content if it may be accepted; else it is empty.
 	Held    bool
 	HeldSum string
 
-	// Retry says that the process was killed while it read the list: accepting what is held has it tried once
-	// more.
+	// Retry says that processes were killed while they read the list. Accepting what
+	// is held makes the next one try again.
 	Retry bool
 }
 
@@ -140,7 +139,7 @@ type SetStats struct {
 	// Took is how long reading what had changed and making this Set took.
 	Took time.Duration
 
-	// Warning says in words that there are more; else it is empty.
+	// Warning says in words that there are more keys; else it is empty.
 	Warning string
 }
 

@@ -9,7 +9,7 @@ import (
 	"spamgate/blocklist/verdict"
 )
 
-// Trace is a lookup in slow motion: all that was asked, and what was answered.
+// Trace is a lookup with all its steps.
 type Trace struct {
 	Generation uint64        `json:"generation"`
 	Stage      verdict.Stage `json:"stage"`
@@ -74,14 +74,14 @@ const (
 	LessThan    Effect = "less specific" // its list has a more specific entry
 )
 
-// Trace is Lookup with all that it does on the way. It is counted nowhere.
+// Trace looks a sender up as Lookup does, and returns every step. It is not counted.
 func (v *View) Trace(stage verdict.Stage, a sender.Address) (Trace, error) {
 	if err := stage.Validate(); err != nil {
 		return Trace{}, err
 	}
 	s := v.set
 	t := Trace{Generation: s.generation, Stage: stage, Address: a.String()}
-	var f finding
+	var f lookupState
 	walk := a.Walk(nil)
 	for {
 		key, ok := walk.Next()
@@ -100,8 +100,8 @@ func (v *View) Trace(stage verdict.Stage, a sender.Address) (Trace, error) {
 	return t, nil
 }
 
-// traceKey is the part of Lookup that deals with one key.
-func (v *View) traceKey(f *finding, stage verdict.Stage, key sender.Key) (TracedKey, error) {
+// traceKey returns the step of one key.
+func (v *View) traceKey(f *lookupState, stage verdict.Stage, key sender.Key) (TracedKey, error) {
 	s := v.set
 	k := TracedKey{Key: string(key.Text), Kind: key.Kind.String(), Rank: key.Rank}
 	switch {
@@ -139,15 +139,15 @@ func (v *View) traceKey(f *finding, stage verdict.Stage, key sender.Key) (Traced
 	return k, nil
 }
 
-// effect is what a list's entry does, after what was found before.
-func (v *View) effect(f *finding, stage verdict.Stage, list int, e TracedEntry, now time.Time) Effect {
+// effect returns what a list's entry does, after the entries of more specific keys.
+func (v *View) effect(f *lookupState, stage verdict.Stage, list int, e TracedEntry, now time.Time) Effect {
 	switch {
 	case !e.Until.IsZero() && !e.Until.After(now):
 		return IsExpired
 	case !v.counts(list, stage):
 		return NotCounted
 	}
-	what := found{exception: e.Exception}
+	what := listMatch{exception: e.Exception}
 	if !e.Exception {
 		what.match = e.Match
 	}
@@ -162,7 +162,7 @@ func (v *View) effect(f *finding, stage verdict.Stage, list int, e TracedEntry, 
 	return IsMatch
 }
 
-// explain is what the filter sees of a key.
+// explain returns what the filter sees of a key.
 func (s *Set) explain(hash uint64, key []byte) []TracedFilter {
 	filters := s.filter.explain(s.lists, hash, key)
 	if s.filter.old != nil {
@@ -171,7 +171,8 @@ func (s *Set) explain(hash uint64, key []byte) []TracedFilter {
 	return filters
 }
 
-// explain is what the filter itself sees of a key. The lists are those of the Set.
+// explain returns what the filter itself, without an older one, sees of a key. The lists
+// are those of the Set.
 func (f *setFilter) explain(lists []setList, hash uint64, key []byte) []TracedFilter {
 	switch {
 	case f.bitmaps != nil:
@@ -190,7 +191,7 @@ func (f *setFilter) explain(lists []setList, hash uint64, key []byte) []TracedFi
 	return filters
 }
 
-// held is what a list holds under a key.
+// held returns what a list holds under a key.
 func (s *Set) held(list int, stage verdict.Stage, hash uint64, key sender.Key) (TracedEntry, bool, error) {
 	l := &s.lists[list]
 	e, ok, err := l.index.segment.Lookup(hash, key.Text)

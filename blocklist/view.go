@@ -9,8 +9,8 @@ import (
 	"spamgate/blocklist/verdict"
 )
 
-// View is a Set of which some lists count and the others might not be there.
-// Like its Set it is immutable, and safe for concurrent use.
+// View is a Set of which only some lists count. Like its Set it is immutable, and safe for
+// concurrent use.
 type View struct {
 	set   *Set
 	names []string                              // as given to Only
@@ -20,13 +20,12 @@ type View struct {
 	member []bool
 }
 
-// Only is a View in which the lists of the given names count, and with no names
-// all of them. A name that no list has is passed over; with none but such, no
-// list counts.
+// Only returns the View in which the lists of these names count, and with no names all of
+// them. It ignores names that no list has. If no list has any of the names, no list
+// counts.
 //
-// It is meant for a few choices of names, as listeners make them, and for being
-// asked for each message: the Set keeps the View, and finds it again without
-// allocating.
+// It is meant for a few choices of names, as listeners make them, and may be called for
+// each message: the Set keeps the View, and finds it again without allocating.
 func (s *Set) Only(names []string) *View {
 	if len(names) == 0 {
 		return &s.all
@@ -37,10 +36,10 @@ func (s *Set) Only(names []string) *View {
 	return s.views.keep(s.newView(slices.Clone(names)))
 }
 
-// Set is the Set that the View is of.
+// Set returns the Set of the View.
 func (v *View) Set() *Set { return v.set }
 
-// newView makes a View; with no names of all lists.
+// newView returns a View of the named lists; with no names of all.
 func (s *Set) newView(names []string) View {
 	v := View{set: s, names: names}
 	if len(names) > 0 {
@@ -67,11 +66,11 @@ func (v *View) counts(list int, stage verdict.Stage) bool {
 	return v.set.lists[list].Stages&stage != 0 && (v.member == nil || v.member[list])
 }
 
-// maxViews bounds what a Set keeps. More choices of names than that work, and
-// make a View each time.
+// maxViews bounds how many Views a Set keeps. Further choices of names work, and make a
+// View each time.
 const maxViews = 64
 
-// views are those that a Set keeps.
+// views are the Views that a Set keeps.
 type views struct {
 	mu   sync.Mutex // held by who adds one
 	kept atomic.Pointer[[]*View]
@@ -90,7 +89,7 @@ func (k *views) find(names []string) *View {
 	return nil
 }
 
-// keep keeps a View, or gives the one of the same names that is there already.
+// keep keeps a View, or returns the one of the same names that is there already.
 func (k *views) keep(v View) *View {
 	k.mu.Lock()
 	defer k.mu.Unlock()

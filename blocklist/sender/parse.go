@@ -67,7 +67,7 @@ func unwrap(s string) (string, error) {
 	return s, nil
 }
 
-// parse is Parse's slow path: s is not empty, and its wrapping is off.
+// parse parses what Parse's fast path does not: s is not empty, and its brackets are off.
 func parse(s string) (Address, error) {
 	if err := checkText(s); err != nil {
 		return Address{}, err

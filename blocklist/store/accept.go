@@ -19,17 +19,17 @@ const maxAccepted = 100
 
 // acceptedFile is what the file "accepted" of a list's directory holds.
 type acceptedFile struct {
-	Accepted []accepted `json:"accepted"`
+	Accepted []acceptedContent `json:"accepted"`
 }
 
-// accepted is a content that was accepted, and how it was read then: in another
+// acceptedContent is a content that was accepted, and how it was read then: in another
 // format the same bytes are another list, which nobody has looked at.
-type accepted struct {
+type acceptedContent struct {
 	SHA256  string `json:"sha256"`  // its ContentSum
 	Options string `json:"options"` // see readOptions.sum
 }
 
-// contentSum is an [Opener.ContentSum].
+// contentSum returns the [Opener.ContentSum] of files with these sums.
 func contentSum(files [][sha256.Size]byte) string {
 	h := sha256.New()
 	for i := range files {
@@ -38,12 +38,11 @@ func contentSum(files [][sha256.Size]byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// AcceptContent lets a content of a list in that would be held for looking wrong, by its
-// [Opener.ContentSum]: whoever is about to write it, or has looked at it, knows better.
-// It lets nothing in that [ErrInvalidLines], [ErrEmptied], [ErrProtected] or
-// [ErrTooBig] is said of, and only as long as the list is read as the
-// configuration says now. It may be called before the content is there. A Store
-// with that state directory takes notice when it next looks at the list.
+// AcceptContent lets in a content of a list that would be held because it looks wrong, by
+// its [Opener.ContentSum]. It does not let in what [ErrInvalidLines], [ErrEmptied],
+// [ErrProtected] or [ErrTooBig] is said of. It holds as long as the list is read as the
+// configuration says now. It may be called before the content is there. A Store with
+// that state directory takes notice when it next looks at the list.
 func AcceptContent(c Config, list, sum string) error {
 	if err := c.check(); err != nil {
 		return fmt.Errorf("accepting a content of list %q: %w", list, err)
@@ -53,10 +52,10 @@ func AcceptContent(c Config, list, sum string) error {
 		return fmt.Errorf("list %q: %w", list, ErrUnknownList)
 	}
 	o := c.readOptions(&c.Lists[i])
-	return acceptContent(c.StateDir, list, accepted{sum, o.sum(&c.Lists[i])})
+	return acceptContent(c.StateDir, list, acceptedContent{sum, o.sum(&c.Lists[i])})
 }
 
-// AcceptContent is the function of that name, with the Store's configuration.
+// AcceptContent calls the function AcceptContent with the Store's configuration.
 func (s *Store) AcceptContent(list, sum string) error {
 	s.mu.Lock()
 	c := s.config
@@ -64,10 +63,10 @@ func (s *Store) AcceptContent(list, sum string) error {
 	return AcceptContent(c, list, sum)
 }
 
-func acceptContent(stateDir, list string, content accepted) error {
+func acceptContent(stateDir, list string, content acceptedContent) error {
 	sum := content.SHA256
 	if b, err := hex.DecodeString(sum); err != nil || len(b) != sha256.Size {
-		return fmt.Errorf("accepting a content of list %q: %q is no SHA-256 in hexadecimal", list, sum)
+		return fmt.Errorf("accepting a content of list %q: %q is not a SHA-256 in hexadecimal", list, sum)
 	}
 	tree, dir := durable.In(stateDir), ListName(list)
 	if err := tree.MakeDirs(dir); err != nil {
@@ -83,7 +82,7 @@ func acceptContent(stateDir, list string, content accepted) error {
 	if err != nil {
 		return fmt.Errorf("accepting a content of list %q: %w", list, err)
 	}
-	all = slices.DeleteFunc(all, func(other accepted) bool { return other == content })
+	all = slices.DeleteFunc(all, func(other acceptedContent) bool { return other == content })
 	all = append(all, content)
 	all = all[max(0, len(all)-maxAccepted):]
 	text, err := json.Marshal(acceptedFile{all})
@@ -96,14 +95,14 @@ func acceptContent(stateDir, list string, content accepted) error {
 	return nil
 }
 
-// Why Accept has nothing to do. Use errors.Is.
+// Why Accept has nothing to accept. Use errors.Is.
 var (
 	ErrUnknownList = errors.New("no such list")
 	ErrNotHeld     = errors.New("nothing is held")
 )
 
-// Accept lets in what is held of a list, and looks at the files. The error is that
-// of the list then, if it has one: another content may be there by now.
+// Accept lets in what is held of a list, and looks at the files. If the list still has an
+// error afterwards, it returns that: another content may be there by now.
 func (s *Store) Accept(ctx context.Context, list string) error {
 	err := s.acceptHeld(list)
 	if err != nil {
@@ -142,12 +141,12 @@ func (s *Store) acceptHeld(list string) error {
 	if !s.state.writable() {
 		return nil
 	}
-	return acceptContent(s.state.dir, list, accepted{sum, src.options.sum(src.list)})
+	return acceptContent(s.state.dir, list, acceptedContent{sum, src.options.sum(src.list)})
 }
 
-// acceptedContents reads what was accepted; nothing, where nothing was. A file that
-// was damaged is taken for none: it only ever let things in.
-func acceptedContents(tree durable.Tree, dir string) ([]accepted, error) {
+// acceptedContents reads what was accepted of a list. A damaged file counts as none: all it
+// ever did was to let contents in.
+func acceptedContents(tree durable.Tree, dir string) ([]acceptedContent, error) {
 	text, err := tree.ReadFile(path.Join(dir, acceptedName), maxSmall)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

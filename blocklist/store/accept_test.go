@@ -102,7 +102,7 @@ func TestAcceptAtOnce(t *testing.T) {
 	sum := func(i int) string { return strings.Repeat("ab", 31) + string("0123456789abcdef"[i]) + "0" }
 	for i := range 16 {
 		all.Go(func() {
-			if err := acceptContent(state, "spam", accepted{SHA256: sum(i)}); err != nil {
+			if err := acceptContent(state, "spam", acceptedContent{SHA256: sum(i)}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -126,7 +126,7 @@ func TestAcceptAsRoot(t *testing.T) {
 	state := inDir(t, "state")
 	must(t, os.Mkdir(state, 0o700))
 	must(t, os.Chown(state, strangerID, strangerID))
-	must(t, acceptContent(state, "spam", accepted{SHA256: strings.Repeat("ab", 32)}))
+	must(t, acceptContent(state, "spam", acceptedContent{SHA256: strings.Repeat("ab", 32)}))
 	asStranger(t, func() {
 		if sums, err := acceptedContents(durable.In(state), ListName("spam")); len(sums) != 1 || err != nil {
 			t.Errorf("%v, %v", sums, err)
@@ -197,7 +197,7 @@ func TestRubbishIsNotAcceptable(t *testing.T) {
 	}{
 		"an error page":  {strings.Repeat(rubbish, 30), ErrInvalidLines, path + ":1: "},
 		"a long one":     {strings.Repeat(rubbish, 2000), ErrInvalidLines, "set format"},
-		"some lines":     {manyLines(1000, 11), ErrInvalidLines, "mend the lines"},
+		"some lines":     {manyLines(1000, 11), ErrInvalidLines, "correct the lines"},
 		"one long line":  {strings.Repeat("x", 9000) + "\n", ErrInvalidLines, path + ":1: "},
 		"nothing at all": {"", ErrEmptied, "holds a comment"},
 	} {

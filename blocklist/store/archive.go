@@ -19,8 +19,8 @@ import (
 	"spamgate/internal/durable"
 )
 
-// archiver keeps the versions that went live, one at a time and in the background:
-// a list of some gigabytes takes a while.
+// archiver saves the versions that went live in the history, one at a time and in the
+// background: a list of some gigabytes takes a while.
 type archiver struct {
 	mu      sync.Mutex
 	jobs    map[string]archiveJob // by list: the latest; what was replaced before its turn is not kept
@@ -36,9 +36,9 @@ type archiveJob struct {
 	history int
 }
 
-// archive has the versions kept that serve in a Set and are not kept yet. Those
-// that a start finds as indexes are among them: whoever made the index may have
-// been stopped before it kept the version, or could not start for another list.
+// archive has the versions of a Set saved that are not saved yet. Those whose index a start
+// has found are among them: the process that made the index may have been stopped before
+// it saved the version, or could not start because of another list.
 func (s *Store) archive(set *snapshot) {
 	if s.ended || s.config.History == 0 || !s.state.writable() {
 		return
@@ -92,8 +92,8 @@ func (s *Store) archiveAll() {
 	}
 }
 
-// stepAside waits while lists are looked at or read: their change is to be live soon,
-// and would share the processors and the disk with what has time.
+// stepAside waits while lists are looked at or read. Their change should be live soon, and
+// shares the processors and the disk with what has time.
 func (s *Store) stepAside() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,8 +110,8 @@ func (r asideReader) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-// archived notes what came of keeping a version. Where there was no space or the
-// like, it is tried again with the next Set.
+// archived notes whether a version was saved. If the disk was full or the like, it is tried
+// again with the next Set.
 func (s *Store) archived(list string, err error) {
 	a := &s.archiver
 	switch {
@@ -132,10 +132,10 @@ func (s *Store) archived(list string, err error) {
 	delete(a.seen, list)
 }
 
-// archiveVersion keeps what a version was made of, if its files still hold that,
-// and drops the versions that are too old. A content is kept once, under the time
-// at which it last went live: that it is found again at a start is not such a time.
-// StepAside is called again and again while files are packed, and may take its time.
+// archiveVersion saves what a version was made of, if its files still hold that, and
+// removes the versions that are too old. It saves a content once, under the time at
+// which it last went live: that a start finds it again is not such a time. It calls
+// stepAside again and again while it packs files, which may take its time.
 func archiveVersion(ctx context.Context, tree durable.Tree, dir string, job archiveJob, stepAside func()) error {
 	sum := sumOf(job.version.stamps)
 	if sum == "" {
@@ -176,9 +176,9 @@ func archiveVersion(ctx context.Context, tree durable.Tree, dir string, job arch
 	return dropOld(tree, dir, job.history)
 }
 
-// packVersion copies the files of a version to a temporary directory, which
-// becomes the final one. Whatever is there was left by a process that was killed:
-// nobody else has the lock.
+// packVersion copies the files of a version to a temporary directory, which becomes the
+// final one. What is there was left by a process that was killed: nobody else has the
+// lock.
 func packVersion(ctx context.Context, tree durable.Tree, temporary, final, sum string, v *version, stepAside func()) error {
 	if err := tree.RemoveAll(temporary); err != nil {
 		return err
@@ -207,7 +207,7 @@ func packVersion(ctx context.Context, tree durable.Tree, temporary, final, sum s
 	return tree.Sync(path.Dir(final))
 }
 
-// packFile copies a file that must still hold what the stamp says.
+// packFile copies a file, which must still hold what the stamp says.
 func packFile(ctx context.Context, tree durable.Tree, to string, from stamp, stepAside func()) error {
 	f, err := tree.Append(to)
 	if err != nil {
@@ -234,7 +234,7 @@ func packFile(ctx context.Context, tree durable.Tree, to string, from stamp, ste
 	return err
 }
 
-// historyNames are the kept versions, the oldest first.
+// historyNames returns the names of the saved versions, the oldest first.
 func historyNames(tree durable.Tree, dir string) ([]string, error) {
 	entries, err := tree.ReadDir(dir)
 	if err != nil {
@@ -249,7 +249,7 @@ func historyNames(tree durable.Tree, dir string) ([]string, error) {
 	return names, nil
 }
 
-// dropOld leaves the newest version and some before it.
+// dropOld removes all but the newest version and some before it.
 func dropOld(tree durable.Tree, dir string, before int) error {
 	names, err := historyNames(tree, dir)
 	if err != nil {

@@ -57,9 +57,9 @@ func (b *bitsFile) Save(write func(io.Writer) error) error {
 // Scratch returns a scratch in the directory where files are made.
 func (b *bitsFile) Scratch() blocklist.Scratch {
 	if !b.CanSave() {
-		return new(spill)
+		return new(scratchFile)
 	}
-	return &spill{dir: b.tree.Path(b.workDir())}
+	return &scratchFile{dir: b.tree.Path(b.workDir())}
 }
 
 func (b *bitsFile) workDir() string {
@@ -69,21 +69,21 @@ func (b *bitsFile) workDir() string {
 	return b.work
 }
 
-// spillSize is how much a spill keeps in memory.
-const spillSize = 1 << 20
+// scratchMemory is how much a scratchFile keeps in memory.
+const scratchMemory = 1 << 20
 
-// spill is a [blocklist.Scratch]. It keeps a little in memory, and what is more in
+// scratchFile is a [blocklist.Scratch]. It keeps a little in memory, and what is more in
 // a file without a name.
-type spill struct {
+type scratchFile struct {
 	dir    string // "": that for temporary files
 	memory bytes.Buffer
 	file   *os.File
 	size   int64
 }
 
-func (s *spill) Write(b []byte) (n int, err error) {
+func (s *scratchFile) Write(b []byte) (n int, err error) {
 	s.size += int64(len(b))
-	if s.file == nil && s.memory.Len()+len(b) <= spillSize {
+	if s.file == nil && s.memory.Len()+len(b) <= scratchMemory {
 		return s.memory.Write(b)
 	}
 	if s.file == nil {
@@ -96,7 +96,7 @@ func (s *spill) Write(b []byte) (n int, err error) {
 
 // open moves to a file: in the directory, or if that cannot be written in the one
 // for temporary files.
-func (s *spill) open() error {
+func (s *scratchFile) open() error {
 	file, err := os.CreateTemp(s.dir, ".bits-*")
 	if err != nil && s.dir != "" {
 		file, err = os.CreateTemp("", ".bits-*")
@@ -114,7 +114,7 @@ func (s *spill) open() error {
 }
 
 // Reader returns a reader of what was written.
-func (s *spill) Reader() *io.SectionReader {
+func (s *scratchFile) Reader() *io.SectionReader {
 	if s.file != nil {
 		return io.NewSectionReader(s.file, 0, s.size) // closed with the last reference
 	}
@@ -122,7 +122,7 @@ func (s *spill) Reader() *io.SectionReader {
 }
 
 // Close gives up what was written.
-func (s *spill) Close() error {
+func (s *scratchFile) Close() error {
 	if s.file != nil {
 		return s.file.Close()
 	}

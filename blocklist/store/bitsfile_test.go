@@ -54,7 +54,7 @@ func TestBitsFile(t *testing.T) {
 // temporary files, and to save it is an error.
 func TestBitsWithoutDirectory(t *testing.T) {
 	b := bitsAt(filepath.Join(t.TempDir(), "gone", "current.bits"))
-	for _, size := range []int{10, spillSize + 10} {
+	for _, size := range []int{10, scratchMemory + 10} {
 		scratch := b.Scratch()
 		want := bytes.Repeat([]byte("0123456789"), size/10)
 		for part := range slices.Chunk(want, 1000) {

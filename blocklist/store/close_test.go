@@ -129,13 +129,13 @@ func TestNothingGoesOn(t *testing.T) {
 	s := openStill(t, c)
 	s.running.Wait()
 	s.mu.Lock()
-	readings := []reading{s.sources[0].live}
-	set, err := s.newSet(context.Background(), s.config, readings, 2, time.Now())
+	results := []scanResult{s.sources[0].live}
+	set, err := s.newSet(context.Background(), s.config, results, 2, time.Now())
 	must(t, err)
 	closed := make(chan error)
 	go func() { closed <- s.Close() }()
 	<-s.ctx.Done()
-	s.publish(set, readings)
+	s.publish(set, results)
 	s.mu.Unlock()
 	must(t, <-closed)
 	nothing("Close")

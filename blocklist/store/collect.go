@@ -20,7 +20,7 @@ import (
 // parallelFrom is the size from which on a file is read by several workers.
 const parallelFrom = 1 << 20
 
-// buildError is an error of what the index is written to, and not of the list.
+// buildError is an error of the file that the index is written to, and not of the list.
 type buildError struct{ error }
 
 func (e buildError) Unwrap() error { return e.error }
@@ -28,7 +28,7 @@ func (e buildError) Unwrap() error { return e.error }
 // collector reads a list's files into a segment.
 type collector struct {
 	options   readOptions
-	protected *protected
+	protected *protectedNames
 	builder   *segment.Builder
 	open      func(ctx context.Context, path string, use func(io.Reader) error) (stamp, error)
 	follow    func(path string, from io.Reader) io.Reader // may be nil
@@ -52,7 +52,7 @@ type worker struct {
 	problems []blocklist.FileProblem
 }
 
-// read reads the list's file of that number, and says what was read.
+// read reads one of the list's files, and returns the stamp of what was read.
 func (c *collector) read(ctx context.Context, file int, want stamp) (stamp, error) {
 	c.file, c.path, c.workers = file, want.path, nil
 	stats := blocklist.FileStats{Path: want.path, Size: want.size, Modified: time.Unix(0, want.modified)}
@@ -88,7 +88,7 @@ func (c *collector) read(ctx context.Context, file int, want stamp) (stamp, erro
 	return got, nil
 }
 
-// explain puts what reading a file has failed with into our words.
+// explain adds the path to an error of reading a file.
 func (c *collector) explain(err error) error {
 	var build buildError
 	switch {
@@ -104,7 +104,7 @@ func (c *collector) explain(err error) error {
 	return &fs.PathError{Op: "read", Path: c.path, Err: err}
 }
 
-// add adds what a file held to what is known of the list.
+// add adds the counts and problems of a file to those of the list.
 func (c *collector) add(stats blocklist.FileStats, problems []blocklist.FileProblem) {
 	for _, w := range c.workers {
 		c.Exceptions += w.exceptions
@@ -123,13 +123,13 @@ func (c *collector) add(stats blocklist.FileStats, problems []blocklist.FileProb
 	c.Problems = append(c.Problems, firstOfEach(problems)...)
 }
 
-// count takes over what a reader of lists has counted.
+// count copies what the reader of lists has counted.
 func count(f *blocklist.FileStats, r listfile.Result) {
 	f.Entries, f.Invalid, f.Unsupported, f.Expired = r.Entries, r.Invalid, r.Unsupported, r.Expired
 	f.Format, f.Packed, f.Notes = r.Format, r.Packed, r.Notes
 }
 
-// sink makes what takes a worker's entries.
+// sink returns a function that takes a worker's entries.
 func (c *collector) sink() func(listfile.Entry) error {
 	n := len(c.workers)
 	w := new(worker)
@@ -188,7 +188,7 @@ func sortOf(p *blocklist.FileProblem) problemSort {
 	return invalidLine
 }
 
-// first is the first problem of a sort, which must be there.
+// first returns the first problem of a sort. There must be one.
 func first(problems []blocklist.FileProblem, sort problemSort) *blocklist.FileProblem {
 	return &problems[slices.IndexFunc(problems, func(p blocklist.FileProblem) bool { return sortOf(&p) == sort })]
 }
@@ -208,7 +208,7 @@ func keepProblem(problems []blocklist.FileProblem, p blocklist.FileProblem) []bl
 	return append(problems, p)
 }
 
-// firstOfEach is keepProblem for all of them.
+// firstOfEach keeps the first [blocklist.MaxProblems] of each sort.
 func firstOfEach(problems []blocklist.FileProblem) []blocklist.FileProblem {
 	var first []blocklist.FileProblem
 	for _, p := range problems {

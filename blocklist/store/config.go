@@ -30,13 +30,12 @@ type List struct {
 	Name string
 
 	// Paths are absolute paths or globs (as in [filepath.Match]). A glob stands
-	// for the files that match it now, in the order of their names; as in a
-	// shell, "*" matches no leading dot (so no editor's lock or temporary
-	// file), and directories are left out.
+	// for the files that match it now, in the order of their names. As in a
+	// shell, "*" does not match a leading dot (so no editor's lock or temporary
+	// file), and a glob leaves directories out.
 	Paths []string
 
-	// URL is where Paths, the copy, was fetched from; it is shown and nothing
-	// else.
+	// URL is where Paths, the copy, was fetched from. It is only shown.
 	URL string
 
 	// Format and Column are how the files are written; see [listfile.Options].
@@ -47,15 +46,15 @@ type List struct {
 	// [DefaultMaxBytes].
 	MaxBytes int64
 
-	// MinEntries is the fewest entries that are believed. MaxShrink is the
-	// largest part of its entries (0 to 1) that a list may lose at once, and
-	// MaxGrowth to how many times as many it may grow; 0 means DefaultMaxShrink
-	// and DefaultMaxGrowth, a negative MaxGrowth any. These two are asked of
-	// lists that had 1,000 entries or more.
+	// MinEntries is the fewest entries with which a list is not held. MaxShrink is
+	// the largest part of its entries (0 to 1) that a list may lose at once, and
+	// MaxGrowth the factor by which it may grow; 0 means DefaultMaxShrink and
+	// DefaultMaxGrowth, a negative MaxGrowth any. These two apply to lists that had
+	// 1,000 entries or more.
 	MinEntries           int
 	MaxShrink, MaxGrowth float64
 
-	// OnProtected is what becomes of an entry that covers a protected name.
+	// OnProtected says what to do with an entry that covers a protected name.
 	OnProtected OnProtected
 
 	Type blocklist.ListType
@@ -97,12 +96,12 @@ func (l *List) rule() blocklist.List {
 	}
 }
 
-// OnProtected is what becomes of an entry that covers a protected name.
+// OnProtected says what to do with an entry that covers a protected name.
 type OnProtected string
 
 const (
-	SkipProtected   OnProtected = "skip" // left out and reported; what empty means
-	HoldProtected   OnProtected = "hold" // the list is held
+	SkipProtected   OnProtected = "skip" // leave the entry out and report it; the default
+	HoldProtected   OnProtected = "hold" // hold the list
 	AcceptProtected OnProtected = "accept"
 )
 
@@ -112,7 +111,7 @@ type Config struct {
 	// Lists in the order in which ties are decided.
 	Lists []List
 
-	// Filter is what stands in front of the exact index.
+	// Filter is asked before the exact index.
 	Filter blocklist.Filter
 
 	// FilterOnly lets the filter alone decide, false positives included and
@@ -122,34 +121,32 @@ type Config struct {
 	// confirms what the filter says.
 	FilterOnly bool
 
-	// StateDir is where indexes, filters, the key and history are kept, so that
-	// a start need not read the lists again. Empty: nothing is kept, and large
-	// indexes live in temporary files without a name. With ReadOnly what is kept
-	// is used where it is up to date and can be read, and nothing is written.
+	// StateDir is where indexes, filters, the key and the history are kept, so
+	// that a start need not read the lists again. If it is empty nothing is kept,
+	// and large indexes live in temporary files without a name. With ReadOnly the
+	// Store uses what is up to date and can be read, and writes nothing.
 	StateDir string
 	ReadOnly bool
 
-	// StoredFirst has Open serve what is stored of a list of 100,000 lines and more
-	// although its files have changed. They are read once [Store.Listening] was
-	// called: whatever becomes of that, clients are served.
+	// StoredFirst makes Open serve the stored version of a list of 100,000 lines or
+	// more although its files have changed. They are read after a call of
+	// [Store.Listening]: whatever happens then, clients are served.
 	StoredFirst bool
 
 	// History is how many earlier versions of each list are kept in StateDir,
 	// besides the one that serves; see [Versions].
 	History int
 
-	// Protect holds names, in normal form, that no block list's entry may cover
-	// whole; see [List.OnProtected].
+	// Protect holds domains, in normal form, that no block list's entry may cover
+	// entirely; see [List.OnProtected].
 	Protect []string
 
-	// OnHit, if not nil, is told of each entry that matches: its list, and the
-	// hash of its key (see [blocklist.Set.Index]). It is called during lookups, by many
-	// goroutines at once, and must be fast.
+	// OnHit, if not nil, is called for each entry that matches; see
+	// [blocklist.SetConfig].
 	OnHit func(list string, hash uint64)
 
-	// Follow, if not nil, is given what each list file is read from, and returns
-	// what it is read through: something that shows how far it is. Files are read
-	// one after the other.
+	// Follow, if not nil, returns the reader through which a list file is read, to
+	// show how far it is. Files are read one after the other.
 	Follow func(path string, from io.Reader) io.Reader
 
 	// Advise, if not nil, returns how the program's user gets a remedy. It is added to
@@ -159,24 +156,23 @@ type Config struct {
 	// Monitor makes every list only log, see [verdict.Verdict.Would].
 	Monitor bool
 
-	// PollInterval is how often the files are looked at whether or not the
+	// PollInterval is how often the Store looks at the files, whether or not the
 	// file system reports changes. Zero means [DefaultPollInterval].
 	PollInterval time.Duration
 
-	// Debounce is how long a list's files must have been left alone before a
-	// change is believed to be whole, and files must have been missing before
-	// that is believed. MaxDebounce is how long a change waits for its writer
-	// to finish at most. Zero means [DefaultDebounce], [DefaultMaxDebounce].
+	// Debounce is how long a list's files must not have changed before a change
+	// counts as complete, and how long files must have been missing before they
+	// count as gone. MaxDebounce is the longest that a change waits for its writer
+	// to finish. Zero means [DefaultDebounce], [DefaultMaxDebounce].
 	Debounce, MaxDebounce time.Duration
 
-	// Logger takes a line for each swap, invalid line and held list. Nil means
-	// none.
+	// Logger logs each swap, invalid line and held list. Nil logs nothing.
 	Logger *slog.Logger
 
-	protected *protected // Protect, once it was checked
+	protected *protectedNames // Protect, once it was checked
 }
 
-// withDefaults fills in what zero values stand for.
+// withDefaults returns the configuration with the defaults filled in.
 func (c Config) withDefaults() Config {
 	if c.PollInterval == 0 {
 		c.PollInterval = DefaultPollInterval
@@ -199,13 +195,12 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate says everything that is wrong with the configuration, without
-// looking at a file; nil if nothing is.
+// Validate returns all that is wrong with the configuration. It looks at no file.
 func (c Config) Validate() error {
 	return c.check()
 }
 
-// check is Validate, and fills in the defaults and what is protected.
+// check validates the configuration, and fills in the defaults and the protected names.
 func (c *Config) check() (err error) {
 	*c = c.withDefaults()
 	errs := []error{c.Filter.Validate()}
@@ -231,7 +226,7 @@ func (c *Config) check() (err error) {
 	return errors.Join(errs...)
 }
 
-// checkConfirm refuses lists among which the filter alone cannot tell.
+// checkConfirm returns an error for lists among which the filter alone cannot tell.
 func (c Config) checkConfirm() error {
 	if !c.FilterOnly || len(c.Lists) == 1 && c.Lists[0].Type == blocklist.Block {
 		return nil
@@ -254,7 +249,7 @@ func (l *List) check() error {
 			fail("path %q is not absolute", p)
 		}
 		if _, err := filepath.Match(p, ""); err != nil {
-			fail("path %q is no valid glob: close every [, or escape it with a backslash", p)
+			fail("path %q is not a valid glob: close every [, or escape it with a backslash", p)
 		}
 	}
 	if l.MaxBytes < 0 || l.MinEntries < 0 {

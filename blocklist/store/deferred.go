@@ -6,20 +6,20 @@ import (
 	"spamgate/blocklist/listfile"
 )
 
-// longLines is from how many lines on a list is long: reading it takes a tenth of a
-// second or more.
+// longLines is from how many lines on a list is long: reading it takes a tenth of a second
+// or more.
 const longLines = 100_000
 
-// Listening says that clients are served. With [Config.StoredFirst] long lists that
-// were left unread are read from now on.
+// Listening says that clients are served. With [Config.StoredFirst] the Store now reads the
+// long lists that it left unread.
 func (s *Store) Listening() {
 	if s.state.deferring.Swap(false) {
 		s.watcher.Ring(time.Now())
 	}
 }
 
-// defers reports whether the files need not be read before clients are served: they
-// are long, and an index of what they held is stored, which serves meanwhile.
+// defers reports whether the files need not be read before clients are served: they are
+// long, and a stored index of what they held serves meanwhile.
 func (s *source) defers(paths []string) bool {
 	good := s.live.good
 	if !s.state.deferring.Load() || good == nil || !good.kept || s.live.err != nil || good.index.Damaged() {
@@ -35,13 +35,13 @@ func (s *source) defers(paths []string) bool {
 	return true
 }
 
-// lines is how many lines the version had, comments apart.
+// lines returns how many lines the version had, without comments.
 func (c *content) lines() int {
 	return c.Entries + c.Invalid + c.Unsupported + c.Expired + c.Protected
 }
 
-// longFiles reports whether the files have longLines or more. No more than that are
-// counted, which takes some milliseconds.
+// longFiles reports whether the files have longLines or more. It counts no more than that,
+// which takes some milliseconds.
 func (s *source) longFiles(paths []string) bool {
 	left := longLines
 	for _, path := range paths {

@@ -7,7 +7,7 @@ import (
 )
 
 // describeList returns the stats of a list as it serves.
-func describeList(l *List, r reading) blocklist.ListStats {
+func describeList(l *List, r scanResult) blocklist.ListStats {
 	v := r.version()
 	stats := blocklist.ListStats{
 		Name: l.Name, Type: l.Type, Action: l.Action, HeaderAction: l.HeaderAction, Stages: l.Stages,

@@ -101,7 +101,7 @@ func TestExpiryRouses(t *testing.T) {
 		select {
 		case <-s.wake:
 		default:
-			t.Error("not roused")
+			t.Error("the loop was not woken")
 		}
 		if !want.IsZero() {
 			want = want.Add(s.sources[0].live.good.Pause)

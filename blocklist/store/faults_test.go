@@ -265,7 +265,7 @@ func TestFaultAlwaysChanging(t *testing.T) {
 	l := blockList("spam", path)
 	src := newSource(&l)
 	watch := func(dir, name string) {}
-	first, _ := src.scan(context.Background(), watch, nil, patience{})
+	first, _ := src.scan(context.Background(), watch, nil, debounce{})
 	must(t, first.err)
 	src.live = first
 
@@ -275,7 +275,7 @@ func TestFaultAlwaysChanging(t *testing.T) {
 		write(t, path, "example.net\n"+strings.Repeat("#", reads))
 	}}
 	write(t, path, "example.net\n")
-	p := patience{quiet: 1, atMost: time.Hour}
+	p := debounce{quiet: 1, atMost: time.Hour}
 	for old := false; !old; runtime.Gosched() { // to be looked into at all
 		stamps, err := anyFile.statFiles([]string{path})
 		must(t, err)
@@ -291,7 +291,7 @@ func TestFaultAlwaysChanging(t *testing.T) {
 	if r, again := src.scan(ctx, watch, nil, p); !again.IsZero() || !errors.Is(r.err, ErrChanged) || r.good != first.good {
 		t.Errorf("waited too long, and got %+v", r)
 	}
-	if r, _ := src.scan(context.Background(), watch, nil, patience{}); r.err != nil || r.good == first.good {
+	if r, _ := src.scan(context.Background(), watch, nil, debounce{}); r.err != nil || r.good == first.good {
 		t.Errorf("left alone at last, and got %+v", r)
 	}
 }

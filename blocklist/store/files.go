@@ -15,16 +15,16 @@ import (
 // ErrNoMatch is wrapped by the error for a glob that matches no file.
 var ErrNoMatch = dirwatch.ErrNoMatch
 
-// Files expands the paths and globs of a [List] into its files, as a [Store]
-// does: in the order of the paths, those of a glob by name, each once. An error
-// is a *[fs.PathError].
+// Files expands the paths and globs of a [List] into its files, as a [Store] does: in the
+// order of the paths, those of a glob by name, each once. An error is a
+// *[fs.PathError].
 func Files(paths []string) ([]string, error) {
 	return dirwatch.Find(paths, func(string, string) {})
 }
 
-// Opener opens the files of lists to be read. What is in StateDir, the copies of
-// lists from URLs, is opened without following a symbolic link, as all is there: see
-// [durable.Tree]. The zero Opener has no such directory.
+// Opener opens the files of lists. It opens what is in StateDir, the copies of lists from
+// URLs, without following a symbolic link: see [durable.Tree]. The zero Opener has no
+// such directory.
 type Opener struct{ StateDir string }
 
 // inState returns the name of a path in the state directory, if it has one.
@@ -37,8 +37,8 @@ func (o Opener) inState(path string) (tree durable.Tree, name string, ok bool) {
 	return tree, name, ok
 }
 
-// Open opens a file of a list. One that is not a regular file is an
-// [ErrNotRegular]: to open a named pipe would be to wait for its other end.
+// Open opens a file of a list. A file that is not a regular one is an [ErrNotRegular]:
+// opening a named pipe would wait for its other end.
 func (o Opener) Open(path string) (*os.File, error) {
 	if tree, name, ok := o.inState(path); ok {
 		return tree.Open(name)
@@ -74,14 +74,14 @@ func notRegular(path string, info fs.FileInfo) error {
 	return &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("%w but a %s", ErrNotRegular, kindOf(info.Mode()))}
 }
 
-// ContentSum is the sum by which a list's content is accepted (see [AcceptContent]): the
-// SHA-256 over those of its files, in the list's order.
+// ContentSum returns the sum by which a list's content is accepted (see [AcceptContent]):
+// the SHA-256 over those of its files, in the list's order.
 func (o Opener) ContentSum(paths []string) (string, error) {
 	return o.ContentSumWith(paths, "", [sha256.Size]byte{})
 }
 
-// ContentSumWith is the ContentSum that a list's files will have when one of them has
-// a content of this SHA-256.
+// ContentSumWith returns the ContentSum that a list's files will have when one of them has a
+// content of this SHA-256.
 func (o Opener) ContentSumWith(paths []string, file string, sum [sha256.Size]byte) (string, error) {
 	sums := make([][sha256.Size]byte, len(paths))
 	for i, path := range paths {
@@ -100,12 +100,12 @@ func (o Opener) ContentSumWith(paths []string, file string, sum [sha256.Size]byt
 func (o Opener) fileSum(path string) (sum [sha256.Size]byte, err error) {
 	f, err := o.Open(path)
 	if err != nil {
-		return sum, fmt.Errorf("summing up a list: %w", err)
+		return sum, fmt.Errorf("computing the sum of a list: %w", err)
 	}
 	defer f.Close()
 	h := sha256.New()
 	if _, err := io.Copy(h, f); err != nil {
-		return sum, fmt.Errorf("summing up a list: %w", err)
+		return sum, fmt.Errorf("computing the sum of a list: %w", err)
 	}
 	h.Sum(sum[:0])
 	return sum, nil

@@ -9,8 +9,7 @@ import (
 	"spamgate/blocklist/listfile"
 )
 
-// ErrHeld is what all errors are of a list that can be read and looks wrong. Use
-// errors.Is.
+// ErrHeld is each error of a list that can be read and looks wrong. Use errors.Is.
 var ErrHeld = errors.New("held")
 
 // heldError is an ErrHeld.
@@ -19,8 +18,8 @@ type heldError string
 func (e heldError) Error() string        { return string(e) }
 func (e heldError) Is(target error) bool { return target == ErrHeld }
 
-// Why the version of a list that is on disk is not believed. Use errors.Is. Each
-// is an ErrHeld.
+// Why the version of a list that is on disk is held. Use errors.Is. Each is an
+// ErrHeld.
 var (
 	ErrEmptied      error = heldError("empty, and it had entries before (a file that should be empty holds a comment)")
 	ErrInvalidLines error = heldError("too many invalid lines")
@@ -37,13 +36,13 @@ var (
 var ErrException = errors.New("an exception, which confirm = false rules out")
 
 // From guardEntries entries on, a list with more than one invalid line in
-// invalidShare is not believed: it is a list of something else.
+// invalidShare is held: it is a list of something else.
 const (
 	guardEntries = 1000
 	invalidShare = 100
 )
 
-// guards are how much of a change is believed.
+// guards say how large a change may be.
 type guards struct {
 	minEntries           int
 	maxShrink, maxGrowth float64 // negative growth: any
@@ -60,7 +59,7 @@ func (l *List) guards() guards {
 	return g
 }
 
-// maxBytes is the largest file that is read.
+// maxBytes returns the size of the largest file that is read.
 func (l *List) maxBytes() int64 {
 	if l.MaxBytes == 0 {
 		return DefaultMaxBytes
@@ -85,22 +84,22 @@ func (g guards) check(entries, before int) error {
 
 func number(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
 
-// tooManyInvalid applies the guard to a file or a list. Its size is that of the
-// larger version, so that an error page in the place of a long list is noticed
-// however short it is.
+// tooManyInvalid applies the guard to a file or a list. The larger of the two versions
+// counts, so that it notices an error page in the place of a long list, however short the
+// page is.
 func tooManyInvalid(entries, invalid, before int, problems []blocklist.FileProblem) error {
 	lines := entries + invalid
 	if max(lines, before) < guardEntries || invalid*invalidShare <= lines {
 		return nil
 	}
 	p := first(problems, invalidLine)
-	return fmt.Errorf("%w: %d of %d; the first: %s:%d: %q: %s; mend the lines, or set format to what the file is written in",
+	return fmt.Errorf("%w: %d of %d; the first: %s:%d: %q: %s; correct the lines, or set format to what the file is written in",
 		ErrInvalidLines, invalid, lines, p.File, p.Line, p.Text, p.What)
 }
 
-// tooLong applies the guard to a list's first line of more than
-// [listfile.MaxLine] bytes, if it has one: no list of senders has such lines, but
-// a file that lost its line ends, or is something else, does.
+// tooLong applies the guard to a list's first line of more than [listfile.MaxLine] bytes, if
+// there is one. No list of senders has such lines, but a file that lost its line ends
+// does.
 func tooLong(lines, before int, first *blocklist.FileProblem) error {
 	if first == nil || max(lines, before) < guardEntries {
 		return nil
@@ -108,7 +107,7 @@ func tooLong(lines, before int, first *blocklist.FileProblem) error {
 	return fmt.Errorf("%w: line %d has more than %d bytes", ErrLongLine, first.Line, listfile.MaxLine)
 }
 
-// tooBig refuses a file for its size on disk.
+// tooBig returns an error if a file is larger than may be.
 func tooBig(size, most int64) error {
 	if size <= most {
 		return nil
@@ -116,9 +115,9 @@ func tooBig(size, most int64) error {
 	return fmt.Errorf("%w: %d bytes, and max_bytes is %d; raise it if the file is right", ErrTooBig, size, most)
 }
 
-// acceptable reports whether accepting a list's content lets it in. Of the others
-// the error says what to do: to let in what is no list, such as an error page or a
-// list of another format, would let everybody through without a word.
+// acceptable reports whether accepting a list's content lets it in. For the others the error
+// says what to do. To let in what is not a list, such as an error page or a list of another
+// format, would let everybody through without a word.
 func acceptable(err error) bool {
 	for _, other := range []error{ErrFew, ErrShrunk, ErrGrown, ErrLongLine} {
 		if errors.Is(err, other) {

@@ -51,8 +51,8 @@ const (
 	versionTime = "20060102T150405.000Z"
 )
 
-// Versions are the kept versions of a list, the newest first; the first is most
-// often the one that serves. None is no error.
+// Versions returns the saved versions of a list, the newest first. The first is most often
+// the one that serves. It is not an error if there are none.
 func Versions(stateDir, list string) ([]VersionInfo, error) {
 	tree, dir := durable.In(stateDir), path.Join(ListName(list), historyName)
 	entries, err := tree.ReadDir(dir)
@@ -85,7 +85,7 @@ func Versions(stateDir, list string) ([]VersionInfo, error) {
 	return versions, nil
 }
 
-// idTime is the time that an ID begins with; zero where it has none.
+// idTime returns the time that an ID begins with; zero if there is none.
 func idTime(id string) time.Time {
 	at, _ := time.Parse(versionTime, id[:min(len(id), len(versionTime))])
 	return at
@@ -104,9 +104,9 @@ func readVersionMeta(tree durable.Tree, dir string) (versionMeta, error) {
 	return m, nil
 }
 
-// ExtractVersion gives the files of a kept version, each with its path in the
-// list. The content ends with an error if it is not what was kept, so it must be
-// read to its end before it is believed.
+// ExtractVersion calls file for each file of a saved version, with its path in the list.
+// Reading the content ends with an error if it is not what was saved. So read it to its end
+// before you use it.
 func ExtractVersion(stateDir, list, id string, file func(path string, content io.Reader) error) error {
 	if id == "" || id != filepath.Base(id) || id[0] == '.' {
 		return fmt.Errorf("list %q has no version %q", list, id)
@@ -143,10 +143,10 @@ func extractFile(tree durable.Tree, packed string, m versionFileMeta, file func(
 	return file(m.Path, &summedReader{from: z, name: tree.Path(packed), want: m.SHA256, hash: sha256.New()})
 }
 
-// errOtherContent is a kept file that is not what was kept.
+// errOtherContent is the error of a saved file that was changed.
 var errOtherContent = errors.New("damaged: it is not what was kept")
 
-// summedReader compares what is read with its sum, at the end.
+// summedReader compares what was read with its sum, at the end.
 type summedReader struct {
 	from io.Reader
 	name string

@@ -194,7 +194,7 @@ func TestFaultIsNotReadAgain(t *testing.T) {
 	reads := 0
 	ctx := meddler{context.Background(), func() { reads++ }}
 	for range 3 {
-		src.live, _ = src.scan(ctx, func(dir, name string) {}, nil, patience{})
+		src.live, _ = src.scan(ctx, func(dir, name string) {}, nil, debounce{})
 		if !errors.Is(src.live.err, listfile.ErrBinary) {
 			t.Fatal(src.live.err)
 		}

@@ -11,8 +11,8 @@ import (
 	"spamgate/blocklist"
 )
 
-// load makes the configuration the Store's. On an error nothing changes, but
-// that a new Store has its sources, to tell what is wrong with each.
+// load makes the configuration the Store's. On an error nothing changes, except that a new
+// Store has its sources, to tell what is wrong with each.
 func (s *Store) load(ctx context.Context, c Config) error {
 	started := time.Now()
 	if err := c.check(); err != nil {
@@ -25,23 +25,23 @@ func (s *Store) load(ctx context.Context, c Config) error {
 	defer s.sweep()
 	s.staged = nil // or there would be three filters in memory
 	sources := make([]*source, len(c.Lists))
-	readings := make([]reading, len(c.Lists))
+	results := make([]scanResult, len(c.Lists))
 	var errs []error
 	var unsettled bool
 	for i := range c.Lists {
 		src := s.newSource(&c, &c.Lists[i])
 		sources[i] = src
-		var p patience
+		var p debounce
 		if s.Set() != nil && src.live.good != nil { // something to serve until it is believed
-			p = patience{c.Debounce, c.MaxDebounce}
+			p = debounce{c.Debounce, c.MaxDebounce}
 		}
 		var again time.Time
-		readings[i], again = src.scan(ctx, s.watcher.Plan, nil, p)
+		results[i], again = src.scan(ctx, s.watcher.Plan, nil, p)
 		unsettled = unsettled || !again.IsZero()
 		src.before = nil
 		serves := s.live.versionOf(src.list.Name)
 		had := serves != nil && serves != emptyVersion
-		if r := readings[i]; r.good == nil && (had || !src.list.Optional) {
+		if r := results[i]; r.good == nil && (had || !src.list.Optional) {
 			errs = append(errs, unusable(src.list, had, r.err, c.ReadOnly))
 		}
 	}
@@ -50,29 +50,29 @@ func (s *Store) load(ctx context.Context, c Config) error {
 	}
 	if s.sources == nil {
 		s.sources = sources
-		s.keep(readings)
+		s.keep(results)
 	}
 	if errs != nil {
 		return errors.Join(errs...)
 	}
-	set, err := s.newSet(ctx, c, readings, s.generation()+1, started, s.live)
-	for s.repair(ctx, err, sources, readings) {
-		set, err = s.newSet(ctx, c, readings, s.generation()+1, started, s.live)
+	set, err := s.newSet(ctx, c, results, s.generation()+1, started, s.live)
+	for s.repair(ctx, err, sources, results) {
+		set, err = s.newSet(ctx, c, results, s.generation()+1, started, s.live)
 	}
 	if err != nil {
 		return err
 	}
 	s.config, s.sources = c, sources
 	s.watcher.Settle()
-	s.publish(set, readings)
+	s.publish(set, results)
 	if unsettled {
 		s.watcher.Ring(time.Now())
 	}
 	return nil
 }
 
-// newSource is a list of a new configuration, with what is known of it: what it
-// serves, or what was stored of it.
+// newSource returns the source of a list of a new configuration, with what is known of it:
+// the version that serves, or that was stored.
 func (s *Store) newSource(c *Config, l *List) *source {
 	src := &source{list: l, options: c.readOptions(l), opener: Opener{c.StateDir}, state: s.state, follow: c.Follow, advice: c.Advise}
 	if src.options.protect != "" {
@@ -96,15 +96,16 @@ func (s *Store) newSource(c *Config, l *List) *source {
 	}
 	switch v, same := s.state.load(l, src.options); {
 	case same:
-		src.live = reading{good: v, stamps: v.stamps}
+		src.live = scanResult{good: v, stamps: v.stamps}
 	case v != nil:
 		src.before = v
 	}
 	return src
 }
 
-// known is the list that reads what src reads: of several the one of its name,
-// since one of them may serve what is held in another. Nil if there is none.
+// known returns the source that reads what src reads. If there are several it prefers the one
+// of its name, since one of them may serve what is held in another. It returns nil if
+// there is none.
 func (s *Store) known(src *source) *source {
 	var known *source
 	for _, old := range s.sources {
@@ -115,9 +116,9 @@ func (s *Store) known(src *source) *source {
 	return known
 }
 
-// look scans all sources and lets what has changed go live. Where something is
-// not to be believed yet, such as files that are still being written, again is
-// when to look next; else it is zero.
+// look scans all sources and lets what has changed go live. If a change has to wait, for
+// example since files are still being written, again is when to look next; else it is
+// zero.
 func (s *Store) look(ctx context.Context) (again time.Time, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,11 +127,11 @@ func (s *Store) look(ctx context.Context) (again time.Time, err error) {
 	}
 	started := time.Now()
 	defer s.sweep()
-	p := patience{s.config.Debounce, s.config.MaxDebounce}
-	readings := make([]reading, len(s.sources))
+	p := debounce{s.config.Debounce, s.config.MaxDebounce}
+	results := make([]scanResult, len(s.sources))
 	for i, src := range s.sources {
-		r, wait := src.scan(ctx, s.watcher.Plan, s.staged.reading(i), p)
-		readings[i] = r
+		r, wait := src.scan(ctx, s.watcher.Plan, s.staged.result(i), p)
+		results[i] = r
 		if !wait.IsZero() && (again.IsZero() || wait.Before(again)) {
 			again = wait
 		}
@@ -140,22 +141,22 @@ func (s *Store) look(ctx context.Context) (again time.Time, err error) {
 		return again, fmt.Errorf("looking at the lists: %w", context.Cause(ctx))
 	}
 	s.watcher.Settle()
-	if !s.differ(readings) {
-		s.keep(readings)
+	if !s.differ(results) {
+		s.keep(results)
 		if again.IsZero() {
 			s.staged = nil
 		}
 		return again, nil
 	}
 	started = started.Add(-s.staged.spent())
-	set, err := s.newSet(ctx, s.config, readings, s.nextGeneration(readings), started, s.live, s.prebuilt(readings))
-	for s.repair(ctx, err, s.sources, readings) {
-		set, err = s.newSet(ctx, s.config, readings, s.nextGeneration(readings), started, s.live)
+	set, err := s.newSet(ctx, s.config, results, s.nextGeneration(results), started, s.live, s.prebuilt(results))
+	for s.repair(ctx, err, s.sources, results) {
+		set, err = s.newSet(ctx, s.config, results, s.nextGeneration(results), started, s.live)
 	}
 	if err != nil {
 		return again, err
 	}
-	s.publish(set, readings)
+	s.publish(set, results)
 	return again, nil
 }
 
@@ -178,15 +179,15 @@ func (s *snapshot) versionOf(name string) *version {
 	return nil
 }
 
-// newSet makes a Set of the lists' readings, with the filters of previous ones where
-// they fit; each may be nil.
-func (s *Store) newSet(ctx context.Context, c Config, readings []reading, generation uint64, began time.Time, previous ...*snapshot) (*snapshot, error) {
+// newSet makes a Set of the lists' results, with the filters of previous ones if they fit;
+// each may be nil.
+func (s *Store) newSet(ctx context.Context, c Config, results []scanResult, generation uint64, began time.Time, previous ...*snapshot) (*snapshot, error) {
 	made := &snapshot{}
 	lists := make([]blocklist.SetList, len(c.Lists))
 	for i := range c.Lists {
-		v := readings[i].version()
+		v := results[i].version()
 		made.names, made.versions = append(made.names, c.Lists[i].Name), append(made.versions, v)
-		lists[i] = blocklist.SetList{List: c.Lists[i].rule(), Index: v.index, Stats: describeList(&c.Lists[i], readings[i])}
+		lists[i] = blocklist.SetList{List: c.Lists[i].rule(), Index: v.index, Stats: describeList(&c.Lists[i], results[i])}
 	}
 	var sets []*blocklist.Set
 	for _, p := range previous {
@@ -203,28 +204,28 @@ func (s *Store) newSet(ctx context.Context, c Config, readings []reading, genera
 	return made, err
 }
 
-// staged is a Set that was built while its files may still be being written.
-type staged struct {
+// stagedSet is a Set that was built while its files may still be being written.
+type stagedSet struct {
 	*snapshot
-	readings []reading
-	took     time.Duration
+	results []scanResult
+	took    time.Duration
 }
 
-func (g *staged) reading(i int) *reading {
+func (g *stagedSet) result(i int) *scanResult {
 	if g == nil {
 		return nil
 	}
-	return &g.readings[i]
+	return &g.results[i]
 }
 
-// prebuilt is the Set that was staged, if it is of these readings; else it is
-// given up, so that its filter is not in memory while the third one is made.
-func (s *Store) prebuilt(readings []reading) *snapshot {
+// prebuilt returns the Set that was staged if it is of these results. Else it drops that, so
+// that its filter is not in memory while a third one is made.
+func (s *Store) prebuilt(results []scanResult) *snapshot {
 	if s.staged == nil {
 		return nil
 	}
-	for i := range readings {
-		if s.staged.versions[i] != readings[i].version() {
+	for i := range results {
+		if s.staged.versions[i] != results[i].version() {
 			s.staged = nil
 			return nil
 		}
@@ -232,15 +233,15 @@ func (s *Store) prebuilt(readings []reading) *snapshot {
 	return s.staged.snapshot
 }
 
-func (g *staged) spent() time.Duration {
+func (g *stagedSet) spent() time.Duration {
 	if g == nil {
 		return 0
 	}
 	return g.took
 }
 
-// stage builds the Set that look will want if the files stay as they are now.
-// Nothing goes live.
+// stage builds the Set that look will want if the files stay as they are now. Nothing goes
+// live.
 func (s *Store) stage(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -248,24 +249,24 @@ func (s *Store) stage(ctx context.Context) {
 	s.staged = nil
 	defer s.sweep()
 	defer s.watcher.Forget()
-	readings := make([]reading, len(s.sources))
+	results := make([]scanResult, len(s.sources))
 	for i, src := range s.sources {
-		readings[i], _ = src.scan(ctx, s.watcher.Plan, nil, patience{})
+		results[i], _ = src.scan(ctx, s.watcher.Plan, nil, debounce{})
 	}
-	if ctx.Err() != nil || !s.differ(readings) {
+	if ctx.Err() != nil || !s.differ(results) {
 		return
 	}
 	// An error comes again in look, which has somebody to tell.
-	if set, err := s.newSet(ctx, s.config, readings, s.nextGeneration(readings), started, s.live); err == nil {
-		s.staged = &staged{set, readings, time.Since(started)}
+	if set, err := s.newSet(ctx, s.config, results, s.nextGeneration(results), started, s.live); err == nil {
+		s.staged = &stagedSet{set, results, time.Since(started)}
 	}
 }
 
-// differ reports whether the readings would change the Set or what it says of
+// differ reports whether the results would change the Set or what it says of
 // its lists.
-func (s *Store) differ(readings []reading) bool {
+func (s *Store) differ(results []scanResult) bool {
 	for i, src := range s.sources {
-		if r := readings[i]; r.good != src.live.good || errorText(r.err) != errorText(src.live.err) {
+		if r := results[i]; r.good != src.live.good || errorText(r.err) != errorText(src.live.err) {
 			return true
 		}
 	}
@@ -279,10 +280,10 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// keep makes the readings those that serve.
-func (s *Store) keep(readings []reading) {
+// keep makes the results those that serve.
+func (s *Store) keep(results []scanResult) {
 	for i, src := range s.sources {
-		src.live = readings[i]
+		src.live = results[i]
 		if err := src.store(); err != nil {
 			s.state.say(err)
 		}
@@ -290,18 +291,18 @@ func (s *Store) keep(readings []reading) {
 	s.noteExpiry()
 }
 
-// sweep removes the indexes that were built and did not go live, nor may yet, and
-// what is noted of lists that are no longer being read.
+// sweep removes the indexes that were built and did not go live, nor may yet. It also
+// removes the notes on lists that are no longer being read.
 func (s *Store) sweep() {
 	s.state.sweep(func(name string) bool {
-		return s.staged != nil && slices.ContainsFunc(s.staged.readings, func(r reading) bool { return r.version().pending == name })
+		return s.staged != nil && slices.ContainsFunc(s.staged.results, func(r scanResult) bool { return r.version().pending == name })
 	})
 	s.state.endBuilds(func(list string) bool {
 		return s.staged != nil && s.staged.versionOf(list) != s.live.versionOf(list)
 	})
 }
 
-// generation is that of the present Set; 0 before the first.
+// generation returns that of the present Set; 0 before the first.
 func (s *Store) generation() uint64 {
 	if set := s.Set(); set != nil {
 		return set.Generation()
@@ -309,23 +310,22 @@ func (s *Store) generation() uint64 {
 	return 0
 }
 
-// nextGeneration returns that of a Set of these readings: another one if it may
-// decide otherwise than the present Set.
-func (s *Store) nextGeneration(readings []reading) uint64 {
-	for i := range readings {
-		if readings[i].version() != s.live.versions[i] {
+// nextGeneration returns that of a Set of these results: a new one if it may decide
+// otherwise than the present Set.
+func (s *Store) nextGeneration(results []scanResult) uint64 {
+	for i := range results {
+		if results[i].version() != s.live.versions[i] {
 			return s.generation() + 1
 		}
 	}
 	return s.generation()
 }
 
-// largeBuild is from how many new entries on the garbage of a build is worth a
-// collection of its own: of ten million it is some 60 MiB, which would stay for
-// minutes.
+// largeBuild is from how many new entries on a build is followed by a collection of its
+// garbage: of ten million entries that is some 60 MiB, which would stay for minutes.
 const largeBuild = 1_000_000
 
-// largeFilter is from how many bytes on that is so of a filter that was replaced.
+// largeFilter is from how many bytes on the same holds for a filter that was replaced.
 const largeFilter = 64 << 20
 
 // settle does what can wait until a Set is live.
@@ -349,11 +349,11 @@ func (s *Store) settle(old, set *snapshot) {
 }
 
 // publish makes the Set live.
-func (s *Store) publish(set *snapshot, readings []reading) {
+func (s *Store) publish(set *snapshot, results []scanResult) {
 	old := s.live
 	s.staged, s.live = nil, set
 	s.set.Store(set.set)
-	s.keep(readings)
+	s.keep(results)
 	if !s.ended && (old == nil || !old.set.SharesFilter(set.set)) {
 		s.running.Go(func() { s.settle(old, set) })
 	}

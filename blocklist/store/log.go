@@ -28,9 +28,9 @@ func (s *Store) log(old, set *snapshot) {
 	}
 }
 
-// sameProblems reports that another version has the same lines left out, wherever
-// they stand in it: a list that changes every minute need not say every minute
-// what has long been known.
+// sameProblems reports whether another version has the same lines left out, wherever they
+// stand. A list that changes every minute need not repeat every minute what has long
+// been known.
 func (v *version) sameProblems(other *version) bool {
 	return v == other || other != nil && v.Invalid == other.Invalid &&
 		v.Unsupported == other.Unsupported && v.Protected == other.Protected &&
@@ -40,8 +40,7 @@ func (v *version) sameProblems(other *version) bool {
 		slices.Equal(v.notes(), other.notes())
 }
 
-// logSwap is one line: the lists that are new or changed, and their entries
-// before and after.
+// logSwap logs which lists are new or changed, and their entries before and after.
 func logSwap(log *slog.Logger, old, set *snapshot, stats blocklist.SetStats) {
 	var names []string
 	var before, after, invalid int
@@ -69,8 +68,8 @@ func logSwap(log *slog.Logger, old, set *snapshot, stats blocklist.SetStats) {
 		"duration", stats.Took.Round(time.Millisecond).String())
 }
 
-// logProblems warns of the lines of a list that were left out, and of what was
-// noted about others.
+// logProblems warns of the lines of a list that were left out, and of what was noted about
+// others.
 func logProblems(log *slog.Logger, l blocklist.ListStats) {
 	for sort, text := range []struct {
 		each, all string
@@ -97,8 +96,7 @@ func logProblems(log *slog.Logger, l blocklist.ListStats) {
 	}
 }
 
-// logBuilt says that an index was made, and where that took its time says it
-// aloud.
+// logBuilt logs that an index was made, at level info if that took a second or more.
 func logBuilt(log *slog.Logger, list string, entries int, took time.Duration) {
 	level := slog.LevelDebug
 	if took >= time.Second {
@@ -108,7 +106,7 @@ func logBuilt(log *slog.Logger, list string, entries int, took time.Duration) {
 		"duration", took.Round(time.Millisecond).String())
 }
 
-// logState says, once, that a list is held, and that it no longer is.
+// logState logs once that a list is held, and once that it no longer is.
 func (s *source) logState(log *slog.Logger, l blocklist.ListStats) {
 	text := errorText(l.Err)
 	if text == s.logged {

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// timing is how often, and how soon after events, files are looked at.
+// timing says how often, and how soon after events, the Store looks at files.
 type timing struct{ poll, debounce time.Duration }
 
 func (c *Config) timing() timing { return timing{c.PollInterval, c.Debounce} }
 
-// stagePart is the part of the debounce time after an event in which a Set is
-// not yet built ahead: most writers have finished by then.
+// stagePart is the part of the debounce time after an event that passes before a Set is built
+// ahead: most writers have finished by then.
 const stagePart = 10
 
-// schedule decides when files are looked at. It knows no clock and no files.
+// schedule decides when to look at files. It knows no clock and no files.
 //
-// A look comes one debounce time after the first event. Later events do not put
-// it off, or one list that is written all the time would hold up the others;
-// that each file has been left alone is for the look to find out.
+// A look comes one debounce time after the first event. Later events do not delay it, or
+// one list that is written all the time would delay the others. The look itself finds out
+// whether each file has been left alone.
 type schedule struct {
 	timing
 	looked time.Time // when the last look began
@@ -42,7 +42,7 @@ func (s *schedule) happened(at time.Time) {
 	}
 }
 
-// next is what has to be done next, and when.
+// next returns what to do next, and when.
 func (s *schedule) next() (time.Time, job) {
 	at := s.looked.Add(s.poll)
 	if !s.again.IsZero() {

@@ -63,7 +63,7 @@ func TestSchedule(t *testing.T) {
 // How long a change waits: until its files have been left alone for a minute, an
 // hour at most; and for files that have gone, a minute.
 func TestUnsettled(t *testing.T) {
-	p := patience{quiet: time.Minute, atMost: time.Hour}
+	p := debounce{quiet: time.Minute, atMost: time.Hour}
 	fault := errors.New("fault")
 	served := []stamp{{path: "/a"}, {path: "/b"}}
 	cases := []struct {
@@ -93,7 +93,7 @@ func TestUnsettled(t *testing.T) {
 	}
 	for _, c := range cases {
 		now := time.Now()
-		s := source{live: reading{good: &version{stamps: served}, err: c.liveErr}}
+		s := source{live: scanResult{good: &version{stamps: served}, err: c.liveErr}}
 		if c.writing > 0 {
 			s.writing = now.Add(-c.writing)
 		}
@@ -108,13 +108,13 @@ func TestUnsettled(t *testing.T) {
 		if got > c.want+clockTick || got < c.want-time.Since(now) || c.want == 0 && got > 0 {
 			t.Errorf("%s: wait %v, want %v", c.name, got, c.want)
 		}
-		if got := s.unsettled(stamps, c.err, patience{}); got != 0 {
-			t.Errorf("%s: wait %v without patience", c.name, got)
+		if got := s.unsettled(stamps, c.err, debounce{}); got != 0 {
+			t.Errorf("%s: wait %v with the zero debounce", c.name, got)
 		}
 	}
 	// However short it is to be left alone, its time may be a tick too early.
 	ahead := []stamp{{path: "/a", attributes: attributes{change: time.Now().Add(time.Hour).UnixNano()}}}
-	if got := new(source).unsettled(ahead, nil, patience{1, time.Hour}); got != 1+clockTick {
+	if got := new(source).unsettled(ahead, nil, debounce{1, time.Hour}); got != 1+clockTick {
 		t.Errorf("wait %v", got)
 	}
 }

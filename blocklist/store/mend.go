@@ -11,24 +11,24 @@ import (
 	"spamgate/internal/durable"
 )
 
-// mending is an attempt to mend a version from what is kept in history.
-type mending struct {
+// repairAttempt is an attempt to rebuild a version from the history.
+type repairAttempt struct {
 	version *version
 	kept    string // the ID there; "": none, or it shall be tried again
 }
 
-// mend rebuilds a damaged index that the list's files are of no use for: they are
-// gone, cannot be read, or are held. It is made of the version kept in history
-// that has the same content. Where that fails it gives back the damaged one, of
-// which lookups fail, and tries again when history has something else.
-func (s *source) mend(ctx context.Context, damaged *version, staged *reading) *version {
+// mend rebuilds a damaged index if the list's files cannot be used for that: they are gone,
+// cannot be read, or are held. It uses the version in the history that has the same content.
+// If that fails it returns the damaged one, in which lookups fail, and tries again when the
+// history has something else.
+func (s *source) mend(ctx context.Context, damaged *version, staged *scanResult) *version {
 	if staged != nil && staged.good.current() && sameContent(staged.good.stamps, damaged.stamps) {
 		return staged.good
 	}
 	log := s.state.log.With("list", s.list.Name)
 	id, dir := s.state.keptVersion(s.list.Name, damaged.stamps)
 	first, before := s.mending.version != damaged, s.mending
-	s.mending = mending{damaged, id}
+	s.mending = repairAttempt{damaged, id}
 	if s.mending == before {
 		return damaged
 	}
@@ -64,8 +64,8 @@ func (s *source) mend(ctx context.Context, damaged *version, staged *reading) *v
 	return damaged
 }
 
-// keptVersion finds the version in a list's history that has the content of the
-// files: its ID, "" if there is none, and its directory.
+// keptVersion finds the version in a list's history that has the content of the files. It
+// returns its ID, "" if there is none, and its directory.
 func (s *state) keptVersion(list string, files []stamp) (id, dir string) {
 	sum := sumOf(files)
 	if s.dir == "" || sum == "" {
@@ -85,8 +85,7 @@ func (s *state) keptVersion(list string, files []stamp) (id, dir string) {
 	return "", ""
 }
 
-// readKept gives the content of a file that was kept to use, and fails unless that
-// is what the stamp says.
+// readKept calls use with the content of a saved file. It fails unless that is what the stamp says.
 func readKept(ctx context.Context, tree durable.Tree, packed string, want stamp, use func(io.Reader) error) error {
 	meta := versionFileMeta{Path: want.path, SHA256: hex.EncodeToString(want.digest[:])}
 	return extractFile(tree, packed, meta, func(_ string, content io.Reader) error {

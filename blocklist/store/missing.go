@@ -7,8 +7,8 @@ import (
 	"path"
 )
 
-// ErrNotFetched is wrapped where a list comes from a URL and there is no copy of
-// it yet. Use errors.Is.
+// ErrNotFetched is wrapped if a list comes from a URL and there is no copy of it yet. Use
+// errors.Is.
 var ErrNotFetched = errors.New("not fetched yet")
 
 // missing adds to the error for a file that is not there how it may come back.
@@ -26,7 +26,7 @@ func (s *source) missing(err error) error {
 	return err
 }
 
-// keeps reports whether there are versions of a list in its history.
+// keeps reports whether the history has versions of a list.
 func (s *state) keeps(list string) bool {
 	if !s.keeping() {
 		return false
@@ -35,8 +35,8 @@ func (s *state) keeps(list string) bool {
 	return err == nil && len(names) > 0
 }
 
-// UnusableError says that a list has no version to serve. [Open], [Build] and
-// [Store.Reload] join one for each such list.
+// UnusableError says that a list has no version to serve. [Open], [Build] and [Store.Reload]
+// join one for each such list.
 type UnusableError struct {
 	List string
 
@@ -61,8 +61,8 @@ func (e *UnusableError) Error() string {
 // Unwrap returns Err.
 func (e *UnusableError) Unwrap() error { return e.Err }
 
-// unusable says that a list has no version to serve. One that serves does not go
-// on with what it has once its settings are others: as an allow list's, say, the
+// unusable returns the error of a list that has no version to serve. A list does not go on
+// with what it serves once its settings have changed: in an allow list, for example, the
 // same entries would mean something else.
 func unusable(l *List, serves bool, err error, readOnly bool) error {
 	e := &UnusableError{List: l.Name, Serves: serves, Err: err, WayOut: "the gate goes on with the old configuration, and with what the list has now"}
@@ -72,7 +72,7 @@ func unusable(l *List, serves bool, err error, readOnly bool) error {
 	return e
 }
 
-// wayOut says what to do about a list that nothing serves.
+// wayOut returns what to do about a list that has nothing to serve.
 func wayOut(err error, readOnly bool) string {
 	switch {
 	case !errors.Is(err, fs.ErrPermission):

@@ -10,27 +10,27 @@ import (
 	"spamgate/blocklist/sender"
 )
 
-// protected holds the keys that cover a protected name whole, and which name that
-// is. Nil protects nothing.
-type protected struct {
+// protectedNames holds the keys that cover a protected name entirely, each with that name. Nil
+// protects nothing.
+type protectedNames struct {
 	covers map[string]string
 	names  string // all of them: what tells two apart
 }
 
-// coveringKinds are the kinds of key that cover all of a domain.
+// coveringKinds are the kinds of key that cover a whole domain.
 const coveringKinds = sender.KindSet(1<<sender.KindAtDomain | 1<<sender.KindDomain | 1<<sender.KindSubdomains)
 
-// protect checks the names. They are those of the configuration, some dozens.
-func protect(names []string) (*protected, error) {
+// protect parses the names. They are those of the configuration, some dozens.
+func protect(names []string) (*protectedNames, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
-	p := &protected{covers: map[string]string{}}
+	p := &protectedNames{covers: map[string]string{}}
 	names = slices.Sorted(slices.Values(names))
 	for _, name := range names {
 		a, err := sender.Parse("someone@" + name)
 		if err != nil {
-			return nil, fmt.Errorf("protected name %q is no domain: %w", name, err)
+			return nil, fmt.Errorf("protected name %q is not a domain: %w", name, err)
 		}
 		walk := a.Walk(nil)
 		walk.Only(coveringKinds)
@@ -44,8 +44,8 @@ func protect(names []string) (*protected, error) {
 	return p, nil
 }
 
-// covered is the protected name that an entry covers; "" if there is none.
-func (p *protected) covered(e *listfile.Entry) string {
+// covered returns the protected name that an entry covers; "" if there is none.
+func (p *protectedNames) covered(e *listfile.Entry) string {
 	if p == nil || e.Exception || !coveringKinds.Has(e.Kind) {
 		return ""
 	}

@@ -15,12 +15,12 @@ import (
 	"spamgate/blocklist/segment"
 )
 
-// plan is what readVersion needs besides the files.
-type plan struct {
+// readPlan is what readVersion needs besides the files.
+type readPlan struct {
 	options   readOptions
 	guards    guards
 	opener    Opener
-	protected *protected
+	protected *protectedNames
 	follow    func(path string, from io.Reader) io.Reader // may be nil
 	list      *List
 	before    *version              // which it would replace; nil: none
@@ -38,10 +38,10 @@ type plan struct {
 	open func(ctx context.Context, path string, use func(io.Reader) error) (stamp, error)
 }
 
-// readVersion reads the files that stamps describe, and gives them back with their
-// digests. It fails with ErrChanged if they are no longer as described. A list
-// that looks wrong is read to its end, so that its content can be named.
-func readVersion(ctx context.Context, p plan, stamps []stamp) (v *version, read []stamp, err error) {
+// readVersion reads the files that stamps describe, and returns their stamps with digests. It
+// fails with ErrChanged if they are no longer as described. It reads a list that looks wrong
+// to its end, so that its content can be named.
+func readVersion(ctx context.Context, p readPlan, stamps []stamp) (v *version, read []stamp, err error) {
 	started := time.Now()
 	c := collector{options: p.options, open: p.open, follow: p.follow}
 	if c.open == nil {
@@ -82,8 +82,8 @@ func readVersion(ctx context.Context, p plan, stamps []stamp) (v *version, read 
 	return newVersion(s, c.content, read, p.bits), read, nil
 }
 
-// contentError reports that an error is about what a file holds: reading it once
-// more would not help.
+// contentError reports whether an error is about what a file holds: reading it once more would
+// not help.
 func contentError(err error) bool {
 	for _, content := range []error{listfile.ErrBinary, listfile.ErrUTF16, listfile.ErrPacked, listfile.ErrSyntax, ErrTooBig, ErrException} {
 		if errors.Is(err, content) {
@@ -93,9 +93,9 @@ func contentError(err error) bool {
 	return false
 }
 
-// looksWrong applies the guards. What was accepted gets by those that compare the
-// list with what it was, and not by those that find it to be no such list.
-func (p *plan) looksWrong(c *collector, read []stamp) error {
+// looksWrong applies the guards. A content that was accepted passes those that compare the
+// list with what it was, but not those that find that it is not such a list.
+func (p *readPlan) looksWrong(c *collector, read []stamp) error {
 	if p.options.hold && c.Protected > 0 {
 		return p.holds(first(c.Problems, protectedLine))
 	}
@@ -111,8 +111,8 @@ func (p *plan) looksWrong(c *collector, read []stamp) error {
 	return nil
 }
 
-// holds is the error of a list with an entry that covers a protected name.
-func (p *plan) holds(entry *blocklist.FileProblem) error {
+// holds returns the error of a list with an entry that covers a protected name.
+func (p *readPlan) holds(entry *blocklist.FileProblem) error {
 	where := "take the entry out"
 	if p.list.URL != "" {
 		where = "have it taken out where the list comes from"
@@ -121,10 +121,9 @@ func (p *plan) holds(entry *blocklist.FileProblem) error {
 		entry.File, entry.Line, ErrProtected, entry.Text, entry.What, where)
 }
 
-// emptied looks for files of 0 bytes that had entries. A packed one is as empty as
-// what is in it: that is what is left where a download that fails is piped into
-// gzip.
-func (p *plan) emptied(c *collector) error {
+// emptied looks for files of 0 bytes that had entries. A packed file is as empty as what is in
+// it: that is what a failed download leaves that is piped into gzip.
+func (p *readPlan) emptied(c *collector) error {
 	for _, f := range c.Files {
 		if slices.Contains(c.empty, f.Path) && p.before.entriesOf(f.Path) > 0 {
 			return &fs.PathError{Op: "read", Path: f.Path, Err: ErrEmptied}
@@ -133,15 +132,15 @@ func (p *plan) emptied(c *collector) error {
 	return nil
 }
 
-func (p *plan) tooLong(c *collector) error {
+func (p *readPlan) tooLong(c *collector) error {
 	if err := tooLong(c.Entries+c.Invalid, p.before.entriesOf(""), c.long); err != nil {
 		return &fs.PathError{Op: "read", Path: c.long.File, Err: err}
 	}
 	return nil
 }
 
-// tooManyInvalid looks at each file, and at all together.
-func (p *plan) tooManyInvalid(c *collector) error {
+// tooManyInvalid checks each file, and all together.
+func (p *readPlan) tooManyInvalid(c *collector) error {
 	for _, f := range c.Files {
 		if f.Invalid == 0 {
 			continue
@@ -154,9 +153,9 @@ func (p *plan) tooManyInvalid(c *collector) error {
 	return tooManyInvalid(c.Entries, c.Invalid, p.before.entriesOf(""), c.Problems)
 }
 
-// otherSize compares the number of entries with what it was. It names the file
-// where there is one.
-func (p *plan) otherSize(c *collector) error {
+// otherSize compares the number of entries with what it was. If there is one file, its error
+// names it.
+func (p *readPlan) otherSize(c *collector) error {
 	before := 0
 	if p.alike {
 		before = p.before.entriesOf("")

@@ -8,8 +8,8 @@ import (
 	"spamgate/blocklist"
 )
 
-// build makes an index of the files. Where the state directory does not take it,
-// it is made in a temporary file.
+// build makes an index of the files. If the state directory cannot take it, the index is made
+// in a temporary file.
 func (s *source) build(ctx context.Context, stamps []stamp) (*version, []stamp, error) {
 	good := s.live.good
 	p := s.plan()
@@ -36,10 +36,10 @@ func (s *source) build(ctx context.Context, stamps []stamp) (*version, []stamp, 
 	return v, read, nil
 }
 
-// plan is how the list is read as it is configured.
-func (s *source) plan() plan {
+// plan returns how the list is read as it is configured.
+func (s *source) plan() readPlan {
 	name := s.state.newName() // before work is asked for, which it may make
-	p := plan{
+	p := readPlan{
 		options:   s.options,
 		opener:    s.opener,
 		guards:    s.list.guards(),
@@ -60,8 +60,8 @@ func (s *source) plan() plan {
 	return p
 }
 
-// buildAs is build with a plan.
-func (s *source) buildAs(ctx context.Context, p plan, stamps []stamp) (*version, []stamp, error) {
+// buildAs makes an index by a plan.
+func (s *source) buildAs(ctx context.Context, p readPlan, stamps []stamp) (*version, []stamp, error) {
 	if p.name != "" {
 		if err := s.state.tree.MakeDirs(ListName(s.list.Name)); err != nil {
 			s.state.say(err)
@@ -86,7 +86,7 @@ func (s *source) buildAs(ctx context.Context, p plan, stamps []stamp) (*version,
 	return v, read, nil
 }
 
-// logAgain says why files are read that have not changed.
+// logAgain logs why files are read that have not changed.
 func (s *source) logAgain(good *version) {
 	log := s.state.log
 	switch until := good.nextUntil(); {
@@ -101,23 +101,22 @@ func (s *source) logAgain(good *version) {
 	}
 }
 
-// repair reads a list again of which the index turned out to be damaged when the
-// filter was to be made of it, and reports whether another try makes sense: also
-// where nothing came of it, since the damage is known from then on (see
-// [blocklist.NewSet]).
-func (s *Store) repair(ctx context.Context, err error, sources []*source, readings []reading) bool {
+// repair reads a list again if its index turned out to be damaged when the filter was to be
+// made of it. It reports whether to try again. That makes sense also if the list could not be
+// read: the damage is known from then on (see [blocklist.NewSet]).
+func (s *Store) repair(ctx context.Context, err error, sources []*source, results []scanResult) bool {
 	var damage *blocklist.IndexError
 	if !errors.As(err, &damage) || ctx.Err() != nil {
 		return false
 	}
-	v := readings[damage.List].good
+	v := results[damage.List].good
 	if v == nil || v != sources[damage.List].live.good {
 		return false // just built: a second time would be no better
 	}
 	if v.index.MarkDamaged() {
 		return false
 	}
-	r, _ := sources[damage.List].scan(ctx, s.watcher.Plan, nil, patience{})
-	readings[damage.List] = r
+	r, _ := sources[damage.List].scan(ctx, s.watcher.Plan, nil, debounce{})
+	results[damage.List] = r
 	return true
 }

@@ -87,7 +87,7 @@ func TestStillBeingWritten(t *testing.T) {
 	if set.Generation() != 2 || listed(t, set, "u@example.net") != verdict.Reject {
 		t.Errorf("generation %d", set.Generation())
 	}
-	if versionAt(s, 0) != staged.readings[0].good || !set.SharesFilter(staged.set) || s.staged != nil {
+	if versionAt(s, 0) != staged.results[0].good || !set.SharesFilter(staged.set) || s.staged != nil {
 		t.Error("built again, although it was staged")
 	}
 }
@@ -105,10 +105,10 @@ func TestStagedIsGivenUp(t *testing.T) {
 		}
 	}
 	stage("example.net\n")
-	if staged := s.staged; s.prebuilt(staged.readings) != staged.snapshot || s.staged != staged {
+	if staged := s.staged; s.prebuilt(staged.results) != staged.snapshot || s.staged != staged {
 		t.Error("not used, although it is of what was read")
 	}
-	if live := []reading{s.sources[0].live}; s.prebuilt(live) != nil || s.staged != nil {
+	if live := []scanResult{s.sources[0].live}; s.prebuilt(live) != nil || s.staged != nil {
 		t.Error("kept, although it is of no use")
 	}
 	stage("example.org\n")

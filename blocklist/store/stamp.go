@@ -25,37 +25,36 @@ type stamp struct {
 	looked time.Time
 }
 
-// attributes are what tells cheaply that a file has changed. Times are
-// nanoseconds since 1970. The change time is among them because programs set
-// the modification time back; nothing sets the change time.
+// attributes show cheaply that a file has changed. Times are nanoseconds since 1970. The change
+// time is among them because programs set the modification time back; nothing sets the change
+// time.
 type attributes struct {
 	device, inode    uint64
 	size             int64
 	modified, change int64
 }
 
-// racyFor is how long after a change the attributes are not trusted to show the
-// next one: a file may be written twice in one tick of its file system's clock,
-// which is 10 ms on ext4 and 2 s on FAT.
+// racyFor is how long after a change the attributes may fail to show the next one: a file may be
+// written twice in one tick of its file system's clock, which is 10 ms on ext4 and 2 s on
+// FAT.
 const racyFor = 2 * time.Second
 
-// racy reports that the file may have changed since without a trace in its
-// attributes. So it does for one that was changed in the future, where clocks
-// disagree.
+// racy reports whether the file may have changed since without a trace in its attributes. So may
+// one that was changed in the future, if clocks disagree.
 func (s stamp) racy() bool { return age(s.change, s.looked) < racyFor }
 
 func age(nanoseconds int64, now time.Time) time.Duration {
 	return now.Sub(time.Unix(0, nanoseconds))
 }
 
-// sameAttributes reports that the files look as they did. Content is only
-// compared by that, which racy stamps forbid.
+// sameAttributes reports whether the files look as they did. That means the same content unless
+// the stamps are racy.
 func sameAttributes(a, b []stamp) bool {
 	return equalStamps(a, b, func(p, q *stamp) bool { return p.attributes == q.attributes })
 }
 
-// sameContent reports that the files hold what they did. Of files that were not
-// read to their end that is not known.
+// sameContent reports whether the files hold what they did. It is not known of files that were not
+// read to their end.
 func sameContent(a, b []stamp) bool {
 	return equalStamps(a, b, func(p, q *stamp) bool { return p.digest == q.digest && p.digest != [sha256.Size]byte{} })
 }
@@ -72,7 +71,7 @@ func equalStamps(a, b []stamp, same func(p, q *stamp) bool) bool {
 	return true
 }
 
-// statFiles looks at the files' attributes.
+// statFiles returns stamps with the files' attributes.
 func (o Opener) statFiles(paths []string) ([]stamp, error) {
 	stamps := make([]stamp, len(paths))
 	for i, path := range paths {
@@ -99,9 +98,9 @@ func kindOf(m fs.FileMode) string {
 	}
 }
 
-// readStamped reads a file to its end and says what was read. Use, which may be
-// nil, is given the content; when it fails that is the error. A file whose
-// attributes change meanwhile, by being written or replaced, is an ErrChanged.
+// readStamped reads a file to its end and returns the stamp of what was read. Use, which may be
+// nil, gets the content; if it fails that is the error. A file whose attributes change
+// meanwhile, by being written or replaced, is an ErrChanged.
 func (o Opener) readStamped(ctx context.Context, path string, use func(io.Reader) error) (stamp, error) {
 	s := stamp{path: path, looked: time.Now()}
 	f, err := o.Open(path)

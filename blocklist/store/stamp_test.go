@@ -142,8 +142,8 @@ func TestRacyRewrite(t *testing.T) {
 	path := write(t, inDir(t, "list.txt"), "example.com\n")
 	l := blockList("spam", path)
 	src := newSource(&l)
-	scan := func() reading {
-		r, again := src.scan(context.Background(), func(dir, name string) {}, nil, patience{})
+	scan := func() scanResult {
+		r, again := src.scan(context.Background(), func(dir, name string) {}, nil, debounce{})
 		if r.err != nil || !again.IsZero() {
 			t.Fatal(r.err, again)
 		}

@@ -21,10 +21,9 @@ import (
 
 // state is the state directory of a Store, or what stands in for one.
 //
-// Several processes may use one directory, as they do while one takes over from
-// the other: what they share is replaced by renaming, and each builds in a
-// directory of its own, which it holds the lock of. So what a process left that
-// was killed is told from what another is at.
+// Several processes may use one directory, as they do while one takes over from the other.
+// They replace what they share by renaming, and each builds in a directory of its own, whose
+// lock it holds. So the leftovers of a killed process can be told from the work of another.
 type state struct {
 	keys   *blocklist.Keys
 	secret []byte // what keys are derived from; nil: nothing is kept
@@ -45,9 +44,9 @@ type state struct {
 	deferring atomic.Bool     // long lists are not read yet: see Store.Listening
 }
 
-// openState makes a state directory usable. Where that cannot be had, it says so
-// in the log and goes on with less: lists are read again at each start then, which
-// takes longer and does no harm. What is not there yet may come: see newName.
+// openState makes a state directory usable. If it cannot, it logs that and goes on with less:
+// each start reads the lists again then, which takes longer and does no harm. The directory
+// may become usable later: see newName.
 func openState(dir string, readOnly bool, log *slog.Logger) *state {
 	s := &state{keys: blocklist.ProcessKeys(), log: log, readOnly: readOnly, pending: map[string]bool{}, building: map[string]bool{}}
 	if dir == "" {
@@ -84,8 +83,7 @@ func openState(dir string, readOnly bool, log *slog.Logger) *state {
 	return s
 }
 
-// maxSmall is more than any small file of the state directory has: those that are
-// read as a whole.
+// maxSmall is more than the size of any file of the state directory that is read as a whole.
 const maxSmall = 16 << 20
 
 // readSecret reads the key file.
@@ -97,8 +95,8 @@ func readSecret(tree durable.Tree) ([]byte, error) {
 	return secret, err
 }
 
-// openWork makes the directory, where this Store builds, and the key, unless that
-// is there. It returns the key.
+// openWork makes the directory where this Store builds, and the key unless it is there. It
+// returns the key.
 func (s *state) openWork() (secret []byte, err error) {
 	if err := s.tree.MakeDirs(workName); err != nil {
 		return nil, err
@@ -126,8 +124,8 @@ func (s *state) openWork() (secret []byte, err error) {
 	return makeSecret(s.tree, s.work, s.secret)
 }
 
-// makeSecret makes the key file, by way of a temporary directory, unless it is
-// there. It returns what is in it.
+// makeSecret makes the key file, by way of a temporary directory, unless it is there. It
+// returns its content.
 func makeSecret(tree durable.Tree, temporary string, secret []byte) ([]byte, error) {
 	if there, err := readSecret(tree); !errors.Is(err, fs.ErrNotExist) {
 		return there, err
@@ -138,11 +136,11 @@ func makeSecret(tree durable.Tree, temporary string, secret []byte) ([]byte, err
 	return readSecret(tree)
 }
 
-// errOtherKey is a key file that was replaced while it is in use.
+// errOtherKey says that the key file was replaced while the key is in use.
 var errOtherKey = errors.New("the key was replaced while lists are served: restart, and the lists are read again")
 
-// reopen makes the directory usable again, or at last, where it was not: it had
-// no space left, could not be written to, or was removed.
+// reopen makes the directory usable again if it was not: the disk was full, it could not be
+// written, or it was removed.
 func (s *state) reopen() {
 	if s.dir == "" || s.readOnly {
 		return
@@ -168,7 +166,7 @@ func (s *state) reopen() {
 	}
 }
 
-// sweepWork removes what processes left that did not end in order.
+// sweepWork removes what killed processes left.
 func sweepWork(tree durable.Tree) {
 	entries, _ := tree.ReadDir(workName) // what is left over does no harm
 	for _, e := range entries {
@@ -180,12 +178,12 @@ func sweepWork(tree durable.Tree) {
 	}
 }
 
-// leftover is the age from which on a temporary file beside what is kept is of a
-// process that was killed: they are written without a pause.
+// leftover is the age from which on a temporary file is one of a killed process: they are
+// written without a pause.
 const leftover = time.Hour
 
-// sweepLists is sweepWork for the directories of the lists, where only what is
-// about to be renamed has another name for a moment.
+// sweepLists removes what killed processes left in the directories of the lists. There only
+// a file that is about to be renamed has another name for a moment.
 func sweepLists(tree durable.Tree) {
 	lists, _ := tree.ReadDir(listsName) // what is left over does no harm
 	for _, l := range lists {
@@ -201,7 +199,7 @@ func sweepLists(tree durable.Tree) {
 	}
 }
 
-// close leaves nothing in work, and nothing noted.
+// close removes the directory in work, and all notes.
 func (s *state) close() {
 	s.endBuilds(func(string) bool { return false })
 	s.closeWork()
@@ -215,7 +213,7 @@ func (s *state) closeWork() {
 	}
 }
 
-// say logs that the directory is of no use, once, and with a nil error that it is
+// say logs once that the directory cannot be used, and with a nil error that it can be used
 // again.
 func (s *state) say(err error) {
 	s.mu.Lock()
@@ -235,7 +233,7 @@ func (s *state) say(err error) {
 // keeping reports whether there is a directory where something may be kept.
 func (s *state) keeping() bool { return s.dir != "" }
 
-// workDir returns the path of where this Store builds; "" where nothing is written.
+// workDir returns the path of the directory where this Store builds; "" if it writes nothing.
 func (s *state) workDir() string {
 	if s.work == "" {
 		return ""
@@ -246,7 +244,7 @@ func (s *state) workDir() string {
 // writable reports whether anything can be kept.
 func (s *state) writable() bool { return s.work != "" }
 
-// newName names a file to build an index in; "" where nothing is kept.
+// newName names a file to build an index in; "" if nothing is kept.
 func (s *state) newName() string {
 	s.reopen()
 	if s.work == "" {
@@ -260,7 +258,7 @@ func (s *state) newName() string {
 	return name
 }
 
-// sweep removes what was built and went nowhere, but for what keep says yes to.
+// sweep removes what was built, except the files for which keep returns true.
 func (s *state) sweep(keep func(name string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -260,9 +260,9 @@ func TestStartOfAnotherProgram(t *testing.T) {
 		t.Fatalf("same %v, stale %v", same, v.stale)
 	}
 	v.stale = true
-	src.live = reading{good: v, stamps: v.stamps}
-	scan := func() reading {
-		r, _ := src.scan(context.Background(), func(dir, name string) {}, nil, patience{})
+	src.live = scanResult{good: v, stamps: v.stamps}
+	scan := func() scanResult {
+		r, _ := src.scan(context.Background(), func(dir, name string) {}, nil, debounce{})
 		return r
 	}
 	if r := scan(); r.err != nil || r.good == v || r.good.stale {

@@ -31,8 +31,8 @@ func ListDir(stateDir, list string) string {
 	return filepath.Join(stateDir, filepath.FromSlash(ListName(list)))
 }
 
-// ListName returns the name of [ListDir] in the state directory. What cannot be the
-// name of a file is written with percent signs, as in URLs.
+// ListName returns the name of [ListDir] in the state directory. Characters that a file
+// name cannot have are percent-encoded, as in URLs.
 func ListName(list string) string {
 	name := url.PathEscape(list)
 	if strings.HasPrefix(name, ".") {

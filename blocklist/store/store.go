@@ -18,11 +18,10 @@ var ErrClosed = errors.New("the list store is closed")
 // Store keeps a Set up to date with the files on disk. Its methods are safe for
 // concurrent use.
 //
-// Files are looked at when the file system reports a change, and at every poll
-// whether it does or not, as network file systems never do. A list that has
-// changed goes live once its files have been left alone for the debounce time;
-// the new Set is built meanwhile, so that both together take no longer than the
-// longer of the two.
+// It looks at files when the file system reports a change, and at each poll whether
+// that does or not: network file systems never do. A list that has changed goes live
+// once its files have been left alone for the debounce time. The new Set is built
+// meanwhile, so that both together take no longer than the longer of the two.
 type Store struct {
 	set      atomic.Pointer[blocklist.Set]
 	counters blocklist.Counters
@@ -41,7 +40,7 @@ type Store struct {
 	config  Config
 	live    *snapshot // what set holds; nil before the first
 	sources []*source
-	staged  *staged
+	staged  *stagedSet
 
 	state    *state
 	wake     chan struct{} // has room for one: something is to be done at another time
@@ -51,9 +50,9 @@ type Store struct {
 	failing  string // why lists were not rebuilt, as was logged; of the loop alone
 }
 
-// Build loads the lists once, without watching them: for checking a
-// configuration. The lists' stats are there even with an error, which names
-// each list without a usable version and is else about the configuration.
+// Build loads the lists once, without watching them: for checking a configuration. It returns
+// the stats of the lists even with an error. The error names each list without a usable
+// version, or is about the configuration.
 func Build(ctx context.Context, c Config) (*blocklist.Set, []blocklist.ListStats, error) {
 	s := newStore(c, false)
 	defer s.cancel()
@@ -67,14 +66,14 @@ func Build(ctx context.Context, c Config) (*blocklist.Set, []blocklist.ListStats
 	return s.Set(), stats, err
 }
 
-// Open loads the lists and starts to watch them. A list without a usable version
-// is an error that names list and file, unless it is optional. The context is
-// for loading; the Store lives until Close.
+// Open loads the lists and starts to watch them. A list without a usable version is an error
+// that names list and file, unless the list is optional. The context is for loading; the
+// Store lives until Close.
 func Open(ctx context.Context, c Config) (*Store, error) {
 	return open(ctx, c, true)
 }
 
-// open is Open, with file system events or on polling alone.
+// open does the work of Open, with file system events or by polling alone.
 func open(ctx context.Context, c Config, events bool) (*Store, error) {
 	s := newStore(c, events)
 	if err := s.load(ctx, c); err != nil {
@@ -99,8 +98,8 @@ func newStore(c Config, events bool) *Store {
 	return s
 }
 
-// Close stops watching and waits until nothing of the Store runs any more. The
-// last Set stays usable.
+// Close stops watching and waits until nothing of the Store runs any more. The last Set stays
+// usable.
 func (s *Store) Close() error {
 	s.cancel()
 	err := s.watcher.Close()
@@ -114,7 +113,7 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Set is the present Set.
+// Set returns the present Set.
 func (s *Store) Set() *blocklist.Set { return s.set.Load() }
 
 // Await waits for a Set of the generation or a later one, and returns it.
@@ -136,10 +135,10 @@ func (s *Store) Await(ctx context.Context, generation uint64) (*blocklist.Set, e
 	}
 }
 
-// Reload replaces the configuration. Lists that are read as before (same paths
-// and options) go on serving what they have; like always they are read again if
-// their files have changed, and once those have been left alone, which Rescan
-// waits for. On an error, as from Open, nothing changes.
+// Reload replaces the configuration. Lists that are read as before (same paths and options) go
+// on serving what they have. As ever they are read again if their files have changed, once
+// those have been left alone. Rescan waits for that. On an error, as from Open, nothing
+// changes.
 func (s *Store) Reload(ctx context.Context, c Config) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,10 +158,9 @@ func (s *Store) Reload(ctx context.Context, c Config) error {
 	return nil
 }
 
-// Rescan looks at all files now. When it returns, what has changed is live; it
-// waits for files that are still being written, as long as the configuration's
-// MaxDebounce. The error joins those of all lists of which the version on disk
-// does not serve.
+// Rescan looks at all files now. When it returns, what has changed is live. It waits for files
+// that are still being written, at most for the configuration's MaxDebounce. The error joins
+// those of all lists whose version on disk does not serve.
 func (s *Store) Rescan(ctx context.Context) error {
 	ctx, stop := s.within(ctx)
 	defer stop()
@@ -181,7 +179,7 @@ func (s *Store) Rescan(ctx context.Context) error {
 	}
 }
 
-// within is a context that ends with the given one, and with the Store.
+// within returns a context that ends with ctx and with the Store.
 func (s *Store) within(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	unhook := context.AfterFunc(s.ctx, func() { cancel(ErrClosed) })

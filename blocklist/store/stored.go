@@ -18,8 +18,7 @@ import (
 	"spamgate/blocklist/segment"
 )
 
-// storedMeta is what an index is kept with: what was read beside the entries, and
-// from what.
+// storedMeta is kept with an index: what was read beside the entries, and from what.
 type storedMeta struct {
 	Program string // that made it
 	Content content
@@ -36,9 +35,9 @@ type storedStamp struct {
 	Looked           time.Time
 }
 
-// storedStamps is the file beside an index with the stamps of its files as they
-// were seen since. Files are touched, and what was seen too soon after a change
-// has to be seen again: see [stamp.racy].
+// storedStamps is the file beside an index with the stamps of its files as they were seen
+// since. Files may be touched, and a file that was read too soon after a change has to be
+// read again: see [stamp.racy].
 type storedStamps struct{ Stamps []storedStamp }
 
 func storeStamps(stamps []stamp) []storedStamp {
@@ -60,8 +59,7 @@ func loadStamps(stored []storedStamp) ([]stamp, error) {
 	return stamps, nil
 }
 
-// program tells builds of the program apart: another one may read lists
-// differently.
+// program names the build of the program: another one may read lists differently.
 var program = sync.OnceValue(func() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -85,32 +83,32 @@ func storedHeader(k *blocklist.Keys, l *List, o readOptions, c *content, stamps 
 	return segment.Header{Source: sourceDigest(k, stamps), Options: optionsDigest(k, l, o), Meta: meta}, nil
 }
 
-// sourceDigest is the digest of what the files hold.
+// sourceDigest returns the digest of what the files hold.
 func sourceDigest(k *blocklist.Keys, stamps []stamp) [32]byte {
 	return k.Digest([]byte(sumOf(stamps)))
 }
 
-// optionsDigest is the digest of all that changes which entries are read.
+// optionsDigest returns the digest of all that decides which entries are read.
 func optionsDigest(k *blocklist.Keys, l *List, o readOptions) [32]byte {
 	return k.Digest([]byte(o.text(l)))
 }
 
-// text is all that changes which entries are read. How large a file may be does
-// not.
+// text returns all that decides which entries are read. How large a file may be does not
+// matter.
 func (o *readOptions) text(l *List) string {
 	return fmt.Sprintf("%q %q %q %t %t %t %d %t %q %t", l.Paths, string(o.Format), o.Column,
 		o.Allow, o.Exact, o.AllowPublicSuffix, o.Now, o.noExceptions, o.protect, o.hold)
 }
 
-// sum is a sum of what text says, which any process makes alike.
+// sum returns a sum of text, which is the same in any process.
 func (o *readOptions) sum(l *List) string {
 	sum := sha256.Sum256([]byte(o.text(l)))
 	return hex.EncodeToString(sum[:])
 }
 
-// load gives the stored version of a list; nil if there is none that can be used.
-// Same says that the list is read as it was then: if not, the version is only
-// there to be compared with.
+// load returns the stored version of a list; nil if there is none that can be used. Same says
+// whether the list is read as it was then. If not, the version is only there to be compared
+// with.
 func (s *state) load(l *List, o readOptions) (v *version, same bool) {
 	if !s.keeping() {
 		return nil, false
@@ -202,9 +200,8 @@ func (s *state) keep(l *List, v *version) error {
 	return s.tree.Sync(dir)
 }
 
-// share makes a version that is kept of one list that of another one as well: a
-// list was renamed, or is there twice. Where the first has another version by now
-// there is nothing to share.
+// share makes the stored version of one list that of another one as well: a list was renamed, or
+// is there twice. If the first has another version by now, share does nothing.
 func (s *state) share(from string, l *List, v *version) error {
 	dir := ListName(l.Name)
 	err := s.tree.MakeDirs(dir)
@@ -229,8 +226,8 @@ func (s *state) share(from string, l *List, v *version) error {
 	return s.tree.Sync(dir)
 }
 
-// keepStamps notes that the files of a kept version look otherwise now, and hold
-// what they held.
+// keepStamps notes that the files of a stored version look different now, and hold what they
+// held.
 func (s *state) keepStamps(l *List, v *version, stamps []stamp) error {
 	if !v.kept || !s.writable() {
 		return nil
@@ -245,7 +242,7 @@ func (s *state) keepStamps(l *List, v *version, stamps []stamp) error {
 	return nil
 }
 
-// store keeps for the next start what serves, and what was seen of its files.
+// store keeps what serves, and what was seen of its files, for the next start.
 func (s *source) store() error {
 	v := s.live.good
 	if v == nil {
@@ -274,7 +271,7 @@ func (s *source) store() error {
 	return errors.Join(err, s.state.keepStamps(s.list, v, s.kept))
 }
 
-// sumOf is the [Opener.ContentSum] of files that were read to their end; "" for others.
+// sumOf returns the [Opener.ContentSum] of files that were read to their end; "" for others.
 func sumOf(stamps []stamp) string {
 	sums := make([][32]byte, len(stamps))
 	for i := range stamps {

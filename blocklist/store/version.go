@@ -9,8 +9,8 @@ import (
 	"spamgate/blocklist/segment"
 )
 
-// version is one list as it was read, whole and good. It is immutable, but for
-// what it learns of itself.
+// version is one list as it was read, complete and good. It is immutable, except for what it
+// learns of itself.
 type version struct {
 	index  *blocklist.Index
 	bits   *bitsFile // of the index; nil for the emptyVersion
@@ -24,10 +24,10 @@ type version struct {
 	// kept says that the state directory has it.
 	kept bool
 
-	// fresh is a version that was read from its files, and not opened.
+	// fresh says that the version was read from its files, and not opened.
 	fresh bool
 
-	// stale is a version that another build of the program made, which may have
+	// stale says that another build of the program made the version, which may have
 	// read the list differently. It serves until the list was read again.
 	stale bool
 }
@@ -41,14 +41,13 @@ func newVersion(s *segment.Segment, c content, stamps []stamp, bits *bitsFile) *
 	return &version{index: blocklist.NewIndex(s, files, bits), bits: bits, stamps: stamps, content: c}
 }
 
-// content is what reading a list's files has told, apart from the entries. It is
-// kept beside them.
+// content is what reading a list's files has shown, apart from the entries. It is kept beside them.
 type content struct {
 	Loaded time.Time // when it was read
 
-	// Pause is how long after the end of an entry's time the list is read
-	// again. Lookups know that the time is over, so there is no hurry; and in a
-	// long list something may end every second.
+	// Pause is how long after an entry has expired the list is read again. Lookups
+	// ignore expired entries, so there is no hurry; and in a long list something may
+	// expire every second.
 	Pause time.Duration
 
 	// Counts of entries and lines, see [blocklist.ListStats].
@@ -61,7 +60,7 @@ type content struct {
 // emptyVersion is the version of an optional list that has none.
 var emptyVersion = &version{index: blocklist.NewIndex(nil, nil, nil)}
 
-// nextUntil is when the next entry expires; zero if none does.
+// nextUntil returns when the next entry expires; zero if none does.
 func (v *version) nextUntil() time.Time {
 	if at := v.index.Segment().NextUntil(); at != 0 {
 		return time.Unix(at, 0)
@@ -69,8 +68,7 @@ func (v *version) nextUntil() time.Time {
 	return time.Time{}
 }
 
-// over is how many of the version's entries had an end that has passed. Damage
-// hides some of them.
+// over returns how many of the version's entries have expired. Damage hides some of them.
 func (v *version) over(now time.Time) (n int) {
 	if until := v.nextUntil(); until.IsZero() || now.Before(until) {
 		return 0
@@ -84,7 +82,7 @@ func (v *version) over(now time.Time) (n int) {
 	return n
 }
 
-// notes are those of all files, each once.
+// notes returns the notes on all files, each once.
 func (v *version) notes() (notes []string) {
 	for _, f := range v.Files {
 		for _, note := range f.Notes {
@@ -96,8 +94,8 @@ func (v *version) notes() (notes []string) {
 	return notes
 }
 
-// current reports that the version, which may be nil, is what its files say as
-// they are: they need not be read again unless they change.
+// current reports whether the version, which may be nil, is what its files say: they need not be
+// read again unless they change.
 func (v *version) current() bool {
 	if v == nil || v.stale || v.early() || v.index.Damaged() {
 		return false
@@ -106,17 +104,16 @@ func (v *version) current() bool {
 	return due.IsZero() || time.Now().Before(due)
 }
 
-// early reports that the clock was ahead when entries were left out whose time was
-// over: it may not be.
+// early reports whether the clock was ahead when expired entries were left out: they may not have
+// expired yet.
 func (v *version) early() bool { return v.Expired > 0 && time.Now().Before(v.Loaded) }
 
-// pauses is how many times as long as reading a list takes it is left alone when
-// entries have expired: then that is all that a core does for a twentieth of its
-// time.
+// pauses is the ratio of the pause to the time that reading a list takes: a list in which
+// something expires all the time takes a twentieth of a core.
 const pauses = 20
 
-// due is when the list has to be read again since entries have expired; zero if
-// none will.
+// due returns when the list has to be read again since entries have expired; zero if none
+// will.
 func (v *version) due() time.Time {
 	until := v.nextUntil()
 	if until.IsZero() {
@@ -125,7 +122,7 @@ func (v *version) due() time.Time {
 	return until.Add(v.Pause)
 }
 
-// entriesOf is how many entries the version has from a file, or for "" from all.
+// entriesOf returns how many entries the version has from a file; "" stands for all files.
 func (v *version) entriesOf(path string) int {
 	if v == nil {
 		return 0
@@ -139,8 +136,8 @@ func (v *version) entriesOf(path string) int {
 	return 0
 }
 
-// readOptions is how a list's files are read. Lists with equal options get equal
-// versions from equal files.
+// readOptions are how a list's files are read. Lists with equal options get equal versions from
+// equal files.
 type readOptions struct {
 	listfile.Options
 	noExceptions bool

@@ -2,28 +2,26 @@ package store
 
 import "time"
 
-// This file is about what makes the Store look at its lists although no file has
-// changed: entries expire, and an index turns out to be damaged.
+// This file says what makes the Store look at its lists although no file has changed:
+// entries expire, and an index turns out to be damaged.
 
-// rouse has the loop think again about what is to be done when.
-func (s *Store) rouse() {
+// wakeLoop makes the loop decide again what to do when.
+func (s *Store) wakeLoop() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
 	}
 }
 
-// rebuild asks for the lists to be read again whose indexes are damaged. Lookups
-// call it.
+// rebuild asks for the lists with damaged indexes to be read again. Lookups call it.
 func (s *Store) rebuild() {
 	s.damage.Store(true)
-	s.rouse()
+	s.wakeLoop()
 }
 
-// noteExpiry finds out when a list is due to be read again since an entry has
-// expired. A list of which the version
-// on disk does not serve is not waited for: lookups pass over what has expired,
-// and reading it again would not change what serves.
+// noteExpiry notes when a list is due to be read again since an entry has expired. A list
+// whose version on disk does not serve does not count: lookups ignore what has expired, and
+// reading the list again would not change what serves.
 func (s *Store) noteExpiry() {
 	var next time.Time
 	for _, src := range s.sources {
@@ -37,11 +35,11 @@ func (s *Store) noteExpiry() {
 		at = next.UnixMicro()
 	}
 	if s.expiry.Swap(at) != at {
-		s.rouse()
+		s.wakeLoop()
 	}
 }
 
-// nextExpiry is what noteExpiry found; zero: never.
+// nextExpiry returns what noteExpiry has noted; zero: never.
 func (s *Store) nextExpiry() time.Time {
 	if at := s.expiry.Load(); at != 0 {
 		return time.UnixMicro(at)

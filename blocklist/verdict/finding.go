@@ -34,8 +34,8 @@ func Strictest(findings []Finding) Finding {
 	return best
 }
 
-// Decide is Strictest for recipients that are all reachable by every sender
-// (exempt) or not. For exempt recipients nothing stricter than Tag counts.
+// Decide returns the finding that decides for recipients that are all reachable by every
+// sender (exempt) or not. For exempt recipients nothing stricter than Tag counts.
 func Decide(findings []Finding, exempt bool) Finding {
 	best := Strictest(findings)
 	if !exempt || best.Verdict.Action <= Tag {

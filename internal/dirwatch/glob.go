@@ -159,8 +159,7 @@ func (f *finder) enter(s step, name pathName) error {
 	return f.walk(s)
 }
 
-// fail makes the error about the path as the list puts it, or none where a
-// pattern was only trying.
+// fail returns the error with the path as the caller gave it, or none if a pattern was only trying.
 func (s *step) fail(err error) error {
 	nowhere := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP)
 	if s.globbed && nowhere {
@@ -178,14 +177,14 @@ func withoutPath(err error) error {
 	return err
 }
 
-// joinName is filepath.Join without its cleaning, which would take "link/.." to
-// be nothing.
+// joinName joins without the cleaning of filepath.Join, which would take "link/.." to be
+// nothing.
 func joinName(dir, name string) string {
 	return strings.TrimSuffix(dir, "/") + "/" + name
 }
 
-// matchName is filepath.Match as a shell does it: a leading dot must be there in
-// the pattern too. Validate has seen that the pattern is well-formed.
+// matchName matches as a shell does: the pattern must have a leading dot if the name has one. The
+// pattern must be well-formed.
 func matchName(pattern, name string) bool {
 	if strings.HasPrefix(name, ".") && !strings.HasPrefix(pattern, ".") {
 		return false

@@ -11,42 +11,42 @@ import (
 	"spamgate/internal/dirwatch"
 )
 
-// reading is what came of looking at a list's files. It is immutable. Where err
-// is set, good is the version that serves nevertheless.
-type reading struct {
-	good   *version  // what serves; nil: nothing yet
+// scanResult is the result of looking at a list's files. It is immutable. If err is set, good
+// is the version that serves nevertheless.
+type scanResult struct {
+	good   *version  // what serves; nil: none yet
 	stamps []stamp   // the files as they were seen, good or not
-	err    error     // why they do not serve; nil if good is what they hold
+	err    error     // why the files do not serve; nil if good is what they hold
 	since  time.Time // when err came up
 }
 
 // version returns what serves, the emptyVersion if nothing does.
-func (r *reading) version() *version {
+func (r *scanResult) version() *version {
 	if r.good == nil {
 		return emptyVersion
 	}
 	return r.good
 }
 
-// failed is the reading after something went wrong: what served goes on serving.
-func (r *reading) failed(stamps []stamp, err error) reading {
+// failed returns the result after a failure: the version that served goes on serving.
+func (r *scanResult) failed(stamps []stamp, err error) scanResult {
 	since := r.since
 	if r.err == nil {
 		since = time.Now()
 	}
-	return reading{good: r.good, stamps: stamps, err: err, since: since}
+	return scanResult{good: r.good, stamps: stamps, err: err, since: since}
 }
 
 // source is a list, and how far it has been read.
 type source struct {
 	list    *List
 	options readOptions
-	live    reading // what serves
-	logged  string  // the error that was last logged
+	live    scanResult // what serves
+	logged  string     // the error that was last logged
 
 	opener    Opener
 	state     *state
-	protected *protected
+	protected *protectedNames
 	follow    func(path string, from io.Reader) io.Reader // see [Config.Follow]; may be nil
 	advice    func(list string, r Remedy) string          // see [Config.Advise]; may be nil
 	kept      []stamp                                     // as the state directory has them; nil: as the version does
@@ -56,7 +56,7 @@ type source struct {
 	// state directory knows of.
 	accepted []string
 
-	mending mending // what was last mended in vain
+	mending repairAttempt // what was last mended in vain
 
 	deferred bool // it was left unread at the start, as was logged
 
@@ -69,34 +69,33 @@ type source struct {
 	writing, broken time.Time
 }
 
-// sameFiles reports that both read the same files in the same way. How large a
-// file may be is no part of that: it says what is held, as guards do.
+// sameFiles reports whether both read the same files in the same way. How large a file may be
+// does not matter: like the guards it only decides what is held.
 func (s *source) sameFiles(t *source) bool {
 	ours, theirs := s.options, t.options
 	ours.MaxBytes, theirs.MaxBytes = 0, 0
 	return ours == theirs && slices.Equal(s.list.Paths, t.list.Paths)
 }
 
-// sameName reports that both are the list of one name.
+// sameName reports whether both are the list of one name.
 func (s *source) sameName(t *source) bool { return s.list.Name == t.list.Name }
 
-// patience says how long a change has to wait until it is believed. Files that
-// were changed less than quiet ago may still be being written, and those that
-// have gone may be on their way back, as some editors do it. What never comes to
-// rest is believed after atMost. The zero patience waits for nothing.
-type patience struct{ quiet, atMost time.Duration }
+// debounce says how long a change has to wait until it counts. Files that were changed less
+// than quiet ago may still be being written, and those that have gone may be on their way
+// back, as some editors do it. A change that never comes to rest counts after atMost. The
+// zero debounce waits for nothing.
+type debounce struct{ quiet, atMost time.Duration }
 
-// readAttempts is how often a list is read that changes while it is read, before
-// that is an error.
+// readAttempts is how often a list is read again that changes while it is read.
 const readAttempts = 3
 
-// scan looks at the source's files, and reads them if they have changed. Staged
-// is an earlier scan's result that has not gone live, or nil. Of the source
-// nothing changes but what it remembers of waiting.
+// scan looks at the source's files, and reads them if they have changed. Staged is an earlier
+// result that has not gone live, or nil. Of the source nothing changes except what it
+// remembers of waiting.
 //
-// When a change is not to be believed yet, the reading is the live one and again
-// is when to look next; else again is zero.
-func (s *source) scan(ctx context.Context, watch func(dir, name string), staged *reading, p patience) (r reading, again time.Time) {
+// If a change has to wait, the result is the live one and again is when to look next; else
+// again is zero.
+func (s *source) scan(ctx context.Context, watch func(dir, name string), staged *scanResult, p debounce) (r scanResult, again time.Time) {
 	s.live.version().index.Segment().Recheck()
 	r, again = s.scanFiles(ctx, watch, staged, p)
 	if r.err != nil && r.good != nil && r.good.index.Damaged() {
@@ -105,9 +104,8 @@ func (s *source) scan(ctx context.Context, watch func(dir, name string), staged 
 	return r, again
 }
 
-// scanFiles is scan but for an index that is damaged while the files do not hold
-// what it was made of.
-func (s *source) scanFiles(ctx context.Context, watch func(dir, name string), staged *reading, p patience) (r reading, again time.Time) {
+// scanFiles does the work of scan, except for the repair of a damaged index.
+func (s *source) scanFiles(ctx context.Context, watch func(dir, name string), staged *scanResult, p debounce) (r scanResult, again time.Time) {
 	var stamps []stamp
 	paths, err := dirwatch.Find(s.list.Paths, watch)
 	if err == nil {
@@ -152,9 +150,9 @@ func (s *source) scanFiles(ctx context.Context, watch func(dir, name string), st
 	return r, again
 }
 
-// unsettled is how much longer to wait before what was found, or the error that
-// was met, is believed; zero or less: no longer.
-func (s *source) unsettled(stamps []stamp, err error, p patience) time.Duration {
+// unsettled returns how much longer to wait before what was found, or the error, counts; zero
+// or less: no longer.
+func (s *source) unsettled(stamps []stamp, err error, p debounce) time.Duration {
 	if p.quiet == 0 {
 		return 0
 	}
@@ -177,13 +175,13 @@ func (s *source) unsettled(stamps []stamp, err error, p patience) time.Duration 
 	return s.waitForWriter(min(wait, quiet), p) // more where the file's clock is ahead
 }
 
-// clockTick is how much older than it is a file may look: Linux takes the times
-// of files from a clock that goes on with each tick of the kernel, which is up to
-// 10 ms long (CONFIG_HZ).
+// clockTick is how much older than it is a file may look. Linux takes the times of files from
+// a clock that advances with each tick of the kernel, which is up to 10 ms long
+// (CONFIG_HZ).
 const clockTick = 10 * time.Millisecond
 
-// waitForWriter cuts a wait to what is left of the patience.
-func (s *source) waitForWriter(wait time.Duration, p patience) time.Duration {
+// waitForWriter limits a wait to what is left of the longest one.
+func (s *source) waitForWriter(wait time.Duration, p debounce) time.Duration {
 	if wait <= 0 {
 		return 0
 	}
@@ -194,14 +192,14 @@ func (s *source) waitForWriter(wait time.Duration, p patience) time.Duration {
 	return min(wait, p.atMost-now.Sub(s.writing))
 }
 
-// lacks reports that a file which serves is not among the stamps.
-func (r *reading) lacks(stamps []stamp) bool {
+// lacks reports whether a file that serves is missing from the stamps.
+func (r *scanResult) lacks(stamps []stamp) bool {
 	return slices.ContainsFunc(r.version().stamps, func(served stamp) bool {
 		return !slices.ContainsFunc(stamps, func(s stamp) bool { return s.path == served.path })
 	})
 }
 
-// tooBig is an error if a file is too big to be looked into.
+// tooBig returns an error if a file is too big to be read.
 func (s *source) tooBig(stamps []stamp) error {
 	for _, f := range stamps {
 		if err := tooBig(f.size, s.options.MaxBytes); err != nil {
@@ -211,8 +209,8 @@ func (s *source) tooBig(stamps []stamp) error {
 	return nil
 }
 
-// mustRead reports that the files have to be read although they are as they were:
-// what was made of them is of no use, or what was held has been accepted.
+// mustRead reports whether the files have to be read although they have not changed: what was
+// made of them is of no use, or what was held has been accepted.
 func (s *source) mustRead() bool {
 	if s.live.err == nil {
 		return s.live.good != nil && !s.live.good.current()
@@ -235,21 +233,21 @@ func (s *source) isAccepted(sum string) bool {
 	if err != nil {
 		s.state.say(err)
 	}
-	return slices.Contains(contents, accepted{sum, s.options.sum(s.list)})
+	return slices.Contains(contents, acceptedContent{sum, s.options.sum(s.list)})
 }
 
-// read reads the files that stamps are of, unless they hold what is known.
-// With an error the reading has stamps alone, if anything.
-func (s *source) read(ctx context.Context, stamps []stamp, staged *reading) (reading, error) {
+// read reads the files that the stamps are of, unless what they hold is known. With an error
+// the result has stamps alone, if anything.
+func (s *source) read(ctx context.Context, stamps []stamp, staged *scanResult) (scanResult, error) {
 	var err error
 	if s.looksKnown(stamps, staged) {
 		for i := range stamps {
 			if stamps[i], err = s.opener.readStamped(ctx, stamps[i].path, nil); err != nil {
-				return reading{}, err
+				return scanResult{}, err
 			}
 		}
 	}
-	seen := reading{stamps: stamps}
+	seen := scanResult{stamps: stamps}
 	switch good := s.live.good; {
 	case good.current() && sameContent(good.stamps, stamps):
 		seen.good = good
@@ -263,9 +261,9 @@ func (s *source) read(ctx context.Context, stamps []stamp, staged *reading) (rea
 	return seen, err
 }
 
-// looksKnown reports that files of these sizes were read before, to their end, so
-// that looking whether they hold the same may spare making an index of them.
-func (s *source) looksKnown(stamps []stamp, staged *reading) bool {
+// looksKnown reports whether files of these sizes were read before, to their end. Then checking
+// whether they hold the same may spare making an index of them.
+func (s *source) looksKnown(stamps []stamp, staged *scanResult) bool {
 	sameSizes := func(known []stamp) bool {
 		return sumOf(known) != "" && equalStamps(known, stamps, func(p, q *stamp) bool { return p.size == q.size })
 	}

@@ -14,28 +14,27 @@ import (
 	"spamgate/internal/durable"
 )
 
-// Reading a list may be more than the machine, or a limit of the service, has memory
-// for: the process is killed then, started again, and killed again. So it is noted
-// that a version of a list is being read, until that is live or given up, and what is
-// found noted by a process that is gone counts as a kill.
+// Reading a list may take more memory than the machine, or a limit of the service,
+// has. The process is killed then, started again, and killed again. So each process
+// notes that it is reading a version of a list, until that is live or given up. A
+// note of a process that is gone counts as a kill.
 
-// mostKills is how often a process may have been killed while it read a version, until
-// that is held.
+// mostKills is how many processes may be killed while they read a version until it is held.
 const mostKills = 2
 
-// ErrKilled is said of a version that processes were killed over. Use errors.Is. It is
-// an [ErrHeld]; what accepts it has it tried once more.
+// ErrKilled is the error of a version over which processes were killed. It is an [ErrHeld].
+// Accepting what is held makes the next Store try once more. Use errors.Is.
 var ErrKilled error = heldError("the gate was killed twice while it read this version of the list, probably because memory ran out")
 
-// building is the file "building" of a list's directory.
-type building struct {
+// buildRecord is the file "building" of a list's directory.
+type buildRecord struct {
 	Version string `json:"version"` // see versionID
 	Kills   int    `json:"kills"`   // processes that were killed over it
 	Work    string `json:"work"`    // the directory of the process that is at it; "": none is
 }
 
-// versionID names a version before it is read: by how its files look, and how they are
-// read. So files that were changed, or only touched, are another one.
+// versionID names a version before it is read, by how its files look and how they are read.
+// So changing the files, or only touching them, makes another one.
 func versionID(stamps []stamp, o *readOptions, l *List) string {
 	h := sha256.New()
 	fmt.Fprintln(h, o.sum(l))
@@ -47,19 +46,19 @@ func versionID(stamps []stamp, o *readOptions, l *List) string {
 
 func buildingFile(list string) string { return path.Join(ListName(list), buildingName) }
 
-// readBuilding reads what is noted of a list. What is missing or damaged says nothing.
-func readBuilding(tree durable.Tree, list string) (b building, err error) {
+// readBuilding reads the record of a list. One that is missing or damaged is empty.
+func readBuilding(tree durable.Tree, list string) (b buildRecord, err error) {
 	text, err := tree.ReadFile(buildingFile(list), maxSmall)
 	if errors.Is(err, fs.ErrNotExist) {
 		return b, nil
 	}
 	if err == nil && json.Unmarshal(text, &b) != nil {
-		b = building{}
+		b = buildRecord{}
 	}
 	return b, err
 }
 
-// kills is how many processes were killed while they read a version.
+// kills returns how many processes were killed while they read a version.
 func (s *state) kills(list, version string) int {
 	if !s.keeping() {
 		return 0
@@ -77,7 +76,7 @@ func (s *state) kills(list, version string) int {
 	return b.Kills
 }
 
-// atWork reports whether the process lives whose directory for work that is.
+// atWork reports whether the process lives that works in this directory.
 func (s *state) atWork(work string) bool {
 	if work == s.work {
 		return true
@@ -89,13 +88,13 @@ func (s *state) atWork(work string) bool {
 	return errors.Is(err, syscall.EWOULDBLOCK)
 }
 
-// beginBuild notes that a version is being read. It is not synced: a kill does not
-// need it, and a loss of power is none of memory.
+// beginBuild notes that a version is being read. The note is not synced: it is for
+// processes that are killed, and a loss of power has nothing to do with memory.
 func (s *state) beginBuild(list, version string) {
 	if !s.writable() {
 		return
 	}
-	if err := s.noteBuild(list, building{version, s.kills(list, version), s.work}); err != nil {
+	if err := s.noteBuild(list, buildRecord{version, s.kills(list, version), s.work}); err != nil {
 		s.log.Debug("not noted that the list is being read", "list", list, "error", err)
 		return
 	}
@@ -104,7 +103,7 @@ func (s *state) beginBuild(list, version string) {
 	s.building[list] = true
 }
 
-func (s *state) noteBuild(list string, b building) error {
+func (s *state) noteBuild(list string, b buildRecord) error {
 	text, err := json.Marshal(b)
 	if err != nil {
 		return err
@@ -123,9 +122,9 @@ func (s *state) noteBuild(list string, b building) error {
 	return f.Place(buildingFile(list))
 }
 
-// endBuilds removes what beginBuild has noted, but for lists that keep says yes to:
-// they have gone live, or there was something wrong with them. What another process
-// has noted meanwhile stays.
+// endBuilds removes the notes of beginBuild, except those of lists for which keep returns
+// true. The others have gone live, or something was wrong with them. It leaves what
+// another process has noted meanwhile.
 func (s *state) endBuilds(keep func(list string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,9 +139,9 @@ func (s *state) endBuilds(keep func(list string) bool) {
 	}
 }
 
-// killed is the error of a version that processes were killed over, if something can
-// serve in its place; nil for others. A list that has nothing is tried again and again:
-// the gate does not start without it.
+// killed returns the error of a version over which processes were killed, if something can
+// serve in its place; else nil. A list that has nothing to serve is tried again and
+// again: the Store does not open without it.
 func (s *source) killed(stamps []stamp) error {
 	if s.live.good == nil && !s.list.Optional {
 		return nil
@@ -153,8 +152,8 @@ func (s *source) killed(stamps []stamp) error {
 	return s.advise(ErrKilled, RetryKilled)
 }
 
-// RetryBuild has a version of a list that is held for [ErrKilled] tried once more, by
-// the next Store with that state directory.
+// RetryBuild makes the next Store with that state directory try once more to read a
+// version that is held because of [ErrKilled].
 func RetryBuild(c Config, list string) error {
 	if err := c.check(); err != nil {
 		return fmt.Errorf("list %q: %w", list, err)
@@ -169,7 +168,7 @@ func RetryBuild(c Config, list string) error {
 	return nil
 }
 
-// retryBuild leaves the version one kill: with the next it is held again.
+// retryBuild leaves the version one kill: with the next one it is held again.
 func retryBuild(tree durable.Tree, list string) error {
 	b, err := readBuilding(tree, list)
 	if err != nil {
