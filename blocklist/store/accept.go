@@ -44,15 +44,12 @@ func contentSum(files [][sha256.Size]byte) string {
 // configuration says now. It may be called before the content is there. A Store with
 // that state directory takes notice when it next looks at the list.
 func AcceptContent(c Config, list, sum string) error {
-	if err := c.check(); err != nil {
-		return fmt.Errorf("accepting a content of list %q: %w", list, err)
+	l, err := c.list(list)
+	if err != nil {
+		return err
 	}
-	i := slices.IndexFunc(c.Lists, func(l List) bool { return l.Name == list })
-	if i < 0 {
-		return fmt.Errorf("list %q: %w", list, ErrUnknownList)
-	}
-	o := c.readOptions(&c.Lists[i])
-	return acceptContent(c.StateDir, list, acceptedContent{sum, o.sum(&c.Lists[i])})
+	o := c.readOptions(l)
+	return acceptContent(c.StateDir, list, acceptedContent{sum, o.sum(l)})
 }
 
 // AcceptContent calls the function AcceptContent with the Store's configuration.
@@ -63,36 +60,36 @@ func (s *Store) AcceptContent(list, sum string) error {
 	return AcceptContent(c, list, sum)
 }
 
-func acceptContent(stateDir, list string, content acceptedContent) error {
-	sum := content.SHA256
-	if b, err := hex.DecodeString(sum); err != nil || len(b) != sha256.Size {
-		return fmt.Errorf("accepting a content of list %q: %q is not a SHA-256 in hexadecimal", list, sum)
+func acceptContent(stateDir, list string, content acceptedContent) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("accepting a content of list %q: %w", list, err)
+		}
+	}()
+	if b, err := hex.DecodeString(content.SHA256); err != nil || len(b) != sha256.Size {
+		return fmt.Errorf("%q is not a SHA-256 in hexadecimal", content.SHA256)
 	}
 	tree, dir := durable.In(stateDir), ListName(list)
 	if err := tree.MakeDirs(dir); err != nil {
-		return fmt.Errorf("accepting a content of list %q: %w", list, err)
+		return err
 	}
 	// Two of us at once must not lose what the other adds.
 	unlock, err := tree.Lock(dir)
 	if err != nil {
-		return fmt.Errorf("accepting a content of list %q: %w", list, err)
+		return err
 	}
 	defer unlock()
 	all, err := acceptedContents(tree, dir)
 	if err != nil {
-		return fmt.Errorf("accepting a content of list %q: %w", list, err)
+		return err
 	}
 	all = slices.DeleteFunc(all, func(other acceptedContent) bool { return other == content })
 	all = append(all, content)
-	all = all[max(0, len(all)-maxAccepted):]
-	text, err := json.Marshal(acceptedFile{all})
-	if err == nil {
-		err = tree.WriteFile(path.Join(dir, acceptedName), dir, newPattern, append(text, '\n'))
-	}
+	text, err := json.Marshal(acceptedFile{all[max(0, len(all)-maxAccepted):]})
 	if err != nil {
-		return fmt.Errorf("accepting a content of list %q: %w", list, err)
+		return err
 	}
-	return nil
+	return tree.WriteFile(path.Join(dir, acceptedName), dir, newPattern, append(text, '\n'))
 }
 
 // Why Accept has nothing to accept. Use errors.Is.

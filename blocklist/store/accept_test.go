@@ -82,7 +82,7 @@ func TestAcceptContent(t *testing.T) {
 		t.Error(err)
 	}
 	// However old the file is by now, so that it would not be looked into.
-	s.sources[0].live.stamps[0].looked = time.Now().Add(2 * racyFor)
+	s.sources[0].live.stamps[0].Looked = time.Now().Add(2 * racyFor)
 	accept("example.net\n")
 	if set, err := rescan(t, s); err != nil || listed(t, set, "u@example.net") != verdict.Reject {
 		t.Errorf("accepted afterwards: %v", err)

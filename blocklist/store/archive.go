@@ -192,7 +192,7 @@ func packVersion(ctx context.Context, tree durable.Tree, temporary, final, sum s
 		if err := packFile(ctx, tree, path.Join(temporary, packedName(i)), s, stepAside); err != nil {
 			return err
 		}
-		meta.Files = append(meta.Files, versionFileMeta{s.path, s.size, hex.EncodeToString(s.digest[:])})
+		meta.Files = append(meta.Files, versionFileMeta{s.Path, s.Size, hex.EncodeToString(s.Digest[:])})
 	}
 	text, err := json.MarshalIndent(meta, "", "\t")
 	if err == nil {
@@ -218,14 +218,14 @@ func packFile(ctx context.Context, tree durable.Tree, to string, from stamp, ste
 	if err != nil {
 		return fmt.Errorf("%s: %w", tree.Path(to), err)
 	}
-	got, err := Opener{tree.Dir()}.readStamped(ctx, from.path, func(r io.Reader) error {
+	got, err := Opener{tree.Dir()}.readStamped(ctx, from.Path, func(r io.Reader) error {
 		_, err := io.Copy(z, asideReader{r, stepAside})
 		return err
 	})
 	if errClose := z.Close(); err == nil {
 		err = errClose
 	}
-	if err == nil && got.digest != from.digest {
+	if err == nil && got.Digest != from.Digest {
 		err = ErrChanged
 	}
 	if err == nil {

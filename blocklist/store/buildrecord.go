@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"slices"
 	"syscall"
 
 	"spamgate/internal/durable"
@@ -39,7 +38,7 @@ func versionID(stamps []stamp, o *readOptions, l *List) string {
 	h := sha256.New()
 	fmt.Fprintln(h, o.sum(l))
 	for _, s := range stamps {
-		fmt.Fprintf(h, "%q %d %d %d %d %d\n", s.path, s.device, s.inode, s.size, s.modified, s.change)
+		fmt.Fprintf(h, "%q %d %d %d %d %d\n", s.Path, s.Device, s.Inode, s.Size, s.Modified, s.Change)
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
@@ -155,12 +154,8 @@ func (s *source) killed(stamps []stamp) error {
 // RetryBuild makes the next Store with that state directory try once more to read a
 // version that is held because of [ErrKilled].
 func RetryBuild(c Config, list string) error {
-	if err := c.check(); err != nil {
-		return fmt.Errorf("list %q: %w", list, err)
-	}
-	i := slices.IndexFunc(c.Lists, func(l List) bool { return l.Name == list })
-	if i < 0 {
-		return fmt.Errorf("list %q: %w", list, ErrUnknownList)
+	if _, err := c.list(list); err != nil {
+		return err
 	}
 	if err := retryBuild(durable.In(c.StateDir), list); err != nil {
 		return fmt.Errorf("list %q: %w", list, err)

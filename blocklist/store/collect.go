@@ -54,35 +54,35 @@ type worker struct {
 
 // read reads one of the list's files, and returns the stamp of what was read.
 func (c *collector) read(ctx context.Context, file int, want stamp) (stamp, error) {
-	c.file, c.path, c.workers = file, want.path, nil
-	stats := blocklist.FileStats{Path: want.path, Size: want.size, Modified: time.Unix(0, want.modified)}
+	c.file, c.path, c.workers = file, want.Path, nil
+	stats := blocklist.FileStats{Path: want.Path, Size: want.Size, Modified: time.Unix(0, want.Modified)}
 	workers := 1
-	if want.size >= parallelFrom {
+	if want.Size >= parallelFrom {
 		workers = runtime.GOMAXPROCS(0)
 	}
 	var problems []blocklist.FileProblem
 	parse := func(r io.Reader) error {
 		if c.follow != nil {
-			r = c.follow(want.path, r)
+			r = c.follow(want.Path, r)
 		}
 		res, err := listfile.ReadParallel(ctx, r, c.options.Options, workers, c.sink, func(p listfile.Problem) {
 			if p.TooLong && c.long == nil {
-				c.long = &blocklist.FileProblem{File: want.path, Problem: p}
+				c.long = &blocklist.FileProblem{File: want.Path, Problem: p}
 			}
-			problems = keepProblem(problems, blocklist.FileProblem{File: want.path, Problem: p})
+			problems = keepProblem(problems, blocklist.FileProblem{File: want.Path, Problem: p})
 		})
 		count(&stats, res)
 		if res.Lines == 0 {
-			c.empty = append(c.empty, want.path)
+			c.empty = append(c.empty, want.Path)
 		}
 		return c.explain(err)
 	}
-	got, err := c.open(ctx, want.path, parse)
+	got, err := c.open(ctx, want.Path, parse)
 	if err != nil {
 		return got, err
 	}
-	if got.attributes != want.attributes || want.digest != [len(want.digest)]byte{} && got.digest != want.digest {
-		return got, &fs.PathError{Op: "read", Path: want.path, Err: ErrChanged}
+	if got.attributes != want.attributes || want.Digest != [len(want.Digest)]byte{} && got.Digest != want.Digest {
+		return got, &fs.PathError{Op: "read", Path: want.Path, Err: ErrChanged}
 	}
 	c.add(stats, problems)
 	return got, nil

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -170,6 +171,15 @@ type Config struct {
 	Logger *slog.Logger
 
 	protected *protectedNames // Protect, once it was checked
+}
+
+// list checks the configuration, and returns the list of a name.
+func (c *Config) list(name string) (*List, error) {
+	err := c.check()
+	if i := slices.IndexFunc(c.Lists, func(l List) bool { return l.Name == name }); i >= 0 && err == nil {
+		return &c.Lists[i], nil
+	}
+	return nil, fmt.Errorf("list %q: %w", name, cmp.Or(err, ErrUnknownList))
 }
 
 // withDefaults returns the configuration with the defaults filled in.

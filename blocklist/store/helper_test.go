@@ -282,3 +282,6 @@ func versionAt(s *Store, list int) *version {
 	defer s.mu.Unlock()
 	return s.live.versions[list]
 }
+
+// ListDir returns the path of a list's directory in a state directory.
+func ListDir(stateDir, list string) string { return filepath.Join(stateDir, ListName(list)) }

@@ -65,7 +65,7 @@ func TestSchedule(t *testing.T) {
 func TestUnsettled(t *testing.T) {
 	p := debounce{quiet: time.Minute, atMost: time.Hour}
 	fault := errors.New("fault")
-	served := []stamp{{path: "/a"}, {path: "/b"}}
+	served := []stamp{{Path: "/a"}, {Path: "/b"}}
 	cases := []struct {
 		name            string
 		changed         time.Duration // ago
@@ -102,7 +102,7 @@ func TestUnsettled(t *testing.T) {
 		}
 		var stamps []stamp
 		for _, path := range []string{"/a", "/b", "/c"}[:c.files] {
-			stamps = append(stamps, stamp{path: path, attributes: attributes{change: now.Add(-c.changed).UnixNano()}})
+			stamps = append(stamps, stamp{Path: path, attributes: attributes{Change: now.Add(-c.changed).UnixNano()}})
 		}
 		got := max(0, s.unsettled(stamps, c.err, p))
 		if got > c.want+clockTick || got < c.want-time.Since(now) || c.want == 0 && got > 0 {
@@ -113,7 +113,7 @@ func TestUnsettled(t *testing.T) {
 		}
 	}
 	// However short it is to be left alone, its time may be a tick too early.
-	ahead := []stamp{{path: "/a", attributes: attributes{change: time.Now().Add(time.Hour).UnixNano()}}}
+	ahead := []stamp{{Path: "/a", attributes: attributes{Change: time.Now().Add(time.Hour).UnixNano()}}}
 	if got := new(source).unsettled(ahead, nil, debounce{1, time.Hour}); got != 1+clockTick {
 		t.Errorf("wait %v", got)
 	}

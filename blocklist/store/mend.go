@@ -44,7 +44,7 @@ func (s *source) mend(ctx context.Context, damaged *version, staged *scanResult)
 	p := s.plan()
 	p.known = sumOf(damaged.stamps)
 	p.open = func(ctx context.Context, file string, use func(io.Reader) error) (stamp, error) {
-		i := slices.IndexFunc(damaged.stamps, func(s stamp) bool { return s.path == file })
+		i := slices.IndexFunc(damaged.stamps, func(s stamp) bool { return s.Path == file })
 		return damaged.stamps[i], readKept(ctx, s.state.tree, path.Join(dir, packedName(i)), damaged.stamps[i], use)
 	}
 	v, _, err := s.buildAs(ctx, p, damaged.stamps)
@@ -87,7 +87,7 @@ func (s *state) keptVersion(list string, files []stamp) (id, dir string) {
 
 // readKept calls use with the content of a saved file. It fails unless that is what the stamp says.
 func readKept(ctx context.Context, tree durable.Tree, packed string, want stamp, use func(io.Reader) error) error {
-	meta := versionFileMeta{Path: want.path, SHA256: hex.EncodeToString(want.digest[:])}
+	meta := versionFileMeta{Path: want.Path, SHA256: hex.EncodeToString(want.Digest[:])}
 	return extractFile(tree, packed, meta, func(_ string, content io.Reader) error {
 		r := &untilDone{ctx, content}
 		if err := use(r); err != nil {

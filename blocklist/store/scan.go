@@ -170,7 +170,7 @@ func (s *source) unsettled(stamps []stamp, err error, p debounce) time.Duration 
 	quiet := p.quiet + clockTick
 	var wait time.Duration
 	for i := range stamps {
-		wait = max(wait, quiet-age(stamps[i].change, now))
+		wait = max(wait, quiet-age(stamps[i].Change, now))
 	}
 	return s.waitForWriter(min(wait, quiet), p) // more where the file's clock is ahead
 }
@@ -195,15 +195,15 @@ func (s *source) waitForWriter(wait time.Duration, p debounce) time.Duration {
 // lacks reports whether a file that serves is missing from the stamps.
 func (r *scanResult) lacks(stamps []stamp) bool {
 	return slices.ContainsFunc(r.version().stamps, func(served stamp) bool {
-		return !slices.ContainsFunc(stamps, func(s stamp) bool { return s.path == served.path })
+		return !slices.ContainsFunc(stamps, func(s stamp) bool { return s.Path == served.Path })
 	})
 }
 
 // tooBig returns an error if a file is too big to be read.
 func (s *source) tooBig(stamps []stamp) error {
 	for _, f := range stamps {
-		if err := tooBig(f.size, s.options.MaxBytes); err != nil {
-			return &fs.PathError{Op: "read", Path: f.path, Err: err}
+		if err := tooBig(f.Size, s.options.MaxBytes); err != nil {
+			return &fs.PathError{Op: "read", Path: f.Path, Err: err}
 		}
 	}
 	return nil
@@ -242,7 +242,7 @@ func (s *source) read(ctx context.Context, stamps []stamp, staged *scanResult) (
 	var err error
 	if s.looksKnown(stamps, staged) {
 		for i := range stamps {
-			if stamps[i], err = s.opener.readStamped(ctx, stamps[i].path, nil); err != nil {
+			if stamps[i], err = s.opener.readStamped(ctx, stamps[i].Path, nil); err != nil {
 				return scanResult{}, err
 			}
 		}
@@ -265,7 +265,7 @@ func (s *source) read(ctx context.Context, stamps []stamp, staged *scanResult) (
 // whether they hold the same may spare making an index of them.
 func (s *source) looksKnown(stamps []stamp, staged *scanResult) bool {
 	sameSizes := func(known []stamp) bool {
-		return sumOf(known) != "" && equalStamps(known, stamps, func(p, q *stamp) bool { return p.size == q.size })
+		return sumOf(known) != "" && equalStamps(known, stamps, func(p, q *stamp) bool { return p.Size == q.Size })
 	}
 	return s.live.good.current() && sameSizes(s.live.good.stamps) ||
 		s.live.err != nil && sameSizes(s.live.stamps) || staged != nil && sameSizes(staged.stamps)

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"hash"
 	"io"
@@ -19,19 +20,36 @@ var (
 
 // stamp identifies what a file held when it was looked at.
 type stamp struct {
-	path string
+	Path string
 	attributes
-	digest [sha256.Size]byte // of the content; zero where it was not read to its end
-	looked time.Time
+	Digest digest    // of the content; zero if the file was not read to its end
+	Looked time.Time // when it was looked at
+}
+
+// digest is a SHA-256. In JSON it is base64.
+type digest [sha256.Size]byte
+
+// MarshalText returns the digest in base64.
+func (d digest) MarshalText() ([]byte, error) {
+	return base64.StdEncoding.AppendEncode(nil, d[:]), nil
+}
+
+// UnmarshalText parses what MarshalText returns.
+func (d *digest) UnmarshalText(text []byte) error {
+	b, err := base64.StdEncoding.AppendDecode(nil, text)
+	if err != nil || copy(d[:], b) != len(d) || len(b) != len(d) {
+		return errors.New("not a digest")
+	}
+	return nil
 }
 
 // attributes show cheaply that a file has changed. Times are nanoseconds since 1970. The change
 // time is among them because programs set the modification time back; nothing sets the change
 // time.
 type attributes struct {
-	device, inode    uint64
-	size             int64
-	modified, change int64
+	Device, Inode    uint64
+	Size             int64
+	Modified, Change int64
 }
 
 // racyFor is how long after a change the attributes may fail to show the next one: a file may be
@@ -41,7 +59,7 @@ const racyFor = 2 * time.Second
 
 // racy reports whether the file may have changed since without a trace in its attributes. So may
 // one that was changed in the future, if clocks disagree.
-func (s stamp) racy() bool { return age(s.change, s.looked) < racyFor }
+func (s stamp) racy() bool { return age(s.Change, s.Looked) < racyFor }
 
 func age(nanoseconds int64, now time.Time) time.Duration {
 	return now.Sub(time.Unix(0, nanoseconds))
@@ -56,7 +74,7 @@ func sameAttributes(a, b []stamp) bool {
 // sameContent reports whether the files hold what they did. It is not known of files that were not
 // read to their end.
 func sameContent(a, b []stamp) bool {
-	return equalStamps(a, b, func(p, q *stamp) bool { return p.digest == q.digest && p.digest != [sha256.Size]byte{} })
+	return equalStamps(a, b, func(p, q *stamp) bool { return p.Digest == q.Digest && p.Digest != [sha256.Size]byte{} })
 }
 
 func equalStamps(a, b []stamp, same func(p, q *stamp) bool) bool {
@@ -64,7 +82,7 @@ func equalStamps(a, b []stamp, same func(p, q *stamp) bool) bool {
 		return false
 	}
 	for i := range a {
-		if a[i].path != b[i].path || !same(&a[i], &b[i]) {
+		if a[i].Path != b[i].Path || !same(&a[i], &b[i]) {
 			return false
 		}
 	}
@@ -80,7 +98,7 @@ func (o Opener) statFiles(paths []string) ([]stamp, error) {
 		if err != nil {
 			return nil, err
 		}
-		stamps[i] = stamp{path: path, attributes: attributesOf(info), looked: looked}
+		stamps[i] = stamp{Path: path, attributes: attributesOf(info), Looked: looked}
 	}
 	return stamps, nil
 }
@@ -102,7 +120,7 @@ func kindOf(m fs.FileMode) string {
 // nil, gets the content; if it fails that is the error. A file whose attributes change
 // meanwhile, by being written or replaced, is an ErrChanged.
 func (o Opener) readStamped(ctx context.Context, path string, use func(io.Reader) error) (stamp, error) {
-	s := stamp{path: path, looked: time.Now()}
+	s := stamp{Path: path, Looked: time.Now()}
 	f, err := o.Open(path)
 	if err != nil {
 		return s, err
@@ -113,7 +131,7 @@ func (o Opener) readStamped(ctx context.Context, path string, use func(io.Reader
 		return s, err
 	}
 	s.attributes = attributesOf(before)
-	content := &hashedReader{ctx: ctx, from: io.LimitReader(f, s.size), hash: sha256.New()}
+	content := &hashedReader{ctx: ctx, from: io.LimitReader(f, s.Size), hash: sha256.New()}
 	if use != nil {
 		if err := use(content); err != nil {
 			return s, err
@@ -126,10 +144,10 @@ func (o Opener) readStamped(ctx context.Context, path string, use func(io.Reader
 	if err != nil {
 		return s, err
 	}
-	if attributesOf(after) != s.attributes || content.n != s.size {
+	if attributesOf(after) != s.attributes || content.n != s.Size {
 		return s, &fs.PathError{Op: "read", Path: path, Err: ErrChanged}
 	}
-	content.hash.Sum(s.digest[:0])
+	content.hash.Sum(s.Digest[:0])
 	return s, nil
 }
 

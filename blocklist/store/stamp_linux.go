@@ -6,11 +6,11 @@ import (
 )
 
 func attributesOf(info fs.FileInfo) attributes {
-	a := attributes{size: info.Size(), modified: info.ModTime().UnixNano()}
-	a.change = a.modified
+	a := attributes{Size: info.Size(), Modified: info.ModTime().UnixNano()}
+	a.Change = a.Modified
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		a.device, a.inode = uint64(st.Dev), st.Ino
-		a.change = st.Ctim.Nano()
+		a.Device, a.Inode = uint64(st.Dev), st.Ino
+		a.Change = st.Ctim.Nano()
 	}
 	return a
 }

@@ -7,5 +7,5 @@ import "io/fs"
 // attributesOf makes do with what every system tells.
 func attributesOf(info fs.FileInfo) attributes {
 	modified := info.ModTime().UnixNano()
-	return attributes{size: info.Size(), modified: modified, change: modified}
+	return attributes{Size: info.Size(), Modified: modified, Change: modified}
 }

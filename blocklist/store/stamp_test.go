@@ -21,15 +21,15 @@ func TestReadStamped(t *testing.T) {
 		text, err = io.ReadAll(r)
 		return err
 	})
-	if err != nil || string(text) != "example.com\n" || s.size != 12 || s.path != path {
+	if err != nil || string(text) != "example.com\n" || s.Size != 12 || s.Path != path {
 		t.Fatalf("%+v, %q, %v", s, text, err)
 	}
 	again, err := anyFile.readStamped(ctx, path, nil)
-	if err != nil || again.digest != s.digest || again.attributes != s.attributes {
+	if err != nil || again.Digest != s.Digest || again.attributes != s.attributes {
 		t.Errorf("unchanged, but not the same: %+v, %v", again, err)
 	}
 	write(t, path, "example.net\n")
-	if other, err := anyFile.readStamped(ctx, path, nil); err != nil || other.digest == s.digest {
+	if other, err := anyFile.readStamped(ctx, path, nil); err != nil || other.Digest == s.Digest {
 		t.Errorf("changed, but the same digest: %v", err)
 	}
 }
@@ -42,7 +42,7 @@ func tick(t *testing.T, path string) {
 	for {
 		stamps, err := anyFile.statFiles([]string{path, write(t, path+".probe", "")})
 		must(t, err)
-		if stamps[0].change != stamps[1].change {
+		if stamps[0].Change != stamps[1].Change {
 			return
 		}
 	}
@@ -91,7 +91,7 @@ func TestReadVersionOfOtherContent(t *testing.T) {
 	var err error
 	stamps[0], err = anyFile.readStamped(context.Background(), path, nil)
 	must(t, err)
-	stamps[0].digest[0]++
+	stamps[0].Digest[0]++
 	l := blockList("spam", path)
 	if _, _, err := newSource(&l).build(context.Background(), stamps); !errors.Is(err, ErrChanged) {
 		t.Error(err)
@@ -128,8 +128,8 @@ func TestRacy(t *testing.T) {
 		{0, true},
 		{-time.Hour, true}, // by a clock that is ahead
 	} {
-		s := stamp{looked: looked}
-		s.change = looked.Add(-c.age).UnixNano()
+		s := stamp{Looked: looked}
+		s.Change = looked.Add(-c.age).UnixNano()
 		if s.racy() != c.want {
 			t.Errorf("changed %v before: racy is %v", c.age, !c.want)
 		}
@@ -171,9 +171,9 @@ func TestRacyRewrite(t *testing.T) {
 	}
 
 	// Old attributes are trusted: the file is not even opened.
-	src.live.stamps[0].looked = time.Now().Add(time.Hour)
-	src.live.stamps[0].digest = [32]byte{}
-	if scan().stamps[0].digest != [32]byte{} {
+	src.live.stamps[0].Looked = time.Now().Add(time.Hour)
+	src.live.stamps[0].Digest = [32]byte{}
+	if scan().stamps[0].Digest != [32]byte{} {
 		t.Error("attributes that are beyond doubt were doubted")
 	}
 }

@@ -71,9 +71,9 @@ func forgeStamps(t *testing.T, c Config, path string) {
 	must(t, json.Unmarshal(text, &stored))
 	now, err := anyFile.statFiles([]string{path})
 	must(t, err)
-	now[0].looked = time.Now().Add(time.Hour)
+	now[0].Looked = time.Now().Add(time.Hour)
 	digest := stored.Stamps[0].Digest
-	stored.Stamps = storeStamps(now)
+	stored.Stamps = now
 	stored.Stamps[0].Digest = digest
 	text, err = json.Marshal(stored)
 	must(t, err)
@@ -166,7 +166,7 @@ func TestStartReadsWhatChanged(t *testing.T) {
 			var stored storedStamps
 			must(t, json.Unmarshal(text, &stored))
 			digest := sha256.Sum256([]byte("example.net\n"))
-			stored.Stamps[0].Digest = digest[:]
+			stored.Stamps[0].Digest = digest
 			text, err = json.Marshal(stored)
 			must(t, err)
 			write(t, file, string(text))

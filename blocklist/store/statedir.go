@@ -3,7 +3,6 @@ package store
 import (
 	"net/url"
 	"path"
-	"path/filepath"
 	"strings"
 )
 
@@ -26,12 +25,8 @@ const (
 	newPattern = ".new-*"
 )
 
-// ListDir returns where a state directory keeps what belongs to a list.
-func ListDir(stateDir, list string) string {
-	return filepath.Join(stateDir, filepath.FromSlash(ListName(list)))
-}
-
-// ListName returns the name of [ListDir] in the state directory. Characters that a file
+// ListName returns the name of the directory in the state directory that keeps what
+// belongs to a list. Characters that a file
 // name cannot have are percent-encoded, as in URLs.
 func ListName(list string) string {
 	name := url.PathEscape(list)

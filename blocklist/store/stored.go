@@ -22,42 +22,13 @@ import (
 type storedMeta struct {
 	Program string // that made it
 	Content content
-	Stamps  []storedStamp
-}
-
-// storedStamp is a [stamp] as it is kept.
-type storedStamp struct {
-	Path             string
-	Device, Inode    uint64
-	Size             int64
-	Modified, Change int64
-	Digest           []byte
-	Looked           time.Time
+	Stamps  []stamp
 }
 
 // storedStamps is the file beside an index with the stamps of its files as they were seen
 // since. Files may be touched, and a file that was read too soon after a change has to be
 // read again: see [stamp.racy].
-type storedStamps struct{ Stamps []storedStamp }
-
-func storeStamps(stamps []stamp) []storedStamp {
-	stored := make([]storedStamp, len(stamps))
-	for i, s := range stamps {
-		stored[i] = storedStamp{s.path, s.device, s.inode, s.size, s.modified, s.change, s.digest[:], s.looked}
-	}
-	return stored
-}
-
-func loadStamps(stored []storedStamp) ([]stamp, error) {
-	stamps := make([]stamp, len(stored))
-	for i, s := range stored {
-		stamps[i] = stamp{path: s.Path, attributes: attributes{s.Device, s.Inode, s.Size, s.Modified, s.Change}, looked: s.Looked}
-		if copy(stamps[i].digest[:], s.Digest) != len(stamps[i].digest) || len(s.Digest) != len(stamps[i].digest) {
-			return nil, errors.New("no digest")
-		}
-	}
-	return stamps, nil
-}
+type storedStamps struct{ Stamps []stamp }
 
 // program names the build of the program: another one may read lists differently.
 var program = sync.OnceValue(func() string {
@@ -76,7 +47,7 @@ var program = sync.OnceValue(func() string {
 
 // storedHeader returns what an index of a list is made with.
 func storedHeader(k *blocklist.Keys, l *List, o readOptions, c *content, stamps []stamp) (segment.Header, error) {
-	meta, err := json.Marshal(storedMeta{program(), *c, storeStamps(stamps)})
+	meta, err := json.Marshal(storedMeta{program(), *c, stamps})
 	if err != nil {
 		return segment.Header{}, fmt.Errorf("describing the index: %w", err)
 	}
@@ -145,25 +116,19 @@ func (s *state) open(list string) (v *version, options [32]byte, err error) {
 	}
 	header := index.Header()
 	var meta storedMeta
-	var stamps []stamp
-	if err = json.Unmarshal(header.Meta, &meta); err == nil {
-		stamps, err = loadStamps(meta.Stamps)
-	}
-	if err != nil {
+	if err := json.Unmarshal(header.Meta, &meta); err != nil {
 		return nil, options, fmt.Errorf("%s: %w: its description: %w", s.tree.Path(name), segment.ErrDamaged, err)
 	}
-	if header.Source != sourceDigest(s.keys, stamps) {
+	if header.Source != sourceDigest(s.keys, meta.Stamps) {
 		return nil, options, fmt.Errorf("%s: %w: its description is of other files", s.tree.Path(name), segment.ErrDamaged)
 	}
-	v = newVersion(index, meta.Content, stamps, s.bitsFile(list, !s.writable()))
+	v = newVersion(index, meta.Content, meta.Stamps, s.bitsFile(list, !s.writable()))
 	v.kept, v.stale = true, meta.Program != program()
 	if text, err := s.tree.ReadFile(path.Join(dir, stampsName), maxSmall); err == nil {
 		var since storedStamps
-		if json.Unmarshal(text, &since) == nil {
-			// They may be of the version before, or of the next one.
-			if seen, err := loadStamps(since.Stamps); err == nil && sumOf(seen) == sumOf(stamps) {
-				v.stamps = seen
-			}
+		// They may be of the version before, or of the next one.
+		if json.Unmarshal(text, &since) == nil && sumOf(since.Stamps) == sumOf(v.stamps) {
+			v.stamps = since.Stamps
 		}
 	}
 	return v, header.Options, nil
@@ -184,32 +149,22 @@ func (s *state) keep(l *List, v *version) error {
 	if v.pending == "" || !s.writable() {
 		return nil
 	}
-	dir := ListName(l.Name)
-	err := s.tree.MakeDirs(dir)
-	if err == nil {
-		err = s.tree.Rename(v.pending, path.Join(dir, segmentName))
-	}
-	if err != nil {
+	if err := s.place(l, v.pending); err != nil {
 		v.pending, v.bits.readOnly = "", true // what was built is swept away
-		return fmt.Errorf("keeping the index of list %q: %w", l.Name, err)
+		return err
 	}
 	s.mu.Lock()
 	delete(s.pending, v.pending)
 	s.mu.Unlock()
 	v.pending, v.kept = "", true
-	return s.tree.Sync(dir)
+	return s.tree.Sync(ListName(l.Name))
 }
 
 // share makes the stored version of one list that of another one as well: a list was renamed, or
 // is there twice. If the first has another version by now, share does nothing.
 func (s *state) share(from string, l *List, v *version) error {
-	dir := ListName(l.Name)
-	err := s.tree.MakeDirs(dir)
-	if err != nil {
-		return fmt.Errorf("keeping the index of list %q: %w", l.Name, err)
-	}
 	name := s.newName() // swept away if it stays
-	err = s.tree.Link(path.Join(ListName(from), segmentName), name)
+	err := s.tree.Link(path.Join(ListName(from), segmentName), name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -220,10 +175,23 @@ func (s *state) share(from string, l *List, v *version) error {
 	if err != nil || linked.Digest() != v.index.Segment().Digest() {
 		return nil
 	}
-	if err := s.tree.Rename(name, path.Join(dir, segmentName)); err != nil {
+	if err := s.place(l, name); err != nil {
+		return err
+	}
+	return s.tree.Sync(ListName(l.Name))
+}
+
+// place moves a file with an index to its place in the list's directory.
+func (s *state) place(l *List, name string) error {
+	dir := ListName(l.Name)
+	err := s.tree.MakeDirs(dir)
+	if err == nil {
+		err = s.tree.Rename(name, path.Join(dir, segmentName))
+	}
+	if err != nil {
 		return fmt.Errorf("keeping the index of list %q: %w", l.Name, err)
 	}
-	return s.tree.Sync(dir)
+	return nil
 }
 
 // keepStamps notes that the files of a stored version look different now, and hold what they
@@ -232,7 +200,7 @@ func (s *state) keepStamps(l *List, v *version, stamps []stamp) error {
 	if !v.kept || !s.writable() {
 		return nil
 	}
-	text, err := json.Marshal(storedStamps{storeStamps(stamps)})
+	text, err := json.Marshal(storedStamps{stamps})
 	if err == nil {
 		err = s.tree.WriteFile(path.Join(ListName(l.Name), stampsName), s.work, newPattern, text)
 	}
@@ -275,10 +243,10 @@ func (s *source) store() error {
 func sumOf(stamps []stamp) string {
 	sums := make([][32]byte, len(stamps))
 	for i := range stamps {
-		if stamps[i].digest == [32]byte{} {
+		if stamps[i].Digest == [32]byte{} {
 			return ""
 		}
-		sums[i] = stamps[i].digest
+		sums[i] = stamps[i].Digest
 	}
 	return contentSum(sums)
 }

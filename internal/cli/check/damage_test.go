@@ -62,7 +62,7 @@ func damagedChecking(t *testing.T) *session {
 	if err := os.Remove(list); err != nil {
 		t.Fatal(err)
 	}
-	damage(t, filepath.Join(store.ListDir(c.State.Dir, "blocked"), "current.seg"))
+	damage(t, filepath.Join(c.State.Dir, store.ListName("blocked"), "current.seg"))
 	return &session{judge: judge.New(set.Only(nil)), alike: stagesAlike(c, nil)}
 }
 
