@@ -9,9 +9,9 @@ import (
 	"spamgate/blocklist/verdict"
 )
 
-// keyRoom is the scratch that a lookup offers for making keys: enough for any
-// address of RFC 5321 (64 octets, "@", 255), with a tag for half of that. Longer
-// ones work and cost an allocation.
+// keyScratch is the size of the scratch in which a lookup makes keys: enough for any address
+// of RFC 5321 (64 octets, "@", 255), with a tag for half of that. Longer addresses cost an
+// allocation.
 const keyScratch = 384
 
 // Lookup returns what the lists say of a sender at one stage. For a sender whom

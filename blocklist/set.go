@@ -42,19 +42,18 @@ type Counters struct {
 	_              [64]byte
 }
 
-// Generation numbers the states of a Store, from 1. Two Sets of one generation
-// give the same decisions; what Stats says of files that failed may differ.
+// Generation returns the number of the state of the lists, from 1. Two Sets of one
+// generation give the same verdicts; what Stats says of files that failed may differ.
 func (s *Set) Generation() uint64 { return s.generation }
 
-// Lookups counts the senders looked up, in this Set and in those that came
-// before it.
+// Lookups returns how many senders were looked up in the Sets that share the Counters.
 func (s *Set) Lookups() uint64 { return s.counters.lookups.Load() }
 
-// Maybes counts the keys that the filter did not rule out, counted like Lookups.
+// Maybes returns how many keys the filter did not rule out.
 func (s *Set) Maybes() uint64 { return s.counters.maybes.Load() }
 
-// FalsePositives counts those of Maybes that no list held. Without confirmation
-// ([SetConfig.FilterOnly]) they go unnoticed and are not counted.
+// FalsePositives returns how many of the Maybes no list held. Without confirmation
+// ([SetConfig.FilterOnly]) nobody notices them, and it is 0.
 func (s *Set) FalsePositives() uint64 { return s.counters.falsePositives.Load() }
 
 // Index returns the exact index of a list, the key that its entries are hashed

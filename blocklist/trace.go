@@ -55,7 +55,7 @@ type TracedEntry struct {
 	Effect    Effect    `json:"effect"`
 }
 
-// Skipped says why a key is not asked for.
+// Skipped says why a lookup skips a key.
 type Skipped string
 
 const (
@@ -63,14 +63,14 @@ const (
 	AllSettled Skipped = "answered" // each list has a more specific entry
 )
 
-// Effect is what an entry does in the decision.
+// Effect says what an entry does in the verdict.
 type Effect string
 
 const (
 	IsMatch     Effect = "match"         // it is its list's match
 	IsException Effect = "exception"     // it cancels what its list holds from here on
-	IsExpired   Effect = "expired"       // its time is over
-	NotCounted  Effect = "not counted"   // its list does not count at the stage, or for the listener
+	IsExpired   Effect = "expired"       // it has expired
+	NotCounted  Effect = "not counted"   // its list does not count at the stage, or in the View
 	LessThan    Effect = "less specific" // its list has a more specific entry
 )
 

@@ -34,7 +34,7 @@ func New(v *blocklist.View) Judge { return Judge{v} }
 // View returns the View that answers.
 func (j Judge) View() *blocklist.View { return j.view }
 
-// Generation returns that of the Set.
+// Generation returns the generation of the Set.
 func (j Judge) Generation() uint64 { return j.view.Set().Generation() }
 
 // Judge looks up one sender. It does not allocate if no list knows the sender.

@@ -227,7 +227,7 @@ func (c *Config) check() (err error) {
 	for i := range c.Lists {
 		l := &c.Lists[i]
 		if names[l.Name] {
-			errs = append(errs, fmt.Errorf("list %q stands twice: give each list its own name", l.Name))
+			errs = append(errs, fmt.Errorf("list %q is configured twice: give each list its own name", l.Name))
 		}
 		names[l.Name] = true
 		errs = append(errs, l.check())

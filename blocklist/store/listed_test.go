@@ -217,7 +217,7 @@ func TestValidate(t *testing.T) {
 		{"control in the name", list(func(l *List) { l.Name = "a\nb" }), `list "a\nb": the name must not`},
 		{"space after the name", list(func(l *List) { l.Name = "a " }), `the name must not`},
 		{"invalid UTF-8 in the name", list(func(l *List) { l.Name = "\xff" }), `the name must not`},
-		{"name twice", Config{Lists: []List{blockList("a", "/a"), blockList("a", "/b")}}, `list "a" stands twice`},
+		{"name twice", Config{Lists: []List{blockList("a", "/a"), blockList("a", "/b")}}, `list "a" is configured twice`},
 		{"no path", list(func(l *List) { l.Paths = nil }), `list "a": no path`},
 		{"relative path", list(func(l *List) { l.Paths = []string{"a.txt"} }), `path "a.txt" is not absolute`},
 		{"bad glob", list(func(l *List) { l.Paths = []string{"/a["} }), `path "/a[" is not a valid glob`},
