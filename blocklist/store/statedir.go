@@ -25,9 +25,8 @@ const (
 	newPattern = ".new-*"
 )
 
-// ListName returns the name of the directory in the state directory that keeps what
-// belongs to a list. Characters that a file
-// name cannot have are percent-encoded, as in URLs.
+// ListName returns the name of the directory in the state directory that keeps what belongs to a
+// list. Characters that a file name cannot have are percent-encoded, as in URLs.
 func ListName(list string) string {
 	name := url.PathEscape(list)
 	if strings.HasPrefix(name, ".") {
