@@ -105,7 +105,7 @@ func bitsOf(tb testing.TB, f *setFilter) []byte {
 		write(f.counting.Filter())
 	}
 	for _, fuse := range f.fuse {
-		if err := fuse.WritePart(&b, bloom.Part{}); err != nil {
+		if err := fuse.WriteBits(&b, bloom.ListBits{}); err != nil {
 			tb.Fatal(err)
 		}
 	}

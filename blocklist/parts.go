@@ -58,7 +58,7 @@ func (s *memoryScratch) Reader() *io.SectionReader {
 // listBits is the encoded bits of one list.
 type listBits struct {
 	*io.SectionReader
-	part bloom.Part
+	part bloom.ListBits
 }
 
 // reader returns a reader of them from the beginning.
@@ -86,8 +86,8 @@ func (x *Index) storedCapacity() (capacity uint64, ok bool) {
 		return 0, false
 	}
 	defer file.Close() // only read from
-	part, err := bloom.ReadPart(saved)
-	return part.Room, err == nil
+	part, err := bloom.ReadListBits(saved)
+	return part.Capacity, err == nil
 }
 
 // uniteInto sets the index's bits in bitmaps of the filter. If they are not saved, or
@@ -102,7 +102,7 @@ func (x *Index) uniteInto(ctx context.Context, bitmaps *bloom.Sharded, k *Keys, 
 		saved := bits != nil
 		if !saved {
 			var err error
-			if bits, err = x.makeBits(ctx, bitmaps, bloom.Part{ID: id, Room: f.capacity}); err != nil {
+			if bits, err = x.makeBits(ctx, bitmaps, bloom.ListBits{ID: id, Capacity: f.capacity}); err != nil {
 				return err
 			}
 		}
@@ -125,7 +125,7 @@ func (x *Index) openBits(id [32]byte) *listBits {
 	if err != nil {
 		return nil
 	}
-	part, err := bloom.ReadPart(saved)
+	part, err := bloom.ReadListBits(saved)
 	if err != nil || part.ID != id {
 		file.Close() // only read from
 		return nil
@@ -134,10 +134,10 @@ func (x *Index) openBits(id [32]byte) *listBits {
 }
 
 // makeBits makes the index's bits for filters like bitmaps.
-func (x *Index) makeBits(ctx context.Context, bitmaps *bloom.Sharded, part bloom.Part) (*listBits, error) {
+func (x *Index) makeBits(ctx context.Context, bitmaps *bloom.Sharded, part bloom.ListBits) (*listBits, error) {
 	w := x.partIn.Scratch()
 	shards := len(bitmaps.Shards())
-	if err := bloom.WritePart(ctx, w, part, bitmaps.Family(), shards, x.keys(), x.segment.Scan); err != nil {
+	if err := bloom.WriteListBits(ctx, w, part, bitmaps.Family(), shards, x.keys(), x.segment.Scan); err != nil {
 		w.Close()
 		return nil, err
 	}
@@ -178,7 +178,7 @@ func (x *Index) saveBits() error {
 	}
 	err := x.partIn.Save(func(w io.Writer) (err error) {
 		if fuse != nil {
-			return fuse.WritePart(w, bloom.Part{ID: id})
+			return fuse.WriteBits(w, bloom.ListBits{ID: id})
 		}
 		_, err = io.Copy(w, bits.reader())
 		return err

@@ -82,7 +82,7 @@ func BenchmarkDeal(b *testing.B) {
 	}
 	f := newOf(b, family)
 	var release func()
-	f.bits, release = newScratch(len(f.bits)) // as in WritePart
+	f.bits, release = newScratch(len(f.bits)) // as in WriteListBits
 	defer release()
 	f.AddAll(keys) // the pages are there
 	b.Run("dealt", func(b *testing.B) {

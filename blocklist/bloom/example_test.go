@@ -85,7 +85,7 @@ func ExampleSieve() {
 }
 
 func ExampleNewPlan() {
-	plan, err := bloom.NewPlan(bloom.Wanted{Entries: 1_000_000_000, FPR: 0.0001})
+	plan, err := bloom.NewPlan(bloom.PlanRequest{Entries: 1_000_000_000, FPR: 0.0001})
 	if err != nil {
 		fmt.Println(err)
 		return

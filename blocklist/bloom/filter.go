@@ -139,6 +139,41 @@ func (f *Filter) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), nil
 }
 
+// ReadFrom replaces the filter's bits by the bitmap that WriteTo wrote, which has
+// to end at the end of r. The bitmap does not say what it is of: it must come from
+// a filter of the same family, m and k (see [Sharded.WriteBits] for bits that say
+// so). After an error the filter is empty. It implements [io.ReaderFrom].
+func (f *Filter) ReadFrom(r io.Reader) (int64, error) {
+	f.setBits = 0
+	n, err := io.ReadFull(r, f.bits)
+	if err == nil {
+		err = f.checkEnd(r)
+	} else if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		clear(f.bits)
+		return int64(n), fmt.Errorf("reading the bitmap: %w", err)
+	}
+	f.setBits = countBits(f.bits)
+	return int64(n), nil
+}
+
+// checkEnd checks that no bit is set and no byte follows after the bitmap's end.
+func (f *Filter) checkEnd(r io.Reader) error {
+	if used := f.m & 7; used != 0 && f.bits[len(f.bits)-1]>>used != 0 {
+		return fmt.Errorf("%w: bits above m = %d are set", ErrDamaged, f.m)
+	}
+	switch _, err := io.ReadFull(r, make([]byte, 1)); err {
+	case io.EOF:
+		return nil
+	case nil:
+		return fmt.Errorf("%w: it has more than the %d bytes of m = %d", ErrDamaged, len(f.bits), f.m)
+	default:
+		return err
+	}
+}
+
 // UseHugePages asks the kernel to hold the bitmap in huge pages, so that a
 // processor finds a bit's place in memory with fewer steps (BenchmarkHugePages).
 // It is worth calling once for a large filter that was filled and will be asked

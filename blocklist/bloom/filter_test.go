@@ -245,3 +245,53 @@ func TestAddDoesNotAllocate(t *testing.T) {
 		t.Errorf("Add: %v allocations, want 0", allocs)
 	}
 }
+
+// A bitmap that is read again gives the filter that was written; what is too short,
+// too long or has bits above m is refused and leaves the filter empty.
+func FuzzReadFrom(f *testing.F) {
+	family, err := hashfamily.NewClassic(1000 - 3)
+	if err != nil {
+		f.Fatal(err)
+	}
+	filter, err := New(family)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, key := range []string{"", "spam.example", "offers.example"} {
+		filter.Add([]byte(key))
+		var bitmap bytes.Buffer
+		if _, err := filter.WriteTo(&bitmap); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(bitmap.Bytes())
+		f.Add(append(bitmap.Bytes(), 0))
+		f.Add(bitmap.Bytes()[:bitmap.Len()-1])
+	}
+	f.Add(bytes.Repeat([]byte{0xFF}, (1000-3+7)/8))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, bitmap []byte) {
+		filter, err := New(family)
+		if err != nil {
+			t.Fatal(err)
+		}
+		filter.Add([]byte("before"))
+		n, err := filter.ReadFrom(bytes.NewReader(bitmap))
+		valid := len(bitmap) == 125 && bitmap[124]>>5 == 0
+		if valid != (err == nil) {
+			t.Fatalf("%d bytes: %v", len(bitmap), err)
+		}
+		if err != nil {
+			if filter.SetBits() != 0 || filter.MayContain([]byte("before")) {
+				t.Fatalf("the filter is not empty after %v", err)
+			}
+			return
+		}
+		var again bytes.Buffer
+		if _, err := filter.WriteTo(&again); err != nil {
+			t.Fatal(err)
+		}
+		if n != 125 || !bytes.Equal(again.Bytes(), bitmap) || filter.SetBits() != countBits(bitmap) {
+			t.Fatalf("%d bytes read, %d bits set", n, filter.SetBits())
+		}
+	})
+}

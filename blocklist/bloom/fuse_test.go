@@ -21,10 +21,10 @@ func newFuse(tb testing.TB, width int, keys []hashed) *Fuse {
 func stored(tb testing.TB, f *Fuse) *Fuse {
 	tb.Helper()
 	var b bytes.Buffer
-	if err := f.WritePart(&b, testPart); err != nil {
+	if err := f.WriteBits(&b, testBits); err != nil {
 		tb.Fatal(err)
 	}
-	g, err := ReadFuse(&b, testPart)
+	g, err := ReadFuse(&b, testBits)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -113,17 +113,17 @@ func TestFuseWidth(t *testing.T) {
 func TestDamagedFuse(t *testing.T) {
 	for _, width := range []int{8, 16, 32} {
 		var b bytes.Buffer
-		if err := newFuse(t, width, makeKeys("k", 20)).WritePart(&b, testPart); err != nil {
+		if err := newFuse(t, width, makeKeys("k", 20)).WriteBits(&b, testBits); err != nil {
 			t.Fatal(err)
 		}
 		part := b.Bytes()
 		for i := range part {
 			other := bytes.Clone(part)
 			other[i] ^= 1 << (i % 8)
-			if _, err := ReadFuse(bytes.NewReader(other), testPart); !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrOther) {
+			if _, err := ReadFuse(bytes.NewReader(other), testBits); !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrOther) {
 				t.Errorf("byte %d of %d is another: %v", i, len(part), err)
 			}
-			if _, err := ReadFuse(bytes.NewReader(part[:i]), testPart); !errors.Is(err, ErrDamaged) {
+			if _, err := ReadFuse(bytes.NewReader(part[:i]), testBits); !errors.Is(err, ErrDamaged) {
 				t.Errorf("cut at byte %d: %v", i, err)
 			}
 		}
@@ -135,20 +135,22 @@ func TestDamagedFuse(t *testing.T) {
 func FuzzReadFuse(f *testing.F) {
 	for _, n := range []int{0, 1, 20} {
 		var b bytes.Buffer
-		if err := newFuse(f, 8, makeKeys("k", n)).WritePart(&b, testPart); err != nil {
+		if err := newFuse(f, 8, makeKeys("k", n)).WriteBits(&b, testBits); err != nil {
 			f.Fatal(err)
 		}
-		f.Add(b.Bytes()[partHeaderSize : b.Len()-checksumSize])
+		f.Add(b.Bytes()[bitsHeaderSize : b.Len()-checksumSize])
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, width := range []int{8, 16, 32} {
 			var b bytes.Buffer
-			p := newPartWriter(&b, partHeader{Part: testPart, encoding: fuseEncoding(width), count: 1, length: uint64(len(body))})
+			var h bitsHeader
+			h.ListBits, h.Encoding, h.Count, h.Length = testBits, fuseEncoding(width), 1, uint64(len(body))
+			p := newBitsWriter(&b, h)
 			p.write(body)
 			if err := p.close(); err != nil {
 				t.Fatal(err)
 			}
-			if fuse, err := ReadFuse(&b, testPart); err == nil {
+			if fuse, err := ReadFuse(&b, testBits); err == nil {
 				for hash := uint64(1); hash != 0; hash *= 6 {
 					fuse.MayContain(hash)
 				}

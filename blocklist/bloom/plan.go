@@ -21,8 +21,8 @@ const (
 	MinPlanFPR = 1e-300
 )
 
-// Wanted is what is known about a filter before it is planned. Zero is unknown.
-type Wanted struct {
+// PlanRequest is what is known about a filter before it is planned. Zero is unknown.
+type PlanRequest struct {
 	Entries uint64  // n, up to MaxPlan
 	FPR     float64 // p, from MinPlanFPR to below 1
 	Bits    uint64  // m, up to MaxPlan
@@ -52,7 +52,7 @@ type Plan struct {
 // Bits are rounded up and entries down, until the rate of the plan, which is
 // always that of its own n, m and k, is not above p. An error is a
 // [*PlanError].
-func NewPlan(w Wanted) (Plan, error) {
+func NewPlan(w PlanRequest) (Plan, error) {
 	if err := w.check(); err != nil {
 		return Plan{}, err
 	}
@@ -87,7 +87,7 @@ func NewPlan(w Wanted) (Plan, error) {
 }
 
 // check finds what is not allowed, too little or too much.
-func (w Wanted) check() error {
+func (w PlanRequest) check() error {
 	switch {
 	case w.Entries > MaxPlan:
 		return planError("%v %d is too large: use 1 to %d", N, w.Entries, uint64(MaxPlan))
@@ -132,7 +132,7 @@ func hashesFor(p float64) int {
 
 // fewestHashes is the smallest k that reaches the rate. Up to the best k each
 // further function lowers it.
-func fewestHashes(w Wanted) (int, error) {
+func fewestHashes(w PlanRequest) (int, error) {
 	n, m := float64(w.Entries), float64(w.Bits)
 	best := BestHashes(m, n)
 	for k := 1; k <= best; k++ {
@@ -218,8 +218,13 @@ func (p Plan) OptimalHashes() float64 { return OptimalHashes(float64(p.Bits), fl
 // MemoryBytes is the size of the bitmap: m/8, rounded up.
 func (p Plan) MemoryBytes() uint64 { return (p.Bits + 7) / 8 }
 
-// LeastBits is the number of bits that no filter with this rate can do without,
-// by [LeastBits].
+// LeastBits returns the number of bits that a filter of any kind needs to hold n
+// entries at this rate p, if there are many more possible keys than n:
+//
+//	n · log2(1/p)
+//
+// Source: Carter, Floyd, Gill, Markowsky and Wegman, "Exact and Approximate
+// Membership Testers" (ACM STOC 1978).
 func (p Plan) LeastBits() float64 {
 	// Not by FPR, which may be 0; and 0 bits for a rate of 1, not -0.
 	return max(-float64(p.Entries)*logFPR(float64(p.Bits), p.Hashes, float64(p.Entries))/math.Ln2, 0)

@@ -12,20 +12,20 @@ import (
 func TestNewPlan(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		w    Wanted
+		w    PlanRequest
 		want Plan
 	}{
-		{"n, p", Wanted{Entries: 1_000_000, FPR: 0.01}, Plan{1_000_000, 9_592_955, 7}},
-		{"n, p above one half", Wanted{Entries: 1000, FPR: 0.9}, Plan{1000, 435, 1}},
-		{"n, p, k", Wanted{Entries: 1000, FPR: 0.5, Hashes: 1}, Plan{1000, 1443, 1}},
-		{"m, p", Wanted{Bits: ClassicBits, FPR: 1.0 / 2048}, Plan{16_915_025, ClassicBits, 11}},
-		{"m, p, k", Wanted{Bits: ClassicBits, FPR: 1.0 / 2048, Hashes: 9}, Plan{16_693_830, ClassicBits, 9}},
-		{"n, m", Wanted{Entries: 1000, Bits: 20_000}, Plan{1000, 20_000, 14}},
-		{"n, m, p: fewer functions do", Wanted{Entries: 1000, Bits: 20_000, FPR: 1e-4}, Plan{1000, 20_000, 10}},
-		{"n, m, k", Wanted{Entries: 1000, Bits: 20_000, Hashes: 10}, Plan{1000, 20_000, 10}},
-		{"m, k", Wanted{Bits: ClassicBits, Hashes: 11}, Plan{16_915_025, ClassicBits, 11}},
-		{"n, k", Wanted{Entries: 1000, Hashes: 10}, Plan{1000, 14_427, 10}},
-		{"one entry in one bit", Wanted{Entries: 1, Bits: 1}, Plan{1, 1, 1}},
+		{"n, p", PlanRequest{Entries: 1_000_000, FPR: 0.01}, Plan{1_000_000, 9_592_955, 7}},
+		{"n, p above one half", PlanRequest{Entries: 1000, FPR: 0.9}, Plan{1000, 435, 1}},
+		{"n, p, k", PlanRequest{Entries: 1000, FPR: 0.5, Hashes: 1}, Plan{1000, 1443, 1}},
+		{"m, p", PlanRequest{Bits: ClassicBits, FPR: 1.0 / 2048}, Plan{16_915_025, ClassicBits, 11}},
+		{"m, p, k", PlanRequest{Bits: ClassicBits, FPR: 1.0 / 2048, Hashes: 9}, Plan{16_693_830, ClassicBits, 9}},
+		{"n, m", PlanRequest{Entries: 1000, Bits: 20_000}, Plan{1000, 20_000, 14}},
+		{"n, m, p: fewer functions do", PlanRequest{Entries: 1000, Bits: 20_000, FPR: 1e-4}, Plan{1000, 20_000, 10}},
+		{"n, m, k", PlanRequest{Entries: 1000, Bits: 20_000, Hashes: 10}, Plan{1000, 20_000, 10}},
+		{"m, k", PlanRequest{Bits: ClassicBits, Hashes: 11}, Plan{16_915_025, ClassicBits, 11}},
+		{"n, k", PlanRequest{Entries: 1000, Hashes: 10}, Plan{1000, 14_427, 10}},
+		{"one entry in one bit", PlanRequest{Entries: 1, Bits: 1}, Plan{1, 1, 1}},
 	} {
 		got, err := NewPlan(c.w)
 		if err != nil || got != c.want {
@@ -35,7 +35,7 @@ func TestNewPlan(t *testing.T) {
 }
 
 func TestPlanMeasures(t *testing.T) {
-	p, err := NewPlan(Wanted{Entries: 1000, Bits: 20_001, Hashes: 10})
+	p, err := NewPlan(PlanRequest{Entries: 1000, Bits: 20_001, Hashes: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,34 +58,34 @@ func TestPlanMeasures(t *testing.T) {
 
 func TestNewPlanErrors(t *testing.T) {
 	for _, c := range []struct {
-		w    Wanted
+		w    PlanRequest
 		says []string
 	}{
-		{Wanted{}, []string{"nothing", "two of n, p, m and k"}},
-		{Wanted{Entries: 5}, []string{"n alone", "add p, m or k"}},
-		{Wanted{FPR: 0.1}, []string{"p alone", "add n or m"}},
-		{Wanted{Bits: 5}, []string{"m alone", "add n, p or k"}},
-		{Wanted{Hashes: 5}, []string{"k alone", "add n or m"}},
-		{Wanted{FPR: 0.1, Hashes: 5}, []string{"p and k", "add n or m"}},
-		{Wanted{Entries: 5, FPR: 0.1, Bits: 50, Hashes: 3}, []string{"one too many", "leave out"}},
-		{Wanted{Entries: 1000, Bits: 5000, FPR: 0.01}, []string{"0.0918 at best, with k = 3", "at most 521 entries", "at least 9593 bits"}},
-		{Wanted{Entries: 5, FPR: 1}, []string{"p 1 ", "1e-300 to below 1"}},
-		{Wanted{Entries: 5, FPR: -0.1}, []string{"p -0.1", "1e-300 to below 1"}},
-		{Wanted{Entries: 5, FPR: math.NaN()}, []string{"p NaN", "1e-300 to below 1"}},
-		{Wanted{Entries: 5, FPR: math.Inf(1)}, []string{"p +Inf"}},
-		{Wanted{Entries: 5, FPR: 1e-301}, []string{"p 1e-301"}},
-		{Wanted{Entries: 5, Hashes: -1}, []string{"k -1", "1 to 1000"}},
-		{Wanted{Entries: 5, Hashes: 1001}, []string{"k 1001", "1 to 1000"}},
-		{Wanted{Entries: MaxPlan + 1, Bits: 5}, []string{"n 9007199254740993", "1 to 9007199254740992"}},
-		{Wanted{Entries: 5, Bits: MaxPlan + 1}, []string{"m 9007199254740993", "1 to 9007199254740992"}},
-		{Wanted{Entries: 1, Bits: 1, FPR: 0.01}, []string{"for p 0.01 use at least 10 bits, or leave"}},
-		{Wanted{Entries: MaxPlan, Bits: 100, FPR: 0.01}, []string{"for p 0.01 use at most 10 entries, or leave"}},
-		{Wanted{Entries: MaxPlan, Bits: 1, FPR: 0.01}, []string{"for p 0.01 leave one of the three out"}},
-		{Wanted{Entries: MaxPlan, FPR: 0.01}, []string{"8.64e+16 bits", "9007199254740992 at most"}},
-		{Wanted{Entries: 5, FPR: 1e-300, Hashes: 1}, []string{"5e+300 bits", "raise p"}},
-		{Wanted{Bits: 8, Hashes: 9}, []string{"8 bits (m)", "single entry"}},
-		{Wanted{Bits: 8, FPR: 0.0001}, []string{"8 bits (m)", "single entry"}},
-		{Wanted{Bits: MaxPlan, FPR: 0.9}, []string{"2.07e+16 entries", "lower m or p"}},
+		{PlanRequest{}, []string{"nothing", "two of n, p, m and k"}},
+		{PlanRequest{Entries: 5}, []string{"n alone", "add p, m or k"}},
+		{PlanRequest{FPR: 0.1}, []string{"p alone", "add n or m"}},
+		{PlanRequest{Bits: 5}, []string{"m alone", "add n, p or k"}},
+		{PlanRequest{Hashes: 5}, []string{"k alone", "add n or m"}},
+		{PlanRequest{FPR: 0.1, Hashes: 5}, []string{"p and k", "add n or m"}},
+		{PlanRequest{Entries: 5, FPR: 0.1, Bits: 50, Hashes: 3}, []string{"one too many", "leave out"}},
+		{PlanRequest{Entries: 1000, Bits: 5000, FPR: 0.01}, []string{"0.0918 at best, with k = 3", "at most 521 entries", "at least 9593 bits"}},
+		{PlanRequest{Entries: 5, FPR: 1}, []string{"p 1 ", "1e-300 to below 1"}},
+		{PlanRequest{Entries: 5, FPR: -0.1}, []string{"p -0.1", "1e-300 to below 1"}},
+		{PlanRequest{Entries: 5, FPR: math.NaN()}, []string{"p NaN", "1e-300 to below 1"}},
+		{PlanRequest{Entries: 5, FPR: math.Inf(1)}, []string{"p +Inf"}},
+		{PlanRequest{Entries: 5, FPR: 1e-301}, []string{"p 1e-301"}},
+		{PlanRequest{Entries: 5, Hashes: -1}, []string{"k -1", "1 to 1000"}},
+		{PlanRequest{Entries: 5, Hashes: 1001}, []string{"k 1001", "1 to 1000"}},
+		{PlanRequest{Entries: MaxPlan + 1, Bits: 5}, []string{"n 9007199254740993", "1 to 9007199254740992"}},
+		{PlanRequest{Entries: 5, Bits: MaxPlan + 1}, []string{"m 9007199254740993", "1 to 9007199254740992"}},
+		{PlanRequest{Entries: 1, Bits: 1, FPR: 0.01}, []string{"for p 0.01 use at least 10 bits, or leave"}},
+		{PlanRequest{Entries: MaxPlan, Bits: 100, FPR: 0.01}, []string{"for p 0.01 use at most 10 entries, or leave"}},
+		{PlanRequest{Entries: MaxPlan, Bits: 1, FPR: 0.01}, []string{"for p 0.01 leave one of the three out"}},
+		{PlanRequest{Entries: MaxPlan, FPR: 0.01}, []string{"8.64e+16 bits", "9007199254740992 at most"}},
+		{PlanRequest{Entries: 5, FPR: 1e-300, Hashes: 1}, []string{"5e+300 bits", "raise p"}},
+		{PlanRequest{Bits: 8, Hashes: 9}, []string{"8 bits (m)", "single entry"}},
+		{PlanRequest{Bits: 8, FPR: 0.0001}, []string{"8 bits (m)", "single entry"}},
+		{PlanRequest{Bits: MaxPlan, FPR: 0.9}, []string{"2.07e+16 entries", "lower m or p"}},
 	} {
 		p, err := NewPlan(c.w)
 		var planErr *PlanError
@@ -102,7 +102,7 @@ func TestNewPlanErrors(t *testing.T) {
 }
 
 func TestPlanErrorNames(t *testing.T) {
-	_, err := NewPlan(Wanted{FPR: 0.1})
+	_, err := NewPlan(PlanRequest{FPR: 0.1})
 	var planErr *PlanError
 	if !errors.As(err, &planErr) {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestPlanRoundTrips(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {
 		n, p := randomWanted(r)
-		plan, err := NewPlan(Wanted{Entries: n, FPR: p})
+		plan, err := NewPlan(PlanRequest{Entries: n, FPR: p})
 		if err != nil {
 			t.Fatalf("n %d, p %v: %v", n, p, err)
 		}
@@ -135,7 +135,7 @@ func TestPlanRoundTrips(t *testing.T) {
 		if less := uint64(float64(plan.Bits)*(1-0x1p-40)) - 1; plan.Bits > 1 && FPR(less, plan.Hashes, float64(n)) <= p {
 			t.Fatalf("n %d, p %v: %+v, but %d bits would do", n, p, plan, less)
 		}
-		for _, w := range []Wanted{
+		for _, w := range []PlanRequest{
 			{Entries: n, FPR: p, Hashes: plan.Hashes},
 			{Entries: n, Bits: plan.Bits, Hashes: plan.Hashes},
 		} {
@@ -144,12 +144,12 @@ func TestPlanRoundTrips(t *testing.T) {
 			}
 		}
 		// The bits hold at least the entries that they were made for.
-		held, err := NewPlan(Wanted{Bits: plan.Bits, FPR: p, Hashes: plan.Hashes})
+		held, err := NewPlan(PlanRequest{Bits: plan.Bits, FPR: p, Hashes: plan.Hashes})
 		if err != nil || float64(held.Entries) < float64(n)*(1-0x1p-40)-1 || held.FPR() > p {
 			t.Fatalf("n %d, p %v: %+v holds %+v, %v", n, p, plan, held, err)
 		}
 		// As many functions do as were planned, and perhaps fewer.
-		fewest, err := NewPlan(Wanted{Entries: n, Bits: plan.Bits + 1 + plan.Bits>>40, FPR: p})
+		fewest, err := NewPlan(PlanRequest{Entries: n, Bits: plan.Bits + 1 + plan.Bits>>40, FPR: p})
 		if err != nil || fewest.Hashes > plan.Hashes || fewest.FPR() > p {
 			t.Fatalf("n %d, p %v: %+v, but with a bit more %+v, %v", n, p, plan, fewest, err)
 		}
@@ -163,7 +163,7 @@ func TestPlanMonotonic(t *testing.T) {
 	for range 20_000 {
 		n, p := randomWanted(r)
 		plan := func(n uint64, p float64) Plan {
-			got, err := NewPlan(Wanted{Entries: n, FPR: p})
+			got, err := NewPlan(PlanRequest{Entries: n, FPR: p})
 			if err != nil {
 				t.Fatalf("n %d, p %v: %v", n, p, err)
 			}
@@ -176,7 +176,7 @@ func TestPlanMonotonic(t *testing.T) {
 		if stricter := plan(n, p*(1-r.Float64()/2)); stricter.Bits < base.Bits || stricter.Hashes < base.Hashes {
 			t.Fatalf("below p %v: %+v is less than %+v", p, stricter, base)
 		}
-		least, optimal := LeastBits(float64(n), p), OptimalBits(float64(n), p)
+		least, optimal := leastBits(float64(n), p), OptimalBits(float64(n), p)
 		if m := float64(base.Bits); least > optimal || m < optimal*(1-1e-12) {
 			t.Fatalf("n %d, p %v: %v bits at the optimum %v and the least %v", n, p, m, optimal, least)
 		}
@@ -189,14 +189,14 @@ func TestPlanErrorsHelp(t *testing.T) {
 	entries, bits := 0, 0
 	for range 20_000 {
 		n, p := randomWanted(r)
-		w := Wanted{Entries: n, FPR: p, Bits: 1 + uint64(float64(n)*r.ExpFloat64())}
+		w := PlanRequest{Entries: n, FPR: p, Bits: 1 + uint64(float64(n)*r.ExpFloat64())}
 		_, err := NewPlan(w)
 		if err == nil {
 			continue
 		}
-		for words, with := range map[string]func(x uint64) Wanted{
-			"at most ":  func(x uint64) Wanted { return Wanted{Entries: x, FPR: p, Bits: w.Bits} },
-			"at least ": func(x uint64) Wanted { return Wanted{Entries: n, FPR: p, Bits: x} },
+		for words, with := range map[string]func(x uint64) PlanRequest{
+			"at most ":  func(x uint64) PlanRequest { return PlanRequest{Entries: x, FPR: p, Bits: w.Bits} },
+			"at least ": func(x uint64) PlanRequest { return PlanRequest{Entries: n, FPR: p, Bits: x} },
 		} {
 			_, rest, found := strings.Cut(err.Error(), words)
 			if !found {
@@ -232,7 +232,7 @@ func FuzzNewPlan(f *testing.F) {
 	f.Add(uint64(MaxPlan), 0.9999999, uint64(0), 0)
 	f.Add(uint64(MaxPlan-12345), 1-1e-12, uint64(0), 0)
 	f.Fuzz(func(t *testing.T, n uint64, p float64, m uint64, k int) {
-		w := Wanted{Entries: n, FPR: p, Bits: m, Hashes: k}
+		w := PlanRequest{Entries: n, FPR: p, Bits: m, Hashes: k}
 		plan, err := NewPlan(w)
 		if err != nil {
 			return
@@ -261,7 +261,7 @@ func TestPlanNearOne(t *testing.T) {
 	for _, p := range []float64{1 - 0x1p-53, 1 - 0x1p-52, 1 - 1e-15, 1 - 1e-14, 1 - 1e-12, 1 - 3e-12, 1 - 1e-10, 1 - 1e-7} {
 		for _, size := range []uint64{MaxPlan, MaxPlan - 12345, 1e15, 1e12} {
 			for _, k := range []int{0, 1, 2, 5, 100, 1000} {
-				for _, w := range []Wanted{{Entries: size, FPR: p, Hashes: k}, {Bits: size, FPR: p, Hashes: k}} {
+				for _, w := range []PlanRequest{{Entries: size, FPR: p, Hashes: k}, {Bits: size, FPR: p, Hashes: k}} {
 					plan, err := NewPlan(w)
 					if planErr := (*PlanError)(nil); err != nil && !errors.As(err, &planErr) {
 						t.Errorf("%+v: %v", w, err)

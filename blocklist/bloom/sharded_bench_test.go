@@ -91,7 +91,7 @@ func BenchmarkPart(b *testing.B) {
 			b.Run("write", func(b *testing.B) {
 				for b.Loop() {
 					part.Reset()
-					if err := WritePart(b.Context(), &part, testPart, family, 1, n, manyKeys(n)); err != nil {
+					if err := WriteListBits(b.Context(), &part, testBits, family, 1, n, manyKeys(n)); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -100,7 +100,7 @@ func BenchmarkPart(b *testing.B) {
 			s := newShards(b, family, 1)
 			b.Run("unite", func(b *testing.B) {
 				for b.Loop() {
-					if err := s.Unite(bytes.NewReader(part.Bytes()), testPart); err != nil {
+					if err := s.Unite(bytes.NewReader(part.Bytes()), testBits); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -162,7 +162,7 @@ func BenchmarkWritePartOfList(b *testing.B) {
 	sortKeys(keys)
 	family := benchFamily(b, "classic")
 	for b.Loop() {
-		if err := WritePart(b.Context(), io.Discard, testPart, family, 1, uint64(len(keys)), scanOf(keys)); err != nil {
+		if err := WriteListBits(b.Context(), io.Discard, testBits, family, 1, uint64(len(keys)), scanOf(keys)); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -139,7 +139,7 @@ func (f *planFlags) run(cmd *cobra.Command) error {
 
 // report plans what the flags ask for.
 func (f *planFlags) report() (*planReport, error) {
-	w := bloom.Wanted{Entries: f.entries.Value, FPR: f.fpr.Value, Bits: f.bits.Value, Hashes: int(f.hashes.Value)}
+	w := bloom.PlanRequest{Entries: f.entries.Value, FPR: f.fpr.Value, Bits: f.bits.Value, Hashes: int(f.hashes.Value)}
 	if f.memory.Text != "" {
 		if f.bits.Text != "" && f.bits.Value != f.memory.Value {
 			return nil, fmt.Errorf("--bits %s is %d bits, --memory %s is %d bits: leave one of them out",
@@ -148,8 +148,8 @@ func (f *planFlags) report() (*planReport, error) {
 		w.Bits = f.memory.Value
 	}
 	asked := w
-	if w == (bloom.Wanted{}) {
-		w = bloom.Wanted{Bits: bloom.ClassicBits, Hashes: len(hashfamily.Hashes())}
+	if w == (bloom.PlanRequest{}) {
+		w = bloom.PlanRequest{Bits: bloom.ClassicBits, Hashes: len(hashfamily.Hashes())}
 	}
 	plan, err := bloom.NewPlan(w)
 	if planErr := (*bloom.PlanError)(nil); errors.As(err, &planErr) {
@@ -198,7 +198,7 @@ type planReport struct {
 	Classic      *planClassic `json:"classic"`
 	Table        rateTable    `json:"table"`
 
-	asked bloom.Wanted // zero without flags
+	asked bloom.PlanRequest // zero without flags
 }
 
 // planClassic describes the classic filter: its hashes are not as
@@ -208,7 +208,7 @@ type planClassic struct {
 	ExpectedFPR       float64 `json:"expected_fpr"`
 }
 
-func newPlanReport(p bloom.Plan, asked bloom.Wanted) (*planReport, error) {
+func newPlanReport(p bloom.Plan, asked bloom.PlanRequest) (*planReport, error) {
 	r := &planReport{
 		Entries: p.Entries, FPR: p.FPR(), Bits: p.Bits, Hashes: p.Hashes,
 		MemoryBytes: p.MemoryBytes(), MemoryMiB: float64(p.MemoryBytes()) / (1 << 20),

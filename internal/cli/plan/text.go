@@ -15,7 +15,7 @@ import (
 // printText prints the plan for people, up to 80 columns wide.
 func (r *planReport) printText(w io.Writer) error {
 	var b bytes.Buffer
-	if r.asked == (bloom.Wanted{}) {
+	if r.asked == (bloom.PlanRequest{}) {
 		b.WriteString("The classic filter, since no flag says otherwise: --bits 2^28 --hashes 11.\n" +
 			"See spamgate plan --help for others.\n\n")
 	}

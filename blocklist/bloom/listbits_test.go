@@ -5,31 +5,32 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"spamgate/hashfamily"
 )
 
-var testPart = Part{ID: [32]byte{1, 2, 3}, Room: 4711}
+var testBits = ListBits{ID: [32]byte{1, 2, 3}, Capacity: 4711}
 
-// writePart is the part of keys.
+// writePart returns the stored bits of keys.
 func writePart(tb testing.TB, family hashfamily.Family, shards int, keys []hashed) []byte {
 	tb.Helper()
 	var b bytes.Buffer
-	if err := WritePart(tb.Context(), &b, testPart, family, shards, uint64(len(keys)), scanOf(keys)); err != nil {
+	if err := WriteListBits(tb.Context(), &b, testBits, family, shards, uint64(len(keys)), scanOf(keys)); err != nil {
 		tb.Fatal(err)
 	}
 	return b.Bytes()
 }
 
-// encodingOf is the encoding of a part's body.
+// encodingOf returns the encoding of stored bits.
 func encodingOf(tb testing.TB, part []byte) uint32 {
 	tb.Helper()
-	h, err := readPartHeader(bytes.NewReader(part))
+	h, err := readBitsHeader(bytes.NewReader(part))
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return h.encoding
+	return h.Encoding
 }
 
 // Lists of any size, united from their parts, are to the bit the filter of all
@@ -48,7 +49,7 @@ func TestUniteIsFillOfAll(t *testing.T) {
 					keys := makeKeys(string(rune('a'+list)), r.IntN(1<<r.IntN(11)))
 					part := writePart(t, family, shards, keys)
 					seen[encodingOf(t, part)]++
-					if err := united.Unite(bytes.NewReader(part), testPart); err != nil {
+					if err := united.Unite(bytes.NewReader(part), testBits); err != nil {
 						t.Fatalf("%s, m = %d, %d shards, %d keys: %v", family.Name(), m, shards, len(keys), err)
 					}
 					if err := whole.Fill(t.Context(), 0, scanOf(keys)); err != nil {
@@ -61,20 +62,20 @@ func TestUniteIsFillOfAll(t *testing.T) {
 			}
 		}
 	}
-	if seen[partSparse] == 0 || seen[partDense] == 0 {
+	if seen[sparseBits] == 0 || seen[denseBits] == 0 {
 		t.Errorf("encodings met: %v, want both", seen)
 	}
 }
 
 // Of the two encodings the shorter one is taken.
-func TestPartIsShort(t *testing.T) {
+func TestListBitsAreShort(t *testing.T) {
 	family, err := hashfamily.NewClassic(1 << 20)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range []int{0, 1, 100, 5000, 20_000, 200_000} {
 		part := writePart(t, family, 1, makeKeys("k", n))
-		if limit := partHeaderSize + min(3*11*n, 1<<17) + checksumSize; len(part) > limit {
+		if limit := bitsHeaderSize + len(family.Name()) + min(3*11*n, 1<<17) + checksumSize; len(part) > limit {
 			t.Errorf("%d keys: %d bytes, want at most %d", n, len(part), limit)
 		}
 	}
@@ -82,7 +83,7 @@ func TestPartIsShort(t *testing.T) {
 
 // Any byte that is another, and any byte that is missing or too many, is noticed,
 // or at least nothing comes of it but an error.
-func TestDamagedPart(t *testing.T) {
+func TestDamagedBits(t *testing.T) {
 	family, err := hashfamily.NewClassic(1 << 12)
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +91,7 @@ func TestDamagedPart(t *testing.T) {
 	for name, keys := range map[string][]hashed{"sparse": makeKeys("k", 5), "dense": makeKeys("k", 300)} {
 		part := writePart(t, family, 2, keys)
 		unite := func(b []byte) error {
-			return newShards(t, family, 2).Unite(bytes.NewReader(b), testPart)
+			return newShards(t, family, 2).Unite(bytes.NewReader(b), testBits)
 		}
 		if err := unite(part); err != nil {
 			t.Fatal(err)
@@ -108,23 +109,76 @@ func TestDamagedPart(t *testing.T) {
 	}
 }
 
-func TestOtherPart(t *testing.T) {
+func TestOtherBits(t *testing.T) {
 	family, err := hashfamily.NewClassic(1 << 12)
 	if err != nil {
 		t.Fatal(err)
 	}
 	part := writePart(t, family, 1, makeKeys("k", 5))
-	if err := newShards(t, family, 1).Unite(bytes.NewReader(part), Part{ID: [32]byte{9}}); !errors.Is(err, ErrOther) {
+	if err := newShards(t, family, 1).Unite(bytes.NewReader(part), ListBits{ID: [32]byte{9}}); !errors.Is(err, ErrOther) {
 		t.Errorf("another ID: %v", err)
 	}
-	if err := newShards(t, family, 2).Unite(bytes.NewReader(part), testPart); !errors.Is(err, ErrDamaged) {
-		t.Errorf("another size: %v", err)
-	}
-	if _, err := ReadFuse(bytes.NewReader(part), testPart); !errors.Is(err, ErrDamaged) {
+	if _, err := ReadFuse(bytes.NewReader(part), testBits); !errors.Is(err, ErrDamaged) {
 		t.Errorf("read as a fuse filter: %v", err)
 	}
-	if got, err := ReadPart(bytes.NewReader(part)); err != nil || got != testPart {
-		t.Errorf("ReadPart: %v, %v", got, err)
+	if got, err := ReadListBits(bytes.NewReader(part)); err != nil || got != testBits {
+		t.Errorf("ReadListBits: %v, %v", got, err)
+	}
+}
+
+// Bits of another family, k, m, number of shards or secret key are refused, and the
+// error names both filters.
+func TestUniteRefusesOtherFilters(t *testing.T) {
+	family := func(name string, m uint64, k int, key byte) hashfamily.Family {
+		spec, err := hashfamily.ParseSpec(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := spec.New(hashfamily.Params{M: m, K: k, Key: bytes.Repeat([]byte{key}, hashfamily.KeySize)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	own := family("double", 1<<12, 7, 1)
+	for _, c := range []struct {
+		family hashfamily.Family
+		shards int
+		names  string
+	}{
+		{family("seeded", 1<<12, 7, 1), 2, "family seeded, k = 7, 2 × 4096 bits"},
+		{family("double", 1<<12, 8, 1), 2, "family double, k = 8, 2 × 4096 bits"},
+		{family("double", 1<<13, 7, 1), 1, "family double, k = 7, 1 × 8192 bits"},
+		{family("double", 1<<11, 7, 1), 4, "family double, k = 7, 4 × 2048 bits"},
+		{family("double", 1<<12, 7, 2), 2, "under another secret key"},
+	} {
+		for _, n := range []int{5, 1000} { // sparse and dense
+			filter := newShards(t, own, 2)
+			err := filter.Unite(bytes.NewReader(writePart(t, c.family, c.shards, makeKeys("k", n))), testBits)
+			if !errors.Is(err, ErrOther) || !strings.Contains(err.Error(), c.names) || !strings.Contains(err.Error(), "family double, k = 7, 2 × 4096 bits") {
+				t.Errorf("%s, %d keys: %v", c.names, n, err)
+			}
+			if filter.SetBits() != 0 {
+				t.Errorf("%s, %d keys: %d bits were set", c.names, n, filter.SetBits())
+			}
+		}
+	}
+}
+
+// Bits in the format before this one are refused as those of another version, by
+// Unite and by ReadListBits.
+func TestUniteRefusesOldFormat(t *testing.T) {
+	family, err := hashfamily.NewClassic(1 << 12)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := writePart(t, family, 1, makeKeys("k", 5))
+	old[8] = 1
+	if err := newShards(t, family, 1).Unite(bytes.NewReader(old), testBits); !errors.Is(err, ErrOther) || !strings.Contains(err.Error(), "format version 1") {
+		t.Errorf("Unite: %v", err)
+	}
+	if _, err := ReadListBits(bytes.NewReader(old)); !errors.Is(err, ErrOther) {
+		t.Errorf("ReadListBits: %v", err)
 	}
 }
 
@@ -139,19 +193,19 @@ func (w *full) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func TestWritePartFails(t *testing.T) {
+func TestWriteListBitsFails(t *testing.T) {
 	family, err := hashfamily.NewClassic(1 << 12)
 	if err != nil {
 		t.Fatal(err)
 	}
 	keys := makeKeys("k", 100)
 	whole := len(writePart(t, family, 1, keys))
-	for _, room := range []int{0, partHeaderSize, whole - 1} {
-		if err := WritePart(t.Context(), &full{room}, testPart, family, 1, 100, scanOf(keys)); !errors.Is(err, io.ErrShortWrite) {
+	for _, room := range []int{0, bitsHeaderSize, whole - 1} {
+		if err := WriteListBits(t.Context(), &full{room}, testBits, family, 1, 100, scanOf(keys)); !errors.Is(err, io.ErrShortWrite) {
 			t.Errorf("room for %d bytes of %d: %v", room, whole, err)
 		}
 	}
-	if err := WritePart(t.Context(), io.Discard, testPart, family, 1, 100, failingScan(keys, 10)); !errors.Is(err, errScan) {
+	if err := WriteListBits(t.Context(), io.Discard, testBits, family, 1, 100, failingScan(keys, 10)); !errors.Is(err, errScan) {
 		t.Errorf("a scan that fails: %v", err)
 	}
 }
@@ -167,25 +221,26 @@ func FuzzUnite(f *testing.F) {
 		f.Add(writePart(f, family, 2, makeKeys("k", n)))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		for _, encoding := range []uint32{partSparse, partDense} {
+		for _, encoding := range []uint32{sparseBits, denseBits} {
 			for _, count := range []uint64{0, 1, uint64(len(body)) / 2} {
 				s := newShards(t, family, 2)
-				h := partHeader{Part: testPart, encoding: encoding, size: s.M(), count: count, length: uint64(len(body))}
+				h := s.header(testBits)
+				h.Encoding, h.Count, h.Length = encoding, count, uint64(len(body))
 				var b bytes.Buffer
-				p := newPartWriter(&b, h)
+				p := newBitsWriter(&b, h)
 				p.write(body)
 				if err := p.close(); err != nil {
 					t.Fatal(err)
 				}
-				if s.Unite(&b, testPart) != nil {
+				if s.Unite(&b, testBits) != nil {
 					continue
 				}
 				var again bytes.Buffer
-				if err := s.WritePart(&again, testPart); err != nil {
+				if err := s.WriteBits(&again, testBits); err != nil {
 					t.Fatal(err)
 				}
 				other := newShards(t, family, 2)
-				if err := other.Unite(&again, testPart); err != nil || !bytes.Equal(s.allBits(), other.allBits()) {
+				if err := other.Unite(&again, testBits); err != nil || !bytes.Equal(s.allBits(), other.allBits()) {
 					t.Fatalf("written and read again there are other bits: %v", err)
 				}
 			}

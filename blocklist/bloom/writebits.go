@@ -11,11 +11,11 @@ import (
 	"spamgate/hashfamily"
 )
 
-// WritePart writes to w what n keys set in a [Sharded] filter of so many bitmaps
-// over the family: the positions of the bits while they are few, the bitmaps
-// where that is shorter. It takes the memory of one such filter meanwhile, and of
-// some more where there is one bitmap and many keys (see [Sharded.Fill]).
-func WritePart(ctx context.Context, w io.Writer, part Part, family hashfamily.Family, shards int, n uint64, scan Scan) error {
+// WriteListBits writes to w the bits that n keys set in a [Sharded] filter of so
+// many bitmaps over the family: the positions of the bits, or the bitmaps where
+// they are shorter. It needs the memory of one such filter meanwhile, and of some
+// more for one bitmap and many keys (see [Sharded.Fill]).
+func WriteListBits(ctx context.Context, w io.Writer, bits ListBits, family hashfamily.Family, shards int, n uint64, scan Scan) error {
 	var releases []func()
 	defer func() {
 		for _, release := range releases {
@@ -33,22 +33,23 @@ func WritePart(ctx context.Context, w io.Writer, part Part, family hashfamily.Fa
 	if err := s.Fill(ctx, n, scan); err != nil {
 		return fmt.Errorf("filter bits: %w", err)
 	}
-	return s.WritePart(w, part)
+	return s.WriteBits(w, bits)
 }
 
-// WritePart writes the bits that are set as a part.
-func (s *Sharded) WritePart(w io.Writer, part Part) error {
-	h := partHeader{Part: part, encoding: partDense, size: s.M(), length: s.Bytes()}
+// WriteBits writes the filter's bits, for [Sharded.Unite] to read.
+func (s *Sharded) WriteBits(w io.Writer, of ListBits) error {
+	h := s.header(of)
+	h.Encoding, h.Length = denseBits, s.Bytes()
 	set := s.SetBits()
-	if set < h.length { // a position takes a byte at least
+	if set < h.Length { // a position takes at least one byte
 		gaps := uint64(0)
 		s.gaps(func(gap uint64) { gaps += uint64(bits.Len64(gap|1)+6) / 7 })
-		if gaps < h.length {
-			h.encoding, h.count, h.length = partSparse, set, gaps
+		if gaps < h.Length {
+			h.Encoding, h.Count, h.Length = sparseBits, set, gaps
 		}
 	}
-	p := newPartWriter(w, h)
-	if h.encoding == partSparse {
+	p := newBitsWriter(w, h)
+	if h.Encoding == sparseBits {
 		s.writeSparse(p)
 	} else {
 		for _, f := range s.shards {
@@ -58,9 +59,9 @@ func (s *Sharded) WritePart(w io.Writer, part Part) error {
 	return p.close()
 }
 
-// writeSparse writes the gaps.
-func (s *Sharded) writeSparse(p *partWriter) {
-	buf := make([]byte, 0, partPiece)
+// writeSparse writes the gaps between the set bits.
+func (s *Sharded) writeSparse(p *bitsWriter) {
+	buf := make([]byte, 0, pieceSize)
 	s.gaps(func(gap uint64) {
 		if cap(buf)-len(buf) < binary.MaxVarintLen64 {
 			p.write(buf)
@@ -71,14 +72,14 @@ func (s *Sharded) writeSparse(p *partWriter) {
 	p.write(buf)
 }
 
-// blank are the bytes of many clear bits, which are compared at once: the bitmap
+// blank holds the bytes of many clear bits, which are compared at once: the bitmap
 // of a short list has little else.
 var blank [1 << 10]byte
 
-// gaps gives for each set bit, in ascending order, how many clear bits stand
+// gaps yields for each set bit, in ascending order, the number of clear bits
 // between it and the one before. Bits are numbered through all shards.
 func (s *Sharded) gaps(yield func(gap uint64)) {
-	next := uint64(0) // the bit behind the last that was set
+	next := uint64(0) // the bit after the last set one
 	for i, f := range s.shards {
 		base := uint64(i) * f.m
 		for at := 0; at < len(f.bits); at += 8 {
@@ -94,7 +95,7 @@ func (s *Sharded) gaps(yield func(gap uint64)) {
 	}
 }
 
-// word is the first 64 bits of a bitmap.
+// word returns the first 64 bits of a bitmap.
 func word(b []byte) uint64 {
 	if len(b) >= 8 {
 		return binary.LittleEndian.Uint64(b)

@@ -8,21 +8,21 @@ import (
 	"github.com/FastFilter/xorfilter"
 )
 
-// The body of a fuse filter's part has for each of the filters fuseHeader bytes,
-// and its fingerprints in little-endian order: the seed, then the length of a
-// segment, the segments that a first place may be in, and the number of
-// fingerprints, which is 0 for a filter without a key.
+// The body of a fuse filter's bits has for each of the filters fuseHeader bytes
+// (the seed, the length of a segment, the number of segments that the first place
+// may be in, and the number of fingerprints, 0 for a filter without a key) and then
+// its fingerprints, in little-endian order.
 const fuseHeader = 8 + 4 + 4 + 4
 
-// fuseEncoding is the encoding of a width.
-func fuseEncoding(width int) uint32 { return partFuse<<8 | uint32(width) }
+// fuseEncoding returns the encoding of a width.
+func fuseEncoding(width int) uint32 { return fuseBits<<8 | uint32(width) }
 
-// WritePart writes the filter as a part.
-func (f *Fuse) WritePart(w io.Writer, part Part) error {
-	p := newPartWriter(w, partHeader{
-		Part: part, encoding: fuseEncoding(f.width), size: f.keys, count: uint64(len(f.filters)),
-		length: uint64(len(f.filters))*fuseHeader + f.Bytes(),
-	})
+// WriteBits writes the filter, for [ReadFuse] to read.
+func (f *Fuse) WriteBits(w io.Writer, of ListBits) error {
+	h := bitsHeader{family: "fuse"}
+	h.ListBits, h.Encoding = of, fuseEncoding(f.width)
+	h.Keys, h.Count, h.Length = f.keys, uint64(len(f.filters)), uint64(len(f.filters))*fuseHeader+f.Bytes()
+	p := newBitsWriter(w, h)
 	for i := range f.filters {
 		switch g := &f.filters[i]; f.width {
 		case 8:
@@ -36,14 +36,14 @@ func (f *Fuse) WritePart(w io.Writer, part Part) error {
 	return p.close()
 }
 
-func writeFuse[T xorfilter.Unsigned](p *partWriter, f *xorfilter.BinaryFuse[T]) {
+func writeFuse[T xorfilter.Unsigned](p *bitsWriter, f *xorfilter.BinaryFuse[T]) {
 	b := make([]byte, 0, fuseHeader)
 	b = binary.LittleEndian.AppendUint64(b, f.Seed)
 	for _, n := range []uint32{f.SegmentLength, f.SegmentCount, uint32(len(f.Fingerprints))} {
 		b = binary.LittleEndian.AppendUint32(b, n)
 	}
 	p.write(b)
-	buf := make([]byte, 0, partPiece)
+	buf := make([]byte, 0, pieceSize)
 	for _, v := range f.Fingerprints {
 		if len(buf) == cap(buf) {
 			p.write(buf)
@@ -61,14 +61,14 @@ func writeFuse[T xorfilter.Unsigned](p *partWriter, f *xorfilter.BinaryFuse[T]) 
 	p.write(buf)
 }
 
-// ReadFuse reads a filter that WritePart wrote, into memory.
-func ReadFuse(r io.Reader, part Part) (*Fuse, error) {
-	p, err := openPart(r, part, fuseEncoding(8), fuseEncoding(16), fuseEncoding(32))
+// ReadFuse reads a filter that WriteBits wrote.
+func ReadFuse(r io.Reader, want ListBits) (*Fuse, error) {
+	p, err := openBits(r, want, fuseEncoding(8), fuseEncoding(16), fuseEncoding(32))
 	if err != nil {
 		return nil, err
 	}
-	f := &Fuse{width: int(p.encoding & 0xFF), keys: p.size}
-	for range p.count {
+	f := &Fuse{width: int(p.Encoding & 0xFF), keys: p.Keys}
+	for range p.Count {
 		var g fuseFilter
 		switch f.width {
 		case 8:
@@ -89,12 +89,12 @@ func ReadFuse(r io.Reader, part Part) (*Fuse, error) {
 	return f, nil
 }
 
-// readFuse reads one filter. Its numbers are not to make Contains read beyond the
-// fingerprints, whatever they are.
-func readFuse[T xorfilter.Unsigned](p *partReader, f *xorfilter.BinaryFuse[T]) error {
+// readFuse reads one filter. It checks its numbers, so that Contains never reads
+// beyond the fingerprints.
+func readFuse[T xorfilter.Unsigned](p *bitsReader, f *xorfilter.BinaryFuse[T]) error {
 	var b [fuseHeader]byte
 	if _, err := io.ReadFull(p, b[:]); err != nil {
-		return cutShort(err)
+		return truncated(err)
 	}
 	f.Seed = binary.LittleEndian.Uint64(b[:])
 	length, segments, places := binary.LittleEndian.Uint32(b[8:]), binary.LittleEndian.Uint32(b[12:]), binary.LittleEndian.Uint32(b[16:])
@@ -103,15 +103,15 @@ func readFuse[T xorfilter.Unsigned](p *partReader, f *xorfilter.BinaryFuse[T]) e
 	}
 	size := unsafe.Sizeof(T(0))
 	if length == 0 || length&(length-1) != 0 || segments == 0 || (uint64(segments)+2)*uint64(length) != uint64(places) || uint64(places)*uint64(size) > p.left {
-		return p.wrong("the sizes of a fuse filter do not fit")
+		return damaged("the sizes of a fuse filter do not fit")
 	}
 	f.SegmentLength, f.SegmentLengthMask = length, length-1
 	f.SegmentCount, f.SegmentCountLength = segments, segments*length
 	f.Fingerprints = make([]T, places)
 	for rest := f.Fingerprints; len(rest) > 0; {
-		piece := p.room[:min(len(p.room), len(rest)*int(size))]
+		piece := p.buf[:min(len(p.buf), len(rest)*int(size))]
 		if _, err := io.ReadFull(p, piece); err != nil {
-			return cutShort(err)
+			return truncated(err)
 		}
 		n := len(piece) / int(size)
 		for i := range rest[:n] {

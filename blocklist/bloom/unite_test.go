@@ -10,15 +10,15 @@ import (
 )
 
 // plainUniteDense is uniteDense by one goroutine.
-func (s *Sharded) plainUniteDense(p *partReader) error {
-	if p.length != s.Bytes() {
-		return p.wrong("the bitmaps have another length")
+func (s *Sharded) plainUniteDense(p *bitsReader) error {
+	if p.Length != s.Bytes() {
+		return damaged("the bitmaps have another length")
 	}
 	for _, f := range s.shards {
 		for at := 0; at < len(f.bits); {
-			piece := p.room[:min(len(p.room), len(f.bits)-at)]
+			piece := p.buf[:min(len(p.buf), len(f.bits)-at)]
 			if _, err := io.ReadFull(p, piece); err != nil {
-				return cutShort(err)
+				return truncated(err)
 			}
 			f.setBits += orInto(f.bits[at:], piece)
 			at += len(piece)
@@ -39,14 +39,14 @@ func densePart(tb testing.TB, family hashfamily.Family, shards int, seed uint64)
 		f.setBits = f.m // more than few, so that the part is dense
 	}
 	var b bytes.Buffer
-	if err := s.WritePart(&b, testPart); err != nil {
+	if err := s.WriteBits(&b, testBits); err != nil {
 		tb.Fatal(err)
 	}
 	return b.Bytes()
 }
 
 func unitePlainly(s *Sharded, r io.Reader) error {
-	p, err := openPart(r, testPart, partDense)
+	p, err := openBits(r, testBits, denseBits)
 	if err == nil {
 		err = s.plainUniteDense(p)
 	}
@@ -60,7 +60,7 @@ func unitePlainly(s *Sharded, r io.Reader) error {
 // is not: the bits and their number are those of the plain twin, damage anywhere
 // is noticed, and no goroutine stays at work on an error.
 func TestUniteDense(t *testing.T) {
-	for _, m := range []uint64{8 * partPiece * 2, 8*(5*partPiece/2) + 64} {
+	for _, m := range []uint64{8 * pieceSize * 2, 8*(5*pieceSize/2) + 64} {
 		family, err := hashfamily.NewClassic(m)
 		if err != nil {
 			t.Fatal(err)
@@ -69,7 +69,7 @@ func TestUniteDense(t *testing.T) {
 		united, plain := newShards(t, family, shards), newShards(t, family, shards)
 		for seed := range uint64(2) {
 			part := densePart(t, family, shards, seed)
-			if err := united.Unite(bytes.NewReader(part), testPart); err != nil {
+			if err := united.Unite(bytes.NewReader(part), testBits); err != nil {
 				t.Fatal(err)
 			}
 			if err := unitePlainly(plain, bytes.NewReader(part)); err != nil {
@@ -78,13 +78,13 @@ func TestUniteDense(t *testing.T) {
 			if !bytes.Equal(united.allBits(), plain.allBits()) || united.SetBits() != plain.SetBits() {
 				t.Fatalf("m = %d: %d bits set, plainly %d", m, united.SetBits(), plain.SetBits())
 			}
-			for _, at := range []int{partHeaderSize, len(part) / 2, len(part) - checksumSize - 1, len(part) - 1} {
+			for _, at := range []int{bitsHeaderSize, len(part) / 2, len(part) - checksumSize - 1, len(part) - 1} {
 				part[at] ^= 4
-				if err := newShards(t, family, shards).Unite(bytes.NewReader(part), testPart); err == nil {
+				if err := newShards(t, family, shards).Unite(bytes.NewReader(part), testBits); err == nil {
 					t.Errorf("byte %d of %d is another, unnoticed", at, len(part))
 				}
 				part[at] ^= 4
-				if err := newShards(t, family, shards).Unite(bytes.NewReader(part[:at]), testPart); err == nil {
+				if err := newShards(t, family, shards).Unite(bytes.NewReader(part[:at]), testBits); err == nil {
 					t.Errorf("cut at byte %d, unnoticed", at)
 				}
 			}
@@ -102,7 +102,7 @@ func BenchmarkUnite(b *testing.B) {
 	const shards = 8
 	part := densePart(b, family, shards, 1)
 	for name, unite := range map[string]func(*Sharded, io.Reader) error{
-		"parallel": func(s *Sharded, r io.Reader) error { return s.Unite(r, testPart) },
+		"parallel": func(s *Sharded, r io.Reader) error { return s.Unite(r, testBits) },
 		"plain":    unitePlainly,
 	} {
 		b.Run(name, func(b *testing.B) {

@@ -28,8 +28,8 @@ func ExampleSharded_Unite() {
 			return nil
 		}
 		var stored bytes.Buffer // as a rule a file
-		part := bloom.Part{ID: [32]byte{byte(i)}}
-		if err := bloom.WritePart(context.Background(), &stored, part, family, 1, 1, scan); err != nil {
+		part := bloom.ListBits{ID: [32]byte{byte(i)}}
+		if err := bloom.WriteListBits(context.Background(), &stored, part, family, 1, 1, scan); err != nil {
 			fmt.Println(err)
 			return
 		}
