@@ -99,14 +99,15 @@ func build(tb testing.TB, c fileConfig) *Set {
 func addEntries(tb testing.TB, b *segment.Builder, file int, text string, options listfile.Options) int {
 	tb.Helper()
 	adder := b.Adder()
-	res, err := listfile.Read(strings.NewReader(text), options, func(e listfile.Entry) error {
-		return adder.Add(segment.Entry{
+	in := listfile.NewReader(strings.NewReader(text), options)
+	for e, err := range in.All() {
+		must(tb, err)
+		must(tb, adder.Add(segment.Entry{
 			Key: e.Key, Kind: uint8(e.Kind), Exception: e.Exception, Defer: e.Defer, Until: e.Until,
 			File: file, Line: e.Line, Reason: e.Reason, Note: e.Note,
-		})
-	}, func(listfile.Problem) {})
-	must(tb, err)
-	return res.Entries
+		}))
+	}
+	return in.Result().Entries
 }
 
 // makeIndex makes an index of entries, without a file.

@@ -27,7 +27,7 @@ func BenchmarkRead(b *testing.B) {
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Read(strings.NewReader(text), Options{}, nothing(), nil); err != nil {
+		if _, err := read(strings.NewReader(text), Options{}, nothing(), nil); err != nil {
 			b.Fatal(err)
 		}
 	}

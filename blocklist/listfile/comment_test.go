@@ -35,9 +35,9 @@ func FuzzParseLine(f *testing.F) {
 		var want Entry
 		found := false
 		o := Options{Exact: exact, Allow: allow}
-		read := o
-		read.Now = 1
-		_, err := Read(strings.NewReader(line), read, func(e Entry) error {
+		dated := o
+		dated.Now = 1
+		_, err := read(strings.NewReader(line), dated, func(e Entry) error {
 			want, found = e, true
 			want.Line = 0
 			return nil

@@ -86,14 +86,14 @@ func TestDetect(t *testing.T) {
 // first problem says so.
 func TestWrongFormat(t *testing.T) {
 	text := "0.0.0.0 a.example.com\n0.0.0.0 b.example.com\n0.0.0.0 c.example.com\n"
-	_, problems, _ := readAll(t, text, Options{})
+	_, problems, _ := mustRead(t, text, Options{})
 	if want := `this looks like a hosts file: set format = "hosts"`; len(problems) != 3 || problems[0].Hint != want || problems[1].Hint == want {
 		t.Errorf("%v", problems)
 	}
-	if _, problems, _ = readAll(t, text[:20], Options{}); problems[0].Hint != "write a.example.co" {
+	if _, problems, _ = mustRead(t, text[:20], Options{}); problems[0].Hint != "write a.example.co" {
 		t.Errorf("one line alone may be a slip: %v", problems)
 	}
-	_, problems, _ = readAll(t, "||a.example^\n||b.example^\n||c.example^\n", Options{Format: Hosts})
+	_, problems, _ = mustRead(t, "||a.example^\n||b.example^\n||c.example^\n", Options{Format: Hosts})
 	if want := `this looks like an ad blocker's list: set format = "adblock"`; problems[0].Hint != want {
 		t.Errorf("%v", problems)
 	}

@@ -13,19 +13,23 @@ Offers.example       # reported three times  ## ticket 12
 com
 `
 
-func ExampleRead() {
-	res, err := listfile.Read(strings.NewReader(list), listfile.Options{},
-		func(e listfile.Entry) error {
-			fmt.Printf("line %d: %s %s, exception %v, reason %q, note %q\n", e.Line, e.Kind, e.Key, e.Exception, e.Reason, e.Note)
-			return nil
-		},
-		func(p listfile.Problem) { fmt.Printf("line %d: %s\n", p.Line, p.What) })
-	fmt.Println(res.Entries, res.Invalid, res.Lines, err)
+func ExampleReader() {
+	r := listfile.NewReader(strings.NewReader(list), listfile.Options{})
+	r.Problem = func(p listfile.Problem) { fmt.Printf("line %d: %s\n", p.Line, p.What) }
+	for e, err := range r.All() {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("line %d: %s %s, exception %v, reason %q, note %q\n", e.Line, e.Kind, e.Key, e.Exception, e.Reason, e.Note)
+	}
+	res := r.Result()
+	fmt.Println(res.Entries, res.Invalid, res.Lines)
 	// Output:
 	// line 2: domain offers.example, exception false, reason "reported three times", note "ticket 12"
 	// line 3: address news@offers.example, exception true, reason "", note "the one newsletter that somebody wants"
 	// line 4: a single label covers every domain below it
-	// 2 1 4 <nil>
+	// 2 1 4
 }
 
 // Both ways of writing an internationalised domain are one key, and an error

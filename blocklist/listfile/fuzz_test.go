@@ -49,7 +49,7 @@ func FuzzRead(f *testing.F) {
 			lastLine = line
 		}
 		entries, invalid := 0, 0
-		res, err := Read(strings.NewReader(text), o, func(e Entry) error {
+		res, err := read(strings.NewReader(text), o, func(e Entry) error {
 			entries++
 			inOrder(e.Line)
 			checkEntry(t, e)

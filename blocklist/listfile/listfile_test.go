@@ -3,6 +3,7 @@ package listfile
 import (
 	"encoding/hex"
 	"errors"
+	"io"
 	"os"
 	"regexp"
 	"strings"
@@ -54,19 +55,36 @@ func flags(s string) Options {
 	}
 }
 
-// readAll reads a list and returns what it called back with.
-func readAll(t testing.TB, text string, o Options) ([]Entry, []Problem, Result) {
+// read reads a list with a Reader, and calls entry and problem, which may be nil,
+// for what it yields. It ends at an error of entry.
+func read(r io.Reader, o Options, entry func(Entry) error, problem func(Problem)) (Result, error) {
+	in := NewReader(r, o)
+	in.Problem = problem
+	var failed error
+	for e, err := range in.All() {
+		if err == nil {
+			err = entry(e)
+		}
+		if failed = err; err != nil {
+			break
+		}
+	}
+	return in.Result(), failed
+}
+
+// mustRead reads a list and returns its entries, problems and counts.
+func mustRead(t testing.TB, text string, o Options) ([]Entry, []Problem, Result) {
 	t.Helper()
 	var entries []Entry
 	var problems []Problem
-	res, err := Read(strings.NewReader(text), o,
+	res, err := read(strings.NewReader(text), o,
 		func(e Entry) error { entries = append(entries, e); return nil },
 		func(p Problem) { problems = append(problems, p) })
 	if err != nil {
-		t.Errorf("Read(%.100q): %v", text, err)
+		t.Errorf("read(%.100q): %v", text, err)
 	}
 	if res.Entries != len(entries) || res.Invalid+res.Unsupported != len(problems) {
-		t.Errorf("Read(%.100q) counts %+v, called back with %d and %d", text, res, len(entries), len(problems))
+		t.Errorf("read(%.100q) counts %+v, called back with %d and %d", text, res, len(entries), len(problems))
 	}
 	sameInParallel(t, text, o, found{entries, problems, res, err})
 	return entries, problems, res
@@ -74,7 +92,7 @@ func readAll(t testing.TB, text string, o Options) ([]Entry, []Problem, Result) 
 
 func TestEntries(t *testing.T) {
 	for _, row := range rows(t, "entries.tsv", 6) {
-		entries, problems, _ := readAll(t, row[1], flags(row[0]))
+		entries, problems, _ := mustRead(t, row[1], flags(row[0]))
 		if len(problems) > 0 {
 			t.Errorf("%q: %v", row[1], problems[0])
 			continue
@@ -110,7 +128,7 @@ func kindOf(t *testing.T, name string) sender.Kind {
 func TestMalformed(t *testing.T) {
 	for _, row := range rows(t, "malformed.tsv", 3) {
 		o := flags(row[0])
-		entries, problems, _ := readAll(t, row[1], o)
+		entries, problems, _ := mustRead(t, row[1], o)
 		if len(entries) > 0 || len(problems) != 1 {
 			t.Errorf("%s %q: entries %+v, problems %v, want one problem", row[0], row[1], entries, problems)
 			continue

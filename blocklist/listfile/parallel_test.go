@@ -25,7 +25,7 @@ type found struct {
 }
 
 func readOnce(r io.Reader, o Options) (f found) {
-	f.result, f.err = Read(r, o,
+	f.result, f.err = read(r, o,
 		func(e Entry) error { f.entries = append(f.entries, e); return nil },
 		func(p Problem) { f.problems = append(f.problems, p) })
 	return f

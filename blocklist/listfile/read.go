@@ -2,46 +2,73 @@ package listfile
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
-	"fmt"
 	"io"
+	"iter"
 )
 
 const (
-	bom = "\xEF\xBB\xBF"
-
-	// readBuffer is larger than MaxLine, so that a line that does not fit
-	// is known to be too long.
+	bom        = "\xEF\xBB\xBF"
 	readBuffer = 64 << 10
 )
 
-// Read reads a list and calls entry for every valid entry and problem for
-// every line that is invalid or unsupported, in the order of the file; problem
-// may be nil. Memory stays bounded whatever the length of a line. A file that is
-// packed with gzip or zstd is unpacked.
-//
-// An entry that repeats an earlier one is passed on like any other: to know
-// all keys is the index's job, not the reader's. Whoever builds one keeps the
-// first, so that the line and reason shown are those that a reader of the file
-// finds first.
-//
-// Read stops at an error from entry and returns it as it is. Otherwise it fails
-// only where the file cannot be read or is not what it should be: ErrBinary,
-// ErrUTF16, ErrPacked, ErrTooBig, ErrSyntax. Then the entries seen so far are
-// not a list, and are to be dropped.
-func Read(r io.Reader, o Options, entry func(Entry) error, problem func(Problem)) (Result, error) {
-	out := newOutput(o, entry, problem)
-	in, err := start(r, out)
-	if err != nil {
-		return out.result, err
-	}
-	defer in.close()
-	err = readLines(in.Reader, out)
-	return out.finish(), err
+// Reader reads a list file. A file that is packed with gzip or zstd is unpacked.
+// Memory stays bounded whatever the length of a line.
+type Reader struct {
+	// Problem, if not nil, is called for every line that is invalid or
+	// unsupported, in the order of the file.
+	Problem func(Problem)
+
+	in      io.Reader
+	options Options
+	result  Result
 }
 
-// start unpacks a file and finds out how it is written.
+// NewReader returns a Reader of the list in r.
+func NewReader(r io.Reader, o Options) *Reader { return &Reader{in: r, options: o} }
+
+// All yields every valid entry, in the order of the file. It can be used once.
+//
+// An entry that repeats an earlier one is yielded like any other. An index keeps
+// the first of them, so that it shows the line and reason that a reader of the
+// file finds first.
+//
+// An error ends the sequence. It means that the file cannot be read or is not what
+// it should be: ErrBinary, ErrUTF16, ErrPacked, ErrTooBig or ErrSyntax. The entries
+// before it are then not a whole list and must not be used.
+func (r *Reader) All() iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		out := newOutput(r.options, func(e Entry) error {
+			if !yield(e, nil) {
+				return errStopped
+			}
+			return nil
+		}, r.Problem)
+		err := readAll(r.in, out)
+		r.result = out.finish()
+		if err != nil && err != errStopped {
+			yield(Entry{}, err)
+		}
+	}
+}
+
+// Result returns the counts of what All has read. It is valid once All has ended.
+func (r *Reader) Result() Result { return r.result }
+
+// errStopped ends a file whose reader wants no more entries.
+var errStopped = errors.New("stopped")
+
+// readAll reads a file in one goroutine.
+func readAll(r io.Reader, out *output) error {
+	in, err := start(r, out)
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	return readLines(in.Reader, out)
+}
+
+// start unpacks a file and determines its format.
 func start(r io.Reader, out *output) (*packed, error) {
 	in, err := unpack(r, out.options)
 	if err != nil {
@@ -52,12 +79,12 @@ func start(r io.Reader, out *output) (*packed, error) {
 		in.close()
 		return nil, ErrUTF16
 	}
-	sample, _ := in.Peek(readBuffer) // an error comes again when it is read
+	sample, _ := in.Peek(readBuffer) // reading returns an error again
 	out.choose(sample)
 	return in, nil
 }
 
-// readLines reads a file line by line.
+// readLines reads the lines of a file one after the other.
 func readLines(r *bufio.Reader, out *output) error {
 	g, err := grammarOf(out.result.Format)
 	if err != nil {
@@ -66,17 +93,9 @@ func readLines(r *bufio.Reader, out *output) error {
 	if g.whole != nil {
 		return g.whole(out, r)
 	}
-	l := lines{in: r}
-	for {
-		text, long, err := l.next()
-		if err == io.EOF {
-			break
-		}
-		out.result.Lines = l.number
-		if err != nil {
-			return err
-		}
-		if err := out.take(g, l.number, string(text), long); err != nil {
+	c := cutter{in: r, line: 1}
+	for c.next() {
+		if err := c.part.readLines(g, out, true); err != nil {
 			return err
 		}
 	}
@@ -84,54 +103,4 @@ func readLines(r *bufio.Reader, out *output) error {
 		return g.end(out)
 	}
 	return nil
-}
-
-// lines cuts a text into lines.
-type lines struct {
-	in     *bufio.Reader
-	number int // of the line that was returned
-}
-
-// next returns the head of the next line, valid until the next call. At the end
-// of the file the error is io.EOF.
-func (l *lines) next() (text []byte, long bool, err error) {
-	line, err := l.in.ReadSlice('\n')
-	if len(line) > 0 || err != io.EOF {
-		l.number++
-	}
-	if bytes.IndexByte(line, 0) >= 0 {
-		return nil, false, fmt.Errorf("line %d: %w", l.number, ErrBinary)
-	}
-	whole := true
-	if err == bufio.ErrBufferFull {
-		line, whole = bytes.Clone(line[:MaxLine+len(bom)]), false
-		err = skipLine(l.in)
-		if errors.Is(err, ErrBinary) {
-			return nil, false, fmt.Errorf("line %d: %w", l.number, err)
-		}
-	}
-	if err == io.EOF && len(line) > 0 {
-		err = nil // the last line has no end
-	}
-	if err == io.EOF {
-		return nil, false, err
-	}
-	if err != nil {
-		return nil, false, fmt.Errorf("reading line %d: %w", l.number, err)
-	}
-	text, long = head(line)
-	return text, long || !whole, nil
-}
-
-// skipLine discards the rest of a line.
-func skipLine(in *bufio.Reader) error {
-	for {
-		rest, err := in.ReadSlice('\n')
-		if bytes.IndexByte(rest, 0) >= 0 {
-			return ErrBinary
-		}
-		if err != bufio.ErrBufferFull {
-			return err
-		}
-	}
 }

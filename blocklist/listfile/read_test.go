@@ -16,7 +16,7 @@ import (
 
 func TestReadCounts(t *testing.T) {
 	text := "# head\r\n\r\nexample.com # one\r\ncom\nexample.com # again\n\n  \nuser@example.net"
-	entries, problems, res := readAll(t, text, Options{})
+	entries, problems, res := mustRead(t, text, Options{})
 	if want := (Result{Entries: 3, Invalid: 1, Lines: 8, Format: Plain}); !reflect.DeepEqual(res, want) {
 		t.Errorf("got %+v, want %+v", res, want)
 	}
@@ -34,7 +34,7 @@ func TestReadCounts(t *testing.T) {
 
 func TestReadEmpty(t *testing.T) {
 	for _, text := range []string{"", bom, "\n", "\r\n", "# only a comment", bom + "# only a comment\n"} {
-		entries, problems, _ := readAll(t, text, Options{})
+		entries, problems, _ := mustRead(t, text, Options{})
 		if len(entries)+len(problems) > 0 {
 			t.Errorf("%q: %v, %v", text, entries, problems)
 		}
@@ -43,7 +43,7 @@ func TestReadEmpty(t *testing.T) {
 
 // TestReadBOM: put together, files with a byte order mark have it inside.
 func TestReadBOM(t *testing.T) {
-	entries, problems, _ := readAll(t, bom+"user@example.com\n"+bom+"user@example.net\n", Options{})
+	entries, problems, _ := mustRead(t, bom+"user@example.com\n"+bom+"user@example.net\n", Options{})
 	if len(entries) != 2 || len(problems) != 0 || entries[1].Key != "user@example.net" {
 		t.Errorf("%+v, %v", entries, problems)
 	}
@@ -72,7 +72,7 @@ func TestReadRefusesBinary(t *testing.T) {
 		{"NUL far into a long line", long + "\x00", ErrBinary},
 		{"NUL behind a long line", long + "\n\x00", ErrBinary},
 	} {
-		_, err := Read(strings.NewReader(c.text), Options{}, func(Entry) error { return nil }, nil)
+		_, err := read(strings.NewReader(c.text), Options{}, func(Entry) error { return nil }, nil)
 		if !errors.Is(err, c.want) {
 			t.Errorf("%s: error %v, want %v", c.name, err, c.want)
 		}
@@ -100,7 +100,7 @@ func TestReadLongLines(t *testing.T) {
 		{"as long as a part", strings.Repeat("a", partSize-1), 0, 1},
 		{"longer than a part", strings.Repeat("a", partSize), 0, 1},
 	} {
-		entries, problems, res := readAll(t, "example.org\n"+c.line+"\nexample.net", Options{})
+		entries, problems, res := mustRead(t, "example.org\n"+c.line+"\nexample.net", Options{})
 		if res.Entries != c.entries+2 || res.Invalid != c.invalid || res.Lines != 3 {
 			t.Errorf("%s: %+v", c.name, res)
 			continue
@@ -135,7 +135,7 @@ func TestReadBoundsMemory(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	line := endless(16 << 20)
-	res, err := Read(&line, Options{}, func(Entry) error { return nil }, nil)
+	res, err := read(&line, Options{}, func(Entry) error { return nil }, nil)
 	runtime.ReadMemStats(&after)
 	if err != nil || res.Invalid != 1 {
 		t.Errorf("%+v, %v", res, err)
@@ -148,21 +148,21 @@ func TestReadBoundsMemory(t *testing.T) {
 func TestReadErrors(t *testing.T) {
 	stop := errors.New("stop")
 	calls := 0
-	_, err := Read(strings.NewReader("example.com\nexample.net\n"), Options{}, func(Entry) error { calls++; return stop }, nil)
+	_, err := read(strings.NewReader("example.com\nexample.net\n"), Options{}, func(Entry) error { calls++; return stop }, nil)
 	if err != stop || calls != 1 {
 		t.Errorf("an error from the callback: %v after %d calls", err, calls)
 	}
 	broken := errors.New("disk on fire")
 	for _, text := range []string{"", "example.com\n", "exam", strings.Repeat("a", 2*readBuffer)} {
 		r := io.MultiReader(strings.NewReader(text), iotest.ErrReader(broken))
-		if _, err := Read(r, Options{}, func(Entry) error { return nil }, nil); !errors.Is(err, broken) {
+		if _, err := read(r, Options{}, func(Entry) error { return nil }, nil); !errors.Is(err, broken) {
 			t.Errorf("reader fails after %d bytes: %v", len(text), err)
 		}
 	}
 }
 
 func TestRealList(t *testing.T) {
-	entries, problems, res := readAll(t, string(disposable.Text()), Options{})
+	entries, problems, res := mustRead(t, string(disposable.Text()), Options{})
 	notes := []string{`22 lines, the first is line 3489: "3utilities.com": ` + noteTexts[notePrivate]}
 	if want := (Result{Entries: 121567, Invalid: 3, Lines: 121570, Format: Plain, Notes: notes}); !reflect.DeepEqual(res, want) {
 		t.Errorf("got %+v, want %+v", res, want)
@@ -194,7 +194,7 @@ func BenchmarkReadRealList(b *testing.B) {
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Read(strings.NewReader(text), Options{}, func(Entry) error { return nil }, nil); err != nil {
+		if _, err := read(strings.NewReader(text), Options{}, func(Entry) error { return nil }, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -20,7 +20,7 @@ func TestUntil(t *testing.T) {
 		"example.com # until=2027-12-31 x ## y until=2026-12-31": midnight,
 		"until=2026-12-30.example.com":                           -2, // invalid: no comment
 	} {
-		entries, problems, res := readAll(t, text, Options{Now: now})
+		entries, problems, res := mustRead(t, text, Options{Now: now})
 		switch {
 		case want == -2:
 			if len(problems) != 1 {

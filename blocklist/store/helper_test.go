@@ -180,16 +180,16 @@ func makeVersion(tb testing.TB, entries ...string) *version {
 	tb.Helper()
 	b := segment.NewBuilder(segment.BuildOptions{Key: blocklist.ProcessKeys().Segment()})
 	adder := b.Adder()
-	res, err := listfile.Read(strings.NewReader(strings.Join(entries, "\n")), listfile.Options{AllowPublicSuffix: true, Now: 1}, // nothing has expired yet
-		func(e listfile.Entry) error {
-			return adder.Add(segment.Entry{Key: e.Key, Kind: uint8(e.Kind), Exception: e.Exception, Until: e.Until, Line: e.Line, Reason: e.Reason})
-		},
-		func(p listfile.Problem) { tb.Fatal(p) })
-	must(tb, err)
+	in := listfile.NewReader(strings.NewReader(strings.Join(entries, "\n")), listfile.Options{AllowPublicSuffix: true, Now: 1}) // nothing has expired yet
+	in.Problem = func(p listfile.Problem) { tb.Fatal(p) }
+	for e, err := range in.All() {
+		must(tb, err)
+		must(tb, adder.Add(segment.Entry{Key: e.Key, Kind: uint8(e.Kind), Exception: e.Exception, Until: e.Until, Line: e.Line, Reason: e.Reason}))
+	}
 	index, err := b.Finish(context.Background(), "", segment.Header{})
 	must(tb, err)
 	v := newVersion(index, content{Files: []blocklist.FileStats{{Path: "/list"}}}, nil, new(bitsFile))
-	v.Entries = res.Entries
+	v.Entries = in.Result().Entries
 	return v
 }
 

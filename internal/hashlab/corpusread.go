@@ -36,11 +36,16 @@ func ReadCorpus(name string, r io.Reader, asList bool) (*Corpus, error) {
 	var err error
 	if asList {
 		c.What = "entries of a list"
-		var result listfile.Result
-		result, err = listfile.Read(&lineGuard{in: r, line: 1}, listfile.Options{}, func(e listfile.Entry) error {
-			return add([]byte(e.Key))
-		}, nil)
-		c.Invalid = result.Invalid
+		entries := listfile.NewReader(&lineGuard{in: r, line: 1}, listfile.Options{})
+		for e, failed := range entries.All() {
+			if err = failed; err == nil {
+				err = add([]byte(e.Key))
+			}
+			if err != nil {
+				break
+			}
+		}
+		c.Invalid = entries.Result().Invalid
 	} else {
 		err = readLines(&lineGuard{in: r, line: 1}, add)
 	}

@@ -166,13 +166,15 @@ func scan(old io.ReadSeeker, o listfile.Options, keys map[string]bool, found fun
 		return ErrPacked
 	}
 	o.Format, o.Now = listfile.Plain, 1 // lines whose time is over are lines
-	_, err := listfile.Read(in, o, func(e listfile.Entry) error {
+	for e, err := range listfile.NewReader(in, o).All() {
+		if err != nil {
+			return err
+		}
 		if keys[e.Key] {
 			found(e)
 		}
-		return nil
-	}, nil)
-	return err
+	}
+	return nil
 }
 
 // packed reports whether a file is packed, with gzip or zstd.

@@ -20,14 +20,16 @@ func TestAddLongestLine(t *testing.T) {
 		n.Reason = strings.Repeat("r", listfile.MaxLine-len("b.example  # "))
 		got, _ := add(t, list, listfile.Options{}, n)
 		var reason string
-		_, err := listfile.Read(strings.NewReader(got), listfile.Options{Format: listfile.Plain}, func(e listfile.Entry) error {
+		for e, err := range listfile.NewReader(strings.NewReader(got), listfile.Options{Format: listfile.Plain}).All() {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
 			if e.Key == "b.example" {
 				reason = e.Reason
 			}
-			return nil
-		}, nil)
-		if err != nil || reason != n.Reason {
-			t.Errorf("%s: a reason of %d bytes, want %d; %v", name, len(reason), len(n.Reason), err)
+		}
+		if reason != n.Reason {
+			t.Errorf("%s: a reason of %d bytes, want %d", name, len(reason), len(n.Reason))
 		}
 		n.Reason += "r"
 		if _, err := Add(strings.NewReader(list), io.Discard, listfile.Options{}, []NewEntry{n}); err == nil || !strings.Contains(err.Error(), "1 bytes more than the 4096") {

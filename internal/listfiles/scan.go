@@ -70,11 +70,17 @@ func (s *Scan) File(files store.Opener, path string, o listfile.Options, entry f
 		return listfile.Result{}, err
 	}
 	defer in.Close()
-	result, err := listfile.Read(in, o, entry, problem)
-	if err != nil {
-		return result, fmt.Errorf("%s: %w", term.ShortPath(path), err)
+	entries := listfile.NewReader(in, o)
+	entries.Problem = problem
+	for e, err := range entries.All() {
+		if err == nil {
+			err = entry(e)
+		}
+		if err != nil {
+			return listfile.Result{}, fmt.Errorf("%s: %w", term.ShortPath(path), err)
+		}
 	}
-	return result, nil
+	return entries.Result(), nil
 }
 
 // OpenListFile opens a file of a list. What is read of it ends with ctx, and shows

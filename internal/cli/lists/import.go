@@ -177,8 +177,13 @@ func (i *importing) readPresent(ctx context.Context, old io.Reader) error {
 		i.excepts = i.excepts || e.Exception
 		return nil
 	}
-	if _, err := listfile.Read(old, i.list.Options, note, nil); err != nil {
-		return fmt.Errorf("%s: %w", term.ShortPath(i.file), err)
+	for e, err := range listfile.NewReader(old, i.list.Options).All() {
+		if err == nil {
+			err = note(e)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", term.ShortPath(i.file), err)
+		}
 	}
 	s := &listfiles.Scan{Ctx: ctx, Bar: i.bar, Stderr: i.stderr}
 	for _, path := range i.list.Paths {
@@ -194,39 +199,54 @@ func (i *importing) readPresent(ctx context.Context, old io.Reader) error {
 
 // addAll calls yield with each line to be added.
 func (i *importing) addAll(yield func(line string) error) error {
-	result, err := listfile.Read(i.in, i.options, func(e listfile.Entry) error {
-		if i.present.has(listfiles.Written(e)) {
-			i.report.Present++
-			return nil
+	entries := listfile.NewReader(i.in, i.options)
+	entries.Problem = func(p listfile.Problem) { i.leaveOut(newProblemAt(i.in.Path, p)) }
+	var failed error
+	for e, err := range entries.All() {
+		if err == nil {
+			err = i.addEntry(e, yield)
 		}
-		line, err := i.line(e)
-		if err != nil {
-			i.report.NotTaken++
-			i.leaveOut(problemAt{Line: e.Line, Text: listfiles.Written(e), What: err.Error()})
-			return nil
+		if failed = err; err != nil {
+			break
 		}
-		i.present.add(listfiles.Written(e))
-		if e.Defer {
-			i.report.Deferring++
-		}
-		if e.Exception {
-			i.excepts = true
-			if i.present.has(e.Key) {
-				i.report.Cancelling++
-			}
-		}
-		i.report.Added++
-		return yield(line)
-	}, func(p listfile.Problem) { i.leaveOut(newProblemAt(i.in.Path, p)) })
+	}
+	result := entries.Result()
 	i.report.readReport = newReadReport(result)
-	if err != nil {
-		return fmt.Errorf("reading %s: %w", i.in.Path, err)
+	if failed != nil {
+		return fmt.Errorf("reading %s: %w", i.in.Path, failed)
 	}
 	if refused := refusedBecause(result); refused != "" {
 		return fmt.Errorf("%s: of %d lines %d are invalid: is the format right? spamgate lists lint %[1]s says what is wrong",
 			i.in.Path, result.Entries+result.Invalid, result.Invalid)
 	}
 	return nil
+}
+
+// addEntry calls yield with the line of one entry, unless the list has it or cannot
+// take it.
+func (i *importing) addEntry(e listfile.Entry, yield func(line string) error) error {
+	if i.present.has(listfiles.Written(e)) {
+		i.report.Present++
+		return nil
+	}
+	line, err := i.line(e)
+	if err != nil {
+		i.report.NotTaken++
+		i.leaveOut(problemAt{Line: e.Line, Text: listfiles.Written(e), What: err.Error()})
+		return nil
+	}
+	i.present.add(listfiles.Written(e))
+	if e.Defer {
+		i.report.Deferring++
+	}
+	if e.Exception {
+		i.excepts = true
+		if i.present.has(e.Key) {
+			i.report.Cancelling++
+		}
+	}
+	i.report.Added++
+	return yield(line)
 }
 
 func (i *importing) leaveOut(p problemAt) {

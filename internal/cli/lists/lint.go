@@ -156,7 +156,12 @@ func (l *linting) file(path string) error {
 	r := &lintReport{File: in.Path, Problems: []problemAt{}}
 	lines := map[uint64]int{}
 	seed := maphash.MakeSeed()
-	result, err := listfile.Read(in, l.options, func(e listfile.Entry) error {
+	entries := listfile.NewReader(in, l.options)
+	entries.Problem = func(p listfile.Problem) { l.problem(r, newProblemAt(in.Path, p)) }
+	for e, err := range entries.All() {
+		if err != nil {
+			return fmt.Errorf("%s: %w", term.ShortPath(in.Path), err)
+		}
 		for _, w := range l.warnings(e) {
 			l.problem(r, w)
 		}
@@ -168,11 +173,8 @@ func (l *linting) file(path string) error {
 				lines[h] = e.Line
 			}
 		}
-		return nil
-	}, func(p listfile.Problem) { l.problem(r, newProblemAt(in.Path, p)) })
-	if err != nil {
-		return fmt.Errorf("%s: %w", term.ShortPath(in.Path), err)
 	}
+	result := entries.Result()
 	r.readReport = newReadReport(result)
 	r.Refused = refusedBecause(result)
 	l.reports = append(l.reports, r)
