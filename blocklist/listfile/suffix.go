@@ -3,8 +3,6 @@ package listfile
 import (
 	"slices"
 	"strings"
-
-	"golang.org/x/net/publicsuffix"
 )
 
 // checkSuffix refuses a domain under which strangers register theirs: a single
@@ -43,19 +41,16 @@ func HasTenants(domain string) bool {
 }
 
 // suffixOf reports whether a domain of several labels is a suffix of the ICANN
-// section, or of the private one.
+// section, or of the private section or one with tenants.
 func suffixOf(d string) (icann, private bool) {
-	if !maybeSuffix(d) {
-		return false, false
+	if s := suffixes(); s.maybe(d) {
+		return s.of(d)
 	}
-	return plainSuffixOf(d)
+	return false, false
 }
 
-// plainSuffixOf is suffixOf without the filter.
-func plainSuffixOf(d string) (icann, private bool) {
-	suffix, icann := publicsuffix.PublicSuffix("x." + d)
-	if len(suffix) < len(d) {
-		return false, slices.Contains(tenants, d)
-	}
-	return icann, !icann
+// of is suffixOf without the filter.
+func (s *suffixList) of(d string) (icann, private bool) {
+	icann = s.icann.cover(d)
+	return icann, !icann && (s.private.cover(d) || slices.Contains(tenants, d) || !strings.Contains(d, "."))
 }

@@ -5,10 +5,12 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,9 +18,9 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// suffixRules are the rules of publicsuffix.org's list, as the tests of
+// suffixRulesInUse returns the rules of publicsuffix.org's list, as the tests of
 // golang.org/x/net have them: com, *.ck, !www.ck.
-func suffixRules(tb testing.TB) (rules []string) {
+func suffixRulesInUse(tb testing.TB) (rules []string) {
 	tb.Helper()
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "golang.org/x/net").Output()
 	if err != nil {
@@ -48,51 +50,74 @@ func suffixRules(tb testing.TB) (rules []string) {
 	return rules
 }
 
-// makeSuffixFile is what suffixes.bits is to hold.
+// suffixHead is what suffixes.txt begins with.
+const suffixHead = `# The rules of the Public Suffix List, and the names directly above wildcard rules.
+# Source: golang.org/x/net/publicsuffix,
+# %s.
+# Licence: Mozilla Public License 2.0, https://mozilla.org/MPL/2.0/
+# Made by: go test -run=SuffixesAreCurrent -update ./blocklist/listfile
+`
+
+// makeSuffixFile returns what suffixes.txt should hold.
 func makeSuffixFile(rules []string) string {
-	bits := make([]byte, suffixFilterBits/8)
-	set := func(hash uint64) {
-		i, j := suffixBits(hash)
-		bits[i>>3] |= 1 << (i & 7)
-		bits[j>>3] |= 1 << (j & 7)
-	}
-	for _, rule := range append(rules, tenants...) {
-		parent, wildcard := strings.CutPrefix(rule, "*.")
-		if wildcard {
-			set(wildcardHash(parent))
-			rule = parent
-		}
-		rule = strings.TrimPrefix(rule, "!")
-		set(suffixHash(rule))
-		// suffixOf asks for a child called x, which may have a rule of its own.
-		if parent, ok := strings.CutPrefix(rule, "x."); ok {
-			set(suffixHash(parent))
+	icann, private := map[string]bool{}, map[string]bool{}
+	add := func(rule, d string) {
+		switch isICANN, isPrivate := listedSuffix(d); {
+		case isICANN:
+			icann[rule] = true
+		case isPrivate:
+			private[rule] = true
 		}
 	}
-	return publicsuffix.List.String() + "\n" + string(bits)
+	for _, rule := range rules {
+		name := strings.TrimLeft(rule, "*.!")
+		_, parent, _ := strings.Cut(name, ".")
+		switch rule[0] {
+		case '*':
+			add(rule, "any."+name)
+		case '!':
+			add(rule, "any."+parent)
+		}
+		for _, d := range []string{name, parent} {
+			if d != "" && !slices.Contains(tenants, d) {
+				add(d, d)
+			}
+		}
+	}
+	file := fmt.Sprintf(suffixHead, publicsuffix.List)
+	for _, section := range []map[string]bool{icann, private} {
+		file += "\n" + strings.Join(slices.Sorted(maps.Keys(section)), "\n") + "\n"
+	}
+	return file
+}
+
+// listedSuffix is suffixOf by golang.org/x/net/publicsuffix.
+func listedSuffix(d string) (icann, private bool) {
+	suffix, icann := publicsuffix.PublicSuffix("x." + d)
+	if len(suffix) < len(d) {
+		return false, slices.Contains(tenants, d)
+	}
+	return icann, !icann
 }
 
 // The file is that of the list in use.
-func TestSuffixFilterIsCurrent(t *testing.T) {
-	want := makeSuffixFile(suffixRules(t))
+func TestSuffixesAreCurrent(t *testing.T) {
+	want := makeSuffixFile(suffixRulesInUse(t))
 	if *update {
-		if err := os.WriteFile("suffixes.bits", []byte(want), 0o644); err != nil {
+		if err := os.WriteFile("suffixes.txt", []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
 	if suffixFile != want {
-		t.Error("suffixes.bits is of another version of publicsuffix.org's list, or of other tenants: make it anew with -update")
-	}
-	if suffixFilter == "" {
-		t.Error("the filter is not used")
+		t.Error("suffixes.txt is of another version of publicsuffix.org's list: make it anew with -update")
 	}
 }
 
 // The filter hides no suffix: for each rule, and the names above, below and
 // beside it, the answer is that of the list.
 func TestSuffixFilterHidesNothing(t *testing.T) {
-	names := append(suffixRules(t), tenants...)
+	names := append(suffixRulesInUse(t), tenants...)
 	names = append(names, "", ".", "a.", ".com", "a..com", "unknown", "a.unknown", "xn--.com", "1.2.3.4")
 	suffixes := 0
 	for _, rule := range names {
@@ -101,7 +126,7 @@ func TestSuffixFilterHidesNothing(t *testing.T) {
 		first, _, _ := strings.Cut(name, ".")
 		for _, d := range []string{rule, name, parent, "x." + name, "a.b." + name, "sub." + parent, first + ".com", name + "." + name} {
 			icann, private := suffixOf(d)
-			if wantICANN, wantPrivate := plainSuffixOf(d); icann != wantICANN || private != wantPrivate {
+			if wantICANN, wantPrivate := listedSuffix(d); icann != wantICANN || private != wantPrivate {
 				t.Errorf("%q: %t, %t; want %t, %t", d, icann, private, wantICANN, wantPrivate)
 			}
 			if icann || private {
@@ -118,7 +143,7 @@ func TestSuffixFilterHidesNothing(t *testing.T) {
 func TestSuffixFilterIsSelective(t *testing.T) {
 	passed, n := 0, 100_000
 	for i := range n {
-		if maybeSuffix(fmt.Sprintf("d%d.%s", i, []string{"com", "co.uk", "mail.example.org"}[i%3])) {
+		if suffixes().maybe(fmt.Sprintf("d%d.%s", i, []string{"com", "co.uk", "mail.example.org"}[i%3])) {
 			passed++
 		}
 	}
@@ -134,7 +159,7 @@ func BenchmarkSuffixOf(b *testing.B) {
 	for i := range domains {
 		domains[i] = fmt.Sprintf("offers-%d.%s", r.Uint32(), []string{"com", "net", "de", "example.co.uk"}[i%4])
 	}
-	for name, of := range map[string]func(string) (bool, bool){"filter": suffixOf, "plain": plainSuffixOf} {
+	for name, of := range map[string]func(string) (bool, bool){"filter": suffixOf, "rules": suffixes().of, "x/net": listedSuffix} {
 		b.Run(name, func(b *testing.B) {
 			i := 0
 			for b.Loop() {
@@ -142,5 +167,20 @@ func BenchmarkSuffixOf(b *testing.B) {
 				i = (i + 1) % len(domains)
 			}
 		})
+	}
+}
+
+// The package links neither a network nor a web client: x/net/publicsuffix would
+// bring both.
+func TestLinksNoNetwork(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	deps := strings.Fields(string(out))
+	for _, p := range []string{"net", "net/http", "crypto/tls", "golang.org/x/net/publicsuffix"} {
+		if slices.Contains(deps, p) {
+			t.Errorf("%s is linked", p)
+		}
 	}
 }
