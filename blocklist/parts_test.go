@@ -143,7 +143,10 @@ func TestFilterOfDamagedIndex(t *testing.T) {
 	text[len(text)/2] ^= 1
 	damaged := filepath.Join(t.TempDir(), "damaged.seg")
 	must(t, os.WriteFile(damaged, text, 0o600))
-	s, err := segment.Open(damaged, ProcessKeys().Segment())
+	file, err := os.Open(damaged)
+	must(t, err)
+	defer file.Close()
+	s, err := segment.Map(file, damaged, ProcessKeys().Segment())
 	must(t, err)
 	for _, f := range everyKind() {
 		for _, keep := range []uint64{1, 1 << 20} {

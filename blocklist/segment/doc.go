@@ -4,7 +4,7 @@
 //
 // A [Builder] collects entries from many goroutines and [Builder.Finish] makes
 // the file, in memory that does not grow with the list but for about a hundredth
-// of its size. [Open] maps a file. What a file holds is never trusted: a checksum
+// of its size. [Map] maps a file. What a file holds is never trusted: a checksum
 // covers every byte, that of a block is compared when the block is first read (and
 // again after [Segment.Recheck]), and a map that faults (the file was cut, the disk
 // fails) is an error of the lookup, not the end of the process.

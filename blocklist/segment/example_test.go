@@ -34,7 +34,12 @@ func Example() {
 		log.Fatal(err)
 	}
 
-	s, err := segment.Open(path, key)
+	file, err := os.Open(path)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer file.Close()
+	s, err := segment.Map(file, path, key)
 	if err != nil {
 		log.Fatal(err)
 	}

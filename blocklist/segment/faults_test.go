@@ -84,7 +84,7 @@ func TestEveryLength(t *testing.T) {
 		if err := os.WriteFile(path, whole[:size], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(path, &testKey); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), path) {
+		if _, err := mapPath(path, &testKey); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), path) {
 			t.Errorf("a file of %d of %d bytes: %v", size, len(whole), err)
 		}
 	}
@@ -116,7 +116,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"a directory", dir, testKey, ErrDamaged},
 		{"missing", filepath.Join(dir, "none.seg"), testKey, fs.ErrNotExist},
 	} {
-		if _, err := Open(c.path, &c.key); !errors.Is(err, c.want) {
+		if _, err := mapPath(c.path, &c.key); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 		}
 	}
@@ -297,7 +297,7 @@ func TestCancel(t *testing.T) {
 		if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), path) {
 			t.Errorf("the error of a build that is cancelled: %v", err)
 		}
-		if now, err := Open(path, &testKey); err != nil || now.Digest() != old.Digest() {
+		if now, err := mapPath(path, &testKey); err != nil || now.Digest() != old.Digest() {
 			t.Errorf("the old file is not there any more: %v", err)
 		}
 	}
@@ -405,13 +405,13 @@ func TestReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "list.seg")
 	entries := randomEntries(rand.New(rand.NewPCG(31, 32)), 5000)
 	build(t, path, BuildOptions{}, 1, entries)
-	old, err := Open(path, &testKey)
+	old, err := mapPath(path, &testKey)
 	if err != nil {
 		t.Fatal(err)
 	}
 	build(t, path, BuildOptions{}, 1, smallEntries())
 	check(t, old, entries)
-	now, err := Open(path, &testKey)
+	now, err := mapPath(path, &testKey)
 	if err != nil {
 		t.Fatal(err)
 	}

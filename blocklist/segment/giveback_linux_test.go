@@ -60,7 +60,7 @@ func TestScanGivesBack(t *testing.T) {
 	if _, err := b.Finish(t.Context(), path, Header{}); err != nil {
 		t.Fatal(err)
 	}
-	s, err := Open(path, key)
+	s, err := mapPath(path, key)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,27 +10,15 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync/atomic"
-	"syscall"
 	"unsafe"
 
 	"github.com/minio/highwayhash"
 )
 
-// Open maps a segment that was made with this key. It checks the header and the
-// table of blocks; each block is checked when it is first read. The error wraps
+// Map maps the file of a segment that was made with this key. It checks the header
+// and the table of blocks; each block is checked when it is first read. The path is
+// for errors and [Segment.Path]. The file may be closed afterwards. The error wraps
 // [ErrDamaged], [ErrFormat] or [ErrKey], or is the file system's.
-func Open(path string, key *Key) (*Segment, error) {
-	// Without O_NONBLOCK a named pipe would be waited for.
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() // a map needs no descriptor
-	return Map(f, path, key)
-}
-
-// Map is [Open] for a file that is open already. The path is for errors and
-// [Segment.Path]. The file may be closed afterwards.
 func Map(f *os.File, path string, key *Key) (*Segment, error) {
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		return nil, cmp.Or(err, fmt.Errorf("%s: %w: it is no regular file", path, ErrDamaged))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -198,7 +199,7 @@ func TestAgainstMap(t *testing.T) {
 					if !named {
 						return
 					}
-					opened, err := Open(path, &testKey)
+					opened, err := mapPath(path, &testKey)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -320,7 +321,7 @@ func TestHeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opened, err := Open(path, &testKey)
+	opened, err := mapPath(path, &testKey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -369,7 +370,7 @@ func TestAtOnce(t *testing.T) {
 	entries := randomEntries(rand.New(rand.NewPCG(27, 28)), 5000)
 	path := filepath.Join(t.TempDir(), "list.seg")
 	build(t, path, BuildOptions{}, 2, entries)
-	s, err := Open(path, &testKey)
+	s, err := mapPath(path, &testKey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -387,4 +388,14 @@ func TestAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// mapPath maps the segment at a path.
+func mapPath(path string, key *Key) (*Segment, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return Map(f, path, key)
 }

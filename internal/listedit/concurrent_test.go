@@ -1,5 +1,3 @@
-//go:build unix
-
 package listedit
 
 import (
@@ -150,8 +148,8 @@ func TestLeftover(t *testing.T) {
 func TestWaiting(t *testing.T) {
 	path := writeFile(t, "old\n")
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := Edit(t.Context(), path, func([]byte) ([]byte, error) {
-		_, err := Edit(ctx, path, replaceBy("theirs\n"), Options{Waiting: cancel})
+	_, err := editText(t.Context(), path, func([]byte) ([]byte, error) {
+		_, err := editText(ctx, path, replaceBy("theirs\n"), Options{Waiting: cancel})
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("error %v", err)
 		}

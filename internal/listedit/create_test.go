@@ -1,5 +1,3 @@
-//go:build unix
-
 package listedit
 
 import (
@@ -17,10 +15,10 @@ import (
 func TestCreate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "list.txt")
 	defer syscall.Umask(syscall.Umask(0o077))
-	if _, err := Write(t.Context(), path, []byte("new\n"), Options{}); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := writeText(t.Context(), path, []byte("new\n"), Options{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("not asked for: %v", err)
 	}
-	if change, err := Write(t.Context(), path, []byte("new\n"), Options{Create: true, DryRun: true}); err != nil || !change.Changed {
+	if change, err := writeText(t.Context(), path, []byte("new\n"), Options{Create: true, DryRun: true}); err != nil || !change.Changed {
 		t.Errorf("dry run: %+v, %v", change, err)
 	}
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -31,7 +29,7 @@ func TestCreate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	change, err := Write(t.Context(), path, []byte("new\n"), Options{Create: true})
+	change, err := writeText(t.Context(), path, []byte("new\n"), Options{Create: true})
 	if err != nil || !change.Changed || change.File != path || change.Size != 4 {
 		t.Fatalf("%+v, %v", change, err)
 	}
@@ -45,7 +43,7 @@ func TestCreate(t *testing.T) {
 	if more := others(t, path); more != nil {
 		t.Errorf("left beside it: %q", more)
 	}
-	if _, err := Write(t.Context(), path, []byte("again\n"), Options{Create: true}); err != nil || readFile(t, path) != "again\n" {
+	if _, err := writeText(t.Context(), path, []byte("again\n"), Options{Create: true}); err != nil || readFile(t, path) != "again\n" {
 		t.Errorf("once it is there: %v", err)
 	}
 }
@@ -54,7 +52,7 @@ func TestCreate(t *testing.T) {
 func TestCreateRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "list.txt")
 	meanwhile := func(Change) error { return os.WriteFile(path, []byte("theirs\n"), 0o600) }
-	if _, err := Write(t.Context(), path, []byte("ours\n"), Options{Create: true, Before: meanwhile}); !errors.Is(err, ErrChanged) {
+	if _, err := writeText(t.Context(), path, []byte("ours\n"), Options{Create: true, Before: meanwhile}); !errors.Is(err, ErrChanged) {
 		t.Errorf("somebody else was faster: %v", err)
 	}
 	if readFile(t, path) != "theirs\n" || others(t, path) != nil {
@@ -65,14 +63,14 @@ func TestCreateRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, path := range map[string]string{"a link to nowhere": nowhere, "no directory": filepath.Join(t.TempDir(), "none", "list.txt")} {
-		if _, err := Write(t.Context(), path, []byte("ours\n"), Options{Create: true}); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := writeText(t.Context(), path, []byte("ours\n"), Options{Create: true}); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	path = filepath.Join(t.TempDir(), "list.txt")
-	if _, err := Write(ctx, path, []byte("ours\n"), Options{Create: true}); !errors.Is(err, context.Canceled) || others(t, path) != nil {
+	if _, err := writeText(ctx, path, []byte("ours\n"), Options{Create: true}); !errors.Is(err, context.Canceled) || others(t, path) != nil {
 		t.Errorf("cancelled: %v, beside %q", err, others(t, path))
 	}
 }

@@ -12,7 +12,6 @@ package listedit
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -128,30 +127,6 @@ func Rewrite(ctx context.Context, path string, edit func(old io.ReadSeeker, w io
 		}
 	}
 	return change, nil
-}
-
-// Edit is [Rewrite] for files that are held in memory.
-func Edit(ctx context.Context, path string, edit func(old []byte) ([]byte, error), o Options) (Change, error) {
-	return Rewrite(ctx, path, func(old io.ReadSeeker, w io.Writer) error {
-		before, err := io.ReadAll(old)
-		if err != nil {
-			return err
-		}
-		after, err := edit(before)
-		if err != nil {
-			return err
-		}
-		if bytes.Equal(before, after) {
-			return ErrUnchanged
-		}
-		_, err = w.Write(after)
-		return err
-	}, o)
-}
-
-// Write replaces the content of the file at path, which has to exist.
-func Write(ctx context.Context, path string, content []byte, o Options) (Change, error) {
-	return Edit(ctx, path, func([]byte) ([]byte, error) { return content, nil }, o)
 }
 
 // original is a file while it is edited.

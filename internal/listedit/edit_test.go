@@ -1,5 +1,3 @@
-//go:build unix
-
 package listedit
 
 import (
@@ -19,7 +17,7 @@ func replaceBy(content string) func([]byte) ([]byte, error) {
 
 func TestEdit(t *testing.T) {
 	path := writeFile(t, "old\n")
-	change, err := Edit(t.Context(), path, func(old []byte) ([]byte, error) {
+	change, err := editText(t.Context(), path, func(old []byte) ([]byte, error) {
 		return append(old, "new\n"...), nil
 	}, Options{})
 	if err != nil || !change.Changed || change.Size != 8 {
@@ -36,7 +34,7 @@ func TestEdit(t *testing.T) {
 func TestNothingToChange(t *testing.T) {
 	path := writeFile(t, "old\n")
 	before, _ := os.Stat(path)
-	change, err := Write(t.Context(), path, []byte("old\n"), Options{})
+	change, err := writeText(t.Context(), path, []byte("old\n"), Options{})
 	after, _ := os.Stat(path)
 	if err != nil || change.Changed || !os.SameFile(before, after) {
 		t.Errorf("change %+v, error %v, same file %v", change, err, os.SameFile(before, after))
@@ -46,7 +44,7 @@ func TestNothingToChange(t *testing.T) {
 func TestDryRun(t *testing.T) {
 	path := writeFile(t, "old\n")
 	log := &Log{Dir: t.TempDir()}
-	change, err := Edit(t.Context(), path, replaceBy("new"), Options{DryRun: true, Log: log, Record: NewRecord("add", "l", path)})
+	change, err := editText(t.Context(), path, replaceBy("new"), Options{DryRun: true, Log: log, Record: NewRecord("add", "l", path)})
 	if err != nil || !change.Changed || change.Size != 3 {
 		t.Errorf("change %+v, error %v", change, err)
 	}
@@ -76,7 +74,7 @@ func TestKeeps(t *testing.T) {
 	if err := os.Symlink(path, link); err != nil {
 		t.Fatal(err)
 	}
-	change, err := Edit(t.Context(), link, replaceBy("new\n"), Options{})
+	change, err := editText(t.Context(), link, replaceBy("new\n"), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +114,7 @@ func TestRefused(t *testing.T) {
 		twice:                      ErrLinks,
 		filepath.Join(dir, "none"): os.ErrNotExist,
 	} {
-		if _, err := Edit(t.Context(), path, replaceBy("new"), Options{}); !errors.Is(err, want) {
+		if _, err := editText(t.Context(), path, replaceBy("new"), Options{}); !errors.Is(err, want) {
 			t.Errorf("%s: error %v, want %v", path, err, want)
 		}
 	}

@@ -1,9 +1,8 @@
-//go:build unix
-
 package listedit
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -105,4 +104,28 @@ func others(t *testing.T, path string) []string {
 		}
 	}
 	return names
+}
+
+// editText is Rewrite for files that are held in memory.
+func editText(ctx context.Context, path string, edit func(old []byte) ([]byte, error), o Options) (Change, error) {
+	return Rewrite(ctx, path, func(old io.ReadSeeker, w io.Writer) error {
+		before, err := io.ReadAll(old)
+		if err != nil {
+			return err
+		}
+		after, err := edit(before)
+		if err != nil {
+			return err
+		}
+		if bytes.Equal(before, after) {
+			return ErrUnchanged
+		}
+		_, err = w.Write(after)
+		return err
+	}, o)
+}
+
+// writeText replaces the content of the file at path, which has to exist.
+func writeText(ctx context.Context, path string, content []byte, o Options) (Change, error) {
+	return editText(ctx, path, func([]byte) ([]byte, error) { return content, nil }, o)
 }

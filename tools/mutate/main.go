@@ -1,5 +1,3 @@
-//go:build unix
-
 // Mutate plants bugs, one at a time, in a temporary copy of the checkout, and says
 // which of them the tests catch. The bugs are in bugs.txt; see readBugs for its form.
 //

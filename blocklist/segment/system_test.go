@@ -1,5 +1,3 @@
-//go:build unix
-
 package segment
 
 import (
@@ -37,7 +35,7 @@ func TestCutWhileMapped(t *testing.T) {
 			if err := copyFile(cut, path); err != nil {
 				t.Fatal(err)
 			}
-			s, err := Open(cut, &testKey)
+			s, err := mapPath(cut, &testKey)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -125,7 +123,7 @@ func TestNoSpaceLeft(t *testing.T) {
 			if got := names(t, dir); len(got) != 1 {
 				t.Errorf("left behind: %q", got)
 			}
-			now, err := Open(path, &testKey)
+			now, err := mapPath(path, &testKey)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -141,12 +139,13 @@ func TestChildWithoutSpace(t *testing.T) {
 	if dir == "" {
 		t.Skip("a part of TestNoSpaceLeft")
 	}
-	limit, err := strconv.ParseUint(os.Getenv(childLimit), 10, 64)
-	if err != nil {
+	var limit unix.Rlimit
+	if _, err := fmt.Sscan(os.Getenv(childLimit), &limit.Cur); err != nil { // of another type on each system
 		t.Fatal(err)
 	}
+	limit.Max = limit.Cur
 	signal.Ignore(syscall.SIGXFSZ) // writing fails with EFBIG then
-	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: limit, Max: limit}); err != nil {
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &limit); err != nil {
 		t.Fatal(err)
 	}
 	b := NewBuilder(BuildOptions{Dir: dir, Key: &testKey, Memory: 1})
@@ -186,7 +185,7 @@ func TestKilled(t *testing.T) {
 		<-time.After(time.Duration(r.Int64N(int64(15 * time.Millisecond))))
 		c.Process.Kill()
 		c.Wait()
-		s, err := Open(path, &testKey)
+		s, err := mapPath(path, &testKey)
 		if err == nil {
 			err = s.Verify(t.Context())
 		}

@@ -2,8 +2,11 @@ package listedit
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
+	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -34,4 +37,10 @@ func keepExtended(old, replacement *os.File) error {
 		}
 	}
 	return nil
+}
+
+// changeTime returns when anything about the file was last changed. Programs can
+// set the modification time back, but not this one.
+func changeTime(info fs.FileInfo) time.Time {
+	return time.Unix(info.Sys().(*syscall.Stat_t).Ctim.Unix())
 }

@@ -1,7 +1,0 @@
-//go:build !linux
-
-package listedit
-
-import "os"
-
-func keepExtended(_, _ *os.File) error { return nil }
