@@ -80,7 +80,7 @@ func NewClassic(m uint64, names ...string) (*Classic, error) {
 	return c, nil
 }
 
-// nameClassic is the name of the classic family of these hashes.
+// nameClassic returns the name of the classic family of these hashes.
 func nameClassic(names []string) string {
 	switch {
 	case slices.Equal(names, classicNames()):
@@ -92,7 +92,7 @@ func nameClassic(names []string) string {
 	}
 }
 
-// classicNames is the names of Hashes, in order.
+// classicNames returns the names of Hashes, in order.
 func classicNames() []string {
 	var names []string
 	for _, h := range Hashes() {
@@ -121,20 +121,20 @@ func parseClassic(arguments string) (Spec, error) {
 // parseClassic9 makes the Spec of "classic9".
 func parseClassic9(string) (Spec, error) { return parseClassic(strings.Join(classic9, ",")) }
 
-// Name is "classic", "classic9", or "classic:" and the hashes' names with commas
+// Name returns "classic", "classic9", or "classic:" and the hashes' names with commas
 // between.
 func (c *Classic) Name() string { return c.name }
 
-// K is the number of hashes.
+// K returns the number of hashes.
 func (c *Classic) K() int { return len(c.ids) }
 
-// M is the number of bits.
+// M returns the number of bits.
 func (c *Classic) M() uint64 { return c.m }
 
-// HashName is the name of the i-th hash, for 0 ≤ i < K.
+// HashName returns the name of the i-th hash, for 0 ≤ i < K.
 func (c *Classic) HashName(i int) string { return Hashes()[c.ids[i]].Name }
 
-// Independent is how many of the hashes act independently on mail addresses,
+// Independent returns how many of the hashes act independently on mail addresses,
 // from 1 to K: PJW and ELF are one function, and BP beside others adds next to
 // nothing, since it sees the last four bytes of a key alone. It is 9 for all
 // eleven.
@@ -149,7 +149,7 @@ func (c *Classic) Independent() int {
 	return n
 }
 
-// Index is the i-th hash of key, modulo M.
+// Index returns the i-th hash of key, modulo M.
 func (c *Classic) Index(i int, key []byte) uint64 { return c.reduce(sum(c.ids[i], key)) }
 
 // AppendIndices appends the indices of key for all hashes, in order.
@@ -167,7 +167,7 @@ func (c *Classic) AppendIndices(dst []uint64, key []byte) []uint64 {
 	return dst
 }
 
-// reduce is hash mod m.
+// reduce returns hash mod m.
 func (c *Classic) reduce(hash uint32) uint64 {
 	if c.mask != 0 {
 		return uint64(hash) & c.mask

@@ -76,16 +76,16 @@ func parseDigest(string) (Spec, error) {
 	}, nil
 }
 
-// Name is "digest".
+// Name returns "digest".
 func (d *Digest) Name() string { return digestName }
 
-// K is the number of index functions.
+// K returns the number of index functions.
 func (d *Digest) K() int { return d.k }
 
-// M is the number of bits.
+// M returns the number of bits.
 func (d *Digest) M() uint64 { return d.m }
 
-// Index is the i-th index of key. It computes those before it, too: each is what
+// Index returns the i-th index of key. It computes those before it, too: each is what
 // the division by m left over.
 func (d *Digest) Index(i int, key []byte) uint64 {
 	var room [digestKeyRoom + MaxDigestK]byte
@@ -107,7 +107,7 @@ func (d *Digest) AppendIndices(dst []uint64, key []byte) []uint64 {
 	return dst
 }
 
-// next is a step: from the digest's input so far and the number left, to these
+// next returns a step: from the digest's input so far and the number left, to these
 // and an index. It takes and returns them as values: behind a pointer the
 // caller's room on the stack would be moved to the heap.
 func (d *Digest) next(input []byte, left wide) ([]byte, wide, uint64) {
@@ -126,7 +126,7 @@ type wide struct{ high, low uint64 }
 // below reports whether w < m.
 func (w wide) below(m uint64) bool { return w.high == 0 && w.low < m }
 
-// divide is w/m and w mod m, for m ≥ 1: the schoolbook division by one digit, a
+// divide returns w/m and w mod m, for m ≥ 1: the schoolbook division by one digit, a
 // digit being 64 bits.
 func (w wide) divide(m uint64) (quotient wide, rest uint64) {
 	quotient.high, rest = w.high/m, w.high%m

@@ -106,7 +106,7 @@ func parseDouble(arguments string) (Spec, error) {
 	return s, nil
 }
 
-// Name is "double" or "double:murmur3".
+// Name returns "double" or "double:murmur3".
 func (d *Double) Name() string {
 	if d.murmur {
 		return murmurName
@@ -114,7 +114,7 @@ func (d *Double) Name() string {
 	return doubleName
 }
 
-// Index is the i-th index of key.
+// Index returns the i-th index of key.
 func (d *Double) Index(i int, key []byte) uint64 { return d.index(i, d.sum(key)) }
 
 // AppendIndices appends all K indices of key, in order, from one hash.
@@ -122,7 +122,7 @@ func (d *Double) AppendIndices(dst []uint64, key []byte) []uint64 {
 	return d.appendIndices(dst, d.sum(key))
 }
 
-// sum is the two halves of key's hash.
+// sum returns the two halves of key's hash.
 func (d *Double) sum(key []byte) halves {
 	if d.murmur {
 		h1, h2 := murmur3.Sum128(key)

@@ -57,15 +57,15 @@ func Sum11(key []byte) [11]uint32 {
 	return [11]uint32{rs, js, pjw, pjw, bkdr, sdbm, djb, dek, bp, fnv, ap}
 }
 
-// nextJS is a step of [JS].
+// nextJS returns a step of [JS].
 func nextJS(h, c uint32) uint32 { return h ^ (h<<5 + c + h>>2) }
 
-// nextPJW is a step of [PJW] that leaves the top four bits: the next step's
+// nextPJW returns a step of [PJW] that leaves the top four bits: the next step's
 // shift pushes them out, and the caller clears those of the last.
 func nextPJW(h, c uint32) uint32 {
 	h = h<<4 + c
 	return h ^ h>>24&0xF0
 }
 
-// nextEvenAP is a step of [AP] at an even place.
+// nextEvenAP returns a step of [AP] at an even place.
 func nextEvenAP(h, c uint32) uint32 { return h ^ h<<7 ^ c*(h>>3) }

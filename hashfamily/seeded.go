@@ -61,7 +61,7 @@ func NewSeeded(m uint64, k int, seed uint64) (*Seeded, error) {
 	return &Seeded{stride: s, name: name, seed: seed}, nil
 }
 
-// nameSeeded is the name of the seeded family with this seed.
+// nameSeeded returns the name of the seeded family with this seed.
 func nameSeeded(seed uint64) string {
 	if seed == 0 {
 		return seededName
@@ -84,10 +84,10 @@ func parseSeeded(arguments string) (Spec, error) {
 	}, nil
 }
 
-// Name is "seeded", or "seeded:" and the seed.
+// Name returns "seeded", or "seeded:" and the seed.
 func (s *Seeded) Name() string { return s.name }
 
-// Index is the i-th index of key.
+// Index returns the i-th index of key.
 func (s *Seeded) Index(i int, key []byte) uint64 { return s.index(i, s.sum(key)) }
 
 // AppendIndices appends all K indices of key, in order, from one hash.
@@ -95,7 +95,7 @@ func (s *Seeded) AppendIndices(dst []uint64, key []byte) []uint64 {
 	return s.appendIndices(dst, s.sum(key))
 }
 
-// sum is the two halves of key's hash.
+// sum returns the two halves of key's hash.
 func (s *Seeded) sum(key []byte) halves {
 	h := xxh3.HashSeed(key, s.seed)
 	return halves{h >> 32, h & math.MaxUint32}

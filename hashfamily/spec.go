@@ -84,22 +84,22 @@ func ParseSpec(name string) (Spec, error) {
 	return Spec{}, fmt.Errorf("hash family %q is unknown: use %s", name, strings.Join(usages, ", "))
 }
 
-// String is the name, in the one way to write it: parsed again it gives the
+// String returns the name, in the one way to write it: parsed again it gives the
 // same, and it is the Name of the families that New makes.
 func (s Spec) String() string { return s.name }
 
-// K is the number of index functions that the family is bound to, or 0 where it
+// K returns the number of index functions that the family is bound to, or 0 where it
 // may be chosen, from 1 to MaxK.
 func (s Spec) K() int { return s.k }
 
-// MaxK is the largest number of index functions; K where the family is bound to
+// MaxK returns the largest number of index functions; K where the family is bound to
 // that.
 func (s Spec) MaxK() int { return s.maxK }
 
-// MaxM is the largest number of bits.
+// MaxM returns the largest number of bits.
 func (s Spec) MaxM() uint64 { return s.maxM }
 
-// FitM is the least number of bits that the family takes and that is not below
+// FitM returns the least number of bits that the family takes and that is not below
 // m; above MaxM it is an error.
 func (s Spec) FitM(m uint64) (uint64, error) {
 	if m > s.maxM {
@@ -115,7 +115,7 @@ func (s Spec) FitM(m uint64) (uint64, error) {
 // Keyed reports whether the family needs a secret key.
 func (s Spec) Keyed() bool { return s.keyed }
 
-// Independent is how many of k index functions act independently on mail
+// Independent returns how many of k index functions act independently on mail
 // addresses: k, but for classic families (see [Classic.Independent]).
 func (s Spec) Independent(k int) int {
 	if s.independent != 0 {

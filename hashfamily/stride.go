@@ -43,13 +43,13 @@ func newStride(name string, m uint64, k int, mostM uint64, mostK int) (stride, e
 	return s, nil
 }
 
-// K is the number of index functions.
+// K returns the number of index functions.
 func (s *stride) K() int { return s.k }
 
-// M is the number of bits.
+// M returns the number of bits.
 func (s *stride) M() uint64 { return s.m }
 
-// reduce is h mod m.
+// reduce returns h mod m.
 func (s *stride) reduce(h uint64) uint64 {
 	if s.odd != 0 {
 		return h & s.mask
@@ -57,10 +57,10 @@ func (s *stride) reduce(h uint64) uint64 {
 	return h % s.m
 }
 
-// start is where the indices start, and the step from each to the next.
+// start returns where the indices start, and the step from each to the next.
 func (s *stride) start(h halves) (a, b uint64) { return s.reduce(h.h1), s.reduce(h.h2 | s.odd) }
 
-// index is the i-th index.
+// index returns the i-th index.
 func (s *stride) index(i int, h halves) uint64 {
 	a, b := s.start(h)
 	return s.reduce(a + uint64(i)*b)

@@ -109,7 +109,7 @@ func checkSeeds(seeds []uint32) error {
 	return nil
 }
 
-// nameWeighted is the name of the weighted family of these seeds.
+// nameWeighted returns the name of the weighted family of these seeds.
 func nameWeighted(seeds []uint32) string {
 	if slices.Equal(seeds, weightedSeeds) {
 		return weightedName
@@ -144,19 +144,19 @@ func parseWeighted(arguments string) (Spec, error) {
 	}, nil
 }
 
-// Name is "weighted", or "weighted:" and the seeds with commas between.
+// Name returns "weighted", or "weighted:" and the seeds with commas between.
 func (w *Weighted) Name() string { return w.name }
 
-// K is the number of seeds.
+// K returns the number of seeds.
 func (w *Weighted) K() int { return len(w.seeds) }
 
-// M is the number of bits.
+// M returns the number of bits.
 func (w *Weighted) M() uint64 { return w.m }
 
-// HashName is the name of the i-th hash, for 0 ≤ i < K: "seed-31".
+// HashName returns the name of the i-th hash, for 0 ≤ i < K: "seed-31".
 func (w *Weighted) HashName(i int) string { return fmt.Sprint("seed-", w.seeds[i]) }
 
-// Index is the hash of key under the i-th seed, modulo M.
+// Index returns the hash of key under the i-th seed, modulo M.
 func (w *Weighted) Index(i int, key []byte) uint64 {
 	seed, h := w.seeds[i], uint32(0)
 	for _, c := range key {
@@ -178,7 +178,7 @@ func (w *Weighted) AppendIndices(dst []uint64, key []byte) []uint64 {
 	return dst
 }
 
-// weighFour is the hashes of key under four seeds.
+// weighFour returns the hashes of key under four seeds.
 func weighFour(seeds *[groupSize]uint32, key []byte) [groupSize]uint32 {
 	s0, s1, s2, s3 := seeds[0], seeds[1], seeds[2], seeds[3]
 	var h0, h1, h2, h3 uint32

@@ -18,7 +18,7 @@ func newCounters(m uint64, width int) counters {
 	}
 }
 
-// at is the i-th counter.
+// at returns the i-th counter.
 func (c *counters) at(i uint64) uint16 {
 	switch c.width {
 	case 4:

@@ -112,7 +112,7 @@ func (c *Counting) Remove(key []byte) bool {
 	return true
 }
 
-// indices are the positions of key, each once. They are valid until the next
+// indices returns the positions of key, each once. They are valid until the next
 // call.
 func (c *Counting) indices(key []byte) []uint64 {
 	c.filter.indices = c.filter.family.AppendIndices(c.filter.indices[:0], key)
@@ -134,14 +134,14 @@ func distinct(indices []uint64) []uint64 {
 // nothing was removed that had not been added. It is [Filter.MayContain].
 func (c *Counting) MayContain(key []byte) bool { return c.filter.MayContain(key) }
 
-// Filter is the filter's read side: its bits, counts and rates. It changes with
+// Filter returns the filter's read side: its bits, counts and rates. It changes with
 // Add and Remove; its own Add and AddAll must not be called.
 func (c *Counting) Filter() *Filter { return c.filter }
 
-// CounterBits is the size of a counter: 4, 8 or 16 bits.
+// CounterBits returns the size of a counter: 4, 8 or 16 bits.
 func (c *Counting) CounterBits() int { return c.counters.width }
 
-// Saturated is how many counters are saturated, so that their bits stay set.
+// Saturated returns how many counters are saturated, so that their bits stay set.
 func (c *Counting) Saturated() uint64 { return c.saturated }
 
 // Clone returns a copy that has nothing in common with c but the family. It takes

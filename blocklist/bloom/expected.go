@@ -6,7 +6,7 @@ import (
 	"spamgate/hashfamily"
 )
 
-// ExpectedFPR is the rate to reckon with: [Filter.FPR], and what is known of the
+// ExpectedFPR returns the rate to reckon with: [Filter.FPR], and what is known of the
 // family on top.
 //
 // For a classic family the number of hashes that act independently (see
@@ -30,14 +30,14 @@ func (f *Filter) ExpectedFPR() float64 {
 	return f.expectedFPR(f.FillRatio(), f.EstimatedEntries())
 }
 
-// Expect is what FillRatio and ExpectedFPR are to be once n different keys are in
+// Expect returns what FillRatio and ExpectedFPR are to be once n different keys are in
 // the filter.
 func (f *Filter) Expect(n float64) (fill, fpr float64) {
 	fill = -math.Expm1(-f.independent() * n / float64(f.m))
 	return fill, f.expectedFPR(fill, n)
 }
 
-// independent is how many hashes act independently, as far as that is known.
+// independent returns how many hashes act independently, as far as that is known.
 func (f *Filter) independent() float64 {
 	if f.classic != nil {
 		return float64(f.classic.Independent())
@@ -54,7 +54,7 @@ func (f *Filter) expectedFPR(fill, n float64) float64 {
 	return fpr
 }
 
-// strideFPR is what double hashing adds to the rate.
+// strideFPR returns what double hashing adds to the rate.
 func (f *Filter) strideFPR(fill, n float64) float64 {
 	m := float64(f.m)
 	if fill == 0 || fill == 1 {
@@ -75,7 +75,7 @@ func (f *Filter) strideFPR(fill, n float64) float64 {
 	return rate + 2*n*near/pairs
 }
 
-// coprimes is φ(d), how many of 1 … d have no factor in common with d.
+// coprimes returns φ(d), how many of 1 … d have no factor in common with d.
 func coprimes(d uint64) int {
 	n := 0
 	for i := range d {

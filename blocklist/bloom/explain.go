@@ -62,7 +62,7 @@ func (f *Filter) Explain(key []byte) Explanation {
 	return e
 }
 
-// wholeHashes is the family over so many bits that its indices are its hashes;
+// wholeHashes returns the family over so many bits that its indices are its hashes;
 // nil where there is no such.
 func wholeHashes(f hashfamily.Family) hashfamily.Family {
 	switch f.(type) {
@@ -81,7 +81,7 @@ func wholeHashes(f hashfamily.Family) hashfamily.Family {
 	return whole
 }
 
-// hashName is the name of the i-th hash. In a family that makes all indices of
+// hashName returns the name of the i-th hash. In a family that makes all indices of
 // one hash it says how.
 func hashName(f hashfamily.Family, i int) string {
 	switch f := f.(type) {
@@ -157,7 +157,7 @@ func explainFuse[T xorfilter.Unsigned](e *Explanation, f *xorfilter.BinaryFuse[T
 	e.Fingerprint, e.Maybe = uint64(want), found == want
 }
 
-// murmur64 is the last step of MurmurHash3, as xorfilter takes it.
+// murmur64 returns the last step of MurmurHash3, as xorfilter takes it.
 func murmur64(h uint64) uint64 {
 	h ^= h >> 33
 	h *= 0xff51afd7ed558ccd

@@ -90,20 +90,20 @@ func setAll[T uint32 | uint64](bits []byte, indices []T) (added uint64) {
 	return added
 }
 
-// Family is the hash family that New was given.
+// Family returns the hash family that New was given.
 func (f *Filter) Family() hashfamily.Family { return f.family }
 
-// M is the number of bits.
+// M returns the number of bits.
 func (f *Filter) M() uint64 { return f.m }
 
-// K is the number of index functions.
+// K returns the number of index functions.
 func (f *Filter) K() int { return f.k }
 
-// SetBits is the number of bits that are set. It is kept up to date by Add and
+// SetBits returns the number of bits that are set. It is kept up to date by Add and
 // costs nothing to ask.
 func (f *Filter) SetBits() uint64 { return f.setBits }
 
-// FillRatio is the part of the bits that is set, from 0 to 1.
+// FillRatio returns the part of the bits that is set, from 0 to 1.
 func (f *Filter) FillRatio() float64 { return float64(f.setBits) / float64(f.m) }
 
 // EstimatedEntries estimates from the X set bits how many different keys were
@@ -121,7 +121,7 @@ func (f *Filter) EstimatedEntries() float64 {
 	return -float64(f.m) / float64(f.k) * math.Log1p(-f.FillRatio())
 }
 
-// FPR is the probability that MayContain is true for a key that was not added,
+// FPR returns the probability that MayContain is true for a key that was not added,
 // from the fill ratio: fill^k. It supposes that an absent key's k bits are k
 // independent draws.
 //

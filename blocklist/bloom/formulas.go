@@ -6,7 +6,7 @@ import "math"
 // had between whole ones, and promise sense for n and m from 1 to [MaxPlan], p
 // from [MinPlanFPR] to below 1, k from 1 to [MaxPlanHashes].
 
-// OptimalBits is the number of bits with which n entries have the rate p, if k
+// OptimalBits returns the number of bits with which n entries have the rate p, if k
 // could be the fraction that suits best:
 //
 //	m = -n · ln p / (ln 2)²
@@ -20,13 +20,13 @@ func OptimalBits(n, p float64) float64 {
 	return -n * math.Log(p) / (math.Ln2 * math.Ln2)
 }
 
-// OptimalHashes is the k of the lowest rate for n entries in m bits, a fraction,
+// OptimalHashes returns the k of the lowest rate for n entries in m bits, a fraction,
 // with which half of the bits get set (Broder and Mitzenmacher, section 2):
 //
 //	k = m/n · ln 2
 func OptimalHashes(m, n float64) float64 { return m / n * math.Ln2 }
 
-// BestHashes is the whole k of the lowest rate for n entries in m bits, from 1 to
+// BestHashes returns the whole k of the lowest rate for n entries in m bits, from 1 to
 // [MaxPlanHashes]. The rate falls to its least at [OptimalHashes] and rises after
 // it, so that it is one of the two whole numbers beside.
 func BestHashes(m, n float64) int {
@@ -39,7 +39,7 @@ func BestHashes(m, n float64) int {
 	return low
 }
 
-// BitsFor is the number of bits with which n entries and k functions have the
+// BitsFor returns the number of bits with which n entries and k functions have the
 // rate p, which is [FPR] solved for m:
 //
 //	m = -k·n / ln(1 - p^(1/k))
@@ -47,7 +47,7 @@ func BitsFor(n, p float64, k int) float64 {
 	return -float64(k) * n / logClear(p, k)
 }
 
-// EntriesFor is the number of entries that m bits and k functions hold at the
+// EntriesFor returns the number of entries that m bits and k functions hold at the
 // rate p, which is [FPR] solved for n:
 //
 //	n = -m · ln(1 - p^(1/k)) / k
@@ -55,7 +55,7 @@ func EntriesFor(m, p float64, k int) float64 {
 	return -m * logClear(p, k) / float64(k)
 }
 
-// logClear is ln(1 - p^(1/k)): the logarithm of the part of the bits that is
+// logClear returns ln(1 - p^(1/k)): the logarithm of the part of the bits that is
 // clear when the rate is p. Whichever of the two terms is small is computed
 // without the 1 that would swallow its digits.
 func logClear(p float64, k int) float64 {
@@ -66,13 +66,13 @@ func logClear(p float64, k int) float64 {
 	return math.Log(-math.Expm1(log))
 }
 
-// logFPR is the natural logarithm of [FPR], which stays a number when the rate
+// logFPR returns the natural logarithm of [FPR], which stays a number when the rate
 // is too small for one.
 func logFPR(m float64, k int, n float64) float64 {
 	return float64(k) * math.Log(-math.Expm1(-float64(k)*n/m))
 }
 
-// FPRBound is a rate that the filter does not exceed, for any m and n. [FPR] is an
+// FPRBound returns a rate that the filter does not exceed, for any m and n. [FPR] is an
 // approximation, and for small filters a little too low; half an entry more and a
 // bit less make it safe:
 //

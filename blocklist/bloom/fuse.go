@@ -46,7 +46,7 @@ const fuseKeys = 1 << 20
 // MaxFuseWidth is the largest number of bits of a fingerprint.
 const MaxFuseWidth = 32
 
-// FuseWidth is the least number of bits of a fingerprint, 8, 16 or 32, whose
+// FuseWidth returns the least number of bits of a fingerprint, 8, 16 or 32, whose
 // false positive rate is not above fpr, or MaxFuseWidth where there is none.
 func FuseWidth(fpr float64) int {
 	for _, width := range []int{8, 16} {
@@ -57,7 +57,7 @@ func FuseWidth(fpr float64) int {
 	return MaxFuseWidth
 }
 
-// FuseFPR is the false positive rate of fingerprints of so many bits.
+// FuseFPR returns the false positive rate of fingerprints of so many bits.
 func FuseFPR(width int) float64 { return math.Ldexp(1, -width) }
 
 // MayContain reports whether a key with the hash may be there: false is certain,
@@ -78,13 +78,13 @@ func (f *Fuse) MayContain(hash uint64) bool {
 	}
 }
 
-// Keys is how many keys the filter holds, those of one hash once.
+// Keys returns how many keys the filter holds, those of one hash once.
 func (f *Fuse) Keys() uint64 { return f.keys }
 
-// Width is the number of bits of a fingerprint: 8, 16 or 32.
+// Width returns the number of bits of a fingerprint: 8, 16 or 32.
 func (f *Fuse) Width() int { return f.width }
 
-// FPR is the probability that MayContain is true for a key that is not there.
+// FPR returns the probability that MayContain is true for a key that is not there.
 func (f *Fuse) FPR() float64 {
 	if f.keys == 0 {
 		return 0
@@ -92,7 +92,7 @@ func (f *Fuse) FPR() float64 {
 	return FuseFPR(f.width)
 }
 
-// Bytes is the memory that the fingerprints take.
+// Bytes returns the memory that the fingerprints take.
 func (f *Fuse) Bytes() uint64 {
 	n := uint64(0)
 	for i := range f.filters {
@@ -101,7 +101,7 @@ func (f *Fuse) Bytes() uint64 {
 	return n * uint64(f.width/8)
 }
 
-// places is how many fingerprints the filter has, of whatever width.
+// places returns how many fingerprints the filter has, of whatever width.
 func (f *fuseFilter) places() uint64 {
 	return uint64(len(f.narrow.Fingerprints) + len(f.middle.Fingerprints) + len(f.wide.Fingerprints))
 }
@@ -159,7 +159,7 @@ func newFuseFilter(ctx context.Context, width int, scan Scan, first, last uint64
 	return f, n, err
 }
 
-// FuseBytes is about what a filter of n keys takes: the paper's factor, which is
+// FuseBytes returns about what a filter of n keys takes: the paper's factor, which is
 // an eighth more than the keys from a million on, and what is lost by dividing
 // the places into equal segments.
 func FuseBytes(n uint64, width int) uint64 {

@@ -2,7 +2,7 @@ package bloom
 
 import "math"
 
-// FPR is the textbook's false positive rate of a Bloom filter of m bits with k
+// FPR returns the textbook's false positive rate of a Bloom filter of m bits with k
 // independent hash functions after n different keys, m and k at least 1:
 //
 //	(1 - e^(-k·n/m))^k
@@ -15,7 +15,7 @@ func FPR(m uint64, k int, n float64) float64 {
 	return math.Pow(-math.Expm1(-float64(k)*n/float64(m)), float64(k))
 }
 
-// Capacity is the number of keys n for which k functions are the best choice in
+// Capacity returns the number of keys n for which k functions are the best choice in
 // m bits, so that half of the bits are set:
 //
 //	n = m · ln 2 / k

@@ -118,7 +118,7 @@ func (w PlanRequest) check() error {
 	return planError("nothing is given: start from two of %v, %v, %v and %v", N, P, M, K)
 }
 
-// hashesFor is the whole k that needs the fewest bits for the rate p, whatever
+// hashesFor returns the whole k that needs the fewest bits for the rate p, whatever
 // the number of entries. It is one of those beside log2(1/p), where half of the
 // bits are set.
 func hashesFor(p float64) int {
@@ -130,7 +130,7 @@ func hashesFor(p float64) int {
 	return low
 }
 
-// fewestHashes is the smallest k that reaches the rate. Up to the best k each
+// fewestHashes returns the smallest k that reaches the rate. Up to the best k each
 // further function lowers it.
 func fewestHashes(w PlanRequest) (int, error) {
 	n, m := float64(w.Entries), float64(w.Bits)
@@ -157,7 +157,7 @@ func fewestHashes(w PlanRequest) (int, error) {
 	return 0, planError(format+"leave one of the three out", args...)
 }
 
-// enoughBits is the whole m with which n entries and k functions reach the rate
+// enoughBits returns the whole m with which n entries and k functions reach the rate
 // p.
 func enoughBits(n, p float64, k int) (uint64, error) {
 	m, err := wholeBits(BitsFor(n, p, k))
@@ -177,7 +177,7 @@ func wholeBits(m float64) (uint64, error) {
 	return uint64(max(math.Ceil(m), 1)), nil
 }
 
-// mostEntries is the whole n that m bits and k functions hold at the rate p.
+// mostEntries returns the whole n that m bits and k functions hold at the rate p.
 func mostEntries(m uint64, p float64, k int) (uint64, error) {
 	n, err := wholeEntries(m, EntriesFor(float64(m), p, k))
 	for step := 1.0; err == nil && FPR(m, k, float64(n)) > p; step *= 2 { // as in enoughBits
@@ -197,25 +197,25 @@ func wholeEntries(m uint64, n float64) (uint64, error) {
 	return uint64(n), nil
 }
 
-// FPR is the rate by the textbook's formula, [FPR]. It is 0 where the rate is too
+// FPR returns the rate by the textbook's formula, [FPR]. It is 0 where the rate is too
 // small for a float64.
 func (p Plan) FPR() float64 { return FPR(p.Bits, p.Hashes, float64(p.Entries)) }
 
-// FPRBound is the rate that is not exceeded, by [FPRBound].
+// FPRBound returns the rate that is not exceeded, by [FPRBound].
 func (p Plan) FPRBound() float64 { return FPRBound(p.Bits, p.Hashes, float64(p.Entries)) }
 
-// Fill is the part of the bits that n entries set: 1 - e^(-k·n/m).
+// Fill returns the part of the bits that n entries set: 1 - e^(-k·n/m).
 func (p Plan) Fill() float64 {
 	return FPR(p.Bits, 1, float64(p.Hashes)*float64(p.Entries))
 }
 
-// BitsPerEntry is m/n.
+// BitsPerEntry returns m/n.
 func (p Plan) BitsPerEntry() float64 { return float64(p.Bits) / float64(p.Entries) }
 
-// OptimalHashes is the fractional k that suits n and m best, by [OptimalHashes].
+// OptimalHashes returns the fractional k that suits n and m best, by [OptimalHashes].
 func (p Plan) OptimalHashes() float64 { return OptimalHashes(float64(p.Bits), float64(p.Entries)) }
 
-// MemoryBytes is the size of the bitmap: m/8, rounded up.
+// MemoryBytes returns the size of the bitmap: m/8, rounded up.
 func (p Plan) MemoryBytes() uint64 { return (p.Bits + 7) / 8 }
 
 // LeastBits returns the number of bits that a filter of any kind needs to hold n
@@ -241,7 +241,7 @@ const (
 	K                 // hash functions
 )
 
-// String is "n", "p", "m" or "k".
+// String returns "n", "p", "m" or "k".
 func (q Quantity) String() string { return "npmk"[q : q+1] }
 
 // PlanError says why there is no plan, and what would be right.
@@ -255,7 +255,7 @@ func planError(format string, args ...any) *PlanError { return &PlanError{format
 // Error calls the quantities n, p, m and k.
 func (e *PlanError) Error() string { return "filter plan: " + e.Text(Quantity.String) }
 
-// Text is the message with other names for the quantities, such as those that
+// Text returns the message with other names for the quantities, such as those that
 // the user gave them by.
 func (e *PlanError) Text(name func(Quantity) string) string {
 	args := make([]any, len(e.args))

@@ -45,7 +45,7 @@ func (f *Filter) MayContain(key []byte) bool {
 	return f.mayContainAny(key)
 }
 
-// bit is bit i, 0 or 1, as the lowest bit of a byte.
+// bit returns bit i, 0 or 1, as the lowest bit of a byte.
 func (f *Filter) bit(i uint64) byte { return f.bits[i>>3] >> (i & 7) & 1 }
 
 // allSet reports whether the bits of all indices are set. It reads all, so that
@@ -92,7 +92,7 @@ func (f *Filter) mayContainStaged(c *hashfamily.Classic, key []byte) bool {
 	return f.allSet(c.AppendIndices(room[:0], key))
 }
 
-// reduce is a classic hash modulo m.
+// reduce returns a classic hash modulo m.
 func (f *Filter) reduce(hash uint32) uint64 {
 	if f.m&(f.m-1) == 0 {
 		return uint64(hash) & (f.m - 1)
@@ -127,7 +127,7 @@ func (f *Filter) mayContainSteps(a, b uint64) bool {
 	return f.k%2 == 0 || f.bit(a) != 0
 }
 
-// step is (a+b) mod m, for a and b below m.
+// step returns (a+b) mod m, for a and b below m.
 func (f *Filter) step(a, b uint64) uint64 {
 	if a += b; a >= f.m {
 		a -= f.m

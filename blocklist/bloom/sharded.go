@@ -57,19 +57,19 @@ func (s *Sharded) MayContain(hash uint64, key []byte) bool {
 	return s.shards[s.shard(hash)].MayContain(key)
 }
 
-// shard is the number of the shard of a hash: hash·s/2^64.
+// shard returns the number of the shard of a hash: hash·s/2^64.
 func (s *Sharded) shard(hash uint64) uint64 {
 	high, _ := bits.Mul64(hash, uint64(len(s.shards)))
 	return high
 }
 
-// shardHashes are the first and the last hash of shard i of s.
+// shardHashes returns the first and the last hash of shard i of s.
 func shardHashes(i, s int) (first, last uint64) {
 	first, last = shardStart(i, s), shardStart(i+1, s)-1
 	return first, last // of the last shard 0-1, which is 2^64-1
 }
 
-// shardStart is ⌈i·2^64/s⌉, of which i = s is 2^64 or, in 64 bits, 0.
+// shardStart returns ⌈i·2^64/s⌉, of which i = s is 2^64 or, in 64 bits, 0.
 func shardStart(i, s int) uint64 {
 	if i == s {
 		return 0
@@ -81,19 +81,19 @@ func shardStart(i, s int) uint64 {
 	return start
 }
 
-// Shards are the bitmaps, to read their counts and rates.
+// Shards returns the bitmaps, to read their counts and rates.
 func (s *Sharded) Shards() []*Filter { return s.shards }
 
-// Family is the hash family of all shards.
+// Family returns the hash family of all shards.
 func (s *Sharded) Family() hashfamily.Family { return s.shards[0].family }
 
-// M is the number of bits of all shards together.
+// M returns the number of bits of all shards together.
 func (s *Sharded) M() uint64 { return uint64(len(s.shards)) * s.shards[0].m }
 
-// K is the number of index functions.
+// K returns the number of index functions.
 func (s *Sharded) K() int { return s.shards[0].k }
 
-// SetBits is the number of bits that are set.
+// SetBits returns the number of bits that are set.
 func (s *Sharded) SetBits() uint64 {
 	n := uint64(0)
 	for _, f := range s.shards {
@@ -102,19 +102,19 @@ func (s *Sharded) SetBits() uint64 {
 	return n
 }
 
-// Bytes is the memory that the bitmaps take.
+// Bytes returns the memory that the bitmaps take.
 func (s *Sharded) Bytes() uint64 { return uint64(len(s.shards)) * s.shards[0].Bytes() }
 
-// FillRatio is the part of the bits that is set, from 0 to 1.
+// FillRatio returns the part of the bits that is set, from 0 to 1.
 func (s *Sharded) FillRatio() float64 { return float64(s.SetBits()) / float64(s.M()) }
 
-// EstimatedEntries is the sum of what [Filter.EstimatedEntries] says of each
+// EstimatedEntries returns the sum of what [Filter.EstimatedEntries] says of each
 // shard.
 func (s *Sharded) EstimatedEntries() float64 {
 	return s.sum((*Filter).EstimatedEntries)
 }
 
-// ExpectedFPR is the mean of [Filter.ExpectedFPR] over the shards, since an
+// ExpectedFPR returns the mean of [Filter.ExpectedFPR] over the shards, since an
 // absent key comes to each of them as often.
 func (s *Sharded) ExpectedFPR() float64 {
 	return s.sum((*Filter).ExpectedFPR) / float64(len(s.shards))

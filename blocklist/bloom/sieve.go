@@ -73,7 +73,7 @@ func (s *Sieve) Pop() ([]byte, bool) {
 	return key, true
 }
 
-// Len is the number of keys that wait in the queue.
+// Len returns the number of keys that wait in the queue.
 func (s *Sieve) Len() int { return len(s.queue) }
 
 // EstimatedKeys estimates from the set bits how many different keys were pushed,
@@ -81,5 +81,5 @@ func (s *Sieve) Len() int { return len(s.queue) }
 // [Filter.EstimatedEntries], also for what it is wrong by.
 func (s *Sieve) EstimatedKeys() float64 { return s.filter.EstimatedEntries() }
 
-// Filter is the sieve's filter, to read its counts and rates.
+// Filter returns the sieve's filter, to read its counts and rates.
 func (s *Sieve) Filter() *Filter { return s.filter }

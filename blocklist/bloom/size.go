@@ -7,7 +7,7 @@ import (
 	"spamgate/hashfamily"
 )
 
-// Size is the number of bits m and of index functions k with which a [Filter] over
+// Size returns the number of bits m and of index functions k with which a [Filter] over
 // the family has a false positive rate of fpr (between 0 and 1) at n keys, at
 // least 1. It is an error where the family has none, or none of up to [MaxBits].
 //

@@ -7,16 +7,16 @@ type Day uint16
 
 const secondsPerDay = 24 * 60 * 60
 
-// DayOf is the day of a time. Those before 1970 and after 2149 are the first and
+// DayOf returns the day of a time. Those before 1970 and after 2149 are the first and
 // the last there is.
 func DayOf(t time.Time) Day {
 	return Day(min(max(t.Unix()/secondsPerDay, 0), 1<<16-1))
 }
 
-// Time is when the day began.
+// Time returns when the day began.
 func (d Day) Time() time.Time { return time.Unix(int64(d)*secondsPerDay, 0).UTC() }
 
-// String is the day as in 2026-12-31, "never" where there is none.
+// String returns the day as in 2026-12-31, "never" where there is none.
 func (d Day) String() string {
 	if d == 0 {
 		return "never"

@@ -47,7 +47,7 @@ func newList(now time.Time) *list {
 	return x
 }
 
-// shard is where an entry belongs.
+// shard returns where an entry belongs.
 func (x *list) shard(hash uint64) *shard { return &x.shards[hash>>60] }
 
 // record notes a match, and reports whether there are too many entries now. A
@@ -107,7 +107,7 @@ func (x *list) addToday(day Day, n uint64) {
 	}
 }
 
-// todayOn is how many matches there were on a day, if it is today.
+// todayOn returns how many matches there were on a day, if it is today.
 func (x *list) todayOn(day Day) uint64 { return countOn(x.today.Load(), day) }
 
 func countOn(today uint64, day Day) uint64 {

@@ -75,7 +75,7 @@ func New(o Options) *Log {
 	return l
 }
 
-// tree is the state directory.
+// tree returns the state directory.
 func (l *Log) tree() durable.Tree { return durable.In(l.options.Dir) }
 
 // Record notes that an entry has matched. It takes about as long as one look into
@@ -199,12 +199,12 @@ func (l *Log) Total(name string) uint64 {
 	return x.total.Load()
 }
 
-// Snapshot is what is known of a list now.
+// Snapshot returns what is known of a list now.
 func (l *Log) Snapshot(name string) *Snapshot {
 	return l.list(name).snapshot(DayOf(l.options.now()))
 }
 
-// list is a list's own log, made if there is none.
+// list returns a list's own log, made if there is none.
 func (l *Log) list(name string) *list {
 	if x, ok := (*l.lists.Load())[name]; ok {
 		return x

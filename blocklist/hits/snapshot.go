@@ -17,7 +17,7 @@ type Snapshot struct {
 	days      []Day    // of each
 }
 
-// Last is the day on which an entry last matched, zero where none is known.
+// Last returns the day on which an entry last matched, zero where none is known.
 func (s *Snapshot) Last(hash uint64) Day {
 	if i, ok := slices.BinarySearch(s.hashes, hash); ok {
 		return s.days[i]
@@ -25,7 +25,7 @@ func (s *Snapshot) Last(hash uint64) Day {
 	return 0
 }
 
-// Known is the first day from which every match is known: an entry whose Last is
+// Known returns the first day from which every match is known: an entry whose Last is
 // before a day from Known on has not matched since that day. The day on which
 // recording began counts as known.
 func (s *Snapshot) Known() Day {
@@ -36,7 +36,7 @@ func (s *Snapshot) Known() Day {
 	return known
 }
 
-// Len is how many entries have matched, as far as is known.
+// Len returns how many entries have matched, as far as is known.
 func (s *Snapshot) Len() int { return len(s.hashes) }
 
 // On counts the matches on a day, if that was the last one that had any.

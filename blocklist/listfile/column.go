@@ -42,7 +42,7 @@ func findColumn(o Options, record []string) (column int, header bool, err error)
 	return column, header, nil
 }
 
-// columnsNamed are the columns that have one of the names.
+// columnsNamed returns the columns that have one of the names.
 func columnsNamed(header []string, names ...string) (columns []int) {
 	for i, cell := range header {
 		cell = strings.TrimSpace(cell)

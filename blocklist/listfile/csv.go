@@ -117,7 +117,7 @@ func (t *textReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// lines is how many lines were read, the last one with or without its end.
+// lines returns how many lines were read, the last one with or without its end.
 func (t *textReader) lines() int {
 	if t.last != '\n' && t.read > 0 {
 		return t.feeds + 1

@@ -134,7 +134,7 @@ func (t tally) sentence(n note) string {
 	return fmt.Sprintf("%d lines, the first is line %d: %q: %s", t.lines, t.first, t.text, noteTexts[n])
 }
 
-// head is the part of a line that is looked at: no more than MaxLine bytes,
+// head returns the part of a line that is looked at: no more than MaxLine bytes,
 // without its end and without a byte order mark, which may stand at the start
 // of any line where files were put together. Long says that the line has more.
 func head[T string | []byte](line T) (_ T, long bool) {

@@ -40,7 +40,7 @@ func (b *block) record(i int) ([]byte, bool) {
 	return b.records[start:end], true
 }
 
-// search is the first entry whose hash is at least the one sought, in a block
+// search returns the first entry whose hash is at least the one sought, in a block
 // of hashes from first to last. It begins where that would be if they were
 // spread evenly, as they nearly are.
 func (b *block) search(hash, first, last uint64) int {

@@ -115,7 +115,7 @@ func (a *Adder) Add(e Entry) error {
 	return a.append(int(hash>>56), a.record)
 }
 
-// number is the number of a comment, if it is one of those that are shared.
+// number returns the number of a comment, if it is one of those that are shared.
 func (a *Adder) number(c comment) (number uint16, ok bool) {
 	if c == (comment{}) {
 		return 0, false

@@ -89,7 +89,7 @@ func (d *dictionary) section() (section []byte, renumbered []uint16) {
 	return section, renumbered
 }
 
-// sharedComment is a comment of the section, by its number.
+// sharedComment returns a comment of the section, by its number.
 func (s *Segment) sharedComment(number uint16) (reason, note []byte, ok bool) {
 	i := uint64(number)
 	if i >= s.shared || s.shared > uint64(len(s.comments))/sharedIndex {
@@ -109,7 +109,7 @@ func (s *Segment) sharedComment(number uint16) (reason, note []byte, ok bool) {
 	return text[:length], text[length:], true
 }
 
-// commentOf is the comment of a record.
+// commentOf returns the comment of a record.
 func (s *Segment) commentOf(r *record) (reason, note []byte, ok bool) {
 	switch {
 	case r.flags&flagShared != 0:

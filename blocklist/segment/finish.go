@@ -177,7 +177,7 @@ func (b *Builder) sortUnit(ctx context.Context, s *sorter, units []unit, i int, 
 	return err
 }
 
-// without is a copy without the blocks, and with the offsets as they are in the
+// without returns a copy without the blocks, and with the offsets as they are in the
 // segment.
 func (s *section) without(start int64) section {
 	c := *s

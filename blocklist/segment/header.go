@@ -62,7 +62,7 @@ var headerKey = [highwayhash.Size]byte([]byte("spamgate segment header checksum"
 
 func (k *Key) check() uint64 { return k.Hash([]byte("spamgate segment key")) }
 
-// fileSize is the size of the whole file.
+// fileSize returns the size of the whole file.
 func (h *header) fileSize() uint64 {
 	return headerSize + h.blockBytes + h.sharedSize + h.blockCount*tableEntry + h.metaSize
 }

@@ -28,7 +28,7 @@ func (s *Segment) Has(hash uint64, key []byte) (ok bool, err error) {
 	return stored != nil && err == nil, err
 }
 
-// record is the record of a key as it is stored, and its block; nil if there is
+// record returns the record of a key as it is stored, and its block; nil if there is
 // none.
 func (s *Segment) record(hash uint64, key []byte) (i int, stored []byte, err error) {
 	i = s.find(hash)
@@ -65,7 +65,7 @@ func (s *Segment) decode(i int, stored []byte) (Record, error) {
 	return r.entry(reason, note), nil
 }
 
-// stored is block i as it is stored, and its place.
+// stored returns block i as it is stored, and its place.
 func (s *Segment) stored(i int) (b []byte, p place, err error) {
 	p = placeAt(s.places, i)
 	end := uint64(len(s.blocks))
@@ -78,7 +78,7 @@ func (s *Segment) stored(i int) (b []byte, p place, err error) {
 	return s.blocks[p.offset:end], p, nil
 }
 
-// block is block i, which has matched its checksum when it was first read.
+// block returns block i, which has matched its checksum when it was first read.
 func (s *Segment) block(i int) (block, error) {
 	stored, p, err := s.stored(i)
 	if err != nil {

@@ -64,7 +64,7 @@ type record struct {
 	comment    []byte // what is behind: a number, or reason and note
 }
 
-// recordKey is the key of a record, and what is behind it.
+// recordKey returns the key of a record, and what is behind it.
 func recordKey(b []byte) (key, rest []byte, ok bool) {
 	if len(b) < 2 {
 		return nil, nil, false

@@ -22,7 +22,7 @@ var ErrEntry = errors.New("no entry for a segment")
 // can prepare entries that collide.
 type Key [32]byte
 
-// Hash is the hash by which segments are ordered. It does not allocate.
+// Hash returns the hash by which segments are ordered. It does not allocate.
 func (k *Key) Hash(key []byte) uint64 { return highwayhash.Sum64(key, k[:]) }
 
 // Entry is one entry of a list.
@@ -97,25 +97,25 @@ type Segment struct {
 	verified []atomic.Uint32 // a bit for each block that matched its checksum
 }
 
-// Len is how many entries there are.
+// Len returns how many entries there are.
 func (s *Segment) Len() uint64 { return s.entries }
 
-// Duplicates is how many entries were left out, because another had their key.
+// Duplicates returns how many entries were left out, because another had their key.
 func (s *Segment) Duplicates() uint64 { return s.duplicates }
 
-// Exceptions is how many of the entries are exceptions.
+// Exceptions returns how many of the entries are exceptions.
 func (s *Segment) Exceptions() uint64 { return s.exceptions }
 
-// Kinds is the set of the entries' kinds, a bit each.
+// Kinds returns the set of the entries' kinds, a bit each.
 func (s *Segment) Kinds() uint8 { return s.kinds }
 
-// NextUntil is the earliest Until of an entry, 0 if none has one.
+// NextUntil returns the earliest Until of an entry, 0 if none has one.
 func (s *Segment) NextUntil() int64 { return s.nextUntil }
 
-// Size is the size of the file, in bytes.
+// Size returns the size of the file, in bytes.
 func (s *Segment) Size() int64 { return int64(len(s.data)) }
 
-// Header is what the caller of [Builder.Finish] wanted to be kept. Meta is a
+// Header returns what the caller of [Builder.Finish] wanted to be kept. Meta is a
 // copy.
 func (s *Segment) Header() Header {
 	h := s.caller
@@ -123,11 +123,11 @@ func (s *Segment) Header() Header {
 	return h
 }
 
-// Digest is the HighwayHash-256 of the entries under the segment's key. Segments
+// Digest returns the HighwayHash-256 of the entries under the segment's key. Segments
 // of the same digest hold the same. The opposite is true as well, while a list
 // has no more than [SharedComments] different comments; which of more are shared
 // depends on which came first.
 func (s *Segment) Digest() [32]byte { return s.digest }
 
-// Path is the segment's file, "" where it has none with a name.
+// Path returns the segment's file, "" where it has none with a name.
 func (s *Segment) Path() string { return s.path }

@@ -100,7 +100,7 @@ func (s *sorter) parse() {
 	}
 }
 
-// record is the record whose length is at a place in raw.
+// record returns the record whose length is at a place in raw.
 func (s *sorter) record(at int) []byte {
 	return s.raw[at+4:][:binary.LittleEndian.Uint32(s.raw[at:])]
 }
@@ -160,7 +160,7 @@ func (s *sorter) compare(p, q item) int {
 	)
 }
 
-// end is when an entry ends.
+// end returns when an entry ends.
 func (r *record) end() int64 {
 	if r.flags&flagUntil == 0 {
 		return math.MaxInt64

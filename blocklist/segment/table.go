@@ -32,10 +32,10 @@ func (p place) appendTo(b []byte) []byte {
 	return binary.LittleEndian.AppendUint64(b, p.entries)
 }
 
-// first is the first hash of block i.
+// first returns the first hash of block i.
 func (s *Segment) first(i int) uint64 { return binary.LittleEndian.Uint64(s.firsts[8*i:]) }
 
-// last is the highest hash that block i may hold.
+// last returns the highest hash that block i may hold.
 func (s *Segment) last(i int) uint64 {
 	if 8*(i+1) < len(s.firsts) {
 		return s.first(i+1) - 1
@@ -43,7 +43,7 @@ func (s *Segment) last(i int) uint64 {
 	return math.MaxUint64
 }
 
-// find is the block that holds a hash if any does, or -1.
+// find returns the block that holds a hash if any does, or -1.
 //
 // Hashes are spread evenly: the block is guessed from the hash, and the guess
 // corrected by how far off it is (interpolation search: Perl, Itai, Avni, 1978).
@@ -79,7 +79,7 @@ func (s *Segment) find(hash uint64) int {
 	return low
 }
 
-// share is the part of n that a range of hashes has.
+// share returns the part of n that a range of hashes has.
 func share(hashes uint64, n int) int {
 	high, _ := bits.Mul64(hashes, uint64(n))
 	return int(high)

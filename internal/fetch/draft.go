@@ -58,10 +58,10 @@ func (d *draft) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// sum is the SHA-256 of the content.
+// sum returns the SHA-256 of the content.
 func (d *draft) sum() string { return hex.EncodeToString(d.hash.Sum(nil)) }
 
-// bytes is the content.
+// bytes returns the content.
 func (d *draft) bytes() ([]byte, error) {
 	content := make([]byte, d.size)
 	_, err := io.ReadFull(io.NewSectionReader(d.file, 0, d.size), content)

@@ -51,7 +51,7 @@ func (f *Fetcher) Close() {
 	f.stop(func(*loop) bool { return true })
 }
 
-// Status is how a source that is refreshed in the background is doing; false if
+// Status returns how a source that is refreshed in the background is doing; false if
 // there is none of that name.
 func (f *Fetcher) Status(name string) (Status, bool) {
 	f.mu.Lock()
@@ -122,7 +122,7 @@ func (l *loop) publish(s Status) {
 	l.status = s
 }
 
-// firstStatus is what a copy on disk tells, with the time of the first try.
+// firstStatus returns what a copy on disk tells, with the time of the first try.
 func firstStatus(s Source, now time.Time) Status {
 	st, err := loadState(s)
 	known := Status{ETag: st.ETag, LastModified: st.LastModified, LastGood: st.Checked, Bytes: st.Bytes}
@@ -137,7 +137,7 @@ func firstStatus(s Source, now time.Time) Status {
 	return known
 }
 
-// modified is when the copy was written; the zero time if it is not there.
+// modified returns when the copy was written; the zero time if it is not there.
 func (s Source) modified() time.Time {
 	tree, name := s.place()
 	info, err := tree.StatFile(name)
@@ -180,5 +180,5 @@ func (l *loop) report(s Status) {
 // is another one in each try.
 var localPort = regexp.MustCompile(`\S+:\d+->`)
 
-// failureText is the same for failures that are the same.
+// failureText returns the same for failures that are the same.
 func failureText(err error) string { return localPort.ReplaceAllString(err.Error(), "") }

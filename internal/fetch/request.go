@@ -59,7 +59,7 @@ func (f *Fetcher) get(ctx context.Context, s Source, target string, known state)
 	return &response{res, body}, nil
 }
 
-// transportFor is the transport for a source, which may trust others than the
+// transportFor returns the transport for a source, which may trust others than the
 // rest.
 func (f *Fetcher) transportFor(s Source) *http.Transport {
 	if s.RootCAs == nil {

@@ -16,7 +16,7 @@ const (
 	maxRetryAfter = 24 * time.Hour
 )
 
-// nextDelay is the time to the next try, after so many failures.
+// nextDelay returns the time to the next try, after so many failures.
 func nextDelay(refresh time.Duration, failures int, err error) time.Duration {
 	if failures == 0 {
 		return jitter(refresh)

@@ -39,7 +39,7 @@ func parsePublicKey(text string) (*publicKey, error) {
 	return &key, nil
 }
 
-// String is the key in base64; empty for none.
+// String returns the key in base64; empty for none.
 func (k *publicKey) String() string {
 	if k == nil {
 		return ""
@@ -82,7 +82,7 @@ func (k *publicKey) verify(text []byte, digest io.Reader, list *draft) error {
 	return nil
 }
 
-// legacyMessage is the list for a signature over its bytes. A list that could be
+// legacyMessage returns the list for a signature over its bytes. A list that could be
 // a hash is refused: which of the two was signed is not itself signed, and so a
 // hash with its signature would pass for a list.
 func legacyMessage(list *draft) ([]byte, error) {

@@ -138,11 +138,11 @@ func (e *SourceError) Error() string {
 
 func (e *SourceError) Unwrap() error { return e.Err }
 
-// ShownURL is the URL as log and errors show it: without what may be a password
+// ShownURL returns the URL as log and errors show it: without what may be a password
 // or a token.
 func (s Source) ShownURL() string { return shownURL(s.URL) }
 
-// shownURL is a URL as it is shown: without the parts that hold passwords and
+// shownURL returns a URL as it is shown: without the parts that hold passwords and
 // tokens.
 func shownURL(text string) string {
 	u, err := url.Parse(text)

@@ -95,7 +95,7 @@ func (st state) save(s Source) error {
 	return err
 }
 
-// fileSum is the SHA-256 of the copy.
+// fileSum returns the SHA-256 of the copy.
 func (s Source) fileSum() (string, error) {
 	tree, name := s.place()
 	file, err := tree.Open(name)
@@ -110,7 +110,7 @@ func (s Source) fileSum() (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// LastGood is when the server last had or confirmed what a source's copy holds,
+// LastGood returns when the server last had or confirmed what a source's copy holds,
 // whoever asked it; zero where that is not known. Replaced says that somebody has
 // put another version there than the server has: see [ReplaceCopy].
 func LastGood(s Source) (good time.Time, replaced bool) {

@@ -13,7 +13,7 @@ import (
 // another user has to read them.
 const createdMode = 0o644
 
-// openMissing is the original of a file that is not there: nothing, which is read
+// openMissing returns the original of a file that is not there: nothing, which is read
 // as an empty file. Directories are not made.
 func openMissing(path string, o Options) (*original, error) {
 	if tree, name, ok := o.inState(path); ok {

@@ -144,7 +144,7 @@ type original struct {
 	name string
 }
 
-// place is where a replacement goes, in the way in which it was made.
+// place returns where a replacement goes, in the way in which it was made.
 func (f *original) place() string {
 	if f.name != "" {
 		return f.name

@@ -43,7 +43,7 @@ func lock(ctx context.Context, file *os.File, long <-chan time.Time, waiting fun
 	}
 }
 
-// flock is the wait itself, which a signal interrupts.
+// flock returns the wait itself, which a signal interrupts.
 func flock(fd int) error {
 	for {
 		if err := unix.Flock(fd, unix.LOCK_EX); !errors.Is(err, unix.EINTR) {

@@ -19,10 +19,10 @@ type NewEntry struct {
 	Reason, Note, Until string
 }
 
-// Line is the entry's line.
+// Line returns the entry's line.
 func (n NewEntry) Line() string { return n.Text + n.comment() }
 
-// comment is what follows the entry.
+// comment returns what follows the entry.
 func (n NewEntry) comment() string {
 	var b strings.Builder
 	if n.Until != "" || n.Reason != "" {

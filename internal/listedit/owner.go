@@ -29,7 +29,7 @@ func keepAttributes(old *os.File, info fs.FileInfo, replacement *os.File) error 
 	return keepExtended(old, replacement)
 }
 
-// owner is "user gate, group mail", or numbers where they have no names.
+// owner returns "user gate, group mail", or numbers where they have no names.
 func owner(st *syscall.Stat_t) string {
 	uid, gid := strconv.Itoa(int(st.Uid)), strconv.Itoa(int(st.Gid))
 	if u, err := user.LookupId(uid); err == nil {
@@ -41,5 +41,5 @@ func owner(st *syscall.Stat_t) string {
 	return fmt.Sprintf("user %s, group %s", uid, gid)
 }
 
-// names is how many names the file has.
+// names returns how many names the file has.
 func names(info fs.FileInfo) uint64 { return uint64(info.Sys().(*syscall.Stat_t).Nlink) }

@@ -108,7 +108,7 @@ func (c *splicing) line(n int) (more bool, err error) {
 	return end != "", err
 }
 
-// lineEnd is the end of a line that ends in these bytes.
+// lineEnd returns the end of a line that ends in these bytes.
 func lineEnd(tail []byte) string {
 	switch {
 	case bytes.HasSuffix(tail, []byte("\r\n")):

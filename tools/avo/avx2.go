@@ -12,7 +12,7 @@ var ymm = vectors{2, YMM, VMOVDQA, VMOVDQU, VEXTRACTI128}
 
 const rodata = 8 | 16 // RODATA|NOPTR
 
-// spread is a read-only vector of eight times x.
+// spread returns a read-only vector of eight times x.
 func spread(name string, x uint32) Mem {
 	m := GLOBL(name, rodata)
 	for i := range 8 {
@@ -21,7 +21,7 @@ func spread(name string, x uint32) Mem {
 	return m
 }
 
-// pickByte is a read-only VPSHUFB mask that makes of every uint32 its byte i.
+// pickByte returns a read-only VPSHUFB mask that makes of every uint32 its byte i.
 func pickByte(i int) Mem {
 	m := GLOBL(fmt.Sprintf("byte%d", i), rodata)
 	for lane := range 8 {
@@ -30,7 +30,7 @@ func pickByte(i int) Mem {
 	return m
 }
 
-// slide is a read-only table of VPSHUFB masks: from byte n on, n from 0 to 16,
+// slide returns a read-only table of VPSHUFB masks: from byte n on, n from 0 to 16,
 // the one that moves 16 bytes down by n and fills with zeros.
 func slide() Mem {
 	m := GLOBL("slide", rodata)

@@ -49,7 +49,7 @@ func hashAVX512() {
 	RET()
 }
 
-// number is a vector of sixteen times x.
+// number returns a vector of sixteen times x.
 func number(x uint32) reg.VecVirtual {
 	z := ZMM()
 	if x == 0 {
