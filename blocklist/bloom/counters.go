@@ -2,14 +2,14 @@ package bloom
 
 import "encoding/binary"
 
-// counters are small unsigned numbers in a row, packed without gaps.
+// counters is an array of small unsigned numbers, packed without gaps.
 type counters struct {
 	packed []byte
 	width  int    // bits of a counter: 4, 8 or 16
 	most   uint16 // the largest number, 2^width - 1
 }
 
-// newCounters makes m counters of width bits, all 0.
+// newCounters returns m counters of width bits, all 0.
 func newCounters(m uint64, width int) counters {
 	return counters{
 		packed: make([]byte, (m*uint64(width)+7)/8),
@@ -30,7 +30,7 @@ func (c *counters) at(i uint64) uint16 {
 	}
 }
 
-// put makes the i-th counter n, which is not above most.
+// put sets the i-th counter to n, which must not exceed most.
 func (c *counters) put(i uint64, n uint16) {
 	switch c.width {
 	case 4:

@@ -8,42 +8,38 @@ import (
 	"spamgate/hashfamily"
 )
 
-// DefaultCounterBits is the usual size of a counter. Where half of the bits are
-// set and the functions independent, the keys of a position are distributed as
-// Poisson says with ln 2 on average, and a counter of 4 bits is saturated with a
+// DefaultCounterBits is the usual size of a counter. If half of the bits are set
+// and the functions are independent, the number of keys at a position has a Poisson
+// distribution with mean ln 2, and a counter of 4 bits is saturated with a
 // probability of 1.6e-15. (Fan, Cao, Almeida and Broder, "Summary Cache", IEEE/ACM
-// Transactions on Networking 8(3), 2000, come to four bits the same way. Of the
-// classic hashes BP puts all names under .com on one position, and saturates it.)
+// Transactions on Networking 8(3), 2000, derive four bits the same way. Of the
+// classic hashes BP maps all names under .com to one position, and saturates it.)
 const DefaultCounterBits = 4
 
-// Counting is a Bloom filter from which keys can be removed: beside each bit
-// stands a counter of the keys that have it, and the bit is set while the counter
-// is not 0.
+// Counting is a Bloom filter from which keys can be removed. Beside each bit it has
+// a counter of the keys that set it, and the bit is set while the counter is not 0.
 //
-// The bits are a [Filter] of their own, so that looking up costs what it costs
-// there, and the bitmap is to the bit that of a Filter to which the same keys
-// were added. The price is memory: with counters of N bits it is N+1 bits a
-// position, that is (M+7)/8 bytes of bitmap and N times as many of counters. For
-// 2^28 positions these are 32 MiB and, with 4 bits, another 128 MiB.
+// The bits are a [Filter] of their own, equal to the bit to a Filter with the same
+// keys, and a lookup costs the same. The price is memory: counters of N bits take N
+// times as much as the bitmap. For 2^28 positions that is 32 MiB and, with 4 bits,
+// another 128 MiB.
 //
-// A key counts once at each position, however many of its indices fall there
-// (PJW and ELF always do): to count it twice would fill the counter in half the
-// time and tell nothing. A counter that has reached its largest value is
-// saturated: nobody knows any more how many keys it stands for, so it stays as it
-// is and its bit set for good. That causes false positives after removals, never
-// false negatives.
+// A key counts once at each position, even if several of its indices are the same
+// (those of PJW and ELF always are). A counter that has reached its largest value
+// is saturated: the number of its keys is unknown from then on, so it keeps its
+// value and its bit stays set. That causes false positives after removals, but
+// never false negatives.
 //
-// Any number of goroutines may read at the same time, but none while Add, AddAll
-// or Remove runs. Who must not stop reading changes a [Counting.Clone].
+// Any number of goroutines may read at the same time, but none while Add, AddAll or
+// Remove runs. To go on reading, change a [Counting.Clone].
 type Counting struct {
 	filter    *Filter
 	counters  counters
 	saturated uint64
 }
 
-// NewCounting makes an empty counting filter for the family, over the family's M
-// positions, of which there may be up to [MaxBits], with counters of 4, 8 or 16
-// bits.
+// NewCounting returns an empty counting filter over the family's M positions, at
+// most [MaxBits], with counters of 4, 8 or 16 bits.
 func NewCounting(f hashfamily.Family, counterBits int) (*Counting, error) {
 	if counterBits != 4 && counterBits != 8 && counterBits != 16 {
 		return nil, fmt.Errorf("counting filter: counters of %d bits: use 4, 8 or 16", counterBits)
@@ -55,12 +51,11 @@ func NewCounting(f hashfamily.Family, counterBits int) (*Counting, error) {
 	return &Counting{filter: filter, counters: newCounters(filter.m, counterBits)}, nil
 }
 
-// Add adds a key, as often as it is called: a key that was added twice has to be
-// removed twice.
+// Add adds a key. A key that was added twice has to be removed twice.
 func (c *Counting) Add(key []byte) { c.count(c.indices(key)) }
 
-// AddAll adds all keys, each as [Counting.Add] does, but faster for many: those of
-// a batch are hashed together.
+// AddAll adds all keys. It is faster than [Counting.Add] for each, since the keys
+// of a batch are hashed together.
 func (c *Counting) AddAll(keys [][]byte) {
 	for batch := range slices.Chunk(keys, fillBatch) {
 		for indices := range slices.Chunk(c.filter.hash(batch), c.filter.k) {
@@ -87,12 +82,11 @@ func (c *Counting) count(indices []uint64) {
 	}
 }
 
-// Remove takes a key away that was added, once for each time it was added. It is
-// for keys that are known to have been added, by an exact index or the like, and
-// not merely by MayContain: a false positive's counters belong to other keys, and
-// removing it makes those disappear, or some of them. What is certainly absent,
-// since one of its bits is clear, is refused: Remove returns false and changes
-// nothing.
+// Remove removes a key that was added; call it once for each time that the key was
+// added. The caller must know that the key was added, from an exact index or the
+// like. MayContain is not enough: the counters of a false positive belong to other
+// keys, and removing it can make those disappear. If the key is certainly absent,
+// because one of its bits is clear, Remove returns false and changes nothing.
 func (c *Counting) Remove(key []byte) bool {
 	indices := c.indices(key)
 	if !c.filter.allSet(indices) {
@@ -119,7 +113,7 @@ func (c *Counting) indices(key []byte) []uint64 {
 	return distinct(c.filter.indices)
 }
 
-// distinct moves each of the indices to the front once, and returns those.
+// distinct moves the first of each index to the front and returns those.
 func distinct(indices []uint64) []uint64 {
 	once := indices[:0]
 	for _, i := range indices {
@@ -130,22 +124,25 @@ func distinct(indices []uint64) []uint64 {
 	return once
 }
 
-// MayContain reports whether key may be there: false is certain as long as
-// nothing was removed that had not been added. It is [Filter.MayContain].
+// MayContain reports whether key may have been added, as [Filter.MayContain] does:
+// false is certain, unless a key was removed that had not been added.
 func (c *Counting) MayContain(key []byte) bool { return c.filter.MayContain(key) }
 
-// Filter returns the filter's read side: its bits, counts and rates. It changes with
-// Add and Remove; its own Add and AddAll must not be called.
+// Filter returns the filter's bits, to read their counts and rates. It changes with
+// Add and Remove. Do not call methods on it that change it.
 func (c *Counting) Filter() *Filter { return c.filter }
 
 // CounterBits returns the size of a counter: 4, 8 or 16 bits.
 func (c *Counting) CounterBits() int { return c.counters.width }
 
-// Saturated returns how many counters are saturated, so that their bits stay set.
+// Bytes returns the memory of bitmap and counters.
+func (c *Counting) Bytes() uint64 { return c.filter.Bytes() + uint64(len(c.counters.packed)) }
+
+// Saturated returns the number of saturated counters, whose bits stay set.
 func (c *Counting) Saturated() uint64 { return c.saturated }
 
-// Clone returns a copy that has nothing in common with c but the family. It takes
-// as long as copying the memory.
+// Clone returns a copy that shares nothing with c but the family. It takes as long
+// as copying the memory.
 func (c *Counting) Clone() *Counting {
 	clone := *c
 	filter := *c.filter

@@ -5,24 +5,23 @@ import (
 	"unsafe"
 )
 
-// A large bitmap is filled faster where bits that lie close are set one after the
-// other: each bit of a key is in another place, which is a cache miss. So the
-// indices of many keys are first dealt to regions of the bitmap, and a region's
-// bits are set when there are enough of them (BenchmarkDeal).
+// Each bit of a key is in another place of a large bitmap, which is a cache miss. So
+// the indices of many keys are first dealt to regions of the bitmap, and the bits of
+// a region are set together once there are enough of them (BenchmarkDeal).
 const (
-	dealRegion  = 20      // log2 of a region's bits: 128 KiB stay in a near cache
-	dealRegions = 256     // at most; in bitmaps of more than 32 MiB they are larger
-	dealHand    = 1 << 14 // indices of a region that are set at once, 64 KiB
-	dealFrom    = 1 << 17 // keys, from which on it is worth its memory of up to 16 MiB
+	dealRegion  = 20      // log2 of a region's bits: 128 KiB fit into a near cache
+	dealRegions = 256     // at most; regions of bitmaps above 32 MiB are larger
+	dealHand    = 1 << 14 // indices of a region that are set together, 64 KiB
+	dealFrom    = 1 << 17 // number of keys from which on a dealer is worth its memory of up to 16 MiB
 )
 
-// dealer adds keys to a filter. They are all in it after close, and not before.
+// dealer adds keys to a filter. The filter has all of them only after close.
 type dealer struct {
 	f       *Filter
-	shift   int      // of an index, to its region
+	shift   int      // right shift that makes a region of an index
 	hands   []uint32 // dealHand for each region
-	dealt   []int    // how many of them are there
-	release func()   // of hands
+	dealt   []int    // number of indices in each hand
+	release func()   // frees hands
 }
 
 // newDealer returns a dealer for a filter, or nil if n keys are too few for one.
@@ -37,12 +36,12 @@ func newDealer(f *Filter, n uint64) *dealer {
 	return &dealer{f: f, shift: shift, hands: hands, dealt: make([]int, regions), release: release}
 }
 
-// addAll is [Filter.AddAll] for a batch.
+// addAll adds a batch of keys, as [Filter.AddAll] does.
 func (d *dealer) addAll(keys [][]byte) {
 	for _, i := range d.f.hash(keys) {
 		region := int(i >> d.shift)
 		n := d.dealt[region]
-		d.hands[region*dealHand+n] = uint32(i) // which m is not larger than
+		d.hands[region*dealHand+n] = uint32(i) // fits: a dealer's m is at most 2^32
 		if n++; n == dealHand {
 			d.set(region, n)
 			n = 0
@@ -51,7 +50,7 @@ func (d *dealer) addAll(keys [][]byte) {
 	}
 }
 
-// close sets the bits of what was dealt. The dealer is of no use afterwards.
+// close sets the bits that are still dealt, and frees the dealer's memory.
 func (d *dealer) close() {
 	for region, n := range d.dealt {
 		d.set(region, n)

@@ -1,47 +1,47 @@
-// Package bloom holds Bloom filters, and the mathematics of their m bits, n
+// Package bloom provides Bloom filters, and the mathematics of their m bits, n
 // entries, k index functions, fill ratio and false positive rate (FPR).
 //
-// A Bloom filter answers whether a key was added with "certainly not" or
-// "maybe". There are no false negatives. A false positive has to be sorted out
-// by whoever asks, with an exact index.
+// A Bloom filter answers whether a key was added with "certainly not" or "maybe".
+// There are no false negatives. The caller detects false positives with an exact
+// index.
 //
-// The classic filter has [ClassicBits] = 2^28 bits, 32 MiB however many the
+// The classic filter has [ClassicBits] = 2^28 bits, 32 MiB for any number of
 // entries, and the eleven hashes of hashfamily's classic family. Its bitmap is
 // fixed to the bit: index = hash mod 2^28, and bit i is bit i mod 8, least
-// significant first, of byte i/8. [Filter] works for any other family and m just
-// the same.
+// significant first, of byte i/8. [Filter] works the same for any other family and
+// m.
 //
 // [Counting] is a filter from which keys can be removed, and [Sieve] a queue that
-// takes each key the first time only. [Sharded] is as many bitmaps as any number
-// of keys needs, and [Fuse] a smaller filter that is never changed.
+// takes each key only once. [Sharded] has as many bitmaps as any number of keys
+// needs, and [Fuse] is a smaller filter that never changes.
 //
-// Filters of one family and size are united by setting the bits of both. So what
-// each of several lists adds is stored as a [Part] ([WritePart]), and a filter of
-// all is made of the parts ([Sharded.Unite]) without looking at a key.
+// The union of two filters of one family and size has the bits of both. So the bits
+// of each of several lists can be stored ([WriteListBits]), and a filter of all
+// lists is made of the stored bits ([Sharded.Unite]) without reading a key.
 //
 // # Rates of the classic filter
 //
-// The textbook's formula ([FPR]) supposes k independent functions. The classic
+// The textbook's formula ([FPR]) assumes k independent functions. The classic
 // family has eleven functions that act like nine: PJW and ELF are the same
-// function, and BP modulo 2^28 sees the last four bytes of a key alone, so that
-// for names under .com it is constant. So
+// function, and BP modulo 2^28 depends only on the last four bytes of a key, so it
+// is constant for names under .com. Therefore
 //
-//   - fewer bits get set than the formula expects: [Filter.FillRatio] is lower,
-//     and [Filter.EstimatedEntries] too low by about 18%;
-//   - a random bit has to be set not eleven but nine times for a false positive:
-//     [Filter.FPR], which is fill^11, is a lower bound, and too low by a power of
-//     ten; fill^9 ([Filter.ExpectedFPR]) comes close.
+//   - fewer bits are set than the formula expects: [Filter.FillRatio] is lower,
+//     and [Filter.EstimatedEntries] is about 18% too low;
+//   - a false positive needs nine random bits to be set, not eleven: [Filter.FPR],
+//     which is fill^11, is a lower bound and too low by a power of ten; fill^9
+//     ([Filter.ExpectedFPR]) comes close.
 //
-// Measured with made-up addresses as entries and 20 million others looked up:
+// Measured with made-up addresses as entries and lookups of 20 million others:
 //
 //	n             fill    formula   fill^11   fill^9    measured
 //	10 million    0.284   6.2e-6    9.7e-7    1.2e-5    1.4e-5
 //	16.9 million  0.431   4.9e-4    9.5e-5    5.1e-4    5.8e-4
 //
 // (go test -run - -bench FalsePositives -benchtime 20000000x; bench/filters/run
-// counts them among the addresses of another generator.) A few hundred thousand
-// entries leave either rate so small that it hardly matters.
+// counts them with another generator's addresses.) With a few hundred thousand
+// entries both rates are so small that they hardly matter.
 //
-// None of this holds against somebody who makes up addresses to collide: the
+// None of this holds against an attacker who chooses addresses that collide: the
 // hashes are easy to fool.
 package bloom

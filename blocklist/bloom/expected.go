@@ -6,38 +6,39 @@ import (
 	"spamgate/hashfamily"
 )
 
-// ExpectedFPR returns the rate to reckon with: [Filter.FPR], and what is known of the
-// family on top.
+// ExpectedFPR returns the false positive rate to expect: [Filter.FPR], corrected by
+// what is known of the family.
 //
 // For a classic family the number of hashes that act independently (see
-// [hashfamily.Classic.Independent]) takes the place of k. The package comment has
-// both beside what was measured.
+// [hashfamily.Classic.Independent]) replaces k. The package comment compares both
+// with measurements.
 //
-// For the double and the seeded families it counts the keys whose k indices are
-// not k draws. They set a floor, which small filters for a low rate feel:
+// For the double and the seeded families it counts the keys whose k indices are not
+// k independent draws. They set a floor, which matters for small filters with a low
+// rate:
 //
-//   - A step that shares a factor with m comes back after d = m/gcd(b, m) indices,
-//     and a key with such a step asks for no more than d bits. For each divisor d
-//     of m below k there are φ(d) such steps in m; the step 0, d = 1, is always one
-//     of them. Where m is a power of two steps are odd, and none comes back.
-//   - A key with a member's step, forwards or backwards, that starts j steps from
-//     it, has all but j of its indices in common with it. With the fill ratio f,
-//     that is 2n·(1 + 2f + 2f² + …) of the m² pairs of a start and a step, or of
-//     m²/2 where steps are odd.
+//   - A step that shares a factor with m returns to its start after d = m/gcd(b, m)
+//     indices, and a key with such a step needs only d bits. For each divisor d of
+//     m below k there are φ(d) such steps in m; one of them is always the step 0,
+//     d = 1. If m is a power of two steps are odd, and none returns early.
+//   - A key with a member's step, forwards or backwards, that starts j steps away
+//     from it shares all but j of its indices. With the fill ratio f that is
+//     2n·(1 + 2f + 2f² + …) of the m² pairs of a start and a step, or of m²/2 if
+//     steps are odd.
 //
 // It comes close (TestExpectedFPROfDouble). For other families it is FPR.
 func (f *Filter) ExpectedFPR() float64 {
 	return f.expectedFPR(f.FillRatio(), f.EstimatedEntries())
 }
 
-// Expect returns what FillRatio and ExpectedFPR are to be once n different keys are in
-// the filter.
+// Expect returns FillRatio and ExpectedFPR for a filter with n different keys.
 func (f *Filter) Expect(n float64) (fill, fpr float64) {
 	fill = -math.Expm1(-f.independent() * n / float64(f.m))
 	return fill, f.expectedFPR(fill, n)
 }
 
-// independent returns how many hashes act independently, as far as that is known.
+// independent returns the number of hashes that act independently, as far as that
+// is known.
 func (f *Filter) independent() float64 {
 	if f.classic != nil {
 		return float64(f.classic.Independent())
@@ -75,7 +76,7 @@ func (f *Filter) strideFPR(fill, n float64) float64 {
 	return rate + 2*n*near/pairs
 }
 
-// coprimes returns φ(d), how many of 1 … d have no factor in common with d.
+// coprimes returns φ(d), the number of 1 … d that have no factor in common with d.
 func coprimes(d uint64) int {
 	n := 0
 	for i := range d {

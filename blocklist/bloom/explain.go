@@ -9,43 +9,43 @@ import (
 	"spamgate/hashfamily"
 )
 
-// Explanation is what a filter sees of a key, for people who ask why.
+// Explanation shows how a filter answers for one key.
 type Explanation struct {
-	// Maybe is the filter's answer, as MayContain gives it.
+	// Maybe is the answer of MayContain.
 	Maybe bool `json:"maybe"`
 
 	// Part is the number, from 0, of the bitmap or fuse filter that the key
-	// belongs to, and Parts how many there are.
+	// belongs to, and Parts the number of them.
 	Part  int `json:"part"`
 	Parts int `json:"parts"`
 
 	// Probes are the bits of a Bloom filter, in the order of the family.
 	Probes []Probe `json:"probes,omitempty"`
 
-	// Fingerprint is what a fuse filter wants to find as the exclusive or of its
-	// Places.
+	// Fingerprint is the value that a fuse filter expects as the exclusive or of
+	// its Places.
 	Fingerprint uint64  `json:"fingerprint,omitempty"`
 	Places      []Place `json:"places,omitempty"`
 }
 
-// Probe is a bit that a Bloom filter asks for.
+// Probe is a bit that a Bloom filter reads.
 type Probe struct {
 	Hash string `json:"hash"` // the name of the hash
 
-	// Value is the key's hash before it is reduced to the bit's position; where
-	// a family makes all positions of one hash it is the position.
+	// Value is the key's hash before it is reduced to the bit's position. If the
+	// family derives all positions from one hash it is the position.
 	Value uint64 `json:"value"`
 	Index uint64 `json:"index"`
 	Set   bool   `json:"set"`
 }
 
-// Place is a fingerprint that a fuse filter asks for.
+// Place is a fingerprint that a fuse filter reads.
 type Place struct {
 	Index uint64 `json:"index"`
 	Value uint64 `json:"value"`
 }
 
-// Explain is [Filter.MayContain] in slow motion: all bits are looked at.
+// Explain shows how [Filter.MayContain] answers. It reads all bits.
 func (f *Filter) Explain(key []byte) Explanation {
 	e := Explanation{Maybe: true, Parts: 1}
 	values := wholeHashes(f.family)
@@ -62,8 +62,8 @@ func (f *Filter) Explain(key []byte) Explanation {
 	return e
 }
 
-// wholeHashes returns the family over so many bits that its indices are its hashes;
-// nil where there is no such.
+// wholeHashes returns the family over so many bits that its indices are its hashes,
+// or nil if there is no such family.
 func wholeHashes(f hashfamily.Family) hashfamily.Family {
 	switch f.(type) {
 	case *hashfamily.Classic, *hashfamily.Weighted: // hashes of 32 bits
@@ -81,8 +81,8 @@ func wholeHashes(f hashfamily.Family) hashfamily.Family {
 	return whole
 }
 
-// hashName returns the name of the i-th hash. In a family that makes all indices of
-// one hash it says how.
+// hashName returns the name of the i-th hash. For a family that derives all indices
+// from one hash it is the formula of the index.
 func hashName(f hashfamily.Family, i int) string {
 	switch f := f.(type) {
 	case interface{ HashName(i int) string }:
@@ -93,7 +93,7 @@ func hashName(f hashfamily.Family, i int) string {
 	return fmt.Sprintf("%s-%d", f.Name(), i+1)
 }
 
-// stepName says how double hashing makes an index: "a", "a+b", "a+2b".
+// stepName returns the formula of an index in double hashing: "a", "a+b", "a+2b".
 func stepName(i int) string {
 	switch i {
 	case 0:
@@ -104,7 +104,7 @@ func stepName(i int) string {
 	return fmt.Sprintf("a+%db", i)
 }
 
-// Explain is [Sharded.MayContain] in slow motion.
+// Explain shows how [Sharded.MayContain] answers.
 func (s *Sharded) Explain(hash uint64, key []byte) Explanation {
 	i := 0
 	if len(s.shards) > 1 {
@@ -115,7 +115,7 @@ func (s *Sharded) Explain(hash uint64, key []byte) Explanation {
 	return e
 }
 
-// Explain is [Fuse.MayContain] in slow motion.
+// Explain shows how [Fuse.MayContain] answers.
 func (f *Fuse) Explain(hash uint64) Explanation {
 	e := Explanation{Parts: len(f.filters)}
 	if len(f.filters) == 0 {
@@ -134,9 +134,9 @@ func (f *Fuse) Explain(hash uint64) Explanation {
 	return e
 }
 
-// explainFuse does what xorfilter's Contains does: the key's hash is mixed once
-// more with the seed (murmur64); it chooses a place, and one in each of the two
-// segments behind it.
+// explainFuse does what xorfilter's Contains does: it mixes the key's hash once
+// more with the seed (murmur64), which chooses a place, and one in each of the next
+// two segments.
 func explainFuse[T xorfilter.Unsigned](e *Explanation, f *xorfilter.BinaryFuse[T], hash uint64) {
 	if len(f.Fingerprints) == 0 {
 		return
@@ -147,17 +147,17 @@ func explainFuse[T xorfilter.Unsigned](e *Explanation, f *xorfilter.BinaryFuse[T
 	third := second + f.SegmentLength
 	second ^= uint32(mixed>>18) & f.SegmentLengthMask
 	third ^= uint32(mixed) & f.SegmentLengthMask
-	found := T(0)
+	value := T(0)
 	for _, index := range []uint32{uint32(first), second, third} {
-		value := f.Fingerprints[index]
-		found ^= value
-		e.Places = append(e.Places, Place{Index: uint64(index), Value: uint64(value)})
+		fingerprint := f.Fingerprints[index]
+		value ^= fingerprint
+		e.Places = append(e.Places, Place{Index: uint64(index), Value: uint64(fingerprint)})
 	}
 	want := T(mixed ^ mixed>>32)
-	e.Fingerprint, e.Maybe = uint64(want), found == want
+	e.Fingerprint, e.Maybe = uint64(want), value == want
 }
 
-// murmur64 returns the last step of MurmurHash3, as xorfilter takes it.
+// murmur64 returns the last step of MurmurHash3, as xorfilter uses it.
 func murmur64(h uint64) uint64 {
 	h ^= h >> 33
 	h *= 0xff51afd7ed558ccd

@@ -12,14 +12,14 @@ import (
 // ClassicBits is the size of the classic filter: 2^28 bits, 32 MiB.
 const ClassicBits = 1 << 28
 
-// MaxBits is the largest m that a Filter is made for: 2^32 bits, 512 MiB.
+// MaxBits is the largest m of a Filter: 2^32 bits, 512 MiB.
 const MaxBits = 1 << 32
 
-// Filter is a Bloom filter: a set of keys that answers "certainly not" or
-// "maybe". Keys are added and never removed.
+// Filter is a Bloom filter: a set of keys that answers "certainly not" or "maybe".
+// Keys are added and never removed.
 //
-// Any number of goroutines may call the methods that only read, MayContain
-// among them, at the same time, but none while Add or AddAll runs.
+// Any number of goroutines may call methods that only read, such as MayContain, at
+// the same time, but none while Add or AddAll runs.
 type Filter struct {
 	bits    []byte // bit i is bit i mod 8, lowest first, of byte i/8
 	setBits uint64
@@ -27,23 +27,23 @@ type Filter struct {
 	family  hashfamily.Family
 	m       uint64
 	k       int
-	indices []uint64 // room for Add and AddAll
+	indices []uint64 // reused by Add and AddAll
 
-	// classic is the family where it is the classic one, probes its index
-	// functions in the order in which MayContain asks them, and staged says
-	// whether that may ask the first of them in groups.
+	// classic is the family if it is a classic one, probes its index functions in
+	// the order in which MayContain reads their bits. Staged means that MayContain
+	// can compute the first hashes in groups.
 	classic *hashfamily.Classic
 	probes  []int
 	staged  bool
 }
 
-// New makes an empty filter for the family, over the family's M bits, of which
-// there may be up to [MaxBits]; it takes M/8 bytes.
+// New returns an empty filter over the family's M bits, at most [MaxBits]. It takes
+// M/8 bytes.
 func New(f hashfamily.Family) (*Filter, error) {
 	return newOver(f, func(size int) []byte { return make([]byte, size) })
 }
 
-// newOver is New with the memory from alloc, whose bytes are 0.
+// newOver makes the filter of New in zeroed memory from alloc.
 func newOver(f hashfamily.Family, alloc func(size int) []byte) (*Filter, error) {
 	if f == nil {
 		return nil, errors.New("bloom filter: no hash family given")
@@ -69,7 +69,7 @@ func newOver(f hashfamily.Family, alloc func(size int) []byte) (*Filter, error) 
 }
 
 // Add adds a key. Adding it again changes nothing. [Filter.AddAll] is faster for
-// many.
+// many keys.
 func (f *Filter) Add(key []byte) {
 	f.indices = f.family.AppendIndices(f.indices[:0], key)
 	f.set(f.indices)
@@ -78,9 +78,9 @@ func (f *Filter) Add(key []byte) {
 // set sets the bits of indices.
 func (f *Filter) set(indices []uint64) { f.setBits += setAll(f.bits, indices) }
 
-// setAll sets the bits of indices, and returns how many of them were not set.
-// Whether one was is counted without a branch, so that the processor need not
-// guess it and fetches the bytes of several indices at once.
+// setAll sets the bits of indices, and returns how many of them were not set. It
+// counts without a branch, so the processor need not predict one and fetches the
+// bytes of several indices at once.
 func setAll[T uint32 | uint64](bits []byte, indices []T) (added uint64) {
 	for _, i := range indices {
 		b := bits[i>>3]
@@ -99,11 +99,13 @@ func (f *Filter) M() uint64 { return f.m }
 // K returns the number of index functions.
 func (f *Filter) K() int { return f.k }
 
-// SetBits returns the number of bits that are set. It is kept up to date by Add and
-// costs nothing to ask.
+// SetBits returns the number of bits that are set. Add keeps it up to date.
 func (f *Filter) SetBits() uint64 { return f.setBits }
 
-// FillRatio returns the part of the bits that is set, from 0 to 1.
+// Bytes returns the memory of the bitmap.
+func (f *Filter) Bytes() uint64 { return uint64(len(f.bits)) }
+
+// FillRatio returns the share of the bits that is set, from 0 to 1.
 func (f *Filter) FillRatio() float64 { return float64(f.setBits) / float64(f.m) }
 
 // EstimatedEntries estimates from the X set bits how many different keys were
@@ -111,22 +113,19 @@ func (f *Filter) FillRatio() float64 { return float64(f.setBits) / float64(f.m) 
 //
 //	n̂ = -m/k · ln(1 - X/m)
 //
-// A full bitmap says nothing about n any more, and the estimate is +Inf (which
-// encoding/json refuses).
+// For a full bitmap the estimate is +Inf (which encoding/json refuses).
 //
-// The formula supposes k independent functions. The classic family sets about
-// nine new bits a key instead of eleven, and the estimate is about 18% low:
-// 99,429 for the 121,570 keys of the test data.
+// The formula assumes k independent functions. The classic family sets about nine
+// new bits a key instead of eleven, so the estimate is about 18% low: 99,429 for the
+// 121,570 keys of the test data.
 func (f *Filter) EstimatedEntries() float64 {
 	return -float64(f.m) / float64(f.k) * math.Log1p(-f.FillRatio())
 }
 
 // FPR returns the probability that MayContain is true for a key that was not added,
-// from the fill ratio: fill^k. It supposes that an absent key's k bits are k
-// independent draws.
-//
-// For the classic family that is a lower bound, and the package comment says by
-// how much it is passed; see [Filter.ExpectedFPR].
+// from the fill ratio: fill^k. It assumes that an absent key's k bits are k
+// independent draws. For the classic family that is a lower bound; see
+// [Filter.ExpectedFPR] and the package comment.
 func (f *Filter) FPR() float64 { return math.Pow(f.FillRatio(), float64(f.k)) }
 
 // WriteTo writes the raw bitmap, (M+7)/8 bytes, to w. Unused bits of the last
@@ -174,15 +173,12 @@ func (f *Filter) checkEnd(r io.Reader) error {
 	}
 }
 
-// UseHugePages asks the kernel to hold the bitmap in huge pages, so that a
-// processor finds a bit's place in memory with fewer steps (BenchmarkHugePages).
-// It is worth calling once for a large filter that was filled and will be asked
-// for long. It copies the bitmap inside the kernel, and MayContain may run
-// meanwhile.
+// UseHugePages asks the kernel to hold the bitmap in huge pages, so that the
+// processor finds a bit's address in fewer steps (BenchmarkHugePages). Call it once
+// for a large filter that was filled and will be used for long. The kernel copies
+// the bitmap meanwhile; MayContain may run at the same time.
 //
-// Linux 6.1 and later do it, unless huge pages are disabled for the process.
-// Elsewhere, for filters below 2 MiB, and where the kernel finds no huge page,
-// nothing happens. Nothing has to be undone: the pages are gathered once, and
-// nothing is said about what shall become of that part of the memory later, when
-// the runtime has given it back or uses it for something else.
+// It needs Linux 6.1 or later with huge pages enabled for the process, and a filter
+// of at least 2 MiB; else it does nothing. It has no lasting effect on that part of
+// the memory, so nothing has to be undone.
 func (f *Filter) UseHugePages() { useHugePages(f.bits) }

@@ -2,27 +2,26 @@ package bloom
 
 import "spamgate/hashfamily"
 
-// Look is the places of a key's first bits in a filter. Who asks for several keys
-// makes a Look of each, and asks them for Maybe when all are made. So the memory of
-// all keys is fetched side by side, where MayContain, one key after the other,
-// mostly waits for each.
+// Look holds the places of a key's first bits in a filter. To look up several keys,
+// make a Look of each and then call Maybe for each: their memory is fetched side by
+// side, while MayContain for one key after another mostly waits.
 type Look struct {
-	filter               *Filter // nil: nothing is known before MayContain
+	filter               *Filter // nil if Maybe cannot tell
 	first, second, third uint32
 }
 
-// sparse is the part of the bits, one in so many, below which a classic filter's
-// Look has one place only: the first bit decides nearly always, and more hashes
-// cost more than they spare.
+// sparse limits how full a classic filter may be, one bit in so many, for its Look
+// to have one place only: the first bit decides nearly always then, and more hashes
+// cost more than they save.
 const sparse = 32
 
-// Look returns the places of key's first bits, and has their memory fetched
+// Look returns the places of key's first bits, and starts to fetch their memory
 // without waiting for it. For a family that has no quick way to some of its
-// indices, the Look is always a maybe. It does not allocate.
+// indices, Maybe is always 1. It does not allocate.
 //
 // A classic filter has the places of the leaders: at 10 million entries 2% of the
-// absent keys pass these three bits. Double hashing has the first three places, which
-// an eighth passes in a filter as full as it should be.
+// absent keys pass these three bits. Double hashing has the first three places,
+// which an eighth of them pass in a filter that is half full.
 func (f *Filter) Look(key []byte) Look {
 	var l Look
 	switch family := f.family.(type) {
@@ -42,7 +41,7 @@ func (f *Filter) Look(key []byte) Look {
 	return l
 }
 
-// lookLeaders is Look for a classic family that has the leaders.
+// lookLeaders returns the Look of a classic family that has the leaders.
 func (f *Filter) lookLeaders(key []byte) Look {
 	if f.setBits < f.m/sparse {
 		first := uint32(f.reduce(bkdr(key)))
@@ -52,8 +51,8 @@ func (f *Filter) lookLeaders(key []byte) Look {
 	return Look{f, uint32(f.reduce(bkdr)), uint32(f.reduce(djb)), uint32(f.reduce(dek))}
 }
 
-// lookSteps is Look for double hashing; where there are fewer than three indices
-// it has the last one again.
+// lookSteps returns the Look of double hashing. If there are fewer than three
+// indices it repeats the last.
 func (f *Filter) lookSteps(a, b uint64) Look {
 	second, third := a, a
 	if f.k > 1 {
@@ -66,8 +65,8 @@ func (f *Filter) lookSteps(a, b uint64) Look {
 	return Look{f, uint32(a), uint32(second), uint32(third)}
 }
 
-// Maybe returns 0 if one of the bits is clear, and MayContain so is false; else 1.
-// It reads all bits and branches on none.
+// Maybe returns 0 if one of the bits is clear, so that MayContain is false; else 1.
+// It reads all bits and has no branch.
 func (l *Look) Maybe() byte {
 	if l.filter == nil {
 		return 1
@@ -75,5 +74,5 @@ func (l *Look) Maybe() byte {
 	return l.filter.bit(uint64(l.first)) & l.filter.bit(uint64(l.second)) & l.filter.bit(uint64(l.third))
 }
 
-// Look is [Filter.Look] of the key's shard.
+// Look returns the [Filter.Look] of the key's shard.
 func (s *Sharded) Look(hash uint64, key []byte) Look { return s.shards[s.shard(hash)].Look(key) }

@@ -2,16 +2,16 @@ package bloom
 
 import "spamgate/hashfamily"
 
-// probeRank is the order in which MayContain asks the classic hashes one by one;
-// a family that has the leaders (probe.go) is asked by stages instead. The order
-// changes no answer, only what an absent key costs, and nearly all keys are
-// absent. The expected cost is least with the hashes in ascending order of
+// probeRank is the order in which MayContain computes the classic hashes one by one.
+// (For a family that has the leaders it works in stages: see probe.go.) The order
+// changes no answer, only the cost of an absent key, and nearly all keys are absent.
+// The expected cost is lowest with the hashes in ascending order of
 //
 //	(time to compute the hash + time of the memory access) / (1 - pass)
 //
-// where pass is the part of the absent keys whose bit is set. Measured with
-// 121,570 real domains as entries, and after that with 10 million made-up
-// addresses; absent keys are those of made-up senders, 21 bytes on average:
+// where pass is the share of the absent keys whose bit is set. Measured with 121,570
+// real domains as entries, and with 10 million made-up addresses; the absent keys are
+// those of made-up senders, 21 bytes on average:
 //
 //	        time      pass, 121,570    pass, 10 million
 //	BKDR    16.7 ns   0.0039           0.283
@@ -26,18 +26,17 @@ import "spamgate/hashfamily"
 //	PJW     36.2 ns   0.0044           0.311
 //	BP      15.2 ns   0.7592           0.828
 //
-// Eight hashes pass what the fill ratio (0.0041 and 0.284) says, so the cheaper
-// go first. PJW and ELF pass more, and they are one function: whichever is asked
-// second always passes. BP is cheapest and nearly useless: it passes every domain
-// that shares its last four bytes with an entry.
+// Eight hashes pass as much as the fill ratio (0.0041 and 0.284), so the cheaper ones
+// go first. PJW and ELF pass more, and they are one function: the second of them
+// always passes. BP is cheapest and nearly useless: it passes every domain that shares
+// its last four bytes with an entry.
 //
-// BenchmarkProbe remakes the table (one core of a virtual AMD EPYC, least of
-// twelve runs), BenchmarkProbeOrder compares whole orders, and TestProbeOrder
-// holds the second column.
+// BenchmarkProbe makes the table (one core of a virtual AMD EPYC, least of twelve
+// runs), BenchmarkProbeOrder compares whole orders, and TestProbeOrder checks the
+// second column.
 var probeRank = [...]string{"BKDR", "FNV", "DJB", "DEK", "RS", "SDBM", "JS", "AP", "ELF", "PJW", "BP"}
 
-// probeOrder returns the places of the family's hashes in the order of
-// probeRank.
+// probeOrder returns the indices of the family's hashes in the order of probeRank.
 func probeOrder(c *hashfamily.Classic) []int {
 	order := make([]int, 0, c.K())
 	for _, name := range probeRank {

@@ -8,20 +8,21 @@ import (
 // The limits of a plan.
 const (
 	// MaxPlan is the largest number of entries or bits: 2^53, up to which a
-	// float64 holds every whole number. So many bits are 1 PiB. A [Filter] has
-	// [MaxBits] at most.
+	// float64 holds every whole number, or 1 PiB. A [Filter] has at most
+	// [MaxBits].
 	MaxPlan = 1 << 53
 
 	// MaxPlanHashes is the largest number of functions. The best k for a rate p
-	// is log2(1/p), and so MinPlanFPR needs no more than 997.
+	// is log2(1/p), so MinPlanFPR needs no more than 997.
 	MaxPlanHashes = 1000
 
-	// MinPlanFPR is the least rate that can be asked for, near the least number
-	// that a float64 holds with all its digits.
+	// MinPlanFPR is the lowest rate of a request, near the smallest number that
+	// a float64 holds with all its digits.
 	MinPlanFPR = 1e-300
 )
 
-// PlanRequest is what is known about a filter before it is planned. Zero is unknown.
+// PlanRequest is what is known about a filter that is to be planned. Zero means
+// unknown.
 type PlanRequest struct {
 	Entries uint64  // n, up to MaxPlan
 	FPR     float64 // p, from MinPlanFPR to below 1
@@ -29,16 +30,16 @@ type PlanRequest struct {
 	Hashes  int     // k, up to MaxPlanHashes
 }
 
-// Plan is the measures of a filter.
+// Plan is the size of a filter.
 type Plan struct {
 	Entries uint64 // n
 	Bits    uint64 // m
 	Hashes  int    // k
 }
 
-// NewPlan derives what is not given:
+// NewPlan computes what is not given:
 //
-//	given     derived
+//	given     computed
 //	n, p      the whole k that needs the fewest bits, and those bits
 //	n, p, k   m, by BitsFor
 //	m, p      the whole k that holds the most entries, and their number
@@ -49,9 +50,8 @@ type Plan struct {
 //	m, k      the n for which k is best: half of the bits get set, p is 2^-k
 //	n, k      the m for which k is best
 //
-// Bits are rounded up and entries down, until the rate of the plan, which is
-// always that of its own n, m and k, is not above p. An error is a
-// [*PlanError].
+// It rounds bits up and entries down until the rate of the plan's own n, m and k is
+// at most p. The error is a [*PlanError].
 func NewPlan(w PlanRequest) (Plan, error) {
 	if err := w.check(); err != nil {
 		return Plan{}, err
@@ -86,7 +86,7 @@ func NewPlan(w PlanRequest) (Plan, error) {
 	return p, nil
 }
 
-// check finds what is not allowed, too little or too much.
+// check reports what is out of range, missing or too much.
 func (w PlanRequest) check() error {
 	switch {
 	case w.Entries > MaxPlan:
@@ -101,7 +101,7 @@ func (w PlanRequest) check() error {
 	n, p, m, k := w.Entries > 0, w.FPR > 0, w.Bits > 0, w.Hashes > 0
 	switch {
 	case n && p && m && k:
-		return planError("%v, %v, %v and %v are one too many: leave out the one that is to be derived", N, P, M, K)
+		return planError("%v, %v, %v and %v are one too many: leave out the one that should be computed", N, P, M, K)
 	case n && (p || m || k) || m && (p || k):
 		return nil
 	case n:
@@ -118,9 +118,9 @@ func (w PlanRequest) check() error {
 	return planError("nothing is given: start from two of %v, %v, %v and %v", N, P, M, K)
 }
 
-// hashesFor returns the whole k that needs the fewest bits for the rate p, whatever
-// the number of entries. It is one of those beside log2(1/p), where half of the
-// bits are set.
+// hashesFor returns the whole k that needs the fewest bits for the rate p, for any
+// number of entries. It is one of the two numbers beside log2(1/p), where half of
+// the bits are set.
 func hashesFor(p float64) int {
 	ideal := -math.Log2(p)
 	low, high := max(int(math.Floor(ideal)), 1), max(int(math.Ceil(ideal)), 1)
@@ -130,8 +130,8 @@ func hashesFor(p float64) int {
 	return low
 }
 
-// fewestHashes returns the smallest k that reaches the rate. Up to the best k each
-// further function lowers it.
+// fewestHashes returns the smallest k that reaches the rate. Each further function
+// lowers the rate, up to the best k.
 func fewestHashes(w PlanRequest) (int, error) {
 	n, m := float64(w.Entries), float64(w.Bits)
 	best := BestHashes(m, n)
@@ -140,7 +140,7 @@ func fewestHashes(w PlanRequest) (int, error) {
 			return k, nil
 		}
 	}
-	// What would do, as far as there is such a plan.
+	// The error suggests what would reach the rate, if there is such a plan.
 	k := hashesFor(w.FPR)
 	entries, tooFew := mostEntries(w.Bits, w.FPR, k)
 	bits, tooMany := enoughBits(n, w.FPR, k)
@@ -157,19 +157,19 @@ func fewestHashes(w PlanRequest) (int, error) {
 	return 0, planError(format+"leave one of the three out", args...)
 }
 
-// enoughBits returns the whole m with which n entries and k functions reach the rate
-// p.
+// enoughBits returns the smallest whole m with which n entries and k functions
+// reach the rate p.
 func enoughBits(n, p float64, k int) (uint64, error) {
 	m, err := wholeBits(BitsFor(n, p, k))
-	// A rounding error of the formulas is mended by a few bits. Near p = 1 it takes
-	// more: FPR then has the same value for many m, hence the steps that double.
+	// A few bits more correct a rounding error of the formulas. Near p = 1 it takes
+	// more, since FPR has the same value for many m: so the steps double.
 	for step := 1.0; err == nil && FPR(m, k, n) > p; step *= 2 {
 		m, err = wholeBits(float64(m) + step)
 	}
 	return m, err
 }
 
-// wholeBits rounds up.
+// wholeBits rounds up a number of bits.
 func wholeBits(m float64) (uint64, error) {
 	if m > MaxPlan {
 		return 0, planError("that needs %.3g bits, and a plan has %d at most: lower %v or %v, or raise %v", m, uint64(MaxPlan), N, K, P)
@@ -177,7 +177,8 @@ func wholeBits(m float64) (uint64, error) {
 	return uint64(max(math.Ceil(m), 1)), nil
 }
 
-// mostEntries returns the whole n that m bits and k functions hold at the rate p.
+// mostEntries returns the largest whole n that m bits and k functions hold at the
+// rate p.
 func mostEntries(m uint64, p float64, k int) (uint64, error) {
 	n, err := wholeEntries(m, EntriesFor(float64(m), p, k))
 	for step := 1.0; err == nil && FPR(m, k, float64(n)) > p; step *= 2 { // as in enoughBits
@@ -197,14 +198,14 @@ func wholeEntries(m uint64, n float64) (uint64, error) {
 	return uint64(n), nil
 }
 
-// FPR returns the rate by the textbook's formula, [FPR]. It is 0 where the rate is too
-// small for a float64.
+// FPR returns the rate by the textbook's formula, [FPR]; 0 if it is too small for a
+// float64.
 func (p Plan) FPR() float64 { return FPR(p.Bits, p.Hashes, float64(p.Entries)) }
 
-// FPRBound returns the rate that is not exceeded, by [FPRBound].
+// FPRBound returns an upper bound of the rate, by [FPRBound].
 func (p Plan) FPRBound() float64 { return FPRBound(p.Bits, p.Hashes, float64(p.Entries)) }
 
-// Fill returns the part of the bits that n entries set: 1 - e^(-k·n/m).
+// Fill returns the share of the bits that n entries set: 1 - e^(-k·n/m).
 func (p Plan) Fill() float64 {
 	return FPR(p.Bits, 1, float64(p.Hashes)*float64(p.Entries))
 }
@@ -212,7 +213,7 @@ func (p Plan) Fill() float64 {
 // BitsPerEntry returns m/n.
 func (p Plan) BitsPerEntry() float64 { return float64(p.Bits) / float64(p.Entries) }
 
-// OptimalHashes returns the fractional k that suits n and m best, by [OptimalHashes].
+// OptimalHashes returns the best k for n and m, a fraction, by [OptimalHashes].
 func (p Plan) OptimalHashes() float64 { return OptimalHashes(float64(p.Bits), float64(p.Entries)) }
 
 // MemoryBytes returns the size of the bitmap: m/8, rounded up.
@@ -230,7 +231,7 @@ func (p Plan) LeastBits() float64 {
 	return max(-float64(p.Entries)*logFPR(float64(p.Bits), p.Hashes, float64(p.Entries))/math.Ln2, 0)
 }
 
-// Quantity is one of the measures that a plan starts from.
+// Quantity is one of the quantities of a plan.
 type Quantity uint8
 
 // The quantities.
@@ -244,7 +245,7 @@ const (
 // String returns "n", "p", "m" or "k".
 func (q Quantity) String() string { return "npmk"[q : q+1] }
 
-// PlanError says why there is no plan, and what would be right.
+// PlanError says why there is no plan, and what to change.
 type PlanError struct {
 	format string
 	args   []any // a Quantity stands for its name
@@ -252,11 +253,11 @@ type PlanError struct {
 
 func planError(format string, args ...any) *PlanError { return &PlanError{format, args} }
 
-// Error calls the quantities n, p, m and k.
+// Error returns the message with the names n, p, m and k.
 func (e *PlanError) Error() string { return "filter plan: " + e.Text(Quantity.String) }
 
-// Text returns the message with other names for the quantities, such as those that
-// the user gave them by.
+// Text returns the message with other names for the quantities, such as the names
+// of flags.
 func (e *PlanError) Text(name func(Quantity) string) string {
 	args := make([]any, len(e.args))
 	for i, arg := range e.args {

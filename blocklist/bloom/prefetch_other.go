@@ -2,6 +2,6 @@
 
 package bloom
 
-// prefetch does nothing: here the reads of [Look.Maybe] are the first. They do not
+// prefetch does nothing: the first reads are those of [Look.Maybe]. They do not
 // wait for each other either.
 func prefetch(*byte, uint32, uint32, uint32) {}

@@ -6,19 +6,18 @@ import (
 	"spamgate/hashfamily"
 )
 
-// MayContain reports whether key may have been added: false is certain, true
-// may be wrong (see [Filter.FPR]). It stops at the first clear bit where that is
-// cheaper, so that an absent key mostly costs one hash and one or two memory
-// accesses. It does not allocate.
+// MayContain reports whether key may have been added: false is certain, true may be
+// wrong (see [Filter.FPR]). It does not allocate. It stops at the first clear bit
+// if that is cheaper, so an absent key mostly costs one hash and one or two memory
+// accesses.
 //
-// What an absent key costs is mostly waiting for memory, while the processor
-// works ahead on the next key as far as its window of instructions reaches. Where
-// a hash gives one index only, the first bit is asked for alone, with as few
-// instructions as can be; the keys that pass it pay for more hashes, in groups
-// whose reads overlap.
+// Most of that cost is waiting for memory, while the processor works ahead on the
+// next key as far as its window of instructions reaches. If a hash gives only one
+// index, MayContain reads the first bit alone, with as few instructions as
+// possible; keys that pass it pay for more hashes, in groups whose reads overlap.
 func (f *Filter) MayContain(key []byte) bool {
-	// By the type, since what a method behind an interface does with the key is
-	// unknown to the compiler, and the key would have to live on the heap.
+	// A switch over types: the compiler does not know what an interface's method
+	// does with the key, and would put the key on the heap.
 	switch family := f.family.(type) {
 	case *hashfamily.Classic:
 		if f.staged {
@@ -39,17 +38,17 @@ func (f *Filter) MayContain(key []byte) bool {
 		}
 		return true
 	case *hashfamily.Digest:
-		var room [hashfamily.MaxDigestK]uint64
-		return f.allSet(family.AppendIndices(room[:0], key))
+		var indices [hashfamily.MaxDigestK]uint64
+		return f.allSet(family.AppendIndices(indices[:0], key))
 	}
 	return f.mayContainAny(key)
 }
 
-// bit returns bit i, 0 or 1, as the lowest bit of a byte.
+// bit returns bit i, 0 or 1.
 func (f *Filter) bit(i uint64) byte { return f.bits[i>>3] >> (i & 7) & 1 }
 
-// allSet reports whether the bits of all indices are set. It reads all, so that
-// the reads overlap.
+// allSet reports whether the bits of all indices are set. It reads all of them, so
+// that the reads overlap.
 func (f *Filter) allSet(indices []uint64) bool {
 	all := byte(1)
 	for _, i := range indices {
@@ -58,8 +57,8 @@ func (f *Filter) allSet(indices []uint64) bool {
 	return all != 0
 }
 
-// leaders are the hashes that mayContainStaged asks first. They can be computed
-// eight bytes at a time (words.go) and pass no more absent keys than any.
+// leaders are the hashes that mayContainStaged computes first. They can be computed
+// eight bytes at a time (words.go), and no hash passes fewer absent keys.
 var leaders = [...]string{"BKDR", "DJB", "DEK"}
 
 // hasLeaders reports whether all leaders are among the family's hashes.
@@ -75,11 +74,11 @@ func hasLeaders(c *hashfamily.Classic) bool {
 	return found == len(leaders)
 }
 
-// mayContainStaged is MayContain for a classic family that has the leaders:
-// BKDR alone, then DJB and DEK together, then all hashes in one pass. At 10
-// million entries 28% of the absent keys reach the second stage and 2% the third,
-// by what each hash passes (probeRank's table); at 121,570 four in a thousand
-// reach the second. BenchmarkMayContain compares it with its plain twin.
+// mayContainStaged implements MayContain for a classic family that has the leaders:
+// BKDR alone, then DJB and DEK together, then all hashes in one pass. At 10 million
+// entries 28% of the absent keys reach the second stage and 2% the third (see the
+// table at probeRank); at 121,570 entries four in a thousand reach the second.
+// BenchmarkMayContain compares it with its plain twin.
 func (f *Filter) mayContainStaged(c *hashfamily.Classic, key []byte) bool {
 	if f.bit(f.reduce(bkdr(key))) == 0 {
 		return false
@@ -88,8 +87,8 @@ func (f *Filter) mayContainStaged(c *hashfamily.Classic, key []byte) bool {
 	if f.bit(f.reduce(djb))&f.bit(f.reduce(dek)) == 0 {
 		return false
 	}
-	var room [len(probeRank)]uint64
-	return f.allSet(c.AppendIndices(room[:0], key))
+	var indices [len(probeRank)]uint64
+	return f.allSet(c.AppendIndices(indices[:0], key))
 }
 
 // reduce returns a classic hash modulo m.
@@ -100,9 +99,9 @@ func (f *Filter) reduce(hash uint32) uint64 {
 	return uint64(hash) % f.m
 }
 
-// mayContainClassic is MayContain for any classic family: one hash after the
-// other in the order of probeRank, each computed when it is asked. It is the
-// plain twin of mayContainStaged.
+// mayContainClassic implements MayContain for any classic family: it computes one
+// hash after another, in the order of probeRank. It is the plain twin of
+// mayContainStaged.
 func (f *Filter) mayContainClassic(c *hashfamily.Classic, key []byte) bool {
 	for _, p := range f.probes {
 		if f.bit(c.Index(p, key)) == 0 {
@@ -112,10 +111,9 @@ func (f *Filter) mayContainClassic(c *hashfamily.Classic, key []byte) bool {
 	return true
 }
 
-// mayContainSteps is MayContain for double hashing: the indices are a, a+b,
-// a+2b … modulo m. Every further index is one addition, and in a filter that is
-// as full as it should be half of the bits are set, so that nobody can guess
-// what comes next: two bits are asked for together.
+// mayContainSteps implements MayContain for double hashing, whose indices are a,
+// a+b, a+2b … modulo m. Each further index costs one addition. In a filter that is
+// half full nobody can predict a bit, so it reads two bits together.
 func (f *Filter) mayContainSteps(a, b uint64) bool {
 	for range f.k / 2 {
 		second := f.step(a, b)
@@ -138,9 +136,9 @@ func (f *Filter) step(a, b uint64) uint64 {
 // scratch holds copies of keys for mayContainAny.
 var scratch = sync.Pool{New: func() any { return new([]byte) }}
 
-// mayContainAny is MayContain for a family known only by its interface. It gives
-// the family a copy of the key, so that the key itself can stay on a caller's
-// stack.
+// mayContainAny implements MayContain for a family that is known only by its
+// interface. The family gets a copy of the key, so that the key can stay on the
+// caller's stack.
 func (f *Filter) mayContainAny(key []byte) bool {
 	buf := scratch.Get().(*[]byte)
 	defer scratch.Put(buf)

@@ -8,29 +8,30 @@ import (
 	"spamgate/hashfamily"
 )
 
-// Sharded is a Bloom filter of as many equal bitmaps as its keys need: each key
-// is in one of them, which a hash of the key chooses. So a family whose hashes
-// end at 32 bits, and whose bitmap ends at [MaxBits], serves any number of keys,
-// and a lookup costs what it costs in one bitmap, and the hash.
+// Sharded is a Bloom filter of as many equal bitmaps as its keys need. A hash of
+// each key chooses its bitmap. So a family whose hashes end at 32 bits, and whose
+// bitmap ends at [MaxBits], can hold any number of keys, and a lookup costs as much
+// as in one bitmap, plus the hash.
 //
-// The hash is the caller's: 64 bits that are even over all keys and secret, such
-// as a keyed HighwayHash. Shard i of s has the hashes from i·2^64/s to
-// (i+1)·2^64/s, so that keys in the order of their hashes fill shard by shard.
-// With one shard it is the same as a [Filter], and the hash is not looked at.
+// The caller provides the hash: 64 bits that are evenly distributed and secret,
+// such as a keyed HighwayHash. Shard i of s has the hashes from i·2^64/s to
+// (i+1)·2^64/s, so keys in the order of their hashes fill one shard after another.
+// With one shard it equals a [Filter], and the hash is ignored.
 //
-// Any number of goroutines may call the methods that only read at the same time,
-// but none while [Sharded.Fill] or [Sharded.Unite] runs.
+// Any number of goroutines may call methods that only read at the same time, but
+// none while [Sharded.Fill] or [Sharded.Unite] runs.
 type Sharded struct {
 	shards []*Filter
 }
 
-// NewSharded makes an empty filter of so many bitmaps, at least one, over the
-// family's M bits each. With several M must be a multiple of 64.
+// NewSharded returns an empty filter of so many bitmaps, at least one, over the
+// family's M bits each. With several, M must be a multiple of 64.
 func NewSharded(family hashfamily.Family, shards int) (*Sharded, error) {
 	return newSharded(family, shards, func(size int) []byte { return make([]byte, size) })
 }
 
-// newSharded is NewSharded with the memory of each shard from alloc.
+// newSharded makes the filter of NewSharded with the memory of each shard from
+// alloc.
 func newSharded(family hashfamily.Family, shards int, alloc func(size int) []byte) (*Sharded, error) {
 	if shards < 1 {
 		return nil, fmt.Errorf("sharded filter: %d shards: use one or more", shards)
@@ -43,13 +44,13 @@ func newSharded(family hashfamily.Family, shards int, alloc func(size int) []byt
 		}
 	}
 	if shards > 1 && family.M()%64 != 0 {
-		return nil, errors.New("sharded filter: the bits of a shard are no multiple of 64")
+		return nil, errors.New("sharded filter: the number of bits of a shard is not a multiple of 64")
 	}
 	return s, nil
 }
 
-// MayContain is [Filter.MayContain] of the key's shard. Hash is that of the key
-// when it was added.
+// MayContain reports whether key may have been added, as [Filter.MayContain] does.
+// Hash is the key's hash.
 func (s *Sharded) MayContain(hash uint64, key []byte) bool {
 	if len(s.shards) == 1 {
 		return s.shards[0].MayContain(key)
@@ -69,7 +70,7 @@ func shardHashes(i, s int) (first, last uint64) {
 	return first, last // of the last shard 0-1, which is 2^64-1
 }
 
-// shardStart returns ⌈i·2^64/s⌉, of which i = s is 2^64 or, in 64 bits, 0.
+// shardStart returns ⌈i·2^64/s⌉. For i = s that is 2^64, or 0 in 64 bits.
 func shardStart(i, s int) uint64 {
 	if i == s {
 		return 0
@@ -105,23 +106,22 @@ func (s *Sharded) SetBits() uint64 {
 // Bytes returns the memory that the bitmaps take.
 func (s *Sharded) Bytes() uint64 { return uint64(len(s.shards)) * s.shards[0].Bytes() }
 
-// FillRatio returns the part of the bits that is set, from 0 to 1.
+// FillRatio returns the share of the bits that is set, from 0 to 1.
 func (s *Sharded) FillRatio() float64 { return float64(s.SetBits()) / float64(s.M()) }
 
-// EstimatedEntries returns the sum of what [Filter.EstimatedEntries] says of each
-// shard.
+// EstimatedEntries returns the sum of the shards' [Filter.EstimatedEntries].
 func (s *Sharded) EstimatedEntries() float64 {
 	return s.sum((*Filter).EstimatedEntries)
 }
 
-// ExpectedFPR returns the mean of [Filter.ExpectedFPR] over the shards, since an
-// absent key comes to each of them as often.
+// ExpectedFPR returns the mean of the shards' [Filter.ExpectedFPR], since an absent
+// key belongs to each of them with the same probability.
 func (s *Sharded) ExpectedFPR() float64 {
 	return s.sum((*Filter).ExpectedFPR) / float64(len(s.shards))
 }
 
-// Expect is [Filter.Expect] of all shards together, over which the keys spread
-// evenly.
+// Expect returns FillRatio and ExpectedFPR for a filter with n different keys,
+// which spread evenly over the shards.
 func (s *Sharded) Expect(n float64) (fill, fpr float64) {
 	return s.shards[0].Expect(n / float64(len(s.shards)))
 }
@@ -134,7 +134,7 @@ func (s *Sharded) sum(of func(*Filter) float64) float64 {
 	return sum
 }
 
-// UseHugePages is [Filter.UseHugePages] for each shard.
+// UseHugePages calls [Filter.UseHugePages] for each shard.
 func (s *Sharded) UseHugePages() {
 	for _, f := range s.shards {
 		f.UseHugePages()

@@ -8,13 +8,13 @@ import (
 	"sync"
 )
 
-// Scan gives the keys whose hashes are from first to last, both included, in
-// ascending order of the hashes, until yield returns false. A key is yield's
-// until it returns. Scans of a filter's Fill run at the same time.
+// Scan calls yield with the keys whose hashes are from first to last, both
+// included, in ascending order of the hashes, until yield returns false. A key is
+// valid until yield returns. Several scans may run at the same time.
 type Scan func(first, last uint64, yield func(hash uint64, key []byte) bool) error
 
-// Fill adds n keys, on all cores; n decides how the work is divided, and need not
-// be exact. On an error some of the keys are added.
+// Fill adds n keys, on all cores. It divides the work by n, which need not be
+// exact. After an error some of the keys are added.
 func (s *Sharded) Fill(ctx context.Context, n uint64, scan Scan) error {
 	if len(s.shards) == 1 {
 		return s.shards[0].fill(ctx, n, scan)
@@ -26,15 +26,15 @@ func (s *Sharded) Fill(ctx context.Context, n uint64, scan Scan) error {
 	})
 }
 
-// Several cores cannot set bits in one bitmap at the same time without slowing
-// each other down, so that each has one of its own, which is united with the
-// first: worth it from fillAlone keys on, and for up to fillWorkers of them.
+// Cores that set bits in one bitmap at the same time slow each other down. So each
+// fills a bitmap of its own, which is then united with the first. That is worth it
+// from fillAlone keys on, and for up to fillWorkers cores.
 const (
 	fillAlone   = 1 << 18
 	fillWorkers = 4
 )
 
-// fill is Fill for a filter of one shard.
+// fill implements Fill for a filter of one shard.
 func (f *Filter) fill(ctx context.Context, n uint64, scan Scan) error {
 	workers := min(runtime.GOMAXPROCS(0), fillWorkers, int(n/fillAlone)+1)
 	if workers == 1 {
@@ -77,7 +77,7 @@ func (c *Counting) Fill(ctx context.Context, scan Scan) error {
 	return scanBatches(ctx, scan, 0, 1<<64-1, c.AddAll)
 }
 
-// scanBatches hands the keys of a range of hashes to add, some at a time.
+// scanBatches calls add with batches of the keys of a range of hashes.
 func scanBatches(ctx context.Context, scan Scan, first, last uint64, add func(keys [][]byte)) error {
 	var batch keyBatch
 	err := scan(first, last, func(_ uint64, key []byte) bool {
@@ -103,15 +103,14 @@ type keyBatch struct {
 	keys [][]byte
 }
 
-// add adds a copy of key, and returns how many there are.
+// add adds a copy of key, and returns the number of keys.
 func (b *keyBatch) add(key []byte) int {
 	b.text = append(b.text, key...)
 	b.ends = append(b.ends, len(b.text))
 	return len(b.ends)
 }
 
-// take returns the keys, which are valid until the next add, and empties the
-// batch.
+// take empties the batch and returns its keys, which are valid until the next add.
 func (b *keyBatch) take() [][]byte {
 	b.keys = b.keys[:0]
 	start := 0
@@ -123,11 +122,11 @@ func (b *keyBatch) take() [][]byte {
 	return b.keys
 }
 
-// or sets the bits that are set in other, which is as long as the bitmap.
+// or sets the bits that are set in other, a bitmap of the same length.
 func (f *Filter) or(other []byte) { f.setBits += orInto(f.bits, other) }
 
 // orInto sets in the first bytes of into the bits that are set in piece, and
-// returns how many of them were not.
+// returns how many of them were not set before.
 func orInto(into, piece []byte) (added uint64) {
 	into = into[:len(piece)]
 	for len(piece) >= 8 {
@@ -144,7 +143,7 @@ func orInto(into, piece []byte) (added uint64) {
 	return added
 }
 
-// countBits returns how many bits are set.
+// countBits returns the number of bits that are set.
 func countBits(b []byte) (n uint64) {
 	for ; len(b) >= 8; b = b[8:] {
 		n += uint64(bits.OnesCount64(binary.LittleEndian.Uint64(b)))
@@ -155,8 +154,8 @@ func countBits(b []byte) (n uint64) {
 	return n
 }
 
-// parallel calls do with 0 … n-1, on all cores, and returns the first error; the
-// calls that have not begun by then are left out.
+// parallel calls do with 0 … n-1, on all cores, and returns the first error. It
+// starts no further calls after an error.
 func parallel(n int, do func(i int) error) error {
 	var (
 		mu    sync.Mutex

@@ -8,12 +8,10 @@ import (
 	"spamgate/hashfamily"
 )
 
-// Sieve is a queue that takes every key once: the first time it is pushed. What
-// was pushed before is known to a Bloom filter, which needs a few bits a key and
-// never forgets one, also after it was popped. The price is that a new key is
-// lost where the filter takes it for one that it has seen: with the probability
-// [FPR](m, k, n) for the n+1st key, and so on average with less than that for all
-// n keys.
+// Sieve is a queue that takes every key only once. A Bloom filter knows the keys
+// that were pushed before, also those that were popped, in a few bits a key. The
+// price is that a new key is lost if the filter takes it for an old one: with the
+// probability [FPR](m, k, n) for key n+1, and with less on average for all n keys.
 //
 // A Sieve is for one goroutine at a time.
 type Sieve struct {
@@ -23,14 +21,13 @@ type Sieve struct {
 	queue  [][]byte
 }
 
-// NewSieve makes an empty sieve for n different keys, n at least 1; family, with
-// its M bits and K functions, says what the filter costs and how many new keys
-// are lost. Once more than n keys seem to have been pushed, warn is called with
-// [Sieve.EstimatedKeys], once and from inside Push; nil means that nobody cares.
-// The sieve goes on to work, and loses more and more.
+// NewSieve returns an empty sieve for n different keys, n at least 1. The family's
+// M and K decide the filter's size and how many new keys are lost. When more than n
+// keys seem to have been pushed, Push calls warn once, if it is not nil, with
+// [Sieve.EstimatedKeys]. The sieve goes on working, and loses more and more keys.
 func NewSieve(family hashfamily.Family, n int, warn func(estimate float64)) (*Sieve, error) {
 	if n < 1 {
-		return nil, fmt.Errorf("sieve: made for %d keys: use 1 or more", n)
+		return nil, fmt.Errorf("sieve: for %d keys: use 1 or more", n)
 	}
 	filter, err := New(family)
 	if err != nil {
@@ -39,7 +36,7 @@ func NewSieve(family hashfamily.Family, n int, warn func(estimate float64)) (*Si
 	return &Sieve{filter: filter, size: float64(n), warn: warn}, nil
 }
 
-// Push puts a copy of key into the queue if it is new, and reports whether it is.
+// Push adds a copy of key to the queue if it is new, and reports whether it is.
 // False is wrong for some new keys (see [Sieve]), true is always right.
 func (s *Sieve) Push(key []byte) bool {
 	if s.filter.MayContain(key) {
@@ -57,28 +54,26 @@ func (s *Sieve) Push(key []byte) bool {
 	return true
 }
 
-// Pop takes the key that has waited longest out of the queue, and false if there
-// is none. The key is the caller's, and the sieve keeps no memory for it but the
-// filter's bits.
+// Pop removes the key that has waited longest and returns it, or false if there is
+// none. The key is the caller's; the sieve keeps only the filter's bits of it.
 func (s *Sieve) Pop() ([]byte, bool) {
 	if len(s.queue) == 0 {
 		return nil, false
 	}
 	key := s.queue[0]
 	s.queue[0] = nil
-	s.queue = s.queue[1:] // append moves what is left to a new place, and drops the old
+	s.queue = s.queue[1:] // append moves the rest and frees the old memory
 	if len(s.queue) == 0 {
 		s.queue = nil
 	}
 	return key, true
 }
 
-// Len returns the number of keys that wait in the queue.
+// Len returns the number of keys in the queue.
 func (s *Sieve) Len() int { return len(s.queue) }
 
-// EstimatedKeys estimates from the set bits how many different keys were pushed,
-// those that were popped and those that were lost included; see
-// [Filter.EstimatedEntries], also for what it is wrong by.
+// EstimatedKeys estimates how many different keys were pushed, popped and lost ones
+// included; see [Filter.EstimatedEntries] for its error.
 func (s *Sieve) EstimatedKeys() float64 { return s.filter.EstimatedEntries() }
 
 // Filter returns the sieve's filter, to read its counts and rates.

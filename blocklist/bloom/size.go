@@ -7,18 +7,18 @@ import (
 	"spamgate/hashfamily"
 )
 
-// Size returns the number of bits m and of index functions k with which a [Filter] over
-// the family has a false positive rate of fpr (between 0 and 1) at n keys, at
-// least 1. It is an error where the family has none, or none of up to [MaxBits].
+// Size returns the number of bits m and of index functions k with which a [Filter]
+// over the family has a false positive rate of fpr (between 0 and 1) at n keys, at
+// least 1. It is an error if the family has none, or none of up to [MaxBits].
 //
-// Where k may be chosen it is the whole number that needs the least m; else m
-// makes up for it. Either way m is that of [BitsFor] for the number of functions
-// that act independently ([hashfamily.Spec.Independent]), rounded up to what the
-// family takes. The seeded family goes by the table of [hashfamily.SeededSize].
+// If k is free it is the whole number that needs the least m; else m makes up for
+// it. m is that of [BitsFor] for the number of functions that act independently
+// ([hashfamily.Spec.Independent]), rounded up to what the family takes. For the
+// seeded family it is that of [hashfamily.SeededSize].
 //
-// That is the rate by [FPR]. The double and the seeded families have a floor of
-// about 1/m on top, which is more than was asked for where m is below 1/fpr, and
-// which no k helps against: see [Filter.ExpectedFPR].
+// The rate is that of [FPR]. The double and the seeded families add a floor of
+// about 1/m, which no k lowers and which matters if m is below 1/fpr: see
+// [Filter.ExpectedFPR].
 func Size(s hashfamily.Spec, n uint64, fpr float64) (m uint64, k int, err error) {
 	if n < 1 || !(fpr > 0 && fpr < 1) {
 		return 0, 0, fmt.Errorf("hash family %s: %d keys at a false positive rate of %v: use at least one key, and a rate between 0 and 1", s, n, fpr)

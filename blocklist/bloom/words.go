@@ -5,21 +5,20 @@ import (
 	"math/bits"
 )
 
-// Three classic hashes can be computed eight bytes at a time, which MayContain
-// does with those it asks first. BKDR and DJB are polynomials: eight bytes c0 … c7
-// take the hash h to
+// Three classic hashes can be computed eight bytes at a time. MayContain computes
+// them first. BKDR and DJB are polynomials: eight bytes c0 … c7 change the hash h to
 //
 //	h·b^8 + c0·b^7 + c1·b^6 + … + c7
 //
-// and the sum on the right is made in one 64-bit word by halves: of each two
-// neighbours x·b + y, of each two of these sums x·b^2 + y, and of the last two
-// x·b^4 + y. With b = 131 the first sums stay below 2^16 and the second below
-// 2^32, so that lanes of 16 and 32 bits hold them. DEK is the same with a shift
-// by five in place of the product and exclusive or in place of the sum.
+// and the sum on the right is computed in one 64-bit word by halves: x·b + y of each
+// two neighbours, x·b^2 + y of each two of these sums, and x·b^4 + y of the last two.
+// With b = 131 the first sums stay below 2^16 and the second below 2^32, so lanes of
+// 16 and 32 bits hold them. DEK has a shift by five instead of the product, and
+// exclusive or instead of the sum.
 //
-// The bytes that are too many for whole words come first, as a word with zero
-// bytes in front. Those add nothing to the sum; what they would do to the start
-// value is left out. BenchmarkWords compares both ways.
+// Bytes that do not fill a word come first, as a word with leading zero bytes. Those
+// add nothing to the sum, and the start value is chosen accordingly. BenchmarkWords
+// compares both ways.
 
 const (
 	bytes8  = 0x00FF00FF00FF00FF // every other byte
@@ -37,8 +36,7 @@ const (
 	djb8 = djb4 * djb4 & (1<<32 - 1)
 )
 
-// djbStarts is DJB's start value after as many zero bytes as the place says:
-// 5381·33^i.
+// djbStarts[i] is DJB's start value after i zero bytes: 5381·33^i.
 var djbStarts = func() (starts [8]uint32) {
 	h := uint32(5381)
 	for i := range starts {
@@ -48,12 +46,12 @@ var djbStarts = func() (starts [8]uint32) {
 	return starts
 }()
 
-// firstWord returns the first len(key) mod 8 bytes of key as a big-endian
-// number, and the rest of the key, which is whole words.
+// firstWord returns the first len(key) mod 8 bytes of key as a big-endian number,
+// and the rest of the key, which is whole words.
 func firstWord(key []byte) (uint64, []byte) {
 	n := len(key) & 7
 	if len(key) >= 8 {
-		// Two shifts, since n may be 0 and one by 64 costs Go a comparison.
+		// Two shifts: n may be 0, and one shift by 64 would cost a comparison.
 		return binary.BigEndian.Uint64(key) >> 1 >> (63 - 8*uint(n)), key[n:]
 	}
 	w := uint64(0)
@@ -82,7 +80,7 @@ func dekWord(w uint64) uint32 {
 	return uint32(w>>32) ^ uint32(w)
 }
 
-// bkdr is [hashfamily.BKDR].
+// bkdr computes [hashfamily.BKDR].
 func bkdr(key []byte) uint32 {
 	w, rest := firstWord(key)
 	h := bkdrWord(w)
@@ -92,7 +90,7 @@ func bkdr(key []byte) uint32 {
 	return h
 }
 
-// djbAndDEK is [hashfamily.DJB] and [hashfamily.DEK].
+// djbAndDEK computes [hashfamily.DJB] and [hashfamily.DEK].
 func djbAndDEK(key []byte) (djb, dek uint32) {
 	w, rest := firstWord(key)
 	n := len(key) & 7
@@ -106,7 +104,7 @@ func djbAndDEK(key []byte) (djb, dek uint32) {
 	return djb, dek
 }
 
-// leadersOf is [hashfamily.BKDR], DJB and DEK in one pass over the key.
+// leadersOf computes [hashfamily.BKDR], DJB and DEK in one pass over the key.
 func leadersOf(key []byte) (bkdr, djb, dek uint32) {
 	w, rest := firstWord(key)
 	n := len(key) & 7
