@@ -6,20 +6,19 @@ import (
 	"strings"
 )
 
-// MaxClassicBits is the largest m of a classic family: its hashes have 32 bits
-// and reach no further. (PJW and ELF yield 28 bits and reach no further than
-// 2^28 of any m.)
+// MaxClassicBits is the largest m of a classic family, whose hashes have 32 bits.
+// (PJW and ELF have 28 bits and never reach beyond 2^28 of any m.)
 const MaxClassicBits = 1 << 32
 
-// classicName is the name of the whole classic family, and what stands before
-// the colon in the name of a part of it. classic9Name is the part without ELF,
-// which is PJW once more, and without BP, which hardly sees the key.
+// classicName is the name of the whole classic family, and the word before the colon
+// in the name of a part of it. classic9Name names the part without ELF, which equals
+// PJW, and without BP, which depends on four bytes of the key.
 const (
 	classicName  = "classic"
 	classic9Name = "classic9"
 )
 
-// classic9 is the hashes of the family classic9, in order.
+// classic9 lists the hashes of the family classic9, in order.
 var classic9 = []string{"RS", "JS", "PJW", "BKDR", "SDBM", "DJB", "DEK", "FNV", "AP"}
 
 // id is a classic hash's place in the order of Hashes.
@@ -39,8 +38,8 @@ const (
 	idAP
 )
 
-// Classic is the family of the classic hashes, or of some of them: the i-th
-// index is the i-th hash modulo m. It is immutable.
+// Classic is the family of the classic hashes, or of some of them: index i is hash
+// i modulo m. It is immutable.
 type Classic struct {
 	name string
 	m    uint64
@@ -48,11 +47,11 @@ type Classic struct {
 	ids  []id
 }
 
-// NewClassic makes the classic family over m bits, from 1 to [MaxClassicBits].
-// Names chooses hashes, and their order; none means all eleven. An unknown or
-// repeated name is an error that lists the names there are.
+// NewClassic returns the classic family over m bits, from 1 to [MaxClassicBits].
+// Names selects hashes and their order; without names it has all eleven. An unknown
+// or repeated name is an error that lists the valid names.
 //
-// Where m is no power of two, hash mod m favours the lower indices a little: by
+// If m is not a power of two, hash mod m slightly favours the lower indices: by
 // less than one part in 2^32/m.
 func NewClassic(m uint64, names ...string) (*Classic, error) {
 	if m < 1 || m > MaxClassicBits {
@@ -69,10 +68,10 @@ func NewClassic(m uint64, names ...string) (*Classic, error) {
 	for i, name := range names {
 		place := slices.Index(all, name)
 		if place < 0 {
-			return nil, fmt.Errorf("hash family classic: no hash %q: choose from %s", name, strings.Join(all, ","))
+			return nil, fmt.Errorf("hash family classic: unknown hash %q: choose from %s", name, strings.Join(all, ","))
 		}
 		if slices.Contains(names[:i], name) {
-			return nil, fmt.Errorf("hash family classic: hash %q stands twice: name each at most once of %s", name, strings.Join(all, ","))
+			return nil, fmt.Errorf("hash family classic: hash %q is repeated: name each of %s at most once", name, strings.Join(all, ","))
 		}
 		c.ids = append(c.ids, id(place))
 	}
@@ -101,13 +100,13 @@ func classicNames() []string {
 	return names
 }
 
-// parseClassic reads the hashes' names after "classic:", or none.
+// parseClassic parses the names of hashes after "classic:"; none means all.
 func parseClassic(arguments string) (Spec, error) {
 	names := classicNames()
 	if arguments != "" {
 		names = strings.Split(arguments, ",")
 	}
-	// One bit is enough to check the names, and to ask the family.
+	// A family of one bit checks the names.
 	c, err := NewClassic(1, names...)
 	if err != nil {
 		return Spec{}, err
@@ -118,11 +117,11 @@ func parseClassic(arguments string) (Spec, error) {
 	}, nil
 }
 
-// parseClassic9 makes the Spec of "classic9".
+// parseClassic9 returns the Spec of "classic9".
 func parseClassic9(string) (Spec, error) { return parseClassic(strings.Join(classic9, ",")) }
 
-// Name returns "classic", "classic9", or "classic:" and the hashes' names with commas
-// between.
+// Name returns "classic", "classic9", or "classic:" and the hashes' names separated
+// by commas.
 func (c *Classic) Name() string { return c.name }
 
 // K returns the number of hashes.
@@ -135,8 +134,8 @@ func (c *Classic) M() uint64 { return c.m }
 func (c *Classic) HashName(i int) string { return Hashes()[c.ids[i]].Name }
 
 // Independent returns how many of the hashes act independently on mail addresses,
-// from 1 to K: PJW and ELF are one function, and BP beside others adds next to
-// nothing, since it sees the last four bytes of a key alone. It is 9 for all
+// from 1 to K. PJW and ELF are one function, and BP adds next to nothing to other
+// hashes, since it depends only on the last four bytes of a key. It is 9 for all
 // eleven.
 func (c *Classic) Independent() int {
 	n := len(c.ids)
@@ -149,7 +148,7 @@ func (c *Classic) Independent() int {
 	return n
 }
 
-// Index returns the i-th hash of key, modulo M.
+// Index returns hash i of key, modulo M.
 func (c *Classic) Index(i int, key []byte) uint64 { return c.reduce(sum(c.ids[i], key)) }
 
 // AppendIndices appends the indices of key for all hashes, in order.
@@ -175,10 +174,9 @@ func (c *Classic) reduce(hash uint32) uint64 {
 	return uint64(hash) % c.m
 }
 
-// sum calls the hash by its id. The calls are direct on purpose: through a
-// table of function values the compiler could not see that the key stays where
-// it is, and a caller's key on the stack would be moved to the heap, one
-// allocation a lookup.
+// sum computes the hash with this id. It calls the functions directly: with a table
+// of function values the compiler could not see that the key stays where it is, and
+// would move a caller's key from the stack to the heap, one allocation a lookup.
 func sum(h id, key []byte) uint32 {
 	switch h {
 	case idRS:

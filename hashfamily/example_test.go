@@ -43,7 +43,7 @@ func ExampleParseSpec() {
 	// Output:
 	// classic:RS,JS,AP has 3 functions over 268435456 bits
 	// [220577362 82834159 131059132]
-	// hash family classic: no hash "MD5": choose from RS,JS,PJW,ELF,BKDR,SDBM,DJB,DEK,BP,FNV,AP
+	// hash family classic: unknown hash "MD5": choose from RS,JS,PJW,ELF,BKDR,SDBM,DJB,DEK,BP,FNV,AP
 }
 
 // A bound on the bits, and a number of hashes where the family leaves it free.
@@ -93,7 +93,7 @@ func ExampleNewWeighted() {
 	fmt.Println(err)
 	// Output:
 	// [3014 5538 12914 17766 96354 136518 367014]
-	// hash family weighted: 1000 bits are no power of two: use 512 or 1024
+	// hash family weighted: 1000 bits are not a power of two: use 512 or 1024
 }
 
 func ExampleNewDigest() {
@@ -161,7 +161,7 @@ func ExampleSeededSize() {
 	// Output:
 	// 5 3 <nil>
 	// 15 8 <nil>
-	// 0 0 false positive rate 1e-05: the least of the seeded family is 6.713708129260063e-05, at 20 bits a key and 14 hashes: use that or more, or another family
+	// 0 0 false positive rate 1e-05: the lowest of the seeded family is 6.713708129260063e-05, at 20 bits a key and 14 hashes: use that or more, or another family
 }
 
 // In 2^28 bits all names under .com have one BP index.

@@ -5,7 +5,7 @@ type Hash struct {
 	// Name is the short name that configurations and tables use, such as "RS".
 	Name string
 
-	// Sum hashes a key. It neither keeps nor changes it.
+	// Sum hashes a key. It does not keep or change the key.
 	Sum func(key []byte) uint32
 }
 
@@ -28,23 +28,23 @@ func Hashes() []Hash {
 }
 
 // Family is k index functions over m bits. The same key always has the same
-// indices. Methods neither keep nor change the key, and may be called from
-// several goroutines at once.
+// indices. Methods do not keep or change the key, and may be called from several
+// goroutines at once.
 type Family interface {
-	// Name is the family as a configuration writes it, such as "classic" or
-	// "classic:RS,JS,AP": what [ParseSpec] reads.
+	// Name returns the name of the family in a configuration, such as "classic" or
+	// "classic:RS,JS,AP". [ParseSpec] parses it.
 	Name() string
 
-	// K is the number of index functions, at least 1.
+	// K returns the number of index functions, at least 1.
 	K() int
 
-	// M is the number of bits, at least 1. Every index is in [0, M).
+	// M returns the number of bits, at least 1. Every index is in [0, M).
 	M() uint64
 
-	// Index is the i-th index of key, for 0 ≤ i < K. It computes this one only.
+	// Index returns index i of key, for 0 ≤ i < K.
 	Index(i int, key []byte) uint64
 
-	// AppendIndices appends all K indices of key to dst, in order: what Index
-	// gives for 0, 1, … K-1. It does not allocate when dst has room.
+	// AppendIndices appends all K indices of key to dst, in order. It does not
+	// allocate if dst has the capacity.
 	AppendIndices(dst []uint64, key []byte) []uint64
 }

@@ -2,10 +2,10 @@ package hashfamily
 
 import "math/bits"
 
-// The functions below are kept as plain loops, one a hash, so that each can be
-// read beside its published definition. h is the hash so far, c the next byte.
+// The functions below are plain loops, one for each hash, so that each can be compared
+// with its published definition. h is the hash so far, c the next byte.
 
-// RS multiplies by a number that itself changes from byte to byte:
+// RS multiplies by a number that changes from byte to byte:
 //
 //	h = 0, a = 63689; for each byte: h = h·a + c, a = a·378551
 //
@@ -13,8 +13,8 @@ import "math/bits"
 // C", whose multiplier changes likewise; constants from Partow's library.
 //
 // Weak: linear in the bytes. All multipliers are odd, so the lowest bit of the
-// hash is the parity of the bytes' lowest bits, and its lowest j bits depend on
-// nothing but the bytes' lowest j bits.
+// hash is the parity of the bytes' lowest bits, and its lowest j bits depend only on
+// the bytes' lowest j bits.
 func RS(key []byte) uint32 {
 	const b = 378551
 	a := uint32(63689)
@@ -32,9 +32,9 @@ func RS(key []byte) uint32 {
 //
 // Source: Justin Sobel, in Partow's library.
 //
-// Weak: the step is not one to one, so that different keys can fall together
-// for good while a common tail is read; a byte starts in the low bits and needs
-// about five more bytes to reach the top ones, so short keys share those.
+// Weak: the step is not one to one, so different keys can collide while a common
+// tail is read; a byte enters in the low bits and needs about five more bytes to reach
+// the top ones, so short keys share those.
 func JS(key []byte) uint32 {
 	h := uint32(1315423911)
 	for _, c := range key {
@@ -52,9 +52,9 @@ func JS(key []byte) uint32 {
 // and Ullman, "Compilers: Principles, Techniques, and Tools" (1986), section
 // 7.6.
 //
-// Weak: yields 28 bits. A byte of eight bits enters every four, so neighbours
-// overlap ("ab" and "bR" are one). Keys of up to three bytes stay below 2^17. In
-// 32 bits it is the same function as [ELF].
+// Weak: has only 28 bits. A byte of eight bits enters every four bits, so neighbours
+// overlap ("ab" and "bR" collide). Keys of up to three bytes stay below 2^17. In 32
+// bits it is the same function as [ELF].
 func PJW(key []byte) uint32 {
 	const top = 0xF0000000
 	h := uint32(0)
@@ -67,16 +67,16 @@ func PJW(key []byte) uint32 {
 	return h
 }
 
-// ELF is the hash of symbol names in ELF object files:
+// ELF computes the hash of symbol names in ELF object files:
 //
 //	h = 0; for each byte: h = h·2^4 + c; g = top four bits of h;
 //	h = h xor ⌊g/2^24⌋; the top four bits of h are cleared
 //
 // Source: System V Application Binary Interface, "Hash Table" (elf_hash).
 //
-// Weak: everything that is weak in [PJW], since it is PJW: where g is 0 both
-// leave h alone, and where it is not both fold and clear it the same way. In a
-// family with PJW it adds cost and no information.
+// Weak: as [PJW], since it is the same function: if g is 0 both leave h unchanged,
+// else both fold and clear it the same way. In a family with PJW it adds cost and no
+// information.
 func ELF(key []byte) uint32 {
 	h := uint32(0)
 	for _, c := range key {
@@ -88,7 +88,7 @@ func ELF(key []byte) uint32 {
 	return h
 }
 
-// BKDR is the polynomial in 131 over the bytes:
+// BKDR computes the polynomial in 131 over the bytes:
 //
 //	h = 0; for each byte: h = 131·h + c
 //
@@ -96,9 +96,9 @@ func ELF(key []byte) uint32 {
 // Programming Language" (2nd edition, section 6.6) has it with 31; 131 is the
 // choice of Partow's library.
 //
-// Weak: linear in the bytes; the lowest bit is the parity of the bytes' lowest
-// bits; zero bytes in front change nothing; keys that differ in the last byte
-// alone have neighbouring hashes.
+// Weak: linear in the bytes; the lowest bit is the parity of the bytes' lowest bits;
+// leading zero bytes change nothing; keys that differ only in the last byte have
+// neighbouring hashes.
 func BKDR(key []byte) uint32 {
 	h := uint32(0)
 	for _, c := range key {
@@ -107,14 +107,14 @@ func BKDR(key []byte) uint32 {
 	return h
 }
 
-// SDBM is the polynomial in 65599, written with shifts (65599 = 2^6 + 2^16 - 1):
+// SDBM computes the polynomial in 65599, written with shifts (65599 = 2^6 + 2^16 - 1):
 //
 //	h = 0; for each byte: h = c + h·2^6 + h·2^16 - h
 //
 // Source: Ozan Yigit's sdbm, a public-domain database library after ndbm.
 //
-// Weak: as [BKDR], of which it is the form with another multiplier; the better
-// spread multiplier fills 32 bits after three bytes.
+// Weak: as [BKDR], which has another multiplier; this one spreads better and fills
+// 32 bits after three bytes.
 func SDBM(key []byte) uint32 {
 	h := uint32(0)
 	for _, c := range key {
@@ -123,15 +123,15 @@ func SDBM(key []byte) uint32 {
 	return h
 }
 
-// DJB is the polynomial in 33 with a start value:
+// DJB computes the polynomial in 33 with a start value:
 //
 //	h = 5381; for each byte: h = h·2^5 + h + c
 //
 // Source: Daniel J. Bernstein, posted to the newsgroup comp.lang.c.
 //
-// Weak: 33 is less than the range of a byte, so short texts collide outright
-// ("Ez" and "FY"), also in the middle of otherwise equal keys; the lowest bit is
-// the complement of the parity of the bytes' lowest bits.
+// Weak: 33 is less than the range of a byte, so short texts collide ("Ez" and "FY"),
+// also in the middle of otherwise equal keys; the lowest bit is the complement of the
+// parity of the bytes' lowest bits.
 func DJB(key []byte) uint32 {
 	h := uint32(5381)
 	for _, c := range key {
@@ -140,18 +140,18 @@ func DJB(key []byte) uint32 {
 	return h
 }
 
-// DEK rotates by five and adds the byte by exclusive or; it starts from the
-// key's length in bytes (modulo 2^32):
+// DEK rotates by five and adds the byte by exclusive or. It starts with the key's
+// length in bytes (modulo 2^32):
 //
 //	h = length; for each byte: h = (h rotated left by 5) xor c
 //
 // Source: Partow's library, which credits Donald E. Knuth, "The Art of Computer
 // Programming", volume 3, section 6.4.
 //
-// Weak: linear over exclusive or. Eight-bit bytes enter every five bits, so
-// neighbours overlap ("an" and "c." are one); 32 steps are five whole turns, so
-// bytes that stand 32 apart can be exchanged; keys of up to four bytes stay
-// below 2^23. Cut to 28 bits it loses what only the top four held.
+// Weak: linear over exclusive or. Eight-bit bytes enter every five bits, so neighbours
+// overlap ("an" and "c." collide); 32 steps are five whole turns, so bytes 32 apart
+// can be exchanged; keys of up to four bytes stay below 2^23. Cut to 28 bits it loses
+// the information in the top four.
 func DEK(key []byte) uint32 {
 	h := uint32(len(key))
 	for _, c := range key {
@@ -166,9 +166,9 @@ func DEK(key []byte) uint32 {
 //
 // Source: Partow's library, which names no author or publication.
 //
-// Weak: what is shifted out is gone. The 32 bits depend on the last five bytes
-// alone (on the low four bits of the first of them), and modulo 2^28 on the
-// last four: every name that ends in ".com" has one index.
+// Weak: bits that are shifted out are lost. The 32 bits depend only on the last five
+// bytes (on the low four bits of the first of them), and modulo 2^28 on the last
+// four: all names that end in ".com" have one index.
 func BP(key []byte) uint32 {
 	h := uint32(0)
 	for _, c := range key {
@@ -185,9 +185,9 @@ func BP(key []byte) uint32 {
 // Noll and Kiem-Phong Vo, which starts from 0x811C9DC5 (the offset basis) and
 // multiplies by the prime 0x01000193; hash/fnv gives other values.
 //
-// Weak: starts from 0, so zero bytes in front change nothing, which FNV-1's
-// start value prevents; the multiplier was not chosen as one; the lowest bit is
-// the parity of the bytes' lowest bits.
+// Weak: starts from 0, so leading zero bytes change nothing, which FNV-1's start value
+// prevents; the multiplier was not chosen for that use; the lowest bit is the parity of
+// the bytes' lowest bits.
 func FNV(key []byte) uint32 {
 	h := uint32(0)
 	for _, c := range key {
@@ -196,7 +196,7 @@ func FNV(key []byte) uint32 {
 	return h
 }
 
-// AP takes turns between two steps; i counts the bytes from 0:
+// AP alternates between two steps; i counts the bytes from 0:
 //
 //	h = 0xAAAAAAAA; for each byte:
 //	i even: h = h xor h·2^7 xor c·⌊h/2^3⌋
@@ -204,9 +204,9 @@ func FNV(key []byte) uint32 {
 //
 // Source: Arash Partow's own, in his library.
 //
-// Weak: neither step is one to one, so that different keys can fall together
-// for good while a common tail is read; at an even place a byte acts only
-// through the product with h, and not at all while h is below 8.
+// Weak: neither step is one to one, so different keys can collide while a common tail
+// is read; a byte at an even place acts only through the product with h, and not at
+// all while h is below 8.
 func AP(key []byte) uint32 {
 	h := uint32(0xAAAAAAAA)
 	for i, c := range key {

@@ -3,13 +3,13 @@ package hashfamily
 import "math/bits"
 
 // Sum11 computes all eleven classic hashes of key in one pass, in the order of
-// [Hashes]. It is faster than eleven calls, as the hashes' steps do not wait for
-// each other (BenchmarkEleven). For many keys [SumBatch] is faster still.
+// [Hashes]. It is faster than eleven calls, since the hashes' steps do not wait for
+// each other (BenchmarkEleven). [SumBatch] is faster still for many keys.
 //
-// It neither keeps nor changes the key, and does not allocate.
+// It does not keep or change the key, and does not allocate.
 func Sum11(key []byte) [11]uint32 {
-	// Variables, and each step written out: a struct of so many fields the compiler
-	// keeps in memory, where each step waits for the store of the one before.
+	// Variables, and each step written out: the compiler would keep a struct of so
+	// many fields in memory, where each step waits for the store of the one before.
 	var rs, pjw, bkdr, sdbm, bp, fnv uint32
 	multiplier, js, djb := uint32(63689), uint32(1315423911), uint32(5381)
 	dek, ap := uint32(len(key)), uint32(0xAAAAAAAA)
@@ -57,15 +57,15 @@ func Sum11(key []byte) [11]uint32 {
 	return [11]uint32{rs, js, pjw, pjw, bkdr, sdbm, djb, dek, bp, fnv, ap}
 }
 
-// nextJS returns a step of [JS].
+// nextJS computes a step of [JS].
 func nextJS(h, c uint32) uint32 { return h ^ (h<<5 + c + h>>2) }
 
-// nextPJW returns a step of [PJW] that leaves the top four bits: the next step's
-// shift pushes them out, and the caller clears those of the last.
+// nextPJW computes a step of [PJW] without clearing the top four bits: the next
+// step shifts them out, and the caller clears those of the last step.
 func nextPJW(h, c uint32) uint32 {
 	h = h<<4 + c
 	return h ^ h>>24&0xF0
 }
 
-// nextEvenAP returns a step of [AP] at an even place.
+// nextEvenAP computes a step of [AP] at an even place.
 func nextEvenAP(h, c uint32) uint32 { return h ^ h<<7 ^ c*(h>>3) }

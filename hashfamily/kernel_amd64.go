@@ -4,34 +4,34 @@ import "golang.org/x/sys/cpu"
 
 //go:generate go -C ../tools/avo run . -out ../../hashfamily/kernel_amd64.s
 
-// hashAVX2 hashes the eight keys whose places in keys stand from order on, and
-// stores their hashes at the same places of dst. The shortest has least bytes, the
-// longest most, which is at most longest. A place may stand twice.
+// hashAVX2 hashes eight keys. Order holds their indices in keys and dst. The
+// shortest has least bytes, the longest most, at most longest. An index may be
+// repeated.
 //
 //go:noescape
 func hashAVX2(dst *[11]uint32, keys *[]byte, order *uint16, least, most int)
 
-// hashAVX512 is hashAVX2 for sixteen keys.
+// hashAVX512 hashes sixteen keys, as hashAVX2 does eight.
 //
 //go:noescape
 func hashAVX512(dst *[11]uint32, keys *[]byte, order *uint16, least, most int)
 
 const (
-	// longest is the length of the longest keys that are hashed side by side. It
-	// bounds the time that a kernel runs, in which a goroutine cannot be stopped.
+	// longest is the greatest length of keys that are hashed side by side. It bounds
+	// the time that a kernel runs, since a goroutine cannot be stopped meanwhile.
 	longest = 1024
 
-	// sortRoom is how many keys are sorted by length at once.
-	sortRoom = 256
+	// sortSize is the number of keys that are sorted by length at once.
+	sortSize = 256
 
-	// few is the number of keys from which on sorting them and a kernel are worth
-	// it (BenchmarkFrom).
+	// few is the number of keys from which on sorting and a kernel are faster
+	// (BenchmarkFrom).
 	few = 4
 
 	maxLanes = 16
 )
 
-// paths lists the ways that this processor has, the fastest last.
+// paths lists the implementations that this processor supports, the fastest last.
 func paths() []path {
 	list := []path{portable}
 	if cpu.X86.HasAVX2 {
@@ -43,30 +43,30 @@ func paths() []path {
 	return list
 }
 
-// fastest is the way that SumBatch takes.
+// fastest is the implementation that SumBatch uses.
 var fastest = func() path {
 	list := paths()
 	return list[len(list)-1]
 }()
 
-// sumBatch is SumBatch by the way p.
+// sumBatch implements SumBatch with p.
 func sumBatch(p path, dst [][11]uint32, keys [][]byte) {
 	if p == portable || len(keys) < few {
 		sumEach(dst, keys)
 		return
 	}
-	var order [sortRoom + maxLanes]uint16
+	var order [sortSize + maxLanes]uint16
 	for len(keys) > 0 {
-		n := min(len(keys), sortRoom)
+		n := min(len(keys), sortSize)
 		sumSorted(p, dst[:n], keys[:n], &order)
 		dst, keys = dst[n:], keys[n:]
 	}
 }
 
-// sumSorted hashes up to sortRoom keys, at least one, those of about the same
-// length side by side: a lane whose key has ended waits for the longest. Order is
-// room.
-func sumSorted(p path, dst [][11]uint32, keys [][]byte, order *[sortRoom + maxLanes]uint16) {
+// sumSorted hashes up to sortSize keys, at least one. Keys of about the same length
+// are hashed side by side, since the lane of a short key waits for the longest. It
+// uses order as a buffer.
+func sumSorted(p path, dst [][11]uint32, keys [][]byte, order *[sortSize + maxLanes]uint16) {
 	lanes := 8
 	if p == avx512 {
 		lanes = 16
@@ -89,11 +89,11 @@ func sumSorted(p path, dst [][11]uint32, keys [][]byte, order *[sortRoom + maxLa
 	}
 }
 
-// byLength fills order with the places of the keys that are not longer than
-// longest, the shortest first, and returns how many there are. Behind them the
-// last is repeated for every lane, so that a kernel always has enough.
-func byLength(order *[sortRoom + maxLanes]uint16, keys [][]byte) int {
-	var next [longest + 1]uint16 // by length: how many keys, then where the next goes
+// byLength fills order with the indices of the keys that are at most longest bytes,
+// the shortest first, and returns their number. After them it repeats the last for
+// every lane, so that a kernel always has enough keys.
+func byLength(order *[sortSize + maxLanes]uint16, keys [][]byte) int {
+	var next [longest + 1]uint16 // by length: the number of keys, then the place of the next
 	n, most := uint16(0), 0
 	for _, key := range keys {
 		if len(key) <= longest {
@@ -107,7 +107,7 @@ func byLength(order *[sortRoom + maxLanes]uint16, keys [][]byte) int {
 	}
 	for i, key := range keys {
 		if len(key) <= longest {
-			order[next[len(key)]%sortRoom] = uint16(i)
+			order[next[len(key)]%sortSize] = uint16(i)
 			next[len(key)]++
 		}
 	}

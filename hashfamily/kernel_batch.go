@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// path is a way to hash many keys.
+// path is an implementation of SumBatch.
 type path uint8
 
 const (
@@ -14,41 +14,39 @@ const (
 	avx512               // sixteen keys side by side
 )
 
-// batchRoom is how many keys AppendIndicesBatch hands to SumBatch at once. Their
-// hashes stay in the first-level cache.
-const batchRoom = 256
+// batchSize is the number of keys that AppendIndicesBatch passes to SumBatch at once.
+// Their hashes stay in the first-level cache.
+const batchSize = 256
 
-// From these numbers on it is worth it (BenchmarkFrom measures both sides).
+// The numbers from which on a faster implementation pays off (BenchmarkFrom).
 const (
-	fusedFrom   = 5 // hashes, to take Sum11
-	batchHashes = 2 // hashes, to take SumBatch where it has help from the processor
-	batchFrom   = 8 // keys, to take SumBatch
+	fusedFrom   = 5 // hashes, for Sum11
+	batchHashes = 2 // hashes, for SumBatch with vector instructions
+	batchFrom   = 8 // keys, for SumBatch
 )
 
 // SumBatch stores all eleven classic hashes of keys[i] in dst[i], as [Sum11]
-// computes them. Dst must be at least as long as keys, or it panics; what lies
-// behind is left alone.
+// computes them. It panics if dst is shorter than keys, and leaves the rest of dst
+// unchanged.
 //
-// On amd64 with AVX2 or AVX-512 eight or sixteen keys are hashed side by side,
-// those of about the same length together. So give it some hundred keys a call,
-// of any lengths up to 1024 bytes; longer keys, and those of a very small batch,
-// cost what Sum11 does, as do all keys elsewhere. The processor is asked when the
-// program starts. AVX-512 comes before AVX2, and AVX2 before Sum11, because
-// BenchmarkEleven says so, which measures each beside the plain loops. It also
-// measures loops in Go over four keys at once, which beat Sum11 for the shortest
-// keys only. Go's own vector package is an experiment that a plain go build leaves
-// out.
+// On amd64 with AVX2 or AVX-512 it hashes eight or sixteen keys of about the same
+// length side by side. So pass some hundred keys a call, of any lengths up to 1024
+// bytes. Longer keys and very small batches cost as much as Sum11, as do all keys
+// on other processors. The program detects the processor when it starts. AVX-512 is
+// preferred to AVX2, and AVX2 to Sum11, by the measurements of BenchmarkEleven.
+// That benchmark also has loops in Go over four keys at once, which beat Sum11 only
+// for the shortest keys.
 //
-// SumBatch neither keeps nor changes the keys, reads nothing outside of them,
-// and does not allocate.
+// SumBatch does not keep or change the keys, reads nothing outside of them, and
+// does not allocate.
 func SumBatch(dst [][11]uint32, keys [][]byte) {
 	if len(dst) < len(keys) {
-		panic(fmt.Sprintf("hashfamily: SumBatch: room for %d keys, %d given: make dst as long as keys", len(dst), len(keys)))
+		panic(fmt.Sprintf("hashfamily: SumBatch: dst has room for %d of %d keys: make it as long as keys", len(dst), len(keys)))
 	}
 	sumBatch(fastest, dst, keys)
 }
 
-// sumEach is SumBatch without help from the processor.
+// sumEach implements SumBatch without vector instructions.
 func sumEach(dst [][11]uint32, keys [][]byte) {
 	for i, key := range keys {
 		dst[i] = Sum11(key)
@@ -56,9 +54,9 @@ func sumEach(dst [][11]uint32, keys [][]byte) {
 }
 
 // AppendIndicesBatch appends the indices of all keys to dst: the K indices of the
-// first key, then those of the second, and so on, as [Classic.AppendIndices]
-// gives them. It uses [SumBatch], and so is for filling a filter with a list:
-// give it some hundred keys a call. It does not allocate when dst has room.
+// first key, then those of the second, and so on, as [Classic.AppendIndices] does.
+// It uses [SumBatch] and serves to fill a filter with a list: pass some hundred
+// keys a call. It does not allocate if dst has the capacity.
 func (c *Classic) AppendIndicesBatch(dst []uint64, keys [][]byte) []uint64 {
 	dst = slices.Grow(dst, len(keys)*len(c.ids))
 	least := batchHashes
@@ -72,17 +70,16 @@ func (c *Classic) AppendIndicesBatch(dst []uint64, keys [][]byte) []uint64 {
 		return dst
 	}
 	for len(keys) > 0 {
-		n := min(len(keys), batchRoom)
+		n := min(len(keys), batchSize)
 		dst = c.appendChunk(dst, keys[:n])
 		keys = keys[n:]
 	}
 	return dst
 }
 
-// appendChunk appends the indices of at most batchRoom keys. Dst has room for
-// them.
+// appendChunk appends the indices of at most batchSize keys. Dst has the capacity.
 func (c *Classic) appendChunk(dst []uint64, keys [][]byte) []uint64 {
-	var rows [batchRoom][11]uint32
+	var rows [batchSize][11]uint32
 	SumBatch(rows[:], keys)
 	n, k := len(dst), len(c.ids)
 	dst = dst[:n+len(keys)*k]
@@ -93,7 +90,7 @@ func (c *Classic) appendChunk(dst []uint64, keys [][]byte) []uint64 {
 	return dst
 }
 
-// putIndices fills indices, one for each of the family's hashes, from all eleven.
+// putIndices sets the indices of the family's hashes from all eleven hashes.
 func (c *Classic) putIndices(indices []uint64, all *[11]uint32) {
 	if c.mask != 0 && c.name == classicName {
 		maskAll((*[11]uint64)(indices), all, c.mask)
@@ -104,7 +101,8 @@ func (c *Classic) putIndices(indices []uint64, all *[11]uint32) {
 	}
 }
 
-// maskAll is written out, as the compiler leaves a loop a loop, which is slower.
+// maskAll masks all hashes. It is written out because the compiler does not unroll
+// loops.
 func maskAll(indices *[11]uint64, all *[11]uint32, mask uint64) {
 	indices[0] = uint64(all[0]) & mask
 	indices[1] = uint64(all[1]) & mask

@@ -127,7 +127,7 @@ func BenchmarkFrom(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			room := make([]uint64, batchRoom*k)
+			room := make([]uint64, batchSize*k)
 			for _, way := range []struct {
 				name string
 				each func(keys [][]byte)
@@ -148,7 +148,7 @@ func BenchmarkFrom(b *testing.B) {
 				{"batch", func(keys [][]byte) { c.appendChunk(room[:0], keys) }},
 			} {
 				b.Run(fmt.Sprintf("hashes=%d/%s…/%s", k, names[0], way.name), func(b *testing.B) {
-					eachKey(b, keys, batchRoom, way.each)
+					eachKey(b, keys, batchSize, way.each)
 				})
 			}
 		}

@@ -2,11 +2,11 @@
 
 package hashfamily
 
-// fastest is the way that SumBatch takes.
+// fastest is the implementation that SumBatch uses.
 const fastest = portable
 
-// paths lists the ways that this processor has.
+// paths lists the implementations that this processor supports.
 func paths() []path { return []path{portable} }
 
-// sumBatch is SumBatch.
+// sumBatch implements SumBatch.
 func sumBatch(_ path, dst [][11]uint32, keys [][]byte) { sumEach(dst, keys) }

@@ -115,7 +115,7 @@ func TestSeededSizeNamesTheLeast(t *testing.T) {
 	if err == nil {
 		t.Fatalf("%v was taken", least/2)
 	}
-	_, after, _ := strings.Cut(err.Error(), "the least of the seeded family is ")
+	_, after, _ := strings.Cut(err.Error(), "the lowest of the seeded family is ")
 	word, _, _ := strings.Cut(after, ",")
 	named, parseErr := strconv.ParseFloat(word, 64)
 	if parseErr != nil || math.Abs(named-least) > least*1e-12 {

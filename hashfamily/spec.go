@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Params is what a family is made with.
+// Params are the parameters of a family.
 type Params struct {
 	// M is the number of bits, from 1 to [Spec.MaxM]; a power of two for the
 	// weighted families ([Spec.FitM] finds one).
 	M uint64
 
-	// K is the number of index functions. Zero is the family's own number
-	// ([Spec.K]), or [DefaultK] where it has none.
+	// K is the number of index functions. Zero means the family's own number
+	// ([Spec.K]), or [DefaultK] if it has none.
 	K int
 
 	// Key is the secret of a keyed family ([Spec.Keyed]), [KeySize] bytes. It is
@@ -22,30 +22,30 @@ type Params struct {
 	Key []byte
 }
 
-// DefaultK is the number of index functions of a family that is free to choose,
-// where [Params] do not say.
+// DefaultK is the number of index functions if both the family and [Params] leave
+// it open.
 const DefaultK = 7
 
-// Spec is a family by its name, before its size is known. [ParseSpec] makes it;
-// the zero Spec names no family. It is immutable.
+// Spec is a family whose size is not known yet. [ParseSpec] makes it; the zero Spec
+// names no family. It is immutable.
 type Spec struct {
 	name        string
-	k           int // 0 where it may be chosen
+	k           int // 0 if it is free
 	maxK        int
 	maxM        uint64
 	powerOfTwo  bool // M must be one
 	keyed       bool
-	independent int // of the k index functions; 0 where it is as many as there are
+	independent int // how many of the k act independently; 0 means all
 	build       func(p Params) (Family, error)
 }
 
-// kinds are the words that a name of a family begins with, in the order in which
-// errors list them. Arguments are what follows the word's colon.
+// kinds are the words that names of families begin with, in the order of error
+// messages. Arguments are the text after the word's colon.
 var kinds = []struct {
 	word  string
 	usage string
 	parse func(arguments string) (Spec, error)
-	bare  bool // it takes no arguments
+	bare  bool // without arguments
 }{
 	{classicName, `"classic" or "classic:RS,JS,AP"`, parseClassic, false},
 	{classic9Name, `"classic9"`, parseClassic9, true},
@@ -62,7 +62,7 @@ var kinds = []struct {
 //	classic9            the nine that act independently: without ELF and BP
 //	weighted            the seeds 5, 7, 11, 13, 31, 37, 61
 //	weighted:5,7,11     other seeds, from 1 to 2^32-1, none twice
-//	digest              MD5, divided again and again
+//	digest              MD5, divided repeatedly
 //	double              HighwayHash-128 under a secret key, and double hashing
 //	double:murmur3      MurmurHash3-128, without a key
 //	seeded              XXH3-64 with the seed 0, and double hashing
@@ -75,7 +75,7 @@ func ParseSpec(name string) (Spec, error) {
 	for _, kind := range kinds {
 		if kind.word == word && !(colon && kind.bare) {
 			if colon && arguments == "" {
-				return Spec{}, fmt.Errorf("hash family %q: nothing stands after the colon: use %s", name, kind.usage)
+				return Spec{}, fmt.Errorf("hash family %q: nothing follows the colon: use %s", name, kind.usage)
 			}
 			return kind.parse(arguments)
 		}
@@ -84,23 +84,22 @@ func ParseSpec(name string) (Spec, error) {
 	return Spec{}, fmt.Errorf("hash family %q is unknown: use %s", name, strings.Join(usages, ", "))
 }
 
-// String returns the name, in the one way to write it: parsed again it gives the
-// same, and it is the Name of the families that New makes.
+// String returns the canonical name. Parsed again it gives the same Spec, and it is
+// the Name of the families that New makes.
 func (s Spec) String() string { return s.name }
 
-// K returns the number of index functions that the family is bound to, or 0 where it
-// may be chosen, from 1 to MaxK.
+// K returns the number of index functions if it is fixed, or 0 if it is free, from
+// 1 to MaxK.
 func (s Spec) K() int { return s.k }
 
-// MaxK returns the largest number of index functions; K where the family is bound to
-// that.
+// MaxK returns the largest number of index functions, which is K if that is fixed.
 func (s Spec) MaxK() int { return s.maxK }
 
 // MaxM returns the largest number of bits.
 func (s Spec) MaxM() uint64 { return s.maxM }
 
-// FitM returns the least number of bits that the family takes and that is not below
-// m; above MaxM it is an error.
+// FitM returns the smallest number of bits, at least m, that the family takes.
+// Above MaxM it is an error.
 func (s Spec) FitM(m uint64) (uint64, error) {
 	if m > s.maxM {
 		return 0, fmt.Errorf("hash family %s: %d bits: use 1 to %d", s.name, m, s.maxM)
@@ -116,7 +115,7 @@ func (s Spec) FitM(m uint64) (uint64, error) {
 func (s Spec) Keyed() bool { return s.keyed }
 
 // Independent returns how many of k index functions act independently on mail
-// addresses: k, but for classic families (see [Classic.Independent]).
+// addresses: all k, except in classic families (see [Classic.Independent]).
 func (s Spec) Independent(k int) int {
 	if s.independent != 0 {
 		return min(k, s.independent)
@@ -124,11 +123,10 @@ func (s Spec) Independent(k int) int {
 	return k
 }
 
-// New makes the family. What is wrong with p is an error that says what would be
-// right.
+// New makes the family. If p is wrong, the error says what would be right.
 func (s Spec) New(p Params) (Family, error) {
 	if s.build == nil {
-		return nil, errors.New("hash family without a name: make its Spec with ParseSpec")
+		return nil, errors.New("hash family: the Spec is empty: make it with ParseSpec")
 	}
 	if p.K == 0 {
 		p.K = s.k
@@ -142,7 +140,7 @@ func (s Spec) New(p Params) (Family, error) {
 	return s.build(p)
 }
 
-// made hands a family on as an interface: a nil *Classic is no nil Family.
+// made returns a family as an interface. On an error the interface is nil.
 func made[F Family](f F, err error) (Family, error) {
 	if err != nil {
 		return nil, err
@@ -150,7 +148,7 @@ func made[F Family](f F, err error) (Family, error) {
 	return f, nil
 }
 
-// checkBits says whether a family may have m bits.
+// checkBits checks the number of bits of a family.
 func checkBits(name string, m, most uint64) error {
 	if m < 1 || m > most {
 		return fmt.Errorf("hash family %s: %d bits: use 1 to %d", name, m, most)
@@ -158,7 +156,7 @@ func checkBits(name string, m, most uint64) error {
 	return nil
 }
 
-// checkHashes says whether a family may have k index functions.
+// checkHashes checks the number of index functions of a family.
 func checkHashes(name string, k, most int) error {
 	if k < 1 || k > most {
 		return fmt.Errorf("hash family %s: %d hashes: use 1 to %d", name, k, most)
@@ -166,9 +164,9 @@ func checkHashes(name string, k, most int) error {
 	return nil
 }
 
-// Classic reports whether the family is the classic one or a part of it.
+// Classic reports whether the family is a classic one, whole or in part.
 func (s Spec) Classic() bool { return strings.HasPrefix(s.name, classicName) }
 
-// Seeded reports whether the family is the seeded one, whose size goes by
+// Seeded reports whether the family is a seeded one, whose size is that of
 // [SeededSize].
 func (s Spec) Seeded() bool { return strings.HasPrefix(s.name, seededName) }

@@ -1,25 +1,25 @@
 package hashfamily
 
-// halves are the two hashes that double hashing starts from.
+// halves are the two hashes of double hashing.
 type halves struct{ h1, h2 uint64 }
 
-// stride is double hashing over m bits: the k indices of a key start at a and go
-// on in steps of b. The double and the seeded families share it.
+// stride is double hashing over m bits: the k indices of a key start at a and
+// continue in steps of b. The double and the seeded families share it.
 //
-//	a = h1 mod m, b = h2 mod m; where m is a power of two, b's lowest bit is set
+//	a = h1 mod m, b = h2 mod m; if m is a power of two, b's lowest bit is set
 //	index i = (a + i·b) mod m
 //
 // Source: Adam Kirsch and Michael Mitzenmacher, "Less Hashing, Same Performance:
-// Building a Better Bloom Filter" (ESA 2006), who show that two hashes in place of
-// k leave the false positive rate the same as m grows.
+// Building a Better Bloom Filter" (ESA 2006), who show that two hashes instead of k
+// leave the false positive rate the same as m grows.
 //
-// An odd step goes through all of 2^j bits before it comes back, so that the
-// indices of a key are k different ones. For other m a step may share a factor
-// with m and come back early, or be 0 (one key in m): such keys have fewer than
-// k different indices. In small filters the pair (a, b) tells too few keys apart:
-// one that has a member's start and step, or the member's last index and the
-// step backwards, is a false positive whatever k is, which happens at a rate of
-// about 4n/m² for n members and m = 2^j.
+// An odd step visits all of 2^j bits before it returns, so the indices of a key are
+// k different ones. For other m a step may share a factor with m and return early,
+// or be 0 (one key in m): such keys have fewer than k different indices. In small
+// filters the pair (a, b) distinguishes too few keys: a key with a member's start
+// and step, or with the member's last index and the step backwards, is a false
+// positive for any k. That happens at a rate of about 4n/m² for n members and m =
+// 2^j.
 type stride struct {
 	m    uint64
 	mask uint64 // m-1 where m is a power of two, else 0
@@ -27,8 +27,8 @@ type stride struct {
 	k    int
 }
 
-// newStride is double hashing for the family of that name, with at most mostM
-// bits and mostK index functions. MostK·mostM must not be above 2^64.
+// newStride returns double hashing for the family of that name, with at most mostM
+// bits and mostK index functions. MostK·mostM must not exceed 2^64.
 func newStride(name string, m uint64, k int, mostM uint64, mostK int) (stride, error) {
 	if err := checkBits(name, m, mostM); err != nil {
 		return stride{}, err
@@ -57,17 +57,16 @@ func (s *stride) reduce(h uint64) uint64 {
 	return h % s.m
 }
 
-// start returns where the indices start, and the step from each to the next.
+// start returns the first index and the step to each next one.
 func (s *stride) start(h halves) (a, b uint64) { return s.reduce(h.h1), s.reduce(h.h2 | s.odd) }
 
-// index returns the i-th index.
+// index returns index i.
 func (s *stride) index(i int, h halves) uint64 {
 	a, b := s.start(h)
 	return s.reduce(a + uint64(i)*b)
 }
 
-// appendIndices appends all k indices. Adding and taking away m replaces the
-// division of index.
+// appendIndices appends all k indices. It adds and subtracts instead of dividing.
 func (s *stride) appendIndices(dst []uint64, h halves) []uint64 {
 	a, b := s.start(h)
 	for range s.k {

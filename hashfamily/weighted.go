@@ -16,40 +16,40 @@ const (
 	MaxWeightedK    = 64
 )
 
-// weightedName is the name of the weighted family, and what stands before the
-// colon where it has seeds of its own.
+// weightedName is the name of the weighted family, and the word before the colon for
+// other seeds.
 const weightedName = "weighted"
 
-// weightedSeeds are the seeds of the family where none are given.
+// weightedSeeds are the default seeds.
 var weightedSeeds = []uint32{5, 7, 11, 13, 31, 37, 61}
 
-// Weighted is the weighted family: one multiplicative hash under k seeds. For
-// the i-th seed s, over m = 2^j bits:
+// Weighted is the weighted family: one multiplicative hash under k seeds. For seed
+// i, called s, over m = 2^j bits:
 //
 //	h = 0; for each byte c: h = s·h + c (mod 2^32); index i = h mod m
 //
-// Source: the Bloom filter that Java tutorials pass on, a BitSet of 2<<24 bits
-// with the seeds 5, 7, 11, 13, 31, 37 and 61; they name no author. The hash is
-// that of Java's String.hashCode with a multiplier other than 31. (Some copies
-// have h += s·h + c, which multiplies by s+1.)
+// Source: a Bloom filter in Java tutorials, a BitSet of 2<<24 bits with the seeds
+// 5, 7, 11, 13, 31, 37 and 61; they name no author. The hash is that of Java's
+// String.hashCode with another multiplier than 31. (Some copies have h += s·h + c,
+// which multiplies by s+1.)
 //
-// Strong: short, and no table or constant to get wrong; from m = 256 on a change
-// of the last byte always changes every index.
+// Strong: short, without a table or constant to get wrong; from m = 256 on a change
+// of the last byte changes every index.
 //
-// Weak, apart from being easy to collide on purpose (it is linear in the bytes):
+// Weak, besides being easy to collide on purpose (it is linear in the bytes):
 //
-//   - Small seeds reach no far bits: a key of n bytes stays below 256·sⁿ/(s-1).
-//     The 456,976 keys of four lower-case letters have 3,901 hashes under the
-//     seed 5, 10,001 under 7, 36,601 under 11, 59,501 under 13; from 31 on each
-//     key has its own.
-//   - A byte more and s less in the next byte cancel, wherever they stand in a
-//     key: "af" and "ba" are one under the seed 5.
-//   - Seeds that are equal modulo 2^j yield indices that are equal modulo 2^j. All
-//     seven are odd, so that all seven indices of a key are odd, or all even; 5, 13,
-//     37 and 61 share three bits, 5 and 37 share five.
-//   - An even seed forgets: after n more bytes, the lowest n bits at least do not
-//     know a byte any more.
-//   - Zero bytes in front of a key change nothing.
+//   - Small seeds do not reach high bits: a key of n bytes stays below
+//     256·sⁿ/(s-1). The 456,976 keys of four lower-case letters have 3,901 hashes
+//     under the seed 5, 10,001 under 7, 36,601 under 11, 59,501 under 13; from 31
+//     on each key has its own.
+//   - Adding 1 to a byte and subtracting s from the next one cancel out anywhere in
+//     a key: "af" and "ba" collide under the seed 5.
+//   - Seeds that are equal modulo 2^j have indices that are equal modulo 2^j. All
+//     seven are odd, so all seven indices of a key are odd, or all even; 5, 13, 37
+//     and 61 share three bits, 5 and 37 share five.
+//   - An even seed forgets: after n more bytes, at least the lowest n bits no
+//     longer depend on a byte.
+//   - Leading zero bytes of a key change nothing.
 //
 // It is immutable.
 type Weighted struct {
@@ -57,18 +57,18 @@ type Weighted struct {
 	m      uint64
 	mask   uint32 // m-1
 	seeds  []uint32
-	groups [][groupSize]uint32 // the seeds again; the last group is filled up with 0
+	groups [][groupSize]uint32 // the seeds in groups; the last one is padded with 0
 }
 
-// groupSize is how many seeds [Weighted.AppendIndices] takes in one pass over the
-// key. Each step waits for the product of the step before; chains that do not
-// wait for each other keep the multiplier busy.
+// groupSize is the number of seeds that [Weighted.AppendIndices] computes in one
+// pass over the key. Each step waits for the product of the step before; several
+// independent chains keep the multiplier busy.
 const groupSize = 4
 
-// NewWeighted makes the weighted family over m bits, a power of two up to
-// [MaxWeightedBits], with an index function for each seed; none means 5, 7, 11,
-// 13, 31, 37 and 61. There may be [MaxWeightedK] seeds, of any value but 0, each
-// once.
+// NewWeighted returns the weighted family over m bits, a power of two up to
+// [MaxWeightedBits], with an index function for each seed; without seeds it has 5,
+// 7, 11, 13, 31, 37 and 61. There may be up to [MaxWeightedK] seeds, all different
+// and not 0.
 func NewWeighted(m uint64, seeds ...uint32) (*Weighted, error) {
 	if len(seeds) == 0 {
 		seeds = weightedSeeds
@@ -82,7 +82,7 @@ func NewWeighted(m uint64, seeds ...uint32) (*Weighted, error) {
 	}
 	if m&(m-1) != 0 {
 		above := uint64(1) << bits.Len64(m)
-		return nil, fmt.Errorf("hash family %s: %d bits are no power of two: use %d or %d", name, m, above/2, above)
+		return nil, fmt.Errorf("hash family %s: %d bits are not a power of two: use %d or %d", name, m, above/2, above)
 	}
 	w := &Weighted{name: name, m: m, mask: uint32(m - 1), seeds: slices.Clone(seeds)}
 	for chunk := range slices.Chunk(seeds, groupSize) {
@@ -93,7 +93,7 @@ func NewWeighted(m uint64, seeds ...uint32) (*Weighted, error) {
 	return w, nil
 }
 
-// checkSeeds says whether a weighted family may have these seeds.
+// checkSeeds checks the seeds of a weighted family.
 func checkSeeds(seeds []uint32) error {
 	if err := checkHashes(weightedName, len(seeds), MaxWeightedK); err != nil {
 		return err
@@ -103,7 +103,7 @@ func checkSeeds(seeds []uint32) error {
 			return fmt.Errorf("hash family weighted: seed 0: use 1 to %d", uint32(math.MaxUint32))
 		}
 		if slices.Contains(seeds[:i], seed) {
-			return fmt.Errorf("hash family weighted: seed %d stands twice: name each at most once", seed)
+			return fmt.Errorf("hash family weighted: seed %d is repeated: name each at most once", seed)
 		}
 	}
 	return nil
@@ -121,7 +121,7 @@ func nameWeighted(seeds []uint32) string {
 	return weightedName + ":" + strings.Join(words, ",")
 }
 
-// parseWeighted reads the seeds after "weighted:", or none.
+// parseWeighted parses the seeds after "weighted:", if there are any.
 func parseWeighted(arguments string) (Spec, error) {
 	seeds := weightedSeeds
 	if arguments != "" {
@@ -129,7 +129,7 @@ func parseWeighted(arguments string) (Spec, error) {
 		for word := range strings.SplitSeq(arguments, ",") {
 			seed, err := strconv.ParseUint(word, 10, 32)
 			if err != nil {
-				return Spec{}, fmt.Errorf("hash family weighted: seed %q: use decimal numbers from 1 to %d with commas between, as in %q",
+				return Spec{}, fmt.Errorf("hash family weighted: seed %q: use decimal numbers from 1 to %d separated by commas, as in %q",
 					word, uint32(math.MaxUint32), "weighted:5,7,11")
 			}
 			seeds = append(seeds, uint32(seed))
@@ -144,7 +144,7 @@ func parseWeighted(arguments string) (Spec, error) {
 	}, nil
 }
 
-// Name returns "weighted", or "weighted:" and the seeds with commas between.
+// Name returns "weighted", or "weighted:" and the seeds separated by commas.
 func (w *Weighted) Name() string { return w.name }
 
 // K returns the number of seeds.
@@ -153,10 +153,10 @@ func (w *Weighted) K() int { return len(w.seeds) }
 // M returns the number of bits.
 func (w *Weighted) M() uint64 { return w.m }
 
-// HashName returns the name of the i-th hash, for 0 ≤ i < K: "seed-31".
+// HashName returns the name of hash i, for 0 ≤ i < K, such as "seed-31".
 func (w *Weighted) HashName(i int) string { return fmt.Sprint("seed-", w.seeds[i]) }
 
-// Index returns the hash of key under the i-th seed, modulo M.
+// Index returns the hash of key under seed i, modulo M.
 func (w *Weighted) Index(i int, key []byte) uint64 {
 	seed, h := w.seeds[i], uint32(0)
 	for _, c := range key {

@@ -106,7 +106,7 @@ func TestWeightedRefuses(t *testing.T) {
 		{1000, nil, "use 512 or 1024"},
 		{1<<32 - 1, nil, "use 2147483648 or 4294967296"},
 		{8, []uint32{0}, "seed 0"},
-		{8, []uint32{5, 7, 5}, "seed 5 stands twice"},
+		{8, []uint32{5, 7, 5}, "seed 5 is repeated"},
 		{8, many, "use 1 to 64"},
 	} {
 		if family, err := NewWeighted(c.m, c.seeds...); err == nil || family != nil || !strings.Contains(err.Error(), c.says) {
