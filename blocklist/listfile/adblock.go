@@ -17,22 +17,25 @@ var (
 // adblockLine reads a rule for an ad blocker. Those for whole domains are
 // entries: ||example.com^ and, as an exception, @@||example.com^. As in lists for
 // DNS filters a bare name stands for itself, and lines of hosts files do too.
-func adblockLine(o *output, line int, text string) error {
+func adblockLine(o *output, line int, text string) {
 	s := trim(text)
 	switch {
 	case s[0] == '[' && s[len(s)-1] == ']': // [Adblock Plus 2.0]
-		return nil
+		return
 	case isCosmetic(s):
-		return o.put(line, s, Entry{}, errCosmetic)
+		o.put(line, s, Entry{}, errCosmetic)
+		return
 	case s[0] == '#':
-		return nil
+		return
 	}
 	if first, _ := cutPattern(s); len(first) < len(s) {
 		if _, err := netip.ParseAddr(first); err == nil {
 			if o.options.Allow {
-				return o.put(line, s, Entry{}, errBlocks)
+				o.put(line, s, Entry{}, errBlocks)
+				return
 			}
-			return hostsLine(o, line, text)
+			hostsLine(o, line, text)
+			return
 		}
 	}
 	rule, allows := strings.CutPrefix(s, "@@")
@@ -43,11 +46,9 @@ func adblockLine(o *output, line int, text string) error {
 	if err == nil && e.Exception && e.Kind == sender.KindDomain {
 		// It holds against a rule for the name alone too, which is more specific.
 		alone := Entry{Key: "@" + e.Key, Kind: sender.KindAtDomain, Exception: true}
-		if err := o.put(line, s, alone, nil); err != nil {
-			return err
-		}
+		o.put(line, s, alone, nil)
 	}
-	return o.put(line, s, e, err)
+	o.put(line, s, e, err)
 }
 
 // isCosmetic reports whether a rule has one of ## #@# #?# #$# #%# in it, which

@@ -77,7 +77,7 @@ func (o *output) noteColumn(line int, record []string, column int, header bool) 
 const columnHint = "column (--column) is the name or the number of the column with the entries"
 
 // cell reads one record's cell.
-func (o *output) cell(r *csv.Reader, record []string, column int) error {
+func (o *output) cell(r *csv.Reader, record []string, column int) {
 	if column >= len(record) {
 		line, _ := r.FieldPos(0)
 		o.refuse(line, Problem{
@@ -85,7 +85,7 @@ func (o *output) cell(r *csv.Reader, record []string, column int) error {
 			What: fmt.Sprintf("a record without column %d: it ends with column %d", column+1, len(record)),
 			Hint: columnHint,
 		})
-		return nil
+		return
 	}
 	line, _ := r.FieldPos(column)
 	s := strings.Clone(record[column]) // a record is one text, descriptions and all
@@ -93,9 +93,9 @@ func (o *output) cell(r *csv.Reader, record []string, column int) error {
 		// In a list of addresses that would be the start of one; in a table it
 		// is a number of the rows.
 		o.refuse(line, Problem{Text: s, What: "a number is no sender", Hint: columnHint})
-		return nil
+		return
 	}
-	return o.uncommented(line, s)
+	o.uncommented(line, s)
 }
 
 // isRowNumber reports whether a cell has digits alone.

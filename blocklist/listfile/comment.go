@@ -29,6 +29,6 @@ func ParseLine(line string, o Options) (e Entry, ok bool) {
 		return nil
 	}, nil)
 	text, long := head(line)
-	err = out.take(g, 0, text, long)
-	return e, ok && err == nil
+	out.take(g, 0, text, long)
+	return e, ok && out.err == nil
 }

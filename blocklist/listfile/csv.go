@@ -55,8 +55,8 @@ func readCSV(o *output, in *bufio.Reader) error {
 				continue
 			}
 		}
-		if err := o.cell(r, record, column); err != nil {
-			return err
+		if o.cell(r, record, column); o.err != nil {
+			return o.err
 		}
 	}
 }

@@ -16,7 +16,7 @@ var (
 
 // dnsmasqLine reads a line of dnsmasq.conf: address=, server= and local= with
 // domains between slashes. Other settings are passed over.
-func dnsmasqLine(o *output, line int, text string) error {
+func dnsmasqLine(o *output, line int, text string) {
 	s, comment := trim(text), ""
 	if at := commentStart(s); at >= 0 {
 		s, comment = trim(s[:at]), strings.TrimLeft(s[at:], "#")
@@ -25,19 +25,19 @@ func dnsmasqLine(o *output, line int, text string) error {
 	setting, value = strings.TrimPrefix(trim(setting), "--"), trim(value)
 	if !ok && strings.ContainsAny(setting, ". \t/") {
 		o.refuse(line, Problem{Text: s, What: "no setting of dnsmasq", Hint: "a line reads address=/example.com/"})
-		return nil
+		return
 	}
 	isAddress := setting == "address"
 	if !isAddress && setting != "server" && setting != "local" || !strings.HasPrefix(value, "/") {
 		o.remark(noteSetting, line, s)
-		return nil
+		return
 	}
 	names := strings.Split(value[1:], "/")
 	target := names[len(names)-1]
 	names = names[:len(names)-1]
 	if len(names) == 0 {
 		o.refuse(line, Problem{Text: s, What: "a domain without a slash behind it", Hint: "a line reads address=/example.com/"})
-		return nil
+		return
 	}
 	for _, name := range names {
 		e, err := o.dnsmasqName(name)
@@ -47,11 +47,8 @@ func dnsmasqLine(o *output, line int, text string) error {
 		if err == nil {
 			e, err = commented(e, comment)
 		}
-		if err := o.put(line, name, e, err); err != nil {
-			return err
-		}
+		o.put(line, name, e, err)
 	}
-	return nil
 }
 
 // dnsmasqName reads a domain, which stands for its subdomains too.

@@ -32,20 +32,18 @@ var (
 
 // put passes on what was read of a line in a format other than plain, or
 // reports why that is no entry.
-func (o *output) put(line int, text string, e Entry, err error) error {
+func (o *output) put(line int, text string, e Entry, err error) {
 	if err != nil {
 		var u unsupported
 		if errors.As(err, &u) && u.spares && !o.options.Allow {
-			if err := o.add(Entry{Key: e.Key, Kind: e.Kind, Exception: true, Line: line}); err != nil {
-				return err
-			}
+			o.add(Entry{Key: e.Key, Kind: e.Kind, Exception: true, Line: line})
 		}
 		o.refuse(line, foreignProblem(text, err))
-		return nil
+		return
 	}
 	o.warn(e, line, text)
 	e.Line, e.Reason, e.Note = line, cleanText(e.Reason), cleanText(e.Note)
-	return o.add(e)
+	o.add(e)
 }
 
 // foreignProblem makes the Problem for a text that is no entry of its format. Its

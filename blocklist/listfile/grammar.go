@@ -13,11 +13,11 @@ type grammar struct {
 	directive byte
 
 	// line takes a line that is neither empty nor a comment.
-	line func(o *output, line int, text string) error
+	line func(o *output, line int, text string)
 
 	// end, if not nil, is called after the last line, and before a line is
 	// refused that line does not get to see: what it has held back is due.
-	end func(o *output) error
+	end func(o *output)
 
 	// each says that a line means the same wherever it stands, so that a file
 	// may be read in parts.

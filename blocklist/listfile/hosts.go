@@ -22,11 +22,11 @@ var (
 )
 
 // hostsLine reads a line of a hosts file, hosts(5): an address, then names.
-func hostsLine(o *output, line int, text string) error {
+func hostsLine(o *output, line int, text string) {
 	content, comment, _ := strings.Cut(text, "#")
 	fields := strings.Fields(content)
 	if len(fields) == 0 {
-		return nil // white space of other kinds
+		return // white space of other kinds
 	}
 	addr, err := netip.ParseAddr(fields[0])
 	if err != nil {
@@ -35,15 +35,15 @@ func hostsLine(o *output, line int, text string) error {
 			p.Hint = "a line reads 0.0.0.0 example.com"
 		}
 		o.refuse(line, p)
-		return nil
+		return
 	}
 	if len(fields) == 1 {
 		o.refuse(line, Problem{Text: content, What: errNoName.Error(), Hint: "a line reads 0.0.0.0 example.com"})
-		return nil
+		return
 	}
 	if addr.IsLoopback() && slices.ContainsFunc(fields[1:], isLocalhost) {
 		o.remark(noteLocalhost, line, text) // the other names are the host's own
-		return nil
+		return
 	}
 	for _, name := range fields[1:] {
 		if localNames[strings.ToLower(name)] {
@@ -57,11 +57,8 @@ func hostsLine(o *output, line int, text string) error {
 		if err == nil {
 			e, err = commented(e, comment)
 		}
-		if err := o.put(line, name, e, err); err != nil {
-			return err
-		}
+		o.put(line, name, e, err)
 	}
-	return nil
 }
 
 // isLocalhost reports whether a name is one of the host that the file is on.

@@ -1,6 +1,7 @@
 package listfile
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ type output struct {
 	problem func(Problem)
 	result  Result
 	tallies [numNotes]tally
+	err     error // the first error; nothing is passed on after it
 }
 
 // newOutput fixes the time, so that all of a file is judged by one.
@@ -29,14 +31,20 @@ func newOutput(o Options, entry func(Entry) error, problem func(Problem)) *outpu
 	return &output{options: o, entry: entry, problem: problem}
 }
 
-// add passes an entry on, unless its time is over.
-func (o *output) add(e Entry) error {
+// fail ends the file with an error.
+func (o *output) fail(err error) { o.err = cmp.Or(o.err, err) }
+
+// add passes an entry on, unless it has expired.
+func (o *output) add(e Entry) {
+	if o.err != nil {
+		return
+	}
 	if e.Until != 0 && e.Until <= o.options.Now {
 		o.result.Expired++
-		return nil
+		return
 	}
 	o.result.Entries++
-	return o.entry(e)
+	o.err = o.entry(e)
 }
 
 // warn notes an entry that covers the names of strangers whom their owner let
@@ -155,38 +163,37 @@ func head[T string | []byte](line T) (_ T, long bool) {
 
 // take deals with one line: what is a mistake in every format, and comments,
 // it settles itself.
-func (o *output) take(g *grammar, line int, text string, long bool) error {
+func (o *output) take(g *grammar, line int, text string, long bool) {
 	if strings.IndexByte(text, '\r') >= 0 {
 		// Checked in comments too: in a file whose lines all end in a bare CR
 		// the first comment would swallow every entry.
-		return o.refuseUnseen(g, line, Problem{
+		o.refuseUnseen(g, line, Problem{
 			Text: text,
 			What: "a carriage return inside the line",
 			Hint: "lines end in LF or CRLF; save the file with such line ends",
 		})
+		return
 	}
 	content := text
 	if text == "" || text[0] <= ' ' { // for nearly every line there is nothing to trim
 		content = strings.TrimLeft(text, " \t")
 	}
 	if content == "" && !long || content != "" && g.isComment(content) {
-		return nil
+		return
 	}
 	if long {
-		return o.refuseUnseen(g, line, tooLong(content))
+		o.refuseUnseen(g, line, tooLong(content))
+		return
 	}
-	return g.line(o, line, text)
+	g.line(o, line, text)
 }
 
 // refuseUnseen refuses a line that its grammar is not shown.
-func (o *output) refuseUnseen(g *grammar, line int, p Problem) error {
+func (o *output) refuseUnseen(g *grammar, line int, p Problem) {
 	if g.end != nil {
-		if err := g.end(o); err != nil {
-			return err
-		}
+		g.end(o)
 	}
 	o.refuse(line, p)
-	return nil
 }
 
 func tooLong(text string) Problem {

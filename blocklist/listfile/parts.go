@@ -39,8 +39,8 @@ func (p *part) readLines(g *grammar, out *output, clone bool) error {
 			text = strings.Clone(text)
 		}
 		out.result.Lines++
-		if err := out.take(g, line, text, long || p.long); err != nil {
-			return err
+		if out.take(g, line, text, long || p.long); out.err != nil {
+			return out.err
 		}
 		line++
 	}

@@ -6,16 +6,17 @@ import (
 )
 
 // plainLine reads a line of a plain list; see the package's comment.
-func plainLine(o *output, line int, text string) error {
+func plainLine(o *output, line int, text string) {
 	if e, ok := quickEntry(text, &o.options); ok {
 		e.Line = line
-		return o.add(e)
+		o.add(e)
+		return
 	}
-	return slowPlainLine(o, line, text)
+	slowPlainLine(o, line, text)
 }
 
 // slowPlainLine reads any line of a plain list.
-func slowPlainLine(o *output, line int, text string) error {
+func slowPlainLine(o *output, line int, text string) {
 	s, reason, note := splitComment(strings.TrimLeft(text, " \t"))
 	e, err := parseEntry(s, o.options)
 	if err == nil {
@@ -23,28 +24,28 @@ func slowPlainLine(o *output, line int, text string) error {
 	}
 	if err != nil {
 		o.refuse(line, explain(s, o.options, err))
-		return nil
+		return
 	}
 	o.warn(e, line, s)
 	e.Line, e.Reason, e.Note = line, cleanText(e.Reason), cleanText(e.Note)
-	return o.add(e)
+	o.add(e)
 }
 
 // uncommented reads an entry as a plain list has it, where there is no room for
 // a comment: a cell, a string.
-func (o *output) uncommented(line int, text string) error {
+func (o *output) uncommented(line int, text string) {
 	if len(text) > MaxLine {
 		o.refuse(line, tooLong(text))
-		return nil
+		return
 	}
 	e, err := parseEntry(text, o.options)
 	if err != nil {
 		o.refuse(line, explain(text, o.options, err))
-		return nil
+		return
 	}
 	o.warn(e, line, text)
 	e.Line = line
-	return o.add(e)
+	o.add(e)
 }
 
 // splitUntil takes the expiry out of both parts of a comment.

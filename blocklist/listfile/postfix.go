@@ -16,15 +16,13 @@ type postfix struct {
 	long  bool
 }
 
-func (p *postfix) line(o *output, line int, text string) error {
+func (p *postfix) line(o *output, line int, text string) {
 	if text[0] != ' ' && text[0] != '\t' {
-		if err := p.end(o); err != nil {
-			return err
-		}
+		p.end(o)
 		p.first = line
 	} else if p.first == 0 {
 		o.refuse(line, Problem{Text: text, What: "a line that goes on where nothing began", Hint: "remove the white space in front"})
-		return nil
+		return
 	}
 	if p.text.Len()+len(text) >= MaxLine {
 		p.long = p.long || p.text.Len() > 0
@@ -35,19 +33,18 @@ func (p *postfix) line(o *output, line int, text string) error {
 		}
 		p.text.WriteString(strings.Trim(text, " \t"))
 	}
-	return nil
 }
 
 // end deals with the line that is held back.
-func (p *postfix) end(o *output) error {
+func (p *postfix) end(o *output) {
 	if p.first == 0 {
-		return nil
+		return
 	}
 	line, text, long := p.first, p.text.String(), p.long
 	*p = postfix{}
 	if long {
 		o.refuse(line, tooLong(text))
-		return nil
+		return
 	}
 	pattern, action := cutPattern(text)
 	e, err := o.postfixPattern(pattern)
@@ -57,7 +54,7 @@ func (p *postfix) end(o *output) error {
 	if err == errNoAction {
 		pattern = text
 	}
-	return o.put(line, pattern, e, err)
+	o.put(line, pattern, e, err)
 }
 
 // cutPattern splits at the first white space outside quotes.

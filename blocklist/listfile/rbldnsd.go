@@ -17,18 +17,19 @@ type rbldnsd struct {
 	other bool       // inside a $DATASET that is of another kind
 }
 
-func (r *rbldnsd) line(o *output, line int, text string) error {
+func (r *rbldnsd) line(o *output, line int, text string) {
 	s := trim(text)
 	if rest, ok := directive(s); ok {
-		return r.directive(o, line, s, rest)
+		r.directive(o, line, s, rest)
+		return
 	}
 	if r.other {
 		o.remark(noteDataset, line, s)
-		return nil
+		return
 	}
 	if value, ok := strings.CutPrefix(s, ":"); ok {
 		r.text, _ = splitValue(value)
-		return nil
+		return
 	}
 	if excluded, ok := strings.CutPrefix(s, "!"); ok {
 		s = "!" + strings.TrimLeft(excluded, " \t")
@@ -52,7 +53,7 @@ func (r *rbldnsd) line(o *output, line int, text string) error {
 			e.Reason = r.expand(value, name)
 		}
 	}
-	return o.put(line, name, e, err)
+	o.put(line, name, e, err)
 }
 
 // entry reads a name: alone it stands for itself, .name for its subdomains as
@@ -116,11 +117,11 @@ func directive(s string) (string, bool) {
 	return strings.CutPrefix(s, "$")
 }
 
-func (r *rbldnsd) directive(o *output, line int, text, s string) error {
+func (r *rbldnsd) directive(o *output, line int, text, s string) {
 	word, rest := cutPattern(s)
 	switch word {
 	case "TIMESTAMP":
-		return r.timestamp(o, line, text, strings.Fields(rest))
+		r.timestamp(o, line, text, strings.Fields(rest))
 	case "DATASET":
 		kind, _ := cutPattern(rest)
 		kind, _, _ = strings.Cut(kind, ":")
@@ -131,11 +132,10 @@ func (r *rbldnsd) directive(o *output, line int, text, s string) error {
 	default:
 		if len(word) == 1 && '0' <= word[0] && word[0] <= '9' {
 			r.vars[word[0]-'0'] = rest
-			return nil
+			return
 		}
 		o.refuse(line, Problem{Text: text, What: "a directive that rbldnsd does not have"})
 	}
-	return nil
 }
 
 // clockSkew is by how much a file may be from the future: its times have no
@@ -143,46 +143,46 @@ func (r *rbldnsd) directive(o *output, line int, text, s string) error {
 const clockSkew = 24 * time.Hour
 
 // timestamp reads "$TIMESTAMP made expires".
-func (r *rbldnsd) timestamp(o *output, line int, text string, fields []string) error {
+func (r *rbldnsd) timestamp(o *output, line int, text string, fields []string) {
 	wrong := Problem{
 		Text: text, What: "a $TIMESTAMP that is no time",
 		Hint: "it reads $TIMESTAMP 2026:12:31:18:00:00 and may go on with a second time, or with +2d",
 	}
 	if len(fields) == 0 || len(fields) > 2 {
 		o.refuse(line, wrong)
-		return nil
+		return
 	}
 	made, ok := parseStamp(fields[0])
 	if !ok {
 		o.refuse(line, wrong)
-		return nil
+		return
 	}
 	if !made.IsZero() && made.Unix() > o.options.Now+int64(clockSkew/time.Second) {
-		return fmt.Errorf("line %d: %w: its $TIMESTAMP, %s, is in the future; rbldnsd does not load such a file either",
-			line, ErrSyntax, made.Format(time.RFC3339))
+		o.fail(fmt.Errorf("line %d: %w: its $TIMESTAMP, %s, is in the future; rbldnsd does not load such a file either",
+			line, ErrSyntax, made.Format(time.RFC3339)))
+		return
 	}
 	if len(fields) == 1 {
-		return nil
+		return
 	}
 	if relative, ok := strings.CutPrefix(fields[1], "+"); ok {
 		d, ok := parseSpan(relative)
 		if !ok || made.IsZero() {
 			o.refuse(line, wrong)
-			return nil
+			return
 		}
 		r.until = max(1, made.Add(d).Unix())
-		return nil
+		return
 	}
 	expires, ok := parseStamp(fields[1])
 	if !ok {
 		o.refuse(line, wrong)
-		return nil
+		return
 	}
 	r.until = 0
 	if !expires.IsZero() {
 		r.until = max(1, expires.Unix())
 	}
-	return nil
 }
 
 // parseStamp reads yyyy:mm:dd[:hh[:mi[:ss]]], whose colons may be hyphens or

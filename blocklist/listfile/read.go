@@ -100,7 +100,7 @@ func readLines(r *bufio.Reader, out *output) error {
 		}
 	}
 	if g.end != nil {
-		return g.end(out)
+		g.end(out)
 	}
-	return nil
+	return out.err
 }

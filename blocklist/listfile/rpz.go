@@ -27,7 +27,7 @@ type zone struct {
 	holding  bool
 }
 
-func (z *zone) line(o *output, line int, text string) error {
+func (z *zone) line(o *output, line int, text string) {
 	data, comment, open := cutZoneComment(text)
 	if z.first != 0 {
 		data = z.inside + " " + data
@@ -37,10 +37,11 @@ func (z *zone) line(o *output, line int, text string) error {
 	if open > 0 {
 		if len(data) > MaxLine {
 			z.first, z.inside = 0, ""
-			return z.refuse(o, line, tooLong(data))
+			z.refuse(o, line, tooLong(data))
+			return
 		}
 		z.first, z.inside = line, data
-		return nil
+		return
 	}
 	z.first, z.inside = 0, ""
 	if strings.ContainsAny(data, "()") {
@@ -48,16 +49,17 @@ func (z *zone) line(o *output, line int, text string) error {
 	}
 	fields := strings.Fields(data)
 	if len(fields) == 0 {
-		return nil
+		return
 	}
 	if strings.HasPrefix(data, "$") {
-		return z.directive(o, line, data, fields)
+		z.directive(o, line, data, fields)
+		return
 	}
 	if data[0] != ' ' && data[0] != '\t' {
 		z.owner = z.absolute(fields[0])
 		fields = fields[1:]
 	}
-	return z.record(o, line, trim(data), fields, comment)
+	z.record(o, line, trim(data), fields, comment)
 }
 
 var withoutParentheses = strings.NewReplacer("(", " ", ")", " ")
@@ -83,7 +85,7 @@ func cutZoneComment(s string) (data, comment string, open int) {
 	return s, "", open
 }
 
-func (z *zone) directive(o *output, line int, text string, fields []string) error {
+func (z *zone) directive(o *output, line int, text string, fields []string) {
 	switch {
 	case strings.EqualFold(fields[0], "$ORIGIN") && len(fields) > 1:
 		z.origin = z.absolute(fields[1])
@@ -92,9 +94,9 @@ func (z *zone) directive(o *output, line int, text string, fields []string) erro
 		}
 	case strings.EqualFold(fields[0], "$TTL"):
 	default:
-		return z.put(o, line, text, Entry{}, unsupported{what: "a directive that is not followed", hint: "write the records out"})
+		z.put(o, line, text, Entry{}, unsupported{what: "a directive that is not followed", hint: "write the records out"})
+		return
 	}
-	return nil
 }
 
 // absolute returns a name with the origin, without a final dot.
@@ -118,12 +120,13 @@ var (
 )
 
 // record deals with what follows the owner: [TTL] [class] type data.
-func (z *zone) record(o *output, line int, text string, fields []string, comment string) error {
+func (z *zone) record(o *output, line int, text string, fields []string, comment string) {
 	for len(fields) > 0 && (isTTL(fields[0]) || strings.EqualFold(fields[0], "IN")) {
 		fields = fields[1:]
 	}
 	if len(fields) < 2 {
-		return z.put(o, line, text, Entry{}, errNoRecord)
+		z.put(o, line, text, Entry{}, errNoRecord)
+		return
 	}
 	switch kind := strings.ToUpper(fields[0]); kind {
 	case "SOA":
@@ -138,11 +141,12 @@ func (z *zone) record(o *output, line int, text string, fields []string, comment
 		if err == nil {
 			e, err = commented(e, comment)
 		}
-		return z.put(o, line, text, e, err)
+		z.put(o, line, text, e, err)
+		return
 	default:
-		return z.put(o, line, text, Entry{}, errNoRecord)
+		z.put(o, line, text, Entry{}, errNoRecord)
+		return
 	}
-	return nil
 }
 
 // isTTL reports whether a field is a time to live: digits, with units perhaps.
@@ -219,22 +223,21 @@ func cutSuffixFold(name, zone string) (string, bool) {
 }
 
 // put passes an entry on, after what is held back; an exact name it holds back.
-func (z *zone) put(o *output, line int, text string, e Entry, err error) error {
+func (z *zone) put(o *output, line int, text string, e Entry, err error) {
 	e.Line = line
 	if err == nil && z.holding && e.Kind == sender.KindSubdomains && z.pairs(e) && !o.options.Exact {
 		e = z.held
 		e.Kind, e.Key = sender.KindDomain, e.Key[1:]
 		z.holding = false
-		return o.put(e.Line, z.heldText, e, nil)
+		o.put(e.Line, z.heldText, e, nil)
+		return
 	}
-	if err := z.flush(o); err != nil {
-		return err
-	}
+	z.flush(o)
 	if err == nil && e.Kind == sender.KindAtDomain {
 		z.held, z.heldText, z.holding = e, text, true
-		return nil
+		return
 	}
-	return o.put(line, text, e, err)
+	o.put(line, text, e, err)
 }
 
 // pairs reports whether e, for subdomains, says what the entry held back says
@@ -245,30 +248,24 @@ func (z *zone) pairs(e Entry) bool {
 		e.Reason == h.Reason && e.Note == h.Note && e.Line == h.Line+1
 }
 
-func (z *zone) flush(o *output) error {
+func (z *zone) flush(o *output) {
 	if !z.holding {
-		return nil
+		return
 	}
 	z.holding = false
-	return o.put(z.held.Line, z.heldText, z.held, nil)
+	o.put(z.held.Line, z.heldText, z.held, nil)
 }
 
-func (z *zone) refuse(o *output, line int, p Problem) error {
-	if err := z.flush(o); err != nil {
-		return err
-	}
+func (z *zone) refuse(o *output, line int, p Problem) {
+	z.flush(o)
 	o.refuse(line, p)
-	return nil
 }
 
 // end deals with what is left over.
-func (z *zone) end(o *output) error {
-	if err := z.flush(o); err != nil {
-		return err
-	}
+func (z *zone) end(o *output) {
+	z.flush(o)
 	if z.first != 0 {
 		o.refuse(z.first, Problem{Text: z.inside, What: "a parenthesis that is never closed", Hint: "close it"})
 		z.first, z.inside = 0, ""
 	}
-	return nil
 }

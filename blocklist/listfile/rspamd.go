@@ -14,12 +14,13 @@ var (
 
 // rspamdLine reads a line of a map of rspamd: a key, which may be quoted, and
 // perhaps a value: a number, which is a score and dropped, or a text.
-func rspamdLine(o *output, line int, text string) error {
+func rspamdLine(o *output, line int, text string) {
 	s, reason, note := splitComment(trim(text))
 	s = trim(s)
 	key, value := cutPattern(s)
 	if strings.HasPrefix(s, "/") {
-		return o.put(line, s, Entry{}, errRegexp) // it may have white space inside
+		o.put(line, s, Entry{}, errRegexp) // it may have white space inside
+		return
 	}
 	e, err := o.rspamdKey(unquoteKey(key))
 	if err == nil {
@@ -35,7 +36,7 @@ func rspamdLine(o *output, line int, text string) error {
 			err = errFlag
 		}
 	}
-	return o.put(line, key, e, err)
+	o.put(line, key, e, err)
 }
 
 // isFlag reports whether a value is one of the module whitelist: bl:, wl: or

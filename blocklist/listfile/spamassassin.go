@@ -21,11 +21,11 @@ var settingNames = strings.NewReplacer("-", "_", "blacklist", "blocklist", "whit
 
 // spamAssassinLine reads a line of Mail::SpamAssassin::Conf: a setting, then
 // patterns of addresses. Other settings are passed over.
-func spamAssassinLine(o *output, line int, text string) error {
+func spamAssassinLine(o *output, line int, text string) {
 	text, comment, _ := strings.Cut(text, "#")
 	fields := strings.Fields(text)
 	if len(fields) == 0 {
-		return nil // white space of other kinds
+		return // white space of other kinds
 	}
 	setting := settingNames.Replace(strings.ToLower(fields[0]))
 	var allows bool
@@ -50,17 +50,18 @@ func spamAssassinLine(o *output, line int, text string) error {
 	default:
 		if strings.ContainsAny(setting, ".@") {
 			o.refuse(line, Problem{Text: text, What: "no setting of SpamAssassin", Hint: "a line reads blocklist_from *@example.com"})
-			return nil
+			return
 		}
 		o.remark(noteSetting, line, text)
-		return nil
+		return
 	}
 	if whole != nil {
-		return o.put(line, text, Entry{}, whole)
+		o.put(line, text, Entry{}, whole)
+		return
 	}
 	if len(fields) == 1 {
 		o.refuse(line, Problem{Text: text, What: "a setting without an address", Hint: "write the address behind it"})
-		return nil
+		return
 	}
 	for _, pattern := range fields[1:] {
 		e, err := o.pattern(pattern)
@@ -70,11 +71,8 @@ func spamAssassinLine(o *output, line int, text string) error {
 		if err == nil {
 			e, err = commented(e, comment)
 		}
-		if err := o.put(line, pattern, e, err); err != nil {
-			return err
-		}
+		o.put(line, pattern, e, err)
 	}
-	return nil
 }
 
 // pattern reads a file-glob pattern of addresses, as far as an entry can

@@ -256,10 +256,11 @@ func sameBack(f Format, text string, want Entry) error {
 		return nil
 	}, func(Problem) { refused = true })
 	if f == JSON {
-		s := jsonScanner{in: bufio.NewReaderSize(strings.NewReader(text[1:]), 16), line: 1} // behind the first quote
-		if err := s.string(out, 1); err != nil {
+		var entry string
+		if err := json.Unmarshal([]byte(text), &entry); err != nil {
 			return err
 		}
+		out.uncommented(1, entry)
 	} else if err := readText(f, text, out); err != nil {
 		return err
 	}
@@ -280,12 +281,10 @@ func readText(f Format, text string, out *output) error {
 	for text := range strings.Lines(text) {
 		line++
 		text, long := head(text)
-		if err := out.take(g, line, text, long); err != nil {
-			return err
-		}
+		out.take(g, line, text, long)
 	}
 	if g.end != nil {
-		return g.end(out)
+		g.end(out)
 	}
-	return nil
+	return out.err
 }
