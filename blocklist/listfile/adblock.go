@@ -10,13 +10,13 @@ import (
 )
 
 var (
-	errCosmetic = unsupported{what: "a rule for the look of pages"}
+	errCosmetic = unsupported{what: "a rule about the appearance of pages"}
 	errPart     = unsupported{what: "a rule for some addresses of pages", hint: "a rule for a whole domain reads ||example.com^"}
 )
 
-// adblockLine reads a rule for an ad blocker. Those for whole domains are
-// entries: ||example.com^ and, as an exception, @@||example.com^. As in lists for
-// DNS filters a bare name stands for itself, and lines of hosts files do too.
+// adblockLine reads a rule for an ad blocker. Rules for whole domains are entries:
+// ||example.com^ and, as an exception, @@||example.com^. As in lists for DNS
+// filters, a bare name is that name alone, and lines of hosts files are accepted.
 func adblockLine(o *output, line int, text string) {
 	s := trim(text)
 	switch {
@@ -44,15 +44,15 @@ func adblockLine(o *output, line int, text string) {
 		e, err = o.judged(e, allows)
 	}
 	if err == nil && e.Exception && e.Kind == sender.KindDomain {
-		// It holds against a rule for the name alone too, which is more specific.
+		// The exception also cancels a rule for the name alone, which is more specific.
 		alone := Entry{Key: "@" + e.Key, Kind: sender.KindAtDomain, Exception: true}
 		o.put(line, s, alone, nil)
 	}
 	o.put(line, s, e, err)
 }
 
-// isCosmetic reports whether a rule has one of ## #@# #?# #$# #%# in it, which
-// stand before a selector. "## text" with a blank is a comment in some lists.
+// isCosmetic reports whether a rule contains one of ## #@# #?# #$# #%#, which stand
+// before a selector. "## text" with a blank is a comment in some lists.
 func isCosmetic(s string) bool {
 	for rest := s; ; {
 		at := strings.IndexByte(rest, '#')
@@ -67,7 +67,7 @@ func isCosmetic(s string) bool {
 	}
 }
 
-// wholeDomain are the options that leave a rule one for every request to a
+// wholeDomain are the options with which a rule still applies to every request to a
 // domain.
 var wholeDomain = []string{"important", "all", "document", "doc"}
 

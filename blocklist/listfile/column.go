@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// usualColumns are the names by which a column is found when none is named.
+// usualColumns are the names that a column of entries usually has.
 var usualColumns = []string{
 	"entry", "sender", "email", "e-mail", "email_address", "address", "domain", "domain_name", "hostname", "host",
 }
 
-// findColumn finds the column of the entries by the first record, and says
-// whether that is a header. Without a name or number it is the one with a usual
-// name; where none has, or several, the first. A header without such a name is
-// known by its cell, which is no entry, nor a number.
+// findColumn finds the column of the entries from the first record, and reports
+// whether that is a header. Without Options.Column it is the only one with a usual
+// name, else the first. A header without usual names is recognised by a cell that
+// is neither an entry nor a number.
 func findColumn(o Options, record []string) (column int, header bool, err error) {
 	name := strings.TrimSpace(o.Column)
 	if n, err := strconv.Atoi(name); err == nil {
@@ -53,30 +53,22 @@ func columnsNamed(header []string, names ...string) (columns []int) {
 	return columns
 }
 
-// ordinals are how a note counts columns.
-var ordinals = []string{"first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"}
-
-// noteColumn notes which column is read, by the first record.
+// noteColumn notes which column is read.
 func (o *output) noteColumn(line int, record []string, column int, header bool) {
 	if column >= len(record) || !header && len(record) == 1 {
-		return // each record says so; there is but one
+		return // every record is refused, or there is only one column
 	}
-	which := fmt.Sprintf("number %d", column+1)
-	if column < len(ordinals) {
-		which = "the " + ordinals[column]
-	}
+	name := "without a name"
 	if header {
-		which = fmt.Sprintf("column %q, %s", clip(strings.TrimSpace(record[column])), which)
-	} else {
-		which = "a column without a name, " + which
+		name = strconv.Quote(clip(strings.TrimSpace(record[column])))
 	}
-	o.result.Notes = append(o.result.Notes, fmt.Sprintf("line %d: the entries are in %s", line, which))
+	o.result.Notes = append(o.result.Notes, fmt.Sprintf("line %d: the entries are in column %d, %s", line, column+1, name))
 }
 
-// columnHint is for a column that seems to be the wrong one.
+// columnHint is the hint for a column that seems to be the wrong one.
 const columnHint = "column (--column) is the name or the number of the column with the entries"
 
-// cell reads one record's cell.
+// cell reads the entry of a record.
 func (o *output) cell(r *csv.Reader, record []string, column int) {
 	if column >= len(record) {
 		line, _ := r.FieldPos(0)
@@ -88,29 +80,29 @@ func (o *output) cell(r *csv.Reader, record []string, column int) {
 		return
 	}
 	line, _ := r.FieldPos(column)
-	s := strings.Clone(record[column]) // a record is one text, descriptions and all
+	s := strings.Clone(record[column]) // the whole record is one string
 	if isRowNumber(s) {
-		// In a list of addresses that would be the start of one; in a table it
-		// is a number of the rows.
-		o.refuse(line, Problem{Text: s, What: "a number is no sender", Hint: columnHint})
+		// In a list of addresses that would begin an address; in a table it is the
+		// number of a row.
+		o.refuse(line, Problem{Text: s, What: "a number is not a sender", Hint: columnHint})
 		return
 	}
 	o.uncommented(line, s)
 }
 
-// isRowNumber reports whether a cell has digits alone.
+// isRowNumber reports whether a cell consists of digits.
 func isRowNumber(cell string) bool {
 	cell = strings.TrimSpace(cell)
 	return cell != "" && strings.Trim(cell, "0123456789") == ""
 }
 
-// checkColumn makes a table invalid of which nothing can be looked up, such as one
-// of client addresses: without a fault it would pass for a list that is empty.
+// checkColumn makes a table invalid if its column has only unsupported lines, such
+// as client addresses: it would pass for an empty list.
 func (o *output) checkColumn(column, line int) {
 	if r := o.result; r.Entries+r.Expired+r.Invalid == 0 && r.Unsupported > 0 {
 		o.refuse(line, Problem{
 			Text: "column " + strconv.Itoa(column+1),
-			What: "no line of the table has an entry there", Hint: columnHint,
+			What: "the column has no entry", Hint: columnHint,
 		})
 	}
 }

@@ -3,8 +3,8 @@ package listfile
 import "strings"
 
 // CutComment cuts a line of a plain list before the # of its trailing comment.
-// Without one the whole line is the entry. A line that is nothing but a comment
-// is not for it.
+// Without a comment the whole line is the entry. The line must not be a comment
+// line.
 func CutComment(line string) (entry, comment string) {
 	if at := commentStart(line); at >= 0 {
 		return line[:at], line[at:]
@@ -12,9 +12,8 @@ func CutComment(line string) (entry, comment string) {
 	return line, ""
 }
 
-// ParseLine reads one line of a plain list as Read does. It says false where the
-// line has no entry: it is empty, a comment, or invalid. An entry whose time is
-// over is one nevertheless.
+// ParseLine parses one line of a plain list, and reports whether it has an entry,
+// expired or not. It has none if it is empty, a comment or invalid.
 func ParseLine(line string, o Options) (e Entry, ok bool) {
 	if strings.ContainsAny(line, "\n\x00") {
 		return Entry{}, false

@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// CountLines returns how many lines a file has, comments and empty ones included, but
-// at most so many. A packed file is unpacked as [Read] does it.
+// CountLines returns the number of lines of a file, comments and empty lines
+// included, but at most most. It unpacks a file as [Reader] does.
 func CountLines(r io.Reader, most int) (n int, err error) {
 	p, err := unpack(r, Options{})
 	if err != nil {

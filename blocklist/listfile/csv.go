@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// maxRecord bounds a record of a CSV file, which may have line feeds inside
-// quotes: a quote that is never closed would have the rest of the file in it.
+// maxRecord bounds a record of a CSV file or an element of a JSON array, since a
+// quote that is never closed would swallow the rest of the file.
 const maxRecord = 1 << 20
 
-// readCSV reads a table of comma-separated values (RFC 4180). A semicolon or a
-// tabulator may stand for the comma where the first record has none. A cell is
-// read as an entry of a plain list, without a comment.
+// readCSV reads a table of comma-separated values (RFC 4180). If the first record
+// has no comma, semicolons or tabs may separate the cells. A cell is an entry of a
+// plain list, without a comment.
 func readCSV(o *output, in *bufio.Reader) error {
 	if err := skipMark(in); err != nil {
 		return err
@@ -38,7 +38,7 @@ func readCSV(o *output, in *bufio.Reader) error {
 		case errors.As(err, &syntax):
 			o.refuse(syntax.StartLine, Problem{
 				Text: strings.Join(record, string(r.Comma)), What: syntax.Err.Error(),
-				Hint: `put a cell that has a quote in it in quotes, and write the quote twice`,
+				Hint: `enclose a cell that contains a quote in quotes, and double the quote`,
 			})
 			continue
 		case err != nil:
@@ -64,16 +64,16 @@ func readCSV(o *output, in *bufio.Reader) error {
 // skipMark skips a byte order mark.
 func skipMark(in *bufio.Reader) error {
 	if start, _ := in.Peek(len(bom)); string(start) != bom {
-		return nil // an error comes again when it is read
+		return nil // reading returns an error again
 	}
 	_, err := in.Discard(len(bom))
 	return err
 }
 
-// separator finds what stands between cells, by the first line that is no
+// separator returns the character between cells, from the first line that is not a
 // comment.
 func separator(in *bufio.Reader) rune {
-	start, _ := in.Peek(readBuffer) // an error comes again when it is read
+	start, _ := in.Peek(readBuffer) // reading returns an error again
 	for line := range bytes.Lines(start) {
 		if len(bytes.TrimSpace(line)) == 0 || line[0] == '#' {
 			continue
@@ -88,14 +88,14 @@ func separator(in *bufio.Reader) rune {
 	return ','
 }
 
-// textReader reads a text as it is, and fails at a NUL.
+// textReader reads a text, counts its lines and fails at a NUL.
 type textReader struct {
 	in    *bufio.Reader
 	read  int64
 	feeds int
 	last  byte
 
-	limit int64 // up to where may be read; 0: to the end
+	limit int64 // number of bytes that may be read; 0 means all
 }
 
 func (t *textReader) Read(p []byte) (int, error) {
@@ -117,7 +117,7 @@ func (t *textReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// lines returns how many lines were read, the last one with or without its end.
+// lines returns the number of lines that were read, with or without a last line end.
 func (t *textReader) lines() int {
 	if t.last != '\n' && t.read > 0 {
 		return t.feeds + 1

@@ -11,28 +11,27 @@ import (
 	"strings"
 )
 
-// Detect recognises the format of a list by how it starts (some KiB, unpacked),
-// and says why. A list whose lines are entries of a plain one is plain; so is
-// what is not recognised.
+// Detect recognises the format of a list from its beginning (some KiB, unpacked),
+// and says why. If nothing else is recognised the list is plain.
 func Detect(start []byte) (Format, string) {
 	g := guessFormat(start)
 	return g.format, g.why
 }
 
-// guess is what a file looks like.
+// guess is the format that a file seems to have.
 type guess struct {
 	format Format
 	why    string
-	lines  int // that speak for it
+	lines  int // number of lines in that format
 }
 
-// guessLines is how many lines are looked at, at most.
+// guessLines is the greatest number of lines that are examined.
 const guessLines = 500
 
-// guessFormat lets each line speak for a format. Some lines, headers and
-// directives, settle it alone, since nearly all others may be bare names; rules
-// that no other format has must outnumber those; else half of all is wanted, or
-// the list is plain.
+// guessFormat lets each line vote for a format. Some lines, such as headers and
+// directives, decide alone, since nearly all others may be bare names. Rules that
+// no other format has must outnumber those. Any other format needs half of the
+// votes, or the list is plain.
 func guessFormat(start []byte) guess {
 	start = bytes.TrimPrefix(start, []byte(bom))
 	if trimmed := bytes.TrimLeft(start, " \t\r\n"); startsJSON(trimmed) {
@@ -61,18 +60,18 @@ func guessFormat(start []byte) guess {
 			break
 		}
 	}
-	return count(votes, significant, start)
+	return decide(votes, significant, start)
 }
 
-// vote is the lines that speak for a format.
+// vote counts the lines that vote for a format.
 type vote struct {
 	lines int
-	line  int    // the first of them
-	sure  int    // the first that no other format has; 0 none
-	text  string // of it
+	line  int    // number of the first of them
+	sure  int    // number of the first that no other format has; 0 means none
+	text  string // text of that line
 }
 
-// marks say what it is that speaks for a format.
+// marks describe the lines that vote for a format.
 var marks = map[Format]string{
 	Hosts:         "an address and a name",
 	PostfixAccess: "a pattern and an action",
@@ -84,15 +83,15 @@ var marks = map[Format]string{
 	RPZ:           "records of a zone",
 }
 
-// distinct are formats whose lines cannot be taken for those of others.
+// distinct are formats whose lines cannot be mistaken for those of others.
 var distinct = []Format{SpamAssassin, Adblock, Dnsmasq, RPZ}
 
-func count(votes map[Format]*vote, significant int, start []byte) guess {
+func decide(votes map[Format]*vote, significant int, start []byte) guess {
 	plain := 0
 	if v := votes[Plain]; v != nil {
 		plain = v.lines
 	}
-	for _, f := range Formats { // in this order, for the same answer each time
+	for _, f := range Formats { // in a fixed order, for the same answer each time
 		if v := votes[f]; v != nil && v.sure > 0 {
 			return guess{f, fmt.Sprintf("line %d has what only such a file has: %s", v.sure, v.text), v.lines}
 		}
@@ -131,8 +130,8 @@ var (
 	rspamdScored     = regexp.MustCompile(`^\S*[.@]\S*\s+-?[0-9]+(\.[0-9]+)?\s*(#|$)`)
 )
 
-// formatOfLine says which format a line speaks for, "" for none, and whether
-// that settles it.
+// formatOfLine returns the format that a line votes for, or "", and reports whether
+// that decides.
 func formatOfLine(text string) (f Format, sure bool) {
 	s := trim(text)
 	switch {
@@ -174,8 +173,8 @@ func formatOfLine(text string) (f Format, sure bool) {
 	return "?", false
 }
 
-// startsJSON reports whether a text starts as an array of strings does. An
-// address literal in a plain list has no quote behind its bracket.
+// startsJSON reports whether a text starts as an array of strings does. The bracket
+// of an address literal in a plain list is not followed by a quote.
 func startsJSON(s []byte) bool {
 	if len(s) == 0 || s[0] != '[' {
 		return false
@@ -184,8 +183,8 @@ func startsJSON(s []byte) bool {
 	return len(s) > 0 && (s[0] == '"' || s[0] == ']' && len(bytes.TrimSpace(s)) == 1)
 }
 
-// guessTable reports whether nearly all records have as many cells as the
-// first, which are more than one.
+// guessTable reports whether nearly all records have as many cells as the first
+// one, and more than one.
 func guessTable(start []byte) (guess, bool) {
 	in := bufio.NewReaderSize(bytes.NewReader(start), readBuffer)
 	r := csv.NewReader(in)
@@ -209,12 +208,12 @@ func guessTable(start []byte) (guess, bool) {
 	return guess{CSV, fmt.Sprintf("%d of %d records looked at have %d cells, with %q between them", same, records, cells, r.Comma), same}, true
 }
 
-// guessSure is how many lines must speak for another format than the one that
-// is set, before that is mentioned.
+// guessSure is the number of lines that must vote for another format than the
+// configured one before a hint says so.
 const guessSure = 3
 
-// choose settles the format, by how the file starts where it is Auto. Where
-// another was set than the file looks like, its first problem says so.
+// choose sets the format, which Auto detects. If the file looks like another format
+// than the configured one, the hint of its first problem says so.
 func (o *output) choose(start []byte) {
 	f := o.options.Format
 	if f == "" {

@@ -102,7 +102,7 @@ func TestWrongFormat(t *testing.T) {
 func TestUnknownFormat(t *testing.T) {
 	for _, workers := range []int{1, 2} {
 		got := readParallel(strings.NewReader("x"), Options{Format: "xml"}, workers)
-		if got.err == nil || !strings.Contains(got.err.Error(), `unknown format "xml"; write one of auto, plain, hosts`) {
+		if got.err == nil || !strings.Contains(got.err.Error(), `unknown format "xml"; use one of auto, plain, hosts`) {
 			t.Error(got.err)
 		}
 	}

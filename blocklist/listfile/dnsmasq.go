@@ -7,7 +7,7 @@ import (
 
 var (
 	errForwards = unsupported{
-		what: "names that are asked of another server, which blocks nothing",
+		what: "names that another server answers, which blocks nothing",
 		hint: "lists that block write address=/example.com/ or local=/example.com/", spares: true,
 	}
 	errOwnAddress = unsupported{what: errRealHost.what, hint: errRealHost.hint, spares: true}
@@ -15,7 +15,7 @@ var (
 )
 
 // dnsmasqLine reads a line of dnsmasq.conf: address=, server= and local= with
-// domains between slashes. Other settings are passed over.
+// domains between slashes. It skips other settings.
 func dnsmasqLine(o *output, line int, text string) {
 	s, comment := trim(text), ""
 	if at := commentStart(s); at >= 0 {
@@ -24,7 +24,7 @@ func dnsmasqLine(o *output, line int, text string) {
 	setting, value, ok := strings.Cut(s, "=")
 	setting, value = strings.TrimPrefix(trim(setting), "--"), trim(value)
 	if !ok && strings.ContainsAny(setting, ". \t/") {
-		o.refuse(line, Problem{Text: s, What: "no setting of dnsmasq", Hint: "a line reads address=/example.com/"})
+		o.refuse(line, Problem{Text: s, What: "not a setting of dnsmasq", Hint: "a line reads address=/example.com/"})
 		return
 	}
 	isAddress := setting == "address"
@@ -36,7 +36,7 @@ func dnsmasqLine(o *output, line int, text string) {
 	target := names[len(names)-1]
 	names = names[:len(names)-1]
 	if len(names) == 0 {
-		o.refuse(line, Problem{Text: s, What: "a domain without a slash behind it", Hint: "a line reads address=/example.com/"})
+		o.refuse(line, Problem{Text: s, What: "a domain without a slash after it", Hint: "a line reads address=/example.com/"})
 		return
 	}
 	for _, name := range names {
@@ -51,7 +51,7 @@ func dnsmasqLine(o *output, line int, text string) {
 	}
 }
 
-// dnsmasqName reads a domain, which stands for its subdomains too.
+// dnsmasqName reads a domain, which includes its subdomains.
 func (o *output) dnsmasqName(s string) (Entry, error) {
 	switch {
 	case s == "#", s == "*":
@@ -64,12 +64,12 @@ func (o *output) dnsmasqName(s string) (Entry, error) {
 	return o.starred(strings.TrimPrefix(s, "."), o.wide)
 }
 
-// dnsmasqTarget tells from what a name is answered with whether it is blocked.
+// dnsmasqTarget decides from the answer for a name whether it is blocked.
 func (o *output) dnsmasqTarget(e Entry, target string, isAddress bool) (Entry, error) {
 	switch {
 	case target == "", isAddress && target == "#":
 		return o.judged(e, false)
-	case target == "#": // the standard servers, whatever else is said
+	case target == "#": // the standard servers, in spite of other lines
 		return o.judged(e, true)
 	case !isAddress:
 		return e, errForwards

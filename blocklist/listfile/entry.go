@@ -13,19 +13,19 @@ var (
 	errEverything  = errors.New("this would match everything")
 	errWildcard    = errors.New(`a "*" inside an entry`)
 	errLiteral     = errors.New(`an address literal without an "@" in front`)
-	errIP          = errors.New("an IP address is no sender")
+	errIP          = errors.New("an IP address is not a sender")
 	errSpace       = errors.New("white space inside an entry")
 	errSingleLabel = errors.New("a single label covers every domain below it")
 	errSuffix      = errors.New("a public suffix covers the domains of strangers")
 )
 
-// errForeign is a character that some domain in mail may have, but that in a
-// list is the trace of another format.
+// errForeign is a character that some domains in mail have, but that in a list
+// indicates another format.
 type errForeign byte
 
 func (c errForeign) Error() string { return `"` + string(rune(c)) + `" in the domain` }
 
-// ParseEntry reads one entry, without a comment. The error is a Problem.
+// ParseEntry parses one entry without a comment. The error is a Problem.
 func ParseEntry(text string, o Options) (Entry, error) {
 	e, err := parseEntry(text, o)
 	if err != nil {
@@ -53,7 +53,7 @@ func parseEntry(s string, o Options) (Entry, error) {
 	return e, err
 }
 
-// unwrap drops one pair of angle brackets. Two are left for the error message.
+// unwrap removes one pair of angle brackets. It leaves two for the error message.
 func unwrap(s string) string {
 	if len(s) < 2 || s[0] != '<' || s[len(s)-1] != '>' {
 		return s
@@ -67,8 +67,8 @@ func unwrap(s string) string {
 
 func trim(s string) string { return strings.Trim(s, " \t") }
 
-// parseForm tells the forms of an entry apart. Exception and brackets are off;
-// what is empty now is the null sender.
+// parseForm distinguishes the forms of an entry without exception mark and
+// brackets. What is empty now is the null sender.
 func parseForm(s string, o Options) (Entry, error) {
 	if s == "" {
 		return Entry{Key: "<>", Kind: sender.KindNull}, nil
@@ -95,7 +95,7 @@ func parseForm(s string, o Options) (Entry, error) {
 	return domain(s, sender.KindDomain, o)
 }
 
-// address reads "user@example.com".
+// address parses "user@example.com".
 func address(s string) (Entry, error) {
 	a, err := sender.Parse(s)
 	if err != nil {
@@ -104,14 +104,14 @@ func address(s string) (Entry, error) {
 	if err := checkDomain(a.Domain()); err != nil {
 		return Entry{}, err
 	}
-	// The raw text is looked at: in quotes a * is meant as it stands.
+	// In quotes a * is an ordinary character.
 	if strings.Contains(a.Local(), "*") && !strings.Contains(s, `"`) {
 		return Entry{}, errWildcard
 	}
 	return Entry{Key: a.String(), Kind: sender.KindAddress}, nil
 }
 
-// local reads the local part of "user@".
+// local parses the local part of "user@".
 func local(s string) (Entry, error) {
 	l, err := sender.NormalizeLocal(s)
 	if err != nil {
@@ -123,7 +123,7 @@ func local(s string) (Entry, error) {
 	return Entry{Key: l + "@", Kind: sender.KindLocal}, nil
 }
 
-// atDomain reads the domain or literal of "@example.com".
+// atDomain parses the domain or literal of "@example.com".
 func atDomain(s string) (Entry, error) {
 	d, err := sender.NormalizeDomain(s)
 	if err != nil {
@@ -135,7 +135,7 @@ func atDomain(s string) (Entry, error) {
 	return Entry{Key: "@" + d, Kind: sender.KindAtDomain}, nil
 }
 
-// domain reads the domain of an entry without an @.
+// domain parses the domain of an entry without an @.
 func domain(s string, k sender.Kind, o Options) (Entry, error) {
 	d, err := sender.NormalizeDomain(s)
 	if err != nil {
@@ -173,7 +173,7 @@ var foreign = func() (t [256]bool) {
 	return t
 }()
 
-// checkDomain refuses a normalised domain with a foreign character.
+// checkDomain refuses a normalised domain that contains a foreign character.
 func checkDomain(d string) error {
 	for i := range len(d) {
 		if foreign[d[i]] {
@@ -183,9 +183,9 @@ func checkDomain(d string) error {
 	return nil
 }
 
-// isIP reports whether a domain in normal form is an IPv4 address, a range of
-// them, or the first octets of one: no top-level domain is a number. (IPv6 has
-// colons and is no domain.) For nearly every domain the last byte tells.
+// isIP reports whether a domain in normal form is an IPv4 address, a range of them,
+// or the first octets of one: no top-level domain is a number. (IPv6 addresses have
+// colons and are not domains.) For nearly every domain the last byte decides.
 func isIP(d string) bool {
 	last := d[strings.LastIndexByte(d, '.')+1:]
 	return isDigit(last[len(last)-1]) && strings.Trim(last, "0123456789") == ""

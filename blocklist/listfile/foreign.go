@@ -9,13 +9,13 @@ import (
 	"spamgate/blocklist/sender"
 )
 
-// unsupported is the error of a line that means something in its format, but
-// nothing that can be looked up here.
+// unsupported is the error of a line that has a meaning in its format, but none
+// that can be looked up here.
 type unsupported struct {
 	what, hint string
 
-	// spares says that whom the line is about its program does not block, even
-	// where another line blocks a domain above: an exception, in a block list.
+	// spares means that the format's program does not block the line's senders, even
+	// if another line blocks a domain above: in a block list it is an exception.
 	spares bool
 }
 
@@ -24,14 +24,14 @@ func (u unsupported) Error() string { return u.what }
 const noClients = "client addresses are not checked here"
 
 var (
-	errClient = unsupported{what: "an IP address is no sender", hint: noClients}
-	errRegexp = unsupported{what: "a regular expression", hint: "list what it should match: a domain, *.example.com for its subdomains, user@ for a local part"}
+	errClient = unsupported{what: "an IP address is not a sender", hint: noClients}
+	errRegexp = unsupported{what: "a regular expression", hint: "list the senders that it should match: a domain, *.example.com for its subdomains, user@ for a local part"}
 	errGlob   = unsupported{what: "a pattern that no entry can express", hint: "*@example.com and *.example.com can be expressed"}
 	errBlocks = errors.New("a line that blocks, in an allow list")
 )
 
-// put passes on what was read of a line in a format other than plain, or
-// reports why that is no entry.
+// put passes on the entry of a line in a format other than plain, or reports why it
+// has none.
 func (o *output) put(line int, text string, e Entry, err error) {
 	if err != nil {
 		var u unsupported
@@ -46,8 +46,8 @@ func (o *output) put(line int, text string, e Entry, err error) {
 	o.add(e)
 }
 
-// foreignProblem makes the Problem for a text that is no entry of its format. Its
-// hints name no plain entry to write instead: that would be wrong there.
+// foreignProblem makes the Problem for a text that is not an entry of its format.
+// Its hints do not name a plain entry, which would be wrong in that format.
 func foreignProblem(text string, err error) Problem {
 	p := Problem{Text: text, What: err.Error()}
 	var u unsupported
@@ -70,9 +70,9 @@ func foreignProblem(text string, err error) Problem {
 	return p
 }
 
-// judged says what an entry of a format means here that writes for itself
-// whether it blocks or allows: in a block list what allows is an exception, in an
-// allow list there is room for nothing else.
+// judged applies the list's type to an entry of a format that says whether it
+// blocks or allows. In a block list an entry that allows is an exception; an allow
+// list takes no others.
 func (o *output) judged(e Entry, allows bool) (Entry, error) {
 	if o.options.Allow && !allows {
 		return e, errBlocks
@@ -81,8 +81,7 @@ func (o *output) judged(e Entry, allows bool) (Entry, error) {
 	return e, nil
 }
 
-// wide reads the name of a format whose names stand for subdomains too, unless
-// the list is exact.
+// wide parses a name that includes its subdomains, unless the list is exact.
 func (o *output) wide(name string) (Entry, error) {
 	if o.options.Exact {
 		return domain(name, sender.KindAtDomain, o.options)
@@ -90,13 +89,13 @@ func (o *output) wide(name string) (Entry, error) {
 	return domain(name, sender.KindDomain, o.options)
 }
 
-// exactly reads the name of a format whose names stand for themselves alone.
-// (It is checked like any other: a line that blocks "com" is a mistake.)
+// exactly parses a name without its subdomains. It is checked like any other: a
+// line that blocks "com" is a mistake.
 func (o *output) exactly(name string) (Entry, error) {
 	return domain(name, sender.KindAtDomain, o.options)
 }
 
-// starred reads a name that may have *. in front, for its subdomains alone.
+// starred parses a name that may begin with *. for its subdomains alone.
 func (o *output) starred(name string, bare func(string) (Entry, error)) (Entry, error) {
 	if below, ok := strings.CutPrefix(name, "*."); ok {
 		return domain(below, sender.KindSubdomains, o.options)
@@ -113,8 +112,8 @@ func commented(e Entry, comment string) (Entry, error) {
 }
 
 // isClient reports whether s is an IP address, a prefix, a range, or the first
-// octets of an address, as lists of clients have them. A range ends in an address
-// or in octets: 9-11commission.gov is a name.
+// octets of an address, as in lists of clients. A range ends in an address or in
+// octets: 9-11commission.gov is a name.
 func isClient(s string) bool {
 	s, end, _ := strings.Cut(s, "-")
 	if strings.Trim(end, "0123456789./") != "" && !isIPRange(end) {
@@ -133,9 +132,9 @@ func isClient(s string) bool {
 	return len(octets) <= 4
 }
 
-// isSinkhole reports whether lists that answer a name with this address mean
-// that it is blocked. Other loopback addresses say something else: 127.0.1.1 is
-// what Debian gives the host itself in its hosts file.
+// isSinkhole reports whether a list that maps a name to this address blocks the
+// name. Other loopback addresses have another meaning: 127.0.1.1 is the host itself
+// in Debian's hosts file.
 func isSinkhole(a netip.Addr) bool {
 	a = a.Unmap()
 	return a.IsUnspecified() || a == netip.IPv6Loopback() || a == netip.AddrFrom4([4]byte{127, 0, 0, 1})

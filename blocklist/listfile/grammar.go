@@ -5,35 +5,34 @@ import (
 	"strings"
 )
 
-// grammar is how the lines of a format are read.
+// grammar reads the lines of a format.
 type grammar struct {
-	// comments are the bytes that start a line of comment, unless directive
-	// follows.
+	// comments are the bytes that start a comment line, unless directive follows.
 	comments  string
 	directive byte
 
-	// line takes a line that is neither empty nor a comment.
+	// line reads a line that is neither empty nor a comment.
 	line func(o *output, line int, text string)
 
-	// end, if not nil, is called after the last line, and before a line is
-	// refused that line does not get to see: what it has held back is due.
+	// end, if not nil, passes on what line has held back. It is called after the
+	// last line, and before a line is refused that line does not see.
 	end func(o *output)
 
-	// each says that a line means the same wherever it stands, so that a file
-	// may be read in parts.
+	// each means that no line depends on another, so that a file may be read in
+	// parts.
 	each bool
 
-	// whole, if not nil, reads the file instead: it has no lines of its own.
+	// whole, if not nil, reads a file that does not consist of lines.
 	whole func(o *output, in *bufio.Reader) error
 }
 
-// isComment reports whether a line, which starts with what is given, is one.
+// isComment reports whether a line with this content is a comment.
 func (g *grammar) isComment(content string) bool {
 	return strings.IndexByte(g.comments, content[0]) >= 0 &&
 		(g.directive == 0 || len(content) < 2 || content[1] != g.directive)
 }
 
-// grammarOf returns a fresh reader of lines for a format.
+// grammarOf returns a new grammar for a format.
 func grammarOf(f Format) (*grammar, error) {
 	switch f {
 	case "", Plain:

@@ -8,21 +8,21 @@ import (
 	"unicode/utf8"
 )
 
-// hints tell what to do about an error, whatever the text.
+// hints say what to do about an error, for any text.
 var hints = []struct {
 	err  error
 	hint string
 }{
-	{errAllow, "an allow list cannot block; remove the line, or the entry that it should undo"},
+	{errAllow, "an allow list cannot block; remove the line, or the entry that it should cancel"},
 	{errEverything, "name a domain, or write user@ for a local part at any domain"},
-	{errWildcard, "a * stands only in *@example.com and *.example.com; quote a local part that really has one"},
+	{errWildcard, "a * is allowed only in *@example.com and *.example.com; quote a local part that contains one"},
 	{errIP, noClients + "; an address literal is written @[192.0.2.1]"},
 	{errSpace, "write one entry a line; a comment starts with #"},
 	{errSuffix, "list the domains below it, write @ in front for that domain alone, or set allow_public_suffix = true"},
 	{errForeign('#'), "a comment needs white space before its #"},
 }
 
-// explain makes the Problem for a text that is no entry.
+// explain makes the Problem for a text that is not an entry.
 func explain(text string, o Options, err error) Problem {
 	p := Problem{Text: text}
 	text = trim(text)
@@ -30,7 +30,7 @@ func explain(text string, o Options, err error) Problem {
 	case !utf8.ValidString(text):
 		p.Hint = "save the file as UTF-8"
 	case strings.ContainsRune(text, utf8.RuneError):
-		p.Hint = "a character was lost on the way here; write it again and save the file as UTF-8"
+		p.Hint = "a character was lost; write it again and save the file as UTF-8"
 	case isClient(text), err == errIP:
 		err, p.Unsupported = errIP, true
 	case len(text) > 1 && text[0] == '/' && text[1] != '/':
@@ -80,8 +80,8 @@ func words(s string) []string {
 
 const nbsp = '\u00A0'
 
-// suggest looks for the entry that was probably meant: the first of the usual
-// corrections that makes text valid.
+// suggest returns the entry that was probably meant: the first of the usual
+// corrections that makes text valid, or "".
 func suggest(text string, o Options) string {
 	text, exception := strings.CutPrefix(text, "!")
 	if exception && o.Allow {
@@ -103,8 +103,8 @@ func suggest(text string, o Options) string {
 	return ""
 }
 
-// corrections undo what other formats put around an address. Each returns "" or
-// its argument where it has nothing to say.
+// corrections remove what other formats put around an address. Each returns "" or
+// its argument if it does not apply.
 var corrections = []func(string) string{
 	fromHosts,
 	fromName,
@@ -116,7 +116,7 @@ var corrections = []func(string) string{
 	bare,
 }
 
-// fromHosts reads a line of a hosts file: "0.0.0.0 example.com".
+// fromHosts corrects a line of a hosts file: "0.0.0.0 example.com".
 func fromHosts(s string) string {
 	w := words(s)
 	if len(w) < 2 || !isIPRange(w[0]) {
@@ -125,14 +125,14 @@ func fromHosts(s string) string {
 	return w[1]
 }
 
-// fromName reads "A User <user@example.com>".
+// fromName corrects "A User <user@example.com>".
 func fromName(s string) string {
 	_, rest, _ := strings.Cut(s, "<")
 	address, _, _ := strings.Cut(rest, ">")
 	return address
 }
 
-// fromURL reads "https://example.com:8080/path", with less of it too, and
+// fromURL corrects "https://example.com:8080/path" and parts of it, and
 // "mailto:user@example.com".
 func fromURL(s string) string {
 	if _, host, ok := strings.Cut(s, "://"); ok {
@@ -144,7 +144,7 @@ func fromURL(s string) string {
 	return s
 }
 
-// fromWildcard reads wildcards where the grammar has none.
+// fromWildcard corrects wildcards that the grammar does not have.
 func fromWildcard(s string) string {
 	for _, at := range []string{"*@", "@"} {
 		if rest, ok := strings.CutPrefix(s, at); ok && (strings.HasPrefix(rest, ".") || strings.HasPrefix(rest, "*.")) {
@@ -160,7 +160,7 @@ func fromWildcard(s string) string {
 	return ""
 }
 
-// fromLiteral reads an address literal without its @.
+// fromLiteral corrects an address literal without its @.
 func fromLiteral(s string) string {
 	if strings.HasPrefix(s, "[") {
 		return "@" + s
@@ -168,7 +168,7 @@ func fromLiteral(s string) string {
 	return ""
 }
 
-// firstWord reads "example.com REJECT" and "example.com, example.net".
+// firstWord corrects "example.com REJECT" and "example.com, example.net".
 func firstWord(s string) string {
 	w := words(s)
 	if len(w) < 2 || strings.HasSuffix(w[0], "@") || strings.HasPrefix(w[1], "@") {
@@ -177,13 +177,13 @@ func firstWord(s string) string {
 	return bare(w[0])
 }
 
-// beforeHash reads "example.com#comment".
+// beforeHash corrects "example.com#comment".
 func beforeHash(s string) string {
 	before, _, _ := strings.Cut(s, "#")
 	return before
 }
 
-// bare drops punctuation around an entry: 'example.com', ||example.com^
+// bare removes punctuation around an entry: 'example.com', ||example.com^
 func bare(s string) string {
 	return strings.Trim(s, "\"'`,;:|^()[]{}<>/"+string(nbsp))
 }

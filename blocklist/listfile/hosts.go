@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// localNames are what every hosts file begins with. They are skipped.
+// localNames are the names that hosts files begin with. They are skipped.
 var localNames = map[string]bool{
 	"localhost": true, "localhost.localdomain": true, "local": true, "broadcasthost": true,
 	"localhost4": true, "localhost6": true, "localhost4.localdomain4": true, "localhost6.localdomain6": true,
@@ -17,8 +17,8 @@ var localNames = map[string]bool{
 
 var (
 	errNoName    = errors.New("an address without a name")
-	errNoAddress = errors.New("a name without an address in front")
-	errRealHost  = unsupported{what: "an address that a host really has, which blocks nothing", hint: "lists that block write 0.0.0.0, 127.0.0.1, :: or ::1"}
+	errNoAddress = errors.New("a name without an address before it")
+	errRealHost  = unsupported{what: "a real address of a host, which blocks nothing", hint: "lists that block write 0.0.0.0, 127.0.0.1, :: or ::1"}
 )
 
 // hostsLine reads a line of a hosts file, hosts(5): an address, then names.
@@ -26,7 +26,7 @@ func hostsLine(o *output, line int, text string) {
 	content, comment, _ := strings.Cut(text, "#")
 	fields := strings.Fields(content)
 	if len(fields) == 0 {
-		return // white space of other kinds
+		return // other white space
 	}
 	addr, err := netip.ParseAddr(fields[0])
 	if err != nil {
@@ -42,7 +42,7 @@ func hostsLine(o *output, line int, text string) {
 		return
 	}
 	if addr.IsLoopback() && slices.ContainsFunc(fields[1:], isLocalhost) {
-		o.remark(noteLocalhost, line, text) // the other names are the host's own
+		o.remark(noteLocalhost, line, text) // its other names are the host's own
 		return
 	}
 	for _, name := range fields[1:] {
@@ -61,7 +61,7 @@ func hostsLine(o *output, line int, text string) {
 	}
 }
 
-// isLocalhost reports whether a name is one of the host that the file is on.
+// isLocalhost reports whether a name means the host itself.
 func isLocalhost(name string) bool {
 	name = strings.ToLower(name)
 	return strings.HasPrefix(name, "localhost") && localNames[name]

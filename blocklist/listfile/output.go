@@ -9,8 +9,8 @@ import (
 	"spamgate/blocklist/sender"
 )
 
-// output is where the readers of all formats put what they find. It counts, and
-// does what is the same for all of them.
+// output takes what the grammars of all formats read. It counts, and does what all
+// formats have in common.
 type output struct {
 	options Options
 	entry   func(Entry) error
@@ -20,7 +20,7 @@ type output struct {
 	err     error // the first error; nothing is passed on after it
 }
 
-// newOutput fixes the time, so that all of a file is judged by one.
+// newOutput returns an output. All entries of a file expire by the same clock.
 func newOutput(o Options, entry func(Entry) error, problem func(Problem)) *output {
 	if problem == nil {
 		problem = func(Problem) {}
@@ -47,8 +47,7 @@ func (o *output) add(e Entry) {
 	o.err = o.entry(e)
 }
 
-// warn notes an entry that covers the names of strangers whom their owner let
-// in, such as github.io.
+// warn notes an entry that covers names of the owner's customers, such as github.io.
 func (o *output) warn(e Entry, line int, text string) {
 	if e.Kind != sender.KindDomain && e.Kind != sender.KindSubdomains || o.options.AllowPublicSuffix {
 		return
@@ -69,7 +68,7 @@ func (o *output) refuse(line int, p Problem) {
 	o.problem(p)
 }
 
-// merge adds what another output, for a later part of the file, has counted.
+// merge adds the counts of an output for a later part of the file.
 func (o *output) merge(p *output) {
 	o.result.Entries += p.result.Entries
 	o.result.Invalid += p.result.Invalid
@@ -81,7 +80,7 @@ func (o *output) merge(p *output) {
 	}
 }
 
-// finish returns the result with the notes written out.
+// finish returns the result with its notes.
 func (o *output) finish() Result {
 	for n, t := range o.tallies {
 		if t.lines > 0 {
@@ -91,7 +90,7 @@ func (o *output) finish() Result {
 	return o.result
 }
 
-// note is something that is passed over on purpose, or looks risky.
+// note is a kind of line that is skipped on purpose, or looks risky.
 type note int
 
 const (
@@ -110,16 +109,16 @@ var noteTexts = [numNotes]string{
 	noteDirective: "a directive about the DNS zone or IP addresses is ignored",
 	noteDataset:   "a $DATASET of another type than dnset or dnhash is skipped",
 	noteRecord:    "a record that is no policy is skipped",
-	notePrivate:   "a name under which strangers have names of their own; it covers them all",
+	notePrivate:   "a name below which its owner's customers have names; the entry covers them all",
 }
 
-// tally is how many lines a note is about, and the first of them.
+// tally counts the lines of a note.
 type tally struct {
 	lines, first int
-	text         string // of the first
+	text         string // text of the first
 }
 
-// remark notes something about a line.
+// remark counts a line of a note.
 func (o *output) remark(n note, line int, text string) {
 	t := &o.tallies[n]
 	if t.lines == 0 {
@@ -142,31 +141,23 @@ func (t tally) sentence(n note) string {
 	return fmt.Sprintf("%d lines, the first is line %d: %q: %s", t.lines, t.first, t.text, noteTexts[n])
 }
 
-// head returns the part of a line that is looked at: no more than MaxLine bytes,
-// without its end and without a byte order mark, which may stand at the start
-// of any line where files were put together. Long says that the line has more.
-func head[T string | []byte](line T) (_ T, long bool) {
-	if n := len(line); n > 0 && line[n-1] == '\n' {
-		line = line[:n-1]
-	}
-	if n := len(line); n > 0 && line[n-1] == '\r' {
-		line = line[:n-1]
-	}
-	if len(line) >= len(bom) && string(line[:len(bom)]) == bom {
-		line = line[len(bom):]
-	}
+// head returns at most MaxLine bytes of a line, without its line end and without a
+// byte order mark, which any line may have in files that were concatenated. It reports
+// whether the line is longer.
+func head(line string) (_ string, long bool) {
+	line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
+	line = strings.TrimPrefix(line, bom)
 	if len(line) > MaxLine {
 		return line[:MaxLine], true
 	}
 	return line, false
 }
 
-// take deals with one line: what is a mistake in every format, and comments,
-// it settles itself.
+// take reads one line. It handles comments, and mistakes that all formats share.
 func (o *output) take(g *grammar, line int, text string, long bool) {
 	if strings.IndexByte(text, '\r') >= 0 {
-		// Checked in comments too: in a file whose lines all end in a bare CR
-		// the first comment would swallow every entry.
+		// Checked in comments too: if all lines of a file end in a bare CR, the
+		// first comment would swallow every entry.
 		o.refuseUnseen(g, line, Problem{
 			Text: text,
 			What: "a carriage return inside the line",
@@ -175,7 +166,7 @@ func (o *output) take(g *grammar, line int, text string, long bool) {
 		return
 	}
 	content := text
-	if text == "" || text[0] <= ' ' { // for nearly every line there is nothing to trim
+	if text == "" || text[0] <= ' ' { // nearly every line has nothing to trim
 		content = strings.TrimLeft(text, " \t")
 	}
 	if content == "" && !long || content != "" && g.isComment(content) {
@@ -188,7 +179,7 @@ func (o *output) take(g *grammar, line int, text string, long bool) {
 	g.line(o, line, text)
 }
 
-// refuseUnseen refuses a line that its grammar is not shown.
+// refuseUnseen refuses a line that its grammar does not see.
 func (o *output) refuseUnseen(g *grammar, line int, p Problem) {
 	if g.end != nil {
 		g.end(o)

@@ -31,8 +31,8 @@ func slowPlainLine(o *output, line int, text string) {
 	o.add(e)
 }
 
-// uncommented reads an entry as a plain list has it, where there is no room for
-// a comment: a cell, a string.
+// uncommented reads an entry of a plain list that cannot have a comment: a cell or
+// a string.
 func (o *output) uncommented(line int, text string) {
 	if len(text) > MaxLine {
 		o.refuse(line, tooLong(text))
@@ -48,7 +48,7 @@ func (o *output) uncommented(line int, text string) {
 	o.add(e)
 }
 
-// splitUntil takes the expiry out of both parts of a comment.
+// splitUntil removes the expiry from both parts of a comment, and returns it.
 func splitUntil(reason, note string) (_, _ string, until int64, err error) {
 	reason, until, err = takeUntil(reason)
 	if err != nil {
@@ -62,8 +62,7 @@ func splitUntil(reason, note string) (_, _ string, until int64, err error) {
 }
 
 // splitComment splits a line into its entry and the two parts of a trailing
-// comment. The # of a comment has white space in front of it and is not inside
-// a quoted local part.
+// comment.
 func splitComment(s string) (entry, reason, note string) {
 	at := commentStart(s)
 	if at < 0 {
@@ -76,8 +75,8 @@ func splitComment(s string) (entry, reason, note string) {
 	return entry, strings.TrimSpace(reason), strings.TrimSpace(note)
 }
 
-// commentStart returns the index of the # that starts a trailing comment, or
-// -1.
+// commentStart returns the index of the # that starts a trailing comment, or -1.
+// White space precedes that #, and it is not inside a quoted local part.
 func commentStart(s string) int {
 	if strings.IndexByte(s, '#') < 0 {
 		return -1
@@ -111,15 +110,15 @@ func cleanText(s string) string {
 	return strings.Map(clean, strings.ToValidUTF8(s, string(unicode.ReplacementChar)))
 }
 
-// maxText bounds the text that a Problem quotes.
+// maxText is the greatest length of a text that a Problem quotes.
 const maxText = 120
 
 // clip makes s printable and cuts it to maxText bytes.
 func clip(s string) string {
 	if len(s) > 4*maxText {
-		s = s[:4*maxText] // more is not shown, and would only be cleaned
+		s = s[:4*maxText] // more is not shown
 	}
-	// Cloned: a problem is kept for longer than the text that it is about.
+	// Cloned: a problem outlives the text that it quotes.
 	s = strings.Clone(cleanText(strings.TrimSpace(s)))
 	if len(s) <= maxText {
 		return s

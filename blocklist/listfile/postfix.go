@@ -8,10 +8,10 @@ import (
 	"spamgate/blocklist/sender"
 )
 
-// postfix reads a table of access(5). A line that starts with white space goes
-// on with the one before.
+// postfix reads a table of access(5). A line that starts with white space continues
+// the one before, so each line is held until the next.
 type postfix struct {
-	first int // number of the first line of what is held back; 0: nothing is
+	first int // number of the first line that is held; 0 means none
 	text  strings.Builder
 	long  bool
 }
@@ -21,7 +21,7 @@ func (p *postfix) line(o *output, line int, text string) {
 		p.end(o)
 		p.first = line
 	} else if p.first == 0 {
-		o.refuse(line, Problem{Text: text, What: "a line that goes on where nothing began", Hint: "remove the white space in front"})
+		o.refuse(line, Problem{Text: text, What: "a continuation line without a line before it", Hint: "remove the white space at its beginning"})
 		return
 	}
 	if p.text.Len()+len(text) >= MaxLine {
@@ -35,7 +35,7 @@ func (p *postfix) line(o *output, line int, text string) {
 	}
 }
 
-// end deals with the line that is held back.
+// end reads the line that is held.
 func (p *postfix) end(o *output) {
 	if p.first == 0 {
 		return
@@ -57,7 +57,7 @@ func (p *postfix) end(o *output) {
 	o.put(line, pattern, e, err)
 }
 
-// cutPattern splits at the first white space outside quotes.
+// cutPattern splits s at the first white space outside quotes.
 func cutPattern(s string) (pattern, action string) {
 	quoted := false
 	for i := 0; i < len(s); i++ {
@@ -75,14 +75,14 @@ func cutPattern(s string) (pattern, action string) {
 
 var (
 	errNoAction   = errors.New("a pattern without an action")
-	errCodeAlone  = errors.New("a code without a text, which Postfix reads as OK; write a text behind it, or OK")
-	errAtDomain   = errors.New(`an "@" with nothing in front, which Postfix never looks up; write the domain alone`)
-	errDunno      = unsupported{what: "the action DUNNO, which leaves it to others", hint: "write OK for what should be let through"}
+	errCodeAlone  = errors.New("a code without a text, which Postfix reads as OK; add a text, or write OK")
+	errAtDomain   = errors.New(`an "@" without a local part, which Postfix never looks up; write the domain alone`)
+	errDunno      = unsupported{what: "the action DUNNO, which does not let senders through", hint: "write OK to let senders through"}
 	errDiscard    = unsupported{what: "the action DISCARD", hint: "write REJECT, or put it in a list whose action is discard"}
 	errNoWildcard = errors.New(`a "*", which Postfix tables do not have; write .example.com for subdomains`)
 )
 
-// postfixPattern reads the left side.
+// postfixPattern parses the left side.
 func (o *output) postfixPattern(s string) (Entry, error) {
 	switch {
 	case s == "<>":
@@ -105,7 +105,7 @@ func (o *output) postfixPattern(s string) (Entry, error) {
 	return o.wide(s)
 }
 
-// postfixAction reads the right side into an entry.
+// postfixAction applies the right side to an entry.
 func (o *output) postfixAction(e Entry, s string) (Entry, error) {
 	action, text := cutPattern(s)
 	upper := strings.ToUpper(action)
@@ -135,12 +135,12 @@ func (o *output) postfixAction(e Entry, s string) (Entry, error) {
 	return e, unsupported{
 		what:   fmt.Sprintf("the action %s, which does not refuse", cleanText(action)),
 		hint:   "an entry says REJECT, DEFER, 4NN or 5NN with a text, OK or DUNNO",
-		spares: true, // Postfix looks no further than the first line that matches
+		spares: true, // Postfix stops at the first line that matches
 	}
 }
 
-// withoutStatus drops an enhanced status code (RFC 3463) in front of a text:
-// the reply gets one of its own.
+// withoutStatus removes a leading enhanced status code (RFC 3463): the reply has
+// its own.
 func withoutStatus(s string) string {
 	code, text, _ := strings.Cut(s, " ")
 	class, rest, ok := strings.Cut(code, ".")

@@ -6,8 +6,8 @@ import (
 	"spamgate/blocklist/sender"
 )
 
-// quick are the characters of an entry that quickEntry reads: those that every
-// normal form leaves as they are, wherever they stand.
+// quick are the characters of entries that quickEntry reads: those that every
+// normal form leaves unchanged in any place.
 var quick = func() (t [256]bool) {
 	for _, c := range "abcdefghijklmnopqrstuvwxyz0123456789-_." {
 		t[c] = true
@@ -15,9 +15,9 @@ var quick = func() (t [256]bool) {
 	return t
 }()
 
-// quickEntry reads what nearly every line of a large list is: a domain or an
-// address in normal form, and nothing else. Of anything else it says false, and
-// parseEntry, with which it agrees, has to look at it.
+// quickEntry reads a domain or an address in normal form and nothing else, like
+// nearly every line of a large list. If it returns false, parseEntry decides;
+// otherwise it agrees with parseEntry.
 func quickEntry(s string, o *Options) (Entry, bool) {
 	at := -1
 	for i := range len(s) {
@@ -47,8 +47,8 @@ func quickEntry(s string, o *Options) (Entry, bool) {
 	return Entry{Key: s, Kind: sender.KindDomain}, true
 }
 
-// quickDomain reports whether d, which has quick characters alone, is a domain
-// in normal form and surely no IPv4 address.
+// quickDomain reports whether d, which has only quick characters, is a domain in
+// normal form and certainly not an IPv4 address.
 func quickDomain(d string) bool {
 	if d == "" || len(d) > sender.MaxDomain || d[0] == '.' || strings.Contains(d, "..") {
 		return false

@@ -11,10 +11,10 @@ import (
 
 // rbldnsd reads a dnset of rbldnsd(8).
 type rbldnsd struct {
-	text  string     // the default one
+	text  string     // the default text
 	vars  [10]string // $0 to $9
-	until int64      // of all that follows
-	other bool       // inside a $DATASET that is of another kind
+	until int64      // expiry of all following entries
+	other bool       // in a $DATASET of another type
 }
 
 func (r *rbldnsd) line(o *output, line int, text string) {
@@ -56,8 +56,8 @@ func (r *rbldnsd) line(o *output, line int, text string) {
 	o.put(line, name, e, err)
 }
 
-// entry reads a name: alone it stands for itself, .name for its subdomains as
-// well, *.name for those alone, and ! in front excludes.
+// entry parses a name: alone without subdomains, .name with its subdomains, *.name
+// for those alone; a leading ! excludes.
 func (r *rbldnsd) entry(o *output, name string) (Entry, error) {
 	name, excluded := strings.CutPrefix(name, "!")
 	if excluded && o.options.Allow {
@@ -76,15 +76,15 @@ func (r *rbldnsd) entry(o *output, name string) (Entry, error) {
 	return e, err
 }
 
-// splitValue returns the text of what follows the first colon of
-// ":127.0.0.2:text", and whether there is a second colon: without one an entry
-// has the default text, with one and nothing behind it none.
+// splitValue returns the text of ":127.0.0.2:text" without its first colon, and
+// reports whether there is a second colon. Without one an entry has the default
+// text, with one and no text it has none.
 func splitValue(s string) (string, bool) {
 	_, text, ok := strings.Cut(s, ":")
 	return strings.TrimSpace(text), ok
 }
 
-// expand fills in a text: $ is the name, $$ a dollar sign, $1 a variable.
+// expand replaces $ by the name, $$ by a dollar sign and $1 by a variable.
 func (r *rbldnsd) expand(s, name string) string {
 	if !strings.Contains(s, "$") {
 		return s
@@ -104,12 +104,12 @@ func (r *rbldnsd) expand(s, name string) string {
 			b.WriteString(strings.ToLower(strings.TrimSuffix(strings.TrimLeft(name, "!*."), ".")))
 		}
 	}
-	// A list of texts that refer to long ones could fill the memory.
+	// Texts that refer to long ones could fill the memory.
 	return strings.ToValidUTF8(b.String()[:min(b.Len(), MaxLine)], "")
 }
 
-// directive reports whether a line is one: $ in front, which for the sake of
-// another program may stand behind # ; or a colon.
+// directive returns the text of a directive and reports whether a line is one: it
+// begins with $ which, for another program, may follow # ; or a colon.
 func directive(s string) (string, bool) {
 	if len(s) > 1 && strings.IndexByte("#;:", s[0]) >= 0 {
 		s = s[1:]
@@ -125,7 +125,7 @@ func (r *rbldnsd) directive(o *output, line int, text, s string) {
 	case "DATASET":
 		kind, _ := cutPattern(rest)
 		kind, _, _ = strings.Cut(kind, ":")
-		r.other = kind != "dnset" && kind != "dnhash" // the same, stored in another way
+		r.other = kind != "dnset" && kind != "dnhash" // stored in another way
 		*r = rbldnsd{until: r.until, other: r.other}
 	case "SOA", "NS", "TTL", "MAXRANGE4", "=":
 		o.remark(noteDirective, line, text)
@@ -134,19 +134,18 @@ func (r *rbldnsd) directive(o *output, line int, text, s string) {
 			r.vars[word[0]-'0'] = rest
 			return
 		}
-		o.refuse(line, Problem{Text: text, What: "a directive that rbldnsd does not have"})
+		o.refuse(line, Problem{Text: text, What: "an unknown directive"})
 	}
 }
 
-// clockSkew is by how much a file may be from the future: its times have no
-// zone.
+// clockSkew is how far in the future a file may be: its times have no zone.
 const clockSkew = 24 * time.Hour
 
 // timestamp reads "$TIMESTAMP made expires".
 func (r *rbldnsd) timestamp(o *output, line int, text string, fields []string) {
 	wrong := Problem{
-		Text: text, What: "a $TIMESTAMP that is no time",
-		Hint: "it reads $TIMESTAMP 2026:12:31:18:00:00 and may go on with a second time, or with +2d",
+		Text: text, What: "a $TIMESTAMP that is not a time",
+		Hint: "write $TIMESTAMP 2026:12:31:18:00:00, perhaps with a second time, or +2d, after it",
 	}
 	if len(fields) == 0 || len(fields) > 2 {
 		o.refuse(line, wrong)
@@ -185,8 +184,8 @@ func (r *rbldnsd) timestamp(o *output, line int, text string, fields []string) {
 	}
 }
 
-// parseStamp reads yyyy:mm:dd[:hh[:mi[:ss]]], whose colons may be hyphens or
-// missing. "0" and "-" are no time, the zero one.
+// parseStamp parses yyyy:mm:dd[:hh[:mi[:ss]]], with colons, hyphens or nothing
+// between. "0" and "-" are the zero time.
 func parseStamp(s string) (time.Time, bool) {
 	if s == "0" || s == "-" {
 		return time.Time{}, true
@@ -200,7 +199,7 @@ func parseStamp(s string) (time.Time, bool) {
 	return t, err == nil && !t.IsZero()
 }
 
-// parseSpan reads a number of seconds, or one with s, m, h, d or w.
+// parseSpan parses a number of seconds, or a number with s, m, h, d or w.
 func parseSpan(s string) (time.Duration, bool) {
 	unit := time.Second
 	if s != "" {

@@ -13,15 +13,15 @@ import (
 // zone reads a response policy zone (draft-vixie-dnsop-dns-rpz) as a master file
 // (RFC 1035, section 5).
 type zone struct {
-	origin string // what relative names are relative to, without a final dot
-	apex   string // the name of the zone
-	known  bool   // the zone's name is
-	owner  string // of the last record
-	first  int    // number of the first line of what is inside parentheses
-	inside string
+	origin string // the suffix of relative names, without a final dot
+	apex   string // the name of the zone, if it is known
+	known  bool
+	owner  string // the owner of the last record
+	first  int    // number of the line that opened a parenthesis; 0 means none is open
+	inside string // the text since then
 
-	// held is the last entry, an exact name. Where the next record says the
-	// same of its subdomains the two are one entry for both.
+	// held is the last entry, if it is an exact name. If the next record says the
+	// same of its subdomains, the two become one entry.
 	held     Entry
 	heldText string
 	holding  bool
@@ -64,7 +64,7 @@ func (z *zone) line(o *output, line int, text string) {
 
 var withoutParentheses = strings.NewReplacer("(", " ", ")", " ")
 
-// cutZoneComment cuts off a comment, and counts how many parentheses are open.
+// cutZoneComment cuts off a comment, and counts the parentheses that are open.
 func cutZoneComment(s string) (data, comment string, open int) {
 	quoted := false
 	for i := 0; i < len(s); i++ {
@@ -94,12 +94,12 @@ func (z *zone) directive(o *output, line int, text string, fields []string) {
 		}
 	case strings.EqualFold(fields[0], "$TTL"):
 	default:
-		z.put(o, line, text, Entry{}, unsupported{what: "a directive that is not followed", hint: "write the records out"})
+		z.put(o, line, text, Entry{}, unsupported{what: "a directive that is not supported", hint: "write the records out"})
 		return
 	}
 }
 
-// absolute returns a name with the origin, without a final dot.
+// absolute returns a name with the origin and without a final dot.
 func (z *zone) absolute(name string) string {
 	switch {
 	case name == "@":
@@ -113,13 +113,13 @@ func (z *zone) absolute(name string) string {
 }
 
 var (
-	errNoRecord = errors.New("no record of a zone; a line reads \"example.com CNAME .\"")
+	errNoRecord = errors.New("not a record of a zone; a line reads \"example.com CNAME .\"")
 	errOutside  = errors.New("a name outside the zone")
-	errAnswer   = unsupported{what: "an answer of its own, which blocks nothing here", hint: "a zone that blocks writes CNAME ."}
+	errAnswer   = unsupported{what: "another answer, which blocks nothing here", hint: "a zone that blocks writes CNAME ."}
 	errTCP      = unsupported{what: "rpz-tcp-only, which blocks nothing", spares: true}
 )
 
-// record deals with what follows the owner: [TTL] [class] type data.
+// record reads what follows the owner: [TTL] [class] type data.
 func (z *zone) record(o *output, line int, text string, fields []string, comment string) {
 	for len(fields) > 0 && (isTTL(fields[0]) || strings.EqualFold(fields[0], "IN")) {
 		fields = fields[1:]
@@ -149,12 +149,12 @@ func (z *zone) record(o *output, line int, text string, fields []string, comment
 	}
 }
 
-// isTTL reports whether a field is a time to live: digits, with units perhaps.
+// isTTL reports whether a field is a time to live: digits, perhaps with units.
 func isTTL(s string) bool {
 	return s[0] >= '0' && s[0] <= '9' && strings.Trim(s, "0123456789smhdwSMHDW") == ""
 }
 
-// policy reads what a record says of its owner.
+// policy returns the entry of a record.
 func (z *zone) policy(o *output, kind, target string) (Entry, error) {
 	name, err := z.trigger()
 	if err != nil {
@@ -175,19 +175,19 @@ func (z *zone) policy(o *output, kind, target string) (Entry, error) {
 		return o.judged(e, false)
 	case "rpz-passthru.":
 		return o.judged(e, true)
-	case strings.ToLower(name) + ".": // the obsolete form; a wildcard's target stands for names below another one
+	case strings.ToLower(name) + ".": // the obsolete form; a wildcard's target means names below another one
 		if e.Kind == sender.KindAtDomain {
 			return o.judged(e, true)
 		}
 	case "rpz-tcp-only.":
 		return e, errTCP
 	case "*", "rpz-drop", "rpz-passthru", "rpz-tcp-only":
-		return e, fmt.Errorf("the target %s has no dot behind it; write \"%[1]s.\"", target)
+		return e, fmt.Errorf("the target %s has no final dot; write \"%[1]s.\"", target)
 	}
 	return e, errAnswer
 }
 
-// trigger returns the owner within the zone: the name that the policy is about.
+// trigger returns the owner without the zone: the name that the policy is for.
 func (z *zone) trigger() (string, error) {
 	name := z.owner
 	if z.known && z.apex != "" {
@@ -213,7 +213,7 @@ func (z *zone) trigger() (string, error) {
 	return name, nil
 }
 
-// cutSuffixFold cuts a zone's name off, whatever the case.
+// cutSuffixFold cuts off a zone's name, ignoring case.
 func cutSuffixFold(name, zone string) (string, bool) {
 	at := len(name) - len(zone)
 	if at < 0 || !strings.EqualFold(name[at:], zone) || at > 0 && name[at-1] != '.' {
@@ -222,7 +222,7 @@ func cutSuffixFold(name, zone string) (string, bool) {
 	return name[:at], true
 }
 
-// put passes an entry on, after what is held back; an exact name it holds back.
+// put passes an entry on, after the held one. It holds an exact name.
 func (z *zone) put(o *output, line int, text string, e Entry, err error) {
 	e.Line = line
 	if err == nil && z.holding && e.Kind == sender.KindSubdomains && z.pairs(e) && !o.options.Exact {
@@ -240,28 +240,29 @@ func (z *zone) put(o *output, line int, text string, e Entry, err error) {
 	o.put(line, text, e, err)
 }
 
-// pairs reports whether e, for subdomains, says what the entry held back says
-// of their parent. It stands in the next line.
+// pairs reports whether e, for subdomains, stands in the line after the held entry
+// and says the same of their parent.
 func (z *zone) pairs(e Entry) bool {
 	h := z.held
 	return e.Key[2:] == h.Key[1:] && e.Exception == h.Exception && e.Until == h.Until &&
 		e.Reason == h.Reason && e.Note == h.Note && e.Line == h.Line+1
 }
 
+// flush passes on the held entry.
 func (z *zone) flush(o *output) {
-	if !z.holding {
-		return
+	if z.holding {
+		z.holding = false
+		o.put(z.held.Line, z.heldText, z.held, nil)
 	}
-	z.holding = false
-	o.put(z.held.Line, z.heldText, z.held, nil)
 }
 
+// refuse reports a line, after the held entry.
 func (z *zone) refuse(o *output, line int, p Problem) {
 	z.flush(o)
 	o.refuse(line, p)
 }
 
-// end deals with what is left over.
+// end passes on the held entry and reports an open parenthesis.
 func (z *zone) end(o *output) {
 	z.flush(o)
 	if z.first != 0 {

@@ -8,18 +8,18 @@ import (
 )
 
 var (
-	errSpeaksFor = unsupported{what: "a score below 0, which speaks for the sender", hint: "a list of type allow is the place for it", spares: true}
-	errFlag      = unsupported{what: "a flag of rspamd's whitelist module, which asks who really sent the message", hint: errAuth.hint}
+	errSpeaksFor = unsupported{what: "a score below 0, which favours the sender", hint: "put it in a list of type allow", spares: true}
+	errFlag      = unsupported{what: "a flag of rspamd's whitelist module, which depends on authentication", hint: errAuth.hint}
 )
 
-// rspamdLine reads a line of a map of rspamd: a key, which may be quoted, and
-// perhaps a value: a number, which is a score and dropped, or a text.
+// rspamdLine reads a line of an rspamd map: a key, which may be quoted, and perhaps
+// a value. A number is a score and is ignored; a text is the reason.
 func rspamdLine(o *output, line int, text string) {
 	s, reason, note := splitComment(trim(text))
 	s = trim(s)
 	key, value := cutPattern(s)
 	if strings.HasPrefix(s, "/") {
-		o.put(line, s, Entry{}, errRegexp) // it may have white space inside
+		o.put(line, s, Entry{}, errRegexp) // it may contain white space
 		return
 	}
 	e, err := o.rspamdKey(unquoteKey(key))
@@ -39,16 +39,15 @@ func rspamdLine(o *output, line int, text string) {
 	o.put(line, key, e, err)
 }
 
-// isFlag reports whether a value is one of the module whitelist: bl:, wl: or
-// both:, and a score. Which way the score counts depends on whether SPF, DKIM or
-// DMARC holds.
+// isFlag reports whether a value is a flag of the module whitelist: bl:, wl: or
+// both:, and a score, whose effect depends on SPF, DKIM or DMARC.
 func isFlag(value string) bool {
 	flag, score, _ := strings.Cut(value, ":")
 	_, err := strconv.ParseFloat(score, 64)
 	return err == nil && (flag == "bl" || flag == "wl" || flag == "both")
 }
 
-// unquoteKey drops quotes around a whole key, which has no @ behind them.
+// unquoteKey removes quotes around a whole key.
 func unquoteKey(s string) string {
 	if len(s) > 2 && s[0] == '"' && s[len(s)-1] == '"' {
 		return s[1 : len(s)-1]
@@ -56,9 +55,9 @@ func unquoteKey(s string) string {
 	return s
 }
 
-// rspamdKey reads a key. Maps are looked up with whole addresses or whole
-// domains, so a domain stands for itself alone; the globs that a glob map has
-// are read where an entry can express them.
+// rspamdKey parses a key. Maps are looked up with whole addresses or domains, so a
+// domain does not include its subdomains. Globs are read if an entry can express
+// them.
 func (o *output) rspamdKey(s string) (Entry, error) {
 	switch {
 	case s == "<>":

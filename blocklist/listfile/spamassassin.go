@@ -8,24 +8,24 @@ import (
 )
 
 var (
-	errNoAt    = errors.New(`a pattern without an "@", which SpamAssassin compares with whole addresses and never finds`)
-	errAuth    = unsupported{what: "a line that asks who really sent the message", hint: "whether a sender is genuine is not checked here"}
+	errNoAt    = errors.New(`a pattern without an "@", which SpamAssassin compares with whole addresses and never matches`)
+	errAuth    = unsupported{what: "a line that depends on authentication", hint: "authentication is not checked here"}
 	errTo      = unsupported{what: "a line about recipients", hint: "recipients are exempt by exempt_recipients in the configuration"}
-	errUnblock = unsupported{what: "a line that takes back a blocklist_from, which lets nobody through", hint: "write welcomelist_from for what should be let through"}
-	errUnallow = unsupported{what: "a line that takes back an exemption", hint: "remove the exemption from the list"}
+	errUnblock = unsupported{what: "a line that cancels a blocklist_from, which lets nobody through", hint: "write welcomelist_from to let senders through"}
+	errUnallow = unsupported{what: "a line that cancels an exemption", hint: "remove the exemption from the list"}
 )
 
-// settingNames makes names of settings alike: SpamAssassin reads hyphens as
-// underscores, and still knows the older names.
+// settingNames unifies the names of settings: SpamAssassin treats hyphens as
+// underscores, and knows older names.
 var settingNames = strings.NewReplacer("-", "_", "blacklist", "blocklist", "whitelist", "welcomelist")
 
 // spamAssassinLine reads a line of Mail::SpamAssassin::Conf: a setting, then
-// patterns of addresses. Other settings are passed over.
+// patterns of addresses. It skips other settings.
 func spamAssassinLine(o *output, line int, text string) {
 	text, comment, _ := strings.Cut(text, "#")
 	fields := strings.Fields(text)
 	if len(fields) == 0 {
-		return // white space of other kinds
+		return // other white space
 	}
 	setting := settingNames.Replace(strings.ToLower(fields[0]))
 	var allows bool
@@ -49,7 +49,7 @@ func spamAssassinLine(o *output, line int, text string) {
 		whole = errTo
 	default:
 		if strings.ContainsAny(setting, ".@") {
-			o.refuse(line, Problem{Text: text, What: "no setting of SpamAssassin", Hint: "a line reads blocklist_from *@example.com"})
+			o.refuse(line, Problem{Text: text, What: "not a setting of SpamAssassin", Hint: "a line reads blocklist_from *@example.com"})
 			return
 		}
 		o.remark(noteSetting, line, text)
@@ -60,7 +60,7 @@ func spamAssassinLine(o *output, line int, text string) {
 		return
 	}
 	if len(fields) == 1 {
-		o.refuse(line, Problem{Text: text, What: "a setting without an address", Hint: "write the address behind it"})
+		o.refuse(line, Problem{Text: text, What: "a setting without an address", Hint: "add the address"})
 		return
 	}
 	for _, pattern := range fields[1:] {
@@ -75,8 +75,8 @@ func spamAssassinLine(o *output, line int, text string) {
 	}
 }
 
-// pattern reads a file-glob pattern of addresses, as far as an entry can
-// express it.
+// pattern parses a file-glob pattern of addresses, as far as an entry can express
+// it.
 func (o *output) pattern(s string) (Entry, error) {
 	user, host, ok := strings.Cut(s, "@")
 	switch {
@@ -102,7 +102,7 @@ func (o *output) pattern(s string) (Entry, error) {
 	return address(s)
 }
 
-// below reads the name of *.name, whose subdomains alone are meant.
+// below parses the name of *.name, which means its subdomains alone.
 func (o *output) below(name string) (Entry, error) {
 	if strings.Contains(name, "*") {
 		return Entry{}, errGlob

@@ -15,7 +15,7 @@ import (
 // private one, each sorted and after an empty line. After an update of
 // golang.org/x/net:
 //
-//	go test -run=SuffixesAreCurrent -update ./blocklist/listfile
+//	go test ./blocklist/listfile -run=SuffixesAreCurrent -update
 //
 //go:embed suffixes.txt
 var suffixFile string

@@ -55,7 +55,7 @@ const suffixHead = `# The rules of the Public Suffix List, and the names directl
 # Source: golang.org/x/net/publicsuffix,
 # %s.
 # Licence: Mozilla Public License 2.0, https://mozilla.org/MPL/2.0/
-# Made by: go test -run=SuffixesAreCurrent -update ./blocklist/listfile
+# Made by: go test ./blocklist/listfile -run=SuffixesAreCurrent -update
 `
 
 // makeSuffixFile returns what suffixes.txt should hold.

@@ -12,12 +12,12 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// maxWindow is how far back a zstd file may refer: what zstd --long writes. It
-// bounds the memory that a file can ask for.
+// maxWindow is how far back a zstd file may refer, as much as zstd --long writes.
+// It bounds the memory that a file can demand.
 const maxWindow = 128 << 20
 
-// packers are the ways to pack a file, by how such a file starts. Those without
-// a name are refused.
+// packers are the known ways to pack a file, by how such a file starts. Those
+// without a name are refused.
 var packers = []struct{ magic, name, refused string }{
 	{magic: "\x1f\x8b", name: "gzip"},
 	{magic: "\x28\xb5\x2f\xfd", name: "zstd"},
@@ -28,15 +28,15 @@ var packers = []struct{ magic, name, refused string }{
 	{magic: "\x04\x22\x4d\x18", refused: "lz4"},
 }
 
-// packed is the content of a file, unpacked.
+// packed is the unpacked content of a file.
 type packed struct {
 	*bufio.Reader
-	name  string // how it was packed, if it was
+	name  string // the packer; "" if it was not packed
 	close func()
 }
 
-// unpack looks at how a file starts and unpacks it where it must. Of what comes
-// out at most o.MaxBytes are read.
+// unpack unpacks a file if it is packed. At most o.MaxBytes can be read from the
+// result.
 func unpack(r io.Reader, o Options) (*packed, error) {
 	in := bufio.NewReaderSize(&limited{from: r, left: math.MaxInt64 - 1}, readBuffer)
 	p := &packed{close: func() {}}
@@ -81,9 +81,9 @@ func unpack(r io.Reader, o Options) (*packed, error) {
 	return p, nil
 }
 
-// packerOf says how a file is packed; "" if it is not.
+// packerOf returns the packer of a file; "" if it is not packed.
 func packerOf(in *bufio.Reader) (string, error) {
-	start, _ := in.Peek(16) // an error comes again when it is read
+	start, _ := in.Peek(16) // reading returns an error again
 	for _, p := range packers {
 		if !strings.HasPrefix(string(start), p.magic) {
 			continue
@@ -94,7 +94,7 @@ func packerOf(in *bufio.Reader) (string, error) {
 		return p.name, nil
 	}
 	if len(start) >= 4 && start[0]&0xF0 == 0x50 && string(start[1:4]) == "\x2A\x4D\x18" {
-		return "zstd", nil // a skippable frame in front (RFC 8878, section 3.1.2), as pzstd writes it
+		return "zstd", nil // begins with a skippable frame (RFC 8878, section 3.1.2), as pzstd writes it
 	}
 	return "", nil
 }
@@ -120,8 +120,8 @@ func unpackError(name string, err error) error {
 	return fmt.Errorf("%w: unpacking %s: %w", ErrPacked, name, err)
 }
 
-// limited fails where there is more than limit, and goes on to fail once it has:
-// a look ahead must not make an error go away, as bufio.Reader.Peek does.
+// limited fails after limit bytes, and repeats its first error: bufio.Reader.Peek
+// hides one.
 type limited struct {
 	from        io.Reader
 	left, limit int64
@@ -132,7 +132,7 @@ func (l *limited) Read(p []byte) (n int, err error) {
 	if l.err != nil {
 		return 0, l.err
 	}
-	// One byte more is read to see whether there is more.
+	// Reads one byte more, to see whether there is more.
 	if int64(len(p)) > l.left+1 {
 		p = p[:l.left+1]
 	}

@@ -11,13 +11,13 @@ const (
 	untilHint = "write until=2026-12-31 or until=2026-12-31T18:00:00Z"
 )
 
-// errUntil is an expiry that is no time.
+// errUntil is an invalid expiry.
 type errUntil string
 
-func (e errUntil) Error() string { return fmt.Sprintf("%s%s is no time", untilWord, string(e)) }
+func (e errUntil) Error() string { return fmt.Sprintf("%s%s is not a time", untilWord, string(e)) }
 
-// takeUntil takes the expiry out of a comment, which it returns without that
-// word. Without one it returns 0.
+// takeUntil removes the expiry from a comment, and returns it, or 0 if there is
+// none.
 func takeUntil(comment string) (rest string, until int64, err error) {
 	if !strings.Contains(comment, untilWord) {
 		return comment, 0, nil
@@ -35,17 +35,17 @@ func takeUntil(comment string) (rest string, until int64, err error) {
 			return "", 0, err
 		}
 		if until == 0 || t < until {
-			until = t // of two the earlier
+			until = t // the earlier of two
 		}
 	}
 	if until == 0 {
-		return comment, 0, nil // "the-until=sign" is no word of ours
+		return comment, 0, nil // as in "the-until=sign"
 	}
 	return strings.Join(kept, " "), until, nil
 }
 
-// ParseUntil reads an expiry: a time as RFC 3339 writes it, or a date, which
-// ends when that day does in UTC. It returns seconds since 1970, never 0.
+// ParseUntil parses an expiry: a time as in RFC 3339, or a date, which means the
+// end of that day in UTC. It returns seconds since 1970, never 0.
 func ParseUntil(s string) (int64, error) {
 	if day, err := time.Parse(time.DateOnly, s); err == nil {
 		return max(1, day.AddDate(0, 0, 1).Unix()), nil
@@ -57,7 +57,7 @@ func ParseUntil(s string) (int64, error) {
 	return max(1, t.Unix()), nil
 }
 
-// formatUntil writes an expiry as ParseUntil reads it.
+// formatUntil formats an expiry as ParseUntil parses it.
 func formatUntil(until int64) string {
 	return time.Unix(until, 0).UTC().Format(time.RFC3339)
 }

@@ -12,38 +12,36 @@ import (
 	"spamgate/blocklist/sender"
 )
 
-// Writable are the formats that Write can write.
+// Writable lists the formats that Write supports.
 var Writable = []Format{Plain, PostfixAccess, RBLDNSD, RPZ, JSON}
 
-// Write writes entries in a format, so that Read gets the same keys from them.
-// An entry that the format cannot express is left out, and left (which may be
-// nil) is told of it and of the reason. It returns how many were written.
+// Write writes entries in a format, so that a Reader gets the same keys from them.
+// It skips an entry that the format cannot express and passes it, with the reason,
+// to skipped, which may be nil. It returns the number of entries that were written.
 //
-// A plain list has everything but what is to be deferred, and the notes, which
-// are private, it alone has. A Postfix table has no expiry, and no entry for a
-// domain without its subdomains; an exception is a DUNNO there. rbldnsd and
-// response policy zones have domains alone, and no expiry. JSON has no comments,
-// so no expiry either.
-func Write(w io.Writer, f Format, entries iter.Seq[Entry], left func(Problem)) (written int, err error) {
-	begin, ok := writers[f]
+// A plain list can express everything but Defer, and only it has the private notes.
+// A Postfix table has no expiry and no entry for a domain without its subdomains;
+// an exception becomes DUNNO. rbldnsd and response policy zones have only domains,
+// and no expiry. JSON has no comments and no expiry.
+func Write(w io.Writer, f Format, entries iter.Seq[Entry], skipped func(Problem)) (written int, err error) {
+	form, ok := newForm(f)
 	if !ok {
-		return 0, fmt.Errorf("format %q cannot be written; write one of %s", f, formatNames(Writable))
+		return 0, fmt.Errorf("format %q cannot be written; use one of %s", f, formatNames(Writable))
 	}
-	if left == nil {
-		left = func(Problem) {}
+	if skipped == nil {
+		skipped = func(Problem) {}
 	}
 	out := bufio.NewWriterSize(w, readBuffer)
-	form := begin()
 	out.WriteString(form.start) // errors stay in out until Flush
 	for e := range entries {
-		// Read yields no others; but a line end in a reason would begin a line.
+		// A Reader yields no others; but a line end in a reason would begin a line.
 		e.Reason, e.Note = cleanText(e.Reason), cleanText(e.Note)
 		text, err := form.entry(e)
 		if err == nil {
 			err = sameBack(f, text, e)
 		}
 		if err != nil {
-			left(Problem{Line: e.Line, Text: clip(AsEntry(e)), What: fmt.Sprintf("%s cannot express it: %v", kinds[f], err)})
+			skipped(Problem{Line: e.Line, Text: clip(AsEntry(e)), What: fmt.Sprintf("%s cannot express it: %v", kinds[f], err)})
 			continue
 		}
 		if written > 0 {
@@ -58,54 +56,53 @@ func Write(w io.Writer, f Format, entries iter.Seq[Entry], left func(Problem)) (
 	return written, out.Flush()
 }
 
-// form is how a file is written.
+// form writes a file.
 type form struct {
 	start, between, end string
 
-	// entry writes an entry with what ends it.
+	// entry returns the text of an entry, with its line end.
 	entry func(Entry) (string, error)
 }
 
-var writers = map[Format]func() form{
-	Plain: func() form {
-		return form{entry: plainText}
-	},
-	PostfixAccess: func() form {
+func newForm(f Format) (form, bool) {
+	switch f {
+	case Plain:
+		return form{entry: plainText}, true
+	case PostfixAccess:
 		return form{
 			start: "# A Postfix access table; see access(5).\n" +
 				"# .example.com needs smtpd_access_maps out of parent_domain_matches_subdomains,\n" +
 				"# example.com needs it in there to stand for its subdomains too.\n",
 			entry: postfixText,
-		}
-	},
-	RBLDNSD: func() form {
-		return form{start: "# A dnset of rbldnsd.\n:127.0.0.2:\n", entry: rbldnsdText}
-	},
-	RPZ: func() form {
+		}, true
+	case RBLDNSD:
+		return form{start: "# A dnset of rbldnsd.\n:127.0.0.2:\n", entry: rbldnsdText}, true
+	case RPZ:
 		var last Entry
 		return form{
 			start: "$TTL 1h\n@ SOA localhost. hostmaster.localhost. ( 1 1h 15m 30d 2h )\n  NS localhost.\n",
 			entry: func(e Entry) (string, error) { return zoneText(e, &last) },
-		}
-	},
-	JSON: func() form {
-		return form{start: "[\n", between: ",\n", end: "\n]\n", entry: jsonText}
-	},
+		}, true
+	case JSON:
+		return form{start: "[\n", between: ",\n", end: "\n]\n", entry: jsonText}, true
+	}
+	return form{}, false
 }
 
 var (
 	errNoUntil   = errors.New("it expires")
-	errNoDefer   = errors.New("it defers, rather than refuse")
-	errDomains   = errors.New("it is about more than a domain")
+	errNoDefer   = errors.New("it defers instead of refusing")
+	errDomains   = errors.New("it is not about a domain alone")
 	errAlone     = errors.New("it is about a domain without its subdomains")
 	errReadsElse = errors.New("it would be read as something else")
 )
 
-// AsEntry writes an entry as ParseEntry reads it in a list that is not exact.
+// AsEntry returns the text of an entry, as ParseEntry reads it in a list that is
+// not exact.
 func AsEntry(e Entry) string {
 	key := e.Key
 	at := strings.LastIndexByte(key, '@')
-	// Only a local part that would read as something else needs quotes.
+	// Quotes are needed only if the local part would be read as something else.
 	if at > 0 && key[0] != '"' && (key[0] == '#' || key[0] == '!' || strings.Contains(key[:at], "*")) {
 		key = `"` + key[:at] + `"` + key[at:]
 	}
@@ -115,8 +112,8 @@ func AsEntry(e Entry) string {
 	return key
 }
 
-// plainText writes a line of a plain list. Text that begins with # would end
-// the reason, or go on with the note.
+// plainText returns a line of a plain list. A reason that began with # would end,
+// or continue as a note.
 func plainText(e Entry) (string, error) {
 	if e.Defer {
 		return "", errNoDefer
@@ -137,7 +134,7 @@ func plainText(e Entry) (string, error) {
 	return b.String(), nil
 }
 
-// withoutMarks drops what would end a reason and begin the note.
+// withoutMarks replaces ##, which would begin the note.
 func withoutMarks(s string) string {
 	for strings.Contains(s, "##") {
 		s = strings.ReplaceAll(s, "##", "#")
@@ -167,7 +164,7 @@ func postfixText(e Entry) (string, error) {
 	return strings.TrimRight(pattern+"\t"+action+" "+e.Reason, " ") + "\n", nil
 }
 
-// domainOf returns an entry's domain where that is all it has.
+// domainOf returns the domain of an entry that has nothing else.
 func domainOf(e Entry) (string, error) {
 	switch {
 	case e.Until != 0:
@@ -202,8 +199,8 @@ func rbldnsdText(e Entry) (string, error) {
 	return name + "\n", nil
 }
 
-// zoneText writes one record, or two for a domain with its subdomains. Two that
-// stand together are read as one entry, so an empty comment keeps others apart.
+// zoneText returns one record, or two for a domain with its subdomains. A reader
+// joins such neighbours, so an empty comment separates others.
 func zoneText(e Entry, last *Entry) (string, error) {
 	name, err := domainOf(e)
 	if err != nil {
@@ -240,14 +237,14 @@ func jsonText(e Entry) (string, error) {
 	}
 	var b strings.Builder
 	out := json.NewEncoder(&b)
-	out.SetEscapeHTML(false) // <> is the null sender
+	out.SetEscapeHTML(false) // for <>, the null sender
 	err := out.Encode(AsEntry(e))
 	return strings.TrimSuffix(b.String(), "\n"), err
 }
 
-// sameBack reads what was written. Odd entries are so many (a local part that
-// starts with a #, a name that looks like a setting) that this is surer than to
-// think of each.
+// sameBack reads what was written. So many entries are odd (a local part that
+// starts with a #, a name that looks like a setting) that this is safer than a test
+// for each.
 func sameBack(f Format, text string, want Entry) error {
 	var got []Entry
 	refused := false

@@ -148,7 +148,7 @@ func ExampleWrite() {
 	n, err := Write(os.Stdout, RBLDNSD, slices.Values(entries), func(p Problem) { fmt.Println(p) })
 	fmt.Println(n, err)
 	// Output:
-	// line 2: "user@example.net": an rbldnsd dnset cannot express it: it is about more than a domain
+	// line 2: "user@example.net": an rbldnsd dnset cannot express it: it is not about a domain alone
 	// # A dnset of rbldnsd.
 	// :127.0.0.2:
 	// .example.com :127.0.0.2:spam
@@ -165,7 +165,7 @@ func TestWriteErrors(t *testing.T) {
 		t.Error("no error from a full disk")
 	}
 	_, err := Write(full{}, Hosts, entries, nil)
-	if want := `format "hosts" cannot be written; write one of plain, postfix, rbldnsd, rpz, json`; err == nil || err.Error() != want {
+	if want := `format "hosts" cannot be written; use one of plain, postfix, rbldnsd, rpz, json`; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }
