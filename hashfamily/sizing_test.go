@@ -27,7 +27,7 @@ func TestSizingTable(t *testing.T) {
 		{16, 11, 0.000459, 0.0000005},
 		{20, 10, 0.0000889, 0.00000005},
 	} {
-		if got := sizing()[c.bitsPerKey][c.k]; math.Abs(got-c.rate) > c.within {
+		if got := seededRate(c.bitsPerKey, c.k); math.Abs(got-c.rate) > c.within {
 			t.Errorf("%d bits a key, %d hashes: %v, want %v", c.bitsPerKey, c.k, got, c.rate)
 		}
 	}
