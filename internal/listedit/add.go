@@ -11,68 +11,52 @@ import (
 	"spamgate/blocklist/listfile"
 )
 
-// What became of an entry that was to be added.
+// What Add did with an entry.
 const (
 	Added   = "added"
-	Updated = "updated" // the comment of a line that was there
+	Updated = "updated" // the comment of an existing line
 	Present = "already listed"
-	Refused = "refused" // an exception for it is there, and would cancel it
+	Refused = "refused" // an exception in the list would cancel it
 	Twice   = "named twice"
 )
 
-// Addition is what became of one entry that was to be added.
+// Addition says what Add did with one entry.
 type Addition struct {
 	New   listfile.Entry
 	What  string
-	Line  int             // where it stands now
-	Was   *listfile.Entry // the entry that was there, if one was
-	Extra []int           // repeated lines of it, which were removed if it was Updated
+	Line  int             // its line now
+	Was   *listfile.Entry // the entry that was there, if any
+	Extra []int           // its repeated lines; Updated removes them
 
-	// Covered are entries of the same file that match all that this one does.
-	// Opposite is, for an exception, the entry of the same key that it cancels.
+	// Covered are entries of the same file that match all that this one matches.
+	// Opposite is the entry of the same key that an exception cancels.
 	Covered  []listfile.Entry
 	Opposite *listfile.Entry
 }
 
-// Add adds entries to a plain list, each once. One that is there already keeps
-// its line, and gets the new comment if that is another. The error is
-// [ErrUnchanged] where nothing is to be changed, and also where one is Refused.
+// Add adds entries to a plain list, each once. An entry that is already there keeps
+// its line, and gets the new comment if that differs. The error is [ErrUnchanged] if
+// nothing has to be changed, and also if an entry is Refused.
 func Add(old io.ReadSeeker, w io.Writer, o listfile.Options, entries []NewEntry) ([]Addition, error) {
 	additions := make([]Addition, len(entries))
-	wanted := map[string][]int{} // by key, which additions have it
-	covering := map[string][]int{}
+	index := newKeyIndex()
 	for i, n := range entries {
 		e, err := n.Parse(o)
 		if err != nil {
 			return nil, err
 		}
 		additions[i] = Addition{New: e, What: Added}
-		if slices.ContainsFunc(wanted[e.Key], func(j int) bool { return additions[j].New.Exception == e.Exception }) {
+		if slices.ContainsFunc(index.own[e.Key], func(j int) bool { return additions[j].New.Exception == e.Exception }) {
 			additions[i].What = Twice
 			continue
 		}
-		wanted[e.Key] = append(wanted[e.Key], i)
-		for _, key := range Covering(e.Key, e.Kind) {
-			covering[key] = append(covering[key], i)
-		}
+		index.add(i, e)
 	}
 	splice := Splice{Replace: map[int]string{}, Remove: map[int]bool{}}
-	keys := map[string]bool{}
-	for key := range wanted {
-		keys[key] = true
-	}
-	for key := range covering {
-		keys[key] = true
-	}
-	err := scan(old, o, keys, func(e listfile.Entry) {
-		for _, i := range wanted[e.Key] {
-			additions[i].meet(e)
-		}
-		if !e.Exception {
-			for _, i := range covering[e.Key] {
-				additions[i].Covered = append(additions[i].Covered, e)
-			}
-		}
+	err := index.scan(old, o, func(i int, e listfile.Entry) {
+		additions[i].meet(e)
+	}, func(i int, e listfile.Entry) {
+		additions[i].Covered = append(additions[i].Covered, e)
 	})
 	if err != nil {
 		return nil, err
@@ -80,7 +64,7 @@ func Add(old io.ReadSeeker, w io.Writer, o listfile.Options, entries []NewEntry)
 	if slices.ContainsFunc(additions, func(a Addition) bool { return a.What == Refused }) {
 		return additions, ErrUnchanged
 	}
-	var update []int // lines to be given another comment
+	var update []int // lines that get another comment
 	for _, a := range additions {
 		if a.What == Updated {
 			update = append(update, a.Line)
@@ -110,7 +94,7 @@ func Add(old io.ReadSeeker, w io.Writer, o listfile.Options, entries []NewEntry)
 	return additions, err
 }
 
-// meet notes that an entry of the same key is there.
+// meet compares the addition with an entry of the same key.
 func (a *Addition) meet(e listfile.Entry) {
 	switch {
 	case e.Exception && !a.New.Exception:
@@ -128,16 +112,16 @@ func (a *Addition) meet(e listfile.Entry) {
 	default:
 		a.Extra = append(a.Extra, e.Line)
 		if a.New.Until != 0 && (e.Until == 0 || e.Until > a.New.Until) {
-			a.What = Updated // for this line would outlive it
+			a.What = Updated // this line would expire later
 		}
 	}
 }
 
-// splice says which lines the addition changes.
+// splice adds the addition's changes to s.
 func (a *Addition) splice(s *Splice, n NewEntry, texts map[int]string) error {
 	switch a.What {
 	case Added:
-		a.Line = len(s.Append) // for now, counted from the first that is appended
+		a.Line = len(s.Append) // counted from the first appended line
 		s.Append = append(s.Append, n.Line())
 	case Updated:
 		if n.Note == "" {
@@ -150,14 +134,30 @@ func (a *Addition) splice(s *Splice, n NewEntry, texts map[int]string) error {
 		}
 		s.Replace[a.Line] = n.Line()
 		for _, line := range a.Extra {
-			s.Remove[line] = true // one without an end would outlive one that has one
+			s.Remove[line] = true // it could expire later
 		}
 	}
 	return nil
 }
 
-// scan calls found for each entry of a list that has one of the keys.
-func scan(old io.ReadSeeker, o listfile.Options, keys map[string]bool, found func(listfile.Entry)) error {
+// keyIndex finds, in one pass through a list, the entries that concern some entries.
+// Those are known by their numbers.
+type keyIndex struct{ own, covering map[string][]int }
+
+func newKeyIndex() *keyIndex { return &keyIndex{map[string][]int{}, map[string][]int{}} }
+
+// add adds entry number i.
+func (x *keyIndex) add(i int, e listfile.Entry) {
+	x.own[e.Key] = append(x.own[e.Key], i)
+	for _, key := range Covering(e.Key, e.Kind) {
+		x.covering[key] = append(x.covering[key], i)
+	}
+}
+
+// scan reads a list. It calls own for each of its entries that has the key of entry
+// number i, and covering for each that is not an exception and matches all that entry
+// number i matches.
+func (x *keyIndex) scan(old io.ReadSeeker, o listfile.Options, own, covering func(i int, e listfile.Entry)) error {
 	if _, err := old.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
@@ -165,25 +165,31 @@ func scan(old io.ReadSeeker, o listfile.Options, keys map[string]bool, found fun
 	if packed(in) {
 		return ErrPacked
 	}
-	o.Format, o.Now = listfile.Plain, 1 // lines whose time is over are lines
+	o.Format, o.Now = listfile.Plain, 1 // expired entries have lines, too
 	for e, err := range listfile.NewReader(in, o).All() {
 		if err != nil {
 			return err
 		}
-		if keys[e.Key] {
-			found(e)
+		for _, i := range x.own[e.Key] {
+			own(i, e)
+		}
+		if e.Exception {
+			continue
+		}
+		for _, i := range x.covering[e.Key] {
+			covering(i, e)
 		}
 	}
 	return nil
 }
 
-// packed reports whether a file is packed, with gzip or zstd.
+// packed reports whether a file is packed with gzip or zstd.
 func packed(in *bufio.Reader) bool {
-	start, _ := in.Peek(4) // an error comes again
+	start, _ := in.Peek(4) // reading returns an error again
 	return bytes.HasPrefix(start, []byte("\x1f\x8b")) || bytes.Equal(start, []byte("\x28\xb5\x2f\xfd"))
 }
 
-// linesOf returns the texts of lines, without byte order mark and line end.
+// linesOf returns the texts of some lines, without byte order mark and line end.
 func linesOf(old io.ReadSeeker, lines []int) (map[int]string, error) {
 	texts := map[int]string{}
 	if len(lines) == 0 {

@@ -14,9 +14,9 @@ import (
 // accessList is the attribute that holds a file's POSIX access control list.
 const accessList = "system.posix_acl_access"
 
-// keepExtended copies the extended attributes. Those that say who may read the
-// file must be kept; of the others, such as a security module's labels, the new
-// file may have its own.
+// keepExtended copies the extended attributes. It must copy those that say who may read
+// the file; of others, such as a security module's labels, the new file may have its
+// own.
 func keepExtended(old, replacement *os.File) error {
 	buf := make([]byte, 64<<10) // as much as the kernel ever gives
 	n, err := unix.Flistxattr(int(old.Fd()), buf)

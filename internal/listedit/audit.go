@@ -17,7 +17,7 @@ import (
 // LogName is the name of the audit log in the state directory.
 const LogName = "audit.log"
 
-// Log is the audit log of a state directory: a JSON object a line for each
+// Log is the audit log of a state directory, with one JSON object on a line for each
 // change.
 type Log struct{ Dir string }
 
@@ -25,8 +25,8 @@ type Log struct{ Dir string }
 type Record struct {
 	Time time.Time `json:"time"`
 
-	// UID and User are whose process made the change, SudoUser who became that
-	// user with sudo.
+	// UID and User are those of the process that made the change. SudoUser became
+	// that user with sudo.
 	UID      int    `json:"uid"`
 	User     string `json:"user,omitempty"`
 	SudoUser string `json:"sudo_user,omitempty"`
@@ -38,7 +38,7 @@ type Record struct {
 	Why     string `json:"why,omitempty"`
 }
 
-// NewRecord makes a record of what this process does now.
+// NewRecord returns a record of a change that this process makes now.
 func NewRecord(command, list, file string) *Record {
 	r := &Record{
 		Time: time.Now().UTC(), UID: os.Geteuid(), SudoUser: os.Getenv("SUDO_USER"),
@@ -52,65 +52,57 @@ func NewRecord(command, list, file string) *Record {
 
 // Append writes a line.
 func (l *Log) Append(r *Record) error {
-	log, err := l.open()
+	file, err := l.open()
 	if err != nil {
 		return err
 	}
-	defer log.close()
-	return log.append(r)
+	defer file.Close() // synced
+	return r.appendTo(file)
 }
 
-// Check says whether a line could be written.
+// Check reports whether a line could be written.
 func (l *Log) Check() error {
-	log, err := l.open()
+	file, err := l.open()
 	if err == nil {
-		log.close()
+		_ = file.Close() // nothing was written
 	}
 	return err
 }
 
-// openLog is the log's file, open to append to.
-type openLog struct{ file *os.File }
-
-// open opens the log, and makes it and its directory if they are missing: if root
-// makes the state directory, a gate that runs as another user must still have the
-// use of it.
-func (l *Log) open() (*openLog, error) {
-	file, err := l.openFile()
+// open opens the log's file. It makes the file and its directory if they are missing.
+// The directory's owner owns a new file, so that the gate's user, too, can append to
+// what root began. That user may write to the directory while root writes here: so no
+// link is followed (see [durable.Tree]).
+func (l *Log) open() (*os.File, error) {
+	tree := durable.In(l.Dir)
+	file, err := tree.Append(LogName)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = durable.In(l.Dir).Make(); err == nil {
-			file, err = l.openFile()
+		if err = tree.Make(); err == nil {
+			file, err = tree.Append(LogName)
 		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("audit log: %w", err)
 	}
-	return &openLog{file}, nil
+	return file, nil
 }
 
-// openFile opens the file. A new one is that of the directory's owner, so that
-// the gate's user, too, can append to what root began. The directory is the gate's
-// user's, and root may write here: so no link is followed (see [durable.Tree]).
-func (l *Log) openFile() (*os.File, error) { return durable.In(l.Dir).Append(LogName) }
-
-// append writes a line in one write, which does not mix with that of another
-// process.
-func (l *openLog) append(r *Record) error {
+// appendTo writes a line in one write, so that it does not mix with the line of
+// another process.
+func (r *Record) appendTo(file *os.File) error {
 	line, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("audit log: %w", err)
 	}
-	n, err := l.file.Write(append(line, '\n'))
+	n, err := file.Write(append(line, '\n'))
 	if err == nil && n <= len(line) {
 		err = io.ErrShortWrite
 	}
 	if err == nil {
-		err = l.file.Sync()
+		err = file.Sync()
 	}
 	if err != nil {
 		return fmt.Errorf("audit log: %w", err)
 	}
 	return nil
 }
-
-func (l *openLog) close() { _ = l.file.Close() }

@@ -7,8 +7,8 @@ import (
 	"spamgate/blocklist/sender"
 )
 
-// Covering returns the keys of all entries that match whatever an entry matches,
-// its own not among them: those of example.com and *.com for @example.com.
+// Covering returns the keys of all other entries that match all that an entry matches:
+// those of example.com and *.com for @example.com.
 func Covering(key string, kind sender.Kind) []string {
 	var address string
 	var kinds sender.KindSet
@@ -52,8 +52,8 @@ func Matching(a sender.Address) []string {
 	return keys
 }
 
-// Text writes an entry in a form that a list which is read with the options
-// takes for that very entry. It is empty where there is none.
+// Text returns a form of an entry that a list with these options reads as that entry,
+// or "" if there is none.
 func Text(e listfile.Entry, o listfile.Options) string {
 	sign := ""
 	if e.Exception {
@@ -61,7 +61,7 @@ func Text(e listfile.Entry, o listfile.Options) string {
 	}
 	for _, form := range []string{e.Key, "." + e.Key, quoteLocal(e.Key)} {
 		if form == "" || form[0] == '#' {
-			continue // a line that begins so is a comment
+			continue // this would be a comment
 		}
 		got, err := listfile.ParseEntry(sign+form, o)
 		if err == nil && got.Key == e.Key && got.Kind == e.Kind && got.Exception == e.Exception {

@@ -9,36 +9,32 @@ import (
 	"spamgate/internal/durable"
 )
 
-// createdMode is the mode of files that are made anew: a gate that runs as
-// another user has to read them.
+// createdMode is the mode of new files: a gate that runs as another user has to read
+// them.
 const createdMode = 0o644
 
-// openMissing returns the original of a file that is not there: nothing, which is read
-// as an empty file. Directories are not made.
+// openMissing returns an original for a file that does not exist. It reads as an empty
+// file. Directories are not made.
 func openMissing(path string, o Options) (*original, error) {
+	f := original{path: path, target: path, missing: true}
 	if tree, name, ok := o.inState(path); ok {
-		nothing, err := os.Open(os.DevNull)
+		f.tree, f.name = tree, name
+	} else {
+		dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 		if err != nil {
 			return nil, err
 		}
-		return &original{path: path, target: path, file: nothing, missing: true, tree: tree, name: name}, nil
+		f.target = filepath.Join(dir, filepath.Base(path))
+		if _, err := os.Lstat(f.target); err == nil { // a dangling link: we do not choose its file
+			return nil, &fs.PathError{Op: "create", Path: path, Err: fmt.Errorf("it is a symbolic link to a file that does not exist: %w", fs.ErrNotExist)}
+		}
 	}
-	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
-	if err != nil {
-		return nil, err
-	}
-	target := filepath.Join(dir, filepath.Base(path))
-	if _, err := os.Lstat(target); err == nil { // a link to nowhere: its file is not ours to choose
-		return nil, &fs.PathError{Op: "create", Path: path, Err: fmt.Errorf("it is a symbolic link to a file that is not there: %w", fs.ErrNotExist)}
-	}
-	nothing, err := os.Open(os.DevNull)
-	if err != nil {
-		return nil, err
-	}
-	return &original{path: path, target: target, file: nothing, missing: true}, nil
+	var err error
+	f.file, err = os.Open(os.DevNull)
+	return &f, err
 }
 
-// newFile makes an empty file that is to be where none is.
+// newFile makes an empty file for a place where there is none.
 func (f *original) newFile() (*durable.File, error) {
 	r, err := f.createReplacement()
 	if err != nil {

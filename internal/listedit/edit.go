@@ -1,13 +1,12 @@
 // Package listedit changes list files that other programs may be reading, and
 // that other editors may want to change at the same moment.
 //
-// A changed file takes the place of the old one in one step (rename), when all
-// of it is on the disk: whoever opens the file reads the old content or the new.
-// The new file has the owner, group, mode and extended attributes of the old
-// one, so that whoever could read the list still can; where that is not allowed
-// nothing is changed. A symbolic link stays, and the file it leads to is
-// changed. Editors of this package wait for each other (flock); what others did
-// to the file meanwhile is noticed, and nothing is changed then.
+// A changed file replaces the old one in one step (rename) once all of it is on the
+// disk, so a reader gets either the old content or the new. The new file has the owner,
+// group, mode and extended attributes of the old one, so its readers can still read it;
+// if that is not permitted nothing is changed. A symbolic link stays, and the file that
+// it leads to is changed. Editors of this package wait for each other (flock). If
+// another program changes the file meanwhile, nothing is changed.
 package listedit
 
 import (
@@ -28,51 +27,50 @@ import (
 // Why a file is not changed, apart from the errors of the file system. Use
 // errors.Is.
 var (
-	// ErrUnchanged is for functions that edit: the file is as it should be.
+	// ErrUnchanged is returned by functions that edit: the file is as it should be.
 	ErrUnchanged = errors.New("there is nothing to change")
 
 	ErrNotRegular = errors.New("not a regular file")
-	ErrLinks      = errors.New("the file has several names (hard links), which a change would part")
+	ErrLinks      = errors.New("the file has several names (hard links), which a change would separate")
 	ErrOwner      = errors.New("a changed copy could not have the owner and the permissions of the file")
 	ErrPacked     = errors.New("the file is packed, so no line of it can be changed; unpack it")
 	ErrChanged    = errors.New("another program changed the file meanwhile")
 )
 
-// Options say how a file is edited. The zero value is of use.
+// Options say how a file is edited. The zero value is valid.
 type Options struct {
-	// DryRun does everything but change something.
+	// DryRun makes all checks but no change.
 	DryRun bool
 
-	// Waiting, if not nil, is called once if other editors have to be waited for
-	// longer than a second.
+	// Waiting, if not nil, is called once if the wait for other editors takes longer
+	// than a second.
 	Waiting func()
 
-	// Create makes the file if it is not there, with the owner of its directory,
-	// for all to read.
+	// Create makes the file if it is missing, with the owner of its directory and
+	// readable for all.
 	Create bool
 
-	// StateDir, if not empty, is a directory that the file is in, perhaps some
-	// directories below, and in which no symbolic link is followed: somebody else
-	// may write to it (see [durable.Tree]).
+	// StateDir, if not empty, is a directory at or below which the file is. No
+	// symbolic link in it is followed, since another user may write to it (see
+	// [durable.Tree]).
 	StateDir string
 
-	// Before, if not nil, is called when the new content is on the disk and not
-	// yet in its place. An error of it leaves the file as it is.
+	// Before, if not nil, is called when the new content is on the disk but not yet
+	// in its place. If it returns an error the file is not changed.
 	Before func(Change) error
 
-	// Log, if not nil, is where a change is recorded, as Record says. Record is
-	// looked at when the change is made, so the function that edits may still
-	// fill it in.
+	// Log, if not nil, gets a Record of the change. It is written when the change
+	// is made, so the function that edits may still fill it in.
 	Log    *Log
 	Record *Record
 }
 
-// Change is what an edit did; with Options.DryRun what it would have done.
+// Change is the result of an edit; with Options.DryRun what it would be.
 type Change struct {
-	// File is the file itself, where links led to it.
+	// File is the path of the file itself, without links.
 	File string
 
-	// Changed is false where there was nothing to change.
+	// Changed is false if there was nothing to change.
 	Changed bool
 
 	// Size and SHA256 are those of the new content.
@@ -80,16 +78,16 @@ type Change struct {
 	SHA256 [sha256.Size]byte
 }
 
-// Rewrite replaces the content of the file at path by what edit writes to w. Edit
-// may read old several times (Seek). If it fails nothing is changed; if its error
-// is ErrUnchanged, Rewrite has none. When ctx ends before the file is in its
-// place, it stays as it was.
+// Rewrite replaces the content of the file at path by what edit writes to w. Edit may
+// read old several times (Seek). If it fails nothing is changed; if its error is
+// ErrUnchanged, Rewrite returns no error. If ctx ends before the new content is in its
+// place, the file stays as it was.
 func Rewrite(ctx context.Context, path string, edit func(old io.ReadSeeker, w io.Writer) error, o Options) (Change, error) {
 	old, err := open(ctx, path, o)
 	if err != nil {
 		return Change{}, err
 	}
-	defer old.file.Close() // and so gives the lock back, last of all
+	defer old.file.Close() // releases the lock, after everything else
 	change := Change{File: old.target}
 	if o.DryRun {
 		if err := old.write(ctx, io.Discard, edit, &change); err != nil {
@@ -97,12 +95,12 @@ func Rewrite(ctx context.Context, path string, edit func(old io.ReadSeeker, w io
 		}
 		return change, nil
 	}
-	var log *openLog
+	var log *os.File
 	if o.Log != nil {
 		if log, err = o.Log.open(); err != nil {
 			return change, fmt.Errorf("%s is not changed: %w", path, err)
 		}
-		defer log.close()
+		defer log.Close() // synced
 	}
 	old.removeLeftovers()
 	replacement, err := old.replacement()
@@ -122,7 +120,7 @@ func Rewrite(ctx context.Context, path string, edit func(old io.ReadSeeker, w io
 		return change, fmt.Errorf("%s is changed, but perhaps not yet on the disk: %w", path, err)
 	}
 	if log != nil {
-		if err := log.append(o.Record); err != nil {
+		if err := o.Record.appendTo(log); err != nil {
 			return change, fmt.Errorf("%s is changed, but that is not recorded: %w", path, err)
 		}
 	}
@@ -131,20 +129,20 @@ func Rewrite(ctx context.Context, path string, edit func(old io.ReadSeeker, w io
 
 // original is a file while it is edited.
 type original struct {
-	path   string // as it was given
-	target string // without links
+	path   string // the path of the call
+	target string // the path without links
 	file   *os.File
 	info   fs.FileInfo // when it was opened
 
-	missing bool // there is none: see openMissing
+	missing bool // there is no file: see openMissing
 
-	// The file as a name in a directory where no link is followed, see
-	// [Options.StateDir]; "" for one that is reached by its path.
+	// The name of the file in a directory where no link is followed (see
+	// [Options.StateDir]); "" for a file that is opened by its path.
 	tree durable.Tree
 	name string
 }
 
-// place returns where a replacement goes, in the way in which it was made.
+// place returns the destination of a replacement: a path or a name in tree.
 func (f *original) place() string {
 	if f.name != "" {
 		return f.name
@@ -152,7 +150,7 @@ func (f *original) place() string {
 	return f.target
 }
 
-// replacement makes an empty file that is to take the original's place.
+// replacement makes an empty file that will replace the original.
 func (f *original) replacement() (*durable.File, error) {
 	if f.missing {
 		return f.newFile()
@@ -162,7 +160,7 @@ func (f *original) replacement() (*durable.File, error) {
 
 // open opens the file at path and, unless it is for a dry run, locks it.
 func open(ctx context.Context, path string, o Options) (*original, error) {
-	long := time.NewTimer(time.Second) // of all waits together, and so is told once
+	long := time.NewTimer(time.Second) // for all waits together
 	defer long.Stop()
 	for {
 		old, err := openFile(path, o)
@@ -176,8 +174,8 @@ func open(ctx context.Context, path string, o Options) (*original, error) {
 			old.file.Close()
 			return nil, fmt.Errorf("locking %s: %w", path, err)
 		}
-		// While we waited the file may have been replaced: then we have locked
-		// one that nobody reads any more.
+		// While we waited the file may have been replaced, and we have locked the
+		// old one.
 		same, err := old.same()
 		if same && err == nil {
 			return old, nil
@@ -197,7 +195,7 @@ func openFile(path string, o Options) (*original, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Asked before the file is opened: to open a named pipe is to wait.
+	// Checked before the file is opened, since opening a named pipe would block.
 	info, err := os.Stat(target)
 	if err != nil {
 		return nil, err
@@ -209,19 +207,24 @@ func openFile(path string, o Options) (*original, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info, err = file.Stat(); err == nil && names(info) > 1 {
-		err = &fs.PathError{Op: "edit", Path: path, Err: ErrLinks}
-	}
-	if err != nil {
-		file.Close()
-		return nil, err
-	}
-	return &original{path: path, target: target, file: file, info: info}, nil
+	return newOriginal(original{path: path, target: target, file: file})
 }
 
-// same reports whether the path still leads to the file that is open, and the
-// file is as it was when it was opened. Afterwards a change made before the lock
-// was had does not count.
+// newOriginal completes f, whose file is open. A file with several names is an error.
+func newOriginal(f original) (*original, error) {
+	var err error
+	if f.info, err = f.file.Stat(); err == nil && names(f.info) > 1 {
+		err = &fs.PathError{Op: "edit", Path: f.path, Err: ErrLinks}
+	}
+	if err != nil {
+		f.file.Close()
+		return nil, err
+	}
+	return &f, nil
+}
+
+// same reports whether the path still leads to the open file, and nobody has changed
+// that since it was opened.
 func (f *original) same() (bool, error) {
 	now, err := f.stat()
 	if err != nil {
@@ -231,7 +234,7 @@ func (f *original) same() (bool, error) {
 		now.ModTime().Equal(f.info.ModTime()) && changeTime(now) == changeTime(f.info), nil
 }
 
-// write has edit write to w, and says in change what came of it.
+// write calls edit with w, and records the result in change.
 func (f *original) write(ctx context.Context, w io.Writer, edit func(io.ReadSeeker, io.Writer) error, change *Change) error {
 	sum := sha256.New()
 	size := &counter{}
@@ -254,7 +257,7 @@ func (f *original) write(ctx context.Context, w io.Writer, edit func(io.ReadSeek
 	return nil
 }
 
-// put puts the replacement in the file's place.
+// put moves the replacement to the file's place.
 func (f *original) put(ctx context.Context, r *durable.File, change Change, o Options) error {
 	if err := r.Sync(); err != nil {
 		return fmt.Errorf("writing the new content to the disk: %w", err)
@@ -281,7 +284,7 @@ func (f *original) put(ctx context.Context, r *durable.File, change Change, o Op
 	return r.Place(f.place())
 }
 
-// counter counts what is written.
+// counter counts the bytes that are written.
 type counter struct{ n int64 }
 
 func (c *counter) Write(p []byte) (int, error) {
@@ -289,7 +292,7 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// stoppable is a file whose reading ends when ctx does.
+// stoppable is a file that cannot be read after ctx has ended.
 type stoppable struct {
 	ctx context.Context
 	*os.File
@@ -302,7 +305,7 @@ func (s stoppable) Read(p []byte) (int, error) {
 	return s.File.Read(p)
 }
 
-// WriteTo hides os.File's own, which would not end with the context.
+// WriteTo replaces that of os.File, which would not end with the context.
 func (s stoppable) WriteTo(w io.Writer) (int64, error) {
 	return io.Copy(w, struct{ io.Reader }{s})
 }

@@ -8,7 +8,7 @@ import (
 	"spamgate/internal/durable"
 )
 
-// inState returns the name of a path in StateDir, if it has one.
+// inState returns the name of a path in StateDir, if it is in there.
 func (o *Options) inState(path string) (tree durable.Tree, name string, ok bool) {
 	if o.StateDir == "" {
 		return tree, "", false
@@ -18,24 +18,16 @@ func (o *Options) inState(path string) (tree durable.Tree, name string, ok bool)
 	return tree, name, ok
 }
 
-// openInState is openFile for a file in the state directory.
+// openInState opens a file in the state directory.
 func openInState(path string, tree durable.Tree, name string) (*original, error) {
 	file, err := tree.Open(name)
 	if err != nil {
 		return nil, err
 	}
-	info, err := file.Stat()
-	if err == nil && names(info) > 1 {
-		err = &fs.PathError{Op: "edit", Path: path, Err: ErrLinks}
-	}
-	if err != nil {
-		file.Close()
-		return nil, err
-	}
-	return &original{path: path, target: path, file: file, info: info, tree: tree, name: name}, nil
+	return newOriginal(original{path: path, target: path, file: file, tree: tree, name: name})
 }
 
-// stat describes what the path leads to now.
+// stat returns the FileInfo of what the path leads to now.
 func (f *original) stat() (fs.FileInfo, error) {
 	if f.name != "" {
 		return f.tree.StatFile(f.name)

@@ -9,17 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lock waits for the file's lock, and calls waiting, if not nil, when long says
-// that it has waited for long. The lock is given back when the file is closed,
-// also by the end of the process, whatever ends it.
+// lock waits for the file's lock. It calls waiting, if not nil, when long fires. Closing
+// the file releases the lock, as does the end of the process.
 func lock(ctx context.Context, file *os.File, long <-chan time.Time, waiting func()) error {
 	err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if !errors.Is(err, unix.EWOULDBLOCK) {
 		return err
 	}
-	// The wait cannot be ended from here. So it is done on a second descriptor of
-	// the same lock, which is closed when the wait is over: if ctx ends first
-	// nobody is hurt by a lock that comes later.
+	// The wait cannot be interrupted. So it uses a second descriptor of the same lock,
+	// which is closed after the wait: if ctx ends first, a later lock does no harm.
 	second, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -43,7 +41,7 @@ func lock(ctx context.Context, file *os.File, long <-chan time.Time, waiting fun
 	}
 }
 
-// flock returns the wait itself, which a signal interrupts.
+// flock waits, again if a signal interrupts it.
 func flock(fd int) error {
 	for {
 		if err := unix.Flock(fd, unix.LOCK_EX); !errors.Is(err, unix.EINTR) {

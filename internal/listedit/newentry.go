@@ -9,20 +9,20 @@ import (
 	"spamgate/blocklist/listfile"
 )
 
-// NewEntry is an entry to be written into a plain list.
+// NewEntry is an entry that is added to a plain list.
 type NewEntry struct {
-	// Text is the entry as it is to be written.
+	// Text is the entry without its comment.
 	Text string
 
-	// Reason and Note are its comment; Until, if not empty, when it ends, as a
-	// list says it: a date or a time (RFC 3339).
+	// Reason and Note are its comment. Until, if not empty, is its expiry as in a
+	// list: a date or a time (RFC 3339).
 	Reason, Note, Until string
 }
 
 // Line returns the entry's line.
 func (n NewEntry) Line() string { return n.Text + n.comment() }
 
-// comment returns what follows the entry.
+// comment returns the comment with the white space before it.
 func (n NewEntry) comment() string {
 	var b strings.Builder
 	if n.Until != "" || n.Reason != "" {
@@ -43,7 +43,7 @@ func (n NewEntry) comment() string {
 	return b.String()
 }
 
-// checkLength refuses a line that a list would take for no entry.
+// checkLength refuses a line that is too long for a list.
 func (n NewEntry) checkLength() error {
 	over := len(n.Line()) - listfile.MaxLine
 	if over <= 0 {
@@ -52,15 +52,15 @@ func (n NewEntry) checkLength() error {
 	return fmt.Errorf("%.100q: with reason and note its line has %d bytes more than the %d that a list reads: shorten them", strings.TrimSpace(n.Text), over, listfile.MaxLine)
 }
 
-// Parse reads the entry's line as a list will, and says what is wrong with it.
+// Parse parses the entry's line as a list does.
 func (n NewEntry) Parse(o listfile.Options) (listfile.Entry, error) {
 	for _, c := range []struct{ name, text string }{{"reason", n.Reason}, {"note", n.Note}} {
 		if strings.IndexFunc(c.text, unicode.IsControl) >= 0 {
-			return listfile.Entry{}, fmt.Errorf("the %s holds a line end or another control character: write it on one line", c.name)
+			return listfile.Entry{}, fmt.Errorf("the %s contains a line end or another control character: write it on one line", c.name)
 		}
 	}
 	if strings.Contains(n.Reason, "##") {
-		return listfile.Entry{}, errors.New("the reason holds ##, behind which a list has the private note: give that by itself")
+		return listfile.Entry{}, errors.New("the reason contains ##, which begins the private note: give the note separately")
 	}
 	want, err := listfile.ParseEntry(n.Text, o)
 	if err != nil {
@@ -77,7 +77,7 @@ func (n NewEntry) Parse(o listfile.Options) (listfile.Entry, error) {
 		}
 		return want, fmt.Errorf("%q: a list would read this line otherwise: there is no way to write it", n.Text)
 	case n.Until == "" && got.Until != 0:
-		return got, errors.New("the reason holds until=, which ends an entry: give the time by itself")
+		return got, errors.New("the reason contains until=, which sets an expiry: give the time separately")
 	case got.Reason != strings.TrimSpace(n.Reason) || got.Note != strings.TrimSpace(n.Note):
 		return got, fmt.Errorf("a list would read the reason as %q and the note as %q: begin neither with #", got.Reason, got.Note)
 	}

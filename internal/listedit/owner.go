@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// keepAttributes gives replacement what old has.
+// keepAttributes copies owner, mode and extended attributes to replacement.
 func keepAttributes(old *os.File, info fs.FileInfo, replacement *os.File) error {
 	want := info.Sys().(*syscall.Stat_t)
 	now, err := replacement.Stat()
@@ -21,8 +21,8 @@ func keepAttributes(old *os.File, info fs.FileInfo, replacement *os.File) error 
 			return fmt.Errorf("%w: it belongs to %s; run this as root (sudo) or as that user", ErrOwner, owner(want))
 		}
 	}
-	// After the owner, as a change of that takes modes away; and before the
-	// access control list, which is the mode's finer form.
+	// After the owner, since changing that clears mode bits; and before the access
+	// control list, which refines the mode.
 	if err := replacement.Chmod(info.Mode()); err != nil {
 		return fmt.Errorf("%w: its mode: %w", ErrOwner, err)
 	}
@@ -41,5 +41,5 @@ func owner(st *syscall.Stat_t) string {
 	return fmt.Sprintf("user %s, group %s", uid, gid)
 }
 
-// names returns how many names the file has.
+// names returns the number of names (hard links) of the file.
 func names(info fs.FileInfo) uint64 { return uint64(info.Sys().(*syscall.Stat_t).Nlink) }

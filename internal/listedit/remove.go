@@ -6,22 +6,22 @@ import (
 	"spamgate/blocklist/listfile"
 )
 
-// Removal is what became of one entry that was to be removed.
+// Removal says what Remove did with one entry.
 type Removal struct {
-	Entry   listfile.Entry   // as it was asked for
-	Removed []listfile.Entry // what was there of it, with lines
+	Entry   listfile.Entry   // the entry of the call
+	Removed []listfile.Entry // the entries of the list, with lines
 
-	// Covered are entries of the same file that go on matching all that this
-	// one did.
+	// Covered are entries of the same file that still match all that this one
+	// matched.
 	Covered []listfile.Entry
 }
 
-// NoEntries is what stands in a list whose last entry and comment were removed:
-// a file of 0 bytes would be taken for one that was lost.
+// NoEntries is the content of a list whose last entry and comment were removed: a file
+// of 0 bytes would pass for a lost one.
 const NoEntries = "# no entries"
 
-// Remove removes entries from a plain list, however they are spelled there. The
-// error is [ErrUnchanged] where none of them is there.
+// Remove removes entries from a plain list, in whatever spelling. The error is
+// [ErrUnchanged] if the list has none of them.
 func Remove(old io.ReadSeeker, w io.Writer, o listfile.Options, entries []listfile.Entry) ([]Removal, error) {
 	removals, err := Find(old, o, entries)
 	if err != nil {
@@ -43,32 +43,20 @@ func Remove(old io.ReadSeeker, w io.Writer, o listfile.Options, entries []listfi
 	return removals, err
 }
 
-// Find says what [Remove] would remove.
+// Find returns what [Remove] would remove.
 func Find(old io.ReadSeeker, o listfile.Options, entries []listfile.Entry) ([]Removal, error) {
 	removals := make([]Removal, len(entries))
-	wanted := map[string][]int{}
-	covering := map[string][]int{}
-	keys := map[string]bool{}
+	index := newKeyIndex()
 	for i, e := range entries {
 		removals[i].Entry = e
-		wanted[e.Key] = append(wanted[e.Key], i)
-		keys[e.Key] = true
-		for _, key := range Covering(e.Key, e.Kind) {
-			covering[key] = append(covering[key], i)
-			keys[key] = true
-		}
+		index.add(i, e)
 	}
-	err := scan(old, o, keys, func(e listfile.Entry) {
-		for _, i := range wanted[e.Key] {
-			if e.Exception == removals[i].Entry.Exception {
-				removals[i].Removed = append(removals[i].Removed, e)
-			}
+	err := index.scan(old, o, func(i int, e listfile.Entry) {
+		if e.Exception == removals[i].Entry.Exception {
+			removals[i].Removed = append(removals[i].Removed, e)
 		}
-		if !e.Exception {
-			for _, i := range covering[e.Key] {
-				removals[i].Covered = append(removals[i].Covered, e)
-			}
-		}
+	}, func(i int, e listfile.Entry) {
+		removals[i].Covered = append(removals[i].Covered, e)
 	})
 	return removals, err
 }

@@ -11,11 +11,11 @@ import (
 	"spamgate/internal/durable"
 )
 
-// Names of replacements, while they have one, begin with a dot and the name of the
-// file, and end with this. The dot hides them from globs.
+// replacementSuffix ends the names of replacements, if they have one. They begin with a
+// dot, which hides them from globs, and the name of the file.
 const replacementSuffix = ".spamgate-new"
 
-// createReplacement makes an empty file that is to be in the place of f.
+// createReplacement makes an empty file that will replace f.
 func (f *original) createReplacement() (*durable.File, error) {
 	pattern := f.leftoverPrefix() + "*" + replacementSuffix
 	if f.name != "" {
@@ -27,7 +27,7 @@ func (f *original) createReplacement() (*durable.File, error) {
 // leftoverPrefix begins the names of replacements.
 func (f *original) leftoverPrefix() string { return "." + filepath.Base(f.target) + "." }
 
-// newReplacement makes an empty file that has the owner, mode and attributes of f.
+// newReplacement makes an empty file with the owner, mode and attributes of f.
 func (f *original) newReplacement() (*durable.File, error) {
 	r, err := f.createReplacement()
 	if err != nil {
@@ -40,9 +40,8 @@ func (f *original) newReplacement() (*durable.File, error) {
 	return r, nil
 }
 
-// removeLeftovers removes the replacements of processes that were killed. They
-// had the lock which the caller has now, so none is still at work. What cannot
-// be removed hurts nobody.
+// removeLeftovers removes the replacements of killed processes. They had the lock that
+// the caller has now, so none still works. What cannot be removed does no harm.
 func (f *original) removeLeftovers() {
 	dir := filepath.Dir(f.target)
 	readDir := func() ([]fs.DirEntry, error) { return os.ReadDir(dir) }

@@ -8,27 +8,26 @@ import (
 
 const byteOrderMark = "\ufeff"
 
-// Splice says which lines of a text are to be changed. Lines count from 1; texts
+// Splice is a set of changes to the lines of a text. Lines count from 1; their texts
 // have no line end.
 type Splice struct {
 	Replace map[int]string
 	Remove  map[int]bool
 	Append  []string
 
-	// AppendAll, if not nil, gives further lines to append, which need not be in
-	// memory. An error of it is one of Copy.
+	// AppendAll, if not nil, yields further lines to append. Copy returns its error.
 	AppendAll func(yield func(line string) error) error
 
-	// Empty is the line to write where nothing would be left of a text.
+	// Empty is the line to write if nothing would be left of a text.
 	Empty string
 }
 
-// Copy copies r to w with the changes. Everything else stays as it is, byte for
-// byte. A changed line keeps its line end and byte order mark; what is appended
-// ends its lines as the first line does, and the last one if the last line did;
-// its first line is the one after lines.
+// Copy copies r to w with the changes, and everything else byte for byte. A changed
+// line keeps its line end and byte order mark. Appended lines have the line end of the
+// first line; the last of them has one only if the last line had. Lines is the number
+// of lines before them.
 func (s Splice) Copy(w io.Writer, r io.Reader) (lines int, err error) {
-	c := splicing{Splice: s, in: bufio.NewReaderSize(r, 64<<10), out: w, end: "\n"}
+	c := splicer{Splice: s, in: bufio.NewReaderSize(r, 64<<10), out: w, end: "\n"}
 	for n := 1; ; n++ {
 		more, err := c.line(n)
 		if err != nil {
@@ -40,19 +39,19 @@ func (s Splice) Copy(w io.Writer, r io.Reader) (lines int, err error) {
 	}
 }
 
-// splicing is one call of Copy.
-type splicing struct {
+// splicer holds the state of one call of Copy.
+type splicer struct {
 	Splice
 	in  *bufio.Reader
 	out io.Writer
 
-	read, wrote bool   // anything at all
-	end         string // of the first line
-	open        bool   // the last line has no end
-	lines       int    // that stay
+	read, wrote bool   // whether anything was read or written
+	end         string // line end of the first line
+	open        bool   // the last line has no line end
+	lines       int    // number of lines that stay
 }
 
-func (c *splicing) write(s string) error {
+func (c *splicer) write(s string) error {
 	if s == "" {
 		return nil
 	}
@@ -61,12 +60,11 @@ func (c *splicing) write(s string) error {
 	return err
 }
 
-// line copies the n-th line, or does with it what is to be done. At the end of
-// the text more is false.
-func (c *splicing) line(n int) (more bool, err error) {
+// line copies or changes line n. At the end of the text more is false.
+func (c *splicer) line(n int) (more bool, err error) {
 	replace, changed := c.Replace[n]
 	remove := c.Remove[n]
-	mark, tail := "", []byte(nil) // of the line: its mark, its last two bytes
+	mark, tail := "", []byte(nil) // the line's byte order mark and last two bytes
 	for first := true; ; first = false {
 		piece, err := c.in.ReadSlice('\n')
 		if err != nil && err != bufio.ErrBufferFull && err != io.EOF {
@@ -99,7 +97,7 @@ func (c *splicing) line(n int) (more bool, err error) {
 	case changed:
 		err = c.write(mark + replace + end)
 	case remove && n == 1 && mark != "":
-		_, err = io.WriteString(c.out, mark) // it is the text's rather than the line's
+		_, err = io.WriteString(c.out, mark) // it belongs to the text
 	}
 	if !remove {
 		c.open = end == ""
@@ -108,7 +106,7 @@ func (c *splicing) line(n int) (more bool, err error) {
 	return end != "", err
 }
 
-// lineEnd returns the end of a line that ends in these bytes.
+// lineEnd returns the line end in the last bytes of a line.
 func lineEnd(tail []byte) string {
 	switch {
 	case bytes.HasSuffix(tail, []byte("\r\n")):
@@ -119,8 +117,8 @@ func lineEnd(tail []byte) string {
 	return ""
 }
 
-// finish appends.
-func (c *splicing) finish() error {
+// finish appends lines.
+func (c *splicer) finish() error {
 	n := 0
 	add := func(line string) error {
 		before := ""
