@@ -2,18 +2,18 @@ package segment
 
 import "encoding/binary"
 
-// blockTarget is the size that a block is not to exceed. It does where a single
-// record is larger, or entries of one hash would have to be parted.
+// blockTarget is the greatest size of a block, unless a single record is larger or
+// entries of one hash would be separated.
 const blockTarget = 4096
 
-// blockEntry is what a block's index holds of an entry: its hash, and where its
-// record ends.
+// blockEntry is the size of an entry in a block's index: its hash, and the end of
+// its record.
 const blockEntry = 8 + 4
 
-// block is a block taken apart.
+// block is a parsed block.
 type block struct{ index, records []byte }
 
-// parseBlock takes a block of n entries apart, and trusts nothing in it.
+// parseBlock parses a block of n entries. It trusts nothing in it.
 func parseBlock(b []byte, n uint64) (block, bool) {
 	if n == 0 || n > uint64(len(b))/blockEntry {
 		return block{}, false
@@ -27,7 +27,7 @@ func (b *block) hash(i int) uint64 { return binary.LittleEndian.Uint64(b.index[b
 
 func (b *block) end(i int) uint32 { return binary.LittleEndian.Uint32(b.index[blockEntry*i+8:]) }
 
-// record is record i as it is stored.
+// record returns record i as it is stored.
 func (b *block) record(i int) ([]byte, bool) {
 	start := uint32(0)
 	if i > 0 {
@@ -40,9 +40,9 @@ func (b *block) record(i int) ([]byte, bool) {
 	return b.records[start:end], true
 }
 
-// search returns the first entry whose hash is at least the one sought, in a block
-// of hashes from first to last. It begins where that would be if they were
-// spread evenly, as they nearly are.
+// search returns the first entry whose hash is at least the given one, in a block
+// of hashes from first to last. It starts at the entry where that would be if the
+// hashes were spread evenly, as they nearly are.
 func (b *block) search(hash, first, last uint64) int {
 	n := b.len()
 	i := 0
@@ -66,7 +66,7 @@ type blockWriter struct {
 
 func (w *blockWriter) len() int { return len(w.index) / blockEntry }
 
-// full tells whether the block must end before this record.
+// full reports whether the block must end before this record.
 func (w *blockWriter) full(hash uint64, record []byte) bool {
 	return w.len() > 0 && hash != w.last &&
 		len(w.index)+len(w.records)+blockEntry+len(record) > blockTarget

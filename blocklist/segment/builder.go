@@ -10,49 +10,49 @@ import (
 	"github.com/minio/highwayhash"
 )
 
-// BuildOptions say how a segment is built.
+// BuildOptions say how to build a segment.
 type BuildOptions struct {
-	// Dir is where temporary files go; "" means [os.TempDir].
+	// Dir is the directory of temporary files; "" means [os.TempDir].
 	Dir string
 
-	// Key is required, and not to be changed.
+	// Key is required, and must not be changed.
 	Key *Key
 
-	// Memory is how many bytes of entries are kept before the others go to a
-	// temporary file; 0 means 64 MiB. Each Adder takes up to 8 MiB more, and each
-	// of the goroutines of Finish about 1% of the size of the segment.
+	// Memory is the number of bytes of entries that are kept in memory; others go to
+	// a temporary file. 0 means 64 MiB. Each Adder takes up to 8 MiB more, and each
+	// goroutine of Finish about 1% of the size of the segment.
 	Memory int
 }
 
 const (
 	defaultMemory = 64 << 20
 
-	// partitions is how many ranges of hashes the entries are parted into, by
-	// the first byte of the hash. Each is sorted in memory.
+	// partitions is the number of ranges of hashes, by the first byte of the hash.
+	// Each range is sorted in memory.
 	partitions = 256
 
-	// chunkSize is how much of a partition is written at once.
+	// chunkSize is the number of bytes of a partition that are written at once.
 	chunkSize = 32 << 10
 )
 
-var errFinished = errors.New("the segment was finished or given up already")
+var errFinished = errors.New("the segment is already finished or aborted")
 
 // Builder collects entries for a segment.
 //
-// Entries are written to chunks, one for each range of hashes; a full chunk is
-// kept in memory, or goes to a temporary file. Finish sorts range by range.
+// Each range of hashes has a chunk of entries. A full chunk is kept in memory or goes
+// to a temporary file. Finish sorts one range after another.
 type Builder struct {
 	o        BuildOptions
-	hash     func(key []byte) uint64 // the key's; tests want hashes that collide
+	hash     func(key []byte) uint64 // that of the key; tests replace it
 	comments dictionary
 
 	mu     sync.Mutex
 	adders []*Adder
 	parts  [partitions]partition
-	size   int64    // of all partitions
-	kept   int      // bytes of them in memory
-	file   *os.File // for what is not; has no name where the system allows that
-	end    int64    // of what was written to file
+	size   int64    // size of all partitions
+	kept   int      // number of their bytes in memory
+	file   *os.File // the temporary file for others
+	end    int64    // size of that file
 	err    error    // why the build can no longer succeed
 }
 
@@ -60,11 +60,11 @@ type Builder struct {
 type partition struct {
 	kept    [][]byte
 	spilled []extent
-	size    int64 // of both
+	size    int64 // size of both
 }
 
-// extent is where a chunk is in the temporary file, and its checksum: what is
-// read back is not taken on trust either.
+// extent is the place of a chunk in the temporary file, and its checksum, since that
+// file is not trusted either.
 type extent struct {
 	offset   int64
 	size     int
@@ -79,7 +79,7 @@ func NewBuilder(o BuildOptions) *Builder {
 	return &Builder{o: o, hash: o.Key.Hash}
 }
 
-// Adder adds entries for one goroutine. Any number may be at work at once.
+// Adder adds entries for one goroutine. Several may work at the same time.
 type Adder struct {
 	builder *Builder
 	chunks  [partitions][]byte
@@ -97,11 +97,11 @@ func (b *Builder) Adder() *Adder {
 	return a
 }
 
-// recordHead is the room for hash and length in front of a record in a chunk.
+// recordHead is the size of hash and length before a record in a chunk.
 const recordHead = 8 + 4
 
-// Add adds an entry and keeps none of its strings. An error that wraps
-// [ErrEntry] is about this entry alone, any other about the whole build.
+// Add adds an entry and keeps none of its strings. An error that wraps [ErrEntry]
+// concerns this entry alone, any other the whole build.
 func (a *Adder) Add(e Entry) error {
 	if err := e.check(); err != nil {
 		return err
@@ -115,7 +115,7 @@ func (a *Adder) Add(e Entry) error {
 	return a.append(int(hash>>56), a.record)
 }
 
-// number returns the number of a comment, if it is one of those that are shared.
+// number returns the number of a comment, if it is shared.
 func (a *Adder) number(c comment) (number uint16, ok bool) {
 	if c == (comment{}) {
 		return 0, false
@@ -148,7 +148,7 @@ func (a *Adder) append(part int, record []byte) error {
 	return nil
 }
 
-// put takes a chunk, and returns an empty one.
+// put stores a chunk, and returns an empty one.
 func (b *Builder) put(part int, chunk []byte) ([]byte, error) {
 	spill, at, err := b.place(part, chunk, highwayhash.Sum64(chunk, b.o.Key[:]))
 	if err != nil {
@@ -165,8 +165,8 @@ func (b *Builder) put(part int, chunk []byte) ([]byte, error) {
 	return chunk[:0], nil
 }
 
-// place keeps a chunk, or says where it is to be written to. Writing is left to
-// the adders, each its own.
+// place keeps a chunk in memory, or returns its place in the temporary file. Each
+// adder writes its own chunks.
 func (b *Builder) place(part int, chunk []byte, checksum uint64) (spill *os.File, at int64, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -192,8 +192,8 @@ func (b *Builder) place(part int, chunk []byte, checksum uint64) (spill *os.File
 	return b.file, at, nil
 }
 
-// fail remembers why the build can no longer succeed: the first reason. The
-// mutex is held.
+// fail records the first reason why the build can no longer succeed. The caller holds
+// the mutex.
 func (b *Builder) fail(err error) error {
 	if b.err == nil {
 		b.err = fmt.Errorf("a temporary file for entries: %w", err)
@@ -201,7 +201,7 @@ func (b *Builder) fail(err error) error {
 	return b.err
 }
 
-// flush takes what the adders still hold, and says whether all went well.
+// flush stores the chunks of all adders, and returns the first error of the build.
 func (b *Builder) flush() error {
 	b.mu.Lock()
 	err := b.err
@@ -223,8 +223,8 @@ func (b *Builder) flush() error {
 	return nil
 }
 
-// Abort gives everything up: no file is left. It is harmless after Finish. No
-// Adder may be at work.
+// Abort ends the build and leaves no file. It does nothing after Finish. No Adder may
+// be at work.
 func (b *Builder) Abort() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -9,33 +9,33 @@ import (
 	"sync/atomic"
 )
 
-// SharedComments is how many different comments (a reason and a note) are stored
-// once for all entries that have them. Others are stored with each entry.
+// SharedComments is the number of different comments (a reason and a note) that are
+// stored once for all their entries. Others are stored with each entry.
 const SharedComments = 1 << 16
 
 const (
-	maxSharedText = 8 << 20 // of all shared comments
+	maxSharedText = 8 << 20 // size of all shared comments
 	maxSharedOne  = 1 << 10 // longer ones are hardly ever repeated
 	sharedIndex   = 8       // end of the text, and length of the reason
 )
 
-// comment is what an entry says beside its key.
+// comment is the comment of an entry.
 type comment struct{ reason, note string }
 
-// dictionary numbers the comments that are stored once.
+// dictionary numbers the shared comments.
 type dictionary struct {
 	mu      sync.Mutex
 	numbers map[comment]uint16
 	texts   []comment // by number
 	bytes   int
 
-	// full is set once numbers no longer changes; it is read without the mutex
-	// then.
+	// full is set once numbers no longer changes; then it is read without the
+	// mutex.
 	full atomic.Bool
 }
 
-// number gives a comment its number and a copy of it, or says that it is to be
-// stored with its entry.
+// number returns a comment's number and a copy of it, or false if it has to be stored
+// with its entry.
 func (d *dictionary) number(c comment) (own comment, number uint16, ok bool) {
 	if len(c.reason)+len(c.note) > maxSharedOne {
 		return comment{}, 0, false
@@ -62,8 +62,8 @@ func (d *dictionary) number(c comment) (own comment, number uint16, ok bool) {
 	return own, number, true
 }
 
-// section orders the comments by their text, so that a segment does not depend
-// on which came first, and writes them. It returns the new number for each old.
+// section encodes the comments, ordered by their text, so that a segment does not
+// depend on the order in which they came. It returns the new number for each old one.
 func (d *dictionary) section() (section []byte, renumbered []uint16) {
 	order := make([]uint16, len(d.texts))
 	for i := range order {
@@ -89,7 +89,7 @@ func (d *dictionary) section() (section []byte, renumbered []uint16) {
 	return section, renumbered
 }
 
-// sharedComment returns a comment of the section, by its number.
+// sharedComment returns the comment with a number.
 func (s *Segment) sharedComment(number uint16) (reason, note []byte, ok bool) {
 	i := uint64(number)
 	if i >= s.shared || s.shared > uint64(len(s.comments))/sharedIndex {

@@ -1,26 +1,25 @@
 // Package segment keeps the exact index of one list in an immutable file that is
-// mapped into memory: a lookup by key says whether the list has that entry, and
-// its file, line and reason.
+// mapped into memory. A lookup by key reports whether the list has that entry, and
+// returns its file, line and reason.
 //
-// A [Builder] collects entries from many goroutines and [Builder.Finish] makes
-// the file, in memory that does not grow with the list but for about a hundredth
-// of its size. [Map] maps a file. What a file holds is never trusted: a checksum
-// covers every byte, that of a block is compared when the block is first read (and
-// again after [Segment.Recheck]), and a map that faults (the file was cut, the disk
-// fails) is an error of the lookup, not the end of the process.
+// A [Builder] collects entries from many goroutines and [Builder.Finish] makes the
+// file. Its memory grows only by about a hundredth of the list's size. [Map] maps a
+// file. The content of a file is not trusted: a checksum covers every byte. That of a
+// block is compared when the block is first read, and again after [Segment.Recheck].
+// If the mapping faults (the file was cut, the disk fails) the lookup returns an error
+// and the process continues.
 //
 // # Entries of one key
 //
-// A key stands once. Of several entries an exception stays rather than a plain
-// entry, then the one without Until or with the later one, then the one of the
+// A segment has one entry for a key. Of several it keeps an exception rather than a
+// plain entry, then the one without Until or with the later one, then the one of the
 // earlier file, then of the earlier line.
 //
 // # Files
 //
-// A file is written under a temporary name (.segment-*) in the directory where
-// it belongs, synced, renamed, and the directory is synced. So what is at a path
-// is whole, whatever interrupts a build. Temporary files that a killed process
-// leaves behind are removed by [Sweep].
+// A file is written under a temporary name ([TemporaryPrefix]) in its directory,
+// synced and renamed, and the directory is synced. So the file at a path is complete,
+// whatever interrupts a build. A killed process leaves its temporary file behind.
 //
 // # Format
 //
@@ -30,7 +29,7 @@
 //
 //	header      256 bytes
 //	blocks      entries in order of HH64(key), then key
-//	comments    those that many entries may share
+//	comments    shared comments
 //	table       firsts, then places: a first hash and a place for each block
 //	meta        the caller's
 //
@@ -43,7 +42,7 @@
 //	    16    8 size of the file
 //	    24    8 HH64("spamgate segment key"): tells keys apart
 //	    32    8 number of entries
-//	    40    8 entries that were left out because another has their key
+//	    40    8 entries that were dropped because another has their key
 //	    48    8 exceptions among the entries
 //	    56    8 the earliest Until of an entry, in seconds since 1970; 0: none
 //	    64    8 kinds of entries: bit i for kind i
@@ -60,8 +59,8 @@
 //	   224   32 HH256 of the header up to here and of meta, not under the segment's
 //	            key but under "spamgate segment header checksum"
 //
-// Block, of at most 4096 bytes but where a single record is larger or entries
-// have one hash, which are never parted:
+// Block, of at most 4096 bytes unless a single record is larger or entries have one
+// hash, since those are never separated:
 //
 //	12 bytes for each entry: its HH64(key), 8 bytes, in ascending order; where its
 //	record ends, counted from the first record, 4 bytes

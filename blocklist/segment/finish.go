@@ -11,22 +11,20 @@ import (
 )
 
 const (
-	// unitSize is how much a goroutine of Finish sorts at least at once, so that
-	// the blocks of small lists are filled.
+	// unitSize is the least number of bytes that a goroutine of Finish sorts at once,
+	// so that the blocks of small lists are filled.
 	unitSize = 1 << 20
 
-	// maxWorkers bounds the memory of Finish: more goroutines would wait for the
-	// disk.
+	// maxWorkers bounds the memory of Finish. More goroutines would wait for the disk.
 	maxWorkers = 8
 )
 
-// Finish makes the segment, under that path if it isn't "". An older file there
-// is replaced at once and as a whole, or stays: a Finish that fails leaves
-// nothing behind. (If just the directory can't be synced, the new file is there
-// already.) Without a path a small segment lives in the heap and a large one in
-// a file without a name.
+// Finish makes the segment, at that path if it is not "". It replaces an older file
+// there in one step. If it fails it leaves the older file and no other (unless only the
+// sync of the directory failed: then the new file is in place). Without a path, a small
+// segment is in the heap and a large one in a file without a name.
 //
-// No Adder may be at work any more. The Builder is of no use afterwards.
+// No Adder may be at work. The Builder cannot be used afterwards.
 func (b *Builder) Finish(ctx context.Context, path string, h Header) (*Segment, error) {
 	defer b.Abort()
 	s, err := b.finish(ctx, path, h)
@@ -86,7 +84,7 @@ func (b *Builder) write(ctx context.Context, out *output, caller Header) (*Segme
 	return out.commit(b.o.Key)
 }
 
-// sum adds the sections up, and makes the table of blocks.
+// sum adds up the sections, and makes the table of blocks.
 func (h *header) sum(units []unit) (firsts, places []byte) {
 	h.nextUntil = math.MaxInt64
 	for i := range units {
@@ -107,15 +105,15 @@ func (h *header) sum(units []unit) (firsts, places []byte) {
 	return firsts, places
 }
 
-// unit is a range of partitions that is sorted as one.
+// unit is a range of partitions that is sorted together.
 type unit struct {
 	parts   []partition
-	start   chan int64 // where its blocks begin, once the unit before knows
-	section            // without blocks, once it was written
+	start   chan int64 // takes the offset of its blocks, from the unit before
+	section            // the result, without blocks
 	size    int
 }
 
-// units divides the partitions.
+// units divides the partitions into units.
 func (b *Builder) units() []unit {
 	var units []unit
 	from, size := 0, int64(0)
@@ -151,8 +149,8 @@ func (b *Builder) sort(ctx context.Context, out io.WriterAt, renumbered []uint16
 	return units, context.Cause(ctx)
 }
 
-// sortUnit sorts one unit. Units are begun in order, so the one before is done or
-// at work, and its end will be known.
+// sortUnit sorts one unit. Units start in order, so the one before is done or at work
+// and will send its end.
 func (b *Builder) sortUnit(ctx context.Context, s *sorter, units []unit, i int, out io.WriterAt) error {
 	u := &units[i]
 	if ctx.Err() != nil {
@@ -177,8 +175,7 @@ func (b *Builder) sortUnit(ctx context.Context, s *sorter, units []unit, i int, 
 	return err
 }
 
-// without returns a copy without the blocks, and with the offsets as they are in the
-// segment.
+// without returns a copy without the blocks, and with offsets in the segment.
 func (s *section) without(start int64) section {
 	c := *s
 	c.blocks = nil

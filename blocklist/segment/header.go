@@ -16,7 +16,7 @@ const (
 	tableEntry = 8 + placeSize // first hash, and place
 )
 
-// Where the fields of the header are. See the table in doc.go.
+// The offsets of the header's fields. See the table in doc.go.
 const (
 	atVersion    = 8
 	atHeaderSize = 12
@@ -39,9 +39,9 @@ const (
 	atChecksum   = 224
 )
 
-// header is the beginning of a segment, and the caller's part of it.
+// header is the header of a segment, with the caller's part.
 type header struct {
-	keyCheck   uint64 // tells keys apart
+	keyCheck   uint64 // identifies the key
 	entries    uint64
 	duplicates uint64
 	exceptions uint64
@@ -49,15 +49,15 @@ type header struct {
 	kinds      uint8
 	blockCount uint64
 	blockBytes uint64
-	shared     uint64 // comments in the section of comments
-	sharedSize uint64 // of that section
+	shared     uint64 // number of shared comments
+	sharedSize uint64 // size of their section
 	metaSize   uint64
 	digest     [32]byte
 	caller     Header
 }
 
-// headerKey is for the header's own checksum, which must be known to match
-// before it can be asked which key the segment was made with.
+// headerKey is the key of the header's checksum. That has to match before the segment's
+// own key can be checked.
 var headerKey = [highwayhash.Size]byte([]byte("spamgate segment header checksum"))
 
 func (k *Key) check() uint64 { return k.Hash([]byte("spamgate segment key")) }
@@ -67,7 +67,7 @@ func (h *header) fileSize() uint64 {
 	return headerSize + h.blockBytes + h.sharedSize + h.blockCount*tableEntry + h.metaSize
 }
 
-// encode writes the header with its checksum, which covers meta as well.
+// encode returns the header with its checksum, which also covers meta.
 func (h *header) encode() []byte {
 	b := make([]byte, headerSize)
 	copy(b, magic)
@@ -91,20 +91,20 @@ func (h *header) encode() []byte {
 }
 
 func headerChecksum(b, meta []byte) [32]byte {
-	d, _ := highwayhash.New(headerKey[:]) // fails for a key of another length alone
+	d, _ := highwayhash.New(headerKey[:]) // fails only for a key of another length
 	d.Write(b[:atChecksum])
 	d.Write(meta)
 	return [32]byte(d.Sum(nil))
 }
 
-// decodeHeader reads and checks the header of a whole file.
+// decodeHeader decodes and checks the header of a whole file.
 func decodeHeader(data []byte) (header, error) {
 	damaged := func(what string) (header, error) { return header{}, fmt.Errorf("%w: %s", ErrDamaged, what) }
 	if len(data) < atFileSize || string(data[:len(magic)]) != magic {
-		return damaged("it does not begin as a segment does")
+		return damaged("it does not begin like a segment")
 	}
 	if v := binary.LittleEndian.Uint32(data[atVersion:]); v != version {
-		return header{}, fmt.Errorf("%w: %d, where %d is read", ErrFormat, v, version)
+		return header{}, fmt.Errorf("%w: %d instead of %d", ErrFormat, v, version)
 	}
 	if len(data) < headerSize || binary.LittleEndian.Uint32(data[atHeaderSize:]) != headerSize {
 		return damaged("the header is cut short")
@@ -123,10 +123,10 @@ func decodeHeader(data []byte) (header, error) {
 	if field(atFileSize) != size {
 		return damaged(fmt.Sprintf("it has %d bytes, and should have %d", size, field(atFileSize)))
 	}
-	// Each by itself first, so that their sum can't overflow.
+	// Each separately first, so that their sum cannot overflow.
 	if h.blockCount > size/tableEntry || h.blockBytes > size || h.sharedSize > size || h.metaSize > size ||
 		h.fileSize() != size || size > math.MaxInt {
-		return damaged("its parts do not make up the whole")
+		return damaged("the sizes of its parts do not add up")
 	}
 	h.caller.Meta = data[size-h.metaSize:]
 	sum := headerChecksum(data[:headerSize], h.caller.Meta)

@@ -8,8 +8,8 @@ import (
 	"github.com/minio/highwayhash"
 )
 
-// Lookup finds the entry of a key, whose hash is [Key.Hash] of it. Where there
-// is none it does not allocate. The error wraps [ErrDamaged].
+// Lookup returns the entry of a key, with its hash by [Key.Hash]. If there is none it
+// does not allocate. The error wraps [ErrDamaged].
 func (s *Segment) Lookup(hash uint64, key []byte) (found Record, ok bool, err error) {
 	defer s.catch(panicOnFault(), &err)
 	i, stored, err := s.record(hash, key)
@@ -20,16 +20,14 @@ func (s *Segment) Lookup(hash uint64, key []byte) (found Record, ok bool, err er
 	return found, err == nil, err
 }
 
-// Has is [Segment.Lookup] for who wants to know only whether the key is there. It
-// does not allocate.
+// Has reports whether a key is there. It does not allocate.
 func (s *Segment) Has(hash uint64, key []byte) (ok bool, err error) {
 	defer s.catch(panicOnFault(), &err)
 	_, stored, err := s.record(hash, key)
 	return stored != nil && err == nil, err
 }
 
-// record returns the record of a key as it is stored, and its block; nil if there is
-// none.
+// record returns the stored record of a key and its block; nil if there is none.
 func (s *Segment) record(hash uint64, key []byte) (i int, stored []byte, err error) {
 	i = s.find(hash)
 	if i < 0 {
@@ -52,7 +50,7 @@ func (s *Segment) record(hash uint64, key []byte) (i int, stored []byte, err err
 	return i, nil, nil
 }
 
-// decode makes a record of what block i holds.
+// decode decodes a stored record of block i.
 func (s *Segment) decode(i int, stored []byte) (Record, error) {
 	r, ok := parseRecord(stored)
 	if !ok {
@@ -65,7 +63,7 @@ func (s *Segment) decode(i int, stored []byte) (Record, error) {
 	return r.entry(reason, note), nil
 }
 
-// stored returns block i as it is stored, and its place.
+// stored returns the bytes and the place of block i.
 func (s *Segment) stored(i int) (b []byte, p place, err error) {
 	p = placeAt(s.places, i)
 	end := uint64(len(s.blocks))
@@ -78,7 +76,7 @@ func (s *Segment) stored(i int) (b []byte, p place, err error) {
 	return s.blocks[p.offset:end], p, nil
 }
 
-// block returns block i, which has matched its checksum when it was first read.
+// block returns block i. It compares the checksum when the block is first read.
 func (s *Segment) block(i int) (block, error) {
 	stored, p, err := s.stored(i)
 	if err != nil {
@@ -99,12 +97,12 @@ func (s *Segment) block(i int) (block, error) {
 }
 
 func (s *Segment) damagedBlock(i int) error {
-	return s.failed(fmt.Errorf("%w: block %d of %d is not what was written", ErrDamaged, i+1, s.blockCount))
+	return s.failed(fmt.Errorf("%w: block %d of %d has changed since it was written", ErrDamaged, i+1, s.blockCount))
 }
 
-// Scan calls fn with each key whose hash is in the range, its ends included, in
-// order of hash and then key, until fn returns false. The key is valid during
-// the call alone. The error wraps [ErrDamaged].
+// Scan calls fn with each key whose hash is in the range, both ends included, in order
+// of hash and then key, until fn returns false. The key is valid only during the call.
+// The error wraps [ErrDamaged].
 func (s *Segment) Scan(from, to uint64, fn func(hash uint64, key []byte) bool) error {
 	return s.walk(from, to, func(_ int, hash uint64, stored []byte) (bool, error) {
 		key, _, ok := recordKey(stored)
@@ -124,16 +122,16 @@ func (s *Segment) Records(fn func(Record) bool) error {
 	})
 }
 
-// giveBackAfter is how many bytes a walk leaves behind in memory. Those who walk
-// through a long list, to make a filter of it, would else have all of it resident,
-// and most of it is not asked for again.
+// giveBackAfter is the number of bytes after which a walk releases their memory. Else a
+// walk through a long list, to make a filter of it, would keep all of it resident,
+// though most of it is not read again.
 const giveBackAfter = 32 << 20
 
 // walk calls fn with the block, hash and stored record of each entry in a range
 // of hashes, until fn returns false.
 func (s *Segment) walk(from, to uint64, fn func(i int, hash uint64, stored []byte) (bool, error)) (err error) {
 	defer s.catch(panicOnFault(), &err)
-	passed := uint64(0) // up to where the pages were given back, or the walk began
+	passed := uint64(0) // the offset to which pages were released, or of the start
 	for i := max(s.find(from), 0); i < len(s.firsts)/8 && s.first(i) <= to; i++ {
 		b, err := s.block(i)
 		if err != nil {

@@ -21,7 +21,7 @@ import (
 // [ErrDamaged], [ErrFormat] or [ErrKey], or is the file system's.
 func Map(f *os.File, path string, key *Key) (*Segment, error) {
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, cmp.Or(err, fmt.Errorf("%s: %w: it is no regular file", path, ErrDamaged))
+		return nil, cmp.Or(err, fmt.Errorf("%s: %w: it is not a regular file", path, ErrDamaged))
 	}
 	s, err := mapSegment(f, path, key)
 	if err != nil {
@@ -31,7 +31,7 @@ func Map(f *os.File, path string, key *Key) (*Segment, error) {
 	return s, nil
 }
 
-// mapSegment makes a segment of a file. Its memory must be released, or kept.
+// mapSegment maps a segment. The caller must release it or keep it.
 func mapSegment(f *os.File, path string, key *Key) (*Segment, error) {
 	data, unmap, err := mapFile(f)
 	if err != nil {
@@ -50,15 +50,14 @@ func clone(key *Key) *Key {
 	return &own
 }
 
-// keep lets the segment's memory go with the segment.
+// keep unmaps the memory when nothing refers to the segment any more.
 func (s *Segment) keep() {
 	if s.unmap != nil {
 		runtime.AddCleanup(s, s.unmap, s.data)
 	}
 }
 
-// release lets the segment's memory go at once. The segment is of no use
-// afterwards.
+// release unmaps the memory now. The segment cannot be used afterwards.
 func (s *Segment) release() {
 	if s.unmap != nil {
 		s.unmap(s.data)
@@ -66,7 +65,7 @@ func (s *Segment) release() {
 	s.data = nil
 }
 
-// load checks the header and the parts of data that every lookup needs.
+// load checks the header and those parts of data that every lookup needs.
 func (s *Segment) load() (err error) {
 	defer s.catch(panicOnFault(), &err)
 	if s.header, err = decodeHeader(s.data); err != nil {
@@ -82,7 +81,7 @@ func (s *Segment) load() (err error) {
 		return part
 	}
 	s.blocks = cut(s.blockBytes)
-	// Copies: whoever overwrites a file that is mapped changes what was checked.
+	// Copies, since overwriting a mapped file would change what was checked.
 	s.comments = bytes.Clone(cut(s.sharedSize))
 	s.firsts = bytes.Clone(cut(8 * s.blockCount))
 	s.places = bytes.Clone(cut(placeSize * s.blockCount))
@@ -93,8 +92,8 @@ func (s *Segment) load() (err error) {
 	return nil
 }
 
-// digest covers every entry: the blocks by their checksums, which are in the
-// table.
+// digest returns a digest of all entries. It covers the blocks by their checksums in
+// the table.
 func digest(key *Key, parts ...[]byte) [32]byte {
 	d, _ := highwayhash.New(key[:]) // fails for a key of another length alone
 	for _, part := range parts {
@@ -103,7 +102,7 @@ func digest(key *Key, parts ...[]byte) [32]byte {
 	return [32]byte(d.Sum(nil))
 }
 
-// failed says which segment an error is about.
+// failed adds the name of the segment to an error.
 func (s *Segment) failed(err error) error {
 	name := s.path
 	if name == "" {
@@ -112,12 +111,12 @@ func (s *Segment) failed(err error) error {
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// panicOnFault makes a fault of the map (its file was cut, or the disk fails) a
-// panic that catch finds. It returns what was set before.
+// panicOnFault turns a fault of the mapping (its file was cut, or the disk fails) into
+// a panic, for catch. It returns the setting before.
 func panicOnFault() bool { return debug.SetPanicOnFault(true) }
 
-// catch, deferred, restores what panicOnFault set, and turns a fault of the map
-// into an error. Any other panic goes on.
+// catch is deferred after panicOnFault. It restores the setting, and turns a fault of
+// the mapping into an error. Any other panic continues.
 func (s *Segment) catch(before bool, err *error) {
 	debug.SetPanicOnFault(before)
 	if p := recover(); p != nil {
@@ -129,7 +128,7 @@ func (s *Segment) catch(before bool, err *error) {
 	runtime.KeepAlive(s) // or data might be unmapped while it is read
 }
 
-// faulted tells whether a panic comes of reading data.
+// faulted reports whether reading data caused a panic.
 func (s *Segment) faulted(p any) bool {
 	err, _ := p.(error)
 	var fault interface{ Addr() uintptr } // see debug.SetPanicOnFault

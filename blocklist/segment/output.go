@@ -9,18 +9,18 @@ import (
 )
 
 // TemporaryPrefix begins the names of temporary files. A build writes to its file all
-// the time: what nobody has written to for an hour is of a process that was killed.
+// the time, so a file that did not change for an hour is that of a killed process.
 const TemporaryPrefix = ".segment-"
 
-// pattern is what temporary files are called, in the sense of [os.CreateTemp].
-// None ends in .seg or .bits.
+// pattern is the pattern of temporary files for [os.CreateTemp]. No name ends in .seg
+// or .bits.
 const pattern = TemporaryPrefix + "*"
 
-// temporary makes a file that is gone with its descriptor.
+// temporary makes a file without a name.
 func temporary(dir string) (*os.File, error) {
 	f, err := os.CreateTemp(dir, pattern)
 	if err == nil {
-		os.Remove(f.Name()) // fails where open files keep their names
+		os.Remove(f.Name()) // if this fails, closeTemporary removes it
 	}
 	return f, err
 }
@@ -28,23 +28,23 @@ func temporary(dir string) (*os.File, error) {
 // closeTemporary closes a file made by temporary.
 func closeTemporary(f *os.File) {
 	f.Close()
-	os.Remove(f.Name()) // for where open files keep their names
+	os.Remove(f.Name()) // of an output, or if temporary could not
 }
 
-// heapLimit is how large a segment without a name may be to live in the heap.
+// heapLimit is the largest size of a segment in the heap.
 const heapLimit = 8 << 20
 
-// output is where a segment is written to: a file with a temporary name, a file
-// without a name, or the heap.
+// output is the destination of a segment: a file with a temporary name, a file without
+// a name, or the heap.
 type output struct {
-	path string // to be; "" for the last two
+	path string // the final path; "" for the last two
 	file *os.File
 
 	mu   sync.Mutex
-	heap []byte // used where file is nil
+	heap []byte // used if file is nil
 }
 
-// newOutput begins a segment of about so many bytes.
+// newOutput makes the output for a segment of about size bytes.
 func newOutput(path, dir string, size int64) (*output, error) {
 	o := &output{path: path}
 	var err error
@@ -74,14 +74,14 @@ func (o *output) WriteAt(b []byte, offset int64) (int, error) {
 	return copy(o.heap[offset:], b), nil
 }
 
-// abort leaves nothing behind.
+// abort removes the file.
 func (o *output) abort() {
 	if o.file != nil {
 		closeTemporary(o.file)
 	}
 }
 
-// commit makes the segment of what was written, and gives its file its name.
+// commit maps the segment that was written, and renames its file.
 func (o *output) commit(key *Key) (*Segment, error) {
 	if o.file == nil {
 		s := &Segment{data: o.heap, key: clone(key)}
@@ -104,7 +104,7 @@ func (o *output) commit(key *Key) (*Segment, error) {
 	return s, nil
 }
 
-// publish gives the file its name, and closes it.
+// publish renames the file, and closes it.
 func (o *output) publish() error {
 	if o.path == "" {
 		closeTemporary(o.file)
@@ -113,6 +113,6 @@ func (o *output) publish() error {
 	if err := os.Rename(o.file.Name(), o.path); err != nil {
 		return err
 	}
-	o.file.Close() // nothing is left to be written
+	o.file.Close() // synced
 	return durable.SyncDir(filepath.Dir(o.path))
 }

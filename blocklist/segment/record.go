@@ -16,8 +16,7 @@ const (
 	sharedRefBytes = 2
 )
 
-// appendRecord appends an entry as a record. A comment that is shared is told
-// by its number.
+// appendRecord appends an entry as a record. A shared comment is stored as its number.
 func appendRecord(b []byte, e *Entry, number uint16, shared bool) []byte {
 	flags := e.Kind
 	if e.Exception {
@@ -55,16 +54,16 @@ func appendRecord(b []byte, e *Entry, number uint16, shared bool) []byte {
 	return b
 }
 
-// record is a record taken apart. Its slices are parts of it.
+// record is a parsed record. Its slices are parts of the stored one.
 type record struct {
 	flags      byte
 	key        []byte
 	file, line uint64
 	until      int64
-	comment    []byte // what is behind: a number, or reason and note
+	comment    []byte // the rest: a number, or reason and note
 }
 
-// recordKey returns the key of a record, and what is behind it.
+// recordKey returns the key of a record, and the rest of it.
 func recordKey(b []byte) (key, rest []byte, ok bool) {
 	if len(b) < 2 {
 		return nil, nil, false
@@ -83,7 +82,7 @@ func recordKey(b []byte) (key, rest []byte, ok bool) {
 	return b[:n], b[n:], true
 }
 
-// parseRecord takes a record apart, and trusts nothing in it.
+// parseRecord parses a record. It trusts nothing in it.
 func parseRecord(b []byte) (r record, ok bool) {
 	key, rest, ok := recordKey(b)
 	if !ok {
@@ -104,7 +103,7 @@ func parseRecord(b []byte) (r record, ok bool) {
 	return r, widths[0] > 0 && widths[1] > 0 && widths[2] > 0
 }
 
-// entry makes a record of copies, in one allocation.
+// entry returns the entry of a record, with copies of its strings in one allocation.
 func (r *record) entry(reason, note []byte) Record {
 	var b strings.Builder
 	b.Grow(len(r.key) + len(reason) + len(note))

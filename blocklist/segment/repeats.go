@@ -2,17 +2,16 @@ package segment
 
 import "slices"
 
-// Hashes are spread evenly over the partitions, unless a few keys are most of the
-// list: a line that is there a hundred million times would make a partition of
-// several gigabytes, which Finish sorts in memory. So a partition of more than
-// unevenSize that is unevenTimes as large as the mean is not added to before
-// repeated keys are dropped.
+// Hashes are spread evenly over the partitions, unless a few keys make up most of the
+// list: a line that is repeated a hundred million times would make a partition of
+// several gigabytes, which Finish sorts in memory. So repeated keys are dropped from
+// what is added to a partition that is larger than unevenSize and unevenTimes the mean.
 const (
 	unevenSize  = 8 << 20
 	unevenTimes = 4
 )
 
-// uneven reports whether a partition is so large that keys must be repeated in it.
+// uneven reports whether a partition is so large that it must have repeated keys.
 func (b *Builder) uneven(part int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -20,14 +19,14 @@ func (b *Builder) uneven(part int) bool {
 	return size > unevenSize && size > unevenTimes*b.size/partitions
 }
 
-// repeats drops entries of a chunk whose key is there more than once.
+// repeats drops repeated keys from chunks.
 type repeats struct {
 	sorter  sorter
 	unique  []byte // reused
 	dropped uint64
 }
 
-// drop leaves of the entries of each key the one that stays.
+// drop keeps one entry for each key of a chunk.
 func (r *repeats) drop(chunk []byte) []byte {
 	s := &r.sorter
 	s.raw = chunk

@@ -13,21 +13,20 @@ import (
 	"github.com/minio/highwayhash"
 )
 
-// sorter makes the blocks of a range of hashes. It is used again and again, by
-// one goroutine.
+// sorter makes the blocks of a range of hashes. One goroutine uses it repeatedly.
 type sorter struct {
 	key        *Key
-	renumbered []uint16 // see dictionary.section; nil: comments keep their numbers
+	renumbered []uint16 // see dictionary.section; nil if comments keep their numbers
 
 	raw     []byte // chunks
 	items   []item
 	spare   []item // see order
 	buckets []int
 	block   blockWriter
-	section // what was made
+	section // the result
 }
 
-// item is an entry: where its record's length is in raw.
+// item is an entry: its hash, and the offset of its record's length in raw.
 type item struct {
 	hash uint64
 	at   int
@@ -43,8 +42,8 @@ type section struct {
 	kinds                           uint8
 }
 
-// sort makes the blocks of some neighbouring partitions. The section is valid
-// until the next call.
+// sort makes the blocks of neighbouring partitions. The section is valid until the next
+// call.
 func (s *sorter) sort(parts []partition, file *os.File) (*section, error) {
 	if err := s.read(parts, file); err != nil {
 		return nil, err
@@ -59,7 +58,7 @@ func (s *sorter) sort(parts []partition, file *os.File) (*section, error) {
 	return &s.section, nil
 }
 
-// read reads the chunks, and lets go of those in memory.
+// read reads the chunks, and frees those in memory.
 func (s *sorter) read(parts []partition, file *os.File) error {
 	var size int64
 	for i := range parts {
@@ -85,7 +84,7 @@ func (s *sorter) read(parts []partition, file *os.File) error {
 	return nil
 }
 
-// parse finds the records, and gives comments their final numbers.
+// parse finds the records, and sets the final numbers of comments.
 func (s *sorter) parse() {
 	s.items = s.items[:0]
 	for at := 0; at < len(s.raw); {
@@ -100,14 +99,14 @@ func (s *sorter) parse() {
 	}
 }
 
-// record returns the record whose length is at a place in raw.
+// record returns the record whose length is at an offset of raw.
 func (s *sorter) record(at int) []byte {
 	return s.raw[at+4:][:binary.LittleEndian.Uint32(s.raw[at:])]
 }
 
-// order sorts the items. Hashes are spread evenly, so they are first dealt to
-// about as many buckets as there are items, which leaves little to compare: that
-// takes a ninth of the time of a plain sort (BenchmarkOrder).
+// order sorts the items. Hashes are spread evenly, so they are first dealt to about as
+// many buckets as there are items, which leaves few comparisons: that takes a ninth of
+// the time of a plain sort (BenchmarkOrder).
 func (s *sorter) order() {
 	if len(s.items) == 0 {
 		return
@@ -118,7 +117,7 @@ func (s *sorter) order() {
 	}
 	shift := max(bits.Len64(high-low)-bits.Len(uint(len(s.items))), 0)
 	count := int((high-low)>>shift) + 1
-	// Bucket i is from buckets[i] to buckets[i+1], once each item is in its place.
+	// In the end bucket i is from buckets[i] to buckets[i+1].
 	s.buckets = slices.Grow(s.buckets[:0], count+2)[:count+2]
 	clear(s.buckets)
 	for _, x := range s.items {
@@ -141,8 +140,8 @@ func (s *sorter) order() {
 	}
 }
 
-// compare orders entries by hash, then key, and entries of one key so that the
-// one that stays is the first.
+// compare orders entries by hash, then key; of one key, the entry that is kept is the
+// first.
 func (s *sorter) compare(p, q item) int {
 	if p.hash != q.hash {
 		return cmp.Compare(p.hash, q.hash)
@@ -160,7 +159,7 @@ func (s *sorter) compare(p, q item) int {
 	)
 }
 
-// end returns when an entry ends.
+// end returns the expiry of an entry.
 func (r *record) end() int64 {
 	if r.flags&flagUntil == 0 {
 		return math.MaxInt64
@@ -168,7 +167,7 @@ func (r *record) end() int64 {
 	return r.until
 }
 
-// repeats reports whether item i has the key of the one before.
+// repeats reports whether item i has the key of the item before.
 func (s *sorter) repeats(i int) bool {
 	return i > 0 && s.items[i].hash == s.items[i-1].hash && bytes.Equal(s.keyOf(i), s.keyOf(i-1))
 }
@@ -200,7 +199,7 @@ func (s *sorter) encode() {
 	}
 }
 
-// count keeps account of an entry.
+// count counts an entry.
 func (s *section) count(stored []byte) {
 	s.entries++
 	s.kinds |= 1 << (stored[0] & kindMask)
@@ -213,7 +212,7 @@ func (s *section) count(stored []byte) {
 	}
 }
 
-// endBlock writes the block that was collected.
+// endBlock writes the collected block.
 func (s *sorter) endBlock() {
 	p := place{offset: uint64(len(s.blocks)), entries: uint64(s.block.len())}
 	s.blocks = s.block.appendTo(s.blocks)

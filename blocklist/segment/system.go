@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapFile maps a file as it is now. A file that is empty takes no map.
+// mapFile maps a file with its current size. An empty file has no mapping.
 func mapFile(f *os.File) (data []byte, unmap func([]byte), err error) {
 	info, err := f.Stat()
 	if err != nil || info.Size() == 0 {
@@ -23,16 +23,16 @@ func mapFile(f *os.File) (data []byte, unmap func([]byte), err error) {
 	return data, func(data []byte) { unix.Munmap(data) }, nil
 }
 
-// giveBack takes a part of the blocks out of the process's memory. It stays in the
-// system's cache, and comes back when it is read.
+// giveBack releases the memory of a part of the blocks. It stays in the system's cache
+// and returns when it is read.
 func (s *Segment) giveBack(from, to uint64) {
 	if s.unmap == nil {
-		return // not mapped: this would be the only copy
+		return // not mapped: this is the only copy
 	}
 	page := uint64(os.Getpagesize())
 	from = (headerSize + from + page - 1) / page * page
 	if to = (headerSize + to) / page * page; from < to {
-		// Advice: where it is not taken, nothing is lost but memory.
+		// An error costs only memory.
 		_ = unix.Madvise(s.data[from:to], unix.MADV_DONTNEED)
 	}
 }

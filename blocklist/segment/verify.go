@@ -7,8 +7,8 @@ import (
 	"github.com/minio/highwayhash"
 )
 
-// Verify reads every block, whether or not it was read before, and says whether
-// all is as it was written. The error wraps [ErrDamaged], or is the context's.
+// Verify reads every block and checks that nothing has changed since it was written. The
+// error wraps [ErrDamaged], or is the context's.
 func (s *Segment) Verify(ctx context.Context) (err error) {
 	defer s.catch(panicOnFault(), &err)
 	var entries uint64
@@ -23,22 +23,21 @@ func (s *Segment) Verify(ctx context.Context) (err error) {
 		entries += uint64(n)
 	}
 	if entries != s.entries {
-		return s.failed(fmt.Errorf("%w: it holds %d entries, and should hold %d", ErrDamaged, entries, s.entries))
+		return s.failed(fmt.Errorf("%w: it has %d entries instead of %d", ErrDamaged, entries, s.entries))
 	}
 	return nil
 }
 
-// Recheck has each block checked again when it is next read. What is mapped may
-// change: a disk that fails gives other bytes when it is read again, and a file may
-// be overwritten. Call it now and then; it takes no time to speak of.
+// Recheck makes the next read of each block compare its checksum again. A mapping may
+// change, if a disk fails or the file is overwritten. Call it now and then; it takes
+// next to no time.
 func (s *Segment) Recheck() {
 	for i := range s.verified {
 		s.verified[i].Store(0)
 	}
 }
 
-// verifyBlock checks block i, and that each of its entries is whole and in its
-// place. It returns their number.
+// verifyBlock checks block i and each of its entries, and returns their number.
 func (s *Segment) verifyBlock(i int) (int, error) {
 	stored, p, err := s.stored(i)
 	if err != nil {

@@ -4,5 +4,5 @@ package segment
 
 import "os"
 
-// startWriteback does nothing: Sync writes all.
+// startWriteback does nothing: Sync writes everything.
 func startWriteback(*os.File, int64, int) {}
