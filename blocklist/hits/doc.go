@@ -1,13 +1,11 @@
-// Package hits remembers which entries of the lists have matched, and on what day
-// last, so that entries that never do can be found.
+// Package hits records on what day each entry of the lists last matched, so that unused
+// entries can be found.
 //
-// A [Log] is told of each match while mail is judged; it writes what it knows to a
-// file for each list now and then, and [Read] reads such a file without a Log.
-// Entries are known by the hash of their key, as package segment has it, and days
-// are those of UTC.
+// A [Log] records each match while mail is judged, and regularly writes a file for each
+// list. [Read] reads such a file without a Log. Entries are identified by the hash of
+// their key, as in package segment. Days are in UTC.
 //
-// Memory and files are bounded: of more than so many entries those are forgotten
-// that have not matched for longest. A Log knows which day that leaves it certain
-// of ([Snapshot.Known]): whoever asks about the time since a later day gets the
-// whole truth.
+// Memory and files are bounded: if there are too many entries, those are dropped whose
+// last match is oldest. [Snapshot.Known] returns the first day since which all matches
+// are known.
 package hits

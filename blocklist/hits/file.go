@@ -22,7 +22,7 @@ const (
 	headerSize = len(magic) + 5*8
 	entrySize  = 8 + 2
 
-	// maxFile is more than any Log writes that a machine has memory for.
+	// maxFile exceeds any file that a Log can write.
 	maxFile = 1 << 30
 )
 
@@ -32,8 +32,8 @@ var (
 	ErrKey     = errors.New("written under another key")
 )
 
-// Read reads a list's file, by its name in the state directory. Where none was
-// written the error is fs.ErrNotExist.
+// Read reads a list's file, by its name in the state directory. If there is none the
+// error is fs.ErrNotExist.
 func Read(stateDir, name string, key uint64) (*Snapshot, error) {
 	tree := durable.In(stateDir)
 	text, err := tree.ReadFile(name, maxFile)
@@ -65,7 +65,7 @@ func (s *Snapshot) encode(key uint64) []byte {
 
 func decode(b []byte, key uint64) (*Snapshot, error) {
 	if len(b) < headerSize+sha256.Size || !bytes.HasPrefix(b, []byte(magic)) {
-		return nil, fmt.Errorf("%w: it is no file of this format", ErrDamaged)
+		return nil, fmt.Errorf("%w: it is not a file of this format", ErrDamaged)
 	}
 	b, sum := b[:len(b)-sha256.Size], b[len(b)-sha256.Size:]
 	if now := sha256.Sum256(b); !bytes.Equal(now[:], sum) {
@@ -81,7 +81,7 @@ func decode(b []byte, key uint64) (*Snapshot, error) {
 		return nil, fmt.Errorf("%w: %d entries do not fit its size", ErrDamaged, n)
 	}
 	if head[2] > math.MaxUint16 {
-		return nil, fmt.Errorf("%w: there is no day %d", ErrDamaged, head[2])
+		return nil, fmt.Errorf("%w: invalid day %d", ErrDamaged, head[2])
 	}
 	if head[0] != key {
 		return nil, ErrKey

@@ -9,34 +9,34 @@ import (
 	"time"
 )
 
-// shards is into how many parts a list's entries are divided, each with a lock of
-// its own, so that lookups seldom wait for each other.
+// shards is the number of parts of a list's entries. Each has its own lock, so that
+// lookups seldom wait for each other.
 const shards = 16
 
-// list is what is remembered of one list.
+// list holds the matches of one list.
 type list struct {
 	shards [shards]shard
 	count  atomic.Int64  // entries in all shards
-	total  atomic.Uint64 // matches since the list was made
+	total  atomic.Uint64 // matches since the start
 	today  atomic.Uint64 // a day in the upper 16 bits, and the matches on it
 	dirty  atomic.Bool   // something is not in the file yet
-	packed atomic.Uint32 // the day on which forget found no room to make; 0: none
+	packed atomic.Uint32 // the day on which forget could drop nothing; 0 means none
 
-	// These are the Log's, under its mu.
+	// Guarded by the mu of the Log.
 	read  bool        // the file has been read
-	file  fs.FileInfo // of the file as it was read or written last; nil: there was none
-	saved uint64      // matches of today that are in the file, as today has them
+	file  fs.FileInfo // the file when it was last read or written; nil if there was none
+	saved uint64      // today's matches in the file, in the form of today
 
 	mu        sync.Mutex
-	since     time.Time // from when on matches are recorded
-	forgotten Day       // entries whose last match was until this day may be missing
-	dropped   Day       // those that forget has dropped matched last until this day
+	since     time.Time // the beginning of the recording
+	forgotten Day       // matches up to this day may be missing
+	dropped   Day       // forget has dropped matches up to this day
 }
 
 type shard struct {
 	mu   sync.Mutex
 	last map[uint64]Day
-	_    [48]byte // a cache line for each lock
+	_    [48]byte // puts each lock in its own cache line
 }
 
 func newList(now time.Time) *list {
@@ -47,12 +47,12 @@ func newList(now time.Time) *list {
 	return x
 }
 
-// shard returns where an entry belongs.
+// shard returns the shard of an entry.
 func (x *list) shard(hash uint64) *shard { return &x.shards[hash>>60] }
 
-// record notes a match, and reports whether there are too many entries now. A
-// quarter more than the limit are taken until somebody makes room; beyond that
-// the match is lost, and with it all certainty about this day.
+// record records a match, and reports whether there are too many entries. It accepts a
+// quarter more than the limit until forget drops some; beyond that the match is lost,
+// and the day's matches are incomplete.
 func (x *list) record(hash uint64, day Day, limit int) (full bool) {
 	x.total.Add(1)
 	x.addToday(day, 1)
@@ -77,14 +77,14 @@ func (x *list) record(hash uint64, day Day, limit int) (full bool) {
 	return full
 }
 
-// lost notes that matches on a day are missing.
+// lost records that matches on a day are missing.
 func (x *list) lost(day Day) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.forgotten = max(x.forgotten, day)
 }
 
-// drop notes that entries that matched last until a day go.
+// drop records that entries whose last match was up to a day are dropped.
 func (x *list) drop(until Day) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -93,7 +93,7 @@ func (x *list) drop(until Day) {
 
 const countBits = 48
 
-// addToday counts matches on a day; another day begins from zero.
+// addToday counts matches on a day. A new day starts from zero.
 func (x *list) addToday(day Day, n uint64) {
 	for {
 		old := x.today.Load()
@@ -107,7 +107,7 @@ func (x *list) addToday(day Day, n uint64) {
 	}
 }
 
-// todayOn returns how many matches there were on a day, if it is today.
+// todayOn returns the number of matches on a day if it is today, else 0.
 func (x *list) todayOn(day Day) uint64 { return countOn(x.today.Load(), day) }
 
 func countOn(today uint64, day Day) uint64 {
@@ -117,9 +117,9 @@ func countOn(today uint64, day Day) uint64 {
 	return today & (1<<countBits - 1)
 }
 
-// forget drops whole days, the oldest first, until an eighth of the limit is free,
-// and says how many entries went and until which day. Those of today stay; where
-// there are no others, record asks for no more room on that day.
+// forget drops whole days, the oldest first, until an eighth of the limit is free. It
+// returns the number of dropped entries and the last of the days. Today's entries stay;
+// if there are no others, record does not ask again on that day.
 func (x *list) forget(today Day, limit int) (n int, until Day) {
 	if x.count.Load() < int64(limit) {
 		return 0, 0
@@ -134,10 +134,10 @@ func (x *list) forget(today Day, limit int) (n int, until Day) {
 		n, until = n+perDay[day], day
 	}
 	if n == 0 {
-		x.packed.Store(uint32(today)) // it takes a look at every entry: once a day will do
+		x.packed.Store(uint32(today)) // once a day, since this visits all entries
 		return 0, 0
 	}
-	x.drop(until) // before they go: who asks meanwhile must not be told too much
+	x.drop(until) // first, so that no snapshot claims to know these days
 	n = 0
 	for i := range x.shards {
 		n += x.shards[i].drop(until)
@@ -147,8 +147,8 @@ func (x *list) forget(today Day, limit int) (n int, until Day) {
 	return n, until
 }
 
-// drop drops what matched last until a day. The map is made anew, since one that
-// was large stays so.
+// drop drops the entries whose last match was up to a day. It makes a new map, since
+// maps never shrink.
 func (s *shard) drop(until Day) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,8 +175,8 @@ func (x *list) each(do func(hash uint64, day Day)) {
 	}
 }
 
-// merge takes in what a file says of the entries, and the matches of today that
-// are in it and are not ours. Days to come are today: a clock was wrong.
+// merge adds the matches of a file, and those of today in it that are not ours. Future
+// days, from a wrong clock, count as today.
 func (x *list) merge(s *Snapshot, today Day) {
 	if others := s.On(today) - min(s.On(today), countOn(x.saved, today)); others > 0 {
 		x.addToday(today, others)
@@ -188,7 +188,7 @@ func (x *list) merge(s *Snapshot, today Day) {
 	for i, hash := range s.hashes {
 		day := min(s.days[i], today)
 		if day <= dropped {
-			continue // it was to go
+			continue // forget has dropped it
 		}
 		to := x.shard(hash)
 		to.mu.Lock()

@@ -18,34 +18,33 @@ const (
 	DefaultSaveEvery  = 5 * time.Minute
 )
 
-// Options say how a Log works.
+// Options configure a Log.
 type Options struct {
-	// Dir is the state directory, and Name names a list's file in it, with
-	// slashes; neither need be there. A nil Name keeps nothing.
+	// Dir is the state directory. Name returns the name of a list's file in it, with
+	// slashes. Neither has to exist. With a nil Name nothing is written.
 	Dir  string
 	Name func(list string) string
 
-	// MaxEntries is how many entries of a list are remembered, give or take a
+	// MaxEntries is the number of entries that are kept for a list, give or take a
 	// quarter; 0 means DefaultMaxEntries.
 	MaxEntries int
 
-	// SaveEvery is the time between two looks whether there is something to
-	// write; 0 means DefaultSaveEvery.
+	// SaveEvery is the time between two writes; 0 means DefaultSaveEvery.
 	SaveEvery time.Duration
 
-	Logger *slog.Logger // nil: no log
+	Logger *slog.Logger // nil means no log
 
-	now func() time.Time // for tests; nil: time.Now
+	now func() time.Time // for tests; nil means time.Now
 }
 
-// Log remembers matches. Its methods are safe for concurrent use.
+// Log records matches. Its methods are safe for concurrent use.
 type Log struct {
 	options Options
 	log     *slog.Logger
 	lists   atomic.Pointer[map[string]*list] // replaced as a whole when one is added
-	adding  sync.Mutex                       // held by who adds one
+	adding  sync.Mutex                       // held while one is added
 
-	mu     sync.Mutex // held by who reads or writes files, or starts or ends
+	mu     sync.Mutex // held while files are read or written, and by Start and Close
 	key    uint64
 	begun  bool // files may be read and written
 	closed bool
@@ -55,8 +54,8 @@ type Log struct {
 	running sync.WaitGroup
 }
 
-// New makes a Log, which remembers from now on. It reads and writes nothing
-// before Start.
+// New returns a Log, which records from now on. It reads and writes no file before
+// Start.
 func New(o Options) *Log {
 	if o.MaxEntries == 0 {
 		o.MaxEntries = DefaultMaxEntries
@@ -78,21 +77,20 @@ func New(o Options) *Log {
 // tree returns the state directory.
 func (l *Log) tree() durable.Tree { return durable.In(l.options.Dir) }
 
-// Record notes that an entry has matched. It takes about as long as one look into
-// a map, and no file is touched.
+// Record records that an entry has matched. It takes about as long as a map lookup, and
+// uses no file.
 func (l *Log) Record(name string, hash uint64) {
 	if l.list(name).record(hash, DayOf(l.options.now()), l.options.MaxEntries) {
 		select {
 		case l.full <- struct{}{}:
-		default: // it is seen to already
+		default: // already signalled
 		}
 	}
 }
 
-// Start reads what earlier Logs have written of the lists, and begins to write.
-// The key names the secret under which entries are hashed: what was written under
-// another one is of no use, and is replaced. Lists that are named later are begun
-// with Start, too.
+// Start reads the files that earlier Logs have written for the lists, and begins to
+// write. The key identifies the secret with which entries are hashed; a file with
+// another key is replaced. Call Start again for further lists.
 func (l *Log) Start(key uint64, names []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,7 +120,7 @@ func (l *Log) Start(key uint64, names []string) {
 	l.running.Go(func() { l.run(ctx) })
 }
 
-// run writes and forgets now and then.
+// run writes files and drops entries.
 func (l *Log) run(ctx context.Context) {
 	tick := time.NewTicker(l.options.SaveEvery)
 	defer tick.Stop()
@@ -134,23 +132,23 @@ func (l *Log) run(ctx context.Context) {
 			l.forget()
 		case <-tick.C:
 			if err := l.Save(); err != nil {
-				l.log.Warn("hits are not kept, trying again later", "error", err)
+				l.log.Warn("hits not saved, trying again later", "error", err)
 			}
 		}
 	}
 }
 
-// forget makes room in the lists that have too many entries.
+// forget drops entries of lists that have too many.
 func (l *Log) forget() {
 	for name, x := range *l.lists.Load() {
 		if n, until := x.forget(DayOf(l.options.now()), l.options.MaxEntries); n > 0 {
-			l.log.Warn("more entries have matched than are remembered: the oldest are forgotten",
+			l.log.Warn("more entries have matched than can be recorded: the oldest are dropped",
 				"list", name, "forgotten", n, "last_matched_until", until.String(), "limit", l.options.MaxEntries)
 		}
 	}
 }
 
-// Close writes what is left to write. Matches that are recorded later are lost.
+// Close writes what is not written yet. Later matches are lost.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	cancel := l.cancel
@@ -164,7 +162,7 @@ func (l *Log) Close() error {
 	return l.Save()
 }
 
-// Save writes the lists' files, where there is something new.
+// Save writes the files of lists that have something new.
 func (l *Log) Save() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -180,8 +178,8 @@ func (l *Log) Save() error {
 	return errors.Join(errs...)
 }
 
-// Today counts a list's matches since midnight UTC, those of an earlier process
-// included.
+// Today returns the number of a list's matches since midnight UTC, those of an earlier
+// process included.
 func (l *Log) Today(name string) uint64 {
 	x, ok := (*l.lists.Load())[name]
 	if !ok {
@@ -190,7 +188,7 @@ func (l *Log) Today(name string) uint64 {
 	return x.todayOn(DayOf(l.options.now()))
 }
 
-// Total counts the matches of a list that this Log was told of.
+// Total returns the number of a list's matches that this Log has recorded.
 func (l *Log) Total(name string) uint64 {
 	x, ok := (*l.lists.Load())[name]
 	if !ok {
@@ -199,12 +197,12 @@ func (l *Log) Total(name string) uint64 {
 	return x.total.Load()
 }
 
-// Snapshot returns what is known of a list now.
+// Snapshot returns the current records of a list.
 func (l *Log) Snapshot(name string) *Snapshot {
 	return l.list(name).snapshot(DayOf(l.options.now()))
 }
 
-// list returns a list's own log, made if there is none.
+// list returns the records of a list, and makes them if there are none.
 func (l *Log) list(name string) *list {
 	if x, ok := (*l.lists.Load())[name]; ok {
 		return x

@@ -273,7 +273,7 @@ func TestForget(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(text.String(), "the oldest are forgotten") {
+	if !strings.Contains(text.String(), "the oldest are dropped") {
 		t.Errorf("the log says %q", text)
 	}
 	again, _ := open(t, dir, c, Options{MaxEntries: limit})

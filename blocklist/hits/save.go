@@ -11,7 +11,7 @@ import (
 	"spamgate/internal/durable"
 )
 
-// load reads a list's file, if there is one that can be used.
+// load reads a list's file, if there is a valid one.
 func (l *Log) load(name string) (*Snapshot, bool) {
 	if l.options.Name == nil {
 		return nil, false
@@ -25,14 +25,13 @@ func (l *Log) load(name string) (*Snapshot, bool) {
 		return s, true
 	case errors.Is(err, fs.ErrNotExist):
 	default:
-		l.log.Warn("what is known of hits cannot be read, recording begins anew", "list", name, "error", err)
+		l.log.Warn("hits cannot be read, recording starts again", "list", name, "error", err)
 	}
 	return nil, false
 }
 
-// save writes a list's file. Another process may do so, too, while one takes over
-// from the other: so the file is read again, under a lock, and what both know is
-// written.
+// save writes a list's file. During a handover another process may write it, too: so
+// save reads it again, under a lock, and writes the matches of both.
 func (l *Log) save(name string, x *list) (err error) {
 	tree, file := l.tree(), l.options.Name(name)
 	if !x.dirty.Swap(false) && x.today.Load() == x.saved && sameFile(tree, file, x.file) {
@@ -67,7 +66,7 @@ func (l *Log) save(name string, x *list) (err error) {
 	return nil
 }
 
-// fileInfo describes a file, nil where there is none.
+// fileInfo returns the FileInfo of a file, or nil if there is none.
 func fileInfo(tree durable.Tree, name string) fs.FileInfo {
 	info, err := tree.StatFile(name)
 	if err != nil {
@@ -76,8 +75,7 @@ func fileInfo(tree durable.Tree, name string) fs.FileInfo {
 	return info
 }
 
-// sameFile reports whether a file is the one that was described: nobody has
-// written another since.
+// sameFile reports whether nobody has written the file since was.
 func sameFile(tree durable.Tree, name string, was fs.FileInfo) bool {
 	now := fileInfo(tree, name)
 	if now == nil || was == nil {

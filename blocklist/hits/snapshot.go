@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Snapshot is what was known of a list at one time. It is immutable.
+// Snapshot holds the records of a list at one time. It is immutable.
 type Snapshot struct {
-	// Since is when recording has begun.
+	// Since is the beginning of the recording.
 	Since time.Time
 
 	forgotten Day
@@ -17,7 +17,7 @@ type Snapshot struct {
 	days      []Day    // of each
 }
 
-// Last returns the day on which an entry last matched, zero where none is known.
+// Last returns the day on which an entry last matched, or zero.
 func (s *Snapshot) Last(hash uint64) Day {
 	if i, ok := slices.BinarySearch(s.hashes, hash); ok {
 		return s.days[i]
@@ -25,9 +25,9 @@ func (s *Snapshot) Last(hash uint64) Day {
 	return 0
 }
 
-// Known returns the first day from which every match is known: an entry whose Last is
-// before a day from Known on has not matched since that day. The day on which
-// recording began counts as known.
+// Known returns the first day since which every match is known: for a day from Known
+// on, an entry whose Last is before it has not matched since. The day on which recording
+// began counts as known.
 func (s *Snapshot) Known() Day {
 	known := DayOf(s.Since)
 	if s.forgotten > 0 {
@@ -36,13 +36,13 @@ func (s *Snapshot) Known() Day {
 	return known
 }
 
-// Len returns how many entries have matched, as far as is known.
+// Len returns the number of entries that have matched, as far as is known.
 func (s *Snapshot) Len() int { return len(s.hashes) }
 
-// On counts the matches on a day, if that was the last one that had any.
+// On returns the number of matches on a day if it is the last one with any, else 0.
 func (s *Snapshot) On(day Day) uint64 { return countOn(s.today, day) }
 
-// snapshot copies what is known.
+// snapshot copies the records.
 func (x *list) snapshot(today Day) *Snapshot {
 	type hit struct {
 		hash uint64
