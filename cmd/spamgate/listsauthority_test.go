@@ -22,7 +22,7 @@ func TestListsFetchAuthority(t *testing.T) {
 
 	fetchConfig(t, "own", url)
 	_, stderr := command(t, 2, "lists", "fetch")
-	wantText(t, stderr, "tls_ca names a PEM file with the authority")
+	wantText(t, stderr, "set tls_ca to a PEM file with its certificate")
 
 	fetchConfig(t, "own", url+"tls_ca = \"ca.pem\"\n")
 	_, stderr = command(t, 2, "config", "check")

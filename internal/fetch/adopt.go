@@ -2,12 +2,12 @@ package fetch
 
 import "fmt"
 
-// ReplaceCopy has replace put another content in the place of a source's copy, an
-// earlier version of it, say. That stays there until the server has another
-// version than the one that was replaced: else the next fetch would undo it.
+// ReplaceCopy calls replace, which replaces the content of a source's copy, for example
+// by an earlier version. Fetches keep that until the server has another version than
+// the replaced one.
 func ReplaceCopy(s Source, replace func() error) error {
 	s = s.withDefaults()
-	known, _ := loadState(s) // empty with an error: nothing is known of the copy
+	known, _ := loadState(s) // empty on an error
 	theirs := known.Instead
 	if theirs == "" {
 		var err error
@@ -24,8 +24,8 @@ func ReplaceCopy(s Source, replace func() error) error {
 	return nil
 }
 
-// adopt makes the state that of the copy as it is now, in the place of the server's
-// version, theirs.
+// adopt saves the state of the copy as it is now. Theirs is the sum of the server's
+// version, which it replaces.
 func (st state) adopt(s Source, theirs string) error {
 	tree, name := s.place()
 	info, err := tree.StatFile(name)

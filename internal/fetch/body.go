@@ -12,15 +12,15 @@ import (
 	"strings"
 )
 
-// What may be wrong with a body.
+// What can be wrong with a body.
 var (
 	ErrTooLarge = errors.New("it is larger than max_bytes allows")
-	ErrCut      = errors.New("it was cut off on the way")
+	ErrCut      = errors.New("it was cut off")
 	ErrEmpty    = errors.New("it is empty")
-	ErrHTML     = errors.New("it is a web page and no list: check whether the URL wants a login, or leads to a page about the list")
+	ErrHTML     = errors.New("it is a web page, not a list: check whether the URL needs a login, or leads to a page about the list")
 )
 
-// checkHead judges a response by its header.
+// checkHead checks the header of a response.
 func checkHead(res *response, maxBytes int64) error {
 	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	if err == nil && (kind == "text/html" || kind == "application/xhtml+xml") {
@@ -29,7 +29,7 @@ func checkHead(res *response, maxBytes int64) error {
 	switch encoding := strings.ToLower(strings.TrimSpace(res.Header.Get("Content-Encoding"))); encoding {
 	case "", "identity", "gzip", "x-gzip", "zstd":
 	default:
-		return fmt.Errorf("the server packed it with %q, which it was not asked for and which can't be unpacked here", encoding)
+		return fmt.Errorf("the server packed it with %q, which the request did not allow and which cannot be unpacked here", encoding)
 	}
 	if res.ContentLength > maxBytes {
 		return fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, res.ContentLength, maxBytes)
@@ -37,15 +37,15 @@ func checkHead(res *response, maxBytes int64) error {
 	return nil
 }
 
-// sniffed is how many bytes at the start show whether a body is a web page:
-// what [http.DetectContentType] looks at.
+// sniffed is the number of bytes that show whether a body is a web page: those that
+// [http.DetectContentType] examines.
 const sniffed = 512
 
-// receive copies a body to w. The length is negative where it is not known.
+// receive copies a body to w. The length is negative if it is not known.
 func (f *Fetcher) receive(ctx context.Context, s Source, body io.Reader, length int64, w io.Writer) error {
 	f.progress(s.Name, 0, length)
 	limited := bufio.NewReaderSize(io.LimitReader(body, s.MaxBytes+1), 64<<10)
-	start, _ := limited.Peek(sniffed) // a response's body gives its error again at the next Read
+	start, _ := limited.Peek(sniffed) // the next Read returns an error again
 	if looksLikeHTML(start) {
 		return ErrHTML
 	}
@@ -55,9 +55,9 @@ func (f *Fetcher) receive(ctx context.Context, s Source, body io.Reader, length 
 	case meter.err != nil:
 		return meter.err
 	case err != nil && length >= 0:
-		return fmt.Errorf("%w (%d of %d bytes came)", bodyError(ctx, err), meter.done, length)
+		return fmt.Errorf("%w (%d of %d bytes received)", bodyError(ctx, err), meter.done, length)
 	case err != nil:
-		return fmt.Errorf("%w (%d bytes came)", bodyError(ctx, err), meter.done)
+		return fmt.Errorf("%w (%d bytes received)", bodyError(ctx, err), meter.done)
 	case meter.done == 0:
 		return ErrEmpty
 	case meter.done > s.MaxBytes:
@@ -66,7 +66,7 @@ func (f *Fetcher) receive(ctx context.Context, s Source, body io.Reader, length 
 	return nil
 }
 
-// bodyError says why a body ended before its end.
+// bodyError returns why reading a body failed.
 func bodyError(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -77,19 +77,19 @@ func bodyError(ctx context.Context, err error) error {
 	return err
 }
 
-// looksLikeHTML judges the first bytes. A list may begin with "<" as well, as in
-// "<>"; what counts are the tags that web pages begin with.
+// looksLikeHTML reports whether the first bytes are those of a web page. A list may also
+// begin with "<", as in "<>"; only the tags of web pages count.
 func looksLikeHTML(start []byte) bool {
 	start = bytes.TrimPrefix(start, []byte("\uFEFF"))
 	kind, _, _ := strings.Cut(http.DetectContentType(start), ";")
 	return kind == "text/html" || kind == "text/xml"
 }
 
-// meter counts what is written to w.
+// meter counts the bytes that are written to w.
 type meter struct {
 	w    io.Writer
 	done int64
-	err  error // the writer's
+	err  error // the error of w
 	add  func(done int64)
 }
 
@@ -101,5 +101,5 @@ func (m *meter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// onlyReader hides WriteTo, which would copy more at once than progress wants.
+// onlyReader hides WriteTo, which would copy too much at once for the progress.
 type onlyReader struct{ io.Reader }

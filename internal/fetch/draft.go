@@ -14,15 +14,14 @@ import (
 )
 
 const (
-	// draftPrefix begins the name of a draft. The dot hides it from globs of
-	// list files.
+	// draftPrefix begins the names of drafts. The dot hides them from globs.
 	draftPrefix = ".fetch-"
 
 	copyMode  = 0o644
-	stateMode = 0o600 // the URL in it may hold a password
+	stateMode = 0o600 // its URL may contain a password
 )
 
-// draft is a file that takes the place of another once it is whole.
+// draft is a file that replaces another one once it is complete.
 type draft struct {
 	tree durable.Tree
 	name string // in tree
@@ -32,12 +31,12 @@ type draft struct {
 	hash hash.Hash
 }
 
-// newDraft begins a file of a directory. Its mode will be that of the file that is
-// there, else copyMode. Anything but a file in its place is an error.
+// newDraft makes the draft of a file. It gets the mode of the existing file, else
+// copyMode. Anything but a regular file in its place is an error.
 func newDraft(tree durable.Tree, name string) (*draft, error) {
 	d := &draft{tree: tree, name: name, mode: copyMode, hash: sha256.New()}
 	dir := path.Dir(name)
-	if err := tree.MakeDirs(dir); err != nil { // the state directory, too, where a fetch comes first
+	if err := tree.MakeDirs(dir); err != nil { // also the state directory
 		return nil, err
 	}
 	switch info, err := tree.StatFile(name); {
@@ -68,13 +67,13 @@ func (d *draft) bytes() ([]byte, error) {
 	return content, err
 }
 
-// commit puts the file in its place, and returns when it was modified.
+// commit moves the file to its place, and returns its modification time.
 func (d *draft) commit() (time.Time, error) {
 	info, err := d.file.Stat()
 	if err != nil {
 		return time.Time{}, err
 	}
-	// The gate, which may run as another user, has to replace what root fetched.
+	// The gate's user has to be able to replace what root fetched.
 	err = errors.Join(d.file.Chmod(d.mode), d.file.GiveAway())
 	if err == nil {
 		err = d.file.Commit(d.name)
@@ -82,15 +81,15 @@ func (d *draft) commit() (time.Time, error) {
 	return info.ModTime(), err
 }
 
-// discard leaves nothing of a file that was not committed.
+// discard removes a draft that was not committed.
 func (d *draft) discard() { d.file.Discard() }
 
-// removeStale removes what a fetch that was killed has left. A younger file may
-// be another process's, which is still at it.
+// removeStale removes the drafts of killed fetches. A younger one may belong to a fetch
+// that another process still makes.
 func (f *Fetcher) removeStale(s Source) {
 	tree, name := s.place()
 	err := tree.RemoveStale(path.Dir(name), draftPrefix, 2*max(s.Timeout, DefaultTimeout))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // else there is nothing yet
-		f.log.Warn("a file that an earlier fetch left is still there", "list", s.Name, "error", err)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // no directory yet
+		f.log.Warn("cannot remove a file that an earlier fetch left", "list", s.Name, "error", err)
 	}
 }

@@ -39,8 +39,8 @@ var faults = []struct {
 	{name: "HTML by its start", handler: send("\n<!DOCTYPE html>\n<title>Log in</title>"), want: "web page", is: ErrHTML},
 	{name: "HTML behind a byte order mark", handler: send("\uFEFF<html>"), want: "web page", is: ErrHTML},
 	{name: "XML", handler: send("<?xml version='1.0'?>"), want: "web page", is: ErrHTML},
-	{name: "cut short", handler: send(listText, "Content-Length", "4000"), want: "cut off on the way (36 of 4000 bytes came)", is: ErrCut},
-	{name: "cut at once", handler: send("", "Content-Length", "4000"), want: "cut off on the way (0 of 4000 bytes came)", is: ErrCut},
+	{name: "cut short", handler: send(listText, "Content-Length", "4000"), want: "cut off (36 of 4000 bytes received)", is: ErrCut},
+	{name: "cut at once", handler: send("", "Content-Length", "4000"), want: "cut off (0 of 4000 bytes received)", is: ErrCut},
 	{name: "cut, of unknown length", handler: abortAfter(listText), want: "cut off", is: ErrCut},
 	{name: "larger than allowed, and it says so", handler: send(strings.Repeat("x", 5000), "Content-Length", "5000"), want: "5000 bytes, at most 4096", is: ErrTooLarge},
 	{name: "it says that it is larger", handler: send("", "Content-Length", "1099511627776"), want: "1099511627776 bytes, at most", is: ErrTooLarge},
@@ -120,7 +120,7 @@ func TestUnreachable(t *testing.T) {
 func TestUnknownAuthority(t *testing.T) {
 	x := newFixture(t, send(listText))
 	x.fetcher = New(Options{})
-	x.wantFault(t, "certificate signed by unknown authority; if it is one of your own, tls_ca names a PEM file with the authority", nil)
+	x.wantFault(t, "certificate signed by unknown authority; if it is your own, set tls_ca to a PEM file with its certificate", nil)
 }
 
 // TestSourceRoots wants a source to be fetched from a server that its own
@@ -197,7 +197,7 @@ func TestEndAfterCancel(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	b := &watchedBody{
 		ReadCloser: io.NopCloser(strings.NewReader(listText)),
-		ctx:        ctx, cancel: cancel, timer: time.NewTimer(patience),
+		ctx:        ctx, cancel: cancel, timer: time.NewTimer(stallTimeout),
 	}
 	defer b.Close()
 	cause := errors.New("too slow")
@@ -215,10 +215,10 @@ func TestSlow(t *testing.T) {
 		want    string // empty: success
 	}{
 		{"no answer", stallAfter(""), "the server sent nothing for 1m0s"},
-		{"stalls", stallAfter(listText), "the server sent nothing for 1m0s (36 bytes came)"},
-		{"stalls behind the start", stallAfter(strings.Repeat(listText, 100)), "the server sent nothing for 1m0s (3600 bytes came)"},
+		{"stalls", stallAfter(listText), "the server sent nothing for 1m0s (36 bytes received)"},
+		{"stalls behind the start", stallAfter(strings.Repeat(listText, 100)), "the server sent nothing for 1m0s (3600 bytes received)"},
 		{"slow, but comes to an end", trickle(50*time.Second, 5), ""},
-		{"slow, and takes too long", trickle(50*time.Second, 500), "not there after 5m0s: set a longer timeout"},
+		{"slow, and takes too long", trickle(50*time.Second, 500), "not complete after 5m0s: set a longer timeout"},
 		{"slow redirects", func(w http.ResponseWriter, r *http.Request) {
 			time.Sleep(10 * time.Second)
 			redirectTo("/list.txt")(w, r)

@@ -1,23 +1,19 @@
 // Package fetch keeps copies of lists that come from URLs.
 //
-// A fetch ends in one of three ways: the copy on disk is replaced as a whole,
-// it is what the server has already, or something is wrong, and then the copy
-// stays byte for byte what it was. What a list's content is worth is for its
-// reader to judge; here is judged whether it came as it was sent: over https,
-// whole, not larger than allowed, no web page in place of a list, and signed
-// where a key is given.
+// A fetch ends in one of three ways: it replaces the whole copy on disk, the copy is up
+// to date, or something is wrong and the copy stays as it was. This package checks the
+// transport: https, complete, not larger than allowed, not a web page, and signed if
+// there is a key. The reader of the list checks its content.
 //
-// The bytes are kept as the server sent them. The request asks for them without
-// a content encoding; a server that packs them with gzip or zstd all the same,
-// or calls a .gz file's own packing an encoding, gets its bytes stored packed,
-// as the readers of lists unpack both. A signature is over the bytes that are
-// stored.
+// The bytes are stored as the server sent them. The request asks for no content
+// encoding; if a server still packs them with gzip or zstd, or declares the packing of
+// a .gz file as an encoding, they are stored packed, since the readers of lists unpack
+// both. A signature covers the stored bytes.
 //
-// The length that a server gives is checked, as far as that goes: what comes
-// behind it in HTTP/1.1 is not part of the body, so a length that is too small
-// makes a shorter list. Where there is no length, https shows whether the body
-// was cut; over plain http that can't be seen in a body that ends with its
-// connection. A signature shows both.
+// The server's length is checked, but one that is too small makes a shorter list, since
+// bytes after it do not belong to the body in HTTP/1.1. Without a length, https shows
+// whether the body was cut; plain http does not if the body ends with its connection. A
+// signature detects both.
 package fetch
 
 import (
@@ -33,25 +29,25 @@ import (
 
 // Options of a [Fetcher]. The zero value works.
 type Options struct {
-	// Logger takes a line for each list that was fetched and each failure; nil:
-	// none.
+	// Logger gets a line for each list that was fetched and each failure; nil means
+	// no log.
 	Logger *slog.Logger
 
-	// UserAgent is what servers are told; empty means "spamgate".
+	// UserAgent is sent to servers; empty means "spamgate".
 	UserAgent string
 
-	// Progress, if not nil, is told how much of a list is there while it is
-	// fetched. The total is negative where the server does not say it. It is
-	// called by many goroutines at once where several lists are fetched.
+	// Progress, if not nil, is called with the number of bytes that were received.
+	// The total is negative if the server does not send it. Fetches of several lists
+	// call it at the same time.
 	Progress func(name string, done, total int64)
 
-	// RootCAs is who may vouch for servers where a source says nothing else; nil:
-	// whom the system trusts.
+	// RootCAs are the authorities for servers of sources without their own; nil means
+	// those of the system.
 	RootCAs *x509.CertPool
 }
 
-// Fetcher fetches lists: each when asked with [Fetcher.Fetch], or all of them
-// again and again with [Fetcher.Update]. It is safe for concurrent use.
+// Fetcher fetches lists: one with [Fetcher.Fetch], or all of them regularly with
+// [Fetcher.Update]. It is safe for concurrent use.
 type Fetcher struct {
 	log       *slog.Logger
 	userAgent string
@@ -64,8 +60,7 @@ type Fetcher struct {
 	loops map[string]*loop // by the name of the source
 }
 
-// New makes a Fetcher. Proxies are taken from the environment as by
-// [http.ProxyFromEnvironment].
+// New returns a Fetcher. It uses the proxies of [http.ProxyFromEnvironment].
 func New(o Options) *Fetcher {
 	f := &Fetcher{log: o.Logger, userAgent: o.UserAgent, progress: o.Progress, loops: map[string]*loop{}}
 	if f.log == nil {
@@ -79,7 +74,7 @@ func New(o Options) *Fetcher {
 	}
 	f.transport = &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            (&net.Dialer{Timeout: patience / 2}).DialContext,
+		DialContext:            (&net.Dialer{Timeout: stallTimeout / 2}).DialContext,
 		TLSClientConfig:        &tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12},
 		ForceAttemptHTTP2:      true,
 		DisableCompression:     true,
@@ -89,36 +84,36 @@ func New(o Options) *Fetcher {
 	return f
 }
 
-// Status is how a source is doing.
+// Status is the state of a source.
 type Status struct {
-	// LastTry is when it was last asked for, and LastGood when the server last
-	// had or confirmed what the copy holds. Zero: not yet.
+	// LastTry is the time of the last fetch, and LastGood the time when the server
+	// last sent or confirmed the content of the copy. Zero means never.
 	LastTry, LastGood time.Time
 
-	// NextTry is when it will be asked for again; zero where nothing does so.
+	// NextTry is the time of the next fetch; zero means none.
 	NextTry time.Time
 
-	// Err is what was wrong with the last try; nil: nothing.
+	// Err is the error of the last fetch.
 	Err error
 
-	// Failures counts the tries that failed since the last good one.
+	// Failures is the number of failed fetches since the last good one.
 	Failures int
 
-	// NotModified says that the last try found the copy up to date.
+	// NotModified means that the last fetch found the copy up to date.
 	NotModified bool
 
-	// Replaced says that the copy holds another version than the server, since
-	// somebody has put it there: see [ReplaceCopy].
+	// Replaced means that the copy is another version than the server's: see
+	// [ReplaceCopy].
 	Replaced bool
 
-	// ETag and LastModified are the server's names for the copy's version, and
+	// ETag and LastModified are the server's identifiers of the copy's version, and
 	// Bytes is its size.
 	ETag, LastModified string
 	Bytes              int64
 }
 
-// Fetch asks for a source once, and replaces its copy where there is another
-// version. The error is also in the Status.
+// Fetch fetches a source once, and replaces its copy if there is another version. The
+// error is also in the Status.
 func (f *Fetcher) Fetch(ctx context.Context, s Source) (Status, error) {
 	s = s.withDefaults()
 	status := Status{LastTry: time.Now()}

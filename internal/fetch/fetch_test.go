@@ -181,9 +181,9 @@ func TestHTTP2(t *testing.T) {
 		w.(http.Flusher).Flush()
 		panic(http.ErrAbortHandler)
 	})
-	x.wantFault(t, "36 of 4000 bytes came", nil)
+	x.wantFault(t, "36 of 4000 bytes received", nil)
 	x.handler.set(abortAfter(listText))
-	x.wantFault(t, "36 bytes came", nil)
+	x.wantFault(t, "36 bytes received", nil)
 }
 
 // TestProgress wants to be told of a beginning, of bytes that come, and of the end.
@@ -232,10 +232,10 @@ func TestCheck(t *testing.T) {
 		{func(s *Source) { s.URL = "ftp://lists.example/ads" }, "write https://host/path"},
 		{func(s *Source) { s.URL = "https:///ads" }, "write https://host/path"},
 		{func(s *Source) { s.URL = "http://lists.example/ads" }, "set allow_http = true"},
-		{func(s *Source) { s.Copy = "copy" }, `the copy "copy" is no absolute path`},
+		{func(s *Source) { s.Copy = "copy" }, `the copy "copy" is not an absolute path`},
 		{func(s *Source) { s.PublicKey = "untrusted comment: key\n" }, "the last line of its .pub file"},
 		{func(s *Source) { s.PublicKey = "RWQ=" }, "the last line of its .pub file"},
-		{func(s *Source) { s.PublicKey, s.SignatureURL = testdata(t, "key.pub"), "http://lists.example/sig" }, "signature_url http://lists.example/sig is without TLS"},
+		{func(s *Source) { s.PublicKey, s.SignatureURL = testdata(t, "key.pub"), "http://lists.example/sig" }, "signature_url http://lists.example/sig has no TLS"},
 	} {
 		s := good
 		c.change(&s)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// loop fetches one source again and again.
+// loop fetches one source regularly.
 type loop struct {
 	fetcher *Fetcher
 	source  Source
@@ -17,13 +17,12 @@ type loop struct {
 
 	status Status // guarded by Fetcher.mu
 
-	logged string // the failure that was logged, as failureText says it
+	logged string // failureText of the failure that was logged
 }
 
-// Update makes these the sources that are refreshed in the background. A source
-// that is as it was keeps its schedule; any other begins a new one: it is fetched
-// at once if it has no copy, the copy is not known to be from this source, or is
-// older than its refresh interval.
+// Update sets the sources that are refreshed in the background. A source that has not
+// changed keeps its schedule. Any other is fetched at once if it has no copy, if the
+// copy is not known to be from this source, or if it is older than its refresh interval.
 func (f *Fetcher) Update(sources []Source) {
 	f.updating.Lock()
 	defer f.updating.Unlock()
@@ -44,15 +43,15 @@ func (f *Fetcher) Update(sources []Source) {
 	}
 }
 
-// Close ends all that goes on in the background, and returns when it has ended.
+// Close ends all background fetches and waits for their end.
 func (f *Fetcher) Close() {
 	f.updating.Lock()
 	defer f.updating.Unlock()
 	f.stop(func(*loop) bool { return true })
 }
 
-// Status returns how a source that is refreshed in the background is doing; false if
-// there is none of that name.
+// Status returns the status of a source that is refreshed in the background; false if
+// there is none with that name.
 func (f *Fetcher) Status(name string) (Status, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -63,7 +62,7 @@ func (f *Fetcher) Status(name string) (Status, bool) {
 	return l.status, true
 }
 
-// stop ends the loops that are chosen, and waits for them.
+// stop ends the chosen loops, and waits for them.
 func (f *Fetcher) stop(chosen func(*loop) bool) {
 	var stopped []*loop
 	f.mu.Lock()
@@ -122,13 +121,13 @@ func (l *loop) publish(s Status) {
 	l.status = s
 }
 
-// firstStatus returns what a copy on disk tells, with the time of the first try.
+// firstStatus returns the status of the copy on disk, with the time of the first fetch.
 func firstStatus(s Source, now time.Time) Status {
 	st, err := loadState(s)
 	known := Status{ETag: st.ETag, LastModified: st.LastModified, LastGood: st.Checked, Bytes: st.Bytes}
 	since := st.Checked
 	if errors.Is(err, fs.ErrNotExist) {
-		since = s.modified() // someone put it there
+		since = s.modified() // somebody else made the copy
 	}
 	known.NextTry = now
 	if age := now.Sub(since); age >= 0 && age < s.Refresh {
@@ -137,7 +136,7 @@ func firstStatus(s Source, now time.Time) Status {
 	return known
 }
 
-// modified returns when the copy was written; the zero time if it is not there.
+// modified returns the modification time of the copy; zero if there is none.
 func (s Source) modified() time.Time {
 	tree, name := s.place()
 	info, err := tree.StatFile(name)
@@ -147,7 +146,7 @@ func (s Source) modified() time.Time {
 	return info.ModTime()
 }
 
-// report logs a try. A failure that lasts is logged once.
+// report logs a fetch. It logs a lasting failure once.
 func (l *loop) report(s Status) {
 	log := l.fetcher.log.With("list", l.source.Name, "url", l.source.ShownURL())
 	switch {
@@ -176,9 +175,9 @@ func (l *loop) report(s Status) {
 	}
 }
 
-// localPort matches our own end of a connection as package net writes it, which
-// is another one in each try.
+// localPort matches the local end of a connection as package net writes it, which is
+// another one in each fetch.
 var localPort = regexp.MustCompile(`\S+:\d+->`)
 
-// failureText returns the same for failures that are the same.
+// failureText returns the text of a failure without what changes from fetch to fetch.
 func failureText(err error) string { return localPort.ReplaceAllString(err.Error(), "") }

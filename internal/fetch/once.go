@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// fetch is Fetch without the paperwork. What it returns beside an error is the
-// copy as it still is.
+// fetch fetches a source and returns the state of its copy, also with an error.
 func (f *Fetcher) fetch(ctx context.Context, s Source) (now state, notModified bool, err error) {
 	if err := s.Check(); err != nil {
 		return state{}, false, errors.Unwrap(err)
@@ -19,9 +18,9 @@ func (f *Fetcher) fetch(ctx context.Context, s Source) (now state, notModified b
 	if err != nil {
 		return state{}, false, err
 	}
-	known, _ := loadState(s) // empty with an error: nothing is known of the copy, if there is one
+	known, _ := loadState(s) // empty on an error
 	ctx, cancel := context.WithTimeoutCause(ctx, s.Timeout,
-		fmt.Errorf("it was not there after %v: set a longer timeout, if the server is that slow", s.Timeout))
+		fmt.Errorf("it was not complete after %v: set a longer timeout if the server is that slow", s.Timeout))
 	defer cancel()
 
 	f.removeStale(s)
@@ -52,12 +51,10 @@ func (f *Fetcher) fetch(ctx context.Context, s Source) (now state, notModified b
 	return now, false, nil
 }
 
-// errReplaced says that the server still has the version that somebody has
-// replaced.
+// errReplaced means that the server still has the version that ReplaceCopy replaced.
 var errReplaced = errors.New("the version that was replaced")
 
-// replace makes the body of a response the copy, unless it is the one with the sum
-// replaced.
+// replace makes the body of a response the copy, unless its sum is replaced.
 func (f *Fetcher) replace(ctx context.Context, s Source, res *response, key *publicKey, signatureURL, replaced string) (state, error) {
 	if err := checkHead(res, s.MaxBytes); err != nil {
 		return state{}, err
@@ -128,10 +125,10 @@ func (f *Fetcher) signature(ctx context.Context, s Source, url string) ([]byte, 
 	return text, nil
 }
 
-// save keeps what is known of the copy. Where that fails the copy is good all the
-// same, and the next fetch is without conditions.
+// save saves the state of the copy. If that fails the copy is still valid, and the next
+// fetch is unconditional.
 func (f *Fetcher) save(s Source, now state) {
 	if err := now.save(s); err != nil {
-		f.log.Warn("state of a list's copy not saved, it will be fetched whole the next time", "list", s.Name, "error", err)
+		f.log.Warn("state of a list's copy not saved, the next fetch will be complete", "list", s.Name, "error", err)
 	}
 }

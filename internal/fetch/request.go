@@ -15,26 +15,25 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// patience is how long a server may send nothing, before the answer as well as
-// in the middle of a body.
-const patience = time.Minute
+// stallTimeout is how long a server may send nothing, before the response or within a
+// body.
+const stallTimeout = time.Minute
 
 const maxRedirects = 10
 
-// response is an answer whose body ends with an error once the server has sent
-// nothing for too long.
+// response is a response whose body fails once the server stalls.
 type response struct {
 	*http.Response
 	Body io.ReadCloser
 }
 
-// get asks for a URL of a source, under the conditions of what is known. A
-// response is of status 200 or 304.
+// get requests a URL of a source, unless it is what is known of the copy. The response
+// has status 200 or 304.
 func (f *Fetcher) get(ctx context.Context, s Source, target string, known state) (*response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	body := &watchedBody{ctx: ctx, cancel: cancel}
-	body.timer = time.AfterFunc(patience, func() {
-		cancel(fmt.Errorf("the server sent nothing for %v", patience))
+	body.timer = time.AfterFunc(stallTimeout, func() {
+		cancel(fmt.Errorf("the server sent nothing for %v", stallTimeout))
 	})
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
@@ -59,8 +58,7 @@ func (f *Fetcher) get(ctx context.Context, s Source, target string, known state)
 	return &response{res, body}, nil
 }
 
-// transportFor returns the transport for a source, which may trust others than the
-// rest.
+// transportFor returns the transport for a source, which may have its own authorities.
 func (f *Fetcher) transportFor(s Source) *http.Transport {
 	if s.RootCAs == nil {
 		return f.transport
@@ -70,27 +68,26 @@ func (f *Fetcher) transportFor(s Source) *http.Transport {
 	return t
 }
 
-// setCondition sends back what the server once gave, if that may be sent.
+// setCondition sets a header field to a value from the server, if that is valid.
 func setCondition(req *http.Request, name, value string) {
 	if value != "" && httpguts.ValidHeaderFieldValue(value) {
 		req.Header.Set(name, value)
 	}
 }
 
-// checkRedirect lets no redirect lead away from https.
+// checkRedirect refuses redirects away from https.
 func (s Source) checkRedirect(req *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
 		return fmt.Errorf("more than %d redirects, the last one to %s", maxRedirects, shown(req.URL))
 	}
 	plain := req.URL.Scheme == "http" && s.AllowHTTP && via[len(via)-1].URL.Scheme == "http"
 	if req.URL.Scheme != "https" && !plain {
-		return fmt.Errorf("redirected to %s, which is not https: find the list's https URL", shown(req.URL))
+		return fmt.Errorf("redirected to %s, which is not https: use the list's https URL", shown(req.URL))
 	}
 	return nil
 }
 
-// requestError says why there is no answer, without the URL, which the caller
-// names.
+// requestError returns why there is no response, without the URL, which the caller adds.
 func requestError(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -99,12 +96,12 @@ func requestError(ctx context.Context, err error) error {
 		err = wrapped.Err
 	}
 	if errors.As(err, new(x509.UnknownAuthorityError)) {
-		return fmt.Errorf("%w; if it is one of your own, tls_ca names a PEM file with the authority", err)
+		return fmt.Errorf("%w; if it is your own, set tls_ca to a PEM file with its certificate", err)
 	}
 	return err
 }
 
-// watchedBody is a body that ends the request when the timer runs out.
+// watchedBody is a body that cancels the request when its timer fires.
 type watchedBody struct {
 	io.ReadCloser
 	ctx    context.Context
@@ -112,10 +109,10 @@ type watchedBody struct {
 	timer  *time.Timer
 }
 
-// Read takes no end for good once the request is given up: a server that is told
-// so while it has more to send may well end the body in good order.
+// Read returns an error for any end of the body once the request is cancelled: a server
+// may then end the body as if it were complete.
 func (b *watchedBody) Read(p []byte) (int, error) {
-	b.timer.Reset(patience)
+	b.timer.Reset(stallTimeout)
 	n, err := b.ReadCloser.Read(p)
 	if err != nil {
 		if cause := context.Cause(b.ctx); cause != nil {
@@ -135,12 +132,11 @@ func (b *watchedBody) stop() {
 	b.cancel(nil)
 }
 
-// StatusError is an answer that is no success.
+// StatusError is a response without success.
 type StatusError struct {
 	Code int
 
-	// RetryAfter is for how long the server wants to be left alone; 0: it does
-	// not say.
+	// RetryAfter is how long the server asks to wait; 0 means it does not say.
 	RetryAfter time.Duration
 }
 
@@ -150,14 +146,14 @@ func (e *StatusError) Error() string {
 	case e.Code == http.StatusNotFound || e.Code == http.StatusGone:
 		return "the server answered " + text + ": check the URL"
 	case e.Code == http.StatusUnauthorized || e.Code == http.StatusForbidden:
-		return "the server answered " + text + ": ask whoever publishes the list for access"
+		return "the server answered " + text + ": ask the list's publisher for access"
 	default:
 		return "the server answered " + text
 	}
 }
 
-// retryAfter reads the header field of that name, RFC 9110, section 10.2.3: a
-// number of seconds or a date.
+// retryAfter parses the header field Retry-After, RFC 9110, section 10.2.3: a number of
+// seconds or a date.
 func retryAfter(value string, now time.Time) time.Duration {
 	const most = 1 << 32 // seconds, far from an overflow
 	if seconds, err := strconv.ParseUint(value, 10, 64); err == nil {

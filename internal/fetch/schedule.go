@@ -7,16 +7,15 @@ import (
 )
 
 const (
-	// firstRetry is the time after a failure; it doubles with each further one,
-	// up to the time between two refreshes.
+	// firstRetry is the delay after a failure. It doubles with each further one, up to
+	// the refresh interval.
 	firstRetry = time.Minute
 
-	// maxRetryAfter bounds how long a server may ask to be left alone: a list
-	// must not rest for a year since its server was wrong once.
+	// maxRetryAfter bounds the delay that a server may ask for, which may be an error.
 	maxRetryAfter = 24 * time.Hour
 )
 
-// nextDelay returns the time to the next try, after so many failures.
+// nextDelay returns the delay before the next fetch, after a number of failures.
 func nextDelay(refresh time.Duration, failures int, err error) time.Duration {
 	if failures == 0 {
 		return jitter(refresh)
@@ -35,9 +34,8 @@ func nextDelay(refresh time.Duration, failures int, err error) time.Duration {
 	return jitter(delay)
 }
 
-// jitter lengthens a delay by a tenth at most, so that the servers of lists don't
-// see everyone at the full hour. It shortens none: nobody is asked more often
-// than configured.
+// jitter adds up to a tenth to a delay, so that not all gates fetch at the full hour. It
+// shortens none, so no server gets more requests than configured.
 func jitter(d time.Duration) time.Duration {
 	return d + rand.N(d/10+1)
 }

@@ -9,37 +9,36 @@ import (
 	"aead.dev/minisign"
 )
 
-// ErrSignature says that a list is not signed as it must be.
-var ErrSignature = errors.New("its signature is not good, so the copy stays as it is")
+// ErrSignature means that a list does not have the required signature.
+var ErrSignature = errors.New("its signature is not valid, so the copy stays as it is")
 
-var errNoSignature = errors.New("this is no signature by minisign: check signature_url")
+var errNoSignature = errors.New("this is not a minisign signature: check signature_url")
 
 const (
 	signatureSuffix = ".minisig"
 	maxSignature    = 16 << 10
 
-	// maxLegacy is the largest list with a signature of the older kind, which is
-	// over the bytes and not over their hash, so that they have to be in memory
-	// at once.
+	// maxLegacy is the largest list with a signature of the older kind. That signs
+	// the bytes and not their hash, so all of them have to be in memory.
 	maxLegacy = 256 << 20
 
 	// hashSize is the size of a BLAKE2b-512 hash.
 	hashSize = 64
 )
 
-// publicKey is who signs a list. A nil key asks for no signature.
+// publicKey verifies a list. A nil key requires no signature.
 type publicKey struct{ minisign.PublicKey }
 
-// parsePublicKey reads the base64 line or the whole file, as minisign writes it.
+// parsePublicKey parses the base64 line or the whole file that minisign writes.
 func parsePublicKey(text string) (*publicKey, error) {
 	var key publicKey
 	if err := key.UnmarshalText([]byte(strings.TrimSpace(text))); err != nil {
-		return nil, errors.New(`the public key is none of minisign's: write the last line of its .pub file, which begins with "RW"`)
+		return nil, errors.New(`the public key is not a minisign key: use the last line of its .pub file, which begins with "RW"`)
 	}
 	return &key, nil
 }
 
-// String returns the key in base64; empty for none.
+// String returns the key in base64; empty for nil.
 func (k *publicKey) String() string {
 	if k == nil {
 		return ""
@@ -47,7 +46,7 @@ func (k *publicKey) String() string {
 	return k.PublicKey.String()
 }
 
-// digest hashes on the way what is read from r, where there is a key.
+// digest returns a reader that hashes what is read from r, if there is a key.
 func (k *publicKey) digest(r io.Reader) io.Reader {
 	if k == nil {
 		return r
@@ -55,8 +54,8 @@ func (k *publicKey) digest(r io.Reader) io.Reader {
 	return minisign.NewReader(r)
 }
 
-// verify checks a signature, and that of its trusted comment. The digest is what
-// digest made and all was read from; the list holds the same bytes.
+// verify checks a signature, and that of its trusted comment. Digest is the reader that
+// the whole list was read from.
 func (k *publicKey) verify(text []byte, digest io.Reader, list *draft) error {
 	var s minisign.Signature
 	if err := s.UnmarshalText(text); err != nil {
@@ -77,17 +76,17 @@ func (k *publicKey) verify(text []byte, digest io.Reader, list *draft) error {
 		good = minisign.Verify(k.PublicKey, message, text)
 	}
 	if !good {
-		return errors.New("the list and its signature do not belong together: the publisher may be changing them just now; else someone else changed the list")
+		return errors.New("the list and its signature do not match: the publisher may be changing them just now; else somebody else changed the list")
 	}
 	return nil
 }
 
-// legacyMessage returns the list for a signature over its bytes. A list that could be
-// a hash is refused: which of the two was signed is not itself signed, and so a
-// hash with its signature would pass for a list.
+// legacyMessage returns the list for a signature over its bytes. It refuses a list that
+// could be a hash: the signature does not say which of the two it signs, so a hash with
+// its signature would pass for a list.
 func legacyMessage(list *draft) ([]byte, error) {
 	if list.size > maxLegacy || list.size == hashSize {
-		return nil, fmt.Errorf("the signature is of minisign's older kind, which is not taken for a list of %d bytes: ask the publisher for one made with -H", list.size)
+		return nil, fmt.Errorf("the signature is of minisign's older kind, which is not accepted for a list of %d bytes: ask the publisher for one made with -H", list.size)
 	}
 	return list.bytes()
 }

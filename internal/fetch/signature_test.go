@@ -28,15 +28,15 @@ func TestSignatures(t *testing.T) {
 		{"over a hash", signed(listText, good), ""},
 		{"over the bytes", signed(listText, minisign.Sign(private, []byte(listText))), ""},
 		{"with CRLF", signed(listText, bytes.ReplaceAll(good, []byte("\n"), []byte("\r\n"))), ""},
-		{"of another list", signed(listText, sign(private, otherText)), "do not belong together"},
-		{"of another list, over the bytes", signed(listText, minisign.Sign(private, []byte(otherText))), "do not belong together"},
+		{"of another list", signed(listText, sign(private, otherText)), "do not match"},
+		{"of another list, over the bytes", signed(listText, minisign.Sign(private, []byte(otherText))), "do not match"},
 		{"by another key", signed(listText, sign(stranger, listText)), "it was signed with the key"},
-		{"by another key with the same number", signed(listText, forge(t, public, sign(stranger, listText))), "do not belong together"},
-		{"trusted comment changed", signed(listText, bytes.Replace(good, []byte("timestamp:"), []byte("timestamp:9"), 1)), "do not belong together"},
-		{"cut", signed(listText, good[:len(good)-20]), "no signature by minisign"},
-		{"not a signature", signed(listText, []byte("gone")), "no signature by minisign"},
-		{"empty", signed(listText, nil), "no signature by minisign"},
-		{"too large", signed(listText, bytes.Repeat([]byte("x"), maxSignature+1)), "no signature by minisign"},
+		{"by another key with the same number", signed(listText, forge(t, public, sign(stranger, listText))), "do not match"},
+		{"trusted comment changed", signed(listText, bytes.Replace(good, []byte("timestamp:"), []byte("timestamp:9"), 1)), "do not match"},
+		{"cut", signed(listText, good[:len(good)-20]), "not a minisign signature"},
+		{"not a signature", signed(listText, []byte("gone")), "not a minisign signature"},
+		{"empty", signed(listText, nil), "not a minisign signature"},
+		{"too large", signed(listText, bytes.Repeat([]byte("x"), maxSignature+1)), "not a minisign signature"},
 		{"missing", func(w http.ResponseWriter, r *http.Request) {
 			if strings.HasSuffix(r.URL.Path, signatureSuffix) {
 				w.WriteHeader(http.StatusNotFound)
@@ -102,7 +102,7 @@ func TestLengthTooSmall(t *testing.T) {
 		}
 		short(w, r)
 	})
-	x.wantFault(t, "do not belong together", ErrSignature)
+	x.wantFault(t, "do not match", ErrSignature)
 }
 
 // TestHashAsList wants a hash, with the signature over it called one of the older
@@ -124,7 +124,7 @@ func TestHashAsList(t *testing.T) {
 	}
 	x := newFixture(t, signed(string(hash[:]), text))
 	x.source.PublicKey = public.String()
-	x.wantFault(t, "of minisign's older kind, which is not taken for a list of 64 bytes", ErrSignature)
+	x.wantFault(t, "of minisign's older kind, which is not accepted for a list of 64 bytes", ErrSignature)
 }
 
 // TestSignatureURL wants the signature to be looked for where it should be.

@@ -21,40 +21,39 @@ const (
 
 // Source is a list that comes from a URL.
 type Source struct {
-	// Name is the list's, unique, for log and errors.
+	// Name is the unique name of the list, for log and errors.
 	Name string
 
 	// URL is an https URL, or with AllowHTTP an http one.
 	URL       string
 	AllowHTTP bool
 
-	// RootCAs is who may vouch for its servers; nil: the Fetcher's.
+	// RootCAs are the authorities for its servers; nil means those of the Fetcher.
 	RootCAs *x509.CertPool
 
-	// PublicKey is a minisign public key, the base64 line or the whole text of
-	// its file. With it, only what is signed replaces the copy. SignatureURL is
-	// where the signature is; empty: at URL with ".minisig" behind its path.
+	// PublicKey is a minisign public key, the base64 line or the whole text of its
+	// file. If it is set, only signed content replaces the copy. SignatureURL is the
+	// URL of the signature; empty means URL with ".minisig" appended to its path.
 	PublicKey, SignatureURL string
 
-	// Refresh is the time between two fetches, Timeout how long one may take,
-	// the signature's included; 0: [DefaultRefresh], [DefaultTimeout].
+	// Refresh is the time between two fetches, Timeout the limit for one fetch with
+	// its signature; 0 means [DefaultRefresh] and [DefaultTimeout].
 	Refresh, Timeout time.Duration
 
-	// MaxBytes is the largest list, as it is sent; 0: [DefaultMaxBytes].
+	// MaxBytes is the largest size, as it is sent; 0 means [DefaultMaxBytes].
 	MaxBytes int64
 
-	// Copy is the file to keep, an absolute path. Its directory is made where it
-	// is missing. Beside it is Copy+".json", from which the next fetch knows what
-	// the copy is.
+	// Copy is the absolute path of the copy. Its directory is made if it is missing.
+	// Copy+".json" holds the state of the copy for the next fetch.
 	Copy string
 
-	// StateDir is the directory that Copy is in, perhaps some directories below:
-	// nothing on the way from there may be a symbolic link (see [durable.Tree]).
-	// Empty is the directory of Copy.
+	// StateDir is a directory at or below which Copy is. Nothing on the path from
+	// there may be a symbolic link (see [durable.Tree]). Empty means the directory of
+	// Copy.
 	StateDir string
 }
 
-// place returns the directory that the copy is in, and the name of the copy there.
+// place returns the directory of the copy, and its name in there.
 func (s Source) place() (tree durable.Tree, name string) {
 	tree = durable.In(s.StateDir)
 	name, ok := tree.Name(s.Copy)
@@ -71,7 +70,7 @@ func (s Source) withDefaults() Source {
 	return s
 }
 
-// same reports whether nothing is different. Who may vouch is the same where the
+// same reports whether the sources are equal. Their authorities are equal if the
 // certificates are, though they were read again.
 func (s Source) same(t Source) bool {
 	sameRoots := s.RootCAs.Equal(t.RootCAs)
@@ -79,11 +78,11 @@ func (s Source) same(t Source) bool {
 	return sameRoots && s == t
 }
 
-// Check says what is wrong with the source; nil if nothing is.
+// Check checks the source.
 func (s Source) Check() error {
 	_, _, err := s.parse()
 	if err == nil && !filepath.IsAbs(s.Copy) {
-		err = fmt.Errorf("the copy %q is no absolute path", s.Copy)
+		err = fmt.Errorf("the copy %q is not an absolute path", s.Copy)
 	}
 	if err != nil {
 		return &SourceError{Name: s.Name, URL: s.ShownURL(), Err: err}
@@ -91,8 +90,7 @@ func (s Source) Check() error {
 	return nil
 }
 
-// parse reads what is text: the key (nil if there is none) and the place of the
-// signature.
+// parse parses the key (nil if there is none) and the URL of the signature.
 func (s Source) parse() (key *publicKey, signature string, err error) {
 	u, err := s.parseURL(s.URL)
 	if err != nil {
@@ -114,19 +112,19 @@ func (s Source) parse() (key *publicKey, signature string, err error) {
 	return key, s.SignatureURL, nil
 }
 
-// parseURL reads a URL. The error completes a sentence that begins with it.
+// parseURL parses a URL. The error completes a sentence that begins with the URL.
 func (s Source) parseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "":
-		return nil, errors.New("is none that a list can be fetched from: write https://host/path")
+		return nil, errors.New("is not one that a list can be fetched from: write https://host/path")
 	case u.Scheme == "http" && !s.AllowHTTP:
-		return nil, errors.New("is without TLS, so that anyone on the way can change the list: use https, or set allow_http = true")
+		return nil, errors.New("has no TLS, so anyone on the path can change the list: use https, or set allow_http = true")
 	}
 	return u, nil
 }
 
-// SourceError says which list could not be fetched, from where and why.
+// SourceError says which list could not be fetched, from which URL and why.
 type SourceError struct {
 	Name, URL string
 	Err       error
@@ -138,12 +136,10 @@ func (e *SourceError) Error() string {
 
 func (e *SourceError) Unwrap() error { return e.Err }
 
-// ShownURL returns the URL as log and errors show it: without what may be a password
-// or a token.
+// ShownURL returns the URL for log and errors, without passwords and tokens.
 func (s Source) ShownURL() string { return shownURL(s.URL) }
 
-// shownURL returns a URL as it is shown: without the parts that hold passwords and
-// tokens.
+// shownURL returns a URL without the parts that may hold passwords and tokens.
 func shownURL(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {

@@ -10,35 +10,35 @@ import (
 	"time"
 )
 
-// maxState is more than any state has.
+// maxState exceeds the size of any state.
 const maxState = 1 << 20
 
-// stateSuffix is behind the copy's name in that of its state.
+// stateSuffix is appended to the copy's name.
 const stateSuffix = ".json"
 
-// state is what is known of a copy. It is a file of its own, and so may be that
-// of an earlier copy: after a crash between the two renames, or when someone else
-// wrote the copy.
+// state is what is known of a copy. It is in a separate file, so it may be that of an
+// earlier copy: after a crash between the two renames, or if somebody else wrote the
+// copy.
 type state struct {
 	URL          string    `json:"url"`
-	PublicKey    string    `json:"public_key,omitempty"` // by which the copy is signed
+	PublicKey    string    `json:"public_key,omitempty"` // the key that the copy is signed with
 	ETag         string    `json:"etag,omitempty"`
 	LastModified string    `json:"last_modified,omitempty"`
-	Fetched      time.Time `json:"fetched"` // when the bytes came
-	Checked      time.Time `json:"checked"` // when the server last said that they are up to date
+	Fetched      time.Time `json:"fetched"` // when the bytes were received
+	Checked      time.Time `json:"checked"` // when the server last confirmed them
 	Bytes        int64     `json:"bytes"`
 	SHA256       string    `json:"sha256"`
-	Modified     time.Time `json:"modified"` // the copy's time of modification
+	Modified     time.Time `json:"modified"` // the copy's modification time
 
-	// Instead is the sum of the server's version where somebody has put another
-	// one in its place: see ReplaceCopy. ETag and LastModified are the server's.
+	// Instead is the sum of the server's version if ReplaceCopy has replaced it.
+	// ETag and LastModified are the server's.
 	Instead string `json:"instead,omitempty"`
 }
 
-var errOtherCopy = errors.New("the state is not that of the copy")
+var errOtherCopy = errors.New("the state does not match the copy")
 
-// loadState reads the state of a source's copy. It is empty, with an error,
-// when there is no copy, or the state is not of this copy, this URL and this key.
+// loadState reads the state of a source's copy. It is empty, with an error, if there is
+// no copy, or if the state does not match the copy, the URL and the key.
 func loadState(s Source) (state, error) {
 	tree, name := s.place()
 	info, err := tree.StatFile(name)
@@ -63,8 +63,7 @@ func loadState(s Source) (state, error) {
 	if st.Modified.Equal(info.ModTime()) {
 		return st, nil
 	}
-	// A copy that was moved to another machine is another file with the same
-	// content.
+	// A copy that was moved to another machine has another time and the same content.
 	sum, err := s.fileSum()
 	if err != nil {
 		return state{}, err
@@ -110,9 +109,9 @@ func (s Source) fileSum() (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// LastGood returns when the server last had or confirmed what a source's copy holds,
-// whoever asked it; zero where that is not known. Replaced says that somebody has
-// put another version there than the server has: see [ReplaceCopy].
+// LastGood returns when the server last sent or confirmed the content of a source's copy
+// to any process; zero if that is not known. It also reports whether [ReplaceCopy] has
+// replaced the server's version.
 func LastGood(s Source) (good time.Time, replaced bool) {
 	st, err := loadState(s.withDefaults())
 	if err != nil {
