@@ -2,6 +2,7 @@ package hashfamily
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 )
@@ -41,9 +42,8 @@ const (
 // Classic is the family of the classic hashes, or of some of them: index i is hash
 // i modulo m. It is immutable.
 type Classic struct {
-	name string
-	m    uint64
-	mask uint64 // m-1 where m is a power of two, else 0
+	shape
+	mask uint64 // m-1 if m is a power of two, else 0
 	ids  []id
 }
 
@@ -54,14 +54,15 @@ type Classic struct {
 // If m is not a power of two, hash mod m slightly favours the lower indices: by
 // less than one part in 2^32/m.
 func NewClassic(m uint64, names ...string) (*Classic, error) {
-	if m < 1 || m > MaxClassicBits {
-		return nil, fmt.Errorf("hash family classic: %d bits: use 1 to %d", m, uint64(MaxClassicBits))
-	}
 	all := classicNames()
 	if len(names) == 0 {
 		names = all
 	}
-	c := &Classic{m: m}
+	shape, err := newShape(classicName, m, len(names), MaxClassicBits, math.MaxInt)
+	if err != nil {
+		return nil, err
+	}
+	c := &Classic{shape: shape}
 	if m&(m-1) == 0 {
 		c.mask = m - 1
 	}
@@ -119,16 +120,6 @@ func parseClassic(arguments string) (Spec, error) {
 
 // parseClassic9 returns the Spec of "classic9".
 func parseClassic9(string) (Spec, error) { return parseClassic(strings.Join(classic9, ",")) }
-
-// Name returns "classic", "classic9", or "classic:" and the hashes' names separated
-// by commas.
-func (c *Classic) Name() string { return c.name }
-
-// K returns the number of hashes.
-func (c *Classic) K() int { return len(c.ids) }
-
-// M returns the number of bits.
-func (c *Classic) M() uint64 { return c.m }
 
 // HashName returns the name of the i-th hash, for 0 ≤ i < K.
 func (c *Classic) HashName(i int) string { return Hashes()[c.ids[i]].Name }

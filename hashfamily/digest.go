@@ -50,21 +50,16 @@ const digestKeyRoom = 320
 //     last seven of eleven indices of the one are the first seven of the other.
 //
 // It is immutable.
-type Digest struct {
-	m uint64
-	k int
-}
+type Digest struct{ shape }
 
 // NewDigest returns the digest family with k index functions, from 1 to
 // [MaxDigestK], over m bits, from 1 to [MaxDigestBits].
 func NewDigest(m uint64, k int) (*Digest, error) {
-	if err := checkBits(digestName, m, MaxDigestBits); err != nil {
+	s, err := newShape(digestName, m, k, MaxDigestBits, MaxDigestK)
+	if err != nil {
 		return nil, err
 	}
-	if err := checkHashes(digestName, k, MaxDigestK); err != nil {
-		return nil, err
-	}
-	return &Digest{m: m, k: k}, nil
+	return &Digest{s}, nil
 }
 
 // parseDigest returns the Spec of "digest".
@@ -74,15 +69,6 @@ func parseDigest(string) (Spec, error) {
 		build: func(p Params) (Family, error) { return made(NewDigest(p.M, p.K)) },
 	}, nil
 }
-
-// Name returns "digest".
-func (d *Digest) Name() string { return digestName }
-
-// K returns the number of index functions.
-func (d *Digest) K() int { return d.k }
-
-// M returns the number of bits.
-func (d *Digest) M() uint64 { return d.m }
 
 // Index returns index i of key. It also computes those before it, since each is
 // divided off what the one before left.

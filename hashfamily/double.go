@@ -105,14 +105,6 @@ func parseDouble(arguments string) (Spec, error) {
 	return s, nil
 }
 
-// Name returns "double" or "double:murmur3".
-func (d *Double) Name() string {
-	if d.murmur {
-		return murmurName
-	}
-	return doubleName
-}
-
 // Index returns index i of key.
 func (d *Double) Index(i int, key []byte) uint64 { return d.index(i, d.sum(key)) }
 

@@ -1,5 +1,7 @@
 package hashfamily
 
+import "fmt"
+
 // Hash is one classic string hash.
 type Hash struct {
 	// Name is the short name that configurations and tables use, such as "RS".
@@ -48,3 +50,30 @@ type Family interface {
 	// allocate if dst has the capacity.
 	AppendIndices(dst []uint64, key []byte) []uint64
 }
+
+// shape is what the families have in common.
+type shape struct {
+	name string
+	m    uint64
+	k    int
+}
+
+// newShape returns a shape, if a family may have m bits and k index functions.
+func newShape(name string, m uint64, k int, mostM uint64, mostK int) (shape, error) {
+	if m < 1 || m > mostM {
+		return shape{}, fmt.Errorf("hash family %s: %d bits: use 1 to %d", name, m, mostM)
+	}
+	if k < 1 || k > mostK {
+		return shape{}, fmt.Errorf("hash family %s: %d hashes: use 1 to %d", name, k, mostK)
+	}
+	return shape{name, m, k}, nil
+}
+
+// Name returns the name of the family, which [ParseSpec] parses.
+func (s *shape) Name() string { return s.name }
+
+// K returns the number of index functions.
+func (s *shape) K() int { return s.k }
+
+// M returns the number of bits.
+func (s *shape) M() uint64 { return s.m }

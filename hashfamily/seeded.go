@@ -45,19 +45,17 @@ const seededName = "seeded"
 // It is immutable.
 type Seeded struct {
 	stride
-	name string
 	seed uint64
 }
 
 // NewSeeded returns the seeded family with k index functions, from 1 to
 // [MaxSeededK], over m bits, from 1 to [MaxSeededBits].
 func NewSeeded(m uint64, k int, seed uint64) (*Seeded, error) {
-	name := nameSeeded(seed)
-	s, err := newStride(name, m, k, MaxSeededBits, MaxSeededK)
+	s, err := newStride(nameSeeded(seed), m, k, MaxSeededBits, MaxSeededK)
 	if err != nil {
 		return nil, err
 	}
-	return &Seeded{stride: s, name: name, seed: seed}, nil
+	return &Seeded{s, seed}, nil
 }
 
 // nameSeeded returns the name of the seeded family with this seed.
@@ -82,9 +80,6 @@ func parseSeeded(arguments string) (Spec, error) {
 		build: func(p Params) (Family, error) { return made(NewSeeded(p.M, p.K, seed)) },
 	}, nil
 }
-
-// Name returns "seeded", or "seeded:" and the seed.
-func (s *Seeded) Name() string { return s.name }
 
 // Index returns index i of key.
 func (s *Seeded) Index(i int, key []byte) uint64 { return s.index(i, s.sum(key)) }

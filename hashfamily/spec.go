@@ -148,22 +148,6 @@ func made[F Family](f F, err error) (Family, error) {
 	return f, nil
 }
 
-// checkBits checks the number of bits of a family.
-func checkBits(name string, m, most uint64) error {
-	if m < 1 || m > most {
-		return fmt.Errorf("hash family %s: %d bits: use 1 to %d", name, m, most)
-	}
-	return nil
-}
-
-// checkHashes checks the number of index functions of a family.
-func checkHashes(name string, k, most int) error {
-	if k < 1 || k > most {
-		return fmt.Errorf("hash family %s: %d hashes: use 1 to %d", name, k, most)
-	}
-	return nil
-}
-
 // Classic reports whether the family is a classic one, whole or in part.
 func (s Spec) Classic() bool { return strings.HasPrefix(s.name, classicName) }
 

@@ -21,33 +21,21 @@ type halves struct{ h1, h2 uint64 }
 // positive for any k. That happens at a rate of about 4n/m² for n members and m =
 // 2^j.
 type stride struct {
-	m    uint64
-	mask uint64 // m-1 where m is a power of two, else 0
-	odd  uint64 // 1 where m is a power of two, else 0
-	k    int
+	shape
+	mask uint64 // m-1 if m is a power of two, else 0
+	odd  uint64 // 1 if m is a power of two, else 0
 }
 
 // newStride returns double hashing for the family of that name, with at most mostM
 // bits and mostK index functions. MostK·mostM must not exceed 2^64.
 func newStride(name string, m uint64, k int, mostM uint64, mostK int) (stride, error) {
-	if err := checkBits(name, m, mostM); err != nil {
-		return stride{}, err
-	}
-	if err := checkHashes(name, k, mostK); err != nil {
-		return stride{}, err
-	}
-	s := stride{m: m, k: k}
+	shape, err := newShape(name, m, k, mostM, mostK)
+	s := stride{shape: shape}
 	if m&(m-1) == 0 {
 		s.mask, s.odd = m-1, 1
 	}
-	return s, nil
+	return s, err
 }
-
-// K returns the number of index functions.
-func (s *stride) K() int { return s.k }
-
-// M returns the number of bits.
-func (s *stride) M() uint64 { return s.m }
 
 // reduce returns h mod m.
 func (s *stride) reduce(h uint64) uint64 {

@@ -53,8 +53,7 @@ var weightedSeeds = []uint32{5, 7, 11, 13, 31, 37, 61}
 //
 // It is immutable.
 type Weighted struct {
-	name   string
-	m      uint64
+	shape
 	mask   uint32 // m-1
 	seeds  []uint32
 	groups [][groupSize]uint32 // the seeds in groups; the last one is padded with 0
@@ -76,15 +75,15 @@ func NewWeighted(m uint64, seeds ...uint32) (*Weighted, error) {
 	if err := checkSeeds(seeds); err != nil {
 		return nil, err
 	}
-	name := nameWeighted(seeds)
-	if err := checkBits(name, m, MaxWeightedBits); err != nil {
+	shape, err := newShape(nameWeighted(seeds), m, len(seeds), MaxWeightedBits, MaxWeightedK)
+	if err != nil {
 		return nil, err
 	}
 	if m&(m-1) != 0 {
 		above := uint64(1) << bits.Len64(m)
-		return nil, fmt.Errorf("hash family %s: %d bits are not a power of two: use %d or %d", name, m, above/2, above)
+		return nil, fmt.Errorf("hash family %s: %d bits are not a power of two: use %d or %d", shape.name, m, above/2, above)
 	}
-	w := &Weighted{name: name, m: m, mask: uint32(m - 1), seeds: slices.Clone(seeds)}
+	w := &Weighted{shape: shape, mask: uint32(m - 1), seeds: slices.Clone(seeds)}
 	for chunk := range slices.Chunk(seeds, groupSize) {
 		var group [groupSize]uint32
 		copy(group[:], chunk)
@@ -95,7 +94,7 @@ func NewWeighted(m uint64, seeds ...uint32) (*Weighted, error) {
 
 // checkSeeds checks the seeds of a weighted family.
 func checkSeeds(seeds []uint32) error {
-	if err := checkHashes(weightedName, len(seeds), MaxWeightedK); err != nil {
+	if _, err := newShape(weightedName, 1, len(seeds), 1, MaxWeightedK); err != nil {
 		return err
 	}
 	for i, seed := range seeds {
@@ -143,15 +142,6 @@ func parseWeighted(arguments string) (Spec, error) {
 		build: func(p Params) (Family, error) { return made(NewWeighted(p.M, seeds...)) },
 	}, nil
 }
-
-// Name returns "weighted", or "weighted:" and the seeds separated by commas.
-func (w *Weighted) Name() string { return w.name }
-
-// K returns the number of seeds.
-func (w *Weighted) K() int { return len(w.seeds) }
-
-// M returns the number of bits.
-func (w *Weighted) M() uint64 { return w.m }
 
 // HashName returns the name of hash i, for 0 ≤ i < K, such as "seed-31".
 func (w *Weighted) HashName(i int) string { return fmt.Sprint("seed-", w.seeds[i]) }
