@@ -75,12 +75,17 @@ func splitComment(s string) (entry, reason, note string) {
 	return entry, strings.TrimSpace(reason), strings.TrimSpace(note)
 }
 
-// commentStart returns the index of the # that starts a trailing comment, or -1.
-// White space precedes that #, and it is not inside a quoted local part.
+// commentStart returns the index of the # that starts a trailing comment, or -1. White
+// space precedes that #, and it is not inside a quoted local part.
 func commentStart(s string) int {
 	if strings.IndexByte(s, '#') < 0 {
 		return -1
 	}
+	return unquotedIndex(s, func(i int) bool { return s[i] == '#' && i > 0 && isBlank(s[i-1]) })
+}
+
+// unquotedIndex returns the first index outside quotes that match accepts, or -1.
+func unquotedIndex(s string, match func(i int) bool) int {
 	quoted := false
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
@@ -88,14 +93,16 @@ func commentStart(s string) int {
 			quoted = !quoted
 		case c == '\\' && quoted:
 			i++
-		case c == '#' && !quoted && i > 0 && (s[i-1] == ' ' || s[i-1] == '\t'):
+		case !quoted && match(i):
 			return i
 		}
 	}
 	return -1
 }
 
-// cleanText returns s as valid UTF-8 without control characters. Damage in a
+func isBlank(c byte) bool { return c == ' ' || c == '\t' }
+
+// printable returns s as valid UTF-8 without control characters. Damage in a
 // comment does not make its entry invalid.
 func cleanText(s string) string {
 	clean := func(r rune) rune {

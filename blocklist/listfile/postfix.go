@@ -17,7 +17,7 @@ type postfix struct {
 }
 
 func (p *postfix) line(o *output, line int, text string) {
-	if text[0] != ' ' && text[0] != '\t' {
+	if !isBlank(text[0]) {
 		p.end(o)
 		p.first = line
 	} else if p.first == 0 {
@@ -31,7 +31,7 @@ func (p *postfix) line(o *output, line int, text string) {
 		if p.text.Len() > 0 {
 			p.text.WriteByte(' ')
 		}
-		p.text.WriteString(strings.Trim(text, " \t"))
+		p.text.WriteString(trim(text))
 	}
 }
 
@@ -59,18 +59,11 @@ func (p *postfix) end(o *output) {
 
 // cutPattern splits s at the first white space outside quotes.
 func cutPattern(s string) (pattern, action string) {
-	quoted := false
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '"':
-			quoted = !quoted
-		case c == '\\' && quoted:
-			i++
-		case !quoted && (c == ' ' || c == '\t'):
-			return s[:i], strings.Trim(s[i:], " \t")
-		}
+	at := unquotedIndex(s, func(i int) bool { return isBlank(s[i]) })
+	if at < 0 {
+		return s, ""
 	}
-	return s, ""
+	return s[:at], trim(s[at:])
 }
 
 var (

@@ -2,6 +2,7 @@ package listfile
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -89,24 +90,20 @@ func (r *rbldnsd) expand(s, name string) string {
 	if !strings.Contains(s, "$") {
 		return s
 	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		switch {
-		case s[i] != '$':
-			b.WriteByte(s[i])
-		case i+1 < len(s) && s[i+1] == '$':
-			b.WriteByte('$')
-			i++
-		case i+1 < len(s) && '0' <= s[i+1] && s[i+1] <= '9':
-			b.WriteString(r.vars[s[i+1]-'0'])
-			i++
-		default:
-			b.WriteString(strings.ToLower(strings.TrimSuffix(strings.TrimLeft(name, "!*."), ".")))
+	s = dollar.ReplaceAllStringFunc(s, func(ref string) string {
+		switch ref {
+		case "$":
+			return strings.ToLower(strings.TrimSuffix(strings.TrimLeft(name, "!*."), "."))
+		case "$$":
+			return "$"
 		}
-	}
+		return r.vars[ref[1]-'0']
+	})
 	// Texts that refer to long ones could fill the memory.
-	return strings.ToValidUTF8(b.String()[:min(b.Len(), MaxLine)], "")
+	return strings.ToValidUTF8(s[:min(len(s), MaxLine)], "")
 }
+
+var dollar = regexp.MustCompile(`\$[$0-9]?`)
 
 // directive returns the text of a directive and reports whether a line is one: it
 // begins with $ which, for another program, may follow # ; or a colon.

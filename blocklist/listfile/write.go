@@ -164,13 +164,23 @@ func postfixText(e Entry) (string, error) {
 	return strings.TrimRight(pattern+"\t"+action+" "+e.Reason, " ") + "\n", nil
 }
 
-// domainOf returns the domain of an entry that has nothing else.
-func domainOf(e Entry) (string, error) {
+// plainOnly returns an error for an entry that expires or defers.
+func plainOnly(e Entry) error {
 	switch {
 	case e.Until != 0:
-		return "", errNoUntil
+		return errNoUntil
 	case e.Defer:
-		return "", errNoDefer
+		return errNoDefer
+	}
+	return nil
+}
+
+// domainOf returns the domain of an entry that has nothing else.
+func domainOf(e Entry) (string, error) {
+	if err := plainOnly(e); err != nil {
+		return "", err
+	}
+	switch {
 	case e.Kind == sender.KindAtDomain && e.Key[1] != '[':
 		return e.Key[1:], nil
 	case e.Kind == sender.KindDomain, e.Kind == sender.KindSubdomains:
@@ -229,11 +239,8 @@ func zoneText(e Entry, last *Entry) (string, error) {
 }
 
 func jsonText(e Entry) (string, error) {
-	switch {
-	case e.Until != 0:
-		return "", errNoUntil
-	case e.Defer:
-		return "", errNoDefer
+	if err := plainOnly(e); err != nil {
+		return "", err
 	}
 	var b strings.Builder
 	out := json.NewEncoder(&b)

@@ -21,7 +21,7 @@ var (
 )
 
 // checkHead checks the header of a response.
-func checkHead(res *response, maxBytes int64) error {
+func checkHead(res *http.Response, maxBytes int64) error {
 	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	if err == nil && (kind == "text/html" || kind == "application/xhtml+xml") {
 		return ErrHTML

@@ -55,7 +55,7 @@ func (f *Fetcher) fetch(ctx context.Context, s Source) (now state, notModified b
 var errReplaced = errors.New("the version that was replaced")
 
 // replace makes the body of a response the copy, unless its sum is replaced.
-func (f *Fetcher) replace(ctx context.Context, s Source, res *response, key *publicKey, signatureURL, replaced string) (state, error) {
+func (f *Fetcher) replace(ctx context.Context, s Source, res *http.Response, key *publicKey, signatureURL, replaced string) (state, error) {
 	if err := checkHead(res, s.MaxBytes); err != nil {
 		return state{}, err
 	}

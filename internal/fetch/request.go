@@ -21,15 +21,9 @@ const stallTimeout = time.Minute
 
 const maxRedirects = 10
 
-// response is a response whose body fails once the server stalls.
-type response struct {
-	*http.Response
-	Body io.ReadCloser
-}
-
 // get requests a URL of a source, unless it is what is known of the copy. The response
-// has status 200 or 304.
-func (f *Fetcher) get(ctx context.Context, s Source, target string, known state) (*response, error) {
+// has status 200 or 304, and its body fails once the server stalls.
+func (f *Fetcher) get(ctx context.Context, s Source, target string, known state) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	body := &watchedBody{ctx: ctx, cancel: cancel}
 	body.timer = time.AfterFunc(stallTimeout, func() {
@@ -55,7 +49,8 @@ func (f *Fetcher) get(ctx context.Context, s Source, target string, known state)
 		body.Close()
 		return nil, &StatusError{Code: res.StatusCode, RetryAfter: retryAfter(res.Header.Get("Retry-After"), time.Now())}
 	}
-	return &response{res, body}, nil
+	res.Body = body
+	return res, nil
 }
 
 // transportFor returns the transport for a source, which may have its own authorities.
