@@ -102,7 +102,7 @@ func unquotedIndex(s string, match func(i int) bool) int {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
-// printable returns s as valid UTF-8 without control characters. Damage in a
+// cleanText returns s as valid UTF-8 without control characters. Damage in a
 // comment does not make its entry invalid.
 func cleanText(s string) string {
 	clean := func(r rune) rune {
