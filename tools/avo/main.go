@@ -1,6 +1,6 @@
-// Command avo writes the assembly of hashfamily's batch kernels,
-// hashfamily/kernel_amd64.s. It is a module of its own, so that nothing of it
-// comes with spamgate. Run it by
+// Command avo generates the assembly of hashfamily's batch kernels,
+// hashfamily/kernel_amd64.s. It is a module of its own, so that spamgate does not depend
+// on it. Run it with
 //
 //	go generate ./hashfamily
 package main
@@ -18,12 +18,12 @@ func main() {
 	Generate()
 }
 
-// signature is that of both kernels. They hash lanes keys side by side: those
-// that order names, of which the shortest has least and the longest most bytes.
+// signature is the signature of both kernels. They hash one key in each lane: those
+// whose indices are in order. The shortest has least and the longest most bytes.
 const signature = "func(dst *[11]uint32, keys *[]byte, order *uint16, least, most int)"
 
-// The hashes' places in a row of dst. While bytes are read, ELF's vector holds
-// the number by which RS multiplies next: ELF is PJW, and needs none.
+// The places of the hashes in a row of dst. While bytes are read, the vector of ELF
+// holds the next multiplier of RS, since ELF equals PJW.
 const (
 	rs = iota
 	js
@@ -41,7 +41,7 @@ const (
 	multiplier = elf
 )
 
-// The numbers that the definitions in hashfamily/hashes.go name.
+// The constants of the definitions in hashfamily/hashes.go.
 const (
 	startRS  = 63689 // of the multiplier
 	startJS  = 1315423911
@@ -72,9 +72,9 @@ type vectors struct {
 	extract func(part, from, to Op) // of a part above 0
 }
 
-// transpose turns four vectors, whose 16-byte parts hold four words of a lane
-// each, into four vectors that hold one word of every lane; and the other way
-// round. Lane 4p+j is part p of vector j. It uses one register more.
+// transpose turns four vectors, whose 16-byte parts hold four words of a lane each,
+// into four vectors that hold one word of every lane, and vice versa. Lane 4p+j is part
+// p of vector j. It uses one more register.
 func transpose(v [4]reg.VecVirtual, vec vectors) [4]reg.VecVirtual {
 	a := vec.new()
 	VPUNPCKLDQ(v[1], v[0], a)
@@ -97,8 +97,8 @@ func header(keys, order, lane reg.Register) reg.GPVirtual {
 	return at
 }
 
-// writeRows stores the hashes, a row of dst a lane: hashes 0 to 3, 4 to 7, and
-// 7 to 10, so that nothing behind the row is written.
+// writeRows stores the hashes, one row of dst for each lane: hashes 0 to 3, 4 to 7, and
+// 7 to 10, so that nothing after the row is overwritten.
 func writeRows(h [hashes]reg.VecVirtual, vec vectors) {
 	dst, order := Load(Param("dst"), GP64()), Load(Param("order"), GP64())
 	again := vec.new()

@@ -27,9 +27,9 @@ type bug struct {
 //	-(d == "" || d == domain)
 //	+(d == "" || strings.HasSuffix(domain, d))
 //
-// Lines that begin with "-" are the old text, those with "+" the new one. There may
-// be several of each, and no new one. The first and the last line of the old text
-// need not be whole lines of the file. Lines that begin with "#" are comments.
+// Lines that begin with "-" are the old text, those with "+" the new text, which may be
+// empty. The first and the last line of the old text may be parts of lines of the file.
+// Lines that begin with "#" are comments.
 func readBugs(r io.Reader) ([]bug, error) {
 	var bugs []bug
 	var b bug
@@ -78,7 +78,7 @@ func readBugs(r io.Reader) ([]bug, error) {
 	return bugs, end()
 }
 
-// set takes a line "key: value".
+// set parses a line "key: value".
 func (b *bug) set(line string) error {
 	key, value, _ := strings.Cut(line, ": ")
 	switch key {
@@ -96,7 +96,7 @@ func (b *bug) set(line string) error {
 	return nil
 }
 
-// check reports what is missing, or was there before.
+// check reports what is missing or repeated.
 func (b *bug) check(others []bug) error {
 	switch {
 	case b.Name == "" || b.Harm == "" || b.File == "" || len(b.Test) == 0 || b.Old == "":
@@ -106,7 +106,7 @@ func (b *bug) check(others []bug) error {
 	}
 	for _, o := range others {
 		if o.Name == b.Name {
-			return fmt.Errorf("the name %q was used in line %d", b.Name, o.Line)
+			return fmt.Errorf("the name %q is already used in line %d", b.Name, o.Line)
 		}
 	}
 	return nil

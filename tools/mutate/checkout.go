@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// checkout is a temporary copy of the files that git knows or would add.
+// checkout is a temporary copy of the files that git tracks or would add.
 type checkout struct{ dir string }
 
-// newCheckout copies the working tree that has the current directory in it.
+// newCheckout copies the working tree of the current directory.
 func newCheckout() (*checkout, error) {
 	root, err := output("git", "rev-parse", "--show-toplevel")
 	if err != nil {
@@ -40,7 +40,7 @@ func newCheckout() (*checkout, error) {
 
 func (c *checkout) remove() { os.RemoveAll(c.dir) }
 
-// plant puts a bug into the copy. The function that it returns takes it out.
+// plant puts a bug into the copy. The function that it returns removes it.
 func (c *checkout) plant(b *bug) (restore func() error, err error) {
 	path := filepath.Join(c.dir, b.File)
 	old, err := os.ReadFile(path)
@@ -57,8 +57,8 @@ func (c *checkout) plant(b *bug) (restore func() error, err error) {
 	return func() error { return os.WriteFile(path, old, 0o600) }, nil
 }
 
-// copyFile copies a file with its mode. One that git knows and that is not there,
-// because it was removed, is left out.
+// copyFile copies a file with its mode. It skips a file that git tracks but that was
+// removed.
 func copyFile(from, to string) error {
 	info, err := os.Lstat(from)
 	if os.IsNotExist(err) {
@@ -93,7 +93,7 @@ func copyFile(from, to string) error {
 	return err
 }
 
-// output runs a command and returns what it writes.
+// output runs a command and returns its output.
 func output(name string, args ...string) (string, error) {
 	cmd := exec.Command(name, args...)
 	cmd.Stderr = os.Stderr

@@ -1,4 +1,4 @@
-// Mutate plants bugs, one at a time, in a temporary copy of the checkout, and says
+// Mutate plants bugs, one at a time, in a temporary copy of the checkout, and reports
 // which of them the tests catch. The bugs are in bugs.txt; see readBugs for its form.
 //
 //	go -C tools/mutate run .                  # all; takes about half an hour
@@ -58,7 +58,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// load reads the bugs that are wanted.
+// load reads the selected bugs.
 func load(file, only string) ([]bug, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -76,8 +76,8 @@ func load(file, only string) ([]bug, error) {
 	return bugs, nil
 }
 
-// plantAll tries each bug, writes a line about it, and reports whether all were
-// caught.
+// plantAll tries each bug, writes a line about it, and reports whether the tests caught
+// all.
 func plantAll(ctx context.Context, bugs []bug, limit time.Duration, w io.Writer) (good bool, err error) {
 	c, err := newCheckout()
 	if err != nil {

@@ -169,7 +169,7 @@ func TestBadBugs(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{strings.Replace(good, "harm: b\n", "", 1), `line 1: "a" needs name, harm`},
 		{strings.Replace(good, "+f", "+e", 1), `line 1: "a" changes nothing`},
-		{good + "\n\n" + good, `line 9: the name "a" was used in line 1`},
+		{good + "\n\n" + good, `line 9: the name "a" is already used in line 1`},
 		{"# x\n" + good + "what\n", `line 8: "what": a line begins with`},
 	} {
 		if _, err := readBugs(strings.NewReader(tt.text)); err == nil || !strings.HasPrefix(err.Error(), tt.want) {

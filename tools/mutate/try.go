@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// outcome is what became of a bug.
+// outcome is the result of planting a bug.
 type outcome string
 
 const (
@@ -23,8 +23,7 @@ const (
 	noTest       outcome = "NO TEST" // the tests fail without the bug, or there are none
 )
 
-// result is an outcome with an explanation: the test that failed first, or what is
-// wrong.
+// result is an outcome with an explanation: the test that failed first, or an error.
 type result struct {
 	outcome outcome
 	why     string
@@ -34,10 +33,10 @@ type result struct {
 type trier struct {
 	checkout *checkout
 	limit    time.Duration
-	sound    map[string]error // tests that were run without a bug, and their failure
+	sound    map[string]error // results of tests without a bug
 }
 
-// try plants a bug, runs its tests, and takes it out again.
+// try plants a bug, runs its tests, and removes it again.
 func (t *trier) try(ctx context.Context, b *bug) (r result, err error) {
 	restore, err := t.checkout.plant(b)
 	if err != nil {
@@ -71,8 +70,8 @@ func (t *trier) try(ctx context.Context, b *bug) (r result, err error) {
 	return result{caught, firstFailure(out)}, nil
 }
 
-// checkSound runs tests without a bug, once: what fails anyway catches nothing, nor
-// do tests that are not there.
+// checkSound runs tests once without a bug: tests that fail anyway, or do not exist, catch
+// nothing.
 func (t *trier) checkSound(ctx context.Context, test []string) error {
 	name := strings.Join(test, " ")
 	if err, known := t.sound[name]; known {
@@ -89,11 +88,11 @@ func (t *trier) checkSound(ctx context.Context, test []string) error {
 	return err
 }
 
-// errTooLong is about tests that go on after their time limit.
+// errTooLong is the error of tests that exceed their time limit.
 var errTooLong = errors.New("the tests did not end")
 
-// goTest runs go test and returns what it writes. Its processes, and those that they
-// have started, are killed if they go on after the limit.
+// goTest runs go test and returns its output. After the limit it kills its processes and
+// those that they have started.
 func (t *trier) goTest(ctx context.Context, args []string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, t.limit+3*time.Minute, errTooLong) // with time to build
 	defer cancel()
