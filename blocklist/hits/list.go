@@ -68,7 +68,7 @@ func (x *list) record(hash uint64, day Day, limit int) (full bool) {
 		n := x.count.Load()
 		full = n >= int64(limit) && x.packed.Load() != uint32(day)
 		if n >= int64(limit)+int64(limit)/4 {
-			x.lost(day)
+			x.forgetUntil(day, false)
 			return full
 		}
 		x.count.Add(1)
@@ -77,18 +77,14 @@ func (x *list) record(hash uint64, day Day, limit int) (full bool) {
 	return full
 }
 
-// lost records that matches on a day are missing.
-func (x *list) lost(day Day) {
+// forgetUntil records that matches up to a day may be missing.
+func (x *list) forgetUntil(day Day, dropped bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.forgotten = max(x.forgotten, day)
-}
-
-// drop records that entries whose last match was up to a day are dropped.
-func (x *list) drop(until Day) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.forgotten, x.dropped = max(x.forgotten, until), max(x.dropped, until)
+	if dropped {
+		x.dropped = max(x.dropped, day)
+	}
 }
 
 const countBits = 48
@@ -137,7 +133,7 @@ func (x *list) forget(today Day, limit int) (n int, until Day) {
 		x.packed.Store(uint32(today)) // once a day, since this visits all entries
 		return 0, 0
 	}
-	x.drop(until) // first, so that no snapshot claims to know these days
+	x.forgetUntil(until, true) // first, so that no snapshot claims to know these days
 	n = 0
 	for i := range x.shards {
 		n += x.shards[i].drop(until)

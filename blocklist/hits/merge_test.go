@@ -46,7 +46,7 @@ func TestForgottenInDaysToCome(t *testing.T) {
 	dir, c := t.TempDir(), &calendar{}
 	c.set("2036-03-02")
 	l, _ := open(t, dir, c, Options{})
-	l.list("a").lost(c.set("2036-03-02"))
+	l.list("a").forgetUntil(c.set("2036-03-02"), false)
 	l.Record("a", spread(1))
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
