@@ -73,14 +73,11 @@ func (h *header) encode() []byte {
 	copy(b, magic)
 	binary.LittleEndian.PutUint32(b[atVersion:], version)
 	binary.LittleEndian.PutUint32(b[atHeaderSize:], headerSize)
-	for at, v := range map[int]uint64{
-		atFileSize: h.fileSize(), atKeyCheck: h.keyCheck,
-		atEntries: h.entries, atDuplicates: h.duplicates, atExceptions: h.exceptions,
-		atNextUntil: uint64(h.nextUntil), atKinds: uint64(h.kinds),
-		atBlocks: h.blockCount, atBlockBytes: h.blockBytes,
-		atShared: h.shared, atSharedSize: h.sharedSize, atMetaSize: h.metaSize,
+	for i, v := range []uint64{
+		h.fileSize(), h.keyCheck, h.entries, h.duplicates, h.exceptions, uint64(h.nextUntil), uint64(h.kinds),
+		h.blockCount, h.blockBytes, h.shared, h.sharedSize, h.metaSize,
 	} {
-		binary.LittleEndian.PutUint64(b[at:], v)
+		binary.LittleEndian.PutUint64(b[atFileSize+8*i:], v)
 	}
 	copy(b[atDigest:], h.digest[:])
 	copy(b[atSource:], h.caller.Source[:])
