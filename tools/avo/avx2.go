@@ -58,7 +58,7 @@ type avx2 struct {
 	addresses Mem // of the lanes' keys, or of their copies in short
 	lengths   Mem // of the lanes' keys
 	last      Mem // where the last 16 bytes of each begin
-	short     Mem // keys below 16 bytes, each with zeros behind
+	short     Mem // keys below 16 bytes, padded with zeros
 	words     Mem // a slab: four words of eight lanes
 }
 
@@ -151,8 +151,8 @@ func (k *avx2) read() {
 	Label("done")
 }
 
-// load fills words with the 16 bytes from at on of each key, and zeros behind
-// the key's end. What lies nearer to the end is loaded from last, and moved down.
+// load loads 16 bytes of each key from at on into words, and zeros after the key's
+// end. Near the end it loads from last and moves the bytes down.
 func (k *avx2) load(at reg.GPVirtual) {
 	slide := GP64()
 	LEAQ(k.slide, slide)

@@ -114,8 +114,8 @@ func (k *avx512) read() {
 	Label("done")
 }
 
-// load gives the 16 bytes from at on of each key, and zeros behind the key's
-// end: a masked load does not touch what it leaves out.
+// load returns 16 bytes of each key from at on, and zeros after the key's
+// end: a masked load does not read the bytes that it omits.
 func (k *avx512) load(at reg.Register) [4]reg.VecVirtual {
 	left, none := ZMM(), number(0)
 	VPSUBD(k.place, k.lengths, left)
