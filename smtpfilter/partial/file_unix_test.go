@@ -159,7 +159,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	full := limit
-	full.Cur = uint64(len(before)) + 40 // in the middle of a line
+	setLimit(&full.Cur, len(before)+40) // in the middle of a line
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &full); err != nil {
 		t.Fatal(err)
 	}
@@ -205,3 +205,6 @@ func TestLocked(t *testing.T) {
 	settle(t, s, sumOf(3), "c delivered")
 	want(t, open(t, path, Options{}), "c", has(sumOf(3)))
 }
+
+// setLimit sets a limit, which is unsigned on Linux and signed on FreeBSD.
+func setLimit[T int64 | uint64](limit *T, n int) { *limit = T(n) }
