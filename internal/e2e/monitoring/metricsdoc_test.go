@@ -1,0 +1,73 @@
+package monitoring
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+
+	"spamgate/internal/e2e/harness"
+)
+
+// documentedMetric matches a line of the table of metrics in docs/operating.md.
+var documentedMetric = regexp.MustCompile("(?m)^\\| `(spamgate_[a-z_]+)` \\| ([a-z]+) \\|(.*?)\\|")
+
+// TestMetricsDocument compares the table of metrics in docs/operating.md with the
+// metrics of a gate: names, types and labels.
+func TestMetricsDocument(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../../docs/operating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]string{}
+	for _, m := range documentedMetric.FindAllStringSubmatch(string(page), -1) {
+		documented[m[1]] = m[2] + " " + strings.TrimSpace(strings.ReplaceAll(m[3], "`", ""))
+	}
+
+	// Lists from URLs have their own metrics.
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "fetched.example") }))
+	defer server.Close()
+	g := harness.StartGate(t, harness.Setup{Files: map[string]string{"blocked.txt": "spam.example\n"}, Lists: harness.BlockedLists + fmt.Sprintf("[[list]]\nname = \"fetched\"\nurl = \"%s/list\"\nallow_http = true\n", server.URL)})
+	client := g.SocketClient()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	families := harness.ReadMetrics(t, client, "http://gate/metrics")
+	for late := time.Now().Add(harness.WorkTimeout); families["spamgate_list_fetched_timestamp_seconds"] == nil && time.Now().Before(late); <-tick.C {
+		families = harness.ReadMetrics(t, client, "http://gate/metrics") // the fetcher may begin after the gate has opened
+	}
+	given := map[string]string{}
+	for name, family := range families {
+		if strings.HasPrefix(name, "spamgate_") {
+			given[name] = strings.ToLower(family.GetType().String()) + " " + labelsOf(family)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if documented[name] != given[name] {
+			t.Errorf("docs/operating.md has %q of %s, which is a %q", documented[name], name, given[name])
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(documented)) {
+		if given[name] == "" {
+			t.Errorf("docs/operating.md has %s, which does not exist", name)
+		}
+	}
+}
+
+// labelsOf returns the names of a metric's labels.
+func labelsOf(family *dto.MetricFamily) string {
+	var names []string
+	for _, label := range family.Metric[0].Label {
+		names = append(names, label.GetName())
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
