@@ -15,7 +15,7 @@ func ListenFault(c *config.Config, key string, err error) error {
 	case errors.Is(err, syscall.EADDRINUSE):
 		hint = "stop what listens there, or set another port"
 	case errors.Is(err, syscall.EACCES):
-		hint = "ports below 1024 need setcap or a systemd socket, see docs/operating.md"
+		hint = "ports below 1024 need setcap or a systemd socket, see docs/installation.md"
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		hint = socket.ForeignAddress
 	}

@@ -18,7 +18,7 @@ import (
 const noSourceRemote = "the next hop cannot be told that mail comes from other machines (XFORWARD SOURCE=REMOTE): " +
 	"it may turn an incomplete address in a header, such as spam%listed.example, into a listed sender; " +
 	"Postfix: set smtpd_authorized_xforward_hosts to the gate's address and local_header_rewrite_clients to nothing for the service in master.cf; " +
-	`others: docs/operating.md, "Servers that rewrite headers"`
+	`others: docs/next-hop.md, "Servers that rewrite headers"`
 
 // firstComplaint reports whether an attribute is logged as refused or not offered
 // for the first time. A server may refuse it with each message.

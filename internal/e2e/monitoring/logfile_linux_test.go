@@ -67,21 +67,21 @@ func (l fileLog) move(n int) (to string) {
 	return to
 }
 
-// documentedRotation matches the configuration for logrotate in docs/operating.md.
+// documentedRotation matches the configuration for logrotate in docs/log.md.
 var documentedRotation = regexp.MustCompile("(?s)```\n/var/log/spamgate/gate.log (\\{.*?\n\\})\n```")
 
-// logrotate rotates the file with logrotate and the configuration in docs/operating.md.
+// logrotate rotates the file with logrotate and the configuration in docs/log.md.
 // The command reload replaces that of systemd.
 func (l fileLog) logrotate(reload string) {
 	l.t.Helper()
-	page, err := os.ReadFile("../../../docs/operating.md")
+	page, err := os.ReadFile("../../../docs/log.md")
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	const command = "systemctl try-reload-or-restart spamgate"
 	rule := documentedRotation.FindSubmatch(page)
 	if rule == nil || strings.Count(string(rule[1]), command) != 1 {
-		l.t.Fatal("docs/operating.md has no configuration of logrotate")
+		l.t.Fatal("docs/log.md has no configuration of logrotate")
 	}
 	dir := l.t.TempDir()
 	file := filepath.Join(dir, "spamgate")

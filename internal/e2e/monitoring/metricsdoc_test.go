@@ -17,14 +17,14 @@ import (
 	"spamgate/internal/e2e/harness"
 )
 
-// documentedMetric matches a line of the table of metrics in docs/operating.md.
+// documentedMetric matches a line of the table of metrics in docs/monitoring.md.
 var documentedMetric = regexp.MustCompile("(?m)^\\| `(spamgate_[a-z_]+)` \\| ([a-z]+) \\|(.*?)\\|")
 
-// TestMetricsDocument compares the table of metrics in docs/operating.md with the
+// TestMetricsDocument compares the table of metrics in docs/monitoring.md with the
 // metrics of a gate: names, types and labels.
 func TestMetricsDocument(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/operating.md")
+	page, err := os.ReadFile("../../../docs/monitoring.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,12 +52,12 @@ func TestMetricsDocument(t *testing.T) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if documented[name] != given[name] {
-			t.Errorf("docs/operating.md has %q of %s, which is a %q", documented[name], name, given[name])
+			t.Errorf("docs/monitoring.md has %q of %s, which is a %q", documented[name], name, given[name])
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(documented)) {
 		if given[name] == "" {
-			t.Errorf("docs/operating.md has %s, which does not exist", name)
+			t.Errorf("docs/monitoring.md has %s, which does not exist", name)
 		}
 	}
 }
