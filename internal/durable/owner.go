@@ -19,18 +19,19 @@ var ErrOwner = errors.New("this directory belongs to another user")
 // intended, or about a parent directory in which everybody could replace this one. A
 // missing directory is safe.
 func (t Tree) Check() (warning string, err error) {
-	root, info, err := t.open()
-	if errors.Is(err, fs.ErrNotExist) {
+	var info fs.FileInfo
+	err = t.do("use", func(root *os.Root) error {
+		if info, err = root.Stat("."); err != nil {
+			return err
+		}
+		return checkOwner(info)
+	}, ".")
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return "", nil
-	}
-	if err != nil {
+	case err != nil:
 		return "", err
-	}
-	root.Close()
-	if err := checkOwner(info); err != nil {
-		return "", t.failed("use", ".", err)
-	}
-	if info.Mode().Perm()&0o020 != 0 {
+	case info.Mode().Perm()&0o020 != 0:
 		return fmt.Sprintf("%s: its group may write to this directory (mode %v), and so can decide which mail passes; run chmod g-w on it, unless this is intended", t.dir, info.Mode()), nil
 	}
 	return t.checkParents(), nil

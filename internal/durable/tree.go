@@ -64,23 +64,21 @@ func (t Tree) Name(path string) (name string, ok bool) {
 
 // open opens the directory, and checks that not everybody may write to it: they
 // could replace each file.
-func (t Tree) open() (*os.Root, fs.FileInfo, error) {
+func (t Tree) open() (*os.Root, error) {
 	root, err := os.OpenRoot(t.dir + string(filepath.Separator) + ".") // fails for a named pipe, instead of waiting for its other end
-	var info fs.FileInfo
-	if err == nil {
-		info, err = root.Stat(".")
-		if err == nil && info.Mode().Perm()&0o002 != 0 {
-			err = fmt.Errorf("%w (mode %v), and so can decide which mail passes; run chmod 700 on it, or set [state] dir to another directory",
-				ErrShared, info.Mode())
-		}
-		if err != nil {
-			root.Close()
-		}
+	if err != nil {
+		return nil, t.failed("open", ".", err)
+	}
+	info, err := root.Stat(".")
+	if err == nil && info.Mode().Perm()&0o002 != 0 {
+		err = fmt.Errorf("%w (mode %v), and so can decide which mail passes; run chmod 700 on it, or set [state] dir to another directory",
+			ErrShared, info.Mode())
 	}
 	if err != nil {
-		return nil, nil, t.failed("open", ".", err)
+		root.Close()
+		return nil, t.failed("open", ".", err)
 	}
-	return root, info, nil
+	return root, nil
 }
 
 // failed returns an error with the path of a name.
@@ -99,7 +97,7 @@ func (t Tree) failed(op, name string, err error) error {
 // do opens the directory, checks the directories that lead to each name, and calls
 // use.
 func (t Tree) do(op string, use func(root *os.Root) error, names ...string) error {
-	root, _, err := t.open()
+	root, err := t.open()
 	if err != nil {
 		return err
 	}
