@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write the imports in the map of design.
 
 // everywhere are the packages at the bottom that most others import. The map leaves
 // these imports out.
-var everywhere = []string{"internal/text", "internal/durable", "internal/atomicfile", "internal/term", "internal/version"}
+var everywhere = []string{"internal/text", "internal/atomicfile", "internal/atomicfile", "internal/term", "internal/version"}
 
 // packageFacts returns the repository's packages that a package directory imports, and
 // the first sentence of its documentation. It reports whether dir holds a package.

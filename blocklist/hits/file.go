@@ -10,7 +10,7 @@ import (
 	"math"
 	"time"
 
-	"spamgate/internal/durable"
+	"spamgate/internal/atomicfile"
 )
 
 // A file holds, in little-endian order: magic; the key, when recording began
@@ -35,7 +35,7 @@ var (
 // Read reads a list's file, by its name in the state directory. If there is none the
 // error is fs.ErrNotExist.
 func Read(stateDir, name string, key uint64) (*Snapshot, error) {
-	tree := durable.In(stateDir)
+	tree := atomicfile.In(stateDir)
 	text, err := tree.ReadFile(name, maxFile)
 	if err != nil {
 		return nil, err

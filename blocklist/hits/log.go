@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"spamgate/internal/durable"
+	"spamgate/internal/atomicfile"
 )
 
 // Defaults of Options.
@@ -75,7 +75,7 @@ func New(o Options) *Log {
 }
 
 // tree returns the state directory.
-func (l *Log) tree() durable.Tree { return durable.In(l.options.Dir) }
+func (l *Log) tree() atomicfile.Tree { return atomicfile.In(l.options.Dir) }
 
 // Record records that an entry has matched. It takes about as long as a map lookup, and
 // uses no file.

@@ -8,7 +8,7 @@ import (
 	"path"
 	"time"
 
-	"spamgate/internal/durable"
+	"spamgate/internal/atomicfile"
 )
 
 // load reads a list's file, if there is a valid one.
@@ -67,7 +67,7 @@ func (l *Log) save(name string, x *list) (err error) {
 }
 
 // fileInfo returns the FileInfo of a file, or nil if there is none.
-func fileInfo(tree durable.Tree, name string) fs.FileInfo {
+func fileInfo(tree atomicfile.Tree, name string) fs.FileInfo {
 	info, err := tree.StatFile(name)
 	if err != nil {
 		return nil
@@ -76,7 +76,7 @@ func fileInfo(tree durable.Tree, name string) fs.FileInfo {
 }
 
 // sameFile reports whether nobody has written the file since was.
-func sameFile(tree durable.Tree, name string, was fs.FileInfo) bool {
+func sameFile(tree atomicfile.Tree, name string, was fs.FileInfo) bool {
 	now := fileInfo(tree, name)
 	if now == nil || was == nil {
 		return now == was

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"sync"
 
-	"spamgate/internal/durable"
+	"spamgate/internal/atomicfile"
 )
 
 // TemporaryPrefix begins the names of temporary files. A build writes to its file all
@@ -114,5 +114,5 @@ func (o *output) publish() error {
 		return err
 	}
 	o.file.Close() // synced
-	return durable.SyncDir(filepath.Dir(o.path))
+	return atomicfile.SyncDir(filepath.Dir(o.path))
 }

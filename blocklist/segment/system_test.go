@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"spamgate/internal/durable"
+	"spamgate/internal/atomicfile"
 
 	"golang.org/x/sys/unix"
 )
@@ -238,7 +238,7 @@ func testSweep(t *testing.T, dir string) {
 			t.Fatal(err)
 		}
 	}
-	if err := durable.RemoveStale(dir, TemporaryPrefix, time.Hour); err != nil {
+	if err := atomicfile.RemoveStale(dir, TemporaryPrefix, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{".other-3", ".segment-dir", ".segment-young", "list.bits", "list.seg"}

@@ -11,7 +11,7 @@ import (
 	"path"
 	"slices"
 
-	"spamgate/internal/durable"
+	"spamgate/internal/atomicfile"
 )
 
 // maxAccepted is how many accepted contents of a list are remembered, the newest.
@@ -69,7 +69,7 @@ func acceptContent(stateDir, list string, content acceptedContent) (err error) {
 	if b, err := hex.DecodeString(content.SHA256); err != nil || len(b) != sha256.Size {
 		return fmt.Errorf("%q is not a SHA-256 in hexadecimal", content.SHA256)
 	}
-	tree, dir := durable.In(stateDir), ListName(list)
+	tree, dir := atomicfile.In(stateDir), ListName(list)
 	if err := tree.MakeDirs(dir); err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (s *Store) acceptHeld(list string) error {
 
 // acceptedContents reads what was accepted of a list. A damaged file counts as none: all it
 // ever did was to let contents in.
-func acceptedContents(tree durable.Tree, dir string) ([]acceptedContent, error) {
+func acceptedContents(tree atomicfile.Tree, dir string) ([]acceptedContent, error) {
 	text, err := tree.ReadFile(path.Join(dir, acceptedName), maxSmall)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"spamgate/internal/durable"
+	"spamgate/internal/atomicfile"
 	"time"
 
 	"spamgate/blocklist/listfile"
@@ -108,12 +108,12 @@ func TestAcceptAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	sums, err := acceptedContents(durable.In(state), ListName("spam"))
+	sums, err := acceptedContents(atomicfile.In(state), ListName("spam"))
 	if err != nil || len(sums) != 16 {
 		t.Errorf("%d sums, %v", len(sums), err)
 	}
 	must(t, os.WriteFile(filepath.Join(ListDir(state, "spam"), acceptedName), []byte("{"), 0o600))
-	if sums, err := acceptedContents(durable.In(state), ListName("spam")); len(sums) != 0 || err != nil {
+	if sums, err := acceptedContents(atomicfile.In(state), ListName("spam")); len(sums) != 0 || err != nil {
 		t.Errorf("%v, %v", sums, err)
 	}
 }
@@ -128,7 +128,7 @@ func TestAcceptAsRoot(t *testing.T) {
 	must(t, os.Chown(state, strangerID, strangerID))
 	must(t, acceptContent(state, "spam", acceptedContent{SHA256: strings.Repeat("ab", 32)}))
 	asStranger(t, func() {
-		if sums, err := acceptedContents(durable.In(state), ListName("spam")); len(sums) != 1 || err != nil {
+		if sums, err := acceptedContents(atomicfile.In(state), ListName("spam")); len(sums) != 1 || err != nil {
 			t.Errorf("%v, %v", sums, err)
 		}
 	})

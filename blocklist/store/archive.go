@@ -16,7 +16,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"spamgate/internal/durable"
+	"spamgate/internal/atomicfile"
 )
 
 // archiver saves the versions that went live in the history, one at a time and in the
@@ -136,7 +136,7 @@ func (s *Store) archived(list string, err error) {
 // removes the versions that are too old. It saves a content once, under the time at
 // which it last went live: that a start finds it again is not such a time. It calls
 // stepAside again and again while it packs files, which may take its time.
-func archiveVersion(ctx context.Context, tree durable.Tree, dir string, job archiveJob, stepAside func()) error {
+func archiveVersion(ctx context.Context, tree atomicfile.Tree, dir string, job archiveJob, stepAside func()) error {
 	sum := sumOf(job.version.stamps)
 	if sum == "" {
 		return nil
@@ -179,7 +179,7 @@ func archiveVersion(ctx context.Context, tree durable.Tree, dir string, job arch
 // packVersion copies the files of a version to a temporary directory, which becomes the
 // final one. What is there was left by a process that was killed: nobody else has the
 // lock.
-func packVersion(ctx context.Context, tree durable.Tree, temporary, final, sum string, v *version, stepAside func()) error {
+func packVersion(ctx context.Context, tree atomicfile.Tree, temporary, final, sum string, v *version, stepAside func()) error {
 	if err := tree.RemoveAll(temporary); err != nil {
 		return err
 	}
@@ -208,7 +208,7 @@ func packVersion(ctx context.Context, tree durable.Tree, temporary, final, sum s
 }
 
 // packFile copies a file, which must still hold what the stamp says.
-func packFile(ctx context.Context, tree durable.Tree, to string, from stamp, stepAside func()) error {
+func packFile(ctx context.Context, tree atomicfile.Tree, to string, from stamp, stepAside func()) error {
 	f, err := tree.Append(to)
 	if err != nil {
 		return err
@@ -235,7 +235,7 @@ func packFile(ctx context.Context, tree durable.Tree, to string, from stamp, ste
 }
 
 // historyNames returns the names of the saved versions, the oldest first.
-func historyNames(tree durable.Tree, dir string) ([]string, error) {
+func historyNames(tree atomicfile.Tree, dir string) ([]string, error) {
 	entries, err := tree.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -250,7 +250,7 @@ func historyNames(tree durable.Tree, dir string) ([]string, error) {
 }
 
 // dropOld removes all but the newest version and some before it.
-func dropOld(tree durable.Tree, dir string, before int) error {
+func dropOld(tree atomicfile.Tree, dir string, before int) error {
 	names, err := historyNames(tree, dir)
 	if err != nil {
 		return err

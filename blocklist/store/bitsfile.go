@@ -9,13 +9,13 @@ import (
 	"path"
 
 	"spamgate/blocklist"
-	"spamgate/internal/durable"
+	"spamgate/internal/atomicfile"
 )
 
 // bitsFile is the file of the state directory that keeps a list's part of the
 // filter. It is a [blocklist.PartFile].
 type bitsFile struct {
-	tree     durable.Tree
+	tree     atomicfile.Tree
 	name     string // "": nothing is kept
 	work     string // the directory where files are made that go there; "": beside it
 	readOnly bool

@@ -9,12 +9,12 @@ import (
 	"slices"
 	"testing"
 
-	"spamgate/internal/durable"
+	"spamgate/internal/atomicfile"
 )
 
 // bitsAt returns the bitsFile of a path.
 func bitsAt(path string) *bitsFile {
-	return &bitsFile{tree: durable.In(filepath.Dir(path)), name: filepath.Base(path)}
+	return &bitsFile{tree: atomicfile.In(filepath.Dir(path)), name: filepath.Base(path)}
 }
 
 // What was saved is opened again, for nobody else to read, and nothing is left over.

@@ -10,7 +10,7 @@ import (
 	"path"
 	"syscall"
 
-	"spamgate/internal/durable"
+	"spamgate/internal/atomicfile"
 )
 
 // Reading a list may take more memory than the machine, or a limit of the service,
@@ -46,7 +46,7 @@ func versionID(stamps []stamp, o *readOptions, l *List) string {
 func buildingFile(list string) string { return path.Join(ListName(list), buildingName) }
 
 // readBuilding reads the record of a list. One that is missing or damaged is empty.
-func readBuilding(tree durable.Tree, list string) (b buildRecord, err error) {
+func readBuilding(tree atomicfile.Tree, list string) (b buildRecord, err error) {
 	text, err := tree.ReadFile(buildingFile(list), maxSmall)
 	if errors.Is(err, fs.ErrNotExist) {
 		return b, nil
@@ -157,14 +157,14 @@ func RetryBuild(c Config, list string) error {
 	if _, err := c.list(list); err != nil {
 		return err
 	}
-	if err := retryBuild(durable.In(c.StateDir), list); err != nil {
+	if err := retryBuild(atomicfile.In(c.StateDir), list); err != nil {
 		return fmt.Errorf("list %q: %w", list, err)
 	}
 	return nil
 }
 
 // retryBuild leaves the version one kill: with the next one it is held again.
-func retryBuild(tree durable.Tree, list string) error {
+func retryBuild(tree atomicfile.Tree, list string) error {
 	b, err := readBuilding(tree, list)
 	if err != nil {
 		return err

@@ -8,8 +8,8 @@ import (
 	"os"
 	"syscall"
 
+	"spamgate/internal/atomicfile"
 	"spamgate/internal/dirwatch"
-	"spamgate/internal/durable"
 )
 
 // ErrNoMatch is wrapped by the error for a glob that matches no file.
@@ -23,16 +23,16 @@ func Files(paths []string) ([]string, error) {
 }
 
 // Opener opens the files of lists. It opens what is in StateDir, the copies of lists from
-// URLs, without following a symbolic link: see [durable.Tree]. The zero Opener has no
+// URLs, without following a symbolic link: see [atomicfile.Tree]. The zero Opener has no
 // such directory.
 type Opener struct{ StateDir string }
 
 // inState returns the name of a path in the state directory, if it has one.
-func (o Opener) inState(path string) (tree durable.Tree, name string, ok bool) {
+func (o Opener) inState(path string) (tree atomicfile.Tree, name string, ok bool) {
 	if o.StateDir == "" {
 		return tree, "", false
 	}
-	tree = durable.In(o.StateDir)
+	tree = atomicfile.In(o.StateDir)
 	name, ok = tree.Name(path)
 	return tree, name, ok
 }

@@ -18,7 +18,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"spamgate/internal/durable"
+	"spamgate/internal/atomicfile"
 )
 
 // VersionInfo describes a kept version of a list.
@@ -54,7 +54,7 @@ const (
 // Versions returns the saved versions of a list, the newest first. The first is most often
 // the one that serves. It is not an error if there are none.
 func Versions(stateDir, list string) ([]VersionInfo, error) {
-	tree, dir := durable.In(stateDir), path.Join(ListName(list), historyName)
+	tree, dir := atomicfile.In(stateDir), path.Join(ListName(list), historyName)
 	entries, err := tree.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -91,7 +91,7 @@ func idTime(id string) time.Time {
 	return at
 }
 
-func readVersionMeta(tree durable.Tree, dir string) (versionMeta, error) {
+func readVersionMeta(tree atomicfile.Tree, dir string) (versionMeta, error) {
 	var m versionMeta
 	name := path.Join(dir, metaName)
 	text, err := tree.ReadFile(name, maxSmall)
@@ -111,7 +111,7 @@ func ExtractVersion(stateDir, list, id string, file func(path string, content io
 	if id == "" || id != filepath.Base(id) || id[0] == '.' {
 		return fmt.Errorf("list %q has no version %q", list, id)
 	}
-	tree, dir := durable.In(stateDir), path.Join(ListName(list), historyName, id)
+	tree, dir := atomicfile.In(stateDir), path.Join(ListName(list), historyName, id)
 	m, err := readVersionMeta(tree, dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("list %q has no version %q: %w", list, id, err)
@@ -129,7 +129,7 @@ func ExtractVersion(stateDir, list, id string, file func(path string, content io
 
 func packedName(i int) string { return strconv.Itoa(i) + ".zst" }
 
-func extractFile(tree durable.Tree, packed string, m versionFileMeta, file func(path string, content io.Reader) error) error {
+func extractFile(tree atomicfile.Tree, packed string, m versionFileMeta, file func(path string, content io.Reader) error) error {
 	f, err := tree.Open(packed)
 	if err != nil {
 		return err

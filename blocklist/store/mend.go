@@ -8,7 +8,7 @@ import (
 	"path"
 	"slices"
 
-	"spamgate/internal/durable"
+	"spamgate/internal/atomicfile"
 )
 
 // repairAttempt is an attempt to rebuild a version from the history.
@@ -86,7 +86,7 @@ func (s *state) keptVersion(list string, files []stamp) (id, dir string) {
 }
 
 // readKept calls use with the content of a saved file. It fails unless that is what the stamp says.
-func readKept(ctx context.Context, tree durable.Tree, packed string, want stamp, use func(io.Reader) error) error {
+func readKept(ctx context.Context, tree atomicfile.Tree, packed string, want stamp, use func(io.Reader) error) error {
 	meta := versionFileMeta{Path: want.Path, SHA256: hex.EncodeToString(want.Digest[:])}
 	return extractFile(tree, packed, meta, func(_ string, content io.Reader) error {
 		r := &untilDone{ctx, content}

@@ -16,7 +16,7 @@ import (
 
 	"spamgate/blocklist"
 	"spamgate/blocklist/segment"
-	"spamgate/internal/durable"
+	"spamgate/internal/atomicfile"
 )
 
 // state is the state directory of a Store, or what stands in for one.
@@ -30,7 +30,7 @@ type state struct {
 	log    *slog.Logger
 
 	dir      string // "": nothing is kept
-	tree     durable.Tree
+	tree     atomicfile.Tree
 	readOnly bool
 	work     string // the name in tree of where this Store builds; "": nothing is written
 	unlock   func() // of work
@@ -52,7 +52,7 @@ func openState(dir string, readOnly bool, log *slog.Logger) *state {
 	if dir == "" {
 		return s
 	}
-	s.tree = durable.In(dir)
+	s.tree = atomicfile.In(dir)
 	secret, err := readSecret(s.tree)
 	if errors.Is(err, fs.ErrNotExist) && !readOnly {
 		secret, err = make([]byte, blocklist.SecretSize), nil
@@ -87,7 +87,7 @@ func openState(dir string, readOnly bool, log *slog.Logger) *state {
 const maxSmall = 16 << 20
 
 // readSecret reads the key file.
-func readSecret(tree durable.Tree) ([]byte, error) {
+func readSecret(tree atomicfile.Tree) ([]byte, error) {
 	secret, err := tree.ReadFile(keyName, maxSmall)
 	if err == nil && len(secret) != blocklist.SecretSize {
 		err = &fs.PathError{Op: "read", Path: tree.Path(keyName), Err: fmt.Errorf("%d bytes where a key has %d: remove it, and a new one will be made", len(secret), blocklist.SecretSize)}
@@ -126,7 +126,7 @@ func (s *state) openWork() (secret []byte, err error) {
 
 // makeSecret makes the key file, by way of a temporary directory, unless it is there. It
 // returns its content.
-func makeSecret(tree durable.Tree, temporary string, secret []byte) ([]byte, error) {
+func makeSecret(tree atomicfile.Tree, temporary string, secret []byte) ([]byte, error) {
 	if there, err := readSecret(tree); !errors.Is(err, fs.ErrNotExist) {
 		return there, err
 	}
@@ -167,7 +167,7 @@ func (s *state) reopen() {
 }
 
 // sweepWork removes what killed processes left.
-func sweepWork(tree durable.Tree) {
+func sweepWork(tree atomicfile.Tree) {
 	entries, _ := tree.ReadDir(workName) // what is left over does no harm
 	for _, e := range entries {
 		name := path.Join(workName, e.Name())
@@ -184,7 +184,7 @@ const leftover = time.Hour
 
 // sweepLists removes what killed processes left in the directories of the lists. There only
 // a file that is about to be renamed has another name for a moment.
-func sweepLists(tree durable.Tree) {
+func sweepLists(tree atomicfile.Tree) {
 	lists, _ := tree.ReadDir(listsName) // what is left over does no harm
 	for _, l := range lists {
 		list := path.Join(listsName, l.Name())

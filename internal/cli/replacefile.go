@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"spamgate/internal/durable"
+	"spamgate/internal/atomicfile"
 )
 
 // CheckTarget follows links from the path of a flag. It returns the file to write, and its
@@ -47,7 +47,7 @@ func CheckTarget(flag, path string) (target string, perm fs.FileMode, err error)
 func ReplaceFile(ctx context.Context, path string, perm fs.FileMode, write func(io.Writer) (int64, error)) (n int64, err error) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	file, err := durable.Create(filepath.Dir(path), filepath.Base(path)+".*.tmp", perm)
+	file, err := atomicfile.Create(filepath.Dir(path), filepath.Base(path)+".*.tmp", perm)
 	if err != nil {
 		return 0, fmt.Errorf("making a file beside %s: %w", path, err)
 	}
@@ -71,7 +71,7 @@ func ReplaceFile(ctx context.Context, path string, perm fs.FileMode, write func(
 		return n, fmt.Errorf("putting %s in place: %w", path, err)
 	}
 	// A directory without read permission cannot be synced.
-	if err := durable.SyncDir(filepath.Dir(path)); err != nil && !errors.Is(err, fs.ErrPermission) {
+	if err := atomicfile.SyncDir(filepath.Dir(path)); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return n, fmt.Errorf("%s is written, but perhaps not yet on the disk: %w", path, err)
 	}
 	return n, nil

@@ -10,7 +10,7 @@ import (
 	"path"
 	"time"
 
-	"spamgate/internal/durable"
+	"spamgate/internal/atomicfile"
 )
 
 const (
@@ -23,9 +23,9 @@ const (
 
 // draft is a file that replaces another one once it is complete.
 type draft struct {
-	tree durable.Tree
+	tree atomicfile.Tree
 	name string // in tree
-	file *durable.File
+	file *atomicfile.File
 	mode fs.FileMode
 	size int64
 	hash hash.Hash
@@ -33,7 +33,7 @@ type draft struct {
 
 // newDraft makes the draft of a file. It gets the mode of the existing file, else
 // copyMode. Anything but a regular file in its place is an error.
-func newDraft(tree durable.Tree, name string) (*draft, error) {
+func newDraft(tree atomicfile.Tree, name string) (*draft, error) {
 	d := &draft{tree: tree, name: name, mode: copyMode, hash: sha256.New()}
 	dir := path.Dir(name)
 	if err := tree.MakeDirs(dir); err != nil { // also the state directory

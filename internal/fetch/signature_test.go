@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"spamgate/internal/durable"
+	"spamgate/internal/atomicfile"
 
 	"aead.dev/minisign"
 	"golang.org/x/crypto/blake2b"
@@ -233,7 +233,7 @@ func FuzzPublicKey(f *testing.F) {
 // testDraft is a draft that holds a text.
 func testDraft(t testing.TB, text string) *draft {
 	t.Helper()
-	d, err := newDraft(durable.In(t.TempDir()), "copy")
+	d, err := newDraft(atomicfile.In(t.TempDir()), "copy")
 	if err != nil {
 		t.Fatal(err)
 	}

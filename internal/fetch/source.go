@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"spamgate/internal/durable"
+	"spamgate/internal/atomicfile"
 )
 
 // Defaults of a [Source].
@@ -48,17 +48,17 @@ type Source struct {
 	Copy string
 
 	// StateDir is a directory at or below which Copy is. Nothing on the path from
-	// there may be a symbolic link (see [durable.Tree]). Empty means the directory of
+	// there may be a symbolic link (see [atomicfile.Tree]). Empty means the directory of
 	// Copy.
 	StateDir string
 }
 
 // place returns the directory of the copy, and its name in there.
-func (s Source) place() (tree durable.Tree, name string) {
-	tree = durable.In(s.StateDir)
+func (s Source) place() (tree atomicfile.Tree, name string) {
+	tree = atomicfile.In(s.StateDir)
 	name, ok := tree.Name(s.Copy)
 	if s.StateDir == "" || !ok {
-		return durable.In(filepath.Dir(s.Copy)), filepath.Base(s.Copy)
+		return atomicfile.In(filepath.Dir(s.Copy)), filepath.Base(s.Copy)
 	}
 	return tree, name
 }

@@ -10,8 +10,8 @@ import (
 	"strconv"
 
 	"spamgate/internal/admin"
+	"spamgate/internal/atomicfile"
 	"spamgate/internal/config"
-	"spamgate/internal/durable"
 	"spamgate/internal/setup"
 	"spamgate/internal/socket"
 )
@@ -63,7 +63,7 @@ func (g *gate) openSocket(c *config.Config, takeOver bool) (*admin.Server, error
 		return nil, fmt.Errorf("[admin] socket_mode: %w", err)
 	}
 	if filepath.Dir(path) == c.State.Dir {
-		err = durable.In(c.State.Dir).Make()
+		err = atomicfile.In(c.State.Dir).Make()
 	}
 	if info, statErr := os.Stat(filepath.Dir(path)); statErr == nil && c.Admin.SocketGroup != "" && info.Mode()&0o011 == 0 {
 		g.log.Warn("the group cannot come to the admin socket, since it may not enter its directory: set another [admin] socket",

@@ -15,7 +15,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
-	"spamgate/internal/durable"
+	"spamgate/internal/atomicfile"
 	"spamgate/internal/socket"
 )
 
@@ -53,7 +53,7 @@ func programFile() string {
 	executable, err := os.Executable()
 	if path, lookErr := exec.LookPath(os.Args[0]); lookErr == nil {
 		path, lookErr = filepath.Abs(path)
-		if lookErr == nil && (err != nil || durable.SameFile(path, executable)) {
+		if lookErr == nil && (err != nil || atomicfile.SameFile(path, executable)) {
 			return path
 		}
 	}

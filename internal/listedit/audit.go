@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"time"
 
-	"spamgate/internal/durable"
+	"spamgate/internal/atomicfile"
 )
 
 // LogName is the name of the audit log in the state directory.
@@ -72,9 +72,9 @@ func (l *Log) Check() error {
 // open opens the log's file. It makes the file and its directory if they are missing.
 // The directory's owner owns a new file, so that the gate's user, too, can append to
 // what root began. That user may write to the directory while root writes here: so no
-// link is followed (see [durable.Tree]).
+// link is followed (see [atomicfile.Tree]).
 func (l *Log) open() (*os.File, error) {
-	tree := durable.In(l.Dir)
+	tree := atomicfile.In(l.Dir)
 	file, err := tree.Append(LogName)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = tree.Make(); err == nil {

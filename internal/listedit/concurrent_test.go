@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"spamgate/internal/durable"
+	"spamgate/internal/atomicfile"
 )
 
 // adder is this test binary as a process that adds entries.
@@ -125,7 +125,7 @@ func TestKilled(t *testing.T) {
 func TestLeftover(t *testing.T) {
 	path := writeFile(t, "# list\n")
 	dir, prefix := filepath.Dir(path), (&original{target: path}).leftoverPrefix()
-	left, err := durable.Create(dir, prefix+"*"+replacementSuffix, 0o600) // as on a system without unnamed files
+	left, err := atomicfile.Create(dir, prefix+"*"+replacementSuffix, 0o600) // as on a system without unnamed files
 	if err != nil {
 		t.Fatal(err)
 	}

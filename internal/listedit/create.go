@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"spamgate/internal/durable"
+	"spamgate/internal/atomicfile"
 )
 
 // createdMode is the mode of new files: a gate that runs as another user has to read
@@ -35,7 +35,7 @@ func openMissing(path string, o Options) (*original, error) {
 }
 
 // newFile makes an empty file for a place where there is none.
-func (f *original) newFile() (*durable.File, error) {
+func (f *original) newFile() (*atomicfile.File, error) {
 	r, err := f.createReplacement()
 	if err != nil {
 		return nil, fmt.Errorf("making a file (the folder must be yours to write to): %w", err)

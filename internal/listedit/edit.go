@@ -21,7 +21,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"spamgate/internal/durable"
+	"spamgate/internal/atomicfile"
 )
 
 // Why a file is not changed, apart from the errors of the file system. Use
@@ -52,7 +52,7 @@ type Options struct {
 
 	// StateDir, if not empty, is a directory at or below which the file is. No
 	// symbolic link in it is followed, since another user may write to it (see
-	// [durable.Tree]).
+	// [atomicfile.Tree]).
 	StateDir string
 
 	// Before, if not nil, is called when the new content is on the disk but not yet
@@ -138,7 +138,7 @@ type original struct {
 
 	// The name of the file in a directory where no link is followed (see
 	// [Options.StateDir]); "" for a file that is opened by its path.
-	tree durable.Tree
+	tree atomicfile.Tree
 	name string
 }
 
@@ -151,7 +151,7 @@ func (f *original) place() string {
 }
 
 // replacement makes an empty file that will replace the original.
-func (f *original) replacement() (*durable.File, error) {
+func (f *original) replacement() (*atomicfile.File, error) {
 	if f.missing {
 		return f.newFile()
 	}
@@ -258,7 +258,7 @@ func (f *original) write(ctx context.Context, w io.Writer, edit func(io.ReadSeek
 }
 
 // put moves the replacement to the file's place.
-func (f *original) put(ctx context.Context, r *durable.File, change Change, o Options) error {
+func (f *original) put(ctx context.Context, r *atomicfile.File, change Change, o Options) error {
 	if err := r.Sync(); err != nil {
 		return fmt.Errorf("writing the new content to the disk: %w", err)
 	}

@@ -5,21 +5,21 @@ import (
 	"os"
 	"path/filepath"
 
-	"spamgate/internal/durable"
+	"spamgate/internal/atomicfile"
 )
 
 // inState returns the name of a path in StateDir, if it is in there.
-func (o *Options) inState(path string) (tree durable.Tree, name string, ok bool) {
+func (o *Options) inState(path string) (tree atomicfile.Tree, name string, ok bool) {
 	if o.StateDir == "" {
 		return tree, "", false
 	}
-	tree = durable.In(o.StateDir)
+	tree = atomicfile.In(o.StateDir)
 	name, ok = tree.Name(path)
 	return tree, name, ok
 }
 
 // openInState opens a file in the state directory.
-func openInState(path string, tree durable.Tree, name string) (*original, error) {
+func openInState(path string, tree atomicfile.Tree, name string) (*original, error) {
 	file, err := tree.Open(name)
 	if err != nil {
 		return nil, err

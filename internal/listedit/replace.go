@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"spamgate/internal/durable"
+	"spamgate/internal/atomicfile"
 )
 
 // replacementSuffix ends the names of replacements, if they have one. They begin with a
@@ -16,19 +16,19 @@ import (
 const replacementSuffix = ".spamgate-new"
 
 // createReplacement makes an empty file that will replace f.
-func (f *original) createReplacement() (*durable.File, error) {
+func (f *original) createReplacement() (*atomicfile.File, error) {
 	pattern := f.leftoverPrefix() + "*" + replacementSuffix
 	if f.name != "" {
 		return f.tree.CreateUnnamed(path.Dir(f.name), pattern, 0o600)
 	}
-	return durable.CreateUnnamed(filepath.Dir(f.target), pattern, 0o600)
+	return atomicfile.CreateUnnamed(filepath.Dir(f.target), pattern, 0o600)
 }
 
 // leftoverPrefix begins the names of replacements.
 func (f *original) leftoverPrefix() string { return "." + filepath.Base(f.target) + "." }
 
 // newReplacement makes an empty file with the owner, mode and attributes of f.
-func (f *original) newReplacement() (*durable.File, error) {
+func (f *original) newReplacement() (*atomicfile.File, error) {
 	r, err := f.createReplacement()
 	if err != nil {
 		return nil, fmt.Errorf("making a file beside it (the folder must be yours to write to): %w", err)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/minio/highwayhash"
 
-	"spamgate/internal/durable"
+	"spamgate/internal/atomicfile"
 )
 
 // keyFile is the name of the secret key in the state directory.
@@ -20,7 +20,7 @@ const maxKeyFile = 4096
 // loadKey reads the secret key of a state directory. It makes a missing directory and
 // a missing key.
 func loadKey(dir string) ([]byte, error) {
-	tree := durable.In(dir)
+	tree := atomicfile.In(dir)
 	key, err := readKey(tree)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return key, err
@@ -37,7 +37,7 @@ func loadKey(dir string) ([]byte, error) {
 }
 
 // readKey reads an existing key, which must be complete and secret.
-func readKey(tree durable.Tree) ([]byte, error) {
+func readKey(tree atomicfile.Tree) ([]byte, error) {
 	path := tree.Path(keyFile)
 	info, err := tree.StatFile(keyFile)
 	if err != nil {

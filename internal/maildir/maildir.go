@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"spamgate/internal/durable"
+	"spamgate/internal/atomicfile"
 )
 
 // staleAfter is the age at which a file in tmp must be left from a crash. At that age
@@ -41,7 +41,7 @@ func Open(path string) (*Dir, error) {
 		host = "localhost"
 	}
 	d := &Dir{path: path, host: encodeHost(host)}
-	if err := durable.RemoveStale(filepath.Join(path, "tmp"), "", staleAfter); err != nil {
+	if err := atomicfile.RemoveStale(filepath.Join(path, "tmp"), "", staleAfter); err != nil {
 		return nil, fmt.Errorf("maildir %s: %w", path, err)
 	}
 	return d, nil
@@ -69,7 +69,7 @@ func makeDir(dir string) error {
 	return err
 }
 
-// syncDir syncs a directory. Unlike [durable.SyncDir] it fails if the file system cannot
+// syncDir syncs a directory. Unlike [atomicfile.SyncDir] it fails if the file system cannot
 // do so: a message whose name may be lost is not delivered.
 func syncDir(dir string) error {
 	f, err := os.Open(dir)

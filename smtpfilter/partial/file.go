@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"spamgate/internal/durable"
+	"spamgate/internal/atomicfile"
 )
 
 const (
@@ -293,7 +293,7 @@ func (s *Store) rewrite() error {
 // replace replaces the locked file by one with all entries, and closes the old one.
 func (s *Store) replace() error {
 	d := &s.file
-	f, err := durable.Create(filepath.Dir(d.path), newPrefix+"*.new", 0o600)
+	f, err := atomicfile.Create(filepath.Dir(d.path), newPrefix+"*.new", 0o600)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"spamgate/internal/durable"
+	"spamgate/internal/atomicfile"
 )
 
 // errLocked means that another process has the lock.
@@ -40,7 +40,7 @@ func openRegular(path string, create bool) (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := errors.Join(durable.GiveAway(path), durable.SyncDir(filepath.Dir(path))); err != nil {
+		if err := errors.Join(atomicfile.GiveAway(path), atomicfile.SyncDir(filepath.Dir(path))); err != nil {
 			f.Close()
 			return nil, err
 		}

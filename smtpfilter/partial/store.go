@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"spamgate/internal/durable"
+	"spamgate/internal/atomicfile"
 )
 
 // Limits of a Store.
@@ -61,7 +61,7 @@ func Open(path string, o Options) *Store {
 	}
 	s := &Store{options: o, index: newIndex()}
 	s.file.path, s.file.lockWait = path, cmp.Or(o.lockWait, defaultLockWait)
-	err := errors.Join(s.catchUp(), durable.RemoveStale(filepath.Dir(path), newPrefix, staleAfter))
+	err := errors.Join(s.catchUp(), atomicfile.RemoveStale(filepath.Dir(path), newPrefix, staleAfter))
 	if err != nil {
 		o.Logger.Warn("LMTP memory cannot be read: some recipients may get a message twice", "error", err)
 	}

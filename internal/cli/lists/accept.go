@@ -12,9 +12,9 @@ import (
 
 	"spamgate/blocklist"
 	"spamgate/internal/admin"
+	"spamgate/internal/atomicfile"
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
-	"spamgate/internal/durable"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/report"
@@ -105,7 +105,7 @@ func (a *acceptance) run(ctx context.Context) (acceptResult, error) {
 		return a.byGate(ctx, gate.Client)
 	}
 	if gate.Err != nil {
-		if _, err := durable.In(a.config.State.Dir).ReadDir("."); errors.Is(err, fs.ErrPermission) {
+		if _, err := atomicfile.In(a.config.State.Dir).ReadDir("."); errors.Is(err, fs.ErrPermission) {
 			return acceptResult{}, fmt.Errorf("what is held cannot be found out: %w", gate.Err)
 		}
 	}

@@ -14,9 +14,9 @@ import (
 	"spamgate/blocklist/sender"
 	"spamgate/blocklist/store"
 	"spamgate/internal/admin"
+	"spamgate/internal/atomicfile"
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
-	"spamgate/internal/durable"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/term"
@@ -110,7 +110,7 @@ func (e *edit) auditLog() (log *listedit.Log, throughGate bool, err error) {
 	switch {
 	case err == nil:
 		return log, false, nil
-	case e.gate.Client != nil && !durable.IsTrap(err):
+	case e.gate.Client != nil && !atomicfile.IsTrap(err):
 		return nil, true, nil
 	}
 	return nil, false, listfiles.WithAuthority(err, listfiles.WhoServes)

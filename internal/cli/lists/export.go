@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"spamgate/blocklist/listfile"
+	"spamgate/internal/atomicfile"
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
-	"spamgate/internal/durable"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
@@ -130,7 +130,7 @@ func listToExport(c *config.Config, name string) (*listfiles.List, error) {
 func listWithFile(c *config.Config, path string) *listfiles.List {
 	for _, l := range c.Lists {
 		at, err := listfiles.New(l)
-		if err == nil && slices.ContainsFunc(at.Paths, func(file string) bool { return durable.SameFile(file, path) }) {
+		if err == nil && slices.ContainsFunc(at.Paths, func(file string) bool { return atomicfile.SameFile(file, path) }) {
 			return at
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"spamgate/blocklist/listfile"
+	"spamgate/internal/atomicfile"
 	"spamgate/internal/cli"
-	"spamgate/internal/durable"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/setup"
@@ -112,7 +112,7 @@ func listsImport(s *session, o listsImportOptions, path string) error {
 	if err != nil {
 		return err
 	}
-	if path != "-" && durable.SameFile(path, file) {
+	if path != "-" && atomicfile.SameFile(path, file) {
 		return fmt.Errorf("%s is the list's own file", path)
 	}
 	bar := term.NewFileProgress(s.stderr, path)

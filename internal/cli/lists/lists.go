@@ -11,9 +11,9 @@ import (
 
 	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/store"
+	"spamgate/internal/atomicfile"
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
-	"spamgate/internal/durable"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
@@ -136,7 +136,7 @@ func fileToEdit(l *listfiles.List, name string) (string, error) {
 		return l.Paths[0], nil
 	}
 	for _, f := range l.Paths {
-		if durable.SameFile(f, name) {
+		if atomicfile.SameFile(f, name) {
 			return f, nil
 		}
 	}

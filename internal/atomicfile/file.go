@@ -1,9 +1,9 @@
-// Package durable writes files atomically and durably: each appears whole or not at
+// Package atomicfile writes files atomically and durably: each appears whole or not at
 // all, and a loss of power does not undo it. It also helps processes that share a
 // directory, with locks that end with the process, owners, and the removal of
 // temporary files. A [Tree] is a directory that a privileged process can use
 // although its owner may set traps there.
-package durable
+package atomicfile
 
 import (
 	"crypto/rand"

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package durable
+package atomicfile
 
 import (
 	"io/fs"

@@ -1,4 +1,4 @@
-package durable
+package atomicfile
 
 import (
 	"bufio"
@@ -14,7 +14,7 @@ import (
 
 // lockerDir makes this test binary a process that has the lock of a directory
 // until its standard input ends.
-const lockerDir = "DURABLE_TEST_LOCK"
+const lockerDir = "ATOMICFILE_TEST_LOCK"
 
 func TestMain(m *testing.M) {
 	dir := os.Getenv(lockerDir)
