@@ -11,7 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"spamgate/internal/shipped"
+	"spamgate/internal/defaultconfig"
 )
 
 // TestMain lets the scripts run this test binary as spamgate.
@@ -37,8 +37,8 @@ func TestScripts(t *testing.T) {
 			"columns": scriptColumns,
 			"says":    scriptSays,
 			"ship": func(ts *testscript.TestScript, _ bool, _ []string) {
-				ts.Check(os.WriteFile(ts.MkAbs("config.toml"), []byte(shipped.Config()), 0o644))
-				ts.Check(os.CopyFS(ts.MkAbs("lists"), shipped.Lists()))
+				ts.Check(os.WriteFile(ts.MkAbs("config.toml"), []byte(defaultconfig.Config()), 0o644))
+				ts.Check(os.CopyFS(ts.MkAbs("lists"), defaultconfig.Lists()))
 			},
 		},
 	})

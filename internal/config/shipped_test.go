@@ -11,7 +11,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
-	"spamgate/internal/shipped"
+	"spamgate/internal/defaultconfig"
 )
 
 // root is the clone's directory.
@@ -29,8 +29,8 @@ var (
 // every commented key in force: both must be the defaults.
 func TestShippedIsDefault(t *testing.T) {
 	for name, text := range map[string][]byte{
-		"as it is":    []byte(shipped.Config()),
-		"uncommented": defaultLine.ReplaceAll(shipped.Clone(t, root), []byte("$1")),
+		"as it is":    []byte(defaultconfig.Config()),
+		"uncommented": defaultLine.ReplaceAll(defaultconfig.Clone(t, root), []byte("$1")),
 	} {
 		got, err := parse("config.toml", text)
 		if err != nil {
@@ -58,7 +58,7 @@ func TestShippedIsDefault(t *testing.T) {
 // nobody finds.
 func TestShippedHasAllKeys(t *testing.T) {
 	var tree map[string]any
-	src := exampleLine.ReplaceAll(defaultLine.ReplaceAll(shipped.Clone(t, root), []byte("$1")), []byte("$1"))
+	src := exampleLine.ReplaceAll(defaultLine.ReplaceAll(defaultconfig.Clone(t, root), []byte("$1")), []byte("$1"))
 	if err := toml.Unmarshal(src, &tree); err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestShippedHasAllKeys(t *testing.T) {
 
 // TestShippedExamples puts the examples in force, in front of an SMTP server.
 func TestShippedExamples(t *testing.T) {
-	src := exampleLine.ReplaceAllString(string(shipped.Clone(t, root)), "$1")
+	src := exampleLine.ReplaceAllString(string(defaultconfig.Clone(t, root)), "$1")
 	cfg, err := parse("config.toml", []byte(strings.Replace(src, `"maildir:mail"`, `"smtp://127.0.0.1:10025"`, 1)))
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func hasKey(tables []any, key string) bool {
 
 // TestShippedFiles: what the shipped configuration names is there.
 func TestShippedFiles(t *testing.T) {
-	shipped.Clone(t, root)
+	defaultconfig.Clone(t, root)
 	cfg, err := Load(filepath.Join(root, "config.toml"))
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"spamgate/internal/shipped"
+	"spamgate/internal/defaultconfig"
 )
 
 // An Example is a configuration of docs/examples as an operator copies it. Only its
@@ -79,7 +79,7 @@ func (e *Example) ReplaceIn(lines, old, with string) string {
 func (e *Example) Start() *Gate {
 	e.t.Helper()
 	dir := e.t.TempDir()
-	if err := os.CopyFS(filepath.Join(dir, "lists"), shipped.Lists()); err != nil {
+	if err := os.CopyFS(filepath.Join(dir, "lists"), defaultconfig.Lists()); err != nil {
 		e.t.Fatal(err)
 	}
 	// The test reads the log; it adds nothing else.

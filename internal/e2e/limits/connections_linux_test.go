@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	"spamgate/internal/defaultconfig"
 	"spamgate/internal/e2e/harness"
-	"spamgate/internal/shipped"
 	"spamgate/internal/smtptest"
 )
 
@@ -46,12 +46,12 @@ func wantPerClientLimit(t *testing.T, g *harness.Gate) *harness.Client {
 func TestShippedConnections(t *testing.T) {
 	t.Parallel()
 	sink := smtptest.NewSink(t)
-	text := strings.Replace(shipped.Config(), `addr = "127.0.0.1:2525"`, fmt.Sprintf("addr = \"127.0.0.1:0\"\nproxy_protocol = [%q]", harness.ProxyAddr), 1)
+	text := strings.Replace(defaultconfig.Config(), `addr = "127.0.0.1:2525"`, fmt.Sprintf("addr = \"127.0.0.1:0\"\nproxy_protocol = [%q]", harness.ProxyAddr), 1)
 	text = strings.Replace(text, `hostname = ""`, `hostname = "gate.example"`, 1)
 	text = strings.Replace(text, `addr = "maildir:mail"`, fmt.Sprintf("addr = %q", "smtp://"+sink.Addr()), 1)
 	text = strings.Replace(text, `format = "text"`, `format = "json"`, 1)
 	dir := t.TempDir()
-	if err := os.CopyFS(filepath.Join(dir, "lists"), shipped.Lists()); err != nil {
+	if err := os.CopyFS(filepath.Join(dir, "lists"), defaultconfig.Lists()); err != nil {
 		t.Fatal(err)
 	}
 	harness.WriteFile(t, filepath.Join(dir, "config.toml"), text)

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"spamgate/internal/defaultconfig"
 	"spamgate/internal/e2e/harness"
-	"spamgate/internal/shipped"
 )
 
 // shippedGate starts a gate with the shipped configuration and lists, copied to a
@@ -17,10 +17,10 @@ import (
 func shippedGate(t testing.TB) *harness.Gate {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(filepath.Join(dir, "lists"), shipped.Lists()); err != nil {
+	if err := os.CopyFS(filepath.Join(dir, "lists"), defaultconfig.Lists()); err != nil {
 		t.Fatal(err)
 	}
-	config := shipped.Config()
+	config := defaultconfig.Config()
 	const addr = `addr = "127.0.0.1:2525"`
 	if strings.Count(config, addr) != 1 {
 		t.Fatalf("config.toml has not one line %s", addr)

@@ -1,7 +1,7 @@
-// Package shipped holds copies of the shipped configuration and lists, without
+// Package defaultconfig holds copies of the shipped configuration and lists, without
 // comments, for tests: users edit the originals. A test compares the copies with the
 // originals, which CI has not edited.
-package shipped
+package defaultconfig
 
 import (
 	"embed"
@@ -43,7 +43,7 @@ func Clone(t testing.TB, root string) []byte {
 func Edited(t testing.TB, file string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
-		t.Fatalf("%s has other settings or entries than its copy in internal/shipped: if it should ship so, change the copy", file)
+		t.Fatalf("%s has other settings or entries than its copy in internal/defaultconfig: if it should ship so, change the copy", file)
 	}
 	t.Skipf("%s is edited", file)
 }

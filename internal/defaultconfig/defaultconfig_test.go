@@ -1,4 +1,4 @@
-package shipped
+package defaultconfig
 
 import (
 	"io/fs"
