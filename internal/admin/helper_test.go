@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// fakeGate is a Gate with one list, "blocked", that remembers what it was asked.
+// fakeGate is a Gate with one list, "blocked", that records its calls.
 type fakeGate struct {
 	mu       sync.Mutex
 	accepted []string
@@ -73,7 +73,7 @@ func (g *fakeGate) Audit(p Peer, r AuditRecord) error {
 	return nil
 }
 
-// listen opens a server in a directory of its own, which ends with the test.
+// listen opens a server in its own directory, and closes it after the test.
 func listen(t *testing.T, gate Gate) *Server {
 	t.Helper()
 	return listenAt(t, Options{Gate: gate, Socket: Socket{Path: filepath.Join(t.TempDir(), "admin.sock"), Mode: 0o600}})
@@ -103,7 +103,7 @@ func dial(t *testing.T, path string) *Client {
 	return c
 }
 
-// raw sends a request as any program could.
+// raw sends a request without a Client.
 func raw(t *testing.T, c *Client, r *http.Request) *http.Response {
 	t.Helper()
 	response, err := c.http.Do(r)

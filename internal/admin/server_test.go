@@ -95,7 +95,7 @@ func TestUnused(t *testing.T) {
 	}
 }
 
-// TestBadRequests sends what no Client would: each is answered with JSON.
+// TestBadRequests sends requests that no Client sends: each response is JSON.
 func TestBadRequests(t *testing.T) {
 	c := dial(t, listen(t, &fakeGate{}).options.Socket.Path)
 	tests := []struct {
@@ -140,7 +140,7 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
-// TestLogged wants who has changed something in the log.
+// TestLogged checks that the log names the caller of a change.
 func TestLogged(t *testing.T) {
 	var log syncBuffer
 	s := listenAt(t, Options{
@@ -159,7 +159,7 @@ func TestLogged(t *testing.T) {
 	}
 }
 
-// TestCloseWhileAsked closes a server that is still at work for somebody.
+// TestCloseWhileAsked closes a server during a request.
 func TestCloseWhileAsked(t *testing.T) {
 	gate := &fakeGate{wait: make(chan struct{})}
 	s := listen(t, gate)
@@ -180,7 +180,7 @@ func TestCloseWhileAsked(t *testing.T) {
 	}
 }
 
-// TestEnding: what a server gives up because it ends is told as such.
+// TestEnding checks the response to a request that Close cancels.
 func TestEnding(t *testing.T) {
 	s := listen(t, &fakeGate{wait: make(chan struct{})})
 	s.cancel() // as Close does when it has waited enough

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// TestSocketRights wants mode and group as asked for, whatever the umask, and
-// nothing left beside the socket.
+// TestSocketRights checks mode and group with any umask, and that no other file
+// remains.
 func TestSocketRights(t *testing.T) {
 	for _, mode := range []fs.FileMode{0o600, 0o660, 0o666} {
 		dir := t.TempDir()
@@ -108,8 +108,8 @@ func TestSocketUnknownGroup(t *testing.T) {
 	}
 }
 
-// TestTakeOver has a second server take the socket over: the first must not
-// remove it, and answers what it was asked before.
+// TestTakeOver lets a second server take the socket over: the first must not remove
+// it, and answers earlier requests.
 func TestTakeOver(t *testing.T) {
 	first := listen(t, &fakeGate{})
 	path := first.options.Socket.Path
@@ -135,7 +135,7 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// TestEnsure has the socket removed, and taken by another that then fails.
+// TestEnsure removes the socket, and lets another server take it over and fail.
 func TestEnsure(t *testing.T) {
 	s := listen(t, &fakeGate{})
 	if err := os.Remove(s.options.Socket.Path); err != nil {
@@ -164,8 +164,8 @@ func TestEnsure(t *testing.T) {
 	}
 }
 
-// TestLeftovers wants what a killed process left to go, and what a running one is
-// making to stay.
+// TestLeftovers checks that the directories of killed processes are removed, but not
+// those of running ones.
 func TestLeftovers(t *testing.T) {
 	dir := t.TempDir()
 	stays := fmt.Sprintf(".admin-%d-1", os.Getppid())
@@ -202,7 +202,7 @@ func TestDialNobody(t *testing.T) {
 			t.Errorf("Dial(%q): %v, want %v", path, err, ErrNotRunning)
 		}
 	}
-	// A gate may run without a socket there.
+	// A gate may run without this socket.
 	for _, path := range []string{"", file} {
 		if _, err := Dial(path); err == nil || errors.Is(err, ErrNotRunning) || !strings.Contains(err.Error(), "cannot query a gate") {
 			t.Errorf("Dial(%q): %v, want that it cannot be asked", path, err)

@@ -44,7 +44,7 @@ func TestMakeDirs(t *testing.T) {
 	}
 }
 
-// What is old and called so goes; what is young, called otherwise or no file stays.
+// Only old regular files with the prefix are removed.
 func TestRemoveStale(t *testing.T) {
 	for _, remove := range []func(dir, name string) error{
 		func(dir, name string) error { return RemoveStale(filepath.Join(dir, name), ".new-", time.Hour) },

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// creators are the ways to make a file, which differ in what is seen of it before
-// it is in its place.
+// creators are the ways to make a file: by path and in a Tree, with and without a
+// temporary name.
 var creators = map[string]func(dir, pattern string, mode fs.FileMode) (*File, error){
 	"named": Create, "unnamed": CreateUnnamed,
 	"named in a tree": func(dir, pattern string, mode fs.FileMode) (*File, error) {
@@ -22,7 +22,7 @@ var creators = map[string]func(dir, pattern string, mode fs.FileMode) (*File, er
 	},
 }
 
-// byPathIn makes a File in a Tree take paths, as others do.
+// byPathIn makes a File in a Tree accept paths.
 func byPathIn(dir string) func(*File, error) (*File, error) {
 	return func(f *File, err error) (*File, error) {
 		if err == nil {
@@ -32,7 +32,7 @@ func byPathIn(dir string) func(*File, error) (*File, error) {
 	}
 }
 
-// named is an inTree that is given paths for places.
+// named is an inTree that accepts paths.
 type named struct{ inTree }
 
 func (n named) name(path string) string {
@@ -47,7 +47,7 @@ func (n named) linkName(from, to string) error         { return n.inTree.linkNam
 func (n named) linkFile(f *os.File, name string) error { return n.inTree.linkFile(f, n.name(name)) }
 func (n named) sync(dir string) error                  { return n.inTree.sync(n.name(dir)) }
 
-// begun is a file on its way that holds text.
+// begun returns a new file with text.
 func begun(t *testing.T, create func(string, string, fs.FileMode) (*File, error), dir, text string) *File {
 	t.Helper()
 	f, err := create(dir, ".*-1*.new", 0o600)
@@ -87,8 +87,7 @@ func wantText(t *testing.T, path, want string) {
 	}
 }
 
-// A file takes the place of another in one step; before, nobody finds it who does
-// not know the pattern.
+// A file replaces another in one step; before that, its name matches the pattern.
 func TestCommit(t *testing.T) {
 	for name, create := range creators {
 		t.Run(name, func(t *testing.T) {
@@ -117,7 +116,7 @@ func TestCommit(t *testing.T) {
 	}
 }
 
-// A new file takes nobody's place.
+// A new file replaces no other.
 func TestPlaceNew(t *testing.T) {
 	for name, create := range creators {
 		t.Run(name, func(t *testing.T) {
@@ -138,7 +137,7 @@ func TestPlaceNew(t *testing.T) {
 	}
 }
 
-// Nothing is left of a file that did not get to its place.
+// Nothing remains of a file that was not placed.
 func TestDiscard(t *testing.T) {
 	for name, create := range creators {
 		t.Run(name, func(t *testing.T) {

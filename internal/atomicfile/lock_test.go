@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// lockerDir makes this test binary a process that has the lock of a directory
-// until its standard input ends.
+// lockerDir is a variable that makes this test binary lock a directory until its
+// standard input ends.
 const lockerDir = "ATOMICFILE_TEST_LOCK"
 
 func TestMain(m *testing.M) {
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	unlock()
 }
 
-// locker starts such a process, and returns when it has the lock.
+// locker starts such a process, and waits until it has the lock.
 func locker(t *testing.T, dir string) (process *exec.Cmd, end io.Closer) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -49,7 +49,7 @@ func locker(t *testing.T, dir string) (process *exec.Cmd, end io.Closer) {
 	return cmd, in
 }
 
-// The lock is of one process at a time, and ends with it whatever ends it.
+// One process at a time has the lock, which ends with the process.
 func TestLock(t *testing.T) {
 	dir := t.TempDir()
 	other, _ := locker(t, dir)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Files and directories are for their owner alone, but where a mode is asked for:
-// there umask has its say.
+// Only the owner has access to files and directories, except to files that are made
+// with a mode, to which the umask applies.
 func TestMode(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o027))
 	dir := filepath.Join(t.TempDir(), "dir")
@@ -40,7 +40,7 @@ func TestMode(t *testing.T) {
 	}
 }
 
-// What root makes belongs to whom the directory belongs to.
+// Files that root makes belong to the owner of the directory.
 func TestOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")

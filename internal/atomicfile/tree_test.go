@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// operations are all that a Tree does with a name. None may follow a link or wait.
+// operations are all operations of a Tree on a name. None may follow a link or block.
 var operations = map[string]func(t Tree, name string) error{
 	"Open":     func(t Tree, name string) error { return closed(t.Open(name)) },
 	"Append":   func(t Tree, name string) error { return closed(t.Append(name)) },
@@ -56,7 +56,7 @@ func discarded(f *File, err error) error {
 	return err
 }
 
-// TestTreeTraps tries each operation over each trap, and over names that lead out.
+// TestTreeTraps tries each operation on each trap, and on names that lead out of the Tree.
 func TestTreeTraps(t *testing.T) {
 	for name, operation := range operations {
 		for kind, plant := range map[string]func(outside, path string) error{
@@ -91,8 +91,8 @@ func TestTreeTraps(t *testing.T) {
 	}
 }
 
-// A hard link to another user's file is no file of the Tree; one to a file of its
-// owner is.
+// A Tree opens no hard links to files of another user, but those to files of its
+// owner.
 func TestTreeHardLink(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
@@ -111,7 +111,7 @@ func TestTreeHardLink(t *testing.T) {
 	}
 }
 
-// TestCheck judges directories by who may write to them.
+// TestCheck checks directories with several owners and modes.
 func TestCheck(t *testing.T) {
 	top := t.TempDir()
 	for _, c := range []struct {

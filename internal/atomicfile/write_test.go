@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// A file is replaced whole, also by way of another directory.
+// A file is replaced in one step, also by way of another directory.
 func TestWriteFile(t *testing.T) {
 	dir := t.TempDir()
 	path, work := filepath.Join(dir, "file"), filepath.Join(dir, "work")
@@ -28,7 +28,7 @@ func TestWriteFile(t *testing.T) {
 	}
 }
 
-// What could not be written leaves what was there, and nothing beside it.
+// A failed write leaves the old file, and no temporary one.
 func TestWriteFails(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
@@ -49,7 +49,7 @@ func TestWriteFails(t *testing.T) {
 	wantNames(t, dir, "file")
 }
 
-// Of those who write a new file at once one is first, and nobody has an error.
+// If several write a new file at once, the first wins, and none gets an error.
 func TestWriteNew(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "secret")

@@ -23,7 +23,7 @@ const (
 
 var nextYear = noon.AddDate(1, 0, 0)
 
-// waysToNotice are events alone and polling alone.
+// waysToNotice runs a test with events only, and with polling only.
 func waysToNotice(t *testing.T, test func(*testing.T, Options)) {
 	t.Run("events", func(t *testing.T) { test(t, Options{PollInterval: time.Hour}) })
 	t.Run("polling", func(t *testing.T) { test(t, Options{PollInterval: time.Millisecond, deaf: true}) })
@@ -53,8 +53,7 @@ func TestReload(t *testing.T) {
 	})
 }
 
-// As tools that renew certificates leave them: a link in one directory is made to
-// point to a new file in another.
+// As certbot does: a link in one directory changes to a new file in another.
 func TestLinkSwapped(t *testing.T) {
 	waysToNotice(t, func(t *testing.T, o Options) {
 		dir := t.TempDir()
@@ -84,7 +83,7 @@ func TestLinkSwapped(t *testing.T) {
 		link(2, newName)
 		await(t, r, looked, newName)
 
-		// The file itself, behind the link.
+		// The file itself, to which the link leads.
 		p := newPair(t, oldName, nextYear)
 		write(t, filepath.Join(archive, "2-fullchain.pem"), p.cert)
 		write(t, filepath.Join(archive, "2-privkey.pem"), p.key)
@@ -92,8 +91,7 @@ func TestLinkSwapped(t *testing.T) {
 	})
 }
 
-// As orchestrators of containers do it: the directory is a link, and swapped as a
-// whole.
+// As Kubernetes does: the directory is a link that is replaced.
 func TestDirectorySwapped(t *testing.T) {
 	waysToNotice(t, func(t *testing.T, o Options) {
 		dir := t.TempDir()
@@ -130,8 +128,8 @@ func TestDirectorySwapped(t *testing.T) {
 	})
 }
 
-// What cannot be used leaves the certificate alone, is logged once, and is
-// followed by what can.
+// Invalid files do not replace the certificate, and are logged once; valid ones do
+// replace it later.
 func TestLastGood(t *testing.T) {
 	old, fresh := newPair(t, oldName, nextYear), newPair(t, newName, nextYear)
 	cases := []struct {
@@ -232,8 +230,7 @@ func TestClose(t *testing.T) {
 	waitGone(t)
 }
 
-// waitGone waits until no goroutine of a Reloader or its watcher is left: the
-// watcher's ends some time after it was told to.
+// waitGone waits until all goroutines of Reloaders and watchers have ended.
 func waitGone(t *testing.T) {
 	t.Helper()
 	deadline := time.After(patient)
@@ -252,7 +249,7 @@ func waitGone(t *testing.T) {
 	}
 }
 
-// watching are the stacks of the goroutines that watch files.
+// watching returns the stacks of the goroutines that watch files.
 func watching() []string {
 	buf := make([]byte, 1<<20)
 	buf = buf[:runtime.Stack(buf, true)]
@@ -265,7 +262,7 @@ func watching() []string {
 	return stacks
 }
 
-// A handshake gets the certificate that is the present one.
+// A handshake gets the current certificate.
 func TestHandshake(t *testing.T) {
 	f := newFiles(t)
 	f.write(t, newPair(t, oldName, nextYear))

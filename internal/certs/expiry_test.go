@@ -30,7 +30,7 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
-// A certificate that nobody renews is warned of as time goes by, once each.
+// A certificate that nobody renews leads to one warning before its end, and one after.
 func TestExpiryComes(t *testing.T) {
 	var log logBuffer
 	f := newFiles(t)

@@ -20,11 +20,10 @@ import (
 	"time"
 )
 
-// patient bounds waits for what must happen soon. It is no measurement: only a
-// test that is going to fail takes so long.
+// patient bounds waits. Only a failing test takes so long.
 const patient = 20 * time.Second
 
-// noon is the time that tests live at.
+// noon is the time in tests.
 var noon = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 
 func atNoon() time.Time { return noon }
@@ -32,7 +31,7 @@ func atNoon() time.Time { return noon }
 // pair is a certificate and its key as PEM.
 type pair struct{ cert, key string }
 
-// newPair makes a certificate for a name that signs itself, and its key.
+// newPair makes a self-signed certificate for a name, and its key.
 func newPair(tb testing.TB, name string, notAfter time.Time) pair {
 	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -62,7 +61,7 @@ func block(kind string, der []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 }
 
-// files are where a test has a certificate and its key.
+// files are the paths of a certificate and its key.
 type files struct{ cert, key string }
 
 func newFiles(tb testing.TB) files {
@@ -84,7 +83,7 @@ func write(tb testing.TB, path, text string) string {
 	return path
 }
 
-// replace is write at one stroke: nobody finds the file empty.
+// replace is write in one step: nobody sees an empty file.
 func replace(tb testing.TB, path, text string) {
 	tb.Helper()
 	if err := os.Rename(write(tb, path+".new", text), path); err != nil {
@@ -92,7 +91,7 @@ func replace(tb testing.TB, path, text string) {
 	}
 }
 
-// open opens the files, and gives a channel with a value after each look.
+// open opens the files, and returns a channel with a value after each check.
 func (f files) open(tb testing.TB, o Options) (*Reloader, <-chan struct{}) {
 	tb.Helper()
 	looked := make(chan struct{})
@@ -113,7 +112,7 @@ func (f files) open(tb testing.TB, o Options) (*Reloader, <-chan struct{}) {
 	return r, looked
 }
 
-// await waits for the look after which the certificate is for a name.
+// await waits for a certificate for a name.
 func await(tb testing.TB, r *Reloader, looked <-chan struct{}, name string) {
 	tb.Helper()
 	deadline := time.After(patient)
@@ -138,7 +137,7 @@ func (b *logBuffer) Write(p []byte) (int, error) {
 	return b.text.Write(p)
 }
 
-// lines are the lines that hold a text.
+// lines returns the lines that contain a text.
 func (b *logBuffer) lines(with string) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -11,8 +11,7 @@ import (
 
 var discard = slog.New(slog.DiscardHandler)
 
-// What Open says of files that are of no use: which, what is wrong, and what to
-// do.
+// The errors of Open name the file, what is wrong, and what to do.
 func TestOpenErrors(t *testing.T) {
 	good, other := newPair(t, oldName, nextYear), newPair(t, newName, nextYear)
 	passphrase := string(pem.EncodeToMemory(&pem.Block{

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A key that its owner alone may read, and the gate is somebody else.
+// A key that only another user may read.
 func TestPermission(t *testing.T) {
 	f := newFiles(t)
 	f.write(t, newPair(t, oldName, nextYear))
@@ -18,7 +18,7 @@ func TestPermission(t *testing.T) {
 		t.Fatal(err)
 	}
 	if os.Getuid() == 0 {
-		// Takes root's right to read everything from this thread alone.
+		// Removes root's right to read everything, only from this thread.
 		const nobody = 65534
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()

@@ -9,7 +9,7 @@ import (
 	"spamgate/internal/config"
 )
 
-// Every fault of a file is reported at once, with its place and a way out.
+// Load reports every fault of a file, with its place and a remedy.
 func ExampleLoad() {
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestFamilies: which family a file ends up with, by its kind and what it says.
+// TestFamilies checks the family for each kind, with and without a family in the file.
 func TestFamilies(t *testing.T) {
 	for _, c := range []struct{ lines, want string }{
 		{``, "classic"},

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzParse: whatever a file holds, parse returns faults that say where and
-// what to do, or a configuration whose paths can be resolved.
+// FuzzParse checks that parse returns faults with a place and a remedy, or a
+// configuration whose paths can be resolved.
 func FuzzParse(f *testing.F) {
 	files, err := filepath.Glob("testdata/bad/*.toml")
 	if err != nil {
@@ -60,7 +60,7 @@ func checkFaults(t *testing.T, err error, lines int) {
 	}
 }
 
-// FuzzNormalize: what has been normalised stays as it is.
+// FuzzNormalize checks that normal forms are stable.
 func FuzzNormalize(f *testing.F) {
 	for _, s := range []string{
 		"example.com", ".Example.COM.", "bücher.example", "[IPv6:2001:DB8::1]", "[192.0.2.1]", "192.0.2.1.", "a_b.example",

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestListeners: which listeners a file makes, and what each has from [listen].
+// TestListeners checks the listeners of a file, and what each inherits from [listen].
 func TestListeners(t *testing.T) {
 	const nextHop = "[next_hop]\naddr = 'smtp://mail.example'\ntls = 'required'\n"
 	for _, test := range []struct {

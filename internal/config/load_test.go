@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestBad reads each broken configuration of testdata/bad and compares the
-// error with the file beside it, one fault a line.
+// TestBad reads each broken configuration of testdata/bad, and compares the error with
+// the .want file, one fault per line.
 func TestBad(t *testing.T) {
 	files, err := filepath.Glob("testdata/bad/*.toml")
 	if err != nil || len(files) == 0 {
@@ -68,8 +68,8 @@ func TestLoadNearlyEmpty(t *testing.T) {
 	}
 }
 
-// TestDefaultSocket: the admin socket goes with the state directory, unless it is
-// somewhere else, or nowhere.
+// TestDefaultSocket checks that the admin socket is in the state directory, unless the
+// file sets it.
 func TestDefaultSocket(t *testing.T) {
 	for admin, want := range map[string]string{
 		"":                                     "/var/lib/spamgate/admin.sock",
@@ -87,7 +87,7 @@ func TestDefaultSocket(t *testing.T) {
 	}
 }
 
-// TestByteOrderMark: some editors write one, and nobody sees it.
+// TestByteOrderMark checks that a byte order mark, which some editors write, is ignored.
 func TestByteOrderMark(t *testing.T) {
 	got, err := Load(write(t, byteOrderMark+"hostname = 'gate.example'\n[[list]]\nname = 'blocked'\npath = 'lists/*.txt'\n"))
 	if err != nil {
@@ -121,7 +121,7 @@ func TestLoadDirectory(t *testing.T) {
 	}
 }
 
-// TestErrorFields looks at a fault as a program does.
+// TestErrorFields checks the fields of an Error.
 func TestErrorFields(t *testing.T) {
 	_, err := parse("f.toml", []byte("[listen]\n  adr = ':25'\n[[list]]\nname = 'a'\npath = 'a.txt'\n"))
 	var fault *Error

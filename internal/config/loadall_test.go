@@ -17,7 +17,7 @@ func prefixes(texts ...string) []netip.Prefix {
 	return out
 }
 
-// TestLoadAll sets every key to something else than its default.
+// TestLoadAll sets every key to a value other than its default.
 func TestLoadAll(t *testing.T) {
 	path := write(t, `
 hostname = "Gate.Bücher.example."
@@ -220,7 +220,7 @@ on_protected = "hold"
 	sameAsDefault(t, "", reflect.ValueOf(want), reflect.ValueOf(Default()))
 }
 
-// sameAsDefault complains about keys that TestLoadAll does not set.
+// sameAsDefault reports keys that TestLoadAll does not set.
 func sameAsDefault(t *testing.T, path string, got, def reflect.Value) {
 	untested := []string{
 		"filter.confirm",                    // see TestBad

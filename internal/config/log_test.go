@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestLogFile: the path of a log file is relative to the configuration, and a fault
-// that only shows when it is opened has its place in the file.
+// TestLogFile checks that the path of a log file is relative to the configuration, and
+// that an error of opening it has a place in the configuration.
 func TestLogFile(t *testing.T) {
 	dir := t.TempDir()
 	for path, want := range map[string]string{

@@ -49,7 +49,7 @@ func TestNextHopMethods(t *testing.T) {
 	}
 }
 
-// TestNextHopPaths: what is relative is so to the directory of the file.
+// TestNextHopPaths checks that paths are relative to the directory of the file.
 func TestNextHopPaths(t *testing.T) {
 	path := write(t, `
 next_hop = {addr = ["lmtp://localhost", "lmtp+unix:run/lmtp", "lmtp+unix:/run/lmtp"]}
@@ -80,8 +80,8 @@ path = "blocked.txt"
 	}
 }
 
-// merge is a key of earlier versions: it is accepted with any next hop and any
-// value, has no effect, and is told of with its place.
+// merge is a key of earlier versions: it is accepted with any next hop and any value,
+// has no effect, and leads to a warning with its place.
 func TestMergeHasNoEffect(t *testing.T) {
 	for _, line := range []string{"merge = true", "merge = false"} {
 		for _, addr := range []string{"lmtp://localhost", "smtp://localhost", "maildir:mail"} {

@@ -18,15 +18,15 @@ import (
 const root = "../.."
 
 var (
-	// defaultLine is a key that the shipped configuration shows commented out.
+	// defaultLine is a key that is commented out in the shipped configuration.
 	defaultLine = regexp.MustCompile(`(?m)^# ([a-z_]+ = .*)$`)
 
-	// exampleLine is a line of its examples.
+	// exampleLine is a line of an example in it.
 	exampleLine = regexp.MustCompile(`(?m)^#     (\[\[.*\]\]|[a-z_]+ = .*)$`)
 )
 
-// TestShippedIsDefault reads the shipped configuration as it is, and with
-// every commented key in force: both must be the defaults.
+// TestShippedIsDefault reads the shipped configuration as it is, and with all keys
+// uncommented: both must be the defaults.
 func TestShippedIsDefault(t *testing.T) {
 	for name, text := range map[string][]byte{
 		"as it is":    []byte(defaultconfig.Config()),
@@ -54,8 +54,7 @@ func TestShippedIsDefault(t *testing.T) {
 	}
 }
 
-// TestShippedHasAllKeys: a key without a line in config.toml is a key that
-// nobody finds.
+// TestShippedHasAllKeys checks that config.toml has every key.
 func TestShippedHasAllKeys(t *testing.T) {
 	var tree map[string]any
 	src := exampleLine.ReplaceAll(defaultLine.ReplaceAll(defaultconfig.Clone(t, root), []byte("$1")), []byte("$1"))
@@ -89,7 +88,7 @@ func TestShippedHasAllKeys(t *testing.T) {
 	}
 }
 
-// TestShippedExamples puts the examples in force, in front of an SMTP server.
+// TestShippedExamples uncomments the examples, with an SMTP server as the next hop.
 func TestShippedExamples(t *testing.T) {
 	src := exampleLine.ReplaceAllString(string(defaultconfig.Clone(t, root)), "$1")
 	cfg, err := parse("config.toml", []byte(strings.Replace(src, `"maildir:mail"`, `"smtp://127.0.0.1:10025"`, 1)))
@@ -115,7 +114,7 @@ func hasKey(tables []any, key string) bool {
 	return false
 }
 
-// TestShippedFiles: what the shipped configuration names is there.
+// TestShippedFiles checks that the files exist that the shipped configuration names.
 func TestShippedFiles(t *testing.T) {
 	defaultconfig.Clone(t, root)
 	cfg, err := Load(filepath.Join(root, "config.toml"))

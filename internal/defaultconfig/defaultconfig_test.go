@@ -9,7 +9,7 @@ import (
 
 const root = "../.."
 
-// TestCopies: the copies are what ships. A clone in use is skipped.
+// TestCopies compares the copies with the originals, unless those are edited.
 func TestCopies(t *testing.T) {
 	Clone(t, root)
 	found, err := fs.Glob(os.DirFS(root), "lists/*.txt")

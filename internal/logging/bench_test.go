@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// logDecision logs a line as the gate does for each message it has accepted.
+// logDecision logs the line of an accepted message.
 func logDecision(l *slog.Logger) {
 	l.Info("accepted", "id", "01JD4Z7Q8N2M", "listener", "listen", "duration", 1840*time.Microsecond,
 		"client", "192.0.2.25", "helo", "mail.example.org", "tls", "TLS 1.3", "from", "someone@example.org",
@@ -19,11 +19,11 @@ func logDecision(l *slog.Logger) {
 		"action", "accept", "next_hop", "250 2.0.0 Ok: queued as 4F2B1C0D3E")
 }
 
-// burst is how many lines are logged in a millisecond: 20,000 in a second, less
-// what the machine is late.
+// burst is how many lines are logged per millisecond: 20,000 per second, or fewer on a
+// slow machine.
 const burst = 20
 
-// processorTime is what this process has used.
+// processorTime returns the processor time of this process.
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage
@@ -33,8 +33,7 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkDecision is what a line costs the one who logs it, with a reader that
-// keeps up.
+// BenchmarkDecision measures the time of logging a line, with a reader that keeps up.
 func BenchmarkDecision(b *testing.B) {
 	b.Run("pipe", func(b *testing.B) {
 		r, w, err := os.Pipe()

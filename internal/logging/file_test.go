@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestFile appends to a file, which is made with a narrow mode.
+// TestFile appends to a new file, and checks its mode.
 func TestFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gate.log")
 	if err := CheckFile(path); err != nil {
@@ -36,7 +36,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// TestFileRefused has what is no file, or may lead elsewhere.
+// TestFileRefused tries files that are not regular, and links that others could make.
 func TestFileRefused(t *testing.T) {
 	dir := t.TempDir()
 	open := filepath.Join(dir, "open")

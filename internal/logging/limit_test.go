@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// flood logs a record with a long text in each place where text may stand.
+// flood logs a record with long text in each place.
 func flood(l *slog.Logger, text string) []func() {
 	many := make([]any, 0, 400)
 	for range 200 {
@@ -31,7 +31,7 @@ func flood(l *slog.Logger, text string) []func() {
 	}
 }
 
-// TestLongLines logs what does not fit in a line. It is cut, and what is short stays.
+// TestLongLines checks that long values are cut, and short ones are not.
 func TestLongLines(t *testing.T) {
 	for _, format := range []string{FormatText, FormatJSON} {
 		for _, unit := range hostile {
@@ -64,7 +64,7 @@ func TestLongLines(t *testing.T) {
 	}
 }
 
-// TestCutIsTold: a reader sees that a value is not whole, and how long it was.
+// TestCutIsTold checks that a cut value says so, and gives its full length.
 func TestCutIsTold(t *testing.T) {
 	var buf bytes.Buffer
 	newLogger(t, Options{Stderr: &buf}).Info("m", "to", strings.Repeat("x", 10_000), "id", "ABC")
@@ -73,7 +73,7 @@ func TestCutIsTold(t *testing.T) {
 	}
 }
 
-// TestLongLineToSyslog: the bound holds for each output.
+// TestLongLineToSyslog checks that the limit applies to each output.
 func TestLongLineToSyslog(t *testing.T) {
 	path, receive := listen(t)
 	l, err := newSyslog(Options{Format: FormatText, Stderr: io.Discard}, path)

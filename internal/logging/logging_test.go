@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// hostile is what strangers send to break a log or the terminal that shows it.
+// hostile holds texts that attack a log, or the terminal that shows it.
 var hostile = []string{
 	"two\r\nlines", "\nfake level=ERROR", "\x1b[31mred\x1b[0m", "\x1b]0;title\a", "\x00", "\x7f", "a\x7fb", "\xff\xfe",
 	"\u009b31m", "\u202egnp.exe", "\u2028", "\u00a0", "\ufeff", "\U000e0001", "\ufffd", "a=b c=d", `"quoted"`, `back\slash`, "tab\t",
@@ -29,7 +29,7 @@ func newLogger(t *testing.T, o Options) *slog.Logger {
 	return l.Logger
 }
 
-// checkLine checks that out is one line that can be shown on a terminal.
+// checkLine checks that out is one line without terminal controls.
 func checkLine(t *testing.T, out string) {
 	t.Helper()
 	line, ok := strings.CutSuffix(out, "\n")
@@ -46,7 +46,7 @@ func checkLine(t *testing.T, out string) {
 	}
 }
 
-// TestHostile logs hostile text in each place where text may stand.
+// TestHostile logs hostile text in each place.
 func TestHostile(t *testing.T) {
 	for _, format := range []string{FormatText, FormatJSON} {
 		for _, s := range hostile {
@@ -70,7 +70,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestJSONKeepsText: escaping must not change what a program reads.
+// TestJSONKeepsText checks that escaping does not change what a program reads.
 func TestJSONKeepsText(t *testing.T) {
 	for _, s := range hostile {
 		var buf bytes.Buffer
@@ -85,7 +85,7 @@ func TestJSONKeepsText(t *testing.T) {
 	}
 }
 
-// TestTextForm pins the form that people read and grep for.
+// TestTextForm checks the exact form of lines.
 func TestTextForm(t *testing.T) {
 	var buf bytes.Buffer
 	newLogger(t, Options{Stderr: &buf}).Info("mail refused", "id", "x1", "from", "a@b.example", "helo", "two words", "del", "\x7f")
@@ -117,7 +117,7 @@ func TestUnknownOptions(t *testing.T) {
 	}
 }
 
-// failing is a writer to nowhere.
+// failing is a writer that always fails.
 type failing struct{ err error }
 
 func (f failing) Write([]byte) (int, error) { return 0, f.err }
@@ -131,7 +131,7 @@ func TestEscaperReturnsErrors(t *testing.T) {
 	}
 }
 
-// FuzzLine: no text breaks a line in any format.
+// FuzzLine checks that no text breaks a line, in any format.
 func FuzzLine(f *testing.F) {
 	for _, s := range hostile {
 		f.Add(s, s)

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// gated is an output that waits for leave before each write, and may fail.
+// gated is an output that waits for permission before each write, and may fail.
 type gated struct {
 	leave chan error // nil: the write goes well
 	got   bytes.Buffer
@@ -41,7 +41,7 @@ func lineNotice(dropped uint64, _ time.Time) ([]byte, int) {
 
 func (q *queue) addLine(i int) { q.add(fmt.Appendf(nil, "line %d\n", i), 0) }
 
-// closeQueue ends a queue whose output is let go on.
+// closeQueue closes a queue whose output is not blocked.
 func closeQueue(t *testing.T, q *queue, g *gated) string {
 	t.Helper()
 	close(g.leave)
@@ -51,8 +51,8 @@ func closeQueue(t *testing.T, q *queue, g *gated) string {
 	return g.got.String()
 }
 
-// TestQueueFull fills a queue twice. What is lost is told of where it is missing,
-// and everything else is there in its order.
+// TestQueueFull fills a queue twice. A notice replaces the lost entries, and all others
+// arrive in order.
 func TestQueueFull(t *testing.T) {
 	g := newGated()
 	full := 0
@@ -88,8 +88,7 @@ func TestQueueFull(t *testing.T) {
 	}
 }
 
-// TestQueueFullOfBytes has the bound of bytes count, and a line that is larger than
-// it dropped.
+// TestQueueFullOfBytes checks the limit on bytes, and that a line above it is dropped.
 func TestQueueFullOfBytes(t *testing.T) {
 	g := newGated()
 	q := newQueue(g, lineNotice, nil)
@@ -113,8 +112,7 @@ func TestQueueFullOfBytes(t *testing.T) {
 	}
 }
 
-// TestQueueOutputFails has writes fail: what is lost is told of as soon as one goes
-// well.
+// TestQueueOutputFails checks that a notice follows as soon as a write succeeds again.
 func TestQueueOutputFails(t *testing.T) {
 	g := newGated()
 	q := newQueue(g, lineNotice, nil)
@@ -122,7 +120,7 @@ func TestQueueOutputFails(t *testing.T) {
 		q.addLine(i)
 	}
 	full := errors.New("no space left on device")
-	// Each but the first is tried after a notice of those before it.
+	// Each but the first follows a notice of the earlier ones.
 	for _, err := range []error{nil, full, full, full, full, full} {
 		g.leave <- err
 		<-g.said
@@ -136,7 +134,7 @@ func TestQueueOutputFails(t *testing.T) {
 	}
 }
 
-// TestQueueStuckAtClose closes a queue whose output never comes back.
+// TestQueueStuckAtClose closes a queue whose output blocks for ever.
 func TestQueueStuckAtClose(t *testing.T) {
 	g := newGated()
 	q := newQueue(g, lineNotice, nil)
@@ -155,7 +153,7 @@ func TestQueueStuckAtClose(t *testing.T) {
 	}
 }
 
-// TestQueueReopen opens the output anew before what waits is written.
+// TestQueueReopen checks that the output is reopened before waiting entries are written.
 func TestQueueReopen(t *testing.T) {
 	g := newGated()
 	q := newQueue(g, lineNotice, nil)
@@ -169,8 +167,8 @@ func TestQueueReopen(t *testing.T) {
 	}
 }
 
-// TestQueueConcurrent has many add at a time: nothing is lost, and the lines of each
-// are in their order.
+// TestQueueConcurrent adds from several goroutines: nothing is lost, and the lines of
+// each are in order.
 func TestQueueConcurrent(t *testing.T) {
 	var out bytes.Buffer
 	w := NewWriter(&out)
@@ -198,7 +196,7 @@ func TestQueueConcurrent(t *testing.T) {
 	}
 }
 
-// halting takes so many bytes, and then fails until it is given more.
+// halting accepts a number of bytes, and then fails until the number is raised.
 type halting struct {
 	room int
 	got  bytes.Buffer
@@ -214,8 +212,8 @@ func (h *halting) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestStreamTorn has a disk full at each byte of some lines: those that are not
-// there whole are counted, and what comes next begins a line.
+// TestStreamTorn fills a disk at each byte of some lines: incomplete lines are counted,
+// and the next entry begins a new line.
 func TestStreamTorn(t *testing.T) {
 	lines := []string{"one\n", "second\n", "the third\n"}
 	var b batch
@@ -244,8 +242,8 @@ func TestStreamTorn(t *testing.T) {
 	}
 }
 
-// TestStreamPieces: lines are written together as far as a pipe takes them in one
-// piece, and a longer line by itself.
+// TestStreamPieces checks that lines are written together as far as a pipe accepts them
+// in one piece, and a longer line alone.
 func TestStreamPieces(t *testing.T) {
 	var b batch
 	for _, size := range []int{1000, 3000, 96, 1, 5000, 4096, 10} {

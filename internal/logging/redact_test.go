@@ -21,8 +21,8 @@ func newRedactor(t *testing.T, mode, dir string) *Redactor {
 
 func TestRedactor(t *testing.T) {
 	dir := t.TempDir()
-	// With the key 00 01 … 1f the hashes are fixed: were they to change, logs
-	// from before an update could no longer be compared with those after it.
+	// With a fixed key the hashes must not change, so that logs from before and
+	// after an update can be compared.
 	key := make([]byte, 32)
 	for i := range key {
 		key[i] = byte(i)
@@ -76,7 +76,7 @@ func TestKeyIsMadeOnceAndKept(t *testing.T) {
 	}
 }
 
-// TestKeyRace: processes that start at once agree on one key.
+// TestKeyRace checks that processes that start at once use the same key.
 func TestKeyRace(t *testing.T) {
 	dir := t.TempDir()
 	keys := make([][]byte, 16)

@@ -25,9 +25,8 @@ func openSyslog(t *testing.T, o Options, path string) *Log {
 	return l
 }
 
-// listen opens a datagram socket and returns its path and a function that
-// receives from it. The path is relative, so that it fits in a sockaddr_un wherever
-// the directory is.
+// listen opens a datagram socket, and returns its path and a function that receives
+// from it. The path is relative, so that it always fits in a sockaddr_un.
 func listen(t *testing.T) (path string, receive func() string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -90,7 +89,7 @@ func TestSyslogJSON(t *testing.T) {
 	}
 }
 
-// TestSyslogLost: what syslog does not take is not lost.
+// TestSyslogLost checks that lines that syslog refuses go to standard error.
 func TestSyslogLost(t *testing.T) {
 	path, _ := listen(t)
 	var stderr bytes.Buffer
@@ -103,8 +102,7 @@ func TestSyslogLost(t *testing.T) {
 	}
 }
 
-// TestSyslogRestarted has the daemon go away and come back: what is logged meanwhile
-// is on standard error.
+// TestSyslogRestarted restarts the daemon: lines in between go to standard error.
 func TestSyslogRestarted(t *testing.T) {
 	t.Chdir(t.TempDir())
 	var stderr bytes.Buffer

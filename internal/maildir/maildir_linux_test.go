@@ -13,8 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestWriteFails runs itself once more under a limit on the size of files, which
-// holds for a whole process.
+// TestWriteFails runs itself in a process with a limit on the size of files.
 func TestWriteFails(t *testing.T) {
 	const variable = "SPAMGATE_TEST_FILE_SIZE_LIMIT"
 	if os.Getenv(variable) == "" {
@@ -60,8 +59,8 @@ func TestWriteFails(t *testing.T) {
 	}
 }
 
-// TestSyncFails makes new a directory that files can be moved into, and that
-// cannot be opened to sync it: a message that is there already is taken back.
+// TestSyncFails makes the directory new unreadable, so that syncing it fails after the
+// rename: the message must be removed again.
 func TestSyncFails(t *testing.T) {
 	dir := t.TempDir()
 	d := open(t, dir)
@@ -86,8 +85,8 @@ func TestSyncFails(t *testing.T) {
 	}
 }
 
-// withoutPrivileges runs f on a thread without capabilities, so that file modes
-// hold for root too. The thread ends with f.
+// withoutPrivileges runs f on a thread without capabilities, so that file modes apply
+// to root too. The thread ends with f.
 func withoutPrivileges(t *testing.T, f func()) {
 	done := make(chan struct{})
 	go func() {

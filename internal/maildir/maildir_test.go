@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// files are the files in the three subdirectories, as "new/NAME".
+// files returns the files in the three subdirectories, as "new/NAME".
 func files(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	for _, sub := range []string{"tmp", "new", "cur"} {
@@ -67,7 +67,7 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%q has mode %o", sub, m)
 		}
 	}
-	// What is there already stays as it is.
+	// Existing directories do not change.
 	if err := os.Chmod(filepath.Join(dir, "new"), 0o750); err != nil {
 		t.Fatal(err)
 	}
@@ -186,12 +186,12 @@ func TestCommitFails(t *testing.T) {
 	}
 }
 
-// nameForm is the form of a unique name.
+// nameForm matches a unique name.
 var nameForm = regexp.MustCompile(`^[0-9]+\.M[0-9]{6}P[0-9]+Q[0-9]+\.[^/:]+$`)
 
 func TestManyAtOnce(t *testing.T) {
 	dir := t.TempDir()
-	// Two Dirs on one directory, as two processes would have.
+	// Two Dirs for one directory, as in two processes.
 	dirs := []*Dir{open(t, dir), open(t, dir)}
 	dirs[1].host = "other"
 	var group sync.WaitGroup

@@ -33,7 +33,7 @@ func TestDomains(t *testing.T) {
 	}
 }
 
-// TestSources: nobody is to wonder where a name came from.
+// TestSources checks that each name has a source.
 func TestSources(t *testing.T) {
 	source := ""
 	for line := range strings.Lines(text) {
