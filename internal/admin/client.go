@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -100,10 +99,10 @@ func (c *Client) Unused(ctx context.Context, list string, since time.Time, begin
 		return end, err
 	}
 	defer response.Body.Close()
-	in := bufio.NewReaderSize(response.Body, 64<<10)
+	lines := json.NewDecoder(response.Body)
 	var header UnusedHeader
-	if err := readLine(in, &header); err != nil {
-		return end, err
+	if err := lines.Decode(&header); err != nil {
+		return end, incomplete(err)
 	}
 	if err := begin(header); err != nil {
 		return end, err
@@ -113,8 +112,8 @@ func (c *Client) Unused(ctx context.Context, list string, since time.Time, begin
 			UnusedEntry
 			UnusedEnd
 		}
-		if err := readLine(in, &line); err != nil {
-			return end, err
+		if err := lines.Decode(&line); err != nil {
+			return end, incomplete(err)
 		}
 		if line.End {
 			if line.Error != "" {
@@ -128,13 +127,7 @@ func (c *Client) Unused(ctx context.Context, list string, since time.Time, begin
 	}
 }
 
-func readLine(in *bufio.Reader, into any) error {
-	line, err := in.ReadBytes('\n')
-	if err != nil {
-		return fmt.Errorf("the gate's response is incomplete: %w", err)
-	}
-	return json.Unmarshal(line, into)
-}
+func incomplete(err error) error { return fmt.Errorf("the gate's response is incomplete: %w", err) }
 
 // call sends a request and decodes the response.
 func (c *Client) call(ctx context.Context, method, path string, request, result any) error {
