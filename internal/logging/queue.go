@@ -58,7 +58,6 @@ type queue struct {
 
 	mu      sync.Mutex
 	changed sync.Cond // wakes the goroutine
-	idle    bool      // the goroutine waits
 	notice  notice
 	waiting batch
 	spare   batch // the next empty buffers
@@ -91,7 +90,7 @@ func (q *queue) add(data []byte, text int) {
 		q.reportDropped()
 		q.push(data, text, 0)
 	}
-	q.wake()
+	q.changed.Signal()
 }
 
 // Write adds a line as an entry.
@@ -134,19 +133,12 @@ func (q *queue) reportDropped() {
 	}
 }
 
-// wake wakes the goroutine.
-func (q *queue) wake() {
-	if q.idle {
-		q.changed.Signal()
-	}
-}
-
 // reopen makes the goroutine reopen the output before it writes again.
 func (q *queue) reopen() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.toReopen = true
-	q.wake()
+	q.changed.Signal()
 }
 
 // close lets the goroutine write for at most limit, and returns how many entries are
@@ -154,7 +146,7 @@ func (q *queue) reopen() {
 func (q *queue) close(limit time.Duration) (left int, err error) {
 	q.mu.Lock()
 	q.closed = true
-	q.wake()
+	q.changed.Signal()
 	q.mu.Unlock()
 	select {
 	case <-q.done:
@@ -207,9 +199,7 @@ func (q *queue) take() (b batch, reopen, more bool) {
 		if q.closed {
 			return batch{}, false, false
 		}
-		q.idle = true
 		q.changed.Wait()
-		q.idle = false
 	}
 }
 
