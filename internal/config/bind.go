@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -150,55 +149,6 @@ func (d *document) noControl(path, s string) {
 			return
 		}
 	}
-}
-
-// duration binds a duration, and checks it against the range in its field's tag.
-func (d *document) duration(path string, value any, field *time.Duration, tag reflect.StructTag) {
-	const want = `a duration in quotes, such as "500ms", "30s" or "5m"`
-	var s string
-	if !assign(d, path, value, &s, want) {
-		return
-	}
-	v, err := time.ParseDuration(s)
-	if err != nil {
-		hint := "write " + want
-		if better := asDuration(s); better != "" {
-			hint = fmt.Sprintf("write %q: the units are ms, s, m and h", better)
-		}
-		d.fail(path, fmt.Sprintf("%q is not a duration", s), hint)
-		return
-	}
-	*field = v
-	low, high, _ := strings.Cut(tag.Get("range"), ",")
-	least, _ := time.ParseDuration(low)
-	most, _ := time.ParseDuration(high)
-	if v < least || v > most {
-		d.fail(path, fmt.Sprintf("%v is out of range", v), fmt.Sprintf("write %q to %q", low, high))
-	}
-}
-
-var durationInWords = regexp.MustCompile(`^\s*(\d{1,6})\s*([a-z]*)\.?\s*$`)
-
-// asDuration writes a duration in Go's units. It returns "" if s is not a duration.
-func asDuration(s string) string {
-	m := durationInWords.FindStringSubmatch(strings.ToLower(s))
-	if m == nil {
-		return ""
-	}
-	n, _ := strconv.Atoi(m[1]) // six digits at most
-	switch unit := m[2]; {
-	case unit == "" || strings.HasPrefix("seconds", unit):
-		return m[1] + "s"
-	case strings.HasPrefix("minutes", unit):
-		return m[1] + "m"
-	case strings.HasPrefix("hours", unit), unit == "hrs", unit == "hr":
-		return m[1] + "h"
-	case strings.HasPrefix("days", unit):
-		return strconv.Itoa(24*n) + "h"
-	case strings.HasPrefix("weeks", unit):
-		return strconv.Itoa(7*24*n) + "h"
-	}
-	return ""
 }
 
 // strings binds an array of strings, unless one of its elements is not a string.

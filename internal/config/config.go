@@ -17,6 +17,8 @@ import (
 	"net/netip"
 	"path/filepath"
 	"time"
+
+	"spamgate/internal/text"
 )
 
 // Config is a whole configuration file.
@@ -239,7 +241,7 @@ func (l List) StateDir() string {
 // Files returns the glob of the files that hold the list: Path, or Copy.
 func (l *List) Files() string {
 	if l.Copy != "" {
-		return globEscaper.Replace(l.Copy)
+		return text.EscapeGlob(l.Copy)
 	}
 	return l.Path
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"spamgate/internal/text"
 )
 
 // maxFileSize is far beyond any real configuration. It bounds the damage of a wrong
@@ -129,9 +131,6 @@ func (d *document) failedBelow(path string) bool {
 	return false
 }
 
-// globEscaper escapes the special characters of path/filepath.Match.
-var globEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
-
 // resolve makes the paths of a checked configuration absolute.
 func (c *Config) resolve(dir string) {
 	abs := func(p string) string {
@@ -170,7 +169,7 @@ func (c *Config) resolve(dir string) {
 			*p = filepath.Clean(*p)
 		default:
 			// The name of the directory is not part of the glob.
-			*p = filepath.Join(globEscaper.Replace(dir), *p)
+			*p = filepath.Join(text.EscapeGlob(dir), *p)
 		}
 	}
 	if c.Hostname == "" {

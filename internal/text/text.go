@@ -45,3 +45,8 @@ func Count[T int | int64 | uint64](n T, one, many string) string {
 	}
 	return Number(n) + " " + many
 }
+
+var globEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
+
+// EscapeGlob returns a pattern of path/filepath.Match that matches only s.
+func EscapeGlob(s string) string { return globEscaper.Replace(s) }

@@ -2,6 +2,7 @@ package text
 
 import (
 	"math"
+	"path/filepath"
 	"testing"
 )
 
@@ -30,5 +31,16 @@ func TestPrintable(t *testing.T) {
 		if IsASCII(s) != want {
 			t.Errorf("IsASCII(%q) = %v", s, !want)
 		}
+	}
+}
+
+func TestEscapeGlob(t *testing.T) {
+	for _, name := range []string{`plain.txt`, `[a]*?\`, `\*`} {
+		if ok, err := filepath.Match(EscapeGlob(name), name); !ok || err != nil {
+			t.Errorf("%q: %v, %v", name, ok, err)
+		}
+	}
+	if ok, _ := filepath.Match(EscapeGlob("*"), "a"); ok {
+		t.Error("an escaped star matches")
 	}
 }
