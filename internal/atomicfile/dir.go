@@ -13,7 +13,7 @@ import (
 // MakeDirs makes a directory and its missing parents, with mode 0700. If root
 // makes them, each has the owner of its parent.
 func MakeDirs(dir string) error {
-	if isDir(dir) {
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return nil
 	}
 	parent := filepath.Dir(dir)
@@ -32,11 +32,6 @@ func MakeDirs(dir string) error {
 		return nil // another process was faster
 	}
 	return errors.Join(GiveAway(dir), SyncDir(parent))
-}
-
-func isDir(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
 }
 
 // SyncDir writes the names in a directory to disk, so that a file that was made or

@@ -23,8 +23,11 @@ func TestMakeDirs(t *testing.T) {
 		})
 	}
 	running.Wait()
-	if err := MakeDirs(dir); err != nil || !isDir(dir) {
+	if err := MakeDirs(dir); err != nil {
 		t.Errorf("once it is there: %v", err)
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		t.Errorf("%v, %v: not a directory", info, err)
 	}
 	file := filepath.Join(top, "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
