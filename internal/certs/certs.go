@@ -8,10 +8,14 @@ package certs
 import (
 	"crypto/tls"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"spamgate/internal/dirwatch"
+	"spamgate/internal/text"
 )
 
 // DefaultPollInterval is the time between two checks of the files if the file system
@@ -56,7 +60,7 @@ type Reloader struct {
 	seen   string // the contents of the files, see readPair
 	warned string // the last warning of warn
 
-	watcher *watcher
+	watcher *dirwatch.Watcher
 	stop    chan struct{} // closed by Close
 	closing sync.Once
 	running sync.WaitGroup
@@ -86,10 +90,10 @@ func Open(certFile, keyFile string, o Options) (*Reloader, error) {
 		log:      o.Logger.With("cert", certFile),
 		stop:     make(chan struct{}),
 	}
-	r.watcher = newWatcher(r.log, o.deaf)
-	r.watcher.follow(certFile, keyFile) // first, so that no change is missed
+	r.watcher = dirwatch.New(r.log, "certificates", !o.deaf)
+	r.watch() // before reading the files, to miss no change
 	if err := r.look(); err != nil {
-		r.watcher.close()
+		r.watcher.Close()
 		return nil, err
 	}
 	r.running.Go(r.run)
@@ -102,7 +106,7 @@ func (r *Reloader) Close() error {
 	r.closing.Do(func() {
 		close(r.stop)
 		r.running.Wait()
-		err = r.watcher.close()
+		err = r.watcher.Close()
 	})
 	return err
 }
@@ -146,20 +150,29 @@ func (r *Reloader) run() {
 			r.lookAgain()
 			soon = false
 			timer.Reset(r.options.PollInterval)
-			continue
-		case <-r.watcher.rang:
-		}
-		if !soon {
-			soon = true
-			r.watcher.rest()
-			timer.Reset(r.options.debounce)
+		case <-r.watcher.Rang():
+			if !soon {
+				soon = true
+				timer.Reset(r.options.debounce)
+			}
 		}
 	}
 }
 
+// watch watches the directories that lead to the files.
+func (r *Reloader) watch() {
+	r.watcher.Take()
+	for _, file := range []string{r.certFile, r.keyFile} {
+		if path, err := filepath.Abs(file); err == nil {
+			_, _ = dirwatch.Find([]string{text.EscapeGlob(path)}, r.watcher.Plan) // look reports errors
+		}
+	}
+	r.watcher.Settle()
+}
+
 // lookAgain checks the files after the first time, and logs errors.
 func (r *Reloader) lookAgain() {
-	r.watcher.follow(r.certFile, r.keyFile)
+	r.watch()
 	if err := r.look(); err != nil {
 		r.log.Warn("certificate not loaded, the old one stays", "error", err)
 	}

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/fsnotify/fsnotify"
 )
 
 const (
@@ -179,32 +177,17 @@ func TestDirectoryReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.write(t, newPair(t, oldName, nextYear))
-	fs, err := fsnotify.NewWatcher()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &watcher{fs: fs, log: discard, refused: map[string]bool{}} // whose events the test takes
-	defer w.close()
-	w.follow(f.cert, f.key)
+	r, looked := f.open(t, Options{PollInterval: time.Hour})
 	if err := os.Rename(dir, dir+".old"); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	w.follow(f.cert, f.key)
-	write(t, f.cert, "new")
-	deadline := time.After(patient)
-	for {
-		select {
-		case e := <-fs.Events:
-			if e.Name == f.cert {
-				return
-			}
-		case <-deadline:
-			t.Fatal("no event")
-		}
-	}
+	f.write(t, newPair(t, newName, nextYear))
+	await(t, r, looked, newName)
+	f.write(t, newPair(t, oldName, nextYear)) // noticed by the watch of the new directory
+	await(t, r, looked, oldName)
 }
 
 func TestClose(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"spamgate/internal/dirwatch"
 )
 
 func TestExpiry(t *testing.T) {
@@ -36,7 +38,7 @@ func TestExpiryComes(t *testing.T) {
 	f := newFiles(t)
 	f.write(t, newPair(t, oldName, nextYear))
 	now := noon
-	r := &Reloader{certFile: f.cert, keyFile: f.key, log: log.logger(), options: Options{now: func() time.Time { return now }}, watcher: newWatcher(discard, true)}
+	r := &Reloader{certFile: f.cert, keyFile: f.key, log: log.logger(), options: Options{now: func() time.Time { return now }}, watcher: dirwatch.New(discard, "certificates", false)}
 	for _, step := range []struct {
 		at    time.Time
 		lines int
