@@ -82,6 +82,21 @@ func (s *Settings) Validate() error {
 	if s.TLS == nil && s.TLSMode != wire.TLSOffered {
 		errs = append(errs, errors.New("smtpfilter.Settings.TLSMode requires TLS, and Settings.TLS is nil: set it to a configuration with a certificate"))
 	}
+	for _, v := range []struct {
+		name  string
+		value int64
+	}{
+		{"MaxMessageBytes", s.MaxMessageBytes}, {"MaxErrors", int64(s.MaxErrors)}, {"MaxRefusals", int64(s.MaxRefusals)},
+		{"MinDataRate", s.MinDataRate}, {"CommandTimeout", int64(s.CommandTimeout)}, {"DataTimeout", int64(s.DataTimeout)},
+		{"WriteTimeout", int64(s.WriteTimeout)}, {"GreetingDelay", int64(s.GreetingDelay)},
+		{"Policy.MaxHeaderBytes", int64(s.Policy.MaxHeaderBytes)}, {"Policy.MaxAddresses", int64(s.Policy.MaxAddresses)},
+		{"Policy.MaxHops", int64(s.Policy.MaxHops)}, {"Policy.MaxRecipients", int64(s.Policy.MaxRecipients)},
+		{"Policy.Tarpit", int64(s.Policy.Tarpit)},
+	} {
+		if v.value < 0 {
+			errs = append(errs, fmt.Errorf("smtpfilter.Settings.%s is negative: set it to 0 for the default, or to a positive value", v.name))
+		}
+	}
 	return errors.Join(append(errs, s.Policy.Validate())...)
 }
 
