@@ -38,11 +38,11 @@ func contentSum(files [][sha256.Size]byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// AcceptContent lets in a content of a list that would be held because it looks wrong, by
-// its [Opener.ContentSum]. It does not let in what [ErrInvalidLines], [ErrEmptied],
-// [ErrProtected] or [ErrTooBig] is said of. It holds as long as the list is read as the
-// configuration says now. It may be called before the content is there. A Store with
-// that state directory takes notice when it next looks at the list.
+// AcceptContent accepts a content of a list that would be held because it looks wrong, by
+// its [Opener.ContentSum]. It does not accept content that is held for [ErrInvalidLines],
+// [ErrEmptied], [ErrProtected] or [ErrTooBig]. The acceptance is valid while the list's
+// settings stay the same. It may be given before the content exists. A Store with that
+// state directory uses it when it next looks at the list.
 func AcceptContent(c Config, list, sum string) error {
 	l, err := c.list(list)
 	if err != nil {

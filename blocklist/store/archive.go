@@ -36,8 +36,8 @@ type archiveJob struct {
 	history int
 }
 
-// archive has the versions of a Set saved that are not saved yet. Those whose index a start
-// has found are among them: the process that made the index may have been stopped before
+// archive starts to save the versions of a Set that are not in the history yet. They include
+// those whose index a start has found: the process that made the index may have been stopped before
 // it saved the version, or could not start because of another list.
 func (s *Store) archive(set *snapshot) {
 	if s.ended || s.config.History == 0 || !s.state.writable() {

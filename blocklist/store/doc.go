@@ -28,16 +28,16 @@
 // noticed when it is opened, or by the first lookup that meets the damage. That
 // lookup is an error, and the list is read again.
 //
-// Without a state directory, or where it cannot be used, all works the same but
-// that each start reads the lists.
+// Without a state directory, or if it cannot be used, each start reads the lists.
+// Everything else works the same.
 //
 // # What looks wrong
 //
 // A change that looks wrong is held ([ErrHeld]): a list that was emptied, has many
-// invalid lines, lost many entries or became much larger, has a line that no list
-// has, or an entry that covers a protected name. [Store.Accept] and AcceptContent
-// let in what has lost or gained many entries or has such a line: the others are for
-// who writes the list, or the configuration, to mend.
+// invalid lines, lost many entries or became much larger, has an overlong line, or an
+// entry that covers a protected name. [Store.Accept] and AcceptContent accept a list
+// for its number of entries or an overlong line. Any other problem must be corrected
+// in the list or the configuration.
 //
 // [Build] loads once, without watching.
 package store

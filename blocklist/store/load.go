@@ -321,11 +321,11 @@ func (s *Store) nextGeneration(results []scanResult) uint64 {
 	return s.generation()
 }
 
-// largeBuild is from how many new entries on a build is followed by a collection of its
-// garbage: of ten million entries that is some 60 MiB, which would stay for minutes.
+// largeBuild is the least number of new entries after which the Store runs the garbage
+// collector: ten million entries leave some 60 MiB, which would stay for minutes.
 const largeBuild = 1_000_000
 
-// largeFilter is from how many bytes on the same holds for a filter that was replaced.
+// largeFilter is the least size in bytes of a replaced filter after which it does so.
 const largeFilter = 64 << 20
 
 // settle does what can wait until a Set is live.

@@ -11,7 +11,7 @@ import (
 // errors.Is.
 var ErrNotFetched = errors.New("not fetched yet")
 
-// missing adds to the error for a file that is not there how it may come back.
+// missing adds to the error for a missing file how to restore the file.
 func (s *source) missing(err error) error {
 	switch {
 	case !errors.Is(err, fs.ErrNotExist):

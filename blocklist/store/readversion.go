@@ -121,8 +121,8 @@ func (p *readPlan) holds(entry *blocklist.FileProblem) error {
 		entry.File, entry.Line, ErrProtected, entry.Text, entry.What, where)
 }
 
-// emptied looks for files of 0 bytes that had entries. A packed file is as empty as what is in
-// it: that is what a failed download leaves that is piped into gzip.
+// emptied looks for files of 0 bytes that had entries. A packed file counts as empty if its
+// content is empty. A failed download that is piped into gzip leaves such a file.
 func (p *readPlan) emptied(c *collector) error {
 	for _, f := range c.Files {
 		if slices.Contains(c.empty, f.Path) && p.before.entriesOf(f.Path) > 0 {

@@ -101,9 +101,9 @@ func (s *source) logAgain(good *version) {
 	}
 }
 
-// repair reads a list again if its index turned out to be damaged when the filter was to be
-// made of it. It reports whether to try again. That makes sense also if the list could not be
-// read: the damage is known from then on (see [blocklist.NewSet]).
+// repair reads a list again if building the filter found its index damaged. It reports whether
+// to build again, even if the list could not be read: the damage is known from then on (see
+// [blocklist.NewSet]).
 func (s *Store) repair(ctx context.Context, err error, sources []*source, results []scanResult) bool {
 	var damage *blocklist.IndexError
 	if !errors.As(err, &damage) || ctx.Err() != nil {

@@ -64,8 +64,8 @@ type source struct {
 	// compare with; nil but while a configuration is loaded.
 	before *version
 
-	// Since when a change waits for its writer to finish, and since when files
-	// are not there or not what they were. Zero: nothing of the kind.
+	// writing is when the wait for a writer began, broken when files were first found
+	// missing or changed. Zero means that the source does not wait.
 	writing, broken time.Time
 }
 
@@ -80,18 +80,17 @@ func (s *source) sameFiles(t *source) bool {
 // sameName reports whether both are the list of one name.
 func (s *source) sameName(t *source) bool { return s.list.Name == t.list.Name }
 
-// debounce says how long a change has to wait until it counts. Files that were changed less
-// than quiet ago may still be being written, and those that have gone may be on their way
-// back, as some editors do it. A change that never comes to rest counts after atMost. The
-// zero debounce waits for nothing.
+// debounce says how long a change waits until it counts. A file that was changed less than
+// quiet ago may still be written, and a missing one may return, as with some editors. A file
+// that keeps changing counts after atMost. The zero debounce does not wait.
 type debounce struct{ quiet, atMost time.Duration }
 
 // readAttempts is how often a list is read again that changes while it is read.
 const readAttempts = 3
 
 // scan looks at the source's files, and reads them if they have changed. Staged is an earlier
-// result that has not gone live, or nil. Of the source nothing changes except what it
-// remembers of waiting.
+// result that has not gone live, or nil. It changes only the fields writing and broken of the
+// source.
 //
 // If a change has to wait, the result is the live one and again is when to look next; else
 // again is zero.
@@ -175,7 +174,7 @@ func (s *source) unsettled(stamps []stamp, err error, p debounce) time.Duration 
 	return s.waitForWriter(min(wait, quiet), p) // more where the file's clock is ahead
 }
 
-// clockTick is how much older than it is a file may look. Linux takes the times of files from
+// clockTick is how far a file's time may lag behind the clock. Linux takes the times of files from
 // a clock that advances with each tick of the kernel, which is up to 10 ms long
 // (CONFIG_HZ).
 const clockTick = 10 * time.Millisecond

@@ -50,7 +50,7 @@ type Store struct {
 	failing  string // why lists were not rebuilt, as was logged; of the loop alone
 }
 
-// Build loads the lists once, without watching them: for checking a configuration. It returns
+// Build loads the lists once, without watching them, for programs that end soon. It returns
 // the stats of the lists even with an error. The error names each list without a usable
 // version, or is about the configuration.
 func Build(ctx context.Context, c Config) (*blocklist.Set, []blocklist.ListStats, error) {

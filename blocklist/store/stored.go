@@ -160,8 +160,8 @@ func (s *state) keep(l *List, v *version) error {
 	return s.tree.Sync(ListName(l.Name))
 }
 
-// share makes the stored version of one list that of another one as well: a list was renamed, or
-// is there twice. If the first has another version by now, share does nothing.
+// share stores the version of one list for another one, too: the list was renamed, or is
+// configured twice. If the first has another version by now, share does nothing.
 func (s *state) share(from string, l *List, v *version) error {
 	name := s.newName() // swept away if it stays
 	err := s.tree.Link(path.Join(ListName(from), segmentName), name)

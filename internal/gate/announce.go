@@ -69,7 +69,7 @@ func (g *gate) welcome(stats blocklist.SetStats, addrs []string) {
 	if path := editable(g.config); path != "" {
 		fmt.Fprintf(w, "             echo 'offers.example  # reported three times' >> %s\n", term.ShortPath(path))
 	}
-	fmt.Fprintln(w, "             spamgate check ADDRESS   says what becomes of a sender, and why")
+	fmt.Fprintln(w, "             spamgate check ADDRESS   shows what happens to a sender, and why")
 }
 
 // recipient returns an example of a recipient that the gate accepts.

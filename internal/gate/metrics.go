@@ -68,7 +68,7 @@ func newMetrics() *metrics {
 	}, []string{"stage", "list", "action"})
 	m.failures = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: metricsNamespace, Name: "lookup_failures_total",
-		Help: `Senders who could not be looked up, by the cause: what they gave is no address ("address"), or a list could not be asked ("lists").`,
+		Help: `Senders who could not be looked up, by the cause: the sender is not an address ("address"), or a list could not be asked ("lists").`,
 	}, []string{"cause"})
 	for _, cause := range []string{causeAddress, causeLists} {
 		m.failures.WithLabelValues(cause)

@@ -53,7 +53,7 @@ func parsePassed(value string) ([]passedFile, error) {
 		number, key, _ := strings.Cut(field, "=")
 		fd, err := strconv.ParseInt(number, 10, 32)
 		if err != nil || fd < firstDescriptor || key == "" {
-			return nil, fmt.Errorf("%q is no descriptor with an address", field)
+			return nil, fmt.Errorf("%q is not a descriptor with an address", field)
 		}
 		if slices.ContainsFunc(files, func(f passedFile) bool { return f.fd == int(fd) }) {
 			return nil, fmt.Errorf("descriptor %d is there twice", fd)
@@ -61,7 +61,7 @@ func parsePassed(value string) ([]passedFile, error) {
 		if key == ReadyPipe {
 			pipes++
 		} else if _, err := netip.ParseAddrPort(key); err != nil && key != config.Systemd {
-			return nil, fmt.Errorf("%q is no address", key)
+			return nil, fmt.Errorf("%q is not an address", key)
 		}
 		files = append(files, passedFile{int(fd), key})
 	}
@@ -120,7 +120,7 @@ func Inherit() (*Inherited, error) {
 		err = errors.Join(err, file.Close())
 		tcp, ok := listener.(*net.TCPListener)
 		if err != nil || !ok {
-			return nil, errors.Join(fmt.Errorf("%s=%q: descriptor %d is no listening TCP socket", SocketsVariable, value, f.fd), err)
+			return nil, errors.Join(fmt.Errorf("%s=%q: descriptor %d is not a listening TCP socket", SocketsVariable, value, f.fd), err)
 		}
 		in.sockets = append(in.sockets, inheritedSocket{f.key, tcp})
 	}

@@ -23,12 +23,12 @@ func TestPassed(t *testing.T) {
 		{value: "3=systemd", err: `0 descriptors are called "ready", want one`},
 		{value: "3=ready 4=ready", err: `2 descriptors are called "ready", want one`},
 		{value: "3=ready 3=systemd", err: "descriptor 3 is there twice"},
-		{value: "2=ready", err: `"2=ready" is no descriptor with an address`},
-		{value: "-3=ready", err: `"-3=ready" is no descriptor with an address`},
-		{value: "3=", err: `"3=" is no descriptor with an address`},
-		{value: "ready", err: `"ready" is no descriptor with an address`},
-		{value: "99999999999=ready", err: `"99999999999=ready" is no descriptor with an address`},
-		{value: "3=ready 4=:25", err: `":25" is no address`},
+		{value: "2=ready", err: `"2=ready" is not a descriptor with an address`},
+		{value: "-3=ready", err: `"-3=ready" is not a descriptor with an address`},
+		{value: "3=", err: `"3=" is not a descriptor with an address`},
+		{value: "ready", err: `"ready" is not a descriptor with an address`},
+		{value: "99999999999=ready", err: `"99999999999=ready" is not a descriptor with an address`},
+		{value: "3=ready 4=:25", err: `":25" is not an address`},
 	} {
 		files, err := parsePassed(c.value)
 		switch {
