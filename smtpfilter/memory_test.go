@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -134,5 +135,35 @@ func TestMemoryStranger(t *testing.T) {
 	}
 	if bodies["text"] != 2 || bodies["more"] != 1 || bodies["last"] != 3 {
 		t.Errorf("delivered: %v", bodies)
+	}
+}
+
+// outcomes is a Memory that notes what becomes of each recipient.
+type outcomes struct{ settled []partial.Outcome }
+
+func (*outcomes) Recall(string, string) []partial.Entry { return nil }
+func (*outcomes) Turn(string, string) bool              { return true }
+func (*outcomes) Knows(partial.Sum) bool                { return true }
+func (o *outcomes) Settle(_ string, _ partial.Sum, all []partial.Outcome) error {
+	o.settled = append(o.settled, all...)
+	return nil
+}
+
+// TestDeferredOnce wants a recipient that the next hop has deferred at RCPT to be settled
+// once: its turns decide who goes first.
+func TestDeferredOnce(t *testing.T) {
+	sink := smtptest.NewSink(t, smtptest.Config{LMTP: true, Replies: map[string]string{
+		"RCPT TO:<later@example.net>": "451 4.2.1 later",
+	}})
+	memory := &outcomes{}
+	g := lmtpGate(t, sink, memory, nil)
+	greeted(t, g.addr).sendAll("text", []string{"b", "later"}, []string{"250", "451"}, "250")
+	g.stop(t)
+	var got []string
+	for _, o := range memory.settled {
+		got = append(got, o.To)
+	}
+	if want := []string{"b@example.net", "later@example.net"}; !slices.Equal(got, want) {
+		t.Errorf("settled %q, want %q", got, want)
 	}
 }

@@ -130,10 +130,13 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	wg.Wait()
 	s.cancel()
-	if s.cutOff.Load() {
-		errs = append(errs, ctx.Err())
+	if !s.cutOff.Load() {
+		return errors.Join(errs...)
 	}
-	return errors.Join(errs...)
+	if errs == nil {
+		return ctx.Err()
+	}
+	return errors.Join(append(errs, ctx.Err())...)
 }
 
 // errorLog logs go-smtp's own errors.

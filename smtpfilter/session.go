@@ -136,9 +136,6 @@ func (s *session) Rcpt(string, *smtp.RcptOptions) error {
 	r := recipient{path: rcpt, params: cmd.Params, exempt: exempt, entries: entries}
 	reply, ok := s.askRcpt(t, &r)
 	if !ok {
-		if reply.Temporary() {
-			t.deferred = append(t.deferred, rcpt)
-		}
 		return s.answer(reply)
 	}
 	t.accepted = append(t.accepted, r)

@@ -151,6 +151,7 @@ func (r *Reloader) run() {
 			soon = false
 			timer.Reset(r.options.PollInterval)
 		case <-r.watcher.Rang():
+			r.watcher.Take() // a busy directory rests until the look
 			if !soon {
 				soon = true
 				timer.Reset(r.options.debounce)

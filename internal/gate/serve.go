@@ -245,7 +245,9 @@ func (g *gate) shutdown(ctx context.Context, signals <-chan os.Signal) error {
 		case err := <-done:
 			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 				g.log.Warn("stopped before all mail was finished; its clients try again", "error", err)
-				err = nil
+				if err == ctx.Err() { // and no listener failed to close
+					err = nil
+				}
 			}
 			g.logState("stopped")
 			return err

@@ -121,7 +121,7 @@ func (c *conn) hello(hostname string, lmtp bool) error {
 		c.verb = "LHLO"
 	}
 	reply, err := c.sayHello(hostname)
-	if reply.Code == 500 || reply.Code == 502 {
+	if err == nil && (reply.Code == 500 || reply.Code == 502) {
 		c.verb = "HELO"
 		reply, err = c.sayHello(hostname)
 	}

@@ -146,6 +146,8 @@ func role(d verdict.Verdict, i int) string {
 		return "allows; shields from block entries that are no more specific"
 	case m.Allow:
 		return fmt.Sprintf("allows, as list %s does more strongly", d.Matches[shield].List)
+	case m.Shielded && m.Monitor:
+		return fmt.Sprintf("%s, but shielded by list %s", verdict.Monitor, d.Matches[shield].List)
 	case m.Shielded:
 		return fmt.Sprintf("%s, but shielded by list %s", m.Action, d.Matches[shield].List)
 	case m.Monitor:
