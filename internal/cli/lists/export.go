@@ -87,7 +87,7 @@ func listsExport(s *session, o listsExportOptions) error {
 	if l := listWithFile(s.config, o.out); l != nil {
 		return fmt.Errorf("--out %s: that is a file of list %s, which would be lost: name another", o.out, l.Name)
 	}
-	e := &exporting{Scan: listfiles.NewScan(s, []*listfiles.List{list}, s.stderr), list: list, format: format}
+	e := &exportRun{Scan: listfiles.NewScan(s, []*listfiles.List{list}, s.stderr), list: list, format: format}
 	defer e.Bar.Finish()
 	if o.out == "" {
 		if _, err = e.write(s.cmd.OutOrStdout()); err != nil {
@@ -137,8 +137,8 @@ func listWithFile(c *config.Config, path string) *listfiles.List {
 	return nil
 }
 
-// exporting is one run of export.
-type exporting struct {
+// exportRun is one run of export.
+type exportRun struct {
 	*listfiles.Scan
 	list    *listfiles.List
 	format  listfile.Format
@@ -148,7 +148,7 @@ type exporting struct {
 	left    int
 }
 
-func (e *exporting) writeFile(ctx context.Context, path string) error {
+func (e *exportRun) writeFile(ctx context.Context, path string) error {
 	target, perm, err := cli.CheckTarget("--out", path)
 	if err != nil {
 		return err
@@ -158,7 +158,7 @@ func (e *exporting) writeFile(ctx context.Context, path string) error {
 }
 
 // write writes the list.
-func (e *exporting) write(w io.Writer) (int64, error) {
+func (e *exportRun) write(w io.Writer) (int64, error) {
 	out := bufio.NewWriter(w)
 	var err error
 	e.written, err = listfile.Write(out, e.format, e.entries(), e.leave)
@@ -172,7 +172,7 @@ func (e *exporting) write(w io.Writer) (int64, error) {
 var errEnough = errors.New("enough")
 
 // entries returns the entries of the list's files.
-func (e *exporting) entries() iter.Seq[listfile.Entry] {
+func (e *exportRun) entries() iter.Seq[listfile.Entry] {
 	return func(yield func(listfile.Entry) bool) {
 		for _, e.file = range e.list.Paths {
 			_, err := e.Scan.File(setup.Opener(e.list.List), e.file, e.list.Options, func(entry listfile.Entry) error {
@@ -192,13 +192,13 @@ func (e *exporting) entries() iter.Seq[listfile.Entry] {
 }
 
 // leave reports an entry that the format cannot express.
-func (e *exporting) leave(p listfile.Problem) {
+func (e *exportRun) leave(p listfile.Problem) {
 	if e.left++; e.left <= maxLeftOut {
 		fmt.Fprintln(term.Escape(e.Stderr), newProblemAt(e.file, p))
 	}
 }
 
-func (e *exporting) finish() error {
+func (e *exportRun) finish() error {
 	if more := e.left - maxLeftOut; more > 0 {
 		fmt.Fprintf(e.Stderr, "%d more\n", more)
 	}

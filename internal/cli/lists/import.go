@@ -86,8 +86,8 @@ type importReport struct {
 // maxImportProblems bounds the lines that are shown because they were left out.
 const maxImportProblems = 20
 
-// importing is one run of import.
-type importing struct {
+// importRun is one run of import.
+type importRun struct {
 	*edit
 	in      *listfiles.Input
 	guarded listfiles.Protection
@@ -127,7 +127,7 @@ func listsImport(s *session, o listsImportOptions, path string) error {
 	// As the list reads its own lines, so that an imported line means there what
 	// it meant.
 	options.AllowPublicSuffix, options.Allow = list.AllowPublicSuffix, list.Options.Allow
-	i := &importing{
+	i := &importRun{
 		edit: s.edit(list, file, cmp.Or(o.reason, "import"), gate),
 		in:   in, guarded: listfiles.NewProtection(s.config), options: options, reason: strings.TrimSpace(o.reason), bar: bar, present: newEntrySet(),
 		report: &importReport{From: in.Path, List: list.Name, File: file, DryRun: o.dryRun, Problems: []problemAt{}},
@@ -140,7 +140,7 @@ func listsImport(s *session, o listsImportOptions, path string) error {
 }
 
 // run reads the list, and copies it with the new entries after it.
-func (i *importing) run(ctx context.Context) error {
+func (i *importRun) run(ctx context.Context) error {
 	if _, err := (listedit.NewEntry{Text: "a.example", Reason: i.reason}).Parse(listfile.Options{}); err != nil {
 		return fmt.Errorf("--reason: %w", err)
 	}
@@ -171,7 +171,7 @@ func (i *importing) run(ctx context.Context) error {
 
 // readPresent collects the entries of the list's files. It reads old in place of the file
 // that is being changed.
-func (i *importing) readPresent(ctx context.Context, old io.Reader) error {
+func (i *importRun) readPresent(ctx context.Context, old io.Reader) error {
 	note := func(e listfile.Entry) error {
 		i.present.add(listfiles.Written(e))
 		i.excepts = i.excepts || e.Exception
@@ -198,7 +198,7 @@ func (i *importing) readPresent(ctx context.Context, old io.Reader) error {
 }
 
 // addAll calls yield with each line to be added.
-func (i *importing) addAll(yield func(line string) error) error {
+func (i *importRun) addAll(yield func(line string) error) error {
 	entries := listfile.NewReader(i.in, i.options)
 	entries.Problem = func(p listfile.Problem) { i.leaveOut(newProblemAt(i.in.Path, p)) }
 	var failed error
@@ -224,7 +224,7 @@ func (i *importing) addAll(yield func(line string) error) error {
 
 // addEntry calls yield with the line of one entry, unless the list has it or cannot
 // take it.
-func (i *importing) addEntry(e listfile.Entry, yield func(line string) error) error {
+func (i *importRun) addEntry(e listfile.Entry, yield func(line string) error) error {
 	if i.present.has(listfiles.Written(e)) {
 		i.report.Present++
 		return nil
@@ -249,7 +249,7 @@ func (i *importing) addEntry(e listfile.Entry, yield func(line string) error) er
 	return yield(line)
 }
 
-func (i *importing) leaveOut(p problemAt) {
+func (i *importRun) leaveOut(p problemAt) {
 	p.File = i.in.Path
 	if len(i.report.Problems) < maxImportProblems {
 		i.report.Problems = append(i.report.Problems, p)
@@ -260,7 +260,7 @@ func (i *importing) leaveOut(p problemAt) {
 var commentWords = strings.NewReplacer("##", "#", "until=", "until ")
 
 // line formats an entry for the list.
-func (i *importing) line(e listfile.Entry) (string, error) {
+func (i *importRun) line(e listfile.Entry) (string, error) {
 	if err := i.guarded.Check(i.list, e); err != nil {
 		return "", err
 	}
@@ -284,7 +284,7 @@ func (i *importing) line(e listfile.Entry) (string, error) {
 	return n.Line(), nil
 }
 
-func (i *importing) print(w, stderr io.Writer) {
+func (i *importRun) print(w, stderr io.Writer) {
 	r := i.report
 	for _, p := range r.Problems {
 		fmt.Fprintln(stderr, p)

@@ -77,8 +77,8 @@ const maxUnsupported = 10
 // maxLintProblems bounds the problems of a file in JSON.
 const maxLintProblems = 10_000
 
-// linting is one run of lint.
-type linting struct {
+// lintRun is one run of lint.
+type lintRun struct {
 	cmd     *cobra.Command
 	out     *bufio.Writer
 	options listfile.Options
@@ -91,7 +91,7 @@ type linting struct {
 }
 
 func listsLint(cmd *cobra.Command, o listsLintOptions, args []string) error {
-	l := &linting{cmd: cmd, out: bufio.NewWriter(term.Escape(cmd.OutOrStdout())), json: o.json, all: o.all}
+	l := &lintRun{cmd: cmd, out: bufio.NewWriter(term.Escape(cmd.OutOrStdout())), json: o.json, all: o.all}
 	var err error
 	switch {
 	case o.list == "" && len(args) == 0:
@@ -119,7 +119,7 @@ func listsLint(cmd *cobra.Command, o listsLintOptions, args []string) error {
 }
 
 // ofList prepares to check the files of a list with the options of that list.
-func (l *linting) ofList(file, name string) ([]string, error) {
+func (l *lintRun) ofList(file, name string) ([]string, error) {
 	c, err := config.Load(file)
 	if err != nil {
 		return nil, err
@@ -138,14 +138,14 @@ func (l *linting) ofList(file, name string) ([]string, error) {
 }
 
 // open opens a file to be checked. A file of a list is opened as a gate opens it.
-func (l *linting) open(ctx context.Context, path string) (*listfiles.Input, error) {
+func (l *lintRun) open(ctx context.Context, path string) (*listfiles.Input, error) {
 	if l.list != nil {
 		return listfiles.OpenListFile(ctx, setup.Opener(l.list.List), path, l.bar)
 	}
 	return listfiles.OpenInput(ctx, l.cmd.InOrStdin(), path, l.bar)
 }
 
-func (l *linting) file(path string) error {
+func (l *lintRun) file(path string) error {
 	ctx, stop := cli.Interruptible(l.cmd)
 	defer stop()
 	in, err := l.open(ctx, path)
@@ -207,7 +207,7 @@ func coversTenants(e listfile.Entry) (domain string, ok bool) {
 }
 
 // warnings returns the likely mistakes in an entry.
-func (l *linting) warnings(e listfile.Entry) []problemAt {
+func (l *lintRun) warnings(e listfile.Entry) []problemAt {
 	var w []problemAt
 	if domain, ok := coversTenants(e); ok {
 		w = append(w, warning(e, "its customers have names below it", "list theirs, or write @"+domain+" for that name alone"))
@@ -221,7 +221,7 @@ func (l *linting) warnings(e listfile.Entry) []problemAt {
 }
 
 // problem prints a problem or a warning.
-func (l *linting) problem(r *lintReport, p problemAt) {
+func (l *lintRun) problem(r *lintReport, p problemAt) {
 	p.File = r.File
 	if p.Warning {
 		r.Warnings++
@@ -239,7 +239,7 @@ func (l *linting) problem(r *lintReport, p problemAt) {
 }
 
 // summary prints the counts of a file.
-func (l *linting) summary(r *lintReport) error {
+func (l *lintRun) summary(r *lintReport) error {
 	if l.json {
 		return nil
 	}
@@ -261,7 +261,7 @@ func (l *linting) summary(r *lintReport) error {
 }
 
 // finish prints the JSON, and returns the error that sets the exit code.
-func (l *linting) finish() error {
+func (l *lintRun) finish() error {
 	if l.json {
 		if err := cli.PrintJSON(l.out, l.reports); err != nil {
 			return err

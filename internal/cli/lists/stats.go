@@ -40,7 +40,7 @@ Exit codes: 0 success; 2 an error.`,
 	}
 	var f listsFlags
 	f.addJSON(cmd)
-	s := &statistics{}
+	s := &statsRun{}
 	cmd.Flags().BoolVar(&s.allKinds, "all-kinds", false, "build and measure a filter of each kind")
 	probes := &cli.NumberFlag[uint64]{Value: 1_000_000, Text: "1M", Name: "N", Parse: func(s string) (uint64, error) { return cli.ParseCount(s, maxProbes) }}
 	cmd.Flags().Var(probes, "probes", "the number of made-up names to look up")
@@ -58,8 +58,8 @@ Exit codes: 0 success; 2 an error.`,
 // maxProbes probes take some minutes.
 const maxProbes = 1_000_000_000
 
-// statistics is one run of stats.
-type statistics struct {
+// statsRun is one run of stats.
+type statsRun struct {
 	config   *config.Config
 	allKinds bool
 	probes   int
@@ -110,7 +110,7 @@ type gateStats struct {
 }
 
 // run reads the lists, builds filters of them and measures those.
-func (s *statistics) run(ctx context.Context) (*statsReport, error) {
+func (s *statsRun) run(ctx context.Context) (*statsReport, error) {
 	b, err := setup.BlocklistConfig(s.config, nil)
 	if err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func (s *statistics) run(ctx context.Context) (*statsReport, error) {
 
 // measureAll measures the configured filter and, with --all-kinds, one of each kind. They
 // are built from the lists as the store has read them.
-func (s *statistics) measureAll(ctx context.Context, store *store.Store, b store.Config, report *statsReport) error {
+func (s *statsRun) measureAll(ctx context.Context, store *store.Store, b store.Config, report *statsReport) error {
 	set := store.Set()
 	stats := set.Stats()
 	report.Warning = stats.Warning
@@ -185,7 +185,7 @@ func otherKinds(present blocklist.Kind) []blocklist.Kind {
 }
 
 // sayTrouble reports lists that are not measured as they are on disk.
-func (s *statistics) sayTrouble(stats blocklist.SetStats) {
+func (s *statsRun) sayTrouble(stats blocklist.SetStats) {
 	for _, l := range stats.Lists {
 		switch {
 		case l.LastGood:
@@ -197,7 +197,7 @@ func (s *statistics) sayTrouble(stats blocklist.SetStats) {
 }
 
 // make builds a filter of a kind and measures it.
-func (s *statistics) make(ctx context.Context, store *store.Store, b store.Config) (kindStats, error) {
+func (s *statsRun) make(ctx context.Context, store *store.Store, b store.Config) (kindStats, error) {
 	began := time.Now()
 	if err := store.Reload(ctx, b); err != nil {
 		return kindStats{}, err
@@ -209,7 +209,7 @@ func (s *statistics) make(ctx context.Context, store *store.Store, b store.Confi
 }
 
 // measure probes a Set's filter with names that no list has.
-func (s *statistics) measure(ctx context.Context, set *blocklist.Set) (kindStats, error) {
+func (s *statsRun) measure(ctx context.Context, set *blocklist.Set) (kindStats, error) {
 	const seed = 20260601 // any; always the same, so that two runs can be compared
 	wrong, err := set.MeasureFPR(ctx, s.probes, seed)
 	stats := set.Stats()
@@ -230,7 +230,7 @@ func (s *statistics) measure(ctx context.Context, set *blocklist.Set) (kindStats
 }
 
 // askGate returns the counts of the running gate, or nil if none answers.
-func (s *statistics) askGate(ctx context.Context) *gateStats {
+func (s *statsRun) askGate(ctx context.Context) *gateStats {
 	gate := cli.DialGate(s.config)
 	defer gate.Close()
 	if gate.Client == nil {

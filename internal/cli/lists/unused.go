@@ -57,7 +57,7 @@ Days are in UTC. Exit codes: 0 success; 2 not known, or an error.`,
 				return err
 			}
 		}
-		u := &unused{json: f.json, out: bufio.NewWriter(term.Escape(s.cmd.OutOrStdout())), stderr: s.stderr}
+		u := &unusedRun{json: f.json, out: bufio.NewWriter(term.Escape(s.cmd.OutOrStdout())), stderr: s.stderr}
 		err = u.run(s, s.config, args, day)
 		return errors.Join(err, u.out.Flush())
 	})
@@ -86,8 +86,8 @@ func parseSince(s string, now time.Time) (time.Time, error) {
 	return day, nil
 }
 
-// unused is one run of unused.
-type unused struct {
+// unusedRun is one run of unused.
+type unusedRun struct {
 	json   bool
 	out    *bufio.Writer
 	stderr io.Writer
@@ -96,7 +96,7 @@ type unused struct {
 // unusedSource returns the unused entries of a list, from the gate or from disk.
 type unusedSource func(ctx context.Context, list string, since time.Time, begin func(admin.UnusedHeader) error, each func(admin.UnusedEntry) error) (admin.UnusedEnd, error)
 
-func (u *unused) run(ctx context.Context, c *config.Config, names []string, since time.Time) error {
+func (u *unusedRun) run(ctx context.Context, c *config.Config, names []string, since time.Time) error {
 	ask, from, end, err := unusedFrom(ctx, c, u.stderr)
 	if err != nil {
 		return err
@@ -156,7 +156,7 @@ type unusedLine struct {
 }
 
 // list prints the entries of one list.
-func (u *unused) list(ctx context.Context, ask unusedSource, from, name string, since time.Time) error {
+func (u *unusedRun) list(ctx context.Context, ask unusedSource, from, name string, since time.Time) error {
 	var waiting []admin.UnusedEntry
 	sorted := true
 	flush := func() error {
@@ -205,7 +205,7 @@ func (u *unused) list(ctx context.Context, ask unusedSource, from, name string, 
 	return nil
 }
 
-func (u *unused) print(list string, e admin.UnusedEntry) error {
+func (u *unusedRun) print(list string, e admin.UnusedEntry) error {
 	if u.json {
 		j := json.NewEncoder(u.out)
 		j.SetEscapeHTML(false)

@@ -206,22 +206,22 @@ func newOffsets(t testing.TB, side string, kind faultKind) *offsets {
 }
 
 // newGate returns a gate with that timeout for its clients; 0 stands for minutes.
-func (o *offsets) newGate(patience time.Duration) *inProcessGate {
+func (o *offsets) newGate(timeout time.Duration) *inProcessGate {
 	hop := nexthop.SMTPConfig{Addr: o.sink.Addr(), Reuse: true}
-	return newInProcessGate(o.t, hop, smtpfilter.Settings{CommandTimeout: patience, DataTimeout: patience, WriteTimeout: patience})
+	return newInProcessGate(o.t, hop, smtpfilter.Settings{CommandTimeout: timeout, DataTimeout: timeout, WriteTimeout: timeout})
 }
 
 // gateOf returns the gate with that timeout, which all clients share.
-func (o *offsets) gateOf(patience time.Duration) *inProcessGate {
-	if patience == 0 {
+func (o *offsets) gateOf(timeout time.Duration) *inProcessGate {
+	if timeout == 0 {
 		return o.patient
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.shared[patience] == nil {
-		o.shared[patience] = o.newGate(patience)
+	if o.shared[timeout] == nil {
+		o.shared[timeout] = o.newGate(timeout)
 	}
-	return o.shared[patience]
+	return o.shared[timeout]
 }
 
 // run plays a session for each byte of a direction, or for one in five with -short.
@@ -250,14 +250,14 @@ func (o *offsets) run(d direction) {
 // the fault, or the sessions after it: then play doubles the timeout and plays the case
 // again. So the speed of the machine decides how long the test takes, not what it finds.
 func (o *offsets) play(c offsetCase) int {
-	var patience time.Duration
+	var timeout time.Duration
 	if c.kind == faultStall && c.at >= 0 {
-		patience = stallTimeout
+		timeout = stallTimeout
 	}
 	for {
-		m, happened, passed := o.once(c, patience)
-		if patience > 0 && patience < harness.ReplyTimeout/4 && (!happened || !m.accepted) {
-			patience *= 2
+		m, happened, passed := o.once(c, timeout)
+		if timeout > 0 && timeout < harness.ReplyTimeout/4 && (!happened || !m.accepted) {
+			timeout *= 2
 			continue
 		}
 		if o.kind == faultSplit && len(m.replies) > 1 || !m.accepted {
@@ -274,7 +274,7 @@ func (o *offsets) play(c offsetCase) int {
 }
 
 // once sends one message, first with the fault and then without.
-func (o *offsets) once(c offsetCase, patience time.Duration) (m *tracked, happened bool, passed int) {
+func (o *offsets) once(c offsetCase, timeout time.Duration) (m *tracked, happened bool, passed int) {
 	o.mu.Lock()
 	m = &tracked{id: fmt.Sprintf("%d of %s", len(o.messages), c)}
 	o.messages = append(o.messages, m)
@@ -283,11 +283,11 @@ func (o *offsets) once(c offsetCase, patience time.Duration) (m *tracked, happen
 	var p *faultProxy
 	var first, later string
 	if o.side == "client" {
-		p = newFaultProxy(o.t, o.gateOf(patience).addr, &c.fault)
+		p = newFaultProxy(o.t, o.gateOf(timeout).addr, &c.fault)
 		first, later = p.addr(), o.patient.addr
 	} else {
 		p = newFaultProxy(o.t, o.sink.Addr(), &c.fault)
-		hop := nexthop.SMTPConfig{Addr: p.addr(), Reuse: c.at%2 == 0, Timeouts: shortTimeouts(patience)}
+		hop := nexthop.SMTPConfig{Addr: p.addr(), Reuse: c.at%2 == 0, Timeouts: shortTimeouts(timeout)}
 		g := newInProcessGate(o.t, hop, smtpfilter.Settings{})
 		defer g.stop(o.t)
 		first, later = g.addr, g.addr
