@@ -34,17 +34,24 @@ func fill(t *testing.T, c net.Conn, text string) {
 // shutDown stops a gate at once. Cuts says that it cuts off mail.
 func shutDown(t *testing.T, g *gate, cuts bool) {
 	t.Helper()
+	if err := shutDownNow(t, g); (err != nil) != cuts || cuts && !errors.Is(err, context.Canceled) {
+		t.Errorf("Shutdown returned %v; it cuts off mail: %v", err, cuts)
+	}
+}
+
+// shutDownNow shuts the gate down without patience, and returns what Shutdown returns.
+func shutDownNow(t *testing.T, g *gate) error {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	done := make(chan error, 1)
 	go func() { done <- g.server.Shutdown(ctx) }()
 	select {
 	case err := <-done:
-		if (err != nil) != cuts || cuts && !errors.Is(err, context.Canceled) {
-			t.Errorf("Shutdown returned %v; it cuts off mail: %v", err, cuts)
-		}
+		return err
 	case <-time.After(waitLimit):
 		t.Fatal("Shutdown does not end")
+		return nil
 	}
 }
 
