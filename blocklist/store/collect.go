@@ -15,6 +15,7 @@ import (
 	"spamgate/blocklist"
 	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/segment"
+	"spamgate/internal/atomicfile"
 )
 
 // parallelFrom is the size from which on a file is read by several workers.
@@ -97,9 +98,9 @@ func (c *collector) explain(err error) error {
 	case errors.As(err, &build):
 		return err
 	case errors.Is(err, listfile.ErrTooBig):
-		err = fmt.Errorf("%w: %w", ErrTooBig, withoutPath(err))
+		err = fmt.Errorf("%w: %w", ErrTooBig, atomicfile.WithoutPath(err))
 	default:
-		err = withoutPath(err)
+		err = atomicfile.WithoutPath(err)
 	}
 	return &fs.PathError{Op: "read", Path: c.path, Err: err}
 }
@@ -215,13 +216,4 @@ func firstOfEach(problems []blocklist.FileProblem) []blocklist.FileProblem {
 		first = keepProblem(first, p)
 	}
 	return first
-}
-
-// withoutPath returns the error without the path that packages os and fs add.
-func withoutPath(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		return p.Err
-	}
-	return err
 }

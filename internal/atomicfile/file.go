@@ -7,6 +7,7 @@ package atomicfile
 
 import (
 	"crypto/rand"
+	"errors"
 	"io/fs"
 	"os"
 	"path"
@@ -114,4 +115,13 @@ func (f *File) Discard() {
 	if f.name != "" {
 		_ = f.at.remove(f.name)
 	}
+}
+
+// WithoutPath returns the error without the path that packages os and fs add.
+func WithoutPath(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
 }

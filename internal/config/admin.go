@@ -7,9 +7,9 @@ import (
 	"strconv"
 )
 
-// maxSocketPath is the longest path of a unix socket on Linux (unix(7)). That of
+// MaxSocketPath is the longest path of a unix socket on Linux (unix(7)). That of
 // a relative one is known only when it is opened.
-const maxSocketPath = 107
+const MaxSocketPath = 107
 
 var (
 	socketMode = regexp.MustCompile(`^0?[0-7]{3}$`)
@@ -25,8 +25,8 @@ func (s State) DefaultSocket() string { return filepath.Join(s.Dir, "admin.sock"
 // admin checks [admin].
 func (d *document) admin() {
 	a := &d.cfg.Admin
-	if filepath.IsAbs(a.Socket) && len(a.Socket) > maxSocketPath {
-		d.fail("admin.socket", fmt.Sprintf("has %d bytes; the path of a socket may have %d", len(a.Socket), maxSocketPath), "write a shorter path")
+	if filepath.IsAbs(a.Socket) && len(a.Socket) > MaxSocketPath {
+		d.fail("admin.socket", fmt.Sprintf("has %d bytes; the path of a socket may have %d", len(a.Socket), MaxSocketPath), "write a shorter path")
 	}
 	if a.Socket == "" && a.SocketGroup != "" {
 		d.fail("admin.socket_group", "has no effect without a socket", "write a path in socket, or remove the line")

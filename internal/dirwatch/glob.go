@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"spamgate/internal/atomicfile"
 )
 
 // ErrNoMatch is wrapped by the error for a glob that matches no file.
@@ -165,16 +167,7 @@ func (s *step) fail(err error) error {
 	if s.globbed && nowhere {
 		return nil
 	}
-	return &fs.PathError{Op: "open", Path: s.shown, Err: withoutPath(err)}
-}
-
-// withoutPath returns the error without the path that packages os and fs add.
-func withoutPath(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		return p.Err
-	}
-	return err
+	return &fs.PathError{Op: "open", Path: s.shown, Err: atomicfile.WithoutPath(err)}
 }
 
 // joinName joins without the cleaning of filepath.Join, which would take "link/.." to be

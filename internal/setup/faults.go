@@ -18,9 +18,6 @@ import (
 	"spamgate/smtpfilter/nexthop"
 )
 
-// maxSocketPath is the longest path of a unix socket on Linux (unix(7)).
-const maxSocketPath = 107
-
 // Faults collects what is wrong with the files, addresses and names in a configuration.
 type faults struct {
 	config   *config.Config
@@ -154,8 +151,8 @@ func (f *faults) nextHops() {
 		if dir, ok := strings.CutPrefix(addr, "maildir:"); ok {
 			f.directory(key, dir)
 		} else if path, ok := strings.CutPrefix(addr, "lmtp+unix:"); ok {
-			if n := len(path); n > maxSocketPath {
-				f.fail(key, fmt.Sprintf("the path has %d bytes, and a socket's at most %d", n, maxSocketPath), "write a shorter path")
+			if n := len(path); n > config.MaxSocketPath {
+				f.fail(key, fmt.Sprintf("the path has %d bytes, and a socket's at most %d", n, config.MaxSocketPath), "write a shorter path")
 			} else if info, err := os.Stat(path); err == nil && info.Mode().Type() != fs.ModeSocket {
 				f.fail(key, path+" is not a socket", "write the path of the LMTP server's socket")
 			}
@@ -172,7 +169,7 @@ func (f *faults) nextHops() {
 func (f *faults) MissingSockets() {
 	for i, addr := range f.config.NextHop.Addr {
 		path, ok := strings.CutPrefix(addr, "lmtp+unix:")
-		if _, err := os.Stat(path); ok && errors.Is(err, fs.ErrNotExist) && len(path) <= maxSocketPath {
+		if _, err := os.Stat(path); ok && errors.Is(err, fs.ErrNotExist) && len(path) <= config.MaxSocketPath {
 			f.warn(f.config.HopKey(i), path+" does not exist now: no mail passes here until it does", "start the LMTP server, or write the path of its socket")
 		}
 	}
@@ -240,7 +237,7 @@ func (f *faults) admin() {
 	case !own && dirErr == nil && !dir.IsDir():
 		f.fail(key, fmt.Sprintf("%s is not a directory", filepath.Dir(a.Socket)), "write another path")
 	}
-	if n := len(filepath.Base(a.Socket)); n > maxSocketPath-len("/proc/self/fd/1000000/") {
+	if n := len(filepath.Base(a.Socket)); n > config.MaxSocketPath-len("/proc/self/fd/1000000/") {
 		f.fail(key, fmt.Sprintf("the name of the socket has %d bytes, too many for one", n), "write a shorter name")
 	}
 	if _, err := strconv.ParseUint(a.SocketGroup, 10, 31); a.SocketGroup == "" || err == nil {
