@@ -139,7 +139,7 @@ func FuzzAvalanche(f *testing.F) {
 			return
 		}
 		for _, s := range subjects {
-			r, _ := avalanche(context.Background(), s, [][]byte{key})
+			r, _ := avalanche(context.Background(), s, newFlipKeys([][]byte{key}))
 			never := 0
 			for in := range 8 * len(key) {
 				other := append([]byte(nil), key...)

@@ -63,7 +63,7 @@ func TestMeasuresStop(t *testing.T) {
 		if _, done := s.sums(ctx, c.Keys); done {
 			t.Errorf("%s hashed on", s.Name)
 		}
-		if _, done := avalanche(ctx, s, c.Keys); done {
+		if _, done := avalanche(ctx, s, newFlipKeys(c.Keys)); done {
 			t.Errorf("%s flipped on", s.Name)
 		}
 	}

@@ -167,7 +167,8 @@ type Uniformity struct {
 }
 
 // Avalanche is how often each output bit flips when an input bit does: 1/2 for a
-// good hash.
+// good hash. It also tells whether two output bits flip independently of each other,
+// the bit independence criterion (BIC).
 type Avalanche struct {
 	Corpus string `json:"corpus"`
 	Subject
@@ -176,8 +177,22 @@ type Avalanche struct {
 	Flips     [][]float64 `json:"flips"`     // [input bit][output bit], in thousandths; input bit 8·byte+bit, lowest first, bytes from the beginning of the key
 	MeanBias  float64     `json:"mean_bias"` // mean of |2p-1| over all cells
 	WorstBias float64     `json:"worst_bias"`
-	Noise     float64     `json:"noise"` // mean bias by chance with so many keys: √(2/(π·keys))
-	Never     float64     `json:"never"` // part of the cells that never flip
+	WorstIn   int         `json:"worst_in"`  // the input bit of the worst cell
+	WorstOut  int         `json:"worst_out"` // its output bit
+	WorstP    float64     `json:"worst_p"`   // chance of so bad a cell among all cells (Bonferroni) of all rows of the run (Holm)
+	Noise     float64     `json:"noise"`     // mean bias by chance with so many keys: √(2/(π·keys))
+	Never     float64     `json:"never"`     // part of the cells that never flip
+
+	// BICMean and BICWorst are the mean and the largest |correlation| of two output
+	// bits' flips when an input bit flips, over all input bits and pairs that can be
+	// tested: 0 is ideal, 1 is one bit twice. Chance gives a mean of Noise.
+	BICMean   float64 `json:"bic_mean"`
+	BICWorst  float64 `json:"bic_worst"`
+	BICIn     int     `json:"bic_in"`    // the input bit of the worst
+	BICOut1   int     `json:"bic_out_1"` // its two output bits
+	BICOut2   int     `json:"bic_out_2"`
+	BICP      float64 `json:"bic_p"`      // chance of so bad a pair, corrected like WorstP
+	BICTested float64 `json:"bic_tested"` // part of the input bits and pairs that can be tested; bits that hardly ever or nearly always flip have no correlation
 }
 
 // Agreement tells for each two functions of a family how often both give the same

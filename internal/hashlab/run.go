@@ -64,6 +64,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	correctUniformity(l.report.Uniformity)
+	correctAvalanche(l.report.Avalanche)
 	return l.report, nil
 }
 

@@ -14,12 +14,14 @@ import (
 
 	"spamgate/internal/chart"
 	"spamgate/internal/hashlab"
+	"spamgate/internal/hashlab/format"
 	"spamgate/internal/text"
 )
 
 func avalancheSection(r *hashlab.Report) section {
 	s := section{ID: "avalanche", Title: "Avalanche", About: "How often each bit of a hash's value flips when one bit of the key does. " +
-		"With a good hash that is half of the time for each pair of bits, so that its picture is without colour. Bias is |2p - 1| for a probability p: 0 is the ideal."}
+		"With a good hash that is half of the time for each pair of bits, so that its picture is without colour. Bias is |2p - 1| for a probability p: 0 is the ideal. " +
+		"The worst bit is the largest bias of a single pair of bits. BIC, the bit independence criterion, is the correlation of two bits of the value when a bit of the key flips. Each p is of the worst among all pairs, hashes and corpora."}
 	// The pictures are of the first corpus: the bits that a hash ignores are the
 	// same everywhere, and seven times as many pictures would show little more.
 	for _, a := range r.Avalanche {
@@ -27,8 +29,9 @@ func avalancheSection(r *hashlab.Report) section {
 			s.add(flipsPicture(a))
 		}
 	}
-	s.Tables = append(s.Tables, table(numbers+", over all corpora", []string{"hash", "corpus", "keys", "key bytes", "mean bias", "of chance alone", "worst bias", "pairs that never flip"}, r.Avalanche, func(a hashlab.Avalanche) []string {
-		return []string{a.Name, a.Corpus, text.Number(a.Keys), fmt.Sprint(a.KeyBytes), fmt.Sprintf("%.4f", a.MeanBias), fmt.Sprintf("%.4f", a.Noise), fmt.Sprintf("%.4f", a.WorstBias), fmt.Sprintf("%.1f%%", 100*a.Never)}
+	s.Tables = append(s.Tables, table(numbers+", over all corpora", []string{"hash", "corpus", "keys", "key bytes", "mean bias", "of chance alone", "worst bit", "its p", "pairs that never flip", "BIC, mean", "BIC, worst", "its p"}, r.Avalanche, func(a hashlab.Avalanche) []string {
+		return []string{a.Name, a.Corpus, text.Number(a.Keys), fmt.Sprint(a.KeyBytes), fmt.Sprintf("%.4f", a.MeanBias), fmt.Sprintf("%.4f", a.Noise), fmt.Sprintf("%.4f", a.WorstBias), format.P(a.WorstP), fmt.Sprintf("%.1f%%", 100*a.Never),
+			fmt.Sprintf("%.4f", a.BICMean), fmt.Sprintf("%.4f", a.BICWorst), format.P(a.BICP)}
 	}))
 	return s
 }

@@ -128,7 +128,10 @@ func (c csvWriter) hashes(r *hashlab.Report) {
 	}
 	for _, f := range r.Avalanche {
 		c.write(csvRow{section: "avalanche", corpus: f.Corpus, Subject: f.Subject, n: f.Keys},
-			metric{"key_bytes", f.KeyBytes}, metric{"mean_bias", f.MeanBias}, metric{"worst_bias", f.WorstBias}, metric{"noise", f.Noise}, metric{"never", f.Never})
+			metric{"key_bytes", f.KeyBytes}, metric{"mean_bias", f.MeanBias}, metric{"noise", f.Noise}, metric{"never", f.Never},
+			metric{"worst_bias", f.WorstBias}, metric{"worst_in", f.WorstIn}, metric{"worst_out", f.WorstOut}, metric{"worst_p", f.WorstP},
+			metric{"bic_mean", f.BICMean}, metric{"bic_worst", f.BICWorst}, metric{"bic_in", f.BICIn}, metric{"bic_out_1", f.BICOut1}, metric{"bic_out_2", f.BICOut2},
+			metric{"bic_p", f.BICP}, metric{"bic_tested", f.BICTested})
 	}
 }
 

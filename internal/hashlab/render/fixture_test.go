@@ -123,7 +123,14 @@ func fixtureHashes(r *hashlab.Report, corpus hashlab.CorpusInfo, random *rand.Ra
 			bias = 0.6
 			flips.Never = 0.25
 		}
-		flips.MeanBias, flips.WorstBias = bias, min(1, 3*bias)
+		flips.MeanBias, flips.WorstBias, flips.WorstIn, flips.WorstOut, flips.WorstP = bias, min(1, 3*bias), 5, 31, 0.4
+		flips.BICMean, flips.BICWorst, flips.BICIn, flips.BICOut1, flips.BICOut2, flips.BICP, flips.BICTested = bias, min(1, 4*bias), 9, 3, 7, 0.3, 1
+		if s.Kind == hashlab.KindHash {
+			flips.WorstP, flips.BICP, flips.BICTested = 0, 0, 0.75
+		}
+		if s.Name == "BP" {
+			flips.BICMean, flips.BICWorst, flips.BICP, flips.BICTested = 0, 0, 1, 0
+		}
 		for i := range flips.Flips {
 			for range 32 {
 				flips.Flips[i] = append(flips.Flips[i], math.Round(1000*(0.5+bias*(random.Float64()-0.5)))/1000)

@@ -233,7 +233,7 @@ func TestCSV(t *testing.T) {
 	}
 	for section, want := range map[string]int{
 		"manifest": 10 + 6*len(r.Manifest.Corpora), "summary": len(r.Summary), "fpr": 10 * len(r.FPR), "messages": 6 * len(r.Messages), "pass_rates": 5 * len(r.PassRates),
-		"collisions": 4 * len(r.Collisions), "uniformity": 7 * len(r.Uniformity), "avalanche": 5 * len(r.Avalanche), "agreement": 2*len(r.Agreement) + 2*pairs, "speed": 4 * len(r.Speed),
+		"collisions": 4 * len(r.Collisions), "uniformity": 7 * len(r.Uniformity), "avalanche": 15 * len(r.Avalanche), "agreement": 2*len(r.Agreement) + 2*pairs, "speed": 4 * len(r.Speed),
 	} {
 		if count[section] != want {
 			t.Errorf("%s has %d lines, want %d", section, count[section], want)

@@ -73,11 +73,7 @@ func (t *textWriter) uniformity() {
 			if u.Part != part {
 				continue
 			}
-			star := " "
-			if u.PHolm < summary.Significant {
-				star = "*"
-			}
-			cells = append(cells, cell{subjectText(u.Subject), u.Corpus, fmt.Sprintf("%.3f", u.ExcessEffect) + star})
+			cells = append(cells, cell{subjectText(u.Subject), u.Corpus, fmt.Sprintf("%.3f", u.ExcessEffect) + star(u.PHolm < summary.Significant)})
 		}
 		t.grid(fmt.Sprintf("The %sest bits, by corpus:", part), "hash", cells)
 	}
@@ -93,6 +89,32 @@ func (t *textWriter) avalanche() {
 		cells = append(cells, cell{subjectText(a.Subject), a.Corpus, fmt.Sprintf("%.2f %3.0f%%", a.MeanBias, 100*a.Never)})
 	}
 	t.grid("Mean bias and pairs that never flip, by corpus:", "hash", cells)
+	t.worstBits()
+}
+
+// worstBits writes the worst bit and the worst pair of bits of each hash.
+func (t *textWriter) worstBits() {
+	rows := newTable("hash", "mean bias", "worst bit", "?bits", "BIC, mean", "BIC, worst", "?bits ", "?tested")
+	for _, w := range summary.WorstBits(t.report) {
+		bias, bic := w.Bias, w.BIC
+		pair, places := "-", "-"
+		if bic.BICTested > 0 {
+			pair = fmt.Sprintf("%.2f", bic.BICWorst) + star(w.BICFails)
+			places = fmt.Sprintf("%d to %d, %d", bic.BICIn, bic.BICOut1, bic.BICOut2)
+		}
+		rows.Add(subjectText(bias.Subject), fmt.Sprintf("%.3f", w.MeanBias), fmt.Sprintf("%.2f", bias.WorstBias)+star(w.BiasFails), fmt.Sprintf("%d to %d", bias.WorstIn, bias.WorstOut),
+			fmt.Sprintf("%.3f", w.MeanBIC), pair, places, fmt.Sprintf("%.0f%%", 100*bic.BICTested))
+	}
+	t.table(fmt.Sprintf("The worst of all corpora. Worst bit: the largest bias of one bit of the key and one of the value. BIC, the bit independence criterion: the correlation of two bits of the value when a bit of the key flips; "+
+		"0 is ideal, 1 is one bit twice. Tested is the part of these that flip often enough and seldom enough to have a correlation. A star marks p < %g after Holm's correction for all hashes and corpora.", summary.Significant), rows)
+}
+
+// star marks what chance does not explain.
+func star(significant bool) string {
+	if significant {
+		return "*"
+	}
+	return " "
 }
 
 // agreement writes a table of the related pairs of functions, and the range of

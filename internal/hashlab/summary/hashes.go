@@ -82,3 +82,59 @@ func (s *summary) avalanche() {
 		s.say("avalanche", true, "Each bit of a key flips each bit of the value about half of the time, as it should (mean bias below %g beyond chance), with %s only; not with %s.", smallBias, Join(good), Join(bad))
 	}
 }
+
+// WorstBit is the worst of all corpora for one hash.
+type WorstBit struct {
+	MeanBias, MeanBIC float64
+	Bias, BIC         hashlab.Avalanche // the rows with the worst bit and the worst pair
+	BiasFails         bool              // over some corpus chance does not explain the worst bit
+	BICFails          bool              // or the worst pair
+}
+
+// WorstBits returns the worst of each hash, in the order of the report.
+func WorstBits(r *hashlab.Report) []WorstBit {
+	var all []WorstBit
+	for _, rows := range hashlab.Groups(r.Avalanche, func(a hashlab.Avalanche) string { return a.Name }) {
+		w := WorstBit{Bias: rows[0], BIC: rows[0]}
+		for _, a := range rows {
+			w.MeanBias, w.MeanBIC = max(w.MeanBias, a.MeanBias), max(w.MeanBIC, a.BICMean)
+			w.BiasFails, w.BICFails = w.BiasFails || a.WorstP < Significant, w.BICFails || a.BICP < Significant
+			if a.WorstBias > w.Bias.WorstBias {
+				w.Bias = a
+			}
+			if a.BICWorst > w.BIC.BICWorst {
+				w.BIC = a
+			}
+		}
+		all = append(all, w)
+	}
+	return all
+}
+
+// worstBits says of which hashes chance explains even the worst bit and the worst
+// pair of bits.
+func (s *summary) worstBits() {
+	var good, dependent, bad []string
+	for _, w := range WorstBits(s.report) {
+		switch {
+		case w.BiasFails:
+			bad = append(bad, fmt.Sprintf("%s (%.2f)", w.Bias.Name, w.Bias.WorstBias))
+		case w.BICFails:
+			dependent = append(dependent, fmt.Sprintf("%s (%.2f, bits %d and %d)", w.BIC.Name, w.BIC.BICWorst, w.BIC.BICOut1, w.BIC.BICOut2))
+		default:
+			good = append(good, w.Bias.Name)
+		}
+	}
+	var parts []string
+	add := func(what string, names []string) {
+		if len(names) > 0 {
+			parts = append(parts, what+Join(names))
+		}
+	}
+	add("Chance explains the worst bit and the worst pair of bits of ", good)
+	add("Each bit flips as it should, but two bits of the value flip together (bit independence criterion, the correlation in brackets) with ", dependent)
+	add("Some bit of the key flips some bit of the value too often or too seldom (the bias in brackets, 1 is always or never) with ", bad)
+	if len(parts) > 0 {
+		s.say("worst-bit", len(dependent)+len(bad) > 0, "%s (p < %g after Holm).", strings.Join(parts, ". "), Significant)
+	}
+}

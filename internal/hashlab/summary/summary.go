@@ -65,6 +65,7 @@ const (
 //	messages           rates per message against those per key
 //	uniformity         which hashes spread keys unevenly
 //	avalanche          which hashes' bits depend on too little
+//	worst-bit          of which hashes chance explains the worst bit and pair of bits (BIC)
 //	speed              fastest and slowest family
 func Of(r *hashlab.Report) []hashlab.Finding {
 	s := summary{report: r}
@@ -81,6 +82,7 @@ func Of(r *hashlab.Report) []hashlab.Finding {
 	s.messages()
 	s.uniformity()
 	s.avalanche()
+	s.worstBits()
 	s.speed()
 	return s.findings
 }

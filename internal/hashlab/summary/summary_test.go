@@ -180,6 +180,15 @@ func TestSummaryFollowsNumbers(t *testing.T) {
 				r.Avalanche[i].MeanBias = 0.13
 			}
 		}},
+		{"worst-bit", "worst pair of bits of ideal and xxh3. Some bit of the key flips some bit of the value too often or too seldom (the bias in brackets, 1 is always or never) with PJW (1.00) and BP (1.00)",
+			"of ideal. Each bit flips as it should, but two bits of the value flip together (bit independence criterion, the correlation in brackets) with xxh3 (0.08, bits 3 and 7). Some bit", true, func(r *hashlab.Report) {
+				r.Avalanche[3].BICP = 0.01
+			}},
+		{"worst-bit", "too seldom", "of PJW, BP, ideal and xxh3 (p < 0.05 after Holm)", false, func(r *hashlab.Report) {
+			for i := range r.Avalanche {
+				r.Avalanche[i].WorstP, r.Avalanche[i].BICP = 0.06, 0.06
+			}
+		}},
 		{"speed", "Fastest is classic: 23.1 ns", "Fastest is weighted (k = 11): 1.00 ns for its 11 indices of a key of 33 bytes; slowest classic", true, func(r *hashlab.Report) { r.Speed[3].NsMedian = 1 }},
 		{"speed", "Fastest", "", false, func(r *hashlab.Report) { r.Speed = r.Speed[:2] }},
 	} {
