@@ -19,6 +19,7 @@ func agreementSection(r *hashlab.Report) section {
 	if i := slices.IndexFunc(r.FPR, func(f hashlab.FPRRow) bool { return f.Kind == hashlab.KindControl }); i >= 0 {
 		control = r.FPR[i].Name
 	}
+	add := s.multiples("Full blue, 1.00: one function under two names, as each is to itself. Without colour, 0.00: independent. Orange: one answers yes when the other answers no.")
 	for _, rows := range hashlab.Groups(r.Agreement, func(a hashlab.Agreement) string { return a.Family }) {
 		family := rows[0].Family
 		e := newExtremes(rows)
@@ -29,7 +30,7 @@ func agreementSection(r *hashlab.Report) section {
 			t.Rows = append(t.Rows, []string{family, e.names[i] + " and " + e.names[j], fmt.Sprintf("%.4f", x.Kappa[i][j]), x.Corpus, fmt.Sprintf("%.4g%%", 100*x.Same[i][j]), text.Number(x.Keys)})
 		}
 		if related || family == control { // the ideal one is there for comparison
-			s.add(e.picture(family))
+			add(e.picture(family))
 		}
 	}
 	s.Tables = append(s.Tables, t)
@@ -72,5 +73,5 @@ func (e extremes) picture(family string) (Picture, error) {
 			m.cells[i][j] = a.Kappa[i][j]
 		}
 	}
-	return m.picture("agreement-"+family, "Full blue, 1.00: one function under two names, as each is to itself. Without colour, 0.00: independent. Orange: one answers yes when the other answers no.")
+	return m.picture("agreement-"+family, "")
 }

@@ -22,11 +22,12 @@ func avalancheSection(r *hashlab.Report) section {
 	s := section{ID: "avalanche", Title: "Avalanche", About: "How often each bit of a hash's value flips when one bit of the key does. " +
 		"With a good hash that is half of the time for each pair of bits, so that its picture is without colour. Bias is |2p - 1| for a probability p: 0 is the ideal. " +
 		"The worst bit is the largest bias of a single pair of bits. BIC, the bit independence criterion, is the correlation of two bits of the value when a bit of the key flips. Each p is of the worst among all pairs, hashes and corpora."}
+	add := s.multiples("Over the first corpus. Each cell is a bit of the key, across (8 a byte, lowest first), and a bit of the value, down from the highest. Without colour it flips half of the time, blue never, orange always.")
 	// The pictures are of the first corpus: the bits that a hash ignores are the
 	// same everywhere, and seven times as many pictures would show little more.
 	for _, a := range r.Avalanche {
 		if a.Corpus == r.Avalanche[0].Corpus && len(a.Flips) > 0 && len(a.Flips[0]) > 0 {
-			s.add(flipsPicture(a))
+			add(flipsPicture(a))
 		}
 	}
 	s.Tables = append(s.Tables, table(numbers+", over all corpora", []string{"hash", "corpus", "keys", "key bytes", "mean bias", "of chance alone", "worst bit", "its p", "pairs that never flip", "BIC, mean", "BIC, worst", "its p"}, r.Avalanche, func(a hashlab.Avalanche) []string {
@@ -116,13 +117,12 @@ func (f flips) Plot(c draw.Canvas, p *plot.Plot) {
 
 // flipsPicture draws an avalanche matrix.
 func flipsPicture(a hashlab.Avalanche) (Picture, error) {
-	p := chart.New(a.Name, "bit of the key (8 a byte, lowest first)", "bit of the value")
+	p := chart.New(fmt.Sprintf("%s: mean bias %.3f", a.Name, a.MeanBias), "bit of the key", "bit of the value")
 	p.Add(flips(a.Flips))
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, float64(len(a.Flips)), 0, most*float64(len(a.Flips[0]))
 	p.Y.LineStyle.Width = 0 // it would continue beside the scale
 	p.X.Tick.Marker, p.Y.Tick.Marker = steps(len(a.Flips), 16), steps(len(a.Flips[0]), 8)
-	picture, err := drawPicture(p, 400, 260, "avalanche-"+a.Name,
-		fmt.Sprintf("%s over %s: without colour is a flip half of the time, blue never, orange always. Mean bias %.3f; %.1f%% of the pairs never flip.", a.Name, a.Corpus, a.MeanBias, 100*a.Never))
+	picture, err := drawPicture(p, 280, 190, "avalanche-"+a.Name, "")
 	// The backend calls its PNG a JPEG, and browsers would keep its aspect ratio and
 	// blur its cells.
 	picture.SVG = strings.ReplaceAll(picture.SVG, `xlink:href="data:image/jpg;`, `preserveAspectRatio="none" style="image-rendering:pixelated" xlink:href="data:image/png;`)

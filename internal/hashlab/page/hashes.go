@@ -17,15 +17,18 @@ func passSection(r *hashlab.Report) section {
 	s := section{ID: "pass-rates", Title: "What each function does", About: "The part of absent keys that each index function alone lets pass. An ideal function's is the fill ratio: its work is 100%. " +
 		"A function that lets every key pass does 0%: ln(pass rate) / ln(fill)."}
 	families := summary.Families(r)
+	add := s.multiples("Full blue, 100, does all of an ideal function's work; without colour, 0, does nothing.")
+	pictures := 0
 	for _, f := range families {
 		if slices.ContainsFunc(f.Rows, func(p hashlab.PassRow) bool {
 			w, ok := summary.Worth(p)
 			return ok && math.Abs(w-1) > 0.1
 		}) {
-			s.add(workPicture(f))
+			add(workPicture(f))
+			pictures++
 		}
 	}
-	if len(s.Pictures) < len(families) {
+	if pictures < len(families) {
 		s.About += " Families without a picture have functions that all do their work, within a tenth."
 	}
 	s.Tables = append(s.Tables, table(numbers, []string{"family", "corpus", "function", "hits", "trials", "pass rate [95%]", "fill", "work"}, r.PassRates, func(p hashlab.PassRow) []string {
@@ -47,7 +50,7 @@ func workPicture(f summary.Family) (Picture, error) {
 		return p.Hash, p.Corpus, math.NaN()
 	})
 	m.colour, m.text = byPart, func(x float64) string { return fmt.Sprintf("%.0f", 100*x) }
-	return m.picture("work-"+f.Label, f.Label+": full blue, 100, does all of an ideal function's work; without colour, 0, does nothing.")
+	return m.picture("work-"+f.Label, "")
 }
 
 func collisionsSection(r *hashlab.Report) section {
@@ -74,12 +77,13 @@ func collisionsSection(r *hashlab.Report) section {
 func uniformitySection(r *hashlab.Report) section {
 	s := section{ID: "uniformity", Title: "Uniformity", About: fmt.Sprintf("Chi-square tests of each hash's lowest and highest bits. The corrected p is Holm's, for all %d tests of the run: below 0.05 the spread is uneven, and the effect, Cohen's w, "+
 		"says how much (0.1 small, 0.3 medium, 0.5 large); the excess is the effect without what chance gives. Where the p of being so even is small, keys are spread more evenly than by chance.", len(r.Uniformity))}
+	add := s.multiples("The number is the excess, Cohen's w without what chance gives. 0, without colour, is even; 0.5 and more, strongly orange, is very uneven.")
 	for _, rows := range hashlab.Groups(r.Uniformity, func(u hashlab.Uniformity) string { return u.Part }) {
 		m := gather(fmt.Sprintf("Unevenness of the %sest bits", rows[0].Part), rows, func(u hashlab.Uniformity) (string, string, float64) {
 			return u.Name, u.Corpus, u.ExcessEffect
 		})
 		m.colour = func(x float64) color.NRGBA { return mix(white, orange, x) }
-		s.add(m.picture("uniformity-"+rows[0].Part, "The number is the excess, Cohen's w without what chance gives. 0, without colour, is even; 0.5 and more, strongly orange, is very uneven."))
+		add(m.picture("uniformity-"+rows[0].Part, ""))
 	}
 	s.Tables = append(s.Tables, table(numbers, []string{"hash", "corpus", "bits", "buckets", "keys", "chi-square", "df", "p", "p corrected", "p of being so even", "effect", "excess"}, r.Uniformity, func(u hashlab.Uniformity) []string {
 		return []string{u.Name, u.Corpus, u.Part, text.Number(u.Buckets), text.Number(u.Keys), fmt.Sprintf("%.1f", u.ChiSquare), text.Number(u.DF),

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
 	plottext "gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -32,8 +33,9 @@ type matrix struct {
 	title         string
 	rows, columns []string
 	cells         [][]float64
-	pale          [][]bool // cells without colour: their number may be chance
-	wide          bool     // the picture has the whole width of the page
+	notes         [][]string // smaller texts below the numbers; nil for none
+	pale          [][]bool   // cells without colour: their number may be chance
+	wide          bool       // the picture has the whole width of the page
 	colour        func(x float64) color.NRGBA
 	text          func(x float64) string
 }
@@ -59,6 +61,29 @@ func gather[T any](title string, rows []T, cell func(T) (name, corpus string, nu
 		m.cells[slices.Index(m.rows, name(r))][slices.Index(m.columns, corpus(r))] = number
 	}
 	return m
+}
+
+// noteSize and noteLine are the size of notes, and the height of their line, in
+// points.
+const (
+	noteSize = 8
+	noteLine = 11
+)
+
+// noteFont returns a smaller font of the same face.
+func noteFont(f font.Font) font.Font {
+	f.Size = noteSize
+	return f
+}
+
+// note adds a smaller text below the number of a cell.
+func (m *matrix) note(i, j int, text string) {
+	if m.notes == nil {
+		for range m.rows {
+			m.notes = append(m.notes, make([]string, len(m.columns)))
+		}
+	}
+	m.notes[i][j] = text
 }
 
 // mix returns the colour at the part t, 0 to 1, of the way from a to b.
@@ -122,7 +147,14 @@ func (m *matrix) Plot(c draw.Canvas, p *plot.Plot) {
 			left, right, low, high := x(float64(j)), x(float64(j+1)), y(top-1), y(top)
 			c.FillPolygon(fill, []vg.Point{{X: left, Y: low}, {X: right, Y: low}, {X: right, Y: high}, {X: left, Y: high}})
 			style.Color = readable(fill)
-			c.FillText(style, vg.Point{X: (left + right) / 2, Y: (low+high)/2 + lift(style)}, m.text(value))
+			middle := (low + high) / 2
+			if m.notes != nil {
+				note := style
+				note.Font = noteFont(style.Font)
+				c.FillText(note, vg.Point{X: (left + right) / 2, Y: middle - noteLine/2 + lift(note)}, m.notes[i][j])
+				middle += noteLine / 2
+			}
+			c.FillText(style, vg.Point{X: (left + right) / 2, Y: middle + lift(style)}, m.text(value))
 		}
 	}
 }
@@ -131,21 +163,26 @@ func (m *matrix) Plot(c draw.Canvas, p *plot.Plot) {
 func (m *matrix) picture(name, caption string) (Picture, error) {
 	p := chart.New(m.title, "", "")
 	p.Add(m)
-	font := p.X.Tick.Label
+	label := p.X.Tick.Label
+	small := label
+	small.Font = noteFont(label.Font)
 	var across, down plot.ConstantTicks
 	var longest, most, number vg.Length // widths of the columns' names, the rows' names, the numbers
 	for j, s := range m.columns {
 		s = short(s, 20)
-		longest = max(longest, font.Width(s))
+		longest = max(longest, label.Width(s))
 		across = append(across, plot.Tick{Value: float64(j) + 0.5, Label: s})
 	}
 	for i, s := range m.rows {
 		s = short(s, 30)
-		most = max(most, font.Width(s))
+		most = max(most, label.Width(s))
 		down = append(down, plot.Tick{Value: float64(len(m.rows)-i) - 0.5, Label: s})
-		for _, value := range m.cells[i] {
+		for j, value := range m.cells[i] {
 			if !math.IsNaN(value) {
-				number = max(number, font.Width(m.text(value)))
+				number = max(number, label.Width(m.text(value)))
+			}
+			if m.notes != nil {
+				number = max(number, small.Width(m.notes[i][j]))
 			}
 		}
 	}
@@ -153,7 +190,10 @@ func (m *matrix) picture(name, caption string) (Picture, error) {
 	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
 		axis.Tick.Length, axis.LineStyle.Width, axis.Padding = 0, 0, vg.Points(3)
 	}
-	const line = 20 // points
+	line := 20 // points
+	if m.notes != nil {
+		line += noteLine
+	}
 	// Few columns may be wide. Many are narrow, to be readable on a phone, too.
 	cell := max(number+6, min(42, 250/vg.Length(max(1, len(m.columns)))))
 	height := vg.Length(len(m.rows)*line + 50)
@@ -166,5 +206,8 @@ func (m *matrix) picture(name, caption string) (Picture, error) {
 	width := max(320, vg.Length(len(m.columns))*cell+most+24, p.Title.TextStyle.Width(m.title)+24)
 	picture, err := drawPicture(p, width, height, name, caption)
 	picture.Wide = m.wide
+	if m.notes != nil {
+		picture.smallest = noteSize
+	}
 	return picture, err
 }

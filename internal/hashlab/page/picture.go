@@ -2,6 +2,7 @@ package page
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"hash/crc32"
 	"html/template"
@@ -23,15 +24,18 @@ type Picture struct {
 	Wide    bool   // it has the whole width of the page
 	SVG     string // an <svg> element, which is also a complete file
 
-	width vg.Length
+	width    vg.Length
+	smallest vg.Length // the height of its smallest text; 0 means the ticks' 10 points
 }
 
 // phone is the width of a page on the narrowest phones, of 360 pixels.
 const phone = 328
 
-// Least returns the width in pixels below which the smallest text of the picture,
-// of 10 points, would be less than 8 pixels high.
-func (p Picture) Least() int { return int(math.Ceil(0.8 * p.width.Points())) }
+// Least returns the width in pixels below which the smallest text of the picture
+// would be less than 8 pixels high.
+func (p Picture) Least() int {
+	return int(math.Ceil(8 / cmp.Or(p.smallest.Points(), 10) * p.width.Points()))
+}
 
 // Broad reports whether the picture must be scrolled on a phone.
 func (p Picture) Broad() bool { return p.Least() > phone }

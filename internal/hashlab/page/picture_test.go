@@ -9,7 +9,6 @@ import (
 
 	"gonum.org/v1/plot/vg"
 
-	"spamgate/internal/chart"
 	"spamgate/internal/hashlab"
 )
 
@@ -128,22 +127,23 @@ func TestRateDots(t *testing.T) {
 		t.Errorf("the formula takes the picture down to 10^%d", low)
 	}
 	rows[3].Rate.High = 0 // nothing to draw
-	if p, err := ratePicture(rows[3:], line{rows[3].Subject, 4}); err != nil || p.SVG == "" {
+	if p, err := newRateDots(rows[3:], line{rows[3].Subject, 4}, []string{"b"}).picture(-6, 0); err != nil || p.SVG == "" {
 		t.Errorf("a picture of nothing: %v", err)
 	}
 }
 
-// TestRatePictureShowsAll wants a mark for each row, beside that of the legend.
+// TestRatePictureShowsAll wants a mark for each row.
 func TestRatePictureShowsAll(t *testing.T) {
 	r := fixture(t)
 	corpora := hashlab.Distinct(r.FPR, corpusOf)
 	for _, l := range lines(r.FPR) {
-		p, err := ratePicture(r.FPR, l)
+		d := newRateDots(r.FPR, l, corpora)
+		p, err := d.picture(d.decades())
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i, corpus := range corpora {
-			want := 1 // in the legend
+			want := 0
 			for _, f := range pointsOf(r.FPR, l, corpus) {
 				if bounded(f) {
 					want += 3 // an edge, and the arrow's two lines
@@ -160,35 +160,94 @@ func TestRatePictureShowsAll(t *testing.T) {
 	}
 }
 
-// TestLegendStandsApart wants the legend above all of the plot, also of one with
-// so many entries that it takes several lines.
-func TestLegendStandsApart(t *testing.T) {
+// TestLegendFits wants each entry of the legend inside its picture, also with so
+// many that it takes several lines, and in none of the pictures that it explains.
+func TestLegendFits(t *testing.T) {
 	r := fixture(t)
-	l := lines(r.FPR)[0]
 	for i := range 12 {
 		f := r.FPR[0]
 		f.Corpus = fmt.Sprint("a long name ", i)
 		r.FPR = append(r.FPR, f)
 	}
-	p, err := ratePicture(r.FPR, l)
+	corpora := hashlab.Distinct(r.FPR, corpusOf)
+	p, err := ratesLegend(corpora)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The backend has y grow upwards but in texts, where it is negative.
-	at := func(text string) (y float64) {
-		before, _, ok := strings.Cut(p.SVG, ">"+text+"<")
-		if _, err := fmt.Sscanf(before[strings.LastIndex(before, ` y="`)+1:], `y="%g"`, &y); !ok || err != nil {
-			t.Fatalf("%s: no text %q, %v", p.Name, text, err)
-		}
-		return -y
+	var width, height float64
+	_, box, _ := strings.Cut(p.SVG, `viewBox="`)
+	if _, err := fmt.Sscanf(box, "0 0 %g %g", &width, &height); err != nil {
+		t.Fatal(err)
 	}
-	corpora := hashlab.Distinct(r.FPR, corpusOf)
-	_, high := newRateDots(r.FPR, l, corpora).decades()
-	top := at(chart.Power(high))
+	lines := map[float64]int{}
 	for _, corpus := range corpora[2:] {
-		if y := at(corpus); y <= top {
-			t.Errorf("the legend has %s at %g, and the plot begins at %g", corpus, y, top)
+		before, _, ok := strings.Cut(p.SVG, ">"+short(corpus, 18)+"<")
+		var x, y float64
+		element := before[strings.LastIndex(before, "<text"):]
+		if _, err := fmt.Sscanf(element[strings.Index(element, ` x="`)+1:], `x="%g"`, &x); !ok || err != nil {
+			t.Fatalf("%q: %v in %s", corpus, err, element)
 		}
+		if _, err := fmt.Sscanf(element[strings.Index(element, ` y="`)+1:], `y="%g"`, &y); err != nil {
+			t.Fatal(err)
+		}
+		// The backend has y grow upwards but in texts, where it is negative.
+		if x < 0 || x > width-20 || -y < 0 || -y > height-10 {
+			t.Errorf("%q is at %g, %g in a picture of %g × %g", corpus, x, -y, width, height)
+		}
+		lines[y]++
+	}
+	if len(lines) < 3 {
+		t.Errorf("%d corpora in %d lines", len(corpora), len(lines))
+	}
+}
+
+// TestOverviewHasLimits wants the limits below each number of the heat map, and no
+// colour where they include 1.
+func TestOverviewHasLimits(t *testing.T) {
+	row := func(name string, low, value, high float64) hashlab.FPRRow {
+		return hashlab.FPRRow{Corpus: "a", Subject: hashlab.Subject{Name: name, Kind: hashlab.KindFamily}, M: 1 << 16, K: 4, N: 11356,
+			Hits: 500, Trials: 100000, Formula: 0.005, Rate: hashlab.Interval{Low: low, Value: value, High: high}}
+	}
+	s := ratesSection(&hashlab.Report{FPR: []hashlab.FPRRow{row("even", 0.0049, 0.0052, 0.0055), row("uneven", 0.01, 0.0105, 0.011)}})
+	if s.err != nil {
+		t.Fatal(s.err)
+	}
+	svg := s.Figures[0].Pictures[0].SVG
+	for _, want := range []string{">1.04<", ">0.98–1.10<", ">2.10<", ">2.00–2.20<"} {
+		if strings.Count(svg, want) != 1 {
+			t.Errorf("the heat map lacks %s", want)
+		}
+	}
+	colours := map[string]bool{}
+	for _, part := range strings.Split(svg, "fill:#")[1:] {
+		colours[part[:6]] = true
+	}
+	if len(colours) != 2 {
+		t.Errorf("colours %v, want white and that of the second family", colours)
+	}
+}
+
+// TestLead wants a row for each family that has enough false positives, a mark for
+// its typical and its worst rate, and the name of the worst corpus where a family
+// does not keep to the formula.
+func TestLead(t *testing.T) {
+	row := func(name, corpus string, times float64) hashlab.FPRRow {
+		return hashlab.FPRRow{Corpus: corpus, Subject: hashlab.Subject{Name: name, Kind: hashlab.KindFamily}, M: 1 << 16, K: 4, N: 11356,
+			Hits: uint64(5000 * times), Trials: 1000000, Formula: 0.005, EffectiveK: hashlab.Interval{Value: 4 / times},
+			Rate: hashlab.Interval{Low: 0.00495 * times, Value: 0.005 * times, High: 0.00505 * times}}
+	}
+	r := &hashlab.Report{FPR: []hashlab.FPRRow{row("good", "first", 1), row("good", "second", 1.004), row("bad", "first", 1.2), row("bad", "second", 3)}}
+	s, err := inShort(r)
+	if err != nil || len(s.Figures) != 1 {
+		t.Fatalf("%d pictures, %v", len(s.Figures), err)
+	}
+	svg := s.Figures[0].Pictures[0].SVG
+	good, bad := strings.Index(svg, ">good<"), strings.Index(svg, ">bad<")
+	if good < 0 || bad < 0 || strings.Count(svg, ">second<") != 1 || !strings.Contains(svg, ">over first<") {
+		t.Errorf("names are missing: %s", svg)
+	}
+	if s, err := inShort(new(hashlab.Report)); err != nil || len(s.Figures) != 0 {
+		t.Errorf("a report of nothing has a picture, %v", err)
 	}
 }
 
@@ -240,14 +299,14 @@ func TestSpeedPictureKnowsNoMost(t *testing.T) {
 		r.Speed[i].NsMost *= 100
 	}
 	second := speedSection(r)
-	if second.err != nil || !slices.Equal(first.Pictures, second.Pictures) {
+	if second.err != nil || !slices.Equal(first.Figures[0].Pictures, second.Figures[0].Pictures) {
 		t.Errorf("the slowest run changes the picture, %v", second.err)
 	}
 	for i := range r.Speed {
 		r.Speed[i].NsLeast /= 2
 	}
 	third := speedSection(r)
-	if third.err != nil || slices.Equal(first.Pictures, third.Pictures) {
+	if third.err != nil || slices.Equal(first.Figures[0].Pictures, third.Figures[0].Pictures) {
 		t.Errorf("the fastest run changes nothing, %v", third.err)
 	}
 }

@@ -18,13 +18,13 @@ import (
 // the corpora side by side: their rates are nearly equal, and on an axis of
 // numbers they would cover each other.
 type rateDots struct {
-	k      int
+	line
 	loads  []float64          // of the bands, rising
 	series [][]hashlab.FPRRow // of each corpus
 }
 
 func newRateDots(rows []hashlab.FPRRow, l line, corpora []string) rateDots {
-	d := rateDots{k: l.k}
+	d := rateDots{line: l}
 	for _, corpus := range corpora {
 		points := pointsOf(rows, l, corpus)
 		d.series = append(d.series, points)
@@ -122,31 +122,34 @@ func formulaLine() draw.LineStyle {
 	return draw.LineStyle{Color: grey, Width: vg.Points(1.2), Dashes: []vg.Length{4, 2}}
 }
 
-// ratePicture draws the rates of a family for each number of keys.
-func ratePicture(rows []hashlab.FPRRow, l line) (Picture, error) {
-	corpora := hashlab.Distinct(rows, corpusOf)
-	d := newRateDots(rows, l, corpora)
-	// The title says what the vertical axis shows: a label there would narrow the
-	// bands.
-	p := chart.New(fmt.Sprintf("False positive rate of %s, k = %d", short(l.Name, 26), l.k), "how full: keys in the filter, as part of its capacity", "")
+// ratesLegend draws the marks of the corpora, for all pictures of rates.
+func ratesLegend(corpora []string) (Picture, error) {
+	p := chart.New("False positive rate of each family", "", "")
+	p.HideAxes()
 	key := legend{entries: []entry{{"formula", func(c draw.Canvas, at vg.Point) {
 		c.StrokeLine2(formulaLine(), at.X-7, at.Y, at.X+7, at.Y)
 	}}}}
 	for i, corpus := range corpora {
 		key.entries = append(key.entries, entry{short(corpus, 18), mark(i).draw})
 	}
+	const width = 400
+	height := key.add(p, width)
+	picture, err := drawPicture(p, width, height+40, "fpr-legend", "")
+	picture.Wide = true
+	return picture, err
+}
+
+// picture draws the rates of a family for each number of keys, between two powers
+// of ten.
+func (d rateDots) picture(low, high int) (Picture, error) {
+	p := chart.New(short(d.line.String(), 34), "keys, as part of the capacity", "")
 	p.Add(d)
-	const width, height = 340, 250 // points
-	band := key.add(p, width-60)
 	var across plot.ConstantTicks
 	for i, x := range d.loads {
 		across = append(across, plot.Tick{Value: float64(i) + 0.5, Label: fmt.Sprintf("%.0f%%", 100*x)})
 	}
 	p.X.Tick.Marker, p.X.Tick.Length = across, 0
 	p.X.Min, p.X.Max = 0, float64(len(d.loads))
-	low, high := d.decades()
 	chart.LogScale(&p.Y, low, high)
-	return drawPicture(p, width, height+band, fmt.Sprintf("fpr-%s-%d", l.Name, l.k),
-		fmt.Sprintf("%s: the marks are measured rates, the bars their limits. Hollow marks with an arrow are upper bounds of rows without hits. "+
-			"The dashed line is the formula, unless it is below the picture: marks above it let more keys pass than promised. A filter at 100%% of its capacity has half of its bits set.", l))
+	return drawPicture(p, 260, 175, fmt.Sprintf("fpr-%s-%d", d.Name, d.k), "")
 }

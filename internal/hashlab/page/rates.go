@@ -76,14 +76,26 @@ func ratesSection(r *hashlab.Report) section {
 	if len(lines(r.FPR)) == 0 {
 		return s
 	}
-	ratios := overview("Measured rate, in times of the formula's", r.FPR, func(f hashlab.FPRRow) (float64, bool) {
-		return f.Rate.Value / f.Formula, f.Hits > 0 && f.Formula > 0
+	ratios := overview("Measured rate, in times of the formula's", r.FPR, func(f hashlab.FPRRow) (hashlab.Interval, bool) {
+		return ratio(f), f.Hits > 0 && f.Formula > 0
 	})
 	ratios.colour, ratios.wide = byFactor, true
-	s.add(ratios.picture("fpr-overview", "Each row is a family, each column a corpus; the number is how many times the formula's rate was measured, in the fullest filters. "+
-		"1.00, without colour, is what the textbook promises. Orange is worse, blue better."))
+	s.add(ratios.picture("fpr-overview", "Each row is a family, each column a corpus; the number is how many times the formula's rate was measured, in the fullest filters, with its 95% limits below. "+
+		"1.00 is what the textbook promises. Orange is worse, blue better; without colour the limits include 1, and the difference may be chance."))
+	add := s.multiples("Rates against how full the filter is: 100% of the capacity is when half of the bits are set. Marks are measured rates, their bars 95% limits. Hollow marks with an arrow are upper bounds of rows without hits. " +
+		"The dashed line is the formula, unless it is below the picture: marks above it let more keys pass than promised.")
+	corpora := hashlab.Distinct(r.FPR, corpusOf)
+	add(ratesLegend(corpora))
+	var all []rateDots
+	low, high := 0, math.MinInt // powers of ten, the same for all pictures
 	for _, l := range lines(r.FPR) {
-		s.add(ratePicture(r.FPR, l))
+		d := newRateDots(r.FPR, l, corpora)
+		least, most := d.decades()
+		low, high = min(low, least), max(high, most)
+		all = append(all, d)
+	}
+	for _, d := range all {
+		add(d.picture(low, high))
 	}
 	return s
 }
@@ -102,8 +114,9 @@ func rateCells(f hashlab.FPRRow) []string {
 }
 
 // overview returns a matrix of families and corpora: a number of each for the
-// fullest filter.
-func overview(title string, rows []hashlab.FPRRow, number func(hashlab.FPRRow) (x float64, ok bool)) *matrix {
+// fullest filter. Limits that are not both 0 are written below it, and a number
+// whose limits include 1 has no colour.
+func overview(title string, rows []hashlab.FPRRow, number func(hashlab.FPRRow) (x hashlab.Interval, ok bool)) *matrix {
 	all := lines(rows)
 	names := make([]string, len(all))
 	for i, l := range all {
@@ -114,9 +127,15 @@ func overview(title string, rows []hashlab.FPRRow, number func(hashlab.FPRRow) (
 		for j, corpus := range m.columns {
 			fullest := 0.0
 			for _, f := range pointsOf(rows, l, corpus) {
-				if x, ok := number(f); ok && load(f) > fullest {
-					fullest = load(f)
-					m.cells[i][j] = x
+				x, ok := number(f)
+				if !ok || load(f) <= fullest {
+					continue
+				}
+				fullest = load(f)
+				m.cells[i][j] = x.Value
+				if x.High > 0 {
+					m.note(i, j, m.text(x.Low)+"–"+m.text(x.High))
+					m.pale[i][j] = x.Low <= 1 && 1 <= x.High
 				}
 			}
 		}
@@ -127,8 +146,8 @@ func overview(title string, rows []hashlab.FPRRow, number func(hashlab.FPRRow) (
 func fillSection(r *hashlab.Report) section {
 	s := section{ID: "fill", Title: "Fill", About: "The part of the bits that are set, against 1 - e^(-kn/m), which ideal functions fill. Functions that set the same bits leave more of them clear. " +
 		"That alone would make false positives rarer, but such functions also let more keys pass. The numbers are in the tables above."}
-	m := overview("Measured fill, in parts of the expected", r.FPR, func(f hashlab.FPRRow) (float64, bool) {
-		return f.Fill / f.ExpectedFill, f.ExpectedFill > 0
+	m := overview("Measured fill, in parts of the expected", r.FPR, func(f hashlab.FPRRow) (hashlab.Interval, bool) {
+		return hashlab.Interval{Value: f.Fill / f.ExpectedFill}, f.ExpectedFill > 0
 	})
 	m.colour, m.wide = func(x float64) color.NRGBA { return mix(white, orange, 2*math.Abs(1-x)) }, true
 	s.add(m.picture("fill", "Each row is a family, each column a corpus; the number is the fill in the fullest filters, in parts of what ideal functions fill. 1.00, without colour, is as expected; the more orange, the further off."))

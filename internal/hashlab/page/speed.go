@@ -27,6 +27,7 @@ func speedSection(r *hashlab.Report) section {
 	if slices.ContainsFunc(r.Speed, func(f hashlab.SpeedRow) bool { return f.KeyBytes == summary.TypicalKeyBytes }) {
 		length = summary.TypicalKeyBytes
 	}
+	add := s.multiples("Shorter is better. The bar and the number are the median of the runs, the full colour ends at the least; the most is in the table. Blue are families, vermilion single hashes, green the controls.")
 	for _, single := range []bool{true, false} {
 		work := "all indices"
 		if single {
@@ -46,7 +47,7 @@ func speedSection(r *hashlab.Report) section {
 			b = append(b, f)
 		}
 		if len(b) > 0 {
-			s.add(b.picture(fmt.Sprintf("Time for %s of a key of %d bytes", work, length)))
+			add(b.picture(fmt.Sprintf("Time for %s of a key of %d bytes", work, length)))
 		}
 	}
 	return s
@@ -107,6 +108,5 @@ func (b bars) picture(title string) (Picture, error) {
 	p.Y.Tick.Marker, p.Y.Tick.Length, p.Y.LineStyle.Width = down, 0, 0
 	p.X.Tick.Marker = plainTicks{}
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, most*1.2, 0, float64(len(b)) // room for the numbers
-	return drawPicture(p, 360, vg.Length(70+20*len(b)), "speed-"+title,
-		"Shorter is better. The bar and the number are the median of the runs, the full colour ends at the least; the most is in the table. Blue are families, vermilion single hashes, green the controls.")
+	return drawPicture(p, 360, vg.Length(70+20*len(b)), "speed-"+title, "")
 }

@@ -26,8 +26,9 @@ const (
 
 // Text writes the report for people at a terminal, no line wider than width
 // columns (at least 60; below [TextWidth] tables omit some of their columns): the
-// tables, the manifest, and last, next to the prompt, the summary. A long table
-// shows the most important rows and says so; the other formats have all.
+// tables, the manifest, the summary, and last, next to the prompt, the same in
+// short. A long table shows the most important rows and says so; the other formats
+// have all.
 func Text(w io.Writer, r *hashlab.Report, width int) error {
 	t := &textWriter{width: max(width, leastWidth), report: r}
 	opening := "Hash families, measured. The summary is at the end."
@@ -106,6 +107,11 @@ func (t *textWriter) summary() {
 	}
 	for _, f := range t.report.Summary {
 		t.paragraph("* ", f.Text)
+	}
+	short := summary.Short(t.report)
+	t.section(len(short), "in short", "")
+	for _, sentence := range short {
+		t.paragraph("* ", sentence)
 	}
 }
 
