@@ -161,24 +161,50 @@ func (x *keyIndex) scan(old io.ReadSeeker, o listfile.Options, own, covering fun
 	if _, err := old.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	in := bufio.NewReaderSize(old, 256<<10)
+	in := bufio.NewReaderSize(old, 64<<10)
 	if packed(in) {
 		return ErrPacked
 	}
-	o.Format, o.Now = listfile.Plain, 1 // expired entries have lines, too
-	for e, err := range listfile.NewReader(in, o).All() {
-		if err != nil {
-			return err
-		}
+	found := func(e listfile.Entry) {
 		for _, i := range x.own[e.Key] {
 			own(i, e)
 		}
 		if e.Exception {
-			continue
+			return
 		}
 		for _, i := range x.covering[e.Key] {
 			covering(i, e)
 		}
+	}
+	o.Format, o.Now = listfile.Plain, 1 // expired entries have lines, too
+	c := newCandidates(in, x.own, x.covering)
+	if c == nil {
+		return eachEntry(in, o, found)
+	}
+	var entries []listfile.Entry
+	if eachEntry(c, o, func(e listfile.Entry) {
+		e.Line = c.line(e.Line)
+		entries = append(entries, e)
+	}) == nil {
+		for _, e := range entries {
+			found(e)
+		}
+		return nil
+	}
+	// An error names a line, which has its number only among all lines.
+	if _, err := old.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	return eachEntry(old, o, found)
+}
+
+// eachEntry calls found with each entry of a list.
+func eachEntry(in io.Reader, o listfile.Options, found func(listfile.Entry)) error {
+	for e, err := range listfile.NewReader(in, o).All() {
+		if err != nil {
+			return err
+		}
+		found(e)
 	}
 	return nil
 }

@@ -34,16 +34,16 @@ func TestAdd(t *testing.T) {
 		what  string
 		line  int
 	}{
-		{"new", NewEntry{Text: "New.Example", Reason: "r", Note: "n"}, list + "\nNew.Example  # r ## n", Added, 7},
-		{"until", NewEntry{Text: "new.example", Until: "2099-12-31"}, list + "\nnew.example  # until=2099-12-31", Added, 7},
-		{"note alone", NewEntry{Text: "new.example", Note: "n"}, list + "\nnew.example  ## n", Added, 7},
+		{"new", NewEntry{Text: "New.Example", Reason: "r", Note: "n"}, list + "\nNew.Example  # r ## n\n", Added, 7},
+		{"until", NewEntry{Text: "new.example", Until: "2099-12-31"}, list + "\nnew.example  # until=2099-12-31\n", Added, 7},
+		{"note alone", NewEntry{Text: "new.example", Note: "n"}, list + "\nnew.example  ## n\n", Added, 7},
 		{"there already", NewEntry{Text: "spam.example", Reason: "one"}, list, Present, 2},
 		{"another reason", NewEntry{Text: "spam.example", Reason: "new"},
-			"# mine\nSpam.Example  # new\r\n\nother.example\n!press@spam.example", Updated, 2},
+			"# mine\nSpam.Example  # new\r\n\nother.example\n!press@spam.example\n", Updated, 2},
 		{"an end", NewEntry{Text: "OTHER.example.", Reason: "r", Until: "2099-12-31T10:00:00Z"},
-			strings.Replace(list, "other.example", "other.example  # until=2099-12-31T10:00:00Z r", 1), Updated, 4},
+			strings.Replace(list, "other.example", "other.example  # until=2099-12-31T10:00:00Z r", 1) + "\n", Updated, 4},
 		{"cancelled", NewEntry{Text: "press@spam.example", Reason: "r"}, list, Refused, 6},
-		{"exception", NewEntry{Text: "!other.example", Reason: "r"}, list + "\n!other.example  # r", Added, 7},
+		{"exception", NewEntry{Text: "!other.example", Reason: "r"}, list + "\n!other.example  # r\n", Added, 7},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, additions := add(t, list, listfile.Options{}, test.entry)

@@ -4,6 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"io"
+	"maps"
+	"math"
+	"slices"
 )
 
 const byteOrderMark = "\ufeff"
@@ -24,10 +27,14 @@ type Splice struct {
 
 // Copy copies r to w with the changes, and everything else byte for byte. A changed
 // line keeps its line end and byte order mark. Appended lines have the line end of the
-// first line; the last of them has one only if the last line had. Lines is the number
-// of lines before them.
+// first line, and so has the last line if it had none: a program that appends a line
+// later would else make it a part of that one. Lines is the number of lines before the
+// appended ones.
 func (s Splice) Copy(w io.Writer, r io.Reader) (lines int, err error) {
-	c := splicer{Splice: s, in: bufio.NewReaderSize(r, 64<<10), out: w, end: "\n"}
+	c := splicer{Splice: s, in: bufio.NewReaderSize(r, copyBuffer), out: w, end: "\n"}
+	changed := slices.Sorted(maps.Keys(s.Replace))
+	changed = slices.AppendSeq(changed, maps.Keys(s.Remove))
+	slices.Sort(changed)
 	for n := 1; ; n++ {
 		more, err := c.line(n)
 		if err != nil {
@@ -36,8 +43,23 @@ func (s Splice) Copy(w io.Writer, r io.Reader) (lines int, err error) {
 		if !more {
 			return c.lines, c.finish()
 		}
+		for len(changed) > 0 && changed[0] <= n {
+			changed = changed[1:]
+		}
+		same := math.MaxInt
+		if len(changed) > 0 {
+			same = changed[0] - n - 1
+		}
+		copied, err := c.copyLines(same)
+		if err != nil {
+			return 0, err
+		}
+		n += copied
 	}
 }
+
+// copyBuffer is how much is copied at a time.
+const copyBuffer = 256 << 10
 
 // splicer holds the state of one call of Copy.
 type splicer struct {
@@ -106,6 +128,42 @@ func (c *splicer) line(n int) (more bool, err error) {
 	return end != "", err
 }
 
+// copyLines copies at most n lines, and returns how many there were.
+func (c *splicer) copyLines(n int) (copied int, err error) {
+	for copied < n {
+		if _, err := c.in.Peek(1); err == io.EOF {
+			break
+		} else if err != nil {
+			return copied, err
+		}
+		piece, _ := c.in.Peek(c.in.Buffered())
+		if count := bytes.Count(piece, []byte("\n")); copied+count < n {
+			copied += count
+		} else {
+			piece = piece[:afterLines(piece, n-copied)]
+			copied = n
+		}
+		if _, err := c.out.Write(piece); err != nil {
+			return copied, err
+		}
+		c.wrote, c.open = true, piece[len(piece)-1] != '\n'
+		_, _ = c.in.Discard(len(piece)) // they are buffered
+	}
+	if c.open {
+		copied++
+	}
+	c.lines += copied
+	return copied, nil
+}
+
+// afterLines returns where the text after n lines begins. There must be as many.
+func afterLines(text []byte, n int) (at int) {
+	for range n {
+		at += bytes.IndexByte(text[at:], '\n') + 1
+	}
+	return at
+}
+
 // lineEnd returns the line end in the last bytes of a line.
 func lineEnd(tail []byte) string {
 	switch {
@@ -143,7 +201,7 @@ func (c *splicer) finish() error {
 			return err
 		}
 	}
-	if n > 0 && !c.open {
+	if n > 0 || c.open {
 		return c.write(c.end)
 	}
 	return nil

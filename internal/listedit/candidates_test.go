@@ -1,0 +1,146 @@
+package listedit
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"spamgate/blocklist/listfile"
+)
+
+// spellings are lists that spell a key in every way that a list may.
+var spellings = []string{
+	"user@spam.example\nUSER@Spam.Example.\n<user@spam.example>\n \t< User@spam.example >  # c\n\"user\"@spam.example\n\"us\\er\"@spam.example\n\"\\user\"@spam.example\n",
+	"spam.example\n.spam.example\n*.spam.example\n@spam.example\n*@spam.example\n!spam.example\n! .Spam.example. # c\n",
+	"spam.exampl\nspam.example-1.example\nspam.example.net\nxspam.example\nspam.example#c\nspam.example#c@x.example\nspam.example\tx\n",
+	"bücher.example\nxn--bcher-kva.example\nBu\u0308cher.example\nuser@BÜCHER.example\na.xn--bcher-kva.example\na.bücher.example\n",
+	"ｓｐａｍ.example\nspam．example\nspam。example\ns\u00adpam.example\n\u017fpam.example\n\u212aelvin@spam.example\nkelvin@spam.example\n",
+	"@[192.0.2.1]\nx@[192.0.2.1]\n@[IPv6:2001:DB8::1]\n@[ipv6:2001:db8:0::1]\n@[IPv6:::ffff:192.0.2.1]\n",
+	"<>\n< >\n!<>\n\"\"@spam.example\n\"a b\"@spam.example\n\"a\\ b\"@spam.example\n\"!a\"@spam.example\n\"*a\"@spam.example\n\"#a\"@spam.example\n.a@spam.example\nuser@\n\"user\"@\n",
+	"\ufeffspam.example\n\ufeffother.example\r\nspam.example\r\nspam.example\rx\n# spam.example\n\n  \nspam.example  # until=2001-01-01 over\nspam.example ## note",
+	"caf\u00e9@spam.example\ncafe\u0301@spam.example\nCAFE\u0301@spam.example\n\u1e9e@spam.example\nss@spam.example\n",
+}
+
+// FuzzCandidates: an edit that parses candidates alone finds the same entries of a list,
+// with the same lines, as one that parses every line.
+func FuzzCandidates(f *testing.F) {
+	for _, list := range spellings {
+		f.Add(list, 0)
+		f.Add(list, 3)
+		f.Add(list+"\x00\n", 0)
+	}
+	f.Fuzz(func(t *testing.T, list string, which int) {
+		o := listfile.Options{Format: listfile.Plain, Now: 1}
+		var all []listfile.Entry
+		errAll := eachEntry(strings.NewReader(list), o, func(e listfile.Entry) { all = append(all, e) })
+		if len(all) == 0 || errAll != nil {
+			return
+		}
+		wanted := map[string][]int{all[uint(which)%uint(len(all))].Key: nil}
+		c := newCandidates(strings.NewReader(list), wanted)
+		if c == nil {
+			return
+		}
+		if got, want := wantedOf(t, c, c.line, wanted), wantedOf(t, strings.NewReader(list), nil, wanted); !slices.Equal(got, want) {
+			t.Fatalf("%.300q: found\n%v, want\n%v", list, got, want)
+		}
+	})
+}
+
+// wantedOf returns the entries of a list that have some keys.
+func wantedOf(t *testing.T, list io.Reader, line func(int) int, wanted map[string][]int) (found []string) {
+	t.Helper()
+	err := eachEntry(list, listfile.Options{Format: listfile.Plain, Now: 1}, func(e listfile.Entry) {
+		if line != nil {
+			e.Line = line(e.Line)
+		}
+		if _, ok := wanted[e.Key]; ok {
+			found = append(found, fmt.Sprintf("%+v", e))
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// What is longer than the buffer, or divided by its end, is found like everything else.
+func TestLongCandidates(t *testing.T) {
+	wanted := map[string][]int{"spam.example": nil}
+	lines := strings.Join(spellings, "\n")
+	for _, before := range []string{
+		strings.Repeat("other.example\n", 40_000),
+		strings.Repeat("x", candidateBuffer+10) + "\n",
+		strings.Repeat("x", 3*candidateBuffer) + "\nother.example\n",
+		strings.Repeat("x", candidateBuffer-1) + "\n",
+		strings.Repeat("x", candidateBuffer-8) + "\n",
+		"spam.example" + strings.Repeat(" ", candidateBuffer) + "\n",
+	} {
+		list := before + lines
+		c := newCandidates(strings.NewReader(list), wanted)
+		got, want := wantedOf(t, c, c.line, wanted), wantedOf(t, strings.NewReader(list), nil, wanted)
+		if len(want) < 8 || !slices.Equal(got, want) {
+			t.Errorf("after %d bytes: found\n%v, want\n%v", len(before), got, want)
+		}
+	}
+}
+
+// Every spelling of every key in the seeds is a candidate.
+func TestCandidates(t *testing.T) {
+	list := strings.Join(spellings, "\n")
+	o := listfile.Options{Format: listfile.Plain, Now: 1}
+	byKey := map[string]int{}
+	if err := eachEntry(strings.NewReader(list), o, func(e listfile.Entry) { byKey[e.Key]++ }); err != nil {
+		t.Fatal(err)
+	}
+	if byKey["spam.example"] < 8 || byKey["xn--bcher-kva.example"] < 3 || byKey["user@spam.example"] < 7 {
+		t.Fatalf("%v", byKey)
+	}
+	for key, n := range byKey {
+		c := newCandidates(strings.NewReader(list), map[string][]int{key: nil})
+		if c == nil {
+			continue // then every line is parsed
+		}
+		found := 0
+		if err := eachEntry(c, o, func(e listfile.Entry) {
+			if e.Key == key {
+				found++
+			}
+		}); err != nil || found != n {
+			t.Errorf("%s: found %d of %d, error %v", key, found, n, err)
+		}
+	}
+}
+
+// Where a file is not a list, the error is that of reading every line.
+func TestCandidatesOfNoList(t *testing.T) {
+	o := listfile.Options{Format: listfile.Plain, Now: 1}
+	for _, file := range []string{
+		"a.example\nb.exam\x00ple\n", "\xff\xfea\x00", "PK\x03\x04 zip\n", strings.Repeat("x", 2*candidateBuffer) + "\x00",
+	} {
+		want := eachEntry(strings.NewReader(file), o, func(listfile.Entry) {})
+		x := newKeyIndex()
+		x.add(0, listfile.Entry{Key: "z.example"})
+		nothing := func(int, listfile.Entry) {}
+		if err := x.scan(strings.NewReader(file), o, nothing, nothing); err == nil || want == nil || err.Error() != want.Error() {
+			t.Errorf("%.20q: error %v, want %v", file, err, want)
+		}
+	}
+}
+
+// BenchmarkFind finds an entry among a million lines.
+func BenchmarkFind(b *testing.B) {
+	list := strings.Repeat("mail.some-name.example\nuser@another-name.example\n", 500_000)
+	e, err := listfile.ParseEntry("mail.wanted.example", listfile.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(list)))
+	for b.Loop() {
+		if _, err := Find(strings.NewReader(list), listfile.Options{}, []listfile.Entry{e}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
