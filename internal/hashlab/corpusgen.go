@@ -37,37 +37,40 @@ func fixedSources(corpora []*Corpus) []source {
 	return all
 }
 
-// defaultSources returns the default corpora: the real list, and n keys of each
-// generated kind. The same seed gives the same keys.
-func defaultSources(seed uint64, n int) []source {
-	generated := func(name, what string, next func(r *rand.Rand) func(dst []byte) []byte) source {
-		return source{name, n, func(ctx context.Context) (*Corpus, error) {
-			set, draw := newKeySet(), next(stream(seed, "corpus", name))
-			var key []byte
-			for len(set.keys) < n {
-				if stopped(ctx, len(set.keys)) {
-					return nil, ctx.Err()
-				}
-				key = draw(key[:0])
-				set.add(key)
+// generated returns the source of n keys that next draws. The same seed gives the
+// same keys.
+func generated(seed uint64, n int, name, what string, next func(r *rand.Rand) func(dst []byte) []byte) source {
+	return source{name, n, func(ctx context.Context) (*Corpus, error) {
+		set, draw := newKeySet(), next(stream(seed, "corpus", name))
+		var key []byte
+		for len(set.keys) < n {
+			if stopped(ctx, len(set.keys)) {
+				return nil, ctx.Err()
 			}
-			return &Corpus{Name: name, What: what, Keys: set.keys}, nil
-		}}
-	}
+			key = draw(key[:0])
+			set.add(key)
+		}
+		return &Corpus{Name: name, What: what, Keys: set.keys}, nil
+	}}
+}
+
+// defaultSources returns the default corpora but for the keysets: the real list, and
+// n keys of each generated kind.
+func defaultSources(seed uint64, n int) []source {
 	return []source{
 		{realList, disposable.Count, func(context.Context) (*Corpus, error) {
 			return &Corpus{Name: realList, What: "domains of throw-away mail providers, the shipped list", Keys: disposable.Domains()}, nil
 		}},
-		generated("one-domain", "generated addresses at example.com", func(r *rand.Rand) func([]byte) []byte {
+		generated(seed, n, "one-domain", "generated addresses at example.com", func(r *rand.Rand) func([]byte) []byte {
 			return numbered(newAddresses(r.Uint64(), 1).append)
 		}),
-		generated("many-domains", "generated addresses at 20,000 domains", func(r *rand.Rand) func([]byte) []byte {
+		generated(seed, n, "many-domains", "generated addresses at 20,000 domains", func(r *rand.Rand) func([]byte) []byte {
 			return numbered(newAddresses(r.Uint64(), manyDomains).append)
 		}),
-		generated("sequential", "decimal numbers in a row", func(*rand.Rand) func([]byte) []byte {
+		generated(seed, n, "sequential", "decimal numbers in a row", func(*rand.Rand) func([]byte) []byte {
 			return numbered(func(dst []byte, i uint64) []byte { return strconv.AppendUint(dst, 10_000_000+i, 10) })
 		}),
-		generated("random-bytes", "8 to 32 random bytes", func(r *rand.Rand) func([]byte) []byte {
+		generated(seed, n, "random-bytes", "8 to 32 random bytes", func(r *rand.Rand) func([]byte) []byte {
 			return func(dst []byte) []byte {
 				for range 8 + r.IntN(25) {
 					dst = append(dst, byte(r.Uint32()))
@@ -75,7 +78,7 @@ func defaultSources(seed uint64, n int) []source {
 				return dst
 			}
 		}),
-		generated("short-domains", "domains of 2 to 4 characters and an ending", shortDomain),
+		generated(seed, n, "short-domains", "domains of 2 to 4 characters and an ending", shortDomain),
 	}
 }
 

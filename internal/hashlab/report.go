@@ -5,17 +5,18 @@ import "iter"
 // Report is the result of one run. The same manifest gives the same numbers, but
 // for Speed.
 type Report struct {
-	Manifest    Manifest     `json:"manifest"`
-	Interrupted bool         `json:"interrupted"` // the run ended before everything was measured
-	Summary     []Finding    `json:"summary"`     // from package summary; Run leaves it empty
-	FPR         []FPRRow     `json:"fpr"`
-	Messages    []MessageRow `json:"messages"`
-	PassRates   []PassRow    `json:"pass_rates"`
-	Collisions  []Collision  `json:"collisions"`
-	Uniformity  []Uniformity `json:"uniformity"`
-	Avalanche   []Avalanche  `json:"avalanche"`
-	Agreement   []Agreement  `json:"agreement"`
-	Speed       []SpeedRow   `json:"speed"`
+	Manifest    Manifest      `json:"manifest"`
+	Interrupted bool          `json:"interrupted"` // the run ended before everything was measured
+	Summary     []Finding     `json:"summary"`     // from package summary; Run leaves it empty
+	FPR         []FPRRow      `json:"fpr"`
+	Equivalence []Equivalence `json:"equivalence"`
+	Messages    []MessageRow  `json:"messages"`
+	PassRates   []PassRow     `json:"pass_rates"`
+	Collisions  []Collision   `json:"collisions"`
+	Uniformity  []Uniformity  `json:"uniformity"`
+	Avalanche   []Avalanche   `json:"avalanche"`
+	Agreement   []Agreement   `json:"agreement"`
+	Speed       []SpeedRow    `json:"speed"`
 }
 
 // Manifest is everything that a run depends on.
@@ -98,6 +99,20 @@ type FPRRow struct {
 	ByFill       float64  `json:"by_fill"`       // Fill^K
 	EffectiveK   Interval `json:"effective_k"`   // ln Rate / ln Fill, at least 0; without hits only Low is known
 	FullSize     bool     `json:"full_size"`     // a row of the full run near the capacity of 2^28 bits
+}
+
+// Equivalence compares a subject's rates with the formula's, see [Equivalences].
+type Equivalence struct {
+	Corpus string `json:"corpus"` // empty: all corpora together
+	Subject
+	K           int      `json:"k"`
+	Hits        uint64   `json:"hits"`         // of the fullest filters of each size
+	Expected    float64  `json:"expected"`     // hits that the formula predicts in them
+	Ratio       Interval `json:"ratio"`        // Hits/Expected; its limits are those of 90% confidence
+	PEquivalent float64  `json:"p_equivalent"` // of two one-sided tests: below 0.05 the interval is inside of the margin
+	Worst       float64  `json:"worst"`        // the ratio of the filters, emptier ones too, that differ most significantly
+	PDiffers    float64  `json:"p_differs"`    // of that difference, corrected for all filters and rows (Bonferroni, Holm)
+	Verdict     string   `json:"verdict"`      // "equivalent", "differs", "open"
 }
 
 // MessageRow is the rate at which at least one of a message's candidate keys (of

@@ -65,6 +65,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	correctUniformity(l.report.Uniformity)
 	correctAvalanche(l.report.Avalanche)
+	l.report.Equivalence = append(l.report.Equivalence, Equivalences(l.report.FPR)...)
 	return l.report, nil
 }
 
@@ -143,11 +144,11 @@ func (l *lab) steps() []step {
 	o := l.options
 	sources := fixedSources(o.Corpora)
 	if len(sources) == 0 {
-		n := generatedKeys
+		n, patterns := generatedKeys, keysetKeys
 		if o.Full {
-			n = generatedKeysFull
+			n, patterns = generatedKeysFull, generatedKeysFull
 		}
-		sources = defaultSources(o.Seed, n)
+		sources = append(defaultSources(o.Seed, n), keysetSources(o.Seed, patterns)...)
 	}
 	var steps []step
 	for _, source := range sources {

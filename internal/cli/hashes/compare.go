@@ -57,9 +57,10 @@ func (c *comparison) command() *cobra.Command {
 rates against the formula, per key and per message, fill ratio, the work of each
 function, collisions, uniformity, avalanche, agreement and speed, next to two
 controls, ideal random hashes and XXH3. The output is tables and a summary in
-words. The default run takes 40 seconds at most on two idle cores; --full takes
-much longer (tens of minutes), and gives narrower intervals and filters of full
-size.
+words. "As the formula says" is written only of rates that are shown to be within
+5% of it. The default run takes 60 seconds at most on two idle cores; --full
+takes much longer (tens of minutes), and gives narrower intervals and filters of
+full size.
 
 The families:
 
@@ -75,8 +76,9 @@ The families:
 
 A corpus is a file with one key per line: raw bytes, nothing trimmed, only a
 line feed ends a line. With --as-list it is a list, as the gate reads it. Each
-corpus needs at least 1000 different keys. The default corpora are a real list
-and generated ones. The default families are all of the above.
+corpus needs at least 1000 different keys. The default corpora are a real list,
+generated ones, and the keysets Sparse, Permutation and Diff after SMHasher3.
+The default families are all of the above.
 
 Except for the speeds, every number can be reproduced from the manifest: the
 same version, flags, seed and corpora give the same numbers. The manifest is in

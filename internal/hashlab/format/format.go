@@ -85,3 +85,12 @@ func P(p float64) string {
 	}
 	return Digits(p, 2)
 }
+
+// Equivalence returns the ratio of a comparison with the formula and its 90% interval,
+// as "1.01 [0.99, 1.03]".
+func Equivalence(e hashlab.Equivalence) string {
+	if !hashlab.Known(e.Ratio.Value) {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f [%.2f, %.2f]", e.Ratio.Value, e.Ratio.Low, e.Ratio.High)
+}

@@ -60,7 +60,7 @@ func (l lead) Plot(c draw.Canvas, p *plot.Plot) {
 			c.StrokeLine2(draw.LineStyle{Color: one.mark.colour, Width: vg.Points(1.2)}, x(doublings(r.Low)), at, x(doublings(r.High)), at)
 			one.mark.draw(c, vg.Point{X: x(doublings(r.Value)), Y: at})
 		}
-		if !o.AsFormula {
+		if !o.AsFormula && !o.Open {
 			c.FillText(words, vg.Point{X: x(doublings(ratio(o.Worst).High)) + vg.Points(5), Y: at + lift(words)}, short(o.Worst.Corpus, 16))
 		}
 	}

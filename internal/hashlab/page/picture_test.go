@@ -232,7 +232,7 @@ func TestOverviewHasLimits(t *testing.T) {
 // does not keep to the formula.
 func TestLead(t *testing.T) {
 	row := func(name, corpus string, times float64) hashlab.FPRRow {
-		return hashlab.FPRRow{Corpus: corpus, Subject: hashlab.Subject{Name: name, Kind: hashlab.KindFamily}, M: 1 << 16, K: 4, N: 11356,
+		return hashlab.FPRRow{Corpus: corpus, Subject: hashlab.Subject{Name: name, Kind: hashlab.KindFamily}, M: 1 << 16, K: 4, N: 11356, Filters: 20,
 			Hits: uint64(5000 * times), Trials: 1000000, Formula: 0.005, EffectiveK: hashlab.Interval{Value: 4 / times},
 			Rate: hashlab.Interval{Low: 0.00495 * times, Value: 0.005 * times, High: 0.00505 * times}}
 	}

@@ -101,6 +101,10 @@ func (c csvWriter) rates(r *hashlab.Report) {
 		c.write(row, metric{"load", f.Load}, metric{"filters", f.Filters}, metric{"hits", f.Hits}, metric{"trials", f.Trials}, metric{"rate", f.Rate},
 			metric{"formula", f.Formula}, metric{"by_fill", f.ByFill}, metric{"effective_k", f.EffectiveK}, metric{"fill", f.Fill}, metric{"expected_fill", f.ExpectedFill})
 	}
+	for _, f := range r.Equivalence {
+		c.write(csvRow{section: "equivalence", corpus: f.Corpus, Subject: f.Subject, part: f.Verdict, k: f.K}, metric{"hits", f.Hits}, metric{"expected", f.Expected}, metric{"ratio", f.Ratio},
+			metric{"p_equivalent", f.PEquivalent}, metric{"worst", f.Worst}, metric{"p_differs", f.PDiffers})
+	}
 	for _, f := range r.Messages {
 		c.write(csvRow{section: "messages", corpus: f.Corpus, Subject: f.Subject, m: f.M, k: f.K, n: f.N},
 			metric{"filters", f.Filters}, metric{"hits", f.Hits}, metric{"messages", f.Messages}, metric{"rate", f.Rate},

@@ -50,6 +50,12 @@ func fixture() *hashlab.Report {
 			r.Speed = append(r.Speed, hashlab.SpeedRow{Subject: s, What: what, K: k, KeyBytes: n, Runs: 11, NsMedian: ns, NsLeast: rounded(ns * 0.9), NsMost: rounded(ns * 1.3), BytesPerCycle: rounded(float64(n) / ns / 2.5)})
 		}
 	}
+	r.Equivalence = hashlab.Equivalences(r.FPR)
+	for i := range r.Equivalence {
+		e := &r.Equivalence[i]
+		e.Expected, e.PEquivalent, e.PDiffers, e.Worst = rounded(e.Expected), rounded(e.PEquivalent), rounded(e.PDiffers), rounded(e.Worst)
+		e.Ratio = limits(rounded(e.Ratio.Value), rounded(e.Ratio.Low), rounded(e.Ratio.High))
+	}
 	r.Summary = summary.Of(r)
 	return r
 }

@@ -232,7 +232,7 @@ func TestCSV(t *testing.T) {
 		pairs += len(a.Names) * (len(a.Names) - 1) / 2
 	}
 	for section, want := range map[string]int{
-		"manifest": 10 + 6*len(r.Manifest.Corpora), "summary": len(r.Summary), "fpr": 10 * len(r.FPR), "messages": 6 * len(r.Messages), "pass_rates": 5 * len(r.PassRates),
+		"manifest": 10 + 6*len(r.Manifest.Corpora), "summary": len(r.Summary), "fpr": 10 * len(r.FPR), "equivalence": 6 * len(r.Equivalence), "messages": 6 * len(r.Messages), "pass_rates": 5 * len(r.PassRates),
 		"collisions": 4 * len(r.Collisions), "uniformity": 7 * len(r.Uniformity), "avalanche": 15 * len(r.Avalanche), "agreement": 2*len(r.Agreement) + 2*pairs, "speed": 4 * len(r.Speed),
 	} {
 		if count[section] != want {

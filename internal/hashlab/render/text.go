@@ -38,6 +38,7 @@ func Text(w io.Writer, r *hashlab.Report, width int) error {
 	t.paragraph("", opening)
 	t.corpora()
 	t.fpr()
+	t.equivalence()
 	t.messages()
 	t.passRates()
 	t.collisions()
@@ -180,6 +181,25 @@ func (t *textWriter) fpr() {
 		t.table(fmt.Sprintf("%s: %sk = %d, m = %s, n = %s (%.3g bits a key). The formula says %s, and a fill of %s.",
 			text.Printable(f.Corpus), full, f.K, format.Bits(f.M), text.Number(f.N), float64(f.M)/float64(f.N), format.Rate(f.Formula), format.Rate(f.ExpectedFill)), rows)
 	}
+}
+
+// equivalence writes for each family and control whether its rates are the
+// formula's.
+func (t *textWriter) equivalence() {
+	all := hashlab.Filter(t.report.Equivalence, func(e hashlab.Equivalence) bool { return e.Kind != hashlab.KindHash && e.K > 1 })
+	if !t.section(len(all), "as the formula says", fmt.Sprintf(`Whether a rate is the formula's within %.0f%%: only if the 90%% interval of their ratio lies inside (two one-sided tests, TOST). "Differs" is a difference of more `+
+		"than that at some fill, p < %g after Holm; \"open\" is neither. The ratio is over all corpora, of the fullest filters; the last columns count the corpora that are equivalent alone, open, and different.", 100*hashlab.EquivalenceMargin, summary.Significant)) {
+		return
+	}
+	rows := newTable("subject", "k", "ratio [90%]", "verdict", "alone", "open", "differ")
+	for _, e := range summary.Together(all) {
+		var counts [3]int
+		for _, one := range summary.Apart(all, e) {
+			counts[slices.Index([]string{hashlab.Equivalent, hashlab.Open, hashlab.Differs}, one.Verdict)]++
+		}
+		rows.Add(subjectText(e.Subject), fmt.Sprint(e.K), format.Equivalence(e), e.Verdict, fmt.Sprint(counts[0]), fmt.Sprint(counts[1]), fmt.Sprint(counts[2]))
+	}
+	t.table("", rows)
 }
 
 // subjectText returns a subject's name; controls are marked.

@@ -3,7 +3,6 @@ package summary
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -64,11 +63,11 @@ type familyRates struct {
 	label string
 	k     int
 
-	rows                int              // with enough hits
-	hits, expected      float64          // false positives in them, and those that the formula predicts
-	comparisons, misses int              // see comparisons
-	full                []hashlab.FPRRow // of the fullest filters, one a corpus
-	worst               hashlab.FPRRow   // of the rows whose limits are above the formula, the one with most times its rate
+	rows     int                   // with enough hits
+	full     []hashlab.FPRRow      // of the fullest filters, one a corpus
+	together hashlab.Equivalence   // with the formula, over all corpora
+	apart    []hashlab.Equivalence // over each corpus
+	worst    hashlab.FPRRow        // of the rows whose limits are above the formula, the one with most times its rate
 }
 
 // times returns how many times the formula's the measured rate is.
@@ -80,16 +79,17 @@ func enough(f hashlab.FPRRow) bool { return f.Hits >= enoughHits && f.Formula > 
 // allFamilyRates returns the families of the report, in its order.
 func allFamilyRates(r *hashlab.Report) []familyRates {
 	var all []familyRates
+	same := hashlab.Equivalences(hashlab.Filter(r.FPR, func(f hashlab.FPRRow) bool { return !f.FullSize }))
+	together := Together(same)
 	rows := hashlab.Filter(r.FPR, func(f hashlab.FPRRow) bool { return f.Kind == hashlab.KindFamily })
 	for _, g := range hashlab.Groups(rows, func(f hashlab.FPRRow) family { return family{f.Name, f.K} }) {
 		c := familyRates{label: Label(r, g[0].Name, g[0].K), k: g[0].K}
-		scaled := hashlab.Filter(g, func(f hashlab.FPRRow) bool { return !f.FullSize })
-		c.comparisons, c.misses = comparisons(scaled, func(hashlab.FPRRow) bool { return true })
-		scaled = hashlab.Filter(scaled, enough)
+		if i := slices.IndexFunc(together, func(e hashlab.Equivalence) bool { return e.Subject == g[0].Subject && e.K == c.k }); i >= 0 {
+			c.together, c.apart = together[i], Apart(same, together[i])
+		}
+		scaled := hashlab.Filter(g, func(f hashlab.FPRRow) bool { return !f.FullSize && enough(f) })
 		for _, f := range scaled {
 			c.rows++
-			c.hits += float64(f.Hits)
-			c.expected += f.Formula * float64(f.Trials)
 			if f.Rate.Low > f.Formula && (c.worst.Formula == 0 || times(f) > times(c.worst)) {
 				c.worst = f
 			}
@@ -120,17 +120,6 @@ func fuller(a, b hashlab.FPRRow) bool {
 	return x > y*1.01 || x > y*0.99 && a.M > b.M
 }
 
-// asFormula reports whether the family has the formula's rate: its limits miss
-// the formula as rarely as chance does, all its false positives together are
-// those predicted within a tenth, and it acts like as many functions as it has.
-// (Fewer functions, which set fewer bits, come near the formula in full filters
-// and far above it in emptier ones.)
-func (c *familyRates) asFormula() bool {
-	const tenth = 0.1
-	return chanceOfMisses(c.comparisons, c.misses) >= surprise && math.Abs(c.hits/c.expected-1) <= tenth &&
-		!slices.ContainsFunc(c.full, func(f hashlab.FPRRow) bool { return math.Abs(f.EffectiveK.Value/float64(c.k)-1) > tenth })
-}
-
 // expectation says what to expect of a family that differs from the formula: over
 // the first corpus, over the worst one, and in emptier filters if those are worse.
 func (c *familyRates) expectation() string {
@@ -157,28 +146,72 @@ func (c *familyRates) expectation() string {
 	return sentence
 }
 
+// Together returns for each subject the comparison with the formula over all
+// corpora, or over the only one.
+func Together(all []hashlab.Equivalence) []hashlab.Equivalence {
+	var some []hashlab.Equivalence
+	for _, g := range hashlab.Groups(all, func(e hashlab.Equivalence) family { return family{e.Kind + " " + e.Name, e.K} }) {
+		some = append(some, g[len(g)-1])
+	}
+	return some
+}
+
+// Apart returns the comparisons of one subject over single corpora.
+func Apart(all []hashlab.Equivalence, one hashlab.Equivalence) []hashlab.Equivalence {
+	return hashlab.Filter(all, func(e hashlab.Equivalence) bool {
+		return e.Subject == one.Subject && e.K == one.K && e.Corpus != ""
+	})
+}
+
 // rates compares each family's rate with the formula.
 func (s *summary) rates() {
-	var good, unknown []string
-	var hits, expected float64
+	var good, open, unknown []string
+	var ratios Range
+	apart := make(map[string]int) // by verdict
 	for _, c := range allFamilyRates(s.report) {
-		switch {
+		switch e := c.together; {
 		case c.rows == 0:
 			unknown = append(unknown, c.label)
-		case c.asFormula():
+		case e.Verdict == hashlab.Equivalent:
 			good = append(good, c.label)
-			hits, expected = hits+c.hits, expected+c.expected
+			ratios.Add(e.Ratio.Low, "")
+			ratios.Add(e.Ratio.High, "")
+			for _, one := range c.apart {
+				apart[one.Verdict]++
+			}
+		case e.Verdict == hashlab.Open:
+			open = append(open, fmt.Sprintf("%s (%s)", c.label, format.Equivalence(e)))
 		default:
 			s.say("expect-fpr:"+c.label, true, "%s: %s", c.label, c.expectation())
 		}
 	}
-	if len(good) > 0 {
-		s.say("formula", true, "%s: expect what the formula says. The filters had %.2f times the false positives that it predicts.", Join(good), hits/expected)
+	s.asFormula(good, ratios, apart)
+	if len(open) > 0 {
+		s.say("formula-open", false, "%s: not shown to differ from the formula by more than %.0f%%, and not shown to agree with it (in brackets the 90%% interval of their ratio).",
+			Join(open), 100*hashlab.EquivalenceMargin)
 	}
 	if len(unknown) > 0 {
 		s.say("formula", false, "%s: no row has the %d false positives that a statement about the rate needs; the tables have the limits.",
 			Join(unknown), enoughHits)
 	}
+}
+
+// asFormula says which families have the formula's rate, and how far that is shown.
+func (s *summary) asFormula(good []string, ratios Range, apart map[string]int) {
+	if len(good) == 0 {
+		return
+	}
+	sentence := fmt.Sprintf("%s: expect what the formula says, within %.0f%%. Of the false positives that it predicts, the filters had %.2f to %.2f times as many (90%% intervals; two one-sided tests).",
+		Join(good), 100*hashlab.EquivalenceMargin, ratios.Low, ratios.High)
+	switch n, equal := apart[hashlab.Equivalent]+apart[hashlab.Open], apart[hashlab.Equivalent]; {
+	case n == len(good): // only one corpus
+	case equal == n:
+		sentence += " Each corpus alone shows the same for each family."
+	default:
+		sentence += fmt.Sprintf(" Of the %s of a family and a corpus %d show the same alone; the intervals of the others are too wide for it, and none shows a larger difference.",
+			text.Count(n, "pair", "pairs"), equal)
+	}
+	s.say("formula", true, "%s", sentence)
 }
 
 // fullSize gives the rates that were measured in filters of the daemon's size.

@@ -15,7 +15,8 @@ import (
 // filters that are small enough to measure, not of full size.
 type Overview struct {
 	Label     string
-	AsFormula bool           // the textbook's formula predicts its rate
+	AsFormula bool           // its rate is shown to be what the textbook's formula predicts
+	Open      bool           // neither that is shown nor a difference
 	Typical   hashlab.FPRRow // in the fullest filter over the first corpus
 	Worst     hashlab.FPRRow // the row with most times the formula's rate
 	Ns        float64        // for all indices of a key of TypicalKeyBytes; 0 if it was not measured
@@ -29,7 +30,7 @@ func Overviews(r *hashlab.Report) []Overview {
 		if c.rows == 0 {
 			continue
 		}
-		o := Overview{Label: c.label, AsFormula: c.asFormula(), Typical: c.full[0]}
+		o := Overview{Label: c.label, AsFormula: c.together.Verdict == hashlab.Equivalent, Open: c.together.Verdict != hashlab.Equivalent && c.together.Verdict != hashlab.Differs, Typical: c.full[0]}
 		o.Worst = slices.MaxFunc(c.full, func(a, b hashlab.FPRRow) int { return cmp.Compare(times(a), times(b)) })
 		if !o.AsFormula && c.worst.Formula > 0 && times(c.worst) > times(o.Worst) {
 			o.Worst = c.worst
@@ -76,7 +77,7 @@ func Short(r *hashlab.Report) []string {
 func use(all []Overview) string {
 	good := labels(hashlab.Filter(all, func(o Overview) bool { return o.AsFormula }))
 	if len(good) == 0 {
-		return "No family was wrong as rarely as the textbook promises over every kind of key."
+		return "No family was shown to be wrong as rarely as the textbook promises over every kind of key."
 	}
 	return "Use " + Or(good) + ": as rarely wrong as the textbook promises, over every kind of key that was measured."
 }
@@ -85,7 +86,7 @@ func use(all []Overview) string {
 func avoid(all []Overview) string {
 	var parts []string
 	for _, o := range all {
-		if !o.AsFormula {
+		if !o.AsFormula && !o.Open {
 			parts = append(parts, fmt.Sprintf("%s up to %s times (%s)", o.Label, format.Factor(times(o.Worst)), text.Printable(o.Worst.Corpus)))
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // formula's.
 func rateRow(name, corpus string, times float64) hashlab.FPRRow {
 	const formula, k = 0.005, 4
-	return hashlab.FPRRow{Corpus: corpus, Subject: hashlab.Subject{Name: name, Kind: hashlab.KindFamily}, M: 1 << 16, K: k, N: 11356,
+	return hashlab.FPRRow{Corpus: corpus, Subject: hashlab.Subject{Name: name, Kind: hashlab.KindFamily}, M: 1 << 16, K: k, N: 11356, Filters: 20,
 		Hits: uint64(1e6 * formula * times), Trials: 1e6, Formula: formula, Fill: 0.5, ExpectedFill: 0.5,
 		EffectiveK: hashlab.Interval{Value: k / times, Low: 0.99 * k / times, High: 1.01 * k / times},
 		Rate:       hashlab.Interval{Value: formula * times, Low: 0.99 * formula * times, High: 1.01 * formula * times}}
@@ -46,7 +46,7 @@ func TestShort(t *testing.T) {
 	}
 
 	r.FPR, r.PassRates, r.Speed = r.FPR[:2], nil, nil
-	if got := Short(r); len(got) != 3 || !strings.HasPrefix(got[1], "No family was wrong as rarely") {
+	if got := Short(r); len(got) != 3 || !strings.HasPrefix(got[1], "No family was shown to be wrong as rarely") {
 		t.Errorf("with a bad family alone: %q", got)
 	}
 	r.FPR = []hashlab.FPRRow{rateRow("good", "first", 1)}

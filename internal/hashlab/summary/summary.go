@@ -55,7 +55,8 @@ const (
 //
 //	interrupted        the run ended early
 //	control            the ideal control agrees with the formula: the laboratory measures right
-//	formula            families whose rate is what the formula says
+//	formula            families whose rate is shown to be what the formula says
+//	formula-open       families of which neither that nor a difference is shown
 //	expect-fpr:FAMILY  the rate of a family that differs: ratio and effective k
 //	scope              what the rates do not tell about the daemon's filter
 //	full-size:FAMILY   rates in filters of the daemon's size, of a full run
