@@ -28,11 +28,12 @@ type ListStats struct {
 	Entries, Exceptions, Duplicates, Invalid, Unsupported int
 
 	// Expired counts the entries that were left out because they had expired when
-	// the list was read, Protected those that cover a protected name. NextExpiry is
-	// when the next one expires; zero if none does. The list is read again then, a
-	// long one after a pause.
-	Expired, Protected int
-	NextExpiry         time.Time
+	// the list was read, Protected those that cover a protected name or names below
+	// it, and Disallowed those that a list from a URL may not have: <> and name@.
+	// NextExpiry is when the next entry expires; zero if none does. The list is read
+	// again then, a long one after a pause.
+	Expired, Protected, Disallowed int
+	NextExpiry                     time.Time
 
 	// Notes says what in the files was ignored on purpose, and what should be
 	// checked.
@@ -42,7 +43,7 @@ type ListStats struct {
 	Files []FileStats
 
 	// Problems describes the first lines of each file that were left out, up to
-	// [MaxProblems] of each sort: invalid, unsupported, protected.
+	// [MaxProblems] of each sort: invalid, unsupported, protected, disallowed.
 	Problems []FileProblem
 
 	// FillRatio and FPR are those of the filter if it held this list alone:
@@ -82,7 +83,7 @@ type FileStats struct {
 	Modified         time.Time
 	Entries, Invalid int
 
-	Unsupported, Expired, Protected int
+	Unsupported, Expired, Protected, Disallowed int
 
 	// How it was read, see [listfile.Result].
 	Format listfile.Format
@@ -94,11 +95,12 @@ type FileStats struct {
 const MaxProblems = 10
 
 // FileProblem is a line of a file that was left out: an invalid one, an
-// unsupported one, or an entry that covers a protected name.
+// unsupported one, an entry that covers a protected name, or one that a list from
+// a URL may not have.
 type FileProblem struct {
 	File string
 	listfile.Problem
-	Protected bool
+	Protected, Disallowed bool
 }
 
 // SetStats describes a Set.

@@ -29,7 +29,7 @@ func (e buildError) Unwrap() error { return e.error }
 // collector reads a list's files into a segment.
 type collector struct {
 	options   readOptions
-	protected *protectedNames
+	omissions Omissions
 	builder   *segment.Builder
 	open      func(ctx context.Context, path string, use func(io.Reader) error) (stamp, error)
 	follow    func(path string, from io.Reader) io.Reader // may be nil
@@ -47,7 +47,7 @@ type collector struct {
 
 // worker is what one goroutine counts.
 type worker struct {
-	exceptions, protected, refused int
+	exceptions, protected, disallowed, refused int
 
 	// The first problems that it came upon; workers share a file.
 	problems []blocklist.FileProblem
@@ -110,7 +110,8 @@ func (c *collector) add(stats blocklist.FileStats, problems []blocklist.FileProb
 	for _, w := range c.workers {
 		c.Exceptions += w.exceptions
 		stats.Protected += w.protected
-		stats.Entries -= w.protected + w.refused
+		stats.Disallowed += w.disallowed
+		stats.Entries -= w.protected + w.disallowed + w.refused
 		stats.Invalid += w.refused
 		problems = append(problems, w.problems...)
 	}
@@ -120,6 +121,7 @@ func (c *collector) add(stats blocklist.FileStats, problems []blocklist.FileProb
 	c.Unsupported += stats.Unsupported
 	c.Expired += stats.Expired
 	c.Protected += stats.Protected
+	c.Disallowed += stats.Disallowed
 	c.Files = append(c.Files, stats)
 	c.Problems = append(c.Problems, firstOfEach(problems)...)
 }
@@ -146,9 +148,13 @@ func (c *collector) sink() func(listfile.Entry) error {
 				return fmt.Errorf("line %d: %w", e.Line, ErrException)
 			}
 		}
-		if name := c.protected.covered(&e); name != "" {
-			w.protected++
-			w.problems = keepProblem(w.problems, protectedProblem(c.path, &e, name))
+		if why := c.omissions.Of(&e); why.Omitted() {
+			if why.Protected() != "" {
+				w.protected++
+			} else {
+				w.disallowed++
+			}
+			w.problems = keepProblem(w.problems, why.problem(c.path, &e))
 			return nil
 		}
 		err := adder.Add(segment.Entry{
@@ -176,6 +182,7 @@ const (
 	invalidLine problemSort = iota
 	unsupportedLine
 	protectedLine
+	disallowedLine
 )
 
 // sortOf returns what a problem is about.
@@ -183,6 +190,8 @@ func sortOf(p *blocklist.FileProblem) problemSort {
 	switch {
 	case p.Protected:
 		return protectedLine
+	case p.Disallowed:
+		return disallowedLine
 	case p.Unsupported:
 		return unsupportedLine
 	}

@@ -36,8 +36,11 @@ type List struct {
 	// file), and a glob leaves directories out.
 	Paths []string
 
-	// URL is where Paths, the copy, was fetched from. It is only shown.
-	URL string
+	// URL is where Paths, the copy, was fetched from. In a list with a URL the
+	// entries "<>" and "name@" are left out unless AllowNullSender and
+	// AllowLocalParts are set: each matches mail from everywhere.
+	URL                              string
+	AllowNullSender, AllowLocalParts bool
 
 	// Format and Column are how the files are written; see [listfile.Options].
 	Format listfile.Format
@@ -55,7 +58,8 @@ type List struct {
 	MinEntries           int
 	MaxShrink, MaxGrowth float64
 
-	// OnProtected says what to do with an entry that covers a protected name.
+	// OnProtected says what to do with an entry that covers a protected name, or
+	// names below it.
 	OnProtected OnProtected
 
 	Type blocklist.ListType
@@ -138,8 +142,9 @@ type Config struct {
 	// besides the one that serves; see [Versions].
 	History int
 
-	// Protect holds domains, in normal form, that no block list's entry may cover
-	// entirely; see [List.OnProtected].
+	// Protect holds domains, in normal form, that no block list's entry may cover,
+	// nor any of their subdomains; see [List.OnProtected]. "@example.com" protects
+	// example.com alone.
 	Protect []string
 
 	// OnHit, if not nil, is called for each entry that matches; see
@@ -170,7 +175,7 @@ type Config struct {
 	// Logger logs each swap, invalid line and held list. Nil logs nothing.
 	Logger *slog.Logger
 
-	protected *protectedNames // Protect, once it was checked
+	protected *Protected // Protect, once it was checked
 }
 
 // list checks the configuration, and returns the list of a name.
@@ -214,7 +219,7 @@ func (c Config) Validate() error {
 func (c *Config) check() (err error) {
 	*c = c.withDefaults()
 	errs := []error{c.Filter.Validate()}
-	c.protected, err = protect(c.Protect)
+	c.protected, err = Protect(c.Protect)
 	errs = append(errs, err)
 	if c.History < 0 {
 		errs = append(errs, fmt.Errorf("history %d: use 0 or more", c.History))

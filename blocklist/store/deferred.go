@@ -37,7 +37,7 @@ func (s *source) defers(paths []string) bool {
 
 // lines returns how many lines the version had, without comments.
 func (c *content) lines() int {
-	return c.Entries + c.Invalid + c.Unsupported + c.Expired + c.Protected
+	return c.Entries + c.Invalid + c.Unsupported + c.Expired + c.Protected + c.Disallowed
 }
 
 // longFiles reports whether the files have longLines or more. It counts no more than that,

@@ -14,7 +14,7 @@ func describeList(l *List, r scanResult) blocklist.ListStats {
 		URL:     l.URL,
 		Entries: v.Entries, Exceptions: v.Exceptions, Duplicates: int(v.index.Segment().Duplicates()),
 		Invalid: v.Invalid, Unsupported: v.Unsupported,
-		Expired: v.Expired, Protected: v.Protected, NextExpiry: v.nextUntil(),
+		Expired: v.Expired, Protected: v.Protected, Disallowed: v.Disallowed, NextExpiry: v.nextUntil(),
 		Files:    v.Files,
 		Problems: v.Problems,
 		Notes:    v.notes(),

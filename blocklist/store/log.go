@@ -33,7 +33,7 @@ func (s *Store) log(old, set *snapshot) {
 // been known.
 func (v *version) sameProblems(other *version) bool {
 	return v == other || other != nil && v.Invalid == other.Invalid &&
-		v.Unsupported == other.Unsupported && v.Protected == other.Protected &&
+		v.Unsupported == other.Unsupported && v.Protected == other.Protected && v.Disallowed == other.Disallowed &&
 		slices.EqualFunc(v.Problems, other.Problems, func(p, q blocklist.FileProblem) bool {
 			return p.File == q.File && p.Text == q.Text && p.What == q.What
 		}) &&
@@ -78,6 +78,7 @@ func logProblems(log *slog.Logger, l blocklist.ListStats) {
 		invalidLine:     {"invalid line skipped", "invalid lines", l.Invalid},
 		unsupportedLine: {"unsupported line skipped", "unsupported lines", l.Unsupported},
 		protectedLine:   {"entry left out, it covers a protected name", "entries that cover protected names left out", l.Protected},
+		disallowedLine:  {"entry left out, lists from a URL may not have it", "entries left out that lists from a URL may not have", l.Disallowed},
 	} {
 		shown := 0
 		for _, p := range l.Problems {

@@ -10,33 +10,44 @@ import (
 	"spamgate/blocklist/verdict"
 )
 
-// Each entry, and whether it covers example.co.uk or mail.example.com.
+// Each entry, and whether it covers example.co.uk or its subdomains, or mail.example.com, which
+// is protected alone.
 func TestProtected(t *testing.T) {
-	p, err := protect([]string{"example.co.uk", "mail.example.com"})
+	names := []string{"example.co.uk", "@mail.example.com"}
+	p, err := Protect(names)
 	must(t, err)
 	for entry, want := range map[string]string{
-		"example.co.uk":     "example.co.uk",
-		"@example.co.uk":    "example.co.uk",
-		"*.example.co.uk":   "", // subdomains only
-		"www.example.co.uk": "",
-		"u@example.co.uk":   "",
-		"u@":                "",
-		"!example.co.uk":    "",
-		"*.co.uk":           "example.co.uk",
-		"co.uk":             "example.co.uk",
-		"@co.uk":            "", // that domain alone
-		"mail.example.com":  "mail.example.com",
-		"example.com":       "mail.example.com",
-		"*.example.com":     "mail.example.com",
-		"@example.com":      "",
-		"com":               "mail.example.com",
-		"example.net":       "",
-		"<>":                "",
+		"example.co.uk":            "example.co.uk",
+		"@example.co.uk":           "example.co.uk",
+		"*.example.co.uk":          "example.co.uk",
+		".example.co.uk":           "example.co.uk",
+		"www.example.co.uk":        "example.co.uk",
+		"@a.example.co.uk":         "example.co.uk",
+		"*.a.example.co.uk":        "example.co.uk",
+		"anexample.co.uk":          "",
+		"u@w.example.co.uk":        "",
+		"a.mail.example.com":       "",
+		"*.mail.example.com":       "",
+		"@a.mail.example.com":      "",
+		"mail.example.com.example": "",
+		"u@example.co.uk":          "",
+		"u@":                       "",
+		"!example.co.uk":           "",
+		"*.co.uk":                  "example.co.uk",
+		"co.uk":                    "example.co.uk",
+		"@co.uk":                   "", // that domain alone
+		"mail.example.com":         "mail.example.com",
+		"example.com":              "mail.example.com",
+		"*.example.com":            "mail.example.com",
+		"@example.com":             "",
+		"com":                      "mail.example.com",
+		"example.net":              "",
+		"<>":                       "",
 	} {
 		l := blockList("spam", write(t, inDir(t, "spam.txt"), entry+" # a reason\n"))
 		l.AllowPublicSuffix = true
 		c := fast(l)
-		c.Protect = []string{"example.co.uk", "mail.example.com"}
+		c.Protect = names
 		stats := build(t, c).Stats().Lists[0]
 		if got := stats.Protected == 1; got != (want != "") || stats.Entries+stats.Protected != 1 {
 			t.Errorf("%s: %+v", entry, stats)
@@ -44,7 +55,7 @@ func TestProtected(t *testing.T) {
 			t.Errorf("%s: %+v", entry, stats.Problems)
 		}
 	}
-	if p.names != "example.co.uk mail.example.com" {
+	if p.names != "@mail.example.com example.co.uk" {
 		t.Error(p.names)
 	}
 	if err := (Config{Protect: []string{"no name"}}).Validate(); err == nil || !strings.Contains(err.Error(), "no name") {
@@ -141,7 +152,7 @@ func TestProblemsOfAllWorkers(t *testing.T) {
 	c := fast(l)
 	c.Protect = []string{"example.net"}
 	s := newSource(&l)
-	s.protected, _ = protect(c.Protect)
+	s.protected, _ = Protect(c.Protect)
 	s.options.protect = s.protected.names
 	stamps, err := anyFile.statFiles([]string{path})
 	must(t, err)

@@ -20,7 +20,7 @@ type readPlan struct {
 	options   readOptions
 	guards    guards
 	opener    Opener
-	protected *protectedNames
+	protected *Protected
 	follow    func(path string, from io.Reader) io.Reader // may be nil
 	list      *List
 	before    *version              // which it would replace; nil: none
@@ -47,9 +47,7 @@ func readVersion(ctx context.Context, p readPlan, stamps []stamp) (v *version, r
 	if c.open == nil {
 		c.open = p.opener.readStamped
 	}
-	if p.options.protect != "" {
-		c.protected = p.protected
-	}
+	c.omissions = p.list.Omissions(p.protected)
 	c.builder = segment.NewBuilder(segment.BuildOptions{Dir: p.dir, Key: p.keys.Segment()})
 	defer c.builder.Abort()
 	for i, s := range stamps {

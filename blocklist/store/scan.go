@@ -46,7 +46,7 @@ type source struct {
 
 	opener    Opener
 	state     *state
-	protected *protectedNames
+	protected *Protected
 	follow    func(path string, from io.Reader) io.Reader // see [Config.Follow]; may be nil
 	advice    func(list string, r Remedy) string          // see [Config.Advise]; may be nil
 	kept      []stamp                                     // as the state directory has them; nil: as the version does

@@ -67,8 +67,16 @@ func optionsDigest(k *blocklist.Keys, l *List, o readOptions) [32]byte {
 // text returns all that decides which entries are read. How large a file may be does not
 // matter.
 func (o *readOptions) text(l *List) string {
-	return fmt.Sprintf("%q %q %q %t %t %t %d %t %q %t", l.Paths, string(o.Format), o.Column,
+	text := fmt.Sprintf("%q %q %q %t %t %t %d %t %q %t", l.Paths, string(o.Format), o.Column,
 		o.Allow, o.Exact, o.AllowPublicSuffix, o.Now, o.noExceptions, o.protect, o.hold)
+	// Only what differs from the default, so that the stored versions of most lists stay valid.
+	if l.URL != "" && !o.nullSender {
+		text += " allow_null_sender"
+	}
+	if l.URL != "" && !o.anywhere {
+		text += " allow_local_parts"
+	}
+	return text
 }
 
 // sum returns a sum of text, which is the same in any process.

@@ -51,7 +51,7 @@ type content struct {
 	Pause time.Duration
 
 	// Counts of entries and lines, see [blocklist.ListStats].
-	Entries, Exceptions, Invalid, Unsupported, Expired, Protected int
+	Entries, Exceptions, Invalid, Unsupported, Expired, Protected, Disallowed int
 
 	Files    []blocklist.FileStats
 	Problems []blocklist.FileProblem
@@ -141,8 +141,11 @@ func (v *version) entriesOf(path string) int {
 type readOptions struct {
 	listfile.Options
 	noExceptions bool
-	protect      string // names that its entries may not cover, see [protected]
+	protect      string // names that its entries may not cover, see [Protected]
 	hold         bool   // such an entry has the whole list held
+
+	// What a list from a URL leaves out, see [Omissions].
+	nullSender, anywhere bool
 }
 
 func (c *Config) readOptions(l *List) readOptions {
@@ -157,8 +160,10 @@ func (c *Config) readOptions(l *List) readOptions {
 		},
 		noExceptions: c.FilterOnly,
 	}
-	if c.protected != nil && l.Type == blocklist.Block && l.OnProtected != AcceptProtected {
-		o.protect = c.protected.names
+	omits := l.Omissions(c.protected)
+	o.nullSender, o.anywhere = omits.nullSender, omits.anywhere
+	if omits.protected != nil {
+		o.protect = omits.protected.names
 		o.hold = l.OnProtected == HoldProtected
 	}
 	return o

@@ -67,7 +67,8 @@ type List struct {
 	Invalid     int `json:"invalid"`
 	Unsupported int `json:"unsupported"`
 	Expired     int `json:"expired"`
-	Protected   int `json:"protected"` // left out, since they cover a protected domain
+	Protected   int `json:"protected"`  // left out, since they cover a protected domain or names below it
+	Disallowed  int `json:"disallowed"` // left out, since a list from a URL may not have them: <> and name@
 
 	Problems []Problem `json:"problems,omitempty"` // the first ones
 	Notes    []string  `json:"notes,omitempty"`

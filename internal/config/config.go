@@ -90,9 +90,9 @@ type State struct {
 	History int64  `toml:"history" range:"0,100"` // earlier versions of each list to keep
 }
 
-// Guard names the domains that no block list may list whole.
+// Guard names the domains that no block list may list, nor their subdomains.
 type Guard struct {
-	Protect          []string `toml:"protect"`           // domains in lower case with A-labels
+	Protect          []string `toml:"protect"`           // domains in lower case with A-labels; "@" before one: it alone
 	ProtectProviders bool     `toml:"protect_providers"` // add the large mail providers
 }
 
@@ -200,6 +200,11 @@ type List struct {
 	// the URLs; empty: the system's. Load does not open the file.
 	TLSCA string `toml:"tls_ca"`
 
+	// In a list with a URL the entries "<>" and "name@" are left out unless these
+	// are set: each matches mail from everywhere.
+	AllowNullSender bool `toml:"allow_null_sender"`
+	AllowLocalParts bool `toml:"allow_local_parts"`
+
 	Format string `toml:"format"` // one of package listfile, or "auto"
 	Column string `toml:"column"` // name or number (from 1), for CSV
 
@@ -214,7 +219,7 @@ type List struct {
 	MaxShrink  int64 `toml:"max_shrink" range:"1,100"`
 	MaxGrowth  int64 `toml:"max_growth" range:"0,1000000"`
 
-	// OnProtected says what happens to an entry that covers a protected domain:
+	// OnProtected says what happens to an entry that covers a protected domain, or names below it:
 	// "skip" leaves it out, "hold" holds the list, "accept" takes it.
 	OnProtected string `toml:"on_protected" oneof:"skip,hold,accept"`
 

@@ -48,10 +48,15 @@ func (d *document) noRemote(path string, l *List) {
 		{"signature_url", l.SignatureURL != ""},
 		{"allow_http", l.AllowHTTP},
 		{"tls_ca", l.TLSCA != ""},
+		{"allow_null_sender", l.AllowNullSender},
+		{"allow_local_parts", l.AllowLocalParts},
 	} {
 		what, hint := "has no effect without url", "remove the line, or write url instead of path"
 		if k.key == "refresh" {
 			what += ": the gate reads a changed file at once"
+		}
+		if k.key == "allow_null_sender" || k.key == "allow_local_parts" {
+			what += ": such entries of your own lists always count"
 		}
 		if k.set {
 			d.fail(path+"."+k.key, what, hint)

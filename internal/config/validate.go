@@ -115,12 +115,23 @@ func (d *document) guard() {
 	protect := d.cfg.Guard.Protect
 	for i, s := range protect {
 		path := element("guard.protect", i)
-		name, err := domainName(s)
+		domain, alone := strings.CutPrefix(s, "@")
+		domain, err := domainName(domain)
+		name := domain
+		if alone {
+			name = "@" + name
+		}
 		switch {
 		case err != nil:
-			d.fail(path, fmt.Sprintf("%q %v", s, err), `write a domain such as "example.com", without "@", "*" or a leading dot`)
+			d.fail(path, fmt.Sprintf("%q %v", s, err), `write a domain such as "example.com", or "@example.com" for it without its subdomains`)
 		case slices.Contains(protect[:i], name):
 			d.twice(path, s)
+		case alone:
+			if slices.Contains(protect[:i], domain) {
+				d.fail(path, fmt.Sprintf("%q contradicts %q, which includes the subdomains", s, domain), "remove one of them")
+			}
+		case slices.Contains(protect[:i], "@"+name):
+			d.fail(path, fmt.Sprintf("%q contradicts %q, which leaves out the subdomains", s, "@"+name), "remove one of them")
 		}
 		protect[i] = name
 	}

@@ -26,7 +26,8 @@ type Diff struct {
 	Went        int          `json:"went"`
 	Changed     int          `json:"changed"`
 	Same        int          `json:"same"`
-	Protected   int          `json:"protected,omitempty"` // entries of New that are left out, since they cover a protected name
+	Protected   int          `json:"protected,omitempty"`  // entries of New that are left out, since they cover a protected name
+	Disallowed  int          `json:"disallowed,omitempty"` // likewise, since a list from a URL may not have them
 	Differences []Difference `json:"differences"`
 }
 

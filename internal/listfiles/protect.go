@@ -3,44 +3,45 @@ package listfiles
 import (
 	"fmt"
 
+	"spamgate/blocklist"
 	"spamgate/blocklist/listfile"
-	"spamgate/blocklist/sender"
+	"spamgate/blocklist/store"
 	"spamgate/internal/config"
-	"spamgate/internal/listedit"
 	"spamgate/internal/setup"
 )
 
-// Protection finds entries that cover a protected name entirely. It maps their keys to
-// the name.
-type Protection map[string]string // from key to name
+// Protection decides which valid entries the gate leaves out of the lists of a configuration.
+type Protection struct{ names *store.Protected }
 
 func NewProtection(c *config.Config) Protection {
-	p := Protection{}
-	for _, name := range setup.Protected(c.Guard) {
-		at := "@" + name
-		for _, key := range append(listedit.Covering(at, sender.KindAtDomain), at) {
-			if _, ok := p[key]; !ok {
-				p[key] = name
-			}
-		}
+	names, err := store.Protect(setup.Protected(c.Guard))
+	if err != nil {
+		panic(err) // the configuration was checked
 	}
-	return p
+	return Protection{names}
 }
 
-// Covered returns the protected name that an entry of the list would cover entirely, or "".
-func (p Protection) Covered(l *List, e listfile.Entry) string {
-	if l.Type != "block" || l.OnProtected == "accept" || e.Exception {
-		return ""
+// LeftOut returns why the gate leaves an entry of the list out; see [store.Omissions].
+func (p Protection) LeftOut(l *List, e listfile.Entry) store.Omission {
+	of := store.List{
+		URL: l.URL, AllowNullSender: l.AllowNullSender, AllowLocalParts: l.AllowLocalParts,
+		OnProtected: store.OnProtected(l.OnProtected),
 	}
-	return p[e.Key]
+	if l.Type == "allow" {
+		of.Type = blocklist.Allow
+	}
+	return of.Omissions(p.names).Of(&e)
 }
 
 // Check refuses an entry that covers a protected name.
 func (p Protection) Check(l *List, e listfile.Entry) error {
-	name := p.Covered(l, e)
-	if name == "" {
+	why := p.LeftOut(l, e)
+	switch {
+	case why.Protected() == "":
 		return nil
+	case why.Entirely():
+		return fmt.Errorf("%s would turn away all mail from %s, a protected name, so list %s would not take it; "+
+			`list single addresses there, or set on_protected = "accept" for the list`, Written(e), why.Protected(), l.Name)
 	}
-	return fmt.Errorf("%s would turn away all mail from %s, a protected name, so list %s would not take it; "+
-		`list single addresses there, or set on_protected = "accept" for the list`, Written(e), name, l.Name)
+	return fmt.Errorf("list %s would not take %s: %s; %s", l.Name, Written(e), why.What(), why.Hint())
 }

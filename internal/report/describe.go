@@ -142,6 +142,7 @@ func describeLeftOut(l blocklist.ListStats) []string {
 		{l.Invalid, "invalid line", "invalid lines"},
 		{l.Unsupported, "unsupported line", "unsupported lines"},
 		{l.Protected, "protected name", "protected names"},
+		{l.Disallowed, "disallowed entry", "disallowed entries"},
 	} {
 		if p.n > 0 {
 			parts = append(parts, text.Count(p.n, p.one, p.many))

@@ -54,6 +54,7 @@ func listStatus(l blocklist.ListStats, path string) admin.List {
 		Unsupported: l.Unsupported,
 		Expired:     l.Expired,
 		Protected:   l.Protected,
+		Disallowed:  l.Disallowed,
 		Notes:       l.Notes,
 		Loaded:      TimeOrNil(l.Loaded),
 		NextExpiry:  TimeOrNil(l.NextExpiry),

@@ -65,11 +65,16 @@ func advise(list string, r store.Remedy) string {
 	}
 }
 
-// Protected returns the domains that no block entry may cover entirely.
+// Protected returns the domains that no block entry may cover. "@example.com" among the
+// configured ones narrows the protection of a provider to that domain alone.
 func Protected(g config.Guard) []string {
 	names := slices.Clone(g.Protect)
 	if g.ProtectProviders {
-		names = append(names, providers.Domains()...)
+		for _, name := range providers.Domains() {
+			if !slices.Contains(g.Protect, "@"+name) {
+				names = append(names, name)
+			}
+		}
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
@@ -90,6 +95,8 @@ func blocklistList(l config.List) (store.List, error) {
 		MaxShrink:         float64(l.MaxShrink) / 100,
 		MaxGrowth:         float64(l.MaxGrowth),
 		OnProtected:       store.OnProtected(l.OnProtected),
+		AllowNullSender:   l.AllowNullSender,
+		AllowLocalParts:   l.AllowLocalParts,
 		Exact:             l.Match == "exact",
 		Override:          l.Override,
 		Optional:          l.Optional,

@@ -31,7 +31,8 @@ func NewCommand() *cobra.Command {
 		Short: "Check the configuration and the lists",
 		Long: `Check the configuration and the lists as serve would load them. The command does
 not listen, connect, fetch or write. It reports invalid and unsupported lines of
-lists, and entries that cover a protected domain entirely. The gate skips them.
+lists, entries that cover a protected domain or names below it, and <> and name@
+in lists from a URL. The gate skips them.
 
 Each error names the place, the fault and the remedy, as with serve and a
 reload. Doubtful settings, such as a certificate that expires soon, are
@@ -144,6 +145,7 @@ func printProblems(w io.Writer, lists []blocklist.ListStats) {
 			{invalidLine, "invalid line", "invalid lines", l.Invalid},
 			{unsupportedLine, "unsupported line", "unsupported lines", l.Unsupported},
 			{protectedLine, "protected name", "protected names", l.Protected},
+			{disallowedLine, "disallowed entry", "disallowed entries", l.Disallowed},
 		} {
 			if more := all.n - shown[all.sort]; more > 0 {
 				fmt.Fprintf(w, "list %s: %s more\n", l.Name, text.Count(more, all.one, all.many))
@@ -160,12 +162,15 @@ const (
 	invalidLine     = "invalid"
 	unsupportedLine = "unsupported"
 	protectedLine   = "protected"
+	disallowedLine  = "disallowed"
 )
 
 func sortOf(p blocklist.FileProblem) string {
 	switch {
 	case p.Protected:
 		return protectedLine
+	case p.Disallowed:
+		return disallowedLine
 	case p.Unsupported:
 		return unsupportedLine
 	}

@@ -209,7 +209,7 @@ func (a *acceptance) count(ctx context.Context) (n int, err error) {
 	guarded := listfiles.NewProtection(a.config)
 	s := listfiles.NewScan(ctx, []*listfiles.List{at}, a.stderr)
 	err = s.Lists([]*listfiles.List{at}, func(f listfiles.Located) error {
-		if guarded.Covered(at, f.Entry) == "" {
+		if !guarded.LeftOut(at, f.Entry).Omitted() {
 			n++
 		}
 		return nil

@@ -37,6 +37,7 @@ func printListDetails(w io.Writer, l *admin.List) {
 	line("left out", "%s%s", text.Count(l.Invalid, "invalid line", "invalid lines"), counts([]amount{
 		{l.Unsupported, "unsupported", "unsupported"},
 		{l.Protected, "covers a protected name", "cover a protected name"},
+		{l.Disallowed, "disallowed in a list from a URL", "disallowed in a list from a URL"},
 		{l.Expired, "expired", "expired"},
 	}))
 	for _, p := range l.Problems {

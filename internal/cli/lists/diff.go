@@ -44,9 +44,9 @@ difference is a line:
   ~ ENTRY  # REASON       in both, with another comment, end or exception (!);
                           the next line, with "was", has the entry of OLD
 
-Expired entries do not count, nor do entries that the list skips because they
-cover a protected domain. All differences are counted; up to a million are
-shown.
+Expired entries do not count, nor do entries that the gate leaves out: protected
+domains, and <> and name@ in a list from a URL. All differences are counted; up
+to a million are shown.
 
 Exit codes: 0 the same entries; 1 there are differences; 2 an error.`,
 		Example: `  spamgate lists diff blocked
@@ -107,7 +107,7 @@ func listsDiff(cmd *cobra.Command, o listsDiffOptions, args []string) error {
 	if err := report.Compare(segments[0], segments[1], key); err != nil {
 		return err
 	}
-	report.Protected = int(sides[1].guarded.Load())
+	report.Protected, report.Disallowed = int(sides[1].protected.Load()), int(sides[1].disallowed.Load())
 	if err := o.print(cmd, report, func(w io.Writer) { printDiff(w, report) }); err != nil {
 		return err
 	}
@@ -174,6 +174,9 @@ func printDiff(w io.Writer, d *listcompare.Diff) {
 	fmt.Fprintf(w, "%d came, %d went, %d changed, %d are the same\n", d.Came, d.Went, d.Changed, d.Same)
 	if d.Protected > 0 {
 		fmt.Fprintf(w, "not counted: %s of %s that the list leaves out: protected names\n", text.Count(d.Protected, "entry", "entries"), d.New)
+	}
+	if d.Disallowed > 0 {
+		fmt.Fprintf(w, "not counted: %s of %s that the list leaves out: <> and name@\n", text.Count(d.Disallowed, "entry", "entries"), d.New)
 	}
 }
 

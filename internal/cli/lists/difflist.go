@@ -31,9 +31,11 @@ type listSides struct {
 
 // side is one of the two states. Its read function builds its segment.
 type side struct {
-	name    string
-	guarded atomic.Int64 // entries that are left out, since they cover a protected name
-	read    func(context.Context) (*segment.Segment, error)
+	name string
+	read func(context.Context) (*segment.Segment, error)
+
+	// Entries that are left out, see [store.Omissions].
+	protected, disallowed atomic.Int64
 }
 
 // newListSides finds the files and stored versions of a list.
@@ -137,10 +139,15 @@ func (s *listSides) version(v store.VersionInfo) *side {
 // those for the side. They may come and go without being a difference.
 func (s *listSides) leave(from *side) func(listfile.Entry) bool {
 	return func(e listfile.Entry) bool {
-		if s.guarded.Covered(s.list, e) == "" {
+		why := s.guarded.LeftOut(s.list, e)
+		switch {
+		case !why.Omitted():
 			return false
+		case why.Protected() != "":
+			from.protected.Add(1)
+		default:
+			from.disallowed.Add(1)
 		}
-		from.guarded.Add(1)
 		return true
 	}
 }

@@ -38,9 +38,9 @@ func newListsFindCommand() *cobra.Command {
 
 Each line of output has the list, file and line number, the entry in normal
 form, and the reason, separated by tabs. Further fields are the end of the entry
-(until=TIME), and why the gate skips it: it has expired, or it covers a
-protected domain. spamgate check ADDRESS shows what the gate does with an
-address.
+(until=TIME), and why the gate skips it: it has expired, it covers a protected
+domain, or it is <> or name@ in a list from a URL. spamgate check ADDRESS shows
+what the gate does with an address.
 
 Exit codes: 0 something was found; 1 nothing was found; 2 an error.`,
 		Example: `  spamgate lists find user@mail.spam.example
@@ -168,8 +168,8 @@ func leftOut(f listfiles.Located, guarded listfiles.Protection) string {
 	if f.Over() {
 		return "left out: its time is over"
 	}
-	if name := guarded.Covered(f.List, f.Entry); name != "" {
-		return "left out: it covers the protected name " + name
+	if why := guarded.LeftOut(f.List, f.Entry); why.Omitted() {
+		return "left out: " + why.What()
 	}
 	return ""
 }

@@ -71,6 +71,7 @@ type problemAt struct {
 	Hint        string `json:"hint,omitempty"`
 	Unsupported bool   `json:"unsupported,omitempty"`
 	Warning     bool   `json:"warning,omitempty"`
+	LeftOut     bool   `json:"left_out,omitempty"` // a valid entry that the gate leaves out
 }
 
 func newProblemAt(file string, p listfile.Problem) problemAt {

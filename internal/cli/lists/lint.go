@@ -34,8 +34,9 @@ func newListsLintCommand() *cobra.Command {
 		Long: `Check list files, configured or not. The output names each invalid line and what
 to write instead, and each entry that is likely a mistake (repeated, or covering
 the customers of a hosting company). "-" is standard input. With --list the
-command checks the files of that list with its settings, and for protected
-domains.
+command checks the files of that list with its settings, and names the entries
+that the gate leaves out: protected domains, and <> and name@ in a list from a
+URL.
 
 Lines that are valid in their format but cannot be looked up, such as regular
 expressions, are unsupported. They do not count as mistakes. The first ten of a
@@ -64,6 +65,7 @@ type lintReport struct {
 	File string `json:"file"`
 	readReport
 	Warnings int         `json:"warnings"`
+	LeftOut  int         `json:"left_out"` // of these: entries that the gate leaves out
 	Problems []problemAt `json:"problems"` // the first maxLintProblems
 	Refused  string      `json:"refused,omitempty"`
 
@@ -213,8 +215,10 @@ func (l *lintRun) warnings(e listfile.Entry) []problemAt {
 		w = append(w, warning(e, "its customers have names below it", "list theirs, or write @"+domain+" for that name alone"))
 	}
 	if l.list != nil {
-		if name := l.guarded.Covered(l.list, e); name != "" {
-			w = append(w, warning(e, "it covers the protected name "+name, `list single addresses there, or set on_protected = "accept"`))
+		if why := l.guarded.LeftOut(l.list, e); why.Omitted() {
+			p := warning(e, why.What(), why.Hint())
+			p.LeftOut = true
+			w = append(w, p)
 		}
 	}
 	return w
@@ -225,6 +229,9 @@ func (l *lintRun) problem(r *lintReport, p problemAt) {
 	p.File = r.File
 	if p.Warning {
 		r.Warnings++
+	}
+	if p.LeftOut {
+		r.LeftOut++
 	}
 	switch {
 	case !l.json && p.Unsupported && !l.all && len(r.unsupported) == maxUnsupported:
@@ -252,6 +259,9 @@ func (l *lintRun) summary(r *lintReport) error {
 	fmt.Fprintf(l.out, "%s: %s", term.ShortPath(r.File), r.describe())
 	if r.Warnings > 0 {
 		fmt.Fprintf(l.out, ", %s", text.Count(r.Warnings, "warning", "warnings"))
+	}
+	if r.LeftOut > 0 {
+		fmt.Fprintf(l.out, ", %s left out", text.Count(r.LeftOut, "entry", "entries"))
 	}
 	fmt.Fprintln(l.out)
 	for _, note := range r.Notes {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"spamgate/blocklist/listfile"
 	"spamgate/internal/listcompare"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/text"
@@ -22,7 +23,7 @@ broader entry of a list of the same type covers, as spam.example covers
 user@spam.example. Lists with different actions, or from different sources, may
 repeat each other for a good reason.
 
-Exceptions and expired entries do not count. The command writes temporary
+Exceptions, expired entries and entries that the gate leaves out do not count. The command writes temporary
 indexes to disk (TMPDIR), so that lists may have any length.
 
 Exit codes: 0 success; 2 an error.`,
@@ -46,11 +47,11 @@ func listsOverlap(s *session) error {
 	if len(lists) == 0 {
 		return errors.New("no list can be read")
 	}
-	p := listcompare.NewOverlap(lists, key)
+	p, guarded := listcompare.NewOverlap(lists, key), listfiles.NewProtection(s.config)
 	scan := listfiles.NewScan(s, lists, s.stderr)
 	defer scan.Bar.Finish()
 	for _, l := range lists {
-		seg, err := listfiles.Segment(scan, l, key, nil)
+		seg, err := listfiles.Segment(scan, l, key, func(e listfile.Entry) bool { return guarded.LeftOut(l, e).Omitted() })
 		if err != nil {
 			return err
 		}

@@ -120,11 +120,11 @@ func listsTest(cmd *cobra.Command, o listsTestOptions, path string) error {
 	}
 	ctx, stop := cli.Interruptible(cmd)
 	defer stop()
-	tested, err := listToTest(cmd, path, o)
+	tested, protect, err := listToTest(cmd, path, o)
 	if err != nil {
 		return err
 	}
-	set, err := setOf(ctx, path, tested, cmd.ErrOrStderr())
+	set, err := setOf(ctx, path, tested, protect, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
@@ -159,53 +159,59 @@ func hiddenHint(hidden int) string {
 // listGlobEscaper escapes the glob characters in a file's name.
 var listGlobEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
 
-// listToTest returns the list that a name stands for: a file, or else a configured list.
-func listToTest(cmd *cobra.Command, name string, f listsTestOptions) (store.List, error) {
-	tested := store.List{Name: name, Type: blocklist.Block, Action: verdict.Reject}
+// listToTest returns the list that a name stands for: a file, or else a configured list, with
+// the names that are protected from it.
+func listToTest(cmd *cobra.Command, name string, f listsTestOptions) (tested store.List, protect []string, err error) {
+	tested = store.List{Name: name, Type: blocklist.Block, Action: verdict.Reject}
 	o, err := f.formatFlags.options()
 	if err != nil {
-		return tested, err
+		return tested, nil, err
 	}
 	if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
 		c, failed := config.Load(*f.config)
 		switch {
 		case errors.Is(failed, fs.ErrNotExist):
-			return tested, fmt.Errorf("%w; give a list file, or the name of a list with its configuration in --config", err)
+			return tested, nil, fmt.Errorf("%w; give a list file, or the name of a list with its configuration in --config", err)
 		case failed != nil:
-			return tested, fmt.Errorf("there is no file %s, and whether there is a list of that name is not known: %w", name, failed)
+			return tested, nil, fmt.Errorf("there is no file %s, and whether there is a list of that name is not known: %w", name, failed)
 		}
 		l, failed := listfiles.Find(c, name)
 		switch {
 		case failed != nil:
-			return tested, fmt.Errorf("there is no file %s, and %w", name, failed)
+			return tested, nil, fmt.Errorf("there is no file %s, and %w", name, failed)
 		case l.Type != "block":
-			return tested, fmt.Errorf("list %s blocks nobody: its type is %q", name, l.Type)
+			return tested, nil, fmt.Errorf("list %s blocks nobody: its type is %q", name, l.Type)
 		case f.formatChanged(cmd) != "":
-			return tested, fmt.Errorf("--%s goes with a file: a list is read as the configuration says", f.formatChanged(cmd))
+			return tested, nil, fmt.Errorf("--%s goes with a file: a list is read as the configuration says", f.formatChanged(cmd))
 		}
 		if l.URL != "" {
 			if _, err := setup.Opener(l).Stat(l.Copy); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return tested, err
+				return tested, nil, err
 			}
+		}
+		tested.URL, tested.AllowNullSender, tested.AllowLocalParts = setup.FetchSource(l).ShownURL(), l.AllowNullSender, l.AllowLocalParts
+		if l.OnProtected != string(store.AcceptProtected) {
+			protect = setup.Protected(c.Guard)
 		}
 		tested.Paths = []string{l.Files()}
 		o = listfile.Options{Format: listfile.Format(l.Format), Column: l.Column, Exact: l.Match == "exact", AllowPublicSuffix: l.AllowPublicSuffix}
 	} else {
 		full, err := filepath.Abs(name)
 		if err != nil {
-			return tested, err
+			return tested, nil, err
 		}
 		tested.Paths = []string{listGlobEscaper.Replace(full)}
 	}
 	tested.Format, tested.Column, tested.Exact, tested.AllowPublicSuffix = o.Format, o.Column, o.Exact, o.AllowPublicSuffix
-	return tested, nil
+	return tested, protect, nil
 }
 
 // setOf builds a Set of one list.
-func setOf(ctx context.Context, path string, tested store.List, stderr io.Writer) (*blocklist.Set, error) {
+func setOf(ctx context.Context, path string, tested store.List, protect []string, stderr io.Writer) (*blocklist.Set, error) {
 	set, stats, err := cli.BuildSet(ctx, store.Config{
-		Lists:  []store.List{tested},
-		Filter: blocklist.Filter{Kind: "sized", Family: "double"},
+		Lists:   []store.List{tested},
+		Protect: protect,
+		Filter:  blocklist.Filter{Kind: "sized", Family: "double"},
 	}, stderr)
 	if err != nil {
 		if len(stats) == 1 && stats[0].Err != nil {
