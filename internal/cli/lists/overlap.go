@@ -23,8 +23,9 @@ broader entry of a list of the same type covers, as spam.example covers
 user@spam.example. Lists with different actions, or from different sources, may
 repeat each other for a good reason.
 
-Exceptions, expired entries and entries that the gate leaves out do not count. The command writes temporary
-indexes to disk (TMPDIR), so that lists may have any length.
+Exceptions, expired entries and entries that the gate leaves out do not count.
+The command writes temporary indexes to disk (TMPDIR), so that lists may have
+any length.
 
 Exit codes: 0 success; 2 an error.`,
 		Example: `  spamgate lists overlap
