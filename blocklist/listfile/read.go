@@ -34,7 +34,7 @@ func NewReader(r io.Reader, o Options) *Reader { return &Reader{in: r, options: 
 // file finds first.
 //
 // An error ends the sequence. It means that the file cannot be read or is not what
-// it should be: ErrBinary, ErrUTF16, ErrPacked, ErrTooBig or ErrSyntax. The entries
+// it should be: ErrBinary, ErrUTF16, ErrNotList, ErrPacked, ErrTooBig or ErrSyntax. The entries
 // before it are then not a whole list and must not be used.
 func (r *Reader) All() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
@@ -80,6 +80,10 @@ func start(r io.Reader, out *output) (*packed, error) {
 		return nil, ErrUTF16
 	}
 	sample, _ := in.Peek(readBuffer) // reading returns an error again
+	if err := checkList(sample, len(sample) == readBuffer); err != nil {
+		in.close()
+		return nil, err
+	}
 	out.choose(sample)
 	return in, nil
 }

@@ -81,6 +81,24 @@ func unpack(r io.Reader, o Options) (*packed, error) {
 	return p, nil
 }
 
+// Unpack returns the content of a file, and reports whether the file is packed. Reading
+// more than maxBytes is an error; 0 means no limit.
+func Unpack(r io.Reader, maxBytes int64) (content io.ReadCloser, isPacked bool, err error) {
+	p, err := unpack(r, Options{MaxBytes: maxBytes})
+	if err != nil {
+		return nil, false, err
+	}
+	return unpackedFile{p}, p.name != "", nil
+}
+
+// unpackedFile is the content of a file that may be packed.
+type unpackedFile struct{ *packed }
+
+func (u unpackedFile) Close() error {
+	u.close()
+	return nil
+}
+
 // packerOf returns the packer of a file; "" if it is not packed.
 func packerOf(in *bufio.Reader) (string, error) {
 	start, _ := in.Peek(16) // reading returns an error again
