@@ -194,6 +194,10 @@ type List struct {
 	PublicKey    string `toml:"public_key"`
 	SignatureURL string `toml:"signature_url"`
 
+	// SignedFile is the name that the signature has for the list's file; empty: the
+	// last element of URL's path.
+	SignedFile string `toml:"signed_file"`
+
 	AllowHTTP bool `toml:"allow_http"` // permit URLs without TLS
 
 	// TLSCA is the absolute path of a PEM file with the authorities to trust for

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"spamgate/internal/text"
 )
 
 // Error is one fault of a configuration file. Load joins them (errors.Join) in the
@@ -28,7 +30,7 @@ type Error struct {
 }
 
 // Error returns "file:line:column: key: what; hint" without the parts that are
-// empty.
+// empty, and without the passwords and tokens of URLs.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.File)
@@ -40,10 +42,10 @@ func (e *Error) Error() string {
 		b.WriteString(e.Key)
 		b.WriteString(": ")
 	}
-	b.WriteString(e.What)
+	b.WriteString(text.HideSecrets(e.What))
 	if e.Hint != "" {
 		b.WriteString("; ")
-		b.WriteString(e.Hint)
+		b.WriteString(text.HideSecrets(e.Hint))
 	}
 	return b.String()
 }

@@ -132,6 +132,7 @@ allow_public_suffix = true
 name = "fetched"
 url = "http://lists.example:8080/blocked.csv.zst?token=0"
 signature_url = "https://lists.example/blocked.csv.zst.sig"
+signed_file = "blocked.csv.zst"
 tls_ca = "tls/lists.pem"
 allow_http = true
 refresh = "1m"
@@ -178,6 +179,7 @@ on_protected = "hold"
 	fetched.Refresh, fetched.Timeout = time.Minute, time.Second
 	fetched.PublicKey = "RWQAAQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyAhIiMkJSYn"
 	fetched.SignatureURL = "https://lists.example/blocked.csv.zst.sig"
+	fetched.SignedFile = "blocked.csv.zst"
 	fetched.TLSCA = filepath.Join(dir, "tls/lists.pem")
 	fetched.Format, fetched.Column = "csv", "domain"
 	fetched.MaxBytes, fetched.MinEntries, fetched.MaxShrink, fetched.MaxGrowth, fetched.OnProtected = 1, 2, 100, 0, "hold"

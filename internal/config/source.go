@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"spamgate/blocklist/listfile"
+	"spamgate/internal/text"
 )
 
 // maxURL bounds the URL of a list or signature, in bytes.
@@ -46,6 +47,7 @@ func (d *document) noRemote(path string, l *List) {
 		{"timeout", l.Timeout != defaults.Timeout},
 		{"public_key", l.PublicKey != ""},
 		{"signature_url", l.SignatureURL != ""},
+		{"signed_file", l.SignedFile != ""},
 		{"allow_http", l.AllowHTTP},
 		{"tls_ca", l.TLSCA != ""},
 		{"allow_null_sender", l.AllowNullSender},
@@ -76,13 +78,9 @@ func (d *document) remote(path string, l *List) {
 		u, err := checkURL(k.value)
 		switch {
 		case err != nil:
-			shown := k.value
-			if u != nil {
-				shown = u.Redacted()
-			}
-			d.fail(path+"."+k.key, fmt.Sprintf("%q %v", shown, err), `write it as in a browser: "https://lists.example/blocked.txt"`)
+			d.fail(path+"."+k.key, fmt.Sprintf("%q %v", text.ShownURL(k.value), err), `write it as in a browser: "https://lists.example/blocked.txt"`)
 		case u.Scheme == "http" && !l.AllowHTTP:
-			d.fail(path+"."+k.key, fmt.Sprintf("%q has no TLS, so that anyone on the way can change the list", k.value),
+			d.fail(path+"."+k.key, fmt.Sprintf("%q has no TLS, so that anyone on the way can change the list", text.ShownURL(k.value)),
 				`write "https://", or allow_http = true if that is intended`)
 		default:
 			schemes[u.Scheme] = true
@@ -102,6 +100,20 @@ func (d *document) remote(path string, l *List) {
 	} else if l.SignatureURL != "" {
 		d.fail(path+".signature_url", "has no effect without public_key, which verifies signatures", "write public_key, or remove the line")
 	}
+	d.signedFile(path, l)
+}
+
+// signedFile checks the name that signatures have for the list's file.
+func (d *document) signedFile(path string, l *List) {
+	u, err := url.Parse(l.URL)
+	switch {
+	case l.SignedFile != "" && l.PublicKey == "":
+		d.fail(path+".signed_file", "has no effect without public_key, which verifies signatures", "write public_key, or remove the line")
+	case strings.ContainsAny(l.SignedFile, "/\t\r\n"):
+		d.fail(path+".signed_file", fmt.Sprintf("%q is not the name of a file", l.SignedFile), "write the name without a directory, as the signature's trusted comment has it after \"file:\"")
+	case l.PublicKey != "" && l.SignedFile == "" && err == nil && strings.Trim(u.Path, "/") == "":
+		d.fail(path+".signed_file", "is missing, because the url does not end in the name of a file", `write signed_file = "blocked.txt", the name that the publisher signs`)
+	}
 }
 
 // checkURL checks the URL of a list or a signature.
@@ -115,7 +127,7 @@ func checkURL(s string) (*url.URL, error) {
 	case u.Scheme != "https" && u.Scheme != "http":
 		return nil, errors.New(`does not begin with "https://"`)
 	case u.User != nil:
-		return u, errors.New("contains a user name or password, which logs would show")
+		return u, errors.New("contains a user name or a password, which is not supported")
 	case u.Fragment != "" || strings.HasSuffix(s, "#"):
 		return nil, errors.New(`contains a "#", which is not sent to servers`)
 	}

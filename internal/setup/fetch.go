@@ -53,6 +53,7 @@ func FetchSource(l config.List) fetch.Source {
 		AllowHTTP:    l.AllowHTTP,
 		PublicKey:    l.PublicKey,
 		SignatureURL: l.SignatureURL,
+		SignedFile:   l.SignedFile,
 		Refresh:      l.Refresh,
 		Timeout:      l.Timeout,
 		MaxBytes:     cmp.Or(l.MaxBytes, maxFetched),
