@@ -1,8 +1,6 @@
 package fetch
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +8,8 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+
+	"spamgate/blocklist/listfile"
 )
 
 // What can be wrong with a body.
@@ -17,14 +17,17 @@ var (
 	ErrTooLarge = errors.New("it is larger than max_bytes allows")
 	ErrCut      = errors.New("it was cut off")
 	ErrEmpty    = errors.New("it is empty")
-	ErrHTML     = errors.New("it is a web page, not a list: check whether the URL needs a login, or leads to a page about the list")
 )
 
 // checkHead checks the header of a response.
 func checkHead(res *http.Response, maxBytes int64) error {
 	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
-	if err == nil && (kind == "text/html" || kind == "application/xhtml+xml") {
-		return ErrHTML
+	switch {
+	case err != nil:
+	case kind == "text/html" || kind == "application/xhtml+xml":
+		return notList(fmt.Errorf("%w but a web page", listfile.ErrNotList))
+	case kind == "application/problem+json" || kind == "application/problem+xml": // RFC 9457
+		return notList(fmt.Errorf("%w but a server's message", listfile.ErrNotList))
 	}
 	switch encoding := strings.ToLower(strings.TrimSpace(res.Header.Get("Content-Encoding"))); encoding {
 	case "", "identity", "gzip", "x-gzip", "zstd":
@@ -37,20 +40,11 @@ func checkHead(res *http.Response, maxBytes int64) error {
 	return nil
 }
 
-// sniffed is the number of bytes that show whether a body is a web page: those that
-// [http.DetectContentType] examines.
-const sniffed = 512
-
 // receive copies a body to w. The length is negative if it is not known.
 func (f *Fetcher) receive(ctx context.Context, s Source, body io.Reader, length int64, w io.Writer) error {
 	f.progress(s.Name, 0, length)
-	limited := bufio.NewReaderSize(io.LimitReader(body, s.MaxBytes+1), 64<<10)
-	start, _ := limited.Peek(sniffed) // the next Read returns an error again
-	if looksLikeHTML(start) {
-		return ErrHTML
-	}
 	meter := &meter{w: w, add: func(done int64) { f.progress(s.Name, done, length) }}
-	_, err := io.Copy(meter, onlyReader{limited})
+	_, err := io.Copy(meter, io.LimitReader(body, s.MaxBytes+1))
 	switch {
 	case meter.err != nil:
 		return meter.err
@@ -77,12 +71,18 @@ func bodyError(ctx context.Context, err error) error {
 	return err
 }
 
-// looksLikeHTML reports whether the first bytes are those of a web page. A list may also
-// begin with "<", as in "<>"; only the tags of web pages count.
-func looksLikeHTML(start []byte) bool {
-	start = bytes.TrimPrefix(start, []byte("\uFEFF"))
-	kind, _, _ := strings.Cut(http.DetectContentType(start), ";")
-	return kind == "text/html" || kind == "text/xml"
+// checkContent checks that a body is not what some servers send in place of a list. A
+// body that cannot be unpacked is the reader's business.
+func checkContent(d *draft) error {
+	if err := listfile.CheckList(d.reader()); errors.Is(err, listfile.ErrNotList) {
+		return notList(err)
+	}
+	return nil
+}
+
+// notList adds what to do to a [listfile.ErrNotList].
+func notList(err error) error {
+	return fmt.Errorf("%w; check whether the URL is right, and whether it needs a login or a key", err)
 }
 
 // meter counts the bytes that are written to w.
@@ -100,6 +100,3 @@ func (m *meter) Write(p []byte) (int, error) {
 	m.add(m.done)
 	return n, err
 }
-
-// onlyReader hides WriteTo, which would copy too much at once for the progress.
-type onlyReader struct{ io.Reader }

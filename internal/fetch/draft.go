@@ -63,9 +63,12 @@ func (d *draft) sum() string { return hex.EncodeToString(d.hash.Sum(nil)) }
 // bytes returns the content.
 func (d *draft) bytes() ([]byte, error) {
 	content := make([]byte, d.size)
-	_, err := io.ReadFull(io.NewSectionReader(d.file, 0, d.size), content)
+	_, err := io.ReadFull(d.reader(), content)
 	return content, err
 }
+
+// reader returns a reader of the content.
+func (d *draft) reader() *io.SectionReader { return io.NewSectionReader(d.file, 0, d.size) }
 
 // commit moves the file to its place, and returns its modification time.
 func (d *draft) commit() (time.Time, error) {

@@ -1,6 +1,8 @@
 package fetch
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -14,6 +16,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"spamgate/blocklist/listfile"
 )
 
 // faults are servers that misbehave.
@@ -34,11 +38,21 @@ var faults = []struct {
 	{name: "300 without a place", handler: answer(300), want: "300 Multiple Choices"},
 	{name: "empty", handler: send(""), want: "empty", is: ErrEmpty},
 	{name: "empty, of unknown length", handler: flushed(""), want: "empty", is: ErrEmpty},
-	{name: "HTML by type", handler: send(listText, "Content-Type", "text/html; charset=utf-8"), want: "web page", is: ErrHTML},
-	{name: "XHTML by type", handler: send(listText, "Content-Type", "Application/XHTML+xml"), want: "web page", is: ErrHTML},
-	{name: "HTML by its start", handler: send("\n<!DOCTYPE html>\n<title>Log in</title>"), want: "web page", is: ErrHTML},
-	{name: "HTML behind a byte order mark", handler: send("\uFEFF<html>"), want: "web page", is: ErrHTML},
-	{name: "XML", handler: send("<?xml version='1.0'?>"), want: "web page", is: ErrHTML},
+	{name: "HTML by type", handler: send(listText, "Content-Type", "text/html; charset=utf-8"), want: "web page", is: listfile.ErrNotList},
+	{name: "XHTML by type", handler: send(listText, "Content-Type", "Application/XHTML+xml"), want: "web page", is: listfile.ErrNotList},
+	{name: "HTML by its start", handler: send("\n<!DOCTYPE html>\n<title>Log in</title>"), want: "web page", is: listfile.ErrNotList},
+	{name: "HTML behind a byte order mark", handler: send("\uFEFF<html>"), want: "web page", is: listfile.ErrNotList},
+	{name: "XML", handler: send("<?xml version='1.0'?>"), want: "web page", is: listfile.ErrNotList},
+	{name: "HTML after 720 bytes of comment", handler: send("<!--" + strings.Repeat("x", 720) + "-->\n<html>"), want: "a web page", is: listfile.ErrNotList},
+	{name: "HTML after 720 bytes of white space", handler: send(strings.Repeat(" \n", 360) + "<html>"), want: "a web page", is: listfile.ErrNotList},
+	{name: "HTML after 3,000 bytes of # comments", handler: send(strings.Repeat("# terms\n", 375) + "<html>"), want: "a web page", is: listfile.ErrNotList},
+	{name: "HTML, packed unasked", handler: send(gzipped("<!doctype html>"), "Content-Encoding", "gzip"), want: "a web page", is: listfile.ErrNotList},
+	{name: "an error in JSON", handler: send(`{"error":"rate limit exceeded"}`), want: `a server's message: {"error":"rate limit exceeded"}; check whether the URL is right`, is: listfile.ErrNotList},
+	{name: "a problem by type", handler: send(`{"x":1}`, "Content-Type", "application/problem+json"), want: "a server's message", is: listfile.ErrNotList},
+	{name: "redirect to nowhere", handler: func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", "/%zz?token=secret")
+		w.WriteHeader(http.StatusFound)
+	}, want: "redirects to an invalid URL"},
 	{name: "cut short", handler: send(listText, "Content-Length", "4000"), want: "cut off (36 of 4000 bytes received)", is: ErrCut},
 	{name: "cut at once", handler: send("", "Content-Length", "4000"), want: "cut off (0 of 4000 bytes received)", is: ErrCut},
 	{name: "cut, of unknown length", handler: abortAfter(listText), want: "cut off", is: ErrCut},
@@ -84,7 +98,9 @@ func (x *fixture) wantFault(t *testing.T, want string, is error) Status {
 	status, err := x.fetcher.Fetch(t.Context(), x.source)
 	if err == nil || !strings.Contains(err.Error(), want) || is != nil && !errors.Is(err, is) {
 		t.Errorf("error: %v; want %q, %v", err, want, is)
-	} else if !strings.HasPrefix(err.Error(), `list "ads" from `+shownURL(x.source.URL)) {
+	} else if strings.Contains(err.Error(), "secret") {
+		t.Errorf("a token in: %v", err)
+	} else if !strings.HasPrefix(err.Error(), `list "ads" from `+x.source.ShownURL()) {
 		t.Errorf("error: %v", err)
 	}
 	if status.Err != err {
@@ -296,6 +312,14 @@ func trickle(interval time.Duration, lines int) http.HandlerFunc {
 			}
 		}
 	}
+}
+
+func gzipped(text string) string {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	z.Write([]byte(text))
+	z.Close()
+	return packed.String()
 }
 
 func endless(w http.ResponseWriter, _ *http.Request) {

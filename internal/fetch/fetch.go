@@ -11,8 +11,9 @@
 // both. A signature covers the stored bytes.
 //
 // The server's length is checked, but one that is too small makes a shorter list, since
-// bytes after it do not belong to the body in HTTP/1.1. Without a length, https shows
-// whether the body was cut; plain http does not if the body ends with its connection. A
+// bytes after it do not belong to the body in HTTP/1.1. If a body ends with its connection,
+// nothing shows whether it is whole: the server's identifiers of such a version are not
+// used, so that the next fetch transfers it again, and what looks cut off is refused. A
 // signature detects both.
 package fetch
 
@@ -23,6 +24,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 )
@@ -54,6 +56,12 @@ type Fetcher struct {
 	progress  func(name string, done, total int64)
 	transport *http.Transport
 
+	// Tests replace these.
+	dialer net.Dialer
+	proxy  func(*http.Request) (*url.URL, error)
+	zoneOf func(host string) zone
+	now    func() time.Time
+
 	updating sync.Mutex // held by Update and Close
 
 	mu    sync.Mutex
@@ -62,7 +70,10 @@ type Fetcher struct {
 
 // New returns a Fetcher. It uses the proxies of [http.ProxyFromEnvironment].
 func New(o Options) *Fetcher {
-	f := &Fetcher{log: o.Logger, userAgent: o.UserAgent, progress: o.Progress, loops: map[string]*loop{}}
+	f := &Fetcher{
+		log: o.Logger, userAgent: o.UserAgent, progress: o.Progress, loops: map[string]*loop{},
+		dialer: net.Dialer{Timeout: stallTimeout / 2}, proxy: http.ProxyFromEnvironment, zoneOf: zoneOf, now: time.Now,
+	}
 	if f.log == nil {
 		f.log = slog.New(slog.DiscardHandler)
 	}
@@ -73,8 +84,8 @@ func New(o Options) *Fetcher {
 		f.progress = func(string, int64, int64) {}
 	}
 	f.transport = &http.Transport{
-		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            (&net.Dialer{Timeout: stallTimeout / 2}).DialContext,
+		Proxy:                  f.proxyFor,
+		DialContext:            f.dial,
 		TLSClientConfig:        &tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12},
 		ForceAttemptHTTP2:      true,
 		DisableCompression:     true,
@@ -122,7 +133,7 @@ func (f *Fetcher) Fetch(ctx context.Context, s Source) (Status, error) {
 	status.ETag, status.LastModified = now.ETag, now.LastModified
 	status.LastGood, status.Bytes = now.Checked, now.Bytes
 	if err != nil {
-		status.Err = &SourceError{Name: s.Name, URL: s.ShownURL(), Err: err}
+		status.Err = &SourceError{Name: s.Name, URL: s.ShownURL(), Err: withoutSecrets(err)}
 		status.Failures = 1
 	}
 	return status, status.Err

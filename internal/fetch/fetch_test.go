@@ -1,8 +1,6 @@
 package fetch
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"net/http"
 	"net/http/httptest"
@@ -150,14 +148,11 @@ func TestModeStays(t *testing.T) {
 // TestBytesAsTheyAre wants packed lists to stay packed, whatever the server calls
 // that.
 func TestBytesAsTheyAre(t *testing.T) {
-	var packed bytes.Buffer
-	z := gzip.NewWriter(&packed)
-	z.Write([]byte(listText))
-	z.Close()
+	packed := gzipped(listText)
 	for _, encoding := range []string{"", "identity", "gzip", "x-gzip"} {
-		x := newFixture(t, send(packed.String(), "Content-Type", "application/octet-stream", "Content-Encoding", encoding))
+		x := newFixture(t, send(packed, "Content-Type", "application/octet-stream", "Content-Encoding", encoding))
 		x.fetch(t)
-		x.wantCopy(t, packed.String())
+		x.wantCopy(t, packed)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -17,6 +18,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"aead.dev/minisign"
 )
@@ -218,13 +220,24 @@ func newKey(t *testing.T) (minisign.PublicKey, minisign.PrivateKey) {
 	return public, private
 }
 
-// sign makes a signature of the kind that minisign makes now, over a hash.
+// sign makes a signature of the kind that minisign makes now, over a hash, for the file of
+// a fixture's source.
 func sign(private minisign.PrivateKey, text string) []byte {
+	return signAs(private, text, comment("list.txt", time.Now().Unix()))
+}
+
+// comment is the trusted comment that minisign writes.
+func comment(file string, at int64) string {
+	return fmt.Sprintf("timestamp:%d\tfile:%s\thashed", at, file)
+}
+
+// signAs makes a signature with a trusted comment.
+func signAs(private minisign.PrivateKey, text, comment string) []byte {
 	r := minisign.NewReader(strings.NewReader(text))
 	if _, err := io.Copy(io.Discard, r); err != nil {
 		panic(err)
 	}
-	return r.Sign(private)
+	return r.SignWithComments(private, comment, "signature from minisign secret key")
 }
 
 // logBuffer takes a log from several goroutines.

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"spamgate/internal/text"
 )
 
 // clocked notes when requests come.
@@ -225,7 +227,7 @@ func TestUpdate(t *testing.T) {
 			}
 			mu.Unlock()
 			for _, s := range step.sources {
-				if status, ok := x.fetcher.Status(s.Name); !ok || status.Failures != 1 || !strings.Contains(status.Err.Error(), shownURL(s.URL)) {
+				if status, ok := x.fetcher.Status(s.Name); !ok || status.Failures != 1 || !strings.Contains(status.Err.Error(), text.ShownURL(s.URL)) {
 					t.Errorf("%s: %+v", s.Name, status)
 				}
 			}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http/httpguts"
+
+	"spamgate/internal/text"
 )
 
 // stallTimeout is how long a server may send nothing, before the response or within a
@@ -29,7 +31,8 @@ func (f *Fetcher) get(ctx context.Context, s Source, target string, known state)
 	body.timer = time.AfterFunc(stallTimeout, func() {
 		cancel(fmt.Errorf("the server sent nothing for %v", stallTimeout))
 	})
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+	r := &route{}
+	req, err := http.NewRequestWithContext(context.WithValue(ctx, routeKey{}, r), http.MethodGet, target, nil)
 	if err != nil {
 		body.stop()
 		return nil, err
@@ -38,7 +41,10 @@ func (f *Fetcher) get(ctx context.Context, s Source, target string, known state)
 	req.Header.Set("Accept-Encoding", "identity")
 	setCondition(req, "If-None-Match", known.ETag)
 	setCondition(req, "If-Modified-Since", known.LastModified)
-	client := http.Client{Transport: f.transportFor(s), CheckRedirect: s.checkRedirect}
+	client := http.Client{Transport: f.transportFor(s), CheckRedirect: func(req *http.Request, via []*http.Request) error {
+		f.redirect(ctx, r, via[0].URL)
+		return s.checkRedirect(req, via)
+	}}
 	res, err := client.Do(req)
 	if err != nil {
 		defer body.stop()
@@ -70,14 +76,16 @@ func setCondition(req *http.Request, name, value string) {
 	}
 }
 
-// checkRedirect refuses redirects away from https.
+// checkRedirect refuses redirects away from https. The next server does not learn the URL of
+// the one before, which may contain a token.
 func (s Source) checkRedirect(req *http.Request, via []*http.Request) error {
+	req.Header.Del("Referer")
 	if len(via) > maxRedirects {
-		return fmt.Errorf("more than %d redirects, the last one to %s", maxRedirects, shown(req.URL))
+		return fmt.Errorf("more than %d redirects, the last one to %s", maxRedirects, text.ShownURL(req.URL.String()))
 	}
 	plain := req.URL.Scheme == "http" && s.AllowHTTP && via[len(via)-1].URL.Scheme == "http"
 	if req.URL.Scheme != "https" && !plain {
-		return fmt.Errorf("redirected to %s, which is not https: use the list's https URL", shown(req.URL))
+		return fmt.Errorf("redirected to %s, which is not https: use the list's https URL", text.ShownURL(req.URL.String()))
 	}
 	return nil
 }
@@ -89,6 +97,12 @@ func requestError(ctx context.Context, err error) error {
 	}
 	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
 		err = wrapped.Err
+	}
+	if redirect := (*RedirectError)(nil); errors.As(err, &redirect) {
+		return redirect
+	}
+	if strings.HasPrefix(err.Error(), "failed to parse Location header") { // and has its query
+		return errors.New("the server redirects to an invalid URL")
 	}
 	if errors.As(err, new(x509.UnknownAuthorityError)) {
 		return fmt.Errorf("%w; if it is your own, set tls_ca to a PEM file with its certificate", err)
@@ -136,14 +150,14 @@ type StatusError struct {
 }
 
 func (e *StatusError) Error() string {
-	text := strings.TrimSpace(strconv.Itoa(e.Code) + " " + http.StatusText(e.Code))
+	status := strings.TrimSpace(strconv.Itoa(e.Code) + " " + http.StatusText(e.Code))
 	switch {
 	case e.Code == http.StatusNotFound || e.Code == http.StatusGone:
-		return "the server answered " + text + ": check the URL"
+		return "the server answered " + status + ": check the URL"
 	case e.Code == http.StatusUnauthorized || e.Code == http.StatusForbidden:
-		return "the server answered " + text + ": ask the list's publisher for access"
+		return "the server answered " + status + ": ask the list's publisher for access"
 	default:
-		return "the server answered " + text
+		return "the server answered " + status
 	}
 }
 

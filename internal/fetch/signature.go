@@ -54,15 +54,15 @@ func (k *publicKey) digest(r io.Reader) io.Reader {
 	return minisign.NewReader(r)
 }
 
-// verify checks a signature, and that of its trusted comment. Digest is the reader that
-// the whole list was read from.
-func (k *publicKey) verify(text []byte, digest io.Reader, list *draft) error {
+// verify checks a signature, and that of its trusted comment, which it returns. Digest is
+// the reader that the whole list was read from.
+func (k *publicKey) verify(text []byte, digest io.Reader, list *draft) (comment string, err error) {
 	var s minisign.Signature
 	if err := s.UnmarshalText(text); err != nil {
-		return errNoSignature
+		return "", errNoSignature
 	}
 	if s.KeyID != k.ID() {
-		return fmt.Errorf("it was signed with the key %016X, and public_key is the key %016X: if the list's publisher changed it, change public_key", s.KeyID, k.ID())
+		return "", fmt.Errorf("it was signed with the key %016X, and public_key is the key %016X: if the list's publisher changed it, change public_key", s.KeyID, k.ID())
 	}
 	good := false
 	if s.Algorithm == minisign.HashEdDSA {
@@ -71,14 +71,14 @@ func (k *publicKey) verify(text []byte, digest io.Reader, list *draft) error {
 	} else {
 		message, err := legacyMessage(list)
 		if err != nil {
-			return err
+			return "", err
 		}
 		good = minisign.Verify(k.PublicKey, message, text)
 	}
 	if !good {
-		return errors.New("the list and its signature do not match: the publisher may be changing them just now; else somebody else changed the list")
+		return "", errors.New("the list and its signature do not match: the publisher may be changing them just now; else somebody else changed the list")
 	}
-	return nil
+	return s.TrustedComment, nil
 }
 
 // legacyMessage returns the list for a signature over its bytes. It refuses a list that

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"spamgate/internal/atomicfile"
 
@@ -26,7 +27,7 @@ func TestSignatures(t *testing.T) {
 		want    string // empty: good
 	}{
 		{"over a hash", signed(listText, good), ""},
-		{"over the bytes", signed(listText, minisign.Sign(private, []byte(listText))), ""},
+		{"over the bytes", signed(listText, minisign.SignWithComments(private, []byte(listText), comment("list.txt", time.Now().Unix()), "")), ""},
 		{"with CRLF", signed(listText, bytes.ReplaceAll(good, []byte("\n"), []byte("\r\n"))), ""},
 		{"of another list", signed(listText, sign(private, otherText)), "do not match"},
 		{"of another list, over the bytes", signed(listText, minisign.Sign(private, []byte(otherText))), "do not match"},
@@ -130,15 +131,16 @@ func TestHashAsList(t *testing.T) {
 // TestSignatureURL wants the signature to be looked for where it should be.
 func TestSignatureURL(t *testing.T) {
 	public, private := newKey(t)
-	for _, c := range []struct{ url, signature, want string }{
-		{"/list.txt", "", "/list.txt.minisig"},
-		{"/list%2Ftxt?version=1", "", "/list/txt.minisig?version=1"},
-		{"/list.txt", "/signatures/1?of=list", "/signatures/1?of=list"},
+	for _, c := range []struct{ url, signature, want, file string }{
+		{"/list.txt", "", "/list.txt.minisig", "list.txt"},
+		{"/list%2Ftxt?version=1", "", "/list/txt.minisig?version=1", "txt"},
+		{"/a/b%C3%BC%20cher.txt", "", "/a/b%C3%BC%20cher.txt.minisig", "bü cher.txt"},
+		{"/list.txt", "/signatures/1?of=list", "/signatures/1?of=list", "list.txt"},
 	} {
 		var asked string
 		x := newFixture(t, func(w http.ResponseWriter, r *http.Request) {
 			if asked = r.URL.RequestURI(); asked == c.want {
-				w.Write(sign(private, listText))
+				w.Write(signAs(private, listText, comment(c.file, time.Now().Unix())))
 				return
 			}
 			send(listText)(w, r)
@@ -162,6 +164,7 @@ func TestMinisign(t *testing.T) {
 		for _, signature := range []string{"list.txt.minisig", "legacy.minisig"} {
 			x := newFixture(t, signed(list, []byte(testdata(t, signature))))
 			x.source.PublicKey = k
+			x.fetcher.now = func() time.Time { return time.Unix(1795300739, 0) } // when they were made
 			x.fetch(t)
 			x.wantCopy(t, list)
 		}
@@ -204,7 +207,7 @@ func FuzzSignature(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if key.verify(text, digest, d) != nil {
+		if _, err := key.verify(text, digest, d); err != nil {
 			return
 		}
 		var s minisign.Signature

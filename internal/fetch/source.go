@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"spamgate/internal/atomicfile"
+	"spamgate/internal/text"
 )
 
 // Defaults of a [Source].
@@ -35,6 +36,14 @@ type Source struct {
 	// file. If it is set, only signed content replaces the copy. SignatureURL is the
 	// URL of the signature; empty means URL with ".minisig" appended to its path.
 	PublicKey, SignatureURL string
+
+	// SignedFile is the name of the list's file that the signature has to confirm;
+	// empty means the last element of URL's path.
+	SignedFile string
+
+	// Force permits a version that was signed before the copy, or that does not end in
+	// a newline as the copy does. The fetch is unconditional.
+	Force bool
 
 	// Refresh is the time between two fetches, Timeout the limit for one fetch with
 	// its signature; 0 means [DefaultRefresh] and [DefaultTimeout].
@@ -107,14 +116,14 @@ func (s Source) parse() (key *publicKey, signature string, err error) {
 		return key, u.String(), nil
 	}
 	if _, err := s.parseURL(s.SignatureURL); err != nil {
-		return nil, "", fmt.Errorf("signature_url %s %w", shownURL(s.SignatureURL), err)
+		return nil, "", fmt.Errorf("signature_url %s %w", text.ShownURL(s.SignatureURL), err)
 	}
 	return key, s.SignatureURL, nil
 }
 
 // parseURL parses a URL. The error completes a sentence that begins with the URL.
-func (s Source) parseURL(text string) (*url.URL, error) {
-	u, err := url.Parse(text)
+func (s Source) parseURL(address string) (*url.URL, error) {
+	u, err := url.Parse(address)
 	switch {
 	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "":
 		return nil, errors.New("is not one that a list can be fetched from: write https://host/path")
@@ -137,21 +146,21 @@ func (e *SourceError) Error() string {
 func (e *SourceError) Unwrap() error { return e.Err }
 
 // ShownURL returns the URL for log and errors, without passwords and tokens.
-func (s Source) ShownURL() string { return shownURL(s.URL) }
+func (s Source) ShownURL() string { return text.ShownURL(s.URL) }
 
-// shownURL returns a URL without the parts that may hold passwords and tokens.
-func shownURL(text string) string {
-	u, err := url.Parse(text)
-	if err != nil {
-		return "the URL"
+// withoutSecrets returns an error whose text has no passwords and tokens of URLs.
+func withoutSecrets(err error) error {
+	if shown := text.HideSecrets(err.Error()); shown != err.Error() {
+		return &hiding{err, shown}
 	}
-	return shown(u)
+	return err
 }
 
-func shown(u *url.URL) string {
-	v := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, Opaque: u.Opaque}
-	if u.RawQuery != "" {
-		return v.String() + "?..."
-	}
-	return v.String()
+// hiding is an error with another text.
+type hiding struct {
+	error
+	text string
 }
+
+func (h *hiding) Error() string { return h.text }
+func (h *hiding) Unwrap() error { return h.error }

@@ -33,18 +33,22 @@ type state struct {
 	// Instead is the sum of the server's version if ReplaceCopy has replaced it.
 	// ETag and LastModified are the server's.
 	Instead string `json:"instead,omitempty"`
+
+	// Signed is the Unix time of the newest signature that was accepted.
+	Signed int64 `json:"signed,omitempty"`
+
+	// Torn is the sum of a later version that was refused with ErrTorn.
+	Torn string `json:"torn,omitempty"`
 }
 
 var errOtherCopy = errors.New("the state does not match the copy")
 
 // loadState reads the state of a source's copy. It is empty, with an error, if there is
-// no copy, or if the state does not match the copy, the URL and the key.
+// no copy, or if the state does not match the copy. Only what does not depend on the copy
+// remains then. A state of another URL or key is empty.
 func loadState(s Source) (state, error) {
 	tree, name := s.place()
-	info, err := tree.StatFile(name)
-	if err != nil {
-		return state{}, err
-	}
+	info, missing := tree.StatFile(name)
 	text, err := tree.ReadFile(name+stateSuffix, maxState)
 	if err != nil {
 		return state{}, err
@@ -57,8 +61,15 @@ func loadState(s Source) (state, error) {
 	if err != nil {
 		return state{}, err
 	}
-	if st.URL != s.URL || st.PublicKey != key.String() || st.Bytes != info.Size() {
+	if st.URL != s.URL || st.PublicKey != key.String() {
 		return state{}, errOtherCopy
+	}
+	without := state{Signed: st.Signed}
+	if missing != nil {
+		return without, missing
+	}
+	if st.Bytes != info.Size() {
+		return without, errOtherCopy
 	}
 	if st.Modified.Equal(info.ModTime()) {
 		return st, nil
@@ -66,10 +77,10 @@ func loadState(s Source) (state, error) {
 	// A copy that was moved to another machine has another time and the same content.
 	sum, err := s.fileSum()
 	if err != nil {
-		return state{}, err
+		return without, err
 	}
 	if sum != st.SHA256 {
-		return state{}, errOtherCopy
+		return without, errOtherCopy
 	}
 	return st, nil
 }

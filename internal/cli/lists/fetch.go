@@ -15,6 +15,7 @@ import (
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
 	"spamgate/internal/fetch"
+	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/report"
 	"spamgate/internal/setup"
@@ -33,6 +34,11 @@ refresh.
 The copies are in the state directory. If a fetch fails or its signature is
 invalid, the previous copy stays.
 
+--force takes what the server has now, even if its signature is older than that
+of the copy, if it does not end in a newline as the copy does, or after a
+rollback. It accepts nothing that is not signed by public_key for this list, and
+is recorded in the audit log.
+
 If a copy looks wrong, the gate holds it and uses the last good version of the
 list. The command reports that each time, even if there is nothing new or the
 server cannot be reached; see spamgate lists diff LIST and spamgate lists accept
@@ -41,11 +47,22 @@ LIST.
 Exit codes: 0 all copies are up to date and in use; 2 an error, which names the
 list, or a list is held.`,
 		Example: `  spamgate lists fetch
-  spamgate lists fetch disposable --json`,
+  spamgate lists fetch disposable --json
+  spamgate lists fetch disposable --force --reason "the new version was wrong"`,
 	}
 	o.addDryRun(cmd)
 	o.addJSON(cmd)
-	o.runs(cmd, listsFetch)
+	force := cmd.Flags().Bool("force", false, "take an older version of the named lists, too")
+	why := cmd.Flags().String("reason", "", "`TEXT` for the audit log: why --force is right")
+	o.runs(cmd, func(s *session, names []string) error {
+		switch {
+		case *force && len(names) == 0:
+			return errors.New("--force needs the names of lists: spamgate lists fetch NAME --force")
+		case *why != "" && !*force:
+			return errors.New("--reason is for --force, which the audit log records")
+		}
+		return listsFetch(s, names, *force, *why)
+	})
 	return cmd
 }
 
@@ -80,7 +97,7 @@ const (
 	listToFetch  = "to be fetched"
 )
 
-func listsFetch(s *session, names []string) error {
+func listsFetch(s *session, names []string, force bool, why string) error {
 	lists, err := listsToFetch(s.config, names)
 	if err != nil {
 		return err
@@ -89,14 +106,41 @@ func listsFetch(s *session, names []string) error {
 	for i, l := range lists {
 		report.Lists[i] = fetchedList{List: l.Name, URL: setup.FetchSource(l).ShownURL(), File: l.Copy, What: listToFetch}
 	}
-	if !s.dryRun {
-		sources, err := setup.FetchSources(lists)
-		if err != nil {
-			return err
-		}
-		report.run(s, s.config, lists, sources, s.stderr)
+	if s.dryRun {
+		return s.print(report, report.print)
 	}
-	return errors.Join(s.print(report, report.print), report.err())
+	sources, err := setup.FetchSources(lists)
+	if err != nil {
+		return err
+	}
+	log := &listedit.Log{Dir: s.config.State.Dir}
+	if force {
+		if err := log.Check(); err != nil {
+			return fmt.Errorf("nothing was fetched: %w", err)
+		}
+		for i := range sources {
+			sources[i].Force = true
+		}
+	}
+	report.run(s, s.config, lists, sources, s.stderr)
+	var recorded error
+	if force {
+		recorded = report.record(log, why)
+	}
+	return errors.Join(s.print(report, report.print), report.err(), recorded)
+}
+
+// record writes to the audit log which lists were fetched with --force.
+func (r *fetchReport) record(log *listedit.Log, why string) error {
+	var errs []error
+	for _, l := range r.Lists {
+		if l.What == listFetched {
+			record := listedit.NewRecord("fetch", l.List, l.File)
+			record.What, record.Why = "fetch with --force", why
+			errs = append(errs, log.Append(record))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // listsToFetch returns the named lists, or all lists that have a URL.
