@@ -22,6 +22,12 @@ import (
 // It drops and counts duplicate keys. Too few keys (see [MinKeys]), too many, and
 // a line of 1 MiB or more are errors.
 func ReadCorpus(name string, r io.Reader, asList bool) (*Corpus, error) {
+	c, _, err := readCorpus(name, r, asList, func(int32) {})
+	return c, err
+}
+
+// readCorpus is ReadCorpus. It calls line with the number of each line's key.
+func readCorpus(name string, r io.Reader, asList bool, line func(key int32)) (*Corpus, *keySet, error) {
 	c := &Corpus{Name: name, What: "lines of a file"}
 	set := newKeySet()
 	add := func(key []byte) error {
@@ -31,6 +37,7 @@ func ReadCorpus(name string, r io.Reader, asList bool) (*Corpus, error) {
 		if len(set.keys) > MaxKeys || set.bytes > maxCorpusBytes {
 			return fmt.Errorf("too large: at most %d different keys of %d bytes together are possible", MaxKeys, maxCorpusBytes)
 		}
+		line(int32(set.table[set.find(key)] - 1))
 		return nil
 	}
 	var err error
@@ -53,16 +60,16 @@ func ReadCorpus(name string, r io.Reader, asList bool) (*Corpus, error) {
 		err = long // without the position that the list's reader adds
 	}
 	if err != nil {
-		return nil, fmt.Errorf("corpus %s: %w", name, err)
+		return nil, nil, fmt.Errorf("corpus %s: %w", name, err)
 	}
 	c.Keys = set.keys
 	if err := c.check(); err != nil {
 		if c.Invalid > 0 {
 			err = fmt.Errorf("%w (%d lines are not entries of a list)", err, c.Invalid)
 		}
-		return nil, err
+		return nil, nil, err
 	}
-	return c, nil
+	return c, set, nil
 }
 
 // readLines calls add with each line. The key is valid only during the call.

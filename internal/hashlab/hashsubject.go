@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/hex"
+	"hash/crc32"
 
 	"github.com/minio/highwayhash"
 	"github.com/twmb/murmur3"
@@ -63,6 +64,32 @@ func hashSubjects(seed uint64) []hashSubject {
 		}),
 		whole(Ideal, KindControl, idealHash(seed)),
 		whole(XXH3, KindControl, xxh3.Hash))
+}
+
+// OtherHashes returns well-known hashes of the standard library that no family uses, for
+// comparison in a run with the default families.
+func OtherHashes() []Hash {
+	castagnoli := crc32.MakeTable(crc32.Castagnoli)
+	return []Hash{
+		{"FNV-1a", 32, func(key []byte) uint64 { return uint64(fnv1a(key)) }},
+		{"CRC32C", 32, func(key []byte) uint64 { return uint64(crc32.Checksum(key, castagnoli)) }},
+	}
+}
+
+// fnv1a is hash/fnv's New32a without an object for each key, to be timed. (The
+// classic FNV is another function: it begins with 0, and multiplies by the number
+// with which this one begins.)
+func fnv1a(key []byte) uint32 {
+	h := uint32(2166136261)
+	for _, c := range key {
+		h = (h ^ uint32(c)) * 16777619
+	}
+	return h
+}
+
+// subject returns a hash of the caller as a subject.
+func (h Hash) subject() hashSubject {
+	return hashSubject{Subject: Subject{h.Name, KindHash}, bits: h.Bits, sum: h.Sum}
 }
 
 // highway returns the first half of HighwayHash-128 under the public key.

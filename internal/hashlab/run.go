@@ -7,6 +7,7 @@ import (
 	"runtime"
 
 	"spamgate/blocklist/bloom"
+	"spamgate/hashfamily"
 )
 
 // Options tells what to compare. The zero value is the default run.
@@ -14,6 +15,12 @@ type Options struct {
 	// Families are names for [hashfamily.ParseSpec]; without them Run takes the
 	// default families. It always adds the controls.
 	Families []string
+
+	// Own are families of the caller's, which are compared with Families, or with the
+	// default ones. Hashes are single hashes of the caller's. Without Families there
+	// are also FNV-1a and CRC32C.
+	Own    []Family
+	Hashes []Hash
 
 	// Corpora replace the default ones. Each needs at least [MinKeys] keys and a
 	// unique name.
@@ -34,6 +41,31 @@ type Options struct {
 	Progress func(done float64, what string)
 }
 
+// MaxOwnK is the greatest number of functions of a family of the caller's.
+const MaxOwnK = 64
+
+// Family is a family of the caller's.
+type Family struct {
+	Name string // not that of another family
+	K    int    // 1 to MaxOwnK
+
+	// New returns the family over m bits, m from 1 to 2^32. Its methods may be called
+	// concurrently.
+	New func(m uint64) (hashfamily.Family, error)
+
+	// Fixed is set if the family has indices for the keys of Corpora only: then rates
+	// per message and speeds are not measured.
+	Fixed bool
+}
+
+// Hash is a single hash of the caller's. Values of Sum, which may be called
+// concurrently, are below 2^Bits; Bits is 16 to 64.
+type Hash struct {
+	Name string
+	Bits int
+	Sum  func(key []byte) uint64
+}
+
 // Run measures. If ctx ends it stops soon, and returns the numbers so far, with
 // [Report.Interrupted] set and without an error. An error means invalid options: a
 // family or a corpus that cannot be measured.
@@ -42,7 +74,18 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	subjects, err := groups(families)
+	if families, err = withOwn(families, o.Own); err != nil {
+		return nil, err
+	}
+	others := o.Hashes
+	if len(o.Families) == 0 {
+		others = append(OtherHashes(), others...)
+	}
+	var hashes []hashSubject
+	for _, h := range others {
+		hashes = append(hashes, h.subject())
+	}
+	subjects, err := groups(families, hashes...)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +93,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	l := &lab{
-		options: o, families: families, groups: subjects,
+		options: o, families: families, others: hashes, groups: subjects,
 		report: &Report{
 			Manifest: newManifest(o),
 			FPR:      []FPRRow{}, Messages: []MessageRow{}, PassRates: []PassRow{}, Collisions: []Collision{},
@@ -88,6 +131,7 @@ func checkCorpora(corpora []*Corpus) error {
 type lab struct {
 	options  Options
 	families []choice
+	others   []hashSubject // that no family uses
 	groups   []group
 	report   *Report
 
@@ -204,6 +248,11 @@ func (l *lab) experimentSteps(corpus string, g group, s shape, messages, passes 
 	for _, subject := range g.subjects {
 		steps = append(steps, step{what + subject.Name, s.cost(subject.Name == Ideal), func(ctx context.Context) error {
 			p := l.experiment
+			if subject.fixed {
+				alone := *p
+				alone.messages = nil // whose keys are not in the corpus
+				p = &alone
+			}
 			p.passes = passes && subject.Kind != KindHash
 			x, err := p.measure(ctx, subject)
 			if err != nil {

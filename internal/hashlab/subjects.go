@@ -1,6 +1,7 @@
 package hashlab
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -19,6 +20,8 @@ type subject struct {
 
 	// make returns it over m bits. Only the ideal control depends on seed.
 	make func(seed, m uint64) (hashfamily.Family, error)
+
+	fixed bool // as in choice
 }
 
 // group is subjects of equal k, whose rates can be compared.
@@ -29,8 +32,19 @@ type group struct {
 
 // choice is a family and its number of index functions.
 type choice struct {
-	spec hashfamily.Spec
+	name string
 	k    int
+	make func(m uint64) (hashfamily.Family, error)
+
+	// fixed is set if the family has indices for the keys of the corpus only.
+	fixed bool
+}
+
+// choiceOf returns a family of package hashfamily under the public key.
+func choiceOf(spec hashfamily.Spec, k int) choice {
+	return choice{name: spec.String(), k: k, make: func(m uint64) (hashfamily.Family, error) {
+		return spec.New(hashfamily.Params{M: m, K: k, Key: publicKey[:]})
+	}}
 }
 
 // defaultFamilies are the families that a run without names compares: all kinds.
@@ -59,8 +73,8 @@ func choose(names []string) ([]choice, error) {
 		if k == 0 {
 			k = min(freeK, spec.MaxK())
 		}
-		if !slices.ContainsFunc(all, func(c choice) bool { return c.k == k && c.spec.String() == spec.String() }) {
-			all = append(all, choice{spec, k})
+		if !slices.ContainsFunc(all, func(c choice) bool { return c.k == k && c.name == spec.String() }) {
+			all = append(all, choiceOf(spec, k))
 		}
 		return nil
 	}
@@ -79,14 +93,33 @@ func choose(names []string) ([]choice, error) {
 	return all, nil
 }
 
+// withOwn adds the caller's families, and for comparison double hashing with as many
+// functions.
+func withOwn(all []choice, own []Family) ([]choice, error) {
+	double, err := hashfamily.ParseSpec("double")
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range own {
+		if f.K < 1 || f.K > MaxOwnK || f.Name == "" || slices.ContainsFunc(all, func(c choice) bool { return c.name == f.Name }) {
+			return nil, fmt.Errorf("family %q with %d functions: it needs a name of its own and 1 to %d functions", f.Name, f.K, MaxOwnK)
+		}
+		all = append(all, choice{f.Name, f.K, f.New, f.Fixed})
+		if !slices.ContainsFunc(all, func(c choice) bool { return c.k == f.K && c.name == "double" }) {
+			all = append(all, choiceOf(double, f.K))
+		}
+	}
+	return all, nil
+}
+
 // groups returns the families in groups of equal k, in the order of the first of
-// each, and the single hashes of the classic families at k = 1. Every group ends
-// with the controls.
-func groups(families []choice) ([]group, error) {
+// each, and at k = 1 the single hashes of the classic families and the other ones.
+// Every group ends with the controls.
+func groups(families []choice, others ...hashSubject) ([]group, error) {
 	var subjects []subject
 	single := make(map[string]bool) // hashes of the classic families
 	for _, c := range families {
-		s := familySubject(c.spec.String(), KindFamily, c)
+		s := familySubject(c.name, KindFamily, c)
 		f, err := s.make(0, minBits)
 		if err != nil {
 			return nil, err
@@ -109,7 +142,12 @@ func groups(families []choice) ([]group, error) {
 		if err != nil {
 			return nil, err
 		}
-		subjects = append(subjects, familySubject(h.Name, KindHash, choice{spec, 1}))
+		subjects = append(subjects, familySubject(h.Name, KindHash, choiceOf(spec, 1)))
+	}
+	for _, h := range others {
+		subjects = append(subjects, subject{Subject: h.Subject, k: 1, make: func(_, m uint64) (hashfamily.Family, error) {
+			return loneHash{h.Name, h.sum, m}, nil
+		}})
 	}
 	var all []group
 	for _, g := range Groups(subjects, func(s subject) int { return s.k }) {
@@ -120,9 +158,24 @@ func groups(families []choice) ([]group, error) {
 
 // familySubject returns a family, or a single hash, as a subject.
 func familySubject(name, kind string, c choice) subject {
-	return subject{Subject: Subject{name, kind}, k: c.k, make: func(_, m uint64) (hashfamily.Family, error) {
-		return c.spec.New(hashfamily.Params{M: m, K: c.k, Key: publicKey[:]})
-	}}
+	return subject{Subject: Subject{name, kind}, k: c.k, fixed: c.fixed, make: func(_, m uint64) (hashfamily.Family, error) { return c.make(m) }}
+}
+
+// loneHash is a single hash as a family.
+type loneHash struct {
+	name string
+	sum  func(key []byte) uint64
+	m    uint64
+}
+
+func (h loneHash) Name() string                   { return h.name }
+func (h loneHash) HashName(int) string            { return h.name }
+func (h loneHash) K() int                         { return 1 }
+func (h loneHash) M() uint64                      { return h.m }
+func (h loneHash) Index(_ int, key []byte) uint64 { return h.sum(key) % h.m }
+
+func (h loneHash) AppendIndices(dst []uint64, key []byte) []uint64 {
+	return append(dst, h.Index(0, key))
 }
 
 // hashName returns the name of the i-th function of a family, or its number from 0.
@@ -150,7 +203,7 @@ func controlSubjects(k int) []subject {
 func (l *lab) hashes() []hashSubject {
 	wanted := map[string]bool{Ideal: true, XXH3: true}
 	for _, c := range l.families {
-		switch c.spec.String() {
+		switch c.name {
 		case "double":
 			wanted["HighwayHash"] = true
 		case "double:murmur3":
@@ -162,7 +215,9 @@ func (l *lab) hashes() []hashSubject {
 			wanted[s.Name] = wanted[s.Name] || s.Kind == KindHash
 		}
 	}
-	return Filter(hashSubjects(l.options.Seed), func(h hashSubject) bool { return wanted[h.Name] })
+	all := Filter(hashSubjects(l.options.Seed), func(h hashSubject) bool { return wanted[h.Name] })
+	controls := slices.IndexFunc(all, func(h hashSubject) bool { return h.Kind == KindControl })
+	return slices.Insert(all, controls, l.others...)
 }
 
 // makers returns a maker for each family, and for the controls with as many
@@ -170,7 +225,7 @@ func (l *lab) hashes() []hashSubject {
 func (l *lab) makers() []familyMaker {
 	var subjects []subject
 	for _, c := range l.families {
-		subjects = append(subjects, familySubject(c.spec.String(), KindFamily, c))
+		subjects = append(subjects, familySubject(c.name, KindFamily, c))
 	}
 	var all []familyMaker
 	for _, g := range Groups(append(subjects, controlSubjects(l.families[0].k)...), func(s subject) string { return s.Name }) {
@@ -179,13 +234,16 @@ func (l *lab) makers() []familyMaker {
 	return all
 }
 
-// makeAll returns the families of all makers over m bits.
+// makeAll returns the families of all makers over m bits that can hash any key.
 func (l *lab) makeAll(m uint64) ([]hashfamily.Family, error) {
 	var all []hashfamily.Family
 	for _, create := range l.makers() {
 		f, err := create(m)
 		if err != nil {
 			return nil, err
+		}
+		if slices.ContainsFunc(l.families, func(c choice) bool { return c.fixed && c.name == f.Name() }) {
+			continue
 		}
 		all = append(all, f)
 	}

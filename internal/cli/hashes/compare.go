@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"syscall"
@@ -26,6 +27,7 @@ import (
 // comparison is a call of "hashes compare".
 type comparison struct {
 	families, corpora     []string
+	indices               string
 	asList, full          bool
 	seed                  uint64
 	asJSON, asCSV         bool
@@ -57,10 +59,10 @@ func (c *comparison) command() *cobra.Command {
 rates against the formula, per key and per message, fill ratio, the work of each
 function, collisions, uniformity, avalanche, agreement and speed, next to two
 controls, ideal random hashes and XXH3. The output is tables and a summary in
-words. "As the formula says" is written only of rates that are shown to be within
-5% of it. The default run takes 60 seconds at most on two idle cores; --full
-takes much longer (tens of minutes), and gives narrower intervals and filters of
-full size.
+words. "What the formula says" is claimed only of rates that are shown to be
+within 5% of it. The default run takes 60 seconds at most on two idle cores;
+--full takes much longer (tens of minutes), and gives narrower intervals and
+filters of full size.
 
 The families:
 
@@ -79,6 +81,12 @@ line feed ends a line. With --as-list it is a list, as the gate reads it. Each
 corpus needs at least 1000 different keys. The default corpora are a real list,
 generated ones, and the keysets Sparse, Permutation and Diff after SMHasher3.
 The default families are all of the above.
+
+A family of your own needs no Go: --indices FILE has for each line of the corpus
+a line with the numbers that your functions give for that key, separated by
+blanks: whole hashes, which are taken modulo the bits of each filter. It is
+compared with double hashing by as many functions and with the other families;
+only rates per message and speeds need more than numbers.
 
 Except for the speeds, every number can be reproduced from the manifest: the
 same version, flags, seed and corpora give the same numbers. The manifest is in
@@ -100,6 +108,8 @@ command at once.`,
   seq -f user%g@example.com 5000 > keys.txt
   spamgate hashes compare --corpus keys.txt --family weighted:5,7
   spamgate hashes compare --corpus keys.txt --as-list --json > report.json
+  ./my-hashes < keys.txt > numbers.txt
+  spamgate hashes compare --corpus keys.txt --indices numbers.txt
   seq 5000 | spamgate hashes compare --corpus - --csv > report.csv
   spamgate hashes compare --full --html hashes.html --pictures pictures/`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -116,6 +126,7 @@ command at once.`,
 	// Arrays, not slices: the names of families and files hold commas.
 	f.StringArrayVar(&c.families, "family", nil, "a family of that `NAME`, see above (repeatable)")
 	f.StringArrayVar(&c.corpora, "corpus", nil, "a `FILE` of keys, in place of the laboratory's own\n(repeatable); - is standard input")
+	f.StringVar(&c.indices, "indices", "", "a `FILE` with the numbers of a family of your own: a line\nfor each line of the corpus")
 	f.BoolVar(&c.asList, "as-list", false, "the corpus files are lists: their entries are the keys")
 	f.Uint64Var(&c.seed, "seed", 1, "where random choices begin, a whole `NUMBER`")
 	f.BoolVar(&c.full, "full", false, "measure longer, and at full size")
@@ -127,7 +138,7 @@ command at once.`,
 }
 
 // measuringFlags are those that the numbers depend on.
-var measuringFlags = map[string]bool{"family": true, "corpus": true, "as-list": true, "seed": true, "full": true}
+var measuringFlags = map[string]bool{"family": true, "corpus": true, "indices": true, "as-list": true, "seed": true, "full": true}
 
 // do measures and shows.
 func (c *comparison) do(cmd *cobra.Command) error {
@@ -198,6 +209,9 @@ func (c *comparison) options(cmd *cobra.Command) (hashlab.Options, error) {
 			return o, fmt.Errorf("--corpus %s is given twice: give each once", path)
 		}
 	}
+	if cmd.Flags().Changed("indices") {
+		return c.withIndices(o, cmd.InOrStdin(), cmd.ErrOrStderr())
+	}
 	for _, path := range c.corpora {
 		corpus, err := readCorpus(path, cmd.InOrStdin(), c.asList)
 		if err != nil {
@@ -206,6 +220,53 @@ func (c *comparison) options(cmd *cobra.Command) (hashlab.Options, error) {
 		o.Corpora = append(o.Corpora, corpus)
 	}
 	return o, nil
+}
+
+// leastLargest is the number of bits of the smallest filters of a large corpus: if no
+// number is as large, most bits of all filters stay clear.
+const leastLargest = 1 << 16
+
+// withIndices adds the corpus and the family of --indices.
+func (c *comparison) withIndices(o hashlab.Options, stdin io.Reader, stderr io.Writer) (hashlab.Options, error) {
+	switch {
+	case c.asList:
+		return o, errors.New("--indices does not go with --as-list: the numbers belong to lines of a file of keys")
+	case len(c.corpora) != 1:
+		return o, fmt.Errorf("--indices has a line for each line of one corpus, and there are %d: name one with --corpus FILE", len(c.corpora))
+	case c.indices == stdinName && c.corpora[0] == stdinName:
+		return o, errors.New("--indices and --corpus are both standard input: name a file for one of them")
+	}
+	keys, name, err := openInput("--corpus", c.corpora[0], stdin)
+	if err != nil {
+		return o, err
+	}
+	defer keys.Close()
+	numbers, family, err := openInput("--indices", c.indices, stdin)
+	if err != nil {
+		return o, err
+	}
+	defer numbers.Close()
+	corpus, indices, err := hashlab.ReadIndices(name, keys, filepath.Base(family), numbers)
+	if err != nil {
+		return o, err
+	}
+	if most := indices.Largest(); most < leastLargest {
+		fmt.Fprintf(stderr, "warning: no number in %s is larger than %d, but filters have 2^16 bits and more: give whole hashes, which are taken modulo the bits\n", family, most)
+	}
+	o.Corpora, o.Own = []*hashlab.Corpus{corpus}, []hashlab.Family{indices.Family()}
+	return o, nil
+}
+
+// openInput opens a file, or standard input, and returns the name for tables.
+func openInput(flag, path string, stdin io.Reader) (io.ReadCloser, string, error) {
+	if path == stdinName {
+		return io.NopCloser(stdin), stdinCorpus, nil
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, "", fmt.Errorf("%s: %w: name a file, or - for standard input", flag, err)
+	}
+	return file, path, nil
 }
 
 // checkFamilies wants names of families, no two of one.

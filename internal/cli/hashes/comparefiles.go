@@ -76,6 +76,9 @@ func (c *comparison) taken(cmd *cobra.Command) ([]namedFile, error) {
 			all = append(all, namedFile{"the file of --corpus " + path, info})
 		}
 	}
+	if info, err := os.Stat(c.indices); c.indices != "" && err == nil {
+		all = append(all, namedFile{"the file of --indices " + c.indices, info})
+	}
 	if info := regular(cmd.OutOrStdout()); info != nil {
 		if what := whichOf(all, info); what != "" {
 			return nil, fmt.Errorf("standard output goes to %s: send it to another", what)

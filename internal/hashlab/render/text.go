@@ -207,7 +207,7 @@ func subjectText(s hashlab.Subject) string {
 	if s.Kind == hashlab.KindControl {
 		return s.Name + " (control)"
 	}
-	return s.Name
+	return text.Printable(s.Name)
 }
 
 func (t *textWriter) messages() {

@@ -173,15 +173,15 @@ func (s *summary) speed() {
 		Label(s.report, slow.Name, slow.K), format.Digits(slow.NsMedian, 3), slow.K)
 }
 
-// Label returns a family's name, with its k if the report has the family with
+// Label returns a family's name, which may be a file's, for a sentence, with its k if the report has the family with
 // several.
 func Label(r *hashlab.Report, name string, k int) string {
 	differs := func(n string, other int) bool { return n == name && other != k }
 	if slices.ContainsFunc(r.FPR, func(f hashlab.FPRRow) bool { return differs(f.Name, f.K) }) ||
 		slices.ContainsFunc(r.PassRates, func(p hashlab.PassRow) bool { return differs(p.Family, p.K) }) {
-		return fmt.Sprintf("%s (k = %d)", name, k)
+		return fmt.Sprintf("%s (k = %d)", text.Printable(name), k)
 	}
-	return name
+	return text.Printable(name)
 }
 
 // Join returns names as a sentence lists them: "a, b and c".
