@@ -126,7 +126,7 @@ command at once.`,
 	// Arrays, not slices: the names of families and files hold commas.
 	f.StringArrayVar(&c.families, "family", nil, "a family of that `NAME`, see above (repeatable)")
 	f.StringArrayVar(&c.corpora, "corpus", nil, "a `FILE` of keys, in place of the laboratory's own\n(repeatable); - is standard input")
-	f.StringVar(&c.indices, "indices", "", "a `FILE` with the numbers of a family of your own: a line\nfor each line of the corpus")
+	f.StringVar(&c.indices, "indices", "", "a `FILE` with the numbers of a family of your own:\na line for each line of the corpus")
 	f.BoolVar(&c.asList, "as-list", false, "the corpus files are lists: their entries are the keys")
 	f.Uint64Var(&c.seed, "seed", 1, "where random choices begin, a whole `NUMBER`")
 	f.BoolVar(&c.full, "full", false, "measure longer, and at full size")
