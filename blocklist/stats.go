@@ -71,9 +71,22 @@ type ListStats struct {
 	Held    bool
 	HeldSum string
 
+	// Pinned says that the list is pinned: nil if it is not. Err is that while its files
+	// have another version.
+	Pinned *Pin
+
 	// Retry says that processes were killed while they read the list. Accepting what
 	// is held makes the next one try again.
 	Retry bool
+}
+
+// Pin says that a list serves one version, whatever its files hold.
+type Pin struct {
+	Sum     string    `json:"sha256"` // of the version: see [ListStats.Sum]
+	Entries int       `json:"entries"`
+	Since   time.Time `json:"since"`
+	Who     string    `json:"who,omitempty"`
+	Why     string    `json:"why,omitempty"`
 }
 
 // FileStats describes one file of a list as it was read.

@@ -10,6 +10,7 @@ const (
 	RetryKilled                // try once more to read it, see [RetryBuild]
 	FetchFirst                 // fetch the list's file, which was never fetched
 	FetchAgain                 // fetch the list's file again, which has gone
+	UnpinFirst                 // unpin the list, see [UnpinList]
 	RestoreFiles               // restore the files, which have gone, from history: see [Versions]
 )
 

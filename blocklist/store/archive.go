@@ -249,13 +249,20 @@ func historyNames(tree atomicfile.Tree, dir string) ([]string, error) {
 	return names, nil
 }
 
-// dropOld removes all but the newest version and some before it.
+// dropOld removes all but the newest version and some before it. It keeps the pinned one.
 func dropOld(tree atomicfile.Tree, dir string, before int) error {
 	names, err := historyNames(tree, dir)
 	if err != nil {
 		return err
 	}
+	pin, err := readPin(tree, path.Dir(dir))
+	if err != nil {
+		return err
+	}
 	for _, name := range names[:max(0, len(names)-before-1)] {
+		if pin != nil && strings.HasSuffix(name, "-"+pin.Sum[:min(12, len(pin.Sum))]) {
+			continue
+		}
 		if err := tree.RemoveAll(path.Join(dir, name)); err != nil {
 			return err
 		}

@@ -25,6 +25,7 @@ func describeList(l *List, r scanResult) blocklist.ListStats {
 		Since:    r.since,
 		Held:     errors.Is(r.err, ErrHeld),
 		Retry:    errors.Is(r.err, ErrKilled),
+		Pinned:   r.pin,
 	}
 	if r.good != nil {
 		stats.Sum = sumOf(v.stamps)

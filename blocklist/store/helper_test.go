@@ -85,7 +85,7 @@ func allowList(name string, paths ...string) List {
 
 // advise is an Advise.
 func advise(list string, r Remedy) string {
-	return [...]string{"accept ", "retry ", "fetch ", "fetch again ", "restore "}[r] + list
+	return [...]string{"accept ", "retry ", "fetch ", "fetch again ", "unpin ", "restore "}[r] + list
 }
 
 // fast is a configuration with a short debounce time and no polls to speak of,

@@ -79,7 +79,7 @@ func (s *Store) newSource(c *Config, l *List) *source {
 		src.protected = c.protected
 	}
 	if old := s.known(src); old != nil {
-		src.live, src.logged, src.accepted, src.kept, src.keptAs = old.live, old.logged, old.accepted, old.kept, old.keptAs
+		src.live, src.logged, src.loggedPin, src.accepted, src.kept, src.keptAs = old.live, old.logged, old.loggedPin, old.accepted, old.kept, old.keptAs
 		src.mending = old.mending
 		if !src.sameName(old) && src.keptAs == "" {
 			src.keptAs = old.list.Name
@@ -266,7 +266,7 @@ func (s *Store) stage(ctx context.Context) {
 // its lists.
 func (s *Store) differ(results []scanResult) bool {
 	for i, src := range s.sources {
-		if r := results[i]; r.good != src.live.good || errorText(r.err) != errorText(src.live.err) {
+		if r := results[i]; r.good != src.live.good || errorText(r.err) != errorText(src.live.err) || !samePin(r.pin, src.live.pin) {
 			return true
 		}
 	}

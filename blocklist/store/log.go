@@ -109,6 +109,7 @@ func logBuilt(log *slog.Logger, list string, entries int, took time.Duration) {
 
 // logState logs once that a list is held, and once that it no longer is.
 func (s *source) logState(log *slog.Logger, l blocklist.ListStats) {
+	s.logPin(log, l)
 	text := errorText(l.Err)
 	if text == s.logged {
 		return
@@ -123,4 +124,18 @@ func (s *source) logState(log *slog.Logger, l blocklist.ListStats) {
 	default:
 		log.Warn("list without a usable version, it is empty", "list", l.Name, "error", text)
 	}
+}
+
+// logPin logs once that a list is pinned, and once that it no longer is.
+func (s *source) logPin(log *slog.Logger, l blocklist.ListStats) {
+	if samePin(s.loggedPin, l.Pinned) {
+		return
+	}
+	s.loggedPin = l.Pinned
+	if p := l.Pinned; p != nil {
+		log.Warn("list pinned, changes of it are held", "list", l.Name, "entries", l.Entries, "sha256", p.Sum,
+			"since", p.Since.Format(time.RFC3339), "by", p.Who, "why", p.Why)
+		return
+	}
+	log.Info("list unpinned", "list", l.Name, "entries", l.Entries)
 }

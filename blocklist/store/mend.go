@@ -41,18 +41,11 @@ func (s *source) mend(ctx context.Context, damaged *version, staged *scanResult)
 		}
 		return damaged
 	}
-	p := s.plan()
-	p.known = sumOf(damaged.stamps)
-	p.open = func(ctx context.Context, file string, use func(io.Reader) error) (stamp, error) {
-		i := slices.IndexFunc(damaged.stamps, func(s stamp) bool { return s.Path == file })
-		return damaged.stamps[i], readKept(ctx, s.state.tree, path.Join(dir, packedName(i)), damaged.stamps[i], use)
-	}
-	v, _, err := s.buildAs(ctx, p, damaged.stamps)
+	v, err := s.buildKept(ctx, dir, damaged.stamps)
 	switch toState := (buildError{}); {
 	case ctx.Err() != nil:
 		s.mending = before
 	case err == nil:
-		v.fresh = false // it is kept already
 		log.Info("index rebuilt from the version kept in history", "version", id, "entries", v.Entries)
 		return v
 	case errors.As(err, &toState): // no space or the like, which may come back
@@ -62,6 +55,21 @@ func (s *source) mend(ctx context.Context, damaged *version, staged *scanResult)
 		log.Error("index not rebuilt from the version kept in history: lookups that need it fail until the list's files are put right or accepted", "version", id, "error", err)
 	}
 	return damaged
+}
+
+// buildKept makes an index of a version in the history, from its directory there.
+func (s *source) buildKept(ctx context.Context, dir string, stamps []stamp) (*version, error) {
+	p := s.plan()
+	p.known = sumOf(stamps)
+	p.open = func(ctx context.Context, file string, use func(io.Reader) error) (stamp, error) {
+		i := slices.IndexFunc(stamps, func(s stamp) bool { return s.Path == file })
+		return stamps[i], readKept(ctx, s.state.tree, path.Join(dir, packedName(i)), stamps[i], use)
+	}
+	v, _, err := s.buildAs(ctx, p, stamps)
+	if err == nil {
+		v.fresh = false // it is kept already
+	}
+	return v, err
 }
 
 // keptVersion finds the version in a list's history that has the content of the files. It

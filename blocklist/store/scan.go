@@ -8,16 +8,18 @@ import (
 	"slices"
 	"time"
 
+	"spamgate/blocklist"
 	"spamgate/internal/dirwatch"
 )
 
 // scanResult is the result of looking at a list's files. It is immutable. If err is set, good
 // is the version that serves nevertheless.
 type scanResult struct {
-	good   *version  // what serves; nil: none yet
-	stamps []stamp   // the files as they were seen, good or not
-	err    error     // why the files do not serve; nil if good is what they hold
-	since  time.Time // when err came up
+	good   *version       // what serves; nil: none yet
+	stamps []stamp        // the files as they were seen, good or not
+	err    error          // why the files do not serve; nil if good is what they hold
+	since  time.Time      // when err came up
+	pin    *blocklist.Pin // nil: the list is not pinned
 }
 
 // version returns what serves, the emptyVersion if nothing does.
@@ -43,6 +45,8 @@ type source struct {
 	options readOptions
 	live    scanResult // what serves
 	logged  string     // the error that was last logged
+
+	loggedPin *blocklist.Pin // likewise
 
 	opener    Opener
 	state     *state
@@ -97,6 +101,7 @@ const readAttempts = 3
 func (s *source) scan(ctx context.Context, watch func(dir, name string), staged *scanResult, p debounce) (r scanResult, again time.Time) {
 	s.live.version().index.Segment().Recheck()
 	r, again = s.scanFiles(ctx, watch, staged, p)
+	r = s.obeyPin(ctx, r, staged)
 	if r.err != nil && r.good != nil && r.good.index.Damaged() {
 		r.good = s.mend(ctx, r.good, staged)
 	}
@@ -214,6 +219,10 @@ func (s *source) mustRead() bool {
 	if s.live.err == nil {
 		return s.live.good != nil && !s.live.good.current()
 	}
+	if errors.Is(s.live.err, ErrPinned) {
+		pin := s.pin()
+		return pin == nil || pin.Sum == sumOf(s.live.stamps)
+	}
 	return acceptable(s.live.err) && s.isAccepted(sumOf(s.live.stamps))
 }
 
@@ -252,7 +261,7 @@ func (s *source) read(ctx context.Context, stamps []stamp, staged *scanResult) (
 		seen.good = good
 	case s.live.err != nil && sameContent(s.live.stamps, stamps) && !s.mustRead():
 		err = s.live.err
-	case staged != nil && sameContent(staged.stamps, stamps) && (staged.err == nil && staged.good.current() || staged.err != nil && !s.isAccepted(sumOf(stamps))):
+	case staged != nil && sameContent(staged.stamps, stamps) && (staged.err == nil && staged.good.current() || staged.err != nil && !errors.Is(staged.err, ErrPinned) && !s.isAccepted(sumOf(stamps))):
 		seen.good, err = staged.good, staged.err
 	default:
 		seen.good, seen.stamps, err = s.build(ctx, stamps)

@@ -15,6 +15,7 @@ const (
 	stampsName   = "current.json"
 	bitsName     = "current.bits"
 	acceptedName = "accepted"
+	pinName      = "pinned"
 	historyName  = "history"
 	buildingName = "building"
 

@@ -85,6 +85,10 @@ type List struct {
 	Held       bool       `json:"held,omitempty"`
 	Acceptable bool       `json:"acceptable,omitempty"`
 
+	// Pinned says that the list serves one version, whatever its files hold; nil: it
+	// is not pinned.
+	Pinned *Pinned `json:"pinned,omitempty"`
+
 	// HitsToday counts matches since midnight UTC; nil: unknown.
 	HitsToday *uint64 `json:"hits_today,omitempty"`
 
@@ -95,6 +99,15 @@ type List struct {
 	IndexBytes int64 `json:"index_bytes"`
 
 	Fetch *Fetch `json:"fetch,omitempty"` // of a list with a URL
+}
+
+// Pinned describes the pin of a list.
+type Pinned struct {
+	SHA256  string    `json:"sha256"` // the blocklist.ContentSum of the version
+	Entries int       `json:"entries"`
+	Since   time.Time `json:"since"`
+	Who     string    `json:"who,omitempty"`
+	Why     string    `json:"why,omitempty"`
 }
 
 // File is a file of a list.
@@ -149,6 +162,10 @@ type Failed struct {
 	List  string `json:"list"`
 	Error string `json:"error"`
 	Held  bool   `json:"held,omitempty"`
+
+	// Pinned says that the version on disk is held for no other reason than that the
+	// list is pinned.
+	Pinned bool `json:"pinned,omitempty"`
 }
 
 // AcceptRequest asks the gate to accept content of a list that looks wrong.
@@ -167,6 +184,33 @@ type Accepted struct {
 	Generation uint64 `json:"generation"`
 	Entries    int    `json:"entries"` // of the live version
 	Before     int    `json:"before"`  // of the version before
+}
+
+// PinRequest asks the gate to pin a list.
+type PinRequest struct {
+	// SHA256 is the blocklist.ContentSum of a version in the history, and Entries how
+	// many it has. Empty: the live version.
+	SHA256  string `json:"sha256,omitempty"`
+	Entries int    `json:"entries,omitempty"`
+
+	// Why and SudoUser, the user before sudo, are for the log.
+	Why      string `json:"why,omitempty"`
+	SudoUser string `json:"sudo_user,omitempty"`
+}
+
+// UnpinRequest asks the gate to unpin a list.
+type UnpinRequest struct {
+	Why      string `json:"why,omitempty"`
+	SudoUser string `json:"sudo_user,omitempty"`
+}
+
+// PinResult is the result of a PinRequest or an UnpinRequest.
+type PinResult struct {
+	Generation uint64  `json:"generation"`
+	Entries    int     `json:"entries"`          // of the live version
+	Before     int     `json:"before"`           // of the version before
+	Pinned     *Pinned `json:"pinned,omitempty"` // nil: it is unpinned
+	Error      string  `json:"error,omitempty"`  // why the version on disk is not live
 }
 
 // UnusedHeader precedes the unused entries.

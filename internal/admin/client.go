@@ -74,6 +74,17 @@ func (c *Client) Accept(ctx context.Context, list, sha256, why string) (a Accept
 	return a, c.call(ctx, http.MethodPost, "/v1/lists/"+url.PathEscape(list)+"/accept", AcceptRequest{SHA256: sha256, Why: why, SudoUser: os.Getenv("SUDO_USER")}, &a)
 }
 
+// Pin makes the gate pin a list: at the version with the sum sha256, which has so many
+// entries, or, if it is empty, at the live version.
+func (c *Client) Pin(ctx context.Context, list, sha256 string, entries int, why string) (r PinResult, err error) {
+	return r, c.call(ctx, http.MethodPost, "/v1/lists/"+url.PathEscape(list)+"/pin", PinRequest{SHA256: sha256, Entries: entries, Why: why, SudoUser: os.Getenv("SUDO_USER")}, &r)
+}
+
+// Unpin makes the gate unpin a list.
+func (c *Client) Unpin(ctx context.Context, list, why string) (r PinResult, err error) {
+	return r, c.call(ctx, http.MethodPost, "/v1/lists/"+url.PathEscape(list)+"/unpin", UnpinRequest{Why: why, SudoUser: os.Getenv("SUDO_USER")}, &r)
+}
+
 // Audit makes the gate write to the audit log.
 func (c *Client) Audit(ctx context.Context, r AuditRecord) error {
 	return c.call(ctx, http.MethodPost, "/v1/audit", r, &struct{}{})

@@ -5,6 +5,8 @@
 //	GET  /v1/generation                 a [Generation]
 //	POST /v1/rescan                     check all list files now; a [Rescanned]
 //	POST /v1/lists/{name}/accept        [AcceptRequest] → an [Accepted]
+//	POST /v1/lists/{name}/pin           [PinRequest] → a [PinResult]
+//	POST /v1/lists/{name}/unpin         [UnpinRequest] → a [PinResult]
 //	GET  /v1/lists/{name}/unused?since= [UnusedHeader], [UnusedEntry]…, [UnusedEnd]: one JSON object per line
 //	POST /v1/audit                      an [AuditRecord] for the audit log
 //	GET  /metrics                       metrics for Prometheus

@@ -20,6 +20,10 @@ type Gate interface {
 	// Accept accepts content of a list; see AcceptRequest.
 	Accept(ctx context.Context, list, sha256 string) (Accepted, error)
 
+	// Pin pins a list, and Unpin unpins it.
+	Pin(ctx context.Context, who Peer, list string, r PinRequest) (PinResult, error)
+	Unpin(ctx context.Context, list string) (PinResult, error)
+
 	// Unused calls begin, then each for every entry of a list without matches since
 	// a day. It returns their first error.
 	Unused(ctx context.Context, list string, since time.Time, begin func(UnusedHeader) error, each func(UnusedEntry) error) (UnusedEnd, error)
@@ -32,6 +36,7 @@ type Gate interface {
 var (
 	ErrNoList      = errors.New("there is no such list")
 	ErrNothingHeld = errors.New("nothing is held")
+	ErrNotPinned   = errors.New("the list is not pinned")
 	ErrRequest     = errors.New("invalid request")
 )
 
@@ -74,6 +79,7 @@ var codes = []struct {
 }{
 	{ErrNoList, "no_list", 404},
 	{ErrNothingHeld, "nothing_held", 409},
+	{ErrNotPinned, "not_pinned", 409},
 	{ErrRequest, "bad_request", 400},
 	{ErrNotRunning, "ending", 503},
 }

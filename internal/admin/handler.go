@@ -23,6 +23,8 @@ func (s *Server) routes() []route {
 		{http.MethodGet, "/v1/generation", s.generation},
 		{http.MethodPost, "/v1/rescan", post(s, s.rescan)},
 		{http.MethodPost, "/v1/lists/{name}/accept", post(s, s.accept)},
+		{http.MethodPost, "/v1/lists/{name}/pin", post(s, s.pin)},
+		{http.MethodPost, "/v1/lists/{name}/unpin", post(s, s.unpin)},
 		{http.MethodGet, "/v1/lists/{name}/unused", s.unused},
 		{http.MethodPost, "/v1/audit", post(s, s.audit)},
 	}
@@ -107,6 +109,40 @@ func (s *Server) auditAccept(r *http.Request, list string, request AcceptRequest
 	})
 	if err != nil {
 		s.log.Error("accepted, but not recorded in the audit log", "list", list, "error", err)
+	}
+}
+
+func (s *Server) pin(r *http.Request, request PinRequest) (PinResult, error) {
+	name := r.PathValue("name")
+	s.log.Info("pin asked for", "list", name, "by", peerFrom(r), "why", request.Why, "sha256", request.SHA256)
+	result, err := s.options.Gate.Pin(r.Context(), peerFrom(r), name, request)
+	if err == nil {
+		s.auditPin(r, AuditRecord{SudoUser: request.SudoUser, Command: "pin", List: name, Why: request.Why, What: result.Pinned.What()})
+	}
+	return result, err
+}
+
+func (s *Server) unpin(r *http.Request, request UnpinRequest) (PinResult, error) {
+	name := r.PathValue("name")
+	s.log.Info("unpin asked for", "list", name, "by", peerFrom(r), "why", request.Why)
+	result, err := s.options.Gate.Unpin(r.Context(), name)
+	if err == nil {
+		s.auditPin(r, AuditRecord{SudoUser: request.SudoUser, Command: "unpin", List: name, Why: request.Why, What: Unpinned})
+	}
+	return result, err
+}
+
+// Unpinned is what the audit log has of a list that was unpinned.
+const Unpinned = "unpinned"
+
+// What returns what the audit log has of the pin.
+func (p *Pinned) What() string {
+	return fmt.Sprintf("pinned at content %s, %d entries", p.SHA256[:min(12, len(p.SHA256))], p.Entries)
+}
+
+func (s *Server) auditPin(r *http.Request, record AuditRecord) {
+	if err := s.options.Gate.Audit(peerFrom(r), record); err != nil {
+		s.log.Error("done, but not recorded in the audit log", "command", record.Command, "list", record.List, "error", err)
 	}
 }
 

@@ -51,6 +51,17 @@ func (g *fakeGate) Accept(_ context.Context, list, sum string) (Accepted, error)
 	return Accepted{Generation: 9, Entries: 2, Before: 5}, nil
 }
 
+func (g *fakeGate) Pin(_ context.Context, who Peer, list string, r PinRequest) (PinResult, error) {
+	if list != "blocked" {
+		return PinResult{}, fmt.Errorf("%w %q", ErrNoList, list)
+	}
+	return PinResult{Generation: 10, Pinned: &Pinned{SHA256: r.SHA256, Entries: r.Entries, Who: fmt.Sprint(who.UID), Why: r.Why}}, nil
+}
+
+func (g *fakeGate) Unpin(_ context.Context, list string) (PinResult, error) {
+	return PinResult{}, fmt.Errorf("list %q: %w", list, ErrNotPinned)
+}
+
 func (g *fakeGate) Unused(_ context.Context, list string, since time.Time, begin func(UnusedHeader) error, each func(UnusedEntry) error) (UnusedEnd, error) {
 	if list != "blocked" {
 		return UnusedEnd{}, fmt.Errorf("%w %q", ErrNoList, list)

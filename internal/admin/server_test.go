@@ -27,7 +27,7 @@ func TestCalls(t *testing.T) {
 	if s, err := c.Status(ctx); err != nil || s.From != FromGate || s.Generation != 7 || len(s.Lists) != 1 || s.Lists[0].Entries != 3 {
 		t.Errorf("Status: %+v, %v", s, err)
 	}
-	if r, err := c.Rescan(ctx); err != nil || r.Generation != 8 || !slices.Equal(r.Failed, []Failed{{"blocked", "shrunk", true}}) {
+	if r, err := c.Rescan(ctx); err != nil || r.Generation != 8 || !slices.Equal(r.Failed, []Failed{{List: "blocked", Error: "shrunk", Held: true}}) {
 		t.Errorf("Rescan: %+v, %v", r, err)
 	}
 	if a, err := c.Accept(ctx, "blocked", "abc", "it is right"); err != nil || a != (Accepted{9, 2, 5}) {
@@ -41,6 +41,17 @@ func TestCalls(t *testing.T) {
 	}
 	if _, err := c.Accept(ctx, "blocked", "", ""); !errors.Is(err, ErrNothingHeld) {
 		t.Errorf("Accept of nothing: %v, want %v", err, ErrNothingHeld)
+	}
+	pin, err := c.Pin(ctx, "blocked", "abc", 5, "outbreak")
+	if err != nil || pin.Generation != 10 || pin.Pinned == nil || *pin.Pinned != (Pinned{SHA256: "abc", Entries: 5, Who: fmt.Sprint(os.Getuid()), Why: "outbreak"}) {
+		t.Errorf("Pin: %+v, %v", pin.Pinned, err)
+	}
+	if len(gate.audited) != 1 || gate.audited[0].Command != "pin" || gate.audited[0].What != "pinned at content abc, 5 entries" || gate.audited[0].Why != "outbreak" {
+		t.Errorf("audited %+v", gate.audited)
+	}
+	gate.audited, gate.peers = nil, nil
+	if _, err := c.Unpin(ctx, "blocked", ""); !errors.Is(err, ErrNotPinned) || gate.audited != nil {
+		t.Errorf("Unpin: %v, want %v; audited %+v", err, ErrNotPinned, gate.audited)
 	}
 	record := AuditRecord{SudoUser: "admin", Command: "add", List: "blocked", What: "spam.example", Why: "complaints"}
 	if err := c.Audit(ctx, record); err != nil {

@@ -8,23 +8,28 @@ import (
 	"slices"
 	"strconv"
 
+	"spamgate/blocklist/store"
 	"spamgate/internal/admin"
 	"spamgate/internal/config"
+	"spamgate/internal/setup"
+	"spamgate/internal/term"
 )
 
 // RunningGate is the gate that serves the configuration, if there is one.
 type RunningGate struct {
 	Client *admin.Client // nil: none is running, or it cannot be asked
 	Err    error         // why that is not known
+
+	config *config.Config
 }
 
 // DialGate connects to the running gate, if there is one.
 func DialGate(c *config.Config) RunningGate {
 	client, err := admin.Dial(c.Admin.Socket)
 	if errors.Is(err, admin.ErrNotRunning) {
-		return RunningGate{}
+		return RunningGate{config: c}
 	}
-	return RunningGate{client, err}
+	return RunningGate{client, err, c}
 }
 
 // Warn prints why the gate could not be asked, unless none is running.
@@ -53,6 +58,10 @@ type Answer struct {
 	// Refused says that the gate does not use the content on disk: it may not read it, or
 	// holds it. Error is the reason.
 	Refused bool `json:"not_live,omitempty"`
+
+	// Pinned says that the change is written, and not live since the list is pinned.
+	// Error says so, too.
+	Pinned bool `json:"pinned,omitempty"`
 }
 
 // NoListYet returns the message that the running gate lacks a list until it is reloaded. Pid is
@@ -70,7 +79,7 @@ func NoListYet(list string, pid int) string {
 func (g RunningGate) Rescan(ctx context.Context, list string) *Answer {
 	switch {
 	case g.Client == nil && g.Err == nil:
-		return &Answer{}
+		return g.atNextStart(list)
 	case g.Client == nil:
 		return &Answer{Error: fmt.Sprintf("%v; if one runs it notices the change by itself", g.Err)}
 	}
@@ -80,7 +89,7 @@ func (g RunningGate) Rescan(ctx context.Context, list string) *Answer {
 	}
 	for _, failed := range r.Failed {
 		if failed.List == list {
-			return &Answer{Running: true, Generation: r.Generation, Refused: true, Error: failed.Error}
+			return &Answer{Running: true, Generation: r.Generation, Refused: true, Pinned: failed.Pinned, Error: failed.Error}
 		}
 	}
 	answer := &Answer{Running: true, Generation: r.Generation}
@@ -97,6 +106,28 @@ func (g RunningGate) Rescan(ctx context.Context, list string) *Answer {
 	return answer
 }
 
+// atNextStart returns the answer if no gate is running. What is written to a pinned list will not
+// be live then.
+func (g RunningGate) atNextStart(list string) *Answer {
+	i := setup.ListIndex(g.config, list)
+	if i < 0 {
+		return &Answer{}
+	}
+	pin, err := store.ReadPin(g.config.State.Dir, list)
+	if err != nil || pin == nil {
+		return &Answer{} // who may not read it may not write the list's state either
+	}
+	l := g.config.Lists[i]
+	paths, err := store.Files([]string{l.Files()})
+	if err == nil {
+		if sum, err := setup.Opener(l).ContentSum(paths); err == nil && sum == pin.Sum {
+			return &Answer{}
+		}
+	}
+	return &Answer{Refused: true, Pinned: true, Error: fmt.Sprintf("list %s is pinned since %s; spamgate lists unpin %s takes what the files have",
+		list, pin.Since.Local().Format("2006-01-02 15:04"), term.ShellWord(list))}
+}
+
 func HasList(lists []admin.List, name string) bool {
 	return slices.ContainsFunc(lists, func(l admin.List) bool { return l.Name == name })
 }
@@ -106,6 +137,8 @@ func (g *Answer) Print(w io.Writer) {
 	switch {
 	case g.Lacks:
 		fmt.Fprintln(w, g.Error)
+	case g.Pinned:
+		term.PrintWrapped(w, "written, but not live: ", g.Error)
 	case g.Refused:
 		fmt.Fprintln(w, "not live, since the running gate does not take the list as it is now:", g.Error)
 	case g.Error != "":

@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -84,7 +85,7 @@ func (g *adminHandler) Rescan(ctx context.Context) (admin.Rescanned, error) {
 	r := admin.Rescanned{Generation: set.Generation()}
 	for _, l := range set.Stats().Lists {
 		if l.Err != nil {
-			r.Failed = append(r.Failed, admin.Failed{List: l.Name, Error: l.Err.Error(), Held: l.Held})
+			r.Failed = append(r.Failed, admin.Failed{List: l.Name, Error: l.Err.Error(), Held: l.Held, Pinned: errors.Is(l.Err, store.ErrPinned)})
 		}
 	}
 	// What is wrong with lists stands in Failed; anything else is an error.
@@ -115,6 +116,48 @@ func (g *adminHandler) Accept(ctx context.Context, name, sum string) (admin.Acce
 	return admin.Accepted{Generation: g.Generation(), Entries: l.Entries, Before: before}, nil
 }
 
+// Pin implements admin.Gate.
+func (g *adminHandler) Pin(ctx context.Context, who admin.Peer, name string, r admin.PinRequest) (admin.PinResult, error) {
+	before, err := g.list(name)
+	if err != nil {
+		return admin.PinResult{}, err
+	}
+	record := g.record(who, admin.AuditRecord{SudoUser: r.SudoUser})
+	_, err = g.store.Pin(ctx, name, blocklist.Pin{Sum: r.SHA256, Entries: r.Entries, Since: record.Time, Who: record.Person(), Why: r.Why})
+	if err != nil {
+		return admin.PinResult{}, err
+	}
+	return g.pinResult(name, before)
+}
+
+// Unpin implements admin.Gate.
+func (g *adminHandler) Unpin(ctx context.Context, name string) (admin.PinResult, error) {
+	before, err := g.list(name)
+	if err != nil {
+		return admin.PinResult{}, err
+	}
+	err = g.store.Unpin(ctx, name)
+	if errors.Is(err, store.ErrNotPinned) {
+		err = fmt.Errorf("list %s: %w", name, admin.ErrNotPinned)
+	}
+	if err != nil {
+		return admin.PinResult{}, err
+	}
+	return g.pinResult(name, before)
+}
+
+func (g *adminHandler) pinResult(name string, before blocklist.ListStats) (admin.PinResult, error) {
+	l, err := g.list(name)
+	if err != nil {
+		return admin.PinResult{}, err
+	}
+	r := admin.PinResult{Generation: g.Generation(), Entries: l.Entries, Before: before.Entries, Pinned: report.Pinned(l.Pinned)}
+	if l.Err != nil && !errors.Is(l.Err, store.ErrPinned) {
+		r.Error = l.Err.Error()
+	}
+	return r, nil
+}
+
 // list returns the statistics of a list in use.
 func (g *adminHandler) list(name string) (blocklist.ListStats, error) {
 	return report.FindStats(g.store.Set(), name)
@@ -134,6 +177,12 @@ func (g *adminHandler) Unused(ctx context.Context, name string, since time.Time,
 
 // Audit implements admin.Gate.
 func (g *adminHandler) Audit(who admin.Peer, r admin.AuditRecord) error {
+	log := &listedit.Log{Dir: g.now.Load().config.State.Dir}
+	return log.Append(g.record(who, r))
+}
+
+// record returns the record of a change that a caller made.
+func (g *adminHandler) record(who admin.Peer, r admin.AuditRecord) *listedit.Record {
 	record := &listedit.Record{
 		Time: time.Now().UTC(), UID: -1, SudoUser: r.SudoUser,
 		Command: r.Command, List: r.List, File: r.File, What: r.What, Why: r.Why,
@@ -144,6 +193,5 @@ func (g *adminHandler) Audit(who admin.Peer, r admin.AuditRecord) error {
 			record.User = u.Username
 		}
 	}
-	log := &listedit.Log{Dir: g.now.Load().config.State.Dir}
-	return log.Append(record)
+	return record
 }

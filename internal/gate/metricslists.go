@@ -88,6 +88,7 @@ var listMetrics = []listMetric{
 	listGauge("modified_timestamp_seconds", "When the newest file of the version in use was last changed.", when(report.NewestFile)),
 	listGauge("error", "1 while the version of the list on disk is not in use.", yes(func(l *admin.List) bool { return l.Error != "" })),
 	listGauge("held", "1 while an update of the list is held because it looks wrong.", yes(func(l *admin.List) bool { return l.Held })),
+	listGauge("pinned", "1 while the list is pinned at one version.", yes(func(l *admin.List) bool { return l.Pinned != nil })),
 	listGauge("fetched_timestamp_seconds", "When the server of the list's URL last sent or confirmed the version in use.",
 		when(func(l *admin.List) *time.Time { return fetchOf(l).LastGood })),
 	listGauge("fetch_failures", "How often in a row fetching the list's URL has failed.", func(l *admin.List) (float64, bool) {

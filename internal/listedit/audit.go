@@ -1,6 +1,7 @@
 package listedit
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -48,6 +49,11 @@ func NewRecord(command, list, file string) *Record {
 		r.User = u.Username
 	}
 	return r
+}
+
+// Person returns who made the change: the user before sudo, or else the user.
+func (r *Record) Person() string {
+	return cmp.Or(r.SudoUser, r.User, "uid "+strconv.Itoa(r.UID))
 }
 
 // Append writes a line.

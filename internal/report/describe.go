@@ -186,6 +186,9 @@ func describeEntries(l blocklist.ListStats) string {
 		parts = append(parts, fmt.Sprintf("%d expired", l.Expired))
 	}
 	parts = append(parts, describeLeftOut(l)...)
+	if l.Pinned != nil {
+		parts = append(parts, "PINNED")
+	}
 	switch {
 	case l.Err == nil:
 	case l.LastGood && l.Held:

@@ -71,6 +71,7 @@ func listStatus(l blocklist.ListStats, path string) admin.List {
 			a.HeaderAction = l.HeaderAction.String()
 		}
 	}
+	a.Pinned = Pinned(l.Pinned)
 	if l.Err != nil {
 		a.Error, a.ErrorSince = l.Err.Error(), TimeOrNil(l.Since)
 	}
@@ -81,6 +82,14 @@ func listStatus(l blocklist.ListStats, path string) admin.List {
 		a.Problems = append(a.Problems, admin.Problem{File: p.File, Line: p.Line, Text: p.Text, What: p.What, Hint: p.Hint})
 	}
 	return a
+}
+
+// Pinned returns the pin of a list; nil if it has none.
+func Pinned(p *blocklist.Pin) *admin.Pinned {
+	if p == nil {
+		return nil
+	}
+	return &admin.Pinned{SHA256: p.Sum, Entries: p.Entries, Since: p.Since.UTC(), Who: p.Who, Why: p.Why}
 }
 
 func TimeOrNil(t time.Time) *time.Time {

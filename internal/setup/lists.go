@@ -56,6 +56,8 @@ func advise(list string, r store.Remedy) string {
 		return "if that is right, spamgate lists accept " + list + " takes it"
 	case store.RetryKilled:
 		return "after adding memory, run spamgate lists accept " + list + " to try again; a changed file is read without it"
+	case store.UnpinFirst:
+		return "spamgate lists unpin " + list + " takes what the files have"
 	case store.FetchFirst:
 		return "spamgate lists fetch " + list
 	case store.FetchAgain:

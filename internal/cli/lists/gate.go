@@ -55,7 +55,7 @@ func (e *edit) held(ctx context.Context) string {
 			return ""
 		}
 		for _, l := range r.Failed {
-			if l.List == e.list.Name && l.Held {
+			if l.List == e.list.Name && l.Held && !l.Pinned {
 				return l.Error
 			}
 		}
@@ -69,7 +69,7 @@ func (e *edit) held(ctx context.Context) string {
 	only := *e.config
 	only.Lists = []config.List{e.list.List}
 	_, stats, _ := buildReadOnly(ctx, &only, e.stderr) // an error is of the list, and in stats
-	if l, ok := statsOf(stats, e.list.Name); ok && l.Held && l.Err != nil {
+	if l, ok := statsOf(stats, e.list.Name); ok && l.Held && l.Err != nil && !errors.Is(l.Err, store.ErrPinned) {
 		return l.Err.Error()
 	}
 	return ""

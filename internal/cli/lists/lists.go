@@ -53,6 +53,8 @@ are never changed: put exceptions to them into a list of your own.`,
 		newListsUnusedCommand(),
 		newListsAcceptCommand(),
 		newListsRollbackCommand(),
+		newListsPinCommand(),
+		newListsUnpinCommand(),
 		newListsFetchCommand(),
 	} {
 		cli.NameErrors(verb)

@@ -227,8 +227,15 @@ func printListTable(w io.Writer, lists []admin.List) {
 	}
 }
 
-// printTrouble prints what is wrong with a list.
+// printTrouble prints what is wrong with a list, and whether it is pinned.
 func printTrouble(w io.Writer, l *admin.List) {
+	if p := l.Pinned; p != nil {
+		said := fmt.Sprintf("%s, by %s", text.Count(p.Entries, "entry", "entries"), p.Who)
+		if p.Why != "" {
+			said += ": " + p.Why
+		}
+		term.PrintWrapped(w, "  PINNED since "+p.Since.Local().Format("2006-01-02 15:04")+": ", said)
+	}
 	if l.Error != "" {
 		what := "ERROR"
 		switch {
