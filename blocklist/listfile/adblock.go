@@ -2,7 +2,6 @@ package listfile
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -10,8 +9,9 @@ import (
 )
 
 var (
-	errCosmetic = unsupported{what: "a rule about the appearance of pages"}
-	errPart     = unsupported{what: "a rule for some addresses of pages", hint: "a rule for a whole domain reads ||example.com^"}
+	errCosmetic  = unsupported{what: "a rule about the appearance of pages"}
+	errBadFilter = unsupported{what: "a $badfilter, which cancels another rule", hint: "remove both rules"}
+	errPart      = unsupported{what: "a rule for some addresses of pages", hint: "a rule for a whole domain reads ||example.com^"}
 )
 
 // adblockLine reads a rule for an ad blocker. Rules for whole domains are entries:
@@ -29,7 +29,7 @@ func adblockLine(o *output, line int, text string) {
 		return
 	}
 	if first, _ := cutPattern(s); len(first) < len(s) {
-		if _, err := netip.ParseAddr(first); err == nil {
+		if _, err := hostAddress(first); err == nil {
 			if o.options.Allow {
 				o.put(line, s, Entry{}, errBlocks)
 				return
@@ -39,8 +39,17 @@ func adblockLine(o *output, line int, text string) {
 		}
 	}
 	rule, allows := strings.CutPrefix(s, "@@")
+	rule, bad := strings.CutSuffix(rule, "$badfilter")
 	e, err := o.adblockRule(rule)
-	if err == nil {
+	switch {
+	case err != nil:
+	case bad && (allows || o.options.Allow):
+		err = errBadFilter
+	case bad: // cancels the rule of the same text, and no other
+		e.Exception = true
+		o.put(line, s, e, nil)
+		return
+	default:
 		e, err = o.judged(e, allows)
 	}
 	if err == nil && e.Exception && e.Kind == sender.KindDomain {

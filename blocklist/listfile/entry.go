@@ -17,6 +17,10 @@ var (
 	errSpace       = errors.New("white space inside an entry")
 	errSingleLabel = errors.New("a single label covers every domain below it")
 	errSuffix      = errors.New("a public suffix covers the domains of strangers")
+
+	// The same without subdomains.
+	errLabelAlone  = errors.New("a single label is rarely a mail domain")
+	errSuffixAlone = errors.New("a public suffix is rarely a mail domain")
 )
 
 // errForeign is a character that some domains in mail have, but that in a list
@@ -151,7 +155,7 @@ func domain(s string, k sender.Kind, o Options) (Entry, error) {
 		return Entry{}, errIP
 	}
 	if !o.AllowPublicSuffix {
-		if err := checkSuffix(d); err != nil {
+		if err := checkSuffix(d, k); err != nil {
 			return Entry{}, err
 		}
 	}

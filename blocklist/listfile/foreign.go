@@ -60,6 +60,8 @@ func foreignProblem(text string, err error) Problem {
 		p.What, p.Hint, p.Unsupported = errClient.what, errClient.hint, true
 	case err == errSingleLabel, err == errSuffix:
 		p.Hint = "if all domains below it are meant, set allow_public_suffix = true"
+	case err == errLabelAlone, err == errSuffixAlone:
+		p.Hint = "if this very name is meant, set allow_public_suffix = true"
 	case err == errBlocks:
 		p.Hint = "remove the line, or put it in a list of type block"
 	case err == errAllow:

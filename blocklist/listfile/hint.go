@@ -18,6 +18,7 @@ var hints = []struct {
 	{errWildcard, "a * is allowed only in *@example.com and *.example.com; quote a local part that contains one"},
 	{errIP, noClients + "; an address literal is written @[192.0.2.1]"},
 	{errSpace, "write one entry a line; a comment starts with #"},
+	{errSuffixAlone, "write @ in front if that very domain is meant, or set allow_public_suffix = true"},
 	{errSuffix, "list the domains below it, write @ in front for that domain alone, or set allow_public_suffix = true"},
 	{errForeign('#'), "a comment needs white space before its #"},
 }
@@ -31,13 +32,13 @@ func explain(text string, o Options, err error) Problem {
 		p.Hint = "save the file as UTF-8"
 	case strings.ContainsRune(text, utf8.RuneError):
 		p.Hint = "a character was lost; write it again and save the file as UTF-8"
-	case isClient(text), err == errIP:
+	case isClient(text), isService(text), err == errIP:
 		err, p.Unsupported = errIP, true
 	case len(text) > 1 && text[0] == '/' && text[1] != '/':
 		err, p.Hint, p.Unsupported = errRegexp, errRegexp.hint, true
 	case len(words(text)) > 1:
 		err = errSpace
-	case err == errSingleLabel:
+	case err == errSingleLabel, err == errLabelAlone:
 		p.Hint = fmt.Sprintf("write %s@ for that local part at any domain, @%[1]s for that domain alone, or set allow_public_suffix = true",
 			strings.Trim(text, "<!*.>"))
 	}
@@ -58,6 +59,12 @@ func explain(text string, o Options, err error) Problem {
 		p.Hint = "write " + s
 	}
 	return p
+}
+
+// isService reports whether s is an IP address with a port.
+func isService(s string) bool {
+	_, err := netip.ParseAddrPort(s)
+	return err == nil
 }
 
 // isIPRange reports whether s is an IP address or a prefix.

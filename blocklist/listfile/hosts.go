@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -28,7 +29,7 @@ func hostsLine(o *output, line int, text string) {
 	if len(fields) == 0 {
 		return // other white space
 	}
-	addr, err := netip.ParseAddr(fields[0])
+	addr, err := hostAddress(fields[0])
 	if err != nil {
 		p := foreignProblem(content, errNoAddress)
 		if !p.Unsupported && p.Hint == "" {
@@ -59,6 +60,43 @@ func hostsLine(o *output, line int, text string) {
 		}
 		o.put(line, name, e, err)
 	}
+}
+
+// hostAddress parses an address of a hosts file. Besides the usual forms it accepts
+// those of inet_aton(3), with fewer numbers or hexadecimal ones: 0 is 0.0.0.0, 127.1
+// is 127.0.0.1.
+func hostAddress(s string) (netip.Addr, error) {
+	addr, err := netip.ParseAddr(s)
+	if err == nil {
+		return addr, nil
+	}
+	numbers := strings.Split(s, ".")
+	if len(numbers) > 4 {
+		return addr, err
+	}
+	var octets [4]byte
+	for i, number := range numbers {
+		bits := 8
+		if i == len(numbers)-1 {
+			bits = 8 * (4 - i) // the last number fills the rest
+		}
+		n, invalid := strconv.ParseUint(number, 0, bits)
+		if invalid != nil || strings.ContainsAny(number, "_oObB") {
+			return addr, err
+		}
+		for at := i; bits > 0; at++ {
+			bits -= 8
+			octets[at] = byte(n >> bits)
+		}
+	}
+	return netip.AddrFrom4(octets), nil
+}
+
+// isShortSinkhole reports whether s is a short form of an address that blocks, such
+// as 0.
+func isShortSinkhole(s string) bool {
+	addr, err := hostAddress(s)
+	return err == nil && isSinkhole(addr)
 }
 
 // isLocalhost reports whether a name means the host itself.

@@ -3,6 +3,7 @@ package listfile
 import (
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"strings"
 
 	"spamgate/blocklist/sender"
@@ -14,6 +15,17 @@ type postfix struct {
 	first int // number of the first line that is held; 0 means none
 	text  strings.Builder
 	long  bool
+
+	// verdicts are those of the keys so far, by the keys' hashes: about 30 bytes a key.
+	// postmap(1) and texthash: tables keep the first line of a key.
+	verdicts map[uint64]postfixVerdict
+	seed     maphash.Seed
+}
+
+// postfixVerdict is what the first line of a key says.
+type postfixVerdict struct {
+	line   int32
+	listed bool // the list's type applies: blocked, or in an allow list allowed
 }
 
 func (p *postfix) line(o *output, line int, text string) {
@@ -41,7 +53,8 @@ func (p *postfix) end(o *output) {
 		return
 	}
 	line, text, long := p.first, p.text.String(), p.long
-	*p = postfix{}
+	p.first, p.long = 0, false
+	p.text.Reset()
 	if long {
 		o.refuse(line, tooLong(text))
 		return
@@ -50,11 +63,37 @@ func (p *postfix) end(o *output) {
 	e, err := o.postfixPattern(pattern)
 	if err == nil {
 		e, err = o.postfixAction(e, action)
+		err = p.firstOf(line, e, err, o.options.Allow)
 	}
 	if err == errNoAction {
 		pattern = text
 	}
 	o.put(line, pattern, e, err)
+}
+
+// firstOf returns err, unless an earlier line has the key and another verdict: Postfix
+// ignores the later one. Other repeated keys change nothing.
+func (p *postfix) firstOf(line int, e Entry, err error, allow bool) error {
+	if err != nil && err != errBlocks && !errors.As(err, new(unsupported)) {
+		return err // not a line of a table
+	}
+	if p.verdicts == nil {
+		p.verdicts, p.seed = map[uint64]postfixVerdict{}, maphash.MakeSeed()
+	}
+	key := maphash.String(p.seed, e.Key)
+	listed := err == nil && !e.Exception || err == errDiscard && !allow
+	first, repeated := p.verdicts[key]
+	switch {
+	case !repeated:
+		p.verdicts[key] = postfixVerdict{int32(line), listed}
+		return err
+	case first.listed == listed:
+		return err
+	}
+	return unsupported{
+		what: fmt.Sprintf("the key of line %d again; Postfix uses the first line of a key", first.line),
+		hint: "remove one of the lines",
+	}
 }
 
 // cutPattern splits s at the first white space outside quotes.

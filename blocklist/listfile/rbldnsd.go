@@ -14,7 +14,8 @@ import (
 type rbldnsd struct {
 	text  string     // the default text
 	vars  [10]string // $0 to $9
-	until int64      // expiry of all following entries
+	until int64      // the earliest expiry so far, which all following entries have
+	begun bool       // an entry was read
 	other bool       // in a $DATASET of another type
 }
 
@@ -35,6 +36,7 @@ func (r *rbldnsd) line(o *output, line int, text string) {
 	if excluded, ok := strings.CutPrefix(s, "!"); ok {
 		s = "!" + strings.TrimLeft(excluded, " \t")
 	}
+	r.begun = true
 	name, value := cutPattern(s)
 	e, err := r.entry(o, name)
 	if err == nil {
@@ -123,7 +125,7 @@ func (r *rbldnsd) directive(o *output, line int, text, s string) {
 		kind, _ := cutPattern(rest)
 		kind, _, _ = strings.Cut(kind, ":")
 		r.other = kind != "dnset" && kind != "dnhash" // stored in another way
-		*r = rbldnsd{until: r.until, other: r.other}
+		*r = rbldnsd{until: r.until, begun: r.begun, other: r.other}
 	case "SOA", "NS", "TTL", "MAXRANGE4", "=":
 		o.remark(noteDirective, line, text)
 	default:
@@ -167,7 +169,7 @@ func (r *rbldnsd) timestamp(o *output, line int, text string, fields []string) {
 			o.refuse(line, wrong)
 			return
 		}
-		r.until = max(1, made.Add(d).Unix())
+		r.expire(o, line, text, made.Add(d))
 		return
 	}
 	expires, ok := parseStamp(fields[1])
@@ -175,9 +177,30 @@ func (r *rbldnsd) timestamp(o *output, line int, text string, fields []string) {
 		o.refuse(line, wrong)
 		return
 	}
-	r.until = 0
 	if !expires.IsZero() {
-		r.until = max(1, expires.Unix())
+		r.expire(o, line, text, expires)
+	}
+}
+
+// expire applies an expiry. In rbldnsd a whole file expires with its earliest
+// $TIMESTAMP, wherever that is. Entries before this line have been passed on without
+// it, so a file whose time is over is refused here.
+func (r *rbldnsd) expire(o *output, line int, text string, at time.Time) {
+	until := max(1, at.Unix())
+	if r.until != 0 && r.until <= until {
+		return
+	}
+	r.until = until
+	switch {
+	case !r.begun:
+	case until <= o.options.Now:
+		o.fail(fmt.Errorf("line %d: %w: by its $TIMESTAMP the file expired at %s; rbldnsd does not serve such a file either",
+			line, ErrSyntax, at.Format(time.RFC3339)))
+	default:
+		o.refuse(line, Problem{
+			Text: text, What: "an expiry after the first entry: in rbldnsd it is that of the whole file, here only of what follows",
+			Hint: "move the line before the first entry",
+		})
 	}
 }
 

@@ -21,6 +21,7 @@ type Reader struct {
 
 	in      io.Reader
 	options Options
+	format  Format
 	result  Result
 }
 
@@ -44,7 +45,7 @@ func (r *Reader) All() iter.Seq2[Entry, error] {
 			}
 			return nil
 		}, r.Problem)
-		err := readAll(r.in, out)
+		err := r.readAll(out)
 		r.result = out.finish()
 		if err != nil && err != errStopped {
 			yield(Entry{}, err)
@@ -58,13 +59,18 @@ func (r *Reader) Result() Result { return r.result }
 // errStopped ends a file whose reader wants no more entries.
 var errStopped = errors.New("stopped")
 
+// Format returns the format of the file, recognised or not. It is valid once All has
+// yielded an entry.
+func (r *Reader) Format() Format { return r.format }
+
 // readAll reads a file in one goroutine.
-func readAll(r io.Reader, out *output) error {
-	in, err := start(r, out)
+func (r *Reader) readAll(out *output) error {
+	in, err := start(r.in, out)
 	if err != nil {
 		return err
 	}
 	defer in.close()
+	r.format = out.result.Format
 	return readLines(in.Reader, out)
 }
 

@@ -180,7 +180,7 @@ func (z *zone) policy(o *output, kind, target string) (Entry, error) {
 			return o.judged(e, true)
 		}
 	case "rpz-tcp-only.":
-		return e, errTCP
+		return withSubdomains(e), errTCP
 	case "*", "rpz-drop", "rpz-passthru", "rpz-tcp-only":
 		return e, fmt.Errorf("the target %s has no final dot; write \"%[1]s.\"", target)
 	}
@@ -248,12 +248,28 @@ func (z *zone) pairs(e Entry) bool {
 		e.Reason == h.Reason && e.Note == h.Note && e.Line == h.Line+1
 }
 
-// flush passes on the held entry.
+// flush passes on the held entry. A wildcard does not cover a name of the zone, nor
+// what is below that name (RFC 4592, section 3.3.1): so a name that is let through is
+// an exception with its subdomains. For names that block, see [Format].
 func (z *zone) flush(o *output) {
-	if z.holding {
-		z.holding = false
-		o.put(z.held.Line, z.heldText, z.held, nil)
+	if !z.holding {
+		return
 	}
+	z.holding = false
+	e := z.held
+	if e.Exception {
+		e = withSubdomains(e)
+	}
+	o.put(e.Line, z.heldText, e, nil)
+}
+
+// withSubdomains returns an entry for a name alone as one for the name with its
+// subdomains.
+func withSubdomains(e Entry) Entry {
+	if e.Kind == sender.KindAtDomain {
+		e.Kind, e.Key = sender.KindDomain, e.Key[1:]
+	}
+	return e
 }
 
 // refuse reports a line, after the held entry.

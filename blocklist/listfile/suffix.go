@@ -3,6 +3,8 @@ package listfile
 import (
 	"slices"
 	"strings"
+
+	"spamgate/blocklist/sender"
 )
 
 // checkSuffix refuses a domain below which strangers register domains: a single
@@ -10,12 +12,16 @@ import (
 // list's private section (github.io) has domains with one owner, who may well be
 // blocked. A domain with a wildcard rule below it (sch.uk for *.sch.uk) counts as a
 // suffix, since all its children are.
-func checkSuffix(d string) error {
+func checkSuffix(d string, k sender.Kind) error {
+	label, suffix := errSingleLabel, errSuffix
+	if k == sender.KindAtDomain {
+		label, suffix = errLabelAlone, errSuffixAlone
+	}
 	if strings.IndexByte(d, '.') < 0 {
-		return errSingleLabel
+		return label
 	}
 	if icann, _ := suffixOf(d); icann {
-		return errSuffix
+		return suffix
 	}
 	return nil
 }

@@ -44,6 +44,7 @@ func TestWrite(t *testing.T) {
 		entries = append(entries, readOnce(bytes.NewReader(text), Options{Format: format, Now: sampleNow}).entries...)
 	}
 	slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(describe(a), describe(b)) })
+	entries = firstOfKeys(entries)
 	for _, f := range Writable {
 		_, left, back := writeAll(t, f, entries)
 		checkBack(t, f, entries, left, back.entries)
@@ -53,6 +54,16 @@ func TestWrite(t *testing.T) {
 			}
 		}
 	}
+}
+
+// firstOfKeys returns the first of the entries with each key.
+func firstOfKeys(entries []Entry) []Entry {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool {
+		again := seen[e.Key]
+		seen[e.Key] = true
+		return again
+	})
 }
 
 // checkBack compares what was read with what was written, without what was
@@ -130,7 +141,7 @@ func TestWriteRandom(t *testing.T) {
 		e.Defer = random.IntN(10) == 0
 		entries = append(entries, e)
 	}
-	if len(entries) < 2000 {
+	if entries = firstOfKeys(entries); len(entries) < 200 {
 		t.Fatalf("%d entries", len(entries))
 	}
 	for _, f := range Writable {

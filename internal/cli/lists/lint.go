@@ -157,6 +157,7 @@ func (l *lintRun) file(path string) error {
 	defer in.Close()
 	r := &lintReport{File: in.Path, Problems: []problemAt{}}
 	lines := map[uint64]int{}
+	var zone zoneNames
 	seed := maphash.MakeSeed()
 	entries := listfile.NewReader(in, l.options)
 	entries.Problem = func(p listfile.Problem) { l.problem(r, newProblemAt(in.Path, p)) }
@@ -167,6 +168,9 @@ func (l *lintRun) file(path string) error {
 		for _, w := range l.warnings(e) {
 			l.problem(r, w)
 		}
+		if entries.Format() == listfile.RPZ {
+			zone.add(e)
+		}
 		if len(lines) < maxRepeats {
 			h := maphash.String(seed, listfiles.Written(e))
 			if first, ok := lines[h]; ok {
@@ -175,6 +179,9 @@ func (l *lintRun) file(path string) error {
 				lines[h] = e.Line
 			}
 		}
+	}
+	for _, w := range zone.warnings() {
+		l.problem(r, w)
 	}
 	result := entries.Result()
 	r.readReport = newReadReport(result)
