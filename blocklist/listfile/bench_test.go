@@ -70,6 +70,7 @@ func BenchmarkFormats(b *testing.B) {
 			Adblock:       "||host%d.example.com^\n",
 			Dnsmasq:       "address=/host%d.example.com/\n",
 			RPZ:           "host%d.example.com CNAME .\n",
+			URLs:          "https://host%d.example.com/\n",
 			CSV:           "host%d.example.com,spam\n",
 			JSON:          "\"host%d.example.com\",\n",
 		}[f]

@@ -28,6 +28,7 @@ func (c *cycle) Read(p []byte) (int, error) {
 // memory than its shortest part needs.
 func TestMemoryIsBounded(t *testing.T) {
 	const size, most = 32 << 20, 12 << 20
+	columns := map[string]string{`{"x": {`: "domain", `{"x": "`: "domain", `{"x": [`: "domain"}
 	for _, c := range []struct {
 		name        string
 		format      Format
@@ -42,6 +43,11 @@ func TestMemoryIsBounded(t *testing.T) {
 		{"brackets", JSON, `[`, "["},
 		{"an object", JSON, `[{"a": "`, "a"},
 		{"white space", JSON, ``, " \n"},
+		{"members that are ignored", JSON, `{"x": {`, `"a": [1, "b"],` + strings.Repeat("\n", 1000)},
+		{"a value that is ignored", JSON, `{"x": "`, "a"},
+		{"arrays that are ignored", JSON, `{"x": [`, "["},
+		{"objects", JSON, ``, `{"x": 1}` + strings.Repeat("\n", 1000)},
+		{"a URL", URLs, "https://", "a"},
 		{"a quote", CSV, "domain\n\"", "a\n"},
 		{"a cell", CSV, "domain\n", "a"},
 		{"cells", CSV, "domain\n", ","},
@@ -53,7 +59,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		var before runtime.MemStats
 		runtime.ReadMemStats(&before)
 		watch.before = before.HeapAlloc
-		_, err := ReadParallel(t.Context(), watch, Options{Format: c.format}, 2,
+		_, err := ReadParallel(t.Context(), watch, Options{Format: c.format, Column: columns[c.start]}, 2,
 			func() func(Entry) error { return func(Entry) error { return nil } }, nil)
 		if peak > most {
 			t.Errorf("%s: %s: %d KiB, error %v", c.format, c.name, peak>>10, err)

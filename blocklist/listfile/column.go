@@ -13,33 +13,65 @@ var usualColumns = []string{
 	"entry", "sender", "email", "e-mail", "email_address", "address", "domain", "domain_name", "hostname", "host",
 }
 
-// findColumn finds the column of the entries from the first record, and reports
-// whether that is a header. Without Options.Column it is the only one with a usual
-// name, else the first. A header without usual names is recognised by a cell that
-// is neither an entry nor a number.
-func findColumn(o Options, record []string) (column int, header bool, err error) {
-	name := strings.TrimSpace(o.Column)
-	if n, err := strconv.Atoi(name); err == nil {
+// column is the column of the entries in a table.
+type column struct {
+	at     int    // from 0
+	name   string // from a header; "" if the column has none
+	header bool   // the first record is that header
+}
+
+// findColumn finds the column of the entries from the first record and from a header
+// in a comment, which counts if it has as many cells. Without Options.Column it is the
+// only one with a usual name, else the first. A first record without usual names is
+// recognised as a header by a cell that is neither an entry nor a number.
+func findColumn(o Options, record, commented []string) (column, error) {
+	if len(commented) != len(record) {
+		commented = nil
+	}
+	want := strings.TrimSpace(o.Column)
+	if n, err := strconv.Atoi(want); err == nil {
 		if n < 1 {
-			return 0, false, fmt.Errorf("%w: column %d: columns count from 1", ErrSyntax, n)
+			return column{}, fmt.Errorf("%w: column %d: columns count from 1", ErrSyntax, n)
 		}
-		column = n - 1
-	} else if name != "" {
-		named := columnsNamed(record, name)
-		if len(named) == 0 {
-			return 0, false, fmt.Errorf("%w: no column is called %q; the first line has: %s", ErrSyntax, name, clip(strings.Join(record, ", ")))
+		return columnAt(n-1, record, commented), nil
+	}
+	names := [][]string{{want}}
+	if want == "" {
+		names = [][]string{usualColumns, {"url"}}
+	}
+	for _, names := range names {
+		for _, header := range [][]string{record, commented} {
+			switch named := columnsNamed(header, names...); {
+			case len(named) == 1 || len(named) > 1 && want != "":
+				return column{named[0], header[named[0]], &header[0] == &record[0]}, nil
+			case len(named) > 1:
+				return column{0, header[0], &header[0] == &record[0]}, nil
+			}
 		}
-		return named[0], true, nil
-	} else if usual := columnsNamed(record, usualColumns...); len(usual) == 1 {
-		return usual[0], true, nil
-	} else if len(usual) > 1 {
-		return 0, true, nil
 	}
-	if column < len(record) {
-		_, err := parseEntry(record[column], Options{})
-		header = err != nil && !strings.ContainsAny(record[column], ".@") && !isRowNumber(record[column])
+	if want != "" {
+		header := record
+		if commented != nil {
+			header = commented
+		}
+		return column{}, fmt.Errorf("%w: no column is called %q; the header has: %s", ErrSyntax, want, clip(strings.Join(header, ", ")))
 	}
-	return column, header, nil
+	return columnAt(0, record, commented), nil
+}
+
+// columnAt returns a column that is known by its number.
+func columnAt(at int, record, commented []string) column {
+	switch {
+	case at >= len(record):
+		return column{at: at}
+	case commented != nil:
+		return column{at: at, name: commented[at]}
+	}
+	cell := record[at]
+	if _, err := parseEntry(cell, Options{}); err != nil && !strings.ContainsAny(cell, ".@") && !isRowNumber(cell) {
+		return column{at, cell, true}
+	}
+	return column{at: at}
 }
 
 // columnsNamed returns the columns that have one of the names.
@@ -53,16 +85,16 @@ func columnsNamed(header []string, names ...string) (columns []int) {
 	return columns
 }
 
-// noteColumn notes which column is read.
-func (o *output) noteColumn(line int, record []string, column int, header bool) {
-	if column >= len(record) || !header && len(record) == 1 {
+// noteColumn notes which of the columns of the first record is read.
+func (o *output) noteColumn(line, columns int, c column) {
+	if c.at >= columns || c.name == "" && columns == 1 {
 		return // every record is refused, or there is only one column
 	}
 	name := "without a name"
-	if header {
-		name = strconv.Quote(clip(strings.TrimSpace(record[column])))
+	if c.name != "" {
+		name = strconv.Quote(clip(strings.TrimSpace(c.name)))
 	}
-	o.result.Notes = append(o.result.Notes, fmt.Sprintf("line %d: the entries are in column %d, %s", line, column+1, name))
+	o.result.Notes = append(o.result.Notes, fmt.Sprintf("line %d: the entries are in column %d, %s", line, c.at+1, name))
 }
 
 // columnHint is the hint for a column that seems to be the wrong one.

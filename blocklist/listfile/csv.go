@@ -23,7 +23,9 @@ func readCSV(o *output, in *bufio.Reader) error {
 	}
 	text := &textReader{in: in}
 	r := csv.NewReader(text)
-	r.Comma, r.Comment, r.FieldsPerRecord, r.ReuseRecord = separator(in), '#', -1, true
+	comma := separator(in)
+	configureCSV(r, comma)
+	commented := commentedHeader(in, comma)
 	text.limit = maxRecord
 	defer func() { o.result.Lines = text.lines() }()
 	column := -1
@@ -45,13 +47,14 @@ func readCSV(o *output, in *bufio.Reader) error {
 			return err
 		}
 		if column < 0 {
-			var header bool
 			line, _ := r.FieldPos(0)
-			if column, header, err = findColumn(o.options, record); err != nil {
+			found, err := findColumn(o.options, record, commented)
+			if err != nil {
 				return fmt.Errorf("line %d: %w", line, err)
 			}
-			o.noteColumn(line, record, column, header)
-			if header {
+			column = found.at
+			o.noteColumn(line, len(record), found)
+			if found.header {
 				continue
 			}
 		}
@@ -59,6 +62,35 @@ func readCSV(o *output, in *bufio.Reader) error {
 			return o.err
 		}
 	}
+}
+
+// configureCSV sets how records are read.
+func configureCSV(r *csv.Reader, comma rune) {
+	r.Comma, r.Comment, r.FieldsPerRecord, r.ReuseRecord = comma, '#', -1, true
+	r.TrimLeadingSpace = comma != '\t' // else quotes after a space would be part of the cell
+}
+
+// commentedHeader returns the cells of the last comment before the first record, or
+// nil if there is none: some publishers write the header as "# id,domain,reason".
+func commentedHeader(in *bufio.Reader, comma rune) []string {
+	start, _ := in.Peek(readBuffer) // reading returns an error again
+	var comment []byte
+	for line := range bytes.Lines(start) {
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		if line[0] != '#' {
+			break
+		}
+		comment = line
+	}
+	r := csv.NewReader(bytes.NewReader(bytes.TrimLeft(comment, "# ")))
+	configureCSV(r, comma)
+	cells, err := r.Read()
+	if err != nil {
+		return nil
+	}
+	return cells
 }
 
 // skipMark skips a byte order mark.

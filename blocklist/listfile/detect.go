@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"encoding/csv"
 	"fmt"
-	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -35,7 +34,7 @@ const guessLines = 500
 func guessFormat(start []byte) guess {
 	start = bytes.TrimPrefix(start, []byte(bom))
 	if trimmed := bytes.TrimLeft(start, " \t\r\n"); startsJSON(trimmed) {
-		return guess{JSON, `it starts with [ and a string in quotes, as JSON does`, len(trimmed)}
+		return guess{JSON, `it starts as JSON does`, len(trimmed)}
 	}
 	if end := bytes.LastIndexByte(start, '\n'); end >= 0 && len(start) >= readBuffer {
 		start = start[:end] // the last line may go on
@@ -81,6 +80,7 @@ var marks = map[Format]string{
 	Adblock:       "rules for an ad blocker",
 	Dnsmasq:       "settings of dnsmasq",
 	RPZ:           "records of a zone",
+	URLs:          "URLs",
 }
 
 // distinct are formats whose lines cannot be mistaken for those of others.
@@ -125,6 +125,7 @@ var (
 	dnsmasqRule      = regexp.MustCompile(`^(address|server|local)=/`)
 	spamAssassinRule = regexp.MustCompile(`^(un)?(def_)?(block|black|welcome|white)list_(from|auth|to|from_rcvd|from_spf|from_dkim)\s`)
 	postfixRule      = regexp.MustCompile(`(?i)^\S+\s+(REJECT|DEFER|DEFER_IF_PERMIT|DEFER_IF_REJECT|OK|DUNNO|DISCARD|HOLD|PERMIT|[45][0-9][0-9]\s.*)(\s|$)`)
+	urlRule          = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9+.-]*://[^\s,;"]+(\s+#|$)`) // with commas it may be a table
 	rspamdRule       = regexp.MustCompile(`^/.+/([a-zA-Z]+|[a-zA-Z]*\s+-?[0-9.]+)$`)
 	rspamdFlagged    = regexp.MustCompile(`^\S*[.@]\S*\s+(bl|wl|both):[0-9.]+\s*(#|$)`)
 	rspamdScored     = regexp.MustCompile(`^\S*[.@]\S*\s+-?[0-9]+(\.[0-9]+)?\s*(#|$)`)
@@ -153,6 +154,8 @@ func formatOfLine(text string) (f Format, sure bool) {
 		return Dnsmasq, false
 	case spamAssassinRule.MatchString(s):
 		return SpamAssassin, false
+	case urlRule.MatchString(s):
+		return URLs, false
 	case postfixRule.MatchString(text):
 		return PostfixAccess, false
 	case rspamdFlagged.MatchString(s):
@@ -162,7 +165,7 @@ func formatOfLine(text string) (f Format, sure bool) {
 	}
 	content, _, _ := strings.Cut(s, "#")
 	if fields := strings.Fields(content); len(fields) > 1 {
-		if _, err := netip.ParseAddr(fields[0]); err == nil {
+		if isIPRange(fields[0]) || isShortSinkhole(fields[0]) {
 			return Hosts, false
 		}
 	}
@@ -173,14 +176,21 @@ func formatOfLine(text string) (f Format, sure bool) {
 	return "?", false
 }
 
-// startsJSON reports whether a text starts as an array of strings does. The bracket
-// of an address literal in a plain list is not followed by a quote.
+// startsJSON reports whether a text starts as JSON does: with a bracket and then a string
+// or an object, or with a brace and then a string. The bracket of an address literal in
+// a plain list is followed by neither. An empty array or object is JSON too.
 func startsJSON(s []byte) bool {
-	if len(s) == 0 || s[0] != '[' {
+	if len(s) == 0 || s[0] != '[' && s[0] != '{' {
 		return false
 	}
-	s = bytes.TrimLeft(s[1:], " \t\r\n")
-	return len(s) > 0 && (s[0] == '"' || s[0] == ']' && len(bytes.TrimSpace(s)) == 1)
+	next := bytes.TrimLeft(s[1:], " \t\r\n")
+	switch {
+	case len(next) == 0:
+		return false
+	case next[0] == '"', s[0] == '[' && next[0] == '{':
+		return true
+	}
+	return next[0] == s[0]+2 && len(bytes.TrimSpace(next)) == 1 // [] or {}
 }
 
 // guessTable reports whether nearly all records have as many cells as the first
@@ -188,7 +198,8 @@ func startsJSON(s []byte) bool {
 func guessTable(start []byte) (guess, bool) {
 	in := bufio.NewReaderSize(bytes.NewReader(start), readBuffer)
 	r := csv.NewReader(in)
-	r.Comma, r.Comment, r.FieldsPerRecord, r.LazyQuotes = separator(in), '#', -1, true
+	configureCSV(r, separator(in))
+	r.LazyQuotes = true
 	cells, records, same := 0, 0, 0
 	for records < guessLines {
 		record, err := r.Read()

@@ -54,6 +54,19 @@ func TestDetect(t *testing.T) {
 		{"192.0.2.1\n192.0.2.2\n", Plain},
 		{"example.com\nexample.net\n/^spam/\n", Plain}, // one stray line
 		{"example.com 5\nexample.net 3\n", Rspamd},
+		{"0 example.com\n", Hosts},
+		{"127.1 example.com\n", Hosts},
+		{"7 example.com\n", Plain},
+		{"https://example.com/\n", URLs},
+		{"https://example.com/x # seen\nftp://example.net\n", URLs},
+		{"example.com\nexample.net\nhttps://example.org/\n", Plain}, // one stray line
+		{"https://example.com/,1\nhttps://example.net/,2\n", CSV},
+		{"{\"data\": [", JSON},
+		{"{\"domain\": \"example.com\"}\n", JSON},
+		{" [ {\"domain\"", JSON},
+		{"{}\n", JSON},
+		{"[]\n", JSON},
+		{"{example.com}\n", Plain},
 		{"example.com,1\n", Plain}, // one line is no table
 		{"example.com,1\nexample.net,2\n", CSV},
 		{"example.com,1\nexample.net\n", Plain},

@@ -61,7 +61,9 @@ const (
 	// DEFER_IF_REJECT, restriction classes) are unsupported and, except for
 	// DISCARD, exceptions, since Postfix stops there. The text is the reason,
 	// without an enhanced status code. If main.cf removes smtpd_access_maps from
-	// parent_domain_matches_subdomains, the list should be an exact one.
+	// parent_domain_matches_subdomains, the list should be an exact one; else Postfix
+	// never looks up .example.com. The first line of a key counts, as in a table that
+	// postmap(1) made: a later one with another verdict is unsupported.
 	PostfixAccess Format = "postfix"
 
 	// RBLDNSD is a dnset of rbldnsd(8).
@@ -73,9 +75,11 @@ const (
 	//
 	// The reason is the entry's own text (":127.0.0.2:text" or "text"), else that
 	// of the last line that starts with a colon, with $ and $1 replaced. The
-	// address of the answer is ignored. $TIMESTAMP gives the entries after it
-	// their expiry; a file with one in the future is refused. Other directives
-	// are ignored. A $DATASET of another type than dnset and dnhash is skipped.
+	// address of the answer is ignored. A file whose $TIMESTAMP is in the future is
+	// refused. The earliest expiry of a $TIMESTAMP is that of the entries after it;
+	// in rbldnsd it is that of the whole file. So one after the first entry is
+	// invalid, and if its time is over, the file is refused. Other directives are
+	// ignored. A $DATASET of another type than dnset and dnhash is skipped.
 	RBLDNSD Format = "rbldnsd"
 
 	// SpamAssassin is a configuration, Mail::SpamAssassin::Conf. Its settings
@@ -113,9 +117,13 @@ const (
 	//	@@||example.com^   let through, and so is the domain alone
 	//	example.com        the domain alone, as DNS filters have it; lines of hosts files too
 	//
+	//	||example.com^$badfilter   an exception; the rule that it cancels may stand anywhere
+	//
 	// A rule may have options that do not limit it ($important, $all, $document).
 	// With any other option it is unsupported, as are rules that hide parts of
-	// pages.
+	// pages. Two options mean less than in an ad blocker: $important does not outrank
+	// an exception, and $badfilter also cancels wider rules for its domain. A
+	// $badfilter for a rule that lets through, or in an allow list, is unsupported.
 	Adblock Format = "adblock"
 
 	// Dnsmasq is a configuration of dnsmasq. These settings are read:
@@ -137,31 +145,47 @@ const (
 	//
 	//	example.com    CNAME .               the domain alone; so do *. and rpz-drop., and A and AAAA of 0.0.0.0, 127.0.0.1, :: or ::1
 	//	*.example.com  CNAME .               subdomains alone; directly after the line above the two are one wide entry
-	//	example.com    CNAME rpz-passthru.   let through
+	//	example.com    CNAME rpz-passthru.   let through, with its subdomains; in an allow list the domain alone
+	//
+	// In a resolver a name of the zone, also one that only has names below it, ends the
+	// wildcard above it (RFC 4592, section 3.3.1): beside "*.example.com CNAME ." the
+	// line "a.b.example.com CNAME ." keeps x.b.example.com from being blocked. Here
+	// only names that let through do so. "spamgate lists lint" warns of the others.
 	//
 	// Other answers, and triggers by address or name server, are unsupported;
 	// rpz-tcp-only., which does not block, is also an exception. The comment is
 	// the reason, and may have an until=.
 	RPZ Format = "rpz"
 
+	// URLs is a list of URLs. The host counts, alone; user and port are ignored. A URL
+	// with a path, a query or a fragment is about a page, whose host may be shared: it
+	// is unsupported, and so is one whose host is an IP address. The comment, after
+	// white space and a #, is the reason, and may have an until=.
+	//
+	//	https://example.com/          the domain alone; so do https://example.com:8443, example.com
+	//	https://example.com/login     unsupported
+	//	HTTPS://user@example.com/     the domain alone
+	URLs Format = "urls"
+
 	// CSV is a table of comma-separated values (RFC 4180; semicolons and tabs are
 	// accepted). Options.Column says which column is read. A cell is an entry of a
-	// plain list, without a comment: example.com is wide.
+	// plain list, without a comment: example.com is wide. Or it is a URL, as in a
+	// list of URLs.
 	CSV Format = "csv"
 
-	// JSON is an array of strings, each an entry of a plain list, without a
-	// comment: example.com is wide.
+	// JSON is an array of strings, or objects; Options.Column says where the strings
+	// are. Each is read as a cell of CSV.
 	JSON Format = "json"
 )
 
 // Formats lists all formats, Auto first.
-var Formats = []Format{Auto, Plain, Hosts, PostfixAccess, RBLDNSD, SpamAssassin, Rspamd, Adblock, Dnsmasq, RPZ, CSV, JSON}
+var Formats = []Format{Auto, Plain, Hosts, PostfixAccess, RBLDNSD, SpamAssassin, Rspamd, Adblock, Dnsmasq, RPZ, URLs, CSV, JSON}
 
 // kinds describe a file of each format.
 var kinds = map[Format]string{
 	Plain: "a plain list", Hosts: "a hosts file", PostfixAccess: "a Postfix access table", RBLDNSD: "an rbldnsd dnset",
 	SpamAssassin: "a SpamAssassin configuration", Rspamd: "an rspamd map", Adblock: "an ad blocker's list",
-	Dnsmasq: "a dnsmasq configuration", RPZ: "a response policy zone", CSV: "a CSV file", JSON: "a JSON array",
+	Dnsmasq: "a dnsmasq configuration", RPZ: "a response policy zone", URLs: "a list of URLs", CSV: "a CSV file", JSON: "JSON",
 }
 
 // UnknownFormat is the error for a format that is not one of Formats.
@@ -178,6 +202,9 @@ func formatNames(formats []Format) string {
 	}
 	return strings.Join(names, ", ")
 }
+
+// HasColumn reports whether [Options.Column] may apply: the format is CSV, JSON or Auto.
+func (f Format) HasColumn() bool { return f == CSV || f == JSON || f == Auto }
 
 // Known reports whether f is one of Formats or empty.
 func (f Format) Known() bool { return f == "" || slices.Contains(Formats, f) }

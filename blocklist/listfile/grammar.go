@@ -47,6 +47,8 @@ func grammarOf(f Format) (*grammar, error) {
 		return &grammar{comments: "!", line: adblockLine, each: true}, nil
 	case Dnsmasq:
 		return &grammar{comments: "#", line: dnsmasqLine, each: true}, nil
+	case URLs:
+		return &grammar{comments: "#", line: urlsLine, each: true}, nil
 	case PostfixAccess:
 		var p postfix
 		return &grammar{comments: "#", line: p.line, end: p.end}, nil

@@ -6,43 +6,44 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
-// readJSON reads an array of strings (RFC 8259), each of which is an entry as in a
-// plain list, without a comment. The file is never in memory as a whole.
+// readJSON reads the strings at a path of a JSON text (RFC 8259), or of several objects
+// one after the other; see [Options.Column]. Each is an entry as in a plain list, without
+// a comment. The file is never in memory as a whole.
 func readJSON(o *output, in *bufio.Reader) error {
 	if err := skipMark(in); err != nil {
 		return err
 	}
 	r := &jsonReader{text: &textReader{in: in, limit: maxRecord}}
 	r.Decoder = json.NewDecoder(r)
+	r.UseNumber() // no number is out of range
 	defer func() { o.result.Lines = r.text.lines() }()
-	if first, err := r.Token(); err != nil {
-		return r.explain(err)
-	} else if first != json.Delim('[') {
-		return r.wrong(`want an array of strings, ["example.com", "user@example.net"], got %v first`, first)
+	path, err := o.jsonPath(in)
+	if err != nil {
+		return r.wrong("%v", err)
 	}
-	var element json.RawMessage
-	for r.More() {
-		if err := r.Decode(&element); err != nil {
-			return r.explain(err)
-		}
-		if o.element(r.line(), element); o.err != nil {
-			return o.err
-		}
-		r.text.limit = r.InputOffset() + maxRecord
-	}
-	if _, err := r.Token(); err != nil {
-		return r.explain(err)
-	}
-	switch rest, err := r.Token(); {
+	w := &jsonWalk{jsonReader: r, o: o, path: strings.Join(path, ".")}
+	first, err := w.token()
+	switch {
 	case err == io.EOF:
-		return nil
-	case err != nil:
 		return r.explain(err)
+	case err != nil:
+		return err
+	case first == json.Delim('['):
+		if err = w.array(path); err == nil {
+			err = w.end()
+		}
+	case first == json.Delim('{'):
+		err = w.objects(path)
 	default:
-		return r.wrong("want nothing after the array, got %v", rest)
+		return r.wrong(`want an array of strings, ["example.com", "user@example.net"], or objects, got %v first`, first)
 	}
+	if err == nil && !w.reached {
+		err = r.wrong("nothing is at %q; %s", w.path, pathHint)
+	}
+	return err
 }
 
 // element reads an element of the array.
@@ -56,7 +57,7 @@ func (o *output) element(line int, raw json.RawMessage) {
 	case '[':
 		p.What = "an array inside the array"
 	case '{':
-		p.What = "an object inside the array"
+		p.What, p.Hint = "an object inside the array", pathHint
 	}
 	o.refuse(line, p)
 }

@@ -75,8 +75,16 @@ type Options struct {
 	Format Format
 
 	// Column is the column of a CSV file that holds the entries: its name in the
-	// first line, or its number from 1. If it is empty, the only column with a
-	// name such as domain or email is read, else the first; a note says which.
+	// first line, or in the comment before it, or its number from 1. If it is empty,
+	// the only column with a name such as domain or email is read, else the first; a
+	// note says which.
+	//
+	// For JSON it is the path to the entries: the names of members with dots between,
+	// such as data.domain, where * is any member. Arrays on the way need no name. A
+	// string at the end is an entry; of an array each string is one, of an object each
+	// name. A single dot is the outermost value. If it is empty, the text is an array
+	// of strings, or of objects with only one member that has a usual name, or such
+	// objects one after the other (NDJSON).
 	Column string
 
 	// MaxBytes is the largest size of the unpacked file; 0 means no limit.
@@ -126,7 +134,8 @@ type Problem struct {
 	What, Hint string
 
 	// Unsupported means that the line has a meaning in its format, but none that
-	// can be looked up here: a regular expression, a range of addresses.
+	// can be looked up here: a regular expression, a range of addresses. Or its
+	// program ignores it.
 	Unsupported bool
 
 	// TooLong means that the line is longer than MaxLine.

@@ -32,10 +32,15 @@ func slowPlainLine(o *output, line int, text string) {
 }
 
 // uncommented reads an entry of a plain list that cannot have a comment: a cell or
-// a string.
+// a string. It may also be a URL.
 func (o *output) uncommented(line int, text string) {
 	if len(text) > MaxLine {
 		o.refuse(line, tooLong(text))
+		return
+	}
+	if scheme, _, ok := strings.Cut(trim(text), "://"); ok && isScheme(scheme) {
+		e, err := o.urlHost(trim(text))
+		o.putURL(line, text, e, err)
 		return
 	}
 	e, err := parseEntry(text, o.options)

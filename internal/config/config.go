@@ -210,7 +210,7 @@ type List struct {
 	AllowLocalParts bool `toml:"allow_local_parts"`
 
 	Format string `toml:"format"` // one of package listfile, or "auto"
-	Column string `toml:"column"` // name or number (from 1), for CSV
+	Column string `toml:"column"` // name or number (from 1), for CSV; path, for JSON
 
 	// MaxBytes is the largest size of the list, unpacked; 0: 256 MiB from a URL,
 	// 4 GiB from files.

@@ -171,9 +171,9 @@ func (d *document) format(path string, l *List) {
 		return
 	}
 	switch n, err := strconv.Atoi(l.Column); {
-	case l.Format != string(listfile.CSV):
-		d.fail(path+".column", fmt.Sprintf("has no effect with format = %q", l.Format), `write format = "csv", or remove the line`)
-	case err == nil && n < 1, strings.TrimSpace(l.Column) == "":
+	case !listfile.Format(l.Format).HasColumn():
+		d.fail(path+".column", fmt.Sprintf("has no effect with format = %q", l.Format), `write format = "csv" or "json", or remove the line`)
+	case l.Format == string(listfile.CSV) && err == nil && n < 1, strings.TrimSpace(l.Column) == "":
 		d.fail(path+".column", fmt.Sprintf("%q is not a column", l.Column), `write its name in the first line, or its number, beginning with "1"`)
 	}
 }

@@ -22,7 +22,7 @@ type formatFlags struct {
 
 func (f *formatFlags) add(cmd *cobra.Command, otherwise listfile.Format) {
 	cmd.Flags().StringVarP(&f.format, "format", "f", string(otherwise), "the format: `F` is "+formatNames())
-	cmd.Flags().StringVar(&f.column, "column", "", "with --format csv: the `COLUMN`, its name or number\n(default: the only one called domain, email,\nhost or the like, else the first)")
+	cmd.Flags().StringVar(&f.column, "column", "", "with --format csv: the `COLUMN`, its name or number\n(default: the only one called domain, email,\nhost or the like, else the first); with json: the\npath to the entries, such as data.domain")
 }
 
 // formatChanged returns the first of these flags that was given, or "".
@@ -40,7 +40,7 @@ func formatNames() string {
 	names := make([]string, len(listfile.Formats))
 	for i, f := range listfile.Formats {
 		names[i] = string(f)
-		if i == 3 || i == 7 {
+		if i == 3 || i == 7 || i == 11 {
 			names[i] = "\n" + names[i]
 		}
 	}
@@ -56,8 +56,8 @@ func (f *formatFlags) options() (listfile.Options, error) {
 	if f.format == "" || !o.Format.Known() {
 		return o, fmt.Errorf("--format %s: unknown; use one of %s", f.format, strings.ReplaceAll(formatNames(), "\n", " "))
 	}
-	if f.column != "" && o.Format != listfile.CSV && o.Format != listfile.Auto {
-		return o, fmt.Errorf("--column goes with --format csv")
+	if f.column != "" && !o.Format.HasColumn() {
+		return o, fmt.Errorf("--column goes with --format csv or json")
 	}
 	return o, nil
 }
