@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// config returns the gate's configuration, with a long and a short list.
+// config returns the gate's configuration, with a long and a short list, and one of
+// three lines.
 func config(kind string) string {
 	return fmt.Sprintf(`[listen]
 addr = "127.0.0.1:0"
@@ -33,6 +34,9 @@ max_bytes = 1099511627776
 [[list]]
 name = "short"
 path = "short.txt"
+[[list]]
+name = "own"
+path = "own.txt"
 `, kind)
 }
 

@@ -1,6 +1,6 @@
 // Command scale measures the gate with long generated lists: loading from text,
-// memory, a restart with unchanged lists, one changed line, lookups, and spamgate
-// check compared with postmap. docs/scale.md explains the figures.
+// memory, a restart with unchanged lists, one changed line, edits compared with a copy,
+// lookups, and spamgate check compared with postmap. docs/scale.md explains the figures.
 package main
 
 import (
@@ -71,7 +71,10 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	report("a clean three-label sender, all its keys", "%d ns", clean.Nanoseconds())
 	report("a listed sender, confirmed", "%d ns", hit.Nanoseconds())
-	return o.compareCheck()
+	if err := o.compareCheck(); err != nil {
+		return err
+	}
+	return o.measureEdits()
 }
 
 func report(what, format string, args ...any) {
@@ -91,6 +94,9 @@ func (o options) prepare() error {
 	}
 	report("generated, not measured", "%d entries, %d MiB, in %.1f s", o.entries, info.Size()>>20, time.Since(started).Seconds())
 	if err := writeList(filepath.Join(o.dir, "short.txt"), o.seed+1, shortEntries, ""); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(o.dir, "own.txt"), []byte("one.example\ntwo.example\nthree.example\n"), 0o644); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(filepath.Join(o.dir, "state")); err != nil {

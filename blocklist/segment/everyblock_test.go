@@ -11,7 +11,7 @@ import (
 func blockKeys(t *testing.T, s *Segment) []string {
 	t.Helper()
 	var keys []string
-	err := s.walk(0, ^uint64(0), func(i int, _ uint64, stored []byte) (bool, error) {
+	err := s.walk(0, ^uint64(0), "", func(i int, _ uint64, stored []byte) (bool, error) {
 		if key, _, ok := recordKey(stored); ok && i == len(keys) {
 			keys = append(keys, string(key))
 		}

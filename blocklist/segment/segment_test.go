@@ -282,6 +282,32 @@ func TestScan(t *testing.T) {
 	}
 }
 
+// TestScanFor finds the keys that Scan finds and that contain a text.
+func TestScanFor(t *testing.T) {
+	entries := randomEntries(rand.New(rand.NewPCG(17, 18)), 5000)
+	s := build(t, "", BuildOptions{}, 2, entries)
+	for _, text := range []string{entries[7].Key, entries[7].Key[1:], ".", "e", "absent from all of them"} {
+		var got, want []string
+		collect := func(keys *[]string) func(key []byte) bool {
+			return func(key []byte) bool {
+				*keys = append(*keys, string(key))
+				return true
+			}
+		}
+		for _, c := range [][2]uint64{{0, 1<<63 - 1}, {1 << 63, math.MaxUint64}} {
+			err := s.Scan(c[0], c[1], func(_ uint64, key []byte) bool {
+				return !strings.Contains(string(key), text) || collect(&want)(key)
+			})
+			if err := errors.Join(err, s.ScanFor(c[0], c[1], text, collect(&got))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !slices.Equal(got, want) || len(want) == 0 && strings.Contains(entries[7].Key, text) {
+			t.Errorf("%q: %d keys, want %d", text, len(got), len(want))
+		}
+	}
+}
+
 // TestSameEachTime sees that the order in which entries come, and by how many
 // adders, changes nothing in the file.
 func TestSameEachTime(t *testing.T) {

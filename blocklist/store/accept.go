@@ -52,6 +52,18 @@ func AcceptContent(c Config, list, sum string) error {
 	return acceptContent(c.StateDir, list, acceptedContent{sum, o.sum(l)})
 }
 
+// IsAccepted reports whether AcceptContent has accepted a content of a list, as the list's
+// settings are now.
+func IsAccepted(c Config, list, sum string) (bool, error) {
+	l, err := c.list(list)
+	if err != nil {
+		return false, err
+	}
+	o := c.readOptions(l)
+	contents, err := acceptedContents(atomicfile.In(c.StateDir), ListName(list))
+	return slices.Contains(contents, acceptedContent{sum, o.sum(l)}), err
+}
+
 // AcceptContent calls the function AcceptContent with the Store's configuration.
 func (s *Store) AcceptContent(list, sum string) error {
 	s.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -86,12 +87,26 @@ func Add(old io.ReadSeeker, w io.Writer, o listfile.Options, entries []NewEntry)
 		return nil, err
 	}
 	lines, err := splice.Copy(w, old)
+	removed := slices.Collect(maps.Keys(splice.Remove))
 	for i := range additions {
 		if a := &additions[i]; a.What == Added {
 			a.Line += lines + 1
+		} else {
+			a.Line = LineNow(a.Line, removed)
 		}
 	}
 	return additions, err
+}
+
+// LineNow returns the number of a line after others were removed.
+func LineNow(line int, removed []int) int {
+	now := line
+	for _, n := range removed {
+		if n < line {
+			now--
+		}
+	}
+	return now
 }
 
 // meet compares the addition with an entry of the same key.
@@ -154,59 +169,24 @@ func (x *keyIndex) add(i int, e listfile.Entry) {
 	}
 }
 
-// scan reads a list. It calls own for each of its entries that has the key of entry
+// scan looks into a list. It calls own for each of its entries that has the key of entry
 // number i, and covering for each that is not an exception and matches all that entry
 // number i matches.
 func (x *keyIndex) scan(old io.ReadSeeker, o listfile.Options, own, covering func(i int, e listfile.Entry)) error {
-	if _, err := old.Seek(0, io.SeekStart); err != nil {
-		return err
-	}
-	in := bufio.NewReaderSize(old, 64<<10)
-	if packed(in) {
-		return ErrPacked
-	}
-	found := func(e listfile.Entry) {
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(x.own)), maps.Keys(x.covering))
+	slices.Sort(keys)
+	return FindWanted(old, o, &Wanted{Keys: slices.Compact(keys)}, func(e listfile.Entry) error {
 		for _, i := range x.own[e.Key] {
 			own(i, e)
 		}
 		if e.Exception {
-			return
+			return nil
 		}
 		for _, i := range x.covering[e.Key] {
 			covering(i, e)
 		}
-	}
-	o.Format, o.Now = listfile.Plain, 1 // expired entries have lines, too
-	c := newCandidates(in, x.own, x.covering)
-	if c == nil {
-		return eachEntry(in, o, found)
-	}
-	var entries []listfile.Entry
-	if eachEntry(c, o, func(e listfile.Entry) {
-		e.Line = c.line(e.Line)
-		entries = append(entries, e)
-	}) == nil {
-		for _, e := range entries {
-			found(e)
-		}
 		return nil
-	}
-	// An error names a line, which has its number only among all lines.
-	if _, err := old.Seek(0, io.SeekStart); err != nil {
-		return err
-	}
-	return eachEntry(old, o, found)
-}
-
-// eachEntry calls found with each entry of a list.
-func eachEntry(in io.Reader, o listfile.Options, found func(listfile.Entry)) error {
-	for e, err := range listfile.NewReader(in, o).All() {
-		if err != nil {
-			return err
-		}
-		found(e)
-	}
-	return nil
+	})
 }
 
 // packed reports whether a file is packed with gzip or zstd.
@@ -224,24 +204,19 @@ func linesOf(old io.ReadSeeker, lines []int) (map[int]string, error) {
 	if _, err := old.Seek(0, io.SeekStart); err != nil {
 		return nil, err
 	}
-	wanted := map[int]bool{}
-	for _, n := range lines {
-		wanted[n] = true
-	}
-	in := bufio.NewReaderSize(old, 64<<10)
-	last := slices.Max(lines)
-	for n := 1; n <= last; n++ {
-		line, err := in.ReadSlice('\n')
-		for long := line; err == bufio.ErrBufferFull; {
-			long, err = in.ReadSlice('\n')
-			_ = long // an entry's line fits the buffer
+	c := splicer{in: bufio.NewReaderSize(old, copyBuffer), out: io.Discard}
+	at := 1
+	for _, n := range slices.Sorted(slices.Values(lines)) {
+		skipped, err := c.copyLines(n - at)
+		if err != nil {
+			return nil, fmt.Errorf("reading line %d: %w", at+skipped, err)
 		}
-		if err != nil && (err != io.EOF || n < last) {
+		line, err := c.in.ReadSlice('\n') // an entry's line fits the buffer
+		if err != nil && err != io.EOF {
 			return nil, fmt.Errorf("reading line %d: %w", n, err)
 		}
-		if wanted[n] {
-			texts[n] = strings.TrimPrefix(strings.TrimRight(string(line), "\r\n"), byteOrderMark)
-		}
+		at = n + 1
+		texts[n] = strings.TrimPrefix(strings.TrimRight(string(line), "\r\n"), byteOrderMark)
 	}
 	return texts, nil
 }

@@ -6,13 +6,15 @@ import (
 	"strings"
 )
 
-// candidates is a Reader that drops those lines of a plain list that cannot have one of
-// some keys, so that an edit of a long list parses a few lines of it. It compares the
-// first characters of each line with those of the keys, and keeps a line when in doubt.
+// candidates is a Reader that drops those lines of a plain list that cannot have a wanted
+// entry, so that an edit of a long list parses a few lines of it. It compares the
+// first characters of each line with those of the keys (and the last ones of its entry with
+// domains), and keeps a line when in doubt.
 // Its output is a list, too; line returns the number that a line had.
 type candidates struct {
 	in   io.Reader
 	keys [256][]keyStart // by first byte
+	ends []string        // see endOf
 
 	buf    []byte // what was read last
 	rest   []byte // of buf; it begins with a whole line, unless inLong is set
@@ -39,21 +41,25 @@ const candidateBuffer = 256 << 10
 // parsing every line.
 const mostCandidates = 1 << 10
 
-// newCandidates returns a candidates for some keys; nil if every line has to be parsed.
-func newCandidates(in io.Reader, keys ...map[string][]int) *candidates {
+// newCandidates returns a candidates; nil if every line has to be parsed.
+func newCandidates(in io.Reader, wanted *Wanted) *candidates {
+	if len(wanted.Keys)+len(wanted.Below) > mostCandidates {
+		return nil
+	}
 	c := &candidates{in: in, buf: make([]byte, candidateBuffer)}
-	n := 0
-	for _, set := range keys {
-		if n += len(set); n > mostCandidates {
+	for _, key := range wanted.Keys {
+		start := startOf(key)
+		if start.text == "" {
 			return nil
 		}
-		for key := range set {
-			start := startOf(key)
-			if start.text == "" {
-				return nil
-			}
-			c.keys[start.text[0]] = append(c.keys[start.text[0]], start)
+		c.keys[start.text[0]] = append(c.keys[start.text[0]], start)
+	}
+	for _, name := range wanted.Below {
+		end := endOf(name)
+		if end == "" {
+			return nil
 		}
+		c.ends = append(c.ends, end)
 	}
 	return c
 }
@@ -105,11 +111,27 @@ func startOf(key string) keyStart {
 	return keyStart{key, true}
 }
 
+// endOf returns the part of a domain that all spellings of names at or below it end with,
+// apart from upper case and characters beyond ASCII.
+func endOf(name string) string {
+	if i := strings.LastIndex(name, "xn--"); i >= 0 {
+		_, rest, _ := strings.Cut(name[i:], ".")
+		return rest
+	}
+	if strings.ContainsFunc(name, func(r rune) bool { return r >= 0x80 || varies[r] }) {
+		return "" // an address literal
+	}
+	return name
+}
+
 // line returns the number of line n of the output.
 func (c *candidates) line(n int) int { return c.lines[n-1] }
 
-// has reports whether a line may have one of the keys.
+// has reports whether a line may have a wanted entry.
 func (c *candidates) has(line []byte) bool {
+	if len(c.ends) > 0 && c.hasEnd(line) {
+		return true
+	}
 	for len(line) > 0 && decorates[line[0]] {
 		line = line[1:]
 	}
@@ -125,6 +147,40 @@ func (c *candidates) has(line []byte) bool {
 		}
 	}
 	return false
+}
+
+// hasEnd reports whether the entry in a line may have one of the ends.
+func (c *candidates) hasEnd(line []byte) bool {
+	if i := bytes.IndexByte(line, '#'); i >= 0 {
+		if i > 0 && line[i-1] != ' ' && line[i-1] != '\t' {
+			return true // it need not begin a comment
+		}
+		line = line[:i]
+	}
+	for len(line) > 0 && ends[line[len(line)-1]] {
+		line = line[:len(line)-1]
+	}
+	for _, end := range c.ends {
+		if endsWith(line, end) {
+			return true
+		}
+	}
+	return false
+}
+
+// endsWith reports whether an entry may have an end.
+func endsWith(line []byte, end string) bool {
+	for i := 1; i <= len(end); i++ {
+		switch {
+		case i > len(line):
+			return false
+		case varies[line[len(line)-i]]:
+			return true
+		case lower[line[len(line)-i]] != end[len(end)-i]:
+			return false
+		}
+	}
+	return true
 }
 
 // begins reports whether a line without decoration may have the key.
@@ -146,7 +202,7 @@ func (k *keyStart) begins(line []byte) bool {
 	return ends[next] || varies[next]
 }
 
-// Read reads lines that may have one of the keys. It keeps the first line of the file,
+// Read reads lines that may have a wanted entry. It keeps the first line of the file,
 // by which a file that is not a list is recognised, and lines with NUL bytes, which
 // no list has.
 func (c *candidates) Read(p []byte) (int, error) {

@@ -28,17 +28,24 @@ var spellings = []string{
 func FuzzCandidates(f *testing.F) {
 	for _, list := range spellings {
 		f.Add(list, 0)
+		f.Add(list, -1)
 		f.Add(list, 3)
 		f.Add(list+"\x00\n", 0)
 	}
 	f.Fuzz(func(t *testing.T, list string, which int) {
-		o := listfile.Options{Format: listfile.Plain, Now: 1}
-		var all []listfile.Entry
-		errAll := eachEntry(strings.NewReader(list), o, func(e listfile.Entry) { all = append(all, e) })
-		if len(all) == 0 || errAll != nil {
+		keys, err := keysIn(list)
+		if len(keys) == 0 || err != nil {
 			return
 		}
-		wanted := map[string][]int{all[uint(which)%uint(len(all))].Key: nil}
+		key := keys[uint(which)%uint(len(keys))]
+		wanted := &Wanted{Keys: []string{key}}
+		if which < 0 {
+			name := key[strings.LastIndexByte(key, '@')+1:]
+			wanted = &Wanted{Below: []string{strings.TrimPrefix(name, "*.")}}
+			if name == "" {
+				return
+			}
+		}
 		c := newCandidates(strings.NewReader(list), wanted)
 		if c == nil {
 			return
@@ -50,25 +57,39 @@ func FuzzCandidates(f *testing.F) {
 }
 
 // wantedOf returns the entries of a list that have some keys.
-func wantedOf(t *testing.T, list io.Reader, line func(int) int, wanted map[string][]int) (found []string) {
+func wantedOf(t *testing.T, list io.Reader, line func(int) int, wanted *Wanted) (found []string) {
 	t.Helper()
-	err := eachEntry(list, listfile.Options{Format: listfile.Plain, Now: 1}, func(e listfile.Entry) {
+	match := wanted.match()
+	for e, err := range listfile.NewReader(list, plain).All() {
+		if err != nil {
+			t.Fatal(err)
+		}
 		if line != nil {
 			e.Line = line(e.Line)
 		}
-		if _, ok := wanted[e.Key]; ok {
+		if match(e.Key) {
 			found = append(found, fmt.Sprintf("%+v", e))
 		}
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	return found
 }
 
+var plain = listfile.Options{Format: listfile.Plain, Now: 1}
+
+// keysIn returns the key of each entry in a list.
+func keysIn(list string) (keys []string, err error) {
+	for e, err := range listfile.NewReader(strings.NewReader(list), plain).All() {
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, e.Key)
+	}
+	return keys, nil
+}
+
 // What is longer than the buffer, or divided by its end, is found like everything else.
 func TestLongCandidates(t *testing.T) {
-	wanted := map[string][]int{"spam.example": nil}
+	wanted := &Wanted{Keys: []string{"spam.example"}}
 	lines := strings.Join(spellings, "\n")
 	for _, before := range []string{
 		strings.Repeat("other.example\n", 40_000),
@@ -90,41 +111,44 @@ func TestLongCandidates(t *testing.T) {
 // Every spelling of every key in the seeds is a candidate.
 func TestCandidates(t *testing.T) {
 	list := strings.Join(spellings, "\n")
-	o := listfile.Options{Format: listfile.Plain, Now: 1}
-	byKey := map[string]int{}
-	if err := eachEntry(strings.NewReader(list), o, func(e listfile.Entry) { byKey[e.Key]++ }); err != nil {
+	keys, err := keysIn(list)
+	if err != nil {
 		t.Fatal(err)
+	}
+	byKey := map[string]int{}
+	for _, key := range keys {
+		byKey[key]++
 	}
 	if byKey["spam.example"] < 8 || byKey["xn--bcher-kva.example"] < 3 || byKey["user@spam.example"] < 7 {
 		t.Fatalf("%v", byKey)
 	}
 	for key, n := range byKey {
-		c := newCandidates(strings.NewReader(list), map[string][]int{key: nil})
+		c := newCandidates(strings.NewReader(list), &Wanted{Keys: []string{key}})
 		if c == nil {
 			continue // then every line is parsed
 		}
-		found := 0
-		if err := eachEntry(c, o, func(e listfile.Entry) {
-			if e.Key == key {
-				found++
-			}
-		}); err != nil || found != n {
-			t.Errorf("%s: found %d of %d, error %v", key, found, n, err)
+		if found := wantedOf(t, c, c.line, &Wanted{Keys: []string{key}}); len(found) != n {
+			t.Errorf("%s: found %d of %d", key, len(found), n)
+		}
+	}
+	for _, name := range []string{"example", "spam.example", "xn--bcher-kva.example"} {
+		below := &Wanted{Below: []string{name}}
+		c := newCandidates(strings.NewReader(list), below)
+		got, want := wantedOf(t, c, c.line, below), wantedOf(t, strings.NewReader(list), nil, below)
+		if len(want) < 3 || !slices.Equal(got, want) {
+			t.Errorf("below %s: found\n%v, want\n%v", name, got, want)
 		}
 	}
 }
 
 // Where a file is not a list, the error is that of reading every line.
 func TestCandidatesOfNoList(t *testing.T) {
-	o := listfile.Options{Format: listfile.Plain, Now: 1}
 	for _, file := range []string{
 		"a.example\nb.exam\x00ple\n", "\xff\xfea\x00", "PK\x03\x04 zip\n", strings.Repeat("x", 2*candidateBuffer) + "\x00",
 	} {
-		want := eachEntry(strings.NewReader(file), o, func(listfile.Entry) {})
-		x := newKeyIndex()
-		x.add(0, listfile.Entry{Key: "z.example"})
-		nothing := func(int, listfile.Entry) {}
-		if err := x.scan(strings.NewReader(file), o, nothing, nothing); err == nil || want == nil || err.Error() != want.Error() {
+		_, want := keysIn(file)
+		err := FindWanted(strings.NewReader(file), plain, &Wanted{Keys: []string{"z.example"}}, func(listfile.Entry) error { return nil })
+		if err == nil || want == nil || err.Error() != want.Error() {
 			t.Errorf("%.20q: error %v, want %v", file, err, want)
 		}
 	}

@@ -37,6 +37,17 @@ func (l *List) ReadsPlain() bool {
 	return true
 }
 
+// plainFile reports whether a file of the list is in the gate's own format.
+func (l *List) plainFile(path string) bool {
+	switch listfile.Format(l.Format) {
+	case "", listfile.Plain:
+		return true
+	case listfile.Auto:
+		return looksPlain(setup.Opener(l.List), path)
+	}
+	return false
+}
+
 // looksPlain reports whether a file has the plain format.
 func looksPlain(files store.Opener, path string) bool {
 	f, err := files.Open(path)

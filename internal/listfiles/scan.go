@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -97,20 +99,81 @@ func OpenListFile(ctx context.Context, files store.Opener, path string, bar *ter
 func (s *Scan) Lists(lists []*List, each func(Located) error) error {
 	defer s.Bar.Finish()
 	for _, l := range lists {
-		for _, path := range l.Paths {
-			var failed error
-			_, err := s.File(setup.Opener(l.List), path, l.Options, func(e listfile.Entry) error {
-				failed = each(Located{l, path, e})
-				return failed
-			}, nil)
-			if failed != nil || s.Ctx.Err() != nil {
-				return err
+		if err := s.list(l, nil, each); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// list reads the files of a list. If wanted is not nil it may leave out other entries.
+func (s *Scan) list(l *List, wanted *listedit.Wanted, each func(Located) error) error {
+	for _, path := range l.Paths {
+		var failed error
+		entry := func(e listfile.Entry) error {
+			failed = each(Located{l, path, e})
+			return failed
+		}
+		err := s.file(l, path, wanted, entry)
+		if failed != nil || s.Ctx.Err() != nil {
+			return err
+		}
+		if err != nil {
+			s.Failed = true
+			s.Bar.Finish()
+			fmt.Fprintf(term.Escape(s.Stderr), "spamgate: left out: list %s: %v\n", l.Name, err)
+		}
+	}
+	return nil
+}
+
+func (s *Scan) file(l *List, path string, wanted *listedit.Wanted, entry func(listfile.Entry) error) error {
+	if wanted != nil && l.plainFile(path) {
+		err := s.wantedOf(l, path, wanted, entry)
+		if !errors.Is(err, listedit.ErrPacked) {
+			return err
+		}
+	}
+	_, err := s.File(setup.Opener(l.List), path, l.Options, entry, nil)
+	return err
+}
+
+// wantedOf reads the lines of a plain file that are wanted.
+func (s *Scan) wantedOf(l *List, path string, wanted *listedit.Wanted, entry func(listfile.Entry) error) error {
+	f, err := setup.Opener(l.List).Open(path)
+	if err != nil {
+		return WithAuthority(err, WhoServes)
+	}
+	defer f.Close()
+	in := struct {
+		io.Reader
+		io.Seeker
+	}{s.Bar.Reader(Stoppable(s.Ctx, f), path), f}
+	if err := listedit.FindWanted(in, l.Options, wanted, entry); err != nil {
+		return fmt.Errorf("%s: %w", term.ShortPath(path), err)
+	}
+	return nil
+}
+
+// Keys finds the entries of the lists that have one of the keys, in the order of their
+// files. It reads the lists whose indexes cannot tell. A list that cannot be read is
+// reported and skipped.
+func (s *Scan) Keys(lists []*List, indexes *Indexes, keys []string, each func(Located) error) error {
+	defer s.Bar.Finish()
+	wanted := &listedit.Wanted{Keys: keys}
+	for _, l := range lists {
+		if index := indexes.Of(l); index != nil {
+			if found, all, err := index.Find(keys); err == nil && all {
+				for _, f := range found {
+					if err := each(f); err != nil {
+						return err
+					}
+				}
+				continue
 			}
-			if err != nil {
-				s.Failed = true
-				s.Bar.Finish()
-				fmt.Fprintf(term.Escape(s.Stderr), "spamgate: left out: list %s: %v\n", l.Name, err)
-			}
+		}
+		if err := s.list(l, wanted, each); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -152,26 +215,94 @@ func (r *Relations) Ask(e listfile.Entry) {
 	for _, key := range listedit.Covering(e.Key, e.Kind) {
 		r.keys[key] = true
 	}
+}
+
+// AskWithin adds an entry to look for, with the entries that match some of the senders
+// that it matches. Finding these takes longer.
+func (r *Relations) AskWithin(e listfile.Entry) {
+	r.Ask(e)
 	if name := DomainOf(e); name != "" {
 		r.names[name] = nil
 	}
 }
 
-// Read reads the lists.
-func (r *Relations) Read(ctx context.Context, lists []*List, stderr io.Writer) error {
+// Read looks into the lists, and reads those that have no index. Edits are
+// what was changed since the indexes were opened.
+func (r *Relations) Read(ctx context.Context, lists []*List, indexes *Indexes, edits []Edit, stderr io.Writer) error {
 	if len(r.keys) == 0 {
 		return nil
 	}
-	s := NewScan(ctx, lists, stderr)
-	return s.Lists(lists, func(f Located) error {
-		if r.keys[f.Entry.Key] && !f.Over() {
-			r.entries[f.Entry.Key] = append(r.entries[f.Entry.Key], f)
+	var read []*List
+	for _, l := range lists {
+		if indexes.Of(l) == nil {
+			read = append(read, l)
 		}
-		for name := range r.names {
-			r.noteWithin(name, f)
+	}
+	s := NewScan(ctx, read, stderr)
+	defer s.Bar.Finish()
+	keys := slices.Collect(maps.Keys(r.keys))
+	wanted := &listedit.Wanted{Keys: keys, Below: slices.Collect(maps.Keys(r.names))}
+	for _, l := range lists {
+		if index := indexes.Of(l); index != nil && r.readIndex(index, keys, edits) == nil {
+			continue
 		}
-		return nil
-	})
+		if err := s.list(l, wanted, func(f Located) error {
+			r.note(f)
+			for name := range r.names {
+				r.noteWithin(name, f)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readIndex looks into an index. With an error it has noted nothing.
+func (r *Relations) readIndex(index *Index, keys []string, edits []Edit) error {
+	found, _, err := index.Find(keys) // what it lacks does not match
+	if err != nil {
+		return err
+	}
+	removed := 0
+	for _, d := range edits {
+		removed += len(d.Removed)
+	}
+	within, more := map[string][]Located{}, map[string]int{}
+	for name := range r.names {
+		if within[name], more[name], err = index.below(name, maxWithin+removed); err != nil {
+			return err
+		}
+	}
+	for _, f := range found {
+		if f, ok := apply(edits, f); ok {
+			r.note(f)
+		}
+	}
+	for name, some := range within {
+		for _, f := range some {
+			if f, ok := apply(edits, f); ok {
+				r.noteWithin(name, f)
+			}
+		}
+		r.more[name] += more[name]
+	}
+	for _, d := range edits {
+		for _, e := range d.Added {
+			if slices.Contains(index.list.Paths, d.Path) {
+				r.note(Located{index.list, d.Path, e})
+			}
+		}
+	}
+	return nil
+}
+
+// note stores an entry that has one of the keys.
+func (r *Relations) note(f Located) {
+	if r.keys[f.Entry.Key] && !f.Over() {
+		r.entries[f.Entry.Key] = append(r.entries[f.Entry.Key], f)
+	}
 }
 
 // RelationsUnknown reports that a change was made, but that related entries could not be
@@ -182,8 +313,7 @@ func RelationsUnknown(stderr io.Writer, err error) {
 
 // noteWithin stores an entry for senders at the domain or below it.
 func (r *Relations) noteWithin(name string, f Located) {
-	before, ok := strings.CutSuffix(f.Entry.Key, name)
-	if !ok || before != "" && !strings.HasSuffix(before, "@") && !strings.HasSuffix(before, ".") || f.Entry.Exception || f.Over() {
+	if !listedit.Below(f.Entry.Key, name) || f.Entry.Exception || f.Over() {
 		return
 	}
 	if len(r.names[name]) == maxWithin {

@@ -220,7 +220,7 @@ func (e *edit) describeRelations(ctx context.Context, report *addReport, additio
 	for _, a := range additions {
 		relations.Ask(a.New)
 	}
-	if err := relations.Read(ctx, lists, e.stderr); err != nil {
+	if err := relations.Read(ctx, lists, e.indexes, e.editOf(report.Changed, additions), e.stderr); err != nil {
 		return err
 	}
 	for i, a := range additions {
@@ -243,6 +243,27 @@ func (e *edit) describeRelations(ctx context.Context, report *addReport, additio
 		}
 	}
 	return nil
+}
+
+// editOf returns what the index of the list does not know yet.
+func (e *edit) editOf(changed bool, additions []listedit.Addition) []listfiles.Edit {
+	if !changed || e.dryRun {
+		return nil
+	}
+	edit := listfiles.Edit{Path: e.file}
+	for _, a := range additions {
+		switch a.What {
+		case listedit.Updated:
+			edit.Replaced = append(edit.Replaced, a.Was.Line)
+			edit.Removed = append(edit.Removed, a.Extra...)
+		case listedit.Added:
+		default:
+			continue
+		}
+		a.New.Line = a.Line
+		edit.Added = append(edit.Added, a.New)
+	}
+	return []listfiles.Edit{edit}
 }
 
 // describeAdditions returns the text for the audit log.

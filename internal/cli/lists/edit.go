@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -34,11 +35,14 @@ type edit struct {
 	stderr  io.Writer
 	gate    cli.RunningGate
 	record  *listedit.Record
+
+	indexes *listfiles.Indexes
+	current bool // the list's index is of the file as it was before the change
 }
 
 // edit returns a change of one of a list's files, which the command is to make.
 func (s *session) edit(list *listfiles.List, file, why string, gate cli.RunningGate) *edit {
-	return &edit{config: s.config, list: list, file: file, command: s.cmd.Name(), why: why, dryRun: s.dryRun, stderr: s.stderr, gate: gate}
+	return &edit{config: s.config, list: list, file: file, command: s.cmd.Name(), why: why, dryRun: s.dryRun, stderr: s.stderr, gate: gate, indexes: s.indexes()}
 }
 
 // rewrite changes the file with change, which describes the change in e.record.What.
@@ -66,7 +70,7 @@ func (e *edit) rewrite(ctx context.Context, change func(old io.ReadSeeker, w io.
 	defer bar.Finish()
 	result, err := listedit.Rewrite(ctx, e.file, func(old io.ReadSeeker, w io.Writer) error {
 		limited := &limitedFile{w: w, path: e.file, left: cmp.Or(e.list.MaxBytes, store.DefaultMaxBytes)}
-		return change(seekingReader{bar.Reader(old, e.file), old}, limited)
+		return change(e.indexed(old, bar), limited)
 	}, o)
 	bar.Finish()
 	if err == nil && throughGate && result.Changed {
@@ -94,6 +98,38 @@ func (f *limitedFile) Write(b []byte) (int, error) {
 		return 0, fmt.Errorf("%s would be larger than max_bytes allows, and no gate would take it: raise max_bytes for the list, or put the entries into another file", term.ShortPath(f.path))
 	}
 	return f.w.Write(b)
+}
+
+// indexed returns the file, for the function that changes it. If the list's index is of
+// this content, the lines of an entry are taken from there.
+func (e *edit) indexed(old io.ReadSeeker, bar *term.FileProgress) io.ReadSeeker {
+	in := seekingReader{bar.Reader(old, e.file), old}
+	index := e.indexes.Of(e.list)
+	if index == nil {
+		return in
+	}
+	if f, ok := old.(interface{ Stat() (fs.FileInfo, error) }); ok {
+		info, err := f.Stat()
+		e.current = err == nil && index.Describes(e.file, info)
+	}
+	if !e.current { // it was changed meanwhile, or what it holds is not certain
+		e.indexes.Forget(e.list)
+		return in
+	}
+	return indexedFile{in, index, e.file}
+}
+
+// indexedFile is a list's file with its index.
+type indexedFile struct {
+	io.ReadSeeker
+	index *listfiles.Index
+	path  string
+}
+
+// FindKeys implements [listedit.Finder].
+func (f indexedFile) FindKeys(keys []string) ([]listfile.Entry, bool) {
+	entries, all, err := f.index.FindIn(f.path, keys)
+	return entries, all && err == nil
 }
 
 // seekingReader joins a reader that moves a progress bar with the file it reads.

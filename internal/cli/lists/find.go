@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -75,19 +76,25 @@ func listsFind(s *session, o listsFindOptions, pattern string) error {
 		}
 		c.Lists, all = []config.List{l}, 1
 	}
-	wanted := newMatcher(pattern, o.reasons)
+	keys, wanted := newMatcher(pattern, o.reasons)
 	guarded := listfiles.NewProtection(c)
 	lists := listfiles.Readable(c, s.stderr)
 	out := bufio.NewWriter(term.Escape(s.cmd.OutOrStdout()))
 	n := 0
 	scan := listfiles.NewScan(s, lists, s.stderr)
-	err := scan.Lists(lists, func(f listfiles.Located) error {
+	found := func(f listfiles.Located) error {
 		if !wanted(f.Entry) {
 			return nil
 		}
 		n++
 		return printFound(out, f, leftOut(f, guarded), o.json)
-	})
+	}
+	var err error
+	if keys != nil {
+		err = scan.Keys(lists, s.indexes(), keys, found)
+	} else {
+		err = scan.Lists(lists, found)
+	}
 	if err = errors.Join(err, out.Flush()); err != nil {
 		return err
 	}
@@ -109,8 +116,9 @@ func findHint(pattern string) string {
 	return ""
 }
 
-// newMatcher returns a function that reports whether an entry fits the pattern.
-func newMatcher(pattern string, reasons bool) func(listfile.Entry) bool {
+// newMatcher returns a function that reports whether an entry fits the pattern, and the keys
+// of all such entries if they are known.
+func newMatcher(pattern string, reasons bool) (keys []string, wanted func(listfile.Entry) bool) {
 	pattern = strings.TrimSpace(pattern)
 	part := normalPart(pattern)
 	matches := func(text string) bool { return strings.Contains(text, part) }
@@ -120,15 +128,15 @@ func newMatcher(pattern string, reasons bool) func(listfile.Entry) bool {
 	a, err := sender.Parse(pattern)
 	switch {
 	case err == nil && !strings.Contains(pattern, "*") && (a.IsNull() && pattern != "" || a.Local() != ""):
-		keys := map[string]bool{}
-		for _, key := range listedit.Matching(a) {
-			keys[key] = true
+		matching := listedit.Matching(a)
+		if !reasons {
+			keys = matching
 		}
-		return func(e listfile.Entry) bool { return keys[e.Key] || inComment(e) }
+		return keys, func(e listfile.Entry) bool { return slices.Contains(matching, e.Key) || inComment(e) }
 	case strings.Contains(pattern, "*"):
 		matches = like(strings.ToLower(pattern))
 	}
-	return func(e listfile.Entry) bool { return matches(listfiles.Written(e)) || inComment(e) }
+	return nil, func(e listfile.Entry) bool { return matches(listfiles.Written(e)) || inComment(e) }
 }
 
 // normalPart returns a part of an entry in the normal form of entries.

@@ -61,10 +61,8 @@ func (e *edit) held(ctx context.Context) string {
 		}
 		return ""
 	}
-	if versions, err := keptVersions(e.config, e.list.Name); err == nil && len(versions) > 0 {
-		if sum, err := setup.Opener(e.list.List).ContentSum(e.list.Paths); err == nil && sum == versions[0].Sum {
-			return "" // it went live, and nothing since: no need to read the list
-		}
+	if e.current || e.known() {
+		return "" // no need to read the list
 	}
 	only := *e.config
 	only.Lists = []config.List{e.list.List}
@@ -73,6 +71,27 @@ func (e *edit) held(ctx context.Context) string {
 		return l.Err.Error()
 	}
 	return ""
+}
+
+// known reports whether the content on disk went live, and nothing since, or was accepted,
+// as every change by a command is.
+func (e *edit) known() bool {
+	sum, err := setup.Opener(e.list.List).ContentSum(e.list.Paths)
+	if err != nil {
+		return false
+	}
+	if versions, err := keptVersions(e.config, e.list.Name); err == nil && len(versions) > 0 && versions[0].Sum == sum {
+		return true
+	}
+	if info, err := os.Stat(e.file); err != nil || info.Size() == 0 {
+		return false // as changeHeld says
+	}
+	lists, err := setup.BlocklistConfig(e.config, nil)
+	if err != nil {
+		return false
+	}
+	accepted, err := store.IsAccepted(lists, e.list.Name, sum)
+	return err == nil && accepted
 }
 
 // changeHeld warns about a change to a list that is held, or refuses it.

@@ -84,15 +84,21 @@ func listsRemove(s *session, o listsRemoveOptions, args []string) error {
 	}
 	gate := cli.DialGate(s.config)
 	defer gate.Close()
+	var edits []listfiles.Edit
 	for i, file := range files {
-		if err := s.edit(list, file, o.reason, gate).remove(s, entries); err != nil {
+		removed, err := s.edit(list, file, o.reason, gate).remove(s, entries)
+		edits = append(edits, listfiles.Edit{Path: file, Removed: removed})
+		if err != nil {
 			if i > 0 && !o.dryRun {
 				err = fmt.Errorf("%w; changed before that: %s", err, shortenAll(files[:i]))
 			}
 			return err
 		}
 	}
-	if err := stillCovered(s, list, entries, report); err != nil {
+	if o.dryRun {
+		edits = nil
+	}
+	if err := stillCovered(s, list, entries, edits, report); err != nil {
 		if o.dryRun {
 			return err
 		}
@@ -104,20 +110,23 @@ func listsRemove(s *session, o listsRemoveOptions, args []string) error {
 	return s.printChange(report, report.print)
 }
 
-// remove removes the entries from one file.
-func (e *edit) remove(ctx context.Context, entries []listfile.Entry) error {
-	_, err := e.rewrite(ctx, func(old io.ReadSeeker, w io.Writer) error {
+// remove removes the entries from one file, and returns the lines that they had.
+func (e *edit) remove(ctx context.Context, entries []listfile.Entry) (lines []int, err error) {
+	_, err = e.rewrite(ctx, func(old io.ReadSeeker, w io.Writer) error {
 		removals, err := listedit.Remove(old, w, e.list.Options, entries)
 		var words []string
 		for _, r := range removals {
 			if len(r.Removed) > 0 {
 				words = append(words, "removed "+listfiles.Written(r.Entry))
 			}
+			for _, removed := range r.Removed {
+				lines = append(lines, removed.Line)
+			}
 		}
 		e.record.What = strings.Join(words, ", ")
 		return err
 	})
-	return err
+	return lines, err
 }
 
 // listToRemoveFrom returns the named list, or else the only list that has the entries and
@@ -168,9 +177,9 @@ func listToRemoveFrom(s *session, args []string) (*listfiles.List, error) {
 }
 
 // hasSome reports whether one of the entries is in the list.
-func hasSome(ctx context.Context, l *listfiles.List, entries []listfile.Entry) (bool, error) {
+func hasSome(s *session, l *listfiles.List, entries []listfile.Entry) (bool, error) {
 	for _, file := range l.Paths {
-		removals, err := findIn(ctx, l, file, entries)
+		removals, err := findIn(s, l, file, entries)
 		if err != nil {
 			return false, err
 		}
@@ -184,13 +193,17 @@ func hasSome(ctx context.Context, l *listfiles.List, entries []listfile.Entry) (
 }
 
 // findIn finds the entries in one file.
-func findIn(ctx context.Context, l *listfiles.List, file string, entries []listfile.Entry) ([]listedit.Removal, error) {
+func findIn(s *session, l *listfiles.List, file string, entries []listfile.Entry) ([]listedit.Removal, error) {
 	f, err := setup.Opener(l.List).Open(file)
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", l.Name, listfiles.WithAuthority(err, listfiles.WhoOwns))
 	}
 	defer f.Close()
-	removals, err := listedit.Find(seekingReader{listfiles.Stoppable(ctx, f), f}, l.Options, entries)
+	var in io.ReadSeeker = seekingReader{listfiles.Stoppable(s, f), f}
+	if index := s.indexes().Of(l); index != nil {
+		in = indexedFile{in, index, file}
+	}
+	removals, err := listedit.Find(in, l.Options, entries)
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %s: %w", l.Name, term.ShortPath(file), err)
 	}
@@ -233,7 +246,7 @@ func notListed(s *session, l *listfiles.List, entries []listfile.Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	relations, err := relationsOf(s, entries)
+	relations, err := relationsOf(s, entries, nil)
 	if err != nil {
 		return err
 	}
@@ -274,12 +287,12 @@ func notListed(s *session, l *listfiles.List, entries []listfile.Entry) error {
 }
 
 // relationsOf reads the entries of all lists that are related to some entries.
-func relationsOf(s *session, entries []listfile.Entry) (*listfiles.Relations, error) {
+func relationsOf(s *session, entries []listfile.Entry, edits []listfiles.Edit) (*listfiles.Relations, error) {
 	relations := listfiles.NewRelations()
 	for _, e := range entries {
-		relations.Ask(e)
+		relations.AskWithin(e)
 	}
-	return relations, relations.Read(s, listfiles.Readable(s.config, s.stderr), s.stderr)
+	return relations, relations.Read(s, listfiles.Readable(s.config, s.stderr), s.indexes(), edits, s.stderr)
 }
 
 // howToUndo says what to do about an entry in another list.
@@ -294,8 +307,8 @@ func howToUndo(f listfiles.Located) string {
 }
 
 // stillCovered adds to the report which entries still match.
-func stillCovered(s *session, l *listfiles.List, entries []listfile.Entry, report *removeReport) error {
-	relations, err := relationsOf(s, entries)
+func stillCovered(s *session, l *listfiles.List, entries []listfile.Entry, edits []listfiles.Edit, report *removeReport) error {
+	relations, err := relationsOf(s, entries, edits)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
+	"spamgate/internal/listfiles"
 	"spamgate/internal/term"
 )
 
@@ -38,6 +39,16 @@ type session struct {
 	cmd    *cobra.Command
 	config *config.Config
 	stderr io.Writer
+
+	opened *listfiles.Indexes // see indexes
+}
+
+// indexes returns the indexes that the gate has stored of the lists.
+func (s *session) indexes() *listfiles.Indexes {
+	if s.opened == nil {
+		s.opened = listfiles.OpenIndexes(s, s.config)
+	}
+	return s.opened
 }
 
 // runs adds --config to a command, and has it load the configuration before do.
@@ -50,7 +61,7 @@ func (f *listsFlags) runs(cmd *cobra.Command, do func(s *session, args []string)
 		}
 		ctx, stop := cli.Interruptible(cmd)
 		defer stop()
-		return do(&session{ctx, f, cmd, c, cmd.ErrOrStderr()}, args)
+		return do(&session{Context: ctx, listsFlags: f, cmd: cmd, config: c, stderr: cmd.ErrOrStderr()}, args)
 	}
 }
 

@@ -1,0 +1,97 @@
+package store
+
+import (
+	"context"
+	"io/fs"
+	"log/slog"
+	"slices"
+
+	"spamgate/blocklist/segment"
+	"spamgate/internal/dirwatch"
+)
+
+// Indexes opens what a state directory has stored of lists, for programs that look for a
+// few entries of long lists. It writes nothing.
+type Indexes struct {
+	config Config
+	state  *state
+}
+
+// OpenIndexes returns the Indexes of a configuration.
+func OpenIndexes(c Config) (*Indexes, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	return &Indexes{c, openState(c.StateDir, true, slog.New(slog.DiscardHandler))}, nil
+}
+
+// StoredIndex is the index of a list whose files have not changed since it was made. The
+// numbers of files in its records are those of the list's files, in their order.
+type StoredIndex struct {
+	*segment.Segment
+	key    *segment.Key
+	stamps []stamp
+
+	// Expired, Protected and Repeated are the numbers of the list's entries that are
+	// not in the index: those that had expired when it was made, those that cover a
+	// protected name, and those whose key another entry has.
+	Expired, Protected int
+	Repeated           uint64
+}
+
+// Current returns the index of a list, or nil if there is none that is certain to be of
+// the list's present files. Files that merely look different, or changed too soon before
+// they were read, are compared with what was read then.
+func (x *Indexes) Current(ctx context.Context, list string) *StoredIndex {
+	i := slices.IndexFunc(x.config.Lists, func(l List) bool { return l.Name == list })
+	if i < 0 {
+		return nil
+	}
+	l := &x.config.Lists[i]
+	v, same := x.state.load(l, x.config.readOptions(l))
+	if v == nil || !same || v.stale || !x.holds(ctx, l, v) {
+		return nil
+	}
+	s := v.index.Segment()
+	return &StoredIndex{s, x.state.keys.Segment(), v.stamps, v.Expired, v.Protected, s.Duplicates()}
+}
+
+// holds reports whether the files of a list hold what the version was made of.
+func (x *Indexes) holds(ctx context.Context, l *List, v *version) bool {
+	o := Opener{x.config.StateDir}
+	paths, err := dirwatch.Find(l.Paths, func(string, string) {})
+	if err != nil || len(paths) != len(v.stamps) {
+		return false
+	}
+	now, err := o.statFiles(paths)
+	if err != nil {
+		return false
+	}
+	// First what costs nothing.
+	for i := range now {
+		if now[i].Path != v.stamps[i].Path || now[i].Size != v.stamps[i].Size {
+			return false
+		}
+	}
+	for i := range now {
+		if now[i].attributes == v.stamps[i].attributes && !v.stamps[i].racy() {
+			continue
+		}
+		got, err := o.readStamped(ctx, paths[i], nil)
+		if err != nil || got.Digest != v.stamps[i].Digest {
+			return false
+		}
+	}
+	return true
+}
+
+// Lookup returns the entry of a key.
+func (x *StoredIndex) Lookup(key string) (r segment.Record, ok bool, err error) {
+	return x.Segment.Lookup(x.key.Hash([]byte(key)), []byte(key))
+}
+
+// Describes reports whether the index is certainly of the content that an open file has,
+// by what its FileInfo shows. The file is number i of the list.
+func (x *StoredIndex) Describes(i int, info fs.FileInfo) bool {
+	return i < len(x.stamps) && !x.stamps[i].racy() && x.stamps[i].attributes == attributesOf(info)
+}
