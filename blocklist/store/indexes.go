@@ -32,11 +32,11 @@ type StoredIndex struct {
 	key    *segment.Key
 	stamps []stamp
 
-	// Expired, Protected and Repeated are the numbers of the list's entries that are
-	// not in the index: those that had expired when it was made, those that cover a
-	// protected name, and those whose key another entry has.
-	Expired, Protected int
-	Repeated           uint64
+	// Expired, Omitted and Repeated are the numbers of the list's entries that are not
+	// in the index: those that had expired when it was made, those of [Omissions], and
+	// those whose key another entry has.
+	Expired, Omitted int
+	Repeated         uint64
 }
 
 // Current returns the index of a list, or nil if there is none that is certain to be of
@@ -53,7 +53,7 @@ func (x *Indexes) Current(ctx context.Context, list string) *StoredIndex {
 		return nil
 	}
 	s := v.index.Segment()
-	return &StoredIndex{s, x.state.keys.Segment(), v.stamps, v.Expired, v.Protected, s.Duplicates()}
+	return &StoredIndex{s, x.state.keys.Segment(), v.stamps, v.Expired, v.Protected + v.Disallowed, s.Duplicates()}
 }
 
 // holds reports whether the files of a list hold what the version was made of.

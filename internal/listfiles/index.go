@@ -78,11 +78,11 @@ func (x *Index) Describes(path string, info fs.FileInfo) bool {
 
 // Find returns the entries that have one of the keys, in the order of the list's files.
 // All reports whether these are all lines with such an entry. If not, the list may have
-// more lines: expired ones, repeated ones, and some that cover a protected name.
+// more lines: expired ones, repeated ones, and some that the gate leaves out.
 func (x *Index) Find(keys []string) (found []Located, all bool, err error) {
 	all = x.stored.Expired == 0
 	for _, key := range keys {
-		if len(key) > segment.MaxKey || x.stored.Protected > 0 && x.guarded[key] != "" {
+		if len(key) > segment.MaxKey || x.stored.Omitted > 0 && x.guarded.LeftOut(x.list, listfile.Entry{Key: key, Kind: KindOf(key)}).Omitted() {
 			all = false
 		}
 		r, ok, err := x.stored.Lookup(key)
