@@ -52,6 +52,7 @@ const (
 	//	example.com       REJECT          wide, as with smtpd_access_maps in parent_domain_matches_subdomains
 	//	.example.com      REJECT          subdomains alone
 	//	user@             REJECT          a local part at any domain
+	//	[192.0.2.1]       REJECT          the address literal
 	//	<>                REJECT          the null sender
 	//	user@example.com  OK              let through; so do RELAY and a number
 	//	user@example.com  DUNNO           let through by this list (not in an allow list)

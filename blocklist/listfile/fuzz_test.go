@@ -146,10 +146,10 @@ func checkFound(t *testing.T, o Options, f found) {
 
 // writeBack holds Write against Read.
 func writeBack(t *testing.T, entries []Entry) {
-	entries = firstOfKeys(entries)
-	for _, f := range Writable {
-		_, left, back := writeAll(t, f, entries)
-		checkBack(t, f, entries, left, back.entries)
+	list := listOf(entries)
+	for _, o := range allForms() {
+		_, left, back := writeList(t, list, o)
+		checkDecisions(t, o, list, listOf(back.entries), len(left))
 	}
 }
 

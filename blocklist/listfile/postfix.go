@@ -125,6 +125,8 @@ func (o *output) postfixPattern(s string) (Entry, error) {
 		return Entry{}, errRegexp
 	case s[0] == '@':
 		return Entry{}, errAtDomain
+	case s[0] == '[':
+		return atDomain(s)
 	case strings.HasPrefix(s, "*"):
 		return Entry{}, errNoWildcard
 	case strings.HasSuffix(s, "@"):

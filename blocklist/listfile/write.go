@@ -2,6 +2,7 @@ package listfile
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,78 +14,112 @@ import (
 )
 
 // Writable lists the formats that Write supports.
-var Writable = []Format{Plain, PostfixAccess, RBLDNSD, RPZ, JSON}
+var Writable = []Format{Plain, PostfixAccess, RBLDNSD, RPZ, Rspamd, JSON}
 
-// Write writes entries in a format, so that a Reader gets the same keys from them.
-// It skips an entry that the format cannot express and passes it, with the reason,
-// to skipped, which may be nil. It returns the number of entries that were written.
+// List is a list to be written: one entry for each key, as an index has them.
+type List struct {
+	// Entries yields the entries in the order in which they are written. It is
+	// called twice.
+	Entries iter.Seq[Entry]
+
+	// Lookup returns the entry of a key.
+	Lookup func(key string) (Entry, bool)
+
+	// Kinds are the kinds of entries in the list; zero means any.
+	Kinds sender.KindSet
+}
+
+// WriteOptions say how a list is written.
+type WriteOptions struct {
+	Format Format
+
+	// Allow means that the list is an allow list: in the other program its entries
+	// let senders through.
+	Allow bool
+
+	// Exact means that a list with Options.Exact reads what is written.
+	Exact bool
+
+	// Serial is the serial number of a response policy zone.
+	Serial uint32
+
+	// DotSubdomains is for a Postfix with smtpd_access_maps taken out of
+	// parent_domain_matches_subdomains. Its tables can tell a domain from its
+	// subdomains.
+	DotSubdomains bool
+
+	// Action is the action of a Postfix table for the senders of a block list;
+	// empty means REJECT.
+	Action string
+}
+
+// Write writes a list in a format, so that the program that reads it decides about each
+// sender like the list. It returns the number of entries that were written.
 //
-// A plain list can express everything but Defer, and only it has the private notes.
-// A Postfix table has no expiry and no entry for a domain without its subdomains;
-// an exception becomes DUNNO. rbldnsd and response policy zones have only domains,
-// and no expiry. JSON has no comments and no expiry.
-func Write(w io.Writer, f Format, entries iter.Seq[Entry], skipped func(Problem)) (written int, err error) {
-	form, ok := newForm(f)
+// What a format cannot express makes the other program refuse less, never more. Such an
+// entry is left out. If it is an exception, what it is an exception to is left out for
+// its domain as well. Write passes each, with the reason, to skipped, which may be nil.
+//
+// A plain list can express everything but Defer, and only it has the private notes. JSON
+// has no comments and no expiry. A Postfix table has no expiry; what is said of a domain
+// holds for its subdomains, too, unless WriteOptions.DotSubdomains is set. The other
+// formats have no expiry, no Defer, and only domains; rspamd has addresses, but no
+// exceptions. In a format without expiry an exception is written without its end.
+func Write(w io.Writer, list List, o WriteOptions, skipped func(Problem)) (written int, err error) {
+	f, ok := newForm(o)
 	if !ok {
-		return 0, fmt.Errorf("format %q cannot be written; use one of %s", f, formatNames(Writable))
+		return 0, fmt.Errorf("format %q cannot be written; use one of %s", o.Format, formatNames(Writable))
 	}
 	if skipped == nil {
 		skipped = func(Problem) {}
 	}
-	out := bufio.NewWriterSize(w, readBuffer)
-	out.WriteString(form.start) // errors stay in out until Flush
-	for e := range entries {
-		// A Reader yields no others; but a line end in a reason would begin a line.
-		e.Reason, e.Note = cleanText(e.Reason), cleanText(e.Note)
-		text, err := form.entry(e)
-		if err == nil {
-			err = sameBack(f, text, e)
-		}
-		if err != nil {
-			skipped(Problem{Line: e.Line, Text: clip(AsEntry(e)), What: fmt.Sprintf("%s cannot express it: %v", kinds[f], err)})
-			continue
-		}
-		if written > 0 {
-			out.WriteString(form.between)
-		}
-		if _, err := out.WriteString(text); err != nil {
-			return written, err
-		}
-		written++
-	}
-	out.WriteString(form.end)
-	return written, out.Flush()
+	list.Kinds = cmp.Or(list.Kinds, sender.AllKinds)
+	l := &listWriter{List: list, form: f, options: o, skipped: skipped,
+		out: bufio.NewWriterSize(w, readBuffer), milder: map[string]Entry{}, filled: map[string]bool{}}
+	l.out.WriteString(f.start) // errors stay in out until Flush
+	l.soften()
+	l.writeAll()
+	l.out.WriteString(f.end)
+	return l.written, l.out.Flush()
 }
 
-// form writes a file.
+// form is how a format is written.
 type form struct {
 	start, between, end string
 
+	// carries returns an error for an entry that the format cannot express.
+	carries func(Entry) error
+
 	// entry returns the text of an entry, with its line end.
-	entry func(Entry) (string, error)
+	entry func(Entry) string
+
+	// domain returns the text of all entries for a domain and its subdomains. If
+	// it is nil, each of them is written by entry.
+	domain func(l *listWriter, name string) string
+
+	// fits, if not nil, returns an error for an entry that the text of its domain
+	// does not express.
+	fits func(l *listWriter, e Entry) error
+
+	// expiry means that the format has it. Without exceptions, whatever matches
+	// counts.
+	expiry, noExceptions bool
 }
 
-func newForm(f Format) (form, bool) {
-	switch f {
+func newForm(o WriteOptions) (form, bool) {
+	switch o.Format {
 	case Plain:
-		return form{entry: plainText}, true
-	case PostfixAccess:
-		return form{
-			start: "# A Postfix access table; see access(5).\n" +
-				"# .example.com needs smtpd_access_maps out of parent_domain_matches_subdomains,\n" +
-				"# example.com needs it in there to stand for its subdomains too.\n",
-			entry: postfixText,
-		}, true
-	case RBLDNSD:
-		return form{start: "# A dnset of rbldnsd.\n:127.0.0.2:\n", entry: rbldnsdText}, true
-	case RPZ:
-		var last Entry
-		return form{
-			start: "$TTL 1h\n@ SOA localhost. hostmaster.localhost. ( 1 1h 15m 30d 2h )\n  NS localhost.\n",
-			entry: func(e Entry) (string, error) { return zoneText(e, &last) },
-		}, true
+		return form{carries: o.carriesPlain, entry: o.plainText, expiry: true}, true
 	case JSON:
-		return form{start: "[\n", between: ",\n", end: "\n]\n", entry: jsonText}, true
+		return form{start: "[\n", between: ",\n", end: "\n]\n", carries: o.carriesJSON, entry: o.jsonText}, true
+	case PostfixAccess:
+		return o.postfixForm(), true
+	case RBLDNSD:
+		return form{start: "# A dnset of rbldnsd.\n:127.0.0.2:\n", carries: carriesName, domain: dnsetText}, true
+	case RPZ:
+		return o.zoneForm(), true
+	case Rspamd:
+		return form{start: rspamdStart, carries: carriesMap, entry: mapEntry, domain: mapText, noExceptions: true}, true
 	}
 	return form{}, false
 }
@@ -92,10 +127,24 @@ func newForm(f Format) (form, bool) {
 var (
 	errNoUntil   = errors.New("it expires")
 	errNoDefer   = errors.New("it defers instead of refusing")
-	errDomains   = errors.New("it is not about a domain alone")
-	errAlone     = errors.New("it is about a domain without its subdomains")
 	errReadsElse = errors.New("it would be read as something else")
+	errEnd       = errors.New("it expires; it is written without its end")
+	errNoneToIt  = errors.New("there is an exception to it that is left out")
 )
+
+// carriesComment returns an error for an entry that expires, unless it is an exception,
+// or that defers.
+func carriesComment(e Entry) error {
+	switch {
+	case e.Exception:
+		return nil
+	case e.Until != 0:
+		return errNoUntil
+	case e.Defer:
+		return errNoDefer
+	}
+	return nil
+}
 
 // AsEntry returns the text of an entry, as ParseEntry reads it in a list that is
 // not exact.
@@ -112,27 +161,43 @@ func AsEntry(e Entry) string {
 	return key
 }
 
+// asEntry returns the text of an entry for the list that will read it.
+func (o WriteOptions) asEntry(e Entry) string {
+	if o.Exact && e.Kind == sender.KindDomain {
+		e.Key = "." + e.Key
+	}
+	return AsEntry(e)
+}
+
+func (o WriteOptions) carriesPlain(e Entry) error {
+	if e.Defer && !e.Exception {
+		return errNoDefer
+	}
+	return o.sameBack(Plain, o.plainText(e), e)
+}
+
 // plainText returns a line of a plain list. A reason that began with # would end,
 // or continue as a note.
-func plainText(e Entry) (string, error) {
-	if e.Defer {
-		return "", errNoDefer
-	}
+func (o WriteOptions) plainText(e Entry) string {
 	var b strings.Builder
-	b.WriteString(AsEntry(e))
-	reason := strings.TrimLeft(withoutMarks(e.Reason), "# ")
+	b.WriteString(o.asEntry(e))
+	reason := strings.TrimLeft(withoutMarks(withoutUntil(e.Reason)), "# ")
 	if e.Until != 0 {
 		reason = strings.TrimRight(untilWord+formatUntil(e.Until)+" "+reason, " ")
 	}
 	if reason != "" {
 		b.WriteString(" # " + reason)
 	}
-	if note := strings.TrimLeft(e.Note, "# "); note != "" {
+	if note := strings.TrimLeft(withoutUntil(e.Note), "# "); note != "" {
 		b.WriteString(" ## " + note)
 	}
 	b.WriteByte('\n')
-	return b.String(), nil
+	return b.String()
 }
+
+// withoutUntil changes what would be an expiry: a reason from another format may have
+// the word.
+func withoutUntil(s string) string { return strings.ReplaceAll(s, untilWord, "until ") }
 
 // withoutMarks replaces ##, which would begin the note.
 func withoutMarks(s string) string {
@@ -142,120 +207,29 @@ func withoutMarks(s string) string {
 	return s
 }
 
-func postfixText(e Entry) (string, error) {
-	switch {
-	case e.Until != 0:
-		return "", errNoUntil
-	case e.Kind == sender.KindAtDomain:
-		return "", errAlone
-	case strings.ContainsAny(e.Key, "\" \t") || e.Key[0] == '#':
-		return "", errReadsElse
+func (o WriteOptions) carriesJSON(e Entry) error {
+	if err := carriesComment(e); err != nil {
+		return err
 	}
-	pattern, action := e.Key, "REJECT"
-	if e.Kind == sender.KindSubdomains {
-		pattern = e.Key[1:]
-	}
-	switch {
-	case e.Exception:
-		return pattern + "\tDUNNO\n", nil
-	case e.Defer:
-		action = "DEFER"
-	}
-	return strings.TrimRight(pattern+"\t"+action+" "+e.Reason, " ") + "\n", nil
+	e.Until = 0
+	return o.sameBack(JSON, o.jsonText(e), e)
 }
 
-// plainOnly returns an error for an entry that expires or defers.
-func plainOnly(e Entry) error {
-	switch {
-	case e.Until != 0:
-		return errNoUntil
-	case e.Defer:
-		return errNoDefer
-	}
-	return nil
-}
-
-// domainOf returns the domain of an entry that has nothing else.
-func domainOf(e Entry) (string, error) {
-	if err := plainOnly(e); err != nil {
-		return "", err
-	}
-	switch {
-	case e.Kind == sender.KindAtDomain && e.Key[1] != '[':
-		return e.Key[1:], nil
-	case e.Kind == sender.KindDomain, e.Kind == sender.KindSubdomains:
-		return strings.TrimPrefix(e.Key, "*."), nil
-	}
-	return "", errDomains
-}
-
-func rbldnsdText(e Entry) (string, error) {
-	name, err := domainOf(e)
-	if err != nil {
-		return "", err
-	}
-	switch e.Kind {
-	case sender.KindDomain:
-		name = "." + name
-	case sender.KindSubdomains:
-		name = "*." + name
-	}
-	if e.Exception {
-		return "!" + name + "\n", nil
-	}
-	if e.Reason != "" {
-		name += " :127.0.0.2:" + strings.ReplaceAll(e.Reason, "$", "$$")
-	}
-	return name + "\n", nil
-}
-
-// zoneText returns one record, or two for a domain with its subdomains. A reader
-// joins such neighbours, so an empty comment separates others.
-func zoneText(e Entry, last *Entry) (string, error) {
-	name, err := domainOf(e)
-	if err != nil {
-		return "", err
-	}
-	record := " CNAME ."
-	if e.Exception {
-		record = " CNAME rpz-passthru."
-	}
-	if reason := strings.TrimLeft(withoutMarks(e.Reason), "; "); reason != "" {
-		record += " ; " + reason
-	}
-	before := *last
-	*last = e
-	switch e.Kind {
-	case sender.KindDomain:
-		return name + record + "\n*." + name + record + "\n", nil
-	case sender.KindSubdomains:
-		text := "*." + name + record + "\n"
-		if before.Kind == sender.KindAtDomain && before.Key == "@"+name {
-			text = ";\n" + text
-		}
-		return text, nil
-	}
-	return name + record + "\n", nil
-}
-
-func jsonText(e Entry) (string, error) {
-	if err := plainOnly(e); err != nil {
-		return "", err
-	}
+func (o WriteOptions) jsonText(e Entry) string {
 	var b strings.Builder
 	out := json.NewEncoder(&b)
 	out.SetEscapeHTML(false) // for <>, the null sender
-	err := out.Encode(AsEntry(e))
-	return strings.TrimSuffix(b.String(), "\n"), err
+	out.Encode(o.asEntry(e)) // a string can be encoded
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // sameBack reads what was written. So many entries are odd (a local part that
 // starts with a #, a name that looks like a setting) that this is safer than a test
 // for each.
-func sameBack(f Format, text string, want Entry) error {
+func (o WriteOptions) sameBack(f Format, text string, want Entry) error {
 	var got []Entry
 	refused := false
-	out := newOutput(Options{AllowPublicSuffix: true, Now: 1}, func(e Entry) error {
+	out := newOutput(Options{AllowPublicSuffix: true, Exact: o.Exact, Allow: o.Allow, Now: 1}, func(e Entry) error {
 		got = append(got, e)
 		return nil
 	}, func(Problem) { refused = true })
