@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
+	"os"
 	"slices"
 	"strings"
 
@@ -24,9 +24,11 @@ import (
 
 type listsExportOptions struct {
 	listsFlags
-	format string
-	json   bool
-	out    string
+	format        string
+	json          bool
+	out           string
+	all           bool
+	dotSubdomains bool
 }
 
 func newListsExportCommand() *cobra.Command {
@@ -34,17 +36,34 @@ func newListsExportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export --format F | --json [--list NAME] [--out FILE]",
 		Short: "Write a list for another program",
-		Long: `Write a list on disk in the format of another program:
+		Long: `Write a list in the format of another program:
 
   plain    the gate's own format, with everything
   postfix  an access(5) table, for check_sender_access
   rbldnsd  a dnset of rbldnsd
   rpz      a response policy zone
+  rspamd   a map for two rules of the module multimap
   json     an array of strings
 
-The default list is the only block list. Entries that a format cannot express
-are reported on standard error with file and line, and skipped. Private notes
-are written to a plain list only.
+The default list is the only block list. The other program then decides about a
+sender as the gate does by this list alone. Allow lists and other block lists
+are lists of their own: export each, and ask the allow lists first. In an
+export of an allow list an entry lets senders through.
+
+What the gate leaves out (protected domains, <> and name@ in a list from a URL,
+expired and invalid lines) is left out here, too, and counted on standard error.
+If the gate holds an update, the version that serves is written. With --all the
+command writes every valid entry of the files on disk.
+
+What a format cannot express never makes the other program refuse more. Such an
+entry is left out, and reported on standard error with file and line. If it is
+an exception, what it is an exception to is left out for its domain. Formats
+without expiry have no entries that expire, and exceptions without their end.
+
+A table for Postfix works with its default settings and recipient_delimiter = +.
+It leaves out what is said of a domain and not of its subdomains; see
+--dot-subdomains. The serial number of a response policy zone grows with each
+version of the list. With --out it also grows if the zone changes otherwise.
 
 Exit codes: 0 all entries were written; 1 some could not be expressed; 2 an
 error.`,
@@ -54,10 +73,20 @@ error.`,
 	}
 	cmd.Flags().BoolVar(&o.json, "json", false, "the same as --format json")
 	cmd.Flags().StringVarP(&o.list, "list", "l", "", "the `NAME` of the list")
-	cmd.Flags().StringVarP(&o.format, "format", "f", "", "the format: `F` is plain, postfix, rbldnsd, rpz, json\n(required)")
+	cmd.Flags().StringVarP(&o.format, "format", "f", "", "the format (required): `F` is\n"+writableFormats())
 	cmd.Flags().StringVarP(&o.out, "out", "o", "", "write to this `FILE`, which appears when it is complete\n(default: standard output)")
+	cmd.Flags().BoolVar(&o.all, "all", false, "write also what the gate leaves out; a plain list\nhas expired entries, too")
+	cmd.Flags().BoolVar(&o.dotSubdomains, "dot-subdomains", false, "for a Postfix with smtpd_access_maps taken out of\nparent_domain_matches_subdomains: .d.example is for\nthe subdomains, d.example for the domain alone")
 	o.runs(cmd, func(s *session, _ []string) error { return listsExport(s, o) })
 	return cmd
+}
+
+func writableFormats() string {
+	var names []string
+	for _, f := range listfile.Writable {
+		names = append(names, string(f))
+	}
+	return strings.Join(names, ", ")
 }
 
 // maxLeftOut bounds the entries that are shown because a format cannot express them.
@@ -71,11 +100,13 @@ func listsExport(s *session, o listsExportOptions) error {
 		o.format = string(listfile.JSON)
 	}
 	format := listfile.Format(o.format)
-	if o.format == "" {
-		return errors.New("no format: give one with --format: plain, postfix, rbldnsd, rpz or json")
-	}
-	if _, err := listfile.Write(io.Discard, format, func(func(listfile.Entry) bool) {}, nil); err != nil {
-		return fmt.Errorf("--format %s: use plain, postfix, rbldnsd, rpz or json", o.format)
+	switch {
+	case o.format == "":
+		return fmt.Errorf("no format: give one with --format: %s", writableFormats())
+	case !slices.Contains(listfile.Writable, format):
+		return fmt.Errorf("--format %s: use one of %s", o.format, writableFormats())
+	case o.dotSubdomains && format != listfile.PostfixAccess:
+		return errors.New("--dot-subdomains is for --format postfix alone")
 	}
 	list, err := listToExport(s.config, o.list)
 	if err != nil {
@@ -87,9 +118,18 @@ func listsExport(s *session, o listsExportOptions) error {
 	if l := listWithFile(s.config, o.out); l != nil {
 		return fmt.Errorf("--out %s: that is a file of list %s, which would be lost: name another", o.out, l.Name)
 	}
-	e := &exportRun{Scan: listfiles.NewScan(s, []*listfiles.List{list}, s.stderr), list: list, format: format}
-	defer e.Bar.Finish()
+	e := &exportRun{session: s, list: list, options: exportOptions(s.config, list, format, o.dotSubdomains)}
+	if o.all {
+		e.source, err = readAll(s, list, format == listfile.Plain)
+	} else {
+		e.source, err = readServed(s, list)
+	}
+	if err != nil {
+		return err
+	}
+	e.source.withoutReasons = format != listfile.Plain && !list.PublicReason
 	if o.out == "" {
+		e.options.Serial = e.source.serial
 		if _, err = e.write(s.cmd.OutOrStdout()); err != nil {
 			err = fmt.Errorf("not all of the list is written: %w", err)
 		}
@@ -99,12 +139,33 @@ func listsExport(s *session, o listsExportOptions) error {
 	if err != nil {
 		return err
 	}
-	e.Bar.Finish()
 	return e.finish()
 }
 
+// exportOptions returns how a list is written.
+func exportOptions(c *config.Config, l config.List, format listfile.Format, dotSubdomains bool) listfile.WriteOptions {
+	return listfile.WriteOptions{
+		Format: format, Allow: l.Type == "allow", Exact: l.Match == "exact",
+		DotSubdomains: dotSubdomains, Action: postfixAction(c, l),
+	}
+}
+
+// postfixAction returns the action of a Postfix table that does what the list does: WARN
+// lets mail through and logs it. "" is the usual one.
+func postfixAction(c *config.Config, l config.List) string {
+	switch {
+	case c.Policy.Mode == "monitor", l.Action == "monitor", l.Action == "tag":
+		return "WARN"
+	case l.Action == "defer":
+		return "DEFER"
+	case l.Action == "discard":
+		return "DISCARD"
+	}
+	return ""
+}
+
 // listToExport returns the named list, or else the only block list.
-func listToExport(c *config.Config, name string) (*listfiles.List, error) {
+func listToExport(c *config.Config, name string) (config.List, error) {
 	if name == "" {
 		var blocks []string
 		for _, l := range c.Lists {
@@ -113,17 +174,11 @@ func listToExport(c *config.Config, name string) (*listfiles.List, error) {
 			}
 		}
 		if len(blocks) != 1 {
-			return nil, fmt.Errorf("which list? name one with --list: %s", strings.Join(setup.ListNames(c.Lists), ", "))
+			return config.List{}, fmt.Errorf("which list? name one with --list: %s", strings.Join(setup.ListNames(c.Lists), ", "))
 		}
 		name = blocks[0]
 	}
-	l, err := listfiles.Find(c, name)
-	if err != nil {
-		return nil, err
-	}
-	list, err := listfiles.New(l)
-	list.Options.Now = 0 // what is over is not exported
-	return list, err
+	return listfiles.Find(c, name)
 }
 
 // listWithFile returns the list to which the file belongs, or nil.
@@ -139,74 +194,134 @@ func listWithFile(c *config.Config, path string) *listfiles.List {
 
 // exportRun is one run of export.
 type exportRun struct {
-	*listfiles.Scan
-	list    *listfiles.List
-	format  listfile.Format
-	file    string // that is being read
-	failed  error
+	*session
+	list    config.List
+	options listfile.WriteOptions
+	source  *exportSource
 	written int
 	left    int
 }
 
+// writeFile writes the list to a file. A zone has the serial number of the file before if
+// nothing else has changed, and a greater one if something has.
 func (e *exportRun) writeFile(ctx context.Context, path string) error {
 	target, perm, err := cli.CheckTarget("--out", path)
 	if err != nil {
 		return err
 	}
+	e.options.Serial = e.source.serial
+	if e.options.Format == listfile.RPZ {
+		if err := e.followSerial(target); err != nil {
+			return err
+		}
+	}
 	_, err = cli.ReplaceFile(ctx, target, perm, e.write)
 	return err
+}
+
+// followSerial chooses the serial number by the zone that the file has, if it has one.
+func (e *exportRun) followSerial(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil // there is none, or one that nobody can load
+	}
+	defer f.Close()
+	before, ok := listfile.ZoneSerial(f)
+	if !ok {
+		return nil
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return nil
+	}
+	same := sameWriter{file: bufio.NewReader(f)}
+	e.options.Serial = before
+	if _, err := listfile.Write(&same, e.source.entries(), e.options, nil); err != nil && !errors.Is(err, errOther) {
+		return err
+	}
+	if err := e.source.failed; err != nil {
+		return err
+	}
+	if !same.ended() {
+		e.options.Serial = laterSerial(before, e.source.serial)
+	}
+	return nil
+}
+
+// laterSerial returns the serial number if it is later than before (RFC 1982), else the
+// one after before.
+func laterSerial(before, serial uint32) uint32 {
+	if int32(serial-before) > 0 {
+		return serial
+	}
+	return before + 1
+}
+
+// errOther ends a comparison.
+var errOther = errors.New("the file has something else")
+
+// sameWriter compares what is written with a file.
+type sameWriter struct {
+	file  *bufio.Reader
+	other bool
+}
+
+func (w *sameWriter) Write(p []byte) (int, error) {
+	had := make([]byte, len(p))
+	if _, err := io.ReadFull(w.file, had); err != nil || string(had) != string(p) {
+		w.other = true
+		return 0, errOther
+	}
+	return len(p), nil
+}
+
+// ended reports whether the file has what was written, and nothing more.
+func (w *sameWriter) ended() bool {
+	_, err := w.file.ReadByte()
+	return !w.other && err == io.EOF
 }
 
 // write writes the list.
 func (e *exportRun) write(w io.Writer) (int64, error) {
 	out := bufio.NewWriter(w)
 	var err error
-	e.written, err = listfile.Write(out, e.format, e.entries(), e.leave)
+	e.written, err = listfile.Write(out, e.source.entries(), e.options, e.leave)
 	if err == nil {
 		err = out.Flush()
 	}
-	return 0, errors.Join(e.failed, err)
-}
-
-// errEnough stops reading if the consumer of the entries has stopped.
-var errEnough = errors.New("enough")
-
-// entries returns the entries of the list's files.
-func (e *exportRun) entries() iter.Seq[listfile.Entry] {
-	return func(yield func(listfile.Entry) bool) {
-		for _, e.file = range e.list.Paths {
-			_, err := e.Scan.File(setup.Opener(e.list.List), e.file, e.list.Options, func(entry listfile.Entry) error {
-				if !yield(entry) {
-					return errEnough
-				}
-				return nil
-			}, nil)
-			if err != nil {
-				if !errors.Is(err, errEnough) { // what ended it is Write's to say
-					e.failed = err
-				}
-				return
-			}
-		}
-	}
+	return 0, errors.Join(e.source.failed, err)
 }
 
 // leave reports an entry that the format cannot express.
 func (e *exportRun) leave(p listfile.Problem) {
 	if e.left++; e.left <= maxLeftOut {
-		fmt.Fprintln(term.Escape(e.Stderr), newProblemAt(e.file, p))
+		fmt.Fprintln(term.Escape(e.stderr), newProblemAt(e.source.file, p))
 	}
 }
 
+// finish prints what was written, and what was not.
 func (e *exportRun) finish() error {
 	if more := e.left - maxLeftOut; more > 0 {
-		fmt.Fprintf(e.Stderr, "%d more\n", more)
+		fmt.Fprintf(e.stderr, "%d more\n", more)
 	}
-	fmt.Fprintf(e.Stderr, "list %s: %s written as %s", e.list.Name, text.Count(e.written, "entry", "entries"), e.format)
+	e.source.sayLeftOut(e.stderr)
+	if e.options.Action == "WARN" || e.options.Action == "DISCARD" {
+		e.sayAction()
+	}
+	fmt.Fprintf(e.stderr, "list %s: %s written as %s", e.list.Name, text.Count(e.written, "entry", "entries"), e.options.Format)
 	if e.left > 0 {
-		fmt.Fprintf(e.Stderr, ", %d left out\n", e.left)
+		fmt.Fprintf(e.stderr, ", %d left out\n", e.left)
 		return cli.ErrNo
 	}
-	fmt.Fprintln(e.Stderr)
+	fmt.Fprintln(e.stderr)
 	return nil
+}
+
+// sayAction says that the gate does not refuse the senders of the list, if the format
+// cannot say it.
+func (e *exportRun) sayAction() {
+	switch e.options.Format {
+	case listfile.RBLDNSD, listfile.RPZ, listfile.Rspamd:
+		fmt.Fprintf(e.stderr, "list %s: the gate does not refuse these senders (action = %q, mode = %q): see that the program that reads this does not, either\n",
+			e.list.Name, e.list.Action, e.config.Policy.Mode)
+	}
 }

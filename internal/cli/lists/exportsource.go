@@ -1,0 +1,224 @@
+package lists
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"spamgate/blocklist"
+	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/segment"
+	"spamgate/blocklist/sender"
+	"spamgate/internal/config"
+	"spamgate/internal/listfiles"
+	"spamgate/internal/setup"
+	"spamgate/internal/term"
+	"spamgate/internal/text"
+)
+
+// exportSource is what export writes: an index, in the order of the list's lines.
+type exportSource struct {
+	list    config.List
+	index   *segment.Segment
+	key     *segment.Key
+	files   []string
+	stats   blocklist.ListStats // of what the gate has read; empty with --all
+	expired []expiredEntry      // are written as well
+	serial  uint32
+
+	withoutReasons bool // strangers may not read them
+
+	keys   []byte // of all entries, one after the other
+	places []keyPlace
+	file   string // of the entry that is being written
+	failed error  // of reading the index
+}
+
+// expiredEntry is an entry that has expired, with its file.
+type expiredEntry struct {
+	listfile.Entry
+	path string
+}
+
+// keyPlace is where an entry comes from, and where its key is.
+type keyPlace struct {
+	file, line, size uint32
+	at               uint64
+}
+
+// readServed reads a list as the gate does: with the same code, and from the version that
+// serves if the files on disk are held.
+func readServed(s *session, l config.List) (*exportSource, error) {
+	only := *s.config
+	only.Lists = []config.List{l}
+	started := time.Now()
+	set, stats, err := buildReadOnly(s, &only, s.stderr)
+	if s.Err() != nil {
+		return nil, s.Err()
+	}
+	if err != nil {
+		return nil, setup.ExplainMissing(s.config, err)
+	}
+	e := &exportSource{list: l, stats: stats[0]}
+	index, key, files, ok := set.Index(l.Name)
+	if !ok {
+		return nil, fmt.Errorf("list %s has no version that could be written: %w", l.Name, e.stats.Err)
+	}
+	e.index, e.key, e.files = index, key, files
+	if e.stats.LastGood {
+		fmt.Fprintf(term.Escape(s.stderr), "spamgate: list %s: the version that serves is written, since what is on disk does not: %v\n", l.Name, e.stats.Err)
+	}
+	e.serial = e.serialOf(s.config, started)
+	return e, e.sort()
+}
+
+// readAll reads all valid entries of the files on disk.
+func readAll(s *session, l config.List, withExpired bool) (*exportSource, error) {
+	list, err := listfiles.New(l)
+	if err != nil {
+		return nil, err
+	}
+	e := &exportSource{list: l, key: listfiles.NewKey(), files: list.Paths}
+	now := time.Now().Unix()
+	var mu sync.Mutex // several workers read a file
+	b := listfiles.NewBuilder(s, e.key)
+	defer b.Builder.Abort()
+	path := ""
+	b.Leave = func(entry listfile.Entry) bool {
+		over := entry.Until != 0 && entry.Until <= now
+		if over && withExpired {
+			mu.Lock()
+			defer mu.Unlock()
+			e.expired = append(e.expired, expiredEntry{entry, path})
+		}
+		return over
+	}
+	scan := listfiles.NewScan(s, []*listfiles.List{list}, s.stderr)
+	defer scan.Bar.Finish()
+	for _, path = range list.Paths {
+		in, err := listfiles.OpenListFile(s, setup.Opener(l), path, scan.Bar)
+		if err != nil {
+			return nil, err
+		}
+		_, err = b.Add(in, list.Options)
+		in.Close()
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %s: %w", l.Name, term.ShortPath(path), err)
+		}
+	}
+	if e.index, err = b.Finish(); err != nil {
+		return nil, fmt.Errorf("list %s: %w", l.Name, err)
+	}
+	slices.SortStableFunc(e.expired, func(a, b expiredEntry) int {
+		return cmp.Or(strings.Compare(a.path, b.path), cmp.Compare(a.Line, b.Line))
+	})
+	e.serial = e.serialOf(s.config, time.Time{})
+	return e, e.sort()
+}
+
+// serialOf returns the serial number of what is written: the time, in seconds since 1970,
+// when a gate read this version first. If none has, it is the time of the newest of the files that
+// decide: those of the list, and the configuration.
+func (e *exportSource) serialOf(c *config.Config, started time.Time) uint32 {
+	if loaded := e.stats.Loaded; !loaded.IsZero() && loaded.Before(started.Round(0)) {
+		return uint32(loaded.Unix())
+	}
+	newest := int64(1)
+	for _, path := range append([]string{c.File}, e.files...) {
+		if info, err := os.Stat(path); err == nil {
+			newest = max(newest, info.ModTime().Unix())
+		}
+	}
+	return uint32(newest)
+}
+
+// sort puts the keys of the index in the order of the lines.
+func (e *exportSource) sort() error {
+	e.places = make([]keyPlace, 0, e.index.Len())
+	err := e.index.Records(func(r segment.Record) bool {
+		e.places = append(e.places, keyPlace{uint32(r.File), uint32(r.Line), uint32(len(r.Key)), uint64(len(e.keys))})
+		e.keys = append(e.keys, r.Key...)
+		return true
+	})
+	slices.SortFunc(e.places, func(a, b keyPlace) int {
+		return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.line, b.line), strings.Compare(e.text(a), e.text(b)))
+	})
+	return err
+}
+
+func (e *exportSource) text(p keyPlace) string { return string(e.keys[p.at:][:p.size]) }
+
+// entries returns the list for [listfile.Write].
+func (e *exportSource) entries() listfile.List {
+	return listfile.List{Entries: e.each, Lookup: e.lookup, Kinds: sender.KindSet(e.index.Kinds())}
+}
+
+func (e *exportSource) each(yield func(listfile.Entry) bool) {
+	for _, p := range e.places {
+		entry, ok := e.lookup(e.text(p))
+		if !ok { // the index is damaged, and failed says so
+			return
+		}
+		e.file = e.files[p.file]
+		if !yield(entry) {
+			return
+		}
+	}
+	for _, x := range e.expired {
+		if _, ok := e.lookup(x.Key); ok {
+			continue // another entry counts
+		}
+		e.file = x.path
+		if !yield(x.Entry) {
+			return
+		}
+	}
+}
+
+// lookup returns the entry of a key.
+func (e *exportSource) lookup(key string) (listfile.Entry, bool) {
+	r, ok, err := e.index.Lookup(e.key.Hash([]byte(key)), []byte(key))
+	if err != nil {
+		e.failed = cmp.Or(e.failed, fmt.Errorf("reading the index of list %s: %w", e.list.Name, err))
+		return listfile.Entry{}, false
+	}
+	if e.withoutReasons {
+		r.Reason = ""
+	}
+	return listfile.Entry{
+		Key: r.Key, Kind: sender.Kind(r.Kind), Exception: r.Exception, Defer: r.Defer,
+		Until: r.Until, Line: r.Line, Reason: r.Reason, Note: r.Note,
+	}, ok
+}
+
+// sayLeftOut reports what the gate leaves out.
+func (e *exportSource) sayLeftOut(w io.Writer) {
+	for _, p := range e.stats.Problems {
+		if p.Protected || p.Disallowed {
+			fmt.Fprintln(term.Escape(w), newProblemAt(p.File, p.Problem))
+		}
+	}
+	var counts []string
+	for _, c := range []struct {
+		n         int
+		one, many string
+	}{
+		{e.stats.Protected, "protected", "protected"},
+		{e.stats.Disallowed, "<> or name@ from a URL", "<> or name@ from a URL"},
+		{e.stats.Expired, "expired", "expired"},
+		{e.stats.Invalid, "invalid", "invalid"},
+	} {
+		if c.n > 0 {
+			counts = append(counts, text.Count(c.n, c.one, c.many))
+		}
+	}
+	if counts != nil {
+		fmt.Fprintf(w, "list %s: not written, as the gate leaves it out: %s; --all writes all that is valid,\nspamgate lists lint --list %s shows the rest\n",
+			e.list.Name, strings.Join(counts, ", "), term.ShellWord(e.list.Name))
+	}
+}
