@@ -23,8 +23,9 @@
 // Arash Partow's "General Purpose Hash Function Algorithms" library (2002): RS, JS,
 // PJW, ELF, BKDR, SDBM, DJB, DEK, BP, FNV and AP, in this order. All compute in
 // unsigned 32-bit arithmetic that wraps around, and take each byte of the key as a
-// number from 0 to 255 (C code that runs them over signed char differs for bytes from
-// 0x80 on). A nil key is the empty key. An index is the hash modulo m.
+// number from 0 to 255. The original C functions, compiled where char is signed, give
+// other hashes for keys with bytes from 0x80 on, and so other bits in a shared bitmap:
+// compile them with -funsigned-char. A nil key is the empty key. An index is the hash modulo m.
 //
 // # What the classic family is not
 //

@@ -129,7 +129,8 @@ func (f *Filter) EstimatedEntries() float64 {
 func (f *Filter) FPR() float64 { return math.Pow(f.FillRatio(), float64(f.k)) }
 
 // WriteTo writes the raw bitmap, (M+7)/8 bytes, to w. Unused bits of the last
-// byte are 0. It implements [io.WriterTo].
+// byte are 0. Other programs that use the bitmap must hash unsigned bytes (see package
+// hashfamily). It implements [io.WriterTo].
 func (f *Filter) WriteTo(w io.Writer) (int64, error) {
 	n, err := w.Write(f.bits)
 	if err != nil {

@@ -37,6 +37,10 @@ func newHashesBitmapCommand() *cobra.Command {
 least significant first, of byte i/8. The keys are taken as they are, without
 the normalisation that list entries get.
 
+Bytes are numbers from 0 to 255. The original C functions, compiled where char
+is signed (x86), set other bits for keys with bytes above 127, such as UTF-8:
+programs that share the bitmap have to be compiled with -funsigned-char.
+
 The file is created or replaced only when it is complete. The command prints the
 number of keys (repeated ones count) and of set bits, the fill ratio and the
 SHA-256 of the bitmap.

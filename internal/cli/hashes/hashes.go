@@ -5,7 +5,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -43,7 +42,7 @@ and measure how these and other hash families perform in a filter.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	for _, c := range []*cobra.Command{newHashesSumCommand(), newHashesBitmapCommand(), newHashesCompareCommand(), newHashesAttackCommand()} {
+	for _, c := range []*cobra.Command{newHashesSumCommand(), newHashesBitmapCommand(), newHashesQueryCommand(), newHashesSieveCommand(), newHashesCompareCommand(), newHashesAttackCommand()} {
 		cli.NameErrors(c)
 		cmd.AddCommand(c)
 	}
@@ -77,7 +76,7 @@ holds its bytes.`,
 			var p sumPrinter
 			switch {
 			case asJSON:
-				p = &jsonSums{out: out}
+				p = &jsonSums{jsonKeys{out: out}}
 			case tsv || escape:
 				p = &tsvSums{out: out, escape: escape}
 			default:
@@ -283,41 +282,17 @@ func appendEscaped(b, key []byte) []byte {
 
 // jsonSums prints an array with an object for each key. The hashes are numbers:
 // 32 bits are exact in every JSON reader.
-type jsonSums struct {
-	out  *bufio.Writer
-	some bool
-}
-
-func (j *jsonSums) begin() { j.out.WriteByte('[') }
-func (j *jsonSums) end()   { j.out.WriteString("\n]\n") }
+type jsonSums struct{ jsonKeys }
 
 func (j *jsonSums) print(key []byte) error {
 	object := struct {
-		Key    *string         `json:"key"`
-		KeyHex string          `json:"key_hex"`
+		keyOf
 		Hashes json.RawMessage `json:"hashes"`
-	}{KeyHex: hex.EncodeToString(key)}
-	if utf8.Valid(key) {
-		text := string(key)
-		object.Key = &text
-	}
+	}{keyOf: newKeyOf(key)}
 	// By hand, since a map would lose the order.
 	for i, h := range hashfamily.Hashes() {
 		object.Hashes = fmt.Appendf(object.Hashes, "%c%q:%d", "{,"[min(i, 1)], h.Name, h.Sum(key))
 	}
 	object.Hashes = append(object.Hashes, '}')
-
-	var text bytes.Buffer
-	e := json.NewEncoder(&text)
-	e.SetEscapeHTML(false) // "<>" is a key, and this is not a web page
-	if err := e.Encode(object); err != nil {
-		return err
-	}
-	if j.some {
-		j.out.WriteByte(',')
-	}
-	j.some = true
-	j.out.WriteByte('\n')
-	_, err := j.out.Write(bytes.TrimSuffix(text.Bytes(), []byte("\n")))
-	return err
+	return j.object(object)
 }
