@@ -28,6 +28,10 @@ type VersionInfo struct {
 	Entries int
 	Sum     string   // its [Opener.ContentSum]
 	Files   []string // the list's files then
+
+	// FileSums are the SHA-256 of the Files, in hexadecimal.
+	FileSums []string
+
 	Bytes   int64    // of those
 }
 
@@ -76,7 +80,7 @@ func Versions(stateDir, list string) ([]VersionInfo, error) {
 		}
 		v := VersionInfo{ID: e.Name(), Time: idTime(e.Name()), Entries: m.Entries, Sum: m.Sum}
 		for _, f := range m.Files {
-			v.Files = append(v.Files, f.Path)
+			v.Files, v.FileSums = append(v.Files, f.Path), append(v.FileSums, f.SHA256)
 			v.Bytes += f.Size
 		}
 		versions = append(versions, v)

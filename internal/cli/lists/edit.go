@@ -38,6 +38,9 @@ type edit struct {
 
 	indexes *listfiles.Indexes
 	current bool // the list's index is of the file as it was before the change
+	// before is called when the new content is on the disk but not yet in its place;
+	// nil: accept is.
+	before func() error
 }
 
 // edit returns a change of one of a list's files, which the command is to make.
@@ -56,7 +59,12 @@ func (e *edit) rewrite(ctx context.Context, change func(old io.ReadSeeker, w io.
 		Waiting: func() {
 			fmt.Fprintf(e.stderr, "spamgate: waiting for another change of %s to end\n", term.ShortPath(e.file))
 		},
-		Before: func(c listedit.Change) error { return e.accept(ctx, c) },
+		Before: func(c listedit.Change) error {
+			if e.before != nil {
+				return e.before()
+			}
+			return e.accept(ctx, c)
+		},
 		Record: e.record,
 	}
 	throughGate := false
@@ -74,9 +82,7 @@ func (e *edit) rewrite(ctx context.Context, change func(old io.ReadSeeker, w io.
 	}, o)
 	bar.Finish()
 	if err == nil && throughGate && result.Changed {
-		if err = e.gate.Client.Audit(ctx, admin.AuditRecord{
-			SudoUser: e.record.SudoUser, Command: e.record.Command, List: e.record.List, File: e.record.File, What: e.record.What, Why: e.record.Why,
-		}); err != nil {
+		if err = e.auditByGate(ctx); err != nil {
 			err = fmt.Errorf("%s is changed, but that is not recorded: %w", term.ShortPath(e.file), err)
 		}
 	}
@@ -136,6 +142,24 @@ func (f indexedFile) FindKeys(keys []string) ([]listfile.Entry, bool) {
 type seekingReader struct {
 	io.Reader
 	io.Seeker
+}
+
+// auditByGate has the running gate record the change.
+func (e *edit) auditByGate(ctx context.Context) error {
+	r := e.record
+	return e.gate.Client.Audit(ctx, admin.AuditRecord{SudoUser: r.SudoUser, Command: r.Command, List: r.List, File: r.File, What: r.What, Why: r.Why})
+}
+
+// writeRecord writes the record of a change to the audit log.
+func (e *edit) writeRecord(ctx context.Context) error {
+	log, throughGate, err := e.auditLog()
+	switch {
+	case err != nil:
+		return err
+	case throughGate:
+		return e.auditByGate(ctx)
+	}
+	return log.Append(e.record)
 }
 
 // auditLog returns the log for the change. If this user may not write to it, the running

@@ -24,26 +24,39 @@ func (e *edit) accept(ctx context.Context, change listedit.Change) error {
 	if _, missing := os.Stat(e.config.State.Dir); e.gate.Client == nil && errors.Is(missing, fs.ErrNotExist) {
 		return nil // no gate has ever read the list, so none will compare
 	}
-	if e.command != "rollback" { // which puts back what did serve
-		if why := e.held(ctx); why != "" {
-			return e.changeHeld(why)
-		}
+	if why := e.held(ctx); why != "" {
+		return e.changeHeld(why)
 	}
 	sum, err := setup.Opener(e.list.List).ContentSumWith(e.list.Paths, e.file, change.SHA256)
-	switch {
-	case err != nil:
-	case e.gate.Client != nil:
+	if err != nil {
+		e.mayBeHeld(err)
+		return nil
+	}
+	e.acceptSum(ctx, sum)
+	return nil
+}
+
+// acceptSum tells the gate that a content is wanted.
+func (e *edit) acceptSum(ctx context.Context, sum string) {
+	if _, missing := os.Stat(e.config.State.Dir); e.gate.Client == nil && errors.Is(missing, fs.ErrNotExist) {
+		return // no gate has ever read the list, so none will compare
+	}
+	var err error
+	if e.gate.Client != nil {
 		_, err = e.gate.Client.Accept(ctx, e.list.Name, sum, e.why)
 		if errors.Is(err, admin.ErrNoList) {
-			return nil // it has never read the list, as rescan says
+			return // it has never read the list, as rescan says
 		}
-	default:
+	} else {
 		err = acceptContent(e.config, e.list.Name, sum)
 	}
 	if err != nil {
-		fmt.Fprintf(e.stderr, "spamgate: a gate may hold this change for looking wrong: %v\n", err)
+		e.mayBeHeld(err)
 	}
-	return nil
+}
+
+func (e *edit) mayBeHeld(err error) {
+	fmt.Fprintf(e.stderr, "spamgate: a gate may hold this change for looking wrong: %v\n", err)
 }
 
 // held returns why the content on disk is held, or "" if it is not held or that is not

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -32,6 +31,11 @@ func newListsRollbackCommand() *cobra.Command {
 the newest stored one that differs from the files on disk. A second rollback
 without --to undoes the first; use --to to go further back. The gate stores the
 last versions that were live ([state] history); --list-versions shows them.
+
+The version's files that are missing now are written again. Files that the list
+has now and did not have then are renamed to NAME.disabled, so that its path does
+not match them; a later rollback takes them back. That needs --to. Either all
+files are changed or, after an error, none.
 
 For a list from a URL the copy is replaced. It is used until the server has
 another version than at the last fetch.
@@ -108,13 +112,14 @@ type versionLine struct {
 	Time    time.Time `json:"time"`
 	Entries int       `json:"entries"`
 	Bytes   int64     `json:"bytes"`
+	Files   []string  `json:"files"`
 	OnDisk  bool      `json:"on_disk"` // it is what the files hold now
 }
 
 func (r *rollback) printVersions() error {
 	lines := []versionLine{}
 	for _, v := range r.versions {
-		lines = append(lines, versionLine{v.ID, v.Time.UTC(), v.Entries, v.Bytes, v.Sum == r.now})
+		lines = append(lines, versionLine{v.ID, v.Time.UTC(), v.Entries, v.Bytes, v.Files, v.Sum == r.now})
 	}
 	if len(lines) == 0 && !r.json {
 		return r.noVersion()
@@ -127,6 +132,9 @@ func (r *rollback) printVersions() error {
 				mark = " now"
 			}
 			fmt.Fprintf(w, "%-33s %-19s %11s %10s%s\n", l.Version, clock(l.Time), text.Number(l.Entries), term.ByteSize(l.Bytes), mark)
+			if !slices.Equal(l.Files, r.target.Paths) {
+				term.PrintWrapped(w, "  other files than now: ", shortenAll(l.Files))
+			}
 		}
 	})
 }
@@ -172,16 +180,18 @@ func (r *rollback) tooFew(v store.VersionInfo) error {
 
 // rollbackResult is the output of rollback.
 type rollbackResult struct {
-	List    string      `json:"list"`
-	Version string      `json:"version"`
-	Time    time.Time   `json:"time"`
-	Entries int         `json:"entries"`
-	Files   []string    `json:"files"`              // that were changed
-	Old     string      `json:"replaced,omitempty"` // the version that was there; "": none that is kept
-	Again   string      `json:"again,omitempty"`    // the version that another rollback without --to puts back
-	DryRun  bool        `json:"dry_run,omitempty"`
-	URL     string      `json:"url,omitempty"`
-	Gate    *cli.Answer `json:"gate,omitempty"`
+	List    string    `json:"list"`
+	Version string    `json:"version"`
+	Time    time.Time `json:"time"`
+	Entries int       `json:"entries"`
+	Files   []string  `json:"files"` // that were changed
+
+	Steps  []rollbackStep `json:"steps"`              // what was done with each of them
+	Old    string         `json:"replaced,omitempty"` // the version that was there; "": none that is kept
+	Again  string         `json:"again,omitempty"`    // the version that another rollback without --to puts back
+	DryRun bool           `json:"dry_run,omitempty"`
+	URL    string         `json:"url,omitempty"`
+	Gate   *cli.Answer    `json:"gate,omitempty"`
 }
 
 func (r *rollbackResult) print(w io.Writer) {
@@ -196,8 +206,8 @@ func (r *rollbackResult) print(w io.Writer) {
 	} else {
 		fmt.Fprintf(w, "  %s what is in no version that is kept\n", replaced)
 	}
-	for _, file := range r.Files {
-		fmt.Fprintf(w, "  %s\n", term.ShortPath(file))
+	for _, s := range r.Steps {
+		fmt.Fprintf(w, "  %s\n", s)
 	}
 	if r.URL != "" {
 		fmt.Fprintf(w, "  the next version that %s has replaces it\n", r.URL)
@@ -205,9 +215,23 @@ func (r *rollbackResult) print(w io.Writer) {
 	if r.Again != "" && !r.DryRun {
 		fmt.Fprintf(w, "  to go further back: --to VERSION, as --list-versions shows them; another\n  rollback without it puts back %s\n", r.Again)
 	}
-	if !r.DryRun {
-		r.Gate.Print(w)
+	printOutcome(w, r.DryRun, true, r.Gate)
+}
+
+// mustName refuses to set files aside unless the user names the version.
+func (r *rollback) mustName(v store.VersionInfo, steps []rollbackStep) error {
+	var aside []string
+	for _, s := range steps {
+		if s.What == stepAside {
+			aside = append(aside, fmt.Sprintf("%s (which would be renamed to %s)", term.ShortPath(s.File), filepath.Base(s.Aside)))
+		}
 	}
+	if r.to != "" || aside == nil {
+		return nil
+	}
+	name := term.ShellWord(r.target.Name)
+	return fmt.Errorf("list %s: version %s does not have %s; if that is right: spamgate lists rollback %s --to %[2]s; with --dry-run it only shows what it does",
+		r.target.Name, v.ID, strings.Join(aside, ", "), name)
 }
 
 // run restores a version.
@@ -216,7 +240,11 @@ func (r *rollback) run(ctx context.Context) (*rollbackResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.check(v); err != nil {
+	steps, err := r.plan(v)
+	if err == nil {
+		err = r.mustName(v, steps)
+	}
+	if err != nil {
 		return nil, err
 	}
 	gate := cli.DialGate(r.config)
@@ -224,17 +252,19 @@ func (r *rollback) run(ctx context.Context) (*rollbackResult, error) {
 	result := &rollbackResult{List: r.target.Name, Version: v.ID, Time: v.Time.UTC(), Entries: v.Entries, DryRun: r.dryRun, URL: setup.FetchSource(r.target.List).ShownURL()}
 	result.Old = r.newest(func(sum string) bool { return sum == r.now })
 	result.Again = r.newest(func(sum string) bool { return sum != v.Sum })
-	putBack := func() error { return r.putBack(ctx, v, gate, result) }
+	files := rollbackFiles{rollback: r, version: v, gate: gate}
+	putBack := func() error { return files.do(ctx, steps) }
 	if r.target.URL != "" && !r.dryRun {
 		err = fetch.ReplaceCopy(setup.FetchSource(r.target.List), putBack)
 	} else {
 		err = putBack()
 	}
 	if err != nil {
-		if len(result.Files) > 0 && !r.dryRun {
-			err = fmt.Errorf("%w; changed before that: %s", err, shortenAll(result.Files))
-		}
 		return nil, err
+	}
+	result.Steps = steps
+	for _, s := range steps {
+		result.Files = append(result.Files, s.File)
 	}
 	if !r.dryRun {
 		result.Gate = gate.Rescan(ctx, r.target.Name)
@@ -250,49 +280,6 @@ func (r *rollback) newest(such func(sum string) bool) string {
 		}
 	}
 	return ""
-}
-
-// putBack writes the files of a version.
-func (r *rollback) putBack(ctx context.Context, v store.VersionInfo, gate cli.RunningGate, result *rollbackResult) error {
-	return store.ExtractVersion(r.config.State.Dir, r.target.Name, v.ID, func(path string, content io.Reader) error {
-		e := r.edit(r.target, path, r.why, gate)
-		e.create = true
-		change, err := e.rewrite(ctx, func(_ io.ReadSeeker, w io.Writer) error {
-			e.record.What = "put version " + v.ID + " back"
-			_, err := io.Copy(w, content)
-			return err
-		})
-		if err == nil && change.Changed {
-			result.Files = append(result.Files, path)
-		}
-		return err
-	})
-}
-
-// check reports an error unless the whole version can be restored, before any file is
-// changed.
-func (r *rollback) check(v store.VersionInfo) error {
-	r.addMissing(v)
-	if !slices.Equal(v.Files, r.target.Paths) {
-		return fmt.Errorf("list %s: version %s had other files (%s) than there are now (%s): rename or add files until they are the same",
-			r.target.Name, v.ID, shortenAll(v.Files), shortenAll(r.target.Paths))
-	}
-	return store.ExtractVersion(r.config.State.Dir, r.target.Name, v.ID, func(_ string, content io.Reader) error {
-		_, err := io.Copy(io.Discard, content)
-		return err
-	})
-}
-
-// addMissing adds to the list's files those of the version that are missing now and that
-// the list's path matches.
-func (r *rollback) addMissing(v store.VersionInfo) {
-	for _, file := range v.Files {
-		belongs, err := filepath.Match(r.target.Path, file)
-		if _, missing := os.Lstat(file); errors.Is(missing, fs.ErrNotExist) && err == nil && (belongs || file == r.target.Path) {
-			r.target.Paths = append(r.target.Paths, file)
-		}
-	}
-	slices.Sort(r.target.Paths) // as a list with a glob has them
 }
 
 func shortenAll(paths []string) string {
