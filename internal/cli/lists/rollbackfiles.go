@@ -53,6 +53,11 @@ func (f *rollbackFiles) do(ctx context.Context, steps []rollbackStep) error {
 		}
 		return context.Cause(ctx)
 	})
+	return f.changeBack(err)
+}
+
+// changeBack undoes what was done if err is not nil, and returns it.
+func (f *rollbackFiles) changeBack(err error) error {
 	if err == nil || len(f.undo) == 0 {
 		return err
 	}

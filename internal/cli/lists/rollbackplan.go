@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -128,12 +129,10 @@ func (r *rollback) stepFor(file string) (rollbackStep, error) {
 // restore turns the step of a missing file into one that renames it back, if it was set aside
 // with this content.
 func (s *rollbackStep) restore(r *rollback) {
-	for n := range maxAside {
-		for _, name := range asideNames(s.File, n) {
-			if sum, err := r.fileSum(name); err == nil && sum == s.sum && !r.isListed(name) {
-				s.What, s.Aside = stepRestore, name
-				return
-			}
+	for name := range asideNames(s.File) {
+		if sum, err := r.fileSum(name); err == nil && sum == s.sum && !r.isListed(name) {
+			s.What, s.Aside = stepRestore, name
+			return
 		}
 	}
 }
@@ -141,14 +140,22 @@ func (s *rollbackStep) restore(r *rollback) {
 // maxAside is how many files may be set aside under one name.
 const maxAside = 100
 
-// asideNames returns the n-th names under which a file may be set aside: a visible one, and one
-// that a path such as "*" does not match.
-func asideNames(file string, n int) []string {
-	end := ".disabled"
-	if n > 0 {
-		end += fmt.Sprintf(".%d", n+1)
+// asideNames yields the names under which a file may be set aside: first visible ones, then
+// those that a path such as "*" does not match.
+func asideNames(file string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, start := range []string{"", "."} {
+			for n := range maxAside {
+				name := start + filepath.Base(file) + ".disabled"
+				if n > 0 {
+					name += fmt.Sprintf(".%d", n+1)
+				}
+				if !yield(filepath.Join(filepath.Dir(file), name)) {
+					return
+				}
+			}
+		}
 	}
-	return []string{file + end, filepath.Join(filepath.Dir(file), "."+filepath.Base(file)+end)}
 }
 
 // asideName returns a free name for a file that the list is no longer to have.
@@ -159,11 +166,9 @@ func (r *rollback) asideName(file string) (string, error) {
 				r.target.Name, term.ShortPath(file), l.Name)
 		}
 	}
-	for n := range maxAside {
-		for _, name := range asideNames(file, n) {
-			if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) && !r.isListed(name) {
-				return name, nil
-			}
+	for name := range asideNames(file) {
+		if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) && !r.isListed(name) {
+			return name, nil
 		}
 	}
 	return "", fmt.Errorf("list %s: that version does not have the file %s; move it to where path = %q does not match it, and run this again",
