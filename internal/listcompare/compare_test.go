@@ -55,8 +55,8 @@ func TestOverlap(t *testing.T) {
 		key := listfiles.NewKey()
 		var lists []*listfiles.List
 		var lines []map[string]string
-		for i, kind := range []string{"block", "block", "allow"} {
-			lists = append(lists, &listfiles.List{List: config.List{Name: fmt.Sprint("l", i), Type: kind}})
+		for i, kind := range []string{"block", "block", "allow", "allow"} {
+			lists = append(lists, &listfiles.List{List: config.List{Name: fmt.Sprint("l", i), Type: kind, Stage: []string{"envelope"}, Override: i == 3}})
 			list := randomList(r)
 			if kind == "allow" { // which has no exceptions
 				maps.DeleteFunc(list, func(_, line string) bool { return line[0] == '!' })
@@ -101,8 +101,15 @@ func plainOverlap(lists []*listfiles.List, lines []map[string]string) map[string
 				if j > i && has(j, key) {
 					counts[lists[i].Name+" and "+lists[j].Name]++
 				}
-				if lists[i].Type == lists[j].Type && slices.ContainsFunc(covering, func(by string) bool { return has(j, by) }) {
-					counts[lists[i].Name+" by "+lists[j].Name]++
+				if lists[i].Type == lists[j].Type && !(lists[i].Override && !lists[j].Override) {
+					for _, by := range append([]string{key}, covering...) {
+						if line, ok := lines[j][by]; ok && (by != key || line[0] == '!') {
+							if line[0] != '!' {
+								counts[lists[i].Name+" by "+lists[j].Name]++
+							}
+							break
+						}
+					}
 				}
 			}
 		}

@@ -197,14 +197,20 @@ type overlapTally struct {
 
 // has reports whether a list has an entry, exceptions apart.
 func (t *overlapTally) has(list int, hash uint64, key []byte) bool {
+	plain, _ := t.find(list, hash, key)
+	return plain
+}
+
+// find reports whether a list has an entry or an exception.
+func (t *overlapTally) find(list int, hash uint64, key []byte) (plain, exception bool) {
 	if !t.present[list].mayHave(hash) {
-		return false
+		return false, false
 	}
 	r, ok, err := t.segments[list].Lookup(hash, key)
 	if err != nil {
 		t.failed = err
 	}
-	return ok && !r.Exception
+	return ok && !r.Exception, ok && r.Exception
 }
 
 // entry counts one entry.
@@ -222,19 +228,27 @@ func (t *overlapTally) entry(hash uint64, key []byte) bool {
 			t.mu.Unlock()
 		}
 	}
-	t.broader(string(key))
+	t.broader(string(key), hash)
 	return t.failed == nil
 }
 
-// broader counts an entry once for each list that has a broader one.
-func (t *overlapTally) broader(key string) {
+// broader counts an entry once for each list that has a broader one, unless an exception of that
+// list cancels it.
+func (t *overlapTally) broader(key string, hash uint64) {
 	covering := listedit.Covering(key, listfiles.KindOf(key))
 	for j, l := range t.lists {
-		if l.Type != t.lists[t.list].Type || t.segments[j].Kinds()&broadKinds == 0 {
+		if !Covers(l.List, t.lists[t.list].List) || t.segments[j].Kinds()&broadKinds == 0 {
+			continue
+		}
+		if _, exception := t.find(j, hash, []byte(key)); exception {
 			continue
 		}
 		for _, by := range covering {
-			if t.has(j, t.key.Hash([]byte(by)), []byte(by)) {
+			plain, exception := t.find(j, t.key.Hash([]byte(by)), []byte(by))
+			if exception {
+				break
+			}
+			if plain {
 				t.mu.Lock()
 				wider := &t.within[t.list][j]
 				wider.Entries++

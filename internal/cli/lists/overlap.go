@@ -20,8 +20,10 @@ func newListsOverlapCommand() *cobra.Command {
 		Short: "Show which lists repeat each other",
 		Long: `Count the entries that each pair of lists has in common, and the entries that a
 broader entry of a list of the same type covers, as spam.example covers
-user@spam.example. Lists with different actions, or from different sources, may
-repeat each other for a good reason.
+user@spam.example. That list must be looked up wherever the other is, and do at
+least as much: reject more than tag, tag more than monitor, an allow list with
+override more than one without. Lists from different sources may repeat each
+other for a good reason. "lists dedupe" removes what changes no decision.
 
 Exceptions, expired entries and entries that the gate leaves out do not count.
 The command writes temporary indexes to disk (TMPDIR), so that lists may have

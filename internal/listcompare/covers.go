@@ -1,0 +1,48 @@
+package listcompare
+
+import (
+	"slices"
+
+	"spamgate/blocklist/verdict"
+	"spamgate/internal/config"
+)
+
+// Covers reports whether a match of list b does at least what the same match of list a does,
+// wherever a is looked up: a stricter action covers a milder one, any action covers monitor,
+// and an override list covers a plain allow list. The opposites do not hold.
+func Covers(b, a config.List) bool {
+	if a.Type != b.Type {
+		return false
+	}
+	for _, stage := range a.Stage {
+		if !slices.Contains(b.Stage, stage) || strength(b, stage) < strength(a, stage) {
+			return false
+		}
+	}
+	return true
+}
+
+// strength orders what the matches of lists of one type do at a stage.
+func strength(l config.List, stage string) int {
+	if l.Type == "allow" {
+		if l.Override {
+			return 1
+		}
+		return 0
+	}
+	if action := actionAt(l, stage); action != verdict.Monitor {
+		return int(action)
+	}
+	return 0
+}
+
+// actionAt returns what a match of a block list asks for at a stage.
+func actionAt(l config.List, stage string) verdict.Action {
+	text := l.Action
+	if stage == "header" && l.HeaderAction != "" {
+		text = l.HeaderAction
+	}
+	var action verdict.Action
+	_ = action.UnmarshalText([]byte(text)) // the configuration was checked
+	return action
+}
