@@ -32,7 +32,7 @@ type VersionInfo struct {
 	// FileSums are the SHA-256 of the Files, in hexadecimal.
 	FileSums []string
 
-	Bytes   int64    // of those
+	Bytes int64 // of those
 }
 
 // versionMeta is a kept version's meta.json.

@@ -38,6 +38,7 @@ type edit struct {
 
 	indexes *listfiles.Indexes
 	current bool // the list's index is of the file as it was before the change
+
 	// before is called when the new content is on the disk but not yet in its place;
 	// nil: accept is.
 	before func() error

@@ -303,7 +303,7 @@ func TestRollbackFails(t *testing.T) {
 func rollbackOf(t *testing.T, c *config.Config) *rollback {
 	t.Helper()
 	cmd := newListsRollbackCommand()
-	r := &rollback{session: &session{t.Context(), &listsFlags{}, cmd, c, t.Output()}}
+	r := &rollback{session: &session{Context: t.Context(), listsFlags: &listsFlags{}, cmd: cmd, config: c, stderr: t.Output()}}
 	if err := r.load(c.Lists[0]); err != nil {
 		t.Fatal(err)
 	}
