@@ -24,8 +24,9 @@ type Guess struct {
 }
 
 // maxExamined is the greatest number of names that the search tries. On average it
-// needs 2^28/11 names for a certain bit, and three times as many for all eleven.
-const maxExamined = 1 << 28
+// needs 2^28/11 names for a certain bit, and three times as many for all eleven, so
+// that this is hardly ever reached.
+const maxExamined = 1 << 30
 
 // The search tries names in rounds, whose results do not depend on the number of
 // processors.
@@ -36,9 +37,14 @@ const (
 
 // guessKey searches for names that make the target a maybe under a known key.
 func guessKey(ctx context.Context, target string, f hashfamily.Family, o KeyedOptions) (*Guess, error) {
-	s := newScan(target, f, o.Seed)
+	return bruteForce(ctx, target, f, o.Seed, o.Progress)
+}
+
+// bruteForce tries names until they set all bits of the target under a family.
+func bruteForce(ctx context.Context, target string, f hashfamily.Family, seed uint64, progress func(done, total int)) (*Guess, error) {
+	s := newScan(target, f, seed)
 	total := len(s.open)
-	step := stepper(o.Progress, total)
+	step := stepper(progress, total)
 	for round := uint64(0); len(s.open) > 0 && s.examined < maxExamined; round++ {
 		if err := s.round(ctx, round); err != nil {
 			return nil, err
@@ -120,7 +126,7 @@ func (s *scan) round(ctx context.Context, round uint64) error {
 func (s *scan) block(first uint64) []uint64 {
 	var hits []uint64
 	var name []byte
-	indices := make([]uint64, 0, KeyedK)
+	indices := make([]uint64, 0, s.family.K())
 	for n := first; n < first+blockNames; n++ {
 		name = s.name(name[:0], n)
 		indices = s.family.AppendIndices(indices[:0], name)

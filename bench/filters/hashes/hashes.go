@@ -13,10 +13,10 @@ import (
 // repeated.
 const sipKey0, sipKey1 = 0x0706050403020100, 0x0f0e0d0c0b0a0908
 
-// others returns the hashes that spamgate does not use. FNV-1a and CRC32C are here
-// in 64 and 32 bits as programs use them.
+// others returns the hashes that spamgate does not use.
 func others() []hashlab.Hash {
 	return append(hashlab.OtherHashes(), []hashlab.Hash{
+		{Name: "FNV-1a-64", Bits: 64, Sum: fnv1a64},
 		{Name: "SipHash-2-4", Bits: 64, Sum: func(key []byte) uint64 { return siphash.Hash(sipKey0, sipKey1, key) }},
 		{Name: "XXH64", Bits: 64, Sum: xxhash.Sum64},
 		{Name: "wyhash", Bits: 64, Sum: func(key []byte) uint64 { return wyhash(key, 0) }},
@@ -24,16 +24,28 @@ func others() []hashlab.Hash {
 	}...)
 }
 
+// fnv1a64 is hash/fnv's New64a without an object for each key.
+func fnv1a64(key []byte) uint64 {
+	h := uint64(14695981039346656037)
+	for _, c := range key {
+		h = (h ^ uint64(c)) * 1099511628211
+	}
+	return h
+}
+
 // functions is the number of index functions of the families, that of the classic
 // one.
 const functions = 11
 
-// families returns a family of each hash: enhanced double hashing of its two halves
+// families returns a family of each hash of 64 bits: enhanced double hashing of its two halves
 // (P. C. Dillinger and P. Manolios, "Bloom Filters in Probabilistic Verification",
 // FMCAD 2004), as a filter with one hash would use it.
 func families() []hashlab.Family {
 	var all []hashlab.Family
 	for _, h := range others() {
+		if h.Bits < 64 { // halves of 16 bits are too short
+			continue
+		}
 		all = append(all, hashlab.Family{Name: h.Name + "+", K: functions, New: func(m uint64) (hashfamily.Family, error) {
 			return enhanced{h, m}, nil
 		}})
@@ -53,14 +65,14 @@ func (f enhanced) K() int       { return functions }
 func (f enhanced) M() uint64    { return f.m }
 
 func (f enhanced) Index(i int, key []byte) uint64 {
-	h, half := f.hash.Sum(key), f.hash.Bits/2
-	a, b, n := h&(1<<half-1), h>>half, uint64(i)
+	h, n := f.hash.Sum(key), uint64(i)
+	a, b := h&(1<<32-1), h>>32
 	return (a + n*b + (n*n*n-n)/6) % f.m
 }
 
 func (f enhanced) AppendIndices(dst []uint64, key []byte) []uint64 {
-	h, half := f.hash.Sum(key), f.hash.Bits/2
-	a, b := h&(1<<half-1), h>>half
+	h := f.hash.Sum(key)
+	a, b := h&(1<<32-1), h>>32
 	for i := range uint64(functions) {
 		dst = append(dst, (a+i*b+(i*i*i-i)/6)%f.m)
 	}

@@ -27,11 +27,12 @@ import (
 // comparison is a call of "hashes compare".
 type comparison struct {
 	families, corpora     []string
-	indices               string
+	indices, from         string
 	asList, full          bool
 	seed                  uint64
 	asJSON, asCSV         bool
 	pagePath, pictureRoot string
+	resultPath            string
 
 	// run measures. Tests replace it.
 	run func(context.Context, hashlab.Options) (*hashlab.Report, error)
@@ -98,9 +99,13 @@ metric, value, low and high (the limits of 95% confidence). Sections and metrics
 have the same names as in the JSON. docs/hash-families-fields.md explains each,
 with its unit and range.
 
+--results FILE keeps everything that text, page and pictures show, as JSON under
+gzip: with seed, version, processor and compiler. --from FILE shows such a file,
+or one of --json, again, and measures nothing.
+
 Files are created or replaced only when they are complete. --html replaces only
-an empty file or a page of this command. --pictures replaces files with the
-names of its pictures, and no others. A file that is read is never replaced.
+an empty file or a page of this command, --results only an empty file or other
+results. --pictures replaces files with the names of its pictures, and no others. A file that is read is never replaced.
 Ctrl-C ends the measurements and prints the results so far, marked as
 interrupted, with exit code 2; files stay as they were. A second Ctrl-C ends the
 command at once.`,
@@ -111,7 +116,8 @@ command at once.`,
   ./my-hashes < keys.txt > numbers.txt
   spamgate hashes compare --corpus keys.txt --indices numbers.txt
   seq 5000 | spamgate hashes compare --corpus - --csv > report.csv
-  spamgate hashes compare --full --html hashes.html --pictures pictures/`,
+  spamgate hashes compare --full --html hashes.html --results full.json.gz
+  spamgate hashes compare --from full.json.gz --pictures pictures/`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fmt.Errorf("%s is too much, there are only flags: name a file of keys with --corpus FILE, a family with --family NAME", strconv.Quote(args[0]))
@@ -133,6 +139,8 @@ command at once.`,
 	f.BoolVar(&c.asJSON, "json", false, "print everything as a JSON object")
 	f.BoolVar(&c.asCSV, "csv", false, "print every number as a line of CSV")
 	f.StringVar(&c.pagePath, "html", "", "write a page with pictures to this `FILE`, too")
+	f.StringVar(&c.resultPath, "results", "", "write all results to this `FILE`, too")
+	f.StringVar(&c.from, "from", "", "show the results in this `FILE` instead of measuring")
 	f.StringVar(&c.pictureRoot, "pictures", "", "write each picture as an SVG file to this `FOLDER`, too;\nit is made if there is none")
 	return cmd
 }
@@ -149,6 +157,9 @@ func (c *comparison) do(cmd *cobra.Command) error {
 	files, err := c.targets(cmd)
 	if err != nil {
 		return err
+	}
+	if cmd.Flags().Changed("from") {
+		return c.again(cmd, files)
 	}
 	options, err := c.options(cmd)
 	if err != nil {
@@ -181,6 +192,32 @@ func (c *comparison) do(cmd *cobra.Command) error {
 		return errors.New("interrupted: what was done is printed")
 	}
 	return files.write(ctx, report)
+}
+
+// again shows the results of an earlier run.
+func (c *comparison) again(cmd *cobra.Command, files *compareFiles) error {
+	var err error
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if measuringFlags[f.Name] && err == nil {
+			err = fmt.Errorf("--from shows results, and --%s is for measuring: leave out one of them", f.Name)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	in, _, err := openInput("--from", c.from, cmd.InOrStdin())
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	report, err := render.ReadResults(in)
+	if err != nil {
+		return fmt.Errorf("--from %s: %w: name a file of --results or --json", c.from, err)
+	}
+	if err := c.print(cmd.OutOrStdout(), report); err != nil {
+		return err
+	}
+	return files.write(cmd.Context(), report)
 }
 
 // options reads the corpora and checks the names of families.

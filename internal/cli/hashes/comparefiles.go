@@ -15,12 +15,14 @@ import (
 	"spamgate/internal/cli"
 	"spamgate/internal/hashlab"
 	"spamgate/internal/hashlab/page"
+	"spamgate/internal/hashlab/render"
 )
 
 // compareFiles are the files that a comparison writes at its end.
 type compareFiles struct {
 	page     string      // "" for none
 	pictures string      // the folder, "" for none
+	results  string      // "" for none
 	taken    []namedFile // those that must stay as they are
 }
 
@@ -33,7 +35,7 @@ type namedFile struct {
 // ofPage is what the page is called among the taken files.
 const ofPage = "the page of --html"
 
-func (f *compareFiles) some() bool { return f.page != "" || f.pictures != "" }
+func (f *compareFiles) some() bool { return f.page != "" || f.pictures != "" || f.results != "" }
 
 // targets checks where files are to go.
 func (c *comparison) targets(cmd *cobra.Command) (*compareFiles, error) {
@@ -47,6 +49,15 @@ func (c *comparison) targets(cmd *cobra.Command) (*compareFiles, error) {
 			return nil, err
 		}
 		f.page = c.pagePath
+	}
+	if cmd.Flags().Changed("results") {
+		if _, _, err := f.resultTarget(c.resultPath); err != nil {
+			return nil, err
+		}
+		if f.page != "" && filepath.Clean(c.pagePath) == filepath.Clean(c.resultPath) {
+			return nil, fmt.Errorf("--html and --results are both %s: name two files", c.pagePath)
+		}
+		f.results = c.resultPath
 	}
 	if a, b := filepath.Clean(c.pagePath), filepath.Clean(c.pictureRoot); f.page != "" && filepath.Base(a) == filepath.Base(b) && sameFolder(filepath.Dir(a), filepath.Dir(b)) {
 		return nil, fmt.Errorf("--html and --pictures are both %s: name a file and a folder", c.pagePath)
@@ -76,8 +87,10 @@ func (c *comparison) taken(cmd *cobra.Command) ([]namedFile, error) {
 			all = append(all, namedFile{"the file of --corpus " + path, info})
 		}
 	}
-	if info, err := os.Stat(c.indices); c.indices != "" && err == nil {
-		all = append(all, namedFile{"the file of --indices " + c.indices, info})
+	for _, one := range [][2]string{{"--indices ", c.indices}, {"--from ", c.from}} {
+		if info, err := os.Stat(one[1]); one[1] != "" && err == nil {
+			all = append(all, namedFile{"the file of " + one[0] + one[1], info})
+		}
 	}
 	if info := regular(cmd.OutOrStdout()); info != nil {
 		if what := whichOf(all, info); what != "" {
@@ -155,6 +168,34 @@ func (f *compareFiles) pageTarget(path string) (string, fs.FileMode, error) {
 	return target, perm, nil
 }
 
+// resultTarget checks the output file of the results. An existing file must be empty or
+// results.
+func (f *compareFiles) resultTarget(path string) (string, fs.FileMode, error) {
+	target, perm, err := f.target("--results", path)
+	if err != nil {
+		return "", 0, err
+	}
+	file, err := os.Open(target)
+	if errors.Is(err, fs.ErrNotExist) {
+		return target, perm, nil
+	}
+	if err != nil {
+		return "", 0, fmt.Errorf("--results: %w: only results that can be read are replaced: name another file", err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return "", 0, fmt.Errorf("--results %s: %w", path, err)
+	}
+	if info.Size() == 0 {
+		return target, perm, nil
+	}
+	if _, err := render.ReadResults(file); err != nil {
+		return "", 0, fmt.Errorf("--results %s: there is a file that is neither empty nor results, and it is not replaced: name another, or remove it first", path)
+	}
+	return target, perm, nil
+}
+
 // checkFolder wants a folder, or one that it can be made in.
 func checkFolder(flag, path string) error {
 	if path == "" {
@@ -217,6 +258,15 @@ func sameFolder(a, b string) bool {
 func (f *compareFiles) write(ctx context.Context, r *hashlab.Report) error {
 	if f.page != "" {
 		if err := f.writePage(ctx, r); err != nil {
+			return err
+		}
+	}
+	if f.results != "" {
+		target, perm, err := f.resultTarget(f.results)
+		if err != nil {
+			return err
+		}
+		if _, err := cli.ReplaceFile(ctx, target, perm, func(w io.Writer) (int64, error) { return 0, render.Results(w, r) }); err != nil {
 			return err
 		}
 	}
