@@ -105,7 +105,8 @@ or one of --json, again, and measures nothing.
 
 Files are created or replaced only when they are complete. --html replaces only
 an empty file or a page of this command, --results only an empty file or other
-results. --pictures replaces files with the names of its pictures, and no others. A file that is read is never replaced.
+results. --pictures replaces files with the names of its pictures, and no
+others. A file that is read is never replaced.
 Ctrl-C ends the measurements and prints the results so far, marked as
 interrupted, with exit code 2; files stay as they were. A second Ctrl-C ends the
 command at once.`,
