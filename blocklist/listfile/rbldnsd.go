@@ -56,6 +56,14 @@ func (r *rbldnsd) line(o *output, line int, text string) {
 			e.Reason = r.expand(value, name)
 		}
 	}
+	if err == nil && e.Exception && e.Kind == sender.KindDomain {
+		// It excludes the name and its subdomains, also where an entry for one of the
+		// two is more specific here.
+		below := e
+		below.Kind, below.Key = sender.KindSubdomains, "*."+e.Key
+		o.put(line, name, below, nil)
+		e.Kind, e.Key = sender.KindAtDomain, "@"+e.Key
+	}
 	o.put(line, name, e, err)
 }
 
