@@ -86,7 +86,8 @@ const (
 	// SpamAssassin is a configuration, Mail::SpamAssassin::Conf. Its settings
 	// blocklist_from, welcomelist_from (let through) and unblocklist_from (an
 	// exception; unsupported in an allow list) are read, also under their older
-	// names blacklist_from, whitelist_from. These patterns are supported:
+	// names blacklist_from, whitelist_from. In SpamAssassin unblocklist_from removes the
+	// same pattern alone; here it also cancels wider ones. These patterns are supported:
 	//
 	//	user@example.com     that address
 	//	*@example.com        the domain alone

@@ -57,6 +57,12 @@ func startPostfix(t *testing.T, dir, source, parents string) *accessTable {
 	if stdout, stderr, code := harness.Run(t, cmd); code != 0 || stdout+stderr != "" {
 		t.Fatalf("postmap: exit code %d: %s%s", code, stdout, stderr)
 	}
+	return servePostfix(t, source, parents)
+}
+
+// servePostfix starts a Postfix that uses a table.
+func servePostfix(t *testing.T, source, parents string) *accessTable {
+	t.Helper()
 	p := harness.StartPostfix(t, harness.Everywhere, "smtpd_delay_reject = no", "smtpd_error_sleep_time = 0",
 		"smtpd_soft_error_limit = 1000000", "smtpd_hard_error_limit = 1000000", "recipient_delimiter = +",
 		"smtpd_junk_command_limit = 1000000", "parent_domain_matches_subdomains = "+parents,
