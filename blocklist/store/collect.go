@@ -31,6 +31,7 @@ type collector struct {
 	options   readOptions
 	omissions Omissions
 	builder   *segment.Builder
+	now       time.Time // when reading began
 	open      func(ctx context.Context, path string, use func(io.Reader) error) (stamp, error)
 	follow    func(path string, from io.Reader) io.Reader // may be nil
 	adders    []*segment.Adder                            // one for each worker, used for file after file
@@ -48,6 +49,7 @@ type collector struct {
 // worker is what one goroutine counts.
 type worker struct {
 	exceptions, protected, disallowed, refused int
+	ending                                     [len(horizons) + 1]int // see [content]
 
 	// The first problems that it came upon; workers share a file.
 	problems []blocklist.FileProblem
@@ -109,6 +111,9 @@ func (c *collector) explain(err error) error {
 func (c *collector) add(stats blocklist.FileStats, problems []blocklist.FileProblem) {
 	for _, w := range c.workers {
 		c.Exceptions += w.exceptions
+		for i := range w.ending {
+			c.Ending[i] += w.ending[i]
+		}
 		stats.Protected += w.protected
 		stats.Disallowed += w.disallowed
 		stats.Entries -= w.protected + w.disallowed + w.refused
@@ -147,6 +152,8 @@ func (c *collector) sink() func(listfile.Entry) error {
 			if c.options.noExceptions {
 				return fmt.Errorf("line %d: %w", e.Line, ErrException)
 			}
+		} else if e.Until != 0 {
+			w.ending[c.horizon(e.Until)]++
 		}
 		if why := c.omissions.Of(&e); why.Omitted() {
 			if why.Protected() != "" {
@@ -173,6 +180,16 @@ func (c *collector) sink() func(listfile.Entry) error {
 		}
 		return nil
 	}
+}
+
+// horizon returns which of [horizons] is the first before which an entry expires, or their number.
+func (c *collector) horizon(until int64) int {
+	for i, h := range horizons {
+		if until <= c.now.Add(h).Unix() {
+			return i
+		}
+	}
+	return len(horizons)
 }
 
 // problemSort is what a blocklist.FileProblem is about.

@@ -50,11 +50,12 @@ type List struct {
 	// [DefaultMaxBytes].
 	MaxBytes int64
 
-	// MinEntries is the fewest entries with which a list is not held. MaxShrink is
-	// the largest part of its entries (0 to 1) that a list may lose at once, and
-	// MaxGrowth the factor by which it may grow; 0 means DefaultMaxShrink and
-	// DefaultMaxGrowth, a negative MaxGrowth any. These two apply to lists that had
-	// 1,000 entries or more.
+	// MinEntries is the fewest entries in effect with which a list is not held.
+	// MaxShrink is the largest part of its entries (0 to 1) that a list may lose at
+	// once, by new exceptions, too, and with a URL by entries that expire. It
+	// applies to lists that had 1,000 entries or more. MaxGrowth is the factor by
+	// which a list may grow, and one of less than 1,000 entries counts as one of
+	// 1,000. 0 means DefaultMaxShrink and DefaultMaxGrowth, a negative MaxGrowth any.
 	MinEntries           int
 	MaxShrink, MaxGrowth float64
 

@@ -27,6 +27,8 @@ var (
 	ErrFew          error = heldError("too few entries")
 	ErrShrunk       error = heldError("shrunk too much")
 	ErrGrown        error = heldError("grown too much")
+	ErrExceptions   error = heldError("too many new exceptions")
+	ErrExpiring     error = heldError("too many entries expire")
 	ErrProtected    error = heldError("an entry that covers a protected name")
 	ErrTooBig       error = heldError("too big")
 )
@@ -67,21 +69,6 @@ func (l *List) maxBytes() int64 {
 	return l.MaxBytes
 }
 
-// check compares how many entries a list has with how many it had.
-func (g guards) check(entries, before int) error {
-	switch {
-	case entries < g.minEntries:
-		return fmt.Errorf("%w: %d, and min_entries is %d", ErrFew, entries, g.minEntries)
-	case before < guardEntries:
-		return nil
-	case float64(entries) < float64(before)*(1-g.maxShrink):
-		return fmt.Errorf("%w: from %d entries to %d, and max_shrink is %.4g%%", ErrShrunk, before, entries, 100*g.maxShrink)
-	case g.maxGrowth > 0 && float64(entries) > float64(before)*g.maxGrowth:
-		return fmt.Errorf("%w: from %d entries to %d, and max_growth is %s", ErrGrown, before, entries, number(g.maxGrowth))
-	}
-	return nil
-}
-
 func number(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
 
 // tooManyInvalid applies the guard to a file or a list. The larger of the two versions
@@ -119,7 +106,7 @@ func tooBig(size, most int64) error {
 // says what to do. To let in what is not a list, such as an error page or a list of another
 // format, would let everybody through without a word.
 func acceptable(err error) bool {
-	for _, other := range []error{ErrFew, ErrShrunk, ErrGrown, ErrLongLine} {
+	for _, other := range []error{ErrFew, ErrShrunk, ErrGrown, ErrExceptions, ErrExpiring, ErrLongLine} {
 		if errors.Is(err, other) {
 			return true
 		}

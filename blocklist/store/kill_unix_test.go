@@ -144,6 +144,7 @@ func TestChildWithoutSpace(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, _ := childConfig(dir)
+	c.Lists[0].MaxGrowth = -1
 	var log logBuffer
 	c.Logger = log.logger()
 	s := openStill(t, c)

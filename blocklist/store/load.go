@@ -80,7 +80,7 @@ func (s *Store) newSource(c *Config, l *List) *source {
 	}
 	if old := s.known(src); old != nil {
 		src.live, src.logged, src.loggedPin, src.accepted, src.kept, src.keptAs = old.live, old.logged, old.loggedPin, old.accepted, old.kept, old.keptAs
-		src.mending = old.mending
+		src.mending, src.served, src.noted = old.mending, old.served, old.noted
 		if !src.sameName(old) && src.keptAs == "" {
 			src.keptAs = old.list.Name
 		}
@@ -90,6 +90,7 @@ func (s *Store) newSource(c *Config, l *List) *source {
 		}
 		return src
 	}
+	src.served = s.state.servedBefore(l.Name)
 	if j := slices.IndexFunc(s.sources, src.sameName); j >= 0 {
 		src.before = s.sources[j].live.good
 		return src
@@ -284,7 +285,7 @@ func errorText(err error) string {
 func (s *Store) keep(results []scanResult) {
 	for i, src := range s.sources {
 		src.live = results[i]
-		if err := src.store(); err != nil {
+		if err := errors.Join(src.store(), src.noteServed()); err != nil {
 			s.state.say(err)
 		}
 	}

@@ -174,6 +174,7 @@ func TestOthersChangeBesideDamage(t *testing.T) {
 			c, paths := mendable(t, &log)
 			other := write(t, inDir(t, "other.txt"), "first.example\n")
 			c.Lists = append(c.Lists, blockList("other", other))
+			c.Lists[1].MaxGrowth = -1
 			c.History, c.Filter = 0, filter
 			s := openStill(t, c)
 			must(t, os.Remove(paths[0]))

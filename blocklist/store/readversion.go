@@ -24,7 +24,8 @@ type readPlan struct {
 	follow    func(path string, from io.Reader) io.Reader // may be nil
 	list      *List
 	before    *version              // which it would replace; nil: none
-	alike     bool                  // before was read in the same way: it tells how many entries to expect
+	served    []servedVersion       // with which its size is compared: see source.comparable
+	kept      func([]stamp) bool    // whether the history has a version of this content
 	accepted  func(sum string) bool // whether a content may look wrong
 	known     string                // the sum of what serves, and is read once more in the same way; "": nothing
 	dir       string                // for temporary files
@@ -43,7 +44,7 @@ type readPlan struct {
 // to its end, so that its content can be named.
 func readVersion(ctx context.Context, p readPlan, stamps []stamp) (v *version, read []stamp, err error) {
 	started := time.Now()
-	c := collector{options: p.options, open: p.open, follow: p.follow}
+	c := collector{options: p.options, open: p.open, follow: p.follow, now: started}
 	if c.open == nil {
 		c.open = p.opener.readStamped
 	}
@@ -76,8 +77,14 @@ func readVersion(ctx context.Context, p readPlan, stamps []stamp) (v *version, r
 	if err != nil {
 		return nil, nil, buildError{err}
 	}
+	forced, err := p.otherSize(&c.content, s, read)
+	if err != nil {
+		return nil, read, err
+	}
 	logBuilt(p.log, p.list.Name, c.Entries, time.Since(started))
-	return newVersion(s, c.content, read, p.bits), read, nil
+	v = newVersion(s, c.content, read, p.bits)
+	v.forced = forced
+	return v, read, nil
 }
 
 // contentError reports whether an error is about what a file holds: reading it once more would
@@ -101,7 +108,7 @@ func (p *readPlan) looksWrong(c *collector, read []stamp) error {
 	if sum != "" && sum == p.known {
 		return nil
 	}
-	for _, check := range []func(*collector) error{p.emptied, p.tooManyInvalid, p.tooLong, p.otherSize} {
+	for _, check := range []func(*collector) error{p.emptied, p.tooManyInvalid, p.tooLong} {
 		if err := check(c); err != nil && !(acceptable(err) && p.accepted(sum)) {
 			return err
 		}
@@ -151,19 +158,35 @@ func (p *readPlan) tooManyInvalid(c *collector) error {
 	return tooManyInvalid(c.Entries, c.Invalid, p.before.entriesOf(""), c.Problems)
 }
 
-// otherSize compares the number of entries with what it was. If there is one file, its error
-// names it.
-func (p *readPlan) otherSize(c *collector) error {
-	before := 0
-	if p.alike {
-		before = p.before.entriesOf("")
+// otherSize compares how many entries the list has with how many it had. If there is one file,
+// its error names it. Forced says that the list would be held, and was accepted. It needs the
+// index, which knows repeated and cancelled entries.
+func (p *readPlan) otherSize(c *content, index *segment.Segment, read []stamp) (forced bool, err error) {
+	sum := sumOf(read)
+	if sum != "" && sum == p.known {
+		return false, nil
 	}
-	err := p.guards.check(c.Entries, before)
-	if errors.Is(err, ErrShrunk) { // what would have gone by itself does not count
-		err = p.guards.check(c.Entries, before-p.before.over(time.Now()))
+	n := c.sizes(index.Len(), index.Exceptions())
+	err = p.guards.check(n, p.served, p.list.URL != "", time.Now())
+	switch {
+	case err == nil || !errors.Is(err, ErrFew) && p.servedWhole(n, sum, read):
+		return false, nil
+	case p.accepted(sum):
+		return true, nil
 	}
-	if err != nil && len(c.Files) == 1 {
+	if len(c.Files) == 1 {
 		err = &fs.PathError{Op: "read", Path: c.Files[0].Path, Err: err}
 	}
-	return err
+	return false, err
+}
+
+// servedWhole reports whether the content served before, and no more of it has expired since
+// than a list may lose.
+func (p *readPlan) servedWhole(n sizes, sum string, read []stamp) bool {
+	for _, v := range p.served {
+		if v.Sum == sum {
+			return float64(n.Left[0]) >= float64(v.Left[0])*(1-p.guards.maxShrink)
+		}
+	}
+	return p.kept(read)
 }

@@ -47,7 +47,8 @@ func (s *source) plan() readPlan {
 		follow:    s.follow,
 		list:      s.list,
 		before:    s.live.good,
-		alike:     s.live.good != nil,
+		served:    s.comparable(time.Now()),
+		kept:      func(files []stamp) bool { id, _ := s.state.keptVersion(s.list.Name, files); return id != "" },
 		accepted:  s.isAccepted,
 		dir:       s.state.workDir(),
 		name:      name,
@@ -81,7 +82,7 @@ func (s *source) buildAs(ctx context.Context, p readPlan, stamps []stamp) (*vers
 	if err != nil {
 		return nil, read, err
 	}
-	v.fresh = true
+	v.fresh, v.accepted = true, s.isAccepted(sumOf(read))
 	v.pending = p.name
 	return v, read, nil
 }

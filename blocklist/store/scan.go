@@ -56,6 +56,11 @@ type source struct {
 	kept      []stamp                                     // as the state directory has them; nil: as the version does
 	keptAs    string                                      // the list that the version is kept of, until it is kept of this one; "": this one
 
+	// served are the versions that went live, the oldest first, and noted the one that
+	// was noted last; see noteServed.
+	served []servedVersion
+	noted  *version
+
 	// accepted are sums of contents that were accepted, besides those that the
 	// state directory knows of.
 	accepted []string

@@ -319,7 +319,7 @@ func TestStateIsTidy(t *testing.T) {
 	_, err = rescan(t, other)
 	must(t, err)
 	got := slices.DeleteFunc(tree(t, c.StateDir), func(p string) bool { return strings.HasSuffix(p, "/"+stampsName) || strings.HasSuffix(p, "/"+bitsName) })
-	if want := []string{"lists/spam/current.seg", "lists.key"}; !slices.Equal(got, want) {
+	if want := []string{"lists/spam/current.seg", "lists/spam/served", "lists.key"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	must(t, s.Close())

@@ -16,6 +16,7 @@ const (
 	bitsName     = "current.bits"
 	acceptedName = "accepted"
 	pinName      = "pinned"
+	servedName   = "served"
 	historyName  = "history"
 	buildingName = "building"
 

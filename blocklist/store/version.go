@@ -27,6 +27,10 @@ type version struct {
 	// fresh says that the version was read from its files, and not opened.
 	fresh bool
 
+	// accepted says that somebody accepted its content, forced that it would have been
+	// held for its size otherwise.
+	accepted, forced bool
+
 	// stale says that another build of the program made the version, which may have
 	// read the list differently. It serves until the list was read again.
 	stale bool
@@ -52,6 +56,10 @@ type content struct {
 
 	// Counts of entries and lines, see [blocklist.ListStats].
 	Entries, Exceptions, Invalid, Unsupported, Expired, Protected, Disallowed int
+
+	// Ending counts the entries, exceptions apart, that expire before the first of
+	// [horizons], from then to the second and so on, and later.
+	Ending [len(horizons) + 1]int
 
 	Files    []blocklist.FileStats
 	Problems []blocklist.FileProblem

@@ -26,9 +26,10 @@ func newListsAcceptCommand() *cobra.Command {
 		Use:   "accept LIST",
 		Short: "Accept an update that is held because it looks wrong",
 		Long: `Accept an update of a list that is held because it looks wrong: it has far fewer
-or far more entries than before, or too few. Only the present content on disk is
-accepted: if the list changes again, it is checked again. An update during which
-the gate was killed twice is tried once more: add memory first.
+or far more entries than before, or too few, or many new exceptions or entries
+that expire. Only the present content on disk is accepted: if the list changes
+again, it is checked again. An update during which the gate was killed twice is
+tried once more: add memory first.
 
 "spamgate lists status LIST" shows why an update is held, and "spamgate lists
 diff LIST" which entries it would add and remove.

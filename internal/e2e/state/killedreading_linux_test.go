@@ -177,7 +177,7 @@ func TestKilledReadingChanged(t *testing.T) {
 	l.start()
 	l.WaitRecord("list held, its last good version serves", "list", "blocked")
 	l.wants(grownEntries)
-	l.write(longEntries)
+	l.write(longEntries / 2)
 	l.command(0, nil, "lists", "status", "blocked")
 	held := func() bool { return strings.Contains(l.Log.String(), "shrunk too much") }
 	harness.WaitFor(t, "the changed file to be looked at", held)

@@ -55,7 +55,7 @@ type stateGate struct {
 func newStateGate(t *testing.T, size string) *stateGate {
 	dir := t.TempDir()
 	g := &stateGate{Gate: &harness.Gate{T: t, Dir: dir, Ended: true}, list: filepath.Join(dir, "blocked.txt"), state: mountState(t, dir, size)}
-	harness.WriteFile(t, filepath.Join(dir, "config.toml"), harness.Setup{Tables: "[state]\ndir = \"state\"\n"}.Config())
+	harness.WriteFile(t, filepath.Join(dir, "config.toml"), harness.Setup{Tables: "[state]\ndir = \"state\"\n", Lists: harness.BlockedLists + "max_growth = 0\n"}.Config())
 	return g
 }
 
