@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -178,8 +179,7 @@ func zoneRecord(owner string, e Entry, listed string) string {
 	return record + "\n"
 }
 
-const rspamdStart = `# A map of rspamd, for two rules of the module multimap: both have type = "from", one
-# filter = "email:addr", the other filter = "email:domain" and glob = true.
+const rspamdStart = `# A map of rspamd for the module multimap: type = "from"; filter = "email:addr"; regexp = true;
 `
 
 // carriesMap returns an error for an entry that an rspamd map cannot have.
@@ -197,24 +197,36 @@ func carriesMap(e Entry) error {
 	return carriesComment(e)
 }
 
-// mapEntry returns the line of an address; what softens it is no line.
+// mapEntry returns the line of an address. One without a tag is for all tags; what
+// softens it is no line.
 func mapEntry(e Entry) string {
 	if e.Exception {
 		return ""
 	}
-	return e.Key + "\n"
+	at := strings.LastIndexByte(e.Key, '@')
+	local, domain := regexp.QuoteMeta(e.Key[:at]), regexp.QuoteMeta(e.Key[at:])
+	if !strings.Contains(e.Key[1:at], "+") {
+		local += `(\+[^@]*)?`
+	}
+	return "/^" + local + domain + "$/i\n"
 }
 
-// mapText returns lines of a map, in which any line that matches counts.
+// mapText returns the line of a domain and its subdomains. Any line of a map that matches
+// counts. A glob would not do: rspamd finds it anywhere in an address.
 func mapText(l *listWriter, name string) string {
-	text := ""
-	if e, ok := l.at(name); ok && !e.Exception {
-		text = name + "\n"
+	at, here := l.at(name)
+	below, more := l.below(name)
+	here, more = here && !at.Exception, more && !below.Exception
+	name = regexp.QuoteMeta(name)
+	switch {
+	case here && more:
+		return `/@(.+\.)?` + name + "$/i\n"
+	case here:
+		return "/@" + name + "$/i\n"
+	case more:
+		return `/@.+\.` + name + "$/i\n"
 	}
-	if e, ok := l.below(name); ok && !e.Exception {
-		text += "*." + name + "\n"
-	}
-	return text
+	return ""
 }
 
 // ZoneSerial returns the serial number of a zone that Write wrote.

@@ -42,7 +42,7 @@ func newListsExportCommand() *cobra.Command {
   postfix  an access(5) table, for check_sender_access
   rbldnsd  a dnset of rbldnsd
   rpz      a response policy zone
-  rspamd   a map for two rules of the module multimap
+  rspamd   a map of regular expressions for the module multimap
   json     an array of strings
 
 The default list is the only block list. The other program then decides about a
