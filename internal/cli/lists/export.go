@@ -321,7 +321,7 @@ func (e *exportRun) finish() error {
 func (e *exportRun) sayAction() {
 	switch e.options.Format {
 	case listfile.RBLDNSD, listfile.RPZ, listfile.Rspamd:
-		fmt.Fprintf(e.stderr, "list %s: the gate does not refuse these senders (action = %q, mode = %q): see that the program that reads this does not, either\n",
+		fmt.Fprintf(e.stderr, "list %s: the gate does not refuse these senders (action = %q, mode = %q):\nsee that the program that reads this does not, either\n",
 			e.list.Name, e.list.Action, e.config.Policy.Mode)
 	}
 }
