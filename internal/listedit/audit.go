@@ -37,6 +37,10 @@ type Record struct {
 	File    string `json:"file,omitempty"`
 	What    string `json:"what"`
 	Why     string `json:"why,omitempty"`
+
+	// Each, if not nil, takes the place of What: a line is written for each of its
+	// texts.
+	Each []string `json:"-"`
 }
 
 // NewRecord returns a record of a change that this process makes now.
@@ -93,15 +97,33 @@ func (l *Log) open() (*os.File, error) {
 	return file, nil
 }
 
-// appendTo writes a line in one write, so that it does not mix with the line of
-// another process.
+// lines returns the lines of the log.
+func (r *Record) lines() (text []byte, err error) {
+	each := r.Each
+	if each == nil {
+		each = []string{r.What}
+	}
+	for _, what := range each {
+		one := *r
+		one.What = what
+		line, err := json.Marshal(one)
+		if err != nil {
+			return nil, err
+		}
+		text = append(append(text, line...), '\n')
+	}
+	return text, nil
+}
+
+// appendTo writes the lines in one write, so that they do not mix with those of another
+// process.
 func (r *Record) appendTo(file *os.File) error {
-	line, err := json.Marshal(r)
+	text, err := r.lines()
 	if err != nil {
 		return fmt.Errorf("audit log: %w", err)
 	}
-	n, err := file.Write(append(line, '\n'))
-	if err == nil && n <= len(line) {
+	n, err := file.Write(text)
+	if err == nil && n < len(text) {
 		err = io.ErrShortWrite
 	}
 	if err == nil {

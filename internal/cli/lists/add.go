@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"spamgate/blocklist/listfile"
 	"spamgate/internal/cli"
-	"spamgate/internal/config"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/term"
@@ -28,7 +28,7 @@ type listsAddOptions struct {
 func newListsAddCommand() *cobra.Command {
 	var o listsAddOptions
 	cmd := &cobra.Command{
-		Use:   "add ENTRY... --reason TEXT [--list NAME]",
+		Use:   "add ENTRY... | - --reason TEXT [--list NAME]",
 		Short: "Add entries to a list",
 		Long: `Add entries to a list, each on its own line at the end of the file. The default
 list is the only block list that can be changed.
@@ -41,6 +41,10 @@ an exception to the list's other entries ('!press@spam.example').
 An entry that is in the list already keeps its place, and gets the new reason
 and end. If one of several entries is invalid, none is added.
 
+"-" reads the entries from standard input, one on each line as in a list file:
+the comment of a line is its reason, in place of --reason. All are added in one
+change, or none if a line is invalid.
+
 Refused clients see the reason, unless the list has public_reason = false. They
 never see the note.
 
@@ -49,7 +53,8 @@ unless the error says so.`,
 		Example: `  spamgate lists add spam.example --reason "unsolicited mail"
   spamgate lists add '!press@spam.example' --reason "we want these"
   spamgate lists add user@example.net --list allowed --reason "asked by sales"
-  spamgate lists add '*.bulk.example' --reason "outbreak" --until 24h`,
+  spamgate lists add '*.bulk.example' --reason "outbreak" --until 24h
+  printf '%s\n' a.example b.example | spamgate lists add - --reason "bots"`,
 		Args: needEntries,
 	}
 	cmd.Flags().StringVarP(&o.list, "list", "l", "", "the `NAME` of the list")
@@ -83,14 +88,14 @@ type addedEntry struct {
 }
 
 func listsAdd(s *session, o listsAddOptions, args []string) error {
-	if strings.TrimSpace(o.reason) == "" {
+	if strings.TrimSpace(o.reason) == "" && !fromInput(args) {
 		return errors.New(`no reason: give one, as in --reason "unsolicited mail"`)
 	}
 	list, err := writableList(s.config, o.list)
 	if err != nil {
 		return err
 	}
-	entries, err := newEntries(s.config, list, o, args)
+	entries, err := newEntries(s, list, o, args)
 	if err != nil {
 		return err
 	}
@@ -100,7 +105,9 @@ func listsAdd(s *session, o listsAddOptions, args []string) error {
 	}
 	gate := cli.DialGate(s.config)
 	defer gate.Close()
-	report, err := s.edit(list, file, o.reason, gate).add(s, entries)
+	e := s.edit(list, file, o.reason, gate)
+	e.recordEach = fromInput(args)
+	report, err := e.add(s, entries)
 	if err != nil {
 		return err
 	}
@@ -108,7 +115,7 @@ func listsAdd(s *session, o listsAddOptions, args []string) error {
 }
 
 // newEntries parses and checks the entries to be added.
-func newEntries(c *config.Config, l *listfiles.List, o listsAddOptions, args []string) ([]listedit.NewEntry, error) {
+func newEntries(s *session, l *listfiles.List, o listsAddOptions, args []string) ([]listedit.NewEntry, error) {
 	until := ""
 	if o.until != "" {
 		var err error
@@ -116,11 +123,16 @@ func newEntries(c *config.Config, l *listfiles.List, o listsAddOptions, args []s
 			return nil, err
 		}
 	}
+	flags := listedit.NewEntry{Reason: strings.TrimSpace(o.reason), Note: strings.TrimSpace(o.note), Until: until}
+	if fromInput(args) {
+		return newEntriesOfInput(s, l, flags)
+	}
 	entries := make([]listedit.NewEntry, len(args))
-	guarded := listfiles.NewProtection(c)
+	guarded := listfiles.NewProtection(s.config)
 	var errs []error
 	for i, text := range args {
-		n := listedit.NewEntry{Text: strings.TrimSpace(text), Reason: strings.TrimSpace(o.reason), Note: strings.TrimSpace(o.note), Until: until}
+		n := flags
+		n.Text = strings.TrimSpace(text)
 		entries[i] = n
 		e, err := n.Parse(l.Options)
 		if err == nil {
@@ -139,7 +151,7 @@ func (e *edit) add(ctx context.Context, entries []listedit.NewEntry) (*addReport
 	change, err := e.rewrite(ctx, func(old io.ReadSeeker, w io.Writer) error {
 		var err error
 		additions, err = listedit.Add(old, w, e.list.Options, entries)
-		e.record.What = describeAdditions(additions)
+		e.describe(describeAdditions(additions))
 		return err
 	})
 	if err != nil {
@@ -152,7 +164,7 @@ func (e *edit) add(ctx context.Context, entries []listedit.NewEntry) (*addReport
 			refused = append(refused, fmt.Errorf("%s: the exception !%[1]s at %s:%d cancels it; remove that first",
 				listfiles.Written(a.New), term.ShortPath(e.file), a.Line))
 		}
-		report.Entries = append(report.Entries, e.describe(entries[i], a))
+		report.Entries = append(report.Entries, e.describeAddition(entries[i], a))
 	}
 	if refused != nil {
 		return nil, errors.Join(refused...)
@@ -169,8 +181,8 @@ func (e *edit) add(ctx context.Context, entries []listedit.NewEntry) (*addReport
 	return report, nil
 }
 
-// describe returns the report on one entry.
-func (e *edit) describe(n listedit.NewEntry, a listedit.Addition) addedEntry {
+// describeAddition returns the report on one entry.
+func (e *edit) describeAddition(n listedit.NewEntry, a listedit.Addition) addedEntry {
 	a.New.Line = a.Line
 	d := addedEntry{EntryInfo: listfiles.NewEntryInfo(e.list.Name, e.file, a.New), What: a.What, Meaning: meaning(a.New)}
 	if len(a.Extra) > 0 && a.What == listedit.Updated {
@@ -266,20 +278,24 @@ func (e *edit) editOf(changed bool, additions []listedit.Addition) []listfiles.E
 	return []listfiles.Edit{edit}
 }
 
-// describeAdditions returns the text for the audit log.
-func describeAdditions(additions []listedit.Addition) string {
-	var words []string
+// describeAdditions returns the texts for the audit log.
+func describeAdditions(additions []listedit.Addition) (words []string) {
 	for _, a := range additions {
 		switch a.What {
 		case listedit.Added, listedit.Updated:
-			what := a.What + " " + listfiles.Written(a.New)
-			if a.New.Until != 0 {
-				what += " until " + listfiles.Until(a.New.Until)
-			}
-			words = append(words, what)
+			words = append(words, describeEntry(a.What, a.New))
 		}
 	}
-	return strings.Join(words, ", ")
+	return words
+}
+
+// describeEntry returns the text for the audit log on one entry.
+func describeEntry(what string, e listfile.Entry) string {
+	what += " " + listfiles.Written(e)
+	if e.Until != 0 {
+		what += " until " + listfiles.Until(e.Until)
+	}
+	return what
 }
 
 func (r *addReport) print(w io.Writer) {
@@ -287,7 +303,11 @@ func (r *addReport) print(w io.Writer) {
 	if r.DryRun {
 		would = "would be "
 	}
-	for _, e := range r.Entries {
+	for i, e := range r.Entries {
+		if i == maxShown {
+			fmt.Fprintf(w, "and %s more: %s\n", text.Count(len(r.Entries)-i, "entry", "entries"), r.counts(r.Entries[i:]))
+			break
+		}
 		switch e.What {
 		case listedit.Added:
 			fmt.Fprintf(w, "%s: %sadded to list %s, %s:%d\n", e.Entry, would, r.List, term.ShortPath(r.File), e.Line)
@@ -315,6 +335,26 @@ func (r *addReport) print(w io.Writer) {
 		}
 	}
 	printOutcome(w, r.DryRun, r.Changed, r.Gate)
+}
+
+// maxShown is how many entries of a change are shown.
+const maxShown = 100
+
+// counts says what was done with some entries.
+func (r *addReport) counts(entries []addedEntry) string {
+	var parts []string
+	for _, what := range []string{listedit.Added, listedit.Updated, listedit.Present, listedit.Twice} {
+		n := 0
+		for _, e := range entries {
+			if e.What == what {
+				n++
+			}
+		}
+		if n > 0 {
+			parts = append(parts, text.Number(n)+" "+what)
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // maxCovered is how many entries that cover another are named.

@@ -36,6 +36,8 @@ type edit struct {
 	gate    cli.RunningGate
 	record  *listedit.Record
 
+	recordEach bool // one record for each entry
+
 	indexes *listfiles.Indexes
 	current bool // the list's index is of the file as it was before the change
 
@@ -107,6 +109,14 @@ func (f *limitedFile) Write(b []byte) (int, error) {
 	return f.w.Write(b)
 }
 
+// describe sets what the audit log says of the change: a text for each entry.
+func (e *edit) describe(words []string) {
+	e.record.What = strings.Join(words, ", ")
+	if e.recordEach {
+		e.record.Each = words
+	}
+}
+
 // indexed returns the file, for the function that changes it. If the list's index is of
 // this content, the lines of an entry are taken from there.
 func (e *edit) indexed(old io.ReadSeeker, bar *term.FileProgress) io.ReadSeeker {
@@ -148,7 +158,16 @@ type seekingReader struct {
 // auditByGate has the running gate record the change.
 func (e *edit) auditByGate(ctx context.Context) error {
 	r := e.record
-	return e.gate.Client.Audit(ctx, admin.AuditRecord{SudoUser: r.SudoUser, Command: r.Command, List: r.List, File: r.File, What: r.What, Why: r.Why})
+	each := r.Each
+	if each == nil {
+		each = []string{r.What}
+	}
+	for _, what := range each {
+		if err := e.gate.Client.Audit(ctx, admin.AuditRecord{SudoUser: r.SudoUser, Command: r.Command, List: r.List, File: r.File, What: what, Why: r.Why}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // writeRecord writes the record of a change to the audit log.
@@ -197,6 +216,9 @@ func needEntries(_ *cobra.Command, args []string) error {
 	for _, arg := range args {
 		if strings.TrimSpace(arg) == "" {
 			return errors.New("an empty entry: the null sender is written '<>'")
+		}
+		if arg == "-" && len(args) > 1 {
+			return errors.New(`"-" reads the entries from standard input: give it alone`)
 		}
 	}
 	return nil

@@ -41,6 +41,8 @@ are never changed: put exceptions to them into a list of your own.`,
 	for _, verb := range []*cobra.Command{
 		newListsAddCommand(),
 		newListsRemoveCommand(),
+		newListsMoveCommand(),
+		newListsEditCommand(),
 		newListsFindCommand(),
 		newListsLintCommand(),
 		newListsDiffCommand(),

@@ -26,7 +26,7 @@ type listsRemoveOptions struct {
 func newListsRemoveCommand() *cobra.Command {
 	var o listsRemoveOptions
 	cmd := &cobra.Command{
-		Use:   "remove ENTRY... [--list NAME] [--reason TEXT]",
+		Use:   "remove ENTRY... | - [--list NAME] [--reason TEXT]",
 		Short: "Remove entries from a list",
 		Long: `Remove entries, whatever their spelling in the list: both Spam.Example. and
 .spam.example remove spam.example. Every line of the entry is removed with its
@@ -35,7 +35,8 @@ comment. The output names other entries that still match the same senders.
 Without --list the command searches every list that can be changed. If the entry
 is in several, name one of them.
 
-If one of several entries is not found, none is removed.
+If one of several entries is not found, none is removed. "-" reads the entries
+from standard input, one on each line as in a list file; comments are ignored.
 
 Exit codes: 0 the entries are removed; 2 an error, and nothing has changed
 unless the error says so (a list may have several files).`,
@@ -69,6 +70,11 @@ type removedEntry struct {
 }
 
 func listsRemove(s *session, o listsRemoveOptions, args []string) error {
+	recordEach := fromInput(args)
+	args, err := entriesToRemove(s, args)
+	if err != nil {
+		return err
+	}
 	list, err := listToRemoveFrom(s, args)
 	if err != nil {
 		return err
@@ -86,7 +92,9 @@ func listsRemove(s *session, o listsRemoveOptions, args []string) error {
 	defer gate.Close()
 	var edits []listfiles.Edit
 	for i, file := range files {
-		removed, err := s.edit(list, file, o.reason, gate).remove(s, entries)
+		e := s.edit(list, file, o.reason, gate)
+		e.recordEach = recordEach
+		removed, err := e.remove(s, entries)
 		edits = append(edits, listfiles.Edit{Path: file, Removed: removed})
 		if err != nil {
 			if i > 0 && !o.dryRun {
@@ -123,7 +131,7 @@ func (e *edit) remove(ctx context.Context, entries []listfile.Entry) (lines []in
 				lines = append(lines, removed.Line)
 			}
 		}
-		e.record.What = strings.Join(words, ", ")
+		e.describe(words)
 		return err
 	})
 	return lines, err
@@ -289,11 +297,19 @@ func notListed(s *session, l *listfiles.List, entries []listfile.Entry) error {
 // relationsOf reads the entries of all lists that are related to some entries.
 func relationsOf(s *session, entries []listfile.Entry, edits []listfiles.Edit) (*listfiles.Relations, error) {
 	relations := listfiles.NewRelations()
+	ask := relations.AskWithin
+	if len(entries) > maxWithin {
+		ask = relations.Ask
+	}
 	for _, e := range entries {
-		relations.AskWithin(e)
+		ask(e)
 	}
 	return relations, relations.Read(s, listfiles.Readable(s.config, s.stderr), s.indexes(), edits, s.stderr)
 }
+
+// maxWithin is the most entries for which others are shown that match some of their
+// senders: each takes a pass through all lists.
+const maxWithin = 20
 
 // howToUndo says what to do about an entry in another list.
 func howToUndo(f listfiles.Located) string {

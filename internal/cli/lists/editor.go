@@ -1,0 +1,333 @@
+package lists
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"spamgate/internal/cli"
+	"spamgate/internal/config"
+	"spamgate/internal/listedit"
+	"spamgate/internal/listfiles"
+	"spamgate/internal/term"
+	"spamgate/internal/text"
+)
+
+type listsEditOptions struct {
+	listsFlags
+	reason string
+}
+
+func newListsEditCommand() *cobra.Command {
+	var o listsEditOptions
+	cmd := &cobra.Command{
+		Use:   "edit NAME",
+		Short: "Change a list in an editor, with a check before it counts",
+		Long: `Open a copy of a list's file in an editor: $VISUAL, $EDITOR or vi. When the
+editor ends, the command checks the copy: invalid lines, protected domains,
+entries that cover the customers of a hosting company, and a large part of the
+list that is gone. If it finds anything new, it asks whether to edit again, to
+discard the changes, or to accept them. Then the copy takes the place of the
+file in one step, with the same owner, mode and links.
+
+If another program has changed the file meanwhile, nothing is changed, and the
+error names the copy, which stays. The audit log has a line for each entry that
+was added, removed or updated.
+
+Exit codes: 0 the file is as you left it; 2 an error, or you discarded the copy:
+nothing has changed unless the error says so.`,
+		Example: `  spamgate lists edit blocked
+  EDITOR=nano spamgate lists edit blocked --reason "after the audit"`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("accepts 1 argument, the name of a list, and not %d", len(args))
+			}
+			return nil
+		},
+	}
+	o.config = cli.ConfigFlag(cmd)
+	cmd.Flags().StringVar(&o.file, "file", "", "the `FILE`, if the list has several (default: the first)")
+	cmd.Flags().StringVarP(&o.reason, "reason", "r", "", "why, as `TEXT`, for the audit log")
+	o.addDryRun(cmd)
+	o.addJSON(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return listsEdit(cmd, o, args[0]) }
+	return cmd
+}
+
+// editReport is the output of edit.
+type editReport struct {
+	List    string      `json:"list"`
+	File    string      `json:"file"`
+	DryRun  bool        `json:"dry_run"`
+	Changed bool        `json:"changed"`
+	Entries []string    `json:"entries"` // "added spam.example" ...
+	Gate    *cli.Answer `json:"gate,omitempty"`
+}
+
+func listsEdit(cmd *cobra.Command, o listsEditOptions, name string) error {
+	// An interrupt is meant for the editor, or for the question after it.
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, os.Interrupt, syscall.SIGQUIT)
+	defer signal.Stop(interrupts)
+	c, err := config.Load(*o.config)
+	if err != nil {
+		return err
+	}
+	s := &session{Context: cmd.Context(), listsFlags: &o.listsFlags, cmd: cmd, config: c, stderr: cmd.ErrOrStderr()}
+	list, err := writableList(c, name)
+	if err != nil {
+		return err
+	}
+	file, err := fileToEdit(list, o.file)
+	if err != nil {
+		return err
+	}
+	gate := cli.DialGate(c)
+	defer gate.Close()
+	e := &editorRun{edit: s.edit(list, file, o.reason, gate), stdin: cmd.InOrStdin(), screen: cmd.OutOrStdout()}
+	if o.json {
+		e.screen = e.stderr
+	}
+	e.recordEach = true
+	report, err := e.run(s)
+	if err != nil {
+		return err
+	}
+	return s.printChange(report, report.print)
+}
+
+// editorRun is one run of the command.
+type editorRun struct {
+	*edit
+	stdin  io.Reader
+	screen io.Writer // of the editor
+	old    []byte    // the file as it was
+	path   string    // of the copy
+	keep   bool      // the copy stays
+}
+
+// errDiscarded ends the command without a change.
+var errDiscarded = errors.New("discarded: nothing has changed")
+
+func (e *editorRun) run(ctx context.Context) (*editReport, error) {
+	if err := e.copyFile(ctx); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if !e.keep {
+			_ = os.RemoveAll(filepath.Dir(e.path)) // a copy of what is in the list
+		}
+	}()
+	content, err := e.edited(ctx)
+	if err != nil {
+		return nil, err
+	}
+	report := &editReport{List: e.list.Name, File: e.file, DryRun: e.dryRun, Entries: []string{}}
+	if bytes.Equal(content, e.old) {
+		return report, nil
+	}
+	if report.Entries, err = editedEntries(e.old, content, e.list.Options); err != nil {
+		return nil, e.kept(err)
+	}
+	change, err := e.rewrite(ctx, func(old io.ReadSeeker, w io.Writer) error {
+		sum := sha256.New()
+		if _, err := io.Copy(sum, old); err != nil {
+			return err
+		}
+		if now := sha256.Sum256(e.old); !bytes.Equal(sum.Sum(nil), now[:]) {
+			return listedit.ErrChanged
+		}
+		e.describe(report.Entries)
+		if len(report.Entries) == 0 {
+			e.describe([]string{"edited, with the same entries"})
+		}
+		_, err := w.Write(content)
+		return err
+	})
+	if err != nil {
+		return nil, e.kept(err)
+	}
+	report.Changed = change.Changed
+	if report.Changed && !e.dryRun {
+		report.Gate = e.gate.Rescan(ctx, e.list.Name)
+	}
+	return report, nil
+}
+
+// kept keeps the copy and adds its path to an error: it may be an hour's work.
+func (e *editorRun) kept(err error) error {
+	e.keep = true
+	return fmt.Errorf("%w; your version is kept in %s", err, e.path)
+}
+
+// copyFile copies the file to where the editor works. First it checks what would stop a
+// change: better now than after the work.
+func (e *editorRun) copyFile(ctx context.Context) error {
+	check := *e.edit
+	check.dryRun = true
+	if _, err := check.rewrite(ctx, func(old io.ReadSeeker, _ io.Writer) (err error) {
+		if e.old, err = io.ReadAll(old); err != nil {
+			return err
+		}
+		return listedit.ErrUnchanged
+	}); err != nil {
+		return err
+	}
+	if !e.dryRun {
+		if _, _, err := e.auditLog(); err != nil {
+			return err
+		}
+	}
+	if _, err := listedit.Find(bytes.NewReader(e.old), e.list.Options, nil); err != nil { // it is packed, or no list
+		return fmt.Errorf("%s: %w", term.ShortPath(e.file), err)
+	}
+	dir, err := os.MkdirTemp("", "spamgate-edit-")
+	if err != nil {
+		return err
+	}
+	e.path = filepath.Join(dir, filepath.Base(e.file)) // editors go by its ending
+	if err := os.WriteFile(e.path, e.old, 0o600); err != nil {
+		_ = os.RemoveAll(dir)
+		return err
+	}
+	return nil
+}
+
+// edited runs the editor until its result is good, or accepted. It returns the content,
+// which ends in a line end.
+func (e *editorRun) edited(ctx context.Context) ([]byte, error) {
+	for {
+		if err := e.runEditor(ctx); err != nil {
+			return nil, err
+		}
+		content, err := os.ReadFile(e.path)
+		if err != nil {
+			return nil, err
+		}
+		if bytes.Equal(content, e.old) {
+			return content, nil
+		}
+		content = listedit.Whole(content)
+		faults, fatal := e.faults(content)
+		if len(faults) == 0 {
+			return content, nil
+		}
+		again, err := e.ask(faults, fatal)
+		if err != nil {
+			return nil, err
+		}
+		if !again {
+			return content, nil
+		}
+	}
+}
+
+// runEditor opens the copy in the editor. As for git and visudo, the variable may have
+// arguments.
+func (e *editorRun) runEditor(ctx context.Context) error {
+	editor := cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR"), "vi")
+	cmd := exec.CommandContext(ctx, "sh", "-c", editor+` "$@"`, editor, e.path)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = e.stdin, e.screen, e.stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("nothing has changed: the editor (%s) ended with an error: %w; set EDITOR to choose another", editor, err)
+	}
+	return nil
+}
+
+// maxEditFaults bounds the faults that are shown.
+const maxEditFaults = 20
+
+// faults returns what is wrong with the new content, or likely to be. Fatal says that it
+// is no list, and cannot be accepted.
+func (e *editorRun) faults(content []byte) (faults []string, fatal bool) {
+	guarded := listfiles.NewProtection(e.config)
+	after, err := checkText(e.file, content, e.list, guarded)
+	if err != nil {
+		return []string{err.Error()}, true
+	}
+	before, err := checkText(e.file, e.old, e.list, guarded)
+	if err != nil {
+		return []string{err.Error()}, true
+	}
+	return after.newFaults(before, e.list.MaxShrink), false
+}
+
+// ask prints the faults and asks what to do. Again says that the file is to be edited once
+// more.
+func (e *editorRun) ask(faults []string, fatal bool) (again bool, err error) {
+	out := term.Escape(e.stderr)
+	for i, fault := range faults {
+		if i == maxEditFaults {
+			fmt.Fprintf(out, "and %s more\n", text.Number(len(faults)-i))
+			break
+		}
+		fmt.Fprintln(out, fault)
+	}
+	question := "Edit again (e), discard the changes (d), or accept them as they are (a)? "
+	if fatal {
+		question = "Edit again (e), or discard the changes (d)? "
+	}
+	for {
+		fmt.Fprint(e.stderr, question)
+		answer, err := e.answer()
+		switch strings.ToLower(strings.TrimSpace(answer)) {
+		case "e", "edit":
+			return true, nil
+		case "d", "discard":
+			return false, errDiscarded
+		case "a", "accept":
+			if !fatal {
+				return false, nil
+			}
+		}
+		if err != nil {
+			fmt.Fprintln(e.stderr)
+			return false, e.kept(errors.New("nothing has changed: there was no answer"))
+		}
+	}
+}
+
+// answer reads a line, and not a byte more: the rest is the editor's.
+func (e *editorRun) answer() (string, error) {
+	var line []byte
+	for {
+		var b [1]byte
+		if _, err := io.ReadFull(e.stdin, b[:]); err != nil {
+			return string(line), err
+		}
+		if b[0] == '\n' {
+			return string(line), nil
+		}
+		line = append(line, b[0])
+	}
+}
+
+func (r *editReport) print(w io.Writer) {
+	would := ""
+	if r.DryRun {
+		would = "would be "
+	}
+	for i, entry := range r.Entries {
+		if i == maxShown {
+			fmt.Fprintf(w, "and %s more\n", text.Count(len(r.Entries)-i, "entry", "entries"))
+			break
+		}
+		fmt.Fprintln(w, would+entry)
+	}
+	if r.Changed && len(r.Entries) == 0 {
+		fmt.Fprintf(w, "%s: %schanged, with the same entries\n", term.ShortPath(r.File), would)
+	}
+	printOutcome(w, r.DryRun, r.Changed, r.Gate)
+}

@@ -1,0 +1,233 @@
+package lists
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"spamgate/blocklist/listfile"
+	"spamgate/internal/cli"
+	"spamgate/internal/listedit"
+	"spamgate/internal/listfiles"
+	"spamgate/internal/term"
+)
+
+type listsMoveOptions struct {
+	listsFlags
+	from, to, reason string
+}
+
+func newListsMoveCommand() *cobra.Command {
+	var o listsMoveOptions
+	cmd := &cobra.Command{
+		Use:   "move ENTRY... --from NAME --to NAME",
+		Short: "Move entries from one list to another",
+		Long: `Move entries to another list, with their reason, their end (until=) and their
+private note. What an entry then does is up to that list: its type and action.
+
+The command writes the other list first, and then removes the entries from the
+first one. If that fails, they are in both lists, and the error says so. If one
+of several entries is not found, or the other list has it with another comment,
+nothing is changed.
+
+Exit codes: 0 the entries are moved; 2 an error, and nothing has changed unless
+the error says so.`,
+		Example: `  spamgate lists move spam.example --from watched --to blocked
+  spamgate lists move spam.example --from blocked --to watched --dry-run`,
+		Args: needEntries,
+	}
+	cmd.Flags().StringVar(&o.from, "from", "", "the `NAME` of the list that has the entries (required)")
+	cmd.Flags().StringVar(&o.to, "to", "", "the `NAME` of the list where they go (required)")
+	cmd.Flags().StringVar(&o.file, "file", "", "the `FILE` of that list, if it has several\n(default: the first)")
+	cmd.Flags().StringVarP(&o.reason, "reason", "r", "", "why, as `TEXT`, for the audit log")
+	o.addDryRun(cmd)
+	o.addJSON(cmd)
+	o.runs(cmd, func(s *session, args []string) error { return listsMove(s, o, args) })
+	return cmd
+}
+
+// moveReport is the output of move.
+type moveReport struct {
+	From    string       `json:"from"`
+	To      string       `json:"to"`
+	File    string       `json:"file"` // of the list To
+	DryRun  bool         `json:"dry_run"`
+	Entries []movedEntry `json:"entries"`
+	Gate    *cli.Answer  `json:"gate,omitempty"`
+}
+
+// movedEntry describes the move of one entry.
+type movedEntry struct {
+	listfiles.EntryInfo                       // in the list To
+	What                string                `json:"what"`
+	Meaning             string                `json:"meaning"`
+	Removed             []listfiles.EntryInfo `json:"removed"`
+}
+
+func listsMove(s *session, o listsMoveOptions, args []string) error {
+	if fromInput(args) {
+		return errors.New("- is not an entry: name the entries to be moved")
+	}
+	from, to, err := listsToMove(s, o)
+	if err != nil {
+		return err
+	}
+	file, err := fileToEdit(to, o.file)
+	if err != nil {
+		return err
+	}
+	entries, err := checkEntries(args, from.Options)
+	if err != nil {
+		return err
+	}
+	found := &removeReport{List: from.Name, Entries: make([]removedEntry, len(entries))}
+	files, err := findEntries(s, from, entries, found)
+	if err != nil {
+		return err
+	}
+	moved, err := movedEntries(s, to, entries, found)
+	if err != nil {
+		return err
+	}
+	gate := cli.DialGate(s.config)
+	defer gate.Close()
+	o.reason = cmp.Or(strings.TrimSpace(o.reason), fmt.Sprintf("moved from list %s to list %s", from.Name, to.Name))
+	additions, err := s.edit(to, file, o.reason, gate).moveHere(s, moved)
+	if err != nil {
+		return err
+	}
+	for i, path := range files {
+		if _, err := s.edit(from, path, o.reason, gate).remove(s, entries); err != nil {
+			return stillThere(err, s.dryRun, from, to, args, files[:i])
+		}
+	}
+	report := &moveReport{From: from.Name, To: to.Name, File: file, DryRun: o.dryRun}
+	for i, a := range additions {
+		a.New.Line = a.Line
+		report.Entries = append(report.Entries, movedEntry{listfiles.NewEntryInfo(to.Name, file, a.New), a.What, meaning(a.New), found.Entries[i].Removed})
+	}
+	if !o.dryRun {
+		report.Gate = gate.Rescan(s, from.Name)
+		if report.Gate.Error == "" {
+			report.Gate = gate.Rescan(s, to.Name)
+		}
+	}
+	return s.printChange(report, report.print)
+}
+
+// listsToMove returns the two lists, which have to be different ones that can be changed.
+func listsToMove(s *session, o listsMoveOptions) (from, to *listfiles.List, err error) {
+	if o.from == "" || o.to == "" {
+		return nil, nil, fmt.Errorf("name both lists: --from NAME --to NAME; %s", howToWrite(s.config))
+	}
+	if o.from == o.to {
+		return nil, nil, fmt.Errorf("--from and --to are both %s: name two lists", o.from)
+	}
+	if from, err = writableList(s.config, o.from); err == nil {
+		to, err = writableList(s.config, o.to)
+	}
+	return from, to, err
+}
+
+// movedEntries returns the entries as the other list writes them, with the comments of
+// their lines. Of several lines of an entry the first comment is taken, and the latest end.
+func movedEntries(s *session, to *listfiles.List, entries []listfile.Entry, found *removeReport) ([]listedit.NewEntry, error) {
+	guarded := listfiles.NewProtection(s.config)
+	moved := make([]listedit.NewEntry, len(entries))
+	var errs []error
+	for i, e := range entries {
+		lines := found.Entries[i].Removed
+		n := listedit.NewEntry{Text: listedit.Text(e, to.Options), Reason: lines[0].Reason, Note: lines[0].Note, Until: lines[0].Until}
+		for _, line := range lines[1:] {
+			if n.Until != "" && (line.Until == "" || line.Until > n.Until) {
+				n.Until = line.Until
+			}
+		}
+		moved[i] = n
+		written, err := n.Parse(to.Options)
+		switch {
+		case n.Text == "":
+			_, err = listfile.ParseEntry(listfiles.Written(e), to.Options)
+			err = fmt.Errorf("list %s cannot have the entry %s: %w", to.Name, listfiles.Written(e), cmp.Or(err, errors.New("there is no way to write it")))
+		case err == nil && written.Until != 0 && written.Until <= time.Now().Unix():
+			err = fmt.Errorf("%s has ended (%s): remove it instead", listfiles.Written(e), n.Until)
+		case err == nil:
+			err = guarded.Check(to, written)
+		}
+		errs = append(errs, err)
+	}
+	return moved, errors.Join(errs...)
+}
+
+// moveHere adds the entries to a list that has none of them, or the same lines.
+func (e *edit) moveHere(ctx context.Context, entries []listedit.NewEntry) (additions []listedit.Addition, err error) {
+	_, err = e.rewrite(ctx, func(old io.ReadSeeker, w io.Writer) error {
+		var err error
+		additions, err = listedit.Add(old, w, e.list.Options, entries)
+		e.describe(describeAdditions(additions))
+		var conflicts []error
+		for _, a := range additions {
+			conflicts = append(conflicts, e.conflict(a))
+		}
+		if conflict := errors.Join(conflicts...); conflict != nil {
+			return conflict
+		}
+		return err
+	})
+	return additions, err
+}
+
+// conflict returns the error for an entry that the list has otherwise.
+func (e *edit) conflict(a listedit.Addition) error {
+	written := listfiles.Written(a.New)
+	switch a.What {
+	case listedit.Refused:
+		return fmt.Errorf("%s: the exception !%[1]s at %s:%d cancels it; remove that first", written, term.ShortPath(e.file), a.Was.Line)
+	case listedit.Updated:
+		return fmt.Errorf("%s is in list %s already, with another comment, at %s:%d%s; remove one of the two",
+			written, e.list.Name, term.ShortPath(e.file), a.Was.Line, term.InBrackets(a.Was.Reason))
+	}
+	return nil
+}
+
+// stillThere adds to the error of a removal where the entries are now.
+func stillThere(err error, dryRun bool, from, to *listfiles.List, args, changed []string) error {
+	if dryRun {
+		return err
+	}
+	for i := range args {
+		args[i] = term.ShellWord(args[i])
+	}
+	done := ""
+	if len(changed) > 0 {
+		done = " (they are removed from " + shortenAll(changed) + ")"
+	}
+	return fmt.Errorf("the entries are in list %s now, and were not removed from list %s%s: %w; then run: spamgate lists remove %s --list %s",
+		to.Name, from.Name, done, err, strings.Join(args, " "), from.Name)
+}
+
+func (r *moveReport) print(w io.Writer) {
+	would := ""
+	if r.DryRun {
+		would = "would be "
+	}
+	for _, e := range r.Entries {
+		switch e.What {
+		case listedit.Present, listedit.Twice:
+			fmt.Fprintf(w, "%s: %sremoved from list %s; list %s has it already\n", e.Entry, would, r.From, r.To)
+		default:
+			fmt.Fprintf(w, "%s: %smoved from list %s to list %s, %s\n", e.Entry, would, r.From, r.To, e.Place())
+			fmt.Fprintf(w, "  %s%s\n", e.Meaning, term.InBrackets(e.Reason))
+		}
+		if e.Until != "" {
+			fmt.Fprintf(w, "  until %s\n", e.Until)
+		}
+	}
+	printOutcome(w, r.DryRun, true, r.Gate)
+}
