@@ -58,6 +58,24 @@ type Subject struct {
 	Kind string `json:"kind"`
 }
 
+// Label returns the subject's name for people.
+func (s Subject) Label() string {
+	if s.Kind == KindHash {
+		return HashLabel(s.Name)
+	}
+	return s.Name
+}
+
+// HashLabel returns the name of a single hash for people. The classic FNV is not FNV-1:
+// it starts from 0 and multiplies by FNV-1's offset basis, and its numbers should not be
+// cited as those of FNV-1.
+func HashLabel(name string) string {
+	if name == "FNV" {
+		return "FNV (basis as prime)"
+	}
+	return name
+}
+
 // FamilyKind returns the kind of a family by its name.
 func FamilyKind(name string) string {
 	if name == Ideal || name == XXH3 {

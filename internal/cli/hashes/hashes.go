@@ -57,6 +57,9 @@ func newHashesSumCommand() *cobra.Command {
 		Long: `Print the eleven hashes of each key as unsigned 32-bit numbers, and the bit that
 each sets in the filter of 2^28 bits.
 
+FNV is "FNV (basis as prime)": it starts from 0 and multiplies by 0x811C9DC5,
+the number with which FNV-1 and FNV-1a start. It is neither of these.
+
 ` + keysHelp + `
 
 The table is for people; it shortens long keys. --tsv, --escape and --json are

@@ -27,7 +27,7 @@ func agreementSection(r *hashlab.Report) section {
 		for i, j := range rows[0].Pairs() {
 			x := e.at[i][j]
 			related = related || math.Abs(x.Kappa[i][j]) >= summary.Related
-			t.Rows = append(t.Rows, []string{family, e.names[i] + " and " + e.names[j], fmt.Sprintf("%.4f", x.Kappa[i][j]), x.Corpus, fmt.Sprintf("%.4g%%", 100*x.Same[i][j]), text.Number(x.Keys)})
+			t.Rows = append(t.Rows, []string{family, hashlab.HashLabel(e.names[i]) + " and " + hashlab.HashLabel(e.names[j]), fmt.Sprintf("%.4f", x.Kappa[i][j]), x.Corpus, fmt.Sprintf("%.4g%%", 100*x.Same[i][j]), text.Number(x.Keys)})
 		}
 		if related || family == control { // the ideal one is there for comparison
 			add(e.picture(family))

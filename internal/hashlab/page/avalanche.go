@@ -31,7 +31,7 @@ func avalancheSection(r *hashlab.Report) section {
 		}
 	}
 	s.Tables = append(s.Tables, table(numbers+", over all corpora", []string{"hash", "corpus", "keys", "key bytes", "mean bias", "of chance alone", "worst bit", "its p", "pairs that never flip", "BIC, mean", "BIC, worst", "its p"}, r.Avalanche, func(a hashlab.Avalanche) []string {
-		return []string{a.Name, a.Corpus, text.Number(a.Keys), fmt.Sprint(a.KeyBytes), fmt.Sprintf("%.4f", a.MeanBias), fmt.Sprintf("%.4f", a.Noise), fmt.Sprintf("%.4f", a.WorstBias), format.P(a.WorstP), fmt.Sprintf("%.1f%%", 100*a.Never),
+		return []string{a.Label(), a.Corpus, text.Number(a.Keys), fmt.Sprint(a.KeyBytes), fmt.Sprintf("%.4f", a.MeanBias), fmt.Sprintf("%.4f", a.Noise), fmt.Sprintf("%.4f", a.WorstBias), format.P(a.WorstP), fmt.Sprintf("%.1f%%", 100*a.Never),
 			fmt.Sprintf("%.4f", a.BICMean), fmt.Sprintf("%.4f", a.BICWorst), format.P(a.BICP)}
 	}))
 	return s
@@ -117,7 +117,7 @@ func (f flips) Plot(c draw.Canvas, p *plot.Plot) {
 
 // flipsPicture draws an avalanche matrix.
 func flipsPicture(a hashlab.Avalanche) (Picture, error) {
-	p := chart.New(fmt.Sprintf("%s: mean bias %.3f", a.Name, a.MeanBias), "bit of the key", "bit of the value")
+	p := chart.New(fmt.Sprintf("%s: mean bias %.3f", a.Label(), a.MeanBias), "bit of the key", "bit of the value")
 	p.Add(flips(a.Flips))
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, float64(len(a.Flips)), 0, most*float64(len(a.Flips[0]))
 	p.Y.LineStyle.Width = 0 // it would continue beside the scale

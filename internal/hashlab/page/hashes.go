@@ -36,7 +36,7 @@ func passSection(r *hashlab.Report) section {
 		if w, ok := summary.Worth(p); ok {
 			work = fmt.Sprintf("%.0f%%", 100*w)
 		}
-		return []string{summary.Label(r, p.Family, p.K), p.Corpus, p.Hash, text.Number(p.Hits), text.Number(p.Trials), format.Interval(p.Rate, p.Hits), format.Rate(p.Fill), work}
+		return []string{summary.Label(r, p.Family, p.K), p.Corpus, hashlab.HashLabel(p.Hash), text.Number(p.Hits), text.Number(p.Trials), format.Interval(p.Rate, p.Hits), format.Rate(p.Fill), work}
 	}))
 	return s
 }
@@ -45,9 +45,9 @@ func passSection(r *hashlab.Report) section {
 func workPicture(f summary.Family) (Picture, error) {
 	m := gather(f.Label+": work of each function, in %", f.Rows, func(p hashlab.PassRow) (string, string, float64) {
 		if w, ok := summary.Worth(p); ok {
-			return p.Hash, p.Corpus, max(0, w) // below it is noise
+			return hashlab.HashLabel(p.Hash), p.Corpus, max(0, w) // below it is noise
 		}
-		return p.Hash, p.Corpus, math.NaN()
+		return hashlab.HashLabel(p.Hash), p.Corpus, math.NaN()
 	})
 	m.colour, m.text = byPart, func(x float64) string { return fmt.Sprintf("%.0f", 100*x) }
 	return m.picture("work-"+f.Label, "")
@@ -59,7 +59,7 @@ func collisionsSection(r *hashlab.Report) section {
 	least := slices.MinFunc(r.Collisions, func(a, b hashlab.Collision) int { return cmp.Compare(a.Bits, b.Bits) }).Bits
 	rows := hashlab.Filter(r.Collisions, func(c hashlab.Collision) bool { return c.Bits == least })
 	m := gather(fmt.Sprintf("Collisions of %d bits, in times of the expected", least), rows, func(c hashlab.Collision) (string, string, float64) {
-		return c.Name, c.Corpus, float64(c.Collisions) / max(c.Expected, 1e-9) // never 0 for two keys
+		return c.Label(), c.Corpus, float64(c.Collisions) / max(c.Expected, 1e-9) // never 0 for two keys
 	})
 	m.colour, m.text = func(x float64) color.NRGBA { return byFactor(max(x, 0.01)) }, func(x float64) string {
 		if x < 10 {
@@ -69,7 +69,7 @@ func collisionsSection(r *hashlab.Report) section {
 	}
 	s.add(m.picture("collisions", "1, without colour, is as an ideal hash has it. Orange is worse; blue are hashes that are too regular to collide by chance."))
 	s.Tables = append(s.Tables, table(numbers, []string{"hash", "corpus", "bits", "keys", "different", "collisions", "expected"}, r.Collisions, func(c hashlab.Collision) []string {
-		return []string{c.Name, c.Corpus, fmt.Sprint(c.Bits), text.Number(c.Keys), text.Number(c.Distinct), text.Number(c.Collisions), fmt.Sprintf("%.1f", c.Expected)}
+		return []string{c.Label(), c.Corpus, fmt.Sprint(c.Bits), text.Number(c.Keys), text.Number(c.Distinct), text.Number(c.Collisions), fmt.Sprintf("%.1f", c.Expected)}
 	}))
 	return s
 }
@@ -80,13 +80,13 @@ func uniformitySection(r *hashlab.Report) section {
 	add := s.multiples("The number is the excess, Cohen's w without what chance gives. 0, without colour, is even; 0.5 and more, strongly orange, is very uneven.")
 	for _, rows := range hashlab.Groups(r.Uniformity, func(u hashlab.Uniformity) string { return u.Part }) {
 		m := gather(fmt.Sprintf("Unevenness of the %sest bits", rows[0].Part), rows, func(u hashlab.Uniformity) (string, string, float64) {
-			return u.Name, u.Corpus, u.ExcessEffect
+			return u.Label(), u.Corpus, u.ExcessEffect
 		})
 		m.colour = func(x float64) color.NRGBA { return mix(white, orange, x) }
 		add(m.picture("uniformity-"+rows[0].Part, ""))
 	}
 	s.Tables = append(s.Tables, table(numbers, []string{"hash", "corpus", "bits", "buckets", "keys", "chi-square", "df", "p", "p corrected", "p of being so even", "effect", "excess"}, r.Uniformity, func(u hashlab.Uniformity) []string {
-		return []string{u.Name, u.Corpus, u.Part, text.Number(u.Buckets), text.Number(u.Keys), fmt.Sprintf("%.1f", u.ChiSquare), text.Number(u.DF),
+		return []string{u.Label(), u.Corpus, u.Part, text.Number(u.Buckets), text.Number(u.Keys), fmt.Sprintf("%.1f", u.ChiSquare), text.Number(u.DF),
 			format.P(u.P), format.P(u.PHolm), format.P(u.PEven), fmt.Sprintf("%.3f", u.Effect), fmt.Sprintf("%.3f", u.ExcessEffect)}
 	}))
 	return s

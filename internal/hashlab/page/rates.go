@@ -101,7 +101,7 @@ func ratesSection(r *hashlab.Report) section {
 }
 
 func rateCells(f hashlab.FPRRow) []string {
-	name := f.Name
+	name := f.Label()
 	if f.FullSize {
 		name += " (full size)"
 	}

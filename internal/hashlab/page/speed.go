@@ -19,7 +19,7 @@ import (
 func speedSection(r *hashlab.Report) section {
 	s := section{ID: "speed", Title: "Speed", About: "Nanoseconds to hash a key: the median of the runs. These numbers differ from run to run and from machine to machine."}
 	s.Tables = append(s.Tables, table(numbers, []string{"subject", "what", "k", "key bytes", "runs", "ns a key", "least", "most", "bytes a cycle"}, r.Speed, func(f hashlab.SpeedRow) []string {
-		return []string{f.Name, f.What, fmt.Sprint(f.K), fmt.Sprint(f.KeyBytes), fmt.Sprint(f.Runs), format.Rate(f.NsMedian), format.Rate(f.NsLeast), format.Rate(f.NsMost), fmt.Sprintf("%.3g", f.BytesPerCycle)}
+		return []string{f.Label(), f.What, fmt.Sprint(f.K), fmt.Sprint(f.KeyBytes), fmt.Sprint(f.Runs), format.Rate(f.NsMedian), format.Rate(f.NsLeast), format.Rate(f.NsMost), fmt.Sprintf("%.3g", f.BytesPerCycle)}
 	}))
 	// Bars compare only if the key length is the same, and the number of values is
 	// one for all or many for all.
@@ -38,7 +38,9 @@ func speedSection(r *hashlab.Report) section {
 			if f.KeyBytes != length || (f.K == 1) != single {
 				continue
 			}
-			if !single {
+			if single {
+				f.Name = f.Label()
+			} else {
 				f.Name = summary.Label(r, f.Name, f.K)
 			}
 			if slices.ContainsFunc(b, func(o hashlab.SpeedRow) bool { return o.Name == f.Name }) {

@@ -207,7 +207,7 @@ func subjectText(s hashlab.Subject) string {
 	if s.Kind == hashlab.KindControl {
 		return s.Name + " (control)"
 	}
-	return text.Printable(s.Name)
+	return text.Printable(s.Label())
 }
 
 func (t *textWriter) messages() {

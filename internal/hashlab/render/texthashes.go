@@ -24,7 +24,7 @@ func (t *textWriter) passRates() {
 		if !f.AllWork() {
 			var cells, fill []cell
 			for _, p := range f.Rows {
-				cells = append(cells, cell{p.Hash, p.Corpus, format.Rate(p.Rate.Value)})
+				cells = append(cells, cell{hashlab.HashLabel(p.Hash), p.Corpus, format.Rate(p.Rate.Value)})
 				fill = append(fill, cell{"(fill)", p.Corpus, format.Rate(p.Fill)})
 			}
 			t.grid(text.Printable(f.Label)+", by corpus:", "function", append(cells, fill...))
@@ -142,7 +142,7 @@ func (t *textWriter) agreement() {
 				others.Add(kappa, a.Corpus)
 				continue
 			}
-			p := pair{text.Printable(a.Family), a.Names[i] + " and " + a.Names[j]}
+			p := pair{text.Printable(a.Family), hashlab.HashLabel(a.Names[i]) + " and " + hashlab.HashLabel(a.Names[j])}
 			if related[p] == nil {
 				related[p] = new(kappas)
 				pairs = append(pairs, p)
