@@ -183,7 +183,7 @@ func (a *flipCount) count(in int, set *flipSet, width int) {
 	for out, count := range set.counts[:width] {
 		part := float64(count) / float64(set.keys)
 		parts[out] = math.Round(part*1000) / 1000
-		bias := math.Abs(2*part - 1)
+		bias := math.Abs(float64(2*count-set.keys)) / float64(set.keys)
 		a.MeanBias += bias
 		if bias > a.WorstBias {
 			a.WorstBias, a.WorstIn, a.WorstOut = bias, in, out

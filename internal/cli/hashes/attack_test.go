@@ -219,3 +219,30 @@ func TestAttackWritesList(t *testing.T) {
 		t.Errorf("%v\n%s", err, got)
 	}
 }
+
+// TestCostsText: the table fits 80 columns, and says what was found under secrets.
+func TestCostsText(t *testing.T) {
+	r := costReport{"example.com", 1, []hashattack.Cost{
+		{Family: "classic", K: 11, Search: hashattack.Multicollision, Names: 3, Tried: 111_832_346, Seconds: 38.31, MayContain: true, Guesses: 81_000},
+		{Family: "seeded, seed known", K: 11, Search: hashattack.BruteForce, Names: 11, Tried: 1_120_586_240, Seconds: 112.9},
+		{Family: "seeded, seed secret", K: 11, Secret: "seed", Search: hashattack.Blind, Secrets: &hashattack.Trial{Keys: 1000, Maybes: 2}, Guesses: 161_196},
+	}}
+	var out bytes.Buffer
+	if err := printCosts(&out, r); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(out.String()) {
+		if len(line) > 81 {
+			t.Errorf("%d columns: %s", len(line)-1, line)
+		}
+	}
+	text := strings.Join(strings.Fields(out.String()), " ")
+	for _, want := range []string{
+		"classic 11 multicollision 3 111,832,346 38.3 yes", "seeded, seed known 11 brute force 11 1,120,586,240 112.9 no",
+		"seeded, seed secret 11 blind - - - 2/1,000", "one of 161,196 is a false positive",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in\n%s", want, out.String())
+		}
+	}
+}

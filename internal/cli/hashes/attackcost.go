@@ -58,7 +58,7 @@ func printCosts(out io.Writer, r costReport) error {
 		switch {
 		case c.Secrets != nil:
 			names, tried, seconds = "-", "-", "-"
-			maybe = fmt.Sprintf("%s of %s", text.Number(c.Secrets.Maybes), text.Number(c.Secrets.Keys))
+			maybe = fmt.Sprintf("%s/%s", text.Number(c.Secrets.Maybes), text.Number(c.Secrets.Keys))
 			guesses = c.Guesses
 		case c.MayContain:
 			maybe = "yes"

@@ -1,6 +1,8 @@
 package hashes
 
 import (
+	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,6 +12,8 @@ import (
 )
 
 const familiesPage = "../../../docs/hash-families.md"
+
+var update = flag.Bool("update", false, "quote anew in docs/hash-families.md what its files say now")
 
 // quoted is the files that docs/hash-families/remake writes.
 func quoted(t *testing.T) map[string][]string {
@@ -38,6 +42,12 @@ func TestHashFamiliesDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	files := quoted(t)
+	if *update {
+		text = []byte(quoteAnew(string(text), files))
+		if err := os.WriteFile(familiesPage, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 	blocks, prose := splitPage(string(text))
 	if len(blocks) == 0 {
 		t.Fatal("no block in the page")
@@ -67,6 +77,56 @@ func TestHashFamiliesDocument(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// quoteAnew returns the page with the text that the files have now in place of blocks
+// that they no longer have: as many paragraphs, from the line on that begins most
+// like the block. Numbers in sentences are left to people.
+func quoteAnew(page string, files map[string][]string) string {
+	blocks, _ := splitPage(page)
+	for _, block := range blocks {
+		if slices.ContainsFunc(filesOf(files), func(lines []string) bool { return quotes(lines, block) }) || slices.Contains(block, "...") {
+			continue
+		}
+		var found []string
+		most := 12 // of bytes, or it is another text
+		for _, name := range slices.Sorted(maps.Keys(files)) {
+			for i, line := range files[name] {
+				if n := commonPrefix(line, block[0]); n > most {
+					most, found = n, paragraphs(files[name][i:], len(paragraphEnds(block)))
+				}
+			}
+		}
+		if found != nil {
+			fence := func(lines []string) string { return "```text\n" + strings.Join(lines, "\n") + "\n```" }
+			page = strings.Replace(page, fence(block), fence(found), 1)
+		}
+	}
+	return page
+}
+
+// commonPrefix returns how many first bytes two texts share.
+func commonPrefix(a, b string) (n int) {
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// paragraphEnds returns the numbers of the empty lines, and the number of lines.
+func paragraphEnds(lines []string) (ends []int) {
+	for i, line := range lines {
+		if line == "" {
+			ends = append(ends, i)
+		}
+	}
+	return append(ends, len(lines))
+}
+
+// paragraphs returns the first n paragraphs.
+func paragraphs(lines []string, n int) []string {
+	ends := paragraphEnds(lines)
+	return lines[:ends[min(n, len(ends))-1]]
 }
 
 func filesOf(files map[string][]string) [][]string {
@@ -141,6 +201,24 @@ func digits(number string) int {
 	mantissa, _, _ := strings.Cut(strings.ReplaceAll(number, ",", ""), "e")
 	mantissa = strings.TrimLeft(strings.ReplaceAll(mantissa, ".", ""), "0")
 	return len(strings.TrimRight(mantissa, "0"))
+}
+
+// TestQuoteAnew wants a changed block quoted again, and nothing else changed.
+func TestQuoteAnew(t *testing.T) {
+	files := map[string][]string{"a.txt": {"The first table, made today:", "  3 4", "", "The second table, made today:", "  5 6", "  7 8", "", "end"}}
+	page := func(block string) string {
+		return "Text with 1 number.\n\n```text\n" + block + "\n```\n\n```text\nend\n```\n"
+	}
+	for _, c := range []struct{ block, want string }{
+		{"The second table, made yesterday:\n  1 2", "The second table, made today:\n  5 6\n  7 8"},
+		{"The first table, made yesterday:\n  1 2\n\nThe second", "The first table, made today:\n  3 4\n\nThe second table, made today:\n  5 6\n  7 8"},
+		{"The first table, made today:", "The first table, made today:"},
+		{"Another text that is in no file", "Another text that is in no file"},
+	} {
+		if got := quoteAnew(page(c.block), files); got != page(c.want) {
+			t.Errorf("%q becomes\n%s\nwant\n%s", c.block, got, page(c.want))
+		}
+	}
 }
 
 func TestQuotes(t *testing.T) {
