@@ -323,6 +323,8 @@ func TestWriteTexts(t *testing.T) {
 		{`x@ !"x+a,b"@d.example`, "x@,REJECT d.example,DUNNO .d.example,DUNNO", 1, WriteOptions{Format: PostfixAccess}},
 		{"user@d.example user@ <>", "user@d.example,OK user@,OK <>,OK", 0, WriteOptions{Format: PostfixAccess, Allow: true}},
 		{"d.example", "d.example,WARN .d.example,WARN", 0, WriteOptions{Format: PostfixAccess, Action: "WARN"}},
+		{"!xn--bcher-kva.example u@xn--bcher-kva.example", "xn--bcher-kva.example,DUNNO .xn--bcher-kva.example,DUNNO bücher.example,DUNNO .bücher.example,DUNNO " +
+			"u@xn--bcher-kva.example,REJECT u@bücher.example,REJECT", 0, WriteOptions{Format: PostfixAccess}},
 		{"d.example x@e.example user@", `/@(.+\.)?d\.example$/i /^x(\+[^@]*)?@e\.example$/i`, 1, WriteOptions{Format: Rspamd}},
 		{"example @d.example !a.d.example", `/@example$/i /@d\.example$/i`, 1, WriteOptions{Format: Rspamd}},
 		{"d.example !x@d.example", `/@.+\.d\.example$/i`, 1, WriteOptions{Format: Rspamd}},

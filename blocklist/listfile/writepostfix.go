@@ -3,6 +3,10 @@ package listfile
 import (
 	"errors"
 	"strings"
+
+	"golang.org/x/net/idna"
+
+	"spamgate/blocklist/sender"
 )
 
 var (
@@ -19,7 +23,7 @@ func (o WriteOptions) postfixForm() form {
 	f := form{
 		start:   "# An access(5) table, for check_sender_access. Needs recipient_delimiter = +\n",
 		carries: carriesTable,
-		entry:   func(e Entry) string { return o.tableLine(e.Key, e) },
+		entry:   o.tableEntry,
 	}
 	if o.Allow {
 		f.start += "# OK ends the checks: use it in smtpd_sender_restrictions only.\n"
@@ -48,6 +52,31 @@ func carriesTable(e Entry) error {
 	return nil
 }
 
+// tableEntry returns the lines of an entry that is not for a domain.
+func (o WriteOptions) tableEntry(e Entry) string {
+	text := o.tableLine(e.Key, e)
+	if at := strings.LastIndexByte(e.Key, '@') + 1; at > 0 && at < len(e.Key) {
+		for _, name := range spellings(e.Key[at:])[1:] {
+			text += o.tableLine(e.Key[:at]+name, e)
+		}
+	}
+	return text
+}
+
+// spellings returns a domain, and if it is an international one its other form: Postfix
+// looks up what the client wrote.
+func spellings(name string) []string {
+	if strings.Contains(name, "xn--") {
+		u, err := idna.Punycode.ToUnicode(name)
+		if err == nil && u != name && !strings.ContainsAny(u, " \t") {
+			if back, err := sender.NormalizeDomain(u); err == nil && back == name {
+				return []string{name, u}
+			}
+		}
+	}
+	return []string{name}
+}
+
 // tableLine returns a line of a table.
 func (o WriteOptions) tableLine(pattern string, e Entry) string {
 	action := o.Action
@@ -69,11 +98,15 @@ func (o WriteOptions) tableLine(pattern string, e Entry) string {
 // domain, then for each domain above it with a dot before it.
 func (o WriteOptions) dotText(l *listWriter, name string) string {
 	text := ""
-	if e, ok := l.at(name); ok {
-		text = o.tableLine(name, e)
-	}
-	if e, ok := l.below(name); ok && name[0] != '[' {
-		text += o.tableLine("."+name, e)
+	at, here := l.at(name)
+	below, more := l.below(name)
+	for _, s := range spellings(name) {
+		if here {
+			text += o.tableLine(s, at)
+		}
+		if more && name[0] != '[' {
+			text += o.tableLine("."+s, below)
+		}
 	}
 	return text
 }
@@ -94,7 +127,11 @@ func (o WriteOptions) tableText(l *listWriter, name string) string {
 	case e.Key == "":
 		return ""
 	}
-	return o.tableLine(name, e) + o.tableLine("."+name, e)
+	text := ""
+	for _, s := range spellings(name) {
+		text += o.tableLine(s, e) + o.tableLine("."+s, e)
+	}
+	return text
 }
 
 // fitsTable returns an error for an entry of a domain about whose subdomains the list

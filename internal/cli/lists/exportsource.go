@@ -122,13 +122,17 @@ func readAll(s *session, l config.List, withExpired bool) (*exportSource, error)
 }
 
 // serialOf returns the serial number of what is written: the time, in seconds since 1970,
-// when a gate read this version first. If none has, it is the time of the newest of the files that
-// decide: those of the list, and the configuration.
+// when a gate read this version first. If none has, it is the time of the newest of the
+// files that decide: those of the list, and the configuration. An entry that expires
+// changes what is written and no file: then it is the present time.
 func (e *exportSource) serialOf(c *config.Config, started time.Time) uint32 {
 	if loaded := e.stats.Loaded; !loaded.IsZero() && loaded.Before(started.Round(0)) {
 		return uint32(loaded.Unix())
 	}
 	newest := int64(1)
+	if e.stats.Expired > 0 {
+		newest = started.Unix()
+	}
 	for _, path := range append([]string{c.File}, e.files...) {
 		if info, err := os.Stat(path); err == nil {
 			newest = max(newest, info.ModTime().Unix())

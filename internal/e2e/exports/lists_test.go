@@ -73,6 +73,9 @@ func newGroup(random *rand.Rand, n int) (g group) {
 		if d[0] != '[' {
 			d = pick("", "", "", "z.") + d
 		}
+		if random.IntN(2) == 0 {
+			d = strings.Replace(d, "xn--bcher-kva", "bücher", 1)
+		}
 		g.senders = append(g.senders, pick(append(locals, user+"+w", "w")...)+"@"+d)
 	}
 	g.senders = append(g.senders, "w@g.example")
@@ -203,7 +206,7 @@ func domainOf(sender string) string {
 	if strings.HasPrefix(domain, "[") {
 		return ""
 	}
-	return domain
+	return strings.Replace(domain, "bücher", "xn--bcher-kva", 1) // as a DNS client does
 }
 
 // notForZones reports whether a zone cannot have an entry.

@@ -76,7 +76,7 @@ func (a *accessTable) refuses(sender string) (refused, asked bool) {
 	if sender == "<>" {
 		sender = ""
 	}
-	reply, err := a.client.Ask("MAIL FROM:<" + sender + ">")
+	reply, err := a.client.Ask("MAIL FROM:<" + sender + "> SMTPUTF8")
 	if err == nil && strings.HasPrefix(reply, "250") {
 		reply, err = a.client.Ask("RSET")
 	}
