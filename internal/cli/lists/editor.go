@@ -77,10 +77,6 @@ type editReport struct {
 }
 
 func listsEdit(cmd *cobra.Command, o listsEditOptions, name string) error {
-	// An interrupt is meant for the editor, or for the question after it.
-	interrupts := make(chan os.Signal, 1)
-	signal.Notify(interrupts, os.Interrupt, syscall.SIGQUIT)
-	defer signal.Stop(interrupts)
 	c, err := config.Load(*o.config)
 	if err != nil {
 		return err
@@ -96,7 +92,7 @@ func listsEdit(cmd *cobra.Command, o listsEditOptions, name string) error {
 	}
 	gate := cli.DialGate(c)
 	defer gate.Close()
-	e := &editorRun{edit: s.edit(list, file, o.reason, gate), stdin: cmd.InOrStdin(), screen: cmd.OutOrStdout()}
+	e := &editorRun{edit: s.edit(list, file, o.reason, gate), stdin: cmd.InOrStdin(), screen: cmd.OutOrStdout(), interrupts: make(chan os.Signal, 1)}
 	if o.json {
 		e.screen = e.stderr
 	}
@@ -111,9 +107,12 @@ func listsEdit(cmd *cobra.Command, o listsEditOptions, name string) error {
 // editorRun is one run of the command.
 type editorRun struct {
 	*edit
-	stdin  io.Reader
+	stdin      io.Reader
+	interrupts chan os.Signal // meant for the editor, or for the question after it
+
 	screen io.Writer // of the editor
 	old    []byte    // the file as it was
+	begun  []byte    // the copy as it was: its last line has an end
 	path   string    // of the copy
 	keep   bool      // the copy stays
 }
@@ -130,12 +129,16 @@ func (e *editorRun) run(ctx context.Context) (*editReport, error) {
 			_ = os.RemoveAll(filepath.Dir(e.path)) // a copy of what is in the list
 		}
 	}()
+	signal.Notify(e.interrupts, os.Interrupt, syscall.SIGQUIT)
 	content, err := e.edited(ctx)
+	signal.Stop(e.interrupts)
 	if err != nil {
 		return nil, err
 	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
 	report := &editReport{List: e.list.Name, File: e.file, DryRun: e.dryRun, Entries: []string{}}
-	if bytes.Equal(content, e.old) {
+	if bytes.Equal(content, e.begun) {
 		return report, nil
 	}
 	if report.Entries, err = editedEntries(e.old, content, e.list.Options); err != nil {
@@ -193,12 +196,15 @@ func (e *editorRun) copyFile(ctx context.Context) error {
 	if _, err := listedit.Find(bytes.NewReader(e.old), e.list.Options, nil); err != nil { // it is packed, or no list
 		return fmt.Errorf("%s: %w", term.ShortPath(e.file), err)
 	}
+	if e.begun = e.old; len(e.old) > 0 {
+		e.begun = listedit.Whole(e.old)
+	}
 	dir, err := os.MkdirTemp("", "spamgate-edit-")
 	if err != nil {
 		return err
 	}
 	e.path = filepath.Join(dir, filepath.Base(e.file)) // editors go by its ending
-	if err := os.WriteFile(e.path, e.old, 0o600); err != nil {
+	if err := os.WriteFile(e.path, e.begun, 0o600); err != nil {
 		_ = os.RemoveAll(dir)
 		return err
 	}
@@ -216,7 +222,7 @@ func (e *editorRun) edited(ctx context.Context) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if bytes.Equal(content, e.old) {
+		if bytes.Equal(content, e.begun) {
 			return content, nil
 		}
 		content = listedit.Whole(content)
@@ -279,6 +285,10 @@ func (e *editorRun) ask(faults []string, fatal bool) (again bool, err error) {
 	if fatal {
 		question = "Edit again (e), or discard the changes (d)? "
 	}
+	select {
+	case <-e.interrupts: // the editor's
+	default:
+	}
 	for {
 		fmt.Fprint(e.stderr, question)
 		answer, err := e.answer()
@@ -299,18 +309,27 @@ func (e *editorRun) ask(faults []string, fatal bool) (again bool, err error) {
 	}
 }
 
-// answer reads a line, and not a byte more: the rest is the editor's.
-func (e *editorRun) answer() (string, error) {
-	var line []byte
-	for {
+// answer reads a line, and not a byte more: the rest is the editor's. An interrupt is an
+// error; then the reading may wait until the process ends.
+func (e *editorRun) answer() (line string, err error) {
+	read := make(chan struct{})
+	var text []byte
+	var failed error
+	go func() {
+		defer close(read)
 		var b [1]byte
-		if _, err := io.ReadFull(e.stdin, b[:]); err != nil {
-			return string(line), err
+		for {
+			if _, failed = io.ReadFull(e.stdin, b[:]); failed != nil || b[0] == '\n' {
+				return
+			}
+			text = append(text, b[0])
 		}
-		if b[0] == '\n' {
-			return string(line), nil
-		}
-		line = append(line, b[0])
+	}()
+	select {
+	case <-e.interrupts:
+		return "", errors.New("interrupted")
+	case <-read:
+		return string(text), failed
 	}
 }
 
