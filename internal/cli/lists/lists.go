@@ -50,6 +50,7 @@ are never changed: put exceptions to them into a list of your own.`,
 		newListsExportCommand(),
 		newListsTestCommand(),
 		newListsOverlapCommand(),
+		newListsDedupeCommand(),
 		newListsStatusCommand(),
 		newListsStatsCommand(),
 		newListsUnusedCommand(),
@@ -58,6 +59,7 @@ are never changed: put exceptions to them into a list of your own.`,
 		newListsPinCommand(),
 		newListsUnpinCommand(),
 		newListsFetchCommand(),
+		newListsChangesCommand(),
 	} {
 		cli.NameErrors(verb)
 		cmd.AddCommand(verb)

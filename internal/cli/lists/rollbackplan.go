@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"spamgate/blocklist/store"
+	"spamgate/internal/listfiles"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
 )
@@ -185,15 +186,21 @@ func (r *rollback) isListed(file string) bool {
 	return false
 }
 
-// fileSum returns the SHA-256 of a file, in hexadecimal.
-func (r *rollback) fileSum(path string) (string, error) {
-	f, err := setup.Opener(r.target.List).Open(path)
+func (r *rollback) fileSum(path string) (string, error) { return sumOfFile(r.target, path) }
+
+// sumOfFile returns the SHA-256 of a file of a list, in hexadecimal.
+func sumOfFile(l *listfiles.List, path string) (string, error) {
+	f, err := setup.Opener(l.List).Open(path)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
+	return hexSum(f)
+}
+
+func hexSum(r io.Reader) (string, error) {
 	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
+	if _, err := io.Copy(h, r); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil

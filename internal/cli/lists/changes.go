@@ -1,0 +1,154 @@
+package lists
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"spamgate/blocklist/listfile"
+	"spamgate/internal/listedit"
+	"spamgate/internal/listfiles"
+	"spamgate/internal/term"
+)
+
+func newListsChangesCommand() *cobra.Command {
+	var o listsFlags
+	var q changesQuery
+	var entry, since string
+	cmd := &cobra.Command{
+		Use:   "changes",
+		Short: "Show who changed the lists, when and why",
+		Long: `Show the changes that "spamgate lists" commands made, from the audit log in the
+state directory, the oldest first. Rotated logs beside it (audit.log.1,
+audit.log-20261121.gz …) count, too.
+
+--entry finds the changes that name an entry, in any spelling, or its exception.
+import, accept, pin and rollback name no entries.
+
+Lines that are not records are reported on standard error and skipped.
+
+Exit codes: 0 success; 2 a log cannot be read, or an error.`,
+		Example: `  spamgate lists changes --since 7d
+  spamgate lists changes --entry spam.example --json
+  spamgate lists changes --list blocked --who alice`,
+		Args: cobra.NoArgs,
+	}
+	cmd.Flags().StringVarP(&q.list, "list", "l", "", "only changes of the list `NAME`")
+	cmd.Flags().StringVar(&entry, "entry", "", "only changes that name this `ENTRY`")
+	cmd.Flags().StringVar(&q.who, "who", "", "only changes by `USER`, with or before sudo: a name or ID")
+	cmd.Flags().StringVar(&since, "since", "", "only changes since `TIME`: 7d, 12h or a day (UTC)")
+	o.addJSON(cmd)
+	o.runs(cmd, func(s *session, _ []string) error {
+		if since != "" {
+			var err error
+			if q.since, err = parseSince(since, time.Now()); err != nil {
+				return err
+			}
+		}
+		if entry != "" {
+			e, err := listfile.ParseEntry(entry, listfile.Options{AllowPublicSuffix: true})
+			if err != nil {
+				return err
+			}
+			q.entries = []string{e.Key, "!" + e.Key}
+			if e.Kind.String() == "domain" { // in a list with match = "exact"
+				q.entries = append(q.entries, "@"+e.Key, "!@"+e.Key)
+			}
+		}
+		records, err := readChanges(s, q)
+		if records == nil && err != nil {
+			return listfiles.WithAuthority(err, listfiles.WhoServes)
+		}
+		return errors.Join(s.print(records, func(w io.Writer) { printChanges(w, records) }), err)
+	})
+	return cmd
+}
+
+// changesQuery says which records to show.
+type changesQuery struct {
+	list    string
+	entries []string // forms of the entry; nil: any
+	who     string
+	since   time.Time
+}
+
+// wants reports whether a record is to be shown.
+func (q *changesQuery) wants(r *listedit.Record) bool {
+	switch {
+	case q.list != "" && r.List != q.list, r.Time.Before(q.since):
+		return false
+	case q.who != "" && q.who != r.User && q.who != r.SudoUser && q.who != strconv.Itoa(r.UID):
+		return false
+	}
+	return q.entries == nil || slices.ContainsFunc(strings.FieldsFunc(r.What, func(c rune) bool { return c == ' ' || c == ',' }),
+		func(word string) bool { return slices.Contains(q.entries, word) })
+}
+
+// readChanges reads the audit log and what was rotated away of it.
+func readChanges(s *session, q changesQuery) ([]listedit.Record, error) {
+	log := listedit.Log{Dir: s.config.State.Dir}
+	files, err := log.Files()
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil // nothing was changed yet
+	}
+	if err != nil {
+		return nil, err
+	}
+	records := []listedit.Record{}
+	incomplete := false
+	for _, name := range files {
+		err := log.Read(s, name, func(r listedit.Record) {
+			if q.wants(&r) {
+				records = append(records, r)
+			}
+		}, func(line int, what error) {
+			fmt.Fprintf(term.Escape(s.stderr), "spamgate: %s:%d: skipped, since it is not a record: %v\n", name, line, what)
+		})
+		if s.Err() != nil || errors.Is(err, fs.ErrPermission) {
+			return nil, err
+		}
+		if err != nil {
+			incomplete = true
+			fmt.Fprintf(term.Escape(s.stderr), "spamgate: not read, or not to its end: %v\n", err)
+		}
+	}
+	slices.SortStableFunc(records, func(a, b listedit.Record) int { return a.Time.Compare(b.Time) })
+	if incomplete {
+		return records, errors.New("not all logs could be read, so there may be more")
+	}
+	return records, nil
+}
+
+// printChanges prints records in at most 80 columns, where words permit that.
+func printChanges(w io.Writer, records []listedit.Record) {
+	for i := range records {
+		r := &records[i]
+		what := strings.TrimSpace(r.Command + " " + r.List)
+		fmt.Fprintf(w, "%s  %s  %s\n", clock(r.Time), whoDid(r), what)
+		if r.File != "" {
+			term.PrintWrapped(w, "  ", term.ShortPath(r.File))
+		}
+		term.PrintWrapped(w, "  ", r.What)
+		if r.Why != "" {
+			term.PrintWrapped(w, "  why: ", r.Why)
+		}
+	}
+	if len(records) == 0 {
+		fmt.Fprintln(w, "no such change is recorded")
+	}
+}
+
+// whoDid returns who made a change: "alice (root)" with sudo.
+func whoDid(r *listedit.Record) string {
+	if r.SudoUser != "" && r.User != "" && r.SudoUser != r.User {
+		return r.SudoUser + " (" + r.User + ")"
+	}
+	return r.Person()
+}
