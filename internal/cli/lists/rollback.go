@@ -33,9 +33,9 @@ without --to undoes the first; use --to to go further back. The gate stores the
 last versions that were live ([state] history); --list-versions shows them.
 
 The version's files that are missing now are written again. Files that the list
-has now and did not have then are renamed to NAME.disabled, so that its path does
-not match them; a later rollback takes them back. That needs --to. Either all
-files are changed or, after an error, none.
+has now and did not have then are renamed to NAME.disabled, so that its path
+does not match them; a later rollback takes them back. That needs --to. Either
+all files are changed or, after an error, none.
 
 For a list from a URL the copy is replaced. It is used until the server has
 another version than at the last fetch.
