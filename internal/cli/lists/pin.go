@@ -169,6 +169,11 @@ func (p *pinRun) find(ctx context.Context, gate cli.RunningGate) (pin blocklist.
 	switch {
 	case p.unpin && live.Pinned == nil:
 		err = fmt.Errorf("list %s: %w", p.list.Name, admin.ErrNotPinned)
+		if gate.Client == nil {
+			if _, unread := store.ReadPin(p.config.State.Dir, p.list.Name); unread != nil {
+				err = unread
+			}
+		}
 	case p.unpin:
 	case p.to != "":
 		versions, errKept := keptVersions(p.config, p.list.Name)

@@ -180,18 +180,17 @@ func (r *rollback) tooFew(v store.VersionInfo) error {
 
 // rollbackResult is the output of rollback.
 type rollbackResult struct {
-	List    string    `json:"list"`
-	Version string    `json:"version"`
-	Time    time.Time `json:"time"`
-	Entries int       `json:"entries"`
-	Files   []string  `json:"files"` // that were changed
-
-	Steps  []rollbackStep `json:"steps"`              // what was done with each of them
-	Old    string         `json:"replaced,omitempty"` // the version that was there; "": none that is kept
-	Again  string         `json:"again,omitempty"`    // the version that another rollback without --to puts back
-	DryRun bool           `json:"dry_run,omitempty"`
-	URL    string         `json:"url,omitempty"`
-	Gate   *cli.Answer    `json:"gate,omitempty"`
+	List    string         `json:"list"`
+	Version string         `json:"version"`
+	Time    time.Time      `json:"time"`
+	Entries int            `json:"entries"`
+	Files   []string       `json:"files"`              // that were changed
+	Steps   []rollbackStep `json:"steps"`              // what was done with each of them
+	Old     string         `json:"replaced,omitempty"` // the version that was there; "": none that is kept
+	Again   string         `json:"again,omitempty"`    // the version that another rollback without --to puts back
+	DryRun  bool           `json:"dry_run,omitempty"`
+	URL     string         `json:"url,omitempty"`
+	Gate    *cli.Answer    `json:"gate,omitempty"`
 }
 
 func (r *rollbackResult) print(w io.Writer) {
@@ -212,7 +211,12 @@ func (r *rollbackResult) print(w io.Writer) {
 	if r.URL != "" {
 		fmt.Fprintf(w, "  the next version that %s has replaces it\n", r.URL)
 	}
-	if r.Again != "" && !r.DryRun {
+	appeared := slices.ContainsFunc(r.Steps, func(s rollbackStep) bool { return s.What == stepCreate || s.What == stepRestore })
+	switch {
+	case r.Again == "" || r.DryRun:
+	case appeared: // another rollback has to rename them
+		fmt.Fprintf(w, "  to undo this:\n  spamgate lists rollback %s --to %s\n", term.ShellWord(r.List), r.Again)
+	default:
 		fmt.Fprintf(w, "  to go further back: --to VERSION, as --list-versions shows them; another\n  rollback without it puts back %s\n", r.Again)
 	}
 	printOutcome(w, r.DryRun, true, r.Gate)
