@@ -215,16 +215,17 @@ func (s *source) obeyPin(ctx context.Context, r scanResult, staged *scanResult) 
 	}
 	good := s.live.good
 	switch {
-	case serves(good, r.pin):
+	case serves(good, r.pin) && !good.stale:
 	case staged != nil && serves(staged.good, r.pin) && staged.good.current():
 		good = staged.good
 	default:
 		v, err := s.buildPinned(ctx, r.pin.Sum)
-		if err != nil {
+		switch {
+		case err == nil:
+			good = v
+		case !serves(good, r.pin):
 			why = s.advise(fmt.Errorf("%w since %s at a version that cannot be restored: %w", ErrPinned,
 				r.pin.Since.UTC().Format("2006-01-02 15:04 UTC"), err), UnpinFirst)
-		} else {
-			good = v
 		}
 	}
 	pin := r.pin

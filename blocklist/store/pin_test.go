@@ -186,3 +186,19 @@ func TestPinDamaged(t *testing.T) {
 	must(t, s.Unpin(context.Background(), "spam"))
 	wantServed(t, s.Set(), "b.example", false, false)
 }
+
+// Another build of the program reads the pinned version again from the history, since the files
+// have another one.
+func TestPinOfAnotherProgram(t *testing.T) {
+	c, path, _ := pinnedList(t, 1)
+	s := openStill(t, c)
+	pinNow(t, s)
+	old := s.sources[0].live.good
+	old.stale = true
+	replace(t, path, "b.example\n")
+	set, _ := rescan(t, s)
+	wantServed(t, set, "a.example", true, true)
+	if now := s.sources[0].live.good; now == old || now.stale {
+		t.Error("the pinned version was not read again")
+	}
+}
