@@ -23,16 +23,16 @@ func spanOf(versions []servedVersion, count func(*servedVersion) int) span {
 // comparison is what an update is compared with.
 type comparison struct {
 	guards
-	last    []servedVersion // the last ones, the one that serves among them
 	settled []servedVersion // those that count as right, or else the oldest
+	recent  []servedVersion // those and the last ones, the one that serves at the end
 	now     time.Time
 }
 
 // check compares the sizes of an update with those of the versions before, the newest last. It
-// compares with the fewest and the most entries of the last ones, so that a wrong version does
-// not keep its repair out. So that many small steps do not make what a large one may not, it
-// also compares with the settled ones: in a day a list may change twice by what it may change
-// at once. Of a list from a URL it also compares how many entries will be left.
+// compares with the fewest and the most entries that the last ones or the settled ones have, so that a
+// wrong version does not keep its repair out. So that many small steps do not make what a large
+// one may not, it also compares with the settled ones alone: in a day a list may change twice by
+// what it may change at once. Of a list from a URL it also compares how many entries will be left.
 func (g guards) check(n sizes, served []servedVersion, fetched bool, now time.Time) error {
 	if n.Left[0] < g.minEntries {
 		return fmt.Errorf("%w: %d, and min_entries is %d", ErrFew, n.Left[0], g.minEntries)
@@ -41,7 +41,7 @@ func (g guards) check(n sizes, served []servedVersion, fetched bool, now time.Ti
 		return nil
 	}
 	served = g.withoutMistakes(served)
-	c := comparison{guards: g, last: served[max(0, len(served)-comparedVersions):], now: now}
+	c := comparison{guards: g, now: now}
 	for _, v := range served {
 		if v.settled(now) {
 			c.settled = append(c.settled, v)
@@ -50,6 +50,7 @@ func (g guards) check(n sizes, served []servedVersion, fetched bool, now time.Ti
 	if c.settled == nil {
 		c.settled = served[:1]
 	}
+	c.recent = slices.Concat(c.settled, served[max(0, len(served)-comparedVersions):])
 	if err := c.exceptions(n); err != nil {
 		return err
 	}
@@ -87,7 +88,7 @@ func left(h int) func(*servedVersion) int {
 
 // shrunk compares the entries in effect.
 func (c *comparison) shrunk(n sizes) error {
-	have, before := n.Left[0], spanOf(c.last, left(0))
+	have, before := n.Left[0], spanOf(c.recent, left(0))
 	if before.most < guardEntries {
 		return nil
 	}
@@ -105,7 +106,7 @@ func (c *comparison) shrunk(n sizes) error {
 // expiring compares the entries that will be left.
 func (c *comparison) expiring(n sizes) error {
 	for h := 1; h < len(n.Left); h++ {
-		last, settled := spanOf(c.last, left(h)), spanOf(c.settled, left(h))
+		last, settled := spanOf(c.recent, left(h)), spanOf(c.settled, left(h))
 		few := float64(n.Left[h]) < float64(last.fewest)*(1-c.maxShrink) ||
 			float64(n.Left[h]) < float64(settled.fewest)*(1-c.maxShrink)*(1-c.maxShrink)
 		if last.most < guardEntries || !few {
@@ -123,15 +124,15 @@ func (c *comparison) expiring(n sizes) error {
 // exceptions compares the number of exceptions. Each can cancel one entry at most, since it
 // cancels only entries that are equally or less specific: "!com" cancels no "bulk.com".
 func (c *comparison) exceptions(n sizes) error {
-	before := spanOf(c.last, left(0))
+	before := spanOf(c.recent, left(0))
 	if before.most < guardEntries {
 		return nil
 	}
 	if before.fewest < guardEntries {
-		before.fewest = c.last[len(c.last)-1].Left[0]
+		before.fewest = c.recent[len(c.recent)-1].Left[0]
 	}
 	count := func(v *servedVersion) int { return v.Exceptions }
-	had := spanOf(c.last, count).most
+	had := spanOf(c.recent, count).most
 	step := c.maxShrink * float64(before.fewest)
 	if float64(n.Exceptions-had) > step || float64(n.Exceptions-spanOf(c.settled, count).most) > 2*step {
 		return fmt.Errorf("%w: from %d to %d in a list of %d entries, and max_shrink is %s", ErrExceptions, had, n.Exceptions, before.fewest, c.percent())
@@ -143,7 +144,7 @@ func (c *comparison) exceptions(n sizes) error {
 // one that never had an entry is a new one.
 func (c *comparison) grown(n sizes) error {
 	count := func(v *servedVersion) int { return v.Entries }
-	had, settled := spanOf(c.last, count).most, spanOf(c.settled, count).most
+	had, settled := spanOf(c.recent, count).most, spanOf(c.settled, count).most
 	if c.maxGrowth <= 0 || max(had, settled) == 0 {
 		return nil
 	}

@@ -62,7 +62,9 @@ func TestCompare(t *testing.T) {
 		{"wrong entries go", []servedVersion{ago(50, 3000), ago(1, 3800)}, lasting(3010), true, nil},
 		{"and more than they", []servedVersion{ago(50, 3000), ago(1, 3800)}, lasting(2399), true, ErrShrunk},
 		{"many wrong entries go", []servedVersion{ago(50, 3000), ago(1, 30_000)}, lasting(3010), true, nil},
-		{"after five versions", []servedVersion{ago(90, 3000), ago(5, 4000), ago(4, 4000), ago(3, 4000), ago(2, 4000), ago(1, 4000)}, lasting(3000), true, ErrShrunk},
+		{"after five more versions", []servedVersion{ago(90, 3000), ago(5, 4000), ago(4, 4000), ago(3, 4000), ago(2, 4000), ago(1, 4000)}, lasting(3010), true, nil},
+		{"of a new list", []servedVersion{ago(6, 3000), ago(5, 4000), ago(4, 4000), ago(3, 4000), ago(2, 4000), ago(1, 4000)}, lasting(3010), true, nil},
+		{"when nobody remembers", []servedVersion{ago(90, 4000), ago(1, 4000)}, lasting(3010), true, ErrShrunk},
 		{"short, then long, then nearly nothing", []servedVersion{ago(50, 900), ago(1, 5000)}, lasting(719), true, ErrShrunk},
 		{"short, then long, then short again", []servedVersion{ago(50, 900), ago(1, 5000)}, lasting(720), true, nil},
 
