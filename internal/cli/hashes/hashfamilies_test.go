@@ -80,8 +80,9 @@ func TestHashFamiliesDocument(t *testing.T) {
 }
 
 // quoteAnew returns the page with the text that the files have now in place of blocks
-// that they no longer have: as many paragraphs, from the line on that begins most
-// like the block. Numbers in sentences are left to people.
+// that they no longer have: as many paragraphs, from a line on that begins like the
+// block, those with the most rows of the same names. Numbers in sentences are left to
+// people.
 func quoteAnew(page string, files map[string][]string) string {
 	blocks, _ := splitPage(page)
 	for _, block := range blocks {
@@ -89,11 +90,15 @@ func quoteAnew(page string, files map[string][]string) string {
 			continue
 		}
 		var found []string
-		most := 12 // of bytes, or it is another text
+		most := 0
 		for _, name := range slices.Sorted(maps.Keys(files)) {
 			for i, line := range files[name] {
-				if n := commonPrefix(line, block[0]); n > most {
-					most, found = n, paragraphs(files[name][i:], len(paragraphEnds(block)))
+				if !alike(line, block[0]) {
+					continue
+				}
+				text := paragraphs(files[name][i:], len(paragraphEnds(block)))
+				if n := sharedRows(text, block); n > most {
+					most, found = n, text
 				}
 			}
 		}
@@ -105,10 +110,28 @@ func quoteAnew(page string, files map[string][]string) string {
 	return page
 }
 
-// commonPrefix returns how many first bytes two texts share.
-func commonPrefix(a, b string) (n int) {
-	for n < len(a) && n < len(b) && a[n] == b[n] {
-		n++
+// alike reports whether two lines begin with the same words, however far apart.
+func alike(a, b string) bool {
+	x, y := strings.Fields(a), strings.Fields(b)
+	words := min(3, len(x), len(y))
+	return words > 0 && slices.Equal(x[:words], y[:words])
+}
+
+// sharedRows returns how many rows of b have a row in a that begins with the same
+// word, each counted once.
+func sharedRows(a, b []string) (n int) {
+	names := map[string]int{}
+	first := func(line string) string {
+		return strings.Join(strings.Fields(line)[:min(1, len(strings.Fields(line)))], "")
+	}
+	for _, line := range a {
+		names[first(line)]++
+	}
+	for _, line := range b {
+		if name := first(line); names[name] > 0 {
+			names[name]--
+			n++
+		}
 	}
 	return n
 }
