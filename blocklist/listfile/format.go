@@ -87,7 +87,8 @@ const (
 	// blocklist_from, welcomelist_from (let through) and unblocklist_from (an
 	// exception; unsupported in an allow list) are read, also under their older
 	// names blacklist_from, whitelist_from. In SpamAssassin unblocklist_from removes the
-	// same pattern alone; here it also cancels wider ones. These patterns are supported:
+	// same pattern alone, and def_welcomelist_from does not outweigh a blocklist_from.
+	// Here they are exceptions like any other. These patterns are supported:
 	//
 	//	user@example.com     that address
 	//	*@example.com        the domain alone

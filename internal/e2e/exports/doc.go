@@ -4,8 +4,9 @@
 // cannot express may let a sender through, is reported, and refuses nobody.
 //
 // It also proves the other way: the gate decides by random files in the formats of
-// Postfix, rbldnsd, named and dnsmasq like these programs. It refuses more only by
-// zones of which spamgate lists lint has warned.
+// Postfix, rbldnsd, named, dnsmasq and SpamAssassin like these programs. It refuses more
+// only by zones of which spamgate lists lint has warned, and by SpamAssassin's settings
+// as docs/lists.md says.
 //
 // With SPAMGATE_E2E_FULL=1 each compares 10,000 decisions.
 package exports
