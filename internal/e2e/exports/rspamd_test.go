@@ -59,7 +59,12 @@ func TestRspamd(t *testing.T) {
 		}
 		return err == nil
 	})
-	l.compare(t, func(sender string) (refused, asked bool) { return askRspamd(t, client, addr, sender), true }, notForMaps)
+	l.compare(t, func(sender string) (refused, asked bool) {
+		if _, domain, _ := strings.Cut(sender, "@"); strings.ContainsAny(domain, "+ü") {
+			return false, false // rspamd takes no such sender: "bad from header"
+		}
+		return askRspamd(t, client, addr, sender), true
+	}, notForMaps)
 }
 
 // askRspamd reports whether a sender is in the map.
@@ -88,9 +93,6 @@ func askRspamd(t *testing.T, client *http.Client, addr, sender string) bool {
 
 // notForMaps reports whether a map cannot have an entry.
 func notForMaps(entry string) bool {
-	if strings.Contains(entry, "xn--") {
-		return true // it does not match the other form
-	}
 	local, domain, at := strings.Cut(entry, "@")
 	if entry[0] == '!' || !at || local == "" {
 		return entry[0] == '!' || notForZones(entry)
