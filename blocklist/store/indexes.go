@@ -49,40 +49,47 @@ func (x *Indexes) Current(ctx context.Context, list string) *StoredIndex {
 	}
 	l := &x.config.Lists[i]
 	v, same := x.state.load(l, x.config.readOptions(l))
-	if v == nil || !same || v.stale || !x.holds(ctx, l, v) {
+	if v == nil || !same || v.stale {
+		return nil
+	}
+	stamps := x.same(ctx, l, v)
+	if stamps == nil {
 		return nil
 	}
 	s := v.index.Segment()
-	return &StoredIndex{s, x.state.keys.Segment(), v.stamps, v.Expired, v.Protected + v.Disallowed, s.Duplicates()}
+	return &StoredIndex{s, x.state.keys.Segment(), stamps, v.Expired, v.Protected + v.Disallowed, s.Duplicates()}
 }
 
-// holds reports whether the files of a list hold what the version was made of.
-func (x *Indexes) holds(ctx context.Context, l *List, v *version) bool {
+// same returns stamps of the files of a list, or nil if they do not hold what the version was
+// made of.
+func (x *Indexes) same(ctx context.Context, l *List, v *version) []stamp {
 	o := Opener{x.config.StateDir}
 	paths, err := dirwatch.Find(l.Paths, func(string, string) {})
 	if err != nil || len(paths) != len(v.stamps) {
-		return false
+		return nil
 	}
 	now, err := o.statFiles(paths)
 	if err != nil {
-		return false
+		return nil
 	}
 	// First what costs nothing.
 	for i := range now {
 		if now[i].Path != v.stamps[i].Path || now[i].Size != v.stamps[i].Size {
-			return false
+			return nil
 		}
 	}
+	stamps := slices.Clone(v.stamps)
 	for i := range now {
 		if now[i].attributes == v.stamps[i].attributes && !v.stamps[i].racy() {
 			continue
 		}
 		got, err := o.readStamped(ctx, paths[i], nil)
 		if err != nil || got.Digest != v.stamps[i].Digest {
-			return false
+			return nil
 		}
+		stamps[i] = got
 	}
-	return true
+	return stamps
 }
 
 // Lookup returns the entry of a key.
