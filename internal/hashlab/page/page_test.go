@@ -193,7 +193,7 @@ func TestPageHasAll(t *testing.T) {
 		}
 	}
 	for id, want := range map[string]int{
-		"corpora": len(r.Manifest.Corpora) + 1, "rates": len(r.FPR) + 2, "messages": len(r.Messages) + 1, "pass-rates": len(r.PassRates) + 1,
+		"corpora": len(r.Manifest.Corpora) + 1, "rates": len(r.FPR) + 2 + len(r.Equivalence) + 1, "messages": len(r.Messages) + 1, "pass-rates": len(r.PassRates) + 1,
 		"collisions": len(r.Collisions) + 1, "uniformity": len(r.Uniformity) + 1, "avalanche": len(r.Avalanche) + 1, "agreement": 6 + 1, "speed": len(r.Speed) + 1,
 	} {
 		if rows[id] != want {

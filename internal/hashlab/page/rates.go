@@ -66,12 +66,24 @@ func pointsOf(rows []hashlab.FPRRow, l line, corpus string) []hashlab.FPRRow {
 	return all
 }
 
+// equivalenceTable compares the rates with the formula's.
+func equivalenceTable(rows []hashlab.Equivalence) dataTable {
+	caption := fmt.Sprintf("As the formula says: equivalent if the 90%% interval of the ratio is within %.0f%% of 1 (two one-sided tests), different if the farthest ratio at any fill is not by chance", 100*hashlab.EquivalenceMargin)
+	return table(caption, []string{"subject", "corpus", "k", "hits", "predicted", "ratio [90%]", "p (equivalent)", "farthest ratio", "p (differs)", "verdict"}, rows, func(e hashlab.Equivalence) []string {
+		return []string{e.Label(), cmp.Or(e.Corpus, "all together"), fmt.Sprint(e.K), text.Number(e.Hits), fmt.Sprintf("%.1f", e.Expected), format.Equivalence(e), format.P(e.PEquivalent),
+			fmt.Sprintf("%.2f", e.Worst), format.P(e.PDiffers), e.Verdict}
+	})
+}
+
 func ratesSection(r *hashlab.Report) section {
 	s := section{ID: "rates", Title: "False positives per key", About: "Filters are filled with random parts of a corpus, and tested with its other keys. " +
 		"The textbook's formula is (1 - e^(-kn/m))^k for n keys, m bits and k functions. The effective k is the number of ideal functions that would have " +
 		"the measured rate at the measured fill. All limits are of 95% confidence, and include the spread between the filters."}
 	for _, rows := range hashlab.Groups(r.FPR, corpusOf) {
 		s.Tables = append(s.Tables, table(numbers+": "+rows[0].Corpus, []string{"subject", "k", "m", "n", "filters", "hits", "trials", "rate [95%]", "formula", "× formula", "effective k [95%]", "fill", "expected fill", "fill^k"}, rows, rateCells))
+	}
+	if len(r.Equivalence) > 0 {
+		s.Tables = append(s.Tables, equivalenceTable(r.Equivalence))
 	}
 	if len(lines(r.FPR)) == 0 {
 		return s

@@ -94,7 +94,7 @@ func (t *textWriter) avalanche() {
 
 // worstBits writes the worst bit and the worst pair of bits of each hash.
 func (t *textWriter) worstBits() {
-	rows := newTable("hash", "mean bias", "worst bit", "?bits", "BIC, mean", "BIC, worst", "?bits ", "?tested")
+	rows := newTable("hash", "mean bias", "worst bit", "?bits", "BIC mean", "BIC worst", "?bits ", "?tested")
 	for _, w := range summary.WorstBits(t.report) {
 		bias, bic := w.Bias, w.BIC
 		pair, places := "-", "-"
