@@ -9,9 +9,7 @@ import (
 )
 
 // minCapacity keeps the filter of a short list, which often is a list just begun,
-// from being made anew for each new line. It also keeps it from being so small that
-// double hashing misses its rate (see [bloom.Filter.ExpectedFPR]). It costs some
-// 350 KiB.
+// from being made anew for each new line. It costs some 350 KiB.
 const minCapacity = 100_000
 
 // bitmapCapacity returns how many keys suit one classic bitmap.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"spamgate/blocklist/bloom"
 	"spamgate/blocklist/segment"
@@ -32,6 +33,9 @@ type setFilter struct {
 	// single is the only bitmap, where there is one: for that the key need not
 	// be hashed.
 	single *bloom.Filter
+
+	// similar has what Probe has measured; nil before.
+	similar *atomic.Pointer[probed]
 }
 
 // mayContain reports whether any list may hold the key: false is certain. The key
@@ -138,7 +142,7 @@ func (l layout) makeFilter(ctx context.Context, k *Keys, lists []setList, previo
 
 // makeAnew makes a filter of the lists alone.
 func (l layout) makeAnew(ctx context.Context, k *Keys, lists []setList, previous []*Set) (*setFilter, error) {
-	f := &setFilter{layout: l, hash: k.Segment()}
+	f := &setFilter{layout: l, hash: k.Segment(), similar: new(atomic.Pointer[probed])}
 	for i := range lists {
 		if v := lists[i].index; v.keys() > 0 {
 			f.keys += v.keys()
@@ -149,10 +153,14 @@ func (l layout) makeAnew(ctx context.Context, k *Keys, lists []setList, previous
 	case KindFuse:
 		return f, f.makeFuse(ctx, k, lists)
 	case KindCounting:
-		return f, f.makeCounting(ctx, k, lists, previous)
+		err := f.makeCounting(ctx, k, lists, previous)
+		f.takeProbes(previous)
+		return f, err
 	}
 	f.capacity = f.chooseCapacity(lists, previous)
-	return f, f.unite(ctx, k, lists)
+	err := f.unite(ctx, k, lists)
+	f.takeProbes(previous)
+	return f, err
 }
 
 // filterWith returns a filter in memory that was made of all these indexes, and maybe of

@@ -1,6 +1,8 @@
 package blocklist
 
 import (
+	"math"
+
 	"spamgate/blocklist/bloom"
 	"spamgate/hashfamily"
 )
@@ -8,7 +10,7 @@ import (
 // FilterCost is what a filter takes, and how often it is wrong, by the formulas.
 type FilterCost struct {
 	Bytes  uint64  // of memory
-	FPR    float64 // for one key that no list has
+	FPR    float64 // for one key that no list has; NaN if it cannot be predicted
 	Shards int     // bitmaps; 0 for fuse filters
 }
 
@@ -36,7 +38,10 @@ func (f Filter) Cost(lists ...uint64) (FilterCost, error) {
 	if l.Kind == KindCounting {
 		c.Bytes += m * uint64(l.CounterBits) / 8
 	}
-	c.FPR = bloom.FPR(m, l.spec.Independent(family.K()), float64(keys)/float64(shards))
+	c.FPR = math.NaN()
+	if l.spec.Predictable() {
+		c.FPR = bloom.FPR(m, l.spec.Independent(family.K()), float64(keys)/float64(shards))
+	}
 	return c, nil
 }
 

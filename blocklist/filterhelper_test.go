@@ -84,7 +84,18 @@ func makeSet(tb testing.TB, l layout, versions []*Index, previous ...*Set) *Set 
 	if s.filter, err = l.makeFilter(context.Background(), ProcessKeys(), s.lists, previous...); err != nil {
 		tb.Fatal(err)
 	}
+	s.stats = s.describe(nil)
 	return s
+}
+
+// indexOf makes an index of n keys.
+func indexOf(tb testing.TB, n int, key func(i int) string) *Index {
+	tb.Helper()
+	return NewIndex(buildSegment(tb, "", func(add func(string)) {
+		for i := range n {
+			add(key(i))
+		}
+	}), nil, nil)
 }
 
 // bitsOf is all that a filter knows.

@@ -190,6 +190,9 @@ func (l *layout) chooseFamily() (err error) {
 	if l.spec, err = hashfamily.ParseSpec(l.Family); err != nil {
 		return err
 	}
+	if l.spec.Textbook() {
+		return fmt.Errorf("hash family %s serves only to compare in the laboratory: it misses every low rate; use %s", l.spec, KindSized.DefaultFamily())
+	}
 	if l.Kind.TakesFamily(l.spec) {
 		return nil
 	}

@@ -46,8 +46,8 @@ type ListStats struct {
 	// [MaxProblems] of each sort: invalid, unsupported, protected, disallowed.
 	Problems []FileProblem
 
-	// FillRatio and FPR are those of the filter if it held this list alone:
-	// computed, and like those of [SetStats] otherwise.
+	// FillRatio and FPR are those of the filter if it held this list alone, computed
+	// as [SetStats.ComputedFPR] is.
 	FillRatio, FPR float64
 
 	// Bytes is what the index takes: on disk, where it is mapped from, or in
@@ -134,11 +134,27 @@ type SetStats struct {
 	// Shards is how many bitmaps or fuse filters it consists of.
 	Shards int
 
-	// FillRatio is the part of the filter's bits that is set (0 for fuse), FPR the
-	// probability of a false positive for one key that follows from it (see
-	// [bloom.Filter.ExpectedFPR]), and EstimatedEntries the
-	// number of keys that it suggests.
-	FillRatio, FPR, EstimatedEntries float64
+	// Keys is the number of keys in the filter; a key of several lists counts once
+	// for each.
+	Keys uint64
+
+	// FillRatio is the part of the filter's bits that is set (0 for fuse), and
+	// EstimatedEntries the number of different keys that it suggests.
+	FillRatio, EstimatedEntries float64
+
+	// ComputedFPR is the probability of a false positive for one key that follows
+	// from the fill ratio and the number of keys (see [bloom.Filter.ExpectedFPR]). It
+	// is not a number (NaN) if it cannot be computed.
+	ComputedFPR float64
+
+	// Similar is what [Set.Probe] has measured with changed entries; nil before.
+	// Unprobed says that the filter needs this, and that FPR is only ComputedFPR.
+	Similar  []Similar
+	Unprobed bool
+
+	// FPR is the rate to expect: the larger of ComputedFPR and the upper limits of
+	// Similar, with 95% confidence.
+	FPR float64
 
 	// OldFilters counts the filters of earlier Sets that are asked too, since an
 	// index that they were made of is damaged.
@@ -162,6 +178,17 @@ type SetStats struct {
 func (s *Set) Stats() SetStats {
 	stats := s.stats
 	stats.Generation = s.generation
+	if p := s.filter.probed(); p != nil && stats.Unprobed {
+		return s.StatsWith(p.similar)
+	}
+	return stats
+}
+
+// StatsWith returns the stats as if similar were what [Set.Probe] has measured.
+func (s *Set) StatsWith(similar []Similar) SetStats {
+	stats := s.stats
+	stats.Generation, stats.Warning = s.generation, ""
+	s.filter.describeWith(&stats, similar)
 	return stats
 }
 

@@ -113,7 +113,7 @@ func parseClassic(arguments string) (Spec, error) {
 		return Spec{}, err
 	}
 	return Spec{
-		name: c.name, k: c.K(), maxK: c.K(), maxM: MaxClassicBits, independent: c.Independent(),
+		name: c.name, k: c.K(), maxK: c.K(), maxM: MaxClassicBits, independent: c.Independent(), resembling: true,
 		build: func(p Params) (Family, error) { return made(NewClassic(p.M, names...)) },
 	}, nil
 }
@@ -124,10 +124,10 @@ func parseClassic9(string) (Spec, error) { return parseClassic(strings.Join(clas
 // HashName returns the name of the i-th hash, for 0 ≤ i < K.
 func (c *Classic) HashName(i int) string { return Hashes()[c.ids[i]].Name }
 
-// Independent returns how many of the hashes act independently on mail addresses,
-// from 1 to K. PJW and ELF are one function, and BP adds next to nothing to other
-// hashes, since it depends only on the last four bytes of a key. It is 9 for all
-// eleven.
+// Independent returns how many of the hashes act independently at best, from 1 to
+// K. PJW and ELF are one function, and BP adds next to nothing to other hashes, since
+// it depends only on the last four bytes of a key. It is 9 for all eleven. With keys
+// that resemble each other fewer act independently, as package bloom tells.
 func (c *Classic) Independent() int {
 	n := len(c.ids)
 	if slices.Contains(c.ids, idPJW) && slices.Contains(c.ids, idELF) {
@@ -138,6 +138,15 @@ func (c *Classic) Independent() int {
 	}
 	return n
 }
+
+// unpredictable is the largest number of independent classic hashes of which no
+// false positive rate can be predicted.
+const unpredictable = 2
+
+// Predictable reports whether the false positive rate of a filter over the family
+// can be computed. Of one or two hashes it cannot: it depends on the keys alone. BP
+// has few values, and passes every key that ends like an entry.
+func (c *Classic) Predictable() bool { return c.Independent() > unpredictable }
 
 // Index returns hash i of key, modulo M.
 func (c *Classic) Index(i int, key []byte) uint64 { return c.reduce(sum(c.ids[i], key)) }

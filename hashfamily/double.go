@@ -3,14 +3,13 @@ package hashfamily
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/minio/highwayhash"
 	"github.com/twmb/murmur3"
 )
 
-// MaxDoubleBits and MaxDoubleK are the largest m and k of the double families. An
-// index a + i·b stays below MaxDoubleK·MaxDoubleBits = 2^64 before it is
-// reduced.
+// MaxDoubleBits and MaxDoubleK are the largest m and k of the double families.
 const (
 	MaxDoubleBits = 1 << 58
 	MaxDoubleK    = 64
@@ -19,28 +18,40 @@ const (
 // KeySize is the length of a family's secret key in bytes.
 const KeySize = highwayhash.Size
 
-// doubleName is the name of the double family with a key, murmurName of the one
-// without.
+// doubleName is the name of the double family with a key, murmurName and plainName
+// are those of the two without.
 const (
 	doubleName = "double"
 	murmurWord = "murmur3"
 	murmurName = doubleName + ":" + murmurWord
+	plainWord  = "plain"
+	plainName  = doubleName + ":" + plainWord
 )
 
-// Double is a double family: the halves of one 128-bit hash of the key make all
-// indices.
+// Double is a double family: one 128-bit hash of the key makes all indices.
 //
 //	h1, h2 = the first and the last 8 bytes of the hash, little-endian
+//	h3 = the low half of h1, followed by the low half of h2
+//	a = ⌊h1·m/2^64⌋, b = ⌊h2·m/2^64⌋, c = ⌊h3·m/2^64⌋
+//	index i = (a + i·b + i·(i-1)/2·c) mod m
+//
+// The hash of "double" is HighwayHash-128 under a secret key of 32 bytes, that of
+// "double:murmur3" is MurmurHash3-128 without a key. Up to m = 2^32, a, b and c do
+// not share bits of the hash that matter.
+//
+// "double:plain" is double hashing as in the textbooks, over MurmurHash3-128, and
+// serves only to compare:
+//
 //	a = h1 mod m, b = h2 mod m; if m is a power of two, b's lowest bit is set
 //	index i = (a + i·b) mod m
 //
-// The hash of "double" is HighwayHash-128 under a secret key of 32 bytes, that of
-// "double:murmur3" is MurmurHash3-128 without a key.
-//
 // Source: Kirsch and Mitzenmacher, "Less Hashing, Same Performance: Building a
-// Better Bloom Filter" (ESA 2006), for the indices; Alakuijala, Cox and Wassenberg,
-// "Fast keyed hash/pseudo-random function using SIMD multiply and permute"
-// (arXiv:1612.06257) for HighwayHash; Austin Appleby's SMHasher for MurmurHash3.
+// Better Bloom Filter" (ESA 2006), who show that two hashes instead of k leave the
+// false positive rate the same as m grows; Dillinger and Manolios, "Bloom Filters in
+// Probabilistic Verification" (FMCAD 2004), for the third, which keeps the rate for
+// any m; Alakuijala, Cox and Wassenberg, "Fast keyed hash/pseudo-random function
+// using SIMD multiply and permute" (arXiv:1612.06257) for HighwayHash; Austin
+// Appleby's SMHasher for MurmurHash3.
 //
 // Strong: one fast hash for any k, even for any keys. "double" is the one family
 // that resists an attacker who chooses keys: colliding keys cannot be prepared
@@ -51,16 +62,16 @@ const (
 // filter's answers can still search for a false positive and use it again (Naor and
 // Yogev, "Bloom Filters in Adversarial Environments", CRYPTO 2015).
 //
-// Weak: all k indices depend on two numbers, which costs a little in small filters,
-// and if m is not a power of two some keys have fewer than k different indices.
-// "double:murmur3" protects nobody: Aumasson, Bernstein and Boßlet, "Hash-flooding
-// DoS reloaded" (29C3, 2012), make keys that collide under every seed. A bitmap is
+// Weak: "double:murmur3" protects nobody: Aumasson, Bernstein and Boßlet,
+// "Hash-flooding DoS reloaded" (29C3, 2012), make keys that collide under every
+// seed. "double:plain" does not either, and has a floor of about 1/m. A bitmap is
 // useless without its secret key.
 //
 // It is immutable.
 type Double struct {
 	stride
-	murmur bool
+	murmur bool // MurmurHash3-128, not HighwayHash-128
+	plain  bool // without c, and by division
 	key    [KeySize]byte
 }
 
@@ -89,6 +100,16 @@ func NewDoubleMurmur3(m uint64, k int) (*Double, error) {
 	return &Double{stride: s, murmur: true}, nil
 }
 
+// NewDoublePlain returns the family "double:plain": double hashing as in the
+// textbooks, to compare with the others.
+func NewDoublePlain(m uint64, k int) (*Double, error) {
+	s, err := newStride(plainName, m, k, MaxDoubleBits, MaxDoubleK)
+	if err != nil {
+		return nil, err
+	}
+	return &Double{stride: s, murmur: true, plain: true}, nil
+}
+
 // parseDouble parses what follows "double:", if anything.
 func parseDouble(arguments string) (Spec, error) {
 	s := Spec{maxK: MaxDoubleK, maxM: MaxDoubleBits}
@@ -99,30 +120,53 @@ func parseDouble(arguments string) (Spec, error) {
 	case murmurWord:
 		s.name = murmurName
 		s.build = func(p Params) (Family, error) { return made(NewDoubleMurmur3(p.M, p.K)) }
+	case plainWord:
+		s.name = plainName
+		s.build = func(p Params) (Family, error) { return made(NewDoublePlain(p.M, p.K)) }
 	default:
-		return Spec{}, fmt.Errorf("hash family double: unknown hash %q: use %q (HighwayHash-128 under a secret key) or %q", arguments, doubleName, murmurName)
+		return Spec{}, fmt.Errorf("hash family double: unknown hash %q: use %q (HighwayHash-128 under a secret key), %q or, to compare, %q",
+			arguments, doubleName, murmurName, plainName)
 	}
 	return s, nil
 }
 
 // Index returns index i of key.
-func (d *Double) Index(i int, key []byte) uint64 { return d.index(i, d.sum(key)) }
+func (d *Double) Index(i int, key []byte) uint64 {
+	a, b, c := d.Start(key)
+	return d.index(i, a, b, c)
+}
 
 // AppendIndices appends all K indices of key, in order, from one hash.
 func (d *Double) AppendIndices(dst []uint64, key []byte) []uint64 {
-	return d.appendIndices(dst, d.sum(key))
+	a, b, c := d.Start(key)
+	return d.appendIndices(dst, a, b, c)
 }
 
-// Start returns the first index of key and the step to each next one, both below M:
-// index i is (a + i·b) mod M. With them a caller can compute a few indices only.
-func (d *Double) Start(key []byte) (a, b uint64) { return d.start(d.sum(key)) }
+// Start returns the first index of key, the step to the second, and what each
+// further step is longer than the one before, all below M: index i is
+// (a + i·b + i·(i-1)/2·c) mod M. With them a caller can compute a few indices only.
+func (d *Double) Start(key []byte) (a, b, c uint64) {
+	h1, h2 := d.sum(key)
+	if d.plain {
+		return d.plainStart(h1, h2)
+	}
+	return d.start(parts{h1, h2, h1<<32 | h2&math.MaxUint32})
+}
+
+// plainStart returns the start of double hashing. A step in a power of two is odd,
+// so that it visits all bits before it returns.
+func (d *Double) plainStart(h1, h2 uint64) (a, b, c uint64) {
+	if d.m&(d.m-1) == 0 {
+		h2 |= 1
+	}
+	return h1 % d.m, h2 % d.m, 0
+}
 
 // sum returns the two halves of the hash of key.
-func (d *Double) sum(key []byte) halves {
+func (d *Double) sum(key []byte) (h1, h2 uint64) {
 	if d.murmur {
-		h1, h2 := murmur3.Sum128(key)
-		return halves{h1, h2}
+		return murmur3.Sum128(key)
 	}
 	sum := highwayhash.Sum128(key, d.key[:])
-	return halves{binary.LittleEndian.Uint64(sum[:8]), binary.LittleEndian.Uint64(sum[8:])}
+	return binary.LittleEndian.Uint64(sum[:8]), binary.LittleEndian.Uint64(sum[8:])
 }

@@ -10,7 +10,7 @@ import (
 // familyNames has each kind of family at least once.
 var familyNames = []string{
 	"classic", "classic9", "classic:AP,RS", "weighted", "weighted:3", "weighted:2,1,4294967295,1000003,8,9",
-	"digest", "double", "double:murmur3", "seeded", "seeded:42",
+	"digest", "double", "double:murmur3", "double:plain", "seeded", "seeded:42",
 }
 
 // publicKey is a key for tests: the bytes from 0 to 31.

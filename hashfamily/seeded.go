@@ -3,13 +3,15 @@ package hashfamily
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"strconv"
 
 	"github.com/zeebo/xxh3"
 )
 
-// MaxSeededBits and MaxSeededK are the largest m and k of a seeded family. The halves
-// of its hash have 32 bits, and the table of [SeededSize] ends at that k.
+// MaxSeededBits and MaxSeededK are the largest m and k of a seeded family. Its hash
+// has 64 bits, half of them for each of two numbers, and the table of [SeededSize]
+// ends at that k.
 const (
 	MaxSeededBits = 1 << 32
 	MaxSeededK    = 15
@@ -19,28 +21,26 @@ const (
 // colon for other seeds.
 const seededName = "seeded"
 
-// Seeded is the seeded family: the halves of one 64-bit hash with a seed, XXH3-64,
-// make all indices.
+// Seeded is the seeded family: one 64-bit hash h with a seed, XXH3-64, makes all
+// indices.
 //
-//	h1 = the high, h2 = the low 32 bits of the hash
-//	a = h1 mod m, b = h2 mod m; if m is a power of two, b's lowest bit is set
-//	index i = (a + i·b) mod m
+//	h1 = h, h2 = h with its halves swapped, h3 = h·0x9E3779B97F4A7C15 mod 2^64
+//	a = ⌊h1·m/2^64⌋, b = ⌊h2·m/2^64⌋, c = ⌊h3·m/2^64⌋
+//	index i = (a + i·b + i·(i-1)/2·c) mod m
 //
 // It has the three parameters of the filters in analytic databases: size, hashes
 // and seed. [SeededSize] has their table.
 //
 // Source: ClickHouse's index of the kind bloom_filter, which uses such a table (and
-// two CityHash64 with seeds, and adds i² to each index); Kirsch and Mitzenmacher
-// (ESA 2006) for the indices; Yann Collet's xxHash for XXH3.
+// two CityHash64 with seeds, and adds i² to each index); Dillinger and Manolios
+// (FMCAD 2004) for the indices, see [Double]; Yann Collet's xxHash for XXH3; Knuth,
+// "The Art of Computer Programming", volume 3, section 6.4, for the factor.
 //
 // Strong: the fastest of the families, even for any keys; filters with different
 // seeds have different false positives.
 //
 // Weak: the seed is not a secret key, since XXH3 is not a cryptographic hash: it
-// does not resist an attacker who chooses keys. Halves of 32 bits reach at most
-// 2^32 bits. If m is not a power of two they favour the lower indices by less than
-// one part in 2^32/m; for m = 3·2^30 the lowest third gets half of the indices. All
-// k indices depend on two numbers, as in [Double].
+// does not resist an attacker who chooses keys. All k indices depend on 64 bits.
 //
 // It is immutable.
 type Seeded struct {
@@ -82,19 +82,24 @@ func parseSeeded(arguments string) (Spec, error) {
 }
 
 // Index returns index i of key.
-func (s *Seeded) Index(i int, key []byte) uint64 { return s.index(i, s.sum(key)) }
+func (s *Seeded) Index(i int, key []byte) uint64 {
+	a, b, c := s.Start(key)
+	return s.index(i, a, b, c)
+}
 
 // AppendIndices appends all K indices of key, in order, from one hash.
 func (s *Seeded) AppendIndices(dst []uint64, key []byte) []uint64 {
-	return s.appendIndices(dst, s.sum(key))
+	a, b, c := s.Start(key)
+	return s.appendIndices(dst, a, b, c)
 }
 
-// Start returns the first index of key and the step to each next one; see
-// [Double.Start].
-func (s *Seeded) Start(key []byte) (a, b uint64) { return s.start(s.sum(key)) }
+// golden is 2^64 divided by the golden ratio, rounded to an odd number. A product
+// with it carries every bit of the hash into the high bits.
+const golden = 0x9E3779B97F4A7C15
 
-// sum returns the two halves of the hash of key.
-func (s *Seeded) sum(key []byte) halves {
+// Start returns the first index of key, the step to the second, and what each
+// further step is longer; see [Double.Start].
+func (s *Seeded) Start(key []byte) (a, b, c uint64) {
 	h := xxh3.HashSeed(key, s.seed)
-	return halves{h >> 32, h & math.MaxUint32}
+	return s.start(parts{h, bits.RotateLeft64(h, 32), h * golden})
 }

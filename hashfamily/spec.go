@@ -35,7 +35,8 @@ type Spec struct {
 	maxM        uint64
 	powerOfTwo  bool // M must be one
 	keyed       bool
-	independent int // how many of the k act independently; 0 means all
+	independent int  // how many of the k act independently at best; 0 means all
+	resembling  bool // AnyKeys is false
 	build       func(p Params) (Family, error)
 }
 
@@ -59,13 +60,14 @@ var kinds = []struct {
 //
 //	classic             the eleven classic hashes
 //	classic:RS,JS,AP    some of them, in this order
-//	classic9            the nine that act independently: without ELF and BP
+//	classic9            nine of them: without ELF and BP
 //	weighted            the seeds 5, 7, 11, 13, 31, 37, 61
 //	weighted:5,7,11     other seeds, from 1 to 2^32-1, none twice
 //	digest              MD5, divided repeatedly
-//	double              HighwayHash-128 under a secret key, and double hashing
+//	double              HighwayHash-128 under a secret key
 //	double:murmur3      MurmurHash3-128, without a key
-//	seeded              XXH3-64 with the seed 0, and double hashing
+//	double:plain        the same, with the indices of textbooks, to compare
+//	seeded              XXH3-64 with the seed 0
 //	seeded:SEED         with another seed, from 0 to 2^64-1
 //
 // An unknown name is an error that lists these.
@@ -114,14 +116,27 @@ func (s Spec) FitM(m uint64) (uint64, error) {
 // Keyed reports whether the family needs a secret key.
 func (s Spec) Keyed() bool { return s.keyed }
 
-// Independent returns how many of k index functions act independently on mail
-// addresses: all k, except in classic families (see [Classic.Independent]).
+// Independent returns how many of k index functions act independently at best: all
+// k, except in classic families (see [Classic.Independent]).
 func (s Spec) Independent(k int) int {
 	if s.independent != 0 {
 		return min(k, s.independent)
 	}
 	return k
 }
+
+// AnyKeys reports whether the formulas for the false positive rate hold for any
+// keys. They do not for the classic and the weighted families, whose indices for keys
+// that resemble each other are related.
+func (s Spec) AnyKeys() bool { return !s.resembling }
+
+// Predictable reports whether a false positive rate can be computed at all: not for
+// one or two classic hashes (see [Classic.Predictable]).
+func (s Spec) Predictable() bool { return !s.Classic() || s.independent > unpredictable }
+
+// Textbook reports whether the family serves only to compare with others: it misses
+// the rate of the formulas for any keys.
+func (s Spec) Textbook() bool { return s.name == plainName }
 
 // New makes the family. If p is wrong, the error says what would be right.
 func (s Spec) New(p Params) (Family, error) {

@@ -27,6 +27,7 @@ func TestParseSpec(t *testing.T) {
 		{"digest", "digest", ""},
 		{"double", "double", ""},
 		{"double:murmur3", "double:murmur3", ""},
+		{"double:plain", "double:plain", ""},
 		{"seeded", "seeded", ""},
 		{"seeded:0", "seeded", ""},
 		{"seeded:00042", "seeded:42", ""},

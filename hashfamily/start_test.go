@@ -13,18 +13,22 @@ func TestStart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		plain, err := NewDoublePlain(m, 12)
+		if err != nil {
+			t.Fatal(err)
+		}
 		seeded, err := NewSeeded(m, 12, 3)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, f := range []interface {
 			Family
-			Start(key []byte) (a, b uint64)
-		}{double, murmur, seeded} {
+			Start(key []byte) (a, b, c uint64)
+		}{double, murmur, plain, seeded} {
 			for _, key := range []string{"", "a", "spam@example.com"} {
-				a, b := f.Start([]byte(key))
+				a, b, c := f.Start([]byte(key))
 				for i, want := range f.AppendIndices(nil, []byte(key)) {
-					if got := (a + uint64(i)*b) % m; got != want {
+					if got := (a + uint64(i)*b + uint64(i*(i-1)/2)*c) % m; got != want {
 						t.Errorf("%s, m=%d, key %q: index %d is %d, want %d", f.Name(), m, key, i, got, want)
 					}
 				}

@@ -138,7 +138,8 @@ func parseWeighted(arguments string) (Spec, error) {
 		return Spec{}, err
 	}
 	return Spec{
-		name: nameWeighted(seeds), k: len(seeds), maxK: len(seeds), maxM: MaxWeightedBits, powerOfTwo: true,
+		resembling: true,
+		name:       nameWeighted(seeds), k: len(seeds), maxK: len(seeds), maxM: MaxWeightedBits, powerOfTwo: true,
 		build: func(p Params) (Family, error) { return made(NewWeighted(p.M, seeds...)) },
 	}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"spamgate/hashfamily"
@@ -167,5 +168,36 @@ func BenchmarkFalsePositives(b *testing.B) {
 				b.ReportMetric(f.EstimatedEntries(), "estimate")
 			})
 		})
+	}
+}
+
+// BenchmarkMayContainSized looks absent keys up in a half full filter of the size that
+// a million keys have at a rate of 1e-6, over the families of [filter] kind sized.
+func BenchmarkMayContainSized(b *testing.B) {
+	absent := absentKeys(b, 50_000)
+	for _, name := range []string{"double", "double:murmur3", "seeded"} {
+		for _, m := range []uint64{28_755_176, 1 << 25} {
+			b.Run(fmt.Sprintf("%s/m=%d", strings.ReplaceAll(name, ":", "-"), m), func(b *testing.B) {
+				spec, err := hashfamily.ParseSpec(name)
+				if err != nil {
+					b.Fatal(err)
+				}
+				family, err := spec.New(hashfamily.Params{M: m, K: 15, Key: make([]byte, hashfamily.KeySize)})
+				if err != nil {
+					b.Fatal(err)
+				}
+				f, err := New(family)
+				if err != nil {
+					b.Fatal(err)
+				}
+				g := newNames(b, 1)
+				var key []byte
+				for i := 0; f.FillRatio() < 0.5; i++ {
+					key = g.appendAddress(key[:0], uint64(i))
+					f.Add(key)
+				}
+				lookUp(b, f, absent)
+			})
+		}
 	}
 }

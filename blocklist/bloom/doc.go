@@ -21,16 +21,14 @@
 //
 // # Rates of the classic filter
 //
-// The textbook's formula ([FPR]) assumes k independent functions. The classic
-// family has eleven functions that act like nine: PJW and ELF are the same
-// function, and BP modulo 2^28 depends only on the last four bytes of a key, so it
-// is constant for names under .com. Therefore
+// The textbook's formula ([FPR]) assumes k independent functions. The eleven of the
+// classic family act like nine at best: PJW and ELF are the same function, and BP
+// modulo 2^28 depends only on the last four bytes of a key, so it is constant for
+// names under .com. Therefore
 //
-//   - fewer bits are set than the formula expects: [Filter.FillRatio] is lower,
-//     and [Filter.EstimatedEntries] is about 18% too low;
+//   - fewer bits are set than the formula expects: [Filter.FillRatio] is lower;
 //   - a false positive needs nine random bits to be set, not eleven: [Filter.FPR],
-//     which is fill^11, is a lower bound and too low by a power of ten; fill^9
-//     ([Filter.ExpectedFPR]) comes close.
+//     which is fill^11, is too low by a power of ten or more.
 //
 // Measured with made-up addresses as entries and lookups of 20 million others:
 //
@@ -39,8 +37,15 @@
 //	16.9 million  0.431   4.9e-4    9.5e-5    5.1e-4    5.8e-4
 //
 // (go test -run - -bench FalsePositives -benchtime 20000000x; bench/filters/run
-// counts them with another generator's addresses.) With a few hundred thousand
-// entries both rates are so small that they hardly matter.
+// counts them with another generator's addresses.)
+//
+// With keys that resemble each other, such as numbered names, fewer than nine act
+// independently. Their hashes differ in a regular way, so that fewer bits are set,
+// and absent keys of the same kind meet those bits more often. fill^9 is then many
+// times too low: for ten million names like user00000001@example.com 30 times (spamgate
+// hashes full-size measures it; docs/hash-families.md). [Filter.ExpectedFPR]
+// does not fall with the fill ratio. It is still a lower bound for such keys, and
+// package blocklist probes a live filter with changed entries of its lists.
 //
 // None of this holds against an attacker who chooses addresses that collide: the
 // hashes are easy to fool.

@@ -20,7 +20,7 @@ var (
 //
 //	offset  bytes
 //	0       8      "SPAMBITS"
-//	8       4      version of the format, 2
+//	8       4      version of the format, 3
 //	12      4      encoding of the body: 1 sparse, 2 dense, 3 fuse
 //	16      32     ID
 //	48      8      Capacity
@@ -53,7 +53,7 @@ type ListBits struct {
 
 const (
 	bitsMagic      = "SPAMBITS"
-	bitsVersion    = 2
+	bitsVersion    = 3
 	checksumSize   = 8
 	bitsHeaderSize = 112 + checksumSize // without the family's name
 	maxFamilyName  = 1 << 12

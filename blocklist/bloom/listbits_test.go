@@ -2,9 +2,11 @@ package bloom
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"io"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 
@@ -166,19 +168,35 @@ func TestUniteRefusesOtherFilters(t *testing.T) {
 }
 
 // Bits in the format before this one are refused as those of another version, by
-// Unite and by ReadListBits.
+// Unite and by ReadListBits. The file is one that the old program wrote: its double
+// family has the same name, secret key and sizes, and other indices.
 func TestUniteRefusesOldFormat(t *testing.T) {
-	family, err := hashfamily.NewClassic(1 << 12)
+	old, err := os.ReadFile("testdata/double.v2.bits")
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := writePart(t, family, 1, makeKeys("k", 5))
-	old[8] = 1
-	if err := newShards(t, family, 1).Unite(bytes.NewReader(old), testBits); !errors.Is(err, ErrOther) || !strings.Contains(err.Error(), "format version 1") {
+	key := make([]byte, hashfamily.KeySize)
+	for i := range key {
+		key[i] = byte(i)
+	}
+	family, err := hashfamily.NewDouble(1<<12, 7, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shards := newShards(t, family, 1)
+	if err := shards.Unite(bytes.NewReader(old), testBits); !errors.Is(err, ErrOther) || !strings.Contains(err.Error(), "format version 2") {
 		t.Errorf("Unite: %v", err)
+	}
+	if shards.SetBits() != 0 {
+		t.Errorf("%d bits were set", shards.SetBits())
 	}
 	if _, err := ReadListBits(bytes.NewReader(old)); !errors.Is(err, ErrOther) {
 		t.Errorf("ReadListBits: %v", err)
+	}
+	// Without the version the check of the family's indices would refuse them too.
+	h := newShards(t, family, 1).header(testBits)
+	if check := binary.LittleEndian.Uint64(old[96:]); h.Shape.Check == check {
+		t.Errorf("the check of the family is %#x in both versions", check)
 	}
 }
 

@@ -20,8 +20,8 @@ const sparse = 32
 // indices, Maybe is always 1. It does not allocate.
 //
 // A classic filter has the places of the leaders: at 10 million entries 2% of the
-// absent keys pass these three bits. Double hashing has the first three places,
-// which an eighth of them pass in a filter that is half full.
+// absent keys pass these three bits. The double and the seeded families have their
+// first three places, which an eighth of them pass in a filter that is half full.
 func (f *Filter) Look(key []byte) Look {
 	var l Look
 	switch family := f.family.(type) {
@@ -51,16 +51,16 @@ func (f *Filter) lookLeaders(key []byte) Look {
 	return Look{f, uint32(f.reduce(bkdr)), uint32(f.reduce(djb)), uint32(f.reduce(dek))}
 }
 
-// lookSteps returns the Look of double hashing. If there are fewer than three
-// indices it repeats the last.
-func (f *Filter) lookSteps(a, b uint64) Look {
+// lookSteps returns the Look of the double and the seeded families. If there are
+// fewer than three indices it repeats the last.
+func (f *Filter) lookSteps(a, b, c uint64) Look {
 	second, third := a, a
 	if f.k > 1 {
 		second = f.step(a, b)
 		third = second
 	}
 	if f.k > 2 {
-		third = f.step(second, b)
+		third = f.step(second, f.step(b, c))
 	}
 	return Look{f, uint32(a), uint32(second), uint32(third)}
 }

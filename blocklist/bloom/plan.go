@@ -50,8 +50,8 @@ type Plan struct {
 //	m, k      the n for which k is best: half of the bits get set, p is 2^-k
 //	n, k      the m for which k is best
 //
-// It rounds bits up and entries down until the rate of the plan's own n, m and k is
-// at most p. The error is a [*PlanError].
+// It rounds bits up and entries down until the plan's [Plan.Rate], which is exact for
+// few entries, is at most p. The error is a [*PlanError].
 func NewPlan(w PlanRequest) (Plan, error) {
 	if err := w.check(); err != nil {
 		return Plan{}, err
@@ -64,7 +64,7 @@ func NewPlan(w PlanRequest) (Plan, error) {
 		p.Hashes, err = fewestHashes(w)
 	case n > 0 && m > 0:
 		if w.Hashes == 0 {
-			p.Hashes = BestHashes(m, n)
+			p.Hashes = bestHashes(w.Bits, n)
 		}
 	case w.FPR > 0:
 		if w.Hashes == 0 {
@@ -133,10 +133,10 @@ func hashesFor(p float64) int {
 // fewestHashes returns the smallest k that reaches the rate. Each further function
 // lowers the rate, up to the best k.
 func fewestHashes(w PlanRequest) (int, error) {
-	n, m := float64(w.Entries), float64(w.Bits)
-	best := BestHashes(m, n)
+	n := float64(w.Entries)
+	best := bestHashes(w.Bits, n)
 	for k := 1; k <= best; k++ {
-		if FPR(w.Bits, k, n) <= w.FPR {
+		if Rate(w.Bits, k, n) <= w.FPR {
 			return k, nil
 		}
 	}
@@ -145,7 +145,7 @@ func fewestHashes(w PlanRequest) (int, error) {
 	entries, tooFew := mostEntries(w.Bits, w.FPR, k)
 	bits, tooMany := enoughBits(n, w.FPR, k)
 	format := "%d entries (%v) in %d bits (%v) have a rate of %.3g at best, with k = %d: for %v %v "
-	args := []any{w.Entries, N, w.Bits, M, FPR(w.Bits, best, n), best, P, w.FPR}
+	args := []any{w.Entries, N, w.Bits, M, Rate(w.Bits, best, n), best, P, w.FPR}
 	switch {
 	case tooFew == nil && tooMany == nil:
 		return 0, planError(format+"use at most %d entries or at least %d bits, or leave one of the three out", append(args, entries, bits)...)
@@ -157,16 +157,37 @@ func fewestHashes(w PlanRequest) (int, error) {
 	return 0, planError(format+"leave one of the three out", args...)
 }
 
+// bestHashes returns the whole k with the lowest rate. For few entries that is lower
+// than the formula's.
+func bestHashes(m uint64, n float64) int {
+	k := BestHashes(float64(m), n)
+	for Exact(k, n) && k > 1 && Rate(m, k-1, n) < Rate(m, k, n) {
+		k--
+	}
+	return k
+}
+
 // enoughBits returns the smallest whole m with which n entries and k functions
 // reach the rate p.
 func enoughBits(n, p float64, k int) (uint64, error) {
-	m, err := wholeBits(BitsFor(n, p, k))
-	// A few bits more correct a rounding error of the formulas. Near p = 1 it takes
-	// more, since FPR has the same value for many m: so the steps double.
-	for step := 1.0; err == nil && FPR(m, k, n) > p; step *= 2 {
-		m, err = wholeBits(float64(m) + step)
+	few, err := wholeBits(BitsFor(n, p, k)) // at most one too few, but never too many
+	if err != nil || Rate(few, k, n) <= p {
+		return few, err
 	}
-	return m, err
+	many := few
+	// Near p = 1 the rate has the same value for many m: so the steps double.
+	for step := 1.0; err == nil && Rate(many, k, n) > p; step *= 2 {
+		few = many
+		many, err = wholeBits(float64(many) + step)
+	}
+	for err == nil && many-few > 1 {
+		if middle := few + (many-few)/2; Rate(middle, k, n) <= p {
+			many = middle
+		} else {
+			few = middle
+		}
+	}
+	return many, err
 }
 
 // wholeBits rounds up a number of bits.
@@ -180,11 +201,26 @@ func wholeBits(m float64) (uint64, error) {
 // mostEntries returns the largest whole n that m bits and k functions hold at the
 // rate p.
 func mostEntries(m uint64, p float64, k int) (uint64, error) {
-	n, err := wholeEntries(m, EntriesFor(float64(m), p, k))
-	for step := 1.0; err == nil && FPR(m, k, float64(n)) > p; step *= 2 { // as in enoughBits
-		n, err = wholeEntries(m, float64(n)-step)
+	many, err := wholeEntries(m, EntriesFor(float64(m), p, k))
+	if err != nil || Rate(m, k, float64(many)) <= p {
+		return many, err
 	}
-	return n, err
+	few := many
+	for step := uint64(1); Rate(m, k, float64(few)) > p; step *= 2 { // as in enoughBits
+		many = few
+		if few <= step {
+			return wholeEntries(m, 0) // 0 have the rate 0
+		}
+		few -= step
+	}
+	for many-few > 1 {
+		if middle := few + (many-few)/2; Rate(m, k, float64(middle)) <= p {
+			few = middle
+		} else {
+			many = middle
+		}
+	}
+	return few, nil
 }
 
 // wholeEntries rounds down the number of entries that m bits hold.
@@ -201,6 +237,9 @@ func wholeEntries(m uint64, n float64) (uint64, error) {
 // FPR returns the rate by the textbook's formula, [FPR]; 0 if it is too small for a
 // float64.
 func (p Plan) FPR() float64 { return FPR(p.Bits, p.Hashes, float64(p.Entries)) }
+
+// Rate returns the rate that the plan does not exceed, by [Rate].
+func (p Plan) Rate() float64 { return Rate(p.Bits, p.Hashes, float64(p.Entries)) }
 
 // FPRBound returns an upper bound of the rate, by [FPRBound].
 func (p Plan) FPRBound() float64 { return FPRBound(p.Bits, p.Hashes, float64(p.Entries)) }

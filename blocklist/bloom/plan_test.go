@@ -15,11 +15,11 @@ func TestNewPlan(t *testing.T) {
 		w    PlanRequest
 		want Plan
 	}{
-		{"n, p", PlanRequest{Entries: 1_000_000, FPR: 0.01}, Plan{1_000_000, 9_592_955, 7}},
-		{"n, p above one half", PlanRequest{Entries: 1000, FPR: 0.9}, Plan{1000, 435, 1}},
-		{"n, p, k", PlanRequest{Entries: 1000, FPR: 0.5, Hashes: 1}, Plan{1000, 1443, 1}},
-		{"m, p", PlanRequest{Bits: ClassicBits, FPR: 1.0 / 2048}, Plan{16_915_025, ClassicBits, 11}},
-		{"m, p, k", PlanRequest{Bits: ClassicBits, FPR: 1.0 / 2048, Hashes: 9}, Plan{16_693_830, ClassicBits, 9}},
+		{"n, p", PlanRequest{Entries: 1_000_000, FPR: 0.01}, Plan{1_000_000, 9_592_961, 7}},
+		{"n, p above one half", PlanRequest{Entries: 1000, FPR: 0.9}, Plan{1000, 436, 1}},
+		{"n, p, k", PlanRequest{Entries: 1000, FPR: 0.5, Hashes: 1}, Plan{1000, 1445, 1}},
+		{"m, p", PlanRequest{Bits: ClassicBits, FPR: 1.0 / 2048}, Plan{16_915_024, ClassicBits, 11}},
+		{"m, p, k", PlanRequest{Bits: ClassicBits, FPR: 1.0 / 2048, Hashes: 9}, Plan{16_693_829, ClassicBits, 9}},
 		{"n, m", PlanRequest{Entries: 1000, Bits: 20_000}, Plan{1000, 20_000, 14}},
 		{"n, m, p: fewer functions do", PlanRequest{Entries: 1000, Bits: 20_000, FPR: 1e-4}, Plan{1000, 20_000, 10}},
 		{"n, m, k", PlanRequest{Entries: 1000, Bits: 20_000, Hashes: 10}, Plan{1000, 20_000, 10}},
@@ -68,7 +68,7 @@ func TestNewPlanErrors(t *testing.T) {
 		{PlanRequest{Hashes: 5}, []string{"k alone", "add n or m"}},
 		{PlanRequest{FPR: 0.1, Hashes: 5}, []string{"p and k", "add n or m"}},
 		{PlanRequest{Entries: 5, FPR: 0.1, Bits: 50, Hashes: 3}, []string{"one too many", "leave out"}},
-		{PlanRequest{Entries: 1000, Bits: 5000, FPR: 0.01}, []string{"0.0918 at best, with k = 3", "at most 521 entries", "at least 9593 bits"}},
+		{PlanRequest{Entries: 1000, Bits: 5000, FPR: 0.01}, []string{"0.092 at best, with k = 3", "at most 520 entries", "at least 9599 bits"}},
 		{PlanRequest{Entries: 5, FPR: 1}, []string{"p 1 ", "1e-300 to below 1"}},
 		{PlanRequest{Entries: 5, FPR: -0.1}, []string{"p -0.1", "1e-300 to below 1"}},
 		{PlanRequest{Entries: 5, FPR: math.NaN()}, []string{"p NaN", "1e-300 to below 1"}},
@@ -78,7 +78,7 @@ func TestNewPlanErrors(t *testing.T) {
 		{PlanRequest{Entries: 5, Hashes: 1001}, []string{"k 1001", "1 to 1000"}},
 		{PlanRequest{Entries: MaxPlan + 1, Bits: 5}, []string{"n 9007199254740993", "1 to 9007199254740992"}},
 		{PlanRequest{Entries: 5, Bits: MaxPlan + 1}, []string{"m 9007199254740993", "1 to 9007199254740992"}},
-		{PlanRequest{Entries: 1, Bits: 1, FPR: 0.01}, []string{"for p 0.01 use at least 10 bits, or leave"}},
+		{PlanRequest{Entries: 1, Bits: 1, FPR: 0.01}, []string{"for p 0.01 use at least 12 bits, or leave"}},
 		{PlanRequest{Entries: MaxPlan, Bits: 100, FPR: 0.01}, []string{"for p 0.01 use at most 10 entries, or leave"}},
 		{PlanRequest{Entries: MaxPlan, Bits: 1, FPR: 0.01}, []string{"for p 0.01 leave one of the three out"}},
 		{PlanRequest{Entries: MaxPlan, FPR: 0.01}, []string{"8.64e+16 bits", "9007199254740992 at most"}},
@@ -128,11 +128,11 @@ func TestPlanRoundTrips(t *testing.T) {
 		if err != nil {
 			t.Fatalf("n %d, p %v: %v", n, p, err)
 		}
-		if got := plan.FPR(); got > p {
+		if got := plan.Rate(); got > p {
 			t.Fatalf("n %d, p %v: %+v has the rate %v", n, p, plan, got)
 		}
-		// A bit less would not do, but for rounding: 2^-40 of the bits make room for it.
-		if less := uint64(float64(plan.Bits)*(1-0x1p-40)) - 1; plan.Bits > 1 && FPR(less, plan.Hashes, float64(n)) <= p {
+		// A bit less would not do, but for rounding: 2^-30 of the bits make room for it.
+		if less := uint64(float64(plan.Bits)*(1-0x1p-30)) - 1; plan.Bits > 1 && Rate(less, plan.Hashes, float64(n)) <= p {
 			t.Fatalf("n %d, p %v: %+v, but %d bits would do", n, p, plan, less)
 		}
 		for _, w := range []PlanRequest{
@@ -145,12 +145,12 @@ func TestPlanRoundTrips(t *testing.T) {
 		}
 		// The bits hold at least the entries that they were made for.
 		held, err := NewPlan(PlanRequest{Bits: plan.Bits, FPR: p, Hashes: plan.Hashes})
-		if err != nil || float64(held.Entries) < float64(n)*(1-0x1p-40)-1 || held.FPR() > p {
+		if err != nil || float64(held.Entries) < float64(n)*(1-0x1p-30)-1 || held.Rate() > p {
 			t.Fatalf("n %d, p %v: %+v holds %+v, %v", n, p, plan, held, err)
 		}
 		// As many functions do as were planned, and perhaps fewer.
-		fewest, err := NewPlan(PlanRequest{Entries: n, Bits: plan.Bits + 1 + plan.Bits>>40, FPR: p})
-		if err != nil || fewest.Hashes > plan.Hashes || fewest.FPR() > p {
+		fewest, err := NewPlan(PlanRequest{Entries: n, Bits: plan.Bits + 1 + plan.Bits>>30, FPR: p})
+		if err != nil || fewest.Hashes > plan.Hashes || fewest.Rate() > p {
 			t.Fatalf("n %d, p %v: %+v, but with a bit more %+v, %v", n, p, plan, fewest, err)
 		}
 	}
@@ -243,7 +243,7 @@ func FuzzNewPlan(f *testing.F) {
 		if plan.Entries < 1 || plan.Bits < 1 || plan.Hashes < 1 || plan.Entries > MaxPlan || plan.Bits > MaxPlan || plan.Hashes > MaxPlanHashes {
 			t.Fatalf("%+v: %+v is beyond the limits", w, plan)
 		}
-		if rate := plan.FPR(); p > 0 && rate > p || !(rate >= 0 && rate <= 1) {
+		if rate := plan.Rate(); p > 0 && rate > p || !(rate >= 0 && rate <= 1) {
 			t.Fatalf("%+v: %+v has the rate %v", w, plan, rate)
 		}
 		for _, v := range []float64{plan.Fill(), plan.FPRBound(), plan.BitsPerEntry(), plan.OptimalHashes(), plan.LeastBits()} {
@@ -266,8 +266,8 @@ func TestPlanNearOne(t *testing.T) {
 					if planErr := (*PlanError)(nil); err != nil && !errors.As(err, &planErr) {
 						t.Errorf("%+v: %v", w, err)
 					}
-					if err == nil && plan.FPR() > p {
-						t.Errorf("%+v: %+v has the rate %v", w, plan, plan.FPR())
+					if err == nil && plan.Rate() > p {
+						t.Errorf("%+v: %+v has the rate %v", w, plan, plan.Rate())
 					}
 					if err == nil {
 						plans++

@@ -25,11 +25,11 @@ func (f *Filter) MayContain(key []byte) bool {
 		}
 		return f.mayContainClassic(family, key)
 	case *hashfamily.Seeded:
-		a, b := family.Start(key)
-		return f.mayContainSteps(a, b)
+		a, b, c := family.Start(key)
+		return f.mayContainSteps(a, b, c)
 	case *hashfamily.Double:
-		a, b := family.Start(key)
-		return f.mayContainSteps(a, b)
+		a, b, c := family.Start(key)
+		return f.mayContainSteps(a, b, c)
 	case *hashfamily.Weighted:
 		for p := range f.k {
 			if f.bit(family.Index(p, key)) == 0 {
@@ -111,16 +111,19 @@ func (f *Filter) mayContainClassic(c *hashfamily.Classic, key []byte) bool {
 	return true
 }
 
-// mayContainSteps implements MayContain for double hashing, whose indices are a,
-// a+b, a+2b … modulo m. Each further index costs one addition. In a filter that is
-// half full nobody can predict a bit, so it reads two bits together.
-func (f *Filter) mayContainSteps(a, b uint64) bool {
+// mayContainSteps implements MayContain for the double and the seeded families: the
+// indices start at a, the first step is b, and each step is c longer than the one
+// before, modulo m. Each further index costs two additions. In a filter that is half
+// full nobody can predict a bit, so it reads two bits together.
+func (f *Filter) mayContainSteps(a, b, c uint64) bool {
 	for range f.k / 2 {
 		second := f.step(a, b)
 		if f.bit(a)&f.bit(second) == 0 {
 			return false
 		}
+		b = f.step(b, c)
 		a = f.step(second, b)
+		b = f.step(b, c)
 	}
 	return f.k%2 == 0 || f.bit(a) != 0
 }

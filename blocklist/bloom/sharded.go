@@ -114,10 +114,12 @@ func (s *Sharded) EstimatedEntries() float64 {
 	return s.sum((*Filter).EstimatedEntries)
 }
 
-// ExpectedFPR returns the mean of the shards' [Filter.ExpectedFPR], since an absent
+// ExpectedFPR returns the mean of the shards' [Filter.ExpectedFPR] with n different
+// keys, which spread evenly over them, since an absent
 // key belongs to each of them with the same probability.
-func (s *Sharded) ExpectedFPR() float64 {
-	return s.sum((*Filter).ExpectedFPR) / float64(len(s.shards))
+func (s *Sharded) ExpectedFPR(n float64) float64 {
+	shards := float64(len(s.shards))
+	return s.sum(func(f *Filter) float64 { return f.ExpectedFPR(n / shards) }) / shards
 }
 
 // Expect returns FillRatio and ExpectedFPR for a filter with n different keys,

@@ -110,7 +110,7 @@ func TestShardedAgainstMap(t *testing.T) {
 					t.Fatalf("%d shards: %q is not found", shards, key)
 				}
 			}
-			if want := s.ExpectedFPR() * float64(asked); math.Abs(float64(wrong)-want) > 5*math.Sqrt(want)+5 {
+			if want := s.ExpectedFPR(float64(len(in))) * float64(asked); math.Abs(float64(wrong)-want) > 5*math.Sqrt(want)+5 {
 				t.Errorf("%d shards, %d keys: %d of %d absent keys passed, and %.1f were expected", shards, len(in), wrong, asked, want)
 			}
 		}

@@ -16,9 +16,8 @@ import (
 // ([hashfamily.Spec.Independent]), rounded up to what the family takes. For the
 // seeded family it is that of [hashfamily.SeededSize].
 //
-// The rate is that of [FPR]. The double and the seeded families add a floor of
-// about 1/m, which no k lowers and which matters if m is below 1/fpr: see
-// [Filter.ExpectedFPR].
+// The rate is that of [FPR]. The classic and the weighted families do not have it
+// with keys that resemble each other: see [Filter.ExpectedFPR].
 func Size(s hashfamily.Spec, n uint64, fpr float64) (m uint64, k int, err error) {
 	if n < 1 || !(fpr > 0 && fpr < 1) {
 		return 0, 0, fmt.Errorf("hash family %s: %d keys at a false positive rate of %v: use at least one key, and a rate between 0 and 1", s, n, fpr)

@@ -344,8 +344,23 @@ func (s *Store) settle(old, set *snapshot) {
 	if err := set.set.Settle(); err != nil || kept > 0 {
 		s.state.say(err)
 	}
+	s.probe(set.set)
 	if built >= largeBuild || replaced {
 		debug.FreeOSMemory()
+	}
+}
+
+// probe measures the live filter with changed entries (see [blocklist.Set.Probe]), and
+// logs the rate that this shows. An index that is damaged is noticed elsewhere.
+func (s *Store) probe(set *blocklist.Set) {
+	if s.config.ReadOnly || !set.Stats().Unprobed || set.Probe(s.ctx, 0) != nil {
+		return
+	}
+	stats := set.Stats()
+	worst := blocklist.Worst(stats.Similar)
+	s.config.Logger.Info("filter measured", "expected_fpr", stats.FPR, "change", worst.Change, "probes", worst.Probes, "false", worst.False)
+	if stats.Warning != "" {
+		s.config.Logger.Warn("filter", "warning", stats.Warning)
 	}
 }
 

@@ -264,11 +264,26 @@ def digest(key, m, k):
     return indices
 
 
-def double(h1, h2, m, k):
+def plain_double(h1, h2, m, k):
+    """Double hashing as in the textbooks, with an odd step in powers of two."""
     a, b = h1 % m, h2 % m
     if m & (m - 1) == 0:
         b |= 1
     return [(a + i * b) % m for i in range(k)]
+
+
+def triple(h1, h2, h3, m, k):
+    """Dillinger and Manolios's triple hashing of three numbers of 64 bits."""
+    a, b, c = (h * m >> 64 for h in (h1, h2, h3))
+    return [(a + i * b + i * (i - 1) // 2 * c) % m for i in range(k)]
+
+
+def double(h1, h2, m, k):
+    return triple(h1, h2, (h1 & M32) << 32 | h2 & M32, m, k)
+
+
+def seeded(h, m, k):
+    return triple(h, rotl(h, 32, 64), h * 0x9E3779B97F4A7C15 & M64, m, k)
 
 
 PUBLIC_KEY = bytes(range(32))
@@ -334,16 +349,20 @@ def main():
     )
     rows = []
     for key in KEYS + long_keys():
-        for family, (h1, h2) in (("double", highwayhash(key, PUBLIC_KEY)), ("double:murmur3", murmur3(key))):
+        for family, indices, (h1, h2) in (
+            ("double", double, highwayhash(key, PUBLIC_KEY)),
+            ("double:murmur3", double, murmur3(key)),
+            ("double:plain", plain_double, murmur3(key)),
+        ):
             for m, k in sizes(key, (2**58, 5), (1000, 7), (2**28, 11), (10**15 + 37, 4)):
-                rows.append([family, escape(key), m, k, listed(double(h1, h2, m, k))])
+                rows.append([family, escape(key), m, k, listed(indices(h1, h2, m, k))])
     write("double.tsv", ["family", "key", "m", "k", "indices"], rows)
     rows = []
     for key in KEYS + long_keys():
         for seed in (0, 42, 2**64 - 1):
             h = xxh3(key, seed)
             for m, k in sizes(key, (2**32, 5), (1000, 7), (2**28, 11), (2**32 - 5, 4)):
-                rows.append([seed, escape(key), m, k, listed(double(h >> 32, h & M32, m, k))])
+                rows.append([seed, escape(key), m, k, listed(seeded(h, m, k))])
     write("seeded.tsv", ["seed", "key", "m", "k", "indices"], rows)
 
 

@@ -43,7 +43,7 @@ type Filter struct {
 	Bits      uint64  `json:"bits"`
 	Hashes    int     `json:"hashes"`
 	FillRatio float64 `json:"fill_ratio"`
-	FPR       float64 `json:"fpr"` // computed from the fill ratio
+	FPR       Rate    `json:"fpr"` // to be expected, see blocklist.SetStats
 	Capacity  float64 `json:"capacity"`
 	Bytes     uint64  `json:"bytes"`
 	Warning   string  `json:"warning,omitempty"`
@@ -92,9 +92,9 @@ type List struct {
 	// HitsToday counts matches since midnight UTC; nil: unknown.
 	HitsToday *uint64 `json:"hits_today,omitempty"`
 
-	// FillRatio and FPR are those of a filter with this list alone.
+	// FillRatio and FPR are those of a filter with this list alone, computed.
 	FillRatio float64 `json:"fill_ratio"`
-	FPR       float64 `json:"fpr"`
+	FPR       Rate    `json:"fpr"`
 
 	IndexBytes int64 `json:"index_bytes"`
 

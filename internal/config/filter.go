@@ -72,6 +72,8 @@ func (d *document) family(f *Filter) {
 	}
 	f.Family = spec.String()
 	switch {
+	case spec.Textbook():
+		d.fail(path, fmt.Sprintf("%q serves only to compare in the laboratory: it misses every low rate", f.Family), `write "double"`)
 	case d.failed["filter.kind"]:
 	case !sized && !spec.Classic():
 		d.fail(path, fmt.Sprintf("%q does not go with the kind %q", f.Family, f.Kind),
@@ -92,8 +94,18 @@ func (d *document) fuse(f *Filter) {
 	}
 }
 
-// size checks whether a filter of the family can hold that many entries.
+// size checks whether a filter of the family can hold that many entries. A family whose
+// rate depends on what the names look like is accepted with a warning.
 func (d *document) size(f *Filter, spec hashfamily.Spec) {
+	d.fits(f, spec)
+	if !spec.AnyKeys() && !d.failed["filter.fpr"] {
+		d.warn("filter.fpr", fmt.Sprintf("%v cannot be promised with the family %q: names that resemble the entries pass more often", f.FPR, spec),
+			`write family = "double" or "digest", which have the rate for any names, or see what "spamgate lists stats" measures`)
+	}
+}
+
+// fits checks whether a filter of the family can hold that many entries.
+func (d *document) fits(f *Filter, spec hashfamily.Spec) {
 	if _, _, err := bloom.Size(spec, 1, f.FPR); err != nil {
 		d.fail("filter.fpr", err.Error(), fmt.Sprintf("write a higher rate, or another family than %q", spec))
 	} else if d.failed["filter.entries"] {

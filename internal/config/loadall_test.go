@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -216,9 +217,14 @@ on_protected = "hold"
 		Log:   Log{Output: "journal", Format: "json", Level: "debug", Addresses: "hash"},
 		Lists: []List{always, blocked, fetched},
 	}
+	if len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0].Error(), `filter.fpr: 0.001 cannot be promised with the family "classic:RS,AP"`) {
+		t.Errorf("warnings: %v", got.Warnings)
+	}
+	want.Warnings = got.Warnings
 	if !reflect.DeepEqual(*got, want) {
 		t.Errorf("got  %+v\nwant %+v", *got, want)
 	}
+	want.Warnings = nil
 	sameAsDefault(t, "", reflect.ValueOf(want), reflect.ValueOf(Default()))
 }
 

@@ -83,7 +83,7 @@ var listMetrics = []listMetric{
 	listGauge("fill_ratio", "The part of the filter's bits that would be set if it held this list alone.",
 		always(func(l *admin.List) float64 { return l.FillRatio })),
 	listGauge("false_positive_ratio", "The probability of a false positive if the filter held this list alone.",
-		always(func(l *admin.List) float64 { return l.FPR })),
+		always(func(l *admin.List) float64 { return float64(l.FPR) })),
 	listGauge("loaded_timestamp_seconds", "When the version of the list in use was read.", when(func(l *admin.List) *time.Time { return l.Loaded })),
 	listGauge("modified_timestamp_seconds", "When the newest file of the version in use was last changed.", when(report.NewestFile)),
 	listGauge("error", "1 while the version of the list on disk is not in use.", yes(func(l *admin.List) bool { return l.Error != "" })),
@@ -136,7 +136,7 @@ func (c gateCollector) Collect(to chan<- prometheus.Metric) {
 	counter(descFalse, s.FalseMaybes)
 	send(descFilter, prometheus.GaugeValue, 1, s.Filter.Kind, s.Filter.Family)
 	send(descFill, prometheus.GaugeValue, s.Filter.FillRatio)
-	send(descFPR, prometheus.GaugeValue, s.Filter.FPR)
+	send(descFPR, prometheus.GaugeValue, float64(s.Filter.FPR))
 	send(descBytes, prometheus.GaugeValue, float64(s.Filter.Bytes))
 	send(descCapacity, prometheus.GaugeValue, s.Filter.Capacity)
 	for i := range s.Lists {

@@ -312,9 +312,11 @@ func (g *gate) logState(text string) {
 		"invalid", s.Invalid,
 		"filter", report.DescribeFilter(s),
 		"fill_ratio", threeDigits(s.FillRatio),
-		"expected_fpr", threeDigits(s.FPR),
 		"lookups", set.Lookups(),
 		"maybes", set.Maybes(),
+	}
+	if !s.Unprobed { // else it is not known yet
+		attrs = append(attrs, "expected_fpr", threeDigits(s.FPR))
 	}
 	if g.config.Filter.Confirm { // else it is not known
 		attrs = append(attrs, "false_positives", set.FalsePositives())

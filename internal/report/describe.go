@@ -125,11 +125,26 @@ func DescribeFilter(stats blocklist.SetStats) string {
 // DescribeRate returns the filter's expected false positive rate and, for kinds that have
 // one, its fill ratio.
 func DescribeRate(stats blocklist.SetStats) string {
-	fpr := term.FPR(stats.FPR)
+	fpr := describeFPR(stats)
 	if stats.Kind == blocklist.KindFuse {
 		return "expected FPR " + fpr
 	}
 	return fmt.Sprintf("fill ratio %.2g, expected FPR %s", stats.FillRatio, fpr)
+}
+
+// describeFPR returns the expected false positive rate. Where it depends on what the
+// entries look like it is measured, and "at most" if no probe passed.
+func describeFPR(stats blocklist.SetStats) string {
+	worst := blocklist.Worst(stats.Similar)
+	switch {
+	case stats.Unprobed && math.IsNaN(stats.FPR):
+		return "not predicted"
+	case stats.Unprobed:
+		return term.FPR(stats.FPR) + " by the formula"
+	case worst.Probes > 0 && worst.False == 0 && stats.FPR != stats.ComputedFPR:
+		return "at most " + term.FPR(stats.FPR)
+	}
+	return term.FPR(stats.FPR)
 }
 
 // describeLeftOut counts the lines of a list that are not looked up, by reason.

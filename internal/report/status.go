@@ -22,7 +22,7 @@ func Status(c *config.Config, stats blocklist.SetStats) admin.Status {
 			Bits:      stats.Bits,
 			Hashes:    stats.Hashes,
 			FillRatio: stats.FillRatio,
-			FPR:       stats.FPR,
+			FPR:       admin.Rate(stats.FPR),
 			Capacity:  stats.Capacity,
 			Bytes:     stats.FilterBytes,
 			Warning:   stats.Warning,
@@ -63,7 +63,7 @@ func listStatus(l blocklist.ListStats, path string) admin.List {
 		Acceptable:  l.HeldSum != "" || l.Retry,
 		IndexBytes:  l.Bytes,
 		FillRatio:   l.FillRatio,
-		FPR:         l.FPR,
+		FPR:         admin.Rate(l.FPR),
 	}
 	if l.Type == blocklist.Block {
 		a.Action = l.Action.String()

@@ -4,6 +4,7 @@ package term
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,6 +44,8 @@ func SmallText(v float64) string {
 // means that a list has no rate of its own.
 func SmallFPR(v float64) string {
 	switch {
+	case math.IsNaN(v):
+		return "unknown"
 	case v == 0:
 		return "-"
 	case v < leastFPR:
@@ -51,8 +54,12 @@ func SmallFPR(v float64) string {
 	return SmallText(v)
 }
 
-// FPR formats a false positive rate, which is never shown as 0.
+// FPR formats a false positive rate, which is never shown as 0. One that is not a number
+// cannot be predicted.
 func FPR(fpr float64) string {
+	if math.IsNaN(fpr) {
+		return "not predicted"
+	}
 	if fpr < leastFPR {
 		return fmt.Sprintf("< %.0g", leastFPR)
 	}

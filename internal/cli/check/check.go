@@ -133,6 +133,11 @@ func check(cmd *cobra.Command, o checkOptions, args []string) error {
 	if err != nil {
 		return err
 	}
+	if o.trace {
+		if err := set.Probe(cmd.Context(), 0); err != nil {
+			return fmt.Errorf("measuring the filter: %w", err)
+		}
+	}
 	screen := term.Escape(cmd.OutOrStdout())
 	out := bufio.NewWriter(screen)
 	k := &session{

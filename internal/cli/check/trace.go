@@ -6,6 +6,7 @@ import (
 
 	"spamgate/blocklist"
 	"spamgate/blocklist/verdict"
+	"spamgate/internal/admin"
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
 )
@@ -26,7 +27,7 @@ type tracedFilter struct {
 	Hashes    int            `json:"hashes"`
 	Bytes     uint64         `json:"bytes"`
 	FillRatio float64        `json:"fill_ratio"`
-	FPR       float64        `json:"fpr"`
+	FPR       admin.Rate     `json:"fpr"`
 }
 
 // tracedStage is the decision about a sender in the envelope or in the header.
@@ -70,7 +71,7 @@ func (k *session) trace(address string) error {
 		Address: address, Action: r.Action, Generation: k.generation,
 		Filter: tracedFilter{
 			Kind: stats.Kind, Family: stats.Family, Bits: stats.Bits, Hashes: stats.Hashes,
-			Bytes: stats.FilterBytes, FillRatio: stats.FillRatio, FPR: stats.FPR,
+			Bytes: stats.FilterBytes, FillRatio: stats.FillRatio, FPR: admin.Rate(stats.FPR),
 		},
 	}
 	null := false

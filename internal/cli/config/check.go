@@ -89,6 +89,9 @@ func checkConfig(cmd *cobra.Command, file string) error {
 	if err := errors.Join(config.Join(found.Errors), setup.CheckLoop(c, found.Sockets), setup.CheckLog(c), err); err != nil {
 		return err
 	}
+	if err := set.Probe(cmd.Context(), 0); err != nil {
+		return fmt.Errorf("measuring the filter: %w", err)
+	}
 	out := cmd.OutOrStdout()
 	held := outdated(listStats)
 	if held == nil {
@@ -106,7 +109,7 @@ func checkConfig(cmd *cobra.Command, file string) error {
 	for _, warning := range c.Warnings {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", warning)
 	}
-	for _, warning := range []string{setup.DescriptorWarning(c, setup.DescriptorLimit()), report.Unconfirmed(c, set.Stats())} {
+	for _, warning := range []string{setup.DescriptorWarning(c, setup.DescriptorLimit()), report.Unconfirmed(c, set.Stats()), set.Stats().Warning} {
 		if warning != "" {
 			fmt.Fprintln(cmd.ErrOrStderr(), "warning:", warning)
 		}

@@ -64,9 +64,9 @@ func printListDetails(w io.Writer, l *admin.List) {
 	}
 	line("index", "%s", term.ByteSize(l.IndexBytes))
 	if l.FillRatio == 0 && l.FPR > 0 { // fuse
-		line("filter", "of its own, FPR %s", term.FPR(l.FPR))
+		line("filter", "of its own, FPR %s", term.FPR(float64(l.FPR)))
 	} else {
-		line("filter", "alone it would fill %s, FPR %s", term.SmallText(l.FillRatio), term.FPR(l.FPR))
+		line("filter", "alone it would fill %s, FPR %s", term.SmallText(l.FillRatio), term.FPR(float64(l.FPR)))
 	}
 	printTrouble(w, l)
 }

@@ -3,9 +3,11 @@ package lists
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 
+	"spamgate/blocklist/bloom"
 	"spamgate/internal/term"
 	"spamgate/internal/text"
 )
@@ -38,8 +40,15 @@ func (r *statsReport) printFilter(w io.Writer) {
 	if f.FillRatio > 0 {
 		line("fill ratio", "%s", term.SmallText(f.FillRatio))
 	}
-	line("expected FPR", "%s", term.FPR(f.ExpectedFPR))
-	line("measured FPR", "%s", f.measured())
+	if f.Keys > 0 {
+		line("entries", "%s%s", text.Number(f.Keys), f.estimated())
+	}
+	line("expected FPR", "%s", f.expected())
+	line("measured FPR", "%s", measured(f.False, f.Probes))
+	if f.SimilarProbes > 0 {
+		line("  resembling", "%s", measured(f.SimilarFalse, f.SimilarProbes))
+		line("", "(names like the lists' own: %s changed)", f.SimilarChange)
+	}
 	if g := r.Gate; g != nil {
 		lookups := fmt.Sprintf("%s lookups, %s maybes", text.Number(g.Lookups), text.Number(g.Maybes))
 		if g.FalseMaybes != nil {
@@ -52,27 +61,50 @@ func (r *statsReport) printFilter(w io.Writer) {
 	}
 }
 
-// measured formats the measured rate. If none of n probes passed, the rate is below 3/n with
-// 95% confidence (the rule of three).
-func (k *kindStats) measured() string {
-	if k.False == 0 {
-		return fmt.Sprintf("below %s (0 of %s names)", term.SmallText(3/float64(k.Probes)), text.Number(k.Probes))
+// estimated says how many entries the bits suggest.
+func (k *kindStats) estimated() string {
+	if k.FillRatio == 0 || k.EstimatedKeys == 0 {
+		return ""
 	}
-	return fmt.Sprintf("%s (%s of %s names)", term.SmallText(float64(k.False)/float64(k.Probes)), text.Number(k.False), text.Number(k.Probes))
+	return fmt.Sprintf(" (%s estimated from the fill ratio)", text.Number(uint64(math.Round(k.EstimatedKeys))))
 }
 
-// measuredShort formats the measured rate for a column.
-func (k *kindStats) measuredShort() string {
-	if k.False == 0 {
-		return "< " + term.SmallText(3/float64(k.Probes))
+// expected formats the expected rate, and what was computed if that is another.
+func (k *kindStats) expected() string {
+	rate := term.FPR(float64(k.ExpectedFPR))
+	if float64(k.ExpectedFPR) == float64(k.ComputedFPR) {
+		return rate
 	}
-	return term.SmallText(float64(k.False) / float64(k.Probes))
+	if k.SimilarFalse == 0 {
+		rate = "at most " + rate
+	}
+	return fmt.Sprintf("%s, as measured (%s by the formula)", rate, term.FPR(float64(k.ComputedFPR)))
+}
+
+// measured formats a measured rate with its interval.
+func measured(wrong, probes int) string {
+	low, high := bloom.Limits(wrong, probes)
+	if wrong == 0 {
+		return fmt.Sprintf("below %s (0 of %s names)", term.SmallText(high), text.Number(probes))
+	}
+	return fmt.Sprintf("%.2g (%.2g to %.2g; %s of %s names)", float64(wrong)/float64(probes), low, high, text.Number(wrong), text.Number(probes))
+}
+
+// measuredShort formats a measured rate for a column.
+func measuredShort(wrong, probes int) string {
+	switch _, high := bloom.Limits(wrong, probes); {
+	case probes == 0:
+		return "-"
+	case wrong == 0:
+		return "< " + term.SmallText(high)
+	}
+	return term.SmallText(float64(wrong) / float64(probes))
 }
 
 func (r *statsReport) printListShares(w io.Writer) {
-	fmt.Fprintf(w, "\n%-30s %13s %12s %10s %8s\n", "LIST", "ENTRIES", "INDEX", "FILL ALONE", "FPR")
+	fmt.Fprintf(w, "\n%-30s %13s %12s %10s %8s\n", "LIST", "ENTRIES", "INDEX", "FILL ALONE", "FORMULA")
 	for _, l := range r.Lists {
-		fmt.Fprintf(w, "%-30s %13s %12s %10s %8s\n", l.Name, text.Number(l.Entries), term.ByteSize(l.Index), term.SmallText(l.FillRatio), term.SmallFPR(l.FPR))
+		fmt.Fprintf(w, "%-30s %13s %12s %10s %8s\n", l.Name, text.Number(l.Entries), term.ByteSize(l.Index), term.SmallText(l.FillRatio), term.SmallFPR(float64(l.FPR)))
 	}
 }
 
@@ -81,7 +113,7 @@ func (r *statsReport) printKinds(w io.Writer) {
 	if len(r.Kinds) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\n  %-9s %-12s %10s %9s %7s %12s %12s\n", "KIND", "FAMILY", "MEMORY", "BUILD", "FILL", "EXPECTED FPR", "MEASURED FPR")
+	fmt.Fprintf(w, "\n  %-9s %-12s %10s %8s %7s %9s %7s %7s\n", "KIND", "FAMILY", "MEMORY", "BUILD", "FILL", "EXPECTED", "RANDOM", "ALIKE")
 	for i := range r.Kinds {
 		k := &r.Kinds[i]
 		mark := " "
@@ -96,10 +128,11 @@ func (r *statsReport) printKinds(w io.Writer) {
 		if k.FillRatio > 0 {
 			fill = term.SmallText(k.FillRatio)
 		}
-		fmt.Fprintf(w, "%s %-9s %-12s %10s %9s %7s %12s %12s\n", mark, k.Kind, k.Family, term.ByteSize(int64(k.Bytes)), secondsText(k.BuildSeconds), fill,
-			term.SmallFPR(k.ExpectedFPR), k.measuredShort())
+		fmt.Fprintf(w, "%s %-9s %-12s %10s %8s %7s %9s %7s %7s\n", mark, k.Kind, k.Family, term.ByteSize(int64(k.Bytes)), secondsText(k.BuildSeconds), fill,
+			term.SmallFPR(float64(k.ExpectedFPR)), measuredShort(k.False, k.Probes), measuredShort(k.SimilarFalse, k.SimilarProbes))
 	}
-	fmt.Fprint(w, "(* is configured)\n")
+	fmt.Fprint(w, "(* is configured; the last three columns are false positive rates: expected, and\n"+
+		"measured with random names and with names that resemble entries)\n")
 }
 
 // secondsText formats a time in a suitable unit.

@@ -97,6 +97,9 @@ func askStatus(ctx context.Context, c *config.Config, stderr io.Writer) (s admin
 	}
 	stats := blocklist.SetStats{Lists: lists} // of lists that cannot be used: what is wrong stands there
 	if set != nil {
+		if err := set.Probe(ctx, 0); err != nil {
+			return s, nil, err
+		}
 		stats = set.Stats()
 	}
 	s = report.Status(c, stats)
@@ -182,7 +185,7 @@ func printFilterStatus(w io.Writer, s admin.Status) {
 	f := s.Filter
 	if f.Kind != "" {
 		fmt.Fprintf(w, "filter: %s, %s; fill ratio %s, expected FPR %s\n",
-			kindAndFamily(f.Kind, f.Family), term.ByteSize(int64(f.Bytes)), term.SmallText(f.FillRatio), term.FPR(f.FPR))
+			kindAndFamily(f.Kind, f.Family), term.ByteSize(int64(f.Bytes)), term.SmallText(f.FillRatio), term.FPR(float64(f.FPR)))
 	}
 	if f.Warning != "" {
 		term.PrintWrapped(w, "  warning: ", f.Warning)
@@ -221,7 +224,7 @@ func printListTable(w io.Writer, lists []admin.List) {
 			today = text.Number(*l.HitsToday)
 		}
 		fmt.Fprintf(w, listColumns, name, formatText(l), text.Number(l.Entries), text.Number(l.Invalid),
-			listAge(l, time.Now()), today, term.SmallText(l.FillRatio), term.SmallFPR(l.FPR))
+			listAge(l, time.Now()), today, term.SmallText(l.FillRatio), term.SmallFPR(float64(l.FPR)))
 		fmt.Fprintf(w, "  %s\n", sourceText(l))
 		printTrouble(w, l)
 	}

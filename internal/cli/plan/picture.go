@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -27,9 +28,12 @@ const (
 // draw draws the rate against the entries, from none to twice those of the plan,
 // for the planned bits and a few numbers of hashes.
 func (r *planReport) draw(w io.Writer) error {
+	if math.IsNaN(float64(r.FPR)) {
+		return errors.New("--svg: the rate of this family cannot be predicted, so there is no curve to draw")
+	}
 	p := chart.New(fmt.Sprintf("False positives of a Bloom filter of %s bits", text.Number(r.Bits)),
 		"entries n", "false positive rate")
-	low := lowestPower(r.FPR)
+	low := lowestPower(float64(r.FPR))
 	grid := plotter.NewGrid()
 	grid.Vertical, grid.Horizontal = chart.Guide(), chart.Guide()
 	p.Add(grid)
@@ -47,18 +51,18 @@ func (r *planReport) draw(w io.Writer) error {
 		p.Add(line)
 		name := fmt.Sprint("k = ", k)
 		if r.Classic != nil && k == r.Classic.IndependentHashes {
-			name += fmt.Sprintf(" (the classic %d act so)", r.Hashes)
+			name += fmt.Sprintf(" (the classic %d at best)", r.Hashes)
 		}
 		p.Legend.Add(name, line)
 	}
 	if r.FPR > 0 {
-		point, err := plotter.NewScatter(plotter.XYs{{X: float64(r.Entries), Y: r.FPR}})
+		point, err := plotter.NewScatter(plotter.XYs{{X: float64(r.Entries), Y: float64(r.FPR)}})
 		if err != nil {
 			return fmt.Errorf("drawing the plan: %w", err)
 		}
 		point.GlyphStyle = draw.GlyphStyle{Color: chart.Colour(0), Radius: vg.Points(4), Shape: draw.CircleGlyph{}}
 		p.Add(point)
-		p.Legend.Add(fmt.Sprintf("plan: %s at n = %s", rateText(r.FPR), text.Number(r.Entries)), point)
+		p.Legend.Add(fmt.Sprintf("plan: %s at n = %s", rateText(float64(r.FPR)), text.Number(r.Entries)), point)
 	}
 	// Now that all is added, which widens the axes.
 	p.X.Min, p.X.Max = 0, end

@@ -13,6 +13,7 @@ import (
 
 	"spamgate/blocklist/bloom"
 	"spamgate/hashfamily"
+	"spamgate/internal/admin"
 	"spamgate/internal/cli"
 )
 
@@ -23,6 +24,7 @@ type planFlags struct {
 	bits    cli.NumberFlag[uint64]
 	hashes  cli.NumberFlag[uint64]
 	memory  cli.NumberFlag[uint64] // in bits
+	family  string
 	json    bool
 	svg     string
 }
@@ -47,8 +49,13 @@ the command derives the rest:
   nothing       the classic filter, which is --bits 2^28 --hashes 11
 
 The bits are rounded up and the entries down, so that the planned filter, with a
-whole number k, has the given rate or a lower one. A table below the answer
-shows the rates for similar m/n (bits per entry) and k.
+whole number k, has the given rate or a lower one: exactly for few entries (k·n
+up to 128), by an upper bound for more. A table below the answer shows the
+textbook's rates for similar m/n (bits per entry) and k.
+
+--family plans for a hash family of [filter], such as seeded, whose size is that
+of a table of bits per entry, k and a seed ("seeded:42"), weighted, whose m is a
+power of two, or classic:RS,JS,AP. An unknown name lists all.
 
 Numbers: counts are 10000000, 10,000,000, 10_000_000, 1e7, 10M (K, M, G, T are
 powers of ten), 16Mi (Ki, Mi, Gi, Ti are powers of two) or 2^24. Rates are
@@ -56,7 +63,10 @@ powers of ten), 16Mi (Ki, Mi, Gi, Ti are powers of two) or 2^24. Rates are
 of two, KB, MB, GB, TB powers of ten, B is a byte.
 
 --json prints an object of
-  entries, fpr, bits, hashes   the plan; a rate too small for a number is 0
+  entries, fpr, bits, hashes   the plan; a rate too small for a number is 0, and
+                               one that cannot be predicted null
+  fpr_exact                    whether fpr is exact, and not an upper bound
+  family                       what --family said, or null
   fpr_asked                    what --fpr said, or null
   memory_bytes, memory_mib     the same memory twice
   bits_per_entry               m/n
@@ -66,8 +76,8 @@ of two, KB, MB, GB, TB powers of ten, B is a byte.
   ideal_bits                   the m that would do with an ideal k
   least_bits                   what no filter of any kind can do without
   classic                      null, or for the classic filter's m and k:
-                               independent_hashes and their rate expected_fpr,
-                               near which mail addresses were measured
+                               independent_hashes at best and their rate
+                               expected_fpr; resembling names have more
   table                        hashes, the columns; rows of bits_per_entry, fpr
                                (one for each of hashes), best_hashes, best_fpr
 
@@ -78,6 +88,7 @@ the text.`,
   spamgate plan --memory 32MiB --hashes 11
   spamgate plan --entries 1e9 --memory 18MB
   spamgate plan --entries 1e6 --fpr 1/1000 --svg rates.svg
+  spamgate plan --entries 1M --fpr 0.1% --family seeded:42
   spamgate plan --entries 1e6 --bits 2^24 --json | jq .fpr`,
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,
@@ -104,6 +115,7 @@ the text.`,
 	cmd.Flags().Var(&f.bits, "bits", "the number of bits")
 	cmd.Flags().Var(&f.hashes, "hashes", fmt.Sprintf("the number of hash functions, 1 to %d", bloom.MaxPlanHashes))
 	cmd.Flags().Var(&f.memory, "memory", "the number of bits as a size, such as 32MiB")
+	cmd.Flags().StringVar(&f.family, "family", "", "plan for a hash family, by `NAME`")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print a JSON object")
 	cmd.Flags().StringVar(&f.svg, "svg", "", "draw the rate against n into `FILE` (- is standard output)")
 	cli.NameErrors(cmd)
@@ -148,17 +160,28 @@ func (f *planFlags) report() (*planReport, error) {
 		w.Bits = f.memory.Value
 	}
 	asked := w
-	if w == (bloom.PlanRequest{}) {
+	if w == (bloom.PlanRequest{}) && f.family == "" {
 		w = bloom.PlanRequest{Bits: bloom.ClassicBits, Hashes: len(hashfamily.Hashes())}
 	}
-	plan, err := bloom.NewPlan(w)
+	var spec *hashfamily.Spec
+	plan, err := bloom.Plan{}, error(nil)
+	if f.family != "" {
+		s, parseErr := hashfamily.ParseSpec(f.family)
+		if parseErr != nil {
+			return nil, parseErr
+		}
+		spec = &s
+		plan, err = familyPlan(s, w)
+	} else {
+		plan, err = bloom.NewPlan(w)
+	}
 	if planErr := (*bloom.PlanError)(nil); errors.As(err, &planErr) {
 		return nil, errors.New(planErr.Text(f.name))
 	}
 	if err != nil {
 		return nil, err
 	}
-	return newPlanReport(plan, asked)
+	return newPlanReport(plan, asked, spec)
 }
 
 // name returns the flag of a quantity.
@@ -183,7 +206,9 @@ func (f *planFlags) name(q bloom.Quantity) string {
 // planReport is what "plan" says. Its JSON form is described in the help.
 type planReport struct {
 	Entries      uint64       `json:"entries"`
-	FPR          float64      `json:"fpr"`
+	FPR          admin.Rate   `json:"fpr"`
+	FPRExact     bool         `json:"fpr_exact"`
+	Family       *string      `json:"family"`
 	Bits         uint64       `json:"bits"`
 	Hashes       int          `json:"hashes"`
 	FPRAsked     *float64     `json:"fpr_asked"`
@@ -199,6 +224,7 @@ type planReport struct {
 	Table        rateTable    `json:"table"`
 
 	asked bloom.PlanRequest // zero without flags
+	spec  *hashfamily.Spec  // of Family
 }
 
 // planClassic describes the classic filter: its hashes are not as
@@ -208,13 +234,21 @@ type planClassic struct {
 	ExpectedFPR       float64 `json:"expected_fpr"`
 }
 
-func newPlanReport(p bloom.Plan, asked bloom.PlanRequest) (*planReport, error) {
+func newPlanReport(p bloom.Plan, asked bloom.PlanRequest, spec *hashfamily.Spec) (*planReport, error) {
+	acting := p // with the functions that act independently
+	if spec != nil {
+		acting.Hashes = spec.Independent(p.Hashes)
+	}
 	r := &planReport{
-		Entries: p.Entries, FPR: p.FPR(), Bits: p.Bits, Hashes: p.Hashes,
+		Entries: p.Entries, FPR: admin.Rate(rate(spec, p)), FPRExact: bloom.Exact(acting.Hashes, float64(p.Entries)), Bits: p.Bits, Hashes: p.Hashes,
 		MemoryBytes: p.MemoryBytes(), MemoryMiB: float64(p.MemoryBytes()) / (1 << 20),
-		BitsPerEntry: p.BitsPerEntry(), Fill: p.Fill(), FPRBound: p.FPRBound(),
-		IdealHashes: p.OptimalHashes(), LeastBits: p.LeastBits(), IdealBits: p.LeastBits() / math.Ln2,
-		Table: newRateTable(p), asked: asked,
+		BitsPerEntry: p.BitsPerEntry(), Fill: acting.Fill(), FPRBound: acting.FPRBound(),
+		IdealHashes: p.OptimalHashes(), LeastBits: acting.LeastBits(), IdealBits: acting.LeastBits() / math.Ln2,
+		Table: newRateTable(p), asked: asked, spec: spec,
+	}
+	if spec != nil {
+		name := spec.String()
+		r.Family = &name
 	}
 	if asked.FPR > 0 {
 		r.FPRAsked = &asked.FPR
@@ -224,9 +258,9 @@ func newPlanReport(p bloom.Plan, asked bloom.PlanRequest) (*planReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.Bits == classic.M() && p.Hashes == classic.K() {
+	if spec == nil && p.Bits == classic.M() && p.Hashes == classic.K() {
 		k := classic.Independent()
-		r.Classic = &planClassic{IndependentHashes: k, ExpectedFPR: bloom.FPR(p.Bits, k, float64(p.Entries))}
+		r.Classic = &planClassic{IndependentHashes: k, ExpectedFPR: bloom.Rate(p.Bits, k, float64(p.Entries))}
 	}
 	return r, nil
 }

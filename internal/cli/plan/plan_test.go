@@ -47,8 +47,8 @@ func TestPlanWaysToTheSame(t *testing.T) {
 		if err := json.Unmarshal([]byte(out), &r); err != nil {
 			t.Fatalf("%v: %v\n%s", args, err, out)
 		}
-		if r.Entries != 1_000_000 || r.Bits != 20_000_000 || r.Hashes != 10 || math.Abs(r.FPR-0.0000889) > 5e-8 || r.MemoryBytes != 2_500_000 ||
-			r.BitsPerEntry != 20 || math.Abs(r.Fill-0.393469) > 1e-6 || r.FPRBound < r.FPR || r.Classic != nil {
+		if r.Entries != 1_000_000 || r.Bits != 20_000_000 || r.Hashes != 10 || math.Abs(float64(r.FPR)-0.0000889) > 5e-8 || r.MemoryBytes != 2_500_000 ||
+			r.BitsPerEntry != 20 || math.Abs(r.Fill-0.393469) > 1e-6 || r.FPRBound < float64(r.FPR) || r.Classic != nil {
 			t.Errorf("%v: %+v", args, r)
 		}
 	}
@@ -65,7 +65,7 @@ func TestPlanJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	help := NewCommand().Long
-	for _, name := range []string{"entries", "fpr", "bits", "hashes", "fpr_asked", "memory_bytes", "memory_mib", "bits_per_entry", "fill",
+	for _, name := range []string{"entries", "fpr", "fpr_exact", "family", "bits", "hashes", "fpr_asked", "memory_bytes", "memory_mib", "bits_per_entry", "fill",
 		"fpr_bound", "ideal_hashes", "ideal_bits", "least_bits", "classic", "table"} {
 		if _, ok := object[name]; !ok || !strings.Contains(help, name) {
 			t.Errorf("%q is not there, or not in the help", name)

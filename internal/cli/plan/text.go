@@ -38,9 +38,15 @@ func (r *planReport) printAnswer(b *bytes.Buffer) {
 		fmt.Fprintf(b, "%-4s%-20s %s\n", symbol, name, value)
 	}
 	line("n", "entries", text.Number(r.Entries), r.asked.Entries > 0)
-	rate := rateText(r.FPR)
-	if r.FPR > 0 {
-		rate += ", one lookup of an absent key in " + oneIn(r.FPR)
+	if r.Family != nil {
+		line("", "hash family", *r.Family, true)
+	}
+	rate := "not predicted: it depends on the keys alone"
+	if fpr := float64(r.FPR); !math.IsNaN(fpr) {
+		rate = rateText(fpr)
+		if fpr > 0 {
+			rate += ", one lookup of an absent key in " + oneIn(fpr)
+		}
 	}
 	line("p", "false positive rate", rate, false)
 	if r.FPRAsked != nil {
@@ -62,11 +68,16 @@ func (r *planReport) printAnswer(b *bytes.Buffer) {
 func (r *planReport) printNotes(b *bytes.Buffer) {
 	if r.Classic != nil {
 		fmt.Fprintf(b, "\nThis is the classic filter, whose %d hashes are not independent: PJW and ELF are\n"+
-			"one function, and BP sees the last four bytes of a key alone. With mail\n"+
-			"addresses p was measured to come close to that of %d hashes, here\n"+
-			"%s, one in %s. Regular keys, such as numbers in a row, get worse:\n"+
-			"spamgate hashes compare --corpus FILE measures it.\n",
+			"one function, and BP sees the last four bytes of a key alone. So p is at best\n"+
+			"that of %d hashes, here %s, one in %s.\n",
 			r.Hashes, r.Classic.IndependentHashes, rateText(r.Classic.ExpectedFPR), oneIn(r.Classic.ExpectedFPR))
+	}
+	if r.Classic != nil || r.spec != nil && !r.spec.AnyKeys() {
+		fmt.Fprintf(b, "\nNames that resemble each other, such as numbered ones, pass these hashes more\n"+
+			"often: up to tens of times. spamgate lists stats measures it with your lists.\n")
+	}
+	if r.FPRExact && float64(r.FPR) > rateAt(r.BitsPerEntry, r.Hashes)*1.001 {
+		fmt.Fprintf(b, "\nThe table has the textbook's rates, which are too low for so few entries.\n")
 	}
 	if r.asked.Hashes == 0 && r.IdealHashes > bloom.MaxPlanHashes+1 {
 		fmt.Fprintf(b, "\nThe ideal k is beyond %d, the most that is planned. So many bits need few\n"+
