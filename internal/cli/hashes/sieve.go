@@ -15,6 +15,7 @@ import (
 
 	"spamgate/blocklist/bloom"
 	"spamgate/hashfamily"
+	"spamgate/internal/term"
 	"spamgate/internal/text"
 )
 
@@ -192,7 +193,7 @@ func (w *sieveWarnings) check() {
 		return
 	}
 	w.next = w.printed + w.capacity/100 + 1
-	rate := w.filter.ExpectedFPR()
+	rate := w.filter.ExpectedFPR(float64(w.printed))
 	if w.said > 0 && rate < 10*w.said {
 		return
 	}
@@ -201,12 +202,15 @@ func (w *sieveWarnings) check() {
 	if w.printed <= w.capacity {
 		at = "as many as the sieve is made for"
 	}
-	fmt.Fprintf(w.stderr, "spamgate: hashes sieve: %s, %s: it now drops about %s (%.2g), and more with each; use more --entries or --bits\n",
-		text.Count(w.printed, "key", "different keys"), at, oneIn(rate), rate)
+	fmt.Fprintf(w.stderr, "spamgate: hashes sieve: %s, %s: it now drops about %s (%s), and more with each; use more --entries or --bits\n",
+		text.Count(w.printed, "key", "different keys"), at, oneIn(rate), term.FPR(rate))
 }
 
 // oneIn returns a rate as "1 in 1,200 new keys".
 func oneIn(rate float64) string {
+	if math.IsNaN(rate) {
+		return "an unknown part of the new keys"
+	}
 	if rate < 1e-15 {
 		return "no new key"
 	}
