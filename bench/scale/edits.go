@@ -31,6 +31,21 @@ func (o options) timed(program string, args ...string) (usage, error) {
 // runs: first on a list of three lines beside the long one, then on the long one, in turn
 // with cp and sync of its file.
 func (o options) measureEdits() error {
+	if err := o.editBeside(""); err != nil {
+		return err
+	}
+	// The index is of the file before the first change.
+	if err := o.editLong("long list with its index", 1, "add"); err != nil {
+		return err
+	}
+	if err := o.editLong("long list changed since", 3, "remove", "add"); err != nil {
+		return err
+	}
+	return o.editBeside(", changed since")
+}
+
+// editBeside changes a list of three lines beside the long one.
+func (o options) editBeside(since string) error {
 	listed := asSender(string(generated(nil, o.seed, o.entries/2)))
 	for _, c := range []struct {
 		what string
@@ -45,13 +60,9 @@ func (o options) measureEdits() error {
 		if err != nil {
 			return err
 		}
-		report(c.what, "%v", u)
+		report(c.what+since, "%v", u)
 	}
-	// The index is of the file before the first change.
-	if err := o.editLong("long list with its index", 1, "add"); err != nil {
-		return err
-	}
-	return o.editLong("long list changed since", 3, "remove", "add")
+	return nil
 }
 
 // editLong changes the long list, and compares the time with that of a copy. The best of
