@@ -96,7 +96,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		options: o, families: families, others: hashes, groups: subjects,
 		report: &Report{
 			Manifest: newManifest(o),
-			FPR:      []FPRRow{}, Messages: []MessageRow{}, PassRates: []PassRow{}, Collisions: []Collision{},
+			FPR:      []FPRRow{}, Equivalence: []Equivalence{}, Messages: []MessageRow{}, PassRates: []PassRow{}, Collisions: []Collision{},
 			Uniformity: []Uniformity{}, Avalanche: []Avalanche{}, Agreement: []Agreement{}, Speed: []SpeedRow{}, Summary: []Finding{},
 		},
 	}
