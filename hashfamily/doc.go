@@ -9,9 +9,10 @@
 //	classic9   nine of them
 //	weighted   h = seed·h + c under seven seeds, or others
 //	digest     one MD5, divided repeatedly by m; k from 1 to 64
-//	double     HighwayHash-128 under a secret key, or MurmurHash3-128, whose two
-//	           halves make all indices; k from 1 to 64
-//	seeded     XXH3-64 with a seed, whose two halves make all indices; k from 1 to 15
+//	double     HighwayHash-128 under a secret key, or MurmurHash3-128, of which three
+//	           parts make all indices; k from 1 to 64
+//	seeded     XXH3-64 with a seed, of which three parts make all indices; k from 1
+//	           to 15
 //
 // The comments of [Classic], [Weighted], [Digest], [Double] and [Seeded] give the
 // formula, its source, its strengths and its weaknesses. Only "double" with a secret
@@ -38,6 +39,7 @@
 //   - [RS], [BKDR], [SDBM], [DJB] and [FNV] multiply by odd numbers only, so their
 //     lowest bit is the parity of the key's bytes (DJB's is the complement).
 //
-// So a filter over the classic family behaves as if it had about nine functions; see
-// package bloom for the cost. The family classic9 has all but ELF and BP.
+// So a filter over the classic family behaves as if it had nine functions at best, and
+// fewer with keys that resemble each other; see package bloom for the cost. The family
+// classic9 has all but ELF and BP.
 package hashfamily

@@ -42,9 +42,9 @@
 // With keys that resemble each other, such as numbered names, fewer than nine act
 // independently. Their hashes differ in a regular way, so that fewer bits are set,
 // and absent keys of the same kind meet those bits more often. fill^9 is then many
-// times too low: for ten million names like user00000001@example.com 30 times (spamgate
-// hashes full-size measures it; docs/hash-families.md). [Filter.ExpectedFPR]
-// does not fall with the fill ratio. It is still a lower bound for such keys, and
+// times too low: TestShownRateHolds of package blocklist measures six kinds of keys,
+// such as user00000001@example.com. [Filter.ExpectedFPR] does not fall with the fill
+// ratio. It is still a lower bound for such keys, and
 // package blocklist probes a live filter with changed entries of its lists.
 //
 // None of this holds against an attacker who chooses addresses that collide: the
