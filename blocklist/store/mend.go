@@ -57,6 +57,34 @@ func (s *source) mend(ctx context.Context, damaged *version, staged *scanResult)
 	return damaged
 }
 
+// readAgain reads a version from the history if another build of the program made its index and the
+// list's files do not hold it, because an update is held or the files are gone. Otherwise what this
+// build leaves out would match until the list's files are put right. If the history does not have
+// the version, or it cannot be read, the old index serves on.
+func (s *source) readAgain(ctx context.Context, old *version, staged *scanResult) *version {
+	if staged != nil && staged.good.current() && sameContent(staged.good.stamps, old.stamps) {
+		return staged.good
+	}
+	id, dir := s.state.keptVersion(s.list.Name, old.stamps)
+	if attempt := (repairAttempt{old, id}); id == "" || s.mending == attempt {
+		return old
+	} else {
+		s.mending = attempt
+	}
+	log := s.state.log.With("list", s.list.Name, "version", id)
+	v, err := s.buildKept(ctx, dir, old.stamps)
+	switch {
+	case ctx.Err() != nil:
+		s.mending = repairAttempt{}
+	case err == nil:
+		log.Info("index of another version of the program, its list is read again from history", "entries", v.Entries)
+		return v
+	default:
+		log.Warn("index of another version of the program serves, since its list cannot be read again from history", "error", err)
+	}
+	return old
+}
+
 // buildKept makes an index of a version in the history, from its directory there.
 func (s *source) buildKept(ctx context.Context, dir string, stamps []stamp) (*version, error) {
 	p := s.plan()

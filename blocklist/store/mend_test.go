@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -207,6 +208,38 @@ func TestOthersChangeBesideDamage(t *testing.T) {
 			must(t, err)
 			if _, failed := answersOf(t, set); failed > 0 || set.Stats().OldFilters > 0 || listed(t, set, "u@first.example") != verdict.Accept {
 				t.Errorf("%d fail still, or the old filter stays", failed)
+			}
+		})
+	}
+}
+
+// While an update is held, the version that serves is read again if another build of the program
+// made its index.
+func TestReadAgainWhileHeld(t *testing.T) {
+	for name, spoil := range unhelpful {
+		t.Run(name, func(t *testing.T) {
+			var log logBuffer
+			c, paths := mendable(t, &log)
+			s := openStill(t, c)
+			s.running.Wait()
+			want, _ := answersOf(t, s.Set())
+			old := s.sources[0].live.good
+			old.stale = true
+			for _, path := range paths {
+				spoil(t, path)
+			}
+			set, err := rescan(t, s)
+			if err == nil {
+				t.Fatal("nothing is held")
+			}
+			if now := s.sources[0].live.good; now == old || now.stale {
+				t.Error("the version was not read again")
+			}
+			if got, failed := answersOf(t, set); !slices.Equal(got, want) || failed > 0 {
+				t.Errorf("%d of %d senders are listed, %d lookups failed", len(got), len(want), failed)
+			}
+			if n := len(log.lines("read again from history")); n != 1 {
+				t.Errorf("logged %d times", n)
 			}
 		})
 	}

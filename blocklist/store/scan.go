@@ -107,8 +107,12 @@ func (s *source) scan(ctx context.Context, watch func(dir, name string), staged 
 	s.live.version().index.Segment().Recheck()
 	r, again = s.scanFiles(ctx, watch, staged, p)
 	r = s.obeyPin(ctx, r, staged)
-	if r.err != nil && r.good != nil && r.good.index.Damaged() {
+	switch {
+	case r.err == nil || r.good == nil:
+	case r.good.index.Damaged():
 		r.good = s.mend(ctx, r.good, staged)
+	case r.good.stale:
+		r.good = s.readAgain(ctx, r.good, staged)
 	}
 	return r, again
 }

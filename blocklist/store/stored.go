@@ -2,11 +2,15 @@ package store
 
 import (
 	"crypto/sha256"
+	"debug/elf"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
+	"io"
 	"io/fs"
+	"os"
 	"path"
 	"runtime/debug"
 	"slices"
@@ -34,16 +38,61 @@ type storedStamps struct{ Stamps []stamp }
 var program = sync.OnceValue(func() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return ""
+		return buildSum()
 	}
 	words := []string{info.GoVersion, info.Main.Version}
+	revision := false
 	for _, s := range info.Settings {
 		if strings.HasPrefix(s.Key, "vcs.") {
 			words = append(words, s.Value)
 		}
+		revision = revision || s.Key == "vcs.revision"
+	}
+	if !revision || slices.Contains(words, "true") { // vcs.modified: the revision does not tell
+		words = append(words, buildSum())
 	}
 	return strings.Join(words, " ")
 })
+
+// buildSum returns a name for the build of the program that does not need version control, such
+// as if it was built from an archive: the Go build ID, or else a checksum of the program's file;
+// "" if that cannot be read.
+func buildSum() string {
+	f, err := os.Open("/proc/self/exe") // the file that runs, even if another one has its name since
+	if err != nil {
+		name, _ := os.Executable()
+		f, err = os.Open(name)
+	}
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	if note := buildNote(f); note != nil {
+		return fmt.Sprintf("%x", sha256.Sum256(note))
+	}
+	h := crc32.New(crc32.MakeTable(crc32.Castagnoli))
+	if _, err := io.Copy(h, f); err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%x", h.Sum32())
+}
+
+// buildNote returns the ELF note with the Go build ID; nil if the file has none.
+func buildNote(f io.ReaderAt) []byte {
+	const nothing = 16 // the sizes, the type and the name of a note
+	file, err := elf.NewFile(f)
+	if err != nil {
+		return nil
+	}
+	section := file.Section(".note.go.buildid")
+	if section == nil {
+		return nil
+	}
+	if note, err := section.Data(); err == nil && len(note) > nothing {
+		return note
+	}
+	return nil
+}
 
 // storedHeader returns what an index of a list is made with.
 func storedHeader(k *blocklist.Keys, l *List, o readOptions, c *content, stamps []stamp) (segment.Header, error) {
