@@ -79,6 +79,11 @@ func tooManyInvalid(entries, invalid, before int, problems []blocklist.FileProbl
 	if max(lines, before) < guardEntries || invalid*invalidShare <= lines {
 		return nil
 	}
+	return invalidLines(invalid, lines, problems)
+}
+
+// invalidLines returns the error of a file with so many invalid lines.
+func invalidLines(invalid, lines int, problems []blocklist.FileProblem) error {
 	p := first(problems, invalidLine)
 	return fmt.Errorf("%w: %d of %d; the first: %s:%d: %q: %s; correct the lines, or set format to what the file is written in",
 		ErrInvalidLines, invalid, lines, p.File, p.Line, p.Text, p.What)

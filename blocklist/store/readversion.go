@@ -144,7 +144,8 @@ func (p *readPlan) tooLong(c *collector) error {
 	return nil
 }
 
-// tooManyInvalid checks each file, and all together.
+// tooManyInvalid checks each file, and all together. In a list from a URL that had entries, a file
+// with nothing but invalid lines is too much however short the list is: it is a server's message.
 func (p *readPlan) tooManyInvalid(c *collector) error {
 	for _, f := range c.Files {
 		if f.Invalid == 0 {
@@ -155,7 +156,12 @@ func (p *readPlan) tooManyInvalid(c *collector) error {
 			return &fs.PathError{Op: "read", Path: f.Path, Err: err}
 		}
 	}
-	return tooManyInvalid(c.Entries, c.Invalid, p.before.entriesOf(""), c.Problems)
+	before := p.before.entriesOf("")
+	valid := c.Entries + c.Expired + c.Protected + c.Disallowed + c.Unsupported
+	if p.list.URL != "" && before > 0 && valid == 0 && c.Invalid > 0 {
+		return invalidLines(c.Invalid, c.Invalid, c.Problems)
+	}
+	return tooManyInvalid(c.Entries, c.Invalid, before, c.Problems)
 }
 
 // otherSize compares how many entries the list has with how many it had. If there is one file,

@@ -146,6 +146,31 @@ func TestExpiringAsEver(t *testing.T) {
 	}
 }
 
+// A server's message in plain text does not empty a short list from a URL; a comment does, and
+// what has expired.
+func TestInvalidLinesOnly(t *testing.T) {
+	path := write(t, inDir(t, "spam.txt"), "a.example\n")
+	l := blockList("spam", path)
+	for _, l.URL = range []string{"", "https://lists.example/"} {
+		s := openStill(t, stateful(t, l))
+		for text, held := range map[string]bool{
+			"Rate limit exceeded\n":                               l.URL != "",
+			"Rate limit exceeded\nb.example\n":                    false,
+			"Rate limit exceeded\nb.example # until=2020-01-01\n": false,
+			"# none\n": false,
+		} {
+			write(t, path, "a.example\n")
+			if _, err := rescan(t, s); err != nil {
+				t.Fatal(err)
+			}
+			write(t, path, text)
+			if _, err := rescan(t, s); errors.Is(err, ErrInvalidLines) != held {
+				t.Errorf("%q, %q: %v", l.URL, text, err)
+			}
+		}
+	}
+}
+
 // A damaged record of what served does not stop a start, nor let anything in that the version that
 // serves would not.
 func TestDamagedServed(t *testing.T) {
