@@ -145,6 +145,7 @@ func listToRemoveFrom(s *session, args []string) (*listfiles.List, error) {
 	}
 	var having []*listfiles.List
 	var first error
+	valid := false // for one of the lists; allow lists have no exceptions
 	for _, l := range s.config.Lists {
 		at, err := listfiles.New(l)
 		if !at.Writable() || err != nil {
@@ -157,6 +158,7 @@ func listToRemoveFrom(s *session, args []string) (*listfiles.List, error) {
 			}
 			continue
 		}
+		valid = true
 		some, err := hasSome(s, at, entries)
 		if err != nil {
 			return nil, err
@@ -174,7 +176,7 @@ func listToRemoveFrom(s *session, args []string) (*listfiles.List, error) {
 			names[i] = l.Name
 		}
 		return nil, fmt.Errorf("it is in the lists %s: say which one is meant with --list NAME", strings.Join(names, ", "))
-	case first != nil:
+	case first != nil && !valid:
 		return nil, first
 	}
 	entries, err := checkEntries(args, listfile.Options{AllowPublicSuffix: true})
