@@ -200,9 +200,17 @@ type probed struct {
 	keys, setBits uint64
 }
 
+// nearlyEmpty is the largest fill ratio at which a filter without a false positive is
+// not measured again: a short list changes by more than one key in 64 each time.
+const nearlyEmpty = 1.0 / 1024
+
 // holdsFor reports whether the result holds for a filter that has changed so little
-// since: by less than one key or bit in 64.
+// since: by less than one key or bit in 64, or in a nearly empty filter.
 func (p *probed) holdsFor(f *setFilter) bool {
+	bits := float64(f.bits())
+	if Worst(p.similar).False == 0 && float64(max(p.setBits, f.setBits())) <= nearlyEmpty*bits {
+		return true
+	}
 	near := func(a, b uint64) bool { return max(a, b)-min(a, b) <= min(a, b)/64 }
 	return near(p.keys, f.keys) && near(p.setBits, f.setBits())
 }
@@ -230,6 +238,17 @@ func (f *setFilter) probed() *probed {
 
 // resembling reports whether the filter's rate depends on what its keys look like.
 func (f *setFilter) resembling() bool { return f.layout.Kind != KindFuse && !f.layout.spec.AnyKeys() }
+
+// bits returns how many bits the filter has.
+func (f *setFilter) bits() uint64 {
+	switch {
+	case f.bitmaps != nil:
+		return f.bitmaps.M()
+	case f.counting != nil:
+		return f.counting.Filter().M()
+	}
+	return 0
+}
 
 // setBits returns how many bits of the filter are set.
 func (f *setFilter) setBits() uint64 {

@@ -95,6 +95,13 @@ func TestProbeIsTakenOver(t *testing.T) {
 	if s := makeSet(t, l, []*Index{manyDomains(t, 12_000)}, first).Stats(); !s.Unprobed {
 		t.Errorf("after a large change: %+v", s)
 	}
+	large := smallLayout(t, Filter{})
+	large.classicBits = 1 << 22
+	short := makeSet(t, large, []*Index{manyDomains(t, 10)})
+	must(t, short.Probe(t.Context(), 40_000))
+	if s := makeSet(t, large, []*Index{manyDomains(t, 200)}, short).Stats(); s.Unprobed {
+		t.Errorf("a nearly empty filter: %+v", s)
+	}
 	double := makeSet(t, smallLayout(t, Filter{Kind: KindSized}), []*Index{manyDomains(t, 9000)})
 	must(t, double.Probe(t.Context(), 0))
 	if s := double.Stats(); s.Unprobed || s.Similar != nil || s.FPR != s.ComputedFPR {

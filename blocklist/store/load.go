@@ -352,8 +352,18 @@ func (s *Store) settle(old, set *snapshot) {
 
 // probe measures the live filter with changed entries (see [blocklist.Set.Probe]), and
 // logs the rate that this shows. An index that is damaged is noticed elsewhere.
+//
+// It stops when another Set is live, which is then measured instead.
 func (s *Store) probe(set *blocklist.Set) {
-	if s.config.ReadOnly || !set.Stats().Unprobed || set.Probe(s.ctx, 0) != nil {
+	if s.config.ReadOnly || !set.Stats().Unprobed {
+		return
+	}
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	if before := s.probing.Swap(&cancel); before != nil {
+		(*before)()
+	}
+	if s.Set() != set || set.Probe(ctx, 0) != nil {
 		return
 	}
 	stats := set.Stats()

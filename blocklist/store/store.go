@@ -29,6 +29,7 @@ type Store struct {
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 	running sync.WaitGroup
+	probing atomic.Pointer[context.CancelFunc] // stops the last probe
 	watcher *dirwatch.Watcher
 	timing  chan timing // tells the loop what Reload changed
 
