@@ -234,10 +234,6 @@ func wholeEntries(m uint64, n float64) (uint64, error) {
 	return uint64(n), nil
 }
 
-// FPR returns the rate by the textbook's formula, [FPR]; 0 if it is too small for a
-// float64.
-func (p Plan) FPR() float64 { return FPR(p.Bits, p.Hashes, float64(p.Entries)) }
-
 // Rate returns the rate that the plan does not exceed, by [Rate].
 func (p Plan) Rate() float64 { return Rate(p.Bits, p.Hashes, float64(p.Entries)) }
 

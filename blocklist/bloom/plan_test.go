@@ -43,7 +43,7 @@ func TestPlanMeasures(t *testing.T) {
 	fill := 1 - math.Exp(-k*n/m)
 	for what, c := range map[string][2]float64{
 		"fill":          {p.Fill(), fill},
-		"rate":          {p.FPR(), math.Pow(fill, k)},
+		"rate":          {FPR(p.Bits, p.Hashes, float64(p.Entries)), math.Pow(fill, k)},
 		"bound":         {p.FPRBound(), math.Pow(1-math.Exp(-k*(n+0.5)/(m-1)), k)},
 		"bits an entry": {p.BitsPerEntry(), m / n},
 		"ideal k":       {p.OptimalHashes(), m / n * math.Ln2},
