@@ -30,15 +30,15 @@ characters changed; the change with the highest rate counts. Both measured rates
 have an interval of 95% confidence. A false positive refuses no mail; it costs a
 lookup in the list's index.
 
-The classic hashes and "weighted" are worse with names that resemble the entries.
-For them the expected rate is never below the upper limit that at least a
-million probes leave.
+The classic hashes and "weighted" are worse with names that resemble the
+entries. For them the expected rate is never below the upper limit that at least
+a million probes leave.
 
 The estimated number of entries follows from the bits that are set. If entries
 resemble each other, classic hashes set fewer bits than so many entries should.
 
 --json prints an object whose "filter" has, among others,
-  keys, estimated_keys           entries in the filter, and what its bits suggest
+  keys, estimated_keys           entries in the filter, and what its bits say
   expected_fpr, computed_fpr     null if they cannot be predicted
   probes, false                  made-up names, and how many passed
   similar_probes, similar_false  the same for the worst change of entries
