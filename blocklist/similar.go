@@ -262,11 +262,15 @@ func (f *setFilter) setBits() uint64 {
 }
 
 // choose returns the place of a random character that want accepts: one before the @
-// of an address, if there is any.
+// of an address, or before the last dot of a domain, if there is any. So a changed name
+// keeps its top-level domain, like the names that are looked up: BP depends on the last
+// four bytes only.
 func choose(key []byte, r *rand.Rand, want func(c byte) bool) (place int, ok bool) {
 	part := key
 	if at := bytes.IndexByte(key, '@'); at > 0 && slices.ContainsFunc(key[:at], want) {
 		part = key[:at]
+	} else if dot := bytes.LastIndexByte(key, '.'); dot > 0 && slices.ContainsFunc(key[:dot], want) {
+		part = key[:dot]
 	}
 	n := 0
 	for i, c := range part {
