@@ -48,8 +48,8 @@ const (
 // Source: Kirsch and Mitzenmacher, "Less Hashing, Same Performance: Building a
 // Better Bloom Filter" (ESA 2006), who show that two hashes instead of k leave the
 // false positive rate the same as m grows; Dillinger and Manolios, "Bloom Filters in
-// Probabilistic Verification" (FMCAD 2004), for the third, which keeps the rate for
-// any m; Alakuijala, Cox and Wassenberg, "Fast keyed hash/pseudo-random function
+// Probabilistic Verification" (FMCAD 2004), for the third, which keeps the rate p from
+// about 64/sqrt(p) bits on ([Spec.Excess] for fewer); Alakuijala, Cox and Wassenberg, "Fast keyed hash/pseudo-random function
 // using SIMD multiply and permute" (arXiv:1612.06257) for HighwayHash; Austin
 // Appleby's SMHasher for MurmurHash3.
 //
@@ -115,10 +115,10 @@ func parseDouble(arguments string) (Spec, error) {
 	s := Spec{maxK: MaxDoubleK, maxM: MaxDoubleBits}
 	switch arguments {
 	case "":
-		s.name, s.keyed = doubleName, true
+		s.name, s.keyed, s.stride = doubleName, true, true
 		s.build = func(p Params) (Family, error) { return made(NewDouble(p.M, p.K, p.Key)) }
 	case murmurWord:
-		s.name = murmurName
+		s.name, s.stride = murmurName, true
 		s.build = func(p Params) (Family, error) { return made(NewDoubleMurmur3(p.M, p.K)) }
 	case plainWord:
 		s.name = plainName

@@ -76,7 +76,7 @@ func parseSeeded(arguments string) (Spec, error) {
 		}
 	}
 	return Spec{
-		name: nameSeeded(seed), maxK: MaxSeededK, maxM: MaxSeededBits,
+		name: nameSeeded(seed), maxK: MaxSeededK, maxM: MaxSeededBits, stride: true,
 		build: func(p Params) (Family, error) { return made(NewSeeded(p.M, p.K, seed)) },
 	}, nil
 }

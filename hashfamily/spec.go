@@ -37,6 +37,7 @@ type Spec struct {
 	keyed       bool
 	independent int  // how many of the k act independently at best; 0 means all
 	resembling  bool // AnyKeys is false
+	stride      bool // by triple hashing
 	build       func(p Params) (Family, error)
 }
 
@@ -129,6 +130,16 @@ func (s Spec) Independent(k int) int {
 // keys. They do not for the classic and the weighted families, whose indices for keys
 // that resemble each other are related.
 func (s Spec) AnyKeys() bool { return !s.resembling }
+
+// Excess returns an estimate of how much the false positive rate of a filter of m bits
+// exceeds fill^k at most. It is 0 except for families of triple hashing (see [Double]),
+// where it matters in small filters with a low rate.
+func (s Spec) Excess(m uint64, k int, fill float64) float64 {
+	if !s.stride {
+		return 0
+	}
+	return excess(m, k, fill)
+}
 
 // Predictable reports whether a false positive rate can be computed at all: not for
 // one or two classic hashes (see [Classic.Predictable]).

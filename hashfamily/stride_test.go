@@ -185,3 +185,47 @@ func TestSecretKey(t *testing.T) {
 		}
 	}
 }
+
+// TestExcess measures small filters of ways that random numbers choose: their rate is
+// not above fill^k and the excess.
+func TestExcess(t *testing.T) {
+	for _, c := range []struct {
+		m    uint64
+		n, k int
+		over float64 // the least rate, as a multiple of fill^k
+	}{{33, 1, 20, 1000}, {303, 10, 20, 40}, {2890, 100, 20, 2}, {98, 10, 7, 1}} {
+		spec, err := ParseSpec(murmurName)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hits, byFill, most := 0, 0.0, 0.0
+		const filters, probes = 40, 100_000
+		for filter := range filters {
+			family := makeFamily(t, murmurName, c.m, c.k)
+			seed := uint64(filter)<<32 | c.m
+			hits += falsePositives(family, c.n, probes, seed)
+			fill := fillOf(family, c.n, seed)
+			byFill += math.Pow(fill, float64(c.k)) / filters
+			most += (math.Pow(fill, float64(c.k)) + spec.Excess(c.m, c.k, fill)) / filters
+		}
+		rate := float64(hits) / filters / probes
+		t.Logf("m=%d, n=%d, k=%d: %.3g (%d), fill^k %.3g, at most %.3g", c.m, c.n, c.k, rate, hits, byFill, most)
+		if slack := 3 * math.Sqrt(float64(hits)) / filters / probes; rate-slack > most || rate+slack < c.over*byFill {
+			t.Errorf("m=%d, n=%d, k=%d: a rate of %.3g, want %.3g to %.3g", c.m, c.n, c.k, rate, c.over*byFill, most)
+		}
+	}
+}
+
+// fillOf returns the fill ratio that the n keys of falsePositives leave.
+func fillOf(family Family, n int, seed uint64) float64 {
+	set := map[uint64]bool{}
+	key := make([]byte, 16)
+	for i := range n {
+		binary.LittleEndian.PutUint64(key, seed)
+		binary.LittleEndian.PutUint64(key[8:], uint64(i))
+		for _, index := range family.AppendIndices(nil, key) {
+			set[index] = true
+		}
+	}
+	return float64(len(set)) / float64(family.M())
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sort"
 
 	"spamgate/blocklist/bloom"
 	"spamgate/hashfamily"
@@ -16,7 +17,11 @@ func familyPlan(spec hashfamily.Spec, w bloom.PlanRequest) (bloom.Plan, error) {
 		return bloom.Plan{}, fmt.Errorf("--family %s serves only to compare: it has a floor of about 1/m; use double", spec)
 	}
 	if spec.Seeded() && w.FPR > 0 && w.Hashes == 0 && (w.Entries == 0) != (w.Bits == 0) {
-		return seededPlan(w)
+		p, err := seededPlan(w)
+		if err != nil {
+			return p, err
+		}
+		return reached(spec, p, w)
 	}
 	all := w.Hashes
 	switch {
@@ -56,7 +61,41 @@ func fitted(spec hashfamily.Spec, p bloom.Plan, w bloom.PlanRequest) (bloom.Plan
 		return bloom.Plan{}, fmt.Errorf("--family %s takes powers of two: use --bits %d or %d", spec, bits/2, bits)
 	}
 	p.Bits = bits
-	return p, nil
+	return reached(spec, p, w)
+}
+
+// reached adds bits to a plan, or takes entries away, until its rate is that asked for:
+// small filters of some families have a higher rate than the formulas say.
+func reached(spec hashfamily.Spec, p bloom.Plan, w bloom.PlanRequest) (bloom.Plan, error) {
+	if spec.Excess(p.Bits, p.Hashes, p.Fill()) == 0 || w.FPR == 0 {
+		return p, nil
+	}
+	by := func(d uint64) bloom.Plan { // the plan that is so much larger or emptier
+		q := p
+		if w.Bits == 0 {
+			q.Bits += d
+		} else {
+			q.Entries -= d
+		}
+		return q
+	}
+	most := min(spec.MaxM(), bloom.MaxPlan) - p.Bits
+	if w.Bits != 0 {
+		most = p.Entries - 1
+	}
+	if w.Bits != 0 && w.Entries != 0 {
+		most = 0
+	}
+	high := uint64(1) // is enough, unless it is too much
+	for high <= most && rate(&spec, by(high)) > w.FPR {
+		high *= 2
+	}
+	high = min(high, most)
+	d := uint64(sort.Search(int(high), func(d int) bool { return rate(&spec, by(uint64(d))) <= w.FPR }))
+	if q := by(d); rate(&spec, q) <= w.FPR {
+		return q, nil
+	}
+	return p, fmt.Errorf("--family %s does not reach a rate of %v in %d bits: use more bits, fewer entries or a higher rate", spec, w.FPR, p.Bits)
 }
 
 // seededPlan plans by the table of the seeded family, which has whole bits for each
@@ -88,5 +127,5 @@ func rate(spec *hashfamily.Spec, p bloom.Plan) float64 {
 	if !spec.Predictable() {
 		return math.NaN()
 	}
-	return bloom.Rate(p.Bits, spec.Independent(p.Hashes), float64(p.Entries))
+	return min(bloom.Rate(p.Bits, spec.Independent(p.Hashes), float64(p.Entries))+spec.Excess(p.Bits, p.Hashes, p.Fill()), 1)
 }

@@ -240,7 +240,7 @@ func newPlanReport(p bloom.Plan, asked bloom.PlanRequest, spec *hashfamily.Spec)
 		acting.Hashes = spec.Independent(p.Hashes)
 	}
 	r := &planReport{
-		Entries: p.Entries, FPR: admin.Rate(rate(spec, p)), FPRExact: bloom.Exact(acting.Hashes, float64(p.Entries)), Bits: p.Bits, Hashes: p.Hashes,
+		Entries: p.Entries, FPR: admin.Rate(rate(spec, p)), FPRExact: bloom.Exact(acting.Hashes, float64(p.Entries)) && (spec == nil || spec.Excess(p.Bits, p.Hashes, acting.Fill()) == 0), Bits: p.Bits, Hashes: p.Hashes,
 		MemoryBytes: p.MemoryBytes(), MemoryMiB: float64(p.MemoryBytes()) / (1 << 20),
 		BitsPerEntry: p.BitsPerEntry(), Fill: acting.Fill(), FPRBound: acting.FPRBound(),
 		IdealHashes: p.OptimalHashes(), LeastBits: acting.LeastBits(), IdealBits: acting.LeastBits() / math.Ln2,

@@ -230,3 +230,34 @@ var errWriter = errors.New("broken")
 type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, errWriter }
+
+// TestPlanTripleHashing: a small filter of double has more bits than independent hashes
+// would need, since one key in 33 bits has a rate of 0.007 where those have 7.9e-7. A
+// large one is not larger.
+func TestPlanTripleHashing(t *testing.T) {
+	for _, c := range []struct {
+		args        []string
+		least, most uint64
+	}{
+		{[]string{"--entries=1", "--fpr=1e-6", "--family=double"}, 400, 10_000},
+		{[]string{"--entries=10", "--fpr=1e-6", "--family=double"}, 600, 20_000},
+		{[]string{"--entries=1000", "--fpr=1e-12", "--family=double:murmur3"}, 300_000, 1_000_000},
+		{[]string{"--entries=10M", "--fpr=1e-6", "--family=double"}, 287_550_000, 287_570_000},
+		{[]string{"--entries=10", "--fpr=1e-6", "--family=digest"}, 300, 310},
+	} {
+		out, err := runPlan(append(c.args, "--json")...)
+		if err != nil {
+			t.Fatalf("%v: %v", c.args, err)
+		}
+		var r planReport
+		if err := json.Unmarshal([]byte(out), &r); err != nil {
+			t.Fatal(err)
+		}
+		if r.Bits < c.least || r.Bits > c.most || float64(r.FPR) > *r.FPRAsked {
+			t.Errorf("%v: %d bits and a rate of %v, want %d to %d", c.args, r.Bits, r.FPR, c.least, c.most)
+		}
+	}
+	if out, err := runPlan("--entries=1", "--bits=33", "--hashes=20", "--family=double", "--json"); err != nil || !strings.Contains(out, `"fpr": 0.02`) {
+		t.Errorf("33 bits: %s, %v", out, err)
+	}
+}
