@@ -146,6 +146,9 @@ func (s *Store) Pin(ctx context.Context, list string, p blocklist.Pin) (blocklis
 	if stats != nil && stats.Err != nil {
 		err = stats.Err
 	}
+	if err == nil {
+		return p, fmt.Errorf("list %q: another command has pinned or unpinned it meanwhile", list)
+	}
 	err = fmt.Errorf("list %q is not pinned, since that version cannot serve: %w", list, err)
 	if before != nil {
 		return p, errors.Join(err, PinList(ctx, c, list, *before), s.rescanned(ctx))

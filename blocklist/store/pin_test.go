@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -201,4 +203,28 @@ func TestPinOfAnotherProgram(t *testing.T) {
 	if now := s.sources[0].live.good; now == old || now.stale {
 		t.Error("the pinned version was not read again")
 	}
+}
+
+// A pin that another command ends at once says so.
+func TestPinUnpinnedMeanwhile(t *testing.T) {
+	c, path, _ := pinnedList(t, 1)
+	s := openStill(t, c)
+	sum := s.Set().Stats().Lists[0].Sum
+	replace(t, path, "b.example\n")
+	rescan(t, s)
+	var ended atomic.Bool
+	var unpins sync.WaitGroup
+	unpins.Go(func() {
+		for !ended.Load() {
+			_ = UnpinList(c, "spam") // it may be unpinned already
+		}
+	})
+	for range 50 {
+		_, err := s.Pin(context.Background(), "spam", blocklist.Pin{Sum: sum})
+		if err != nil && strings.Contains(err.Error(), "%!") {
+			t.Error(err)
+		}
+	}
+	ended.Store(true)
+	unpins.Wait()
 }
