@@ -42,7 +42,7 @@ Exit codes: 0 accepted; 2 nothing is held, or an error.`,
 	var f listsFlags
 	f.addJSON(cmd)
 	f.addDryRun(cmd)
-	why := cmd.Flags().String("reason", "", "`TEXT` for the audit log: why it is right")
+	why := cmd.Flags().StringP("reason", "r", "", "`TEXT` for the audit log: why it is right")
 	f.runs(cmd, func(s *session, args []string) error {
 		if _, err := listfiles.Find(s.config, args[0]); err != nil {
 			return err

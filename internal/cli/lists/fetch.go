@@ -53,7 +53,7 @@ list, or a list is held.`,
 	o.addDryRun(cmd)
 	o.addJSON(cmd)
 	force := cmd.Flags().Bool("force", false, "take an older version of the named lists, too")
-	why := cmd.Flags().String("reason", "", "`TEXT` for the audit log: why --force is right")
+	why := cmd.Flags().StringP("reason", "r", "", "`TEXT` for the audit log: why --force is right")
 	o.runs(cmd, func(s *session, names []string) error {
 		switch {
 		case *force && len(names) == 0:

@@ -51,7 +51,7 @@ Exit codes: 0 restored; 2 there is no such version, or an error.`,
 	f.addDryRun(cmd)
 	r := &rollback{}
 	cmd.Flags().StringVar(&r.to, "to", "", "the `VERSION` to restore; its beginning is enough")
-	cmd.Flags().StringVar(&r.why, "reason", "", "`TEXT` for the audit log: why")
+	cmd.Flags().StringVarP(&r.why, "reason", "r", "", "`TEXT` for the audit log: why")
 	only := cmd.Flags().Bool("list-versions", false, "list the stored versions, and change nothing")
 	cmd.MarkFlagsMutuallyExclusive("to", "list-versions")
 	f.runs(cmd, func(s *session, args []string) error {

@@ -83,6 +83,7 @@ func leadPicture(all []summary.Overview) (Picture, error) {
 	}}
 	p.Add(lead(all))
 	var down, across plot.ConstantTicks
+	var labels, names vg.Length // widths of the longest row's label, and of the longest corpus's name
 	low, high := 0.0, 1.0
 	for i, o := range all {
 		label := short(o.Label, 22)
@@ -90,20 +91,23 @@ func leadPicture(all []summary.Overview) (Picture, error) {
 			label += fmt.Sprintf(", %s ns", format.Digits(o.Ns, 3))
 		}
 		down = append(down, plot.Tick{Value: float64(len(all)-i) - 0.5, Label: label})
+		labels, names = max(labels, p.Y.Tick.Label.Width(label)), max(names, p.X.Tick.Label.Width(short(o.Worst.Corpus, 16)))
 		for _, f := range []hashlab.FPRRow{o.Typical, o.Worst} {
 			r := ratio(f)
 			low, high = min(low, doublings(r.Low)), max(high, doublings(r.High))
 		}
 	}
-	low, high = math.Floor(low*2)/2, math.Ceil(high)+1 // room for the name of a corpus
+	low, high = math.Floor(low*2)/2, math.Ceil(high*2)/2
+	const width = 400
+	names += vg.Points(12) // a corpus's name stands right of its mark
+	high += (high - low) * float64(names/max(names, width-labels-names-vg.Points(24)))
 	step := math.Ceil((high - low) / 8)
 	for e := math.Ceil(low/step) * step; e < high; e += step {
-		across = append(across, plot.Tick{Value: e, Label: strconv.FormatFloat(math.Exp2(e), 'g', 3, 64)})
+		across = append(across, plot.Tick{Value: e, Label: strconv.FormatFloat(math.Exp2(e), 'f', -1, 64)})
 	}
 	p.Y.Tick.Marker, p.Y.Tick.Length, p.Y.LineStyle.Width = down, 0, 0
 	p.X.Tick.Marker = across
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = low, high, 0, float64(len(all))
-	const width = 400
 	band := key.add(p, width-150)
 	picture, err := drawPicture(p, width, vg.Length(80+22*len(all))+band, "overview", "A row is a family of hashes: at 1 the filter is wrong as often as the textbook promises, at 2 twice as often. "+
 		"Bars are 95% limits. The worst kind of keys is named where a family breaks the promise; ns is the time to hash an address.")
