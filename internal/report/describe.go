@@ -142,7 +142,7 @@ func describeFPR(stats blocklist.SetStats) string {
 	case stats.Unprobed:
 		return term.FPR(stats.FPR) + " by the formula"
 	case worst.Probes > 0 && worst.False == 0 && stats.FPR != stats.ComputedFPR:
-		return "at most " + term.FPR(stats.FPR)
+		return "up to " + term.FPR(stats.FPR)
 	}
 	return term.FPR(stats.FPR)
 }

@@ -76,7 +76,7 @@ func (k *kindStats) expected() string {
 		return rate
 	}
 	if k.SimilarFalse == 0 {
-		rate = "at most " + rate
+		rate = "up to " + rate
 	}
 	return fmt.Sprintf("%s, as measured (%s by the formula)", rate, term.FPR(float64(k.ComputedFPR)))
 }
