@@ -25,7 +25,7 @@ func testFamily(t *testing.T, m uint64, key byte) hashfamily.Family {
 // TestCoveredIsTheFilter compares covered with a filter small enough to say
 // maybe now and then.
 func TestCoveredIsTheFilter(t *testing.T) {
-	names := []string{"a.com", "b.com", "c.com", "d.com", "e.com"}
+	names := []string{"a.com", "b.com", "c.com", "d.com", "e.com", "f.com", "g.com", "h.com", "i.com", "j.com"}
 	maybes := 0
 	for key := range byte(200) {
 		f := testFamily(t, 64, key)
