@@ -329,8 +329,9 @@ const largeBuild = 1_000_000
 // largeFilter is the least size in bytes of a replaced filter after which it does so.
 const largeFilter = 64 << 20
 
-// settle does what can wait until a Set is live.
-func (s *Store) settle(old, set *snapshot) {
+// settle does what can wait until a Set is live. The configuration is that of the Set:
+// meanwhile a reload may change the Store's.
+func (s *Store) settle(c *Config, old, set *snapshot) {
 	built, kept := 0, 0
 	replaced := old != nil && !old.set.SharesFilter(set.set) && old.set.Stats().FilterBytes >= largeFilter
 	for i, v := range set.versions {
@@ -344,7 +345,7 @@ func (s *Store) settle(old, set *snapshot) {
 	if err := set.set.Settle(); err != nil || kept > 0 {
 		s.state.say(err)
 	}
-	s.probe(set.set)
+	s.probe(c, set.set)
 	if built >= largeBuild || replaced {
 		debug.FreeOSMemory()
 	}
@@ -354,8 +355,8 @@ func (s *Store) settle(old, set *snapshot) {
 // logs the rate that this shows. An index that is damaged is noticed elsewhere.
 //
 // It stops when another Set is live, which is then measured instead.
-func (s *Store) probe(set *blocklist.Set) {
-	if s.config.ReadOnly || !set.Stats().Unprobed {
+func (s *Store) probe(c *Config, set *blocklist.Set) {
+	if c.ReadOnly || !set.Stats().Unprobed {
 		return
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
@@ -368,9 +369,9 @@ func (s *Store) probe(set *blocklist.Set) {
 	}
 	stats := set.Stats()
 	worst := blocklist.Worst(stats.Similar)
-	s.config.Logger.Info("filter measured", "expected_fpr", stats.FPR, "change", worst.Change, "probes", worst.Probes, "false", worst.False)
+	c.Logger.Info("filter measured", "expected_fpr", stats.FPR, "change", worst.Change, "probes", worst.Probes, "false", worst.False)
 	if stats.Warning != "" {
-		s.config.Logger.Warn("filter", "warning", stats.Warning)
+		c.Logger.Warn("filter", "warning", stats.Warning)
 	}
 }
 
@@ -381,7 +382,8 @@ func (s *Store) publish(set *snapshot, results []scanResult) {
 	s.set.Store(set.set)
 	s.keep(results)
 	if !s.ended && (old == nil || !old.set.SharesFilter(set.set)) {
-		s.running.Go(func() { s.settle(old, set) })
+		c := s.config
+		s.running.Go(func() { s.settle(&c, old, set) })
 	}
 
 	s.swapMu.Lock()
