@@ -41,7 +41,7 @@ func fileList(l blocklist.List, path string) store.List {
 
 // fast is a configuration with a short debounce time and no polls to speak of.
 func fast(lists ...store.List) store.Config {
-	return store.Config{Lists: lists, Debounce: 20 * time.Millisecond, PollInterval: time.Hour}
+	return store.Config{Lists: lists, Debounce: 20 * time.Millisecond, PollInterval: time.Hour, Probes: 2000}
 }
 
 func openStore(tb testing.TB, c store.Config) *store.Store {

@@ -173,6 +173,10 @@ type Config struct {
 	// to finish. Zero means [DefaultDebounce], [DefaultMaxDebounce].
 	Debounce, MaxDebounce time.Duration
 
+	// Probes is the number of changed entries with which each filter is measured, see
+	// [blocklist.Set.Probe]; 0 means [blocklist.DefaultSimilarProbes].
+	Probes int
+
 	// Logger logs each swap, invalid line and held list. Nil logs nothing.
 	Logger *slog.Logger
 

@@ -88,10 +88,14 @@ func advise(list string, r Remedy) string {
 	return [...]string{"accept ", "retry ", "fetch ", "fetch again ", "unpin ", "restore "}[r] + list
 }
 
+// fewProbes is the number of probes of a Store's filters in tests. The default takes
+// seconds with the race detector.
+const fewProbes = 2000
+
 // fast is a configuration with a short debounce time and no polls to speak of,
 // so that it is events that tests wait for.
 func fast(lists ...List) Config {
-	return Config{Lists: lists, Debounce: 20 * time.Millisecond, PollInterval: time.Hour, Advise: advise}
+	return Config{Lists: lists, Debounce: 20 * time.Millisecond, PollInterval: time.Hour, Advise: advise, Probes: fewProbes}
 }
 
 func openStore(tb testing.TB, c Config) *Store {

@@ -364,7 +364,7 @@ func (s *Store) probe(c *Config, set *blocklist.Set) {
 	if before := s.probing.Swap(&cancel); before != nil {
 		(*before)()
 	}
-	if s.Set() != set || set.Probe(ctx, 0) != nil {
+	if s.Set() != set || set.Probe(ctx, c.Probes) != nil {
 		return
 	}
 	stats := set.Stats()
