@@ -88,6 +88,7 @@ func TestNoDescriptors(t *testing.T) {
 	g.WaitRecord("reload failed, nothing has changed")
 	wantVerdict(t, greeted, "x@spam.example", "550 ")
 
+	g.WaitRecord("filter measured") // in the background, since the start
 	before, since := harness.CPUTime(t, pid), time.Now()
 	time.Sleep(3 * time.Second) // the time that is measured
 	used, wall := harness.CPUTime(t, pid)-before, time.Since(since)
