@@ -139,10 +139,23 @@ func (f *compareFiles) target(flag, path string) (string, fs.FileMode, error) {
 	return target, perm, nil
 }
 
-// pageTarget checks the output file of the page. An existing file must be empty or a page, so
-// that a mistyped name does not destroy another file.
+// pageTarget checks the output file of the page.
 func (f *compareFiles) pageTarget(path string) (string, fs.FileMode, error) {
-	target, perm, err := f.target("--html", path)
+	return f.ownTarget("--html", path, "only a page that can be read is replaced", "a page of this command", page.IsOurs)
+}
+
+// resultTarget checks the output file of the results.
+func (f *compareFiles) resultTarget(path string) (string, fs.FileMode, error) {
+	return f.ownTarget("--results", path, "only results that can be read are replaced", "results", func(r io.Reader) (bool, error) {
+		_, err := render.ReadResults(r)
+		return err == nil, nil
+	})
+}
+
+// ownTarget checks an output file. An existing one must be empty or what this command
+// writes there, so that a mistyped name does not destroy another file.
+func (f *compareFiles) ownTarget(flag, path, rule, what string, isOurs func(io.Reader) (bool, error)) (string, fs.FileMode, error) {
+	target, perm, err := f.target(flag, path)
 	if err != nil {
 		return "", 0, err
 	}
@@ -151,47 +164,19 @@ func (f *compareFiles) pageTarget(path string) (string, fs.FileMode, error) {
 		return target, perm, nil
 	}
 	if err != nil {
-		return "", 0, fmt.Errorf("--html: %w: only a page that can be read is replaced: name another file", err)
+		return "", 0, fmt.Errorf("%s: %w: %s: name another file", flag, err, rule)
 	}
 	defer file.Close()
 	info, err := file.Stat()
-	ours := false
-	if err == nil && info.Size() > 0 {
-		ours, err = page.IsOurs(file)
+	ours := err == nil && info.Size() == 0
+	if err == nil && !ours {
+		ours, err = isOurs(file)
 	}
 	switch {
 	case err != nil:
-		return "", 0, fmt.Errorf("--html %s: %w", path, err)
-	case info.Size() > 0 && !ours:
-		return "", 0, fmt.Errorf("--html %s: there is a file that is neither empty nor a page of this command, and it is not replaced: name another, or remove it first", path)
-	}
-	return target, perm, nil
-}
-
-// resultTarget checks the output file of the results. An existing file must be empty or
-// results.
-func (f *compareFiles) resultTarget(path string) (string, fs.FileMode, error) {
-	target, perm, err := f.target("--results", path)
-	if err != nil {
-		return "", 0, err
-	}
-	file, err := os.Open(target)
-	if errors.Is(err, fs.ErrNotExist) {
-		return target, perm, nil
-	}
-	if err != nil {
-		return "", 0, fmt.Errorf("--results: %w: only results that can be read are replaced: name another file", err)
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return "", 0, fmt.Errorf("--results %s: %w", path, err)
-	}
-	if info.Size() == 0 {
-		return target, perm, nil
-	}
-	if _, err := render.ReadResults(file); err != nil {
-		return "", 0, fmt.Errorf("--results %s: there is a file that is neither empty nor results, and it is not replaced: name another, or remove it first", path)
+		return "", 0, fmt.Errorf("%s %s: %w", flag, path, err)
+	case !ours:
+		return "", 0, fmt.Errorf("%s %s: there is a file that is neither empty nor %s, and it is not replaced: name another, or remove it first", flag, path, what)
 	}
 	return target, perm, nil
 }
