@@ -49,7 +49,7 @@ const namedConf = `options {
 };
 controls { };
 zone "." { type primary; file "root"; };
-zone "rpz.test" { type primary; file "rpz"; };
+zone "rpz.test" { type primary; file "%[4]s"; };
 `
 
 // rootZone has an answer for every name.
@@ -64,17 +64,14 @@ localhost. A 127.0.0.1
 // zone refuses does not exist for its clients.
 func TestNamed(t *testing.T) {
 	t.Parallel()
-	program, check := harness.Program(t, "named", "bind9"), harness.Program(t, "named-checkzone", "bind9-utils")
+	check := harness.Program(t, "named-checkzone", "bind9-utils")
 	for _, match := range []string{"subtree", "exact"} {
 		l := newList(t, match, groupsFor(3, decisions()))
 		file, _ := l.export(t, "rpz")
 		if out, _, code := harness.Run(t, exec.Command(check, "-k", "fail", "rpz.test", file)); code != 0 {
 			t.Fatalf("named-checkzone: %s", out)
 		}
-		host, port := "127.0.0.1", freePort(t) // named takes addresses of interfaces only
-		harness.WriteFile(t, filepath.Join(l.dir, "root"), rootZone)
-		harness.WriteFile(t, filepath.Join(l.dir, "named.conf"), fmt.Sprintf(namedConf, l.dir, host, port))
-		d := startDNS(t, host, port, exec.Command(program, "-g", "-n", "1", "-c", filepath.Join(l.dir, "named.conf")))
+		d := startNamed(t, l.dir, file)
 		l.compare(t, func(sender string) (refused, asked bool) {
 			domain := domainOf(sender)
 			if domain == "" {
@@ -84,6 +81,22 @@ func TestNamed(t *testing.T) {
 			return code == dnsmessage.RCodeNameError, true
 		}, notForZones)
 	}
+}
+
+// startNamed starts a named that has the file as its policy zone, and waits until the zone
+// has an effect: named answers before that.
+func startNamed(t *testing.T, dir, zone string) *dnsServer {
+	t.Helper()
+	program := harness.Program(t, "named", "bind9")
+	host, port := "127.0.0.1", freePort(t) // named takes addresses of interfaces only
+	harness.WriteFile(t, filepath.Join(dir, "root"), rootZone)
+	harness.WriteFile(t, filepath.Join(dir, "named.conf"), fmt.Sprintf(namedConf, dir, host, port, zone))
+	d := startDNS(t, host, port, exec.Command(program, "-g", "-n", "1", "-c", filepath.Join(dir, "named.conf")))
+	harness.WaitFor(t, "the policy zone to refuse "+marker, func() bool {
+		code, _, err := d.query(marker+".", time.Second)
+		return err == nil && code == dnsmessage.RCodeNameError
+	})
+	return d
 }
 
 // freePort returns a port of 127.0.0.1 that is free.

@@ -104,6 +104,10 @@ allow_public_suffix = true
 dir = "state"
 `
 
+// marker is an entry of each list and of each zone, by which a test sees that a server has
+// loaded it.
+const marker = "ready.test"
+
 // newList writes a list, and has spamgate check judge its senders.
 func newList(t *testing.T, match string, groups []group) *list {
 	t.Helper()
@@ -121,7 +125,7 @@ func newList(t *testing.T, match string, groups []group) *list {
 		fmt.Fprintln(&entries, strings.Join(g.entries, "\n"))
 		fmt.Fprintln(&senders, strings.Join(g.senders, "\n"))
 	}
-	harness.WriteFile(t, filepath.Join(l.dir, "blocked.txt"), entries.String())
+	harness.WriteFile(t, filepath.Join(l.dir, "blocked.txt"), marker+"\n"+entries.String())
 	harness.WriteFile(t, filepath.Join(l.dir, "config.toml"), fmt.Sprintf(config, match))
 	l.gate = l.judge(t, senders.String())
 	return l
