@@ -49,9 +49,9 @@ const (
 // Better Bloom Filter" (ESA 2006), who show that two hashes instead of k leave the
 // false positive rate the same as m grows; Dillinger and Manolios, "Bloom Filters in
 // Probabilistic Verification" (FMCAD 2004), for the third, which keeps the rate p from
-// about 64/sqrt(p) bits on ([Spec.Excess] for fewer); Alakuijala, Cox and Wassenberg, "Fast keyed hash/pseudo-random function
-// using SIMD multiply and permute" (arXiv:1612.06257) for HighwayHash; Austin
-// Appleby's SMHasher for MurmurHash3.
+// about 64/sqrt(p) bits on ([Spec.Excess] for fewer); Alakuijala, Cox and Wassenberg,
+// "Fast keyed hash/pseudo-random function using SIMD multiply and permute"
+// (arXiv:1612.06257) for HighwayHash; Austin Appleby's SMHasher for MurmurHash3.
 //
 // Strong: one fast hash for any k, even for any keys. "double" is the one family
 // that resists an attacker who chooses keys: colliding keys cannot be prepared
@@ -128,6 +128,14 @@ func parseDouble(arguments string) (Spec, error) {
 			arguments, doubleName, murmurName, plainName)
 	}
 	return s, nil
+}
+
+// Excess returns [Spec.Excess] of a filter over the family with such a fill ratio.
+func (d *Double) Excess(fill float64) float64 {
+	if d.plain {
+		return 0 // as its Spec says: nothing is estimated
+	}
+	return d.stride.Excess(fill)
 }
 
 // Index returns index i of key.

@@ -73,6 +73,9 @@ func (s *stride) appendIndices(dst []uint64, a, b, c uint64) []uint64 {
 	return dst
 }
 
+// Excess returns [Spec.Excess] of a filter over the family with such a fill ratio.
+func (s *stride) Excess(fill float64) float64 { return excess(s.m, s.k, fill) }
+
 // excess returns an estimate, which measured filters do not exceed, of how much the rate
 // of triple hashing is above fill^k. Two sorts of ways visit fewer than k bits:
 //

@@ -15,6 +15,9 @@ import (
 // they do not have. Even so, names that resemble the entries pass more often than it
 // says; only measuring tells how often.
 //
+// For the double and the seeded families it is what triple hashing adds more
+// ([hashfamily.Spec.Excess]), which matters in filters that are small or nearly empty.
+//
 // For one or two classic hashes nothing can be predicted: the result is not a number
 // (NaN).
 func (f *Filter) ExpectedFPR(n float64) float64 {
@@ -27,7 +30,7 @@ func (f *Filter) ExpectedFPR(n float64) float64 {
 		_, byEntries := f.Expect(n)
 		return max(byFill, byEntries)
 	}
-	return byFill
+	return min(byFill+f.excess(f.FillRatio()), 1)
 }
 
 // Expect returns FillRatio and ExpectedFPR for a filter with n different keys.
@@ -36,7 +39,15 @@ func (f *Filter) Expect(n float64) (fill, fpr float64) {
 	if !f.predictable() {
 		return fill, math.NaN()
 	}
-	return fill, math.Pow(fill, f.independent())
+	return fill, min(math.Pow(fill, f.independent())+f.excess(fill), 1)
+}
+
+// excess returns what the family adds to the rate of the fill ratio.
+func (f *Filter) excess(fill float64) float64 {
+	if s, ok := f.family.(interface{ Excess(fill float64) float64 }); ok {
+		return s.Excess(fill)
+	}
+	return 0
 }
 
 // predictable reports whether the rate can be computed.

@@ -87,6 +87,8 @@ func openBitmap(path string) (*bloom.Filter, error) {
 	switch {
 	case info.IsDir():
 		return nil, fmt.Errorf("%s is a directory: name the file of a bitmap", term.ShortPath(path))
+	case info.Mode()&os.ModeDevice != 0:
+		return nil, fmt.Errorf("%s is a device: name the file of a bitmap", term.ShortPath(path))
 	case info.Mode().IsRegular() && info.Size() != want:
 		return nil, fmt.Errorf("%s has %d bytes, and the bitmap of a classic filter %d: spamgate hashes bitmap --out FILE writes one", term.ShortPath(path), info.Size(), want)
 	}

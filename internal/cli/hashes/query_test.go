@@ -125,7 +125,7 @@ func TestHashesQueryErrors(t *testing.T) {
 		{[]string{dir, "a"}, "is a directory"},
 		{[]string{short, "a"}, "short has 1 bytes, and the bitmap of a classic filter 33554432: spamgate hashes bitmap --out FILE writes one"},
 		{[]string{long, "a"}, "long has 33554433 bytes"},
-		{[]string{os.DevNull, "a"}, "reading the bitmap"},
+		{[]string{os.DevNull, "a"}, "is a device"},
 	} {
 		if got, err := runHashes(nil, append([]string{"query"}, c.args...)...); err == nil || !strings.Contains(err.Error(), c.want) || got != "" {
 			t.Errorf("%q: %q, %v; want %q", c.args, got, err, c.want)

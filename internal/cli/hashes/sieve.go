@@ -84,17 +84,25 @@ ends quietly if nobody reads its output any more.`,
 }
 
 func (s *sieving) run(cmd *cobra.Command) error {
-	family, n, err := s.size()
+	spec, err := hashfamily.ParseSpec(s.family)
+	if err != nil {
+		return fmt.Errorf("--family: %w", err)
+	}
+	family, n, err := s.size(spec)
 	if err != nil {
 		return err
 	}
 	out := bufio.NewWriter(cmd.OutOrStdout())
 	w := &sieveWarnings{capacity: n, stderr: cmd.ErrOrStderr()}
+	if !spec.AnyKeys() {
+		w.atBest = ", if the keys are unlike each other"
+	}
 	sieve, err := bloom.NewSieve(family, n, func(float64) { w.full = true })
 	if err != nil {
 		return err
 	}
 	w.filter = sieve.Filter()
+	w.begin()
 	err = eachKey(cmd.Context(), nil, flushingReader{cmd.InOrStdin(), out}, func(key []byte) error {
 		if !sieve.Push(key) {
 			return nil
@@ -119,11 +127,7 @@ func (s *sieving) run(cmd *cobra.Command) error {
 }
 
 // size returns the family, and the number of keys that the sieve is for.
-func (s *sieving) size() (hashfamily.Family, int, error) {
-	spec, err := hashfamily.ParseSpec(s.family)
-	if err != nil {
-		return nil, 0, fmt.Errorf("--family: %w", err)
-	}
+func (s *sieving) size(spec hashfamily.Spec) (family hashfamily.Family, keys int, err error) {
 	n, p := s.entries, hashfamily.Params{M: s.bits, K: spec.K()}
 	if p.K == 0 {
 		p.K = min(sieveHashes, spec.MaxK())
@@ -154,7 +158,7 @@ func (s *sieving) size() (hashfamily.Family, int, error) {
 		p.Key = make([]byte, hashfamily.KeySize)
 		_, _ = rand.Read(p.Key) // never fails
 	}
-	family, err := spec.New(p)
+	family, err = spec.New(p)
 	return family, int(min(n, math.MaxInt)), err
 }
 
@@ -179,11 +183,20 @@ type sieveWarnings struct {
 	filter   *bloom.Filter
 	capacity int
 	stderr   io.Writer
+	atBest   string // follows a rate that does not hold for all keys
 
 	full    bool // the filter's own estimate is above the capacity
 	printed int
 	next    int     // at which count to look again
 	said    float64 // the rate of the last warning
+}
+
+// begin warns if the sieve is too small for its entries.
+func (w *sieveWarnings) begin() {
+	if _, rate := w.filter.Expect(float64(w.capacity)); rate >= 1e-3 {
+		fmt.Fprintf(w.stderr, "spamgate: hashes sieve: at %s it will drop about %s (%s)%s; use more --bits\n",
+			text.Count(w.capacity, "key", "different keys"), oneIn(rate), term.FPR(rate), w.atBest)
+	}
 }
 
 // check warns if that is due. It computes the rate each time when a hundredth more keys
@@ -194,7 +207,7 @@ func (w *sieveWarnings) check() {
 	}
 	w.next = w.printed + w.capacity/100 + 1
 	rate := w.filter.ExpectedFPR(float64(w.printed))
-	if w.said > 0 && rate < 10*w.said {
+	if w.said > 0 && rate < max(10*w.said, 1e-9) {
 		return
 	}
 	w.said = max(rate, math.SmallestNonzeroFloat64)
@@ -202,8 +215,8 @@ func (w *sieveWarnings) check() {
 	if w.printed <= w.capacity {
 		at = "as many as the sieve is made for"
 	}
-	fmt.Fprintf(w.stderr, "spamgate: hashes sieve: %s, %s: it now drops about %s (%s), and more with each; use more --entries or --bits\n",
-		text.Count(w.printed, "key", "different keys"), at, oneIn(rate), term.FPR(rate))
+	fmt.Fprintf(w.stderr, "spamgate: hashes sieve: %s, %s: it now drops about %s (%s)%s, and more with each; use more --entries or --bits\n",
+		text.Count(w.printed, "key", "different keys"), at, oneIn(rate), term.FPR(rate), w.atBest)
 }
 
 // oneIn returns a rate as "1 in 1,200 new keys".

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"spamgate/blocklist/bloom"
+	"spamgate/hashfamily"
 )
 
 // runSieve runs "hashes sieve" and returns both outputs.
@@ -75,6 +76,10 @@ func TestHashesSieveWarns(t *testing.T) {
 	if _, warned, _ := runSieve(bytes.NewReader(in.Bytes()), "--entries", "6001"); warned != "" {
 		t.Errorf("below its capacity: %s", warned)
 	}
+	const tooSmall = "spamgate: hashes sieve: at 2,000 different keys it will drop about 1 in 3 new keys (0.39); use more --bits\n"
+	if _, warned, _ := runSieve(strings.NewReader("a\n"), "--entries", "2000", "--bits", "4000", "--family", "digest"); warned != tooSmall {
+		t.Errorf("too small: %s; want %s", warned, tooSmall)
+	}
 }
 
 // TestHashesSieveSize compares the sizes that follow from the flags.
@@ -90,7 +95,11 @@ func TestHashesSieveSize(t *testing.T) {
 		{sieving{family: "seeded", bits: 1 << 20, entries: 100_000}, 1 << 20, 100_000, 7},
 		{sieving{family: "double", entries: 10_000_000}, 0, 10_000_000, 20},
 	} {
-		family, n, err := c.s.size()
+		spec, err := hashfamily.ParseSpec(c.s.family)
+		if err != nil {
+			t.Fatal(err)
+		}
+		family, n, err := c.s.size(spec)
 		if err != nil {
 			t.Errorf("%+v: %v", c.s, err)
 			continue
