@@ -139,6 +139,9 @@ func protocol(addr string) string {
 	}
 }
 
+// errNextHopUser is the error of "smtp://USER:PASSWORD@HOST".
+var errNextHopUser = errors.New("has a user before the host, which is not shown here: the gate does not log in")
+
 // normalNextHop checks one address of a next hop, and adds a missing port.
 func normalNextHop(s string) (string, error) {
 	if dir, ok := strings.CutPrefix(s, schemeMaildir); ok {
@@ -158,6 +161,9 @@ func normalNextHop(s string) (string, error) {
 	}
 	for _, known := range tcpSchemes {
 		if rest, ok := strings.CutPrefix(s, known.scheme); ok {
+			if strings.Contains(rest, "@") {
+				return "", errNextHopUser
+			}
 			hostport, err := normalHostPort(strings.TrimSuffix(rest, "/"), known.port)
 			return known.scheme + hostport, err
 		}

@@ -2,9 +2,12 @@ package config
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	"spamgate/internal/text"
 )
 
 const nextHopHint = `write "smtp://HOST:PORT", "smtps://HOST:PORT", "lmtp://HOST:PORT", "lmtp+unix:SOCKET" or "maildir:DIRECTORY"`
@@ -34,6 +37,9 @@ func (d *document) nextHopAddr() bool {
 		path := d.elementOrKey("next_hop.addr", i)
 		addr, err := normalNextHop(s)
 		if err != nil {
+			if errors.Is(err, errNextHopUser) {
+				s = text.ShownURL(s) // without the password
+			}
 			d.fail(path, fmt.Sprintf("%q %v", s, err), nextHopHint)
 			good = false
 			continue
