@@ -29,7 +29,7 @@ type Superfluous struct {
 type superfluousList struct {
 	*listfiles.List
 	segment *segment.Segment
-	removed map[string]bool // keys
+	removed map[string]Cover // by their keys
 
 	mu         sync.Mutex
 	exceptions bool
@@ -51,7 +51,7 @@ func NewSuperfluous(c *config.Config, key *segment.Key, fetched bool) *Superfluo
 
 // Add reads the next list. It leaves out the entries for which leave reports true.
 func (s *Superfluous) Add(scan *listfiles.Scan, l *listfiles.List, leave func(listfile.Entry) bool) error {
-	one := &superfluousList{List: l, removed: map[string]bool{}, excepted: map[string]bool{}}
+	one := &superfluousList{List: l, removed: map[string]Cover{}, excepted: map[string]bool{}}
 	var err error
 	one.segment, err = listfiles.Segment(scan, l, s.key, func(e listfile.Entry) bool {
 		if leave(e) {
@@ -83,7 +83,7 @@ func (l *superfluousList) note(e listfile.Entry) {
 
 // find returns what a list has under a key.
 func (s *Superfluous) find(l *superfluousList, key string) (r segment.Record, ok bool, err error) {
-	if l.removed[key] {
+	if _, removed := l.removed[key]; removed {
 		return r, false, nil
 	}
 	return l.segment.Lookup(s.key.Hash([]byte(key)), []byte(key))
@@ -120,11 +120,25 @@ func (s *Superfluous) Remove(n, file int, e listfile.Entry) (by Cover, ok bool, 
 			return by, false, err
 		}
 		if !opposed {
-			own.removed[e.Key] = true
-			return Cover{l.List, key}, true, nil
+			by = Cover{l.List, key}
+			own.removed[e.Key] = by
+			return by, true, nil
 		}
 	}
 	return by, false, nil
+}
+
+// Stays returns the entry that takes the place of a cover at the end, when the cover may have
+// been removed itself.
+func (s *Superfluous) Stays(c Cover) Cover {
+	for {
+		i := slices.IndexFunc(s.lists, func(l *superfluousList) bool { return l.List == c.List })
+		next, removed := s.lists[i].removed[c.Key]
+		if !removed {
+			return c
+		}
+		c = next
+	}
 }
 
 // cover returns the entry of a list that takes the place of an entry, and how many of the chain's

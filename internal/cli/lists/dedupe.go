@@ -87,6 +87,8 @@ type dedupeEntry struct {
 	Expired bool   `json:"expired,omitempty"`
 	By      string `json:"covered_by,omitempty"`
 	ByList  string `json:"covered_by_list,omitempty"`
+
+	by listcompare.Cover
 }
 
 // why returns why an entry is removed.
@@ -251,6 +253,14 @@ func (d *dedupe) find() (files []*dedupeFile, err error) {
 			}
 		}
 	}
+	for _, f := range files {
+		for i := range f.entries {
+			if e := &f.entries[i]; !e.Expired {
+				by := d.finder.Stays(e.by)
+				e.By, e.ByList = by.Key, by.List.Name
+			}
+		}
+	}
 	slices.Reverse(files) // as the configuration has the lists
 	return files, nil
 }
@@ -294,7 +304,7 @@ func (d *dedupe) findIn(scan *listfiles.Scan, i, n int, path string) (*dedupeFil
 		}
 		by, ok, err := d.finder.Remove(i, n, e)
 		if ok {
-			one.By, one.ByList = by.Key, by.List.Name
+			one.by = by
 			f.entries = append(f.entries, one)
 		}
 		return err

@@ -220,7 +220,7 @@ func (e *editorRun) edited(ctx context.Context) ([]byte, error) {
 		}
 		content, err := os.ReadFile(e.path)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("nothing has changed: the editor left no file: %w", err)
 		}
 		if bytes.Equal(content, e.begun) {
 			return content, nil

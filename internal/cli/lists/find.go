@@ -121,7 +121,7 @@ func findHint(pattern string) string {
 func newMatcher(pattern string, reasons bool) (keys []string, wanted func(listfile.Entry) bool) {
 	pattern = strings.TrimSpace(pattern)
 	part := normalPart(pattern)
-	matches := func(text string) bool { return strings.Contains(text, part) }
+	matches := func(text string) bool { return strings.Contains(text+".", part) } // DNS ends names in a dot
 	inComment := func(e listfile.Entry) bool {
 		return reasons && (matches(strings.ToLower(e.Reason)) || matches(strings.ToLower(e.Note)))
 	}
@@ -147,8 +147,9 @@ func normalPart(s string) string {
 	} else {
 		before = strings.ToLower(before) + "@"
 	}
-	if d, err := sender.NormalizeDomain(strings.Trim(domain, ".")); err == nil && strings.Trim(domain, ".") == domain {
-		domain = d
+	name := strings.TrimSuffix(domain, ".")
+	if d, err := sender.NormalizeDomain(name); err == nil && strings.Trim(name, ".") == name {
+		domain = d + domain[len(name):]
 	}
 	return before + strings.ToLower(domain)
 }

@@ -64,10 +64,11 @@ error, or too many invalid lines for a gate to accept the file.`,
 type lintReport struct {
 	File string `json:"file"`
 	readReport
-	Warnings int         `json:"warnings"`
-	LeftOut  int         `json:"left_out"` // of these: entries that the gate leaves out
-	Problems []problemAt `json:"problems"` // the first maxLintProblems
-	Refused  string      `json:"refused,omitempty"`
+	Exceptions int         `json:"exceptions"` // of the entries
+	Warnings   int         `json:"warnings"`
+	LeftOut    int         `json:"left_out"` // of these: entries that the gate leaves out
+	Problems   []problemAt `json:"problems"` // the first maxLintProblems
+	Refused    string      `json:"refused,omitempty"`
 
 	unsupported []problemAt // the first ones, shown behind the rest
 	hidden      int         // others
@@ -168,6 +169,9 @@ func (l *lintRun) file(path string) error {
 		for _, w := range l.warnings(e) {
 			l.problem(r, w)
 		}
+		if e.Exception {
+			r.Exceptions++
+		}
 		if entries.Format() == listfile.RPZ {
 			zone.add(e)
 		}
@@ -264,6 +268,9 @@ func (l *lintRun) summary(r *lintReport) error {
 		fmt.Fprintf(l.out, "%s: %s; --all shows them\n", term.ShortPath(r.File), text.Count(r.hidden, "more unsupported line", "more unsupported lines"))
 	}
 	fmt.Fprintf(l.out, "%s: %s", term.ShortPath(r.File), r.describe())
+	if r.Exceptions > 0 {
+		fmt.Fprintf(l.out, ", %s among the entries", text.Count(r.Exceptions, "exception", "exceptions"))
+	}
 	if r.Warnings > 0 {
 		fmt.Fprintf(l.out, ", %s", text.Count(r.Warnings, "warning", "warnings"))
 	}

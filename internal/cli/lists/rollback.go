@@ -174,7 +174,7 @@ func (r *rollback) tooFew(v store.VersionInfo) error {
 	if v.Entries > 0 && float64(v.Entries) > part*float64(most) || most == 0 {
 		return nil
 	}
-	return fmt.Errorf("list %s: version %s has %s and another one that is kept %s; if it is the right one, name it with --to %[2]s, else another of spamgate lists rollback %[1]s --list-versions",
+	return fmt.Errorf("list %s: the last version before this one, %s, has only %s, and the largest that is kept %s; if it is what you want, add --to %[2]s; else choose one of spamgate lists rollback %[1]s --list-versions",
 		r.target.Name, v.ID, text.Count(v.Entries, "entry", "entries"), text.Number(most))
 }
 
