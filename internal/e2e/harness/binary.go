@@ -12,7 +12,7 @@ import (
 // buildDir is the directory that holds the program while the tests of a package run.
 var buildDir string
 
-// build builds spamgate, with the race detector if the tests have it. "go run" keeps
+// build builds spamgate, with the race detector if [RaceEnabled]. "go run" keeps
 // what it has linked in Go's build cache, so only the first package links, and the
 // others copy.
 var build = sync.OnceValues(func() (string, error) {
@@ -23,7 +23,7 @@ var build = sync.OnceValues(func() (string, error) {
 	defer unlock()
 	bin := filepath.Join(buildDir, "spamgate")
 	args := []string{"run", "-buildvcs=false", fmt.Sprintf(`-exec=sh -c 'exec cp "$0" "%s"'`, bin)}
-	if RaceEnabled {
+	if RaceEnabled() {
 		args = append(args, "-race")
 	}
 	cmd := exec.Command("go", append(args, "spamgate/cmd/spamgate")...)

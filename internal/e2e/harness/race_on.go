@@ -2,6 +2,4 @@
 
 package harness
 
-// RaceEnabled reports whether the tests, and with them the gates, run with the race
-// detector.
-const RaceEnabled = true
+const raceTests = true

@@ -165,7 +165,7 @@ func TestIdleConnections(t *testing.T) {
 			each := (after - before) / int64(count)
 			t.Logf("%d connections: %d KiB before, %d KiB with them, %d bytes each", count, before>>10, after>>10, each)
 			// With fewer connections the process's own memory would be a large part.
-			if each > maxIdleBytes && !harness.RaceEnabled && !testing.Short() {
+			if each > maxIdleBytes && !harness.RaceEnabled() && !testing.Short() {
 				t.Errorf("an idle connection costs %d bytes, more than %d", each, maxIdleBytes)
 			}
 		})
