@@ -236,9 +236,10 @@ func (f *original) same() (bool, error) {
 
 // write calls edit with w, and records the result in change.
 func (f *original) write(ctx context.Context, w io.Writer, edit func(io.ReadSeeker, io.Writer) error, change *Change) error {
-	sum := sha256.New()
+	sum := newSum()
+	defer sum.end()
 	size := &counter{}
-	buffered := bufio.NewWriterSize(io.MultiWriter(w, sum, size), 256<<10)
+	buffered := bufio.NewWriterSize(io.MultiWriter(w, sum, size), sumBuffer)
 	err := edit(stoppable{ctx, f.file}, buffered)
 	if errors.Is(err, ErrUnchanged) {
 		return nil
@@ -252,8 +253,7 @@ func (f *original) write(ctx context.Context, w io.Writer, edit func(io.ReadSeek
 	if err != nil {
 		return err
 	}
-	change.Changed, change.Size = true, size.n
-	sum.Sum(change.SHA256[:0])
+	change.Changed, change.Size, change.SHA256 = true, size.n, sum.end()
 	return nil
 }
 

@@ -20,6 +20,7 @@ import (
 	"spamgate/internal/config"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
+	"spamgate/internal/setup"
 	"spamgate/internal/term"
 )
 
@@ -40,6 +41,8 @@ type edit struct {
 
 	indexes *listfiles.Indexes
 	current bool // the list's index is of the file as it was before the change
+
+	sum func() (string, error) // of the list's content before the change; known asks for it
 
 	// before is called when the new content is on the disk but not yet in its place;
 	// nil: accept is.
@@ -81,7 +84,11 @@ func (e *edit) rewrite(ctx context.Context, change func(old io.ReadSeeker, w io.
 	defer bar.Finish()
 	result, err := listedit.Rewrite(ctx, e.file, func(old io.ReadSeeker, w io.Writer) error {
 		limited := &limitedFile{w: w, path: e.file, left: cmp.Or(e.list.MaxBytes, store.DefaultMaxBytes)}
-		return change(e.indexed(old, bar), limited)
+		in := e.indexed(old, bar)
+		if !e.current && !e.dryRun && e.gate.Client == nil {
+			e.sum = e.contentSum()
+		}
+		return change(in, limited)
 	}, o)
 	bar.Finish()
 	if err == nil && throughGate && result.Changed {
@@ -93,6 +100,22 @@ func (e *edit) rewrite(ctx context.Context, change func(old io.ReadSeeker, w io.
 		return result, listfiles.WithAuthority(err, listfiles.WhoOwns)
 	}
 	return result, nil
+}
+
+// contentSum begins to compute the sum of what the list has on disk, which takes as long as
+// the change itself, and returns a function that waits for it.
+func (e *edit) contentSum() func() (string, error) {
+	done := make(chan struct{})
+	var sum string
+	var err error
+	go func() {
+		defer close(done)
+		sum, err = setup.Opener(e.list.List).ContentSum(e.list.Paths)
+	}()
+	return func() (string, error) {
+		<-done
+		return sum, err
+	}
 }
 
 // limitedFile fails a write that would make a list larger than a gate accepts.

@@ -89,7 +89,10 @@ func (e *edit) held(ctx context.Context) string {
 // known reports whether the content on disk went live, and nothing since, or was accepted,
 // as every change by a command is.
 func (e *edit) known() bool {
-	sum, err := setup.Opener(e.list.List).ContentSum(e.list.Paths)
+	if e.sum == nil {
+		return false
+	}
+	sum, err := e.sum()
 	if err != nil {
 		return false
 	}
