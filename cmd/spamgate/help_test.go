@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"spamgate/internal/cli"
+	"spamgate/internal/cli/root"
 	"spamgate/internal/term"
 )
 
@@ -31,5 +32,5 @@ func TestHelpFits(t *testing.T) {
 			each(sub)
 		}
 	}
-	each(newRootCommand())
+	each(root.NewCommand())
 }

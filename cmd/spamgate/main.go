@@ -7,16 +7,8 @@ import (
 	"io"
 	"os"
 
-	"github.com/spf13/cobra"
-
 	"spamgate/internal/cli"
-	"spamgate/internal/cli/check"
-	"spamgate/internal/cli/config"
-	"spamgate/internal/cli/hashes"
-	"spamgate/internal/cli/lists"
-	"spamgate/internal/cli/plan"
-	"spamgate/internal/cli/serve"
-	"spamgate/internal/version"
+	"spamgate/internal/cli/root"
 )
 
 func main() {
@@ -24,34 +16,5 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return cli.Run(ctx, newRootCommand(), args, stdin, stdout, stderr)
-}
-
-func newRootCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "spamgate",
-		Short:   "An SMTP proxy that turns listed senders away",
-		Version: version.Read().String(),
-		Long: `spamgate is an SMTP proxy for a mail server. It looks up every sender (envelope
-and header) in blocklists and refuses listed ones inside the SMTP session.
-
-Exit codes: 0 success; 1 check found a sender that is not accepted, or a command
-such as lists find found nothing; 2 an error.`,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.SetVersionTemplate("{{.Version}}\n")
-	cmd.CompletionOptions.HiddenDefaultCmd = true
-	cmd.AddCommand(
-		serve.NewCommand(),
-		check.NewCommand(),
-		config.NewCommand(),
-		hashes.NewCommand(),
-		lists.NewCommand(),
-		plan.NewCommand(),
-		cli.NewVersionCommand(),
-	)
-	return cmd
+	return cli.Run(ctx, root.NewCommand(), args, stdin, stdout, stderr)
 }

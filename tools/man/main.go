@@ -1,0 +1,55 @@
+// Command man writes the manual pages and the completions of spamgate, for packages:
+//
+//	tools/man/run DIR
+//
+// DIR gets man1/spamgate*.1 with a page for each command, and completions/ with
+// spamgate.bash, _spamgate (zsh) and spamgate.fish. The same source and
+// SOURCE_DATE_EPOCH give the same bytes. It is a module of its own, so that
+// those who build spamgate do not need the libraries that write manual pages.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"spamgate/internal/cli/root"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "tools/man:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	if len(args) != 1 {
+		return errors.New("usage: tools/man/run DIR")
+	}
+	seconds, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64)
+	if err != nil {
+		return fmt.Errorf("reading SOURCE_DATE_EPOCH, the date of the pages in seconds since 1970: %w; tools/man/run sets it", err)
+	}
+	if err := writeCompletions(root.NewCommand(), filepath.Join(args[0], "completions")); err != nil {
+		return err
+	}
+	return writePages(root.NewCommand(), filepath.Join(args[0], "man1"), time.Unix(seconds, 0).UTC())
+}
+
+// writeCompletions writes a script for each shell, under the name that the shell looks for.
+func writeCompletions(cmd *cobra.Command, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return errors.Join(
+		cmd.GenBashCompletionFileV2(filepath.Join(dir, "spamgate.bash"), true),
+		cmd.GenZshCompletionFile(filepath.Join(dir, "_spamgate")),
+		cmd.GenFishCompletionFile(filepath.Join(dir, "spamgate.fish"), true),
+	)
+}
