@@ -140,8 +140,22 @@ func IsLocal(ip net.IP) bool {
 		return true
 	}
 	addrs, err := net.InterfaceAddrs()
-	return err == nil && slices.ContainsFunc(addrs, func(a net.Addr) bool {
+	if err != nil {
+		return canBind(ip)
+	}
+	return slices.ContainsFunc(addrs, func(a net.Addr) bool {
 		n, ok := a.(*net.IPNet)
 		return ok && n.IP.Equal(ip)
 	})
+}
+
+// canBind reports whether a socket can have an address. The system's list of addresses is
+// not there for a service that may not use AF_NETLINK (RestrictAddressFamilies=).
+func canBind(ip net.IP) bool {
+	c, err := net.ListenUDP("udp", &net.UDPAddr{IP: ip})
+	if err != nil {
+		return false
+	}
+	c.Close()
+	return true
 }

@@ -60,3 +60,21 @@ func TestPassedSocketsAreTaken(t *testing.T) {
 		t.Errorf("not taken: %v", err)
 	}
 }
+
+// TestCanBind compares what a socket can be bound to with the system's list of addresses.
+func TestCanBind(t *testing.T) {
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addrs {
+		if n, ok := a.(*net.IPNet); ok && !n.IP.IsLinkLocalUnicast() && !canBind(n.IP) { // those need a zone
+			t.Errorf("%s is an address of this machine, but not to canBind", n.IP)
+		}
+	}
+	for _, other := range []string{"192.0.2.1", "203.0.113.77", "2001:db8::1"} {
+		if ip := net.ParseIP(other); canBind(ip) != IsLocal(ip) {
+			t.Errorf("canBind(%s) = %t, IsLocal says otherwise", ip, canBind(ip))
+		}
+	}
+}

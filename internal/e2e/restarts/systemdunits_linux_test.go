@@ -151,12 +151,12 @@ func (m *userManager) show(unit, property string) string {
 	return out
 }
 
-// shippedUnits copies the units of docs/systemd to dir. Files beside them change paths,
+// shippedUnits copies the units of packaging/systemd to dir. Files beside them change paths,
 // the port, and settings that need the system's manager.
 func shippedUnits(t *testing.T, dir, addr string) {
 	t.Helper()
 	for _, name := range []string{"spamgate.service", "spamgate.socket"} {
-		text, err := os.ReadFile(filepath.Join("../../../docs/systemd", name))
+		text, err := os.ReadFile(filepath.Join("../../../packaging/systemd", name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,12 +166,24 @@ func shippedUnits(t *testing.T, dir, addr string) {
 ExecStart=
 ExecStart=%s serve --config %s
 StandardError=append:%s
-DynamicUser=no
+User=
+Group=
 StateDirectory=
+LogsDirectory=
+RuntimeDirectory=
 ProtectSystem=no
 ProtectHome=no
+ProtectProc=default
 PrivateTmp=no
 PrivateDevices=no
+PrivateMounts=no
+PrivateUsers=no
+ProtectControlGroups=no
+ProtectKernelTunables=no
+ProtectKernelModules=no
+ProtectKernelLogs=no
+ProtectClock=no
+ProtectHostname=no
 `, harness.Binary(t), filepath.Join(dir, "config.toml"), filepath.Join(dir, "log")))
 	harness.WriteFile(t, filepath.Join(dir, "units", "spamgate.socket.d", "test.conf"), "[Socket]\nListenStream=\nListenStream="+addr+"\n")
 }
