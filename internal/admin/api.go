@@ -142,6 +142,9 @@ type Fetch struct {
 type NextHop struct {
 	Address string `json:"address"`
 	Up      *bool  `json:"up,omitempty"` // nil: not probed
+
+	// Listeners are those whose mail goes there; nil: all.
+	Listeners []string `json:"listeners,omitempty"`
 }
 
 // Generation numbers the state of the lists.

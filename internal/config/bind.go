@@ -17,7 +17,8 @@ func (d *document) bind(tree map[string]any) {
 }
 
 // table binds the keys of a table to the fields of a struct, in the order of the
-// struct: [[listener]] tables copy [listen], which must be bound before them.
+// struct: [[listener]] tables copy [listen] and [next_hop], which must be bound before
+// them.
 func (d *document) table(path string, tree map[string]any, fields reflect.Value) {
 	known := keysOf(fields.Type())
 	for _, field := range fieldsOf(fields.Type()) {
@@ -71,20 +72,15 @@ func (d *document) value(path string, value, field any, tag reflect.StructTag) {
 	case *time.Duration:
 		d.duration(path, value, field, tag)
 	case *Addresses:
-		if s, ok := value.(string); ok {
-			*field = Addresses{s}
-			d.noControl(path, s)
-		} else if _, ok := value.([]any); ok {
-			d.strings(path, value, (*[]string)(field))
-		} else {
-			d.wrongType(path, value, "a string in quotes, or an array of them")
-		}
+		d.addresses(path, value, field)
 	case *[]string:
 		d.strings(path, value, field)
 	case *[]netip.Prefix:
 		d.prefixes(path, value, field)
 	case *[]Listener:
 		d.listeners(path, value, field)
+	case **NextHop:
+		d.listenerHop(path, value, field)
 	case *[]List:
 		d.lists(path, value, field)
 	default: // the struct of a table
@@ -172,6 +168,35 @@ func (d *document) strings(path string, value any, field *[]string) {
 	if ok {
 		*field = out
 	}
+}
+
+// addresses binds a string or an array of strings.
+func (d *document) addresses(path string, value any, field *Addresses) {
+	if s, ok := value.(string); ok {
+		*field = Addresses{s}
+		d.noControl(path, s)
+	} else if _, ok := value.([]any); ok {
+		d.strings(path, value, (*[]string)(field))
+	} else {
+		d.wrongType(path, value, "a string in quotes, or an array of them")
+	}
+}
+
+// listenerHop binds the next hop of a [[listener]]: addresses, or a table. Keys that it
+// does not set have the values of [next_hop].
+func (d *document) listenerHop(path string, value any, field **NextHop) {
+	n := d.cfg.NextHop
+	n.Addr, n.TLSPins = slices.Clone(n.Addr), slices.Clone(n.TLSPins)
+	switch value := value.(type) {
+	case map[string]any:
+		d.table(path, value, reflect.ValueOf(&n).Elem())
+	case string, []any:
+		d.addresses(path, value, &n.Addr)
+	default:
+		d.wrongType(path, value, `the address of a mail server in quotes, an array of addresses, or { addr = "…", … }`)
+		return
+	}
+	*field = &n
 }
 
 func (d *document) prefixes(path string, value any, field *[]netip.Prefix) {

@@ -35,12 +35,13 @@ type Config struct {
 
 	Listen Listen `toml:"listen"`
 
+	NextHop NextHop `toml:"next_hop"`
+
 	// Listeners holds every listener, at least one after Load. [listen] comes
 	// first, unless there are [[listener]] tables and it has no addr. Each
 	// [[listener]] has the values of [listen] for the keys that it does not set.
 	Listeners []Listener `toml:"listener"`
 
-	NextHop NextHop `toml:"next_hop"`
 	Filter  Filter  `toml:"filter"`
 	State   State   `toml:"state"`
 	Guard   Guard   `toml:"guard"`

@@ -53,7 +53,7 @@ func (e *Error) Error() string {
 // Fault returns an error about the value of a key that appears only when the value
 // is used, such as a file that cannot be opened. It reads the file again for the
 // position of the key: a path such as "log.output", or one from ListKey,
-// ListenerKey or HopKey.
+// ListenerKey or Hop.AddrKey.
 func (c *Config) Fault(key, what, hint string) *Error {
 	fault := &Error{File: c.File, Key: display(key), What: what, Hint: hint}
 	if at, err := c.positions(); err == nil {
@@ -71,15 +71,10 @@ func (c *Config) positions() (positions, error) {
 // ListKey returns the path of a key of Lists[i].
 func (c *Config) ListKey(i int, key string) string { return element("list", i) + "." + key }
 
-// HopKey returns the path of the i-th address of the next hop.
-func (c *Config) HopKey(i int) string { return element("next_hop.addr", i) }
-
 // ListenerKey returns the path of a key of Listeners[i]: in its own table or, if
 // that does not set the key, in [listen].
 func (c *Config) ListenerKey(i int, key string) string {
-	if len(c.Listen.Addr) > 0 {
-		i-- // [listen] is the first of them
-	}
+	i = c.tableOf(i)
 	own := element("listener", i) + "." + key
 	if i < 0 {
 		return "listen." + key
@@ -88,6 +83,14 @@ func (c *Config) ListenerKey(i int, key string) string {
 		return "listen." + key
 	}
 	return own
+}
+
+// tableOf returns the index of the [[listener]] table of Listeners[i], -1 for [listen].
+func (c *Config) tableOf(i int) int {
+	if len(c.Listen.Addr) > 0 {
+		i-- // [listen] is the first of them
+	}
+	return i
 }
 
 // inOrder sorts faults in the order of the file.

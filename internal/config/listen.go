@@ -24,6 +24,11 @@ type Listener struct {
 	// [[listener]] table, which is unique, else the first address.
 	Name string `toml:"name"`
 
+	// NextHop is where the mail of the listener goes; nil: Config.NextHop. The file
+	// has one address, an array of them, or a table with the keys of [next_hop],
+	// which gives the others.
+	NextHop *NextHop `toml:"next_hop"`
+
 	Endpoint
 }
 

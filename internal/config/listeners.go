@@ -188,29 +188,49 @@ func (d *document) listenerAuth(l *listenerTable) {
 		d.fail(path, value+" needs TLS, so that nobody can read the passwords", `write tls = "required", "implicit" or "starttls", or auth = "none"`)
 		return
 	}
-	if d.failedBelow("next_hop.addr") {
+	n, own, sound := d.hopOf(l)
+	if !sound {
 		return
 	}
-	if hops := d.cfg.NextHop.Addr; len(hops) > 0 && protocol(hops[0]) != "SMTP" {
+	addrs, tls := "addr of [next_hop]", `write tls = "required" in [next_hop], or "smtps://HOST:PORT" in its addr`
+	if own {
+		addrs, tls = "next_hop", `write "smtps://HOST:PORT" in next_hop, or next_hop = { addr = "smtp://HOST:PORT", tls = "required" }`
+	}
+	if hops := n.Addr; len(hops) > 0 && protocol(hops[0]) != "SMTP" {
 		d.fail(path, fmt.Sprintf("%s needs an SMTP server, which knows the passwords, but the next hop is %q", value, hops[0]),
-			`write "smtp://HOST:PORT" or "smtps://HOST:PORT" in addr of [next_hop], or auth = "none"`)
+			`write "smtp://HOST:PORT" or "smtps://HOST:PORT" in `+addrs+`, or auth = "none"`)
 		return
 	}
-	if hop, ok := d.cfg.NextHop.unprotected(); ok && !d.failed["next_hop.tls"] {
+	if hop, ok := n.unprotected(); ok && !d.failed["next_hop.tls"] && !d.failed[l.path+".next_hop.tls"] {
 		d.fail(path, fmt.Sprintf("%s would send passwords to %q, where others can read them", value, hop),
-			`write tls = "required" in [next_hop], or "smtps://HOST:PORT" in its addr, or auth = "none"`)
+			tls+`, or auth = "none"`)
 	}
+}
+
+// hopOf returns the next hop of a listener, and reports whether that is the listener's own
+// and whether its addresses are sound.
+func (d *document) hopOf(l *listenerTable) (n NextHop, own, sound bool) {
+	path := "next_hop"
+	if own = d.at.has(l.path + ".next_hop"); own {
+		path = l.path + ".next_hop"
+	}
+	return d.cfg.HopOf(l.Listener), own, !d.failedBelow(d.at.hopAddr(path)) && !d.failedBelow(path)
 }
 
 // listenerMaildir keeps other machines away from a Maildir.
 func (d *document) listenerMaildir(l *listenerTable) {
-	if _, ok := d.cfg.NextHop.Maildir(); !ok || d.cfg.NextHop.AllowPublic || d.failedBelow("next_hop.addr") {
+	n, own, sound := d.hopOf(l)
+	if _, ok := n.Maildir(); !ok || n.AllowPublic || !sound {
 		return
+	}
+	hint := `listen on 127.0.0.1, or write allow_public = true in [next_hop]`
+	if own {
+		hint = `listen on 127.0.0.1, or write next_hop = { addr = "maildir:DIRECTORY", allow_public = true }`
 	}
 	for i, addr := range l.Addr {
 		if path := d.elementOrKey(l.path+".addr", i); isPublic(addr) && !d.failed[path] {
 			d.fail(path, fmt.Sprintf("%q is open beyond this machine, but the next hop is a Maildir, which accepts mail for everyone", addr),
-				`listen on 127.0.0.1, or write allow_public = true in [next_hop]`)
+				hint)
 		}
 	}
 }

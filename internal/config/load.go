@@ -144,21 +144,17 @@ func (c *Config) resolve(dir string) {
 		}
 	}
 	c.State.Dir, c.Admin.Socket = abs(c.State.Dir), abs(c.Admin.Socket)
-	for i, addr := range c.NextHop.Addr {
-		for _, scheme := range []string{schemeMaildir, schemeLMTPUnix} {
-			if path, ok := strings.CutPrefix(addr, scheme); ok {
-				c.NextHop.Addr[i] = scheme + abs(path)
-			}
-		}
-	}
+	c.NextHop.resolve(abs)
 	if path, ok := strings.CutPrefix(c.Log.Output, schemeFile); ok {
 		c.Log.Output = schemeFile + abs(path)
 	}
-	c.NextHop.TLSCA = abs(c.NextHop.TLSCA)
 	c.Listen.TLSCert, c.Listen.TLSKey = abs(c.Listen.TLSCert), abs(c.Listen.TLSKey)
 	for i := range c.Listeners {
 		l := &c.Listeners[i]
 		l.TLSCert, l.TLSKey = abs(l.TLSCert), abs(l.TLSKey)
+		if l.NextHop != nil {
+			l.NextHop.resolve(abs)
+		}
 	}
 	for i := range c.Lists {
 		c.Lists[i].TLSCA = abs(c.Lists[i].TLSCA)

@@ -25,6 +25,7 @@ hostname = "Gate.Bücher.example."
 [[listener]]
 name = "submission"
 addr = ":587"
+next_hop = { addr = "smtps://Out.Example", reuse = true, identity = "none", tls_ca = "tls/out.pem", reply_timeout = "5s" }
 [listen]
 addr = [":25", "[::1]:0", "systemd", "localhost:2525"]
 max_message_bytes = 1
@@ -186,11 +187,17 @@ on_protected = "hold"
 	fetched.MaxBytes, fetched.MinEntries, fetched.MaxShrink, fetched.MaxGrowth, fetched.OnProtected = 1, 2, 100, 0, "hold"
 	submission := endpoint
 	submission.Addr = Addresses{":587"}
+	other := NextHop{
+		Addr: Addresses{"smtps://out.example:465"}, Balance: "round_robin", Reuse: true, Identity: "none", Proxy: "v2",
+		TLS: "opportunistic", TLSName: "xn--bcher-kva.example", TLSCA: filepath.Join(dir, "tls/out.pem"),
+		ProbeInterval: time.Second, AllowPublic: true,
+		ConnectTimeout: 2 * time.Second, ReplyTimeout: 5 * time.Second, MessagesPerConnection: 4,
+	}
 	want := Config{
 		File:      path,
 		Hostname:  "gate.xn--bcher-kva.example",
 		Listen:    Listen{Endpoint: endpoint, ShutdownTimeout: 90 * time.Second},
-		Listeners: []Listener{{"listen", endpoint}, {"submission", submission}},
+		Listeners: []Listener{{Name: "listen", Endpoint: endpoint}, {Name: "submission", NextHop: &other, Endpoint: submission}},
 		NextHop: NextHop{
 			Addr:    Addresses{"smtp://[::1]:25", "smtps://mail.example:465"},
 			Balance: "round_robin", Identity: "xclient", Proxy: "v2",

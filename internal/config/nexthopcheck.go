@@ -12,29 +12,77 @@ import (
 
 const nextHopHint = `write "smtp://HOST:PORT", "smtps://HOST:PORT", "lmtp://HOST:PORT", "lmtp+unix:SOCKET" or "maildir:DIRECTORY"`
 
-// nextHop checks [next_hop].
+// nextHop checks [next_hop], and then the next hops of the [[listener]] tables.
 func (d *document) nextHop() {
-	n := &d.cfg.NextHop
-	if d.at.has("next_hop.merge") {
-		d.warn("next_hop.merge", "has no effect: all recipients of a message share one transaction, and none receives it twice", "remove the line")
-		n.Merge = false
+	d.hopTable("next_hop", &d.cfg.NextHop)
+	sound := true
+	for path := range d.failed {
+		sound = sound && !strings.HasPrefix(path, "next_hop")
 	}
-	d.nextHopNames()
-	if d.nextHopAddr() {
-		d.nextHopTLS()
+	for i := range d.cfg.Listeners {
+		n, path := d.cfg.Listeners[i].NextHop, element("listener", i)+".next_hop"
+		switch {
+		case n == nil:
+		case sound:
+			d.inheritHop(path, n)
+			d.hopTable(path, n)
+		default:
+			d.nextHopAddr(path, n) // what it has of [next_hop] is at fault there
+		}
+	}
+}
+
+// hopTable checks one table with a next hop.
+func (d *document) hopTable(path string, n *NextHop) {
+	if d.at.has(path + ".merge") {
+		d.warn(path+".merge", "has no effect: all recipients of a message share one transaction, and none receives it twice", "remove the line")
+	}
+	n.Merge = false
+	d.nextHopNames(path, n)
+	if d.nextHopAddr(path, n) {
+		d.nextHopTLS(path, n)
+	}
+}
+
+// inheritHop sets what a listener's next hop has from [next_hop], as it is after its check.
+// It drops settings for TLS that cannot apply, such as tls = "required" to a unix socket.
+func (d *document) inheritHop(path string, n *NextHop) {
+	from := d.cfg.NextHop
+	own := func(key string) bool { return d.at.has(path + "." + key) }
+	if d.at.hopAddr(path) == "next_hop.addr" {
+		n.Addr = slices.Clone(from.Addr)
+	}
+	if !own("tls_name") {
+		n.TLSName = from.TLSName
+	}
+	if !own("tls_pins") {
+		n.TLSPins = slices.Clone(from.TLSPins)
+	}
+	if !own("tls") && (n.has(schemeMaildir) || n.has(schemeLMTPUnix)) {
+		n.TLS = tlsNone
+	}
+	verified := n.TLS == "required" || n.has(schemeSMTPS)
+	if !own("tls_ca") && (!verified || own("tls_pins")) {
+		n.TLSCA = ""
+	}
+	if !own("tls_pins") && (!verified || own("tls_ca")) {
+		n.TLSPins = nil
+	}
+	if !own("tls_name") && !verified {
+		n.TLSName = ""
 	}
 }
 
 // nextHopAddr checks and normalises the addresses, and whether they go together.
-func (d *document) nextHopAddr() bool {
-	n := &d.cfg.NextHop
+func (d *document) nextHopAddr(path string, n *NextHop) bool {
+	key := d.at.hopAddr(path)
 	if len(n.Addr) == 0 {
-		d.fail("next_hop.addr", "is empty", nextHopHint)
+		d.fail(key, "is empty", nextHopHint)
 		return false
 	}
-	good := !d.failedBelow("next_hop.addr")
+	good := !d.failedBelow(key)
 	for i, s := range n.Addr {
-		path := d.elementOrKey("next_hop.addr", i)
+		path := d.elementOrKey(key, i)
 		addr, err := normalNextHop(s)
 		if err != nil {
 			if errors.Is(err, errNextHopUser) {
@@ -50,16 +98,16 @@ func (d *document) nextHopAddr() bool {
 			good = false
 		}
 	}
-	return good && d.oneProtocol(n.Addr)
+	return good && d.oneProtocol(key, n.Addr)
 }
 
 // oneProtocol checks that each next hop can take a message in place of another:
 // SMTP replies once for a message, LMTP once for each recipient, which the gate
 // remembers for the client's retry.
-func (d *document) oneProtocol(addrs []string) bool {
+func (d *document) oneProtocol(key string, addrs []string) bool {
 	first := protocol(addrs[0])
 	for i, addr := range addrs {
-		path := d.elementOrKey("next_hop.addr", i)
+		path := d.elementOrKey(key, i)
 		switch p := protocol(addr); {
 		case len(addrs) > 1 && strings.HasPrefix(addr, schemeMaildir):
 			d.fail(path, fmt.Sprintf("%q is one of several next hops; a Maildir must be the only one", addr), "remove it, or all others")
@@ -76,17 +124,16 @@ func (d *document) oneProtocol(addrs []string) bool {
 
 // nextHopNames normalises the names and keys by which the gate knows the next
 // hop's certificate.
-func (d *document) nextHopNames() {
-	n := &d.cfg.NextHop
+func (d *document) nextHopNames(path string, n *NextHop) {
 	if n.TLSName != "" {
 		name, err := normalHost(n.TLSName)
 		if err != nil {
-			d.fail("next_hop.tls_name", fmt.Sprintf("%q %v", n.TLSName, err), `write a name such as "mail.example.com"`)
+			d.fail(path+".tls_name", fmt.Sprintf("%q %v", n.TLSName, err), `write a name such as "mail.example.com"`)
 		}
 		n.TLSName = name
 	}
 	for i, pin := range n.TLSPins {
-		path := element("next_hop.tls_pins", i)
+		path := element(path+".tls_pins", i)
 		normal := strings.ToLower(strings.ReplaceAll(pin, ":", ""))
 		sum, err := hex.DecodeString(normal)
 		switch {
@@ -100,20 +147,19 @@ func (d *document) nextHopNames() {
 }
 
 // nextHopTLS checks tls and the keys that depend on it.
-func (d *document) nextHopTLS() {
-	n := &d.cfg.NextHop
+func (d *document) nextHopTLS(path string, n *NextHop) {
 	if n.TLS == "implicit" {
-		d.fail("next_hop.tls", `cannot be "implicit": "smtps://" in addr means that`, `write "smtps://HOST:PORT" in addr, and remove the line`)
+		d.fail(path+".tls", `cannot be "implicit": "smtps://" in addr means that`, `write "smtps://HOST:PORT" in addr, and remove the line`)
 		return
 	}
-	if !d.oneOf("next_hop.tls", n.TLS, "none", "opportunistic", "required") {
+	if !d.oneOf(path+".tls", n.TLS, "none", "opportunistic", "required") {
 		return
 	}
 	if n.TLS != "none" {
 		if _, ok := n.Maildir(); ok {
-			d.fail("next_hop.tls", fmt.Sprintf("cannot be %q for a Maildir", n.TLS), `write "none", or a server in addr`)
+			d.fail(path+".tls", fmt.Sprintf("cannot be %q for a Maildir", n.TLS), `write "none", or a server in addr`)
 		} else if n.has(schemeLMTPUnix) {
-			d.fail("next_hop.tls", fmt.Sprintf("cannot be %q for a unix socket, which leads only to this machine", n.TLS), `write "none", or "lmtp://HOST:PORT" in addr`)
+			d.fail(path+".tls", fmt.Sprintf("cannot be %q for a unix socket, which leads only to this machine", n.TLS), `write "none", or "lmtp://HOST:PORT" in addr`)
 		}
 	}
 	what, hint := `has no effect without TLS`, `write tls = "required", or "smtps://HOST:PORT" in addr, or remove the line`
@@ -123,10 +169,10 @@ func (d *document) nextHopTLS() {
 	verified := n.TLS == "required" || n.has(schemeSMTPS)
 	for key, set := range map[string]bool{"tls_ca": n.TLSCA != "", "tls_name": n.TLSName != "", "tls_pins": len(n.TLSPins) > 0} {
 		if set && !verified {
-			d.fail("next_hop."+key, what, hint)
+			d.fail(path+"."+key, what, hint)
 		}
 	}
 	if n.TLSCA != "" && len(n.TLSPins) > 0 {
-		d.fail("next_hop.tls_ca", "has no effect with tls_pins: a pinned key needs no authority", "remove one of the two")
+		d.fail(path+".tls_ca", "has no effect with tls_pins: a pinned key needs no authority", "remove one of the two")
 	}
 }

@@ -15,6 +15,9 @@ func suggest(key, table string, known []string) (hint, meant string) {
 	if _, ok := typeOf(key); ok && table == "" && strings.Contains(key, ".") {
 		return "write it without the quotes: " + key, key
 	}
+	if key == "next_hop" && table == "listen" {
+		return "the mail of [listen] goes to [next_hop]; a [[listener]] may have a next_hop of its own", "next_hop"
+	}
 	name, ok := alias(key, known)
 	if !ok {
 		if place, path := placeOf(key); place != "" {

@@ -20,7 +20,6 @@ import (
 	"spamgate/internal/listedit"
 	"spamgate/internal/report"
 	"spamgate/internal/version"
-	"spamgate/smtpfilter/nexthop"
 )
 
 // adminHandler answers requests on the admin socket.
@@ -32,10 +31,10 @@ type adminHandler struct {
 	now     atomic.Pointer[activeConfig] // replaced by a reload
 }
 
-// activeConfig is the configuration in use, with the next hop made from it.
+// activeConfig is the configuration in use, with the next hops made from it.
 type activeConfig struct {
 	config *config.Config
-	next   nexthop.Target
+	hops   nextHops
 }
 
 // Status implements admin.Gate.
@@ -65,13 +64,7 @@ func (g *adminHandler) Status() admin.Status {
 		}
 	}
 	report.AddFetched(now.config, &s)
-	for _, state := range nexthop.States(now.next) {
-		hop := admin.NextHop{Address: state.Target}
-		if state.Known {
-			hop.Up = &state.Up
-		}
-		s.NextHops = append(s.NextHops, hop)
-	}
+	s.NextHops = now.hops.status(now.config)
 	return s
 }
 

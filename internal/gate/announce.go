@@ -25,7 +25,7 @@ func (g *gate) announce() {
 	if g.config.Log.Output == logging.OutputStderr && g.config.Log.Format == logging.FormatText {
 		g.welcome(stats, addrs)
 	} else {
-		g.log.Info("listening", "addr", strings.Join(addrs, ","), "next_hop", g.next.String(), "hostname", g.config.Hostname)
+		g.log.Info("listening", "addr", strings.Join(addrs, ","), "next_hop", g.hops.String(), "hostname", g.config.Hostname)
 		g.logState("loaded")
 		g.logLimits()
 	}

@@ -13,7 +13,6 @@ import (
 	"spamgate/internal/socket"
 	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/limit"
-	"spamgate/smtpfilter/nexthop"
 )
 
 // runningListener is a configured listener in use: its sockets, and what its clients share.
@@ -24,6 +23,9 @@ type runningListener struct {
 	limiter *limit.Limiter
 	tarpit  *limit.Tarpit   // for refusals that are delayed
 	cert    *certs.Reloader // nil without TLS
+
+	// memory is set once the listener's next hop has spoken LMTP.
+	memory smtpfilter.Memory
 }
 
 // newListeners makes the configured listeners. It opens nothing.
@@ -72,7 +74,7 @@ func (g *gate) listen(e *runningListener, l net.Listener) error {
 		name = e.config.Name
 	}
 	g.metrics.addListener(name)
-	port, err := g.server.Listen(l, name, g.settings(g.config, e, g.next))
+	port, err := g.server.Listen(l, name, g.settings(g.config, e, g.hops))
 	if err != nil {
 		return err
 	}
@@ -81,14 +83,15 @@ func (g *gate) listen(e *runningListener, l net.Listener) error {
 }
 
 // settings returns the settings for the clients of a listener.
-func (g *gate) settings(c *config.Config, e *runningListener, next nexthop.Target) smtpfilter.Settings {
+func (g *gate) settings(c *config.Config, e *runningListener, hops nextHops) smtpfilter.Settings {
 	l := e.config
 	s := setup.Settings(c, l)
-	s.Checker, s.NextHop = meteredChecker{judge.Checker{Store: g.store, Lists: l.Lists}, g.metrics}, next
+	s.Checker, s.NextHop = meteredChecker{judge.Checker{Store: g.store, Lists: l.Lists}, g.metrics}, hops.of(c.HopOf(l))
 	s.Limiter, s.Tarpit = e.limiter, e.tarpit
-	if g.memory != nil {
-		s.Memory = g.memory
+	if n := c.HopOf(l); n.LMTP() {
+		e.memory = memoryOf(g.memory, c, n)
 	}
+	s.Memory = e.memory
 	if e.cert != nil {
 		s.TLS = &tls.Config{GetCertificate: e.cert.GetCertificate, MinVersion: tls.VersionTLS12}
 	}

@@ -29,7 +29,7 @@ var (
 	descFPR        = desc("filter_false_positive_ratio", "The probability that the filter takes a key for one it may hold that it does not.")
 	descBytes      = desc("filter_size_bytes", "The memory that the filter takes.")
 	descCapacity   = desc("filter_capacity_keys", "How many keys the filter is meant for.")
-	descNextHop    = desc("next_hop_up", "1 if mail can pass to the next hop, as the last mail or probe has shown.", "next_hop")
+	descNextHop    = desc("next_hop_up", "1 if mail can pass to the next hop, as the last mail or probe has shown; 0 if it cannot for one of the listeners.", "next_hop")
 )
 
 // listMetric is a metric of each list.
@@ -150,15 +150,18 @@ func (c gateCollector) Collect(to chan<- prometheus.Metric) {
 			send(descHits, prometheus.CounterValue, float64(c.gate.hits.Total(l.Name)), l.Name)
 		}
 	}
-	told := map[string]bool{}
+	up := map[string]float64{}
 	for _, hop := range s.NextHops {
-		if hop.Up != nil && !told[hop.Address] {
-			told[hop.Address] = true
-			v := 0.0
-			if *hop.Up {
-				v = 1
-			}
-			send(descNextHop, prometheus.GaugeValue, v, hop.Address)
+		if hop.Up == nil {
+			continue
 		}
+		if !*hop.Up {
+			up[hop.Address] = 0
+		} else if _, known := up[hop.Address]; !known {
+			up[hop.Address] = 1
+		}
+	}
+	for address, v := range up {
+		send(descNextHop, prometheus.GaugeValue, v, address)
 	}
 }

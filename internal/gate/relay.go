@@ -14,30 +14,83 @@ import (
 )
 
 // checkPublic refuses to open a gate that would relay mail for the world, or let the world
-// fill a Maildir. Without recipient_domains the next hop must refuse foreign recipients. It
-// sees only the gate's address and may not, so checkPublic asks it. Without a clear answer
-// checkPublic asks again until ctx ends; waiting is the log text that says what that delays.
-func checkPublic(ctx context.Context, c *config.Config, all []socket.BindAddr, next nexthop.Target, waiting string, log *slog.Logger) error {
-	public, ok := socket.FirstPublic(all)
-	if !ok {
-		return nil
-	}
-	if _, maildir := c.NextHop.Maildir(); maildir {
-		if c.NextHop.AllowPublic {
-			return nil
+// fill a Maildir. Without recipient_domains the next hop of a public listener must refuse
+// foreign recipients. It sees only the gate's address and may not, so checkPublic asks it.
+// Without a clear answer checkPublic asks again until ctx ends; waiting is the log text that
+// says what that delays.
+func checkPublic(ctx context.Context, c *config.Config, listeners []*runningListener, hops nextHops, waiting string, log *slog.Logger) error {
+	for _, h := range hops {
+		var sockets []socket.BindAddr
+		for _, i := range h.listeners {
+			sockets = append(sockets, listeners[i].sockets...)
 		}
-		return fmt.Errorf("not safe beyond this machine: %s would let other machines deliver into %s; set listen.addr to 127.0.0.1, or next_hop.allow_public = true",
-			public.Addr, c.NextHop.Addr[0])
+		public, ok := socket.FirstPublic(sockets)
+		if !ok {
+			continue
+		}
+		if _, maildir := h.config.Maildir(); maildir && !h.config.AllowPublic {
+			return fmt.Errorf("not safe beyond this machine: %s would let other machines deliver into %s; set listen.addr to 127.0.0.1, or next_hop.allow_public = true",
+				public.Addr, h.config.Addr[0])
+		}
+		if len(c.Policy.RecipientDomains) > 0 {
+			continue
+		}
+		for _, server := range setup.MailServers(h.target) {
+			if err := checkRelay(ctx, server, public, waiting, log); err != nil {
+				return err
+			}
+		}
 	}
-	if len(c.Policy.RecipientDomains) > 0 {
-		return nil
+	return nil
+}
+
+// checkReloaded is checkPublic for a reload. A next hop that does not answer must not block
+// the gate. Without recipient_domains, a new next hop must say first that it does not relay.
+// The others have said so before, and may be down now.
+func (g *gate) checkReloaded(ctx context.Context, c *config.Config, hops nextHops) error {
+	asked := len(g.config.Policy.RecipientDomains) == 0
+	var known, others nextHops
+	for _, h := range hops {
+		if before := g.hops.of(h.config); asked && before != nil && g.wasPublic(before) {
+			known = append(known, h)
+		} else {
+			others = append(others, h)
+		}
 	}
-	for _, server := range setup.MailServers(next) {
-		if err := checkRelay(ctx, server, public, waiting, log); err != nil {
+	checking, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := checkPublic(checking, c, g.listeners, others, waitingToReload, g.log); err != nil {
+		return err
+	}
+	for _, h := range known {
+		if err := g.checkKnown(ctx, c, h); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// checkKnown checks a next hop that has answered before. No answer now is no error.
+func (g *gate) checkKnown(ctx context.Context, c *config.Config, h openHop) error {
+	checking, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	err := checkPublic(checking, c, g.listeners, nextHops{h}, waitingToReload, g.log)
+	if errors.Is(err, errRelayUnknown) && ctx.Err() == nil {
+		return nil
+	}
+	return err
+}
+
+// wasPublic reports whether a public listener has used a next hop until now.
+func (g *gate) wasPublic(target nexthop.Target) bool {
+	for _, h := range g.hops {
+		for _, i := range h.listeners {
+			if _, public := socket.FirstPublic(g.listeners[i].sockets); public && h.target == target {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // errRelayUnknown says that the next hop has not answered whether it relays.

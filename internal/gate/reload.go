@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"reflect"
 	"slices"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"spamgate/internal/config"
 	"spamgate/internal/setup"
 	"spamgate/smtpfilter/limit"
-	"spamgate/smtpfilter/nexthop"
 )
 
 // maxReloadFetch bounds the time for which a reload waits for the first fetch of new lists.
@@ -43,8 +41,11 @@ func (g *gate) apply(ctx context.Context, c *config.Config) (err error) {
 		g.log.Warn("this change needs a restart, or SIGUSR2", "key", key)
 	}
 	c.Hostname, c.Log, c.State.Dir = g.config.Hostname, g.config.Log, g.config.State.Dir
+	if err := setup.CheckLoop(c, allSockets(g.listeners)); err != nil {
+		return err
+	}
 	changes := g.listenerChanges(c)
-	next := g.next
+	hops := g.hops
 	end := g.adminServers()
 	defer func() {
 		if err == nil {
@@ -52,9 +53,7 @@ func (g *gate) apply(ctx context.Context, c *config.Config) (err error) {
 		}
 		err = errors.Join(err, end.discard(g.adminServers()))
 		g.keepSocket()
-		if next != g.next {
-			err = errors.Join(err, next.Close())
-		}
+		err = errors.Join(err, hops.discard(g.hops))
 		for _, ch := range changes {
 			err = errors.Join(err, ch.discard())
 		}
@@ -72,31 +71,10 @@ func (g *gate) apply(ctx context.Context, c *config.Config) (err error) {
 	if err != nil {
 		return err
 	}
-	sockets := allSockets(g.listeners)
-	if err := setup.CheckLoop(c, sockets); err != nil {
+	if hops, err = openHops(c, g.hops, g.log); err != nil {
 		return err
 	}
-	if !reflect.DeepEqual(c.NextHop, g.config.NextHop) {
-		if next, err = setup.NewNextHop(c, g.log); err != nil {
-			next = g.next
-			return err
-		}
-	}
-	// A next hop that does not answer must not block the gate. Without recipient_domains, a
-	// new next hop must say first that it does not relay. The present one has said so before,
-	// and may be down now.
-	asked := next == g.next && len(g.config.Policy.RecipientDomains) == 0
-	timeout := 10 * time.Second
-	if asked {
-		timeout = 2 * time.Second
-	}
-	checking, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	err = checkPublic(checking, c, sockets, next, waitingToReload, g.log)
-	if asked && errors.Is(err, errRelayUnknown) && ctx.Err() == nil {
-		err = nil
-	}
-	if err != nil {
+	if err := g.checkReloaded(ctx, c, hops); err != nil {
 		return err
 	}
 	if end, err = g.openAdmin(c, g.adminServers(), false); err != nil {
@@ -113,14 +91,14 @@ func (g *gate) apply(ctx context.Context, c *config.Config) (err error) {
 	// Wait for files that are being written. The store logs lists that are held, and serves
 	// their last good version.
 	_ = g.store.Rescan(ctx)
-	g.change(c, changes, next)
+	g.change(c, changes, hops)
 	g.fetcher.Update(sources)
 	g.replaceAdmin(end)
 	return nil
 }
 
 // change installs what apply has prepared.
-func (g *gate) change(c *config.Config, changes []listenerChange, next nexthop.Target) {
+func (g *gate) change(c *config.Config, changes []listenerChange, hops nextHops) {
 	g.openMemory(c)
 	auto := setup.AutoConnections(c, setup.DescriptorLimit())
 	for _, ch := range changes {
@@ -131,7 +109,7 @@ func (g *gate) change(c *config.Config, changes []listenerChange, next nexthop.T
 		ch.listener.config, ch.listener.cert = ch.config, ch.cert
 		ch.listener.limiter.SetConfig(setup.Limits(ch.config, auto))
 		for _, port := range ch.listener.ports {
-			if _, err := port.Apply(g.settings(c, ch.listener, next)); err != nil {
+			if _, err := port.Apply(g.settings(c, ch.listener, hops)); err != nil {
 				g.log.Error("the listener keeps its old settings", "listener", ch.config.Name, "error", err)
 			}
 		}
@@ -141,16 +119,14 @@ func (g *gate) change(c *config.Config, changes []listenerChange, next nexthop.T
 			}
 		}
 	}
-	if g.next != next {
-		if err := g.next.Close(); err != nil {
-			g.log.Warn("closing the old next hop", "error", err)
-		}
+	if err := g.hops.discard(hops); err != nil {
+		g.log.Warn("closing the old next hop", "error", err)
 	}
-	g.next = next
+	g.hops = hops
 	g.config = c
 	g.logLimits()
 	g.warnDescriptors()
-	g.answers.now.Store(&activeConfig{c, next})
+	g.answers.now.Store(&activeConfig{c, hops})
 }
 
 // listenerChange is the change of a listener by a reload.
@@ -163,7 +139,7 @@ type listenerChange struct {
 // listenerChanges finds the new configuration of each listener by its addresses, which a
 // reload does not change. If several have the same addresses, with port 0, their order
 // counts. A listener that is no longer configured goes on with its old settings, which the
-// configuration keeps.
+// configuration keeps; without a next hop of its own it uses the new [next_hop].
 func (g *gate) listenerChanges(c *config.Config) []listenerChange {
 	var changes []listenerChange
 	var kept []config.Listener

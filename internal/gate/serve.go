@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"runtime"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -25,7 +24,6 @@ import (
 	"spamgate/internal/socket"
 	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/clientname"
-	"spamgate/smtpfilter/nexthop"
 	"spamgate/smtpfilter/partial"
 )
 
@@ -65,8 +63,8 @@ type gate struct {
 	logEnd  *logging.Log
 	store   *store.Store
 	fetcher *fetch.Fetcher
-	next    nexthop.Target
-	memory  *partial.Store // which recipients have which message; nil before the next hop speaks LMTP
+	hops    nextHops
+	memory  *partial.Store // which recipients have which message; nil before a next hop speaks LMTP
 	names   *clientname.Names
 	server  *smtpfilter.Server
 	held    []socket.InheritableListener // the listening sockets once they are open
@@ -142,7 +140,7 @@ func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr
 	}
 	g.startHits(c)
 	g.fetcher = setup.StartSources(sources, g.log)
-	if g.next, err = setup.NewNextHop(c, g.log); err != nil {
+	if g.hops, err = openHops(c, nil, g.log); err != nil {
 		return g, err
 	}
 	g.openMemory(c)
@@ -156,17 +154,17 @@ func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr
 		Meter:       g.metrics,
 	})
 	g.answers = &adminHandler{started: time.Now(), store: g.store, fetcher: g.fetcher, hits: g.hits}
-	g.answers.now.Store(&activeConfig{c, g.next})
+	g.answers.now.Store(&activeConfig{c, g.hops})
 	g.metrics.registry.MustRegister(gateCollector{g.answers})
 	return g, nil
 }
 
 // open opens the listeners once that is known to be safe, and announces it.
 func (g *gate) open(ctx context.Context) error {
-	if err := checkPublic(ctx, g.config, allSockets(g.listeners), g.next, waitingToOpen, g.log); err != nil {
+	if err := checkPublic(ctx, g.config, g.listeners, g.hops, waitingToOpen, g.log); err != nil {
 		return err
 	}
-	g.learnOffers(ctx)
+	g.hops.learnOffers(ctx)
 	var held []socket.InheritableListener
 	for _, s := range allSockets(g.listeners) {
 		l, err := s.Listen()
@@ -210,18 +208,6 @@ func (g *gate) startHits(c *config.Config) {
 	if key, ok := report.HitsKey(g.store.Set()); ok && c.Filter.Confirm {
 		g.hits.Start(key, setup.ListNames(c.Lists))
 	}
-}
-
-// learnOffers waits up to two seconds to learn what the next hop offers, so that the gate
-// offers it to the first clients, too.
-func (g *gate) learnOffers(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	var wg sync.WaitGroup
-	for _, server := range setup.MailServers(g.next) {
-		wg.Go(func() { server.WaitKnown(ctx) })
-	}
-	wg.Wait()
 }
 
 // serve accepts clients on a socket.
@@ -282,9 +268,7 @@ func (g *gate) close() {
 	if g.names != nil {
 		g.names.Close()
 	}
-	if g.next != nil {
-		g.closing("the next hop", g.next.Close())
-	}
+	g.closing("the next hop", g.hops.discard(nil))
 	if g.memory != nil {
 		g.memory.Close()
 	}

@@ -66,13 +66,25 @@ func DescribeListener(l config.Listener, addrs []string) []string {
 	return parts
 }
 
-// PrintNextHops prints where mail goes.
+// PrintNextHops prints where mail goes, with the listeners if that is not the same for all.
 func PrintNextHops(w io.Writer, c *config.Config) {
-	var parts []string
-	for _, addr := range c.NextHop.Addr {
-		parts = append(parts, term.ShortPath(addr))
+	hops := c.Hops()
+	label := "next hop"
+	for _, h := range hops {
+		var parts []string
+		for _, addr := range h.Addr {
+			parts = append(parts, term.ShortPath(addr))
+		}
+		if len(hops) > 1 {
+			var names []string
+			for _, i := range h.Listeners {
+				names = append(names, c.Listeners[i].Name)
+			}
+			parts[len(parts)-1] += " (" + strings.Join(names, " ") + ")"
+		}
+		term.PrintParts(w, label, parts)
+		label = ""
 	}
-	term.PrintParts(w, "next hop", parts)
 }
 
 // PrintMode prints a line if the lists only log.

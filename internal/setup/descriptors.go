@@ -42,7 +42,7 @@ func DescriptorLimit() int {
 
 // clientCapacity returns the number of clients for which some descriptors are enough.
 func clientCapacity(c *config.Config, descriptors int) int {
-	return max(0, (descriptors-reserved-reservedPerHop*len(c.NextHop.Addr))/perClient)
+	return max(0, (descriptors-reserved-reservedPerHop*len(c.HopAddrs()))/perClient)
 }
 
 // AutoConnections returns the value of max_connections = "auto": the usual number or, if there
@@ -95,7 +95,7 @@ func DescriptorWarning(c *config.Config, descriptors int) string {
 
 // descriptorsFor returns the number of descriptors that some clients may need.
 func descriptorsFor(c *config.Config, clients int) int {
-	return clients*perClient + reserved + reservedPerHop*len(c.NextHop.Addr)
+	return clients*perClient + reserved + reservedPerHop*len(c.HopAddrs())
 }
 
 // loopback holds the networks whose connections are not counted by client: all programs of

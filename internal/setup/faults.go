@@ -145,9 +145,15 @@ func splitHint(err error) (what, hint string) {
 
 // nextHops checks the next hops and their certificate authorities.
 func (f *faults) nextHops() {
-	n := f.config.NextHop
-	for i, addr := range n.Addr {
-		key := f.config.HopKey(i)
+	for _, h := range f.config.Hops() {
+		f.nextHop(h)
+	}
+}
+
+// nextHop checks the addresses of one next hop, and its certificate authorities.
+func (f *faults) nextHop(h config.Hop) {
+	for i, addr := range h.Addr {
+		key := h.AddrKey(i)
 		if dir, ok := strings.CutPrefix(addr, "maildir:"); ok {
 			f.directory(key, dir)
 		} else if path, ok := strings.CutPrefix(addr, "lmtp+unix:"); ok {
@@ -161,16 +167,18 @@ func (f *faults) nextHops() {
 			f.fail(key, what, hint)
 		}
 	}
-	f.authorities("next_hop.tls_ca", n.TLSCA)
+	f.authorities(h.Key("tls_ca"), h.TLSCA)
 }
 
 // MissingSockets warns about next hops whose Unix socket does not exist. The gate starts
 // without it, and tries again with each message.
 func (f *faults) MissingSockets() {
-	for i, addr := range f.config.NextHop.Addr {
-		path, ok := strings.CutPrefix(addr, "lmtp+unix:")
-		if _, err := os.Stat(path); ok && errors.Is(err, fs.ErrNotExist) && len(path) <= config.MaxSocketPath {
-			f.warn(f.config.HopKey(i), path+" does not exist now: no mail passes here until it does", "start the LMTP server, or write the path of its socket")
+	for _, h := range f.config.Hops() {
+		for i, addr := range h.Addr {
+			path, ok := strings.CutPrefix(addr, "lmtp+unix:")
+			if _, err := os.Stat(path); ok && errors.Is(err, fs.ErrNotExist) && len(path) <= config.MaxSocketPath {
+				f.warn(h.AddrKey(i), path+" does not exist now: no mail passes here until it does", "start the LMTP server, or write the path of its socket")
+			}
 		}
 	}
 }
@@ -228,7 +236,7 @@ func (f *faults) admin() {
 	info, err := os.Lstat(a.Socket)
 	dir, dirErr := os.Stat(filepath.Dir(a.Socket))
 	switch {
-	case slices.Contains(f.config.NextHop.Addr, "lmtp+unix:"+a.Socket):
+	case slices.Contains(f.config.HopAddrs(), "lmtp+unix:"+a.Socket):
 		f.fail(key, a.Socket+" is the next hop's socket", `write another path, such as "/run/spamgate/admin.sock"`)
 	case err == nil && info.Mode().Type() != fs.ModeSocket:
 		say(key, a.Socket+" exists and is not a socket", "remove it, or write another path")

@@ -13,9 +13,9 @@ import (
 	"spamgate/smtpfilter/nexthop"
 )
 
-// NewNextHop returns the next hop, or a group of next hops. It does not wait for them.
-func NewNextHop(c *config.Config, log *slog.Logger) (nexthop.Target, error) {
-	sc, err := smtpConfig(c, log)
+// NewNextHop returns a next hop, or a group of next hops. It does not wait for them.
+func NewNextHop(c *config.Config, n config.NextHop, log *slog.Logger) (nexthop.Target, error) {
+	sc, err := smtpConfig(c.Hostname, n, log)
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +26,7 @@ func NewNextHop(c *config.Config, log *slog.Logger) (nexthop.Target, error) {
 		}
 		return err
 	}
-	for _, addr := range c.NextHop.Addr {
+	for _, addr := range n.Addr {
 		m, err := nexthop.New(addr, sc)
 		if err != nil {
 			return nil, discard(err)
@@ -37,7 +37,7 @@ func NewNextHop(c *config.Config, log *slog.Logger) (nexthop.Target, error) {
 		return members[0], nil
 	}
 	balance := nexthop.Priority
-	if c.NextHop.Balance == "round_robin" {
+	if n.Balance == "round_robin" {
 		balance = nexthop.RoundRobin
 	}
 	g, err := nexthop.NewGroup(members, nexthop.GroupConfig{Balance: balance, Logger: log})
@@ -48,10 +48,9 @@ func NewNextHop(c *config.Config, log *slog.Logger) (nexthop.Target, error) {
 }
 
 // smtpConfig returns the settings for connections to any mail server.
-func smtpConfig(c *config.Config, log *slog.Logger) (nexthop.SMTPConfig, error) {
-	n := c.NextHop
+func smtpConfig(hostname string, n config.NextHop, log *slog.Logger) (nexthop.SMTPConfig, error) {
 	sc := nexthop.SMTPConfig{
-		Hostname:      c.Hostname,
+		Hostname:      hostname,
 		Reuse:         n.Reuse,
 		ProbeInterval: n.ProbeInterval,
 		GateID:        PathID,

@@ -13,7 +13,7 @@ import (
 // waits behind a message are those of the RFC.
 func TestTimeouts(t *testing.T) {
 	c := config.Default()
-	sc, err := smtpConfig(&c, nil)
+	sc, err := smtpConfig("gate.example", c.NextHop, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func TestTimeouts(t *testing.T) {
 		t.Errorf("behind the message: %v, %v, want the package's own", limit.Dot, limit.Write)
 	}
 	c.NextHop.ReplyTimeout, c.NextHop.ConnectTimeout, c.NextHop.MessagesPerConnection = time.Second, time.Second, 7
-	if sc, err = smtpConfig(&c, nil); err != nil {
+	if sc, err = smtpConfig("gate.example", c.NextHop, nil); err != nil {
 		t.Fatal(err)
 	}
 	want := nexthop.Timeouts{Connect: time.Second, Greeting: time.Second, Hello: time.Second,

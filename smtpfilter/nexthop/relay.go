@@ -25,8 +25,8 @@ var stranger = Client{Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2
 // elsewhere, and sends none: MAIL FROM:<>, RCPT TO:<relay-test@example.net>, RSET,
 // QUIT. With XCLIENT or the PROXY protocol the client is a stranger, 192.0.2.1;
 // without them a next hop that relays for us relays for all our clients. Only a 5xx
-// to RCPT is a no, unless it refuses this one address. The reply is the one that
-// decided. An error says that the next hop could not be asked, or wraps
+// to RCPT is a no, unless it refuses this one address, or a 530 to MAIL if the server
+// offers AUTH. The reply is the one that decided. An error says that the next hop could not be asked, or wraps
 // ErrUndecided.
 //
 // If a stranger named by XCLIENT gets a no, that holds for strangers only: from then
@@ -77,6 +77,9 @@ func refusesRelay(r wire.Reply) bool {
 func (c *conn) askRelay() (wire.Reply, error) {
 	const mail, rcpt = "MAIL FROM:<>", "RCPT TO:<" + relayProbe + ">"
 	reply, err := c.ask(mail, c.timeouts.Mail, 0)
+	if err == nil && reply.Code == codeLoginFirst && c.offers.Has("AUTH") {
+		return reply, nil // a submission server: it relays only after a login
+	}
 	if err == nil && !reply.Positive() {
 		err = undecided(mail, reply)
 	}
