@@ -3,7 +3,6 @@ package exports
 import (
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -161,18 +160,12 @@ func (a *accessTable) decides(sender string) (refused, asked bool) {
 // TestReadRBLDNSD has rbldnsd and the gate read a dnset.
 func TestReadRBLDNSD(t *testing.T) {
 	t.Parallel()
-	program := harness.Program(t, "rbldnsd", "rbldnsd")
 	d := dialect{format: "rbldnsd", match: "subtree", line: func(r *rand.Rand, _, name string) string {
 		pick := func(s ...string) string { return s[r.IntN(len(s))] }
 		return pick("", "", "", "!") + pick("", ".", "*.") + name + pick("", "", " :127.0.0.3:a text", " a text of $", " # a comment")
 	}}
 	l, file := d.read(t, d.groups(2, decisions()))
-	host, port, _ := net.SplitHostPort(harness.FreeAddr(t))
-	server := startDNS(t, host, port, exec.Command(program, "-n", "-u", "nobody", "-b", host+"/"+port, "bl.test:dnset:"+file))
-	l.compareWith(t, func(sender string) (refused, asked bool) {
-		code, answers := server.ask(domainOf(sender) + ".bl.test.")
-		return code == dnsmessage.RCodeSuccess && answers > 0, true
-	}, nil)
+	l.compareWith(t, startRBLDNSD(t, file).refuses, nil)
 }
 
 // TestReadNamed has BIND's named and the gate read a response policy zone. The gate refuses

@@ -27,20 +27,38 @@ logging { type = "console"; level = "warning"; }
 actions { reject = 15; }
 lua = "%[1]s/rules.lua";
 modules { path = "/usr/share/rspamd/plugins/multimap.lua"; }
-multimap { LISTED { type = "from"; filter = "email:addr"; regexp = true; map = "%[2]s"; } }
+multimap { LISTED { type = "from"; map = "%[2]s"; %[4]s } }
 worker "normal" { bind_socket = "%[3]s"; count = 1; }
 `
+
+// exportedMap is how multimap reads an exported map.
+const exportedMap = `filter = "email:addr"; regexp = true;`
 
 // TestRspamd asks rspamd, whose module multimap has an exported map.
 func TestRspamd(t *testing.T) {
 	t.Parallel()
-	program := harness.Program(t, "rspamd", "rspamd")
 	l := newList(t, "subtree", groupsFor(4, decisions()))
 	file, _ := l.export(t, "rspamd")
+	r := startRspamd(t, l.dir, file, exportedMap)
+	l.compare(t, r.refuses, notForMaps)
+}
+
+// An rspamd is a running rspamd.
+type rspamd struct {
+	t      *testing.T
+	client *http.Client
+	addr   string
+	pid    int // of the main process
+}
+
+// startRspamd starts an rspamd with a map, which ends with the test.
+func startRspamd(t *testing.T, dir, file, how string) *rspamd {
+	t.Helper()
+	program := harness.Program(t, "rspamd", "rspamd")
 	addr := harness.FreeAddr(t)
-	conf := filepath.Join(l.dir, "rspamd.conf")
-	harness.WriteFile(t, filepath.Join(l.dir, "rules.lua"), "require \"global_functions\" ()\n")
-	harness.WriteFile(t, conf, fmt.Sprintf(rspamdConf, l.dir, file, addr))
+	conf := filepath.Join(dir, "rspamd.conf")
+	harness.WriteFile(t, filepath.Join(dir, "rules.lua"), "require \"global_functions\" ()\n")
+	harness.WriteFile(t, conf, fmt.Sprintf(rspamdConf, dir, file, addr, how))
 	out := harness.NewOutput(t, "rspamd")
 	cmd := exec.Command(program, "-f", "-i", "-c", conf)
 	cmd.Stdout, cmd.Stderr = out, out
@@ -59,12 +77,16 @@ func TestRspamd(t *testing.T) {
 		}
 		return err == nil
 	})
-	l.compare(t, func(sender string) (refused, asked bool) {
-		if _, domain, _ := strings.Cut(sender, "@"); strings.ContainsAny(domain, "+ü") {
-			return false, false // rspamd takes no such sender: "bad from header"
-		}
-		return askRspamd(t, client, addr, sender), true
-	}, notForMaps)
+	return &rspamd{t, client, addr, cmd.Process.Pid}
+}
+
+// refuses reports whether a sender is in the map. Rspamd takes some senders from nobody:
+// "bad from header".
+func (r *rspamd) refuses(sender string) (refused, asked bool) {
+	if _, domain, _ := strings.Cut(sender, "@"); strings.ContainsAny(domain, "+ü") {
+		return false, false
+	}
+	return askRspamd(r.t, r.client, r.addr, sender), true
 }
 
 // askRspamd reports whether a sender is in the map.
