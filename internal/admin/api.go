@@ -243,6 +243,34 @@ type UnusedEnd struct {
 	Error   string `json:"error,omitempty"`
 }
 
+// MaxHandover is the longest time that a handover may take.
+const MaxHandover = 24 * time.Hour
+
+// HandoverRequest asks the gate to start its program file again and hand over to that
+// process.
+type HandoverRequest struct {
+	// TimeoutSeconds bounds the time until the new process serves; 0: 5 minutes.
+	TimeoutSeconds float64 `json:"timeout_seconds,omitempty"`
+}
+
+// HandedOver is the result of a HandoverRequest.
+type HandedOver struct {
+	Old     Process `json:"old"`
+	New     Process `json:"new"`     // the gate does not know its version, its status does
+	Seconds float64 `json:"seconds"` // until the new process served
+
+	// Sessions counts the connections of clients that are open in the old process. It
+	// ends after them, and within EndsWithin unless the next hop owes it a reply.
+	Sessions   int64   `json:"sessions_open"`
+	EndsWithin float64 `json:"ends_within_seconds"`
+}
+
+// Process is the process of a gate.
+type Process struct {
+	PID     int    `json:"pid"`
+	Version string `json:"version,omitempty"`
+}
+
 // AuditRecord is a change by a command that may not write the audit log itself. The
 // gate adds the caller.
 type AuditRecord struct {

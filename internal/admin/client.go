@@ -90,6 +90,12 @@ func (c *Client) Audit(ctx context.Context, r AuditRecord) error {
 	return c.call(ctx, http.MethodPost, "/v1/audit", r, &struct{}{})
 }
 
+// Handover makes the gate hand over to a new process, and waits until that serves. The
+// timeout 0 is the gate's default.
+func (c *Client) Handover(ctx context.Context, timeout time.Duration) (r HandedOver, err error) {
+	return r, c.call(ctx, http.MethodPost, "/v1/handover", HandoverRequest{timeout.Seconds()}, &r)
+}
+
 // Metrics copies the metrics for Prometheus to w.
 func (c *Client) Metrics(ctx context.Context, w io.Writer) error {
 	response, err := c.send(ctx, http.MethodGet, "/metrics", nil)

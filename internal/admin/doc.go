@@ -8,6 +8,7 @@
 //	POST /v1/lists/{name}/pin           [PinRequest] → a [PinResult]
 //	POST /v1/lists/{name}/unpin         [UnpinRequest] → a [PinResult]
 //	GET  /v1/lists/{name}/unused?since= [UnusedHeader], [UnusedEntry]…, [UnusedEnd]: one JSON object per line
+//	POST /v1/handover                   [HandoverRequest] → a [HandedOver], once a new process serves
 //	POST /v1/audit                      an [AuditRecord] for the audit log
 //	GET  /metrics                       metrics for Prometheus
 //

@@ -28,6 +28,11 @@ type Gate interface {
 	// a day. It returns their first error.
 	Unused(ctx context.Context, list string, since time.Time, begin func(UnusedHeader) error, each func(UnusedEntry) error) (UnusedEnd, error)
 
+	// Handover starts the program file again and waits until the new process has taken
+	// over. If it does not within the limit, or before the context ends, the new process
+	// is killed, and the gate continues.
+	Handover(ctx context.Context, limit time.Duration) (HandedOver, error)
+
 	// Audit writes to the audit log.
 	Audit(Peer, AuditRecord) error
 }
@@ -38,6 +43,9 @@ var (
 	ErrNothingHeld = errors.New("nothing is held")
 	ErrNotPinned   = errors.New("the list is not pinned")
 	ErrRequest     = errors.New("invalid request")
+
+	ErrHandingOver   = errors.New("the gate is already handing over")
+	ErrNotHandedOver = errors.New("not handed over, the running gate goes on")
 )
 
 // ErrNotRunning says that no gate answers on a socket.
@@ -81,5 +89,7 @@ var codes = []struct {
 	{ErrNothingHeld, "nothing_held", 409},
 	{ErrNotPinned, "not_pinned", 409},
 	{ErrRequest, "bad_request", 400},
+	{ErrHandingOver, "handing_over", 409},
+	{ErrNotHandedOver, "not_handed_over", 500},
 	{ErrNotRunning, "ending", 503},
 }

@@ -26,6 +26,7 @@ func (s *Server) routes() []route {
 		{http.MethodPost, "/v1/lists/{name}/pin", post(s, s.pin)},
 		{http.MethodPost, "/v1/lists/{name}/unpin", post(s, s.unpin)},
 		{http.MethodGet, "/v1/lists/{name}/unused", s.unused},
+		{http.MethodPost, "/v1/handover", post(s, s.handover)},
 		{http.MethodPost, "/v1/audit", post(s, s.audit)},
 	}
 	if m := s.options.Metrics; m != nil {
@@ -144,6 +145,14 @@ func (s *Server) auditPin(r *http.Request, record AuditRecord) {
 	if err := s.options.Gate.Audit(peerFrom(r), record); err != nil {
 		s.log.Error("done, but not recorded in the audit log", "command", record.Command, "list", record.List, "error", err)
 	}
+}
+
+func (s *Server) handover(r *http.Request, request HandoverRequest) (HandedOver, error) {
+	if !(request.TimeoutSeconds >= 0 && request.TimeoutSeconds <= MaxHandover.Seconds()) {
+		return HandedOver{}, fmt.Errorf("%w: timeout_seconds must be from 0 to %v", ErrRequest, MaxHandover.Seconds())
+	}
+	s.log.Info("handover asked for", "by", peerFrom(r))
+	return s.options.Gate.Handover(r.Context(), time.Duration(request.TimeoutSeconds*float64(time.Second)))
 }
 
 func (s *Server) audit(r *http.Request, record AuditRecord) (struct{}, error) {

@@ -77,6 +77,13 @@ func (g *fakeGate) Unused(_ context.Context, list string, since time.Time, begin
 	return UnusedEnd{Unused: uint64(g.unused), Entries: 10}, g.fail
 }
 
+func (g *fakeGate) Handover(ctx context.Context, limit time.Duration) (HandedOver, error) {
+	if limit == 0 {
+		return HandedOver{}, fmt.Errorf("%w to process 8", ErrHandingOver)
+	}
+	return HandedOver{Old: Process{PID: 7}, New: Process{PID: 8}, Seconds: limit.Seconds()}, nil
+}
+
 func (g *fakeGate) Audit(p Peer, r AuditRecord) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -53,6 +53,17 @@ func TestCalls(t *testing.T) {
 	if _, err := c.Unpin(ctx, "blocked", ""); !errors.Is(err, ErrNotPinned) || gate.audited != nil {
 		t.Errorf("Unpin: %v, want %v; audited %+v", err, ErrNotPinned, gate.audited)
 	}
+	if r, err := c.Handover(ctx, time.Minute); err != nil || r != (HandedOver{Old: Process{PID: 7}, New: Process{PID: 8}, Seconds: 60}) {
+		t.Errorf("Handover: %+v, %v", r, err)
+	}
+	if _, err := c.Handover(ctx, 0); !errors.Is(err, ErrHandingOver) || !strings.HasSuffix(err.Error(), " to process 8") {
+		t.Errorf("Handover during a handover: %v, want %v", err, ErrHandingOver)
+	}
+	for _, timeout := range []time.Duration{-1, MaxHandover + 1e9} {
+		if _, err := c.Handover(ctx, timeout); !errors.Is(err, ErrRequest) {
+			t.Errorf("Handover within %v: %v, want %v", timeout, err, ErrRequest)
+		}
+	}
 	record := AuditRecord{SudoUser: "admin", Command: "add", List: "blocked", What: "spam.example", Why: "complaints"}
 	if err := c.Audit(ctx, record); err != nil {
 		t.Error(err)

@@ -29,6 +29,9 @@ type adminHandler struct {
 	fetcher *fetch.Fetcher
 	hits    *hits.Log
 	now     atomic.Pointer[activeConfig] // replaced by a reload
+
+	handovers chan *handoverRequest // to the supervisor
+	ending    chan struct{}         // closed when the supervisor takes no more of them
 }
 
 // activeConfig is the configuration in use, with the next hops made from it.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
+	"spamgate/internal/admin"
 	"spamgate/internal/atomicfile"
 	"spamgate/internal/socket"
 )
@@ -33,9 +34,9 @@ const readyLimit = 5 * time.Minute
 // endLimit bounds the time in which a successor that has failed must exit.
 const endLimit = 20 * time.Second
 
-// retirementGrace bounds the time for which a gate goes on as before after its successor
+// maxRetirementGrace bounds the time for which a gate goes on as before after its successor
 // took over. If it drained at once, a client that it has just accepted would get 421.
-const retirementGrace = 5 * time.Second
+const maxRetirementGrace = 5 * time.Second
 
 // successor is a process that takes over.
 type successor struct {
@@ -43,7 +44,8 @@ type successor struct {
 	done chan error    // one value: nil when it serves, else why it failed
 	gone chan struct{} // closed when it has exited without having served
 
-	reload bool // SIGHUP came after it was started: it may have read the old files
+	reload bool             // SIGHUP came after it was started: it may have read the old files
+	asked  *handoverRequest // the request for it, nil if SIGUSR2 was
 }
 
 // programFile returns the file that this process was started from. If that was a symbolic
@@ -61,9 +63,9 @@ func programFile() string {
 }
 
 // startSuccessor starts program with the arguments of this process and passes it the
-// sockets.
-func startSuccessor(program string, sockets []socket.InheritableListener) (*successor, error) {
-	r, w, err := os.Pipe()
+// sockets. A successor that does not serve within limit, or before ctx ends, is killed.
+func startSuccessor(ctx context.Context, limit time.Duration, program string, sockets []socket.InheritableListener) (n *successor, err error) {
+	ready, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
@@ -72,30 +74,43 @@ func startSuccessor(program string, sockets []socket.InheritableListener) (*succ
 		for _, f := range files {
 			f.Close() // the successor has its own
 		}
+		if err != nil {
+			ready.Close()
+		}
 	}()
 	for _, s := range sockets {
 		f, err := s.File()
 		if err != nil {
-			r.Close()
 			return nil, err
 		}
 		files, keys = append(files, f), append(keys, s.Key)
 	}
+	failure, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	files = append(files, w)
 	cmd := &exec.Cmd{
-		Path:       program,
-		Args:       os.Args,
-		Env:        append(environment(), socket.SocketsVariable+"="+socket.FormatPassed(keys)),
+		Path: program,
+		Args: os.Args,
+		Env: append(environment(),
+			socket.SocketsVariable+"="+socket.FormatPassed(keys),
+			socket.FailureVariable+"="+socket.FormatFailure(len(keys))),
 		Stdin:      os.Stdin,
 		Stdout:     os.Stdout,
 		Stderr:     os.Stderr,
 		ExtraFiles: files,
 	}
 	if err := cmd.Start(); err != nil {
-		r.Close()
+		failure.Close()
 		return nil, err
 	}
-	n := &successor{cmd: cmd, done: make(chan error, 1), gone: make(chan struct{})}
-	go n.watch(r)
+	n = &successor{cmd: cmd, done: make(chan error, 1), gone: make(chan struct{})}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it did not serve within %v", limit))
+	go func() {
+		defer cancel()
+		n.watch(ctx, ready, failure)
+	}()
 	return n, nil
 }
 
@@ -111,13 +126,14 @@ func environment() []string {
 func (n *successor) pid() int { return n.cmd.Process.Pid }
 
 // watch waits until the successor serves; from then on it is independent and outlives this
-// process. If the pipe ends without a byte, the successor has failed.
-func (n *successor) watch(pipe *os.File) {
-	defer pipe.Close()
-	err := pipe.SetReadDeadline(time.Now().Add(readyLimit))
-	if err == nil {
-		_, err = io.ReadFull(pipe, make([]byte, 1))
-	}
+// process. If the pipe ready ends without a byte, the successor has failed, and the pipe
+// failure may say why.
+func (n *successor) watch(ctx context.Context, ready, failure *os.File) {
+	defer ready.Close()
+	defer failure.Close()
+	expire := context.AfterFunc(ctx, func() { _ = ready.SetReadDeadline(time.Now()) })
+	_, err := io.ReadFull(ready, make([]byte, 1))
+	expire()
 	if err == nil {
 		n.done <- nil
 		return
@@ -133,9 +149,11 @@ func (n *successor) watch(pipe *os.File) {
 	var exit *exec.ExitError
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		err = fmt.Errorf("it did not serve within %v", readyLimit)
+		if err = context.Cause(ctx); err == context.Canceled {
+			err = errors.New("nobody waits for it any more")
+		}
 	case errors.As(end, &exit) && exit.Exited():
-		err = fmt.Errorf("%w; what it said is on standard error", end)
+		err = fmt.Errorf("%w; %s", end, readFailure(failure))
 	case end != nil:
 		err = end
 	default:
@@ -143,6 +161,20 @@ func (n *successor) watch(pipe *os.File) {
 	}
 	n.done <- err
 	close(n.gone)
+}
+
+// readFailure returns why a successor that has exited could not serve.
+func readFailure(pipe *os.File) string {
+	const elsewhere = "what it said is on standard error"
+	// A process that the successor has started might keep the pipe open.
+	if err := pipe.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
+		return elsewhere
+	}
+	text, err := io.ReadAll(io.LimitReader(pipe, 4096)) // PIPE_BUF: it is written at once
+	if err != nil || len(text) == 0 {
+		return elsewhere
+	}
+	return string(text)
 }
 
 // kill ends the successor at once.
@@ -171,12 +203,17 @@ func (n *successor) await(timeout time.Duration, signals <-chan os.Signal) {
 	}
 }
 
-// startHandover starts a successor, unless one is starting already.
-func (s *supervisor) startHandover() {
+// startHandover starts a successor, unless one is starting already. The request is nil if it
+// was a signal.
+func (s *supervisor) startHandover(asked *handoverRequest) {
 	log := s.gate.log
 	switch {
 	case s.successor != nil:
 		log.Warn("already handing over", "pid", s.successor.pid())
+		asked.fail(fmt.Errorf("%w to process %d", admin.ErrHandingOver, s.successor.pid()))
+		return
+	case !s.isOpen && asked != nil:
+		asked.fail(fmt.Errorf("%w: it does not listen yet", admin.ErrNotHandedOver))
 		return
 	case !s.isOpen:
 		log.Info("to be handed over once the gate is open")
@@ -186,11 +223,17 @@ func (s *supervisor) startHandover() {
 	if err := s.gate.hits.Save(); err != nil { // it reads them when it starts
 		log.Warn("hits are not kept", "error", err)
 	}
-	n, err := startSuccessor(s.program, slices.Concat(s.gate.held, s.gate.adminServers().held()))
+	ctx, limit := s.ctx, readyLimit
+	if asked != nil {
+		ctx, limit = asked.ctx, asked.limit
+	}
+	n, err := startSuccessor(ctx, limit, s.program, slices.Concat(s.gate.held, s.gate.adminServers().held()))
 	if err != nil {
 		log.Error("not handed over, this process goes on", "program", s.program, "error", err)
+		asked.fail(fmt.Errorf("%w: %w", admin.ErrNotHandedOver, err))
 		return
 	}
+	n.asked = asked
 	s.successor, s.succeeded = n, n.done
 	log.Info("handing over", "pid", n.pid(), "program", s.program)
 }
@@ -198,8 +241,10 @@ func (s *supervisor) startHandover() {
 // abandonHandover continues to serve after the successor has failed.
 func (s *supervisor) abandonHandover(err error) {
 	s.gate.log.Error("not handed over, this process goes on", "pid", s.successor.pid(), "error", err)
+	asked := s.successor.asked
 	s.successor, s.succeeded = nil, nil
 	s.gate.keepSocket()
+	asked.fail(fmt.Errorf("%w: %w", admin.ErrNotHandedOver, err))
 }
 
 // retire ends the gate after its successor has begun to serve. To systemd the service does
@@ -207,9 +252,11 @@ func (s *supervisor) abandonHandover(err error) {
 // process only (NotifyAccess=main), so it is sent here.
 func (s *supervisor) retire() error {
 	n := s.successor
+	close(s.gate.answers.ending)
 	s.gate.logEnd.Reopen() // a log file may have been moved away before SIGUSR2
 	s.gate.log.Info("handed over", "pid", n.pid())
 	daemon.SdNotify(false, fmt.Sprintf("MAINPID=%d\n%s", n.pid(), daemon.SdNotifyReady))
+	n.asked.succeed(n.pid(), s.gate)
 	if n.reload {
 		if err := n.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 			s.gate.log.Warn("passing SIGHUP on", "pid", n.pid(), "error", err)
@@ -220,6 +267,11 @@ func (s *supervisor) retire() error {
 		<-s.done
 	}
 	return s.gate.retire(s.ctx, s.signals)
+}
+
+// retirementGrace returns how long the gate goes on as before after its successor took over.
+func (g *gate) retirementGrace() time.Duration {
+	return min(maxRetirementGrace, g.config.Listen.ShutdownTimeout)
 }
 
 // retire stops accepting clients, lets the present ones go on for the grace period, and then
@@ -235,7 +287,7 @@ func (g *gate) retire(ctx context.Context, signals <-chan os.Signal) error {
 			g.log.Warn("closing a socket that was handed over", "error", err)
 		}
 	}
-	grace := time.After(min(retirementGrace, g.config.Listen.ShutdownTimeout))
+	grace := time.After(g.retirementGrace())
 	for {
 		select {
 		case <-grace:

@@ -27,7 +27,7 @@ func TestPassedSocketStaysNonBlocking(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	n, err := startSuccessor(program, []socket.InheritableListener{{Key: "127.0.0.1:0", Listener: l}})
+	n, err := startSuccessor(t.Context(), readyLimit, program, []socket.InheritableListener{{Key: "127.0.0.1:0", Listener: l}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,12 @@ func TestSuccessorMayEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := &successor{cmd: cmd, done: make(chan error, 1), gone: make(chan struct{})}
-	go n.watch(r)
+	failure, told, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	told.Close()
+	go n.watch(t.Context(), r, failure)
 	if _, err := stdin.Write([]byte("go\n")); err != nil {
 		t.Fatal(err)
 	}

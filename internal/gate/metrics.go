@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -36,6 +37,8 @@ const (
 // hop are collected when Prometheus asks (see metricslists.go).
 type metrics struct {
 	registry *prometheus.Registry
+
+	openSessions atomic.Int64 // of all listeners
 
 	sessions  *prometheus.CounterVec
 	open      *prometheus.GaugeVec
@@ -113,10 +116,14 @@ func (m *metrics) handler() http.Handler {
 func (m *metrics) Connected(listener string) {
 	m.sessions.WithLabelValues(listener).Inc()
 	m.open.WithLabelValues(listener).Inc()
+	m.openSessions.Add(1)
 }
 
 // Disconnected implements smtpfilter.Meter.
-func (m *metrics) Disconnected(listener string) { m.open.WithLabelValues(listener).Dec() }
+func (m *metrics) Disconnected(listener string) {
+	m.open.WithLabelValues(listener).Dec()
+	m.openSessions.Add(-1)
+}
 
 // Message implements smtpfilter.Meter.
 func (m *metrics) Message(listener string, outcome smtpfilter.Outcome) {

@@ -28,7 +28,7 @@ import (
 )
 
 // Serve runs the gate with the configuration in a file, until a signal ends it.
-func Serve(ctx context.Context, file string, stderr *logging.Writer) error {
+func Serve(ctx context.Context, file string, stderr *logging.Writer) (err error) {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
 	defer signal.Stop(signals)
@@ -38,6 +38,11 @@ func Serve(ctx context.Context, file string, stderr *logging.Writer) error {
 	if err != nil {
 		return err
 	}
+	defer func() {
+		if err != nil {
+			in.Fail(err)
+		}
+	}()
 
 	c, err := config.Load(file)
 	if err != nil {
@@ -153,7 +158,10 @@ func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr
 		ShowAddress: show,
 		Meter:       g.metrics,
 	})
-	g.answers = &adminHandler{started: time.Now(), store: g.store, fetcher: g.fetcher, hits: g.hits}
+	g.answers = &adminHandler{
+		started: time.Now(), store: g.store, fetcher: g.fetcher, hits: g.hits,
+		handovers: make(chan *handoverRequest), ending: make(chan struct{}),
+	}
 	g.answers.now.Store(&activeConfig{c, g.hops})
 	g.metrics.registry.MustRegister(gateCollector{g.answers})
 	return g, nil

@@ -40,6 +40,7 @@ func (s *supervisor) run() error {
 		select {
 		case err := <-s.done:
 			if err := s.finished(err); err != nil {
+				s.refuseRequests()
 				return err
 			}
 		case err := <-s.succeeded:
@@ -49,6 +50,8 @@ func (s *supervisor) run() error {
 			s.abandonHandover(err)
 		case err := <-s.gate.served:
 			return errors.Join(err, s.stop())
+		case asked := <-s.gate.answers.handovers:
+			s.startHandover(asked)
 		case sig := <-s.signals:
 			switch sig {
 			case syscall.SIGHUP:
@@ -65,7 +68,7 @@ func (s *supervisor) run() error {
 			case syscall.SIGUSR1:
 				s.gate.logState("state")
 			case syscall.SIGUSR2:
-				s.startHandover()
+				s.startHandover(nil)
 			default:
 				s.gate.log.Info("stopping", "signal", sig.String())
 				return s.stop()
@@ -104,7 +107,7 @@ func (s *supervisor) finished(err error) error {
 	if s.opening {
 		s.isOpen = err == nil
 		if s.isOpen && s.handOver {
-			s.startHandover()
+			s.startHandover(nil)
 		}
 		if err != nil && !(s.reload && errors.Is(err, context.Canceled)) {
 			return err
@@ -124,9 +127,18 @@ func (s *supervisor) finished(err error) error {
 	return nil
 }
 
+// refuseRequests answers the request in progress and all later ones that the gate is ending.
+func (s *supervisor) refuseRequests() {
+	close(s.gate.answers.ending)
+	if s.successor != nil {
+		s.successor.asked.fail(errEnding)
+	}
+}
+
 // stop shuts the gate down, and a successor that is starting.
 func (s *supervisor) stop() error {
 	daemon.SdNotify(false, daemon.SdNotifyStopping)
+	s.refuseRequests()
 	if n := s.successor; n != nil {
 		_ = n.cmd.Process.Signal(syscall.SIGTERM) // it may have exited
 		// The configuration is read at the end, since it may still change.

@@ -22,6 +22,11 @@ import (
 // in the environment, and that is not known before the fork.
 const SocketsVariable = "SPAMGATE_SOCKETS"
 
+// FailureVariable is the environment variable that names the descriptor of a pipe, to which a
+// successor that cannot serve writes why. It is not part of SocketsVariable because versions
+// that do not know it must not stumble over it.
+const FailureVariable = "SPAMGATE_FAILURE_PIPE"
+
 const (
 	ReadyPipe       = "ready"
 	firstDescriptor = 3 // after standard input, output and error
@@ -85,6 +90,7 @@ func SocketKey(a *net.TCPAddr) string {
 // in the ordinary way.
 type Inherited struct {
 	pipe    *os.File // nil after Ready
+	failure *os.File // nil after Ready or Fail, or if the predecessor does not ask
 	sockets []inheritedSocket
 }
 
@@ -94,8 +100,29 @@ type inheritedSocket struct {
 	listener *net.TCPListener
 }
 
-// Inherit takes the descriptors that SocketsVariable names, and removes the variable from the
-// environment.
+// FormatFailure returns the value of FailureVariable for the descriptor that follows n others
+// of FormatPassed.
+func FormatFailure(n int) string { return strconv.Itoa(firstDescriptor + n) }
+
+// takeFailurePipe takes the descriptor that FailureVariable names, if it names one.
+func takeFailurePipe() (*os.File, error) {
+	value, ok := os.LookupEnv(FailureVariable)
+	if !ok {
+		return nil, nil
+	}
+	if err := os.Unsetenv(FailureVariable); err != nil {
+		return nil, err
+	}
+	fd, err := strconv.ParseInt(value, 10, 32)
+	if err != nil || fd < firstDescriptor {
+		return nil, fmt.Errorf("%s=%q is not a descriptor", FailureVariable, value)
+	}
+	syscall.CloseOnExec(int(fd))
+	return os.NewFile(uintptr(fd), "failure"), nil
+}
+
+// Inherit takes the descriptors that SocketsVariable and FailureVariable name, and removes the
+// variables from the environment.
 func Inherit() (*Inherited, error) {
 	value, ok := os.LookupEnv(SocketsVariable)
 	if !ok {
@@ -104,11 +131,15 @@ func Inherit() (*Inherited, error) {
 	if err := os.Unsetenv(SocketsVariable); err != nil {
 		return nil, err
 	}
+	failure, err := takeFailurePipe()
+	if err != nil {
+		return nil, err
+	}
 	files, err := parsePassed(value)
 	if err != nil {
 		return nil, fmt.Errorf("%s=%q: %w; a gate sets it for the process that takes over from it, nobody else should", SocketsVariable, value, err)
 	}
-	in := &Inherited{}
+	in := &Inherited{failure: failure}
 	for _, f := range files {
 		syscall.CloseOnExec(f.fd)
 		file := os.NewFile(uintptr(f.fd), f.key)
@@ -187,5 +218,27 @@ func (in *Inherited) Ready() bool {
 	_, _ = in.pipe.WriteString("\n")
 	_ = in.pipe.Close()
 	in.pipe = nil
+	in.closeFailure()
 	return true
+}
+
+// maxFailure is how much of an error the predecessor gets. It reads once this process has
+// exited, so that more would block.
+const maxFailure = 4096
+
+// Fail tells the predecessor why this gate cannot serve. After Ready it does nothing.
+func (in *Inherited) Fail(err error) {
+	if in == nil || in.failure == nil {
+		return
+	}
+	text := err.Error()
+	_, _ = in.failure.WriteString(text[:min(len(text), maxFailure)]) // the predecessor may have exited
+	in.closeFailure()
+}
+
+func (in *Inherited) closeFailure() {
+	if in.failure != nil {
+		_ = in.failure.Close()
+		in.failure = nil
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"spamgate/internal/cli"
 	"spamgate/internal/cli/check"
 	"spamgate/internal/cli/config"
+	"spamgate/internal/cli/handover"
 	"spamgate/internal/cli/hashes"
 	"spamgate/internal/cli/lists"
 	"spamgate/internal/cli/plan"
@@ -34,6 +35,7 @@ such as lists find found nothing; 2 an error.`,
 	cmd.CompletionOptions.HiddenDefaultCmd = true
 	cmd.AddCommand(
 		serve.NewCommand(),
+		handover.NewCommand(),
 		check.NewCommand(),
 		config.NewCommand(),
 		hashes.NewCommand(),

@@ -106,9 +106,9 @@ func TestHandoverFails(t *testing.T) {
 	file := filepath.Join(g.Dir, "config.toml")
 	harness.WriteFile(t, file, "[[list]\n")
 	g.Signal(syscall.SIGUSR2)
-	g.WaitRecord(failed, "error", "exit status 2; what it said is on standard error")
-	if !strings.Contains(g.Log.String(), "config.toml:1") {
-		t.Error("the successor did not say what is wrong")
+	g.WaitRecord(failed, "error", "exit status 2; config.toml:1:1: has 2 opening and 1 closing brackets; write [[list]]")
+	if !strings.Contains(g.Log.String(), "\nspamgate: config.toml:1") {
+		t.Error("the successor did not say on standard error what is wrong")
 	}
 	send()
 
