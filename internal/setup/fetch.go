@@ -23,7 +23,7 @@ import (
 )
 
 // UserAgent is sent to the servers of lists.
-const UserAgent = "spamgate/" + version.Number
+var UserAgent = "spamgate/" + version.Number
 
 // FetchSources returns the sources of the lists that come from URLs. An error is about a file
 // of certificate authorities.

@@ -7,8 +7,8 @@ import (
 	"runtime/debug"
 )
 
-// Number is the release that this tree becomes.
-const Number = "0.1.0"
+// Number is the release that this tree becomes. packaging/build may set another.
+var Number = "0.1.0"
 
 // Info is what a binary knows about itself.
 type Info struct {
