@@ -2,6 +2,7 @@
 // The gate calls [Listen], commands call [Dial].
 //
 //	GET  /v1/status                     a [Status]
+//	GET  /v1/health                     a [Health]
 //	GET  /v1/generation                 a [Generation]
 //	POST /v1/rescan                     check all list files now; a [Rescanned]
 //	POST /v1/lists/{name}/accept        [AcceptRequest] → an [Accepted]
@@ -11,6 +12,7 @@
 //	POST /v1/handover                   [HandoverRequest] → a [HandedOver], once a new process serves
 //	POST /v1/audit                      an [AuditRecord] for the audit log
 //	GET  /metrics                       metrics for Prometheus
+//	GET  /healthz, /readyz              see [Probes]
 //
 // Everyone who may open the socket may do all of this: its mode and group are the only
 // access control. Changes are logged with the caller's user and process, as reported

@@ -13,6 +13,13 @@ type Gate interface {
 	Status() Status
 	Generation() uint64
 
+	// Health says whether the gate works. It asks next hops that were not reached
+	// lately, for some seconds at most.
+	Health(context.Context) Health
+
+	// Ready returns why mail cannot pass, as far as is known, or nil.
+	Ready() error
+
 	// Rescan checks all list files. Lists whose version on disk is not live are not
 	// an error, but part of the result.
 	Rescan(context.Context) (Rescanned, error)

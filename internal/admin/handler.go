@@ -20,6 +20,7 @@ type route struct {
 func (s *Server) routes() []route {
 	routes := []route{
 		{http.MethodGet, "/v1/status", s.status},
+		{http.MethodGet, "/v1/health", s.health},
 		{http.MethodGet, "/v1/generation", s.generation},
 		{http.MethodPost, "/v1/rescan", post(s, s.rescan)},
 		{http.MethodPost, "/v1/lists/{name}/accept", post(s, s.accept)},
@@ -54,6 +55,11 @@ func (s *Server) handler() http.Handler {
 			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 			route.handle(w, r)
 		})
+	}
+	probes := Probes(s.options.Gate.Ready)
+	for _, path := range ProbePaths {
+		all = append(all, path)
+		mux.Handle(path, probes)
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusNotFound, wireError{fmt.Sprintf("there is no %s; there is %s", r.URL.Path, strings.Join(all, ", ")), "no_path"})

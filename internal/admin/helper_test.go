@@ -20,12 +20,19 @@ type fakeGate struct {
 	unused   int   // entries to say are unused
 	fail     error // in the midst of them
 	wait     chan struct{}
+	notReady error
 }
 
 func (g *fakeGate) Status() Status {
 	return Status{From: FromGate, PID: os.Getpid(), Generation: 7, Lists: []List{{Name: "blocked", Entries: 3}}}
 }
 func (g *fakeGate) Generation() uint64 { return 7 }
+
+func (g *fakeGate) Health(context.Context) Health {
+	return Health{Healthy: true, Running: true, PID: 7}
+}
+
+func (g *fakeGate) Ready() error { return g.notReady }
 
 func (g *fakeGate) Rescan(ctx context.Context) (Rescanned, error) {
 	if g.wait != nil {

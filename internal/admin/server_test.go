@@ -240,3 +240,39 @@ func (b *syncBuffer) String() string {
 	defer b.mu.Unlock()
 	return b.b.String()
 }
+
+func TestProbes(t *testing.T) {
+	gate := &fakeGate{}
+	c := dial(t, listen(t, gate).options.Socket.Path)
+	if h, err := c.Health(context.Background()); err != nil || !h.Healthy || h.PID != 7 {
+		t.Errorf("Health: %+v, %v", h, err)
+	}
+	for _, test := range []struct {
+		method, path string
+		notReady     error
+		status       int
+		body         string
+	}{
+		{"GET", "/healthz", nil, 200, "ok\n"},
+		{"GET", "/healthz", errors.New("down"), 200, "ok\n"},
+		{"HEAD", "/healthz", nil, 200, ""},
+		{"GET", "/readyz", nil, 200, "ready\n"},
+		{"GET", "/readyz", errors.New("next hop a\x1b[2J is down"), 503, "not ready: next hop a?[2J is down\n"},
+		{"HEAD", "/readyz", errors.New("down"), 503, ""},
+		{"POST", "/readyz", nil, 405, "Method Not Allowed\n"},
+		{"DELETE", "/healthz", nil, 405, "Method Not Allowed\n"},
+		{"GET", "/readyz/", nil, 404, ""},
+		{"HEAD", "/v1/status", nil, 405, ""},
+	} {
+		gate.notReady = test.notReady
+		r, err := http.NewRequest(test.method, "http://gate"+test.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response := raw(t, c, r)
+		body, err := io.ReadAll(response.Body)
+		if err != nil || response.StatusCode != test.status || test.body != "" && string(body) != test.body {
+			t.Errorf("%s %s: %s, %q, %v; want %d, %q", test.method, test.path, response.Status, body, err, test.status, test.body)
+		}
+	}
+}

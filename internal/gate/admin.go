@@ -29,6 +29,7 @@ type adminHandler struct {
 	fetcher *fetch.Fetcher
 	hits    *hits.Log
 	now     atomic.Pointer[activeConfig] // replaced by a reload
+	open    atomic.Pointer[[]string]     // the addresses of the listeners while they are open
 
 	handovers chan *handoverRequest // to the supervisor
 	ending    chan struct{}         // closed when the supervisor takes no more of them

@@ -106,7 +106,7 @@ func (g *gate) openMetrics(c *config.Config) (*metricsServer, error) {
 		}
 	}
 	g.log.Info("metrics", "addr", l.Addr().String())
-	return serveMetrics(l, socket.SocketKey(addr), g.metrics.handler(), g.log), nil
+	return serveMetrics(l, socket.SocketKey(addr), g.metrics.handler(), admin.Probes(g.answers.Ready), g.log), nil
 }
 
 // takeMetrics takes the socket for metrics from the predecessor, if it had one.

@@ -18,10 +18,7 @@ import (
 // try next: to people in a few lines, to programs in log records.
 func (g *gate) announce() {
 	stats := g.store.Set().Stats()
-	var addrs []string
-	for _, h := range g.held {
-		addrs = append(addrs, h.Listener.Addr().String())
-	}
+	addrs := g.addresses()
 	if g.config.Log.Output == logging.OutputStderr && g.config.Log.Format == logging.FormatText {
 		g.welcome(stats, addrs)
 	} else {
@@ -40,6 +37,14 @@ func (g *gate) announce() {
 		g.log.Warn(warning)
 	}
 	g.logWarnings(g.config)
+}
+
+// addresses returns the addresses of the open listeners.
+func (g *gate) addresses() (addrs []string) {
+	for _, h := range g.held {
+		addrs = append(addrs, h.Listener.Addr().String())
+	}
+	return addrs
 }
 
 // logWarnings logs the warnings about the configuration.

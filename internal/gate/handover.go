@@ -277,6 +277,7 @@ func (g *gate) retirementGrace() time.Duration {
 // retire stops accepting clients, lets the present ones go on for the grace period, and then
 // shuts down.
 func (g *gate) retire(ctx context.Context, signals <-chan os.Signal) error {
+	g.answers.open.Store(nil)
 	for _, s := range g.held {
 		if err := s.Listener.Close(); err != nil {
 			g.log.Warn("closing a socket that was handed over", "error", err)

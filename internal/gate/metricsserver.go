@@ -10,9 +10,12 @@ import (
 	"time"
 
 	"golang.org/x/net/netutil"
+
+	"spamgate/internal/admin"
 )
 
-// metricsServer serves metrics over TCP. Everyone who can reach it can read them.
+// metricsServer serves metrics over TCP, and whether the gate lives and is ready. Everyone who
+// can reach it can read them.
 type metricsServer struct {
 	listener net.Listener
 	key      string // the address it was opened for, as in socket.SocketsVariable
@@ -27,10 +30,13 @@ const (
 	metricsCloseLimit  = 2 * time.Second
 )
 
-// serveMetrics serves metrics on l until Close. It takes ownership of l.
-func serveMetrics(l net.Listener, key string, metrics http.Handler, log *slog.Logger) *metricsServer {
+// serveMetrics serves metrics and the paths of probes on l until Close. It takes ownership of l.
+func serveMetrics(l net.Listener, key string, metrics, probes http.Handler, log *slog.Logger) *metricsServer {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics)
+	for _, path := range admin.ProbePaths {
+		mux.Handle(path, probes)
+	}
 	s := &metricsServer{
 		listener: l,
 		key:      key,

@@ -30,7 +30,7 @@ func TestMetricsRetire(t *testing.T) {
 		t.Fatal(err)
 	}
 	accepted := make(chan struct{}, 1)
-	s := serveMetrics(tellingListener{l, accepted}, "", newMetrics().handler(), slog.New(slog.DiscardHandler))
+	s := serveMetrics(tellingListener{l, accepted}, "", newMetrics().handler(), http.NotFoundHandler(), slog.New(slog.DiscardHandler))
 	c, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)

@@ -201,6 +201,8 @@ func (g *gate) open(ctx context.Context) error {
 			held = held[1:]
 		}
 	}
+	addrs := g.addresses()
+	g.answers.open.Store(&addrs)
 	g.announce()
 	for _, e := range g.listeners {
 		for _, port := range e.ports {
@@ -232,6 +234,7 @@ func (g *gate) serve(port *smtpfilter.Listener) {
 func (g *gate) shutdown(ctx context.Context, signals <-chan os.Signal) error {
 	ctx, cancel := context.WithTimeout(ctx, g.config.Listen.ShutdownTimeout)
 	defer cancel()
+	g.answers.open.Store(nil)
 	done := make(chan error, 1)
 	go func() { done <- g.server.Shutdown(ctx) }()
 	for {

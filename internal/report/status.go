@@ -142,6 +142,15 @@ func FetchStatus(s fetch.Status, ok bool) *admin.Fetch {
 	return f
 }
 
+// LastUpdate returns when the list in use was last changed, or, of a list from a URL, when its
+// server last confirmed the copy; nil if that is not known.
+func LastUpdate(l *admin.List) *time.Time {
+	if l.Fetch != nil && l.Fetch.LastGood != nil {
+		return l.Fetch.LastGood
+	}
+	return NewestFile(l)
+}
+
 func NewestFile(l *admin.List) *time.Time {
 	var newest *time.Time
 	for i := range l.Files {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -15,6 +16,9 @@ type State struct {
 	Target string // its name
 	Up     bool   // mail can pass, as far as is known
 	Known  bool   // the target has answered or failed before
+
+	Passed time.Time // when it last accepted MAIL; zero if that is not known
+	Err    error     // of Check: why the probe failed
 }
 
 // States returns the state of a target, or of a group's members.
@@ -39,9 +43,40 @@ func stateOf(t Target) State {
 	switch t := t.(type) {
 	case *SMTP:
 		s.Up, s.Known = t.known.health.state()
+		if at := t.known.health.passed.Load(); at != 0 {
+			s.Passed = time.Unix(0, at)
+		}
 	case *Maildir:
 		s.Up = t.health.v.Load() != healthDown
 	}
+	return s
+}
+
+// Check returns the state of a target, or of a group's members. It first probes those
+// that are not up, or have not accepted MAIL for the time fresh, all at once.
+func Check(ctx context.Context, t Target, fresh time.Duration) []State {
+	members := []Target{t}
+	if g, ok := t.(*Group); ok {
+		members = g.Members()
+	}
+	states := make([]State, len(members))
+	var probes sync.WaitGroup
+	for i, m := range members {
+		probes.Go(func() { states[i] = checkNow(ctx, m, fresh) })
+	}
+	probes.Wait()
+	return states
+}
+
+func checkNow(ctx context.Context, t Target, fresh time.Duration) State {
+	s := stateOf(t)
+	p, ok := t.(prober)
+	if !ok || s.Up && time.Since(s.Passed) < fresh {
+		return s
+	}
+	err := p.Probe(ctx)
+	s = stateOf(t)
+	s.Known, s.Up, s.Err = true, err == nil, err
 	return s
 }
 

@@ -285,12 +285,9 @@ func sourceText(l *admin.List) string {
 
 // listAge returns the time since the list in use was last changed or confirmed.
 func listAge(l *admin.List, now time.Time) string {
-	if l.Fetch != nil && l.Fetch.LastGood != nil {
-		return term.Age(now.Sub(*l.Fetch.LastGood))
-	}
-	newest := report.NewestFile(l)
-	if newest == nil {
+	updated := report.LastUpdate(l)
+	if updated == nil {
 		return "-"
 	}
-	return term.Age(now.Sub(*newest))
+	return term.Age(now.Sub(*updated))
 }

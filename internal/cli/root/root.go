@@ -9,6 +9,7 @@ import (
 	"spamgate/internal/cli/config"
 	"spamgate/internal/cli/handover"
 	"spamgate/internal/cli/hashes"
+	"spamgate/internal/cli/health"
 	"spamgate/internal/cli/lists"
 	"spamgate/internal/cli/plan"
 	"spamgate/internal/cli/serve"
@@ -25,7 +26,7 @@ func NewCommand() *cobra.Command {
 and header) in blocklists and refuses listed ones inside the SMTP session.
 
 Exit codes: 0 success; 1 check found a sender that is not accepted, or a command
-such as lists find found nothing; 2 an error.`,
+such as lists find found nothing, or health found something wrong; 2 an error.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
@@ -39,6 +40,7 @@ such as lists find found nothing; 2 an error.`,
 		check.NewCommand(),
 		config.NewCommand(),
 		hashes.NewCommand(),
+		health.NewCommand(),
 		lists.NewCommand(),
 		plan.NewCommand(),
 		cli.NewVersionCommand(),

@@ -13,11 +13,18 @@ import (
 // its output.
 func (g *Gate) Lists(t testing.TB, want int, args ...string) string {
 	t.Helper()
-	cmd := exec.Command(Binary(t), append([]string{"lists"}, args...)...)
+	return g.Command(t, want, append([]string{"lists"}, args...)...)
+}
+
+// Command runs spamgate in the gate's directory, checks its exit code and returns its
+// output.
+func (g *Gate) Command(t testing.TB, want int, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(Binary(t), args...)
 	cmd.Dir = g.Dir
 	stdout, stderr, code := Run(t, cmd)
 	if code != want {
-		t.Fatalf("lists %s: exit code %d, want %d\n%s%s", strings.Join(args, " "), code, want, stdout, stderr)
+		t.Fatalf("%s: exit code %d, want %d\n%s%s", strings.Join(args, " "), code, want, stdout, stderr)
 	}
 	return stdout + stderr
 }

@@ -259,3 +259,33 @@ func TestStateRemoved(t *testing.T) {
 	harness.WaitVerdict(t, g.Addr, "x@second1.example", "550")
 	noDamage(t, g.Log.String())
 }
+
+// TestHealthOfState fills the state directory, and makes it read-only.
+func TestHealthOfState(t *testing.T) {
+	t.Parallel()
+	harness.PrivateMounts(t)
+	g := newStateGate(t, "32m")
+	g.change("good", smallEntries)
+	g.start()
+	if out := g.Command(t, 0, "health"); !strings.Contains(out, "state  is usable: "+g.state) {
+		t.Errorf("it says\n%s", out)
+	}
+	says := func(code int, want string) {
+		t.Helper()
+		if out := strings.Join(strings.Fields(g.Command(t, code, "health")), " "); !strings.Contains(out, want) {
+			t.Errorf("it says %s\nwithout %q", out, want)
+		}
+	}
+	filling := filepath.Join(g.state, "filling")
+	harness.WriteFile(t, filling, strings.Repeat("x", 20<<20))
+	says(1, "MiB left: make room")
+	if err := os.Remove(filling); err != nil {
+		t.Fatal(err)
+	}
+	g.Stop() // it keeps open what it has built, and the mount would be busy
+	g.start()
+	remount(t, g.state, unix.MS_BIND|unix.MS_RDONLY, "")
+	says(1, "is not writable: read-only file system")
+	remount(t, g.state, unix.MS_BIND, "")
+	says(0, "is usable")
+}

@@ -1,0 +1,194 @@
+// Package health is the command that says whether the running gate works.
+package health
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"spamgate/internal/admin"
+	"spamgate/internal/cli"
+	"spamgate/internal/config"
+	"spamgate/internal/term"
+	"spamgate/internal/text"
+)
+
+// NewCommand returns the command.
+func NewCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "health",
+		Short: "Say whether the running gate works",
+		Long: `Ask the running gate, over its admin socket, whether
+
+  mail   can pass now: the listeners are open, and the next hop accepted MAIL in
+         the last 10 seconds, or accepts it now
+  lists  are fresh: no update is held, no list lacks a usable version, and lists
+         from a URL were confirmed in the last 24 hours (or three times their
+         refresh, if that is longer)
+  state  is usable: the gate can write to its state directory, which has room
+
+A pinned list is fresh. With --mail only mail counts: for health checks that
+restart a container, which a held list must not.
+
+Exit codes: 0 all of it; 1 something is wrong, no gate is running, or the gate
+does not answer in time; 2 an error: the configuration cannot be read, or this
+user may not ask the gate.`,
+		Example: `  spamgate health
+  spamgate health --json | jq .mail.next_hops
+  spamgate health --mail --config /etc/spamgate/config.toml`,
+		Args: cobra.NoArgs,
+	}
+	file := cli.ConfigFlag(cmd)
+	asJSON := cmd.Flags().Bool("json", false, "print a JSON object")
+	onlyMail := cmd.Flags().Bool("mail", false, "the exit code tells only whether mail can pass")
+	timeout := cmd.Flags().Duration("timeout", 10*time.Second, "how long to wait for the gate's answer")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if *timeout <= 0 {
+			return fmt.Errorf("--timeout %v: use a time above 0, such as 10s", *timeout)
+		}
+		c, err := config.Load(*file)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), *timeout)
+		defer cancel()
+		h, err := ask(ctx, c, *timeout)
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			err = cli.PrintJSON(cmd.OutOrStdout(), h)
+		} else {
+			print(term.Escape(cmd.OutOrStdout()), c, h)
+		}
+		if good := h.Healthy || *onlyMail && h.Mail != nil && h.Mail.OK; !good {
+			err = errors.Join(err, cli.ErrNo)
+		}
+		return err
+	}
+	cli.NameErrors(cmd)
+	return cmd
+}
+
+// ask asks the running gate. An error says that its health is not known.
+func ask(ctx context.Context, c *config.Config, timeout time.Duration) (admin.Health, error) {
+	if c.Admin.Socket == "" {
+		return admin.Health{}, errors.New(`cannot ask a gate, since [admin] socket is ""; remove that line, and restart the gate`)
+	}
+	gate := cli.DialGate(c)
+	defer gate.Close()
+	switch {
+	case gate.Err != nil:
+		return admin.Health{}, gate.Err
+	case gate.Client == nil:
+		return notRunning(c, "no gate is running: nothing answers at "+c.Admin.Socket+
+			"; start it (systemctl start spamgate, or spamgate serve), or name its configuration with --config. "+
+			"A gate that was just started opens the socket once it listens: its log says what it waits for"), nil
+	}
+	h, err := gate.Client.Health(ctx)
+	var refused *admin.Error
+	switch {
+	case err == nil:
+		return h, nil
+	case errors.Is(err, context.DeadlineExceeded):
+		return notRunning(c, fmt.Sprintf("the gate at %s did not answer within %v; if it stays so, restart it", c.Admin.Socket, timeout)), nil
+	case errors.Is(err, admin.ErrNotRunning):
+		return notRunning(c, err.Error()), nil
+	case errors.As(err, &refused) && refused.Code == "no_path":
+		return h, errors.New("the running gate is an older version, which cannot be asked: spamgate handover replaces it")
+	}
+	return h, err
+}
+
+// notRunning returns the health if no gate answers.
+func notRunning(c *config.Config, why string) admin.Health {
+	return admin.Health{Time: time.Now().UTC(), Config: c.File, Error: why}
+}
+
+// print prints the health for people.
+func print(w io.Writer, c *config.Config, h admin.Health) {
+	if !h.Running {
+		term.PrintWrapped(w, "NOT WORKING: ", h.Error)
+		return
+	}
+	fmt.Fprintf(w, "running gate: process %d, version %s", h.PID, h.Version)
+	if h.Started != nil {
+		fmt.Fprintf(w, ", for %s", term.Age(h.Time.Sub(*h.Started)))
+	}
+	fmt.Fprintln(w)
+	if file, err := filepath.Abs(c.File); err == nil && h.Config != "" && h.Config != file {
+		fmt.Fprintf(w, "  its configuration is %s\n", h.Config)
+	}
+	printMail(w, h)
+	printLists(w, h)
+	printState(w, h)
+}
+
+// Labels of the lines, and of what is wrong.
+const (
+	labelMail  = "mail   "
+	labelLists = "lists  "
+	labelState = "state  "
+	wrong      = "PROBLEM: "
+)
+
+func printMail(w io.Writer, h admin.Health) {
+	for _, problem := range h.Mail.Problems {
+		term.PrintWrapped(w, labelMail+wrong, problem)
+	}
+	if !h.Mail.OK {
+		return
+	}
+	said := "can pass: listening on " + strings.Join(h.Mail.Listeners, ", ")
+	for _, hop := range h.Mail.NextHops {
+		switch {
+		case !hop.Up:
+			said += "; " + hop.Address + " is DOWN (" + hop.Error + ")"
+		case hop.Passed != nil:
+			said += fmt.Sprintf("; %s accepted MAIL %s ago", hop.Address, term.Age(max(0, h.Time.Sub(*hop.Passed))))
+		default:
+			said += "; " + hop.Address + " works"
+		}
+	}
+	term.PrintWrapped(w, labelMail, said)
+}
+
+func printLists(w io.Writer, h admin.Health) {
+	entries := 0
+	for _, l := range h.Lists.Lists {
+		entries += l.Entries
+	}
+	for _, problem := range h.Lists.Problems {
+		term.PrintWrapped(w, labelLists+wrong, problem)
+	}
+	if h.Lists.OK {
+		term.PrintWrapped(w, labelLists, fmt.Sprintf("are fresh: %s, %s",
+			text.Count(len(h.Lists.Lists), "list", "lists"), text.Count(entries, "entry", "entries")))
+	}
+	for _, l := range h.Lists.Lists {
+		if l.Pinned {
+			term.PrintWrapped(w, labelLists, "note: list "+l.Name+" is pinned, so changes of it do not count")
+		}
+	}
+	if len(h.Lists.Problems) > 0 {
+		fmt.Fprintln(w, "       spamgate lists status says more")
+	}
+}
+
+func printState(w io.Writer, h admin.Health) {
+	if !h.State.OK {
+		term.PrintWrapped(w, labelState+wrong, h.State.Problem)
+		return
+	}
+	said := "is usable: " + h.State.Dir
+	if h.State.Free != nil {
+		said += ", " + term.ByteSize(*h.State.Free) + " left"
+	}
+	term.PrintWrapped(w, labelState, said)
+}

@@ -1,0 +1,196 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"spamgate/internal/admin"
+	"spamgate/internal/report"
+	"spamgate/internal/setup"
+	"spamgate/internal/version"
+	"spamgate/smtpfilter/nexthop"
+)
+
+const (
+	// reachedLately is how long a MAIL that a next hop accepted proves that it still does.
+	reachedLately = 10 * time.Second
+
+	// healthLimit bounds the questions to next hops.
+	healthLimit = 5 * time.Second
+
+	// oldCopy is the age from which the copy of a list from a URL is a problem, if the list
+	// is fetched more often than every oldCopy/oldRefreshes.
+	oldCopy      = 24 * time.Hour
+	oldRefreshes = 3
+)
+
+// Ready implements admin.Gate.
+func (g *adminHandler) Ready() error {
+	if g.listening() == nil {
+		return errors.New("not listening")
+	}
+	for _, h := range g.now.Load().hops {
+		states := nexthop.States(h.target)
+		if slices.ContainsFunc(states, func(s nexthop.State) bool { return s.Known && s.Up }) {
+			continue
+		}
+		what := " is down"
+		if slices.ContainsFunc(states, func(s nexthop.State) bool { return !s.Known }) {
+			what = " has not answered yet"
+		}
+		return errors.New("next hop " + h.target.String() + what)
+	}
+	return nil
+}
+
+// listening returns the addresses where the gate takes clients, none before it is open and
+// once it stops.
+func (g *adminHandler) listening() []string {
+	if addrs := g.open.Load(); addrs != nil {
+		return *addrs
+	}
+	return nil
+}
+
+// Health implements admin.Gate.
+func (g *adminHandler) Health(ctx context.Context) admin.Health {
+	now := g.now.Load()
+	h := admin.Health{
+		Running: true, Time: time.Now().UTC(), Version: version.Number, PID: os.Getpid(),
+		Config: now.config.File, Started: report.TimeOrNil(g.started),
+		Mail: g.mailHealth(ctx), Lists: g.listsHealth(), State: g.stateHealth(),
+	}
+	if file, err := filepath.Abs(h.Config); err == nil {
+		h.Config = file
+	}
+	h.Healthy = h.Mail.OK && h.Lists.OK && h.State.OK
+	return h
+}
+
+func (g *adminHandler) mailHealth(ctx context.Context) *admin.MailHealth {
+	ctx, cancel := context.WithTimeout(ctx, healthLimit)
+	defer cancel()
+	m := &admin.MailHealth{Listeners: g.listening(), NextHops: []admin.NextHopHealth{}}
+	if m.Listeners == nil {
+		m.Listeners = []string{}
+		m.Problems = append(m.Problems, "the gate does not listen: it is stopping, or was handed over")
+	}
+	hops := g.now.Load().hops
+	states := make([][]nexthop.State, len(hops))
+	var checks sync.WaitGroup
+	for i, h := range hops {
+		checks.Go(func() { states[i] = nexthop.Check(ctx, h.target, reachedLately) })
+	}
+	checks.Wait()
+	for _, group := range states {
+		passes := false
+		var down []string
+		for _, s := range group {
+			hop := admin.NextHopHealth{Address: s.Target, Up: s.Up, Passed: report.TimeOrNil(s.Passed)}
+			if s.Err != nil {
+				hop.Error = s.Err.Error()
+				if errors.Is(s.Err, context.DeadlineExceeded) {
+					hop.Error = fmt.Sprintf("next hop %s: no answer within %v", s.Target, healthLimit)
+				}
+			}
+			m.NextHops = append(m.NextHops, hop)
+			passes = passes || s.Up
+			if !s.Up {
+				down = append(down, describeDown(hop))
+			}
+		}
+		if !passes {
+			m.Problems = append(m.Problems, strings.Join(down, "; "))
+		}
+	}
+	m.OK = len(m.Problems) == 0
+	return m
+}
+
+// describeDown says why a next hop takes no mail.
+func describeDown(hop admin.NextHopHealth) string {
+	if hop.Error != "" {
+		return hop.Error
+	}
+	return fmt.Sprintf("next hop %s could not take the last message: see the log", hop.Address)
+}
+
+func (g *adminHandler) listsHealth() *admin.ListsHealth {
+	status, set := g.Status(), g.store.Set().Stats()
+	h := &admin.ListsHealth{Lists: []admin.ListHealth{}}
+	for i := range status.Lists {
+		l := &status.Lists[i]
+		one := admin.ListHealth{
+			Name: l.Name, Entries: l.Entries, Held: l.Held, Pinned: l.Pinned != nil,
+			Updated: report.LastUpdate(l), Problem: g.oldCopy(l, status.Time),
+		}
+		if one.Updated != nil {
+			age := int64(status.Time.Sub(*one.Updated).Seconds())
+			one.Age = &age
+		}
+		for _, stats := range set.Lists {
+			// Nobody wants to see a pinned list change, whatever is on disk.
+			if stats.Name == l.Name && stats.Err != nil && (!one.Pinned || !l.LastGood) {
+				one.Problem = listProblem(l, stats.Err)
+			}
+		}
+		one.OK = one.Problem == ""
+		if !one.OK {
+			h.Problems = append(h.Problems, "list "+l.Name+": "+one.Problem)
+		}
+		h.Lists = append(h.Lists, one)
+	}
+	h.OK = len(h.Problems) == 0
+	return h
+}
+
+// listProblem says what is wrong with a list whose version on disk is not live.
+func listProblem(l *admin.List, err error) string {
+	switch {
+	case !l.LastGood:
+		return fmt.Sprintf("no usable version: %v", err)
+	case l.Held:
+		return fmt.Sprintf("an update is held, the last good version serves: %v", err)
+	}
+	return fmt.Sprintf("its last good version serves: %v", err)
+}
+
+// oldCopy says that the copy of a list from a URL is too old; "" if it is not.
+func (g *adminHandler) oldCopy(l *admin.List, now time.Time) string {
+	c := g.now.Load().config
+	i := setup.ListIndex(c, l.Name)
+	if l.URL == "" || l.Pinned != nil || i < 0 || l.Fetch == nil {
+		return ""
+	}
+	why := ""
+	if l.Fetch.Error != "" {
+		why = ": " + l.Fetch.Error
+	}
+	switch good := l.Fetch.LastGood; {
+	case good == nil && l.Fetch.Failures > 0:
+		return "never fetched" + why
+	case good != nil && now.Sub(*good) > max(oldCopy, oldRefreshes*c.Lists[i].Refresh):
+		return "not fetched since " + good.Local().Format("2006-01-02 15:04") + why
+	}
+	return ""
+}
+
+func (g *adminHandler) stateHealth() *admin.StateHealth {
+	c := g.now.Load().config
+	h := &admin.StateHealth{Dir: c.State.Dir}
+	free, err := setup.ProbeState(c)
+	if free >= 0 {
+		h.Free = &free
+	}
+	if h.OK = err == nil; !h.OK {
+		h.Problem = err.Error()
+	}
+	return h
+}
