@@ -3,7 +3,6 @@ package smtpfilter
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -128,16 +127,16 @@ func (l *Listener) logAcceptFailed(err error) {
 // logAuth logs an AUTH without what was exchanged. It shows only the codes of the reply,
 // since next hops repeat there what they received. Programs that block clients look for
 // "authentication failed", so only a failure of the client has this text.
-func (l *Listener) logAuth(c *wire.Conn, mechanism string, reply wire.Reply, hopErr, clientErr error) {
-	level, text := slog.LevelInfo, "authenticated"
-	switch {
-	case hopErr != nil && clientErr == nil:
+func (l *Listener) logAuth(c *wire.Conn, mechanism string, reply wire.Reply, outcome AuthOutcome, err error) {
+	level, text := slog.LevelInfo, "authentication failed"
+	switch outcome {
+	case AuthAuthenticated:
+		text = "authenticated"
+	case AuthUnavailable:
 		level, text = slog.LevelError, "authentication not possible now"
-	case !reply.Positive():
-		text = "authentication failed"
 	}
 	attrs := []slog.Attr{slog.String("mechanism", mechanism), slog.String("reply", reply.CodesOnly().String())}
-	if err := errors.Join(hopErr, clientErr); err != nil {
+	if err != nil {
 		attrs = append(attrs, slog.String("error", err.Error()))
 	}
 	l.logConn(c, level, text, attrs...)

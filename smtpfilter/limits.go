@@ -14,6 +14,7 @@ import (
 // (RFC 3463: X.7.1, policy; X.5.3, too many recipients).
 func (l *Listener) limited(c *wire.Conn, r limit.Result) wire.Reply {
 	reply := limitReply(r)
+	l.server.cfg.Meter.Limited(l.name, r)
 	l.logConn(c, slog.LevelInfo, "limited",
 		slog.String("limit", r.Limit),
 		slog.String("of", r.Scope),

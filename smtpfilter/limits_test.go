@@ -41,6 +41,10 @@ func (endMeter) Connected(string)                   {}
 func (m endMeter) Disconnected(string)              { m.ended <- struct{}{} }
 func (endMeter) Message(string, smtpfilter.Outcome) {}
 
+func (endMeter) Recipient(string, smtpfilter.RecipientOutcome) {}
+func (endMeter) Limited(string, limit.Result)                  {}
+func (endMeter) Auth(string, smtpfilter.AuthOutcome)           {}
+
 // TestAllConnectionsLimit wants the reply for the limit of all clients together.
 func TestAllConnectionsLimit(t *testing.T) {
 	sink := smtptest.NewSink(t)

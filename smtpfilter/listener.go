@@ -168,16 +168,26 @@ func (l *Listener) authenticate(c *wire.Conn, args string, ask func(wire.Reply) 
 		err = errors.New("the next hop returned no login with 235")
 	}
 	mechanism, _, _ := strings.Cut(args, " ")
+	outcome := AuthAuthenticated
 	switch {
 	case clientErr != nil:
+		outcome = AuthAbandoned
 		reply = wire.NewReply(501, "5.5.2 Authentication exchange broken off")
 	case err != nil:
+		outcome = AuthUnavailable
 		// RFC 4954, section 4: 454 allows the client to try again.
 		reply = wire.NewReply(454, "4.7.0 The mail server behind this gate cannot be asked, try again later")
-	default:
+	case reply.Positive():
 		p.login = login
+	case reply.Temporary():
+		outcome = AuthUnavailable
+	case reply.Code == 501: // RFC 4954, section 4: cancelled with "*", or not base64
+		outcome = AuthAbandoned
+	default:
+		outcome = AuthRefused
 	}
-	l.logAuth(c, mechanism, reply, err, clientErr)
+	l.server.cfg.Meter.Auth(l.name, outcome)
+	l.logAuth(c, mechanism, reply, outcome, errors.Join(err, clientErr))
 	return reply
 }
 

@@ -160,7 +160,7 @@ func (s *session) keepExempt(t *transaction) wire.Reply {
 	}
 	t.next = s.begin(t)
 	for i := range kept {
-		if reply, ok := s.askRcpt(t, &kept[i]); !ok {
+		if reply, outcome := s.askRcpt(t, &kept[i]); outcome != RecipientAccepted {
 			return reply
 		}
 	}

@@ -1,7 +1,9 @@
 package smtpfilter
 
-// Meter counts connections and messages. Its methods must be safe for concurrent use, and
-// fast: every message waits for them. They receive the Listener's name.
+import "spamgate/smtpfilter/limit"
+
+// Meter counts connections, messages and recipients. Its methods must be safe for concurrent
+// use, and fast: every message waits for them. They receive the Listener's name.
 type Meter interface {
 	// Connected and Disconnected are called once for each connection.
 	Connected(listener string)
@@ -10,6 +12,15 @@ type Meter interface {
 	// Message is called once for each message that a client has begun to send, and
 	// for each that has failed at a recipient, when the client receives the reply.
 	Message(listener string, outcome Outcome)
+
+	// Recipient is called once for each valid RCPT.
+	Recipient(listener string, outcome RecipientOutcome)
+
+	// Limited is called for each command or connection that a limit refuses.
+	Limited(listener string, reached limit.Result)
+
+	// Auth is called once for each AUTH that was passed on to the next hop.
+	Auth(listener string, outcome AuthOutcome)
 }
 
 // Outcome is the outcome of a message.
@@ -43,9 +54,69 @@ func Outcomes() []Outcome {
 	return all
 }
 
+// RecipientOutcome is the outcome of a RCPT.
+type RecipientOutcome uint8
+
+// The outcomes.
+const (
+	RecipientAccepted         RecipientOutcome = iota // by the next hop
+	RecipientDiscarded                                // accepted, and the gate will drop the message
+	RecipientListed                                   // refused because of the envelope's sender
+	RecipientRelayDenied                              // not in Policy.RecipientDomains
+	RecipientLimited                                  // too many, of the message or of the client
+	RecipientPostponed                                // others of the message go first, see Settings.Memory
+	RecipientNextHop                                  // refused by the next hop
+	RecipientFailed                                   // the lists or the next hop could not be asked
+	numberOfRecipientOutcomes                         //
+)
+
+var recipientNames = [...]string{"accepted", "discarded", "listed", "relay_denied", "limited", "postponed", "refused_by_next_hop", "failed"}
+
+// String returns the outcome's name, as in metrics.
+func (o RecipientOutcome) String() string { return recipientNames[o] }
+
+// RecipientOutcomes returns all outcomes of recipients.
+func RecipientOutcomes() []RecipientOutcome {
+	var all []RecipientOutcome
+	for o := range numberOfRecipientOutcomes {
+		all = append(all, o)
+	}
+	return all
+}
+
+// AuthOutcome is the outcome of an AUTH.
+type AuthOutcome uint8
+
+// The outcomes.
+const (
+	AuthAuthenticated    AuthOutcome = iota // the next hop has accepted the login
+	AuthRefused                             // the next hop has refused it for good: a wrong password, mostly
+	AuthUnavailable                         // the next hop could not be asked, or could not check the login now
+	AuthAbandoned                           // the client broke off, or made no sense
+	numberOfAuthOutcomes                    //
+)
+
+var authNames = [...]string{"authenticated", "refused", "unavailable", "abandoned"}
+
+// String returns the outcome's name, as in metrics.
+func (o AuthOutcome) String() string { return authNames[o] }
+
+// AuthOutcomes returns all outcomes of logins.
+func AuthOutcomes() []AuthOutcome {
+	var all []AuthOutcome
+	for o := range numberOfAuthOutcomes {
+		all = append(all, o)
+	}
+	return all
+}
+
 // noMeter counts nothing.
 type noMeter struct{}
 
 func (noMeter) Connected(string)        {}
 func (noMeter) Disconnected(string)     {}
 func (noMeter) Message(string, Outcome) {}
+
+func (noMeter) Recipient(string, RecipientOutcome) {}
+func (noMeter) Limited(string, limit.Result)       {}
+func (noMeter) Auth(string, AuthOutcome)           {}

@@ -10,6 +10,7 @@ import (
 
 	"spamgate/internal/smtptest"
 	"spamgate/smtpfilter"
+	"spamgate/smtpfilter/limit"
 )
 
 // tally is a Meter that keeps the counts.
@@ -32,6 +33,10 @@ func (m *tally) Connected(string)    { m.add("connected") }
 func (m *tally) Disconnected(string) { m.add("disconnected"); close(m.ended) }
 
 func (m *tally) Message(_ string, o smtpfilter.Outcome) { m.add(o.String()) }
+
+func (m *tally) Recipient(_ string, o smtpfilter.RecipientOutcome) { m.add("recipient " + o.String()) }
+func (m *tally) Limited(_ string, r limit.Result)                  { m.add("limited " + r.Key()) }
+func (m *tally) Auth(_ string, o smtpfilter.AuthOutcome)           { m.add("auth " + o.String()) }
 
 // TestMeter ends a message in each possible way.
 func TestMeter(t *testing.T) {
@@ -77,7 +82,7 @@ func TestMeter(t *testing.T) {
 			}
 			c.Close()
 			<-meter.ended
-			want := map[string]int{"connected": 1, "disconnected": 1, test.outcome.String(): 1}
+			want := map[string]int{"connected": 1, "disconnected": 1, test.outcome.String(): 1, "recipient accepted": 1}
 			if !maps.Equal(meter.counts, want) {
 				t.Errorf("counted %v, want %v", meter.counts, want)
 			}

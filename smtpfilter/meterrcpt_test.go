@@ -17,13 +17,13 @@ func TestMeterRecipients(t *testing.T) {
 		commands []string
 		want     map[string]int
 	}{
-		"one recipient":        {[]string{mail, bad}, map[string]int{"failed": 1}},
-		"three recipients":     {[]string{mail, bad, bad, bad}, map[string]int{"failed": 1}},
-		"DATA all the same":    {[]string{mail, bad, bad, "DATA"}, map[string]int{"failed": 1}},
-		"behind a good one":    {[]string{mail, good, bad, "DATA", "."}, map[string]int{"failed": 1}},
-		"two messages":         {[]string{mail, bad, "RSET", mail, bad}, map[string]int{"failed": 2}},
-		"then a good message":  {[]string{mail, bad, "RSET", mail, good, "DATA", "."}, map[string]int{"failed": 1, "accepted": 1}},
-		"refused is no matter": {[]string{mail, refused}, map[string]int{}},
+		"one recipient":        {[]string{mail, bad}, map[string]int{"failed": 1, "recipient failed": 1}},
+		"three recipients":     {[]string{mail, bad, bad, bad}, map[string]int{"failed": 1, "recipient failed": 3}},
+		"DATA all the same":    {[]string{mail, bad, bad, "DATA"}, map[string]int{"failed": 1, "recipient failed": 2}},
+		"behind a good one":    {[]string{mail, good, bad, "DATA", "."}, map[string]int{"failed": 1, "recipient accepted": 1, "recipient failed": 1}},
+		"two messages":         {[]string{mail, bad, "RSET", mail, bad}, map[string]int{"failed": 2, "recipient failed": 2}},
+		"then a good message":  {[]string{mail, bad, "RSET", mail, good, "DATA", "."}, map[string]int{"failed": 1, "accepted": 1, "recipient accepted": 1, "recipient failed": 1}},
+		"refused is no matter": {[]string{mail, refused}, map[string]int{"recipient refused_by_next_hop": 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sink := smtptest.NewSink(t)

@@ -28,9 +28,9 @@ func checkReply(r wire.Reply) error {
 	return nil
 }
 
-// askRcpt asks the next hop for a recipient, and reports whether the client may send the
-// message to it. It logs a refusal.
-func (s *session) askRcpt(t *transaction, r *recipient) (reply wire.Reply, ok bool) {
+// askRcpt asks the next hop for a recipient. The client may send the message to it if the
+// outcome is RecipientAccepted. It logs a refusal.
+func (s *session) askRcpt(t *transaction, r *recipient) (wire.Reply, RecipientOutcome) {
 	reply, err := t.next.Rcpt(s.server.ctx, r.path.String(), r.params)
 	if err == nil {
 		err = checkReply(reply)
@@ -41,23 +41,23 @@ func (s *session) askRcpt(t *transaction, r *recipient) (reply wire.Reply, ok bo
 	r.refusal = wire.Reply{}
 	switch {
 	case reply.Positive():
-		return reply, true
+		return reply, RecipientAccepted
 	case partial.HasAny(r.entries):
 		// If the recipient already has the message that comes, a refusal does not matter.
 		r.refusal = reply
-		return wire.NewReply(250, "2.1.5 Ok"), true
+		return wire.NewReply(250, "2.1.5 Ok"), RecipientAccepted
 	case err != nil:
 		s.logNextHopFailure(t, []wire.Path{r.path}, reply, err)
 		s.count(t)
-	default:
-		if reply.Temporary() {
-			t.deferred = append(t.deferred, r.path)
-		}
-		t.outcome = OutcomeNextHop
-		s.log(slog.LevelInfo, "refused by the next hop", t, t.envelope, []wire.Path{r.path}, verdict.Accept.String(), wire.Reply{},
-			s.nextHopAttr(t, reply))
+		return reply, RecipientFailed
 	}
-	return reply, false
+	if reply.Temporary() {
+		t.deferred = append(t.deferred, r.path)
+	}
+	t.outcome = OutcomeNextHop
+	s.log(slog.LevelInfo, "refused by the next hop", t, t.envelope, []wire.Path{r.path}, verdict.Accept.String(), wire.Reply{},
+		s.nextHopAttr(t, reply))
+	return reply, RecipientNextHop
 }
 
 // askData opens the message at the next hop. If it returns neither a Message nor an error,

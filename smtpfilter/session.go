@@ -93,24 +93,31 @@ func (s *session) Mail(string, *smtp.MailOptions) error {
 	return nil
 }
 
-// Rcpt judges one recipient: by the limits and the policy, the sender's verdict, and then
-// by the next hop.
+// Rcpt judges one recipient, and counts it.
 func (s *session) Rcpt(string, *smtp.RcptOptions) error {
+	reply, outcome := s.judgeRcpt()
+	s.server.cfg.Meter.Recipient(s.peer.listener.name, outcome)
+	return s.answer(reply)
+}
+
+// judgeRcpt judges one recipient: by the limits and the policy, the sender's verdict, and
+// then by the next hop.
+func (s *session) judgeRcpt() (wire.Reply, RecipientOutcome) {
 	t, cmd := s.t, s.conn.Command()
 	rcpt, parsed := cmd.Path, verdict.ParseRecipient(cmd.Path.String())
 	policy := &t.settings.Policy
 	if len(t.accepted)+len(t.discarded) >= policy.maxRecipients() {
-		return s.answer(wire.NewReply(452, "4.5.3 Too many recipients"))
+		return wire.NewReply(452, "4.5.3 Too many recipients"), RecipientLimited
 	}
 	if result := t.settings.Limiter.Recipient(s.addr()); !result.Allowed() {
-		return s.answer(s.peer.listener.limited(s.conn, result))
+		return s.peer.listener.limited(s.conn, result), RecipientLimited
 	}
 	// The next hop decides where an authenticated client may send mail, since it knows
 	// who the client is.
 	if !s.conn.Authenticated() && !policy.TakesRecipient(parsed) {
 		reply := wire.NewReply(550, "5.7.1 <"+PublicText(rcpt.String())+"> relay access denied; id "+t.id)
 		s.log(slog.LevelInfo, "relay denied", t, verdict.Finding{}, []wire.Path{rcpt}, verdict.Reject.String(), reply)
-		return s.answer(reply)
+		return reply, RecipientRelayDenied
 	}
 	exempt := policy.ExemptRecipient(parsed)
 	if !exempt && !t.envelope.Verdict.Pending {
@@ -121,27 +128,30 @@ func (s *session) Rcpt(string, *smtp.RcptOptions) error {
 			if len(t.accepted) == 0 { // else it would delay a connection to the next hop too
 				s.tarpit(t, t.envelope)
 			}
-			return s.answer(reply)
+			if t.envelope.NoAnswer() {
+				return reply, RecipientFailed
+			}
+			return reply, RecipientListed
 		case verdict.Discard:
 			t.discarded = append(t.discarded, rcpt)
 			t.message.Recipients = append(t.message.Recipients, parsed)
-			return s.answer(wire.NewReply(250, "2.1.5 Ok"))
+			return wire.NewReply(250, "2.1.5 Ok"), RecipientDiscarded
 		}
 	}
 	entries, group, ok := t.recall(rcpt)
 	if !ok {
 		s.log(slog.LevelInfo, "other recipients go first", t, t.envelope, []wire.Path{rcpt}, verdict.Defer.String(), tryLater)
-		return s.answer(tryLater)
+		return tryLater, RecipientPostponed
 	}
 	r := recipient{path: rcpt, params: cmd.Params, exempt: exempt, entries: entries}
-	reply, ok := s.askRcpt(t, &r)
-	if !ok {
-		return s.answer(reply)
+	reply, outcome := s.askRcpt(t, &r)
+	if outcome != RecipientAccepted {
+		return reply, outcome
 	}
 	t.accepted = append(t.accepted, r)
 	t.message.Recipients = append(t.message.Recipients, parsed)
 	t.group = group
-	return s.answer(reply)
+	return reply, RecipientAccepted
 }
 
 // begin begins a transaction with the next hop, which does not connect yet. The next hop

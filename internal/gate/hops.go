@@ -28,15 +28,16 @@ type nextHops []openHop
 
 // openHops opens the next hops of a configuration. It keeps those of old that are
 // configured as before, with their connections and what they have learned.
-func openHops(c *config.Config, old nextHops, log *slog.Logger) (nextHops, error) {
+func openHops(c *config.Config, old nextHops, log *slog.Logger, m *metrics) (nextHops, error) {
 	var all nextHops
 	for _, h := range c.Hops() {
 		target := old.of(h.NextHop)
 		if target == nil {
 			var err error
-			if target, err = setup.NewNextHop(c, h.NextHop, log); err != nil {
+			if target, err = setup.NewNextHop(c, h.NextHop, log, m); err != nil {
 				return nil, errors.Join(err, all.discard(old))
 			}
+			m.addNextHop(target)
 		}
 		all = append(all, openHop{h.NextHop, target, h.Listeners})
 	}

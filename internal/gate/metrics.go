@@ -17,6 +17,7 @@ import (
 	"spamgate/blocklist/verdict"
 	"spamgate/internal/version"
 	"spamgate/smtpfilter"
+	"spamgate/smtpfilter/limit"
 )
 
 // metricsNamespace begins the name of each of our metrics.
@@ -43,9 +44,15 @@ type metrics struct {
 	sessions  *prometheus.CounterVec
 	open      *prometheus.GaugeVec
 	messages  *prometheus.CounterVec
+	received  *prometheus.CounterVec
+	limits    *prometheus.CounterVec
+	logins    *prometheus.CounterVec
 	decisions *prometheus.CounterVec
 	failures  *prometheus.CounterVec
 	lookup    prometheus.Histogram
+
+	hopFailures *prometheus.CounterVec
+	hopTimes    *prometheus.HistogramVec
 
 	// clean counts senders that are in no list, by stage.
 	clean [verdict.AllStages]prometheus.Counter
@@ -64,6 +71,18 @@ func newMetrics() *metrics {
 	m.messages = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: metricsNamespace, Name: "messages_total",
 		Help: "Messages that clients have begun to send, or that have failed at a recipient, by listener and by what became of them.",
+	}, []string{"listener", "outcome"})
+	m.received = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: metricsNamespace, Name: "recipients_total",
+		Help: "Recipients that clients have named, by listener and by the answer.",
+	}, []string{"listener", "outcome"})
+	m.limits = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: metricsNamespace, Name: "limited_total",
+		Help: `Connections and commands that a limit has refused, by listener, limit, and whose it is ("of").`,
+	}, []string{"listener", "limit", "of"})
+	m.logins = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: metricsNamespace, Name: "auth_total",
+		Help: "AUTH commands passed on to the next hop, by listener and by what became of them.",
 	}, []string{"listener", "outcome"})
 	m.decisions = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: metricsNamespace, Name: "decisions_total",
@@ -90,7 +109,9 @@ func newMetrics() *metrics {
 		ConstLabels: prometheus.Labels{"version": version.Number},
 	})
 	build.Set(1)
-	m.registry.MustRegister(m.sessions, m.open, m.messages, m.decisions, m.failures, m.lookup, build,
+	m.newNextHopMetrics()
+	m.registry.MustRegister(m.sessions, m.open, m.messages, m.received, m.limits, m.logins, m.decisions, m.failures, m.lookup,
+		m.hopFailures, m.hopTimes, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -130,6 +151,21 @@ func (m *metrics) Message(listener string, outcome smtpfilter.Outcome) {
 	m.messages.WithLabelValues(listener, outcome.String()).Inc()
 }
 
+// Recipient implements smtpfilter.Meter.
+func (m *metrics) Recipient(listener string, outcome smtpfilter.RecipientOutcome) {
+	m.received.WithLabelValues(listener, outcome.String()).Inc()
+}
+
+// Limited implements smtpfilter.Meter.
+func (m *metrics) Limited(listener string, reached limit.Result) {
+	m.limits.WithLabelValues(listener, reached.Limit, reached.Scope).Inc()
+}
+
+// Auth implements smtpfilter.Meter.
+func (m *metrics) Auth(listener string, outcome smtpfilter.AuthOutcome) {
+	m.logins.WithLabelValues(listener, outcome.String()).Inc()
+}
+
 // addListener creates the counters of a listener, so that they exist with the value 0 from
 // the start.
 func (m *metrics) addListener(name string) {
@@ -137,6 +173,15 @@ func (m *metrics) addListener(name string) {
 	m.open.WithLabelValues(name)
 	for _, o := range smtpfilter.Outcomes() {
 		m.messages.WithLabelValues(name, o.String())
+	}
+	for _, o := range smtpfilter.RecipientOutcomes() {
+		m.received.WithLabelValues(name, o.String())
+	}
+	for _, r := range limit.Kinds() {
+		m.limits.WithLabelValues(name, r.Limit, r.Scope)
+	}
+	for _, o := range smtpfilter.AuthOutcomes() {
+		m.logins.WithLabelValues(name, o.String())
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"spamgate/blocklist/store"
 	"spamgate/blocklist/verdict"
 	"spamgate/smtpfilter"
+	"spamgate/smtpfilter/limit"
 )
 
 // counter is a counter's value.
@@ -127,6 +128,8 @@ func TestMetricsListener(t *testing.T) {
 	for name, n := range map[string]int{
 		"spamgate_sessions_total": 1, "spamgate_sessions_open": 1,
 		"spamgate_messages_total": len(smtpfilter.Outcomes()), "spamgate_decisions_total": 2,
+		"spamgate_recipients_total": len(smtpfilter.RecipientOutcomes()), "spamgate_auth_total": len(smtpfilter.AuthOutcomes()),
+		"spamgate_limited_total": len(limit.Kinds()),
 	} {
 		if found[name] != n {
 			t.Errorf("%s has %d series, want %d", name, found[name], n)

@@ -71,7 +71,7 @@ func (g *gate) apply(ctx context.Context, c *config.Config) (err error) {
 	if err != nil {
 		return err
 	}
-	if hops, err = openHops(c, g.hops, g.log); err != nil {
+	if hops, err = openHops(c, g.hops, g.log, g.metrics); err != nil {
 		return err
 	}
 	if err := g.checkReloaded(ctx, c, hops); err != nil {

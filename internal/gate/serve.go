@@ -145,7 +145,7 @@ func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr
 	}
 	g.startHits(c)
 	g.fetcher = setup.StartSources(sources, g.log)
-	if g.hops, err = openHops(c, nil, g.log); err != nil {
+	if g.hops, err = openHops(c, nil, g.log, g.metrics); err != nil {
 		return g, err
 	}
 	g.openMemory(c)

@@ -14,11 +14,12 @@ import (
 )
 
 // NewNextHop returns a next hop, or a group of next hops. It does not wait for them.
-func NewNextHop(c *config.Config, n config.NextHop, log *slog.Logger) (nexthop.Target, error) {
+func NewNextHop(c *config.Config, n config.NextHop, log *slog.Logger, meter nexthop.Meter) (nexthop.Target, error) {
 	sc, err := smtpConfig(c.Hostname, n, log)
 	if err != nil {
 		return nil, err
 	}
+	sc.Meter = meter
 	var members []nexthop.Target
 	discard := func(err error) error {
 		for _, m := range members {

@@ -95,6 +95,17 @@ type Result struct {
 	RetryAfter time.Duration
 }
 
+// Kinds returns a Result with Limit and Scope for each limit that there is.
+func Kinds() []Result {
+	var all []Result
+	for _, scope := range scopeNames {
+		for _, limit := range append([]string{Connections}, rateNames[:]...) {
+			all = append(all, Result{Limit: limit, Scope: scope})
+		}
+	}
+	return append(all, Result{Limit: Connections, Scope: All})
+}
+
 // Allowed reports whether no limit was reached.
 func (r Result) Allowed() bool { return r.Limit == "" }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"syscall"
+	"time"
 
 	"spamgate/smtpfilter/wire"
 )
@@ -29,6 +30,7 @@ func (t *transaction) open(rcpt, to string, params []string) (reply wire.Reply, 
 		}
 		t.attach(c)
 		a, err := t.startMail(rcpt, to, params)
+		err = inStep(StepMail, err)
 		if c.reused && t.ctx.Err() == nil && (a.closedByServer(err) || needsNewConn(err)) {
 			t.hop.log.Debug("kept connection to the next hop cannot be used any more",
 				"next_hop", t.hop.String(), "id", t.env.ID, "error", err, "reply", a.mail.String())
@@ -138,7 +140,7 @@ func (a answers) closedByServer(err error) bool {
 // the next hop offers PIPELINING (RFC 2920), else one by one until MAIL is refused.
 // A 421 ends it, and counts as the reply to MAIL if that has none.
 func (t *transaction) firstFlight(mail, rcpt string) (a answers, err error) {
-	c := t.conn
+	c, began := t.conn, time.Now()
 	commands := append(t.xforward(), mail, rcpt)
 	mailAt := len(commands) - 2
 	a.forwarded = mailAt > 0
@@ -177,7 +179,11 @@ func (t *transaction) firstFlight(mail, rcpt string) (a answers, err error) {
 			break
 		}
 	}
-	return a, c.check(reply, 0)
+	if err := c.check(reply, 0); err != nil {
+		return a, err
+	}
+	t.hop.config.Meter.Took(t.hop.name, StepMail, time.Since(began))
+	return a, nil
 }
 
 // pathCommand returns a MAIL or RCPT command. The caller has validated path and

@@ -13,7 +13,7 @@ import (
 // connectOnce opens a connection for a client, or for ourselves if that is nil, up
 // to the last reply to EHLO or HELO.
 func (s *SMTP) connectOnce(ctx context.Context, client *Client) (*conn, error) {
-	mode := s.config.TLS.Mode
+	mode, began := s.config.TLS.Mode, time.Now()
 	c, err := s.dial(ctx, client, mode)
 	if errors.Is(err, errTLS) && mode == TLSOpportunistic && ctx.Err() == nil {
 		s.log.Warn("no TLS with the next hop: continuing in plain text", "next_hop", s.String(), "error", err)
@@ -28,6 +28,9 @@ func (s *SMTP) connectOnce(ctx context.Context, client *Client) (*conn, error) {
 		return nil, err
 	}
 	s.learn(c)
+	if client != nil {
+		s.config.Meter.Took(s.name, StepConnect, time.Since(began))
+	}
 	return c, nil
 }
 
@@ -38,7 +41,7 @@ func (s *SMTP) dial(ctx context.Context, client *Client, mode TLSMode) (*conn, e
 	defer cancel()
 	nc, err := s.config.Dial(dialCtx, s.config.Network, s.config.Addr)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errConnect, err)
+		return nil, inStep(StepConnect, fmt.Errorf("%w: %w", errConnect, err))
 	}
 	c := newConn(nc, s.config.Timeouts)
 	c.lastReply = &s.lastReply
@@ -47,7 +50,10 @@ func (s *SMTP) dial(ctx context.Context, client *Client, mode TLSMode) (*conn, e
 	}
 	if err := c.during(ctx, func() error { return s.begin(c, client, mode) }); err != nil {
 		nc.Close()
-		return nil, err
+		if errors.Is(err, errTLS) {
+			return nil, inStep(StepTLS, err)
+		}
+		return nil, inStep(StepGreeting, err)
 	}
 	c.lastClose = &s.lastClose
 	return c, nil

@@ -42,12 +42,17 @@ func (s *SMTP) Authenticate(ctx context.Context, client Client, args string, ask
 	c, err := s.connect(ctx, &client)
 	if err != nil {
 		s.known.health.noteFailure(ctx, err)
+		s.noteFailed(err, StepLogin)
 		return nil, wire.Reply{}, fmt.Errorf("next hop %s: %w", s, err)
 	}
 	var reply wire.Reply
+	var gone error // the client's
 	err = c.during(ctx, func() error {
 		if reply, err = s.identify(ctx, c, &client); err == nil && reply.IsZero() {
-			reply, err = c.authenticate(args, ask)
+			reply, err = c.authenticate(args, func(challenge wire.Reply) (line string, err error) {
+				line, gone = ask(challenge)
+				return line, gone
+			})
 		}
 		return err
 	})
@@ -58,6 +63,9 @@ func (s *SMTP) Authenticate(ctx context.Context, client Client, args string, ask
 		return nil, endlessAuth, nil
 	case err != nil:
 		c.Close()
+		if gone == nil {
+			s.noteFailed(err, StepLogin)
+		}
 		return nil, wire.Reply{}, fmt.Errorf("next hop %s: AUTH: %w", s, err)
 	case reply.Code == codeLoggedIn:
 		c.login = &login{hop: s, conn: c}

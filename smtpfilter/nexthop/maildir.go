@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"spamgate/internal/maildir"
 	"spamgate/smtpfilter/wire"
@@ -21,6 +22,7 @@ import (
 type Maildir struct {
 	dir    *maildir.Dir
 	log    *slog.Logger
+	meter  Meter
 	closed atomic.Bool
 	health health
 }
@@ -35,7 +37,7 @@ func NewMaildir(dir string, log *slog.Logger) (*Maildir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("next hop: %w", err)
 	}
-	return &Maildir{dir: d, log: logger(log)}, nil
+	return &Maildir{dir: d, log: logger(log), meter: noMeter{}}, nil
 }
 
 // String returns "maildir:" with the directory.
@@ -185,10 +187,11 @@ func (d *delivery) Commit(ctx context.Context) (wire.Reply, error) {
 			return d.refuse(err), nil
 		}
 	}
-	name := d.file.Name()
+	name, began := d.file.Name(), time.Now()
 	if err := d.file.Commit(); err != nil {
 		return d.refuse(err), nil
 	}
+	d.target.meter.Took(d.target.String(), StepReply, time.Since(began))
 	d.target.health.markUp()
 	d.err = errors.New("maildir: message is committed")
 	return wire.NewReply(250, "2.0.0 Delivered as "+name), nil
@@ -227,6 +230,7 @@ func (d *delivery) fail(err error) error {
 // has no path.
 func (d *delivery) refuse(err error) wire.Reply {
 	d.target.health.v.Store(healthDown)
+	d.target.meter.Failed(d.target.String(), StepStore)
 	d.target.log.Error("message not stored", "next_hop", d.target.String(), "id", d.env.ID, "error", err)
 	d.fail(err)
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {

@@ -197,6 +197,7 @@ func (t *transaction) beforeEnd() (wire.Reply, error) {
 // end sends the end with the buffered rest of the message, and reads the reply. An
 // intact connection can carry another message.
 func (t *transaction) end() (reply wire.Reply, intact bool, err error) {
+	began := time.Now()
 	if sent, err := t.content.end(); err != nil {
 		if reply, refused := t.earlyRefusal(err); refused {
 			return reply, false, nil
@@ -207,6 +208,9 @@ func (t *transaction) end() (reply wire.Reply, intact bool, err error) {
 		return wire.Reply{}, false, t.fail("end of message", err)
 	}
 	reply, closing, err := t.finalReply()
+	if err == nil {
+		t.hop.config.Meter.Took(t.hop.name, StepReply, time.Since(began))
+	}
 	if errors.Is(err, errUnasked) && t.goodbyeFollows() {
 		return reply, false, nil
 	}

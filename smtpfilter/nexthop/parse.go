@@ -131,6 +131,9 @@ func New(addr string, config SMTPConfig) (Target, error) {
 		if err != nil {
 			return nil, err
 		}
+		if config.Meter != nil {
+			m.meter = config.Meter
+		}
 		return m, nil
 	}
 	config.Network, config.Addr = a.Network, a.Addr

@@ -151,6 +151,9 @@ type SMTPConfig struct {
 	// Timeouts.Connect.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
+	// Meter counts failures and durations; nil counts nothing.
+	Meter Meter
+
 	// Logger receives what changes no reply: a refused XFORWARD, a dead kept
 	// connection, a failed probe. Nil discards it.
 	Logger *slog.Logger
@@ -159,6 +162,7 @@ type SMTPConfig struct {
 // SMTP is a Target that delivers to a mail server over SMTP or LMTP.
 type SMTP struct {
 	config SMTPConfig
+	name   string // see String
 	log    *slog.Logger
 	tls    *tls.Config // nil without TLS
 	known  known
@@ -211,7 +215,10 @@ func NewSMTP(config SMTPConfig) (*SMTP, error) {
 	}
 	config.Timeouts = config.Timeouts.withDefaults()
 
-	s := &SMTP{config: config, log: logger(config.Logger)}
+	if config.Meter == nil {
+		config.Meter = noMeter{}
+	}
+	s := &SMTP{config: config, name: config.address().String(), log: logger(config.Logger)}
 	s.known.probed = make(chan struct{})
 	var err error
 	if s.tls, err = newTLS(config.TLS, config.Addr); err != nil {
@@ -228,7 +235,7 @@ func NewSMTP(config SMTPConfig) (*SMTP, error) {
 }
 
 // String returns the scheme with host and port, or with the path of the socket.
-func (s *SMTP) String() string { return s.config.address().String() }
+func (s *SMTP) String() string { return s.name }
 
 // Begin starts a transaction.
 func (s *SMTP) Begin(env Envelope) Transaction {

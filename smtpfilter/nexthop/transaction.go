@@ -142,11 +142,16 @@ func (t *transaction) finish(err error) {
 	t.drop()
 }
 
+// stepsOf has the steps of what fail says was being done.
+var stepsOf = map[string]Step{"RCPT": StepMail, "DATA": StepData, "message": StepMessage, "end of message": StepMessage}
+
 // fail ends the transaction and returns its error: what was being done, and err or
 // the cause of an interruption. The end of a message is never interrupted.
 func (t *transaction) fail(doing string, err error) error {
 	if t.ctx.Err() != nil && t.stage != stageEnding {
 		err = context.Cause(t.ctx)
+	} else {
+		t.hop.noteFailed(err, stepsOf[doing])
 	}
 	err = fmt.Errorf("next hop %s: %s: %w", t.hop, doing, err)
 	t.err = cmp.Or(t.err, err)
@@ -209,6 +214,7 @@ func (t *transaction) Rcpt(ctx context.Context, to string, params []string) (wir
 	case stageOpen:
 		if err = checkRcpt(to, params, t.conn.offers); err == nil {
 			reply, err = t.conn.ask(rcpt, t.hop.config.Timeouts.Rcpt, 0)
+			err = inStep(StepMail, err)
 		}
 	default:
 		err = errors.New("called after DATA")
@@ -259,7 +265,7 @@ func (t *transaction) openData(f Format) (Message, wire.Reply, error) {
 		err = unexpected(reply)
 	}
 	if err != nil {
-		return nil, wire.Reply{}, t.fail("DATA", err)
+		return nil, wire.Reply{}, t.fail("DATA", inStep(StepData, err))
 	}
 	if reply.Code != codeGoOn {
 		if reply.Code == codeClosing {
