@@ -139,13 +139,16 @@ func (d *document) noControl(path, s string) {
 		return
 	}
 	for _, r := range s {
-		if r < ' ' || r == 0x7f {
+		if isControl(r) {
 			d.fail(path, fmt.Sprintf("contains the control character %q", r),
 				`write each backslash twice, or use single quotes; separate directories with "/"`)
 			return
 		}
 	}
 }
+
+// isControl reports whether r is a control character of ASCII.
+func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
 // strings binds an array of strings, unless one of its elements is not a string.
 func (d *document) strings(path string, value any, field *[]string) {

@@ -5,7 +5,7 @@
 // the caller only converts them. Of the gate's other packages it uses those that
 // know the forms of addresses, list files and hash families.
 //
-// The shipped config.toml explains every key. The comments here say what the
+// reference/reference.toml explains every key. The comments here say what the
 // loaded value looks like. Struct tags say what a value may be:
 //
 //   - toml: the name of the key or table;

@@ -29,6 +29,11 @@ func Load(path string) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	return Parse(path, src)
+}
+
+// Parse is [Load] for the text of a configuration that is to be at path.
+func Parse(path string, src []byte) (*Config, error) {
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil {
 		return nil, fmt.Errorf("config %s: finding its directory: %w", path, err)

@@ -233,6 +233,7 @@ on_protected = "hold"
 	}
 	want.Warnings = nil
 	sameAsDefault(t, "", reflect.ValueOf(want), reflect.ValueOf(Default()))
+	t.Run("config show", func(t *testing.T) { sameAgain(t, path) })
 }
 
 // sameAsDefault reports keys that TestLoadAll does not set.

@@ -35,14 +35,16 @@ func (d *document) source(path string, l *List) {
 	d.format(path, l)
 }
 
-// noRemote refuses the keys that need a url. If the value is the default, as in
-// the shipped file, it only warns.
-func (d *document) noRemote(path string, l *List) {
+// remoteKey is a key that needs a url.
+type remoteKey struct {
+	name string
+	set  bool // to another value than its default
+}
+
+// remoteKeys returns the keys that have an effect only with a url.
+func (l *List) remoteKeys() []remoteKey {
 	defaults := DefaultList()
-	for _, k := range []struct {
-		key string
-		set bool
-	}{
+	return []remoteKey{
 		{"refresh", l.Refresh != defaults.Refresh},
 		{"timeout", l.Timeout != defaults.Timeout},
 		{"public_key", l.PublicKey != ""},
@@ -52,18 +54,23 @@ func (d *document) noRemote(path string, l *List) {
 		{"tls_ca", l.TLSCA != ""},
 		{"allow_null_sender", l.AllowNullSender},
 		{"allow_local_parts", l.AllowLocalParts},
-	} {
+	}
+}
+
+// noRemote refuses the keys that need a url. If the value is the default it only warns.
+func (d *document) noRemote(path string, l *List) {
+	for _, k := range l.remoteKeys() {
 		what, hint := "has no effect without url", "remove the line, or write url instead of path"
-		if k.key == "refresh" {
+		if k.name == "refresh" {
 			what += ": the gate reads a changed file at once"
 		}
-		if k.key == "allow_null_sender" || k.key == "allow_local_parts" {
+		if k.name == "allow_null_sender" || k.name == "allow_local_parts" {
 			what += ": such entries of your own lists always count"
 		}
 		if k.set {
-			d.fail(path+"."+k.key, what, hint)
-		} else if d.at.has(path + "." + k.key) {
-			d.warn(path+"."+k.key, what, hint)
+			d.fail(path+"."+k.name, what, hint)
+		} else if d.at.has(path + "." + k.name) {
+			d.warn(path+"."+k.name, what, hint)
 		}
 	}
 }

@@ -29,7 +29,7 @@ func suggest(key, table string, known []string) (hint, meant string) {
 		return fmt.Sprintf("did you mean %q?", name), child(table, name)
 	}
 	if len(known) > manyKeys {
-		return "the shipped config.toml shows all keys", ""
+		return "\"spamgate config show --defaults\" prints all keys of this version", ""
 	}
 	names := strings.Join(known, ", ")
 	if table == "" {

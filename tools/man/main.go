@@ -2,8 +2,8 @@
 //
 //	tools/man/run DIR
 //
-// DIR gets man1/spamgate*.1 with a page for each command, and completions/ with
-// spamgate.bash, _spamgate (zsh) and spamgate.fish. The same source and
+// DIR gets man1/spamgate*.1 with a page for each command, man5/spamgate.toml.5, and
+// completions/ with spamgate.bash, _spamgate (zsh) and spamgate.fish. The same source and
 // SOURCE_DATE_EPOCH give the same bytes. It is a module of its own, so that
 // those who build spamgate do not need the libraries that write manual pages.
 package main
@@ -39,7 +39,14 @@ func run(args []string) error {
 	if err := writeCompletions(root.NewCommand(), filepath.Join(args[0], "completions")); err != nil {
 		return err
 	}
-	return writePages(root.NewCommand(), filepath.Join(args[0], "man1"), time.Unix(seconds, 0).UTC())
+	date := time.Unix(seconds, 0).UTC()
+	if err := os.MkdirAll(filepath.Join(args[0], "man5"), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(args[0], "man5", "spamgate.toml.5"), configPage(date), 0o644); err != nil {
+		return err
+	}
+	return writePages(root.NewCommand(), filepath.Join(args[0], "man1"), date)
 }
 
 // writeCompletions writes a script for each shell, under the name that the shell looks for.

@@ -1,0 +1,163 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"spamgate/internal/text"
+)
+
+// Effective returns all tables of the file at path with the values that the gate uses:
+// those of the file, with absolute paths and normalised, and the defaults of the
+// other keys. A Note names the line of a value. What may be a secret in the URL of a
+// list is replaced by "...".
+//
+// Keys that would have no effect in the file are left out: those for a list from a
+// URL in a list from a file, and in a [[listener]] those that the file does not set,
+// which have the values of [listen].
+func Effective(path string) (*Config, []Table, error) {
+	src, err := readFile(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := Parse(path, src)
+	if err != nil {
+		return nil, nil, err
+	}
+	src = bytes.TrimPrefix(src, []byte(byteOrderMark))
+	at := index(src).at
+	var set struct {
+		Hostname string `toml:"hostname"`
+	}
+	if err := toml.Unmarshal(src, &set); err != nil {
+		return nil, nil, err // not after Parse
+	}
+	var all []Table
+	for _, t := range Defaults() {
+		switch t.Name {
+		case "listener":
+			all = append(all, c.listenerTables(at)...)
+		case "list":
+			all = append(all, c.listTables(at)...)
+		case "":
+			all = append(all, c.topKeys(at, set.Hostname != ""))
+		default:
+			all = append(all, c.singleTable(at, t.Name))
+		}
+	}
+	return c, all, nil
+}
+
+// topKeys returns the keys before the first table. The file need not name the gate.
+func (c *Config) topKeys(at positions, named bool) Table {
+	keys := noted(at, "", []Key{{Name: "hostname", Value: c.Hostname}})
+	if !named {
+		keys[0].Note = "the machine's own name"
+	}
+	return Table{Keys: keys}
+}
+
+// singleTable returns a table that a file has only once.
+func (c *Config) singleTable(at positions, name string) Table {
+	t := Table{Name: name}
+	config := reflect.ValueOf(*c)
+	for _, f := range fieldsOf(config.Type()) {
+		if f.Tag.Get("toml") != name {
+			continue
+		}
+		for _, k := range keysIn(config.FieldByIndex(f.Index)) {
+			obsolete := name == "next_hop" && k.Name == "merge"
+			closed := name == "listen" && k.Name == "addr" && len(c.Listen.Addr) == 0
+			if !obsolete && !closed {
+				t.Keys = append(t.Keys, k)
+			}
+		}
+	}
+	t.Keys = noted(at, name, t.Keys)
+	return t
+}
+
+// listenerTables returns the [[listener]] tables with the keys that the file sets.
+func (c *Config) listenerTables(at positions) (tables []Table) {
+	own := c.Listeners
+	if len(c.Listen.Addr) > 0 {
+		own = own[1:] // [listen] is the first of them
+	}
+	for i, l := range own {
+		t, path := Table{Name: "listener", Array: true}, element("listener", i)
+		for _, k := range keysIn(reflect.ValueOf(l)) {
+			if !at.has(child(path, k.Name)) {
+				continue
+			}
+			if k.Name == "next_hop" {
+				k.Value = l.NextHop.written(at, child(path, k.Name))
+			}
+			t.Keys = append(t.Keys, k)
+		}
+		t.Keys = noted(at, path, t.Keys)
+		tables = append(tables, t)
+	}
+	return tables
+}
+
+// written returns the next hop of a listener as the file has it: addresses, or a table
+// with the keys that it sets.
+func (n *NextHop) written(at positions, path string) any {
+	if at.hopAddr(path) == path {
+		return written(reflect.ValueOf(n.Addr))
+	}
+	set := []Key{}
+	for _, k := range keysIn(reflect.ValueOf(*n)) {
+		if at.has(child(path, k.Name)) && k.Name != "merge" {
+			set = append(set, k)
+		}
+	}
+	return set
+}
+
+// listTables returns the [[list]] tables.
+func (c *Config) listTables(at positions) (tables []Table) {
+	for i, l := range c.Lists {
+		t := Table{Name: "list", Array: true}
+		remote := map[string]bool{}
+		for _, k := range l.remoteKeys() {
+			remote[k.name] = l.URL == ""
+		}
+		for _, k := range keysIn(reflect.ValueOf(l)) {
+			if k.Value != "" && !remote[k.Name] {
+				t.Keys = append(t.Keys, k)
+			}
+		}
+		t.Keys = noted(at, element("list", i), t.Keys)
+		for j := range t.Keys {
+			t.Keys[j].hideSecret()
+		}
+		tables = append(tables, t)
+	}
+	return tables
+}
+
+// hideSecret replaces what may be a secret in the URL of a list.
+func (k *Key) hideSecret() {
+	if k.Name != "url" && k.Name != "signature_url" {
+		return
+	}
+	if shown := text.ShownURL(k.Value.(string)); shown != k.Value {
+		k.Value = shown
+		k.Note += `; "..." hides what may be a secret`
+	}
+}
+
+// noted gives keys that the file sets the note in which line.
+func noted(at positions, path string, keys []Key) []Key {
+	for i := range keys {
+		if p := child(path, keys[i].Name); at.has(p) {
+			line, _ := at.find(p)
+			keys[i].Note = fmt.Sprintf("line %d", line)
+		}
+	}
+	return keys
+}

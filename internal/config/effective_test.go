@@ -1,0 +1,182 @@
+package config
+
+import (
+	"bytes"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"spamgate/internal/text"
+)
+
+// shown returns what "config show" writes about a file.
+func shown(t *testing.T, path string) string {
+	t.Helper()
+	_, tables, err := Effective(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := WriteTOML(&out, tables, nil); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// sameAgain wants the gate to read the effective configuration of a file as it reads
+// the file.
+func sameAgain(t *testing.T, path string) {
+	t.Helper()
+	want, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := shown(t, path)
+	got, err := Load(write(t, again))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, again)
+	}
+	for i := range want.Lists {
+		want.Lists[i].URL = text.ShownURL(want.Lists[i].URL)
+	}
+	got.File, want.File, got.Warnings, want.Warnings = "", "", nil, nil
+	if !equalConfigs(*got, *want) {
+		t.Errorf("%s\ngot  %+v\nwant %+v\n%s", path, got, want, again)
+	}
+}
+
+func TestEffectiveLoadsAgain(t *testing.T) {
+	files, err := filepath.Glob("testdata/good/*.toml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no configurations: %v", err)
+	}
+	examples, err := filepath.Glob(filepath.Join(root, "docs/examples/*.toml"))
+	if err != nil || len(examples) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	for _, file := range append(append(files, examples...), filepath.Join(root, "config.toml")) {
+		t.Run(filepath.Base(file), func(t *testing.T) { sameAgain(t, file) })
+	}
+}
+
+func TestEffectiveNotes(t *testing.T) {
+	text := shown(t, write(t, `hostname = "gate.example"
+[listen]
+max_hops = 7
+[[list]]
+name = "own"
+path = "/lists/own.txt"
+[[list]]
+name = "secret"
+url = "https://lists.example/blocked.txt?token=abc"
+`))
+	for _, want := range []string{
+		"hostname = \"gate.example\"  # line 1\n",
+		"\n[listen]\naddr = \"127.0.0.1:2525\"\n",
+		"\nmax_hops = 7  # line 3\n",
+		"\npath = \"/lists/own.txt\"  # line 6\n",
+		"\nurl = \"https://lists.example/blocked.txt?...\"  # line 9; \"...\" hides what may be a secret\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("lacks %q:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "abc") || strings.Count(text, "refresh") != 1 {
+		t.Errorf("shows a token, or refresh of a list that is a file:\n%s", text)
+	}
+}
+
+// TestEffectiveName wants the note of a name that the file does not set to say so.
+func TestEffectiveName(t *testing.T) {
+	for _, hostname := range []string{"", "hostname = \"\"\n"} {
+		if text := shown(t, write(t, hostname+"[[list]]\nname = 'a'\npath = 'a'\n")); !strings.Contains(text, "# the machine's own name\n") {
+			t.Errorf("%q: %s", hostname, text)
+		}
+	}
+}
+
+// TestEffectiveBytes wants an error of a path that TOML cannot hold.
+func TestEffectiveBytes(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a\xffb")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Skip(err) // a file system of UTF-8 names
+	}
+	path := filepath.Join(dir, "config.toml")
+	if err := os.WriteFile(path, []byte("[[list]]\nname = 'a'\npath = 'a'\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, tables, err := Effective(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteTOML(new(bytes.Buffer), tables, nil); err == nil || !strings.Contains(err.Error(), `a\xffb`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestDefaultsLoad reads the defaults as a configuration, with a list's name and path.
+func TestDefaultsLoad(t *testing.T) {
+	var out bytes.Buffer
+	for _, table := range Defaults() {
+		if table.Name == "listener" {
+			continue
+		}
+		if err := WriteTOML(&out, []Table{table}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := strings.NewReplacer("\nname = \"\"", "\nname = 'a'", "\npath = \"\"", "\npath = 'a'").Replace(out.String())
+	got, err := parse("config.toml", []byte(text))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	want := Default()
+	want.Listeners = []Listener{{Name: "listen", Endpoint: want.Listen.Endpoint}}
+	list := DefaultList()
+	list.Name, list.Path = "a", "a"
+	want.Lists = []List{list}
+	got.File, got.Warnings = "", nil
+	if !equalConfigs(*got, want) {
+		t.Errorf("got  %+v\nwant %+v", *got, want)
+	}
+}
+
+// equalConfigs compares configurations, and takes an empty array for none.
+func equalConfigs(a, b Config) bool {
+	return reflect.DeepEqual(withoutEmpty(reflect.ValueOf(&a).Elem()), withoutEmpty(reflect.ValueOf(&b).Elem()))
+}
+
+// withoutEmpty sets each empty slice in a value to nil.
+func withoutEmpty(v reflect.Value) any {
+	switch v.Kind() {
+	case reflect.Struct:
+		if v.Type() != reflect.TypeFor[netip.Prefix]() {
+			for _, field := range v.Fields() {
+				withoutEmpty(field)
+			}
+		}
+	case reflect.Slice:
+		if v.Len() == 0 {
+			v.SetZero()
+		}
+		for i := range v.Len() {
+			withoutEmpty(v.Index(i))
+		}
+	}
+	return v.Interface()
+}
+
+func TestShortDuration(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0s", time.Second: "1s", 90 * time.Second: "1m30s", 5 * time.Minute: "5m", time.Hour: "1h", 61 * time.Minute: "1h1m",
+		time.Hour + time.Second: "1h0m1s", 100 * time.Millisecond: "100ms", 720 * time.Hour: "720h", 10 * time.Second: "10s", 10 * time.Minute: "10m",
+	} {
+		if got := shortDuration(d); got != want {
+			t.Errorf("%v: %s, want %s", d, got, want)
+		}
+	}
+}
