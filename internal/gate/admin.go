@@ -35,10 +35,11 @@ type adminHandler struct {
 	ending    chan struct{}         // closed when the supervisor takes no more of them
 }
 
-// activeConfig is the configuration in use, with the next hops made from it.
+// activeConfig is the configuration in use, with what was made from it.
 type activeConfig struct {
-	config *config.Config
-	hops   nextHops
+	config       *config.Config
+	hops         nextHops
+	certificates []servedCertificate
 }
 
 // Status implements admin.Gate.

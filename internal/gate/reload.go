@@ -126,7 +126,7 @@ func (g *gate) change(c *config.Config, changes []listenerChange, hops nextHops)
 	g.config = c
 	g.logLimits()
 	g.warnDescriptors()
-	g.answers.now.Store(&activeConfig{c, hops})
+	g.answers.now.Store(&activeConfig{c, hops, servedCertificates(g.listeners)})
 }
 
 // listenerChange is the change of a listener by a reload.

@@ -61,6 +61,12 @@ func NewCertificate(t testing.TB, name string) Certificate {
 // NewPEM returns a self-signed certificate for a host name, and its key.
 func NewPEM(t testing.TB, name string, serial int64) (cert, key string) {
 	t.Helper()
+	return NewPEMUntil(t, name, serial, time.Now().AddDate(0, 1, 0))
+}
+
+// NewPEMUntil is NewPEM for a certificate that expires at a time.
+func NewPEMUntil(t testing.TB, name string, serial int64, notAfter time.Time) (cert, key string) {
+	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +76,7 @@ func NewPEM(t testing.TB, name string, serial int64) (cert, key string) {
 		Subject:               pkix.Name{CommonName: name},
 		DNSNames:              []string{name},
 		NotBefore:             time.Now().Add(-time.Hour),
-		NotAfter:              time.Now().AddDate(0, 1, 0),
+		NotAfter:              notAfter,
 		IsCA:                  true,
 		BasicConstraintsValid: true,
 	}

@@ -36,7 +36,9 @@ func TestMetricsDocument(t *testing.T) {
 	// Lists from URLs have their own metrics.
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "fetched.example") }))
 	defer server.Close()
-	g := harness.StartGate(t, harness.Setup{Files: map[string]string{"blocked.txt": "spam.example\n"}, Lists: harness.BlockedLists + fmt.Sprintf("[[list]]\nname = \"fetched\"\nurl = \"%s/list\"\nallow_http = true\n", server.URL)})
+	cert := harness.NewCertificate(t, "gate.example") // certificates, too
+	keys := map[string]string{"listen": fmt.Sprintf("tls = \"starttls\"\ntls_cert = %q\ntls_key = %q", cert.Both, cert.Both)}
+	g := harness.StartGate(t, harness.Setup{Keys: keys, Files: map[string]string{"blocked.txt": "spam.example\n"}, Lists: harness.BlockedLists + fmt.Sprintf("[[list]]\nname = \"fetched\"\nurl = \"%s/list\"\nallow_http = true\n", server.URL)})
 	client := g.SocketClient()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
