@@ -1,7 +1,7 @@
 package config
 
 import (
-	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"strconv"
@@ -10,9 +10,9 @@ import (
 )
 
 // WriteTOML writes tables as a configuration file. Before each key it writes as
-// comments the lines that explain returns, after an empty line. explain may be nil.
-func WriteTOML(w io.Writer, tables []Table, explain func(table, key string) []string) error {
-	out := bufio.NewWriter(w)
+// comments the lines that explain returns, after an empty line. explain may be nil. The
+// error is about a path that a configuration cannot hold.
+func WriteTOML(out *bytes.Buffer, tables []Table, explain func(table, key string) []string) error {
 	for i, t := range tables {
 		if i > 0 {
 			fmt.Fprintln(out)
@@ -34,7 +34,7 @@ func WriteTOML(w io.Writer, tables []Table, explain func(table, key string) []st
 			fmt.Fprintf(out, "%s = %s\n", k.Name, value)
 		}
 	}
-	return out.Flush()
+	return nil
 }
 
 // writeComment writes lines as comments, if wanted after an empty line.

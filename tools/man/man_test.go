@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -71,6 +73,27 @@ func lint(t *testing.T, tool, pages []string) {
 	})
 }
 
+// TestWidth wants the pages to fit a terminal of 80 columns.
+func TestWidth(t *testing.T) {
+	pages, err := filepath.Glob(filepath.Join(written(t), "man*", "*"))
+	if err != nil || len(pages) == 0 {
+		t.Fatal(err)
+	}
+	for _, page := range pages {
+		out, err := exec.Command("groff", "-k", "-man", "-T", "utf8", "-rLL=80n", "-P-cbou", page).Output()
+		if errors.Is(err, exec.ErrNotFound) && os.Getenv("CI") != "true" {
+			t.Skip(err)
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(out)) {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 80 {
+				t.Errorf("%s has a line of %d columns: %s", filepath.Base(page), n, line)
+			}
+		}
+	}
+}
+
 // TestTwice wants the same bytes of the same source and date, and no other files.
 func TestTwice(t *testing.T) {
 	one, other := written(t), written(t)
@@ -110,7 +133,7 @@ func TestMarkdown(t *testing.T) {
 	for in, want := range map[string]string{
 		"one\nline":                  "one\nline",
 		"<> and *_x_* `":             "\\<\\> and \\*\\_x\\_\\* \\`",
-		"a:\n\n  b  c\n\nd":          "a:\n\n```\n  b  c\n```\n\nd",
+		"a:\n\n  b  c\n\nd":          "a:\n\n```\nb  c\n```\n\nd",
 		"a\n\nExit codes: 0 good.\n": "a\n\n# EXIT STATUS\n\n0 good.",
 	} {
 		if got := markdown(in); got != want {

@@ -8,7 +8,7 @@ func markdown(text string) string {
 	var out []string
 	for paragraph := range strings.SplitSeq(strings.Trim(text, "\n"), "\n\n") {
 		if strings.HasPrefix(paragraph, " ") || strings.Contains(paragraph, "\n ") {
-			out = append(out, "```\n"+strings.Trim(paragraph, "\n")+"\n```")
+			out = append(out, "```\n"+outdent(paragraph)+"\n```")
 			continue
 		}
 		if codes, ok := strings.CutPrefix(paragraph, "Exit codes: "); ok {
@@ -18,6 +18,11 @@ func markdown(text string) string {
 		out = append(out, escape(paragraph))
 	}
 	return strings.Join(out, "\n\n")
+}
+
+// outdent removes the two blanks before each line of an example.
+func outdent(text string) string {
+	return strings.ReplaceAll(strings.TrimPrefix(text, "  "), "\n  ", "\n")
 }
 
 // escaper escapes what has a meaning within a line of Markdown.

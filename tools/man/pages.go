@@ -49,6 +49,7 @@ func manPage(cmd *cobra.Command, date time.Time) ([]byte, error) {
 	cmd.InitDefaultHelpFlag()
 	cmd.Long = markdown(cmd.Long) + commands(cmd)
 	cmd.Short = escape(cmd.Short)
+	cmd.Example = outdent(cmd.Example)
 	name, arguments, _ := strings.Cut(cmd.Use, " ")
 	cmd.Use = strings.TrimSpace(name + " " + escape(arguments))
 	cmd.Flags().VisitAll(plainFlag)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -54,10 +55,14 @@ Exit codes: 0 printed; 2 the configuration is not valid.`,
 		if !*explain {
 			explained = nil
 		}
-		if _, err := fmt.Fprint(cmd.OutOrStdout(), about); err != nil {
+		out := bytes.NewBufferString(about)
+		if err := config.WriteTOML(out, tables, explained); err != nil {
+			return err
+		}
+		if _, err := out.WriteTo(cmd.OutOrStdout()); err != nil {
 			return fmt.Errorf("writing the output: %w", err)
 		}
-		return config.WriteTOML(cmd.OutOrStdout(), tables, explained)
+		return nil
 	}
 	cli.NameErrors(cmd)
 	return cmd
