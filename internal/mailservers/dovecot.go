@@ -1,0 +1,170 @@
+package mailservers
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"path"
+	"slices"
+	"strings"
+)
+
+const (
+	dovecotFile = "Dovecot's configuration"
+	baseDir     = "/run/dovecot"
+)
+
+// socket returns the path of the next hop's socket, or "" with TCP.
+func (s Settings) socket() string {
+	socket, _ := strings.CutPrefix(s.NextHop, "lmtp+unix:")
+	if socket == s.NextHop {
+		return ""
+	}
+	return socket
+}
+
+// dovecotListener returns the lines of the listener for the gate.
+func (s Settings) dovecotListener() string {
+	if socket := s.socket(); socket != "" {
+		return fmt.Sprintf("unix_listener %s {\n    mode = 0666\n  }", strings.TrimPrefix(socket, baseDir+"/"))
+	}
+	host, port := s.HostPort()
+	return fmt.Sprintf("inet_listener lmtp {\n    address = %s\n    port = %s\n  }", host, port)
+}
+
+func (s Settings) dovecotLines() []Block {
+	about := `  # The gate's user must be able to write to the socket. With 0666 every user of this
+  # machine can deliver mail; with "user = spamgate" and "mode = 0600" only the gate can.
+`
+	if s.socket() == "" {
+		about = ""
+	}
+	return []Block{{File: "/etc/dovecot/conf.d/99-spamgate.conf", Do: `A new file; then run "doveadm reload".`, Text: fmt.Sprintf(`# LMTP for the gate. Dovecot refuses unknown users in the SMTP session. It does not
+# log the client's address; the gate's log and the Received: field have it.
+# (Dovecot 2.4: protocols { lmtp = yes }.)
+protocols = $protocols lmtp
+service lmtp {
+%s  %s
+}
+`, about, s.dovecotListener())}}
+}
+
+// A section is a "name {" of a configuration of Dovecot, with what is in it.
+type section struct {
+	name     string
+	settings map[string]string
+	sections []*section
+}
+
+// parseDovecot parses what doveconf prints.
+func parseDovecot(text string) (*section, error) {
+	top := &section{settings: map[string]string{}}
+	open := []*section{top}
+	for line := range logicalLines(text) {
+		last := open[len(open)-1]
+		name, begins := strings.CutSuffix(line, "{")
+		switch {
+		case line == "}" && len(open) > 1:
+			open = open[:len(open)-1]
+		case line == "}":
+			return nil, errors.New(`this is not what doveconf prints: "}" without "{"`)
+		case begins:
+			s := &section{name: strings.TrimSpace(name), settings: map[string]string{}}
+			last.sections = append(last.sections, s)
+			open = append(open, s)
+		default:
+			if key, value, found := strings.Cut(line, "="); found {
+				last.settings[strings.TrimSpace(key)] = strings.TrimSpace(strings.Trim(strings.TrimSpace(value), `"`))
+			}
+		}
+	}
+	if len(open) > 1 || len(top.settings)+len(top.sections) == 0 {
+		return nil, errors.New("this is not what doveconf prints: use the output of doveconf")
+	}
+	return top, nil
+}
+
+// find returns the sections that begin with a word.
+func (s *section) find(word string) []*section {
+	var found []*section
+	for _, sub := range s.sections {
+		if sub.name == word || strings.HasPrefix(sub.name, word+" ") {
+			found = append(found, sub)
+		}
+	}
+	return found
+}
+
+// speaksLMTP reports whether protocols contains lmtp, as a list or, from Dovecot 2.4 on,
+// as a section.
+func (s *section) speaksLMTP() bool {
+	if slices.Contains(listWords(s.settings["protocols"]), "lmtp") {
+		return true
+	}
+	return slices.ContainsFunc(s.find("protocols"), func(p *section) bool { return p.settings["lmtp"] == "yes" })
+}
+
+func (s Settings) checkDovecot(text string) ([]Finding, error) {
+	top, err := parseDovecot(text)
+	if err != nil {
+		return nil, err
+	}
+	was := withName("protocols", top.settings["protocols"])
+	found := []Finding{finding(dovecotFile, "protocols = $protocols lmtp", was, top.speaksLMTP(), "LMTP is off")}
+	good, was := s.listensLMTP(top)
+	return append(found, finding(dovecotFile, "service lmtp { "+strings.Join(strings.Fields(s.dovecotListener()), " ")+" }", was, good,
+		"the gate cannot connect to Dovecot")), nil
+}
+
+// listensLMTP reports whether Dovecot's LMTP listens where the gate connects, and what is
+// there instead. "doveconf -n" leaves out what is the default.
+func (s Settings) listensLMTP(top *section) (good bool, was string) {
+	base := top.settings["base_dir"]
+	if base == "" {
+		base = baseDir
+	}
+	defaultSocket := s.socket() == path.Join(base, "lmtp")
+	for _, service := range top.find("service lmtp") {
+		for _, l := range service.find("unix_listener") {
+			name := strings.TrimPrefix(l.name, "unix_listener ")
+			if l.settings["path"] != "" {
+				name = l.settings["path"]
+			}
+			if !path.IsAbs(name) {
+				name = path.Join(base, name)
+			}
+			if name != s.socket() {
+				continue
+			}
+			if l.settings["mode"] == "0" {
+				return false, "mode = 0, which switches it off"
+			}
+			return true, ""
+		}
+		for _, l := range service.find("inet_listener") {
+			if s.isListener(l) {
+				return true, ""
+			}
+		}
+	}
+	return defaultSocket, ""
+}
+
+// isListener reports whether an inet_listener is the next hop.
+func (s Settings) isListener(l *section) bool {
+	host, port := s.HostPort()
+	if l.settings["port"] != port || port == "" {
+		return false
+	}
+	addresses := listWords(l.settings["address"] + " " + l.settings["listen"])
+	if len(addresses) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(addresses, func(a string) bool {
+		if a == "*" || a == "::" {
+			addr, err := netip.ParseAddr(host)
+			return err != nil || addr.Is4() == (a == "*")
+		}
+		return sameHost(a, host)
+	})
+}
