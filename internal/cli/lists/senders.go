@@ -15,8 +15,8 @@ import (
 	"spamgate/blocklist/sender"
 )
 
-// senderReader finds envelope senders in a log of Postfix or of spamgate, as
-// text or JSON, or in a list of addresses.
+// senderReader finds envelope senders in a log of Postfix, Exim, OpenSMTPD or
+// spamgate, as text or JSON, or in a list of addresses.
 type senderReader struct {
 	Lines   int // of all kinds
 	Other   int // that have no sender
@@ -102,9 +102,14 @@ var (
 	// quoted it. The path of a Postfix log ends before a comma, a space or the end.
 	logFrom = regexp.MustCompile(`(?:^|[ ,;])from=(?:<(.*?)>(?:[ ,;]|$)|"<((?:[^"\\]|\\.)*)>")`)
 
-	// The message's id: Postfix has it before the colon, spamgate as a key.
-	postfixID = regexp.MustCompile(`postfix[^ ]*\[\d+\]: ([0-9A-Za-z]{5,}): `)
-	gateID    = regexp.MustCompile(`(?:^| )id=([^ ]+)`)
+	// The message's id: Postfix has it before the colon, spamgate as a key, OpenSMTPD as
+	// the first half of an envelope's.
+	postfixID   = regexp.MustCompile(`postfix[^ ]*\[\d+\]: ([0-9A-Za-z]{5,}): `)
+	gateID      = regexp.MustCompile(`(?:^| )id=([^ ]+)`)
+	openSMTPDID = regexp.MustCompile(`(?:^| )evpid=([0-9a-f]{8})[0-9a-f]{8} `)
+
+	// The line of an arriving message in a log of Exim: time, id, "<=", sender.
+	eximFrom = regexp.MustCompile(`(?:^| )([0-9A-Za-z]{6}-[0-9A-Za-z]{6,11}-[0-9A-Za-z]{2,4}) <= ([^ ]+)(?: |$)`)
 )
 
 // senderOf finds the sender in a line, and the id of its message if it has one.
@@ -121,10 +126,15 @@ func senderOf(line string) (address, id string, ok bool) {
 		}
 		if m := postfixID.FindStringSubmatch(line); m != nil && m[1] != "NOQUEUE" {
 			id = m[1]
+		} else if m := openSMTPDID.FindStringSubmatch(line); m != nil {
+			id = m[1]
 		} else if m := gateID.FindStringSubmatch(line); m != nil {
 			id = m[1]
 		}
 		return address, id, true
+	}
+	if m := eximFrom.FindStringSubmatch(line); m != nil {
+		return m[2], m[1], true
 	}
 	if line == "<>" || strings.Contains(line, "@") && !strings.ContainsAny(line, " \t") {
 		return line, "", true

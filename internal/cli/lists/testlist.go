@@ -41,9 +41,9 @@ func newListsTestCommand() *cobra.Command {
 		Short: "Show what a list would have blocked",
 		Long: `Show which senders a list file would have blocked, before you use it, or a
 configured block list as it is on disk. A file takes precedence over a list of
-the same name. LOG is a log of Postfix or spamgate (text or JSON), or a file of
-addresses, one per line; it may be compressed with gzip, and "-" is standard
-input.
+the same name. LOG is a log of Postfix, Exim, OpenSMTPD or spamgate (text or
+JSON), or a file of addresses, one per line; it may be compressed with gzip, and
+"-" is standard input.
 
 Each message counts once, by its envelope sender. Only this list is asked: other
 lists, such as allow lists, do not count.
@@ -143,7 +143,7 @@ func listsTest(cmd *cobra.Command, o listsTestOptions, path string) error {
 	bar.Finish()
 	t.report.Messages, t.report.Hidden = senders.Senders, senders.Hidden
 	if senders.Senders == 0 {
-		return fmt.Errorf("%s: no sender in %s: want lines with from=<user@example.com>, as Postfix and spamgate log them, or addresses, one a line%s",
+		return fmt.Errorf("%s: no sender in %s: want lines with from=<user@example.com>, as Postfix, OpenSMTPD and spamgate log them, Exim's lines with <=, or addresses, one a line%s",
 			in.Path, text.Count(senders.Lines, "line", "lines"), hiddenHint(senders.Hidden))
 	}
 	return t.finish(cmd, o)
