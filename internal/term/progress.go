@@ -100,6 +100,12 @@ func terminal(w io.Writer) (fd int, ok bool) {
 	return int(file.Fd()), true
 }
 
+// IsTerminal reports whether a reader or writer is a terminal.
+func IsTerminal(stream any) bool {
+	file, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
 // Width returns the number of columns for text on w: those of the terminal and at most
 // most, or most if w is not a terminal.
 func Width(w io.Writer, most int) int {

@@ -22,7 +22,7 @@ import (
 func NewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Check and show the configuration",
+		Short: "Write, check and show the configuration",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -47,7 +47,7 @@ a list is held.`,
 	check.RunE = func(cmd *cobra.Command, _ []string) error {
 		return checkConfig(cmd, *file)
 	}
-	cmd.AddCommand(check, newShowCommand(), newConfigProvidersCommand())
+	cmd.AddCommand(newInitCommand(), check, newShowCommand(), newConfigProvidersCommand())
 	return cmd
 }
 
