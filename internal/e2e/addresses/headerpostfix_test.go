@@ -94,9 +94,9 @@ func (p headerPostfix) direct(t *testing.T, forms []string, box int) []string {
 func TestRewrittenHeaders(t *testing.T) {
 	t.Parallel()
 	forms := rewrittenForms(t)
-	_, documented, _ := strings.Cut(harness.OpenExample(t, "postfix.toml").Lines("master.cf"), "\n")
+	_, documented, _ := strings.Cut(harness.OpenExample(t, "postfix").Lines(0), " smtpd\n")
 	setups := append(slices.Clone(headerSetups), headerSetup{
-		name: "docs/examples/postfix.toml", options: "\n" + documented, nextHop: `identity = "xclient"`, client: proxyIPv4,
+		name: "config init", options: "\n" + documented, nextHop: `identity = "xclient"`, client: proxyIPv4,
 	})
 	var options []string
 	for _, s := range setups {

@@ -27,8 +27,8 @@ func eximWith(lines string) func(t testing.TB) *harness.ChrootServer {
 	}
 }
 
-// serverHeaderSetups are the documented setups of Exim and OpenSMTPD, and those that their
-// files in docs/examples warn of.
+// serverHeaderSetups are the documented setups of Exim and OpenSMTPD, and those that
+// docs/next-hop.md warns of.
 var serverHeaderSetups = []serverHeaders{
 	{name: "Exim, as documented", direct: proxyIPv4, nextHop: `proxy = "v2"`,
 		start: func(t testing.TB) *harness.ChrootServer {

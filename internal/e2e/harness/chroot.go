@@ -189,6 +189,19 @@ func (s *ChrootServer) startWhen(answers func() bool, program string, args ...st
 	})
 }
 
+// Run runs a program of the tree to its end and returns its standard output.
+func (s *ChrootServer) Run(program string, args ...string) string {
+	s.t.Helper()
+	cmd := exec.Command(program, args...)
+	cmd.Dir, cmd.Env = "/", []string{"PATH=/usr/sbin:/usr/bin", "HOME=/"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: s.Root}
+	out, errs, code := Run(s.t, cmd)
+	if code != 0 {
+		s.t.Fatalf("%s: exit code %d\n%s", program, code, errs)
+	}
+	return out
+}
+
 // Processes returns the processes whose root directory is the tree or a directory in it.
 func (s *ChrootServer) Processes() []int {
 	links, _ := filepath.Glob("/proc/[0-9]*/root")

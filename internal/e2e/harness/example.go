@@ -1,7 +1,7 @@
 package harness
 
 import (
-	"fmt"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,31 +11,39 @@ import (
 	"spamgate/internal/defaultconfig"
 )
 
-// An Example is a configuration of docs/examples as an operator copies it. Only its
-// addresses and certificates are changed, and the shipped lists are beside it.
+// An Example is a configuration as "config init" writes it for an operator, with an
+// address and a certificate of the test. The shipped lists are beside it.
 type Example struct {
-	t     testing.TB
-	shown string      // the file
-	Text  string      // the configuration
-	Cert  Certificate // the gate's
-	Env   []string    // the gate's environment, besides the test's
+	t    testing.TB
+	Text string      // the configuration
+	Cert Certificate // the gate's
+	Env  []string    // the gate's environment, besides the test's
+
+	server string // as in --for
+	blocks []string
 }
 
 // GateName is the gate's host name in the examples.
 const GateName = "mx.example.org"
 
-// OpenExample reads an example and gives it an address and a certificate.
-func OpenExample(t testing.TB, name string) *Example {
+// OpenExample has "config init" write a configuration for a server, with more flags.
+func OpenExample(t testing.TB, server string, flags ...string) *Example {
 	t.Helper()
-	shown, err := os.ReadFile("../../../docs/examples/" + name)
-	if err != nil {
-		t.Fatal(err)
+	e := &Example{t: t, server: server, Cert: NewCertificate(t, GateName)}
+	args := []string{"config", "init", "--json", "--for", server, "--hostname", GateName, "--domain", "example.org", "--listen", "127.0.0.1:0",
+		"--state-dir", "state", "--tls-cert", e.Cert.Cert, "--tls-key", e.Cert.key}
+	out, errs, code := Run(t, exec.Command(Binary(t), append(args, flags...)...))
+	var written struct {
+		Config string
+		Server []struct{ Text string }
 	}
-	e := &Example{t: t, shown: string(shown), Text: string(shown), Cert: NewCertificate(t, GateName)}
-	e.Replace(`addr = ":25"`, `addr = "127.0.0.1:0"`)
-	e.Replace(`dir = "/var/lib/spamgate"`, `dir = "state"`)
-	e.Replace(`"/etc/ssl/mx.example.org.pem"`, fmt.Sprintf("%q", e.Cert.Cert))
-	e.Replace(`"/etc/ssl/private/mx.example.org.key"`, fmt.Sprintf("%q", e.Cert.key))
+	if err := json.Unmarshal([]byte(out), &written); err != nil || code != 0 {
+		t.Fatalf("config init: exit code %d, %v\n%s", code, err, errs)
+	}
+	e.Text = written.Config
+	for _, block := range written.Server {
+		e.blocks = append(e.blocks, block.Text)
+	}
 	return e
 }
 
@@ -48,22 +56,26 @@ func (e *Example) Replace(old, with string) {
 	e.Text = strings.Replace(e.Text, old, with, 1)
 }
 
-// Lines returns the lines that the example shows in its comments, between
-//
-//	# >>> name
-//	# <<<
-func (e *Example) Lines(name string) string {
+// Lines returns the lines that "config init" prints for a file of the server, with
+// their comments. 0 is the first file.
+func (e *Example) Lines(file int) string {
 	e.t.Helper()
-	_, rest, found := strings.Cut(e.shown, "\n# >>> "+name+"\n")
-	block, _, ended := strings.Cut(rest, "\n# <<<\n")
-	if !found || !ended {
-		e.t.Fatalf("there is no %s", name)
+	if file >= len(e.blocks) {
+		e.t.Fatalf("there are lines for %d files", len(e.blocks))
 	}
-	var lines []string
-	for line := range strings.SplitSeq(block, "\n") {
-		lines = append(lines, strings.TrimPrefix(line, "# "))
+	return strings.TrimSuffix(e.blocks[file], "\n")
+}
+
+// CheckServer wants "config init --check" to find all lines in the configuration of a
+// server, which it reads from a file, a directory or, with "-", standard input.
+func (e *Example) CheckServer(nextHop, config, stdin string) {
+	e.t.Helper()
+	cmd := exec.Command(Binary(e.t), "config", "init", "--for", e.server, "--check", "--next-hop", nextHop, "--listen", "127.0.0.1:0", "--server-config", config)
+	cmd.Stdin = strings.NewReader(stdin)
+	out, errs, code := Run(e.t, cmd)
+	if code != 0 {
+		e.t.Errorf("config init --check: exit code %d\n%s%s", code, out, errs)
 	}
-	return strings.Join(lines, "\n")
 }
 
 // ReplaceIn returns lines with the only occurrence of a text replaced.

@@ -68,8 +68,8 @@ func TestShippedConnections(t *testing.T) {
 // real Postfix.
 func TestExampleConnections(t *testing.T) {
 	t.Parallel()
-	e := harness.OpenExample(t, "postfix.toml")
-	p := harness.StartPostfixService(t, e.ReplaceIn(e.Lines("master.cf"), "127.0.0.1:10025 ", "ADDR:PORT "), harness.Everywhere)
+	e := harness.OpenExample(t, "postfix")
+	p := harness.StartPostfixService(t, e.ReplaceIn(e.Lines(0), "127.0.0.1:10025 ", "ADDR:PORT "), harness.Everywhere)
 	e.Replace(`addr = "smtp://127.0.0.1:10025"`, fmt.Sprintf("addr = %q", "smtp://"+p.Addr))
 	e.Replace(`addr = "127.0.0.1:0"`, fmt.Sprintf("addr = \"127.0.0.1:0\"\nproxy_protocol = [%q]", harness.ProxyAddr))
 	g := e.Start()

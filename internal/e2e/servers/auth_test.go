@@ -31,13 +31,12 @@ service auth {
 // TestAuthPostfix has a Postfix that asks Dovecot about passwords.
 func TestAuthPostfix(t *testing.T) {
 	t.Parallel()
-	e := harness.OpenExample(t, "postfix.toml")
+	e := harness.OpenExample(t, "postfix", "--submission")
 	d := harness.StartDovecot(t, dovecotAuth, "smtp")
 	sink := smtptest.NewSink(t)
 	host, port, _ := net.SplitHostPort(sink.Addr())
 	// In its chroot it would need Dovecot's socket in the queue directory.
-	master := e.ReplaceIn(e.ReplaceIn(e.Lines("master.cf"), "127.0.0.1:10025 ", "ADDR:PORT "), " n - y ", " n - n ") +
-		"\n" + e.Lines("master.cf, mail programs")
+	master := e.ReplaceIn(e.ReplaceIn(e.Lines(0), "127.0.0.1:10025 ", "ADDR:PORT "), " n - y ", " n - n ")
 	p := harness.StartPostfixService(t, master, harness.Nowhere,
 		"smtpd_sasl_type = dovecot", "smtpd_sasl_path = "+d.Socket, "relayhost = ["+host+"]:"+port)
 	e.Replace(`addr = "smtp://127.0.0.1:10025"`, fmt.Sprintf("addr = %q", "smtp://"+p.Addr))
@@ -53,11 +52,11 @@ func TestAuthPostfix(t *testing.T) {
 // TestAuthExim has an Exim that knows the passwords itself.
 func TestAuthExim(t *testing.T) {
 	t.Parallel()
-	e := harness.OpenExample(t, "exim.toml")
+	e := harness.OpenExample(t, "exim", "--submission")
 	sink := smtptest.NewSink(t)
 	s := harness.StartExim(t, harness.EximOptions{
-		Listen:    e.ReplaceIn(e.Lines("exim.conf"), "127.0.0.1.10025", "ADDR.PORT"),
-		Rcpt:      e.Lines("exim.conf, acl"),
+		Listen:    e.ReplaceIn(e.Lines(0), "127.0.0.1.10025", "ADDR.PORT"),
+		Rcpt:      e.Lines(1),
 		SmartHost: sink.Addr(),
 	})
 	e.Replace(`addr = "smtp://127.0.0.1:10025"`, fmt.Sprintf("addr = %q", "smtp://"+s.Addr))
@@ -103,8 +102,8 @@ s.quit()
 func checkAuth(t *testing.T, e *harness.Example, sink *smtptest.Sink, direct func() *harness.Client) {
 	t.Helper()
 	python := harness.Program(t, "python3", "python3")
-	listeners := e.ReplaceIn(e.Lines("listeners"), `":465"`, `"127.0.0.1:0"`)
-	e.Text += "\n" + e.ReplaceIn(listeners, `":587"`, `"127.0.0.1:0"`) + "\n"
+	e.Replace(`":465"`, `"127.0.0.1:0"`)
+	e.Replace(`":587"`, `"127.0.0.1:0"`)
 	g := e.Start()
 	addrs := strings.Split(g.WaitRecord("listening").Text("addr"), ",")
 	if len(addrs) != 3 {

@@ -2,6 +2,7 @@ package servers
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -18,9 +19,10 @@ func wantClient(t testing.TB, line string) {
 
 func TestExamplePostfix(t *testing.T) {
 	t.Parallel()
-	e := harness.OpenExample(t, "postfix.toml")
-	p := harness.StartPostfixService(t, e.ReplaceIn(e.Lines("master.cf"), "127.0.0.1:10025 ", "ADDR:PORT "), harness.Everywhere)
+	e := harness.OpenExample(t, "postfix")
+	p := harness.StartPostfixService(t, e.ReplaceIn(e.Lines(0), "127.0.0.1:10025 ", "ADDR:PORT "), harness.Everywhere)
 	e.Replace(`addr = "smtp://127.0.0.1:10025"`, fmt.Sprintf("addr = %q", "smtp://"+p.Addr))
+	e.CheckServer("smtp://"+p.Addr, filepath.Join(p.Dir, "conf"), "")
 	message := e.Check(e.Start())
 	wantClient(t, p.WaitLog(1, ": client="))
 	if mail := p.OneMail("you"); !strings.HasSuffix(mail, strings.ReplaceAll(message, "\r\n", "\n")) {
@@ -30,10 +32,10 @@ func TestExamplePostfix(t *testing.T) {
 
 func TestExampleExim(t *testing.T) {
 	t.Parallel()
-	e := harness.OpenExample(t, "exim.toml")
-	lines := e.ReplaceIn(e.Lines("exim.conf"), "127.0.0.1.10025", "ADDR.PORT") + "\n" + e.Lines("exim.conf, connections")
-	s := harness.StartExim(t, harness.EximOptions{Listen: lines})
+	e := harness.OpenExample(t, "exim")
+	s := harness.StartExim(t, harness.EximOptions{Listen: e.ReplaceIn(e.Lines(0), "127.0.0.1.10025", "ADDR.PORT")})
 	e.Replace(`addr = "smtp://127.0.0.1:10025"`, fmt.Sprintf("addr = %q", "smtp://"+s.Addr))
+	e.CheckServer("smtp://"+s.Addr, "-", s.Run("/usr/sbin/exim4", "-bP"))
 	message := e.Check(e.Start())
 	wantClient(t, s.WaitLog(1, " <= a@example.com"))
 	wantMessage(t, s, "you", message)
@@ -41,9 +43,10 @@ func TestExampleExim(t *testing.T) {
 
 func TestExampleOpenSMTPD(t *testing.T) {
 	t.Parallel()
-	e := harness.OpenExample(t, "opensmtpd.toml")
-	s := harness.StartOpenSMTPDListen(t, e.ReplaceIn(e.Lines("smtpd.conf"), "127.0.0.1 port 10025", "ADDR port PORT"))
+	e := harness.OpenExample(t, "opensmtpd")
+	s := harness.StartOpenSMTPDListen(t, e.ReplaceIn(e.Lines(0), "127.0.0.1 port 10025", "ADDR port PORT"))
 	e.Replace(`addr = "smtp://127.0.0.1:10025"`, fmt.Sprintf("addr = %q", "smtp://"+s.Addr))
+	e.CheckServer("smtp://"+s.Addr, filepath.Join(s.Root, "etc/smtpd.conf"), "")
 	message := e.Check(e.Start())
 	wantClient(t, s.WaitLog(1, "smtp connected address=127.0.0.2"))
 	wantMessage(t, s, "you", message)
@@ -53,17 +56,19 @@ func TestExampleDovecot(t *testing.T) {
 	t.Parallel()
 	t.Run("socket", func(t *testing.T) {
 		t.Parallel()
-		e := harness.OpenExample(t, "dovecot-lmtp.toml")
-		d := harness.StartDovecot(t, e.Lines("dovecot.conf"), "lmtp")
+		e := harness.OpenExample(t, "lmtp")
+		d := harness.StartDovecot(t, e.Lines(0), "lmtp")
 		e.Replace(`addr = "lmtp+unix:/run/dovecot/lmtp"`, fmt.Sprintf("addr = %q", "lmtp+unix:"+d.Socket))
+		e.CheckServer("lmtp+unix:/run/dovecot/lmtp", "-", d.Run("/usr/bin/doveconf"))
 		wantMessage(t, d.ChrootServer, "you", e.Check(e.Start()))
 	})
 	t.Run("TCP", func(t *testing.T) {
 		t.Parallel()
-		e := harness.OpenExample(t, "dovecot-lmtp.toml")
-		service := e.ReplaceIn(e.Lines("dovecot.conf, TCP"), "address = 127.0.0.1", "address = ADDR")
+		e := harness.OpenExample(t, "lmtp", "--next-hop", "lmtp://127.0.0.1:24")
+		service := e.ReplaceIn(e.Lines(0), "address = 127.0.0.1", "address = ADDR")
 		d := harness.StartDovecot(t, e.ReplaceIn(service, "port = 24", "port = PORT"), "")
-		e.Replace(`addr = "lmtp+unix:/run/dovecot/lmtp"`, e.ReplaceIn(e.Lines("addr, TCP"), "127.0.0.1:24", d.Addr))
+		e.Replace(`addr = "lmtp://127.0.0.1:24"`, fmt.Sprintf("addr = %q", "lmtp://"+d.Addr))
+		e.CheckServer("lmtp://"+d.Addr, "-", d.Run("/usr/bin/doveconf", "-n"))
 		wantMessage(t, d.ChrootServer, "you", e.Check(e.Start()))
 	})
 }
@@ -74,11 +79,12 @@ func TestExampleRemote(t *testing.T) {
 	t.Parallel()
 	const remote = "mx.example.net"
 	cert := harness.NewCertificate(t, remote)
-	e := harness.OpenExample(t, "remote.toml")
-	lines := e.ReplaceIn(e.Lines("main.cf"), "/etc/ssl/private/mx.example.net.pem", cert.Both)
+	e := harness.OpenExample(t, "remote", "--next-hop", "smtp://mx.example.net:25")
+	lines := e.ReplaceIn(e.Lines(0), "/etc/ssl/private/mx.example.net.pem", cert.Both)
 	p := harness.StartPostfix(t, harness.Nowhere, append(strings.Split(lines, "\n"), "smtpd_tls_loglevel = 1")...)
+	e.CheckServer("smtp://mx.example.net:25", filepath.Join(p.Dir, "conf"), "")
 	open := func(t testing.TB) *harness.Example {
-		e := harness.OpenExample(t, "remote.toml")
+		e := harness.OpenExample(t, "remote", "--next-hop", "smtp://mx.example.net:25")
 		e.Replace(`addr = "smtp://mx.example.net:25"`, fmt.Sprintf("addr = %q", "smtp://"+p.Addr))
 		return e
 	}
@@ -93,12 +99,12 @@ func TestExampleRemote(t *testing.T) {
 	})
 	t.Run("own authority", func(t *testing.T) {
 		e := open(t)
-		e.Replace("tls_name =", e.ReplaceIn(e.Lines("CA"), "/etc/ssl/example-ca.pem", cert.Cert)+"\ntls_name =")
+		e.Replace("tls_name =", fmt.Sprintf("tls_ca = %q\ntls_name =", cert.Cert))
 		e.Check(e.Start())
 	})
 	t.Run("pin", func(t *testing.T) {
 		e := open(t)
-		e.Replace("tls_name =", e.ReplaceIn(e.Lines("pin"), strings.Repeat("0", 64), cert.Pin)+"\ntls_name =")
+		e.Replace("tls_name =", fmt.Sprintf("tls_pins = [%q]\ntls_name =", cert.Pin))
 		e.Check(e.Start())
 	})
 	for name, change := range map[string]func(*harness.Example){
@@ -107,7 +113,9 @@ func TestExampleRemote(t *testing.T) {
 			e.Env = []string{"SSL_CERT_FILE=" + cert.Cert}
 			e.Replace(`tls_name = "mx.example.net"`, `tls_name = "mx.example.com"`)
 		},
-		"wrong pin": func(e *harness.Example) { e.Replace("tls_name =", e.Lines("pin")+"\ntls_name =") },
+		"wrong pin": func(e *harness.Example) {
+			e.Replace("tls_name =", fmt.Sprintf("tls_pins = [%q]\ntls_name =", strings.Repeat("0", 64)))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := open(t)
