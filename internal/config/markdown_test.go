@@ -11,6 +11,12 @@ import (
 func markdown() string {
 	var b strings.Builder
 	b.WriteString(intro)
+	separator := "\nThe tables: "
+	for _, t := range reference.Tables()[1:] {
+		fmt.Fprintf(&b, "%s[`%s`](#%s)", separator, t.Header(), t.Name)
+		separator = ",\n"
+	}
+	b.WriteString(".\n")
 	for _, t := range reference.Tables() {
 		if t.Name != "" {
 			fmt.Fprintf(&b, "\n## %s\n", t.Header())
