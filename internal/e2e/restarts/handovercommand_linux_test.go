@@ -35,6 +35,12 @@ func handOverByCommand(t testing.TB, dir string, want int, args ...string) (r ha
 	t.Helper()
 	cmd := exec.Command(harness.Binary(t), append([]string{"handover", "--json"}, args...)...)
 	cmd.Dir = dir
+	return runHandover(t, cmd, want)
+}
+
+// runHandover runs a command that hands over, and checks its exit code.
+func runHandover(t testing.TB, cmd *exec.Cmd, want int) (r handoverReport) {
+	t.Helper()
 	stdout, stderr, code := harness.Run(t, cmd)
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != want {
 		t.Fatalf("handover: exit code %d, want %d; %v\n%s%s", code, want, err, stdout, stderr)
@@ -163,44 +169,4 @@ func TestHandoverCommandFails(t *testing.T) {
 	rename(t, program+".new", program)
 	g.Follow(handOverByCommand(t, dir, 0).New.PID)
 	g.Stop()
-}
-
-// TestHandoverUnit hands over by the command, as a package does, under systemd with the
-// shipped units. The service continues with another main process.
-func TestHandoverUnit(t *testing.T) {
-	t.Parallel()
-	dir, addr := shortDir(t), harness.FreeAddr(t)
-	shippedUnits(t, dir, addr)
-	harness.WriteFile(t, filepath.Join(dir, "config.toml"), harness.Setup{Listen: "systemd"}.Config())
-	harness.WriteFile(t, filepath.Join(dir, "blocked.txt"), "spam.example\n")
-	m := startUserManager(t, dir)
-	m.mustCtl("start", "spamgate.socket", "spamgate.service")
-	send := func() {
-		t.Helper()
-		harness.MustDial(t, addr).MustSend(t, "a@example.com", "b@example.net", harness.SmallMessage("a@example.com", "x"))
-	}
-	send()
-	for range 2 {
-		// The process IDs are those of systemd's namespace, in which the gate runs.
-		before := m.show("spamgate.service", "MainPID")
-		r := handOverByCommand(t, dir, 0)
-		if fmt.Sprint(r.Old.PID) != before {
-			t.Errorf("main process %s, and %+v", before, r)
-		}
-		// The gate tells systemd before it answers; systemd reads it when it gets to it.
-		harness.WaitFor(t, "systemd to know the new process", func() bool {
-			return m.show("spamgate.service", "MainPID") == fmt.Sprint(r.New.PID)
-		})
-		send()
-	}
-	if state, restarts := m.show("spamgate.service", "ActiveState"), m.show("spamgate.service", "NRestarts"); state != "active" || restarts != "0" {
-		t.Errorf("the service is %s, after %s restarts", state, restarts)
-	}
-	m.mustCtl("stop", "spamgate.socket", "spamgate.service")
-	if result := m.show("spamgate.service", "Result"); result != "success" {
-		t.Errorf("the service's result is %s", result)
-	}
-	if r := handOverByCommand(t, dir, 1); r.Running {
-		t.Errorf("without a gate: %+v", r)
-	}
 }
