@@ -95,6 +95,9 @@ func readPostfix(ctx context.Context, k Kind, dir string) (text, from string, er
 	if err != nil {
 		return "", "", fmt.Errorf("%w: is Postfix installed? If it is on another machine or in a container, pipe (postconf -x; postconf -M; postconf -xP) from there, with --server-config -", err)
 	}
+	if info, err := os.Stat(dir); err == nil && info.Mode().IsRegular() {
+		dir = filepath.Dir(dir) // main.cf was named
+	}
 	var all strings.Builder
 	for _, args := range postconfs {
 		if dir != "" {

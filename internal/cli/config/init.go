@@ -44,7 +44,7 @@ var settingFlags = []string{"hostname", "domain", "contact", "listen", "next-hop
 func newInitCommand() *cobra.Command {
 	o := &initOptions{}
 	cmd := &cobra.Command{
-		Use:   "init --for SERVER [flags]",
+		Use:   "init --for SERVER",
 		Short: "Write a configuration for your mail server",
 		Long: `Write a configuration of at most 60 lines, and print the lines that belong into
 the mail server's own files. SERVER is the mail server after the gate: postfix,
@@ -97,6 +97,10 @@ Exit codes: 0 written, or all lines are there; 1 --check: lines are missing;
 			return o.runCheck(cmd)
 		}
 		return o.run(cmd)
+	}
+	values := cobra.FixedCompletions(strings.Split(kindNames(" "), " "), cobra.ShellCompDirectiveNoFileComp)
+	if err := cmd.RegisterFlagCompletionFunc("for", values); err != nil {
+		panic(err) // the flag is there
 	}
 	cli.NameErrors(cmd)
 	return cmd

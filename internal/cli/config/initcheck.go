@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -91,8 +92,8 @@ func (o *initOptions) checkSettings(cmd *cobra.Command) (mailservers.Settings, e
 	if err != nil {
 		return mailservers.Settings{}, err
 	}
-	if len(c.NextHop.Addr) > 1 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "spamgate: of several next hops only the first is checked: %s\n", c.NextHop.Addr[0])
+	if len(c.NextHop.Addr) > 1 || slices.ContainsFunc(c.Listeners, func(l config.Listener) bool { return l.NextHop != nil }) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "spamgate: of several next hops only the first of [next_hop] is checked: %s\n", c.NextHop.Addr[0])
 	}
 	if err := o.checkNextHop(c.NextHop); err != nil {
 		return mailservers.Settings{}, fmt.Errorf("%s: the next hop is not of --for %s: %w", o.configFile, o.server, err)

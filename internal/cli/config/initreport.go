@@ -131,13 +131,13 @@ func (o *initOptions) testCommand() (log, command string) {
 	return "", ""
 }
 
-// settingsOf returns what a server needs to know of a configuration.
+// settingsOf returns what the server of [next_hop] needs to know of a configuration.
 func settingsOf(c *config.Config) mailservers.Settings {
 	n := c.NextHop
 	s := mailservers.Settings{NextHop: n.Addr[0], Proxy: n.Proxy != "", XCLIENT: n.Identity == "xclient" || n.Identity == "auto"}
 	for _, l := range c.Listeners {
 		s.Listen = append(s.Listen, l.Addr...)
-		s.Logins = s.Logins || l.Auth == "pass"
+		s.Logins = s.Logins || l.Auth == "pass" && l.NextHop == nil
 	}
 	return s
 }

@@ -29,13 +29,7 @@ hostname = %q
 [listen]
 addr = %q%s
 `, o.beforeWhat(), o.server, o.hostname, o.listen, listenComment(o.listen))
-	if o.tlsCert != "" {
-		fmt.Fprintf(&b, `# The certificate with its chain, and its key; changed files are read again.
-tls = "starttls"
-tls_cert = %q
-tls_key = %q
-`, o.tlsCert, o.tlsKey)
-	}
+	b.WriteString(o.tlsText())
 	if o.submission {
 		b.WriteString(`
 # Ports where mail programs log in. Their mail is not checked.
@@ -65,6 +59,25 @@ exempt_authenticated = true
 		fmt.Fprintf(&b, "[[list]]\nname = %q\npath = %q\n%s", l.name, l.file, l.settings)
 	}
 	return b.String()
+}
+
+// tlsText returns the keys of the certificate, as a comment without one.
+func (o *initOptions) tlsText() string {
+	if o.tlsCert != "" {
+		return fmt.Sprintf(`# The certificate with its chain, and its key; changed files are read again.
+tls = "starttls"
+tls_cert = %q
+tls_key = %q
+`, o.tlsCert, o.tlsKey)
+	}
+	if o.server == mailservers.Maildir {
+		return ""
+	}
+	return `# Without a certificate, mail comes without TLS:
+# tls = "starttls"
+# tls_cert = "/etc/ssl/gate.example.pem"            # with its chain
+# tls_key = "/etc/ssl/private/gate.example.key"
+`
 }
 
 // beforeWhat says what the gate is installed before.

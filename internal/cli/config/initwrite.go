@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -22,7 +23,7 @@ import (
 const fileMode = 0o644
 
 // write writes the configuration, and the lists that are missing. It returns the paths
-// of the files that it made.
+// that it made. After an error none of them is left.
 func (o *initOptions) write(cmd *cobra.Command, c *config.Config) (made []string, err error) {
 	if o.out == "" {
 		if o.dryRun || o.force {
@@ -44,7 +45,7 @@ func (o *initOptions) write(cmd *cobra.Command, c *config.Config) (made []string
 	defer stop()
 	defer func() {
 		if err != nil && !o.dryRun {
-			for _, path := range made {
+			for _, path := range slices.Backward(made) {
 				_ = os.Remove(path)
 			}
 			made = nil
@@ -54,6 +55,15 @@ func (o *initOptions) write(cmd *cobra.Command, c *config.Config) (made []string
 		path := filepath.Join(filepath.Dir(target), l.file)
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 			continue
+		}
+		dir := filepath.Dir(path)
+		if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) && !slices.Contains(made, dir) {
+			if !o.dryRun {
+				if err := makeDir(dir); err != nil {
+					return made, err
+				}
+			}
+			made = append(made, dir)
 		}
 		if !o.dryRun {
 			if err := makeList(path, l.about); err != nil {
@@ -75,16 +85,16 @@ func (o *initOptions) exists() error {
 	return fmt.Errorf("--out %s: the file exists, and is left as it is; replace it with --force, or name another file", o.out)
 }
 
-// makeList makes a list file that has only a comment. The directory may be missing.
-func makeList(path, about string) error {
-	dir := filepath.Dir(path)
-	if err := os.Mkdir(dir, 0o755); err == nil {
-		if err := os.Chmod(dir, 0o755); err != nil { // the umask may be strict
-			return err
-		}
-	} else if !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("making the directory of the lists: %w", err)
+// makeDir makes the directory of the lists.
+func makeDir(dir string) error {
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return fmt.Errorf("%w: the lists belong there; run the command as a user who may write there, or name another place with --out", err)
 	}
+	return os.Chmod(dir, 0o755) // the umask may be strict
+}
+
+// makeList makes a list file that has only a comment.
+func makeList(path, about string) error {
 	text := "# " + about + " One entry a line, as spamgate's lists/README.md explains.\n"
 	return placeFile(context.Background(), path, []byte(text), nil)
 }
