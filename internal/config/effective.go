@@ -23,6 +23,11 @@ func Effective(path string) (*Config, []Table, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	return effective(path, src)
+}
+
+// effective is [Effective] for the text of a configuration.
+func effective(path string, src []byte) (*Config, []Table, error) {
 	c, err := Parse(path, src)
 	if err != nil {
 		return nil, nil, err

@@ -31,21 +31,28 @@ func shown(t *testing.T, path string) string {
 // the file.
 func sameAgain(t *testing.T, path string) {
 	t.Helper()
-	want, err := Load(path)
+	src, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := shown(t, path)
-	got, err := Load(write(t, again))
+	want, tables, err := effective(path, src)
 	if err != nil {
-		t.Fatalf("%v\n%s", err, again)
+		t.Fatal(err)
+	}
+	var again bytes.Buffer
+	if err := WriteTOML(&again, tables, nil); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Parse(path, again.Bytes())
+	if err != nil {
+		t.Fatalf("%v\n%s", err, again.String())
 	}
 	for i := range want.Lists {
-		want.Lists[i].URL = text.ShownURL(want.Lists[i].URL)
+		want.Lists[i].URL, want.Lists[i].SignatureURL = text.ShownURL(want.Lists[i].URL), text.ShownURL(want.Lists[i].SignatureURL)
 	}
-	got.File, want.File, got.Warnings, want.Warnings = "", "", nil, nil
+	got.Warnings, want.Warnings = nil, nil
 	if !equalConfigs(*got, *want) {
-		t.Errorf("%s\ngot  %+v\nwant %+v\n%s", path, got, want, again)
+		t.Errorf("%s\ngot  %+v\nwant %+v\n%s", path, *got, *want, again.String())
 	}
 }
 
@@ -179,4 +186,30 @@ func TestShortDuration(t *testing.T) {
 			t.Errorf("%v: %s, want %s", d, got, want)
 		}
 	}
+}
+
+// FuzzEffective checks that what "config show" prints is read as the file is.
+func FuzzEffective(f *testing.F) {
+	for _, pattern := range []string{"testdata/good/*.toml", "testdata/bad/*.toml", filepath.Join(root, "docs/examples/*.toml")} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, file := range files {
+			src, err := os.ReadFile(file)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(src)
+		}
+	}
+	f.Fuzz(func(t *testing.T, src []byte) {
+		if _, err := Parse("/dir/f.toml", src); err == nil {
+			path := filepath.Join(t.TempDir(), "f.toml")
+			if err := os.WriteFile(path, src, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			sameAgain(t, path)
+		}
+	})
 }
