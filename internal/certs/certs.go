@@ -1,12 +1,13 @@
-// Package certs serves a TLS certificate from PEM files, and loads it again when the
+// Package certs serves TLS certificates from PEM files, and loads each again when its
 // files change.
 //
-// [Open] fails if the files are invalid. Later they may be invalid, for instance while
+// [Open] fails if files are invalid. Later they may be invalid, for instance while
 // a tool writes one after the other: the old certificate stays, and the log says why.
 package certs
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -47,18 +48,16 @@ type Options struct {
 	looked   chan<- struct{} // gets a value after each check
 }
 
-// Reloader serves the certificate of two files. Its methods are safe for concurrent
-// use.
+// Files are the files of a certificate. The first certificate in Cert is the server's;
+// the others are the chain to a root that clients trust. Key has its private key,
+// without a passphrase. Both may be the same file. The paths should be absolute, since
+// they are opened again and again.
+type Files struct{ Cert, Key string }
+
+// Reloader serves certificates. Its methods are safe for concurrent use.
 type Reloader struct {
-	certFile, keyFile string
-	options           Options
-	log               *slog.Logger
-
-	current atomic.Pointer[tls.Certificate]
-
-	// Owned by Open, then by the goroutine that checks the files.
-	seen   string // the contents of the files, see readPair
-	warned string // the last warning of warn
+	pairs   []*pair
+	options Options
 
 	watcher *dirwatch.Watcher
 	stop    chan struct{} // closed by Close
@@ -66,11 +65,21 @@ type Reloader struct {
 	running sync.WaitGroup
 }
 
-// Open loads a certificate and watches its files. The first certificate in certFile is
-// the server's; the others are the chain to a root that clients trust. keyFile has its
-// private key, without a passphrase. Both may be the same file. The paths should be
-// absolute, since they are opened again and again.
-func Open(certFile, keyFile string, o Options) (*Reloader, error) {
+// pair is a certificate with its key.
+type pair struct {
+	Files
+	log *slog.Logger
+
+	current atomic.Pointer[tls.Certificate]
+
+	// Owned by Open, then by the goroutine that checks the files.
+	seen   string // the contents of the files, see readPair
+	warned string // the last warning of warn
+}
+
+// Open loads certificates, at least one, and watches their files. Its error is a
+// [PairError].
+func Open(files []Files, o Options) (*Reloader, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -83,24 +92,23 @@ func Open(certFile, keyFile string, o Options) (*Reloader, error) {
 	if o.now == nil {
 		o.now = time.Now
 	}
-	r := &Reloader{
-		certFile: certFile,
-		keyFile:  keyFile,
-		options:  o,
-		log:      o.Logger.With("cert", certFile),
-		stop:     make(chan struct{}),
+	r := &Reloader{options: o, stop: make(chan struct{})}
+	for _, f := range files {
+		r.pairs = append(r.pairs, &pair{Files: f, log: o.Logger.With("cert", f.Cert)})
 	}
-	r.watcher = dirwatch.New(r.log, "certificates", !o.deaf)
+	r.watcher = dirwatch.New(o.Logger, "certificates", !o.deaf)
 	r.watch() // before reading the files, to miss no change
-	if err := r.look(); err != nil {
-		r.watcher.Close()
-		return nil, err
+	for i, p := range r.pairs {
+		if err := p.look(o.now()); err != nil {
+			r.watcher.Close()
+			return nil, &PairError{Index: i, Of: len(files), Err: err}
+		}
 	}
 	r.running.Go(r.run)
 	return r, nil
 }
 
-// Close stops watching. The last certificate remains.
+// Close stops watching. The last certificates remain.
 func (r *Reloader) Close() error {
 	var err error
 	r.closing.Do(func() {
@@ -111,18 +119,29 @@ func (r *Reloader) Close() error {
 	return err
 }
 
-// GetCertificate returns the current certificate for any name; it is for [tls.Config].
-func (r *Reloader) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	return r.current.Load(), nil
+// Certificate describes a certificate in use.
+type Certificate struct {
+	File     string   // its path
+	Names    []string // host names and addresses
+	NotAfter time.Time
+
+	// Expiry says that it has expired, expires within a week or is not valid yet, and
+	// what that means. Otherwise it is empty.
+	Expiry string
 }
 
-// NotAfter returns when the current certificate expires.
-func (r *Reloader) NotAfter() time.Time { return r.current.Load().Leaf.NotAfter }
+// Certificates returns the current certificates, in the order of the files.
+func (r *Reloader) Certificates() []Certificate {
+	var all []Certificate
+	for _, p := range r.pairs {
+		leaf := p.current.Load().Leaf
+		all = append(all, Certificate{p.Cert, names(leaf), leaf.NotAfter, expiry(leaf, r.options.now())})
+	}
+	return all
+}
 
-// Expiry says that the current certificate has expired, expires within a week or is not
-// valid yet, and what that means. Otherwise it is empty.
-func (r *Reloader) Expiry() string {
-	leaf, now := r.current.Load().Leaf, r.options.now()
+// expiry returns the Expiry of a certificate.
+func expiry(leaf *x509.Certificate, now time.Time) string {
 	switch {
 	case !now.Before(leaf.NotAfter):
 		return "the certificate expired at " + stamp(leaf.NotAfter) + ": clients that check it refuse it"
@@ -133,9 +152,6 @@ func (r *Reloader) Expiry() string {
 	}
 	return ""
 }
-
-// Names returns the host names and addresses of the current certificate.
-func (r *Reloader) Names() []string { return names(r.current.Load().Leaf) }
 
 // run checks the files at intervals and after changes, until Close.
 func (r *Reloader) run() {
@@ -163,9 +179,11 @@ func (r *Reloader) run() {
 // watch watches the directories that lead to the files.
 func (r *Reloader) watch() {
 	r.watcher.Take()
-	for _, file := range []string{r.certFile, r.keyFile} {
-		if path, err := filepath.Abs(file); err == nil {
-			_, _ = dirwatch.Find([]string{text.EscapeGlob(path)}, r.watcher.Plan) // look reports errors
+	for _, p := range r.pairs {
+		for _, file := range []string{p.Cert, p.Key} {
+			if path, err := filepath.Abs(file); err == nil {
+				_, _ = dirwatch.Find([]string{text.EscapeGlob(path)}, r.watcher.Plan) // look reports errors
+			}
 		}
 	}
 	r.watcher.Settle()
@@ -174,10 +192,13 @@ func (r *Reloader) watch() {
 // lookAgain checks the files after the first time, and logs errors.
 func (r *Reloader) lookAgain() {
 	r.watch()
-	if err := r.look(); err != nil {
-		r.log.Warn("certificate not loaded, the old one stays", "error", err)
+	now := r.options.now()
+	for _, p := range r.pairs {
+		if err := p.look(now); err != nil {
+			p.log.Warn("certificate not loaded, the old one stays", "error", err)
+		}
+		p.warn(now)
 	}
-	r.warn()
 	if r.options.looked == nil {
 		return
 	}
@@ -189,40 +210,40 @@ func (r *Reloader) lookAgain() {
 
 // look loads the certificate if the files have changed. It returns an error once for
 // each state of the files.
-func (r *Reloader) look() error {
-	cert, key, seen, err := readPair(r.certFile, r.keyFile)
-	if seen == r.seen {
+func (p *pair) look(now time.Time) error {
+	cert, key, seen, err := readPair(p.Cert, p.Key)
+	if seen == p.seen {
 		return nil
 	}
-	r.seen = seen
+	p.seen = seen
 	if err != nil {
 		return err
 	}
-	pair, err := parsePair(r.certFile, r.keyFile, cert, key)
+	parsed, err := parsePair(p.Cert, p.Key, cert, key)
 	if err != nil {
 		return err
 	}
-	r.current.Store(pair)
-	r.log.Info("certificate loaded", "names", strings.Join(r.Names(), ","), "not_after", stamp(r.NotAfter()))
-	r.warned = ""
-	r.warn()
+	p.current.Store(parsed)
+	p.log.Info("certificate loaded", "names", strings.Join(names(parsed.Leaf), ","), "not_after", stamp(parsed.Leaf.NotAfter))
+	p.warned = ""
+	p.warn(now)
 	return nil
 }
 
 // warn logs when the current certificate expires soon, and when it has expired, once
 // each.
-func (r *Reloader) warn() {
-	warning := ""
-	switch left := r.NotAfter().Sub(r.options.now()); {
+func (p *pair) warn(now time.Time) {
+	warning, notAfter := "", p.current.Load().Leaf.NotAfter
+	switch left := notAfter.Sub(now); {
 	case left <= 0:
 		warning = "certificate has expired: clients that check it refuse it; put a new one in the file"
 	case left <= expiresSoon:
 		warning = "certificate expires within 7 days: put a new one in the file"
 	}
-	if warning != r.warned && warning != "" {
-		r.log.Warn(warning, "not_after", stamp(r.NotAfter()))
+	if warning != p.warned && warning != "" {
+		p.log.Warn(warning, "not_after", stamp(notAfter))
 	}
-	r.warned = warning
+	p.warned = warning
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

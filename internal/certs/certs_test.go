@@ -34,13 +34,13 @@ func TestReload(t *testing.T) {
 		f := newFiles(t)
 		f.write(t, newPair(t, oldName, nextYear))
 		r, looked := f.open(t, o)
-		if got := r.Names(); !slices.Equal(got, []string{oldName, "192.0.2.1"}) || !r.NotAfter().Equal(nextYear) {
-			t.Errorf("%v, %v", got, r.NotAfter())
+		if got := r.Certificates()[0].Names; !slices.Equal(got, []string{oldName, "192.0.2.1"}) || !r.Certificates()[0].NotAfter.Equal(nextYear) {
+			t.Errorf("%v, %v", got, r.Certificates()[0].NotAfter)
 		}
 		f.write(t, newPair(t, newName, nextYear.Add(time.Hour)))
 		await(t, r, looked, newName)
-		if !r.NotAfter().Equal(nextYear.Add(time.Hour)) {
-			t.Error(r.NotAfter())
+		if !r.Certificates()[0].NotAfter.Equal(nextYear.Add(time.Hour)) {
+			t.Error(r.Certificates()[0].NotAfter)
 		}
 		if err := r.Close(); err != nil { // what is in force may not be in the log yet
 			t.Error(err)
@@ -157,7 +157,7 @@ func TestLastGood(t *testing.T) {
 			if lines := log.lines("WARN"); len(lines) != 1 || !strings.Contains(lines[0], c.want) {
 				t.Errorf("got %q, want one line with %q", lines, c.want)
 			}
-			if name := r.Names()[0]; name != oldName {
+			if name := r.Certificates()[0].Names[0]; name != oldName {
 				t.Errorf("a certificate for %s", name)
 			}
 			if err := os.MkdirAll(filepath.Dir(f.cert), 0o755); err != nil {
@@ -194,7 +194,7 @@ func TestClose(t *testing.T) {
 	f := newFiles(t)
 	f.write(t, newPair(t, oldName, nextYear))
 	for range 10 {
-		r, err := Open(f.cert, f.key, Options{})
+		r, err := Open([]Files{{f.cert, f.key}}, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -206,7 +206,7 @@ func TestClose(t *testing.T) {
 		if c, err := r.GetCertificate(nil); c == nil || err != nil {
 			t.Error(c, err)
 		}
-		if _, err := Open(f.cert, f.key+".missing", Options{}); err == nil {
+		if _, err := Open([]Files{{f.cert, f.key + ".missing"}}, Options{}); err == nil {
 			t.Error("opened without a key")
 		}
 	}

@@ -38,7 +38,11 @@ func TestExpiryComes(t *testing.T) {
 	f := newFiles(t)
 	f.write(t, newPair(t, oldName, nextYear))
 	now := noon
-	r := &Reloader{certFile: f.cert, keyFile: f.key, log: log.logger(), options: Options{now: func() time.Time { return now }}, watcher: dirwatch.New(discard, "certificates", false)}
+	r := &Reloader{
+		pairs:   []*pair{{Files: Files{f.cert, f.key}, log: log.logger()}},
+		options: Options{now: func() time.Time { return now }},
+		watcher: dirwatch.New(discard, "certificates", false),
+	}
 	for _, step := range []struct {
 		at    time.Time
 		lines int

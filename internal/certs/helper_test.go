@@ -28,16 +28,22 @@ var noon = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 
 func atNoon() time.Time { return noon }
 
-// pair is a certificate and its key as PEM.
-type pair struct{ cert, key string }
+// testPair is a certificate and its key as PEM.
+type testPair struct{ cert, key string }
 
 // newPair makes a self-signed certificate for a name, and its key.
-func newPair(tb testing.TB, name string, notAfter time.Time) pair {
+func newPair(tb testing.TB, name string, notAfter time.Time) testPair {
 	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		tb.Fatal(err)
 	}
+	return newPairOf(tb, key, name, notAfter)
+}
+
+// newPairOf is newPair for a key.
+func newPairOf(tb testing.TB, key crypto.Signer, name string, notAfter time.Time) testPair {
+	tb.Helper()
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(notAfter.Unix()),
 		Subject:      pkix.Name{CommonName: name},
@@ -46,7 +52,7 @@ func newPair(tb testing.TB, name string, notAfter time.Time) pair {
 		DNSNames:     []string{name},
 		IPAddresses:  []net.IP{net.IPv4(192, 0, 2, 1)},
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, crypto.Signer(key).Public(), key)
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -54,7 +60,7 @@ func newPair(tb testing.TB, name string, notAfter time.Time) pair {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return pair{block("CERTIFICATE", der), block("PRIVATE KEY", keyDER)}
+	return testPair{block("CERTIFICATE", der), block("PRIVATE KEY", keyDER)}
 }
 
 func block(kind string, der []byte) string {
@@ -69,7 +75,7 @@ func newFiles(tb testing.TB) files {
 	return files{filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}
 }
 
-func (f files) write(tb testing.TB, p pair) {
+func (f files) write(tb testing.TB, p testPair) {
 	tb.Helper()
 	write(tb, f.cert, p.cert)
 	write(tb, f.key, p.key)
@@ -100,7 +106,7 @@ func (f files) open(tb testing.TB, o Options) (*Reloader, <-chan struct{}) {
 		o.now = atNoon
 	}
 	o.debounce = time.Millisecond
-	r, err := Open(f.cert, f.key, o)
+	r, err := Open([]Files{{f.cert, f.key}}, o)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -116,11 +122,11 @@ func (f files) open(tb testing.TB, o Options) (*Reloader, <-chan struct{}) {
 func await(tb testing.TB, r *Reloader, looked <-chan struct{}, name string) {
 	tb.Helper()
 	deadline := time.After(patient)
-	for r.Names()[0] != name {
+	for r.Certificates()[0].Names[0] != name {
 		select {
 		case <-looked:
 		case <-deadline:
-			tb.Fatalf("the certificate is still for %v, not for %s", r.Names(), name)
+			tb.Fatalf("the certificate is still for %v, not for %s", r.Certificates()[0].Names, name)
 		}
 	}
 }

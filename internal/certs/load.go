@@ -48,7 +48,24 @@ func readFile(path string) ([]byte, error) {
 	return data, nil
 }
 
-// KeyError is an error about the file with the private key. All other errors of Open
+// PairError is an error of Open.
+type PairError struct {
+	Index, Of int // of the pair, from 0; and how many there are
+	Err       error
+}
+
+// Error returns the text of Err, and which pair it is about if there are several.
+func (e *PairError) Error() string {
+	if e.Of == 1 {
+		return e.Err.Error()
+	}
+	return fmt.Sprintf("certificate %d of %d: %v", e.Index+1, e.Of, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *PairError) Unwrap() error { return e.Err }
+
+// KeyError is an error about the file with the private key. All other errors of a pair
 // are about the file with the certificate.
 type KeyError struct{ Err error }
 

@@ -45,7 +45,7 @@ func TestOpenErrors(t *testing.T) {
 					write(t, path, text)
 				}
 			}
-			_, err := Open(f.cert, f.key, Options{})
+			_, err := Open([]Files{{f.cert, f.key}}, Options{})
 			if err == nil {
 				t.Fatal("no error")
 			}
@@ -72,7 +72,7 @@ func TestOpenTogether(t *testing.T) {
 func TestNotRegular(t *testing.T) {
 	f := newFiles(t)
 	f.write(t, newPair(t, oldName, nextYear))
-	if _, err := Open(t.TempDir(), f.key, Options{}); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+	if _, err := Open([]Files{{t.TempDir(), f.key}}, Options{}); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Error(err)
 	}
 }
@@ -85,7 +85,7 @@ func TestLoadPool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range []pair{a, b, newPair(t, newName, nextYear)} {
+	for _, p := range []testPair{a, b, newPair(t, newName, nextYear)} {
 		c, err := parseCertificates("", []byte(p.cert))
 		if err != nil {
 			t.Fatal(err)

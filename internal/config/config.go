@@ -59,6 +59,9 @@ type Config struct {
 // Addresses is an array of strings. A single string in the file is an array of one.
 type Addresses []string
 
+// Files are paths, written like Addresses.
+type Files = Addresses
+
 // Filter says how the lists are searched.
 type Filter struct {
 	Kind string `toml:"kind" oneof:"classic,sharded,sized,counting,fuse,auto"`

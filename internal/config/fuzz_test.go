@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -32,8 +33,11 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("incomplete: %+v", cfg)
 		}
 		for _, l := range cfg.Listeners {
-			if l.Name == "" || len(l.Addr) == 0 || l.TLS != "none" && (!filepath.IsAbs(l.TLSCert) || !filepath.IsAbs(l.TLSKey)) {
+			if l.Name == "" || len(l.Addr) == 0 || l.TLS != "none" && (len(l.TLSCert) == 0 || len(l.TLSKey) != len(l.TLSCert)) {
 				t.Errorf("incomplete listener: %+v", l)
+			}
+			if slices.ContainsFunc(slices.Concat(l.TLSCert, l.TLSKey), func(p string) bool { return !filepath.IsAbs(p) }) {
+				t.Errorf("listener with a relative path: %+v", l)
 			}
 		}
 		for _, l := range cfg.Lists {

@@ -49,10 +49,11 @@ type Endpoint struct {
 	// before MAIL.
 	TLS string `toml:"tls" oneof:"none,starttls,required,implicit"`
 
-	// TLSCert and TLSKey are absolute paths of PEM files. A Listener has both
-	// unless TLS is "none". Load does not open the files.
-	TLSCert string `toml:"tls_cert"`
-	TLSKey  string `toml:"tls_key"`
+	// TLSCert and TLSKey are absolute paths of PEM files: each certificate, and
+	// its key at the same place. A Listener has at least one of each unless TLS
+	// is "none". Load does not open the files.
+	TLSCert Files `toml:"tls_cert"`
+	TLSKey  Files `toml:"tls_key"`
 
 	// Auth is "pass" if AUTH goes to the next hop. A Listener with "pass" has
 	// TLS, and its next hop is an SMTP server on this machine or with verified

@@ -2,7 +2,10 @@ package config
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
+
+	"spamgate/internal/text"
 )
 
 // Values that several checks of listeners use.
@@ -76,6 +79,13 @@ func (d *document) endpoint(table string, e *Endpoint) {
 	if e.MaxMessageBytes < 1 {
 		d.fail(d.keyPath(table, "max_message_bytes"), fmt.Sprintf("%d is out of range", e.MaxMessageBytes), "write at least 1; 52428800 is 50 MiB")
 	}
+	d.files(d.keyPath(table, "tls_cert"), &e.TLSCert)
+	d.files(d.keyPath(table, "tls_key"), &e.TLSKey)
+	for i, file := range e.TLSCert {
+		if slices.ContainsFunc(e.TLSCert[:i], func(f string) bool { return filepath.Clean(f) == filepath.Clean(file) }) {
+			d.twice(element(d.keyPath(table, "tls_cert"), i), file)
+		}
+	}
 	var known []string
 	for _, l := range d.cfg.Lists {
 		known = append(known, l.Name)
@@ -87,6 +97,18 @@ func (d *document) endpoint(table string, e *Endpoint) {
 			d.fail(path, fmt.Sprintf("there is no list %q", name), "write "+choice(known)+", or [] for all lists")
 		case slices.Contains(e.Lists[:i], name):
 			d.twice(path, name)
+		}
+	}
+}
+
+// files checks the paths of files. A single "" is none.
+func (d *document) files(path string, files *Files) {
+	if slices.Equal(*files, Files{""}) {
+		*files = nil
+	}
+	for i, file := range *files {
+		if file == "" {
+			d.fail(element(path, i), "is empty", "write the path of a PEM file, or remove the element")
 		}
 	}
 }
@@ -162,18 +184,22 @@ func (d *document) listenerNames(all []*listenerTable) {
 
 // listenerTLS checks that TLS comes with a certificate.
 func (d *document) listenerTLS(l *listenerTable) {
-	failed := func(key string) bool { return d.failed[d.keyPath(l.path, key)] }
+	failed := func(key string) bool { return d.failedBelow(d.keyPath(l.path, key)) }
 	if l.TLS == tlsNone || failed("tls") || failed("tls_cert") || failed("tls_key") {
 		return
 	}
 	switch {
-	case l.TLSCert == "" && l.TLSKey == "":
+	case len(l.TLSCert) == 0 && len(l.TLSKey) == 0:
 		d.fail(l.path+".tls", fmt.Sprintf("%q%s needs a certificate", l.TLS, d.origin(l.path, "tls")),
 			`write tls_cert = "FILE" and tls_key = "FILE", or tls = "none"`)
-	case l.TLSCert == "":
+	case len(l.TLSCert) == 0:
 		d.fail(l.path+".tls_cert", "is missing; tls_key has no effect without it", `write tls_cert = "FILE", or tls = "none"`)
-	case l.TLSKey == "":
+	case len(l.TLSKey) == 0:
 		d.fail(l.path+".tls_key", "is missing; tls_cert has no effect without it", `write tls_key = "FILE", or tls = "none"`)
+	case len(l.TLSCert) != len(l.TLSKey):
+		d.fail(d.keyPath(l.path, "tls_key"), fmt.Sprintf("has %s, but tls_cert has %s",
+			text.Count(len(l.TLSKey), "file", "files"), text.Count(len(l.TLSCert), "file", "files")),
+			"write the key of each certificate, in the same order")
 	}
 }
 
@@ -242,8 +268,8 @@ func (d *document) unusedKeys(all []*listenerTable) {
 	for _, l := range all {
 		tls := l.TLS != tlsNone
 		for key, is := range map[string]struct{ set, used bool }{
-			"tls_cert":             {l.TLSCert != "", tls},
-			"tls_key":              {l.TLSKey != "" && l.TLSCert == "", tls},
+			"tls_cert":             {len(l.TLSCert) > 0, tls},
+			"tls_key":              {len(l.TLSKey) > 0 && len(l.TLSCert) == 0, tls},
 			"exempt_authenticated": {l.ExemptAuthenticated, l.Auth == authPass || len(l.TrustedProxies) > 0},
 		} {
 			path := d.keyPath(l.path, key)

@@ -153,10 +153,16 @@ func (c *Config) resolve(dir string) {
 	if path, ok := strings.CutPrefix(c.Log.Output, schemeFile); ok {
 		c.Log.Output = schemeFile + abs(path)
 	}
-	c.Listen.TLSCert, c.Listen.TLSKey = abs(c.Listen.TLSCert), abs(c.Listen.TLSKey)
+	allAbs := func(files Files) (all Files) {
+		for _, f := range files {
+			all = append(all, abs(f))
+		}
+		return all
+	}
+	c.Listen.TLSCert, c.Listen.TLSKey = allAbs(c.Listen.TLSCert), allAbs(c.Listen.TLSKey)
 	for i := range c.Listeners {
 		l := &c.Listeners[i]
-		l.TLSCert, l.TLSKey = abs(l.TLSCert), abs(l.TLSKey)
+		l.TLSCert, l.TLSKey = allAbs(l.TLSCert), allAbs(l.TLSKey)
 		if l.NextHop != nil {
 			l.NextHop.resolve(abs)
 		}

@@ -32,8 +32,8 @@ max_message_bytes = 1
 max_recipients = 100
 shutdown_timeout = "1m30s"
 tls = "required"
-tls_cert = "tls/gate.pem"
-tls_key = "/etc/ssl/private/gate.key"
+tls_cert = ["tls/gate.pem", "/etc/ssl/rsa.pem"]
+tls_key = ["/etc/ssl/private/gate.key", "rsa.key"]
 auth = "pass"
 exempt_authenticated = true
 name_lookup = false
@@ -155,7 +155,7 @@ on_protected = "hold"
 	}
 	endpoint := Endpoint{
 		Addr: Addresses{":25", "[::1]:0", "systemd", "localhost:2525"}, MaxMessageBytes: 1, MaxRecipients: 100,
-		TLS: "required", TLSCert: filepath.Join(dir, "tls/gate.pem"), TLSKey: "/etc/ssl/private/gate.key",
+		TLS: "required", TLSCert: Files{filepath.Join(dir, "tls/gate.pem"), "/etc/ssl/rsa.pem"}, TLSKey: Files{"/etc/ssl/private/gate.key", filepath.Join(dir, "rsa.key")},
 		Auth: "pass", ExemptAuthenticated: true,
 		Lists:             []string{"blocked", "always"},
 		TrustedProxies:    prefixes("192.0.2.1/32", "2001:db8::/32"),

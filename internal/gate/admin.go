@@ -39,7 +39,7 @@ type adminHandler struct {
 type activeConfig struct {
 	config       *config.Config
 	hops         nextHops
-	certificates []servedCertificate
+	certificates []servedCertificates
 }
 
 // Status implements admin.Gate.

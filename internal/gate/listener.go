@@ -22,7 +22,7 @@ type runningListener struct {
 	ports   []*smtpfilter.Listener // one for each socket, once it is open
 	limiter *limit.Limiter
 	tarpit  *limit.Tarpit   // for refusals that are delayed
-	cert    *certs.Reloader // nil without TLS
+	certs   *certs.Reloader // nil without TLS
 
 	// memory is set once the listener's next hop has spoken LMTP.
 	memory smtpfilter.Memory
@@ -37,7 +37,7 @@ func newListeners(c *config.Config, in *socket.Inherited, log *slog.Logger) (all
 		if e.sockets, err = socket.BindAddrs(c, i, in); err != nil {
 			break
 		}
-		if e.cert, err = setup.OpenCertificate(l, log); err != nil {
+		if e.certs, err = setup.OpenCertificates(l, log); err != nil {
 			break
 		}
 	}
@@ -51,8 +51,8 @@ func newListeners(c *config.Config, in *socket.Inherited, log *slog.Logger) (all
 func closeListeners(all []*runningListener) error {
 	var errs []error
 	for _, e := range all {
-		if e.cert != nil {
-			errs = append(errs, e.cert.Close())
+		if e.certs != nil {
+			errs = append(errs, e.certs.Close())
 		}
 	}
 	return errors.Join(errs...)
@@ -92,8 +92,8 @@ func (g *gate) settings(c *config.Config, e *runningListener, hops nextHops) smt
 		e.memory = memoryOf(g.memory, c, n)
 	}
 	s.Memory = e.memory
-	if e.cert != nil {
-		s.TLS = &tls.Config{GetCertificate: e.cert.GetCertificate, MinVersion: tls.VersionTLS12}
+	if e.certs != nil {
+		s.TLS = &tls.Config{GetCertificate: e.certs.GetCertificate, MinVersion: tls.VersionTLS12}
 	}
 	return s
 }

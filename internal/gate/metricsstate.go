@@ -15,18 +15,18 @@ var (
 	descStateFree   = desc("state_dir_free_bytes", "The space that is left for the gate in the file system of its state directory.")
 )
 
-// servedCertificate is the certificate of a listener.
-type servedCertificate struct {
-	listener, file string
-	cert           *certs.Reloader
+// servedCertificates are the certificates of a listener.
+type servedCertificates struct {
+	listener string
+	certs    *certs.Reloader
 }
 
-// servedCertificates returns the certificates that listeners have now.
-func servedCertificates(listeners []*runningListener) []servedCertificate {
-	var all []servedCertificate
+// allCertificates returns the certificates that listeners have now.
+func allCertificates(listeners []*runningListener) []servedCertificates {
+	var all []servedCertificates
 	for _, l := range listeners {
-		if l.cert != nil {
-			all = append(all, servedCertificate{l.config.Name, l.config.TLSCert, l.cert})
+		if l.certs != nil {
+			all = append(all, servedCertificates{l.config.Name, l.certs})
 		}
 	}
 	return all
@@ -56,14 +56,26 @@ func (c *stateCollector) Describe(to chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *stateCollector) Collect(to chan<- prometheus.Metric) {
-	for _, served := range c.gate.now.Load().certificates {
-		to <- prometheus.MustNewConstMetric(descCertificate, prometheus.GaugeValue,
-			float64(served.cert.NotAfter().Unix()), served.listener, served.file)
-	}
+	c.collectCertificates(to)
 	usable, free := c.probe(time.Now())
 	to <- prometheus.MustNewConstMetric(descStateUsable, prometheus.GaugeValue, usable)
 	if free != nil {
 		to <- prometheus.MustNewConstMetric(descStateFree, prometheus.GaugeValue, float64(*free))
+	}
+}
+
+// collectCertificates collects when certificates expire. Labels may be equal, since two
+// listeners without a name may have the same address, with port 0, and two paths may lead to
+// one file; Prometheus takes each metric once.
+func (c *stateCollector) collectCertificates(to chan<- prometheus.Metric) {
+	seen := map[[2]string]bool{}
+	for _, served := range c.gate.now.Load().certificates {
+		for _, cert := range served.certs.Certificates() {
+			if labels := [2]string{served.listener, cert.File}; !seen[labels] {
+				seen[labels] = true
+				to <- prometheus.MustNewConstMetric(descCertificate, prometheus.GaugeValue, float64(cert.NotAfter.Unix()), labels[:]...)
+			}
+		}
 	}
 }
 

@@ -59,7 +59,7 @@ func (g *gate) apply(ctx context.Context, c *config.Config) (err error) {
 		}
 	}()
 	for i := range changes {
-		if err := changes[i].openCertificate(g.log); err != nil {
+		if err := changes[i].openCertificates(g.log); err != nil {
 			return err
 		}
 	}
@@ -102,20 +102,20 @@ func (g *gate) change(c *config.Config, changes []listenerChange, hops nextHops)
 	g.openMemory(c)
 	auto := setup.AutoConnections(c, setup.DescriptorLimit())
 	for _, ch := range changes {
-		old := ch.listener.cert
+		old := ch.listener.certs
 		if ch.config.TarpitMax != ch.listener.config.TarpitMax {
 			ch.listener.tarpit = limit.NewTarpit(int(ch.config.TarpitMax))
 		}
-		ch.listener.config, ch.listener.cert = ch.config, ch.cert
+		ch.listener.config, ch.listener.certs = ch.config, ch.certs
 		ch.listener.limiter.SetConfig(setup.Limits(ch.config, auto))
 		for _, port := range ch.listener.ports {
 			if _, err := port.Apply(g.settings(c, ch.listener, hops)); err != nil {
 				g.log.Error("the listener keeps its old settings", "listener", ch.config.Name, "error", err)
 			}
 		}
-		if old != nil && old != ch.cert {
+		if old != nil && old != ch.certs {
 			if err := old.Close(); err != nil {
-				g.log.Warn("closing the old certificate", "error", err)
+				g.log.Warn("closing the old certificates", "error", err)
 			}
 		}
 	}
@@ -126,14 +126,14 @@ func (g *gate) change(c *config.Config, changes []listenerChange, hops nextHops)
 	g.config = c
 	g.logLimits()
 	g.warnDescriptors()
-	g.answers.now.Store(&activeConfig{c, hops, servedCertificates(g.listeners)})
+	g.answers.now.Store(&activeConfig{c, hops, allCertificates(g.listeners)})
 }
 
 // listenerChange is the change of a listener by a reload.
 type listenerChange struct {
 	listener *runningListener
 	config   config.Listener
-	cert     *certs.Reloader // the present one if the files are the same
+	certs    *certs.Reloader // the present one if the files are the same
 }
 
 // listenerChanges finds the new configuration of each listener by its addresses, which a
@@ -171,24 +171,24 @@ func knownLists(c *config.Config, names []string) []string {
 	return known
 }
 
-// openCertificate opens the certificate if its files are not the present ones.
-func (ch *listenerChange) openCertificate(log *slog.Logger) error {
+// openCertificates opens the certificates if their files are not the present ones.
+func (ch *listenerChange) openCertificates(log *slog.Logger) error {
 	old, now := ch.listener.config, ch.config
-	if ch.listener.cert != nil && now.TLS != "none" && old.TLSCert == now.TLSCert && old.TLSKey == now.TLSKey {
-		ch.cert = ch.listener.cert
+	if ch.listener.certs != nil && now.TLS != "none" && slices.Equal(old.TLSCert, now.TLSCert) && slices.Equal(old.TLSKey, now.TLSKey) {
+		ch.certs = ch.listener.certs
 		return nil
 	}
 	var err error
-	ch.cert, err = setup.OpenCertificate(now, log)
+	ch.certs, err = setup.OpenCertificates(now, log)
 	return err
 }
 
-// discard closes a certificate that is not used after all.
+// discard closes certificates that are not used after all.
 func (ch *listenerChange) discard() error {
-	if ch.cert == nil || ch.cert == ch.listener.cert {
+	if ch.certs == nil || ch.certs == ch.listener.certs {
 		return nil
 	}
-	return ch.cert.Close()
+	return ch.certs.Close()
 }
 
 // restartKeys returns the changed keys that take effect only at a restart.

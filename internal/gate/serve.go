@@ -162,7 +162,7 @@ func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr
 		started: time.Now(), store: g.store, fetcher: g.fetcher, hits: g.hits,
 		handovers: make(chan *handoverRequest), ending: make(chan struct{}),
 	}
-	g.answers.now.Store(&activeConfig{c, g.hops, servedCertificates(g.listeners)})
+	g.answers.now.Store(&activeConfig{c, g.hops, allCertificates(g.listeners)})
 	g.metrics.registry.MustRegister(gateCollector{g.answers}, &stateCollector{gate: g.answers})
 	return g, nil
 }

@@ -58,7 +58,7 @@ func CheckFiles(c *config.Config) error {
 // listeners checks the addresses to listen on, and certificates.
 func (f *faults) listeners() {
 	var opened []string
-	checked := map[string]bool{}
+	checked := map[certs.Files]bool{}
 	for i, l := range f.config.Listeners {
 		for _, addr := range l.Addr {
 			if addr == config.Systemd {
@@ -75,9 +75,8 @@ func (f *faults) listeners() {
 				opened = append(opened, socket.SocketKey(tcp))
 			}
 		}
-		if pair := l.TLSCert + "\n" + l.TLSKey; l.TLS != "none" && !checked[pair] {
-			checked[pair] = true
-			f.certificate(i, l)
+		if l.TLS != "none" {
+			f.certificates(i, certificateFiles(l), checked)
 		}
 	}
 	if addr := f.config.Admin.MetricsAddr; addr != "" {
@@ -113,23 +112,41 @@ func (f *faults) taken(key, addr string, tcp *net.TCPAddr, opened []string) bool
 	return true
 }
 
-// certificate checks a listener's certificate and key.
-func (f *faults) certificate(i int, l config.Listener) {
-	cert, err := certs.Open(l.TLSCert, l.TLSKey, certs.Options{})
+// certificates checks a listener's certificates and keys that were not checked before.
+func (f *faults) certificates(listener int, files []certs.Files, checked map[certs.Files]bool) {
+	for i, pair := range files {
+		if checked[pair] {
+			continue
+		}
+		checked[pair] = true
+		number := ""
+		if len(files) > 1 {
+			number = fmt.Sprintf("certificate %d of %d: ", i+1, len(files))
+		}
+		f.certificate(pair, number, func(name string) string {
+			return fmt.Sprintf("%s[%d]", f.config.ListenerKey(listener, name), i)
+		})
+	}
+}
+
+// certificate checks a certificate and its key. Number precedes what is wrong with it, and
+// element returns the path of its element of a key.
+func (f *faults) certificate(pair certs.Files, number string, element func(key string) string) {
+	cert, err := certs.Open([]certs.Files{pair}, certs.Options{})
 	if err != nil {
-		key := f.config.ListenerKey(i, "tls_cert")
+		key := element("tls_cert")
 		if errors.As(err, new(*certs.KeyError)) {
-			key = f.config.ListenerKey(i, "tls_key")
+			key = element("tls_key")
 		}
 		what, hint := splitHint(err)
-		f.fail(key, what, hint)
+		f.fail(key, number+what, hint)
 		return
 	}
-	if expiry := cert.Expiry(); expiry != "" {
-		f.warn(f.config.ListenerKey(i, "tls_cert"), expiry, "put another one in the file, which is read again by itself")
+	if expiry := cert.Certificates()[0].Expiry; expiry != "" {
+		f.warn(element("tls_cert"), number+pair.Cert+": "+expiry, "put another one in the file, which is read again by itself")
 	}
 	if err := cert.Close(); err != nil {
-		f.warn(f.config.ListenerKey(i, "tls_cert"), err.Error(), "")
+		f.warn(element("tls_cert"), number+err.Error(), "")
 	}
 }
 

@@ -90,14 +90,23 @@ func FindListener(c *config.Config, name string) (config.Listener, error) {
 	return config.Listener{}, fmt.Errorf("there is no listener %q; there is %s", name, strings.Join(names, ", "))
 }
 
-// OpenCertificate opens the listener's certificate, or returns nil if it has none.
-func OpenCertificate(l config.Listener, log *slog.Logger) (*certs.Reloader, error) {
+// OpenCertificates opens the listener's certificates, or returns nil if it has none.
+func OpenCertificates(l config.Listener, log *slog.Logger) (*certs.Reloader, error) {
 	if l.TLS == "none" {
 		return nil, nil
 	}
-	cert, err := certs.Open(l.TLSCert, l.TLSKey, certs.Options{Logger: log})
+	all, err := certs.Open(certificateFiles(l), certs.Options{Logger: log})
 	if err != nil {
 		return nil, fmt.Errorf("listener %s: %w", l.Name, err)
 	}
-	return cert, nil
+	return all, nil
+}
+
+// certificateFiles returns the files of the listener's certificates.
+func certificateFiles(l config.Listener) []certs.Files {
+	var files []certs.Files
+	for i, cert := range l.TLSCert {
+		files = append(files, certs.Files{Cert: cert, Key: l.TLSKey[i]})
+	}
+	return files
 }
