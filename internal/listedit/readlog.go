@@ -3,20 +3,14 @@ package listedit
 import (
 	"bufio"
 	"bytes"
-	"compress/bzip2"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"path"
 	"slices"
-	"strings"
-
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
 
 	"spamgate/internal/atomicfile"
+	"spamgate/internal/rotated"
 )
 
 // Files returns the names in the log's directory of the log and of what was rotated away:
@@ -28,8 +22,7 @@ func (l *Log) Files() ([]string, error) {
 	}
 	var names []string
 	for _, e := range entries {
-		rest, ok := strings.CutPrefix(e.Name(), LogName)
-		if ok && (rest == "" || rest[0] == '.' || rest[0] == '-') && !e.IsDir() {
+		if rotated.Of(LogName, e.Name()) && !e.IsDir() {
 			names = append(names, e.Name())
 		}
 	}
@@ -48,7 +41,7 @@ func (l *Log) Read(ctx context.Context, name string, record func(Record), broken
 		return fmt.Errorf("audit log: %w", err)
 	}
 	defer file.Close()
-	content, err := unpackLog(name, stoppable{ctx, file})
+	content, err := rotated.Unpack(name, stoppable{ctx, file})
 	if err != nil {
 		return fmt.Errorf("audit log: %s: %w", name, err)
 	}
@@ -80,23 +73,4 @@ func (l *Log) Read(ctx context.Context, name string, record func(Record), broken
 		return fmt.Errorf("audit log: %s: %w", name, err)
 	}
 	return nil
-}
-
-// unpackLog returns the content of a log that may have been packed when it was rotated.
-func unpackLog(name string, r io.Reader) (io.ReadCloser, error) {
-	switch path.Ext(name) {
-	case ".gz":
-		return gzip.NewReader(r)
-	case ".zst":
-		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1))
-		if err != nil {
-			return nil, err
-		}
-		return z.IOReadCloser(), nil
-	case ".bz2":
-		return io.NopCloser(bzip2.NewReader(r)), nil
-	case ".xz", ".lz4", ".Z", ".lzma":
-		return nil, errors.New("packed in a way that cannot be read here: unpack it")
-	}
-	return io.NopCloser(r), nil
 }

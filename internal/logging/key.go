@@ -36,6 +36,16 @@ func loadKey(dir string) ([]byte, error) {
 	return readKey(tree) // another process may have been faster
 }
 
+// HasKey reports whether a state directory has a key for hashed addresses. An error says that it
+// is not known, as for a user who may not enter the directory.
+func HasKey(dir string) (bool, error) {
+	_, err := atomicfile.In(dir).StatFile(keyFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // readKey reads an existing key, which must be complete and secret.
 func readKey(tree atomicfile.Tree) ([]byte, error) {
 	path := tree.Path(keyFile)

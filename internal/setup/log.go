@@ -65,12 +65,29 @@ func logFileHint(err error) string {
 // ShowAddress returns the function that writes addresses for the log. It hashes the normal
 // form, so that all spellings of an address have the same hash.
 func ShowAddress(c *config.Config) (func(string) string, error) {
+	if c.Log.Addresses == logging.AddressesHash {
+		return hashAddress(c)
+	}
 	r, err := logging.NewRedactor(c.Log.Addresses, c.State.Dir)
 	if err != nil {
 		return nil, err
 	}
-	if c.Log.Addresses != "hash" {
-		return r.Address, nil
+	return r.Address, nil
+}
+
+// FindHashed returns the function that hashes addresses as the log of a gate does, or nil if no
+// gate has ever done so. It makes no key.
+func FindHashed(c *config.Config) (func(string) string, error) {
+	if has, err := logging.HasKey(c.State.Dir); !has || err != nil {
+		return nil, err
+	}
+	return hashAddress(c)
+}
+
+func hashAddress(c *config.Config) (func(string) string, error) {
+	r, err := logging.NewRedactor(logging.AddressesHash, c.State.Dir)
+	if err != nil {
+		return nil, err
 	}
 	return func(address string) string {
 		if a, err := sender.Parse(address); err == nil {

@@ -140,13 +140,8 @@ func check(cmd *cobra.Command, o checkOptions, args []string) error {
 	}
 	screen := term.Escape(cmd.OutOrStdout())
 	out := bufio.NewWriter(screen)
-	k := &session{
-		config:  c,
-		options: o,
-		judge:   judge.New(set.Only(listener.Lists)),
-		alike:   stagesAlike(c, listener.Lists),
-		policy:  setup.Policy(c, listener),
-	}
+	k := newSession(c, set, listener)
+	k.options = o
 	k.printTo(out)
 	err = k.run(cmd, args, screen)
 	if errors.Is(err, verdict.ErrNoAnswer) {

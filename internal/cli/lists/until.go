@@ -2,10 +2,9 @@ package lists
 
 import (
 	"fmt"
-	"math"
-	"strconv"
-	"strings"
 	"time"
+
+	"spamgate/internal/cli"
 )
 
 // parseUntil reads when an entry is to end, and writes it as a list has it: a
@@ -21,7 +20,7 @@ func parseUntil(s string, now time.Time) (string, error) {
 		end = date.AddDate(0, 0, 1)
 	} else if at, err := time.Parse(time.RFC3339, s); err == nil {
 		end = at
-	} else if d, ok := parseDays(s); ok {
+	} else if d, ok := cli.ParseDays(s); ok {
 		end = now.Add(d)
 		text = end.UTC().Add(time.Second - 1).Truncate(time.Second).Format(time.RFC3339)
 	} else {
@@ -31,16 +30,4 @@ func parseUntil(s string, now time.Time) (string, error) {
 		return fail("is over already")
 	}
 	return text, nil
-}
-
-// parseDays reads a duration, which may also be one of days or weeks.
-func parseDays(s string) (time.Duration, bool) {
-	for unit, length := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
-		if number, ok := strings.CutSuffix(s, unit); ok {
-			n, err := strconv.ParseUint(number, 10, 16)
-			return time.Duration(n) * length, err == nil && n <= uint64(math.MaxInt64/length)
-		}
-	}
-	d, err := time.ParseDuration(s)
-	return d, err == nil
 }

@@ -66,24 +66,11 @@ Days are in UTC. Exit codes: 0 success; 2 not known, or an error.`,
 
 // parseSince parses a day in the past.
 func parseSince(s string, now time.Time) (time.Time, error) {
-	day, err := time.Parse(time.DateOnly, s)
-	if err != nil {
-		ago, ok := parseDays(s)
-		if ok && ago == 0 {
-			return day, fmt.Errorf("--since %s: that is now: ask for a time that is over, such as 1d or 30d", s)
-		}
-		if !ok || ago < 0 {
-			return day, fmt.Errorf("--since %s: write a duration such as 30d or 720h, or a day such as %s", s, now.AddDate(0, 0, -30).Format(time.DateOnly))
-		}
-		day = now.Add(-ago)
+	day, err := cli.ParseSince(s, now)
+	if err == nil && hits.DayOf(day) == 0 { // the day of what has never matched
+		err = fmt.Errorf("--since %s: no gate ran in %d: ask for a later day", s, day.Year())
 	}
-	switch {
-	case day.After(now):
-		return day, fmt.Errorf("--since %s: that is still to come", s)
-	case hits.DayOf(day) == 0: // the day of what has never matched
-		return day, fmt.Errorf("--since %s: no gate ran in %d: ask for a later day", s, day.Year())
-	}
-	return day, nil
+	return day, err
 }
 
 // unusedRun is one run of unused.

@@ -13,6 +13,7 @@ import (
 	"spamgate/internal/cli/lists"
 	"spamgate/internal/cli/plan"
 	"spamgate/internal/cli/serve"
+	"spamgate/internal/cli/why"
 	"spamgate/internal/version"
 )
 
@@ -43,6 +44,7 @@ such as lists find found nothing, or health found something wrong; 2 an error.`,
 		health.NewCommand(),
 		lists.NewCommand(),
 		plan.NewCommand(),
+		why.NewCommand(),
 		cli.NewVersionCommand(),
 	)
 	return cmd

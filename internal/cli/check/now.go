@@ -1,0 +1,65 @@
+package check
+
+import (
+	"context"
+	"io"
+
+	"spamgate/blocklist"
+	"spamgate/blocklist/judge"
+	"spamgate/internal/config"
+	"spamgate/internal/setup"
+)
+
+// Now says, for other commands, what the gate would do with senders now.
+type Now struct {
+	config *config.Config
+	set    *blocklist.Set
+}
+
+// NewNow reads the lists, and reports their problems on stderr.
+func NewNow(ctx context.Context, c *config.Config, stderr io.Writer) (*Now, error) {
+	set, err := buildSet(ctx, c, stderr)
+	if err != nil {
+		return nil, err
+	}
+	return &Now{c, set}, nil
+}
+
+// Result returns what "check --json" prints for an address and a listener, of which "" is the
+// first.
+func (n *Now) Result(listener, address string) (any, error) {
+	k, err := n.session(listener)
+	if err != nil {
+		return nil, err
+	}
+	r, envelope, header := k.result(address)
+	return r, k.notJudged(address, envelope, header)
+}
+
+// Print prints what "check" prints for an address and a listener.
+func (n *Now) Print(w io.Writer, listener, address string) error {
+	k, err := n.session(listener)
+	if err != nil {
+		return err
+	}
+	k.printTo(w)
+	return k.printNamed(address)
+}
+
+func (n *Now) session(name string) (*session, error) {
+	listener, err := setup.FindListener(n.config, name)
+	if err != nil {
+		return nil, err
+	}
+	return newSession(n.config, n.set, listener), nil
+}
+
+// newSession returns a session that judges as a listener does.
+func newSession(c *config.Config, set *blocklist.Set, listener config.Listener) *session {
+	return &session{
+		config: c,
+		judge:  judge.New(set.Only(listener.Lists)),
+		alike:  stagesAlike(c, listener.Lists),
+		policy: setup.Policy(c, listener),
+	}
+}

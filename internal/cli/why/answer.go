@@ -1,0 +1,244 @@
+package why
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"spamgate/blocklist/sender"
+	"spamgate/internal/cli/check"
+	"spamgate/internal/config"
+	"spamgate/internal/mailwhy"
+	"spamgate/internal/term"
+	"spamgate/internal/text"
+)
+
+// answer is what the command says.
+type answer struct {
+	asked  string
+	query  mailwhy.Query
+	logs   []string
+	result mailwhy.Result
+
+	now    []present
+	notNow string // why it is not known what would happen now
+}
+
+// present is what would happen now to a sender.
+type present struct {
+	Listener string `json:"listener,omitempty"`
+	Result   any    `json:"result,omitempty"` // as check --json prints it
+	Error    string `json:"error,omitempty"`
+
+	address string
+	text    string // as check prints it
+}
+
+// mostNow bounds the senders of whom the command says what would happen now.
+const mostNow = 10
+
+// askNow asks the lists on disk about the senders of the messages, the newest first.
+func (a *answer) askNow(ctx context.Context, c *config.Config, stderr io.Writer) {
+	senders := a.senders()
+	switch {
+	case len(a.result.Messages) == 0:
+		return
+	case len(senders) == 0:
+		a.notNow = "the log does not show the sender's address: spamgate check ADDRESS says it, if you know the address"
+		return
+	case c == nil:
+		a.notNow = "there is no configuration here: name it with --config"
+		return
+	}
+	lists, err := check.NewNow(ctx, c, stderr)
+	if err != nil {
+		a.notNow = err.Error()
+		return
+	}
+	for _, p := range senders[:min(mostNow, len(senders))] {
+		var said strings.Builder
+		p.Result, err = lists.Result(p.Listener, p.address)
+		if err == nil {
+			err = lists.Print(&said, p.Listener, p.address)
+		}
+		if err != nil {
+			p.Result, p.Error = nil, err.Error()
+		}
+		p.text = said.String()
+		a.now = append(a.now, p)
+	}
+}
+
+// senders returns the senders of the messages, each once.
+func (a *answer) senders() (all []present) {
+	seen := map[present]bool{}
+	for i := len(a.result.Messages) - 1; i >= 0; i-- {
+		m := a.result.Messages[i]
+		if !m.Whole {
+			continue // the log has a domain only
+		}
+		for _, r := range m.Records {
+			addresses := []string{strings.Trim(r.Get("from"), "<>"), r.Get("sender")}
+			if r.Get("from") == "<>" {
+				addresses[0] = "<>"
+			}
+			if a.query.Text != "" && m.Roles&mailwhy.Sender != 0 {
+				addresses = append(addresses, a.query.Text) // the log may have its hash
+			}
+			for _, address := range addresses {
+				parsed, err := sender.Parse(address)
+				if address != "<>" && (err != nil || parsed.Domain() == "" || strings.HasPrefix(address, "*@")) {
+					continue
+				}
+				key := present{Listener: r.Get("listener"), address: parsed.String()}
+				if address == "<>" {
+					key.address = address
+				}
+				if !seen[key] {
+					seen[key] = true
+					all = append(all, key)
+				}
+			}
+		}
+	}
+	return all
+}
+
+const clock = "2006-01-02 15:04:05"
+
+// print prints the answer for people.
+func (a *answer) print(w io.Writer) {
+	if n := a.result.Omitted; n > 0 {
+		fmt.Fprintf(w, "%s before these: see --last and --since\n\n", text.Count(n, "more message", "more messages"))
+	}
+	for _, m := range a.result.Messages {
+		printMessage(w, m)
+		fmt.Fprintln(w)
+	}
+	if len(a.result.Messages) == 0 {
+		a.printNothing(w)
+	}
+	if n := a.result.Dropped; n > 0 {
+		term.PrintWrapped(w, "", fmt.Sprintf("The gate dropped %s of this log, since its output was too slow: something may be missing.", text.Count(n, "line", "lines")))
+	}
+	if n := a.result.Skipped; n > 0 {
+		term.PrintWrapped(w, "", fmt.Sprintf("%s longer than 1 MiB did not count.", text.Count(n, "line", "lines")))
+	}
+	a.printNow(w)
+}
+
+func printMessage(w io.Writer, m *mailwhy.Message) {
+	id := m.ID
+	if id == "" {
+		id = "(no message yet)"
+	}
+	fmt.Fprintf(w, "%s  %s  %s\n", id, m.Records[0].Time.Local().Format(clock), m.Outcome())
+	for _, line := range m.Head() {
+		term.PrintWrapped(w, fmt.Sprintf("  %-10s ", line[0]), line[1])
+	}
+	if !m.Whole {
+		term.PrintWrapped(w, "  ", "The log has domains only, so this may be about somebody else at the domain.")
+	}
+	for _, r := range m.Records {
+		term.PrintWrapped(w, "  "+r.Time.Local().Format(time.TimeOnly)+"   ", mailwhy.Explain(r))
+	}
+	if m.More > 0 {
+		fmt.Fprintf(w, "  and %s\n", text.Count(m.More, "more line", "more lines"))
+	}
+}
+
+// printNothing says where the command has looked.
+func (a *answer) printNothing(w io.Writer) {
+	what := "the address " + a.asked
+	if a.query.ID != "" {
+		what = "the id " + a.query.ID
+	}
+	where := "Nothing about " + what + " in " + strings.Join(a.logs, ", ")
+	switch r := a.result; {
+	case r.Lines == 0:
+		where += ", which has no lines at all"
+	case r.First.IsZero():
+		where += ", where the lines that were looked at are not the gate's"
+	default:
+		where += fmt.Sprintf(", which has lines from %s to %s", r.First.Local().Format(clock), r.Last.Local().Format(clock))
+	}
+	if !a.query.Since.IsZero() {
+		where += "; only those since " + a.query.Since.Local().Format(clock) + " counted"
+	}
+	term.PrintWrapped(w, "", where+".")
+	term.PrintWrapped(w, "", "Is the log elsewhere, or was it rotated away? --log FILE names another one, --unit another unit of the journal (root sees all of it).")
+}
+
+func (a *answer) printNow(w io.Writer) {
+	if a.notNow != "" {
+		term.PrintWrapped(w, "What would happen now is not known: ", a.notNow)
+		return
+	}
+	if len(a.now) > 0 {
+		fmt.Fprintln(w, "Now, as spamgate check says:")
+	}
+	for _, p := range a.now {
+		switch {
+		case p.Error != "":
+			term.PrintWrapped(w, "  "+p.address+": ", p.Error)
+		default:
+			for line := range strings.Lines(p.text) {
+				fmt.Fprint(w, "  ", line)
+			}
+		}
+	}
+}
+
+// The answer for programs.
+type (
+	answerJSON struct {
+		Query    string        `json:"query"`
+		Messages []messageJSON `json:"messages"`
+		Omitted  int           `json:"omitted,omitempty"` // older messages
+		Searched searchedJSON  `json:"searched"`
+		Now      []present     `json:"now,omitempty"`
+		NotNow   string        `json:"now_unknown,omitempty"`
+	}
+	messageJSON struct {
+		ID      string      `json:"id,omitempty"`
+		Outcome string      `json:"outcome"`
+		Whole   bool        `json:"certain"` // false: the log has only the domain of addresses
+		Events  []eventJSON `json:"events"`
+		More    int         `json:"more_events,omitempty"`
+	}
+	eventJSON struct {
+		Time       time.Time         `json:"time"`
+		Level      string            `json:"level"`
+		Event      string            `json:"event"`
+		Text       string            `json:"text"`
+		Attributes map[string]string `json:"attributes"`
+	}
+	searchedJSON struct {
+		Logs    []string   `json:"logs"`
+		First   *time.Time `json:"first,omitempty"`
+		Last    *time.Time `json:"last,omitempty"`
+		Dropped uint64     `json:"dropped_lines,omitempty"` // by the gate
+		Skipped int        `json:"too_long_lines,omitempty"`
+	}
+)
+
+func (a *answer) forPrograms() answerJSON {
+	r := a.result
+	out := answerJSON{
+		Query: a.asked, Messages: []messageJSON{}, Omitted: r.Omitted, Now: a.now, NotNow: a.notNow,
+		Searched: searchedJSON{Logs: a.logs, Dropped: r.Dropped, Skipped: r.Skipped},
+	}
+	if !r.First.IsZero() {
+		out.Searched.First, out.Searched.Last = &r.First, &r.Last
+	}
+	for _, m := range r.Messages {
+		message := messageJSON{ID: m.ID, Outcome: m.Outcome(), Whole: m.Whole, More: m.More}
+		for _, r := range m.Records {
+			message.Events = append(message.Events, eventJSON{r.Time, r.Level, r.Msg, mailwhy.Explain(r), r.Attrs()})
+		}
+		out.Messages = append(out.Messages, message)
+	}
+	return out
+}

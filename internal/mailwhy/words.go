@@ -1,0 +1,276 @@
+package mailwhy
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"spamgate/blocklist/verdict"
+)
+
+// Explain says in words what a record means. The text is one line, and printable.
+func Explain(r *Record) string {
+	s := say{r}
+	if explain, ok := explanations[r.Msg]; ok {
+		return explain(s)
+	}
+	return printable(r.Msg) + "." + s.why() + s.told()
+}
+
+// explanations has the words for each text of a log line about a message (docs/log.md).
+var explanations = map[string]func(say) string{
+	"accepted": func(s say) string {
+		return s.listedAnyway() + "The next hop" + s.server() + " has the message, and answered " + s.quoted("next_hop") + "."
+	},
+	"refused": func(s say) string {
+		what := "The gate refused the sender "
+		if s.get("action") == verdict.Defer.String() {
+			what = "The gate asked the client to come again later because of the sender "
+		}
+		return what + s.sender() + ": " + s.entry() + "." + s.told()
+	},
+	"monitored": func(s say) string {
+		text := "Only logged: " + s.entry() + ", which is the sender " + s.sender()
+		if would := s.get("would"); would != "" {
+			return text + ". In the mode enforce the action would be " + would + "."
+		}
+		return text + ". The list only observes."
+	},
+	"discarded": func(s say) string {
+		return "The gate accepted the message and dropped it, because of the sender " + s.sender() + ": " + s.entry() + ". Nobody has it."
+	},
+	"relay denied": func(s say) string {
+		return "The gate refused the recipient " + s.get("to") + ": the domain is not in recipient_domains, and the client has not logged in." + s.told()
+	},
+	"refused by the next hop": func(s say) string {
+		return s.listedAnyway() + "The next hop" + s.server() + " itself refused " + s.what() + ", with " + s.quoted("next_hop") +
+			", and the client got that. The reason is in that server's log."
+	},
+	"delivered to some recipients": func(s say) string {
+		return "The next hop has the message for " + s.get("to") + ", not for the others, so the client sends it again." + s.told()
+	},
+	"other recipients go first": func(s say) string {
+		return "The recipient " + s.get("to") + " has to wait for a later retry, since others of the message go first." + s.told()
+	},
+	"delivered before": func(s say) string {
+		return s.get("to") + " had the message already from an earlier try. The gate did not deliver it again." + s.told()
+	},
+	"some recipients have the message": func(s say) string {
+		return "Some of the recipients have the message already from an earlier try, so the client has to send it to all of them again." + s.told()
+	},
+	"lists cannot be asked": func(s say) string {
+		return "The gate could not look the sender up, since the index of a list is damaged. It is made again, and the client comes again." + s.why() + s.told()
+	},
+	"message refused": func(s say) string {
+		return "The gate refused the form of the message, not the sender. The next hop does not have it." + s.why() + s.told()
+	},
+	"given up by the client": func(s say) string {
+		return "The client began anew before it had sent the whole message. The next hop does not have it."
+	},
+	"next hop failed": func(s say) string {
+		return "The next hop" + s.server() + " could not be reached, broke off, or takes no mail now." + s.why() + s.told()
+	},
+	"no answer from the next hop": func(s say) string {
+		return "The next hop" + s.server() + " got the whole message and did not answer: it may have the message or not. If it has, " +
+			"the message arrives twice." + s.why() + s.told()
+	},
+	"message not stored": func(s say) string {
+		return "The gate could not store the message in the Maildir." + s.why() + s.told()
+	},
+	"unfinished message not removed": func(s say) string {
+		return "The gate could not remove an unfinished message from the Maildir." + s.why()
+	},
+	"header address not understood": func(s say) string {
+		return "The gate could not look up the sender " + s.sender() + ". That stops no message." + s.why()
+	},
+	"header field without an address": func(s say) string {
+		return "The field " + s.get("identity") + " has no address. That stops no message."
+	},
+	"command refused": func(s say) string {
+		return "The gate refused the command " + s.quoted("command") + ", which is invalid or uses what is not offered." + s.told()
+	},
+	"who has the message is not on disk: if the gate restarts before the client comes again, some get it twice": func(s say) string {
+		return "The gate could not note on disk which recipients have the message. If it restarts before the client comes again, some get it twice." + s.why()
+	},
+}
+
+// say makes parts of sentences of a record.
+type say struct{ r *Record }
+
+// get returns the value of an attribute as it can be printed.
+func (s say) get(key string) string { return printable(s.r.Get(key)) }
+
+// printable escapes a text that strangers wrote, so that it is one line without effect.
+func printable(text string) string {
+	if !strings.ContainsFunc(text, func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) }) {
+		return text
+	}
+	quoted := strconv.Quote(text)
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+}
+
+func (s say) quoted(key string) string {
+	if v := s.get(key); v != "" {
+		return `"` + v + `"`
+	}
+	return "nothing"
+}
+
+// sender returns the sender that the record is about.
+func (s say) sender() string {
+	address, identity := s.get("sender"), s.get("identity")
+	if identity == "" || identity == verdict.EnvelopeIdentity {
+		return s.get("from")
+	}
+	where := " in the field " + identity
+	if form := s.get("form"); form != "" {
+		return address + " (servers may read " + form + where + " so)"
+	}
+	return address + where
+}
+
+// entry returns the entry that decided, with its place.
+func (s say) entry() string {
+	if s.get("list") == "" {
+		return "no list is named"
+	}
+	text := "list " + s.get("list") + " has " + s.get("entry")
+	if reason := s.get("reason"); reason != "" {
+		text += " (" + reason + ")"
+	}
+	if source := s.get("source"); source != "" {
+		text += " at " + source
+	}
+	if s.get("confirmed") == "false" {
+		text += " as far as the filter alone says (confirm = false)"
+	}
+	if note := s.get("note"); note != "" {
+		text += ", private note: " + note
+	}
+	return text
+}
+
+// exempted says why a listed sender passes.
+var exempted = map[string]string{
+	"recipient":     "the accepted recipients are exempt from lists",
+	"client":        "the client is exempt from lists",
+	"authenticated": "the client has logged in",
+}
+
+// listedAnyway says that a sender was listed and passed, or was not looked up.
+func (s say) listedAnyway() string {
+	why := exempted[s.get("exempt")]
+	switch {
+	case s.get("list") != "" && why != "":
+		return "The sender " + s.sender() + " is listed (" + s.entry() + ") and passed: " + why + ". "
+	case s.get("list") != "" && s.get("action") == verdict.Tag.String():
+		return "The gate marked the message because of the sender " + s.sender() + ": " + s.entry() + ". "
+	case s.get("list") != "":
+		return "An entry let the sender " + s.sender() + " pass: " + s.entry() + ". "
+	case why != "":
+		return "The sender was not looked up: " + why + ". "
+	}
+	return ""
+}
+
+// server names the next hop, if there are several.
+func (s say) server() string {
+	if server := s.get("server"); server != "" {
+		return " " + server
+	}
+	return ""
+}
+
+// what returns what a next hop refused: a recipient, or the message.
+func (s say) what() string {
+	if s.get("size") != "" {
+		return "the message"
+	}
+	return "the recipient " + s.get("to")
+}
+
+func (s say) why() string {
+	if err := s.get("error"); err != "" {
+		return " Why: " + err + "."
+	}
+	return ""
+}
+
+func (s say) told() string {
+	if reply := s.get("reply"); reply != "" {
+		return ` The client was told "` + reply + `".`
+	}
+	return ""
+}
+
+// Outcome returns what became of a message, in a word or two, or in several if it differs from
+// recipient to recipient.
+func (m *Message) Outcome() string {
+	var all []string
+	for _, r := range m.Records {
+		switch msg := printable(r.Msg); r.Msg {
+		case "monitored", "header address not understood", "header field without an address":
+		default:
+			if !slices.Contains(all, msg) {
+				all = append(all, msg)
+			}
+		}
+	}
+	if all == nil {
+		return "no outcome in the log"
+	}
+	return strings.Join(all, ", ")
+}
+
+// Head describes the envelope and the client, a line each: the label and the text.
+func (m *Message) Head() (lines [][2]string) {
+	value := func(key string) string {
+		for i := len(m.Records) - 1; i >= 0; i-- {
+			if v := (say{m.Records[i]}).get(key); v != "" {
+				return v
+			}
+		}
+		return ""
+	}
+	add := func(label, text string) {
+		if text != "" {
+			lines = append(lines, [2]string{label, text})
+		}
+	}
+	add("from", value("from"))
+	add("to", m.recipients())
+	client := value("client")
+	if helo := value("helo"); helo != "" {
+		client += ", which calls itself " + helo
+	}
+	if tls := value("tls"); tls != "" && tls != "none" {
+		client += ", " + tls
+	}
+	if value("authenticated") != "" {
+		client += ", logged in"
+	}
+	add("client", client)
+	add("listener", value("listener"))
+	add("Message-ID", value("message_id"))
+	return lines
+}
+
+// recipients returns the recipients in all lines, each once.
+func (m *Message) recipients() string {
+	var all []string
+	seen := map[string]bool{}
+	for _, r := range m.Records {
+		for _, to := range Recipients(r) {
+			if !seen[to] {
+				seen[to] = true
+				all = append(all, "<"+printable(to)+">")
+			}
+		}
+	}
+	const most = 20
+	if n := len(all) - most; n > 0 {
+		return strings.Join(all[:most], ", ") + " and " + strconv.Itoa(n) + " more"
+	}
+	return strings.Join(all, ", ")
+}
