@@ -187,6 +187,9 @@ func (o *initOptions) complete() error {
 	if len(missing) > 0 {
 		return fmt.Errorf("missing: %s", strings.Join(missing, ", "))
 	}
+	if o.server != mailservers.Maildir && !strings.ContainsAny(o.hostname, ".[") {
+		return fmt.Errorf("--hostname %s: not a full name; write it with its domain, as in mx.example.org", o.hostname)
+	}
 	if o.submission && o.server != mailservers.Postfix && o.server != mailservers.Exim {
 		return fmt.Errorf("--submission goes with postfix and exim: %s cannot check passwords for the gate's clients; leave mail programs a port of the server's own", o.server.Name())
 	}

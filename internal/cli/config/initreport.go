@@ -88,12 +88,17 @@ func (r initReport) printNext(w io.Writer) {
 	if r.File == "" {
 		return
 	}
-	fmt.Fprintln(w, "\n==== Next ====")
+	title := "Next"
+	if len(r.Server) > 0 {
+		title = "Next: add the lines above, then run"
+	}
+	fmt.Fprintf(w, "\n==== %s ====\n", title)
 	for _, command := range r.Next {
 		fmt.Fprintln(w, command)
 	}
 	if r.Test != "" {
-		term.PrintWrapped(w, "", "\nTo see what a list would have refused (it reads the log, and touches no mail):")
+		fmt.Fprintln(w)
+		term.PrintWrapped(w, "", "To see what a list would have refused (it reads the log, and touches no mail):")
 		fmt.Fprintln(w, r.Test)
 	}
 }
