@@ -2,6 +2,8 @@ package monitoring
 
 import (
 	"fmt"
+	"net/http"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -58,4 +60,21 @@ func TestFailuresShow(t *testing.T) {
 	mail.Want(t, "RSET", "250")
 	mail.Want(t, "MAIL FROM:<a@example.com>", "451")
 	shows("a limit", 1, "spamgate_limited_total", "limit", "messages_per_minute", "of", "client")
+}
+
+// TestPromtoolMetrics has promtool check the metrics that the gate serves over TCP.
+func TestPromtoolMetrics(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command(harness.Program(t, "promtool", "prometheus"), "check", "metrics")
+	addr := harness.FreeAddr(t)
+	harness.StartGate(t, harness.Setup{Tables: fmt.Sprintf("[admin]\nmetrics_addr = %q\n", addr)})
+	response, err := http.Get("http://" + addr + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	cmd.Stdin = response.Body
+	if stdout, stderr, code := harness.Run(t, cmd); code != 0 || stdout+stderr != "" {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	}
 }

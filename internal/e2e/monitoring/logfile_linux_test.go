@@ -67,28 +67,53 @@ func (l fileLog) move(n int) (to string) {
 	return to
 }
 
-// documentedRotation matches the configuration for logrotate in docs/log.md.
-var documentedRotation = regexp.MustCompile("(?s)```\n/var/log/spamgate/gate.log (\\{.*?\n\\})\n```")
-
-// logrotate rotates the file with logrotate and the configuration in docs/log.md.
-// The command reload replaces that of systemd.
-func (l fileLog) logrotate(reload string) {
-	l.t.Helper()
-	page, err := os.ReadFile("../../../docs/log.md")
-	if err != nil {
-		l.t.Fatal(err)
-	}
+// packagedRotation returns the part of the packaged configuration of logrotate that is about a
+// file, for another path, with another command to reload the gate, and for this user.
+func packagedRotation(t testing.TB, file, path, reload string) string {
+	t.Helper()
 	const command = "systemctl try-reload-or-restart spamgate"
-	rule := documentedRotation.FindSubmatch(page)
-	if rule == nil || strings.Count(string(rule[1]), command) != 1 {
-		l.t.Fatal("docs/log.md has no configuration of logrotate")
+	text, err := os.ReadFile("../../../packaging/logrotate/spamgate")
+	if err != nil {
+		t.Fatal(err)
 	}
-	dir := l.t.TempDir()
+	rule := regexp.MustCompile(`(?ms)^` + regexp.QuoteMeta(file) + ` (\{.*?^\}$)`).FindSubmatch(text)
+	if rule == nil || strings.Count(string(text), command) != 1 {
+		t.Fatalf("packaging/logrotate/spamgate does not rotate %s, or does not reload the gate once", file)
+	}
+	return path + " " + strings.NewReplacer(command, reload, "su spamgate spamgate", "").Replace(string(rule[1])) + "\n"
+}
+
+// logrotate runs logrotate with a configuration.
+func logrotate(t testing.TB, config string) {
+	t.Helper()
+	dir := t.TempDir()
 	file := filepath.Join(dir, "spamgate")
-	harness.WriteFile(l.t, file, l.path+" "+strings.Replace(string(rule[1]), command, reload, 1)+"\n")
-	cmd := exec.Command(harness.Program(l.t, "logrotate", "logrotate"), "--force", "--state", filepath.Join(dir, "state"), file)
+	harness.WriteFile(t, file, config)
+	cmd := exec.Command(harness.Program(t, "logrotate", "logrotate"), "--force", "--state", filepath.Join(dir, "state"), file)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		l.t.Fatalf("logrotate: %v\n%s", err, out)
+		t.Fatalf("logrotate: %v\n%s", err, out)
+	}
+}
+
+// TestAuditRotated rotates the audit log. The next change begins a new file, and "lists
+// changes" reads both.
+func TestAuditRotated(t *testing.T) {
+	t.Parallel()
+	g := harness.StartGate(t, harness.Setup{})
+	path := filepath.Join(g.Dir, "state", "audit.log")
+	for n := range 3 {
+		g.Lists(t, 0, "add", fmt.Sprintf("w%d.example", n), "--list", "blocked", "--reason", "r")
+		if n < 2 {
+			logrotate(t, packagedRotation(t, "/var/lib/spamgate/audit.log", path, ""))
+		}
+	}
+	if rotated, err := filepath.Glob(path + ".*.gz"); err != nil || len(rotated) != 2 {
+		t.Errorf("rotated: %v, %v", rotated, err)
+	}
+	for n, text := 0, g.Lists(t, 0, "changes"); n < 3; n++ {
+		if !strings.Contains(text, fmt.Sprintf("w%d.example", n)) {
+			t.Errorf("the change of w%d.example is missing:\n%s", n, text)
+		}
 	}
 }
 
@@ -124,7 +149,7 @@ func TestLogFileRotated(t *testing.T) {
 		})
 	}
 	load.During(harness.Scale(each), func() {
-		l.logrotate(fmt.Sprintf("kill -HUP %d", g.Process.Pid))
+		logrotate(t, packagedRotation(t, "/var/log/spamgate/gate.log", l.path, fmt.Sprintf("kill -HUP %d", g.Process.Pid)))
 		reopened()
 	})
 	old := g.Process.Pid
