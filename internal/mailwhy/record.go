@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -40,6 +41,11 @@ func (r *Record) Attrs() map[string]string {
 		all[a.key] = a.value
 	}
 	return all
+}
+
+// same reports whether two records are of the same line.
+func (r *Record) same(other *Record) bool {
+	return r.Time.Equal(other.Time) && r.Msg == other.Msg && slices.Equal(r.attrs, other.attrs)
 }
 
 // set sets an attribute that a handler wrote.

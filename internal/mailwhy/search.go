@@ -410,7 +410,11 @@ func (m *Message) time() time.Time {
 	return m.Records[0].Time
 }
 
+// add adds a record to a message. A file that is being packed is there twice.
 func (s *Search) add(m *Message, r *Record) {
+	if slices.ContainsFunc(m.Records, r.same) {
+		return
+	}
 	if len(m.Records) >= maxRecords {
 		m.More++
 		return

@@ -178,7 +178,7 @@ func readLogs(ctx context.Context, c *config.Config, o options, q mailwhy.Query,
 	failed := false
 	for _, log := range logs {
 		if log == "-" {
-			if err := s.Read(ctx, stdin, nil); err != nil {
+			if err := readStdin(ctx, s, stdin); err != nil {
 				return read, fmt.Errorf("standard input: %w", err)
 			}
 			read = append(read, "standard input")
@@ -208,6 +208,18 @@ func readLogs(ctx context.Context, c *config.Config, o options, q mailwhy.Query,
 		return read, errors.New("not all logs could be read, so there may be more; root can read them")
 	}
 	return read, nil
+}
+
+// readStdin reads standard input, where an interrupt does not end a read that waits.
+func readStdin(ctx context.Context, s *mailwhy.Search, stdin io.Reader) error {
+	done := make(chan error, 1)
+	go func() { done <- s.Read(ctx, stdin, nil) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx) // and the process ends
+	}
 }
 
 func readJournal(ctx context.Context, c *config.Config, o options, q mailwhy.Query, s *mailwhy.Search) ([]string, error) {
