@@ -41,7 +41,7 @@ func (s Settings) dovecotLines() []Block {
 	}
 	return []Block{{File: "/etc/dovecot/conf.d/99-spamgate.conf", Do: `A new file; then run "doveadm reload".`, Text: fmt.Sprintf(`# LMTP for the gate. Dovecot refuses unknown users in the SMTP session. It does not
 # log the client's address; the gate's log and the Received: field have it.
-# (Dovecot 2.4: protocols { lmtp = yes }.)
+# (From Dovecot 2.4 on, protocols is a section, "protocols {", with a line "lmtp = yes".)
 protocols = $protocols lmtp
 service lmtp {
 %s  %s

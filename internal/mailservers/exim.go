@@ -51,7 +51,7 @@ smtp_accept_max = 200
 `, s.eximInterface(), s.eximGate()),
 	}}
 	if s.Logins {
-		blocks = append(blocks, Block{File: "/etc/exim4/exim4.conf.template, the ACL for RCPT", Do: "Debian's ACL has this line. " +
+		blocks = append(blocks, Block{File: "/etc/exim4/exim4.conf.template", Do: "In the ACL for RCPT; Debian's has this line. " +
 			"Exim's authenticators must not require TLS (no server_advertise_condition with $tls_in_cipher): TLS ends at the gate.",
 			Text: "# Mail programs that have logged in through the gate may send to any domain.\naccept authenticated = *\n"})
 	}

@@ -324,7 +324,7 @@ func rewriting(list string) string {
 
 func (s Settings) remoteLines() []Block {
 	host, _ := s.HostPort()
-	return []Block{{File: "/etc/postfix/" + mainCF + " of " + host, Do: `The server's own configuration, if it is a Postfix; then run "postfix reload".`, Text: fmt.Sprintf(`# The gate sends mail over TLS only, and checks the certificate: it must be for
+	return []Block{{File: "/etc/postfix/" + mainCF, Do: "On " + host + `, if it runs Postfix; then run "postfix reload" there.`, Text: fmt.Sprintf(`# The gate sends mail over TLS only, and checks the certificate: it must be for
 # %s, from an authority that the gate's machine trusts.
 smtpd_tls_security_level = encrypt
 smtpd_tls_chain_files = /etc/ssl/private/%s.pem
