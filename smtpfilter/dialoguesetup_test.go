@@ -224,6 +224,9 @@ func setPolicy(p *smtpfilter.Policy, f []string) error {
 		p.CheckBounces = true
 	case "domains":
 		p.RecipientDomains = f[1:]
+	case "valid":
+		set := smtpfilter.NewAddressSet(slices.Values(f[1:]))
+		p.ValidRecipients = func() *smtpfilter.AddressSet { return set }
 	case "exempt":
 		p.ExemptRecipients = f[1:]
 		if i := slices.Index(f, `"a`); i > 0 { // a quoted local part holds the space

@@ -35,6 +35,9 @@ func (s domainSet) has(domain string) bool {
 // domainSet returns the recipient domains as a set. Validate has made it, so that no
 // message has to go through all of them.
 func (p *Policy) domainSet() domainSet {
+	if p.Domains != nil {
+		return p.Domains().set
+	}
 	if p.domains != nil {
 		return p.domains
 	}

@@ -162,7 +162,7 @@ func (s *HeaderSenders) completions() []string {
 		}
 	}
 	ofNextHop := len(names)
-	for _, d := range s.policy.RecipientDomains { // each is there once
+	for _, d := range s.policy.recipientDomains() { // each is there once
 		if len(names) == maxCompletions {
 			break
 		}

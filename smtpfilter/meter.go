@@ -63,6 +63,7 @@ const (
 	RecipientDiscarded                                // accepted, and the gate will drop the message
 	RecipientListed                                   // refused because of the envelope's sender
 	RecipientRelayDenied                              // not in Policy.RecipientDomains
+	RecipientUnknown                                  // not in Policy.ValidRecipients
 	RecipientLimited                                  // too many, of the message or of the client
 	RecipientPostponed                                // others of the message go first, see Settings.Memory
 	RecipientNextHop                                  // refused by the next hop
@@ -70,7 +71,7 @@ const (
 	numberOfRecipientOutcomes                         //
 )
 
-var recipientNames = [...]string{"accepted", "discarded", "listed", "relay_denied", "limited", "postponed", "refused_by_next_hop", "failed"}
+var recipientNames = [...]string{"accepted", "discarded", "listed", "relay_denied", "unknown", "limited", "postponed", "refused_by_next_hop", "failed"}
 
 // String returns the outcome's name, as in metrics.
 func (o RecipientOutcome) String() string { return recipientNames[o] }

@@ -22,6 +22,8 @@ func TestMeterParts(t *testing.T) {
 	const hangUp = ""
 	const listed, plain = "MAIL FROM:<a@listed.example>", "AUTH PLAIN AGEAYg=="
 	minute := limit.Limits{MessagesPerMinute: 2, RecipientsPerMinute: 1, ErrorsPerMinute: 1}
+	none := smtpfilter.NewAddressSet(func(func(string) bool) {})
+	nobody := func() *smtpfilter.AddressSet { return none }
 	for name, c := range map[string]struct {
 		commands []string
 		replies  map[string]string // of the next hop
@@ -34,6 +36,7 @@ func TestMeterParts(t *testing.T) {
 		"exempt":               {commands: []string{listed, rcpt}, policy: smtpfilter.Policy{ExemptRecipients: []string{"b@"}}, want: "recipient accepted 1"},
 		"discarded":            {commands: []string{"MAIL FROM:<a@dropped.example>", rcpt}, want: "recipient discarded 1"},
 		"lists fail":           {commands: []string{"MAIL FROM:<a@damaged.example>", rcpt}, want: "recipient failed 1"},
+		"unknown":              {commands: []string{from, rcpt}, policy: smtpfilter.Policy{ValidRecipients: nobody}, want: "recipient unknown 1"},
 		"relay denied":         {commands: []string{from, rcpt}, policy: smtpfilter.Policy{RecipientDomains: []string{"example.org"}}, want: "recipient relay_denied 1"},
 		"next hop refuses":     {commands: []string{from, rcpt}, replies: map[string]string{rcpt: "550 5.1.1 no"}, want: "recipient refused_by_next_hop 1"},
 		"next hop refuses now": {commands: []string{from, rcpt, rcpt}, replies: map[string]string{"MAIL": "451 4.3.0 no"}, want: "recipient refused_by_next_hop 2"},

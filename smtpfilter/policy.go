@@ -33,6 +33,14 @@ type Policy struct {
 	// the subdomains too. Empty means all domains.
 	RecipientDomains []string
 
+	// Domains, if not nil, returns the present recipient domains, in place of
+	// RecipientDomains. An empty set means no domain.
+	Domains func() *DomainSet
+
+	// ValidRecipients, if not nil, returns the present set of the recipients that
+	// exist. Others are refused, except postmaster and those of authenticated clients.
+	ValidRecipients func() *AddressSet
+
 	// ExemptRecipients are reachable by every sender: "user@", "user@domain" or
 	// "@domain". The local part postmaster always is (RFC 5321, section 4.5.1).
 	ExemptRecipients []string
@@ -102,7 +110,7 @@ func (p *Policy) ExemptRecipient(rcpt verdict.Recipient) bool {
 // domains it refuses local parts that a server may read as a route to another domain:
 // user%other.example, other.example!user. postmaster without a domain is always accepted.
 func (p *Policy) TakesRecipient(rcpt verdict.Recipient) bool {
-	if len(p.RecipientDomains) == 0 || rcpt.Domain == "" {
+	if !p.limitsDomains() || rcpt.Domain == "" {
 		return true
 	}
 	return !strings.ContainsAny(rcpt.LocalPart(), "%!@:") && p.domainSet().has(rcpt.Domain)

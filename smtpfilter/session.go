@@ -138,6 +138,12 @@ func (s *session) judgeRcpt() (wire.Reply, RecipientOutcome) {
 			return wire.NewReply(250, "2.1.5 Ok"), RecipientDiscarded
 		}
 	}
+	// A listed sender has its refusal by then, and learns nothing of who exists.
+	if !s.conn.Authenticated() && !policy.KnowsRecipient(parsed) {
+		reply := wire.NewReply(550, "5.1.1 <"+PublicText(rcpt.String())+"> no such recipient here; id "+t.id)
+		s.log(slog.LevelInfo, "recipient unknown", t, verdict.Finding{}, []wire.Path{rcpt}, verdict.Reject.String(), reply)
+		return reply, RecipientUnknown
+	}
 	entries, group, ok := t.recall(rcpt)
 	if !ok {
 		s.log(slog.LevelInfo, "other recipients go first", t, t.envelope, []wire.Path{rcpt}, verdict.Defer.String(), tryLater)

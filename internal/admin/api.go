@@ -34,6 +34,26 @@ type Status struct {
 	FalseMaybes *uint64 `json:"false_maybes,omitempty"`
 
 	NextHops []NextHop `json:"next_hops,omitempty"`
+
+	// Recipients are the files with recipient domains and valid recipients.
+	Recipients []RecipientFile `json:"recipients,omitempty"`
+}
+
+// RecipientFile is the state of a file with recipients.
+type RecipientFile struct {
+	Name     string     `json:"name"` // "recipient_domains" or "valid_recipients"
+	Path     string     `json:"path"`
+	Entries  int        `json:"entries"`
+	Invalid  int        `json:"invalid"`            // lines
+	Problem  *Problem   `json:"problem,omitempty"`  // the first invalid line
+	Loaded   *time.Time `json:"loaded,omitempty"`   // when the version in use was read
+	Modified *time.Time `json:"modified,omitempty"` // when it was changed
+
+	// Error says why the version on disk is not live; an earlier one is. Acceptable:
+	// accepting it makes it live.
+	Error      string     `json:"error,omitempty"`
+	ErrorSince *time.Time `json:"error_since,omitempty"`
+	Acceptable bool       `json:"acceptable,omitempty"`
 }
 
 // Filter describes the filter before the lists.

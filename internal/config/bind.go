@@ -135,7 +135,7 @@ func assign[T any](d *document, path string, value any, field *T, want string) b
 // noControl refuses control characters: "\b" in the path of a file is a backspace.
 // The texts of [policy] have a stricter check.
 func (d *document) noControl(path, s string) {
-	if strings.HasPrefix(path, "policy.") {
+	if strings.HasPrefix(path, "policy.") && !strings.HasPrefix(s, schemeFile) {
 		return
 	}
 	for _, r := range s {

@@ -134,9 +134,15 @@ type Policy struct {
 	Mode string `toml:"mode" oneof:"enforce,monitor"`
 
 	// RecipientDomains holds domains in lower case with A-labels: "example.com"
-	// is that domain alone, ".example.com" also every subdomain. Empty: every
-	// recipient is accepted.
-	RecipientDomains []string `toml:"recipient_domains"`
+	// is that domain alone, ".example.com" also every subdomain. Or its only element
+	// is "file:" with the absolute path of a file that has them; see DomainsFile.
+	// Empty: every recipient is accepted.
+	RecipientDomains Addresses `toml:"recipient_domains"`
+
+	// ValidRecipients holds "user@domain" and "@domain", case folded and with
+	// A-labels, or "file:" with a path; see RecipientsFile. Empty: all recipients at
+	// the RecipientDomains, without which it is always empty.
+	ValidRecipients Addresses `toml:"valid_recipients"`
 
 	// ExemptRecipients holds "user@", "user@domain" and "@domain", case folded
 	// and with A-labels.

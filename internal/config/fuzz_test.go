@@ -75,7 +75,7 @@ func FuzzNormalize(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		for name, normal := range map[string]func(string) (string, error){
-			"hostname": hostname, "recipientDomain": recipientDomain, "recipientEntry": recipientEntry, "normalNextHop": normalNextHop,
+			"hostname": hostname, "RecipientDomain": RecipientDomain, "recipientEntry": recipientEntry, "normalNextHop": normalNextHop,
 			"normalHost": normalHost,
 		} {
 			once, err := normal(s)

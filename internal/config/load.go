@@ -150,6 +150,11 @@ func (c *Config) resolve(dir string) {
 	}
 	c.State.Dir, c.Admin.Socket = abs(c.State.Dir), abs(c.Admin.Socket)
 	c.NextHop.resolve(abs)
+	for _, values := range [][]string{c.Policy.RecipientDomains, c.Policy.ValidRecipients} {
+		if path, ok := onlyFile(values); ok {
+			values[0] = schemeFile + abs(path)
+		}
+	}
 	if path, ok := strings.CutPrefix(c.Log.Output, schemeFile); ok {
 		c.Log.Output = schemeFile + abs(path)
 	}

@@ -103,6 +103,7 @@ check_bounces = true
 [policy]
 mode = "monitor"
 recipient_domains = ["Example.COM", ".Bücher.example", "a_b.example.", "[IPv6:2001:DB8::1]"]
+valid_recipients = ["Ann@Example.com", "@BÜCHER.example"]
 exempt_recipients = ["Abuse@", "A.B+c@Example.com", "@BÜCHER.example", "ÄRGER@"]
 exempt_clients = ["192.0.2.1", "192.0.2.0/24", "2001:db8::/32", "::ffff:192.0.2.9"]
 contact = "help at https://example.com/mail"
@@ -214,6 +215,7 @@ on_protected = "hold"
 		Policy: Policy{
 			Mode:             "monitor",
 			RecipientDomains: []string{"example.com", ".xn--bcher-kva.example", "a_b.example", "[ipv6:2001:db8::1]"},
+			ValidRecipients:  []string{"ann@example.com", "@xn--bcher-kva.example"},
 			ExemptRecipients: []string{"abuse@", "a.b+c@example.com", "@xn--bcher-kva.example", "ärger@"},
 			ExemptClients:    prefixes("192.0.2.1/32", "192.0.2.0/24", "2001:db8::/32", "192.0.2.9/32"),
 			Contact:          "help at https://example.com/mail",

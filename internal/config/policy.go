@@ -20,13 +20,11 @@ var placeholders = []string{"sender", "list", "reason", "id", "contact"}
 
 func (d *document) policy() {
 	p := &d.cfg.Policy
-	for i, s := range p.RecipientDomains {
-		name, err := recipientDomain(s)
-		if err != nil {
-			d.fail(element("policy.recipient_domains", i), fmt.Sprintf("%q %v", s, err),
-				`write "example.com" for that domain alone, ".example.com" for it and every subdomain`)
-		}
-		p.RecipientDomains[i] = name
+	d.recipients("recipient_domains", p.RecipientDomains, RecipientDomain, DomainHint)
+	d.recipients("valid_recipients", p.ValidRecipients, RecipientAddress, AddressHint)
+	if len(p.ValidRecipients) > 0 && len(p.RecipientDomains) == 0 && !d.failedBelow("policy.recipient_domains") {
+		d.fail("policy.valid_recipients", "needs recipient_domains, which says for which domains the recipients are all that exist",
+			"write recipient_domains, or remove the line")
 	}
 	for i, s := range p.ExemptRecipients {
 		entry, err := recipientEntry(s)
@@ -44,8 +42,54 @@ func (d *document) policy() {
 	}
 }
 
-// recipientDomain normalises "example.com" or ".example.com".
-func recipientDomain(s string) (string, error) {
+// Hints about what recipient_domains and valid_recipients may hold.
+const (
+	DomainHint  = `write "example.com" for that domain alone, ".example.com" for it and every subdomain`
+	AddressHint = `write "user@example.com", or "@example.com" for every address at that domain`
+)
+
+// recipients normalises the elements of a key, or checks that a file is the only one.
+func (d *document) recipients(key string, values []string, normal func(string) (string, error), hint string) {
+	for i, s := range values {
+		path := d.elementOrKey("policy."+key, i)
+		file, ok := strings.CutPrefix(s, schemeFile)
+		switch {
+		case ok && len(values) > 1:
+			d.fail(path, fmt.Sprintf("%q is one of several elements, and a file must be the only one", s),
+				fmt.Sprintf("put the others into the file, and write %s = %q", key, s))
+		case ok && (file == "" || strings.HasSuffix(file, "/")):
+			d.fail(path, fmt.Sprintf("%q does not name a file", s), fmt.Sprintf(`write %s = "file:/etc/spamgate/%s"`, key, key))
+		case ok:
+		default:
+			name, err := normal(s)
+			if err != nil {
+				d.fail(path, fmt.Sprintf("%q %v", s, err), hint)
+			}
+			values[i] = name
+		}
+	}
+	if _, ok := onlyFile(values); ok && slices.ContainsFunc(d.cfg.Lists, func(l List) bool { return l.Name == key }) {
+		d.fail("policy."+key, fmt.Sprintf("its file has the name %q in commands and metrics, which is also the name of a list", key), "give the list another name")
+	}
+}
+
+// onlyFile returns the path of the file that takes the place of values.
+func onlyFile(values []string) (path string, ok bool) {
+	if len(values) != 1 {
+		return "", false
+	}
+	return strings.CutPrefix(values[0], schemeFile)
+}
+
+// DomainsFile returns the path of the file with the recipient domains, if they are in one.
+func (p *Policy) DomainsFile() (path string, ok bool) { return onlyFile(p.RecipientDomains) }
+
+// RecipientsFile returns the path of the file with the valid recipients, if they are in one.
+func (p *Policy) RecipientsFile() (path string, ok bool) { return onlyFile(p.ValidRecipients) }
+
+// RecipientDomain normalises "example.com" or ".example.com". An error completes a sentence
+// that begins with s.
+func RecipientDomain(s string) (string, error) {
 	if rest, ok := strings.CutPrefix(s, "."); ok {
 		name, err := domainName(rest)
 		return "." + name, err
@@ -54,6 +98,16 @@ func recipientDomain(s string) (string, error) {
 }
 
 var errNoEntry = errors.New("is not a recipient entry")
+
+// RecipientAddress normalises "user@domain" or "@domain". An error is as that of
+// RecipientDomain.
+func RecipientAddress(s string) (string, error) {
+	entry, err := recipientEntry(s)
+	if err == errNoEntry || err == nil && strings.HasSuffix(entry, "@") {
+		return "", errors.New("is not a mail address")
+	}
+	return entry, err
+}
 
 // recipientEntry normalises "user@", "user@domain" or "@domain".
 func recipientEntry(s string) (string, error) {

@@ -45,7 +45,7 @@ var aliases = map[string][]string{
 	"address": {"addr"}, "bind": {"addr"}, "host": {"addr"}, "port": {"addr"}, "server": {"addr"}, "upstream": {"addr"}, "backend": {"addr"},
 	"cert": {"tls_cert"}, "certificate": {"tls_cert"}, "ssl_cert": {"tls_cert"}, "cert_file": {"tls_cert"},
 	"ssl_key": {"tls_key"}, "private_key": {"tls_key"}, "key_file": {"tls_key"},
-	"ca": {"tls_ca"}, "ca_file": {"tls_ca"}, "domains": {"recipient_domains", "protect"}, "relay_domains": {"recipient_domains"},
+	"ca": {"tls_ca"}, "ca_file": {"tls_ca"}, "domains": {"recipient_domains", "protect"}, "relay_domains": {"recipient_domains"}, "relay_recipient_maps": {"valid_recipients"}, "local_recipient_maps": {"valid_recipients"},
 	"whitelist": {"exempt_clients"}, "mynetworks": {"exempt_clients"}, "maxconn": {"max_connections"}, "max_size": {"max_message_bytes", "max_bytes"},
 	"directory": {"dir"}, "path": {"dir", "socket"}, "myhostname": {"hostname"}, "upstreams": {"next_hop"}, "server_name": {"hostname"},
 	"verbosity": {"level"}, "loglevel": {"level"},

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -18,7 +19,9 @@ import (
 	"spamgate/internal/config"
 	"spamgate/internal/fetch"
 	"spamgate/internal/listedit"
+	"spamgate/internal/recipients"
 	"spamgate/internal/report"
+	"spamgate/internal/text"
 	"spamgate/internal/version"
 )
 
@@ -40,6 +43,16 @@ type activeConfig struct {
 	config       *config.Config
 	hops         nextHops
 	certificates []servedCertificates
+	recipients   []*recipients.File
+}
+
+// recipientFile returns the file with recipients of a name, or nil.
+func (g *adminHandler) recipientFile(name string) *recipients.File {
+	files := g.now.Load().recipients
+	if i := slices.IndexFunc(files, func(f *recipients.File) bool { return string(f.Spec().Kind) == name }); i >= 0 {
+		return files[i]
+	}
+	return nil
 }
 
 // Status implements admin.Gate.
@@ -70,6 +83,7 @@ func (g *adminHandler) Status() admin.Status {
 	}
 	report.AddFetched(now.config, &s)
 	s.NextHops = now.hops.status(now.config)
+	s.Recipients = report.Recipients(now.recipients)
 	return s
 }
 
@@ -79,8 +93,12 @@ func (g *adminHandler) Generation() uint64 { return g.store.Set().Generation() }
 // Rescan implements admin.Gate.
 func (g *adminHandler) Rescan(ctx context.Context) (admin.Rescanned, error) {
 	err := g.store.Rescan(ctx)
+	failed := lookAtRecipients(ctx, g.now.Load().recipients)
 	set := g.store.Set()
 	r := admin.Rescanned{Generation: set.Generation()}
+	for _, f := range failed {
+		r.Failed = append(r.Failed, admin.Failed{List: string(f.Kind), Error: f.Err.Error(), Held: true})
+	}
 	for _, l := range set.Stats().Lists {
 		if l.Err != nil {
 			r.Failed = append(r.Failed, admin.Failed{List: l.Name, Error: l.Err.Error(), Held: l.Held, Pinned: errors.Is(l.Err, store.ErrPinned)})
@@ -95,6 +113,9 @@ func (g *adminHandler) Rescan(ctx context.Context) (admin.Rescanned, error) {
 
 // Accept implements admin.Gate.
 func (g *adminHandler) Accept(ctx context.Context, name, sum string) (admin.Accepted, error) {
+	if f := g.recipientFile(name); f != nil {
+		return g.acceptRecipients(f)
+	}
 	l, err := g.list(name)
 	if err != nil {
 		return admin.Accepted{}, err
@@ -112,6 +133,20 @@ func (g *adminHandler) Accept(ctx context.Context, name, sum string) (admin.Acce
 		return admin.Accepted{}, err
 	}
 	return admin.Accepted{Generation: g.Generation(), Entries: l.Entries, Before: before}, nil
+}
+
+// acceptRecipients accepts a file with recipients that is held.
+func (g *adminHandler) acceptRecipients(f *recipients.File) (admin.Accepted, error) {
+	before := f.Status().Entries
+	err := f.Accept()
+	s := f.Status()
+	switch {
+	case errors.Is(err, recipients.ErrNothingHeld) && s.Err != nil:
+		err = fmt.Errorf("%s: %w: what is on disk cannot be used (%w); mend that first", s.Kind, admin.ErrNothingHeld, s.Err)
+	case errors.Is(err, recipients.ErrNothingHeld):
+		err = fmt.Errorf("%s: %w: what is on disk serves, with %s", s.Kind, admin.ErrNothingHeld, text.Count(s.Entries, "entry", "entries"))
+	}
+	return admin.Accepted{Generation: g.Generation(), Entries: s.Entries, Before: before}, err
 }
 
 // Pin implements admin.Gate.

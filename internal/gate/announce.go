@@ -68,9 +68,10 @@ func (g *gate) welcome(stats blocklist.SetStats, addrs []string) {
 	}
 	report.PrintLimits(w, g.config)
 	report.PrintNextHops(w, g.config)
+	report.PrintRecipients(w, g.recipients)
 	report.PrintMode(w, g.config)
 	fmt.Fprintf(w, "  try        swaks -s %s%s -f spammer@example.com -t %s\n",
-		reachable(g.held[0].Listener.Addr().String()), swaksTLS[g.listeners[0].config.TLS], recipient(g.config))
+		reachable(g.held[0].Listener.Addr().String()), swaksTLS[g.listeners[0].config.TLS], recipient(g.recipientDomains()))
 	if path := editable(g.config); path != "" {
 		fmt.Fprintf(w, "             echo 'offers.example  # reported three times' >> %s\n", term.ShortPath(path))
 	}
@@ -78,10 +79,10 @@ func (g *gate) welcome(stats blocklist.SetStats, addrs []string) {
 }
 
 // recipient returns an example of a recipient that the gate accepts.
-func recipient(c *config.Config) string {
+func recipient(domains []string) string {
 	domain := "example.net"
-	if d := c.Policy.RecipientDomains; len(d) > 0 {
-		domain = strings.TrimPrefix(d[0], ".")
+	if len(domains) > 0 {
+		domain = strings.TrimPrefix(domains[0], ".")
 	}
 	return "you@" + domain
 }

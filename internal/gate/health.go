@@ -147,6 +147,18 @@ func (g *adminHandler) listsHealth() *admin.ListsHealth {
 		}
 		h.Lists = append(h.Lists, one)
 	}
+	for _, r := range status.Recipients {
+		one := admin.ListHealth{Name: r.Name, Entries: r.Entries, Updated: r.Modified, OK: r.Error == ""}
+		if !one.OK {
+			one.Held, one.Problem = true, "its last good version serves: "+r.Error
+			h.Problems = append(h.Problems, r.Name+": "+one.Problem)
+		}
+		if one.Updated != nil {
+			age := int64(status.Time.Sub(*one.Updated).Seconds())
+			one.Age = &age
+		}
+		h.Lists = append(h.Lists, one)
+	}
 	h.OK = len(h.Problems) == 0
 	return h
 }

@@ -92,6 +92,7 @@ func (g *gate) settings(c *config.Config, e *runningListener, hops nextHops) smt
 		e.memory = memoryOf(g.memory, c, n)
 	}
 	s.Memory = e.memory
+	setup.SetRecipients(&s.Policy, g.recipients)
 	if e.certs != nil {
 		s.TLS = &tls.Config{GetCertificate: e.certs.GetCertificate, MinVersion: tls.VersionTLS12}
 	}

@@ -105,6 +105,30 @@ func fetchOf(l *admin.List) admin.Fetch {
 	return *l.Fetch
 }
 
+// recipientMetric is a metric of each file with recipients.
+type recipientMetric struct {
+	desc  *prometheus.Desc
+	value func(f *admin.RecipientFile) float64
+}
+
+func recipientGauge(name, help string, value func(f *admin.RecipientFile) float64) recipientMetric {
+	return recipientMetric{desc("recipient_file_"+name, help, "file"), value}
+}
+
+var recipientMetrics = []recipientMetric{
+	recipientGauge("entries", "Entries of a file with recipients.", func(f *admin.RecipientFile) float64 { return float64(f.Entries) }),
+	recipientGauge("invalid_lines", "Invalid lines of a file with recipients.", func(f *admin.RecipientFile) float64 { return float64(f.Invalid) }),
+	recipientGauge("error", "1 while the version of a file with recipients on disk is not in use.", func(f *admin.RecipientFile) float64 {
+		if f.Error != "" {
+			return 1
+		}
+		return 0
+	}),
+	recipientGauge("modified_timestamp_seconds", "When the version of a file with recipients in use was changed.", func(f *admin.RecipientFile) float64 {
+		return float64(f.Modified.UnixMilli()) / 1000
+	}),
+}
+
 // Describe implements prometheus.Collector.
 func (c gateCollector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
@@ -114,6 +138,9 @@ func (c gateCollector) Describe(to chan<- *prometheus.Desc) {
 		to <- d
 	}
 	for _, m := range listMetrics {
+		to <- m.desc
+	}
+	for _, m := range recipientMetrics {
 		to <- m.desc
 	}
 }
@@ -148,6 +175,11 @@ func (c gateCollector) Collect(to chan<- prometheus.Metric) {
 		}
 		if l.HitsToday != nil { // else it is not known
 			send(descHits, prometheus.CounterValue, float64(c.gate.hits.Total(l.Name)), l.Name)
+		}
+	}
+	for i := range s.Recipients {
+		for _, m := range recipientMetrics {
+			send(m.desc, prometheus.GaugeValue, m.value(&s.Recipients[i]), s.Recipients[i].Name)
 		}
 	}
 	up := map[string]float64{}

@@ -11,6 +11,7 @@ import (
 
 	"spamgate/internal/certs"
 	"spamgate/internal/config"
+	"spamgate/internal/recipients"
 	"spamgate/internal/setup"
 	"spamgate/smtpfilter/limit"
 )
@@ -45,7 +46,7 @@ func (g *gate) apply(ctx context.Context, c *config.Config) (err error) {
 		return err
 	}
 	changes := g.listenerChanges(c)
-	hops := g.hops
+	hops, files := g.hops, g.recipients
 	end := g.adminServers()
 	defer func() {
 		if err == nil {
@@ -53,7 +54,7 @@ func (g *gate) apply(ctx context.Context, c *config.Config) (err error) {
 		}
 		err = errors.Join(err, end.discard(g.adminServers()))
 		g.keepSocket()
-		err = errors.Join(err, hops.discard(g.hops))
+		err = errors.Join(err, hops.discard(g.hops), closeRecipients(files, g.recipients))
 		for _, ch := range changes {
 			err = errors.Join(err, ch.discard())
 		}
@@ -69,6 +70,9 @@ func (g *gate) apply(ctx context.Context, c *config.Config) (err error) {
 	}
 	sources, err := setup.FetchSources(c.Lists)
 	if err != nil {
+		return err
+	}
+	if files, err = openRecipients(c, g.recipients, g.log); err != nil {
 		return err
 	}
 	if hops, err = openHops(c, g.hops, g.log, g.metrics); err != nil {
@@ -91,15 +95,18 @@ func (g *gate) apply(ctx context.Context, c *config.Config) (err error) {
 	// Wait for files that are being written. The store logs lists that are held, and serves
 	// their last good version.
 	_ = g.store.Rescan(ctx)
-	g.change(c, changes, hops)
+	lookAtRecipients(ctx, files)
+	g.change(c, changes, hops, files)
 	g.fetcher.Update(sources)
 	g.replaceAdmin(end)
 	return nil
 }
 
 // change installs what apply has prepared.
-func (g *gate) change(c *config.Config, changes []listenerChange, hops nextHops) {
+func (g *gate) change(c *config.Config, changes []listenerChange, hops nextHops, files []*recipients.File) {
 	g.openMemory(c)
+	before := g.recipients
+	g.recipients = files
 	auto := setup.AutoConnections(c, setup.DescriptorLimit())
 	for _, ch := range changes {
 		old := ch.listener.certs
@@ -123,10 +130,13 @@ func (g *gate) change(c *config.Config, changes []listenerChange, hops nextHops)
 		g.log.Warn("closing the old next hop", "error", err)
 	}
 	g.hops = hops
+	if err := closeRecipients(before, files); err != nil {
+		g.log.Warn("closing the old files with recipients", "error", err)
+	}
 	g.config = c
 	g.logLimits()
 	g.warnDescriptors()
-	g.answers.now.Store(&activeConfig{c, hops, allCertificates(g.listeners)})
+	g.answers.now.Store(&activeConfig{c, hops, allCertificates(g.listeners), files})
 }
 
 // listenerChange is the change of a listener by a reload.

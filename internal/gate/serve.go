@@ -19,6 +19,7 @@ import (
 	"spamgate/internal/config"
 	"spamgate/internal/fetch"
 	"spamgate/internal/logging"
+	"spamgate/internal/recipients"
 	"spamgate/internal/report"
 	"spamgate/internal/setup"
 	"spamgate/internal/socket"
@@ -69,10 +70,13 @@ type gate struct {
 	store   *store.Store
 	fetcher *fetch.Fetcher
 	hops    nextHops
-	memory  *partial.Store // which recipients have which message; nil before a next hop speaks LMTP
-	names   *clientname.Names
-	server  *smtpfilter.Server
-	held    []socket.InheritableListener // the listening sockets once they are open
+
+	recipients []*recipients.File // that change while the gate runs
+
+	memory *partial.Store // which recipients have which message; nil before a next hop speaks LMTP
+	names  *clientname.Names
+	server *smtpfilter.Server
+	held   []socket.InheritableListener // the listening sockets once they are open
 
 	hits    *hits.Log
 	metrics *metrics
@@ -120,6 +124,9 @@ func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr
 	if err != nil {
 		return g, err
 	}
+	if g.recipients, err = openRecipients(c, nil, g.log); err != nil {
+		return g, err
+	}
 	if g.listeners, err = newListeners(c, in, g.log); err != nil {
 		return g, err
 	}
@@ -162,7 +169,7 @@ func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr
 		started: time.Now(), store: g.store, fetcher: g.fetcher, hits: g.hits,
 		handovers: make(chan *handoverRequest), ending: make(chan struct{}),
 	}
-	g.answers.now.Store(&activeConfig{c, g.hops, allCertificates(g.listeners)})
+	g.answers.now.Store(&activeConfig{c, g.hops, allCertificates(g.listeners), g.recipients})
 	g.metrics.registry.MustRegister(gateCollector{g.answers}, &stateCollector{gate: g.answers})
 	return g, nil
 }
@@ -280,6 +287,7 @@ func (g *gate) close() {
 		g.names.Close()
 	}
 	g.closing("the next hop", g.hops.discard(nil))
+	g.closing("the files with recipients", closeRecipients(g.recipients, nil))
 	if g.memory != nil {
 		g.memory.Close()
 	}

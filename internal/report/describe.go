@@ -15,6 +15,7 @@ import (
 	"spamgate/blocklist/verdict"
 	"spamgate/hashfamily"
 	"spamgate/internal/config"
+	"spamgate/internal/recipients"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
 	"spamgate/internal/text"
@@ -85,6 +86,30 @@ func PrintNextHops(w io.Writer, c *config.Config) {
 		term.PrintParts(w, label, parts)
 		label = ""
 	}
+}
+
+// PrintRecipients prints a line for each file with recipients.
+func PrintRecipients(w io.Writer, files []*recipients.File) {
+	label := "recipients"
+	for _, f := range files {
+		s := f.Status()
+		parts := []string{describeRecipients(s) + " from " + term.ShortPath(s.Path)}
+		if s.Invalid > 0 {
+			parts = append(parts, text.Count(s.Invalid, "invalid line", "invalid lines"))
+		}
+		if s.Err != nil {
+			parts = append(parts, "HELD")
+		}
+		term.PrintParts(w, label, parts)
+		label = ""
+	}
+}
+
+func describeRecipients(s recipients.Status) string {
+	if s.Kind == recipients.RecipientDomains {
+		return text.Count(s.Entries, "domain", "domains")
+	}
+	return text.Count(s.Entries, "address", "addresses")
 }
 
 // PrintMode prints a line if the lists only log.

@@ -55,14 +55,14 @@ func normalize(l config.Listener) func(netip.Addr) bool {
 	}
 }
 
-// Policy returns the policy for a listener's messages.
+// Policy returns the policy for a listener's messages. What is in files the caller sets:
+// Domains and ValidRecipients.
 func Policy(c *config.Config, l config.Listener) smtpfilter.Policy {
-	return smtpfilter.Policy{
+	p := smtpfilter.Policy{
 		HeaderFields:        c.Headers.Check,
 		MaxHeaderBytes:      int(c.Headers.MaxBytes),
 		MaxAddresses:        int(c.Headers.MaxAddresses),
 		CheckBounces:        c.Headers.CheckBounces,
-		RecipientDomains:    c.Policy.RecipientDomains,
 		ExemptRecipients:    c.Policy.ExemptRecipients,
 		ExemptClients:       c.Policy.ExemptClients,
 		ExemptAuthenticated: l.ExemptAuthenticated,
@@ -73,6 +73,14 @@ func Policy(c *config.Config, l config.Listener) smtpfilter.Policy {
 		RejectText:          c.Policy.RejectText,
 		Contact:             c.Policy.Contact,
 	}
+	if _, inFile := c.Policy.DomainsFile(); !inFile {
+		p.RecipientDomains = c.Policy.RecipientDomains
+	}
+	if _, inFile := c.Policy.RecipientsFile(); !inFile && len(c.Policy.ValidRecipients) > 0 {
+		valid := smtpfilter.NewAddressSet(slices.Values(c.Policy.ValidRecipients))
+		p.ValidRecipients = func() *smtpfilter.AddressSet { return valid }
+	}
+	return p
 }
 
 // FindListener returns the listener of a name, or the first if name is "".

@@ -142,6 +142,13 @@ func check(cmd *cobra.Command, o checkOptions, args []string) error {
 	out := bufio.NewWriter(screen)
 	k := newSession(c, set, listener)
 	k.options = o
+	if len(o.rcpts) > 0 || o.message != "" {
+		files, err := setup.ReadRecipients(c)
+		if err != nil {
+			return err
+		}
+		setup.SetRecipients(&k.policy, files)
+	}
 	k.printTo(out)
 	err = k.run(cmd, args, screen)
 	if errors.Is(err, verdict.ErrNoAnswer) {

@@ -155,6 +155,8 @@ func (k *session) exempt() (bool, error) {
 			return false, fmt.Errorf("--rcpt %q: no domain: write user@example.net", arg)
 		case !k.policy.TakesRecipient(recipient):
 			return false, fmt.Errorf("--rcpt %q is refused whoever sends: it is not in policy.recipient_domains", arg)
+		case !k.policy.KnowsRecipient(recipient):
+			return false, fmt.Errorf("--rcpt %q is refused whoever sends: it is not in policy.valid_recipients", arg)
 		}
 		exempt = exempt && k.policy.ExemptRecipient(recipient)
 	}

@@ -13,6 +13,7 @@ import (
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
 	"spamgate/internal/providers"
+	"spamgate/internal/recipients"
 	"spamgate/internal/report"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
@@ -86,14 +87,15 @@ func checkConfig(cmd *cobra.Command, file string) error {
 	found := setup.FindFaults(c)
 	found.MissingSockets()
 	c.Warnings = append(c.Warnings, found.Warnings...)
-	if err := errors.Join(config.Join(found.Errors), setup.CheckLoop(c, found.Sockets), setup.CheckLog(c), err); err != nil {
+	files, unread := setup.ReadRecipients(c)
+	if err := errors.Join(config.Join(found.Errors), setup.CheckLoop(c, found.Sockets), setup.CheckLog(c), unread, err); err != nil {
 		return err
 	}
 	if err := set.Probe(cmd.Context(), 0); err != nil {
 		return fmt.Errorf("measuring the filter: %w", err)
 	}
 	out := cmd.OutOrStdout()
-	held := outdated(listStats)
+	held := errors.Join(outdated(listStats), heldRecipients(c, files))
 	if held == nil {
 		fmt.Fprintf(out, "%s: good\n", file)
 	}
@@ -105,6 +107,7 @@ func checkConfig(cmd *cobra.Command, file string) error {
 	}
 	report.PrintLimits(out, c)
 	report.PrintNextHops(out, c)
+	report.PrintRecipients(out, files)
 	report.PrintMode(out, c)
 	for _, warning := range c.Warnings {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", warning)
@@ -115,6 +118,18 @@ func checkConfig(cmd *cobra.Command, file string) error {
 		}
 	}
 	return held
+}
+
+// heldRecipients returns an error about files with recipients of which an earlier version
+// serves.
+func heldRecipients(c *config.Config, files []*recipients.File) error {
+	var errs []error
+	for _, f := range files {
+		if s := f.Status(); s.Err != nil {
+			errs = append(errs, fmt.Errorf("its last good version serves: %w", setup.RecipientFault(c, s.Spec, s.Err)))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // outdated returns an error about lists of which an earlier version serves.

@@ -29,7 +29,8 @@ func newListsAcceptCommand() *cobra.Command {
 or far more entries than before, or too few, or many new exceptions or entries
 that expire. Only the present content on disk is accepted: if the list changes
 again, it is checked again. An update during which the gate was killed twice is
-tried once more: add memory first.
+tried once more: add memory first. A file with recipients has the name of its
+key: recipient_domains or valid_recipients.
 
 "spamgate lists status LIST" shows why an update is held, and "spamgate lists
 diff LIST" which entries it would add and remove.
@@ -44,11 +45,15 @@ Exit codes: 0 accepted; 2 nothing is held, or an error.`,
 	f.addDryRun(cmd)
 	why := cmd.Flags().StringP("reason", "r", "", "`TEXT` for the audit log: why it is right")
 	f.runs(cmd, func(s *session, args []string) error {
-		if _, err := listfiles.Find(s.config, args[0]); err != nil {
-			return err
-		}
 		a := &acceptance{config: s.config, list: args[0], why: *why, dryRun: f.dryRun, stderr: s.stderr}
-		result, err := a.run(s)
+		accept := a.recipients
+		if !isRecipientFile(s.config, args[0]) {
+			if _, err := listfiles.Find(s.config, args[0]); err != nil {
+				return err
+			}
+			accept = a.run
+		}
+		result, err := accept(s)
 		if err != nil {
 			return err
 		}

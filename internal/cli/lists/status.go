@@ -34,6 +34,9 @@ AGE is the time since the newest file of the list was changed, or since its URL
 was last read. HITS TODAY counts matches since midnight UTC. FILL and FPR are
 those of a filter with this list only.
 
+Files with recipient domains and valid recipients have the names of their keys,
+recipient_domains and valid_recipients.
+
 Exit codes: 0 success; 2 an error, or no gate runs and a list cannot be read.`,
 		Example: `  spamgate lists status
   spamgate lists status blocked
@@ -49,7 +52,7 @@ Exit codes: 0 success; 2 an error, or no gate runs and a list cannot be read.`,
 	f.addJSON(cmd)
 	f.runs(cmd, func(run *session, args []string) error {
 		c := run.config
-		if len(args) > 0 {
+		if len(args) > 0 && !isRecipientFile(c, args[0]) {
 			if _, err := listfiles.Find(c, args[0]); err != nil {
 				return err
 			}
@@ -59,7 +62,7 @@ Exit codes: 0 success; 2 an error, or no gate runs and a list cannot be read.`,
 			return err
 		}
 		if len(args) > 0 {
-			if s.Lists, err = onlyList(s, args[0]); err != nil {
+			if err := only(&s, c, args[0]); err != nil {
 				return err
 			}
 		}
@@ -105,6 +108,11 @@ func askStatus(ctx context.Context, c *config.Config, stderr io.Writer) (s admin
 	s = report.Status(c, stats)
 	s.From = admin.FromDisk
 	report.AddFetched(c, &s)
+	files, err := setup.ReadRecipients(c)
+	if err != nil {
+		return s, nil, err
+	}
+	s.Recipients = report.Recipients(files)
 	if gate.Err != nil {
 		s.Unasked = gate.Err.Error()
 	}
@@ -153,12 +161,13 @@ func onlyList(s admin.Status, name string) ([]admin.List, error) {
 // printStatus prints a status in at most 80 columns, longer names and paths apart.
 func printStatus(w io.Writer, c *config.Config, s admin.Status, details bool) {
 	printFrom(w, c, s)
-	if details {
-		printListDetails(w, &s.Lists[0])
-	} else {
+	if !details {
 		printFilterStatus(w, s)
 		printListTable(w, s.Lists)
+	} else if len(s.Lists) > 0 {
+		printListDetails(w, &s.Lists[0])
 	}
+	printRecipients(w, s, !details)
 }
 
 // printFrom prints the source of the status: a running gate, or the disk.

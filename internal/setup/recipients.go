@@ -1,0 +1,59 @@
+package setup
+
+import (
+	"strings"
+
+	"spamgate/internal/config"
+	"spamgate/internal/recipients"
+	"spamgate/smtpfilter"
+)
+
+// RecipientFiles returns the files with recipient domains and valid recipients.
+func RecipientFiles(c *config.Config) []recipients.Spec {
+	var specs []recipients.Spec
+	if path, ok := c.Policy.DomainsFile(); ok {
+		specs = append(specs, recipients.Spec{Kind: recipients.RecipientDomains, Path: path})
+	}
+	if path, ok := c.Policy.RecipientsFile(); ok {
+		specs = append(specs, recipients.Spec{Kind: recipients.ValidRecipients, Path: path})
+	}
+	return specs
+}
+
+// ReadRecipients reads the files with recipients once, as a start would. It returns the
+// errors of those without a usable version, with their place in the configuration.
+func ReadRecipients(c *config.Config) ([]*recipients.File, error) {
+	var files []*recipients.File
+	var faults []*config.Error
+	for _, spec := range RecipientFiles(c) {
+		f, err := recipients.Read(spec, c.State.Dir)
+		if err != nil {
+			faults = append(faults, RecipientFault(c, spec, err))
+			continue
+		}
+		files = append(files, f)
+	}
+	return files, config.Join(faults)
+}
+
+// RecipientFault returns an error of a file with recipients, with its place in the
+// configuration.
+func RecipientFault(c *config.Config, spec recipients.Spec, err error) *config.Error {
+	what, hint := err.Error(), ""
+	if i := strings.LastIndex(what, "; "); i >= 0 {
+		what, hint = what[:i], what[i+2:]
+	}
+	return c.Fault("policy."+string(spec.Kind), what, hint)
+}
+
+// SetRecipients makes a policy follow files with recipients.
+func SetRecipients(p *smtpfilter.Policy, files []*recipients.File) {
+	for _, f := range files {
+		switch f.Spec().Kind {
+		case recipients.RecipientDomains:
+			p.Domains = f.Domains
+		case recipients.ValidRecipients:
+			p.ValidRecipients = f.Addresses
+		}
+	}
+}
