@@ -43,6 +43,9 @@ var explanations = map[string]func(say) string{
 	"relay denied": func(s say) string {
 		return "The gate refused the recipient " + s.get("to") + ": the domain is not in recipient_domains, and the client has not logged in." + s.told()
 	},
+	"recipient unknown": func(s say) string {
+		return "The gate refused the recipient " + s.get("to") + ", who is not in valid_recipients." + s.told()
+	},
 	"refused by the next hop": func(s say) string {
 		return s.listedAnyway() + "The next hop" + s.server() + " itself refused " + s.what() + ", with " + s.quoted("next_hop") +
 			", and the client got that. The reason is in that server's log."

@@ -47,7 +47,7 @@ user may not ask the gate.`,
 	file := cli.ConfigFlag(cmd)
 	asJSON := cmd.Flags().Bool("json", false, "print a JSON object")
 	onlyMail := cmd.Flags().Bool("mail", false, "the exit code tells only whether mail can pass")
-	timeout := cmd.Flags().Duration("timeout", 10*time.Second, "how long to wait for the gate's answer")
+	timeout := cmd.Flags().Duration("timeout", enough, "how long to wait for the gate's answer")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if *timeout <= 0 {
 			return fmt.Errorf("--timeout %v: use a time above 0, such as 10s", *timeout)
@@ -76,6 +76,9 @@ user may not ask the gate.`,
 	return cmd
 }
 
+// enough is a time within which a gate that works answers, whatever its next hops do.
+const enough = 10 * time.Second
+
 // ask asks the running gate. An error says that its health is not known.
 func ask(ctx context.Context, c *config.Config, timeout time.Duration) (admin.Health, error) {
 	if c.Admin.Socket == "" {
@@ -97,7 +100,11 @@ func ask(ctx context.Context, c *config.Config, timeout time.Duration) (admin.He
 	case err == nil:
 		return h, nil
 	case errors.Is(err, context.DeadlineExceeded):
-		return notRunning(c, fmt.Sprintf("the gate at %s did not answer within %v; if it stays so, restart it", c.Admin.Socket, timeout)), nil
+		why := fmt.Sprintf("the gate at %s did not answer within %v; ", c.Admin.Socket, timeout)
+		if timeout < enough {
+			return notRunning(c, why+"it may wait for a next hop, for which --timeout "+enough.String()+" is enough"), nil
+		}
+		return notRunning(c, why+"if it stays so, restart it"), nil
 	case errors.Is(err, admin.ErrNotRunning):
 		return notRunning(c, err.Error()), nil
 	case errors.As(err, &refused) && refused.Code == "no_path":
