@@ -96,11 +96,14 @@ func (s *scene) listen(verb, arg string) (err error) {
 	return err
 }
 
-// allow sets the limits of "client" or "network", in pairs of name and number. The clock
+// allow sets the limits of "client", "network" or "login", in pairs of name and number. The clock
 // does not move, so allowances stay used up.
 func (s *scene) allow(f []string) error {
 	start := time.Now()
 	s.limits.Now = func() time.Time { return start }
+	if f[0] == limit.Login {
+		return s.allowLogin(f[1:])
+	}
 	whose := &s.limits.Client
 	if f[0] == limit.Network {
 		whose = &s.limits.Network
@@ -121,6 +124,22 @@ func (s *scene) allow(f []string) error {
 			return errors.New("unknown limit")
 		}
 		*field = n
+	}
+	return nil
+}
+
+func (s *scene) allowLogin(f []string) (err error) {
+	for pair := range slices.Chunk(f, 2) {
+		field, ok := map[string]*int{
+			limit.MessagesPerMinute:   &s.limits.Login.MessagesPerMinute,
+			limit.RecipientsPerMinute: &s.limits.Login.RecipientsPerMinute,
+		}[pair[0]]
+		if !ok {
+			return errors.New("unknown limit")
+		}
+		if *field, err = strconv.Atoi(pair[1]); err != nil {
+			return err
+		}
 	}
 	return nil
 }

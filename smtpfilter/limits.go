@@ -27,13 +27,16 @@ func (l *Listener) limited(c *wire.Conn, r limit.Result) wire.Reply {
 
 // remedy returns what to change if the client should have been served.
 func remedy(r limit.Result) string {
+	if r.Scope == limit.Login {
+		return fmt.Sprintf("the next hop's log has the name of the login; if it may send more, set %s = %d (0: no limit)", r.Key(), 2*r.Value)
+	}
 	if r.Scope == limit.All {
 		return fmt.Sprintf("if the machine can serve more, set %s = %d for the listener; each connection can take two file descriptors", r.Key(), 2*r.Value)
 	}
 	return fmt.Sprintf("if this client is welcome, exempt its address from the listener's limits (limits_exempt), or set %s = %d (0: no limit)", r.Key(), 2*r.Value)
 }
 
-var whose = map[string]string{limit.Client: "from your address", limit.Network: "from your network", limit.All: "at this server"}
+var whose = map[string]string{limit.Client: "from your address", limit.Network: "from your network", limit.Login: "with your login", limit.All: "at this server"}
 
 // limitReply returns the reply to a client that has reached a limit.
 func limitReply(r limit.Result) wire.Reply {

@@ -61,6 +61,7 @@ type peer struct {
 	listener *Listener
 	ticket   *limit.Ticket // the open connection; nil if it is not counted
 	login    nexthop.Login // if the client has authenticated itself here
+	limited  limit.LoginID // whose limits are those of that login
 
 	name      string     // in DNS, of the address namedAddr
 	namedAddr netip.Addr // whose name was looked up
@@ -82,8 +83,19 @@ func (p *peer) leave() {
 func (p *peer) logOut() {
 	if p.login != nil {
 		p.login.Close() // says goodbye; a failure has no effect
-		p.login = nil
+		p.login, p.limited = nil, 0
 	}
+}
+
+// loginID returns the login of the client for the limits of logins: that of its AUTH, or the
+// one that a trusted proxy has named.
+func (p *peer) loginID(c *wire.Conn) limit.LoginID {
+	if p.login == nil {
+		if name := c.Client().Login; name != "" {
+			return limit.LoginOf(foldLogin(name))
+		}
+	}
+	return p.limited
 }
 
 // connected accepts a client, or returns the reply that refuses it. The wire calls it
@@ -156,9 +168,11 @@ func (l *Listener) authenticate(c *wire.Conn, args string, ask func(wire.Reply) 
 		return wire.NewReply(502, "5.5.1 AUTH is not offered")
 	}
 	var clientErr error
+	exchange := newSASLExchange(args)
 	login, reply, err := target.Authenticate(l.server.ctx, p.client(c), args, func(challenge wire.Reply) (string, error) {
 		line, err := ask(challenge)
 		clientErr = err
+		exchange.add(line)
 		return line, err
 	})
 	if err == nil {
@@ -178,7 +192,7 @@ func (l *Listener) authenticate(c *wire.Conn, args string, ask func(wire.Reply) 
 		// RFC 4954, section 4: 454 allows the client to try again.
 		reply = wire.NewReply(454, "4.7.0 The mail server behind this gate cannot be asked, try again later")
 	case reply.Positive():
-		p.login = login
+		p.login, p.limited = login, exchange.login(c.Client().Addr.Addr())
 	case reply.Temporary():
 		outcome = AuthUnavailable
 	case reply.Code == 501: // RFC 4954, section 4: cancelled with "*", or not base64

@@ -42,7 +42,7 @@ func (s *session) Mail(string, *smtp.MailOptions) error {
 		return s.answer(s.refuseLoop())
 	}
 	settings := s.peer.listener.settings.Load()
-	if result := settings.Limiter.Message(s.addr()); !result.Allowed() {
+	if result := settings.Limiter.MessageOf(s.addr(), s.peer.loginID(s.conn)); !result.Allowed() {
 		return s.answer(s.peer.listener.limited(s.conn, result))
 	}
 	t := &transaction{
@@ -109,7 +109,7 @@ func (s *session) judgeRcpt() (wire.Reply, RecipientOutcome) {
 	if len(t.accepted)+len(t.discarded) >= policy.maxRecipients() {
 		return wire.NewReply(452, "4.5.3 Too many recipients"), RecipientLimited
 	}
-	if result := t.settings.Limiter.Recipient(s.addr()); !result.Allowed() {
+	if result := t.settings.Limiter.RecipientOf(s.addr(), s.peer.loginID(s.conn)); !result.Allowed() {
 		return s.peer.listener.limited(s.conn, result), RecipientLimited
 	}
 	// The next hop decides where an authenticated client may send mail, since it knows

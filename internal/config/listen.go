@@ -102,8 +102,8 @@ type Endpoint struct {
 	LimitsExempt []netip.Prefix `toml:"limits_exempt"` // clients without Limits and without a tarpit
 }
 
-// Limits are those of the listener, of one client address, and of one network
-// (/24 and /48); 0: none. Connections are open ones, the others are per minute.
+// Limits are those of the listener, of one client address, of one network (/24 and
+// /48), and of one login; 0: none. Connections are open ones, the others are per minute.
 type Limits struct {
 	MaxConnections              Connections `toml:"max_connections" range:"0,1000000"` // of the listener
 	ClientConnections           int64       `toml:"client_connections" range:"0,1000000"`
@@ -116,6 +116,8 @@ type Limits struct {
 	NetworkMessagesPerMinute    int64       `toml:"network_messages_per_minute" range:"0,1000000"`
 	NetworkRecipientsPerMinute  int64       `toml:"network_recipients_per_minute" range:"0,1000000"`
 	NetworkErrorsPerMinute      int64       `toml:"network_errors_per_minute" range:"0,1000000"`
+	LoginMessagesPerMinute      int64       `toml:"login_messages_per_minute" range:"0,1000000"`
+	LoginRecipientsPerMinute    int64       `toml:"login_recipients_per_minute" range:"0,1000000"`
 }
 
 // Connections is a number of open connections, 0 for no limit, or

@@ -266,11 +266,13 @@ func (d *document) listenerMaildir(l *listenerTable) {
 func (d *document) unusedKeys(all []*listenerTable) {
 	set, used := map[string]string{}, map[string]bool{} // by path; set holds the keys
 	for _, l := range all {
-		tls := l.TLS != tlsNone
+		tls, logins := l.TLS != tlsNone, l.Auth == authPass || len(l.TrustedProxies) > 0
 		for key, is := range map[string]struct{ set, used bool }{
-			"tls_cert":             {len(l.TLSCert) > 0, tls},
-			"tls_key":              {len(l.TLSKey) > 0 && len(l.TLSCert) == 0, tls},
-			"exempt_authenticated": {l.ExemptAuthenticated, l.Auth == authPass || len(l.TrustedProxies) > 0},
+			"tls_cert":                    {len(l.TLSCert) > 0, tls},
+			"tls_key":                     {len(l.TLSKey) > 0 && len(l.TLSCert) == 0, tls},
+			"exempt_authenticated":        {l.ExemptAuthenticated, logins},
+			"login_messages_per_minute":   {l.LoginMessagesPerMinute > 0, logins},
+			"login_recipients_per_minute": {l.LoginRecipientsPerMinute > 0, logins},
 		} {
 			path := d.keyPath(l.path, key)
 			if is.set {
@@ -286,6 +288,8 @@ func (d *document) unusedKeys(all []*listenerTable) {
 			hint = `write tls = "starttls", "required" or "implicit", and tls_cert = "FILE", or remove the line`
 		case "exempt_authenticated":
 			what, hint = `true has no effect if nobody can log in`, `write auth = "pass", or remove the line`
+		case "login_messages_per_minute", "login_recipients_per_minute":
+			what, hint = `has no effect if nobody can log in`, `write auth = "pass", or remove the line`
 		}
 		if !used[path] {
 			d.fail(path, what, hint)

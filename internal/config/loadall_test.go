@@ -63,6 +63,8 @@ network_connections_per_minute = 7
 network_messages_per_minute = 8
 network_recipients_per_minute = 9
 network_errors_per_minute = 10
+login_messages_per_minute = 11
+login_recipients_per_minute = 12
 limits_exempt = ["203.0.113.0/24"]
 [next_hop]
 addr = ["smtp://[0:0::1]", "smtps://Mail.Example"]
@@ -169,7 +171,7 @@ on_protected = "hold"
 		BareNewlineExcept: prefixes("198.51.100.0/24"),
 		MinDataRate:       1_000_000, MaxHops: 1000, MaxErrors: 1, MaxRefusals: 100_000,
 		CommandTimeout: time.Second, DataTimeout: time.Hour,
-		Limits:       Limits{1_000_000, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10},
+		Limits:       Limits{1_000_000, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12},
 		LimitsExempt: prefixes("203.0.113.0/24"),
 	}
 	always, blocked, fetched := DefaultList(), DefaultList(), DefaultList()

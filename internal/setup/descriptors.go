@@ -120,6 +120,10 @@ func Limits(l config.Listener, auto int) limit.Config {
 			RecipientsPerMinute:  int(l.NetworkRecipientsPerMinute),
 			ErrorsPerMinute:      int(l.NetworkErrorsPerMinute),
 		},
+		Login: limit.LoginLimits{
+			MessagesPerMinute:   int(l.LoginMessagesPerMinute),
+			RecipientsPerMinute: int(l.LoginRecipientsPerMinute),
+		},
 		MaxConnections: MaxConnections(l, auto),
 		Exempt:         l.LimitsExempt,
 		Uncounted:      loopback,

@@ -2,12 +2,13 @@ package limit
 
 import (
 	"encoding/binary"
+	"hash/maphash"
 	"net/netip"
 )
 
-// key is a client or a network.
+// key is a client, a network or a login.
 type key struct {
-	prefix uint64 // an IPv4 address, or the first half of an IPv6 address
+	prefix uint64 // an IPv4 address, the first half of an IPv6 address, or a LoginID
 	kind   kind
 }
 
@@ -20,6 +21,7 @@ const (
 	network4
 	client6
 	network6
+	login
 )
 
 // keysOf returns the keys of a client and its network. The address must be valid.
@@ -33,3 +35,13 @@ func keysOf(addr netip.Addr) (client, network key) {
 	p := binary.BigEndian.Uint64(a[:8])
 	return key{p, client6}, key{p &^ 0xffff, network6}
 }
+
+// LoginID stands for a login; 0 is none. It says nothing of the login's name outside this
+// process.
+type LoginID uint64
+
+var loginSeed = maphash.MakeSeed()
+
+// LoginOf returns the LoginID of a name. Two names have the same one with a probability of
+// 2^-64.
+func LoginOf(name string) LoginID { return LoginID(max(1, maphash.String(loginSeed, name))) }

@@ -1,6 +1,7 @@
 // Package limit bounds what clients may do: open connections, and connections,
-// messages, recipients and errors per minute. Each limit holds for one client or
-// for its network. The counts are in memory, in a table of bounded size.
+// messages, recipients and errors per minute. Each limit holds for one client,
+// for its network, or for the login that it uses. The counts are in memory, in a
+// table of bounded size.
 //
 // A client is an IPv4 address or an IPv6 /64, because a host chooses and changes
 // its addresses within a /64 itself (RFC 4862, RFC 8981). Its network is the /24
@@ -36,6 +37,12 @@ type Limits struct {
 	ErrorsPerMinute      int
 }
 
+// LoginLimits bound one login, from whatever clients it is used. Zero or less is no limit.
+type LoginLimits struct {
+	MessagesPerMinute   int
+	RecipientsPerMinute int
+}
+
 // DefaultMaxEntries is the default of [Config].MaxEntries.
 const DefaultMaxEntries = 100_000
 
@@ -43,6 +50,7 @@ const DefaultMaxEntries = 100_000
 type Config struct {
 	Client  Limits
 	Network Limits
+	Login   LoginLimits
 
 	// MaxConnections bounds the open connections of all clients together. Zero or
 	// less is no limit.
@@ -56,7 +64,7 @@ type Config struct {
 	// only, for example those of this machine. All other limits apply to them.
 	Uncounted []netip.Prefix
 
-	// MaxEntries bounds the table of clients and networks, which takes about
+	// MaxEntries bounds the table of clients, networks and logins, which takes about
 	// 150 bytes an entry. When it is full, the entry that was not seen for longest
 	// is dropped. Entries with open connections are never dropped, and may exceed
 	// the bound. Zero or less means [DefaultMaxEntries].
@@ -79,6 +87,7 @@ const (
 const (
 	Client  = "client"
 	Network = "network"
+	Login   = "login"
 	All     = "all" // clients together, for MaxConnections
 )
 
@@ -99,6 +108,10 @@ type Result struct {
 func Kinds() []Result {
 	var all []Result
 	for _, scope := range scopeNames {
+		if scope == Login {
+			all = append(all, Result{Limit: MessagesPerMinute, Scope: scope}, Result{Limit: RecipientsPerMinute, Scope: scope})
+			continue
+		}
 		for _, limit := range append([]string{Connections}, rateNames[:]...) {
 			all = append(all, Result{Limit: limit, Scope: scope})
 		}
@@ -127,6 +140,6 @@ func (r Result) String() string {
 	if r.Allowed() {
 		return "allowed"
 	}
-	whose := map[string]string{Client: "a client", Network: "a network", All: "all clients"}[r.Scope]
+	whose := map[string]string{Client: "a client", Network: "a network", Login: "a login", All: "all clients"}[r.Scope]
 	return fmt.Sprintf("%s of %s: %d", strings.ReplaceAll(r.Limit, "_", " "), whose, r.Value)
 }

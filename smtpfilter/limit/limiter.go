@@ -41,7 +41,7 @@ func (l *Limiter) SetConfig(c Config) { l.settings.Store(newSettings(c)) }
 type Ticket struct {
 	limiter  *Limiter
 	released atomic.Bool
-	entries  [numScopes]*entry // nil if the scope has no limit of connections
+	entries  [loginScope]*entry // nil if the scope has no limit of connections
 }
 
 // Connect asks for a connection of a client. The caller releases the Ticket when the
@@ -61,7 +61,7 @@ func (l *Limiter) Connect(addr netip.Addr) (*Ticket, Result) {
 	}
 	exempt := s.exempts(addr)
 	counted := !contains(s.uncounted, addr)
-	v := l.visit(s, addr, exempt || !addr.IsValid())
+	v := l.visit(s, addr, 0, exempt)
 	defer v.leave()
 	for _, result := range [...]Result{v.checkOpen(counted), v.check(connectionRate), v.check(errorRate)} {
 		if !result.Allowed() {
@@ -107,25 +107,35 @@ func (t *Ticket) Release() {
 }
 
 // Message asks whether a client may begin a message, and counts it if so.
-func (l *Limiter) Message(addr netip.Addr) Result { return l.take(addr, messageRate) }
+func (l *Limiter) Message(addr netip.Addr) Result { return l.MessageOf(addr, 0) }
+
+// MessageOf is Message for a client that uses a login.
+func (l *Limiter) MessageOf(addr netip.Addr, who LoginID) Result {
+	return l.take(addr, who, messageRate)
+}
 
 // Recipient asks whether a client may name a recipient, and counts it if so.
-func (l *Limiter) Recipient(addr netip.Addr) Result { return l.take(addr, recipientRate) }
+func (l *Limiter) Recipient(addr netip.Addr) Result { return l.RecipientOf(addr, 0) }
+
+// RecipientOf is Recipient for a client that uses a login.
+func (l *Limiter) RecipientOf(addr netip.Addr, who LoginID) Result {
+	return l.take(addr, who, recipientRate)
+}
 
 // Error counts a client's error. If the result is not allowed, the client has made too
 // many, and the caller should close the connection.
-func (l *Limiter) Error(addr netip.Addr) Result { return l.take(addr, errorRate) }
+func (l *Limiter) Error(addr netip.Addr) Result { return l.take(addr, 0, errorRate) }
 
 // take counts an event of a rate if it is allowed.
-func (l *Limiter) take(addr netip.Addr, r rate) Result {
+func (l *Limiter) take(addr netip.Addr, who LoginID, r rate) Result {
 	if l == nil {
 		return Result{}
 	}
 	s := l.settings.Load()
-	if !s.limited[r] || !addr.IsValid() || s.exempts(addr) {
+	if !s.limited[r] || !addr.IsValid() && who == 0 || s.exempts(addr) {
 		return Result{}
 	}
-	v := l.visit(s, addr, false)
+	v := l.visit(s, addr, who, false)
 	defer v.leave()
 	result := v.check(r)
 	if result.Allowed() {

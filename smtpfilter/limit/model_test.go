@@ -15,7 +15,7 @@ import (
 type plain struct {
 	config Config
 	now    int64
-	events map[string][]int64 // by prefix and rate
+	events map[string][]int64 // by prefix or login, and rate
 	open   map[string]int     // by prefix
 	total  int
 }
@@ -24,7 +24,7 @@ const minute = int64(time.Minute)
 
 type plainScope struct {
 	name   string
-	prefix netip.Prefix
+	whose  string // a prefix, or a login
 	limits Limits
 }
 
@@ -36,7 +36,19 @@ func (p *plain) scopes(a netip.Addr) []plainScope {
 	}
 	client, _ := a.Prefix(bits[0])
 	network, _ := a.Prefix(bits[1])
-	return []plainScope{{Client, client, p.config.Client}, {Network, network, p.config.Network}}
+	return []plainScope{{Client, client.String(), p.config.Client}, {Network, network.String(), p.config.Network}}
+}
+
+// scopesOf is scopes for a client with a login, "" for none.
+func (p *plain) scopesOf(a netip.Addr, login string) (all []plainScope) {
+	if a.IsValid() {
+		all = p.scopes(a)
+	}
+	if login != "" {
+		l := p.config.Login
+		all = append(all, plainScope{Login, "login " + login, Limits{MessagesPerMinute: l.MessagesPerMinute, RecipientsPerMinute: l.RecipientsPerMinute}})
+	}
+	return all
 }
 
 func (p *plain) exempt(a netip.Addr) bool {
@@ -48,7 +60,7 @@ func (p *plain) exempt(a netip.Addr) bool {
 	return false
 }
 
-func eventsKey(s plainScope, rate string) string { return fmt.Sprint(s.prefix, rate) }
+func eventsKey(s plainScope, rate string) string { return fmt.Sprint(s.whose, rate) }
 
 func limitOf(l Limits, rate string) int {
 	return map[string]int{
@@ -70,8 +82,8 @@ func wait(events []int64, now int64, limit int) (longest int64) {
 	return longest
 }
 
-func (p *plain) check(a netip.Addr, rate string) Result {
-	for _, s := range p.scopes(a) {
+func (p *plain) check(scopes []plainScope, rate string) Result {
+	for _, s := range scopes {
 		n := limitOf(s.limits, rate)
 		if n == 0 {
 			continue
@@ -83,20 +95,21 @@ func (p *plain) check(a netip.Addr, rate string) Result {
 	return Result{}
 }
 
-func (p *plain) use(a netip.Addr, rate string) {
-	for _, s := range p.scopes(a) {
+func (p *plain) use(scopes []plainScope, rate string) {
+	for _, s := range scopes {
 		k := eventsKey(s, rate)
 		p.events[k] = append(p.events[k], p.now)
 	}
 }
 
-func (p *plain) take(a netip.Addr, rate string) Result {
+func (p *plain) take(a netip.Addr, login, rate string) Result {
 	if p.exempt(a) {
 		return Result{}
 	}
-	v := p.check(a, rate)
+	scopes := p.scopesOf(a, login)
+	v := p.check(scopes, rate)
 	if v.Allowed() {
-		p.use(a, rate)
+		p.use(scopes, rate)
 	}
 	return v
 }
@@ -104,19 +117,19 @@ func (p *plain) take(a netip.Addr, rate string) Result {
 func (p *plain) connect(a netip.Addr) Result {
 	if !p.exempt(a) {
 		for _, s := range p.scopes(a) {
-			if n := s.limits.Connections; n > 0 && p.counts(a) && p.open[s.prefix.String()] >= n {
+			if n := s.limits.Connections; n > 0 && p.counts(a) && p.open[s.whose] >= n {
 				return Result{Connections, s.name, n, 0}
 			}
 		}
 		for _, rate := range []string{ConnectionsPerMinute, ErrorsPerMinute} {
-			if v := p.check(a, rate); !v.Allowed() {
+			if v := p.check(p.scopes(a), rate); !v.Allowed() {
 				return v
 			}
 		}
 		if n := p.config.MaxConnections; n > 0 && p.total >= n {
 			return Result{Connections, All, n, 0}
 		}
-		p.use(a, ConnectionsPerMinute)
+		p.use(p.scopes(a), ConnectionsPerMinute)
 		p.count(a, 1)
 	}
 	p.total++
@@ -133,7 +146,7 @@ func (p *plain) count(a netip.Addr, by int) {
 		return
 	}
 	for _, s := range p.scopes(a) {
-		p.open[s.prefix.String()] += by
+		p.open[s.whose] += by
 	}
 }
 
@@ -147,6 +160,20 @@ func (p *plain) release(a netip.Addr) {
 func randomLimits(r *rand.Rand) Limits {
 	pick := func() int { return []int{0, 1, 2, 3, 5, 6, 10}[r.IntN(7)] }
 	return Limits{pick(), pick(), pick(), pick(), pick()}
+}
+
+func randomLoginLimits(r *rand.Rand) LoginLimits {
+	l := randomLimits(r)
+	return LoginLimits{l.MessagesPerMinute, l.RecipientsPerMinute}
+}
+
+// randomLogin returns a login, often none.
+func randomLogin(r *rand.Rand) (string, LoginID) {
+	name := []string{"", "", "a", "b", "192.0.2.1"}[r.IntN(5)]
+	if name == "" {
+		return "", 0
+	}
+	return name, LoginOf(name)
 }
 
 func randomAddr(r *rand.Rand) netip.Addr {
@@ -181,7 +208,7 @@ func TestAgainstPlain(t *testing.T) {
 	reached := map[[2]string]int{}
 	for range 300 {
 		clock := newClock()
-		config := Config{Client: randomLimits(r), Network: randomLimits(r), MaxConnections: r.IntN(8), Now: clock.now}
+		config := Config{Client: randomLimits(r), Network: randomLimits(r), Login: randomLoginLimits(r), MaxConnections: r.IntN(8), Now: clock.now}
 		if r.IntN(3) == 0 {
 			config.Exempt = []netip.Prefix{netip.MustParsePrefix("192.0.2.2/32")}
 		}
@@ -203,11 +230,16 @@ func TestAgainstPlain(t *testing.T) {
 			var got, want Result
 			switch r.IntN(6) {
 			case 0:
-				got, want = l.Message(a), p.take(a, MessagesPerMinute)
+				name, login := randomLogin(r)
+				if name != "" && r.IntN(4) == 0 {
+					a = netip.Addr{} // a proxy may not know the address
+				}
+				got, want = l.MessageOf(a, login), p.take(a, name, MessagesPerMinute)
 			case 1:
-				got, want = l.Recipient(a), p.take(a, RecipientsPerMinute)
+				name, login := randomLogin(r)
+				got, want = l.RecipientOf(a, login), p.take(a, name, RecipientsPerMinute)
 			case 2:
-				got, want = l.Error(a), p.take(a, ErrorsPerMinute)
+				got, want = l.Error(a), p.take(a, "", ErrorsPerMinute)
 			case 3, 4:
 				var ticket *Ticket
 				ticket, got = l.Connect(a)
@@ -232,14 +264,9 @@ func TestAgainstPlain(t *testing.T) {
 		}
 		l.size(t)
 	}
-	for _, limit := range append([]string{Connections}, rateNames[:]...) {
-		for _, scope := range scopeNames {
-			if reached[[2]string{limit, scope}] == 0 {
-				t.Errorf("no %s of a %s: the test tests less than it should", limit, scope)
-			}
+	for _, kind := range Kinds() {
+		if reached[[2]string{kind.Limit, kind.Scope}] == 0 {
+			t.Errorf("never %s: the test tests less than it should", kind.Key())
 		}
-	}
-	if reached[[2]string{Connections, All}] == 0 {
-		t.Error("never too many connections in all")
 	}
 }

@@ -10,11 +10,12 @@ import (
 const (
 	clientScope = iota
 	networkScope
+	loginScope // of rates only: no connection is counted there
 	numScopes
 )
 
 var (
-	scopeNames = [numScopes]string{Client, Network}
+	scopeNames = [numScopes]string{Client, Network, Login}
 	rateNames  = [numRates]string{ConnectionsPerMinute, MessagesPerMinute, RecipientsPerMinute, ErrorsPerMinute}
 )
 
@@ -30,7 +31,7 @@ type settings struct {
 	limitsConnections bool           // some limit applies to connections
 }
 
-// scope holds the limits of one client or of one network.
+// scope holds the limits of one client, one network or one login.
 type scope struct {
 	connections int // 0: no limit
 	rates       [numRates]rateLimit
@@ -51,7 +52,9 @@ func (l *rateLimit) wait(until, now int64) time.Duration {
 
 func newSettings(c Config) *settings {
 	s := &settings{
-		scopes:         [numScopes]scope{newScope(c.Client), newScope(c.Network)},
+		scopes: [numScopes]scope{newScope(c.Client), newScope(c.Network), newScope(Limits{
+			MessagesPerMinute: c.Login.MessagesPerMinute, RecipientsPerMinute: c.Login.RecipientsPerMinute,
+		})},
 		maxConnections: max(0, c.MaxConnections),
 		exempt:         slices.Clone(c.Exempt),
 		uncounted:      slices.Clone(c.Uncounted),

@@ -1,5 +1,7 @@
 package limit
 
+import "slices"
+
 // rate is an index into the per-minute rates.
 type rate int
 
@@ -11,7 +13,7 @@ const (
 	numRates
 )
 
-// entry holds the counts of a client or a network.
+// entry holds the counts of a client, a network or a login.
 type entry struct {
 	key  key
 	open int // connections; while there are any, the entry is not idle
@@ -52,8 +54,9 @@ func newTable() *table {
 }
 
 // sweepEach is how many unused entries an operation drops at most. It is more than
-// one operation adds (a client and its network), so the table shrinks under any load.
-const sweepEach = 3
+// one operation adds (a client, its network and a login), so the table shrinks under any
+// load.
+const sweepEach = numScopes + 1
 
 // sweep drops unused entries, the oldest first. An unused entry that follows one in
 // use waits for it, at most a minute.
@@ -68,9 +71,9 @@ func (t *table) sweep(now int64) {
 }
 
 // add makes an idle entry. If the table is full it drops the oldest idle entries
-// first, except keep, which is the newest.
-func (t *table) add(k key, maxEntries int, keep *entry) *entry {
-	for len(t.entries) >= maxEntries && t.idle.newer != &t.idle && t.idle.newer != keep {
+// first, except those of keep, which are the newest.
+func (t *table) add(k key, maxEntries int, keep *[numScopes]*entry) *entry {
+	for len(t.entries) >= maxEntries && t.idle.newer != &t.idle && !slices.Contains(keep[:], t.idle.newer) {
 		t.drop(t.idle.newer)
 	}
 	e := &entry{key: k}

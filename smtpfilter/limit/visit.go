@@ -4,20 +4,25 @@ import "net/netip"
 
 // visit is one operation on the counts. It holds the Limiter's lock until leave.
 type visit struct {
-	limiter    *Limiter
-	maxEntries int
-	scopes     []scope // the limits that apply to the client
-	now        int64
-	keys       [numScopes]key
-	entries    [numScopes]*entry // nil: not looked up, or there is none
+	limiter  *Limiter
+	settings *settings
+	from, to int // the scopes that apply to the client
+	now      int64
+	keys     [numScopes]key
+	entries  [numScopes]*entry // nil: not looked up, or there is none
 }
 
-// visit locks the Limiter. No scope applies to a client that is free.
-func (l *Limiter) visit(s *settings, addr netip.Addr, free bool) visit {
-	v := visit{limiter: l, maxEntries: s.maxEntries}
-	if !free {
-		v.scopes = s.scopes[:]
+// visit locks the Limiter. No scope applies to a client that is free, only that of its login
+// to one without a valid address, and that only to one with a login.
+func (l *Limiter) visit(s *settings, addr netip.Addr, who LoginID, free bool) visit {
+	v := visit{limiter: l, settings: s, from: loginScope, to: loginScope}
+	if !free && addr.IsValid() {
+		v.from = clientScope
 		v.keys[clientScope], v.keys[networkScope] = keysOf(addr)
+	}
+	if !free && who != 0 {
+		v.to = numScopes
+		v.keys[loginScope] = key{uint64(who), login}
 	}
 	l.mu.Lock()
 	v.now = l.now() // under the lock, so that it never goes back
@@ -41,15 +46,15 @@ func (v *visit) find(scope int) *entry {
 // findOrAdd returns the entry of a scope, a new one if there is none.
 func (v *visit) findOrAdd(scope int) *entry {
 	if v.find(scope) == nil {
-		v.entries[scope] = v.limiter.table.add(v.keys[scope], v.maxEntries, v.entries[1-scope])
+		v.entries[scope] = v.limiter.table.add(v.keys[scope], v.settings.maxEntries, &v.entries)
 	}
 	return v.entries[scope]
 }
 
 // check reports whether a rate allows another event. It changes no count.
 func (v *visit) check(r rate) Result {
-	for i := range v.scopes {
-		l := &v.scopes[i].rates[r]
+	for i := v.from; i < v.to; i++ {
+		l := &v.settings.scopes[i].rates[r]
 		if l.limit == 0 {
 			continue
 		}
@@ -68,8 +73,8 @@ func (v *visit) checkOpen(counted bool) Result {
 	if !counted {
 		return Result{}
 	}
-	for i := range v.scopes {
-		n := v.scopes[i].connections
+	for i := v.from; i < v.to; i++ {
+		n := v.settings.scopes[i].connections
 		if n == 0 {
 			continue
 		}
@@ -82,8 +87,8 @@ func (v *visit) checkOpen(counted bool) Result {
 
 // use counts an event of a rate.
 func (v *visit) use(r rate) {
-	for i := range v.scopes {
-		if l := &v.scopes[i].rates[r]; l.limit > 0 {
+	for i := v.from; i < v.to; i++ {
+		if l := &v.settings.scopes[i].rates[r]; l.limit > 0 {
 			e := v.findOrAdd(i)
 			e.until[r] = max(e.until[r], v.now) + l.interval
 		}
@@ -91,9 +96,9 @@ func (v *visit) use(r rate) {
 }
 
 // acquire counts an open connection, and returns the entries that count it.
-func (v *visit) acquire() (held [numScopes]*entry) {
-	for i := range v.scopes {
-		if v.scopes[i].connections > 0 {
+func (v *visit) acquire() (held [loginScope]*entry) {
+	for i := v.from; i < loginScope; i++ {
+		if v.settings.scopes[i].connections > 0 {
 			held[i] = v.findOrAdd(i)
 			v.limiter.table.acquire(held[i])
 		}
