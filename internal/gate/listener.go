@@ -67,12 +67,18 @@ func allSockets(all []*runningListener) []socket.BindAddr {
 	return sockets
 }
 
+// labelOf returns the name of a listener in the log and in metrics, which is "" if it is the
+// only one.
+func labelOf(e *runningListener, all []*runningListener) string {
+	if len(all) == 1 {
+		return ""
+	}
+	return e.config.Name
+}
+
 // listen adds a listener with an open socket to the SMTP server.
 func (g *gate) listen(e *runningListener, l net.Listener) error {
-	name := ""
-	if len(g.listeners) > 1 {
-		name = e.config.Name
-	}
+	name := labelOf(e, g.listeners)
 	g.metrics.addListener(name)
 	port, err := g.server.Listen(l, name, g.settings(g.config, e, g.hops))
 	if err != nil {

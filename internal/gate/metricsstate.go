@@ -26,7 +26,7 @@ func allCertificates(listeners []*runningListener) []servedCertificates {
 	var all []servedCertificates
 	for _, l := range listeners {
 		if l.certs != nil {
-			all = append(all, servedCertificates{l.config.Name, l.certs})
+			all = append(all, servedCertificates{labelOf(l, listeners), l.certs})
 		}
 	}
 	return all

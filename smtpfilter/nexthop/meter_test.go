@@ -1,6 +1,7 @@
 package nexthop
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -94,6 +95,30 @@ func TestMeterInterrupted(t *testing.T) {
 		t.Error(err)
 	}
 	if got := strings.Join(meter.seen, ", "); got != "took connect, took mail" {
+		t.Errorf("counted %q", got)
+	}
+}
+
+// TestMeterAbort has a client leave while the next hop does not answer.
+func TestMeterAbort(t *testing.T) {
+	asked := make(chan struct{})
+	sink := smtptest.NewSink(t, smtptest.Config{Extensions: []string{}, Answer: func(c smtptest.Command) string {
+		if c.Verb() != "MAIL" {
+			return ""
+		}
+		close(asked)
+		return smtptest.Silence
+	}})
+	meter := &stepMeter{}
+	transaction := newSMTP(t, SMTPConfig{Addr: sink.Addr(), Meter: meter}).Begin(Envelope{Client: testClient, From: "a@example.com"})
+	go func() {
+		<-asked
+		transaction.Abort()
+	}()
+	if _, err := transaction.Rcpt(t.Context(), "b@example.net", nil); !errors.Is(err, ErrAborted) {
+		t.Error(err)
+	}
+	if got := strings.Join(meter.seen, ", "); got != "took connect" {
 		t.Errorf("counted %q", got)
 	}
 }

@@ -36,7 +36,7 @@ func TestFailuresShow(t *testing.T) {
 		harness.WaitFor(t, what, func() bool { return harness.MetricValue(t, metrics(), name, labels...) == value })
 	}
 
-	shows("the end of the certificate", float64(expires.Unix()), "spamgate_certificate_not_after_seconds", "listener", "listen", "file", file)
+	shows("the end of the certificate", float64(expires.Unix()), "spamgate_certificate_not_after_seconds", "listener", "", "file", file)
 	shows("a state directory that is usable", 1, "spamgate_state_dir_usable")
 	shows("the next hop to be up", 1, "spamgate_next_hop_up", "next_hop", nextHop)
 
