@@ -25,8 +25,8 @@ const (
 	// healthLimit bounds the questions to next hops.
 	healthLimit = 5 * time.Second
 
-	// oldCopy is the age from which the copy of a list from a URL is a problem, if the list
-	// is fetched more often than every oldCopy/oldRefreshes.
+	// A copy of a list from a URL is too old after oldCopy, or after oldRefreshes times the
+	// list's refresh, if that is longer.
 	oldCopy      = 24 * time.Hour
 	oldRefreshes = 3
 )
@@ -129,7 +129,7 @@ func (g *adminHandler) listsHealth() *admin.ListsHealth {
 		l := &status.Lists[i]
 		one := admin.ListHealth{
 			Name: l.Name, Entries: l.Entries, Held: l.Held, Pinned: l.Pinned != nil,
-			Updated: report.LastUpdate(l), Problem: g.oldCopy(l, status.Time),
+			Updated: report.LastUpdate(l), Problem: copyProblem(l, g.refresh(l.Name), status.Time),
 		}
 		if one.Updated != nil {
 			age := int64(status.Time.Sub(*one.Updated).Seconds())
@@ -174,11 +174,18 @@ func listProblem(l *admin.List, err error) string {
 	return fmt.Sprintf("its last good version serves: %v", err)
 }
 
-// oldCopy says that the copy of a list from a URL is too old; "" if it is not.
-func (g *adminHandler) oldCopy(l *admin.List, now time.Time) string {
+// refresh returns how often a list is fetched.
+func (g *adminHandler) refresh(list string) time.Duration {
 	c := g.now.Load().config
-	i := setup.ListIndex(c, l.Name)
-	if l.URL == "" || l.Pinned != nil || i < 0 || l.Fetch == nil {
+	if i := setup.ListIndex(c, list); i >= 0 {
+		return c.Lists[i].Refresh
+	}
+	return 0
+}
+
+// copyProblem says that the copy of a list from a URL is too old; "" if it is not.
+func copyProblem(l *admin.List, refresh time.Duration, now time.Time) string {
+	if l.URL == "" || l.Pinned != nil || l.Fetch == nil {
 		return ""
 	}
 	why := ""
@@ -188,7 +195,7 @@ func (g *adminHandler) oldCopy(l *admin.List, now time.Time) string {
 	switch good := l.Fetch.LastGood; {
 	case good == nil && l.Fetch.Failures > 0:
 		return "never fetched" + why
-	case good != nil && now.Sub(*good) > max(oldCopy, oldRefreshes*c.Lists[i].Refresh):
+	case good != nil && now.Sub(*good) > max(oldCopy, oldRefreshes*refresh):
 		return "not fetched since " + good.Local().Format("2006-01-02 15:04") + why
 	}
 	return ""
