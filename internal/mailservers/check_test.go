@@ -117,7 +117,10 @@ func TestCheck(t *testing.T) {
 
 		{"default socket", LMTP, socketGate, "protocols = imap lmtp\n", nil},
 		{"off", LMTP, socketGate, "protocols = imap\n", []string{"wrong: protocols = $protocols lmtp"}},
-		{"2.4", LMTP, socketGate, "protocols {\n  imap = yes\n  lmtp = yes\n}\nservice lmtp {\n  unix_listener lmtp {\n    mode = 0600\n  }\n}\n", nil},
+		{"2.4", LMTP, socketGate, "protocols {\n  imap = yes\n  lmtp = yes\n}\nservice lmtp {\n  unix_listener lmtp {\n    mode = 0600\n    user = spamgate\n  }\n}\n", nil},
+		{"another user's", LMTP, socketGate, "protocols = lmtp\nservice lmtp {\n  unix_listener lmtp {\n    mode = 0660\n    user = dovecot\n    group = postfix\n  }\n}\n",
+			[]string{"wrong: service lmtp { unix_listener lmtp { mode = 0666 } }"}},
+		{"the gate's group", LMTP, socketGate, "protocols = lmtp\nservice lmtp {\n  unix_listener lmtp {\n    mode = 0660\n    group = spamgate\n  }\n}\n", nil},
 		{"another socket", LMTP, with(socketGate, func(s *Settings) { s.NextHop = "lmtp+unix:/var/spool/gate/lmtp" }), "protocols = lmtp\nservice lmtp {\n  unix_listener lmtp {\n  }\n}\n",
 			[]string{"missing: service lmtp { unix_listener /var/spool/gate/lmtp { mode = 0666 } }"}},
 		{"mode 0", LMTP, socketGate, "protocols = lmtp\nservice lmtp {\n  unix_listener lmtp {\n    mode = 0\n  }\n}\n",

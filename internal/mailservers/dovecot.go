@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -112,8 +113,11 @@ func (s Settings) checkDovecot(text string) ([]Finding, error) {
 	was := withName("protocols", top.settings["protocols"])
 	found := []Finding{finding(dovecotFile, "protocols = $protocols lmtp", was, top.speaksLMTP(), "LMTP is off")}
 	good, was := s.listensLMTP(top)
-	return append(found, finding(dovecotFile, "service lmtp { "+strings.Join(strings.Fields(s.dovecotListener()), " ")+" }", was, good,
-		"the gate cannot connect to Dovecot")), nil
+	why := "Dovecot does not listen where the gate connects"
+	if was != "" {
+		why = "the gate's user, " + gateUser + ", may not write to the socket"
+	}
+	return append(found, finding(dovecotFile, "service lmtp { "+strings.Join(strings.Fields(s.dovecotListener()), " ")+" }", was, good, why)), nil
 }
 
 // listensLMTP reports whether Dovecot's LMTP listens where the gate connects, and what is
@@ -136,10 +140,7 @@ func (s Settings) listensLMTP(top *section) (good bool, was string) {
 			if name != s.socket() {
 				continue
 			}
-			if l.settings["mode"] == "0" {
-				return false, "mode = 0, which switches it off"
-			}
-			return true, ""
+			return writable(l)
 		}
 		for _, l := range service.find("inet_listener") {
 			if s.isListener(l) {
@@ -148,6 +149,27 @@ func (s Settings) listensLMTP(top *section) (good bool, was string) {
 		}
 	}
 	return defaultSocket, ""
+}
+
+// gateUser is the user and group of the gate, as its packages make them.
+const gateUser = "spamgate"
+
+// writable reports whether the gate may write to a socket, and who may instead.
+func writable(l *section) (good bool, was string) {
+	mode, err := strconv.ParseUint(l.settings["mode"], 8, 32)
+	switch {
+	case err != nil, mode&0o002 != 0, // the default is 0666
+		mode&0o020 != 0 && l.settings["group"] == gateUser,
+		mode&0o200 != 0 && l.settings["user"] == gateUser:
+		return true, ""
+	}
+	was = "mode = " + l.settings["mode"]
+	for _, key := range []string{"user", "group"} {
+		if l.settings[key] != "" {
+			was += ", " + withName(key, l.settings[key])
+		}
+	}
+	return false, was
 }
 
 // isListener reports whether an inet_listener is the next hop.
