@@ -76,7 +76,7 @@ Exit codes: 0 written, or all lines are there; 1 --check: lines are missing;
 	f := cmd.Flags()
 	f.StringVar((*string)(&o.server), "for", "", "the mail `SERVER`: postfix, exim, opensmtpd, lmtp,\nremote or maildir")
 	f.StringVar(&o.hostname, "hostname", "", "the gate's own `NAME`, as in its MX record")
-	f.StringSliceVar(&o.domains, "domain", nil, "a `DOMAIN` that you accept mail for; repeat it, or\nuse commas")
+	f.StringSliceVar(&o.domains, "domain", nil, "a `DOMAIN` that you accept mail for; repeat it, or\nuse commas; or \"file:PATH\", one a line there")
 	f.StringVar(&o.contact, "contact", "", "`TEXT` for refused senders (default: ask your\npostmaster)")
 	f.StringVar(&o.listen, "listen", "", "`ADDR` for clients (default \"systemd\" if\nspamgate.socket is installed, else \":25\")")
 	f.StringVar(&o.nextHop, "next-hop", "", "`ADDR` of the server, as \"smtp://127.0.0.1:10025\"")
@@ -226,6 +226,11 @@ func (o *initOptions) setDefaults() {
 	if len(o.domains) > 0 && o.domainFile() == "" {
 		set(&o.contact, "ask postmaster@"+strings.TrimPrefix(o.domains[0], "."))
 	}
+	if path, ok := strings.CutPrefix(o.domainFile(), "file:"); ok && path != "" {
+		if full, err := filepath.Abs(path); err == nil {
+			o.domains[0] = "file:" + full
+		}
+	}
 	for _, file := range []*string{&o.tlsCert, &o.tlsKey} {
 		if full, err := filepath.Abs(*file); *file != "" && err == nil {
 			*file = full
@@ -344,5 +349,6 @@ func machineFaults(c *config.Config, stderr io.Writer) error {
 	for _, w := range found.Warnings {
 		term.PrintWrapped(stderr, "warning: ", byFlag(w).Error())
 	}
-	return byFlag(errors.Join(config.Join(found.Errors), setup.CheckLoop(c, found.Sockets)))
+	_, unread := setup.ReadRecipients(c)
+	return byFlag(errors.Join(config.Join(found.Errors), setup.CheckLoop(c, found.Sockets), unread))
 }
