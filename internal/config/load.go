@@ -49,8 +49,12 @@ func Parse(path string, src []byte) (*Config, error) {
 func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("reading the configuration: %w; name another file with --config, copy config.toml from spamgate's source, "+
-			"or write one: a [[list]] with name and path is enough, since all other keys have defaults", err)
+		return nil, fmt.Errorf("reading the configuration: %w; name another file with --config, let \"spamgate config init\" write one, "+
+			"or write it: a [[list]] with name and path is enough, since all other keys have defaults", err)
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("reading the configuration: %w; it is read by the user with the number %d: give it to a group of that user (chgrp), "+
+			"with chmod 640, and let that user enter its directory", err, os.Geteuid())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the configuration: %w", err)

@@ -155,7 +155,7 @@ func (n *successor) watch(ctx context.Context, ready, failure *os.File) {
 	case errors.As(end, &exit) && exit.Exited():
 		err = fmt.Errorf("%w; %s", end, readFailure(failure))
 	case end != nil:
-		err = end
+		err = withRemedy(end, n.cmd.Path)
 	default:
 		err = errors.New("it ended before it served")
 	}
@@ -208,6 +208,10 @@ func (n *successor) await(timeout time.Duration, signals <-chan os.Signal) {
 func (s *supervisor) startHandover(asked *handoverRequest) {
 	log := s.gate.log
 	switch {
+	case os.Getpid() == 1:
+		log.Error("not handed over, this process goes on", "error", errFirstProcess)
+		asked.fail(fmt.Errorf("%w: %w", admin.ErrNotHandedOver, errFirstProcess))
+		return
 	case s.successor != nil:
 		log.Warn("already handing over", "pid", s.successor.pid())
 		asked.fail(fmt.Errorf("%w to process %d", admin.ErrHandingOver, s.successor.pid()))
@@ -229,6 +233,7 @@ func (s *supervisor) startHandover(asked *handoverRequest) {
 	}
 	n, err := startSuccessor(ctx, limit, s.program, slices.Concat(s.gate.held, s.gate.adminServers().held()))
 	if err != nil {
+		err = withRemedy(err, s.program)
 		log.Error("not handed over, this process goes on", "program", s.program, "error", err)
 		asked.fail(fmt.Errorf("%w: %w", admin.ErrNotHandedOver, err))
 		return

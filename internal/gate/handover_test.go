@@ -1,9 +1,11 @@
 package gate
 
 import (
+	"errors"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -80,4 +82,39 @@ func TestSuccessorMayEnd(t *testing.T) {
 		t.Errorf("%v, want exit status 2", err)
 	}
 	<-n.gone
+}
+
+// TestWithRemedy starts files that are not whole programs: the error says what to do. Other
+// ends are not taken for that.
+func TestWithRemedy(t *testing.T) {
+	dir := t.TempDir()
+	for name, c := range map[string]struct {
+		text string
+		mode os.FileMode
+		want bool
+	}{
+		"empty":      {"", 0o755, true},
+		"text":       {"hello\n", 0o755, true},
+		"plain":      {"#!/bin/sh\n", 0o644, true},
+		"crash":      {"#!/bin/sh\nkill -SEGV $$\n", 0o755, true},
+		"killed":     {"#!/bin/sh\nkill -KILL $$\n", 0o755, false},
+		"exits":      {"#!/bin/sh\nexit 2\n", 0o755, false},
+		"terminated": {"#!/bin/sh\nkill $$\n", 0o755, false},
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(c.text), c.mode); err != nil {
+			t.Fatal(err)
+		}
+		err := exec.Command(path).Run()
+		if err == nil {
+			t.Fatalf("%s: it has not failed", name)
+		}
+		got := withRemedy(err, path)
+		if strings.Contains(got.Error(), path+" is not a whole program") != c.want || !errors.Is(got, err) {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "missing")); !strings.Contains(withRemedy(err, "missing").Error(), "install it again") {
+		t.Errorf("a missing file: %v", withRemedy(err, "missing"))
+	}
 }

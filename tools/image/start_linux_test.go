@@ -208,6 +208,7 @@ func TestStart(t *testing.T) {
 	out := harness.NewOutput(t, "gate")
 	serve := c.command(append(settings.Config.Entrypoint, settings.Config.Cmd...)...)
 	serve.Stdout, serve.Stderr = out, out
+	serve.SysProcAttr.Cloneflags = unix.CLONE_NEWPID // it is process 1, as in a container
 	if err := serve.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -241,6 +242,12 @@ func TestStart(t *testing.T) {
 	if !strings.Contains(out.String(), "+05:30") {
 		t.Errorf("the program does not know the time zone Asia/Kolkata:\n%s", out)
 	}
+	// With a handover the container would end.
+	handover, err := c.command(program, "handover", "--config", config).CombinedOutput()
+	if err == nil || !strings.Contains(string(handover), "start a container of the new version instead") {
+		t.Errorf("a handover: %v\n%s", err, handover)
+	}
+	harness.MustDial(t, addr)
 	serve.Process.Signal(syscall.SIGTERM)
 	if err := serve.Wait(); err != nil {
 		t.Errorf("the gate's end: %v", err)

@@ -26,7 +26,8 @@ type machine struct {
 }
 
 // bootScript starts systemd in the control group $1 and the root $2. It must see its own
-// group only.
+// group only. Its units are those in /units, so it starts no other service and loads no
+// settings of this machine's kernel, which are read-only for it.
 const bootScript = `
 exec unshare --mount --pid --fork --kill-child sh -ec '
 	echo 0 >"$0/cgroup.procs" # 0 is the one who writes
@@ -35,14 +36,15 @@ exec unshare --mount --pid --fork --kill-child sh -ec '
 		mount -t tmpfs none \"\$0/run\"
 		mount -t tmpfs none \"\$0/tmp\"
 		mount --rbind /dev \"\$0/dev\"
-		mount -t sysfs sys \"\$0/sys\"
+		mount -t sysfs -o ro sys \"\$0/sys\"
 		mount -t cgroup2 none \"\$0/sys/fs/cgroup\"
 		cd \"\$0\"
-		mkdir -p outside run/systemd/units.test
-		printf \"[Unit]\nDefaultDependencies=no\n\" >run/systemd/units.test/test.target
+		mount --bind proc/sys proc/sys
+		mount -o remount,bind,ro proc/sys
+		mkdir -p outside
 		pivot_root . outside
 		umount -l /outside
-		export container=test SYSTEMD_UNIT_PATH=/run/systemd/units.test:
+		export container=test SYSTEMD_UNIT_PATH=/units SYSTEMD_GENERATOR_PATH=/nowhere
 		exec /lib/systemd/systemd --system --unit=test.target --log-target=console --show-status=no" "$1"' "$1" "$2"
 `
 
@@ -88,11 +90,11 @@ func newMachine(t *testing.T) *machine {
 func (m *machine) install() {
 	m.t.Helper()
 	for to, from := range map[string]string{
-		"usr/bin/spamgate":                        harness.Binary(m.t),
-		"usr/lib/systemd/system/spamgate.service": "../../../packaging/systemd/spamgate.service",
-		"usr/lib/systemd/system/spamgate.socket":  "../../../packaging/systemd/spamgate.socket",
-		"usr/lib/sysusers.d/spamgate.conf":        "../../../packaging/sysusers/spamgate.conf",
-		"usr/lib/tmpfiles.d/spamgate.conf":        "../../../packaging/tmpfiles/spamgate.conf",
+		"usr/bin/spamgate":                 harness.Binary(m.t),
+		"units/spamgate.service":           "../../../packaging/systemd/spamgate.service",
+		"units/spamgate.socket":            "../../../packaging/systemd/spamgate.socket",
+		"usr/lib/sysusers.d/spamgate.conf": "../../../packaging/sysusers/spamgate.conf",
+		"usr/lib/tmpfiles.d/spamgate.conf": "../../../packaging/tmpfiles/spamgate.conf",
 	} {
 		text, err := os.ReadFile(from)
 		if err != nil {
@@ -103,8 +105,11 @@ func (m *machine) install() {
 	if err := os.Chmod(m.path("usr/bin/spamgate"), 0o755); err != nil {
 		m.t.Fatal(err)
 	}
-	// There is no journal. The gate's own settings are not touched.
-	m.write("etc/systemd/system/spamgate.service.d/journal.conf", "[Service]\nStandardOutput=append:/var/log/spamgate.journal\nStandardError=append:/var/log/spamgate.journal\n")
+	for _, target := range []string{"test", "sysinit", "basic", "network-online", "sockets", "shutdown"} {
+		m.write("units/"+target+".target", "[Unit]\nDefaultDependencies=no\n")
+	}
+	// There is no journal.
+	m.write("units/spamgate.service.d/journal.conf", "[Service]\nStandardOutput=append:/var/log/spamgate.journal\nStandardError=append:/var/log/spamgate.journal\n")
 }
 
 // path returns where the test finds a file of the machine.

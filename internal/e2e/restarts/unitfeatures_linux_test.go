@@ -107,7 +107,7 @@ func TestUnitFeatures(t *testing.T) {
 	m := newMachine(t)
 	m.bindSocket(sink.Addr(), "srv/lmtp")
 	url := m.serveTLS("etc/spamgate/authority.pem")
-	m.write("etc/systemd/system/spamgate.service.d/maildir.conf", "[Service]\nReadWritePaths=/srv/mail\n")
+	m.write("units/spamgate.service.d/maildir.conf", "[Service]\nReadWritePaths=/srv/mail\n")
 	var long strings.Builder // enough for an index on disk
 	for i := range 100_000 {
 		fmt.Fprintf(&long, "host%d.example\n", i)
@@ -220,7 +220,7 @@ func TestUnitListeners(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.write("etc/systemd/system/spamgate.service.d/listeners.conf", string(dropIn))
+	m.write("units/spamgate.service.d/listeners.conf", string(dropIn))
 	cert, key := harness.NewPEM(t, "mx.example.net", 1)
 	m.write("etc/ssl/mx.pem", cert)
 	m.write("etc/ssl/private/mx.key", key)
