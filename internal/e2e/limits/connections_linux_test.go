@@ -49,7 +49,7 @@ func TestShippedConnections(t *testing.T) {
 	text := strings.Replace(defaultconfig.Config(), `addr = "127.0.0.1:2525"`, fmt.Sprintf("addr = \"127.0.0.1:0\"\nproxy_protocol = [%q]", harness.ProxyAddr), 1)
 	text = strings.Replace(text, `hostname = ""`, `hostname = "gate.example"`, 1)
 	text = strings.Replace(text, `addr = "maildir:mail"`, fmt.Sprintf("addr = %q", "smtp://"+sink.Addr()), 1)
-	text = strings.Replace(text, `format = "text"`, `format = "json"`, 1)
+	text += "\n[log]\nformat = \"json\"\n"
 	dir := t.TempDir()
 	if err := os.CopyFS(filepath.Join(dir, "lists"), defaultconfig.Lists()); err != nil {
 		t.Fatal(err)
