@@ -108,7 +108,7 @@ func settings(version string) v1.Config {
 		Volumes:      map[string]struct{}{stateDir: {}},
 		StopSignal:   "SIGTERM",
 		Healthcheck: &v1.HealthConfig{
-			Test:        []string{"CMD", program, "health", "--config", config},
+			Test:        []string{"CMD", program, "health", "--mail", "--config", config},
 			Interval:    30 * time.Second,
 			Timeout:     15 * time.Second, // health itself waits 10 s
 			StartPeriod: 5 * time.Minute,  // a start may have to fetch lists
