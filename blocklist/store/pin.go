@@ -226,6 +226,9 @@ func (s *source) obeyPin(ctx context.Context, r scanResult, staged *scanResult) 
 		switch {
 		case err == nil:
 			good = v
+		case good == nil && r.good != nil && s.setAsidePin(r.pin, err):
+			r.pin = nil
+			return r
 		case !serves(good, r.pin):
 			why = s.advise(fmt.Errorf("%w since %s at a version that cannot be restored: %w", ErrPinned,
 				r.pin.Since.UTC().Format("2006-01-02 15:04 UTC"), err), UnpinFirst)
@@ -235,6 +238,20 @@ func (s *source) obeyPin(ctx context.Context, r scanResult, staged *scanResult) 
 	r = s.live.failed(r.stamps, why)
 	r.good, r.pin = good, pin
 	return r
+}
+
+// setAsidePin ends a pin that another version of the program has made, or whose list it has
+// stored: this version understands neither, and the list must serve. Without such a sign the
+// pin stands, and it reports false.
+func (s *source) setAsidePin(p *blocklist.Pin, why error) bool {
+	if p.Sum != "" && !s.state.isForeign(s.list.Name) {
+		return false
+	}
+	name := path.Join(ListName(s.list.Name), pinName)
+	if s.state.readOnly {
+		return true
+	}
+	return s.state.setAside(name, fmt.Errorf("list %q is pinned at a version that cannot be restored: %w; its files are read again", s.list.Name, why))
 }
 
 // serves reports whether a version, which may be nil, is the pinned one.

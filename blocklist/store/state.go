@@ -40,6 +40,7 @@ type state struct {
 	built   int  // names files in work
 	pending map[string]bool
 
+	foreign   map[string]bool // lists that another version of the program has stored
 	building  map[string]bool // lists of which it is noted that they are being read
 	deferring atomic.Bool     // long lists are not read yet: see Store.Listening
 }
@@ -48,12 +49,15 @@ type state struct {
 // each start reads the lists again then, which takes longer and does no harm. The directory
 // may become usable later: see newName.
 func openState(dir string, readOnly bool, log *slog.Logger) *state {
-	s := &state{keys: blocklist.ProcessKeys(), log: log, readOnly: readOnly, pending: map[string]bool{}, building: map[string]bool{}}
+	s := &state{keys: blocklist.ProcessKeys(), log: log, readOnly: readOnly, pending: map[string]bool{}, building: map[string]bool{}, foreign: map[string]bool{}}
 	if dir == "" {
 		return s
 	}
 	s.tree = atomicfile.In(dir)
 	secret, err := readSecret(s.tree)
+	if errors.Is(err, errUnknownKey) && !readOnly && s.setAside(keyName, err) {
+		err = fs.ErrNotExist
+	}
 	if errors.Is(err, fs.ErrNotExist) && !readOnly {
 		secret, err = make([]byte, blocklist.SecretSize), nil
 		rand.Read(secret) // never fails, see crypto/rand
@@ -83,14 +87,28 @@ func openState(dir string, readOnly bool, log *slog.Logger) *state {
 	return s
 }
 
+// setAside renames a file that this version does not understand, and reports whether that
+// worked. The version that made it finds it there.
+func (s *state) setAside(name string, why error) bool {
+	if err := s.tree.Rename(name, name+asideSuffix); err != nil {
+		s.say(err)
+		return false
+	}
+	s.log.Warn("state of another version set aside", "file", s.tree.Path(name+asideSuffix), "error", why)
+	return true
+}
+
 // maxSmall is more than the size of any file of the state directory that is read as a whole.
 const maxSmall = 16 << 20
+
+// errUnknownKey says that the key file is not one of this version.
+var errUnknownKey = errors.New("not a key of this version")
 
 // readSecret reads the key file.
 func readSecret(tree atomicfile.Tree) ([]byte, error) {
 	secret, err := tree.ReadFile(keyName, maxSmall)
 	if err == nil && len(secret) != blocklist.SecretSize {
-		err = &fs.PathError{Op: "read", Path: tree.Path(keyName), Err: fmt.Errorf("%d bytes where a key has %d: remove it, and a new one will be made", len(secret), blocklist.SecretSize)}
+		err = &fs.PathError{Op: "read", Path: tree.Path(keyName), Err: fmt.Errorf("%w: %d bytes instead of %d", errUnknownKey, len(secret), blocklist.SecretSize)}
 	}
 	return secret, err
 }

@@ -23,6 +23,10 @@ const (
 	// In the history of a list, the version that is being kept.
 	unfinishedName = ".new"
 
+	// What is appended to the name of a file that is set aside: another version of the
+	// program has made it, most likely a newer one, and this one does not understand it.
+	asideSuffix = ".aside"
+
 	// Small files before they are in their places.
 	newPattern = ".new-*"
 )

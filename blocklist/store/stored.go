@@ -146,6 +146,9 @@ func (s *state) load(l *List, o readOptions) (v *version, same bool) {
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			s.log.Warn("stored index unusable, its list is read again", "list", l.Name, "error", err)
+			if errors.Is(err, segment.ErrFormat) {
+				s.noteForeign(l.Name)
+			}
 		}
 		return nil, false
 	}
@@ -153,6 +156,19 @@ func (s *state) load(l *List, o readOptions) (v *version, same bool) {
 	s.log.Debug("stored index opened", "list", l.Name, "entries", v.Entries, "stale", v.stale, "same", same,
 		"duration", time.Since(started).Round(time.Millisecond).String())
 	return v, same
+}
+
+// noteForeign notes that another version of the program has stored a list.
+func (s *state) noteForeign(list string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.foreign[list] = true
+}
+
+func (s *state) isForeign(list string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.foreign[list]
 }
 
 // bitsFile returns where the bits of a list are kept.

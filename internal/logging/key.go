@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 
 	"github.com/minio/highwayhash"
 
@@ -22,6 +23,9 @@ const maxKeyFile = 4096
 func loadKey(dir string) ([]byte, error) {
 	tree := atomicfile.In(dir)
 	key, err := readKey(tree)
+	if errors.Is(err, errNewerKey) {
+		err = setAside(tree, err)
+	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return key, err
 	}
@@ -34,6 +38,21 @@ func loadKey(dir string) ([]byte, error) {
 		return nil, fmt.Errorf("creating %s: %w", tree.Path(keyFile), err)
 	}
 	return readKey(tree) // another process may have been faster
+}
+
+// errNewerKey says that another version of the program has made the key file: one of this
+// version is never longer.
+var errNewerKey = errors.New("not a key of this version")
+
+// setAside renames the key file of another version, which finds it there. It returns
+// fs.ErrNotExist then.
+func setAside(tree atomicfile.Tree, why error) error {
+	const aside = keyFile + ".aside"
+	if err := tree.Rename(keyFile, aside); err != nil {
+		return errors.Join(why, err)
+	}
+	slog.Warn("state of another version set aside: addresses have other hashes from here on", "file", tree.Path(aside), "error", why)
+	return fs.ErrNotExist
 }
 
 // HasKey reports whether a state directory has a key for hashed addresses. An error says that it
@@ -60,6 +79,9 @@ func readKey(tree atomicfile.Tree) ([]byte, error) {
 	key, err := tree.ReadFile(keyFile, maxKeyFile)
 	if err != nil {
 		return nil, err
+	}
+	if len(key) > highwayhash.Size {
+		return nil, fmt.Errorf("%s: %w: %d bytes instead of %d", path, errNewerKey, len(key), highwayhash.Size)
 	}
 	if len(key) != highwayhash.Size {
 		return nil, fmt.Errorf("%s has %d bytes instead of %d; restore a copy, "+newKey, path, len(key), highwayhash.Size)
