@@ -73,7 +73,7 @@ func readFile(spec Spec, now stamp) (*content, []byte, error) {
 	write := "write the path of a regular file in policy." + string(spec.Kind)
 	switch err := now.failure; {
 	case errors.Is(err, fs.ErrNotExist):
-		return fail(err, "put the file back, or write another path in policy."+string(spec.Kind))
+		return fail(err, "put the file there, or write another path in policy."+string(spec.Kind))
 	case errors.Is(err, fs.ErrPermission):
 		return fail(err, "let the gate's user read the file, and enter its directories")
 	case err != nil:

@@ -111,10 +111,10 @@ func TestHeld(t *testing.T) {
 		"truncated":  {func(x *fixture) { os.Truncate(x.path, 0) }, ErrEmpty, "write one entry a line"},
 		"broken":     {func(x *fixture) { x.write("<!DOCTYPE html>\n<p>502\n") }, ErrInvalid, "correct the lines"},
 		"one line":   {func(x *fixture) { x.write("a.example\nb..example\n") }, ErrInvalid, ":2: "},
-		"vanished":   {func(x *fixture) { os.Remove(x.path) }, fs.ErrNotExist, "put the file back"},
+		"vanished":   {func(x *fixture) { os.Remove(x.path) }, fs.ErrNotExist, "put the file there"},
 		"directory":  {func(x *fixture) { os.Remove(x.path); os.Mkdir(x.path, 0o755) }, errAny, "write the path of a regular file"},
-		"no parent":  {func(x *fixture) { os.Rename(filepath.Dir(x.path), x.state+"2") }, fs.ErrNotExist, "put the file back"},
-		"link loose": {func(x *fixture) { os.Remove(x.path); os.Symlink("nowhere", x.path) }, fs.ErrNotExist, "put the file back"},
+		"no parent":  {func(x *fixture) { os.Rename(filepath.Dir(x.path), x.state+"2") }, fs.ErrNotExist, "put the file there"},
+		"link loose": {func(x *fixture) { os.Remove(x.path); os.Symlink("nowhere", x.path) }, fs.ErrNotExist, "put the file there"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -244,7 +244,7 @@ func TestWrittenInPieces(t *testing.T) {
 		began := time.Now()
 		go func() { looked <- f.Look() }()
 		slow := false
-		for _, piece := range []string{"a.exam", "ple\nb.ex", "ample\nc.example\n"} {
+		for _, piece := range []string{"a.exam", "ple\n", "b.", "exam", "ple\n", "c.", "example", "\n"} {
 			time.Sleep(debounce / 5)
 			w.WriteString(piece)
 			slow = slow || time.Since(began) > debounce/2
