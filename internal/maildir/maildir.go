@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"spamgate/internal/atomicfile"
@@ -33,7 +34,7 @@ type Dir struct {
 func Open(path string) (*Dir, error) {
 	for _, dir := range []string{path, filepath.Join(path, "tmp"), filepath.Join(path, "new"), filepath.Join(path, "cur")} {
 		if err := makeDir(dir); err != nil {
-			return nil, fmt.Errorf("maildir %s: %w", path, err)
+			return nil, fmt.Errorf("maildir %s: %w%s", path, err, remedy(err))
 		}
 	}
 	host, err := os.Hostname()
@@ -49,6 +50,17 @@ func Open(path string) (*Dir, error) {
 
 // Path returns the directory as given to Open.
 func (d *Dir) Path() string { return d.path }
+
+// remedy returns what to do about a directory that cannot be made.
+func remedy(err error) string {
+	switch {
+	case errors.Is(err, syscall.EROFS):
+		return "; name a directory that this process may write to, under systemd also in ReadWritePaths= (systemctl edit spamgate)"
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Sprintf("; make it for the user with the number %d (install -d -m 700 -o USER)", os.Geteuid())
+	}
+	return ""
+}
 
 // makeDir makes a directory with its parents, and syncs their names: a message is lost
 // with its directory.

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -235,6 +236,20 @@ func TestEncodeHost(t *testing.T) {
 	} {
 		if got := encodeHost(host); got != want {
 			t.Errorf("%s: %s", host, got)
+		}
+	}
+}
+
+// TestRemedy looks for what to do in the errors of a directory that cannot be made.
+func TestRemedy(t *testing.T) {
+	for err, want := range map[error]string{
+		syscall.EROFS:  "ReadWritePaths=",
+		syscall.EACCES: fmt.Sprintf("for the user with the number %d", os.Geteuid()),
+		syscall.ENOSPC: "",
+	} {
+		got := remedy(&fs.PathError{Op: "mkdir", Path: "/srv/mail", Err: err})
+		if !strings.Contains(got, want) || (got == "") != (want == "") {
+			t.Errorf("%v: %q, want %q in it", err, got, want)
 		}
 	}
 }
