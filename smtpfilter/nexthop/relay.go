@@ -26,8 +26,8 @@ var stranger = Client{Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2
 // QUIT. With XCLIENT or the PROXY protocol the client is a stranger, 192.0.2.1;
 // without them a next hop that relays for us relays for all our clients. Only a 5xx
 // to RCPT is a no, unless it refuses this one address, or a 530 to MAIL if the server
-// offers AUTH. The reply is the one that decided. An error says that the next hop could not be asked, or wraps
-// ErrUndecided.
+// offers AUTH. The reply is the one that decided. An error says that the next hop could
+// not be asked, or wraps ErrUndecided.
 //
 // If a stranger named by XCLIENT gets a no, that holds for strangers only: from then
 // on a connection without XCLIENT carries no mail, whatever Identity says.

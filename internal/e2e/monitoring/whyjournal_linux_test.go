@@ -56,7 +56,7 @@ func TestWhyJournal(t *testing.T) {
 		{"other.service", forged},
 	} {
 		fmt.Fprintf(&export, "__REALTIME_TIMESTAMP=%d\n__MONOTONIC_TIMESTAMP=%d\n_BOOT_ID=%032d\n_SYSTEMD_UNIT=%s\nSYSLOG_IDENTIFIER=spamgate\nMESSAGE=%s\n\n",
-			1795390463000000+i, 1000+i, 1, entry.unit, entry.message)
+			1795390463000000+int64(i), 1000+i, 1, entry.unit, entry.message)
 	}
 	cmd := exec.Command(remote, "-o", filepath.Join(dir, "system.journal"), "-")
 	cmd.Stdin = strings.NewReader(export.String())
