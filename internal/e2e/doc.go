@@ -26,7 +26,8 @@
 // SPAMGATE_E2E_SERVERS names the folder that it has filled. With SPAMGATE_E2E_FULL=1 the
 // ledger has its full size of 20,000 messages, 200 gates are killed while they build, and
 // exports compares 10,000 decisions of each program. SPAMGATE_E2E_RACE=1 gives the gates the
-// race detector, as .ci/run does; with -race the tests have it, too.
+// race detector, and .ci/run gives it to those of some packages; with -race the tests have
+// it, too.
 //
 // Go tests several packages at the same time. Those of limits measure memory, system
 // calls and time, so they run alone: each test process locks this directory, and that of
