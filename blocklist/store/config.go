@@ -174,7 +174,7 @@ type Config struct {
 	Debounce, MaxDebounce time.Duration
 
 	// Probes is the number of changed entries with which each filter is measured, see
-	// [blocklist.Set.Probe]; 0 means [blocklist.DefaultSimilarProbes].
+	// [blocklist.Set.Probe]; 0 means [blocklist.DefaultSimilarProbes], and below 0 none is.
 	Probes int
 
 	// Logger logs each swap, invalid line and held list. Nil logs nothing.

@@ -356,7 +356,7 @@ func (s *Store) settle(c *Config, old, set *snapshot) {
 //
 // It stops when another Set is live, which is then measured instead.
 func (s *Store) probe(c *Config, set *blocklist.Set) {
-	if c.ReadOnly || !set.Stats().Unprobed {
+	if c.ReadOnly || c.Probes < 0 || !set.Stats().Unprobed {
 		return
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
