@@ -155,25 +155,7 @@ func expiry(leaf *x509.Certificate, now time.Time) string {
 
 // run checks the files at intervals and after changes, until Close.
 func (r *Reloader) run() {
-	timer := time.NewTimer(r.options.PollInterval)
-	defer timer.Stop()
-	soon := false // the timer is set to debounce a reported change
-	for {
-		select {
-		case <-r.stop:
-			return
-		case <-timer.C:
-			r.lookAgain()
-			soon = false
-			timer.Reset(r.options.PollInterval)
-		case <-r.watcher.Rang():
-			r.watcher.Take() // a busy directory rests until the look
-			if !soon {
-				soon = true
-				timer.Reset(r.options.debounce)
-			}
-		}
-	}
+	r.watcher.Loop(r.stop, r.options.PollInterval, r.options.debounce, r.lookAgain)
 }
 
 // watch watches the directories that lead to the files.

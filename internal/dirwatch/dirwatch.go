@@ -210,3 +210,27 @@ func (w *Watcher) Take() time.Time {
 	}
 	return at
 }
+
+// Loop calls look at intervals, and each time when a change was reported some time ago, so
+// that its writer may be done, until stop is closed.
+func (w *Watcher) Loop(stop <-chan struct{}, interval, debounce time.Duration, look func()) {
+	timer := time.NewTimer(interval)
+	defer timer.Stop()
+	soon := false // the timer is set to debounce a reported change
+	for {
+		select {
+		case <-stop:
+			return
+		case <-timer.C:
+			look()
+			soon = false
+			timer.Reset(interval)
+		case <-w.Rang():
+			w.Take() // a busy directory rests until the look
+			if !soon {
+				soon = true
+				timer.Reset(debounce)
+			}
+		}
+	}
+}

@@ -183,26 +183,10 @@ func (f *File) Status() Status {
 
 // run looks at the file at intervals and after changes, until Close.
 func (f *File) run() {
-	timer := time.NewTimer(f.options.PollInterval)
-	defer timer.Stop()
-	soon := false // the timer is set to debounce a reported change
-	for {
-		select {
-		case <-f.stop:
-			return
-		case <-timer.C:
-			f.watch()
-			_ = f.Look() // which logs errors
-			soon = false
-			timer.Reset(f.options.PollInterval)
-		case <-f.watcher.Rang():
-			f.watcher.Take() // a busy directory rests until the look
-			if !soon {
-				soon = true
-				timer.Reset(f.options.debounce)
-			}
-		}
-	}
+	f.watcher.Loop(f.stop, f.options.PollInterval, f.options.debounce, func() {
+		f.watch()
+		_ = f.Look() // which logs errors
+	})
 }
 
 // watch watches the directories that lead to the file.

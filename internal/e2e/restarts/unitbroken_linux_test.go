@@ -41,14 +41,14 @@ func TestUnitBroken(t *testing.T) {
 	}
 
 	before := m.show("spamgate.service", "MainPID")
-	m.run("cp", "/usr/bin/spamgate", "/root/whole")
+	m.run("cp", "/usr/bin/spamgate", "/usr/local/bin/whole")
 	for name, damage := range map[string]string{
 		"missing": "rm /usr/bin/spamgate",
 		"empty":   "rm -f /usr/bin/spamgate; install -m 755 /dev/null /usr/bin/spamgate",
-		"half":    "head -c 3000000 /root/whole >/usr/bin/half; chmod 755 /usr/bin/half; mv /usr/bin/half /usr/bin/spamgate",
+		"half":    "head -c 3000000 /usr/local/bin/whole >/usr/bin/half; chmod 755 /usr/bin/half; mv /usr/bin/half /usr/bin/spamgate",
 	} {
 		m.run("sh", "-ec", damage)
-		r := runHandover(t, m.command("/root/whole", "handover", "--config", unitConfig, "--json"), 2)
+		r := runHandover(t, m.command("/usr/local/bin/whole", "handover", "--config", unitConfig, "--json"), 2)
 		if !strings.Contains(r.Error, "the running gate goes on") || !strings.Contains(r.Error, "install it again") {
 			t.Errorf("%s program: %+v", name, r)
 		}
@@ -57,7 +57,7 @@ func TestUnitBroken(t *testing.T) {
 	if now := m.show("spamgate.service", "MainPID"); now != before {
 		t.Errorf("the main process is %s, and was %s", now, before)
 	}
-	m.run("install", "/root/whole", "/usr/bin/spamgate")
+	m.run("install", "/usr/local/bin/whole", "/usr/bin/spamgate")
 
 	// The disk with the state is full. The mail has another one.
 	m.run("sh", "-ec", "mount -t tmpfs -o size=100k none /var/lib/spamgate; chown spamgate: /var/lib/spamgate; chmod 700 /var/lib/spamgate")
