@@ -137,7 +137,8 @@ func TestSeveral(t *testing.T) {
 	if got := served(t, r, "two.example.com", nil); got != noon.Add(time.Hour).Unix() {
 		t.Errorf("the last good certificate did not stay: number %d", got)
 	}
-	if lines := log.lines("certificate not loaded"); len(lines) != 1 || !strings.Contains(lines[0], "cert="+f[1].cert) {
+	// The other may have been read between its certificate and its key: that is its own warning.
+	if lines := log.lines("certificate not loaded, the old one stays\" cert="+f[1].cert); len(lines) != 1 {
 		t.Errorf("warned %q", lines)
 	}
 }
