@@ -3,7 +3,6 @@ package smtpfilter
 import (
 	"context"
 	"crypto/tls"
-	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -37,18 +36,11 @@ func (s *session) logRefusal(t *transaction, f verdict.Finding, to []wire.Path, 
 	t.outcome = OutcomeListed
 	if f.NoAnswer() {
 		t.outcome = OutcomeFailed
-		cause := strings.TrimPrefix(f.Err.Error(), verdict.ErrNoAnswer.Error()+": ") // the text says that
 		s.log(slog.LevelError, "lists cannot be asked", t, f, to, action.String(), reply,
-			slog.String("error", s.hide(t, f, cause)))
+			slog.String("error", s.hide(t, f, WhyNoAnswer(f.Err))))
 		return
 	}
-	if shown := s.show(f.Address); shown != f.Address && !f.Verdict.Match.IsZero() {
-		// The reply may have only a part of the address, or "?" in it, so that hide
-		// would not find the address. It is written again with what the log may show.
-		hidden := f
-		hidden.Address, hidden.Form = shown, s.show(f.Form)
-		reply = t.settings.Policy.Refusal(hidden, t.id)
-	}
+	reply = s.server.decisions().Refusal(&t.settings.Policy, f, t.id, reply)
 	s.log(slog.LevelInfo, "refused", t, f, to, action.String(), reply)
 }
 
@@ -57,31 +49,20 @@ func (s *session) logDiscarded(t *transaction, f verdict.Finding, to []wire.Path
 	s.log(slog.LevelWarn, "discarded", t, f, to, verdict.Discard.String(), wire.Reply{})
 }
 
-// maxLines bounds the lines about the senders in one header.
-const maxLines = 10
-
-// logMonitored logs each entry that only monitors, and what it would have done without
-// the monitor mode.
+// logMonitored logs each entry that only monitors.
 func (s *session) logMonitored(t *transaction, findings []verdict.Finding) {
-	for _, f := range findings {
-		for _, m := range f.Verdict.Monitored[:min(maxLines, len(f.Verdict.Monitored))] {
-			f.Verdict.Match = m
-			var would []slog.Attr
-			if m.Action != verdict.Accept {
-				would = []slog.Attr{slog.String("would", m.Action.String())}
-			}
-			s.log(slog.LevelInfo, "monitored", t, f, nil, "monitor", wire.Reply{}, would...)
-		}
-	}
+	EachMonitored(findings, func(f verdict.Finding, would []slog.Attr) {
+		s.log(slog.LevelInfo, "monitored", t, f, nil, "monitor", wire.Reply{}, would...)
+	})
 }
 
 // logUnreadable logs the first address in the header that could not be looked up, and how
 // many there are.
-func (s *session) logUnreadable(t *transaction, h headerFindings) {
-	if h.unreadables > 0 {
-		first := h.unreadable
+func (s *session) logUnreadable(t *transaction, h HeaderFindings) {
+	if h.Unreadables > 0 {
+		first := h.Unreadable
 		s.log(slog.LevelInfo, "header address not understood", t, first, nil, verdict.Accept.String(), wire.Reply{},
-			slog.Int("addresses", h.unreadables), slog.String("error", s.hide(t, first, first.Err.Error())))
+			slog.Int("addresses", h.Unreadables), slog.String("error", s.hide(t, first, first.Err.Error())))
 	}
 }
 
@@ -172,69 +153,33 @@ func (l *Listener) logClosed(c *wire.Conn) {
 
 // log logs a decision about a message.
 func (s *session) log(level slog.Level, text string, t *transaction, f verdict.Finding, to []wire.Path, action string, reply wire.Reply, more ...slog.Attr) {
-	log := s.server.cfg.Log
-	if !log.Enabled(context.Background(), level) {
+	log := s.server.decisions()
+	if !log.Enabled(level) {
 		return
 	}
-	show := s.server.cfg.ShowAddress
-	attrs := make([]slog.Attr, 0, 24)
-	str := func(key, value string) {
-		if value != "" {
-			attrs = append(attrs, slog.String(key, value))
-		}
+	d := Decision{
+		ID:            t.id,
+		Action:        action,
+		Judge:         t.judge,
+		Listener:      s.peer.listener.name,
+		Client:        t.client.Addr.String(),
+		Helo:          t.client.Helo,
+		TLS:           tlsVersion(s.conn.TLS()),
+		Authenticated: s.conn.Authenticated(),
+		From:          t.from.String(),
+		To:            s.showAll(to),
+		MessageID:     t.messageID,
+		Finding:       f,
+		Reply:         s.hide(t, f, reply.String()),
+		Began:         t.began,
 	}
-	str("id", t.id)
-	str("action", action)
-	if t.judge != nil {
-		attrs = append(attrs, slog.Uint64("generation", t.judge.Generation()))
-	}
-	str("listener", s.peer.listener.name)
-	str("client", t.client.Addr.String())
 	if logged := s.conn.Forwarded(); logged.Addr != t.client.Addr {
-		str("forwarded_for", logged.Addr.String())
+		d.ForwardedFor = logged.Addr.String()
 	}
-	str("helo", t.client.Helo)
-	str("tls", tlsVersion(s.conn.TLS()))
-	if s.conn.Authenticated() {
-		attrs = append(attrs, slog.Bool("authenticated", true))
-	}
-	str("from", "<"+s.show(t.from.String())+">")
-	str("to", s.showAll(to))
-	str("message_id", t.messageID)
-	str("identity", f.Identity)
-	if f.Identity != verdict.EnvelopeIdentity {
-		str("sender", s.show(f.Address))
-		str("form", s.show(f.Form))
-	}
-	if m := f.Verdict.Match; !m.IsZero() {
-		str("list", m.List)
-		entry := m.Entry
-		if local, _, ok := strings.Cut(entry, "@"); ok && local != "" {
-			entry = show(entry)
-		}
-		str("entry", entry)
-		if m.Unconfirmed {
-			attrs = append(attrs, slog.Bool("confirmed", false))
-		} else if m.File != "" {
-			str("source", fmt.Sprintf("%s:%d", m.File, m.Line))
-		}
-		str("reason", m.Reason)
-		str("note", m.Note)
-	}
-	str("reply", s.hide(t, f, reply.String()))
 	if of, ok := t.next.(interface{ Server() string }); ok {
-		str("server", of.Server())
+		d.Server = of.Server()
 	}
-	for _, a := range more {
-		if a.Value.Kind() != slog.KindString || a.Value.String() != "" {
-			attrs = append(attrs, a)
-		}
-	}
-	attrs = append(attrs, slog.String("duration", time.Since(t.began).Round(time.Microsecond).String()))
-	// LogAttrs would look up the caller, which the log does not show.
-	r := slog.NewRecord(time.Now(), level, text, 0)
-	r.AddAttrs(attrs...)
-	_ = log.Handler().Handle(context.Background(), r) // a failure does not change the decision
+	log.Write(level, text, &d, more...)
 }
 
 // tlsVersion returns "TLSv1.3" for example, or "none".
@@ -245,53 +190,18 @@ func tlsVersion(state *tls.ConnectionState) string {
 	return strings.Replace(tls.VersionName(state.Version), "TLS ", "TLSv", 1)
 }
 
-// show returns an address as the log shows it.
-func (s *session) show(address string) string {
-	if address == "" {
-		return ""
-	}
-	return s.server.cfg.ShowAddress(address)
-}
-
-// maxShown bounds the recipients in one line, in bytes.
-const maxShown = 2048
-
-// showAll returns recipients as the log shows them: all, or as many as fit and the number
-// of the others.
+// showAll returns recipients as the log shows them.
 func (s *session) showAll(to []wire.Path) string {
-	var b strings.Builder
-	for i, rcpt := range to {
-		shown := "<" + s.show(rcpt.String()) + ">"
-		if b.Len()+len(shown) > maxShown {
-			fmt.Fprintf(&b, " and %d more", len(to)-i)
-			break
-		}
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(shown)
-	}
-	return b.String()
+	return s.server.decisions().ShowAll(len(to), func(i int) string { return to[i].String() })
 }
 
 // hide replaces the addresses of the transaction in a text by what the log shows: a next
 // hop's reply often repeats a recipient.
 func (s *session) hide(t *transaction, f verdict.Finding, text string) string {
-	hide := func(address string) {
-		if address != "" && strings.Contains(text, address) {
-			text = strings.ReplaceAll(text, address, s.show(address))
-		}
-		if public := PublicText(address); public != address && strings.Contains(text, public) {
-			if shown := s.show(address); shown != address {
-				text = strings.ReplaceAll(text, public, shown)
-			}
-		}
-	}
-	hide(t.from.String())
-	hide(s.conn.Command().Path.String())
-	hide(f.Address)
+	log := s.server.decisions()
+	text = log.Hide(text, t.from.String(), s.conn.Command().Path.String(), f.Address)
 	for _, r := range t.accepted {
-		hide(r.path.String())
+		text = log.Hide(text, r.path.String())
 	}
 	return text
 }

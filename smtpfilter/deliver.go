@@ -87,8 +87,8 @@ func (s *session) deliver(t *transaction, body *wire.Body, section []byte) wire.
 // fields, and the Received field.
 func (s *session) trace(t *transaction, section []byte, stuffed bool) []byte {
 	var b []byte
-	for _, field := range tagFields(t.envelope, t.findings) {
-		b = append(b, field...)
+	for _, tag := range Tags(t.envelope, t.findings) {
+		b = append(b, TagField+": "+tag+"\r\n"...)
 	}
 	b = append(b, receivedField(t.client.Helo, t.client.Addr.Addr(), s.server.cfg.Hostname, s.protocol(t), t.id, time.Now())...)
 	if stuffed {

@@ -6,25 +6,28 @@ import (
 	"spamgate/blocklist/verdict"
 )
 
-// headerFindings keeps the few of a header's findings that the decision, the tag fields and
+// HeaderFindings are the few of a header's findings that the decision, the tag fields and
 // the log need.
-type headerFindings struct {
-	// deciding are enough findings for verdict.Decide and tagFields to return the
-	// same as for all findings.
-	deciding  []verdict.Finding
+type HeaderFindings struct {
+	// Deciding are enough findings for verdict.Decide and Tags to return the same as
+	// for all findings.
+	Deciding  []verdict.Finding
 	strictest verdict.Action
-	matched   bool // deciding has a finding with a match
+	matched   bool // Deciding has a finding with a match
 	tags      []string
 
-	// monitored are findings with the entries that only monitor, each entry once.
-	monitored []verdict.Finding
+	// Monitored are findings with the entries that only monitor, each entry once.
+	Monitored []verdict.Finding
 	places    []place
 
-	// unreadable is the first finding of an address that could not be looked up, and
-	// unreadables the number of them.
-	unreadable  verdict.Finding
-	unreadables int
+	// Unreadable is the first finding of an address that could not be looked up, and
+	// Unreadables the number of them.
+	Unreadable  verdict.Finding
+	Unreadables int
 }
+
+// maxLines bounds the lines about the senders in one header.
+const maxLines = 10
 
 // place is the place of an entry.
 type place struct {
@@ -32,11 +35,11 @@ type place struct {
 	line       int
 }
 
-// add adds a finding.
-func (h *headerFindings) add(f verdict.Finding) {
+// Add adds a finding.
+func (h *HeaderFindings) Add(f verdict.Finding) {
 	if f.Err != nil && !f.NoAnswer() {
-		if h.unreadables++; h.unreadables == 1 {
-			h.unreadable = f
+		if h.Unreadables++; h.Unreadables == 1 {
+			h.Unreadable = f
 		}
 	}
 	h.monitor(f)
@@ -48,18 +51,18 @@ func (h *headerFindings) add(f verdict.Finding) {
 		keep, h.matched = true, true
 	}
 	if f.Verdict.Action == verdict.Tag && len(h.tags) < maxTags {
-		if field := tagField(f.Verdict.Match); !slices.Contains(h.tags, field) {
+		if tag := tagValue(f.Verdict.Match); !slices.Contains(h.tags, tag) {
 			keep = true
-			h.tags = append(h.tags, field)
+			h.tags = append(h.tags, tag)
 		}
 	}
 	if keep {
-		h.deciding = append(h.deciding, f)
+		h.Deciding = append(h.Deciding, f)
 	}
 }
 
 // monitor adds the new entries that only monitor, up to maxLines.
-func (h *headerFindings) monitor(f verdict.Finding) {
+func (h *HeaderFindings) monitor(f verdict.Finding) {
 	var fresh []verdict.Match
 	for _, m := range f.Verdict.Monitored {
 		at := place{m.List, m.File, m.Line}
@@ -70,6 +73,6 @@ func (h *headerFindings) monitor(f verdict.Finding) {
 	}
 	if fresh != nil {
 		f.Verdict.Monitored = fresh
-		h.monitored = append(h.monitored, f)
+		h.Monitored = append(h.Monitored, f)
 	}
 }

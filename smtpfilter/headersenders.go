@@ -113,7 +113,7 @@ func (s *HeaderSenders) ask(a asker, reading verdict.Reading, address string) (v
 // askOnce looks up an address if that does not cost too much.
 func (s *HeaderSenders) askOnce(a asker, reading verdict.Reading, address string) (verdict.Verdict, error) {
 	if s.cost += costOf(address); s.cost > maxCost {
-		return verdict.Verdict{}, errTooManyAddresses
+		return verdict.Verdict{}, ErrTooManyAddresses
 	}
 	return a.ask(verdict.Query{Stage: verdict.Header, Address: address, Reading: reading})
 }

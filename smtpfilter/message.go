@@ -28,7 +28,7 @@ func (s *session) receive(t *transaction) wire.Reply {
 	}
 	if !s.judgeHeader(t, unstuffed(body, section)) {
 		// RFC 3463: X.6.0, other or undefined media error.
-		return s.refuseHeader(t, body, errTooManyAddresses,
+		return s.refuseHeader(t, body, ErrTooManyAddresses,
 			fmt.Sprintf("5.6.0 Too many or too complex sender addresses in the header (limit %d)", policy.AddressLimit()))
 	}
 
@@ -76,9 +76,9 @@ func (s *session) judgeHeader(t *transaction, section []byte) bool {
 	}
 	senders := policy.ReadHeader(section, greetingNames(t.settings.NextHop))
 	t.messageID = senders.MessageID
-	var summary headerFindings
+	var summary HeaderFindings
 	for f := range policy.JudgeHeader(s.server.ctx, t.judge, &t.message, senders) {
-		summary.add(f)
+		summary.Add(f)
 	}
 	if senders.TooMany() {
 		return t.onlyExempt()
@@ -86,9 +86,9 @@ func (s *session) judgeHeader(t *transaction, section []byte) bool {
 	for _, field := range senders.FieldsWithoutAddress() {
 		s.log(slog.LevelInfo, "header field without an address", t, verdict.Finding{Identity: field}, nil, verdict.Accept.String(), wire.Reply{})
 	}
-	t.findings = summary.deciding
+	t.findings = summary.Deciding
 	s.logUnreadable(t, summary)
-	s.logMonitored(t, summary.monitored)
+	s.logMonitored(t, summary.Monitored)
 	return true
 }
 

@@ -111,13 +111,13 @@ func AuthOutcomes() []AuthOutcome {
 	return all
 }
 
-// noMeter counts nothing.
-type noMeter struct{}
+// NoMeter counts nothing.
+type NoMeter struct{}
 
-func (noMeter) Connected(string)        {}
-func (noMeter) Disconnected(string)     {}
-func (noMeter) Message(string, Outcome) {}
+func (NoMeter) Connected(string)        {}
+func (NoMeter) Disconnected(string)     {}
+func (NoMeter) Message(string, Outcome) {}
 
-func (noMeter) Recipient(string, RecipientOutcome) {}
-func (noMeter) Limited(string, limit.Result)       {}
-func (noMeter) Auth(string, AuthOutcome)           {}
+func (NoMeter) Recipient(string, RecipientOutcome) {}
+func (NoMeter) Limited(string, limit.Result)       {}
+func (NoMeter) Auth(string, AuthOutcome)           {}

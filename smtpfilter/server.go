@@ -75,7 +75,7 @@ func New(cfg Config) *Server {
 		cfg.ShowAddress = func(a string) string { return a }
 	}
 	if cfg.Meter == nil {
-		cfg.Meter = noMeter{}
+		cfg.Meter = NoMeter{}
 	}
 	s := &Server{cfg: cfg, drain: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -84,6 +84,9 @@ func New(cfg Config) *Server {
 	s.smtp.ErrorLog = errorLog{cfg.Log}
 	return s
 }
+
+// decisions returns the log of decisions.
+func (s *Server) decisions() DecisionLog { return DecisionLog{s.cfg.Log, s.cfg.ShowAddress} }
 
 // serve accepts clients from l until Shutdown, and returns nil then.
 func (s *Server) serve(l *wire.Listener) error {

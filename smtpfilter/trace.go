@@ -88,37 +88,44 @@ func validHelo(s string) bool {
 	return inner != ""
 }
 
-// errTooManyAddresses is for the log.
-var errTooManyAddresses = errors.New("more sender addresses in the header than max_addresses allows")
+// ErrTooManyAddresses says why a header was refused, for the log.
+var ErrTooManyAddresses = errors.New("more sender addresses in the header than max_addresses allows")
 
 // maxTags bounds the tag fields of one message.
 const maxTags = 10
 
-// tagFields returns the tag fields of a message, each once, that of the reverse-path first.
-func tagFields(envelope verdict.Finding, header []verdict.Finding) []string {
-	var fields []string
+// TagField is the name of the field that tags a message from a listed sender.
+const TagField = "X-Spamgate"
+
+// Tags returns the contents of a message's tag fields, each once, that of the reverse-path
+// first.
+func Tags(envelope verdict.Finding, header []verdict.Finding) []string {
+	var tags []string
 	add := func(f verdict.Finding) {
-		if f.Verdict.Action != verdict.Tag || len(fields) == maxTags {
+		if f.Verdict.Action != verdict.Tag || len(tags) == maxTags {
 			return
 		}
-		if field := tagField(f.Verdict.Match); !slices.Contains(fields, field) {
-			fields = append(fields, field)
+		if tag := tagValue(f.Verdict.Match); !slices.Contains(tags, tag) {
+			tags = append(tags, tag)
 		}
 	}
 	add(envelope)
 	for _, f := range header {
 		add(f)
 	}
-	return fields
+	return tags
 }
 
-// tagField returns the field that tags a message from a listed sender.
-func tagField(m verdict.Match) string {
+// TagOf returns the content of a tag field because of a finding, whatever its action.
+func TagOf(f verdict.Finding) string { return tagValue(f.Verdict.Match) }
+
+// tagValue returns the content of the field that tags a message.
+func tagValue(m verdict.Match) string {
 	reason := ""
 	if m.PublicReason && m.Reason != "" {
 		reason = "; reason=" + PublicText(m.Reason)
 	}
-	return "X-Spamgate: listed; list=" + m.List + reason + "\r\n"
+	return "listed; list=" + m.List + reason
 }
 
 // continuationField is added before a message whose first line begins with white space.

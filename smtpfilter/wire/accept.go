@@ -15,20 +15,18 @@ const (
 	maxAcceptWait = time.Second
 )
 
-// acceptRetrying accepts a connection. After a temporary error, such as a lack of file
-// descriptors or memory, it tries again.
-func (l *Listener) acceptRetrying() (net.Conn, error) {
+// Accept accepts a connection. After a temporary error, such as a lack of file descriptors
+// or memory, it calls failed and tries again, until closed is closed.
+func Accept(l net.Listener, closed <-chan struct{}, failed func(error)) (net.Conn, error) {
 	for wait := minAcceptWait; ; wait = min(2*wait, maxAcceptWait) {
-		nc, err := l.Listener.Accept()
+		nc, err := l.Accept()
 		if err == nil || !isTemporary(err) {
 			return nc, err
 		}
-		if f := l.cfg.Load().AcceptFailed; f != nil {
-			f(err)
-		}
+		failed(err)
 		select {
 		case <-time.After(wait):
-		case <-l.closed:
+		case <-closed:
 			return nil, net.ErrClosed
 		}
 	}

@@ -49,7 +49,7 @@ func (l *Listener) Close() error {
 // Accept waits for the next client, also during temporary errors such as a lack of
 // file descriptors. The net.Conn is a *Conn.
 func (l *Listener) Accept() (net.Conn, error) {
-	nc, err := l.acceptRetrying()
+	nc, err := Accept(l.Listener, l.closed, l.acceptFailed)
 	if err != nil {
 		return nil, err
 	}
@@ -61,6 +61,12 @@ func (l *Listener) Accept() (net.Conn, error) {
 		c.Drain()
 	}
 	return c, nil
+}
+
+func (l *Listener) acceptFailed(err error) {
+	if f := l.cfg.Load().AcceptFailed; f != nil {
+		f(err)
+	}
 }
 
 func (l *Listener) remove(c *Conn) {

@@ -1,0 +1,121 @@
+package door
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"spamgate/blocklist/verdict"
+	"spamgate/smtpfilter"
+)
+
+// Config is what a door keeps while it runs.
+type Config struct {
+	// Protocol is the door in the log and in [verdict.Message]: "milter".
+	Protocol string
+
+	// Name is the door's name in the log and in metrics, as that of a listener.
+	Name string
+
+	// Log gets a line for every decision; nil means no log.
+	Log *slog.Logger
+
+	// ShowAddress returns an address as the log shows it; nil means unchanged.
+	ShowAddress func(string) string
+
+	// Meter counts connections, messages and recipients; nil means no counts.
+	Meter smtpfilter.Meter
+
+	// Once logs a refused message once, at the first recipient, and not at each. It is
+	// for a protocol that asks for each recipient.
+	Once bool
+}
+
+// Settings may change while a door is open. A message keeps the settings of its beginning.
+type Settings struct {
+	// Checker judges the senders.
+	Checker verdict.Checker
+
+	// Policy says which senders are judged, and what a refusal says. Its recipient
+	// domains and limits are not used: the mail server has its own.
+	Policy smtpfilter.Policy
+
+	// MaxConnections bounds the connections; 0 means no bound. They are not bounded by
+	// client, since all may come from one mail server.
+	MaxConnections int
+}
+
+// Door judges messages. Its methods are safe for concurrent use.
+type Door struct {
+	cfg      Config
+	settings atomic.Pointer[Settings]
+}
+
+// New returns a Door. The policy must be valid, see [smtpfilter.Policy.Validate].
+func New(cfg Config, s Settings) *Door {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.ShowAddress == nil {
+		cfg.ShowAddress = func(a string) string { return a }
+	}
+	if cfg.Meter == nil {
+		cfg.Meter = smtpfilter.NoMeter{}
+	}
+	d := &Door{cfg: cfg}
+	d.Apply(s)
+	return d
+}
+
+// Apply changes the settings for new messages and connections.
+func (d *Door) Apply(s Settings) { d.settings.Store(&s) }
+
+// Settings returns the present settings. The caller must not change them.
+func (d *Door) Settings() *Settings { return d.settings.Load() }
+
+// Envelope is the beginning of a message, as the mail server tells it.
+type Envelope struct {
+	Client netip.AddrPort // not valid if it is not known
+	Helo   string
+	Login  string // of an authenticated client
+
+	From    string // the reverse-path without brackets, "" for the null reverse-path
+	QueueID string // of the mail server, as far as it is known
+}
+
+// Begin begins a message and judges its reverse-path. All senders of the message are judged
+// by one [verdict.Judge].
+func (d *Door) Begin(ctx context.Context, e Envelope) *Message {
+	m := &Message{
+		door:     d,
+		settings: d.settings.Load(),
+		ctx:      ctx,
+		id:       rand.Text()[:12],
+		began:    time.Now(),
+		envelope: e,
+		finding:  verdict.Finding{Identity: verdict.EnvelopeIdentity, Address: e.From},
+	}
+	policy := &m.settings.Policy
+	switch {
+	case policy.ExemptClient(e.Client.Addr()):
+		m.exempt = "client"
+	case policy.ExemptAuthenticated && e.Login != "":
+		m.exempt = "authenticated"
+	default:
+		m.judge = m.settings.Checker.Judge()
+		m.facts = verdict.Message{
+			Door:        d.cfg.Protocol,
+			Listener:    d.cfg.Name,
+			Client:      e.Client,
+			Helo:        e.Helo,
+			Login:       e.Login,
+			ReversePath: e.From,
+		}
+		m.finding = policy.JudgeEnvelope(ctx, m.judge, &m.facts)
+		m.logMonitored([]verdict.Finding{m.finding})
+	}
+	return m
+}

@@ -1,0 +1,180 @@
+package door
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"spamgate/blocklist"
+	"spamgate/blocklist/judge"
+	"spamgate/blocklist/store"
+	"spamgate/blocklist/verdict"
+	"spamgate/smtpfilter"
+	"spamgate/smtpfilter/limit"
+)
+
+// lists has a list for each action.
+type lists struct{ set *blocklist.Set }
+
+func (l lists) Set() *blocklist.Set { return l.set }
+
+func newChecker(t testing.TB) verdict.Checker {
+	t.Helper()
+	dir := t.TempDir()
+	list := func(name, entries string, l store.List) store.List {
+		l.Name, l.Paths = name, []string{filepath.Join(dir, name)}
+		if err := os.WriteFile(l.Paths[0], []byte(entries), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	set, _, err := store.Build(t.Context(), store.Config{Lists: []store.List{
+		list("always", "<>\ncleared@reject.example\n", store.List{Type: blocklist.Allow, Override: true}),
+		list("blocked", "reject.example  # bulk mail\n", store.List{Action: verdict.Reject, PublicReason: true}),
+		list("later", "defer.example\n", store.List{Action: verdict.Defer}),
+		list("dropped", "discard.example\n", store.List{Action: verdict.Discard}),
+		list("marked", "tag.example  # unsure\n", store.List{Action: verdict.Tag, PublicReason: true}),
+		list("tried", "reject.example\n", store.List{Action: verdict.Monitor}),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return judge.Checker{Store: lists{set}}
+}
+
+// counts is a Meter that writes down what it counts.
+type counts struct {
+	smtpfilter.NoMeter
+	all []string
+}
+
+func (c *counts) Message(name string, o smtpfilter.Outcome) {
+	c.all = append(c.all, name+":"+o.String())
+}
+func (c *counts) Recipient(name string, o smtpfilter.RecipientOutcome) {
+	c.all = append(c.all, o.String())
+}
+func (c *counts) Limited(name string, r limit.Result) { c.all = append(c.all, "limited "+r.Key()) }
+
+// newDoor returns a Door, its log and its counts.
+func newDoor(t testing.TB, once bool) (*Door, *bytes.Buffer, *counts) {
+	log, meter := new(bytes.Buffer), new(counts)
+	policy := smtpfilter.Policy{
+		HeaderFields: []string{"From"}, MaxAddresses: 3, ExemptRecipients: []string{"abuse@"},
+		ExemptClients: []netip.Prefix{netip.MustParsePrefix("192.0.2.9/32")}, ExemptAuthenticated: true,
+	}
+	if err := policy.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	d := New(Config{
+		Protocol: "milter", Name: "beside", Log: slog.New(slog.NewTextHandler(log, nil)), Meter: meter, Once: once,
+	}, Settings{Checker: newChecker(t), Policy: policy})
+	return d, log, meter
+}
+
+func TestMessage(t *testing.T) {
+	const friend, abuse = "you@example.net", "abuse@example.net"
+	for _, c := range []struct {
+		what     string
+		envelope Envelope
+		to       []string
+		header   string
+		want     []string // for each recipient, then for the header
+		counted  string
+		logged   []string
+	}{
+		{"nobody knows the sender", Envelope{From: "a@clean.example"}, []string{friend}, "From: b@clean.example\r\n",
+			[]string{"accept", "accept"}, "accepted beside:accepted", []string{"msg=accepted"}},
+		{"a listed sender", Envelope{From: "a@reject.example"}, []string{friend, "postmaster", abuse}, "",
+			[]string{"550 5.7.1 <a@reject.example> refused: list blocked (bulk mail); id ID", "accept", "accept", "accept"},
+			"listed accepted accepted beside:accepted",
+			[]string{"msg=monitored", "msg=refused", "to=<you@example.net>", "door=milter listener=beside", "msg=accepted", "exempt=recipient"}},
+		{"a listed sender in the header", Envelope{From: "a@clean.example"}, []string{friend}, "Subject: x\nFrom: b@reject.example\n",
+			[]string{"accept", "550 5.7.1 <b@reject.example> refused: list blocked (bulk mail); id ID"},
+			"accepted beside:listed", []string{"msg=refused", "identity=From", "sender=b@reject.example"}},
+		{"only exempt recipients", Envelope{From: "a@clean.example"}, []string{abuse}, "From: b@reject.example\r\n",
+			[]string{"accept", "accept"}, "accepted beside:accepted", []string{"exempt=recipient"}},
+		{"to be tried again", Envelope{From: "a@defer.example"}, []string{friend}, "",
+			[]string{"451 4.7.1 <a@defer.example> refused: list later; id ID", "accept"}, "listed beside:accepted", nil},
+		{"a discard list", Envelope{From: "a@discard.example"}, []string{friend, abuse}, "From: b@tag.example\r\n",
+			[]string{"discard [listed; list=dropped]", "accept", "discard [listed; list=dropped] listed; list=marked; reason=unsure"},
+			"discarded accepted beside:accepted", []string{"msg=discarded", "to=<you@example.net>", "msg=accepted"}},
+		{"a discard list for the header", Envelope{From: "a@clean.example"}, []string{friend}, "From: b@discard.example\r\n",
+			[]string{"accept", "discard [listed; list=dropped]"}, "accepted beside:discarded", []string{"msg=discarded"}},
+		{"two tags", Envelope{From: "a@tag.example"}, []string{friend}, "From: b@tag.example\r\n",
+			[]string{"tag listed; list=marked; reason=unsure", "tag listed; list=marked; reason=unsure"}, "accepted beside:accepted", []string{"action=tag"}},
+		{"a bounce", Envelope{}, []string{friend}, "From: b@reject.example\r\n",
+			[]string{"accept", "accept"}, "accepted beside:accepted", []string{"from=<>"}},
+		{"cleared by an override", Envelope{From: "cleared@reject.example"}, []string{friend}, "From: b@reject.example\r\n",
+			[]string{"accept", "accept"}, "accepted beside:accepted", nil},
+		{"an exempt client", Envelope{From: "a@reject.example", Client: netip.MustParseAddrPort("192.0.2.9:25")}, []string{friend}, "From: b@reject.example\r\n",
+			[]string{"accept", "accept"}, "accepted beside:accepted", []string{"client=192.0.2.9:25", "exempt=client"}},
+		{"an authenticated client", Envelope{From: "a@reject.example", Login: "ann"}, []string{friend}, "",
+			[]string{"accept", "accept"}, "accepted beside:accepted", []string{"authenticated=true", "exempt=authenticated"}},
+		{"not an address", Envelope{From: "a b@reject.example"}, []string{friend, abuse}, "From: b@clean.example\r\n",
+			[]string{"553 5.1.7 Sender address not understood; id ID", "accept", "accept"}, "listed accepted beside:accepted", nil},
+		{"too many addresses", Envelope{From: "a@clean.example"}, []string{friend}, "From: a@a.example, b@b.example, c@c.example, d@d.example\r\n",
+			[]string{"accept", "554 5.6.0 Too many or too complex sender addresses in the header (limit 3); id ID"}, "accepted beside:refused", []string{`msg="message refused"`}},
+	} {
+		d, log, meter := newDoor(t, false)
+		m := d.Begin(t.Context(), c.envelope)
+		var got []string
+		for _, to := range c.to {
+			got = append(got, describe(m, m.Recipient(to)))
+		}
+		a := m.Header([]byte(c.header), nil)
+		if got = append(got, describe(m, a)); a.Reply.IsZero() {
+			m.Passed(false)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.what, got, c.want)
+		}
+		if got := strings.Join(meter.all, " "); got != c.counted {
+			t.Errorf("%s: counted %q, want %q", c.what, got, c.counted)
+		}
+		for _, part := range c.logged {
+			if !strings.Contains(log.String(), part) {
+				t.Errorf("%s: the log has no %q:\n%s", c.what, part, log)
+			}
+		}
+	}
+}
+
+// describe returns an answer in short.
+func describe(m *Message, a Answer) string {
+	if !a.Reply.IsZero() {
+		return strings.ReplaceAll(a.Reply.String(), m.ID(), "ID")
+	}
+	text := a.Action.String()
+	if a.DiscardTag != "" {
+		text += fmt.Sprintf(" [%s]", a.DiscardTag)
+	}
+	for _, tag := range a.Tags {
+		text += " " + tag
+	}
+	return text
+}
+
+// TestOnce: at a door that asks for each recipient, a refused message is one line and one
+// message.
+func TestOnce(t *testing.T) {
+	d, log, meter := newDoor(t, true)
+	m := d.Begin(t.Context(), Envelope{From: "a@reject.example"})
+	for range 3 {
+		if m.Recipient("you@example.net").Reply.IsZero() {
+			t.Error("not refused")
+		}
+	}
+	if n := strings.Count(log.String(), "msg=refused"); n != 1 {
+		t.Errorf("%d lines:\n%s", n, log)
+	}
+	if got := strings.Join(meter.all, " "); got != "beside:listed listed listed listed" {
+		t.Errorf("counted %q", got)
+	}
+}
