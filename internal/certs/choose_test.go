@@ -138,7 +138,7 @@ func TestSeveral(t *testing.T) {
 		t.Errorf("the last good certificate did not stay: number %d", got)
 	}
 	// The other may have been read between its certificate and its key: that is its own warning.
-	if lines := log.lines("certificate not loaded, the old one stays\" cert="+f[1].cert); len(lines) != 1 {
+	if lines := log.lines("certificate not loaded, the old one stays\" cert=" + f[1].cert); len(lines) != 1 {
 		t.Errorf("warned %q", lines)
 	}
 }
