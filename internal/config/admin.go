@@ -32,8 +32,22 @@ func (d *document) admin() {
 		d.fail("admin.socket_group", "has no effect without a socket", "write a path in socket, or remove the line")
 	}
 	d.socketMode(a)
+	d.socketTaken(a)
 	if a.MetricsAddr != "" {
 		d.metricsAddr(a.MetricsAddr)
+	}
+}
+
+// socketTaken checks that no door has the path of the admin socket.
+func (d *document) socketTaken(a *Admin) {
+	socket := a.Socket
+	if !d.at.has("admin.socket") {
+		socket = d.cfg.State.DefaultSocket()
+	}
+	for _, door := range d.cfg.Doors() {
+		if path, ok := door.Unix(); ok && socket != "" && filepath.Clean(path) == filepath.Clean(socket) {
+			d.fail(door.Key("addr"), fmt.Sprintf("%q is the admin socket, where commands go", door.Addr), "write another path")
+		}
 	}
 }
 
@@ -74,6 +88,11 @@ func (d *document) metricsAddr(addr string) {
 			if Overlap(mail, addr) {
 				d.fail(path, fmt.Sprintf("%q is already an address for mail (%q of the listener %s)", addr, mail, l.Name), "give the metrics a port of their own")
 			}
+		}
+	}
+	for _, door := range d.cfg.Doors() {
+		if Overlap(door.Addr, addr) {
+			d.fail(path, fmt.Sprintf("%q is already the address %q of the [[%s]] %s", addr, door.Addr, door.Table, door.Name), "give the metrics a port of their own")
 		}
 	}
 }

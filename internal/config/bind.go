@@ -83,6 +83,12 @@ func (d *document) value(path string, value, field any, tag reflect.StructTag) {
 		d.listenerHop(path, value, field)
 	case *[]List:
 		d.lists(path, value, field)
+	case *[]PolicyService:
+		doors(d, path, value, field, DefaultPolicyService)
+	case *[]Milter:
+		doors(d, path, value, field, DefaultMilter)
+	case *[]DNSServer:
+		doors(d, path, value, field, DefaultDNSServer)
 	default: // the struct of a table
 		sub, ok := value.(map[string]any)
 		if !ok {
@@ -234,6 +240,15 @@ func (d *document) lists(path string, value any, field *[]List) {
 			list.Action = ""
 		}
 		*field = append(*field, list)
+	})
+}
+
+// doors binds the tables of one kind of door.
+func doors[T any](d *document, path string, value any, field *[]T, defaults func() T) {
+	d.tables(path, value, "[["+path+"]] with two brackets", func(path string, tree map[string]any) {
+		door := defaults()
+		d.table(path, tree, reflect.ValueOf(&door).Elem())
+		*field = append(*field, door)
 	})
 }
 

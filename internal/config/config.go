@@ -37,10 +37,16 @@ type Config struct {
 
 	NextHop NextHop `toml:"next_hop"`
 
-	// Listeners holds every listener, at least one after Load. [listen] comes
-	// first, unless there are [[listener]] tables and it has no addr. Each
-	// [[listener]] has the values of [listen] for the keys that it does not set.
+	// Listeners holds every listener; Load leaves it empty only if there is a door.
+	// [listen] comes first, unless its addr is [] or there are [[listener]] tables
+	// and it has no addr. Each [[listener]] has the values of [listen] for the keys
+	// that it does not set.
 	Listeners []Listener `toml:"listener"`
+
+	// The doors: further ways to ask for a decision, see Doors.
+	PolicyServices []PolicyService `toml:"policy_service"`
+	Milters        []Milter        `toml:"milter"`
+	DNSServers     []DNSServer     `toml:"dns_server"`
 
 	Filter  Filter  `toml:"filter"`
 	State   State   `toml:"state"`

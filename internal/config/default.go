@@ -1,6 +1,9 @@
 package config
 
-import "time"
+import (
+	"net/netip"
+	"time"
+)
 
 // Default returns the configuration of an empty file, without a host name, with
 // relative paths and before [listen] becomes a listener. It has no lists: a file
@@ -64,6 +67,25 @@ func Default() Config {
 			Level:     "info",
 			Addresses: "full",
 		},
+	}
+}
+
+// DefaultPolicyService returns the values of an empty [[policy_service]] table, but for
+// the name, which Load sets. An address has no default.
+func DefaultPolicyService() PolicyService {
+	return PolicyService{SocketMode: "0666", MaxConnections: AutoConnections}
+}
+
+// DefaultMilter returns the values of an empty [[milter]] table.
+func DefaultMilter() Milter { return Milter(DefaultPolicyService()) }
+
+// DefaultDNSServer returns the values of an empty [[dns_server]] table.
+func DefaultDNSServer() DNSServer {
+	return DNSServer{
+		TTL:                     time.Minute,
+		AllowClients:            []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")},
+		NetworkAnswersPerSecond: 1000,
+		MaxConnections:          AutoConnections,
 	}
 }
 

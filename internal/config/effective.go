@@ -16,8 +16,8 @@ import (
 // list is replaced by "...".
 //
 // Keys that would have no effect in the file are left out: those for a list from a
-// URL in a list from a file, and in a [[listener]] those that the file does not set,
-// which have the values of [listen].
+// URL in a list from a file, socket_mode of a door without a unix socket, and in a
+// [[listener]] those that the file does not set, which have the values of [listen].
 func Effective(path string) (*Config, []Table, error) {
 	src, err := readFile(path)
 	if err != nil {
@@ -47,6 +47,8 @@ func effective(path string, src []byte) (*Config, []Table, error) {
 			all = append(all, c.listenerTables(at)...)
 		case "list":
 			all = append(all, c.listTables(at)...)
+		case TablePolicyService, TableMilter, TableDNSServer:
+			all = append(all, c.doorTables(at, t.Name)...)
 		case "":
 			all = append(all, c.topKeys(at, set.Hostname != ""))
 		default:
@@ -121,6 +123,32 @@ func (n *NextHop) written(at positions, path string) any {
 		}
 	}
 	return set
+}
+
+// doorTables returns the tables of one kind of door.
+func (c *Config) doorTables(at positions, name string) (tables []Table) {
+	var all reflect.Value
+	for f, v := range reflect.ValueOf(*c).Fields() {
+		if f.Tag.Get("toml") == name {
+			all = v
+		}
+	}
+	for _, door := range c.Doors() {
+		if door.Table != name {
+			continue
+		}
+		t := Table{Name: name, Array: true}
+		_, unix := door.Unix()
+		for _, k := range keysIn(all.Index(door.Index)) {
+			unnamed := k.Name == "name" && k.Value == door.Addr
+			if k.Value != "" && !unnamed && (unix || k.Name != "socket_mode") {
+				t.Keys = append(t.Keys, k)
+			}
+		}
+		t.Keys = noted(at, door.Path(), t.Keys)
+		tables = append(tables, t)
+	}
+	return tables
 }
 
 // listTables returns the [[list]] tables.

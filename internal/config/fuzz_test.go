@@ -29,7 +29,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		cfg.resolve("/dir")
-		if cfg.Hostname == "" || len(cfg.Lists) == 0 || len(cfg.Listeners) == 0 || len(cfg.NextHop.Addr) == 0 {
+		if cfg.Hostname == "" || len(cfg.Lists) == 0 || len(cfg.Listeners)+len(cfg.Doors()) == 0 || len(cfg.NextHop.Addr) == 0 {
 			t.Errorf("incomplete: %+v", cfg)
 		}
 		for _, l := range cfg.Listeners {
@@ -38,6 +38,11 @@ func FuzzParse(f *testing.F) {
 			}
 			if slices.ContainsFunc(slices.Concat(l.TLSCert, l.TLSKey), func(p string) bool { return !filepath.IsAbs(p) }) {
 				t.Errorf("listener with a relative path: %+v", l)
+			}
+		}
+		for _, door := range cfg.Doors() {
+			if path, unix := door.Unix(); door.Name == "" || door.Addr == "" || unix && !filepath.IsAbs(path) {
+				t.Errorf("incomplete door: %+v", door)
 			}
 		}
 		for _, l := range cfg.Lists {

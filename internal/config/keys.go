@@ -44,6 +44,12 @@ func Defaults() []Table {
 			tables = append(tables, Table{name, true, keysIn(reflect.ValueOf(DefaultList()))})
 		case f.Type == reflect.TypeFor[[]Listener]():
 			tables = append(tables, Table{name, true, ownKeys(Listener{})})
+		case f.Type == reflect.TypeFor[[]PolicyService]():
+			tables = append(tables, Table{name, true, keysIn(reflect.ValueOf(DefaultPolicyService()))})
+		case f.Type == reflect.TypeFor[[]Milter]():
+			tables = append(tables, Table{name, true, keysIn(reflect.ValueOf(DefaultMilter()))})
+		case f.Type == reflect.TypeFor[[]DNSServer]():
+			tables = append(tables, Table{name, true, keysIn(reflect.ValueOf(DefaultDNSServer()))})
 		case f.Type.Kind() == reflect.Struct:
 			tables = append(tables, Table{name, false, keysIn(v)})
 		default:
@@ -52,6 +58,10 @@ func Defaults() []Table {
 	}
 	return append([]Table{top}, tables...)
 }
+
+// Optional reports whether the table opens something that a configuration need not have:
+// a listener or a door, which has no default address.
+func (t Table) Optional() bool { return t.Array && t.Name != "list" }
 
 // ownKeys returns the keys of a listener that its Endpoint lacks.
 func ownKeys(l Listener) []Key {

@@ -45,7 +45,8 @@ type listenerTable struct {
 // listeningTables returns the tables that define listeners.
 func (d *document) listeningTables() []*listenerTable {
 	var all []*listenerTable
-	if len(d.cfg.Listeners) == 0 || d.at.has("listen.addr") {
+	closed := len(d.cfg.Listen.Addr) == 0 && !d.failedBelow("listen.addr")
+	if !closed && (len(d.cfg.Listeners) == 0 || d.at.has("listen.addr")) {
 		all = append(all, &listenerTable{"listen", Listener{Name: "listen", Endpoint: d.cfg.Listen.Endpoint}})
 	} else {
 		d.cfg.Listen.Addr = nil
@@ -86,17 +87,21 @@ func (d *document) endpoint(table string, e *Endpoint) {
 			d.twice(element(d.keyPath(table, "tls_cert"), i), file)
 		}
 	}
+	d.listNames(e.Lists, d.keyPath(table, "lists"))
+}
+
+// listNames checks the names of lists at the path of a key.
+func (d *document) listNames(names []string, path string) {
 	var known []string
 	for _, l := range d.cfg.Lists {
 		known = append(known, l.Name)
 	}
-	for i, name := range e.Lists {
-		path := element(d.keyPath(table, "lists"), i)
+	for i, name := range names {
 		switch {
 		case !slices.Contains(known, name) && len(known) > 0:
-			d.fail(path, fmt.Sprintf("there is no list %q", name), "write "+choice(known)+", or [] for all lists")
-		case slices.Contains(e.Lists[:i], name):
-			d.twice(path, name)
+			d.fail(element(path, i), fmt.Sprintf("there is no list %q", name), "write "+choice(known)+", or [] for all lists")
+		case slices.Contains(names[:i], name):
+			d.twice(element(path, i), name)
 		}
 	}
 }
@@ -115,7 +120,10 @@ func (d *document) files(path string, files *Files) {
 
 // listenerAddresses checks the addresses of each listener, and that no two overlap.
 func (d *document) listenerAddresses(all []*listenerTable) {
-	var taken []takenAddr
+	if len(all) == 0 && len(d.cfg.Doors()) == 0 {
+		d.fail("listen.addr", "is empty, and nothing else is opened",
+			`write at least one address, such as "127.0.0.1:2525", or add a [[policy_service]], [[milter]] or [[dns_server]]`)
+	}
 	for _, l := range all {
 		key := l.path + ".addr"
 		if len(l.Addr) == 0 && l.path != "listen" && !d.at.has(key) {
@@ -130,55 +138,71 @@ func (d *document) listenerAddresses(all []*listenerTable) {
 					`write "host:port", ":port" for every address of the machine, or "systemd" for the sockets that systemd passes`)
 				continue
 			}
-			if i := slices.IndexFunc(taken, func(t takenAddr) bool { return Overlap(t.addr, addr) }); i >= 0 {
-				d.addressTaken(path, addr, l, taken[i])
-			}
-			taken = append(taken, takenAddr{addr, path, l})
+			d.takeAddr(takenAddr{addr, path, l.path, "listener"})
 		}
 	}
 }
 
-// takenAddr is an address of a listener, and the path of its value.
-type takenAddr struct {
-	addr, path string
-	by         *listenerTable
-}
+// takenAddr is an address to open, the path of its value, and the path and kind of the
+// table that has it.
+type takenAddr struct{ addr, path, by, kind string }
 
-// addressTaken notes that an address cannot be opened, since another one includes
-// it.
-func (d *document) addressTaken(path, addr string, l *listenerTable, other takenAddr) {
+// takeAddr notes an address, or a fault if it cannot be opened since another one is the
+// same or includes it.
+func (d *document) takeAddr(a takenAddr) {
+	i := slices.IndexFunc(d.taken, func(t takenAddr) bool { return Overlap(t.addr, a.addr) })
+	d.taken = append(d.taken, a)
+	if i < 0 {
+		return
+	}
+	other, addr := d.taken[i], a.addr
 	line, _ := d.at.find(other.path)
-	what, hint := fmt.Sprintf("%q is also an address of the listener at line %d", addr, line), "give each listener its own address"
+	what, hint := fmt.Sprintf("%q is also an address of the %s at line %d", addr, other.kind, line), "give each its own address"
+	if a.kind == other.kind && a.kind == "listener" {
+		hint = "give each listener its own address"
+	}
 	switch {
 	case other.addr != addr && sameHost(other.addr, addr):
 		what, hint = fmt.Sprintf("%q is the same address as %q at line %d", addr, other.addr, line), "remove one of the two, or write another port"
 	case other.addr != addr:
 		what = fmt.Sprintf("%q and %q at line %d cannot both be opened, since one includes the other", addr, other.addr, line)
 		hint = "remove one of the two, or write another port"
-	case other.by == l:
+	case other.by == a.by:
 		what, hint = fmt.Sprintf("%q appears twice", addr), "remove one"
 	}
-	d.fail(path, what, hint)
+	d.fail(a.path, what, hint)
 }
 
 // listenerNames checks the names, and sets those that are missing.
 func (d *document) listenerNames(all []*listenerTable) {
-	first := map[string]*listenerTable{}
 	for _, l := range all {
-		path := l.path + ".name"
-		switch other := first[l.Name]; {
-		case l.Name == "":
-			if len(l.Addr) > 0 {
-				l.Name = l.Addr[0]
-			}
-		case !listName.MatchString(l.Name):
-			d.fail(path, fmt.Sprintf("%q is not a valid name", l.Name), `use letters, digits, ".", "_" and "-"`)
-		case other != nil:
-			line, _ := d.at.find(other.path)
-			d.fail(path, fmt.Sprintf("%q is also the name of the listener at line %d", l.Name, line), "give each listener its own name")
-		default:
-			first[l.Name] = l
+		if l.Name != "" {
+			d.takeName(l.path, l.Name, "listener")
+		} else if len(l.Addr) > 0 {
+			l.Name = l.Addr[0]
 		}
+	}
+}
+
+// takenName is the path and kind of the table that has a name.
+type takenName struct{ by, kind string }
+
+// takeName checks the name of a listener or door, and that no other has it.
+func (d *document) takeName(table, name, kind string) {
+	path := table + ".name"
+	other, taken := d.names[name]
+	switch {
+	case !listName.MatchString(name):
+		d.fail(path, fmt.Sprintf("%q is not a valid name", name), `use letters, digits, ".", "_" and "-"`)
+	case taken:
+		line, _ := d.at.find(other.by)
+		hint := "give each its own name"
+		if kind == other.kind && kind == "listener" {
+			hint = "give each listener its own name"
+		}
+		d.fail(path, fmt.Sprintf("%q is also the name of the %s at line %d", name, other.kind, line), hint)
+	default:
+		d.names[name] = takenName{table, kind}
 	}
 }
 

@@ -82,7 +82,7 @@ func parse(file string, src []byte) (*Config, error) {
 	}
 	cfg := Default()
 	cfg.File = file
-	d := &document{cfg: &cfg, at: index(src).at, failed: map[string]bool{}}
+	d := &document{cfg: &cfg, at: index(src).at, failed: map[string]bool{}, names: map[string]takenName{}}
 	d.bind(tree)
 	d.validate()
 	if err := Join(d.faults); err != nil {
@@ -104,6 +104,10 @@ type document struct {
 	failed map[string]bool
 
 	warnings []*Error
+
+	// The names and addresses of the listeners and doors so far.
+	names map[string]takenName
+	taken []takenAddr
 }
 
 // fail notes a fault at the path of a key. It keeps only the first at a path: a
@@ -175,6 +179,12 @@ func (c *Config) resolve(dir string) {
 		if l.NextHop != nil {
 			l.NextHop.resolve(abs)
 		}
+	}
+	for i := range c.PolicyServices {
+		resolveSocket(&c.PolicyServices[i].Addr, &c.PolicyServices[i].Name, abs)
+	}
+	for i := range c.Milters {
+		resolveSocket(&c.Milters[i].Addr, &c.Milters[i].Name, abs)
 	}
 	for i := range c.Lists {
 		c.Lists[i].TLSCA = abs(c.Lists[i].TLSCA)

@@ -12,6 +12,7 @@ func (d *document) validate() {
 	d.hostname()
 	d.nextHop()
 	d.listen() // after the next hop, on which it depends
+	d.checkDoors()
 	d.filter()
 	if d.cfg.State.Dir == "" {
 		d.fail("state.dir", "is empty", `write a directory, such as "state"`)

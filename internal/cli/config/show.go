@@ -71,7 +71,8 @@ Exit codes: 0 printed; 2 the configuration is not valid.`,
 // tablesToShow returns the tables, and a comment about them.
 func tablesToShow(cmd *cobra.Command, file string, defaults bool) ([]config.Table, string, error) {
 	if defaults {
-		return defaultTables(), "# The defaults of spamgate. A [[list]] needs a name, and path or url.\n\n", nil
+		return defaultTables(), "# The defaults of spamgate. A [[list]] needs a name, and path or url.\n" +
+			"# spamgate.toml(5) also explains [[listener]], [[policy_service]], [[milter]] and\n# [[dns_server]], which have no default.\n\n", nil
 	}
 	c, tables, err := config.Effective(file)
 	if err != nil {
@@ -83,11 +84,11 @@ func tablesToShow(cmd *cobra.Command, file string, defaults bool) ([]config.Tabl
 	return tables, fmt.Sprintf("# The configuration in %q as the gate reads it.\n# A value without the number of a line is a default.\n\n", file), nil
 }
 
-// defaultTables returns the defaults as a configuration has them: without [[listener]],
-// which is not needed, and without keys that have no default or no effect.
+// defaultTables returns the defaults as a configuration has them: without tables that are
+// not needed, and without keys that have no default or no effect.
 func defaultTables() (tables []config.Table) {
 	for _, t := range config.Defaults() {
-		if t.Name == "listener" {
+		if t.Optional() {
 			continue
 		}
 		var keys []config.Key

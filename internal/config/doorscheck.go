@@ -1,0 +1,212 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// checkDoors checks the tables of the doors, after the listeners, which have names
+// and addresses of the same kind.
+func (d *document) checkDoors() {
+	for i := range d.cfg.PolicyServices {
+		p := &d.cfg.PolicyServices[i]
+		d.door(d.cfg.Door(TablePolicyService, i), &p.Name)
+	}
+	for i := range d.cfg.Milters {
+		m := &d.cfg.Milters[i]
+		d.door(d.cfg.Door(TableMilter, i), &m.Name)
+	}
+	for i := range d.cfg.DNSServers {
+		s := &d.cfg.DNSServers[i]
+		door := d.cfg.Door(TableDNSServer, i)
+		d.door(door, &s.Name)
+		d.zones(door, s)
+		d.dnsClients(door, s)
+		if s.TTL%time.Second != 0 {
+			d.fail(door.Key("ttl"), fmt.Sprintf("%q has a fraction of a second, which DNS cannot say", shortDuration(s.TTL)), `write whole seconds, such as "60s"`)
+		}
+	}
+	d.policyServiceLists()
+}
+
+// door checks what the tables of all doors have, and sets a missing name.
+func (d *document) door(door Door, name *string) {
+	d.doorAddr(door)
+	if door.SocketMode != "" {
+		d.doorMode(door)
+	}
+	d.listNames(door.Lists, door.Key("lists"))
+	if *name == "" {
+		*name = door.Addr
+	} else {
+		d.takeName(door.Path(), *name, "[["+door.Table+"]]")
+	}
+}
+
+// doorAddr checks the address of a door, and that nothing else has it.
+func (d *document) doorAddr(door Door) {
+	path := door.Key("addr")
+	example := map[string]string{
+		TablePolicyService: `"127.0.0.1:10040" or "unix:/run/spamgate/policy.sock"`,
+		TableMilter:        `"127.0.0.1:10041" or "unix:/run/spamgate/milter.sock"`,
+		TableDNSServer:     `"127.0.0.1:5353"`,
+	}[door.Table]
+	if d.failed[path] {
+		return
+	}
+	if !d.at.has(path) {
+		d.fail(path, "is missing", "write addr = "+example)
+		return
+	}
+	socket, unix := door.Unix()
+	what := ""
+	switch {
+	case door.Addr == Systemd:
+		what = `cannot be "systemd": a socket that systemd passes belongs to [listen] or a [[listener]], and a door opens its own`
+	case unix && door.Table == TableDNSServer:
+		what = fmt.Sprintf("%q is a unix socket, but DNS is asked over UDP and TCP", door.Addr)
+	case unix:
+		what = socketPath(socket)
+	default:
+		if err := checkListen(door.Addr); err != nil {
+			what = fmt.Sprintf("%q %v", door.Addr, err)
+		}
+	}
+	if what != "" {
+		d.fail(path, what, "write "+example)
+		return
+	}
+	addr := door.Addr
+	if unix {
+		addr = schemeUnix + filepath.Clean(socket)
+	}
+	d.takeAddr(takenAddr{addr, path, door.Path(), "[[" + door.Table + "]]"})
+	if isPublic(door.Addr) && door.Table != TableDNSServer {
+		d.warn(path, fmt.Sprintf("%q is open beyond this machine: whoever reaches it learns what is in the lists", door.Addr),
+			"write an address of this machine, or let a firewall admit only your mail servers")
+	}
+}
+
+// socketPath returns what is wrong with the path of a door's socket, or "".
+func socketPath(path string) string {
+	switch {
+	case path == "" || strings.HasSuffix(path, "/"):
+		return fmt.Sprintf("%q does not name a socket", schemeUnix+path)
+	case strings.HasPrefix(path, "//"):
+		return fmt.Sprintf("%q has more than one slash before its path", schemeUnix+path)
+	case len(path) > MaxSocketPath:
+		return fmt.Sprintf("has a path of %d bytes; that of a socket may have %d", len(path), MaxSocketPath)
+	}
+	return ""
+}
+
+// doorMode checks the mode of a door's socket. Those who may not write to it cannot
+// connect.
+func (d *document) doorMode(door Door) {
+	path, mode := door.Key("socket_mode"), door.Mode()
+	const hint = `write "0666", "0660" for the gate's group, or "0600" for the gate's user alone`
+	_, unix := door.Unix()
+	switch {
+	case !socketMode.MatchString(door.SocketMode):
+		d.fail(path, fmt.Sprintf("%q is not a mode", door.SocketMode), hint)
+	case mode&0o600 != 0o600:
+		d.fail(path, fmt.Sprintf("%q keeps the gate's own user out", door.SocketMode), hint)
+	case (mode&0o044)>>1&^mode != 0:
+		d.fail(path, fmt.Sprintf("%q lets others read, but only who may write to a socket can connect to it", door.SocketMode), hint)
+	case !unix && d.at.has(path) && !d.failed[door.Key("addr")]:
+		d.fail(path, fmt.Sprintf("has no effect with addr = %q, which is not a unix socket", door.Addr), `write addr = "unix:PATH", or remove the line`)
+	}
+}
+
+// zones checks the names of the zones of a DNS server.
+func (d *document) zones(door Door, s *DNSServer) {
+	const hint = `write a domain name for it alone, such as "bl.example.org"`
+	for key, zone := range map[string]*string{"zone": &s.Zone, "hashed_zone": &s.HashedZone} {
+		if *zone == "" {
+			continue
+		}
+		name, err := domainName(*zone)
+		if _, ip := netip.ParseAddr(*zone); err == nil && ip == nil {
+			err = errNoDomain
+		}
+		switch {
+		case err != nil:
+			d.fail(door.Key(key), fmt.Sprintf("%q %v", *zone, err), hint)
+		case len(name) > maxZone:
+			d.fail(door.Key(key), fmt.Sprintf("has %d bytes, which leaves too little of a name's 253 for what is asked", len(name)),
+				fmt.Sprintf("write a name of at most %d", maxZone))
+		}
+		*zone = name
+	}
+	zone, hashed := door.Key("zone"), door.Key("hashed_zone")
+	switch {
+	case d.failed[zone] || d.failed[hashed]:
+	case s.Zone == "" && s.HashedZone == "":
+		d.fail(zone, "is missing", `write zone = "bl.example.org" for the domains of the lists, or hashed_zone = "hash.example.org" for the hashes of their addresses`)
+	case s.Zone == "" || s.HashedZone == "":
+	case s.Zone == s.HashedZone:
+		d.fail(hashed, fmt.Sprintf("%q is also zone, and a name must be asked in one of them", s.HashedZone), "give each a name of its own")
+	case strings.HasSuffix(s.HashedZone, "."+s.Zone), strings.HasSuffix(s.Zone, "."+s.HashedZone):
+		d.fail(hashed, fmt.Sprintf("%q and zone %q are one below the other, so that a name can be in both", s.HashedZone, s.Zone),
+			"give each a name of its own, side by side")
+	}
+}
+
+// maxZone leaves room for the domains that are asked: a name has at most 253 bytes.
+const maxZone = 120
+
+// dnsClients checks who is answered by a DNS server.
+func (d *document) dnsClients(door Door, s *DNSServer) {
+	path := door.Key("allow_clients")
+	if d.failedBelow(path) || d.failed[door.Key("addr")] {
+		return
+	}
+	world := slices.IndexFunc(s.AllowClients, func(p netip.Prefix) bool { return p.Bits() == 0 })
+	local := !slices.ContainsFunc(s.AllowClients, func(p netip.Prefix) bool { return !p.Addr().IsLoopback() })
+	switch {
+	case len(s.AllowClients) == 0:
+		d.fail(path, "is empty, so that nobody is answered", `write the networks of your mail servers, such as ["127.0.0.0/8", "192.0.2.0/24"]`)
+	case world >= 0:
+		d.warn(element(path, world), fmt.Sprintf("%q lets everyone ask what is in the lists, and have answers sent to forged addresses", s.AllowClients[world]),
+			"write the networks of your mail servers")
+	case local && isPublic(door.Addr):
+		d.warn(door.Key("addr"), fmt.Sprintf("%q is open beyond this machine, but allow_clients admits only this machine", door.Addr),
+			`write allow_clients with the networks of your mail servers, or addr = "127.0.0.1:PORT"`)
+	}
+}
+
+// policyServiceLists warns about lists that a policy service cannot apply as written: it
+// sees no header, and Postfix cannot discard a message for one recipient alone.
+func (d *document) policyServiceLists() {
+	for _, door := range d.cfg.Doors() {
+		if door.Table != TablePolicyService {
+			continue
+		}
+		asked := 0
+		for i, l := range d.cfg.Lists {
+			at := slices.Index(door.Lists, l.Name)
+			envelope := slices.Contains(l.Stage, stageEnvelope)
+			switch {
+			case at < 0 && len(door.Lists) > 0:
+				continue
+			case !envelope && at >= 0:
+				d.warn(element(door.Key("lists"), at), fmt.Sprintf("the list %q has no effect here: its stage is \"header\", and a policy service sees no header", l.Name),
+					`remove it, or add "envelope" to the list's stage; a [[milter]] sees headers`)
+			case envelope && l.Type == typeBlock && l.Action == actionDiscard:
+				d.warn(element("list", i)+".action", fmt.Sprintf("\"discard\" is \"tag\" at the policy service %s, since Postfix would discard the mail for all its recipients", door.Name),
+					"a [[listener]] or a [[milter]] can discard")
+			}
+			if envelope {
+				asked++
+			}
+		}
+		if asked == 0 && len(d.cfg.Lists) > 0 {
+			d.warn(door.Path(), "asks no list: a policy service sees no header, and no list that applies has \"envelope\" in its stage",
+				`add "envelope" to the stage of a list, or write a [[milter]], which sees headers`)
+		}
+	}
+}
