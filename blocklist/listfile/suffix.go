@@ -44,6 +44,12 @@ func HasTenants(domain string) bool {
 	return private && strings.Contains(domain, ".")
 }
 
+// IsPublicSuffix reports whether strangers register domains below a domain in normal
+// form: a single label, or a suffix of the ICANN section of publicsuffix.org's list.
+func IsPublicSuffix(domain string) bool {
+	return checkSuffix(domain, sender.KindDomain) != nil
+}
+
 // suffixOf reports whether a domain of several labels is a suffix of the ICANN
 // section, or of the private section or one with tenants.
 func suffixOf(d string) (icann, private bool) {
