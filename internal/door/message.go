@@ -144,12 +144,8 @@ func (m *Message) Header(section []byte, names []string) Answer {
 		if m.onlyExempt() {
 			return m.headerAnswer()
 		}
-		a := Answer{Action: verdict.Reject, Reply: wire.NewReply(554, fmt.Sprintf(
-			"5.6.0 Too many or too complex sender addresses in the header (limit %d); id %s", policy.AddressLimit(), m.id))}
-		m.count(smtpfilter.OutcomeRefused)
-		m.log(slog.LevelInfo, "message refused", verdict.Finding{}, m.paths(), a.Action.String(), a.Reply,
-			slog.String("error", smtpfilter.ErrTooManyAddresses.Error()))
-		return a
+		return m.refuse(wire.NewReply(554, fmt.Sprintf("5.6.0 Too many or too complex sender addresses in the header (limit %d); id %s",
+			policy.AddressLimit(), m.id)), smtpfilter.ErrTooManyAddresses)
 	}
 	for _, field := range senders.FieldsWithoutAddress() {
 		m.log(slog.LevelInfo, "header field without an address", verdict.Finding{Identity: field}, nil, verdict.Accept.String(), wire.Reply{})
@@ -158,6 +154,23 @@ func (m *Message) Header(section []byte, names []string) Answer {
 	m.logUnreadable(summary)
 	m.logMonitored(summary.Monitored)
 	return m.headerAnswer()
+}
+
+// HeaderLimit returns how long the header section may be, in bytes.
+func (m *Message) HeaderLimit() int { return m.settings.Policy.HeaderLimit() }
+
+// HeaderTooLarge refuses a message because of its header section, which is too long to be
+// judged.
+func (m *Message) HeaderTooLarge() Answer {
+	return m.refuse(wire.NewReply(552, fmt.Sprintf("5.3.4 Header section larger than %d bytes", m.HeaderLimit())), wire.ErrHeaderTooLarge)
+}
+
+// refuse refuses, logs and counts a message that cannot be judged.
+func (m *Message) refuse(reply wire.Reply, why error) Answer {
+	a := Answer{Action: verdict.Reject, Reply: reply}
+	m.count(smtpfilter.OutcomeRefused)
+	m.log(slog.LevelInfo, "message refused", verdict.Finding{}, m.paths(), a.Action.String(), a.Reply, slog.String("error", why.Error()))
+	return a
 }
 
 // headerAnswer returns the answer because of the findings in the header, and beside it the

@@ -178,3 +178,19 @@ func TestOnce(t *testing.T) {
 		t.Errorf("counted %q", got)
 	}
 }
+
+// TestHeaderTooLarge: a header that is too long to be judged is refused as at the proxy.
+func TestHeaderTooLarge(t *testing.T) {
+	d, log, meter := newDoor(t, false)
+	m := d.Begin(t.Context(), Envelope{From: "a@clean.example"})
+	m.Recipient("you@example.net")
+	if got, want := describe(m, m.HeaderTooLarge()), fmt.Sprintf("552 5.3.4 Header section larger than %d bytes", m.HeaderLimit()); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if !strings.Contains(log.String(), `msg="message refused"`) || !strings.Contains(log.String(), "to=<you@example.net>") {
+		t.Errorf("the log:\n%s", log)
+	}
+	if got := strings.Join(meter.all, " "); got != "accepted beside:refused" {
+		t.Errorf("counted %q", got)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -101,8 +102,16 @@ func (s *Server) accepted(nc net.Conn) {
 	go func() {
 		defer s.running.Done()
 		defer s.ended(c, ticket)
+		defer s.contain()
 		s.handle(c)
 	}()
+}
+
+// contain recovers from a panic, so that it ends one connection and not the gate.
+func (s *Server) contain() {
+	if p := recover(); p != nil {
+		s.door.cfg.Log.Error("panic", "door", s.door.cfg.Protocol, "listener", s.door.cfg.Name, "error", fmt.Sprintf("%v\n%s", p, debug.Stack()))
+	}
 }
 
 // ended closes a connection that was handled.

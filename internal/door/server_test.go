@@ -31,11 +31,17 @@ func echo(c *Conn) {
 // start serves a Server at a new address.
 func start(t *testing.T, d *Door) (s *Server, dial func() net.Conn, ended chan error) {
 	t.Helper()
+	return startWith(t, d, echo)
+}
+
+// startWith is start with another function for each connection.
+func startWith(t *testing.T, d *Door, handle func(*Conn)) (s *Server, dial func() net.Conn, ended chan error) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, ended = NewServer(d, echo), make(chan error, 1)
+	s, ended = NewServer(d, handle), make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
 	return s, func() net.Conn {
 		c, err := net.Dial("tcp", l.Addr().String())
@@ -150,5 +156,20 @@ func TestMaxConnections(t *testing.T) {
 	}
 	if len(meter.all) == 0 || meter.all[0] != "limited max_connections" {
 		t.Errorf("counted %q", meter.all)
+	}
+}
+
+// TestPanic: a panic ends one connection, and the log has it.
+func TestPanic(t *testing.T) {
+	d, log, _ := newDoor(t, false)
+	s, dial, _ := startWith(t, d, func(*Conn) { panic("of the test") })
+	if _, err := dial().Read(make([]byte, 1)); err != io.EOF {
+		t.Error(err)
+	}
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(log.String(), "level=ERROR msg=panic door=milter listener=beside error=\"of the test") {
+		t.Errorf("the log:\n%s", log)
 	}
 }
