@@ -36,6 +36,15 @@ func (v *View) LookupBlocks(stage verdict.Stage, a sender.Address, kinds sender.
 	return v.lookup(stage, a, kinds, lookupState{blocks: true})
 }
 
+// domainKinds are the kinds of entries that do not name a local part.
+const domainKinds = 1<<sender.KindAtDomain | 1<<sender.KindDomain | 1<<sender.KindSubdomains
+
+// LookupDomain looks up an address whose local part does not matter: entries of domains
+// count, with allow lists and exceptions.
+func (v *View) LookupDomain(stage verdict.Stage, a sender.Address) (verdict.Verdict, error) {
+	return v.lookup(stage, a, domainKinds, lookupState{})
+}
+
 func (v *View) lookup(stage verdict.Stage, a sender.Address, kinds sender.KindSet, f lookupState) (verdict.Verdict, error) {
 	if err := stage.Validate(); err != nil {
 		return verdict.Verdict{}, err

@@ -58,9 +58,12 @@ func (j Judge) Judge(_ context.Context, _ *verdict.Message, q verdict.Query) (ve
 		return verdict.Verdict{}, err
 	}
 	var v verdict.Verdict
-	if q.Reading == verdict.ReadAddress {
+	switch q.Reading {
+	case verdict.ReadAddress:
 		v, err = j.view.Lookup(q.Stage, a)
-	} else {
+	case verdict.ReadDomain:
+		v, err = j.view.LookupDomain(q.Stage, a)
+	default:
 		v, err = j.view.LookupBlocks(q.Stage, a, kinds)
 	}
 	if err != nil {

@@ -68,6 +68,10 @@ func TestJudge(t *testing.T) {
 		{all, verdict.ReadForm, "spammer@", verdict.Reject, "blocked", 0},
 		{all, verdict.ReadWord, "spammer@", verdict.Reject, "blocked", 0},
 		{all, verdict.ReadName, "spammer@", verdict.Accept, "", 0},
+
+		// The local part of a domain says nothing.
+		{all, verdict.ReadDomain, "spammer@clean.example", verdict.Accept, "", 0},
+		{all, verdict.ReadDomain, "friend@listed.example", verdict.Reject, "blocked", 1},
 	} {
 		v, err := tt.judge.Judge(t.Context(), nil, verdict.Query{Stage: verdict.Header, Address: tt.address, Reading: tt.reading})
 		if err != nil || v.Action != tt.want || v.Match.List != tt.list || len(v.Monitored) != tt.monitored {

@@ -57,8 +57,8 @@ func (s *Stage) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Reading says how an address was read from a message. What was read in any
-// way but the first may be a wrong guess. So it can only block: allow lists and
+// Reading says how an address was read from a message. ReadForm, ReadWord and
+// ReadName may be wrong guesses. So these can only block: allow lists and
 // exceptions do not count.
 type Reading uint8
 
@@ -77,4 +77,8 @@ const (
 	// ReadName is ReadWord beside addresses that allow entries let in. Only
 	// entries of whole addresses count: "user@domain".
 	ReadName
+
+	// ReadDomain is an address whose local part says nothing, as a DNS client asks
+	// for a domain. It is not a guess. Only entries of domains count.
+	ReadDomain
 )
