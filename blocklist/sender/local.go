@@ -32,6 +32,10 @@ func normalizeLocal(s string) (string, error) {
 	return quote(fold(content)), nil
 }
 
+// QuoteLocal returns a local part that is known without its quotes as it stands in an
+// address: quoted only where it must be, in upper and lower case as it is.
+func QuoteLocal(content string) string { return quote(content) }
+
 // unquote returns the content of a local part: words between dots, each plain
 // or a quoted string (RFC 5322's local-part and obs-local-part). Between the
 // dots a word may be empty.

@@ -30,7 +30,8 @@ type Config struct {
 	Meter smtpfilter.Meter
 
 	// Once logs a refused message once, at the first recipient, and not at each. It is
-	// for a protocol that asks for each recipient.
+	// for a protocol that asks for each recipient, does not say when a message ends, and
+	// cannot discard for one recipient.
 	Once bool
 }
 

@@ -86,17 +86,33 @@ func (m *Message) Recipient(path string) Answer {
 		if m.finding.NoAnswer() {
 			outcome = smtpfilter.RecipientFailed
 		}
-	case a.Action == verdict.Discard:
-		m.discarded = append(m.discarded, path)
-		m.facts.Recipients = append(m.facts.Recipients, parsed)
+	case a.Action == verdict.Discard && !m.door.cfg.Once:
 		outcome = smtpfilter.RecipientDiscarded
+		fallthrough
 	default:
-		m.accepted = append(m.accepted, recipient{path, exempt})
-		m.facts.Recipients = append(m.facts.Recipients, parsed)
+		m.keep(parsed, exempt, a.Action)
 	}
 	m.door.cfg.Meter.Recipient(m.door.cfg.Name, outcome)
 	return a
 }
+
+// keep keeps a recipient that was not refused. If the log has one line for all recipients,
+// the first is enough.
+func (m *Message) keep(rcpt verdict.Recipient, exempt bool, action verdict.Action) {
+	if m.door.cfg.Once && len(m.accepted)+len(m.discarded) > 0 {
+		return
+	}
+	if action == verdict.Discard {
+		m.discarded = append(m.discarded, rcpt.Path)
+	} else {
+		m.accepted = append(m.accepted, recipient{rcpt.Path, exempt})
+	}
+	m.facts.Recipients = append(m.facts.Recipients, rcpt)
+}
+
+// AnyRecipient judges the message for recipients that are not known. Some of them may be
+// reachable by every sender, so that the answer is the one for these.
+func (m *Message) AnyRecipient() Answer { return m.answer(true) }
 
 // answer returns the answer because of the reverse-path, to recipients that are exempt or
 // not.
