@@ -22,17 +22,20 @@ type PolicyService struct {
 	SocketMode string   `toml:"socket_mode"` // three or four octal digits; see Door.Mode
 	Lists      []string `toml:"lists"`       // names of the lists that apply; empty: all
 
+	ExemptAuthenticated bool `toml:"exempt_authenticated"` // do not judge the mail of authenticated clients
+
 	MaxConnections Connections `toml:"max_connections" range:"0,1000000"` // 0: any number
 }
 
 // Milter is a [[milter]] table: a socket where Postfix or Sendmail ask for a
 // decision with the milter protocol. The fields are those of a PolicyService.
 type Milter struct {
-	Name           string      `toml:"name"`
-	Addr           string      `toml:"addr"`
-	SocketMode     string      `toml:"socket_mode"`
-	Lists          []string    `toml:"lists"`
-	MaxConnections Connections `toml:"max_connections" range:"0,1000000"`
+	Name                string      `toml:"name"`
+	Addr                string      `toml:"addr"`
+	SocketMode          string      `toml:"socket_mode"`
+	Lists               []string    `toml:"lists"`
+	ExemptAuthenticated bool        `toml:"exempt_authenticated"`
+	MaxConnections      Connections `toml:"max_connections" range:"0,1000000"`
 }
 
 // DNSServer is a [[dns_server]] table: the lists as a DNS blocklist.
@@ -74,6 +77,7 @@ type Door struct {
 
 	Name, Addr, SocketMode string
 	Lists                  []string
+	ExemptAuthenticated    bool
 	MaxConnections         Connections
 }
 
@@ -81,13 +85,13 @@ type Door struct {
 func (c *Config) Doors() []Door {
 	var all []Door
 	for i, p := range c.PolicyServices {
-		all = append(all, Door{TablePolicyService, i, p.Name, p.Addr, p.SocketMode, p.Lists, p.MaxConnections})
+		all = append(all, Door{TablePolicyService, i, p.Name, p.Addr, p.SocketMode, p.Lists, p.ExemptAuthenticated, p.MaxConnections})
 	}
 	for i, m := range c.Milters {
-		all = append(all, Door{TableMilter, i, m.Name, m.Addr, m.SocketMode, m.Lists, m.MaxConnections})
+		all = append(all, Door{TableMilter, i, m.Name, m.Addr, m.SocketMode, m.Lists, m.ExemptAuthenticated, m.MaxConnections})
 	}
 	for i, s := range c.DNSServers {
-		all = append(all, Door{TableDNSServer, i, s.Name, s.Addr, "", s.Lists, s.MaxConnections})
+		all = append(all, Door{TableDNSServer, i, s.Name, s.Addr, "", s.Lists, false, s.MaxConnections})
 	}
 	return all
 }

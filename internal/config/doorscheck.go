@@ -31,6 +31,22 @@ func (d *document) checkDoors() {
 		}
 	}
 	d.policyServiceLists()
+	if len(d.cfg.Listeners) == 0 {
+		d.withoutListener()
+	}
+}
+
+// withoutListener warns about keys that only listeners use.
+func (d *document) withoutListener() {
+	const remedy = "remove it, or write an address in addr of [listen]"
+	if d.at.has("next_hop") {
+		d.warn("next_hop", "has no effect without a listener: no mail passes through the gate", remedy)
+	}
+	for _, key := range []string{"policy.recipient_domains", "policy.valid_recipients"} {
+		if d.at.has(key) {
+			d.warn(key, "has no effect without a listener: the mail server that asks knows its recipients itself", remedy)
+		}
+	}
 }
 
 // door checks what the tables of all doors have, and sets a missing name.

@@ -16,8 +16,9 @@ import (
 // list is replaced by "...".
 //
 // Keys that would have no effect in the file are left out: those for a list from a
-// URL in a list from a file, socket_mode of a door without a unix socket, and in a
-// [[listener]] those that the file does not set, which have the values of [listen].
+// URL in a list from a file, socket_mode of a door without a unix socket, in a
+// [[listener]] those that the file does not set, which have the values of [listen],
+// and without a listener those of [next_hop] and nearly all of [listen].
 func Effective(path string) (*Config, []Table, error) {
 	src, err := readFile(path)
 	if err != nil {
@@ -51,6 +52,10 @@ func effective(path string, src []byte) (*Config, []Table, error) {
 			all = append(all, c.doorTables(at, t.Name)...)
 		case "":
 			all = append(all, c.topKeys(at, set.Hostname != ""))
+		case "next_hop":
+			if len(c.Listeners) > 0 {
+				all = append(all, c.singleTable(at, t.Name))
+			}
 		default:
 			all = append(all, c.singleTable(at, t.Name))
 		}
@@ -77,8 +82,9 @@ func (c *Config) singleTable(at positions, name string) Table {
 		}
 		for _, k := range keysIn(config.FieldByIndex(f.Index)) {
 			obsolete := name == "next_hop" && k.Name == "merge"
-			closed := name == "listen" && k.Name == "addr" && len(c.Listen.Addr) == 0
-			if !obsolete && !closed {
+			closed := name == "listen" && k.Name == "addr" && len(c.Listen.Addr) == 0 && !at.has("listen.addr")
+			unused := name == "listen" && len(c.Listeners) == 0 && k.Name != "addr" && k.Name != "shutdown_timeout"
+			if !obsolete && !closed && !unused {
 				t.Keys = append(t.Keys, k)
 			}
 		}

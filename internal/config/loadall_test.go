@@ -85,6 +85,7 @@ name = "postfix"
 addr = "unix:run/policy.sock"
 socket_mode = "0660"
 lists = ["blocked"]
+exempt_authenticated = true
 max_connections = 10
 [[milter]]
 addr = "unix:/run/../run/milter.sock"
@@ -234,7 +235,7 @@ on_protected = "hold"
 			ConnectTimeout: 2 * time.Second, ReplyTimeout: 3 * time.Second, MessagesPerConnection: 4,
 		},
 		PolicyServices: []PolicyService{
-			{Name: "postfix", Addr: "unix:" + filepath.Join(dir, "run/policy.sock"), SocketMode: "0660", Lists: []string{"blocked"}, MaxConnections: 10},
+			{Name: "postfix", Addr: "unix:" + filepath.Join(dir, "run/policy.sock"), SocketMode: "0660", Lists: []string{"blocked"}, ExemptAuthenticated: true, MaxConnections: 10},
 		},
 		Milters: []Milter{
 			{Name: "unix:/run/milter.sock", Addr: "unix:/run/milter.sock", SocketMode: "600", Lists: []string{"always", "blocked"}},

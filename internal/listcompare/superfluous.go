@@ -14,15 +14,17 @@ import (
 )
 
 // Superfluous finds entries of lists without which every sender's address is decided as before:
-// with the same action, at each stage and listener, now and whenever entries expire. Another
-// entry then gives the reason.
+// with the same action, at each stage, listener and door, now and whenever entries expire.
+// Another entry then gives the reason.
 //
 // Removals count at once, so that of two entries that cover each other one stays.
 type Superfluous struct {
-	lists     []*superfluousList
-	key       *segment.Key
-	listeners []config.Listener
-	fetched   bool
+	lists   []*superfluousList
+	key     *segment.Key
+	fetched bool
+
+	asked  [][]string // the names of the lists of each listener and door; empty: all
+	hashed [][]string // those of the DNS servers with a hashed zone
 }
 
 // superfluousList is one list as it is without the removed entries.
@@ -46,7 +48,27 @@ type Cover struct {
 // NewSuperfluous begins a search among lists with a configuration. Fetched lets entries of lists
 // from a URL make others superfluous, although the next update may remove them.
 func NewSuperfluous(c *config.Config, key *segment.Key, fetched bool) *Superfluous {
-	return &Superfluous{key: key, listeners: c.Listeners, fetched: fetched}
+	s := &Superfluous{key: key, fetched: fetched}
+	for _, l := range c.Listeners {
+		s.asked = append(s.asked, l.Lists)
+	}
+	for _, d := range c.Doors() {
+		s.asked = append(s.asked, d.Lists)
+	}
+	for _, d := range c.DNSServers {
+		if d.HashedZone != "" {
+			s.hashed = append(s.hashed, d.Lists)
+		}
+	}
+	return s
+}
+
+// hashes reports whether a hashed zone has an entry of a list. It finds the entry by the hash
+// of its address alone: no other entry takes its place there.
+func (s *Superfluous) hashes(l *superfluousList, e listfile.Entry) bool {
+	return l.Type == "block" && e.Kind == sender.KindAddress && slices.ContainsFunc(s.hashed, func(lists []string) bool {
+		return len(lists) == 0 || slices.Contains(lists, l.Name)
+	})
 }
 
 // Add reads the next list. It leaves out the entries for which leave reports true.
@@ -112,7 +134,7 @@ func (s *Superfluous) Remove(n, file int, e listfile.Entry) (by Cover, ok bool, 
 		if err != nil {
 			return by, false, err
 		}
-		if key == "" {
+		if key == "" || key != e.Key && s.hashes(own, e) {
 			continue
 		}
 		opposed, err := s.opposed(l, own, e, chain, at)
@@ -187,12 +209,9 @@ func (s *Superfluous) replaces(l, own *superfluousList, e listfile.Entry) bool {
 			return false
 		}
 	}
-	for _, listener := range s.listeners {
-		if len(listener.Lists) > 0 && slices.Contains(listener.Lists, own.Name) && !slices.Contains(listener.Lists, l.Name) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(s.asked, func(lists []string) bool {
+		return len(lists) > 0 && slices.Contains(lists, own.Name) && !slices.Contains(lists, l.Name)
+	})
 }
 
 // opposed reports whether an entry of the opposite type decides otherwise if a less specific

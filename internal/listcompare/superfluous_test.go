@@ -57,6 +57,9 @@ func newListSet(t *testing.T, r *rand.Rand) *listSet {
 	if r.IntN(2) == 0 {
 		config += "[[listener]]\nname = \"one\"\naddr = \"127.0.0.1:0\"\nlists = [\"" + strings.Join(s.names[:1+r.IntN(len(s.names))], `", "`) + "\"]\n"
 	}
+	if r.IntN(2) == 0 {
+		config += "[[policy_service]]\nname = \"door\"\naddr = \"127.0.0.1:0\"\nlists = [\"" + pick(s.names...) + "\"]\n"
+	}
 	if err := os.WriteFile(filepath.Join(s.dir, "config.toml"), []byte(config), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -135,6 +138,9 @@ func (s *listSet) decisions(t *testing.T, texts [][]string) map[string]verdict.A
 		if len(l.Lists) > 0 {
 			views["one"] = set.Only(l.Lists)
 		}
+	}
+	for _, d := range c.Doors() {
+		views[d.Name] = set.Only(d.Lists)
 	}
 	all := map[string]verdict.Action{}
 	for _, address := range testSenders() {
@@ -267,6 +273,10 @@ func TestSuperfluousCases(t *testing.T) {
 		{"a stricter action", []string{"action = \"reject\"\n", "x.example", "action = \"defer\"\n", "user@x.example"}, "1:user@x.example"},
 		{"a tag names its list", []string{"action = \"reject\"\n", "x.example", "action = \"tag\"\n", "user@x.example"}, ""},
 		{"an exception below", []string{block, "x.example !user@x.example", block, "x.example"}, "0:x.example"},
+		{"a door that asks one list", []string{block, "x.example", "[[milter]]\naddr = \"127.0.0.1:0\"\nlists = [\"l1\"]\n", "x.example"}, "0:x.example"},
+		{"a hash finds the address alone", []string{"[[dns_server]]\naddr = \"127.0.0.1:0\"\nhashed_zone = \"h.example\"\n", "user@x.example x.example"}, ""},
+		{"a hash finds the address in another list", []string{"[[dns_server]]\naddr = \"127.0.0.1:0\"\nhashed_zone = \"h.example\"\n", "user@x.example", block, "user@x.example"}, "1:user@x.example"},
+		{"a hash of another list", []string{block, "user@x.example x.example", "[[dns_server]]\naddr = \"127.0.0.1:0\"\nhashed_zone = \"h.example\"\nlists = [\"l1\"]\n", "y.example"}, "0:user@x.example"},
 		{"another stage", []string{"stage = [\"envelope\"]\n", "x.example", block, "x.example"}, "0:x.example"},
 		{"it ends earlier", []string{block, "user@x.example|x.example#until=2090-01-01"}, ""},
 		{"it ends later", []string{block, "user@x.example#until=2090-01-01|x.example#until=2095-01-01"}, "0:user@x.example"},

@@ -67,6 +67,44 @@ func DescribeListener(l config.Listener, addrs []string) []string {
 	return parts
 }
 
+// DescribeDoor returns what a door is, where, and its special settings.
+func DescribeDoor(c *config.Config, d config.Door) []string {
+	addr := d.Addr
+	if path, ok := d.Unix(); ok {
+		addr = "unix:" + term.ShortPath(path)
+	}
+	if d.Name != d.Addr {
+		addr += " (" + d.Name + ")"
+	}
+	parts := []string{map[string]string{
+		config.TablePolicyService: "policy service",
+		config.TableMilter:        "milter",
+		config.TableDNSServer:     "DNS",
+	}[d.Table] + " at " + addr}
+	if d.Table == config.TableDNSServer {
+		s := c.DNSServers[d.Index]
+		if s.Zone != "" {
+			parts = append(parts, "zone "+s.Zone)
+		}
+		if s.HashedZone != "" {
+			parts = append(parts, "hashed zone "+s.HashedZone)
+		}
+	}
+	if len(d.Lists) > 0 {
+		parts = append(parts, "lists "+strings.Join(d.Lists, " "))
+	}
+	return parts
+}
+
+// PrintDoors prints the doors.
+func PrintDoors(w io.Writer, c *config.Config) {
+	label := "doors"
+	for _, d := range c.Doors() {
+		term.PrintParts(w, label, DescribeDoor(c, d))
+		label = ""
+	}
+}
+
 // PrintNextHops prints where mail goes, with the listeners if that is not the same for all.
 func PrintNextHops(w io.Writer, c *config.Config) {
 	hops := c.Hops()
@@ -253,7 +291,8 @@ func describeEntries(l blocklist.ListStats) string {
 	return strings.Join(parts, ", ")
 }
 
-// PrintLimits prints the limits on connections, in one line if all listeners have the same.
+// PrintLimits prints the limits on connections, in one line if all listeners and doors have
+// the same.
 func PrintLimits(w io.Writer, c *config.Config) {
 	auto := setup.AutoConnections(c, setup.DescriptorLimit())
 	number := func(n int64) string {
@@ -262,21 +301,22 @@ func PrintLimits(w io.Writer, c *config.Config) {
 		}
 		return strconv.FormatInt(n, 10)
 	}
-	var lines []string
+	var lines, names []string
 	for _, l := range c.Listeners {
-		line := fmt.Sprintf("%s connections, %s from one client", number(int64(setup.MaxConnections(l, auto))), number(l.ClientConnections))
-		if !slices.Contains(lines, line) {
-			lines = append(lines, line)
-		}
+		lines = append(lines, fmt.Sprintf("%s connections, %s from one client", number(int64(setup.MaxConnections(l, auto))), number(l.ClientConnections)))
+		names = append(names, l.Name)
 	}
-	if len(lines) == 1 {
-		term.PrintParts(w, "limits", lines)
+	for _, d := range c.Doors() {
+		lines = append(lines, number(int64(setup.DoorConnections(d, auto)))+" connections")
+		names = append(names, d.Name)
+	}
+	if len(slices.Compact(slices.Sorted(slices.Values(lines)))) == 1 {
+		term.PrintParts(w, "limits", lines[:1])
 		return
 	}
 	label := "limits"
-	for _, l := range c.Listeners {
-		term.PrintParts(w, label, []string{fmt.Sprintf("%s connections, %s from one client (%s)",
-			number(int64(setup.MaxConnections(l, auto))), number(l.ClientConnections), l.Name)})
+	for i, line := range lines {
+		term.PrintParts(w, label, []string{line + " (" + names[i] + ")"})
 		label = ""
 	}
 }

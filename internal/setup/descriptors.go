@@ -12,8 +12,11 @@ import (
 
 // The file descriptors that a running gate needs.
 const (
-	// perClient counts a client's own connection and one to the next hop.
+	// perClient counts a listener's client's own connection and one to the next hop.
 	perClient = 2
+
+	// perQuestioner counts the connection of a mail server to a door.
+	perQuestioner = 1
 
 	// reserved is for listeners, lists while they are read, the log, the state directory,
 	// watches, DNS queries, metrics and the admin socket.
@@ -23,7 +26,7 @@ const (
 	reservedPerHop = 32
 )
 
-// The bounds of max_connections = "auto", for one listener.
+// The bounds of max_connections = "auto", for one listener or door.
 const (
 	usualConnections = 1000 // at most 10 MiB of memory while they are idle
 	leastConnections = 10
@@ -40,21 +43,38 @@ func DescriptorLimit() int {
 	return int(min(uint64(r.Cur), math.MaxInt32))
 }
 
-// clientCapacity returns the number of clients for which some descriptors are enough.
-func clientCapacity(c *config.Config, descriptors int) int {
-	return max(0, (descriptors-reserved-reservedPerHop*len(c.HopAddrs()))/perClient)
+// opened is a listener or door, as far as it needs descriptors.
+type opened struct {
+	max  config.Connections
+	each int // descriptors of a connection
+}
+
+// allOpened returns all listeners and doors.
+func allOpened(c *config.Config) (all []opened) {
+	for _, l := range c.Listeners {
+		all = append(all, opened{l.MaxConnections, perClient})
+	}
+	for _, d := range c.Doors() {
+		all = append(all, opened{d.MaxConnections, perQuestioner})
+	}
+	return all
+}
+
+// capacity returns how many of some descriptors are left for connections.
+func capacity(c *config.Config, descriptors int) int {
+	return max(0, descriptors-reserved-reservedPerHop*len(c.HopAddrs()))
 }
 
 // AutoConnections returns the value of max_connections = "auto": the usual number or, if there
-// are too few descriptors for that, an equal share of those that the listeners with a number
-// of their own leave.
+// are too few descriptors for that, an equal share of those that the listeners and doors with a
+// number of their own leave.
 func AutoConnections(c *config.Config, descriptors int) int {
-	room, sharing := clientCapacity(c, descriptors), 0
-	for _, l := range c.Listeners {
-		if l.MaxConnections == config.AutoConnections {
-			sharing++
+	room, sharing := capacity(c, descriptors), 0
+	for _, o := range allOpened(c) {
+		if o.max == config.AutoConnections {
+			sharing += o.each
 		} else {
-			room -= int(l.MaxConnections)
+			room -= int(o.max) * o.each
 		}
 	}
 	return min(max(room/max(sharing, 1), leastConnections), usualConnections)
@@ -71,31 +91,35 @@ func MaxConnections(l config.Listener, auto int) int {
 // DescriptorWarning returns a warning if the process may open too few descriptors for what
 // the configuration allows or for the usual number of clients, or else "".
 func DescriptorWarning(c *config.Config, descriptors int) string {
-	room, auto := clientCapacity(c, descriptors), AutoConnections(c, descriptors)
-	total, reduced := 0, false
-	for _, l := range c.Listeners {
-		n := MaxConnections(l, auto)
+	auto := AutoConnections(c, descriptors)
+	connections, needed, usual, reduced := 0, 0, 0, false
+	for _, o := range allOpened(c) {
+		n := int(o.max)
+		if o.max == config.AutoConnections {
+			n, reduced = auto, auto < usualConnections
+		}
 		if n == 0 {
 			return "" // the operator has chosen no limit
 		}
-		total += n
-		reduced = reduced || l.MaxConnections == config.AutoConnections && auto < usualConnections
+		connections += n
+		needed += n * o.each
+		usual += usualConnections * o.each
 	}
 	const remedy = "raise the limit (LimitNOFILE= in the unit, or ulimit -n)"
-	switch needed := descriptorsFor(c, total); {
-	case total > room:
+	others := reserved + reservedPerHop*len(c.HopAddrs())
+	switch {
+	case needed > capacity(c, descriptors):
 		return fmt.Sprintf("max_connections is more than the process has file descriptors for: %d connections can take %d, and it may open %d; %s, or write a smaller max_connections",
-			total, needed, descriptors, remedy)
+			connections, needed+others, descriptors, remedy)
 	case reduced:
-		return fmt.Sprintf(`max_connections = "auto" is only %d for each listener, since the process may open %d files; %s: %d is enough for %d`,
-			auto, descriptors, remedy, descriptorsFor(c, usualConnections*len(c.Listeners)), usualConnections)
+		each := "listener"
+		if len(c.Doors()) > 0 {
+			each = "listener and door"
+		}
+		return fmt.Sprintf(`max_connections = "auto" is only %d for each %s, since the process may open %d files; %s: %d is enough for %d`,
+			auto, each, descriptors, remedy, usual+others, usualConnections)
 	}
 	return ""
-}
-
-// descriptorsFor returns the number of descriptors that some clients may need.
-func descriptorsFor(c *config.Config, clients int) int {
-	return clients*perClient + reserved + reservedPerHop*len(c.HopAddrs())
 }
 
 // loopback holds the networks whose connections are not counted by client: all programs of

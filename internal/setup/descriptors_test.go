@@ -28,7 +28,7 @@ func TestAutoConnections(t *testing.T) {
 		{1024, []config.Connections{auto, 400}, 1, 32, `"auto" is only 32`},
 		{1024, []config.Connections{432}, 1, 10, ""},
 		{1024, []config.Connections{433}, 1, 10, "433 connections can take 1026, and it may open 1024"},
-		{1024, []config.Connections{0}, 1, 432, ""}, // none was asked for
+		{1024, []config.Connections{0}, 1, 864, ""}, // none was asked for
 		{1024, []config.Connections{0, auto}, 1, 432, ""},
 		{64, []config.Connections{auto}, 1, 10, "10 connections can take 180, and it may open 64"},
 	} {
@@ -48,6 +48,33 @@ func TestAutoConnections(t *testing.T) {
 				t.Errorf("%q does not say what to do", warning)
 			}
 		})
+	}
+	// A connection to a door takes one descriptor, and there may be no listener.
+	door := func(n config.Connections) config.PolicyService { return config.PolicyService{MaxConnections: n} }
+	for _, test := range []struct {
+		descriptors, listeners int
+		doors                  []config.PolicyService
+		want                   int
+		warning                string
+	}{
+		{1128, 0, []config.PolicyService{door(auto)}, 1000, ""},
+		{1127, 0, []config.PolicyService{door(auto)}, 999, "1128 is enough for 1000"},
+		{1160, 1, []config.PolicyService{door(auto)}, 333, "3160 is enough for 1000"},
+		{1160, 1, []config.PolicyService{door(800)}, 100, `"auto" is only 100 for each listener and door`},
+		{1024, 0, []config.PolicyService{door(900)}, 10, "900 connections can take 1028, and it may open 1024"},
+		{1024, 0, []config.PolicyService{door(0)}, 896, ""},
+	} {
+		c := &config.Config{PolicyServices: test.doors}
+		for range test.listeners {
+			c.NextHop.Addr = config.Addresses{"smtp://127.0.0.1:25"}
+			c.Listeners = append(c.Listeners, config.Listener{Endpoint: config.Endpoint{Limits: config.Limits{MaxConnections: auto}}})
+		}
+		if got := AutoConnections(c, test.descriptors); got != test.want {
+			t.Errorf("%+v: auto is %d", test, got)
+		}
+		if warning := DescriptorWarning(c, test.descriptors); (warning == "") != (test.warning == "") || !strings.Contains(warning, test.warning) {
+			t.Errorf("%+v: warns %q", test, warning)
+		}
 	}
 	if n := DescriptorLimit(); n < 64 {
 		t.Errorf("the descriptor limit is %d", n)

@@ -41,6 +41,8 @@ func (f *faults) warn(key, what, hint string) {
 func FindFaults(c *config.Config) *faults {
 	f := &faults{config: c}
 	f.listeners()
+	f.doors()
+	f.metrics()
 	f.nextHops()
 	f.lists()
 	f.state()
@@ -57,7 +59,6 @@ func CheckFiles(c *config.Config) error {
 
 // listeners checks the addresses to listen on, and certificates.
 func (f *faults) listeners() {
-	var opened []string
 	checked := map[certs.Files]bool{}
 	for i, l := range f.config.Listeners {
 		for _, addr := range l.Addr {
@@ -69,45 +70,46 @@ func (f *faults) listeners() {
 				f.fail(f.config.ListenerKey(i, "addr"), fmt.Sprintf("%q: %v", addr, err), socket.WrongName)
 				continue
 			}
-			f.listenAddress(i, addr, tcp, opened)
-			f.Sockets = append(f.Sockets, socket.BindAddr{Addr: tcp})
-			if tcp.Port != 0 {
-				opened = append(opened, socket.SocketKey(tcp))
-			}
+			f.listenAddress(f.config.ListenerKey(i, "addr"), addr, tcp)
 		}
 		if l.TLS != "none" {
 			f.certificates(i, certificateFiles(l), checked)
 		}
 	}
-	if addr := f.config.Admin.MetricsAddr; addr != "" {
-		if tcp, err := net.ResolveTCPAddr("tcp", addr); err != nil {
-			f.fail("admin.metrics_addr", fmt.Sprintf("%q: %v", addr, err), socket.WrongName)
-		} else {
-			f.taken("admin.metrics_addr", addr, tcp, opened)
-		}
-	}
 }
 
-// listenAddress checks one address to listen on.
-func (f *faults) listenAddress(i int, addr string, tcp *net.TCPAddr, opened []string) {
-	key := f.config.ListenerKey(i, "addr")
-	if f.taken(key, addr, tcp, opened) {
+// metrics checks the address for metrics.
+func (f *faults) metrics() {
+	addr := f.config.Admin.MetricsAddr
+	if addr == "" {
 		return
 	}
-	if !socket.IsLocal(tcp.IP) {
-		f.warn(key, fmt.Sprintf("%q is not an address of this machine now; the start fails unless it has it then", addr), socket.ForeignAddress)
+	if tcp, err := net.ResolveTCPAddr("tcp", addr); err != nil {
+		f.fail("admin.metrics_addr", fmt.Sprintf("%q: %v", addr, err), socket.WrongName)
+	} else {
+		f.taken("admin.metrics_addr", addr, tcp)
 	}
 }
 
-// taken reports a name that stands for the address of another listener. For IP addresses the
-// configuration was checked before.
-func (f *faults) taken(key, addr string, tcp *net.TCPAddr, opened []string) bool {
+// listenAddress checks one address to listen on, and notes it.
+func (f *faults) listenAddress(key, addr string, tcp *net.TCPAddr) {
+	if !f.taken(key, addr, tcp) && !socket.IsLocal(tcp.IP) {
+		f.warn(key, fmt.Sprintf("%q is not an address of this machine now; the start fails unless it has it then", addr), socket.ForeignAddress)
+	}
+	f.Sockets = append(f.Sockets, socket.BindAddr{Addr: tcp})
+}
+
+// taken reports a name that stands for the address of another listener or door. For IP
+// addresses the configuration was checked before.
+func (f *faults) taken(key, addr string, tcp *net.TCPAddr) bool {
 	own := socket.SocketKey(tcp)
-	i := slices.IndexFunc(opened, func(other string) bool { return config.Overlap(own, other) })
+	i := slices.IndexFunc(f.Sockets, func(other socket.BindAddr) bool {
+		return other.Addr.Port != 0 && config.Overlap(own, socket.SocketKey(other.Addr))
+	})
 	if i < 0 {
 		return false
 	}
-	f.fail(key, fmt.Sprintf("%q stands for %s, and cannot be opened beside %s, which a listener has", addr, own, opened[i]),
+	f.fail(key, fmt.Sprintf("%q stands for %s, and cannot be opened beside %s, which a listener or door has", addr, own, socket.SocketKey(f.Sockets[i].Addr)),
 		"remove one of the two, or write another port")
 	return true
 }

@@ -83,19 +83,32 @@ func Policy(c *config.Config, l config.Listener) smtpfilter.Policy {
 	return p
 }
 
-// FindListener returns the listener of a name, or the first if name is "".
-func FindListener(c *config.Config, name string) (config.Listener, error) {
-	if name == "" {
-		return c.Listeners[0], nil
+// Judged is a listener or a door, as far as it decides.
+type Judged struct {
+	Name   string
+	Lists  []string          // names of the lists that apply; empty: all
+	Policy smtpfilter.Policy // without recipients from files, see SetRecipients
+	Door   *config.Door      // nil: a listener
+}
+
+// FindJudged returns the listener or door of a name. If name is "" it returns the first
+// listener, or the first door if there is none.
+func FindJudged(c *config.Config, name string) (Judged, error) {
+	var all []Judged
+	for _, l := range c.Listeners {
+		all = append(all, Judged{l.Name, l.Lists, Policy(c, l), nil})
+	}
+	for _, d := range c.Doors() {
+		all = append(all, Judged{d.Name, d.Lists, DoorPolicy(c, d), &d})
 	}
 	var names []string
-	for _, l := range c.Listeners {
-		if l.Name == name {
-			return l, nil
+	for _, j := range all {
+		if j.Name == name || name == "" {
+			return j, nil
 		}
-		names = append(names, strconv.Quote(l.Name))
+		names = append(names, strconv.Quote(j.Name))
 	}
-	return config.Listener{}, fmt.Errorf("there is no listener %q; there is %s", name, strings.Join(names, ", "))
+	return Judged{}, fmt.Errorf("there is no listener or door %q; there is %s", name, strings.Join(names, ", "))
 }
 
 // OpenCertificates opens the listener's certificates, or returns nil if it has none.

@@ -129,7 +129,7 @@ func check(cmd *cobra.Command, o checkOptions, args []string) error {
 	if err != nil {
 		return err
 	}
-	listener, err := setup.FindListener(c, o.listener)
+	judged, err := setup.FindJudged(c, o.listener)
 	if err != nil {
 		return err
 	}
@@ -140,9 +140,9 @@ func check(cmd *cobra.Command, o checkOptions, args []string) error {
 	}
 	screen := term.Escape(cmd.OutOrStdout())
 	out := bufio.NewWriter(screen)
-	k := newSession(c, set, listener)
+	k := newSession(c, set, judged)
 	k.options = o
-	if len(o.rcpts) > 0 || o.message != "" {
+	if judged.Door == nil && (len(o.rcpts) > 0 || o.message != "") {
 		files, err := setup.ReadRecipients(c)
 		if err != nil {
 			return err

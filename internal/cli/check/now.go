@@ -47,19 +47,19 @@ func (n *Now) Print(w io.Writer, listener, address string) error {
 }
 
 func (n *Now) session(name string) (*session, error) {
-	listener, err := setup.FindListener(n.config, name)
+	judged, err := setup.FindJudged(n.config, name)
 	if err != nil {
 		return nil, err
 	}
-	return newSession(n.config, n.set, listener), nil
+	return newSession(n.config, n.set, judged), nil
 }
 
-// newSession returns a session that judges as a listener does.
-func newSession(c *config.Config, set *blocklist.Set, listener config.Listener) *session {
+// newSession returns a session that judges as a listener or door does.
+func newSession(c *config.Config, set *blocklist.Set, as setup.Judged) *session {
 	return &session{
 		config: c,
-		judge:  judge.New(set.Only(listener.Lists)),
-		alike:  stagesAlike(c, listener.Lists),
-		policy: setup.Policy(c, listener),
+		judge:  judge.New(set.Only(as.Lists)),
+		alike:  stagesAlike(c, as.Lists),
+		policy: as.Policy,
 	}
 }

@@ -105,6 +105,7 @@ func checkConfig(cmd *cobra.Command, file string) error {
 		term.PrintParts(out, label, report.DescribeListener(l, l.Addr))
 		label = ""
 	}
+	report.PrintDoors(out, c)
 	report.PrintLimits(out, c)
 	report.PrintNextHops(out, c)
 	report.PrintRecipients(out, files)

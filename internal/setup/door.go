@@ -1,0 +1,78 @@
+package setup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"spamgate/internal/config"
+	"spamgate/internal/socket"
+	"spamgate/smtpfilter"
+)
+
+// DoorPolicy returns the policy for the messages of a door. It has no limits and no
+// recipient domains: which recipients exist, and how many a message may have, is the
+// matter of the mail server that asks.
+func DoorPolicy(c *config.Config, d config.Door) smtpfilter.Policy {
+	return smtpfilter.Policy{
+		HeaderFields:        c.Headers.Check,
+		MaxHeaderBytes:      int(c.Headers.MaxBytes),
+		MaxAddresses:        int(c.Headers.MaxAddresses),
+		CheckBounces:        c.Headers.CheckBounces,
+		ExemptRecipients:    c.Policy.ExemptRecipients,
+		ExemptClients:       c.Policy.ExemptClients,
+		ExemptAuthenticated: d.ExemptAuthenticated,
+		RejectText:          c.Policy.RejectText,
+		Contact:             c.Policy.Contact,
+	}
+}
+
+// DoorConnections returns the number of connections that a door accepts, 0 for any number.
+// Auto is the value of max_connections = "auto", see AutoConnections.
+func DoorConnections(d config.Door, auto int) int {
+	if d.MaxConnections == config.AutoConnections {
+		return auto
+	}
+	return int(d.MaxConnections)
+}
+
+// doors checks the addresses of the doors.
+func (f *faults) doors() {
+	for _, d := range f.config.Doors() {
+		key := d.Key("addr")
+		if path, ok := d.Unix(); ok {
+			f.doorSocket(key, path)
+			continue
+		}
+		tcp, err := net.ResolveTCPAddr("tcp", d.Addr)
+		if err != nil {
+			f.fail(key, fmt.Sprintf("%q: %v", d.Addr, err), socket.WrongName)
+			continue
+		}
+		f.listenAddress(key, d.Addr, tcp)
+	}
+}
+
+// doorSocket checks the path of a door's unix socket. Other programs open it by the whole
+// path, whose length is bounded.
+func (f *faults) doorSocket(key, path string) {
+	parent := filepath.Dir(path)
+	info, err := os.Lstat(path)
+	dir, dirErr := os.Stat(parent)
+	switch {
+	case len(path) > config.MaxSocketPath:
+		f.fail(key, fmt.Sprintf("the path has %d bytes, and a socket's at most %d", len(path), config.MaxSocketPath), "write a shorter path")
+	case slices.Contains(f.config.HopAddrs(), "lmtp+unix:"+path):
+		f.fail(key, path+" is the next hop's socket", "write another path")
+	case err == nil && info.Mode().Type() != fs.ModeSocket:
+		f.fail(key, path+" exists and is not a socket", "remove it, or write another path")
+	case errors.Is(dirErr, fs.ErrNotExist):
+		f.fail(key, "there is no directory "+parent, "make it for the gate's user (RuntimeDirectory= in the unit), or write another path")
+	case dirErr == nil && !dir.IsDir():
+		f.fail(key, parent+" is not a directory", "write another path")
+	}
+}
