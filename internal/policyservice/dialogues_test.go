@@ -62,6 +62,7 @@ func newChecker(t testing.TB) verdict.Checker {
 		list("dropped", "discard.example\n", store.List{Action: verdict.Discard}),
 		list("marked", "tag.example  # unsure\n", store.List{Action: verdict.Tag, PublicReason: true}),
 		list("tried", "reject.example\n", store.List{Action: verdict.Monitor}),
+		list("fields", "fields.example\n", store.List{Action: verdict.Reject, Stages: verdict.Header}),
 		list("idn", "bücher.example\n", store.List{Action: verdict.Reject}),
 	}})
 	if err != nil {
@@ -74,14 +75,14 @@ func newChecker(t testing.TB) verdict.Checker {
 type record struct {
 	smtpfilter.NoMeter
 	mu      sync.Mutex
-	log     bytes.Buffer
+	lines   bytes.Buffer
 	counted []string
 }
 
 func (r *record) Write(b []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.log.Write(b)
+	return r.lines.Write(b)
 }
 
 func (r *record) count(s string) {
@@ -109,7 +110,7 @@ func (r *record) takeLogged(t *testing.T) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var all []string
-	for line := range bytes.Lines(r.log.Bytes()) {
+	for line := range bytes.Lines(r.lines.Bytes()) {
 		var l struct{ Msg, Action, To, Door, Listener string }
 		if err := json.Unmarshal(line, &l); err != nil {
 			t.Fatalf("%v: %s", err, line)
@@ -119,7 +120,7 @@ func (r *record) takeLogged(t *testing.T) string {
 		}
 		all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s %s", l.Msg, l.Action, l.To)))
 	}
-	r.log.Reset()
+	r.lines.Reset()
 	return strings.Join(all, ", ")
 }
 
@@ -130,6 +131,9 @@ type service struct {
 	addr net.Addr
 	record
 }
+
+// jsonLog returns the log that takeLogged reads.
+func jsonLog(w io.Writer) *slog.Logger { return slog.New(slog.NewJSONHandler(w, nil)) }
 
 // start starts a Server on loopback.
 func start(t testing.TB, c verdict.Checker) *service {
@@ -142,7 +146,7 @@ func start(t testing.TB, c verdict.Checker) *service {
 	if err := policy.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	s.Server = New(door.Config{Name: "beside", Log: slog.New(slog.NewJSONHandler(&s.record, nil)), Meter: &s.record},
+	s.Server = New(door.Config{Name: "beside", Log: jsonLog(&s.record), Meter: &s.record},
 		door.Settings{Checker: c, Policy: policy, MaxConnections: 100})
 	s.addr = s.listen("tcp", "127.0.0.1:0")
 	return s

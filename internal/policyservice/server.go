@@ -3,7 +3,6 @@ package policyservice
 import (
 	"bytes"
 	"context"
-	"errors"
 	"log/slog"
 	"net"
 	"sync"
@@ -101,10 +100,9 @@ func write(c *door.Conn, answer []byte) error {
 	return err
 }
 
-// failed logs why a connection ends inside a question. If the end of Shutdown has closed it,
-// there is nothing to say.
+// failed logs why a connection ends inside a question, unless Shutdown has cut it off.
 func (s *Server) failed(c *door.Conn, text string, err error) {
-	if !errors.Is(err, net.ErrClosed) {
+	if s.server.Context().Err() == nil {
 		s.log.Warn(text, "peer", c.RemoteAddr().String(), "error", err)
 	}
 }
