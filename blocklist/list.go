@@ -32,6 +32,10 @@ type List struct {
 	// PublicReason permits to show an entry's reason to clients. It changes
 	// nothing here and is handed on in [verdict.Match].
 	PublicReason bool
+
+	// Asked, if not nil, says that another server answers for the list. Its Index is
+	// empty, and [View.LookupAsking] asks it.
+	Asked *Asked
 }
 
 // action returns what a match asks for at a stage.
@@ -66,6 +70,9 @@ func (l *List) Validate() error {
 			fail("override is for allow lists: leave it out, or make the list an allow list")
 		}
 	case Allow:
+		if l.Asked != nil {
+			fail("an allow list cannot be asked over DNS, since an answer can be forged: keep its entries in a file")
+		}
 		if l.Action != verdict.Accept || l.HeaderAction != verdict.Accept {
 			fail("an allow list has no action: leave it out, or make the list a block list")
 		}

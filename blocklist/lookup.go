@@ -46,11 +46,23 @@ func (v *View) LookupDomain(stage verdict.Stage, a sender.Address) (verdict.Verd
 }
 
 func (v *View) lookup(stage verdict.Stage, a sender.Address, kinds sender.KindSet, f lookupState) (verdict.Verdict, error) {
-	if err := stage.Validate(); err != nil {
+	if err := v.search(stage, a, kinds, &f); err != nil || f.lists == nil {
 		return verdict.Verdict{}, err
 	}
+	return v.set.decide(&f), nil
+}
+
+// search looks a sender up, and notes in f what the lists hold.
+func (v *View) search(stage verdict.Stage, a sender.Address, kinds sender.KindSet, f *lookupState) error {
+	if err := stage.Validate(); err != nil {
+		return err
+	}
 	s := v.set
-	s.counters.lookups.Add(1)
+	counters := s.counters
+	if f.uncounted {
+		counters = new(Counters)
+	}
+	counters.lookups.Add(1)
 	var scratch [keyScratch]byte
 	kinds &= v.kinds[stage]
 	walk := a.Walk(scratch[:0])
@@ -59,7 +71,7 @@ func (v *View) lookup(stage verdict.Stage, a sender.Address, kinds sender.KindSe
 	if s.filter.looks() {
 		var all bool
 		if ruledOut, all = s.filter.look(walk); all {
-			return verdict.Verdict{}, nil // as for nearly every clean sender
+			return nil // as for nearly every clean sender
 		}
 		walk = a.Walk(scratch[:0]) // once more, since each key may overwrite another's text
 		walk.Only(kinds)
@@ -72,19 +84,16 @@ func (v *View) lookup(stage verdict.Stage, a sender.Address, kinds sender.KindSe
 		if ruledOut&1 != 0 || !s.filter.mayContain(key.Text) {
 			continue
 		}
-		s.counters.maybes.Add(1)
-		confirmed, err := v.confirmKey(&f, stage, key)
+		counters.maybes.Add(1)
+		confirmed, err := v.confirmKey(f, stage, key)
 		if err != nil {
-			return verdict.Verdict{}, err
+			return err
 		}
 		if !confirmed {
-			s.counters.falsePositives.Add(1)
+			counters.falsePositives.Add(1)
 		}
 	}
-	if f.lists == nil {
-		return verdict.Verdict{}, nil
-	}
-	return s.decide(&f), nil
+	return nil
 }
 
 // lookupState is what one lookup has found so far.
@@ -92,6 +101,8 @@ type lookupState struct {
 	lists  []listMatch // by list; nil before the first
 	open   int         // lists that may yet find something
 	blocks bool        // allow lists and exceptions do not count
+
+	uncounted bool // it counts neither as a lookup nor as a hit of an entry
 }
 
 // listMatch is a list's most specific entry for the sender.
@@ -109,7 +120,7 @@ func (f *lookupState) settle(v *View, stage verdict.Stage, list int, what listMa
 	if f.lists == nil {
 		f.lists = make([]listMatch, len(v.set.lists))
 		for i := range f.lists {
-			if v.counts(i, stage) && !(f.blocks && v.set.lists[i].Type == Allow) {
+			if l := &v.set.lists[i]; v.counts(i, stage) && l.Asked == nil && !(f.blocks && l.Type == Allow) {
 				f.open++
 			}
 		}
@@ -119,7 +130,9 @@ func (f *lookupState) settle(v *View, stage verdict.Stage, list int, what listMa
 	}
 	what.settled = true
 	f.lists[list] = what
-	f.open--
+	if v.set.lists[list].Asked == nil {
+		f.open--
+	}
 	return true
 }
 
@@ -165,7 +178,7 @@ func (v *View) confirmKey(f *lookupState, stage verdict.Stage, key sender.Key) (
 		if !e.Exception {
 			what.match = l.match(&e, stage, key.Rank)
 		}
-		if f.settle(v, stage, i, what) && s.onHit != nil {
+		if f.settle(v, stage, i, what) && s.onHit != nil && !f.uncounted {
 			s.onHit(l.Name, hash)
 		}
 	}
@@ -212,8 +225,21 @@ func (s *Set) failed(l *setList, err error) error {
 
 // decide returns the verdict on what the lists hold.
 func (s *Set) decide(f *lookupState) verdict.Verdict {
-	var matches []verdict.Match
-	override := -1
+	matches, override := s.matches(f)
+	if matches == nil {
+		return verdict.Verdict{} // exceptions only, or nothing
+	}
+	d := weigh(matches, override)
+	if s.monitor {
+		return monitorOnly(d)
+	}
+	return d
+}
+
+// matches returns the lists' own matches, and the index of the first one of an overriding list
+// or -1.
+func (s *Set) matches(f *lookupState) (matches []verdict.Match, override int) {
+	override = -1
 	for i := range f.lists {
 		if f.lists[i].match.IsZero() {
 			continue
@@ -223,12 +249,5 @@ func (s *Set) decide(f *lookupState) verdict.Verdict {
 		}
 		matches = append(matches, f.lists[i].match)
 	}
-	if matches == nil {
-		return verdict.Verdict{} // exceptions only
-	}
-	d := weigh(matches, override)
-	if s.monitor {
-		return monitorOnly(d)
-	}
-	return d
+	return matches, override
 }

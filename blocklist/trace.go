@@ -16,7 +16,10 @@ type Trace struct {
 	Address    string        `json:"address"` // in normal form
 	Keys       []TracedKey   `json:"keys"`    // most specific first
 
-	// Verdict is what Lookup returns.
+	// Asked are the questions to other servers, with the answers.
+	Asked []Question `json:"asked,omitempty"`
+
+	// Verdict is what the lookup returns.
 	Verdict verdict.Verdict `json:"-"`
 }
 
@@ -76,6 +79,12 @@ const (
 
 // Trace looks a sender up as Lookup does, and returns every step. It is not counted.
 func (v *View) Trace(stage verdict.Stage, a sender.Address) (Trace, error) {
+	return v.TraceAsking(stage, a, nil)
+}
+
+// TraceAsking looks a sender up as LookupAsking does, and returns every step. It is not
+// counted. If answer is nil, nothing is asked.
+func (v *View) TraceAsking(stage verdict.Stage, a sender.Address, answer func([]Question)) (Trace, error) {
 	if err := stage.Validate(); err != nil {
 		return Trace{}, err
 	}
@@ -94,9 +103,13 @@ func (v *View) Trace(stage verdict.Stage, a sender.Address) (Trace, error) {
 		}
 		t.Keys = append(t.Keys, k)
 	}
-	if f.lists != nil {
-		t.Verdict = s.decide(&f)
+	if answer != nil {
+		if t.Asked = v.questions(&f, stage, a); t.Asked != nil {
+			answer(t.Asked)
+			v.settleAnswers(&f, stage, a, t.Asked)
+		}
 	}
+	t.Verdict = s.decide(&f)
 	return t, nil
 }
 

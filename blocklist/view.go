@@ -16,6 +16,8 @@ type View struct {
 	names []string                              // as given to Only
 	kinds [verdict.AllStages + 1]sender.KindSet // what any list of the stage holds
 
+	asked [verdict.AllStages + 1][]int // the lists of the stage that are asked, see [Asked]
+
 	// member says of each list whether it counts; nil: all do.
 	member []bool
 }
@@ -53,8 +55,12 @@ func (s *Set) newView(names []string) View {
 			}
 		}
 		for stage := range v.kinds {
-			if l.Stages&verdict.Stage(stage) != 0 {
-				v.kinds[stage] |= sender.KindSet(l.index.segment.Kinds())
+			if l.Stages&verdict.Stage(stage) == 0 {
+				continue
+			}
+			v.kinds[stage] |= sender.KindSet(l.index.segment.Kinds())
+			if l.Asked != nil {
+				v.asked[stage] = append(v.asked[stage], i)
 			}
 		}
 	}
