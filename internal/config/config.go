@@ -57,6 +57,8 @@ type Config struct {
 	Watch   Watch   `toml:"watch"`
 	Log     Log     `toml:"log"`
 
+	Resolver Resolver `toml:"resolver"`
+
 	// Lists holds the [[list]] tables, at least one, in the order of the file.
 	// Of equally strict actions that of the first list counts.
 	Lists []List `toml:"list"`
@@ -183,6 +185,12 @@ type Log struct {
 	Addresses string `toml:"addresses" oneof:"full,domain,hash"`
 }
 
+// Resolver names the DNS servers that lists in DNS are asked through.
+type Resolver struct {
+	// Addr holds "host:port", the host an IP address. Empty: those of /etc/resolv.conf.
+	Addr Addresses `toml:"addr"`
+}
+
 // List is one [[list]] table.
 type List struct {
 	// Name is unique and a valid file name: up to 100 letters, digits, ".", "_"
@@ -190,7 +198,7 @@ type List struct {
 	Name string `toml:"name"`
 
 	// Path is an absolute path or glob (path/filepath.Match); empty if there is a
-	// URL.
+	// URL or a DNSZone.
 	Path string `toml:"path"`
 
 	// Copy is the absolute path of the file, not a glob, that holds what was last
@@ -198,7 +206,7 @@ type List struct {
 	Copy string `toml:"-"`
 
 	// URL is the https URL of the list, http only with AllowHTTP; empty if there
-	// is a Path.
+	// is a Path or a DNSZone.
 	URL string `toml:"url"`
 
 	// Refresh is the time between two fetches, and Timeout bounds one.
@@ -243,6 +251,24 @@ type List struct {
 	// "skip" leaves it out, "hold" holds the list, "accept" takes it.
 	OnProtected string `toml:"on_protected" oneof:"skip,hold,accept"`
 
+	// DNSZone makes the list one that is asked over DNS: the zone below which a
+	// domain's name is looked up, in lower case without a final dot. Else it is empty, and
+	// the other keys have no effect. Such a list blocks; it has no Path, URL or Copy.
+	DNSZone string `toml:"dns_zone"`
+
+	// DNSCodes are the answers that count, as dnslist.ParseCodes reads them; empty: all.
+	DNSCodes Addresses `toml:"dns_codes"`
+
+	// DNSTimeout bounds how long a message waits for the answers.
+	DNSTimeout time.Duration `toml:"dns_timeout" range:"100ms,30s"`
+
+	// DNSOnError says what happens to mail without an answer.
+	DNSOnError string `toml:"dns_on_error" oneof:"accept,defer"`
+
+	// DNSTest is a name that the zone lists, in lower case, to prove that it works;
+	// empty: "test", whose absence is only a warning.
+	DNSTest string `toml:"dns_test"`
+
 	Type         string   `toml:"type" oneof:"block,allow"`
 	Action       string   `toml:"action"`        // empty in an allow list
 	HeaderAction string   `toml:"header_action"` // for header senders; empty: as Action
@@ -263,7 +289,11 @@ func (l List) StateDir() string {
 	return filepath.Dir(filepath.Dir(filepath.Dir(l.Copy)))
 }
 
-// Files returns the glob of the files that hold the list: Path, or Copy.
+// InDNS reports whether the list is asked over DNS, and so has no entries here.
+func (l *List) InDNS() bool { return l.DNSZone != "" }
+
+// Files returns the glob of the files that hold the list: Path, or Copy; empty for a list in
+// DNS.
 func (l *List) Files() string {
 	if l.Copy != "" {
 		return text.EscapeGlob(l.Copy)

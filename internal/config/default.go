@@ -104,5 +104,7 @@ func DefaultList() List {
 		MaxShrink:    20,
 		MaxGrowth:    10,
 		OnProtected:  "skip",
+		DNSTimeout:   2 * time.Second,
+		DNSOnError:   onErrorAccept,
 	}
 }

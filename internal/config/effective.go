@@ -16,9 +16,10 @@ import (
 // list is replaced by "...".
 //
 // Keys that would have no effect in the file are left out: those for a list from a
-// URL in a list from a file, socket_mode of a door without a unix socket, in a
-// [[listener]] those that the file does not set, which have the values of [listen],
-// and without a listener those of [next_hop] and nearly all of [listen].
+// URL in a list from a file, those for a list in DNS in others and the reverse,
+// socket_mode of a door without a unix socket, in a [[listener]] those that the file
+// does not set, which have the values of [listen], and without a listener those of
+// [next_hop] and nearly all of [listen].
 func Effective(path string) (*Config, []Table, error) {
 	src, err := readFile(path)
 	if err != nil {
@@ -161,12 +162,9 @@ func (c *Config) doorTables(at positions, name string) (tables []Table) {
 func (c *Config) listTables(at positions) (tables []Table) {
 	for i, l := range c.Lists {
 		t := Table{Name: "list", Array: true}
-		remote := map[string]bool{}
-		for _, k := range l.remoteKeys() {
-			remote[k.name] = l.URL == ""
-		}
+		useless := l.uselessKeys()
 		for _, k := range keysIn(reflect.ValueOf(l)) {
-			if k.Value != "" && !remote[k.Name] {
+			if k.Value != "" && !useless[k.Name] {
 				t.Keys = append(t.Keys, k)
 			}
 		}
@@ -177,6 +175,23 @@ func (c *Config) listTables(at positions) (tables []Table) {
 		tables = append(tables, t)
 	}
 	return tables
+}
+
+// uselessKeys returns the keys that have no effect in the list.
+func (l *List) uselessKeys() map[string]bool {
+	useless := map[string]bool{}
+	for _, k := range l.remoteKeys() {
+		useless[k.name] = l.URL == ""
+	}
+	for _, k := range l.dnsKeys() {
+		useless[k.name] = !l.InDNS()
+	}
+	if l.InDNS() {
+		for _, k := range l.fileKeys() {
+			useless[k.name] = true
+		}
+	}
+	return useless
 }
 
 // hideSecret replaces what may be a secret in the URL of a list.

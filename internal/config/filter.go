@@ -37,6 +37,10 @@ func (d *document) filter() {
 			line, _ := d.at.find(element("list", i))
 			d.fail(path, fmt.Sprintf("cannot be false with an allow list (line %d)", line)+reason, "write true, or remove the allow lists")
 		}
+		if l.InDNS() {
+			line, _ := d.at.find(element("list", i))
+			d.fail(path, fmt.Sprintf("cannot be false with a list in DNS (line %d)", line)+reason, "write true, or remove the lists in DNS")
+		}
 		if l.Type == typeBlock {
 			blocks++
 		}

@@ -189,6 +189,7 @@ func (c *Config) resolve(dir string) {
 	for i := range c.Lists {
 		c.Lists[i].TLSCA = abs(c.Lists[i].TLSCA)
 		switch p := &c.Lists[i].Path; {
+		case c.Lists[i].InDNS():
 		case *p == "":
 			c.Lists[i].Copy = filepath.Join(c.State.Dir, "copies", c.Lists[i].Name, "list") // see StateDir
 		case filepath.IsAbs(*p):

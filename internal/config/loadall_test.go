@@ -175,6 +175,15 @@ min_entries = 2
 max_shrink = 100
 max_growth = 0
 on_protected = "hold"
+[[list]]
+name = "asked"
+dns_zone = "DBL.Bücher.example."
+dns_codes = ["127.0.1.2", "127.0.1.4-127.0.1.99"]
+dns_timeout = "100ms"
+dns_on_error = "defer"
+dns_test = "Test.Example."
+[resolver]
+addr = ["127.0.0.1:53", "[::0:1]:5353"]
 `)
 	dir := filepath.Dir(path)
 	got, err := Load(path)
@@ -213,6 +222,9 @@ on_protected = "hold"
 	fetched.TLSCA = filepath.Join(dir, "tls/lists.pem")
 	fetched.Format, fetched.Column = "csv", "domain"
 	fetched.MaxBytes, fetched.MinEntries, fetched.MaxShrink, fetched.MaxGrowth, fetched.OnProtected = 1, 2, 100, 0, "hold"
+	asked := DefaultList()
+	asked.Name, asked.DNSZone, asked.DNSCodes = "asked", "dbl.xn--bcher-kva.example", Addresses{"127.0.1.2", "127.0.1.4-127.0.1.99"}
+	asked.DNSTimeout, asked.DNSOnError, asked.DNSTest = 100*time.Millisecond, "defer", "test.example"
 	submission := endpoint
 	submission.Addr = Addresses{":587"}
 	other := NextHop{
@@ -262,7 +274,9 @@ on_protected = "hold"
 		},
 		Watch: Watch{PollInterval: 100 * time.Millisecond},
 		Log:   Log{Output: "journal", Format: "json", Level: "debug", Addresses: "hash"},
-		Lists: []List{always, blocked, fetched},
+		Lists: []List{always, blocked, fetched, asked},
+
+		Resolver: Resolver{Addr: Addresses{"127.0.0.1:53", "[::1]:5353"}},
 	}
 	for i, warning := range []string{
 		`policy_service.lists: the list "blocked" has no effect here: its stage is "header"`,

@@ -74,8 +74,8 @@ func TestReferenceExamples(t *testing.T) {
 		got = append(got, strings.Join([]string{l.Name, strings.Join(l.Addr, " "), l.TLS, l.Auth}, ", "))
 	}
 	want := []string{"listen, 127.0.0.1:2525, none, none", "submissions, :465, implicit, pass", "submission, :587, required, pass"}
-	if !slices.Equal(got, want) || len(cfg.Lists) != 1 || cfg.Lists[0].Format != "csv" {
-		t.Errorf("got  %q, %+v\nwant %q and a list", got, cfg.Lists, want)
+	if !slices.Equal(got, want) || len(cfg.Lists) != 2 || cfg.Lists[0].Format != "csv" || !cfg.Lists[1].InDNS() {
+		t.Errorf("got  %q, %+v\nwant %q and two lists", got, cfg.Lists, want)
 	}
 }
 

@@ -19,6 +19,11 @@ const maxURL = 2000
 
 // source checks where a list comes from, and how it is written.
 func (d *document) source(path string, l *List) {
+	if l.DNSZone != "" || d.failed[path+".dns_zone"] {
+		d.dnsList(path, l)
+		return
+	}
+	d.noDNS(path, l)
 	switch {
 	case l.Path != "" && l.URL != "":
 		d.fail(path+".url", "cannot be combined with path", "remove one of the two; the gate keeps fetched lists in dir of [state]")
@@ -30,21 +35,21 @@ func (d *document) source(path string, l *List) {
 		}
 		d.noRemote(path, l)
 	case !d.failed[path+".url"]:
-		d.fail(path+".path", "is missing", `write path = "lists/blocked.txt", or a glob for several files, or url = "https://HOST/FILE"`)
+		d.fail(path+".path", "is missing", `write path = "lists/blocked.txt", or a glob for several files, url = "https://HOST/FILE" or dns_zone = "dbl.example.org"`)
 	}
 	d.format(path, l)
 }
 
-// remoteKey is a key that needs a url.
-type remoteKey struct {
+// listKey is a key of a list that has an effect only in some lists.
+type listKey struct {
 	name string
 	set  bool // to another value than its default
 }
 
 // remoteKeys returns the keys that have an effect only with a url.
-func (l *List) remoteKeys() []remoteKey {
+func (l *List) remoteKeys() []listKey {
 	defaults := DefaultList()
-	return []remoteKey{
+	return []listKey{
 		{"refresh", l.Refresh != defaults.Refresh},
 		{"timeout", l.Timeout != defaults.Timeout},
 		{"public_key", l.PublicKey != ""},
@@ -67,11 +72,7 @@ func (d *document) noRemote(path string, l *List) {
 		if k.name == "allow_null_sender" || k.name == "allow_local_parts" {
 			what += ": such entries of your own lists always count"
 		}
-		if k.set {
-			d.fail(path+"."+k.name, what, hint)
-		} else if d.at.has(path + "." + k.name) {
-			d.warn(path+"."+k.name, what, hint)
-		}
+		d.noEffect(path, k, what, hint)
 	}
 }
 

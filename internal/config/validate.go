@@ -22,6 +22,7 @@ func (d *document) validate() {
 	d.headers()
 	d.policy()
 	d.logOutput()
+	d.resolver()
 	d.checkLists()
 }
 

@@ -1,0 +1,131 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+)
+
+// Values of dns_on_error.
+const (
+	onErrorAccept = "accept"
+	onErrorDefer  = "defer"
+)
+
+// dnsKeys returns the keys that have an effect only with a dns_zone.
+func (l *List) dnsKeys() []listKey {
+	defaults := DefaultList()
+	return []listKey{
+		{"dns_codes", len(l.DNSCodes) > 0},
+		{"dns_timeout", l.DNSTimeout != defaults.DNSTimeout},
+		{"dns_on_error", l.DNSOnError != defaults.DNSOnError},
+		{"dns_test", l.DNSTest != ""},
+	}
+}
+
+// fileKeys returns the keys that have no effect with a dns_zone, since they are about entries
+// that the gate reads.
+func (l *List) fileKeys() []listKey {
+	defaults := DefaultList()
+	return append([]listKey{
+		{"optional", l.Optional},
+		{"allow_public_suffix", l.AllowPublicSuffix},
+		{"format", l.Format != defaults.Format},
+		{"column", l.Column != ""},
+		{"max_bytes", l.MaxBytes != 0},
+		{"min_entries", l.MinEntries != 0},
+		{"max_shrink", l.MaxShrink != defaults.MaxShrink},
+		{"max_growth", l.MaxGrowth != defaults.MaxGrowth},
+	}, l.remoteKeys()...)
+}
+
+// noDNS refuses the keys that need a dns_zone.
+func (d *document) noDNS(path string, l *List) {
+	for _, k := range l.dnsKeys() {
+		d.noEffect(path, k, "has no effect without dns_zone", `remove the line, or write dns_zone instead of path or url`)
+	}
+}
+
+// noEffect refuses a key that has no effect. If the value is the default it only warns.
+func (d *document) noEffect(path string, k listKey, what, hint string) {
+	if k.set {
+		d.fail(path+"."+k.name, what, hint)
+	} else if d.at.has(path + "." + k.name) {
+		d.warn(path+"."+k.name, what, hint)
+	}
+}
+
+// dnsList checks a list that is asked over DNS.
+func (d *document) dnsList(path string, l *List) {
+	zone, err := domainName(l.DNSZone)
+	if err != nil {
+		d.fail(path+".dns_zone", fmt.Sprintf("%q %v", l.DNSZone, err), `write the zone that the publisher names, such as "dbl.example.org"`)
+	}
+	l.DNSZone = zone
+	if l.Type == typeAllow {
+		d.fail(path+".type", `cannot be "allow" in a list in DNS: an answer can be forged on its way, and must not let mail in`,
+			`write type = "block", or keep the allowed names in a file`)
+	}
+	for _, k := range []struct{ name, value string }{{"path", l.Path}, {"url", l.URL}} {
+		if k.value != "" {
+			d.fail(path+"."+k.name, "cannot be combined with dns_zone", "remove one of the two; give each list a [[list]] of its own")
+		}
+	}
+	for _, k := range l.fileKeys() {
+		d.noEffect(path, k, "has no effect with dns_zone: the gate asks for single names, and reads no entries", "remove the line")
+	}
+	if l.OnProtected == "hold" {
+		d.fail(path+".on_protected", `cannot be "hold" with dns_zone: there is no update to hold`,
+			`write "skip", which does not ask for protected names, or "accept"`)
+	}
+	if l.DNSTest != "" {
+		name, err := domainName(l.DNSTest)
+		if err != nil {
+			d.fail(path+".dns_test", fmt.Sprintf("%q %v", l.DNSTest, err), `write the publisher's test point without the zone, such as "test" or "test.example.com"`)
+		}
+		l.DNSTest = name
+	}
+	if l.DNSOnError == onErrorDefer && l.Type == typeBlock && !l.refuses() {
+		d.fail(path+".dns_on_error", `cannot be "defer" in a list that refuses no mail: no answer would be worse than a listing`,
+			`write "accept", or action = "reject" or "defer"`)
+	}
+}
+
+// refuses reports whether the list refuses senders at one of its stages.
+func (l *List) refuses() bool {
+	refusing := []string{"reject", "defer"}
+	header := l.HeaderAction
+	if header == "" {
+		header = l.Action
+	}
+	return slices.Contains(l.Stage, stageEnvelope) && slices.Contains(refusing, l.Action) ||
+		slices.Contains(l.Stage, stageHeader) && slices.Contains(refusing, header)
+}
+
+// resolver checks [resolver].
+func (d *document) resolver() {
+	const hint = `write "127.0.0.1:53", an array of such addresses, or [] for those of /etc/resolv.conf`
+	addrs := d.cfg.Resolver.Addr
+	for i, s := range addrs {
+		path := d.elementOrKey("resolver.addr", i)
+		host, port, err := net.SplitHostPort(s)
+		if err != nil {
+			d.fail(path, fmt.Sprintf("%q is not of the form address:port", s), hint)
+			continue
+		}
+		addr, err := netip.ParseAddr(host)
+		if err != nil {
+			d.fail(path, fmt.Sprintf("%q has the host %q, which is not an IP address", s, host), hint)
+			continue
+		}
+		if _, err := parsePort(port, 1); err != nil {
+			d.fail(path, fmt.Sprintf("%q %v", s, err), hint)
+			continue
+		}
+		addrs[i] = net.JoinHostPort(addr.String(), port)
+		if slices.Contains(addrs[:i], addrs[i]) {
+			d.twice(path, s)
+		}
+	}
+}
