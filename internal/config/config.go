@@ -3,7 +3,7 @@
 // [Load] reports all faults of a file at once, each with its line and with what
 // to do about it. The values that it returns are checked and normalised, so that
 // the caller only converts them. Of the gate's other packages it uses those that
-// know the forms of addresses, list files and hash families.
+// know the forms of addresses, list files, lists in DNS and hash families.
 //
 // reference/reference.toml explains every key. The comments here say what the
 // loaded value looks like. Struct tags say what a value may be:

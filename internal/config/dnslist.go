@@ -5,6 +5,9 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
+
+	"spamgate/internal/dnslist"
 )
 
 // Values of dns_on_error.
@@ -58,11 +61,16 @@ func (d *document) noEffect(path string, k listKey, what, hint string) {
 
 // dnsList checks a list that is asked over DNS.
 func (d *document) dnsList(path string, l *List) {
-	zone, err := domainName(l.DNSZone)
-	if err != nil {
-		d.fail(path+".dns_zone", fmt.Sprintf("%q %v", l.DNSZone, err), `write the zone that the publisher names, such as "dbl.example.org"`)
+	l.DNSZone = d.dnsZone(path+".dns_zone", l.DNSZone)
+	for i, code := range l.DNSCodes {
+		if _, err := dnslist.ParseCodes([]string{code}); err != nil {
+			what, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "code "), ": use ")
+			d.fail(d.elementOrKey(path+".dns_codes", i), what, `write an address such as "127.0.0.2", a range "127.0.1.2-127.0.1.99", or a bit "&8"`)
+		}
 	}
-	l.DNSZone = zone
+	if _, err := dnslist.ParseCodes(l.DNSCodes); err != nil && !d.failedBelow(path+".dns_codes") {
+		d.fail(path+".dns_codes", "is too long: "+err.Error(), "write ranges")
+	}
 	if l.Type == typeAllow {
 		d.fail(path+".type", `cannot be "allow" in a list in DNS: an answer can be forged on its way, and must not let mail in`,
 			`write type = "block", or keep the allowed names in a file`)
@@ -81,14 +89,39 @@ func (d *document) dnsList(path string, l *List) {
 	}
 	if l.DNSTest != "" {
 		name, err := domainName(l.DNSTest)
-		if err != nil {
-			d.fail(path+".dns_test", fmt.Sprintf("%q %v", l.DNSTest, err), `write the publisher's test point without the zone, such as "test" or "test.example.com"`)
+		if err != nil || dnslist.CheckTest(name, l.DNSZone) != nil {
+			d.fail(path+".dns_test", fmt.Sprintf("%q is not a name that can be asked for", l.DNSTest), `write the publisher's test point without the zone, such as "test" or "test.example.com"`)
 		}
 		l.DNSTest = name
 	}
 	if l.DNSOnError == onErrorDefer && l.Type == typeBlock && !l.refuses() {
 		d.fail(path+".dns_on_error", `cannot be "defer" in a list that refuses no mail: no answer would be worse than a listing`,
 			`write "accept", or action = "reject" or "defer"`)
+	}
+}
+
+// dnsZone checks the zone of a list, and returns it in normal form.
+func (d *document) dnsZone(path, zone string) string {
+	const hint = `write the zone that the publisher names, such as "dbl.example.org"`
+	name, err := domainName(zone)
+	switch {
+	case err != nil:
+		d.fail(path, fmt.Sprintf("%q %v", zone, err), hint)
+	case dnslist.CheckZone(name) != nil:
+		what, _, _ := strings.Cut(dnslist.CheckZone(name).Error(), ": use ")
+		d.fail(path, strings.TrimPrefix(what, "zone "), hint)
+	}
+	return name
+}
+
+// askedLists refuses lists in DNS for a DNS server, which would answer for what it is told.
+func (d *document) askedLists(door Door) {
+	for i, name := range door.Lists {
+		at := slices.IndexFunc(d.cfg.Lists, func(l List) bool { return l.Name == name })
+		if at >= 0 && d.cfg.Lists[at].InDNS() {
+			d.fail(element(door.Key("lists"), i), fmt.Sprintf("%q is a list in DNS, which a DNS server cannot serve again", name),
+				"remove it, and let clients ask its publisher")
+		}
 	}
 }
 
@@ -107,6 +140,9 @@ func (l *List) refuses() bool {
 func (d *document) resolver() {
 	const hint = `write "127.0.0.1:53", an array of such addresses, or [] for those of /etc/resolv.conf`
 	addrs := d.cfg.Resolver.Addr
+	if len(addrs) > 0 && !slices.ContainsFunc(d.cfg.Lists, func(l List) bool { return l.InDNS() }) {
+		d.warn("resolver.addr", "has no effect without a list in DNS", "remove the line, or write a [[list]] with dns_zone")
+	}
 	for i, s := range addrs {
 		path := d.elementOrKey("resolver.addr", i)
 		host, port, err := net.SplitHostPort(s)

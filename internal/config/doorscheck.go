@@ -26,6 +26,7 @@ func (d *document) checkDoors() {
 		d.door(door, &s.Name)
 		d.zones(door, s)
 		d.dnsClients(door, s)
+		d.askedLists(door)
 		if s.TTL%time.Second != 0 {
 			d.fail(door.Key("ttl"), fmt.Sprintf("%q has a fraction of a second, which DNS cannot say", shortDuration(s.TTL)), `write whole seconds, such as "60s"`)
 		}
