@@ -14,8 +14,9 @@ type ListStats struct {
 	Action, HeaderAction verdict.Action // zero HeaderAction: the same as Action
 	Stages               verdict.Stage
 
-	// URL is where the list's file was fetched from; empty for one that was not.
-	URL string
+	// URL is where the list's file was fetched from; empty for one that was not. Zone is
+	// that of a list in DNS, which has no entries here; empty for others.
+	URL, Zone string
 
 	// Format is how the first file was read, and Packed "gzip" or "zstd" if it was
 	// packed. See Files for the others.

@@ -4,8 +4,6 @@ package judge
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"strings"
 
 	"spamgate/blocklist"
@@ -17,13 +15,19 @@ import (
 type Checker struct {
 	Store interface{ Set() *blocklist.Set }
 	Lists []string // the lists that count; nil: all
+
+	// Asked returns the Asker of a new message. If it is nil, lists in DNS are not asked.
+	Asked func() Asker
 }
 
 // Judge returns the Judge of the present lists.
-func (c Checker) Judge() verdict.Judge { return c.Current() }
-
-// Current returns what Judge returns, with its own type.
-func (c Checker) Current() Judge { return New(c.Store.Set().Only(c.Lists)) }
+func (c Checker) Judge() verdict.Judge {
+	v := c.Store.Set().Only(c.Lists)
+	if c.Asked != nil && v.Asks(verdict.AllStages) {
+		return NewAsking(v, c.Asked())
+	}
+	return New(v)
+}
 
 // Judge answers for one View. It implements [verdict.Judge].
 type Judge struct{ view *blocklist.View }
@@ -37,7 +41,7 @@ func (j Judge) View() *blocklist.View { return j.view }
 // Generation returns the generation of the Set.
 func (j Judge) Generation() uint64 { return j.view.Set().Generation() }
 
-// Judge looks up one sender. It does not allocate if no list knows the sender.
+// Judge looks up one sender. It asks no lists in DNS, and does not allocate if no list knows the sender.
 func (j Judge) Judge(_ context.Context, _ *verdict.Message, q verdict.Query) (verdict.Verdict, error) {
 	address, kinds := q.Address, sender.AllKinds
 	switch q.Reading {
@@ -66,11 +70,7 @@ func (j Judge) Judge(_ context.Context, _ *verdict.Message, q verdict.Query) (ve
 	default:
 		v, err = j.view.LookupBlocks(q.Stage, a, kinds)
 	}
-	if err != nil {
-		return verdict.Verdict{}, fmt.Errorf("%w: %w", verdict.ErrNoAnswer, err)
-	}
-	v.Monitored = slices.DeleteFunc(v.Monitored, func(m verdict.Match) bool { return m.Shielded })
-	return v, nil
+	return finish(v, err)
 }
 
 // Trace looks up one sender as Judge does, and returns every step with the

@@ -42,6 +42,11 @@ type List struct {
 	URL                              string
 	AllowNullSender, AllowLocalParts bool
 
+	// Zone makes the list one that is asked over DNS instead of read: the zone's name. It
+	// has no Paths, and only the fields that say what a match means, OnProtected and Exact
+	// count. See [blocklist.Asked].
+	Zone string
+
 	// Format and Column are how the files are written; see [listfile.Options].
 	Format listfile.Format
 	Column string
@@ -94,12 +99,16 @@ type List struct {
 	PublicReason bool
 }
 
-// rule returns what the matches of the list mean.
-func (l *List) rule() blocklist.List {
-	return blocklist.List{
+// rule returns what the matches of the list mean, if these names are protected.
+func (l *List) rule(protected *Protected) blocklist.List {
+	rule := blocklist.List{
 		Name: l.Name, Type: l.Type, Action: l.Action, HeaderAction: l.HeaderAction,
 		Stages: l.Stages, Override: l.Override, PublicReason: l.PublicReason,
 	}
+	if l.Zone != "" {
+		rule.Asked = l.asked(protected)
+	}
+	return rule
 }
 
 // OnProtected says what to do with an entry that covers a protected name.
@@ -183,11 +192,14 @@ type Config struct {
 	protected *Protected // Protect, once it was checked
 }
 
-// list checks the configuration, and returns the list of a name.
+// list checks the configuration, and returns the list of a name, which has files.
 func (c *Config) list(name string) (*List, error) {
 	err := c.check()
 	if i := slices.IndexFunc(c.Lists, func(l List) bool { return l.Name == name }); i >= 0 && err == nil {
-		return &c.Lists[i], nil
+		if c.Lists[i].Zone == "" {
+			return &c.Lists[i], nil
+		}
+		err = ErrAsked
 	}
 	return nil, fmt.Errorf("list %q: %w", name, cmp.Or(err, ErrUnknownList))
 }
@@ -248,7 +260,7 @@ func (c *Config) check() (err error) {
 
 // checkConfirm returns an error for lists among which the filter alone cannot tell.
 func (c Config) checkConfirm() error {
-	if !c.FilterOnly || len(c.Lists) == 1 && c.Lists[0].Type == blocklist.Block {
+	if !c.FilterOnly || len(c.Lists) == 1 && c.Lists[0].Type == blocklist.Block && c.Lists[0].Zone == "" {
 		return nil
 	}
 	return errors.New("confirm = false lets the filter alone decide, which cannot tell lists apart: use it with one block list, no exceptions and no allow list, or set confirm = true")
@@ -256,12 +268,15 @@ func (c Config) checkConfirm() error {
 
 // check returns an error for each thing that is wrong with the list.
 func (l *List) check() error {
-	rule := l.rule()
+	rule := l.rule(nil)
 	errs := []error{rule.Validate()}
 	fail := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("list %q: %w", l.Name, fmt.Errorf(format, args...)))
 	}
-	if len(l.Paths) == 0 {
+	if l.Zone != "" && len(l.Paths) > 0 {
+		fail("a list in DNS has no files: leave out the paths or the zone")
+	}
+	if l.Zone == "" && len(l.Paths) == 0 {
 		fail("no path given")
 	}
 	for _, p := range l.Paths {

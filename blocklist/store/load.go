@@ -41,7 +41,7 @@ func (s *Store) load(ctx context.Context, c Config) error {
 		src.before = nil
 		serves := s.live.versionOf(src.list.Name)
 		had := serves != nil && serves != emptyVersion
-		if r := results[i]; r.good == nil && (had || !src.list.Optional) {
+		if r := results[i]; r.good == nil && src.list.Zone == "" && (had || !src.list.Optional) {
 			errs = append(errs, unusable(src.list, had, r.err, c.ReadOnly))
 		}
 	}
@@ -77,6 +77,9 @@ func (s *Store) newSource(c *Config, l *List) *source {
 	src := &source{list: l, options: c.readOptions(l), opener: Opener{c.StateDir}, state: s.state, follow: c.Follow, advice: c.Advise}
 	if src.options.protect != "" {
 		src.protected = c.protected
+	}
+	if l.Zone != "" {
+		return src
 	}
 	if old := s.known(src); old != nil {
 		src.live, src.logged, src.loggedPin, src.accepted, src.kept, src.keptAs = old.live, old.logged, old.loggedPin, old.accepted, old.kept, old.keptAs
@@ -188,7 +191,7 @@ func (s *Store) newSet(ctx context.Context, c Config, results []scanResult, gene
 	for i := range c.Lists {
 		v := results[i].version()
 		made.names, made.versions = append(made.names, c.Lists[i].Name), append(made.versions, v)
-		lists[i] = blocklist.SetList{List: c.Lists[i].rule(), Index: v.index, Stats: describeList(&c.Lists[i], results[i])}
+		lists[i] = blocklist.SetList{List: c.Lists[i].rule(c.protected), Index: v.index, Stats: describeList(&c.Lists[i], results[i])}
 	}
 	var sets []*blocklist.Set
 	for _, p := range previous {

@@ -104,6 +104,9 @@ const readAttempts = 3
 // If a change has to wait, the result is the live one and again is when to look next; else
 // again is zero.
 func (s *source) scan(ctx context.Context, watch func(dir, name string), staged *scanResult, p debounce) (r scanResult, again time.Time) {
+	if s.list.Zone != "" {
+		return scanResult{}, time.Time{} // it has no files
+	}
 	s.live.version().index.Segment().Recheck()
 	r, again = s.scanFiles(ctx, watch, staged, p)
 	r = s.obeyPin(ctx, r, staged)
