@@ -201,11 +201,11 @@ type meteredChecker struct {
 }
 
 // Judge returns the Judge of the present lists.
-func (c meteredChecker) Judge() verdict.Judge { return metered{c.checker.Current(), c.metrics} }
+func (c meteredChecker) Judge() verdict.Judge { return metered{c.checker.Judge(), c.metrics} }
 
 // metered is a Judge whose verdicts are counted.
 type metered struct {
-	judge   judge.Judge
+	judge   verdict.Judge
 	metrics *metrics
 }
 

@@ -88,7 +88,7 @@ const maxFetched = 256 << 20
 func blocklistList(l config.List) (store.List, error) {
 	list := store.List{
 		Name:              l.Name,
-		Paths:             []string{l.Files()},
+		Zone:              l.DNSZone,
 		URL:               FetchSource(l).ShownURL(),
 		Format:            listfile.Format(l.Format),
 		Column:            l.Column,
@@ -104,6 +104,9 @@ func blocklistList(l config.List) (store.List, error) {
 		Optional:          l.Optional,
 		AllowPublicSuffix: l.AllowPublicSuffix,
 		PublicReason:      l.PublicReason,
+	}
+	if !l.InDNS() {
+		list.Paths = []string{l.Files()}
 	}
 	if list.MaxBytes == 0 && l.URL != "" {
 		list.MaxBytes = maxFetched
