@@ -22,12 +22,15 @@ type Checker struct {
 
 // Judge returns the Judge of the present lists.
 func (c Checker) Judge() verdict.Judge {
-	v := c.Store.Set().Only(c.Lists)
-	if c.Asked != nil && v.Asks(verdict.AllStages) {
-		return NewAsking(v, c.Asked())
+	j := c.Current()
+	if c.Asked != nil && j.view.Asks(verdict.AllStages) {
+		return NewAsking(j.view, c.Asked())
 	}
-	return New(v)
+	return j
 }
+
+// Current returns the Judge of the present lists that asks none in DNS.
+func (c Checker) Current() Judge { return New(c.Store.Set().Only(c.Lists)) }
 
 // Judge answers for one View. It implements [verdict.Judge].
 type Judge struct{ view *blocklist.View }
