@@ -12,6 +12,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"spamgate/internal/recent"
 )
 
 const (
@@ -33,7 +35,6 @@ const (
 type Names struct {
 	dial       Dial
 	now        func() time.Time
-	max        int
 	slots      chan struct{} // has an element for each lookup under way
 	prefetches chan struct{} // has an element for each lookup that Ask began
 
@@ -41,10 +42,8 @@ type Names struct {
 	cancel  context.CancelFunc
 	lookups sync.WaitGroup
 
-	// The cache has two halves: when recent is full it becomes older, and the
-	// previous older is dropped, except for the entries that were used again.
-	mu            sync.Mutex
-	recent, older map[netip.Addr]*entry
+	mu    sync.Mutex
+	cache *recent.Map[netip.Addr, *entry]
 }
 
 // Dial connects to a name server, as [net.Dialer.DialContext] does.
@@ -66,10 +65,9 @@ func New(dial Dial) *Names {
 	n := &Names{
 		dial:       dial,
 		now:        time.Now,
-		max:        maxCached,
 		slots:      make(chan struct{}, maxLookups),
 		prefetches: make(chan struct{}, maxPrefetch),
-		recent:     map[netip.Addr]*entry{},
+		cache:      recent.New[netip.Addr, *entry](maxCached),
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	return n
@@ -112,14 +110,7 @@ func withoutZone(addr netip.Addr) netip.Addr { return addr.Unmap().WithZone("") 
 func (n *Names) find(addr netip.Addr, slots chan struct{}) *entry {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	e, recent := n.recent[addr]
-	if !recent {
-		e = n.older[addr]
-	}
-	if e != nil && (e.until.IsZero() || n.now().Before(e.until)) {
-		if !recent {
-			n.add(addr, e)
-		}
+	if e, ok := n.cache.Get(addr); ok && (e.until.IsZero() || n.now().Before(e.until)) {
 		return e
 	}
 	if !addr.IsValid() || n.ctx.Err() != nil {
@@ -132,8 +123,8 @@ func (n *Names) find(addr netip.Addr, slots chan struct{}) *entry {
 			return nil
 		}
 	}
-	e = &entry{done: make(chan struct{})}
-	n.add(addr, e)
+	e := &entry{done: make(chan struct{})}
+	n.cache.Put(addr, e)
 	n.lookups.Go(func() {
 		n.lookup(addr, e)
 		if slots != nil {
@@ -141,14 +132,6 @@ func (n *Names) find(addr netip.Addr, slots chan struct{}) *entry {
 		}
 	})
 	return e
-}
-
-// add caches an entry. The caller must hold mu.
-func (n *Names) add(addr netip.Addr, e *entry) {
-	if _, ok := n.recent[addr]; !ok && len(n.recent) >= n.max/2 {
-		n.older, n.recent = n.recent, map[netip.Addr]*entry{}
-	}
-	n.recent[addr] = e
 }
 
 func (n *Names) lookup(addr netip.Addr, e *entry) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"spamgate/internal/recent"
 	"spamgate/smtpfilter/clientname/dnstest"
 )
 
@@ -180,7 +181,7 @@ func TestNobodyWaitsForAsk(t *testing.T) {
 		n.Ask(netip.AddrFrom4([4]byte{198, 51, 100, byte(i)}))
 	}
 	n.mu.Lock()
-	kept := len(n.recent)
+	kept := n.cache.Len()
 	n.mu.Unlock()
 	if kept != maxPrefetch {
 		t.Errorf("%d clients are asked for, want %d", kept, maxPrefetch)
@@ -206,15 +207,16 @@ func TestTimeout(t *testing.T) {
 func TestNamesBound(t *testing.T) {
 	n := New(func(context.Context, string, string) (net.Conn, error) { return nil, context.DeadlineExceeded })
 	defer n.Close()
-	n.max = 100
+	const most = 100
+	n.cache = recent.New[netip.Addr, *entry](most)
 	for i := range 1000 {
 		n.want(t, netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 14: byte(i >> 8), 15: byte(i)}).String(), "")
 		n.want(t, addr, "") // stays, since it is used
-		if kept := len(n.recent) + len(n.older); kept > n.max {
-			t.Fatalf("%d clients are kept, want %d at most", kept, n.max)
+		if kept := n.cache.Len(); kept > most {
+			t.Fatalf("%d clients are kept, want %d at most", kept, most)
 		}
 	}
-	if n.recent[netip.MustParseAddr(addr)] == nil && n.older[netip.MustParseAddr(addr)] == nil {
+	if _, ok := n.cache.Get(netip.MustParseAddr(addr)); !ok {
 		t.Error("a client that comes all the time is forgotten")
 	}
 }

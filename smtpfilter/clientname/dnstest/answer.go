@@ -24,8 +24,8 @@ func Reverse(addr netip.Addr) string {
 	return name
 }
 
-// answer returns the answer to a query, or nil if the query is invalid.
-func (s *Server) answer(query []byte, network string) []byte {
+// answers returns what is sent for a query: nothing if it is invalid.
+func (s *Server) answers(query []byte, network string) [][]byte {
 	var p dnsmessage.Parser
 	h, err := p.Start(query)
 	if err != nil {
@@ -36,11 +36,12 @@ func (s *Server) answer(query []byte, network string) []byte {
 		return nil
 	}
 	s.mu.Lock()
-	s.asked = append(s.asked, fmt.Sprintf("%s %s %s", strings.TrimPrefix(q.Type.String(), "Type"), q.Name, network))
+	name := strings.ToLower(q.Name.String())
+	s.asked = append(s.asked, fmt.Sprintf("%s %s %s", strings.TrimPrefix(q.Type.String(), "Type"), name, network))
 	close(s.changed)
 	s.changed = make(chan struct{})
 	behavior := s.behavior
-	records := s.records[q.Name.String()]
+	records, exists := s.find(name, q.Type)
 	s.mu.Unlock()
 	if behavior.Hold != nil {
 		select {
@@ -53,18 +54,14 @@ func (s *Server) answer(query []byte, network string) []byte {
 		Header:    dnsmessage.Header{ID: h.ID, Response: true, RecursionAvailable: true, RecursionDesired: h.RecursionDesired},
 		Questions: []dnsmessage.Question{q},
 	}
-	for _, r := range records {
-		if r.Header.Type == q.Type {
-			m.Answers = append(m.Answers, r)
-		}
-	}
+	m.Answers = records
 	switch {
 	case behavior.Fail:
 		m.RCode, m.Answers = dnsmessage.RCodeServerFailure, nil
 	case behavior.Truncate && network == "udp":
 		m.Truncated, m.Answers = true, nil
 	case len(m.Answers) == 0:
-		if records == nil {
+		if !exists {
 			m.RCode = dnsmessage.RCodeNameError
 		}
 		m.Authorities = []dnsmessage.Resource{{
@@ -78,5 +75,32 @@ func (s *Server) answer(query []byte, network string) []byte {
 	if err != nil {
 		return nil
 	}
-	return packed
+	if behavior.Lie != nil {
+		return behavior.Lie(packed, network)
+	}
+	return [][]byte{packed}
+}
+
+// find returns the records of a name that have a type, and whether the name has any. An
+// alias brings the records of its target. The caller must hold mu.
+func (s *Server) find(name string, kind dnsmessage.Type) (found []dnsmessage.Resource, exists bool) {
+	for range 8 { // bounds a loop of aliases
+		records := s.records[name]
+		exists = exists || records != nil
+		target := ""
+		for _, r := range records {
+			alias, ok := r.Body.(*dnsmessage.CNAMEResource)
+			if ok {
+				target = strings.ToLower(alias.CNAME.String())
+			}
+			if ok || r.Header.Type == kind {
+				found = append(found, r)
+			}
+		}
+		if target == "" {
+			break
+		}
+		name = target
+	}
+	return found, exists
 }

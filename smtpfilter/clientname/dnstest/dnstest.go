@@ -1,5 +1,5 @@
-// Package dnstest is a name server on loopback for tests, over UDP and TCP. It records
-// the queries.
+// Package dnstest is a name server for tests, on loopback over UDP and TCP or in memory. It
+// records the queries.
 package dnstest
 
 import (
@@ -9,7 +9,9 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"golang.org/x/net/dns/dnsmessage"
@@ -17,16 +19,17 @@ import (
 
 // Server is a name server. Its zone consists of the records that were added.
 type Server struct {
-	udp net.PacketConn
-	tcp net.Listener
+	udp net.PacketConn // nil in memory
+	tcp net.Listener   // nil in memory
 
 	mu       sync.Mutex
-	records  map[string][]dnsmessage.Resource // by name, which ends in a dot
-	asked    []string                         // "PTR 1.2.0.192.in-addr.arpa. udp"
+	records  map[string][]dnsmessage.Resource // by name in lower case, which ends in a dot
+	asked    []string                         // "PTR 1.2.0.192.in-addr.arpa. udp", in lower case
 	changed  chan struct{}                    // closed with the next query
 	behavior Behavior
 	running  sync.WaitGroup
 	ctx      context.Context // ends with the server
+	cancel   context.CancelFunc
 }
 
 // Behavior says how a Server answers.
@@ -35,6 +38,11 @@ type Behavior struct {
 	Truncate bool            // truncates answers over UDP
 	Hold     <-chan struct{} // answers once it is closed; nil: at once
 	Negative uint32          // TTL of a missing record, in seconds
+	Refuse   bool            // in memory: refuses connections
+
+	// Lie returns the messages that are sent instead of a reply. Over TCP a message
+	// that is nil closes the connection.
+	Lie func(reply []byte, network string) [][]byte
 }
 
 // New starts a server at an address such as "127.0.0.1:0". It ends with the test.
@@ -49,26 +57,62 @@ func New(t testing.TB, addr string) *Server {
 		tcp.Close()
 		t.Fatal(err)
 	}
-	s := &Server{udp: udp, tcp: tcp, records: map[string][]dnsmessage.Resource{}, changed: make(chan struct{})}
-	var cancel context.CancelFunc
-	s.ctx, cancel = context.WithCancel(context.Background())
+	s := newServer()
+	s.udp, s.tcp = udp, tcp
 	s.running.Go(s.serveUDP)
 	s.running.Go(s.serveTCP)
 	t.Cleanup(func() {
-		cancel()
 		udp.Close()
 		tcp.Close()
-		s.running.Wait()
+		s.close()
 	})
 	return s
+}
+
+// NewMemory starts a server without sockets, which only its Dial reaches. So it works in
+// the bubble of a synctest, whose clock stands still while a goroutine reads a socket.
+func NewMemory(t testing.TB) *Server {
+	s := newServer()
+	t.Cleanup(s.close)
+	return s
+}
+
+func newServer() *Server {
+	s := &Server{records: map[string][]dnsmessage.Resource{}, changed: make(chan struct{})}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+func (s *Server) close() {
+	s.cancel()
+	s.running.Wait()
 }
 
 // Addr returns the server's address, over UDP and TCP.
 func (s *Server) Addr() string { return s.tcp.Addr().String() }
 
 // Dial connects to this server, whatever the address.
-func (s *Server) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
-	return new(net.Dialer).DialContext(ctx, network, s.Addr())
+func (s *Server) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if s.tcp != nil {
+		return new(net.Dialer).DialContext(ctx, network, s.Addr())
+	}
+	s.mu.Lock()
+	refuse := s.behavior.Refuse
+	s.mu.Unlock()
+	if refuse {
+		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
+	}
+	near, far := net.Pipe()
+	s.running.Go(func() {
+		defer far.Close()
+		defer context.AfterFunc(s.ctx, func() { far.Close() })()
+		if network == "tcp" {
+			s.serveStream(far)
+		} else {
+			s.servePipe(far)
+		}
+	})
+	return near, nil
 }
 
 // Behave sets how the server answers from now on.
@@ -99,6 +143,16 @@ func (s *Server) AddAddr(name, addr string, ttl uint32) {
 	}
 }
 
+// AddText adds a text of a name.
+func (s *Server) AddText(name, text string, ttl uint32) {
+	s.add(name+".", ttl, dnsmessage.TypeTXT, &dnsmessage.TXTResource{TXT: []string{text}})
+}
+
+// AddAlias adds an alias (CNAME) of another name. Answers have its records too.
+func (s *Server) AddAlias(name, target string, ttl uint32) {
+	s.add(name+".", ttl, dnsmessage.TypeCNAME, &dnsmessage.CNAMEResource{CNAME: dnsmessage.MustNewName(target + ".")})
+}
+
 // Clear empties the zone.
 func (s *Server) Clear() {
 	s.mu.Lock()
@@ -109,7 +163,8 @@ func (s *Server) Clear() {
 func (s *Server) add(name string, ttl uint32, kind dnsmessage.Type, body dnsmessage.ResourceBody) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.records[name] = append(s.records[name], dnsmessage.Resource{
+	key := strings.ToLower(name)
+	s.records[key] = append(s.records[key], dnsmessage.Resource{
 		Header: dnsmessage.ResourceHeader{Name: dnsmessage.MustNewName(name), Type: kind, Class: dnsmessage.ClassINET, TTL: ttl},
 		Body:   body,
 	})
@@ -149,11 +204,27 @@ func (s *Server) serveUDP() {
 		}
 		query := slices.Clone(buf[:n])
 		s.running.Go(func() {
-			if answer := s.answer(query, "udp"); answer != nil {
+			for _, answer := range s.answers(query, "udp") {
 				s.udp.WriteTo(answer, from)
 			}
 		})
 	}
+}
+
+// servePipe answers the query on a connection in memory, each Write of which is a
+// datagram.
+func (s *Server) servePipe(c net.Conn) {
+	buf := make([]byte, 4096)
+	n, err := c.Read(buf)
+	if err != nil {
+		return
+	}
+	for _, answer := range s.answers(buf[:n], "udp") {
+		if _, err := c.Write(answer); err != nil {
+			return
+		}
+	}
+	io.Copy(io.Discard, c) // a datagram socket has no end; the client closes its own
 }
 
 func (s *Server) serveTCP() {
@@ -165,17 +236,25 @@ func (s *Server) serveTCP() {
 		s.running.Go(func() {
 			defer c.Close()
 			defer context.AfterFunc(s.ctx, func() { c.Close() })()
-			// Package net sends one query on each connection.
-			var length [2]byte
-			if _, err := io.ReadFull(c, length[:]); err != nil {
-				return
-			}
-			query := make([]byte, binary.BigEndian.Uint16(length[:]))
-			if _, err := io.ReadFull(c, query); err != nil {
-				return
-			}
-			answer := s.answer(query, "tcp")
-			c.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(answer))), answer...))
+			s.serveStream(c)
 		})
+	}
+}
+
+// serveStream answers the one query that clients of these tests send on a connection.
+func (s *Server) serveStream(c net.Conn) {
+	var length [2]byte
+	if _, err := io.ReadFull(c, length[:]); err != nil {
+		return
+	}
+	query := make([]byte, binary.BigEndian.Uint16(length[:]))
+	if _, err := io.ReadFull(c, query); err != nil {
+		return
+	}
+	for _, answer := range s.answers(query, "tcp") {
+		if answer == nil {
+			return
+		}
+		c.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(answer))), answer...))
 	}
 }
