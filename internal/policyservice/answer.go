@@ -12,6 +12,17 @@ import (
 // dunno lets mail pass this check.
 const dunno = "DUNNO"
 
+// Action returns the action for the first recipient of a message that gets an answer.
+func Action(a door.Answer) string {
+	if !a.Reply.IsZero() {
+		return refusal(a.Reply)
+	}
+	if text := tag(a); text != "" {
+		return text
+	}
+	return dunno
+}
+
 // refusal returns the action that refuses a recipient.
 //
 // Postfix puts "<recipient>: Recipient address rejected: " before the text. DEFER_IF_PERMIT

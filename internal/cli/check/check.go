@@ -54,7 +54,11 @@ separated by tabs. It also prints those that lists only log ("monitor"). --all
 prints all addresses.
 
 Listeners may use different lists. The default is the first listener; --listener
-names another.
+names another, or a door.
+
+Without --listener the command also shows what each policy service and milter
+would answer about an address or a message that is named, and each DNS server
+about an address.
 
 --trace shows each step of a decision: every key under which a list may hold the
 sender, the filter's bits for it, the entries that the lists hold, and which of
@@ -68,7 +72,8 @@ an address ("spam%example.net", "spammer") is judged by the addresses that mail
 servers may make of it. Servers may add their own name: a running gate learns it
 from the next hop's greeting, check from --next-hop.
 
-Exit codes: 0 all accepted; 1 an action other than accept; 2 an error.`,
+Exit codes: 0 all accepted; 1 an action other than accept, also at a door that
+is shown; 2 an error.`,
 		Example: `  spamgate check user@spam.example
   spamgate check --trace user@spam.example
   spamgate check --json - < senders.txt
@@ -82,7 +87,7 @@ Exit codes: 0 all accepted; 1 an action other than accept; 2 an error.`,
 	cmd.Flags().StringVar(&o.from, "from", "", "with --message: envelope sender `ADDRESS`, or <>")
 	cmd.Flags().StringArrayVar(&o.rcpts, "rcpt", nil, "with --message: a recipient `ADDRESS`; may be repeated")
 	cmd.Flags().StringArrayVar(&o.nextHop, "next-hop", nil, "with --message: greeting `NAME` of the next hop")
-	cmd.Flags().StringVar(&o.listener, "listener", "", "judge as the listener `NAME` does (default: the first)")
+	cmd.Flags().StringVar(&o.listener, "listener", "", "judge as the listener or door `NAME` does (default:\nthe first listener)")
 	cmd.Flags().BoolVar(&o.trace, "trace", false, "show the whole decision: keys, bits, entries, precedence")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.file = *file
@@ -142,6 +147,7 @@ func check(cmd *cobra.Command, o checkOptions, args []string) error {
 	out := bufio.NewWriter(screen)
 	k := newSession(c, set, judged)
 	k.options = o
+	k.doors = doorSessions(c, set, o)
 	if judged.Door == nil && (len(o.rcpts) > 0 || o.message != "") {
 		files, err := setup.ReadRecipients(c)
 		if err != nil {
@@ -220,6 +226,7 @@ type session struct {
 	out     io.Writer
 	json    *json.Encoder
 	listed  bool // an action other than accept was found
+	doors   []doorSession
 
 	generation uint64 // what the running gate serves; 0: none was found
 }
@@ -236,6 +243,8 @@ type addressResult struct {
 	Envelope *finding `json:"envelope,omitempty"`
 	Header   *finding `json:"header,omitempty"`
 	Error    string   `json:"error,omitempty"`
+
+	Doors []doorResult `json:"doors,omitempty"` // of addresses that are named
 }
 
 // finding is a verdict for programs.
@@ -277,13 +286,17 @@ func (k *session) judgeAddress(address string) (envelope, header verdict.Finding
 	return envelope, header
 }
 
+// note notes whether a sender is accepted.
+func (k *session) note(f verdict.Finding) {
+	k.listed = k.listed || f.Verdict.Action != verdict.Accept
+}
+
 // result judges an address, and notes whether it is accepted.
 func (k *session) result(address string) (addressResult, verdict.Finding, verdict.Finding) {
 	envelope, header := k.judgeAddress(address)
 	worst := max(envelope.Verdict.Action, header.Verdict.Action)
-	if worst != verdict.Accept {
-		k.listed = true
-	}
+	k.note(envelope)
+	k.note(header)
 	r := addressResult{Address: address, Action: worst.String()}
 	if err := errors.Join(envelope.Err, header.Err); err != nil {
 		r.Action, r.Error = "error", err.Error()
@@ -301,6 +314,10 @@ func (k *session) printNamed(address string) error {
 	if err := k.notJudged(address, envelope, header); err != nil {
 		return err
 	}
+	var err error
+	if r.Doors, err = k.doorsOn(address); err != nil {
+		return err
+	}
 	if k.options.json {
 		return k.json.Encode(r)
 	}
@@ -314,6 +331,7 @@ func (k *session) printNamed(address string) error {
 		k.explain("header", header, verdict.Header)
 		k.printReply(header)
 	}
+	k.printDoors(r.Doors)
 	return nil
 }
 

@@ -2,6 +2,7 @@ package check
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -23,6 +24,8 @@ type messageResult struct {
 	Reply    string    `json:"reply,omitempty"`
 	Findings []finding `json:"findings"`
 	Empty    []string  `json:"fields_without_address,omitempty"`
+
+	Doors []doorResult `json:"doors,omitempty"` // policy services and milters
 }
 
 // message judges a whole message.
@@ -40,44 +43,64 @@ func (k *session) message(cmd *cobra.Command) error {
 		return err
 	}
 
-	m := verdict.Message{ReversePath: from}
-	var all []verdict.Finding
-	envelope := verdict.Finding{Identity: verdict.EnvelopeIdentity, Address: from}
-	if judged {
-		envelope = k.policy.JudgeEnvelope(cmd.Context(), k.judge, &m)
-		all = append(all, envelope)
-		if envelope.Err != nil && !envelope.NoAnswer() {
-			return fmt.Errorf("--from %q is not an address: %w", from, envelope.Err)
-		}
+	in := messageIn{section, from, judged, exempt}
+	r, all, err := k.judgeMessage(cmd.Context(), in)
+	if err != nil {
+		return err
 	}
-	found := k.policy.ReadHeader(section, k.options.nextHop)
-	if !judged || k.policy.JudgesHeader(envelope) {
-		all = slices.AppendSeq(all, k.policy.JudgeHeader(cmd.Context(), k.judge, &m, found))
-		if found.TooMany() && !exempt {
-			return fmt.Errorf("--message: too many or too complex sender addresses in the header (limit %d, headers.max_addresses): the gate refuses such a message with 554", k.policy.AddressLimit())
-		}
+	k.listed = r.Action != verdict.Accept.String()
+	if r.Doors, err = k.doorsOnMessage(cmd.Context(), in); err != nil {
+		return err
 	}
-
-	r := messageResult{Action: verdict.Accept.String(), Exempt: exempt, Findings: []finding{}, Empty: found.FieldsWithoutAddress()}
-	for _, f := range all {
-		if f.NoAnswer() {
-			return fmt.Errorf("%s %s: %w", f.Identity, f.Address, f.Err)
-		}
-		r.Findings = append(r.Findings, newFinding(f))
-	}
-	decided := verdict.Decide(all, exempt)
-	if !decided.Verdict.Match.IsZero() {
-		d := newFinding(decided)
-		r.Decided = &d
-		r.Action = d.Action.String()
-		r.Reply = k.policy.Refusal(decided, "ID").String()
-	}
-	k.listed = decided.Verdict.Action != verdict.Accept
 	if k.options.json {
 		return k.json.Encode(r)
 	}
 	k.printMessage(r, all, judged)
+	k.printDoors(r.Doors)
 	return nil
+}
+
+// messageIn is a message to judge.
+type messageIn struct {
+	section []byte // the header
+	from    string
+	judged  bool // there is an envelope sender to judge
+	exempt  bool // all recipients are reachable by every sender
+}
+
+// judgeMessage judges a message. The finding about an envelope sender is the first one.
+func (k *session) judgeMessage(ctx context.Context, in messageIn) (r messageResult, all []verdict.Finding, err error) {
+	m := verdict.Message{ReversePath: in.from}
+	envelope := verdict.Finding{Identity: verdict.EnvelopeIdentity, Address: in.from}
+	if in.judged {
+		envelope = k.policy.JudgeEnvelope(ctx, k.judge, &m)
+		all = append(all, envelope)
+		if envelope.Err != nil && !envelope.NoAnswer() {
+			return r, nil, fmt.Errorf("--from %q is not an address: %w", in.from, envelope.Err)
+		}
+	}
+	found := k.policy.ReadHeader(in.section, k.options.nextHop)
+	if !in.judged || k.policy.JudgesHeader(envelope) {
+		all = slices.AppendSeq(all, k.policy.JudgeHeader(ctx, k.judge, &m, found))
+		if found.TooMany() && !in.exempt {
+			return r, nil, fmt.Errorf("--message: too many or too complex sender addresses in the header (limit %d, headers.max_addresses): the gate refuses such a message with 554", k.policy.AddressLimit())
+		}
+	}
+	r = messageResult{Action: verdict.Accept.String(), Exempt: in.exempt, Findings: []finding{}, Empty: found.FieldsWithoutAddress()}
+	for _, f := range all {
+		if f.NoAnswer() {
+			return r, nil, fmt.Errorf("%s %s: %w", f.Identity, f.Address, f.Err)
+		}
+		r.Findings = append(r.Findings, newFinding(f))
+	}
+	decided := verdict.Decide(all, in.exempt)
+	if !decided.Verdict.Match.IsZero() {
+		d := newFinding(decided)
+		r.Decided = &d
+		r.Action = decided.Verdict.Action.String()
+		r.Reply = k.policy.Refusal(decided, "ID").String()
+	}
+	return r, all, nil
 }
 
 func (k *session) printMessage(r messageResult, all []verdict.Finding, judged bool) {

@@ -1,0 +1,70 @@
+package rhsbl
+
+import (
+	"testing"
+
+	"github.com/miekg/dns"
+
+	"spamgate/blocklist"
+	"spamgate/blocklist/store"
+	"spamgate/blocklist/verdict"
+)
+
+// TestLookup compares what is said of a server's answers with its answers.
+func TestLookup(t *testing.T) {
+	lists, _ := openStore(t,
+		testList{store.List{Name: "allowed", Type: blocklist.Allow}, "friend@spam.example\nok.defer.example\n"},
+		testList{store.List{Name: "blocked", PublicReason: true, Action: verdict.Reject}, "spam.example # reported ## by us\n!good@spam.example\nuser@plain.example # spammer\nlocal@\n*.below.example\n"},
+		testList{store.List{Name: "later", Action: verdict.Defer}, "defer.example # slow\nuser@[192.0.2.1]\n<>\n"},
+		testList{store.List{Name: "headers", Action: verdict.Tag, Stages: verdict.Header}, "header.example\n"},
+	)
+	settings := zonesOf()
+	settings.Contact = "ask postmaster"
+	for _, only := range [][]string{nil, {"headers", "blocked"}} {
+		settings.Lists = only
+		s := newServer(t, lists, settings)
+		listed := 0
+		for address, names := range map[string]int{
+			"a@spam.example": 2, "friend@spam.example": 2, "good@spam.example": 2, "User@Plain.Example": 2, "other@plain.example": 2,
+			"a@defer.example": 2, "a@ok.defer.example": 2, "a@below.example": 2, "a@x.below.example": 2, "a@header.example": 2,
+			"local@other.example": 2, "user@[192.0.2.1]": 1, "<>": 0,
+		} {
+			records, err := Lookup(lists.Set(), settings, address)
+			if err != nil || len(records) != names {
+				t.Fatalf("%s: %v, %v, want %d names", address, records, err, names)
+			}
+			for _, r := range records {
+				if got := askedRecord(s, r.Name); got != r {
+					t.Errorf("lists %q, %s: the server answers %+v, and Lookup says %+v", only, address, got, r)
+				}
+				if r.A != "" {
+					listed++
+				}
+			}
+		}
+		if listed < 3 {
+			t.Errorf("lists %q: only %d names are listed", only, listed)
+		}
+	}
+	if _, err := Lookup(lists.Set(), settings, "not an address"); err == nil {
+		t.Error("no error for what is not an address")
+	}
+}
+
+// askedRecord returns what a server answers.
+func askedRecord(s *Server, name string) Record {
+	r := Record{Name: name}
+	for _, qtype := range []uint16{dns.TypeA, dns.TypeTXT} {
+		m := new(dns.Msg).SetQuestion(dns.Fqdn(name), qtype)
+		s.fill(s.state.Load(), m)
+		for _, rr := range m.Answer {
+			switch rr := rr.(type) {
+			case *dns.A:
+				r.A = rr.A.String()
+			case *dns.TXT:
+				r.TXT += rr.Txt[0]
+			}
+		}
+	}
+	return r
+}
