@@ -63,7 +63,7 @@ func TestLooksChangeNothing(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	for _, filter := range everyKind() {
 		var listed, wrong, shards int
-		for i := range unlessShort(400, 60) {
+		for i := range unlessShort(120, 60) {
 			lists := randomLists(r)
 			bits := []uint64{64, 256, 1 << 16}[i%3]
 			set, plain := setWith(t, filter, lists, bits), setWith(t, filter, lists, bits)

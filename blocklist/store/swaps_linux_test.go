@@ -84,11 +84,14 @@ func someLines(family string) string {
 	return strings.ReplaceAll(manyLines(partKeys+1000, 0), "host", family)
 }
 
-// After a hundred swaps of a list (ten with -short), whose bits and history are
-// kept, there is no more memory, goroutines, descriptors or maps than after the
-// first few.
+// TestHundredSwaps checks that many swaps of a list, whose bits and history are kept,
+// leave no more memory, goroutines, descriptors or maps than the first few: 100 swaps in
+// full size, otherwise 25, and 10 with -short.
 func TestHundredSwaps(t *testing.T) {
-	swaps := unlessShort(100, 10)
+	swaps := unlessShort(25, 10)
+	if full() {
+		swaps = 100
+	}
 	path := inDir(t, "spam.txt")
 	texts := []string{someLines("a"), someLines("b")}
 	write(t, path, texts[0])

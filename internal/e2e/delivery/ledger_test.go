@@ -19,7 +19,7 @@ import (
 
 // The ledger is 20,000 messages from seven clients, some of them in ledgersenders_test.go. Each
 // message that was answered with 250 is at the next hop exactly once and unchanged. If
-// FullEnv is not set, the ledger has about half as many messages.
+// FullEnv is not set, the ledger has about a third as many messages.
 
 // sourceRuns are the calls of smtp-source: messages, parallel sessions, payload in
 // bytes, and whether a session sends more than one message.
@@ -27,8 +27,8 @@ var sourceRuns = []struct {
 	messages, sessions, payload int
 	keep                        bool
 }{
-	{harness.IfFull(2500, 5700), 20, 1000, false},
-	{harness.IfFull(2500, 5700), 20, 4096, true},
+	{harness.IfFull(1000, 5700), 20, 1000, false},
+	{harness.IfFull(1000, 5700), 20, 4096, true},
 	{1000, 50, 1, false},
 	{800, 2, 20_000, true},
 	{200, 10, 200_000, false},

@@ -68,7 +68,7 @@ func TestKilledWhileBuilding(t *testing.T) {
 	r := rand.New(rand.NewPCG(20, 26))
 	left := map[string]int{}
 	most := map[bool]int{false: perBuild, true: perBuild} // events of a build, by whether it is that of the start
-	for n := range harness.IfShort(harness.IfFull(40, 200), 2) {
+	for n := range harness.IfShort(harness.IfFull(12, 200), 2) {
 		atStart := n%2 == 0
 		if atStart { // the gate builds when it starts
 			harness.WriteFile(t, list, texts[next])

@@ -80,7 +80,7 @@ func TestSharedState(t *testing.T) {
 	}
 	change()
 	before := start()
-	for range harness.IfShort(harness.IfFull(3, 12), 1) {
+	for range harness.IfShort(harness.IfFull(2, 12), 1) {
 		old := newWitness(t, before)
 		change() // while the gates build this version
 		after := start()
