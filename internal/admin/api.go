@@ -35,8 +35,18 @@ type Status struct {
 
 	NextHops []NextHop `json:"next_hops,omitempty"`
 
+	// Doors are the open doors beside the listeners.
+	Doors []Door `json:"doors,omitempty"`
+
 	// Recipients are the files with recipient domains and valid recipients.
 	Recipients []RecipientFile `json:"recipients,omitempty"`
+}
+
+// Door is an open door, where mail servers and other programs ask about senders.
+type Door struct {
+	Door    string `json:"door"` // "policy_service", "milter" or "dns"
+	Name    string `json:"name"`
+	Address string `json:"address"` // "host:port" or "unix:path"
 }
 
 // RecipientFile is the state of a file with recipients.

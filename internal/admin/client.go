@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -14,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"spamgate/internal/unixsocket"
 )
 
 // Client queries a running gate.
@@ -35,7 +38,7 @@ func Dial(socket string) (*Client, error) {
 	dial := func(ctx context.Context) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 		defer cancel()
-		return dialUnix(ctx, socket)
+		return dialSocket(ctx, socket)
 	}
 	first, err := dial(context.Background())
 	if err != nil {
@@ -47,6 +50,26 @@ func Dial(socket string) (*Client, error) {
 		DisableCompression: true,
 	}
 	return &Client{http: &http.Client{Transport: transport}, path: socket}, nil
+}
+
+// dialSocket connects to a gate's socket.
+func dialSocket(ctx context.Context, path string) (net.Conn, error) {
+	c, err := unixsocket.Dial(ctx, path)
+	switch {
+	case err == nil:
+		return c, nil
+	case errors.Is(err, unixsocket.ErrNotSocket):
+		return nil, &UnreachableError{path, unixsocket.ErrNotSocket}
+	case unixsocket.NobodyAnswers(err):
+		return nil, fmt.Errorf("%w (nobody answers on %s)", ErrNotRunning, path)
+	case errors.Is(err, fs.ErrPermission):
+		return nil, &UnreachableError{path, fmt.Errorf("%w: run this as the gate's user, or set [admin] socket_group and socket_mode", fs.ErrPermission)}
+	}
+	var failed *net.OpError // may contain a path that is not the socket's
+	if errors.As(err, &failed) {
+		err = failed.Err
+	}
+	return nil, &UnreachableError{path, err}
 }
 
 // Close closes the connections.

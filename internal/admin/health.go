@@ -30,11 +30,12 @@ type Health struct {
 	State *StateHealth `json:"state,omitempty"`
 }
 
-// MailHealth says whether mail can pass.
+// MailHealth says whether mail can pass, and mail servers are answered.
 type MailHealth struct {
 	OK        bool            `json:"ok"`
 	Problems  []string        `json:"problems,omitempty"`
 	Listeners []string        `json:"listeners"` // the addresses that are open
+	Doors     []Door          `json:"doors,omitempty"`
 	NextHops  []NextHopHealth `json:"next_hops"`
 }
 

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"spamgate/internal/unixsocket"
 )
 
 // fakeGate is a Gate with one list, "blocked", that records its calls.
@@ -101,7 +103,7 @@ func (g *fakeGate) Audit(p Peer, r AuditRecord) error {
 // listen opens a server in its own directory, and closes it after the test.
 func listen(t *testing.T, gate Gate) *Server {
 	t.Helper()
-	return listenAt(t, Options{Gate: gate, Socket: Socket{Path: filepath.Join(t.TempDir(), "admin.sock"), Mode: 0o600}})
+	return listenAt(t, Options{Gate: gate, Socket: unixsocket.Socket{Path: filepath.Join(t.TempDir(), "admin.sock"), Mode: 0o600}})
 }
 
 func listenAt(t *testing.T, o Options) *Server {

@@ -10,17 +10,19 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"spamgate/internal/unixsocket"
 )
 
 // Options configure a Server.
 type Options struct {
-	Socket  Socket
+	Socket  unixsocket.Socket
 	Gate    Gate
 	Metrics http.Handler // nil: none
 	Logger  *slog.Logger // nil: no log
 
 	// TakeOver replaces the socket of another gate that answers there. Otherwise
-	// that is an error, ErrInUse.
+	// that is an error, unixsocket.ErrInUse.
 	TakeOver bool
 }
 
@@ -49,7 +51,7 @@ type Server struct {
 	cancel  context.CancelFunc
 
 	mu      sync.Mutex
-	socket  *socket
+	socket  *unixsocket.Listener
 	closed  bool
 	serving sync.WaitGroup
 }
@@ -69,7 +71,7 @@ func Listen(o Options) (*Server, error) {
 		MaxHeaderBytes:    maxHeader,
 		BaseContext:       func(net.Listener) context.Context { return s.ctx },
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			return context.WithValue(ctx, peerKey{}, peerOf(c))
+			return context.WithValue(ctx, peerKey{}, Peer(unixsocket.PeerOf(c)))
 		},
 		ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
 	}
@@ -88,18 +90,10 @@ func Listen(o Options) (*Server, error) {
 
 // checkFree checks that no other gate answers on the socket.
 func checkFree(path string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
-	defer cancel()
-	c, err := dialUnix(ctx, path)
-	if err != nil {
-		return nil // opening the socket reports other errors
+	if err := unixsocket.CheckFree(path); err != nil {
+		return fmt.Errorf("admin socket %s: %w: stop it, or give this one another [admin] socket", path, err)
 	}
-	defer c.Close()
-	who := ""
-	if p := peerOf(c); p.Known {
-		who = fmt.Sprintf(" (process %d)", p.PID)
-	}
-	return fmt.Errorf("admin socket %s: %w%s: stop it, or give this one another [admin] socket", path, ErrInUse, who)
+	return nil
 }
 
 // Ensure makes the socket again if its path leads elsewhere or nowhere: somebody has
@@ -107,12 +101,12 @@ func checkFree(path string) error {
 func (s *Server) Ensure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.socket != nil && s.socket.inPlace() {
+	if s.closed || s.socket != nil && s.socket.InPlace() {
 		return nil
 	}
-	socket, err := s.options.Socket.open()
+	socket, err := s.options.Socket.Listen()
 	if err != nil {
-		return err
+		return fmt.Errorf("admin socket %s: %w", s.options.Socket.Path, err)
 	}
 	if s.socket != nil {
 		_ = s.socket.Close() // nobody can reach it any more
@@ -121,7 +115,7 @@ func (s *Server) Ensure() error {
 	s.serving.Go(func() {
 		err := s.http.Serve(socket)
 		if !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
-			s.log.Error("admin socket has stopped", "socket", socket.path, "error", err)
+			s.log.Error("admin socket has stopped", "socket", socket.Path(), "error", err)
 		}
 	})
 	return nil

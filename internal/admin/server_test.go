@@ -17,6 +17,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"spamgate/internal/unixsocket"
 )
 
 func TestCalls(t *testing.T) {
@@ -167,7 +169,7 @@ func TestLogged(t *testing.T) {
 	var log syncBuffer
 	s := listenAt(t, Options{
 		Gate:   &fakeGate{},
-		Socket: Socket{Path: filepath.Join(t.TempDir(), "s"), Mode: 0o600},
+		Socket: unixsocket.Socket{Path: filepath.Join(t.TempDir(), "s"), Mode: 0o600},
 		Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	c := dial(t, s.options.Socket.Path)
@@ -214,7 +216,7 @@ func TestEnding(t *testing.T) {
 func TestMetricsRoute(t *testing.T) {
 	s := listenAt(t, Options{
 		Gate:    &fakeGate{},
-		Socket:  Socket{Path: filepath.Join(t.TempDir(), "s"), Mode: 0o600},
+		Socket:  unixsocket.Socket{Path: filepath.Join(t.TempDir(), "s"), Mode: 0o600},
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "up 1\n") }),
 	})
 	var out bytes.Buffer

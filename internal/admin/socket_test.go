@@ -3,15 +3,14 @@ package admin
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"spamgate/internal/unixsocket"
 )
 
 // TestSocketRights checks mode and group with any umask, and that no other file
@@ -20,7 +19,7 @@ func TestSocketRights(t *testing.T) {
 	for _, mode := range []fs.FileMode{0o600, 0o660, 0o666} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "admin.sock")
-		s := listenAt(t, Options{Gate: &fakeGate{}, Socket: Socket{Path: path, Mode: mode, Group: strconv.Itoa(os.Getgid())}})
+		s := listenAt(t, Options{Gate: &fakeGate{}, Socket: unixsocket.Socket{Path: path, Mode: mode, Group: strconv.Itoa(os.Getgid())}})
 		info, err := os.Lstat(path)
 		if err != nil {
 			t.Fatal(err)
@@ -60,14 +59,11 @@ func TestSocketPlaces(t *testing.T) {
 		{"a directory", func(dir string) string { return dir }, "not a socket"},
 		{"stale socket", func(dir string) string {
 			path := filepath.Join(dir, "stale")
-			err := shortPath(path, func(path string) error {
-				l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-				if err == nil {
-					l.SetUnlinkOnClose(false)
-					err = l.Close()
-				}
-				return err
-			})
+			l, err := unixsocket.Socket{Path: path, Mode: 0o600}.Listen()
+			if err == nil {
+				l.Share()
+				err = l.Close()
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -78,7 +74,7 @@ func TestSocketPlaces(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			path := test.path(t.TempDir())
-			s, err := Listen(Options{Gate: &fakeGate{}, Socket: Socket{Path: path, Mode: 0o600}})
+			s, err := Listen(Options{Gate: &fakeGate{}, Socket: unixsocket.Socket{Path: path, Mode: 0o600}})
 			if test.want != "" {
 				if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), path) {
 					t.Fatalf("error %v, want one with %q and the path", err, test.want)
@@ -102,7 +98,7 @@ func TestSocketPlaces(t *testing.T) {
 }
 
 func TestSocketUnknownGroup(t *testing.T) {
-	_, err := Listen(Options{Gate: &fakeGate{}, Socket: Socket{Path: filepath.Join(t.TempDir(), "s"), Mode: 0o600, Group: "no-such-group"}})
+	_, err := Listen(Options{Gate: &fakeGate{}, Socket: unixsocket.Socket{Path: filepath.Join(t.TempDir(), "s"), Mode: 0o600, Group: "no-such-group"}})
 	if err == nil || !strings.Contains(err.Error(), "socket_group") {
 		t.Errorf("error %v, want one about socket_group", err)
 	}
@@ -113,10 +109,10 @@ func TestSocketUnknownGroup(t *testing.T) {
 func TestTakeOver(t *testing.T) {
 	first := listen(t, &fakeGate{})
 	path := first.options.Socket.Path
-	if _, err := Listen(Options{Gate: &fakeGate{}, Socket: Socket{Path: path, Mode: 0o600}}); !errors.Is(err, ErrInUse) {
-		t.Fatalf("a second server: %v, want %v", err, ErrInUse)
+	if _, err := Listen(Options{Gate: &fakeGate{}, Socket: unixsocket.Socket{Path: path, Mode: 0o600}}); !errors.Is(err, unixsocket.ErrInUse) {
+		t.Fatalf("a second server: %v, want %v", err, unixsocket.ErrInUse)
 	}
-	second := listenAt(t, Options{Gate: &fakeGate{}, Socket: Socket{Path: path, Mode: 0o640}, TakeOver: true})
+	second := listenAt(t, Options{Gate: &fakeGate{}, Socket: unixsocket.Socket{Path: path, Mode: 0o640}, TakeOver: true})
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +148,7 @@ func TestEnsure(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	other := listenAt(t, Options{Gate: &fakeGate{}, Socket: Socket{Path: s.options.Socket.Path, Mode: 0o600}, TakeOver: true})
+	other := listenAt(t, Options{Gate: &fakeGate{}, Socket: unixsocket.Socket{Path: s.options.Socket.Path, Mode: 0o600}, TakeOver: true})
 	if err := other.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -161,33 +157,6 @@ func TestEnsure(t *testing.T) {
 	}
 	if _, err := dial(t, s.options.Socket.Path).Generation(context.Background()); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// TestLeftovers checks that the directories of killed processes are removed, but not
-// those of running ones.
-func TestLeftovers(t *testing.T) {
-	dir := t.TempDir()
-	stays := fmt.Sprintf(".admin-%d-1", os.Getppid())
-	for _, name := range []string{".admin-2147483647-1", fmt.Sprintf(".admin-%d-1", os.Getpid()), stays, ".admin-other", "other"} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	open, err := Socket{Path: filepath.Join(dir, "s"), Mode: 0o600}.open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer open.Close()
-	entries, err := os.ReadDir(dir)
-	var names []string
-	for _, e := range entries {
-		names = append(names, e.Name())
-	}
-	want := []string{stays, ".admin-other", "other", "s"}
-	slices.Sort(want)
-	if err != nil || !slices.Equal(names, want) {
-		t.Errorf("there is %q, %v, want %q", names, err, want)
 	}
 }
 

@@ -31,11 +31,17 @@ type adminHandler struct {
 	store   *store.Store
 	fetcher *fetch.Fetcher
 	hits    *hits.Log
-	now     atomic.Pointer[activeConfig] // replaced by a reload
-	open    atomic.Pointer[[]string]     // the addresses of the listeners while they are open
+	now     atomic.Pointer[activeConfig]  // replaced by a reload
+	open    atomic.Pointer[openAddresses] // nil before they are open, and once the gate stops
 
 	handovers chan *handoverRequest // to the supervisor
 	ending    chan struct{}         // closed when the supervisor takes no more of them
+}
+
+// openAddresses are the addresses where the gate takes clients.
+type openAddresses struct {
+	listeners []string
+	doors     []admin.Door
 }
 
 // activeConfig is the configuration in use, with what was made from it.
@@ -83,6 +89,9 @@ func (g *adminHandler) Status() admin.Status {
 	}
 	report.AddFetched(now.config, &s)
 	s.NextHops = now.hops.status(now.config)
+	if open := g.open.Load(); open != nil {
+		s.Doors = open.doors
+	}
 	s.Recipients = report.Recipients(now.recipients)
 	return s
 }

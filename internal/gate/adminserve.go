@@ -14,6 +14,7 @@ import (
 	"spamgate/internal/config"
 	"spamgate/internal/setup"
 	"spamgate/internal/socket"
+	"spamgate/internal/unixsocket"
 )
 
 // adminServers are the servers for questions about the running gate. Each is nil if it is
@@ -72,7 +73,7 @@ func (g *gate) openSocket(c *config.Config, takeOver bool) (*admin.Server, error
 	var s *admin.Server
 	if err == nil {
 		s, err = admin.Listen(admin.Options{
-			Socket:   admin.Socket{Path: path, Mode: fs.FileMode(mode), Group: c.Admin.SocketGroup},
+			Socket:   unixsocket.Socket{Path: path, Mode: fs.FileMode(mode), Group: c.Admin.SocketGroup},
 			Gate:     g.answers,
 			Metrics:  g.metrics.handler(),
 			Logger:   g.log,
@@ -134,11 +135,11 @@ func (g *gate) keepSocket() {
 
 // held returns the socket to hand over: that of metrics. The admin socket is a file, which
 // the successor replaces.
-func (e adminServers) held() []socket.InheritableListener {
+func (e adminServers) held() []socket.Inheritable {
 	if e.metrics == nil {
 		return nil
 	}
-	return []socket.InheritableListener{{Key: e.metrics.key, Listener: e.metrics.listener}}
+	return []socket.Inheritable{{Key: e.metrics.key, Socket: e.metrics.listener}}
 }
 
 // discard closes the servers that old does not have.

@@ -1,11 +1,14 @@
 package gate
 
 import (
+	"cmp"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 
 	"spamgate/blocklist"
+	"spamgate/internal/admin"
 	"spamgate/internal/config"
 	"spamgate/internal/logging"
 	"spamgate/internal/report"
@@ -22,7 +25,12 @@ func (g *gate) announce() {
 	if g.config.Log.Output == logging.OutputStderr && g.config.Log.Format == logging.FormatText {
 		g.welcome(stats, addrs)
 	} else {
-		g.log.Info("listening", "addr", strings.Join(addrs, ","), "next_hop", g.hops.String(), "hostname", g.config.Hostname)
+		for _, d := range g.doorAddresses() {
+			g.log.Info("door open", "door", d.Door, "listener", d.Name, "addr", d.Address)
+		}
+		if len(addrs) > 0 {
+			g.log.Info("listening", "addr", strings.Join(addrs, ","), "next_hop", g.hops.String(), "hostname", g.config.Hostname)
+		}
 		g.logState("loaded")
 		g.logLimits()
 	}
@@ -41,10 +49,20 @@ func (g *gate) announce() {
 
 // addresses returns the addresses of the open listeners.
 func (g *gate) addresses() (addrs []string) {
-	for _, h := range g.held {
-		addrs = append(addrs, h.Listener.Addr().String())
+	for _, e := range g.listeners {
+		for _, l := range e.open {
+			addrs = append(addrs, l.Addr().String())
+		}
 	}
 	return addrs
+}
+
+// doorAddresses returns the addresses of the open doors.
+func (g *gate) doorAddresses() (doors []admin.Door) {
+	for _, d := range g.doors {
+		doors = append(doors, admin.Door{Door: protocolOf(d.config), Name: d.config.Name, Address: d.open.Addr()})
+	}
+	return doors
 }
 
 // logWarnings logs the warnings about the configuration.
@@ -66,16 +84,75 @@ func (g *gate) welcome(stats blocklist.SetStats, addrs []string) {
 		term.PrintParts(w, label, report.DescribeListener(e.config, shown))
 		label = ""
 	}
+	label = "doors"
+	for _, d := range g.doors {
+		term.PrintParts(w, label, report.DescribeDoor(g.config, d.shown()))
+		label = ""
+	}
 	report.PrintLimits(w, g.config)
 	report.PrintNextHops(w, g.config)
 	report.PrintRecipients(w, g.recipients)
 	report.PrintMode(w, g.config)
-	fmt.Fprintf(w, "  try        swaks -s %s%s -f spammer@example.com -t %s\n",
-		reachable(g.held[0].Listener.Addr().String()), swaksTLS[g.listeners[0].config.TLS], recipient(g.recipientDomains()))
+	g.printTrials(w)
 	if path := editable(g.config); path != "" {
 		fmt.Fprintf(w, "             echo 'offers.example  # reported three times' >> %s\n", term.ShortPath(path))
 	}
 	fmt.Fprintln(w, "             spamgate check ADDRESS   shows what happens to a sender, and why")
+}
+
+// shown returns the door with the address that it has, which may be configured with port 0.
+func (d *runningDoor) shown() config.Door {
+	shown := d.config
+	if shown.Name == shown.Addr {
+		shown.Name = d.open.Addr()
+	}
+	shown.Addr = d.open.Addr()
+	return shown
+}
+
+// printTrials prints how to try the first listener and each door.
+func (g *gate) printTrials(w io.Writer) {
+	label := "try"
+	line := func(text string) {
+		fmt.Fprintf(w, "  %-10s %s\n", label, text)
+		label = ""
+	}
+	if len(g.listeners) > 0 {
+		first := g.listeners[0]
+		line(fmt.Sprintf("swaks -s %s%s -f spammer@example.com -t %s",
+			reachable(first.open[0].Addr().String()), swaksTLS[first.config.TLS], recipient(g.recipientDomains())))
+	}
+	for _, d := range g.doors {
+		for _, text := range d.trial(g.config) {
+			line(text)
+		}
+	}
+}
+
+// trial returns the lines of a command that asks at the door. A milter is asked by mail servers
+// only.
+func (d *runningDoor) trial(c *config.Config) []string {
+	switch d.config.Table {
+	case config.TablePolicyService:
+		path, unix := d.config.Unix()
+		to := "-U " + term.ShellWord(term.ShortPath(path))
+		if host, port, err := net.SplitHostPort(reachable(d.open.Addr())); err == nil && !unix {
+			to = host + " " + port
+		}
+		return []string{
+			`printf '%s\n' request=smtpd_access_policy protocol_state=RCPT \`,
+			"  sender=spammer@example.com recipient=you@example.net '' |",
+			"  nc -q1 " + to,
+		}
+	case config.TableDNSServer:
+		host, port, err := net.SplitHostPort(reachable(d.open.Addr()))
+		if err != nil {
+			return nil
+		}
+		server := c.DNSServers[d.config.Index]
+		return []string{fmt.Sprintf("dig @%s -p %s TEST.%s", host, port, cmp.Or(server.Zone, server.HashedZone))}
+	}
+	return nil
 }
 
 // recipient returns an example of a recipient that the gate accepts.
@@ -118,6 +195,10 @@ func editable(c *config.Config) string {
 func (g *gate) logLimits() {
 	descriptors := setup.DescriptorLimit()
 	auto := setup.AutoConnections(g.config, descriptors)
+	for _, d := range g.config.Doors() {
+		g.log.Info("limits on connections (0: none)", "listener", d.Name,
+			"max_connections", setup.DoorConnections(d, auto), "descriptors", descriptors)
+	}
 	for _, l := range g.config.Listeners {
 		g.log.Info("limits on connections (0: none)", "listener", l.Name,
 			"max_connections", setup.MaxConnections(l, auto), "client_connections", l.ClientConnections,

@@ -64,7 +64,7 @@ func programFile() string {
 
 // startSuccessor starts program with the arguments of this process and passes it the
 // sockets. A successor that does not serve within limit, or before ctx ends, is killed.
-func startSuccessor(ctx context.Context, limit time.Duration, program string, sockets []socket.InheritableListener) (n *successor, err error) {
+func startSuccessor(ctx context.Context, limit time.Duration, program string, sockets []socket.Inheritable) (n *successor, err error) {
 	ready, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -231,7 +231,7 @@ func (s *supervisor) startHandover(asked *handoverRequest) {
 	if asked != nil {
 		ctx, limit = asked.ctx, asked.limit
 	}
-	n, err := startSuccessor(ctx, limit, s.program, slices.Concat(s.gate.held, s.gate.adminServers().held()))
+	n, err := startSuccessor(ctx, limit, s.program, s.gate.heldSockets())
 	if err != nil {
 		err = withRemedy(err, s.program)
 		log.Error("not handed over, this process goes on", "program", s.program, "error", err)
@@ -279,19 +279,26 @@ func (g *gate) retirementGrace() time.Duration {
 	return min(maxRetirementGrace, g.config.Listen.ShutdownTimeout)
 }
 
+// releaseSockets closes the listening sockets, whose copies the successor has.
+func (g *gate) releaseSockets() error {
+	errs := []error{g.releaseDoors()}
+	for _, e := range g.listeners {
+		for _, l := range e.open {
+			errs = append(errs, l.Close())
+		}
+	}
+	if m := g.adminServers().metrics; m != nil {
+		errs = append(errs, m.retire())
+	}
+	return errors.Join(errs...)
+}
+
 // retire stops accepting clients, lets the present ones go on for the grace period, and then
 // shuts down.
 func (g *gate) retire(ctx context.Context, signals <-chan os.Signal) error {
 	g.answers.open.Store(nil)
-	for _, s := range g.held {
-		if err := s.Listener.Close(); err != nil {
-			g.log.Warn("closing a socket that was handed over", "error", err)
-		}
-	}
-	if m := g.adminServers().metrics; m != nil {
-		if err := m.retire(); err != nil {
-			g.log.Warn("closing a socket that was handed over", "error", err)
-		}
+	if err := g.releaseSockets(); err != nil {
+		g.log.Warn("closing a socket that was handed over", "error", err)
 	}
 	grace := time.After(g.retirementGrace())
 	for {

@@ -29,7 +29,7 @@ func TestPassedSocketStaysNonBlocking(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	n, err := startSuccessor(t.Context(), readyLimit, program, []socket.InheritableListener{{Key: "127.0.0.1:0", Listener: l}})
+	n, err := startSuccessor(t.Context(), readyLimit, program, []socket.Inheritable{{Key: "127.0.0.1:0", Socket: l}})
 	if err != nil {
 		t.Fatal(err)
 	}

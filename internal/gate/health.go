@@ -33,7 +33,7 @@ const (
 
 // Ready implements admin.Gate.
 func (g *adminHandler) Ready() error {
-	if g.listening() == nil {
+	if g.open.Load() == nil {
 		return errors.New("not listening")
 	}
 	for _, h := range g.now.Load().hops {
@@ -46,15 +46,6 @@ func (g *adminHandler) Ready() error {
 			what = " has not answered yet"
 		}
 		return errors.New("next hop " + h.target.String() + what)
-	}
-	return nil
-}
-
-// listening returns the addresses where the gate takes clients, none before it is open and
-// once it stops.
-func (g *adminHandler) listening() []string {
-	if addrs := g.open.Load(); addrs != nil {
-		return *addrs
 	}
 	return nil
 }
@@ -77,9 +68,10 @@ func (g *adminHandler) Health(ctx context.Context) admin.Health {
 func (g *adminHandler) mailHealth(ctx context.Context) *admin.MailHealth {
 	ctx, cancel := context.WithTimeout(ctx, healthLimit)
 	defer cancel()
-	m := &admin.MailHealth{Listeners: g.listening(), NextHops: []admin.NextHopHealth{}}
-	if m.Listeners == nil {
-		m.Listeners = []string{}
+	m := &admin.MailHealth{Listeners: []string{}, NextHops: []admin.NextHopHealth{}}
+	if open := g.open.Load(); open != nil {
+		m.Listeners, m.Doors = append(m.Listeners, open.listeners...), open.doors
+	} else {
 		m.Problems = append(m.Problems, "the gate does not listen: it is stopping, or was handed over")
 	}
 	hops := g.now.Load().hops

@@ -19,6 +19,7 @@ import (
 type runningListener struct {
 	config  config.Listener
 	sockets []socket.BindAddr
+	open    []net.Listener         // one for each socket, once it is open
 	ports   []*smtpfilter.Listener // one for each socket, once it is open
 	limiter *limit.Limiter
 	tarpit  *limit.Tarpit   // for refusals that are delayed
@@ -56,6 +57,18 @@ func closeListeners(all []*runningListener) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// openSockets opens the sockets of a listener.
+func (e *runningListener) openSockets(c *config.Config) error {
+	for _, s := range e.sockets {
+		l, err := s.Listen()
+		if err != nil {
+			return setup.ListenFault(c, s.Of, err)
+		}
+		e.open = append(e.open, l)
+	}
+	return nil
 }
 
 // allSockets returns the sockets of all listeners.

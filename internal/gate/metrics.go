@@ -15,6 +15,7 @@ import (
 
 	"spamgate/blocklist/judge"
 	"spamgate/blocklist/verdict"
+	"spamgate/internal/rhsbl"
 	"spamgate/internal/version"
 	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/limit"
@@ -51,6 +52,8 @@ type metrics struct {
 	failures  *prometheus.CounterVec
 	lookup    prometheus.Histogram
 
+	dns dnsCollector
+
 	hopFailures *prometheus.CounterVec
 	hopTimes    *prometheus.HistogramVec
 
@@ -59,7 +62,7 @@ type metrics struct {
 }
 
 func newMetrics() *metrics {
-	m := &metrics{registry: prometheus.NewRegistry()}
+	m := &metrics{registry: prometheus.NewRegistry(), dns: dnsCollector{servers: map[string][]*rhsbl.Server{}}}
 	m.sessions = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: metricsNamespace, Name: "sessions_total",
 		Help: "Connections of clients, by listener.",
@@ -111,7 +114,7 @@ func newMetrics() *metrics {
 	build.Set(1)
 	m.newNextHopMetrics()
 	m.registry.MustRegister(m.sessions, m.open, m.messages, m.received, m.limits, m.logins, m.decisions, m.failures, m.lookup,
-		m.hopFailures, m.hopTimes, build,
+		m.hopFailures, m.hopTimes, &m.dns, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -46,6 +46,7 @@ func (g *gate) apply(ctx context.Context, c *config.Config) (err error) {
 		return err
 	}
 	changes := g.listenerChanges(c)
+	g.keepDoors(c)
 	hops, files := g.hops, g.recipients
 	end := g.adminServers()
 	defer func() {
@@ -126,6 +127,7 @@ func (g *gate) change(c *config.Config, changes []listenerChange, hops nextHops,
 			}
 		}
 	}
+	g.changeDoors(c)
 	if err := g.hops.discard(hops); err != nil {
 		g.log.Warn("closing the old next hop", "error", err)
 	}

@@ -76,7 +76,7 @@ type gate struct {
 	memory *partial.Store // which recipients have which message; nil before a next hop speaks LMTP
 	names  *clientname.Names
 	server *smtpfilter.Server
-	held   []socket.InheritableListener // the listening sockets once they are open
+	show   func(address string) string // writes addresses for the log
 
 	hits    *hits.Log
 	metrics *metrics
@@ -89,6 +89,7 @@ type gate struct {
 	served chan error // receives the failure of a listener
 
 	listeners []*runningListener
+	doors     []*runningDoor
 }
 
 // newGate creates all parts, and opens no listener.
@@ -112,8 +113,7 @@ func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr
 	if warning != "" {
 		g.log.Warn("others may write to the state directory", "problem", warning)
 	}
-	show, err := setup.ShowAddress(c)
-	if err != nil {
+	if g.show, err = setup.ShowAddress(c); err != nil {
 		return g, err
 	}
 	lists, err := setup.BlocklistConfig(c, g.log)
@@ -128,6 +128,9 @@ func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr
 		return g, err
 	}
 	if g.listeners, err = newListeners(c, in, g.log); err != nil {
+		return g, err
+	}
+	if g.doors, err = newDoors(c, in); err != nil {
 		return g, err
 	}
 	g.takesOver = in != nil
@@ -162,7 +165,7 @@ func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr
 		ID:          setup.PathID,
 		Names:       g.names,
 		Log:         g.log,
-		ShowAddress: show,
+		ShowAddress: g.show,
 		Meter:       g.metrics,
 	})
 	g.answers = &adminHandler{
@@ -180,44 +183,73 @@ func (g *gate) open(ctx context.Context) error {
 		return err
 	}
 	g.hops.learnOffers(ctx)
-	var held []socket.InheritableListener
-	for _, s := range allSockets(g.listeners) {
-		l, err := s.Listen()
-		if err != nil {
-			for _, h := range held {
-				h.Listener.Close()
-			}
-			return setup.ListenFault(g.config, s.Of, err)
-		}
-		held = append(held, socket.InheritableListener{Key: s.Key, Listener: l})
+	if err := g.openSockets(); err != nil {
+		return errors.Join(err, g.closeSockets())
 	}
 	end, err := g.openAdmin(g.config, adminServers{}, g.takesOver)
 	if err != nil {
-		for _, h := range held {
-			h.Listener.Close()
-		}
-		return err
+		return errors.Join(err, g.closeSockets())
 	}
 	g.admin.Store(&end)
-	g.held = held
 	for _, e := range g.listeners {
-		for range e.sockets {
-			if err := g.listen(e, held[0].Listener); err != nil {
+		for _, l := range e.open {
+			if err := g.listen(e, l); err != nil {
 				return err
 			}
-			held = held[1:]
 		}
 	}
-	addrs := g.addresses()
-	g.answers.open.Store(&addrs)
+	g.answers.open.Store(&openAddresses{g.addresses(), g.doorAddresses()})
 	g.announce()
 	for _, e := range g.listeners {
 		for _, port := range e.ports {
-			go g.serve(port)
+			go g.serve(port.Serve)
 		}
+	}
+	for _, d := range g.doors {
+		g.serveDoor(d)
 	}
 	g.store.Listening()
 	return nil
+}
+
+// openSockets opens the sockets of all listeners and doors. After an error some are open.
+func (g *gate) openSockets() error {
+	for _, e := range g.listeners {
+		if err := e.openSockets(g.config); err != nil {
+			return err
+		}
+	}
+	for _, d := range g.doors {
+		if err := g.openDoor(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// closeSockets closes the sockets of all listeners and doors, which nobody serves yet.
+func (g *gate) closeSockets() error {
+	errs := []error{g.closeDoors()}
+	for _, e := range g.listeners {
+		for _, l := range e.open {
+			errs = append(errs, l.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// heldSockets returns the sockets for a successor.
+func (g *gate) heldSockets() []socket.Inheritable {
+	var held []socket.Inheritable
+	for _, e := range g.listeners {
+		for i, l := range e.open {
+			held = append(held, socket.Inheritable{Key: e.sockets[i].Key, Socket: l})
+		}
+	}
+	for _, d := range g.doors {
+		held = append(held, d.open.Inheritable()...)
+	}
+	return append(held, g.adminServers().held()...)
 }
 
 // startHits begins to record matches of lists that are new.
@@ -227,9 +259,9 @@ func (g *gate) startHits(c *config.Config) {
 	}
 }
 
-// serve accepts clients on a socket.
-func (g *gate) serve(port *smtpfilter.Listener) {
-	if err := port.Serve(); err != nil {
+// serve runs a function that accepts clients on a socket.
+func (g *gate) serve(accept func() error) {
+	if err := accept(); err != nil {
 		select {
 		case g.served <- err:
 		default: // the first failure ends the gate already
@@ -243,15 +275,13 @@ func (g *gate) shutdown(ctx context.Context, signals <-chan os.Signal) error {
 	defer cancel()
 	g.answers.open.Store(nil)
 	done := make(chan error, 1)
-	go func() { done <- g.server.Shutdown(ctx) }()
+	go func() { done <- g.drain(ctx) }()
 	for {
 		select {
 		case err := <-done:
 			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 				g.log.Warn("stopped before all mail was finished; its clients try again", "error", err)
-				if err == ctx.Err() { // and no listener failed to close
-					err = nil
-				}
+				err = otherErrors(err, ctx.Err())
 			}
 			g.logState("stopped")
 			return err
@@ -267,10 +297,27 @@ func (g *gate) shutdown(ctx context.Context, signals <-chan os.Signal) error {
 	}
 }
 
+// otherErrors returns the joined errors that are not the expected one.
+func otherErrors(err, expected error) error {
+	if err == expected {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return err
+	}
+	var others []error
+	for _, e := range joined.Unwrap() {
+		others = append(others, otherErrors(e, expected))
+	}
+	return errors.Join(others...)
+}
+
 // close closes what newGate has opened. It logs errors and returns none: every client has its
 // reply by then, so that stopping has not failed because of a full disk, say.
 func (g *gate) close() {
 	g.closing("the admin socket", g.adminServers().close())
+	g.closing("the doors", g.closeDoors())
 	if g.metricsPassed != nil {
 		g.closing("the metrics socket", g.metricsPassed.Close())
 	}

@@ -118,7 +118,9 @@ func (s *supervisor) finished(err error) error {
 		s.startReload()
 	case s.isOpen:
 		// In a handover the predecessor notifies systemd.
-		if !s.inherited.Ready() {
+		before := s.inherited.Ready()
+		s.gate.ownDoors()
+		if !before {
 			daemon.SdNotify(false, daemon.SdNotifyReady)
 		}
 	default:

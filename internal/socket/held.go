@@ -3,26 +3,26 @@ package socket
 import (
 	"errors"
 	"fmt"
-	"net"
+	"io"
 	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// InheritableListener is a listening socket that a successor can inherit.
-type InheritableListener struct {
-	Key      string // as in SocketsVariable
-	Listener net.Listener
+// Inheritable is a socket that a successor can inherit.
+type Inheritable struct {
+	Key    string    // as in SocketsVariable
+	Socket io.Closer // a net.Listener or net.PacketConn
 }
 
-// File returns a duplicate of the socket. The listener's own File method is of no use: passing
+// File returns a duplicate of the socket. The socket's own File method is of no use: passing
 // its file on makes the socket blocking for this process, too. Each accept that the other
 // process wins would then hang, and Close with it.
-func (s InheritableListener) File() (*os.File, error) {
-	l, ok := s.Listener.(syscall.Conn)
+func (s Inheritable) File() (*os.File, error) {
+	l, ok := s.Socket.(syscall.Conn)
 	if !ok {
-		return nil, fmt.Errorf("%s cannot be handed on: it is no socket", s.Listener.Addr())
+		return nil, fmt.Errorf("%s cannot be handed on: it is no socket", s.Key)
 	}
 	raw, err := l.SyscallConn()
 	if err != nil {
@@ -34,7 +34,7 @@ func (s InheritableListener) File() (*os.File, error) {
 		fd, dupErr = unix.FcntlInt(from, unix.F_DUPFD_CLOEXEC, 0)
 	})
 	if err = errors.Join(err, dupErr); err != nil {
-		return nil, fmt.Errorf("copying the socket %s: %w", s.Listener.Addr(), err)
+		return nil, fmt.Errorf("copying the socket %s: %w", s.Key, err)
 	}
 	return os.NewFile(uintptr(fd), s.Key), nil
 }

@@ -3,8 +3,10 @@ package socket
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
+	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -15,8 +17,10 @@ import (
 )
 
 // SocketsVariable is the environment variable that tells a successor which descriptors it has:
-// "3=ready 4=[::]:25 5=systemd". One is the pipe on which it reports that it serves. The others
-// are listening sockets, each with the address that it was opened for, or with "systemd".
+// "3=ready 4=[::]:25 5=systemd 6=udp:127.0.0.1:53 7=unix:/run/spamgate/policy". One is the pipe on
+// which it reports that it serves. The others are sockets, each with the address that it was
+// opened for, or with "systemd". Older versions know TCP only, and refuse the others: what they
+// would leave open, nobody would serve.
 //
 // This is not systemd's protocol (sd_listen_fds(3)), which needs the receiver's process number
 // in the environment, and that is not known before the fork.
@@ -35,7 +39,7 @@ const (
 // passedFile is a descriptor in SocketsVariable.
 type passedFile struct {
 	fd  int
-	key string // ReadyPipe, config.Systemd, or a SocketKey
+	key string // ReadyPipe, config.Systemd, a SocketKey, a udpKey or a unixKey
 }
 
 // FormatPassed returns the value of the variable for descriptors from firstDescriptor on.
@@ -65,7 +69,7 @@ func parsePassed(value string) ([]passedFile, error) {
 		}
 		if key == ReadyPipe {
 			pipes++
-		} else if _, err := netip.ParseAddrPort(key); err != nil && key != config.Systemd {
+		} else if !isSocketKey(key) {
 			return nil, fmt.Errorf("%q is not an address", key)
 		}
 		files = append(files, passedFile{int(fd), key})
@@ -74,6 +78,32 @@ func parsePassed(value string) ([]passedFile, error) {
 		return nil, fmt.Errorf("%d descriptors are called %q, want one", pipes, ReadyPipe)
 	}
 	return files, nil
+}
+
+// isSocketKey reports whether a key is that of a socket.
+func isSocketKey(key string) bool {
+	if path, ok := strings.CutPrefix(key, unixScheme); ok {
+		_, err := url.PathUnescape(path)
+		return err == nil && path != ""
+	}
+	_, err := netip.ParseAddrPort(strings.TrimPrefix(key, udpScheme))
+	return err == nil || key == config.Systemd
+}
+
+// What begins the keys of sockets other than TCP's.
+const (
+	udpScheme  = "udp:"
+	unixScheme = "unix:"
+)
+
+// udpKey returns the key of a UDP socket.
+func udpKey(a *net.UDPAddr) string {
+	return udpScheme + SocketKey(&net.TCPAddr{IP: a.IP, Port: a.Port, Zone: a.Zone})
+}
+
+// unixKey returns the key of a Unix socket. It has no space in it.
+func unixKey(path string) string {
+	return unixScheme + (&url.URL{Path: path}).EscapedPath()
 }
 
 // SocketKey returns the canonical form of a listening address. No IP address and [::] mean
@@ -94,10 +124,23 @@ type Inherited struct {
 	sockets []inheritedSocket
 }
 
-// inheritedSocket is a listening socket that has not been taken yet.
+// inheritedSocket is a socket that has not been taken yet: a *net.TCPListener, *net.UnixListener
+// or *net.UDPConn.
 type inheritedSocket struct {
-	key      string
-	listener *net.TCPListener
+	key    string
+	socket io.Closer
+}
+
+// address returns the key of the address that the socket has now, which is not the one that it
+// was opened for if that had port 0.
+func (s inheritedSocket) address() string {
+	switch l := s.socket.(type) {
+	case *net.TCPListener:
+		return SocketKey(l.Addr().(*net.TCPAddr))
+	case *net.UDPConn:
+		return udpKey(l.LocalAddr().(*net.UDPAddr))
+	}
+	return s.key
 }
 
 // FormatFailure returns the value of FailureVariable for the descriptor that follows n others
@@ -147,36 +190,78 @@ func Inherit() (*Inherited, error) {
 			in.pipe = file
 			continue
 		}
-		listener, err := net.FileListener(file) // a copy
-		err = errors.Join(err, file.Close())
-		tcp, ok := listener.(*net.TCPListener)
-		if err != nil || !ok {
-			return nil, errors.Join(fmt.Errorf("%s=%q: descriptor %d is not a listening TCP socket", SocketsVariable, value, f.fd), err)
+		socket, err := socketOf(f.key, file)
+		if err = errors.Join(err, file.Close()); err != nil {
+			return nil, fmt.Errorf("%s=%q: descriptor %d: %w", SocketsVariable, value, f.fd, err)
 		}
-		in.sockets = append(in.sockets, inheritedSocket{f.key, tcp})
+		in.sockets = append(in.sockets, inheritedSocket{f.key, socket})
 	}
 	return in, nil
+}
+
+// socketOf returns a copy of the socket in a file, which is of the sort that the key says.
+func socketOf(key string, file *os.File) (io.Closer, error) {
+	if strings.HasPrefix(key, udpScheme) {
+		conn, err := net.FilePacketConn(file)
+		if udp, ok := conn.(*net.UDPConn); ok {
+			return udp, nil
+		}
+		return nil, errors.Join(errors.New("not a UDP socket"), err)
+	}
+	l, err := net.FileListener(file)
+	switch l := l.(type) {
+	case *net.TCPListener:
+		if !strings.HasPrefix(key, unixScheme) {
+			return l, nil
+		}
+	case *net.UnixListener:
+		if strings.HasPrefix(key, unixScheme) {
+			return l, nil
+		}
+	}
+	if strings.HasPrefix(key, unixScheme) {
+		return nil, errors.Join(errors.New("not a listening Unix socket"), err)
+	}
+	return nil, errors.Join(errors.New("not a listening TCP socket"), err)
 }
 
 // Listener takes the socket for an address, or returns nil if there is none. It prefers one
 // that was opened for the same address, which may have port 0, to one that only listens there.
 func (in *Inherited) Listener(addr *net.TCPAddr) net.Listener {
+	l, _ := in.take(SocketKey(addr)).(*net.TCPListener)
+	if l == nil {
+		return nil
+	}
+	return l
+}
+
+// udp takes the socket for an address, or returns nil if there is none.
+func (in *Inherited) udp(addr *net.UDPAddr) *net.UDPConn {
+	c, _ := in.take(udpKey(addr)).(*net.UDPConn)
+	return c
+}
+
+// unix takes the socket at a path, or returns nil if there is none.
+func (in *Inherited) unix(path string) *net.UnixListener {
+	l, _ := in.take(unixKey(path)).(*net.UnixListener)
+	return l
+}
+
+// take takes the socket with a key, or else that whose address has it.
+func (in *Inherited) take(key string) io.Closer {
 	if in == nil {
 		return nil
 	}
-	key := SocketKey(addr)
 	i := slices.IndexFunc(in.sockets, func(s inheritedSocket) bool { return s.key == key })
 	if i < 0 {
-		i = slices.IndexFunc(in.sockets, func(s inheritedSocket) bool {
-			return SocketKey(s.listener.Addr().(*net.TCPAddr)) == key
-		})
+		i = slices.IndexFunc(in.sockets, func(s inheritedSocket) bool { return s.address() == key })
 	}
 	if i < 0 {
 		return nil
 	}
-	l := in.sockets[i].listener
+	taken := in.sockets[i].socket
 	in.sockets = slices.Delete(in.sockets, i, i+1)
-	return l
+	return taken
 }
 
 // systemd takes the sockets that systemd had passed to the first process.
@@ -186,11 +271,11 @@ func (in *Inherited) systemd() []net.Listener {
 	}
 	var taken []net.Listener
 	in.sockets = slices.DeleteFunc(in.sockets, func(s inheritedSocket) bool {
-		if s.key == config.Systemd {
-			taken = append(taken, s.listener)
-			return true
+		l, ok := s.socket.(*net.TCPListener)
+		if ok = ok && s.key == config.Systemd; ok {
+			taken = append(taken, l)
 		}
-		return false
+		return ok
 	})
 	return taken
 }
@@ -202,7 +287,7 @@ func (in *Inherited) CloseRest() error {
 	}
 	var errs []error
 	for _, s := range in.sockets {
-		errs = append(errs, s.listener.Close())
+		errs = append(errs, s.socket.Close())
 	}
 	in.sockets = nil
 	return errors.Join(errs...)

@@ -19,6 +19,13 @@ func TestPassed(t *testing.T) {
 		}},
 		{value: "3=ready", want: []passedFile{{3, "ready"}}},
 		{value: "3=ready 4=[fe80::1%eth0]:25", want: []passedFile{{3, "ready"}, {4, "[fe80::1%eth0]:25"}}},
+		{value: "3=ready 4=udp:127.0.0.1:53 5=unix:/run/spam%20gate/a=b 6=127.0.0.1:53", want: []passedFile{
+			{3, "ready"}, {4, "udp:127.0.0.1:53"}, {5, "unix:/run/spam%20gate/a=b"}, {6, "127.0.0.1:53"},
+		}},
+		{value: "3=ready 4=udp:53", err: `"udp:53" is not an address`},
+		{value: "3=ready 4=udp:", err: `"udp:" is not an address`},
+		{value: "3=ready 4=unix:", err: `"unix:" is not an address`},
+		{value: "3=ready 4=unix:%zz", err: `"unix:%zz" is not an address`},
 		{value: "", err: `0 descriptors are called "ready", want one`},
 		{value: "3=systemd", err: `0 descriptors are called "ready", want one`},
 		{value: "3=ready 4=ready", err: `2 descriptors are called "ready", want one`},
@@ -58,6 +65,7 @@ func FuzzPassed(f *testing.F) {
 	f.Add("3=ready 4=[::]:25 5=systemd")
 	f.Add("4=127.0.0.1:0  3=ready")
 	f.Add("3=ready 3=ready = 1= 4=x")
+	f.Add("3=ready 4=udp:[::1]:53 5=unix:/run/a%20b")
 	f.Fuzz(func(t *testing.T, value string) {
 		files, err := parsePassed(value)
 		if err != nil {

@@ -26,8 +26,8 @@ func NewCommand() *cobra.Command {
 		Short: "Say whether the running gate works",
 		Long: `Ask the running gate, over its admin socket, whether
 
-  mail   can pass now: the listeners are open, and the next hop accepted MAIL in
-         the last 10 seconds, or accepts it now
+  mail   can pass now: listeners and doors are open, and the next hop accepted
+         MAIL in the last 10 seconds, or accepts it now
   lists  are fresh: no update is held, no list lacks a usable version, and lists
          from a URL were confirmed in the last 24 hours (or three times their
          refresh, if that is longer)
@@ -140,6 +140,7 @@ func print(w io.Writer, c *config.Config, h admin.Health) {
 // Labels of the lines, and of what is wrong.
 const (
 	labelMail  = "mail   "
+	labelDoors = "doors  "
 	labelLists = "lists  "
 	labelState = "state  "
 	wrong      = "PROBLEM: "
@@ -150,6 +151,16 @@ func printMail(w io.Writer, h admin.Health) {
 		term.PrintWrapped(w, labelMail+wrong, problem)
 	}
 	if !h.Mail.OK {
+		return
+	}
+	if len(h.Mail.Doors) > 0 {
+		var open []string
+		for _, d := range h.Mail.Doors {
+			open = append(open, describeDoor(d))
+		}
+		term.PrintWrapped(w, labelDoors, "are open: "+strings.Join(open, ", "))
+	}
+	if len(h.Mail.Listeners) == 0 {
 		return
 	}
 	said := "can pass: listening on " + strings.Join(h.Mail.Listeners, ", ")
@@ -164,6 +175,15 @@ func printMail(w io.Writer, h admin.Health) {
 		}
 	}
 	term.PrintWrapped(w, labelMail, said)
+}
+
+// describeDoor returns the address of a door, its kind, and its name.
+func describeDoor(d admin.Door) string {
+	kind := strings.ReplaceAll(d.Door, "_", " ")
+	if d.Name == d.Address {
+		return fmt.Sprintf("%s (%s)", d.Address, kind)
+	}
+	return fmt.Sprintf("%s (%s %s)", d.Address, kind, d.Name)
 }
 
 func printLists(w io.Writer, h admin.Health) {

@@ -16,7 +16,7 @@ import (
 // A Setup describes a gate. The gate of the zero Setup has one list, blocked, in
 // blocked.txt, and delivers into a Maildir.
 type Setup struct {
-	Listen  string            // default 127.0.0.1:0
+	Listen  string            // default 127.0.0.1:0; NoListener: none
 	NextHop string            // default "maildir:mail"
 	NoReuse bool              // connect to the next hop for each message
 	Keys    map[string]string // more lines of the tables "listen", "next_hop" and "log"
@@ -27,6 +27,9 @@ type Setup struct {
 	NextHops []string // replace NextHop
 	Hostname string   // default gate.example
 }
+
+// NoListener as Setup.Listen is for a gate with doors only.
+const NoListener = "none"
 
 // BlockedLists is the table of the list blocked.
 const BlockedLists = `
@@ -43,13 +46,17 @@ func (s Setup) Config() string {
 		}
 		return s
 	}
+	listen := strconv.Quote(orElse(s.Listen, "127.0.0.1:0"))
+	if s.Listen == NoListener {
+		listen = "[]"
+	}
 	nextHop := strconv.Quote(orElse(s.NextHop, "maildir:mail"))
 	if s.NextHops != nil {
 		nextHop = `["` + strings.Join(s.NextHops, `", "`) + `"]`
 	}
 	return fmt.Sprintf(`hostname = %q
 [listen]
-addr = %q
+addr = %s
 %s
 [next_hop]
 addr = %s
@@ -60,7 +67,7 @@ format = "json"
 %s
 %s
 %s
-`, orElse(s.Hostname, "gate.example"), orElse(s.Listen, "127.0.0.1:0"), s.Keys["listen"], nextHop, !s.NoReuse, s.Keys["next_hop"], s.Keys["log"], s.Tables, orElse(s.Lists, BlockedLists))
+`, orElse(s.Hostname, "gate.example"), listen, s.Keys["listen"], nextHop, !s.NoReuse, s.Keys["next_hop"], s.Keys["log"], s.Tables, orElse(s.Lists, BlockedLists))
 }
 
 // A Gate is a running spamgate process.

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package admin
+package unixsocket
 
 import (
 	"io/fs"
@@ -15,10 +15,10 @@ func socketPath(path string, use func(path string) error) error {
 		return err
 	}
 	if info.Mode().Type() != fs.ModeSocket {
-		return errNoSocket
+		return ErrNotSocket
 	}
 	return shortPath(path, use)
 }
 
-// peerOf returns an unknown Peer: other systems have other calls.
-func peerOf(net.Conn) Peer { return Peer{} }
+// PeerOf returns an unknown Peer: other systems have other calls.
+func PeerOf(net.Conn) Peer { return Peer{} }

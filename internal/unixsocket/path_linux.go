@@ -1,4 +1,4 @@
-package admin
+package unixsocket
 
 import (
 	"errors"
@@ -22,7 +22,7 @@ func socketPath(path string, use func(path string) error) error {
 		return &os.PathError{Op: "stat", Path: path, Err: err}
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFSOCK {
-		return errNoSocket
+		return ErrNotSocket
 	}
 	descriptor := fmt.Sprintf("/proc/self/fd/%d", fd)
 	if _, err := os.Lstat(descriptor); errors.Is(err, os.ErrNotExist) { // no /proc
@@ -31,8 +31,8 @@ func socketPath(path string, use func(path string) error) error {
 	return use(descriptor)
 }
 
-// peerOf returns who has connected (SO_PEERCRED, unix(7)).
-func peerOf(c net.Conn) Peer {
+// PeerOf returns who has connected (SO_PEERCRED, unix(7)).
+func PeerOf(c net.Conn) Peer {
 	u, ok := c.(*net.UnixConn)
 	if !ok {
 		return Peer{}

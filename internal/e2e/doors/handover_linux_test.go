@@ -1,0 +1,107 @@
+package doors
+
+import (
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"spamgate/internal/e2e/harness"
+)
+
+// TestHandover hands a gate over again and again while mail servers ask at its doors. Each
+// question is answered: those on a connection that is kept at the second try at the latest, as
+// Postfix tries, and those over UDP and on new connections at once.
+func TestHandover(t *testing.T) {
+	t.Parallel()
+	handovers := harness.IfFull(harness.IfShort(6, 3), 20)
+	dir := harness.Setup{
+		Listen: harness.NoListener, Keys: map[string]string{"listen": "shutdown_timeout = \"1s\""},
+		Tables: `
+[[policy_service]]
+name = "tcp"
+addr = "127.0.0.1:0"
+[[policy_service]]
+name = "unix"
+addr = "unix:policy.sock"
+[[milter]]
+name = "milter"
+addr = "127.0.0.1:0"
+[[dns_server]]
+name = "dns"
+addr = "127.0.0.1:0"
+zone = "bl.example.org"
+`}.Dir(t)
+	g := harness.LaunchSuccession(t, dir, nil, nil, harness.Binary(t), "serve")
+	g.WaitRecord("loaded")
+	resolver := doorAddr(g.Gate, "dns")
+
+	stop := make(chan struct{})
+	var askers sync.WaitGroup
+	var kept []*policyClient
+	var counts []*atomic.Int64
+	ask := func(name, want string, question func() (string, error)) {
+		n := new(atomic.Int64)
+		counts = append(counts, n)
+		askers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if said, err := question(); err != nil || said != want {
+					t.Errorf("%s, question %d: %q, %v; want %q", name, n.Load()+1, said, err, want)
+					return
+				}
+				n.Add(1)
+			}
+		})
+	}
+	for _, door := range []string{"tcp", "unix"} {
+		addr := doorAddr(g.Gate, door)
+		client := &policyClient{addr: addr}
+		kept = append(kept, client)
+		ask(door+", kept", "DUNNO", func() (string, error) { return client.ask("a@example.com") })
+		ask(door+", new", "DUNNO", func() (string, error) {
+			c := &policyClient{addr: addr}
+			defer c.close()
+			return c.ask("a@example.com")
+		})
+	}
+	milter := doorAddr(g.Gate, "milter")
+	ask("milter", "c", func() (string, error) { return askMilter(milter, "a@example.com") })
+	for _, network := range []string{"udp", "tcp"} {
+		ask(network, "NOERROR 127.0.0.2", func() (string, error) { return askDNS(network, resolver, "spam.example.bl.example.org") })
+	}
+	wait := func(when string) {
+		for i, n := range counts {
+			before := n.Load()
+			harness.WaitFor(t, fmt.Sprintf("answers of asker %d %s", i, when), func() bool { return n.Load() > before || t.Failed() })
+		}
+	}
+	wait("before")
+	for i := range handovers {
+		g.HandOver()
+		wait(fmt.Sprintf("after handover %d", i+1))
+	}
+	g.WaitNth(handovers, "ended")
+	wait("in the end")
+	close(stop)
+	askers.Wait()
+	retried, asked := 0, int64(0)
+	for _, c := range kept {
+		retried += c.retried
+		c.close()
+	}
+	for _, n := range counts {
+		asked += n.Load()
+	}
+	g.Stop()
+	g.WantEnded(handovers + 1)
+	if !harness.HasNoFiles(g.Dir, "policy.sock") {
+		t.Errorf("%s is still there", filepath.Join(g.Dir, "policy.sock"))
+	}
+	t.Logf("%d questions, %d of them asked again", asked, retried)
+}
