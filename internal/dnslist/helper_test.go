@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"spamgate/internal/recent"
 	"spamgate/smtpfilter/clientname/dnstest"
 )
 
@@ -166,3 +167,6 @@ func (l *logText) take() string {
 	defer l.buf.Reset()
 	return l.buf.String()
 }
+
+// smallCache returns a cache for a test.
+func smallCache(max int) *recent.Map[key, *entry] { return recent.New[key, *entry](max) }

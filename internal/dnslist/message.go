@@ -20,7 +20,7 @@ type Message struct {
 
 	mu     sync.Mutex
 	names  []string // that were asked of any list, at most MaxNames
-	asked  map[question]*entry
+	asked  []asked  // at most MaxNames for each list
 	known  map[question]Result
 	waited time.Duration // in all calls of Result
 }
@@ -29,6 +29,12 @@ type Message struct {
 type question struct {
 	list *list
 	name string
+}
+
+// asked is a question that was asked.
+type asked struct {
+	question
+	entry *entry
 }
 
 // Ask begins the questions of a list for domains, and does not wait for the answers.
@@ -46,14 +52,15 @@ func (m *Message) Ask(list string, domains ...string) {
 
 // ask implements Ask. The caller must hold mu.
 func (m *Message) ask(l *list, domains []string) {
-	var wanted [][]string
-	longest := 0
+	var few [4][]string
+	wanted, longest := few[:0], 0
 	for _, d := range domains {
-		if isDomain(d) {
-			names := l.names(d)
-			wanted = append(wanted, names)
-			longest = max(longest, len(names))
+		if m.find(question{l, d}) != nil || !isDomain(d) {
+			continue
 		}
+		names := l.names(d)
+		wanted = append(wanted, names)
+		longest = max(longest, len(names))
 	}
 	// The first name of each domain comes first, then the second of each.
 	for i := range longest {
@@ -65,13 +72,23 @@ func (m *Message) ask(l *list, domains []string) {
 	}
 }
 
+// find returns the entry of a question that was asked, or nil.
+func (m *Message) find(q question) *entry {
+	for i := range m.asked {
+		if m.asked[i].question == q {
+			return m.asked[i].entry
+		}
+	}
+	return nil
+}
+
 // names returns the names that a list is asked for a domain, the most important first:
 // its registered domain, the domain itself, and then its parents from short to long.
 func (l *list) names(domain string) []string {
 	if l.Exact {
 		return []string{domain}
 	}
-	names := appendNames(nil, domain)
+	names := appendNames(make([]string, 0, maxOfDomain), domain)
 	slices.Reverse(names)
 	if last := len(names) - 1; last > 1 {
 		names = slices.Insert(names[:last], 1, domain)
@@ -82,7 +99,7 @@ func (l *list) names(domain string) []string {
 // askName begins a question, unless the message has asked for too many names.
 func (m *Message) askName(l *list, name string) {
 	q := question{l, name}
-	if m.asked[q] != nil || len(name)+1+len(l.Zone) > maxName {
+	if m.find(q) != nil || len(name)+1+len(l.Zone) > maxName {
 		return
 	}
 	if !slices.Contains(m.names, name) {
@@ -91,11 +108,8 @@ func (m *Message) askName(l *list, name string) {
 		}
 		m.names = append(m.names, name)
 	}
-	if m.asked == nil {
-		m.asked = map[question]*entry{}
-	}
 	if e := m.cache.findAddrs(l, name); e != nil {
-		m.asked[q] = e
+		m.asked = append(m.asked, asked{q, e})
 	}
 }
 
@@ -131,7 +145,7 @@ func (m *Message) result(ctx context.Context, l *list, domain string) Result {
 		return unknown(CauseName)
 	}
 	m.ask(l, []string{domain})
-	w := m.newWait(ctx, l)
+	w := wait{m: m, ctx: ctx, left: l.Timeout - m.waited}
 	defer w.end()
 	if cause := w.until(l.state.first); cause != "" {
 		return unknown(cause)
@@ -139,13 +153,14 @@ func (m *Message) result(ctx context.Context, l *list, domain string) Result {
 	if l.state.blocked() == CauseOff {
 		return unknown(CauseOff) // what it has answered before cannot be relied on
 	}
-	names := []string{domain}
+	var buf [8]string
+	names := append(buf[:0], domain)
 	if !l.Exact {
-		names = appendNames(nil, domain)
+		names = appendNames(buf[:0], domain)
 	}
 	r := Result{}
 	for _, name := range names {
-		got := m.resultOf(l, name, w)
+		got := m.resultOf(l, name, &w)
 		switch {
 		case got.Outcome == Listed:
 			return got
@@ -161,7 +176,7 @@ func (m *Message) resultOf(l *list, name string, w *wait) Result {
 	if len(name)+1+len(l.Zone) > maxName {
 		return unknown(CauseName)
 	}
-	e := m.asked[question{l, name}]
+	e := m.find(question{l, name})
 	if e == nil {
 		if cause := l.state.blocked(); cause != "" {
 			return unknown(cause)
@@ -197,10 +212,6 @@ type wait struct {
 	left  time.Duration
 	begun time.Time   // zero until there is something to wait for
 	timer *time.Timer // nil until then
-}
-
-func (m *Message) newWait(ctx context.Context, l *list) *wait {
-	return &wait{m: m, ctx: ctx, left: l.Timeout - m.waited}
 }
 
 // until waits until done is closed. It returns why that did not happen.
