@@ -23,6 +23,9 @@
 // exactly that address. Then the address is judged as for mail. An address that only its
 // domain or its local part lists is not found: nobody can hash what is not known.
 //
+// Lists that another server answers for are not asked, in either zone: who asks here can ask
+// there.
+//
 // # Stages
 //
 // A question does not say where the sender stands. It is judged as one in the envelope. A
