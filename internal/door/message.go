@@ -236,28 +236,29 @@ func (m *Message) paths() []string {
 // Passed logs and counts a message that the mail server may have. Tagged says that discarded
 // recipients get it too, with a tag, since the protocol cannot discard it.
 func (m *Message) Passed(tagged bool) {
-	if len(m.discarded) > 0 && !tagged {
-		f := verdict.Strictest(append([]verdict.Finding{m.finding}, m.findings...))
-		m.log(slog.LevelWarn, "discarded", f, m.discarded, verdict.Discard.String(), wire.Reply{})
-		if len(m.accepted) == 0 {
-			m.count(smtpfilter.OutcomeDiscarded)
-			return
-		}
-	}
-	m.count(smtpfilter.OutcomeAccepted)
 	f := verdict.Strictest(append([]verdict.Finding{m.finding}, m.findings...))
-	action, exempt := f.Verdict.Action, m.exempt
-	to := m.paths()
-	if !tagged {
-		to = to[:len(m.accepted)]
+	dropped := len(m.discarded) > 0 && !tagged
+	if dropped && len(m.accepted) == 0 {
+		m.count(smtpfilter.OutcomeDiscarded)
+	} else {
+		m.count(smtpfilter.OutcomeAccepted)
+		m.logAccepted(f, tagged)
 	}
+	if dropped {
+		m.log(slog.LevelWarn, "discarded", f, m.discarded, verdict.Discard.String(), wire.Reply{})
+	}
+}
+
+// logAccepted logs a message that a recipient gets.
+func (m *Message) logAccepted(f verdict.Finding, tagged bool) {
+	action, exempt := f.Verdict.Action, m.exempt
 	switch {
 	case action == verdict.Discard && tagged && len(m.discarded) > 0:
 		action = verdict.Tag
 	case action > verdict.Tag:
 		action, exempt = verdict.Accept, "recipient" // the sender is listed, but every recipient is exempt
 	}
-	m.log(slog.LevelInfo, "accepted", f, to, action.String(), wire.Reply{}, slog.String("exempt", exempt))
+	m.log(slog.LevelInfo, "accepted", f, m.paths(), action.String(), wire.Reply{}, slog.String("exempt", exempt))
 }
 
 // Abandoned counts a message that was not sent to its end.
