@@ -1,0 +1,78 @@
+package doors
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"spamgate/internal/e2e/harness"
+)
+
+// TestSpamAssassin has SpamAssassin's plugin HashBL ask the gate with the rules of
+// docs/examples/spamassassin.cf. It looks only for addresses whose last label exists.
+func TestSpamAssassin(t *testing.T) {
+	t.Parallel()
+	harness.Program(t, "spamassassin", "spamassassin")
+	g := startDoors(t, harness.Setup{
+		Listen: harness.NoListener,
+		Tables: "[[dns_server]]\nname = \"dns\"\naddr = \"127.0.0.1:0\"\nzone = \"bl.example.org\"\nhashed_zone = \"hash-bl.example.org\"\n",
+		Files: map[string]string{
+			"blocked.txt": "spam.example.com\nann@example.net\n!known@spam.example.com\n",
+		},
+	})
+	host, port, _ := net.SplitHostPort(doorAddr(g, "dns"))
+	ask := startSpamAssassin(t, "../../../docs/examples/spamassassin.cf", host, port)
+	const clean = "bob@example.org"
+	for _, test := range []struct{ envelope, from, want string }{
+		{clean, clean, "ham "},
+		{"x@spam.example.com", clean, "spam SPAMGATE_DOMAIN"},
+		{"x@mail.SPAM.example.com", clean, "spam SPAMGATE_DOMAIN"},
+		{clean, "x@spam.example.com", "spam SPAMGATE_DOMAIN"},
+		{"ann@example.net", clean, "spam SPAMGATE_ADDRESS"},
+		{clean, "Ann+tag@Example.NET", "spam SPAMGATE_ADDRESS"},
+		{clean, "bob@example.net", "ham "},
+	} {
+		if said := ask(test.envelope + " " + test.from); said != test.want {
+			t.Errorf("from <%s>, From: %s: %q, want %q", test.envelope, test.from, said, test.want)
+		}
+	}
+	g.Stop()
+	if said := ask("x@spam.example.com x@spam.example.com"); said != "ham " {
+		t.Errorf("without a gate: %q, want the mail to pass", said)
+	}
+}
+
+// startSpamAssassin starts a SpamAssassin that reads two senders a line, and says whether
+// that is spam and which rules matched.
+func startSpamAssassin(t *testing.T, rules, host, port string) (ask func(senders string) string) {
+	t.Helper()
+	cmd := exec.Command("perl", "testdata/spamassassin.pl", rules, host, port)
+	cmd.Stderr = harness.NewOutput(t, "SpamAssassin")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		cmd.Wait() // its end is no matter
+	})
+	lines := bufio.NewScanner(out)
+	return func(senders string) string {
+		t.Helper()
+		fmt.Fprintln(in, senders)
+		if !lines.Scan() {
+			t.Fatalf("no answer about %s: %v", senders, lines.Err())
+		}
+		return strings.TrimSuffix(lines.Text(), "\n")
+	}
+}
