@@ -8,6 +8,7 @@
 //   - delivery: mail is neither lost, duplicated nor changed
 //   - addresses: the gate judges the sender that the next hop sees
 //   - servers: the gate works with the mail servers and the examples of the docs
+//   - policyservice: Postfix decides by the policy service like the gate
 //   - nexthops: several, slow, dead and looping next hops
 //   - lists: lists are changed, broken, held, accepted and rolled back
 //   - exports: Postfix, rbldnsd, BIND and rspamd decide by exported lists like the gate
