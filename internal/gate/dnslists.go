@@ -44,13 +44,13 @@ func (g *gate) logDNSLists() {
 
 // The metrics of lists in DNS.
 var (
-	descDNSState     = desc("dns_list_state", "1 for the state of a list in DNS: checking, on, broken or off. The last two are not asked.", "list", "state")
-	descDNSQuestions = desc("dns_list_questions_total", "Questions that were sent to a resolver for mail.", "list")
-	descDNSCacheHits = desc("dns_list_cache_hits_total", "Questions that needed none to be sent.", "list")
-	descDNSAnswers   = desc("dns_list_answers_total", "Domains of messages by what a list in DNS said: listed, not_listed or unknown.", "list", "result")
-	descDNSUnknown   = desc("dns_list_unknown_total", "Domains of messages about which a list in DNS said nothing, by the cause.", "list", "cause")
+	descDNSListState     = desc("dns_list_state", "1 for the state of a list in DNS: checking, on, broken or off. The last two are not asked.", "list", "state")
+	descDNSListQuestions = desc("dns_list_questions_total", "Questions that were sent to a resolver for mail.", "list")
+	descDNSListCacheHits = desc("dns_list_cache_hits_total", "Questions that needed none to be sent.", "list")
+	descDNSListAnswers   = desc("dns_list_answers_total", "Domains of messages by what a list in DNS said: listed, not_listed or unknown.", "list", "result")
+	descDNSListUnknown   = desc("dns_list_unknown_total", "Domains of messages about which a list in DNS said nothing, by the cause.", "list", "cause")
 
-	dnsDescs = []*prometheus.Desc{descDNSState, descDNSQuestions, descDNSCacheHits, descDNSAnswers, descDNSUnknown}
+	dnsListDescs = []*prometheus.Desc{descDNSListState, descDNSListQuestions, descDNSListCacheHits, descDNSListAnswers, descDNSListUnknown}
 )
 
 // collectDNS sends the metrics of a list in DNS.
@@ -63,16 +63,16 @@ func collectDNS(to chan<- prometheus.Metric, l *admin.List) {
 		if l.DNS.State == string(state) {
 			v = 1
 		}
-		to <- prometheus.MustNewConstMetric(descDNSState, prometheus.GaugeValue, v, l.Name, string(state))
+		to <- prometheus.MustNewConstMetric(descDNSListState, prometheus.GaugeValue, v, l.Name, string(state))
 	}
-	count(descDNSQuestions, l.DNS.Questions)
-	count(descDNSCacheHits, l.DNS.CacheHits)
-	count(descDNSAnswers, l.DNS.Listed, "listed")
-	count(descDNSAnswers, l.DNS.NotListed, "not_listed")
+	count(descDNSListQuestions, l.DNS.Questions)
+	count(descDNSListCacheHits, l.DNS.CacheHits)
+	count(descDNSListAnswers, l.DNS.Listed, "listed")
+	count(descDNSListAnswers, l.DNS.NotListed, "not_listed")
 	unknown := uint64(0)
 	for cause, n := range l.DNS.Unknown {
-		count(descDNSUnknown, n, cause)
+		count(descDNSListUnknown, n, cause)
 		unknown += n
 	}
-	count(descDNSAnswers, unknown, "unknown")
+	count(descDNSListAnswers, unknown, "unknown")
 }

@@ -143,7 +143,7 @@ func (c gateCollector) Describe(to chan<- *prometheus.Desc) {
 	for _, m := range recipientMetrics {
 		to <- m.desc
 	}
-	for _, d := range dnsDescs {
+	for _, d := range dnsListDescs {
 		to <- d
 	}
 }
