@@ -32,7 +32,7 @@ type runningDoor struct {
 	config config.Door
 	addr   socket.DoorAddr
 	open   *socket.OpenDoor // nil until it is open
-	server doorServer       // nil until it is open
+	server doorServer       // nil until makeDoors
 }
 
 // newDoors resolves the addresses of the configured doors. It opens nothing.
@@ -48,14 +48,31 @@ func newDoors(c *config.Config, in *socket.Inherited) ([]*runningDoor, error) {
 	return all, nil
 }
 
-// openDoor opens the sockets of a door, and makes its server.
-func (g *gate) openDoor(d *runningDoor) error {
+// makeDoors makes the servers of all doors. The predecessor answers until they can.
+func (g *gate) makeDoors(ctx context.Context) (err error) {
+	for _, d := range g.doors {
+		if d.server != nil {
+			continue // an earlier attempt was interrupted by a reload
+		}
+		if d.server, err = g.newDoorServer(g.config, d.config); err != nil {
+			return g.config.Fault(d.config.Path(), err.Error(), "")
+		}
+	}
+	for _, d := range g.doors {
+		if server, ok := d.server.(dnsServer); ok && g.takesOver {
+			if err := server.WaitIndexed(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// openSockets opens the sockets of a door.
+func (d *runningDoor) openSockets(c *config.Config) error {
 	open, err := d.addr.Open()
 	if err != nil {
-		return setup.ListenFault(g.config, d.addr.Of, err)
-	}
-	if d.server, err = g.newDoorServer(g.config, d.config); err != nil {
-		return errors.Join(g.config.Fault(d.config.Key("addr"), err.Error(), ""), open.Close())
+		return setup.ListenFault(c, d.addr.Of, err)
 	}
 	d.open = open
 	return nil

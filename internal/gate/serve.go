@@ -188,6 +188,9 @@ func (g *gate) open(ctx context.Context) error {
 		return err
 	}
 	g.hops.learnOffers(ctx)
+	if err := g.makeDoors(ctx); err != nil {
+		return err
+	}
 	if err := g.openSockets(); err != nil {
 		return errors.Join(err, g.closeSockets())
 	}
@@ -225,7 +228,7 @@ func (g *gate) openSockets() error {
 		}
 	}
 	for _, d := range g.doors {
-		if err := g.openDoor(d); err != nil {
+		if err := d.openSockets(g.config); err != nil {
 			return err
 		}
 	}

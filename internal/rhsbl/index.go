@@ -43,7 +43,9 @@ func (s *Server) keepIndex() {
 			cancel()
 			return
 		}
-		s.index.Store(x)
+		if s.index.Swap(x) == nil {
+			close(s.indexed)
+		}
 		_, err := s.config.Store.Await(ctx, set.Generation()+1)
 		applied := ctx.Err() != nil
 		cancel()

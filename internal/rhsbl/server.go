@@ -45,6 +45,7 @@ type Server struct {
 	ctx       context.Context // ends with Shutdown
 	cancel    context.CancelFunc
 	interrupt atomic.Pointer[context.CancelFunc] // stops waiting for the next Set
+	indexed   chan struct{}                      // closed when there is an index
 	running   sync.WaitGroup
 
 	mu      sync.Mutex
@@ -68,7 +69,7 @@ func New(c Config, s Settings) (*Server, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	srv := &Server{config: c, serial: uint32(time.Now().Unix()), sockets: map[*net.UDPConn]bool{}}
+	srv := &Server{config: c, serial: uint32(time.Now().Unix()), sockets: map[*net.UDPConn]bool{}, indexed: make(chan struct{})}
 	srv.limiter.init()
 	srv.door = door.New(door.Config{Protocol: protocol, Name: c.Name, Log: c.Log, Meter: c.Meter}, door.Settings{})
 	srv.tcp = door.NewServer(srv.door, srv.serveConn)
@@ -78,6 +79,18 @@ func New(c Config, s Settings) (*Server, error) {
 	srv.ctx, srv.cancel = context.WithCancel(context.Background())
 	srv.running.Go(srv.keepIndex)
 	return srv, nil
+}
+
+// WaitIndexed waits until the lists are indexed. Before that hashes are answered with SERVFAIL.
+func (s *Server) WaitIndexed(ctx context.Context) error {
+	select {
+	case <-s.indexed:
+		return nil
+	case <-s.ctx.Done():
+		return s.ctx.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Apply replaces the settings. On an error nothing changes.

@@ -1,6 +1,7 @@
 package doors
 
 import (
+	"crypto/sha1"
 	"fmt"
 	"path/filepath"
 	"sync"
@@ -18,6 +19,7 @@ func TestHandover(t *testing.T) {
 	handovers := harness.IfFull(harness.IfShort(6, 3), 20)
 	dir := harness.Setup{
 		Listen: harness.NoListener, Keys: map[string]string{"listen": "shutdown_timeout = \"1s\""},
+		Files: map[string]string{"blocked.txt": "spam.example\nbad@hashed.example\n"},
 		Tables: `
 [[policy_service]]
 name = "tcp"
@@ -32,6 +34,7 @@ addr = "127.0.0.1:0"
 name = "dns"
 addr = "127.0.0.1:0"
 zone = "bl.example.org"
+hashed_zone = "hash.example.org"
 `}.Dir(t)
 	g := harness.LaunchSuccession(t, dir, nil, nil, harness.Binary(t), "serve")
 	g.WaitRecord("loaded")
@@ -75,6 +78,12 @@ zone = "bl.example.org"
 	for _, network := range []string{"udp", "tcp"} {
 		ask(network, "NOERROR 127.0.0.2", func() (string, error) { return askDNS(network, resolver, "spam.example.bl.example.org") })
 	}
+	hashed := fmt.Sprintf("%x.hash.example.org", sha1.Sum([]byte("bad@hashed.example")))
+	harness.WaitFor(t, "the index of hashes", func() bool {
+		said, err := askDNS("udp", resolver, hashed)
+		return said == "NOERROR 127.0.0.2" && err == nil
+	})
+	ask("hashes", "NOERROR 127.0.0.2", func() (string, error) { return askDNS("udp", resolver, hashed) })
 	wait := func(when string) {
 		for i, n := range counts {
 			before := n.Load()
