@@ -70,7 +70,7 @@ func (d *document) doorAddr(door Door) {
 	example := map[string]string{
 		TablePolicyService: `"127.0.0.1:10040" or "unix:/run/spamgate/policy.sock"`,
 		TableMilter:        `"127.0.0.1:10041" or "unix:/run/spamgate/milter.sock"`,
-		TableDNSServer:     `"127.0.0.1:5353"`,
+		TableDNSServer:     `"127.0.0.1:10053"`,
 	}[door.Table]
 	if d.failed[path] {
 		return

@@ -15,6 +15,8 @@ var (
 	proxyGate   = Settings{NextHop: "smtp://127.0.0.1:10025", Listen: []string{":25"}, Proxy: true}
 	socketGate  = Settings{NextHop: "lmtp+unix:/run/dovecot/lmtp", Listen: []string{":25"}}
 	tcpGate     = Settings{NextHop: "lmtp://127.0.0.1:24", Listen: []string{":25"}}
+	policyGate  = Settings{Door: "127.0.0.1:10040"}
+	milterGate  = Settings{Door: "unix:/var/spool/postfix/spamgate/milter.sock"}
 	remoteGate  = Settings{NextHop: "smtp://mx.example.net:25", Listen: []string{":25"}}
 )
 
@@ -90,6 +92,20 @@ func TestCheck(t *testing.T) {
 			[]string{"wrong: smtpd_relay_restrictions=permit_sasl_authenticated,reject_unauth_destination"}},
 		{"IPv6", Postfix, with(postfixGate, func(s *Settings) { s.NextHop = "smtp://[::1]:10025" }),
 			all + strings.NewReplacer("127.0.0.1:10025", "[::1]:10025", "hosts = 127.0.0.1", "hosts = [::1]", "127.0.0.0/8", "[::1]/128").Replace(postfixPort+postfixRight), nil},
+
+		{"right", PostfixPolicy, policyGate, all + "smtpd_delay_reject = yes\nsmtpd_recipient_restrictions = permit_mynetworks, reject_unauth_destination, check_policy_service { inet:127.0.0.1:10040, default_action=DUNNO }\n", nil},
+		{"without braces", PostfixPolicy, policyGate, all + "smtpd_recipient_restrictions = reject_unauth_destination check_policy_service inet:localhost:10040\n", nil},
+		{"nothing", PostfixPolicy, policyGate, all, []string{"missing: check_policy_service { inet:127.0.0.1:10040, default_action=DUNNO, timeout=5s }"}},
+		{"another service", PostfixPolicy, policyGate, all + "smtpd_recipient_restrictions = reject_unauth_destination, check_policy_service unix:private/postgrey\n",
+			[]string{"wrong: check_policy_service { inet:127.0.0.1:10040, default_action=DUNNO, timeout=5s }"}},
+		{"first", PostfixPolicy, policyGate, all + "smtpd_recipient_restrictions = check_policy_service inet:127.0.0.1:10040, reject_unauth_destination\n",
+			[]string{"advice: reject_unauth_destination before check_policy_service"}},
+		{"no delay", PostfixPolicy, policyGate, all + "smtpd_delay_reject = no\nsmtpd_recipient_restrictions = reject_unauth_destination, check_policy_service inet:127.0.0.1:10040\n",
+			[]string{"wrong: smtpd_delay_reject = yes"}},
+		{"right", PostfixMilter, milterGate, all + "smtpd_milters = { unix:spamgate/milter.sock, default_action=accept }, inet:localhost:8891\n", nil},
+		{"the whole path", PostfixMilter, milterGate, all + "smtpd_milters = unix:/var/spool/postfix/spamgate/milter.sock\n", nil},
+		{"nothing", PostfixMilter, milterGate, all + "smtpd_milters =\n", []string{"missing: smtpd_milters = { unix:spamgate/milter.sock, default_action=accept }"}},
+		{"another", PostfixMilter, milterGate, all + "smtpd_milters = inet:localhost:8891\n", []string{"wrong: smtpd_milters = { unix:spamgate/milter.sock, default_action=accept }"}},
 
 		{"right", Exim, proxyGate, "local_interfaces = 127.0.0.1.10025\nhosts_proxy = 127.0.0.1\nsmtp_accept_max = 200\n", nil},
 		{"defaults", Exim, proxyGate, "daemon_smtp_ports = smtp\nhosts_proxy = \nlocal_interfaces = <; ::0 ; 0.0.0.0\nsmtp_accept_max = 20\n", []string{

@@ -1,5 +1,6 @@
-// Package mailservers knows what a mail server after the gate needs in its own
-// configuration: the lines to add to its files, and whether a configuration has them.
+// Package mailservers knows what a mail server after the gate, or one that asks the gate,
+// needs in its own configuration: the lines to add to its files, and whether a
+// configuration has them.
 package mailservers
 
 import (
@@ -24,13 +25,17 @@ const (
 )
 
 // Kinds are all kinds, in the order of the documentation.
-var Kinds = []Kind{Postfix, Exim, OpenSMTPD, LMTP, Remote, Maildir}
+var Kinds = []Kind{Postfix, Exim, OpenSMTPD, LMTP, Remote, Maildir, PostfixPolicy, PostfixMilter, Rspamd, DNS}
 
 // Name returns the name of the server in a sentence.
 func (k Kind) Name() string {
 	switch k {
-	case Postfix:
+	case Postfix, PostfixPolicy, PostfixMilter:
 		return "Postfix"
+	case Rspamd:
+		return "rspamd"
+	case DNS:
+		return "a mail server that asks over DNS"
 	case Exim:
 		return "Exim"
 	case OpenSMTPD:
@@ -57,6 +62,10 @@ type Settings struct {
 	// Proxy says that the gate sends a PROXY header to a Postfix, and XCLIENT that it
 	// needs XCLIENT there. Other servers have one way only.
 	Proxy, XCLIENT bool
+
+	// Door is where a server that asks the gate finds it: "host:port", or "unix:" and a
+	// path. Zone and HashedZone are those of a DNS server.
+	Door, Zone, HashedZone string
 
 	// Chroot is "n" if Postfix's services have no root directory of their own, as
 	// outside of Debian. See PostfixChroot.
@@ -174,6 +183,14 @@ func Lines(k Kind, s Settings) (blocks []Block, commands []string) {
 		return s.dovecotLines(), nil
 	case Remote:
 		return s.remoteLines(), nil
+	case PostfixPolicy:
+		return s.policyLines(), nil
+	case PostfixMilter:
+		return s.milterLines(), nil
+	case Rspamd:
+		return s.rspamdLines(), nil
+	case DNS:
+		return s.dnsLines(), nil
 	}
 	return nil, nil
 }
@@ -216,6 +233,8 @@ func Check(k Kind, s Settings, text string) ([]Finding, error) {
 		return s.checkDovecot(text)
 	case Remote:
 		return s.checkRemote(text)
+	case PostfixPolicy, PostfixMilter:
+		return s.checkAsking(k, text)
 	}
 	return nil, fmt.Errorf("%s has no configuration", k.Name())
 }

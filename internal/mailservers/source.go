@@ -25,7 +25,7 @@ func Read(ctx context.Context, k Kind, path string, stdin io.Reader) (text, from
 		return text, "standard input", err
 	}
 	switch k {
-	case Postfix, Remote:
+	case Postfix, Remote, PostfixPolicy, PostfixMilter:
 		return readPostfix(ctx, k, path)
 	case Exim:
 		return readExim(ctx, path)
@@ -186,8 +186,10 @@ func readDovecot(ctx context.Context, file string) (text, from string, err error
 func Installed(k Kind) bool {
 	var err error
 	switch k {
-	case Postfix:
+	case Postfix, PostfixPolicy, PostfixMilter:
 		_, err = FindProgram("postconf")
+	case Rspamd:
+		_, err = FindProgram("rspamd")
 	case Exim:
 		_, err = FindProgram("exim4", "exim")
 	case OpenSMTPD:

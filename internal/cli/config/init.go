@@ -24,7 +24,7 @@ import (
 type initOptions struct {
 	server                              mailservers.Kind
 	hostname, listen, nextHop, stateDir string
-	contact, tlsCert, tlsKey            string
+	contact, tlsCert, tlsKey, zone      string
 	domains                             []string
 	submission                          bool
 
@@ -39,7 +39,7 @@ type initOptions struct {
 const systemdSockets = "systemd"
 
 // settingFlags are the flags about the configuration. If one is given, nothing is asked.
-var settingFlags = []string{"hostname", "domain", "contact", "listen", "next-hop", "tls-cert", "tls-key", "submission", "state-dir"}
+var settingFlags = []string{"hostname", "domain", "contact", "listen", "next-hop", "tls-cert", "tls-key", "submission", "state-dir", "zone"}
 
 func newInitCommand() *cobra.Command {
 	o := &initOptions{}
@@ -50,6 +50,10 @@ func newInitCommand() *cobra.Command {
 the mail server's own files. SERVER is the mail server after the gate: postfix,
 exim, opensmtpd or lmtp (Dovecot) on this machine, remote (a server on another
 machine, over TLS) or maildir (none: the gate delivers).
+
+Or it is a program that keeps port 25 and asks the gate about each sender:
+postfix-policy (check_policy_service), postfix-milter, rspamd or dns (Postfix,
+Exim and others that ask blocklists in DNS).
 
 Without --out the configuration goes to standard output, and the rest to
 standard error. With --out FILE, lists that are missing beside it are made, and
@@ -69,17 +73,20 @@ Exit codes: 0 written, or all lines are there; 1 --check: lines are missing;
 		Example: `  spamgate config init --for postfix --hostname mx.example.org \
       --domain example.org --out config.toml
   spamgate config init --for postfix --check --config config.toml
+  spamgate config init --for postfix-policy --out config.toml
+  spamgate config init --for dns --zone bl.example.org --out config.toml
   ssh mx2 '(postconf -x; postconf -M; postconf -xP)' | spamgate config init \
       --for remote --next-hop smtp://mx2.example.org --check --server-config -`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
-	f.StringVar((*string)(&o.server), "for", "", "the mail `SERVER`: postfix, exim, opensmtpd, lmtp,\nremote or maildir")
+	f.StringVar((*string)(&o.server), "for", "", "the mail `SERVER`: postfix, exim, opensmtpd, lmtp,\nremote, maildir, postfix-policy, postfix-milter,\nrspamd or dns")
 	f.StringVar(&o.hostname, "hostname", "", "the gate's own `NAME`, as in its MX record")
 	f.StringSliceVar(&o.domains, "domain", nil, "a `DOMAIN` that you accept mail for; repeat it, or\nuse commas; or \"file:PATH\", one a line there")
 	f.StringVar(&o.contact, "contact", "", "`TEXT` for refused senders (default: ask your\npostmaster)")
-	f.StringVar(&o.listen, "listen", "", "`ADDR` for clients (default \"systemd\" if\nspamgate.socket is installed, else \":25\")")
+	f.StringVar(&o.listen, "listen", "", "`ADDR` for clients (default \"systemd\" if\nspamgate.socket is installed, else \":25\"), or for\nthe server that asks")
 	f.StringVar(&o.nextHop, "next-hop", "", "`ADDR` of the server, as \"smtp://127.0.0.1:10025\"")
+	f.StringVar(&o.zone, "zone", "", "with rspamd and dns: the `ZONE` in which the lists\nare asked")
 	f.StringVar(&o.tlsCert, "tls-cert", "", "the certificate's `FILE`, with its chain")
 	f.StringVar(&o.tlsKey, "tls-key", "", "its key's `FILE`")
 	f.BoolVar(&o.submission, "submission", false, "also let mail programs log in, at 465 and 587\n(postfix and exim)")
@@ -119,7 +126,7 @@ func kindNames(between string) string {
 func (o *initOptions) checkKind() error {
 	switch {
 	case o.server == "":
-		return fmt.Errorf("--for is missing: name the mail server after the gate: %s", kindNames(", "))
+		return fmt.Errorf("--for is missing: name the mail server after the gate, or the one that asks it: %s", kindNames(", "))
 	case slices.Contains(mailservers.Kinds, o.server):
 		return nil
 	}
@@ -173,6 +180,12 @@ func (o *initOptions) complete() error {
 		}
 	}
 	o.setDefaults()
+	if o.server.Asks() {
+		return o.completeDoor()
+	}
+	if o.zone != "" {
+		return errors.New("--zone goes with rspamd and dns, which ask over DNS")
+	}
 	need(o.hostname, "--hostname NAME (as in the MX record)")
 	if o.server != mailservers.Maildir || o.public() {
 		need(strings.Join(o.domains, ""), "--domain DOMAIN (that you accept mail for)")
@@ -210,6 +223,9 @@ func (o *initOptions) setDefaults() {
 		if !o.public() {
 			set(&o.stateDir, "state")
 		}
+	}
+	if o.server.Asks() {
+		set(&o.listen, doors[o.server].addr)
 	}
 	set(&o.listen, o.defaultListen())
 	set(&o.stateDir, "/var/lib/spamgate")
@@ -252,7 +268,7 @@ func (o *initOptions) defaultListen() string {
 func (o *initOptions) checkText() error {
 	for _, f := range []struct{ flag, text string }{
 		{"hostname", o.hostname}, {"domain", strings.Join(o.domains, "")}, {"contact", o.contact}, {"listen", o.listen}, {"next-hop", o.nextHop},
-		{"tls-cert", o.tlsCert}, {"tls-key", o.tlsKey}, {"state-dir", o.stateDir},
+		{"tls-cert", o.tlsCert}, {"tls-key", o.tlsKey}, {"state-dir", o.stateDir}, {"zone", o.zone},
 	} {
 		if !utf8.ValidString(f.text) || strings.ContainsFunc(f.text, unicode.IsControl) {
 			return fmt.Errorf("--%s %q: has control characters, or is not UTF-8; write it without them", f.flag, f.text)
@@ -282,6 +298,9 @@ func (o *initOptions) parse() (*config.Config, error) {
 	}
 	if n := strings.Count(text, "\n"); n > maxLines {
 		return nil, fmt.Errorf("--domain: %d domains do not fit into %d lines; write them into a file, one a line, and use --domain file:PATH", len(o.domains), maxLines)
+	}
+	if o.server.Asks() {
+		return c, nil
 	}
 	return c, o.checkNextHop(c.NextHop)
 }
@@ -318,6 +337,7 @@ func (o *initOptions) checkNextHop(n config.NextHop) error {
 var keyFlags = []struct{ key, flag string }{
 	{"hostname", "hostname"}, {"listen.addr", "listen"}, {"listen.tls_cert", "tls-cert"}, {"listen.tls_key", "tls-key"}, {"listen.tls", "tls-cert"},
 	{"listener.addr", "submission"}, {"next_hop", "next-hop"}, {"policy.recipient_domains", "domain"}, {"policy.contact", "contact"}, {"state.dir", "state-dir"},
+	{"policy_service.addr", "listen"}, {"milter.addr", "listen"}, {"dns_server.addr", "listen"}, {"dns_server.zone", "zone"}, {"dns_server.hashed_zone", "zone"},
 }
 
 // byFlag returns errors about a configuration that begin with the flag in question: the

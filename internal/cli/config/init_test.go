@@ -25,6 +25,10 @@ func exampleFlags(server mailservers.Kind) *initOptions {
 		o.nextHop = "smtp://mx.example.net:25"
 	case mailservers.Maildir:
 		o = &initOptions{server: server}
+	case mailservers.PostfixPolicy, mailservers.PostfixMilter:
+		o = &initOptions{server: server, hostname: "mx.example.org", contact: "ask postmaster@example.org"}
+	case mailservers.Rspamd, mailservers.DNS:
+		o = &initOptions{server: server, hostname: "mx.example.org", contact: "ask postmaster@example.org", zone: "bl.example.org"}
 	}
 	return o
 }
@@ -40,7 +44,11 @@ func TestExamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		blocks, commands := mailservers.Lines(server, settingsOf(c))
+		s, err := settingsOf(c, server)
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocks, commands := mailservers.Lines(server, s)
 		var lines strings.Builder
 		initReport{Server: blocks, Commands: commands}.printServer(&lines)
 		compare(t, string(server)+".toml", o.configText())

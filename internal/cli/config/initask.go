@@ -67,7 +67,7 @@ func (q *questioner) one(question, preset string, check func(answer string) erro
 // ask asks for what the configuration needs.
 func (q *questioner) ask(o *initOptions) error {
 	if o.server == "" {
-		err := q.one("Mail server after the gate ("+kindNames(", ")+")", string(installedServer()), func(answer string) error {
+		err := q.one("Mail server after the gate, or which asks it ("+kindNames(", ")+")", string(installedServer()), func(answer string) error {
 			o.server = mailservers.Kind(strings.ToLower(answer))
 			return o.checkKind()
 		})
@@ -81,8 +81,10 @@ func (q *questioner) ask(o *initOptions) error {
 	switch o.server {
 	case mailservers.Remote:
 		steps = append([]func(o *initOptions) error{q.askNextHop}, steps...)
-	case mailservers.Maildir:
+	case mailservers.Maildir, mailservers.PostfixPolicy, mailservers.PostfixMilter:
 		steps = []func(o *initOptions) error{q.askFile}
+	case mailservers.Rspamd, mailservers.DNS:
+		steps = []func(o *initOptions) error{q.askZone, q.askFile}
 	}
 	for _, step := range steps {
 		if err := step(o); err != nil {
@@ -110,7 +112,9 @@ func installedServer() mailservers.Kind {
 // good in place of those that were not asked for yet.
 func (o *initOptions) tried(set func(*initOptions)) error {
 	try := *o
-	try.hostname, try.domains = "mx.example.org", []string{"example.org"}
+	if !try.server.Asks() {
+		try.hostname, try.domains = "mx.example.org", []string{"example.org"}
+	}
 	if try.nextHop == "" && try.server == mailservers.Remote {
 		try.nextHop = "smtp://mx.example.net"
 	}
@@ -144,6 +148,13 @@ func (q *questioner) askNextHop(o *initOptions) error {
 	return q.one("The server, as in smtp://mx.example.net:25", "", func(answer string) error {
 		o.nextHop = answer
 		return o.tried(func(try *initOptions) { try.nextHop = answer })
+	})
+}
+
+func (q *questioner) askZone(o *initOptions) error {
+	return q.one("The zone for the lists, as in bl.example.org", "", func(answer string) error {
+		o.zone = answer
+		return o.tried(func(try *initOptions) { try.zone = answer })
 	})
 }
 

@@ -32,6 +32,9 @@ func (o *initOptions) runCheck(cmd *cobra.Command) error {
 	if err := o.checkKind(); err != nil {
 		return err
 	}
+	if o.server.AsksDNS() {
+		return fmt.Errorf("--check does not go with --for %s, whose lines it cannot find: ask the resolver, as in dig +short test.ZONE, which answers 127.0.0.2", o.server)
+	}
 	s, err := o.checkSettings(cmd)
 	if err != nil {
 		return err
@@ -81,7 +84,7 @@ func (o *initOptions) checkSettings(cmd *cobra.Command) (mailservers.Settings, e
 		if err != nil {
 			return mailservers.Settings{}, err
 		}
-		return settingsOf(c), nil
+		return settingsOf(c, o.server)
 	}
 	for _, name := range settingFlags {
 		if cmd.Flags().Changed(name) {
@@ -92,13 +95,16 @@ func (o *initOptions) checkSettings(cmd *cobra.Command) (mailservers.Settings, e
 	if err != nil {
 		return mailservers.Settings{}, err
 	}
+	if o.server.Asks() {
+		return settingsOf(c, o.server)
+	}
 	if len(c.NextHop.Addr) > 1 || slices.ContainsFunc(c.Listeners, func(l config.Listener) bool { return l.NextHop != nil }) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "spamgate: of several next hops only the first of [next_hop] is checked: %s\n", c.NextHop.Addr[0])
 	}
 	if err := o.checkNextHop(c.NextHop); err != nil {
 		return mailservers.Settings{}, fmt.Errorf("%s: the next hop is not of --for %s: %w", o.configFile, o.server, err)
 	}
-	return settingsOf(c), nil
+	return settingsOf(c, o.server)
 }
 
 func (r checkReport) print(w io.Writer) {

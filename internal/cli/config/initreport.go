@@ -31,8 +31,12 @@ type initReport struct {
 // report prints what was written, the lines for the server, and what to do next.
 func (o *initOptions) report(cmd *cobra.Command, c *config.Config, made []string) error {
 	r := initReport{For: o.server, File: o.out, Written: o.out != "" && !o.dryRun, Made: made, Config: o.configText()}
-	s := settingsOf(c)
-	if o.server == mailservers.Postfix {
+	s, err := settingsOf(c, o.server)
+	if err != nil {
+		return err
+	}
+	switch o.server {
+	case mailservers.Postfix, mailservers.PostfixPolicy, mailservers.PostfixMilter:
 		s.Chroot = mailservers.PostfixChroot(cmd.Context())
 	}
 	r.Server, r.Commands = mailservers.Lines(o.server, s)
@@ -110,7 +114,7 @@ func (o *initOptions) next() []string {
 	}
 	file := term.ShellWord(o.out)
 	next := []string{"spamgate config check --config " + file}
-	if o.server != mailservers.Maildir && o.server != mailservers.Remote {
+	if o.server != mailservers.Maildir && o.server != mailservers.Remote && !o.server.AsksDNS() {
 		next = append(next, fmt.Sprintf("spamgate config init --for %s --check --config %s", o.server, file))
 	}
 	if o.listen == systemdSockets {
@@ -136,13 +140,14 @@ func (o *initOptions) testCommand() (log, command string) {
 	return "", ""
 }
 
-// settingsOf returns what the server of [next_hop] needs to know of a configuration.
-func settingsOf(c *config.Config) mailservers.Settings {
+// settingsOf returns what the server of [next_hop], or the one that asks, needs to know of a
+// configuration.
+func settingsOf(c *config.Config, k mailservers.Kind) (mailservers.Settings, error) {
 	n := c.NextHop
 	s := mailservers.Settings{NextHop: n.Addr[0], Proxy: n.Proxy != "", XCLIENT: n.Identity == "xclient" || n.Identity == "auto"}
 	for _, l := range c.Listeners {
 		s.Listen = append(s.Listen, l.Addr...)
 		s.Logins = s.Logins || l.Auth == "pass" && l.NextHop == nil
 	}
-	return s
+	return s, doorSettings(c, k, &s)
 }

@@ -19,6 +19,9 @@ var initLists = []struct{ name, file, settings, about string }{
 
 // configText returns a configuration.
 func (o *initOptions) configText() string {
+	if o.server.Asks() {
+		return o.doorText()
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, `# spamgate before %s, written by "config init --for %s".
 # All keys: spamgate.toml(5). After a change: spamgate config check --config FILE
@@ -50,6 +53,13 @@ exempt_authenticated = true
 	}
 	fmt.Fprintf(&b, "\n[next_hop]\naddr = %q\n%s", o.nextHop, o.nextHopText())
 	b.WriteString(o.policyText())
+	b.WriteString(o.stateText())
+	return b.String()
+}
+
+// stateText returns the state directory and the lists.
+func (o *initOptions) stateText() string {
+	var b strings.Builder
 	fmt.Fprintf(&b, "\n[state]\n# Indexes of the lists, their history, the audit log and the admin socket.\ndir = %q\n", o.stateDir)
 	b.WriteString("\n# The lists; lists/README.md explains their entries. Paths are relative to this file.\n")
 	for i, l := range initLists {

@@ -1,0 +1,221 @@
+package mailservers
+
+import (
+	"fmt"
+	"net"
+	"strings"
+)
+
+// The kinds of programs that ask the gate, which is not before them.
+const (
+	PostfixPolicy Kind = "postfix-policy" // Postfix with check_policy_service
+	PostfixMilter Kind = "postfix-milter" // Postfix with smtpd_milters
+	Rspamd        Kind = "rspamd"         // rspamd, over DNS
+	DNS           Kind = "dns"            // Postfix or Exim, over DNS
+)
+
+// Asks reports whether the server asks the gate about mail, and gets no mail from it.
+func (k Kind) Asks() bool { return k.asksPostfix() || k.AsksDNS() }
+
+func (k Kind) asksPostfix() bool { return k == PostfixPolicy || k == PostfixMilter }
+
+// AsksDNS reports whether the server asks over DNS.
+func (k Kind) AsksDNS() bool { return k == Rspamd || k == DNS }
+
+// queueDirectory is Postfix's, the root directory of its chrooted services.
+const queueDirectory = "/var/spool/postfix/"
+
+// postfixDoor returns the address of the door as Postfix writes it. A path below the queue
+// directory is relative, so that chrooted services find it too.
+func (s Settings) postfixDoor() string {
+	path, ok := strings.CutPrefix(s.Door, "unix:")
+	if !ok {
+		host, port, _ := net.SplitHostPort(s.Door)
+		if everywhere(host) {
+			host = "127.0.0.1"
+		}
+		return "inet:" + net.JoinHostPort(host, port)
+	}
+	return "unix:" + strings.TrimPrefix(path, queueDirectory)
+}
+
+// chrootNote returns a comment about a socket that chrooted services cannot reach, or "".
+func (s Settings) chrootNote() string {
+	path, ok := strings.CutPrefix(s.Door, "unix:")
+	if !ok || strings.HasPrefix(path, queueDirectory) || s.Chroot == "n" {
+		return ""
+	}
+	return "# A chrooted smtpd (\"y\" in the fifth column of master.cf) cannot reach this socket:\n" +
+		"# use one below " + queueDirectory + ", or 127.0.0.1.\n"
+}
+
+// policyLines returns the lines for check_policy_service.
+func (s Settings) policyLines() []Block {
+	return []Block{{File: "/etc/postfix/" + mainCF,
+		Do: "If smtpd_recipient_restrictions is there already, add check_policy_service to it: after reject_unauth_destination, and " +
+			`before whatever permits strangers. Leave smtpd_delay_reject = yes, the default. Then run "postfix reload".`,
+		Text: fmt.Sprintf(`# Ask the gate about the sender of mail from strangers. For a trial: without an answer
+# in 5 seconds, mail passes. Later leave default_action out: without an answer Postfix
+# replies 451, and senders try again.
+%ssmtpd_recipient_restrictions =
+    permit_mynetworks,
+    permit_sasl_authenticated,
+    reject_unauth_destination,
+    check_policy_service { %s, default_action=DUNNO, timeout=5s }
+`, s.chrootNote(), s.postfixDoor())}}
+}
+
+// milterLines returns the lines for smtpd_milters.
+func (s Settings) milterLines() []Block {
+	return []Block{{File: "/etc/postfix/" + mainCF,
+		Do: `If smtpd_milters is there already, add the gate to it, before milters that sign mail. Then run "postfix reload".`,
+		Text: fmt.Sprintf(`# Ask the gate about the sender and the header of each message. For a trial: without an
+# answer, mail passes. Later write default_action=tempfail: Postfix replies 451, and
+# senders try again.
+%ssmtpd_milters = { %s, default_action=accept }
+# The gate may only judge what comes over SMTP. Mail of the sendmail command, and
+# bounces, must not be rejected: do not add it to non_smtpd_milters.
+`, s.chrootNote(), s.postfixDoor())}}
+}
+
+// resolverBlock returns the lines with which a resolver asks the gate for its zones.
+func (s Settings) resolverBlock() Block {
+	host, port, _ := net.SplitHostPort(s.Door)
+	if everywhere(host) || host == "localhost" {
+		host = "127.0.0.1"
+	}
+	var server, stubs, dnsmasq strings.Builder
+	for _, zone := range []string{s.Zone, s.HashedZone} {
+		if zone != "" {
+			fmt.Fprintf(&server, "    domain-insecure: %q\n", zone)
+			fmt.Fprintf(&stubs, "stub-zone:\n    name: %q\n    stub-addr: %s@%s\n", zone, host, port)
+			fmt.Fprintf(&dnsmasq, " server=/%s/%s#%s", zone, host, port)
+		}
+	}
+	return Block{File: "/etc/unbound/unbound.conf.d/spamgate.conf",
+		Do:   `A new file for the resolver of the mail server's machine; then run "unbound-control reload". (For dnsmasq:` + dnsmasq.String() + ")",
+		Text: "# The gate answers for its own zones, on this machine and without DNSSEC.\nserver:\n    do-not-query-localhost: no\n" + server.String() + stubs.String()}
+}
+
+// dnsLines returns the lines for programs that look up the sender's domain.
+func (s Settings) dnsLines() []Block {
+	return []Block{
+		s.resolverBlock(),
+		{File: "/etc/postfix/" + mainCF,
+			Do: "For Postfix. If smtpd_recipient_restrictions is there already, add reject_rhsbl_sender to it: after reject_unauth_destination. " +
+				`Then run "postfix reload".`,
+			Text: fmt.Sprintf(`# Refuse senders whose domain the gate's lists reject. A resolver that does not answer
+# lets mail pass.
+smtpd_recipient_restrictions =
+    permit_mynetworks,
+    permit_sasl_authenticated,
+    reject_unauth_destination,
+    reject_rhsbl_sender %s=127.0.0.2
+`, s.Zone)},
+		{File: "/etc/exim4/exim4.conf.template",
+			Do: `For Exim: in the ACL for RCPT (acl_check_rcpt), after the line that accepts the mail of your own users. Then restart Exim.`,
+			Text: fmt.Sprintf(`# Refuse senders whose domain the gate's lists reject; postmaster is reachable.
+deny
+  message = sender refused: $dnslist_text
+  !local_parts = postmaster
+  dnslists = %s=127.0.0.2/$sender_address_domain
+`, s.Zone)},
+	}
+}
+
+// rspamdLines returns the lines for rspamd's module rbl.
+func (s Settings) rspamdLines() []Block {
+	return []Block{
+		s.resolverBlock(),
+		{File: "/etc/rspamd/local.d/rbl.conf",
+			Do: `If the file is there already, add the two rules to its section rbls. Then run "rspamadm configtest" and "systemctl reload rspamd".`,
+			Text: fmt.Sprintf(`# Ask the gate about the domain and the address of the sender, in the envelope and in
+# From.
+rbls {
+  spamgate_domain {
+    rbl = "%s";
+    ignore_defaults = true;
+    selector = {
+      smtp_from = "from('smtp'):domain.lower";
+      mime_from = "from('mime'):domain.lower";
+    }
+    returncodes {
+      SPAMGATE_REJECT = "127.0.0.2";
+      SPAMGATE_DEFER = "127.0.0.3";
+      SPAMGATE_TAG = "127.0.0.4";
+      SPAMGATE_DISCARD = "127.0.0.5";
+    }
+  }
+  spamgate_address {
+    rbl = "%s";
+    ignore_defaults = true;
+    hash = "sha1";
+    selector = {
+      smtp_from = "from('smtp'):addr.lower";
+      mime_from = "from('mime'):addr.lower";
+    }
+    returncodes {
+      SPAMGATE_ADDRESS_REJECT = "127.0.0.2";
+      SPAMGATE_ADDRESS_DEFER = "127.0.0.3";
+      SPAMGATE_ADDRESS_TAG = "127.0.0.4";
+      SPAMGATE_ADDRESS_DISCARD = "127.0.0.5";
+    }
+  }
+}
+`, s.Zone, s.HashedZone)},
+		{File: "/etc/rspamd/local.d/rbl_group.conf",
+			Do: "The scores, which rspamd adds up. With the default actions 15 rejects alone.",
+			Text: `symbols = {
+  "SPAMGATE_REJECT" { weight = 15.0; one_shot = true; description = "the gate rejects the sender's domain"; }
+  "SPAMGATE_DEFER" { weight = 4.0; one_shot = true; }
+  "SPAMGATE_TAG" { weight = 4.0; one_shot = true; }
+  "SPAMGATE_DISCARD" { weight = 15.0; one_shot = true; }
+  "SPAMGATE_ADDRESS_REJECT" { weight = 15.0; one_shot = true; description = "the gate rejects the sender"; }
+  "SPAMGATE_ADDRESS_DEFER" { weight = 4.0; one_shot = true; }
+  "SPAMGATE_ADDRESS_TAG" { weight = 4.0; one_shot = true; }
+  "SPAMGATE_ADDRESS_DISCARD" { weight = 15.0; one_shot = true; }
+}
+`},
+	}
+}
+
+// checkAsking looks for the lines with which Postfix asks the gate.
+func (s Settings) checkAsking(k Kind, text string) ([]Finding, error) {
+	c, err := parsePostfix(text)
+	if err != nil {
+		return nil, err
+	}
+	if k == PostfixMilter {
+		const name = "smtpd_milters"
+		return []Finding{finding(mainCF, name+" = { "+s.postfixDoor()+", default_action=accept }", withName(name, c.main[name]),
+			s.names(c.main[name]), "Postfix does not ask the gate")}, nil
+	}
+	const name = "smtpd_recipient_restrictions"
+	value := c.main[name]
+	before, _, asked := strings.Cut(value, "check_policy_service")
+	good := asked && s.names(value)
+	all := []Finding{finding(mainCF, "check_policy_service { "+s.postfixDoor()+", default_action=DUNNO, timeout=5s }", withName(name, value), good,
+		"Postfix does not ask the gate at RCPT")}
+	if good && !containsWord(before, "reject_unauth_destination") && !containsWord(before, "defer_unauth_destination") {
+		f := finding(mainCF, "reject_unauth_destination before check_policy_service", withName(name, value), false,
+			"the gate is also asked about mail that Postfix refuses to relay")
+		f.Advice = true
+		all = append(all, f)
+	}
+	const delay = "smtpd_delay_reject"
+	return append(all, finding(mainCF, delay+" = yes", withName(delay, c.main[delay]), c.main[delay] != "no",
+		"Postfix may ask before it knows the recipient, and the gate then refuses nobody")), nil
+}
+
+// names reports whether a list of services of Postfix has the door. A path may be relative
+// to the queue directory.
+func (s Settings) names(list string) bool {
+	words := strings.FieldsFunc(list, func(r rune) bool { return strings.ContainsRune(", \t{}", r) })
+	for _, w := range words {
+		w = strings.TrimPrefix(w, "unix:"+queueDirectory)
+		if strings.TrimPrefix(w, "unix:") == strings.TrimPrefix(s.postfixDoor(), "unix:") || strings.ReplaceAll(w, "localhost:", "127.0.0.1:") == s.postfixDoor() {
+			return true
+		}
+	}
+	return false
+}
