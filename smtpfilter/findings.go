@@ -33,7 +33,6 @@ const maxLines = 10
 type place struct {
 	list, file string
 	line       int
-	entry      string // of a list in DNS
 }
 
 // Add adds a finding.
@@ -66,10 +65,7 @@ func (h *HeaderFindings) Add(f verdict.Finding) {
 func (h *HeaderFindings) monitor(f verdict.Finding) {
 	var fresh []verdict.Match
 	for _, m := range f.Verdict.Monitored {
-		at := place{list: m.List, file: m.File, line: m.Line}
-		if m.Line == 0 && !m.Unconfirmed {
-			at.entry = m.Entry
-		}
+		at := place{m.List, m.File, m.Line}
 		if len(h.places) < maxLines && !slices.Contains(h.places, at) {
 			h.places = append(h.places, at)
 			fresh = append(fresh, m)

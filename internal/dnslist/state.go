@@ -6,8 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"spamgate/internal/text"
 )
 
 const (
@@ -116,7 +114,7 @@ func (s *state) say() {
 	if line == s.said {
 		return
 	}
-	log := s.log.With("list", l.Name, "zone", text.ShownZone(l.Zone))
+	log := s.log.With("list", l.Name, "zone", l.Zone)
 	switch s.is {
 	case Off:
 		log.Warn("a DNS list is switched off until it passes its check", "reason", s.why)

@@ -17,7 +17,6 @@ import (
 	"spamgate/blocklist/store"
 	"spamgate/internal/admin"
 	"spamgate/internal/config"
-	"spamgate/internal/dnslist"
 	"spamgate/internal/fetch"
 	"spamgate/internal/listedit"
 	"spamgate/internal/recipients"
@@ -30,7 +29,6 @@ import (
 type adminHandler struct {
 	started time.Time
 	store   *store.Store
-	dns     *dnslist.Client
 	fetcher *fetch.Fetcher
 	hits    *hits.Log
 	now     atomic.Pointer[activeConfig]  // replaced by a reload
@@ -81,7 +79,7 @@ func (g *adminHandler) Status() admin.Status {
 	}
 	for i := range s.Lists {
 		l := &s.Lists[i]
-		if now.config.Filter.Confirm && l.DNS == nil {
+		if now.config.Filter.Confirm {
 			today := g.hits.Today(l.Name)
 			l.HitsToday = &today
 		}
@@ -90,7 +88,6 @@ func (g *adminHandler) Status() admin.Status {
 		}
 	}
 	report.AddFetched(now.config, &s)
-	report.AddDNS(&s, g.dns.Status())
 	s.NextHops = now.hops.status(now.config)
 	if open := g.open.Load(); open != nil {
 		s.Doors = open.doors

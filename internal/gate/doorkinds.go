@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 
+	"spamgate/blocklist/judge"
 	"spamgate/internal/config"
 	"spamgate/internal/door"
 	"spamgate/internal/milter"
@@ -45,7 +46,7 @@ func (g *gate) newDoorServer(c *config.Config, d config.Door) (doorServer, error
 // doorSettings returns what a reload may change of a policy service or milter.
 func (g *gate) doorSettings(c *config.Config, d config.Door) (door.Settings, error) {
 	s := door.Settings{
-		Checker:        g.checker(d.Lists),
+		Checker:        meteredChecker{judge.Checker{Store: g.store, Lists: d.Lists}, g.metrics},
 		Policy:         setup.DoorPolicy(c, d),
 		MaxConnections: doorConnections(c, d),
 	}

@@ -7,7 +7,6 @@ import (
 	"spamgate/blocklist"
 	"spamgate/blocklist/judge"
 	"spamgate/internal/config"
-	"spamgate/internal/dnslist"
 	"spamgate/internal/setup"
 )
 
@@ -15,22 +14,15 @@ import (
 type Now struct {
 	config *config.Config
 	set    *blocklist.Set
-	dns    *dnslist.Client
 }
 
-// NewNow reads the lists, and reports their problems on stderr. Lists in DNS can be asked until
-// ctx ends.
+// NewNow reads the lists, and reports their problems on stderr.
 func NewNow(ctx context.Context, c *config.Config, stderr io.Writer) (*Now, error) {
 	set, err := buildSet(ctx, c, stderr)
 	if err != nil {
 		return nil, err
 	}
-	client, err := openDNS(c)
-	if err != nil {
-		return nil, err
-	}
-	context.AfterFunc(ctx, client.Close)
-	return &Now{c, set, client}, nil
+	return &Now{c, set}, nil
 }
 
 // Result returns what "check --json" prints for an address and a listener, of which "" is the
@@ -59,9 +51,7 @@ func (n *Now) session(name string) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := newSession(n.config, n.set, judged)
-	k.dns = n.dns
-	return k, nil
+	return newSession(n.config, n.set, judged), nil
 }
 
 // newSession returns a session that judges as a listener or door does.

@@ -168,13 +168,13 @@ func postfixAction(c *config.Config, l config.List) string {
 func listToExport(c *config.Config, name string) (config.List, error) {
 	if name == "" {
 		var blocks []string
-		for _, l := range listfiles.WithFiles(c) {
+		for _, l := range c.Lists {
 			if l.Type == "block" {
 				blocks = append(blocks, l.Name)
 			}
 		}
 		if len(blocks) != 1 {
-			return config.List{}, fmt.Errorf("which list? name one with --list: %s", strings.Join(setup.ListNames(listfiles.WithFiles(c)), ", "))
+			return config.List{}, fmt.Errorf("which list? name one with --list: %s", strings.Join(setup.ListNames(c.Lists), ", "))
 		}
 		name = blocks[0]
 	}

@@ -15,6 +15,7 @@ type EximOptions struct {
 	Listen    string // replaces EximListen
 	Rcpt      string // first lines of the ACL for RCPT
 	Banner    string // greeting; "" is Exim's own
+	Resolver  string // IP address of the DNS server; "" for none
 }
 
 const eximConf = `primary_hostname = mx.example.org
@@ -110,6 +111,9 @@ func StartExim(t testing.TB, o EximOptions) *ChrootServer {
 	s.directory("var/spool/exim4", exim)
 	s.directory("var/log", exim)
 	s.Write("etc/services", "smtp 25/tcp\n")
+	if o.Resolver != "" {
+		s.Write("etc/resolv.conf", "nameserver "+o.Resolver+"\n")
+	}
 	answers := func() bool { return Greets(s.Addr) }
 	if o.ProxyFrom != "" || o.Listen != "" {
 		answers = func() bool { return listens("tcp", s.Addr) } // Exim does not greet before a PROXY header
