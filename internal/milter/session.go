@@ -65,6 +65,8 @@ func (s *session) run() error {
 			if err := s.write(); err != nil {
 				return fmt.Errorf("answering: %w", err)
 			}
+		} else if s.conn.Reader.Buffered() == 0 {
+			acknowledge(s.conn.Conn)
 		}
 	}
 }
