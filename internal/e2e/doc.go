@@ -11,6 +11,7 @@
 //   - policyservice: Postfix decides by the policy service like the gate
 //   - nexthops: several, slow, dead and looping next hops
 //   - lists: lists are changed, broken, held, accepted and rolled back
+//   - milter: Postfix, Sendmail and miltertest ask the gate's milter
 //   - exports: Postfix, rbldnsd, BIND and rspamd decide by exported lists like the gate
 //   - state: the state directory survives kills, full disks and traps
 //   - restarts: signals, reload, handover and systemd
