@@ -178,6 +178,28 @@ func TestDoorFileGone(t *testing.T) {
 	}
 }
 
+// TestDoorNotWanted has a successor without the predecessor's door. The file stays until the
+// successor serves: if it fails, the predecessor goes on.
+func TestDoorNotWanted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "with space")
+	first := openDoor(t, config.Door{Table: config.TablePolicyService, Addr: "unix:" + path, SocketMode: "0600"}, nil)
+	_, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := inherit(t, first.Inheritable())
+	in.pipe = w
+	if err := in.CloseRest(); err != nil || !first.unix.InPlace() {
+		t.Fatalf("before the successor serves, the file is gone: %v", err)
+	}
+	if !in.Ready() {
+		t.Error("there is no predecessor")
+	}
+	if _, err := os.Lstat(path); err == nil {
+		t.Error("the file is still there")
+	}
+}
+
 // FuzzUnixKey writes paths as keys: they have no space, and are those of sockets.
 func FuzzUnixKey(f *testing.F) {
 	f.Add("/run/spamgate/policy.sock")
@@ -187,7 +209,7 @@ func FuzzUnixKey(f *testing.F) {
 			return
 		}
 		files, err := parsePassed("3=ready 4=" + unixKey(path))
-		if err != nil || len(files) != 2 || files[1].key != unixKey(path) {
+		if err != nil || len(files) != 2 || files[1].key != unixKey(path) || pathOf(files[1].key) != path {
 			t.Errorf("%q: %v, %v", path, files, err)
 		}
 	})

@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"spamgate/internal/config"
+	"spamgate/internal/unixsocket"
 )
 
 // SocketsVariable is the environment variable that tells a successor which descriptors it has:
@@ -106,6 +107,12 @@ func unixKey(path string) string {
 	return unixScheme + (&url.URL{Path: path}).EscapedPath()
 }
 
+// pathOf returns the path in the key of a Unix socket.
+func pathOf(key string) string {
+	path, _ := url.PathUnescape(strings.TrimPrefix(key, unixScheme)) // see isSocketKey
+	return path
+}
+
 // SocketKey returns the canonical form of a listening address. No IP address and [::] mean
 // every address of both families; 0.0.0.0 means every IPv4 address.
 func SocketKey(a *net.TCPAddr) string {
@@ -122,6 +129,8 @@ type Inherited struct {
 	pipe    *os.File // nil after Ready
 	failure *os.File // nil after Ready or Fail, or if the predecessor does not ask
 	sockets []inheritedSocket
+
+	unwanted []*unixsocket.Listener // closed, and their files removed, by Ready
 }
 
 // inheritedSocket is a socket that has not been taken yet: a *net.TCPListener, *net.UnixListener
@@ -280,13 +289,20 @@ func (in *Inherited) systemd() []net.Listener {
 	return taken
 }
 
-// CloseRest closes the sockets that have not been taken.
+// CloseRest closes the sockets that have not been taken. Unix sockets it leaves to Ready, since
+// their files belong to the predecessor until then.
 func (in *Inherited) CloseRest() error {
 	if in == nil {
 		return nil
 	}
 	var errs []error
 	for _, s := range in.sockets {
+		if l, ok := s.socket.(*net.UnixListener); ok {
+			if adopted, err := unixsocket.Adopt(l, pathOf(s.key)); err == nil {
+				in.unwanted = append(in.unwanted, adopted)
+				continue
+			}
+		}
 		errs = append(errs, s.socket.Close())
 	}
 	in.sockets = nil
@@ -304,6 +320,11 @@ func (in *Inherited) Ready() bool {
 	_ = in.pipe.Close()
 	in.pipe = nil
 	in.closeFailure()
+	for _, l := range in.unwanted {
+		l.Own()
+		_ = l.Close() // the file stays if it cannot be removed
+	}
+	in.unwanted = nil
 	return true
 }
 

@@ -3,9 +3,13 @@ package doors
 import (
 	"crypto/sha1"
 	"fmt"
+	"net"
+	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"spamgate/internal/e2e/harness"
@@ -113,4 +117,49 @@ hashed_zone = "hash.example.org"
 		t.Errorf("%s is still there", filepath.Join(g.Dir, "policy.sock"))
 	}
 	t.Logf("%d questions, %d of them asked again", asked, retried)
+}
+
+// TestHandoverChanges hands a gate over to one that cannot open its doors, which changes nothing,
+// and then to one with other doors: what it does not have is gone.
+func TestHandoverChanges(t *testing.T) {
+	t.Parallel()
+	s := harness.Setup{Listen: harness.NoListener, Tables: "[[policy_service]]\nname = \"old\"\naddr = \"unix:old.sock\"\n"}
+	g := harness.LaunchSuccession(t, s.Dir(t), nil, nil, harness.Binary(t), "serve")
+	g.WaitRecord("loaded")
+	old := &policyClient{addr: doorAddr(g.Gate, "old")}
+	defer old.close()
+	want := func(c *policyClient) {
+		t.Helper()
+		c.close() // over a new connection
+		if action, err := c.ask("a@example.com"); action != "DUNNO" || err != nil {
+			t.Errorf("%s: %q, %v", c.addr, action, err)
+		}
+	}
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	failing := s
+	failing.Tables += "socket_mode = \"0600\"\n[[milter]]\naddr = \"" + taken.Addr().String() + "\"\n"
+	harness.WriteFile(t, filepath.Join(g.Dir, "config.toml"), failing.Config())
+	g.Signal(syscall.SIGUSR2)
+	if said := g.WaitRecord("not handed over, this process goes on").Text("error"); !strings.Contains(said, "milter.addr: ") || !strings.Contains(said, "address already in use") {
+		t.Errorf("it said %q", said)
+	}
+	want(old)
+	if info, err := os.Lstat(filepath.Join(g.Dir, "old.sock")); err != nil || info.Mode().Perm() != 0o666 {
+		t.Errorf("the socket is %v, %v", info, err)
+	}
+
+	s.Tables = "[[policy_service]]\nname = \"new\"\naddr = \"unix:new.sock\"\n"
+	harness.WriteFile(t, filepath.Join(g.Dir, "config.toml"), s.Config())
+	g.HandOver()
+	want(&policyClient{addr: doorAddr(g.Gate, "new")})
+	if _, err := os.Lstat(filepath.Join(g.Dir, "old.sock")); err == nil {
+		t.Error("the socket of the old door is still there")
+	}
+	g.WaitNth(1, "ended")
+	want(&policyClient{addr: doorAddr(g.Gate, "new")})
+	g.Stop()
 }

@@ -97,39 +97,66 @@ func (c *policyClient) close() {
 	}
 }
 
-// askMilter returns the answer to the recipient of a message, on a connection of its own: "c"
+// milterClient is a mail server at a milter.
+type milterClient struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+// beginMilter begins a message on a new connection, and returns the answer to its recipient: "c"
 // (continue), or "y" and a reply.
-func askMilter(addr, from string) (string, error) {
-	c, err := dialDoor(addr)
+func beginMilter(addr, from string) (*milterClient, string, error) {
+	conn, err := dialDoor(addr)
 	if err != nil {
-		return "", err
+		return nil, "", err
 	}
-	defer c.Close()
+	c := &milterClient{conn, bufio.NewReader(conn)}
 	c.SetDeadline(time.Now().Add(harness.ReplyTimeout))
-	var sent []byte
-	for _, packet := range []string{
+	err = c.send(
 		"O\x00\x00\x00\x06\x00\x00\x01\xff\x00\x1f\xff\xff",
 		"Cclient.example\x004\x00\x19192.0.2.1\x00", "Hclient.example\x00", // not answered
-		"M<" + from + ">\x00", "R<b@example.net>\x00",
-	} {
-		sent = append(binary.BigEndian.AppendUint32(sent, uint32(len(packet))), packet...)
+		"M<"+from+">\x00", "R<b@example.net>\x00",
+	)
+	answer := ""
+	for range []string{"O", "M", "R"} {
+		if err == nil {
+			answer, err = c.answer()
+		}
 	}
-	if _, err := c.Write(sent); err != nil {
+	if err != nil {
+		c.Close()
+	}
+	return c, answer, err
+}
+
+// send sends packets.
+func (c *milterClient) send(packets ...string) error {
+	var b []byte
+	for _, p := range packets {
+		b = append(binary.BigEndian.AppendUint32(b, uint32(len(p))), p...)
+	}
+	_, err := c.Write(b)
+	return err
+}
+
+// answer reads a packet.
+func (c *milterClient) answer() (string, error) {
+	var size [4]byte
+	if _, err := io.ReadFull(c.r, size[:]); err != nil {
 		return "", err
 	}
-	r := bufio.NewReader(c)
-	var answer []byte
-	for range []string{"O", "M", "R"} {
-		var size [4]byte
-		if _, err := io.ReadFull(r, size[:]); err != nil {
-			return "", err
-		}
-		answer = make([]byte, binary.BigEndian.Uint32(size[:]))
-		if _, err := io.ReadFull(r, answer); err != nil {
-			return "", err
-		}
+	packet := make([]byte, binary.BigEndian.Uint32(size[:]))
+	_, err := io.ReadFull(c.r, packet)
+	return strings.TrimSuffix(string(packet), "\x00"), err
+}
+
+// askMilter returns the answer to the recipient of a message, on a connection of its own.
+func askMilter(addr, from string) (string, error) {
+	c, answer, err := beginMilter(addr, from)
+	if err == nil {
+		c.Close()
 	}
-	return strings.TrimSuffix(string(answer), "\x00"), nil
+	return answer, err
 }
 
 // askDNS returns the addresses of a name.
