@@ -95,7 +95,7 @@ func (l DecisionLog) Write(level slog.Level, text string, d *Decision, more ...s
 		if m.Unconfirmed {
 			attrs = append(attrs, slog.Bool("confirmed", false))
 		} else if m.File != "" {
-			str("source", fmt.Sprintf("%s:%d", m.File, m.Line))
+			str("source", m.Source())
 		}
 		str("reason", m.Reason)
 		str("note", m.Note)

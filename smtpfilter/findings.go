@@ -33,6 +33,7 @@ const maxLines = 10
 type place struct {
 	list, file string
 	line       int
+	entry      string // of a list in DNS
 }
 
 // Add adds a finding.
@@ -65,7 +66,10 @@ func (h *HeaderFindings) Add(f verdict.Finding) {
 func (h *HeaderFindings) monitor(f verdict.Finding) {
 	var fresh []verdict.Match
 	for _, m := range f.Verdict.Monitored {
-		at := place{m.List, m.File, m.Line}
+		at := place{list: m.List, file: m.File, line: m.Line}
+		if m.Line == 0 && !m.Unconfirmed {
+			at.entry = m.Entry
+		}
 		if len(h.places) < maxLines && !slices.Contains(h.places, at) {
 			h.places = append(h.places, at)
 			fresh = append(fresh, m)

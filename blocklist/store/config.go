@@ -42,8 +42,8 @@ type List struct {
 	URL                              string
 	AllowNullSender, AllowLocalParts bool
 
-	// Zone makes the list one that is asked over DNS instead of read: the zone's name. It
-	// has no Paths, and only the fields that say what a match means, OnProtected and Exact
+	// Zone makes the list one that is asked over DNS instead of read: the zone's name as
+	// logs may show it. It has no Paths, and only the fields that say what a match means, OnProtected and Exact
 	// count. See [blocklist.Asked].
 	Zone string
 

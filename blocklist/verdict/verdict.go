@@ -1,9 +1,12 @@
 package verdict
 
+import "strconv"
+
 // Match is an entry that a list holds for a sender.
 type Match struct {
 	// List is the list's name, File and Line where the entry stands (lines
-	// count from 1). Entry is its key in normal form.
+	// count from 1). Entry is its key in normal form. For a list in DNS, File is
+	// "dns:" with the zone, Line 0, and Entry the listed domain.
 	List  string `json:"list"`
 	Entry string `json:"entry"`
 	File  string `json:"file"`
@@ -33,6 +36,15 @@ type Match struct {
 	// Rank is the place of the matching key among the sender's keys: 0 is the
 	// most specific. Ranks of one sender are comparable across lists.
 	Rank int32 `json:"-"`
+}
+
+// Source returns where the entry is: "file:line", or for a list in DNS its zone,
+// "dns:dbl.example.org".
+func (m Match) Source() string {
+	if m.Line == 0 {
+		return m.File
+	}
+	return m.File + ":" + strconv.Itoa(m.Line)
 }
 
 // IsZero reports whether there is no match.

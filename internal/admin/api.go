@@ -129,6 +129,46 @@ type List struct {
 	IndexBytes int64 `json:"index_bytes"`
 
 	Fetch *Fetch `json:"fetch,omitempty"` // of a list with a URL
+
+	// DNS describes a list in DNS, which has no entries here; nil: it is not one.
+	DNS *DNSList `json:"dns,omitempty"`
+}
+
+// DNSList is the state of a list in DNS. Only a running gate knows more than the zone.
+type DNSList struct {
+	Zone string `json:"zone"` // without a customer's key
+
+	// State is "checking" before the first check has ended, "on", "broken" while the list
+	// does not answer, or "off" if it does not pass its check. Broken and off lists are not
+	// asked; Reason says why. Warning is about a list that is asked.
+	State     string     `json:"state,omitempty"`
+	Reason    string     `json:"reason,omitempty"`
+	Warning   string     `json:"warning,omitempty"`
+	Since     *time.Time `json:"since,omitempty"`
+	Checked   *time.Time `json:"checked,omitempty"`
+	NextCheck *time.Time `json:"next_check,omitempty"`
+
+	// Questions were sent for mail, CacheHits needed none. The others count the domains of
+	// messages by the answer: Unknown by the cause.
+	Questions uint64            `json:"questions"`
+	CacheHits uint64            `json:"cache_hits"`
+	Listed    uint64            `json:"listed"`
+	NotListed uint64            `json:"not_listed"`
+	Unknown   map[string]uint64 `json:"unknown,omitempty"`
+}
+
+// Asked reports whether the gate asks the list.
+func (d *DNSList) Asked() bool { return d.State == "on" || d.State == "checking" }
+
+// Problem says why the list is not asked; "" if it is.
+func (d *DNSList) Problem() string {
+	switch {
+	case d.State == "" || d.Asked():
+		return ""
+	case d.State == "off":
+		return "switched off: " + d.Reason
+	}
+	return "not asked at the moment: " + d.Reason
 }
 
 // Pinned describes the pin of a list.

@@ -1,12 +1,19 @@
 package dnslist
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
 	"net/netip"
+	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/miekg/dns"
+
+	"spamgate/internal/recent"
 	"spamgate/smtpfilter/clientname/dnstest"
 )
 
@@ -79,5 +86,37 @@ func TestAllocations(t *testing.T) {
 		if got := testing.AllocsPerRun(100, message); got > most {
 			t.Errorf("%s: a message allocates %v times, want at most %v", domain, got, most)
 		}
+	}
+}
+
+// BenchmarkCacheMemory measures how much memory a cached answer takes: a usual one (the
+// domain is not listed), and the longest.
+func BenchmarkCacheMemory(b *testing.B) {
+	longest := answer{text: strings.Repeat("x", MaxReason), addrs: make([]netip.Addr, maxAddrs)}
+	for _, v := range []struct {
+		name, format string
+		answer       answer
+	}{
+		{"usual", "mail%d.example.com", answer{}},
+		{"longest", "%d." + strings.Repeat("a.", 110) + "example.com", longest},
+	} {
+		b.Run(v.name, func(b *testing.B) {
+			var before, after runtime.MemStats
+			for b.Loop() {
+				runtime.GC()
+				runtime.ReadMemStats(&before)
+				entries := recent.New[key, *entry](maxCached)
+				for i := range maxCached {
+					a := v.answer
+					a.text, a.addrs = strings.Clone(a.text), slices.Clone(a.addrs)
+					e := &entry{done: make(chan struct{}), answer: a}
+					entries.Put(key{fmt.Sprintf(v.format, i), zone, dns.TypeA}, e)
+				}
+				runtime.GC()
+				runtime.ReadMemStats(&after)
+				runtime.KeepAlive(entries)
+			}
+			b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/maxCached, "B/answer")
+		})
 	}
 }

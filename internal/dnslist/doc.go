@@ -38,6 +38,14 @@
 // it behaves. A message whose questions begin before the first of these checks has
 // ended waits for the check too.
 //
-// After 5 failures in a row a list is not asked any more, and costs nothing.
-// The checks go on, and the first one that gets answers ends this state.
+// After 5 failures in a row a list is not asked any more, and costs nothing. What is cached
+// still counts. The checks go on, and the first one that gets answers ends this state.
+//
+// # Forged answers
+//
+// Each question has a socket of its own, so a port that the kernel chooses, a random id,
+// and letters in random case. A reply must repeat all of them. If it does not repeat the
+// case, or many datagrams are not the reply, the question is asked again over TCP. The
+// answers are as good as the resolver, which should be on the same machine or network.
+// Since an answer can be forged in spite of all, no list in DNS should let mail in.
 package dnslist

@@ -139,6 +139,13 @@ func (m *Message) Result(ctx context.Context, list, domain string) Result {
 	return r
 }
 
+// Skipped counts a sender that a list is not asked about, since its address may be a wrong guess.
+func (m *Message) Skipped(list string) {
+	if l := m.lists.byName[list]; l != nil {
+		l.state.counts.add(unknown(CauseGuess))
+	}
+}
+
 // result implements Result, without what is the same for all results.
 func (m *Message) result(ctx context.Context, l *list, domain string) Result {
 	if !isDomain(domain) {

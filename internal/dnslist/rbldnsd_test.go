@@ -70,10 +70,13 @@ func (p *publisher) waitFor(name string, listed bool) {
 	})
 }
 
-// start returns a Client with the list.
-func (p *publisher) start() *Client {
+// start returns a Client with the list, which asks the publisher itself.
+func (p *publisher) start() *Client { return p.startWith(p.addr) }
+
+// startWith returns a Client that asks a resolver.
+func (p *publisher) startWith(resolver netip.AddrPort) *Client {
 	c, err := New(Config{
-		Lists: []List{{Name: "dbl", Zone: zone, Timeout: time.Minute}}, Resolvers: []netip.AddrPort{p.addr},
+		Lists: []List{{Name: "dbl", Zone: zone, Timeout: time.Minute}}, Resolvers: []netip.AddrPort{resolver},
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {

@@ -53,6 +53,8 @@ const (
 	CauseLimit Cause = "limit"
 	// CauseName: an address literal, or a name that DNS cannot carry.
 	CauseName Cause = "name"
+	// CauseGuess: the sender's address may be a wrong guess, see Message.Skipped.
+	CauseGuess Cause = "guess"
 	// CauseStopped: the caller's context has ended, or the Client was closed.
 	CauseStopped Cause = "stopped"
 )
@@ -60,7 +62,7 @@ const (
 // Causes are all causes, in a fixed order.
 var Causes = [...]Cause{
 	CauseTimeout, CauseServfail, CauseNetwork, CauseRefused, CauseForeign, CauseBusy,
-	CauseBroken, CauseOff, CauseLimit, CauseName, CauseStopped,
+	CauseBroken, CauseOff, CauseLimit, CauseName, CauseGuess, CauseStopped,
 }
 
 // Temporary reports whether the same question may get an answer soon. If the list is
@@ -68,7 +70,7 @@ var Causes = [...]Cause{
 // waits for it would wait forever.
 func (c Cause) Temporary() bool {
 	switch c {
-	case CauseOff, CauseLimit, CauseName:
+	case CauseOff, CauseLimit, CauseName, CauseGuess:
 		return false
 	}
 	return true

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"spamgate/internal/text"
 )
 
 const (
@@ -114,7 +116,7 @@ func (s *state) say() {
 	if line == s.said {
 		return
 	}
-	log := s.log.With("list", l.Name, "zone", l.Zone)
+	log := s.log.With("list", l.Name, "zone", text.ShownZone(l.Zone))
 	switch s.is {
 	case Off:
 		log.Warn("a DNS list is switched off until it passes its check", "reason", s.why)

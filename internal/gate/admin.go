@@ -17,6 +17,7 @@ import (
 	"spamgate/blocklist/store"
 	"spamgate/internal/admin"
 	"spamgate/internal/config"
+	"spamgate/internal/dnslist"
 	"spamgate/internal/fetch"
 	"spamgate/internal/listedit"
 	"spamgate/internal/recipients"
@@ -29,6 +30,7 @@ import (
 type adminHandler struct {
 	started time.Time
 	store   *store.Store
+	dns     *dnslist.Client
 	fetcher *fetch.Fetcher
 	hits    *hits.Log
 	now     atomic.Pointer[activeConfig]  // replaced by a reload
@@ -79,7 +81,7 @@ func (g *adminHandler) Status() admin.Status {
 	}
 	for i := range s.Lists {
 		l := &s.Lists[i]
-		if now.config.Filter.Confirm {
+		if now.config.Filter.Confirm && l.DNS == nil {
 			today := g.hits.Today(l.Name)
 			l.HitsToday = &today
 		}
@@ -88,6 +90,7 @@ func (g *adminHandler) Status() admin.Status {
 		}
 	}
 	report.AddFetched(now.config, &s)
+	report.AddDNS(&s, g.dns.Status())
 	s.NextHops = now.hops.status(now.config)
 	if open := g.open.Load(); open != nil {
 		s.Doors = open.doors

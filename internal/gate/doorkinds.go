@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 
-	"spamgate/blocklist/judge"
 	"spamgate/internal/config"
 	"spamgate/internal/door"
 	"spamgate/internal/milter"
@@ -46,7 +45,7 @@ func (g *gate) newDoorServer(c *config.Config, d config.Door) (doorServer, error
 // doorSettings returns what a reload may change of a policy service or milter.
 func (g *gate) doorSettings(c *config.Config, d config.Door) (door.Settings, error) {
 	s := door.Settings{
-		Checker:        meteredChecker{judge.Checker{Store: g.store, Lists: d.Lists}, g.metrics},
+		Checker:        g.checker(d.Lists),
 		Policy:         setup.DoorPolicy(c, d),
 		MaxConnections: doorConnections(c, d),
 	}

@@ -133,6 +133,9 @@ func (g *adminHandler) listsHealth() *admin.ListsHealth {
 				one.Problem = listProblem(l, stats.Err)
 			}
 		}
+		if l.DNS != nil {
+			one.Problem = l.DNS.Problem()
+		}
 		one.OK = one.Problem == ""
 		if !one.OK {
 			h.Problems = append(h.Problems, "list "+l.Name+": "+one.Problem)

@@ -143,6 +143,9 @@ func (c gateCollector) Describe(to chan<- *prometheus.Desc) {
 	for _, m := range recipientMetrics {
 		to <- m.desc
 	}
+	for _, d := range dnsListDescs {
+		to <- d
+	}
 }
 
 // Collect implements prometheus.Collector.
@@ -168,6 +171,10 @@ func (c gateCollector) Collect(to chan<- prometheus.Metric) {
 	send(descCapacity, prometheus.GaugeValue, s.Filter.Capacity)
 	for i := range s.Lists {
 		l := &s.Lists[i]
+		if l.DNS != nil {
+			collectDNS(to, l)
+			continue
+		}
 		for _, m := range listMetrics {
 			if v, ok := m.value(l); ok {
 				send(m.desc, m.kind, v, l.Name)

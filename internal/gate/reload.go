@@ -89,8 +89,11 @@ func (g *gate) apply(ctx context.Context, c *config.Config) (err error) {
 	fetching, cancel := context.WithTimeout(ctx, maxReloadFetch)
 	defer cancel()
 	unfetched := setup.FirstLoad(fetching, c, g.log, io.Discard)
+	if err := setup.ApplyDNS(g.dns, c); err != nil { // before the Store has lists that it does not know
+		return err
+	}
 	if err := g.store.Reload(ctx, lists); err != nil {
-		return errors.Join(unfetched, setup.PlaceLists(c, err))
+		return errors.Join(unfetched, setup.PlaceLists(c, err), setup.ApplyDNS(g.dns, g.config))
 	}
 	g.startHits(c)
 	// Wait for files that are being written. The store logs lists that are held, and serves

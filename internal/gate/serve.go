@@ -17,6 +17,7 @@ import (
 	"spamgate/blocklist/hits"
 	"spamgate/blocklist/store"
 	"spamgate/internal/config"
+	"spamgate/internal/dnslist"
 	"spamgate/internal/fetch"
 	"spamgate/internal/logging"
 	"spamgate/internal/recipients"
@@ -75,6 +76,7 @@ type gate struct {
 
 	memory *partial.Store // which recipients have which message; nil before a next hop speaks LMTP
 	names  *clientname.Names
+	dns    *dnslist.Client // asks the lists in DNS
 	server *smtpfilter.Server
 	show   func(address string) string // writes addresses for the log
 
@@ -159,6 +161,9 @@ func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr
 		return g, err
 	}
 	g.openMemory(c)
+	if g.dns, err = setup.OpenDNS(c, g.log); err != nil {
+		return g, err
+	}
 	g.names = clientname.New(nil)
 	g.server = smtpfilter.New(smtpfilter.Config{
 		Hostname:    c.Hostname,
@@ -169,7 +174,7 @@ func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr
 		Meter:       g.metrics,
 	})
 	g.answers = &adminHandler{
-		started: time.Now(), store: g.store, fetcher: g.fetcher, hits: g.hits,
+		started: time.Now(), store: g.store, dns: g.dns, fetcher: g.fetcher, hits: g.hits,
 		handovers: make(chan *handoverRequest), ending: make(chan struct{}),
 	}
 	g.answers.now.Store(&activeConfig{c, g.hops, allCertificates(g.listeners), g.recipients})
@@ -336,6 +341,9 @@ func (g *gate) close() {
 	if g.names != nil {
 		g.names.Close()
 	}
+	if g.dns != nil {
+		g.dns.Close()
+	}
 	g.closing("the next hop", g.hops.discard(nil))
 	g.closing("the files with recipients", closeRecipients(g.recipients, nil))
 	if g.memory != nil {
@@ -387,6 +395,7 @@ func (g *gate) logState(text string) {
 			g.log.Warn("list not up to date", "list", l.Name, "serving", serving, "error", l.Err)
 		}
 	}
+	g.logDNSLists()
 }
 
 // threeDigits rounds to three significant digits.

@@ -5,12 +5,14 @@ package listfiles
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/store"
 	"spamgate/internal/config"
 	"spamgate/internal/setup"
+	"spamgate/internal/text"
 )
 
 // List is a list of the configuration with the files that it has now.
@@ -61,7 +63,7 @@ func looksPlain(files store.Opener, path string) bool {
 }
 
 // Writable says that the list's files may be changed.
-func (l *List) Writable() bool { return l.URL == "" && l.ReadsPlain() }
+func (l *List) Writable() bool { return l.URL == "" && !l.InDNS() && l.ReadsPlain() }
 
 // New finds the files of a list.
 func New(l config.List) (*List, error) {
@@ -74,6 +76,9 @@ func New(l config.List) (*List, error) {
 		MaxBytes:          l.MaxBytes,
 		Now:               1, // entries whose time is over are lines, too
 	}}
+	if l.InDNS() {
+		return at, noFiles(l)
+	}
 	files, err := store.Files([]string{l.Files()})
 	if err != nil {
 		return at, fmt.Errorf("list %s: %w", l.Name, err)
@@ -82,8 +87,28 @@ func New(l config.List) (*List, error) {
 	return at, nil
 }
 
-// Find returns the configured list of a name.
+// noFiles returns the error for a list in DNS.
+func noFiles(l config.List) error {
+	return fmt.Errorf("list %s is in DNS (%s): the gate asks about single names, and has no files, entries or versions of it; "+
+		"spamgate check ADDRESS asks it, and spamgate lists status says how it does", l.Name, text.ShownZone(l.DNSZone))
+}
+
+// WithFiles returns the lists of a configuration that have files: all but those in DNS.
+func WithFiles(c *config.Config) []config.List {
+	return slices.DeleteFunc(slices.Clone(c.Lists), func(l config.List) bool { return l.InDNS() })
+}
+
+// Find returns the configured list of a name, which has files.
 func Find(c *config.Config, name string) (config.List, error) {
+	l, err := FindAny(c, name)
+	if err == nil && l.InDNS() {
+		return config.List{}, noFiles(l)
+	}
+	return l, err
+}
+
+// FindAny returns the configured list of a name, which may be in DNS.
+func FindAny(c *config.Config, name string) (config.List, error) {
 	i := setup.ListIndex(c, name)
 	if i < 0 {
 		return config.List{}, fmt.Errorf("%s has no list %q; it has %s", c.File, name, strings.Join(setup.ListNames(c.Lists), ", "))

@@ -37,7 +37,7 @@ var ErrIncomplete = errors.New("not all lists could be read, so there may be mor
 // Readable returns the lists whose files exist, and reports the others on stderr.
 func Readable(c *config.Config, stderr io.Writer) []*List {
 	var lists []*List
-	for _, l := range c.Lists {
+	for _, l := range WithFiles(c) {
 		at, err := New(l)
 		if err != nil {
 			fmt.Fprintf(term.Escape(stderr), "spamgate: left out: %v\n", err)

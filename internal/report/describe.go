@@ -271,6 +271,9 @@ func describeAction(l blocklist.ListStats) string {
 
 // describeEntries counts a list's entries and the lines that were left out.
 func describeEntries(l blocklist.ListStats) string {
+	if l.Zone != "" {
+		return "asked in DNS: " + l.Zone
+	}
 	parts := []string{text.Count(l.Entries, "entry", "entries")}
 	if l.Expired > 0 {
 		parts = append(parts, fmt.Sprintf("%d expired", l.Expired))

@@ -1,12 +1,14 @@
 package report
 
 import (
+	"slices"
 	"time"
 
 	"spamgate/blocklist"
 	"spamgate/blocklist/verdict"
 	"spamgate/internal/admin"
 	"spamgate/internal/config"
+	"spamgate/internal/dnslist"
 	"spamgate/internal/fetch"
 	"spamgate/internal/setup"
 )
@@ -71,6 +73,9 @@ func listStatus(l blocklist.ListStats, path string) admin.List {
 			a.HeaderAction = l.HeaderAction.String()
 		}
 	}
+	if l.Zone != "" {
+		a.DNS = &admin.DNSList{Zone: l.Zone}
+	}
 	a.Pinned = Pinned(l.Pinned)
 	if l.Err != nil {
 		a.Error, a.ErrorSince = l.Err.Error(), TimeOrNil(l.Since)
@@ -90,6 +95,27 @@ func Pinned(p *blocklist.Pin) *admin.Pinned {
 		return nil
 	}
 	return &admin.Pinned{SHA256: p.Sum, Entries: p.Entries, Since: p.Since.UTC(), Who: p.Who, Why: p.Why}
+}
+
+// AddDNS adds the state of the lists in DNS, as their client describes it.
+func AddDNS(s *admin.Status, all []dnslist.Status) {
+	for i := range s.Lists {
+		at := slices.IndexFunc(all, func(d dnslist.Status) bool { return d.Name == s.Lists[i].Name })
+		if s.Lists[i].DNS == nil || at < 0 {
+			continue
+		}
+		d := all[at]
+		unknown := map[string]uint64{}
+		for cause, n := range d.Counts.Unknown {
+			unknown[string(cause)] = n
+		}
+		s.Lists[i].DNS = &admin.DNSList{
+			Zone: s.Lists[i].DNS.Zone, State: string(d.State), Reason: d.Reason, Warning: d.Warning,
+			Since: TimeOrNil(d.Since), Checked: TimeOrNil(d.Checked), NextCheck: TimeOrNil(d.NextCheck),
+			Questions: d.Counts.Questions, CacheHits: d.Counts.CacheHits,
+			Listed: d.Counts.Listed, NotListed: d.Counts.NotListed, Unknown: unknown,
+		}
+	}
 }
 
 func TimeOrNil(t time.Time) *time.Time {

@@ -14,6 +14,7 @@ import (
 	"spamgate/internal/config"
 	"spamgate/internal/providers"
 	"spamgate/internal/term"
+	"spamgate/internal/text"
 )
 
 // BlocklistConfig returns the configuration of the lists and the filter.
@@ -88,7 +89,7 @@ const maxFetched = 256 << 20
 func blocklistList(l config.List) (store.List, error) {
 	list := store.List{
 		Name:              l.Name,
-		Zone:              l.DNSZone,
+		Zone:              text.ShownZone(l.DNSZone),
 		URL:               FetchSource(l).ShownURL(),
 		Format:            listfile.Format(l.Format),
 		Column:            l.Column,

@@ -48,6 +48,18 @@ func ShownURL(s string) string {
 	return s
 }
 
+// ShownZone returns the name of a DNS zone for logs and errors, with "..." for labels that may
+// be the key of a customer.
+func ShownZone(zone string) string {
+	labels := strings.Split(zone, ".")
+	for i, label := range labels {
+		if looksSecret(label) {
+			labels[i] = hidden
+		}
+	}
+	return strings.Join(labels, ".")
+}
+
 var urlInText = regexp.MustCompile(`(?i)https?://[^\s"'<>` + "`" + `]+`)
 
 // HideSecrets returns a text with [ShownURL] of each web URL in it.

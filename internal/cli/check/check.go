@@ -20,6 +20,7 @@ import (
 	"spamgate/blocklist/verdict"
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
+	"spamgate/internal/dnslist"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
 	"spamgate/internal/text"
@@ -37,6 +38,7 @@ type checkOptions struct {
 	nextHop  []string
 	listener string
 	trace    bool
+	offline  bool
 }
 
 // NewCommand returns the command.
@@ -47,6 +49,9 @@ func NewCommand() *cobra.Command {
 		Long: `Show what the gate would do with mail from each address, as envelope sender and
 in the header, and which line of which list decides. The command reads the lists
 from disk and does not ask a running gate. '<>' is the null sender.
+
+Lists in DNS are really asked, and the command says what they answer. --offline
+leaves them out.
 
 With "-" it reads addresses from standard input, one per line, and prints those
 that are not accepted, one per line: action, address, list, source and reason,
@@ -89,6 +94,7 @@ is shown; 2 an error.`,
 	cmd.Flags().StringArrayVar(&o.nextHop, "next-hop", nil, "with --message: greeting `NAME` of the next hop")
 	cmd.Flags().StringVar(&o.listener, "listener", "", "judge as the listener or door `NAME` does (default:\nthe first listener)")
 	cmd.Flags().BoolVar(&o.trace, "trace", false, "show the whole decision: keys, bits, entries, precedence")
+	cmd.Flags().BoolVar(&o.offline, "offline", false, "do not ask lists in DNS")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.file = *file
 		o.hasFrom = cmd.Flags().Changed("from")
@@ -148,6 +154,14 @@ func check(cmd *cobra.Command, o checkOptions, args []string) error {
 	k := newSession(c, set, judged)
 	k.options = o
 	k.doors = doorSessions(c, set, o)
+	if !o.offline {
+		client, err := openDNS(c)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		k.askThrough(client)
+	}
 	if judged.Door == nil && (len(o.rcpts) > 0 || o.message != "") {
 		files, err := setup.ReadRecipients(c)
 		if err != nil {
@@ -221,7 +235,9 @@ type session struct {
 	config  *config.Config
 	options checkOptions
 	judge   judge.Judge
-	alike   bool // the lists say the same of a sender in the envelope and in the header
+	dns     *dnslist.Client // asks lists in DNS; nil: they are not asked
+	answers *answers        // about the last address or message
+	alike   bool            // the lists say the same of a sender in the envelope and in the header
 	policy  smtpfilter.Policy
 	out     io.Writer
 	json    *json.Encoder
@@ -238,11 +254,12 @@ func (k *session) printTo(w io.Writer) {
 
 // addressResult is the output for an address.
 type addressResult struct {
-	Address  string   `json:"address"`
-	Action   string   `json:"action"` // the stricter of envelope and header
-	Envelope *finding `json:"envelope,omitempty"`
-	Header   *finding `json:"header,omitempty"`
-	Error    string   `json:"error,omitempty"`
+	Address  string      `json:"address"`
+	Action   string      `json:"action"` // the stricter of envelope and header
+	Envelope *finding    `json:"envelope,omitempty"`
+	Header   *finding    `json:"header,omitempty"`
+	Asked    []dnsAnswer `json:"asked,omitempty"` // what lists in DNS said
+	Error    string      `json:"error,omitempty"`
 
 	Doors []doorResult `json:"doors,omitempty"` // of addresses that are named
 }
@@ -274,14 +291,15 @@ func (k *session) judgeAddress(address string) (envelope, header verdict.Finding
 	if strings.HasPrefix(address, "<") && strings.HasSuffix(address, ">") {
 		address = address[1 : len(address)-1]
 	}
-	envelope = k.policy.JudgeEnvelope(context.Background(), k.judge, &verdict.Message{ReversePath: address})
+	j := k.newJudge()
+	envelope = k.policy.JudgeEnvelope(context.Background(), j, &verdict.Message{ReversePath: address})
 	header = verdict.Finding{Identity: "header", Address: address}
 	switch {
 	case envelope.Err != nil || address == "":
 	case k.alike:
 		header.Verdict = envelope.Verdict
 	default:
-		header.Verdict, header.Err = k.judge.Judge(context.Background(), nil, verdict.Query{Stage: verdict.Header, Address: address})
+		header.Verdict, header.Err = j.Judge(context.Background(), nil, verdict.Query{Stage: verdict.Header, Address: address})
 	}
 	return envelope, header
 }
@@ -297,7 +315,7 @@ func (k *session) result(address string) (addressResult, verdict.Finding, verdic
 	worst := max(envelope.Verdict.Action, header.Verdict.Action)
 	k.note(envelope)
 	k.note(header)
-	r := addressResult{Address: address, Action: worst.String()}
+	r := addressResult{Address: address, Action: worst.String(), Asked: k.answered()}
 	if err := errors.Join(envelope.Err, header.Err); err != nil {
 		r.Action, r.Error = "error", err.Error()
 		return r, envelope, header
@@ -331,6 +349,7 @@ func (k *session) printNamed(address string) error {
 		k.explain("header", header, verdict.Header)
 		k.printReply(header)
 	}
+	k.printAnswers()
 	k.printDoors(r.Doors)
 	return nil
 }
@@ -366,7 +385,7 @@ func (k *session) explain(where string, f verdict.Finding, stage verdict.Stage) 
 	case !m.IsZero():
 		fmt.Fprintf(k.out, "  %-9s %s by list %s: %s%s\n", where, v.Action, m.List, m.Entry, term.InBrackets(m.Reason))
 		fmt.Fprintf(k.out, "  %-9s %s\n", "", source(m))
-		if m.Note != "" {
+		if m.Note != "" && m.Line > 0 { // else it is what a list in DNS has answered, see printDNSAnswer
 			fmt.Fprintf(k.out, "  %-9s private note: %s\n", "", m.Note)
 		}
 	}
@@ -425,7 +444,8 @@ func source(m verdict.Match) string {
 	if m.Unconfirmed {
 		return "the filter alone decided (confirm = false)"
 	}
-	return fmt.Sprintf("%s:%d", term.ShortPath(m.File), m.Line)
+	m.File = term.ShortPath(m.File)
+	return m.Source()
 }
 
 // printLine prints the result for one address on a line, for programs.

@@ -18,12 +18,13 @@ import (
 
 // messageResult is the output for a message.
 type messageResult struct {
-	Action   string    `json:"action"`
-	Decided  *finding  `json:"decided,omitempty"` // by this one
-	Exempt   bool      `json:"exempt,omitempty"`  // all recipients are reachable by every sender
-	Reply    string    `json:"reply,omitempty"`
-	Findings []finding `json:"findings"`
-	Empty    []string  `json:"fields_without_address,omitempty"`
+	Action   string      `json:"action"`
+	Decided  *finding    `json:"decided,omitempty"` // by this one
+	Exempt   bool        `json:"exempt,omitempty"`  // all recipients are reachable by every sender
+	Reply    string      `json:"reply,omitempty"`
+	Findings []finding   `json:"findings"`
+	Empty    []string    `json:"fields_without_address,omitempty"`
+	Asked    []dnsAnswer `json:"asked,omitempty"` // what lists in DNS said
 
 	Doors []doorResult `json:"doors,omitempty"` // policy services and milters
 }
@@ -70,10 +71,10 @@ type messageIn struct {
 
 // judgeMessage judges a message. The finding about an envelope sender is the first one.
 func (k *session) judgeMessage(ctx context.Context, in messageIn) (r messageResult, all []verdict.Finding, err error) {
-	m := verdict.Message{ReversePath: in.from}
+	m, j := verdict.Message{ReversePath: in.from}, k.newJudge()
 	envelope := verdict.Finding{Identity: verdict.EnvelopeIdentity, Address: in.from}
 	if in.judged {
-		envelope = k.policy.JudgeEnvelope(ctx, k.judge, &m)
+		envelope = k.policy.JudgeEnvelope(ctx, j, &m)
 		all = append(all, envelope)
 		if envelope.Err != nil && !envelope.NoAnswer() {
 			return r, nil, fmt.Errorf("--from %q is not an address: %w", in.from, envelope.Err)
@@ -81,7 +82,7 @@ func (k *session) judgeMessage(ctx context.Context, in messageIn) (r messageResu
 	}
 	found := k.policy.ReadHeader(in.section, k.options.nextHop)
 	if !in.judged || k.policy.JudgesHeader(envelope) {
-		all = slices.AppendSeq(all, k.policy.JudgeHeader(ctx, k.judge, &m, found))
+		all = slices.AppendSeq(all, k.policy.JudgeHeader(ctx, j, &m, found))
 		if found.TooMany() && !in.exempt {
 			return r, nil, fmt.Errorf("--message: too many or too complex sender addresses in the header (limit %d, headers.max_addresses): the gate refuses such a message with 554", k.policy.AddressLimit())
 		}
@@ -93,6 +94,7 @@ func (k *session) judgeMessage(ctx context.Context, in messageIn) (r messageResu
 		}
 		r.Findings = append(r.Findings, newFinding(f))
 	}
+	r.Asked = k.answered()
 	decided := verdict.Decide(all, in.exempt)
 	if !decided.Verdict.Match.IsZero() {
 		d := newFinding(decided)
@@ -147,6 +149,7 @@ func (k *session) printMessage(r messageResult, all []verdict.Finding, judged bo
 	for _, field := range r.Empty {
 		fmt.Fprintf(k.out, "%s: a field without an address\n", field)
 	}
+	k.printAnswers()
 }
 
 // reversePath returns the envelope sender, and whether there is one to judge.

@@ -7,6 +7,7 @@ import (
 	"spamgate/blocklist"
 	"spamgate/blocklist/judge"
 	"spamgate/internal/config"
+	"spamgate/internal/dnslist"
 	"spamgate/internal/setup"
 )
 
@@ -14,15 +15,22 @@ import (
 type Now struct {
 	config *config.Config
 	set    *blocklist.Set
+	dns    *dnslist.Client
 }
 
-// NewNow reads the lists, and reports their problems on stderr.
+// NewNow reads the lists, and reports their problems on stderr. Lists in DNS can be asked until
+// ctx ends.
 func NewNow(ctx context.Context, c *config.Config, stderr io.Writer) (*Now, error) {
 	set, err := buildSet(ctx, c, stderr)
 	if err != nil {
 		return nil, err
 	}
-	return &Now{c, set}, nil
+	client, err := openDNS(c)
+	if err != nil {
+		return nil, err
+	}
+	context.AfterFunc(ctx, client.Close)
+	return &Now{c, set, client}, nil
 }
 
 // Result returns what "check --json" prints for an address and a listener, of which "" is the
@@ -51,7 +59,9 @@ func (n *Now) session(name string) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newSession(n.config, n.set, judged), nil
+	k := newSession(n.config, n.set, judged)
+	k.dns = n.dns
+	return k, nil
 }
 
 // newSession returns a session that judges as a listener or door does.

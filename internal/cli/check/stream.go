@@ -167,7 +167,7 @@ func (k *session) checkLine(address string) error {
 // isUnknown reports whether no list has an entry for an address.
 func (k *session) isUnknown(address string) bool {
 	a, err := sender.Parse(address)
-	if err != nil {
+	if err != nil || k.asks() {
 		return false
 	}
 	d, err := k.judge.View().Lookup(verdict.Envelope, a)

@@ -34,6 +34,7 @@ type tracedFilter struct {
 type tracedStage struct {
 	Stage   string                `json:"stage"` // "envelope", "header" or both with a comma between
 	Keys    []blocklist.TracedKey `json:"keys"`
+	Asked   []blocklist.Question  `json:"asked,omitempty"` // lists in DNS
 	Action  verdict.Action        `json:"action"`
 	Match   *verdict.Match        `json:"match,omitempty"`
 	Matches []tracedMatch         `json:"matches,omitempty"` // each list's own, in the order of the configuration
@@ -79,7 +80,7 @@ func (k *session) trace(address string) error {
 		if null || k.alike && stage == verdict.Header {
 			break
 		}
-		trace, err := k.judge.Trace(stage, address)
+		trace, err := k.traceStage(stage, address)
 		if err != nil {
 			return fmt.Errorf("%s: %w", address, err)
 		}
@@ -102,7 +103,7 @@ func (k *session) trace(address string) error {
 
 func newTracedStage(trace blocklist.Trace) tracedStage {
 	d := trace.Verdict
-	s := tracedStage{Stage: trace.Stage.String(), Keys: trace.Keys, Action: d.Action, Why: why(d)}
+	s := tracedStage{Stage: trace.Stage.String(), Keys: trace.Keys, Asked: trace.Asked, Action: d.Action, Why: why(d)}
 	if !d.Match.IsZero() {
 		s.Match = &d.Match
 	}

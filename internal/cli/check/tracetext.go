@@ -33,6 +33,9 @@ func (k *session) printTrace(t tracedAddress, stats blocklist.SetStats) {
 				k.printHeld(key.Held)
 			}
 		}
+		for _, q := range s.Asked {
+			k.printDNSAnswer(newDNSAnswer(q.List, q.Domain, k.zoneOf(q.List), q.Answer))
+		}
 		fmt.Fprintf(k.out, "  why       %s\n", s.Why)
 		for _, m := range s.Matches {
 			fmt.Fprintf(k.out, "  list %s: %s\n", m.List, m.Role)

@@ -197,7 +197,7 @@ func (d *dedupe) checkLive() error {
 
 // read reads all lists.
 func (d *dedupe) read() error {
-	for _, l := range d.config.Lists {
+	for _, l := range listfiles.WithFiles(d.config) {
 		at, err := listfiles.New(l)
 		if err != nil {
 			return fmt.Errorf("nothing is removed: %w", err)

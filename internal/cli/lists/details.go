@@ -27,6 +27,11 @@ func printListDetails(w io.Writer, l *admin.List) {
 	if l.URL != "" {
 		line("url", "%s", l.URL)
 	}
+	if l.DNS != nil {
+		printDNSDetails(line, l.DNS)
+		printTrouble(w, l)
+		return
+	}
 	line("format", "%s", formatText(l))
 	for _, f := range l.Files {
 		line("file", "%s, %s, changed %s (%s ago)", term.ShortPath(f.Path), term.ByteSize(f.Bytes), clock(f.Modified), term.Age(time.Since(f.Modified)))

@@ -168,13 +168,13 @@ func postfixAction(c *config.Config, l config.List) string {
 func listToExport(c *config.Config, name string) (config.List, error) {
 	if name == "" {
 		var blocks []string
-		for _, l := range c.Lists {
+		for _, l := range listfiles.WithFiles(c) {
 			if l.Type == "block" {
 				blocks = append(blocks, l.Name)
 			}
 		}
 		if len(blocks) != 1 {
-			return config.List{}, fmt.Errorf("which list? name one with --list: %s", strings.Join(setup.ListNames(c.Lists), ", "))
+			return config.List{}, fmt.Errorf("which list? name one with --list: %s", strings.Join(setup.ListNames(listfiles.WithFiles(c)), ", "))
 		}
 		name = blocks[0]
 	}

@@ -68,7 +68,7 @@ func listsFind(s *session, o listsFindOptions, pattern string) error {
 		return errors.New("nothing to look for: give an address, a part of an entry, or a pattern with *")
 	}
 	c := s.config
-	all := len(c.Lists)
+	all := len(listfiles.WithFiles(c))
 	if o.list != "" {
 		l, err := listfiles.Find(c, o.list)
 		if err != nil {

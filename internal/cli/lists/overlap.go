@@ -66,7 +66,7 @@ func listsOverlap(s *session) error {
 	scan.Bar.Finish()
 	report := p.Report(s.list)
 	err := s.print(report, func(w io.Writer) { printOverlap(w, report) })
-	if err == nil && len(lists) < len(s.config.Lists) {
+	if err == nil && len(lists) < len(listfiles.WithFiles(s.config)) {
 		err = listfiles.ErrIncomplete
 	}
 	return err

@@ -53,7 +53,7 @@ Exit codes: 0 success; 2 an error, or no gate runs and a list cannot be read.`,
 	f.runs(cmd, func(run *session, args []string) error {
 		c := run.config
 		if len(args) > 0 && !isRecipientFile(c, args[0]) {
-			if _, err := listfiles.Find(c, args[0]); err != nil {
+			if _, err := listfiles.FindAny(c, args[0]); err != nil {
 				return err
 			}
 		}
@@ -228,6 +228,11 @@ func printListTable(w io.Writer, lists []admin.List) {
 			fmt.Fprintln(w, name)
 			name = ""
 		}
+		if l.DNS != nil {
+			printDNSList(w, name, l.DNS)
+			printTrouble(w, l)
+			continue
+		}
 		today := "-"
 		if l.HitsToday != nil {
 			today = text.Number(*l.HitsToday)
@@ -263,6 +268,9 @@ func printTrouble(w io.Writer, l *admin.List) {
 			what += ", its last good version serves"
 		}
 		term.PrintWrapped(w, "  "+what+": ", l.Error)
+	}
+	if l.DNS != nil {
+		printDNSTrouble(w, l.DNS)
 	}
 	if l.Fetch != nil && l.Fetch.Error != "" {
 		term.PrintWrapped(w, fmt.Sprintf("  NOT FETCHED, failures in a row: %d: ", l.Fetch.Failures), l.Fetch.Error)

@@ -50,7 +50,7 @@ Days are in UTC. Exit codes: 0 success; 2 not known, or an error.`,
 			return err
 		}
 		if len(args) == 0 {
-			args = setup.ListNames(s.config.Lists)
+			args = setup.ListNames(listfiles.WithFiles(s.config))
 		}
 		for _, name := range args {
 			if _, err := listfiles.Find(s.config, name); err != nil {

@@ -1,0 +1,140 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"spamgate/blocklist"
+	"spamgate/blocklist/judge"
+	"spamgate/blocklist/verdict"
+	"spamgate/internal/config"
+	"spamgate/internal/dnslist"
+	"spamgate/internal/setup"
+	"spamgate/internal/term"
+	"spamgate/internal/text"
+)
+
+// openDNS returns the client of the lists in DNS. What it would log shows in the answers.
+func openDNS(c *config.Config) (*dnslist.Client, error) {
+	return setup.OpenDNS(c, slog.New(slog.DiscardHandler))
+}
+
+// dnsAnswer is what a list in DNS said of a domain.
+type dnsAnswer struct {
+	List    string `json:"list"`
+	Zone    string `json:"zone"`
+	Domain  string `json:"domain"`
+	Listed  string `json:"listed,omitempty"` // the domain, or a parent of it
+	Codes   string `json:"codes,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	Unknown string `json:"unknown,omitempty"` // why there is no answer
+}
+
+func newDNSAnswer(list, domain, zone string, a blocklist.Answer) dnsAnswer {
+	return dnsAnswer{List: list, Zone: zone, Domain: domain, Listed: a.Name, Codes: a.Note, Reason: a.Reason, Unknown: a.Unknown}
+}
+
+// answers is an Asker that notes what lists in DNS say about one address or message.
+type answers struct {
+	judge.Asker
+	session *session
+
+	mu  sync.Mutex
+	all []dnsAnswer
+}
+
+// Result implements judge.Asker.
+func (n *answers) Result(ctx context.Context, list, domain string) blocklist.Answer {
+	a := n.Asker.Result(ctx, list, domain)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	noted := newDNSAnswer(list, domain, n.session.zoneOf(list), a)
+	if noted.Unknown != "" {
+		noted.Unknown = n.session.whyUnknown(list, noted.Unknown)
+	}
+	if !slices.Contains(n.all, noted) {
+		n.all = append(n.all, noted)
+	}
+	return a
+}
+
+// askThrough makes the session, and those of the doors, ask lists in DNS.
+func (k *session) askThrough(client *dnslist.Client) {
+	k.dns = client
+	for _, d := range k.doors {
+		d.dns = client
+	}
+}
+
+// asks reports whether the session asks lists in DNS.
+func (k *session) asks() bool { return k.dns != nil && k.judge.View().Asks(verdict.AllStages) }
+
+// newJudge returns the Judge for an address or a message.
+func (k *session) newJudge() verdict.Judge {
+	k.answers = nil
+	if !k.asks() {
+		return k.judge
+	}
+	k.answers = &answers{Asker: setup.Askers(k.dns)(), session: k}
+	return judge.NewAsking(k.judge.View(), k.answers)
+}
+
+// traceStage traces the decision about an address at one stage.
+func (k *session) traceStage(stage verdict.Stage, address string) (blocklist.Trace, error) {
+	if j, ok := k.newJudge().(*judge.Asking); ok {
+		return j.Trace(context.Background(), stage, address)
+	}
+	return k.judge.Trace(stage, address)
+}
+
+// answered returns what lists in DNS said about the last address or message.
+func (k *session) answered() []dnsAnswer {
+	if k.answers == nil {
+		return nil
+	}
+	return k.answers.all
+}
+
+// printAnswers prints what lists in DNS said. It also says if they were not asked.
+func (k *session) printAnswers() {
+	for _, a := range k.answered() {
+		k.printDNSAnswer(a)
+	}
+	if n := len(k.judge.View().Asked(verdict.AllStages)); n > 0 && k.dns == nil {
+		fmt.Fprintf(k.out, "  %-9s %s in DNS, because of --offline\n", "not asked", text.Count(n, "list", "lists"))
+	}
+}
+
+func (k *session) printDNSAnswer(a dnsAnswer) {
+	fmt.Fprintf(k.out, "  %-9s list %s (%s) about %s\n", "asked", a.List, a.Zone, a.Domain)
+	switch {
+	case a.Unknown != "":
+		term.PrintWrapped(k.out, "            no answer: ", a.Unknown)
+	case a.Listed == "":
+		fmt.Fprintf(k.out, "  %-9s not listed\n", "")
+	default:
+		fmt.Fprintf(k.out, "  %-9s listed: %s, %s%s\n", "", a.Listed, a.Codes, term.InBrackets(a.Reason))
+	}
+}
+
+// zoneOf returns the zone of a list as it may be shown.
+func (k *session) zoneOf(list string) string {
+	i := setup.ListIndex(k.config, list)
+	if i < 0 {
+		return ""
+	}
+	return text.ShownZone(k.config.Lists[i].DNSZone)
+}
+
+// whyUnknown returns the cause with what the client knows about a list that it does not ask.
+func (k *session) whyUnknown(list, cause string) string {
+	for _, s := range k.dns.Status() {
+		if s.Name == list && s.Reason != "" {
+			return cause + ": " + s.Reason
+		}
+	}
+	return cause
+}
