@@ -3,7 +3,6 @@ package alike
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"strings"
 	"testing"
 
@@ -50,7 +49,7 @@ func (p *proxyClient) send(t testing.TB, m mail) *heard {
 		return h
 	}
 	ask("DATA")
-	if _, err := io.WriteString(c, string(harness.DotStuff([]byte(m.header+"\r\nhello\r\n")))); err != nil {
+	if _, err := c.Write(harness.DotStuff([]byte(m.header + "\r\nhello\r\n"))); err != nil {
 		t.Fatal(err)
 	}
 	reply, err := c.Reply()

@@ -1,16 +1,11 @@
 package doors
 
 import (
-	"encoding/json"
 	"fmt"
 	"net"
-	"net/http"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -91,41 +86,26 @@ func compareRCPT(t *testing.T, addr string) {
 	}
 }
 
-// TestPostfixRHSBL has Postfix ask with reject_rhsbl_sender.
-func TestPostfixRHSBL(t *testing.T) {
+// TestExampleDNSPostfix tries what "config init --for dns" prints for Postfix.
+func TestExampleDNSPostfix(t *testing.T) {
 	harness.Program(t, "postfix", "postfix")
 	resolver(t)
-	p := harness.StartPostfix(t, harness.Nowhere, "smtpd_recipient_restrictions = reject_rhsbl_sender bl.example.org=127.0.0.[2..3]")
+	e := harness.OpenDoorExample(t, "dns", "--zone", "bl.example.org")
+	p := harness.StartPostfix(t, harness.Nowhere, strings.Split(e.Lines(1), "\n")...)
 	compareRCPT(t, p.Addr)
 }
 
-// TestEximRHSBL has Exim ask with dnslists.
-func TestEximRHSBL(t *testing.T) {
+// TestExampleDNSExim tries what it prints for Exim.
+func TestExampleDNSExim(t *testing.T) {
 	harness.FetchedFile(t, "exim")
 	host := resolver(t)
-	e := harness.StartExim(t, harness.EximOptions{
-		Resolver: host,
-		Rcpt:     "  deny dnslists = bl.example.org/$sender_address_domain\n       message = refused: $dnslist_text\n",
-	})
-	compareRCPT(t, e.Addr)
+	e := harness.OpenDoorExample(t, "dns", "--zone", "bl.example.org")
+	x := harness.StartExim(t, harness.EximOptions{Resolver: host, Rcpt: e.Lines(2) + "\n"})
+	compareRCPT(t, x.Addr)
 }
 
-// rspamdConf has the module rbl alone.
-const rspamdConf = `options {
-	pidfile = "%[1]s/rspamd.pid";
-	tempdir = "%[1]s";
-	control_socket = "%[1]s/control";
-	hs_cache_dir = "%[1]s";
-	url_tld = "/usr/share/rspamd/effective_tld_names.dat";
-	filters = "";
-	dns { nameserver = ["%[3]s"]; timeout = 10s; }
-}
-logging { type = "console"; level = "warning"; }
-actions { reject = 15; }
-lua = "%[1]s/rules.lua";
-modules { path = "/usr/share/rspamd/plugins/rbl.lua"; }
-rbl {
-	local_exclude_ip_map = [];
+// rblRules ask in every way that rspamd knows.
+const rblRules = `	local_exclude_ip_map = [];
 	default_exclude_local = false;
 	rbls {
 		domain { symbol = "DOMAIN"; rbl = "bl.example.org"; selector = "from('smtp'):domain"; disable_monitoring = true; }
@@ -133,37 +113,14 @@ rbl {
 		md5 { symbol = "MD5"; rbl = "hash.example.org"; hash = "md5"; replyto = true; disable_monitoring = true; }
 		base32 { symbol = "BASE32"; rbl = "hash.example.org"; hash = "sha1"; hash_format = "base32"; replyto = true; disable_monitoring = true; }
 	}
-}
-worker "normal" { bind_socket = "%[2]s"; count = 1; }
 `
 
 // TestRspamdRBL has rspamd's module rbl ask for domains and for hashes.
 func TestRspamdRBL(t *testing.T) {
 	t.Parallel()
-	program := harness.Program(t, "rspamd", "rspamd")
-	server, addr, dir := harness.FreeAddr(t), harness.FreeAddr(t), openDir(t)
+	server := harness.FreeAddr(t)
 	publish(t, server)
-	harness.WriteFile(t, filepath.Join(dir, "rules.lua"), "require \"global_functions\" ()\n")
-	conf := filepath.Join(dir, "rspamd.conf")
-	harness.WriteFile(t, conf, fmt.Sprintf(rspamdConf, dir, addr, server))
-	cmd := exec.Command(program, "-f", "-i", "-c", conf)
-	cmd.Stdout = harness.NewOutput(t, "rspamd")
-	cmd.Stderr = cmd.Stdout
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cmd.Process.Signal(syscall.SIGTERM) // its workers end with it
-		cmd.Wait()
-	})
-	client := &http.Client{Timeout: harness.WorkTimeout}
-	harness.WaitFor(t, "rspamd to answer", func() bool {
-		answer, err := client.Get("http://" + addr + "/ping")
-		if err == nil {
-			answer.Body.Close()
-		}
-		return err == nil
-	})
+	r := startRspamd(t, server, rblRules, "")
 	for _, s := range dnsSenders {
 		var want []string
 		if s.domain {
@@ -172,48 +129,8 @@ func TestRspamdRBL(t *testing.T) {
 		if s.address {
 			want = append(want, "BASE32", "MD5", "SHA1")
 		}
-		if got := rspamdSymbols(t, client, addr, s.sender); !slices.Equal(got, want) {
+		if _, got := r.ask(t, s.sender, "Reply-To: <"+s.sender+">"); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", s.sender, got, want)
 		}
 	}
-}
-
-// rspamdSymbols returns the symbols of a message from a sender, in order.
-func rspamdSymbols(t *testing.T, client *http.Client, addr, sender string) []string {
-	t.Helper()
-	r, err := http.NewRequest("POST", "http://"+addr+"/checkv2", strings.NewReader("Reply-To: <"+sender+">\nSubject: test\n\ntest\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("From", sender)
-	r.Header.Set("IP", "192.0.2.1")
-	answer, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	var result struct{ Symbols map[string]any }
-	if err := json.NewDecoder(answer.Body).Decode(&result); err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for name := range result.Symbols {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-// openDir returns a directory that programs other than root's may enter.
-func openDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "sgdoors")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return dir
 }

@@ -18,8 +18,10 @@ type Example struct {
 	Text string      // the configuration
 	Cert Certificate // the gate's
 	Env  []string    // the gate's environment, besides the test's
+	Do   []string    // what to do with the lines for each file
 
 	server string // as in --for
+	listen string
 	blocks []string
 }
 
@@ -29,13 +31,29 @@ const GateName = "mx.example.org"
 // OpenExample has "config init" write a configuration for a server, with more flags.
 func OpenExample(t testing.TB, server string, flags ...string) *Example {
 	t.Helper()
-	e := &Example{t: t, server: server, Cert: NewCertificate(t, GateName)}
-	args := []string{"config", "init", "--json", "--for", server, "--hostname", GateName, "--domain", "example.org", "--listen", "127.0.0.1:0",
-		"--state-dir", "state", "--tls-cert", e.Cert.Cert, "--tls-key", e.Cert.key}
+	e := &Example{t: t, server: server, listen: "127.0.0.1:0", Cert: NewCertificate(t, GateName)}
+	e.init(append([]string{"--domain", "example.org", "--tls-cert", e.Cert.Cert, "--tls-key", e.Cert.key}, flags...))
+	return e
+}
+
+// OpenDoorExample is [OpenExample] for a server that asks the gate. The gate has a door at a
+// free address.
+func OpenDoorExample(t testing.TB, server string, flags ...string) *Example {
+	t.Helper()
+	e := &Example{t: t, server: server, listen: FreeAddr(t)}
+	e.init(flags)
+	return e
+}
+
+// init has "config init" write the configuration.
+func (e *Example) init(flags []string) {
+	e.t.Helper()
+	t := e.t
+	args := []string{"config", "init", "--json", "--for", e.server, "--hostname", GateName, "--listen", e.listen, "--state-dir", "state"}
 	out, errs, code := Run(t, exec.Command(Binary(t), append(args, flags...)...))
 	var written struct {
 		Config string
-		Server []struct{ Text string }
+		Server []struct{ Do, Text string }
 	}
 	if err := json.Unmarshal([]byte(out), &written); err != nil || code != 0 {
 		t.Fatalf("config init: exit code %d, %v\n%s", code, err, errs)
@@ -43,8 +61,8 @@ func OpenExample(t testing.TB, server string, flags ...string) *Example {
 	e.Text = written.Config
 	for _, block := range written.Server {
 		e.blocks = append(e.blocks, block.Text)
+		e.Do = append(e.Do, block.Do)
 	}
-	return e
 }
 
 // Replace replaces the only occurrence of a text in the configuration.
@@ -67,10 +85,15 @@ func (e *Example) Lines(file int) string {
 }
 
 // CheckServer wants "config init --check" to find all lines in the configuration of a
-// server, which it reads from a file, a directory or, with "-", standard input.
+// server, which it reads from a file, a directory or, with "-", standard input. The next hop
+// is "" for a server that asks.
 func (e *Example) CheckServer(nextHop, config, stdin string) {
 	e.t.Helper()
-	cmd := exec.Command(Binary(e.t), "config", "init", "--for", e.server, "--check", "--next-hop", nextHop, "--listen", "127.0.0.1:0", "--server-config", config)
+	args := []string{"config", "init", "--for", e.server, "--check", "--listen", e.listen, "--server-config", config}
+	if nextHop != "" {
+		args = append(args, "--next-hop", nextHop)
+	}
+	cmd := exec.Command(Binary(e.t), args...)
 	cmd.Stdin = strings.NewReader(stdin)
 	out, errs, code := Run(e.t, cmd)
 	if code != 0 {
@@ -87,8 +110,24 @@ func (e *Example) ReplaceIn(lines, old, with string) string {
 	return strings.Replace(lines, old, with, 1)
 }
 
-// Start checks the configuration with "config check" and starts a gate with it.
+// Start checks the configuration with "config check" and starts a gate with it, which has a
+// listener.
 func (e *Example) Start() *Gate {
+	e.t.Helper()
+	g := e.launch()
+	g.Addr, _, _ = strings.Cut(g.WaitListening(), ",")
+	return g
+}
+
+// StartDoor is [Example.Start] for a gate without a listener. Its Addr is that of its door.
+func (e *Example) StartDoor() *Gate {
+	e.t.Helper()
+	g := e.launch()
+	g.Addr = g.WaitRecord("door open").Text("addr")
+	return g
+}
+
+func (e *Example) launch() *Gate {
 	e.t.Helper()
 	dir := e.t.TempDir()
 	if err := os.CopyFS(filepath.Join(dir, "lists"), defaultconfig.Lists()); err != nil {
@@ -102,9 +141,7 @@ func (e *Example) Start() *Gate {
 	}
 	cmd := exec.Command(Binary(e.t), "serve")
 	cmd.Env = append(os.Environ(), e.Env...)
-	g := Launch(e.t, dir, cmd)
-	g.Addr, _, _ = strings.Cut(g.WaitListening(), ",")
-	return g
+	return Launch(e.t, dir, cmd)
 }
 
 // ExampleClient is the address of a client that the servers trust no more than the gate.
