@@ -3,6 +3,7 @@ package setup
 import (
 	"errors"
 	"net"
+	"strings"
 	"syscall"
 
 	"spamgate/internal/config"
@@ -20,6 +21,9 @@ func ListenFault(c *config.Config, key string, err error) error {
 		hint = "stop what listens there, or set another port"
 	case errors.Is(err, syscall.EACCES) && errors.As(err, new(*net.OpError)):
 		hint = "ports below 1024 need setcap or a systemd socket, see docs/installation.md"
+		if strings.HasPrefix(key, config.TableDNSServer) { // systemd's sockets are for listeners
+			hint = "ports below 1024 need a capability, see \"Ports below 1024\" in docs/installation.md"
+		}
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		hint = socket.ForeignAddress
 	}

@@ -88,7 +88,7 @@ func CheckPassed(c *config.Config) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("systemd has passed %s that no listener takes: write addr = %q in [listen], or stop and disable the socket unit",
+	return fmt.Errorf("systemd has passed %s that no listener takes: write addr = %q in [listen], or stop and mask the socket unit (systemctl mask --now)",
 		text.Count(n, "socket", "sockets"), config.Systemd)
 }
 

@@ -117,6 +117,10 @@ func (o *initOptions) next() []string {
 	if o.server != mailservers.Maildir && o.server != mailservers.Remote && !o.server.AsksDNS() {
 		next = append(next, fmt.Sprintf("spamgate config init --for %s --check --config %s", o.server, file))
 	}
+	if o.server.Asks() && o.defaultListen() == systemdSockets {
+		// The service wants the socket, which would take port 25.
+		return append(next, "systemctl mask --now spamgate.socket", "systemctl enable --now spamgate.service")
+	}
 	if o.listen == systemdSockets {
 		return append(next, "systemctl enable --now spamgate.socket spamgate.service")
 	}
