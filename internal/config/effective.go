@@ -194,12 +194,17 @@ func (l *List) uselessKeys() map[string]bool {
 	return useless
 }
 
-// hideSecret replaces what may be a secret in the URL of a list.
+// hideSecret replaces what may be a secret in the URL or zone of a list.
 func (k *Key) hideSecret() {
-	if k.Name != "url" && k.Name != "signature_url" {
+	show := text.ShownURL
+	switch k.Name {
+	case "url", "signature_url":
+	case "dns_zone":
+		show = text.ShownZone
+	default:
 		return
 	}
-	if shown := text.ShownURL(k.Value.(string)); shown != k.Value {
+	if shown := show(k.Value.(string)); shown != k.Value {
 		k.Value = shown
 		k.Note += `; "..." hides what may be a secret`
 	}
