@@ -110,7 +110,7 @@ func BenchmarkCacheMemory(b *testing.B) {
 					a := v.answer
 					a.text, a.addrs = strings.Clone(a.text), slices.Clone(a.addrs)
 					e := &entry{done: make(chan struct{}), answer: a}
-					entries.Put(key{fmt.Sprintf(v.format, i), zone, dns.TypeA}, e)
+					entries.Put(key{name: fmt.Sprintf(v.format, i), zone: zone, kind: dns.TypeA}, e)
 				}
 				runtime.GC()
 				runtime.ReadMemStats(&after)

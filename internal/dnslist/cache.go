@@ -30,6 +30,11 @@ type cache struct {
 type key struct {
 	name, zone string
 	kind       uint16
+	epoch      uint32 // see state.epoch
+}
+
+func (l *list) key(name string, kind uint16) key {
+	return key{name, l.Zone, kind, l.state.epoch.Load()}
 }
 
 // entry is a question and, once done is closed, its answer.
@@ -93,13 +98,13 @@ func (c *cache) findAddrs(l *list, name string) *entry {
 	if l.state.blocked() != "" {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if e := c.get(key{name, l.Zone, dns.TypeA}); e != nil && e.isDone() {
+		if e := c.get(l.key(name, dns.TypeA)); e != nil && e.isDone() {
 			l.state.counts.asked(false)
 			return e
 		}
 		return nil
 	}
-	e, began := c.find(key{name, l.Zone, dns.TypeA}, l.Timeout, func(a answer) {
+	e, began := c.find(l.key(name, dns.TypeA), l.Timeout, func(a answer) {
 		codes, cause := counting(l.rules, a.addrs)
 		if a.cause != "" {
 			cause = a.cause
@@ -107,6 +112,7 @@ func (c *cache) findAddrs(l *list, name string) *entry {
 		l.state.note(cause)
 		if len(codes) > 0 {
 			c.findText(l, name) // as soon as it is known to be needed
+			l.state.confirm()   // the same
 		}
 	})
 	l.state.counts.asked(began)
@@ -115,7 +121,7 @@ func (c *cache) findAddrs(l *list, name string) *entry {
 
 // findText returns the entry of the question why a list has a name.
 func (c *cache) findText(l *list, name string) *entry {
-	e, began := c.find(key{name, l.Zone, dns.TypeTXT}, l.Timeout, func(answer) {})
+	e, began := c.find(l.key(name, dns.TypeTXT), l.Timeout, func(answer) {})
 	if began {
 		l.state.counts.questions.Add(1)
 	}

@@ -19,7 +19,11 @@ const checkTimeout = 5 * time.Second
 func (c *Client) watch(s *state) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	defer s.endFirst() // of messages that began before the list was removed
+	defer func() { // messages that began before the list was removed
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.release()
+	}()
 	for {
 		select {
 		case <-s.ctx.Done():
@@ -54,7 +58,7 @@ func (c *Client) check(s *state) {
 	s.checked = time.Now()
 	found.apply(s)
 	s.say()
-	s.endFirst()
+	s.release()
 }
 
 // finding is the result of a check. At most one of off and failed is set.

@@ -67,7 +67,7 @@ func New(c Config) (*Client, error) {
 
 // Apply sets the lists and the resolvers from now on. Messages keep the lists that they
 // began with. What is known of a list stays, unless its zone or its test point changed.
-// A list that is switched off, or is not asked at the moment, is checked at once.
+// All lists are checked at once.
 func (c *Client) Apply(configured []List, resolvers []netip.AddrPort) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -36,7 +36,9 @@
 // list may have, and for its test point, which it must have. A list that has INVALID
 // answers every question with yes, or refuses the questions: it is switched off until
 // it behaves. A message whose questions begin before the first of these checks has
-// ended waits for the check too.
+// ended waits for the check too. A listing waits for another check if the last one is a
+// minute old: a publisher that ends its list by listing everything has no more mail refused
+// than in that minute.
 //
 // After 5 failures in a row a list is not asked any more, and costs nothing. What is cached
 // still counts. The checks go on, and the first one that gets answers ends this state.

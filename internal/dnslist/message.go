@@ -207,6 +207,12 @@ func (m *Message) resultOf(l *list, name string, w *wait) Result {
 	if text := m.cache.findText(l, name); w.until(text.done) == "" {
 		r.Reason = text.answer.text
 	}
+	if checked := l.state.confirm(); checked != nil {
+		w.until(checked)
+	}
+	if l.state.blocked() == CauseOff {
+		return unknown(CauseOff)
+	}
 	return r
 }
 

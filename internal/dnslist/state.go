@@ -3,6 +3,7 @@ package dnslist
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,6 +14,9 @@ import (
 const (
 	// checkEvery is how often a list that works is checked.
 	checkEvery = 5 * time.Minute
+
+	// confirmAfter is the age of the last check from which a listing waits for another.
+	confirmAfter = time.Minute
 
 	// firstBackoff and maxBackoff are the first and the longest time between the checks
 	// of a list that does not work. Each is twice the one before.
@@ -39,6 +43,7 @@ type state struct {
 	list   atomic.Pointer[list] // the present configuration
 	log    *slog.Logger
 	counts counts
+	epoch  atomic.Uint32 // part of the keys of the list's answers
 	ctx    context.Context
 	stop   context.CancelFunc
 	wake   chan struct{} // asks for a check at once
@@ -48,12 +53,13 @@ type state struct {
 
 	mu       sync.Mutex
 	is       State
-	why      string    // of Broken and Off
-	warning  string    // of On
-	since    time.Time // when the state changed last
-	checked  time.Time // when the last check ended
-	next     time.Time // when the next check begins
-	failures int       // in a row
+	why      string        // of Broken and Off
+	warning  string        // of On
+	pending  chan struct{} // closed after the next check, if a listing waits for it
+	since    time.Time     // when the state changed last
+	checked  time.Time     // when the last check ended
+	next     time.Time     // when the next check begins
+	failures int           // in a row
 	backoff  time.Duration
 	said     string // what was logged last
 }
@@ -101,10 +107,14 @@ func (s *state) note(c Cause) {
 	s.signal()
 }
 
-// set changes the state. The caller must hold mu.
+// set changes the state. What a list has answered before it was switched off does not count
+// afterwards. The caller must hold mu.
 func (s *state) set(is State, why string) {
 	if s.is != is {
 		s.since = time.Now()
+		if is == Off {
+			s.epoch.Add(1)
+		}
 	}
 	s.is, s.why = is, why
 }
@@ -125,6 +135,8 @@ func (s *state) say() {
 	case On:
 		if s.warning != "" {
 			log.Warn("a DNS list may not work", "reason", s.warning)
+		} else if strings.HasPrefix(s.said, string(On)) {
+			log.Info("a DNS list passes its check without a warning")
 		} else if s.said != "" {
 			log.Info("a DNS list is asked again")
 		}
@@ -135,8 +147,28 @@ func (s *state) say() {
 // grow makes the backoff longer. The caller must hold mu.
 func (s *state) grow() { s.backoff = min(max(2*s.backoff, firstBackoff), maxBackoff) }
 
-// endFirst lets go the messages that wait for the first check.
-func (s *state) endFirst() { s.firstOnce.Do(func() { close(s.first) }) }
+// confirm returns what is closed after the check that a listing has to wait for: nil if the
+// last one is fresh. So a publisher that begins to list everything, as some did at their
+// end, has no mail refused for longer than confirmAfter.
+func (s *state) confirm() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pending == nil && s.is == On && time.Since(s.checked) >= confirmAfter {
+		s.pending = make(chan struct{})
+		s.next = time.Now()
+		s.signal()
+	}
+	return s.pending
+}
+
+// release lets go the messages that wait for a check. The caller must hold mu.
+func (s *state) release() {
+	s.firstOnce.Do(func() { close(s.first) })
+	if s.pending != nil {
+		close(s.pending)
+		s.pending = nil
+	}
+}
 
 // signal wakes the goroutine that checks.
 func (s *state) signal() {
@@ -146,14 +178,12 @@ func (s *state) signal() {
 	}
 }
 
-// recheck asks for a check at once if the list is not in use.
+// recheck asks for a check at once.
 func (s *state) recheck() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.is == Broken || s.is == Off {
-		s.next = time.Now()
-		s.signal()
-	}
+	s.next = time.Now()
+	s.signal()
 }
 
 // failureText says in words why a list is not asked.

@@ -102,6 +102,39 @@ func TestOffAndOn(t *testing.T) {
 	})
 }
 
+// TestListsEverything: a publisher begins to list everything, as some did at their end. No
+// message is refused, whether the listing is new or cached.
+func TestListsEverything(t *testing.T) {
+	inBubble(t, func(w *world) {
+		time.Sleep(confirmAfter)
+		w.list("spam.example.dbl.test", "127.0.0.2", 3600)
+		w.want("spam.example", "listed spam.example 127.0.0.2")
+		w.wantAsked("A spam.example.dbl.test. udp", "TXT spam.example.dbl.test. udp", "A invalid.dbl.test. udp", "A test.dbl.test. udp")
+		w.want("spam.example", "listed spam.example 127.0.0.2") // the check is fresh
+		w.wantAsked()
+		w.Behave(dnstest.Behavior{Lie: func(reply []byte, _ string) [][]byte {
+			return [][]byte{forged(reply)}
+		}})
+		time.Sleep(confirmAfter)
+		w.want("good.example", "unknown: off")
+		w.want("spam.example", "unknown: off")
+		w.wantState(Off, "lists INVALID (127.0.0.66)")
+		w.Behave(dnstest.Behavior{})
+		time.Sleep(firstBackoff)
+		w.wantState(On, "")
+		w.want("spam.example", "listed spam.example 127.0.0.2")
+		w.want("good.example", "not listed") // the answer of before is forgotten
+	})
+	// The check gets no answer: the listing counts, after the timeout.
+	inBubble(t, func(w *world) {
+		w.list("spam.example.dbl.test", "127.0.0.2", 3600)
+		w.want("spam.example", "listed spam.example 127.0.0.2")
+		time.Sleep(confirmAfter)
+		w.Behave(dnstest.Behavior{Hold: make(chan struct{})})
+		w.wantWait(DefaultTimeout, func() { w.want("spam.example", "listed spam.example 127.0.0.2") })
+	})
+}
+
 // TestBroken: a list that does not answer costs five waits, and then nothing.
 func TestBroken(t *testing.T) {
 	for _, c := range []struct {
@@ -237,9 +270,9 @@ func TestApply(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		// Nothing is asked again; the codes count at once.
+		// Only the check is repeated; the codes count at once.
 		apply(List{Name: "dbl", Zone: zone, Codes: codes, Timeout: time.Second})
-		w.wantAsked()
+		w.wantAsked("A invalid.dbl.test. udp", "A test.dbl.test. udp")
 		w.want("listed.example", "not listed")
 		if got := say(old.Result(w.Context(), "dbl", "listed.example")); got != "listed listed.example 127.0.0.2" {
 			t.Errorf("a message that began before: %s", got)
