@@ -41,7 +41,8 @@ func TestRBLDNSD(t *testing.T) {
 		if err := os.Chmod(zone, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		gate, other := doorAddr(g, "dns"), startRBLDNSD(t, zone)
+		gate := doorAddr(g, "dns")
+		other, _ := startRBLDNSD(t, zone)
 		listed, differ := 0, 0
 		for _, name := range asked {
 			a, b := addresses(t, gate, name), addresses(t, other, name)
@@ -81,8 +82,8 @@ func dnsNames(random *rand.Rand, n int) (list string, names []string) {
 }
 
 // startRBLDNSD starts an rbldnsd with a zone file, which ends with the test, and returns its
-// address.
-func startRBLDNSD(t testing.TB, file string) (addr string) {
+// address and its process.
+func startRBLDNSD(t testing.TB, file string) (addr string, process *os.Process) {
 	t.Helper()
 	addr = harness.FreeAddr(t)
 	host, port, _ := net.SplitHostPort(addr)
@@ -100,7 +101,7 @@ func startRBLDNSD(t testing.TB, file string) (addr string) {
 		_, err := dns.Exchange(new(dns.Msg).SetQuestion("x.bl.example.org.", dns.TypeA), addr)
 		return err == nil
 	})
-	return addr
+	return addr, cmd.Process
 }
 
 // addresses returns the addresses of a name below the zone; "" if it is not listed.
