@@ -15,7 +15,11 @@ func FuzzParse(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, file := range append(files, filepath.Join(root, "config.toml")) {
+	good, err := filepath.Glob("testdata/good/*.toml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range append(append(files, good...), filepath.Join(root, "config.toml")) {
 		src, err := os.ReadFile(file)
 		if err != nil {
 			f.Fatal(err)
