@@ -38,7 +38,8 @@ in lists from a URL. The gate skips them.
 Each error names the place, the fault and the remedy, as with serve and a
 reload. Doubtful settings, such as a certificate that expires soon, are
 warnings. Only a start shows whether ports are free, whether the next hop
-answers, and whether the gate's user may read all files.
+answers, and whether the gate's user may read all files. Lists in DNS are not
+asked: spamgate check ADDRESS does that.
 
 Exit codes: 0 configuration and lists are good; 2 they are not, or an update of
 a list is held.`,
