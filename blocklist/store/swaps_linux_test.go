@@ -86,9 +86,9 @@ func someLines(family string) string {
 
 // TestHundredSwaps checks that many swaps of a list, whose bits and history are kept,
 // leave no more memory, goroutines, descriptors or maps than the first few: 100 swaps in
-// full size, otherwise 25, and 10 with -short.
+// full size, otherwise 24, and 10 with -short.
 func TestHundredSwaps(t *testing.T) {
-	swaps := unlessShort(25, 10)
+	swaps := unlessShort(24, 10)
 	if full() {
 		swaps = 100
 	}
