@@ -51,6 +51,11 @@ func TestAlone(t *testing.T) {
 			if said := g.Command(t, 0, "health"); !strings.Contains(strings.Join(strings.Fields(said), " "), "doors are open: "+addr) {
 				t.Errorf("health: %q", said)
 			}
+			if ready, err := g.SocketClient().Get("http://gate/readyz"); err != nil || ready.StatusCode != 200 {
+				t.Errorf("/readyz: %v, %v", ready, err)
+			} else {
+				ready.Body.Close()
+			}
 			for _, name := range []string{"mail", "state/lmtp.partial"} {
 				if _, err := os.Lstat(filepath.Join(g.Dir, name)); err == nil {
 					t.Errorf("there is %s, for a next hop that has no listener", name)
