@@ -1,6 +1,7 @@
 package socket
 
 import (
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -148,6 +149,19 @@ func TestDoorTaken(t *testing.T) {
 	if c, err := net.Dial("tcp", addr); err == nil {
 		c.Close()
 		t.Error("the TCP socket is open")
+	}
+}
+
+// TestDoorFileTaken has a process answer at the path of a Unix socket: it keeps it.
+func TestDoorFileTaken(t *testing.T) {
+	d := config.Door{Table: config.TablePolicyService, Addr: "unix:" + filepath.Join(t.TempDir(), "s"), SocketMode: "0600"}
+	first := openDoor(t, d, nil)
+	a, err := ResolveDoor(&config.Config{}, d, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Open(); !errors.Is(err, unixsocket.ErrInUse) || !first.unix.InPlace() {
+		t.Errorf("a second one: %v, want %v", err, unixsocket.ErrInUse)
 	}
 }
 
