@@ -56,6 +56,8 @@ func benchStore(b *testing.B, format string) *store.Store {
 
 // BenchmarkIndex indexes a list as often as it changes, and reports the memory of an entry.
 func BenchmarkIndex(b *testing.B) {
+	parentsWidth = 8
+	defer func() { parentsWidth = 32 }()
 	for _, bb := range []struct{ name, format, hashed string }{
 		{"domains", "name%d.example", ""},
 		{"hosts", "host.name%d.example", ""},

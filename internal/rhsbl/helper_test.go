@@ -13,6 +13,12 @@ import (
 	"spamgate/blocklist/store"
 )
 
+// TestMain rules out that a test meets a false positive.
+func TestMain(m *testing.M) {
+	parentsWidth = 32
+	m.Run()
+}
+
 // A testList is a list and its lines.
 type testList struct {
 	store.List

@@ -14,8 +14,8 @@ import (
 // false positives are names that exist without records, which does no harm.
 type parents struct{ filter *bloom.Fuse }
 
-// parentsWidth makes one name in 256 a false positive.
-const parentsWidth = 8
+// parentsWidth makes one name in 256 a false positive. Tests, which want none, set it.
+var parentsWidth = 8
 
 // newParents reads a list.
 func newParents(ctx context.Context, seg *segment.Segment, key *segment.Key) (*parents, error) {

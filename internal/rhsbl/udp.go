@@ -96,17 +96,24 @@ func (s *Server) reply(conn *net.UDPConn, question, out, control []byte, client 
 	}
 }
 
-// sourceOf returns the control message for an answer from where a question was sent to.
+// sourceOf returns the control message for an answer from where a question was sent to. A
+// socket of both families tells an IPv4 address as an IPv6 one, but does not take it so.
 func sourceOf(control []byte) []byte {
 	var m6 ipv6.ControlMessage
-	if m6.Parse(control) == nil && m6.Dst != nil {
-		return (&ipv6.ControlMessage{Src: m6.Dst, IfIndex: interfaceOf(m6.Dst, m6.IfIndex)}).Marshal()
+	if m6.Parse(control) != nil || m6.Dst == nil {
+		var m4 ipv4.ControlMessage
+		if m4.Parse(control) != nil {
+			return nil
+		}
+		m6.Dst = m4.Dst
 	}
-	var m4 ipv4.ControlMessage
-	if m4.Parse(control) == nil && m4.Dst != nil {
-		return (&ipv4.ControlMessage{Src: m4.Dst}).Marshal()
+	switch {
+	case m6.Dst == nil:
+		return nil
+	case m6.Dst.To4() != nil:
+		return (&ipv4.ControlMessage{Src: m6.Dst}).Marshal()
 	}
-	return nil
+	return (&ipv6.ControlMessage{Src: m6.Dst, IfIndex: interfaceOf(m6.Dst, m6.IfIndex)}).Marshal()
 }
 
 // interfaceOf returns the interface that the answer leaves by: only an address of one link
