@@ -127,8 +127,9 @@ func (r *record) takeLogged(t *testing.T) string {
 // service is a running Server.
 type service struct {
 	*Server
-	t    testing.TB
-	addr net.Addr
+	t     testing.TB
+	addr  net.Addr
+	conns []*postfix
 	record
 }
 
@@ -189,7 +190,17 @@ func (s *service) dial() *postfix {
 	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		s.t.Fatal(err)
 	}
-	return &postfix{c, bufio.NewReader(c)}
+	p := &postfix{c, bufio.NewReader(c)}
+	s.conns = append(s.conns, p)
+	return p
+}
+
+// settle waits until what the answers so far say is in the log: that comes before the next
+// answer of a connection.
+func (s *service) settle() {
+	for _, p := range s.conns {
+		_, _ = p.ask("request=smtpd_access_policy\nprotocol_state=VRFY\n\n") // some are closed
+	}
 }
 
 // closed is the answer that is none.
@@ -280,8 +291,10 @@ func TestDialogues(t *testing.T) {
 			}
 			check(asked, anID.ReplaceAllStringFunc(action, number), want)
 		case what == "counted":
+			s.settle()
 			check("counted", s.takeCounted(), rest)
 		case what == "logged":
+			s.settle()
 			check("logged", s.takeLogged(t), rest)
 		default:
 			s, p, ids = start(t, lists), nil, nil

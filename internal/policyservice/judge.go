@@ -22,18 +22,20 @@ func (s *Server) answer(q *request) (action string, ok bool) {
 // judge answers a question about a message.
 func (s *Server) judge(q *request, afterEnd bool) (action string, ok bool) {
 	if len(q.instance) == 0 {
-		return s.judgeMessage(q, &message{}, afterEnd)
+		q.about = &message{}
+		return s.judgeMessage(q, afterEnd)
 	}
 	q.key = q.appendKey(q.key[:0])
-	m := s.messages.get(q.key, time.Now())
-	if action, ok = s.judgeMessage(q, m, afterEnd); !ok {
-		s.messages.forget(q.key, m)
+	q.about = s.messages.get(q.key, time.Now())
+	if action, ok = s.judgeMessage(q, afterEnd); !ok {
+		s.messages.forget(q.key, q.about)
 	}
 	return action, ok
 }
 
 // judgeMessage answers a question about a message that is known or new.
-func (s *Server) judgeMessage(q *request, m *message, afterEnd bool) (action string, ok bool) {
+func (s *Server) judgeMessage(q *request, afterEnd bool) (action string, ok bool) {
+	m := q.about
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.Message == nil {

@@ -80,6 +80,7 @@ type message struct {
 	refusal string // the answer to recipients that are refused, once there is one
 	seen    []seen
 	passed  bool // for a recipient at least
+	noted   bool // in the log, that it has passed
 	tagged  bool // an answer had the tag
 }
 
@@ -124,13 +125,21 @@ func (m *message) anyRecipient(afterEnd bool) string { return m.pass(m.AnyRecipi
 // Postfix refuses after the end of the message. Postfix adds the field if it accepts any
 // recipient of the message at all.
 func (m *message) pass(a door.Answer, afterEnd bool) string {
-	if !m.passed {
-		m.passed = true
-		m.Passed(true)
-	}
+	m.passed = true
 	if text := tag(a); text != "" && !m.tagged && !afterEnd {
 		m.tagged = true
 		return text
 	}
 	return dunno
+}
+
+// note logs and counts a message that passes, once. That comes after the answer, so that
+// Postfix does not wait for it.
+func (m *message) note() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.passed && !m.noted {
+		m.noted = true
+		m.Passed(true)
+	}
 }

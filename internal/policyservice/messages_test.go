@@ -83,8 +83,8 @@ func TestSeenIsBounded(t *testing.T) {
 	s := start(t, newChecker(t))
 	m := &message{}
 	for i := range 2 * maxSeen {
-		q := &request{state: []byte("RCPT"), sender: []byte("a@reject.example"), recipient: fmt.Append(nil, i, "@example.net")}
-		if action, ok := s.judgeMessage(q, m, false); !ok || action[:4] != "550 " {
+		q := &request{state: []byte("RCPT"), sender: []byte("a@reject.example"), recipient: fmt.Append(nil, i, "@example.net"), about: m}
+		if action, ok := s.judgeMessage(q, false); !ok || action[:4] != "550 " {
 			t.Fatal(action)
 		}
 	}

@@ -32,8 +32,9 @@ type request struct {
 	queueID    []byte
 	instance   []byte // of the message; empty before its first recipient
 
-	values []byte // the array of the values
-	key    []byte // see appendKey
+	values []byte   // the array of the values
+	key    []byte   // see appendKey
+	about  *message // set by the answer; nil if the question is about none
 }
 
 // reset forgets the attributes, and keeps the array of their values if it is small.

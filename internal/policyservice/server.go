@@ -74,7 +74,11 @@ func (s *Server) serve(c *door.Conn) {
 		answer = append(answer[:0], "action="...)
 		answer = append(answer, action...)
 		answer = append(answer, "\n\n"...)
-		if err := write(c, answer); err != nil {
+		err := write(c, answer)
+		if q.about != nil {
+			q.about.note()
+		}
+		if err != nil {
 			s.failed(c, "policy answer not sent", err)
 			return
 		}
