@@ -142,7 +142,7 @@ func (d *runningDoor) trial(c *config.Config) []string {
 		return []string{
 			`printf '%s\n' request=smtpd_access_policy protocol_state=RCPT \`,
 			"  sender=spammer@example.com recipient=you@example.net '' |",
-			"  nc -q1 " + to,
+			"  nc -q 1 " + to,
 		}
 	case config.TableDNSServer:
 		host, port, err := net.SplitHostPort(reachable(d.open.Addr()))

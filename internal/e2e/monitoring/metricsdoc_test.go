@@ -38,7 +38,7 @@ func TestMetricsDocument(t *testing.T) {
 	defer server.Close()
 	cert := harness.NewCertificate(t, "gate.example") // certificates, too
 	keys := map[string]string{"listen": fmt.Sprintf("tls = \"starttls\"\ntls_cert = %q\ntls_key = %q", cert.Both, cert.Both)}
-	g := harness.StartGate(t, harness.Setup{Keys: keys, Files: map[string]string{"blocked.txt": "spam.example\n", "domains": "example.net\n"}, Tables: "[policy]\nrecipient_domains = \"file:domains\"\n[[dns_server]]\naddr = \"127.0.0.1:0\"\nzone = \"bl.example\"\n", Lists: harness.BlockedLists + fmt.Sprintf("[[list]]\nname = \"fetched\"\nurl = \"%s/list\"\nallow_http = true\n", server.URL)})
+	g := harness.StartGate(t, harness.Setup{Keys: keys, Files: map[string]string{"blocked.txt": "spam.example\n", "domains": "example.net\n"}, Tables: "[policy]\nrecipient_domains = \"file:domains\"\n[[dns_server]]\naddr = \"127.0.0.1:0\"\nzone = \"bl.example\"\n[resolver]\naddr = \"127.0.0.1:1\"\n", Lists: harness.BlockedLists + fmt.Sprintf("[[list]]\nname = \"fetched\"\nurl = \"%s/list\"\nallow_http = true\n[[list]]\nname = \"asked\"\ndns_zone = \"dbl.example\"\n", server.URL)})
 	client := g.SocketClient()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
