@@ -34,7 +34,33 @@ const (
 127.0.0.1:10025/inet/smtpd_relay_restrictions = permit_mynetworks,reject_unauth_destination
 `
 	postfixSMTP = "smtp       inet  n       -       y       -       -       smtpd\n"
+	postfixPass = "smtpd      pass  -       -       y       -       -       smtpd\n"
+
+	policyLine  = "check_policy_service { inet:127.0.0.1:10040, default_action=DUNNO, timeout=5s }"
+	policyEntry = "check_policy_service { inet:127.0.0.1:10040, default_action=DUNNO }\n"
+	milterLine  = "smtpd_milters = { unix:spamgate/milter.sock, default_action=accept }"
 )
+
+// TestCheckShowsWhatIsThere wants the value of the file where the wanted line is only alike.
+func TestCheckShowsWhatIsThere(t *testing.T) {
+	for _, c := range []struct {
+		kind Kind
+		gate Settings
+		text string
+		want Finding
+	}{
+		{PostfixMilter, Settings{Door: "127.0.0.1:30041"}, "smtpd_milters = inet:127.0.0.1:30041\n", Finding{Status: Present, File: mainCF, Line: "smtpd_milters = inet:127.0.0.1:30041"}},
+		{PostfixPolicy, policyGate, "smtpd_helo_restrictions = check_policy_service inet:127.0.0.1:10040\n",
+			Finding{Status: Present, File: mainCF, Line: "smtpd_helo_restrictions = check_policy_service inet:127.0.0.1:10040"}},
+		{PostfixMilter, milterGate, postfixSMTP + "smtp/inet/smtpd_milters =\n" + milterLine + "\n", Finding{Status: Wrong, File: masterCF, Line: milterLine,
+			Found: "smtp inet ... -o smtpd_milters=", Why: "Postfix does not ask the gate: this -o replaces the value of main.cf"}},
+	} {
+		found, err := Check(c.kind, c.gate, postfixDefaults+postfixUnix+c.text)
+		if err != nil || len(found) == 0 || found[0] != c.want {
+			t.Errorf("%q: %v, %+v", c.text, err, found)
+		}
+	}
+}
 
 // TestCheck compares configurations with what is found in them: each line that is not
 // present, as "status: line or what is there".
@@ -93,19 +119,53 @@ func TestCheck(t *testing.T) {
 		{"IPv6", Postfix, with(postfixGate, func(s *Settings) { s.NextHop = "smtp://[::1]:10025" }),
 			all + strings.NewReplacer("127.0.0.1:10025", "[::1]:10025", "hosts = 127.0.0.1", "hosts = [::1]", "127.0.0.0/8", "[::1]/128").Replace(postfixPort+postfixRight), nil},
 
-		{"right", PostfixPolicy, policyGate, all + "smtpd_delay_reject = yes\nsmtpd_recipient_restrictions = permit_mynetworks, reject_unauth_destination, check_policy_service { inet:127.0.0.1:10040, default_action=DUNNO }\n", nil},
-		{"without braces", PostfixPolicy, policyGate, all + "smtpd_recipient_restrictions = reject_unauth_destination check_policy_service inet:localhost:10040\n", nil},
-		{"nothing", PostfixPolicy, policyGate, all, []string{"missing: check_policy_service { inet:127.0.0.1:10040, default_action=DUNNO, timeout=5s }"}},
+		{"right", PostfixPolicy, policyGate, all + "smtpd_delay_reject = yes\nsmtpd_recipient_restrictions = permit_mynetworks, reject_unauth_destination, " + policyEntry, nil},
+		{"nothing", PostfixPolicy, policyGate, all, []string{"missing: " + policyLine}},
+		{"without braces", PostfixPolicy, policyGate, all + "smtpd_recipient_restrictions = reject_unauth_destination check_policy_service inet:localhost:10040\n",
+			[]string{"advice: " + policyLine}},
+		{"without braces, DUNNO", PostfixPolicy, policyGate, all + "smtpd_policy_service_default_action = dunno\nsmtpd_recipient_restrictions = reject_unauth_destination check_policy_service inet:localhost:10040\n", nil},
 		{"another service", PostfixPolicy, policyGate, all + "smtpd_recipient_restrictions = reject_unauth_destination, check_policy_service unix:private/postgrey\n",
-			[]string{"wrong: check_policy_service { inet:127.0.0.1:10040, default_action=DUNNO, timeout=5s }"}},
-		{"first", PostfixPolicy, policyGate, all + "smtpd_recipient_restrictions = check_policy_service inet:127.0.0.1:10040, reject_unauth_destination\n",
+			[]string{"wrong: " + policyLine}},
+		{"the address elsewhere", PostfixPolicy, policyGate, all + "smtpd_recipient_restrictions = reject_unauth_destination, check_policy_service { unix:private/postgrey, policy_context=inet:127.0.0.1:10040 }\n",
+			[]string{"wrong: " + policyLine}},
+		{"after permit", PostfixPolicy, policyGate, all + "smtpd_recipient_restrictions = reject_unauth_destination, permit, " + policyEntry, []string{"wrong: " + policyLine + " before permit"}},
+		{"after reject", PostfixPolicy, policyGate, all + "smtpd_recipient_restrictions = permit_mynetworks, REJECT, " + policyEntry, []string{"wrong: " + policyLine + " before REJECT"}},
+		{"after a warning", PostfixPolicy, policyGate, all + "smtpd_recipient_restrictions = reject_unauth_destination, warn_if_reject reject, check_client_access { inline:{ a=permit }, permit } " + policyEntry, nil},
+		{"before permit", PostfixPolicy, policyGate, all + strings.Replace("smtpd_recipient_restrictions = reject_unauth_destination, "+policyEntry, "\n", ", permit\n", 1), nil},
+		{"after permit, and elsewhere", PostfixPolicy, policyGate, all + "smtpd_sender_restrictions = " + policyEntry + "smtpd_recipient_restrictions = permit, " + policyEntry, nil},
+		{"first", PostfixPolicy, policyGate, all + "smtpd_recipient_restrictions = " + strings.TrimSpace(policyEntry) + ", reject_unauth_destination\n",
 			[]string{"advice: reject_unauth_destination before check_policy_service"}},
-		{"no delay", PostfixPolicy, policyGate, all + "smtpd_delay_reject = no\nsmtpd_recipient_restrictions = reject_unauth_destination, check_policy_service inet:127.0.0.1:10040\n",
-			[]string{"wrong: smtpd_delay_reject = yes"}},
+		{"first, but relaying is refused before", PostfixPolicy, policyGate, all + "smtpd_relay_before_recipient_restrictions = yes\nsmtpd_recipient_restrictions = " + policyEntry, nil},
+		{"relaying is permitted before", PostfixPolicy, policyGate, all + "smtpd_relay_before_recipient_restrictions = yes\nsmtpd_relay_restrictions =\nsmtpd_recipient_restrictions = " + policyEntry,
+			[]string{"advice: reject_unauth_destination before check_policy_service"}},
+		{"after another service", PostfixPolicy, policyGate, all + "smtpd_recipient_restrictions = check_policy_service inet:127.0.0.1:10023, reject_unauth_destination, " + policyEntry, nil},
+		{"for relaying", PostfixPolicy, policyGate, all + "smtpd_relay_restrictions = reject_unauth_destination, " + policyEntry, nil},
+		{"for senders", PostfixPolicy, policyGate, all + "smtpd_delay_reject = yes\nsmtpd_sender_restrictions = " + policyEntry, nil},
+		{"no delay", PostfixPolicy, policyGate, all + "smtpd_delay_reject = no\nsmtpd_client_restrictions = " + policyEntry, []string{"wrong: smtpd_delay_reject = yes"}},
+		{"no delay, and not needed", PostfixPolicy, policyGate, all + "smtpd_delay_reject = no\nsmtpd_recipient_restrictions = reject_unauth_destination, " + policyEntry, nil},
+		{"for DATA", PostfixPolicy, policyGate, all + "smtpd_data_restrictions = " + policyEntry, []string{"advice: check_policy_service in smtpd_recipient_restrictions"}},
+		{"master.cf replaces it", PostfixPolicy, policyGate, all + postfixSMTP + "smtp/inet/smtpd_recipient_restrictions = permit_mynetworks,reject\nsmtpd_recipient_restrictions = reject_unauth_destination, " + policyEntry,
+			[]string{"wrong: " + policyLine}},
+		{"master.cf has it", PostfixPolicy, policyGate, all + postfixSMTP + "smtp/inet/smtpd_recipient_restrictions = reject_unauth_destination " + policyEntry, nil},
+		{"after postscreen", PostfixPolicy, policyGate, all + postfixPass + "smtpd/pass/smtpd_recipient_restrictions =\nsmtpd_recipient_restrictions = reject_unauth_destination, " + policyEntry,
+			[]string{"wrong: " + policyLine}},
+		{"other services replace it", PostfixPolicy, policyGate, all + postfixSMTP + strings.ReplaceAll(postfixSMTP, "smtp  ", "submission  ") + strings.ReplaceAll(postfixSMTP, "smtp   ", "localhost:25  ") +
+			"submission/inet/smtpd_recipient_restrictions = reject\nlocalhost:25/inet/smtpd_recipient_restrictions =\nsmtpd_recipient_restrictions = reject_unauth_destination, " + policyEntry, nil},
+
 		{"right", PostfixMilter, milterGate, all + "smtpd_milters = { unix:spamgate/milter.sock, default_action=accept }, inet:localhost:8891\n", nil},
-		{"the whole path", PostfixMilter, milterGate, all + "smtpd_milters = unix:/var/spool/postfix/spamgate/milter.sock\n", nil},
-		{"nothing", PostfixMilter, milterGate, all + "smtpd_milters =\n", []string{"missing: smtpd_milters = { unix:spamgate/milter.sock, default_action=accept }"}},
-		{"another", PostfixMilter, milterGate, all + "smtpd_milters = inet:localhost:8891\n", []string{"wrong: smtpd_milters = { unix:spamgate/milter.sock, default_action=accept }"}},
+		{"the whole path", PostfixMilter, milterGate, all + "milter_default_action = accept\nsmtpd_milters = unix:/var/spool/postfix/spamgate/milter.sock\n", nil},
+		{"without braces", PostfixMilter, milterGate, all + "milter_default_action = tempfail\nsmtpd_milters = inet:localhost:8891, unix:spamgate/milter.sock\n", []string{"advice: { unix:spamgate/milter.sock, default_action=accept } in smtpd_milters"}},
+		{"nothing", PostfixMilter, milterGate, all + "smtpd_milters =\n", []string{"missing: " + milterLine}},
+		{"another", PostfixMilter, milterGate, all + "smtpd_milters = inet:localhost:8891\n", []string{"wrong: " + milterLine}},
+		{"master.cf replaces it", PostfixMilter, milterGate, all + postfixSMTP + "smtp/inet/smtpd_milters =\n" + milterLine + "\n", []string{"wrong: " + milterLine}},
+		{"one of two services", PostfixMilter, milterGate, all + postfixSMTP + postfixPass + "smtpd/pass/smtpd_milters =\n" + milterLine + "\n", []string{"wrong: " + milterLine}},
+		{"two services, one line", PostfixMilter, milterGate, all + postfixSMTP + postfixPass + "smtpd/pass/receive_override_options = no_milters\n" + milterLine + "\n",
+			[]string{"wrong: smtpd pass ... -o receive_override_options=no_milters"}},
+		{"no_milters", PostfixMilter, milterGate, all + "receive_override_options = no_address_mappings,no_milters\n" + milterLine + "\n",
+			[]string{"wrong: receive_override_options = no_address_mappings,no_milters"}},
+		{"mail of programs", PostfixMilter, milterGate, all + milterLine + "\nnon_smtpd_milters = inet:localhost:8891, unix:spamgate/milter.sock\n",
+			[]string{"wrong: non_smtpd_milters = inet:localhost:8891, unix:spamgate/milter.sock"}},
+		{"another for mail of programs", PostfixMilter, milterGate, all + milterLine + "\nnon_smtpd_milters = inet:localhost:8891\n", nil},
 
 		{"right", Exim, proxyGate, "local_interfaces = 127.0.0.1.10025\nhosts_proxy = 127.0.0.1\nsmtp_accept_max = 200\n", nil},
 		{"defaults", Exim, proxyGate, "daemon_smtp_ports = smtp\nhosts_proxy = \nlocal_interfaces = <; ::0 ; 0.0.0.0\nsmtp_accept_max = 20\n", []string{
@@ -218,6 +278,7 @@ func TestLinesAreFound(t *testing.T) {
 		{LMTP, Settings{NextHop: "lmtp+unix:/srv/gate/lmtp"}, ""},
 		{LMTP, tcpGate, ""},
 		{Remote, remoteGate, postfixUnix},
+		{PostfixMilter, milterGate, postfixUnix},
 	} {
 		blocks, _ := Lines(c.kind, c.gate)
 		found, err := Check(c.kind, c.gate, c.rest+blocks[0].Text)
@@ -271,12 +332,13 @@ func TestMailLog(t *testing.T) {
 // FuzzCheck wants no panic, whatever a file holds.
 func FuzzCheck(f *testing.F) {
 	f.Add(postfixDefaults + postfixUnix + postfixPort + postfixRight)
+	f.Add(postfixDefaults + postfixSMTP + "smtp/inet/smtpd_milters = {\nsmtpd_recipient_restrictions = permit, check_policy_service { inet:127.0.0.1:10040 }}\n")
 	f.Add("local_interfaces = <; [::1]:25 ; 1.2.3.4.5\nhosts_proxy = <")
 	f.Add("listen on $a port\na = \"b\n\\\nlisten on all tls smtps")
 	f.Add("protocols = lmtp\nservice lmtp {\n inet_listener {\n port = 24\n}\n}\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, kind := range Kinds {
-			for _, gate := range []Settings{postfixGate, proxyGate, socketGate, tcpGate} {
+			for _, gate := range []Settings{postfixGate, proxyGate, socketGate, tcpGate, policyGate, milterGate} {
 				found, err := Check(kind, gate, text)
 				if err == nil && len(found) == 0 {
 					t.Errorf("%s: neither a finding nor an error", kind)

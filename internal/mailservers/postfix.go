@@ -127,12 +127,12 @@ type postfixConfig struct {
 }
 
 // masterService is a line of master.cf.
-type masterService struct{ name, host, port, command string }
+type masterService struct{ name, kind, host, port, command string } // the kind is inet or pass
 
 var (
-	serviceOption = regexp.MustCompile(`^(\S+)/inet/(\w+) = ?(.*)$`)
+	serviceOption = regexp.MustCompile(`^(\S+)/(?:inet|pass)/(\w+) = ?(.*)$`)
 	parameter     = regexp.MustCompile(`^(\w+) = ?(.*)$`)
-	inetService   = regexp.MustCompile(`^(\S+) +inet +\S+ +\S+ +\S+ +\S+ +\S+ +(\S+)`)
+	smtpService   = regexp.MustCompile(`^(\S+) +(inet|pass) +\S+ +\S+ +\S+ +\S+ +\S+ +(\S+)`)
 )
 
 // parsePostfix parses the output of postconf.
@@ -148,10 +148,10 @@ func parsePostfix(text string) (postfixConfig, error) {
 			c.options[m[1]][m[2]] = strings.TrimSpace(m[3])
 		} else if m := parameter.FindStringSubmatch(line); m != nil {
 			c.main[m[1]] = strings.TrimSpace(m[2])
-		} else if m := inetService.FindStringSubmatch(line); m != nil {
+		} else if m := smtpService.FindStringSubmatch(line); m != nil {
 			masterSeen = true
 			host, port := splitService(m[1])
-			c.services = append(c.services, masterService{m[1], host, port, m[2]})
+			c.services = append(c.services, masterService{m[1], m[2], host, port, m[3]})
 		} else if f := strings.Fields(line); len(f) >= 8 && strings.HasPrefix(f[1], "unix") {
 			masterSeen = true
 		}

@@ -8,9 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"spamgate/internal/config"
 	"spamgate/internal/socket"
+	"spamgate/internal/term"
 	"spamgate/smtpfilter"
 )
 
@@ -71,8 +73,19 @@ func (f *faults) doorSocket(key, path string) {
 	case err == nil && info.Mode().Type() != fs.ModeSocket:
 		f.fail(key, path+" exists and is not a socket", "remove it, or write another path")
 	case errors.Is(dirErr, fs.ErrNotExist):
-		f.fail(key, "there is no directory "+parent, "make it for the gate's user (RuntimeDirectory= in the unit), or write another path")
+		f.fail(key, "there is no directory "+parent, makeSocketDir(parent))
 	case dirErr == nil && !dir.IsDir():
 		f.fail(key, parent+" is not a directory", "write another path")
 	}
+}
+
+// makeSocketDir returns how to make the directory of a door's socket. systemd makes only
+// those below /run.
+func makeSocketDir(dir string) string {
+	full, err := filepath.Abs(dir)
+	if err != nil || strings.HasPrefix(full, "/run/") || strings.HasPrefix(full, "/var/run/") {
+		return "make it for the gate's user (RuntimeDirectory= in the unit), or write another path"
+	}
+	full = term.ShellWord(full)
+	return "make it: install -d -o spamgate -g postfix -m 0710 " + full + ", and add it to ReadWritePaths= (systemctl edit spamgate)"
 }

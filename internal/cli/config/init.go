@@ -122,6 +122,16 @@ func kindNames(between string) string {
 	return strings.Join(names, between)
 }
 
+// otherNames are names that users try, and what to do instead.
+var otherNames = map[mailservers.Kind]string{
+	"dovecot":        "use lmtp",
+	"milter":         "did you mean postfix-milter?",
+	"policy":         "did you mean postfix-policy?",
+	"policy-service": "did you mean postfix-policy?",
+	"policy_service": "did you mean postfix-policy?",
+	"sendmail":       "Sendmail asks a milter: docs/milter.md has its line, and --for postfix-milter writes the gate's configuration",
+}
+
 // checkKind returns an error if --for is not a kind of server.
 func (o *initOptions) checkKind() error {
 	switch {
@@ -131,10 +141,10 @@ func (o *initOptions) checkKind() error {
 		return nil
 	}
 	hint := "use one of " + kindNames(", ")
-	if near, ok := config.Nearest(string(o.server), strings.Split(kindNames(" "), " ")); ok {
+	if other, ok := otherNames[o.server]; ok {
+		hint = other
+	} else if near, ok := config.Nearest(string(o.server), strings.Split(kindNames(" "), " ")); ok {
 		hint = fmt.Sprintf("did you mean %s?", near)
-	} else if o.server == "dovecot" {
-		hint = "use lmtp"
 	}
 	return fmt.Errorf("--for %s: not a known server; %s", o.server, hint)
 }
