@@ -35,8 +35,11 @@ func (m *Message) log(level slog.Level, text string, f verdict.Finding, to []str
 		Reply:         log.Hide(reply.String(), append(to, m.envelope.From, f.Address)...),
 		Began:         m.began,
 	}
-	if m.envelope.Client.IsValid() {
-		d.Client = m.envelope.Client.String()
+	switch client := m.envelope.Client; {
+	case client.IsValid() && client.Port() == 0: // the mail server has not told it
+		d.Client = client.Addr().String()
+	case client.IsValid():
+		d.Client = client.String()
 	}
 	log.Write(level, text, &d, more...)
 }

@@ -255,6 +255,8 @@ func (m *Message) logAccepted(f verdict.Finding, tagged bool) {
 	switch {
 	case action == verdict.Discard && tagged && len(m.discarded) > 0:
 		action = verdict.Tag
+	case action > verdict.Tag && len(m.accepted) == 0:
+		action, exempt = verdict.Accept, "no_recipient" // the sender is listed, and nobody was named who is not exempt
 	case action > verdict.Tag:
 		action, exempt = verdict.Accept, "recipient" // the sender is listed, but every recipient is exempt
 	}

@@ -161,6 +161,58 @@ func describe(m *Message, a Answer) string {
 	return text
 }
 
+// TestNoRecipient: a listed sender passes if the mail server names no recipient, and the log says
+// that this is the reason.
+func TestNoRecipient(t *testing.T) {
+	for _, c := range []struct {
+		from string
+		to   []string
+		want string // exempt in the log
+	}{
+		{"a@reject.example", nil, "exempt=no_recipient"},
+		{"a@discard.example", nil, "exempt=no_recipient"},
+		{"a@reject.example", []string{"you@example.net"}, "exempt=no_recipient"}, // who is refused
+		{"a@reject.example", []string{"abuse@example.net"}, "exempt=recipient"},
+		{"a@clean.example", nil, ""},
+		{"a@tag.example", nil, ""},
+	} {
+		d, log, _ := newDoor(t, true)
+		m := d.Begin(t.Context(), Envelope{From: c.from})
+		for _, to := range c.to {
+			m.Recipient(to)
+		}
+		if a := m.AnyRecipient(); !a.Reply.IsZero() {
+			t.Errorf("%s: refused: %v", c.from, a.Reply)
+		}
+		m.Passed(true)
+		_, accepted, _ := strings.Cut(log.String(), "msg=accepted")
+		if accepted == "" || !strings.Contains(accepted, c.want) || c.want == "" && strings.Contains(accepted, "exempt=") {
+			t.Errorf("%s to %q: want %q:\n%s", c.from, c.to, c.want, log)
+		}
+	}
+}
+
+// TestClient: the log shows the client's port if the mail server tells it.
+func TestClient(t *testing.T) {
+	for client, want := range map[string]string{
+		"192.0.2.5:25":       " client=192.0.2.5:25 ",
+		"192.0.2.5:0":        " client=192.0.2.5 ",
+		"[2001:db8::5]:4321": " client=[2001:db8::5]:4321 ",
+		"[2001:db8::5]:0":    " client=2001:db8::5 ",
+		"":                   "",
+	} {
+		d, log, _ := newDoor(t, false)
+		e := Envelope{From: "a@reject.example"}
+		if client != "" {
+			e.Client = netip.MustParseAddrPort(client)
+		}
+		d.Begin(t.Context(), e).Recipient("you@example.net")
+		if !strings.Contains(log.String(), want) || want == "" && strings.Contains(log.String(), "client=") {
+			t.Errorf("%q:\n%s", client, log)
+		}
+	}
+}
+
 // TestOnce: at a door that asks for each recipient, a refused message is one line and one
 // message.
 func TestOnce(t *testing.T) {
