@@ -21,6 +21,9 @@ func Explain(r *Record) string {
 // explanations has the words for each text of a log line about a message (docs/log.md).
 var explanations = map[string]func(say) string{
 	"accepted": func(s say) string {
+		if s.get("door") != "" {
+			return s.listedAnyway() + s.passedAtDoor()
+		}
 		return s.listedAnyway() + "The next hop" + s.server() + " has the message, and answered " + s.quoted("next_hop") + "."
 	},
 	"refused": func(s say) string {
@@ -66,7 +69,11 @@ var explanations = map[string]func(say) string{
 		return "The gate could not look the sender up, since the index of a list is damaged. It is made again, and the client comes again." + s.why() + s.told()
 	},
 	"message refused": func(s say) string {
-		return "The gate refused the form of the message, not the sender. The next hop does not have it." + s.why() + s.told()
+		text := "The gate refused the form of the message, not the sender."
+		if s.get("door") == "" {
+			text += " The next hop does not have it."
+		}
+		return text + s.why() + s.told()
 	},
 	"given up by the client": func(s say) string {
 		return "The client began anew before it had sent the whole message. The next hop does not have it."
@@ -136,7 +143,7 @@ func (s say) sender() string {
 // entry returns the entry that decided, with its place.
 func (s say) entry() string {
 	if s.get("list") == "" {
-		return "no list is named"
+		return s.unlisted()
 	}
 	text := "list " + s.get("list") + " has " + s.get("entry")
 	if reason := s.get("reason"); reason != "" {
@@ -157,6 +164,7 @@ func (s say) entry() string {
 // exempted says why a listed sender passes.
 var exempted = map[string]string{
 	"recipient":     "the accepted recipients are exempt from lists",
+	"no_recipient":  "the mail server named no recipient, so that none could be refused",
 	"client":        "the client is exempt from lists",
 	"authenticated": "the client has logged in",
 }
@@ -244,6 +252,9 @@ func (m *Message) Head() (lines [][2]string) {
 	add("from", value("from"))
 	add("to", m.recipients())
 	client := value("client")
+	if client == "" && value("helo")+value("authenticated") != "" {
+		client = "not known" // to the mail server that has asked
+	}
 	if helo := value("helo"); helo != "" {
 		client += ", which calls itself " + helo
 	}
@@ -254,7 +265,11 @@ func (m *Message) Head() (lines [][2]string) {
 		client += ", logged in"
 	}
 	add("client", client)
-	add("listener", value("listener"))
+	if kind, ok := doors[value("door")]; ok {
+		add("asked by", value("listener")+" ("+kind+")")
+	} else {
+		add("listener", value("listener"))
+	}
 	add("Message-ID", value("message_id"))
 	return lines
 }

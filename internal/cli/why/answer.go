@@ -17,10 +17,11 @@ import (
 
 // answer is what the command says.
 type answer struct {
-	asked  string
-	query  mailwhy.Query
-	logs   []string
-	result mailwhy.Result
+	asked   string
+	query   mailwhy.Query
+	logs    []string
+	onlyDNS bool // the gate answers over DNS only
+	result  mailwhy.Result
 
 	now    []present
 	notNow string // why it is not known what would happen now
@@ -46,7 +47,7 @@ func (a *answer) askNow(ctx context.Context, c *config.Config, stderr io.Writer)
 	case len(a.result.Messages) == 0:
 		return
 	case len(senders) == 0:
-		a.notNow = "the log does not show the sender's address: spamgate check ADDRESS says it, if you know the address"
+		a.notNow = a.noSender()
 		return
 	case c == nil:
 		a.notNow = "there is no configuration here: name it with --config"
@@ -69,6 +70,18 @@ func (a *answer) askNow(ctx context.Context, c *config.Config, stderr io.Writer)
 		p.text = said.String()
 		a.now = append(a.now, p)
 	}
+}
+
+// noSender says why there is no sender to ask about.
+func (a *answer) noSender() string {
+	for _, m := range a.result.Messages {
+		for _, r := range m.Records {
+			if mailwhy.NotAddress(r) != "" {
+				return r.Get("from") + " is not an address, so no list can be asked about it"
+			}
+		}
+	}
+	return "the log does not show the sender's address: spamgate check ADDRESS says it, if you know the address"
 }
 
 // senders returns the senders of the messages, each once.
@@ -149,6 +162,10 @@ func printMessage(w io.Writer, m *mailwhy.Message) {
 	}
 }
 
+// dnsNotLogged says where to look if the gate answers over DNS only.
+const dnsNotLogged = "This gate has DNS servers only, which do not log questions: spamgate check ADDRESS says what they answer, " +
+	"and the metric spamgate_dns_questions_total counts the questions."
+
 // printNothing says where the command has looked.
 func (a *answer) printNothing(w io.Writer) {
 	what := "the address " + a.asked
@@ -168,6 +185,10 @@ func (a *answer) printNothing(w io.Writer) {
 		where += "; only those since " + a.query.Since.Local().Format(clock) + " counted"
 	}
 	term.PrintWrapped(w, "", where+".")
+	if a.onlyDNS {
+		term.PrintWrapped(w, "", dnsNotLogged)
+		return
+	}
 	term.PrintWrapped(w, "", "Is the log elsewhere, or was it rotated away? --log FILE names another one, --unit another unit of the journal (root sees all of it).")
 }
 

@@ -102,10 +102,14 @@ func run(ctx context.Context, cmd *cobra.Command, o options, asked string) error
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	dns := onlyDNS(c)
 	if len(read) == 0 && unread != nil {
+		if dns {
+			unread = fmt.Errorf("%w. %s", unread, strings.TrimSuffix(dnsNotLogged, "."))
+		}
 		return unread
 	}
-	a := &answer{asked: asked, query: q, logs: read, result: s.Result()}
+	a := &answer{asked: asked, query: q, logs: read, onlyDNS: dns, result: s.Result()}
 	a.askNow(ctx, c, stderr)
 	out := term.Escape(cmd.OutOrStdout())
 	if o.json {
@@ -129,6 +133,11 @@ func loadConfig(o options) (*config.Config, error) {
 		return nil, nil
 	}
 	return c, err
+}
+
+// onlyDNS reports whether the gate answers over DNS only. Then the log has no message.
+func onlyDNS(c *config.Config) bool {
+	return c != nil && len(c.Listeners)+len(c.PolicyServices)+len(c.Milters) == 0 && len(c.DNSServers) > 0
 }
 
 var (
