@@ -5,6 +5,8 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"spamgate/blocklist"
 	"spamgate/blocklist/judge"
@@ -17,6 +19,17 @@ type Record struct {
 	Name string `json:"name"`
 	A    string `json:"a,omitempty"` // "" if the name is not listed
 	TXT  string `json:"txt,omitempty"`
+}
+
+// Action returns the action that A stands for, Accept if the name is not listed.
+func (r Record) Action() verdict.Action {
+	last := strings.TrimPrefix(r.A, "127.0.0.")
+	for action, code := range codes {
+		if code != 0 && last == strconv.Itoa(int(code)) {
+			return verdict.Action(action)
+		}
+	}
+	return verdict.Accept
 }
 
 // Lookup returns what a server with some settings answers about a sender from a Set: in the

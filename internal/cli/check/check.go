@@ -58,12 +58,13 @@ that are not accepted, one per line: action, address, list, source and reason,
 separated by tabs. It also prints those that lists only log ("monitor"). --all
 prints all addresses.
 
-Listeners may use different lists. The default is the first listener; --listener
-names another, or a door.
+Listeners may use different lists. The default is the first listener; without a
+listener, all doors. --listener names another listener, or a door.
 
 Without --listener the command also shows what each policy service and milter
 would answer about an address or a message that is named, and each DNS server
-about an address.
+about an address. Without a listener, their answers decide about the first line
+and the exit code: a list may have the sender, and no door refuse it.
 
 --trace shows each step of a decision: every key under which a list may hold the
 sender, the filter's bits for it, the entries that the lists hold, and which of
@@ -92,7 +93,7 @@ is shown; 2 an error.`,
 	cmd.Flags().StringVar(&o.from, "from", "", "with --message: envelope sender `ADDRESS`, or <>")
 	cmd.Flags().StringArrayVar(&o.rcpts, "rcpt", nil, "with --message: a recipient `ADDRESS`; may be repeated")
 	cmd.Flags().StringArrayVar(&o.nextHop, "next-hop", nil, "with --message: greeting `NAME` of the next hop")
-	cmd.Flags().StringVar(&o.listener, "listener", "", "judge as the listener or door `NAME` does (default:\nthe first listener)")
+	cmd.Flags().StringVar(&o.listener, "listener", "", "judge as the listener or door `NAME` does (default:\nthe first listener; without a listener, all doors)")
 	cmd.Flags().BoolVar(&o.trace, "trace", false, "show the whole decision: keys, bits, entries, precedence")
 	cmd.Flags().BoolVar(&o.offline, "offline", false, "do not ask lists in DNS")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -140,7 +141,7 @@ func check(cmd *cobra.Command, o checkOptions, args []string) error {
 	if err != nil {
 		return err
 	}
-	judged, err := setup.FindJudged(c, o.listener)
+	judged, err := findJudged(c, o.listener)
 	if err != nil {
 		return err
 	}
@@ -241,6 +242,7 @@ type session struct {
 	policy  smtpfilter.Policy
 	out     io.Writer
 	json    *json.Encoder
+	byDoors bool // doors decide, as where there is no listener
 	listed  bool // an action other than accept was found
 	doors   []doorSession
 
@@ -304,17 +306,15 @@ func (k *session) judgeAddress(address string) (envelope, header verdict.Finding
 	return envelope, header
 }
 
-// note notes whether a sender is accepted.
-func (k *session) note(f verdict.Finding) {
-	k.listed = k.listed || f.Verdict.Action != verdict.Accept
+// note notes whether what has got these actions is accepted.
+func (k *session) note(actions ...verdict.Action) {
+	k.listed = k.listed || slices.Max(actions) != verdict.Accept
 }
 
-// result judges an address, and notes whether it is accepted.
+// result judges an address.
 func (k *session) result(address string) (addressResult, verdict.Finding, verdict.Finding) {
 	envelope, header := k.judgeAddress(address)
 	worst := max(envelope.Verdict.Action, header.Verdict.Action)
-	k.note(envelope)
-	k.note(header)
 	r := addressResult{Address: address, Action: worst.String(), Asked: k.answered()}
 	if err := errors.Join(envelope.Err, header.Err); err != nil {
 		r.Action, r.Error = "error", err.Error()
@@ -326,20 +326,53 @@ func (k *session) result(address string) (addressResult, verdict.Finding, verdic
 	return r, envelope, header
 }
 
+// named is the result for an address that was given as an argument.
+type named struct {
+	addressResult
+	envelope, header verdict.Finding
+	doors            verdict.Action // the strictest of the doors
+}
+
+// resultOfNamed judges an address that was given as an argument, as the doors do, too. It notes
+// whether the address is accepted.
+func (k *session) resultOfNamed(address string) (r named, err error) {
+	r.addressResult, r.envelope, r.header = k.result(address)
+	if err := k.notJudged(address, r.envelope, r.header); err != nil {
+		return r, err
+	}
+	if r.Doors, r.doors, err = k.doorsOn(address); err != nil {
+		return r, err
+	}
+	k.note(r.doors)
+	if !k.byDoors {
+		k.note(r.envelope.Verdict.Action, r.header.Verdict.Action)
+	}
+	return r, nil
+}
+
+// headline returns what happens to a sender or a message in a few words: the action of the
+// lists, or, if doors decide, the strictest one of the doors.
+func (k *session) headline(lists string, doors verdict.Action) string {
+	switch {
+	case !k.byDoors:
+		return lists
+	case doors == verdict.Accept && lists != verdict.Accept.String():
+		return "listed, and no door refuses it"
+	}
+	return doors.String()
+}
+
 // printNamed explains the result for an address that was given as an argument.
 func (k *session) printNamed(address string) error {
-	r, envelope, header := k.result(address)
-	if err := k.notJudged(address, envelope, header); err != nil {
-		return err
-	}
-	var err error
-	if r.Doors, err = k.doorsOn(address); err != nil {
+	r, err := k.resultOfNamed(address)
+	if err != nil {
 		return err
 	}
 	if k.options.json {
-		return k.json.Encode(r)
+		return k.json.Encode(r.addressResult)
 	}
-	fmt.Fprintf(k.out, "%s: %s\n", address, r.Action)
+	envelope, header := r.envelope, r.header
+	fmt.Fprintf(k.out, "%s: %s\n", address, k.headline(r.Action, r.doors))
 	k.explain("envelope", envelope, verdict.Envelope)
 	k.printReply(envelope)
 	if strings.IndexFunc(address, func(r rune) bool { return r > '~' }) >= 0 {
@@ -365,8 +398,11 @@ func (k *session) notJudged(address string, envelope, header verdict.Finding) er
 	return nil
 }
 
-// printReply prints the reply that a refused client gets.
+// printReply prints the reply that a client gets whom a listener refuses.
 func (k *session) printReply(f verdict.Finding) {
+	if k.byDoors {
+		return // each answers in its own words, see printDoors
+	}
 	if reply := k.policy.Refusal(f, "ID"); !reply.IsZero() {
 		fmt.Fprintf(k.out, "  %-9s the client hears: %s\n", "", reply)
 	}

@@ -54,8 +54,8 @@ func (d doorSession) newResult() doorResult {
 	return r
 }
 
-// doorsOn returns what each door answers about an address.
-func (k *session) doorsOn(address string) (all []doorResult, err error) {
+// doorsOn returns what each door answers about an address, and the strictest action of them.
+func (k *session) doorsOn(address string) (all []doorResult, worst verdict.Action, err error) {
 	for _, d := range k.doors {
 		r := d.newResult()
 		if d.door.Table == config.TableDNSServer {
@@ -63,38 +63,48 @@ func (k *session) doorsOn(address string) (all []doorResult, err error) {
 			set := d.judge.View().Set()
 			settings := rhsbl.Settings{Zone: s.Zone, HashedZone: s.HashedZone, Lists: s.Lists, Contact: d.config.Policy.Contact}
 			if r.Records, err = rhsbl.Lookup(set, settings, address); err != nil {
-				return nil, fmt.Errorf("%s: %w", address, err)
+				return nil, worst, fmt.Errorf("%s: %w", address, err)
 			}
 			for _, record := range r.Records {
-				k.listed = k.listed || record.A != ""
+				worst = max(worst, record.Action())
 			}
 			all = append(all, r)
 			continue
 		}
 		envelope, header := d.judgeAddress(address)
 		if err := d.notJudged(address, envelope, header); err != nil {
-			return nil, err
+			return nil, worst, err
 		}
 		r.Envelope = d.says(envelope, nil)
-		k.note(envelope)
+		worst = max(worst, d.does(envelope))
 		if d.door.Table == config.TableMilter && envelope.Address != "" {
 			r.Header = d.says(header, nil)
-			k.note(header)
+			worst = max(worst, d.does(header))
 		}
 		all = append(all, r)
 	}
-	return all, nil
+	return all, worst, nil
 }
 
-// doorsOnMessage returns what the doors that see messages answer about one.
-func (k *session) doorsOnMessage(ctx context.Context, in messageIn) (all []doorResult, err error) {
+// does returns what the door does because of a finding. A policy service cannot discard a
+// message, and tags it.
+func (d doorSession) does(f verdict.Finding) verdict.Action {
+	if d.door.Table == config.TablePolicyService && f.Verdict.Action == verdict.Discard {
+		return verdict.Tag
+	}
+	return f.Verdict.Action
+}
+
+// doorsOnMessage returns what the doors that see messages answer about one, and the strictest
+// action of them.
+func (k *session) doorsOnMessage(ctx context.Context, in messageIn) (all []doorResult, worst verdict.Action, err error) {
 	for _, d := range k.doors {
 		if d.door.Table == config.TableDNSServer {
 			continue
 		}
 		_, found, err := d.judgeMessage(ctx, in)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", d.door.Name, err)
+			return nil, worst, fmt.Errorf("%s: %w", d.door.Name, err)
 		}
 		r, header := d.newResult(), found
 		var envelope verdict.Finding
@@ -104,16 +114,16 @@ func (k *session) doorsOnMessage(ctx context.Context, in messageIn) (all []doorR
 			envelope = verdict.Decide(found[:1], in.exempt)
 			refused = envelope.Verdict.Action >= verdict.Defer
 			r.Envelope = d.says(envelope, nil)
-			k.note(envelope)
+			worst = max(worst, d.does(envelope))
 		}
 		if d.door.Table == config.TableMilter && !refused {
 			decided := verdict.Decide(header, in.exempt)
 			r.Header = d.says(decided, smtpfilter.Tags(envelope, header))
-			k.note(decided)
+			worst = max(worst, d.does(decided))
 		}
 		all = append(all, r)
 	}
-	return all, nil
+	return all, worst, nil
 }
 
 // says returns the door's answer because of a finding, and with the tags that the message has

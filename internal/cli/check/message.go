@@ -49,14 +49,17 @@ func (k *session) message(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	k.listed = r.Action != verdict.Accept.String()
-	if r.Doors, err = k.doorsOnMessage(cmd.Context(), in); err != nil {
+	doors := verdict.Accept
+	if r.Doors, doors, err = k.doorsOnMessage(cmd.Context(), in); err != nil {
 		return err
 	}
+	headline := k.headline(r.Action, doors)
+	k.note(doors)
+	k.listed = k.listed || !k.byDoors && r.Action != verdict.Accept.String()
 	if k.options.json {
 		return k.json.Encode(r)
 	}
-	k.printMessage(r, all, judged)
+	k.printMessage(headline, r, all, judged)
 	k.printDoors(r.Doors)
 	return nil
 }
@@ -105,9 +108,9 @@ func (k *session) judgeMessage(ctx context.Context, in messageIn) (r messageResu
 	return r, all, nil
 }
 
-func (k *session) printMessage(r messageResult, all []verdict.Finding, judged bool) {
-	fmt.Fprintf(k.out, "%s: %s\n", k.options.message, r.Action)
-	if r.Reply != "" {
+func (k *session) printMessage(headline string, r messageResult, all []verdict.Finding, judged bool) {
+	fmt.Fprintf(k.out, "%s: %s\n", k.options.message, headline)
+	if r.Reply != "" && !k.byDoors {
 		fmt.Fprintf(k.out, "  the client hears: %s\n", r.Reply)
 	}
 	if r.Exempt {

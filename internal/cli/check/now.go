@@ -3,6 +3,7 @@ package check
 import (
 	"context"
 	"io"
+	"slices"
 
 	"spamgate/blocklist"
 	"spamgate/blocklist/judge"
@@ -33,15 +34,15 @@ func NewNow(ctx context.Context, c *config.Config, stderr io.Writer) (*Now, erro
 	return &Now{c, set, client}, nil
 }
 
-// Result returns what "check --json" prints for an address and a listener, of which "" is the
-// first.
+// Result returns what "check --json" prints for an address and a listener or door, of
+// which "" is the first listener, or all doors.
 func (n *Now) Result(listener, address string) (any, error) {
 	k, err := n.session(listener)
 	if err != nil {
 		return nil, err
 	}
-	r, envelope, header := k.result(address)
-	return r, k.notJudged(address, envelope, header)
+	r, err := k.resultOfNamed(address)
+	return r.addressResult, err
 }
 
 // Print prints what "check" prints for an address and a listener.
@@ -55,21 +56,42 @@ func (n *Now) Print(w io.Writer, listener, address string) error {
 }
 
 func (n *Now) session(name string) (*session, error) {
-	judged, err := setup.FindJudged(n.config, name)
+	judged, err := findJudged(n.config, name)
 	if err != nil {
 		return nil, err
 	}
 	k := newSession(n.config, n.set, judged)
-	k.dns = n.dns
+	if k.byDoors {
+		k.doors = doorSessions(n.config, n.set, checkOptions{listener: name})
+	}
+	k.askThrough(n.dns)
 	return k, nil
+}
+
+// findJudged returns the listener or door of a name. If name is "" it returns the first
+// listener, or, if there is none, the first door with the lists of all doors.
+func findJudged(c *config.Config, name string) (setup.Judged, error) {
+	judged, err := setup.FindJudged(c, name)
+	if err != nil || name != "" || judged.Door == nil {
+		return judged, err
+	}
+	for _, d := range c.Doors()[1:] {
+		if len(judged.Lists) == 0 || len(d.Lists) == 0 {
+			judged.Lists = nil // all
+			break
+		}
+		judged.Lists = append(slices.Clip(judged.Lists), d.Lists...)
+	}
+	return judged, nil
 }
 
 // newSession returns a session that judges as a listener or door does.
 func newSession(c *config.Config, set *blocklist.Set, as setup.Judged) *session {
 	return &session{
-		config: c,
-		judge:  judge.New(set.Only(as.Lists)),
-		alike:  stagesAlike(c, as.Lists),
-		policy: as.Policy,
+		config:  c,
+		judge:   judge.New(set.Only(as.Lists)),
+		alike:   stagesAlike(c, as.Lists),
+		policy:  as.Policy,
+		byDoors: as.Door != nil,
 	}
 }

@@ -147,6 +147,7 @@ func (k *session) checkLine(address string) error {
 		return nil
 	}
 	r, envelope, header := k.result(address)
+	k.note(envelope.Verdict.Action, header.Verdict.Action)
 	monitored := append(envelope.Verdict.Monitored, header.Verdict.Monitored...)
 	if r.Action == verdict.Accept.String() && len(monitored) > 0 && !k.options.json {
 		r.Action = "monitor"

@@ -67,6 +67,7 @@ func (k *session) trace(address string) error {
 	if err := k.notJudged(address, envelope, header); err != nil {
 		return err
 	}
+	k.note(envelope.Verdict.Action, header.Verdict.Action)
 	stats := k.judge.View().Set().Stats()
 	t := tracedAddress{
 		Address: address, Action: r.Action, Generation: k.generation,
