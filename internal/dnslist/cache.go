@@ -30,7 +30,7 @@ type cache struct {
 type key struct {
 	name, zone string
 	kind       uint16
-	epoch      uint32 // see state.epoch
+	epoch      uint32 // see Client.epochs
 }
 
 func (l *list) key(name string, kind uint16) key {
@@ -81,7 +81,7 @@ func (c *cache) find(k key, timeout time.Duration, then func(answer)) (e *entry,
 	k.name = strings.Clone(k.name) // may be a part of a longer text
 	c.entries.Put(k, e)
 	c.running.Go(func() {
-		a := c.resolver.ask(c.ctx, k.name+"."+k.zone, k.kind, timeout)
+		a := c.resolver.askContained(c.ctx, k.name+"."+k.zone, k.kind, timeout)
 		then(a)
 		e.answer = a
 		c.mu.Lock()

@@ -32,8 +32,13 @@ type Client struct {
 	cancel context.CancelFunc
 	log    *slog.Logger
 
-	mu    sync.Mutex            // of Apply and Close
-	lists atomic.Pointer[lists] // replaced as a whole
+	mu        sync.Mutex            // of Apply and Close
+	lists     atomic.Pointer[lists] // replaced as a whole
+	resolvers []netip.AddrPort      // as configured
+
+	// epochs are part of the keys of a zone's answers: a higher one makes the earlier
+	// answers unknown. They outlive a zone's lists, as answers do. Guarded by mu.
+	epochs map[string]*atomic.Uint32
 }
 
 // lists are the lists of one configuration.
@@ -51,7 +56,7 @@ type list struct {
 
 // New returns a Client, and begins the first check of its lists.
 func New(c Config) (*Client, error) {
-	client := &Client{log: c.Log}
+	client := &Client{log: c.Log, epochs: map[string]*atomic.Uint32{}}
 	if client.log == nil {
 		client.log = slog.Default()
 	}
@@ -91,9 +96,15 @@ func (c *Client) Apply(configured []List, resolvers []netip.AddrPort) error {
 		next.byName[l.Name] = added
 	}
 	c.cache.resolver.configure(resolvers)
+	if !slices.Equal(resolvers, c.resolvers) {
+		c.resolvers = slices.Clone(resolvers)
+		for _, epoch := range c.epochs {
+			epoch.Add(1) // another resolver may not have invented the answers
+		}
+	}
 	for _, l := range next.order {
 		if l.state == nil {
-			l.state = newState(c.cache.ctx, c.log)
+			l.state = newState(c.cache.ctx, c.log, c.epoch(l.Zone))
 			l.state.list.Store(l)
 			c.cache.running.Go(func() { c.watch(l.state) })
 		} else {
@@ -112,6 +123,14 @@ func (c *Client) Apply(configured []List, resolvers []netip.AddrPort) error {
 	}
 	c.lists.Store(next)
 	return nil
+}
+
+// epoch returns the epoch of a zone. The caller must hold mu.
+func (c *Client) epoch(zone string) *atomic.Uint32 {
+	if c.epochs[zone] == nil {
+		c.epochs[zone] = new(atomic.Uint32)
+	}
+	return c.epochs[zone]
 }
 
 // complete checks a List and sets its defaults.

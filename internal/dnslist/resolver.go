@@ -92,6 +92,17 @@ func confServers(conf *dns.ClientConfig) (servers []string) {
 	return servers
 }
 
+// askContained is ask. What panics because of an answer is a failure of that question, and
+// not of the gate.
+func (r *resolver) askContained(ctx context.Context, name string, kind uint16, timeout time.Duration) (a answer) {
+	defer func() {
+		if recover() != nil {
+			a = failed(CauseNetwork)
+		}
+	}()
+	return r.ask(ctx, name, kind, timeout)
+}
+
 // ask asks a question and returns the answer, within a time. Each server gets an
 // equal part of it; a single one is asked twice, since datagrams get lost.
 func (r *resolver) ask(ctx context.Context, name string, kind uint16, timeout time.Duration) answer {

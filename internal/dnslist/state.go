@@ -43,7 +43,7 @@ type state struct {
 	list   atomic.Pointer[list] // the present configuration
 	log    *slog.Logger
 	counts counts
-	epoch  atomic.Uint32 // part of the keys of the list's answers
+	epoch  *atomic.Uint32 // of the zone, see Client.epochs
 	ctx    context.Context
 	stop   context.CancelFunc
 	wake   chan struct{} // asks for a check at once
@@ -64,8 +64,8 @@ type state struct {
 	said     string // what was logged last
 }
 
-func newState(ctx context.Context, log *slog.Logger) *state {
-	s := &state{log: log, is: Checking, since: time.Now(), wake: make(chan struct{}, 1), first: make(chan struct{})}
+func newState(ctx context.Context, log *slog.Logger, epoch *atomic.Uint32) *state {
+	s := &state{log: log, epoch: epoch, is: Checking, since: time.Now(), wake: make(chan struct{}, 1), first: make(chan struct{})}
 	s.ctx, s.stop = context.WithCancel(ctx)
 	return s
 }

@@ -2,6 +2,7 @@ package dnslist
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -318,5 +319,36 @@ func TestBadLists(t *testing.T) {
 			}
 		}
 		w.want("good.example", "not listed")
+	})
+}
+
+// TestForgotten: a zone that lists everything, or a resolver that says so, is not believed
+// again after a reload that makes a list of the same zone anew, or that changes the resolver.
+func TestForgotten(t *testing.T) {
+	inBubble(t, func(w *world) {
+		apply := func(test string, resolvers ...netip.AddrPort) {
+			t.Helper()
+			if err := w.client.Apply([]List{{Name: "dbl", Zone: zone, Test: test, Timeout: time.Second}}, resolvers); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		w.list("clean.example.dbl.test", "127.0.0.2", 3600)
+		w.want("clean.example", "listed clean.example 127.0.0.2")
+		w.list("invalid.dbl.test", "127.0.0.2", 60)
+		time.Sleep(checkEvery)
+		w.wantState(Off, "lists INVALID")
+		w.Clear()
+		w.list("point.example.dbl.test", "127.0.0.2", 60)
+		apply("point.example", resolverAddr...)
+		w.wantState(On, "")
+		w.want("clean.example", "not listed")
+
+		w.list("other.example.dbl.test", "127.0.0.2", 3600)
+		w.want("other.example", "listed other.example 127.0.0.2")
+		w.Clear()
+		w.list("point.example.dbl.test", "127.0.0.2", 60)
+		apply("point.example", append(resolverAddr, resolverAddr...)...)
+		w.want("other.example", "not listed")
 	})
 }

@@ -117,6 +117,19 @@ func (d *Door) Begin(ctx context.Context, e Envelope) *Message {
 		}
 		m.finding = policy.JudgeEnvelope(ctx, m.judge, &m.facts)
 		m.logMonitored([]verdict.Finding{m.finding})
+		if d.cfg.Once {
+			m.judge = judged(m.judge.Generation())
+		}
 	}
 	return m
+}
+
+// judged stands for a Judge that is not asked any more. A message that is remembered must not
+// keep the Set of its beginning in memory.
+type judged uint64
+
+func (g judged) Generation() uint64 { return uint64(g) }
+
+func (judged) Judge(context.Context, *verdict.Message, verdict.Query) (verdict.Verdict, error) {
+	return verdict.Verdict{}, verdict.ErrNoAnswer
 }

@@ -22,6 +22,7 @@ import (
 	"spamgate/internal/listedit"
 	"spamgate/internal/recipients"
 	"spamgate/internal/report"
+	"spamgate/internal/socket"
 	"spamgate/internal/text"
 	"spamgate/internal/version"
 )
@@ -44,6 +45,19 @@ type adminHandler struct {
 type openAddresses struct {
 	listeners []string
 	doors     []admin.Door
+	sockets   []*socket.OpenDoor // of the doors
+}
+
+// unreachable says which doors nobody can reach.
+func (o *openAddresses) unreachable() []string {
+	var problems []string
+	for i, s := range o.sockets {
+		if !s.InPlace() {
+			problems = append(problems, fmt.Sprintf("nobody can reach %s: the file of its socket %s is gone; "+
+				"spamgate handover or a restart makes it again", o.doors[i].Name, s.Addr()))
+		}
+	}
+	return problems
 }
 
 // activeConfig is the configuration in use, with what was made from it.

@@ -68,6 +68,15 @@ func (g *gate) makeDoors(ctx context.Context) (err error) {
 	return nil
 }
 
+// doorSockets returns the sockets of the open doors.
+func (g *gate) doorSockets() []*socket.OpenDoor {
+	var all []*socket.OpenDoor
+	for _, d := range g.doors {
+		all = append(all, d.open)
+	}
+	return all
+}
+
 // openSockets opens the sockets of a door.
 func (d *runningDoor) openSockets(c *config.Config) error {
 	open, err := d.addr.Open()
@@ -90,6 +99,11 @@ func (g *gate) serveDoor(d *runningDoor) {
 func (g *gate) ownDoors() {
 	for _, d := range g.doors {
 		if d.open == nil {
+			continue
+		}
+		if !d.open.InPlace() {
+			g.log.Warn("the file of the socket is gone, so that nobody can reach it: SIGUSR2 or a restart makes it again",
+				"door", protocolOf(d.config), "listener", d.config.Name, "addr", d.open.Addr())
 			continue
 		}
 		if err := d.open.Own(d.config); err != nil {

@@ -35,7 +35,10 @@ func keepTables[T any](c *config.Config, open, now []T, keys func(*T) doorKeys) 
 		was := keys(&table)
 		i := slices.IndexFunc(left, func(t T) bool { return *keys(&t).addr == *was.addr })
 		if i < 0 {
-			*was.lists = knownLists(c, *was.lists)
+			// Without any of its lists it asks none, and not all.
+			if known := knownLists(c, *was.lists); known != nil {
+				*was.lists = known
+			}
 		} else {
 			name := *was.name
 			table = left[i]

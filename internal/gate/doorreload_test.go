@@ -37,7 +37,7 @@ func TestKeepDoors(t *testing.T) {
 		{
 			name:   "gone from the file, with a list, and with its only one",
 			open:   []config.PolicyService{door("a", ":1", "old", "new"), door("b", ":2", "old")},
-			want:   []config.PolicyService{door("a", ":1", "new"), door("b", ":2")},
+			want:   []config.PolicyService{door("a", ":1", "new"), door("b", ":2", "old")},
 			logged: []string{"stays open", "door=policy_service listener=a addr=:1", "listener=b addr=:2"},
 		},
 		{

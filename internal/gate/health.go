@@ -33,8 +33,12 @@ const (
 
 // Ready implements admin.Gate.
 func (g *adminHandler) Ready() error {
-	if g.open.Load() == nil {
+	open := g.open.Load()
+	if open == nil {
 		return errors.New("not listening")
+	}
+	if problems := open.unreachable(); len(problems) > 0 {
+		return errors.New(problems[0])
 	}
 	for _, h := range g.now.Load().hops {
 		states := nexthop.States(h.target)
@@ -71,6 +75,7 @@ func (g *adminHandler) mailHealth(ctx context.Context) *admin.MailHealth {
 	m := &admin.MailHealth{Listeners: []string{}, NextHops: []admin.NextHopHealth{}}
 	if open := g.open.Load(); open != nil {
 		m.Listeners, m.Doors = append(m.Listeners, open.listeners...), open.doors
+		m.Problems = append(m.Problems, open.unreachable()...)
 	} else {
 		m.Problems = append(m.Problems, "the gate does not listen: it is stopping, or was handed over")
 	}

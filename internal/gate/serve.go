@@ -206,7 +206,7 @@ func (g *gate) open(ctx context.Context) error {
 			}
 		}
 	}
-	g.answers.open.Store(&openAddresses{g.addresses(), g.doorAddresses()})
+	g.answers.open.Store(&openAddresses{g.addresses(), g.doorAddresses(), g.doorSockets()})
 	g.announce()
 	for _, e := range g.listeners {
 		for _, port := range e.ports {

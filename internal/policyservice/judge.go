@@ -1,6 +1,7 @@
 package policyservice
 
 import (
+	"crypto/sha256"
 	"time"
 
 	"spamgate/internal/door"
@@ -41,10 +42,10 @@ func (s *Server) judgeMessage(q *request, afterEnd bool) (action string, ok bool
 	if m.Message == nil {
 		m.Message = s.door.Begin(s.server.Context(), door.Envelope{
 			Client:  client(q.client, q.clientPort),
-			Helo:    string(q.helo),
-			Login:   string(q.login),
+			Helo:    short(q.helo),
+			Login:   short(q.login),
 			From:    path(q.sender),
-			QueueID: string(q.queueID),
+			QueueID: short(q.queueID),
 		})
 	}
 	if len(q.recipient) > 0 {
@@ -65,12 +66,19 @@ func (s *Server) noRecipient(q *request) {
 	}
 }
 
-// appendKey appends what tells messages apart. The instance is enough for those of one
+// maxText bounds what is remembered of a value that only the log has, in bytes.
+const maxText = 1024
+
+// short returns a value, maxText bytes of it at most.
+func short(value []byte) string { return string(value[:min(len(value), maxText)]) }
+
+// appendKey appends a sum of what tells messages apart. The instance is enough for those of one
 // Postfix; another one's, or a client's that pretends to be Postfix, may be the same.
 func (q *request) appendKey(b []byte) []byte {
 	for _, value := range [...][]byte{q.instance, q.sender, q.client, q.clientPort, q.helo, q.login} {
 		b = append(b, value...)
 		b = append(b, '\n')
 	}
-	return b
+	sum := sha256.Sum256(b)
+	return append(b[:0], sum[:]...)
 }

@@ -80,6 +80,9 @@ func (s *Server) serve(c *door.Conn) {
 		}
 		if err != nil {
 			s.failed(c, "policy answer not sent", err)
+			if q.about != nil {
+				s.messages.forget(q.key, q.about) // the tag may have been in it
+			}
 			return
 		}
 	}

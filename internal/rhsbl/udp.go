@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -86,6 +87,7 @@ func readPacket(conn *net.UDPConn, in, control []byte, anyAddr bool) (n, control
 
 // reply answers a packet. A client that cannot be reached asks again.
 func (s *Server) reply(conn *net.UDPConn, question, out, control []byte, client netip.AddrPort) {
+	defer s.contain()
 	answer := s.answer(question, client.Addr(), true, out)
 	switch {
 	case answer == nil:
@@ -93,6 +95,14 @@ func (s *Server) reply(conn *net.UDPConn, question, out, control []byte, client 
 		conn.WriteMsgUDPAddrPort(answer, sourceOf(control), client)
 	default:
 		conn.WriteToUDPAddrPort(answer, client)
+	}
+}
+
+// contain recovers from a panic, so that a question ends and not the gate.
+func (s *Server) contain() {
+	if p := recover(); p != nil {
+		s.counts.add(Failed)
+		s.config.Log.Error("panic", "door", protocol, "listener", s.config.Name, "error", fmt.Sprintf("%v\n%s", p, debug.Stack()))
 	}
 }
 

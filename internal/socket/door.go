@@ -141,10 +141,14 @@ func (o *OpenDoor) Own(d config.Door) error {
 	return o.unix.SetMode(d.Mode())
 }
 
+// InPlace reports whether mail servers can reach the door: the file of a Unix socket may have
+// been removed or replaced.
+func (o *OpenDoor) InPlace() bool { return o.unix == nil || o.unix.InPlace() }
+
 // Inheritable returns the sockets for a successor. Without its file a Unix socket is of no use,
 // so that the successor makes another.
 func (o *OpenDoor) Inheritable() []Inheritable {
-	if o.unix != nil && !o.unix.InPlace() {
+	if !o.InPlace() {
 		return nil
 	}
 	sockets := []Inheritable{{o.keys[0], o.Listener}}

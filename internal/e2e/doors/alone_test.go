@@ -107,6 +107,14 @@ func TestSocketFile(t *testing.T) {
 		t.Error("its other socket is still there")
 	}
 
+	g.Command(t, 0, "health")
+	if err := os.Remove(filepath.Join(g.Dir, "second.sock")); err != nil {
+		t.Fatal(err)
+	}
+	if said := g.Command(t, 1, "health"); !strings.Contains(strings.Join(strings.Fields(said), " "), "second.sock is gone") {
+		t.Errorf("health without a socket's file: %s", said)
+	}
+
 	g.Stop()
 	for _, name := range []string{"d.sock", "second.sock"} {
 		if _, err := os.Lstat(filepath.Join(g.Dir, name)); err == nil {
