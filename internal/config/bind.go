@@ -27,9 +27,13 @@ func (d *document) table(path string, tree map[string]any, fields reflect.Value)
 			d.value(child(path, key), value, fields.FieldByIndex(field.Index).Addr().Interface(), field.Tag)
 		}
 	}
-	for key := range tree {
+	for key, value := range tree {
 		if !slices.Contains(known, key) {
-			hint, meant := suggest(key, path, known)
+			hint, meant := doorHint(key, path, value)
+			if hint == "" {
+				hint, meant = suggest(key, path, known)
+			}
+			d.unknownTable = d.unknownTable || path == "" && isTable(value)
 			d.fail(child(path, key), "unknown key", hint)
 			// If the misspelled key is also missing, one error is enough.
 			if meant != "" {
@@ -44,7 +48,7 @@ func (d *document) table(path string, tree map[string]any, fields reflect.Value)
 func (d *document) value(path string, value, field any, tag reflect.StructTag) {
 	switch field := field.(type) {
 	case *string:
-		if assign(d, path, value, field, `a string in quotes`) {
+		if assign(d, path, value, field, wantString(path, value)) {
 			d.noControl(path, *field)
 			if allowed := tag.Get("oneof"); allowed != "" {
 				d.oneOf(path, *field, strings.Split(allowed, ",")...)
@@ -264,6 +268,15 @@ func (d *document) tables(path string, value any, want string, each func(path st
 			each(element(path, i), tree)
 		}
 	}
+}
+
+// isTable reports whether a decoded value is a table or an array of tables.
+func isTable(value any) bool {
+	if array, ok := value.([]any); ok && len(array) > 0 {
+		value = array[0]
+	}
+	_, ok := value.(map[string]any)
+	return ok
 }
 
 // noKey is the tag of a field that has no key.

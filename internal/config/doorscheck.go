@@ -32,6 +32,7 @@ func (d *document) checkDoors() {
 		}
 	}
 	d.policyServiceLists()
+	d.unaskedLists()
 	if len(d.cfg.Listeners) == 0 {
 		d.withoutListener()
 	}
@@ -80,7 +81,7 @@ func (d *document) doorAddr(door Door) {
 		return
 	}
 	socket, unix := door.Unix()
-	what := ""
+	what, hint := "", "write "+example
 	switch {
 	case door.Addr == Systemd:
 		what = `cannot be "systemd": a socket that systemd passes belongs to [listen] or a [[listener]], and a door opens its own`
@@ -91,10 +92,13 @@ func (d *document) doorAddr(door Door) {
 	default:
 		if err := checkListen(door.Addr); err != nil {
 			what = fmt.Sprintf("%q %v", door.Addr, err)
+			if own := door.foreignAddr(); own != "" {
+				hint = fmt.Sprintf("write %q", own)
+			}
 		}
 	}
 	if what != "" {
-		d.fail(path, what, "write "+example)
+		d.fail(path, what, hint)
 		return
 	}
 	addr := door.Addr

@@ -120,7 +120,9 @@ func (d *document) files(path string, files *Files) {
 
 // listenerAddresses checks the addresses of each listener, and that no two overlap.
 func (d *document) listenerAddresses(all []*listenerTable) {
-	if len(all) == 0 && len(d.cfg.Doors()) == 0 {
+	// What a table of a wrong name was to open is not known.
+	misnamed := d.unknownTable || slices.ContainsFunc([]string{TablePolicyService, TableMilter, TableDNSServer}, d.failedBelow)
+	if len(all) == 0 && len(d.cfg.Doors()) == 0 && !misnamed {
 		d.fail("listen.addr", "is empty, and nothing else is opened",
 			`write at least one address, such as "127.0.0.1:2525", or add a [[policy_service]], [[milter]] or [[dns_server]]`)
 	}

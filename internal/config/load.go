@@ -105,6 +105,8 @@ type document struct {
 
 	warnings []*Error
 
+	unknownTable bool // the file has a table whose name is unknown
+
 	// The names and addresses of the listeners and doors so far.
 	names map[string]takenName
 	taken []takenAddr
