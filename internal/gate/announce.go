@@ -93,11 +93,7 @@ func (g *gate) welcome(stats blocklist.SetStats, addrs []string) {
 	report.PrintNextHops(w, g.config)
 	report.PrintRecipients(w, g.recipients)
 	report.PrintMode(w, g.config)
-	g.printTrials(w)
-	if path := editable(g.config); path != "" {
-		fmt.Fprintf(w, "             echo 'offers.example  # reported three times' >> %s\n", term.ShortPath(path))
-	}
-	fmt.Fprintln(w, "             spamgate check ADDRESS   shows what happens to a sender, and why")
+	printTrials(w, g.trials())
 }
 
 // shown returns the door with the address that it has, which may be configured with port 0.
@@ -110,23 +106,29 @@ func (d *runningDoor) shown() config.Door {
 	return shown
 }
 
-// printTrials prints how to try the first listener and each door.
-func (g *gate) printTrials(w io.Writer) {
+// printTrials prints lines with a label before the first.
+func printTrials(w io.Writer, lines []string) {
 	label := "try"
-	line := func(text string) {
-		fmt.Fprintf(w, "  %-10s %s\n", label, text)
+	for _, line := range lines {
+		fmt.Fprintf(w, "  %-10s %s\n", label, line)
 		label = ""
 	}
+}
+
+// trials returns the lines that say how to try the first listener, each door and a list.
+func (g *gate) trials() (lines []string) {
 	if len(g.listeners) > 0 {
 		first := g.listeners[0]
-		line(fmt.Sprintf("swaks -s %s%s -f spammer@example.com -t %s",
+		lines = append(lines, fmt.Sprintf("swaks -s %s%s -f spammer@example.com -t %s",
 			reachable(first.open[0].Addr().String()), swaksTLS[first.config.TLS], recipient(g.recipientDomains())))
 	}
 	for _, d := range g.doors {
-		for _, text := range d.trial(g.config) {
-			line(text)
-		}
+		lines = append(lines, d.trial(g.config)...)
 	}
+	if path := editable(g.config); path != "" {
+		lines = append(lines, "echo 'offers.example  # reported three times' >> "+term.ShortPath(path))
+	}
+	return append(lines, "spamgate check ADDRESS   shows what happens to a sender, and why")
 }
 
 // trial returns the lines of a command that asks at the door. A milter is asked by mail servers
@@ -150,7 +152,7 @@ func (d *runningDoor) trial(c *config.Config) []string {
 			return nil
 		}
 		server := c.DNSServers[d.config.Index]
-		return []string{fmt.Sprintf("dig @%s -p %s TEST.%s", host, port, cmp.Or(server.Zone, server.HashedZone))}
+		return []string{fmt.Sprintf("dig @%s -p %s +short TEST.%s", host, port, cmp.Or(server.Zone, server.HashedZone))}
 	}
 	return nil
 }

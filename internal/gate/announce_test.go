@@ -1,6 +1,11 @@
 package gate
 
-import "testing"
+import (
+	"strings"
+	"testing"
+
+	"spamgate/internal/config"
+)
 
 // TestRecipient: what is to be tried must not be refused for its recipient.
 func TestRecipient(t *testing.T) {
@@ -11,6 +16,27 @@ func TestRecipient(t *testing.T) {
 	} {
 		if got := recipient(domains); got != want {
 			t.Errorf("%q: %s", domains, got)
+		}
+	}
+}
+
+// TestTrials: the first of the lines has the label, also if no listener or door has one.
+func TestTrials(t *testing.T) {
+	const last = "spamgate check ADDRESS   shows what happens to a sender, and why\n"
+	milter := &runningDoor{config: config.Door{Table: config.TableMilter}}
+	for _, test := range []struct {
+		lists []config.List
+		want  string
+	}{
+		{nil, "  try        " + last},
+		{[]config.List{{Type: "block", Format: "plain", Path: "/l.txt"}},
+			"  try        echo 'offers.example  # reported three times' >> /l.txt\n             " + last},
+	} {
+		var got strings.Builder
+		g := &gate{config: &config.Config{Lists: test.lists}, doors: []*runningDoor{milter}}
+		printTrials(&got, g.trials())
+		if got.String() != test.want {
+			t.Errorf("got\n%swant\n%s", got.String(), test.want)
 		}
 	}
 }

@@ -150,11 +150,16 @@ func describeRecipients(s recipients.Status) string {
 	return text.Count(s.Entries, "address", "addresses")
 }
 
-// PrintMode prints a line if the lists only log.
+// PrintMode prints a line if the lists turn nobody away. Questions over DNS are not logged.
 func PrintMode(w io.Writer, c *config.Config) {
-	if c.Policy.Mode == "monitor" {
-		fmt.Fprintln(w, "  mode       monitor: no listed sender is turned away, every list only logs")
+	if c.Policy.Mode != "monitor" {
+		return
 	}
+	said := []string{"monitor: no listed sender is turned away", "every list only logs"}
+	if len(c.Listeners) == 0 && !slices.ContainsFunc(c.Doors(), func(d config.Door) bool { return d.Table != config.TableDNSServer }) {
+		said = []string{`monitor: over DNS no sender is listed`, `"spamgate lists status" counts the hits`}
+	}
+	term.PrintParts(w, "mode", said)
 }
 
 // PrintLists prints the lists and the filter.
