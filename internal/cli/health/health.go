@@ -27,7 +27,8 @@ func NewCommand() *cobra.Command {
 		Long: `Ask the running gate, over its admin socket, whether
 
   mail   can pass now: listeners and doors are open, and the next hop accepted
-         MAIL in the last 10 seconds, or accepts it now
+         MAIL in the last 10 seconds, or accepts it now. A line "doors" has the
+         doors; without a listener it takes the place of the line "mail"
   lists  are fresh: no update is held, no list lacks a usable version, and lists
          from a URL were confirmed in the last 24 hours (or three times their
          refresh, if that is longer)
@@ -180,6 +181,9 @@ func printMail(w io.Writer, h admin.Health) {
 // describeDoor returns the address of a door, its kind, and its name.
 func describeDoor(d admin.Door) string {
 	kind := strings.ReplaceAll(d.Door, "_", " ")
+	if kind == "dns" {
+		kind = "DNS server"
+	}
 	if d.Name == d.Address {
 		return fmt.Sprintf("%s (%s)", d.Address, kind)
 	}

@@ -24,7 +24,9 @@ func NewCommand() *cobra.Command {
 		Short:   "An SMTP proxy that turns listed senders away",
 		Version: version.Read().String(),
 		Long: `spamgate is an SMTP proxy for a mail server. It looks up every sender (envelope
-and header) in blocklists and refuses listed ones inside the SMTP session.
+and header) in blocklists and refuses listed ones inside the SMTP session. If
+another server keeps port 25, it can ask the gate as a policy service, as a
+milter or over DNS.
 
 Exit codes: 0 success; 1 check found a sender that is not accepted, or a command
 such as lists find found nothing, or health found something wrong; 2 an error.`,

@@ -21,6 +21,9 @@ var kinds = []struct{ name, kind, table string }{
 	{"DNS", "dns", "[[dns_server]]\nname = \"d\"\naddr = \"127.0.0.1:0\"\nzone = \"bl.example.org\"\nttl = \"1s\"\n"},
 }
 
+// said is what people read of a kind of door.
+var said = map[string]string{"policy_service": "policy service", "milter": "milter", "dns": "DNS server"}
+
 // TestAlone runs a gate with each door alone. It has no next hop, is healthy, and answers by
 // lists that change.
 func TestAlone(t *testing.T) {
@@ -48,8 +51,8 @@ func TestAlone(t *testing.T) {
 			if !h.Healthy || len(h.Mail.Listeners) != 0 || len(h.Mail.NextHops) != 0 || len(h.Mail.Doors) != 1 || h.Mail.Doors[0] != want {
 				t.Errorf("health: %+v, want %+v", h.Mail, want)
 			}
-			if said := g.Command(t, 0, "health"); !strings.Contains(strings.Join(strings.Fields(said), " "), "doors are open: "+addr) {
-				t.Errorf("health: %q", said)
+			if health := g.Command(t, 0, "health"); !strings.Contains(strings.Join(strings.Fields(health), " "), "doors are open: "+addr+" ("+said[k.kind]+" d)") {
+				t.Errorf("health: %q", health)
 			}
 			if ready, err := g.SocketClient().Get("http://gate/readyz"); err != nil || ready.StatusCode != 200 {
 				t.Errorf("/readyz: %v, %v", ready, err)
