@@ -1,11 +1,8 @@
 package doors
 
 import (
-	"bufio"
-	"fmt"
 	"net"
 	"os/exec"
-	"strings"
 	"testing"
 
 	"spamgate/internal/e2e/harness"
@@ -24,7 +21,7 @@ func TestSpamAssassin(t *testing.T) {
 		},
 	})
 	host, port, _ := net.SplitHostPort(doorAddr(g, "dns"))
-	ask := startSpamAssassin(t, "../../../docs/examples/spamassassin.cf", host, port)
+	ask := harness.StartLines(t, "SpamAssassin", exec.Command("perl", "testdata/spamassassin.pl", "../../../docs/examples/spamassassin.cf", host, port))
 	const clean = "bob@example.org"
 	for _, test := range []struct{ envelope, from, want string }{
 		{clean, clean, "ham "},
@@ -42,37 +39,5 @@ func TestSpamAssassin(t *testing.T) {
 	g.Stop()
 	if said := ask("x@spam.example.com x@spam.example.com"); said != "ham " {
 		t.Errorf("without a gate: %q, want the mail to pass", said)
-	}
-}
-
-// startSpamAssassin starts a SpamAssassin that reads two senders a line, and says whether
-// that is spam and which rules matched.
-func startSpamAssassin(t *testing.T, rules, host, port string) (ask func(senders string) string) {
-	t.Helper()
-	cmd := exec.Command("perl", "testdata/spamassassin.pl", rules, host, port)
-	cmd.Stderr = harness.NewOutput(t, "SpamAssassin")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		in.Close()
-		cmd.Wait() // its end is no matter
-	})
-	lines := bufio.NewScanner(out)
-	return func(senders string) string {
-		t.Helper()
-		fmt.Fprintln(in, senders)
-		if !lines.Scan() {
-			t.Fatalf("no answer about %s: %v", senders, lines.Err())
-		}
-		return strings.TrimSuffix(lines.Text(), "\n")
 	}
 }

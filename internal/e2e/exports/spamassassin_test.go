@@ -1,7 +1,6 @@
 package exports
 
 import (
-	"bufio"
 	"fmt"
 	"math/rand/v2"
 	"os/exec"
@@ -23,7 +22,7 @@ func TestReadSpamAssassin(t *testing.T) {
 		return fmt.Sprintf("%s %s%s", setting, pick("*@"+name, "*@"+name, "*."+name, "*@*."+name, user+"@"+name, user+"@*", strings.ToUpper(user)+"@"+name), pick("", "", " # a comment"))
 	}}
 	l, file := d.read(t, d.groups(5, decisions()))
-	ask := startJudge(t, exec.Command("perl", "testdata/spamassassin.pl", file))
+	ask := harness.StartLines(t, "SpamAssassin", exec.Command("perl", "testdata/spamassassin.pl", file))
 	l.compareWith(t, func(sender string) (refused, asked bool) {
 		if strings.Contains(sender, "+") {
 			return false, false
@@ -33,33 +32,4 @@ func TestReadSpamAssassin(t *testing.T) {
 		lines := strings.ToLower(strings.Join(g.entries, "\n"))
 		return strings.Contains(lines, "welcomelist") || strings.Contains(lines, "whitelist")
 	})
-}
-
-// startJudge starts a program that reads a sender a line and prints a verdict for each.
-func startJudge(t *testing.T, cmd *exec.Cmd) (ask func(sender string) string) {
-	t.Helper()
-	cmd.Stderr = harness.NewOutput(t, "judge")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		in.Close()
-		cmd.Wait()
-	})
-	verdicts := bufio.NewScanner(out)
-	return func(sender string) string {
-		fmt.Fprintln(in, sender)
-		if !verdicts.Scan() {
-			t.Fatalf("no verdict about %s: %v", sender, verdicts.Err())
-		}
-		return verdicts.Text()
-	}
 }

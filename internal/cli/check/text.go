@@ -1,0 +1,156 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"spamgate/blocklist"
+	"spamgate/blocklist/verdict"
+	"spamgate/internal/cli"
+	"spamgate/internal/term"
+)
+
+// printNamed explains the result for an address that was given as an argument.
+func (k *session) printNamed(address string) error {
+	r, err := k.resultOfNamed(address)
+	if err != nil {
+		return err
+	}
+	if k.options.json {
+		return k.json.Encode(r.addressResult)
+	}
+	envelope, header := r.envelope, r.header
+	fmt.Fprintf(k.out, "%s: %s\n", address, k.headline(r.Action, r.doors))
+	k.explain("envelope", envelope, verdict.Envelope)
+	k.printReply(envelope)
+	if strings.IndexFunc(address, func(r rune) bool { return r > '~' }) >= 0 {
+		fmt.Fprintf(k.out, "  %-9s as written here it is refused with 553 5.6.7: SMTPUTF8 is not offered\n", "")
+	}
+	if !sameVerdict(envelope.Verdict, header.Verdict) && address != "<>" {
+		k.explain("header", header, verdict.Header)
+		k.printReply(header)
+	}
+	k.printAnswers()
+	k.printDoors(r.Doors)
+	return nil
+}
+
+// notJudged returns the error if an address could not be judged, or nil.
+func (k *session) notJudged(address string, envelope, header verdict.Finding) error {
+	switch err := envelope.Err; {
+	case envelope.NoAnswer() || header.Err != nil: // header senders are asked about once they are addresses
+		return fmt.Errorf("%s: %w", address, errors.Join(err, header.Err))
+	case err != nil:
+		return fmt.Errorf("%q is not an address: %w%s%s", address, err, cli.SuggestAddress(address), cli.SuggestForm(address))
+	}
+	return nil
+}
+
+// printReply prints the reply that a client gets whom a listener refuses.
+func (k *session) printReply(f verdict.Finding) {
+	if k.byDoors {
+		return // each answers in its own words, see printDoors
+	}
+	if reply := k.policy.Refusal(f, "ID"); !reply.IsZero() {
+		fmt.Fprintf(k.out, "  %-9s the client hears: %s\n", "", reply)
+	}
+}
+
+func sameVerdict(a, b verdict.Verdict) bool {
+	return a.Action == b.Action && a.Match == b.Match
+}
+
+// explain prints a finding for people.
+func (k *session) explain(where string, f verdict.Finding, stage verdict.Stage) {
+	v := f.Verdict
+	switch m := v.Match; {
+	case m.IsZero() && len(v.Monitored) == 0:
+		k.unmatched(where, f.Address, stage)
+	case !m.IsZero():
+		fmt.Fprintf(k.out, "  %-9s %s by list %s: %s%s\n", where, v.Action, m.List, m.Entry, term.InBrackets(m.Reason))
+		fmt.Fprintf(k.out, "  %-9s %s\n", "", source(m))
+		if m.Note != "" && m.Line > 0 { // else it is what a list in DNS has answered, see printDNSAnswer
+			fmt.Fprintf(k.out, "  %-9s private note: %s\n", "", m.Note)
+		}
+	}
+	for _, m := range v.Monitored {
+		would := ""
+		if m.Action != verdict.Accept {
+			would = ", would " + m.Action.String()
+		}
+		fmt.Fprintf(k.out, "  %-9s only logged%s by list %s: %s%s\n", where, would, m.List, m.Entry, term.InBrackets(m.Reason))
+		fmt.Fprintf(k.out, "  %-9s %s\n", "", source(m))
+	}
+}
+
+// unmatched prints why no list matches: some may have an exception for the sender.
+func (k *session) unmatched(where, address string, stage verdict.Stage) {
+	var exceptions []verdict.Match
+	if k.config.Filter.Confirm {
+		if t, err := k.judge.Trace(stage, address); err == nil {
+			exceptions = cancelling(t)
+		}
+	}
+	if len(exceptions) == 0 {
+		fmt.Fprintf(k.out, "  %-9s no list matches\n", where)
+	}
+	for _, m := range exceptions {
+		fmt.Fprintf(k.out, "  %-9s let pass by an exception of list %s: !%s%s\n", where, m.List, strings.TrimPrefix(m.Entry, "!"), term.InBrackets(m.Reason))
+		fmt.Fprintf(k.out, "  %-9s %s:%d\n", "", term.ShortPath(m.File), m.Line)
+		where = ""
+	}
+}
+
+// cancelling returns the exceptions without which an entry of their list would match.
+func cancelling(t blocklist.Trace) []verdict.Match {
+	var all, needed []verdict.Match
+	for _, key := range t.Keys {
+		for _, e := range key.Held {
+			if e.Effect == blocklist.IsException {
+				all = append(all, e.Match)
+			}
+			i := slices.IndexFunc(all, func(m verdict.Match) bool { return m.List == e.Match.List })
+			if i >= 0 && !e.Exception && e.Effect == blocklist.LessThan && !slices.Contains(needed, all[i]) {
+				needed = append(needed, all[i])
+			}
+		}
+		// Where every list is settled nothing is looked up any more, and the
+		// filter alone tells.
+		if key.Skipped == blocklist.AllSettled && key.Maybe {
+			return all
+		}
+	}
+	return needed
+}
+
+// source returns the place of an entry. Without confirmation it is not known.
+func source(m verdict.Match) string {
+	if m.Unconfirmed {
+		return "the filter alone decided (confirm = false)"
+	}
+	m.File = term.ShortPath(m.File)
+	return m.Source()
+}
+
+// printLine prints the result for one address on a line, for programs.
+func (k *session) printLine(r addressResult, envelope, header verdict.Finding) error {
+	if k.options.json {
+		return k.json.Encode(r)
+	}
+	f := envelope
+	if header.Verdict.Action > envelope.Verdict.Action {
+		f = header
+	}
+	m := f.Verdict.Match
+	where, reason := "", m.Reason
+	if !m.IsZero() {
+		where = source(m)
+	}
+	if f.Err != nil {
+		reason = f.Err.Error()
+	}
+	_, err := fmt.Fprintf(k.out, "%s\t%s\t%s\t%s\t%s\n", r.Action, term.OneField.Replace(r.Address), m.List, where, term.OneField.Replace(reason))
+	return err
+}
