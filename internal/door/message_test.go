@@ -5,47 +5,33 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"spamgate/blocklist"
-	"spamgate/blocklist/judge"
 	"spamgate/blocklist/store"
 	"spamgate/blocklist/verdict"
+	"spamgate/internal/door/doortest"
 	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/limit"
 )
 
-// lists has a list for each action.
-type lists struct{ set *blocklist.Set }
-
-func (l lists) Set() *blocklist.Set { return l.set }
-
-func newChecker(t testing.TB) verdict.Checker {
+// newChecker returns a Checker with a list for each action.
+func newChecker(t testing.TB) doortest.Checker {
 	t.Helper()
-	dir := t.TempDir()
-	list := func(name, entries string, l store.List) store.List {
-		l.Name, l.Paths = name, []string{filepath.Join(dir, name)}
-		if err := os.WriteFile(l.Paths[0], []byte(entries), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return l
-	}
-	set, _, err := store.Build(t.Context(), store.Config{Lists: []store.List{
-		list("always", "<>\ncleared@reject.example\n", store.List{Type: blocklist.Allow, Override: true}),
-		list("blocked", "reject.example  # bulk mail\n", store.List{Action: verdict.Reject, PublicReason: true}),
-		list("later", "defer.example\n", store.List{Action: verdict.Defer}),
-		list("dropped", "discard.example\n", store.List{Action: verdict.Discard}),
-		list("marked", "tag.example  # unsure\n", store.List{Action: verdict.Tag, PublicReason: true}),
-		list("tried", "reject.example\n", store.List{Action: verdict.Monitor}),
-	}})
+	c, err := doortest.New(
+		doortest.List{Name: "always", Entries: "<>\ncleared@reject.example\n", List: store.List{Type: blocklist.Allow, Override: true}},
+		doortest.List{Name: "blocked", Entries: "reject.example  # bulk mail\n", List: store.List{Action: verdict.Reject, PublicReason: true}},
+		doortest.List{Name: "later", Entries: "defer.example\n", List: store.List{Action: verdict.Defer}},
+		doortest.List{Name: "dropped", Entries: "discard.example\n", List: store.List{Action: verdict.Discard}},
+		doortest.List{Name: "marked", Entries: "tag.example  # unsure\n", List: store.List{Action: verdict.Tag, PublicReason: true}},
+		doortest.List{Name: "tried", Entries: "reject.example\n", List: store.List{Action: verdict.Monitor}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return judge.Checker{Store: lists{set}}
+	return c
 }
 
 // counts is a Meter that writes down what it counts.

@@ -19,14 +19,14 @@ func (c *changing) Set() *blocklist.Set { return c.set }
 // its filter, in memory.
 func TestOnceForgets(t *testing.T) {
 	d, _, _ := newDoor(t, true)
-	sets := &changing{newChecker(t).(judge.Checker).Store.Set()}
+	sets := &changing{newChecker(t).Set()}
 	first := weak.Make(sets.set)
 	settings := *d.Settings()
 	settings.Checker = judge.Checker{Store: sets}
 	d.Apply(settings)
 	m := d.Begin(t.Context(), Envelope{From: "a@reject.example"})
 	generation := sets.set.Generation()
-	sets.set = newChecker(t).(judge.Checker).Store.Set()
+	sets.set = newChecker(t).Set()
 	runtime.GC()
 	runtime.GC()
 	if first.Value() != nil {

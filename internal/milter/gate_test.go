@@ -7,66 +7,29 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"spamgate/blocklist"
-	"spamgate/blocklist/judge"
 	"spamgate/blocklist/store"
 	"spamgate/blocklist/verdict"
 	"spamgate/internal/door"
+	"spamgate/internal/door/doortest"
 	"spamgate/smtpfilter"
 )
 
-// lists are lists for each action, and one that cannot be asked.
-type lists struct{ set *blocklist.Set }
-
-func (l lists) Set() *blocklist.Set { return l.set }
-
-// brokenJudge is a Judge that cannot ask the lists about senders at broken.example.
-type brokenJudge struct{ judge verdict.Judge }
-
-func (j brokenJudge) Generation() uint64 { return j.judge.Generation() }
-
-func (j brokenJudge) Judge(ctx context.Context, m *verdict.Message, q verdict.Query) (verdict.Verdict, error) {
-	if strings.HasSuffix(q.Address, "@broken.example") {
-		return verdict.Verdict{}, verdict.ErrNoAnswer
-	}
-	return j.judge.Judge(ctx, m, q)
-}
-
-type checker struct{ judge.Checker }
-
-func (c checker) Judge() verdict.Judge { return brokenJudge{c.Checker.Judge()} }
-
-var setOnce = sync.OnceValues(func() (*blocklist.Set, error) {
-	dir, err := os.MkdirTemp("", "milter")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	list := func(name, entries string, l store.List) store.List {
-		l.Name, l.Paths = name, []string{filepath.Join(dir, name)}
-		err = errors.Join(err, os.WriteFile(l.Paths[0], []byte(entries), 0o600))
-		return l
-	}
-	all := []store.List{
-		list("always", "cleared@reject.example\n", store.List{Type: blocklist.Allow, Override: true}),
-		list("blocked", "reject.example  # 100% bulk mail\n<>  # no bounces here\nann@mx.own.example\n", store.List{Action: verdict.Reject, PublicReason: true, Stages: verdict.AllStages}),
-		list("later", "defer.example\n", store.List{Action: verdict.Defer}),
-		list("dropped", "discard.example\n", store.List{Action: verdict.Discard}),
-		list("marked", "tag.example  # unsure\n", store.List{Action: verdict.Tag, PublicReason: true}),
-		list("marked-too", "tag.example\n", store.List{Action: verdict.Tag}),
-	}
-	if err != nil {
-		return nil, err
-	}
-	set, _, err := store.Build(context.Background(), store.Config{Lists: all})
-	return set, err
+// checkerOnce makes a Checker with a list for each action.
+var checkerOnce = sync.OnceValues(func() (doortest.Checker, error) {
+	return doortest.New(
+		doortest.List{Name: "always", Entries: "cleared@reject.example\n", List: store.List{Type: blocklist.Allow, Override: true}},
+		doortest.List{Name: "blocked", Entries: "reject.example  # 100% bulk mail\n<>  # no bounces here\nann@mx.own.example\n", List: store.List{Action: verdict.Reject, PublicReason: true, Stages: verdict.AllStages}},
+		doortest.List{Name: "later", Entries: "defer.example\n", List: store.List{Action: verdict.Defer}},
+		doortest.List{Name: "dropped", Entries: "discard.example\n", List: store.List{Action: verdict.Discard}},
+		doortest.List{Name: "marked", Entries: "tag.example  # unsure\n", List: store.List{Action: verdict.Tag, PublicReason: true}},
+		doortest.List{Name: "marked-too", Entries: "tag.example\n", List: store.List{Action: verdict.Tag}},
+	)
 })
 
 // meter writes down what it counts.
@@ -132,7 +95,7 @@ type testServer struct {
 // settings returns settings with the lists above.
 func settings(t testing.TB) door.Settings {
 	t.Helper()
-	set, err := setOnce()
+	checker, err := checkerOnce()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +107,7 @@ func settings(t testing.TB) door.Settings {
 	if err := policy.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	return door.Settings{Checker: checker{judge.Checker{Store: lists{set}}}, Policy: policy}
+	return door.Settings{Checker: checker, Policy: policy}
 }
 
 // newTestServer serves until stop, or the end of the test.

@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -20,55 +19,30 @@ import (
 	"time"
 
 	"spamgate/blocklist"
-	"spamgate/blocklist/judge"
 	"spamgate/blocklist/store"
 	"spamgate/blocklist/verdict"
 	"spamgate/internal/door"
+	"spamgate/internal/door/doortest"
 	"spamgate/smtpfilter"
 )
 
-// checker has a list for each action, and cannot be asked about one domain.
-type checker struct{ set *blocklist.Set }
-
-func (c checker) Set() *blocklist.Set { return c.set }
-
-func (c checker) Judge() verdict.Judge { return broken{inner: judge.Checker{Store: c}.Judge()} }
-
-type broken struct{ inner verdict.Judge }
-
-func (b broken) Generation() uint64 { return b.inner.Generation() }
-
-func (b broken) Judge(ctx context.Context, m *verdict.Message, q verdict.Query) (verdict.Verdict, error) {
-	if strings.HasSuffix(q.Address, "@broken.example") {
-		return verdict.Verdict{}, fmt.Errorf("%w: the disk is gone", verdict.ErrNoAnswer)
-	}
-	return b.inner.Judge(ctx, m, q)
-}
-
-func newChecker(t testing.TB) verdict.Checker {
+// newChecker returns a Checker with a list for each action.
+func newChecker(t testing.TB) doortest.Checker {
 	t.Helper()
-	dir := t.TempDir()
-	list := func(name, entries string, l store.List) store.List {
-		l.Name, l.Paths = name, []string{filepath.Join(dir, name)}
-		if err := os.WriteFile(l.Paths[0], []byte(entries), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return l
-	}
-	set, _, err := store.Build(t.Context(), store.Config{Lists: []store.List{
-		list("always", "cleared@reject.example\n", store.List{Type: blocklist.Allow, Override: true}),
-		list("blocked", "reject.example  # bulk mail\n", store.List{Action: verdict.Reject, PublicReason: true}),
-		list("later", "defer.example\n", store.List{Action: verdict.Defer}),
-		list("dropped", "discard.example\n", store.List{Action: verdict.Discard}),
-		list("marked", "tag.example  # unsure\n", store.List{Action: verdict.Tag, PublicReason: true}),
-		list("tried", "reject.example\n", store.List{Action: verdict.Monitor}),
-		list("fields", "fields.example\n", store.List{Action: verdict.Reject, Stages: verdict.Header}),
-		list("idn", "bücher.example\n", store.List{Action: verdict.Reject}),
-	}})
+	c, err := doortest.New(
+		doortest.List{Name: "always", Entries: "cleared@reject.example\n", List: store.List{Type: blocklist.Allow, Override: true}},
+		doortest.List{Name: "blocked", Entries: "reject.example  # bulk mail\n", List: store.List{Action: verdict.Reject, PublicReason: true}},
+		doortest.List{Name: "later", Entries: "defer.example\n", List: store.List{Action: verdict.Defer}},
+		doortest.List{Name: "dropped", Entries: "discard.example\n", List: store.List{Action: verdict.Discard}},
+		doortest.List{Name: "marked", Entries: "tag.example  # unsure\n", List: store.List{Action: verdict.Tag, PublicReason: true}},
+		doortest.List{Name: "tried", Entries: "reject.example\n", List: store.List{Action: verdict.Monitor}},
+		doortest.List{Name: "fields", Entries: "fields.example\n", List: store.List{Action: verdict.Reject, Stages: verdict.Header}},
+		doortest.List{Name: "idn", Entries: "bücher.example\n", List: store.List{Action: verdict.Reject}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return checker{set}
+	return c
 }
 
 // record is a log and a meter that a test reads while they are written.
