@@ -41,6 +41,30 @@ type Query struct {
 	// With a Reading other than ReadAddress it may be a local part and an "@".
 	Address string
 	Reading Reading
+
+	// For says what counts for the recipient. The zero value is that of recipients who
+	// have no say.
+	For For
+}
+
+// For says what counts for a recipient, or for several that are alike.
+type For struct {
+	// Lists are the names of the lists that count; nil: all.
+	Lists []string
+
+	// Keys are the keys under which lists hold entries for the recipient, the most
+	// specific first; see [RecipientJudge].
+	Keys []string
+}
+
+// RecipientJudge is a Judge that may have lists with entries for single recipients.
+type RecipientJudge interface {
+	Judge
+
+	// KeysOf returns the keys under which lists hold entries for a recipient, the most
+	// specific first: "ann@example.net", "@example.net". For nearly every recipient there
+	// is none. The error wraps ErrNoAnswer.
+	KeysOf(r Recipient) ([]string, error)
 }
 
 // Message holds the facts about one message, as far as they are known when a
@@ -53,11 +77,25 @@ type Message struct {
 	Helo   string
 	Login  string // of the authenticated client, as far as it is known
 
+	// ClientNamed says that a proxy named the client (PROXY, XCLIENT), ClientIsProxy that
+	// the client is a trusted proxy that named nobody. SPF needs the address of the
+	// server that sends the message.
+	ClientNamed   bool
+	ClientIsProxy bool
+
 	ReversePath string      // without brackets, "" for the null reverse-path
 	Recipients  []Recipient // those that were taken so far
 
 	HeaderSenders []HeaderSender // in the order of the header section
-	BodyKnown     bool           // the whole message was read
+
+	// HeaderKnown says that the header section was read. FromFields and Signatures are
+	// set then, if a verdict depends on them: the number of From fields, and the first
+	// MaxSignatures DKIM signatures.
+	HeaderKnown bool
+	FromFields  int
+	Signatures  []Signature
+
+	BodyKnown bool // the whole message was read, and no signature is pending
 }
 
 // HeaderSender is one address and the header field that names it.

@@ -26,6 +26,19 @@ type Match struct {
 	// for an allow list and for a list that only monitors.
 	Action Action `json:"action"`
 
+	// For is the recipient's side of an entry in a list with entries for recipients:
+	// "ann@example.net", "@example.net". It is "" in other lists.
+	For string `json:"for,omitempty"`
+
+	// Sender is the sender that a forwarder wrapped into the address, if the entry
+	// matches that one. It is "" if the entry matches the address itself.
+	Sender string `json:"sender,omitempty"`
+
+	// ProvenBy says that the entry of an allow list counts only if one of the proofs
+	// holds. Unproven says that none does, so that the entry does not count.
+	ProvenBy Proofs `json:"proven_by,omitempty"`
+	Unproven bool   `json:"unproven,omitempty"`
+
 	// Allow says that the list is an allow list, Monitor that it only monitors.
 	Allow   bool `json:"-"`
 	Monitor bool `json:"-"`
@@ -90,8 +103,15 @@ type Verdict struct {
 	// monitored. It is nil if they do not, or if nothing matched.
 	Would *Verdict
 
-	// Pending says that the verdict may be another one once the body is known.
-	// A Judge sets it only if [Message.BodyKnown] is false. Who cannot wait for
-	// the body takes the verdict as it is.
+	// Proofs are those that an allow entry asked for, as far as the action depends on it.
+	Proofs []Proof
+
+	// Pending says that the verdict may be another one once more of the message is
+	// known: the header, or with [Message.HeaderKnown] the body. A Judge sets it only if
+	// [Message.BodyKnown] is false.
 	Pending bool
+
+	// Proved is the verdict if the pending proofs hold, which is the milder one. It is
+	// nil if none is pending.
+	Proved *Verdict
 }
