@@ -75,6 +75,9 @@ func (s *session) Mail(string, *smtp.MailOptions) error {
 			Helo:        t.client.Helo,
 			Login:       t.client.Login,
 			ReversePath: cmd.Path.String(),
+
+			ClientNamed:   s.conn.Named(),
+			ClientIsProxy: !s.conn.Named() && (s.conn.Trusted() || s.conn.IsProxy()),
 		}
 		t.envelope = policy.JudgeEnvelope(s.server.ctx, t.judge, &t.message)
 	}

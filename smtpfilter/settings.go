@@ -26,6 +26,10 @@ type Settings struct {
 	// NextHop receives accepted mail.
 	NextHop nexthop.Target
 
+	// Signatures verifies DKIM signatures, if a verdict depends on them. Without it, none is
+	// valid.
+	Signatures SignatureVerifier
+
 	// Memory remembers which recipients of a message an LMTP next hop has refused.
 	// Without it, the other recipients may get the message twice.
 	Memory Memory

@@ -7,13 +7,15 @@ import (
 	"hash"
 	"io"
 	"iter"
+
+	"spamgate/smtpfilter/wire"
 )
 
 // Digest computes the Sum of a message while the message is passed on.
 type Digest struct {
 	h       hash.Hash
-	stuffed bool
-	atStart bool // the next byte begins a line
+	body    io.Writer // h, without dot-stuffing if there is any
+	atStart bool      // the next byte begins a line
 }
 
 // NewDigest returns the Digest of a message with a reverse-path and a header section,
@@ -21,7 +23,11 @@ type Digest struct {
 // says whether they are dot-stuffed. Neither trace fields that relays add nor the command
 // that the client uses (DATA or BDAT) change the Sum.
 func NewDigest(from string, header []byte, stuffed bool) *Digest {
-	d := &Digest{h: sha256.New(), stuffed: stuffed, atStart: true}
+	h := sha256.New()
+	d := &Digest{h: h, body: h, atStart: true}
+	if stuffed {
+		d.body = wire.NewUnstuffer(h)
+	}
 	writeField(d.h, from)
 	if id := bytes.TrimSpace(field(header, "message-id")); len(id) > 0 {
 		for _, name := range []string{"message-id", "date", "subject", "from", "to"} {
@@ -43,27 +49,10 @@ func writeField(w io.Writer, s string) {
 
 // Write adds the next piece of the body. It never fails.
 func (d *Digest) Write(p []byte) (int, error) {
-	n := len(p)
-	if n == 0 {
-		return 0, nil
+	if len(p) > 0 {
+		d.atStart = p[len(p)-1] == '\n'
 	}
-	ends := p[n-1] == '\n'
-	if d.stuffed {
-		if d.atStart && p[0] == '.' {
-			p = p[1:]
-		}
-		for {
-			i := bytes.Index(p, []byte("\n."))
-			if i < 0 {
-				break
-			}
-			d.h.Write(p[:i+1])
-			p = p[i+2:]
-		}
-	}
-	d.h.Write(p)
-	d.atStart = ends
-	return n, nil
+	return d.body.Write(p)
 }
 
 // Sum returns the Sum of what was written. It adds the final CRLF, which a body that

@@ -247,19 +247,3 @@ func (c *Conn) endBody() error {
 	c.line = finalDot
 	return nil
 }
-
-// Unstuff removes the dot-stuffing (RFC 5321, section 4.5.2) from text, which begins
-// at the start of a line. It returns text itself if there is none.
-func Unstuff(text []byte) []byte {
-	if !bytes.HasPrefix(text, []byte(".")) && !bytes.Contains(text, []byte("\n.")) {
-		return text
-	}
-	out := make([]byte, 0, len(text))
-	for line := range bytes.Lines(text) {
-		if line[0] == '.' {
-			line = line[1:]
-		}
-		out = append(out, line...)
-	}
-	return out
-}

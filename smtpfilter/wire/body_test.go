@@ -261,6 +261,20 @@ func TestUnstuff(t *testing.T) {
 		if got := string(Unstuff([]byte(in))); got != want {
 			t.Errorf("Unstuff(%q) = %q, want %q", in, got, want)
 		}
+		for cut := range len(in) + 1 {
+			for later := cut; later <= len(in); later++ {
+				var b bytes.Buffer
+				u := NewUnstuffer(&b)
+				for _, piece := range []string{in[:cut], in[cut:later], in[later:]} {
+					if n, err := io.WriteString(u, piece); n != len(piece) || err != nil {
+						t.Fatalf("%q: %d, %v", piece, n, err)
+					}
+				}
+				if b.String() != want {
+					t.Errorf("%q, cut at %d and %d: %q, want %q", in, cut, later, b.String(), want)
+				}
+			}
+		}
 	}
 }
 

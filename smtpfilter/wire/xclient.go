@@ -57,6 +57,15 @@ func (c *Conn) IsProxy() bool {
 	return c.xclient == nil && (c.Trusted() || !c.named && contains(c.cfg.ProxySources, c.peer.Addr()))
 }
 
+// Named reports whether a proxy has named the client's address, with PROXY or XCLIENT. A
+// proxy that may use XCLIENT and is named itself does not count.
+func (c *Conn) Named() bool {
+	if c.xclient != nil && c.xclient.Addr.Addr() != c.peer.Addr() {
+		return c.xclient.Addr.Addr().IsValid()
+	}
+	return c.named && !c.Trusted()
+}
+
 // checkProxy returns the reply to an XCLIENT or XFORWARD that is not allowed.
 func (c *Conn) checkProxy(cmd Command) Reply {
 	switch {
