@@ -93,6 +93,8 @@ func (d *document) value(path string, value, field any, tag reflect.StructTag) {
 		doors(d, path, value, field, DefaultMilter)
 	case *[]DNSServer:
 		doors(d, path, value, field, DefaultDNSServer)
+	case *[]RecipientPolicy:
+		doors(d, path, value, field, DefaultRecipientPolicy)
 	default: // the struct of a table
 		sub, ok := value.(map[string]any)
 		if !ok {
@@ -247,7 +249,7 @@ func (d *document) lists(path string, value any, field *[]List) {
 	})
 }
 
-// doors binds the tables of one kind of door.
+// doors binds the tables of one kind of door, or those of the recipient policies.
 func doors[T any](d *document, path string, value any, field *[]T, defaults func() T) {
 	d.tables(path, value, "[["+path+"]] with two brackets", func(path string, tree map[string]any) {
 		door := defaults()

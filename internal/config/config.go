@@ -62,6 +62,9 @@ type Config struct {
 	// Lists holds the [[list]] tables, at least one, in the order of the file.
 	// Of equally strict actions that of the first list counts.
 	Lists []List `toml:"list"`
+
+	// RecipientPolicies holds the [[recipient_policy]] tables in the order of the file.
+	RecipientPolicies []RecipientPolicy `toml:"recipient_policy"`
 }
 
 // Addresses is an array of strings. A single string in the file is an array of one.
@@ -140,6 +143,14 @@ type Headers struct {
 // Policy says what happens to listed mail, and who is exempt.
 type Policy struct {
 	Mode string `toml:"mode" oneof:"enforce,monitor"`
+
+	// Unwrap holds the ways to wrap a sender that are undone: "srs", "batv". It is empty
+	// with a filter that is not confirmed.
+	Unwrap []string `toml:"unwrap"`
+
+	// MixedHeaders says what happens to a message whose header senders some of its
+	// recipients refuse.
+	MixedHeaders string `toml:"mixed_headers" oneof:"refuse,tag"`
 
 	// RecipientDomains holds domains in lower case with A-labels: "example.com"
 	// is that domain alone, ".example.com" also every subdomain. Or its only element
@@ -274,6 +285,14 @@ type List struct {
 	HeaderAction string   `toml:"header_action"` // for header senders; empty: as Action
 	Stage        []string `toml:"stage"`         // "envelope", "header" or both; never empty
 	Match        string   `toml:"match" oneof:"subtree,exact"`
+
+	// ProvenBy holds the proofs of which one must hold for an entry to count: "spf",
+	// "dkim". Only an allow list has any.
+	ProvenBy []string `toml:"proven_by"`
+
+	// PerRecipient says that each line has a recipient and an entry. Its format is
+	// "plain".
+	PerRecipient bool `toml:"per_recipient"`
 
 	PublicReason      bool `toml:"public_reason"`       // show an entry's reason to the client
 	Override          bool `toml:"override"`            // an allow list beats every block list

@@ -2,6 +2,7 @@ package config
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -57,6 +58,8 @@ func Default() Config {
 		},
 		Policy: Policy{
 			Mode:             "enforce",
+			Unwrap:           slices.Clone(unwrapSchemes),
+			MixedHeaders:     "refuse",
 			ExemptRecipients: []string{"postmaster@", "abuse@"},
 			RejectText:       "<{sender}> refused: list {list} ({reason}); id {id}; {contact}",
 		},

@@ -40,6 +40,7 @@ func (l *List) fileKeys() []listKey {
 		{"min_entries", l.MinEntries != 0},
 		{"max_shrink", l.MaxShrink != defaults.MaxShrink},
 		{"max_growth", l.MaxGrowth != defaults.MaxGrowth},
+		{"per_recipient", l.PerRecipient},
 	}, l.remoteKeys()...)
 }
 
@@ -114,13 +115,19 @@ func (d *document) dnsZone(path, zone string) string {
 	return name
 }
 
-// askedLists refuses lists in DNS for a DNS server, which would answer for what it is told.
+// askedLists refuses lists that a DNS server cannot serve: those in DNS, for which it would
+// answer what it is told, and those by recipient.
 func (d *document) askedLists(door Door) {
 	for i, name := range door.Lists {
 		at := slices.IndexFunc(d.cfg.Lists, func(l List) bool { return l.Name == name })
-		if at >= 0 && d.cfg.Lists[at].InDNS() {
-			d.fail(element(door.Key("lists"), i), fmt.Sprintf("%q is a list in DNS, which a DNS server cannot serve again", name),
-				"remove it, and let clients ask its publisher")
+		if at < 0 {
+			continue
+		}
+		switch path, l := element(door.Key("lists"), i), &d.cfg.Lists[at]; {
+		case l.InDNS():
+			d.fail(path, fmt.Sprintf("%q is a list in DNS, which a DNS server cannot serve again", name), "remove it, and let clients ask its publisher")
+		case l.PerRecipient:
+			d.fail(path, fmt.Sprintf("%q is a list by recipient, and a question over DNS names no recipient", name), "remove it")
 		}
 	}
 }
@@ -140,8 +147,8 @@ func (l *List) refuses() bool {
 func (d *document) resolver() {
 	const hint = `write "127.0.0.1:53", an array of such addresses, or [] for those of /etc/resolv.conf`
 	addrs := d.cfg.Resolver.Addr
-	if len(addrs) > 0 && !slices.ContainsFunc(d.cfg.Lists, func(l List) bool { return l.InDNS() }) {
-		d.warn("resolver.addr", "has no effect without a list in DNS", "remove the line, or write a [[list]] with dns_zone")
+	if len(addrs) > 0 && !slices.ContainsFunc(d.cfg.Lists, func(l List) bool { return l.InDNS() || len(l.ProvenBy) > 0 }) {
+		d.warn("resolver.addr", "has no effect without a list in DNS or with proven_by", "remove the line, or write a [[list]] with dns_zone or proven_by")
 	}
 	for i, s := range addrs {
 		path := d.elementOrKey("resolver.addr", i)

@@ -28,6 +28,8 @@ func (d *document) unaskedLists() {
 		key := ".stage"
 		if l.InDNS() && slices.Contains(l.Stage, stageEnvelope) {
 			key = ".dns_zone"
+		} else if l.PerRecipient && slices.Contains(l.Stage, stageEnvelope) {
+			key = ".per_recipient"
 		}
 		d.warn(element("list", i)+key, fmt.Sprintf("no door asks the list %q: %s", l.Name, strings.Join(whys, ", and ")), hints[0])
 	}
@@ -46,6 +48,8 @@ func (d Door) passesOver(l *List) (why, hint string) {
 		return "a policy service sees no header", `add "envelope", or a [[milter]]`
 	case d.Table == TableDNSServer && l.InDNS():
 		return "a [[dns_server]] does not publish lists in DNS again", "add a [[policy_service]], a [[milter]] or a [[listener]], or remove the list"
+	case d.Table == TableDNSServer && l.PerRecipient:
+		return "a question over DNS names no recipient", "add a [[policy_service]], a [[milter]] or a [[listener]], or remove the list"
 	case d.Table == TableDNSServer && !envelope && len(d.Lists) == 0:
 		return "a [[dns_server]] asks a list for headers only if its lists name it", `add "envelope", or write lists in the [[dns_server]], with this one among them`
 	}

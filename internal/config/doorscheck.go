@@ -221,6 +221,10 @@ func (d *document) policyServiceLists() {
 				d.warn(element("list", i)+".action", fmt.Sprintf("\"discard\" is \"tag\" at the policy service %s, since Postfix would discard the mail for all its recipients", door.Name),
 					"a [[listener]] or a [[milter]] can discard")
 			}
+			if envelope && slices.Contains(l.ProvenBy, proofDKIM) {
+				d.warn(element("list", i)+".proven_by", fmt.Sprintf("the policy service %s cannot verify DKIM: it sees no message, and lets these senders in unproven", door.Name),
+					`write ["spf"], or ask by a [[milter]]`)
+			}
 			if envelope {
 				asked++
 			}

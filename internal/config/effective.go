@@ -49,6 +49,8 @@ func effective(path string, src []byte) (*Config, []Table, error) {
 			all = append(all, c.listenerTables(at)...)
 		case "list":
 			all = append(all, c.listTables(at)...)
+		case TableRecipientPolicy:
+			all = append(all, c.recipientPolicyTables(at)...)
 		case TablePolicyService, TableMilter, TableDNSServer:
 			all = append(all, c.doorTables(at, t.Name)...)
 		case "":
@@ -172,6 +174,22 @@ func (c *Config) listTables(at positions) (tables []Table) {
 		for j := range t.Keys {
 			t.Keys[j].hideSecret()
 		}
+		tables = append(tables, t)
+	}
+	return tables
+}
+
+// recipientPolicyTables returns the [[recipient_policy]] tables with what they say.
+func (c *Config) recipientPolicyTables(at positions) (tables []Table) {
+	for i, p := range c.RecipientPolicies {
+		path := element(TableRecipientPolicy, i)
+		t := Table{Name: TableRecipientPolicy, Array: true}
+		for _, k := range keysIn(reflect.ValueOf(p)) {
+			if k.Name == "name" || at.has(child(path, k.Name)) {
+				t.Keys = append(t.Keys, k)
+			}
+		}
+		t.Keys = noted(at, path, t.Keys)
 		tables = append(tables, t)
 	}
 	return tables

@@ -50,6 +50,8 @@ func Defaults() []Table {
 			tables = append(tables, Table{name, true, keysIn(reflect.ValueOf(DefaultMilter()))})
 		case f.Type == reflect.TypeFor[[]DNSServer]():
 			tables = append(tables, Table{name, true, keysIn(reflect.ValueOf(DefaultDNSServer()))})
+		case f.Type == reflect.TypeFor[[]RecipientPolicy]():
+			tables = append(tables, Table{name, true, keysIn(reflect.ValueOf(DefaultRecipientPolicy()))})
 		case f.Type.Kind() == reflect.Struct:
 			tables = append(tables, Table{name, false, keysIn(v)})
 		default:
@@ -59,8 +61,8 @@ func Defaults() []Table {
 	return append([]Table{top}, tables...)
 }
 
-// Optional reports whether the table opens something that a configuration need not have:
-// a listener or a door, which has no default address.
+// Optional reports whether the table is of what a configuration need not have: a listener or
+// a door, which has no default address, or a policy for some recipients.
 func (t Table) Optional() bool { return t.Array && t.Name != "list" }
 
 // ownKeys returns the keys of a listener that its Endpoint lacks.

@@ -92,6 +92,11 @@ func (d *document) endpoint(table string, e *Endpoint) {
 
 // listNames checks the names of lists at the path of a key.
 func (d *document) listNames(names []string, path string) {
+	d.namesOfLists(names, path, "or [] for all lists")
+}
+
+// namesOfLists checks the names of lists at the path of a key. All says how to name all.
+func (d *document) namesOfLists(names []string, path, all string) {
 	var known []string
 	for _, l := range d.cfg.Lists {
 		known = append(known, l.Name)
@@ -99,7 +104,11 @@ func (d *document) listNames(names []string, path string) {
 	for i, name := range names {
 		switch {
 		case !slices.Contains(known, name) && len(known) > 0:
-			d.fail(element(path, i), fmt.Sprintf("there is no list %q", name), "write "+choice(known)+", or [] for all lists")
+			hint := "write " + choice(known)
+			if near, ok := Nearest(name, known); ok && len(known) > 3 {
+				hint = fmt.Sprintf("did you mean %q?", near)
+			}
+			d.fail(element(path, i), fmt.Sprintf("there is no list %q", name), hint+", "+all)
 		case slices.Contains(names[:i], name):
 			d.twice(element(path, i), name)
 		}

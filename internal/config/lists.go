@@ -13,9 +13,15 @@ const (
 
 	actionDiscard = "discard"
 
+	proofSPF  = "spf"
+	proofDKIM = "dkim"
+
 	stageEnvelope = "envelope"
 	stageHeader   = "header"
 )
+
+// proofs are the values of proven_by.
+var proofs = []string{proofSPF, proofDKIM}
 
 // maxListName keeps the names of files and directories that contain a list's name
 // below the 255 bytes that file systems allow.
@@ -61,10 +67,11 @@ func (d *document) list(path string, l *List) {
 	if len(l.Stage) == 0 {
 		d.fail(path+".stage", "is empty, so that the list is never used", `write ["envelope"], ["header"] or both`)
 	}
-	for i, s := range l.Stage {
-		if at := element(path+".stage", i); d.oneOf(at, s, stageEnvelope, stageHeader) && slices.Contains(l.Stage[:i], s) {
-			d.twice(at, s)
-		}
+	d.choices(path+".stage", l.Stage, []string{stageEnvelope, stageHeader})
+	d.provenBy(path, l)
+	if l.PerRecipient && l.Format != "plain" && !l.InDNS() && !d.failed[path+".format"] {
+		d.fail(path+".per_recipient", fmt.Sprintf("does not go with format = %q, whose lines have no recipient", l.Format),
+			`write lines "RECIPIENT ENTRY" and format = "plain", or remove the line`)
 	}
 	switch l.Type {
 	case typeAllow:
@@ -75,6 +82,19 @@ func (d *document) list(path string, l *List) {
 		}
 	case typeBlock:
 		d.blockList(path, l)
+	}
+}
+
+// provenBy checks the proofs that the entries of an allow list need.
+func (d *document) provenBy(path string, l *List) {
+	path += ".proven_by"
+	d.choices(path, l.ProvenBy, proofs)
+	switch {
+	case len(l.ProvenBy) == 0 || d.failedBelow(path):
+	case l.Type != typeAllow:
+		d.fail(path, "has an effect only in an allow list: a block entry counts for forged senders too", `remove the line, or write type = "allow"`)
+	case !slices.Contains(l.Stage, stageEnvelope) && !slices.Contains(l.ProvenBy, proofDKIM):
+		d.fail(path, `proves no sender in the header, so that the list never counts: SPF is about MAIL FROM`, `add "dkim", or add "envelope" to stage`)
 	}
 }
 

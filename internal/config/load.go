@@ -160,7 +160,11 @@ func (c *Config) resolve(dir string) {
 	}
 	c.State.Dir, c.Admin.Socket = abs(c.State.Dir), abs(c.Admin.Socket)
 	c.NextHop.resolve(abs)
-	for _, values := range [][]string{c.Policy.RecipientDomains, c.Policy.ValidRecipients} {
+	recipients := [][]string{c.Policy.RecipientDomains, c.Policy.ValidRecipients}
+	for _, p := range c.RecipientPolicies {
+		recipients = append(recipients, p.Match)
+	}
+	for _, values := range recipients {
 		if path, ok := onlyFile(values); ok {
 			values[0] = schemeFile + abs(path)
 		}

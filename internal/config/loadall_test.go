@@ -129,6 +129,8 @@ max_addresses = 100
 check_bounces = true
 [policy]
 mode = "monitor"
+unwrap = ["batv"]
+mixed_headers = "tag"
 recipient_domains = ["Example.COM", ".Bücher.example", "a_b.example.", "[IPv6:2001:DB8::1]"]
 valid_recipients = ["Ann@Example.com", "@BÜCHER.example"]
 exempt_recipients = ["Abuse@", "A.B+c@Example.com", "@BÜCHER.example", "ÄRGER@"]
@@ -149,6 +151,7 @@ path = "/etc/spamgate/always.txt"
 type = "allow"
 override = true
 match = "exact"
+proven_by = ["dkim", "spf"]
 [[list]]
 name = "blocked"
 path = "blocked.txt"
@@ -182,6 +185,22 @@ dns_codes = ["127.0.1.2", "127.0.1.4-127.0.1.99"]
 dns_timeout = "100ms"
 dns_on_error = "defer"
 dns_test = "Test.Example."
+[[list]]
+name = "personal"
+path = "personal.txt"
+per_recipient = true
+[[recipient_policy]]
+name = "sales"
+match = ["@Sales.Example.Net", "<CEO@bücher.example>", "help@", "*.example.org", "!Ann@sales.example.net"]
+lists = ["blocked", "personal"]
+max_action = "tag"
+mode = "enforce"
+[[recipient_policy]]
+match = "file:recipients/quiet"
+mode = "monitor"
+[[recipient_policy]]
+match = ["example.org"]
+exempt = true
 [resolver]
 addr = ["127.0.0.1:53", "[::0:1]:5353"]
 `)
@@ -211,6 +230,7 @@ addr = ["127.0.0.1:53", "[::0:1]:5353"]
 	always, blocked, fetched := DefaultList(), DefaultList(), DefaultList()
 	always.Name, always.Path, always.Type, always.Action = "always", "/etc/spamgate/always.txt", "allow", ""
 	always.Override, always.Match = true, "exact"
+	always.ProvenBy = []string{"dkim", "spf"}
 	blocked.Name, blocked.Path, blocked.Action, blocked.HeaderAction = "blocked", filepath.Join(dir, "blocked.txt"), "discard", "tag"
 	blocked.Stage, blocked.PublicReason, blocked.Optional, blocked.AllowPublicSuffix = []string{"header"}, false, true, true
 	fetched.Name, fetched.Copy = "fetched", "/var/lib/spamgate/copies/fetched/list"
@@ -225,6 +245,8 @@ addr = ["127.0.0.1:53", "[::0:1]:5353"]
 	asked := DefaultList()
 	asked.Name, asked.DNSZone, asked.DNSCodes = "asked", "dbl.xn--bcher-kva.example", Addresses{"127.0.1.2", "127.0.1.4-127.0.1.99"}
 	asked.DNSTimeout, asked.DNSOnError, asked.DNSTest = 100*time.Millisecond, "defer", "test.example"
+	personal := DefaultList()
+	personal.Name, personal.Path, personal.PerRecipient = "personal", filepath.Join(dir, "personal.txt"), true
 	submission := endpoint
 	submission.Addr = Addresses{":587"}
 	other := NextHop{
@@ -264,6 +286,8 @@ addr = ["127.0.0.1:53", "[::0:1]:5353"]
 		Headers: Headers{Check: []string{"X-Original-From"}, MaxBytes: 1000, MaxAddresses: 100, CheckBounces: true},
 		Policy: Policy{
 			Mode:             "monitor",
+			Unwrap:           []string{"batv"},
+			MixedHeaders:     "tag",
 			RecipientDomains: []string{"example.com", ".xn--bcher-kva.example", "a_b.example", "[ipv6:2001:db8::1]"},
 			ValidRecipients:  []string{"ann@example.com", "@xn--bcher-kva.example"},
 			ExemptRecipients: []string{"abuse@", "a.b+c@example.com", "@xn--bcher-kva.example", "ärger@"},
@@ -274,7 +298,15 @@ addr = ["127.0.0.1:53", "[::0:1]:5353"]
 		},
 		Watch: Watch{PollInterval: 100 * time.Millisecond},
 		Log:   Log{Output: "journal", Format: "json", Level: "debug", Addresses: "hash"},
-		Lists: []List{always, blocked, fetched, asked},
+		Lists: []List{always, blocked, fetched, asked, personal},
+		RecipientPolicies: []RecipientPolicy{
+			{
+				Name: "sales", Match: Addresses{"@sales.example.net", "ceo@xn--bcher-kva.example", "help@", "*.example.org", "!ann@sales.example.net"},
+				Lists: []string{"blocked", "personal"}, MaxAction: "tag", Mode: "enforce",
+			},
+			{Name: "recipient_policy-2", Match: Addresses{"file:" + filepath.Join(dir, "recipients/quiet")}, Mode: "monitor"},
+			{Name: "recipient_policy-3", Match: Addresses{"example.org"}, Exempt: true, Mode: "enforce"},
+		},
 
 		Resolver: Resolver{Addr: Addresses{"127.0.0.1:53", "[::1]:5353"}},
 	}

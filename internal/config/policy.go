@@ -18,8 +18,12 @@ const maxReplyText = 200
 // placeholders of [policy] reject_text.
 var placeholders = []string{"sender", "list", "reason", "id", "contact"}
 
+// unwrapSchemes are the values of [policy] unwrap.
+var unwrapSchemes = []string{"srs", "batv"}
+
 func (d *document) policy() {
 	p := &d.cfg.Policy
+	d.choices("policy.unwrap", p.Unwrap, unwrapSchemes)
 	d.recipients("recipient_domains", p.RecipientDomains, RecipientDomain, DomainHint)
 	d.recipients("valid_recipients", p.ValidRecipients, RecipientAddress, AddressHint)
 	if len(p.ValidRecipients) > 0 && len(p.RecipientDomains) == 0 && !d.failedBelow("policy.recipient_domains") {
@@ -52,25 +56,34 @@ const (
 func (d *document) recipients(key string, values []string, normal func(string) (string, error), hint string) {
 	for i, s := range values {
 		path := d.elementOrKey("policy."+key, i)
-		file, ok := strings.CutPrefix(s, schemeFile)
-		switch {
-		case ok && len(values) > 1:
-			d.fail(path, fmt.Sprintf("%q is one of several elements, and a file must be the only one", s),
-				fmt.Sprintf("put the others into the file, and write %s = %q", key, s))
-		case ok && (file == "" || strings.HasSuffix(file, "/")):
-			d.fail(path, fmt.Sprintf("%q does not name a file", s), fmt.Sprintf(`write %s = "file:/etc/spamgate/%s"`, key, key))
-		case ok:
-		default:
-			name, err := normal(s)
-			if err != nil {
-				d.fail(path, fmt.Sprintf("%q %v", s, err), hint)
-			}
-			values[i] = name
+		if d.isFile(path, s, len(values), key) {
+			continue
 		}
+		name, err := normal(s)
+		if err != nil {
+			d.fail(path, fmt.Sprintf("%q %v", s, err), hint)
+		}
+		values[i] = name
 	}
 	if _, ok := onlyFile(values); ok && slices.ContainsFunc(d.cfg.Lists, func(l List) bool { return l.Name == key }) {
 		d.fail("policy."+key, fmt.Sprintf("its file has the name %q in commands and metrics, which is also the name of a list", key), "give the list another name")
 	}
+}
+
+// isFile reports whether an element of a key begins with "file:". Such a one must name a file
+// and be the only one of n.
+func (d *document) isFile(path, s string, n int, key string) bool {
+	file, ok := strings.CutPrefix(s, schemeFile)
+	switch {
+	case !ok:
+		return false
+	case n > 1:
+		d.fail(path, fmt.Sprintf("%q is one of several elements, and a file must be the only one", s),
+			fmt.Sprintf("put the others into the file, and write %s = %q", key, s))
+	case file == "" || strings.HasSuffix(file, "/"):
+		d.fail(path, fmt.Sprintf("%q does not name a file", s), fmt.Sprintf(`write %s = "file:/etc/spamgate/%s"`, key, key))
+	}
+	return true
 }
 
 // onlyFile returns the path of the file that takes the place of values.

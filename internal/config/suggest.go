@@ -48,6 +48,7 @@ var aliases = map[string][]string{
 	"ca": {"tls_ca"}, "ca_file": {"tls_ca"}, "domains": {"recipient_domains", "protect"}, "relay_domains": {"recipient_domains"}, "relay_recipient_maps": {"valid_recipients"}, "local_recipient_maps": {"valid_recipients"},
 	"whitelist": {"exempt_clients"}, "mynetworks": {"exempt_clients"}, "maxconn": {"max_connections"}, "max_size": {"max_message_bytes", "max_bytes"},
 	"directory": {"dir"}, "path": {"dir", "socket"}, "myhostname": {"hostname"}, "upstreams": {"next_hop"}, "server_name": {"hostname"},
+	"recipients": {"match"}, "entries": {"match"}, "action": {"max_action"},
 	"verbosity": {"level"}, "loglevel": {"level"},
 }
 

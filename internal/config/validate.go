@@ -24,6 +24,7 @@ func (d *document) validate() {
 	d.logOutput()
 	d.resolver()
 	d.checkLists()
+	d.recipientPolicies()
 }
 
 // schemeFile begins the log output that is a file.
@@ -49,6 +50,15 @@ func (d *document) oneOf(path, value string, allowed ...string) bool {
 	}
 	d.fail(path, fmt.Sprintf("%q is not known", value), "write "+choice(allowed))
 	return false
+}
+
+// choices checks an array whose elements have a fixed choice.
+func (d *document) choices(path string, values, allowed []string) {
+	for i, v := range values {
+		if at := element(path, i); d.oneOf(at, v, allowed...) && slices.Contains(values[:i], v) {
+			d.twice(at, v)
+		}
+	}
 }
 
 // choice returns `"a", "b" or "c"`.
