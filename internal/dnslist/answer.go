@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+
+	"spamgate/internal/resolver"
 )
 
 const (
@@ -36,21 +38,18 @@ type answer struct {
 	ttl   time.Duration
 }
 
-func failed(c Cause) answer { return answer{cause: c, ttl: failureTTL} }
+// failed returns the answer to a question without one. What is our own doing is not cached.
+func failed(c Cause) answer {
+	if c == CauseBusy || c == CauseStopped {
+		return answer{cause: c}
+	}
+	return answer{cause: c, ttl: failureTTL}
+}
 
-// readAnswer reads the reply to a question for the addresses or the text of a name. The
-// reply belongs to the question: its id and its question were compared.
+// readAnswer reads the reply to a question for the addresses or the text of a name.
 func readAnswer(m *dns.Msg, name string, kind uint16) answer {
-	switch {
-	case m.Rcode != dns.RcodeSuccess && m.Rcode != dns.RcodeNameError:
-		return failed(CauseServfail)
-	case isReferral(m):
-		return failed(CauseServfail)
-	}
 	a := answer{ttl: maxTTL}
-	if m.Rcode == dns.RcodeSuccess {
-		a.read(m.Answer, name, kind)
-	}
+	a.read(m, name, kind)
 	if len(a.addrs) == 0 && a.text == "" {
 		a.ttl = negativeTTL(m.Ns)
 	}
@@ -58,29 +57,11 @@ func readAnswer(m *dns.Msg, name string, kind uint16) answer {
 	return a
 }
 
-// isReferral reports whether a reply names other servers, which a resolver would have
-// asked itself: [resolver] addr is a server of another zone, without recursion.
-func isReferral(m *dns.Msg) bool {
-	if m.Rcode != dns.RcodeSuccess || len(m.Answer) > 0 || m.Authoritative || m.RecursionAvailable {
-		return false
-	}
-	isNS := func(rr dns.RR) bool { return rr.Header().Rrtype == dns.TypeNS }
-	isSOA := func(rr dns.RR) bool { return rr.Header().Rrtype == dns.TypeSOA }
-	return slices.ContainsFunc(m.Ns, isNS) && !slices.ContainsFunc(m.Ns, isSOA)
-}
-
-// read takes the records of a name, or of the name that its aliases (CNAME) lead to.
-// Records of other names are ignored.
-func (a *answer) read(records []dns.RR, name string, kind uint16) {
-	owner := dns.Fqdn(name)
-	for _, rr := range records { // a resolver sends aliases in their order
-		h := rr.Header()
-		if h.Class != dns.ClassINET || !strings.EqualFold(h.Name, owner) {
-			continue
-		}
+// read takes the records of a name.
+func (a *answer) read(m *dns.Msg, name string, kind uint16) {
+	for rr := range resolver.Records(m, name) {
 		switch r := rr.(type) {
 		case *dns.CNAME:
-			owner = r.Target
 		case *dns.A:
 			addr, ok := netip.AddrFromSlice(r.A.To4())
 			if kind != dns.TypeA || !ok || len(a.addrs) == maxAddrs {
@@ -95,7 +76,7 @@ func (a *answer) read(records []dns.RR, name string, kind uint16) {
 		default:
 			continue
 		}
-		a.ttl = min(a.ttl, time.Duration(h.Ttl)*time.Second)
+		a.ttl = min(a.ttl, time.Duration(rr.Header().Ttl)*time.Second)
 	}
 	slices.SortFunc(a.addrs, netip.Addr.Compare)
 	a.addrs = slices.Compact(a.addrs)

@@ -9,6 +9,7 @@ import (
 	"github.com/miekg/dns"
 
 	"spamgate/internal/recent"
+	"spamgate/internal/resolver"
 )
 
 // maxCached bounds the cached answers. A usual one takes 320 bytes, the longest 1.1 KB
@@ -18,7 +19,7 @@ const maxCached = 20_000
 // cache has the answers of all lists for their TTL, and the questions under way. Two
 // lists of the same zone share them: they differ in what counts.
 type cache struct {
-	resolver *resolver
+	resolver *resolver.Resolver
 	ctx      context.Context // of the questions
 	running  sync.WaitGroup
 
@@ -81,7 +82,7 @@ func (c *cache) find(k key, timeout time.Duration, then func(answer)) (e *entry,
 	k.name = strings.Clone(k.name) // may be a part of a longer text
 	c.entries.Put(k, e)
 	c.running.Go(func() {
-		a := c.resolver.askContained(c.ctx, k.name+"."+k.zone, k.kind, timeout)
+		a := c.ask(c.ctx, k.name+"."+k.zone, k.kind, timeout)
 		then(a)
 		e.answer = a
 		c.mu.Lock()
@@ -90,6 +91,21 @@ func (c *cache) find(k key, timeout time.Duration, then func(answer)) (e *entry,
 		close(e.done)
 	})
 	return e, true
+}
+
+// ask asks a question. What panics because of an answer is a failure of that question, and
+// not of the gate.
+func (c *cache) ask(ctx context.Context, name string, kind uint16, timeout time.Duration) (a answer) {
+	defer func() {
+		if recover() != nil {
+			a = failed(CauseNetwork)
+		}
+	}()
+	m, cause := c.resolver.Ask(ctx, name, kind, timeout)
+	if cause != "" {
+		return failed(Cause(cause))
+	}
+	return readAnswer(m, name, kind)
 }
 
 // findAddrs returns the entry of the question whether a list has a name. If the list is

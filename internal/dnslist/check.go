@@ -101,7 +101,7 @@ func (f finding) apply(s *state) {
 // examine asks a list for INVALID and its test point. Nothing of that is cached.
 func (c *Client) examine(ctx context.Context, l *list) finding {
 	ask := func(name string, kind uint16) answer {
-		return c.cache.resolver.askContained(ctx, name+"."+l.Zone, kind, checkTimeout)
+		return c.cache.ask(ctx, name+"."+l.Zone, kind, checkTimeout)
 	}
 	var none, test answer
 	var asking sync.WaitGroup

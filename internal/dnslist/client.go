@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"spamgate/internal/recent"
+	"spamgate/internal/resolver"
 )
 
 // Config configures a Client.
@@ -22,8 +23,8 @@ type Config struct {
 	// Resolvers are asked in turn. If there are none, those in /etc/resolv.conf are.
 	Resolvers []netip.AddrPort
 
-	Log  *slog.Logger // nil: slog.Default()
-	Dial Dial         // nil: as net.Dialer does
+	Log  *slog.Logger  // nil: slog.Default()
+	Dial resolver.Dial // nil: as net.Dialer does
 }
 
 // Client asks the lists. Its methods are safe for concurrent use.
@@ -60,7 +61,7 @@ func New(c Config) (*Client, error) {
 	if client.log == nil {
 		client.log = slog.Default()
 	}
-	client.cache.resolver = newResolver(c.Dial, "/etc/resolv.conf")
+	client.cache.resolver = resolver.New(c.Dial, "/etc/resolv.conf")
 	client.cache.entries = recent.New[key, *entry](maxCached)
 	client.cache.ctx, client.cancel = context.WithCancel(context.Background())
 	client.lists.Store(&lists{})
@@ -95,7 +96,7 @@ func (c *Client) Apply(configured []List, resolvers []netip.AddrPort) error {
 		next.order = append(next.order, added)
 		next.byName[l.Name] = added
 	}
-	c.cache.resolver.configure(resolvers)
+	c.cache.resolver.Configure(resolvers)
 	if !slices.Equal(resolvers, c.resolvers) {
 		c.resolvers = slices.Clone(resolvers)
 		for _, epoch := range c.epochs {

@@ -215,32 +215,6 @@ func TestOldServer(t *testing.T) {
 	}
 }
 
-// TestQueries: no two queries have the same id, case or port.
-func TestQueries(t *testing.T) {
-	const n = 50
-	ids, names := map[uint16]bool{}, map[string]bool{}
-	for range n {
-		q, err := newQuery("listed.example.dbl.test", dns.TypeA, true)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := new(dns.Msg)
-		if err := m.Unpack(q.wire); err != nil || m.Question[0].Name != q.name || m.Id != q.id || !m.RecursionDesired {
-			t.Fatalf("%v: %v", m, err)
-		}
-		if opt := m.IsEdns0(); opt == nil || opt.UDPSize() != udpSize || opt.Do() {
-			t.Errorf("EDNS: %v", opt)
-		}
-		if !strings.EqualFold(q.name, "listed.example.dbl.test.") {
-			t.Fatalf("asks for %s", q.name)
-		}
-		ids[q.id], names[q.name] = true, true
-	}
-	if len(ids) < n-2 || len(names) < n-2 {
-		t.Errorf("%d ids and %d spellings in %d queries", len(ids), len(names), n)
-	}
-}
-
 // TestLifetimes: answers are cached for their TTL, within bounds.
 func TestLifetimes(t *testing.T) {
 	for _, c := range []struct {
@@ -298,39 +272,34 @@ func TestLifetimes(t *testing.T) {
 
 // FuzzAnswer reads whatever a resolver sends.
 func FuzzAnswer(f *testing.F) {
-	q, err := newQuery("listed.example.dbl.test", dns.TypeA, false)
-	if err != nil {
-		f.Fatal(err)
-	}
+	const name = "listed.example.dbl.test"
 	for _, text := range []string{"A 127.0.0.2", "TXT \"a \\007 \\\"b\\\"\"", "CNAME listed.example.dbl.test."} {
 		m := new(dns.Msg)
-		m.Unpack(q.wire)
+		m.SetQuestion(name+".", dns.TypeA)
 		m.Response = true
-		rr, err := dns.NewRR(q.name + " 60 IN " + text)
+		rr, err := dns.NewRR(name + ". 60 IN " + text)
 		if err != nil {
 			f.Fatal(err)
 		}
 		m.Answer = []dns.RR{rr}
 		wire, _ := m.Pack()
-		f.Add(wire[2:])
-		f.Add(withByte(wire, 2, func(b byte) byte { return b | 0x02 })[2:])
-		f.Add(withByte(wire, 3, func(b byte) byte { return dns.RcodeNameError })[2 : len(wire)-3])
+		f.Add(wire)
+		f.Add(withByte(wire, 3, func(b byte) byte { return dns.RcodeNameError }))
 	}
-	f.Fuzz(func(t *testing.T, rest []byte) {
-		wire := append(binary.BigEndian.AppendUint16(nil, q.id), rest...)
+	f.Fuzz(func(t *testing.T, wire []byte) {
+		m := new(dns.Msg)
+		if m.Unpack(wire) != nil {
+			return
+		}
 		for _, kind := range []uint16{dns.TypeA, dns.TypeTXT} {
-			m, err := q.parse(wire, true)
-			if err != nil {
-				continue
-			}
-			a := readAnswer(m, strings.ToLower(strings.TrimSuffix(q.name, ".")), kind)
-			if a.ttl < failureTTL || a.ttl > maxTTL || len(a.addrs) > maxAddrs || len(a.text) > MaxReason {
+			a := readAnswer(m, name, kind)
+			if a.ttl < minTTL || a.ttl > maxTTL || len(a.addrs) > maxAddrs || len(a.text) > MaxReason {
 				t.Errorf("%+v", a)
 			}
 			if strings.ContainsFunc(a.text, func(r rune) bool { return r < ' ' || r > '~' }) {
 				t.Errorf("text %q", a.text)
 			}
-			if a.cause == "" && kind == dns.TypeA && slices.ContainsFunc(a.addrs, func(x netip.Addr) bool { return !x.Is4() }) {
+			if kind == dns.TypeA && slices.ContainsFunc(a.addrs, func(x netip.Addr) bool { return !x.Is4() }) {
 				t.Errorf("%v", a.addrs)
 			}
 		}

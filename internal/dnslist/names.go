@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"spamgate/blocklist/listfile"
+	"spamgate/internal/resolver"
 )
 
 const (
@@ -11,9 +12,7 @@ const (
 	// once, whatever the number of lists that are asked for it.
 	MaxNames = 20
 
-	// maxName is the longest name in DNS, without its final dot (RFC 1035, section
-	// 2.3.4, counts a length byte for each label and one for the root).
-	maxName = 253
+	maxName = resolver.MaxName
 
 	// maxZone leaves room for a domain of half the length.
 	maxZone = 126

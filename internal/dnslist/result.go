@@ -3,6 +3,8 @@ package dnslist
 import (
 	"fmt"
 	"net/netip"
+
+	"spamgate/internal/resolver"
 )
 
 // Outcome is what a list says of a domain.
@@ -32,19 +34,19 @@ type Cause string
 // The causes.
 const (
 	// CauseTimeout: no answer within the time that the message or the question has.
-	CauseTimeout Cause = "timeout"
+	CauseTimeout = Cause(resolver.Timeout)
 	// CauseServfail: the resolver says that it cannot get an answer, or gives one that
 	// is not an answer to the question.
-	CauseServfail Cause = "servfail"
+	CauseServfail = Cause(resolver.Servfail)
 	// CauseNetwork: the resolvers cannot be reached.
-	CauseNetwork Cause = "network"
+	CauseNetwork = Cause(resolver.Network)
 	// CauseRefused: the list refuses our questions with an address in 127.255.255.0/24.
 	CauseRefused Cause = "refused"
 	// CauseForeign: an address outside 127.0.0.0/8. Resolvers that invent answers, and
 	// new owners of the zone's domain, give such addresses.
 	CauseForeign Cause = "foreign"
 	// CauseBusy: too many questions are under way.
-	CauseBusy Cause = "busy"
+	CauseBusy = Cause(resolver.Busy)
 	// CauseBroken: the list failed so often that it is not asked at the moment.
 	CauseBroken Cause = "broken"
 	// CauseOff: the list is switched off, because it does not pass its check.
@@ -56,7 +58,7 @@ const (
 	// CauseGuess: the sender's address may be a wrong guess, see Message.Skipped.
 	CauseGuess Cause = "guess"
 	// CauseStopped: the caller's context has ended, or the Client was closed.
-	CauseStopped Cause = "stopped"
+	CauseStopped = Cause(resolver.Stopped)
 )
 
 // Causes are all causes, in a fixed order.

@@ -1,4 +1,6 @@
-package dnslist
+// Package resolver asks DNS questions of the resolvers that the configuration or
+// /etc/resolv.conf names. It caches nothing: they do.
+package resolver
 
 import (
 	"context"
@@ -23,8 +25,21 @@ const (
 	confInterval = 5 * time.Second
 )
 
-// resolver asks questions, of the first server that answers.
-type resolver struct {
+// Cause says why a question has no answer. Its text is a label of metrics.
+type Cause string
+
+// The causes.
+const (
+	Timeout  Cause = "timeout"  // no answer within the time that the question has
+	Servfail Cause = "servfail" // no server gets an answer, or what it sends is not one
+	Network  Cause = "network"  // the servers cannot be reached
+	Busy     Cause = "busy"     // too many questions are under way
+	Stopped  Cause = "stopped"  // the caller's context has ended
+)
+
+// Resolver asks questions, of the first server that answers. Its methods are safe for
+// concurrent use.
+type Resolver struct {
 	dial    Dial
 	conf    string // /etc/resolv.conf
 	waiting chan struct{}
@@ -40,19 +55,21 @@ type resolver struct {
 	changed time.Time // of conf
 }
 
-func newResolver(dial Dial, conf string) *resolver {
+// New returns a Resolver. Until it is configured it asks the servers of a file in the form of
+// resolv.conf(5). A nil dial connects as net.Dialer does.
+func New(dial Dial, conf string) *Resolver {
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
 	}
-	return &resolver{
+	return &Resolver{
 		dial: dial, conf: conf,
 		waiting: make(chan struct{}, maxWaiting),
 		slots:   make(chan struct{}, maxQuestions),
 	}
 }
 
-// configure sets the servers; without any, those of resolv.conf are used.
-func (r *resolver) configure(servers []netip.AddrPort) {
+// Configure sets the servers; without any, those of resolv.conf are used.
+func (r *Resolver) Configure(servers []netip.AddrPort) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.servers, r.fixed, r.looked, r.changed = nil, len(servers) > 0, time.Time{}, time.Time{}
@@ -64,7 +81,7 @@ func (r *resolver) configure(servers []netip.AddrPort) {
 
 // current returns the servers. It reads resolv.conf again if that has changed. Without
 // any server there it is one on this machine, as resolv.conf(5) says.
-func (r *resolver) current() []string {
+func (r *Resolver) current() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
@@ -92,25 +109,21 @@ func confServers(conf *dns.ClientConfig) (servers []string) {
 	return servers
 }
 
-// askContained is ask. What panics because of an answer is a failure of that question, and
-// not of the gate.
-func (r *resolver) askContained(ctx context.Context, name string, kind uint16, timeout time.Duration) (a answer) {
+// Ask asks for the records of a kind that a name has, and returns the reply or why there is
+// none, within a time. Each server gets an equal part of it; a single one is asked twice,
+// since datagrams get lost. The reply belongs to the question, and its code is success or
+// NXDOMAIN. What panics because of a reply is a failure of that question, and not of the gate.
+func (r *Resolver) Ask(ctx context.Context, name string, kind uint16, timeout time.Duration) (m *dns.Msg, cause Cause) {
 	defer func() {
 		if recover() != nil {
-			a = failed(CauseNetwork)
+			m, cause = nil, Network
 		}
 	}()
-	return r.ask(ctx, name, kind, timeout)
-}
-
-// ask asks a question and returns the answer, within a time. Each server gets an
-// equal part of it; a single one is asked twice, since datagrams get lost.
-func (r *resolver) ask(ctx context.Context, name string, kind uint16, timeout time.Duration) answer {
 	select {
 	case r.waiting <- struct{}{}:
 		defer func() { <-r.waiting }()
 	default:
-		return answer{cause: CauseBusy} // not cached
+		return nil, Busy
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -118,30 +131,34 @@ func (r *resolver) ask(ctx context.Context, name string, kind uint16, timeout ti
 	case r.slots <- struct{}{}:
 		defer func() { <-r.slots }()
 	case <-ctx.Done():
-		return answer{cause: CauseBusy}
+		return nil, Busy
 	}
+	return r.askAll(ctx, name, kind)
+}
+
+// askAll asks one server after another.
+func (r *Resolver) askAll(ctx context.Context, name string, kind uint16) (m *dns.Msg, cause Cause) {
 	servers := r.current()
 	first := r.first.Load()
 	tries := max(2, len(servers))
-	result := failed(CauseNetwork)
 	for i := range tries {
 		at := (first + uint32(i)) % uint32(len(servers))
-		a := r.askOne(ctx, servers[at], name, kind, tries-i)
-		if a.cause == "" {
+		m, cause = r.askOne(ctx, servers[at], name, kind, tries-i)
+		if cause == "" {
 			if i > 0 {
 				r.first.CompareAndSwap(first, at)
 			}
-			return a
+			return m, ""
 		}
-		if result = a; ctx.Err() != nil || a.cause == CauseServfail && i+1 >= len(servers) {
+		if ctx.Err() != nil || cause == Servfail && i+1 >= len(servers) {
 			break
 		}
 	}
-	return result
+	return nil, cause
 }
 
 // askOne asks one server, for a part of the time that is left.
-func (r *resolver) askOne(ctx context.Context, server, name string, kind uint16, parts int) answer {
+func (r *Resolver) askOne(ctx context.Context, server, name string, kind uint16, parts int) (*dns.Msg, Cause) {
 	if deadline, ok := ctx.Deadline(); ok && parts > 1 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(parts))
@@ -150,14 +167,14 @@ func (r *resolver) askOne(ctx context.Context, server, name string, kind uint16,
 	m, err := r.dial.exchange(ctx, server, name, kind)
 	var timeout net.Error
 	switch {
-	case err == nil:
-		return readAnswer(m, name, kind)
-	case errors.Is(err, errNoReply):
-		return failed(CauseServfail)
+	case err == nil && isAnswer(m):
+		return m, ""
+	case err == nil, errors.Is(err, errNoReply):
+		return nil, Servfail
 	case ctx.Err() == context.Canceled:
-		return answer{cause: CauseStopped}
+		return nil, Stopped
 	case ctx.Err() != nil, errors.As(err, &timeout) && timeout.Timeout():
-		return failed(CauseTimeout)
+		return nil, Timeout
 	}
-	return failed(CauseNetwork)
+	return nil, Network
 }

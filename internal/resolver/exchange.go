@@ -1,4 +1,4 @@
-package dnslist
+package resolver
 
 import (
 	"context"
@@ -22,6 +22,10 @@ const (
 	// maxStrays is the number of datagrams to a question that are not its answer. After
 	// that somebody tries to forge the answer, and TCP is asked.
 	maxStrays = 16
+
+	// MaxName is the longest name in DNS, without its final dot (RFC 1035, section
+	// 2.3.4, counts a length byte for each label and one for the root).
+	MaxName = 253
 )
 
 // errUseTCP says that the answer must be asked for over TCP.
@@ -42,7 +46,7 @@ type query struct {
 // who does not see the query has to guess them, and the port of its socket, too
 // (draft-vixie-dnsext-dns0x20).
 func newQuery(name string, kind uint16, edns bool) (query, error) {
-	var random [2 + maxName/8 + 1]byte
+	var random [2 + MaxName/8 + 1]byte
 	rand.Read(random[:])
 	q := query{kind: kind, id: binary.BigEndian.Uint16(random[:])}
 	letters := []byte(dns.Fqdn(name))
