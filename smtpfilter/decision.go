@@ -1,9 +1,11 @@
 package smtpfilter
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -81,17 +83,18 @@ func (l DecisionLog) Write(level slog.Level, text string, d *Decision, more ...s
 	str("queue_id", d.QueueID)
 	f := &d.Finding
 	str("identity", f.Identity)
-	if f.Identity != verdict.EnvelopeIdentity {
+	switch m := &f.Verdict.Match; {
+	case m.Sender != "":
+		str("sender", l.show(m.Sender))
+		str("by_way_of", l.show(f.Address))
+	case f.Identity != verdict.EnvelopeIdentity:
 		str("sender", l.show(f.Address))
 		str("form", l.show(f.Form))
 	}
 	if m := &f.Verdict.Match; !m.IsZero() {
 		str("list", m.List)
-		entry := m.Entry
-		if local, _, ok := strings.Cut(entry, "@"); ok && local != "" {
-			entry = l.show(entry)
-		}
-		str("entry", entry)
+		str("entry", l.showKey(m.Entry))
+		str("entry_for", l.showKey(m.For))
 		if m.Unconfirmed {
 			attrs = append(attrs, slog.Bool("confirmed", false))
 		} else if m.File != "" {
@@ -100,6 +103,9 @@ func (l DecisionLog) Write(level slog.Level, text string, d *Decision, more ...s
 		str("reason", m.Reason)
 		str("note", m.Note)
 	}
+	proof, unproven := proofs(&f.Verdict)
+	str("proof", proof)
+	str("unproven", unproven)
 	str("reply", d.Reply)
 	str("server", d.Server)
 	for _, a := range more {
@@ -112,6 +118,36 @@ func (l DecisionLog) Write(level slog.Level, text string, d *Decision, more ...s
 	r := slog.NewRecord(time.Now(), level, text, 0)
 	r.AddAttrs(attrs...)
 	_ = l.Log.Handler().Handle(context.Background(), r) // a failure does not change the decision
+}
+
+// proofs returns what was asked to prove the sender, and the allow lists whose entries do not
+// count, since nothing proves it.
+func proofs(v *verdict.Verdict) (proof, unproven string) {
+	if v.Proofs == nil {
+		return "", ""
+	}
+	var texts, lists []string
+	for _, p := range v.Proofs {
+		text := cmp.Or(p.Why, p.By.String()+": "+p.State.String())
+		if !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+	}
+	for _, m := range v.Matches {
+		if m.Unproven && !slices.Contains(lists, m.List) {
+			lists = append(lists, m.List)
+		}
+	}
+	return strings.Join(texts, "; "), strings.Join(lists, ",")
+}
+
+// showKey returns an entry, or one side of it, as the log shows it: the address of a person is
+// hidden.
+func (l DecisionLog) showKey(key string) string {
+	if local, _, ok := strings.Cut(key, "@"); ok && local != "" {
+		return l.show(key)
+	}
+	return key
 }
 
 // show returns an address as the log shows it.
@@ -162,11 +198,11 @@ func (l DecisionLog) Hide(text string, addresses ...string) string {
 // of the address, or "?" in it, so that Hide would not find the address: it is written again
 // with what the log may show.
 func (l DecisionLog) Refusal(p *Policy, f verdict.Finding, id string, reply wire.Reply) wire.Reply {
-	shown := l.show(f.Address)
-	if shown == f.Address || f.Verdict.Match.IsZero() {
+	shown, m := l.show(f.Address), &f.Verdict.Match
+	if shown == f.Address && l.show(m.Sender) == m.Sender || m.IsZero() {
 		return reply
 	}
-	f.Address, f.Form = shown, l.show(f.Form)
+	f.Address, f.Form, m.Sender = shown, l.show(f.Form), l.show(m.Sender)
 	return p.Refusal(f, id)
 }
 

@@ -199,7 +199,7 @@ func (s *session) showAll(to []wire.Path) string {
 // hop's reply often repeats a recipient.
 func (s *session) hide(t *transaction, f verdict.Finding, text string) string {
 	log := s.server.decisions()
-	text = log.Hide(text, t.from.String(), s.conn.Command().Path.String(), f.Address)
+	text = log.Hide(text, t.from.String(), s.conn.Command().Path.String(), f.Address, f.Verdict.Match.Sender)
 	for _, r := range t.accepted {
 		text = log.Hide(text, r.path.String())
 	}

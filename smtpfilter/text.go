@@ -10,7 +10,8 @@ import (
 // DefaultRejectText is the default template of a refusal. The placeholders stand for the
 // sender as the client wrote it, the list's name, the entry's reason, the id in the log, and
 // Policy.Contact. An empty reason or contact is omitted, with its brackets or the semicolon
-// before it.
+// before it. For a sender that a forwarder wrapped into its own address, "<{sender}>" is
+// "<sender> by way of <address>".
 const DefaultRejectText = "<{sender}> refused: list {list} ({reason}); id {id}; {contact}"
 
 // maxListText bounds a text from a list that clients receive, in bytes.
@@ -18,7 +19,7 @@ const maxListText = 200
 
 // Refusal returns the reply that refuses a sender because of a finding: 550 5.7.1, or 451
 // 4.7.1 for Defer (RFC 3463: X.7.1, delivery not authorized). If it does not fit into a reply
-// line, the reason is cut, then the sender. It is the zero Reply for other actions.
+// line, the reason is cut, then the forwarder's address is omitted, then the sender cut. It is the zero Reply for other actions.
 //
 // If the lists could not be asked, it is 451 4.3.0 (RFC 3463: X.3.0, other or undefined mail
 // system status) without the sender.
@@ -35,18 +36,30 @@ func (p *Policy) Refusal(f verdict.Finding, id string) wire.Reply {
 		code, enhanced = 451, "4.7.1 "
 	}
 	const maxText = wire.MaxReplyLine - len("550 ") - len("\r\n")
-	sender, list, reason := PublicText(shownSender(f)), f.Verdict.Match.List, ""
-	if m := f.Verdict.Match; m.PublicReason {
+	m := &f.Verdict.Match
+	sender, by, reason := PublicText(shownSender(f)), "", ""
+	if m.Sender != "" {
+		sender, by = PublicText(m.Sender), sender
+	}
+	if m.PublicReason {
 		reason = PublicText(m.Reason)
 	}
-	text := enhanced + p.rejectText(sender, list, reason, id)
-	if over := len(text) - maxText; over > 0 {
-		reason = reason[:max(0, len(reason)-over)]
-		text = enhanced + p.rejectText(sender, list, reason, id)
+	fill := func() (text string, over int) {
+		text = enhanced + p.rejectText(sender, by, m.List, reason, id)
+		return text, len(text) - maxText
 	}
-	if over := len(text) - maxText; over > 0 {
+	text, over := fill()
+	if over > 0 {
+		reason = reason[:max(0, len(reason)-over)]
+		text, over = fill()
+	}
+	if over > 0 && by != "" {
+		by = ""
+		text, over = fill()
+	}
+	if over > 0 {
 		sender = sender[:max(0, len(sender)-over)]
-		text = enhanced + p.rejectText(sender, list, reason, id)
+		text, _ = fill()
 	}
 	return wire.NewReply(code, text[:min(len(text), maxText)])
 }
@@ -66,11 +79,19 @@ var (
 	noContact = strings.NewReplacer("; {contact}", "", " {contact}", "", "{contact}", "")
 )
 
-// rejectText fills the template.
-func (p *Policy) rejectText(sender, list, reason, id string) string {
+// rejectText fills the template. By is the address that a forwarder wrapped the sender into,
+// or "".
+func (p *Policy) rejectText(sender, by, list, reason, id string) string {
 	t := p.RejectText
 	if t == "" {
 		t = DefaultRejectText
+	}
+	if by != "" {
+		byWayOf := " by way of "
+		if strings.Contains(t, "<{sender}>") {
+			byWayOf = "> by way of <"
+		}
+		sender += byWayOf + by
 	}
 	if reason == "" {
 		t = noReason.Replace(t)

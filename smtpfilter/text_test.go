@@ -14,17 +14,20 @@ import (
 // line of at most 512 bytes, and keep the id.
 func TestRefusalFits(t *testing.T) {
 	long := strings.Repeat("x", 400)
-	for _, tt := range []struct{ sender, reason, contact string }{
-		{"a@example.com", "short", ""},
-		{long + "@example.com", "short", "help"},
-		{"a@example.com", long, "help"},
-		{long, long, strings.Repeat("c", 200)},
-		{"a\r\nb@example.com", "two\r\n250 lines", "help"},
-		{"ä@example.com", "für alle\x00", ""},
+	for _, tt := range []struct{ sender, wrapped, reason, contact string }{
+		{"a@example.com", "", "short", ""},
+		{long + "@example.com", "", "short", "help"},
+		{"a@example.com", "", long, "help"},
+		{long, "", long, strings.Repeat("c", 200)},
+		{"a\r\nb@example.com", "", "two\r\n250 lines", "help"},
+		{"ä@example.com", "", "für alle\x00", ""},
+		{long, long, long, strings.Repeat("c", 200)},
+		{long, "a\r\nb@example.com", long, "help"},
+		{"a\r\nb@example.com", long, long, "help"},
 	} {
 		p := Policy{Contact: tt.contact}
 		f := verdict.Finding{Address: tt.sender, Verdict: verdict.Verdict{Action: verdict.Reject, Match: verdict.Match{
-			List: "blocked", Reason: tt.reason, PublicReason: true}}}
+			List: "blocked", Reason: tt.reason, PublicReason: true, Sender: tt.wrapped}}}
 		reply := p.Refusal(f, "ID0123456789")
 		bytes := reply.Append(nil)
 		if len(bytes) > wire.MaxReplyLine || len(reply.Lines) != 1 {
@@ -56,8 +59,25 @@ func TestRejectText(t *testing.T) {
 		{"{x {id}} {unknown} {id", "", "", "{x I} {unknown} {id"},
 	} {
 		p := Policy{RejectText: tt.template, Contact: tt.contact}
-		if got := p.rejectText("S", "L", tt.reason, "I"); got != tt.want {
+		if got := p.rejectText("S", "", "L", tt.reason, "I"); got != tt.want {
 			t.Errorf("%q, reason %q, contact %q: %q, want %q", tt.template, tt.reason, tt.contact, got, tt.want)
+		}
+	}
+}
+
+// TestByWayOf has senders that forwarders wrapped.
+func TestByWayOf(t *testing.T) {
+	f := verdict.Finding{Address: "SRS0=x=tt=in.example=a@out.example", Verdict: verdict.Verdict{
+		Action: verdict.Reject, Match: verdict.Match{List: "L", Sender: "a@in.example"}}}
+	for template, want := range map[string]string{
+		"":                     "550 5.7.1 <a@in.example> by way of <SRS0=x=tt=in.example=a@out.example> refused: list L; id I",
+		"no {sender} here":     "550 5.7.1 no a@in.example by way of SRS0=x=tt=in.example=a@out.example here",
+		"{list}: <{sender}>":   "550 5.7.1 L: <a@in.example> by way of <SRS0=x=tt=in.example=a@out.example>",
+		"nothing to see, {id}": "550 5.7.1 nothing to see, I",
+	} {
+		p := Policy{RejectText: template}
+		if got := p.Refusal(f, "I").String(); got != want {
+			t.Errorf("%q:\n got %s\nwant %s", template, got, want)
 		}
 	}
 }

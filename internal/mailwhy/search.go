@@ -104,8 +104,10 @@ func (a *Address) in(r *Record) (best matched, roles Role) {
 	if from := r.Get("from"); from != "" {
 		look(from, Sender)
 	}
-	if s := r.Get("sender"); s != "" {
-		look(s, Sender)
+	for _, key := range []string{"sender", "by_way_of"} {
+		if s := r.Get(key); s != "" {
+			look(s, Sender)
+		}
 	}
 	if a.Null {
 		return best, roles

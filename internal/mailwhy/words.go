@@ -31,7 +31,7 @@ var explanations = map[string]func(say) string{
 		if s.get("action") == verdict.Defer.String() {
 			what = "The gate asked the client to come again later because of the sender "
 		}
-		return what + s.sender() + ": " + s.entry() + "." + s.told()
+		return what + s.sender() + ": " + s.entry() + "." + s.proof() + s.told()
 	},
 	"monitored": func(s say) string {
 		text := "Only logged: " + s.entry() + ", which is the sender " + s.sender()
@@ -41,7 +41,7 @@ var explanations = map[string]func(say) string{
 		return text + ". The list only observes."
 	},
 	"discarded": func(s say) string {
-		return "The gate accepted the message and dropped it, because of the sender " + s.sender() + ": " + s.entry() + ". Nobody has it."
+		return "The gate accepted the message and dropped it, because of the sender " + s.sender() + ": " + s.entry() + "." + s.proof() + " Nobody has it."
 	},
 	"relay denied": func(s say) string {
 		return "The gate refused the recipient " + s.get("to") + ": the domain is not in recipient_domains, and the client has not logged in." + s.told()
@@ -130,7 +130,14 @@ func (s say) quoted(key string) string {
 // sender returns the sender that the record is about.
 func (s say) sender() string {
 	address, identity := s.get("sender"), s.get("identity")
+	by := s.get("by_way_of")
+	if by != "" {
+		address = "<" + address + "> by way of <" + by + ">"
+	}
 	if identity == "" || identity == verdict.EnvelopeIdentity {
+		if by != "" {
+			return address
+		}
 		return s.get("from")
 	}
 	where := " in the field " + identity
@@ -146,6 +153,9 @@ func (s say) entry() string {
 		return s.unlisted()
 	}
 	text := "list " + s.get("list") + " has " + s.get("entry")
+	if to := s.get("entry_for"); to != "" {
+		text += " for " + to
+	}
 	if reason := s.get("reason"); reason != "" {
 		text += " (" + reason + ")"
 	}
@@ -161,6 +171,19 @@ func (s say) entry() string {
 	return text
 }
 
+// proof says what became of the question whether the sender is forged, if an allow list's
+// entry depends on it.
+func (s say) proof() string {
+	proof, unproven := s.get("proof"), s.get("unproven")
+	switch {
+	case unproven != "":
+		return " The entry of list " + unproven + " lets only a proven sender pass, and this one is not (" + proof + ")."
+	case proof != "":
+		return " Whether the sender is proven was asked (" + proof + ")."
+	}
+	return ""
+}
+
 // exempted says why a listed sender passes.
 var exempted = map[string]string{
 	"recipient":     "the accepted recipients are exempt from lists",
@@ -174,11 +197,11 @@ func (s say) listedAnyway() string {
 	why := exempted[s.get("exempt")]
 	switch {
 	case s.get("list") != "" && why != "":
-		return "The sender " + s.sender() + " is listed (" + s.entry() + ") and passed: " + why + ". "
+		return "The sender " + s.sender() + " is listed (" + s.entry() + ") and passed: " + why + "." + s.proof() + " "
 	case s.get("list") != "" && s.get("action") == verdict.Tag.String():
-		return "The gate marked the message because of the sender " + s.sender() + ": " + s.entry() + ". "
+		return "The gate marked the message because of the sender " + s.sender() + ": " + s.entry() + "." + s.proof() + " "
 	case s.get("list") != "":
-		return "An entry let the sender " + s.sender() + " pass: " + s.entry() + ". "
+		return "An entry let the sender " + s.sender() + " pass: " + s.entry() + "." + s.proof() + " "
 	case why != "":
 		return "The sender was not looked up: " + why + ". "
 	}
