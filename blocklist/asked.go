@@ -60,22 +60,7 @@ func (v *View) Asked(stage verdict.Stage) []string {
 	return names
 }
 
-// LookupAsking is [View.Lookup] with the answers of the lists that are asked. It calls answer
-// at most once, with all questions about the sender, and only if the answers can change the
-// verdict.
-func (v *View) LookupAsking(stage verdict.Stage, a sender.Address, answer func([]Question)) (verdict.Verdict, error) {
-	var f lookupState
-	if err := v.search(stage, a, sender.AllKinds, &f); err != nil {
-		return verdict.Verdict{}, err
-	}
-	if questions := v.questions(&f, stage, a); questions != nil {
-		answer(questions)
-		v.settleAnswers(&f, stage, a, questions)
-	}
-	return v.set.decide(&f), nil
-}
-
-// Questions returns the questions with which [View.LookupAsking] would call answer. It is not
+// Questions returns the questions with which [View.Find] would call answer. It is not
 // counted as a lookup.
 func (v *View) Questions(stage verdict.Stage, a sender.Address) ([]Question, error) {
 	f := lookupState{uncounted: true}
@@ -94,9 +79,12 @@ func (v *View) questions(f *lookupState, stage verdict.Stage, a sender.Address) 
 		return nil
 	}
 	domain := a.Domain()
-	here, override := v.set.matches(f)
-	decided := weigh(here, override)
-	if override >= 0 || decided.Action == verdict.Reject || a.IsLiteral() {
+	here := v.set.found(f)
+	for i := range here.matches {
+		here.matches[i].Unproven = here.matches[i].ProvenBy != 0
+	}
+	decided := weigh(here.matches, here.overrides)
+	if decided.ClearsMessage || decided.Action == verdict.Reject || a.IsLiteral() {
 		return nil
 	}
 	var questions []Question
@@ -105,7 +93,7 @@ func (v *View) questions(f *lookupState, stage verdict.Stage, a sender.Address) 
 		action := l.action(stage)
 		switch {
 		case action != verdict.Monitor && action <= decided.Action:
-		case shielded(here, l.Asked.rank(a, domain)):
+		case shielded(here.matches, l.Asked.rank(a, domain)):
 		case l.Asked.omits(domain):
 		default:
 			questions = append(questions, Question{List: l.Name, Source: l.Asked.Source, Domain: domain, list: i})
@@ -117,7 +105,7 @@ func (v *View) questions(f *lookupState, stage verdict.Stage, a sender.Address) 
 // shielded reports whether an allow list shields from a block match of a rank.
 func shielded(matches []verdict.Match, rank int32) bool {
 	for i := range matches {
-		if matches[i].Allow && matches[i].Rank <= rank {
+		if m := &matches[i]; m.Allow && !m.Unproven && m.Rank <= rank {
 			return true
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"spamgate/blocklist/sender"
 	"spamgate/blocklist/verdict"
 )
 
@@ -55,9 +56,9 @@ func TestAskedAgainstRead(t *testing.T) {
 			stage := []verdict.Stage{verdict.Envelope, verdict.Header}[r.IntN(2)]
 			a := parse(t, address)
 			calls := 0
-			got, err := asked.Only(nil).LookupAsking(stage, a, func(q []Question) { calls++; answer(q) })
+			got, err := lookupAsking(asked.Only(nil), stage, a, func(q []Question) { calls++; answer(q) })
 			must(t, err)
-			trace, err := asked.Only(nil).TraceAsking(stage, a, answer)
+			trace, _, err := asked.Only(nil).Trace(stage, a, FindOptions{Answer: answer})
 			must(t, err)
 			if !reflect.DeepEqual(trace.Verdict, got) || calls > 1 {
 				t.Fatalf("%s %s: %d calls, got\n%+v\ntraced %+v", stage, address, calls, got, trace.Verdict)
@@ -171,7 +172,7 @@ func TestAnswers(t *testing.T) {
 		{verdict.Monitor, Answer{Unknown: "timeout", Defer: true}, verdict.Accept, "", ""},
 	} {
 		set := setOf(t, []plainList{list("asked", tt.action)}, 1<<20)
-		v, err := set.all.LookupAsking(verdict.Envelope, parse(t, "a@sub.listed.example"), func(q []Question) {
+		v, err := lookupAsking(&set.all, verdict.Envelope, parse(t, "a@sub.listed.example"), func(q []Question) {
 			for i := range q {
 				q[i].Answer = tt.answer
 			}
@@ -183,12 +184,18 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// lookupAsking decides about a sender with the answers of lists in DNS.
+func lookupAsking(v *View, stage verdict.Stage, a sender.Address, answer func([]Question)) (verdict.Verdict, error) {
+	found, err := v.Find(stage, a, FindOptions{Answer: answer})
+	return Decide([]Found{found}, nil), err
+}
+
 // TestAskedAllocations: a Set without lists that are asked answers as fast as ever.
 func TestAskedAllocations(t *testing.T) {
 	set := setOf(t, []plainList{{List{Name: "l", Action: verdict.Reject}, []string{"bad.example"}}}, 1<<20)
 	a := parse(t, "someone@clean.example")
 	if n := testing.AllocsPerRun(100, func() {
-		if v, err := set.all.LookupAsking(verdict.Envelope, a, nil); err != nil || v.Matches != nil {
+		if v, err := lookupAsking(&set.all, verdict.Envelope, a, nil); err != nil || v.Matches != nil {
 			t.Fatal(v, err)
 		}
 	}); n != 0 {

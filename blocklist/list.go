@@ -29,12 +29,20 @@ type List struct {
 	// Override lets an allow list beat every block list, however specific.
 	Override bool
 
+	// PerRecipient says that each entry of the list counts for one recipient, or for
+	// recipients who share a key.
+	PerRecipient bool
+
+	// ProvenBy lets the matches of an allow list count only if one of the proofs holds.
+	// Zero means that they always count.
+	ProvenBy verdict.Proofs
+
 	// PublicReason permits to show an entry's reason to clients. It changes
 	// nothing here and is handed on in [verdict.Match].
 	PublicReason bool
 
 	// Asked, if not nil, says that another server answers for the list. Its Index is
-	// empty, and [View.LookupAsking] asks it.
+	// empty, and [View.Find] asks it.
 	Asked *Asked
 }
 
@@ -65,6 +73,9 @@ func (l *List) Validate() error {
 		}
 		if l.HeaderAction != verdict.Accept && !blockAction(l.HeaderAction) {
 			fail("header action %s is not for a block list: use reject, defer, discard, tag or monitor", l.HeaderAction)
+		}
+		if l.ProvenBy != 0 {
+			fail("proofs are for allow lists: leave proven_by out, or make the list an allow list")
 		}
 		if l.Override {
 			fail("override is for allow lists: leave it out, or make the list an allow list")

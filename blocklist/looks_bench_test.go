@@ -75,14 +75,14 @@ func compareLooks(b *testing.B, name string, set *Set, cold, listed []sender.Add
 // alternate measures both ways by turns. An operation is 512 lookups of each.
 func alternate(b *testing.B, v *View, senders []sender.Address) {
 	const block = 512
-	ways := [2]func(verdict.Stage, sender.Address, sender.KindSet, lookupState) (verdict.Verdict, error){v.lookup, v.lookupPlain}
+	ways := [2]func(verdict.Stage, sender.Address, FindOptions) (verdict.Verdict, error){v.lookupFound, v.lookupPlain}
 	var times [2][]time.Duration
 	next := [2]int{0, len(senders) / 2} // so that neither finds what the other has brought in
 	for b.Loop() {
 		for way, lookup := range ways {
 			started := time.Now()
 			for range block {
-				if _, err := lookup(verdict.Envelope, senders[next[way]%len(senders)], sender.AllKinds, lookupState{}); err != nil {
+				if _, err := lookup(verdict.Envelope, senders[next[way]%len(senders)], FindOptions{Kinds: sender.AllKinds}); err != nil {
 					b.Fatal(err)
 				}
 				next[way]++

@@ -11,15 +11,16 @@ import (
 	"spamgate/blocklist/verdict"
 )
 
-// lookupPlain is the plain twin of [View.lookup]: it asks for one key after the
+// lookupPlain is the plain twin of [View.Find]: it asks for one key after the
 // other, the filter and then the lists.
-func (v *View) lookupPlain(stage verdict.Stage, a sender.Address, kinds sender.KindSet, f lookupState) (verdict.Verdict, error) {
+func (v *View) lookupPlain(stage verdict.Stage, a sender.Address, o FindOptions) (verdict.Verdict, error) {
+	f := lookupState{blocks: o.Blocks}
 	s := v.set
 	s.counters.lookups.Add(1)
 	stage &= verdict.AllStages
 	var scratch [keyScratch]byte
 	walk := a.Walk(scratch[:0])
-	walk.Only(v.kinds[stage] & kinds)
+	walk.Only(v.kinds[stage] & o.Kinds)
 	for !f.complete() {
 		key, ok := walk.Next()
 		if !ok {
@@ -40,7 +41,7 @@ func (v *View) lookupPlain(stage verdict.Stage, a sender.Address, kinds sender.K
 	if f.lists == nil {
 		return verdict.Verdict{}, nil
 	}
-	return s.decide(&f), nil
+	return Decide([]Found{s.found(&f)}, nil), nil
 }
 
 // longerAddress is the address with up to 20 more labels, on either side of the
@@ -54,6 +55,12 @@ func longerAddress(r *rand.Rand, address string) string {
 		local += "+tag"
 	}
 	return local + "@" + strings.Repeat("x.", r.IntN(21)) + domain
+}
+
+// lookupFound decides about what Find finds.
+func (v *View) lookupFound(stage verdict.Stage, a sender.Address, o FindOptions) (verdict.Verdict, error) {
+	found, err := v.Find(stage, a, o)
+	return Decide([]Found{found}, nil), err
 }
 
 // TestLooksChangeNothing compares lookups with their plain twin: decisions, and
@@ -75,12 +82,12 @@ func TestLooksChangeNothing(t *testing.T) {
 				stage := []verdict.Stage{verdict.Envelope, verdict.Header}[r.IntN(2)]
 				kinds := sender.AllKinds
 				if r.IntN(4) == 0 {
-					kinds = sender.KindSet(r.Uint32()) & sender.AllKinds
+					kinds = sender.KindSet(1+r.IntN(int(sender.AllKinds))) & sender.AllKinds
 				}
-				f := lookupState{blocks: r.IntN(4) == 0}
-				got, err := view.lookup(stage, a, kinds, f)
+				o := FindOptions{Blocks: r.IntN(4) == 0, Kinds: kinds}
+				got, err := view.lookupFound(stage, a, o)
 				must(t, err)
-				want, err := plainView.lookupPlain(stage, a, kinds, f)
+				want, err := plainView.lookupPlain(stage, a, o)
 				must(t, err)
 				if !reflect.DeepEqual(got, want) {
 					t.Fatalf("%s, %s %s, kinds %b:\ngot  %+v\nwant %+v\nlists %+v", filter.Kind, stage, a, kinds, got, want, lists)

@@ -27,30 +27,15 @@ func (s *Set) Lookup(stage verdict.Stage, a sender.Address) (verdict.Verdict, er
 // count. It counts towards the Set's lookups: a key that another list holds is not a
 // false positive.
 func (v *View) Lookup(stage verdict.Stage, a sender.Address) (verdict.Verdict, error) {
-	return v.lookup(stage, a, sender.AllKinds, lookupState{})
-}
-
-// LookupBlocks looks up an address that may be a wrong guess, and so must not clear
-// anybody: block entries of these kinds count, and neither allow lists nor exceptions.
-func (v *View) LookupBlocks(stage verdict.Stage, a sender.Address, kinds sender.KindSet) (verdict.Verdict, error) {
-	return v.lookup(stage, a, kinds, lookupState{blocks: true})
-}
-
-// domainKinds are the kinds of entries that do not name a local part.
-const domainKinds = 1<<sender.KindAtDomain | 1<<sender.KindDomain | 1<<sender.KindSubdomains
-
-// LookupDomain looks up an address whose local part does not matter: entries of domains
-// count, with allow lists and exceptions.
-func (v *View) LookupDomain(stage verdict.Stage, a sender.Address) (verdict.Verdict, error) {
-	return v.lookup(stage, a, domainKinds, lookupState{})
-}
-
-func (v *View) lookup(stage verdict.Stage, a sender.Address, kinds sender.KindSet, f lookupState) (verdict.Verdict, error) {
-	if err := v.search(stage, a, kinds, &f); err != nil || f.lists == nil {
+	found, err := v.Find(stage, a, FindOptions{})
+	if err != nil || found.matches == nil {
 		return verdict.Verdict{}, err
 	}
-	return v.set.decide(&f), nil
+	return Decide([]Found{found}, nil), nil
 }
+
+// DomainKinds are the kinds of entries that do not name a local part.
+const DomainKinds sender.KindSet = 1<<sender.KindAtDomain | 1<<sender.KindDomain | 1<<sender.KindSubdomains
 
 // search looks a sender up, and notes in f what the lists hold.
 func (v *View) search(stage verdict.Stage, a sender.Address, kinds sender.KindSet, f *lookupState) error {
@@ -120,7 +105,7 @@ func (f *lookupState) settle(v *View, stage verdict.Stage, list int, what listMa
 	if f.lists == nil {
 		f.lists = make([]listMatch, len(v.set.lists))
 		for i := range f.lists {
-			if l := &v.set.lists[i]; v.counts(i, stage) && l.Asked == nil && !(f.blocks && l.Type == Allow) {
+			if l := &v.set.lists[i]; v.counts(i, stage) && l.Asked == nil && !l.PerRecipient && !(f.blocks && l.Type == Allow) {
 				f.open++
 			}
 		}
@@ -130,7 +115,7 @@ func (f *lookupState) settle(v *View, stage verdict.Stage, list int, what listMa
 	}
 	what.settled = true
 	f.lists[list] = what
-	if v.set.lists[list].Asked == nil {
+	if l := &v.set.lists[list]; l.Asked == nil && !l.PerRecipient {
 		f.open--
 	}
 	return true
@@ -187,11 +172,17 @@ func (v *View) confirmKey(f *lookupState, stage verdict.Stage, key sender.Key) (
 
 // newMatch returns a match of the list by its key, without what the index has.
 func (l *setList) newMatch(stage verdict.Stage, key string, rank int32) verdict.Match {
+	recipient := ""
+	if l.PerRecipient {
+		recipient, key = splitPair(key)
+	}
 	m := verdict.Match{
 		List:         l.Name,
+		For:          recipient,
 		Entry:        key,
 		PublicReason: l.PublicReason,
 		Allow:        l.Type == Allow,
+		ProvenBy:     l.ProvenBy,
 		Action:       l.action(stage),
 		Rank:         rank,
 	}
@@ -221,33 +212,4 @@ func (s *Set) failed(l *setList, err error) error {
 		s.onDamage()
 	}
 	return fmt.Errorf("looking into list %q: %w", l.Name, err)
-}
-
-// decide returns the verdict on what the lists hold.
-func (s *Set) decide(f *lookupState) verdict.Verdict {
-	matches, override := s.matches(f)
-	if matches == nil {
-		return verdict.Verdict{} // exceptions only, or nothing
-	}
-	d := weigh(matches, override)
-	if s.monitor {
-		return monitorOnly(d)
-	}
-	return d
-}
-
-// matches returns the lists' own matches, and the index of the first one of an overriding list
-// or -1.
-func (s *Set) matches(f *lookupState) (matches []verdict.Match, override int) {
-	override = -1
-	for i := range f.lists {
-		if f.lists[i].match.IsZero() {
-			continue
-		}
-		if s.lists[i].Override && override < 0 {
-			override = len(matches)
-		}
-		matches = append(matches, f.lists[i].match)
-	}
-	return matches, override
 }

@@ -3,7 +3,6 @@ package blocklist
 import (
 	"testing"
 
-	"spamgate/blocklist/sender"
 	"spamgate/blocklist/verdict"
 )
 
@@ -28,10 +27,10 @@ func TestLookupStage(t *testing.T) {
 		if _, err := set.Lookup(stage, listed); err == nil {
 			t.Errorf("stage %d: Lookup answers", stage)
 		}
-		if _, err := set.Only(nil).LookupBlocks(stage, listed, sender.AllKinds); err == nil {
-			t.Errorf("stage %d: LookupBlocks answers", stage)
+		if _, err := set.Only(nil).Find(stage, listed, FindOptions{Blocks: true}); err == nil {
+			t.Errorf("stage %d: Find answers", stage)
 		}
-		if _, err := set.Only(nil).Trace(stage, listed); err == nil {
+		if _, _, err := set.Only(nil).Trace(stage, listed, FindOptions{}); err == nil {
 			t.Errorf("stage %d: Trace answers", stage)
 		}
 	}

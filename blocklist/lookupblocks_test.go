@@ -7,9 +7,9 @@ import (
 	"spamgate/blocklist/verdict"
 )
 
-// LookupBlocks finds what blocks, whatever allows: exceptions, allow lists and
+// Find with Blocks finds what blocks, whatever allows: exceptions, allow lists and
 // overriding ones.
-func TestLookupBlocks(t *testing.T) {
+func TestFindBlocks(t *testing.T) {
 	set := setWith(t, Filter{Kind: KindSized}, []plainList{
 		{List{Name: "always", Type: Allow, Override: true}, []string{"a@b.example"}},
 		{List{Name: "allowed", Type: Allow}, []string{"@b.example", "spammer@"}},
@@ -34,7 +34,8 @@ func TestLookupBlocks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := set.Only(nil).LookupBlocks(verdict.Header, a, c.kinds)
+		found, err := set.Only(nil).Find(verdict.Header, a, FindOptions{Blocks: true, Kinds: c.kinds})
+		d := Decide([]Found{found}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

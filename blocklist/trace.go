@@ -19,12 +19,19 @@ type Trace struct {
 	// Asked are the questions to other servers, with the answers.
 	Asked []Question `json:"asked,omitempty"`
 
-	// Verdict is what the lookup returns.
+	// Wraps is how a forwarder wrapped another sender into the address: "srs0", see
+	// [sender.Unwrap]. It is "" if none is judged.
+	Wraps string `json:"wraps,omitempty"`
+
+	// Verdict is the verdict on the address alone, with all proofs pending.
 	Verdict verdict.Verdict `json:"-"`
 }
 
 // TracedKey is a key under which a list may hold the sender.
 type TracedKey struct {
+	// For is the key of the recipient, if the key is for lists with entries for
+	// recipients.
+	For  string `json:"for,omitempty"`
 	Key  string `json:"key"`
 	Kind string `json:"kind"` // see [sender.Kind]
 	Rank int32  `json:"rank"`
@@ -77,47 +84,42 @@ const (
 	LessThan    Effect = "less specific" // its list has a more specific entry
 )
 
-// Trace looks a sender up as Lookup does, and returns every step. It is not counted.
-func (v *View) Trace(stage verdict.Stage, a sender.Address) (Trace, error) {
-	return v.TraceAsking(stage, a, nil)
-}
-
-// TraceAsking looks a sender up as LookupAsking does, and returns every step. It is not
-// counted. If answer is nil, nothing is asked.
-func (v *View) TraceAsking(stage verdict.Stage, a sender.Address, answer func([]Question)) (Trace, error) {
+// Trace looks a sender up as Find does, and returns every step with the result. It is not
+// counted.
+func (v *View) Trace(stage verdict.Stage, a sender.Address, o FindOptions) (Trace, Found, error) {
 	if err := stage.Validate(); err != nil {
-		return Trace{}, err
+		return Trace{}, Found{}, err
 	}
-	s := v.set
-	t := Trace{Generation: s.generation, Stage: stage, Address: a.String()}
+	t := Trace{Generation: v.set.generation, Stage: stage, Address: a.String()}
 	var f lookupState
-	walk := a.Walk(nil)
-	for {
-		key, ok := walk.Next()
-		if !ok {
-			break
+	for _, recipient := range append([]string{""}, o.For...) {
+		walk := a.Walk(nil)
+		for key, ok := walk.Next(); ok; key, ok = walk.Next() {
+			k, err := v.traceKey(&f, stage, recipient, key)
+			if err != nil {
+				return Trace{}, Found{}, err
+			}
+			t.Keys = append(t.Keys, k)
 		}
-		k, err := v.traceKey(&f, stage, key)
-		if err != nil {
-			return Trace{}, err
-		}
-		t.Keys = append(t.Keys, k)
 	}
-	if answer != nil {
+	if o.Answer != nil {
 		if t.Asked = v.questions(&f, stage, a); t.Asked != nil {
-			answer(t.Asked)
+			o.Answer(t.Asked)
 			v.settleAnswers(&f, stage, a, t.Asked)
 		}
 	}
-	t.Verdict = s.decide(&f)
-	return t, nil
+	found := v.set.found(&f)
+	t.Verdict = Decide([]Found{found}, nil)
+	return t, found, nil
 }
 
-// traceKey returns the step of one key.
-func (v *View) traceKey(f *lookupState, stage verdict.Stage, key sender.Key) (TracedKey, error) {
+// traceKey returns the step of one key, for a recipient if it is not "".
+func (v *View) traceKey(f *lookupState, stage verdict.Stage, recipient string, key sender.Key) (TracedKey, error) {
 	s := v.set
-	k := TracedKey{Key: string(key.Text), Kind: key.Kind.String(), Rank: key.Rank}
+	k := TracedKey{For: recipient, Key: string(key.Text), Kind: key.Kind.String(), Rank: key.Rank}
 	switch {
+	case recipient != "":
+		key.Text = appendPair(nil, recipient, key.Text)
 	case !v.kinds[stage].Has(key.Kind):
 		k.Skipped = NoSuchKind
 	case f.complete():

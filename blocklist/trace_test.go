@@ -49,7 +49,7 @@ func compareTrace(t *testing.T, s *Set, v *View, stage verdict.Stage, address st
 		t.Fatal(err)
 	}
 	maybes, wrong = s.Maybes()-maybes, s.FalsePositives()-wrong
-	got, err := v.Trace(stage, a)
+	got, _, err := v.Trace(stage, a, FindOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestTrace(t *testing.T) {
 		{"x@bulk.example", verdict.Header, []string{"x@bulk.example: blocked match", "@bulk.example: kind", "bulk.example: blocked less specific, header match", "*.example: kind", "example: no", "x@: kind"}},
 		{"a@clean.example", verdict.Envelope, []string{"a@clean.example: no", "@clean.example: kind", "clean.example: no", "*.example: kind", "example: no", "a@: kind"}},
 	} {
-		trace, err := s.Only(nil).Trace(tt.stage, parse(t, tt.address))
+		trace, _, err := s.Only(nil).Trace(tt.stage, parse(t, tt.address), FindOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +127,7 @@ func TestTrace(t *testing.T) {
 // TestTraceSettled: once every list has its answer nothing more is asked.
 func TestTraceSettled(t *testing.T) {
 	s := build(t, fast(blockList("blocked", write(t, inDir(t, "blocked.txt"), "x@bulk.example\nbulk.example\n"))))
-	trace, err := s.Only(nil).Trace(verdict.Envelope, parse(t, "x@bulk.example"))
+	trace, _, err := s.Only(nil).Trace(verdict.Envelope, parse(t, "x@bulk.example"), FindOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

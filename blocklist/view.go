@@ -14,7 +14,11 @@ import (
 type View struct {
 	set   *Set
 	names []string                              // as given to Only
+	wraps sender.Wrappings                      // see Unwrapping
 	kinds [verdict.AllStages + 1]sender.KindSet // what any list of the stage holds
+
+	proofs       verdict.Proofs // what any list asks for
+	perRecipient bool           // any list has entries for recipients
 
 	asked [verdict.AllStages + 1][]int // the lists of the stage that are asked, see [Asked]
 
@@ -32,11 +36,29 @@ func (s *Set) Only(names []string) *View {
 	if len(names) == 0 {
 		return &s.all
 	}
-	if v := s.views.find(names); v != nil {
+	if v := s.views.find(names, 0); v != nil {
 		return v
 	}
 	return s.views.keep(s.newView(slices.Clone(names)))
 }
+
+// Unwrapping returns the View of the same lists for a judge that also looks up the senders that
+// forwarders wrapped into an address. The View itself does not; it only says so. The Set keeps it
+// as that of [Set.Only].
+func (v *View) Unwrapping(w sender.Wrappings) *View {
+	if v.wraps == w {
+		return v
+	}
+	if kept := v.set.views.find(v.names, w); kept != nil {
+		return kept
+	}
+	unwrapping := *v
+	unwrapping.wraps = w
+	return v.set.views.keep(unwrapping)
+}
+
+// Wrappings returns which wrapped senders are looked up, too.
+func (v *View) Wrappings() sender.Wrappings { return v.wraps }
 
 // Set returns the Set of the View.
 func (v *View) Set() *Set { return v.set }
@@ -54,11 +76,13 @@ func (s *Set) newView(names []string) View {
 				continue
 			}
 		}
+		v.proofs |= l.ProvenBy
+		v.perRecipient = v.perRecipient || l.PerRecipient
 		for stage := range v.kinds {
 			if l.Stages&verdict.Stage(stage) == 0 {
 				continue
 			}
-			v.kinds[stage] |= sender.KindSet(l.index.segment.Kinds())
+			v.kinds[stage] |= kindsIn(&l.List, l.index.segment)
 			if l.Asked != nil {
 				v.asked[stage] = append(v.asked[stage], i)
 			}
@@ -66,6 +90,27 @@ func (s *Set) newView(names []string) View {
 	}
 	return v
 }
+
+// Only returns the View in which those lists of the View count that have one of the names; nil
+// means all of them.
+func (v *View) Only(names []string) *View {
+	switch {
+	case names == nil:
+		return v
+	case v.names != nil:
+		names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !slices.Contains(v.names, n) })
+	}
+	if len(names) == 0 {
+		names = noLists
+	}
+	return v.set.Only(names).Unwrapping(v.wraps)
+}
+
+// noLists chooses no list, since no list has this name.
+var noLists = []string{""}
+
+// Proofs returns the proofs that allow lists of the View ask for.
+func (v *View) Proofs() verdict.Proofs { return v.proofs }
 
 // counts reports whether a list counts at a stage.
 func (v *View) counts(list int, stage verdict.Stage) bool {
@@ -82,13 +127,13 @@ type views struct {
 	kept atomic.Pointer[[]*View]
 }
 
-func (k *views) find(names []string) *View {
+func (k *views) find(names []string, w sender.Wrappings) *View {
 	kept := k.kept.Load()
 	if kept == nil {
 		return nil
 	}
 	for _, v := range *kept {
-		if slices.Equal(v.names, names) {
+		if v.wraps == w && slices.Equal(v.names, names) {
 			return v
 		}
 	}
@@ -99,7 +144,7 @@ func (k *views) find(names []string) *View {
 func (k *views) keep(v View) *View {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if other := k.find(v.names); other != nil {
+	if other := k.find(v.names, v.wraps); other != nil {
 		return other
 	}
 	var kept []*View

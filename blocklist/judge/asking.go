@@ -2,7 +2,6 @@ package judge
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -25,15 +24,17 @@ type Asker interface {
 	Skipped(list string)
 }
 
-// Asking is the Judge of one message, whose senders are looked up in lists in DNS too.
+// Asking is the Judge of one message, which asks others too: lists in DNS, and whether a
+// sender is proven.
 type Asking struct {
-	here  Judge
-	asker Asker
-	ahead sync.Once
+	here   Judge
+	asker  Asker  // may be nil
+	prover Prover // may be nil
+	ahead  sync.Once
 }
 
-// NewAsking returns the Judge of a View for one message.
-func NewAsking(v *blocklist.View, a Asker) *Asking { return &Asking{here: New(v), asker: a} }
+// NewAsking returns the Judge for one message. The Asker and the Prover may be nil.
+func NewAsking(j Judge, a Asker, p Prover) *Asking { return &Asking{here: j, asker: a, prover: p} }
 
 // View returns the View that answers.
 func (j *Asking) View() *blocklist.View { return j.here.view }
@@ -41,30 +42,54 @@ func (j *Asking) View() *blocklist.View { return j.here.view }
 // Generation returns the generation of the Set.
 func (j *Asking) Generation() uint64 { return j.here.Generation() }
 
+// Proofs returns the proofs on which verdicts may depend.
+func (j *Asking) Proofs() verdict.Proofs { return j.here.Proofs() }
+
+// KeysOf returns the keys under which lists hold entries for a recipient.
+func (j *Asking) KeysOf(r verdict.Recipient) ([]string, error) { return j.here.KeysOf(r) }
+
 // Judge looks up one sender. What the lists here say comes first, and can spare questions. The
 // first sender in the header begins the questions about all of them.
 //
 // Only addresses as they were written are asked about. What servers may make of other text
 // is guessed, there is a lot of it, and it would tell others what the message says.
 func (j *Asking) Judge(ctx context.Context, m *verdict.Message, q verdict.Query) (verdict.Verdict, error) {
-	if !j.here.view.Asks(q.Stage) {
-		return j.here.Judge(ctx, m, q)
-	}
-	if q.Reading != verdict.ReadAddress {
-		for _, list := range j.here.view.Asked(q.Stage) {
-			j.asker.Skipped(list)
+	asks := j.asks(q)
+	switch {
+	case q.Reading != verdict.ReadAddress:
+		if asks {
+			for _, list := range j.here.viewFor(q.For).Asked(q.Stage) {
+				j.asker.Skipped(list)
+			}
 		}
-		return j.here.Judge(ctx, m, q)
-	}
-	if q.Stage == verdict.Header && m != nil {
+		return j.here.guess(q)
+	case asks && q.Stage == verdict.Header && m != nil:
 		j.ahead.Do(func() { j.askAhead(m.HeaderSenders) })
 	}
-	a, err := sender.Parse(q.Address)
-	if err != nil {
-		return verdict.Verdict{}, err
+	return j.here.judge(q, j.answers(ctx, q), j.proofs(ctx, m, q))
+}
+
+// asks reports whether lists in DNS count for a sender.
+func (j *Asking) asks(q verdict.Query) bool {
+	return j.asker != nil && j.here.viewFor(q.For).Asks(q.Stage)
+}
+
+// answers returns the function that answers questions, nil if nobody does.
+func (j *Asking) answers(ctx context.Context, q verdict.Query) func([]blocklist.Question) {
+	if !j.asks(q) {
+		return nil
 	}
-	v, err := j.here.view.LookupAsking(q.Stage, a, func(questions []blocklist.Question) { j.answer(ctx, questions) })
-	return finish(v, err)
+	return func(questions []blocklist.Question) { j.answer(ctx, questions) }
+}
+
+// proofs returns the function that proves senders, nil if nobody does.
+func (j *Asking) proofs(ctx context.Context, m *verdict.Message, q verdict.Query) func(sender.Address, verdict.Proofs) verdict.Proof {
+	if j.prover == nil || m == nil {
+		return nil
+	}
+	return func(a sender.Address, by verdict.Proofs) verdict.Proof {
+		return j.prover.Prove(ctx, m, q.Stage, a, by)
+	}
 }
 
 // answer asks all questions at once, and waits for the answers.
@@ -115,19 +140,6 @@ func (j *Asking) askAhead(senders []verdict.HeaderSender) {
 }
 
 // Trace looks up one sender as Judge does, and returns every step with the verdict.
-func (j *Asking) Trace(ctx context.Context, stage verdict.Stage, address string) (blocklist.Trace, error) {
-	a, err := sender.Parse(address)
-	if err != nil {
-		return blocklist.Trace{}, err
-	}
-	return j.here.view.TraceAsking(stage, a, func(questions []blocklist.Question) { j.answer(ctx, questions) })
-}
-
-// finish returns the verdict of a Judge on what a View says.
-func finish(v verdict.Verdict, err error) (verdict.Verdict, error) {
-	if err != nil {
-		return verdict.Verdict{}, fmt.Errorf("%w: %w", verdict.ErrNoAnswer, err)
-	}
-	v.Monitored = slices.DeleteFunc(v.Monitored, func(m verdict.Match) bool { return m.Shielded })
-	return v, nil
+func (j *Asking) Trace(ctx context.Context, m *verdict.Message, q verdict.Query) ([]blocklist.Trace, error) {
+	return j.here.trace(q, j.answers(ctx, q), j.proofs(ctx, m, q))
 }

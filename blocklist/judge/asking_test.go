@@ -133,7 +133,7 @@ func TestAsking(t *testing.T) {
 // TestAskingAhead: the questions about a header are bounded.
 func TestAskingAhead(t *testing.T) {
 	asker := &askerLog{}
-	j := NewAsking(newAskedSet(t).Only(nil), asker)
+	j := NewAsking(New(newAskedSet(t).Only(nil)), asker, nil)
 	m := &verdict.Message{}
 	for i := range 1000 {
 		m.HeaderSenders = append(m.HeaderSenders, verdict.HeaderSender{Address: fmt.Sprintf("a@d%d.example", i)})
@@ -150,14 +150,17 @@ func TestAskingAhead(t *testing.T) {
 // client.
 func TestAskingUnknown(t *testing.T) {
 	asker := &askerLog{unknown: map[string]bool{"dbl": true}}
-	j := NewAsking(newAskedSet(t).Only(nil), asker)
+	j := NewAsking(New(newAskedSet(t).Only(nil)), asker, nil)
 	v, err := j.Judge(t.Context(), nil, verdict.Query{Stage: verdict.Envelope, Address: "a@new.example"})
 	if err != nil || v.Action != verdict.Defer || v.Match.List != "dbl" || v.Match.Note != "timeout" || !v.Match.PublicReason {
 		t.Errorf("%+v, %v", v, err)
 	}
-	trace, err := j.Trace(t.Context(), verdict.Envelope, "a@new.example")
-	if err != nil || trace.Verdict.Action != verdict.Defer || len(trace.Asked) != 1 || trace.Asked[0].Unknown != "timeout" {
-		t.Errorf("%+v, %v", trace, err)
+	traces, err := j.Trace(t.Context(), nil, verdict.Query{Stage: verdict.Envelope, Address: "a@new.example"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if trace := traces[0]; trace.Verdict.Action != verdict.Defer || len(trace.Asked) != 1 || trace.Asked[0].Unknown != "timeout" {
+		t.Errorf("%+v", trace)
 	}
 }
 

@@ -4,6 +4,8 @@ package judge
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 
 	"spamgate/blocklist"
@@ -16,23 +18,44 @@ type Checker struct {
 	Store interface{ Set() *blocklist.Set }
 	Lists []string // the lists that count; nil: all
 
+	// Unwrap says which senders that forwarders wrapped into an address are judged too.
+	Unwrap sender.Wrappings
+
 	// Asked returns the Asker of a new message. If it is nil, lists in DNS are not asked.
 	Asked func() Asker
+
+	// Prover returns the Prover of a new message. If it is nil, all proofs are pending.
+	Prover func() Prover
+}
+
+// Prover proves the senders of one message. It is safe for concurrent use.
+type Prover interface {
+	// Prove returns whether one of the proofs holds for a sender. For the same facts about
+	// the message it returns the same.
+	Prove(ctx context.Context, m *verdict.Message, stage verdict.Stage, a sender.Address, by verdict.Proofs) verdict.Proof
 }
 
 // Judge returns the Judge of the present lists.
 func (c Checker) Judge() verdict.Judge {
 	j := c.Current()
-	if c.Asked != nil && j.view.Asks(verdict.AllStages) {
-		return NewAsking(j.view, c.Asked())
+	asks, proves := c.Asked != nil && j.view.Asks(verdict.AllStages), c.Prover != nil && j.view.Proofs() != 0
+	if !asks && !proves {
+		return j
 	}
-	return j
+	of := &Asking{here: j}
+	if asks {
+		of.asker = c.Asked()
+	}
+	if proves {
+		of.prover = c.Prover()
+	}
+	return of
 }
 
-// Current returns the Judge of the present lists that asks none in DNS.
-func (c Checker) Current() Judge { return New(c.Store.Set().Only(c.Lists)) }
+// Current returns the Judge of the present lists that asks nobody.
+func (c Checker) Current() Judge { return New(c.Store.Set().Only(c.Lists).Unwrapping(c.Unwrap)) }
 
-// Judge answers for one View. It implements [verdict.Judge].
+// Judge answers for one View. It implements [verdict.RecipientJudge].
 type Judge struct{ view *blocklist.View }
 
 // New returns the Judge of a View.
@@ -44,44 +67,151 @@ func (j Judge) View() *blocklist.View { return j.view }
 // Generation returns the generation of the Set.
 func (j Judge) Generation() uint64 { return j.view.Set().Generation() }
 
-// Judge looks up one sender. It asks no lists in DNS, and does not allocate if no list knows the sender.
-func (j Judge) Judge(_ context.Context, _ *verdict.Message, q verdict.Query) (verdict.Verdict, error) {
-	address, kinds := q.Address, sender.AllKinds
-	switch q.Reading {
-	case verdict.ReadWord:
-		kinds = sender.KindSet(0).With(sender.KindAddress).With(sender.KindLocal)
-	case verdict.ReadName:
-		kinds = sender.KindSet(0).With(sender.KindAddress)
+// Proofs returns the proofs on which verdicts may depend.
+func (j Judge) Proofs() verdict.Proofs { return j.view.Proofs() }
+
+// KeysOf returns the keys under which lists hold entries for a recipient. It does not allocate
+// if no list has entries for recipients.
+func (j Judge) KeysOf(r verdict.Recipient) ([]string, error) {
+	if !j.view.PerRecipient() || r.Domain == "" {
+		return nil, nil
 	}
-	if q.Reading != verdict.ReadAddress && strings.HasSuffix(address, "@") {
+	a, err := sender.Parse(r.Path)
+	if err != nil {
+		return nil, nil // no entry can be for it
+	}
+	keys, err := j.view.RecipientKeys(a)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", verdict.ErrNoAnswer, err)
+	}
+	return keys, nil
+}
+
+// Judge looks up one sender. It asks nobody, and does not allocate if no list knows the sender.
+func (j Judge) Judge(_ context.Context, _ *verdict.Message, q verdict.Query) (verdict.Verdict, error) {
+	if q.Reading == verdict.ReadAddress {
+		return j.judge(q, nil, nil)
+	}
+	return j.guess(q)
+}
+
+// maxWrapped bounds the senders that are judged because forwarders wrapped them into an
+// address. Mail passes few forwarders that do so.
+const maxWrapped = 4
+
+// judge looks up an address as it was written, and the senders that forwarders wrapped into it.
+func (j Judge) judge(q verdict.Query, answer func([]blocklist.Question), prove func(sender.Address, verdict.Proofs) verdict.Proof) (verdict.Verdict, error) {
+	a, err := sender.Parse(q.Address)
+	if err != nil {
+		return verdict.Verdict{}, err
+	}
+	view, o := j.viewFor(q.For), blocklist.FindOptions{For: q.For.Keys, Answer: answer}
+	found, err := view.Find(q.Stage, a, o)
+	inner, _, wraps := sender.Unwrap(a, j.view.Wrappings())
+	switch {
+	case err != nil:
+		return finish(verdict.Verdict{}, err)
+	case !wraps && found.IsZero():
+		return verdict.Verdict{}, nil // as for nearly every sender
+	}
+	chain, all := []sender.Address{a}, []blocklist.Found{found}
+	for wraps && len(all) <= maxWrapped {
+		if found, err = view.Find(q.Stage, inner, o); err != nil {
+			return finish(verdict.Verdict{}, err)
+		}
+		found.Named(inner)
+		chain, all = append(chain, inner), append(all, found)
+		inner, _, wraps = sender.Unwrap(inner, j.view.Wrappings())
+	}
+	return finish(blocklist.Decide(all, proveEach(chain, prove)), nil)
+}
+
+// proveEach returns the function that proves one of several senders, nil if nobody does.
+func proveEach(chain []sender.Address, prove func(sender.Address, verdict.Proofs) verdict.Proof) func(int, verdict.Proofs) verdict.Proof {
+	if prove == nil {
+		return nil
+	}
+	return func(i int, by verdict.Proofs) verdict.Proof { return prove(chain[i], by) }
+}
+
+// viewFor returns the View of the lists that count for recipients.
+func (j Judge) viewFor(r verdict.For) *blocklist.View {
+	if r.Lists == nil {
+		return j.view
+	}
+	return j.view.Only(r.Lists)
+}
+
+// guess looks up an address that may be a wrong guess, or of which only the domain counts.
+func (j Judge) guess(q verdict.Query) (verdict.Verdict, error) {
+	o := blocklist.FindOptions{For: q.For.Keys, Blocks: q.Reading != verdict.ReadDomain}
+	address := q.Address
+	switch q.Reading {
+	case verdict.ReadDomain:
+		o.Kinds = blocklist.DomainKinds
+	case verdict.ReadWord:
+		o.Kinds = sender.KindSet(0).With(sender.KindAddress).With(sender.KindLocal)
+	case verdict.ReadName:
+		o.Kinds = sender.KindSet(0).With(sender.KindAddress)
+	}
+	if strings.HasSuffix(address, "@") {
 		if q.Reading == verdict.ReadName {
 			return verdict.Verdict{}, nil
 		}
 		address += "invalid" // a domain that nobody has, and that no key is made of
-		kinds = sender.KindSet(0).With(sender.KindLocal)
+		o.Kinds = sender.KindSet(0).With(sender.KindLocal)
 	}
 	a, err := sender.Parse(address)
 	if err != nil {
 		return verdict.Verdict{}, err
 	}
-	var v verdict.Verdict
-	switch q.Reading {
-	case verdict.ReadAddress:
-		v, err = j.view.Lookup(q.Stage, a)
-	case verdict.ReadDomain:
-		v, err = j.view.LookupDomain(q.Stage, a)
-	default:
-		v, err = j.view.LookupBlocks(q.Stage, a, kinds)
-	}
-	return finish(v, err)
+	found, err := j.viewFor(q.For).Find(q.Stage, a, o)
+	return finish(blocklist.Decide([]blocklist.Found{found}, nil), err)
 }
 
-// Trace looks up one sender as Judge does, and returns every step with the
-// verdict. It is counted nowhere.
-func (j Judge) Trace(stage verdict.Stage, address string) (blocklist.Trace, error) {
-	a, err := sender.Parse(address)
+// finish returns the verdict of a Judge on what a View says.
+func finish(v verdict.Verdict, err error) (verdict.Verdict, error) {
 	if err != nil {
-		return blocklist.Trace{}, err
+		return verdict.Verdict{}, fmt.Errorf("%w: %w", verdict.ErrNoAnswer, err)
 	}
-	return j.view.Trace(stage, a)
+	shielded := func(m verdict.Match) bool { return m.Shielded }
+	v.Monitored = slices.DeleteFunc(v.Monitored, shielded)
+	if v.Proved != nil {
+		v.Proved.Monitored = slices.DeleteFunc(v.Proved.Monitored, shielded)
+	}
+	return v, nil
+}
+
+// Trace looks up one sender as Judge does. It returns every step: one Trace for the address,
+// with the verdict, and one for each sender that forwarders wrapped into it. It is counted
+// nowhere.
+func (j Judge) Trace(_ context.Context, _ *verdict.Message, q verdict.Query) ([]blocklist.Trace, error) {
+	return j.trace(q, nil, nil)
+}
+
+func (j Judge) trace(q verdict.Query, answer func([]blocklist.Question), prove func(sender.Address, verdict.Proofs) verdict.Proof) ([]blocklist.Trace, error) {
+	a, err := sender.Parse(q.Address)
+	if err != nil {
+		return nil, err
+	}
+	var traces []blocklist.Trace
+	var chain []sender.Address
+	var all []blocklist.Found
+	for {
+		t, found, err := j.viewFor(q.For).Trace(q.Stage, a, blocklist.FindOptions{For: q.For.Keys, Answer: answer})
+		if err != nil {
+			return nil, err
+		}
+		if len(all) > 0 {
+			found.Named(a)
+		}
+		traces, chain, all = append(traces, t), append(chain, a), append(all, found)
+		inner, scheme, ok := sender.Unwrap(a, j.view.Wrappings())
+		if !ok || len(all) > maxWrapped {
+			break
+		}
+		traces[len(traces)-1].Wraps, a = scheme, inner
+	}
+	traces[0].Verdict = blocklist.Decide(all, proveEach(chain, prove))
+	return traces, nil
 }

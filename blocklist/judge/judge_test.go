@@ -89,7 +89,7 @@ func TestJudgeErrors(t *testing.T) {
 		if !errors.Is(err, verdict.ErrNoAnswer) {
 			t.Errorf("stage %d: %v", stage, err)
 		}
-		if _, err := j.Trace(stage, "a@listed.example"); err == nil {
+		if _, err := j.Trace(t.Context(), nil, verdict.Query{Stage: stage, Address: "a@listed.example"}); err == nil {
 			t.Errorf("stage %d can be traced", stage)
 		}
 	}
@@ -98,7 +98,7 @@ func TestJudgeErrors(t *testing.T) {
 		if err == nil || errors.Is(err, verdict.ErrNoAnswer) {
 			t.Errorf("%q: %v", address, err)
 		}
-		if _, err := j.Trace(verdict.Header, address); err == nil {
+		if _, err := j.Trace(t.Context(), nil, verdict.Query{Stage: verdict.Header, Address: address}); err == nil {
 			t.Errorf("%q can be traced", address)
 		}
 	}
@@ -107,9 +107,12 @@ func TestJudgeErrors(t *testing.T) {
 // TestTrace: the verdict of a trace is the Judge's.
 func TestTrace(t *testing.T) {
 	j := New(newSet(t).Only(nil))
-	trace, err := j.Trace(verdict.Envelope, "a@listed.example")
-	if err != nil || trace.Verdict.Action != verdict.Reject || len(trace.Keys) == 0 {
-		t.Errorf("%+v, %v", trace, err)
+	traces, err := j.Trace(t.Context(), nil, verdict.Query{Stage: verdict.Envelope, Address: "a@listed.example"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if trace := traces[0]; trace.Verdict.Action != verdict.Reject || len(trace.Keys) == 0 {
+		t.Errorf("%+v", trace)
 	}
 }
 

@@ -191,7 +191,7 @@ func TestOthersChangeBesideDamage(t *testing.T) {
 					t.Fatalf("change %d is not live: %s", i, log.text.String())
 				}
 				// If the filter takes the parent of all for listed, by chance, each lookup needs its block.
-				_, err := set.Only(nil).Trace(verdict.Envelope, parse(t, "u@example"))
+				_, _, err := set.Only(nil).Trace(verdict.Envelope, parse(t, "u@example"), blocklist.FindOptions{})
 				parent := err != nil
 				if got, failed := answersOf(t, set); failed == 0 || len(got) == 0 && !parent {
 					t.Errorf("change %d: %d answers, %d fail", i, len(got), failed)

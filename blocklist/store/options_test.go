@@ -84,7 +84,7 @@ func TestOptionsAgainstAnew(t *testing.T) {
 				if got := lookup(t, s.Set(), stage, a); !reflect.DeepEqual(got, want) {
 					t.Errorf("round %d, %s: %+v, want %+v", round, text, got, want)
 				}
-				if trace, err := s.Set().Only(nil).Trace(stage, a); err != nil || !reflect.DeepEqual(trace.Verdict, want) {
+				if trace, _, err := s.Set().Only(nil).Trace(stage, a, blocklist.FindOptions{}); err != nil || !reflect.DeepEqual(trace.Verdict, want) {
 					t.Errorf("round %d, %s: trace %+v, %v, want %+v", round, text, trace.Verdict, err, want)
 				}
 			}

@@ -36,7 +36,7 @@ func TestTraceWithDamage(t *testing.T) {
 			asked := func(address string) error {
 				a := parse(t, address)
 				_, err := s.Set().Lookup(verdict.Envelope, a)
-				if _, traced := s.Set().Only(nil).Trace(verdict.Envelope, a); errors.Is(traced, segment.ErrDamaged) != errors.Is(err, segment.ErrDamaged) {
+				if _, _, traced := s.Set().Only(nil).Trace(verdict.Envelope, a, blocklist.FindOptions{}); errors.Is(traced, segment.ErrDamaged) != errors.Is(err, segment.ErrDamaged) {
 					t.Errorf("%s: the trace says %v, the lookup %v", address, traced, err)
 				}
 				return err

@@ -27,6 +27,15 @@ type Judge interface {
 	Generation() uint64
 }
 
+// ProofJudge is a Judge that may ask for proofs. It needs to know what the header and the body
+// say of them, see [Message].
+type ProofJudge interface {
+	Judge
+
+	// Proofs returns the proofs on which verdicts may depend, 0 if none does.
+	Proofs() Proofs
+}
+
 // Checker returns the Judge of the present lists. All senders of one message
 // are judged by the same Judge.
 type Checker interface {

@@ -94,6 +94,10 @@ type Verdict struct {
 	// looked up.
 	ClearsMessage bool
 
+	// MayClear says that ClearsMessage might be set if a question had an answer now
+	// (ProofUnknown). So what refuses the message because of its header should defer it.
+	MayClear bool
+
 	// Monitored holds those of Matches that would count if their block lists
 	// did not only monitor. They decide nothing. A lookup in a Set lists the
 	// shielded ones too, a Judge omits them.
@@ -114,4 +118,19 @@ type Verdict struct {
 	// Proved is the verdict if the pending proofs hold, which is the milder one. It is
 	// nil if none is pending.
 	Proved *Verdict
+}
+
+// Monitor returns what becomes of a verdict if every list only monitors: it accepts the
+// sender, and Would is the verdict itself. Pending proofs are not part of it.
+func (v Verdict) Monitor() Verdict {
+	d := Verdict{Matches: v.Matches, ClearsMessage: v.ClearsMessage, Would: &v}
+	if v.Action == Accept {
+		d.Match = v.Match
+	}
+	for _, m := range v.Matches {
+		if !m.Allow {
+			d.Monitored = append(d.Monitored, m)
+		}
+	}
+	return d
 }

@@ -215,6 +215,22 @@ type metered struct {
 // Generation returns the generation of the lists.
 func (j metered) Generation() uint64 { return j.judge.Generation() }
 
+// KeysOf returns the keys under which lists hold entries for a recipient.
+func (j metered) KeysOf(r verdict.Recipient) ([]string, error) {
+	if of, ok := j.judge.(verdict.RecipientJudge); ok {
+		return of.KeysOf(r)
+	}
+	return nil, nil
+}
+
+// Proofs returns the proofs on which verdicts may depend.
+func (j metered) Proofs() verdict.Proofs {
+	if of, ok := j.judge.(verdict.ProofJudge); ok {
+		return of.Proofs()
+	}
+	return 0
+}
+
 // Judge asks the lists and counts the verdict. That adds 30 ns to a lookup, and 120 ns to one
 // that is timed (BenchmarkMetered). A message takes more than 100 µs.
 func (j metered) Judge(ctx context.Context, m *verdict.Message, q verdict.Query) (verdict.Verdict, error) {

@@ -162,11 +162,11 @@ func (s *listSet) decisions(t *testing.T, texts [][]string) map[string]verdict.A
 				if v.ClearsMessage {
 					all[at+" clears the message"] = verdict.Accept
 				}
-				guess, err := view.LookupBlocks(stage, a, sender.AllKinds)
+				guess, err := view.Find(stage, a, blocklist.FindOptions{Blocks: true})
 				if err != nil {
 					t.Fatal(err)
 				}
-				all[at+", as a form"] = guess.Action
+				all[at+", as a form"] = blocklist.Decide([]blocklist.Found{guess}, nil).Action
 			}
 		}
 	}

@@ -79,15 +79,22 @@ func (k *session) newJudge() verdict.Judge {
 		return k.judge
 	}
 	k.answers = &answers{Asker: setup.Askers(k.dns)(), session: k}
-	return judge.NewAsking(k.judge.View(), k.answers)
+	return judge.NewAsking(k.judge, k.answers, nil)
 }
 
 // traceStage traces the decision about an address at one stage.
 func (k *session) traceStage(stage verdict.Stage, address string) (blocklist.Trace, error) {
-	if j, ok := k.newJudge().(*judge.Asking); ok {
-		return j.Trace(context.Background(), stage, address)
+	q := verdict.Query{Stage: stage, Address: address}
+	traces, err := k.newJudge().(tracer).Trace(context.Background(), nil, q)
+	if err != nil {
+		return blocklist.Trace{}, err
 	}
-	return k.judge.Trace(stage, address)
+	return traces[0], nil
+}
+
+// tracer is a Judge that shows its steps.
+type tracer interface {
+	Trace(ctx context.Context, m *verdict.Message, q verdict.Query) ([]blocklist.Trace, error)
 }
 
 // answered returns what lists in DNS said about the last address or message.

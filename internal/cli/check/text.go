@@ -1,6 +1,7 @@
 package check
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -89,8 +90,8 @@ func (k *session) explain(where string, f verdict.Finding, stage verdict.Stage) 
 func (k *session) unmatched(where, address string, stage verdict.Stage) {
 	var exceptions []verdict.Match
 	if k.config.Filter.Confirm {
-		if t, err := k.judge.Trace(stage, address); err == nil {
-			exceptions = cancelling(t)
+		if t, err := k.judge.Trace(context.Background(), nil, verdict.Query{Stage: stage, Address: address}); err == nil {
+			exceptions = cancelling(t[0])
 		}
 	}
 	if len(exceptions) == 0 {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"spamgate/blocklist"
 	"spamgate/blocklist/sender"
 	"spamgate/blocklist/verdict"
 )
@@ -84,7 +85,7 @@ action = "tag"
 		if err != nil {
 			t.Fatal(err)
 		}
-		trace, err := tt.k.judge.View().Trace(verdict.Envelope, a)
+		trace, _, err := tt.k.judge.View().Trace(verdict.Envelope, a, blocklist.FindOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
