@@ -1,10 +1,10 @@
 package listfile
 
 import (
-	"slices"
 	"strings"
 
 	"spamgate/blocklist/sender"
+	"spamgate/internal/suffix"
 )
 
 // checkSuffix refuses a domain below which strangers register domains: a single
@@ -13,27 +13,17 @@ import (
 // blocked. A domain with a wildcard rule below it (sch.uk for *.sch.uk) counts as a
 // suffix, since all its children are.
 func checkSuffix(d string, k sender.Kind) error {
-	label, suffix := errSingleLabel, errSuffix
+	errLabel, errPublic := errSingleLabel, errSuffix
 	if k == sender.KindAtDomain {
-		label, suffix = errLabelAlone, errSuffixAlone
+		errLabel, errPublic = errLabelAlone, errSuffixAlone
 	}
 	if strings.IndexByte(d, '.') < 0 {
-		return label
+		return errLabel
 	}
 	if icann, _ := suffixOf(d); icann {
-		return suffix
+		return errPublic
 	}
 	return nil
-}
-
-// tenants are names below which customers send mail from names of their own, as in the
-// private section, but which publicsuffix.org's list lacks (November 2026). Their
-// owners say so:
-var tenants = []string{
-	"atlassian.net",   // jira@SITE.atlassian.net: community.atlassian.com, Configure custom email addresses for an organization
-	"freshdesk.com",   // support@COMPANY.freshdesk.com: support.freshdesk.com, article 50000009268
-	"onmicrosoft.com", // TENANT.onmicrosoft.com: learn.microsoft.com, Add and replace your onmicrosoft.com fallback domain
-	"zendesk.com",     // support@SUBDOMAIN.zendesk.com: support.zendesk.com, article 4408887388058
 }
 
 // HasTenants reports whether strangers have names below a domain in normal form, so
@@ -50,17 +40,10 @@ func IsPublicSuffix(domain string) bool {
 	return checkSuffix(domain, sender.KindDomain) != nil
 }
 
-// suffixOf reports whether a domain of several labels is a suffix of the ICANN
-// section, or of the private section or one with tenants.
+// suffixOf implements suffix.Of with a filter before it.
 func suffixOf(d string) (icann, private bool) {
-	if s := suffixes(); s.maybe(d) {
-		return s.of(d)
+	if suffixes().maybe(d) {
+		return suffix.Of(d)
 	}
 	return false, false
-}
-
-// of implements suffixOf without the filter.
-func (s *suffixList) of(d string) (icann, private bool) {
-	icann = s.icann.cover(d)
-	return icann, !icann && (s.private.cover(d) || slices.Contains(tenants, d) || !strings.Contains(d, "."))
 }

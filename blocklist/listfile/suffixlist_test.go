@@ -2,140 +2,36 @@ package listfile
 
 import (
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"maps"
 	"math/rand/v2"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
-	"golang.org/x/net/publicsuffix"
+	"spamgate/internal/suffix"
 )
 
-// suffixRulesInUse returns the rules of publicsuffix.org's list, as the tests of
-// golang.org/x/net have them: com, *.ck, !www.ck.
-func suffixRulesInUse(tb testing.TB) (rules []string) {
-	tb.Helper()
-	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "golang.org/x/net").Output()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(strings.TrimSpace(string(dir)), "publicsuffix", "table_test.go"), nil, 0)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	ast.Inspect(file, func(n ast.Node) bool {
-		spec, ok := n.(*ast.ValueSpec)
-		if !ok || spec.Names[0].Name != "rules" {
-			return true
-		}
-		for _, e := range spec.Values[0].(*ast.CompositeLit).Elts {
-			rule, err := strconv.Unquote(e.(*ast.BasicLit).Value)
-			if err != nil {
-				tb.Fatal(err)
-			}
-			rules = append(rules, rule)
-		}
-		return false
-	})
-	if len(rules) < 9000 {
-		tb.Fatalf("%d rules found", len(rules))
-	}
-	return rules
-}
-
-// suffixHead is what suffixes.txt begins with.
-const suffixHead = `# The rules of the Public Suffix List, and the names directly above wildcard rules.
-# Source: golang.org/x/net/publicsuffix,
-# %s.
-# Licence: Mozilla Public License 2.0, https://mozilla.org/MPL/2.0/
-# Made by: go test ./blocklist/listfile -run=SuffixesAreCurrent -update
-`
-
-// makeSuffixFile returns what suffixes.txt should hold.
-func makeSuffixFile(rules []string) string {
-	icann, private := map[string]bool{}, map[string]bool{}
-	add := func(rule, d string) {
-		switch isICANN, isPrivate := listedSuffix(d); {
-		case isICANN:
-			icann[rule] = true
-		case isPrivate:
-			private[rule] = true
-		}
-	}
-	for _, rule := range rules {
-		name := strings.TrimLeft(rule, "*.!")
-		_, parent, _ := strings.Cut(name, ".")
-		switch rule[0] {
-		case '*':
-			add(rule, "any."+name)
-		case '!':
-			add(rule, "any."+parent)
-		}
-		for _, d := range []string{name, parent} {
-			if d != "" && !slices.Contains(tenants, d) {
-				add(d, d)
-			}
-		}
-	}
-	file := fmt.Sprintf(suffixHead, publicsuffix.List)
-	for _, section := range []map[string]bool{icann, private} {
-		file += "\n" + strings.Join(slices.Sorted(maps.Keys(section)), "\n") + "\n"
-	}
-	return file
-}
-
-// listedSuffix is suffixOf by golang.org/x/net/publicsuffix.
-func listedSuffix(d string) (icann, private bool) {
-	suffix, icann := publicsuffix.PublicSuffix("x." + d)
-	if len(suffix) < len(d) {
-		return false, slices.Contains(tenants, d)
-	}
-	return icann, !icann
-}
-
-// The file is that of the list in use.
-func TestSuffixesAreCurrent(t *testing.T) {
-	want := makeSuffixFile(suffixRulesInUse(t))
-	if *update {
-		if err := os.WriteFile("suffixes.txt", []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if suffixFile != want {
-		t.Error("suffixes.txt is of another version of publicsuffix.org's list: make it anew with -update")
-	}
-}
-
 // The filter hides no suffix: for each rule, and the names above, below and
-// beside it, the answer is that of the list.
+// beside it, the answer is that of the rules.
 func TestSuffixFilterHidesNothing(t *testing.T) {
-	names := append(suffixRulesInUse(t), tenants...)
-	names = append(names, "", ".", "a.", ".com", "a..com", "unknown", "a.unknown", "xn--.com", "1.2.3.4")
-	suffixes := 0
+	names := append(suffix.Rules(), "", ".", "a.", ".com", "a..com", "unknown", "a.unknown", "xn--.com", "1.2.3.4")
+	found := 0
 	for _, rule := range names {
 		name := strings.TrimLeft(rule, "*.!")
 		_, parent, _ := strings.Cut(name, ".")
 		first, _, _ := strings.Cut(name, ".")
 		for _, d := range []string{rule, name, parent, "x." + name, "a.b." + name, "sub." + parent, first + ".com", name + "." + name} {
 			icann, private := suffixOf(d)
-			if wantICANN, wantPrivate := listedSuffix(d); icann != wantICANN || private != wantPrivate {
+			if wantICANN, wantPrivate := suffix.Of(d); icann != wantICANN || private != wantPrivate {
 				t.Errorf("%q: %t, %t; want %t, %t", d, icann, private, wantICANN, wantPrivate)
 			}
 			if icann || private {
-				suffixes++
+				found++
 			}
 		}
 	}
-	if suffixes < 20_000 {
-		t.Errorf("%d suffixes met", suffixes)
+	if found < 20_000 {
+		t.Errorf("%d suffixes met", found)
 	}
 }
 
@@ -159,7 +55,7 @@ func BenchmarkSuffixOf(b *testing.B) {
 	for i := range domains {
 		domains[i] = fmt.Sprintf("offers-%d.%s", r.Uint32(), []string{"com", "net", "de", "example.co.uk"}[i%4])
 	}
-	for name, of := range map[string]func(string) (bool, bool){"filter": suffixOf, "rules": suffixes().of, "x/net": listedSuffix} {
+	for name, of := range map[string]func(string) (bool, bool){"filter": suffixOf, "rules": suffix.Of} {
 		b.Run(name, func(b *testing.B) {
 			i := 0
 			for b.Loop() {
