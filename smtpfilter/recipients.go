@@ -67,7 +67,12 @@ func (s *AddressSet) hasParts(local, domain string) bool {
 	h.WriteString(local)
 	h.WriteByte('@')
 	h.WriteString(domain)
-	_, ok := slices.BinarySearch(s.hashes, h.Sum64())
+	return s.has(h.Sum64())
+}
+
+// has reports whether the set has a hash.
+func (s *AddressSet) has(hash uint64) bool {
+	_, ok := slices.BinarySearch(s.hashes, hash)
 	return ok
 }
 

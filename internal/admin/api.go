@@ -51,7 +51,7 @@ type Door struct {
 
 // RecipientFile is the state of a file with recipients.
 type RecipientFile struct {
-	Name     string     `json:"name"` // "recipient_domains" or "valid_recipients"
+	Name     string     `json:"name"` // "recipient_domains", "valid_recipients", or that of a recipient policy
 	Path     string     `json:"path"`
 	Entries  int        `json:"entries"`
 	Invalid  int        `json:"invalid"`            // lines

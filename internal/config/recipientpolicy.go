@@ -65,7 +65,7 @@ func (d *document) recipientPolicies() {
 		}
 		d.recipientMatch(path+".match", p)
 		d.say(path, p)
-		if _, inFile := p.File(); !inFile && !d.failedBelow(path+".match") {
+		if !d.failedBelow(path + ".match") {
 			d.unreached(path+".match", p.Match, earlier)
 			d.exempted(path+".match", p.Match)
 			earlier = append(earlier, earlierMatch{fmt.Sprintf("the policy at line %d", line), p.Match})
@@ -269,8 +269,12 @@ func (e earlierMatch) has(entry string) bool {
 	return false
 }
 
-// broader returns the keys of an entry and of those that match whatever it matches.
+// broader returns the keys of an entry and of those that match whatever it matches. Those of
+// a file are not known.
 func broader(entry string) (keys []string) {
+	if strings.HasPrefix(entry, schemeFile) {
+		return []string{entry}
+	}
 	if a, err := sender.Parse(entry); err == nil { // user@example.com
 		for w := a.Walk(nil); ; {
 			key, ok := w.Next()

@@ -71,7 +71,7 @@ type activeConfig struct {
 // recipientFile returns the file with recipients of a name, or nil.
 func (g *adminHandler) recipientFile(name string) *recipients.File {
 	files := g.now.Load().recipients
-	if i := slices.IndexFunc(files, func(f *recipients.File) bool { return string(f.Spec().Kind) == name }); i >= 0 {
+	if i := slices.IndexFunc(files, func(f *recipients.File) bool { return f.Spec().Name() == name }); i >= 0 {
 		return files[i]
 	}
 	return nil

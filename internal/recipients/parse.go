@@ -16,17 +16,22 @@ const maxLine = 4096
 
 // content is what a file says.
 type content struct {
-	domains   *smtpfilter.DomainSet  // of recipient_domains
-	addresses *smtpfilter.AddressSet // of valid_recipients
+	domains   *smtpfilter.DomainSet    // of recipient_domains
+	addresses *smtpfilter.AddressSet   // of valid_recipients
+	set       *smtpfilter.RecipientSet // of a policy
 
-	lines   int // with an entry or something invalid
+	blank   bool // there is nothing at all in the file
+	lines   int  // with an entry or something invalid
 	invalid int
 	first   Problem // the first invalid line
 }
 
 // entries returns the number of different entries.
 func (c *content) entries() int {
-	if c.addresses != nil {
+	switch {
+	case c.set != nil:
+		return c.set.Len()
+	case c.addresses != nil:
 		return c.addresses.Len()
 	}
 	return c.domains.Len()
@@ -43,9 +48,12 @@ type Problem struct {
 // that the source of a Postfix table can be read. The error is the reader's.
 func parse(r io.Reader, kind Kind) (*content, error) {
 	c := &content{}
-	normal, hint := config.RecipientDomain, config.DomainHint
-	if kind == ValidRecipients {
-		normal, hint = config.RecipientAddress, config.AddressHint
+	normal, hint := config.RecipientDomain, "; "+config.DomainHint
+	switch kind {
+	case ValidRecipients:
+		normal, hint = config.RecipientAddress, "; "+config.AddressHint
+	case RecipientPolicy:
+		normal, hint = config.RecipientEntry, "" // which the error has
 	}
 	var domains []string
 	seen := map[string]bool{}
@@ -55,7 +63,7 @@ func parse(r io.Reader, kind Kind) (*content, error) {
 			c.lines++
 			entry, why := normal(word)
 			if why != nil {
-				c.refuse(line, word, fmt.Sprintf("%v; %s", why, hint))
+				c.refuse(line, word, why.Error()+hint)
 				return true
 			}
 			return yield(entry)
@@ -64,8 +72,12 @@ func parse(r io.Reader, kind Kind) (*content, error) {
 			c.refuse(line, "", fmt.Sprintf("the line has more than %d bytes", maxLine))
 		})
 	}
-	if kind == ValidRecipients {
+	switch kind {
+	case ValidRecipients:
 		c.addresses = smtpfilter.NewAddressSet(each)
+		return c, err
+	case RecipientPolicy:
+		c.set = smtpfilter.NewRecipientSet(each)
 		return c, err
 	}
 	for d := range each {

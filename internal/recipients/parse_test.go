@@ -99,3 +99,19 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestParsePolicy reads files with the recipients of a policy, and asks for recipients.
+func TestParsePolicy(t *testing.T) {
+	c, err := parse(strings.NewReader("@sales.example  OK\n!Boss@sales.example # not him\nhelp@\n.bücher.example\n<>\ncom\n*.example.com\n192.0.2.1\n"), RecipientPolicy)
+	if err != nil || c.entries() != 5 || c.invalid != 3 || c.lines != 8 || c.first.Line != 5 {
+		t.Fatalf("%+v, %d entries, %v", c, c.entries(), err)
+	}
+	for rcpt, want := range map[string]bool{
+		"ann@sales.example": true, "boss+tag@sales.example": false, "help@anywhere.example": true,
+		"ann@sub.bücher.example": true, "ann@example.com": false, "ann@a.example.com": true,
+	} {
+		if got := c.set.Has(verdict.ParseRecipient(rcpt)); got != want {
+			t.Errorf("%s: %v, want %v", rcpt, got, want)
+		}
+	}
+}

@@ -70,10 +70,10 @@ func readFile(spec Spec, now stamp) (*content, []byte, error) {
 	fail := func(err error, hint string) (*content, []byte, error) {
 		return nil, nil, fmt.Errorf("%w; %s", err, hint)
 	}
-	write := "write the path of a regular file in policy." + string(spec.Kind)
+	write := "write the path of a regular file in " + spec.key()
 	switch err := now.failure; {
 	case errors.Is(err, fs.ErrNotExist):
-		return fail(err, "put the file there, or write another path in policy."+string(spec.Kind))
+		return fail(err, "put the file there, or write another path in "+spec.key())
 	case errors.Is(err, fs.ErrPermission):
 		return fail(err, "let the gate's user read the file, and enter its directories")
 	case err != nil:
@@ -96,6 +96,7 @@ func readFile(spec Spec, now stamp) (*content, []byte, error) {
 		return fail(fmt.Errorf("%s: %w", spec.Path, ErrChanged), "it is read again soon; to replace it at once, rename another file to its name")
 	}
 	c, err := parse(bytes.NewReader(raw), spec.Kind)
+	c.blank = len(bytes.TrimSpace(raw)) == 0
 	return c, raw, err
 }
 
@@ -105,12 +106,17 @@ func check(spec Spec, c *content, was *version, accept bool) error {
 	case c.invalid*invalidShare > c.lines:
 		p := c.first
 		return fmt.Errorf("%w: %d of %d; the first: %s:%d: %q %s; correct the lines", ErrInvalid, c.invalid, c.lines, spec.Path, p.Line, p.Text, p.What)
+	case n == 0 && spec.Kind == RecipientPolicy:
+		// Nobody may have the policy now, as a comment in the file says.
+		if c.blank && was != nil && was.entries() > 0 {
+			return fmt.Errorf("%s: %w, and %d before; if nobody is to have the policy, write a comment into the file, such as # nobody", spec.Path, ErrEmpty, was.entries())
+		}
 	case n == 0:
 		return fmt.Errorf("%s: %w: all mail would be refused; write one entry a line, or to accept mail for every recipient remove policy.%s",
 			spec.Path, ErrEmpty, spec.Kind)
 	case was != nil && !accept && was.entries() >= guardEntries && n < was.entries()-was.entries()/shrinkShare:
 		return fmt.Errorf("%s: %w: from %d to %d entries; if that is right, spamgate lists accept %s takes it",
-			spec.Path, ErrShrunk, was.entries(), n, spec.Kind)
+			spec.Path, ErrShrunk, was.entries(), n, spec.Name())
 	}
 	return nil
 }

@@ -1,5 +1,5 @@
-// Package recipients keeps the recipient domains and the valid recipients that stand in
-// files, and reads a file again when it changes.
+// Package recipients keeps the recipient domains, the valid recipients and those of recipient
+// policies that stand in files, and reads a file again when it changes.
 //
 // A version that cannot be read or looks wrong is held, as with lists: the last good one
 // serves, from the state directory after a restart. A lost domain would have its mail
@@ -7,6 +7,7 @@
 package recipients
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"log/slog"
@@ -20,19 +21,32 @@ import (
 	"spamgate/smtpfilter"
 )
 
-// Kind is the key of the configuration that names the file, which is also its name.
+// Kind is what a file has: the key of [policy], or the table, that names it.
 type Kind string
 
 // The kinds.
 const (
 	RecipientDomains Kind = "recipient_domains"
 	ValidRecipients  Kind = "valid_recipients"
+	RecipientPolicy  Kind = "recipient_policy"
 )
 
 // Spec is a file in the configuration.
 type Spec struct {
-	Kind Kind
-	Path string // absolute
+	Kind   Kind
+	Policy string // the name of the recipient policy; else ""
+	Path   string // absolute
+}
+
+// Name returns the name of the file in commands and metrics: that of its policy, or its key.
+func (s Spec) Name() string { return cmp.Or(s.Policy, string(s.Kind)) }
+
+// key returns the key of the configuration that names the file, for messages.
+func (s Spec) key() string {
+	if s.Kind == RecipientPolicy {
+		return "match of the [[recipient_policy]] " + s.Policy
+	}
+	return "policy." + string(s.Kind)
 }
 
 // Options are the options of a File.
@@ -142,7 +156,7 @@ func newFile(spec Spec, o Options) *File {
 	if o.debounce == 0 {
 		o.debounce = defaultDebounce
 	}
-	return &File{spec: spec, options: o, log: o.Logger.With("key", string(spec.Kind), "file", spec.Path), stop: make(chan struct{})}
+	return &File{spec: spec, options: o, log: o.Logger.With("key", spec.Name(), "file", spec.Path), stop: make(chan struct{})}
 }
 
 // Close ends the watching. The last version remains.
@@ -169,6 +183,9 @@ func (f *File) Domains() *smtpfilter.DomainSet { return f.live.Load().domains }
 
 // Addresses returns the present valid recipients. The file must be of that kind.
 func (f *File) Addresses() *smtpfilter.AddressSet { return f.live.Load().addresses }
+
+// Set returns the present recipients of a policy. The file must be of that kind.
+func (f *File) Set() *smtpfilter.RecipientSet { return f.live.Load().set }
 
 // Status returns the present state.
 func (f *File) Status() Status {
@@ -314,4 +331,10 @@ func (f *File) logLive(was, v *version) {
 }
 
 // copyName is the name of the copy in the state directory.
-func (s Spec) copyName() string { return filepath.Join(copyDir, string(s.Kind)) }
+func (s Spec) copyName() string {
+	name := string(s.Kind)
+	if s.Policy != "" {
+		name += "-" + s.Policy
+	}
+	return filepath.Join(copyDir, name)
+}

@@ -58,7 +58,7 @@ func (x *fixture) open(poll time.Duration) error {
 	if x.file != nil {
 		x.file.Close()
 	}
-	f, err := Open(Spec{RecipientDomains, x.path}, Options{
+	f, err := Open(Spec{Kind: RecipientDomains, Path: x.path}, Options{
 		StateDir: x.state, PollInterval: poll, debounce: 10 * time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(x, nil)),
 	})
@@ -246,7 +246,7 @@ func TestWrittenInPieces(t *testing.T) {
 	for attempt := 0; ; attempt++ {
 		x := newFixture(t)
 		x.write("a.example\nb.example\n")
-		f := newFile(Spec{RecipientDomains, x.path}, Options{debounce: debounce, Logger: slog.New(slog.NewTextHandler(x, nil))})
+		f := newFile(Spec{Kind: RecipientDomains, Path: x.path}, Options{debounce: debounce, Logger: slog.New(slog.NewTextHandler(x, nil))})
 		f.watcher = dirwatch.New(f.log, "recipients", false)
 		if err := f.first(); err != nil {
 			t.Fatal(err)
@@ -337,7 +337,7 @@ func TestShrunk(t *testing.T) {
 func TestRead(t *testing.T) {
 	x := newFixture(t)
 	x.write("a.example\n")
-	spec := Spec{RecipientDomains, x.path}
+	spec := Spec{Kind: RecipientDomains, Path: x.path}
 	if _, err := Read(spec, x.state); err != nil {
 		t.Fatal(err)
 	}
@@ -349,5 +349,57 @@ func TestRead(t *testing.T) {
 	f, err := Read(spec, x.state)
 	if err != nil || f.Domains().Len() != 1 || f.Status().Err == nil {
 		t.Errorf("%v, %+v", err, f)
+	}
+}
+
+// TestPolicyFile wants the file of a policy to be empty only on purpose, to be held if it lost
+// many entries, and two policies to have copies of their own.
+func TestPolicyFile(t *testing.T) {
+	x := newFixture(t)
+	open := func(policy string) *File {
+		t.Helper()
+		f, err := Open(Spec{RecipientPolicy, policy, x.path}, Options{StateDir: x.state, PollInterval: time.Hour, debounce: time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		return f
+	}
+	x.write("\n")
+	f := open("sales")
+	var many strings.Builder
+	for i := range guardEntries {
+		fmt.Fprintf(&many, "user%d@example.net\n", i)
+	}
+	for _, step := range []struct {
+		text    string
+		entries int
+		reason  error
+	}{
+		{"@example.net\n!ann@example.net\n", 2, nil},
+		{"\n", 2, ErrEmpty},
+		{"# nobody\n", 0, nil},
+		{many.String(), guardEntries, nil},
+		{"@example.net\n", guardEntries, ErrShrunk},
+		{"example.net OK\n\n@\n", guardEntries, ErrInvalid},
+	} {
+		x.write(step.text)
+		if err := f.Look(); !errors.Is(err, step.reason) || f.Set().Len() != step.entries {
+			t.Errorf("%.20q: %d entries, %v", step.text, f.Set().Len(), err)
+		}
+	}
+	if f.Status().Name() != "sales" {
+		t.Errorf("the name is %q", f.Status().Name())
+	}
+	x.write("@example.org\n")
+	if g := open("other"); g.Set().Len() != 1 || open("sales").Set().Len() != guardEntries {
+		t.Error("the policies share a copy")
+	}
+	if err := os.Remove(x.path); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Read(Spec{RecipientPolicy, "third", x.path}, x.state)
+	if err == nil || !strings.Contains(err.Error(), "match of the [[recipient_policy]] third") {
+		t.Errorf("without the file: %v", err)
 	}
 }

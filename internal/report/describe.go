@@ -144,8 +144,11 @@ func PrintRecipients(w io.Writer, files []*recipients.File) {
 }
 
 func describeRecipients(s recipients.Status) string {
-	if s.Kind == recipients.RecipientDomains {
+	switch s.Kind {
+	case recipients.RecipientDomains:
 		return text.Count(s.Entries, "domain", "domains")
+	case recipients.RecipientPolicy:
+		return s.Policy + ": " + text.Count(s.Entries, "entry", "entries")
 	}
 	return text.Count(s.Entries, "address", "addresses")
 }

@@ -11,7 +11,7 @@ func Recipients(files []*recipients.File) []admin.RecipientFile {
 	for _, f := range files {
 		s := f.Status()
 		r := admin.RecipientFile{
-			Name: string(s.Kind), Path: s.Path, Entries: s.Entries, Invalid: s.Invalid,
+			Name: s.Name(), Path: s.Path, Entries: s.Entries, Invalid: s.Invalid,
 			Loaded: TimeOrNil(s.Loaded), Modified: TimeOrNil(s.Modified), Acceptable: s.Acceptable,
 		}
 		if s.Invalid > 0 {

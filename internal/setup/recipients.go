@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"slices"
 	"strings"
 
 	"spamgate/internal/config"
@@ -8,7 +9,8 @@ import (
 	"spamgate/smtpfilter"
 )
 
-// RecipientFiles returns the files with recipient domains and valid recipients.
+// RecipientFiles returns the files with recipient domains, valid recipients and the recipients
+// of policies.
 func RecipientFiles(c *config.Config) []recipients.Spec {
 	var specs []recipients.Spec
 	if path, ok := c.Policy.DomainsFile(); ok {
@@ -16,6 +18,11 @@ func RecipientFiles(c *config.Config) []recipients.Spec {
 	}
 	if path, ok := c.Policy.RecipientsFile(); ok {
 		specs = append(specs, recipients.Spec{Kind: recipients.ValidRecipients, Path: path})
+	}
+	for _, p := range c.RecipientPolicies {
+		if path, ok := p.File(); ok {
+			specs = append(specs, recipients.Spec{Kind: recipients.RecipientPolicy, Policy: p.Name, Path: path})
+		}
 	}
 	return specs
 }
@@ -43,7 +50,11 @@ func RecipientFault(c *config.Config, spec recipients.Spec, err error) *config.E
 	if i := strings.LastIndex(what, "; "); i >= 0 {
 		what, hint = what[:i], what[i+2:]
 	}
-	return c.Fault("policy."+string(spec.Kind), what, hint)
+	key := "policy." + string(spec.Kind)
+	if i := slices.IndexFunc(c.RecipientPolicies, func(p config.RecipientPolicy) bool { return p.Name == spec.Policy }); i >= 0 {
+		key = config.RecipientPolicyKey(i, "match")
+	}
+	return c.Fault(key, what, hint)
 }
 
 // SetRecipients makes a policy follow files with recipients.

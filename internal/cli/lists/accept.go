@@ -30,7 +30,7 @@ or far more entries than before, or too few, or many new exceptions or entries
 that expire. Only the present content on disk is accepted: if the list changes
 again, it is checked again. An update during which the gate was killed twice is
 tried once more: add memory first. A file with recipients has the name of its
-key: recipient_domains or valid_recipients.
+key, recipient_domains or valid_recipients, or of its recipient policy.
 
 "spamgate lists status LIST" shows why an update is held, and "spamgate lists
 diff LIST" which entries it would add and remove.

@@ -20,7 +20,7 @@ import (
 
 // isRecipientFile reports whether a name is that of a file with recipients.
 func isRecipientFile(c *config.Config, name string) bool {
-	return slices.ContainsFunc(setup.RecipientFiles(c), func(s recipients.Spec) bool { return string(s.Kind) == name })
+	return slices.ContainsFunc(setup.RecipientFiles(c), func(s recipients.Spec) bool { return s.Name() == name })
 }
 
 // only leaves the list, or the file with recipients, of a name in a status.
@@ -129,7 +129,7 @@ func (a *acceptance) recipientsByHand(result acceptResult) (acceptResult, error)
 
 // heldRecipients reads the file, whose version on disk must be one that can be accepted.
 func (a *acceptance) heldRecipients() (*recipients.File, error) {
-	i := slices.IndexFunc(setup.RecipientFiles(a.config), func(s recipients.Spec) bool { return string(s.Kind) == a.list })
+	i := slices.IndexFunc(setup.RecipientFiles(a.config), func(s recipients.Spec) bool { return s.Name() == a.list })
 	spec := setup.RecipientFiles(a.config)[i]
 	f, err := recipients.Read(spec, a.config.State.Dir)
 	if err != nil {

@@ -35,7 +35,7 @@ was last read. HITS TODAY counts matches since midnight UTC. FILL and FPR are
 those of a filter with this list only.
 
 Files with recipient domains and valid recipients have the names of their keys,
-recipient_domains and valid_recipients.
+recipient_domains and valid_recipients. That of a recipient policy has its name.
 
 Exit codes: 0 success; 2 an error, or no gate runs and a list cannot be read.`,
 		Example: `  spamgate lists status
