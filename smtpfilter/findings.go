@@ -13,7 +13,8 @@ type HeaderFindings struct {
 	// for all findings.
 	Deciding  []verdict.Finding
 	strictest verdict.Action
-	matched   bool // Deciding has a finding with a match
+	proved    verdict.Action // the strictest if all pending proofs hold
+	matched   bool           // Deciding has a finding with a match
 	tags      []string
 
 	// Monitored are findings with the entries that only monitor, each entry once.
@@ -46,8 +47,9 @@ func (h *HeaderFindings) Add(f verdict.Finding) {
 	h.monitor(f)
 	f.Verdict.Monitored = nil
 
-	keep := f.Verdict.Action > h.strictest
-	h.strictest = max(h.strictest, f.Verdict.Action)
+	action := proved(f).Verdict.Action
+	keep := f.Verdict.Action > h.strictest || action > h.proved
+	h.strictest, h.proved = max(h.strictest, f.Verdict.Action), max(h.proved, action)
 	if !f.Verdict.Match.IsZero() && !h.matched {
 		keep, h.matched = true, true
 	}

@@ -22,6 +22,7 @@ type HeaderSenders struct {
 	local   map[string]struct{} // see isLocal
 	domains domainSet           // of the policy, for isLocal
 	cost    int                 // of the lookups so far
+	limit   int                 // of the cost
 
 	// besideCost is the cost of completing words beside an address. It is not part of
 	// cost.
@@ -34,6 +35,7 @@ func (p *Policy) ReadHeader(section []byte, nextHop []string) *HeaderSenders {
 	return &HeaderSenders{
 		Result:  header.SendersUpTo(section, p.HeaderFields, p.AddressLimit()),
 		policy:  p,
+		limit:   maxCost,
 		nextHop: nextHop,
 	}
 }
@@ -67,9 +69,15 @@ const (
 	costOfIDNA    = 64  // likewise
 )
 
-// maxBesideCost bounds the cost of completing words beside an address, which are most likely
-// parts of names. Beyond it they are no longer completed; the header is not refused.
-const maxBesideCost = maxCost / 2
+// costPerClass is what the lookups for one header may cost more for each class of recipients.
+// A client has sent many commands for each.
+const costPerClass = maxCost / 100
+
+// begin begins the lookups for the i-th class of recipients.
+//
+// Completing words beside an address, which are most likely parts of names, may cost half of the
+// limit. Beyond that they are no longer completed; the header is not refused.
+func (s *HeaderSenders) begin(i int) { s.limit = maxCost + i*costPerClass }
 
 // costOf returns the cost of looking up an address: four keys with its local part, and two
 // for each label with half of the domain's length on average, after normalizing both parts.
@@ -89,7 +97,7 @@ func costOf(address string) int {
 
 // TooMany reports whether the header has more senders than are judged, or JudgeHeader found
 // it too costly to judge. Then it is refused.
-func (s *HeaderSenders) TooMany() bool { return s.Result.TooMany || s.cost > maxCost }
+func (s *HeaderSenders) TooMany() bool { return s.Result.TooMany || s.cost > s.limit }
 
 // ask looks up an address. If it is not an address, ask looks up the address with the first
 // parent of its domain that makes one. The error says that neither was one, that the lists
@@ -99,7 +107,7 @@ func (s *HeaderSenders) ask(a asker, reading verdict.Reading, address string) (v
 	if err == nil || errors.Is(err, verdict.ErrNoAnswer) {
 		return v, err
 	}
-	if s.cost += costOf(address); s.cost > maxCost {
+	if s.cost += costOf(address); s.cost > s.limit {
 		return v, err
 	}
 	if parent, ok := plausible(address); ok {
@@ -112,7 +120,7 @@ func (s *HeaderSenders) ask(a asker, reading verdict.Reading, address string) (v
 
 // askOnce looks up an address if that does not cost too much.
 func (s *HeaderSenders) askOnce(a asker, reading verdict.Reading, address string) (verdict.Verdict, error) {
-	if s.cost += costOf(address); s.cost > maxCost {
+	if s.cost += costOf(address); s.cost > s.limit {
 		return verdict.Verdict{}, ErrTooManyAddresses
 	}
 	return a.ask(verdict.Query{Stage: verdict.Header, Address: address, Reading: reading})

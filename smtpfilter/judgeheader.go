@@ -11,7 +11,7 @@ import (
 )
 
 // JudgeHeader judges every address in a header, and every form that servers may turn into an
-// address. JudgesHeader says whether the policy wants that.
+// address, for recipients. JudgesHeader says whether the policy wants that.
 //
 // An address gives a finding. If it is not an address because of a part of its domain
 // (x@*.listed.example), the first parent that makes one is judged, so that nonsense does not
@@ -25,10 +25,10 @@ import (
 // addresses of the field.
 //
 // With TooMany there are no more findings.
-func (p *Policy) JudgeHeader(ctx context.Context, j verdict.Judge, m *verdict.Message, s *HeaderSenders) iter.Seq[verdict.Finding] {
+func (p *Policy) JudgeHeader(ctx context.Context, j verdict.Judge, m *verdict.Message, s *HeaderSenders, to verdict.For) iter.Seq[verdict.Finding] {
 	return func(yield func(verdict.Finding) bool) {
 		m.HeaderSenders = s.Senders
-		ask := asker{ctx, j, m}
+		ask := asker{ctx, j, m, to}
 		notAllowed := make(map[string]bool) // fields with an address that no allow entry lets in
 		for _, a := range s.Senders {
 			if s.TooMany() {
@@ -119,7 +119,7 @@ func (r *formJudge) complete(address string) {
 		address += "."
 	}
 	for _, name := range r.senders.completions() {
-		if r.senders.TooMany() || r.beside && r.senders.besideCost > maxBesideCost {
+		if r.senders.TooMany() || r.beside && r.senders.besideCost > r.senders.limit/2 {
 			return
 		}
 		before := r.senders.cost

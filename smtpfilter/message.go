@@ -77,7 +77,7 @@ func (s *session) judgeHeader(t *transaction, section []byte) bool {
 	senders := policy.ReadHeader(section, greetingNames(t.settings.NextHop))
 	t.messageID = senders.MessageID
 	var summary HeaderFindings
-	for f := range policy.JudgeHeader(s.server.ctx, t.judge, &t.message, senders) {
+	for f := range policy.JudgeHeader(s.server.ctx, t.judge, &t.message, senders, verdict.For{}) {
 		summary.Add(f)
 	}
 	if senders.TooMany() {
@@ -122,7 +122,7 @@ func (s *session) judgeBody(t *transaction) wire.Reply {
 		return wire.Reply{}
 	}
 	t.message.BodyKnown = true
-	if f := t.settings.Policy.JudgeEnvelope(s.server.ctx, t.judge, &t.message); f.Err == nil || f.NoAnswer() {
+	if f := t.settings.Policy.JudgeEnvelope(s.server.ctx, t.judge, &t.message, verdict.For{}); f.Err == nil || f.NoAnswer() {
 		t.envelope = f
 	}
 	s.logMonitored(t, []verdict.Finding{t.envelope})

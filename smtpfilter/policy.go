@@ -52,6 +52,14 @@ type Policy struct {
 	// trusted proxy has sent their login (XCLIENT LOGIN).
 	ExemptAuthenticated bool
 
+	// Recipients are the rules for recipients who have a say. The first that is for a
+	// recipient counts.
+	Recipients []RecipientRule
+
+	// MixedHeaders says what becomes of a message if the senders in its header are refused
+	// for some recipients only.
+	MixedHeaders MixedHeaders
+
 	// MaxHops bounds the Received fields that a message may arrive with; 0 means 100
 	// (RFC 5321, section 6.3).
 	MaxHops int
@@ -116,10 +124,10 @@ func (p *Policy) TakesRecipient(rcpt verdict.Recipient) bool {
 	return !strings.ContainsAny(rcpt.LocalPart(), "%!@:") && p.domainSet().has(rcpt.Domain)
 }
 
-// JudgeEnvelope judges the reverse-path.
-func (p *Policy) JudgeEnvelope(ctx context.Context, j verdict.Judge, m *verdict.Message) verdict.Finding {
+// JudgeEnvelope judges the reverse-path for recipients.
+func (p *Policy) JudgeEnvelope(ctx context.Context, j verdict.Judge, m *verdict.Message, to verdict.For) verdict.Finding {
 	f := verdict.Finding{Identity: verdict.EnvelopeIdentity, Address: m.ReversePath}
-	f.Verdict, f.Err = asker{ctx, j, m}.ask(verdict.Query{Stage: verdict.Envelope, Address: m.ReversePath})
+	f.Verdict, f.Err = asker{ctx, j, m, to}.ask(verdict.Query{Stage: verdict.Envelope, Address: m.ReversePath})
 	return f
 }
 
@@ -128,10 +136,12 @@ type asker struct {
 	ctx     context.Context
 	judge   verdict.Judge
 	message *verdict.Message
+	to      verdict.For
 }
 
 // ask judges one sender. If the lists cannot be asked, the sender is deferred.
 func (a asker) ask(q verdict.Query) (verdict.Verdict, error) {
+	q.For = a.to
 	v, err := a.judge.Judge(a.ctx, a.message, q)
 	if errors.Is(err, verdict.ErrNoAnswer) {
 		v = verdict.Verdict{Action: verdict.Defer}

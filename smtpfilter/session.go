@@ -79,7 +79,7 @@ func (s *session) Mail(string, *smtp.MailOptions) error {
 			ClientNamed:   s.conn.Named(),
 			ClientIsProxy: !s.conn.Named() && (s.conn.Trusted() || s.conn.IsProxy()),
 		}
-		t.envelope = policy.JudgeEnvelope(s.server.ctx, t.judge, &t.message)
+		t.envelope = policy.JudgeEnvelope(s.server.ctx, t.judge, &t.message, verdict.For{})
 	}
 	if t.envelope.Err != nil && !t.envelope.NoAnswer() {
 		// A text that is not an address cannot be looked up, so it is refused. If

@@ -1,6 +1,7 @@
 package smtpfilter
 
 import (
+	"strconv"
 	"strings"
 
 	"spamgate/blocklist/verdict"
@@ -23,7 +24,31 @@ const maxListText = 200
 //
 // If the lists could not be asked, it is 451 4.3.0 (RFC 3463: X.3.0, other or undefined mail
 // system status) without the sender.
-func (p *Policy) Refusal(f verdict.Finding, id string) wire.Reply {
+func (p *Policy) Refusal(f verdict.Finding, id string) wire.Reply { return p.refusal(f, id, "") }
+
+// RefusalForSome returns the reply that refuses a message for all its recipients because of a
+// finding that counts for some of them only. It names these, as far as they fit, and says what
+// to do.
+func (p *Policy) RefusalForSome(f verdict.Finding, id string, recipients []string) wire.Reply {
+	const advice = ", send it to the others alone"
+	if f.NoAnswer() {
+		return p.Refusal(f, id)
+	}
+	who := "; not for some of the recipients"
+	if len(recipients) > 0 {
+		named := "; not for <" + PublicText(recipients[0]) + ">"
+		if n := len(recipients) - 1; n > 0 {
+			named += " and " + strconv.Itoa(n) + " more"
+		}
+		if len(named) <= maxListText {
+			who = named
+		}
+	}
+	return p.refusal(f, id, who+advice)
+}
+
+// refusal returns the reply of a refusal, with a text at its end.
+func (p *Policy) refusal(f verdict.Finding, id, end string) wire.Reply {
 	action := f.Verdict.Action
 	switch {
 	case action != verdict.Reject && action != verdict.Defer:
@@ -35,7 +60,7 @@ func (p *Policy) Refusal(f verdict.Finding, id string) wire.Reply {
 	if action == verdict.Defer {
 		code, enhanced = 451, "4.7.1 "
 	}
-	const maxText = wire.MaxReplyLine - len("550 ") - len("\r\n")
+	maxText := wire.MaxReplyLine - len("550 ") - len("\r\n") - len(end)
 	m := &f.Verdict.Match
 	sender, by, reason := PublicText(shownSender(f)), "", ""
 	if m.Sender != "" {
@@ -61,7 +86,7 @@ func (p *Policy) Refusal(f verdict.Finding, id string) wire.Reply {
 		sender = sender[:max(0, len(sender)-over)]
 		text, _ = fill()
 	}
-	return wire.NewReply(code, text[:min(len(text), maxText)])
+	return wire.NewReply(code, text[:min(len(text), maxText)]+end)
 }
 
 // shownSender returns the sender as a refusal names it. A local part without a domain is not

@@ -113,7 +113,7 @@ func TestHeaderForms(t *testing.T) {
 			c.kind = blocklist.KindSized
 			p := smtpfilter.Policy{HeaderFields: []string{"From", "Sender"}, RecipientDomains: []string{"example.org", ".sub.example"}}
 			j := judge.New(formLists(t, c).Only(nil))
-			findings := slices.Collect(p.JudgeHeader(context.Background(), j, &verdict.Message{}, p.ReadHeader([]byte(c.header+"\r\n"), []string{"mx.greeting.example"})))
+			findings := slices.Collect(p.JudgeHeader(context.Background(), j, &verdict.Message{}, p.ReadHeader([]byte(c.header+"\r\n"), []string{"mx.greeting.example"}), verdict.For{}))
 			decided := verdict.Strictest(findings)
 			got := ""
 			if decided.Verdict.Action == verdict.Reject {

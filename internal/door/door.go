@@ -115,7 +115,7 @@ func (d *Door) Begin(ctx context.Context, e Envelope) *Message {
 			Login:       e.Login,
 			ReversePath: e.From,
 		}
-		m.finding = policy.JudgeEnvelope(ctx, m.judge, &m.facts)
+		m.finding = policy.JudgeEnvelope(ctx, m.judge, &m.facts, verdict.For{})
 		m.logMonitored([]verdict.Finding{m.finding})
 		if d.cfg.Once {
 			m.judge = judged(m.judge.Generation())

@@ -153,7 +153,7 @@ func (m *Message) Header(section []byte, names []string) Answer {
 	senders := policy.ReadHeader(section, names)
 	m.messageID = senders.MessageID
 	var summary smtpfilter.HeaderFindings
-	for f := range policy.JudgeHeader(m.ctx, m.judge, &m.facts, senders) {
+	for f := range policy.JudgeHeader(m.ctx, m.judge, &m.facts, senders, verdict.For{}) {
 		summary.Add(f)
 	}
 	if senders.TooMany() {

@@ -294,7 +294,7 @@ func (k *session) judgeAddress(address string) (envelope, header verdict.Finding
 		address = address[1 : len(address)-1]
 	}
 	j := k.newJudge()
-	envelope = k.policy.JudgeEnvelope(context.Background(), j, &verdict.Message{ReversePath: address})
+	envelope = k.policy.JudgeEnvelope(context.Background(), j, &verdict.Message{ReversePath: address}, verdict.For{})
 	header = verdict.Finding{Identity: "header", Address: address}
 	switch {
 	case envelope.Err != nil || address == "":

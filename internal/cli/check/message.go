@@ -77,7 +77,7 @@ func (k *session) judgeMessage(ctx context.Context, in messageIn) (r messageResu
 	m, j := verdict.Message{ReversePath: in.from}, k.newJudge()
 	envelope := verdict.Finding{Identity: verdict.EnvelopeIdentity, Address: in.from}
 	if in.judged {
-		envelope = k.policy.JudgeEnvelope(ctx, j, &m)
+		envelope = k.policy.JudgeEnvelope(ctx, j, &m, verdict.For{})
 		all = append(all, envelope)
 		if envelope.Err != nil && !envelope.NoAnswer() {
 			return r, nil, fmt.Errorf("--from %q is not an address: %w", in.from, envelope.Err)
@@ -85,7 +85,7 @@ func (k *session) judgeMessage(ctx context.Context, in messageIn) (r messageResu
 	}
 	found := k.policy.ReadHeader(in.section, k.options.nextHop)
 	if !in.judged || k.policy.JudgesHeader(envelope) {
-		all = slices.AppendSeq(all, k.policy.JudgeHeader(ctx, j, &m, found))
+		all = slices.AppendSeq(all, k.policy.JudgeHeader(ctx, j, &m, found, verdict.For{}))
 		if found.TooMany() && !in.exempt {
 			return r, nil, fmt.Errorf("--message: too many or too complex sender addresses in the header (limit %d, headers.max_addresses): the gate refuses such a message with 554", k.policy.AddressLimit())
 		}

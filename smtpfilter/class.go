@@ -1,0 +1,250 @@
+package smtpfilter
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"spamgate/blocklist/verdict"
+	"spamgate/smtpfilter/header"
+)
+
+// Classes judges the senders of one message for its recipients. Recipients for whom the same
+// counts are one class, so that a message is judged once for most of them. The zero Classes is
+// not valid; see Begin.
+type Classes struct {
+	policy  *Policy
+	judge   verdict.Judge // nil if the client is exempt
+	message *verdict.Message
+	senders *HeaderSenders // nil before the header
+
+	plain Class             // of recipients without a say
+	more  map[string]*Class // the others, by what counts for them
+}
+
+// Class is what counts for some recipients, and what the lists say of the senders for them.
+type Class struct {
+	// Rule is the rule of the policy for the recipients; nil if there is none.
+	Rule *RecipientRule
+
+	// Exempt says that the recipients are reachable by every sender.
+	Exempt bool
+
+	// For is what their Judge is asked with.
+	For verdict.For
+
+	// Envelope is the finding about the reverse-path, Header are the findings in the header
+	// that decide.
+	Envelope verdict.Finding
+	Header   []verdict.Finding
+}
+
+// Begin begins a message: it judges the reverse-path for recipients without a say. The Judge is
+// nil if the client is exempt.
+func (c *Classes) Begin(ctx context.Context, p *Policy, j verdict.Judge, m *verdict.Message) {
+	*c = Classes{policy: p, judge: j, message: m}
+	c.judgeEnvelope(ctx, &c.plain)
+}
+
+// Plain returns the class of recipients without a say.
+func (c *Classes) Plain() *Class { return &c.plain }
+
+// Of returns the class of a recipient. It judges the reverse-path for a new one.
+func (c *Classes) Of(ctx context.Context, rcpt verdict.Recipient) *Class {
+	rule := c.policy.RuleOf(rcpt)
+	class := Class{Rule: rule, Exempt: c.policy.ExemptRecipient(rcpt) || rule != nil && rule.Exempt}
+	if rule != nil {
+		class.For.Lists = rule.Lists
+	}
+	var err error
+	if j, ok := c.judge.(verdict.RecipientJudge); ok {
+		class.For.Keys, err = j.KeysOf(rcpt)
+	}
+	if rule == nil && !class.Exempt && class.For.Keys == nil && err == nil {
+		return &c.plain
+	}
+	key := class.key()
+	if known := c.more[key]; known != nil && err == nil {
+		return known
+	}
+	if class.Envelope = c.plain.Envelope; err != nil {
+		class.Envelope.Verdict, class.Envelope.Err = verdict.Verdict{Action: verdict.Defer}, err
+		return &class // and the next attempt asks again
+	}
+	if rule != nil || class.For.Keys != nil {
+		c.judgeEnvelope(ctx, &class)
+	}
+	if c.more == nil {
+		c.more = map[string]*Class{}
+	}
+	c.more[key] = &class
+	return &class
+}
+
+// key returns what tells classes apart. No name of a rule and no key of a recipient has a line
+// feed.
+func (c *Class) key() string {
+	name := ""
+	if c.Rule != nil {
+		name = c.Rule.Name
+	}
+	exempt := ""
+	if c.Exempt {
+		exempt = "exempt"
+	}
+	return name + "\n" + exempt + "\n" + strings.Join(c.For.Keys, "\n")
+}
+
+// judgeEnvelope judges the reverse-path for a class.
+func (c *Classes) judgeEnvelope(ctx context.Context, class *Class) {
+	if c.judge == nil {
+		class.Envelope = verdict.Finding{Identity: verdict.EnvelopeIdentity, Address: c.message.ReversePath}
+		return
+	}
+	class.Envelope = class.applied(c.policy.JudgeEnvelope(ctx, c.judge, c.message, class.For))
+}
+
+// applied returns a finding as it counts for the class.
+func (c *Class) applied(f verdict.Finding) verdict.Finding {
+	if f.Err == nil {
+		f.Verdict = c.Rule.apply(f.Verdict)
+	}
+	return f
+}
+
+// unique returns each of the classes once.
+func unique(used []*Class) []*Class {
+	alike := 0
+	for alike < len(used) && used[alike] == used[0] {
+		alike++
+	}
+	if alike == len(used) {
+		return used[:min(1, alike)] // as for nearly every message
+	}
+	var classes []*Class
+	for _, class := range used {
+		if !slices.Contains(classes, class) {
+			classes = append(classes, class)
+		}
+	}
+	return classes
+}
+
+// JudgesHeader reports whether the header is judged for any of the classes.
+func (c *Classes) JudgesHeader(used []*Class) bool {
+	return c.judge != nil && slices.ContainsFunc(used, func(class *Class) bool { return c.policy.JudgesHeader(class.Envelope) })
+}
+
+// ReadSignatures notes what a header section says of proofs, and judges the reverse-path again
+// where it depends on them. It does nothing if no list asks for proofs.
+func (c *Classes) ReadSignatures(ctx context.Context, section []byte, used []*Class) {
+	if j, ok := c.judge.(verdict.ProofJudge); !ok || j.Proofs() == 0 {
+		return
+	}
+	c.message.HeaderKnown = true
+	c.message.Signatures, c.message.FromFields = header.Signatures(section)
+	c.judgePending(ctx, unique(used))
+}
+
+// judgePending judges the reverse-path again for the classes for which it is pending.
+func (c *Classes) judgePending(ctx context.Context, classes []*Class) {
+	for _, class := range classes {
+		if class.Envelope.Verdict.Pending {
+			c.judgeEnvelope(ctx, class)
+		}
+	}
+}
+
+// JudgeHeader judges the senders in a header for the classes of the recipients, see
+// [Policy.JudgeHeader]. It returns the findings for all of them, for the log.
+func (c *Classes) JudgeHeader(ctx context.Context, senders *HeaderSenders, used []*Class) HeaderFindings {
+	c.senders = senders
+	return c.judgeHeader(ctx, unique(used))
+}
+
+func (c *Classes) judgeHeader(ctx context.Context, classes []*Class) HeaderFindings {
+	var all HeaderFindings
+	for i, alike := range c.groups(classes) {
+		summaries := make([]HeaderFindings, len(alike))
+		c.senders.begin(i)
+		for f := range c.policy.JudgeHeader(ctx, c.judge, c.message, c.senders, alike[0].For) {
+			for k, class := range alike {
+				of := class.applied(f)
+				summaries[k].Add(of)
+				if i == 0 && k == 0 {
+					all.Add(of)
+				} else {
+					all.monitor(of)
+				}
+			}
+		}
+		for k, class := range alike {
+			class.Header = summaries[k].Deciding
+		}
+		if c.senders.TooMany() {
+			break
+		}
+	}
+	return all
+}
+
+// groups returns the classes whose header is judged, those together for which the Judge says
+// the same.
+func (c *Classes) groups(classes []*Class) [][]*Class {
+	var groups [][]*Class
+	index := map[string]int{}
+	for _, class := range classes {
+		class.Header = nil
+		if !c.policy.JudgesHeader(class.Envelope) {
+			continue
+		}
+		key := strings.Join(class.For.Keys, "\n")
+		if class.For.Lists != nil {
+			key += "\n\n" + strings.Join(class.For.Lists, "\n")
+		}
+		i, ok := index[key]
+		if !ok {
+			i = len(groups)
+			index[key], groups = i, append(groups, nil)
+		}
+		groups[i] = append(groups[i], class)
+	}
+	return groups
+}
+
+// Awaited returns the domains of the signatures on which the decision may depend.
+func (c *Classes) Awaited(used []*Class) []string {
+	var domains []string
+	for _, class := range unique(used) {
+		for _, f := range append([]verdict.Finding{class.Envelope}, class.Header...) {
+			if !f.Verdict.Pending {
+				continue
+			}
+			for _, p := range f.Verdict.Proofs {
+				domains = append(domains, p.Domains...)
+			}
+		}
+	}
+	slices.Sort(domains)
+	return slices.Compact(domains)
+}
+
+// Finish judges again what is pending, once the whole message is known, and with it which of its
+// signatures are valid.
+func (c *Classes) Finish(ctx context.Context, signatures []verdict.Signature, used []*Class) {
+	c.message.BodyKnown, c.message.Signatures = true, signatures
+	classes := unique(used)
+	c.judgePending(ctx, classes)
+	var again []*Class
+	for _, class := range classes {
+		switch {
+		case class.Envelope.Verdict.ClearsMessage:
+			class.Header = nil
+		case slices.ContainsFunc(class.Header, func(f verdict.Finding) bool { return f.Verdict.Pending }):
+			again = append(again, class)
+		}
+	}
+	if again != nil {
+		c.judgeHeader(ctx, again)
+	}
+}

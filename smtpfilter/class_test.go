@@ -1,0 +1,172 @@
+package smtpfilter
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"spamgate/blocklist/verdict"
+)
+
+// sayJudge is a Judge whose answers depend on the recipient's keys and lists.
+type sayJudge struct {
+	keys     map[string][]string // by recipient
+	verdicts map[string]verdict.Verdict
+	asked    []string
+}
+
+func (j *sayJudge) Generation() uint64 { return 1 }
+
+func (j *sayJudge) Proofs() verdict.Proofs { return verdict.DKIM }
+
+func (j *sayJudge) KeysOf(r verdict.Recipient) ([]string, error) { return j.keys[r.Path], nil }
+
+// Judge returns the verdict for "address", "address for keys" or "address in lists". What is
+// pending is so until the body is known, and then its state is that of the first signature.
+func (j *sayJudge) Judge(_ context.Context, m *verdict.Message, q verdict.Query) (verdict.Verdict, error) {
+	name := q.Address
+	if q.For.Keys != nil {
+		name += " for " + strings.Join(q.For.Keys, ",")
+	}
+	if q.For.Lists != nil {
+		name += " in " + strings.Join(q.For.Lists, ",")
+	}
+	j.asked = append(j.asked, name)
+	v := j.verdicts[name]
+	if v.Pending && m.BodyKnown {
+		if m.Signatures[0].State == verdict.Proven {
+			return *v.Proved, nil
+		}
+		v.Pending, v.Proved = false, nil
+	}
+	return v, nil
+}
+
+func sayVerdict(a verdict.Action, list string) verdict.Verdict {
+	return verdict.Verdict{Action: a, Match: verdict.Match{List: list, Action: a}}
+}
+
+// TestClasses: what a message with some recipients comes to, at the end of its header and at its
+// end.
+func TestClasses(t *testing.T) {
+	pending := func(a verdict.Action, list string) verdict.Verdict {
+		v := sayVerdict(a, list)
+		v.Pending, v.Proved = true, &verdict.Verdict{}
+		v.Proofs = []verdict.Proof{{By: verdict.DKIM, State: verdict.ProofPending, Domains: []string{"partner.example"}}}
+		return v
+	}
+	mayClear := verdict.Verdict{MayClear: true}
+	cleared := verdict.Verdict{Pending: true, Proved: &verdict.Verdict{ClearsMessage: true}}
+	is := func(r string) func(verdict.Recipient) bool {
+		return func(rcpt verdict.Recipient) bool { return rcpt.Path == r }
+	}
+	rules := []RecipientRule{
+		{Name: "lenient", Match: is("lenient@net.example"), Exempt: true},
+		{Name: "tagging", Match: is("tagging@net.example"), MaxAction: verdict.Tag},
+		{Name: "watching", Match: is("watching@net.example"), Monitor: true},
+		{Name: "few", Match: is("few@net.example"), Lists: []string{"few"}},
+	}
+	for _, tt := range []struct {
+		name     string
+		verdicts map[string]verdict.Verdict
+		to       string // local parts
+		mixed    MixedHeaders
+		want     string
+		valid    bool   // the signature, if the decision is pending
+		atEnd    string // then
+	}{
+		{"clean", nil, "ann bob", MixedRefuse, "accept", false, ""},
+		{"header refused for all", map[string]verdict.Verdict{"h@x": sayVerdict(verdict.Reject, "l")}, "bob bill", MixedRefuse, "reject l", false, ""},
+		{"a lenient recipient buys nothing", map[string]verdict.Verdict{"h@x": sayVerdict(verdict.Reject, "l")}, "bob lenient", MixedRefuse, "reject l mixed", false, ""},
+		{"postmaster neither", map[string]verdict.Verdict{"h@x": sayVerdict(verdict.Reject, "l")}, "postmaster bob", MixedRefuse, "reject l mixed", false, ""},
+		{"all lenient", map[string]verdict.Verdict{"h@x": sayVerdict(verdict.Reject, "l")}, "postmaster lenient", MixedRefuse, "accept", false, ""},
+		{"tag for all", map[string]verdict.Verdict{"h@x": sayVerdict(verdict.Reject, "l")}, "bob lenient", MixedTag, "accept [listed; list=l]", false, ""},
+		{"nobody takes it", map[string]verdict.Verdict{"h@x": sayVerdict(verdict.Reject, "l")}, "bob bill", MixedTag, "reject l", false, ""},
+		{"own list", map[string]verdict.Verdict{"h@x for ann": sayVerdict(verdict.Defer, "own")}, "ann bob", MixedRefuse, "defer own mixed", false, ""},
+		{"own list tagged", map[string]verdict.Verdict{"h@x for ann": sayVerdict(verdict.Reject, "own")}, "ann bob", MixedTag, "accept [listed; list=own]", false, ""},
+		{"at most a tag", map[string]verdict.Verdict{"h@x": sayVerdict(verdict.Reject, "l")}, "tagging", MixedRefuse, "tag l [listed; list=l]", false, ""},
+		{"monitored", map[string]verdict.Verdict{"h@x": sayVerdict(verdict.Reject, "l")}, "watching", MixedRefuse, "accept", false, ""},
+		{"other lists", map[string]verdict.Verdict{"h@x": sayVerdict(verdict.Reject, "l"), "h@x in few": sayVerdict(verdict.Tag, "few")}, "few", MixedRefuse, "tag few [listed; list=few]", false, ""},
+		{"strictest", map[string]verdict.Verdict{"h@x": sayVerdict(verdict.Defer, "l"), "h@x for ann": sayVerdict(verdict.Reject, "own")}, "bob ann", MixedRefuse, "reject own", false, ""},
+		{"pending, and proven", map[string]verdict.Verdict{"h@x": pending(verdict.Reject, "l")}, "bob", MixedRefuse, "reject l pending", true, "accept"},
+		{"pending, and not proven", map[string]verdict.Verdict{"h@x": pending(verdict.Reject, "l")}, "bob", MixedRefuse, "reject l pending", false, "reject l"},
+		{"pending reverse-path", map[string]verdict.Verdict{"e@x": pending(verdict.Reject, "l")}, "bob lenient", MixedRefuse, "reject l mixed pending", false, "reject l mixed"},
+		{"refused in any case", map[string]verdict.Verdict{"e@x": pending(verdict.Reject, "l"), "h@x": sayVerdict(verdict.Reject, "sure")}, "bob", MixedRefuse, "reject sure", false, ""},
+		{"may be cleared", map[string]verdict.Verdict{"e@x": cleared, "h@x": sayVerdict(verdict.Reject, "l")}, "bob", MixedRefuse, "reject l pending", true, "accept"},
+		{"may be cleared later", map[string]verdict.Verdict{"e@x": mayClear, "h@x": sayVerdict(verdict.Reject, "l")}, "bob", MixedRefuse, "defer l", false, ""},
+		{"exempt from what is pending", map[string]verdict.Verdict{"h@x": pending(verdict.Reject, "l")}, "lenient", MixedRefuse, "accept", false, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			ctx := t.Context()
+			policy := &Policy{HeaderFields: []string{"From"}, Recipients: rules, MixedHeaders: tt.mixed}
+			j := &sayJudge{keys: map[string][]string{"ann@net.example": {"ann"}}, verdicts: tt.verdicts}
+			m := &verdict.Message{ReversePath: "e@x"}
+			var c Classes
+			c.Begin(ctx, policy, j, m)
+			var used []*Class
+			for _, local := range strings.Fields(tt.to) {
+				used = append(used, c.Of(ctx, verdict.ParseRecipient(local+"@net.example")))
+			}
+			section := []byte("From: h@x\r\nDKIM-Signature: v=1; a=rsa-sha256; d=partner.example; s=s; h=from; b=; bh=\r\n")
+			c.ReadSignatures(ctx, section, used)
+			if c.JudgesHeader(used) {
+				c.JudgeHeader(ctx, policy.ReadHeader(section, nil), used)
+			}
+			d := c.Decide(used)
+			if got := describe(d); got != tt.want {
+				t.Errorf("at the end of the header: %s, want %s; asked %q", got, tt.want, j.asked)
+			}
+			if !d.Pending {
+				return
+			}
+			if got := c.Awaited(used); !slices.Equal(got, []string{"partner.example"}) && tt.name != "may be cleared" {
+				t.Errorf("awaits %q", got)
+			}
+			state := verdict.NotProven
+			if tt.valid {
+				state = verdict.Proven
+			}
+			c.Finish(ctx, []verdict.Signature{{Domain: "partner.example", State: state}}, used)
+			if got := describe(c.Decide(used)); got != tt.atEnd {
+				t.Errorf("at the end: %s, want %s", got, tt.atEnd)
+			}
+		})
+	}
+}
+
+func describe(d Conclusion) string {
+	s := d.Finding.Verdict.Action.String()
+	if list := d.Finding.Verdict.Match.List; list != "" {
+		s += " " + list
+	}
+	if d.Mixed {
+		s += " mixed"
+	}
+	if d.Pending {
+		s += " pending"
+	}
+	if d.Tags != nil {
+		s += fmt.Sprintf(" %s", d.Tags)
+	}
+	return s
+}
+
+// TestClassesOnce: the senders are judged once for recipients who are alike.
+func TestClassesOnce(t *testing.T) {
+	ctx := t.Context()
+	j := &sayJudge{keys: map[string][]string{"ann@net.example": {"ann"}, "eve@net.example": {"ann"}}}
+	policy := &Policy{HeaderFields: []string{"From"}}
+	var c Classes
+	c.Begin(ctx, policy, j, &verdict.Message{ReversePath: "e@x"})
+	var used []*Class
+	for _, local := range []string{"bob", "bill", "ann", "eve", "postmaster"} {
+		used = append(used, c.Of(ctx, verdict.ParseRecipient(local+"@net.example")))
+	}
+	c.JudgeHeader(ctx, policy.ReadHeader([]byte("From: h@x\r\n"), nil), used)
+	want := []string{"e@x", "e@x for ann", "h@x", "h@x for ann"}
+	if !slices.Equal(j.asked, want) {
+		t.Errorf("asked %q, want %q", j.asked, want)
+	}
+}
