@@ -92,6 +92,7 @@ func (g *gate) welcome(stats blocklist.SetStats, addrs []string) {
 	report.PrintLimits(w, g.config)
 	report.PrintNextHops(w, g.config)
 	report.PrintRecipients(w, g.recipients)
+	report.PrintPolicies(w, g.config)
 	report.PrintMode(w, g.config)
 	printTrials(w, g.trials())
 }

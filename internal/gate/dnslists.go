@@ -8,15 +8,19 @@ import (
 	"spamgate/blocklist/judge"
 	"spamgate/blocklist/verdict"
 	"spamgate/internal/admin"
+	"spamgate/internal/config"
 	"spamgate/internal/dnslist"
 	"spamgate/internal/report"
 	"spamgate/internal/setup"
 )
 
 // checker returns the Checker for who judges by the named lists, or by all if there are none.
-// It counts the verdicts, and asks lists in DNS.
-func (g *gate) checker(lists []string) verdict.Checker {
-	return meteredChecker{judge.Checker{Store: g.store, Lists: lists, Asked: setup.Askers(g.dns)}, g.metrics}
+// It counts the verdicts and asks lists in DNS.
+func (g *gate) checker(c *config.Config, lists []string) verdict.Checker {
+	return meteredChecker{judge.Checker{
+		Store: g.store, Lists: lists, Unwrap: setup.Wrappings(c),
+		Asked: setup.Askers(g.dns),
+	}, g.metrics}
 }
 
 // logDNSLists logs the state of the lists in DNS.

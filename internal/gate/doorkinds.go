@@ -45,10 +45,11 @@ func (g *gate) newDoorServer(c *config.Config, d config.Door) (doorServer, error
 // doorSettings returns what a reload may change of a policy service or milter.
 func (g *gate) doorSettings(c *config.Config, d config.Door) (door.Settings, error) {
 	s := door.Settings{
-		Checker:        g.checker(d.Lists),
+		Checker:        g.checker(c, d.Lists),
 		Policy:         setup.DoorPolicy(c, d),
 		MaxConnections: doorConnections(c, d),
 	}
+	setup.SetRules(&s.Policy, g.recipients)
 	return s, s.Policy.Validate()
 }
 

@@ -104,7 +104,7 @@ func (g *gate) listen(e *runningListener, l net.Listener) error {
 func (g *gate) settings(c *config.Config, e *runningListener, hops nextHops) smtpfilter.Settings {
 	l := e.config
 	s := setup.Settings(c, l)
-	s.Checker, s.NextHop = g.checker(l.Lists), hops.of(c.HopOf(l))
+	s.Checker, s.NextHop = g.checker(c, l.Lists), hops.of(c.HopOf(l))
 	s.Limiter, s.Tarpit = e.limiter, e.tarpit
 	if n := c.HopOf(l); n.LMTP() {
 		e.memory = memoryOf(g.memory, c, n)

@@ -40,7 +40,7 @@ func Discards(c *config.Config) bool {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(c.RecipientPolicies, func(p config.RecipientPolicy) bool { return p.MaxAction == "discard" })
 }
 
 // DescribeListener returns a listener's addresses, its name in the log and for "check
@@ -137,6 +137,34 @@ func PrintRecipients(w io.Writer, files []*recipients.File) {
 		}
 		if s.Err != nil {
 			parts = append(parts, "HELD")
+		}
+		term.PrintParts(w, label, parts)
+		label = ""
+	}
+}
+
+// PrintPolicies prints a line for each recipient policy: for whom it is, and what it says.
+func PrintPolicies(w io.Writer, c *config.Config) {
+	label := "policies"
+	for _, p := range c.RecipientPolicies {
+		who := strings.Join(p.Match, " ")
+		if path, ok := p.File(); ok {
+			who = "those in " + term.ShortPath(path)
+		} else if n := len(p.Match); n > 3 {
+			who = fmt.Sprintf("%s and %d more", strings.Join(p.Match[:3], " "), n-3)
+		}
+		parts := []string{p.Name + ": " + who}
+		if p.Exempt {
+			parts = append(parts, "exempt")
+		}
+		if len(p.Lists) > 0 {
+			parts = append(parts, "only "+text.Count(len(p.Lists), "list", "lists")+": "+strings.Join(p.Lists, " "))
+		}
+		if p.MaxAction != "" {
+			parts = append(parts, "at most "+p.MaxAction)
+		}
+		if p.Mode == "monitor" {
+			parts = append(parts, "monitor")
 		}
 		term.PrintParts(w, label, parts)
 		label = ""

@@ -36,7 +36,7 @@ func ApplyDNS(client *dnslist.Client, c *config.Config) error {
 }
 
 // dnsLists returns the lists in DNS, and the servers to ask.
-func dnsLists(c *config.Config) (lists []dnslist.List, resolvers []netip.AddrPort, err error) {
+func dnsLists(c *config.Config) (lists []dnslist.List, servers []netip.AddrPort, err error) {
 	for _, l := range c.Lists {
 		if !l.InDNS() {
 			continue
@@ -50,14 +50,20 @@ func dnsLists(c *config.Config) (lists []dnslist.List, resolvers []netip.AddrPor
 			Timeout: l.DNSTimeout, Defer: l.DNSOnError == "defer", Test: l.DNSTest,
 		})
 	}
+	servers, err = resolvers(c)
+	return lists, servers, err
+}
+
+// resolvers returns the DNS servers to ask; none: those of the system.
+func resolvers(c *config.Config) (all []netip.AddrPort, err error) {
 	for _, s := range c.Resolver.Addr {
 		addr, err := netip.ParseAddrPort(s)
 		if err != nil {
-			return nil, nil, fmt.Errorf("resolver %q: %w", s, err)
+			return nil, fmt.Errorf("resolver %q: %w", s, err)
 		}
-		resolvers = append(resolvers, addr)
+		all = append(all, addr)
 	}
-	return lists, resolvers, nil
+	return all, nil
 }
 
 // Askers returns what [judge.Checker.Asked] needs.

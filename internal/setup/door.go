@@ -13,25 +13,7 @@ import (
 	"spamgate/internal/config"
 	"spamgate/internal/socket"
 	"spamgate/internal/term"
-	"spamgate/smtpfilter"
 )
-
-// DoorPolicy returns the policy for the messages of a door. It has no limits and no
-// recipient domains: which recipients exist, and how many a message may have, is the
-// matter of the mail server that asks.
-func DoorPolicy(c *config.Config, d config.Door) smtpfilter.Policy {
-	return smtpfilter.Policy{
-		HeaderFields:        c.Headers.Check,
-		MaxHeaderBytes:      int(c.Headers.MaxBytes),
-		MaxAddresses:        int(c.Headers.MaxAddresses),
-		CheckBounces:        c.Headers.CheckBounces,
-		ExemptRecipients:    c.Policy.ExemptRecipients,
-		ExemptClients:       c.Policy.ExemptClients,
-		ExemptAuthenticated: d.ExemptAuthenticated,
-		RejectText:          c.Policy.RejectText,
-		Contact:             c.Policy.Contact,
-	}
-}
 
 // DoorConnections returns the number of connections that a door accepts, 0 for any number.
 // Auto is the value of max_connections = "auto", see AutoConnections.

@@ -55,34 +55,6 @@ func normalize(l config.Listener) func(netip.Addr) bool {
 	}
 }
 
-// Policy returns the policy for a listener's messages. What is in files the caller sets:
-// Domains and ValidRecipients.
-func Policy(c *config.Config, l config.Listener) smtpfilter.Policy {
-	p := smtpfilter.Policy{
-		HeaderFields:        c.Headers.Check,
-		MaxHeaderBytes:      int(c.Headers.MaxBytes),
-		MaxAddresses:        int(c.Headers.MaxAddresses),
-		CheckBounces:        c.Headers.CheckBounces,
-		ExemptRecipients:    c.Policy.ExemptRecipients,
-		ExemptClients:       c.Policy.ExemptClients,
-		ExemptAuthenticated: l.ExemptAuthenticated,
-		MaxRecipients:       int(l.MaxRecipients),
-		MaxHops:             int(l.MaxHops),
-		Tarpit:              l.Tarpit,
-		TarpitExempt:        l.LimitsExempt,
-		RejectText:          c.Policy.RejectText,
-		Contact:             c.Policy.Contact,
-	}
-	if _, inFile := c.Policy.DomainsFile(); !inFile {
-		p.RecipientDomains = c.Policy.RecipientDomains
-	}
-	if _, inFile := c.Policy.RecipientsFile(); !inFile && len(c.Policy.ValidRecipients) > 0 {
-		valid := smtpfilter.NewAddressSet(slices.Values(c.Policy.ValidRecipients))
-		p.ValidRecipients = func() *smtpfilter.AddressSet { return valid }
-	}
-	return p
-}
-
 // Judged is a listener or a door, as far as it decides.
 type Judged struct {
 	Name   string

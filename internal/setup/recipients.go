@@ -6,7 +6,6 @@ import (
 
 	"spamgate/internal/config"
 	"spamgate/internal/recipients"
-	"spamgate/smtpfilter"
 )
 
 // RecipientFiles returns the files with recipient domains, valid recipients and the recipients
@@ -55,16 +54,4 @@ func RecipientFault(c *config.Config, spec recipients.Spec, err error) *config.E
 		key = config.RecipientPolicyKey(i, "match")
 	}
 	return c.Fault(key, what, hint)
-}
-
-// SetRecipients makes a policy follow files with recipients.
-func SetRecipients(p *smtpfilter.Policy, files []*recipients.File) {
-	for _, f := range files {
-		switch f.Spec().Kind {
-		case recipients.RecipientDomains:
-			p.Domains = f.Domains
-		case recipients.ValidRecipients:
-			p.ValidRecipients = f.Addresses
-		}
-	}
 }

@@ -110,6 +110,7 @@ func checkConfig(cmd *cobra.Command, file string) error {
 	report.PrintLimits(out, c)
 	report.PrintNextHops(out, c)
 	report.PrintRecipients(out, files)
+	report.PrintPolicies(out, c)
 	report.PrintMode(out, c)
 	for _, warning := range c.Warnings {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", warning)
