@@ -78,7 +78,7 @@ func build(tb testing.TB, c fileConfig) *Set {
 	tb.Helper()
 	sc := SetConfig{Filter: c.Filter, FilterOnly: c.FilterOnly, Monitor: c.Monitor, OnHit: c.OnHit, Keys: ProcessKeys()}
 	for _, l := range c.Lists {
-		options := listfile.Options{Allow: l.Type == Allow, Exact: l.Exact, AllowPublicSuffix: l.AllowPublicSuffix, Format: l.Format}
+		options := listfile.Options{Allow: l.Type == Allow, PerRecipient: l.PerRecipient, Exact: l.Exact, AllowPublicSuffix: l.AllowPublicSuffix, Format: l.Format}
 		b := segment.NewBuilder(segment.BuildOptions{Key: ProcessKeys().Segment()})
 		stats := ListStats{Name: l.Name}
 		for file, path := range l.Paths {
@@ -103,7 +103,7 @@ func addEntries(tb testing.TB, b *segment.Builder, file int, text string, option
 	for e, err := range in.All() {
 		must(tb, err)
 		must(tb, adder.Add(segment.Entry{
-			Key: e.Key, Kind: uint8(e.Kind), Exception: e.Exception, Defer: e.Defer, Until: e.Until,
+			For: e.For, Key: e.Key, Kind: uint8(e.Kind), Exception: e.Exception, Defer: e.Defer, Until: e.Until,
 			File: file, Line: e.Line, Reason: e.Reason, Note: e.Note,
 		}))
 	}
@@ -113,9 +113,15 @@ func addEntries(tb testing.TB, b *segment.Builder, file int, text string, option
 // makeIndex makes an index of entries, without a file.
 func makeIndex(tb testing.TB, entries ...string) *Index {
 	tb.Helper()
+	return makeIndexOf(tb, false, entries...)
+}
+
+// makeIndexOf makes an index of entries, or of lines for recipients.
+func makeIndexOf(tb testing.TB, perRecipient bool, entries ...string) *Index {
+	tb.Helper()
 	b := segment.NewBuilder(segment.BuildOptions{Key: ProcessKeys().Segment()})
 	// Nothing has expired yet.
-	addEntries(tb, b, 0, strings.Join(entries, "\n"), listfile.Options{AllowPublicSuffix: true, Now: 1})
+	addEntries(tb, b, 0, strings.Join(entries, "\n"), listfile.Options{AllowPublicSuffix: true, PerRecipient: perRecipient, Now: 1})
 	s, err := b.Finish(tb.Context(), "", segment.Header{})
 	must(tb, err)
 	return NewIndex(s, []string{"/list"}, nil)

@@ -55,4 +55,4 @@ func (x *Index) Damaged() bool { return x.damaged.Load() }
 func (x *Index) MarkDamaged() (before bool) { return x.damaged.Swap(true) }
 
 // keys returns how many keys the index has.
-func (x *Index) keys() uint64 { return x.segment.Len() }
+func (x *Index) keys() uint64 { return x.segment.Keys() }

@@ -29,13 +29,13 @@ type List struct {
 	// Override lets an allow list beat every block list, however specific.
 	Override bool
 
-	// PerRecipient says that each entry of the list counts for one recipient, or for
-	// recipients who share a key.
-	PerRecipient bool
-
 	// ProvenBy lets the matches of an allow list count only if one of the proofs holds.
 	// Zero means that they always count.
 	ProvenBy verdict.Proofs
+
+	// PerRecipient says that the list has entries for recipients, and no others. They count
+	// for the keys of a recipient alone: see [View.RecipientKeys].
+	PerRecipient bool
 
 	// PublicReason permits to show an entry's reason to clients. It changes
 	// nothing here and is handed on in [verdict.Match].
@@ -66,8 +66,14 @@ func (l *List) Validate() error {
 	if l.Stages&^verdict.AllStages != 0 {
 		fail("unknown stage %d: use envelope, header or both", l.Stages)
 	}
+	if l.PerRecipient && l.Asked != nil {
+		fail("a list in DNS has no entries for recipients: leave out per_recipient, or keep the entries in a file")
+	}
 	switch l.Type {
 	case Block:
+		if l.ProvenBy != 0 {
+			fail("proven_by is for allow lists, whose entries count only for senders that are not forged: leave it out")
+		}
 		if !blockAction(l.Action) {
 			fail("action %s is not for a block list: use reject, defer, discard, tag or monitor", l.Action)
 		}

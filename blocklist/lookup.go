@@ -140,45 +140,49 @@ func (v *View) confirmKey(f *lookupState, stage verdict.Stage, key sender.Key) (
 	hash := s.key.Hash(key.Text)
 	for i := range s.lists {
 		l := &s.lists[i]
-		if !v.counts(i, stage) {
-			there, err := l.index.segment.Has(hash, key.Text)
-			if err != nil {
-				return false, s.failed(l, err)
-			}
-			confirmed = confirmed || there
-			continue
+		if l.PerRecipient {
+			continue // it has no such keys
 		}
-		e, ok, err := l.index.segment.Lookup(hash, key.Text)
+		held, err := v.confirmIn(f, stage, i, hash, key)
 		if err != nil {
-			return false, s.failed(l, err)
+			return false, err
 		}
-		if !ok {
-			continue
-		}
-		confirmed = true
-		if e.Until != 0 && e.Until <= time.Now().Unix() || f.blocks && (e.Exception || l.Type == Allow) {
-			continue
-		}
-		what := listMatch{exception: e.Exception}
-		if !e.Exception {
-			what.match = l.match(&e, stage, key.Rank)
-		}
-		if f.settle(v, stage, i, what) && s.onHit != nil && !f.uncounted {
-			s.onHit(l.Name, hash)
-		}
+		confirmed = confirmed || held
 	}
 	return confirmed, nil
 }
 
+// confirmIn looks a key up in one list, and reports whether that holds it.
+func (v *View) confirmIn(f *lookupState, stage verdict.Stage, list int, hash uint64, key sender.Key) (bool, error) {
+	s, l := v.set, &v.set.lists[list]
+	if !v.counts(list, stage) {
+		there, err := l.index.segment.Has(hash, key.Text)
+		if err != nil {
+			return false, s.failed(l, err)
+		}
+		return there, nil
+	}
+	e, ok, err := l.index.segment.Lookup(hash, key.Text)
+	if err != nil {
+		return false, s.failed(l, err)
+	}
+	if !ok || e.Until != 0 && e.Until <= time.Now().Unix() || f.blocks && (e.Exception || l.Type == Allow) {
+		return ok, nil
+	}
+	what := listMatch{exception: e.Exception}
+	if !e.Exception {
+		what.match = l.match(&e, stage, key.Rank)
+	}
+	if f.settle(v, stage, list, what) && s.onHit != nil && !f.uncounted {
+		s.onHit(l.Name, hash)
+	}
+	return true, nil
+}
+
 // newMatch returns a match of the list by its key, without what the index has.
 func (l *setList) newMatch(stage verdict.Stage, key string, rank int32) verdict.Match {
-	recipient := ""
-	if l.PerRecipient {
-		recipient, key = splitPair(key)
-	}
 	m := verdict.Match{
 		List:         l.Name,
-		For:          recipient,
 		Entry:        key,
 		PublicReason: l.PublicReason,
 		Allow:        l.Type == Allow,
@@ -195,7 +199,7 @@ func (l *setList) newMatch(stage verdict.Stage, key string, rank int32) verdict.
 // match returns the match of an entry.
 func (l *setList) match(e *segment.Record, stage verdict.Stage, rank int32) verdict.Match {
 	m := l.newMatch(stage, e.Key, rank)
-	m.Line, m.Reason, m.Note = e.Line, e.Reason, e.Note
+	m.For, m.Line, m.Reason, m.Note = e.For, e.Line, e.Reason, e.Note
 	if e.File < len(l.index.files) {
 		m.File = l.index.files[e.File]
 	}

@@ -85,6 +85,11 @@ func (l *plainList) own(address string) (entry string, rank int) {
 }
 
 func plainDecision(lists []plainList, stage verdict.Stage, address string) string {
+	return plainDecisionOf(lists, stage, func(l *plainList) (entry string, rank int) { return l.own(address) })
+}
+
+// plainDecisionOf decides on what own returns of each list: its own match, or rank -1.
+func plainDecisionOf(lists []plainList, stage verdict.Stage, ownOf func(*plainList) (entry string, rank int)) string {
 	type match struct {
 		entry string
 		rank  int
@@ -93,7 +98,7 @@ func plainDecision(lists []plainList, stage verdict.Stage, address string) strin
 	overridden, clears, shield := -1, false, -1
 	for i := range lists {
 		l := &lists[i]
-		entry, rank := l.own(address)
+		entry, rank := ownOf(l)
 		if rank < 0 || l.Stages&stage == 0 {
 			continue
 		}
@@ -194,7 +199,7 @@ func setWith(t *testing.T, filter Filter, lists []plainList, bits uint64) *Set {
 	t.Helper()
 	c := SetConfig{Keys: ProcessKeys()}
 	for i := range lists {
-		c.Lists = append(c.Lists, SetList{List: lists[i].List, Index: makeIndex(t, lists[i].Entries...)})
+		c.Lists = append(c.Lists, SetList{List: lists[i].List, Index: makeIndexOf(t, lists[i].PerRecipient, lists[i].Entries...)})
 	}
 	layout := layoutOf(t, filter)
 	layout.classicBits = bits

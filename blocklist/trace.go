@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"spamgate/blocklist/bloom"
+	"spamgate/blocklist/segment"
 	"spamgate/blocklist/sender"
 	"spamgate/blocklist/verdict"
 )
@@ -117,12 +118,15 @@ func (v *View) Trace(stage verdict.Stage, a sender.Address, o FindOptions) (Trac
 func (v *View) traceKey(f *lookupState, stage verdict.Stage, recipient string, key sender.Key) (TracedKey, error) {
 	s := v.set
 	k := TracedKey{For: recipient, Key: string(key.Text), Kind: key.Kind.String(), Rank: key.Rank}
+	kinds, complete := v.kinds[stage], f.complete()
+	if recipient != "" {
+		kinds, complete = v.forKinds[stage], v.settledFor(f, stage)
+		key.Text = segment.AppendFor(nil, recipient, key.Text)
+	}
 	switch {
-	case recipient != "":
-		key.Text = appendPair(nil, recipient, key.Text)
-	case !v.kinds[stage].Has(key.Kind):
+	case !kinds.Has(key.Kind):
 		k.Skipped = NoSuchKind
-	case f.complete():
+	case complete:
 		k.Skipped = AllSettled
 	}
 	hash := s.key.Hash(key.Text)

@@ -17,8 +17,12 @@ type View struct {
 	wraps sender.Wrappings                      // see Unwrapping
 	kinds [verdict.AllStages + 1]sender.KindSet // what any list of the stage holds
 
-	proofs       verdict.Proofs // what any list asks for
-	perRecipient bool           // any list has entries for recipients
+	proofs verdict.Proofs // what any list asks for
+
+	// Of the lists with entries for recipients, which are not in kinds: what the sender's
+	// sides of the stage are, and which lists they are.
+	forKinds [verdict.AllStages + 1]sender.KindSet
+	forLists []int
 
 	asked [verdict.AllStages + 1][]int // the lists of the stage that are asked, see [Asked]
 
@@ -77,12 +81,16 @@ func (s *Set) newView(names []string) View {
 			}
 		}
 		v.proofs |= l.ProvenBy
-		v.perRecipient = v.perRecipient || l.PerRecipient
+		kinds := &v.kinds
+		if l.PerRecipient {
+			v.forLists = append(v.forLists, i)
+			kinds = &v.forKinds
+		}
 		for stage := range v.kinds {
 			if l.Stages&verdict.Stage(stage) == 0 {
 				continue
 			}
-			v.kinds[stage] |= kindsIn(&l.List, l.index.segment)
+			kinds[stage] |= sender.KindSet(l.index.segment.Kinds())
 			if l.Asked != nil {
 				v.asked[stage] = append(v.asked[stage], i)
 			}

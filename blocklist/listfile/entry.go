@@ -29,11 +29,12 @@ type errForeign byte
 
 func (c errForeign) Error() string { return `"` + string(rune(c)) + `" in the domain` }
 
-// ParseEntry parses one entry without a comment. The error is a Problem.
+// ParseEntry parses one entry without a comment: with Options.PerRecipient both sides of it.
+// The error is a Problem.
 func ParseEntry(text string, o Options) (Entry, error) {
-	e, err := parseEntry(text, o)
+	e, err := parseSides(text, o)
 	if err != nil {
-		p := explain(text, o, err)
+		p := explainSides(text, o, err)
 		p.Text = clip(p.Text)
 		return Entry{}, p
 	}

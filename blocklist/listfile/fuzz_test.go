@@ -16,9 +16,12 @@ import (
 // again, its key is a fixed point, and its comment is safe to print.
 func checkEntry(t *testing.T, e Entry) {
 	t.Helper()
-	again, err := ParseEntry(AsEntry(Entry{Key: e.Key}), Options{AllowPublicSuffix: true})
-	if err != nil || again.Key != e.Key || again.Kind != e.Kind {
-		t.Errorf("key %q of kind %v is no fixed point: %+v, %v", e.Key, e.Kind, again, err)
+	again, err := ParseEntry(AsEntry(Entry{For: e.For, Key: e.Key}), Options{AllowPublicSuffix: true, PerRecipient: e.For != ""})
+	if err != nil || again.Key != e.Key || again.Kind != e.Kind || again.For != e.For {
+		t.Errorf("key %q of kind %v for %q is no fixed point: %+v, %v", e.Key, e.Kind, e.For, again, err)
+	}
+	if strings.Contains(e.For+e.Key, "\t") {
+		t.Errorf("a tab in key %q for %q", e.Key, e.For)
 	}
 	if e.Kind == sender.KindAddress {
 		if a, err := sender.Parse(e.Key); err != nil || !matches(e, a) {

@@ -16,6 +16,13 @@
 //	example.org  ## note     a private comment
 //	example.org  # until=2026-12-31 reason     an entry that expires
 //
+// In a list with Options.PerRecipient a line has two sides, with white space between: a
+// recipient in the forms of an entry, and an entry, which counts for mail to that recipient:
+//
+//	ann@example.net      news.example      # Ann wants no news
+//	ann@example.net      !daily.news.example
+//	@example.net         @shop.example     for every recipient at exactly that domain
+//
 // An expiry is a word of the comment: until= and a time as in RFC 3339
 // (until=2026-12-31T18:00:00Z), or a date, at whose end, in UTC, the entry expires. It
 // is not part of the reason. An until= without a valid time makes the line invalid,
@@ -71,6 +78,10 @@ type Options struct {
 	// AllowPublicSuffix accepts single labels and public suffixes as domains.
 	AllowPublicSuffix bool
 
+	// PerRecipient means that each line has two sides: a recipient, written like an
+	// entry, and the entry that counts for that recipient. The format is Plain.
+	PerRecipient bool
+
 	// Format is the format of the file; empty means Plain.
 	Format Format
 
@@ -102,6 +113,10 @@ type Entry struct {
 	// exception.
 	Key  string
 	Kind sender.Kind
+
+	// For is the recipient's side in a list with Options.PerRecipient, as a key too. It
+	// is empty in other lists.
+	For string
 
 	// Exception means that the entry began with a !.
 	Exception bool

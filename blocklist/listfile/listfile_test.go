@@ -52,6 +52,7 @@ func flags(s string) Options {
 		Allow:             strings.Contains(s, "a"),
 		Exact:             strings.Contains(s, "e"),
 		AllowPublicSuffix: strings.Contains(s, "p"),
+		PerRecipient:      strings.Contains(s, "r"),
 	}
 }
 
@@ -142,7 +143,7 @@ func TestMalformed(t *testing.T) {
 			t.Errorf("%s %q, line %d\n got %s\nwant %s", row[0], row[1], p.Line, got, row[2])
 		}
 		// What a hint says to write had better be an entry.
-		if entry, ok := strings.CutPrefix(p.Hint, "write "); ok && !strings.Contains(entry, " ") {
+		if entry, ok := strings.CutPrefix(p.Hint, "write "); ok && strings.Count(entry, " ") == strings.Count(row[0], "r") {
 			if _, err := ParseEntry(entry, o); err != nil {
 				t.Errorf("%q: hint %q: %v", row[1], p.Hint, err)
 			}

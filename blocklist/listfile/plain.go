@@ -7,7 +7,11 @@ import (
 
 // plainLine reads a line of a plain list; see the package's comment.
 func plainLine(o *output, line int, text string) {
-	if e, ok := quickEntry(text, &o.options); ok {
+	quick := quickEntry
+	if o.options.PerRecipient {
+		quick = quickSides
+	}
+	if e, ok := quick(text, &o.options); ok {
 		e.Line = line
 		o.add(e)
 		return
@@ -18,12 +22,12 @@ func plainLine(o *output, line int, text string) {
 // slowPlainLine reads any line of a plain list.
 func slowPlainLine(o *output, line int, text string) {
 	s, reason, note := splitComment(strings.TrimLeft(text, " \t"))
-	e, err := parseEntry(s, o.options)
+	e, err := parseSides(s, o.options)
 	if err == nil {
 		e.Reason, e.Note, e.Until, err = splitUntil(reason, note)
 	}
 	if err != nil {
-		o.refuse(line, explain(s, o.options, err))
+		o.refuse(line, explainLine(s, o.options, err))
 		return
 	}
 	o.warn(e, line, s)

@@ -3,6 +3,7 @@ package listfile
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 )
@@ -89,6 +90,10 @@ func start(r io.Reader, out *output) (*packed, error) {
 	if err := checkList(sample, len(sample) == readBuffer); err != nil {
 		in.close()
 		return nil, err
+	}
+	if out.options.PerRecipient && out.options.Format != "" && out.options.Format != Plain {
+		in.close()
+		return nil, fmt.Errorf("%w: only a plain list has lines for recipients, not %s", ErrSyntax, kinds[out.options.Format])
 	}
 	out.choose(sample)
 	return in, nil

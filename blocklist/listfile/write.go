@@ -73,6 +73,9 @@ func Write(w io.Writer, list List, o WriteOptions, skipped func(Problem)) (writt
 	if skipped == nil {
 		skipped = func(Problem) {}
 	}
+	if o.Format != Plain {
+		f.carries = withoutRecipient(f.carries)
+	}
 	list.Kinds = cmp.Or(list.Kinds, sender.AllKinds)
 	l := &listWriter{List: list, form: f, options: o, skipped: skipped,
 		out: bufio.NewWriterSize(w, readBuffer), milder: map[string]Entry{}, filled: map[string]bool{}}
@@ -130,7 +133,18 @@ var (
 	errReadsElse = errors.New("it would be read as something else")
 	errEnd       = errors.New("it expires; it is written without its end")
 	errNoneToIt  = errors.New("there is an exception to it that is left out")
+	errRecipient = errors.New("it counts for some recipients only")
 )
+
+// withoutRecipient returns carries for a format without recipients.
+func withoutRecipient(carries func(Entry) error) func(Entry) error {
+	return func(e Entry) error {
+		if e.For != "" {
+			return errRecipient
+		}
+		return carries(e)
+	}
+}
 
 // carriesComment returns an error for an entry that expires, unless it is an exception,
 // or that defers.
@@ -147,16 +161,23 @@ func carriesComment(e Entry) error {
 }
 
 // AsEntry returns the text of an entry, as ParseEntry reads it in a list that is
-// not exact.
+// not exact. An entry for a recipient has both sides, with a space between.
 func AsEntry(e Entry) string {
-	key := e.Key
-	at := strings.LastIndexByte(key, '@')
-	// Quotes are needed only if the local part would be read as something else.
-	if at > 0 && key[0] != '"' && (key[0] == '#' || key[0] == '!' || strings.Contains(key[:at], "*")) {
-		key = `"` + key[:at] + `"` + key[at:]
-	}
+	text := quotedKey(e.Key)
 	if e.Exception {
-		return "!" + key
+		text = "!" + text
+	}
+	if e.For != "" {
+		text = quotedKey(e.For) + " " + text
+	}
+	return text
+}
+
+// quotedKey returns a key with quotes if the local part would be read as something else.
+func quotedKey(key string) string {
+	at := strings.LastIndexByte(key, '@')
+	if at > 0 && key[0] != '"' && (key[0] == '#' || key[0] == '!' || strings.Contains(key[:at], "*")) {
+		return `"` + key[:at] + `"` + key[at:]
 	}
 	return key
 }
@@ -165,6 +186,9 @@ func AsEntry(e Entry) string {
 func (o WriteOptions) asEntry(e Entry) string {
 	if o.Exact && e.Kind == sender.KindDomain {
 		e.Key = "." + e.Key
+	}
+	if o.Exact && e.For != "" && !strings.Contains(e.For, "@") && !strings.HasPrefix(e.For, "*.") {
+		e.For = "." + e.For
 	}
 	return AsEntry(e)
 }
@@ -229,7 +253,7 @@ func (o WriteOptions) jsonText(e Entry) string {
 func (o WriteOptions) sameBack(f Format, text string, want Entry) error {
 	var got []Entry
 	refused := false
-	out := newOutput(Options{AllowPublicSuffix: true, Exact: o.Exact, Allow: o.Allow, Now: 1}, func(e Entry) error {
+	out := newOutput(Options{AllowPublicSuffix: true, Exact: o.Exact, Allow: o.Allow, PerRecipient: want.For != "", Now: 1}, func(e Entry) error {
 		got = append(got, e)
 		return nil
 	}, func(Problem) { refused = true })
@@ -242,7 +266,7 @@ func (o WriteOptions) sameBack(f Format, text string, want Entry) error {
 	} else if err := readText(f, text, out); err != nil {
 		return err
 	}
-	if refused || len(got) != 1 || got[0].Key != want.Key || got[0].Kind != want.Kind ||
+	if refused || len(got) != 1 || got[0].For != want.For || got[0].Key != want.Key || got[0].Kind != want.Kind ||
 		got[0].Exception != want.Exception || got[0].Defer != want.Defer || got[0].Until != want.Until {
 		return errReadsElse
 	}

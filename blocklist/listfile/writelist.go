@@ -153,7 +153,7 @@ func (l *listWriter) soften() {
 // softenFor adds what takes the place of one entry.
 func (l *listWriter) softenFor(e Entry) {
 	walk, ok := walkOf(e)
-	if !ok {
+	if !ok || e.For != "" {
 		return
 	}
 	own := false // the walk has come to the entry's key: what follows is less specific

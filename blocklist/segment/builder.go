@@ -86,6 +86,7 @@ type Adder struct {
 	record  []byte // reused
 	numbers map[comment]uint16
 	repeats repeats
+	markers markers
 }
 
 // Adder returns an Adder, for one goroutine.
@@ -106,13 +107,23 @@ func (a *Adder) Add(e Entry) error {
 	if err := e.check(); err != nil {
 		return err
 	}
+	if e.For != "" {
+		if err := a.mark(e.For); err != nil {
+			return err
+		}
+	}
 	number, shared := a.number(comment{e.Reason, e.Note})
 	a.record = appendRecord(append(a.record[:0], make([]byte, recordHead)...), &e, number, shared)
-	key, _, _ := recordKey(a.record[recordHead:])
-	hash := a.builder.hash(key)
-	binary.LittleEndian.PutUint64(a.record, hash)
-	binary.LittleEndian.PutUint32(a.record[8:], uint32(len(a.record)-recordHead))
-	return a.append(int(hash>>56), a.record)
+	return a.append(a.seal(a.record), a.record)
+}
+
+// seal writes hash and length before a record, and returns the hash.
+func (a *Adder) seal(record []byte) (hash uint64) {
+	key, _, _ := recordKey(record[recordHead:])
+	hash = a.builder.hash(key)
+	binary.LittleEndian.PutUint64(record, hash)
+	binary.LittleEndian.PutUint32(record[8:], uint32(len(record)-recordHead))
+	return hash
 }
 
 // number returns the number of a comment, if it is shared.
@@ -131,7 +142,8 @@ func (a *Adder) number(c comment) (number uint16, ok bool) {
 }
 
 // append appends a record to the chunk of its partition.
-func (a *Adder) append(part int, record []byte) error {
+func (a *Adder) append(hash uint64, record []byte) error {
+	part := int(hash >> 56)
 	chunk := a.chunks[part]
 	if len(chunk) > 0 && len(chunk)+len(record) > chunkSize {
 		if a.builder.uneven(part) {

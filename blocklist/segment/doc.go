@@ -9,6 +9,13 @@
 // If the mapping faults (the file was cut, the disk fails) the lookup returns an error
 // and the process continues.
 //
+// # Entries for recipients
+//
+// The key of an entry for a recipient (see [Entry]) is the recipient's side, a tab, and the
+// sender's side. For each different recipient's side there is one more key that ends with
+// the tab, the marker. So one lookup tells that a recipient has no entries. A marker is
+// not an entry: [Segment.Len], [Segment.Records] and [Segment.Duplicates] leave it out.
+//
 // # Entries of one key
 //
 // A segment has one entry for a key. Of several it keeps an exception rather than a
@@ -23,7 +30,8 @@
 //
 // # Format
 //
-// Version 1. Integers are little-endian; uvarint and varint are those of
+// Version 1, or 2 if there are entries for recipients: a program that knows version 1 alone
+// would take them for others. Integers are little-endian; uvarint and varint are those of
 // encoding/binary. HH64 and HH256 are HighwayHash with 64 and 256 bits under the
 // segment's [Key]. The parts follow each other without gaps:
 //
@@ -37,11 +45,11 @@
 //
 //	offset size
 //	     0    8 "spamseg\n"
-//	     8    4 version of the format: 1
+//	     8    4 version of the format: 1 or 2
 //	    12    4 size of the header: 256
 //	    16    8 size of the file
 //	    24    8 HH64("spamgate segment key"): tells keys apart
-//	    32    8 number of entries
+//	    32    8 number of entries, markers included
 //	    40    8 entries that were dropped because another has their key
 //	    48    8 exceptions among the entries
 //	    56    8 the earliest Until of an entry, in seconds since 1970; 0: none
@@ -55,7 +63,8 @@
 //	            table
 //	   144   32 the caller's digest of the source
 //	   176   32 the caller's digest of the options
-//	   208   16 zero
+//	   208    8 number of markers
+//	   216    8 zero
 //	   224   32 HH256 of the header up to here and of meta, not under the segment's
 //	            key but under "spamgate segment header checksum"
 //
@@ -68,7 +77,7 @@
 //
 // Record:
 //
-//	1 byte: bits 0-2 kind, 3 exception, 4 defer, 5 has an Until, 6 has a shared
+//	1 byte: bits 0-2 kind (7: a marker), 3 exception, 4 defer, 5 has an Until, 6 has a shared
 //	comment, 7 has a comment of its own
 //	uvarint: length of the key; the key
 //	uvarint: number of the file

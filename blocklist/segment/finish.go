@@ -90,6 +90,7 @@ func (h *header) sum(units []unit) (firsts, places []byte) {
 	for i := range units {
 		u := &units[i].section
 		h.entries += u.entries
+		h.markers += u.markers
 		h.duplicates += u.duplicates
 		h.exceptions += u.exceptions
 		h.kinds |= u.kinds

@@ -12,6 +12,7 @@ import (
 const (
 	magic      = "spamseg\n"
 	version    = 1
+	versionFor = 2 // with entries for recipients
 	headerSize = 256
 	tableEntry = 8 + placeSize // first hash, and place
 )
@@ -35,14 +36,16 @@ const (
 	atDigest     = 112
 	atSource     = 144
 	atOptions    = 176
-	atReserved   = 208
+	atMarkers    = 208
+	atReserved   = 216
 	atChecksum   = 224
 )
 
 // header is the header of a segment, with the caller's part.
 type header struct {
 	keyCheck   uint64 // identifies the key
-	entries    uint64
+	entries    uint64 // with markers
+	markers    uint64
 	duplicates uint64
 	exceptions uint64
 	nextUntil  int64
@@ -72,6 +75,10 @@ func (h *header) encode() []byte {
 	b := make([]byte, headerSize)
 	copy(b, magic)
 	binary.LittleEndian.PutUint32(b[atVersion:], version)
+	if h.markers > 0 {
+		binary.LittleEndian.PutUint32(b[atVersion:], versionFor)
+		binary.LittleEndian.PutUint64(b[atMarkers:], h.markers)
+	}
 	binary.LittleEndian.PutUint32(b[atHeaderSize:], headerSize)
 	for i, v := range []uint64{
 		h.fileSize(), h.keyCheck, h.entries, h.duplicates, h.exceptions, uint64(h.nextUntil), uint64(h.kinds),
@@ -100,8 +107,9 @@ func decodeHeader(data []byte) (header, error) {
 	if len(data) < atFileSize || string(data[:len(magic)]) != magic {
 		return damaged("it does not begin like a segment")
 	}
-	if v := binary.LittleEndian.Uint32(data[atVersion:]); v != version {
-		return header{}, fmt.Errorf("%w: %d instead of %d", ErrFormat, v, version)
+	v := binary.LittleEndian.Uint32(data[atVersion:])
+	if v != version && v != versionFor {
+		return header{}, fmt.Errorf("%w: %d instead of %d or %d", ErrFormat, v, version, versionFor)
 	}
 	if len(data) < headerSize || binary.LittleEndian.Uint32(data[atHeaderSize:]) != headerSize {
 		return damaged("the header is cut short")
@@ -116,6 +124,9 @@ func decodeHeader(data []byte) (header, error) {
 		digest: [32]byte(data[atDigest:]),
 		caller: Header{Source: [32]byte(data[atSource:]), Options: [32]byte(data[atOptions:])},
 	}
+	if v == versionFor {
+		h.markers = field(atMarkers)
+	}
 	size := uint64(len(data))
 	if field(atFileSize) != size {
 		return damaged(fmt.Sprintf("it has %d bytes, and should have %d", size, field(atFileSize)))
@@ -129,6 +140,9 @@ func decodeHeader(data []byte) (header, error) {
 	sum := headerChecksum(data[:headerSize], h.caller.Meta)
 	if !bytes.Equal(sum[:], data[atChecksum:headerSize]) {
 		return damaged("the header does not match its checksum")
+	}
+	if h.markers > h.entries {
+		return damaged("it has more markers than keys")
 	}
 	return h, nil
 }

@@ -9,7 +9,8 @@ import (
 )
 
 // Lookup returns the entry of a key, with its hash by [Key.Hash]. If there is none it
-// does not allocate. The error wraps [ErrDamaged].
+// does not allocate. The key of an entry for a recipient is made by [AppendFor]. The error
+// wraps [ErrDamaged].
 func (s *Segment) Lookup(hash uint64, key []byte) (found Record, ok bool, err error) {
 	defer s.catch(panicOnFault(), &err)
 	i, stored, err := s.record(hash, key)
@@ -20,7 +21,7 @@ func (s *Segment) Lookup(hash uint64, key []byte) (found Record, ok bool, err er
 	return found, err == nil, err
 }
 
-// Has reports whether a key is there. It does not allocate.
+// Has reports whether a key is there, that of an entry or of a marker. It does not allocate.
 func (s *Segment) Has(hash uint64, key []byte) (ok bool, err error) {
 	defer s.catch(panicOnFault(), &err)
 	_, stored, err := s.record(hash, key)
@@ -60,7 +61,7 @@ func (s *Segment) decode(i int, stored []byte) (Record, error) {
 	if !ok {
 		return Record{}, s.damagedBlock(i)
 	}
-	return r.entry(reason, note), nil
+	return r.entry(reason, note, s.markers > 0), nil
 }
 
 // stored returns the bytes and the place of block i.
@@ -101,8 +102,8 @@ func (s *Segment) damagedBlock(i int) error {
 }
 
 // Scan calls fn with each key whose hash is in the range, both ends included, in order
-// of hash and then key, until fn returns false. The key is valid only during the call.
-// The error wraps [ErrDamaged].
+// of hash and then key, until fn returns false. Markers of recipients are among them. The
+// key is valid only during the call. The error wraps [ErrDamaged].
 func (s *Segment) Scan(from, to uint64, fn func(hash uint64, key []byte) bool) error {
 	return s.walk(from, to, "", func(_ int, hash uint64, stored []byte) (bool, error) {
 		key, _, ok := recordKey(stored)
@@ -113,23 +114,26 @@ func (s *Segment) Scan(from, to uint64, fn func(hash uint64, key []byte) bool) e
 	})
 }
 
-// ScanFor is Scan for keys that contain a text. It reads through the blocks several times
-// as fast, since it parses those alone that have the text somewhere. A block that was
-// damaged so that it lost the text goes unnoticed.
+// ScanFor is Scan for keys that contain a text, without markers. It reads through the blocks
+// several times as fast, since it parses those alone that have the text somewhere. A block
+// that was damaged so that it lost the text goes unnoticed.
 func (s *Segment) ScanFor(from, to uint64, text string, fn func(key []byte) bool) error {
 	return s.walk(from, to, text, func(_ int, _ uint64, stored []byte) (bool, error) {
 		key, _, ok := recordKey(stored)
 		if !ok {
 			return false, ErrDamaged
 		}
-		return !bytes.Contains(key, []byte(text)) || fn(key), nil
+		return isMarker(stored) || !bytes.Contains(key, []byte(text)) || fn(key), nil
 	})
 }
 
 // Records calls fn with each entry, in the order of [Segment.Scan], until fn
-// returns false.
+// returns false. Markers are no entries.
 func (s *Segment) Records(fn func(Record) bool) error {
 	return s.walk(0, math.MaxUint64, "", func(i int, _ uint64, stored []byte) (bool, error) {
+		if isMarker(stored) {
+			return true, nil
+		}
 		r, err := s.decode(i, stored)
 		return err == nil && fn(r), err
 	})

@@ -36,8 +36,13 @@ func appendRecord(b []byte, e *Entry, number uint16, shared bool) []byte {
 		flags |= flagInline
 	}
 	b = append(b, flags)
-	b = binary.AppendUvarint(b, uint64(len(e.Key)))
-	b = append(b, e.Key...)
+	if e.For == "" {
+		b = binary.AppendUvarint(b, uint64(len(e.Key)))
+		b = append(b, e.Key...)
+	} else {
+		b = binary.AppendUvarint(b, uint64(len(e.For)+1+len(e.Key)))
+		b = AppendFor(b, e.For, e.Key)
+	}
 	b = binary.AppendUvarint(b, uint64(e.File))
 	b = binary.AppendUvarint(b, uint64(e.Line))
 	if e.Until != 0 {
@@ -103,8 +108,9 @@ func parseRecord(b []byte) (r record, ok bool) {
 	return r, widths[0] > 0 && widths[1] > 0 && widths[2] > 0
 }
 
-// entry returns the entry of a record, with copies of its strings in one allocation.
-func (r *record) entry(reason, note []byte) Record {
+// entry returns the entry of a record, with copies of its strings in one allocation. In a
+// segment with markers, keys may have a recipient's side.
+func (r *record) entry(reason, note []byte, markers bool) Record {
 	var b strings.Builder
 	b.Grow(len(r.key) + len(reason) + len(note))
 	b.Write(r.key)
@@ -112,7 +118,14 @@ func (r *record) entry(reason, note []byte) Record {
 	b.Write(note)
 	text := b.String()
 	key, comment := text[:len(r.key)], text[len(r.key):]
+	recipient := ""
+	if markers {
+		if before, after, ok := strings.Cut(key, forEnd); ok {
+			recipient, key = before, after
+		}
+	}
 	return Record{
+		For:       recipient,
 		Key:       key,
 		Kind:      r.flags & kindMask,
 		Exception: r.flags&flagException != 0,

@@ -3,6 +3,7 @@ package segment
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 
 	"github.com/minio/highwayhash"
@@ -27,9 +28,12 @@ func (k *Key) Hash(key []byte) uint64 { return highwayhash.Sum64(key, k[:]) }
 
 // Entry is one entry of a list.
 type Entry struct {
-	Key string // at most MaxKey bytes
+	// For is the recipient's side of an entry that counts for some recipients only, ""
+	// for other entries. Key is the sender's. Together they have at most MaxKey bytes,
+	// and no tab.
+	For, Key string
 
-	// Kind is the caller's kind of entry, 0 to 7.
+	// Kind is the caller's kind of entry, 0 to 6.
 	Kind uint8
 
 	Exception, Defer bool
@@ -56,12 +60,14 @@ func (e *Entry) check() error {
 		return fmt.Errorf("line %d: %w: %s", e.Line, ErrEntry, fmt.Sprintf(format, args...))
 	}
 	switch {
-	case len(e.Key) > MaxKey:
-		return fail("a key of %d bytes exceeds the limit of %d", len(e.Key), MaxKey)
+	case len(e.Key)+len(e.For) > MaxKey:
+		return fail("a key of %d bytes exceeds the limit of %d", len(e.Key)+len(e.For), MaxKey)
+	case e.For != "" && (e.Key == "" || strings.Contains(e.For, forEnd) || strings.Contains(e.Key, forEnd)):
+		return fail("an entry for a recipient needs a key, and no tab in either")
 	case len(e.Reason)+len(e.Note) > MaxComment:
 		return fail("a comment of %d bytes exceeds the limit of %d", len(e.Reason)+len(e.Note), MaxComment)
-	case e.Kind > 7:
-		return fail("kind %d exceeds the limit of 7", e.Kind)
+	case e.Kind >= markerKind:
+		return fail("kind %d exceeds the limit of %d", e.Kind, markerKind-1)
 	case e.File < 0 || e.Line < 0:
 		return fail("a negative number of a file (%d) or a line", e.File)
 	}
@@ -96,7 +102,11 @@ type Segment struct {
 }
 
 // Len returns the number of entries.
-func (s *Segment) Len() uint64 { return s.entries }
+func (s *Segment) Len() uint64 { return s.entries - s.markers }
+
+// Keys returns the number of keys that [Segment.Scan] yields: those of entries and of
+// markers.
+func (s *Segment) Keys() uint64 { return s.entries }
 
 // Duplicates returns the number of entries that were dropped because another had their
 // key.
@@ -105,8 +115,9 @@ func (s *Segment) Duplicates() uint64 { return s.duplicates }
 // Exceptions returns the number of exceptions.
 func (s *Segment) Exceptions() uint64 { return s.exceptions }
 
-// Kinds returns the set of the entries' kinds: bit i for kind i.
-func (s *Segment) Kinds() uint8 { return s.kinds }
+// Kinds returns the set of the entries' kinds: bit i for kind i. Of entries for recipients
+// it is the kind of the sender's side.
+func (s *Segment) Kinds() uint8 { return s.kinds &^ (1 << markerKind) }
 
 // NextUntil returns the earliest Until of an entry, 0 if none has one.
 func (s *Segment) NextUntil() int64 { return s.nextUntil }

@@ -51,7 +51,7 @@ func randomEntries(r *rand.Rand, n int) []Entry {
 	for i := range entries {
 		e := Entry{
 			Key:  fmt.Sprintf("%d.example", r.IntN(max(n-n/10, 1))),
-			Kind: uint8(r.IntN(8)), Exception: r.IntN(10) == 0, Defer: r.IntN(5) == 0,
+			Kind: uint8(r.IntN(markerKind)), Exception: r.IntN(10) == 0, Defer: r.IntN(5) == 0,
 			File: r.IntN(300), Line: 1 + r.IntN(3)*n + i, // no two have the same
 		}
 		e.Reason, e.Note = comments[r.IntN(len(comments))], comments[r.IntN(len(comments))]
@@ -110,10 +110,10 @@ func stays(old, e Entry) Entry {
 func plain(entries []Entry) map[string]Entry {
 	m := map[string]Entry{}
 	for _, e := range entries {
-		if old, ok := m[e.Key]; ok {
+		if old, ok := m[e.Indexed()]; ok {
 			e = stays(old, e)
 		}
-		m[e.Key] = e
+		m[e.Indexed()] = e
 	}
 	return m
 }
@@ -125,6 +125,7 @@ func check(t *testing.T, s *Segment, entries []Entry) {
 	var exceptions uint64
 	var kinds uint8
 	var next int64
+	recipients := map[string]bool{}
 	for key, e := range want {
 		got, ok, err := s.Lookup(testKey.Hash([]byte(key)), []byte(key))
 		if err != nil || !ok || got != e {
@@ -132,6 +133,9 @@ func check(t *testing.T, s *Segment, entries []Entry) {
 		}
 		if ok, err := s.Has(testKey.Hash([]byte(key)), []byte(key)); err != nil || !ok {
 			t.Fatalf("Has(%.40q) = %v, %v", key, ok, err)
+		}
+		if e.For != "" {
+			recipients[e.For] = true
 		}
 		if e.Exception {
 			exceptions++
@@ -163,21 +167,22 @@ func check(t *testing.T, s *Segment, entries []Entry) {
 		t.Errorf("Records gives %d entries, want %d", len(records), len(want))
 	}
 	for _, r := range records {
-		if r != want[r.Key] {
-			t.Errorf("Records gives %.300v, want %.300v", r, want[r.Key])
+		if r != want[r.Indexed()] {
+			t.Errorf("Records gives %.300v, want %.300v", r, want[r.Indexed()])
 		}
 	}
 	ordered := slices.IsSortedFunc(records, func(p, q Record) int {
-		if a, b := testKey.Hash([]byte(p.Key)), testKey.Hash([]byte(q.Key)); a < b {
+		if a, b := testKey.Hash([]byte(p.Indexed())), testKey.Hash([]byte(q.Indexed())); a < b {
 			return -1
 		} else if a > b {
 			return 1
 		}
-		return strings.Compare(p.Key, q.Key)
+		return strings.Compare(p.Indexed(), q.Indexed())
 	})
 	if !ordered {
 		t.Error("Records is out of order")
 	}
+	checkMarkers(t, s, recipients)
 	if err := s.Verify(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -367,7 +372,9 @@ func TestAddRefuses(t *testing.T) {
 	for _, e := range []Entry{
 		{Key: strings.Repeat("k", MaxKey+1)},
 		{Reason: strings.Repeat("r", MaxComment), Note: "n"},
-		{Kind: 8},
+		{Kind: markerKind},
+		{For: "a@b", Key: "c\td"},
+		{For: "a\t", Key: "c"},
 		{File: -1},
 		{Line: -1},
 	} {
@@ -375,6 +382,9 @@ func TestAddRefuses(t *testing.T) {
 		if err := a.Add(e); !errors.Is(err, ErrEntry) {
 			t.Errorf("Add of a bad entry: %v", err)
 		}
+	}
+	if err := a.Add(Entry{For: "a"}); !errors.Is(err, ErrEntry) { // it would be a marker
+		t.Errorf("Add of an entry for a recipient without a key: %v", err)
 	}
 }
 

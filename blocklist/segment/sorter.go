@@ -37,9 +37,9 @@ type section struct {
 	blocks         []byte
 	firsts, places []byte // of the table; offsets are those in blocks
 
-	entries, duplicates, exceptions uint64
-	nextUntil                       int64
-	kinds                           uint8
+	entries, markers, duplicates, exceptions uint64
+	nextUntil                                int64
+	kinds                                    uint8
 }
 
 // sort makes the blocks of neighbouring partitions. The section is valid until the next
@@ -180,11 +180,13 @@ func (s *sorter) keyOf(i int) []byte {
 // encode writes the sorted entries as blocks.
 func (s *sorter) encode() {
 	for i, x := range s.items {
+		stored := s.record(x.at)
 		if s.repeats(i) {
-			s.duplicates++
+			if !isMarker(stored) {
+				s.duplicates++
+			}
 			continue
 		}
-		stored := s.record(x.at)
 		if s.block.full(x.hash, stored) {
 			s.endBlock()
 		}
@@ -203,6 +205,9 @@ func (s *sorter) encode() {
 func (s *section) count(stored []byte) {
 	s.entries++
 	s.kinds |= 1 << (stored[0] & kindMask)
+	if isMarker(stored) {
+		s.markers++
+	}
 	if stored[0]&flagException != 0 {
 		s.exceptions++
 	}

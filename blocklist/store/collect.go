@@ -165,7 +165,7 @@ func (c *collector) sink() func(listfile.Entry) error {
 			return nil
 		}
 		err := adder.Add(segment.Entry{
-			Key: e.Key, Kind: uint8(e.Kind), Exception: e.Exception, Defer: e.Defer,
+			For: e.For, Key: e.Key, Kind: uint8(e.Kind), Exception: e.Exception, Defer: e.Defer,
 			Until: e.Until, File: file, Line: e.Line, Reason: e.Reason, Note: e.Note,
 		})
 		if errors.Is(err, segment.ErrEntry) {

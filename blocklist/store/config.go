@@ -94,6 +94,11 @@ type List struct {
 	// AllowPublicSuffix makes entries such as "com" or "co.uk" valid.
 	AllowPublicSuffix bool
 
+	// ProvenBy and PerRecipient are those of [blocklist.List]. A list with PerRecipient
+	// is written in the plain format; see [listfile.Options].
+	ProvenBy     verdict.Proofs
+	PerRecipient bool
+
 	// PublicReason permits to show an entry's reason to clients. It changes
 	// nothing here and is handed on in [verdict.Match].
 	PublicReason bool
@@ -104,6 +109,7 @@ func (l *List) rule(protected *Protected) blocklist.List {
 	rule := blocklist.List{
 		Name: l.Name, Type: l.Type, Action: l.Action, HeaderAction: l.HeaderAction,
 		Stages: l.Stages, Override: l.Override, PublicReason: l.PublicReason,
+		ProvenBy: l.ProvenBy, PerRecipient: l.PerRecipient,
 	}
 	if l.Zone != "" {
 		rule.Asked = l.asked(protected)
@@ -260,10 +266,10 @@ func (c *Config) check() (err error) {
 
 // checkConfirm returns an error for lists among which the filter alone cannot tell.
 func (c Config) checkConfirm() error {
-	if !c.FilterOnly || len(c.Lists) == 1 && c.Lists[0].Type == blocklist.Block && c.Lists[0].Zone == "" {
+	if !c.FilterOnly || len(c.Lists) == 1 && c.Lists[0].Type == blocklist.Block && c.Lists[0].Zone == "" && !c.Lists[0].PerRecipient {
 		return nil
 	}
-	return errors.New("confirm = false lets the filter alone decide, which cannot tell lists apart: use it with one block list, no exceptions and no allow list, or set confirm = true")
+	return errors.New("confirm = false lets the filter alone decide, which cannot tell lists apart: use it with one block list without per_recipient, no exceptions and no allow list, or set confirm = true")
 }
 
 // check returns an error for each thing that is wrong with the list.
@@ -300,6 +306,8 @@ func (l *List) check() error {
 	}
 	if l.Format != "" && !slices.Contains(listfile.Formats, l.Format) {
 		fail("format %q is unknown: use one of %v", l.Format, listfile.Formats)
+	} else if l.PerRecipient && l.Format != "" && l.Format != listfile.Plain {
+		fail("format %q has no recipients: use format plain, or leave out per_recipient", l.Format)
 	}
 	return errors.Join(errs...)
 }

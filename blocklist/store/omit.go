@@ -105,8 +105,12 @@ func (o Omission) Hint() string {
 
 // problem describes an entry that was left out.
 func (o Omission) problem(path string, e *listfile.Entry) blocklist.FileProblem {
+	text := e.Key
+	if e.For != "" {
+		text = e.For + " " + e.Key
+	}
 	return blocklist.FileProblem{
 		File: path, Protected: o.name != "", Disallowed: o.name == "",
-		Problem: listfile.Problem{Line: e.Line, Text: e.Key, What: o.What(), Hint: o.Hint()},
+		Problem: listfile.Problem{Line: e.Line, Text: text, What: o.What(), Hint: o.Hint()},
 	}
 }

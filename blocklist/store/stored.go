@@ -125,6 +125,9 @@ func (o *readOptions) text(l *List) string {
 	if l.URL != "" && !o.anywhere {
 		text += " allow_local_parts"
 	}
+	if o.PerRecipient {
+		text += " per_recipient"
+	}
 	return text
 }
 

@@ -162,6 +162,7 @@ func (c *Config) readOptions(l *List) readOptions {
 			Allow:             l.Type == blocklist.Allow,
 			Exact:             l.Exact,
 			AllowPublicSuffix: l.AllowPublicSuffix,
+			PerRecipient:      l.PerRecipient,
 			Format:            l.Format,
 			Column:            l.Column,
 			MaxBytes:          l.maxBytes(),

@@ -34,10 +34,14 @@ func (e EntryInfo) Place() string { return fmt.Sprintf("%s:%d", term.ShortPath(e
 
 // Written returns an entry in normal form, as a list shows it.
 func Written(e listfile.Entry) string {
+	text := e.Key
 	if e.Exception {
-		return "!" + e.Key
+		text = "!" + text
 	}
-	return e.Key
+	if e.For != "" {
+		text = e.For + " " + text
+	}
+	return text
 }
 
 // Until formats the end of an entry; "" means that it has none.

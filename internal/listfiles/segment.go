@@ -49,7 +49,7 @@ func (b *Builder) Add(in io.Reader, o listfile.Options) (listfile.Result, error)
 				return nil
 			}
 			return adder.Add(segment.Entry{
-				Key: e.Key, Kind: uint8(e.Kind), Exception: e.Exception, Defer: e.Defer,
+				For: e.For, Key: e.Key, Kind: uint8(e.Kind), Exception: e.Exception, Defer: e.Defer,
 				Until: e.Until, File: file, Line: e.Line, Reason: e.Reason, Note: e.Note,
 			})
 		}
@@ -94,7 +94,7 @@ type Record struct {
 func Records(s *segment.Segment, key *segment.Key, fail *error) iter.Seq[Record] {
 	return func(yield func(Record) bool) {
 		err := s.Records(func(r segment.Record) bool {
-			return yield(Record{key.Hash([]byte(r.Key)), r})
+			return yield(Record{key.Hash([]byte(r.Indexed())), r})
 		})
 		if err != nil {
 			*fail = err
@@ -110,13 +110,13 @@ func (r Record) Compare(s Record) int {
 	case r.hash > s.hash:
 		return 1
 	}
-	return strings.Compare(r.Key, s.Key)
+	return strings.Compare(r.Indexed(), s.Indexed())
 }
 
 // Entry returns the record as a list's entry.
 func (r Record) Entry() listfile.Entry {
 	return listfile.Entry{
-		Key: r.Key, Kind: sender.Kind(r.Kind), Exception: r.Exception, Defer: r.Defer,
+		For: r.For, Key: r.Key, Kind: sender.Kind(r.Kind), Exception: r.Exception, Defer: r.Defer,
 		Until: r.Until, Line: r.Line, Reason: r.Reason, Note: r.Note,
 	}
 }

@@ -41,7 +41,7 @@ func UnusedEntries(ctx context.Context, set *blocklist.Set, name string, known *
 			failed = context.Cause(ctx)
 			return false
 		}
-		last := known.Last(key.Hash([]byte(r.Key)))
+		last := known.Last(key.Hash([]byte(r.Indexed())))
 		if last >= first {
 			return true
 		}
@@ -52,6 +52,9 @@ func UnusedEntries(ctx context.Context, set *blocklist.Set, name string, known *
 		}
 		if r.Exception {
 			e.Entry = "!" + r.Key
+		}
+		if r.For != "" {
+			e.Entry = r.For + " " + e.Entry
 		}
 		if last > 0 {
 			e.Last = last.String()

@@ -145,8 +145,9 @@ func (e *exportSource) serialOf(c *config.Config, started time.Time) uint32 {
 func (e *exportSource) sort() error {
 	e.places = make([]keyPlace, 0, e.index.Len())
 	err := e.index.Records(func(r segment.Record) bool {
-		e.places = append(e.places, keyPlace{uint32(r.File), uint32(r.Line), uint32(len(r.Key)), uint64(len(e.keys))})
-		e.keys = append(e.keys, r.Key...)
+		key := r.Indexed()
+		e.places = append(e.places, keyPlace{uint32(r.File), uint32(r.Line), uint32(len(key)), uint64(len(e.keys))})
+		e.keys = append(e.keys, key...)
 		return true
 	})
 	slices.SortFunc(e.places, func(a, b keyPlace) int {
@@ -195,7 +196,7 @@ func (e *exportSource) lookup(key string) (listfile.Entry, bool) {
 		r.Reason = ""
 	}
 	return listfile.Entry{
-		Key: r.Key, Kind: sender.Kind(r.Kind), Exception: r.Exception, Defer: r.Defer,
+		For: r.For, Key: r.Key, Kind: sender.Kind(r.Kind), Exception: r.Exception, Defer: r.Defer,
 		Until: r.Until, Line: r.Line, Reason: r.Reason, Note: r.Note,
 	}, ok
 }
