@@ -143,9 +143,18 @@ func (s *Server) AddAddr(name, addr string, ttl uint32) {
 	}
 }
 
-// AddText adds a text of a name.
+// AddText adds a text of a name, in as many strings as it needs.
 func (s *Server) AddText(name, text string, ttl uint32) {
-	s.add(name+".", ttl, dnsmessage.TypeTXT, &dnsmessage.TXTResource{TXT: []string{text}})
+	var parts []string
+	for part := range slices.Chunk([]byte(text), 255) {
+		parts = append(parts, string(part))
+	}
+	s.add(name+".", ttl, dnsmessage.TypeTXT, &dnsmessage.TXTResource{TXT: parts})
+}
+
+// AddMX adds a mail server of a name.
+func (s *Server) AddMX(name, host string, ttl uint32) {
+	s.add(name+".", ttl, dnsmessage.TypeMX, &dnsmessage.MXResource{Pref: 10, MX: dnsmessage.MustNewName(host + ".")})
 }
 
 // AddAlias adds an alias (CNAME) of another name. Answers have its records too.
