@@ -79,7 +79,7 @@ func (v *View) questions(f *lookupState, stage verdict.Stage, a sender.Address) 
 		return nil
 	}
 	domain := a.Domain()
-	here := v.set.found(f)
+	here := v.set.found(stage, f)
 	for i := range here.matches {
 		here.matches[i].Unproven = here.matches[i].ProvenBy != 0
 	}

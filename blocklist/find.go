@@ -29,7 +29,8 @@ type FindOptions struct {
 type Found struct {
 	matches   []verdict.Match // one for each list
 	overrides []int           // indexes of the matches of overriding lists
-	monitor   bool            // every list only monitors
+	stage     verdict.Stage
+	monitor   bool // every list only monitors
 }
 
 // Find looks up a sender. For a sender whom no list knows it does not allocate.
@@ -55,18 +56,15 @@ func (v *View) Find(stage verdict.Stage, a sender.Address, o FindOptions) (Found
 			v.settleAnswers(&f, stage, a, questions)
 		}
 	}
-	if f.lists == nil {
-		return Found{}, nil
-	}
-	return v.set.found(&f), nil
+	return v.set.found(stage, &f), nil
 }
 
 // IsZero reports whether no list has a match.
 func (f Found) IsZero() bool { return len(f.matches) == 0 }
 
 // found returns the lists' own matches.
-func (s *Set) found(f *lookupState) Found {
-	found := Found{monitor: s.monitor}
+func (s *Set) found(stage verdict.Stage, f *lookupState) Found {
+	found := Found{stage: stage, monitor: s.monitor}
 	for i := range f.lists {
 		if f.lists[i].match.IsZero() {
 			continue
@@ -120,12 +118,13 @@ func decideProving(found []Found, prove func(i int, by verdict.Proofs) verdict.P
 	if claims == nil {
 		return weighAll(found)
 	}
+	stage := found[0].stage
 	// with returns the verdict if the claims in these states hold.
 	with := func(states ...verdict.ProofState) verdict.Verdict {
 		return weighAll(proven(found, claims, states))
 	}
 	without, best := with(), with(verdict.NotProven)
-	if alike(without, best) {
+	if alike(stage, without, best) {
 		return without
 	}
 	var proofs []verdict.Proof
@@ -136,14 +135,14 @@ func decideProving(found []Found, prove func(i int, by verdict.Proofs) verdict.P
 			p = prove(c.sender, c.by)
 		}
 		proofs = append(proofs, p)
-		if c.state = p.State; alike(with(verdict.Proven), best) {
+		if c.state = p.State; alike(stage, with(verdict.Proven), best) {
 			break
 		}
 	}
 	d := soften(with(verdict.Proven), with(verdict.Proven, verdict.ProofUnknown))
 	proved := soften(with(verdict.Proven, verdict.ProofPending), with(verdict.Proven, verdict.ProofPending, verdict.ProofUnknown))
 	d.Proofs = proofs
-	if !alike(d, proved) {
+	if !alike(stage, d, proved) {
 		proved.Proofs = proofs
 		d.Pending, d.Proved = true, &proved
 	}
@@ -180,10 +179,11 @@ func proven(found []Found, claims []claim, states []verdict.ProofState) []Found 
 	return found
 }
 
-// alike reports whether two verdicts on a sender have the same consequences.
-func alike(a, b verdict.Verdict) bool {
-	return a.Action == b.Action && a.ClearsMessage == b.ClearsMessage && a.MayClear == b.MayClear &&
-		(a.Action == verdict.Accept || a.Match.List == b.Match.List)
+// alike reports whether two verdicts on a sender at a stage have the same consequences. Only
+// the reverse-path can clear the message.
+func alike(stage verdict.Stage, a, b verdict.Verdict) bool {
+	return a.Action == b.Action &&
+		(stage != verdict.Envelope || a.ClearsMessage == b.ClearsMessage && a.MayClear == b.MayClear)
 }
 
 // soften returns a verdict that defers what it would refuse for good, if the verdict with the

@@ -41,7 +41,7 @@ func (v *View) lookupPlain(stage verdict.Stage, a sender.Address, o FindOptions)
 	if f.lists == nil {
 		return verdict.Verdict{}, nil
 	}
-	return Decide([]Found{s.found(&f)}, nil), nil
+	return Decide([]Found{s.found(stage, &f)}, nil), nil
 }
 
 // longerAddress is the address with up to 20 more labels, on either side of the

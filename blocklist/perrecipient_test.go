@@ -18,7 +18,7 @@ func lookupFor(tb testing.TB, v *View, stage verdict.Stage, a sender.Address, ke
 	var f lookupState
 	must(tb, v.search(stage, a, sender.AllKinds, &f))
 	must(tb, v.searchFor(stage, a, sender.AllKinds, keys, &f))
-	return Decide([]Found{v.set.found(&f)}, nil)
+	return Decide([]Found{v.set.found(stage, &f)}, nil)
 }
 
 // ownFor is the list's own match for a recipient: the line whose recipient's side is the most
@@ -200,7 +200,7 @@ func TestPerRecipientViews(t *testing.T) {
 		f := lookupState{blocks: tt.blocks}
 		v := set.Only(tt.lists)
 		must(t, v.searchFor(tt.stage, parse(t, tt.sender), sender.AllKinds, ann, &f))
-		if got := Decide([]Found{v.set.found(&f)}, nil).Match.List; got != tt.want {
+		if got := Decide([]Found{v.set.found(tt.stage, &f)}, nil).Match.List; got != tt.want {
 			t.Errorf("%q %s %s, blocks %v: list %q, want %q", tt.lists, tt.stage, tt.sender, tt.blocks, got, tt.want)
 		}
 	}

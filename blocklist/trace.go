@@ -109,7 +109,7 @@ func (v *View) Trace(stage verdict.Stage, a sender.Address, o FindOptions) (Trac
 			v.settleAnswers(&f, stage, a, t.Asked)
 		}
 	}
-	found := v.set.found(&f)
+	found := v.set.found(stage, &f)
 	t.Verdict = Decide([]Found{found}, nil)
 	return t, found, nil
 }
