@@ -194,7 +194,6 @@ name = "sales"
 match = ["@Sales.Example.Net", "<CEO@bücher.example>", "help@", "*.example.org", "!Ann@sales.example.net"]
 lists = ["blocked", "personal"]
 max_action = "tag"
-mode = "enforce"
 [[recipient_policy]]
 match = "file:recipients/quiet"
 mode = "monitor"

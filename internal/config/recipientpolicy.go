@@ -184,6 +184,9 @@ func (d *document) say(path string, p *RecipientPolicy) {
 	}
 	d.namesOfLists(p.Lists, path+".lists", "or remove the line for all lists")
 	d.maxAction(path, p)
+	if p.Mode != modeMonitor && d.at.has(path+".mode") && d.cfg.Policy.Mode == modeMonitor {
+		d.warn(path+".mode", `has no effect with mode = "monitor" in [policy], which is for all recipients`, "remove one of the two")
+	}
 	says := []listKey{{"lists", len(p.Lists) > 0}, {"max_action", p.MaxAction != ""}, {"mode", p.Mode == modeMonitor}}
 	if p.Exempt {
 		for _, k := range says {
