@@ -15,11 +15,11 @@ import (
 )
 
 // checker returns the Checker for who judges by the named lists, or by all if there are none.
-// It counts the verdicts and asks lists in DNS.
+// It counts the verdicts, asks lists in DNS, and proves senders.
 func (g *gate) checker(c *config.Config, lists []string) verdict.Checker {
 	return meteredChecker{judge.Checker{
 		Store: g.store, Lists: lists, Unwrap: setup.Wrappings(c),
-		Asked: setup.Askers(g.dns),
+		Asked: setup.Askers(g.dns), Prover: setup.Provers(g.proofs),
 	}, g.metrics}
 }
 

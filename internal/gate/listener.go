@@ -105,6 +105,7 @@ func (g *gate) settings(c *config.Config, e *runningListener, hops nextHops) smt
 	l := e.config
 	s := setup.Settings(c, l)
 	s.Checker, s.NextHop = g.checker(c, l.Lists), hops.of(c.HopOf(l))
+	s.Signatures = g.proofs
 	s.Limiter, s.Tarpit = e.limiter, e.tarpit
 	if n := c.HopOf(l); n.LMTP() {
 		e.memory = memoryOf(g.memory, c, n)

@@ -111,6 +111,9 @@ func (g *gate) change(c *config.Config, changes []listenerChange, hops nextHops,
 	g.openMemory(c)
 	before := g.recipients
 	g.recipients = files
+	if err := setup.ApplyProofs(g.proofs, c); err != nil {
+		g.log.Error("proofs keep their old DNS servers", "error", err)
+	}
 	auto := setup.AutoConnections(c, setup.DescriptorLimit())
 	for _, ch := range changes {
 		old := ch.listener.certs

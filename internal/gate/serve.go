@@ -20,6 +20,7 @@ import (
 	"spamgate/internal/dnslist"
 	"spamgate/internal/fetch"
 	"spamgate/internal/logging"
+	"spamgate/internal/proof"
 	"spamgate/internal/recipients"
 	"spamgate/internal/report"
 	"spamgate/internal/setup"
@@ -77,6 +78,7 @@ type gate struct {
 	memory *partial.Store // which recipients have which message; nil before a next hop speaks LMTP
 	names  *clientname.Names
 	dns    *dnslist.Client // asks the lists in DNS
+	proofs *proof.Proofs   // proves senders for allow lists
 	server *smtpfilter.Server
 	show   func(address string) string // writes addresses for the log
 
@@ -162,6 +164,9 @@ func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr
 	}
 	g.openMemory(c)
 	if g.dns, err = setup.OpenDNS(c, g.log); err != nil {
+		return g, err
+	}
+	if g.proofs, err = setup.OpenProofs(c, g.log); err != nil {
 		return g, err
 	}
 	g.names = clientname.New(nil)

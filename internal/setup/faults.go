@@ -45,6 +45,7 @@ func FindFaults(c *config.Config) *faults {
 	f.metrics()
 	f.nextHops()
 	f.lists()
+	f.proofs()
 	f.state()
 	f.admin()
 	return f

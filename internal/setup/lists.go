@@ -105,6 +105,7 @@ func blocklistList(l config.List) (store.List, error) {
 		Optional:          l.Optional,
 		AllowPublicSuffix: l.AllowPublicSuffix,
 		PublicReason:      l.PublicReason,
+		PerRecipient:      l.PerRecipient,
 	}
 	if !l.InDNS() {
 		list.Paths = []string{l.Files()}
@@ -128,6 +129,10 @@ func blocklistList(l config.List) (store.List, error) {
 		if err := a.action.UnmarshalText([]byte(a.text)); err != nil {
 			return list, err
 		}
+	}
+	var err error
+	if list.ProvenBy, err = provenBy(l.ProvenBy); err != nil {
+		return list, err
 	}
 	for _, name := range l.Stage {
 		var stage verdict.Stage

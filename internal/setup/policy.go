@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"fmt"
 	"slices"
 
 	"spamgate/blocklist/sender"
@@ -104,4 +105,16 @@ func Wrappings(c *config.Config) (w sender.Wrappings) {
 		w |= kinds[name]
 	}
 	return w
+}
+
+// provenBy returns the proofs of which an entry of an allow list needs one.
+func provenBy(names []string) (all verdict.Proofs, err error) {
+	for _, name := range names {
+		var p verdict.Proofs
+		if err := p.UnmarshalText([]byte(name)); err != nil {
+			return 0, fmt.Errorf("proven_by: %w", err)
+		}
+		all |= p
+	}
+	return all, nil
 }
