@@ -1,0 +1,228 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestExamples checks the model itself: the sentences about who may write to whom, as small
+// messages whose outcome is written down here.
+func TestExamples(t *testing.T) {
+	block := func(name string, lines ...string) list {
+		return list{name: name, action: reject, envelope: true, header: true, lines: lines}
+	}
+	allow := func(name string, lines ...string) list {
+		return list{name: name, allow: true, envelope: true, header: true, lines: lines}
+	}
+	with := func(l list, change func(*list)) list { change(&l); return l }
+	proof := func(l *list) { l.spf, l.dkim = true, true }
+	bySPF := func(l *list) { l.spf = true }
+	byDKIM := func(l *list) { l.dkim = true }
+	override := func(l *list) { l.override = true }
+	personal := func(l *list) { l.perRecipient = true }
+	header := func(l *list) { l.envelope = false }
+	does := func(a action) func(*list) { return func(l *list) { l.action = a } }
+
+	plain := func(s string) address { return address{s, []string{s}, nil} }
+	forwarded := address{
+		"SRS0=h=tt=partner.example=ceo@forwarder.example",
+		[]string{"srs0=h=tt=partner.example=ceo@forwarder.example", "ceo@partner.example"}, []scheme{srs},
+	}
+	ceo, clean := plain("ceo@partner.example"), plain("u@clean.example")
+	from := func(a ...address) []field { return []field{{"From", a}} }
+	signed := func(domain string, f fact) []signature { return []signature{{domain, f}} }
+
+	ann, bob := "ann@m.example", "bob@m.example"
+	for _, tt := range []struct {
+		name string
+		w    world
+		m    message
+		want string
+	}{
+		{"no list knows anybody", world{}, message{from: ceo}, "250; 250 ann"},
+		{"refused at RCPT", world{lists: []list{block("b", "partner.example")}}, message{from: ceo}, "550 b"},
+		{
+			"who wrapped a blocked sender is refused because of him",
+			world{srs: true, lists: []list{block("b", "partner.example")}}, message{from: forwarded},
+			"550 b ceo@partner.example",
+		},
+		{"and not without unwrap", world{lists: []list{block("b", "partner.example")}}, message{from: forwarded}, "250; 250 ann"},
+		{
+			"an allowed sender in a blocked domain passes forwarded as he does directly",
+			world{srs: true, lists: []list{block("b", "partner.example"), allow("a", "ceo@partner.example")}},
+			message{from: forwarded}, "250; 250 ann",
+		},
+		{
+			"he does not let his forwarder in",
+			world{srs: true, lists: []list{block("b", "forwarder.example"), allow("a", "ceo@partner.example")}},
+			message{from: forwarded}, "550 b",
+		},
+		{
+			"nor by override",
+			world{srs: true, lists: []list{block("b", "forwarder.example"), with(allow("a", "ceo@partner.example"), override)}},
+			message{from: forwarded, fields: from(plain("x@forwarder.example"))}, "550 b",
+		},
+		{
+			"an override of the wrapped sender does not clear the header",
+			world{srs: true, lists: []list{block("b", "bad.example"), with(allow("a", "ceo@partner.example"), override)}},
+			message{from: forwarded, fields: from(plain("x@bad.example"))}, "250; header 550 b",
+		},
+		{
+			"an allowed forwarder shields whom he forwards, however specific the entry",
+			world{srs: true, lists: []list{block("b", "ceo@partner.example"), allow("a", "forwarder.example")}},
+			message{from: forwarded}, "250; 250 ann",
+		},
+		{
+			"an allow entry counts by SPF",
+			world{lists: []list{block("b", "partner.example"), with(allow("a", "ceo@partner.example"), bySPF)}},
+			message{from: ceo, spf: holds, trueClient: true}, "250; 250 ann",
+		},
+		{
+			"not by SPF of a proxy",
+			world{lists: []list{block("b", "partner.example"), with(allow("a", "ceo@partner.example"), bySPF)}},
+			message{from: ceo, spf: holds}, "550 b",
+		},
+		{
+			"SPF proves nobody in the header",
+			world{lists: []list{with(block("b", "partner.example"), header), with(allow("a", "ceo@partner.example"), bySPF)}},
+			message{from: ceo, spf: holds, trueClient: true, fields: from(ceo)}, "250; header 550 b",
+		},
+		{
+			"a temporary error of SPF defers",
+			world{lists: []list{block("b", "partner.example"), with(allow("a", "ceo@partner.example"), bySPF)}},
+			message{from: ceo, spf: temporary, trueClient: true}, "451 b",
+		},
+		{
+			"a valid signature of attacker.example proves nothing about the partner",
+			world{lists: []list{block("b", "partner.example"), with(allow("a", "ceo@partner.example"), proof)}},
+			message{from: ceo, signatures: signed("attacker.example", holds), fields: from(plain("x@attacker.example"))},
+			"250; header 550 b",
+		},
+		{
+			"an aligned one does, at the end of the message",
+			world{lists: []list{block("b", "partner.example"), with(allow("a", "ceo@partner.example"), proof)}},
+			message{from: ceo, signatures: signed("mail.partner.example", holds), fields: from(ceo)},
+			"250; body 250 ann",
+		},
+		{
+			"unless it is not valid",
+			world{lists: []list{block("b", "partner.example"), with(allow("a", "ceo@partner.example"), proof)}},
+			message{from: ceo, signatures: signed("partner.example", fails), fields: from(ceo)},
+			"250; body 550 b",
+		},
+		{
+			"or there are two From fields",
+			world{lists: []list{block("b", "partner.example"), with(allow("a", "ceo@partner.example"), byDKIM)}},
+			message{from: ceo, signatures: signed("partner.example", holds), fields: append(from(ceo), from(clean)...)},
+			"250; header 550 b",
+		},
+		{
+			"a proof that nothing depends on is not waited for",
+			world{lists: []list{block("b", "bad.example"), with(allow("a", "ceo@partner.example"), byDKIM)}},
+			message{from: ceo, signatures: signed("partner.example", holds), fields: from(ceo)},
+			"250; 250 ann",
+		},
+		{
+			"an exception in a personal list",
+			world{lists: []list{with(block("b", "@m.example partner.example", ann+" !ceo@partner.example"), personal)}},
+			message{from: ceo, rcpts: []string{ann, bob}}, "250 550 b; 250 ann",
+		},
+		{
+			"a line for a recipient beats one for his domain, whatever the sender's side",
+			world{lists: []list{with(block("b", "@m.example !ceo@partner.example", ann+" partner.example"), personal)}},
+			message{from: ceo, rcpts: []string{ann, bob}}, "550 b 250; 250 bob",
+		},
+		{
+			"a lenient recipient does not buy delivery to all",
+			world{lists: []list{with(block("b", "bad.example"), header)}, rules: []rule{{match: []string{bob}, exempt: true}}},
+			message{from: clean, rcpts: []string{ann, bob}, fields: from(plain("x@bad.example"))},
+			"250 250; header 550 b",
+		},
+		{
+			"with mixed_headers = tag it comes to all, tagged",
+			world{tagMixed: true, lists: []list{with(block("b", "bad.example"), header)}, rules: []rule{{match: []string{bob}, exempt: true}}},
+			message{from: clean, rcpts: []string{ann, bob}, fields: from(plain("x@bad.example"))},
+			"250 250; 250 ann bob; tagged b",
+		},
+		{
+			"the lists of a recipient",
+			world{lists: []list{block("b", "partner.example")}, rules: []rule{{match: []string{ann}, lists: []string{"c"}}}},
+			message{from: ceo, rcpts: []string{ann, bob}}, "250 550 b; 250 ann",
+		},
+		{
+			"max_action",
+			world{lists: []list{block("b", "partner.example")}, rules: []rule{{match: []string{"m.example"}, maxAction: tag}}},
+			message{from: ceo, rcpts: []string{ann}}, "250; 250 ann; tagged b",
+		},
+		{
+			"the first rule counts",
+			world{lists: []list{block("b", "partner.example")}, rules: []rule{{match: []string{ann}, maxAction: tag}, {match: []string{"m.example"}, monitor: true}}},
+			message{from: ceo, rcpts: []string{ann, bob}}, "250 250; 250 ann bob; tagged b",
+		},
+		{
+			"discarded for one, delivered to postmaster",
+			world{lists: []list{with(block("b", "partner.example"), does(discard))}},
+			message{from: ceo, rcpts: []string{ann, "postmaster@m.example"}}, "250 250; 250 postmaster",
+		},
+		{
+			"a bounce's header",
+			world{lists: []list{with(block("b", "partner.example"), header)}},
+			message{from: address{"", []string{""}, nil}, fields: from(ceo)}, "250; 250 ann",
+		},
+		{
+			"a bounce's header with check_bounces",
+			world{checkBounces: true, lists: []list{with(block("b", "partner.example"), header)}},
+			message{from: address{"", []string{""}, nil}, fields: from(ceo)}, "250; header 550 b",
+		},
+		{
+			"monitor", world{monitor: true, lists: []list{block("b", "partner.example")}},
+			message{from: ceo, fields: from(ceo)}, "250; 250 ann",
+		},
+	} {
+		if tt.m.rcpts == nil {
+			tt.m.rcpts = []string{ann}
+		}
+		o := tt.w.decide(&tt.m)
+		if got := o.short(); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+// short writes an outcome in a line: the replies to the recipients, and to the message.
+func (o outcome) short() string {
+	var words []string
+	for _, r := range o.rcpts {
+		words = append(words, r.String())
+	}
+	if o.message == nil {
+		return strings.Join(words, " ")
+	}
+	text := strings.Join(words, " ") + "; "
+	if o.phase == atBody || o.refused() {
+		text += o.phase.String() + " "
+	}
+	text += o.message[0].String()
+	for _, r := range o.delivered {
+		local, _, _ := strings.Cut(r, "@")
+		text += " " + local
+	}
+	if len(o.tags) > 0 {
+		text += "; tagged " + strings.Join(unique(o.tags), " ")
+	}
+	return text
+}
+
+func unique(s []string) []string {
+	s = slices.Clone(s)
+	slices.Sort(s)
+	return slices.Compact(s)
+}
+
+func (p phase) String() string { return [...]string{"rcpt", "header", "body"}[p] }
+
+func (r reply) String() string {
+	return strings.TrimSpace(strings.Join([]string{fmt.Sprint(r.code), r.list, r.sender}, " "))
+}
