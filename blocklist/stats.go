@@ -135,8 +135,9 @@ type SetStats struct {
 	// Shards is how many bitmaps or fuse filters it consists of.
 	Shards int
 
-	// Keys is the number of keys in the filter; a key of several lists counts once
-	// for each.
+	// Keys is the number of keys in the filter: one for each entry, and one for each
+	// different recipient's side of a list's entries. A key of several lists counts
+	// once for each.
 	Keys uint64
 
 	// FillRatio is the part of the filter's bits that is set (0 for fuse), and
@@ -199,7 +200,11 @@ func (s *Set) describe(lists []SetList) SetStats {
 	s.filter.describe(&stats)
 	for i := range lists {
 		l := lists[i].Stats
-		l.FillRatio, l.FPR = s.filter.alone(l.Entries - l.Duplicates)
+		keys := l.Entries - l.Duplicates
+		if lists[i].PerRecipient {
+			keys = int(lists[i].Index.keys()) // those of recipients too
+		}
+		l.FillRatio, l.FPR = s.filter.alone(keys)
 		stats.Lists = append(stats.Lists, l)
 		stats.Entries += l.Entries
 		stats.Invalid += l.Invalid

@@ -34,11 +34,13 @@ The classic hashes and "weighted" are worse with names that resemble the
 entries. For them the expected rate is never below the upper limit that at least
 a million probes leave.
 
-The estimated number of entries follows from the bits that are set. If entries
-resemble each other, classic hashes set fewer bits than so many entries should.
+The filter has a key for each entry, and in a list by recipient one for each
+recipient besides. The estimated number of keys follows from the bits that are
+set. If entries resemble each other, classic hashes set fewer bits than so many
+keys should.
 
 --json prints an object whose "filter" has, among others,
-  keys, estimated_keys           entries in the filter, and what its bits say
+  keys, estimated_keys           keys in the filter, and what its bits say
   expected_fpr, computed_fpr     null if they cannot be predicted
   probes, false                  made-up names, and how many passed
   similar_probes, similar_false  the same for the worst change of entries

@@ -41,7 +41,7 @@ func (r *statsReport) printFilter(w io.Writer) {
 		line("fill ratio", "%s", term.SmallText(f.FillRatio))
 	}
 	if f.Keys > 0 {
-		line("entries", "%s%s", text.Number(f.Keys), f.estimated())
+		line("keys", "%s%s", text.Number(f.Keys), f.estimated())
 	}
 	line("expected FPR", "%s", f.expected())
 	line("measured FPR", "%s", measured(f.False, f.Probes))
@@ -61,7 +61,7 @@ func (r *statsReport) printFilter(w io.Writer) {
 	}
 }
 
-// estimated says how many entries the bits suggest.
+// estimated says how many keys the bits suggest.
 func (k *kindStats) estimated() string {
 	if k.FillRatio == 0 || k.EstimatedKeys == 0 {
 		return ""
