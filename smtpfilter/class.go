@@ -106,7 +106,12 @@ func (c *Classes) judgeEnvelope(ctx context.Context, class *Class) {
 
 // applied returns a finding as it counts for the class.
 func (c *Class) applied(f verdict.Finding) verdict.Finding {
-	if f.Err == nil {
+	switch {
+	case f.Err != nil || c.Rule == nil:
+	case c.Exempt: // what refuses other mail counts for nothing, so that a bound must not make a tag of it
+		unbounded := RecipientRule{Monitor: c.Rule.Monitor}
+		f.Verdict = unbounded.apply(f.Verdict)
+	default:
 		f.Verdict = c.Rule.apply(f.Verdict)
 	}
 	return f

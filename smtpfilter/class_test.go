@@ -67,6 +67,7 @@ func TestClasses(t *testing.T) {
 		{Name: "tagging", Match: is("tagging@net.example"), MaxAction: verdict.Tag},
 		{Name: "watching", Match: is("watching@net.example"), Monitor: true},
 		{Name: "few", Match: is("few@net.example"), Lists: []string{"few"}},
+		{Name: "postmaster", Match: is("postmaster@net.example"), MaxAction: verdict.Tag},
 	}
 	for _, tt := range []struct {
 		name     string
@@ -86,6 +87,7 @@ func TestClasses(t *testing.T) {
 		{"nobody takes it", map[string]verdict.Verdict{"h@x": sayVerdict(verdict.Reject, "l")}, "bob bill", MixedTag, "reject l", false, ""},
 		{"own list", map[string]verdict.Verdict{"h@x for ann": sayVerdict(verdict.Defer, "own")}, "ann bob", MixedRefuse, "defer own mixed", false, ""},
 		{"own list tagged", map[string]verdict.Verdict{"h@x for ann": sayVerdict(verdict.Reject, "own")}, "ann bob", MixedTag, "accept [listed; list=own]", false, ""},
+		{"no tag for postmaster", map[string]verdict.Verdict{"h@x": sayVerdict(verdict.Reject, "l")}, "postmaster", MixedRefuse, "accept", false, ""},
 		{"at most a tag", map[string]verdict.Verdict{"h@x": sayVerdict(verdict.Reject, "l")}, "tagging", MixedRefuse, "tag l [listed; list=l]", false, ""},
 		{"monitored", map[string]verdict.Verdict{"h@x": sayVerdict(verdict.Reject, "l")}, "watching", MixedRefuse, "accept", false, ""},
 		{"other lists", map[string]verdict.Verdict{"h@x": sayVerdict(verdict.Reject, "l"), "h@x in few": sayVerdict(verdict.Tag, "few")}, "few", MixedRefuse, "tag few [listed; list=few]", false, ""},

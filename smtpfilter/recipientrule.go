@@ -51,9 +51,9 @@ func (p *Policy) RuleOf(rcpt verdict.Recipient) *RecipientRule {
 	return nil
 }
 
-// apply returns a verdict as it counts for the rule's recipients; r may be nil.
+// apply returns a verdict as it counts for the rule's recipients.
 func (r *RecipientRule) apply(v verdict.Verdict) verdict.Verdict {
-	if r == nil || !r.Monitor && r.MaxAction == verdict.Accept {
+	if !r.Monitor && r.MaxAction == verdict.Accept {
 		return v
 	}
 	bounded := r.bound(v)
