@@ -56,8 +56,10 @@ func (c *Classes) decide(classes []*Class, decides func(*Class) verdict.Finding)
 		}
 	}
 	d.Finding = verdict.Strictest(passes)
-	if len(refusals) > 0 && (len(passes) == 0 || c.policy.MixedHeaders == MixedRefuse) {
-		d.Finding, d.Mixed = verdict.Strictest(refusals), len(passes) > 0
+	takes := func(f verdict.Finding) bool { return f.Verdict.Action != verdict.Discard }
+	mixed := slices.ContainsFunc(passes, takes)
+	if len(refusals) > 0 && (!mixed || c.policy.MixedHeaders == MixedRefuse || slices.ContainsFunc(refusals, verdict.Finding.NoAnswer)) {
+		d.Finding, d.Mixed = verdict.Strictest(refusals), mixed
 		return d
 	}
 	d.Tags = tagsOf(classes, refusals)

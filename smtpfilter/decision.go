@@ -196,14 +196,17 @@ func (l DecisionLog) Hide(text string, addresses ...string) string {
 
 // Refusal returns the reply of a refusal as the log shows it. The reply may have only a part
 // of the address, or "?" in it, so that Hide would not find the address: it is written again
-// with what the log may show.
-func (l DecisionLog) Refusal(p *Policy, f verdict.Finding, id string, reply wire.Reply) wire.Reply {
+// with what the log may show. Refused are the recipients in it; see [Policy.RefusalForSome].
+func (l DecisionLog) Refusal(p *Policy, f verdict.Finding, id string, reply wire.Reply, refused ...string) wire.Reply {
 	shown, m := l.show(f.Address), &f.Verdict.Match
 	if shown == f.Address && l.show(m.Sender) == m.Sender || m.IsZero() {
 		return reply
 	}
 	f.Address, f.Form, m.Sender = shown, l.show(f.Form), l.show(m.Sender)
-	return p.Refusal(f, id)
+	if len(refused) == 0 {
+		return p.Refusal(f, id)
+	}
+	return p.RefusalForSome(f, id, append([]string{l.show(refused[0])}, refused[1:]...))
 }
 
 // EachMonitored calls do for each entry that only monitors: with the finding about it, and

@@ -22,31 +22,55 @@ func (s *session) logOutcome(t *transaction, size int64, reply wire.Reply) {
 		text = "refused by the next hop"
 		t.outcome = OutcomeNextHop
 	}
-	f := verdict.Strictest(append([]verdict.Finding{t.envelope}, t.findings...))
-	action, exempt := f.Verdict.Action, t.exempt
-	if action > verdict.Tag {
-		action, exempt = verdict.Accept, "recipient" // the sender is listed, but every recipient is exempt
+	f, action, exempt := t.shown()
+	refused := ""
+	if f.Verdict.Action > action && action == verdict.Tag {
+		refused = s.showAll(t.refusing())
 	}
 	s.log(slog.LevelInfo, text, t, f, t.recipients(), action.String(), wire.Reply{},
-		s.nextHopAttr(t, reply), slog.String("exempt", exempt), slog.Int64("size", size))
+		s.nextHopAttr(t, reply), slog.String("exempt", exempt), slog.String("refused_for", refused), slog.Int64("size", size))
 }
 
-// logRefusal logs a sender that was refused, or that could not be looked up.
-func (s *session) logRefusal(t *transaction, f verdict.Finding, to []wire.Path, action verdict.Action, reply wire.Reply) {
+// logRefusal logs a sender that was refused, or that could not be looked up. Refused are the
+// recipients for whom alone it is, or nil.
+func (s *session) logRefusal(t *transaction, f verdict.Finding, to []wire.Path, reply wire.Reply, refused []wire.Path) {
 	t.outcome = OutcomeListed
+	action := verdict.Reject
+	if reply.Temporary() {
+		action = verdict.Defer
+	}
 	if f.NoAnswer() {
 		t.outcome = OutcomeFailed
 		s.log(slog.LevelError, "lists cannot be asked", t, f, to, action.String(), reply,
 			slog.String("error", s.hide(t, f, WhyNoAnswer(f.Err))))
 		return
 	}
-	reply = s.server.decisions().Refusal(&t.settings.Policy, f, t.id, reply)
-	s.log(slog.LevelInfo, "refused", t, f, to, action.String(), reply)
+	reply = s.server.decisions().Refusal(&t.settings.Policy, f, t.id, reply, texts(refused)...)
+	s.log(slog.LevelInfo, "refused", t, f, to, action.String(), reply, slog.String("refused_for", s.showAll(refused)))
 }
 
-// logDiscarded logs a message that was accepted and dropped.
-func (s *session) logDiscarded(t *transaction, f verdict.Finding, to []wire.Path) {
-	s.log(slog.LevelWarn, "discarded", t, f, to, verdict.Discard.String(), wire.Reply{})
+// logDiscarded logs for which recipients a message was accepted and dropped, a line for each
+// class of them.
+func (s *session) logDiscarded(t *transaction) {
+	for _, class := range used(t.discarded) {
+		var to []wire.Path
+		for _, r := range t.discarded {
+			if r.class == class {
+				to = append(to, r.path)
+			}
+		}
+		s.log(slog.LevelWarn, "discarded", t, class.Decides(), to, verdict.Discard.String(), wire.Reply{})
+	}
+}
+
+// observe logs the entries about the reverse-path that only monitor, each once for a message.
+func (s *session) observe(t *transaction, class *Class) {
+	if class.Envelope.Verdict.Pending || class.Envelope.Verdict.Monitored == nil {
+		return
+	}
+	logged := len(t.observed.Monitored)
+	t.observed.monitor(class.Envelope)
+	s.logMonitored(t, t.observed.Monitored[logged:])
 }
 
 // logMonitored logs each entry that only monitors.

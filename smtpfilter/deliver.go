@@ -5,9 +5,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
+
 	"spamgate/smtpfilter/nexthop"
 	"spamgate/smtpfilter/wire"
-	"time"
 )
 
 // format returns the format in which the next hop receives the message.
@@ -39,6 +40,8 @@ func (s *session) deliver(t *transaction, body *wire.Body, section []byte) wire.
 		s.logOutcome(t, body.Size(), reply)
 		return reply
 	}
+	verification := s.verify(t, body, section)
+	defer verification.abort()
 	// The end of Shutdown's time interrupts a wait for a next hop that does not read.
 	// Nothing interrupts Commit.
 	defer context.AfterFunc(s.server.ctx, msg.Abort)()
@@ -67,8 +70,9 @@ func (s *session) deliver(t *transaction, body *wire.Body, section []byte) wire.
 		if t.digest != nil {
 			t.digest.Write(piece)
 		}
+		verification.write(piece)
 	}
-	if reply := s.judgeBody(t); !reply.IsZero() {
+	if reply := s.judgeWhole(t, verification); !reply.IsZero() {
 		msg.Abort()
 		return reply
 	}
@@ -87,7 +91,11 @@ func (s *session) deliver(t *transaction, body *wire.Body, section []byte) wire.
 // fields, and the Received field.
 func (s *session) trace(t *transaction, section []byte, stuffed bool) []byte {
 	var b []byte
-	for _, tag := range Tags(t.envelope, t.findings) {
+	t.tags = t.decided.Tags
+	if t.decided.Pending {
+		t.tags = t.tagsAhead()
+	}
+	for _, tag := range t.tags {
 		b = append(b, TagField+": "+tag+"\r\n"...)
 	}
 	b = append(b, receivedField(t.client.Helo, t.client.Addr.Addr(), s.server.cfg.Hostname, s.protocol(t), t.id, time.Now())...)

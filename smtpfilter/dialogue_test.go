@@ -21,6 +21,7 @@ import (
 // say. The other lines of the set-up are:
 //
 //	judge STAGE ADDRESS ACTION [REASON]   what the lists say; ADDRESS <> is the null sender
+//	list …, recipients …, mixed …, key …  real lists in place of "judge": see [listScene.setUp]
 //	clear ADDRESS                         an overriding allow list has this reverse-path
 //	policy KEY VALUE…                     see setPolicy
 //	limit N                               the largest message in bytes
@@ -40,7 +41,7 @@ import (
 //	hop lmtp                              it speaks LMTP, and the gate remembers who has what
 //	spare                                 another next hop, which accepts everything, stands in for it
 //
-// The other steps are:
+// The other steps are those of [dialogue.listStep], and:
 //
 //	hop COMMAND => REPLY   from now on the next hop answers so
 //	probe          the gate asks the next hop what it offers
@@ -62,6 +63,7 @@ type dialogue struct {
 	log     lockedBuffer
 	client  *smtptest.Peer
 	sinks   []*smtptest.Sink
+	signed  string   // the last message with a signature
 	checked int      // delivered messages that were compared
 	relayed []string // commands that the next hop must receive
 	message smtptest.Message
@@ -100,9 +102,14 @@ func (d *dialogue) messages() []smtptest.Message {
 func (d *dialogue) start(learned bool) {
 	var target nexthop.Target
 	target, d.sinks = d.target(d.t)
+	checker, signatures := d.lists.start(d.t)
+	if checker == nil {
+		checker = d.judge
+	}
+	d.wire.Signatures = signatures
 	d.gate = newGate(d.t, gateOptions{
 		target:  target,
-		checker: d.judge,
+		checker: checker,
 		policy:  d.policy,
 		wire:    d.wire,
 		log:     slog.New(slog.NewTextHandler(&d.log, nil)),

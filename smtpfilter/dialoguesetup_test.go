@@ -20,6 +20,7 @@ import (
 
 // scene is the set-up of a dialogue: the gate and its next hop.
 type scene struct {
+	lists  listScene
 	judge  tableJudge
 	policy smtpfilter.Policy
 	wire   smtpfilter.Settings
@@ -44,6 +45,9 @@ func newScene() *scene {
 // setUp carries out a line before the conversation.
 func (s *scene) setUp(l smtptest.Line) error {
 	verb, arg := l.Verb, l.Text
+	if known, err := s.lists.setUp(&s.policy, verb, arg); known {
+		return err
+	}
 	switch verb {
 	case "judge":
 		return s.judge.add(arg)

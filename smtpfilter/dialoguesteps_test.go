@@ -12,6 +12,9 @@ import (
 
 // step plays one step.
 func (d *dialogue) step(l smtptest.Line) error {
+	if known, err := d.listStep(l); known {
+		return err
+	}
 	switch l.Verb {
 	case "hop":
 		command, reply, ok := strings.Cut(l.Text, " => ")
@@ -102,6 +105,9 @@ func (d *dialogue) nextMessage(text string) error {
 	messages := d.messages()
 	if len(messages) <= d.checked {
 		return fmt.Errorf("%d messages were delivered", len(messages))
+	}
+	if text == "[signed]" {
+		text = d.signed
 	}
 	d.message = messages[d.checked]
 	d.checked++

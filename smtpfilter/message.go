@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 
 	"spamgate/blocklist/verdict"
 	"spamgate/smtpfilter/header"
@@ -32,27 +31,30 @@ func (s *session) receive(t *transaction) wire.Reply {
 			fmt.Sprintf("5.6.0 Too many or too complex sender addresses in the header (limit %d)", policy.AddressLimit()))
 	}
 
-	worst := verdict.Decide(t.findings, t.onlyExempt())
-	switch worst.Verdict.Action {
-	case verdict.Reject, verdict.Defer:
+	t.decided = t.classes.Decide(used(t.accepted, t.discarded))
+	if t.decided.Pending && t.settings.Signatures == nil {
+		s.finish(t, nil) // none is valid
+	}
+	refused := t.decided.Refuses() && !t.decided.Pending
+	var reply wire.Reply
+	if !refused {
+		reply = s.dropDiscarded(t)
+	}
+	if refused || !reply.IsZero() || len(t.accepted) == 0 {
 		if err := body.Discard(); err != nil {
 			return s.refuseBytes(t, body, err)
 		}
-		return s.refuseSender(t, worst)
-	case verdict.Discard:
-		if reply := s.keepExempt(t); !reply.IsZero() {
-			if err := body.Discard(); err != nil {
-				return s.refuseBytes(t, body, err)
-			}
+		switch {
+		case refused:
+			return s.refuseSender(t, t.decided)
+		case !reply.IsZero():
 			return reply
 		}
+		return s.discarded(t)
 	}
-	if len(t.accepted) == 0 {
-		return s.discard(t, body, worst)
-	}
-	reply := s.deliver(t, body, section)
-	if len(t.discarded) > 0 && reply.Positive() {
-		s.logDiscarded(t, t.discarder(worst), t.discarded)
+	reply = s.deliver(t, body, section)
+	if reply.Positive() && t.outcome != OutcomeDiscarded {
+		s.logDiscarded(t)
 	}
 	return reply
 }
@@ -68,25 +70,22 @@ func unstuffed(body *wire.Body, section []byte) []byte {
 // judgeHeader reads a header section, and judges its senders if the policy says so. It
 // reports false if there are too many of them, unless every recipient is exempt.
 func (s *session) judgeHeader(t *transaction, section []byte) bool {
-	policy := &t.settings.Policy
+	policy, classes := &t.settings.Policy, used(t.accepted, t.discarded)
 	section = bytes.TrimSuffix(section, []byte("\r\n"))
-	if t.judge == nil || !policy.JudgesHeader(t.envelope) {
+	t.classes.ReadSignatures(s.server.ctx, section, classes)
+	if !t.classes.JudgesHeader(classes) {
 		t.messageID = header.Senders(section, nil).MessageID
 		return true
 	}
 	senders := policy.ReadHeader(section, greetingNames(t.settings.NextHop))
 	t.messageID = senders.MessageID
-	var summary HeaderFindings
-	for f := range policy.JudgeHeader(s.server.ctx, t.judge, &t.message, senders, verdict.For{}) {
-		summary.Add(f)
-	}
+	summary := t.classes.JudgeHeader(s.server.ctx, senders, classes)
 	if senders.TooMany() {
 		return t.onlyExempt()
 	}
 	for _, field := range senders.FieldsWithoutAddress() {
 		s.log(slog.LevelInfo, "header field without an address", t, verdict.Finding{Identity: field}, nil, verdict.Accept.String(), wire.Reply{})
 	}
-	t.findings = summary.Deciding
 	s.logUnreadable(t, summary)
 	s.logMonitored(t, summary.Monitored)
 	return true
@@ -103,51 +102,32 @@ func greetingNames(next nexthop.Target) []string {
 	return names
 }
 
-// refuseSender refuses a received message because of a finding.
-func (s *session) refuseSender(t *transaction, f verdict.Finding) wire.Reply {
-	action := f.Verdict.Action
-	reply := t.settings.Policy.Refusal(f, t.id)
-	s.logRefusal(t, f, t.recipients(), action, reply)
+// refuseSender refuses a received message because of a sender. If that holds for some
+// recipients only, the reply names them.
+func (s *session) refuseSender(t *transaction, c Conclusion) wire.Reply {
+	policy, f := &t.settings.Policy, c.Finding
+	reply := policy.Refusal(f, t.id)
+	var refused []wire.Path
+	if c.Mixed {
+		refused = t.refusing()
+		reply = policy.RefusalForSome(f, t.id, texts(refused))
+	}
+	s.logRefusal(t, f, t.recipients(), reply, refused)
 	t.next.Abort() // its connection serves others while the tarpit delays this client
 	s.tarpit(t, f)
 	return reply
 }
 
-// judgeBody asks the judge once more if the envelope's verdict is pending until the message
-// has been received. A reply that is not zero is the client's: the message must not be
-// delivered. A message cannot be tagged any more, and it is discarded only if no recipient
-// is exempt.
-func (s *session) judgeBody(t *transaction) wire.Reply {
-	if !t.envelope.Verdict.Pending {
-		return wire.Reply{}
-	}
-	t.message.BodyKnown = true
-	if f := t.settings.Policy.JudgeEnvelope(s.server.ctx, t.judge, &t.message, verdict.For{}); f.Err == nil || f.NoAnswer() {
-		t.envelope = f
-	}
-	s.logMonitored(t, []verdict.Finding{t.envelope})
-	f := verdict.Decide([]verdict.Finding{t.envelope}, t.onlyExempt())
-	switch f.Verdict.Action {
-	case verdict.Reject, verdict.Defer:
-		return s.refuseSender(t, f)
-	case verdict.Discard:
-		if !slices.ContainsFunc(t.accepted, func(r recipient) bool { return r.exempt }) {
-			return s.discarded(t, f, t.recipients())
-		}
-	}
-	return wire.Reply{}
-}
-
-// keepExempt discards the message for the recipients that are not exempt. The next hop has
-// accepted them already, so keepExempt begins a new transaction for the others. A reply
+// dropDiscarded discards the message for the recipients whose lists say so. The next hop has
+// accepted them already, so dropDiscarded begins a new transaction for the others. A reply
 // that is not zero is the client's: the next hop now refuses one of them.
-func (s *session) keepExempt(t *transaction) wire.Reply {
+func (s *session) dropDiscarded(t *transaction) wire.Reply {
 	kept := t.accepted[:0:0]
 	for _, r := range t.accepted {
-		if r.exempt {
+		if r.class.pending() || r.class.Decides().Verdict.Action != verdict.Discard {
 			kept = append(kept, r)
 		} else {
-			t.discarded = append(t.discarded, r.path)
+			t.discarded = append(t.discarded, r)
 		}
 	}
 	if len(kept) == len(t.accepted) {
@@ -158,6 +138,7 @@ func (s *session) keepExempt(t *transaction) wire.Reply {
 	if len(kept) == 0 {
 		return wire.Reply{}
 	}
+	t.decided = t.classes.Decide(used(kept))
 	t.next = s.begin(t)
 	for i := range kept {
 		if reply, outcome := s.askRcpt(t, &kept[i]); outcome != RecipientAccepted {
@@ -167,21 +148,10 @@ func (s *session) keepExempt(t *transaction) wire.Reply {
 	return wire.Reply{}
 }
 
-// discard receives the message and drops it.
-func (s *session) discard(t *transaction, body *wire.Body, worst verdict.Finding) wire.Reply {
-	if err := body.Discard(); err != nil {
-		return s.refuseBytes(t, body, err)
-	}
-	if reply := s.judgeBody(t); !reply.IsZero() {
-		return reply
-	}
-	return s.discarded(t, t.discarder(worst), t.discarded)
-}
-
 // discarded returns the reply to a message that the gate drops.
-func (s *session) discarded(t *transaction, f verdict.Finding, to []wire.Path) wire.Reply {
+func (s *session) discarded(t *transaction) wire.Reply {
 	t.outcome = OutcomeDiscarded
-	s.logDiscarded(t, f, to)
+	s.logDiscarded(t)
 	return wire.NewReply(250, "2.0.0 Ok: id "+t.id)
 }
 

@@ -53,7 +53,6 @@ func (s *session) Mail(string, *smtp.MailOptions) error {
 		from:     cmd.Path,
 		params:   cmd.Params,
 		utf8:     cmd.UTF8,
-		envelope: verdict.Finding{Identity: verdict.EnvelopeIdentity, Address: cmd.Path.String()},
 	}
 	authenticated := s.conn.Authenticated() || t.client.Login != ""
 	if !authenticated {
@@ -61,6 +60,17 @@ func (s *session) Mail(string, *smtp.MailOptions) error {
 	}
 	t.next = s.begin(t)
 	policy := &t.settings.Policy
+	t.message = verdict.Message{
+		Door:        "proxy",
+		Listener:    s.peer.listener.name,
+		Client:      t.client.Addr,
+		Helo:        t.client.Helo,
+		Login:       t.client.Login,
+		ReversePath: cmd.Path.String(),
+
+		ClientNamed:   s.conn.Named(),
+		ClientIsProxy: !s.conn.Named() && (s.conn.Trusted() || s.conn.IsProxy()),
+	}
 	switch {
 	case policy.ExemptClient(s.addr()):
 		t.exempt = "client"
@@ -68,31 +78,17 @@ func (s *session) Mail(string, *smtp.MailOptions) error {
 		t.exempt = "authenticated"
 	default:
 		t.judge = t.settings.Checker.Judge()
-		t.message = verdict.Message{
-			Door:        "proxy",
-			Listener:    s.peer.listener.name,
-			Client:      t.client.Addr,
-			Helo:        t.client.Helo,
-			Login:       t.client.Login,
-			ReversePath: cmd.Path.String(),
-
-			ClientNamed:   s.conn.Named(),
-			ClientIsProxy: !s.conn.Named() && (s.conn.Trusted() || s.conn.IsProxy()),
-		}
-		t.envelope = policy.JudgeEnvelope(s.server.ctx, t.judge, &t.message, verdict.For{})
 	}
-	if t.envelope.Err != nil && !t.envelope.NoAnswer() {
+	t.classes.Begin(s.server.ctx, policy, t.judge, &t.message)
+	if f := t.classes.Plain().Envelope; f.Err != nil && !f.NoAnswer() {
 		// A text that is not an address cannot be looked up, so it is refused. If
 		// the lists cannot be asked, each recipient is refused for now.
 		t.next.Abort()
 		reply := wire.NewReply(553, "5.1.7 Sender address not understood")
-		s.logRefusal(t, t.envelope, nil, verdict.Reject, reply)
+		s.logRefusal(t, f, nil, reply, nil)
 		return s.answer(reply)
 	}
 	s.t = t
-	if !t.envelope.Verdict.Pending {
-		s.logMonitored(t, []verdict.Finding{t.envelope})
-	}
 	return nil
 }
 
@@ -122,21 +118,14 @@ func (s *session) judgeRcpt() (wire.Reply, RecipientOutcome) {
 		s.log(slog.LevelInfo, "relay denied", t, verdict.Finding{}, []wire.Path{rcpt}, verdict.Reject.String(), reply)
 		return reply, RecipientRelayDenied
 	}
-	exempt := policy.ExemptRecipient(parsed)
-	if !exempt && !t.envelope.Verdict.Pending {
-		switch action := t.envelope.Verdict.Action; action {
+	r := recipient{path: rcpt, params: cmd.Params, class: t.classes.Of(s.server.ctx, parsed)}
+	s.observe(t, r.class)
+	if f := r.class.Envelope; !r.class.Exempt && !f.Verdict.Pending {
+		switch f.Verdict.Action {
 		case verdict.Reject, verdict.Defer:
-			reply := policy.Refusal(t.envelope, t.id)
-			s.logRefusal(t, t.envelope, []wire.Path{rcpt}, action, reply)
-			if len(t.accepted) == 0 { // else it would delay a connection to the next hop too
-				s.tarpit(t, t.envelope)
-			}
-			if t.envelope.NoAnswer() {
-				return reply, RecipientFailed
-			}
-			return reply, RecipientListed
+			return s.refuseRcpt(t, &r)
 		case verdict.Discard:
-			t.discarded = append(t.discarded, rcpt)
+			t.discarded = append(t.discarded, r)
 			t.message.Recipients = append(t.message.Recipients, parsed)
 			return wire.NewReply(250, "2.1.5 Ok"), RecipientDiscarded
 		}
@@ -149,10 +138,10 @@ func (s *session) judgeRcpt() (wire.Reply, RecipientOutcome) {
 	}
 	entries, group, ok := t.recall(rcpt)
 	if !ok {
-		s.log(slog.LevelInfo, "other recipients go first", t, t.envelope, []wire.Path{rcpt}, verdict.Defer.String(), tryLater)
+		s.log(slog.LevelInfo, "other recipients go first", t, r.class.Envelope, []wire.Path{rcpt}, verdict.Defer.String(), tryLater)
 		return tryLater, RecipientPostponed
 	}
-	r := recipient{path: rcpt, params: cmd.Params, exempt: exempt, entries: entries}
+	r.entries = entries
 	reply, outcome := s.askRcpt(t, &r)
 	if outcome != RecipientAccepted {
 		return reply, outcome
@@ -161,6 +150,20 @@ func (s *session) judgeRcpt() (wire.Reply, RecipientOutcome) {
 	t.message.Recipients = append(t.message.Recipients, parsed)
 	t.group = group
 	return reply, RecipientAccepted
+}
+
+// refuseRcpt refuses a recipient because of the reverse-path.
+func (s *session) refuseRcpt(t *transaction, r *recipient) (wire.Reply, RecipientOutcome) {
+	f := r.class.Envelope
+	reply := t.settings.Policy.Refusal(f, t.id)
+	s.logRefusal(t, f, []wire.Path{r.path}, reply, nil)
+	if len(t.accepted) == 0 { // else it would delay a connection to the next hop too
+		s.tarpit(t, f)
+	}
+	if f.NoAnswer() {
+		return reply, RecipientFailed
+	}
+	return reply, RecipientListed
 }
 
 // begin begins a transaction with the next hop, which does not connect yet. The next hop

@@ -19,7 +19,8 @@ type SignatureVerifier interface {
 // with Finish or Abort.
 type Verification interface {
 	// Write takes a piece of the message as the client sent it, from its first header
-	// field on, without dot-stuffing. It never fails, and waits for no question to the DNS.
+	// field on, without dot-stuffing. It never fails. All calls together wait for a few
+	// seconds at most.
 	io.Writer
 
 	// Finish says that the message is whole. It returns the signatures in the order of the

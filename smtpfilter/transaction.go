@@ -23,12 +23,14 @@ type transaction struct {
 	exempt   string          // why the client is exempt from the lists: "client", "authenticated"
 	judge    verdict.Judge   // nil for an exempt client
 	message  verdict.Message // for the judge
-	envelope verdict.Finding
-	findings []verdict.Finding // of the header
+	classes  Classes         // of the recipients
+	decided  Conclusion      // at the end of the header, and again at that of the message
+	tags     []string        // what the tag fields hold that the next hop has
+	observed HeaderFindings  // the entries that only monitor, as far as they were logged
 
 	next      nexthop.Transaction // begun with MAIL, connects at the first recipient
 	accepted  []recipient         // by the next hop
-	discarded []wire.Path         // accepted by the gate, which drops the message
+	discarded []recipient         // accepted by the gate, which drops the message
 	deferred  []wire.Path         // refused for now by the next hop
 	group     partial.Group       // of the accepted recipients
 	digest    *partial.Digest     // of the message; nil without a Memory
@@ -42,7 +44,7 @@ type transaction struct {
 type recipient struct {
 	path   wire.Path
 	params []string
-	exempt bool
+	class  *Class
 
 	entries []partial.Entry // in the Memory
 	refusal wire.Reply      // the next hop's, if the recipient may have the message already
@@ -52,14 +54,88 @@ type recipient struct {
 // bits.
 func newID() string { return rand.Text()[:12] }
 
+// used returns the classes of recipients, each once.
+func used(of ...[]recipient) []*Class {
+	var classes []*Class
+	var seen map[*Class]bool // mostly there is one class
+	for _, recipients := range of {
+		for _, r := range recipients {
+			switch {
+			case len(classes) > 0 && r.class == classes[len(classes)-1] || seen[r.class]:
+				continue
+			case len(classes) == 1:
+				seen = map[*Class]bool{classes[0]: true}
+			}
+			classes = append(classes, r.class)
+			if seen != nil {
+				seen[r.class] = true
+			}
+		}
+	}
+	return classes
+}
+
+// refusing returns the recipients for whom the message is refused; if there is none, those for
+// whom it is discarded.
+func (t *transaction) refusing() []wire.Path {
+	for _, least := range []verdict.Action{verdict.Defer, verdict.Discard} {
+		paths := t.recipientsWith(func(i int) bool { return t.accepted[i].class.Decides().Verdict.Action >= least })
+		if len(paths) > 0 {
+			return paths
+		}
+	}
+	return nil
+}
+
+// shown returns the finding that a line about an accepted message shows, what was done because
+// of it, and why a listed sender passed.
+func (t *transaction) shown() (f verdict.Finding, action verdict.Action, exempt string) {
+	var all, refusing []verdict.Finding
+	for _, class := range used(t.accepted) {
+		all = append(append(all, class.Envelope), class.Header...)
+		if of := class.Decides(); of.Verdict.Action >= verdict.Defer {
+			refusing = append(refusing, of)
+		}
+	}
+	f = t.decided.Finding
+	switch strictest := verdict.Strictest(all); {
+	case refusing != nil: // and others are not, so that the message has a tag
+		return verdict.Strictest(refusing), verdict.Tag, t.exempt
+	case f.Verdict.Action > verdict.Accept:
+		return f, f.Verdict.Action, t.exempt
+	case strictest.Verdict.Action > verdict.Tag:
+		return strictest, verdict.Accept, "recipient" // the sender is listed, but every recipient is exempt
+	default:
+		return strictest, verdict.Accept, t.exempt
+	}
+}
+
 // onlyExempt reports whether every recipient is reachable by every sender.
 func (t *transaction) onlyExempt() bool {
-	return len(t.discarded) == 0 && !slices.ContainsFunc(t.accepted, func(r recipient) bool { return !r.exempt })
+	return !slices.ContainsFunc(used(t.accepted, t.discarded), func(c *Class) bool { return !c.Exempt })
 }
 
 // recipients returns all recipients that the client received 250 for.
 func (t *transaction) recipients() []wire.Path {
-	return append(t.recipientsWith(func(int) bool { return true }), t.discarded...)
+	return append(t.recipientsWith(func(int) bool { return true }), paths(t.discarded)...)
+}
+
+// texts returns paths as texts.
+func texts(paths []wire.Path) []string {
+	var texts []string
+	for _, p := range paths {
+		texts = append(texts, p.String())
+	}
+	return texts
+}
+
+// paths returns the paths of recipients.
+func paths(recipients []recipient) []wire.Path {
+	paths := make([]wire.Path, len(recipients))
+	for i, r := range recipients {
+		paths[i] = r.path
+	}
+	return paths
 }
 
 // recipientsWith returns the accepted recipients for whose index keep is true.
@@ -71,12 +147,4 @@ func (t *transaction) recipientsWith(keep func(i int) bool) []wire.Path {
 		}
 	}
 	return paths
-}
-
-// discarder returns the finding that causes recipients to be discarded.
-func (t *transaction) discarder(worst verdict.Finding) verdict.Finding {
-	if t.envelope.Verdict.Action == verdict.Discard {
-		return t.envelope
-	}
-	return worst
 }

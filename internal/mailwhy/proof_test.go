@@ -15,6 +15,9 @@ func TestExplainProof(t *testing.T) {
 		{refused + `identity=From sender=a@in.example entry_for=@example.net proof="dkim: no signature by in.example" unproven=partners`,
 			"The gate refused the sender a@in.example in the field From: list l has in.example for @example.net at l.txt:1. " +
 				"The entry of list partners lets only a proven sender pass, and this one is not (dkim: no signature by in.example)."},
+		{refused + `identity=envelope refused_for=<b@example.net>`,
+			`The gate refused the sender <SRS0=x=tt=in.example=a@out.example>: list l has in.example at l.txt:1. ` +
+				"That holds for <b@example.net>, and so nobody got it: sent to the others alone it passes."},
 		{`time=2026-11-22T15:39:26.839Z level=INFO msg=accepted id=2ZFPDJSVUUAR from=<a@in.example> identity=envelope list=partners ` +
 			`entry=in.example source=p.txt:1 proof="spf: pass for 192.0.2.1" next_hop="250 Ok"`,
 			"An entry let the sender <a@in.example> pass: list partners has in.example at p.txt:1. " +

@@ -31,7 +31,7 @@ var explanations = map[string]func(say) string{
 		if s.get("action") == verdict.Defer.String() {
 			what = "The gate asked the client to come again later because of the sender "
 		}
-		return what + s.sender() + ": " + s.entry() + "." + s.proof() + s.told()
+		return what + s.sender() + ": " + s.entry() + "." + s.proof() + s.refusedFor() + s.told()
 	},
 	"monitored": func(s say) string {
 		text := "Only logged: " + s.entry() + ", which is the sender " + s.sender()
@@ -180,6 +180,14 @@ func (s say) proof() string {
 		return " The entry of list " + unproven + " lets only a proven sender pass, and this one is not (" + proof + ")."
 	case proof != "":
 		return " Whether the sender is proven was asked (" + proof + ")."
+	}
+	return ""
+}
+
+// refusedFor says which recipients decided for all.
+func (s say) refusedFor() string {
+	if to := s.get("refused_for"); to != "" {
+		return " That holds for " + to + ", and so nobody got it: sent to the others alone it passes."
 	}
 	return ""
 }
