@@ -250,7 +250,7 @@ func (f *setFilter) uniteLists(ctx context.Context, bitmaps *bloom.Sharded, k *K
 		switch n := v.keys(); {
 		case n == 0:
 		case !f.layout.keepsBits(n, bitmaps.M()) || ways[i] == bitsDirect:
-			err = bitmaps.Fill(ctx, n, v.segment.Scan)
+			err = bitmaps.Fill(ctx, n, v.segment.ScanKeys)
 		default:
 			err = v.uniteInto(ctx, bitmaps, k, f)
 		}

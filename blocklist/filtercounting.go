@@ -35,7 +35,7 @@ func (f *setFilter) makeCounting(ctx context.Context, k *Keys, lists []setList, 
 	}
 	f.setCounting(counting)
 	for i := range lists {
-		if err := counting.Fill(ctx, lists[i].index.segment.Scan); err != nil {
+		if err := counting.Fill(ctx, lists[i].index.segment.ScanKeys); err != nil {
 			return &IndexError{i, lists[i].Name, err}
 		}
 	}
@@ -131,7 +131,7 @@ type keyRange struct {
 
 func (r *keyRange) read(s *segment.Segment, first, last uint64) error {
 	r.hashes, r.ends, r.text = r.hashes[:0], r.ends[:0], r.text[:0]
-	return s.Scan(first, last, func(hash uint64, key []byte) bool {
+	return s.ScanKeys(first, last, func(hash uint64, key []byte) bool {
 		r.hashes = append(r.hashes, hash)
 		r.text = append(r.text, key...)
 		r.ends = append(r.ends, len(r.text))

@@ -137,7 +137,7 @@ func (x *Index) openBits(id [32]byte) *listBits {
 func (x *Index) makeBits(ctx context.Context, bitmaps *bloom.Sharded, part bloom.ListBits) (*listBits, error) {
 	w := x.partIn.Scratch()
 	shards := len(bitmaps.Shards())
-	if err := bloom.WriteListBits(ctx, w, part, bitmaps.Family(), shards, x.keys(), x.segment.Scan); err != nil {
+	if err := bloom.WriteListBits(ctx, w, part, bitmaps.Family(), shards, x.keys(), x.segment.ScanKeys); err != nil {
 		w.Close()
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func (x *Index) fuseFilter(ctx context.Context, k *Keys, f *setFilter) (*bloom.F
 			return fuse, nil
 		}
 	}
-	fuse, err := bloom.NewFuse(ctx, bloom.FuseWidth(f.layout.FPR), x.keys(), x.segment.Scan)
+	fuse, err := bloom.NewFuse(ctx, bloom.FuseWidth(f.layout.FPR), x.keys(), x.segment.ScanKeys)
 	if err != nil {
 		return nil, err
 	}

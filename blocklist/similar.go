@@ -141,7 +141,7 @@ func (p *prober) list(ctx context.Context, x *Index, share int) error {
 // read reads the next entries from a hash on into the batch, and returns where to go on:
 // at the beginning after the end.
 func (p *prober) read(x *Index, from uint64) (next uint64, n int, err error) {
-	err = x.segment.Scan(from, ^uint64(0), func(hash uint64, key []byte) bool {
+	err = x.segment.ScanKeys(from, ^uint64(0), func(hash uint64, key []byte) bool {
 		if n == len(p.batch) {
 			p.batch = append(p.batch, nil)
 		}

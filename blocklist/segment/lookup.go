@@ -101,16 +101,26 @@ func (s *Segment) damagedBlock(i int) error {
 	return s.failed(fmt.Errorf("%w: block %d of %d has changed since it was written", ErrDamaged, i+1, s.blockCount))
 }
 
-// Scan calls fn with each key whose hash is in the range, both ends included, in order
-// of hash and then key, until fn returns false. Markers of recipients are among them. The
-// key is valid only during the call. The error wraps [ErrDamaged].
-func (s *Segment) Scan(from, to uint64, fn func(hash uint64, key []byte) bool) error {
+// ScanKeys calls fn with each key whose hash is in the range, both ends included, in order
+// of hash and then key, until fn returns false. Markers are among them. The key is valid
+// only during the call. The error wraps [ErrDamaged].
+func (s *Segment) ScanKeys(from, to uint64, fn func(hash uint64, key []byte) bool) error {
 	return s.walk(from, to, "", func(_ int, hash uint64, stored []byte) (bool, error) {
 		key, _, ok := recordKey(stored)
 		if !ok {
 			return false, ErrDamaged
 		}
 		return fn(hash, key), nil
+	})
+}
+
+// Scan is ScanKeys for the keys of entries, without markers.
+func (s *Segment) Scan(from, to uint64, fn func(hash uint64, key []byte) bool) error {
+	if s.markers == 0 {
+		return s.ScanKeys(from, to, fn)
+	}
+	return s.ScanKeys(from, to, func(hash uint64, key []byte) bool {
+		return bytes.HasSuffix(key, []byte(forEnd)) || fn(hash, key)
 	})
 }
 

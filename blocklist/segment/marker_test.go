@@ -17,7 +17,7 @@ func checkMarkers(t *testing.T, s *Segment, recipients map[string]bool) {
 	t.Helper()
 	var markers []string
 	keys := uint64(0)
-	must(t, s.Scan(0, math.MaxUint64, func(_ uint64, key []byte) bool {
+	must(t, s.ScanKeys(0, math.MaxUint64, func(_ uint64, key []byte) bool {
 		keys++
 		if recipient, ok := strings.CutSuffix(string(key), forEnd); ok {
 			markers = append(markers, recipient)
@@ -25,7 +25,15 @@ func checkMarkers(t *testing.T, s *Segment, recipients map[string]bool) {
 		return true
 	}))
 	if keys != s.Keys() || s.Keys() != s.Len()+uint64(len(recipients)) || len(markers) != len(recipients) {
-		t.Errorf("Scan gives %d keys with %d markers; %d keys, %d entries, %d recipients", keys, len(markers), s.Keys(), s.Len(), len(recipients))
+		t.Errorf("ScanKeys gives %d keys with %d markers; %d keys, %d entries, %d recipients", keys, len(markers), s.Keys(), s.Len(), len(recipients))
+	}
+	entries := uint64(0)
+	must(t, s.Scan(0, math.MaxUint64, func(_ uint64, key []byte) bool {
+		entries++
+		return true
+	}))
+	if entries != s.Len() {
+		t.Errorf("Scan gives %d keys of %d entries", entries, s.Len())
 	}
 	for _, recipient := range markers {
 		if !recipients[recipient] {

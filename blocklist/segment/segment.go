@@ -104,7 +104,7 @@ type Segment struct {
 // Len returns the number of entries.
 func (s *Segment) Len() uint64 { return s.entries - s.markers }
 
-// Keys returns the number of keys that [Segment.Scan] yields: those of entries and of
+// Keys returns the number of keys that [Segment.ScanKeys] yields: those of entries and of
 // markers.
 func (s *Segment) Keys() uint64 { return s.entries }
 

@@ -183,10 +183,10 @@ func reachable(addr string) string {
 }
 
 // editable returns the file of the first block list that is one file in the plain format,
-// or "".
+// without lines for recipients, or "".
 func editable(c *config.Config) string {
 	for _, l := range c.Lists {
-		if l.Type == "block" && l.Path != "" && l.Format == "plain" && !strings.ContainsAny(l.Path, `*?[\`) {
+		if l.Type == "block" && l.Path != "" && l.Format == "plain" && !l.PerRecipient && !strings.ContainsAny(l.Path, `*?[\`) {
 			return l.Path
 		}
 	}
