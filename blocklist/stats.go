@@ -13,6 +13,8 @@ type ListStats struct {
 	Type                 ListType
 	Action, HeaderAction verdict.Action // zero HeaderAction: the same as Action
 	Stages               verdict.Stage
+	PerRecipient         bool
+	ProvenBy             verdict.Proofs
 
 	// URL is where the list's file was fetched from; empty for one that was not. Zone is
 	// that of a list in DNS, which has no entries here; empty for others.

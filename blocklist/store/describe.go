@@ -11,6 +11,7 @@ func describeList(l *List, r scanResult) blocklist.ListStats {
 	v := r.version()
 	stats := blocklist.ListStats{
 		Name: l.Name, Type: l.Type, Action: l.Action, HeaderAction: l.HeaderAction, Stages: l.Stages,
+		PerRecipient: l.PerRecipient, ProvenBy: l.ProvenBy,
 		URL: l.URL, Zone: l.Zone,
 		Entries: v.Entries, Exceptions: v.Exceptions, Duplicates: int(v.index.Segment().Duplicates()),
 		Invalid: v.Invalid, Unsupported: v.Unsupported,

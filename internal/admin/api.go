@@ -85,7 +85,9 @@ type List struct {
 	Type         string `json:"type"`
 	Action       string `json:"action,omitempty"`
 	HeaderAction string `json:"header_action,omitempty"` // if different
-	Path         string `json:"path,omitempty"`          // as configured
+	PerRecipient bool   `json:"per_recipient,omitempty"`
+	ProvenBy     string `json:"proven_by,omitempty"` // "spf,dkim": one of them
+	Path         string `json:"path,omitempty"`      // as configured
 	URL          string `json:"url,omitempty"`
 	Format       string `json:"format"`
 	Packed       string `json:"packed,omitempty"` // "gzip", "zstd"

@@ -296,13 +296,19 @@ func describeFormat(l blocklist.ListStats) string {
 }
 
 func describeAction(l blocklist.ListStats) string {
-	if l.Type == blocklist.Allow {
-		return "allow"
+	said := l.Action.String()
+	switch {
+	case l.ProvenBy != 0:
+		said = "allow if proven by " + strings.ReplaceAll(l.ProvenBy.String(), ",", " or ")
+	case l.Type == blocklist.Allow:
+		said = "allow"
+	case l.HeaderAction != verdict.Accept && l.HeaderAction != l.Action:
+		said = fmt.Sprintf("%s, in headers %s", l.Action, l.HeaderAction)
 	}
-	if l.HeaderAction != verdict.Accept && l.HeaderAction != l.Action {
-		return fmt.Sprintf("%s, in headers %s", l.Action, l.HeaderAction)
+	if l.PerRecipient {
+		said += ", by recipient"
 	}
-	return l.Action.String()
+	return said
 }
 
 // describeEntries counts a list's entries and the lines that were left out.

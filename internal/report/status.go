@@ -67,6 +67,7 @@ func listStatus(l blocklist.ListStats, path string) admin.List {
 		FillRatio:   l.FillRatio,
 		FPR:         admin.Rate(l.FPR),
 	}
+	a.PerRecipient, a.ProvenBy = l.PerRecipient, l.ProvenBy.String()
 	if l.Type == blocklist.Block {
 		a.Action = l.Action.String()
 		if l.HeaderAction != verdict.Accept && l.HeaderAction != l.Action {
