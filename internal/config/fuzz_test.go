@@ -49,6 +49,11 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("incomplete door: %+v", door)
 			}
 		}
+		for _, p := range cfg.RecipientPolicies {
+			if file, ok := p.File(); p.Name == "" || len(p.Match) == 0 || ok && !filepath.IsAbs(file) || p.Exempt && len(p.Lists) > 0 {
+				t.Errorf("incomplete policy: %+v", p)
+			}
+		}
 		for _, l := range cfg.Lists {
 			if file := l.Path + l.Copy; !filepath.IsAbs(file) || l.Path != "" && l.Copy != "" || (l.URL == "") != (l.Copy == "") {
 				t.Errorf("path %q, copy %q, url %q", l.Path, l.Copy, l.URL)
