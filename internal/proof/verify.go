@@ -28,7 +28,7 @@ const (
 	// So a hostile message costs the square of its length, without these bounds. A usual
 	// one has 100 fields and 30 names.
 	maxPicks  = 100_000  // fields times names
-	maxCopied = 64 << 20 // bytes, over all fields
+	maxCopied = 64 << 20 // bytes, over all fields and signatures
 	maxWhite  = 16 << 10 // bytes of white space in a row in the body
 )
 
@@ -114,16 +114,25 @@ func endOfHeader(text []byte, from int) int {
 func (v *verification) begin() {
 	section := v.header[:len(v.header)-2]
 	fields := header.SignatureFields(section)
-	v.verified = make([]verdict.Signature, len(fields))
-	count, cheap := cost(section)
+	named := func(f header.SignatureField) bool {
+		return f.State == verdict.ProofPending && slices.Contains(v.domains, f.Domain)
+	}
+	count, copied := cost(section)
+	times := 0
+	for _, f := range fields {
+		if named(f) {
+			times++
+		}
+	}
 	keys := &keys{questions: questions{resolver: v.proofs.resolver, left: maxQuestions}, ctx: v.ctx, until: time.Now().Add(keysTimeout)}
+	v.verified = make([]verdict.Signature, len(fields))
 	for i, f := range fields {
 		v.verified[i] = f.Signature
 		switch {
 		case f.State != verdict.ProofPending:
-		case !slices.Contains(v.domains, f.Domain):
+		case !named(f):
 			v.verified[i].State, v.verified[i].Why = verdict.NotProven, "nothing depends on it"
-		case !cheap || count*f.Names > maxPicks:
+		case copied*times > maxCopied || count*f.Names > maxPicks:
 			v.verified[i].State, v.verified[i].Why = verdict.NotProven, errExpensive.Error()
 		default:
 			body := newPipe()
@@ -136,15 +145,13 @@ func (v *verification) begin() {
 	}
 }
 
-// cost counts the fields of a header section, and reports whether copying each for each of
-// its lines is within maxCopied.
-func cost(section []byte) (fields int, cheap bool) {
-	copied := 0
+// cost counts the fields of a header section, and the bytes that the library copies.
+func cost(section []byte) (fields, copied int) {
 	for start, end := range header.Fields(section) {
 		fields++
 		copied += (end - start) * bytes.Count(section[start:end], []byte("\n")) / 2
 	}
-	return fields, copied <= maxCopied
+	return fields, copied
 }
 
 // addBody takes a piece of the body.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
 )
@@ -46,6 +47,13 @@ func (s *Server) answers(query []byte, network string) [][]byte {
 	if behavior.Hold != nil {
 		select {
 		case <-behavior.Hold:
+		case <-s.ctx.Done():
+			return nil
+		}
+	}
+	if behavior.Delay > 0 {
+		select {
+		case <-time.After(behavior.Delay):
 		case <-s.ctx.Done():
 			return nil
 		}

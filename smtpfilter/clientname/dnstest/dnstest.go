@@ -13,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
 )
@@ -39,6 +40,7 @@ type Behavior struct {
 	Hold     <-chan struct{} // answers once it is closed; nil: at once
 	Negative uint32          // TTL of a missing record, in seconds
 	Refuse   bool            // in memory: refuses connections
+	Delay    time.Duration   // before each answer
 
 	// Lie returns the messages that are sent instead of a reply. Over TCP a message
 	// that is nil closes the connection.
