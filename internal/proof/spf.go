@@ -51,7 +51,7 @@ func (msg *Message) spfState(ctx context.Context, m *verdict.Message, stage verd
 
 // warn says once what a postmaster should do.
 func (p *Proofs) warn(client netip.Addr, why string) {
-	p.log.Warn("SPF proves no sender of this client, since its address is not that of the sending server: let the proxy name the client, by proxy_protocol or XCLIENT",
+	p.log.Warn("SPF proves no sender of this client, since its address is not that of the sending server: let the proxy send PROXY or XCLIENT (proxy_protocol, trusted_proxies)",
 		"client", client, "reason", why)
 }
 

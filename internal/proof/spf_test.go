@@ -96,7 +96,7 @@ func TestTrueClient(t *testing.T) {
 			t.Errorf("%+v: %s, want %s", c, say(p), want)
 		}
 	}
-	if log := w.log.String(); strings.Count(log, "\n") != 1 || !strings.Contains(log, "proxy_protocol or XCLIENT") {
+	if log := w.log.String(); strings.Count(log, "\n") != 1 || !strings.Contains(log, "proxy_protocol, trusted_proxies") {
 		t.Errorf("the log has %q, want one warning", log)
 	}
 }

@@ -80,7 +80,7 @@ func TestOpenDKIM(t *testing.T) {
 	miltertest := harness.Program(t, "miltertest", "miltertest")
 	testmsg := harness.Program(t, "opendkim-testmsg", "opendkim-tools")
 	dir := t.TempDir()
-	run(t, "", genkey, "-D", dir, "-d", "partner.example", "-s", "s", "-b", "2048")
+	run(t, "", genkey, "-D", dir, "-d", "partner.example", "-s", "s", "-b", "1024")
 	w := newWorld(t)
 	w.publishZone(filepath.Join(dir, "s.txt"))
 	key := filepath.Join(dir, "s.private")
@@ -91,7 +91,7 @@ func TestOpenDKIM(t *testing.T) {
 		name, value, _ := strings.Cut(line, ": ")
 		fields += fmt.Sprintf("mt.header(conn, %q, %q)\n", name, value)
 	}
-	for _, form := range []string{"relaxed/relaxed", "simple/simple", "relaxed/simple", "simple/relaxed"} {
+	for _, form := range []string{"relaxed/relaxed", "simple/simple"} {
 		t.Run(form, func(t *testing.T) {
 			_, port, _ := net.SplitHostPort(harness.FreeAddr(t))
 			config := filepath.Join(t.TempDir(), "opendkim.conf")
