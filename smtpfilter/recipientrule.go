@@ -20,8 +20,8 @@ type RecipientRule struct {
 	// Lists are the names of the lists that count; nil means all.
 	Lists []string
 
-	// MaxAction bounds the action of listed senders; Accept means no bound. So with Tag
-	// the recipients get all mail, and with Monitor mail is only logged.
+	// MaxAction bounds the action of listed senders; Accept means no bound. With Tag the
+	// recipients get all mail.
 	MaxAction verdict.Action
 
 	// Monitor makes every list only log.
