@@ -172,3 +172,22 @@ func TestClassesOnce(t *testing.T) {
 		t.Errorf("asked %q, want %q", j.asked, want)
 	}
 }
+
+// TestFindingsAwait: each signature that a sender waits for is verified, also those of the second
+// sender who is refused alike.
+func TestFindingsAwait(t *testing.T) {
+	pending := func(domains ...string) verdict.Finding {
+		v := sayVerdict(verdict.Reject, "l")
+		v.Pending, v.Proved = true, &verdict.Verdict{}
+		v.Proofs = []verdict.Proof{{By: verdict.DKIM, State: verdict.ProofPending, Domains: domains}}
+		return verdict.Finding{Identity: "From", Verdict: v}
+	}
+	var h HeaderFindings
+	for _, f := range []verdict.Finding{pending("a.example"), pending("b.example"), pending("b.example"), pending("b.example", "c.example")} {
+		h.Add(f)
+	}
+	c := Classes{}
+	if got := c.Awaited([]*Class{{Header: h.Deciding}}); !slices.Equal(got, []string{"a.example", "b.example", "c.example"}) || len(h.Deciding) != 3 {
+		t.Errorf("%q, %d findings", got, len(h.Deciding))
+	}
+}

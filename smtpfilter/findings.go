@@ -15,6 +15,7 @@ type HeaderFindings struct {
 	strictest verdict.Action
 	proved    verdict.Action // the strictest if all pending proofs hold
 	matched   bool           // Deciding has a finding with a match
+	awaited   []string       // domains of the signatures that those in Deciding wait for
 	tags      []string
 
 	// Monitored are findings with the entries that only monitor, each entry once.
@@ -50,6 +51,7 @@ func (h *HeaderFindings) Add(f verdict.Finding) {
 	action := proved(f).Verdict.Action
 	keep := f.Verdict.Action > h.strictest || action > h.proved
 	h.strictest, h.proved = max(h.strictest, f.Verdict.Action), max(h.proved, action)
+	keep = h.await(f) || keep
 	if !f.Verdict.Match.IsZero() && !h.matched {
 		keep, h.matched = true, true
 	}
@@ -62,6 +64,23 @@ func (h *HeaderFindings) Add(f verdict.Finding) {
 	if keep {
 		h.Deciding = append(h.Deciding, f)
 	}
+}
+
+// await notes the domains of the signatures that a finding waits for, and reports whether there
+// are new ones.
+func (h *HeaderFindings) await(f verdict.Finding) bool {
+	if !f.Verdict.Pending {
+		return false
+	}
+	known := len(h.awaited)
+	for _, p := range f.Verdict.Proofs {
+		for _, d := range p.Domains {
+			if !slices.Contains(h.awaited, d) {
+				h.awaited = append(h.awaited, d)
+			}
+		}
+	}
+	return len(h.awaited) > known
 }
 
 // monitor adds the new entries that only monitor, up to maxLines.
