@@ -96,7 +96,7 @@ func plainOverlap(lists []*listfiles.List, lines []map[string]string) map[string
 			if !has(i, key) {
 				continue
 			}
-			covering := listedit.Covering(key, listfiles.KindOf(key))
+			covering := listedit.Covering(key, listedit.KindOf(key))
 			for j := range lists {
 				if j > i && has(j, key) {
 					counts[lists[i].Name+" and "+lists[j].Name]++

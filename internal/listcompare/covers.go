@@ -9,9 +9,13 @@ import (
 
 // Covers reports whether a match of list b does at least what the same match of list a does,
 // wherever a is looked up: a stricter action covers a milder one, any action covers monitor,
-// and an override list covers a plain allow list. The opposites do not hold.
+// and an override list covers a plain allow list. So does an allow list that asks for no
+// proof, or takes every proof that the other takes. The opposites do not hold.
 func Covers(b, a config.List) bool {
 	if a.Type != b.Type {
+		return false
+	}
+	if len(b.ProvenBy) > 0 && (len(a.ProvenBy) == 0 || slices.ContainsFunc(a.ProvenBy, func(by string) bool { return !slices.Contains(b.ProvenBy, by) })) {
 		return false
 	}
 	for _, stage := range a.Stage {

@@ -235,7 +235,7 @@ func (t *overlapTally) entry(hash uint64, key []byte) bool {
 // broader counts an entry once for each list that has a broader one, unless an exception of that
 // list cancels it.
 func (t *overlapTally) broader(key string, hash uint64) {
-	covering := listedit.Covering(key, listfiles.KindOf(key))
+	covering := listedit.Covering(key, listedit.KindOf(key))
 	for j, l := range t.lists {
 		if !Covers(l.List, t.lists[t.list].List) || t.segments[j].Kinds()&broadKinds == 0 {
 			continue

@@ -23,7 +23,7 @@ type Superfluous struct {
 	key     *segment.Key
 	fetched bool
 
-	asked  [][]string // the names of the lists of each listener and door; empty: all
+	asked  [][]string // the names of the lists of each listener, door and recipient policy; empty: all
 	hashed [][]string // those of the DNS servers with a hashed zone
 }
 
@@ -54,6 +54,9 @@ func NewSuperfluous(c *config.Config, key *segment.Key, fetched bool) *Superfluo
 	}
 	for _, d := range c.Doors() {
 		s.asked = append(s.asked, d.Lists)
+	}
+	for _, p := range c.RecipientPolicies {
+		s.asked = append(s.asked, p.Lists)
 	}
 	for _, d := range c.DNSServers {
 		if d.HashedZone != "" {
@@ -170,7 +173,7 @@ func (s *Superfluous) cover(l, own *superfluousList, e listfile.Entry, chain []s
 		chain = append([]string{e.Key}, chain...)
 	}
 	for i, key := range chain {
-		if listfiles.KindOf(key) == sender.KindLocal && e.Kind != sender.KindLocal {
+		if listedit.KindOf(key) == sender.KindLocal && e.Kind != sender.KindLocal {
 			break // between the two, entries of other local parts may count
 		}
 		r, ok, err := s.find(l, key)
@@ -198,7 +201,7 @@ func (s *Superfluous) cover(l, own *superfluousList, e listfile.Entry, chain []s
 // own has, if they are for the same senders.
 func (s *Superfluous) replaces(l, own *superfluousList, e listfile.Entry) bool {
 	switch {
-	case l == own, l.URL != "" && !s.fetched, !Covers(l.List.List, own.List.List):
+	case l == own, l.PerRecipient, l.URL != "" && !s.fetched, !Covers(l.List.List, own.List.List):
 		return false
 	case l.defers, l.excepted[e.Key], l.exceptions && e.Kind == sender.KindLocal:
 		return false // some of the senders have another match there, or none
@@ -229,6 +232,9 @@ func (s *Superfluous) opposed(l, own *superfluousList, e listfile.Entry, chain [
 	for _, other := range s.lists {
 		if other.Type == own.Type {
 			continue
+		}
+		if other.PerRecipient && len(between) > 0 {
+			return true, nil // what it has for each recipient is not known here
 		}
 		for _, key := range between {
 			// When an exception ends, a plain entry beside it counts.

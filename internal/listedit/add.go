@@ -47,7 +47,7 @@ func Add(old io.ReadSeeker, w io.Writer, o listfile.Options, entries []NewEntry)
 			return nil, err
 		}
 		additions[i] = Addition{New: e, What: Added}
-		if slices.ContainsFunc(index.own[e.Key], func(j int) bool { return additions[j].New.Exception == e.Exception }) {
+		if slices.ContainsFunc(index.own[Key(e)], func(j int) bool { return additions[j].New.Exception == e.Exception }) {
 			additions[i].What = Twice
 			continue
 		}
@@ -163,8 +163,8 @@ func newKeyIndex() *keyIndex { return &keyIndex{map[string][]int{}, map[string][
 
 // add adds entry number i.
 func (x *keyIndex) add(i int, e listfile.Entry) {
-	x.own[e.Key] = append(x.own[e.Key], i)
-	for _, key := range Covering(e.Key, e.Kind) {
+	x.own[Key(e)] = append(x.own[Key(e)], i)
+	for _, key := range CoveringEntry(e) {
 		x.covering[key] = append(x.covering[key], i)
 	}
 }
@@ -176,13 +176,14 @@ func (x *keyIndex) scan(old io.ReadSeeker, o listfile.Options, own, covering fun
 	keys := slices.AppendSeq(slices.Collect(maps.Keys(x.own)), maps.Keys(x.covering))
 	slices.Sort(keys)
 	return FindWanted(old, o, &Wanted{Keys: slices.Compact(keys)}, func(e listfile.Entry) error {
-		for _, i := range x.own[e.Key] {
+		key := Key(e)
+		for _, i := range x.own[key] {
 			own(i, e)
 		}
 		if e.Exception {
 			return nil
 		}
-		for _, i := range x.covering[e.Key] {
+		for _, i := range x.covering[key] {
 			covering(i, e)
 		}
 		return nil

@@ -98,8 +98,10 @@ var lower = func() (t [256]byte) {
 	return t
 }()
 
-// startOf returns the start of a key.
+// startOf returns the start of a key; of one with two sides that of the recipient's, which
+// comes first in a line.
 func startOf(key string) keyStart {
+	key, _, _ = strings.Cut(key, "\t")
 	for key != "" && decorates[key[0]] {
 		key = key[1:]
 	}

@@ -67,7 +67,7 @@ func wantedOf(t *testing.T, list io.Reader, line func(int) int, wanted *Wanted) 
 		if line != nil {
 			e.Line = line(e.Line)
 		}
-		if match(e.Key) {
+		if match(e) {
 			found = append(found, fmt.Sprintf("%+v", e))
 		}
 	}

@@ -1,11 +1,42 @@
 package listedit
 
 import (
+	"slices"
 	"strings"
 
 	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/segment"
 	"spamgate/blocklist/sender"
 )
+
+// Key returns the key of an entry in an index. It has both sides if the entry counts for a
+// recipient.
+func Key(e listfile.Entry) string {
+	if e.For == "" {
+		return e.Key
+	}
+	return string(segment.AppendFor(nil, e.For, e.Key))
+}
+
+// CoveringEntry returns the keys of all other entries that match all that an entry matches,
+// as [Key] returns them. An entry for a recipient is also covered by those that count for
+// every recipient, which other lists have.
+func CoveringEntry(e listfile.Entry) []string {
+	covering := Covering(e.Key, e.Kind)
+	if e.For == "" {
+		return covering
+	}
+	senders := append([]string{e.Key}, covering...)
+	keys := slices.Clone(senders)
+	for _, recipient := range append([]string{e.For}, Covering(e.For, KindOf(e.For))...) {
+		for _, key := range senders {
+			if recipient != e.For || key != e.Key {
+				keys = append(keys, Key(listfile.Entry{For: recipient, Key: key}))
+			}
+		}
+	}
+	return keys
+}
 
 // Covering returns the keys of all other entries that match all that an entry matches:
 // those of example.com and *.com for @example.com.
@@ -59,23 +90,50 @@ func Text(e listfile.Entry, o listfile.Options) string {
 	if e.Exception {
 		sign = "!"
 	}
-	for _, form := range []string{e.Key, "." + e.Key, quoteLocal(e.Key)} {
-		if form == "" || form[0] == '#' {
-			continue // this would be a comment
+	recipients := []string{""}
+	if e.For != "" {
+		recipients = forms(e.For)
+	}
+	for _, recipient := range recipients {
+		if recipient != "" {
+			recipient += " "
 		}
-		got, err := listfile.ParseEntry(sign+form, o)
-		if err == nil && got.Key == e.Key && got.Kind == e.Kind && got.Exception == e.Exception {
-			return sign + form
+		for _, form := range forms(e.Key) {
+			text := recipient + sign + form
+			if text[0] == '#' {
+				continue // this would be a comment
+			}
+			got, err := listfile.ParseEntry(text, o)
+			if err == nil && got.For == e.For && got.Key == e.Key && got.Kind == e.Kind && got.Exception == e.Exception {
+				return text
+			}
 		}
 	}
 	return ""
 }
 
-// quoteLocal puts quotes around a local part that has none.
-func quoteLocal(key string) string {
-	at := strings.LastIndexByte(key, '@')
-	if at <= 0 || key[0] == '"' {
-		return ""
+// forms returns texts that a list may read as a key.
+func forms(key string) []string {
+	texts := []string{key, "." + key}
+	if at := strings.LastIndexByte(key, '@'); at > 0 && key[0] != '"' {
+		texts = append(texts, `"`+key[:at]+`"`+key[at:])
 	}
-	return `"` + key[:at] + `"` + key[at:]
+	return texts
+}
+
+// KindOf returns the kind of a list's key.
+func KindOf(key string) sender.Kind {
+	switch {
+	case key == "<>":
+		return sender.KindNull
+	case strings.HasPrefix(key, "@"):
+		return sender.KindAtDomain
+	case strings.HasSuffix(key, "@"):
+		return sender.KindLocal
+	case strings.Contains(key, "@"):
+		return sender.KindAddress
+	case strings.HasPrefix(key, "*."):
+		return sender.KindSubdomains
+	}
+	return sender.KindDomain
 }

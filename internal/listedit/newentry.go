@@ -11,7 +11,8 @@ import (
 
 // NewEntry is an entry that is added to a plain list.
 type NewEntry struct {
-	// Text is the entry without its comment.
+	// Text is the entry without its comment; in a list with lines for recipients both
+	// sides.
 	Text string
 
 	// Reason and Note are its comment. Until, if not empty, is its expiry as in a
@@ -71,7 +72,7 @@ func (n NewEntry) Parse(o listfile.Options) (listfile.Entry, error) {
 	}
 	got, ok := listfile.ParseLine(n.Line(), o)
 	switch {
-	case !ok || got.Key != want.Key || got.Exception != want.Exception:
+	case !ok || got.For != want.For || got.Key != want.Key || got.Exception != want.Exception:
 		if text := Text(want, o); text != "" && text != strings.TrimSpace(n.Text) {
 			return want, fmt.Errorf("%q: a list would read this line otherwise; write %s", n.Text, text)
 		}

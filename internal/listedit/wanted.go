@@ -17,18 +17,18 @@ type Finder interface {
 
 // Wanted says which entries of a list are wanted.
 type Wanted struct {
-	Keys  []string // entries with one of these keys
+	Keys  []string // entries with one of these keys, see [Key]
 	Below []string // entries for senders at one of these domains, or below it
 }
 
-// match returns a function that reports whether an entry with a key is wanted.
-func (w *Wanted) match() func(key string) bool {
+// match returns a function that reports whether an entry is wanted.
+func (w *Wanted) match() func(e listfile.Entry) bool {
 	keys := make(map[string]bool, len(w.Keys))
 	for _, key := range w.Keys {
 		keys[key] = true
 	}
-	return func(key string) bool {
-		return keys[key] || slices.ContainsFunc(w.Below, func(name string) bool { return Below(key, name) })
+	return func(e listfile.Entry) bool {
+		return keys[Key(e)] || slices.ContainsFunc(w.Below, func(name string) bool { return Below(e.Key, name) })
 	}
 }
 
@@ -85,9 +85,9 @@ func each(entries []listfile.Entry, found func(listfile.Entry) error) error {
 }
 
 // eachEntry calls found with each entry of a list that is wanted.
-func eachEntry(in io.Reader, o listfile.Options, match func(key string) bool, found func(listfile.Entry) error) error {
+func eachEntry(in io.Reader, o listfile.Options, match func(e listfile.Entry) bool, found func(listfile.Entry) error) error {
 	for e, err := range listfile.NewReader(in, o).All() {
-		if err == nil && match(e.Key) {
+		if err == nil && match(e) {
 			err = found(e)
 		}
 		if err != nil {

@@ -13,7 +13,8 @@ type EntryInfo struct {
 	List      string `json:"list,omitempty"`
 	File      string `json:"file"`
 	Line      int    `json:"line"`
-	Entry     string `json:"entry"` // in normal form
+	For       string `json:"for,omitempty"` // the recipients for whom the entry counts
+	Entry     string `json:"entry"`         // in normal form
 	Kind      string `json:"kind"`
 	Exception bool   `json:"exception,omitempty"`
 	Until     string `json:"until,omitempty"`
@@ -22,26 +23,36 @@ type EntryInfo struct {
 }
 
 func NewEntryInfo(list, file string, e listfile.Entry) EntryInfo {
-	return EntryInfo{list, file, e.Line, Written(e), e.Kind.String(), e.Exception, Until(e.Until), e.Reason, e.Note}
+	return EntryInfo{list, file, e.Line, e.For, withSign(e), e.Kind.String(), e.Exception, Until(e.Until), e.Reason, e.Note}
 }
 
 // String formats the entry for people.
 func (e EntryInfo) String() string {
-	return fmt.Sprintf("%s in list %s, %s%s", e.Entry, e.List, e.Place(), term.InBrackets(e.Reason))
+	return fmt.Sprintf("%s in list %s, %s%s", e.Text(), e.List, e.Place(), term.InBrackets(e.Reason))
 }
 
 func (e EntryInfo) Place() string { return fmt.Sprintf("%s:%d", term.ShortPath(e.File), e.Line) }
 
-// Written returns an entry in normal form, as a list shows it.
-func Written(e listfile.Entry) string {
-	text := e.Key
+// Text returns the entry as a list shows it, after the recipient for whom it counts.
+func (e EntryInfo) Text() string { return sides(e.For, e.Entry) }
+
+// Written returns an entry in normal form, as a list shows it, after the recipient for whom it
+// counts.
+func Written(e listfile.Entry) string { return sides(e.For, withSign(e)) }
+
+// withSign returns an entry in normal form without the recipient.
+func withSign(e listfile.Entry) string {
 	if e.Exception {
-		text = "!" + text
+		return "!" + e.Key
 	}
-	if e.For != "" {
-		text = e.For + " " + text
+	return e.Key
+}
+
+func sides(recipient, entry string) string {
+	if recipient == "" {
+		return entry
 	}
-	return text
+	return recipient + " " + entry
 }
 
 // Until formats the end of an entry; "" means that it has none.

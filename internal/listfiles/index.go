@@ -1,11 +1,13 @@
 package listfiles
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"io/fs"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	"spamgate/blocklist/listfile"
@@ -76,13 +78,15 @@ func (x *Index) Describes(path string, info fs.FileInfo) bool {
 	return i >= 0 && x.stored.Describes(i, info)
 }
 
-// Find returns the entries that have one of the keys, in the order of the list's files.
+// Find returns the entries that have one of the keys, as [listedit.Key] returns them, in the order of the list's files.
 // All reports whether these are all lines with such an entry. If not, the list may have
 // more lines: expired ones, repeated ones, and some that the gate leaves out.
 func (x *Index) Find(keys []string) (found []Located, all bool, err error) {
 	all = x.stored.Expired == 0
 	for _, key := range keys {
-		if len(key) > segment.MaxKey || x.stored.Omitted > 0 && x.guarded.LeftOut(x.list, listfile.Entry{Key: key, Kind: KindOf(key)}).Omitted() {
+		_, of, _ := strings.Cut(key, "\t") // the sender's side
+		of = cmp.Or(of, key)
+		if len(key) > segment.MaxKey || x.stored.Omitted > 0 && x.guarded.LeftOut(x.list, listfile.Entry{Key: of, Kind: listedit.KindOf(of)}).Omitted() {
 			all = false
 		}
 		r, ok, err := x.stored.Lookup(key)
@@ -127,7 +131,7 @@ func (x *Index) below(name string, some int) (found []Located, more int, err err
 	var mu sync.Mutex
 	var lookupErr error
 	err = x.scan(name, func(key []byte) bool {
-		if !listedit.Below(key, name) {
+		if !listedit.Below(key, name) || bytes.IndexByte(key, '\t') >= 0 {
 			return true
 		}
 		r, ok, err := x.stored.Lookup(string(key))

@@ -71,6 +71,7 @@ func New(l config.List) (*List, error) {
 		Allow:             l.Type == "allow",
 		Exact:             l.Match == "exact",
 		AllowPublicSuffix: l.AllowPublicSuffix,
+		PerRecipient:      l.PerRecipient,
 		Format:            listfile.Format(l.Format),
 		Column:            l.Column,
 		MaxBytes:          l.MaxBytes,

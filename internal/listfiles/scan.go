@@ -156,13 +156,13 @@ func (s *Scan) wantedOf(l *List, path string, wanted *listedit.Wanted, entry fun
 }
 
 // Keys finds the entries of the lists that have one of the keys, in the order of their
-// files. It reads the lists whose indexes cannot tell. A list that cannot be read is
-// reported and skipped.
+// files. It reads the lists whose indexes cannot tell: of those with entries for recipients
+// all entries are found. A list that cannot be read is reported and skipped.
 func (s *Scan) Keys(lists []*List, indexes *Indexes, keys []string, each func(Located) error) error {
 	defer s.Bar.Finish()
 	wanted := &listedit.Wanted{Keys: keys}
 	for _, l := range lists {
-		if index := indexes.Of(l); index != nil {
+		if index := indexes.Of(l); index != nil && !l.PerRecipient {
 			if found, all, err := index.Find(keys); err == nil && all {
 				for _, f := range found {
 					if err := each(f); err != nil {
@@ -172,7 +172,11 @@ func (s *Scan) Keys(lists []*List, indexes *Indexes, keys []string, each func(Lo
 				continue
 			}
 		}
-		if err := s.list(l, wanted, each); err != nil {
+		some := wanted
+		if l.PerRecipient {
+			some = nil
+		}
+		if err := s.list(l, some, each); err != nil {
 			return err
 		}
 	}
@@ -211,8 +215,8 @@ func DomainOf(e listfile.Entry) string {
 
 // Ask adds an entry to look for.
 func (r *Relations) Ask(e listfile.Entry) {
-	r.keys[e.Key] = true
-	for _, key := range listedit.Covering(e.Key, e.Kind) {
+	r.keys[listedit.Key(e)] = true
+	for _, key := range listedit.CoveringEntry(e) {
 		r.keys[key] = true
 	}
 }
@@ -221,7 +225,7 @@ func (r *Relations) Ask(e listfile.Entry) {
 // that it matches. Finding these takes longer.
 func (r *Relations) AskWithin(e listfile.Entry) {
 	r.Ask(e)
-	if name := DomainOf(e); name != "" {
+	if name := DomainOf(e); name != "" && e.For == "" {
 		r.names[name] = nil
 	}
 }
@@ -300,8 +304,8 @@ func (r *Relations) readIndex(index *Index, keys []string, edits []Edit) error {
 
 // note stores an entry that has one of the keys.
 func (r *Relations) note(f Located) {
-	if r.keys[f.Entry.Key] && !f.Over() {
-		r.entries[f.Entry.Key] = append(r.entries[f.Entry.Key], f)
+	if key := listedit.Key(f.Entry); r.keys[key] && !f.Over() {
+		r.entries[key] = append(r.entries[key], f)
 	}
 }
 
@@ -313,7 +317,7 @@ func RelationsUnknown(stderr io.Writer, err error) {
 
 // noteWithin stores an entry for senders at the domain or below it.
 func (r *Relations) noteWithin(name string, f Located) {
-	if !listedit.Below(f.Entry.Key, name) || f.Entry.Exception || f.Over() {
+	if !listedit.Below(f.Entry.Key, name) || f.Entry.For != "" || f.Entry.Exception || f.Over() {
 		return
 	}
 	if len(r.names[name]) == maxWithin {
@@ -341,12 +345,12 @@ func (r *Relations) Within(e listfile.Entry) (some []Located, more int) {
 }
 
 // Same returns the entries with the same key, exceptions apart.
-func (r *Relations) Same(e listfile.Entry) []Located { return plainOnes(r.entries[e.Key]) }
+func (r *Relations) Same(e listfile.Entry) []Located { return plainOnes(r.entries[listedit.Key(e)]) }
 
 // Covering returns the entries that match every sender that e matches.
 func (r *Relations) Covering(e listfile.Entry) []Located {
 	var all []Located
-	for _, key := range listedit.Covering(e.Key, e.Kind) {
+	for _, key := range listedit.CoveringEntry(e) {
 		all = append(all, plainOnes(r.entries[key])...)
 	}
 	return all

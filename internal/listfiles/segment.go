@@ -120,20 +120,3 @@ func (r Record) Entry() listfile.Entry {
 		Until: r.Until, Line: r.Line, Reason: r.Reason, Note: r.Note,
 	}
 }
-
-// KindOf returns the kind of a list's key.
-func KindOf(key string) sender.Kind {
-	switch {
-	case key == "<>":
-		return sender.KindNull
-	case strings.HasPrefix(key, "@"):
-		return sender.KindAtDomain
-	case strings.HasSuffix(key, "@"):
-		return sender.KindLocal
-	case strings.Contains(key, "@"):
-		return sender.KindAddress
-	case strings.HasPrefix(key, "*."):
-		return sender.KindSubdomains
-	}
-	return sender.KindDomain
-}

@@ -38,12 +38,17 @@ An entry is an address (user@spam.example), a domain with its subdomains
 (*.spam.example), a name at any domain (newsletter@), the null sender ('<>'), or
 an exception to the list's other entries ('!press@spam.example').
 
+In a list with per_recipient = true an entry counts for the recipients of --for:
+an address, @example.net for a domain, and the other forms of an entry. The
+default list is then the only such block list.
+
 An entry that is in the list already keeps its place, and gets the new reason
 and end. If one of several entries is invalid, none is added.
 
 "-" reads the entries from standard input, one on each line as in a list file:
-the comment of a line is its reason, in place of --reason. All are added in one
-change, or none if a line is invalid.
+the comment of a line is its reason, in place of --reason. Without --for, lines
+for a list with per_recipient = true begin with the recipient. All are added in
+one change, or none if a line is invalid.
 
 Refused clients see the reason, unless the list has public_reason = false. They
 never see the note.
@@ -53,12 +58,14 @@ unless the error says so.`,
 		Example: `  spamgate lists add spam.example --reason "unsolicited mail"
   spamgate lists add '!press@spam.example' --reason "we want these"
   spamgate lists add user@example.net --list allowed --reason "asked by sales"
+  spamgate lists add shop.example --for ann@example.net --reason "her wish"
   spamgate lists add '*.bulk.example' --reason "outbreak" --until 24h
   printf '%s\n' a.example b.example | spamgate lists add - --reason "bots"`,
 		Args: needEntries,
 	}
 	cmd.Flags().StringVarP(&o.list, "list", "l", "", "the `NAME` of the list")
 	cmd.Flags().StringVar(&o.file, "file", "", "the `FILE`, if the list has several (default: the first)")
+	o.addFor(cmd, forEntries)
 	cmd.Flags().StringVarP(&o.reason, "reason", "r", "", "why, as `TEXT`; also for the audit log (required)")
 	cmd.Flags().StringVar(&o.note, "note", "", "private `TEXT`, for logs and tools only")
 	cmd.Flags().StringVar(&o.until, "until", "", "when it ends, as `TIME`: 24h, 30d, 2026-12-31 (that\nday included) or 2026-12-31T18:00:00Z (default: never)")
@@ -91,9 +98,14 @@ func listsAdd(s *session, o listsAddOptions, args []string) error {
 	if strings.TrimSpace(o.reason) == "" && !fromInput(args) {
 		return errors.New(`no reason: give one, as in --reason "unsolicited mail"`)
 	}
-	list, err := writableList(s.config, o.list)
+	list, err := writableList(s.config, o.list, o.recipient != "")
 	if err != nil {
 		return err
+	}
+	if !fromInput(args) || o.recipient != "" {
+		if err := o.checkSides(s.config, list); err != nil {
+			return err
+		}
 	}
 	entries, err := newEntries(s, list, o, args)
 	if err != nil {
@@ -132,7 +144,7 @@ func newEntries(s *session, l *listfiles.List, o listsAddOptions, args []string)
 	var errs []error
 	for i, text := range args {
 		n := flags
-		n.Text = strings.TrimSpace(text)
+		n.Text = o.side(strings.TrimSpace(text))
 		entries[i] = n
 		e, err := n.Parse(l.Options)
 		if err == nil {
@@ -161,8 +173,8 @@ func (e *edit) add(ctx context.Context, entries []listedit.NewEntry) (*addReport
 	var refused []error
 	for i, a := range additions {
 		if a.What == listedit.Refused {
-			refused = append(refused, fmt.Errorf("%s: the exception !%[1]s at %s:%d cancels it; remove that first",
-				listfiles.Written(a.New), term.ShortPath(e.file), a.Line))
+			refused = append(refused, fmt.Errorf("%s: the exception %s at %s:%d cancels it; remove that first",
+				listfiles.Written(a.New), opposite(a.New), term.ShortPath(e.file), a.Line))
 		}
 		report.Entries = append(report.Entries, e.describeAddition(entries[i], a))
 	}
@@ -249,12 +261,20 @@ func (e *edit) describeRelations(ctx context.Context, report *addReport, additio
 			continue
 		}
 		for _, f := range append(relations.Same(a.New), relations.Covering(a.New)...) {
-			if f.List.Type == "allow" && (f.List.Override || f.Entry.Key == a.New.Key) {
-				entry.Remarks = append(entry.Remarks, "its mail passes nevertheless: "+f.At().String())
+			if f.List.Type == "allow" && (f.List.Override || listedit.Key(f.Entry) == listedit.Key(a.New)) {
+				entry.Remarks = append(entry.Remarks, "its mail passes nevertheless"+ifProven(f.List.ProvenBy)+": "+f.At().String())
 			}
 		}
 	}
 	return nil
+}
+
+// ifProven says on what an entry of an allow list depends.
+func ifProven(by []string) string {
+	if len(by) == 0 {
+		return ""
+	}
+	return ", if proven by " + strings.Join(by, " or ")
 }
 
 // editOf returns what the index of the list does not know yet.
@@ -310,13 +330,13 @@ func (r *addReport) print(w io.Writer) {
 		}
 		switch e.What {
 		case listedit.Added:
-			fmt.Fprintf(w, "%s: %sadded to list %s, %s:%d\n", e.Entry, would, r.List, term.ShortPath(r.File), e.Line)
+			fmt.Fprintf(w, "%s: %sadded to list %s, %s:%d\n", e.Text(), would, r.List, term.ShortPath(r.File), e.Line)
 		case listedit.Updated:
-			fmt.Fprintf(w, "%s: %supdated in list %s, %s:%d\n", e.Entry, would, r.List, term.ShortPath(r.File), e.Line)
+			fmt.Fprintf(w, "%s: %supdated in list %s, %s:%d\n", e.Text(), would, r.List, term.ShortPath(r.File), e.Line)
 		case listedit.Present:
-			fmt.Fprintf(w, "%s: already listed at %s:%d\n", e.Entry, term.ShortPath(r.File), e.Line)
+			fmt.Fprintf(w, "%s: already listed at %s:%d\n", e.Text(), term.ShortPath(r.File), e.Line)
 		default:
-			fmt.Fprintf(w, "%s: named twice\n", e.Entry)
+			fmt.Fprintf(w, "%s: named twice\n", e.Text())
 			continue
 		}
 		fmt.Fprintf(w, "  %s\n", e.Meaning)

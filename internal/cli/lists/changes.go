@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/sender"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/term"
@@ -29,7 +30,8 @@ func newListsChangesCommand() *cobra.Command {
 state directory, the oldest first. Rotated logs beside it (audit.log.1,
 audit.log-20261121.gz …) count, too.
 
---entry finds the changes that name an entry, in any spelling, or its exception.
+--entry finds the changes that name an entry, in any spelling, or its exception;
+'ann@example.net spam.example' is an entry that counts for a recipient.
 import, accept, pin and rollback name no entries.
 
 Lines that are not records are reported on standard error and skipped.
@@ -46,20 +48,15 @@ Exit codes: 0 success; 2 a log cannot be read, or an error.`,
 	cmd.Flags().StringVar(&since, "since", "", "only changes since `TIME`: 7d, 12h or a day (UTC)")
 	o.addJSON(cmd)
 	o.runs(cmd, func(s *session, _ []string) error {
+		var err error
 		if since != "" {
-			var err error
 			if q.since, err = parseSince(since, time.Now()); err != nil {
 				return err
 			}
 		}
 		if entry != "" {
-			e, err := listfile.ParseEntry(entry, listfile.Options{AllowPublicSuffix: true})
-			if err != nil {
+			if q.entries, err = formsOf(entry); err != nil {
 				return err
-			}
-			q.entries = []string{e.Key, "!" + e.Key}
-			if e.Kind.String() == "domain" { // in a list with match = "exact"
-				q.entries = append(q.entries, "@"+e.Key, "!@"+e.Key)
 			}
 		}
 		records, err := readChanges(s, q)
@@ -87,8 +84,27 @@ func (q *changesQuery) wants(r *listedit.Record) bool {
 	case q.who != "" && q.who != r.User && q.who != r.SudoUser && q.who != strconv.Itoa(r.UID):
 		return false
 	}
-	return q.entries == nil || slices.ContainsFunc(strings.FieldsFunc(r.What, func(c rune) bool { return c == ' ' || c == ',' }),
-		func(word string) bool { return slices.Contains(q.entries, word) })
+	words := " " + strings.Join(strings.FieldsFunc(r.What, func(c rune) bool { return c == ' ' || c == ',' }), " ") + " "
+	return q.entries == nil || slices.ContainsFunc(q.entries, func(entry string) bool { return strings.Contains(words, " "+entry+" ") })
+}
+
+// formsOf returns the forms of an entry, which may have two sides, in records.
+func formsOf(text string) (entries []string, err error) {
+	e, err := listfile.ParseEntry(text, listfile.Options{AllowPublicSuffix: true})
+	if err != nil && strings.ContainsAny(strings.TrimSpace(text), " \t") {
+		if two, sidesErr := listfile.ParseEntry(text, listfile.Options{PerRecipient: true}); sidesErr == nil {
+			e, err = two, nil
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	entries = []string{listfiles.Written(e), opposite(e)}
+	if e.Kind == sender.KindDomain { // in a list with match = "exact"
+		e.Key = "@" + e.Key
+		entries = append(entries, listfiles.Written(e), opposite(e))
+	}
+	return entries, nil
 }
 
 // readChanges reads the audit log and what was rotated away of it.

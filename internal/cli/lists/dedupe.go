@@ -38,7 +38,8 @@ there a broader entry does not count.
 Lists from a URL make nothing superfluous unless --fetched is given, since their
 next update may remove an entry. They are never changed, nor are packed files
 and other formats: the command names them. It changes nothing while a list is
-held, pinned with changes waiting, or unreadable.
+held, pinned with changes waiting, or unreadable. In lists with
+per_recipient = true only expired entries are superfluous.
 
 Exit codes: 0 success; 2 an error.`,
 		Example: `  spamgate lists dedupe --dry-run
@@ -107,7 +108,7 @@ func (e *dedupeEntry) why() string {
 func (r *dedupeReport) print(w io.Writer) {
 	for i := range r.Removed {
 		e := &r.Removed[i]
-		term.PrintWrapped(w, e.Place()+": ", fmt.Sprintf("%s: %s", e.Entry, e.why()))
+		term.PrintWrapped(w, e.Place()+": ", fmt.Sprintf("%s: %s", e.Text(), e.why()))
 	}
 	for _, s := range r.Skipped {
 		term.PrintWrapped(w, "skipped: ", s)
@@ -227,6 +228,8 @@ func (d *dedupe) find() (files []*dedupeFile, err error) {
 		case err != nil:
 			return nil, fmt.Errorf("nothing is removed: %w", err)
 		case d.list != "" && l.Name != d.list:
+		case l.PerRecipient && !d.expired:
+			d.skip("list " + l.Name + " has entries for recipients; with --expired those that have ended are removed")
 		case l.URL != "":
 			d.skip("list " + l.Name + " comes from a URL")
 		case packed != "":
@@ -302,6 +305,9 @@ func (d *dedupe) findIn(scan *listfiles.Scan, i, n int, path string) (*dedupeFil
 			}
 			return nil
 		}
+		if l.PerRecipient {
+			return nil
+		}
 		by, ok, err := d.finder.Remove(i, n, e)
 		if ok {
 			one.by = by
@@ -322,7 +328,7 @@ func (d *dedupe) change(f *dedupeFile, gate cli.RunningGate) error {
 	_, err := e.rewrite(d, func(old io.ReadSeeker, w io.Writer) error {
 		e.record.Each = nil
 		for i := range f.entries {
-			e.record.Each = append(e.record.Each, fmt.Sprintf("removed %s, %s", f.entries[i].Entry, f.entries[i].why()))
+			e.record.Each = append(e.record.Each, fmt.Sprintf("removed %s, %s", f.entries[i].Text(), f.entries[i].why()))
 		}
 		if sum, err := hexSum(old); err != nil || sum != f.sum {
 			return errors.Join(err, listedit.ErrChanged)

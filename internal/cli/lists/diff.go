@@ -57,6 +57,7 @@ Exit codes: 0 the same entries; 1 there are differences; 2 an error.`,
 	o.formatFlags.add(cmd, listfile.Auto)
 	cmd.Flags().BoolVar(&o.exact, "exact", false, "as in a list with match = \"exact\"")
 	cmd.Flags().BoolVar(&o.allowPublicSuffix, "allow-public-suffix", false, "accept entries such as com and co.uk")
+	o.addPerRecipient(cmd)
 	o.config = cli.ConfigFlag(cmd)
 	cmd.Flags().StringVar(&o.from, "from", "", "of a list: compare with this `VERSION`\n(default: the one that went live last)")
 	cmd.Flags().StringVar(&o.to, "to", "", "of a list: compare --from with this `VERSION`\n(default: what is on disk now)")
@@ -183,7 +184,7 @@ func printDiff(w io.Writer, d *listcompare.Diff) {
 // asLine formats an entry as a list has it.
 func asLine(e *listfiles.EntryInfo) string {
 	var b strings.Builder
-	b.WriteString(e.Entry)
+	b.WriteString(e.Text())
 	if e.Until != "" || e.Reason != "" {
 		b.WriteString("  #")
 	}

@@ -249,11 +249,22 @@ func needEntries(_ *cobra.Command, args []string) error {
 
 // meaning describes what an entry matches.
 func meaning(e listfile.Entry) string {
-	name := strings.TrimPrefix(strings.TrimPrefix(e.Key, "*."), "@")
-	var what string
-	switch e.Kind {
+	what := whoseAddress(e.Key, e.Kind)
+	if e.For != "" {
+		what += ", in mail to " + whoseAddress(e.For, listedit.KindOf(e.For))
+	}
+	if e.Exception {
+		return "lets pass what this list's entries would match of " + what
+	}
+	return "matches " + what
+}
+
+// whoseAddress describes the addresses that a key matches.
+func whoseAddress(key string, kind sender.Kind) (what string) {
+	name := strings.TrimPrefix(strings.TrimPrefix(key, "*."), "@")
+	switch kind {
 	case sender.KindAddress:
-		what = "the address " + e.Key
+		what = "the address " + key
 	case sender.KindAtDomain:
 		what = "every address at exactly " + name
 	case sender.KindDomain:
@@ -261,12 +272,9 @@ func meaning(e listfile.Entry) string {
 	case sender.KindSubdomains:
 		what = "the subdomains of " + name + ", not itself"
 	case sender.KindLocal:
-		what = e.Key + " at any domain"
+		what = key + " at any domain"
 	case sender.KindNull:
 		what = "the null sender <>, which bounces have"
 	}
-	if e.Exception {
-		return "lets pass what this list's entries would match of " + what
-	}
-	return "matches " + what
+	return what
 }

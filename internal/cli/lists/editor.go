@@ -82,7 +82,7 @@ func listsEdit(cmd *cobra.Command, o listsEditOptions, name string) error {
 		return err
 	}
 	s := &session{Context: cmd.Context(), listsFlags: &o.listsFlags, cmd: cmd, config: c, stderr: cmd.ErrOrStderr()}
-	list, err := writableList(c, name)
+	list, err := writableList(c, name, false)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"spamgate/blocklist/listfile"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
+	"spamgate/internal/setup"
 	"spamgate/internal/term"
 	"spamgate/internal/text"
 )
@@ -101,7 +102,9 @@ func (f *lineFaults) err() error {
 // newEntriesOfInput reads the entries to be added from standard input. The comment of a
 // line takes the place of the flags.
 func newEntriesOfInput(s *session, l *listfiles.List, flags listedit.NewEntry) ([]listedit.NewEntry, error) {
-	lines, err := s.readEntryLines(l.Options)
+	options := l.Options
+	options.PerRecipient = options.PerRecipient && s.recipient == ""
+	lines, err := s.readEntryLines(options)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +113,7 @@ func newEntriesOfInput(s *session, l *listfiles.List, flags listedit.NewEntry) (
 	entries := make([]listedit.NewEntry, len(lines))
 	for i, line := range lines {
 		n := listedit.NewEntry{
-			Text:   line.text,
+			Text:   s.side(line.text),
 			Reason: cmp.Or(line.entry.Reason, flags.Reason),
 			Note:   cmp.Or(line.entry.Note, flags.Note),
 			Until:  cmp.Or(listfiles.Until(line.entry.Until), flags.Until),
@@ -138,7 +141,11 @@ func entriesToRemove(s *session, args []string) ([]string, error) {
 	if !fromInput(args) {
 		return args, nil
 	}
-	lines, err := s.readEntryLines(listfile.Options{AllowPublicSuffix: true})
+	options := listfile.Options{AllowPublicSuffix: true}
+	if l := setup.ListIndex(s.config, s.list); l >= 0 && s.recipient == "" {
+		options.PerRecipient = s.config.Lists[l].PerRecipient
+	}
+	lines, err := s.readEntryLines(options)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"spamgate/blocklist/segment"
 	"spamgate/blocklist/sender"
 	"spamgate/internal/config"
+	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
@@ -175,7 +176,7 @@ func (e *exportSource) each(yield func(listfile.Entry) bool) {
 		}
 	}
 	for _, x := range e.expired {
-		if _, ok := e.lookup(x.Key); ok {
+		if _, ok := e.lookup(listedit.Key(x.Entry)); ok {
 			continue // another entry counts
 		}
 		e.file = x.path

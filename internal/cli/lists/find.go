@@ -28,7 +28,7 @@ type listsFindOptions struct {
 func newListsFindCommand() *cobra.Command {
 	var o listsFindOptions
 	cmd := &cobra.Command{
-		Use:   "find PATTERN [--list NAME]",
+		Use:   "find PATTERN [--list NAME] | --for ADDRESS",
 		Short: "Find entries in all lists",
 		Long: `Find entries in all lists on disk. PATTERN is
 
@@ -36,6 +36,11 @@ func newListsFindCommand() *cobra.Command {
                       whatever its form, exceptions included; also '<>'
   a part of an entry  spam.example: the entries that contain it
   a pattern with *    '*@*.spam.example': the entries that match it
+
+With --for ann@example.net the output has only what counts for that recipient:
+of lists with per_recipient = true the lines for the address, without PATTERN
+all of them; of other lists what PATTERN finds. In the output the recipient's
+side and a space precede the entry.
 
 Each line of output has the list, file and line number, the entry in normal
 form, and the reason, separated by tabs. Further fields are the end of the entry
@@ -46,26 +51,33 @@ what the gate does with an address.
 Exit codes: 0 something was found; 1 nothing was found; 2 an error.`,
 		Example: `  spamgate lists find user@mail.spam.example
   spamgate lists find spam.example --list blocked
+  spamgate lists find --for ann@example.net
   spamgate lists find '*.example'
   spamgate lists find --reasons newsletter --json`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
+			if len(args) != 1 && (len(args) > 0 || o.recipient == "") {
 				return fmt.Errorf("accepts 1 argument, a pattern, and not %d; write one with a * in quotes, as '*.spam.example'", len(args))
 			}
 			return nil
 		},
 	}
 	cmd.Flags().StringVarP(&o.list, "list", "l", "", "search only the list `NAME`")
+	o.addFor(cmd, forFind)
 	cmd.Flags().BoolVar(&o.reasons, "reasons", false, "search reasons and notes, too")
 	o.addJSON(cmd)
 	cmd.Flags().Lookup("json").Usage = "print one JSON object per line"
-	o.runs(cmd, func(s *session, args []string) error { return listsFind(s, o, args[0]) })
+	o.runs(cmd, func(s *session, args []string) error { return listsFind(s, o, args) })
 	return cmd
 }
 
-func listsFind(s *session, o listsFindOptions, pattern string) error {
-	if strings.TrimSpace(pattern) == "" {
+func listsFind(s *session, o listsFindOptions, args []string) error {
+	pattern := strings.Join(args, "")
+	if len(args) > 0 && strings.TrimSpace(pattern) == "" {
 		return errors.New("nothing to look for: give an address, a part of an entry, or a pattern with *")
+	}
+	forRecipient, err := recipientMatcher(o.recipient)
+	if err != nil {
+		return err
 	}
 	c := s.config
 	all := len(listfiles.WithFiles(c))
@@ -79,17 +91,21 @@ func listsFind(s *session, o listsFindOptions, pattern string) error {
 	keys, wanted := newMatcher(pattern, o.reasons)
 	guarded := listfiles.NewProtection(c)
 	lists := listfiles.Readable(c, s.stderr)
+	if pattern == "" { // what counts for all is not asked about
+		read := len(lists)
+		lists = slices.DeleteFunc(lists, func(l *listfiles.List) bool { return !l.PerRecipient })
+		all -= read - len(lists)
+	}
 	out := bufio.NewWriter(term.Escape(s.cmd.OutOrStdout()))
 	n := 0
 	scan := listfiles.NewScan(s, lists, s.stderr)
 	found := func(f listfiles.Located) error {
-		if !wanted(f.Entry) {
+		if !wanted(f.Entry) || !forRecipient(f.Entry.For) {
 			return nil
 		}
 		n++
 		return printFound(out, f, leftOut(f, guarded), o.json)
 	}
-	var err error
 	if keys != nil {
 		err = scan.Keys(lists, s.indexes(), keys, found)
 	} else {
@@ -106,6 +122,30 @@ func listsFind(s *session, o listsFindOptions, pattern string) error {
 		return cli.ErrNo
 	}
 	return nil
+}
+
+// recipientMatcher returns a function that reports whether a recipient's side of an entry is
+// for a recipient: one that matches an address, or else the same. "" is for everybody.
+func recipientMatcher(recipient string) (func(side string) bool, error) {
+	if recipient == "" {
+		return func(string) bool { return true }, nil
+	}
+	if err := checkFor(recipient); err != nil {
+		return nil, err
+	}
+	e, err := listfile.ParseEntry(recipient, listfile.Options{})
+	if err != nil {
+		return nil, err
+	}
+	sides := []string{"", e.Key}
+	if e.Kind == sender.KindAddress {
+		a, err := sender.Parse(recipient)
+		if err != nil {
+			return nil, err
+		}
+		sides = append(sides, listedit.Matching(a)...)
+	}
+	return func(side string) bool { return slices.Contains(sides, side) }, nil
 }
 
 // findHint suggests another search.
@@ -203,6 +243,6 @@ func printFound(w io.Writer, f listfiles.Located, left string, asJSON bool) erro
 	if left != "" {
 		left = "\t" + left
 	}
-	_, err := fmt.Fprintf(w, "%s\t%s\t%s\t%s%s%s\n", at.List, at.Place(), at.Entry, term.OneField.Replace(at.Reason), until, left)
+	_, err := fmt.Fprintf(w, "%s\t%s\t%s\t%s%s%s\n", at.List, at.Place(), at.Text(), term.OneField.Replace(at.Reason), until, left)
 	return err
 }

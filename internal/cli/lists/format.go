@@ -18,6 +18,7 @@ type formatFlags struct {
 	exact             bool
 	allow             bool
 	allowPublicSuffix bool
+	perRecipient      bool
 }
 
 func (f *formatFlags) add(cmd *cobra.Command, otherwise listfile.Format) {
@@ -25,9 +26,14 @@ func (f *formatFlags) add(cmd *cobra.Command, otherwise listfile.Format) {
 	cmd.Flags().StringVar(&f.column, "column", "", "with --format csv: the `COLUMN`, its name or number\n(default: the only one called domain, email,\nhost or the like, else the first); with json: the\npath to the entries, such as data.domain")
 }
 
+// addPerRecipient adds the flag for files with lines for recipients.
+func (f *formatFlags) addPerRecipient(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.perRecipient, "per-recipient", false, "as in a list with per_recipient = true")
+}
+
 // formatChanged returns the first of these flags that was given, or "".
 func (f *formatFlags) formatChanged(cmd *cobra.Command) string {
-	for _, name := range []string{"format", "column", "exact", "allow", "allow-public-suffix"} {
+	for _, name := range []string{"format", "column", "exact", "allow", "allow-public-suffix", "per-recipient"} {
 		if cmd.Flags().Changed(name) { // false of one that the command lacks
 			return name
 		}
@@ -51,10 +57,16 @@ func formatNames() string {
 func (f *formatFlags) options() (listfile.Options, error) {
 	o := listfile.Options{
 		Format: listfile.Format(f.format), Column: f.column,
-		Exact: f.exact, Allow: f.allow, AllowPublicSuffix: f.allowPublicSuffix,
+		Exact: f.exact, Allow: f.allow, AllowPublicSuffix: f.allowPublicSuffix, PerRecipient: f.perRecipient,
+	}
+	if f.perRecipient && o.Format == listfile.Auto {
+		o.Format = listfile.Plain
 	}
 	if f.format == "" || !o.Format.Known() {
 		return o, fmt.Errorf("--format %s: unknown; use one of %s", f.format, strings.ReplaceAll(formatNames(), "\n", " "))
+	}
+	if f.perRecipient && o.Format != listfile.Plain {
+		return o, fmt.Errorf("--per-recipient goes with --format plain: only a plain list has lines for recipients")
 	}
 	if f.column != "" && !o.Format.HasColumn() {
 		return o, fmt.Errorf("--column goes with --format csv or json")

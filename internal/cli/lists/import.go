@@ -38,6 +38,9 @@ again; an entry and an exception (!) to it are different. "-" is standard input;
 a file may be compressed with gzip or zstd. The default list is the only block
 list that can be changed.
 
+In a list with per_recipient = true the entries count for the recipients of
+--for. Without it the file is a plain list whose lines begin with the recipient.
+
 Invalid lines, and entries that the list does not accept, are reported with
 their line number and skipped. --dry-run shows the result first.
 
@@ -60,6 +63,7 @@ changed unless the error says so.`,
 	cmd.Flags().StringVarP(&o.list, "list", "l", "", "the `NAME` of the list")
 	cmd.Flags().StringVar(&o.file, "file", "", "the `FILE`, if the list has several (default: the first)")
 	cmd.Flags().StringVarP(&o.reason, "reason", "r", "", "the reason of entries that have none, as `TEXT`")
+	o.addFor(cmd, forEntries)
 	o.formatFlags.add(cmd, listfile.Auto)
 	o.addDryRun(cmd)
 	o.addJSON(cmd)
@@ -96,17 +100,27 @@ type importRun struct {
 	report  *importReport
 	bar     *term.FileProgress
 	present entrySet
-	excepts bool // an exception is present
+
+	recipient string // for whom the entries are to count, in normal form; "": as the file says
+	excepts   bool   // an exception is present
 }
 
 func listsImport(s *session, o listsImportOptions, path string) error {
-	list, err := writableList(s.config, o.list)
+	list, err := writableList(s.config, o.list, o.recipient != "")
 	if err != nil {
 		return err
 	}
 	options, err := o.formatFlags.options()
 	if err != nil {
 		return err
+	}
+	switch err := o.checkSides(s.config, list); {
+	case err != nil && (o.recipient != "" || !list.PerRecipient):
+		return err
+	case err != nil && options.Format != listfile.Plain && options.Format != listfile.Auto:
+		return fmt.Errorf("only a plain list has lines for recipients, not %s: say for whom these entries are to count, as in --for ann@example.net", options.Format)
+	case err != nil:
+		options.Format, options.PerRecipient = listfile.Plain, true
 	}
 	file, err := fileToEdit(list, o.file)
 	if err != nil {
@@ -131,6 +145,9 @@ func listsImport(s *session, o listsImportOptions, path string) error {
 		edit: s.edit(list, file, cmp.Or(o.reason, "import"), gate),
 		in:   in, guarded: listfiles.NewProtection(s.config), options: options, reason: strings.TrimSpace(o.reason), bar: bar, present: newEntrySet(),
 		report: &importReport{From: in.Path, List: list.Name, File: file, DryRun: o.dryRun, Problems: []problemAt{}},
+	}
+	if o.recipient != "" {
+		i.recipient = recipientKey(o.recipient, list.Options)
 	}
 	if err := i.run(s); err != nil {
 		return err
@@ -225,6 +242,9 @@ func (i *importRun) addAll(yield func(line string) error) error {
 // addEntry calls yield with the line of one entry, unless the list has it or cannot
 // take it.
 func (i *importRun) addEntry(e listfile.Entry, yield func(line string) error) error {
+	if i.recipient != "" {
+		e.For = i.recipient
+	}
 	if i.present.has(listfiles.Written(e)) {
 		i.report.Present++
 		return nil
@@ -241,7 +261,7 @@ func (i *importRun) addEntry(e listfile.Entry, yield func(line string) error) er
 	}
 	if e.Exception {
 		i.excepts = true
-		if i.present.has(e.Key) {
+		if i.present.has(opposite(e)) {
 			i.report.Cancelling++
 		}
 	}
@@ -264,8 +284,8 @@ func (i *importRun) line(e listfile.Entry) (string, error) {
 	if err := i.guarded.Check(i.list, e); err != nil {
 		return "", err
 	}
-	if i.excepts && !e.Exception && i.present.has("!"+e.Key) {
-		return "", fmt.Errorf("the exception !%s in the list cancels it; remove that first", e.Key)
+	if i.excepts && !e.Exception && i.present.has(opposite(e)) {
+		return "", fmt.Errorf("the exception %s in the list cancels it; remove that first", opposite(e))
 	}
 	text := listedit.Text(e, i.list.Options)
 	if text == "" {

@@ -55,6 +55,7 @@ error, or too many invalid lines for a gate to accept the file.`,
 	cmd.Flags().BoolVar(&o.exact, "exact", false, "as in a list with match = \"exact\"")
 	cmd.Flags().BoolVar(&o.allow, "allow", false, "as in a list with type = \"allow\"")
 	cmd.Flags().BoolVar(&o.allowPublicSuffix, "allow-public-suffix", false, "accept entries such as com and co.uk")
+	o.addPerRecipient(cmd)
 	o.addJSON(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return listsLint(cmd, o, args) }
 	return cmd

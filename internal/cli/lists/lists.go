@@ -32,6 +32,7 @@ Every command that changes something has --dry-run, every command that prints
 has --json. Lists from a URL, and lists in another format than the gate's own,
 are never changed: put exceptions to them into a list of your own.`,
 		Example: `  spamgate lists add spam.example --reason "unsolicited mail"
+  spamgate lists add shop.example --for ann@example.net --reason "her wish"
   spamgate lists find spam.example
   spamgate lists remove spam.example --reason "they have stopped"
   spamgate lists import bad.txt --format hosts --list blocked --dry-run`,
@@ -89,16 +90,19 @@ func howToWrite(c *config.Config) string {
 }
 
 // writableList returns the list to be changed: the named one, or else the only block list
-// that can be changed.
-func writableList(c *config.Config, name string) (*listfiles.List, error) {
+// that can be changed and has entries for recipients or for all.
+func writableList(c *config.Config, name string, perRecipient bool) (*listfiles.List, error) {
 	if name == "" {
 		var blocks []config.List
 		for _, l := range c.Lists {
-			if at := (&listfiles.List{List: l}); at.Writable() && l.Type == "block" {
+			if at := (&listfiles.List{List: l}); at.Writable() && l.Type == "block" && l.PerRecipient == perRecipient {
 				blocks = append(blocks, l)
 			}
 		}
-		if len(blocks) != 1 {
+		switch {
+		case len(blocks) == 0 && perRecipient:
+			return nil, fmt.Errorf("which list? To change entries for recipients, %s", howToSide(c))
+		case len(blocks) != 1:
 			return nil, fmt.Errorf("which list? %s", howToWrite(c))
 		}
 		name = blocks[0].Name

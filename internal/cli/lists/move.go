@@ -45,6 +45,7 @@ the error says so.`,
 	cmd.Flags().StringVar(&o.from, "from", "", "the `NAME` of the list that has the entries (required)")
 	cmd.Flags().StringVar(&o.to, "to", "", "the `NAME` of the list where they go (required)")
 	cmd.Flags().StringVar(&o.file, "file", "", "the `FILE` of that list, if it has several\n(default: the first)")
+	o.addFor(cmd, forEntries)
 	cmd.Flags().StringVarP(&o.reason, "reason", "r", "", "why, as `TEXT`, for the audit log")
 	o.addDryRun(cmd)
 	o.addJSON(cmd)
@@ -82,7 +83,7 @@ func listsMove(s *session, o listsMoveOptions, args []string) error {
 	if err != nil {
 		return err
 	}
-	entries, err := checkEntries(args, from.Options)
+	entries, err := checkEntries(o.sided(args), from.Options)
 	if err != nil {
 		return err
 	}
@@ -104,7 +105,7 @@ func listsMove(s *session, o listsMoveOptions, args []string) error {
 	}
 	for i, path := range files {
 		if _, err := s.edit(from, path, o.reason, gate).remove(s, entries); err != nil {
-			return stillThere(err, s.dryRun, from, to, args, files[:i])
+			return stillThere(err, s.dryRun, from, to, entries, files[:i])
 		}
 	}
 	report := &moveReport{From: from.Name, To: to.Name, File: file, DryRun: o.dryRun}
@@ -129,8 +130,19 @@ func listsToMove(s *session, o listsMoveOptions) (from, to *listfiles.List, err 
 	if o.from == o.to {
 		return nil, nil, fmt.Errorf("--from and --to are both %s: name two lists", o.from)
 	}
-	if from, err = writableList(s.config, o.from); err == nil {
-		to, err = writableList(s.config, o.to)
+	if from, err = writableList(s.config, o.from, false); err == nil {
+		to, err = writableList(s.config, o.to, false)
+	}
+	switch {
+	case err != nil:
+	case from.PerRecipient != to.PerRecipient:
+		one, other := from, to
+		if to.PerRecipient {
+			one, other = to, from
+		}
+		err = fmt.Errorf("each entry of list %s counts for some recipients, and those of list %s for all: remove the entries from the one and add them to the other", one.Name, other.Name)
+	default:
+		err = o.checkSides(s.config, from)
 	}
 	return from, to, err
 }
@@ -188,7 +200,7 @@ func (e *edit) conflict(a listedit.Addition) error {
 	written := listfiles.Written(a.New)
 	switch a.What {
 	case listedit.Refused:
-		return fmt.Errorf("%s: the exception !%[1]s at %s:%d cancels it; remove that first", written, term.ShortPath(e.file), a.Was.Line)
+		return fmt.Errorf("%s: the exception %s at %s:%d cancels it; remove that first", written, opposite(a.New), term.ShortPath(e.file), a.Was.Line)
 	case listedit.Updated:
 		return fmt.Errorf("%s is in list %s already, with another comment, at %s:%d%s; remove one of the two",
 			written, e.list.Name, term.ShortPath(e.file), a.Was.Line, term.InBrackets(a.Was.Reason))
@@ -197,19 +209,20 @@ func (e *edit) conflict(a listedit.Addition) error {
 }
 
 // stillThere adds to the error of a removal where the entries are now.
-func stillThere(err error, dryRun bool, from, to *listfiles.List, args, changed []string) error {
+func stillThere(err error, dryRun bool, from, to *listfiles.List, entries []listfile.Entry, changed []string) error {
 	if dryRun {
 		return err
 	}
-	for i := range args {
-		args[i] = term.ShellWord(args[i])
+	commands := make([]string, len(entries))
+	for i, e := range entries {
+		commands[i] = "spamgate lists remove " + asArguments(e) + " --list " + from.Name
 	}
 	done := ""
 	if len(changed) > 0 {
 		done = " (they are removed from " + shortenAll(changed) + ")"
 	}
-	return fmt.Errorf("the entries are in list %s now, and were not removed from list %s%s: %w; then run: spamgate lists remove %s --list %s",
-		to.Name, from.Name, done, err, strings.Join(args, " "), from.Name)
+	return fmt.Errorf("the entries are in list %s now, and were not removed from list %s%s: %w; then run: %s",
+		to.Name, from.Name, done, err, strings.Join(commands, "; "))
 }
 
 func (r *moveReport) print(w io.Writer) {
@@ -220,9 +233,9 @@ func (r *moveReport) print(w io.Writer) {
 	for _, e := range r.Entries {
 		switch e.What {
 		case listedit.Present, listedit.Twice:
-			fmt.Fprintf(w, "%s: %sremoved from list %s; list %s has it already\n", e.Entry, would, r.From, r.To)
+			fmt.Fprintf(w, "%s: %sremoved from list %s; list %s has it already\n", e.Text(), would, r.From, r.To)
 		default:
-			fmt.Fprintf(w, "%s: %smoved from list %s to list %s, %s\n", e.Entry, would, r.From, r.To, e.Place())
+			fmt.Fprintf(w, "%s: %smoved from list %s to list %s, %s\n", e.Text(), would, r.From, r.To, e.Place())
 			fmt.Fprintf(w, "  %s%s\n", e.Meaning, term.InBrackets(e.Reason))
 		}
 		if e.Until != "" {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -25,7 +26,8 @@ least as much: reject more than tag, tag more than monitor, an allow list with
 override more than one without. Lists from different sources may repeat each
 other for a good reason. "lists dedupe" removes what changes no decision.
 
-Exceptions, expired entries and entries that the gate leaves out do not count.
+Exceptions, expired entries and entries that the gate leaves out do not count,
+nor do lists with per_recipient = true.
 The command writes temporary indexes to disk (TMPDIR), so that lists may have
 any length.
 
@@ -42,13 +44,25 @@ Exit codes: 0 success; 2 an error.`,
 
 func listsOverlap(s *session) error {
 	if s.list != "" {
-		if _, err := listfiles.Find(s.config, s.list); err != nil {
+		l, err := listfiles.Find(s.config, s.list)
+		if err == nil {
+			err = withoutSides(l, "such lists are not compared; spamgate lists find --for RECIPIENT shows what counts for one")
+		}
+		if err != nil {
 			return err
 		}
 	}
 	lists, key := listfiles.Readable(s.config, s.stderr), listfiles.NewKey()
+	all := len(lists)
+	lists = slices.DeleteFunc(lists, func(l *listfiles.List) bool {
+		if l.PerRecipient {
+			fmt.Fprintf(s.stderr, "spamgate: left out: list %s, whose entries count for some recipients\n", l.Name)
+		}
+		return l.PerRecipient
+	})
+	left := all - len(lists)
 	if len(lists) == 0 {
-		return errors.New("no list can be read")
+		return errors.New("no list can be compared")
 	}
 	p, guarded := listcompare.NewOverlap(lists, key), listfiles.NewProtection(s.config)
 	scan := listfiles.NewScan(s, lists, s.stderr)
@@ -66,7 +80,7 @@ func listsOverlap(s *session) error {
 	scan.Bar.Finish()
 	report := p.Report(s.list)
 	err := s.print(report, func(w io.Writer) { printOverlap(w, report) })
-	if err == nil && len(lists) < len(listfiles.WithFiles(s.config)) {
+	if err == nil && len(lists)+left < len(listfiles.WithFiles(s.config)) {
 		err = listfiles.ErrIncomplete
 	}
 	return err

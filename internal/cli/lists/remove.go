@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"spamgate/blocklist/listfile"
 	"spamgate/internal/cli"
+	"spamgate/internal/config"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/setup"
@@ -32,8 +34,9 @@ func newListsRemoveCommand() *cobra.Command {
 .spam.example remove spam.example. Every line of the entry is removed with its
 comment. The output names other entries that still match the same senders.
 
-Without --list the command searches every list that can be changed. If the entry
-is in several, name one of them.
+Without --list the command searches every list that can be changed: with --for
+those with per_recipient = true, else the others. If the entry is in several,
+name one of them.
 
 If one of several entries is not found, none is removed. "-" reads the entries
 from standard input, one on each line as in a list file; comments are ignored.
@@ -41,10 +44,12 @@ from standard input, one on each line as in a list file; comments are ignored.
 Exit codes: 0 the entries are removed; 2 an error, and nothing has changed
 unless the error says so (a list may have several files).`,
 		Example: `  spamgate lists remove spam.example --reason "they have stopped"
+  spamgate lists remove @shop.example --for ann@example.net
   spamgate lists remove '!press@spam.example' --list blocked --dry-run`,
 		Args: needEntries,
 	}
 	cmd.Flags().StringVarP(&o.list, "list", "l", "", "the `NAME` of the list")
+	o.addFor(cmd, forEntries)
 	cmd.Flags().StringVarP(&o.reason, "reason", "r", "", "why, as `TEXT`, for the audit log")
 	o.addDryRun(cmd)
 	o.addJSON(cmd)
@@ -72,10 +77,14 @@ type removedEntry struct {
 func listsRemove(s *session, o listsRemoveOptions, args []string) error {
 	recordEach := fromInput(args)
 	args, err := entriesToRemove(s, args)
+	if err == nil {
+		err = checkFor(s.recipient)
+	}
 	if err != nil {
 		return err
 	}
-	list, err := listToRemoveFrom(s, args)
+	args = s.sided(args)
+	list, err := listToRemoveFrom(s, args, recordEach)
 	if err != nil {
 		return err
 	}
@@ -139,16 +148,23 @@ func (e *edit) remove(ctx context.Context, entries []listfile.Entry) (lines []in
 
 // listToRemoveFrom returns the named list, or else the only list that has the entries and
 // can be changed.
-func listToRemoveFrom(s *session, args []string) (*listfiles.List, error) {
+func listToRemoveFrom(s *session, args []string, fromInput bool) (*listfiles.List, error) {
 	if s.list != "" {
-		return writableList(s.config, s.list)
+		l, err := writableList(s.config, s.list, false)
+		if err == nil && (!fromInput || s.recipient != "") {
+			err = s.checkSides(s.config, l)
+		}
+		return l, err
+	}
+	if s.recipient != "" && !slices.ContainsFunc(s.config.Lists, func(l config.List) bool { return l.PerRecipient }) {
+		return nil, fmt.Errorf("no list has entries for recipients, so --for has no effect: remove it, or %s", howToSide(s.config))
 	}
 	var having []*listfiles.List
 	var first error
 	valid := false // for one of the lists; allow lists have no exceptions
 	for _, l := range s.config.Lists {
 		at, err := listfiles.New(l)
-		if !at.Writable() || err != nil {
+		if !at.Writable() || err != nil || l.PerRecipient != (s.recipient != "") {
 			continue
 		}
 		entries, err := checkEntries(args, at.Options)
@@ -179,7 +195,7 @@ func listToRemoveFrom(s *session, args []string) (*listfiles.List, error) {
 	case first != nil && !valid:
 		return nil, first
 	}
-	entries, err := checkEntries(args, listfile.Options{AllowPublicSuffix: true})
+	entries, err := checkEntries(args, listfile.Options{AllowPublicSuffix: true, PerRecipient: s.recipient != ""})
 	if err == nil {
 		err = notListed(s, nil, entries)
 	}
@@ -276,7 +292,12 @@ func notListed(s *session, l *listfiles.List, entries []listfile.Entry) error {
 		for _, f := range relations.Covering(e) {
 			hint := "it is covered by " + f.At().String() + howToUndo(f)
 			if f.List.Type == "block" && f.List.Writable() {
-				hint += "; or keep that and add an exception: spamgate lists add " + term.ShellWord("!"+e.Key) + " --list " + f.List.Name
+				x := e
+				x.Exception, x.For = true, ""
+				if f.List.PerRecipient {
+					x.For = e.For
+				}
+				hint += "; or keep that and add an exception: spamgate lists add " + asArguments(x) + " --list " + f.List.Name
 			}
 			hints = append(hints, hint)
 		}
@@ -290,6 +311,9 @@ func notListed(s *session, l *listfiles.List, entries []listfile.Entry) error {
 			}
 		default:
 			what += "; nothing covers it either"
+			if s.recipient == "" && slices.ContainsFunc(s.config.Lists, func(l config.List) bool { return l.PerRecipient }) {
+				what += "; for an entry that counts for some recipients, say for whom with --for"
+			}
 		}
 		errs = append(errs, fmt.Errorf("%s %s", listfiles.Written(e), what))
 	}
@@ -317,7 +341,7 @@ const maxWithin = 20
 func howToUndo(f listfiles.Located) string {
 	switch {
 	case f.List.Writable():
-		return ": spamgate lists remove " + term.ShellWord(listfiles.Written(f.Entry)) + " --list " + f.List.Name
+		return ": spamgate lists remove " + asArguments(f.Entry) + " --list " + f.List.Name
 	case f.List.Type == "block":
 		return ", which cannot be changed here: add it to an allow list"
 	}
@@ -335,7 +359,7 @@ func stillCovered(s *session, l *listfiles.List, entries []listfile.Entry, edits
 			continue
 		}
 		for _, f := range append(relations.Same(e), relations.Covering(e)...) {
-			if f.List.Type == l.Type && (f.List.Name != l.Name || f.Entry.Key != e.Key) {
+			if f.List.Type == l.Type && (f.List.Name != l.Name || listedit.Key(f.Entry) != listedit.Key(e)) {
 				report.Entries[i].CoveredBy = append(report.Entries[i].CoveredBy, f.At())
 			}
 		}

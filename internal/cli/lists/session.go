@@ -22,6 +22,8 @@ type listsFlags struct {
 	file   string
 	json   bool
 	dryRun bool
+
+	recipient string // --for
 }
 
 func (f *listsFlags) addJSON(cmd *cobra.Command) {

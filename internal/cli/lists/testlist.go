@@ -21,6 +21,7 @@ import (
 	"spamgate/blocklist/verdict"
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
+	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
@@ -181,6 +182,8 @@ func listToTest(cmd *cobra.Command, name string, f listsTestOptions) (tested sto
 			return tested, nil, fmt.Errorf("there is no file %s, and %w", name, failed)
 		case l.Type != "block":
 			return tested, nil, fmt.Errorf("list %s blocks nobody: its type is %q", name, l.Type)
+		case l.PerRecipient:
+			return tested, nil, withoutSides(l, "senders alone do not say for whom it would block; spamgate check --rcpt asks about one recipient")
 		case f.formatChanged(cmd) != "":
 			return tested, nil, fmt.Errorf("--%s goes with a file: a list is read as the configuration says", f.formatChanged(cmd))
 		}
@@ -239,7 +242,7 @@ func (t *listTest) message(a sender.Address) {
 	}
 	t.report.Blocked++
 	m := d.Match
-	at := listfiles.EntryInfo{File: m.File, Line: m.Line, Entry: m.Entry, Kind: listfiles.KindOf(m.Entry).String(), Reason: m.Reason, Note: m.Note}
+	at := listfiles.EntryInfo{File: m.File, Line: m.Line, Entry: m.Entry, Kind: listedit.KindOf(m.Entry).String(), Reason: m.Reason, Note: m.Note}
 	if t.entries[m.Entry] == nil {
 		t.entries[m.Entry] = &topEntry{EntryInfo: at}
 	}
