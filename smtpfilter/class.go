@@ -101,11 +101,11 @@ func (c *Classes) judgeEnvelope(ctx context.Context, class *Class) {
 		class.Envelope = verdict.Finding{Identity: verdict.EnvelopeIdentity, Address: c.message.ReversePath}
 		return
 	}
-	class.Envelope = class.applied(c.policy.JudgeEnvelope(ctx, c.judge, c.message, class.For))
+	class.Envelope = class.Applied(c.policy.JudgeEnvelope(ctx, c.judge, c.message, class.For))
 }
 
-// applied returns a finding as it counts for the class.
-func (c *Class) applied(f verdict.Finding) verdict.Finding {
+// Applied returns a finding as it counts for the class.
+func (c *Class) Applied(f verdict.Finding) verdict.Finding {
 	switch {
 	case f.Err != nil || c.Rule == nil:
 	case c.Exempt: // what refuses other mail counts for nothing, so that a bound must not make a tag of it
@@ -174,7 +174,7 @@ func (c *Classes) judgeHeader(ctx context.Context, classes []*Class) HeaderFindi
 		c.senders.begin(i)
 		for f := range c.policy.JudgeHeader(ctx, c.judge, c.message, c.senders, alike[0].For) {
 			for k, class := range alike {
-				of := class.applied(f)
+				of := class.Applied(f)
 				summaries[k].Add(of)
 				if i == 0 && k == 0 {
 					all.Add(of)

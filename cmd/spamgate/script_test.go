@@ -27,6 +27,8 @@ func TestMain(m *testing.M) {
 //	says FILE TEXT              wants a text in a file, stdout or stderr, wherever
 //	                            its lines are broken: that depends on how long
 //	                            the names of files are
+//	dns FILE                    starts a name server, see scriptDNS
+//	sign DOMAIN FROM TO         signs a message, see scriptSign
 //	ship                        writes config.toml and lists as they ship
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -36,6 +38,8 @@ func TestScripts(t *testing.T) {
 			"exits":   scriptExits,
 			"columns": scriptColumns,
 			"says":    scriptSays,
+			"dns":     scriptDNS(t),
+			"sign":    scriptSign,
 			"ship": func(ts *testscript.TestScript, _ bool, _ []string) {
 				ts.Check(os.WriteFile(ts.MkAbs("config.toml"), []byte(defaultconfig.Config()), 0o644))
 				ts.Check(os.CopyFS(ts.MkAbs("lists"), defaultconfig.Lists()))

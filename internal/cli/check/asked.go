@@ -75,21 +75,23 @@ func (k *session) asks() bool { return k.dns != nil && k.judge.View().Asks(verdi
 // newJudge returns the Judge for an address or a message.
 func (k *session) newJudge() verdict.Judge {
 	k.answers = nil
+	p := k.newProver()
 	if !k.asks() {
-		return k.judge
+		if p == nil {
+			return k.judge
+		}
+		return judge.NewAsking(k.judge, nil, p)
 	}
 	k.answers = &answers{Asker: setup.Askers(k.dns)(), session: k}
-	return judge.NewAsking(k.judge, k.answers, nil)
+	return judge.NewAsking(k.judge, k.answers, p)
 }
 
-// traceStage traces the decision about an address at one stage.
-func (k *session) traceStage(stage verdict.Stage, address string) (blocklist.Trace, error) {
-	q := verdict.Query{Stage: stage, Address: address}
-	traces, err := k.newJudge().(tracer).Trace(context.Background(), nil, q)
-	if err != nil {
-		return blocklist.Trace{}, err
-	}
-	return traces[0], nil
+// traceStage traces the decision about an address at one stage for recipients: the address, and
+// the senders within.
+func (k *session) traceStage(stage verdict.Stage, address string, to verdict.For) ([]blocklist.Trace, error) {
+	m := k.facts(reversePath(address))
+	q := verdict.Query{Stage: stage, Address: address, For: to}
+	return k.newJudge().(tracer).Trace(context.Background(), &m, q)
 }
 
 // tracer is a Judge that shows its steps.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,6 +22,7 @@ import (
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
 	"spamgate/internal/dnslist"
+	"spamgate/internal/proof"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
 	"spamgate/internal/text"
@@ -39,6 +41,8 @@ type checkOptions struct {
 	listener string
 	trace    bool
 	offline  bool
+	client   netip.Addr // invalid: not known
+	helo     string
 }
 
 // NewCommand returns the command.
@@ -51,7 +55,7 @@ in the header, and which line of which list decides. The command reads the lists
 from disk and does not ask a running gate. '<>' is the null sender.
 
 Lists in DNS are really asked, and the command says what they answer. --offline
-leaves them out.
+leaves them out, and asks for no proof.
 
 With "-" it reads addresses from standard input, one per line, and prints those
 that are not accepted, one per line: action, address, list, source and reason,
@@ -78,27 +82,42 @@ an address ("spam%example.net", "spammer") is judged by the addresses that mail
 servers may make of it. Servers may add their own name: a running gate learns it
 from the next hop's greeting, check from --next-hop.
 
+--rcpt says what mail to each recipient gets, by [[recipient_policy]] and lists
+with per_recipient, and what becomes of a message to all of them.
+
+Entries of allow lists with proven_by count only for a proven sender. --client
+is the address of the server that sends, and --helo its name: then SPF is asked.
+With --message the command verifies the DKIM signatures, too. What is not known
+here stays open: the command says both what happens and what would if proven.
+
 Exit codes: 0 all accepted; 1 an action other than accept, also at a door that
 is shown; 2 an error.`,
 		Example: `  spamgate check user@spam.example
   spamgate check --trace user@spam.example
   spamgate check --json - < senders.txt
-  spamgate check --message mail.eml --from bounce@news.example`,
+  spamgate check --rcpt ann@example.net --rcpt bob@example.net user@spam.example
+  spamgate check --message mail.eml --from a@news.example --client 192.0.2.1`,
 	}
 	file := cli.ConfigFlag(cmd)
 	var o checkOptions
+	var client string
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object per line")
 	cmd.Flags().BoolVar(&o.all, "all", false, "with -: print accepted addresses, too")
 	cmd.Flags().StringVar(&o.message, "message", "", "judge this message `FILE`; - is standard input")
 	cmd.Flags().StringVar(&o.from, "from", "", "with --message: envelope sender `ADDRESS`, or <>")
-	cmd.Flags().StringArrayVar(&o.rcpts, "rcpt", nil, "with --message: a recipient `ADDRESS`; may be repeated")
+	cmd.Flags().StringArrayVar(&o.rcpts, "rcpt", nil, "a recipient `ADDRESS`; may be repeated")
+	cmd.Flags().StringVar(&client, "client", "", "`IP` address of the server that sends, for SPF")
+	cmd.Flags().StringVar(&o.helo, "helo", "", "`NAME` of that server in EHLO, for SPF of <>")
 	cmd.Flags().StringArrayVar(&o.nextHop, "next-hop", nil, "with --message: greeting `NAME` of the next hop")
 	cmd.Flags().StringVar(&o.listener, "listener", "", "judge as the listener or door `NAME` does (default:\nthe first listener; without a listener, all doors)")
 	cmd.Flags().BoolVar(&o.trace, "trace", false, "show the whole decision: keys, bits, entries, precedence")
-	cmd.Flags().BoolVar(&o.offline, "offline", false, "do not ask lists in DNS")
+	cmd.Flags().BoolVar(&o.offline, "offline", false, "do not ask the DNS: neither lists nor for proofs")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.file = *file
 		o.hasFrom = cmd.Flags().Changed("from")
+		if err := o.setClient(client); err != nil {
+			return err
+		}
 		if err := o.validate(args); err != nil {
 			return err
 		}
@@ -108,14 +127,30 @@ is shown; 2 an error.`,
 	return cmd
 }
 
+// setClient sets the client of --client.
+func (o *checkOptions) setClient(text string) (err error) {
+	switch {
+	case text != "":
+		if o.client, err = netip.ParseAddr(text); err != nil {
+			return fmt.Errorf("--client %q is not an IP address: write one such as 192.0.2.1", text)
+		}
+		o.client = o.client.Unmap().WithZone("")
+	case o.helo != "":
+		return errors.New("--helo goes with --client, since SPF needs both")
+	}
+	return nil
+}
+
 func (o checkOptions) validate(args []string) error {
 	switch {
 	case o.trace && (o.message != "" || slices.Contains(args, "-")):
 		return errors.New("--trace goes with addresses that are named, not with - or --message")
 	case o.message != "" && len(args) > 0:
 		return errors.New("--message takes no addresses: give the envelope sender with --from")
-	case o.message == "" && (o.hasFrom || len(o.rcpts) > 0 || len(o.nextHop) > 0):
-		return errors.New("--from and --rcpt go with --message, and so does --next-hop")
+	case o.message == "" && (o.hasFrom || len(o.nextHop) > 0):
+		return errors.New("--from and --next-hop go with --message")
+	case len(o.rcpts) > 0 && slices.Contains(args, "-"):
+		return errors.New("--rcpt goes with addresses that are named or with --message, not with -")
 	case o.message == "" && len(args) == 0:
 		return errors.New("no address: name one or more, - to read them from standard input, or --message FILE")
 	case o.all && (len(args) != 1 || args[0] != "-"):
@@ -163,12 +198,11 @@ func check(cmd *cobra.Command, o checkOptions, args []string) error {
 		defer client.Close()
 		k.askThrough(client)
 	}
-	if judged.Door == nil && (len(o.rcpts) > 0 || o.message != "") {
-		files, err := setup.ReadRecipients(c)
-		if err != nil {
-			return err
-		}
-		setup.SetRecipients(&k.policy, files)
+	if err := k.openProofs(); err != nil {
+		return err
+	}
+	if err := k.readRecipients(); err != nil {
+		return err
 	}
 	k.printTo(out)
 	err = k.run(cmd, args, screen)
@@ -240,11 +274,14 @@ type session struct {
 	answers *answers        // about the last address or message
 	alike   bool            // the lists say the same of a sender in the envelope and in the header
 	policy  smtpfilter.Policy
+	proofs  *proof.Proofs // proves senders; nil: all proofs are pending
 	out     io.Writer
 	json    *json.Encoder
 	byDoors bool // doors decide, as where there is no listener
 	listed  bool // an action other than accept was found
 	doors   []doorSession
+
+	recipients []verdict.Recipient // of --rcpt
 
 	generation uint64 // what the running gate serves; 0: none was found
 }
@@ -252,18 +289,6 @@ type session struct {
 func (k *session) printTo(w io.Writer) {
 	k.out, k.json = w, json.NewEncoder(w)
 	k.json.SetEscapeHTML(false)
-}
-
-// addressResult is the output for an address.
-type addressResult struct {
-	Address  string      `json:"address"`
-	Action   string      `json:"action"` // the stricter of envelope and header
-	Envelope *finding    `json:"envelope,omitempty"`
-	Header   *finding    `json:"header,omitempty"`
-	Asked    []dnsAnswer `json:"asked,omitempty"` // what lists in DNS said
-	Error    string      `json:"error,omitempty"`
-
-	Doors []doorResult `json:"doors,omitempty"` // of addresses that are named
 }
 
 // finding is a verdict for programs.
@@ -274,13 +299,21 @@ type finding struct {
 	Action    verdict.Action  `json:"action"`
 	Match     *verdict.Match  `json:"match,omitempty"`
 	Monitored []verdict.Match `json:"monitored,omitempty"`
+	Proofs    []verdict.Proof `json:"proofs,omitempty"`    // those on which the action depends
+	Proved    *finding        `json:"if_proven,omitempty"` // if a proof is pending
 	Error     string          `json:"error,omitempty"`
 }
 
 func newFinding(f verdict.Finding) finding {
-	r := finding{Identity: f.Identity, Address: f.Address, Form: f.Form, Action: f.Verdict.Action, Monitored: f.Verdict.Monitored}
+	r := finding{Identity: f.Identity, Address: f.Address, Form: f.Form, Action: f.Verdict.Action,
+		Monitored: f.Verdict.Monitored, Proofs: f.Verdict.Proofs}
 	if m := f.Verdict.Match; !m.IsZero() {
 		r.Match = &m
+	}
+	if f.Verdict.Proved != nil {
+		proved := newFinding(verdict.Finding{Verdict: *f.Verdict.Proved})
+		proved.Proofs = nil
+		r.Proved = &proved
 	}
 	if f.Err != nil {
 		r.Error = f.Err.Error()
@@ -288,66 +321,9 @@ func newFinding(f verdict.Finding) finding {
 	return r
 }
 
-// judgeAddress judges an address as envelope sender and in the header.
-func (k *session) judgeAddress(address string) (envelope, header verdict.Finding) {
-	if strings.HasPrefix(address, "<") && strings.HasSuffix(address, ">") {
-		address = address[1 : len(address)-1]
-	}
-	j := k.newJudge()
-	envelope = k.policy.JudgeEnvelope(context.Background(), j, &verdict.Message{ReversePath: address}, verdict.For{})
-	header = verdict.Finding{Identity: "header", Address: address}
-	switch {
-	case envelope.Err != nil || address == "":
-	case k.alike:
-		header.Verdict = envelope.Verdict
-	default:
-		header.Verdict, header.Err = j.Judge(context.Background(), nil, verdict.Query{Stage: verdict.Header, Address: address})
-	}
-	return envelope, header
-}
-
 // note notes whether what has got these actions is accepted.
 func (k *session) note(actions ...verdict.Action) {
 	k.listed = k.listed || slices.Max(actions) != verdict.Accept
-}
-
-// result judges an address.
-func (k *session) result(address string) (addressResult, verdict.Finding, verdict.Finding) {
-	envelope, header := k.judgeAddress(address)
-	worst := max(envelope.Verdict.Action, header.Verdict.Action)
-	r := addressResult{Address: address, Action: worst.String(), Asked: k.answered()}
-	if err := errors.Join(envelope.Err, header.Err); err != nil {
-		r.Action, r.Error = "error", err.Error()
-		return r, envelope, header
-	}
-	e, h := newFinding(envelope), newFinding(header)
-	e.Identity, e.Address, h.Identity, h.Address = "", "", "", ""
-	r.Envelope, r.Header = &e, &h
-	return r, envelope, header
-}
-
-// named is the result for an address that was given as an argument.
-type named struct {
-	addressResult
-	envelope, header verdict.Finding
-	doors            verdict.Action // the strictest of the doors
-}
-
-// resultOfNamed judges an address that was given as an argument, as the doors do, too. It notes
-// whether the address is accepted.
-func (k *session) resultOfNamed(address string) (r named, err error) {
-	r.addressResult, r.envelope, r.header = k.result(address)
-	if err := k.notJudged(address, r.envelope, r.header); err != nil {
-		return r, err
-	}
-	if r.Doors, r.doors, err = k.doorsOn(address); err != nil {
-		return r, err
-	}
-	k.note(r.doors)
-	if !k.byDoors {
-		k.note(r.envelope.Verdict.Action, r.header.Verdict.Action)
-	}
-	return r, nil
 }
 
 // headline returns what happens to a sender or a message in a few words: the action of the

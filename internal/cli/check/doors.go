@@ -13,6 +13,7 @@ import (
 	"spamgate/internal/policyservice"
 	"spamgate/internal/rhsbl"
 	"spamgate/internal/setup"
+	"spamgate/internal/term"
 	"spamgate/smtpfilter"
 )
 
@@ -40,9 +41,17 @@ func doorSessions(c *config.Config, set *blocklist.Set, o checkOptions) (all []d
 type doorResult struct {
 	Door     string         `json:"door"`               // "policy_service", "milter" or "dns", as in the log
 	Listener string         `json:"listener"`           // its name, as in the log
-	Envelope string         `json:"envelope,omitempty"` // the answer about the envelope sender
+	Envelope string         `json:"envelope,omitempty"` // the answer about the envelope sender, to the first recipient
 	Header   string         `json:"header,omitempty"`   // the answer about the header, of a milter
 	Records  []rhsbl.Record `json:"records,omitempty"`  // the answers to the questions for names
+
+	ToEach []doorAnswer `json:"to_each,omitempty"` // the answers to the recipients, if they differ
+}
+
+// doorAnswer is the answer about the envelope sender to some recipients.
+type doorAnswer struct {
+	Recipients []string `json:"recipients"`
+	Envelope   string   `json:"envelope"`
 }
 
 // newResult returns the empty result of the door.
@@ -71,19 +80,54 @@ func (k *session) doorsOn(address string) (all []doorResult, worst verdict.Actio
 			all = append(all, r)
 			continue
 		}
-		envelope, header := d.judgeAddress(address)
-		if err := d.notJudged(address, envelope, header); err != nil {
+		groups, toAll := d.judgeForEach(address)
+		first := groups[0]
+		if err := d.notJudged(address, first.class.Envelope, first.header[0]); err != nil {
 			return nil, worst, err
 		}
-		r.Envelope = d.says(envelope, nil)
-		worst = max(worst, d.does(envelope))
-		if d.door.Table == config.TableMilter && envelope.Address != "" {
-			r.Header = d.says(header, nil)
+		worst = max(worst, d.answerEnvelope(&r, groups))
+		if d.door.Table == config.TableMilter && first.class.Envelope.Address != "" {
+			header := verdict.Decide(first.header, first.class.Exempt)
+			if len(d.recipients) > 0 {
+				header = toAll.Finding
+			}
+			r.Header = d.says(header, toAll.Tags)
 			worst = max(worst, d.does(header))
 		}
 		all = append(all, r)
 	}
 	return all, worst, nil
+}
+
+// answerEnvelope sets the door's answers about the envelope sender to the recipients. It returns
+// the strictest action.
+func (d doorSession) answerEnvelope(r *doorResult, groups []*group) (worst verdict.Action) {
+	differ := false
+	for i, g := range groups {
+		f := d.atRCPT(g)
+		answer := d.says(f, nil)
+		if i == 0 {
+			r.Envelope = answer
+		}
+		differ = differ || answer != r.Envelope
+		r.ToEach = append(r.ToEach, doorAnswer{g.recipients, answer})
+		worst = max(worst, d.does(f))
+	}
+	if !differ {
+		r.ToEach = nil
+	}
+	return worst
+}
+
+// atRCPT returns the finding that the door answers about the envelope sender. While a proof is
+// pending it lets the message pass: a milter decides at its end, and a policy service does not
+// see it.
+func (d doorSession) atRCPT(g *group) verdict.Finding {
+	f := verdict.Decide([]verdict.Finding{g.class.Envelope}, g.class.Exempt)
+	if f.Verdict.Proved != nil {
+		f.Verdict = *f.Verdict.Proved
+	}
+	return f
 }
 
 // does returns what the door does because of a finding. A policy service cannot discard a
@@ -102,24 +146,21 @@ func (k *session) doorsOnMessage(ctx context.Context, in messageIn) (all []doorR
 		if d.door.Table == config.TableDNSServer {
 			continue
 		}
-		_, found, err := d.judgeMessage(ctx, in)
+		milter := d.door.Table == config.TableMilter
+		m, err := d.judgeMessage(ctx, in, milter)
 		if err != nil {
 			return nil, worst, fmt.Errorf("%s: %w", d.door.Name, err)
 		}
-		r, header := d.newResult(), found
-		var envelope verdict.Finding
-		refused := false
+		r := d.newResult()
 		if in.judged {
-			header = found[1:]
-			envelope = verdict.Decide(found[:1], in.exempt)
-			refused = envelope.Verdict.Action >= verdict.Defer
-			r.Envelope = d.says(envelope, nil)
-			worst = max(worst, d.does(envelope))
+			worst = max(worst, d.answerEnvelope(&r, m.groups))
 		}
-		if d.door.Table == config.TableMilter && !refused {
-			decided := verdict.Decide(header, in.exempt)
-			r.Header = d.says(decided, smtpfilter.Tags(envelope, header))
-			worst = max(worst, d.does(decided))
+		if milter && len(m.accepted) > 0 {
+			r.Header = d.says(m.end.Finding, m.end.Tags)
+			if m.end.Mixed {
+				r.Header = d.policy.RefusalForSome(m.end.Finding, "ID", m.refusing()).String()
+			}
+			worst = max(worst, d.does(m.end.Finding))
 		}
 		all = append(all, r)
 	}
@@ -156,7 +197,13 @@ var kinds = map[string]string{config.TablePolicyService: "policy service", confi
 func (k *session) printDoors(doors []doorResult) {
 	for _, r := range doors {
 		fmt.Fprintf(k.out, "  %-9s %s (%s)\n", "door", r.Listener, kinds[r.Door])
+		for _, a := range r.ToEach {
+			term.PrintWrapped(k.out, "            for ", strings.Join(a.Recipients, ", ")+": "+a.Envelope)
+		}
 		switch {
+		case r.ToEach != nil && r.Header == "":
+		case r.ToEach != nil:
+			fmt.Fprintf(k.out, "  %-9s header: %s\n", "", r.Header)
 		case r.Envelope != "" && r.Header != "" && r.Header != r.Envelope:
 			fmt.Fprintf(k.out, "  %-9s envelope: %s\n  %-9s header: %s\n", "", r.Envelope, "", r.Header)
 		case r.Envelope+r.Header != "":

@@ -1,7 +1,9 @@
 package check
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -12,40 +14,35 @@ import (
 	"github.com/spf13/cobra"
 
 	"spamgate/blocklist/verdict"
+	"spamgate/internal/term"
+	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/header"
-	"spamgate/smtpfilter/wire"
 )
 
 // messageResult is the output for a message.
 type messageResult struct {
-	Action   string      `json:"action"`
-	Decided  *finding    `json:"decided,omitempty"` // by this one
-	Exempt   bool        `json:"exempt,omitempty"`  // all recipients are reachable by every sender
-	Reply    string      `json:"reply,omitempty"`
-	Findings []finding   `json:"findings"`
-	Empty    []string    `json:"fields_without_address,omitempty"`
-	Asked    []dnsAnswer `json:"asked,omitempty"` // what lists in DNS said
+	Action   string       `json:"action"`            // of the message to all recipients: the strictest
+	Pending  bool         `json:"pending,omitempty"` // another action if the sender is proven
+	Decided  *finding     `json:"decided,omitempty"` // by this one
+	Exempt   bool         `json:"exempt,omitempty"`  // all recipients are reachable by every sender
+	Reply    string       `json:"reply,omitempty"`
+	Mixed    bool         `json:"mixed,omitempty"`   // refused for all, although some recipients would take it
+	ToEach   []shownGroup `json:"to_each,omitempty"` // what a message to each of the recipients gets
+	Findings []finding    `json:"findings"`          // for the first recipient
+	Proofs   *shownProofs `json:"proofs,omitempty"`
+	Empty    []string     `json:"fields_without_address,omitempty"`
+	Asked    []dnsAnswer  `json:"asked,omitempty"` // what lists in DNS said
 
 	Doors []doorResult `json:"doors,omitempty"` // policy services and milters
 }
 
 // message judges a whole message.
 func (k *session) message(cmd *cobra.Command) error {
-	section, err := readHeader(cmd, k.options.message, k.policy.HeaderLimit())
+	in, err := k.readMessage(cmd)
 	if err != nil {
 		return err
 	}
-	from, judged, err := k.reversePath(section)
-	if err != nil {
-		return err
-	}
-	exempt, err := k.exempt()
-	if err != nil {
-		return err
-	}
-
-	in := messageIn{section, from, judged, exempt}
-	r, all, err := k.judgeMessage(cmd.Context(), in)
+	r, judged, err := k.resultOfMessage(cmd.Context(), in)
 	if err != nil {
 		return err
 	}
@@ -59,7 +56,7 @@ func (k *session) message(cmd *cobra.Command) error {
 	if k.options.json {
 		return k.json.Encode(r)
 	}
-	k.printMessage(headline, r, all, judged)
+	k.printMessage(headline, r, judged)
 	k.printDoors(r.Doors)
 	return nil
 }
@@ -69,65 +66,246 @@ type messageIn struct {
 	section []byte // the header
 	from    string
 	judged  bool // there is an envelope sender to judge
-	exempt  bool // all recipients are reachable by every sender
+
+	signatures []verdict.Signature // verified, if proofs are shown
+	fromFields int
 }
 
-// judgeMessage judges a message. The finding about an envelope sender is the first one.
-func (k *session) judgeMessage(ctx context.Context, in messageIn) (r messageResult, all []verdict.Finding, err error) {
-	m, j := verdict.Message{ReversePath: in.from}, k.newJudge()
-	envelope := verdict.Finding{Identity: verdict.EnvelopeIdentity, Address: in.from}
-	if in.judged {
-		envelope = k.policy.JudgeEnvelope(ctx, j, &m, verdict.For{})
-		all = append(all, envelope)
-		if envelope.Err != nil && !envelope.NoAnswer() {
-			return r, nil, fmt.Errorf("--from %q is not an address: %w", in.from, envelope.Err)
+// readMessage reads the message of the options.
+func (k *session) readMessage(cmd *cobra.Command) (in messageIn, err error) {
+	file, err := openMessage(cmd, k.options.message)
+	if err != nil {
+		return in, err
+	}
+	defer file.Close()
+	text := bufio.NewReader(file)
+	if in.section, err = readHeader(text, k.options.message, k.policy.HeaderLimit()); err != nil {
+		return in, err
+	}
+	if in.from, in.judged, err = k.returnPath(in.section); err != nil {
+		return in, err
+	}
+	if k.showsProofs() {
+		in.signatures, in.fromFields, err = k.verify(cmd.Context(), in.section, text)
+	}
+	return in, err
+}
+
+// judgedMessage is a message with what was found about it.
+type judgedMessage struct {
+	messageIn
+	facts    verdict.Message
+	classes  smtpfilter.Classes
+	groups   []*group
+	accepted []*group // those whose RCPT is not refused
+	end      smtpfilter.Conclusion
+	empty    []string // fields without an address
+}
+
+// judgeMessage judges a message as far as a door sees it: the header is known or not.
+func (k *session) judgeMessage(ctx context.Context, in messageIn, header bool) (*judgedMessage, error) {
+	m := &judgedMessage{messageIn: in, facts: k.facts(in.from)}
+	j, policy := k.newJudge(), k.policy
+	if k.exemptClient() {
+		j = nil
+	}
+	if !in.judged {
+		policy.CheckBounces = true // else the header would be that of a bounce
+	}
+	m.classes.Begin(ctx, &policy, j, &m.facts)
+	m.groups = groupsOf(ctx, &m.classes, k.recipients)
+	for _, g := range m.groups {
+		if !in.judged {
+			g.class.Envelope = verdict.Finding{Identity: verdict.EnvelopeIdentity}
+		}
+		if err := g.class.Envelope.Err; err != nil {
+			if !g.class.Envelope.NoAnswer() {
+				return nil, fmt.Errorf("--from %q is not an address: %w", in.from, err)
+			}
+			return nil, fmt.Errorf("envelope %s: %w", in.from, err)
+		}
+		if !refusesRecipient(g.class) {
+			m.accepted = append(m.accepted, g)
 		}
 	}
-	found := k.policy.ReadHeader(in.section, k.options.nextHop)
-	if !in.judged || k.policy.JudgesHeader(envelope) {
-		all = slices.AppendSeq(all, k.policy.JudgeHeader(ctx, j, &m, found, verdict.For{}))
-		if found.TooMany() && !in.exempt {
-			return r, nil, fmt.Errorf("--message: too many or too complex sender addresses in the header (limit %d, headers.max_addresses): the gate refuses such a message with 554", k.policy.AddressLimit())
+	if header && j != nil {
+		if err := k.judgeHeader(ctx, m, j, &policy); err != nil {
+			return nil, err
 		}
 	}
-	r = messageResult{Action: verdict.Accept.String(), Exempt: in.exempt, Findings: []finding{}, Empty: found.FieldsWithoutAddress()}
-	for _, f := range all {
-		if f.NoAnswer() {
-			return r, nil, fmt.Errorf("%s %s: %w", f.Identity, f.Address, f.Err)
+	m.end = m.classes.Decide(classesOf(m.accepted))
+	return m, nil
+}
+
+// exemptClient reports whether the senders of the client of --client are not judged.
+func (k *session) exemptClient() bool {
+	return k.options.client.IsValid() && k.policy.ExemptClient(k.options.client)
+}
+
+// refusesRecipient reports whether RCPT is refused. One that a proof may save waits for it.
+func refusesRecipient(class *smtpfilter.Class) bool {
+	f := verdict.Decide([]verdict.Finding{class.Envelope}, class.Exempt)
+	return f.Verdict.Action >= verdict.Defer && !f.Verdict.Pending
+}
+
+// judgeHeader judges the senders in the header, and decides with the proofs.
+func (k *session) judgeHeader(ctx context.Context, m *judgedMessage, j verdict.Judge, policy *smtpfilter.Policy) error {
+	used := classesOf(m.accepted)
+	m.classes.ReadSignatures(ctx, m.section, used)
+	senders := policy.ReadHeader(m.section, k.options.nextHop)
+	m.empty = senders.FieldsWithoutAddress()
+	m.classes.JudgeHeader(ctx, senders, used)
+	if k.showsProofs() && !k.options.offline {
+		m.classes.Finish(ctx, m.signatures, used)
+	}
+	for _, g := range m.groups {
+		if !policy.JudgesHeader(g.class.Envelope) {
+			continue
 		}
+		senders := policy.ReadHeader(m.section, k.options.nextHop)
+		for f := range policy.JudgeHeader(ctx, j, &m.facts, senders, g.class.For) {
+			if f.NoAnswer() {
+				return fmt.Errorf("%s %s: %w", f.Identity, f.Address, f.Err)
+			}
+			g.header = append(g.header, g.class.Applied(f))
+		}
+		if senders.TooMany() && !g.class.Exempt {
+			return fmt.Errorf("--message: too many or too complex sender addresses in the header (limit %d, headers.max_addresses): the gate refuses such a message with 554", k.policy.AddressLimit())
+		}
+	}
+	return nil
+}
+
+// outcome returns the finding that decides for a group whose recipients are the only ones.
+func (m *judgedMessage) outcome(g *group) verdict.Finding {
+	if !slices.Contains(m.accepted, g) {
+		return verdict.Decide([]verdict.Finding{g.class.Envelope}, g.class.Exempt)
+	}
+	return m.classes.Decide([]*smtpfilter.Class{g.class}).Finding
+}
+
+// findings returns the findings for a group, that about the envelope sender first.
+func (m *judgedMessage) findings(g *group) (all []verdict.Finding) {
+	if m.judged {
+		all = append(all, g.class.Envelope)
+	}
+	return append(all, g.header...)
+}
+
+// resultOfMessage judges a message.
+func (k *session) resultOfMessage(ctx context.Context, in messageIn) (messageResult, *judgedMessage, error) {
+	m, err := k.judgeMessage(ctx, in, true)
+	if err != nil {
+		return messageResult{}, nil, err
+	}
+	r := messageResult{Exempt: allExempt(m.groups), Findings: []finding{}, Empty: m.empty, Asked: k.answered()}
+	for _, f := range m.findings(m.groups[0]) {
 		r.Findings = append(r.Findings, newFinding(f))
 	}
-	r.Asked = k.answered()
-	decided := verdict.Decide(all, in.exempt)
+	decided := m.end.Finding
+	if len(m.accepted) < len(m.groups) { // the refusal of a recipient is as strict as any
+		for _, g := range m.groups {
+			if f := m.outcome(g); !slices.Contains(m.accepted, g) && f.Verdict.Action > decided.Verdict.Action {
+				decided = f
+			}
+		}
+	}
+	action := decided.Verdict.Action
+	if len(m.end.Tags) > 0 {
+		action = max(action, verdict.Tag)
+	}
+	r.Action, r.Mixed = action.String(), m.end.Mixed
+	r.Pending = m.end.Pending
 	if !decided.Verdict.Match.IsZero() {
 		d := newFinding(decided)
 		r.Decided = &d
-		r.Action = decided.Verdict.Action.String()
-		r.Reply = k.policy.Refusal(decided, "ID").String()
 	}
-	return r, all, nil
+	r.Reply = k.replyTo(m, decided)
+	for _, g := range m.groups {
+		if g.recipients != nil {
+			r.ToEach = append(r.ToEach, k.show(g, m.outcome(g)))
+		}
+	}
+	if k.showsProofs() {
+		r.Proofs = k.describeProofs(ctx, in, &m.facts, m.findings(m.groups[0]))
+	}
+	return r, m, nil
 }
 
-func (k *session) printMessage(headline string, r messageResult, all []verdict.Finding, judged bool) {
+// replyTo returns the reply to a message that a finding refuses for all its recipients, or to
+// the recipients that it refuses.
+func (k *session) replyTo(m *judgedMessage, decided verdict.Finding) string {
+	if !m.end.Mixed {
+		return k.policy.Refusal(decided, "ID").String()
+	}
+	return k.policy.RefusalForSome(m.end.Finding, "ID", m.refusing()).String()
+}
+
+// refusing returns the accepted recipients who do not want the message.
+func (m *judgedMessage) refusing() (all []string) {
+	for _, g := range m.accepted {
+		if f := m.outcome(g); f.Verdict.Action >= verdict.Defer {
+			all = append(all, g.recipients...)
+		}
+	}
+	return all
+}
+
+func (k *session) printMessage(headline string, r messageResult, m *judgedMessage) {
+	if m.end.Pending {
+		headline += ", unless the sender is proven"
+	}
 	fmt.Fprintf(k.out, "%s: %s\n", k.options.message, headline)
 	if r.Reply != "" && !k.byDoors {
 		fmt.Fprintf(k.out, "  the client hears: %s\n", r.Reply)
 	}
+	k.printMixed(m)
 	if r.Exempt {
 		fmt.Fprintf(k.out, "  reachable by every sender: %s\n", strings.Join(k.options.rcpts, ", "))
 	}
-	if !judged {
+	if k.exemptClient() {
+		fmt.Fprintf(k.out, "  no sender is judged: the client %v is in policy.exempt_clients\n", k.options.client)
+		return
+	}
+	if !m.judged {
 		fmt.Fprintln(k.out, "  envelope sender unknown, not judged: give --from")
 	}
-	for i, f := range all {
+	for _, g := range m.groups {
+		k.printGroup(g, len(m.groups), m.outcome(g).Verdict.Action.String())
+		k.printFindings(m, g)
+	}
+	k.printMessageProofs(r.Proofs)
+	for _, field := range r.Empty {
+		fmt.Fprintf(k.out, "%s: a field without an address\n", field)
+	}
+	k.printAnswers()
+}
+
+// printMixed prints what becomes of a message that some of its recipients take, and others do
+// not because of its header.
+func (k *session) printMixed(m *judgedMessage) {
+	refusing := m.refusing()
+	switch {
+	case m.end.Mixed:
+		term.PrintWrapped(k.out, "  ", `refused for all, since `+strings.Join(refusing, ", ")+` may not get it: mixed_headers = "refuse" in [policy]`)
+	case len(refusing) > 0 && !m.end.Refuses():
+		term.PrintWrapped(k.out, "  ", `tagged for all, since `+strings.Join(refusing, ", ")+` may not get it as it is: mixed_headers = "tag" in [policy]`)
+	default:
+		return
+	}
+	for _, tag := range m.end.Tags {
+		term.PrintWrapped(k.out, "  ", smtpfilter.TagField+": "+tag)
+	}
+}
+
+// printFindings prints all findings for a group.
+func (k *session) printFindings(m *judgedMessage, g *group) {
+	for i, f := range m.findings(g) {
 		stage := verdict.Header
-		if judged && i == 0 {
+		if m.judged && i == 0 {
 			stage = verdict.Envelope
 		}
-		address := f.Address
-		if address == "" {
-			address = "<>"
-		}
+		address := cmp.Or(f.Address, "<>")
 		if f.Form != "" {
 			address = fmt.Sprintf("%q, which servers may read as %s", f.Form, address)
 		}
@@ -142,21 +320,17 @@ func (k *session) printMessage(headline string, r messageResult, all []verdict.F
 		}
 		k.explain("", f, stage)
 	}
-	if judged && len(all) == 1 && len(k.policy.HeaderFields) > 0 && !k.policy.JudgesHeader(all[0]) {
+	if m.judged && len(g.header) == 0 && len(k.policy.HeaderFields) > 0 && !k.policy.JudgesHeader(g.class.Envelope) {
 		why := "an overriding allow list knows the envelope sender"
-		if all[0].Address == "" {
+		if g.class.Envelope.Address == "" {
 			why = "the null sender's are not, unless headers.check_bounces = true"
 		}
 		fmt.Fprintf(k.out, "the header's senders are not judged: %s\n", why)
 	}
-	for _, field := range r.Empty {
-		fmt.Fprintf(k.out, "%s: a field without an address\n", field)
-	}
-	k.printAnswers()
 }
 
-// reversePath returns the envelope sender, and whether there is one to judge.
-func (k *session) reversePath(section []byte) (from string, judged bool, err error) {
+// returnPath returns the envelope sender, and whether there is one to judge.
+func (k *session) returnPath(section []byte) (from string, judged bool, err error) {
 	if k.options.hasFrom {
 		if from := k.options.from; from != "<>" {
 			return from, true, nil
@@ -171,56 +345,50 @@ func (k *session) reversePath(section []byte) (from string, judged bool, err err
 	return "", len(found.Empty) > 0, nil // Return-Path: <>
 }
 
-// exempt reports whether there are recipients and every sender may reach all of them.
-func (k *session) exempt() (bool, error) {
-	exempt := len(k.options.rcpts) > 0
-	for _, arg := range k.options.rcpts {
-		rcpt, err := wire.ParsePath(arg)
-		recipient := verdict.ParseRecipient(rcpt.String())
-		switch {
-		case err != nil:
-			return false, fmt.Errorf("--rcpt %q: %w", arg, err)
-		case rcpt.Domain() == "" && !strings.EqualFold(rcpt.String(), "postmaster"):
-			return false, fmt.Errorf("--rcpt %q: no domain: write user@example.net", arg)
-		case !k.policy.TakesRecipient(recipient):
-			return false, fmt.Errorf("--rcpt %q is refused whoever sends: it is not in policy.recipient_domains", arg)
-		case !k.policy.KnowsRecipient(recipient):
-			return false, fmt.Errorf("--rcpt %q is refused whoever sends: it is not in policy.valid_recipients", arg)
-		}
-		exempt = exempt && k.policy.ExemptRecipient(recipient)
+// openMessage opens a message's file.
+func openMessage(cmd *cobra.Command, name string) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(cmd.InOrStdin()), nil
 	}
-	return exempt, nil
-}
-
-// readHeader reads a message's header section, whose lines may end in LF as
-// files' lines do.
-func readHeader(cmd *cobra.Command, name string, limit int) ([]byte, error) {
-	in := cmd.InOrStdin()
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, fmt.Errorf("--message: %w", err)
-		}
-		defer f.Close()
-		in = f
-	}
-	data, err := io.ReadAll(io.LimitReader(in, int64(2*limit)))
+	f, err := os.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("--message: %w", err)
 	}
-	if len(data) == 0 {
-		return nil, fmt.Errorf("--message: %s is empty", name)
-	}
+	return f, nil
+}
+
+// readHeader reads a message's header section, whose lines may end in LF as files' lines do,
+// and the empty line after it. It skips the line with which a mailbox file begins a message.
+func readHeader(text *bufio.Reader, name string, limit int) ([]byte, error) {
 	var section []byte
-	for line := range bytes.Lines(data) {
-		line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
-		if len(line) == 0 {
+	for first := true; ; first = false {
+		line, err := readLine(text, 2*limit)
+		if err != nil && err != io.EOF {
+			return nil, fmt.Errorf("--message: %w", err)
+		}
+		if first && len(line) == 0 && err == io.EOF {
+			return nil, fmt.Errorf("--message: %s is empty", name)
+		}
+		if line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")); len(line) == 0 {
 			return section, nil
 		}
-		section = append(append(section, line...), "\r\n"...)
+		if !first || !bytes.HasPrefix(line, []byte("From ")) {
+			section = append(append(section, line...), "\r\n"...)
+		}
 		if len(section) > limit {
 			return nil, fmt.Errorf("--message: the header section is larger than headers.max_bytes (%d): the gate refuses such a message with 552", limit)
 		}
 	}
-	return section, nil
+}
+
+// readLine reads a line with its end, or as much of it as goes beyond the limit.
+func readLine(text *bufio.Reader, limit int) (line []byte, err error) {
+	for len(line) <= limit {
+		piece, err := text.ReadSlice('\n')
+		line = append(line, piece...)
+		if err != bufio.ErrBufferFull {
+			return line, err
+		}
+	}
+	return line, nil
 }

@@ -89,7 +89,7 @@ func findJudged(c *config.Config, name string) (setup.Judged, error) {
 func newSession(c *config.Config, set *blocklist.Set, as setup.Judged) *session {
 	return &session{
 		config:  c,
-		judge:   judge.New(set.Only(as.Lists)),
+		judge:   judge.New(set.Only(as.Lists).Unwrapping(setup.Wrappings(c))),
 		alike:   stagesAlike(c, as.Lists),
 		policy:  as.Policy,
 		byDoors: as.Door != nil,

@@ -171,6 +171,9 @@ func (k *session) isUnknown(address string) bool {
 	if err != nil || k.asks() {
 		return false
 	}
+	if _, _, wraps := sender.Unwrap(a, k.judge.View().Wrappings()); wraps {
+		return false
+	}
 	d, err := k.judge.View().Lookup(verdict.Envelope, a)
 	if err == nil && d.Matches == nil && !k.alike {
 		d, err = k.judge.View().Lookup(verdict.Header, a)
@@ -179,10 +182,10 @@ func (k *session) isUnknown(address string) bool {
 }
 
 // stagesAlike reports whether the lists that count give the same verdict on a sender in the
-// envelope and in the header, so that one lookup is enough.
+// envelope and in the header, so that one lookup is enough. SPF counts in the envelope alone.
 func stagesAlike(c *config.Config, names []string) bool {
 	return !slices.ContainsFunc(c.Lists, func(l config.List) bool {
 		counts := len(names) == 0 || slices.Contains(names, l.Name)
-		return counts && (len(l.Stage) < 2 || l.HeaderAction != "" && l.HeaderAction != l.Action)
+		return counts && (len(l.ProvenBy) > 0 || len(l.Stage) < 2 || l.HeaderAction != "" && l.HeaderAction != l.Action)
 	})
 }

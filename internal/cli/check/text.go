@@ -13,31 +13,6 @@ import (
 	"spamgate/internal/term"
 )
 
-// printNamed explains the result for an address that was given as an argument.
-func (k *session) printNamed(address string) error {
-	r, err := k.resultOfNamed(address)
-	if err != nil {
-		return err
-	}
-	if k.options.json {
-		return k.json.Encode(r.addressResult)
-	}
-	envelope, header := r.envelope, r.header
-	fmt.Fprintf(k.out, "%s: %s\n", address, k.headline(r.Action, r.doors))
-	k.explain("envelope", envelope, verdict.Envelope)
-	k.printReply(envelope)
-	if strings.IndexFunc(address, func(r rune) bool { return r > '~' }) >= 0 {
-		fmt.Fprintf(k.out, "  %-9s as written here it is refused with 553 5.6.7: SMTPUTF8 is not offered\n", "")
-	}
-	if !sameVerdict(envelope.Verdict, header.Verdict) && address != "<>" {
-		k.explain("header", header, verdict.Header)
-		k.printReply(header)
-	}
-	k.printAnswers()
-	k.printDoors(r.Doors)
-	return nil
-}
-
 // notJudged returns the error if an address could not be judged, or nil.
 func (k *session) notJudged(address string, envelope, header verdict.Finding) error {
 	switch err := envelope.Err; {
@@ -60,21 +35,22 @@ func (k *session) printReply(f verdict.Finding) {
 }
 
 func sameVerdict(a, b verdict.Verdict) bool {
-	return a.Action == b.Action && a.Match == b.Match
+	return a.Action == b.Action && a.Match == b.Match && a.Pending == b.Pending && len(a.Proofs) == len(b.Proofs)
 }
 
 // explain prints a finding for people.
 func (k *session) explain(where string, f verdict.Finding, stage verdict.Stage) {
 	v := f.Verdict
-	switch m := v.Match; {
-	case m.IsZero() && len(v.Monitored) == 0:
-		k.unmatched(where, f.Address, stage)
-	case !m.IsZero():
-		fmt.Fprintf(k.out, "  %-9s %s by list %s: %s%s\n", where, v.Action, m.List, m.Entry, term.InBrackets(m.Reason))
-		fmt.Fprintf(k.out, "  %-9s %s\n", "", source(m))
-		if m.Note != "" && m.Line > 0 { // else it is what a list in DNS has answered, see printDNSAnswer
-			fmt.Fprintf(k.out, "  %-9s private note: %s\n", "", m.Note)
+	if v.Match.IsZero() && len(v.Monitored) == 0 && v.Proofs == nil {
+		if slices.ContainsFunc(v.Matches, func(m verdict.Match) bool { return m.Allow && m.Sender != "" }) {
+			term.PrintWrapped(k.out, fmt.Sprintf("  %-9s ", where), v.Action.String()+": "+why(v))
+			return
 		}
+		k.unmatched(where, f.Address, stage)
+		return
+	}
+	if !v.Match.IsZero() || v.Proofs != nil {
+		k.explainMatch(where, v)
 	}
 	for _, m := range v.Monitored {
 		would := ""
@@ -82,7 +58,41 @@ func (k *session) explain(where string, f verdict.Finding, stage verdict.Stage) 
 			would = ", would " + m.Action.String()
 		}
 		fmt.Fprintf(k.out, "  %-9s only logged%s by list %s: %s%s\n", where, would, m.List, m.Entry, term.InBrackets(m.Reason))
-		fmt.Fprintf(k.out, "  %-9s %s\n", "", source(m))
+		k.explainSource(m)
+	}
+	for _, p := range v.Proofs {
+		term.PrintWrapped(k.out, "            ", "proof by "+proofText(p))
+	}
+	switch lists := unproven(v); {
+	case v.Proved != nil:
+		k.explainMatch("if proven", *v.Proved)
+	case v.Proofs != nil && lists != nil:
+		fmt.Fprintf(k.out, "  %-9s %s allows only a proven sender, and does not count\n", "", strings.Join(lists, ", "))
+	}
+}
+
+// explainMatch prints the entry that decides.
+func (k *session) explainMatch(where string, v verdict.Verdict) {
+	m := v.Match
+	if m.IsZero() {
+		fmt.Fprintf(k.out, "  %-9s %s\n", where, v.Action)
+		return
+	}
+	fmt.Fprintf(k.out, "  %-9s %s by list %s: %s%s\n", where, v.Action, m.List, m.Entry, term.InBrackets(m.Reason))
+	k.explainSource(m)
+	if m.Note != "" && m.Line > 0 { // else it is what a list in DNS has answered, see printDNSAnswer
+		fmt.Fprintf(k.out, "  %-9s private note: %s\n", "", m.Note)
+	}
+}
+
+// explainSource prints where an entry is, and whom it is for if that is not the address alone.
+func (k *session) explainSource(m verdict.Match) {
+	fmt.Fprintf(k.out, "  %-9s %s\n", "", source(m))
+	if m.For != "" {
+		fmt.Fprintf(k.out, "  %-9s an entry for mail to %s\n", "", m.For)
+	}
+	if m.Sender != "" {
+		term.PrintWrapped(k.out, "            ", "the sender within the address is "+m.Sender)
 	}
 }
 
@@ -91,7 +101,9 @@ func (k *session) unmatched(where, address string, stage verdict.Stage) {
 	var exceptions []verdict.Match
 	if k.config.Filter.Confirm {
 		if t, err := k.judge.Trace(context.Background(), nil, verdict.Query{Stage: stage, Address: address}); err == nil {
-			exceptions = cancelling(t[0])
+			for _, of := range t {
+				exceptions = append(exceptions, cancelling(of)...)
+			}
 		}
 	}
 	if len(exceptions) == 0 {

@@ -32,13 +32,33 @@ type tracedFilter struct {
 
 // tracedStage is the decision about a sender in the envelope or in the header.
 type tracedStage struct {
-	Stage   string                `json:"stage"` // "envelope", "header" or both with a comma between
+	Stage   string                `json:"stage"`         // "envelope", "header" or both with a comma between
+	For     *tracedRecipients     `json:"for,omitempty"` // for whom it is, if recipients are given
 	Keys    []blocklist.TracedKey `json:"keys"`
-	Asked   []blocklist.Question  `json:"asked,omitempty"` // lists in DNS
+	Asked   []blocklist.Question  `json:"asked,omitempty"`   // lists in DNS
+	Wrapped []tracedSender        `json:"wrapped,omitempty"` // senders within, the outermost first
+	Proofs  []verdict.Proof       `json:"proofs,omitempty"`  // those on which the action depends
 	Action  verdict.Action        `json:"action"`
+	Proved  *verdict.Action       `json:"action_if_proven,omitempty"` // if a proof is pending
 	Match   *verdict.Match        `json:"match,omitempty"`
 	Matches []tracedMatch         `json:"matches,omitempty"` // each list's own, in the order of the configuration
 	Why     string                `json:"why"`
+}
+
+// tracedRecipients are recipients for whom the same counts.
+type tracedRecipients struct {
+	Recipients []string       `json:"recipients"`
+	Policy     string         `json:"policy,omitempty"` // the [[recipient_policy]], and what it says
+	Action     verdict.Action `json:"action"`           // what becomes of the lists' action for them
+	Exempt     bool           `json:"exempt,omitempty"` // reachable by every sender
+}
+
+// tracedSender is a sender that a forwarder wrapped into the address.
+type tracedSender struct {
+	Address string                `json:"address"`
+	Scheme  string                `json:"scheme"` // "srs0", see sender.Unwrap
+	Keys    []blocklist.TracedKey `json:"keys"`
+	Asked   []blocklist.Question  `json:"asked,omitempty"`
 }
 
 // tracedMatch is a list's match, and what became of it.
@@ -63,48 +83,90 @@ func servedGeneration(ctx context.Context, c *config.Config) uint64 {
 
 // trace explains the whole decision about one address.
 func (k *session) trace(address string) error {
-	r, envelope, header := k.result(address)
-	if err := k.notJudged(address, envelope, header); err != nil {
-		return err
-	}
-	k.note(envelope.Verdict.Action, header.Verdict.Action)
+	groups, _ := k.judgeForEach(address)
 	stats := k.judge.View().Set().Stats()
 	t := tracedAddress{
-		Address: address, Action: r.Action, Generation: k.generation,
+		Address: address, Generation: k.generation,
 		Filter: tracedFilter{
 			Kind: stats.Kind, Family: stats.Family, Bits: stats.Bits, Hashes: stats.Hashes,
 			Bytes: stats.FilterBytes, FillRatio: stats.FillRatio, FPR: admin.Rate(stats.FPR),
 		},
 	}
-	null := false
-	for _, stage := range []verdict.Stage{verdict.Envelope, verdict.Header} {
-		if null || k.alike && stage == verdict.Header {
-			break
-		}
-		trace, err := k.traceStage(stage, address)
+	worst := verdict.Accept
+	for _, g := range groups {
+		stages, decided, err := k.traceGroup(address, g)
 		if err != nil {
-			return fmt.Errorf("%s: %w", address, err)
+			return err
 		}
-		t.Stages = append(t.Stages, newTracedStage(trace))
-		null = trace.Address == "<>"
+		t.Stages = append(t.Stages, stages...)
+		worst = max(worst, decided)
 	}
-	if k.alike && !null {
-		t.Stages[0].Stage = "envelope,header"
-	}
+	t.Action = worst.String()
+	k.note(worst)
 	if k.options.json {
 		return k.json.Encode(t)
 	}
 	k.printTrace(t, stats)
-	k.printReply(envelope)
-	if !sameVerdict(envelope.Verdict, header.Verdict) {
-		k.printReply(header)
+	for _, g := range groups {
+		k.printReplies(g)
 	}
 	return nil
 }
 
-func newTracedStage(trace blocklist.Trace) tracedStage {
-	d := trace.Verdict
-	s := tracedStage{Stage: trace.Stage.String(), Keys: trace.Keys, Asked: trace.Asked, Action: d.Action, Why: why(d)}
+// traceGroup traces the decision about an address for recipients. It returns the action, too.
+func (k *session) traceGroup(address string, g *group) (stages []tracedStage, decided verdict.Action, err error) {
+	envelope, header := g.class.Envelope, g.header[0]
+	if err := k.notJudged(address, envelope, header); err != nil {
+		return nil, 0, err
+	}
+	for i, f := range []verdict.Finding{envelope, header} {
+		stage := []verdict.Stage{verdict.Envelope, verdict.Header}[i]
+		if stage == verdict.Header && (k.alike || f.Address == "") {
+			break
+		}
+		traces, err := k.traceStage(stage, address, g.class.For)
+		if err != nil {
+			return nil, 0, fmt.Errorf("%s: %w", address, err)
+		}
+		s := newTracedStage(traces)
+		of := verdict.Decide([]verdict.Finding{f}, g.class.Exempt).Verdict.Action
+		if g.recipients != nil {
+			s.For = &tracedRecipients{Recipients: g.recipients, Action: of, Exempt: g.class.Exempt}
+			if r := g.class.Rule; r != nil {
+				s.For.Policy = r.Name + ": " + describeRule(r)
+			}
+		}
+		stages = append(stages, s)
+		decided = max(decided, of)
+	}
+	if k.alike && envelope.Address != "" {
+		stages[0].Stage = "envelope,header"
+	}
+	return stages, decided, nil
+}
+
+// printReplies prints the replies that a client gets because of an address.
+func (k *session) printReplies(g *group) {
+	if g.class.Exempt {
+		return
+	}
+	envelope, header := g.class.Envelope, g.header[0]
+	k.printReply(envelope)
+	if !sameVerdict(envelope.Verdict, header.Verdict) {
+		k.printReply(header)
+	}
+}
+
+func newTracedStage(traces []blocklist.Trace) tracedStage {
+	first := traces[0]
+	d := first.Verdict
+	s := tracedStage{Stage: first.Stage.String(), Keys: first.Keys, Asked: first.Asked, Proofs: d.Proofs, Action: d.Action, Why: why(d)}
+	for i, t := range traces[1:] {
+		s.Wrapped = append(s.Wrapped, tracedSender{t.Address, traces[i].Wraps, t.Keys, t.Asked})
+	}
+	if d.Proved != nil {
+		s.Proved = &d.Proved.Action
+	}
 	if !d.Match.IsZero() {
 		s.Match = &d.Match
 	}
@@ -116,65 +178,4 @@ func newTracedStage(trace blocklist.Trace) tracedStage {
 		s.Matches = append(s.Matches, tracedMatch{weighed.Matches[i], role(weighed, i)})
 	}
 	return s
-}
-
-// why explains a decision in one sentence.
-func why(d verdict.Verdict) string {
-	if d.Would != nil {
-		return fmt.Sprintf(`mode = "monitor" in [policy]: it would be %s, and is only logged`, d.Would.Action)
-	}
-	switch m := d.Match; {
-	case d.Matches == nil:
-		return "no list has an entry that counts"
-	case m.IsZero():
-		return "what matches is only logged"
-	case m.Allow && d.ClearsMessage:
-		return fmt.Sprintf("list %s overrides every block list", m.List)
-	case m.Allow && d.Shielded:
-		return fmt.Sprintf("list %s shields the sender from entries that are no more specific", m.List)
-	case m.Allow:
-		return fmt.Sprintf("list %s allows the sender, and no block list has an entry that stands", m.List)
-	}
-	return fmt.Sprintf("%s is the strictest action of the block lists whose entries stand", d.Action)
-}
-
-// role describes the effect of a list's match.
-func role(d verdict.Verdict, i int) string {
-	m := d.Matches[i]
-	shield := strongest(d)
-	switch {
-	case m.Allow && i == shield && d.ClearsMessage:
-		return "overrides every block list"
-	case m.Allow && i == shield:
-		return "allows; shields from block entries that are no more specific"
-	case m.Allow:
-		return fmt.Sprintf("allows, as list %s does more strongly", d.Matches[shield].List)
-	case m.Shielded && m.Monitor:
-		return fmt.Sprintf("%s, but shielded by list %s", verdict.Monitor, d.Matches[shield].List)
-	case m.Shielded:
-		return fmt.Sprintf("%s, but shielded by list %s", m.Action, d.Matches[shield].List)
-	case m.Monitor:
-		return "only logged"
-	case m == d.Match:
-		return m.Action.String() + ", which decides"
-	case m.Action < d.Action:
-		return fmt.Sprintf("%s, which is milder", m.Action)
-	}
-	return fmt.Sprintf("%s, as list %s before it", m.Action, d.Match.List)
-}
-
-// strongest returns the index of the allow list's match that shields, or -1. A verdict does
-// not say which list overrides; if an allow list decides, its match is the verdict's.
-func strongest(d verdict.Verdict) int {
-	best := -1
-	for i, m := range d.Matches {
-		switch {
-		case !m.Allow:
-		case m == d.Match:
-			return i
-		case best < 0 || m.Rank < d.Matches[best].Rank:
-			best = i
-		}
-	}
-	return best
 }

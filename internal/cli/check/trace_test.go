@@ -1,11 +1,10 @@
 package check
 
 import (
+	"context"
 	"slices"
 	"testing"
 
-	"spamgate/blocklist"
-	"spamgate/blocklist/sender"
 	"spamgate/blocklist/verdict"
 )
 
@@ -81,15 +80,11 @@ action = "tag"
 			"blocked: reject, which decides", "again: reject, as list blocked before it",
 		}},
 	} {
-		a, err := sender.Parse(tt.address)
+		traces, err := tt.k.judge.Trace(context.Background(), nil, verdict.Query{Stage: verdict.Envelope, Address: tt.address})
 		if err != nil {
 			t.Fatal(err)
 		}
-		trace, _, err := tt.k.judge.View().Trace(verdict.Envelope, a, blocklist.FindOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := newTracedStage(trace)
+		s := newTracedStage(traces)
 		var roles []string
 		for _, m := range s.Matches {
 			roles = append(roles, m.List+": "+m.Role)

@@ -24,28 +24,93 @@ func (k *session) printTrace(t tracedAddress, stats blocklist.SetStats) {
 	fmt.Fprintf(k.out, "  filter    %s\n", report.DescribeFilter(stats))
 	fmt.Fprintf(k.out, "            %s\n", report.DescribeRate(stats))
 	for i, s := range t.Stages {
-		fmt.Fprintf(k.out, "%s: %s\n", strings.ReplaceAll(s.Stage, ",", " and "), s.Action)
-		for j, key := range s.Keys {
-			if i == 0 {
-				k.printKey(j+1, key)
-			} else if len(key.Held) > 0 { // the filter is the same
-				fmt.Fprintf(k.out, "  %2d  %s  (%s)\n", j+1, key.Key, key.Kind)
-				k.printHeld(key.Held)
-			}
+		where := strings.ReplaceAll(s.Stage, ",", " and ")
+		if s.For != nil {
+			where += " of mail to " + strings.Join(s.For.Recipients, ", ")
 		}
-		for _, q := range s.Asked {
-			k.printDNSAnswer(newDNSAnswer(q.List, q.Domain, k.zoneOf(q.List), q.Answer))
+		term.PrintWrapped(k.out, where+": ", s.Action.String())
+		k.printKeys(s.Keys, s.Asked, i == 0)
+		for _, w := range s.Wrapped {
+			fmt.Fprintf(k.out, "  unwraps   %s: the sender within is %s\n", w.Scheme, w.Address)
+			k.printKeys(w.Keys, w.Asked, i == 0)
 		}
-		fmt.Fprintf(k.out, "  why       %s\n", s.Why)
+		k.printProofs(s.Proofs, s.Matches)
+		term.PrintWrapped(k.out, "  why       ", s.Why)
 		for _, m := range s.Matches {
-			fmt.Fprintf(k.out, "  list %s: %s\n", m.List, m.Role)
-			fmt.Fprintf(k.out, "            %s, %s%s\n", m.Entry, source(m.Match), term.InBrackets(m.Reason))
+			term.PrintWrapped(k.out, "  list "+m.List+": ", m.Role)
+			fmt.Fprintf(k.out, "            %s%s, %s%s\n", m.Entry, forWhom(m.Match), source(m.Match), term.InBrackets(m.Reason))
 		}
+		k.printSay(s.For)
 	}
 }
 
+// printKeys prints the keys of one sender, all of them or those that lists hold, and what
+// lists in DNS say.
+func (k *session) printKeys(keys []blocklist.TracedKey, asked []blocklist.Question, all bool) {
+	for i, key := range keys {
+		if all {
+			k.printKey(i+1, key)
+		} else if len(key.Held) > 0 { // the filter is the same
+			fmt.Fprintf(k.out, "  %2d  %s  (%s)\n", i+1, keyText(key), key.Kind)
+			k.printHeld(key.Held)
+		}
+	}
+	for _, q := range asked {
+		k.printDNSAnswer(newDNSAnswer(q.List, q.Domain, k.zoneOf(q.List), q.Answer))
+	}
+}
+
+// printSay prints what the recipients have a say in.
+func (k *session) printSay(r *tracedRecipients) {
+	switch {
+	case r == nil:
+	case r.Policy != "":
+		term.PrintWrapped(k.out, "  recipient ", "policy "+r.Policy+"; so it is "+r.Action.String())
+	case r.Exempt:
+		term.PrintWrapped(k.out, "  recipient ", "reachable by every sender; so it is "+r.Action.String())
+	default:
+		term.PrintWrapped(k.out, "  recipient ", "no policy is for this one")
+	}
+}
+
+// keyText returns a key, with the recipient's if it is one for a recipient.
+func keyText(key blocklist.TracedKey) string {
+	if key.For != "" {
+		return "for " + key.For + ": " + key.Key
+	}
+	return key.Key
+}
+
+// forWhom names the recipient and the sender within that an entry is for.
+func forWhom(m verdict.Match) string {
+	text := ""
+	if m.For != "" {
+		text = " for " + m.For
+	}
+	if m.Sender != "" {
+		text += ", for " + m.Sender
+	}
+	return text
+}
+
+// printProofs prints whether the sender is proven, if an allow entry asks for it.
+func (k *session) printProofs(proofs []verdict.Proof, matches []tracedMatch) {
+	for _, p := range proofs {
+		term.PrintWrapped(k.out, "  proof     ", proofText(p))
+	}
+	asks := func(m tracedMatch) bool { return m.ProvenBy != 0 }
+	if proofs == nil && slices.ContainsFunc(matches, asks) {
+		fmt.Fprintln(k.out, "  proof     not asked: the decision is the same with and without it")
+	}
+}
+
+// proofText returns a proof in words.
+func proofText(p verdict.Proof) string {
+	return orWords(p.By) + ": " + p.State.String() + term.InBrackets(p.Why)
+}
+
 func (k *session) printKey(n int, key blocklist.TracedKey) {
-	fmt.Fprintf(k.out, "  %2d  %s  (%s)\n", n, key.Key, key.Kind)
+	fmt.Fprintf(k.out, "  %2d  %s  (%s)\n", n, keyText(key), key.Kind)
 	switch key.Skipped {
 	case blocklist.NoSuchKind:
 		fmt.Fprintln(k.out, "      not asked: no list has an entry of this kind")
@@ -136,7 +201,7 @@ func (k *session) printHeld(held []blocklist.TracedEntry) {
 		if e.Exception {
 			entry = "!" + entry
 		}
-		fmt.Fprintf(k.out, "      held by list %s: %s%s\n", e.List, entry, term.InBrackets(e.Reason))
+		fmt.Fprintf(k.out, "      held by list %s: %s%s%s\n", e.List, entry, forWhom(e.Match), term.InBrackets(e.Reason))
 		fmt.Fprintf(k.out, "        %s; %s\n", source(e.Match), describeEffect(e))
 		if e.Note != "" {
 			fmt.Fprintf(k.out, "        private note: %s\n", e.Note)
@@ -152,8 +217,11 @@ func describeEffect(e blocklist.TracedEntry) string {
 	switch e.Effect {
 	case blocklist.IsMatch:
 		what := "allow"
-		if e.Match.Action != verdict.Accept {
+		switch {
+		case e.Match.Action != verdict.Accept:
 			what = e.Match.Action.String()
+		case e.ProvenBy != 0:
+			what = "allow a sender that is proven by " + orWords(e.ProvenBy)
 		}
 		return "the list's match: " + what + until
 	case blocklist.IsException:

@@ -1,0 +1,234 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"spamgate/blocklist/verdict"
+	"spamgate/internal/term"
+	"spamgate/smtpfilter"
+)
+
+// addressResult is the output for an address.
+type addressResult struct {
+	Address  string      `json:"address"`
+	Action   string      `json:"action"` // the stricter of envelope and header
+	Envelope *finding    `json:"envelope,omitempty"`
+	Header   *finding    `json:"header,omitempty"`
+	Asked    []dnsAnswer `json:"asked,omitempty"` // what lists in DNS said
+	Error    string      `json:"error,omitempty"`
+
+	// ToEach is what mail to each of the recipients gets, if some are given. Envelope and
+	// Header are those for the first one.
+	ToEach []shownGroup `json:"to_each,omitempty"`
+	Mixed  bool         `json:"mixed,omitempty"` // with the address in its header, a message is refused for all of them
+
+	Doors []doorResult `json:"doors,omitempty"` // of addresses that are named
+}
+
+// judgeAddress judges an address as envelope sender and in the header, for recipients who have
+// no say.
+func (k *session) judgeAddress(address string) (envelope, header verdict.Finding) {
+	m, j := k.facts(reversePath(address)), k.newJudge()
+	if k.exemptClient() {
+		return noFinding(verdict.EnvelopeIdentity, m.ReversePath), noFinding("header", m.ReversePath)
+	}
+	envelope = k.policy.JudgeEnvelope(context.Background(), j, &m, verdict.For{})
+	if k.alike {
+		header = noFinding("header", m.ReversePath)
+		header.Verdict = envelope.Verdict
+		return envelope, header
+	}
+	return envelope, k.judgeInHeader(j, &m, &smtpfilter.Class{Envelope: envelope})
+}
+
+// judgeInHeader judges the envelope sender as if it were in the header.
+func (k *session) judgeInHeader(j verdict.Judge, m *verdict.Message, class *smtpfilter.Class) verdict.Finding {
+	f := noFinding("header", m.ReversePath)
+	if class.Envelope.Err == nil && m.ReversePath != "" {
+		f.Verdict, f.Err = j.Judge(context.Background(), m, verdict.Query{Stage: verdict.Header, Address: m.ReversePath, For: class.For})
+	}
+	return class.Applied(f)
+}
+
+// reversePath returns an address without brackets.
+func reversePath(address string) string {
+	if strings.HasPrefix(address, "<") && strings.HasSuffix(address, ">") {
+		return address[1 : len(address)-1]
+	}
+	return address
+}
+
+// noFinding returns the finding about a sender that no list knows.
+func noFinding(identity, address string) verdict.Finding {
+	return verdict.Finding{Identity: identity, Address: address}
+}
+
+// judgeForEach judges an address for the recipients, by what counts for them. In a group the
+// finding about the header is the only one. The conclusion is about a message to all of them
+// with the address in its header.
+func (k *session) judgeForEach(address string) ([]*group, smtpfilter.Conclusion) {
+	if len(k.recipients) == 0 {
+		envelope, header := k.judgeAddress(address)
+		g := &group{class: &smtpfilter.Class{Envelope: envelope}, header: []verdict.Finding{header}}
+		return []*group{g}, smtpfilter.Conclusion{}
+	}
+	ctx := context.Background()
+	m, j := k.facts(reversePath(address)), k.newJudge()
+	if k.exemptClient() {
+		j = nil
+	}
+	var classes, headers smtpfilter.Classes
+	classes.Begin(ctx, &k.policy, j, &m)
+	headers.Begin(ctx, &k.policy, nil, &m)
+	groups := groupsOf(ctx, &classes, k.recipients)
+	var only []*smtpfilter.Class // with the header alone
+	for _, g := range groups {
+		if j == nil {
+			g.header = []verdict.Finding{noFinding("header", m.ReversePath)}
+		} else {
+			g.header = []verdict.Finding{k.judgeInHeader(j, &m, g.class)}
+		}
+		only = append(only, &smtpfilter.Class{Rule: g.class.Rule, Exempt: g.class.Exempt, Header: g.header})
+	}
+	return groups, headers.Decide(only)
+}
+
+// result judges an address for recipients who have no say.
+func (k *session) result(address string) (addressResult, verdict.Finding, verdict.Finding) {
+	envelope, header := k.judgeAddress(address)
+	r := k.newResult(address, envelope, header)
+	return r, envelope, header
+}
+
+// newResult returns the output for an address with these findings.
+func (k *session) newResult(address string, envelope, header verdict.Finding) addressResult {
+	worst := max(envelope.Verdict.Action, header.Verdict.Action)
+	r := addressResult{Address: address, Action: worst.String(), Asked: k.answered()}
+	if err := errors.Join(envelope.Err, header.Err); err != nil {
+		r.Action, r.Error = "error", err.Error()
+		return r
+	}
+	r.Envelope, r.Header = unnamed(envelope), unnamed(header)
+	return r
+}
+
+// unnamed returns a finding for programs without the sender, which is the address.
+func unnamed(f verdict.Finding) *finding {
+	shown := newFinding(f)
+	shown.Identity, shown.Address = "", ""
+	return &shown
+}
+
+// named is the result for an address that was given as an argument.
+type named struct {
+	addressResult
+	groups []*group
+	toAll  smtpfilter.Conclusion // of a message with the address in its header
+	doors  verdict.Action        // the strictest of the doors
+}
+
+// resultOfNamed judges an address that was given as an argument, as the doors do, too. It notes
+// whether the address is accepted.
+func (k *session) resultOfNamed(address string) (r named, err error) {
+	r.groups, r.toAll = k.judgeForEach(address)
+	first := r.groups[0]
+	r.addressResult = k.newResult(address, first.class.Envelope, first.header[0])
+	worst := verdict.Accept
+	for _, g := range r.groups {
+		if err := k.notJudged(address, g.class.Envelope, g.header[0]); err != nil {
+			return r, err
+		}
+		decided := verdict.Decide([]verdict.Finding{g.class.Envelope, g.header[0]}, g.class.Exempt)
+		worst = max(worst, decided.Verdict.Action)
+		if g.recipients != nil {
+			shown := k.show(g, decided)
+			shown.Envelope, shown.Header = unnamed(g.class.Envelope), unnamed(g.header[0])
+			r.ToEach = append(r.ToEach, shown)
+		}
+	}
+	r.Action, r.Mixed = worst.String(), r.toAll.Mixed
+	if r.Doors, r.doors, err = k.doorsOn(address); err != nil {
+		return r, err
+	}
+	k.note(r.doors)
+	if !k.byDoors {
+		k.note(worst)
+	}
+	return r, nil
+}
+
+// pending reports whether another action would be taken if the sender is proven.
+func (r *named) pending() bool {
+	for _, g := range r.groups {
+		for _, f := range []verdict.Finding{g.class.Envelope, g.header[0]} {
+			if p := f.Verdict.Proved; p != nil && p.Action != f.Verdict.Action {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// printNamed explains the result for an address that was given as an argument.
+func (k *session) printNamed(address string) error {
+	r, err := k.resultOfNamed(address)
+	if err != nil {
+		return err
+	}
+	if k.options.json {
+		return k.json.Encode(r.addressResult)
+	}
+	headline := k.headline(r.Action, r.doors)
+	if r.pending() {
+		headline += ", unless the sender is proven"
+	}
+	fmt.Fprintf(k.out, "%s: %s\n", address, headline)
+	if k.exemptClient() {
+		fmt.Fprintf(k.out, "  no sender is judged: the client %v is in policy.exempt_clients\n", k.options.client)
+		return nil
+	}
+	for _, g := range r.groups {
+		decided := verdict.Decide([]verdict.Finding{g.class.Envelope, g.header[0]}, g.class.Exempt)
+		k.printGroup(g, len(r.groups), decided.Verdict.Action.String())
+		k.printBoth(address, g)
+	}
+	if len(r.groups) > 1 {
+		k.printToAll(r.toAll)
+	}
+	k.printAnswers()
+	k.printDoors(r.Doors)
+	return nil
+}
+
+// printBoth explains what becomes of an address as envelope sender and in the header.
+func (k *session) printBoth(address string, g *group) {
+	envelope, header := g.class.Envelope, g.header[0]
+	k.explain("envelope", envelope, verdict.Envelope)
+	if !g.class.Exempt {
+		k.printReply(envelope)
+	}
+	if strings.IndexFunc(address, func(r rune) bool { return r > '~' }) >= 0 {
+		fmt.Fprintf(k.out, "  %-9s as written here it is refused with 553 5.6.7: SMTPUTF8 is not offered\n", "")
+	}
+	if sameVerdict(envelope.Verdict, header.Verdict) || address == "<>" {
+		return
+	}
+	k.explain("header", header, verdict.Header)
+	if !g.class.Exempt {
+		k.printReply(header)
+	}
+}
+
+// printToAll prints what becomes of a message to all recipients with the address in its header,
+// if it is not the same for each of them.
+func (k *session) printToAll(c smtpfilter.Conclusion) {
+	switch {
+	case c.Mixed:
+		term.PrintWrapped(k.out, "to all of them, in the header: ", `refused for all (mixed_headers = "refuse")`)
+	case len(c.Tags) > 0:
+		term.PrintWrapped(k.out, "to all of them, in the header: ", "tagged for all, "+smtpfilter.TagField+": "+strings.Join(c.Tags, ", and one: "))
+	}
+}
