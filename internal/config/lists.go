@@ -93,8 +93,11 @@ func (d *document) provenBy(path string, l *List) {
 	case len(l.ProvenBy) == 0 || d.failedBelow(path):
 	case l.Type != typeAllow:
 		d.fail(path, "has an effect only in an allow list: a block entry counts for forged senders too", `remove the line, or write type = "allow"`)
-	case !slices.Contains(l.Stage, stageEnvelope) && !slices.Contains(l.ProvenBy, proofDKIM):
+	case slices.Contains(l.ProvenBy, proofDKIM):
+	case !slices.Contains(l.Stage, stageEnvelope):
 		d.fail(path, `proves no sender in the header, so that the list never counts: SPF is about MAIL FROM`, `add "dkim", or add "envelope" to stage`)
+	case slices.Contains(l.Stage, stageHeader) && !l.Override && len(d.cfg.Headers.Check) > 0:
+		d.warn(path, "proves no sender in the header: SPF is about MAIL FROM, so that block lists count for the same address in From:", `add "dkim", or write override = true, which clears the header too`)
 	}
 }
 

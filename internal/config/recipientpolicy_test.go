@@ -32,7 +32,10 @@ func TestRecipientPolicyWarnings(t *testing.T) {
 		"DNS alone":                      {"[[recipient_policy]]\nmatch = 'sales@'" + quiet + "[listen]\naddr = []\n[[dns_server]]\naddr = '127.0.0.1:53'\nzone = 'bl.example'", "a question over DNS names no recipient"},
 		"a list that DNS has not":        {"[[list]]\nname = 'personal'\npath = 'personal'\nper_recipient = true\n[listen]\naddr = []\n[[dns_server]]\naddr = '127.0.0.1:53'\nzone = 'bl.example'", `no door asks the list "personal": a question over DNS names no recipient`},
 		"DKIM for a policy service":      {"proven_by = ['spf', 'dkim']\n[[policy_service]]\naddr = '127.0.0.1:10040'", "the policy service 127.0.0.1:10040 cannot verify DKIM"},
-		"SPF for a policy service":       {text: "proven_by = ['spf']\n[[policy_service]]\naddr = '127.0.0.1:10040'"},
+		"SPF for a header":               {"proven_by = ['spf']\n", `proves no sender in the header: SPF is about MAIL FROM`},
+		"SPF for the envelope":           {text: "proven_by = ['spf']\nstage = ['envelope']\n"},
+		"SPF that clears the header":     {text: "proven_by = ['spf']\noverride = true\n"},
+		"SPF for a policy service":       {text: "stage = ['envelope']\nproven_by = ['spf']\n[[policy_service]]\naddr = '127.0.0.1:10040'"},
 	} {
 		c, err := parse("c.toml", []byte(twoLists+tt.text))
 		switch {
