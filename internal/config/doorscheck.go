@@ -32,6 +32,7 @@ func (d *document) checkDoors() {
 		}
 	}
 	d.policyServiceLists()
+	d.unprovenOverDNS()
 	d.unaskedLists()
 	if len(d.cfg.Listeners) == 0 {
 		d.withoutListener()
@@ -197,6 +198,18 @@ func (d *document) dnsClients(door Door, s *DNSServer) {
 	case local && isPublic(door.Addr):
 		d.warn(door.Key("addr"), fmt.Sprintf("%q is open beyond this machine, but allow_clients admits only this machine", door.Addr),
 			`write allow_clients with the networks of your mail servers, or addr = "127.0.0.1:PORT"`)
+	}
+}
+
+// unprovenOverDNS warns about allow lists whose proofs a DNS server cannot ask for.
+func (d *document) unprovenOverDNS() {
+	for _, door := range d.cfg.Doors() {
+		for i, l := range d.cfg.Lists {
+			if door.Table == TableDNSServer && len(l.ProvenBy) > 0 && includes(door.Lists, l.Name) {
+				d.warn(element("list", i)+".proven_by", fmt.Sprintf("the DNS server %s cannot prove a sender: what this list allows is not listed there", door.Name),
+					"if it is to be listed there, write lists without this one in the [[dns_server]]")
+			}
+		}
 	}
 }
 

@@ -131,7 +131,7 @@ check_bounces = true
 mode = "monitor"
 unwrap = ["batv"]
 mixed_headers = "tag"
-recipient_domains = ["Example.COM", ".Bücher.example", "a_b.example.", "[IPv6:2001:DB8::1]"]
+recipient_domains = ["Example.COM", ".Bücher.example", "a_b.example.", "[IPv6:2001:DB8::1]", ".example.net", ".example.org"]
 valid_recipients = ["Ann@Example.com", "@BÜCHER.example"]
 exempt_recipients = ["Abuse@", "A.B+c@Example.com", "@BÜCHER.example", "ÄRGER@"]
 exempt_clients = ["192.0.2.1", "192.0.2.0/24", "2001:db8::/32", "::ffff:192.0.2.9"]
@@ -287,7 +287,7 @@ addr = ["127.0.0.1:53", "[::0:1]:5353"]
 			Mode:             "monitor",
 			Unwrap:           []string{"batv"},
 			MixedHeaders:     "tag",
-			RecipientDomains: []string{"example.com", ".xn--bcher-kva.example", "a_b.example", "[ipv6:2001:db8::1]"},
+			RecipientDomains: []string{"example.com", ".xn--bcher-kva.example", "a_b.example", "[ipv6:2001:db8::1]", ".example.net", ".example.org"},
 			ValidRecipients:  []string{"ann@example.com", "@xn--bcher-kva.example"},
 			ExemptRecipients: []string{"abuse@", "a.b+c@example.com", "@xn--bcher-kva.example", "ärger@"},
 			ExemptClients:    prefixes("192.0.2.1/32", "192.0.2.0/24", "2001:db8::/32", "192.0.2.9/32"),

@@ -27,6 +27,8 @@ func TestRecipientPolicyWarnings(t *testing.T) {
 		"a domain beside its subdomains": {text: "[[recipient_policy]]\nmatch = '*.a.example'" + quiet + "[[recipient_policy]]\nmatch = ['a.example', '@[192.0.2.1]']" + quiet},
 		"files":                          {text: "[[recipient_policy]]\nmatch = 'file:a'" + quiet + "[[recipient_policy]]\nmatch = 'file:b'" + quiet},
 		"enforced":                       {"[policy]\nmode = 'monitor'\n[[recipient_policy]]\nmatch = 'a.example'\nmax_action = 'tag'\nmode = 'enforce'\n", `has no effect with mode = "monitor" in [policy]`},
+		"another domain":                 {"[policy]\nrecipient_domains = ['a.example', '.b.example', 'c.d.example']\n[[recipient_policy]]\nmatch = ['ann@a.example', 'x@y.b.example', '*.d.example', 'sales@', '@a.exmaple', '!x@other.example']" + quiet, `"@a.exmaple" names nobody of recipient_domains`},
+		"proofs over DNS":                {"proven_by = ['dkim']\n[[dns_server]]\naddr = '127.0.0.1:53'\nzone = 'bl.example'", "the DNS server 127.0.0.1:53 cannot prove a sender"},
 		"an exempt one":                  {"[[recipient_policy]]\nmatch = ['abuse@', 'sales@']" + quiet, `"abuse@" has no effect: exempt_recipients come first`},
 		"lists of a listener":            {"[[recipient_policy]]\nmatch = 'sales@'\nlists = ['blocked']\n[[listener]]\nname = 'other'\naddr = '127.0.0.1:26'\nlists = ['allowed']\n[[milter]]\naddr = '127.0.0.1:27'\nlists = ['blocked']", "no list counts for these recipients at the listener other"},
 		"DNS alone":                      {"[[recipient_policy]]\nmatch = 'sales@'" + quiet + "[listen]\naddr = []\n[[dns_server]]\naddr = '127.0.0.1:53'\nzone = 'bl.example'", "a question over DNS names no recipient"},
