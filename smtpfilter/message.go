@@ -124,7 +124,7 @@ func (s *session) refuseSender(t *transaction, c Conclusion) wire.Reply {
 func (s *session) dropDiscarded(t *transaction) wire.Reply {
 	kept := t.accepted[:0:0]
 	for _, r := range t.accepted {
-		if r.class.pending() || r.class.Decides().Verdict.Action != verdict.Discard {
+		if r.class.decidesProved().Verdict.Action != verdict.Discard || r.class.Decides().Verdict.Action != verdict.Discard {
 			kept = append(kept, r)
 		} else {
 			t.discarded = append(t.discarded, r)
@@ -138,7 +138,7 @@ func (s *session) dropDiscarded(t *transaction) wire.Reply {
 	if len(kept) == 0 {
 		return wire.Reply{}
 	}
-	t.decided = t.classes.Decide(used(kept))
+	t.decided = t.classes.Decide(used(kept, t.discarded))
 	t.next = s.begin(t)
 	for i := range kept {
 		if reply, outcome := s.askRcpt(t, &kept[i]); outcome != RecipientAccepted {

@@ -23,7 +23,7 @@ func (s *session) verify(t *transaction, body *wire.Body, section []byte) verifi
 	if !t.decided.Pending {
 		return verification{}
 	}
-	of := t.settings.Signatures.Verify(s.server.ctx, t.classes.Awaited(used(t.accepted)))
+	of := t.settings.Signatures.Verify(s.server.ctx, t.classes.Awaited(used(t.accepted, t.discarded)))
 	of.Write(unstuffed(body, section))
 	v := verification{of, of}
 	if body.Stuffed() {
@@ -86,7 +86,7 @@ func (t *transaction) marks(f verdict.Finding) bool {
 
 // finish decides by the signatures of the whole message.
 func (s *session) finish(t *transaction, signatures []verdict.Signature) {
-	classes := used(t.accepted)
+	classes := used(t.accepted, t.discarded)
 	t.classes.Finish(s.server.ctx, signatures, classes)
 	for _, class := range classes {
 		s.observe(t, class)
