@@ -28,6 +28,9 @@ type outcome struct {
 	// what was still to come changes nothing.
 	phase    phase
 	anyPhase bool
+
+	// or, if not nil, is as good.
+	or *outcome
 }
 
 // recipient is a recipient and what counts for it.
@@ -103,6 +106,27 @@ type finding struct {
 	tags  []string
 }
 
+// tagging returns the lists that tag a message for a recipient, unless something else counts.
+func (w *world) tagging(m *message, r recipient) (names []string) {
+	add := func(a address, header bool) {
+		q := question{w, m, a, header, r.address, r.rule}
+		for _, sender := range w.senders(a) {
+			for i := range w.lists {
+				if l := &w.lists[i]; l.actionAt(header) == tag && q.own(l, sender) >= 0 {
+					names = append(names, l.name)
+				}
+			}
+		}
+	}
+	add(m.from, false)
+	for _, field := range m.fields {
+		for _, a := range field.addresses {
+			add(a, true)
+		}
+	}
+	return names
+}
+
 // find returns what counts for a recipient, if pending proofs hold (proved) or not.
 func (w *world) find(m *message, r recipient, now phase, proved bool) finding {
 	f := finding{recipient: r}
@@ -127,12 +151,11 @@ func (w *world) find(m *message, r recipient, now phase, proved bool) finding {
 	}
 	for _, field := range m.fields {
 		for _, a := range field.addresses {
-			answer := choose(w.ask(m, &r, a, true, now))
-			if envelope.mayClear && (answer.action == reject || answer.action == discard) {
-				answer.action = deferred
-			}
-			add(answer)
+			add(choose(w.ask(m, &r, a, true, now)))
 		}
+	}
+	if envelope.mayClear && f.worst != envelope && (f.worst.action == reject || f.worst.action == discard) {
+		f.worst.action = deferred
 	}
 	return f
 }
@@ -178,25 +201,50 @@ func (w *world) conclude(m *message, taken, dropped []recipient) outcome {
 	}
 	today, proved := findings(atHeader, false), findings(atHeader, true)
 	o, best := w.settle(today, dropped), w.settle(proved, dropped)
-	if slices.EqualFunc(today, proved, func(a, b finding) bool { return a.worst == b.worst && slices.Equal(a.tags, b.tags) }) {
+	if slices.EqualFunc(today, proved, func(a, b finding) bool { return a.worst.action == b.worst.action }) {
 		o.phase = atHeader
+		if best.refused() && o.refused() {
+			o.message = append(o.message, best.message...) // another list refuses it, whatever is proven
+		}
 		return o
 	}
 	// The message is passed on, to those for whom it is not dropped in any case. Tags and
 	// recipients stay as they are from here on.
-	late := findings(atBody, false)
 	for i := range today {
 		if today[i].worst.action == discard && proved[i].worst.action == discard {
 			dropped = append(dropped, today[i].recipient)
 		}
 	}
+	left := slices.DeleteFunc(slices.Clone(taken), func(r recipient) bool { return slices.Contains(addresses(dropped), r.address) })
+	inAnyCase := o.refused() && best.refused() && o.message[0].code == best.message[0].code
+	if len(left) == 0 && inAnyCase {
+		best.phase = atHeader
+		return best
+	}
+	if len(left) == 0 {
+		return outcome{message: []reply{{code: 250}}} // there is nobody to pass it on to
+	}
+	late := findings(atBody, false)
 	end := w.settleLate(late, dropped)
 	end.phase = atBody
-	if end.anyPhase = o.refused() && best.refused(); end.anyPhase && o.message[0].code == best.message[0].code {
+	end.anyPhase = o.refused() && best.refused()
+	if inAnyCase {
 		end.message = append(end.message, best.message...) // it may be refused at once
 	}
 	for _, f := range append(today, proved...) {
 		end.mayTags = append(end.mayTags, f.tags...)
+		end.mayTags = append(end.mayTags, w.tagging(m, f.recipient)...) // some proofs may hold and others not
+		if f.worst.action > discard && w.tagMixed {
+			end.mayTags = append(end.mayTags, f.worst.list)
+		}
+	}
+	if end.refused() && w.tagMixed {
+		// It may have the tags of those who refuse it, since some do in any case.
+		tagged := w.settle(late, dropped)
+		if !tagged.refused() {
+			tagged.phase, tagged.mayTags = atBody, append(tagged.mayTags, end.mayTags...)
+			end.or = &tagged
+		}
 	}
 	return end
 }
@@ -220,6 +268,9 @@ func (w *world) settle(findings []finding, dropped []recipient) outcome {
 	o.message = []reply{{code: 250}}
 	for _, f := range findings {
 		o.mayTags = append(o.mayTags, f.tags...)
+		if f.worst.action > discard {
+			o.mayTags = append(o.mayTags, f.worst.list)
+		}
 		if f.worst.action == discard || slices.Contains(addresses(dropped), f.address) {
 			continue
 		}
@@ -242,7 +293,8 @@ func (w *world) settleLate(findings []finding, dropped []recipient) outcome {
 	}
 	for _, f := range findings {
 		if f.worst.action == discard && len(taking) > 0 && !slices.Contains(addresses(dropped), f.address) {
-			return refuse([]finding{f}) // who would get it otherwise
+			f.worst.action = reject // who would get it otherwise
+			return refuse([]finding{f})
 		}
 	}
 	o.message = []reply{{code: 250}}

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestExamples checks the model itself: the sentences about who may write to whom, as small
-// messages whose outcome is written down here.
+// TestExamples checks the model itself, and the gate: the sentences about who may write to whom,
+// as small messages whose outcome is written down here.
 func TestExamples(t *testing.T) {
 	block := func(name string, lines ...string) list {
 		return list{name: name, action: reject, envelope: true, header: true, lines: lines}
@@ -33,6 +33,9 @@ func TestExamples(t *testing.T) {
 	ceo, clean := plain("ceo@partner.example"), plain("u@clean.example")
 	from := func(a ...address) []field { return []field{{"From", a}} }
 	signed := func(domain string, f fact) []signature { return []signature{{domain, f}} }
+
+	signed2 := func(a, b string) []signature { return append(signed(a, holds), signed(b, holds)...) }
+	g := newGate(t)
 
 	ann, bob := "ann@m.example", "bob@m.example"
 	for _, tt := range []struct {
@@ -180,6 +183,68 @@ func TestExamples(t *testing.T) {
 			"monitor", world{monitor: true, lists: []list{block("b", "partner.example")}},
 			message{from: ceo, fields: from(ceo)}, "250; 250 ann",
 		},
+		{
+			"max_action does not make postmaster's mail worse",
+			world{lists: []list{block("b", "partner.example")}, rules: []rule{{match: []string{"m.example"}, maxAction: tag}}},
+			message{from: ceo, rcpts: []string{"postmaster@m.example"}}, "250; 250 postmaster",
+		},
+		{
+			"discarded by the envelope if a proof does not come, and by the header in any case",
+			world{srs: true, lists: []list{
+				with(block("b", "partner.example", "bad.example"), does(discard)), with(allow("a", "forwarder.example"), byDKIM),
+			}},
+			message{from: forwarded, signatures: signed("forwarder.example", holds), fields: from(plain("x@bad.example"))},
+			"250; 250",
+		},
+		{
+			"refused late for one who would get nothing: nobody gets it, as if it was refused at once",
+			world{
+				lists: []list{
+					with(block("d", "clean.example"), does(discard)), with(block("b", ann+" partner.example"), personal),
+					with(allow("a", "partner.example"), byDKIM),
+				},
+				rules: []rule{{match: []string{bob}, exempt: true}},
+			},
+			message{from: clean, rcpts: []string{ann, bob}, signatures: signed("partner.example", fails), fields: from(ceo)},
+			"250 250; body 550 b",
+		},
+		{
+			"two signatures, and each proves one sender",
+			world{lists: []list{with(block("b", "partner.example", "other.example"), does(deferred)), with(allow("a", "partner.example", "other.example"), byDKIM)}},
+			message{
+				from: clean, signatures: signed2("partner.example", "other.example"),
+				fields: append(from(ceo), field{"Sender", []address{plain("x@other.example")}}),
+			},
+			"250; body 250 ann",
+		},
+		{
+			"a discard for one of two, when the message is on its way to both",
+			world{
+				lists: []list{with(block("b", "partner.example"), does(discard)), with(allow("a", "partner.example"), byDKIM)},
+				rules: []rule{{match: []string{bob}, exempt: true}},
+			},
+			message{from: ceo, rcpts: []string{ann, bob}, signatures: signed("partner.example", fails), fields: from(ceo)},
+			"250 250; body 550 b",
+		},
+		{
+			"a tag that is needed only if the proof comes",
+			world{lists: []list{
+				block("b", "partner.example"), with(block("c", "ceo@partner.example"), does(tag)), with(allow("a", "partner.example"), byDKIM),
+			}},
+			message{from: ceo, signatures: signed("partner.example", holds), fields: from(ceo)},
+			"250; body 250 ann; tagged c",
+		},
+		{
+			"monitor holds for a wrapped sender whose forwarder no list knows",
+			world{srs: true, monitor: true, lists: []list{block("b", "partner.example")}},
+			message{from: forwarded}, "250; 250 ann",
+		},
+		{
+			"a temporary error about an override defers what is in the header",
+			world{lists: []list{with(block("b", "bad.example"), header), with(with(allow("a", "partner.example"), override), bySPF)}},
+			message{from: ceo, spf: temporary, trueClient: true, fields: from(plain("x@bad.example"))},
+			"250; header 451 b",
+		},
 	} {
 		if tt.m.rcpts == nil {
 			tt.m.rcpts = []string{ann}
@@ -187,6 +252,10 @@ func TestExamples(t *testing.T) {
 		o := tt.w.decide(&tt.m)
 		if got := o.short(); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+		g.apply(t, &tt.w)
+		if diff := g.run(t, &tt.m).differs(o, &tt.m); diff != "" {
+			t.Errorf("%s: %s", tt.name, diff)
 		}
 	}
 }

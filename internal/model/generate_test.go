@@ -250,7 +250,17 @@ func (g *generator) message() *message {
 		n = 7
 	}
 	for range n {
-		m.signatures = append(m.signatures, signature{g.domain(), fact(g.IntN(3))})
+		domain := g.domain()
+		if !g.chance(3) { // of a sender of the message
+			a := m.from
+			if len(m.fields) > 0 && g.chance(2) {
+				a = m.fields[g.IntN(len(m.fields))].addresses[0]
+			}
+			if _, of, ok := strings.Cut(a.chain[g.IntN(len(a.chain))], "@"); ok {
+				domain = of
+			}
+		}
+		m.signatures = append(m.signatures, signature{domain, [...]fact{holds, holds, fails, temporary}[g.IntN(4)]})
 	}
 	return m
 }

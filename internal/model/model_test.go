@@ -225,7 +225,7 @@ func (q *question) listed(counts func(l *list, sender string, wrapped bool) bool
 			shieldAll = shield >= 0
 			best.clears = override && !q.header
 		} else if shieldAll {
-			return best
+			break
 		}
 		for i := range q.w.lists {
 			l := &q.w.lists[i]
@@ -289,5 +289,8 @@ func (q *question) answer(now phase) (today, proved answer) {
 	}
 	today = soften(with(proven, false), with(unknown, false))
 	proved = soften(with(proven, true), with(unknown, true))
+	if today.consequence() == proved.consequence() {
+		return today, today // nothing is waited for
+	}
 	return today, proved
 }
