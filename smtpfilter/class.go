@@ -46,8 +46,16 @@ func (c *Classes) Begin(ctx context.Context, p *Policy, j verdict.Judge, m *verd
 	c.judgeEnvelope(ctx, &c.plain)
 }
 
+// SetJudge sets who judges from now on, for a door that remembers a message longer than the
+// lists of its beginning.
+func (c *Classes) SetJudge(j verdict.Judge) { c.judge = j }
+
 // Plain returns the class of recipients without a say.
 func (c *Classes) Plain() *Class { return &c.plain }
+
+// MaxClasses bounds the classes of a message that are remembered. Those beyond are judged for
+// each recipient.
+const MaxClasses = 1000
 
 // Of returns the class of a recipient. It judges the reverse-path for a new one.
 func (c *Classes) Of(ctx context.Context, rcpt verdict.Recipient) *Class {
@@ -77,7 +85,9 @@ func (c *Classes) Of(ctx context.Context, rcpt verdict.Recipient) *Class {
 	if c.more == nil {
 		c.more = map[string]*Class{}
 	}
-	c.more[key] = &class
+	if len(c.more) < MaxClasses {
+		c.more[key] = &class
+	}
 	return &class
 }
 

@@ -43,6 +43,18 @@ func (c *Classes) Decide(used []*Class) Conclusion {
 	return d
 }
 
+// AssumeProved takes the pending proofs for proven, for a door that sees no more of the message.
+func (c *Classes) AssumeProved(used []*Class) {
+	for _, class := range unique(used) {
+		if class.Envelope = proved(class.Envelope); class.Envelope.Verdict.ClearsMessage {
+			class.Header = nil
+		}
+		for i := range class.Header {
+			class.Header[i] = proved(class.Header[i])
+		}
+	}
+}
+
 // decide decides by the finding that decides for each class.
 func (c *Classes) decide(classes []*Class, decides func(*Class) verdict.Finding) Conclusion {
 	var d Conclusion

@@ -29,9 +29,12 @@ type Config struct {
 	// Meter counts connections, messages and recipients; nil means no counts.
 	Meter smtpfilter.Meter
 
-	// Once logs a refused message once, at the first recipient, and not at each. It is
-	// for a protocol that asks for each recipient, does not say when a message ends, and
-	// cannot discard for one recipient.
+	// Once is for a protocol that asks for each recipient, has neither header nor body, does
+	// not say when a message ends, and cannot discard for one recipient. A refused message
+	// is logged once for recipients for whom the same counts, at the first of them. What a
+	// proof may still decide gets the milder verdict. The message does not keep the lists of
+	// its beginning: a recipient for whom something else counts is judged by the present
+	// ones.
 	Once bool
 }
 
@@ -43,6 +46,10 @@ type Settings struct {
 	// Policy says which senders are judged, and what a refusal says. Its recipient
 	// domains and limits are not used: the mail server has its own.
 	Policy smtpfilter.Policy
+
+	// Signatures verifies DKIM signatures, if a verdict depends on them; nil means that
+	// the milder verdict counts.
+	Signatures smtpfilter.SignatureVerifier
 
 	// MaxConnections bounds the connections; 0 means no bound. They are not bounded by
 	// client, since all may come from one mail server.
@@ -87,8 +94,16 @@ type Envelope struct {
 	QueueID string // of the mail server, as far as it is known
 }
 
+// ReadsBodies reports whether messages may depend on their signatures, so that their bodies are
+// needed.
+func (d *Door) ReadsBodies() bool {
+	s := d.settings.Load()
+	j, ok := s.Checker.Judge().(verdict.ProofJudge)
+	return ok && s.Signatures != nil && j.Proofs()&verdict.DKIM != 0
+}
+
 // Begin begins a message and judges its reverse-path. All senders of the message are judged
-// by one [verdict.Judge].
+// by one [verdict.Judge], but see Config.Once.
 func (d *Door) Begin(ctx context.Context, e Envelope) *Message {
 	m := &Message{
 		door:     d,
@@ -97,7 +112,14 @@ func (d *Door) Begin(ctx context.Context, e Envelope) *Message {
 		id:       rand.Text()[:12],
 		began:    time.Now(),
 		envelope: e,
-		finding:  verdict.Finding{Identity: verdict.EnvelopeIdentity, Address: e.From},
+		facts: verdict.Message{
+			Door:        d.cfg.Protocol,
+			Listener:    d.cfg.Name,
+			Client:      e.Client,
+			Helo:        e.Helo,
+			Login:       e.Login,
+			ReversePath: e.From,
+		},
 	}
 	policy := &m.settings.Policy
 	switch {
@@ -107,25 +129,25 @@ func (d *Door) Begin(ctx context.Context, e Envelope) *Message {
 		m.exempt = "authenticated"
 	default:
 		m.judge = m.settings.Checker.Judge()
-		m.facts = verdict.Message{
-			Door:        d.cfg.Protocol,
-			Listener:    d.cfg.Name,
-			Client:      e.Client,
-			Helo:        e.Helo,
-			Login:       e.Login,
-			ReversePath: e.From,
-		}
-		m.finding = policy.JudgeEnvelope(ctx, m.judge, &m.facts, verdict.For{})
-		m.logMonitored([]verdict.Finding{m.finding})
-		if d.cfg.Once {
-			m.judge = judged(m.judge.Generation())
-		}
+	}
+	m.classes.Begin(ctx, policy, m.judge, &m.facts)
+	if d.cfg.Once {
+		m.classes.AssumeProved([]*smtpfilter.Class{m.classes.Plain()})
+		m.dismiss()
 	}
 	return m
 }
 
-// judged stands for a Judge that is not asked any more. A message that is remembered must not
-// keep the Set of its beginning in memory.
+// dismiss replaces the Judge of a message that is remembered, which must not keep a Set in
+// memory.
+func (m *Message) dismiss() {
+	if m.judge != nil {
+		m.judge = judged(m.judge.Generation())
+		m.classes.SetJudge(m.judge)
+	}
+}
+
+// judged stands for a Judge that is not asked any more.
 type judged uint64
 
 func (g judged) Generation() uint64 { return uint64(g) }

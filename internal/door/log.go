@@ -2,6 +2,7 @@ package door
 
 import (
 	"log/slog"
+	"slices"
 
 	"spamgate/blocklist/verdict"
 	"spamgate/smtpfilter"
@@ -28,11 +29,11 @@ func (m *Message) log(level slog.Level, text string, f verdict.Finding, to []str
 		Helo:          m.envelope.Helo,
 		Authenticated: m.envelope.Login != "",
 		From:          m.envelope.From,
-		To:            log.ShowAll(len(to), func(i int) string { return to[i] }),
+		To:            showAll(log, to),
 		MessageID:     m.messageID,
 		QueueID:       m.envelope.QueueID,
 		Finding:       f,
-		Reply:         log.Hide(reply.String(), append(to, m.envelope.From, f.Address)...),
+		Reply:         log.Hide(reply.String(), append(to, m.envelope.From, f.Address, f.Verdict.Match.Sender)...),
 		Began:         m.began,
 	}
 	switch client := m.envelope.Client; {
@@ -44,22 +45,39 @@ func (m *Message) log(level slog.Level, text string, f verdict.Finding, to []str
 	log.Write(level, text, &d, more...)
 }
 
-// logRefusal logs a sender that was refused, or that could not be looked up.
-func (m *Message) logRefusal(f verdict.Finding, a Answer, to []string) {
-	if m.door.cfg.Once && m.logged {
-		return
-	}
-	m.logged = true
-	if m.door.cfg.Once {
-		m.count(outcomeOf(f))
-	}
+// logRefusal logs a sender that was refused, or that could not be looked up. Refused are the
+// recipients for whom alone it is, or nil.
+func (m *Message) logRefusal(f verdict.Finding, a Answer, to, refused []string) {
 	if f.NoAnswer() {
 		m.log(slog.LevelError, "lists cannot be asked", f, to, a.Action.String(), a.Reply,
 			slog.String("error", m.door.decisions().Hide(smtpfilter.WhyNoAnswer(f.Err), m.envelope.From, f.Address)))
 		return
 	}
-	m.log(slog.LevelInfo, "refused", f, to, a.Action.String(), m.door.decisions().Refusal(&m.settings.Policy, f, m.id, a.Reply))
+	decisions := m.door.decisions()
+	m.log(slog.LevelInfo, "refused", f, to, a.Action.String(), decisions.Refusal(&m.settings.Policy, f, m.id, a.Reply, refused...),
+		slog.String("refused_for", showAll(decisions, refused)))
 }
+
+func showAll(log smtpfilter.DecisionLog, paths []string) string {
+	return log.ShowAll(len(paths), func(i int) string { return paths[i] })
+}
+
+// firstRefusal reports whether a refusal for a class of recipients is to be logged, see
+// Config.Once.
+func (m *Message) firstRefusal(class *smtpfilter.Class) bool {
+	if !m.door.cfg.Once {
+		return true
+	}
+	if slices.Contains(m.logged, class) || len(m.logged) == maxLogged {
+		return false
+	}
+	m.logged = append(m.logged, class)
+	return true
+}
+
+// maxLogged bounds the lines about a message that is refused for recipients of different
+// classes, see Config.Once.
+const maxLogged = 10
 
 // outcomeOf returns what becomes of a message that is refused because of a finding.
 func outcomeOf(f verdict.Finding) smtpfilter.Outcome {
@@ -67,6 +85,69 @@ func outcomeOf(f verdict.Finding) smtpfilter.Outcome {
 		return smtpfilter.OutcomeFailed
 	}
 	return smtpfilter.OutcomeListed
+}
+
+// logAccepted logs a message that a recipient gets.
+func (m *Message) logAccepted() {
+	f, action, exempt := m.shown()
+	m.log(slog.LevelInfo, "accepted", f, m.paths(), action.String(), wire.Reply{},
+		slog.String("exempt", exempt), slog.String("refused_for", showAll(m.door.decisions(), m.refusing())))
+}
+
+// shown returns the finding that a line about an accepted message shows, what was done because
+// of it, and why a listed sender passed.
+func (m *Message) shown() (f verdict.Finding, action verdict.Action, exempt string) {
+	classes := classesOf(m.accepted)
+	if len(classes) == 0 {
+		classes = []*smtpfilter.Class{m.classes.Plain()}
+	}
+	var all, refusing []verdict.Finding
+	for _, class := range classes {
+		all = append(append(all, class.Envelope), class.Header...)
+		if of := class.Decides(); of.Verdict.Action >= verdict.Defer {
+			refusing = append(refusing, of)
+		}
+	}
+	f = m.classes.Decide(classes).Finding
+	switch strictest := verdict.Strictest(all); {
+	case len(m.discarded) > 0 && len(m.accepted) == 0: // the protocol cannot discard
+		return m.discarded[0].class.Decides(), verdict.Tag, m.exempt
+	case strictest.Verdict.Action > verdict.Tag && len(m.accepted) == 0: // nobody was named who is not exempt
+		return strictest, verdict.Accept, "no_recipient"
+	case refusing != nil: // and others are not, so that the message has a tag
+		return verdict.Strictest(refusing), verdict.Tag, m.exempt
+	case f.Verdict.Action > verdict.Accept:
+		return f, f.Verdict.Action, m.exempt
+	case strictest.Verdict.Action > verdict.Tag:
+		return strictest, verdict.Accept, "recipient" // the sender is listed, but every recipient is exempt
+	default:
+		return strictest, verdict.Accept, m.exempt
+	}
+}
+
+// logDiscarded logs for which recipients a message is dropped, a line for each class of them.
+func (m *Message) logDiscarded() {
+	for _, class := range classesOf(m.discarded) {
+		var to []string
+		for _, r := range m.discarded {
+			if r.class == class {
+				to = append(to, r.path)
+			}
+		}
+		m.log(slog.LevelWarn, "discarded", class.Decides(), to, verdict.Discard.String(), wire.Reply{})
+	}
+}
+
+// observe logs the entries about the reverse-path that only monitor, each once for a message.
+func (m *Message) observe(classes ...*smtpfilter.Class) {
+	for _, class := range classes {
+		if class.Envelope.Verdict.Pending || class.Envelope.Verdict.Monitored == nil {
+			continue
+		}
+		logged := len(m.observed.Monitored)
+		m.observed.Add(class.Envelope)
+		m.logMonitored(m.observed.Monitored[logged:])
+	}
 }
 
 // logMonitored logs each entry that only monitors.

@@ -1,7 +1,6 @@
 package door
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -10,7 +9,6 @@ import (
 
 	"spamgate/blocklist/verdict"
 	"spamgate/smtpfilter"
-	"spamgate/smtpfilter/header"
 	"spamgate/smtpfilter/wire"
 )
 
@@ -26,27 +24,36 @@ type Message struct {
 	exempt   string          // why it is not judged: "client", "authenticated"
 	judge    verdict.Judge   // nil for an exempt client
 	facts    verdict.Message // for the judge
-	finding  verdict.Finding // about the reverse-path
-	findings []verdict.Finding
+	classes  smtpfilter.Classes
 
 	accepted  []recipient
-	discarded []string // paths
+	discarded []recipient
+	used      []*smtpfilter.Class // those of the recipients that were not refused, each once
 	messageID string
+	observed  smtpfilter.HeaderFindings // the entries that only monitor, as far as they were logged
 
-	logged  bool // a refusal, see Config.Once
-	counted bool // by the Meter
+	section      []byte // the header
+	complex      bool   // it has too many senders
+	verification smtpfilter.Verification
+	decision     smtpfilter.Conclusion
+
+	logged  []*smtpfilter.Class // whose refusals were logged, see Config.Once
+	counted bool                // by the Meter
 }
 
 // recipient is a recipient that was not refused.
 type recipient struct {
-	path   string
-	exempt bool
+	path  string
+	class *smtpfilter.Class
 }
 
 // Answer says what should become of a recipient or a message.
 type Answer struct {
 	// Reply is the refusal. The zero Reply lets the mail pass, as Action says.
 	Reply wire.Reply
+
+	// NoAnswer says that Reply refuses because the lists could not be asked.
+	NoAnswer bool
 
 	Action verdict.Action // Accept, Tag, Discard, Defer or Reject
 
@@ -65,69 +72,96 @@ func (m *Message) ID() string { return m.id }
 // SetQueueID sets the mail server's id, if it is known only after Begin.
 func (m *Message) SetQueueID(id string) { m.envelope.QueueID = id }
 
-// Finding returns the finding about the reverse-path.
-func (m *Message) Finding() verdict.Finding { return m.finding }
-
 // misread reports whether the reverse-path is not an address. The lists cannot be asked
 // about it, so that it is refused.
-func (m *Message) misread() bool { return m.finding.Err != nil && !m.finding.NoAnswer() }
+func (m *Message) misread() bool {
+	f := &m.classes.Plain().Envelope
+	return f.Err != nil && !f.NoAnswer()
+}
 
 // Recipient judges the message for a recipient, whose path is without brackets. Postmaster
 // and the policy's exempt recipients are reachable by every sender.
 func (m *Message) Recipient(path string) Answer {
-	parsed := verdict.ParseRecipient(path)
-	exempt := m.settings.Policy.ExemptRecipient(parsed)
-	a := m.answer(exempt)
+	rcpt := verdict.ParseRecipient(path)
+	class := m.classOf(rcpt)
+	m.observe(class)
+	a := m.answer(class)
 	outcome := smtpfilter.RecipientAccepted
 	switch {
+	case a.Reply.IsZero() && len(m.used) == smtpfilter.MaxClasses && !slices.Contains(m.used, class):
+		// RFC 5321, section 4.5.3.1.10: the client tries the others again.
+		return Answer{Reply: wire.NewReply(452, "4.5.3 Too many recipients with lists of their own; id "+m.id), Action: verdict.Defer}
 	case !a.Reply.IsZero():
-		m.logRefusal(m.finding, a, []string{path})
+		if m.firstRefusal(class) {
+			m.logRefusal(class.Envelope, a, []string{path}, nil)
+		}
+		if m.door.cfg.Once {
+			m.count(outcomeOf(class.Envelope))
+		}
 		outcome = smtpfilter.RecipientListed
-		if m.finding.NoAnswer() {
+		if a.NoAnswer {
 			outcome = smtpfilter.RecipientFailed
 		}
 	case a.Action == verdict.Discard && !m.door.cfg.Once:
 		outcome = smtpfilter.RecipientDiscarded
 		fallthrough
 	default:
-		m.keep(parsed, exempt, a.Action)
+		m.keep(rcpt, class, a.Action)
 	}
 	m.door.cfg.Meter.Recipient(m.door.cfg.Name, outcome)
 	return a
 }
 
+// classOf returns the class of a recipient. See Config.Once for who judges it.
+func (m *Message) classOf(rcpt verdict.Recipient) *smtpfilter.Class {
+	if !m.door.cfg.Once || m.judge == nil {
+		return m.classes.Of(m.ctx, rcpt)
+	}
+	m.judge = m.settings.Checker.Judge()
+	m.classes.SetJudge(m.judge)
+	defer m.dismiss()
+	class := m.classes.Of(m.ctx, rcpt)
+	m.classes.AssumeProved([]*smtpfilter.Class{class})
+	return class
+}
+
 // keep keeps a recipient that was not refused. If the log has one line for all recipients,
 // the first is enough.
-func (m *Message) keep(rcpt verdict.Recipient, exempt bool, action verdict.Action) {
+func (m *Message) keep(rcpt verdict.Recipient, class *smtpfilter.Class, action verdict.Action) {
 	if m.door.cfg.Once && len(m.accepted)+len(m.discarded) > 0 {
 		return
 	}
 	if action == verdict.Discard {
-		m.discarded = append(m.discarded, rcpt.Path)
+		m.discarded = append(m.discarded, recipient{rcpt.Path, class})
 	} else {
-		m.accepted = append(m.accepted, recipient{rcpt.Path, exempt})
+		m.accepted = append(m.accepted, recipient{rcpt.Path, class})
 	}
 	m.facts.Recipients = append(m.facts.Recipients, rcpt)
+	if !slices.Contains(m.used, class) {
+		m.used = append(m.used, class)
+	}
 }
 
 // AnyRecipient judges the message for recipients that are not known. Some of them may be
 // reachable by every sender, so that the answer is the one for these.
-func (m *Message) AnyRecipient() Answer { return m.answer(true) }
-
-// answer returns the answer because of the reverse-path, to recipients that are exempt or
-// not.
-func (m *Message) answer(exempt bool) Answer {
-	if m.misread() && !exempt {
-		return Answer{Reply: wire.NewReply(553, "5.1.7 Sender address not understood; id "+m.id), Action: verdict.Reject}
-	}
-	return m.answerTo(verdict.Decide([]verdict.Finding{m.finding}, exempt))
+func (m *Message) AnyRecipient() Answer {
+	m.observe(m.classes.Plain())
+	return m.answer(&smtpfilter.Class{Exempt: true, Envelope: m.classes.Plain().Envelope})
 }
 
-// answerTo returns the answer because of the finding that decides.
-func (m *Message) answerTo(f verdict.Finding) Answer {
-	a := Answer{Reply: m.settings.Policy.Refusal(f, m.id), Action: f.Verdict.Action}
+// answer returns the answer because of the reverse-path, to recipients of a class. While a proof
+// is pending the message goes on.
+func (m *Message) answer(class *smtpfilter.Class) Answer {
+	switch {
+	case m.misread() && !class.Exempt:
+		return Answer{Reply: wire.NewReply(553, "5.1.7 Sender address not understood; id "+m.id), Action: verdict.Reject}
+	case class.Envelope.Verdict.Pending:
+		return Answer{}
+	}
+	f := class.Decides()
+	a := Answer{Reply: m.settings.Policy.Refusal(f, m.id), NoAnswer: f.NoAnswer(), Action: f.Verdict.Action}
 	if a.Reply.IsZero() {
-		a.Tags = smtpfilter.Tags(m.finding, m.findings)
+		a.Tags = smtpfilter.Tags(f, nil)
 	}
 	if a.Action == verdict.Discard {
 		a.DiscardTag = smtpfilter.TagOf(f)
@@ -135,41 +169,20 @@ func (m *Message) answerTo(f verdict.Finding) Answer {
 	return a
 }
 
-// onlyExempt reports whether every recipient is reachable by every sender.
-func (m *Message) onlyExempt() bool {
-	return len(m.discarded) == 0 && !slices.ContainsFunc(m.accepted, func(r recipient) bool { return !r.exempt })
+// classesOf returns the classes of recipients, each once.
+func classesOf(rcpts []recipient) []*smtpfilter.Class {
+	var classes []*smtpfilter.Class
+	for _, r := range rcpts {
+		if !slices.Contains(classes, r.class) {
+			classes = append(classes, r.class)
+		}
+	}
+	return classes
 }
 
-// Header judges the header section: lines with CRLF or LF, without the empty line at the end.
-// The names are those of the mail server, which may complete addresses with them. An Answer
-// with Discard concerns the recipients that Discarded returns then.
-func (m *Message) Header(section []byte, names []string) Answer {
-	policy := &m.settings.Policy
-	section = bytes.TrimSuffix(section, []byte("\r\n"))
-	if m.judge == nil || m.misread() || !policy.JudgesHeader(m.finding) {
-		m.messageID = header.Senders(section, nil).MessageID
-		return m.headerAnswer()
-	}
-	senders := policy.ReadHeader(section, names)
-	m.messageID = senders.MessageID
-	var summary smtpfilter.HeaderFindings
-	for f := range policy.JudgeHeader(m.ctx, m.judge, &m.facts, senders, verdict.For{}) {
-		summary.Add(f)
-	}
-	if senders.TooMany() {
-		if m.onlyExempt() {
-			return m.headerAnswer()
-		}
-		return m.refuse(wire.NewReply(554, fmt.Sprintf("5.6.0 Too many or too complex sender addresses in the header (limit %d); id %s",
-			policy.AddressLimit(), m.id)), smtpfilter.ErrTooManyAddresses)
-	}
-	for _, field := range senders.FieldsWithoutAddress() {
-		m.log(slog.LevelInfo, "header field without an address", verdict.Finding{Identity: field}, nil, verdict.Accept.String(), wire.Reply{})
-	}
-	m.findings = summary.Deciding
-	m.logUnreadable(summary)
-	m.logMonitored(summary.Monitored)
-	return m.headerAnswer()
+// onlyExempt reports whether every recipient is reachable by every sender.
+func (m *Message) onlyExempt() bool {
+	return !slices.ContainsFunc(m.used, func(c *smtpfilter.Class) bool { return !c.Exempt })
 }
 
 // HeaderLimit returns how long the header section may be, in bytes.
@@ -189,82 +202,28 @@ func (m *Message) refuse(reply wire.Reply, why error) Answer {
 	return a
 }
 
-// headerAnswer returns the answer because of the findings in the header, and beside it the
-// discarded recipients.
-func (m *Message) headerAnswer() Answer {
-	worst := verdict.Decide(m.findings, m.onlyExempt())
-	a := m.answerTo(worst)
-	switch a.Action {
-	case verdict.Reject, verdict.Defer:
-		m.logRefusal(worst, a, m.paths())
-		m.count(outcomeOf(worst))
-		return a
-	case verdict.Discard:
-		m.discardRest()
-	}
-	if len(m.discarded) > 0 && a.Action != verdict.Discard {
-		a = m.answerTo(m.finding)
-	}
-	return a
-}
-
-// discardRest discards the message for the recipients that are not exempt.
-func (m *Message) discardRest() {
-	m.accepted = slices.DeleteFunc(m.accepted, func(r recipient) bool {
-		if !r.exempt {
-			m.discarded = append(m.discarded, r.path)
-		}
-		return !r.exempt
-	})
-}
-
 // Discarded returns the recipients for which the message is discarded, and whether that is
 // all of them.
 func (m *Message) Discarded() (paths []string, all bool) {
-	return m.discarded, len(m.accepted) == 0
+	return pathsOf(m.discarded), len(m.accepted) == 0
 }
 
 // paths returns the recipients that were not refused.
-func (m *Message) paths() []string {
+func (m *Message) paths() []string { return append(pathsOf(m.accepted), pathsOf(m.discarded)...) }
+
+func pathsOf(rcpts []recipient) []string {
 	var paths []string
-	for _, r := range m.accepted {
+	for _, r := range rcpts {
 		paths = append(paths, r.path)
 	}
-	return append(paths, m.discarded...)
+	return paths
 }
 
-// Passed logs and counts a message that the mail server may have. Tagged says that discarded
-// recipients get it too, with a tag, since the protocol cannot discard it.
-func (m *Message) Passed(tagged bool) {
-	f := verdict.Strictest(append([]verdict.Finding{m.finding}, m.findings...))
-	dropped := len(m.discarded) > 0 && !tagged
-	if dropped && len(m.accepted) == 0 {
-		m.count(smtpfilter.OutcomeDiscarded)
-	} else {
-		m.count(smtpfilter.OutcomeAccepted)
-		m.logAccepted(f, tagged)
-	}
-	if dropped {
-		m.log(slog.LevelWarn, "discarded", f, m.discarded, verdict.Discard.String(), wire.Reply{})
-	}
-}
-
-// logAccepted logs a message that a recipient gets.
-func (m *Message) logAccepted(f verdict.Finding, tagged bool) {
-	action, exempt := f.Verdict.Action, m.exempt
-	switch {
-	case action == verdict.Discard && tagged && len(m.discarded) > 0:
-		action = verdict.Tag
-	case action > verdict.Tag && len(m.accepted) == 0:
-		action, exempt = verdict.Accept, "no_recipient" // the sender is listed, and nobody was named who is not exempt
-	case action > verdict.Tag:
-		action, exempt = verdict.Accept, "recipient" // the sender is listed, but every recipient is exempt
-	}
-	m.log(slog.LevelInfo, "accepted", f, m.paths(), action.String(), wire.Reply{}, slog.String("exempt", exempt))
-}
-
-// Abandoned counts a message that was not sent to its end.
+// Abandoned counts a message that was not sent to its end, and stops its verification.
 func (m *Message) Abandoned() {
+	if m.verification != nil {
+		m.verification.Abort()
+	}
 	if len(m.accepted)+len(m.discarded) > 0 {
 		m.count(smtpfilter.OutcomeAbandoned)
 	}

@@ -114,7 +114,8 @@ func TestMessage(t *testing.T) {
 		for _, to := range c.to {
 			got = append(got, describe(m, m.Recipient(to)))
 		}
-		a := m.Header([]byte(c.header), nil)
+		m.Header([]byte(c.header), nil)
+		a := m.End()
 		if got = append(got, describe(m, a)); a.Reply.IsZero() {
 			m.Passed(false)
 		}

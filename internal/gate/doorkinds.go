@@ -47,6 +47,7 @@ func (g *gate) doorSettings(c *config.Config, d config.Door) (door.Settings, err
 	s := door.Settings{
 		Checker:        g.checker(c, d.Lists),
 		Policy:         setup.DoorPolicy(c, d),
+		Signatures:     g.proofs,
 		MaxConnections: doorConnections(c, d),
 	}
 	setup.SetRules(&s.Policy, g.recipients)

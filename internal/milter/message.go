@@ -15,7 +15,7 @@ import (
 const maxPaths = 16 << 20
 
 // pathCost is what a recipient costs beside its path.
-const pathCost = 128
+const pathCost = 256
 
 // begin begins a message.
 func (s *session) begin(data []byte) {
@@ -65,15 +65,51 @@ func (s *session) setQueueID() {
 	}
 }
 
-// end answers the end of a message.
-func (s *session) end() {
-	m := s.message
+// header judges the header, once it is complete.
+func (s *session) header() {
+	if s.headed {
+		return
+	}
+	s.headed = true
 	s.setQueueID()
+	if s.section.tooLarge {
+		return // the end of the message refuses it
+	}
+	s.message.Header(s.section.text, s.names)
+	if s.protocol&noBody == 0 {
+		s.content = s.message.Content()
+	}
+}
+
+// body answers a part of the body.
+func (s *session) body(data []byte) {
+	s.header()
+	if s.content == nil && s.protocol&maySkip != 0 {
+		s.out = appendPacket(s.out, ansSkip)
+		return
+	}
+	s.take(data)
+	s.proceed(quietBody)
+}
+
+// take takes a part of the body, if something depends on it.
+func (s *session) take(data []byte) {
+	if s.content != nil {
+		_, _ = s.content.Write(data) // it never fails
+	}
+}
+
+// end answers the end of a message, which may have the last part of the body.
+func (s *session) end(data []byte) {
+	m := s.message
+	s.header()
+	s.take(data)
+	s.setQueueID() // Sendmail tells it with the end of the message at the latest
 	a := door.Answer{}
 	if s.section.tooLarge {
 		a = m.HeaderTooLarge()
 	} else {
-		a = m.Header(s.section.text, s.names)
+		a = m.End()
 	}
 	switch {
 	case !a.Reply.IsZero():
@@ -139,5 +175,6 @@ func (s *session) abandon() {
 // forget forgets all of a message, and its macros.
 func (s *session) forget() {
 	s.message, s.login, s.queueID, s.paths = nil, "", "", 0
+	s.headed, s.content = false, nil
 	s.section.reset()
 }

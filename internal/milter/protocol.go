@@ -26,6 +26,7 @@ const (
 	ansDiscard    = 'd'
 	ansAddField   = 'h' // at the end of the header
 	ansReply      = 'y' // a refusal with its code and text
+	ansSkip       = 's' // continue, and the rest of the body is not wanted
 )
 
 // What a milter may do to a message (SMFIF).
@@ -42,6 +43,7 @@ const (
 	quietHeader  = 1 << 7 // no answer to a header field
 	noUnknown    = 1 << 8
 	noData       = 1 << 9
+	maySkip      = 1 << 10 // ansSkip is understood
 	quietConnect = 1 << 12
 	quietHelo    = 1 << 13
 	quietData    = 1 << 16

@@ -35,7 +35,9 @@ type session struct {
 	login   string
 	queueID string
 	section section
-	paths   int // the bytes of the recipients
+	headed  bool      // the header was judged
+	content io.Writer // takes the body; nil if nothing depends on it
+	paths   int       // the bytes of the recipients
 }
 
 // errQuit says that the mail server has ended the connection as it should.
@@ -126,7 +128,7 @@ func (s *session) answer(command byte, data []byte) error {
 	case cmdMail:
 		s.begin(data)
 		s.proceed(0)
-	case cmdRcpt, cmdHeader, cmdEnd:
+	case cmdRcpt, cmdHeader, cmdBody, cmdEnd:
 		if s.message == nil {
 			return violation(fmt.Sprintf("%s without MAIL", commandName(command)))
 		}
@@ -137,8 +139,6 @@ func (s *session) answer(command byte, data []byte) error {
 		s.proceed(quietUnknown)
 	case cmdEndHeader:
 		s.proceed(quietEndHdr)
-	case cmdBody:
-		s.proceed(quietBody)
 	case cmdAbort:
 		s.abandon()
 	case cmdQuitNC:
@@ -164,8 +164,10 @@ func (s *session) inMessage(command byte, data []byte) error {
 		}
 		s.section.add(name, value, s.protocol&leadingSpace != 0)
 		s.proceed(quietHeader)
+	case cmdBody:
+		s.body(data)
 	case cmdEnd:
-		s.end()
+		s.end(data)
 	}
 	return nil
 }
@@ -189,8 +191,11 @@ func (s *session) negotiate(data []byte) error {
 	s.abandon()
 	s.negotiated = true
 	s.actions = binary.BigEndian.Uint32(data[4:]) & (mayAddFields | mayDeleteRcpts | mayNameMacros)
-	s.protocol = binary.BigEndian.Uint32(data[8:]) & (noBody | noEndHeader | noUnknown | noData |
-		quietConnect | quietHelo | quietHeader | leadingSpace)
+	wanted := uint32(noBody | noEndHeader | noUnknown | noData | quietConnect | quietHelo | quietHeader | leadingSpace)
+	if s.server.door.ReadsBodies() {
+		wanted = wanted&^noBody | maySkip
+	}
+	s.protocol = binary.BigEndian.Uint32(data[8:]) & wanted
 	answer := binary.BigEndian.AppendUint32(nil, min(version, maxVersion))
 	answer = binary.BigEndian.AppendUint32(answer, s.actions)
 	answer = binary.BigEndian.AppendUint32(answer, s.protocol)

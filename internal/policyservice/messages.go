@@ -19,6 +19,13 @@ const (
 	// maxSeen bounds the recipients of a message that are recognised if they are asked
 	// about again. More than that are counted again.
 	maxSeen = 1000
+
+	// maxRefusals bounds the different refusals of a message: recipients may have lists of
+	// their own. Recipients with other refusals are not recognised.
+	maxRefusals = 10
+
+	// maxTags bounds the fields that a message gets.
+	maxTags = 10
 )
 
 // messages remembers the messages that Postfix has asked about, by their keys. It is safe for
@@ -77,17 +84,17 @@ type message struct {
 	mu sync.Mutex
 	*door.Message
 
-	refusal string // the answer to recipients that are refused, once there is one
-	seen    []seen
-	passed  bool // for a recipient at least
-	noted   bool // in the log, that it has passed
-	tagged  bool // an answer had the tag
+	refusals []string // the different answers to recipients that are refused
+	seen     []seen
+	passed   bool     // for a recipient at least
+	noted    bool     // in the log, that it has passed
+	tags     []string // those that answers had
 }
 
 // seen is a recipient that was asked about.
 type seen struct {
 	hash    uint64 // of its address
-	refused bool
+	refusal int    // the index of the answer in refusals, or -1
 }
 
 var seed = maphash.MakeSeed()
@@ -96,38 +103,48 @@ var seed = maphash.MakeSeed()
 func (m *message) recipient(address []byte, afterEnd bool) (action string, ok bool) {
 	hash := maphash.Bytes(seed, address)
 	if i := slices.IndexFunc(m.seen, func(s seen) bool { return s.hash == hash }); i >= 0 {
-		if m.seen[i].refused {
-			return m.refusal, true
+		if i = m.seen[i].refusal; i >= 0 {
+			return m.refusals[i], true
 		}
 		return dunno, true
 	}
 	a := m.Recipient(path(address))
-	refused := !a.Reply.IsZero()
-	if refused && m.Finding().NoAnswer() {
+	if a.Reply.IsZero() {
+		m.remember(hash, -1)
+		return m.pass(a, afterEnd), true
+	}
+	if a.NoAnswer {
 		return "", false
 	}
+	action = refusal(a.Reply)
+	i := slices.Index(m.refusals, action)
+	if i < 0 && len(m.refusals) < maxRefusals {
+		i, m.refusals = len(m.refusals), append(m.refusals, action)
+	}
+	if i >= 0 {
+		m.remember(hash, i)
+	}
+	return action, true
+}
+
+// remember remembers the answer to a recipient.
+func (m *message) remember(hash uint64, refusal int) {
 	if len(m.seen) < maxSeen {
-		m.seen = append(m.seen, seen{hash, refused})
+		m.seen = append(m.seen, seen{hash, refusal})
 	}
-	if refused {
-		if m.refusal == "" {
-			m.refusal = refusal(a.Reply)
-		}
-		return m.refusal, true
-	}
-	return m.pass(a, afterEnd), true
 }
 
 // anyRecipient returns the answer about recipients that the question does not name.
 func (m *message) anyRecipient(afterEnd bool) string { return m.pass(m.AnyRecipient(), afterEnd) }
 
-// pass returns the answer that lets the message pass. The first one has the tag, which
-// Postfix refuses after the end of the message. Postfix adds the field if it accepts any
-// recipient of the message at all.
+// pass returns the answer that lets the message pass. The first one has the tag, and each
+// later one a tag that is new: recipients may have lists of their own. Postfix refuses a tag
+// after the end of the message, and adds the fields if it accepts any recipient of the message
+// at all.
 func (m *message) pass(a door.Answer, afterEnd bool) string {
 	m.passed = true
-	if text := tag(a); text != "" && !m.tagged && !afterEnd {
-		m.tagged = true
+	if text := tag(a); text != "" && !afterEnd && len(m.tags) < maxTags && !slices.Contains(m.tags, text) {
+		m.tags = append(m.tags, text)
 		return text
 	}
 	return dunno

@@ -84,13 +84,14 @@ func (s *Server) makeIndex(ctx context.Context, st *state, set *blocklist.Set) *
 	return x
 }
 
-// serves reports whether a list's entries can be listed in the zones.
+// serves reports whether a list's entries can be listed in the zones. No question names a
+// recipient.
 func (st *state) serves(l *blocklist.ListStats) bool {
 	stage := verdict.Envelope
 	if st.asksHeader() {
 		stage = verdict.AllStages
 	}
-	return l.Type == blocklist.Block && l.Stages&stage != 0 && (len(st.Lists) == 0 || slices.Contains(st.Lists, l.Name))
+	return l.Type == blocklist.Block && !l.PerRecipient && l.Stages&stage != 0 && (len(st.Lists) == 0 || slices.Contains(st.Lists, l.Name))
 }
 
 // list returns the index of a list; nil if there is none.

@@ -1,6 +1,8 @@
 package rhsbl
 
 import (
+	"crypto/sha1"
+	"encoding/hex"
 	"testing"
 
 	"github.com/miekg/dns"
@@ -76,6 +78,49 @@ func TestAction(t *testing.T) {
 		r := found{code: codes[want]}.record("x.example")
 		if got := r.Action(); got != want {
 			t.Errorf("%v: %v, want %v", r, got, want)
+		}
+	}
+}
+
+// TestWithoutMessage: there is no message that proves a sender, and no recipient. An allow entry
+// that wants a proof spares a name, and entries for recipients list none.
+func TestWithoutMessage(t *testing.T) {
+	lists, _ := openStore(t,
+		testList{store.List{Name: "partners", Type: blocklist.Allow, ProvenBy: verdict.SPF | verdict.DKIM}, "partner.example\nboss@spam.example\n"},
+		testList{store.List{Name: "signed", Type: blocklist.Allow, Override: true, ProvenBy: verdict.DKIM}, "signed.example\n"},
+		testList{store.List{Name: "blocked", Action: verdict.Reject}, "partner.example\nsigned.example\nspam.example\nboss@spam.example\na@mail.partner.example\n"},
+		testList{store.List{Name: "own", Action: verdict.Reject, PerRecipient: true}, "ann@own.example news.example\n@own.example a@pest.example\n"},
+		testList{store.List{Name: "headers", Action: verdict.Tag, Stages: verdict.Header}, "partner.example\nheader.example\n"},
+	)
+	settings := zonesOf()
+	for _, only := range [][]string{nil, {"partners", "signed", "blocked", "own", "headers"}} {
+		settings.Lists = only
+		s := newServer(t, lists, settings)
+		for address, want := range map[string][2]string{ // of the domain, and of the address
+			"a@partner.example":      {"", ""},
+			"a@mail.partner.example": {"", "127.0.0.2"}, // its own entry is more specific than partner.example
+			"a@signed.example":       {"", ""},
+			"a@spam.example":         {"127.0.0.2", ""},
+			"boss@spam.example":      {"127.0.0.2", ""},
+			"a@news.example":         {"", ""},
+			"a@pest.example":         {"", ""},
+			"ann@own.example":        {"", ""},
+		} {
+			records, err := Lookup(lists.Set(), settings, address)
+			if err != nil || len(records) != 2 {
+				t.Fatalf("%s: %v, %v", address, records, err)
+			}
+			for i, r := range records {
+				if r.A != want[i] || askedRecord(s, r.Name) != r {
+					t.Errorf("lists %q, %s: %+v, and the server %+v; want %q", only, address, r, askedRecord(s, r.Name), want[i])
+				}
+			}
+		}
+		for _, key := range []string{"@own.example\ta@pest.example", "ann@own.example\tnews.example", "ann@own.example\t"} {
+			sum := sha1.Sum([]byte(key))
+			if f := s.find(s.state.Load(), s.state.Load().HashedZone, hex.EncodeToString(sum[:])); f != (found{}) {
+				t.Errorf("the hash of the entry %q: %+v", key, f)
+			}
 		}
 	}
 }

@@ -129,10 +129,20 @@ func (s *Server) findDomain(st *state, domain string) found {
 
 // judge asks the lists about a sender.
 func (st *state) judge(r verdict.Reading, address string) (verdict.Verdict, error) {
-	j, ctx := st.checker.Current(), context.Background()
-	v, err := j.Judge(ctx, st.message, verdict.Query{Stage: verdict.Envelope, Address: address, Reading: r})
+	j := st.checker.Current()
+	v, err := ask(j, st.message, verdict.Query{Stage: verdict.Envelope, Address: address, Reading: r})
 	if err == nil && st.asksHeader() && v.Action == verdict.Accept && v.Match.IsZero() {
-		v, err = j.Judge(ctx, st.message, verdict.Query{Stage: verdict.Header, Address: address, Reading: r})
+		v, err = ask(j, st.message, verdict.Query{Stage: verdict.Header, Address: address, Reading: r})
+	}
+	return v, err
+}
+
+// ask asks a Judge. A question in DNS proves nothing, so that the verdict is the one with the
+// proofs that an allow entry wants: the milder one.
+func ask(j verdict.Judge, m *verdict.Message, q verdict.Query) (verdict.Verdict, error) {
+	v, err := j.Judge(context.Background(), m, q)
+	if v.Proved != nil {
+		v = *v.Proved
 	}
 	return v, err
 }

@@ -11,12 +11,16 @@ import (
 
 	"spamgate/blocklist"
 	"spamgate/blocklist/judge"
+	"spamgate/blocklist/sender"
 	"spamgate/blocklist/store"
 	"spamgate/blocklist/verdict"
 )
 
 // Checker judges by a Set. It cannot ask the lists about senders at broken.example.
-type Checker struct{ set *blocklist.Set }
+type Checker struct {
+	Prover func() judge.Prover // of a message; may be nil
+	set    *blocklist.Set
+}
 
 // New returns a Checker of lists. Each has a name, and its text is in Entries.
 func New(lists ...List) (Checker, error) {
@@ -36,7 +40,7 @@ func New(lists ...List) (Checker, error) {
 		return Checker{}, err
 	}
 	set, _, err := store.Build(context.Background(), c)
-	return Checker{set}, err
+	return Checker{set: set}, err
 }
 
 // List is a list and its text.
@@ -49,11 +53,17 @@ type List struct {
 func (c Checker) Set() *blocklist.Set { return c.set }
 
 // Judge implements verdict.Checker.
-func (c Checker) Judge() verdict.Judge { return broken{judge.Checker{Store: c}.Judge()} }
+func (c Checker) Judge() verdict.Judge {
+	of := judge.Checker{Store: c, Unwrap: sender.SRS | sender.BATV, Prover: c.Prover}
+	return broken{of.Judge().(inner)}
+}
 
-type broken struct{ inner verdict.Judge }
+type inner interface {
+	verdict.RecipientJudge
+	verdict.ProofJudge
+}
 
-func (b broken) Generation() uint64 { return b.inner.Generation() }
+type broken struct{ inner }
 
 func (b broken) Judge(ctx context.Context, m *verdict.Message, q verdict.Query) (verdict.Verdict, error) {
 	if strings.HasSuffix(q.Address, "@broken.example") {

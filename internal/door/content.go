@@ -1,0 +1,157 @@
+package door
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+
+	"spamgate/blocklist/verdict"
+	"spamgate/smtpfilter"
+	"spamgate/smtpfilter/header"
+	"spamgate/smtpfilter/wire"
+)
+
+// Header judges the header section: lines with CRLF or LF, without the empty line at the end,
+// which must not change before End. The names are those of the mail server, which may complete
+// addresses with them.
+func (m *Message) Header(section []byte, names []string) {
+	m.section = section
+	section = bytes.TrimSuffix(section, []byte("\r\n"))
+	if m.judge == nil || m.misread() {
+		m.messageID = header.Senders(section, nil).MessageID
+		return
+	}
+	m.classes.ReadSignatures(m.ctx, section, m.used)
+	if !m.classes.JudgesHeader(m.used) {
+		m.messageID = header.Senders(section, nil).MessageID
+		return
+	}
+	senders := m.settings.Policy.ReadHeader(section, names)
+	m.messageID = senders.MessageID
+	findings := m.classes.JudgeHeader(m.ctx, senders, m.used)
+	if senders.TooMany() {
+		m.complex = !m.onlyExempt()
+		return
+	}
+	for _, field := range senders.FieldsWithoutAddress() {
+		m.log(slog.LevelInfo, "header field without an address", verdict.Finding{Identity: field}, nil, verdict.Accept.String(), wire.Reply{})
+	}
+	m.logUnreadable(findings)
+	m.logMonitored(findings.Monitored)
+}
+
+// Content returns what takes the body, after the header. It is nil if nothing depends on the
+// body.
+func (m *Message) Content() io.Writer {
+	if m.settings.Signatures == nil || m.complex || m.judge == nil {
+		return nil
+	}
+	if d := m.classes.Decide(m.used); !d.Pending {
+		return nil
+	}
+	domains := m.classes.Awaited(m.used)
+	if len(domains) == 0 {
+		return nil
+	}
+	m.verification = m.settings.Signatures.Verify(m.ctx, domains)
+	writeLines(m.verification, m.section)
+	return m.verification
+}
+
+// writeLines writes a header section and the empty line after it, with CRLF.
+func writeLines(w io.Writer, section []byte) {
+	var lines []byte
+	for line := range bytes.Lines(section) {
+		line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
+		lines = append(append(lines, line...), "\r\n"...)
+	}
+	_, _ = w.Write(append(lines, "\r\n"...)) // it never fails
+}
+
+// End returns the answer at the end of the message. An Answer with Discard concerns the
+// recipients that Discarded returns then. If Content was not called, or takes nothing, a proof
+// that is pending counts as one that holds: the milder verdict.
+func (m *Message) End() Answer {
+	if m.complex {
+		return m.refuse(wire.NewReply(554, fmt.Sprintf("5.6.0 Too many or too complex sender addresses in the header (limit %d); id %s",
+			m.settings.Policy.AddressLimit(), m.id)), smtpfilter.ErrTooManyAddresses)
+	}
+	if m.verification != nil {
+		m.classes.Finish(m.ctx, m.verification.Finish(), m.used)
+	}
+	if m.decision = m.classes.Decide(m.used); m.decision.Pending {
+		m.classes.AssumeProved(m.used)
+		m.decision = m.classes.Decide(m.used)
+	}
+	m.observe(m.used...)
+	if m.decision.Refuses() {
+		return m.refuseSender()
+	}
+	if m.discardRest(); len(m.discarded) > 0 {
+		a := Answer{Action: verdict.Discard, DiscardTag: smtpfilter.TagOf(m.discarded[0].class.Decides())}
+		if len(m.accepted) > 0 {
+			m.decision = m.classes.Decide(classesOf(m.accepted))
+			a.Tags = m.decision.Tags
+		}
+		return a
+	}
+	a := Answer{Action: m.decision.Finding.Verdict.Action, Tags: m.decision.Tags}
+	if len(a.Tags) > 0 {
+		a.Action = verdict.Tag // also if the sender is refused for some
+	}
+	return a
+}
+
+// refuseSender refuses the message for all recipients, because of a sender that is refused for
+// one of them at least.
+func (m *Message) refuseSender() Answer {
+	f, policy := m.decision.Finding, &m.settings.Policy
+	a := Answer{Reply: policy.Refusal(f, m.id), NoAnswer: f.NoAnswer(), Action: f.Verdict.Action}
+	var refused []string
+	if m.decision.Mixed {
+		refused = m.refusing()
+		a.Reply = policy.RefusalForSome(f, m.id, refused)
+	}
+	m.logRefusal(f, a, m.paths(), refused)
+	m.count(outcomeOf(f))
+	return a
+}
+
+// refusing returns the recipients for whom the message is refused.
+func (m *Message) refusing() []string {
+	var paths []string
+	for _, r := range m.accepted {
+		if r.class.Decides().Verdict.Action >= verdict.Defer {
+			paths = append(paths, r.path)
+		}
+	}
+	return paths
+}
+
+// discardRest discards the message for the recipients whose lists say so.
+func (m *Message) discardRest() {
+	m.accepted = slices.DeleteFunc(m.accepted, func(r recipient) bool {
+		discard := r.class.Decides().Verdict.Action == verdict.Discard
+		if discard {
+			m.discarded = append(m.discarded, r)
+		}
+		return discard
+	})
+}
+
+// Passed logs and counts a message that the mail server may have. Tagged says that discarded
+// recipients get it too, with a tag, since the protocol cannot discard it.
+func (m *Message) Passed(tagged bool) {
+	dropped := len(m.discarded) > 0 && !tagged
+	if dropped && len(m.accepted) == 0 {
+		m.count(smtpfilter.OutcomeDiscarded)
+	} else {
+		m.count(smtpfilter.OutcomeAccepted)
+		m.logAccepted()
+	}
+	if dropped {
+		m.logDiscarded()
+	}
+}
