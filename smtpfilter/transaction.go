@@ -90,14 +90,16 @@ func (t *transaction) refusing() []wire.Path {
 // shown returns the finding that a line about an accepted message shows, what was done because
 // of it, and why a listed sender passed.
 func (t *transaction) shown() (f verdict.Finding, action verdict.Action, exempt string) {
-	var all, refusing []verdict.Finding
+	var all, refusing, passing []verdict.Finding
 	for _, class := range used(t.accepted) {
 		all = append(append(all, class.Envelope), class.Header...)
 		if of := class.Decides(); of.Verdict.Action >= verdict.Defer {
 			refusing = append(refusing, of)
+		} else {
+			passing = append(passing, of)
 		}
 	}
-	f = t.decided.Finding
+	f = verdict.Strictest(passing) // not what discards it for others
 	switch strictest := verdict.Strictest(all); {
 	case refusing != nil: // and others are not, so that the message has a tag
 		return verdict.Strictest(refusing), verdict.Tag, t.exempt

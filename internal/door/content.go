@@ -90,12 +90,7 @@ func (m *Message) End() Answer {
 		return m.refuseSender()
 	}
 	if m.discardRest(); len(m.discarded) > 0 {
-		a := Answer{Action: verdict.Discard, DiscardTag: smtpfilter.TagOf(m.discarded[0].class.Decides())}
-		if len(m.accepted) > 0 {
-			m.decision = m.classes.Decide(classesOf(m.accepted))
-			a.Tags = m.decision.Tags
-		}
-		return a
+		return Answer{Action: verdict.Discard, DiscardTag: smtpfilter.TagOf(m.discarded[0].class.Decides()), Tags: m.decision.Tags}
 	}
 	a := Answer{Action: m.decision.Finding.Verdict.Action, Tags: m.decision.Tags}
 	if len(a.Tags) > 0 {

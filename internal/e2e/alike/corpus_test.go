@@ -2,6 +2,7 @@ package alike
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"regexp"
@@ -18,7 +19,17 @@ type mail struct {
 	from   string // without brackets
 	rcpts  []string
 	header string // lines with CRLF
+	body   string // "" for plainBody
+	client string // its address; "" for this machine
 }
+
+// plainBody is the body of most messages.
+const plainBody = "hello\r\n"
+
+// text returns the header, the empty line and the body.
+func (m mail) text() string { return m.header + "\r\n" + m.content() }
+
+func (m mail) content() string { return cmp.Or(m.body, plainBody) }
 
 // lists are the tables of the lists, one for each thing that a list may do.
 const lists = `
@@ -121,7 +132,7 @@ var headers = []string{
 func corpus(t testing.TB) []mail {
 	var all []mail
 	add := func(what, from string, rcpts []string, header string) {
-		all = append(all, mail{what, fmt.Sprintf("m%d.client.example", len(all)), from, rcpts, header})
+		all = append(all, mail{what: what, helo: fmt.Sprintf("m%d.client.example", len(all)), from: from, rcpts: rcpts, header: header})
 	}
 	for _, s := range senders {
 		for _, rcpts := range recipients {

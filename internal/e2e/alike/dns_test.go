@@ -96,7 +96,7 @@ func (e *everyDoor) dns(t *testing.T, proxy *proxyClient) {
 // compareDNS wants the proxy to do with a sender what DNS says, for the reason that DNS says.
 func (e *everyDoor) compareDNS(t *testing.T, proxy *proxyClient, from, action, text string) {
 	t.Helper()
-	m := mail{"DNS", fmt.Sprintf("dns-%x.client.example", from), from, []string{"you@example.org"}, "From: a@clean.example\r\n"}
+	m := mail{what: "DNS", helo: fmt.Sprintf("dns-%x.client.example", from), from: from, rcpts: []string{"you@example.org"}, header: "From: a@clean.example\r\n"}
 	if len(m.helo) > 200 {
 		return // no name of a client
 	}

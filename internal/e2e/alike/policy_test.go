@@ -2,6 +2,7 @@ package alike
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"net"
 	"strings"
@@ -35,9 +36,9 @@ func (p *policyClient) send(t testing.TB, m mail) *heard {
 	h := &heard{}
 	p.n++
 	for _, rcpt := range m.rcpts {
-		fmt.Fprintf(p.conn, "request=smtpd_access_policy\nprotocol_state=RCPT\nprotocol_name=ESMTP\nclient_address=127.0.0.1\n"+
+		fmt.Fprintf(p.conn, "request=smtpd_access_policy\nprotocol_state=RCPT\nprotocol_name=ESMTP\nclient_address=%s\n"+
 			"client_name=localhost\nclient_port=4711\nhelo_name=%s\nsender=%s\nrecipient=%s\nrecipient_count=0\nqueue_id=\ninstance=%x.5.%d\n\n",
-			m.helo, m.from, rcpt, p.n, p.n)
+			cmp.Or(m.client, "127.0.0.1"), m.helo, m.from, rcpt, p.n, p.n)
 		action := p.answer(t, m)
 		verb, text, _ := strings.Cut(action, " ")
 		answer := ""

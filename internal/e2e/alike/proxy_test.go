@@ -21,10 +21,11 @@ type proxyClient struct {
 func (p *proxyClient) send(t testing.TB, m mail) *heard {
 	t.Helper()
 	h := &heard{}
-	c, err := harness.Connect(p.addr)
+	conn, err := harness.DialFrom(p.addr, m.client)
 	if err != nil {
 		t.Fatal(err)
 	}
+	c := harness.NewClient(conn)
 	defer c.Close()
 	c.WantReply(t, "220")
 	c.Want(t, "EHLO "+m.helo, "250")
@@ -49,7 +50,7 @@ func (p *proxyClient) send(t testing.TB, m mail) *heard {
 		return h
 	}
 	ask("DATA")
-	if _, err := c.Write(harness.DotStuff([]byte(m.header + "\r\nhello\r\n"))); err != nil {
+	if _, err := c.Write(harness.DotStuff([]byte(m.text()))); err != nil {
 		t.Fatal(err)
 	}
 	reply, err := c.Reply()
