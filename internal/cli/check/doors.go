@@ -92,11 +92,24 @@ func (k *session) doorsOn(address string) (all []doorResult, worst verdict.Actio
 				header = toAll.Finding
 			}
 			r.Header = d.says(header, toAll.Tags)
+			if toAll.Mixed {
+				r.Header = d.policy.RefusalForSome(header, "ID", refusing(groups)).String()
+			}
 			worst = max(worst, d.does(header))
 		}
 		all = append(all, r)
 	}
 	return all, worst, nil
+}
+
+// refusing returns the recipients who do not want a message with the address in its header.
+func refusing(groups []*group) (all []string) {
+	for _, g := range groups {
+		if f := verdict.Decide(g.header, g.class.Exempt); f.Verdict.Action >= verdict.Defer {
+			all = append(all, g.recipients...)
+		}
+	}
+	return all
 }
 
 // answerEnvelope sets the door's answers about the envelope sender to the recipients. It returns

@@ -14,6 +14,7 @@ import (
 
 	"spamgate/blocklist/judge"
 	"spamgate/internal/config"
+	"spamgate/internal/setup"
 )
 
 // checkingOf is a check with the lists of a configuration.
@@ -37,7 +38,7 @@ func checkingOf(t testing.TB, text string, files map[string]string) *session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &session{judge: judge.New(set.Only(nil)), alike: stagesAlike(c, nil)}
+	return &session{judge: judge.New(set.Only(nil).Unwrapping(setup.Wrappings(c))), alike: stagesAlike(c, nil)}
 }
 
 const twoLists = `

@@ -25,6 +25,11 @@ name = "partners"
 path = "partners.txt"
 type = "allow"
 [[list]]
+name = "proven"
+path = "proven.txt"
+type = "allow"
+proven_by = ["dkim"]
+[[list]]
 name = "watched"
 path = "watched.txt"
 action = "monitor"
@@ -43,6 +48,7 @@ action = "tag"
 		"always.txt":   "boss@bulk.example\n",
 		"allowed.txt":  "boss@bulk.example\nfriend@bulk.example\nclean.example\n",
 		"partners.txt": "@bulk.example\n",
+		"proven.txt":   "@listed.example\nsigned.example\n",
 		"watched.txt":  "new.example\n",
 		"blocked.txt":  "bulk.example\nx@bulk.example\ny@bulk.example\nlisted.example\n",
 		"doubtful.txt": "listed.example\n",
@@ -71,8 +77,26 @@ action = "tag"
 			"partners: allows; shields from block entries that are no more specific",
 			"blocked: reject, which decides", "again: reject, as list blocked before it",
 		}},
-		{k, "a@listed.example", "reject is the strictest action of the block lists whose entries stand", []string{
+		{k, "a@listed.example", "reject is the strictest action of the block lists whose entries stand; if the sender is proven, it is accept", []string{
+			"proven: counts only if the sender is proven by dkim",
 			"blocked: reject, which decides", "again: reject, as list blocked before it", "doubtful: tag, which is milder",
+		}},
+		{k, "a@signed.example", "list proven allows only a proven sender, and no block list has an entry that stands", []string{
+			"proven: does not count: allows only a sender that is proven by dkim",
+		}},
+		{k, "srs0=a=b=bulk.example=x@fwd.example", "reject is the strictest action of the block lists whose entries stand; the entry is for the sender within, x@bulk.example", []string{
+			"partners: cancels block entries for the sender within that are no more specific, and nothing else",
+			"blocked: reject, which decides", "again: reject, as list blocked before it",
+		}},
+		{k, "srs0=a=b=bulk.example=friend@fwd.example", "list allowed allows the sender within, friend@bulk.example, and no block list has an entry that stands", []string{
+			"allowed: cancels block entries for the sender within that are no more specific, and nothing else",
+			"partners: allows, as list allowed does more strongly",
+			"blocked: reject, but shielded by list allowed", "again: reject, but shielded by list allowed",
+		}},
+		{k, "srs0=a=b=bulk.example=x@clean.example", "list allowed shields the sender from entries that are no more specific", []string{
+			"allowed: allows; shields from block entries that are no more specific",
+			"partners: cancels block entries for the sender within that are no more specific, and nothing else",
+			"blocked: reject, but shielded by list allowed", "again: reject, but shielded by list allowed",
 		}},
 		{k, "a@new.example", "what matches is only logged", []string{"watched: only logged"}},
 		{watching, "x@bulk.example", `mode = "monitor" in [policy]: it would be reject, and is only logged`, []string{

@@ -1,6 +1,7 @@
 package why
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -93,7 +94,8 @@ func (a *answer) senders() (all []present) {
 			continue // the log has a domain only
 		}
 		for _, r := range m.Records {
-			addresses := []string{strings.Trim(r.Get("from"), "<>"), r.Get("sender")}
+			// The sender within an address is judged by way of it.
+			addresses := []string{strings.Trim(r.Get("from"), "<>"), cmp.Or(r.Get("by_way_of"), r.Get("sender"))}
 			if r.Get("from") == "<>" {
 				addresses[0] = "<>"
 			}
