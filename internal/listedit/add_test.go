@@ -54,6 +54,60 @@ func TestAdd(t *testing.T) {
 	}
 }
 
+// TestSides adds and removes lines for recipients. The other lines stay as they are.
+func TestSides(t *testing.T) {
+	const list = "# mine\nann@example.net\tNews.Example  # one\r\n\n@example.net   shop.example # ours\nAnn@Example.NET !deals@shop.example\n"
+	sides := listfile.Options{PerRecipient: true}
+	for _, test := range []struct {
+		entry NewEntry
+		want  string
+		what  string
+		line  int
+	}{
+		{NewEntry{Text: "bob@example.net  news.example", Reason: "r"}, list + "bob@example.net  news.example  # r\n", Added, 6},
+		{NewEntry{Text: "ANN@example.net news.example.", Reason: "r"}, strings.Replace(list, "News.Example  # one", "News.Example  # r", 1), Updated, 2},
+		{NewEntry{Text: "ann@example.net news.example", Reason: "one"}, list, Present, 2},
+		{NewEntry{Text: "ann@example.net deals@shop.example", Reason: "r"}, list, Refused, 5},
+		{NewEntry{Text: "bob@example.net deals@shop.example", Reason: "r"}, list + "bob@example.net deals@shop.example  # r\n", Added, 6},
+	} {
+		got, additions := add(t, list, sides, test.entry)
+		if a := additions[0]; got != test.want || a.What != test.what || a.Line != test.line {
+			t.Errorf("%s: %s, line %d; the list is\n%q, want\n%q", test.entry.Text, a.What, a.Line, got, test.want)
+		}
+	}
+	e, err := listfile.ParseEntry("ann@example.net x@shop.example", sides)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := Find(strings.NewReader(list), sides, []listfile.Entry{e})
+	if err != nil || len(found[0].Removed) != 0 || len(found[0].Covered) != 1 || found[0].Covered[0].Line != 4 {
+		t.Errorf("found %+v, %v; want line 4, which covers it", found, err)
+	}
+	var left strings.Builder
+	e.Key = "news.example"
+	if _, err := Remove(strings.NewReader(list), &left, sides, []listfile.Entry{e}); err != nil || left.String() != strings.Replace(list, "ann@example.net\tNews.Example  # one\r\n", "", 1) {
+		t.Errorf("%q, %v", left.String(), err)
+	}
+}
+
+// TestTextOfSides: a list reads the text of an entry for a recipient as that entry.
+func TestTextOfSides(t *testing.T) {
+	for _, o := range []listfile.Options{{PerRecipient: true}, {PerRecipient: true, Exact: true}} {
+		for _, recipient := range []string{"ann@example.net", `"#a"@example.net`, `"a b"@example.net`, "@example.net", ".example.net", "*.example.net", "ann@", "@[192.0.2.1]", "bücher.example"} {
+			for _, entry := range []string{"news.example", ".news.example", "!x@news.example", `"a b"@news.example`, "<>", "x@", "*.news.example"} {
+				e, err := listfile.ParseEntry(recipient+" "+entry, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				again, err := listfile.ParseEntry(Text(e, o), o)
+				if err != nil || again != e {
+					t.Errorf("%+v written as %q is read as %+v, %v", e, Text(e, o), again, err)
+				}
+			}
+		}
+	}
+}
+
 func TestAddTwice(t *testing.T) {
 	got, additions := add(t, "", listfile.Options{}, NewEntry{Text: "a.example"}, NewEntry{Text: "A.example."}, NewEntry{Text: "!a.example"})
 	if got != "a.example\n!a.example\n" || additions[1].What != Twice {

@@ -32,35 +32,57 @@ func FuzzCandidates(f *testing.F) {
 		f.Add(list, 3)
 		f.Add(list+"\x00\n", 0)
 	}
-	f.Fuzz(func(t *testing.T, list string, which int) {
-		keys, err := keysIn(list)
-		if len(keys) == 0 || err != nil {
-			return
-		}
-		key := keys[uint(which)%uint(len(keys))]
-		wanted := &Wanted{Keys: []string{key}}
-		if which < 0 {
-			name := key[strings.LastIndexByte(key, '@')+1:]
-			wanted = &Wanted{Below: []string{strings.TrimPrefix(name, "*.")}}
-			if name == "" {
-				return
+	f.Fuzz(func(t *testing.T, list string, which int) { checkCandidates(t, list, which, plain) })
+}
+
+// FuzzCandidatesOfRecipients is FuzzCandidates for lists with lines for recipients.
+func FuzzCandidatesOfRecipients(f *testing.F) {
+	for _, list := range spellings {
+		for _, recipient := range []string{"ann@example.net ", "@Example.NET.\t", "\"a b\"@example.net ", " <bob@> ", "bücher.example\t \t"} {
+			sided := ""
+			for line := range strings.Lines(list) {
+				sided += recipient + line
 			}
+			f.Add(sided, 0)
+			f.Add(sided+list, 3)
+			f.Add(sided, -1)
 		}
-		c := newCandidates(strings.NewReader(list), wanted)
-		if c == nil {
+	}
+	sides := plain
+	sides.PerRecipient = true
+	f.Fuzz(func(t *testing.T, list string, which int) { checkCandidates(t, list, which, sides) })
+}
+
+// checkCandidates compares the candidates for one key with all lines. A negative which is for
+// the entries at and below the domain of a key.
+func checkCandidates(t *testing.T, list string, which int, o listfile.Options) {
+	keys, err := keysIn(list, o)
+	if len(keys) == 0 || err != nil {
+		return
+	}
+	key := keys[uint(which)%uint(len(keys))]
+	wanted := &Wanted{Keys: []string{key}}
+	if which < 0 {
+		name := key[strings.LastIndexAny(key, "@\t")+1:]
+		wanted = &Wanted{Below: []string{strings.TrimPrefix(name, "*.")}}
+		if name == "" {
 			return
 		}
-		if got, want := wantedOf(t, c, c.line, wanted), wantedOf(t, strings.NewReader(list), nil, wanted); !slices.Equal(got, want) {
-			t.Fatalf("%.300q: found\n%v, want\n%v", list, got, want)
-		}
-	})
+	}
+	c := newCandidates(strings.NewReader(list), wanted)
+	if c == nil {
+		return
+	}
+	if got, want := wantedOf(t, c, c.line, wanted, o), wantedOf(t, strings.NewReader(list), nil, wanted, o); !slices.Equal(got, want) {
+		t.Fatalf("%.300q: found\n%v, want\n%v", list, got, want)
+	}
 }
 
 // wantedOf returns the entries of a list that have some keys.
-func wantedOf(t *testing.T, list io.Reader, line func(int) int, wanted *Wanted) (found []string) {
+func wantedOf(t *testing.T, list io.Reader, line func(int) int, wanted *Wanted, o listfile.Options) (found []string) {
 	t.Helper()
 	match := wanted.match()
-	for e, err := range listfile.NewReader(list, plain).All() {
+	for e, err := range listfile.NewReader(list, o).All() {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,12 +99,12 @@ func wantedOf(t *testing.T, list io.Reader, line func(int) int, wanted *Wanted) 
 var plain = listfile.Options{Format: listfile.Plain, Now: 1}
 
 // keysIn returns the key of each entry in a list.
-func keysIn(list string) (keys []string, err error) {
-	for e, err := range listfile.NewReader(strings.NewReader(list), plain).All() {
+func keysIn(list string, o listfile.Options) (keys []string, err error) {
+	for e, err := range listfile.NewReader(strings.NewReader(list), o).All() {
 		if err != nil {
 			return nil, err
 		}
-		keys = append(keys, e.Key)
+		keys = append(keys, Key(e))
 	}
 	return keys, nil
 }
@@ -101,7 +123,7 @@ func TestLongCandidates(t *testing.T) {
 	} {
 		list := before + lines
 		c := newCandidates(strings.NewReader(list), wanted)
-		got, want := wantedOf(t, c, c.line, wanted), wantedOf(t, strings.NewReader(list), nil, wanted)
+		got, want := wantedOf(t, c, c.line, wanted, plain), wantedOf(t, strings.NewReader(list), nil, wanted, plain)
 		if len(want) < 8 || !slices.Equal(got, want) {
 			t.Errorf("after %d bytes: found\n%v, want\n%v", len(before), got, want)
 		}
@@ -111,7 +133,7 @@ func TestLongCandidates(t *testing.T) {
 // Every spelling of every key in the seeds is a candidate.
 func TestCandidates(t *testing.T) {
 	list := strings.Join(spellings, "\n")
-	keys, err := keysIn(list)
+	keys, err := keysIn(list, plain)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,14 +149,14 @@ func TestCandidates(t *testing.T) {
 		if c == nil {
 			continue // then every line is parsed
 		}
-		if found := wantedOf(t, c, c.line, &Wanted{Keys: []string{key}}); len(found) != n {
+		if found := wantedOf(t, c, c.line, &Wanted{Keys: []string{key}}, plain); len(found) != n {
 			t.Errorf("%s: found %d of %d", key, len(found), n)
 		}
 	}
 	for _, name := range []string{"example", "spam.example", "xn--bcher-kva.example"} {
 		below := &Wanted{Below: []string{name}}
 		c := newCandidates(strings.NewReader(list), below)
-		got, want := wantedOf(t, c, c.line, below), wantedOf(t, strings.NewReader(list), nil, below)
+		got, want := wantedOf(t, c, c.line, below, plain), wantedOf(t, strings.NewReader(list), nil, below, plain)
 		if len(want) < 3 || !slices.Equal(got, want) {
 			t.Errorf("below %s: found\n%v, want\n%v", name, got, want)
 		}
@@ -146,7 +168,7 @@ func TestCandidatesOfNoList(t *testing.T) {
 	for _, file := range []string{
 		"a.example\nb.exam\x00ple\n", "\xff\xfea\x00", "PK\x03\x04 zip\n", strings.Repeat("x", 2*candidateBuffer) + "\x00",
 	} {
-		_, want := keysIn(file)
+		_, want := keysIn(file, plain)
 		err := FindWanted(strings.NewReader(file), plain, &Wanted{Keys: []string{"z.example"}}, func(listfile.Entry) error { return nil })
 		if err == nil || want == nil || err.Error() != want.Error() {
 			t.Errorf("%.20q: error %v, want %v", file, err, want)

@@ -3,6 +3,7 @@ package lists
 import (
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"spamgate/internal/admin"
@@ -22,6 +23,12 @@ func printListDetails(w io.Writer, l *admin.List) {
 	}
 	if l.HeaderAction != "" {
 		action += ", in headers " + l.HeaderAction
+	}
+	if l.ProvenBy != "" {
+		action += ", if proven by " + strings.ReplaceAll(l.ProvenBy, ",", " or ")
+	}
+	if l.PerRecipient {
+		action += ", by recipient"
 	}
 	line("type", "%s", action)
 	if l.URL != "" {
