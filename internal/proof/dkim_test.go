@@ -2,10 +2,12 @@ package proof
 
 import (
 	"crypto"
+	"net/netip"
 	"strings"
 	"testing"
 
 	"spamgate/blocklist/verdict"
+	"spamgate/smtpfilter/clientname/dnstest"
 )
 
 const letter = "From: Ann <ann@partner.example>\r\nTo: bob@example.net\r\nSubject: hello\r\n" +
@@ -66,14 +68,55 @@ func TestSigned(t *testing.T) {
 	}
 }
 
-// TestKeys verifies signatures with several kinds of keys.
+// TestKeys verifies signatures with several kinds of keys, and names of them.
 func TestKeys(t *testing.T) {
-	for name, key := range map[string]crypto.Signer{"rsa": rsaKey(), "ed25519": ed25519Key()} {
+	for _, c := range []struct {
+		name, domain, address string
+		key                   crypto.Signer
+		publish               func(w *world, key crypto.Signer)
+	}{
+		{"rsa", "partner.example", "ann@partner.example", rsaKey(), nil},
+		{"ed25519", "partner.example", "ann@partner.example", ed25519Key(), nil},
+		{"an alias", "partner.example", "ann@partner.example", rsaKey(), func(w *world, key crypto.Signer) {
+			w.AddAlias("s._domainkey.partner.example", "Partner.DKIM.provider.example", 60)
+			w.AddText("partner.dkim.provider.example", record(key), 60)
+		}},
+		{"an IDN", "bücher.example", "ann@BÜCHER.example", rsaKey(), func(w *world, key crypto.Signer) {
+			w.publish("xn--bcher-kva.example", key)
+		}},
+		{"an IDN in ASCII", "xn--bcher-kva.example", "ann@bücher.example", rsaKey(), nil},
+	} {
 		w := newWorld(t)
-		w.publish("partner.example", key)
-		_, got := w.verifyAll(signed(t, letter, "partner.example", key), "ann@partner.example", 100)
-		if got.State != verdict.Proven {
-			t.Errorf("%s: %s", name, say(got))
+		if c.publish == nil {
+			w.publish(c.domain, c.key)
+		} else {
+			c.publish(w, c.key)
+		}
+		if _, got := w.verifyAll(signed(t, letter, c.domain, c.key), c.address, 100); got.State != verdict.Proven {
+			t.Errorf("%s: %s; asked %q", c.name, say(got), w.Asked())
+		}
+	}
+}
+
+// TestSockets asks over real sockets, UDP and TCP.
+func TestSockets(t *testing.T) {
+	message := signed(t, letter, "partner.example", rsaKey())
+	for _, truncate := range []bool{false, true} {
+		w := &world{TB: t, Server: dnstest.New(t, "127.0.0.1:0")}
+		w.Behave(dnstest.Behavior{Truncate: truncate})
+		w.AddText("partner.example", "v=spf1 a -all", 60)
+		w.AddAddr("partner.example", "198.51.100.1", 60)
+		w.publish("partner.example", rsaKey())
+		w.proofs = New(Config{Resolvers: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:9")}})
+		w.proofs.Apply([]netip.AddrPort{netip.MustParseAddrPort(w.Addr())})
+		if got := w.spf("198.51.100.1"); got.State != verdict.Proven {
+			t.Error(say(got))
+		}
+		if _, got := w.verifyAll(message, "ann@partner.example", 100); got.State != verdict.Proven {
+			t.Error(say(got))
+		}
+		if tcp := strings.Contains(strings.Join(w.Asked(), " "), " tcp"); tcp != truncate {
+			t.Errorf("asked %q", w.Asked())
 		}
 	}
 }
