@@ -60,6 +60,9 @@ func (r *RecipientRule) apply(v verdict.Verdict) verdict.Verdict {
 	if v.Proved != nil {
 		proved := r.bound(*v.Proved)
 		bounded.Pending, bounded.Proved = v.Pending, &proved
+		if proved.Action == bounded.Action && proved.ClearsMessage == bounded.ClearsMessage && proved.MayClear == bounded.MayClear {
+			bounded.Pending, bounded.Proved = false, nil // the bound leaves nothing to wait for
+		}
 	}
 	return bounded
 }

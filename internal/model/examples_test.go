@@ -235,6 +235,15 @@ func TestExamples(t *testing.T) {
 			"250; body 250 ann; tagged c",
 		},
 		{
+			"nobody waits for a proof that max_action makes useless",
+			world{
+				lists: []list{block("b", "partner.example"), with(block("c", "ceo@partner.example"), does(deferred)), with(allow("a", "partner.example"), byDKIM)},
+				rules: []rule{{match: []string{ann}, maxAction: deferred}, {match: []string{bob}, exempt: true}},
+			},
+			message{from: ceo, rcpts: []string{ann, bob}, signatures: signed("partner.example", holds), fields: from(clean)},
+			"451 b 250; 250 bob",
+		},
+		{
 			"monitor holds for a wrapped sender whose forwarder no list knows",
 			world{srs: true, monitor: true, lists: []list{block("b", "partner.example")}},
 			message{from: forwarded}, "250; 250 ann",
