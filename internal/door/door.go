@@ -30,8 +30,8 @@ type Config struct {
 	Meter smtpfilter.Meter
 
 	// Once is for a protocol that asks for each recipient, has neither header nor body, does
-	// not say when a message ends, and cannot discard for one recipient. A refused message
-	// is logged once for recipients for whom the same counts, at the first of them. What a
+	// not say when a message ends, and cannot discard for one recipient. A refusal is logged
+	// once, at the first recipient who is refused in these words. What a
 	// proof may still decide gets the milder verdict. The message does not keep the lists of
 	// its beginning: a recipient for whom something else counts is judged by the present
 	// ones.

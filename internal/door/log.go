@@ -62,21 +62,21 @@ func showAll(log smtpfilter.DecisionLog, paths []string) string {
 	return log.ShowAll(len(paths), func(i int) string { return paths[i] })
 }
 
-// firstRefusal reports whether a refusal for a class of recipients is to be logged, see
-// Config.Once.
-func (m *Message) firstRefusal(class *smtpfilter.Class) bool {
+// firstRefusal reports whether a refusal of a recipient is to be logged, see Config.Once.
+func (m *Message) firstRefusal(r wire.Reply) bool {
 	if !m.door.cfg.Once {
 		return true
 	}
-	if slices.Contains(m.logged, class) || len(m.logged) == maxLogged {
+	text := r.String()
+	if slices.Contains(m.logged, text) || len(m.logged) == maxLogged {
 		return false
 	}
-	m.logged = append(m.logged, class)
+	m.logged = append(m.logged, text)
 	return true
 }
 
-// maxLogged bounds the lines about a message that is refused for recipients of different
-// classes, see Config.Once.
+// maxLogged bounds the lines about a message that is refused for recipients in different words,
+// see Config.Once.
 const maxLogged = 10
 
 // outcomeOf returns what becomes of a message that is refused because of a finding.

@@ -37,8 +37,8 @@ type Message struct {
 	verification smtpfilter.Verification
 	decision     smtpfilter.Conclusion
 
-	logged  []*smtpfilter.Class // whose refusals were logged, see Config.Once
-	counted bool                // by the Meter
+	logged  []string // refusals, see Config.Once
+	counted bool     // by the Meter
 }
 
 // recipient is a recipient that was not refused.
@@ -92,7 +92,7 @@ func (m *Message) Recipient(path string) Answer {
 		// RFC 5321, section 4.5.3.1.10: the client tries the others again.
 		return Answer{Reply: wire.NewReply(452, "4.5.3 Too many recipients with lists of their own; id "+m.id), Action: verdict.Defer}
 	case !a.Reply.IsZero():
-		if m.firstRefusal(class) {
+		if m.firstRefusal(a.Reply) {
 			m.logRefusal(class.Envelope, a, []string{path}, nil)
 		}
 		if m.door.cfg.Once {

@@ -7,7 +7,9 @@ import (
 
 	"spamgate/blocklist"
 	"spamgate/blocklist/judge"
+	"spamgate/blocklist/store"
 	"spamgate/blocklist/verdict"
+	"spamgate/internal/door/doortest"
 )
 
 // changing is a Store whose Set is replaced.
@@ -38,4 +40,40 @@ func TestOnceForgets(t *testing.T) {
 	if _, err := m.judge.Judge(t.Context(), nil, verdict.Query{}); err == nil {
 		t.Error("it is judged again")
 	}
+}
+
+// TestOncePresentLists: a recipient for whom something else counts than for those before is judged
+// by the present lists, and the Set is not kept.
+func TestOncePresentLists(t *testing.T) {
+	set := func(own string) *blocklist.Set {
+		c, err := doortest.New(doortest.List{Name: "own", Entries: own, List: store.List{Action: verdict.Reject, PerRecipient: true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Set()
+	}
+	sets := &changing{set("bob@example.net a@clean.example\n")}
+	d := New(Config{Protocol: "policy_service", Once: true}, Settings{Checker: judge.Checker{Store: sets}})
+	m := d.Begin(t.Context(), Envelope{From: "a@clean.example"})
+	want := func(local string, code int) {
+		t.Helper()
+		if got := m.Recipient(local + "@example.net").Reply.Code; got != code {
+			t.Errorf("%s: %d, want %d", local, got, code)
+		}
+	}
+	want("you", 0)
+	want("ann", 0)
+	want("bob", 550)
+	sets.set = set("ann@example.net a@clean.example\nbob@example.net other.example\n")
+	present := weak.Make(sets.set)
+	want("ann", 550)
+	want("bob", 550) // as before: the same counts for him, and the message is one
+	want("you", 0)
+	sets.set = nil
+	runtime.GC()
+	runtime.GC()
+	if present.Value() != nil {
+		t.Error("the Set is still in memory")
+	}
+	runtime.KeepAlive(m)
 }
