@@ -50,6 +50,13 @@ func (c *Classes) Begin(ctx context.Context, p *Policy, j verdict.Judge, m *verd
 // lists of its beginning.
 func (c *Classes) SetJudge(j verdict.Judge) { c.judge = j }
 
+// Forget forgets the classes beside that of recipients without a say, if they are more than n.
+func (c *Classes) Forget(n int) {
+	if len(c.more) > n {
+		c.more = nil
+	}
+}
+
 // Plain returns the class of recipients without a say.
 func (c *Classes) Plain() *Class { return &c.plain }
 

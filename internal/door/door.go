@@ -31,10 +31,9 @@ type Config struct {
 
 	// Once is for a protocol that asks for each recipient, has neither header nor body, does
 	// not say when a message ends, and cannot discard for one recipient. A refusal is logged
-	// once, at the first recipient who is refused in these words. What a
-	// proof may still decide gets the milder verdict. The message does not keep the lists of
-	// its beginning: a recipient for whom something else counts is judged by the present
-	// ones.
+	// once, at the first recipient who is refused in these words. What a proof may still
+	// decide gets the milder verdict. The message does not keep the lists of its beginning:
+	// a recipient for whom something else counts is judged by the present ones.
 	Once bool
 }
 

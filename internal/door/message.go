@@ -112,6 +112,10 @@ func (m *Message) Recipient(path string) Answer {
 	return a
 }
 
+// maxRemembered bounds the classes of a message that is remembered, as thousands of messages may
+// be: the recipients may be chosen by who sends them.
+const maxRemembered = 10
+
 // classOf returns the class of a recipient. See Config.Once for who judges it.
 func (m *Message) classOf(rcpt verdict.Recipient) *smtpfilter.Class {
 	if !m.door.cfg.Once || m.judge == nil {
@@ -120,6 +124,7 @@ func (m *Message) classOf(rcpt verdict.Recipient) *smtpfilter.Class {
 	m.judge = m.settings.Checker.Judge()
 	m.classes.SetJudge(m.judge)
 	defer m.dismiss()
+	m.classes.Forget(maxRemembered)
 	class := m.classes.Of(m.ctx, rcpt)
 	m.classes.AssumeProved([]*smtpfilter.Class{class})
 	return class

@@ -1,7 +1,9 @@
 package door
 
 import (
+	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 	"weak"
 
@@ -10,6 +12,7 @@ import (
 	"spamgate/blocklist/store"
 	"spamgate/blocklist/verdict"
 	"spamgate/internal/door/doortest"
+	"spamgate/smtpfilter"
 )
 
 // changing is a Store whose Set is replaced.
@@ -74,6 +77,40 @@ func TestOncePresentLists(t *testing.T) {
 	runtime.GC()
 	if present.Value() != nil {
 		t.Error("the Set is still in memory")
+	}
+	runtime.KeepAlive(m)
+}
+
+// TestOnceManyRecipients: a message that is remembered keeps few classes, whoever its recipients are.
+func TestOnceManyRecipients(t *testing.T) {
+	var entries strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&entries, "r%d@example.net a@news.example\n", i)
+	}
+	c, err := doortest.New(doortest.List{Name: "own", Entries: entries.String(), List: store.List{Action: verdict.Reject, PerRecipient: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := New(Config{Protocol: "policy_service", Once: true}, Settings{Checker: c})
+	m := d.Begin(t.Context(), Envelope{From: "a@news.example"})
+	var kept []weak.Pointer[smtpfilter.Class]
+	for i := range 100 {
+		rcpt := verdict.ParseRecipient(fmt.Sprintf("r%d@example.net", i))
+		kept = append(kept, weak.Make(m.classOf(rcpt)))
+		if m.Recipient(rcpt.Path).Reply.Code != 550 {
+			t.Errorf("%s is not refused", rcpt.Path)
+		}
+	}
+	runtime.GC()
+	runtime.GC()
+	n := 0
+	for _, p := range kept {
+		if p.Value() != nil {
+			n++
+		}
+	}
+	if n > maxRemembered+1 {
+		t.Errorf("%d classes are in memory", n)
 	}
 	runtime.KeepAlive(m)
 }
