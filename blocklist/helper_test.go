@@ -110,13 +110,7 @@ func addEntries(tb testing.TB, b *segment.Builder, file int, text string, option
 	return in.Result().Entries
 }
 
-// makeIndex makes an index of entries, without a file.
-func makeIndex(tb testing.TB, entries ...string) *Index {
-	tb.Helper()
-	return makeIndexOf(tb, false, entries...)
-}
-
-// makeIndexOf makes an index of entries, or of lines for recipients.
+// makeIndexOf makes an index of entries, or of lines for recipients, without a file.
 func makeIndexOf(tb testing.TB, perRecipient bool, entries ...string) *Index {
 	tb.Helper()
 	b := segment.NewBuilder(segment.BuildOptions{Key: ProcessKeys().Segment()})
