@@ -123,6 +123,9 @@ func (c *Classes) judgeEnvelope(ctx context.Context, class *Class) {
 
 // Applied returns a finding as it counts for the class.
 func (c *Class) Applied(f verdict.Finding) verdict.Finding {
+	if c.Rule != nil {
+		f.Policy = c.Rule.Name
+	}
 	switch {
 	case f.Err != nil || c.Rule == nil:
 	case c.Exempt: // what refuses other mail counts for nothing, so that a bound must not make a tag of it

@@ -102,6 +102,7 @@ func (l DecisionLog) Write(level slog.Level, text string, d *Decision, more ...s
 		}
 		str("reason", m.Reason)
 		str("note", m.Note)
+		str("recipient_policy", f.Policy)
 	}
 	proof, unproven := proofs(&f.Verdict)
 	str("proof", proof)

@@ -26,8 +26,8 @@ func TestDecisionAttributes(t *testing.T) {
 		hide    bool
 		want    []string
 	}{
-		{verdict.Finding{Identity: verdict.EnvelopeIdentity, Address: outer, Verdict: v}, false, []string{
-			" identity=envelope sender=" + inner + ` by_way_of="` + outer + `" list=blocked entry=` + inner + " entry_for=ann@example.net source=b.txt:3 ",
+		{verdict.Finding{Identity: verdict.EnvelopeIdentity, Address: outer, Verdict: v, Policy: "sales"}, false, []string{
+			" identity=envelope sender=" + inner + ` by_way_of="` + outer + `" list=blocked entry=` + inner + " entry_for=ann@example.net source=b.txt:3 recipient_policy=sales ",
 			` proof="spf: fail for 192.0.2.1; dkim: no signature by out.example; dkim: pending" unproven=partners `,
 			`reply="550 5.7.1 <` + inner + "> by way of <" + outer + "> refused: list blocked; id I"}},
 		{verdict.Finding{Identity: "From", Address: outer, Verdict: v}, true, []string{

@@ -12,6 +12,9 @@ type Finding struct {
 	Form     string // what the field holds if servers may make Address of it: "user%domain"
 	Verdict  Verdict
 	Err      error // the sender was not looked up: ErrNoAnswer, or it is not an address
+
+	// Policy is the name of the rule for the recipients, if there is one.
+	Policy string
 }
 
 // NoAnswer reports whether the lists could not be asked. The verdict is Defer

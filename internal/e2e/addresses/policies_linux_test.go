@@ -40,6 +40,9 @@ func TestRecipientPolicies(t *testing.T) {
 	} {
 		wantRcpt(t, g.Addr, to, want)
 	}
+	harness.WaitFor(t, "the policy in the log", func() bool {
+		return len(g.Records("refused", "recipient_policy", "recipient_policy-2", "action", "defer", "list", "blocked")) == 1
+	})
 	harness.WriteFile(t, vip, "ann@first.example\n")
 	wantRcpt(t, g.Addr, "ann@first.example", "250")
 	wantRcpt(t, g.Addr, "ceo@first.example", refused)
