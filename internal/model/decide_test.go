@@ -29,6 +29,10 @@ type outcome struct {
 	phase    phase
 	anyPhase bool
 
+	// Mixed says that some would take the message that is refused for all. With unsure it
+	// depends on the phase.
+	mixed, unsure bool
+
 	// or, if not nil, is as good.
 	or *outcome
 }
@@ -204,6 +208,7 @@ func (w *world) conclude(m *message, taken, dropped []recipient) outcome {
 	if slices.EqualFunc(today, proved, func(a, b finding) bool { return a.worst.action == b.worst.action }) {
 		o.phase = atHeader
 		if best.refused() && o.refused() {
+			o.unsure = o.mixed != best.mixed
 			o.message = append(o.message, best.message...) // another list refuses it, whatever is proven
 		}
 		return o
@@ -228,6 +233,7 @@ func (w *world) conclude(m *message, taken, dropped []recipient) outcome {
 	end := w.settleLate(late, dropped)
 	end.phase = atBody
 	end.anyPhase = o.refused() && best.refused()
+	end.unsure = end.mixed != best.mixed || end.mixed != o.mixed
 	if inAnyCase {
 		end.message = append(end.message, best.message...) // it may be refused at once
 	}
@@ -263,7 +269,9 @@ func (w *world) settle(findings []finding, dropped []recipient) outcome {
 	var o outcome
 	refusing, taking := split(findings)
 	if len(refusing) > 0 && (len(taking) == 0 || !w.tagMixed) {
-		return refuse(refusing)
+		o = refuse(refusing)
+		o.mixed = len(taking) > 0
+		return o
 	}
 	o.message = []reply{{code: 250}}
 	for _, f := range findings {
@@ -289,12 +297,16 @@ func (w *world) settleLate(findings []finding, dropped []recipient) outcome {
 	var o outcome
 	refusing, taking := split(findings)
 	if len(refusing) > 0 {
-		return refuse(refusing)
+		o = refuse(refusing)
+		o.mixed = len(taking) > 0
+		return o
 	}
 	for _, f := range findings {
 		if f.worst.action == discard && len(taking) > 0 && !slices.Contains(addresses(dropped), f.address) {
 			f.worst.action = reject // who would get it otherwise
-			return refuse([]finding{f})
+			o = refuse([]finding{f})
+			o.mixed = true
+			return o
 		}
 	}
 	o.message = []reply{{code: 250}}

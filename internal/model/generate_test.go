@@ -188,7 +188,7 @@ func (g *generator) rule(lists []list) rule {
 	case 0, 1:
 		r.maxAction = tag
 	case 2:
-		r.maxAction = deferred
+		r.maxAction = [...]action{deferred, discard}[g.IntN(2)]
 	default:
 		r.monitor = r.lists == nil || g.chance(4)
 	}
