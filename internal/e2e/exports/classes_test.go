@@ -94,7 +94,7 @@ func TestRestrictionClasses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			l := newClassList(t, classGroups(uint64(len(c.name)), harness.IfFull(6, 60)))
+			l := newClassList(t, classGroups(uint64(len(c.name)), harness.IfFull(6, 20)))
 			p := l.startClasses(t, c.parents, append([]string{"--list", c.list}, c.flags...)...)
 			l.compare(t, p, c.list, c.lacks)
 		})
