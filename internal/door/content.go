@@ -81,18 +81,19 @@ func (m *Message) End() Answer {
 	if m.verification != nil {
 		m.classes.Finish(m.ctx, m.verification.Finish(), m.used)
 	}
-	if m.decision = m.classes.Decide(m.used); m.decision.Pending {
+	c := m.classes.Decide(m.used)
+	if c.Pending {
 		m.classes.AssumeProved(m.used)
-		m.decision = m.classes.Decide(m.used)
+		c = m.classes.Decide(m.used)
 	}
 	m.observe(m.used...)
-	if m.decision.Refuses() {
-		return m.refuseSender()
+	if c.Refuses() {
+		return m.refuseSender(&c)
 	}
 	if m.discardRest(); len(m.discarded) > 0 {
-		return Answer{Action: verdict.Discard, DiscardTag: smtpfilter.TagOf(m.discarded[0].class.Decides()), Tags: m.decision.Tags}
+		return Answer{Action: verdict.Discard, DiscardTag: smtpfilter.TagOf(m.discarded[0].class.Decides()), Tags: c.Tags}
 	}
-	a := Answer{Action: m.decision.Finding.Verdict.Action, Tags: m.decision.Tags}
+	a := Answer{Action: c.Finding.Verdict.Action, Tags: c.Tags}
 	if len(a.Tags) > 0 {
 		a.Action = verdict.Tag // also if the sender is refused for some
 	}
@@ -101,11 +102,11 @@ func (m *Message) End() Answer {
 
 // refuseSender refuses the message for all recipients, because of a sender that is refused for
 // one of them at least.
-func (m *Message) refuseSender() Answer {
-	f, policy := m.decision.Finding, &m.settings.Policy
+func (m *Message) refuseSender(c *smtpfilter.Conclusion) Answer {
+	f, policy := c.Finding, &m.settings.Policy
 	a := Answer{Reply: policy.Refusal(f, m.id), NoAnswer: f.NoAnswer(), Action: f.Verdict.Action}
 	var refused []string
-	if m.decision.Mixed {
+	if c.Mixed {
 		refused = m.refusing()
 		a.Reply = policy.RefusalForSome(f, m.id, refused)
 	}
@@ -116,19 +117,35 @@ func (m *Message) refuseSender() Answer {
 
 // refusing returns the recipients for whom the message is refused.
 func (m *Message) refusing() []string {
+	classes := m.classesThat(func(a verdict.Action) bool { return a >= verdict.Defer })
 	var paths []string
 	for _, r := range m.accepted {
-		if r.class.Decides().Verdict.Action >= verdict.Defer {
+		if slices.Contains(classes, r.class) {
 			paths = append(paths, r.path)
 		}
 	}
 	return paths
 }
 
+// classesThat returns the classes that decide for some actions.
+func (m *Message) classesThat(is func(verdict.Action) bool) []*smtpfilter.Class {
+	var classes []*smtpfilter.Class
+	for _, c := range m.used {
+		if is(c.Decides().Verdict.Action) {
+			classes = append(classes, c)
+		}
+	}
+	return classes
+}
+
 // discardRest discards the message for the recipients whose lists say so.
 func (m *Message) discardRest() {
+	classes := m.classesThat(func(a verdict.Action) bool { return a == verdict.Discard })
+	if classes == nil {
+		return
+	}
 	m.accepted = slices.DeleteFunc(m.accepted, func(r recipient) bool {
-		discard := r.class.Decides().Verdict.Action == verdict.Discard
+		discard := slices.Contains(classes, r.class)
 		if discard {
 			m.discarded = append(m.discarded, r)
 		}

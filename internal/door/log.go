@@ -90,8 +90,12 @@ func outcomeOf(f verdict.Finding) smtpfilter.Outcome {
 // logAccepted logs a message that a recipient gets.
 func (m *Message) logAccepted() {
 	f, action, exempt := m.shown()
+	refused := ""
+	if f.Verdict.Action > action && action == verdict.Tag {
+		refused = showAll(m.door.decisions(), m.refusing())
+	}
 	m.log(slog.LevelInfo, "accepted", f, m.paths(), action.String(), wire.Reply{},
-		slog.String("exempt", exempt), slog.String("refused_for", showAll(m.door.decisions(), m.refusing())))
+		slog.String("exempt", exempt), slog.String("refused_for", refused))
 }
 
 // shown returns the finding that a line about an accepted message shows, what was done because
@@ -100,6 +104,9 @@ func (m *Message) shown() (f verdict.Finding, action verdict.Action, exempt stri
 	classes := classesOf(m.accepted)
 	if len(classes) == 0 {
 		classes = []*smtpfilter.Class{m.classes.Plain()}
+	}
+	if v := &classes[0].Envelope.Verdict; len(classes) == 1 && v.Action == verdict.Accept && v.Match.IsZero() && classes[0].Header == nil {
+		return verdict.Finding{}, verdict.Accept, m.exempt // as for nearly every message
 	}
 	var all, refusing []verdict.Finding
 	for _, class := range classes {
@@ -143,6 +150,9 @@ func (m *Message) observe(classes ...*smtpfilter.Class) {
 	for _, class := range classes {
 		if class.Envelope.Verdict.Pending || class.Envelope.Verdict.Monitored == nil {
 			continue
+		}
+		if m.observed == nil {
+			m.observed = new(smtpfilter.HeaderFindings)
 		}
 		logged := len(m.observed.Monitored)
 		m.observed.Add(class.Envelope)

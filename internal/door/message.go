@@ -30,12 +30,11 @@ type Message struct {
 	discarded []recipient
 	used      []*smtpfilter.Class // those of the recipients that were not refused, each once
 	messageID string
-	observed  smtpfilter.HeaderFindings // the entries that only monitor, as far as they were logged
+	observed  *smtpfilter.HeaderFindings // the entries that only monitor, as far as they were logged; nil: none
 
 	section      []byte // the header
 	complex      bool   // it has too many senders
 	verification smtpfilter.Verification
-	decision     smtpfilter.Conclusion
 
 	logged  []string // refusals, see Config.Once
 	counted bool     // by the Meter
