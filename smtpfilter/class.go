@@ -78,6 +78,12 @@ func (c *Classes) Of(ctx context.Context, rcpt verdict.Recipient) *Class {
 	if rule == nil && !class.Exempt && class.For.Keys == nil && err == nil {
 		return &c.plain
 	}
+	return c.other(ctx, class, err)
+}
+
+// other returns the class of recipients that have a say, or are exempt. The error says that
+// the lists could not be asked about the recipient.
+func (c *Classes) other(ctx context.Context, class Class, err error) *Class {
 	key := class.key()
 	if known := c.more[key]; known != nil && err == nil {
 		return known
@@ -86,7 +92,7 @@ func (c *Classes) Of(ctx context.Context, rcpt verdict.Recipient) *Class {
 		class.Envelope.Verdict, class.Envelope.Err = verdict.Verdict{Action: verdict.Defer}, err
 		return &class // and the next attempt asks again
 	}
-	if rule != nil || class.For.Keys != nil {
+	if class.Rule != nil || class.For.Keys != nil {
 		c.judgeEnvelope(ctx, &class)
 	}
 	if c.more == nil {
@@ -189,28 +195,45 @@ func (c *Classes) JudgeHeader(ctx context.Context, senders *HeaderSenders, used 
 
 func (c *Classes) judgeHeader(ctx context.Context, classes []*Class) HeaderFindings {
 	var all HeaderFindings
-	for i, alike := range c.groups(classes) {
-		summaries := make([]HeaderFindings, len(alike))
-		c.senders.begin(i)
-		for f := range c.policy.JudgeHeader(ctx, c.judge, c.message, c.senders, alike[0].For) {
-			for k, class := range alike {
-				of := class.Applied(f)
-				summaries[k].Add(of)
-				if i == 0 && k == 0 {
-					all.Add(of)
-				} else {
-					all.monitor(of)
-				}
+	if len(classes) == 1 { // as for nearly every message
+		class := classes[0]
+		if class.Header = nil; c.policy.JudgesHeader(class.Envelope) {
+			c.senders.begin(0)
+			for f := range c.policy.JudgeHeader(ctx, c.judge, c.message, c.senders, class.For) {
+				all.Add(class.Applied(f))
 			}
+			class.Header = all.Deciding
 		}
-		for k, class := range alike {
-			class.Header = summaries[k].Deciding
-		}
+		return all
+	}
+	for i, alike := range c.groups(classes) {
+		c.senders.begin(i)
+		c.judgeAlike(ctx, alike, &all, i == 0)
 		if c.senders.TooMany() {
 			break
 		}
 	}
 	return all
+}
+
+// judgeAlike judges the senders in a header for classes for which the Judge says the same. All
+// gets the findings of the first class of the first ones, and what monitors for the others.
+func (c *Classes) judgeAlike(ctx context.Context, alike []*Class, all *HeaderFindings, first bool) {
+	summaries := make([]HeaderFindings, len(alike))
+	for f := range c.policy.JudgeHeader(ctx, c.judge, c.message, c.senders, alike[0].For) {
+		for k, class := range alike {
+			of := class.Applied(f)
+			summaries[k].Add(of)
+			if first && k == 0 {
+				all.Add(of)
+			} else {
+				all.monitor(of)
+			}
+		}
+	}
+	for k, class := range alike {
+		class.Header = summaries[k].Deciding
+	}
 }
 
 // groups returns the classes whose header is judged, those together for which the Judge says

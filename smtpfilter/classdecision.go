@@ -58,6 +58,12 @@ func (c *Classes) AssumeProved(used []*Class) {
 // decide decides by the finding that decides for each class.
 func (c *Classes) decide(classes []*Class, decides func(*Class) verdict.Finding) Conclusion {
 	var d Conclusion
+	if len(classes) == 1 { // as for nearly every message
+		if d.Finding = decides(classes[0]); !d.Refuses() {
+			d.Tags = tagsOf(classes, nil)
+		}
+		return d
+	}
 	var refusals, passes []verdict.Finding
 	for _, class := range classes {
 		f := decides(class)

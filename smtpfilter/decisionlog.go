@@ -46,13 +46,17 @@ func (s *session) logRefusal(t *transaction, f verdict.Finding, to []wire.Path, 
 		return
 	}
 	reply = s.server.decisions().Refusal(&t.settings.Policy, f, t.id, reply, texts(refused)...)
-	s.log(slog.LevelInfo, "refused", t, f, to, action.String(), reply, slog.String("refused_for", s.showAll(refused)))
+	var more []slog.Attr
+	if refused != nil {
+		more = []slog.Attr{slog.String("refused_for", s.showAll(refused))}
+	}
+	s.log(slog.LevelInfo, "refused", t, f, to, action.String(), reply, more...)
 }
 
 // logDiscarded logs for which recipients a message was accepted and dropped, a line for each
 // class of them.
 func (s *session) logDiscarded(t *transaction) {
-	for _, class := range used(t.discarded) {
+	for _, class := range t.used(t.discarded) {
 		var to []wire.Path
 		for _, r := range t.discarded {
 			if r.class == class {
@@ -65,12 +69,12 @@ func (s *session) logDiscarded(t *transaction) {
 
 // observe logs the entries about the reverse-path that only monitor, each once for a message.
 func (s *session) observe(t *transaction, class *Class) {
-	if class.Envelope.Verdict.Pending || class.Envelope.Verdict.Monitored == nil {
+	f := class.Envelope
+	if f.Verdict.Pending || f.Verdict.Monitored == nil {
 		return
 	}
-	logged := len(t.observed.Monitored)
-	t.observed.monitor(class.Envelope)
-	s.logMonitored(t, t.observed.Monitored[logged:])
+	f.Verdict.Monitored = fresh(&t.observed, f.Verdict.Monitored)
+	s.logMonitored(t, []verdict.Finding{f})
 }
 
 // logMonitored logs each entry that only monitors.

@@ -85,19 +85,23 @@ func (h *HeaderFindings) await(f verdict.Finding) bool {
 
 // monitor adds the new entries that only monitor, up to maxLines.
 func (h *HeaderFindings) monitor(f verdict.Finding) {
+	if f.Verdict.Monitored = fresh(&h.places, f.Verdict.Monitored); f.Verdict.Monitored != nil {
+		h.Monitored = append(h.Monitored, f)
+	}
+}
+
+// fresh returns the entries whose places are new, and adds these, up to maxLines.
+func fresh(places *[]place, matches []verdict.Match) []verdict.Match {
 	var fresh []verdict.Match
-	for _, m := range f.Verdict.Monitored {
+	for _, m := range matches {
 		at := place{list: m.List, file: m.File, line: m.Line}
 		if m.Line == 0 && !m.Unconfirmed {
 			at.entry = m.Entry
 		}
-		if len(h.places) < maxLines && !slices.Contains(h.places, at) {
-			h.places = append(h.places, at)
+		if len(*places) < maxLines && !slices.Contains(*places, at) {
+			*places = append(*places, at)
 			fresh = append(fresh, m)
 		}
 	}
-	if fresh != nil {
-		f.Verdict.Monitored = fresh
-		h.Monitored = append(h.Monitored, f)
-	}
+	return fresh
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"spamgate/blocklist/verdict"
 	"spamgate/smtpfilter/header"
@@ -31,7 +32,7 @@ func (s *session) receive(t *transaction) wire.Reply {
 			fmt.Sprintf("5.6.0 Too many or too complex sender addresses in the header (limit %d)", policy.AddressLimit()))
 	}
 
-	t.decided = t.classes.Decide(used(t.accepted, t.discarded))
+	t.decided = t.classes.Decide(t.used(t.accepted, t.discarded))
 	if t.decided.Pending && t.settings.Signatures == nil {
 		s.finish(t, nil) // none is valid
 	}
@@ -70,7 +71,7 @@ func unstuffed(body *wire.Body, section []byte) []byte {
 // judgeHeader reads a header section, and judges its senders if the policy says so. It
 // reports false if there are too many of them, unless every recipient is exempt.
 func (s *session) judgeHeader(t *transaction, section []byte) bool {
-	policy, classes := &t.settings.Policy, used(t.accepted, t.discarded)
+	policy, classes := &t.settings.Policy, t.used(t.accepted, t.discarded)
 	section = bytes.TrimSuffix(section, []byte("\r\n"))
 	t.classes.ReadSignatures(s.server.ctx, section, classes)
 	if !t.classes.JudgesHeader(classes) {
@@ -122,23 +123,26 @@ func (s *session) refuseSender(t *transaction, c Conclusion) wire.Reply {
 // accepted them already, so dropDiscarded begins a new transaction for the others. A reply
 // that is not zero is the client's: the next hop now refuses one of them.
 func (s *session) dropDiscarded(t *transaction) wire.Reply {
-	kept := t.accepted[:0:0]
-	for _, r := range t.accepted {
-		if r.class.decidesProved().Verdict.Action != verdict.Discard || r.class.Decides().Verdict.Action != verdict.Discard {
-			kept = append(kept, r)
-		} else {
-			t.discarded = append(t.discarded, r)
-		}
+	dropped := func(r recipient) bool {
+		return r.class.Decides().Verdict.Action == verdict.Discard && r.class.decidesProved().Verdict.Action == verdict.Discard
 	}
-	if len(kept) == len(t.accepted) {
+	if !slices.ContainsFunc(t.accepted, dropped) {
 		return wire.Reply{}
+	}
+	var kept []recipient
+	for _, r := range t.accepted {
+		if dropped(r) {
+			t.discarded = append(t.discarded, r)
+		} else {
+			kept = append(kept, r)
+		}
 	}
 	t.accepted = kept
 	t.next.Abort()
 	if len(kept) == 0 {
 		return wire.Reply{}
 	}
-	t.decided = t.classes.Decide(used(kept, t.discarded))
+	t.decided = t.classes.Decide(t.used(kept, t.discarded))
 	t.next = s.begin(t)
 	for i := range kept {
 		if reply, outcome := s.askRcpt(t, &kept[i]); outcome != RecipientAccepted {

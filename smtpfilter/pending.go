@@ -23,7 +23,7 @@ func (s *session) verify(t *transaction, body *wire.Body, section []byte) verifi
 	if !t.decided.Pending {
 		return verification{}
 	}
-	of := t.settings.Signatures.Verify(s.server.ctx, t.classes.Awaited(used(t.accepted, t.discarded)))
+	of := t.settings.Signatures.Verify(s.server.ctx, t.classes.Awaited(t.used(t.accepted, t.discarded)))
 	of.Write(unstuffed(body, section))
 	v := verification{of, of}
 	if body.Stuffed() {
@@ -56,7 +56,7 @@ func (s *session) judgeWhole(t *transaction, v verification) wire.Reply {
 	if t.decided.Refuses() {
 		return s.refuseSender(t, t.decided)
 	}
-	classes := used(t.accepted)
+	classes := t.used(t.accepted)
 	var against []verdict.Finding
 	for _, class := range classes {
 		if f := class.Decides(); f.Verdict.Action >= verdict.Discard && !t.marks(f) {
@@ -86,7 +86,7 @@ func (t *transaction) marks(f verdict.Finding) bool {
 
 // finish decides by the signatures of the whole message.
 func (s *session) finish(t *transaction, signatures []verdict.Signature) {
-	classes := used(t.accepted, t.discarded)
+	classes := t.used(t.accepted, t.discarded)
 	t.classes.Finish(s.server.ctx, signatures, classes)
 	for _, class := range classes {
 		s.observe(t, class)
@@ -99,7 +99,7 @@ func (s *session) finish(t *transaction, signatures []verdict.Signature) {
 // does not hold has none.
 func (t *transaction) tagsAhead() []string {
 	var findings []verdict.Finding
-	for _, class := range used(t.accepted) {
+	for _, class := range t.used(t.accepted) {
 		if f := class.decidesProved(); f.Verdict.Action >= verdict.Defer {
 			f.Verdict.Action = verdict.Tag
 			findings = append(findings, f)

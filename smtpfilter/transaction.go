@@ -24,9 +24,10 @@ type transaction struct {
 	judge    verdict.Judge   // nil for an exempt client
 	message  verdict.Message // for the judge
 	classes  Classes         // of the recipients
+	first    [1]*Class       // see used
 	decided  Conclusion      // at the end of the header, and again at that of the message
 	tags     []string        // what the tag fields hold that the next hop has
-	observed HeaderFindings  // the entries that only monitor, as far as they were logged
+	observed []place         // of the entries that only monitor, as far as they were logged
 
 	next      nexthop.Transaction // begun with MAIL, connects at the first recipient
 	accepted  []recipient         // by the next hop
@@ -54,9 +55,9 @@ type recipient struct {
 // bits.
 func newID() string { return rand.Text()[:12] }
 
-// used returns the classes of recipients, each once.
-func used(of ...[]recipient) []*Class {
-	var classes []*Class
+// used returns the classes of recipients, each once, until the next call.
+func (t *transaction) used(of ...[]recipient) []*Class {
+	classes := t.first[:0]
 	var seen map[*Class]bool // mostly there is one class
 	for _, recipients := range of {
 		for _, r := range recipients {
@@ -90,21 +91,22 @@ func (t *transaction) refusing() []wire.Path {
 // shown returns the finding that a line about an accepted message shows, what was done because
 // of it, and why a listed sender passed.
 func (t *transaction) shown() (f verdict.Finding, action verdict.Action, exempt string) {
-	var all, refusing, passing []verdict.Finding
-	for _, class := range used(t.accepted) {
-		all = append(append(all, class.Envelope), class.Header...)
-		if of := class.Decides(); of.Verdict.Action >= verdict.Defer {
-			refusing = append(refusing, of)
-		} else {
-			passing = append(passing, of)
+	var strictest, refusing, passing verdict.Finding
+	for _, class := range t.used(t.accepted) {
+		all := verdict.Strictest(append([]verdict.Finding{class.Envelope}, class.Header...))
+		strictest = verdict.Strictest([]verdict.Finding{strictest, all})
+		switch of := class.Decides(); {
+		case of.Verdict.Action < verdict.Defer:
+			passing = verdict.Strictest([]verdict.Finding{passing, of})
+		case of.Verdict.Action > refusing.Verdict.Action:
+			refusing = of
 		}
 	}
-	f = verdict.Strictest(passing) // not what discards it for others
-	switch strictest := verdict.Strictest(all); {
-	case refusing != nil: // and others are not, so that the message has a tag
-		return verdict.Strictest(refusing), verdict.Tag, t.exempt
-	case f.Verdict.Action > verdict.Accept:
-		return f, f.Verdict.Action, t.exempt
+	switch {
+	case refusing.Verdict.Action > verdict.Accept: // and others are not, so that the message has a tag
+		return refusing, verdict.Tag, t.exempt
+	case passing.Verdict.Action > verdict.Accept: // not what discards it for others
+		return passing, passing.Verdict.Action, t.exempt
 	case strictest.Verdict.Action > verdict.Tag:
 		return strictest, verdict.Accept, "recipient" // the sender is listed, but every recipient is exempt
 	default:
@@ -114,7 +116,7 @@ func (t *transaction) shown() (f verdict.Finding, action verdict.Action, exempt 
 
 // onlyExempt reports whether every recipient is reachable by every sender.
 func (t *transaction) onlyExempt() bool {
-	return !slices.ContainsFunc(used(t.accepted, t.discarded), func(c *Class) bool { return !c.Exempt })
+	return !slices.ContainsFunc(t.used(t.accepted, t.discarded), func(c *Class) bool { return !c.Exempt })
 }
 
 // recipients returns all recipients that the client received 250 for.
