@@ -1,6 +1,7 @@
 // Package proof proves that the senders of a message are not forged, for allow lists with
 // proven_by: by SPF (RFC 7208) the reverse-path, by DKIM (RFC 6376) each sender whose domain
-// is aligned with that of a valid signature.
+// is aligned with that of a valid signature. Both prove a domain, and not that the owner of
+// an address wrote the message.
 //
 // SPF is asked at most once for a message, and only if a verdict depends on it. A DKIM
 // signature is verified while the message passes: see [Proofs.Verify].
