@@ -190,19 +190,27 @@ func (c *Classes) judgePending(ctx context.Context, classes []*Class) {
 // [Policy.JudgeHeader]. It returns the findings for all of them, for the log.
 func (c *Classes) JudgeHeader(ctx context.Context, senders *HeaderSenders, used []*Class) HeaderFindings {
 	c.senders = senders
-	return c.judgeHeader(ctx, unique(used))
+	classes := unique(used)
+	for _, class := range classes {
+		class.Header = nil
+	}
+	return c.judgeHeader(ctx, classes)
 }
 
+// judgeHeader judges the senders in the header. If that becomes too costly, the classes that
+// were not judged to the end keep the findings that they had.
 func (c *Classes) judgeHeader(ctx context.Context, classes []*Class) HeaderFindings {
 	var all HeaderFindings
 	if len(classes) == 1 { // as for nearly every message
 		class := classes[0]
-		if class.Header = nil; c.policy.JudgesHeader(class.Envelope) {
+		if c.policy.JudgesHeader(class.Envelope) {
 			c.senders.begin(0)
 			for f := range c.policy.JudgeHeader(ctx, c.judge, c.message, c.senders, class.For) {
 				all.Add(class.Applied(f))
 			}
-			class.Header = all.Deciding
+			if !c.senders.TooMany() {
+				class.Header = all.Deciding
+			}
 		}
 		return all
 	}
@@ -231,6 +239,9 @@ func (c *Classes) judgeAlike(ctx context.Context, alike []*Class, all *HeaderFin
 			}
 		}
 	}
+	if c.senders.TooMany() {
+		return
+	}
 	for k, class := range alike {
 		class.Header = summaries[k].Deciding
 	}
@@ -242,7 +253,6 @@ func (c *Classes) groups(classes []*Class) [][]*Class {
 	var groups [][]*Class
 	index := map[string]int{}
 	for _, class := range classes {
-		class.Header = nil
 		if !c.policy.JudgesHeader(class.Envelope) {
 			continue
 		}

@@ -191,3 +191,53 @@ func TestFindingsAwait(t *testing.T) {
 		t.Errorf("%q, %d findings", got, len(h.Deciding))
 	}
 }
+
+// TestClassesCostly: a header that is just not too costly is judged to its end again at the end
+// of the message, for every class. Otherwise the listed sender at its end would get in.
+func TestClassesCostly(t *testing.T) {
+	ctx := t.Context()
+	label := strings.Repeat("a.", 50)
+	for _, classes := range []int{1, 2, 40} {
+		v := sayVerdict(verdict.Reject, "l")
+		v.Pending, v.Proved = true, &verdict.Verdict{}
+		v.Proofs = []verdict.Proof{{By: verdict.DKIM, State: verdict.ProofPending, Domains: []string{"partner.example"}}}
+		j := &sayJudge{keys: map[string][]string{}, verdicts: map[string]verdict.Verdict{"h@x": v}}
+		for i := range classes {
+			local := fmt.Sprint("r", i)
+			j.keys[local+"@net.example"] = []string{local}
+			j.verdicts["h@x for "+local] = v
+		}
+		policy := &Policy{HeaderFields: []string{"Reply-To", "From"}}
+		refused, costly := 0, 0
+		for n := 10; ; n += 10 {
+			section := []byte("Reply-To: ")
+			for i := range n {
+				section = fmt.Appendf(section, "a%d@%sexample,\r\n\t", i, label)
+			}
+			section = append(section, "b@c\r\nFrom: h@x\r\nDKIM-Signature: v=1; a=rsa-sha256; d=partner.example; s=s; h=from; b=; bh=\r\n"...)
+			var c Classes
+			c.Begin(ctx, policy, j, &verdict.Message{ReversePath: "e@x"})
+			var used []*Class
+			for i := range classes {
+				used = append(used, c.Of(ctx, verdict.ParseRecipient(fmt.Sprintf("r%d@net.example", i))))
+			}
+			c.ReadSignatures(ctx, section, used)
+			senders := policy.ReadHeader(section, nil)
+			c.JudgeHeader(ctx, senders, used)
+			if senders.TooMany() {
+				costly++
+				break
+			}
+			c.Finish(ctx, []verdict.Signature{{Domain: "partner.example"}}, used)
+			for i, class := range used {
+				if f := class.Decides(); f.Verdict.Action != verdict.Reject {
+					t.Fatalf("%d addresses, recipient %d of %d: %s", n, i, classes, f.Verdict.Action)
+				}
+			}
+			refused++
+		}
+		if refused == 0 || costly == 0 {
+			t.Errorf("%d classes: no header was nearly too costly", classes)
+		}
+	}
+}

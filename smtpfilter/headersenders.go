@@ -77,7 +77,12 @@ const costPerClass = maxCost / 100
 //
 // Completing words beside an address, which are most likely parts of names, may cost half of the
 // limit. Beyond that they are no longer completed; the header is not refused.
-func (s *HeaderSenders) begin(i int) { s.limit = maxCost + i*costPerClass }
+func (s *HeaderSenders) begin(i int) {
+	if i == 0 {
+		s.cost, s.besideCost = 0, 0
+	}
+	s.limit = maxCost + i*costPerClass
+}
 
 // costOf returns the cost of looking up an address: four keys with its local part, and two
 // for each label with half of the domain's length on average, after normalizing both parts.

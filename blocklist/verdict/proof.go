@@ -14,8 +14,6 @@ type Proofs uint8
 const (
 	SPF  Proofs = 1 << iota // RFC 7208: the client may send for the domain of the reverse-path
 	DKIM                    // RFC 6376: a domain that is aligned with the sender's has signed the message
-
-	allProofs = SPF | DKIM
 )
 
 var proofNames = []string{"spf", "dkim"}
