@@ -56,7 +56,7 @@ func (h *HeaderFindings) Add(f verdict.Finding) {
 		keep, h.matched = true, true
 	}
 	if f.Verdict.Action == verdict.Tag && len(h.tags) < maxTags {
-		if tag := tagValue(f.Verdict.Match); !slices.Contains(h.tags, tag) {
+		if tag := TagOf(f); !slices.Contains(h.tags, tag) {
 			keep = true
 			h.tags = append(h.tags, tag)
 		}

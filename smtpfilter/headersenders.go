@@ -69,9 +69,9 @@ const (
 	costOfIDNA    = 64  // likewise
 )
 
-// costPerClass is what the lookups for one header may cost more for each class of recipients.
-// A client has sent many commands for each.
-const costPerClass = maxCost / 100
+// maxCostly bounds the cost for all classes of recipients together, as a multiple of maxCost: about
+// a second, for a message to hundreds of recipients who each have entries of their own.
+const maxCostly = 200
 
 // begin begins the lookups for the i-th class of recipients.
 //
@@ -81,7 +81,7 @@ func (s *HeaderSenders) begin(i int) {
 	if i == 0 {
 		s.cost, s.besideCost = 0, 0
 	}
-	s.limit = maxCost + i*costPerClass
+	s.limit = maxCost * min(i+1, maxCostly)
 }
 
 // costOf returns the cost of looking up an address: four keys with its local part, and two

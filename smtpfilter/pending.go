@@ -81,7 +81,8 @@ func (s *session) judgeWhole(t *transaction, v verification) wire.Reply {
 
 // marks reports whether the message has the tag field of a finding that would refuse it.
 func (t *transaction) marks(f verdict.Finding) bool {
-	return f.Verdict.Action != verdict.Discard && slices.Contains(t.tags, TagOf(f))
+	tag := tagValue(f.Verdict.Match)
+	return f.Verdict.Action != verdict.Discard && (slices.Contains(t.tags, tag) || slices.Contains(t.tags, tag+proofPending))
 }
 
 // finish decides by the signatures of the whole message.

@@ -105,7 +105,7 @@ func Tags(envelope verdict.Finding, header []verdict.Finding) []string {
 		if f.Verdict.Action != verdict.Tag || len(tags) == maxTags {
 			return
 		}
-		if tag := tagValue(f.Verdict.Match); !slices.Contains(tags, tag) {
+		if tag := TagOf(f); !slices.Contains(tags, tag) {
 			tags = append(tags, tag)
 		}
 	}
@@ -116,8 +116,18 @@ func Tags(envelope verdict.Finding, header []verdict.Finding) []string {
 	return tags
 }
 
-// TagOf returns the content of a tag field because of a finding, whatever its action.
-func TagOf(f verdict.Finding) string { return tagValue(f.Verdict.Match) }
+// proofPending ends the tag of a sender who may yet be proven.
+const proofPending = "; proof=pending"
+
+// TagOf returns the content of a tag field because of a finding, whatever its action. It says so
+// if a proof, which comes with the rest of the message, may yet clear the sender.
+func TagOf(f verdict.Finding) string {
+	tag := tagValue(f.Verdict.Match)
+	if f.Verdict.Pending {
+		tag += proofPending
+	}
+	return tag
+}
 
 // tagValue returns the content of the field that tags a message.
 func tagValue(m verdict.Match) string {

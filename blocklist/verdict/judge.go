@@ -104,6 +104,10 @@ type Message struct {
 	FromFields  int
 	Signatures  []Signature
 
+	// EnvelopeOnly says that the door never sees more of the message than its envelope, and
+	// takes pending proofs for proven.
+	EnvelopeOnly bool
+
 	BodyKnown bool // the whole message was read, and no signature is pending
 }
 

@@ -118,6 +118,8 @@ func (d *Door) Begin(ctx context.Context, e Envelope) *Message {
 			Helo:        e.Helo,
 			Login:       e.Login,
 			ReversePath: e.From,
+
+			EnvelopeOnly: d.cfg.Once,
 		},
 	}
 	policy := &m.settings.Policy

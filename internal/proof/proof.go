@@ -16,6 +16,7 @@ import (
 
 	"spamgate/blocklist/sender"
 	"spamgate/blocklist/verdict"
+	"spamgate/internal/recent"
 	"spamgate/internal/resolver"
 )
 
@@ -33,6 +34,9 @@ type Proofs struct {
 	resolver *resolver.Resolver
 	log      *slog.Logger
 	warned   sync.Once // that SPF needs the true client
+
+	mu      sync.Mutex
+	results *recent.Map[spfKey, *spfResult]
 }
 
 // New returns Proofs.
@@ -45,8 +49,13 @@ func New(c Config) *Proofs {
 	return p
 }
 
-// Apply sets the resolvers from now on.
-func (p *Proofs) Apply(resolvers []netip.AddrPort) { p.resolver.Configure(resolvers) }
+// Apply sets the resolvers from now on. What others have answered is forgotten.
+func (p *Proofs) Apply(resolvers []netip.AddrPort) {
+	p.resolver.Configure(resolvers)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.results = recent.New[spfKey, *spfResult](maxResults)
+}
 
 // Message returns the proofs of a new message.
 func (p *Proofs) Message() *Message { return &Message{proofs: p} }
@@ -73,7 +82,7 @@ func (msg *Message) Prove(ctx context.Context, m *verdict.Message, stage verdict
 		proof.Domains = domains
 		add(state, "dkim: "+text)
 	}
-	if by&verdict.SPF != 0 && proof.State != verdict.Proven {
+	if by&verdict.SPF != 0 && proof.State != verdict.Proven && !(m.EnvelopeOnly && by&verdict.DKIM != 0) {
 		state, text := msg.spfState(ctx, m, stage, a)
 		add(state, "spf: "+text)
 	}

@@ -24,6 +24,7 @@ const spfTimeout = 5 * time.Second
 type spfResult struct {
 	state verdict.ProofState
 	why   string
+	asked time.Time
 }
 
 // spfState says whether SPF proves a sender, which must be the reverse-path itself: not an
@@ -44,7 +45,7 @@ func (msg *Message) spfState(ctx context.Context, m *verdict.Message, stage verd
 	msg.mu.Lock()
 	defer msg.mu.Unlock()
 	if msg.spf == nil {
-		msg.spf = msg.proofs.checkSPF(ctx, client, m.Helo, path)
+		msg.spf = msg.proofs.recentSPF(ctx, client, m.Helo, path)
 	}
 	return msg.spf.state, msg.spf.why
 }
@@ -74,19 +75,52 @@ func unusable(m *verdict.Message, client netip.Addr) string {
 	return ""
 }
 
+// SPF results count for spfLife, so that a message that is judged several times, at a policy
+// service for each recipient, is asked about once. A client that got 451 comes later than that.
+const (
+	spfLife    = time.Minute
+	maxResults = 10_000
+)
+
+// spfKey is what a result of SPF depends on.
+type spfKey struct {
+	client     netip.Addr
+	helo, path string
+}
+
+// recentSPF returns the result of SPF, which may be from a question shortly before.
+func (p *Proofs) recentSPF(ctx context.Context, client netip.Addr, helo string, path sender.Address) *spfResult {
+	key := spfKey{client, helo, path.String()}
+	p.mu.Lock()
+	r, ok := p.results.Get(key)
+	p.mu.Unlock()
+	if ok && time.Since(r.asked) < spfLife {
+		return r
+	}
+	r = p.checkSPF(ctx, client, helo, path)
+	if ctx.Err() != nil {
+		return r // nobody waited for the answer
+	}
+	r.asked = time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.results.Put(key, r)
+	return r
+}
+
 // checkSPF asks whether a client may send for the domain of the reverse-path, for the null
 // one that of HELO (RFC 7208, section 2.4).
 func (p *Proofs) checkSPF(ctx context.Context, client netip.Addr, helo string, path sender.Address) *spfResult {
 	from := path.Local() + "@" + path.Domain()
 	switch {
 	case path.IsNull() && (helo == "" || strings.ContainsAny(helo, "@[")):
-		return &spfResult{verdict.NotProven, "the null sender is proven by the name in HELO, and there is none"}
+		return &spfResult{why: "the null sender is proven by the name in HELO, and there is none"}
 	case path.IsNull():
 		from = "postmaster@" + helo
 	case path.IsLiteral():
-		return &spfResult{verdict.NotProven, "an address literal has no record"}
+		return &spfResult{why: "an address literal has no record"}
 	case strings.Contains(path.Local(), "@"): // the library takes what follows the first one as domain
-		return &spfResult{verdict.NotProven, "the local part has an @"}
+		return &spfResult{why: "the local part has an @"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, spfTimeout)
 	defer cancel()

@@ -127,6 +127,23 @@ func TestAskedOnce(t *testing.T) {
 		}
 	}
 	wantAsked(1)
+
+	// The message is judged again by others, as at a policy service for each recipient.
+	again := w.proofs.Message()
+	if p := again.Prove(t.Context(), m, verdict.Envelope, ann, verdict.SPF); say(p) != "not proven: spf: fail for 198.51.100.1" {
+		t.Error(say(p))
+	}
+	wantAsked(1)
+	m.Client = netip.MustParseAddrPort("198.51.100.2:25")
+	w.proofs.Message().Prove(t.Context(), m, verdict.Envelope, ann, verdict.SPF)
+	wantAsked(2)
+
+	// A door without a body takes DKIM for proven, whatever SPF says.
+	envelope := verdict.Message{Client: netip.MustParseAddrPort("198.51.100.3:25"), ReversePath: m.ReversePath, EnvelopeOnly: true}
+	if p := w.proofs.Message().Prove(t.Context(), &envelope, verdict.Envelope, ann, verdict.SPF|verdict.DKIM); p.State != verdict.ProofPending {
+		t.Error(say(p))
+	}
+	wantAsked(2)
 }
 
 // TestBothProofs: any of several proofs will do, and each says why it does not.
