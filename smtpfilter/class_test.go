@@ -33,6 +33,9 @@ func (j *sayJudge) Judge(_ context.Context, m *verdict.Message, q verdict.Query)
 	if q.For.Lists != nil {
 		name += " in " + strings.Join(q.For.Lists, ",")
 	}
+	if q.Reading == verdict.ReadWord {
+		name += " as a word"
+	}
 	j.asked = append(j.asked, name)
 	v := j.verdicts[name]
 	if v.Pending && m.BodyKnown {
@@ -170,6 +173,45 @@ func TestClassesOnce(t *testing.T) {
 	want := []string{"e@x", "e@x for ann", "h@x", "h@x for ann"}
 	if !slices.Equal(j.asked, want) {
 		t.Errorf("asked %q, want %q", j.asked, want)
+	}
+}
+
+// TestWordOfPartner: a word in the name of a sender who may yet be proven refuses nothing that it
+// would not refuse if he were.
+func TestWordOfPartner(t *testing.T) {
+	ctx := t.Context()
+	pending := sayVerdict(verdict.Reject, "l")
+	pending.Pending, pending.Proved = true, &verdict.Verdict{Match: verdict.Match{List: "partners", Allow: true}}
+	pending.Proofs = []verdict.Proof{{By: verdict.DKIM, State: verdict.ProofPending, Domains: []string{"partner.example"}}}
+	unasked := verdict.Verdict{Matches: []verdict.Match{{List: "partners", Allow: true, ProvenBy: verdict.DKIM, Unproven: true}}}
+	for name, tt := range map[string]struct {
+		address verdict.Verdict
+		state   verdict.ProofState
+		want    string
+	}{
+		"proven":                {pending, verdict.Proven, "accept partners"},
+		"not proven":            {pending, verdict.NotProven, "reject l"},
+		"a stranger":            {verdict.Verdict{}, verdict.NotProven, "reject l"},
+		"nothing depends on it": {unasked, verdict.NotProven, "accept"},
+	} {
+		j := &sayJudge{verdicts: map[string]verdict.Verdict{
+			"ceo@partner.example": tt.address, "newsletter@ as a word": sayVerdict(verdict.Reject, "l"), "Newsletter@ as a word": sayVerdict(verdict.Reject, "l"),
+		}}
+		policy := &Policy{HeaderFields: []string{"From"}}
+		var c Classes
+		c.Begin(ctx, policy, j, &verdict.Message{ReversePath: "e@x"})
+		section := []byte("From: Newsletter, Partner <ceo@partner.example>\r\n" +
+			"DKIM-Signature: v=1; a=rsa-sha256; d=partner.example; s=s; h=from; b=; bh=\r\n")
+		used := []*Class{c.Plain()}
+		c.ReadSignatures(ctx, section, used)
+		c.JudgeHeader(ctx, policy.ReadHeader(section, nil), used)
+		if d := c.Decide(used); d.Pending != tt.address.Pending {
+			t.Errorf("%s: %s; asked %q", name, describe(d), j.asked)
+		}
+		c.Finish(ctx, []verdict.Signature{{Domain: "partner.example", State: tt.state}}, used)
+		if got := describe(c.Decide(used)); got != tt.want {
+			t.Errorf("%s: %s, want %s", name, got, tt.want)
+		}
 	}
 }
 

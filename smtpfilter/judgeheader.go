@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"strings"
 
 	"spamgate/blocklist/verdict"
@@ -22,21 +23,26 @@ import (
 // user%host@domain as user@host if the domain is theirs. Then there is a finding only if an
 // entry matches. Forms are looked up as ReadForm or ReadWord, so that they block and never
 // allow. Words beside addresses are looked up as ReadName if allow entries let in all
-// addresses of the field.
+// addresses of the field. If that waits for a proof, the finding does, too.
 //
 // With TooMany there are no more findings.
 func (p *Policy) JudgeHeader(ctx context.Context, j verdict.Judge, m *verdict.Message, s *HeaderSenders, to verdict.For) iter.Seq[verdict.Finding] {
 	return func(yield func(verdict.Finding) bool) {
 		m.HeaderSenders = s.Senders
 		ask := asker{ctx, j, m, to}
-		notAllowed := make(map[string]bool) // fields with an address that no allow entry lets in
+		notAllowed := make(map[string]bool)         // fields with an address that no allow entry lets in
+		awaited := make(map[string][]verdict.Proof) // the proofs on which that depends, by field
 		for _, a := range s.Senders {
 			if s.TooMany() {
 				return
 			}
 			f := verdict.Finding{Identity: a.Field, Address: a.Address}
 			f.Verdict, f.Err = s.ask(ask, verdict.ReadAddress, a.Address)
-			if f.Verdict.Action != verdict.Accept || f.Verdict.Match.IsZero() {
+			switch {
+			case letIn(f.Verdict):
+			case f.Verdict.Proved != nil && letIn(*f.Verdict.Proved):
+				awaited[a.Field] = append(awaited[a.Field], f.Verdict.Proofs...)
+			default:
 				notAllowed[a.Field] = true
 			}
 			if !yield(f) {
@@ -58,24 +64,43 @@ func (p *Policy) JudgeHeader(ctx context.Context, j verdict.Judge, m *verdict.Me
 			if len(readings) == 0 {
 				continue
 			}
-			r := formJudge{asker: ask, senders: s, beside: form.Beside, reading: verdict.ReadForm,
-				finding: verdict.Finding{Identity: form.Field, Address: readings[0], Form: form.Text}}
-			if form.Beside {
-				r.reading = verdict.ReadWord
-				if !notAllowed[form.Field] {
-					r.reading = verdict.ReadName
+			judge := func(reading verdict.Reading) verdict.Finding {
+				r := formJudge{asker: ask, senders: s, beside: form.Beside, reading: reading,
+					finding: verdict.Finding{Identity: form.Field, Address: readings[0], Form: form.Text}}
+				for _, address := range readings {
+					r.ask(address)
+					r.complete(address)
+					r.routes(address)
+				}
+				return r.finding
+			}
+			var f verdict.Finding
+			switch proofs := awaited[form.Field]; {
+			case !form.Beside:
+				f = judge(verdict.ReadForm)
+			case notAllowed[form.Field]:
+				f = judge(verdict.ReadWord)
+			case proofs == nil:
+				f = judge(verdict.ReadName)
+			default:
+				proved := judge(verdict.ReadName).Verdict
+				if f = judge(verdict.ReadWord); f.Verdict.Action != proved.Action {
+					f.Verdict.Pending, f.Verdict.Proved, f.Verdict.Proofs = true, &proved, proofs
 				}
 			}
-			for _, address := range readings {
-				r.ask(address)
-				r.complete(address)
-				r.routes(address)
-			}
-			if !yield(r.finding) {
+			if !yield(f) {
 				return
 			}
 		}
 	}
+}
+
+// letIn reports whether an allow entry lets a sender in. One that asks for a proof on which
+// nothing depends does, so that the proof is not asked for because of a word that is most likely
+// a name.
+func letIn(v verdict.Verdict) bool {
+	return v.Action == verdict.Accept && (!v.Match.IsZero() ||
+		slices.ContainsFunc(v.Matches, func(m verdict.Match) bool { return m.Allow && m.Unproven && v.Proofs == nil }))
 }
 
 // formJudge judges the readings of one form, and keeps the strictest verdict.

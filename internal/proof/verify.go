@@ -28,6 +28,7 @@ const (
 	// So a hostile message costs the square of its length, without these bounds. A usual
 	// one has 100 fields and 30 names.
 	maxPicks  = 100_000  // fields times names
+	maxRead   = 64 << 20 // bytes of the header times names, over all signatures
 	maxCopied = 64 << 20 // bytes, over all fields and signatures
 	maxWhite  = 16 << 10 // bytes of white space in a row in the body
 )
@@ -118,10 +119,10 @@ func (v *verification) begin() {
 		return f.State == verdict.ProofPending && slices.Contains(v.domains, f.Domain)
 	}
 	count, copied := cost(section)
-	times := 0
+	times, names := 0, 0
 	for _, f := range fields {
 		if named(f) {
-			times++
+			times, names = times+1, names+f.Names
 		}
 	}
 	keys := &keys{questions: questions{resolver: v.proofs.resolver, left: maxQuestions}, ctx: v.ctx, until: time.Now().Add(keysTimeout)}
@@ -132,7 +133,7 @@ func (v *verification) begin() {
 		case f.State != verdict.ProofPending:
 		case !named(f):
 			v.verified[i].State, v.verified[i].Why = verdict.NotProven, "nothing depends on it"
-		case copied*times > maxCopied || count*f.Names > maxPicks:
+		case copied*times > maxCopied || count*f.Names > maxPicks || len(section)*names > maxRead:
 			v.verified[i].State, v.verified[i].Why = verdict.NotProven, errExpensive.Error()
 		default:
 			body := newPipe()

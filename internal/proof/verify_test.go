@@ -169,6 +169,8 @@ func TestExpensiveMessages(t *testing.T) {
 	for _, c := range []struct{ name, message, want string }{
 		{"names", tags + lines(100_000, ":x") + "\r\nFrom: ann@partner.example\r\n" + lines(100, "X:\r\n") + "\r\nx\r\n",
 			notValid + "the header has too many lines to verify"},
+		{"space for many names", tags + lines(10_000, ":x") + "\r\nFrom: ann@partner.example\r\nX: " + lines(100_000, " ") + "\r\n\r\nx\r\n",
+			notValid + "the header has too many lines to verify"},
 		{"lines of a field", tags + "\r\nFrom: ann@partner.example\r\nSubject: x\r\n" + lines(100_000, " x\r\n") + "\r\nx\r\n",
 			notValid + "the header has too many lines to verify"},
 		{"a long header", tags + "\r\nFrom: ann@partner.example\r\nSubject: x\r\n" + lines(maxHeader, "x") + "\r\n\r\nx\r\n",
