@@ -11,9 +11,7 @@ import (
 	"strings"
 
 	"spamgate/blocklist/listfile"
-	"spamgate/internal/cli"
 	"spamgate/internal/term"
-	"spamgate/internal/text"
 )
 
 // classExport writes a list as what Postfix calls restriction classes: a table of patterns
@@ -62,12 +60,18 @@ func (e *exportRun) writeClasses(dir string) error {
 		return err
 	}
 	recipients := x.recipients()
-	if err := x.writeFiles(recipients); err != nil {
+	table := x.recipientTable()
+	before := x.mainCFBefore()
+	lines := x.mainCF(table)
+	if err := x.writeFiles(classTable{table, recipients}, classTable{x.prefix + "_main.cf", []byte(lines)}); err != nil {
 		return err
 	}
 	e.left, e.written = len(x.left), len(x.entries)-len(x.left)
-	_, err = io.WriteString(term.Escape(e.cmd.OutOrStdout()), x.mainCF())
-	return err
+	if _, err := io.WriteString(term.Escape(e.cmd.OutOrStdout()), lines); err != nil {
+		return err
+	}
+	x.sayChanged(before, table)
+	return nil
 }
 
 // classDir makes the directory of --out and returns its absolute path.
@@ -192,7 +196,8 @@ func (x *classExport) class(recipient string, entries []listfile.Entry, action s
 		name += "_" + strings.ToLower(action)
 	}
 	taken := func(name string) bool {
-		return slices.ContainsFunc(x.tables, func(t classTable) bool { return t.name == name })
+		return name == x.prefix+classesSuffix || name == x.prefix+checkSuffix ||
+			slices.ContainsFunc(x.tables, func(t classTable) bool { return t.name == name })
 	}
 	one := name
 	for n := 2; taken(one); n++ {
@@ -222,53 +227,4 @@ func (x *classExport) leaveOut(n int, what string) {
 	e := x.entries[n-1]
 	x.source.file = e.file
 	x.leave(listfile.Problem{Line: e.Line, Text: listfile.AsEntry(e.Entry), What: what})
-}
-
-// writeFiles writes the files: the recipients' last, since it names the others.
-func (x *classExport) writeFiles(recipients []byte) error {
-	files := append(slices.Clone(x.tables), classTable{x.prefix + "_recipients", recipients})
-	for i, f := range files {
-		path, perm, err := cli.CheckTarget("--out", filepath.Join(x.dir, f.name))
-		if err == nil {
-			_, err = cli.ReplaceFile(x, path, perm, func(w io.Writer) (int64, error) {
-				n, err := w.Write(f.content)
-				return int64(n), err
-			})
-		}
-		if err != nil && i > 0 {
-			err = fmt.Errorf("%w; %s written before that", err, text.Count(i, "file was", "files were"))
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// mainCF returns what the configuration of Postfix needs.
-func (x *classExport) mainCF() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "# For main.cf. Add to what it has; smtpd_delay_reject has to be yes, as by default.\n")
-	if len(x.tables) > 0 {
-		b.WriteString("smtpd_restriction_classes =")
-		for i, t := range x.tables {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			b.WriteString("\n    " + t.name)
-		}
-		b.WriteString("\n")
-	}
-	for _, t := range x.tables {
-		fmt.Fprintf(&b, "%s =\n    check_sender_access $default_database_type:%s\n", t.name, filepath.Join(x.dir, t.name))
-	}
-	fmt.Fprintf(&b, "smtpd_sender_restrictions =\n    check_recipient_access regexp:%s\n", filepath.Join(x.dir, x.prefix+"_recipients"))
-	b.WriteString("# Then, and after each export:\n")
-	if len(x.tables) > 0 {
-		for _, t := range x.tables {
-			fmt.Fprintf(&b, "#   postmap %s\n", term.ShellWord(filepath.Join(x.dir, t.name)))
-		}
-	}
-	b.WriteString("#   postfix reload\n")
-	return b.String()
 }

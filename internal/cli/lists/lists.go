@@ -62,6 +62,7 @@ are never changed: put exceptions to them into a list of your own.`,
 		newListsFetchCommand(),
 		newListsChangesCommand(),
 	} {
+		checkFlags(verb)
 		cli.NameErrors(verb)
 		complete(verb)
 		cmd.AddCommand(verb)

@@ -17,7 +17,27 @@ import (
 
 // addFor adds --for, which names the recipient's side of entries.
 func (f *listsFlags) addFor(cmd *cobra.Command, usage string) {
-	cmd.Flags().StringVar(&f.recipient, "for", "", usage)
+	cmd.Flags().Var((*forFlag)(&f.recipient), "for", usage)
+}
+
+// forFlag is the value of --for: one recipient.
+type forFlag string
+
+func (f *forFlag) String() string { return string(*f) }
+
+func (f *forFlag) Type() string { return "string" }
+
+func (f *forFlag) Set(recipient string) error {
+	switch {
+	case strings.TrimSpace(recipient) == "":
+		return errors.New("name the recipient, such as ann@example.net or @example.net")
+	case *f != "":
+		return fmt.Errorf("%s is named already: run the command once for each recipient", *f)
+	case strings.Contains(recipient, ",") && !strings.Contains(recipient, `"`):
+		return errors.New("name one recipient, and run the command once for each")
+	}
+	*f = forFlag(recipient)
+	return nil
 }
 
 // Uses of --for.
@@ -69,7 +89,8 @@ func howToSide(c *config.Config) string {
 	if len(names) > 0 {
 		return "name a list with entries for recipients: " + strings.Join(names, ", ") + " (--list NAME)"
 	}
-	return "set per_recipient = true for a list of its own in " + c.File
+	return "add a list by recipient to " + c.File + ": a line [[list]], and below it " +
+		`name = "personal", path = "personal.txt" (an existing file) and per_recipient = true`
 }
 
 // sided returns entries as the list has them, after the recipient of --for.

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
@@ -65,6 +67,30 @@ func (f *listsFlags) runs(cmd *cobra.Command, do func(s *session, args []string)
 		defer stop()
 		return do(&session{Context: ctx, listsFlags: f, cmd: cmd, config: c, stderr: cmd.ErrOrStderr()}, args)
 	}
+}
+
+// checkFlags has a command check its flags for empty values before it runs.
+func checkFlags(cmd *cobra.Command) {
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := checkEmptyFlags(cmd); err != nil {
+			return err
+		}
+		return run(cmd, args)
+	}
+}
+
+// checkEmptyFlags returns an error for a flag without a value, as a script gives it whose
+// variable is not set: another list would change than the one that is meant.
+func checkEmptyFlags(cmd *cobra.Command) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		switch {
+		case f.Name == "note", f.Name == "reason": // texts; commands that need a reason say so
+		case err == nil && f.Value.Type() == "string" && strings.TrimSpace(f.Value.String()) == "":
+			err = fmt.Errorf(`--%s "": the value is empty; give one, or leave the flag out`, f.Name)
+		}
+	})
+	return err
 }
 
 // print writes a report to standard output: as JSON, or with text.
