@@ -113,6 +113,9 @@ func (j Judge) judge(q verdict.Query, answer func([]blocklist.Question), prove f
 		return finish(verdict.Verdict{}, err)
 	case !wraps && found.IsZero():
 		return verdict.Verdict{}, nil // as for nearly every sender
+	case !wraps:
+		one := [...]blocklist.Found{found}
+		return finish(blocklist.Decide(one[:], proveEach(prove, a)), nil)
 	}
 	chain, all := []sender.Address{a}, []blocklist.Found{found}
 	for wraps && len(all) <= maxWrapped {
@@ -123,11 +126,11 @@ func (j Judge) judge(q verdict.Query, answer func([]blocklist.Question), prove f
 		chain, all = append(chain, inner), append(all, found)
 		inner, _, wraps = sender.Unwrap(inner, j.view.Wrappings())
 	}
-	return finish(blocklist.Decide(all, proveEach(chain, prove)), nil)
+	return finish(blocklist.Decide(all, proveEach(prove, chain...)), nil)
 }
 
 // proveEach returns the function that proves one of several senders, nil if nobody does.
-func proveEach(chain []sender.Address, prove func(sender.Address, verdict.Proofs) verdict.Proof) func(int, verdict.Proofs) verdict.Proof {
+func proveEach(prove func(sender.Address, verdict.Proofs) verdict.Proof, chain ...sender.Address) func(int, verdict.Proofs) verdict.Proof {
 	if prove == nil {
 		return nil
 	}
@@ -212,6 +215,6 @@ func (j Judge) trace(q verdict.Query, answer func([]blocklist.Question), prove f
 		}
 		traces[len(traces)-1].Wraps, a = scheme, inner
 	}
-	traces[0].Verdict = blocklist.Decide(all, proveEach(chain, prove))
+	traces[0].Verdict = blocklist.Decide(all, proveEach(prove, chain...))
 	return traces, nil
 }
