@@ -52,6 +52,7 @@ func TestPrecedenceExamples(t *testing.T) {
 // checkExample writes the lists of an example, and judges its messages.
 func checkExample(t *testing.T, toml, example string) {
 	entries, messages, _ := strings.Cut(example, "\n\n")
+	messages = strings.ReplaceAll(messages, "\n  ", " ") // a message on two lines
 	dir := t.TempDir()
 	files := map[string]string{}
 	for line := range strings.Lines(toml) {
