@@ -66,6 +66,10 @@ const MaxClasses = 1000
 
 // Of returns the class of a recipient. It judges the reverse-path for a new one.
 func (c *Classes) Of(ctx context.Context, rcpt verdict.Recipient) *Class {
+	if Ambiguous(rcpt) {
+		class, err := c.classOfAmbiguous(rcpt)
+		return c.known(ctx, class, err)
+	}
 	rule := c.policy.RuleOf(rcpt)
 	class := Class{Rule: rule, Exempt: c.policy.ExemptRecipient(rcpt) || rule != nil && rule.Exempt}
 	if rule != nil {
@@ -75,14 +79,19 @@ func (c *Classes) Of(ctx context.Context, rcpt verdict.Recipient) *Class {
 	if j, ok := c.judge.(verdict.RecipientJudge); ok {
 		class.For.Keys, err = j.KeysOf(rcpt)
 	}
-	if rule == nil && !class.Exempt && class.For.Keys == nil && err == nil {
+	return c.known(ctx, class, err)
+}
+
+// known returns the class of recipients, which is judged if it is new. The error says that the
+// lists could not be asked about the recipient.
+func (c *Classes) known(ctx context.Context, class Class, err error) *Class {
+	if class.Rule == nil && !class.Exempt && class.For.Keys == nil && class.For.Others == nil && err == nil {
 		return &c.plain
 	}
 	return c.other(ctx, class, err)
 }
 
-// other returns the class of recipients that have a say, or are exempt. The error says that
-// the lists could not be asked about the recipient.
+// other returns the class of recipients that have a say, or are exempt.
 func (c *Classes) other(ctx context.Context, class Class, err error) *Class {
 	key := class.key()
 	if known := c.more[key]; known != nil && err == nil {
@@ -92,7 +101,7 @@ func (c *Classes) other(ctx context.Context, class Class, err error) *Class {
 		class.Envelope.Verdict, class.Envelope.Err = verdict.Verdict{Action: verdict.Defer}, err
 		return &class // and the next attempt asks again
 	}
-	if class.Rule != nil || class.For.Keys != nil {
+	if class.Rule != nil || class.For.Keys != nil || class.For.Others != nil {
 		c.judgeEnvelope(ctx, &class)
 	}
 	if c.more == nil {
@@ -115,7 +124,7 @@ func (c *Class) key() string {
 	if c.Exempt {
 		exempt = "exempt"
 	}
-	return name + "\n" + exempt + "\n" + strings.Join(c.For.Keys, "\n")
+	return name + "\n" + exempt + "\n" + keysText(c.For)
 }
 
 // judgeEnvelope judges the reverse-path for a class.
@@ -256,7 +265,7 @@ func (c *Classes) groups(classes []*Class) [][]*Class {
 		if !c.policy.JudgesHeader(class.Envelope) {
 			continue
 		}
-		key := strings.Join(class.For.Keys, "\n")
+		key := keysText(class.For)
 		if class.For.Lists != nil {
 			key += "\n\n" + strings.Join(class.For.Lists, "\n")
 		}

@@ -125,7 +125,7 @@ func (s *HeaderSenders) ask(a asker, reading verdict.Reading, address string) (v
 
 // askOnce looks up an address if that does not cost too much.
 func (s *HeaderSenders) askOnce(a asker, reading verdict.Reading, address string) (verdict.Verdict, error) {
-	if s.cost += costOf(address); s.cost > s.limit {
+	if s.cost += costOf(address) * (1 + len(a.to.Others)); s.cost > s.limit {
 		return verdict.Verdict{}, ErrTooManyAddresses
 	}
 	return a.ask(verdict.Query{Stage: verdict.Header, Address: address, Reading: reading})

@@ -121,7 +121,7 @@ func (p *Policy) TakesRecipient(rcpt verdict.Recipient) bool {
 	if !p.limitsDomains() || rcpt.Domain == "" {
 		return true
 	}
-	return !strings.ContainsAny(rcpt.LocalPart(), "%!@:") && p.domainSet().has(rcpt.Domain)
+	return !mayRoute(rcpt) && p.domainSet().has(rcpt.Domain)
 }
 
 // JudgeEnvelope judges the reverse-path for recipients.
@@ -139,9 +139,24 @@ type asker struct {
 	to      verdict.For
 }
 
-// ask judges one sender. If the lists cannot be asked, the sender is deferred.
+// ask judges one sender. Of several readings of the recipient the strictest verdict counts.
 func (a asker) ask(q verdict.Query) (verdict.Verdict, error) {
-	q.For = a.to
+	v, err := a.askFor(q, a.to.Keys)
+	for _, keys := range a.to.Others {
+		if err != nil {
+			break
+		}
+		of, ofErr := a.askFor(q, keys)
+		if ofErr != nil || stricter(of, v) {
+			v, err = of, ofErr
+		}
+	}
+	return v, err
+}
+
+// askFor judges one sender. If the lists cannot be asked, the sender is deferred.
+func (a asker) askFor(q verdict.Query, keys []string) (verdict.Verdict, error) {
+	q.For = verdict.For{Lists: a.to.Lists, Keys: keys}
 	v, err := a.judge.Judge(a.ctx, a.message, q)
 	if errors.Is(err, verdict.ErrNoAnswer) {
 		v = verdict.Verdict{Action: verdict.Defer}

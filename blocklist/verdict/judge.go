@@ -64,6 +64,10 @@ type For struct {
 	// Keys are the keys under which lists hold entries for the recipient, the most
 	// specific first; see [RecipientJudge].
 	Keys []string
+
+	// Others are such keys of other recipients to whom a mail server may deliver instead. A
+	// Judge is asked about each, without Others, and the strictest verdict counts.
+	Others [][]string
 }
 
 // RecipientJudge is a Judge that may have lists with entries for single recipients.

@@ -80,8 +80,18 @@ func (m *Message) misread() bool {
 
 // Recipient judges the message for a recipient, whose path is without brackets. Postmaster
 // and the policy's exempt recipients are reachable by every sender.
-func (m *Message) Recipient(path string) Answer {
+func (m *Message) Recipient(path string) Answer { return m.RecipientAs(path, "") }
+
+// RecipientAs is Recipient for a mail server that also tells how it has rewritten the path. That
+// counts if the path is an address of another recipient, see [smtpfilter.Ambiguous]. The
+// rewritten path is "" if it is not known.
+func (m *Message) RecipientAs(path, rewritten string) Answer {
 	rcpt := verdict.ParseRecipient(path)
+	if smtpfilter.Ambiguous(rcpt) && rcpt.Local != "postmaster" {
+		if r := verdict.ParseRecipient(rewritten); r.Domain != "" {
+			rcpt = r
+		}
+	}
 	class := m.classOf(rcpt)
 	m.observe(class)
 	a := m.answer(class)
@@ -105,7 +115,7 @@ func (m *Message) Recipient(path string) Answer {
 		outcome = smtpfilter.RecipientDiscarded
 		fallthrough
 	default:
-		m.keep(rcpt, class, a.Action)
+		m.keep(path, rcpt, class, a.Action)
 	}
 	m.door.cfg.Meter.Recipient(m.door.cfg.Name, outcome)
 	return a
@@ -131,14 +141,14 @@ func (m *Message) classOf(rcpt verdict.Recipient) *smtpfilter.Class {
 
 // keep keeps a recipient that was not refused. If the log has one line for all recipients,
 // the first is enough.
-func (m *Message) keep(rcpt verdict.Recipient, class *smtpfilter.Class, action verdict.Action) {
+func (m *Message) keep(path string, rcpt verdict.Recipient, class *smtpfilter.Class, action verdict.Action) {
 	if m.door.cfg.Once && len(m.accepted)+len(m.discarded) > 0 {
 		return
 	}
 	if action == verdict.Discard {
-		m.discarded = append(m.discarded, recipient{rcpt.Path, class})
+		m.discarded = append(m.discarded, recipient{path, class})
 	} else {
-		m.accepted = append(m.accepted, recipient{rcpt.Path, class})
+		m.accepted = append(m.accepted, recipient{path, class})
 	}
 	m.facts.Recipients = append(m.facts.Recipients, rcpt)
 	if !slices.Contains(m.used, class) {

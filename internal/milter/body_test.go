@@ -88,7 +88,7 @@ func TestBody(t *testing.T) {
 			g := newTestServer(t)
 			g.Apply(provingSettings(t))
 			conn := g.dial(t)
-			play(t, conn, []string{"> O 6 1ff 1fffff", "< O 6 109 1037c0 0:j 2:i {auth_authen} 3:i 4:i 5:i 6:i",
+			play(t, conn, []string{"> O 6 1ff 1fffff", "< O 6 109 1037c0 0:j 2:i {auth_authen} 3:i {rcpt_addr} 4:i 5:i 6:i",
 				"> C client.example 4 25 192.0.2.1", "> H client.example|"})
 			for _, steps := range c.steps {
 				play(t, conn, steps)
@@ -110,7 +110,7 @@ func TestBodyAfterReload(t *testing.T) {
 	play(t, c, []string{"> M <a@partner.example>|", "< c", "> R <you@example.net>|", "< c", "> L From| a@partner.example|", "> E", notProven})
 
 	c = g.dial(t)
-	play(t, c, []string{"> O 6 1ff 1fffff", "< O 6 109 1037c0 0:j 2:i {auth_authen} 3:i 4:i 5:i 6:i"})
+	play(t, c, []string{"> O 6 1ff 1fffff", "< O 6 109 1037c0 0:j 2:i {auth_authen} 3:i {rcpt_addr} 4:i 5:i 6:i"})
 	g.Apply(settings(t))
 	play(t, c, []string{"> C client.example 4 25 192.0.2.1", "> H client.example|",
 		"> M <a@clean.example>|", "< c", "> R <you@example.net>|", "< c", "> L From| a@clean.example|", "> B x", "< s", "> E", "< c"})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 
+	"spamgate/blocklist/sender"
 	"spamgate/blocklist/verdict"
 	"spamgate/internal/door"
 	"spamgate/smtpfilter"
@@ -43,15 +44,26 @@ func path(data []byte) string {
 	return strings.TrimSuffix(strings.TrimPrefix(text, "<"), ">")
 }
 
+// quoted returns an address in a macro as it stands in an SMTP command. Postfix removes the
+// quotes of a local part.
+func quoted(address string) string {
+	at := strings.LastIndexByte(address, '@')
+	if at <= 0 || address[0] == '"' {
+		return address
+	}
+	return sender.QuoteLocal(address[:at]) + address[at:]
+}
+
 // recipient answers a RCPT.
 func (s *session) recipient(data []byte) {
 	s.setQueueID()
-	rcpt := path(data)
+	rcpt, rewritten := path(data), quoted(s.rcpt)
+	s.rcpt = "" // it is of this recipient only
 	if s.paths += len(rcpt) + pathCost; s.paths > maxPaths {
 		s.refuse(wire.NewReply(452, "4.5.3 Too many recipients"))
 		return
 	}
-	if a := s.message.Recipient(rcpt); !a.Reply.IsZero() {
+	if a := s.message.RecipientAs(rcpt, rewritten); !a.Reply.IsZero() {
 		s.refuse(a.Reply)
 		return
 	}
@@ -174,7 +186,7 @@ func (s *session) abandon() {
 
 // forget forgets all of a message, and its macros.
 func (s *session) forget() {
-	s.message, s.login, s.queueID, s.paths = nil, "", "", 0
+	s.message, s.login, s.queueID, s.rcpt, s.paths = nil, "", "", "", 0
 	s.headed, s.content = false, nil
 	s.section.reset()
 }

@@ -69,7 +69,7 @@ var macroStages = []struct {
 }{
 	{0, "j"},               // CONNECT
 	{2, "i {auth_authen}"}, // MAIL
-	{3, "i"},               // RCPT
+	{3, "i {rcpt_addr}"},   // RCPT
 	{4, "i"},               // DATA
 	{5, "i"},               // the end of the message
 	{6, "i"},               // the end of the header

@@ -15,7 +15,7 @@ import (
 
 // The packets of a mail server before its first message, and what is answered.
 var begin = []string{
-	"> O 6 1ff 1fffff", "< O 6 109 1033d0 0:j 2:i {auth_authen} 3:i 4:i 5:i 6:i",
+	"> O 6 1ff 1fffff", "< O 6 109 1033d0 0:j 2:i {auth_authen} 3:i {rcpt_addr} 4:i 5:i 6:i",
 	"> C client.example 4 25 192.0.2.1", "> H client.example|",
 }
 

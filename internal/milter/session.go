@@ -34,6 +34,7 @@ type session struct {
 	message *door.Message // nil outside of a message
 	login   string
 	queueID string
+	rcpt    string // the next recipient, as the mail server has rewritten it
 	section section
 	headed  bool      // the header was judged
 	content io.Writer // takes the body; nil if nothing depends on it
@@ -226,8 +227,11 @@ func (s *session) define(data []byte) {
 		return
 	}
 	stage, data := data[0], data[1:]
-	if stage == cmdMail {
+	switch stage {
+	case cmdMail:
 		s.login = ""
+	case cmdRcpt:
+		s.rcpt = ""
 	}
 	for len(data) > 0 {
 		var name, value []byte
@@ -238,6 +242,8 @@ func (s *session) define(data []byte) {
 			s.names = []string{cut(value)}
 		case macro == "auth_authen" && stage == cmdMail:
 			s.login = cut(value)
+		case macro == "rcpt_addr" && stage == cmdRcpt:
+			s.rcpt = cut(value)
 		case macro == "i" && stage != cmdConnect && stage != cmdHelo:
 			s.queueID = cut(value)
 		}
