@@ -229,7 +229,7 @@ func (d *dedupe) find() (files []*dedupeFile, err error) {
 			return nil, fmt.Errorf("nothing is removed: %w", err)
 		case d.list != "" && l.Name != d.list:
 		case l.PerRecipient && !d.expired:
-			d.skip("list " + l.Name + " has entries for recipients; with --expired those that have ended are removed")
+			d.skip("list " + l.Name + " is by recipient; with --expired those that have ended are removed")
 		case l.URL != "":
 			d.skip("list " + l.Name + " comes from a URL")
 		case packed != "":

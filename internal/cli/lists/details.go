@@ -24,12 +24,7 @@ func printListDetails(w io.Writer, l *admin.List) {
 	if l.HeaderAction != "" {
 		action += ", in headers " + l.HeaderAction
 	}
-	if l.ProvenBy != "" {
-		action += ", if proven by " + strings.ReplaceAll(l.ProvenBy, ",", " or ")
-	}
-	if l.PerRecipient {
-		action += ", by recipient"
-	}
+	action += conditions(l)
 	line("type", "%s", action)
 	if l.URL != "" {
 		line("url", "%s", l.URL)
@@ -115,4 +110,15 @@ func counts(all []amount) string {
 		}
 	}
 	return s
+}
+
+// conditions says when the entries of a list count, or "" if they always do.
+func conditions(l *admin.List) (text string) {
+	if l.ProvenBy != "" {
+		text += ", if proven by " + strings.ReplaceAll(l.ProvenBy, ",", " or ")
+	}
+	if l.PerRecipient {
+		text += ", by recipient"
+	}
+	return text
 }

@@ -118,7 +118,7 @@ func listsFind(s *session, o listsFindOptions, args []string) error {
 	case scan.Failed || len(lists) < all:
 		return listfiles.ErrIncomplete
 	case n == 0:
-		fmt.Fprintf(s.stderr, "nothing found%s\n", findHint(pattern))
+		fmt.Fprintf(s.stderr, "nothing found%s%s\n", findHint(pattern), forHint(o.recipient, pattern, lists))
 		return cli.ErrNo
 	}
 	return nil
@@ -154,6 +154,17 @@ func findHint(pattern string) string {
 		return strings.Replace(hint, "to ask about the domain, give ", "to see what matches the domain, look for ", 1)
 	}
 	return ""
+}
+
+// forHint says how to find the lines for an address, if a search for it as a sender finds
+// nothing.
+func forHint(recipient, pattern string, lists []*listfiles.List) string {
+	a, err := sender.Parse(strings.TrimSpace(pattern))
+	if recipient != "" || err != nil || a.Domain() == "" ||
+		!slices.ContainsFunc(lists, func(l *listfiles.List) bool { return l.PerRecipient }) {
+		return ""
+	}
+	return "; for lines for this recipient: spamgate lists find --for " + term.ShellWord(pattern)
 }
 
 // newMatcher returns a function that reports whether an entry fits the pattern, and the keys

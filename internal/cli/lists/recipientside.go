@@ -53,6 +53,8 @@ func checkFor(recipient string) error {
 	}
 	e, err := listfile.ParseEntry(recipient, listfile.Options{})
 	switch {
+	case err != nil && !strings.ContainsAny(recipient, "@. \t"):
+		return fmt.Errorf("--for %q: no domain; write %s@example.net for an address, or @example.net for all of a domain", recipient, recipient)
 	case err != nil:
 		return fmt.Errorf("--for %w", err)
 	case e.Exception:
@@ -87,7 +89,7 @@ func howToSide(c *config.Config) string {
 		}
 	}
 	if len(names) > 0 {
-		return "name a list with entries for recipients: " + strings.Join(names, ", ") + " (--list NAME)"
+		return "name a list by recipient: " + strings.Join(names, ", ") + " (--list NAME)"
 	}
 	return "add a list by recipient to " + c.File + ": a line [[list]], and below it " +
 		`name = "personal", path = "personal.txt" (an existing file) and per_recipient = true`

@@ -157,7 +157,7 @@ func listToRemoveFrom(s *session, args []string, fromInput bool) (*listfiles.Lis
 		return l, err
 	}
 	if s.recipient != "" && !slices.ContainsFunc(s.config.Lists, func(l config.List) bool { return l.PerRecipient }) {
-		return nil, fmt.Errorf("no list has entries for recipients, so --for has no effect: remove it, or %s", howToSide(s.config))
+		return nil, fmt.Errorf("no list is by recipient (per_recipient = true), so --for has no effect: remove it, or %s", howToSide(s.config))
 	}
 	var having []*listfiles.List
 	var first error
@@ -200,6 +200,15 @@ func listToRemoveFrom(s *session, args []string, fromInput bool) (*listfiles.Lis
 		err = notListed(s, nil, entries)
 	}
 	return nil, err
+}
+
+// searchedNames returns the names of the lists in which an entry was searched: those by
+// recipient if --for is given, else the others.
+func searchedNames(s *session) []string {
+	return slices.DeleteFunc(writableNames(s.config), func(name string) bool {
+		l, err := listfiles.Find(s.config, name)
+		return err != nil || l.PerRecipient != (s.recipient != "")
+	})
 }
 
 // hasSome reports whether one of the entries is in the list.
@@ -278,9 +287,9 @@ func notListed(s *session, l *listfiles.List, entries []listfile.Entry) error {
 	}
 	var errs []error
 	for _, e := range entries {
-		what := "is no entry of a list that can be changed (" + strings.Join(writableNames(s.config), ", ") + ")"
+		what := "is not in a list that can be changed (" + strings.Join(searchedNames(s), ", ") + ")"
 		if l != nil {
-			what = "is no entry of list " + l.Name
+			what = "is not in list " + l.Name
 		}
 		var hints []string
 		for _, f := range relations.Same(e) {

@@ -239,7 +239,7 @@ func printListTable(w io.Writer, lists []admin.List) {
 		}
 		fmt.Fprintf(w, listColumns, name, formatText(l), text.Number(l.Entries), text.Number(l.Invalid),
 			listAge(l, time.Now()), today, term.SmallText(l.FillRatio), term.SmallFPR(float64(l.FPR)))
-		fmt.Fprintf(w, "  %s\n", sourceText(l))
+		fmt.Fprintf(w, "  %s%s\n", sourceText(l), conditions(l))
 		printTrouble(w, l)
 	}
 }
