@@ -27,8 +27,12 @@ func (s *session) logOutcome(t *transaction, size int64, reply wire.Reply) {
 	if f.Verdict.Action > action && action == verdict.Tag {
 		refused = s.showAll(t.refusing())
 	}
-	s.log(slog.LevelInfo, text, t, f, t.recipients(), action.String(), wire.Reply{},
-		s.nextHopAttr(t, reply), slog.String("exempt", exempt), slog.String("refused_for", refused), slog.Int64("size", size))
+	ahead := ""
+	if action == verdict.Accept && len(t.tags) > 0 { // what the tags say is not so after all
+		action, ahead = verdict.Tag, strings.Join(t.tags, ", and one: ")
+	}
+	s.log(slog.LevelInfo, text, t, f, t.recipients(), action.String(), wire.Reply{}, s.nextHopAttr(t, reply),
+		slog.String("exempt", exempt), slog.String("refused_for", refused), slog.String("tagged_ahead", ahead), slog.Int64("size", size))
 }
 
 // logRefusal logs a sender that was refused, or that could not be looked up. Refused are the

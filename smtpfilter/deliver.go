@@ -93,7 +93,7 @@ func (s *session) trace(t *transaction, section []byte, stuffed bool) []byte {
 	var b []byte
 	t.tags = t.decided.Tags
 	if t.decided.Pending {
-		t.tags = t.tagsAhead()
+		t.tags = t.classes.TagsAhead(t.used(t.accepted))
 	}
 	for _, tag := range t.tags {
 		b = append(b, TagField+": "+tag+"\r\n"...)

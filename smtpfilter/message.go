@@ -123,9 +123,7 @@ func (s *session) refuseSender(t *transaction, c Conclusion) wire.Reply {
 // accepted them already, so dropDiscarded begins a new transaction for the others. A reply
 // that is not zero is the client's: the next hop now refuses one of them.
 func (s *session) dropDiscarded(t *transaction) wire.Reply {
-	dropped := func(r recipient) bool {
-		return r.class.Decides().Verdict.Action == verdict.Discard && r.class.decidesProved().Verdict.Action == verdict.Discard
-	}
+	dropped := func(r recipient) bool { return r.class.Dropped() }
 	if !slices.ContainsFunc(t.accepted, dropped) {
 		return wire.Reply{}
 	}

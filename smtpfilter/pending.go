@@ -2,7 +2,6 @@ package smtpfilter
 
 import (
 	"io"
-	"slices"
 
 	"spamgate/blocklist/verdict"
 	"spamgate/smtpfilter/wire"
@@ -56,33 +55,15 @@ func (s *session) judgeWhole(t *transaction, v verification) wire.Reply {
 	if t.decided.Refuses() {
 		return s.refuseSender(t, t.decided)
 	}
-	classes := t.used(t.accepted)
-	var against []verdict.Finding
-	for _, class := range classes {
-		if f := class.Decides(); f.Verdict.Action >= verdict.Discard && !t.marks(f) {
-			against = append(against, f)
-		}
-	}
+	c := t.classes.DecideWhole(t.used(t.accepted), t.tags)
 	switch {
-	case against == nil:
-		return wire.Reply{}
-	case len(against) == len(classes):
+	case c.Refuses():
+		return s.refuseSender(t, c)
+	case c.Finding.Verdict.Action == verdict.Discard:
 		t.discarded, t.accepted = append(t.discarded, t.accepted...), nil
 		return s.discarded(t)
 	}
-	// The next hop has the message for recipients who are not to get it, and cannot forget
-	// them alone. Nor can the message be tagged any more.
-	c := Conclusion{Finding: verdict.Strictest(against), Mixed: true}
-	if c.Finding.Verdict.Action == verdict.Discard {
-		c.Finding.Verdict.Action = verdict.Reject
-	}
-	return s.refuseSender(t, c)
-}
-
-// marks reports whether the message has the tag field of a finding that would refuse it.
-func (t *transaction) marks(f verdict.Finding) bool {
-	tag := tagValue(f.Verdict.Match)
-	return f.Verdict.Action != verdict.Discard && (slices.Contains(t.tags, tag) || slices.Contains(t.tags, tag+proofPending))
+	return wire.Reply{}
 }
 
 // finish decides by the signatures of the whole message.
@@ -93,30 +74,4 @@ func (s *session) finish(t *transaction, signatures []verdict.Signature) {
 		s.observe(t, class)
 	}
 	t.decided = t.classes.Decide(classes)
-}
-
-// tagsAhead returns the tags for a message whose decision is pending: those that it has if no
-// proof holds, if all do, or some. A recipient for whom the message is refused only if a proof
-// does not hold has none.
-func (t *transaction) tagsAhead() []string {
-	var findings []verdict.Finding
-	for _, class := range t.used(t.accepted) {
-		if f := class.decidesProved(); f.Verdict.Action >= verdict.Defer {
-			f.Verdict.Action = verdict.Tag
-			findings = append(findings, f)
-		}
-		for _, f := range append([]verdict.Finding{class.Envelope}, class.Header...) {
-			findings = append(findings, f)
-			if !f.Verdict.Pending {
-				continue
-			}
-			findings = append(findings, proved(f))
-			for _, m := range f.Verdict.Matches {
-				if m.Action == verdict.Tag && !m.Shielded && !m.Monitor {
-					findings = append(findings, verdict.Finding{Verdict: verdict.Verdict{Action: verdict.Tag, Match: m}})
-				}
-			}
-		}
-	}
-	return Tags(verdict.Finding{}, findings)
 }

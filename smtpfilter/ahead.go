@@ -1,0 +1,75 @@
+package smtpfilter
+
+import (
+	"slices"
+	"strings"
+
+	"spamgate/blocklist/verdict"
+)
+
+// A next hop has the tag fields of a message before the gate knows whether its signatures are
+// valid. So the fields are written for what a proof may still leave standing.
+
+// TagsAhead returns the tags for a message whose decision is pending: those that it has if no
+// proof holds, if all do, or some. A recipient for whom the message is refused only if a proof
+// does not hold has none.
+func (c *Classes) TagsAhead(used []*Class) []string {
+	var findings []verdict.Finding
+	for _, class := range unique(used) {
+		if f := class.decidesProved(); f.Verdict.Action >= verdict.Defer {
+			f.Verdict.Action = verdict.Tag
+			findings = append(findings, f)
+		}
+		for _, f := range append([]verdict.Finding{class.Envelope}, class.Header...) {
+			findings = append(findings, f)
+			if !f.Verdict.Pending {
+				continue
+			}
+			findings = append(findings, proved(f))
+			for _, m := range f.Verdict.Matches {
+				if m.Action == verdict.Tag && !m.Shielded && !m.Monitor {
+					findings = append(findings, verdict.Finding{Verdict: verdict.Verdict{Action: verdict.Tag, Match: m, Pending: true}})
+				}
+			}
+		}
+	}
+	tags := Tags(verdict.Finding{}, findings)
+	return slices.DeleteFunc(tags, func(tag string) bool {
+		plain, pending := strings.CutSuffix(tag, proofPending)
+		return pending && slices.Contains(tags, plain)
+	})
+}
+
+// DecideWhole decides about a message that the next hop has with these tags, but for its end.
+// Used are the classes of the recipients it has the message for: it cannot forget some of them
+// alone, nor can the message be tagged any more.
+func (c *Classes) DecideWhole(used []*Class, tags []string) Conclusion {
+	classes := unique(used)
+	var against []verdict.Finding
+	for _, class := range classes {
+		if f := class.Decides(); f.Verdict.Action >= verdict.Discard && !marks(tags, f) {
+			against = append(against, f)
+		}
+	}
+	d := Conclusion{Finding: verdict.Strictest(against), Mixed: len(against) < len(classes), Tags: tags}
+	switch {
+	case against == nil:
+		d = c.Decide(classes)
+		d.Tags = tags
+	case d.Mixed && d.Finding.Verdict.Action == verdict.Discard:
+		d.Finding.Verdict.Action = verdict.Reject
+	}
+	return d
+}
+
+// marks reports whether there is the tag of a finding that would refuse the message.
+func marks(tags []string, f verdict.Finding) bool {
+	tag := tagValue(f.Verdict.Match)
+	return f.Verdict.Action != verdict.Discard && (slices.Contains(tags, tag) || slices.Contains(tags, tag+proofPending))
+}
+
+// Dropped reports whether the message is discarded for the recipients of the class, whatever is
+// proven.
+func (c *Class) Dropped() bool {
+	return c.Decides().Verdict.Action == verdict.Discard && c.decidesProved().Verdict.Action == verdict.Discard
+}
