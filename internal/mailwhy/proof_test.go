@@ -21,7 +21,23 @@ func TestExplainProof(t *testing.T) {
 		{`time=2026-11-22T15:39:26.839Z level=INFO msg=accepted id=2ZFPDJSVUUAR from=<a@in.example> identity=envelope list=partners ` +
 			`entry=in.example source=p.txt:1 proof="spf: pass for 192.0.2.1" next_hop="250 Ok"`,
 			"An entry let the sender <a@in.example> pass: list partners has in.example at p.txt:1. " +
-				`Whether the sender is proven was asked (spf: pass for 192.0.2.1). The next hop has the message, and answered "250 Ok".`},
+				`The sender is proven (spf: pass for 192.0.2.1). The next hop has the message, and answered "250 Ok".`},
+		{`time=2026-11-22T15:39:26.839Z level=INFO msg=accepted id=2ZFPDJSVUUAR action=accept door=policy_service from=<a@in.example> to=<b@example.net> ` +
+			`identity=envelope list=partners entry=in.example source=p.txt:1 proof="dkim: the message is not read yet"`,
+			"An entry let the sender <a@in.example> pass: list partners has in.example at p.txt:1. " +
+				"A policy service does not see signatures, so that the sender counts as proven (dkim: the message is not read yet). " +
+				"The gate let the recipient pass (DUNNO). What became of the message is in the mail server's log."},
+		{`time=2026-11-22T15:39:26.839Z level=INFO msg=accepted id=2ZFPDJSVUUAR action=tag from=<b@out.example> identity=From sender=a@in.example list=partners ` +
+			`entry=in.example source=p.txt:1 proof="dkim: a valid signature of in.example" next_hop="250 Ok" tagged_ahead="listed; list=l; proof=pending"`,
+			"The gate had to mark the message (listed; list=l; proof=pending) before it could verify its signature, and cannot take that back. " +
+				"An entry let the sender a@in.example in the field From pass: list partners has in.example at p.txt:1. " +
+				`The sender is proven (dkim: a valid signature of in.example). The next hop has the message, and answered "250 Ok".`},
+		{`time=2026-11-22T15:39:26.839Z level=INFO msg=accepted id=2ZFPDJSVUUAR action=tag from=<a@in.example> identity=envelope list=l ` +
+			`entry=in.example source=l.txt:1 recipient_policy=sales next_hop="250 Ok" refused_for=<b@example.net>`,
+			"The gate marked the message because of the sender <a@in.example>: list l has in.example at l.txt:1. " +
+				"The recipient policy sales counts for the recipient. " +
+				`That holds for <b@example.net>, who would not get it alone: it is marked for all (mixed_headers = "tag"). ` +
+				`The next hop has the message, and answered "250 Ok".`},
 	} {
 		r, ok := ParseLine([]byte(c.line))
 		if !ok {

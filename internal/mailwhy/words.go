@@ -31,12 +31,16 @@ var explanations = map[string]func(say) string{
 		if s.get("action") == verdict.Defer.String() {
 			what = "The gate asked the client to come again later because of the sender "
 		}
-		return what + s.sender() + ": " + s.entry() + "." + s.proof() + s.refusedFor() + s.told()
+		return what + s.sender() + ": " + s.entry() + "." + s.policy() + s.proof() + s.refusedFor() + s.told()
 	},
 	"monitored": func(s say) string {
 		text := "Only logged: " + s.entry() + ", which is the sender " + s.sender()
 		if would := s.get("would"); would != "" {
-			return text + ". In the mode enforce the action would be " + would + "."
+			of := ""
+			if policy := s.get("recipient_policy"); policy != "" {
+				of = ", unless the recipient policy " + policy + " says otherwise"
+			}
+			return text + ". In the mode enforce the action would be " + would + of + "."
 		}
 		return text + ". The list only observes."
 	},
@@ -178,15 +182,41 @@ func (s say) proof() string {
 	switch {
 	case unproven != "":
 		return " The entry of list " + unproven + " lets only a proven sender pass, and this one is not (" + proof + ")."
-	case proof != "":
-		return " Whether the sender is proven was asked (" + proof + ")."
+	case proof == "":
+		return ""
+	case s.get("door") == "policy_service" && proven(proof) == "":
+		return " A policy service does not see signatures, so that the sender counts as proven (" + proof + ")."
+	case proven(proof) != "":
+		return " The sender is proven (" + proven(proof) + ")."
+	}
+	return " Whether the sender is proven was asked (" + proof + ")."
+}
+
+// proven returns the part of a proof's text that proves the sender, "" if none does.
+func proven(proof string) string {
+	for part := range strings.SplitSeq(proof, "; ") {
+		if strings.HasPrefix(part, "spf: pass ") || strings.HasPrefix(part, "dkim: a valid signature of ") {
+			return part
+		}
+	}
+	return ""
+}
+
+// policy names the policy of the recipients because of which they have the mail, or not.
+func (s say) policy() string {
+	if policy := s.get("recipient_policy"); policy != "" {
+		return " The recipient policy " + policy + " counts for the recipient."
 	}
 	return ""
 }
 
 // refusedFor says which recipients decided for all.
 func (s say) refusedFor() string {
-	if to := s.get("refused_for"); to != "" {
+	to := s.get("refused_for")
+	switch {
+	case to != "" && s.get("action") == verdict.Tag.String():
+		return ` That holds for ` + to + `, who would not get it alone: it is marked for all (mixed_headers = "tag").`
+	case to != "":
 		return " That holds for " + to + ", and so nobody got it: sent to the others alone it passes."
 	}
 	return ""
@@ -206,14 +236,25 @@ func (s say) listedAnyway() string {
 	switch {
 	case s.get("list") != "" && why != "":
 		return "The sender " + s.sender() + " is listed (" + s.entry() + ") and passed: " + why + "." + s.proof() + " "
+	case s.get("tagged_ahead") != "":
+		return "The gate had to mark the message (" + s.get("tagged_ahead") + ") before it could verify its signature, and cannot take that back. " +
+			s.letPass()
 	case s.get("list") != "" && s.get("action") == verdict.Tag.String():
-		return "The gate marked the message because of the sender " + s.sender() + ": " + s.entry() + "." + s.proof() + " "
+		return "The gate marked the message because of the sender " + s.sender() + ": " + s.entry() + "." + s.policy() + s.proof() + s.refusedFor() + " "
 	case s.get("list") != "":
-		return "An entry let the sender " + s.sender() + " pass: " + s.entry() + "." + s.proof() + " "
+		return s.letPass()
 	case why != "":
 		return "The sender was not looked up: " + why + ". "
 	}
 	return ""
+}
+
+// letPass says which entry let the sender pass.
+func (s say) letPass() string {
+	if s.get("list") == "" {
+		return ""
+	}
+	return "An entry let the sender " + s.sender() + " pass: " + s.entry() + "." + s.proof() + " "
 }
 
 // server names the next hop, if there are several.

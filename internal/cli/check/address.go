@@ -21,9 +21,11 @@ type addressResult struct {
 	Error    string      `json:"error,omitempty"`
 
 	// ToEach is what mail to each of the recipients gets, if some are given. Envelope and
-	// Header are those for the first one.
+	// Header are in its groups then.
 	ToEach []shownGroup `json:"to_each,omitempty"`
 	Mixed  bool         `json:"mixed,omitempty"` // with the address in its header, a message is refused for all of them
+
+	NotAsked []string `json:"not_asked,omitempty"` // lists by recipient, if no recipient is given
 
 	Doors []doorResult `json:"doors,omitempty"` // of addresses that are named
 }
@@ -72,6 +74,9 @@ func noFinding(identity, address string) verdict.Finding {
 func (k *session) judgeForEach(address string) ([]*group, smtpfilter.Conclusion) {
 	if len(k.recipients) == 0 {
 		envelope, header := k.judgeAddress(address)
+		if k.inHeader {
+			envelope = noFinding(verdict.EnvelopeIdentity, envelope.Address)
+		}
 		g := &group{class: &smtpfilter.Class{Envelope: envelope}, header: []verdict.Finding{header}}
 		return []*group{g}, smtpfilter.Conclusion{}
 	}
@@ -90,6 +95,9 @@ func (k *session) judgeForEach(address string) ([]*group, smtpfilter.Conclusion)
 			g.header = []verdict.Finding{noFinding("header", m.ReversePath)}
 		} else {
 			g.header = []verdict.Finding{k.judgeInHeader(j, &m, g.class)}
+		}
+		if k.inHeader {
+			g.class.Envelope = noFinding(verdict.EnvelopeIdentity, m.ReversePath)
 		}
 		only = append(only, &smtpfilter.Class{Rule: g.class.Rule, Exempt: g.class.Exempt, Header: g.header})
 	}
@@ -149,7 +157,13 @@ func (k *session) resultOfNamed(address string) (r named, err error) {
 			r.ToEach = append(r.ToEach, shown)
 		}
 	}
-	r.Action, r.Mixed = worst.String(), r.toAll.Mixed
+	r.Action, r.Mixed, r.NotAsked = worst.String(), r.toAll.Mixed, k.unasked
+	if r.ToEach != nil || k.inHeader {
+		r.Envelope = nil
+	}
+	if r.ToEach != nil {
+		r.Header = nil
+	}
 	if r.Doors, r.doors, err = k.doorsOn(address); err != nil {
 		return r, err
 	}
@@ -190,9 +204,10 @@ func (k *session) printNamed(address string) error {
 		fmt.Fprintf(k.out, "  no sender is judged: the client %v is in policy.exempt_clients\n", k.options.client)
 		return nil
 	}
+	k.printUnasked()
 	for _, g := range r.groups {
 		decided := verdict.Decide([]verdict.Finding{g.class.Envelope, g.header[0]}, g.class.Exempt)
-		k.printGroup(g, len(r.groups), decided.Verdict.Action.String())
+		k.printGroup(g, decided.Verdict.Action.String())
 		k.printBoth(address, g)
 	}
 	if len(r.groups) > 1 {
@@ -206,20 +221,18 @@ func (k *session) printNamed(address string) error {
 // printBoth explains what becomes of an address as envelope sender and in the header.
 func (k *session) printBoth(address string, g *group) {
 	envelope, header := g.class.Envelope, g.header[0]
-	k.explain("envelope", envelope, verdict.Envelope)
-	if !g.class.Exempt {
-		k.printReply(envelope)
+	if k.inHeader {
+		k.explain("header", header, verdict.Header, g)
+		return
 	}
+	k.explain("envelope", envelope, verdict.Envelope, g)
 	if strings.IndexFunc(address, func(r rune) bool { return r > '~' }) >= 0 {
 		fmt.Fprintf(k.out, "  %-9s as written here it is refused with 553 5.6.7: SMTPUTF8 is not offered\n", "")
 	}
 	if sameVerdict(envelope.Verdict, header.Verdict) || address == "<>" {
 		return
 	}
-	k.explain("header", header, verdict.Header)
-	if !g.class.Exempt {
-		k.printReply(header)
-	}
+	k.explain("header", header, verdict.Header, g)
 }
 
 // printToAll prints what becomes of a message to all recipients with the address in its header,
@@ -227,8 +240,8 @@ func (k *session) printBoth(address string, g *group) {
 func (k *session) printToAll(c smtpfilter.Conclusion) {
 	switch {
 	case c.Mixed:
-		term.PrintWrapped(k.out, "to all of them, in the header: ", `refused for all (mixed_headers = "refuse")`)
+		term.PrintWrapped(k.out, "in the header of a message to all: ", `refused for all (mixed_headers = "refuse")`)
 	case len(c.Tags) > 0:
-		term.PrintWrapped(k.out, "to all of them, in the header: ", "tagged for all, "+smtpfilter.TagField+": "+strings.Join(c.Tags, ", and one: "))
+		term.PrintWrapped(k.out, "in the header of a message to all: ", "tagged for all, "+smtpfilter.TagField+": "+strings.Join(c.Tags, ", and one: "))
 	}
 }

@@ -115,6 +115,9 @@ is shown; 2 an error.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.file = *file
 		o.hasFrom = cmd.Flags().Changed("from")
+		if cmd.Flags().Changed("client") && client == "" {
+			return errors.New(`--client "": write the IP address of the server that sends, such as 192.0.2.1`)
+		}
 		if err := o.setClient(client); err != nil {
 			return err
 		}
@@ -143,8 +146,14 @@ func (o *checkOptions) setClient(text string) (err error) {
 
 func (o checkOptions) validate(args []string) error {
 	switch {
-	case o.trace && (o.message != "" || slices.Contains(args, "-")):
-		return errors.New("--trace goes with addresses that are named, not with - or --message")
+	case o.hasFrom && o.from == "":
+		return errors.New(`--from "": write the envelope sender, or <> for the null sender`)
+	case slices.Contains(o.rcpts, ""):
+		return errors.New(`--rcpt "": name the recipient, such as ann@example.net`)
+	case o.trace && o.message != "":
+		return errors.New("--trace goes with addresses that are named: run check --trace ADDRESS for a sender of the message")
+	case o.trace && slices.Contains(args, "-"):
+		return errors.New("--trace goes with addresses that are named, not with -")
 	case o.message != "" && len(args) > 0:
 		return errors.New("--message takes no addresses: give the envelope sender with --from")
 	case o.message == "" && (o.hasFrom || len(o.nextHop) > 0):
@@ -282,6 +291,8 @@ type session struct {
 	doors   []doorSession
 
 	recipients []verdict.Recipient // of --rcpt
+	inHeader   bool                // an address is judged as one in the header only
+	unasked    []string            // lists by recipient that nothing was asked, for lack of a recipient
 
 	generation uint64 // what the running gate serves; 0: none was found
 }

@@ -29,7 +29,7 @@ func doorSessions(c *config.Config, set *blocklist.Set, o checkOptions) (all []d
 		if o.listener != "" && o.listener != d.Name {
 			continue
 		}
-		as := setup.Judged{Name: d.Name, Lists: d.Lists, Policy: setup.DoorPolicy(c, d)}
+		as := setup.Judged{Name: d.Name, Lists: d.Lists, Policy: setup.DoorPolicy(c, d), Door: &d}
 		k := newSession(c, set, as)
 		k.options = o
 		all = append(all, doorSession{d, k})

@@ -26,9 +26,11 @@ type messageResult struct {
 	Decided  *finding     `json:"decided,omitempty"` // by this one
 	Exempt   bool         `json:"exempt,omitempty"`  // all recipients are reachable by every sender
 	Reply    string       `json:"reply,omitempty"`
-	Mixed    bool         `json:"mixed,omitempty"`   // refused for all, although some recipients would take it
-	ToEach   []shownGroup `json:"to_each,omitempty"` // what a message to each of the recipients gets
-	Findings []finding    `json:"findings"`          // for the first recipient
+	Mixed    bool         `json:"mixed,omitempty"`     // refused for all, although some recipients would take it
+	ToEach   []shownGroup `json:"to_each,omitempty"`   // what a message to each of the recipients gets
+	Tags     []string     `json:"tags,omitempty"`      // the contents of its X-Spamgate fields, if it is delivered
+	NotAsked []string     `json:"not_asked,omitempty"` // lists by recipient, if no recipient is given
+	Findings []finding    `json:"findings"`            // for the first recipient
 	Proofs   *shownProofs `json:"proofs,omitempty"`
 	Empty    []string     `json:"fields_without_address,omitempty"`
 	Asked    []dnsAnswer  `json:"asked,omitempty"` // what lists in DNS said
@@ -99,6 +101,7 @@ type judgedMessage struct {
 	groups   []*group
 	accepted []*group // those whose RCPT is not refused
 	end      smtpfilter.Conclusion
+	ahead    bool     // the tags of end are written before the signatures are verified
 	empty    []string // fields without an address
 }
 
@@ -133,8 +136,26 @@ func (k *session) judgeMessage(ctx context.Context, in messageIn, header bool) (
 			return nil, err
 		}
 	}
-	m.end = m.classes.Decide(classesOf(m.accepted))
+	if m.ahead {
+		m.decideWhole()
+	} else {
+		m.end = m.classes.Decide(classesOf(m.accepted))
+	}
 	return m, nil
+}
+
+// decideWhole decides about a message whose tags a listener has written before it knew whether
+// the senders are proven.
+func (m *judgedMessage) decideWhole() {
+	tags, used := m.end.Tags, classesOf(m.accepted)
+	if m.end = m.classes.Decide(used); m.end.Refuses() {
+		return
+	}
+	if kept := slices.DeleteFunc(used, (*smtpfilter.Class).Dropped); len(kept) > 0 {
+		pending := m.end.Pending
+		m.end = m.classes.DecideWhole(kept, tags)
+		m.end.Pending = pending
+	}
 }
 
 // exemptClient reports whether the senders of the client of --client are not judged.
@@ -155,6 +176,11 @@ func (k *session) judgeHeader(ctx context.Context, m *judgedMessage, j verdict.J
 	senders := policy.ReadHeader(m.section, k.options.nextHop)
 	m.empty = senders.FieldsWithoutAddress()
 	m.classes.JudgeHeader(ctx, senders, used)
+	if m.end = m.classes.Decide(used); m.end.Pending && !k.byDoors {
+		kept := slices.DeleteFunc(used, (*smtpfilter.Class).Dropped)
+		m.ahead, m.end.Tags = true, m.classes.TagsAhead(kept)
+	}
+	used = classesOf(m.accepted)
 	if k.showsProofs() && !k.options.offline {
 		m.classes.Finish(ctx, m.signatures, used)
 	}
@@ -215,7 +241,10 @@ func (k *session) resultOfMessage(ctx context.Context, in messageIn) (messageRes
 		action = max(action, verdict.Tag)
 	}
 	r.Action, r.Mixed = action.String(), m.end.Mixed
-	r.Pending = m.end.Pending
+	r.Pending, r.NotAsked = m.end.Pending, k.unasked
+	if !m.end.Refuses() {
+		r.Tags = m.end.Tags
+	}
 	if !decided.Verdict.Match.IsZero() {
 		d := newFinding(decided)
 		r.Decided = &d
@@ -260,6 +289,8 @@ func (k *session) printMessage(headline string, r messageResult, m *judgedMessag
 		fmt.Fprintf(k.out, "  the client hears: %s\n", r.Reply)
 	}
 	k.printMixed(m)
+	k.printTags(m)
+	k.printUnasked()
 	if r.Exempt {
 		fmt.Fprintf(k.out, "  reachable by every sender: %s\n", strings.Join(k.options.rcpts, ", "))
 	}
@@ -271,7 +302,7 @@ func (k *session) printMessage(headline string, r messageResult, m *judgedMessag
 		fmt.Fprintln(k.out, "  envelope sender unknown, not judged: give --from")
 	}
 	for _, g := range m.groups {
-		k.printGroup(g, len(m.groups), m.outcome(g).Verdict.Action.String())
+		k.printGroup(g, m.outcome(g).Verdict.Action.String())
 		k.printFindings(m, g)
 	}
 	k.printMessageProofs(r.Proofs)
@@ -286,15 +317,26 @@ func (k *session) printMessage(headline string, r messageResult, m *judgedMessag
 func (k *session) printMixed(m *judgedMessage) {
 	refusing := m.refusing()
 	switch {
+	case m.end.Mixed && k.policy.MixedHeaders == smtpfilter.MixedTag && m.ahead:
+		term.PrintWrapped(k.out, "  ", `refused for all, since `+strings.Join(refusing, ", ")+` may not get it: the tag of mixed_headers = "tag" would come too late, after the signature is verified`)
 	case m.end.Mixed:
 		term.PrintWrapped(k.out, "  ", `refused for all, since `+strings.Join(refusing, ", ")+` may not get it: mixed_headers = "refuse" in [policy]`)
 	case len(refusing) > 0 && !m.end.Refuses():
 		term.PrintWrapped(k.out, "  ", `tagged for all, since `+strings.Join(refusing, ", ")+` may not get it as it is: mixed_headers = "tag" in [policy]`)
-	default:
+	}
+}
+
+// printTags prints the tags of a message that a listener delivers. A door has its own, see
+// printDoors.
+func (k *session) printTags(m *judgedMessage) {
+	if m.end.Refuses() || k.byDoors {
 		return
 	}
 	for _, tag := range m.end.Tags {
 		term.PrintWrapped(k.out, "  ", smtpfilter.TagField+": "+tag)
+	}
+	if m.ahead && len(m.end.Tags) > 0 {
+		term.PrintWrapped(k.out, "  ", "(written before a signature was verified: a listener cannot take it back)")
 	}
 }
 
@@ -318,7 +360,7 @@ func (k *session) printFindings(m *judgedMessage, g *group) {
 			fmt.Fprintf(k.out, "  %-9s no block list matches, whatever servers make of it\n", "")
 			continue
 		}
-		k.explain("", f, stage)
+		k.explain("", f, stage, g)
 	}
 	if m.judged && len(g.header) == 0 && len(k.policy.HeaderFields) > 0 && !k.policy.JudgesHeader(g.class.Envelope) {
 		why := "an overriding allow list knows the envelope sender"

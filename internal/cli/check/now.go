@@ -34,37 +34,55 @@ func NewNow(ctx context.Context, c *config.Config, stderr io.Writer) (*Now, erro
 	return &Now{c, set, client}, nil
 }
 
-// Result returns what "check --json" prints for an address and a listener or door, of
-// which "" is the first listener, or all doors.
-func (n *Now) Result(listener, address string) (any, error) {
-	k, err := n.session(listener)
+// Question is what Now is asked about.
+type Question struct {
+	Listener   string   // or door; "" is the first listener, or all doors
+	Address    string   // of the sender
+	InHeader   bool     // the sender stood in the header only
+	Recipients []string // those that the listener would refuse are omitted
+}
+
+// Result returns what "check --json" prints for an address.
+func (n *Now) Result(q Question) (any, error) {
+	k, err := n.session(q)
 	if err != nil {
 		return nil, err
 	}
-	r, err := k.resultOfNamed(address)
+	r, err := k.resultOfNamed(q.Address)
 	return r.addressResult, err
 }
 
-// Print prints what "check" prints for an address and a listener.
-func (n *Now) Print(w io.Writer, listener, address string) error {
-	k, err := n.session(listener)
+// Print prints what "check" prints for an address.
+func (n *Now) Print(w io.Writer, q Question) error {
+	k, err := n.session(q)
 	if err != nil {
 		return err
 	}
 	k.printTo(w)
-	return k.printNamed(address)
+	return k.printNamed(q.Address)
 }
 
-func (n *Now) session(name string) (*session, error) {
-	judged, err := findJudged(n.config, name)
+func (n *Now) session(q Question) (*session, error) {
+	judged, err := findJudged(n.config, q.Listener)
 	if err != nil {
 		return nil, err
 	}
 	k := newSession(n.config, n.set, judged)
 	if k.byDoors {
-		k.doors = doorSessions(n.config, n.set, checkOptions{listener: name})
+		k.doors = doorSessions(n.config, n.set, checkOptions{listener: q.Listener})
 	}
 	k.askThrough(n.dns)
+	k.inHeader = q.InHeader
+	for _, d := range k.doors {
+		d.inHeader = q.InHeader
+	}
+	if len(q.Recipients) > 0 {
+		if err := k.readRules(); err != nil {
+			return nil, err
+		}
+		k.options.rcpts = q.Recipients
+		k.setRecipients(k.takenRecipients())
+	}
 	return k, nil
 }
 
@@ -93,5 +111,6 @@ func newSession(c *config.Config, set *blocklist.Set, as setup.Judged) *session 
 		alike:   stagesAlike(c, as.Lists),
 		policy:  as.Policy,
 		byDoors: as.Door != nil,
+		unasked: listsByRecipient(c, as.Lists),
 	}
 }

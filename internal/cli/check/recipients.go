@@ -1,12 +1,14 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	"spamgate/blocklist/verdict"
+	"spamgate/internal/config"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
 	"spamgate/smtpfilter"
@@ -36,10 +38,20 @@ type shownGroup struct {
 
 // readRecipients reads files with recipients, if they matter, and parses the recipients of
 // --rcpt.
-func (k *session) readRecipients() (err error) {
+func (k *session) readRecipients() error {
 	if len(k.options.rcpts) == 0 && k.options.message == "" {
 		return nil
 	}
+	if err := k.readRules(); err != nil {
+		return err
+	}
+	recipients, err := k.parseRecipients()
+	k.setRecipients(recipients)
+	return err
+}
+
+// readRules reads files with recipients.
+func (k *session) readRules() error {
 	files, err := setup.ReadRecipients(k.config)
 	if err != nil {
 		return err
@@ -49,35 +61,61 @@ func (k *session) readRecipients() (err error) {
 	} else {
 		setup.SetRecipients(&k.policy, files)
 	}
-	if k.recipients, err = k.parseRecipients(); err != nil {
-		return err
-	}
 	for _, d := range k.doors {
 		setup.SetRules(&d.policy, files)
-		d.recipients = k.recipients
 	}
 	return nil
 }
 
+// setRecipients sets for whom the session and the doors judge.
+func (k *session) setRecipients(recipients []verdict.Recipient) {
+	k.recipients = recipients
+	if len(recipients) > 0 {
+		k.unasked = nil
+	}
+	for _, d := range k.doors {
+		d.recipients = recipients
+	}
+}
+
 // parseRecipients returns the recipients of --rcpt. A listener must take them.
-func (k *session) parseRecipients() ([]verdict.Recipient, error) {
-	var all []verdict.Recipient
+func (k *session) parseRecipients() (all []verdict.Recipient, err error) {
 	for _, arg := range k.options.rcpts {
-		rcpt, err := wire.ParsePath(arg)
-		recipient := verdict.ParseRecipient(rcpt.String())
-		switch {
-		case err != nil:
-			return nil, fmt.Errorf("--rcpt %q: %w", arg, err)
-		case rcpt.Domain() == "" && !strings.EqualFold(rcpt.String(), "postmaster"):
-			return nil, fmt.Errorf("--rcpt %q: no domain: write user@example.net", arg)
-		case !k.policy.TakesRecipient(recipient):
-			return nil, fmt.Errorf("--rcpt %q is refused whoever sends: it is not in policy.recipient_domains", arg)
-		case !k.policy.KnowsRecipient(recipient):
-			return nil, fmt.Errorf("--rcpt %q is refused whoever sends: it is not in policy.valid_recipients", arg)
+		recipient, err := k.parseRecipient(arg)
+		if err != nil {
+			return nil, err
 		}
 		all = append(all, recipient)
 	}
 	return all, nil
+}
+
+// takenRecipients returns those of the recipients that a listener takes.
+func (k *session) takenRecipients() (all []verdict.Recipient) {
+	for _, arg := range k.options.rcpts {
+		if recipient, err := k.parseRecipient(arg); err == nil {
+			all = append(all, recipient)
+		}
+	}
+	return all
+}
+
+func (k *session) parseRecipient(arg string) (recipient verdict.Recipient, err error) {
+	rcpt, err := wire.ParsePath(arg)
+	recipient = verdict.ParseRecipient(rcpt.String())
+	switch {
+	case strings.HasPrefix(arg, "@") && !strings.ContainsAny(arg, ":,"):
+		return recipient, fmt.Errorf("--rcpt %q is a domain: name one recipient, such as ann%s", arg, arg)
+	case err != nil:
+		return recipient, fmt.Errorf("--rcpt %q: %w", arg, err)
+	case rcpt.Domain() == "" && !strings.EqualFold(rcpt.String(), "postmaster"):
+		return recipient, fmt.Errorf("--rcpt %q: no domain: write user@example.net", arg)
+	case !k.policy.TakesRecipient(recipient):
+		return recipient, fmt.Errorf("--rcpt %q is refused whoever sends: it is not in policy.recipient_domains", arg)
+	case !k.policy.KnowsRecipient(recipient):
+		return recipient, fmt.Errorf("--rcpt %q is refused whoever sends: it is not in policy.valid_recipients", arg)
+	}
+	return recipient, nil
 }
 
 // groupsOf returns the recipients by what counts for them; without recipients those who have no
@@ -161,14 +199,32 @@ func describeRule(r *smtpfilter.RecipientRule) string {
 	return strings.Join(says, ", ")
 }
 
-// printGroup prints for whom the following is, if that matters.
-func (k *session) printGroup(g *group, of int, action string) {
-	say := g.say()
-	if g.recipients == nil || of == 1 && say == "" {
+// printGroup prints for whom the following is, if recipients are given.
+func (k *session) printGroup(g *group, action string) {
+	if g.recipients == nil {
 		return
 	}
+	say := cmp.Or(g.say(), "no policy, and no list has an entry for mail to them")
+	if len(g.recipients) == 1 {
+		say = cmp.Or(g.say(), "no policy, and no list has an entry for this recipient")
+	}
 	term.PrintWrapped(k.out, "for ", strings.Join(g.recipients, ", ")+": "+action)
-	if say != "" {
-		term.PrintWrapped(k.out, "  ", say)
+	term.PrintWrapped(k.out, "  ", say)
+}
+
+// listsByRecipient returns the names of the lists by recipient among some lists; none means all.
+func listsByRecipient(c *config.Config, among []string) (names []string) {
+	for _, l := range c.Lists {
+		if l.PerRecipient && (len(among) == 0 || slices.Contains(among, l.Name)) {
+			names = append(names, l.Name)
+		}
+	}
+	return names
+}
+
+// printUnasked prints which lists said nothing, because no recipient is known.
+func (k *session) printUnasked() {
+	if len(k.unasked) > 0 {
+		term.PrintWrapped(k.out, "  ", "not asked, for lack of a recipient: "+strings.Join(k.unasked, ", ")+" (name one with --rcpt)")
 	}
 }

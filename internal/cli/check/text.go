@@ -24,7 +24,7 @@ func (k *session) notJudged(address string, envelope, header verdict.Finding) er
 	return nil
 }
 
-// printReply prints the reply that a client gets whom a listener refuses.
+// printReply prints the reply that a client gets when a listener refuses the sender.
 func (k *session) printReply(f verdict.Finding) {
 	if k.byDoors {
 		return // each answers in its own words, see printDoors
@@ -38,8 +38,9 @@ func sameVerdict(a, b verdict.Verdict) bool {
 	return a.Action == b.Action && a.Match == b.Match && a.Pending == b.Pending && len(a.Proofs) == len(b.Proofs)
 }
 
-// explain prints a finding for people.
-func (k *session) explain(where string, f verdict.Finding, stage verdict.Stage) {
+// explain prints a finding for people, for the recipients of a group. For an address (where is
+// not "") it has the reply.
+func (k *session) explain(where string, f verdict.Finding, stage verdict.Stage, g *group) {
 	v := f.Verdict
 	if v.Match.IsZero() && len(v.Monitored) == 0 && v.Proofs == nil {
 		if slices.ContainsFunc(v.Matches, func(m verdict.Match) bool { return m.Allow && m.Sender != "" }) {
@@ -50,7 +51,7 @@ func (k *session) explain(where string, f verdict.Finding, stage verdict.Stage) 
 		return
 	}
 	if !v.Match.IsZero() || v.Proofs != nil {
-		k.explainMatch(where, v)
+		k.explainMatch(where, v, g.class.Exempt)
 	}
 	for _, m := range v.Monitored {
 		would := ""
@@ -63,22 +64,33 @@ func (k *session) explain(where string, f verdict.Finding, stage verdict.Stage) 
 	for _, p := range v.Proofs {
 		term.PrintWrapped(k.out, "            ", "proof by "+proofText(p))
 	}
+	reply := func() {
+		if where != "" && !g.class.Exempt {
+			k.printReply(f)
+		}
+	}
 	switch lists := unproven(v); {
 	case v.Proved != nil:
-		k.explainMatch("if proven", *v.Proved)
+		reply()
+		k.explainMatch("if proven", *v.Proved, g.class.Exempt)
+		return
 	case v.Proofs != nil && lists != nil:
 		fmt.Fprintf(k.out, "  %-9s %s allows only a proven sender, and does not count\n", "", strings.Join(lists, ", "))
 	}
+	reply()
 }
 
-// explainMatch prints the entry that decides.
-func (k *session) explainMatch(where string, v verdict.Verdict) {
-	m := v.Match
+// explainMatch prints the entry that decides. Recipients who are exempt get the mail all the same.
+func (k *session) explainMatch(where string, v verdict.Verdict, exempt bool) {
+	m, action := v.Match, v.Action.String()
+	if exempt && v.Action > verdict.Tag {
+		action = "would " + action
+	}
 	if m.IsZero() {
-		fmt.Fprintf(k.out, "  %-9s %s\n", where, v.Action)
+		fmt.Fprintf(k.out, "  %-9s %s\n", where, action)
 		return
 	}
-	fmt.Fprintf(k.out, "  %-9s %s by list %s: %s%s\n", where, v.Action, m.List, m.Entry, term.InBrackets(m.Reason))
+	fmt.Fprintf(k.out, "  %-9s %s by list %s: %s%s\n", where, action, m.List, m.Entry, term.InBrackets(m.Reason))
 	k.explainSource(m)
 	if m.Note != "" && m.Line > 0 { // else it is what a list in DNS has answered, see printDNSAnswer
 		fmt.Fprintf(k.out, "  %-9s private note: %s\n", "", m.Note)

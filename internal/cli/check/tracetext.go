@@ -65,9 +65,9 @@ func (k *session) printSay(r *tracedRecipients) {
 	switch {
 	case r == nil:
 	case r.Policy != "":
-		term.PrintWrapped(k.out, "  recipient ", "policy "+r.Policy+"; so it is "+r.Action.String())
+		term.PrintWrapped(k.out, "  recipient ", "policy "+r.Policy+"; the action is "+r.Action.String())
 	case r.Exempt:
-		term.PrintWrapped(k.out, "  recipient ", "reachable by every sender; so it is "+r.Action.String())
+		term.PrintWrapped(k.out, "  recipient ", "reachable by every sender; the action is "+r.Action.String())
 	default:
 		term.PrintWrapped(k.out, "  recipient ", "no policy is for this one")
 	}

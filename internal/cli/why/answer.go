@@ -5,10 +5,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"spamgate/blocklist/sender"
+	"spamgate/blocklist/verdict"
 	"spamgate/internal/cli/check"
 	"spamgate/internal/config"
 	"spamgate/internal/mailwhy"
@@ -34,12 +36,15 @@ type present struct {
 	Result   any    `json:"result,omitempty"` // as check --json prints it
 	Error    string `json:"error,omitempty"`
 
-	address string
-	text    string // as check prints it
+	check.Question `json:"-"`
+	text           string // as check prints it
 }
 
 // mostNow bounds the senders of whom the command says what would happen now.
 const mostNow = 10
+
+// mostRecipients bounds the recipients for whom it says so.
+const mostRecipients = 20
 
 // askNow asks the lists on disk about the senders of the messages, the newest first.
 func (a *answer) askNow(ctx context.Context, c *config.Config, stderr io.Writer) {
@@ -61,9 +66,9 @@ func (a *answer) askNow(ctx context.Context, c *config.Config, stderr io.Writer)
 	}
 	for _, p := range senders[:min(mostNow, len(senders))] {
 		var said strings.Builder
-		p.Result, err = lists.Result(p.Listener, p.address)
+		p.Result, err = lists.Result(p.Question)
 		if err == nil {
-			err = lists.Print(&said, p.Listener, p.address)
+			err = lists.Print(&said, p.Question)
 		}
 		if err != nil {
 			p.Result, p.Error = nil, err.Error()
@@ -85,9 +90,9 @@ func (a *answer) noSender() string {
 	return "the log does not show the sender's address: spamgate check ADDRESS says it, if you know the address"
 }
 
-// senders returns the senders of the messages, each once.
+// senders returns the senders of the messages, each once for a listener, with the recipients
+// of the lines that are about it.
 func (a *answer) senders() (all []present) {
-	seen := map[present]bool{}
 	for i := len(a.result.Messages) - 1; i >= 0; i-- {
 		m := a.result.Messages[i]
 		if !m.Whole {
@@ -95,27 +100,38 @@ func (a *answer) senders() (all []present) {
 		}
 		for _, r := range m.Records {
 			// The sender within an address is judged by way of it.
-			addresses := []string{strings.Trim(r.Get("from"), "<>"), cmp.Or(r.Get("by_way_of"), r.Get("sender"))}
-			if r.Get("from") == "<>" {
-				addresses[0] = "<>"
-			}
+			inHeader := r.Get("identity") != verdict.EnvelopeIdentity
+			all = add(all, r, r.Get("from"), false)
+			all = add(all, r, cmp.Or(r.Get("by_way_of"), r.Get("sender")), inHeader)
 			if a.query.Text != "" && m.Roles&mailwhy.Sender != 0 {
-				addresses = append(addresses, a.query.Text) // the log may have its hash
+				all = add(all, r, a.query.Text, false) // the log may have its hash
 			}
-			for _, address := range addresses {
-				parsed, err := sender.Parse(address)
-				if address != "<>" && (err != nil || parsed.Domain() == "" || strings.HasPrefix(address, "*@")) {
-					continue
-				}
-				key := present{Listener: r.Get("listener"), address: parsed.String()}
-				if address == "<>" {
-					key.address = address
-				}
-				if !seen[key] {
-					seen[key] = true
-					all = append(all, key)
-				}
-			}
+		}
+	}
+	return all
+}
+
+// add adds what would happen now to a sender in a record. One that the envelope has is judged
+// there and in the header.
+func add(all []present, r *mailwhy.Record, address string, inHeader bool) []present {
+	if address != "<>" {
+		parsed, err := sender.Parse(strings.Trim(address, "<>"))
+		if err != nil || parsed.Domain() == "" || strings.HasPrefix(address, "<*@") || strings.HasPrefix(address, "*@") {
+			return all
+		}
+		address = parsed.String()
+	}
+	listener := r.Get("listener")
+	i := slices.IndexFunc(all, func(p present) bool { return p.Question.Listener == listener && p.Address == address })
+	if i < 0 {
+		i = len(all)
+		all = append(all, present{Listener: listener, Question: check.Question{Listener: listener, Address: address, InHeader: inHeader}})
+	}
+	p := &all[i]
+	p.InHeader = p.InHeader && inHeader
+	for _, to := range mailwhy.Recipients(r) {
+		if len(p.Recipients) < mostRecipients && !slices.Contains(p.Recipients, to) {
+			p.Recipients = append(p.Recipients, to)
 		}
 	}
 	return all
@@ -205,7 +221,7 @@ func (a *answer) printNow(w io.Writer) {
 	for _, p := range a.now {
 		switch {
 		case p.Error != "":
-			term.PrintWrapped(w, "  "+p.address+": ", p.Error)
+			term.PrintWrapped(w, "  "+p.Address+": ", p.Error)
 		default:
 			for line := range strings.Lines(p.text) {
 				fmt.Fprint(w, "  ", line)
