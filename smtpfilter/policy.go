@@ -37,6 +37,10 @@ type Policy struct {
 	// RecipientDomains. An empty set means no domain.
 	Domains func() *DomainSet
 
+	// OwnDomains, if not nil, returns the domains that may complete a recipient without a
+	// domain, in place of the recipient domains, for a door that refuses no domain.
+	OwnDomains func() *DomainSet
+
 	// ValidRecipients, if not nil, returns the present set of the recipients that
 	// exist. Others are refused, except postmaster and those of authenticated clients.
 	ValidRecipients func() *AddressSet

@@ -86,9 +86,12 @@ func routesOf(address string) []string {
 	return routes
 }
 
-// completed returns a recipient with each of the recipient domains in place of its own.
+// completed returns a recipient with each of the server's domains in place of its own.
 func (p *Policy) completed(rcpt verdict.Recipient) []verdict.Recipient {
-	local, domains := strings.TrimSuffix(rcpt.LocalPart(), "@"), p.recipientDomains()
+	local, domains := rcpt.LocalPart(), p.recipientDomains()
+	if p.OwnDomains != nil {
+		domains = p.OwnDomains().Names()
+	}
 	var all []verdict.Recipient
 	for _, d := range domains[:min(len(domains), maxCompletions)] {
 		all = append(all, verdict.ParseRecipient(local+"@"+strings.TrimPrefix(d, ".")))

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"spamgate/blocklist/sender"
 	"spamgate/blocklist/verdict"
 	"spamgate/smtpfilter"
 	"spamgate/smtpfilter/wire"
@@ -83,12 +84,13 @@ func (m *Message) misread() bool {
 func (m *Message) Recipient(path string) Answer { return m.RecipientAs(path, "") }
 
 // RecipientAs is Recipient for a mail server that also tells how it has rewritten the path. That
-// counts if the path is an address of another recipient, see [smtpfilter.Ambiguous]. The
-// rewritten path is "" if it is not known.
+// counts if the path is not an address, or may be one of another recipient, see
+// [smtpfilter.Ambiguous]. The rewritten path is "" if it is not known.
 func (m *Message) RecipientAs(path, rewritten string) Answer {
 	rcpt := verdict.ParseRecipient(path)
-	if smtpfilter.Ambiguous(rcpt) && rcpt.Local != "postmaster" {
-		if r := verdict.ParseRecipient(rewritten); r.Domain != "" {
+	if rewritten != "" && rcpt.Local != "postmaster" {
+		_, err := sender.Parse(path)
+		if r := verdict.ParseRecipient(rewritten); r.Domain != "" && (err != nil || smtpfilter.Ambiguous(rcpt)) {
 			rcpt = r
 		}
 	}

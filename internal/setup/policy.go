@@ -28,12 +28,17 @@ func Policy(c *config.Config, l config.Listener) smtpfilter.Policy {
 	return p
 }
 
-// DoorPolicy returns the policy for the messages of a door. It has no limits and no
-// recipient domains: which recipients exist, and how many a message may have, is the
-// matter of the mail server that asks. The recipients that are in files SetRules sets.
+// DoorPolicy returns the policy for the messages of a door. It has no limits, and the
+// recipient domains only complete recipients: which recipients exist, and how many a message
+// may have, is the matter of the mail server that asks. The recipients that are in files
+// SetRules sets.
 func DoorPolicy(c *config.Config, d config.Door) smtpfilter.Policy {
 	p := policyOf(c)
 	p.ExemptAuthenticated = d.ExemptAuthenticated
+	if _, inFile := c.Policy.DomainsFile(); !inFile && len(c.Policy.RecipientDomains) > 0 {
+		own := smtpfilter.NewDomainSet(c.Policy.RecipientDomains)
+		p.OwnDomains = func() *smtpfilter.DomainSet { return own }
+	}
 	return p
 }
 
@@ -85,10 +90,14 @@ func SetRecipients(p *smtpfilter.Policy, files []*recipients.File) {
 	SetRules(p, files)
 }
 
-// SetRules makes the rules for recipients of a listener's or door's policy follow files.
+// SetRules makes the rules for recipients of a listener's or door's policy follow files, and
+// the domains that complete recipients.
 func SetRules(p *smtpfilter.Policy, files []*recipients.File) {
 	p.Recipients = slices.Clone(p.Recipients)
 	for _, f := range files {
+		if f.Spec().Kind == recipients.RecipientDomains {
+			p.OwnDomains = f.Domains
+		}
 		i := slices.IndexFunc(p.Recipients, func(r smtpfilter.RecipientRule) bool {
 			return f.Spec().Kind == recipients.RecipientPolicy && r.Name == f.Spec().Policy
 		})
