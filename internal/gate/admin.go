@@ -161,6 +161,12 @@ func (g *adminHandler) Accept(ctx context.Context, name, sum string) (admin.Acce
 	return admin.Accepted{Generation: g.Generation(), Entries: l.Entries, Before: before}, nil
 }
 
+// notAcceptable is the error of a version that is held and cannot be accepted.
+type notAcceptable struct{ error }
+
+// Is reports whether the admin socket has the same code for target.
+func (notAcceptable) Is(target error) bool { return target == admin.ErrNothingHeld }
+
 // acceptRecipients accepts a file with recipients that is held.
 func (g *adminHandler) acceptRecipients(f *recipients.File) (admin.Accepted, error) {
 	before := f.Status().Entries
@@ -168,9 +174,9 @@ func (g *adminHandler) acceptRecipients(f *recipients.File) (admin.Accepted, err
 	s := f.Status()
 	switch {
 	case errors.Is(err, recipients.ErrNothingHeld) && s.Err != nil:
-		err = fmt.Errorf("%s: %w: what is on disk cannot be used (%w); mend that first", s.Kind, admin.ErrNothingHeld, s.Err)
+		err = notAcceptable{fmt.Errorf("%s cannot be accepted as it is: %w; mend that first", s.Name(), s.Err)}
 	case errors.Is(err, recipients.ErrNothingHeld):
-		err = fmt.Errorf("%s: %w: what is on disk serves, with %s", s.Kind, admin.ErrNothingHeld, text.Count(s.Entries, "entry", "entries"))
+		err = fmt.Errorf("%s: %w: what is on disk serves, with %s", s.Name(), admin.ErrNothingHeld, text.Count(s.Entries, "entry", "entries"))
 	}
 	return admin.Accepted{Generation: g.Generation(), Entries: s.Entries, Before: before}, err
 }

@@ -141,8 +141,17 @@ func TestRecipientsAccepted(t *testing.T) {
 	})
 	domains := filepath.Join(g.Dir, "domains")
 	g.Lists(t, 2, "accept", "recipient_domains")
+	held := func(n int) {
+		harness.WaitFor(t, "a held version", func() bool { return len(g.Records("recipients held, their last good version serves")) == n })
+	}
+	harness.WriteFile(t, domains, "# none\n")
+	held(1)
+	text := g.Lists(t, 2, "accept", "recipient_domains")
+	if !strings.Contains(text, "recipient_domains cannot be accepted as it is: ") || strings.Contains(text, "nothing is held") {
+		t.Error(text)
+	}
 	harness.WriteFile(t, domains, file(100))
-	g.WaitRecord("recipients held, their last good version serves")
+	held(2)
 	wantRcpt(t, g.Addr, "a@d1999.example", "250")
 	if text := g.Lists(t, 0, "accept", "recipient_domains", "--dry-run"); !strings.Contains(text, "100 entries; 2,000 before") {
 		t.Error(text)
