@@ -48,9 +48,10 @@ type tracedStage struct {
 // tracedRecipients are recipients for whom the same counts.
 type tracedRecipients struct {
 	Recipients []string       `json:"recipients"`
-	Policy     string         `json:"policy,omitempty"` // the [[recipient_policy]], and what it says
-	Action     verdict.Action `json:"action"`           // what becomes of the lists' action for them
-	Exempt     bool           `json:"exempt,omitempty"` // reachable by every sender
+	Policy     string         `json:"policy,omitempty"`      // the [[recipient_policy]]
+	PolicySays string         `json:"policy_says,omitempty"` // "at most tag"
+	Action     verdict.Action `json:"action"`                // what becomes of the lists' action for them
+	Exempt     bool           `json:"exempt,omitempty"`      // reachable by every sender
 }
 
 // tracedSender is a sender that a forwarder wrapped into the address.
@@ -133,7 +134,7 @@ func (k *session) traceGroup(address string, g *group) (stages []tracedStage, de
 		if g.recipients != nil {
 			s.For = &tracedRecipients{Recipients: g.recipients, Action: of, Exempt: g.class.Exempt}
 			if r := g.class.Rule; r != nil {
-				s.For.Policy = r.Name + ": " + describeRule(r)
+				s.For.Policy, s.For.PolicySays = r.Name, describeRule(r)
 			}
 		}
 		stages = append(stages, s)

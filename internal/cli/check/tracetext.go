@@ -65,7 +65,7 @@ func (k *session) printSay(r *tracedRecipients) {
 	switch {
 	case r == nil:
 	case r.Policy != "":
-		term.PrintWrapped(k.out, "  recipient ", "policy "+r.Policy+"; the action is "+r.Action.String())
+		term.PrintWrapped(k.out, "  recipient ", "policy "+r.Policy+": "+r.PolicySays+"; the action is "+r.Action.String())
 	case r.Exempt:
 		term.PrintWrapped(k.out, "  recipient ", "reachable by every sender; the action is "+r.Action.String())
 	default:
