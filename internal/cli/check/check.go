@@ -146,8 +146,6 @@ func (o *checkOptions) setClient(text string) (err error) {
 
 func (o checkOptions) validate(args []string) error {
 	switch {
-	case o.hasFrom && o.from == "":
-		return errors.New(`--from "": write the envelope sender, or <> for the null sender`)
 	case slices.Contains(o.rcpts, ""):
 		return errors.New(`--rcpt "": name the recipient, such as ann@example.net`)
 	case o.trace && o.message != "":
