@@ -46,9 +46,12 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reade
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
+	var other exited
 	switch {
 	case err == nil:
 		return ExitOK
+	case errors.As(err, &other):
+		return other.code()
 	case errors.Is(err, ErrListed), errors.Is(err, ErrNo):
 		return ExitListed
 	case errors.Is(err, ErrReported):
@@ -76,7 +79,7 @@ func NameErrors(cmd *cobra.Command) {
 			err := run(cmd, args)
 			switch {
 			case err == nil, errors.Is(err, ErrListed), errors.Is(err, ErrNo), errors.Is(err, ErrReported),
-				errors.As(err, new(*config.Error)),
+				errors.As(err, new(*config.Error)), errors.As(err, new(exited)),
 				strings.HasPrefix(err.Error(), "unknown "): // cobra names the command itself
 				return err
 			}

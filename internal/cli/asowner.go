@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"os/user"
+	"runtime"
+	"strconv"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// AsOwner runs the command line again as the owner of a directory, if this process is root and
+// another user owns it: root must not follow what that user has put there. It reports whether it
+// has, and then the command ends with err, which has the exit code of the other process. A command
+// calls it before it reads its input, and before it opens anything in the directory. Files that the
+// user names are opened as the owner, too.
+func AsOwner(cmd *cobra.Command, dir string) (ran bool, err error) {
+	if os.Geteuid() != 0 {
+		return false, nil
+	}
+	info, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || owner.Uid == 0 {
+		return false, nil
+	}
+	again := exec.Command(thisProgram(), os.Args[1:]...)
+	again.Args[0] = os.Args[0]
+	again.Stdin, again.Stdout, again.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+	again.SysProcAttr = &syscall.SysProcAttr{Credential: credential(owner)}
+	if err := runSignalled(again); err != nil {
+		return true, fmt.Errorf("as user %d, who owns %s: %w", owner.Uid, dir, err)
+	}
+	return true, exited(again.ProcessState.ExitCode())
+}
+
+// thisProgram returns the file of this process. On Linux another user can start it even if he
+// may not enter its directory, and after an upgrade has replaced it.
+func thisProgram() string {
+	if runtime.GOOS == "linux" {
+		return "/proc/self/exe"
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return os.Args[0]
+	}
+	return program
+}
+
+// credential returns the user and the groups of an owner. One without a name has the group of
+// the file.
+func credential(owner *syscall.Stat_t) *syscall.Credential {
+	c := &syscall.Credential{Uid: owner.Uid, Gid: owner.Gid}
+	u, err := user.LookupId(strconv.Itoa(int(owner.Uid)))
+	if err != nil {
+		return c
+	}
+	if gid, err := strconv.ParseUint(u.Gid, 10, 32); err == nil {
+		c.Gid = uint32(gid)
+	}
+	groups, _ := u.GroupIds() // without the others it has less access
+	for _, group := range groups {
+		if gid, err := strconv.ParseUint(group, 10, 32); err == nil {
+			c.Groups = append(c.Groups, uint32(gid))
+		}
+	}
+	return c
+}
+
+// runSignalled runs a program, and passes it the signals that this process gets. The exit code of
+// the program is no error.
+func runSignalled(program *exec.Cmd) error {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	defer signal.Stop(signals)
+	if err := program.Start(); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	go func() { done <- program.Wait() }()
+	for {
+		select {
+		case err := <-done:
+			if errors.As(err, new(*exec.ExitError)) {
+				return nil
+			}
+			return err
+		case s := <-signals:
+			_ = program.Process.Signal(s) // it may have exited
+		}
+	}
+}
+
+// exited makes a command exit with this code, 0 included. Nothing is printed for it. The code of
+// a program that a signal has ended is -1.
+type exited int
+
+func (e exited) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// code returns the exit code.
+func (e exited) code() int {
+	if e < 0 {
+		return ExitError
+	}
+	return int(e)
+}
