@@ -2,17 +2,16 @@ package cli
 
 import (
 	"fmt"
-	"math"
-	"strconv"
-	"strings"
 	"time"
+
+	"spamgate/internal/text"
 )
 
 // ParseSince parses a time in the past: a duration such as 30d or 24h before now, or a day (UTC).
 func ParseSince(s string, now time.Time) (time.Time, error) {
 	day, err := time.Parse(time.DateOnly, s)
 	if err != nil {
-		ago, ok := ParseDays(s)
+		ago, ok := text.ParseDays(s)
 		if ok && ago == 0 {
 			return day, fmt.Errorf("--since %s: that is now: ask for a time that is over, such as 1d or 30d", s)
 		}
@@ -25,16 +24,4 @@ func ParseSince(s string, now time.Time) (time.Time, error) {
 		return day, fmt.Errorf("--since %s: that is still to come", s)
 	}
 	return day, nil
-}
-
-// ParseDays parses a duration, which may also be one of days or weeks.
-func ParseDays(s string) (time.Duration, bool) {
-	for unit, length := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
-		if number, ok := strings.CutSuffix(s, unit); ok {
-			n, err := strconv.ParseUint(number, 10, 16)
-			return time.Duration(n) * length, err == nil && n <= uint64(math.MaxInt64/length)
-		}
-	}
-	d, err := time.ParseDuration(s)
-	return d, err == nil
 }

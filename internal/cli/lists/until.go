@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"spamgate/internal/cli"
+	"spamgate/internal/text"
 )
 
 // parseUntil reads when an entry is to end, and writes it as a list has it: a
@@ -15,19 +15,19 @@ func parseUntil(s string, now time.Time) (string, error) {
 			s, what, now.AddDate(0, 1, 0).Format(time.DateOnly), now.Add(time.Hour).UTC().Format(time.RFC3339))
 	}
 	var end time.Time
-	text := s
+	written := s
 	if date, err := time.Parse(time.DateOnly, s); err == nil {
 		end = date.AddDate(0, 0, 1)
 	} else if at, err := time.Parse(time.RFC3339, s); err == nil {
 		end = at
-	} else if d, ok := cli.ParseDays(s); ok {
+	} else if d, ok := text.ParseDays(s); ok {
 		end = now.Add(d)
-		text = end.UTC().Add(time.Second - 1).Truncate(time.Second).Format(time.RFC3339)
+		written = end.UTC().Add(time.Second - 1).Truncate(time.Second).Format(time.RFC3339)
 	} else {
 		return fail("neither a time nor a duration")
 	}
 	if !end.After(now) {
 		return fail("is over already")
 	}
-	return text, nil
+	return written, nil
 }

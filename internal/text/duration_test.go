@@ -1,0 +1,23 @@
+package text
+
+import (
+	"testing"
+	"time"
+)
+
+func TestParseDays(t *testing.T) {
+	const day = 24 * time.Hour
+	for text, want := range map[string]time.Duration{
+		"1d": day, "30d": 30 * day, "2w": 14 * day, "90m": 90 * time.Minute, "0d": 0, "15250w": 15250 * 7 * day,
+	} {
+		if got, ok := ParseDays(text); !ok || got != want {
+			t.Errorf("%s: %v, %t", text, got, ok)
+		}
+	}
+	// More than a time.Duration holds is not some other time.
+	for _, text := range []string{"", "d", "-1d", "1.5d", "15251w", "65000w", "65536d", "1y"} {
+		if got, ok := ParseDays(text); ok {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+}
