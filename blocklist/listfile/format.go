@@ -209,5 +209,12 @@ func formatNames(formats []Format) string {
 // HasColumn reports whether [Options.Column] may apply: the format is CSV, JSON or Auto.
 func (f Format) HasColumn() bool { return f == CSV || f == JSON || f == Auto }
 
+// Lines reports whether each line of a file has its meaning alone, so that some lines of it can
+// be read as a list.
+func (f Format) Lines() bool {
+	g, err := grammarOf(f)
+	return err == nil && g.each
+}
+
 // Known reports whether f is one of Formats or empty.
 func (f Format) Known() bool { return f == "" || slices.Contains(Formats, f) }

@@ -1,0 +1,373 @@
+package listfiles
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"spamgate/blocklist/listfile"
+	"spamgate/internal/setup"
+	"spamgate/internal/term"
+)
+
+// Page is a part of the entries of a list, in the order of its files.
+type Page struct {
+	Entries []Located
+
+	// File is the number of the file that the entries are from, and First the place of
+	// the page. Before and Next are the places of the pages around it; nil: there is none.
+	File         int
+	First        Place
+	Before, Next *Place
+
+	// Lines says that each line has its meaning alone, so that the file can be read from
+	// anywhere. Of other files the first [MaxFirst] entries are shown; Cut: it has more.
+	Lines bool
+	Cut   bool
+}
+
+// MaxPage is the greatest number of entries of a page. It may have some more if a line has
+// several.
+const MaxPage = 1000
+
+// MaxFirst is the number of entries that are shown of a file that can only be read from its
+// beginning.
+const MaxFirst = 10_000
+
+// maxPageBytes bounds what is read for one page: long comments, or lines that are no entries.
+const maxPageBytes = 4 << 20
+
+// Browse returns about n entries of a list from a place on, expired ones included. It reads no
+// more of the file than it needs, except to count lines.
+func Browse(ctx context.Context, l *List, at Place, n int) (Page, error) {
+	n = max(1, min(n, MaxPage))
+	if at.File < 0 || at.File >= len(l.Paths) {
+		return Page{}, fmt.Errorf("list %s has no file number %d", l.Name, at.File+1)
+	}
+	path := l.Paths[at.File]
+	f, err := setup.Opener(l.List).Open(path)
+	if err != nil {
+		return Page{}, WithAuthority(err, WhoServes)
+	}
+	defer f.Close()
+	b := &browser{ctx: ctx, list: l, path: path, file: f, options: l.Options}
+	page, err := b.page(at, n)
+	if err != nil {
+		return Page{}, fmt.Errorf("list %s: %s: %w", l.Name, term.ShortPath(path), err)
+	}
+	page.File = at.File
+	b.around(&page)
+	return page, nil
+}
+
+// browser reads pages of one file.
+type browser struct {
+	ctx     context.Context
+	list    *List
+	path    string
+	file    *os.File
+	size    int64
+	options listfile.Options
+}
+
+// page returns the page at a place.
+func (b *browser) page(at Place, n int) (Page, error) {
+	info, err := b.file.Stat()
+	if err != nil {
+		return Page{}, err
+	}
+	b.size = info.Size()
+	lines, err := b.hasLines()
+	if err != nil {
+		return Page{}, err
+	}
+	if !lines {
+		return b.fromStart(at, n)
+	}
+	if at, err = b.align(at); err == nil && at.Back {
+		at, err = b.back(at, n)
+	}
+	if err != nil {
+		return Page{}, err
+	}
+	return b.forward(at, n)
+}
+
+// around adds the ends of the files before and after the page's.
+func (b *browser) around(p *Page) {
+	if p.Before == nil && p.File > 0 {
+		last := LastPage(p.File - 1)
+		p.Before = &last
+	}
+	if p.Next == nil && p.File+1 < len(b.list.Paths) {
+		p.Next = &Place{File: p.File + 1, Line: 1}
+	}
+}
+
+// hasLines reports whether the file can be read from any line. It determines the format.
+func (b *browser) hasLines() (bool, error) {
+	start := make([]byte, 64<<10)
+	n, err := b.file.ReadAt(start, 0)
+	if err != nil && err != io.EOF {
+		return false, err
+	}
+	start = start[:n]
+	if b.options.Format == listfile.Auto {
+		b.options.Format, _ = listfile.Detect(start)
+	}
+	content, packed, err := listfile.Unpack(bytes.NewReader(start), 0)
+	if err != nil {
+		return false, err
+	}
+	content.Close()
+	if packed {
+		b.options.Format = listfile.Format(b.list.Format) // to be detected in what is unpacked
+	}
+	return !packed && b.options.Format.Lines(), nil
+}
+
+// align moves a place to the beginning of a line, and counts the lines before it if their
+// number is not known: the file may have changed since the place was made.
+func (b *browser) align(at Place) (Place, error) {
+	if at.Offset >= b.size {
+		at.Offset, at.Line = b.size, 0
+	}
+	if at.Offset == 0 {
+		at.Line = 1
+		return at, nil
+	}
+	var before [1]byte
+	if _, err := b.file.ReadAt(before[:], at.Offset-1); err != nil {
+		return at, err
+	}
+	if before[0] != '\n' && at.Offset < b.size {
+		start, err := b.lineStart(at.Offset)
+		if err != nil {
+			return at, err
+		}
+		at.Offset, at.Line = start, 0
+	}
+	if at.Line > 0 {
+		return at, nil
+	}
+	n, err := b.countLines(at.Offset)
+	at.Line = n + 1
+	return at, err
+}
+
+// countLines returns the number of line ends before an offset.
+func (b *browser) countLines(end int64) (n int, err error) {
+	in := Stoppable(b.ctx, io.NewSectionReader(b.file, 0, end))
+	buf := make([]byte, 1<<20)
+	for {
+		read, err := in.Read(buf)
+		n += bytes.Count(buf[:read], []byte{'\n'})
+		if err == io.EOF {
+			return n, nil
+		}
+		if err != nil {
+			return n, err
+		}
+	}
+}
+
+// maxLineBytes bounds the search for the ends of a line.
+const maxLineBytes = 4 << 20
+
+var errLongLine = fmt.Errorf("a line of more than %d MiB", maxLineBytes>>20)
+
+// chunk is the number of bytes that are read at a time.
+const chunk = 64 << 10
+
+// lineStart returns where the line begins that has the byte before an offset.
+func (b *browser) lineStart(offset int64) (int64, error) {
+	buf := make([]byte, chunk)
+	for end := offset; end > 0; {
+		from := max(0, end-chunk)
+		if _, err := b.file.ReadAt(buf[:end-from], from); err != nil {
+			return 0, err
+		}
+		if i := bytes.LastIndexByte(buf[:end-from], '\n'); i >= 0 {
+			return from + int64(i) + 1, nil
+		}
+		if end = from; offset-end > maxLineBytes {
+			return 0, errLongLine
+		}
+	}
+	return 0, nil
+}
+
+// lineEnd returns where the line ends that has the byte at an offset.
+func (b *browser) lineEnd(offset int64) (int64, error) {
+	buf := make([]byte, chunk)
+	for from := offset; from-offset <= maxLineBytes; from += chunk {
+		n, err := b.file.ReadAt(buf, from)
+		if i := bytes.IndexByte(buf[:n], '\n'); i >= 0 {
+			return from + int64(i) + 1, nil
+		}
+		if err == io.EOF {
+			return from + int64(n), nil
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	return 0, errLongLine
+}
+
+// lines are some lines of the file.
+type lines struct {
+	text  []byte
+	start Place
+}
+
+// read returns the lines from a place to an offset.
+func (b *browser) read(from Place, end int64) (lines, error) {
+	text := make([]byte, end-from.Offset)
+	_, err := b.file.ReadAt(text, from.Offset)
+	return lines{text, Place{File: from.File, Offset: from.Offset, Line: from.Line}}, err
+}
+
+// some returns some lines from a place on.
+func (b *browser) some(from Place) (lines, error) {
+	end := min(from.Offset+chunk, b.size)
+	if end < b.size {
+		start, err := b.lineStart(end)
+		if err == nil && start <= from.Offset {
+			start, err = b.lineEnd(end)
+		}
+		if err != nil {
+			return lines{}, err
+		}
+		end = start
+	}
+	return b.read(from, end)
+}
+
+// someBefore returns some lines before a place.
+func (b *browser) someBefore(end Place) (lines, error) {
+	start, err := b.lineStart(max(0, end.Offset-chunk))
+	if err != nil {
+		return lines{}, err
+	}
+	here, err := b.read(Place{File: end.File, Offset: start}, end.Offset)
+	here.start.Line = end.Line - bytes.Count(here.text, []byte{'\n'})
+	return here, err
+}
+
+// end returns the place after the lines.
+func (l lines) end() Place {
+	return Place{File: l.start.File, Offset: l.start.Offset + int64(len(l.text)), Line: l.start.Line + bytes.Count(l.text, []byte{'\n'})}
+}
+
+// place returns the place of the line with a number.
+func (l lines) place(line int) Place {
+	at := l.start
+	for text := l.text; at.Line < line; at.Line++ {
+		n := bytes.IndexByte(text, '\n') + 1
+		text, at.Offset = text[n:], at.Offset+int64(n)
+	}
+	return at
+}
+
+// entries returns the entries of the lines, with their numbers in the file.
+func (b *browser) entries(l lines) (all []listfile.Entry, err error) {
+	for e, err := range listfile.NewReader(bytes.NewReader(l.text), b.options).All() {
+		if err != nil {
+			return nil, err
+		}
+		e.Line += l.start.Line - 1
+		all = append(all, e)
+	}
+	return all, nil
+}
+
+// forward returns the page that begins at a place.
+func (b *browser) forward(at Place, n int) (Page, error) {
+	page := Page{First: at, Lines: true}
+	if at.Offset > 0 {
+		page.Before = &Place{at.File, at.Offset, at.Line, true}
+	}
+	for at.Offset < b.size {
+		if len(page.Entries) >= n || at.Offset-page.First.Offset > maxPageBytes {
+			page.Next = &at
+			break
+		}
+		here, err := b.some(at)
+		if err != nil {
+			return page, err
+		}
+		entries, err := b.entries(here)
+		if err != nil {
+			return page, err
+		}
+		for _, e := range entries {
+			if have := len(page.Entries); have >= n && e.Line != page.Entries[have-1].Entry.Line {
+				next := here.place(e.Line)
+				page.Next = &next
+				return page, nil
+			}
+			page.Entries = append(page.Entries, Located{b.list, b.path, e})
+		}
+		at = here.end()
+	}
+	return page, nil
+}
+
+// back returns the place of the page that ends at a place.
+func (b *browser) back(end Place, n int) (Place, error) {
+	at := end
+	for at.Offset > 0 && end.Offset-at.Offset <= maxPageBytes {
+		here, err := b.someBefore(at)
+		if err != nil {
+			return at, err
+		}
+		entries, err := b.entries(here)
+		if err != nil {
+			return at, err
+		}
+		if len(entries) >= n {
+			return here.place(entries[len(entries)-n].Line), nil
+		}
+		n -= len(entries)
+		at = here.start
+	}
+	at.Back = false
+	return at, nil
+}
+
+// fromStart returns the page of a file that can only be read from its beginning. The offset of
+// its places is the number of entries before the page.
+func (b *browser) fromStart(at Place, n int) (Page, error) {
+	if at.Back && at.Offset > MaxFirst {
+		at.Offset = MaxFirst
+	}
+	if at.Back {
+		at.Offset = max(0, at.Offset-int64(n))
+	}
+	first := min(at.Offset, MaxFirst)
+	page := Page{First: Place{File: at.File, Offset: first}}
+	if first > 0 {
+		page.Before = &Place{at.File, first, 0, true}
+	}
+	in := Stoppable(b.ctx, io.NewSectionReader(b.file, 0, b.size))
+	number := int64(0)
+	for e, err := range listfile.NewReader(in, b.options).All() {
+		switch {
+		case err != nil:
+			return page, err
+		case number >= MaxFirst:
+			page.Cut = true
+			return page, nil
+		case number >= first+int64(n):
+			page.Next = &Place{File: at.File, Offset: number}
+			return page, nil
+		case number >= first:
+			page.Entries = append(page.Entries, Located{b.list, b.path, e})
+		}
+		number++
+	}
+	return page, nil
+}
