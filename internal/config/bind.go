@@ -73,6 +73,8 @@ func (d *document) value(path string, value, field any, tag reflect.StructTag) {
 			value = float64(whole)
 		}
 		assign(d, path, value, field, `a number, such as 1e-6, without quotes`)
+	case *Size:
+		d.bytes(path, value, field, tag)
 	case *time.Duration:
 		d.duration(path, value, field, tag)
 	case *Addresses:

@@ -57,6 +57,8 @@ type Config struct {
 	Watch   Watch   `toml:"watch"`
 	Log     Log     `toml:"log"`
 
+	Decisions Decisions `toml:"decisions"`
+
 	Resolver Resolver `toml:"resolver"`
 
 	// Lists holds the [[list]] tables, at least one, in the order of the file.
@@ -194,6 +196,16 @@ type Log struct {
 	Format    string `toml:"format" oneof:"text,json"`
 	Level     string `toml:"level" oneof:"debug,info,warn,error"`
 	Addresses string `toml:"addresses" oneof:"full,domain,hash"`
+}
+
+// Decisions says what the history of decisions keeps.
+type Decisions struct {
+	Keep     time.Duration `toml:"keep" range:"0,3650d"` // 0: there is no history
+	MaxBytes Size          `toml:"max_bytes" range:"16MiB,1TiB"`
+
+	// Record is "refused", all decisions but accepted messages that no list says anything
+	// about, or "all".
+	Record string `toml:"record" oneof:"refused,all"`
 }
 
 // Resolver names the DNS servers that lists in DNS are asked through.

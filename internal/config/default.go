@@ -70,6 +70,7 @@ func Default() Config {
 			Level:     "info",
 			Addresses: "full",
 		},
+		Decisions: Decisions{Keep: 7 * 24 * time.Hour, MaxBytes: 1 << 30, Record: "refused"},
 	}
 }
 

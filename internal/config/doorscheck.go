@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"spamgate/internal/text"
 )
 
 // checkDoors checks the tables of the doors, after the listeners, which have names
@@ -28,7 +30,7 @@ func (d *document) checkDoors() {
 		d.dnsClients(door, s)
 		d.askedLists(door)
 		if s.TTL%time.Second != 0 {
-			d.fail(door.Key("ttl"), fmt.Sprintf("%q has a fraction of a second, which DNS cannot say", shortDuration(s.TTL)), `write whole seconds, such as "60s"`)
+			d.fail(door.Key("ttl"), fmt.Sprintf("%q has a fraction of a second, which DNS cannot say", text.Duration(s.TTL)), `write whole seconds, such as "60s"`)
 		}
 	}
 	d.policyServiceLists()

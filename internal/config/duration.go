@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"spamgate/internal/text"
 )
 
 // duration binds a duration, and checks it against the range in its field's tag.
@@ -16,21 +18,21 @@ func (d *document) duration(path string, value any, field *time.Duration, tag re
 	if !assign(d, path, value, &s, want) {
 		return
 	}
-	v, err := time.ParseDuration(s)
-	if err != nil {
+	v, ok := text.ParseDays(s)
+	if !ok {
 		hint := "write " + want
 		if better := asDuration(s); better != "" {
-			hint = fmt.Sprintf("write %q: the units are ms, s, m and h", better)
+			hint = fmt.Sprintf("write %q: the units are ms, s, m, h, d and w", better)
 		}
 		d.fail(path, fmt.Sprintf("%q is not a duration", s), hint)
 		return
 	}
 	*field = v
 	low, high, _ := strings.Cut(tag.Get("range"), ",")
-	least, _ := time.ParseDuration(low)
-	most, _ := time.ParseDuration(high)
+	least, _ := text.ParseDays(low)
+	most, _ := text.ParseDays(high)
 	if v < least || v > most {
-		d.fail(path, fmt.Sprintf("%v is out of range", v), fmt.Sprintf("write %q to %q", low, high))
+		d.fail(path, text.Duration(v)+" is out of range", fmt.Sprintf("write %q to %q", low, high))
 	}
 }
 
@@ -51,9 +53,9 @@ func asDuration(s string) string {
 	case strings.HasPrefix("hours", unit), unit == "hrs", unit == "hr":
 		return m[1] + "h"
 	case strings.HasPrefix("days", unit):
-		return strconv.Itoa(24*n) + "h"
+		return strconv.Itoa(n) + "d"
 	case strings.HasPrefix("weeks", unit):
-		return strconv.Itoa(7*24*n) + "h"
+		return strconv.Itoa(n) + "w"
 	}
 	return ""
 }

@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"spamgate/internal/text"
 )
@@ -175,17 +174,6 @@ func withoutEmpty(v reflect.Value) any {
 		}
 	}
 	return v.Interface()
-}
-
-func TestShortDuration(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		0: "0s", time.Second: "1s", 90 * time.Second: "1m30s", 5 * time.Minute: "5m", time.Hour: "1h", 61 * time.Minute: "1h1m",
-		time.Hour + time.Second: "1h0m1s", 100 * time.Millisecond: "100ms", 720 * time.Hour: "720h", 10 * time.Second: "10s", 10 * time.Minute: "10m",
-	} {
-		if got := shortDuration(d); got != want {
-			t.Errorf("%v: %s, want %s", d, got, want)
-		}
-	}
 }
 
 // FuzzEffective checks that what "config show" prints is read as the file is.

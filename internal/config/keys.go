@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"time"
+
+	"spamgate/internal/text"
 )
 
 // Table is a table of a configuration with its keys, in the order of the struct.
@@ -100,8 +102,10 @@ func written(v reflect.Value) any {
 		if v == AutoConnections {
 			return "auto"
 		}
+	case Size:
+		return v.String()
 	case time.Duration:
-		return shortDuration(v)
+		return text.Duration(v)
 	case Addresses:
 		if len(v) == 1 {
 			return v[0]
@@ -132,18 +136,6 @@ func written(v reflect.Value) any {
 	return append([]string{}, v.Convert(reflect.TypeFor[[]string]()).Interface().([]string)...)
 }
 
-// shortDuration returns a duration without the units that are zero: "5m", not "5m0s".
-func shortDuration(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
-}
-
 // accepted says what a key accepts, from its type and tags.
 func accepted(f reflect.StructField) string {
 	low, high, ranged := strings.Cut(f.Tag.Get("range"), ",")
@@ -154,6 +146,8 @@ func accepted(f reflect.StructField) string {
 	switch f.Type {
 	case reflect.TypeFor[Connections]():
 		return "whole number" + within + `, or "auto"`
+	case reflect.TypeFor[Size]():
+		return fmt.Sprintf("size, %q to %q", low, high)
 	case reflect.TypeFor[time.Duration]():
 		return fmt.Sprintf("duration, %q to %q", low, high)
 	case reflect.TypeFor[Addresses]():

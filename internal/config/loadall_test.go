@@ -140,6 +140,10 @@ reject_text = "no mail from {sender}: {reason}"
 allow_discard = true
 [watch]
 poll_interval = "100ms"
+[decisions]
+keep = "2w"
+max_bytes = "500 mib"
+record = "all"
 [log]
 output = "journal"
 format = "json"
@@ -295,9 +299,10 @@ addr = ["127.0.0.1:53", "[::0:1]:5353"]
 			RejectText:       "no mail from {sender}: {reason}",
 			AllowDiscard:     true,
 		},
-		Watch: Watch{PollInterval: 100 * time.Millisecond},
-		Log:   Log{Output: "journal", Format: "json", Level: "debug", Addresses: "hash"},
-		Lists: []List{always, blocked, fetched, asked, personal},
+		Watch:     Watch{PollInterval: 100 * time.Millisecond},
+		Log:       Log{Output: "journal", Format: "json", Level: "debug", Addresses: "hash"},
+		Decisions: Decisions{Keep: 14 * 24 * time.Hour, MaxBytes: 500 << 20, Record: "all"},
+		Lists:     []List{always, blocked, fetched, asked, personal},
 		RecipientPolicies: []RecipientPolicy{
 			{
 				Name: "sales", Match: Addresses{"@sales.example.net", "ceo@xn--bcher-kva.example", "help@", "*.example.org", "!ann@sales.example.net"},

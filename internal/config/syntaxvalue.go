@@ -177,13 +177,13 @@ func typeOf(path string) (reflect.Type, bool) {
 }
 
 // wantedKind returns the kind of a key's value in the file: a string, a bool, a
-// number or a slice; Invalid if the key is unknown. Durations are strings.
+// number or a slice; Invalid if the key is unknown. Durations and sizes are strings.
 func wantedKind(path string) reflect.Kind {
 	t, ok := typeOf(path)
 	switch {
 	case !ok:
 		return reflect.Invalid
-	case t == reflect.TypeFor[time.Duration](), t == reflect.TypeFor[Addresses]():
+	case t == reflect.TypeFor[time.Duration](), t == reflect.TypeFor[Size](), t == reflect.TypeFor[Addresses]():
 		return reflect.String
 	}
 	return t.Kind()
@@ -196,6 +196,8 @@ func valueHelp(path string) (wanted, sample string) {
 	switch kind := wantedKind(path); {
 	case t == reflect.TypeFor[time.Duration]():
 		return `a duration in quotes, such as "30s"`, `"30s"`
+	case t == reflect.TypeFor[Size]():
+		return `a size in quotes, such as "1GiB"`, `"1GiB"`
 	case kind == reflect.Bool:
 		return "true or false", "true or false"
 	case kind == reflect.Int64:
