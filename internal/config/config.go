@@ -23,7 +23,8 @@ import (
 
 // Config is a whole configuration file.
 type Config struct {
-	File string `toml:"-"` // the path that was given to Load
+	File   string `toml:"-"` // the path that was given to Load
+	Source []byte `toml:"-"` // the text of the file
 
 	// Warnings are about accepted lines that may not do what their author
 	// expects, such as keys without effect; in the order of the file.

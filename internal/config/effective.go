@@ -21,28 +21,29 @@ import (
 // does not set, which have the values of [listen], and without a listener those of
 // [next_hop] and nearly all of [listen].
 func Effective(path string) (*Config, []Table, error) {
-	src, err := readFile(path)
+	c, err := Load(path)
 	if err != nil {
 		return nil, nil, err
 	}
-	return effective(path, src)
+	tables, err := c.Tables()
+	return c, tables, err
 }
 
-// effective is [Effective] for the text of a configuration.
-func effective(path string, src []byte) (*Config, []Table, error) {
-	c, err := Parse(path, src)
-	if err != nil {
-		return nil, nil, err
-	}
-	src = bytes.TrimPrefix(src, []byte(byteOrderMark))
-	at := index(src).at
+// Changed reports whether the file of a configuration that was loaded has another text now.
+func (c *Config) Changed() (bool, error) {
+	src, err := readFile(c.File)
+	return err == nil && !bytes.Equal(bytes.TrimPrefix(src, []byte(byteOrderMark)), c.Source), err
+}
+
+// Tables returns the tables of a configuration that was loaded, as [Effective] does.
+func (c *Config) Tables() (all []Table, err error) {
+	at := index(c.Source).at
 	var set struct {
 		Hostname string `toml:"hostname"`
 	}
-	if err := toml.Unmarshal(src, &set); err != nil {
-		return nil, nil, err // not after Parse
+	if err := toml.Unmarshal(c.Source, &set); err != nil {
+		return nil, err // not after Parse
 	}
-	var all []Table
 	for _, t := range Defaults() {
 		switch t.Name {
 		case "listener":
@@ -63,7 +64,7 @@ func effective(path string, src []byte) (*Config, []Table, error) {
 			all = append(all, c.singleTable(at, t.Name))
 		}
 	}
-	return c, all, nil
+	return all, nil
 }
 
 // topKeys returns the keys before the first table. The file need not name the gate.

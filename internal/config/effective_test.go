@@ -34,7 +34,11 @@ func sameAgain(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, tables, err := effective(path, src)
+	want, err := Parse(path, src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := want.Tables()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,6 +54,7 @@ func sameAgain(t *testing.T, path string) {
 		want.Lists[i].URL, want.Lists[i].SignatureURL = text.ShownURL(want.Lists[i].URL), text.ShownURL(want.Lists[i].SignatureURL)
 	}
 	got.Warnings, want.Warnings = nil, nil
+	got.Source, want.Source = nil, nil
 	if !equalConfigs(*got, *want) {
 		t.Errorf("%s\ngot  %+v\nwant %+v\n%s", path, *got, *want, again.String())
 	}

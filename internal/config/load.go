@@ -43,6 +43,7 @@ func Parse(path string, src []byte) (*Config, error) {
 		return nil, err
 	}
 	cfg.resolve(dir)
+	cfg.Source = bytes.TrimPrefix(src, []byte(byteOrderMark))
 	return cfg, nil
 }
 

@@ -63,6 +63,7 @@ func TestLoadNearlyEmpty(t *testing.T) {
 	list := DefaultList()
 	list.Name, list.Path = "blocked", filepath.Join(dir, "lists/*.txt")
 	want.Lists = []List{list}
+	want.Source = got.Source
 	if !reflect.DeepEqual(*got, want) {
 		t.Errorf("got  %+v\nwant %+v", *got, want)
 	}

@@ -322,7 +322,7 @@ addr = ["127.0.0.1:53", "[::0:1]:5353"]
 			t.Errorf("warnings lack %d, %s: %v", i, warning, got.Warnings)
 		}
 	}
-	want.Warnings = got.Warnings
+	want.Warnings, want.Source = got.Warnings, got.Source
 	if !reflect.DeepEqual(*got, want) {
 		t.Errorf("got  %+v\nwant %+v", *got, want)
 	}

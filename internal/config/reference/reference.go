@@ -8,6 +8,7 @@ import (
 	_ "embed"
 	"slices"
 	"strings"
+	"sync"
 
 	"spamgate/internal/config"
 )
@@ -61,6 +62,9 @@ func Tables() []Table {
 	return tables
 }
 
+// once returns what Tables does, which nobody may change.
+var once = sync.OnceValue(Tables)
+
 // cut separates the comment of a block from its other lines.
 func cut(block string) (text, lines []string) {
 	for line := range strings.SplitSeq(block, "\n") {
@@ -105,7 +109,7 @@ func trimmed(lines []string) []string {
 // section that begins with it. The second key of an entry has none. A key of
 // [[listener]] is explained in [listen].
 func Explain(table, key string) []string {
-	for _, t := range Tables() {
+	for _, t := range once() {
 		if t.Name != table {
 			continue
 		}
@@ -143,7 +147,7 @@ func paragraph(lines, text []string) []string {
 // Sort sorts the keys of tables in the order of the reference.
 func Sort(tables []config.Table) {
 	rank := map[string]int{}
-	for _, t := range Tables() {
+	for _, t := range once() {
 		for _, s := range t.Sections {
 			for _, e := range s.Entries {
 				for _, k := range e.Keys {
