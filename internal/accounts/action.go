@@ -9,7 +9,9 @@ import (
 type Action int
 
 const (
-	SeeMail     Action = iota // decisions about messages, and the whole story of one
+	_           Action = iota // the zero Action is none, and nobody may do it
+	Enter                     // log in, end one's own sessions, change one's own password
+	SeeMail                   // decisions about messages, and the whole story of one
 	Try                       // what would happen to a sender or a message
 	SeeChanges                // who changed which entry
 	SeeTotals                 // numbers of decisions over time, by list and reason; rankings
@@ -24,8 +26,17 @@ const (
 	Rollback                  // restore an earlier version of a list, import a whole one
 	Pin                       // pin a list to a version, or unpin it
 	EndSessions               // see and end sessions of others
-	actions                   // their number
+	actions                   // the first that is none
 )
+
+// Actions returns all actions, in the order of docs/console.md.
+func Actions() []Action {
+	var all []Action
+	for x := Enter; x < actions; x++ {
+		all = append(all, x)
+	}
+	return all
+}
 
 // rules says for each action which role may do it at least, and whether an account that
 // is bound to domains may, for its recipients.
@@ -34,6 +45,7 @@ var rules = [actions]struct {
 	least    Role
 	forBound bool
 }{
+	Enter:       {"log in", Viewer, true},
 	SeeMail:     {"see mail", Viewer, true},
 	Try:         {"try", Viewer, true},
 	SeeChanges:  {"see changes", Viewer, true},
@@ -53,11 +65,13 @@ var rules = [actions]struct {
 
 // String returns the name of the action.
 func (x Action) String() string {
-	if x < 0 || x >= actions {
+	if !x.known() {
 		return fmt.Sprintf("Action(%d)", int(x))
 	}
 	return rules[x].name
 }
+
+func (x Action) known() bool { return x >= Enter && x < actions }
 
 // May reports whether the account may do x without restriction. An account that is bound
 // to domains may do nothing so: ask MayFor about a recipient.
@@ -75,7 +89,7 @@ func (a Account) MayFor(x Action, recipient string) bool {
 // MaySome reports whether the account may do x at all, if only for its own recipients. It
 // decides whether a page is offered. What the page shows and does needs May or MayFor.
 func (a Account) MaySome(x Action) bool {
-	return x >= 0 && x < actions && a.Role >= rules[x].least && a.Role <= Admin && (a.Domains == nil || rules[x].forBound)
+	return x.known() && a.Role >= rules[x].least && a.Role <= Admin && (a.Domains == nil || rules[x].forBound)
 }
 
 // helpdeskLimit bounds how long a helpdesk's entry counts. The minute is for clocks that differ.

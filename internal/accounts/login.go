@@ -35,48 +35,80 @@ var noHash = passwordHash{memory: hashMemory, time: hashTime, threads: hashThrea
 // Login begins a session of a user. From is where the request is from: an IP address, or any
 // text if there is none. The error is ErrWrong, a LimitedError, ErrBusy, or about the files.
 func (s *Store) Login(ctx context.Context, name, password, from string) (Session, error) {
-	name, err := ParseName(name)
+	u, err := s.verify(ctx, name, password, from)
 	if err != nil {
-		return Session{}, ErrWrong
+		return Session{}, err
 	}
-	at := network(from)
+	return s.begin(u, from)
+}
+
+// ChangePassword changes the password of a user who knows the old one. It ends the user's
+// sessions, and begins one in place of the present one. The errors are those of Login and
+// SetPassword.
+func (s *Store) ChangePassword(ctx context.Context, name, old, password, from string) (Session, error) {
+	u, err := s.verify(ctx, name, old, from)
+	if err != nil {
+		return Session{}, err
+	}
+	if password == "" {
+		return Session{}, errShort(0)
+	}
+	if err := s.SetPassword(u.Name, password); err != nil {
+		return Session{}, err
+	}
 	accounts, err := s.accounts.read()
 	if err != nil {
 		return Session{}, err
 	}
+	if u = accounts.byName[u.Name]; u == nil {
+		return Session{}, ErrNoSession // removed meanwhile
+	}
+	return s.begin(u, from)
+}
+
+// verify returns the user if the password is right.
+func (s *Store) verify(ctx context.Context, name, password, from string) (*user, error) {
+	name, err := ParseName(name)
+	if err != nil {
+		return nil, ErrWrong
+	}
+	accounts, err := s.accounts.read()
+	if err != nil {
+		return nil, err
+	}
 	sessions, err := s.sessions.read()
 	if err != nil {
-		return Session{}, err
+		return nil, err
 	}
+	at := network(from)
 	attempt, err := s.limits.begin(name, at, sessions.isKnown(name, at))
 	if err != nil {
-		return Session{}, err
+		return nil, err
 	}
 	if err := s.hasher.enter(ctx); err != nil {
 		attempt.giveBack()
-		return Session{}, err
+		return nil, err
 	}
-	user, hash := accounts.byName[name], &noHash
-	if user != nil && user.Password != nil {
-		hash = user.Password
+	defer s.hasher.leave()
+	u, hash := accounts.byName[name], &noHash
+	if u != nil && u.Password != nil {
+		hash = u.Password
 	}
-	right := hash.matches(password)
-	s.hasher.leave()
-	if !right || hash == &noHash {
-		return Session{}, ErrWrong
+	if !hash.matches(password) || hash == &noHash {
+		return nil, ErrWrong
 	}
 	attempt.giveBack()
-	return s.begin(user, at, from[:min(len(from), maxFrom)])
+	return u, nil
 }
 
 // begin adds a session. If the user has changed since the password was checked, the session
 // has ended already.
-func (s *Store) begin(u *user, network, from string) (Session, error) {
+func (s *Store) begin(u *user, from string) (Session, error) {
 	cookie, now := newSecret(), s.now().UTC()
-	began := session{Digest: sumOf(cookie), Name: u.Name, Epoch: u.Epoch, From: from, Began: now, Seen: now}
+	began := session{Digest: sumOf(cookie), Name: u.Name, Epoch: u.Epoch, From: from[:min(len(from), maxFrom)], Began: now, Seen: now}
 	err := s.changeSessions(func(f *sessionsFile) {
 		f.add(began)
-		f.remember(u.Name, network, now)
+		f.remember(u.Name, network(from), now)
 	})
 	if err != nil {
 		return Session{}, err
@@ -115,27 +147,42 @@ func (s *Store) editSessions(edit func(*sessionsFile)) error {
 // Session returns the user of a cookie, and notes that the session is in use. The error is
 // ErrNoSession, or about the files.
 func (s *Store) Session(cookie string) (Account, Session, error) {
+	a, one, err := s.session(cookie)
+	if err != nil {
+		return Account{}, Session{}, err
+	}
+	if now := s.now(); now.Sub(one.Seen) >= seenStep {
+		s.see(one.Digest, now)
+	}
+	return a, one.shown(), nil
+}
+
+// Alive reports whether the session of a cookie has not ended. A page that asks by itself
+// uses it: it does not keep the session from ending because it is idle.
+func (s *Store) Alive(cookie string) bool {
+	_, _, err := s.session(cookie)
+	return err == nil
+}
+
+// session returns the user and the session of a cookie.
+func (s *Store) session(cookie string) (Account, *session, error) {
 	sum, ok := digest(cookie)
 	if !ok {
-		return Account{}, Session{}, ErrNoSession
+		return Account{}, nil, ErrNoSession
 	}
 	accounts, err := s.accounts.read()
 	if err != nil {
-		return Account{}, Session{}, err
+		return Account{}, nil, err
 	}
 	sessions, err := s.sessions.read()
 	if err != nil {
-		return Account{}, Session{}, err
+		return Account{}, nil, err
 	}
-	now := s.now()
 	one := sessions.byDigest[sum]
-	if one == nil || !one.counts(accounts, now) {
-		return Account{}, Session{}, ErrNoSession
+	if one == nil || !one.counts(accounts, s.now()) {
+		return Account{}, nil, ErrNoSession
 	}
-	if now.Sub(one.Seen) >= seenStep {
-		s.see(sum, now)
-	}
-	return accounts.byName[one.Name].account(), one.shown(), nil
+	return accounts.byName[one.Name].account(), one, nil
 }
 
 // see notes that a session is in use, unless somebody is changing the files: a later
@@ -178,9 +225,11 @@ func (s *Store) EndID(name, id string) error {
 	return err
 }
 
-// EndAll ends all sessions of a user, and returns their number.
-func (s *Store) EndAll(name string) (int, error) {
-	return s.endSessions(func(one *session) bool { return one.Name == name })
+// EndAll ends all sessions of a user but those with an ID in except, and returns their number.
+func (s *Store) EndAll(name string, except ...string) (int, error) {
+	return s.endSessions(func(one *session) bool {
+		return one.Name == name && !slices.Contains(except, one.shown().ID)
+	})
 }
 
 // endSessions ends sessions, and returns their number.

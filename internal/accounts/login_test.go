@@ -95,12 +95,58 @@ func TestSessionEnds(t *testing.T) {
 	}
 }
 
+// A user changes his own password: he must know the old one, and all other sessions end.
+func TestChangePassword(t *testing.T) {
+	s, other, _ := stores(t)
+	must(t, s.AddUser("ann", password, Editor, nil))
+	elsewhere := login(t, s, "ann")
+	for _, c := range []struct {
+		old, new string
+		want     error
+	}{
+		{"wrong password", "another good one", ErrWrong}, {password, "short", ErrPassword}, {password, "", ErrPassword},
+	} {
+		_, err := s.ChangePassword(context.Background(), "ann", c.old, c.new, "192.0.2.1")
+		wantErr(t, c.new, err, c.want)
+	}
+	if !other.Alive(elsewhere) {
+		t.Error("a session ended without a change")
+	}
+	session, err := s.ChangePassword(context.Background(), "ann", password, "another good one", "192.0.2.1")
+	must(t, err)
+	if a, _, err := other.Session(session.Cookie); err != nil || a.Name != "ann" {
+		t.Errorf("the new session: %v, %v", a, err)
+	}
+	if other.Alive(elsewhere) {
+		t.Error("an old session goes on")
+	}
+	_, err = other.Login(context.Background(), "ann", password, "192.0.2.1")
+	wantErr(t, "the old password", err, ErrWrong)
+	_, err = other.Login(context.Background(), "ann", "another good one", "192.0.2.1")
+	wantErr(t, "the new password", err, nil)
+}
+
+// A session can end all others.
+func TestEndOthers(t *testing.T) {
+	s, _, _ := stores(t)
+	must(t, s.AddUser("ann", password, Editor, nil))
+	one, two := login(t, s, "ann"), login(t, s, "ann")
+	_, present, err := s.Session(one)
+	must(t, err)
+	if n, err := s.EndAll("ann", present.ID); n != 1 || err != nil || !s.Alive(one) || s.Alive(two) {
+		t.Errorf("%d ended, %v; %v, %v", n, err, s.Alive(one), s.Alive(two))
+	}
+}
+
 // A session ends when it is idle, and when it is old.
 func TestSessionExpires(t *testing.T) {
 	s, other, c := stores(t)
 	must(t, s.AddUser("ann", password, Editor, nil))
 	idle, used := login(t, s, "ann"), login(t, s, "ann")
 	for i := range 12 {
+		if alive := other.Alive(idle); alive != (i < 2) {
+			t.Errorf("round %d: the idle session is alive: %v", i, alive)
+		}
 		c.move(59 * time.Minute)
 		if _, _, err := []*Store{s, other}[i%2].Session(used); err != nil {
 			t.Fatalf("in use: %v", err)

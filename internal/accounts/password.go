@@ -49,12 +49,16 @@ func normalPassword(name, password string) (string, error) {
 	}
 	normal := norm.NFC.String(password)
 	if n := utf8.RuneCountInString(normal); n < minPassword {
-		return "", fmt.Errorf("%w: %d characters; use at least %d", ErrPassword, n, minPassword)
+		return "", errShort(n)
 	}
 	if strings.EqualFold(normal, name) {
 		return "", fmt.Errorf("%w: it is the name; choose another", ErrPassword)
 	}
 	return normal, nil
+}
+
+func errShort(n int) error {
+	return fmt.Errorf("%w: %d characters; use at least %d", ErrPassword, n, minPassword)
 }
 
 // passwordHash is the hash of a password with its parameters.
