@@ -1,0 +1,75 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"spamgate/internal/accounts"
+	"spamgate/internal/admin"
+	"spamgate/internal/config"
+)
+
+// Options are the parts of the gate that the console shows and changes.
+type Options struct {
+	Config func() *config.Config // the one in use
+
+	// Settings returns what a reload may change.
+	Settings func() Settings
+
+	Gate     admin.Gate
+	Accounts *accounts.Store
+	Logger   *slog.Logger
+
+	// Unix says that the console has a Unix socket: only then a proxy is trusted to name
+	// the user (sso_header) and the client's address.
+	Unix bool
+
+	Now func() time.Time // nil: time.Now
+}
+
+// Settings are keys of [console].
+type Settings struct {
+	URL       *url.URL // where browsers reach the console: its scheme and host count
+	SSOHeader string   // the field with which a proxy names the user; "" for none
+}
+
+// Console serves pages and API.
+type Console struct {
+	Options
+	handler http.Handler
+	routes  []route
+	pages   pages
+
+	ending context.Context // ends with Close
+	end    context.CancelFunc
+}
+
+// New returns the console. The error is a fault in the templates.
+func New(o Options) (*Console, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	c := &Console{Options: o}
+	c.ending, c.end = context.WithCancel(context.Background())
+	var err error
+	if c.pages, err = parsePages(); err != nil {
+		return nil, fmt.Errorf("console: %w", err)
+	}
+	c.routes = allRoutes()
+	c.handler = c.guard(c.mux())
+	return c, nil
+}
+
+// ServeHTTP answers a request.
+func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.handler.ServeHTTP(w, r) }
+
+// Close ends answers that would go on by themselves, such as live views, so that the server
+// can shut down.
+func (c *Console) Close() { c.end() }
+
+// secure reports whether browsers reach the console by https.
+func (c *Console) secure() bool { return c.Settings().URL.Scheme == "https" }

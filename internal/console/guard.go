@@ -1,0 +1,164 @@
+package console
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// maxForm bounds the body of a request. Routes that take more say so.
+const maxForm = 256 << 10
+
+// contentSecurityPolicy lets a page load nothing but the console's own style sheet, script and
+// pictures. Inline scripts and styles do not run.
+const contentSecurityPolicy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+// guard returns the handler before the router: it checks what does not depend on the route.
+func (c *Console) guard(next http.Handler) http.Handler {
+	foreign := http.NewCrossOriginProtection()
+	foreign.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		(&exchange{console: c, w: w, r: r}).fail(failure{http.StatusForbidden, "The request comes from another site. Open the console and try again there."})
+	}))
+	next = foreign.Handler(next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", contentSecurityPolicy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "same-origin")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		if !c.allowedHost(r.Host) {
+			x := &exchange{console: c, w: w, r: r}
+			x.fail(failure{http.StatusMisdirectedRequest, "The console is not known by this name: [console] url says which."})
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// allowedHost reports whether the Host field names the console as [console] url does. A page
+// of another site whose name leads to the console's address (DNS rebinding) has another Host.
+func (c *Console) allowedHost(host string) bool {
+	return withPort(host, c.secure()) == withPort(c.Settings().URL.Host, c.secure())
+}
+
+// withPort returns a host in lower case with its port.
+func withPort(host string, secure bool) string {
+	host = strings.ToLower(host)
+	if _, _, err := net.SplitHostPort(host); err == nil {
+		return host
+	}
+	port := "80"
+	if secure {
+		port = "443"
+	}
+	return net.JoinHostPort(strings.Trim(host, "[]"), port)
+}
+
+// serve returns the handler of a route: it finds out who asks, and whether they may.
+func (c *Console) serve(rt route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		x := &exchange{console: c, w: w, r: r}
+		if rt.may != anyone {
+			if !x.authenticate() {
+				x.turnAway()
+				return
+			}
+			if rt.may != entered && !x.who.MaySome(rt.may) {
+				x.fail(errForbidden)
+				return
+			}
+		}
+		if err := rt.serve(x); err != nil {
+			x.fail(err)
+		}
+	})
+}
+
+// authenticate finds the account of a request: by its token in the API, else by its session.
+// A session is not enough for the API, nor a token for a page, so that a browser can be made
+// to send nothing that the API takes.
+func (x *exchange) authenticate() bool {
+	if isAPI(x.r) {
+		return x.byToken()
+	}
+	if c, err := x.r.Cookie(x.console.cookieName()); err == nil {
+		if account, session, err := x.console.Accounts.Session(c.Value); err == nil {
+			x.who, x.session, x.cookie = account, session, c.Value
+			return true
+		}
+	}
+	return x.bySSO()
+}
+
+// byToken finds the account of "Authorization: Bearer TOKEN".
+func (x *exchange) byToken() bool {
+	scheme, token, _ := strings.Cut(x.r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return false
+	}
+	account, err := x.console.Accounts.Token(strings.TrimSpace(token))
+	x.who = account
+	return err == nil
+}
+
+// bySSO finds the account that a proxy has named, which only one before a Unix socket can do.
+func (x *exchange) bySSO() bool {
+	field := x.console.Settings().SSOHeader
+	if field == "" || !x.console.Unix {
+		return false
+	}
+	names := x.r.Header.Values(field)
+	if len(names) != 1 || names[0] == "" {
+		return false
+	}
+	account, err := x.console.Accounts.User(names[0])
+	x.who, x.sso = account, true
+	return err == nil
+}
+
+// turnAway answers a request without a session or token. After a link from another site the
+// browser sends no cookie that is SameSite=Strict; it sends it once the page asks again.
+func (x *exchange) turnAway() {
+	switch {
+	case isAPI(x.r):
+		x.w.Header().Set("WWW-Authenticate", `Bearer realm="spamgate"`)
+		x.json(http.StatusUnauthorized, apiError{"a token is needed: Authorization: Bearer TOKEN"})
+	case x.r.Method == http.MethodGet && x.r.Header.Get("Sec-Fetch-Site") == "cross-site":
+		x.show("again", view{Title: "One moment"})
+	case x.r.Method == http.MethodGet || x.r.Method == http.MethodHead:
+		http.Redirect(x.w, x.r, "/login?to="+escapeQuery(x.r.URL.RequestURI()), http.StatusSeeOther)
+	default:
+		x.fail(failure{http.StatusUnauthorized, "Your session has ended. Log in and try again."})
+	}
+}
+
+// clientAddress returns the address of the client, for limits and the audit log. Behind a Unix
+// socket it is the last one in X-Forwarded-For, which the proxy has added.
+func (x *exchange) clientAddress() string {
+	if x.console.Unix {
+		all := strings.Split(strings.Join(x.r.Header.Values("X-Forwarded-For"), ","), ",")
+		if a, err := netip.ParseAddr(strings.TrimSpace(all[len(all)-1])); err == nil {
+			return a.Unmap().WithZone("").String()
+		}
+		return "unix"
+	}
+	host, _, err := net.SplitHostPort(x.r.RemoteAddr)
+	if err != nil {
+		return x.r.RemoteAddr
+	}
+	return host
+}
+
+// cookieName returns the name of the session's cookie. With the prefix __Host- browsers take
+// it from no other host, and by https only.
+func (c *Console) cookieName() string {
+	if c.secure() {
+		return "__Host-spamgate"
+	}
+	return "spamgate"
+}

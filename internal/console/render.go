@@ -1,0 +1,176 @@
+package console
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"spamgate/internal/accounts"
+	"spamgate/internal/text"
+	"spamgate/internal/version"
+)
+
+//go:embed pages/*.html
+var pageFiles embed.FS
+
+//go:embed static
+var staticFiles embed.FS
+
+// navItem is a page that the navigation names.
+type navItem struct {
+	path, name string
+	may        accounts.Action
+}
+
+// navigation lists the pages in their order.
+var navigation []navItem
+
+// view is what a page shows.
+type view struct {
+	Title string
+	Nav   string // the path of the page in the navigation
+	Data  any
+
+	// Refresh, if not 0, has a browser without JavaScript load the page again.
+	Refresh time.Duration
+
+	// Set by render.
+	Who     accounts.Account
+	SSO     bool
+	Links   []link
+	Host    string
+	Version string
+	Now     time.Time
+}
+
+// link is a link in the navigation.
+type link struct {
+	Path, Name string
+	Here       bool
+}
+
+// pages are the parsed templates by name.
+type pages map[string]*template.Template
+
+// parsePages parses the templates: each page with the layout and the shared parts.
+func parsePages() (pages, error) {
+	files, err := fs.Glob(pageFiles, "pages/*.html")
+	if err != nil {
+		return nil, err
+	}
+	shared := template.New("").Funcs(functions)
+	var own []string
+	for _, f := range files {
+		if strings.HasPrefix(path.Base(f), "_") {
+			if shared, err = shared.ParseFS(pageFiles, f); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		own = append(own, f)
+	}
+	all := pages{}
+	for _, f := range own {
+		t, err := shared.Clone()
+		if err == nil {
+			t, err = t.ParseFS(pageFiles, f)
+		}
+		if err != nil {
+			return nil, err
+		}
+		all[strings.TrimSuffix(path.Base(f), ".html")] = t
+	}
+	return all, nil
+}
+
+// functions are what templates may call.
+var functions = template.FuncMap{
+	"asset":  asset,
+	"number": func(n any) string { return number(n) },
+	"time":   func(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") },
+	"day":    func(t time.Time) string { return t.Local().Format("2006-01-02") },
+	"iso":    func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+	"zone":   func(t time.Time) string { return t.Local().Format("MST -07:00") },
+	"join":   strings.Join,
+}
+
+// number writes a count with separators.
+func number(n any) string {
+	switch n := n.(type) {
+	case int:
+		return text.Number(n)
+	case int64:
+		return text.Number(int(n))
+	case uint64:
+		return text.Number(int(n))
+	}
+	return fmt.Sprint(n)
+}
+
+// render answers with a page.
+func (x *exchange) render(name string, v view) error {
+	v.Who, v.SSO, v.Host, v.Version, v.Now = x.who, x.sso, x.console.Config().Hostname, version.Number, x.console.Now()
+	for _, n := range navigation {
+		if x.who.MaySome(n.may) {
+			v.Links = append(v.Links, link{n.path, n.name, n.path == v.Nav})
+		}
+	}
+	return x.show(name, v)
+}
+
+// show answers with a page as it is. It is written whole or not at all.
+func (x *exchange) show(name string, v view) error {
+	var page bytes.Buffer
+	if err := x.console.pages[name].ExecuteTemplate(&page, "layout", v); err != nil {
+		return fmt.Errorf("page %s: %w", name, err)
+	}
+	x.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	if x.status != 0 {
+		x.w.WriteHeader(x.status)
+	}
+	_, _ = x.w.Write(page.Bytes()) // the browser may be gone
+	return nil
+}
+
+// assets are the URLs of the static files by name. They change with the content, so that
+// browsers may keep the files.
+var assets = func() map[string]string {
+	all := map[string]string{}
+	files, _ := fs.ReadDir(staticFiles, "static") // it is embedded
+	for _, f := range files {
+		content, _ := staticFiles.ReadFile("static/" + f.Name())
+		sum := sha256.Sum256(content)
+		all[f.Name()] = "/static/" + f.Name() + "?v=" + hex.EncodeToString(sum[:6])
+	}
+	return all
+}()
+
+// asset returns the URL of a static file.
+func asset(name string) (string, error) {
+	if u, ok := assets[name]; ok {
+		return u, nil
+	}
+	return "", fmt.Errorf("there is no static file %s", name)
+}
+
+// static answers with a static file.
+func (x *exchange) static() error {
+	name := x.r.PathValue("file")
+	content, err := staticFiles.ReadFile("static/" + path.Base(name))
+	if err != nil {
+		return errNotFound
+	}
+	x.w.Header().Set("Content-Type", mime.TypeByExtension(path.Ext(name)))
+	x.w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	http.ServeContent(x.w, x.r, "", time.Time{}, bytes.NewReader(content))
+	return nil
+}
