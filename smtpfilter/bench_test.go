@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"testing"
+	"time"
 
 	"spamgate/smtpfilter"
 )
@@ -74,8 +75,45 @@ func BenchmarkMessage(b *testing.B) {
 	}
 }
 
+// BenchmarkHistory refuses and passes on as the benchmarks above, with a History that does
+// nothing: what its decisions cost the session.
+func BenchmarkHistory(b *testing.B) {
+	const message = "From: <a@clean.example>\r\n\r\nx\r\n.\r\n"
+	pass := []string{"MAIL FROM:<a@clean.example>\r\n", "RCPT TO:<b@example.net>\r\n", "DATA\r\n", message}
+	for _, c := range []struct {
+		name    string
+		history smtpfilter.History
+		session []string
+	}{
+		{"refused/none", nil, refusal},
+		{"refused/recorded", idleHistory(false), refusal},
+		{"accepted/none", nil, pass},
+		{"accepted/counted", idleHistory(false), pass},
+		{"accepted/recorded", idleHistory(true), pass},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			client := dialBench(b, benchGateWith(b, c.history))
+			b.ReportAllocs()
+			for b.Loop() {
+				for _, command := range c.session {
+					client.exchange(command, 1)
+				}
+			}
+		})
+	}
+}
+
+// idleHistory is a History that does nothing, and wants accepted messages or not.
+type idleHistory bool
+
+func (h idleHistory) Accepted(time.Time) bool { return bool(h) }
+func (idleHistory) Record(smtpfilter.Event)   {}
+
 // benchGate starts a gate with a sink as next hop and returns the gate's address.
-func benchGate(b testing.TB) string {
+func benchGate(b testing.TB) string { return benchGateWith(b, nil) }
+
+// benchGateWith is benchGate with a History.
+func benchGateWith(b testing.TB, h smtpfilter.History) string {
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {
 		b.Fatal(err)
@@ -87,6 +125,7 @@ func benchGate(b testing.TB) string {
 		policy:  smtpfilter.Policy{HeaderFields: []string{"From"}},
 		log:     slog.New(slog.NewTextHandler(null, nil)),
 		reuse:   true,
+		history: h,
 	}
 	o.wire.MaxRefusals = 1 << 30
 	return newGate(b, o).addr

@@ -19,6 +19,9 @@ type DecisionLog struct {
 
 	// ShowAddress returns an address as the log shows it.
 	ShowAddress func(address string) string
+
+	// History takes the decisions, too; nil: there is none.
+	History History
 }
 
 // Decision is a message, and the sender that a decision is about. The log omits what is
@@ -45,6 +48,9 @@ type Decision struct {
 	Reply   string // with no address that ShowAddress hides
 	Server  string
 	Began   time.Time
+
+	// Parties are for the History; nil: it does not get the decision.
+	Parties *Parties
 }
 
 // Enabled reports whether lines of a level are written.
@@ -54,7 +60,8 @@ func (l DecisionLog) Enabled(level slog.Level) bool {
 
 // Write writes a line. The attributes of the message come first, always in the same order.
 func (l DecisionLog) Write(level slog.Level, text string, d *Decision, more ...slog.Attr) {
-	if !l.Enabled(level) {
+	logged := l.Enabled(level)
+	if !logged && d.Parties == nil {
 		return
 	}
 	attrs := make([]slog.Attr, 0, 24)
@@ -118,7 +125,12 @@ func (l DecisionLog) Write(level slog.Level, text string, d *Decision, more ...s
 	// LogAttrs would look up the caller, which the log does not show.
 	r := slog.NewRecord(time.Now(), level, text, 0)
 	r.AddAttrs(attrs...)
-	_ = l.Log.Handler().Handle(context.Background(), r) // a failure does not change the decision
+	if logged {
+		_ = l.Log.Handler().Handle(context.Background(), r) // a failure does not change the decision
+	}
+	if d.Parties != nil {
+		l.History.Record(Event{r, *d.Parties})
+	}
 }
 
 // proofs returns what was asked to prove the sender, and the allow lists whose entries do not

@@ -186,7 +186,8 @@ func (l *Listener) logClosed(c *wire.Conn) {
 // log logs a decision about a message.
 func (s *session) log(level slog.Level, text string, t *transaction, f verdict.Finding, to []wire.Path, action string, reply wire.Reply, more ...slog.Attr) {
 	log := s.server.decisions()
-	if !log.Enabled(level) {
+	kept := log.Wanted(text, &f, t.recorded)
+	if !kept && !log.Enabled(level) {
 		return
 	}
 	d := Decision{
@@ -204,6 +205,10 @@ func (s *session) log(level slog.Level, text string, t *transaction, f verdict.F
 		Finding:       f,
 		Reply:         s.hide(t, f, reply.String()),
 		Began:         t.began,
+	}
+	if kept {
+		t.recorded = true
+		d.Parties = log.Parties(len(to), func(i int) string { return to[i].String() }, d.From, t.message.HeaderSenders)
 	}
 	if logged := s.conn.Forwarded(); logged.Addr != t.client.Addr {
 		d.ForwardedFor = logged.Addr.String()

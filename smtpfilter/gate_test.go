@@ -146,6 +146,7 @@ type gateOptions struct {
 	noNames bool
 	meter   smtpfilter.Meter
 	id      string // of the gate, in paths
+	history smtpfilter.History
 	memory  smtpfilter.Memory
 }
 
@@ -183,7 +184,7 @@ func newGateOn(t testing.TB, counting *countingListener, o gateOptions) *gate {
 		served: make(chan error, 1),
 
 		socket: tcp.(*net.TCPListener),
-		server: smtpfilter.New(smtpfilter.Config{Hostname: "gate.example", Log: o.log, ShowAddress: o.show, Names: o.names, Meter: o.meter, ID: o.id}),
+		server: smtpfilter.New(smtpfilter.Config{Hostname: "gate.example", Log: o.log, ShowAddress: o.show, Names: o.names, Meter: o.meter, ID: o.id, History: o.history}),
 	}
 	s := o.wire
 	s.Checker, s.NextHop, s.Policy = o.checker, o.target, o.policy

@@ -35,6 +35,9 @@ type Config struct {
 	// ShowAddress returns an address as the log shows it; nil means unchanged.
 	ShowAddress func(address string) string
 
+	// History takes every decision, whatever the level of Log; nil means none.
+	History History
+
 	// Meter counts connections and messages; nil means no counts.
 	Meter Meter
 }
@@ -86,7 +89,9 @@ func New(cfg Config) *Server {
 }
 
 // decisions returns the log of decisions.
-func (s *Server) decisions() DecisionLog { return DecisionLog{s.cfg.Log, s.cfg.ShowAddress} }
+func (s *Server) decisions() DecisionLog {
+	return DecisionLog{s.cfg.Log, s.cfg.ShowAddress, s.cfg.History}
+}
 
 // serve accepts clients from l until Shutdown, and returns nil then.
 func (s *Server) serve(l *wire.Listener) error {

@@ -37,8 +37,9 @@ type transaction struct {
 	digest    *partial.Digest     // of the message; nil without a Memory
 	messageID string
 
-	outcome Outcome // of the last decision
-	counted bool    // by the Meter
+	outcome  Outcome // of the last decision
+	counted  bool    // by the Meter
+	recorded bool    // by the History, a decision at least
 }
 
 // recipient is a recipient that the client may send the message to.

@@ -26,6 +26,9 @@ type Config struct {
 	// ShowAddress returns an address as the log shows it; nil means unchanged.
 	ShowAddress func(string) string
 
+	// History takes every decision, whatever the level of the log; nil means none.
+	History smtpfilter.History
+
 	// Meter counts connections, messages and recipients; nil means no counts.
 	Meter smtpfilter.Meter
 

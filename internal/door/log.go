@@ -11,13 +11,14 @@ import (
 
 // decisions returns the log of decisions.
 func (d *Door) decisions() smtpfilter.DecisionLog {
-	return smtpfilter.DecisionLog{Log: d.cfg.Log, ShowAddress: d.cfg.ShowAddress}
+	return smtpfilter.DecisionLog{Log: d.cfg.Log, ShowAddress: d.cfg.ShowAddress, History: d.cfg.History}
 }
 
 // log logs a decision about the message.
 func (m *Message) log(level slog.Level, text string, f verdict.Finding, to []string, action string, reply wire.Reply, more ...slog.Attr) {
 	log := m.door.decisions()
-	if !log.Enabled(level) {
+	kept := log.Wanted(text, &f, m.recorded)
+	if !kept && !log.Enabled(level) {
 		return
 	}
 	d := smtpfilter.Decision{
@@ -35,6 +36,10 @@ func (m *Message) log(level slog.Level, text string, f verdict.Finding, to []str
 		Finding:       f,
 		Reply:         log.Hide(reply.String(), append(to, m.envelope.From, f.Address, f.Verdict.Match.Sender)...),
 		Began:         m.began,
+	}
+	if kept {
+		m.recorded = true
+		d.Parties = log.Parties(len(to), func(i int) string { return to[i] }, d.From, m.facts.HeaderSenders)
 	}
 	switch client := m.envelope.Client; {
 	case client.IsValid() && client.Port() == 0: // the mail server has not told it

@@ -37,8 +37,9 @@ type Message struct {
 	complex      bool   // it has too many senders
 	verification smtpfilter.Verification
 
-	logged  []string // refusals, see Config.Once
-	counted bool     // by the Meter
+	logged   []string // refusals, see Config.Once
+	counted  bool     // by the Meter
+	recorded bool     // by the History, a decision at least
 }
 
 // recipient is a recipient that was not refused.
