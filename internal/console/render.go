@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"spamgate/internal/accounts"
+	"spamgate/internal/term"
 	"spamgate/internal/text"
 	"spamgate/internal/version"
 )
@@ -101,6 +102,10 @@ var functions = template.FuncMap{
 	"iso":    func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	"zone":   func(t time.Time) string { return t.Local().Format("MST -07:00") },
 	"join":   strings.Join,
+
+	"visible":      visible,
+	"visibleLines": visibleLines,
+	"bytes":        func(n int64) string { return term.ByteSize(n) },
 }
 
 // number writes a count with separators.
