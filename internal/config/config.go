@@ -222,11 +222,12 @@ type List struct {
 	Name string `toml:"name"`
 
 	// Path is an absolute path or glob (path/filepath.Match); empty if there is a
-	// URL or a DNSZone.
+	// URL or a DNSZone. That of a managed list is NAME.txt in the directory "managed"
+	// of the state directory.
 	Path string `toml:"path"`
 
 	// Copy is the absolute path of the file, not a glob, that holds what was last
-	// fetched from the URL; empty without a URL.
+	// fetched from the URL, or that is the file of a managed list; empty in other lists.
 	Copy string `toml:"-"`
 
 	// URL is the https URL of the list, http only with AllowHTTP; empty if there
@@ -307,16 +308,49 @@ type List struct {
 	// "plain".
 	PerRecipient bool `toml:"per_recipient"`
 
+	// Managed says that the gate keeps the list in its state directory, and that it is
+	// edited only through the gate. Default says that entries go there for which no list
+	// is named.
+	Managed bool `toml:"managed"`
+	Default bool `toml:"default"`
+
 	PublicReason      bool `toml:"public_reason"`       // show an entry's reason to the client
 	Override          bool `toml:"override"`            // an allow list beats every block list
 	Optional          bool `toml:"optional"`            // start even without a usable version
 	AllowPublicSuffix bool `toml:"allow_public_suffix"` // accept entries such as "com" and "co.uk"
 }
 
+// The directories in the state directory with the files of lists: see [Config.keepIn].
+const (
+	copiesDir  = "copies"
+	managedDir = "managed"
+)
+
+// keepIn makes dir the state directory, which holds the files of managed lists and the
+// copies of lists from URLs.
+func (c *Config) keepIn(dir string) {
+	c.State.Dir = dir
+	for i := range c.Lists {
+		switch l := &c.Lists[i]; {
+		case l.Managed:
+			l.Copy = filepath.Join(dir, managedDir, l.Name+".txt")
+			l.Path = text.EscapeGlob(l.Copy)
+		case l.URL != "":
+			l.Copy = filepath.Join(dir, copiesDir, l.Name, "list")
+		}
+	}
+}
+
+// KeepState makes the configuration use the state directory of another one.
+func (c *Config) KeepState(of *Config) { c.keepIn(of.State.Dir) }
+
 // StateDir returns the state directory that holds Copy; empty without a Copy.
 func (l List) StateDir() string {
-	if l.Copy == "" {
+	switch {
+	case l.Copy == "":
 		return ""
+	case l.Managed:
+		return filepath.Dir(filepath.Dir(l.Copy))
 	}
 	return filepath.Dir(filepath.Dir(filepath.Dir(l.Copy)))
 }

@@ -41,6 +41,8 @@ func (l *List) fileKeys() []listKey {
 		{"max_shrink", l.MaxShrink != defaults.MaxShrink},
 		{"max_growth", l.MaxGrowth != defaults.MaxGrowth},
 		{"per_recipient", l.PerRecipient},
+		{"managed", l.Managed},
+		{"default", l.Default},
 	}, l.remoteKeys()...)
 }
 

@@ -16,7 +16,8 @@ import (
 // list is replaced by "...".
 //
 // Keys that would have no effect in the file are left out: those for a list from a
-// URL in a list from a file, those for a list in DNS in others and the reverse,
+// URL in a list from a file, those for a list in DNS in others and the reverse, path in a
+// managed list,
 // socket_mode of a door without a unix socket, in a [[listener]] those that the file
 // does not set, which have the values of [listen], and without a listener those of
 // [next_hop] and nearly all of [listen].
@@ -198,7 +199,7 @@ func (c *Config) recipientPolicyTables(at positions) (tables []Table) {
 
 // uselessKeys returns the keys that have no effect in the list.
 func (l *List) uselessKeys() map[string]bool {
-	useless := map[string]bool{}
+	useless := map[string]bool{"path": l.Managed, "managed": l.URL != "", "default": l.URL != ""}
 	for _, k := range l.remoteKeys() {
 		useless[k.name] = l.URL == ""
 	}

@@ -46,6 +46,7 @@ func (d *document) checkLists() {
 		}
 		d.list(path, l)
 	}
+	d.defaultLists()
 }
 
 // list checks one [[list]] by itself.

@@ -159,7 +159,8 @@ func (c *Config) resolve(dir string) {
 			return filepath.Join(dir, p)
 		}
 	}
-	c.State.Dir, c.Admin.Socket = abs(c.State.Dir), abs(c.Admin.Socket)
+	c.keepIn(abs(c.State.Dir))
+	c.Admin.Socket = abs(c.Admin.Socket)
 	c.NextHop.resolve(abs)
 	recipients := [][]string{c.Policy.RecipientDomains, c.Policy.ValidRecipients}
 	for _, p := range c.RecipientPolicies {
@@ -196,9 +197,7 @@ func (c *Config) resolve(dir string) {
 	for i := range c.Lists {
 		c.Lists[i].TLSCA = abs(c.Lists[i].TLSCA)
 		switch p := &c.Lists[i].Path; {
-		case c.Lists[i].InDNS():
 		case *p == "":
-			c.Lists[i].Copy = filepath.Join(c.State.Dir, "copies", c.Lists[i].Name, "list") // see StateDir
 		case filepath.IsAbs(*p):
 			*p = filepath.Clean(*p)
 		default:

@@ -193,6 +193,12 @@ dns_test = "Test.Example."
 name = "personal"
 path = "personal.txt"
 per_recipient = true
+default = true
+[[list]]
+name = "kept"
+managed = true
+match = "exact"
+default = true
 [[recipient_policy]]
 name = "sales"
 match = ["@Sales.Example.Net", "<CEO@bücher.example>", "help@", "*.example.org", "!Ann@sales.example.net"]
@@ -250,6 +256,10 @@ addr = ["127.0.0.1:53", "[::0:1]:5353"]
 	asked.DNSTimeout, asked.DNSOnError, asked.DNSTest = 100*time.Millisecond, "defer", "test.example"
 	personal := DefaultList()
 	personal.Name, personal.Path, personal.PerRecipient = "personal", filepath.Join(dir, "personal.txt"), true
+	personal.Default = true
+	kept := DefaultList()
+	kept.Name, kept.Managed, kept.Default, kept.Match = "kept", true, true, "exact"
+	kept.Path, kept.Copy = "/var/lib/spamgate/managed/kept.txt", "/var/lib/spamgate/managed/kept.txt"
 	submission := endpoint
 	submission.Addr = Addresses{":587"}
 	other := NextHop{
@@ -302,7 +312,7 @@ addr = ["127.0.0.1:53", "[::0:1]:5353"]
 		Watch:     Watch{PollInterval: 100 * time.Millisecond},
 		Log:       Log{Output: "journal", Format: "json", Level: "debug", Addresses: "hash"},
 		Decisions: Decisions{Keep: 14 * 24 * time.Hour, MaxBytes: 500 << 20, Record: "all"},
-		Lists:     []List{always, blocked, fetched, asked, personal},
+		Lists:     []List{always, blocked, fetched, asked, personal, kept},
 		RecipientPolicies: []RecipientPolicy{
 			{
 				Name: "sales", Match: Addresses{"@sales.example.net", "ceo@xn--bcher-kva.example", "help@", "*.example.org", "!ann@sales.example.net"},

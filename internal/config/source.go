@@ -25,6 +25,8 @@ func (d *document) source(path string, l *List) {
 	}
 	d.noDNS(path, l)
 	switch {
+	case l.Managed:
+		d.managed(path, l)
 	case l.Path != "" && l.URL != "":
 		d.fail(path+".url", "cannot be combined with path", "remove one of the two; the gate keeps fetched lists in dir of [state]")
 	case l.URL != "":
@@ -35,7 +37,7 @@ func (d *document) source(path string, l *List) {
 		}
 		d.noRemote(path, l)
 	case !d.failed[path+".url"]:
-		d.fail(path+".path", "is missing", `write path = "lists/blocked.txt", or a glob for several files, url = "https://HOST/FILE" or dns_zone = "dbl.example.org"`)
+		d.fail(path+".path", "is missing", `write path = "lists/blocked.txt", or a glob for several files, url = "https://HOST/FILE", dns_zone = "dbl.example.org" or managed = true`)
 	}
 	d.format(path, l)
 }

@@ -41,7 +41,8 @@ func (g *gate) apply(ctx context.Context, c *config.Config) (err error) {
 	for _, key := range restartKeys(g.config, c) {
 		g.log.Warn("this change needs a restart, or SIGUSR2", "key", key)
 	}
-	c.Hostname, c.Log, c.State.Dir = g.config.Hostname, g.config.Log, g.config.State.Dir
+	c.Hostname, c.Log = g.config.Hostname, g.config.Log
+	c.KeepState(g.config)
 	if err := setup.CheckLoop(c, allSockets(g.listeners)); err != nil {
 		return err
 	}
