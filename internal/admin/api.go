@@ -1,6 +1,10 @@
 package admin
 
-import "time"
+import (
+	"time"
+
+	"spamgate/internal/managed"
+)
 
 // Sources of a Status.
 const (
@@ -87,7 +91,9 @@ type List struct {
 	HeaderAction string `json:"header_action,omitempty"` // if different
 	PerRecipient bool   `json:"per_recipient,omitempty"`
 	ProvenBy     string `json:"proven_by,omitempty"` // "spf,dkim": one of them
-	Path         string `json:"path,omitempty"`      // as configured
+	Managed      bool   `json:"managed,omitempty"`
+	Default      bool   `json:"default,omitempty"`
+	Path         string `json:"path,omitempty"` // as configured
 	URL          string `json:"url,omitempty"`
 	Format       string `json:"format"`
 	Packed       string `json:"packed,omitempty"` // "gzip", "zstd"
@@ -313,6 +319,27 @@ type UnusedEnd struct {
 	Unused  uint64 `json:"unused"`
 	Entries uint64 `json:"entries"` // of the list
 	Error   string `json:"error,omitempty"`
+}
+
+// AddRequest asks the gate to add entries to a managed list.
+type AddRequest struct {
+	Entries []managed.NewEntry `json:"entries"`
+	managed.Options
+	SudoUser string `json:"sudo_user,omitempty"` // the user before sudo
+}
+
+// RemoveRequest asks the gate to remove entries from a managed list.
+type RemoveRequest struct {
+	Entries []managed.Name `json:"entries"`
+	managed.Options
+	SudoUser string `json:"sudo_user,omitempty"`
+}
+
+// UndoRequest asks the gate to undo a change of a managed list.
+type UndoRequest struct {
+	Change string `json:"change"` // its ID
+	managed.Options
+	SudoUser string `json:"sudo_user,omitempty"`
 }
 
 // MaxHandover is the longest time that a handover may take.

@@ -192,6 +192,11 @@ func (c *Client) send(ctx context.Context, method, path string, request any) (*h
 		}
 		body = bytes.NewReader(text)
 	}
+	return c.sendBody(ctx, method, path, body)
+}
+
+// sendBody sends a request with a body, and returns a response with status 200.
+func (c *Client) sendBody(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, method, "http://gate"+path, body)
 	if err != nil {
 		return nil, err

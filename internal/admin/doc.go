@@ -9,6 +9,12 @@
 //	POST /v1/lists/{name}/pin           [PinRequest] → a [PinResult]
 //	POST /v1/lists/{name}/unpin         [UnpinRequest] → a [PinResult]
 //	GET  /v1/lists/{name}/unused?since= [UnusedHeader], [UnusedEntry]…, [UnusedEnd]: one JSON object per line
+//	POST /v1/lists/{name}/entries       [AddRequest] → a managed.Result
+//	POST /v1/lists/{name}/entries/remove [RemoveRequest] → a managed.Result
+//	GET  /v1/lists/{name}/content       the text of a managed list
+//	POST /v1/lists/{name}/replace?command=&what=&why=&base=&dry_run= its new text → a managed.Result
+//	POST /v1/undo                       [UndoRequest] → a managed.Result
+//	GET  /v1/changes?list=&entry=&by=&since=&limit=&before= a managed.ChangesPage
 //	POST /v1/handover                   [HandoverRequest] → a [HandedOver], once a new process serves
 //	POST /v1/audit                      an [AuditRecord] for the audit log
 //	GET  /metrics                       metrics for Prometheus

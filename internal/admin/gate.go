@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"spamgate/internal/managed"
 )
 
 // Gate executes the requests. Several goroutines call its methods at once.
@@ -99,4 +101,15 @@ var codes = []struct {
 	{ErrHandingOver, "handing_over", 409},
 	{ErrNotHandedOver, "not_handed_over", 500},
 	{ErrNotRunning, "ending", 503},
+	{managed.ErrNoList, "no_list", 404},
+	{managed.ErrNotManaged, "not_managed", 409},
+	{managed.ErrEntry, "invalid_entry", 400},
+	{managed.ErrProtected, "protected", 409},
+	{managed.ErrCancelled, "cancelled", 409},
+	{managed.ErrConflict, "conflict", 409},
+	{managed.ErrNotListed, "not_listed", 404},
+	{managed.ErrNoChange, "no_change", 404},
+	{managed.ErrUndone, "undone", 409},
+	{managed.ErrMissing, "missing", 409},
+	{managed.ErrTooLarge, "too_large", 413},
 }

@@ -27,6 +27,12 @@ func (s *Server) routes() []route {
 		{http.MethodPost, "/v1/lists/{name}/pin", post(s, s.pin)},
 		{http.MethodPost, "/v1/lists/{name}/unpin", post(s, s.unpin)},
 		{http.MethodGet, "/v1/lists/{name}/unused", s.unused},
+		{http.MethodPost, pathAdd, post(s, s.add)},
+		{http.MethodPost, pathRemove, post(s, s.remove)},
+		{http.MethodGet, "/v1/lists/{name}/content", s.content},
+		{http.MethodPost, pathReplace, s.replace},
+		{http.MethodPost, "/v1/undo", post(s, s.undo)},
+		{http.MethodGet, "/v1/changes", s.changes},
 		{http.MethodPost, "/v1/handover", post(s, s.handover)},
 		{http.MethodPost, "/v1/audit", post(s, s.audit)},
 	}
@@ -52,7 +58,9 @@ func (s *Server) handler() http.Handler {
 				answer(w, http.StatusMethodNotAllowed, wireError{fmt.Sprintf("%s %s: use %s", r.Method, r.URL.Path, route.method), "bad_method"})
 				return
 			}
-			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+			if route.pattern != pathReplace { // which takes whole lists
+				r.Body = http.MaxBytesReader(w, r.Body, bodyLimit(route.pattern))
+			}
 			route.handle(w, r)
 		})
 	}
@@ -182,7 +190,7 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, into any) bool {
 	case err == nil, errors.Is(err, io.EOF):
 		return true
 	case errors.As(err, &large):
-		answer(w, http.StatusRequestEntityTooLarge, wireError{fmt.Sprintf("the request is larger than %d bytes", maxBody), "too_large"})
+		answer(w, http.StatusRequestEntityTooLarge, wireError{fmt.Sprintf("the request is larger than %d bytes", large.Limit), "too_large"})
 	default:
 		s.refuse(w, fmt.Errorf("%w: %w", ErrRequest, err))
 	}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"spamgate/internal/managed"
 	"spamgate/internal/unixsocket"
 )
 
@@ -18,8 +19,9 @@ import (
 type Options struct {
 	Socket  unixsocket.Socket
 	Gate    Gate
-	Metrics http.Handler // nil: none
-	Logger  *slog.Logger // nil: no log
+	Editor  *managed.Editor // of the managed lists
+	Metrics http.Handler    // nil: none
+	Logger  *slog.Logger    // nil: no log
 
 	// TakeOver replaces the socket of another gate that answers there. Otherwise
 	// that is an error, unixsocket.ErrInUse.

@@ -75,6 +75,7 @@ func (g *gate) openSocket(c *config.Config, takeOver bool) (*admin.Server, error
 		s, err = admin.Listen(admin.Options{
 			Socket:   unixsocket.Socket{Path: path, Mode: fs.FileMode(mode), Group: c.Admin.SocketGroup},
 			Gate:     g.answers,
+			Editor:   g.editor,
 			Metrics:  g.metrics.handler(),
 			Logger:   g.log,
 			TakeOver: takeOver,

@@ -11,6 +11,7 @@ import (
 
 	"spamgate/internal/certs"
 	"spamgate/internal/config"
+	"spamgate/internal/managed"
 	"spamgate/internal/recipients"
 	"spamgate/internal/setup"
 	"spamgate/smtpfilter/limit"
@@ -92,6 +93,9 @@ func (g *gate) apply(ctx context.Context, c *config.Config) (err error) {
 	unfetched := setup.FirstLoad(fetching, c, g.log, io.Discard)
 	if err := setup.ApplyDNS(g.dns, c); err != nil { // before the Store has lists that it does not know
 		return err
+	}
+	if err := managed.Make(c); err != nil {
+		return errors.Join(err, setup.ApplyDNS(g.dns, g.config))
 	}
 	if err := g.store.Reload(ctx, lists); err != nil {
 		return errors.Join(unfetched, setup.PlaceLists(c, err), setup.ApplyDNS(g.dns, g.config))

@@ -20,6 +20,7 @@ import (
 	"spamgate/internal/dnslist"
 	"spamgate/internal/fetch"
 	"spamgate/internal/logging"
+	"spamgate/internal/managed"
 	"spamgate/internal/proof"
 	"spamgate/internal/recipients"
 	"spamgate/internal/report"
@@ -70,6 +71,7 @@ type gate struct {
 	log     *slog.Logger
 	logEnd  *logging.Log
 	store   *store.Store
+	editor  *managed.Editor
 	fetcher *fetch.Fetcher
 	hops    nextHops
 
@@ -150,6 +152,9 @@ func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr
 	if err := setup.CheckLoop(c, allSockets(g.listeners)); err != nil {
 		return g, err
 	}
+	if err := managed.Make(c); err != nil {
+		return g, err
+	}
 	g.hits = hits.New(hits.Options{Dir: c.State.Dir, Name: report.HitsName, Logger: g.log})
 	lists.OnHit = g.hits.Record
 	lists.StoredFirst = in == nil // the predecessor may serve something newer
@@ -182,6 +187,7 @@ func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr
 		started: time.Now(), store: g.store, dns: g.dns, fetcher: g.fetcher, hits: g.hits,
 		handovers: make(chan *handoverRequest), ending: make(chan struct{}),
 	}
+	g.editor = managed.New(func() *config.Config { return g.answers.now.Load().config }, g.store)
 	g.answers.now.Store(&activeConfig{c, g.hops, allCertificates(g.listeners), g.recipients})
 	g.metrics.registry.MustRegister(gateCollector{g.answers}, &stateCollector{gate: g.answers})
 	return g, nil

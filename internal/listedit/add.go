@@ -29,6 +29,11 @@ type Addition struct {
 	Was   *listfile.Entry // the entry that was there, if any
 	Extra []int           // its repeated lines; Updated removes them
 
+	// Before and After are the texts of the entry's lines, unless they stay: of those that
+	// are replaced and removed, and of the one that is written.
+	Before []string
+	After  string
+
 	// Covered are entries of the same file that match all that this one matches.
 	// Opposite is the entry of the same key that an exception cancels.
 	Covered  []listfile.Entry
@@ -65,10 +70,10 @@ func Add(old io.ReadSeeker, w io.Writer, o listfile.Options, entries []NewEntry)
 	if slices.ContainsFunc(additions, func(a Addition) bool { return a.What == Refused }) {
 		return additions, ErrUnchanged
 	}
-	var update []int // lines that get another comment
+	var update []int // lines that get another comment, or go
 	for _, a := range additions {
 		if a.What == Updated {
-			update = append(update, a.Line)
+			update = append(append(update, a.Line), a.Extra...)
 		}
 	}
 	texts, err := linesOf(old, update)
@@ -137,7 +142,8 @@ func (a *Addition) splice(s *Splice, n NewEntry, texts map[int]string) error {
 	switch a.What {
 	case Added:
 		a.Line = len(s.Append) // counted from the first appended line
-		s.Append = append(s.Append, n.Line())
+		a.After = n.Line()
+		s.Append = append(s.Append, a.After)
 	case Updated:
 		if n.Note == "" {
 			n.Note = a.Was.Note
@@ -147,9 +153,11 @@ func (a *Addition) splice(s *Splice, n NewEntry, texts map[int]string) error {
 		if err := n.checkLength(); err != nil {
 			return fmt.Errorf("line %d: %w", a.Line, err)
 		}
-		s.Replace[a.Line] = n.Line()
+		a.Before, a.After = []string{texts[a.Line]}, n.Line()
+		s.Replace[a.Line] = a.After
 		for _, line := range a.Extra {
 			s.Remove[line] = true // it could expire later
+			a.Before = append(a.Before, texts[line])
 		}
 	}
 	return nil

@@ -15,6 +15,9 @@ import (
 	"spamgate/internal/atomicfile"
 )
 
+// Failed is the command of records that take others back.
+const Failed = "failed"
+
 // LogName is the name of the audit log in the state directory.
 const LogName = "audit.log"
 
@@ -38,9 +41,30 @@ type Record struct {
 	What    string `json:"what"`
 	Why     string `json:"why,omitempty"`
 
+	// By is the account that made the change, and Role its role then; empty for a user
+	// of this machine. Through is "console", "api" or "command".
+	By      string `json:"by,omitempty"`
+	Role    string `json:"role,omitempty"`
+	Through string `json:"through,omitempty"`
+
+	Edit
+
 	// Each, if not nil, takes the place of What: a line is written for each of its
-	// texts.
-	Each []string `json:"-"`
+	// texts. Edits, if not nil, takes the place of both, and of Edit.
+	Each  []string `json:"-"`
+	Edits []Edit   `json:"-"`
+}
+
+// Edit is the change of one entry of a managed list, which can be undone.
+type Edit struct {
+	ID     string   `json:"id,omitempty"` // of the change; "" if it cannot be undone
+	Entry  string   `json:"entry,omitempty"`
+	For    string   `json:"for,omitempty"`    // the recipients for whom the entry counts
+	Before []string `json:"before,omitempty"` // the entry's lines before
+	After  []string `json:"after,omitempty"`  // and after
+	Undoes string   `json:"undoes,omitempty"` // the ID of the change that this one undoes
+
+	Words string `json:"-"` // the record's What
 }
 
 // NewRecord returns a record of a change that this process makes now.
@@ -55,9 +79,9 @@ func NewRecord(command, list, file string) *Record {
 	return r
 }
 
-// Person returns who made the change: the user before sudo, or else the user.
+// Person returns who made the change: the account, the user before sudo, or else the user.
 func (r *Record) Person() string {
-	return cmp.Or(r.SudoUser, r.User, "uid "+strconv.Itoa(r.UID))
+	return cmp.Or(r.By, r.SudoUser, r.User, "uid "+strconv.Itoa(r.UID))
 }
 
 // Append writes a line.
@@ -99,13 +123,7 @@ func (l *Log) open() (*os.File, error) {
 
 // lines returns the lines of the log.
 func (r *Record) lines() (text []byte, err error) {
-	each := r.Each
-	if each == nil {
-		each = []string{r.What}
-	}
-	for _, what := range each {
-		one := *r
-		one.What = what
+	for _, one := range r.each() {
 		line, err := json.Marshal(one)
 		if err != nil {
 			return nil, err
@@ -113,6 +131,38 @@ func (r *Record) lines() (text []byte, err error) {
 		text = append(append(text, line...), '\n')
 	}
 	return text, nil
+}
+
+// each returns the records of the lines.
+func (r *Record) each() (all []Record) {
+	for _, e := range r.Edits {
+		one := *r
+		one.What, one.Edit = e.Words, e
+		all = append(all, one)
+	}
+	if r.Edits != nil {
+		return all
+	}
+	for _, what := range r.Each {
+		one := *r
+		one.What = what
+		all = append(all, one)
+	}
+	if r.Each != nil {
+		return all
+	}
+	return []Record{*r}
+}
+
+// notMade returns the record that takes back r, whose change was not made after all.
+func (r *Record) notMade(why error) *Record {
+	failed := *r
+	failed.Command, failed.Why = Failed, why.Error()
+	failed.Each, failed.Edits = nil, nil
+	for _, one := range r.each() {
+		failed.Edits = append(failed.Edits, Edit{Entry: one.Entry, For: one.For, Undoes: one.ID, Words: "not made: " + one.What})
+	}
+	return &failed
 }
 
 // appendTo writes the lines in one write, so that they do not mix with those of another

@@ -35,6 +35,7 @@ var (
 	ErrOwner      = errors.New("a changed copy could not have the owner and the permissions of the file")
 	ErrPacked     = errors.New("the file is packed, so no line of it can be changed; unpack it")
 	ErrChanged    = errors.New("another program changed the file meanwhile")
+	ErrTooLarge   = errors.New("it would be larger than max_bytes allows, and no gate would take it: raise max_bytes for the list, or put the entries into another file")
 )
 
 // Options say how a file is edited. The zero value is valid.
@@ -55,6 +56,9 @@ type Options struct {
 	// [atomicfile.Tree]).
 	StateDir string
 
+	// MaxBytes, if not 0, bounds the new content: more is an ErrTooLarge.
+	MaxBytes int64
+
 	// Before, if not nil, is called when the new content is on the disk but not yet
 	// in its place. If it returns an error the file is not changed.
 	Before func(Change) error
@@ -63,6 +67,10 @@ type Options struct {
 	// is made, so the function that edits may still fill it in.
 	Log    *Log
 	Record *Record
+
+	// RecordFirst writes the record before the change is made, so that no change is
+	// without a record. If the change then fails, another record says so.
+	RecordFirst bool
 }
 
 // Change is the result of an edit; with Options.DryRun what it would be.
@@ -90,7 +98,7 @@ func Rewrite(ctx context.Context, path string, edit func(old io.ReadSeeker, w io
 	defer old.file.Close() // releases the lock, after everything else
 	change := Change{File: old.target}
 	if o.DryRun {
-		if err := old.write(ctx, io.Discard, edit, &change); err != nil {
+		if err := old.write(ctx, io.Discard, edit, &change, o.MaxBytes); err != nil {
 			return change, fmt.Errorf("%s could not be changed: %w", path, err)
 		}
 		return change, nil
@@ -108,18 +116,18 @@ func Rewrite(ctx context.Context, path string, edit func(old io.ReadSeeker, w io
 		return change, fmt.Errorf("%s is not changed: %w", path, err)
 	}
 	defer replacement.Discard()
-	if err := old.write(ctx, replacement, edit, &change); err != nil {
+	if err := old.write(ctx, replacement, edit, &change, o.MaxBytes); err != nil {
 		return change, fmt.Errorf("%s is not changed: %w", path, err)
 	} else if !change.Changed {
 		return change, nil
 	}
-	if err := old.put(ctx, replacement, change, o); err != nil {
+	if err := old.put(ctx, replacement, change, o, log); err != nil {
 		return change, fmt.Errorf("%s is not changed: %w", path, err)
 	}
 	if err := replacement.SyncPlace(old.place()); err != nil {
 		return change, fmt.Errorf("%s is changed, but perhaps not yet on the disk: %w", path, err)
 	}
-	if log != nil {
+	if log != nil && !o.RecordFirst {
 		if err := o.Record.appendTo(log); err != nil {
 			return change, fmt.Errorf("%s is changed, but that is not recorded: %w", path, err)
 		}
@@ -235,11 +243,11 @@ func (f *original) same() (bool, error) {
 }
 
 // write calls edit with w, and records the result in change.
-func (f *original) write(ctx context.Context, w io.Writer, edit func(io.ReadSeeker, io.Writer) error, change *Change) error {
+func (f *original) write(ctx context.Context, w io.Writer, edit func(io.ReadSeeker, io.Writer) error, change *Change, maxBytes int64) error {
 	sum := newSum()
 	defer sum.end()
-	size := &counter{}
-	buffered := bufio.NewWriterSize(io.MultiWriter(w, sum, size), sumBuffer)
+	size := &counter{most: maxBytes}
+	buffered := bufio.NewWriterSize(io.MultiWriter(size, w, sum), sumBuffer)
 	err := edit(stoppable{ctx, f.file}, buffered)
 	if errors.Is(err, ErrUnchanged) {
 		return nil
@@ -258,7 +266,7 @@ func (f *original) write(ctx context.Context, w io.Writer, edit func(io.ReadSeek
 }
 
 // put moves the replacement to the file's place.
-func (f *original) put(ctx context.Context, r *atomicfile.File, change Change, o Options) error {
+func (f *original) put(ctx context.Context, r *atomicfile.File, change Change, o Options, log *os.File) error {
 	if err := r.Sync(); err != nil {
 		return fmt.Errorf("writing the new content to the disk: %w", err)
 	}
@@ -270,25 +278,46 @@ func (f *original) put(ctx context.Context, r *atomicfile.File, change Change, o
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	if f.missing {
-		if err := r.PlaceNew(f.place()); !errors.Is(err, fs.ErrExist) {
+	if !f.missing {
+		if same, err := f.same(); err != nil {
 			return err
+		} else if !same {
+			return ErrChanged
 		}
-		return ErrChanged
 	}
-	if same, err := f.same(); err != nil {
+	if !o.RecordFirst || log == nil {
+		return f.move(r)
+	}
+	if err := o.Record.appendTo(log); err != nil {
 		return err
-	} else if !same {
-		return ErrChanged
 	}
-	return r.Place(f.place())
+	err := f.move(r)
+	if err != nil {
+		err = errors.Join(err, o.Record.notMade(err).appendTo(log))
+	}
+	return err
 }
 
-// counter counts the bytes that are written.
-type counter struct{ n int64 }
+// move renames the replacement.
+func (f *original) move(r *atomicfile.File) error {
+	if !f.missing {
+		return r.Place(f.place())
+	}
+	err := r.PlaceNew(f.place())
+	if errors.Is(err, fs.ErrExist) {
+		return ErrChanged
+	}
+	return err
+}
+
+// counter counts the bytes that are written, and fails if there are more than most (0: any).
+type counter struct{ n, most int64 }
 
 func (c *counter) Write(p []byte) (int, error) {
 	c.n += int64(len(p))
+	if c.most > 0 && c.n > c.most {
+		return 0, ErrTooLarge
+	}
 	return len(p), nil
 }
 

@@ -3,6 +3,8 @@ package listedit
 import (
 	"bytes"
 	"io"
+	"maps"
+	"slices"
 
 	"spamgate/blocklist/listfile"
 )
@@ -11,6 +13,7 @@ import (
 type Removal struct {
 	Entry   listfile.Entry   // the entry of the call
 	Removed []listfile.Entry // the entries of the list, with lines
+	Before  []string         // the texts of their lines; Find does not set them
 
 	// Covered are entries of the same file that still match all that this one
 	// matched.
@@ -47,6 +50,15 @@ func Remove(old io.ReadSeeker, w io.Writer, o listfile.Options, entries []listfi
 	}
 	if len(splice.Remove) == 0 {
 		return removals, ErrUnchanged
+	}
+	texts, err := linesOf(old, slices.Collect(maps.Keys(splice.Remove)))
+	if err != nil {
+		return nil, err
+	}
+	for i := range removals {
+		for _, e := range removals[i].Removed {
+			removals[i].Before = append(removals[i].Before, texts[e.Line])
+		}
 	}
 	if _, err := old.Seek(0, io.SeekStart); err != nil {
 		return nil, err

@@ -55,6 +55,16 @@ func sides(recipient, entry string) string {
 	return recipient + " " + entry
 }
 
+// Described returns the text of a change of an entry for the audit log: "added spam.example
+// until 2026-12-31T00:00:00Z".
+func Described(what string, e listfile.Entry) string {
+	what += " " + Written(e)
+	if e.Until != 0 {
+		what += " until " + Until(e.Until)
+	}
+	return what
+}
+
 // Until formats the end of an entry; "" means that it has none.
 func Until(until int64) string {
 	if until == 0 {

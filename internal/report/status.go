@@ -31,21 +31,20 @@ func Status(c *config.Config, stats blocklist.SetStats) admin.Status {
 		},
 	}
 	for _, l := range stats.Lists {
-		path := ""
+		one := listStatus(l)
 		if i := setup.ListIndex(c, l.Name); i >= 0 {
-			path = c.Lists[i].Path
+			one.Path, one.Managed, one.Default = c.Lists[i].Path, c.Lists[i].Managed, c.Lists[i].Default
 		}
-		status.Lists = append(status.Lists, listStatus(l, path))
+		status.Lists = append(status.Lists, one)
 	}
 	return status
 }
 
-func listStatus(l blocklist.ListStats, path string) admin.List {
+func listStatus(l blocklist.ListStats) admin.List {
 	a := admin.List{
 		Files:       []admin.File{},
 		Name:        l.Name,
 		Type:        l.Type.String(),
-		Path:        path,
 		URL:         l.URL,
 		Format:      string(l.Format),
 		Packed:      l.Packed,

@@ -19,6 +19,15 @@ func Of(log, name string) bool {
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '-')
 }
 
+// Packed reports whether a log was packed, as its name says.
+func Packed(name string) bool {
+	switch path.Ext(name) {
+	case ".gz", ".zst", ".bz2", ".xz", ".lz4", ".Z", ".lzma":
+		return true
+	}
+	return false
+}
+
 // Unpack returns the content of a log that may have been packed when it was rotated, as its
 // name says.
 func Unpack(name string, r io.Reader) (io.ReadCloser, error) {

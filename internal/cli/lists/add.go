@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"spamgate/blocklist/listfile"
 	"spamgate/internal/cli"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
@@ -303,19 +302,10 @@ func describeAdditions(additions []listedit.Addition) (words []string) {
 	for _, a := range additions {
 		switch a.What {
 		case listedit.Added, listedit.Updated:
-			words = append(words, describeEntry(a.What, a.New))
+			words = append(words, listfiles.Described(a.What, a.New))
 		}
 	}
 	return words
-}
-
-// describeEntry returns the text for the audit log on one entry.
-func describeEntry(what string, e listfile.Entry) string {
-	what += " " + listfiles.Written(e)
-	if e.Until != 0 {
-		what += " until " + listfiles.Until(e.Until)
-	}
-	return what
 }
 
 func (r *addReport) print(w io.Writer) {

@@ -88,9 +88,9 @@ func editedEntries(before, after []byte, o listfile.Options) ([]string, error) {
 		old, ok := was[name]
 		switch e := now[name]; {
 		case !ok:
-			words = append(words, describeEntry(listedit.Added, e))
+			words = append(words, listfiles.Described(listedit.Added, e))
 		case old.Reason != e.Reason || old.Note != e.Note || old.Until != e.Until:
-			words = append(words, describeEntry(listedit.Updated, e))
+			words = append(words, listfiles.Described(listedit.Updated, e))
 		}
 	}
 	var removed []string

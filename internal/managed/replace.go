@@ -1,0 +1,167 @@
+package managed
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+
+	"spamgate/internal/atomicfile"
+	"spamgate/internal/listedit"
+)
+
+// Replacement is a new content of a list.
+type Replacement struct {
+	Command string // for the audit log: "import", "rollback", "edit" ...
+	What    string // what it did, for the audit log; "": the changed entries say it
+
+	// Base is the SHA-256 in hexadecimal of the content that is replaced; "": any.
+	// Another content is an ErrConflict.
+	Base string
+
+	Content io.Reader
+}
+
+// Replace replaces the whole content of a list. The lines should be valid: others are left out
+// when the gate reads them, or hold the list.
+func (e *Editor) Replace(ctx context.Context, by By, list string, r Replacement, o Options) (Result, error) {
+	content, err := e.spool(list, r.Content)
+	if err != nil {
+		return Result{}, err
+	}
+	defer content.Discard()
+	return e.Rewrite(ctx, by, list, r.Command, o, func(old io.ReadSeeker, w io.Writer, record *listedit.Record) error {
+		record.What = r.What
+		if r.Base != "" {
+			sum := sha256.New()
+			if _, err := io.Copy(sum, old); err != nil {
+				return err
+			}
+			if hex.EncodeToString(sum.Sum(nil)) != r.Base {
+				return ErrConflict
+			}
+		}
+		n, err := io.Copy(w, content)
+		if err == nil && n == 0 {
+			_, err = io.WriteString(w, listedit.NoEntries+"\n")
+		}
+		return err
+	})
+}
+
+// spool copies a new content to the disk, since its sender may be slow: nobody else can edit
+// the list while it is replaced.
+func (e *Editor) spool(list string, content io.Reader) (*atomicfile.File, error) {
+	l, err := e.list(list)
+	if err != nil {
+		return nil, err
+	}
+	file, err := atomicfile.In(l.StateDir()).CreateUnnamed(Dir, newPattern, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	n, err := io.Copy(file, io.LimitReader(content, maxBytes(l)+1))
+	if err == nil && n > maxBytes(l) {
+		err = ErrTooLarge
+	}
+	if err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		file.Discard()
+		return nil, fmt.Errorf("list %s: %w", list, err)
+	}
+	return file, nil
+}
+
+// Rewrite replaces the content of a list by what change writes. Change may describe it in
+// record.What, or in record.Each for each entry. The records of the entries that have changed
+// are added, if they are not too many.
+func (e *Editor) Rewrite(ctx context.Context, by By, list, command string, o Options, change func(old io.ReadSeeker, w io.Writer, record *listedit.Record) error) (Result, error) {
+	l, err := e.list(list)
+	if err != nil {
+		return Result{}, err
+	}
+	edit := e.edit(by, l, command, o)
+	return edit.do(ctx, func(old io.ReadSeeker, w io.Writer) error {
+		at, ok := old.(io.ReaderAt)
+		if !ok {
+			return errors.New("the file cannot be read at any place")
+		}
+		d := &difference{old: at, w: w}
+		if err := change(old, d, edit.record); err != nil {
+			return err
+		}
+		changed, same, err := d.end()
+		if err != nil {
+			return err
+		}
+		if same {
+			return listedit.ErrUnchanged
+		}
+		return edit.describe(changed)
+	})
+}
+
+// difference passes on the new content of a list, and notes where it differs from the old one.
+type difference struct {
+	old io.ReaderAt
+	w   io.Writer
+
+	same    int64 // bytes at the beginning that both have
+	differs bool
+	rest    bytes.Buffer // of the new content after them
+	over    bool         // it is too long
+}
+
+// maxDifference bounds the text in which changed entries are looked for, in bytes.
+const maxDifference = 1 << 20
+
+// Write implements io.Writer.
+func (d *difference) Write(p []byte) (int, error) {
+	rest := p
+	if !d.differs {
+		old := make([]byte, len(p))
+		n, err := d.old.ReadAt(old, d.same)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return 0, err
+		}
+		common := 0
+		for common < n && old[common] == p[common] {
+			common++
+		}
+		d.same += int64(common)
+		d.differs = common < len(p)
+		rest = p[common:]
+	}
+	if d.over = d.over || d.rest.Len()+len(rest) > maxDifference; !d.over {
+		d.rest.Write(rest)
+	}
+	return d.w.Write(p)
+}
+
+// texts are the parts of a list before and after a change, in whole lines.
+type texts struct{ before, after []byte }
+
+// end returns the parts that differ; nil if they are too long. Same reports whether there are
+// none.
+func (d *difference) end() (changed *texts, same bool, err error) {
+	begin := max(0, d.same-maxDifference)
+	common := make([]byte, d.same-begin)
+	if _, err := d.old.ReadAt(common, begin); err != nil && !errors.Is(err, io.EOF) {
+		return nil, false, err
+	}
+	rest := make([]byte, maxDifference+1)
+	n, err := d.old.ReadAt(rest, d.same)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, false, err
+	}
+	if same := !d.differs && n == 0; same || d.over || n > maxDifference {
+		return nil, same, nil
+	}
+	line := common[bytes.LastIndexByte(common, '\n')+1:]
+	return &texts{bytes.Join([][]byte{line, rest[:n]}, nil), bytes.Join([][]byte{line, d.rest.Bytes()}, nil)}, false, nil
+}
