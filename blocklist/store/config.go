@@ -99,6 +99,10 @@ type List struct {
 	ProvenBy     verdict.Proofs
 	PerRecipient bool
 
+	// Whole says that the files are only ever replaced whole, by renaming. A change then
+	// counts at once; otherwise the files must have been left alone for some time.
+	Whole bool
+
 	// PublicReason permits to show an entry's reason to clients. It changes
 	// nothing here and is handed on in [verdict.Match].
 	PublicReason bool

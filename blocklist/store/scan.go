@@ -183,6 +183,9 @@ func (s *source) unsettled(stamps []stamp, err error, p debounce) time.Duration 
 	} else {
 		s.broken = time.Time{}
 	}
+	if err == nil && s.list.Whole {
+		return 0
+	}
 	quiet := p.quiet + clockTick
 	var wait time.Duration
 	for i := range stamps {

@@ -106,6 +106,7 @@ func blocklistList(l config.List) (store.List, error) {
 		AllowPublicSuffix: l.AllowPublicSuffix,
 		PublicReason:      l.PublicReason,
 		PerRecipient:      l.PerRecipient,
+		Whole:             l.Managed,
 	}
 	if !l.InDNS() {
 		list.Paths = []string{l.Files()}
