@@ -27,7 +27,11 @@ type Decision struct {
 	Sender        string   `json:"sender"` // the reverse-path without "<" and ">"; "<>" for the null sender
 	Recipients    []string `json:"recipients,omitempty"`
 	HeaderSenders []string `json:"header_senders,omitempty"` // each once, without the reverse-path
-	MessageID     string   `json:"message_id,omitempty"`
+
+	// MoreRecipients is the number of recipients beyond those in Recipients.
+	MoreRecipients int `json:"more_recipients,omitempty"`
+
+	MessageID string `json:"message_id,omitempty"`
 
 	Action string `json:"action"` // "accept", "reject", "defer", "discard", "tag", "monitor"
 	List   string `json:"list,omitempty"`
@@ -51,6 +55,7 @@ type Attr struct {
 // Query says which decisions are wanted. Empty fields match all.
 type Query struct {
 	ID        string // of the message
+	Address   string // of a sender or a recipient, as the history shows it
 	Sender    string // the reverse-path or a sender in the header, as the history shows it
 	Recipient string // as the history shows it
 	Domain    string // of a sender: the domain itself or one below it
@@ -80,6 +85,9 @@ type Page struct {
 
 	// Reach is the time of the oldest decision in the history; nil if that is empty.
 	Reach *time.Time `json:"reaches_back_to,omitempty"`
+
+	// Incomplete says that the search was given up before its end, since it took too long.
+	Incomplete bool `json:"incomplete,omitempty"`
 }
 
 // Ranked is a sender, domain, list or client with the number of its decisions.

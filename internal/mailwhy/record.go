@@ -20,6 +20,11 @@ type Record struct {
 	Msg   string
 
 	attrs []attr
+
+	// Of a record in the history that stands for several: their number, and the time of the
+	// last one.
+	count int
+	last  time.Time
 }
 
 type attr struct{ key, value string }

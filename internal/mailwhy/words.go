@@ -13,9 +13,9 @@ import (
 func Explain(r *Record) string {
 	s := say{r}
 	if explain, ok := explanations[r.Msg]; ok {
-		return explain(s)
+		return explain(s) + r.repeated()
 	}
-	return printable(r.Msg) + "." + s.why() + s.told()
+	return printable(r.Msg) + "." + s.why() + s.told() + r.repeated()
 }
 
 // explanations has the words for each text of a log line about a message (docs/log.md).
