@@ -55,19 +55,38 @@ func allRoutes() []route {
 // mux returns the router. A path without a route is 404 with a session, and the login page
 // or 401 without one, so that nobody learns from outside which routes there are.
 func (c *Console) mux() *http.ServeMux {
-	mux := http.NewServeMux()
-	known := map[string]bool{}
+	paths := map[string]map[string]http.Handler{}
 	for _, r := range c.routes {
-		mux.Handle(r.method+" "+r.path, c.serve(r))
-		known[r.path] = true
+		if paths[r.path] == nil {
+			paths[r.path] = map[string]http.Handler{}
+		}
+		paths[r.path][r.method] = c.serve(r)
 	}
-	for path := range known { // another method
-		mux.Handle(path, c.serve(route{path: path, may: entered, serve: wrongMethod}))
+	mux := http.NewServeMux()
+	for path, methods := range paths {
+		mux.Handle(path, c.byMethod(path, methods))
 	}
-	if !known["/"] {
+	if paths["/"] == nil {
 		mux.Handle("/", c.serve(route{path: "/", may: entered, serve: func(*exchange) error { return errNotFound }}))
 	}
 	return mux
+}
+
+// byMethod returns the handler of a path. The patterns of the router have no methods: it would
+// not take "/mail/events" for all methods beside "GET /mail/{id}".
+func (c *Console) byMethod(path string, methods map[string]http.Handler) http.Handler {
+	other := c.serve(route{path: path, may: entered, serve: wrongMethod})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		method := r.Method
+		if method == http.MethodHead {
+			method = http.MethodGet
+		}
+		h, ok := methods[method]
+		if !ok {
+			h = other
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 // wrongMethod answers a request with a method that the path has no route for.
