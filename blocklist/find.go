@@ -37,7 +37,7 @@ type Found struct {
 //
 // An error is our own failure, such as a damaged index or an unknown stage.
 func (v *View) Find(stage verdict.Stage, a sender.Address, o FindOptions) (Found, error) {
-	f := lookupState{blocks: o.Blocks}
+	f := lookupState{blocks: o.Blocks, uncounted: v.uncounted}
 	kinds := o.Kinds
 	if kinds == 0 {
 		kinds = sender.AllKinds

@@ -28,6 +28,8 @@ type View struct {
 
 	// member says of each list whether it counts; nil: all do.
 	member []bool
+
+	uncounted bool // see Uncounted
 }
 
 // Only returns the View in which the lists of these names count, and with no names all of
@@ -54,10 +56,13 @@ func (v *View) Unwrapping(w sender.Wrappings) *View {
 		return v
 	}
 	if kept := v.set.views.find(v.names, w); kept != nil {
-		return kept
+		return v.like(kept)
 	}
 	unwrapping := *v
 	unwrapping.wraps = w
+	if v.uncounted {
+		return &unwrapping
+	}
 	return v.set.views.keep(unwrapping)
 }
 
@@ -111,7 +116,23 @@ func (v *View) Only(names []string) *View {
 	if len(names) == 0 {
 		names = noLists
 	}
-	return v.set.Only(names).Unwrapping(v.wraps)
+	return v.like(v.set.Only(names).Unwrapping(v.wraps))
+}
+
+// Uncounted returns the View of the same lists whose lookups count neither as lookups nor as
+// matches of entries, for who only wants to know.
+func (v *View) Uncounted() *View {
+	uncounted := *v
+	uncounted.uncounted = true
+	return &uncounted
+}
+
+// like returns another View of the Set, uncounted if this one is.
+func (v *View) like(other *View) *View {
+	if !v.uncounted {
+		return other
+	}
+	return other.Uncounted()
 }
 
 // noLists chooses no list, since no list has this name.

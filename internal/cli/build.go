@@ -2,11 +2,15 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"io"
 
 	"spamgate/blocklist"
 	"spamgate/blocklist/store"
+	"spamgate/internal/config"
+	"spamgate/internal/setup"
 	"spamgate/internal/term"
+	"spamgate/internal/text"
 )
 
 // ReadProgress shows a progress bar for each list that a store reads.
@@ -34,4 +38,29 @@ func BuildSet(ctx context.Context, c store.Config, w io.Writer) (*blocklist.Set,
 	defer p.Finish()
 	c.Follow = p.Follow
 	return store.Build(ctx, c)
+}
+
+// ReadLists reads the lists as a start of the gate would, and reports their problems on stderr.
+func ReadLists(ctx context.Context, c *config.Config, stderr io.Writer) (*blocklist.Set, error) {
+	lists, err := setup.BlocklistConfig(c, nil)
+	if err != nil {
+		return nil, err
+	}
+	lists.ReadOnly = true
+	set, stats, err := BuildSet(ctx, lists, stderr)
+	if err != nil {
+		return nil, setup.ExplainMissing(c, err)
+	}
+	for _, l := range stats {
+		if l.Invalid > 0 {
+			fmt.Fprintf(stderr, "spamgate: list %s: %s skipped; see spamgate config check\n", l.Name, text.Count(l.Invalid, "invalid line", "invalid lines"))
+		}
+		switch {
+		case l.Err != nil && l.LastGood:
+			fmt.Fprintf(stderr, "spamgate: list %s: its last good version serves: %v\n", l.Name, l.Err)
+		case l.Err != nil:
+			fmt.Fprintf(stderr, "spamgate: list %s: %v\n", l.Name, l.Err)
+		}
+	}
+	return set, nil
 }

@@ -10,39 +10,31 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
-	"spamgate/blocklist"
-	"spamgate/blocklist/judge"
 	"spamgate/blocklist/verdict"
+	"spamgate/internal/check"
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
-	"spamgate/internal/dnslist"
-	"spamgate/internal/proof"
-	"spamgate/internal/setup"
 	"spamgate/internal/term"
-	"spamgate/internal/text"
-	"spamgate/smtpfilter"
 )
 
-type checkOptions struct {
-	file     string
-	json     bool
-	all      bool
-	message  string
-	from     string
-	hasFrom  bool
-	rcpts    []string
-	nextHop  []string
-	listener string
-	trace    bool
-	offline  bool
-	client   netip.Addr // invalid: not known
-	helo     string
+type options struct {
+	file    string
+	json    bool
+	all     bool
+	message string
+	from    string
+	hasFrom bool
+	nextHop []string
+
+	check.Question
 }
 
 // NewCommand returns the command.
@@ -99,19 +91,19 @@ is shown; 2 an error.`,
   spamgate check --message mail.eml --from a@news.example --client 192.0.2.1`,
 	}
 	file := cli.ConfigFlag(cmd)
-	var o checkOptions
+	var o options
 	var client string
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object per line")
 	cmd.Flags().BoolVar(&o.all, "all", false, "with -: print accepted addresses, too")
 	cmd.Flags().StringVar(&o.message, "message", "", "judge this message `FILE`; - is standard input")
 	cmd.Flags().StringVar(&o.from, "from", "", "with --message: envelope sender `ADDRESS`, or <>")
-	cmd.Flags().StringArrayVar(&o.rcpts, "rcpt", nil, "a recipient `ADDRESS`; may be repeated")
+	cmd.Flags().StringArrayVar(&o.Recipients, "rcpt", nil, "a recipient `ADDRESS`; may be repeated")
 	cmd.Flags().StringVar(&client, "client", "", "`IP` address of the server that sends, for SPF")
-	cmd.Flags().StringVar(&o.helo, "helo", "", "`NAME` of that server in EHLO, for SPF of <>")
+	cmd.Flags().StringVar(&o.Helo, "helo", "", "`NAME` of that server in EHLO, for SPF of <>")
 	cmd.Flags().StringArrayVar(&o.nextHop, "next-hop", nil, "with --message: greeting `NAME` of the next hop")
-	cmd.Flags().StringVar(&o.listener, "listener", "", "judge as the listener or door `NAME` does (default:\nthe first listener; without a listener, all doors)")
-	cmd.Flags().BoolVar(&o.trace, "trace", false, "show the whole decision: keys, bits, entries, precedence")
-	cmd.Flags().BoolVar(&o.offline, "offline", false, "do not ask the DNS: neither lists nor for proofs")
+	cmd.Flags().StringVar(&o.Listener, "listener", "", "judge as the listener or door `NAME` does (default:\nthe first listener; without a listener, all doors)")
+	cmd.Flags().BoolVar(&o.Trace, "trace", false, "show the whole decision: keys, bits, entries, precedence")
+	cmd.Flags().BoolVar(&o.Offline, "offline", false, "do not ask the DNS: neither lists nor for proofs")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.file = *file
 		o.hasFrom = cmd.Flags().Changed("from")
@@ -124,39 +116,39 @@ is shown; 2 an error.`,
 		if err := o.validate(args); err != nil {
 			return err
 		}
-		return check(cmd, o, args)
+		return run(cmd, o, args)
 	}
 	cli.NameErrors(cmd)
 	return cmd
 }
 
 // setClient sets the client of --client.
-func (o *checkOptions) setClient(text string) (err error) {
+func (o *options) setClient(text string) (err error) {
 	switch {
 	case text != "":
-		if o.client, err = netip.ParseAddr(text); err != nil {
+		if o.Client, err = netip.ParseAddr(text); err != nil {
 			return fmt.Errorf("--client %q is not an IP address: write one such as 192.0.2.1", text)
 		}
-		o.client = o.client.Unmap().WithZone("")
-	case o.helo != "":
+		o.Client = o.Client.Unmap().WithZone("")
+	case o.Helo != "":
 		return errors.New("--helo goes with --client, since SPF needs both")
 	}
 	return nil
 }
 
-func (o checkOptions) validate(args []string) error {
+func (o options) validate(args []string) error {
 	switch {
-	case slices.Contains(o.rcpts, ""):
+	case slices.Contains(o.Recipients, ""):
 		return errors.New(`--rcpt "": name the recipient, such as ann@example.net`)
-	case o.trace && o.message != "":
+	case o.Trace && o.message != "":
 		return errors.New("--trace goes with addresses that are named: run check --trace ADDRESS for a sender of the message")
-	case o.trace && slices.Contains(args, "-"):
+	case o.Trace && slices.Contains(args, "-"):
 		return errors.New("--trace goes with addresses that are named, not with -")
 	case o.message != "" && len(args) > 0:
 		return errors.New("--message takes no addresses: give the envelope sender with --from")
 	case o.message == "" && (o.hasFrom || len(o.nextHop) > 0):
 		return errors.New("--from and --next-hop go with --message")
-	case len(o.rcpts) > 0 && slices.Contains(args, "-"):
+	case len(o.Recipients) > 0 && slices.Contains(args, "-"):
 		return errors.New("--rcpt goes with addresses that are named or with --message, not with -")
 	case o.message == "" && len(args) == 0:
 		return errors.New("no address: name one or more, - to read them from standard input, or --message FILE")
@@ -174,175 +166,126 @@ func (o checkOptions) validate(args []string) error {
 	return nil
 }
 
-func check(cmd *cobra.Command, o checkOptions, args []string) error {
+func run(cmd *cobra.Command, o options, args []string) error {
 	c, err := config.Load(o.file)
 	if err != nil {
 		return err
 	}
-	set, err := buildSet(cmd.Context(), c, cmd.ErrOrStderr())
+	set, err := cli.ReadLists(cmd.Context(), c, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
-	judged, err := findJudged(c, o.listener)
-	if err != nil {
-		return err
-	}
-	if o.trace {
+	if o.Trace {
 		if err := set.Probe(cmd.Context(), 0); err != nil {
 			return fmt.Errorf("measuring the filter: %w", err)
 		}
 	}
-	screen := term.Escape(cmd.OutOrStdout())
-	out := bufio.NewWriter(screen)
-	k := newSession(c, set, judged)
-	k.options = o
-	k.doors = doorSessions(c, set, o)
-	if !o.offline {
-		client, err := openDNS(c)
-		if err != nil {
-			return err
-		}
-		defer client.Close()
-		k.askThrough(client)
-	}
-	if err := k.openProofs(); err != nil {
+	ctx, cancel := context.WithCancel(cmd.Context())
+	defer cancel()
+	from, err := check.OnDisk(ctx, c, set, o.Offline)
+	if err != nil {
 		return err
 	}
-	if err := k.readRecipients(); err != nil {
-		return err
-	}
-	k.printTo(out)
-	err = k.run(cmd, args, screen)
+	served := sync.OnceValue(func() uint64 { return servedGeneration(ctx, c) })
+	from.Served = func(context.Context) uint64 { return served() }
+	p := newPrinter(cmd.OutOrStdout(), check.New(from))
+	err = p.judge(cmd, o, args)
 	if errors.Is(err, verdict.ErrNoAnswer) {
 		err = fmt.Errorf("%w; a running gate reads the list again by itself, and so does check once the index is removed: rm %s",
 			err, filepath.Join(c.State.Dir, "lists", "*", "current.*"))
 	}
-	if err := errors.Join(err, out.Flush()); err != nil {
+	if err := errors.Join(err, p.out.Flush()); err != nil {
 		return err
 	}
-	if k.listed {
+	if p.listed {
 		return cli.ErrListed
 	}
 	return nil
 }
 
-// run judges the arguments. The results for standard input are written to screen without
+// servedGeneration returns the generation of the running gate's lists, or 0 if none answers.
+func servedGeneration(ctx context.Context, c *config.Config) uint64 {
+	gate := cli.DialGate(c)
+	defer gate.Close()
+	if gate.Client == nil {
+		return 0
+	}
+	generation, err := gate.Client.Generation(ctx)
+	if err != nil {
+		return 0
+	}
+	return generation
+}
+
+// printer prints answers.
+type printer struct {
+	engine *check.Engine
+	screen io.Writer
+	out    *bufio.Writer // on screen
+	listed bool          // an action other than accept was found
+}
+
+func newPrinter(w io.Writer, e *check.Engine) *printer {
+	screen := term.Escape(w)
+	return &printer{engine: e, screen: screen, out: bufio.NewWriter(screen)}
+}
+
+// judge judges the arguments. The results for standard input are written to the screen without
 // another buffer.
-func (k *session) run(cmd *cobra.Command, args []string, screen io.Writer) error {
-	explain := k.printNamed
+func (p *printer) judge(cmd *cobra.Command, o options, args []string) error {
 	switch {
-	case k.options.message != "":
-		return k.message(cmd)
+	case o.message != "":
+		return p.message(cmd, o)
 	case args[0] == "-":
-		return k.stream(cmd.InOrStdin(), screen)
-	case k.options.trace:
-		explain = k.trace
-		k.generation = servedGeneration(cmd.Context(), k.config)
+		lines, err := p.engine.Lines(o.Question, check.LineFormat{JSON: o.json, All: o.all})
+		if err != nil {
+			return err
+		}
+		p.listed, err = stream(cmd.Context(), lines, cmd.InOrStdin(), p.screen)
+		return err
 	}
 	for _, arg := range args {
-		if err := explain(arg); err != nil {
+		o.Address = arg
+		a, err := p.engine.Address(cmd.Context(), o.Question)
+		if err != nil {
+			return err
+		}
+		if err := p.print(a, o.json); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// buildSet reads the lists, and reports their problems as the gate would.
-func buildSet(ctx context.Context, c *config.Config, stderr io.Writer) (*blocklist.Set, error) {
-	lists, err := setup.BlocklistConfig(c, nil)
-	if err != nil {
-		return nil, err
-	}
-	lists.ReadOnly = true
-	set, stats, err := cli.BuildSet(ctx, lists, stderr)
-	if err != nil {
-		return nil, setup.ExplainMissing(c, err)
-	}
-	for _, l := range stats {
-		if l.Invalid > 0 {
-			fmt.Fprintf(stderr, "spamgate: list %s: %s skipped; see spamgate config check\n", l.Name, text.Count(l.Invalid, "invalid line", "invalid lines"))
-		}
-		switch {
-		case l.Err != nil && l.LastGood:
-			fmt.Fprintf(stderr, "spamgate: list %s: its last good version serves: %v\n", l.Name, l.Err)
-		case l.Err != nil:
-			fmt.Fprintf(stderr, "spamgate: list %s: %v\n", l.Name, l.Err)
+// message judges a whole message.
+func (p *printer) message(cmd *cobra.Command, o options) error {
+	in := io.NopCloser(cmd.InOrStdin())
+	if o.message != "-" {
+		var err error
+		if in, err = os.Open(o.message); err != nil {
+			return fmt.Errorf("--message: %w", err)
 		}
 	}
-	return set, nil
-}
-
-// session is one run of check.
-type session struct {
-	config  *config.Config
-	options checkOptions
-	judge   judge.Judge
-	dns     *dnslist.Client // asks lists in DNS; nil: they are not asked
-	answers *answers        // about the last address or message
-	alike   bool            // the lists say the same of a sender in the envelope and in the header
-	policy  smtpfilter.Policy
-	proofs  *proof.Proofs // proves senders; nil: all proofs are pending
-	out     io.Writer
-	json    *json.Encoder
-	byDoors bool // doors decide, as where there is no listener
-	listed  bool // an action other than accept was found
-	doors   []doorSession
-
-	recipients []verdict.Recipient // of --rcpt
-	inHeader   bool                // an address is judged as one in the header only
-	unasked    []string            // lists by recipient that nothing was asked, for lack of a recipient
-
-	generation uint64 // what the running gate serves; 0: none was found
-}
-
-func (k *session) printTo(w io.Writer) {
-	k.out, k.json = w, json.NewEncoder(w)
-	k.json.SetEscapeHTML(false)
-}
-
-// finding is a verdict for programs.
-type finding struct {
-	Identity  string          `json:"identity,omitempty"`
-	Address   string          `json:"address,omitempty"`
-	Form      string          `json:"form,omitempty"` // what the header has, where servers may read it as Address
-	Action    verdict.Action  `json:"action"`
-	Match     *verdict.Match  `json:"match,omitempty"`
-	Monitored []verdict.Match `json:"monitored,omitempty"`
-	Proofs    []verdict.Proof `json:"proofs,omitempty"`    // those on which the action depends
-	Proved    *finding        `json:"if_proven,omitempty"` // if a proof is pending
-	Error     string          `json:"error,omitempty"`
-}
-
-func newFinding(f verdict.Finding) finding {
-	r := finding{Identity: f.Identity, Address: f.Address, Form: f.Form, Action: f.Verdict.Action,
-		Monitored: f.Verdict.Monitored, Proofs: f.Verdict.Proofs}
-	if m := f.Verdict.Match; !m.IsZero() {
-		r.Match = &m
+	defer in.Close()
+	q := check.MessageQuestion{Question: o.Question, Name: o.message, NextHop: o.nextHop}
+	if o.hasFrom {
+		q.From = &o.from
 	}
-	if f.Verdict.Proved != nil {
-		proved := newFinding(verdict.Finding{Verdict: *f.Verdict.Proved})
-		proved.Proofs = nil
-		r.Proved = &proved
+	a, err := p.engine.Message(cmd.Context(), in, q)
+	if err != nil {
+		return err
 	}
-	if f.Err != nil {
-		r.Error = f.Err.Error()
-	}
-	return r
+	return p.print(a, o.json)
 }
 
-// note notes whether what has got these actions is accepted.
-func (k *session) note(actions ...verdict.Action) {
-	k.listed = k.listed || slices.Max(actions) != verdict.Accept
-}
-
-// headline returns what happens to a sender or a message in a few words: the action of the
-// lists, or, if doors decide, the strictest one of the doors.
-func (k *session) headline(lists string, doors verdict.Action) string {
-	switch {
-	case !k.byDoors:
-		return lists
-	case doors == verdict.Accept && lists != verdict.Accept.String():
-		return "listed, and no door refuses it"
+// print prints an answer.
+func (p *printer) print(a *check.Answer, asJSON bool) error {
+	p.listed = p.listed || a.Listed
+	if !asJSON {
+		a.Print(p.out)
+		return nil
 	}
-	return doors.String()
+	to := json.NewEncoder(p.out)
+	to.SetEscapeHTML(false)
+	return to.Encode(a.JSON)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"spamgate/blocklist"
 	"spamgate/blocklist/judge"
 	"spamgate/blocklist/store"
 	"spamgate/blocklist/verdict"
@@ -19,9 +20,9 @@ import (
 // damagedEntries are so many that a start does not read the index of the list.
 const damagedEntries = 40_000
 
-// damagedChecking has the lists of a gate whose index was damaged behind its back,
-// and which cannot read the list again.
-func damagedChecking(t *testing.T) *session {
+// damagedSet has the lists of a gate whose index was damaged behind its back, and which
+// cannot read the list again.
+func damagedSet(t *testing.T) (*config.Config, *blocklist.Set) {
 	t.Helper()
 	dir := t.TempDir()
 	path, list := filepath.Join(dir, "config.toml"), filepath.Join(dir, "blocked.txt")
@@ -63,7 +64,7 @@ func damagedChecking(t *testing.T) *session {
 		t.Fatal(err)
 	}
 	damage(t, filepath.Join(c.State.Dir, store.ListName("blocked"), "current.seg"))
-	return &session{judge: judge.New(set.Only(nil)), alike: stagesAlike(c, nil)}
+	return c, set
 }
 
 // damage changes the middle of a file in place.
@@ -85,13 +86,14 @@ func damage(t *testing.T, path string) {
 // TestDamagedList: a lookup that fails is told apart from an address that is none,
 // by the gate's judge and by check, and never passes for an answer.
 func TestDamagedList(t *testing.T) {
-	k := damagedChecking(t)
+	c, set := damagedSet(t)
+	j := judge.New(set.Only(nil))
 	var input strings.Builder
 	failed := 0
 	for i := range 1000 {
 		address := fmt.Sprintf("u@host%d.example", i)
 		fmt.Fprintln(&input, address)
-		v, err := k.judge.Judge(t.Context(), nil, verdict.Query{Stage: verdict.Envelope, Address: address})
+		v, err := j.Judge(t.Context(), nil, verdict.Query{Stage: verdict.Envelope, Address: address})
 		switch {
 		case err == nil && v.Action != verdict.Reject:
 			t.Errorf("%s: %+v", address, v)
@@ -104,14 +106,14 @@ func TestDamagedList(t *testing.T) {
 	if failed == 0 {
 		t.Fatal("nothing is damaged")
 	}
-	if _, err := k.judge.Judge(t.Context(), nil, verdict.Query{Stage: verdict.Envelope, Address: "no address"}); err == nil || errors.Is(err, verdict.ErrNoAnswer) {
+	if _, err := j.Judge(t.Context(), nil, verdict.Query{Stage: verdict.Envelope, Address: "no address"}); err == nil || errors.Is(err, verdict.ErrNoAnswer) {
 		t.Errorf("no address: %v", err)
 	}
-	if v, err := k.judge.Judge(t.Context(), nil, verdict.Query{Stage: verdict.Envelope, Address: "u@clean.example"}); err != nil || v.Action != verdict.Accept {
+	if v, err := j.Judge(t.Context(), nil, verdict.Query{Stage: verdict.Envelope, Address: "u@clean.example"}); err != nil || v.Action != verdict.Accept {
 		t.Errorf("what the filter rules out: %+v, %v", v, err)
 	}
 	var out bytes.Buffer
-	err := k.stream(strings.NewReader(input.String()), &out)
+	_, err := stream(t.Context(), linesIn(t, c, set), strings.NewReader(input.String()), &out)
 	if !errors.Is(err, verdict.ErrNoAnswer) || !strings.Contains(err.Error(), "standard input, line ") {
 		t.Errorf("the whole: %v", err)
 	}

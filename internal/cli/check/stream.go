@@ -2,17 +2,15 @@ package check
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 
-	"spamgate/blocklist/sender"
-	"spamgate/blocklist/verdict"
-	"spamgate/internal/config"
+	"spamgate/internal/check"
 )
 
 // batchSize is the number of bytes of standard input that are judged at a time: some thousand
@@ -34,7 +32,8 @@ type batch struct {
 
 // stream judges the addresses of standard input on all cores, and prints in the order of the
 // input. It holds a few batches at a time, however long the input is.
-func (k *session) stream(in io.Reader, out io.Writer) error {
+// It reports whether an action other than accept was found.
+func stream(ctx context.Context, lines *check.Lines, in io.Reader, out io.Writer) (listed bool, err error) {
 	workers := runtime.GOMAXPROCS(0)
 	free := make(chan *batch, 2*workers+2) // some to be judged, some to be printed, one to be read
 	for range cap(free) {
@@ -43,13 +42,12 @@ func (k *session) stream(in io.Reader, out io.Writer) error {
 	work, order := make(chan *batch, cap(free)), make(chan *batch, cap(free))
 	var running sync.WaitGroup
 	for range workers {
-		w := *k
-		running.Go(func() { w.judgeBatches(work) })
+		running.Go(func() { judgeBatches(ctx, lines, work) })
 	}
-	p := printer{out: out}
+	p := batchPrinter{out: out}
 	running.Go(func() { p.print(order, free) })
 
-	err := readBatches(in, func(text []byte) bool {
+	err = readBatches(in, func(text []byte) bool {
 		b := <-free
 		b.text = append(b.text[:0], text...)
 		work <- b
@@ -59,14 +57,13 @@ func (k *session) stream(in io.Reader, out io.Writer) error {
 	close(work)
 	close(order)
 	running.Wait()
-	k.listed = k.listed || p.listed
 	switch {
 	case p.err != nil:
-		return p.err
+		return p.listed, p.err
 	case err != nil:
-		return fmt.Errorf("standard input, line %d: %w", p.lines+1, err)
+		return p.listed, fmt.Errorf("standard input, line %d: %w", p.lines+1, err)
 	}
-	return p.bad
+	return p.listed, p.bad
 }
 
 // readBatches calls take with whole lines as they come, until it returns false. The last line
@@ -96,8 +93,8 @@ func readBatches(in io.Reader, take func(text []byte) bool) error {
 	}
 }
 
-// printer prints the batches in the order of the input.
-type printer struct {
+// batchPrinter prints the batches in the order of the input.
+type batchPrinter struct {
 	out    io.Writer
 	lines  int
 	listed bool
@@ -106,7 +103,7 @@ type printer struct {
 	failed atomic.Bool // err is set: stop reading
 }
 
-func (p *printer) print(order <-chan *batch, free chan<- *batch) {
+func (p *batchPrinter) print(order <-chan *batch, free chan<- *batch) {
 	for b := range order {
 		<-b.judged
 		if p.bad == nil && b.bad != nil {
@@ -122,70 +119,20 @@ func (p *printer) print(order <-chan *batch, free chan<- *batch) {
 	}
 }
 
-// judgeBatches judges batches. Each goroutine has its own copy of the session.
-func (k *session) judgeBatches(work <-chan *batch) {
+// judgeBatches judges batches.
+func judgeBatches(ctx context.Context, lines *check.Lines, work <-chan *batch) {
 	for b := range work {
 		b.out.Reset()
-		b.lines, b.bad = 0, nil
-		k.listed = false
-		k.printTo(&b.out)
+		b.lines, b.bad, b.listed = 0, nil, false
+		judge := lines.On(&b.out).Judge
 		for line := range strings.Lines(string(b.text)) { // one copy for all addresses, which share its memory
 			b.lines++
-			if err := k.checkLine(strings.TrimSpace(line)); err != nil && b.bad == nil {
+			listed, err := judge(ctx, strings.TrimSpace(line))
+			b.listed = b.listed || listed
+			if err != nil && b.bad == nil {
 				b.bad, b.badAt = err, b.lines
 			}
 		}
-		b.listed = k.listed
 		b.judged <- struct{}{}
 	}
-}
-
-// checkLine judges one line of standard input, and prints it unless it is accepted. Most
-// addresses are in no list, and need only a lookup that allocates nothing.
-func (k *session) checkLine(address string) error {
-	if address == "" || !k.options.all && k.isUnknown(address) {
-		return nil
-	}
-	r, envelope, header := k.result(address)
-	k.note(envelope.Verdict.Action, header.Verdict.Action)
-	monitored := append(envelope.Verdict.Monitored, header.Verdict.Monitored...)
-	if r.Action == verdict.Accept.String() && len(monitored) > 0 && !k.options.json {
-		r.Action = "monitor"
-		envelope.Verdict.Match = monitored[0]
-	}
-	if r.Action != verdict.Accept.String() || len(monitored) > 0 || k.options.all {
-		_ = k.printLine(r, envelope, header) // into memory, and what is in r can be encoded
-	}
-	switch {
-	case envelope.Err == nil:
-		return header.Err
-	case envelope.NoAnswer():
-		return envelope.Err
-	}
-	return fmt.Errorf("%q is not an address: %w", address, envelope.Err)
-}
-
-// isUnknown reports whether no list has an entry for an address.
-func (k *session) isUnknown(address string) bool {
-	a, err := sender.Parse(address)
-	if err != nil || k.asks() {
-		return false
-	}
-	if _, _, wraps := sender.Unwrap(a, k.judge.View().Wrappings()); wraps {
-		return false
-	}
-	d, err := k.judge.View().Lookup(verdict.Envelope, a)
-	if err == nil && d.Matches == nil && !k.alike {
-		d, err = k.judge.View().Lookup(verdict.Header, a)
-	}
-	return err == nil && d.Matches == nil
-}
-
-// stagesAlike reports whether the lists that count give the same verdict on a sender in the
-// envelope and in the header, so that one lookup is enough. SPF counts in the envelope alone.
-func stagesAlike(c *config.Config, names []string) bool {
-	return !slices.ContainsFunc(c.Lists, func(l config.List) bool {
-		counts := len(names) == 0 || slices.Contains(names, l.Name)
-		return counts && (len(l.ProvenBy) > 0 || len(l.Stage) < 2 || l.HeaderAction != "" && l.HeaderAction != l.Action)
-	})
 }

@@ -2,7 +2,6 @@ package check
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,13 +11,14 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"spamgate/blocklist/judge"
+	"spamgate/blocklist"
+	"spamgate/internal/check"
+	"spamgate/internal/cli"
 	"spamgate/internal/config"
-	"spamgate/internal/setup"
 )
 
-// checkingOf is a check with the lists of a configuration.
-func checkingOf(t testing.TB, text string, files map[string]string) *session {
+// linesOf judges by the lists of a configuration.
+func linesOf(t testing.TB, text string, files map[string]string) *check.Lines {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "config.toml")
@@ -34,11 +34,25 @@ func checkingOf(t testing.TB, text string, files map[string]string) *session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := buildSet(context.Background(), c, io.Discard)
+	set, err := cli.ReadLists(t.Context(), c, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &session{judge: judge.New(set.Only(nil).Unwrapping(setup.Wrappings(c))), alike: stagesAlike(c, nil)}
+	return linesIn(t, c, set)
+}
+
+// linesIn judges by the lists of a Set.
+func linesIn(t testing.TB, c *config.Config, set *blocklist.Set) *check.Lines {
+	t.Helper()
+	o, err := check.OnDisk(t.Context(), c, set, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := check.New(o).Lines(check.Question{Offline: true}, check.LineFormat{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lines
 }
 
 const twoLists = `
@@ -72,7 +86,7 @@ func manyAddresses(n int) string {
 // TestStreamOrder: many batches on all cores come out as one after the other
 // would, however the input arrives.
 func TestStreamOrder(t *testing.T) {
-	k := checkingOf(t, twoLists, map[string]string{"blocked.txt": "listed.example\n", "doubtful.txt": "doubtful.example\n"})
+	lines := linesOf(t, twoLists, map[string]string{"blocked.txt": "listed.example\n", "doubtful.txt": "doubtful.example\n"})
 	const n = 40_000
 	input := manyAddresses(n)
 	var want strings.Builder
@@ -93,9 +107,9 @@ func TestStreamOrder(t *testing.T) {
 		"in halves":    iotest.HalfReader(strings.NewReader(input)),
 		"end and data": iotest.DataErrReader(strings.NewReader(input)),
 	} {
-		k.listed = false
 		var out bytes.Buffer
-		if err := k.stream(in, &out); err != nil {
+		listed, err := stream(t.Context(), lines, in, &out)
+		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		var got strings.Builder
@@ -103,8 +117,8 @@ func TestStreamOrder(t *testing.T) {
 			f := strings.Split(line, "\t")
 			got.WriteString(strings.Join(f[:3], "\t") + "\n")
 		}
-		if got.String() != want.String() || !k.listed {
-			t.Errorf("%s: %d bytes, want %d; listed %v", name, got.Len(), want.Len(), k.listed)
+		if got.String() != want.String() || !listed {
+			t.Errorf("%s: %d bytes, want %d; listed %v", name, got.Len(), want.Len(), listed)
 		}
 	}
 }
@@ -112,7 +126,7 @@ func TestStreamOrder(t *testing.T) {
 // TestStreamErrors: the first line that is not an address is named by its number,
 // over all batches, and a failure to read or write ends it.
 func TestStreamErrors(t *testing.T) {
-	k := checkingOf(t, twoLists, map[string]string{"blocked.txt": "listed.example\n", "doubtful.txt": ""})
+	lines := linesOf(t, twoLists, map[string]string{"blocked.txt": "listed.example\n", "doubtful.txt": ""})
 	clean := strings.Repeat("a@clean.example\n", 20_000)
 	broken := errors.New("broken")
 	for _, tt := range []struct {
@@ -126,7 +140,7 @@ func TestStreamErrors(t *testing.T) {
 		{"read", io.MultiReader(strings.NewReader(clean+"a@"), iotest.ErrReader(broken)), io.Discard, "standard input, line 20001: broken"},
 		{"write", strings.NewReader(strings.Repeat("a@listed.example\n", 100_000)), failingWriter{broken}, "broken"},
 	} {
-		err := k.stream(tt.in, tt.out)
+		_, err := stream(t.Context(), lines, tt.in, tt.out)
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %s", tt.name, err, tt.want)
 		}
@@ -136,34 +150,6 @@ func TestStreamErrors(t *testing.T) {
 type failingWriter struct{ err error }
 
 func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
-
-// TestStagesAlike: where one lookup is done for two, both say the same.
-func TestStagesAlike(t *testing.T) {
-	list := func(name string, stages []string, header string) config.List {
-		l := config.DefaultList()
-		l.Name, l.HeaderAction = name, header
-		if stages != nil {
-			l.Stage = stages
-		}
-		return l
-	}
-	for _, tt := range []struct {
-		lists []config.List
-		names []string
-		want  bool
-	}{
-		{[]config.List{list("a", nil, "")}, nil, true},
-		{[]config.List{list("a", nil, "reject")}, nil, true},
-		{[]config.List{list("a", nil, "tag")}, nil, false},
-		{[]config.List{list("a", []string{"header"}, "")}, nil, false},
-		{[]config.List{list("a", nil, ""), list("b", nil, "tag")}, []string{"a"}, true},
-		{[]config.List{list("a", nil, ""), list("b", nil, "tag")}, []string{"a", "b"}, false},
-	} {
-		if got := stagesAlike(&config.Config{Lists: tt.lists}, tt.names); got != tt.want {
-			t.Errorf("%+v, %q: %v", tt.lists, tt.names, got)
-		}
-	}
-}
 
 // BenchmarkCheckStream is "spamgate check -" without the start: 200,000 addresses,
 // of which one in a hundred is listed, against a list of a million domains.
@@ -182,12 +168,12 @@ func BenchmarkCheckStream(b *testing.B) {
 			fmt.Fprintf(&input, "first.last%d@news%d.example.com\n", i, i%5000)
 		}
 	}
-	k := checkingOf(b, "[[list]]\nname = \"blocked\"\npath = \"blocked.txt\"\n", map[string]string{"blocked.txt": list.String()})
+	lines := linesOf(b, "[[list]]\nname = \"blocked\"\npath = \"blocked.txt\"\n", map[string]string{"blocked.txt": list.String()})
 	b.SetBytes(int64(input.Len()))
 	b.ReportAllocs()
 	for b.Loop() {
 		var out bytes.Buffer
-		if err := k.stream(bytes.NewReader(input.Bytes()), &out); err != nil {
+		if _, err := stream(b.Context(), lines, bytes.NewReader(input.Bytes()), &out); err != nil {
 			b.Fatal(err)
 		}
 		if n := bytes.Count(out.Bytes(), []byte("\n")); n != addresses/100 {

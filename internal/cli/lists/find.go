@@ -13,6 +13,7 @@ import (
 
 	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/sender"
+	"spamgate/internal/check"
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
 	"spamgate/internal/listedit"
@@ -150,7 +151,7 @@ func recipientMatcher(recipient string) (func(side string) bool, error) {
 
 // findHint suggests another search.
 func findHint(pattern string) string {
-	if hint := cli.SuggestAddress(pattern); hint != "" {
+	if hint := check.SuggestAddress(pattern); hint != "" {
 		return strings.Replace(hint, "to ask about the domain, give ", "to see what matches the domain, look for ", 1)
 	}
 	return ""

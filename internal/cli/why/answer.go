@@ -11,7 +11,8 @@ import (
 
 	"spamgate/blocklist/sender"
 	"spamgate/blocklist/verdict"
-	"spamgate/internal/cli/check"
+	"spamgate/internal/check"
+	"spamgate/internal/cli"
 	"spamgate/internal/config"
 	"spamgate/internal/mailwhy"
 	"spamgate/internal/term"
@@ -59,23 +60,32 @@ func (a *answer) askNow(ctx context.Context, c *config.Config, stderr io.Writer)
 		a.notNow = "there is no configuration here: name it with --config"
 		return
 	}
-	lists, err := check.NewNow(ctx, c, stderr)
+	lists, err := openEngine(ctx, c, stderr)
 	if err != nil {
 		a.notNow = err.Error()
 		return
 	}
 	for _, p := range senders[:min(mostNow, len(senders))] {
-		var said strings.Builder
-		p.Result, err = lists.Result(p.Question)
-		if err == nil {
-			err = lists.Print(&said, p.Question)
-		}
+		said, err := lists.Address(ctx, p.Question)
 		if err != nil {
-			p.Result, p.Error = nil, err.Error()
+			p.Error = err.Error()
+		} else {
+			var text strings.Builder
+			said.Print(&text)
+			p.Result, p.text = said.JSON, text.String()
 		}
-		p.text = said.String()
 		a.now = append(a.now, p)
 	}
+}
+
+// openEngine returns what says what would happen now, by the lists on disk.
+func openEngine(ctx context.Context, c *config.Config, stderr io.Writer) (*check.Engine, error) {
+	set, err := cli.ReadLists(ctx, c, stderr)
+	if err != nil {
+		return nil, err
+	}
+	o, err := check.OnDisk(ctx, c, set, false)
+	return check.New(o), err
 }
 
 // noSender says why there is no sender to ask about.
@@ -125,7 +135,7 @@ func add(all []present, r *mailwhy.Record, address string, inHeader bool) []pres
 	i := slices.IndexFunc(all, func(p present) bool { return p.Question.Listener == listener && p.Address == address })
 	if i < 0 {
 		i = len(all)
-		all = append(all, present{Listener: listener, Question: check.Question{Listener: listener, Address: address, InHeader: inHeader}})
+		all = append(all, present{Listener: listener, Question: check.Question{Listener: listener, Address: address, InHeader: inHeader, Past: true}})
 	}
 	p := &all[i]
 	p.InHeader = p.InHeader && inHeader

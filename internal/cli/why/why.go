@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"spamgate/internal/check"
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
 	"spamgate/internal/logging"
@@ -158,7 +159,7 @@ func parseQuery(asked string, c *config.Config) (q mailwhy.Query, err error) {
 	}
 	if asked != "<>" && !strings.Contains(asked, "@") {
 		return q, fmt.Errorf("%q is neither an id nor an address: an id has 12 letters and digits from 2 to 7, as at the end of a refusal (\"id 2ZFPDJSVUUAR\")%s",
-			asked, cli.SuggestAddress(asked))
+			asked, check.SuggestAddress(asked))
 	}
 	var hash func(string) string
 	if c != nil {

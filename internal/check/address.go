@@ -32,25 +32,25 @@ type addressResult struct {
 
 // judgeAddress judges an address as envelope sender and in the header, for recipients who have
 // no say.
-func (k *session) judgeAddress(address string) (envelope, header verdict.Finding) {
+func (k *session) judgeAddress(ctx context.Context, address string) (envelope, header verdict.Finding) {
 	m, j := k.facts(reversePath(address)), k.newJudge()
 	if k.exemptClient() {
 		return noFinding(verdict.EnvelopeIdentity, m.ReversePath), noFinding("header", m.ReversePath)
 	}
-	envelope = k.policy.JudgeEnvelope(context.Background(), j, &m, verdict.For{})
+	envelope = k.policy.JudgeEnvelope(ctx, j, &m, verdict.For{})
 	if k.alike {
 		header = noFinding("header", m.ReversePath)
 		header.Verdict = envelope.Verdict
 		return envelope, header
 	}
-	return envelope, k.judgeInHeader(j, &m, &smtpfilter.Class{Envelope: envelope})
+	return envelope, k.judgeInHeader(ctx, j, &m, &smtpfilter.Class{Envelope: envelope})
 }
 
 // judgeInHeader judges the envelope sender as if it were in the header.
-func (k *session) judgeInHeader(j verdict.Judge, m *verdict.Message, class *smtpfilter.Class) verdict.Finding {
+func (k *session) judgeInHeader(ctx context.Context, j verdict.Judge, m *verdict.Message, class *smtpfilter.Class) verdict.Finding {
 	f := noFinding("header", m.ReversePath)
 	if class.Envelope.Err == nil && m.ReversePath != "" {
-		f.Verdict, f.Err = j.Judge(context.Background(), m, verdict.Query{Stage: verdict.Header, Address: m.ReversePath, For: class.For})
+		f.Verdict, f.Err = j.Judge(ctx, m, verdict.Query{Stage: verdict.Header, Address: m.ReversePath, For: class.For})
 	}
 	return class.Applied(f)
 }
@@ -71,16 +71,15 @@ func noFinding(identity, address string) verdict.Finding {
 // judgeForEach judges an address for the recipients, by what counts for them. In a group the
 // finding about the header is the only one. The conclusion is about a message to all of them
 // with the address in its header.
-func (k *session) judgeForEach(address string) ([]*group, smtpfilter.Conclusion) {
+func (k *session) judgeForEach(ctx context.Context, address string) ([]*group, smtpfilter.Conclusion) {
 	if len(k.recipients) == 0 {
-		envelope, header := k.judgeAddress(address)
-		if k.inHeader {
+		envelope, header := k.judgeAddress(ctx, address)
+		if k.asked.InHeader {
 			envelope = noFinding(verdict.EnvelopeIdentity, envelope.Address)
 		}
 		g := &group{class: &smtpfilter.Class{Envelope: envelope}, header: []verdict.Finding{header}}
 		return []*group{g}, smtpfilter.Conclusion{}
 	}
-	ctx := context.Background()
 	m, j := k.facts(reversePath(address)), k.newJudge()
 	if k.exemptClient() {
 		j = nil
@@ -94,9 +93,9 @@ func (k *session) judgeForEach(address string) ([]*group, smtpfilter.Conclusion)
 		if j == nil {
 			g.header = []verdict.Finding{noFinding("header", m.ReversePath)}
 		} else {
-			g.header = []verdict.Finding{k.judgeInHeader(j, &m, g.class)}
+			g.header = []verdict.Finding{k.judgeInHeader(ctx, j, &m, g.class)}
 		}
-		if k.inHeader {
+		if k.asked.InHeader {
 			g.class.Envelope = noFinding(verdict.EnvelopeIdentity, m.ReversePath)
 		}
 		only = append(only, &smtpfilter.Class{Rule: g.class.Rule, Exempt: g.class.Exempt, Header: g.header})
@@ -105,8 +104,8 @@ func (k *session) judgeForEach(address string) ([]*group, smtpfilter.Conclusion)
 }
 
 // result judges an address for recipients who have no say.
-func (k *session) result(address string) (addressResult, verdict.Finding, verdict.Finding) {
-	envelope, header := k.judgeAddress(address)
+func (k *session) result(ctx context.Context, address string) (addressResult, verdict.Finding, verdict.Finding) {
+	envelope, header := k.judgeAddress(ctx, address)
 	r := k.newResult(address, envelope, header)
 	return r, envelope, header
 }
@@ -130,48 +129,41 @@ func unnamed(f verdict.Finding) *finding {
 	return &shown
 }
 
-// named is the result for an address that was given as an argument.
+// named is the result for an address that was asked about by name.
 type named struct {
 	addressResult
 	groups []*group
 	toAll  smtpfilter.Conclusion // of a message with the address in its header
+	lists  verdict.Action        // of the lists, for the recipients
 	doors  verdict.Action        // the strictest of the doors
 }
 
-// resultOfNamed judges an address that was given as an argument, as the doors do, too. It notes
-// whether the address is accepted.
-func (k *session) resultOfNamed(address string) (r named, err error) {
-	r.groups, r.toAll = k.judgeForEach(address)
+// resultOfNamed judges an address, as the doors do, too.
+func (k *session) resultOfNamed(ctx context.Context, address string) (r named, err error) {
+	r.groups, r.toAll = k.judgeForEach(ctx, address)
 	first := r.groups[0]
 	r.addressResult = k.newResult(address, first.class.Envelope, first.header[0])
-	worst := verdict.Accept
 	for _, g := range r.groups {
 		if err := k.notJudged(address, g.class.Envelope, g.header[0]); err != nil {
 			return r, err
 		}
 		decided := verdict.Decide([]verdict.Finding{g.class.Envelope, g.header[0]}, g.class.Exempt)
-		worst = max(worst, decided.Verdict.Action)
+		r.lists = max(r.lists, decided.Verdict.Action)
 		if g.recipients != nil {
 			shown := k.show(g, decided)
 			shown.Envelope, shown.Header = unnamed(g.class.Envelope), unnamed(g.header[0])
 			r.ToEach = append(r.ToEach, shown)
 		}
 	}
-	r.Action, r.Mixed, r.NotAsked = worst.String(), r.toAll.Mixed, k.unasked
-	if r.ToEach != nil || k.inHeader {
+	r.Action, r.Mixed, r.NotAsked = r.lists.String(), r.toAll.Mixed, k.unasked
+	if r.ToEach != nil || k.asked.InHeader {
 		r.Envelope = nil
 	}
 	if r.ToEach != nil {
 		r.Header = nil
 	}
-	if r.Doors, r.doors, err = k.doorsOn(address); err != nil {
-		return r, err
-	}
-	k.note(r.doors)
-	if !k.byDoors {
-		k.note(worst)
-	}
-	return r, nil
+	r.Doors, r.doors, err = k.doorsOn(ctx, address)
+	return r, err
 }
 
 // pending reports whether another action would be taken if the sender is proven.
@@ -186,42 +178,43 @@ func (r *named) pending() bool {
 	return false
 }
 
-// printNamed explains the result for an address that was given as an argument.
-func (k *session) printNamed(address string) error {
-	r, err := k.resultOfNamed(address)
+// address returns what becomes of an address.
+func (k *session) address(ctx context.Context, address string) (*Answer, error) {
+	r, err := k.resultOfNamed(ctx, address)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if k.options.json {
-		return k.json.Encode(r.addressResult)
-	}
+	return k.answer(r.addressResult, r.lists, r.doors, func() { k.printNamed(&r) }), nil
+}
+
+// printNamed explains the result for an address.
+func (k *session) printNamed(r *named) {
 	headline := k.headline(r.Action, r.doors)
 	if r.pending() {
 		headline += ", unless the sender is proven"
 	}
-	fmt.Fprintf(k.out, "%s: %s\n", address, headline)
+	fmt.Fprintf(k.out, "%s: %s\n", r.Address, headline)
 	if k.exemptClient() {
-		fmt.Fprintf(k.out, "  no sender is judged: the client %v is in policy.exempt_clients\n", k.options.client)
-		return nil
+		fmt.Fprintf(k.out, "  no sender is judged: the client %v is in policy.exempt_clients\n", k.asked.Client)
+		return
 	}
 	k.printUnasked()
 	for _, g := range r.groups {
 		decided := verdict.Decide([]verdict.Finding{g.class.Envelope, g.header[0]}, g.class.Exempt)
 		k.printGroup(g, decided.Verdict.Action.String())
-		k.printBoth(address, g)
+		k.printBoth(r.Address, g)
 	}
 	if len(r.groups) > 1 {
 		k.printToAll(r.toAll)
 	}
 	k.printAnswers()
 	k.printDoors(r.Doors)
-	return nil
 }
 
 // printBoth explains what becomes of an address as envelope sender and in the header.
 func (k *session) printBoth(address string, g *group) {
 	envelope, header := g.class.Envelope, g.header[0]
-	if k.inHeader {
+	if k.asked.InHeader {
 		k.explain("header", header, verdict.Header, g)
 		return
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/netip"
 	"slices"
 	"strings"
@@ -15,24 +14,9 @@ import (
 	"spamgate/blocklist/sender"
 	"spamgate/blocklist/verdict"
 	"spamgate/internal/proof"
-	"spamgate/internal/setup"
 	"spamgate/internal/term"
 	"spamgate/smtpfilter/header"
 )
-
-// openProofs makes the session, and those of the doors, ask for proofs. What would be logged
-// shows in the proofs.
-func (k *session) openProofs() error {
-	proofs, err := setup.OpenProofs(k.config, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return err
-	}
-	k.proofs = proofs
-	for _, d := range k.doors {
-		d.proofs = proofs
-	}
-	return nil
-}
 
 // prover proves the senders of one message, except by what check does not know.
 type prover struct {
@@ -47,10 +31,10 @@ func (k *session) newProver() judge.Prover {
 	}
 	p := prover{Message: k.proofs.Message()}
 	switch {
-	case k.options.offline:
-		p.unasked = "not asked, because of --offline"
-	case !k.options.client.IsValid():
-		p.unasked = "not known without --client"
+	case k.asked.Offline:
+		p.unasked = "not asked, because of " + k.argument("offline")
+	case !k.asked.Client.IsValid():
+		p.unasked = "not known without " + k.argument("client")
 	}
 	return p
 }
@@ -74,7 +58,7 @@ func (p prover) Prove(ctx context.Context, m *verdict.Message, stage verdict.Sta
 
 // facts returns what is known of a message with an envelope sender.
 func (k *session) facts(from string) verdict.Message {
-	return verdict.Message{ReversePath: from, Client: netip.AddrPortFrom(k.options.client, 0), Helo: k.options.helo}
+	return verdict.Message{ReversePath: from, Client: netip.AddrPortFrom(k.asked.Client, 0), Helo: k.asked.Helo}
 }
 
 // shownProofs are the proofs of a message for programs.
@@ -93,10 +77,10 @@ type shownSignature struct {
 
 // showsProofs reports whether the proofs of a message are shown.
 func (k *session) showsProofs() bool {
-	return k.proofs != nil && (k.judge.View().Proofs() != 0 || k.options.client.IsValid())
+	return k.proofs != nil && (k.judge.View().Proofs() != 0 || k.asked.Client.IsValid())
 }
 
-// verify returns the signatures of a message, verified unless --offline is set, and the number
+// verify returns the signatures of a message, verified unless that is offline, and the number
 // of its From fields. The body is what follows the empty line after the header section.
 func (k *session) verify(ctx context.Context, section []byte, body io.Reader) (signatures []verdict.Signature, fromFields int, err error) {
 	signatures, fromFields = header.Signatures(section)
@@ -106,14 +90,14 @@ func (k *session) verify(ctx context.Context, section []byte, body io.Reader) (s
 			domains = append(domains, s.Domain)
 		}
 	}
-	if k.options.offline || len(domains) == 0 {
+	if k.asked.Offline || len(domains) == 0 {
 		return signatures, fromFields, nil
 	}
 	v := k.proofs.Verify(ctx, domains)
 	_, _ = v.Write(append(slices.Clone(section), "\r\n"...)) // never fails
 	if err := copyCRLF(v, body); err != nil {
 		v.Abort()
-		return nil, 0, fmt.Errorf("--message: %w", err)
+		return nil, 0, fmt.Errorf("%s: %w", k.argument("message"), err)
 	}
 	return v.Finish(), fromFields, nil
 }
@@ -148,21 +132,21 @@ func copyCRLF(w io.Writer, r io.Reader) error {
 
 // describeProofs returns what proves which senders of a message.
 func (k *session) describeProofs(ctx context.Context, in messageIn, m *verdict.Message, senders []verdict.Finding) *shownProofs {
-	r := &shownProofs{SPF: "not known without --client", FromFields: in.fromFields}
+	r := &shownProofs{SPF: "not known without " + k.argument("client"), FromFields: in.fromFields}
 	path, err := sender.Parse(in.from)
 	switch {
-	case k.options.offline:
-		r.SPF = "not asked, because of --offline"
+	case k.asked.Offline:
+		r.SPF = "not asked, because of " + k.argument("offline")
 	case !in.judged || err != nil:
-		r.SPF = "not known without --from"
-	case k.options.client.IsValid():
+		r.SPF = "not known without " + k.argument("from")
+	case k.asked.Client.IsValid():
 		p := k.proofs.Message().Prove(ctx, m, verdict.Envelope, path, verdict.SPF)
 		r.SPF = p.State.String() + ": " + strings.TrimPrefix(p.Why, "spf: ")
 	}
 	for _, s := range in.signatures {
 		shown := shownSignature{Domain: s.Domain, State: s.State.String(), Why: s.Why}
 		if s.State == verdict.ProofPending {
-			shown.State, shown.Why = "not verified", "because of --offline"
+			shown.State, shown.Why = "not verified", "because of "+k.argument("offline")
 		}
 		for _, f := range senders {
 			a, err := sender.Parse(f.Address)

@@ -3,24 +3,16 @@ package check
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 
 	"spamgate/blocklist"
 	"spamgate/blocklist/judge"
 	"spamgate/blocklist/verdict"
-	"spamgate/internal/config"
-	"spamgate/internal/dnslist"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
 	"spamgate/internal/text"
 )
-
-// openDNS returns the client of the lists in DNS. What it would log shows in the answers.
-func openDNS(c *config.Config) (*dnslist.Client, error) {
-	return setup.OpenDNS(c, slog.New(slog.DiscardHandler))
-}
 
 // dnsAnswer is what a list in DNS said of a domain.
 type dnsAnswer struct {
@@ -61,14 +53,6 @@ func (n *answers) Result(ctx context.Context, list, domain string) blocklist.Ans
 	return a
 }
 
-// askThrough makes the session, and those of the doors, ask lists in DNS.
-func (k *session) askThrough(client *dnslist.Client) {
-	k.dns = client
-	for _, d := range k.doors {
-		d.dns = client
-	}
-}
-
 // asks reports whether the session asks lists in DNS.
 func (k *session) asks() bool { return k.dns != nil && k.judge.View().Asks(verdict.AllStages) }
 
@@ -88,10 +72,10 @@ func (k *session) newJudge() verdict.Judge {
 
 // traceStage traces the decision about an address at one stage for recipients: the address, and
 // the senders within.
-func (k *session) traceStage(stage verdict.Stage, address string, to verdict.For) ([]blocklist.Trace, error) {
+func (k *session) traceStage(ctx context.Context, stage verdict.Stage, address string, to verdict.For) ([]blocklist.Trace, error) {
 	m := k.facts(reversePath(address))
 	q := verdict.Query{Stage: stage, Address: address, For: to}
-	return k.newJudge().(tracer).Trace(context.Background(), &m, q)
+	return k.newJudge().(tracer).Trace(ctx, &m, q)
 }
 
 // tracer is a Judge that shows its steps.
@@ -113,7 +97,7 @@ func (k *session) printAnswers() {
 		k.printDNSAnswer(a)
 	}
 	if n := len(k.judge.View().Asked(verdict.AllStages)); n > 0 && k.dns == nil {
-		fmt.Fprintf(k.out, "  %-9s %s in DNS, because of --offline\n", "not asked", text.Count(n, "list", "lists"))
+		fmt.Fprintf(k.out, "  %-9s %s in DNS, because of %s\n", "not asked", text.Count(n, "list", "lists"), k.argument("offline"))
 	}
 }
 

@@ -53,8 +53,8 @@ action = "tag"
 		"blocked.txt":  "bulk.example\nx@bulk.example\ny@bulk.example\nlisted.example\n",
 		"doubtful.txt": "listed.example\n",
 	}
-	k := checkingOf(t, lists, files)
-	watching := checkingOf(t, "policy.mode = \"monitor\"\n"+lists, files)
+	k := sessionOf(t, engineOf(t, lists, files), Question{})
+	watching := sessionOf(t, engineOf(t, "policy.mode = \"monitor\"\n"+lists, files), Question{})
 	for _, tt := range []struct {
 		k       *session
 		address string

@@ -9,6 +9,7 @@ import (
 
 	"spamgate/blocklist/verdict"
 	"spamgate/internal/config"
+	"spamgate/internal/recipients"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
 	"spamgate/smtpfilter"
@@ -36,26 +37,31 @@ type shownGroup struct {
 	Header   *finding `json:"header,omitempty"`
 }
 
-// readRecipients reads files with recipients, if they matter, and parses the recipients of
-// --rcpt.
+// readRecipients reads files with recipients, and parses the recipients of the question.
 func (k *session) readRecipients() error {
-	if len(k.options.rcpts) == 0 && k.options.message == "" {
-		return nil
+	if k.engine.options.Recipients != nil {
+		files, err := k.engine.options.Recipients()
+		if err != nil {
+			return err
+		}
+		k.setFiles(files)
 	}
-	if err := k.readRules(); err != nil {
-		return err
+	var all []verdict.Recipient
+	for _, text := range k.asked.Recipients {
+		recipient, err := k.parseRecipient(text)
+		switch {
+		case err == nil:
+			all = append(all, recipient)
+		case !k.asked.Past:
+			return err
+		}
 	}
-	recipients, err := k.parseRecipients()
-	k.setRecipients(recipients)
-	return err
+	k.setRecipients(all)
+	return nil
 }
 
-// readRules reads files with recipients.
-func (k *session) readRules() error {
-	files, err := setup.ReadRecipients(k.config)
-	if err != nil {
-		return err
-	}
+// setFiles makes the session and the doors follow files with recipients.
+func (k *session) setFiles(files []*recipients.File) {
 	if k.byDoors {
 		setup.SetRules(&k.policy, files)
 	} else {
@@ -64,7 +70,6 @@ func (k *session) readRules() error {
 	for _, d := range k.doors {
 		setup.SetRules(&d.policy, files)
 	}
-	return nil
 }
 
 // setRecipients sets for whom the session and the doors judge.
@@ -78,42 +83,22 @@ func (k *session) setRecipients(recipients []verdict.Recipient) {
 	}
 }
 
-// parseRecipients returns the recipients of --rcpt. A listener must take them.
-func (k *session) parseRecipients() (all []verdict.Recipient, err error) {
-	for _, arg := range k.options.rcpts {
-		recipient, err := k.parseRecipient(arg)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, recipient)
-	}
-	return all, nil
-}
-
-// takenRecipients returns those of the recipients that a listener takes.
-func (k *session) takenRecipients() (all []verdict.Recipient) {
-	for _, arg := range k.options.rcpts {
-		if recipient, err := k.parseRecipient(arg); err == nil {
-			all = append(all, recipient)
-		}
-	}
-	return all
-}
-
+// parseRecipient parses a recipient. A listener must take it.
 func (k *session) parseRecipient(arg string) (recipient verdict.Recipient, err error) {
+	name := k.argument("rcpt")
 	rcpt, err := wire.ParsePath(arg)
 	recipient = verdict.ParseRecipient(rcpt.String())
 	switch {
 	case strings.HasPrefix(arg, "@") && !strings.ContainsAny(arg, ":,"):
-		return recipient, fmt.Errorf("--rcpt %q is a domain: name one recipient, such as ann%s", arg, arg)
+		return recipient, fmt.Errorf("%s %q is a domain: name one recipient, such as ann%s", name, arg, arg)
 	case err != nil:
-		return recipient, fmt.Errorf("--rcpt %q: %w", arg, err)
+		return recipient, fmt.Errorf("%s %q: %w", name, arg, err)
 	case rcpt.Domain() == "" && !strings.EqualFold(rcpt.String(), "postmaster"):
-		return recipient, fmt.Errorf("--rcpt %q: no domain: write user@example.net", arg)
+		return recipient, fmt.Errorf("%s %q: no domain: write user@example.net", name, arg)
 	case !k.policy.TakesRecipient(recipient):
-		return recipient, fmt.Errorf("--rcpt %q is refused whoever sends: it is not in policy.recipient_domains", arg)
+		return recipient, fmt.Errorf("%s %q is refused whoever sends: it is not in policy.recipient_domains", name, arg)
 	case !k.policy.KnowsRecipient(recipient):
-		return recipient, fmt.Errorf("--rcpt %q is refused whoever sends: it is not in policy.valid_recipients", arg)
+		return recipient, fmt.Errorf("%s %q is refused whoever sends: it is not in policy.valid_recipients", name, arg)
 	}
 	return recipient, nil
 }
@@ -225,6 +210,6 @@ func listsByRecipient(c *config.Config, among []string) (names []string) {
 // printUnasked prints which lists said nothing, because no recipient is known.
 func (k *session) printUnasked() {
 	if len(k.unasked) > 0 {
-		term.PrintWrapped(k.out, "  ", "not asked, for lack of a recipient: "+strings.Join(k.unasked, ", ")+" (name one with --rcpt)")
+		term.PrintWrapped(k.out, "  ", "not asked, for lack of a recipient: "+strings.Join(k.unasked, ", ")+" (name one with "+k.argument("rcpt")+")")
 	}
 }

@@ -17,9 +17,15 @@ import (
 // printTrace prints a trace for people.
 func (k *session) printTrace(t tracedAddress, stats blocklist.SetStats) {
 	fmt.Fprintf(k.out, "%s: %s\n", t.Address, t.Action)
-	fmt.Fprintf(k.out, "  lists     as they are on disk, %s\n", text.Count(stats.Entries, "entry", "entries"))
-	if t.Generation > 0 {
-		fmt.Fprintf(k.out, "            the running gate serves generation %d\n", t.Generation)
+	entries := text.Count(stats.Entries, "entry", "entries")
+	switch {
+	case k.engine.options.Served == nil:
+		fmt.Fprintf(k.out, "  lists     generation %d, %s\n", t.Generation, entries)
+	default:
+		fmt.Fprintf(k.out, "  lists     as they are on disk, %s\n", entries)
+		if t.Generation > 0 {
+			fmt.Fprintf(k.out, "            the running gate serves generation %d\n", t.Generation)
+		}
 	}
 	fmt.Fprintf(k.out, "  filter    %s\n", report.DescribeFilter(stats))
 	fmt.Fprintf(k.out, "            %s\n", report.DescribeRate(stats))

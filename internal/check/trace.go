@@ -7,8 +7,6 @@ import (
 	"spamgate/blocklist"
 	"spamgate/blocklist/verdict"
 	"spamgate/internal/admin"
-	"spamgate/internal/cli"
-	"spamgate/internal/config"
 )
 
 // tracedAddress is the output of check --trace for an address.
@@ -68,26 +66,20 @@ type tracedMatch struct {
 	Role string `json:"role"`
 }
 
-// servedGeneration returns the generation of the running gate's lists, or 0 if none answers.
-func servedGeneration(ctx context.Context, c *config.Config) uint64 {
-	gate := cli.DialGate(c)
-	defer gate.Close()
-	if gate.Client == nil {
-		return 0
+// generation returns the generation of the lists that the running gate serves, 0 if none runs.
+func (k *session) generation(ctx context.Context) uint64 {
+	if served := k.engine.options.Served; served != nil {
+		return served(ctx)
 	}
-	generation, err := gate.Client.Generation(ctx)
-	if err != nil {
-		return 0
-	}
-	return generation
+	return k.judge.Generation()
 }
 
 // trace explains the whole decision about one address.
-func (k *session) trace(address string) error {
-	groups, _ := k.judgeForEach(address)
+func (k *session) trace(ctx context.Context, address string) (*Answer, error) {
+	groups, _ := k.judgeForEach(ctx, address)
 	stats := k.judge.View().Set().Stats()
 	t := tracedAddress{
-		Address: address, Generation: k.generation,
+		Address: address, Generation: k.generation(ctx),
 		Filter: tracedFilter{
 			Kind: stats.Kind, Family: stats.Family, Bits: stats.Bits, Hashes: stats.Hashes,
 			Bytes: stats.FilterBytes, FillRatio: stats.FillRatio, FPR: admin.Rate(stats.FPR),
@@ -95,27 +87,24 @@ func (k *session) trace(address string) error {
 	}
 	worst := verdict.Accept
 	for _, g := range groups {
-		stages, decided, err := k.traceGroup(address, g)
+		stages, decided, err := k.traceGroup(ctx, address, g)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		t.Stages = append(t.Stages, stages...)
 		worst = max(worst, decided)
 	}
 	t.Action = worst.String()
-	k.note(worst)
-	if k.options.json {
-		return k.json.Encode(t)
-	}
-	k.printTrace(t, stats)
-	for _, g := range groups {
-		k.printReplies(g)
-	}
-	return nil
+	return k.answer(t, worst, worst, func() {
+		k.printTrace(t, stats)
+		for _, g := range groups {
+			k.printReplies(g)
+		}
+	}), nil
 }
 
 // traceGroup traces the decision about an address for recipients. It returns the action, too.
-func (k *session) traceGroup(address string, g *group) (stages []tracedStage, decided verdict.Action, err error) {
+func (k *session) traceGroup(ctx context.Context, address string, g *group) (stages []tracedStage, decided verdict.Action, err error) {
 	envelope, header := g.class.Envelope, g.header[0]
 	if err := k.notJudged(address, envelope, header); err != nil {
 		return nil, 0, err
@@ -125,7 +114,7 @@ func (k *session) traceGroup(address string, g *group) (stages []tracedStage, de
 		if stage == verdict.Header && (k.alike || f.Address == "") {
 			break
 		}
-		traces, err := k.traceStage(stage, address, g.class.For)
+		traces, err := k.traceStage(ctx, stage, address, g.class.For)
 		if err != nil {
 			return nil, 0, fmt.Errorf("%s: %w", address, err)
 		}

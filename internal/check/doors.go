@@ -23,16 +23,14 @@ type doorSession struct {
 	*session
 }
 
-// doorSessions returns a session for each door, or for the one that the options name.
-func doorSessions(c *config.Config, set *blocklist.Set, o checkOptions) (all []doorSession) {
+// doorSessions returns a session for each door, or for the one that the question names.
+func (e *Engine) doorSessions(c *config.Config, set *blocklist.Set, q Question) (all []doorSession) {
 	for _, d := range c.Doors() {
-		if o.listener != "" && o.listener != d.Name {
+		if q.Listener != "" && q.Listener != d.Name {
 			continue
 		}
 		as := setup.Judged{Name: d.Name, Lists: d.Lists, Policy: setup.DoorPolicy(c, d), Door: &d}
-		k := newSession(c, set, as)
-		k.options = o
-		all = append(all, doorSession{d, k})
+		all = append(all, doorSession{d, e.newSession(c, set, as, q)})
 	}
 	return all
 }
@@ -64,7 +62,7 @@ func (d doorSession) newResult() doorResult {
 }
 
 // doorsOn returns what each door answers about an address, and the strictest action of them.
-func (k *session) doorsOn(address string) (all []doorResult, worst verdict.Action, err error) {
+func (k *session) doorsOn(ctx context.Context, address string) (all []doorResult, worst verdict.Action, err error) {
 	for _, d := range k.doors {
 		r := d.newResult()
 		if d.door.Table == config.TableDNSServer {
@@ -80,7 +78,7 @@ func (k *session) doorsOn(address string) (all []doorResult, worst verdict.Actio
 			all = append(all, r)
 			continue
 		}
-		groups, toAll := d.judgeForEach(address)
+		groups, toAll := d.judgeForEach(ctx, address)
 		first := groups[0]
 		if err := d.notJudged(address, first.class.Envelope, first.header[0]); err != nil {
 			return nil, worst, err

@@ -1,4 +1,4 @@
-package cli
+package check
 
 import (
 	"strings"
@@ -8,7 +8,7 @@ import (
 )
 
 // SuggestAddress returns a hint which address to check if a domain was given alone, or else
-// "". A text with "%" or "!" is a form that servers complete, see SuggestForm.
+// "". A text with "%" or "!" is a form that servers complete, see suggestForm.
 func SuggestAddress(domain string) string {
 	a, err := sender.Parse("x@" + domain)
 	if err != nil || a.Domain() == "" || strings.ContainsAny(domain, "@%!") || !strings.Contains(domain, ".") {
@@ -17,8 +17,8 @@ func SuggestAddress(domain string) string {
 	return "; to ask about the domain, give x@" + domain
 }
 
-// SuggestForm returns a hint how servers complete a header that holds only this text, or "".
-func SuggestForm(text string) string {
+// suggestForm returns a hint how servers complete a header that holds only this text, or "".
+func suggestForm(text string) string {
 	found := header.Senders([]byte("From: "+text), []string{"From"})
 	if len(found.Senders) > 0 || len(found.Forms) != 1 {
 		return ""

@@ -7,11 +7,8 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
-
-	"github.com/spf13/cobra"
 
 	"spamgate/blocklist/verdict"
 	"spamgate/internal/term"
@@ -38,34 +35,31 @@ type messageResult struct {
 	Doors []doorResult `json:"doors,omitempty"` // policy services and milters
 }
 
-// message judges a whole message.
-func (k *session) message(cmd *cobra.Command) error {
-	in, err := k.readMessage(cmd)
+// message returns what becomes of a whole message.
+func (k *session) message(ctx context.Context, message io.Reader, q MessageQuestion) (*Answer, error) {
+	in, err := k.readMessage(ctx, message, q)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	r, judged, err := k.resultOfMessage(cmd.Context(), in)
+	r, judged, err := k.resultOfMessage(ctx, in)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	doors := verdict.Accept
-	if r.Doors, doors, err = k.doorsOnMessage(cmd.Context(), in); err != nil {
-		return err
+	if r.Doors, doors, err = k.doorsOnMessage(ctx, in); err != nil {
+		return nil, err
 	}
-	headline := k.headline(r.Action, doors)
-	k.note(doors)
-	k.listed = k.listed || !k.byDoors && r.Action != verdict.Accept.String()
-	if k.options.json {
-		return k.json.Encode(r)
-	}
-	k.printMessage(headline, r, judged)
-	k.printDoors(r.Doors)
-	return nil
+	return k.answer(r, judged.worst, doors, func() {
+		k.printMessage(k.headline(r.Action, doors), r, judged)
+		k.printDoors(r.Doors)
+	}), nil
 }
 
 // messageIn is a message to judge.
 type messageIn struct {
+	name    string
 	section []byte // the header
+	nextHop []string
 	from    string
 	judged  bool // there is an envelope sender to judge
 
@@ -73,22 +67,16 @@ type messageIn struct {
 	fromFields int
 }
 
-// readMessage reads the message of the options.
-func (k *session) readMessage(cmd *cobra.Command) (in messageIn, err error) {
-	file, err := openMessage(cmd, k.options.message)
-	if err != nil {
+// readMessage reads a message.
+func (k *session) readMessage(ctx context.Context, message io.Reader, q MessageQuestion) (in messageIn, err error) {
+	in = messageIn{name: q.Name, nextHop: q.NextHop}
+	text := bufio.NewReader(message)
+	if in.section, err = k.readHeader(text, q.Name); err != nil {
 		return in, err
 	}
-	defer file.Close()
-	text := bufio.NewReader(file)
-	if in.section, err = readHeader(text, k.options.message, k.policy.HeaderLimit()); err != nil {
-		return in, err
-	}
-	if in.from, in.judged, err = k.returnPath(in.section); err != nil {
-		return in, err
-	}
+	in.from, in.judged = returnPath(in.section, q.From)
 	if k.showsProofs() {
-		in.signatures, in.fromFields, err = k.verify(cmd.Context(), in.section, text)
+		in.signatures, in.fromFields, err = k.verify(ctx, in.section, text)
 	}
 	return in, err
 }
@@ -101,8 +89,9 @@ type judgedMessage struct {
 	groups   []*group
 	accepted []*group // those whose RCPT is not refused
 	end      smtpfilter.Conclusion
-	ahead    bool     // the tags of end are written before the signatures are verified
-	empty    []string // fields without an address
+	worst    verdict.Action // what becomes of the message, the strictest for any recipient
+	ahead    bool           // the tags of end are written before the signatures are verified
+	empty    []string       // fields without an address
 }
 
 // judgeMessage judges a message as far as a door sees it: the header is known or not.
@@ -123,7 +112,7 @@ func (k *session) judgeMessage(ctx context.Context, in messageIn, header bool) (
 		}
 		if err := g.class.Envelope.Err; err != nil {
 			if !g.class.Envelope.NoAnswer() {
-				return nil, fmt.Errorf("--from %q is not an address: %w", in.from, err)
+				return nil, fmt.Errorf("%s %q is not an address: %w", k.argument("from"), in.from, err)
 			}
 			return nil, fmt.Errorf("envelope %s: %w", in.from, err)
 		}
@@ -160,7 +149,7 @@ func (m *judgedMessage) decideWhole() {
 
 // exemptClient reports whether the senders of the client of --client are not judged.
 func (k *session) exemptClient() bool {
-	return k.options.client.IsValid() && k.policy.ExemptClient(k.options.client)
+	return k.asked.Client.IsValid() && k.policy.ExemptClient(k.asked.Client)
 }
 
 // refusesRecipient reports whether RCPT is refused. One that a proof may save waits for it.
@@ -173,7 +162,7 @@ func refusesRecipient(class *smtpfilter.Class) bool {
 func (k *session) judgeHeader(ctx context.Context, m *judgedMessage, j verdict.Judge, policy *smtpfilter.Policy) error {
 	used := classesOf(m.accepted)
 	m.classes.ReadSignatures(ctx, m.section, used)
-	senders := policy.ReadHeader(m.section, k.options.nextHop)
+	senders := policy.ReadHeader(m.section, m.nextHop)
 	m.empty = senders.FieldsWithoutAddress()
 	m.classes.JudgeHeader(ctx, senders, used)
 	if m.end = m.classes.Decide(used); m.end.Pending && !k.byDoors {
@@ -181,14 +170,14 @@ func (k *session) judgeHeader(ctx context.Context, m *judgedMessage, j verdict.J
 		m.ahead, m.end.Tags = true, m.classes.TagsAhead(kept)
 	}
 	used = classesOf(m.accepted)
-	if k.showsProofs() && !k.options.offline {
+	if k.showsProofs() && !k.asked.Offline {
 		m.classes.Finish(ctx, m.signatures, used)
 	}
 	for _, g := range m.groups {
 		if !policy.JudgesHeader(g.class.Envelope) {
 			continue
 		}
-		senders := policy.ReadHeader(m.section, k.options.nextHop)
+		senders := policy.ReadHeader(m.section, m.nextHop)
 		for f := range policy.JudgeHeader(ctx, j, &m.facts, senders, g.class.For) {
 			if f.NoAnswer() {
 				return fmt.Errorf("%s %s: %w", f.Identity, f.Address, f.Err)
@@ -196,7 +185,7 @@ func (k *session) judgeHeader(ctx context.Context, m *judgedMessage, j verdict.J
 			g.header = append(g.header, g.class.Applied(f))
 		}
 		if senders.TooMany() && !g.class.Exempt {
-			return fmt.Errorf("--message: too many or too complex sender addresses in the header (limit %d, headers.max_addresses): the gate refuses such a message with 554", k.policy.AddressLimit())
+			return fmt.Errorf("%s: too many or too complex sender addresses in the header (limit %d, headers.max_addresses): the gate refuses such a message with 554", k.argument("message"), k.policy.AddressLimit())
 		}
 	}
 	return nil
@@ -236,11 +225,11 @@ func (k *session) resultOfMessage(ctx context.Context, in messageIn) (messageRes
 			}
 		}
 	}
-	action := decided.Verdict.Action
+	m.worst = decided.Verdict.Action
 	if len(m.end.Tags) > 0 {
-		action = max(action, verdict.Tag)
+		m.worst = max(m.worst, verdict.Tag)
 	}
-	r.Action, r.Mixed = action.String(), m.end.Mixed
+	r.Action, r.Mixed = m.worst.String(), m.end.Mixed
 	r.Pending, r.NotAsked = m.end.Pending, k.unasked
 	if !m.end.Refuses() {
 		r.Tags = m.end.Tags
@@ -284,7 +273,7 @@ func (k *session) printMessage(headline string, r messageResult, m *judgedMessag
 	if m.end.Pending {
 		headline += ", unless the sender is proven"
 	}
-	fmt.Fprintf(k.out, "%s: %s\n", k.options.message, headline)
+	fmt.Fprintf(k.out, "%s: %s\n", m.name, headline)
 	if r.Reply != "" && !k.byDoors {
 		fmt.Fprintf(k.out, "  the client hears: %s\n", r.Reply)
 	}
@@ -292,14 +281,14 @@ func (k *session) printMessage(headline string, r messageResult, m *judgedMessag
 	k.printTags(m)
 	k.printUnasked()
 	if r.Exempt {
-		fmt.Fprintf(k.out, "  reachable by every sender: %s\n", strings.Join(k.options.rcpts, ", "))
+		fmt.Fprintf(k.out, "  reachable by every sender: %s\n", strings.Join(k.asked.Recipients, ", "))
 	}
 	if k.exemptClient() {
-		fmt.Fprintf(k.out, "  no sender is judged: the client %v is in policy.exempt_clients\n", k.options.client)
+		fmt.Fprintf(k.out, "  no sender is judged: the client %v is in policy.exempt_clients\n", k.asked.Client)
 		return
 	}
 	if !m.judged {
-		fmt.Fprintln(k.out, "  envelope sender unknown, not judged: give --from")
+		fmt.Fprintln(k.out, "  envelope sender unknown, not judged: give "+k.argument("from"))
 	}
 	for _, g := range m.groups {
 		k.printGroup(g, m.outcome(g).Verdict.Action.String())
@@ -371,45 +360,35 @@ func (k *session) printFindings(m *judgedMessage, g *group) {
 	}
 }
 
-// returnPath returns the envelope sender, and whether there is one to judge.
-func (k *session) returnPath(section []byte) (from string, judged bool, err error) {
-	if k.options.hasFrom {
-		if from := k.options.from; from != "<>" {
-			return from, true, nil
+// returnPath returns the envelope sender, and whether there is one to judge: from, or else that
+// of the Return-Path field.
+func returnPath(section []byte, from *string) (path string, judged bool) {
+	if from != nil {
+		if *from == "<>" {
+			return "", true
 		}
-		return "", true, nil
+		return *from, true
 	}
 	const field = "Return-Path"
 	found := header.Senders(section, []string{field})
 	if len(found.Senders) > 0 {
-		return found.Senders[0].Address, true, nil
+		return found.Senders[0].Address, true
 	}
-	return "", len(found.Empty) > 0, nil // Return-Path: <>
-}
-
-// openMessage opens a message's file.
-func openMessage(cmd *cobra.Command, name string) (io.ReadCloser, error) {
-	if name == "-" {
-		return io.NopCloser(cmd.InOrStdin()), nil
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, fmt.Errorf("--message: %w", err)
-	}
-	return f, nil
+	return "", len(found.Empty) > 0 // Return-Path: <>
 }
 
 // readHeader reads a message's header section, whose lines may end in LF as files' lines do,
 // and the empty line after it. It skips the line with which a mailbox file begins a message.
-func readHeader(text *bufio.Reader, name string, limit int) ([]byte, error) {
+func (k *session) readHeader(text *bufio.Reader, name string) ([]byte, error) {
+	argument, limit := k.argument("message"), k.policy.HeaderLimit()
 	var section []byte
 	for first := true; ; first = false {
 		line, err := readLine(text, 2*limit)
 		if err != nil && err != io.EOF {
-			return nil, fmt.Errorf("--message: %w", err)
+			return nil, fmt.Errorf("%s: %w", argument, err)
 		}
 		if first && len(line) == 0 && err == io.EOF {
-			return nil, fmt.Errorf("--message: %s is empty", name)
+			return nil, fmt.Errorf("%s: %s is empty", argument, name)
 		}
 		if line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")); len(line) == 0 {
 			return section, nil
@@ -418,7 +397,7 @@ func readHeader(text *bufio.Reader, name string, limit int) ([]byte, error) {
 			section = append(append(section, line...), "\r\n"...)
 		}
 		if len(section) > limit {
-			return nil, fmt.Errorf("--message: the header section is larger than headers.max_bytes (%d): the gate refuses such a message with 552", limit)
+			return nil, fmt.Errorf("%s: the header section is larger than headers.max_bytes (%d): the gate refuses such a message with 552", argument, limit)
 		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 
 	"spamgate/blocklist"
 	"spamgate/blocklist/verdict"
-	"spamgate/internal/cli"
 	"spamgate/internal/term"
 )
 
@@ -19,7 +18,7 @@ func (k *session) notJudged(address string, envelope, header verdict.Finding) er
 	case envelope.NoAnswer() || header.Err != nil: // header senders are asked about once they are addresses
 		return fmt.Errorf("%s: %w", address, errors.Join(err, header.Err))
 	case err != nil:
-		return fmt.Errorf("%q is not an address: %w%s%s", address, err, cli.SuggestAddress(address), cli.SuggestForm(address))
+		return fmt.Errorf("%q is not an address: %w%s%s", address, err, SuggestAddress(address), suggestForm(address))
 	}
 	return nil
 }
@@ -157,25 +156,4 @@ func source(m verdict.Match) string {
 	}
 	m.File = term.ShortPath(m.File)
 	return m.Source()
-}
-
-// printLine prints the result for one address on a line, for programs.
-func (k *session) printLine(r addressResult, envelope, header verdict.Finding) error {
-	if k.options.json {
-		return k.json.Encode(r)
-	}
-	f := envelope
-	if header.Verdict.Action > envelope.Verdict.Action {
-		f = header
-	}
-	m := f.Verdict.Match
-	where, reason := "", m.Reason
-	if !m.IsZero() {
-		where = source(m)
-	}
-	if f.Err != nil {
-		reason = f.Err.Error()
-	}
-	_, err := fmt.Fprintf(k.out, "%s\t%s\t%s\t%s\t%s\n", r.Action, term.OneField.Replace(r.Address), m.List, where, term.OneField.Replace(reason))
-	return err
 }
