@@ -11,6 +11,7 @@ import (
 	"spamgate/internal/accounts"
 	"spamgate/internal/admin"
 	"spamgate/internal/config"
+	"spamgate/internal/managed"
 )
 
 // Options are the parts of the gate that the console shows and changes.
@@ -22,6 +23,7 @@ type Options struct {
 
 	Gate     admin.Gate
 	Accounts *accounts.Store
+	Editor   *managed.Editor
 	Logger   *slog.Logger
 
 	// Unix says that the console has a Unix socket: only then a proxy is trusted to name

@@ -17,9 +17,6 @@ var entranceRoutes = []route{
 	{"GET", "/static/{file}", anyone, (*exchange).static},
 }
 
-// apiRoutes are the routes of the JSON API.
-var apiRoutes []route
-
 // home sends everyone to the first page that they may see.
 func (x *exchange) home() error {
 	for _, p := range navigation {

@@ -30,9 +30,12 @@ func invalid(text string) error { return failure{http.StatusBadRequest, text} }
 func (x *exchange) asFailure(err error) failure {
 	var f failure
 	var tooLarge *http.MaxBytesError
+	edit, isEdit := editFailure(err)
 	switch {
 	case errors.As(err, &f):
 		return f
+	case isEdit:
+		return edit
 	case errors.As(err, &tooLarge):
 		return failure{http.StatusRequestEntityTooLarge, "The request is too large."}
 	case errors.Is(err, admin.ErrNoList):

@@ -1,0 +1,90 @@
+package console
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"spamgate/internal/accounts"
+)
+
+// TestRolesAndRoutes compares who passes the router to each route with testdata/roles.txt,
+// which is written by hand: a new route, or another right, has to be written there, too.
+func TestRolesAndRoutes(t *testing.T) {
+	text, err := os.ReadFile("testdata/roles.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			want = append(want, strings.Join(strings.Fields(line), " "))
+		}
+	}
+	got := passing(t)
+	for _, line := range got {
+		if !slices.Contains(want, line) {
+			t.Errorf("testdata/roles.txt lacks: %s", line)
+		}
+	}
+	for _, line := range want {
+		if !slices.Contains(got, line) {
+			t.Errorf("testdata/roles.txt has: %s", line)
+		}
+	}
+}
+
+// passing returns a line for each route, with the accounts that pass.
+func passing(t *testing.T) (lines []string) {
+	c := testConsole(t)
+	names := []string{"viewer", "helpdesk", "editor", "admin", "bound"}
+	cookies, tokens := map[string]*http.Cookie{}, map[string]string{}
+	for _, name := range names {
+		cookies[name] = login(t, c, name)
+		role, domains := accounts.Editor, []string{"b.example"}
+		if name != "bound" {
+			role, _ = accounts.ParseRole(name)
+			domains = nil
+		}
+		token, err := c.Accounts.AddToken("token-"+name, role, domains)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens[name] = token
+	}
+	for i := range c.routes {
+		c.routes[i].serve = func(x *exchange) error {
+			x.w.WriteHeader(http.StatusNoContent)
+			return nil
+		}
+	}
+	c.handler = c.guard(c.mux())
+	for _, r := range c.Routes() {
+		line := r.Method + " " + r.Path
+		for _, name := range append([]string{"nobody"}, names...) {
+			path := strings.NewReplacer("{$}", "", "{", "", "}", "").Replace(r.Path)
+			request := httptest.NewRequest(r.Method, "http://gate.example"+path, nil)
+			if cookie := cookies[name]; cookie != nil {
+				request.AddCookie(cookie)
+			}
+			if token := tokens[name]; token != "" && isAPI(request) {
+				request.Header.Set("Authorization", "Bearer "+token)
+			}
+			switch response, body := ask(c, request); response.StatusCode {
+			case http.StatusNoContent:
+				line += " " + name
+			case http.StatusForbidden, http.StatusUnauthorized, http.StatusSeeOther:
+			default:
+				t.Errorf("%s by %s: %s %s", r.Method+" "+path, name, response.Status, body)
+			}
+		}
+		lines = append(lines, line)
+	}
+	if len(lines) == 0 {
+		t.Fatal("no routes")
+	}
+	return lines
+}
