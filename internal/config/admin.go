@@ -12,7 +12,7 @@ import (
 const MaxSocketPath = 107
 
 var (
-	socketMode = regexp.MustCompile(`^0?[0-7]{3}$`)
+	socketModes = regexp.MustCompile(`^0?[0-7]{3}$`)
 
 	// groupName is the name or number of a group. Directory services allow more
 	// names than useradd(8).
@@ -31,19 +31,24 @@ func (d *document) admin() {
 	if a.Socket == "" && a.SocketGroup != "" {
 		d.fail("admin.socket_group", "has no effect without a socket", "write a path in socket, or remove the line")
 	}
-	d.socketMode(a)
-	d.socketTaken(a)
+	d.socketMode("admin", a.SocketMode, a.SocketGroup, "control the gate")
+	d.socketTaken()
 	if a.MetricsAddr != "" {
 		d.metricsAddr(a.MetricsAddr)
 	}
 }
 
-// socketTaken checks that no door has the path of the admin socket.
-func (d *document) socketTaken(a *Admin) {
-	socket := a.Socket
+// adminSocket returns the path of the admin socket, "" if there is none.
+func (d *document) adminSocket() string {
 	if !d.at.has("admin.socket") {
-		socket = d.cfg.State.DefaultSocket()
+		return d.cfg.State.DefaultSocket()
 	}
+	return d.cfg.Admin.Socket
+}
+
+// socketTaken checks that no door has the path of the admin socket.
+func (d *document) socketTaken() {
+	socket := d.adminSocket()
 	for _, door := range d.cfg.Doors() {
 		if path, ok := door.Unix(); ok && socket != "" && filepath.Clean(path) == filepath.Clean(socket) {
 			d.fail(door.Key("addr"), fmt.Sprintf("%q is the admin socket, where commands go", door.Addr), "write another path")
@@ -51,23 +56,23 @@ func (d *document) socketTaken(a *Admin) {
 	}
 }
 
-// socketMode checks the mode and the group: whoever can write to the socket
-// controls the gate.
-func (d *document) socketMode(a *Admin) {
-	const path, group = "admin.socket_mode", "admin.socket_group"
-	mode, err := strconv.ParseUint(a.SocketMode, 8, 16)
+// socketMode checks the mode and the group of a table's socket. Can says what those can do who
+// may write to it.
+func (d *document) socketMode(table, socketMode, socketGroup, can string) {
+	path, group := table+".socket_mode", table+".socket_group"
+	mode, err := strconv.ParseUint(socketMode, 8, 16)
 	switch {
-	case err != nil || !socketMode.MatchString(a.SocketMode):
-		d.fail(path, fmt.Sprintf("%q is not a mode", a.SocketMode), `write it in octal digits: "0600", or "0660" for a group too`)
+	case err != nil || !socketModes.MatchString(socketMode):
+		d.fail(path, fmt.Sprintf("%q is not a mode", socketMode), `write it in octal digits: "0600", or "0660" for a group too`)
 	case mode&0o007 != 0:
-		d.fail(path, fmt.Sprintf("%q lets everyone on this machine control the gate", a.SocketMode), `write "0600", or "0660" with a socket_group`)
+		d.fail(path, fmt.Sprintf("%q lets everyone on this machine %s", socketMode, can), `write "0600", or "0660" with a socket_group`)
 	case mode&0o600 != 0o600:
-		d.fail(path, fmt.Sprintf("%q keeps the gate's own user out", a.SocketMode), `write "0600", or "0660" for a group too`)
-	case a.SocketGroup == "":
-	case !groupName.MatchString(a.SocketGroup):
-		d.fail(group, fmt.Sprintf("%q is not the name of a group", a.SocketGroup), `write a name or number, such as "adm"`)
+		d.fail(path, fmt.Sprintf("%q keeps the gate's own user out", socketMode), `write "0600", or "0660" for a group too`)
+	case socketGroup == "":
+	case !groupName.MatchString(socketGroup):
+		d.fail(group, fmt.Sprintf("%q is not the name of a group", socketGroup), `write a name or number, such as "adm"`)
 	case mode&0o060 != 0o060:
-		d.fail(group, fmt.Sprintf("has no effect with socket_mode = %q, which keeps the group out", a.SocketMode), `write socket_mode = "0660", or remove the line`)
+		d.fail(group, fmt.Sprintf("has no effect with socket_mode = %q, which keeps the group out", socketMode), `write socket_mode = "0660", or remove the line`)
 	}
 }
 

@@ -53,6 +53,7 @@ type Config struct {
 	State   State   `toml:"state"`
 	Guard   Guard   `toml:"guard"`
 	Admin   Admin   `toml:"admin"`
+	Console Console `toml:"console"`
 	Headers Headers `toml:"headers"`
 	Policy  Policy  `toml:"policy"`
 	Watch   Watch   `toml:"watch"`

@@ -48,9 +48,10 @@ func Default() Config {
 		Filter: Filter{
 			Kind: "classic", Family: "classic", FPR: 1e-6, CounterBits: 4, Confirm: true,
 		},
-		State: State{Dir: "state", History: 5},
-		Guard: Guard{ProtectProviders: true},
-		Admin: Admin{Socket: "state/admin.sock", SocketMode: "0600"},
+		State:   State{Dir: "state", History: 5},
+		Guard:   Guard{ProtectProviders: true},
+		Admin:   Admin{Socket: "state/admin.sock", SocketMode: "0600"},
+		Console: Console{SocketMode: "0660"},
 		Headers: Headers{
 			Check:        []string{"From", "Sender", "Reply-To"},
 			MaxBytes:     256 << 10,

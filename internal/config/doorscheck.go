@@ -135,7 +135,7 @@ func (d *document) doorMode(door Door) {
 	const hint = `write "0666", "0660" for the gate's group, or "0600" for the gate's user alone`
 	_, unix := door.Unix()
 	switch {
-	case !socketMode.MatchString(door.SocketMode):
+	case !socketModes.MatchString(door.SocketMode):
 		d.fail(path, fmt.Sprintf("%q is not a mode", door.SocketMode), hint)
 	case mode&0o600 != 0o600:
 		d.fail(path, fmt.Sprintf("%q keeps the gate's own user out", door.SocketMode), hint)

@@ -16,9 +16,9 @@ import (
 // list is replaced by "...".
 //
 // Keys that would have no effect in the file are left out: those for a list from a
-// URL in a list from a file, those for a list in DNS in others and the reverse, path in a
-// managed list,
-// socket_mode of a door without a unix socket, in a [[listener]] those that the file
+// URL in a list from a file, those for a list in DNS in others and the reverse, path
+// in a managed list, socket_mode of a door without a unix socket, those of a console
+// that is off or has the other kind of socket, in a [[listener]] those that the file
 // does not set, which have the values of [listen], and without a listener those of
 // [next_hop] and nearly all of [listen].
 func Effective(path string) (*Config, []Table, error) {
@@ -89,7 +89,7 @@ func (c *Config) singleTable(at positions, name string) Table {
 			obsolete := name == "next_hop" && k.Name == "merge"
 			closed := name == "listen" && k.Name == "addr" && len(c.Listen.Addr) == 0 && !at.has("listen.addr")
 			unused := name == "listen" && len(c.Listeners) == 0 && k.Name != "addr" && k.Name != "shutdown_timeout"
-			if !obsolete && !closed && !unused {
+			if !obsolete && !closed && !unused && !(name == "console" && c.Console.useless(k.Name)) {
 				t.Keys = append(t.Keys, k)
 			}
 		}

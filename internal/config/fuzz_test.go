@@ -49,6 +49,15 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("incomplete door: %+v", door)
 			}
 		}
+		if console := cfg.Console; console.Addr != "" {
+			path, unix := console.Unix()
+			base := console.Base("127.0.0.1:8025")
+			tls := len(console.TLSCert) > 0
+			if unix && (!filepath.IsAbs(path) || tls) || console.SSOHeader != "" && !unix || len(console.TLSKey) != len(console.TLSCert) ||
+				base.Host == "" || base.Scheme != "http" && base.Scheme != "https" || base.Scheme == "http" && (tls || !isLoopback(base.Hostname())) {
+				t.Errorf("unsafe console: %+v at %v", console, base)
+			}
+		}
 		for _, p := range cfg.RecipientPolicies {
 			if file, ok := p.File(); p.Name == "" || len(p.Match) == 0 || ok && !filepath.IsAbs(file) || p.Exempt && len(p.Lists) > 0 {
 				t.Errorf("incomplete policy: %+v", p)

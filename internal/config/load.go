@@ -194,6 +194,10 @@ func (c *Config) resolve(dir string) {
 	for i := range c.Milters {
 		resolveSocket(&c.Milters[i].Addr, &c.Milters[i].Name, abs)
 	}
+	c.Console.TLSCert, c.Console.TLSKey = allAbs(c.Console.TLSCert), allAbs(c.Console.TLSKey)
+	if path, ok := c.Console.Unix(); ok {
+		c.Console.Addr = schemeUnix + abs(path)
+	}
 	for i := range c.Lists {
 		c.Lists[i].TLSCA = abs(c.Lists[i].TLSCA)
 		switch p := &c.Lists[i].Path; {

@@ -122,6 +122,12 @@ socket = "/run/../run/spamgate/admin.sock"
 socket_group = "adm"
 socket_mode = "660"
 metrics_addr = "[::1]:9025"
+[console]
+addr = "unix:/run/../run/spamgate/console.sock"
+url = "HTTPS://Gate.Example.net:8443/"
+sso_header = "x-remote-user"
+socket_group = "www-data"
+socket_mode = "660"
 [headers]
 check = ["X-Original-From"]
 max_bytes = 1000
@@ -292,9 +298,13 @@ addr = ["127.0.0.1:53", "[::0:1]:5353"]
 			Name: "dns", Addr: ":5353", Zone: "bl.xn--bcher-kva.example", HashedZone: "hash.xn--bcher-kva.example", Lists: []string{"blocked"},
 			TTL: 90 * time.Second, AllowClients: prefixes("192.0.2.1/32", "2001:db8::/32"), MaxConnections: 20,
 		}},
-		Filter:  Filter{Kind: "counting", Family: "classic:RS,AP", FPR: 0.001, Entries: 5, CounterBits: 16, Confirm: true},
-		State:   State{Dir: "/var/lib/spamgate"},
-		Guard:   Guard{Protect: []string{"example.com", "xn--bcher-kva.example"}},
+		Filter: Filter{Kind: "counting", Family: "classic:RS,AP", FPR: 0.001, Entries: 5, CounterBits: 16, Confirm: true},
+		State:  State{Dir: "/var/lib/spamgate"},
+		Guard:  Guard{Protect: []string{"example.com", "xn--bcher-kva.example"}},
+		Console: Console{
+			Addr: "unix:/run/spamgate/console.sock", URL: "https://gate.example.net:8443", SSOHeader: "X-Remote-User",
+			SocketGroup: "www-data", SocketMode: "660",
+		},
 		Admin:   Admin{Socket: "/run/spamgate/admin.sock", SocketGroup: "adm", SocketMode: "660", MetricsAddr: "[::1]:9025"},
 		Headers: Headers{Check: []string{"X-Original-From"}, MaxBytes: 1000, MaxAddresses: 100, CheckBounces: true},
 		Policy: Policy{
@@ -346,6 +356,7 @@ func sameAsDefault(t *testing.T, path string, got, def reflect.Value) {
 	untested := []string{
 		"filter.confirm",                    // see TestBad
 		"next_hop.merge", "next_hop.tls_ca", // see TestMergeHasNoEffect, TestNextHopPaths
+		"console.tls_cert", "console.tls_key", // see TestConsole
 		noKey, // no key
 	}
 	for field, value := range got.Fields() {

@@ -19,6 +19,7 @@ func (d *document) validate() {
 	}
 	d.guard()
 	d.admin() // after the listeners, whose addresses are taken
+	d.console()
 	d.headers()
 	d.policy()
 	d.logOutput()

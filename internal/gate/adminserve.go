@@ -22,6 +22,7 @@ import (
 type adminServers struct {
 	socket  *admin.Server
 	metrics *metricsServer
+	console *consoleServer
 }
 
 // adminServers returns the gate's servers, none before the gate is open.
@@ -48,6 +49,9 @@ func (g *gate) openAdmin(c *config.Config, old adminServers, takeOver bool) (end
 		if end.metrics, err = g.openMetrics(c); err != nil {
 			return old, errors.Join(err, end.discard(old))
 		}
+	}
+	if end.console, err = g.openConsole(c, old.console); err != nil {
+		return old, errors.Join(err, end.discard(old))
 	}
 	return end, nil
 }
@@ -134,13 +138,28 @@ func (g *gate) keepSocket() {
 	}
 }
 
-// held returns the socket to hand over: that of metrics. The admin socket is a file, which
-// the successor replaces.
-func (e adminServers) held() []socket.Inheritable {
-	if e.metrics == nil {
-		return nil
+// held returns the sockets to hand over. The admin socket is a file, which the successor
+// replaces.
+func (e adminServers) held() (held []socket.Inheritable) {
+	if e.metrics != nil {
+		held = append(held, socket.Inheritable{Key: e.metrics.key, Socket: e.metrics.listener})
 	}
-	return []socket.Inheritable{{Key: e.metrics.key, Socket: e.metrics.listener}}
+	if e.console != nil {
+		held = append(held, e.console.open.Inheritable()...)
+	}
+	return held
+}
+
+// retire stops accepting clients of the sockets that were handed over.
+func (e adminServers) retire() error {
+	var errs []error
+	if e.metrics != nil {
+		errs = append(errs, e.metrics.retire())
+	}
+	if e.console != nil {
+		errs = append(errs, e.console.retire())
+	}
+	return errors.Join(errs...)
 }
 
 // discard closes the servers that old does not have.
@@ -152,16 +171,26 @@ func (e adminServers) discard(old adminServers) error {
 	if e.metrics != nil && e.metrics != old.metrics {
 		errs = append(errs, e.metrics.Close())
 	}
+	if e.console != nil && e.console != old.console {
+		errs = append(errs, e.console.Close())
+	}
 	return errors.Join(errs...)
 }
 
-// close closes both servers.
+// close closes all servers.
 func (e adminServers) close() error { return e.discard(adminServers{}) }
 
 // replaceAdmin installs other servers, and closes the old ones that are not among them.
 func (g *gate) replaceAdmin(end adminServers) {
 	old := g.adminServers()
 	g.admin.Store(&end)
+	if s := end.console; s != nil {
+		s.certs.Store(g.consoleCerts)
+		if s != old.console {
+			s.serve()
+			g.announceConsole()
+		}
+	}
 	if err := old.discard(end); err != nil {
 		g.log.Warn("closing the old admin socket", "error", err)
 	}

@@ -89,6 +89,9 @@ func (g *gate) welcome(stats blocklist.SetStats, addrs []string) {
 		term.PrintParts(w, label, report.DescribeDoor(g.config, d.shown()))
 		label = ""
 	}
+	if s := g.adminServers().console; s != nil {
+		report.PrintConsole(w, g.config, s.open.Addr())
+	}
 	report.PrintLimits(w, g.config)
 	report.PrintNextHops(w, g.config)
 	report.PrintRecipients(w, g.recipients)

@@ -106,7 +106,7 @@ func (g *gate) ownDoors() {
 				"door", protocolOf(d.config), "listener", d.config.Name, "addr", d.open.Addr())
 			continue
 		}
-		if err := d.open.Own(d.config); err != nil {
+		if err := d.open.Own(d.config.Mode()); err != nil {
 			g.log.Warn("the socket keeps its mode", "door", protocolOf(d.config), "listener", d.config.Name, "error", err)
 		}
 	}

@@ -287,10 +287,7 @@ func (g *gate) releaseSockets() error {
 			errs = append(errs, l.Close())
 		}
 	}
-	if m := g.adminServers().metrics; m != nil {
-		errs = append(errs, m.retire())
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, g.adminServers().retire())...)
 }
 
 // retire stops accepting clients, lets the present ones go on for the grace period, and then

@@ -10,24 +10,27 @@ import (
 )
 
 var (
-	descCertificate = desc("certificate_not_after_seconds", "When the certificate of a listener expires, in seconds since 1970.", "listener", "file")
+	descCertificate = desc("certificate_not_after_seconds", "When the certificate of a listener, or of the console, expires, in seconds since 1970.", "listener", "file")
 	descStateUsable = desc("state_dir_usable", "1 if the gate could write to its state directory within the last minute, and it has room.")
 	descStateFree   = desc("state_dir_free_bytes", "The space that is left for the gate in the file system of its state directory.")
 )
 
-// servedCertificates are the certificates of a listener.
+// servedCertificates are the certificates of a listener, or of the console.
 type servedCertificates struct {
 	listener string
 	certs    *certs.Reloader
 }
 
-// allCertificates returns the certificates that listeners have now.
-func allCertificates(listeners []*runningListener) []servedCertificates {
+// certificates returns the certificates that the gate has now.
+func (g *gate) certificates() []servedCertificates {
 	var all []servedCertificates
-	for _, l := range listeners {
+	for _, l := range g.listeners {
 		if l.certs != nil {
-			all = append(all, servedCertificates{labelOf(l, listeners), l.certs})
+			all = append(all, servedCertificates{labelOf(l, g.listeners), l.certs})
 		}
+	}
+	if g.consoleCerts != nil {
+		all = append(all, servedCertificates{"console", g.consoleCerts})
 	}
 	return all
 }

@@ -50,12 +50,12 @@ func (g *gate) apply(ctx context.Context, c *config.Config) (err error) {
 	changes := g.listenerChanges(c)
 	g.keepDoors(c)
 	hops, files := g.hops, g.recipients
-	end := g.adminServers()
+	end, consoleCerts := g.adminServers(), g.consoleCerts
 	defer func() {
 		if err == nil {
 			return
 		}
-		err = errors.Join(err, end.discard(g.adminServers()))
+		err = errors.Join(err, end.discard(g.adminServers()), closeOther(consoleCerts, g.consoleCerts))
 		g.keepSocket()
 		err = errors.Join(err, hops.discard(g.hops), closeRecipients(files, g.recipients))
 		for _, ch := range changes {
@@ -66,6 +66,9 @@ func (g *gate) apply(ctx context.Context, c *config.Config) (err error) {
 		if err := changes[i].openCertificates(g.log); err != nil {
 			return err
 		}
+	}
+	if consoleCerts, err = g.consoleCertificates(c); err != nil {
+		return err
 	}
 	lists, err := setup.BlocklistConfig(c, g.log)
 	if err != nil {
@@ -105,6 +108,7 @@ func (g *gate) apply(ctx context.Context, c *config.Config) (err error) {
 	// their last good version.
 	_ = g.store.Rescan(ctx)
 	lookAtRecipients(ctx, files)
+	g.changeConsoleCertificates(consoleCerts)
 	g.change(c, changes, hops, files)
 	g.fetcher.Update(sources)
 	g.replaceAdmin(end)
@@ -149,7 +153,7 @@ func (g *gate) change(c *config.Config, changes []listenerChange, hops nextHops,
 	g.config = c
 	g.logLimits()
 	g.warnDescriptors()
-	g.answers.now.Store(&activeConfig{c, hops, allCertificates(g.listeners), files})
+	g.answers.now.Store(&activeConfig{c, hops, g.certificates(), files})
 }
 
 // listenerChange is the change of a listener by a reload.
@@ -232,6 +236,7 @@ func restartKeys(old, c *config.Config) []string {
 		{"hostname", old.Hostname == c.Hostname},
 		{"listen.addr", addrs(old) == addrs(c)},
 		{"log", old.Log == c.Log},
+		{"console.socket_group", old.Console.SocketGroup == c.Console.SocketGroup || old.Console.Addr != c.Console.Addr},
 		{"state.dir", old.State.Dir == c.State.Dir},
 	} {
 		if !k.same {

@@ -16,6 +16,8 @@ import (
 
 	"spamgate/blocklist/hits"
 	"spamgate/blocklist/store"
+	"spamgate/internal/accounts"
+	"spamgate/internal/certs"
 	"spamgate/internal/config"
 	"spamgate/internal/dnslist"
 	"spamgate/internal/fetch"
@@ -89,8 +91,12 @@ type gate struct {
 	answers *adminHandler                // answers requests on the admin socket
 	admin   atomic.Pointer[adminServers] // nil until they are open
 
-	metricsPassed net.Listener // the socket for metrics, from the predecessor
-	takesOver     bool         // there is a predecessor
+	metricsPassed net.Listener    // the socket for metrics, from the predecessor
+	consolePassed socket.DoorAddr // where the console is to be opened, or is open
+	takesOver     bool            // there is a predecessor
+
+	accounts     *accounts.Store // of the console
+	consoleCerts *certs.Reloader // nil without TLS
 
 	served chan error // receives the failure of a listener
 
@@ -143,6 +149,9 @@ func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr
 	if g.metricsPassed, err = takeMetrics(c, in); err != nil {
 		return g, err
 	}
+	if g.consolePassed, err = takeConsole(c, in); err != nil {
+		return g, err
+	}
 	if err := in.CloseRest(); err != nil {
 		return g, err
 	}
@@ -155,6 +164,10 @@ func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr
 	if err := managed.Make(c); err != nil {
 		return g, err
 	}
+	if g.consoleCerts, err = g.consoleCertificates(c); err != nil {
+		return g, err
+	}
+	g.accounts = accounts.Open(setup.ConsoleDir(c))
 	g.hits = hits.New(hits.Options{Dir: c.State.Dir, Name: report.HitsName, Logger: g.log})
 	lists.OnHit = g.hits.Record
 	lists.StoredFirst = in == nil // the predecessor may serve something newer
@@ -188,7 +201,7 @@ func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr
 		handovers: make(chan *handoverRequest), ending: make(chan struct{}),
 	}
 	g.editor = managed.New(func() *config.Config { return g.answers.now.Load().config }, g.store)
-	g.answers.now.Store(&activeConfig{c, g.hops, allCertificates(g.listeners), g.recipients})
+	g.answers.now.Store(&activeConfig{c, g.hops, g.certificates(), g.recipients})
 	g.metrics.registry.MustRegister(gateCollector{g.answers}, &stateCollector{gate: g.answers})
 	return g, nil
 }
@@ -205,11 +218,11 @@ func (g *gate) open(ctx context.Context) error {
 	if err := g.openSockets(); err != nil {
 		return errors.Join(err, g.closeSockets())
 	}
-	end, err := g.openAdmin(g.config, adminServers{}, g.takesOver)
+	end, err := g.openAdmin(g.config, g.adminServers(), g.takesOver) // a reload before this may have opened some
 	if err != nil {
 		return errors.Join(err, g.closeSockets())
 	}
-	g.admin.Store(&end)
+	g.replaceAdmin(end)
 	for _, e := range g.listeners {
 		for _, l := range e.open {
 			if err := g.listen(e, l); err != nil {
@@ -339,6 +352,10 @@ func (g *gate) close() {
 	g.closing("the doors", g.closeDoors())
 	if g.metricsPassed != nil {
 		g.closing("the metrics socket", g.metricsPassed.Close())
+	}
+	g.closing("the console's certificates", closeOther(g.consoleCerts, nil))
+	if g.accounts != nil {
+		g.accounts.Close()
 	}
 	if g.hits != nil {
 		g.closing("what matched since the hits were last written", g.hits.Close())

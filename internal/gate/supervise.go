@@ -120,6 +120,7 @@ func (s *supervisor) finished(err error) error {
 		// In a handover the predecessor notifies systemd.
 		before := s.inherited.Ready()
 		s.gate.ownDoors()
+		s.gate.ownConsole()
 		if !before {
 			daemon.SdNotify(false, daemon.SdNotifyReady)
 		}

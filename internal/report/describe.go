@@ -105,6 +105,19 @@ func PrintDoors(w io.Writer, c *config.Config) {
 	}
 }
 
+// PrintConsole prints where the console is, if there is one. Listening is the address of its
+// socket.
+func PrintConsole(w io.Writer, c *config.Config, listening string) {
+	if c.Console.Addr == "" {
+		return
+	}
+	parts := []string{c.Console.Base(listening).String()}
+	if path, ok := c.Console.Unix(); ok {
+		parts = append(parts, "through "+path)
+	}
+	term.PrintParts(w, "console", parts)
+}
+
 // PrintNextHops prints where mail goes, with the listeners if that is not the same for all.
 func PrintNextHops(w io.Writer, c *config.Config) {
 	hops := c.Hops()

@@ -22,6 +22,9 @@ const (
 	// watches, DNS queries, metrics and the admin socket.
 	reserved = 128
 
+	// ConsoleConnections is the most that the console accepts.
+	ConsoleConnections = 256
+
 	// reservedPerHop is for idle connections to one next hop, see package nexthop.
 	reservedPerHop = 32
 )
@@ -62,7 +65,16 @@ func allOpened(c *config.Config) (all []opened) {
 
 // capacity returns how many of some descriptors are left for connections.
 func capacity(c *config.Config, descriptors int) int {
-	return max(0, descriptors-reserved-reservedPerHop*len(c.HopAddrs()))
+	return max(0, descriptors-others(c))
+}
+
+// others returns how many descriptors are not for mail.
+func others(c *config.Config) int {
+	n := reserved + reservedPerHop*len(c.HopAddrs())
+	if c.Console.Addr != "" {
+		n += ConsoleConnections
+	}
+	return n
 }
 
 // AutoConnections returns the value of max_connections = "auto": the usual number or, if there
@@ -106,7 +118,7 @@ func DescriptorWarning(c *config.Config, descriptors int) string {
 		usual += usualConnections * o.each
 	}
 	const remedy = "raise the limit (LimitNOFILE= in the unit, or ulimit -n)"
-	others := reserved + reservedPerHop*len(c.HopAddrs())
+	others := others(c)
 	switch {
 	case needed > capacity(c, descriptors):
 		return fmt.Sprintf("max_connections is more than the process has file descriptors for: %d connections can take %d, and it may open %d; %s, or write a smaller max_connections",

@@ -43,6 +43,7 @@ func FindFaults(c *config.Config) *faults {
 	f.listeners()
 	f.doors()
 	f.metrics()
+	f.console()
 	f.nextHops()
 	f.lists()
 	f.proofs()
@@ -74,7 +75,7 @@ func (f *faults) listeners() {
 			f.listenAddress(f.config.ListenerKey(i, "addr"), addr, tcp)
 		}
 		if l.TLS != "none" {
-			f.certificates(i, certificateFiles(l), checked)
+			f.certificates(certificateFiles(l.TLSCert, l.TLSKey), checked, func(key string) string { return f.config.ListenerKey(i, key) })
 		}
 	}
 }
@@ -115,8 +116,9 @@ func (f *faults) taken(key, addr string, tcp *net.TCPAddr) bool {
 	return true
 }
 
-// certificates checks a listener's certificates and keys that were not checked before.
-func (f *faults) certificates(listener int, files []certs.Files, checked map[certs.Files]bool) {
+// certificates checks certificates and keys that were not checked before. Path returns the path
+// of a key.
+func (f *faults) certificates(files []certs.Files, checked map[certs.Files]bool, path func(key string) string) {
 	for i, pair := range files {
 		if checked[pair] {
 			continue
@@ -127,7 +129,7 @@ func (f *faults) certificates(listener int, files []certs.Files, checked map[cer
 			number = fmt.Sprintf("certificate %d of %d: ", i+1, len(files))
 		}
 		f.certificate(pair, number, func(name string) string {
-			return fmt.Sprintf("%s[%d]", f.config.ListenerKey(listener, name), i)
+			return fmt.Sprintf("%s[%d]", path(name), i)
 		})
 	}
 }
@@ -268,10 +270,15 @@ func (f *faults) admin() {
 	if n := len(filepath.Base(a.Socket)); n > config.MaxSocketPath-len("/proc/self/fd/1000000/") {
 		f.fail(key, fmt.Sprintf("the name of the socket has %d bytes, too many for one", n), "write a shorter name")
 	}
-	if _, err := strconv.ParseUint(a.SocketGroup, 10, 31); a.SocketGroup == "" || err == nil {
+	socketGroup("admin.socket_group", a.SocketGroup, say)
+}
+
+// socketGroup says that the group of a socket does not exist.
+func socketGroup(key, group string, say func(key, what, hint string)) {
+	if _, err := strconv.ParseUint(group, 10, 31); group == "" || err == nil {
 		return
 	}
-	if _, err := user.LookupGroup(a.SocketGroup); errors.As(err, new(user.UnknownGroupError)) {
-		say("admin.socket_group", fmt.Sprintf("there is no group %q", a.SocketGroup), "make it (groupadd), or write the name of another group")
+	if _, err := user.LookupGroup(group); errors.As(err, new(user.UnknownGroupError)) {
+		say(key, fmt.Sprintf("there is no group %q", group), "make it (groupadd), or write the name of another group")
 	}
 }

@@ -88,18 +88,27 @@ func OpenCertificates(l config.Listener, log *slog.Logger) (*certs.Reloader, err
 	if l.TLS == "none" {
 		return nil, nil
 	}
-	all, err := certs.Open(certificateFiles(l), certs.Options{Logger: log})
+	all, err := certs.Open(certificateFiles(l.TLSCert, l.TLSKey), certs.Options{Logger: log})
 	if err != nil {
 		return nil, fmt.Errorf("listener %s: %w", l.Name, err)
 	}
 	return all, nil
 }
 
-// certificateFiles returns the files of the listener's certificates.
-func certificateFiles(l config.Listener) []certs.Files {
+// OpenConsoleCertificates opens the certificates of the console, which has some.
+func OpenConsoleCertificates(c *config.Config, log *slog.Logger) (*certs.Reloader, error) {
+	all, err := certs.Open(certificateFiles(c.Console.TLSCert, c.Console.TLSKey), certs.Options{Logger: log})
+	if err != nil {
+		return nil, fmt.Errorf("console: %w", err)
+	}
+	return all, nil
+}
+
+// certificateFiles returns the files of certificates.
+func certificateFiles(cert, key config.Files) []certs.Files {
 	var files []certs.Files
-	for i, cert := range l.TLSCert {
-		files = append(files, certs.Files{Cert: cert, Key: l.TLSKey[i]})
+	for i := range cert {
+		files = append(files, certs.Files{Cert: cert[i], Key: key[i]})
 	}
 	return files
 }

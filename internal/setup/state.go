@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"time"
 
 	"spamgate/internal/atomicfile"
@@ -25,6 +26,9 @@ func CheckState(c *config.Config, serving bool) (warning string, err error) {
 	}
 	return warning, nil // other faults show when it is used
 }
+
+// ConsoleDir returns the directory with the accounts of the console.
+func ConsoleDir(c *config.Config) string { return filepath.Join(c.State.Dir, "console") }
 
 // leastFree is the space that a state directory needs for a new version of a usual list.
 const leastFree = 16 << 20

@@ -3,13 +3,14 @@ package socket
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 
 	"spamgate/internal/config"
 	"spamgate/internal/unixsocket"
 )
 
-// DoorAddr is where a door is to be opened: a Unix socket, or a TCP address and, for DNS, the
+// DoorAddr is where a door or the console is to be opened: a Unix socket, or a TCP address and, for DNS, the
 // same address of UDP. What was inherited is open already.
 type DoorAddr struct {
 	Of string // its key in the configuration: see Config.Fault
@@ -27,19 +28,38 @@ type DoorAddr struct {
 func ResolveDoor(c *config.Config, d config.Door, in *Inherited) (DoorAddr, error) {
 	a := DoorAddr{Of: d.Key("addr"), udp: d.Table == config.TableDNSServer}
 	if path, ok := d.Unix(); ok {
-		a.unix = unixsocket.Socket{Path: path, Mode: d.Mode()}
-		a.path = in.unix(path)
+		a.resolveUnix(unixsocket.Socket{Path: path, Mode: d.Mode()}, in)
 		return a, nil
 	}
-	tcp, err := net.ResolveTCPAddr("tcp", d.Addr)
+	err := a.resolveTCP(c, d.Addr, in)
+	return a, err
+}
+
+// ResolveConsole resolves the address of the console. It opens nothing.
+func ResolveConsole(c *config.Config, in *Inherited) (DoorAddr, error) {
+	a := DoorAddr{Of: "console.addr"}
+	if path, ok := c.Console.Unix(); ok {
+		a.resolveUnix(unixsocket.Socket{Path: path, Mode: c.Console.Mode(), Group: c.Console.SocketGroup}, in)
+		return a, nil
+	}
+	err := a.resolveTCP(c, c.Console.Addr, in)
+	return a, err
+}
+
+func (a *DoorAddr) resolveUnix(s unixsocket.Socket, in *Inherited) {
+	a.unix, a.path = s, in.unix(s.Path)
+}
+
+func (a *DoorAddr) resolveTCP(c *config.Config, addr string, in *Inherited) error {
+	tcp, err := net.ResolveTCPAddr("tcp", addr)
 	if err != nil {
-		return a, c.Fault(a.Of, fmt.Sprintf("%q: %v", d.Addr, err), WrongName)
+		return c.Fault(a.Of, fmt.Sprintf("%q: %v", addr, err), WrongName)
 	}
 	a.tcp, a.listener = tcp, in.Listener(tcp)
 	if a.udp {
 		a.packets = in.udp(udpAddr(tcp))
 	}
-	return a, nil
+	return nil
 }
 
 func udpAddr(a *net.TCPAddr) *net.UDPAddr { return &net.UDPAddr{IP: a.IP, Port: a.Port, Zone: a.Zone} }
@@ -131,14 +151,14 @@ func (a DoorAddr) openUnix() (*OpenDoor, error) {
 	return o, nil
 }
 
-// Own makes this process the owner of an inherited Unix socket's file: it has the mode that is
-// configured, and Close removes it.
-func (o *OpenDoor) Own(d config.Door) error {
+// Own makes this process the owner of an inherited Unix socket's file: it has a mode, and Close
+// removes it.
+func (o *OpenDoor) Own(mode fs.FileMode) error {
 	if o.unix == nil {
 		return nil
 	}
 	o.unix.Own()
-	return o.unix.SetMode(d.Mode())
+	return o.unix.SetMode(mode)
 }
 
 // InPlace reports whether mail servers can reach the door: the file of a Unix socket may have

@@ -67,7 +67,7 @@ func TestDoorHandedOver(t *testing.T) {
 			if len(in.sockets) != 0 || second.Addr() != first.Addr() {
 				t.Fatalf("%v left; the address is %s, not %s", in.sockets, second.Addr(), first.Addr())
 			}
-			if err := second.Own(d); err != nil {
+			if err := second.Own(d.Mode()); err != nil {
 				t.Fatal(err)
 			}
 			first.Share()
@@ -178,7 +178,7 @@ func TestDoorFileGone(t *testing.T) {
 		t.Errorf("%v is passed on", passed)
 	}
 	second := openDoor(t, d, late)
-	if err := second.Own(d); err != nil {
+	if err := second.Own(d.Mode()); err != nil {
 		t.Error(err)
 	}
 	c, err := unixsocket.Dial(t.Context(), path)

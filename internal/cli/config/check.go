@@ -107,6 +107,7 @@ func checkConfig(cmd *cobra.Command, file string) error {
 		label = ""
 	}
 	report.PrintDoors(out, c)
+	report.PrintConsole(out, c, c.Console.Addr)
 	report.PrintLimits(out, c)
 	report.PrintNextHops(out, c)
 	report.PrintRecipients(out, files)

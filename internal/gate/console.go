@@ -1,0 +1,127 @@
+package gate
+
+import (
+	"errors"
+	"slices"
+
+	"spamgate/internal/certs"
+	"spamgate/internal/config"
+	"spamgate/internal/console"
+	"spamgate/internal/setup"
+	"spamgate/internal/socket"
+)
+
+// takeConsole takes the console's socket from the predecessor, if it had one.
+func takeConsole(c *config.Config, in *socket.Inherited) (socket.DoorAddr, error) {
+	if c.Console.Addr == "" {
+		return socket.DoorAddr{}, nil
+	}
+	return socket.ResolveConsole(c, in)
+}
+
+// openConsole opens the console if it is configured, and keeps that of old if it has the same
+// address. It does not serve yet.
+func (g *gate) openConsole(c *config.Config, old *consoleServer) (*consoleServer, error) {
+	switch {
+	case c.Console.Addr == "":
+		return nil, nil
+	case old != nil && g.config.Console.Addr == c.Console.Addr:
+		return old, nil
+	}
+	addr := g.consolePassed
+	g.consolePassed = socket.DoorAddr{}
+	if addr.Of == "" { // a reload has set the address
+		var err error
+		if addr, err = socket.ResolveConsole(c, nil); err != nil {
+			return nil, err
+		}
+	}
+	open, err := addr.Open()
+	if err != nil {
+		return nil, setup.ListenFault(c, addr.Of, err)
+	}
+	pages, err := g.newConsole(c, open)
+	if err != nil {
+		return nil, errors.Join(err, open.Close())
+	}
+	return newConsoleServer(open, pages, g.log), nil
+}
+
+// newConsole makes the pages for a socket.
+func (g *gate) newConsole(c *config.Config, open *socket.OpenDoor) (*console.Console, error) {
+	_, unix := c.Console.Unix()
+	return console.New(console.Options{
+		Config: func() *config.Config { return g.answers.now.Load().config },
+		Settings: func() console.Settings {
+			now := g.answers.now.Load().config.Console
+			return console.Settings{URL: now.Base(open.Addr()), SSOHeader: now.SSOHeader}
+		},
+		Gate:     g.answers,
+		Accounts: g.accounts,
+		Logger:   g.log,
+		Unix:     unix,
+	})
+}
+
+// consoleCertificates opens the certificates of the console. It returns the present ones if the
+// files are the same, and nil without TLS.
+func (g *gate) consoleCertificates(c *config.Config) (*certs.Reloader, error) {
+	now, was := c.Console, g.config.Console
+	switch {
+	case now.Addr == "" || len(now.TLSCert) == 0:
+		return nil, nil
+	case g.consoleCerts != nil && slices.Equal(now.TLSCert, was.TLSCert) && slices.Equal(now.TLSKey, was.TLSKey):
+		return g.consoleCerts, nil
+	}
+	return setup.OpenConsoleCertificates(c, g.log)
+}
+
+// changeConsoleCertificates installs certificates, and closes the present ones if they are
+// others.
+func (g *gate) changeConsoleCertificates(now *certs.Reloader) {
+	old := g.consoleCerts
+	g.consoleCerts = now
+	if err := closeOther(old, now); err != nil {
+		g.log.Warn("closing the old certificates", "error", err)
+	}
+}
+
+// closeOther closes certificates, unless they are nil or in use.
+func closeOther(r, inUse *certs.Reloader) error {
+	if r == nil || r == inUse {
+		return nil
+	}
+	return r.Close()
+}
+
+// announceConsole logs where the console is, and why nobody could log in.
+func (g *gate) announceConsole() {
+	end := g.adminServers()
+	if end.console == nil {
+		return
+	}
+	url := g.config.Console.Base(end.console.open.Addr()).String()
+	g.log.Info("console", "url", url, "addr", end.console.open.Addr())
+	switch n, err := g.accounts.Check(); {
+	case err != nil:
+		g.log.Warn("nobody can log in to the console", "error", err)
+	case n == 0:
+		g.log.Warn("nobody can log in to the console yet: run spamgate console user add NAME --role admin")
+	}
+}
+
+// ownConsole makes this process the owner of the console's unix socket, with the mode that is
+// configured.
+func (g *gate) ownConsole() {
+	s := g.adminServers().console
+	if s == nil {
+		return
+	}
+	if !s.open.InPlace() {
+		g.log.Warn("the file of the console's socket is gone, so that nobody can reach it: SIGUSR2 or a restart makes it again", "addr", s.open.Addr())
+		return
+	}
+	if err := s.open.Own(g.config.Console.Mode()); err != nil {
+		g.log.Warn("the console's socket keeps its mode", "addr", s.open.Addr(), "error", err)
+	}
+}
