@@ -28,8 +28,9 @@ type Decision struct {
 	Recipients    []string `json:"recipients,omitempty"`
 	HeaderSenders []string `json:"header_senders,omitempty"` // each once, without the reverse-path
 
-	// MoreRecipients is the number of recipients beyond those in Recipients.
-	MoreRecipients int `json:"more_recipients,omitempty"`
+	// MoreRecipients and MoreHeaderSenders count those that a row has no place for.
+	MoreRecipients    int `json:"more_recipients,omitempty"`
+	MoreHeaderSenders int `json:"more_header_senders,omitempty"`
 
 	MessageID string `json:"message_id,omitempty"`
 
@@ -55,7 +56,7 @@ type Attr struct {
 // Query says which decisions are wanted. Empty fields match all.
 type Query struct {
 	ID        string // of the message
-	Address   string // of a sender or a recipient, as the history shows it
+	Address   string // a sender or a recipient, as the history shows it
 	Sender    string // the reverse-path or a sender in the header, as the history shows it
 	Recipient string // as the history shows it
 	Domain    string // of a sender: the domain itself or one below it
@@ -69,7 +70,7 @@ type Query struct {
 	// one of these domains, and shows no other recipients.
 	RecipientDomains []string
 
-	Limit  int    // 0: 100
+	Limit  int    // 0: 100; at most 1,000
 	Before Cursor // decisions before this one; "" for the newest
 }
 
@@ -83,11 +84,12 @@ type Page struct {
 	// Next continues after the last one; "" if there are no more.
 	Next Cursor `json:"next,omitempty"`
 
+	// Incomplete says that the time for the search was over before the page was full: Next
+	// continues it.
+	Incomplete bool `json:"incomplete,omitempty"`
+
 	// Reach is the time of the oldest decision in the history; nil if that is empty.
 	Reach *time.Time `json:"reaches_back_to,omitempty"`
-
-	// Incomplete says that the search was given up before its end, since it took too long.
-	Incomplete bool `json:"incomplete,omitempty"`
 }
 
 // Ranked is a sender, domain, list or client with the number of its decisions.

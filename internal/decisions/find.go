@@ -1,0 +1,171 @@
+package decisions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"spamgate/internal/sqlite"
+)
+
+// Bounds of a Page.
+const (
+	defaultLimit = 100
+	maxLimit     = 1000
+
+	findTime = 3 * time.Second // for one Page
+)
+
+// Find returns the newest decisions that match a Query. If the time for it is over, the Page is
+// incomplete.
+func (r *Reader) Find(ctx context.Context, q Query) (Page, error) {
+	limit := q.Limit
+	if limit <= 0 {
+		limit = defaultLimit
+	}
+	limit = min(limit, maxLimit)
+	page := Page{Decisions: []Decision{}}
+	end := time.Now().Add(findTime)
+	next, err := r.walk(ctx, &q, func(d Decision) bool {
+		page.Decisions = append(page.Decisions, d)
+		return len(page.Decisions) < limit
+	}, func() bool {
+		page.Incomplete = time.Now().After(end)
+		return !page.Incomplete
+	})
+	if err != nil {
+		return Page{}, err
+	}
+	page.Next = next
+	page.Incomplete = page.Incomplete && next != ""
+	page.Reach, err = r.reach()
+	return page, err
+}
+
+// Each calls f for each decision that matches a Query, the newest first. Limit does not count.
+// It reads the history in parts, so that writers can remove what it has read.
+func (r *Reader) Each(ctx context.Context, q Query, f func(Decision) error) error {
+	for {
+		n := 0
+		var failed error
+		end := time.Now().Add(findTime)
+		next, err := r.walk(ctx, &q, func(d Decision) bool {
+			n++
+			failed = f(d)
+			return failed == nil && n < maxLimit
+		}, func() bool { return time.Now().Before(end) })
+		if err = errors.Join(failed, err); err != nil || next == "" {
+			return err
+		}
+		q.Before = next
+	}
+}
+
+// walk calls found for each decision that matches until it returns false, and more after each step
+// until that returns false. It returns where to continue; "" if it has seen everything.
+func (r *Reader) walk(ctx context.Context, q *Query, found func(Decision) bool, more func() bool) (next Cursor, err error) {
+	before := place{math.MaxInt64, math.MaxInt64, math.MaxInt64}
+	if q.Before != "" {
+		if before, err = q.Before.place(); err != nil {
+			return "", err
+		}
+	}
+	files, err := r.files()
+	if err != nil {
+		return "", err
+	}
+	var all []*search
+	defer func() {
+		for _, s := range all {
+			s.close()
+		}
+	}()
+	for _, of := range files {
+		all = append(all, newSearch(r, of, q, before))
+	}
+	for {
+		newest := newestOf(all)
+		if newest == nil {
+			return "", nil
+		}
+		at := newest.next
+		d, ok, err := newest.step(ctx)
+		if err != nil {
+			if err = skippable(err); err != nil {
+				return "", fmt.Errorf("history %s: %w", newest.of.name(), err)
+			}
+			newest.done = true
+			continue
+		}
+		if ok && !found(d) {
+			if newestOf(all) == nil {
+				return "", nil
+			}
+			return at.cursor(), nil
+		}
+		if err := ctx.Err(); err != nil {
+			return "", context.Cause(ctx)
+		}
+		if !more() {
+			if newest = newestOf(all); newest == nil {
+				return "", nil
+			}
+			at = newest.next
+			at.n++ // this one, too
+			return at.cursor(), nil
+		}
+	}
+}
+
+// skippable returns nil for errors of one file that do not matter to the others.
+func skippable(err error) error {
+	if sqlite.IsDamaged(err) || errors.Is(err, errPostings) || errors.Is(err, errMissing) {
+		return nil
+	}
+	return err
+}
+
+// newestOf returns the search whose next row is the newest.
+func newestOf(all []*search) (newest *search) {
+	for _, s := range all {
+		if !s.done && (newest == nil || newest.next.before(s.next)) {
+			newest = s
+		}
+	}
+	return newest
+}
+
+// reach returns the time of the oldest decision, nil if there is none.
+func (r *Reader) reach() (*time.Time, error) {
+	files, err := r.files()
+	if err != nil {
+		return nil, err
+	}
+	var oldest *time.Time
+	for _, of := range files {
+		if oldest != nil && of.start() > oldest.UnixNano() {
+			continue
+		}
+		at, err := r.oldest(of)
+		if err != nil && skippable(err) != nil && err != errSkip {
+			return nil, err
+		}
+		if err == nil && at != 0 && (oldest == nil || at < oldest.UnixNano()) {
+			t := time.Unix(0, at).UTC()
+			oldest = &t
+		}
+	}
+	return oldest, nil
+}
+
+// oldest returns the time of the oldest row of a file, 0 if there is none.
+func (r *Reader) oldest(of file) (int64, error) {
+	f, err := r.open(of)
+	if err != nil {
+		return 0, err
+	}
+	defer r.release(f)
+	return f.db.Int("SELECT at FROM decisions ORDER BY n LIMIT 1")
+}

@@ -1,0 +1,186 @@
+package decisions
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"sync"
+
+	"spamgate/internal/sqlite"
+)
+
+// Reader reads the history, beside the processes that write it. It is safe for concurrent use.
+type Reader struct {
+	folder folder
+
+	mu     sync.Mutex
+	idle   map[string][]*readFile // open files by name
+	kept   int                    // in idle
+	closed bool
+}
+
+// idleFiles bounds the files that stay open between queries.
+const idleFiles = 48
+
+// OpenReader opens the history for reading. A missing directory is an empty history.
+func OpenReader(dir string) (*Reader, error) {
+	return &Reader{folder: newFolder(dir), idle: map[string][]*readFile{}}, nil
+}
+
+// Close closes the files. Queries that run are not disturbed.
+func (r *Reader) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	r.closeIdle(func(string) bool { return false })
+	return nil
+}
+
+// closeIdle closes the idle files that are not wanted. The caller has locked mu.
+func (r *Reader) closeIdle(wanted func(name string) bool) {
+	for name, files := range r.idle {
+		if !wanted(name) {
+			for _, f := range files {
+				f.close()
+			}
+			r.kept -= len(files)
+			delete(r.idle, name)
+		}
+	}
+}
+
+// files returns the files of the history, and closes idle ones that are gone.
+func (r *Reader) files() ([]file, error) {
+	all, err := r.folder.files()
+	if err != nil {
+		return nil, err
+	}
+	there := map[string]bool{}
+	for _, f := range all {
+		there[f.name()] = true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closeIdle(func(name string) bool { return there[name] })
+	return all, nil
+}
+
+// readFile is a database file that a query reads.
+type readFile struct {
+	file
+	info os.FileInfo // of the file as it was opened
+	db   *sqlite.DB
+	seed uint64
+
+	row, bucket *sqlite.Stmt
+}
+
+// errSkip says that a file has nothing to read: it is gone, empty, or of a newer version.
+var errSkip = errors.New("nothing to read")
+
+// open opens a file, or takes an idle one, and begins a transaction.
+func (r *Reader) open(of file) (*readFile, error) {
+	name := of.name()
+	info, err := r.folder.check(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errSkip
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	var f *readFile
+	if files := r.idle[name]; len(files) > 0 {
+		f = files[len(files)-1]
+		r.idle[name] = files[:len(files)-1]
+		r.kept--
+	}
+	r.mu.Unlock()
+	if f != nil && !os.SameFile(f.info, info) {
+		f.close()
+		f = nil
+	}
+	if f == nil {
+		if f, err = r.openFile(of, info); err != nil {
+			return nil, err
+		}
+	}
+	if err := f.db.Exec("BEGIN"); err != nil {
+		f.close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func (r *Reader) openFile(of file, info os.FileInfo) (f *readFile, err error) {
+	f = &readFile{file: of, info: info}
+	if f.db, err = sqlite.Open(r.folder.path(of.name()), true); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			f.close()
+		}
+	}()
+	f.db.BusyTimeout(int(writeTimeout.Milliseconds()))
+	if err := f.db.Exec("PRAGMA query_only = 1; PRAGMA cache_size = -512"); err != nil {
+		return nil, err
+	}
+	if v, err := f.db.Int("PRAGMA user_version"); err != nil {
+		return nil, err
+	} else if v != version {
+		return nil, errSkip
+	}
+	seed, err := f.db.Int("SELECT seed FROM settings")
+	if err != nil {
+		return nil, err
+	}
+	f.seed = uint64(seed)
+	if f.row, err = f.db.Prepare(selectRow); err != nil {
+		return nil, err
+	}
+	f.bucket, err = f.db.Prepare("SELECT postings FROM postings WHERE bucket = ?")
+	return f, err
+}
+
+// release ends the transaction of a file, and keeps it for other queries.
+func (r *Reader) release(f *readFile) {
+	f.row.Reset()
+	f.bucket.Reset()
+	err := f.db.Exec("COMMIT")
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil || r.closed || r.kept >= idleFiles {
+		f.close()
+		return
+	}
+	name := f.name()
+	r.idle[name] = append(r.idle[name], f)
+	r.kept++
+}
+
+func (f *readFile) close() {
+	for _, s := range []*sqlite.Stmt{f.row, f.bucket} {
+		if s != nil {
+			s.Close()
+		}
+	}
+	f.db.Close()
+}
+
+// get reads a row.
+func (f *readFile) get(n int64) (d Decision, at int64, err error) {
+	f.row.BindInt(1, n)
+	found, err := f.row.Step()
+	if err != nil {
+		return Decision{}, 0, err
+	}
+	if !found {
+		return Decision{}, 0, errMissing
+	}
+	defer f.row.Reset()
+	d, _, at = scan(f.row)
+	return d, at, nil
+}
+
+var errMissing = errors.New("a row of the history is missing")

@@ -1,0 +1,296 @@
+package decisions
+
+import (
+	"context"
+	"math"
+	"slices"
+	"sort"
+	"time"
+
+	"spamgate/internal/sqlite"
+)
+
+// search walks through one file from its newest to its oldest row that may match.
+type search struct {
+	reader *Reader
+	query  *Query
+	before place // a bound: rows are before it
+	of     file
+	f      *readFile // nil until it is opened
+	at     *sqlite.Stmt
+
+	low, high int64 // rows that are in question
+	sections  []section
+	clauses   [][]term
+
+	found []int64 // candidates, the oldest first
+	next  place   // of the next candidate, or a place after which there are none
+	done  bool
+}
+
+// section is a number of rows with their postings: an entry of the table recent, or a block.
+type section struct {
+	first, count  int64
+	postings      []byte // of an entry of recent
+	buckets, base int64  // of a block
+}
+
+// newSearch returns the search of one file. It does not open it yet.
+func newSearch(r *Reader, of file, q *Query, before place) *search {
+	s := &search{reader: r, query: q, before: before, of: of}
+	s.next = place{of.end(), of.number, math.MaxInt64 - 1}
+	if before.before(s.next) {
+		s.next = before
+		s.next.n--
+	}
+	s.done = !q.Since.IsZero() && of.end() <= q.Since.UnixNano()
+	return s
+}
+
+func (s *search) close() {
+	if s.f != nil {
+		s.at.Close()
+		s.reader.release(s.f)
+	}
+}
+
+// open opens the file and finds out which rows are in question.
+func (s *search) open() (err error) {
+	if s.f, err = s.reader.open(s.of); err != nil {
+		if err == errSkip {
+			s.done, err = true, nil
+		}
+		return err
+	}
+	if s.at, err = s.f.db.Prepare("SELECT at FROM decisions WHERE n = ?"); err != nil {
+		s.reader.release(s.f)
+		s.f = nil
+		return err
+	}
+	last, err := s.f.db.Int("SELECT max(n) FROM decisions")
+	if err != nil {
+		return err
+	}
+	skew, err := s.f.db.Int("SELECT skew FROM settings")
+	if err != nil {
+		return err
+	}
+	s.low, s.high = 1, last
+	if s.high, err = s.after(s.before, last); err != nil {
+		return err
+	}
+	if !s.query.Since.IsZero() {
+		n, err := s.after(place{at: s.query.Since.UnixNano()}, last)
+		if err != nil {
+			return err
+		}
+		s.low = n + 1
+	}
+	if !s.query.Until.IsZero() {
+		n, err := s.after(place{at: s.query.Until.UnixNano() + skew*int64(time.Second)}, last)
+		if err != nil {
+			return err
+		}
+		s.high = min(s.high, n)
+	}
+	s.clauses = s.query.clauses(s.f.seed)
+	if len(s.clauses) > 0 && s.low <= s.high {
+		err = s.readSections()
+	}
+	if err != nil {
+		return err
+	}
+	return s.advance()
+}
+
+// after returns the number of the newest row before a place, of rows 1 to last; 0 if there is none.
+func (s *search) after(p place, last int64) (int64, error) {
+	var err error
+	n := sort.Search(int(last), func(i int) bool {
+		at, e := s.time(int64(i) + 1)
+		if e != nil {
+			err = e
+		}
+		return err != nil || !place{at, s.of.number, int64(i) + 1}.before(p)
+	})
+	return int64(n), err
+}
+
+// time returns the time of a row.
+func (s *search) time(n int64) (int64, error) {
+	s.at.BindInt(1, n)
+	found, err := s.at.Step()
+	if err == nil && !found {
+		err = errMissing
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer s.at.Reset()
+	return s.at.Int(0), nil
+}
+
+// readSections reads which sections there are, the oldest first.
+func (s *search) readSections() error {
+	for _, sql := range []string{
+		"SELECT first, count, buckets, base, NULL FROM blocks WHERE first + count > ? AND first <= ? ORDER BY first",
+		"SELECT first, count, 0, 0, postings FROM recent WHERE first + count > ? AND first <= ? ORDER BY first",
+	} {
+		list, err := s.f.db.Prepare(sql)
+		if err != nil {
+			return err
+		}
+		list.BindInt(1, s.low)
+		list.BindInt(2, s.high)
+		for {
+			row, err := list.Step()
+			if err != nil || !row {
+				list.Close()
+				if err != nil {
+					return err
+				}
+				break
+			}
+			s.sections = append(s.sections, section{list.Int(0), list.Int(1), slices.Clone(list.Blob(4)), list.Int(2), list.Int(3)})
+		}
+	}
+	return nil
+}
+
+// advance finds the next candidates: it looks at one section, and sets next.
+func (s *search) advance() (err error) {
+	switch {
+	case s.low > s.high:
+		s.done = true
+		return nil
+	case len(s.clauses) == 0:
+		first := max(s.low, s.high-127)
+		for n := first; n <= s.high; n++ {
+			s.found = append(s.found, n)
+		}
+		s.high = first - 1
+	case len(s.sections) == 0:
+		s.done = true
+		return nil
+	default:
+		section := s.sections[len(s.sections)-1]
+		s.sections = s.sections[:len(s.sections)-1]
+		if s.found, err = s.candidates(section); err != nil {
+			return err
+		}
+		s.high = section.first - 1
+	}
+	return s.setNext()
+}
+
+// setNext sets next to the place of the next candidate, or of the next section.
+func (s *search) setNext() error {
+	n := s.high
+	if len(s.found) > 0 {
+		n = s.found[len(s.found)-1]
+	}
+	if n < s.low {
+		s.done = true
+		return nil
+	}
+	at, err := s.time(n)
+	s.next = place{at, s.of.number, n}
+	return err
+}
+
+// candidates returns the rows of a section that have the wanted terms, the oldest first.
+func (s *search) candidates(of section) ([]int64, error) {
+	var rows []uint32
+	for i, clause := range s.clauses {
+		have, err := s.rows(of, clause)
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			rows = have
+		} else {
+			rows = intersect(rows, have)
+		}
+		if len(rows) == 0 {
+			return nil, nil
+		}
+	}
+	var found []int64
+	for _, row := range rows {
+		if n := of.first + int64(row); n >= s.low && n <= s.high {
+			found = append(found, n)
+		}
+	}
+	return found, nil
+}
+
+// rows returns the rows of a section that have one of the terms.
+func (s *search) rows(of section, any []term) (all []uint32, err error) {
+	wanted := func(t term) bool { return slices.Contains(any, t) }
+	add := func(_ term, rows []uint32) { all = append(all, rows...) }
+	if of.postings != nil {
+		err = decodePostings(of.postings, wanted, add)
+	} else {
+		err = s.eachBucket(of, any, func(b []byte) error { return decodePostings(b, wanted, add) })
+	}
+	if len(any) > 1 {
+		slices.Sort(all)
+		all = slices.Compact(all)
+	}
+	return all, err
+}
+
+// eachBucket calls f for each bucket of a block that has some of the terms.
+func (s *search) eachBucket(of section, any []term, f func([]byte) error) error {
+	var buckets []int64
+	for _, t := range any {
+		buckets = append(buckets, of.base+t.bucket(int(of.buckets)))
+	}
+	slices.Sort(buckets)
+	for _, b := range slices.Compact(buckets) {
+		s.f.bucket.BindInt(1, b)
+		found, err := s.f.bucket.Step()
+		if err != nil {
+			return err
+		}
+		if found {
+			err = f(s.f.bucket.Blob(0))
+			s.f.bucket.Reset()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// intersect returns the numbers that are in both of two sorted slices. It overwrites the first.
+func intersect(a, b []uint32) []uint32 {
+	both := a[:0]
+	for _, v := range a {
+		for len(b) > 0 && b[0] < v {
+			b = b[1:]
+		}
+		if len(b) > 0 && b[0] == v {
+			both = append(both, v)
+		}
+	}
+	return both
+}
+
+// step takes the next candidate, and returns it if it matches.
+func (s *search) step(ctx context.Context) (d Decision, ok bool, err error) {
+	if s.f == nil {
+		return d, false, s.open()
+	}
+	if len(s.found) == 0 {
+		return d, false, s.advance()
+	}
+	n := s.found[len(s.found)-1]
+	s.found = s.found[:len(s.found)-1]
+	if d, _, err = s.f.get(n); err != nil {
+		return d, false, err
+	}
+	ok = s.query.Match(&d) && s.query.Cut(&d)
+	return d, ok, s.setNext()
+}

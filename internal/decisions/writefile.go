@@ -1,0 +1,240 @@
+package decisions
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"spamgate/internal/sqlite"
+)
+
+// writeFile is a database file that this process writes to.
+type writeFile struct {
+	file
+	folder folder
+	unlock func()
+	info   os.FileInfo // of the file as it was opened
+	db     *sqlite.DB
+
+	n, at      int64 // of the last row
+	seed       uint64
+	skew       int64 // seconds, by which at exceeds the time of a row at most
+	recent     int   // entries of the table recent, and their rows
+	recentRows int
+
+	insert, update, insertRecent *sqlite.Stmt
+	postings                     []posting // scratch
+	encoded                      []byte    // scratch
+}
+
+// errVersion says that a file is of a newer version.
+var errVersion = errors.New("a file of a newer version")
+
+// writeTimeout bounds the wait for a reader that has locked a file for a moment.
+const writeTimeout = 5 * time.Second
+
+// openWrite opens a file of the given day for writing: the newest one of it that has room and that
+// no other process writes to, or else a new one. It adds files that cannot be used to unusable,
+// and tries those in it no more.
+func (f folder) openWrite(day string, most int64, unusable map[string]error) (*writeFile, error) {
+	if err := f.tree.MakeDirs(f.name); err != nil {
+		return nil, err
+	}
+	all, err := f.files()
+	if err != nil {
+		return nil, err
+	}
+	number := int64(0)
+	for _, of := range slices.Backward(all) {
+		number = max(number, of.number)
+		name := of.name()
+		if of.day != day || unusable[name] != nil || f.size(name) >= most {
+			continue
+		}
+		w, err := f.openWriteFile(of, false)
+		switch {
+		case err == nil:
+			return w, nil
+		case err == errVersion || sqlite.IsDamaged(err):
+			unusable[name] = err
+		case !errors.Is(err, errLocked) && !errors.Is(err, fs.ErrNotExist):
+			return nil, err
+		}
+	}
+	for {
+		number++
+		w, err := f.openWriteFile(file{day: day, number: number}, true)
+		if !errors.Is(err, errLocked) && !errors.Is(err, fs.ErrExist) {
+			return w, err
+		}
+	}
+}
+
+// openWriteFile opens a file for writing, or makes it.
+func (f folder) openWriteFile(of file, create bool) (w *writeFile, err error) {
+	name := of.name()
+	w = &writeFile{file: of, folder: f}
+	if w.unlock, err = f.lock(name); err != nil {
+		return nil, err
+	}
+	made := false
+	defer func() {
+		if err != nil {
+			w.close()
+			if made {
+				f.remove(name)
+			}
+		}
+	}()
+	if create {
+		if _, err := f.check(name); err == nil {
+			return nil, fs.ErrExist
+		}
+		if err := f.create(name); err != nil {
+			return nil, err
+		}
+		made = true
+	}
+	if w.info, err = f.check(name); err != nil {
+		return nil, err
+	}
+	if w.db, err = sqlite.Open(f.path(name), false); err != nil {
+		return nil, err
+	}
+	w.db.BusyTimeout(int(writeTimeout.Milliseconds()))
+	return w, w.prepare()
+}
+
+// prepare makes or checks the schema, reads the end of the file and prepares statements.
+func (w *writeFile) prepare() error {
+	if err := w.db.Exec("PRAGMA synchronous = NORMAL; PRAGMA cache_size = -4096; PRAGMA journal_size_limit = 8388608"); err != nil {
+		return err
+	}
+	v, err := w.db.Int("PRAGMA user_version")
+	if err == nil && v == 0 {
+		err = w.db.Exec(schema)
+		v = version
+	}
+	if err == nil && v != version {
+		err = errVersion
+	}
+	if err == nil {
+		err = w.db.Exec("PRAGMA journal_mode = WAL")
+	}
+	if err != nil {
+		return err
+	}
+	for _, n := range []struct {
+		to  *int64
+		sql string
+	}{
+		{&w.n, "SELECT max(n) FROM decisions"},
+		{&w.at, "SELECT at FROM decisions ORDER BY n DESC LIMIT 1"},
+		{&w.skew, "SELECT skew FROM settings"},
+	} {
+		if *n.to, err = w.db.Int(n.sql); err != nil {
+			return err
+		}
+	}
+	w.at = max(w.at, w.start())
+	seed, err := w.db.Int("SELECT seed FROM settings")
+	if err != nil {
+		return err
+	}
+	w.seed = uint64(seed)
+	if err := w.countRecent(); err != nil {
+		return err
+	}
+	for _, s := range []struct {
+		to  **sqlite.Stmt
+		sql string
+	}{
+		{&w.insert, insertRow},
+		{&w.update, updateRow},
+		{&w.insertRecent, "INSERT INTO recent VALUES (?, ?, ?)"},
+	} {
+		if *s.to, err = w.db.Prepare(s.sql); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *writeFile) countRecent() error {
+	entries, err := w.db.Int("SELECT count(*) FROM recent")
+	if err != nil {
+		return err
+	}
+	rows, err := w.db.Int("SELECT sum(count) FROM recent")
+	w.recent, w.recentRows = int(entries), int(rows)
+	return err
+}
+
+// close closes the file. Its lock ends.
+func (w *writeFile) close() (err error) {
+	for _, s := range []*sqlite.Stmt{w.insert, w.update, w.insertRecent} {
+		if s != nil {
+			s.Close()
+		}
+	}
+	if w.db != nil {
+		err = w.db.Close()
+	}
+	w.unlock()
+	return err
+}
+
+// present reports whether the file is still in its place.
+func (w *writeFile) present() bool {
+	now, err := w.folder.check(w.name())
+	return err == nil && os.SameFile(now, w.info)
+}
+
+// merged is the new count of a row.
+type merged struct {
+	n     int64
+	count int
+	last  time.Time
+}
+
+// append writes rows, and new counts of earlier rows, in one transaction. Row i gets the number
+// w.n + 1 + i. If it fails, nothing is written.
+func (w *writeFile) append(rows []*Decision, counts []merged) error {
+	n, at, skew := w.n, w.at, w.skew
+	w.postings = w.postings[:0]
+	err := w.db.Within("BEGIN IMMEDIATE", func() error {
+		for i, d := range rows {
+			t := d.Time.UnixNano()
+			n, at = n+1, max(at, t)
+			skew = max(skew, (at-t+int64(time.Second)-1)/int64(time.Second))
+			bind(w.insert, n, at, d)
+			if err := w.insert.Run(); err != nil {
+				return err
+			}
+			w.postings = appendPostings(w.postings, d, uint32(i), w.seed)
+		}
+		for _, m := range counts {
+			w.update.BindInt(1, int64(m.count))
+			w.update.BindInt(2, m.last.UnixNano())
+			w.update.BindInt(3, m.n)
+			if err := w.update.Run(); err != nil {
+				return err
+			}
+		}
+		if skew != w.skew {
+			if err := w.db.Exec(fmt.Sprint("UPDATE settings SET skew = ", skew)); err != nil {
+				return err
+			}
+		}
+		return w.index(len(rows))
+	})
+	if err == nil {
+		w.n, w.at, w.skew = n, at, skew
+	} else {
+		w.countRecent()
+	}
+	return err
+}

@@ -1,0 +1,413 @@
+package decisions
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"spamgate/internal/sqlite"
+)
+
+const (
+	batchRows = 1000                   // are written at once
+	batchMost = 4000                   // at most so many
+	batchWait = 500 * time.Millisecond // after the first row, for others
+	lookEvery = time.Minute            // at the files' age and size
+	fileBytes = 256 << 20              // a file is full
+
+	eventAccepted = "accepted"
+)
+
+// writer is the goroutine of a Recorder that writes.
+type writer struct {
+	*Recorder
+	file   *writeFile // nil while there is none
+	floods *floods
+	totals *totalsFile
+	clock  clock
+
+	unusable map[string]error // files by name
+	looked   time.Time
+	retry    time.Duration
+	failures int // of one batch, one after the other
+
+	totalsFail bool // the last attempt to write totals
+	dropped    int64
+}
+
+func newWriter(r *Recorder) *writer {
+	return &writer{Recorder: r, floods: newFloods(), totals: &totalsFile{folder: r.folder}, unusable: map[string]error{}}
+}
+
+// run writes until the Recorder is closed.
+func (w *writer) run() {
+	defer close(w.ended)
+	defer w.recovered()
+	debug.SetPanicOnFault(true) // SQLite maps a file, which somebody might truncate
+	w.look()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-w.wake:
+		case <-tick.C:
+		}
+		closed := w.collect()
+		for {
+			batch := w.take()
+			if len(batch) == 0 {
+				break
+			}
+			w.write(batch)
+		}
+		w.writeTotals()
+		if w.now().Sub(w.looked).Abs() >= lookEvery {
+			w.look()
+		}
+		w.answer()
+		if closed {
+			w.end()
+			return
+		}
+	}
+}
+
+// writeTotals adds to the totals what was counted since.
+func (w *writer) writeTotals() {
+	if n := w.accepts.Swap(0); n > 0 {
+		w.tally.add(w.now(), "accept", "", "", n)
+	}
+	pending := w.tally.take()
+	if len(pending) == 0 {
+		return
+	}
+	err := w.totals.write(pending)
+	w.totalsFail = err != nil
+	if err != nil {
+		w.tally.putBack(pending)
+		w.failed(err)
+	} else {
+		w.works()
+	}
+}
+
+// recovered ends the history, and not the process, after a fault in SQLite.
+func (w *writer) recovered() {
+	if p := recover(); p != nil {
+		w.failed(fmt.Errorf("%v; it begins again when the gate is started again", p))
+		w.mu.Lock()
+		w.closed = true
+		w.drop(len(w.queue))
+		w.queue = nil
+		w.mu.Unlock()
+		w.answer()
+	}
+}
+
+// collect waits a moment for more rows if only a few wait, and reports whether the Recorder is closed.
+func (w *writer) collect() (closed bool) {
+	timer := time.NewTimer(batchWait)
+	defer timer.Stop()
+	for {
+		w.mu.Lock()
+		n, hurry := len(w.queue), w.closed || len(w.waiters) > 0
+		closed = w.closed
+		w.mu.Unlock()
+		if n == 0 || n >= batchRows || hurry {
+			return closed
+		}
+		select {
+		case <-w.wake:
+		case <-timer.C:
+			return closed
+		}
+	}
+}
+
+// take removes a batch from the queue.
+func (w *writer) take() []*Decision {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := min(len(w.queue), batchMost)
+	batch := w.queue[:n:n]
+	for _, d := range batch {
+		w.bytes -= d.size()
+	}
+	if w.queue = w.queue[n:]; len(w.queue) == 0 {
+		w.queue = nil
+	}
+	return batch
+}
+
+// write writes a batch. It returns when the batch is written or dropped.
+func (w *writer) write(batch []*Decision) {
+	now := w.now()
+	for _, d := range batch {
+		d.trim(now)
+	}
+	for len(batch) > 0 {
+		if !w.open(batch[0].Time) {
+			if w.pause() {
+				continue
+			}
+			w.lose(len(batch))
+			return
+		}
+		n := 1
+		for n < len(batch) && w.file.holds(batch[n].Time) {
+			n++
+		}
+		w.writeRun(batch[:n])
+		batch = batch[n:]
+	}
+}
+
+// run is a part of a batch that goes to one file.
+type run struct {
+	rows   []*Decision
+	floods []*flood // of each row; nil for none
+	counts []*flood // whose rows were written before, and have another count now
+	merged int
+}
+
+// writeRun writes decisions to the open file, or to another one if that fails.
+func (w *writer) writeRun(all []*Decision) {
+	var r run
+	for _, d := range all {
+		of, counted := w.floods.add(d)
+		if !counted {
+			r.rows, r.floods = append(r.rows, d), append(r.floods, of)
+			continue
+		}
+		r.merged++
+		if of.row != nil {
+			of.row.Count, of.row.Last = of.count, of.last
+		} else if !of.dirty {
+			of.dirty = true
+			r.counts = append(r.counts, of)
+		}
+	}
+	for {
+		before := w.file.seed
+		err := w.file.append(r.rows, r.merges())
+		if err == nil && !w.file.present() {
+			err = errGone
+		}
+		if err == nil {
+			w.written(&r)
+			return
+		}
+		if !w.recover(err, all[0].Time) {
+			w.lose(len(all))
+			w.floods = newFloods()
+			return
+		}
+		if w.file.seed != before {
+			w.mu.Lock()
+			w.drop(r.forget())
+			w.mu.Unlock()
+		}
+	}
+}
+
+var errGone = errors.New("the file was removed")
+
+// merges returns the new counts of rows.
+func (r *run) merges() (all []merged) {
+	for _, of := range r.counts {
+		all = append(all, merged{of.n, of.count, of.last})
+	}
+	return all
+}
+
+// forget removes the new counts of rows, which are in a file that cannot be written any more, and
+// returns how many decisions that loses.
+func (r *run) forget() int {
+	lost := len(r.counts)
+	r.counts = nil
+	return lost
+}
+
+// written notes that a run is in the file.
+func (w *writer) written(r *run) {
+	first := w.file.n - int64(len(r.rows)) + 1
+	for i, of := range r.floods {
+		if of != nil && of.row == r.rows[i] {
+			of.row, of.n = nil, first+int64(i)
+		}
+	}
+	for _, of := range r.counts {
+		of.dirty = false
+	}
+	w.mu.Lock()
+	w.stats.Rows += int64(len(r.rows))
+	w.stats.Merged += int64(r.merged)
+	w.settled += uint64(len(r.rows) + r.merged)
+	w.mu.Unlock()
+	w.works()
+	w.publish(r.rows)
+}
+
+// lose drops decisions that were taken from the queue.
+func (w *writer) lose(n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.drop(n)
+	w.settled += uint64(n)
+}
+
+// drop counts lost decisions. The caller has locked mu.
+func (w *writer) drop(n int) {
+	w.stats.Dropped += int64(n)
+	w.lost += uint64(n)
+}
+
+// recover prepares another attempt to write after an error, and reports whether there can be one.
+func (w *writer) recover(err error, at time.Time) bool {
+	if sqlite.IsBusy(err) {
+		w.failed(err)
+		return w.pause()
+	}
+	if sqlite.IsDamaged(err) {
+		w.unusable[w.file.name()] = err
+	}
+	w.failures++
+	if !sqlite.IsSystem(err) && !sqlite.IsDamaged(err) && err != errGone && w.failures >= 3 {
+		w.failures = 0
+		w.failed(err)
+		return false
+	}
+	w.closeFile()
+	if err != errGone {
+		w.failed(err)
+		if !w.pause() {
+			return false
+		}
+	}
+	for !w.open(at) {
+		if !w.pause() {
+			return false
+		}
+	}
+	return true
+}
+
+// pause waits before another attempt, and reports whether there is to be one: not at the end of
+// the gate.
+func (w *writer) pause() bool {
+	w.retry = min(max(2*w.retry, 100*time.Millisecond), 10*time.Second)
+	end := time.NewTimer(w.retry)
+	defer end.Stop()
+	for {
+		w.mu.Lock()
+		closed := w.closed
+		w.mu.Unlock()
+		if closed {
+			return false
+		}
+		select {
+		case <-w.wake:
+		case <-end.C:
+			return true
+		}
+	}
+}
+
+// failed notes that the history stands still.
+func (w *writer) failed(err error) {
+	w.mu.Lock()
+	first := w.stats.Err == ""
+	w.stats.Err = err.Error()
+	if first {
+		w.dropped = w.stats.Dropped
+	}
+	w.mu.Unlock()
+	if first {
+		w.logger.Error("history of decisions stands still, mail passes", slog.Any("error", err))
+	}
+}
+
+// works notes that the history works.
+func (w *writer) works() {
+	w.failures, w.retry = 0, 0
+	w.mu.Lock()
+	again := w.stats.Err != "" && !w.totalsFail
+	if again {
+		w.stats.Err = ""
+	}
+	dropped := w.stats.Dropped - w.dropped
+	w.mu.Unlock()
+	if again {
+		w.logger.Info("history of decisions works again", slog.Int64("dropped", dropped))
+	}
+}
+
+// open opens a file for rows of the given time, unless the open one is right.
+func (w *writer) open(at time.Time) bool {
+	most := w.fileBytes()
+	if w.file != nil && w.file.holds(at) && w.folder.size(w.file.name()) < most {
+		return true
+	}
+	w.closeFile()
+	known := len(w.unusable)
+	file, err := w.folder.openWrite(at.Format(dayFormat), most, w.unusable)
+	if len(w.unusable) > known {
+		w.logger.Warn("files of the history of decisions are not used", "files", fmt.Sprint(slices.Sorted(maps.Keys(w.unusable))))
+	}
+	if err != nil {
+		w.failed(err)
+		return false
+	}
+	w.file = file
+	w.floods = newFloods()
+	w.look()
+	return true
+}
+
+// fileBytes returns the size from which on a file is full.
+func (r *Recorder) fileBytes() int64 {
+	return min(fileBytes, max(r.limits.Load().maxBytes/4, 1<<20))
+}
+
+// holds reports whether a file may have rows of the given time: those of its day, and of the minute
+// before, since the times of rows may be somewhat out of order.
+func (w *writeFile) holds(at time.Time) bool {
+	t := at.UnixNano()
+	return t < w.end() && t >= w.start()-int64(time.Minute)
+}
+
+func (w *writer) closeFile() {
+	if w.file != nil {
+		w.file.close()
+		w.file = nil
+	}
+}
+
+// answer answers those who wait for what is settled now.
+func (w *writer) answer() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	rest := w.waiters[:0]
+	for _, waiter := range w.waiters {
+		switch {
+		case waiter.recorded > w.settled && !w.closed:
+			rest = append(rest, waiter)
+			continue
+		case waiter.recorded > w.settled, w.lost > waiter.lost:
+			waiter.done <- errLost
+		default:
+			waiter.done <- nil
+		}
+	}
+	w.waiters = rest
+}
+
+// end closes the files.
+func (w *writer) end() {
+	w.closeFile()
+	w.totals.close()
+}
