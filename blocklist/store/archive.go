@@ -218,7 +218,7 @@ func packFile(ctx context.Context, tree atomicfile.Tree, to string, from stamp, 
 	if err != nil {
 		return fmt.Errorf("%s: %w", tree.Path(to), err)
 	}
-	got, err := Opener{tree.Dir()}.readStamped(ctx, from.Path, func(r io.Reader) error {
+	got, err := Opener{StateDir: tree.Dir()}.readStamped(ctx, from.Path, func(r io.Reader) error {
 		_, err := io.Copy(z, asideReader{r, stepAside})
 		return err
 	})

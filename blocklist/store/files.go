@@ -25,7 +25,12 @@ func Files(paths []string) ([]string, error) {
 // Opener opens the files of lists. It opens what is in StateDir, the copies of lists from
 // URLs, without following a symbolic link: see [atomicfile.Tree]. The zero Opener has no
 // such directory.
-type Opener struct{ StateDir string }
+type Opener struct {
+	StateDir string
+
+	// Instead maps files that this process may not read to copies of them.
+	Instead map[string]string
+}
 
 // inState returns the name of a path in the state directory, if it has one.
 func (o Opener) inState(path string) (tree atomicfile.Tree, name string, ok bool) {
@@ -40,6 +45,9 @@ func (o Opener) inState(path string) (tree atomicfile.Tree, name string, ok bool
 // Open opens a file of a list. A file that is not a regular one is an [ErrNotRegular]:
 // opening a named pipe would wait for its other end.
 func (o Opener) Open(path string) (*os.File, error) {
+	if instead, ok := o.Instead[path]; ok {
+		return os.Open(instead)
+	}
 	if tree, name, ok := o.inState(path); ok {
 		return tree.Open(name)
 	}
@@ -60,6 +68,9 @@ func (o Opener) Open(path string) (*os.File, error) {
 
 // Stat describes a file of a list, which has to be a regular one.
 func (o Opener) Stat(path string) (fs.FileInfo, error) {
+	if instead, ok := o.Instead[path]; ok {
+		return os.Stat(instead)
+	}
 	if tree, name, ok := o.inState(path); ok {
 		return tree.StatFile(name)
 	}

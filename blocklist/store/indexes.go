@@ -63,7 +63,7 @@ func (x *Indexes) Current(ctx context.Context, list string) *StoredIndex {
 // same returns stamps of the files of a list, or nil if they do not hold what the version was
 // made of.
 func (x *Indexes) same(ctx context.Context, l *List, v *version) []stamp {
-	o := Opener{x.config.StateDir}
+	o := Opener{StateDir: x.config.StateDir}
 	paths, err := dirwatch.Find(l.Paths, func(string, string) {})
 	if err != nil || len(paths) != len(v.stamps) {
 		return nil

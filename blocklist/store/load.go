@@ -74,7 +74,7 @@ func (s *Store) load(ctx context.Context, c Config) error {
 // newSource returns the source of a list of a new configuration, with what is known of it:
 // the version that serves, or that was stored.
 func (s *Store) newSource(c *Config, l *List) *source {
-	src := &source{list: l, options: c.readOptions(l), opener: Opener{c.StateDir}, state: s.state, follow: c.Follow, advice: c.Advise}
+	src := &source{list: l, options: c.readOptions(l), opener: Opener{StateDir: c.StateDir}, state: s.state, follow: c.Follow, advice: c.Advise}
 	if src.options.protect != "" {
 		src.protected = c.protected
 	}

@@ -85,7 +85,7 @@ func pinList(ctx context.Context, c Config, l *List, p blocklist.Pin) error {
 // keepFiles saves the list's files in the history if they hold what is to be pinned.
 func keepFiles(ctx context.Context, c Config, l *List, p blocklist.Pin) error {
 	paths, err := Files(l.Paths)
-	opener := Opener{c.StateDir}
+	opener := Opener{StateDir: c.StateDir}
 	var stamps []stamp
 	for _, file := range paths {
 		var s stamp

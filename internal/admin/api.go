@@ -335,6 +335,13 @@ type RemoveRequest struct {
 	SudoUser string `json:"sudo_user,omitempty"`
 }
 
+// RollbackRequest asks the gate to put a version of a managed list back.
+type RollbackRequest struct {
+	Version string `json:"version"`
+	managed.Options
+	SudoUser string `json:"sudo_user,omitempty"`
+}
+
 // UndoRequest asks the gate to undo a change of a managed list.
 type UndoRequest struct {
 	Change string `json:"change"` // its ID

@@ -13,6 +13,8 @@
 //	POST /v1/lists/{name}/entries/remove [RemoveRequest] → a managed.Result
 //	GET  /v1/lists/{name}/content       the text of a managed list
 //	POST /v1/lists/{name}/replace?command=&what=&why=&base=&dry_run= its new text → a managed.Result
+//	GET  /v1/lists/{name}/versions      of a managed list; managed.Version…
+//	POST /v1/lists/{name}/rollback      [RollbackRequest] → a managed.Result
 //	POST /v1/undo                       [UndoRequest] → a managed.Result
 //	GET  /v1/changes?list=&entry=&by=&since=&limit=&before= a managed.ChangesPage
 //	POST /v1/handover                   [HandoverRequest] → a [HandedOver], once a new process serves

@@ -59,6 +59,21 @@ func (s *Server) undo(r *http.Request, request UndoRequest) (managed.Result, err
 	return s.options.Editor.Undo(r.Context(), author(r, request.SudoUser), request.Change, request.Options)
 }
 
+func (s *Server) rollback(r *http.Request, request RollbackRequest) (managed.Result, error) {
+	s.logEdit(r, "rollback", r.PathValue("name"), request.Why)
+	return s.options.Editor.Rollback(r.Context(), author(r, request.SudoUser), r.PathValue("name"), request.Version, request.Options)
+}
+
+// versions responds with the versions of a managed list.
+func (s *Server) versions(w http.ResponseWriter, r *http.Request) {
+	versions, err := s.options.Editor.Versions(r.PathValue("name"))
+	if err != nil {
+		s.refuse(w, err)
+		return
+	}
+	answer(w, http.StatusOK, versions)
+}
+
 // content responds with the text of a managed list.
 func (s *Server) content(w http.ResponseWriter, r *http.Request) {
 	content, err := s.options.Editor.Open(r.PathValue("name"))

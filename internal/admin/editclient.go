@@ -28,6 +28,16 @@ func (c *Client) Undo(ctx context.Context, change string, o managed.Options) (r 
 	return r, c.call(ctx, http.MethodPost, "/v1/undo", UndoRequest{change, o, sudoUser()}, &r)
 }
 
+// Versions returns the kept versions of a managed list, the newest first.
+func (c *Client) Versions(ctx context.Context, list string) (versions []managed.Version, err error) {
+	return versions, c.call(ctx, http.MethodGet, "/v1/lists/"+url.PathEscape(list)+"/versions", nil, &versions)
+}
+
+// Rollback makes the gate put a version of a managed list back.
+func (c *Client) Rollback(ctx context.Context, list, version string, o managed.Options) (r managed.Result, err error) {
+	return r, c.call(ctx, http.MethodPost, "/v1/lists/"+url.PathEscape(list)+"/rollback", RollbackRequest{version, o, sudoUser()}, &r)
+}
+
 // Content copies the text of a managed list to w.
 func (c *Client) Content(ctx context.Context, list string, w io.Writer) error {
 	response, err := c.send(ctx, http.MethodGet, "/v1/lists/"+url.PathEscape(list)+"/content", nil)

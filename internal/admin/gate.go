@@ -109,6 +109,7 @@ var codes = []struct {
 	{managed.ErrConflict, "conflict", 409},
 	{managed.ErrNotListed, "not_listed", 404},
 	{managed.ErrNoChange, "no_change", 404},
+	{managed.ErrNoVersion, "no_version", 404},
 	{managed.ErrUndone, "undone", 409},
 	{managed.ErrMissing, "missing", 409},
 	{managed.ErrTooLarge, "too_large", 413},

@@ -31,6 +31,8 @@ func (s *Server) routes() []route {
 		{http.MethodPost, pathRemove, post(s, s.remove)},
 		{http.MethodGet, "/v1/lists/{name}/content", s.content},
 		{http.MethodPost, pathReplace, s.replace},
+		{http.MethodGet, "/v1/lists/{name}/versions", s.versions},
+		{http.MethodPost, "/v1/lists/{name}/rollback", post(s, s.rollback)},
 		{http.MethodPost, "/v1/undo", post(s, s.undo)},
 		{http.MethodGet, "/v1/changes", s.changes},
 		{http.MethodPost, "/v1/handover", post(s, s.handover)},

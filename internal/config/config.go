@@ -231,6 +231,10 @@ type List struct {
 	// fetched from the URL, or that is the file of a managed list; empty in other lists.
 	Copy string `toml:"-"`
 
+	// Instead, if not empty, is a copy of the managed list that this process reads instead,
+	// since it may not read Copy. Load does not set it.
+	Instead string `toml:"-"`
+
 	// URL is the https URL of the list, http only with AllowHTTP; empty if there
 	// is a Path or a DNSZone.
 	URL string `toml:"url"`

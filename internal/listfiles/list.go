@@ -3,8 +3,10 @@
 package listfiles
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -79,6 +81,13 @@ func New(l config.List) (*List, error) {
 	}}
 	if l.InDNS() {
 		return at, noFiles(l)
+	}
+	if l.Managed {
+		if _, err := setup.Opener(l).Stat(l.Copy); err != nil && !errors.Is(err, fs.ErrPermission) {
+			return at, fmt.Errorf("list %s: %w", l.Name, err)
+		}
+		at.Paths = []string{l.Copy} // whoever may not read it may still edit it through the gate
+		return at, nil
 	}
 	files, err := store.Files([]string{l.Files()})
 	if err != nil {

@@ -19,7 +19,7 @@ const maxEdits = 1000
 func (e *edit) describe(changed *texts) error {
 	r := e.record
 	if changed == nil {
-		if r.What == "" && r.Each == nil {
+		if r.What == "" {
 			r.What = "replaced the content"
 		}
 		return nil
@@ -46,10 +46,10 @@ func (e *edit) describe(changed *texts) error {
 	switch n := len(r.Edits); {
 	case n > maxEdits:
 		r.Edits = nil
-		if what == "" && r.Each == nil {
+		if what == "" {
 			r.What = "changed " + text.Count(n, "entry", "entries")
 		}
-	case n == 0 && what == "" && r.Each == nil:
+	case n == 0 && what == "":
 		r.What = "edited, with the same entries"
 	case n > 0 && what != "":
 		r.Edits = append([]listedit.Edit{{Words: what}}, r.Edits...)

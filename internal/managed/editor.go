@@ -55,6 +55,9 @@ func New(config func() *config.Config, s *store.Store) *Editor { return &Editor{
 type Options struct {
 	DryRun bool   `json:"dry_run,omitempty"` // check everything, and change nothing
 	Why    string `json:"why,omitempty"`     // for the audit log
+
+	// Command is what the audit log calls the edit; empty: "add", "remove", "undo" ...
+	Command string `json:"command,omitempty"`
 }
 
 // Result is the result of an edit.
@@ -150,10 +153,11 @@ type edit struct {
 	list    *listfiles.List
 	options Options
 	record  *listedit.Record
+	create  bool // the file, if it is missing
 }
 
 func (e *Editor) edit(by By, l *listfiles.List, command string, o Options) *edit {
-	return &edit{e, l, o, by.record(command, l.Name, l.Copy, o.Why)}
+	return &edit{Editor: e, list: l, options: o, record: by.record(cmp.Or(o.Command, command), l.Name, l.Copy, o.Why)}
 }
 
 // do replaces the list's content by what change writes, and makes it live.
@@ -162,6 +166,7 @@ func (e *edit) do(ctx context.Context, change func(old io.ReadSeeker, w io.Write
 	done, err := listedit.Rewrite(ctx, e.list.Copy, change, listedit.Options{
 		DryRun:      e.options.DryRun,
 		StateDir:    e.list.StateDir(),
+		Create:      e.create,
 		MaxBytes:    maxBytes(e.list),
 		Before:      func(c listedit.Change) error { return e.accept(c) },
 		Log:         e.log(),

@@ -28,12 +28,22 @@ type Replacement struct {
 // Replace replaces the whole content of a list. The lines should be valid: others are left out
 // when the gate reads them, or hold the list.
 func (e *Editor) Replace(ctx context.Context, by By, list string, r Replacement, o Options) (Result, error) {
-	content, err := e.spool(list, r.Content)
+	l, err := e.list(list)
 	if err != nil {
 		return Result{}, err
 	}
+	content, err := e.spool(r.Content, maxBytes(l))
+	if err != nil {
+		return Result{}, fmt.Errorf("list %s: %w", list, err)
+	}
 	defer content.Discard()
-	return e.Rewrite(ctx, by, list, r.Command, o, func(old io.ReadSeeker, w io.Writer, record *listedit.Record) error {
+	r.Content = content
+	return e.replace(ctx, by, list, r, o, false)
+}
+
+// replace replaces the content of a list by one that can be read at once.
+func (e *Editor) replace(ctx context.Context, by By, list string, r Replacement, o Options, create bool) (Result, error) {
+	return e.rewrite(ctx, by, list, r.Command, o, create, func(old io.ReadSeeker, w io.Writer, record *listedit.Record) error {
 		record.What = r.What
 		if r.Base != "" {
 			sum := sha256.New()
@@ -44,7 +54,7 @@ func (e *Editor) Replace(ctx context.Context, by By, list string, r Replacement,
 				return ErrConflict
 			}
 		}
-		n, err := io.Copy(w, content)
+		n, err := io.Copy(w, r.Content)
 		if err == nil && n == 0 {
 			_, err = io.WriteString(w, listedit.NoEntries+"\n")
 		}
@@ -54,17 +64,17 @@ func (e *Editor) Replace(ctx context.Context, by By, list string, r Replacement,
 
 // spool copies a new content to the disk, since its sender may be slow: nobody else can edit
 // the list while it is replaced.
-func (e *Editor) spool(list string, content io.Reader) (*atomicfile.File, error) {
-	l, err := e.list(list)
+func (e *Editor) spool(content io.Reader, most int64) (*atomicfile.File, error) {
+	tree := atomicfile.In(e.config().State.Dir)
+	if err := tree.MakeDirs(Dir); err != nil {
+		return nil, err
+	}
+	file, err := tree.CreateUnnamed(Dir, newPattern, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	file, err := atomicfile.In(l.StateDir()).CreateUnnamed(Dir, newPattern, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	n, err := io.Copy(file, io.LimitReader(content, maxBytes(l)+1))
-	if err == nil && n > maxBytes(l) {
+	n, err := io.Copy(file, io.LimitReader(content, most+1))
+	if err == nil && n > most {
 		err = ErrTooLarge
 	}
 	if err == nil {
@@ -72,20 +82,24 @@ func (e *Editor) spool(list string, content io.Reader) (*atomicfile.File, error)
 	}
 	if err != nil {
 		file.Discard()
-		return nil, fmt.Errorf("list %s: %w", list, err)
+		return nil, fmt.Errorf("taking the new content: %w", err)
 	}
 	return file, nil
 }
 
-// Rewrite replaces the content of a list by what change writes. Change may describe it in
-// record.What, or in record.Each for each entry. The records of the entries that have changed
-// are added, if they are not too many.
-func (e *Editor) Rewrite(ctx context.Context, by By, list, command string, o Options, change func(old io.ReadSeeker, w io.Writer, record *listedit.Record) error) (Result, error) {
+// rewrite replaces the content of a list by what change writes. Change may describe it in
+// record.What. The records of the entries that have changed are added, if they are not too
+// many.
+func (e *Editor) rewrite(ctx context.Context, by By, list, command string, o Options, create bool, change func(old io.ReadSeeker, w io.Writer, record *listedit.Record) error) (Result, error) {
 	l, err := e.list(list)
+	if create && errors.Is(err, ErrMissing) {
+		l.Paths, err = []string{l.Copy}, nil
+	}
 	if err != nil {
 		return Result{}, err
 	}
 	edit := e.edit(by, l, command, o)
+	edit.create = create
 	return edit.do(ctx, func(old io.ReadSeeker, w io.Writer) error {
 		at, ok := old.(io.ReaderAt)
 		if !ok {

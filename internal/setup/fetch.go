@@ -63,7 +63,13 @@ func FetchSource(l config.List) fetch.Source {
 }
 
 // Opener opens the files of a list.
-func Opener(l config.List) store.Opener { return store.Opener{StateDir: l.StateDir()} }
+func Opener(l config.List) store.Opener {
+	o := store.Opener{StateDir: l.StateDir()}
+	if l.Instead != "" {
+		o.Instead = map[string]string{l.Copy: l.Instead}
+	}
+	return o
+}
 
 // WithoutCopy returns the lists from URLs that have no copy on disk yet.
 func WithoutCopy(c *config.Config) []config.List {

@@ -62,7 +62,7 @@ unless the error says so.`,
   printf '%s\n' a.example b.example | spamgate lists add - --reason "bots"`,
 		Args: needEntries,
 	}
-	cmd.Flags().StringVarP(&o.list, "list", "l", "", "the `NAME` of the list")
+	o.addTarget(cmd)
 	cmd.Flags().StringVar(&o.file, "file", "", "the `FILE`, if the list has several (default: the first)")
 	o.addFor(cmd, forEntries)
 	cmd.Flags().StringVarP(&o.reason, "reason", "r", "", "why, as `TEXT`; also for the audit log (required)")
@@ -97,8 +97,8 @@ func listsAdd(s *session, o listsAddOptions, args []string) error {
 	if strings.TrimSpace(o.reason) == "" && !fromInput(args) {
 		return errors.New(`no reason: give one, as in --reason "unsolicited mail"`)
 	}
-	list, err := writableList(s.config, o.list, o.recipient != "")
-	if err != nil {
+	list, ran, err := s.listToAddTo()
+	if err != nil || ran {
 		return err
 	}
 	if !fromInput(args) || o.recipient != "" {
@@ -158,17 +158,11 @@ func newEntries(s *session, l *listfiles.List, o listsAddOptions, args []string)
 
 // add adds the entries and reports how they relate to other entries.
 func (e *edit) add(ctx context.Context, entries []listedit.NewEntry) (*addReport, error) {
-	var additions []listedit.Addition
-	change, err := e.rewrite(ctx, func(old io.ReadSeeker, w io.Writer) error {
-		var err error
-		additions, err = listedit.Add(old, w, e.list.Options, entries)
-		e.describe(describeAdditions(additions))
-		return err
-	})
+	additions, changed, err := e.addEntries(ctx, entries)
 	if err != nil {
 		return nil, err
 	}
-	report := &addReport{List: e.list.Name, File: e.file, DryRun: e.dryRun, Changed: change.Changed}
+	report := &addReport{List: e.list.Name, File: e.file, DryRun: e.dryRun, Changed: changed}
 	var refused []error
 	for i, a := range additions {
 		if a.What == listedit.Refused {
@@ -181,15 +175,29 @@ func (e *edit) add(ctx context.Context, entries []listedit.NewEntry) (*addReport
 		return nil, errors.Join(refused...)
 	}
 	if err := e.describeRelations(ctx, report, additions); err != nil {
-		if !change.Changed || e.dryRun {
+		if !changed || e.dryRun {
 			return nil, err
 		}
 		listfiles.RelationsUnknown(e.stderr, err)
 	}
-	if change.Changed && !e.dryRun {
+	if changed && !e.dryRun {
 		report.Gate = e.gate.Rescan(ctx, e.list.Name)
 	}
 	return report, nil
+}
+
+// addEntries adds the entries.
+func (e *edit) addEntries(ctx context.Context, entries []listedit.NewEntry) (additions []listedit.Addition, changed bool, err error) {
+	if e.list.Managed {
+		return e.addManaged(ctx, entries)
+	}
+	change, err := e.rewrite(ctx, func(old io.ReadSeeker, w io.Writer) error {
+		var err error
+		additions, err = listedit.Add(old, w, e.list.Options, entries)
+		e.describe(describeAdditions(additions))
+		return err
+	})
+	return additions, change.Changed, err
 }
 
 // describeAddition returns the report on one entry.
@@ -278,7 +286,7 @@ func ifProven(by []string) string {
 
 // editOf returns what the index of the list does not know yet.
 func (e *edit) editOf(changed bool, additions []listedit.Addition) []listfiles.Edit {
-	if !changed || e.dryRun {
+	if !changed || e.dryRun || e.list.Managed { // the gate has a new index already
 		return nil
 	}
 	edit := listfiles.Edit{Path: e.file}

@@ -38,6 +38,7 @@ type edit struct {
 	record  *listedit.Record
 
 	recordEach bool // one record for each entry
+	described  bool // the record has a text for each entry
 
 	indexes *listfiles.Indexes
 	current bool // the list's index is of the file as it was before the change
@@ -58,6 +59,9 @@ func (s *session) edit(list *listfiles.List, file, why string, gate cli.RunningG
 func (e *edit) rewrite(ctx context.Context, change func(old io.ReadSeeker, w io.Writer) error) (listedit.Change, error) {
 	e.record = listedit.NewRecord(e.command, e.list.Name, e.file)
 	e.record.Why = e.why
+	if e.list.Managed {
+		return e.rewriteManaged(ctx, change)
+	}
 	o := listedit.Options{
 		DryRun:   e.dryRun,
 		Create:   e.create,
@@ -83,12 +87,11 @@ func (e *edit) rewrite(ctx context.Context, change func(old io.ReadSeeker, w io.
 	bar := term.NewFileProgress(e.stderr, e.file, e.file) // it is read twice
 	defer bar.Finish()
 	result, err := listedit.Rewrite(ctx, e.file, func(old io.ReadSeeker, w io.Writer) error {
-		limited := &limitedFile{w: w, path: e.file, left: cmp.Or(e.list.MaxBytes, store.DefaultMaxBytes)}
 		in := e.indexed(old, bar)
 		if !e.current && !e.dryRun && e.gate.Client == nil {
 			e.sum = e.contentSum()
 		}
-		return change(in, limited)
+		return change(in, e.limited(w))
 	}, o)
 	bar.Finish()
 	if err == nil && throughGate && result.Changed {
@@ -118,6 +121,11 @@ func (e *edit) contentSum() func() (string, error) {
 	}
 }
 
+// limited returns a writer for the new content of the file.
+func (e *edit) limited(w io.Writer) io.Writer {
+	return &limitedFile{w: w, path: e.file, left: cmp.Or(e.list.MaxBytes, store.DefaultMaxBytes)}
+}
+
 // limitedFile fails a write that would make a list larger than a gate accepts.
 type limitedFile struct {
 	w    io.Writer
@@ -134,7 +142,7 @@ func (f *limitedFile) Write(b []byte) (int, error) {
 
 // describe sets what the audit log says of the change: a text for each entry.
 func (e *edit) describe(words []string) {
-	e.record.What = strings.Join(words, ", ")
+	e.record.What, e.described = strings.Join(words, ", "), true
 	if e.recordEach {
 		e.record.Each = words
 	}

@@ -82,8 +82,11 @@ func listsEdit(cmd *cobra.Command, o listsEditOptions, name string) error {
 		return err
 	}
 	s := &session{Context: cmd.Context(), listsFlags: &o.listsFlags, cmd: cmd, config: c, stderr: cmd.ErrOrStderr()}
-	list, err := writableList(c, name, false)
+	list, err := writableList(c, name, "", false)
 	if err != nil {
+		return err
+	}
+	if ran, err := s.asOwner(list); ran || err != nil {
 		return err
 	}
 	file, err := fileToEdit(list, o.file)

@@ -60,7 +60,7 @@ changed unless the error says so.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVarP(&o.list, "list", "l", "", "the `NAME` of the list")
+	o.addTarget(cmd)
 	cmd.Flags().StringVar(&o.file, "file", "", "the `FILE`, if the list has several (default: the first)")
 	cmd.Flags().StringVarP(&o.reason, "reason", "r", "", "the reason of entries that have none, as `TEXT`")
 	o.addFor(cmd, forEntries)
@@ -106,8 +106,8 @@ type importRun struct {
 }
 
 func listsImport(s *session, o listsImportOptions, path string) error {
-	list, err := writableList(s.config, o.list, o.recipient != "")
-	if err != nil {
+	list, ran, err := s.listToAddTo()
+	if err != nil || ran {
 		return err
 	}
 	options, err := o.formatFlags.options()

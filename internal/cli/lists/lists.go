@@ -15,6 +15,7 @@ import (
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
 	"spamgate/internal/listfiles"
+	"spamgate/internal/managed"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
 )
@@ -90,27 +91,35 @@ func howToWrite(c *config.Config) string {
 		`name = "own" and path = "own.txt" (an empty file)`
 }
 
-// writableList returns the list to be changed: the named one, or else the only block list
-// that can be changed and has entries for recipients or for all.
-func writableList(c *config.Config, name string, perRecipient bool) (*listfiles.List, error) {
+// writableList returns the list to be changed: the named one, or else the default one of a type,
+// or the only one of it that can be changed and has entries for recipients or for all.
+func writableList(c *config.Config, name, kind string, perRecipient bool) (*listfiles.List, error) {
 	if name == "" {
-		var blocks []config.List
+		name = defaultList(c, kind, perRecipient)
+	}
+	if name == "" {
+		var able []config.List
 		for _, l := range c.Lists {
-			if at := (&listfiles.List{List: l}); at.Writable() && l.Type == "block" && l.PerRecipient == perRecipient {
-				blocks = append(blocks, l)
+			if at := (&listfiles.List{List: l}); at.Writable() && l.Type == kind && l.PerRecipient == perRecipient {
+				able = append(able, l)
 			}
 		}
 		switch {
-		case len(blocks) == 0 && perRecipient:
+		case len(able) == 0 && perRecipient:
 			return nil, fmt.Errorf("which list? To change entries for recipients, %s", howToSide(c))
-		case len(blocks) != 1:
+		case len(able) != 1:
 			return nil, fmt.Errorf("which list? %s", howToWrite(c))
 		}
-		name = blocks[0].Name
+		name = able[0].Name
 	}
 	l, err := listfiles.Find(c, name)
 	if err != nil {
 		return nil, err
+	}
+	if l.Managed {
+		if err := managed.Make(c); err != nil && !errors.Is(err, fs.ErrPermission) { // the gate makes it
+			return nil, err
+		}
 	}
 	at, err := listfiles.New(l)
 	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, store.ErrNoMatch)

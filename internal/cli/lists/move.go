@@ -130,8 +130,8 @@ func listsToMove(s *session, o listsMoveOptions) (from, to *listfiles.List, err 
 	if o.from == o.to {
 		return nil, nil, fmt.Errorf("--from and --to are both %s: name two lists", o.from)
 	}
-	if from, err = writableList(s.config, o.from, false); err == nil {
-		to, err = writableList(s.config, o.to, false)
+	if from, err = writableList(s.config, o.from, "", false); err == nil {
+		to, err = writableList(s.config, o.to, "", false)
 	}
 	switch {
 	case err != nil:

@@ -112,7 +112,7 @@ func listsRemove(s *session, o listsRemoveOptions, args []string) error {
 			return err
 		}
 	}
-	if o.dryRun {
+	if o.dryRun || list.Managed { // the gate has a new index already
 		edits = nil
 	}
 	if err := stillCovered(s, list, entries, edits, report); err != nil {
@@ -129,6 +129,9 @@ func listsRemove(s *session, o listsRemoveOptions, args []string) error {
 
 // remove removes the entries from one file, and returns the lines that they had.
 func (e *edit) remove(ctx context.Context, entries []listfile.Entry) (lines []int, err error) {
+	if e.list.Managed {
+		return e.removeManaged(ctx, entries)
+	}
 	_, err = e.rewrite(ctx, func(old io.ReadSeeker, w io.Writer) error {
 		removals, err := listedit.Remove(old, w, e.list.Options, entries)
 		var words []string
@@ -150,7 +153,7 @@ func (e *edit) remove(ctx context.Context, entries []listfile.Entry) (lines []in
 // can be changed.
 func listToRemoveFrom(s *session, args []string, fromInput bool) (*listfiles.List, error) {
 	if s.list != "" {
-		l, err := writableList(s.config, s.list, false)
+		l, err := writableList(s.config, s.list, "block", false)
 		if err == nil && (!fromInput || s.recipient != "") {
 			err = s.checkSides(s.config, l)
 		}

@@ -26,6 +26,7 @@ type listsFlags struct {
 	dryRun bool
 
 	recipient string // --for
+	toAllowed bool   // --allow
 }
 
 func (f *listsFlags) addJSON(cmd *cobra.Command) {
@@ -34,6 +35,25 @@ func (f *listsFlags) addJSON(cmd *cobra.Command) {
 
 func (f *listsFlags) addDryRun(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&f.dryRun, "dry-run", "n", false, "show what would be done, and change nothing")
+}
+
+// addTarget adds the flags that say to which list entries are added.
+func (f *listsFlags) addTarget(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&f.list, "list", "l", "", "the `NAME` of the list")
+	cmd.Flags().BoolVar(&f.toAllowed, "allow", false, "add to the default allow list, not the block list")
+	cmd.MarkFlagsMutuallyExclusive("list", "allow")
+}
+
+// listToAddTo returns the list of the flags. Ran says that the command has ended: see asOwner.
+func (s *session) listToAddTo() (l *listfiles.List, ran bool, err error) {
+	kind := "block"
+	if s.toAllowed {
+		kind = "allow"
+	}
+	if l, err = writableList(s.config, s.list, kind, s.recipient != ""); err == nil {
+		ran, err = s.asOwner(l)
+	}
+	return l, ran, err
 }
 
 // session is one run of a command. Its context ends at an interrupt.
@@ -65,6 +85,7 @@ func (f *listsFlags) runs(cmd *cobra.Command, do func(s *session, args []string)
 		}
 		ctx, stop := cli.Interruptible(cmd)
 		defer stop()
+		defer readInstead(ctx, c)()
 		return do(&session{Context: ctx, listsFlags: f, cmd: cmd, config: c, stderr: cmd.ErrOrStderr()}, args)
 	}
 }
