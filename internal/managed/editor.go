@@ -96,10 +96,14 @@ type Outcome struct {
 	Opposite *listfiles.EntryInfo  `json:"opposite,omitempty"` // of an exception: the entry that it cancels
 	Covered  []listfiles.EntryInfo `json:"covered,omitempty"`  // entries of the list that match all that this one matches
 	Removed  []listfiles.EntryInfo `json:"removed,omitempty"`  // all lines that were removed
+	Now      []string              `json:"now,omitempty"`      // after Undo: the entry's lines
 }
 
-// Removed is what Remove did with an entry, beside the words of package listedit.
-const Removed = "removed"
+// What Remove and Undo did with an entry, beside the words of package listedit.
+const (
+	Removed = "removed"
+	Undid   = "undone"
+)
 
 // Lists returns the managed lists.
 func (e *Editor) Lists() (lists []config.List) {

@@ -63,7 +63,7 @@ func (e *Editor) Undo(ctx context.Context, by By, id string, o Options) (Result,
 			return err
 		}
 		edit.record.Edits = nil
-		outcome = Outcome{EntryInfo: edit.info(x), What: "undone"}
+		outcome = Outcome{EntryInfo: edit.info(x), What: Undid, Now: change.Before}
 		outcome.Change = edit.change(x, "undone: "+change.What, change.After, change.Before)
 		edit.record.Edits[0].Undoes = id
 		return restore(old, w, l.Options, x, change.After, change.Before)

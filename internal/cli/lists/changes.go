@@ -6,16 +6,15 @@ import (
 	"io"
 	"io/fs"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"spamgate/blocklist/listfile"
-	"spamgate/blocklist/sender"
+	"spamgate/internal/cli"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
+	"spamgate/internal/managed"
 	"spamgate/internal/term"
 )
 
@@ -32,7 +31,9 @@ audit.log-20261121.gz …) count, too.
 
 --entry finds the changes that name an entry, in any spelling, or its exception;
 'ann@example.net spam.example' is an entry that counts for a recipient.
-import, accept, pin and rollback name no entries.
+import, accept, pin and rollback name no entries, except in managed lists.
+
+"spamgate lists undo" takes a change of a managed list back, by its ID.
 
 Lines that are not records are reported on standard error and skipped.
 
@@ -44,7 +45,7 @@ Exit codes: 0 success; 2 a log cannot be read, or an error.`,
 	}
 	cmd.Flags().StringVarP(&q.list, "list", "l", "", "only changes of the list `NAME`")
 	cmd.Flags().StringVar(&entry, "entry", "", "only changes that name this `ENTRY`")
-	cmd.Flags().StringVar(&q.who, "who", "", "only changes by `USER`, with or before sudo: a name or ID")
+	cmd.Flags().StringVar(&q.who, "who", "", "only changes by `USER`, with or before sudo, or an account of\nthe console")
 	cmd.Flags().StringVar(&since, "since", "", "only changes since `TIME`: 7d, 12h or a day (UTC)")
 	o.addJSON(cmd)
 	o.runs(cmd, func(s *session, _ []string) error {
@@ -55,7 +56,8 @@ Exit codes: 0 success; 2 a log cannot be read, or an error.`,
 			}
 		}
 		if entry != "" {
-			if q.entries, err = formsOf(entry); err != nil {
+			q.text = entry
+			if q.entries, err = managed.MentionsOf(entry); err != nil {
 				return err
 			}
 		}
@@ -71,40 +73,15 @@ Exit codes: 0 success; 2 a log cannot be read, or an error.`,
 // changesQuery says which records to show.
 type changesQuery struct {
 	list    string
-	entries []string // forms of the entry; nil: any
+	text    string // of the entry
+	entries managed.Mentions
 	who     string
 	since   time.Time
 }
 
 // wants reports whether a record is to be shown.
 func (q *changesQuery) wants(r *listedit.Record) bool {
-	switch {
-	case q.list != "" && r.List != q.list, r.Time.Before(q.since):
-		return false
-	case q.who != "" && q.who != r.User && q.who != r.SudoUser && q.who != strconv.Itoa(r.UID):
-		return false
-	}
-	words := " " + strings.Join(strings.FieldsFunc(r.What, func(c rune) bool { return c == ' ' || c == ',' }), " ") + " "
-	return q.entries == nil || slices.ContainsFunc(q.entries, func(entry string) bool { return strings.Contains(words, " "+entry+" ") })
-}
-
-// formsOf returns the forms of an entry, which may have two sides, in records.
-func formsOf(text string) (entries []string, err error) {
-	e, err := listfile.ParseEntry(text, listfile.Options{AllowPublicSuffix: true})
-	if err != nil && strings.ContainsAny(strings.TrimSpace(text), " \t") {
-		if two, sidesErr := listfile.ParseEntry(text, listfile.Options{PerRecipient: true}); sidesErr == nil {
-			e, err = two, nil
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	entries = []string{listfiles.Written(e), opposite(e)}
-	if e.Kind == sender.KindDomain { // in a list with match = "exact"
-		e.Key = "@" + e.Key
-		entries = append(entries, listfiles.Written(e), opposite(e))
-	}
-	return entries, nil
+	return (q.list == "" || r.List == q.list) && !r.Time.Before(q.since) && (q.who == "" || managed.MadeBy(r, q.who)) && q.entries.In(r)
 }
 
 // readChanges reads the audit log and what was rotated away of it.
@@ -113,6 +90,9 @@ func readChanges(s *session, q changesQuery) ([]listedit.Record, error) {
 	files, err := log.Files()
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil // nothing was changed yet
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return changesOfGate(s, q, err)
 	}
 	if err != nil {
 		return nil, err
@@ -142,11 +122,43 @@ func readChanges(s *session, q changesQuery) ([]listedit.Record, error) {
 	return records, nil
 }
 
+// changesOfGate asks the running gate for what the audit log has, if this process may not read
+// it.
+func changesOfGate(s *session, q changesQuery, unreadable error) ([]listedit.Record, error) {
+	gate := cli.DialGate(s.config)
+	defer gate.Close()
+	if gate.Client == nil {
+		return nil, unreadable
+	}
+	records := []listedit.Record{}
+	query := managed.ChangesQuery{List: q.list, Entry: q.text, By: q.who, Since: q.since, Limit: 1000}
+	for {
+		page, err := gate.Client.Changes(s, query)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range page.Changes {
+			records = append(records, c.Record)
+		}
+		if query.Before = page.Next; query.Before != "" {
+			continue
+		}
+		slices.Reverse(records)
+		if page.Incomplete {
+			return records, errors.New("not all logs could be read, so there may be more")
+		}
+		return records, nil
+	}
+}
+
 // printChanges prints records in at most 80 columns, where words permit that.
 func printChanges(w io.Writer, records []listedit.Record) {
 	for i := range records {
 		r := &records[i]
 		what := strings.TrimSpace(r.Command + " " + r.List)
+		if r.Through != "" && r.Through != managed.ThroughCommand {
+			what += " (" + r.Through + ")"
+		}
 		fmt.Fprintf(w, "%s  %s  %s\n", clock(r.Time), whoDid(r), what)
 		if r.File != "" {
 			term.PrintWrapped(w, "  ", term.ShortPath(r.File))
@@ -154,6 +166,9 @@ func printChanges(w io.Writer, records []listedit.Record) {
 		term.PrintWrapped(w, "  ", r.What)
 		if r.Why != "" {
 			term.PrintWrapped(w, "  why: ", r.Why)
+		}
+		if r.ID != "" {
+			fmt.Fprintf(w, "  change %s\n", r.ID)
 		}
 	}
 	if len(records) == 0 {
@@ -163,7 +178,7 @@ func printChanges(w io.Writer, records []listedit.Record) {
 
 // whoDid returns who made a change: "alice (root)" with sudo.
 func whoDid(r *listedit.Record) string {
-	if r.SudoUser != "" && r.User != "" && r.SudoUser != r.User {
+	if r.By == "" && r.SudoUser != "" && r.User != "" && r.SudoUser != r.User {
 		return r.SudoUser + " (" + r.User + ")"
 	}
 	return r.Person()

@@ -86,8 +86,10 @@ func listsEdit(cmd *cobra.Command, o listsEditOptions, name string) error {
 	if err != nil {
 		return err
 	}
-	if ran, err := s.asOwner(list); ran || err != nil {
-		return err
+	if list.Managed {
+		if ran, err := s.asOwner(); ran || err != nil {
+			return err
+		}
 	}
 	file, err := fileToEdit(list, o.file)
 	if err != nil {

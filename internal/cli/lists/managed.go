@@ -78,21 +78,19 @@ func (d direct) Content(_ context.Context, list string, w io.Writer) error {
 	return err
 }
 
-// asOwner runs the command again as the owner of the state directory, if that is to be done: the
-// list is managed, and no gate runs that would edit it. Ran says that the command has ended.
-func (s *session) asOwner(l *listfiles.List) (ran bool, err error) {
-	if !l.Managed {
-		return false, nil
-	}
+// asOwner runs the command again as the owner of the state directory, if no gate runs that
+// would edit a managed list. Ran says that the command has ended.
+func (s *session) asOwner() (ran bool, err error) {
 	gate := cli.DialGate(s.config)
 	gate.Close()
 	if gate.Client != nil {
 		return false, nil
 	}
-	if os.Geteuid() == 0 && os.Getenv("SUDO_USER") == "" { // for the audit log
+	if os.Geteuid() == 0 && os.Getenv("SUDO_USER") == "" { // the audit log is to name root
 		if err := os.Setenv("SUDO_USER", "root"); err != nil {
 			return false, err
 		}
+		defer os.Unsetenv("SUDO_USER")
 	}
 	return cli.AsOwner(s.cmd, s.config.State.Dir)
 }

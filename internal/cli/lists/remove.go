@@ -88,6 +88,14 @@ func listsRemove(s *session, o listsRemoveOptions, args []string) error {
 	if err != nil {
 		return err
 	}
+	if list.Managed {
+		if recordEach { // the other process reads them again
+			s.cmd.SetIn(strings.NewReader(strings.Join(args, "\n")))
+		}
+		if ran, err := s.asOwner(); ran || err != nil {
+			return err
+		}
+	}
 	entries, err := checkEntries(args, list.Options)
 	if err != nil {
 		return err

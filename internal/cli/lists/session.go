@@ -50,8 +50,8 @@ func (s *session) listToAddTo() (l *listfiles.List, ran bool, err error) {
 	if s.toAllowed {
 		kind = "allow"
 	}
-	if l, err = writableList(s.config, s.list, kind, s.recipient != ""); err == nil {
-		ran, err = s.asOwner(l)
+	if l, err = writableList(s.config, s.list, kind, s.recipient != ""); err == nil && l.Managed {
+		ran, err = s.asOwner()
 	}
 	return l, ran, err
 }

@@ -1,0 +1,82 @@
+package lists
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"spamgate/internal/cli"
+	"spamgate/internal/listfiles"
+	"spamgate/internal/managed"
+	"spamgate/internal/term"
+)
+
+func newListsUndoCommand() *cobra.Command {
+	var o listsFlags
+	cmd := &cobra.Command{
+		Use:   "undo CHANGE",
+		Short: "Undo the change of an entry of a managed list",
+		Long: `Undo a change of one entry of a list with managed = true: its lines become those
+that they were before. "spamgate lists changes" shows the changes. An undo is a
+change, too, and can be undone.
+
+If somebody has changed the entry since, nothing is changed.
+
+Exit codes: 0 undone; 2 an error, and nothing has changed.`,
+		Example: `  spamgate lists changes --entry spam.example
+  spamgate lists undo kn3evtzg36cihmxn --reason "it was the wrong domain"`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("name one change; spamgate lists changes shows them")
+			}
+			return nil
+		},
+	}
+	why := cmd.Flags().StringP("reason", "r", "", "why, as `TEXT`, for the audit log")
+	o.addDryRun(cmd)
+	o.addJSON(cmd)
+	o.runs(cmd, func(s *session, args []string) error { return listsUndo(s, args[0], *why) })
+	return cmd
+}
+
+// undoReport is the output of undo.
+type undoReport struct {
+	managed.Result
+	Gate *cli.Answer `json:"gate,omitempty"`
+}
+
+func listsUndo(s *session, change, why string) error {
+	if ran, err := s.asOwner(); ran || err != nil {
+		return err
+	}
+	gate := cli.DialGate(s.config)
+	defer gate.Close()
+	r, err := editorOf(s.config, gate).Undo(s, change, managed.Options{DryRun: s.dryRun, Why: why})
+	if err != nil {
+		return listfiles.WithAuthority(err, listfiles.WhoServes)
+	}
+	report := &undoReport{Result: r}
+	if !s.dryRun {
+		report.Gate = gate.Rescan(s, r.List)
+	}
+	return s.printChange(report, report.print)
+}
+
+func (r *undoReport) print(w io.Writer) {
+	for _, e := range r.Entries {
+		done := "its change is undone"
+		if r.DryRun {
+			done = "its change would be undone"
+		}
+		fmt.Fprintf(w, "%s in list %s: %s\n", e.Text(), r.List, done)
+		for _, line := range e.Now {
+			term.PrintWrapped(w, "  now: ", line)
+		}
+		if len(e.Now) == 0 {
+			fmt.Fprintln(w, "  the list does not have it now")
+		}
+	}
+	printOutcome(w, r.DryRun, r.Changed, r.Gate)
+}
