@@ -14,13 +14,30 @@ import (
 	"spamgate/internal/listfiles"
 )
 
-// Change is a change that the audit log records, of any list. That of one entry of a managed
-// list has an ID, by which Undo finds it.
+// Change is a change that the audit log records, of any list.
 type Change struct {
-	listedit.Record
-	Person string  `json:"person"`           // who made it
+	Time    time.Time `json:"time"`
+	By      string    `json:"by"`
+	Role    string    `json:"role,omitempty"`    // of an account
+	Through string    `json:"through,omitempty"` // ThroughConsole ...; "" in old records
+	Command string    `json:"command"`           // "add", "remove", "undo", "accept" ...
+	List    string    `json:"list,omitempty"`
+	File    string    `json:"file,omitempty"`
+	What    string    `json:"what"`
+	Why     string    `json:"why,omitempty"`
+
+	// Of the change of one entry of a managed list: the ID for Undo, the entry in normal
+	// form, and its lines before and after. Undoes is the change that this one undoes.
+	ID     string   `json:"id,omitempty"`
+	Entry  string   `json:"entry,omitempty"`
+	For    string   `json:"for,omitempty"`
+	Before []string `json:"before,omitempty"`
+	After  []string `json:"after,omitempty"`
+	Undoes string   `json:"undoes,omitempty"`
+
 	Undone *Undone `json:"undone,omitempty"` // nil: it is not
-	Cursor string  `json:"cursor,omitempty"` // continues after this change
+
+	Cursor string `json:"cursor"` // continues after this change
 }
 
 // Undone says which change has undone another. Without an ID, the other was not made.
@@ -103,7 +120,10 @@ func note(undone map[string]*Undone, r *listedit.Record) {
 }
 
 func newChange(r listedit.Record, undone map[string]*Undone) *Change {
-	return &Change{Record: r, Person: r.Person(), Undone: undone[r.ID]}
+	return &Change{
+		Time: r.Time, By: r.Person(), Role: r.Role, Through: r.Through, Command: r.Command, List: r.List, File: r.File, What: r.What, Why: r.Why,
+		ID: r.ID, Entry: r.Entry, For: r.For, Before: r.Before, After: r.After, Undoes: r.Undoes, Undone: undone[r.ID],
+	}
 }
 
 // cursor numbers the records of the same time.

@@ -57,7 +57,7 @@ func TestEdits(t *testing.T) {
 	changes := g.changes(t, ChangesQuery{Entry: "spam.example"})
 	var got []string
 	for _, c := range changes {
-		got = append(got, c.Person+" "+c.Through+" "+c.Command+" "+c.What)
+		got = append(got, c.By+" "+c.Through+" "+c.Command+" "+c.What)
 	}
 	wantLog := []string{
 		"bob api undo undone: removed spam.example",

@@ -45,7 +45,7 @@ Exit codes: 0 success; 2 a log cannot be read, or an error.`,
 	}
 	cmd.Flags().StringVarP(&q.list, "list", "l", "", "only changes of the list `NAME`")
 	cmd.Flags().StringVar(&entry, "entry", "", "only changes that name this `ENTRY`")
-	cmd.Flags().StringVar(&q.who, "who", "", "only changes by `USER`, with or before sudo, or an account of\nthe console")
+	cmd.Flags().StringVar(&q.who, "who", "", "only changes by `USER`, with or before sudo, or an\naccount of the console")
 	cmd.Flags().StringVar(&since, "since", "", "only changes since `TIME`: 7d, 12h or a day (UTC)")
 	o.addJSON(cmd)
 	o.runs(cmd, func(s *session, _ []string) error {
@@ -138,7 +138,7 @@ func changesOfGate(s *session, q changesQuery, unreadable error) ([]listedit.Rec
 			return nil, err
 		}
 		for _, c := range page.Changes {
-			records = append(records, c.Record)
+			records = append(records, recordOf(c))
 		}
 		if query.Before = page.Next; query.Before != "" {
 			continue
@@ -149,6 +149,21 @@ func changesOfGate(s *session, q changesQuery, unreadable error) ([]listedit.Rec
 		}
 		return records, nil
 	}
+}
+
+// recordOf returns the record of a change without the number of the user, which the gate does
+// not tell.
+func recordOf(c managed.Change) listedit.Record {
+	r := listedit.Record{
+		Time: c.Time, UID: -1, Role: c.Role, Through: c.Through, Command: c.Command, List: c.List, File: c.File, What: c.What, Why: c.Why,
+		Edit: listedit.Edit{ID: c.ID, Entry: c.Entry, For: c.For, Before: c.Before, After: c.After, Undoes: c.Undoes},
+	}
+	if c.Through == managed.ThroughConsole || c.Through == managed.ThroughAPI {
+		r.By = c.By
+	} else {
+		r.User = c.By
+	}
+	return r
 }
 
 // printChanges prints records in at most 80 columns, where words permit that.

@@ -60,6 +60,11 @@ Exit codes: 0 restored; 2 there is no such version, or an error.`,
 			return err
 		}
 		r.session = s
+		if l.Managed {
+			if ran, err := s.asOwner(); ran || err != nil {
+				return err
+			}
+		}
 		if err := r.load(l); err != nil {
 			return listfiles.WithAuthority(err, listfiles.WhoOwns)
 		}
@@ -92,6 +97,9 @@ func (r *rollback) load(l config.List) error {
 	var err error
 	if r.target, err = listfiles.New(l); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, store.ErrNoMatch) {
 		return err
+	}
+	if l.Managed {
+		return r.loadManaged()
 	}
 	if r.versions, err = keptVersions(r.config, l.Name); err != nil {
 		return err
@@ -243,6 +251,9 @@ func (r *rollback) run(ctx context.Context) (*rollbackResult, error) {
 	v, err := r.choose()
 	if err != nil {
 		return nil, err
+	}
+	if r.target.Managed {
+		return r.runManaged(ctx, v)
 	}
 	steps, err := r.plan(v)
 	if err == nil {
