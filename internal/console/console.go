@@ -8,8 +8,10 @@ import (
 	"net/url"
 	"time"
 
+	"spamgate/blocklist"
 	"spamgate/internal/accounts"
 	"spamgate/internal/admin"
+	"spamgate/internal/check"
 	"spamgate/internal/config"
 	"spamgate/internal/managed"
 )
@@ -21,9 +23,11 @@ type Options struct {
 	// Settings returns what a reload may change.
 	Settings func() Settings
 
+	Set      func() *blocklist.Set // the lists that serve
 	Gate     admin.Gate
 	Accounts *accounts.Store
 	Editor   *managed.Editor
+	Check    *check.Engine
 	Logger   *slog.Logger
 
 	// Unix says that the console has a Unix socket: only then a proxy is trusted to name
@@ -45,6 +49,7 @@ type Console struct {
 	handler http.Handler
 	routes  []route
 	pages   pages
+	works   works
 
 	ending context.Context // ends with Close
 	end    context.CancelFunc

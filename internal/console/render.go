@@ -33,7 +33,9 @@ type navItem struct {
 }
 
 // navigation lists the pages in their order.
-var navigation []navItem
+var navigation = []navItem{
+	{"/lists", "Lists", accounts.SeeLists},
+}
 
 // view is what a page shows.
 type view struct {

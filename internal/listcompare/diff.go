@@ -29,6 +29,10 @@ type Diff struct {
 	Protected   int          `json:"protected,omitempty"`  // entries of New that are left out, since they cover a protected name
 	Disallowed  int          `json:"disallowed,omitempty"` // likewise, since a list from a URL may not have them
 	Differences []Difference `json:"differences"`
+
+	// Most bounds the Differences of each kind: those of more are some. 0: there may be a
+	// million in all.
+	Most int `json:"-"`
 }
 
 // Compare compares two segments, in their common order.
@@ -75,7 +79,7 @@ func (d *Diff) Compare(before, after *segment.Segment, key *segment.Key) error {
 const maxDifferences = 1_000_000
 
 func (d *Diff) note(what string, old, now *listfiles.Record) {
-	if len(d.Differences) == maxDifferences {
+	if len(d.Differences) == maxDifferences || d.Most > 0 && d.count(what) > d.Most {
 		return
 	}
 	one := Difference{What: what}
@@ -88,6 +92,17 @@ func (d *Diff) note(what string, old, now *listfiles.Record) {
 		one.New = &at
 	}
 	d.Differences = append(d.Differences, one)
+}
+
+// count returns the number of differences of a kind so far.
+func (d *Diff) count(what string) int {
+	switch what {
+	case "went":
+		return d.Went
+	case "came":
+		return d.Came
+	}
+	return d.Changed
 }
 
 // order sorts entries that went before those that changed, and those before entries that

@@ -1,0 +1,248 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/url"
+	"os"
+	"time"
+
+	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/segment"
+	"spamgate/blocklist/store"
+	"spamgate/internal/accounts"
+	"spamgate/internal/admin"
+	"spamgate/internal/config"
+	"spamgate/internal/listcompare"
+	"spamgate/internal/listedit"
+	"spamgate/internal/listfiles"
+	"spamgate/internal/managed"
+	"spamgate/internal/report"
+	"spamgate/internal/setup"
+	"spamgate/internal/text"
+)
+
+// heldView is what the page of a held update shows.
+type heldView struct {
+	shownList
+	Tab  string
+	Done *notice
+
+	Work *work
+	Diff *listcompare.Diff // nil: not known yet
+	Why  string            // why it is not known
+
+	Went, Came, Changed []listcompare.Difference // some of them
+
+	Sum       string // of the content on disk
+	MayAccept bool
+	MayPin    bool
+	Size      int64
+}
+
+// maxShownDifferences bounds the differences of each kind that a page shows.
+const maxShownDifferences = 200
+
+func (x *exchange) held() error {
+	v, l, err := x.heldView()
+	if err != nil {
+		return err
+	}
+	if v.Error == "" {
+		return x.render("held", view{Title: "Held update of " + v.Name, Nav: "/lists", Data: v})
+	}
+	v.Work = x.work(v.key(), v.Entries+int(v.Size/20), func(ctx context.Context) (any, error) { return x.console.compare(ctx, l) })
+	if v.Work.Done() {
+		v.Diff, _ = v.Work.result.(*listcompare.Diff)
+		if v.Work.err != nil {
+			v.Why = v.Work.err.Error()
+		}
+	}
+	if v.Diff != nil {
+		for _, d := range v.Diff.Differences {
+			switch d.What {
+			case "went":
+				v.Went = append(v.Went, d)
+			case "came":
+				v.Came = append(v.Came, d)
+			default:
+				v.Changed = append(v.Changed, d)
+			}
+		}
+	}
+	return x.render("held", view{Title: "Held update of " + v.Name, Nav: "/lists", Data: v, Refresh: refreshWhile(v.Work)})
+}
+
+// refreshWhile returns how often a page is loaded again while a work runs.
+func refreshWhile(w *work) time.Duration {
+	if w.Runs() {
+		return 2 * time.Second
+	}
+	return 0
+}
+
+// heldView returns the state of the list in the path, and its configuration.
+func (x *exchange) heldView() (v heldView, l *config.List, err error) {
+	if v.shownList, err = x.shownListIn(); err != nil {
+		return v, l, err
+	}
+	if l, err = x.withFiles(); err != nil {
+		return v, l, err
+	}
+	stats, err := report.FindStats(x.console.Set(), v.Name)
+	if err != nil {
+		return v, l, err
+	}
+	v.Tab, v.Sum = "held", stats.HeldSum
+	v.MayAccept, v.MayPin = x.who.May(accounts.AcceptHeld), x.who.May(accounts.Pin)
+	if files, err := listfiles.New(*l); err == nil {
+		for _, path := range files.Paths {
+			if info, err := setup.Opener(*l).Stat(path); err == nil {
+				v.Size += info.Size()
+			}
+		}
+	}
+	return v, l, nil
+}
+
+// key names the comparison: of what serves with what is on disk.
+func (v *heldView) key() string {
+	since := ""
+	if v.ErrorSince != nil {
+		since = v.ErrorSince.String()
+	}
+	loaded := ""
+	if v.Loaded != nil {
+		loaded = v.Loaded.String()
+	}
+	return "held " + v.Name + " " + v.Sum + " " + since + " " + loaded
+}
+
+func (x *exchange) startHeld() error {
+	v, l, err := x.heldView()
+	if err != nil {
+		return err
+	}
+	if v.Error == "" {
+		return conflict("Nothing is held of the list %s.", v.Name)
+	}
+	return x.startWork(v.key(), "/lists/"+url.PathEscape(v.Name)+"/held", func(ctx context.Context) (any, error) { return x.console.compare(ctx, l) })
+}
+
+// compare compares the version of a list that serves with its files.
+func (c *Console) compare(ctx context.Context, of *config.List) (*listcompare.Diff, error) {
+	l, err := listfiles.New(*of)
+	if err != nil {
+		return nil, err
+	}
+	index, key, _, ok := c.Set().Index(of.Name)
+	if !ok {
+		index, key = new(segment.Segment), listfiles.NewKey()
+	}
+	guarded := listfiles.NewProtection(c.Config())
+	d := &listcompare.Diff{Old: "what serves", New: "on disk", Most: maxShownDifferences}
+	on, err := listfiles.Segment(listfiles.NewScan(ctx, []*listfiles.List{l}, io.Discard), l, key, func(e listfile.Entry) bool {
+		return guarded.LeftOut(l, e).Omitted()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return d, d.Compare(index, on, key)
+}
+
+// record writes what the account did to a list to the audit log.
+func (x *exchange) record(command, list, what, why string) {
+	r := &listedit.Record{
+		Time: time.Now().UTC(), UID: os.Geteuid(), By: x.who.Name, Role: x.who.Role.String(), Through: managed.ThroughConsole,
+		Command: command, List: list, What: what, Why: why,
+	}
+	x.console.Logger.Info("console "+command, "user", x.who.Name, "client", x.clientAddress(), "list", list, "what", what, "why", why)
+	if err := (&listedit.Log{Dir: x.console.Config().State.Dir}).Append(r); err != nil {
+		x.console.Logger.Error("done, but not recorded in the audit log", "command", command, "list", list, "error", err)
+	}
+}
+
+// reason returns the reason in a form, which must be given.
+func (x *exchange) reason() (string, error) {
+	why := x.form("why")
+	switch {
+	case why == "":
+		return "", invalid("Say why: the reason stands in the audit log.")
+	case len(why) > maxReason:
+		return "", invalid("The reason is too long: write at most 500 characters.")
+	}
+	return why, nil
+}
+
+// maxReason bounds a reason, in bytes.
+const maxReason = 500
+
+func (x *exchange) acceptHeld() error {
+	v, l, err := x.heldView()
+	if err != nil {
+		return err
+	}
+	why, err := x.reason()
+	if err != nil {
+		return err
+	}
+	if x.form("sum") != v.Sum {
+		return conflict("The update of the list %s is no longer the one that you have seen. Go back and look at it again.", l.Name)
+	}
+	done, err := x.console.Gate.Accept(x.r.Context(), l.Name, "")
+	if err != nil {
+		return heldFailure(err)
+	}
+	x.record("accept", l.Name, "accepted the update that was held, "+text.Count(done.Entries, "entry", "entries")+"; "+text.Number(done.Before)+" before", why)
+	return x.redirect("/lists/" + url.PathEscape(l.Name))
+}
+
+// heldFailure returns what the user sees of an error of the gate about a held or pinned list.
+func heldFailure(err error) error {
+	if errors.Is(err, admin.ErrNothingHeld) || errors.Is(err, admin.ErrNotPinned) || errors.Is(err, store.ErrNotPinned) || errors.Is(err, store.ErrNothing) {
+		return conflict("%s", sentence(err))
+	}
+	return err
+}
+
+func (x *exchange) pin() error {
+	v, l, err := x.heldView()
+	if err != nil {
+		return err
+	}
+	why, err := x.reason()
+	if err != nil {
+		return err
+	}
+	request := admin.PinRequest{Why: why, SudoUser: x.who.Name}
+	if id := x.form("version"); id != "" {
+		version, err := x.findVersion(l.Name, id)
+		if err != nil {
+			return err
+		}
+		request.SHA256, request.Entries = version.Sum, version.Entries
+	}
+	done, err := x.console.Gate.Pin(x.r.Context(), admin.Peer{}, v.Name, request)
+	if err != nil {
+		return heldFailure(err)
+	}
+	x.record("pin", l.Name, done.Pinned.What(), why)
+	return x.redirect("/lists/" + url.PathEscape(l.Name))
+}
+
+func (x *exchange) unpin() error {
+	l, err := x.withFiles()
+	if err != nil {
+		return err
+	}
+	why, err := x.reason()
+	if err != nil {
+		return err
+	}
+	if _, err := x.console.Gate.Unpin(x.r.Context(), l.Name); err != nil {
+		return heldFailure(err)
+	}
+	x.record("unpin", l.Name, admin.Unpinned, why)
+	return x.redirect("/lists/" + url.PathEscape(l.Name))
+}

@@ -1,0 +1,152 @@
+package console
+
+import (
+	"net/http"
+	"time"
+
+	"spamgate/internal/accounts"
+	"spamgate/internal/admin"
+	"spamgate/internal/config"
+	"spamgate/internal/report"
+	"spamgate/internal/term"
+	"spamgate/internal/text"
+)
+
+var listRoutes = []route{
+	{"GET", "/lists", accounts.SeeLists, (*exchange).listsPage},
+	{"GET", "/overlap", accounts.SeeLists, (*exchange).overlap},
+	{"POST", "/overlap", accounts.SeeLists, (*exchange).startOverlap},
+	{"GET", "/lists/{name}", accounts.SeeLists, (*exchange).listPage},
+	{"GET", "/lists/{name}/export", accounts.SeeLists, (*exchange).exportList},
+	{"GET", "/lists/{name}/held", accounts.SeeLists, (*exchange).held},
+	{"POST", "/lists/{name}/held", accounts.SeeLists, (*exchange).startHeld},
+	{"POST", "/lists/{name}/accept", accounts.AcceptHeld, (*exchange).acceptHeld},
+	{"POST", "/lists/{name}/pin", accounts.Pin, (*exchange).pin},
+	{"POST", "/lists/{name}/unpin", accounts.Pin, (*exchange).unpin},
+	{"GET", "/lists/{name}/unused", accounts.SeeLists, (*exchange).unused},
+	{"POST", "/lists/{name}/unused", accounts.SeeLists, (*exchange).startUnused},
+	{"GET", "/lists/{name}/versions", accounts.SeeLists, (*exchange).versions},
+	{"GET", "/lists/{name}/rollback", accounts.Rollback, (*exchange).askRollback},
+	{"POST", "/lists/{name}/rollback", accounts.Rollback, (*exchange).rollback},
+	{"GET", "/lists/{name}/remove", accounts.EditEntries, (*exchange).askRemove},
+	{"POST", "/lists/{name}/remove", accounts.EditEntries, (*exchange).remove},
+}
+
+// shownList is a list as pages show it.
+type shownList struct {
+	admin.List
+	Does        string // "refuses"
+	State       string // "ok", "held", "pinned", "error" ...
+	Class       string // of the badge
+	Age         string // since the last update, such as "3 d"
+	Updated     time.Time
+	Source      string
+	Bytes       int64
+	Diskless    bool // it is in DNS
+	Description string
+}
+
+// newShownList adds what pages show to the state of a list.
+func newShownList(l admin.List, now time.Time) shownList {
+	s := shownList{List: l, Does: does(&l), Diskless: l.DNS != nil, Source: text.ShownURL(l.URL)}
+	s.State, s.Class = stateOf(&l)
+	if updated := report.LastUpdate(&l); updated != nil {
+		s.Updated, s.Age = *updated, term.Age(now.Sub(*updated))
+	}
+	for _, f := range l.Files {
+		s.Bytes += f.Bytes
+	}
+	switch {
+	case s.Managed:
+		s.Source = "kept by the gate"
+	case s.Diskless:
+		s.Source = l.DNS.Zone
+	case s.Source == "":
+		s.Source = l.Path
+	}
+	return s
+}
+
+// does says what a match of a list does to a message.
+func does(l *admin.List) string {
+	words := map[string]string{"reject": "refuses", "defer": "defers", "discard": "discards", "tag": "tags", "monitor": "only logs"}
+	s := words[l.Action]
+	switch {
+	case l.Type == "allow":
+		s = "lets in"
+	case l.HeaderAction != "":
+		s += ", in headers " + words[l.HeaderAction]
+	}
+	if l.ProvenBy != "" {
+		s += ", if proven"
+	}
+	if l.PerRecipient {
+		s += ", by recipient"
+	}
+	return s
+}
+
+// stateOf returns the state of a list in a word, and the class of its badge.
+func stateOf(l *admin.List) (state, class string) {
+	switch {
+	case l.DNS != nil && l.DNS.Problem() != "":
+		return l.DNS.State, "error"
+	case l.DNS != nil && l.DNS.Warning != "":
+		return "warning", "warn"
+	case l.Error != "" && !l.LastGood:
+		return "no version", "error"
+	case l.Pinned != nil:
+		return "pinned", "tag"
+	case l.Held:
+		return "held", "warn"
+	case l.Error != "":
+		return "error", "error"
+	case l.Fetch != nil && l.Fetch.Error != "":
+		return "not fetched", "warn"
+	}
+	return "ok", "accept"
+}
+
+// listsView is what the page of all lists shows.
+type listsView struct {
+	Done    *notice
+	Lists   []shownList
+	Entries int
+	Filter  admin.Filter
+	LetIn   bool // the account may
+	Block   bool
+}
+
+func (x *exchange) listsPage() error {
+	status, now := x.console.Gate.Status(), x.console.Now()
+	v := listsView{Filter: status.Filter, LetIn: x.who.MaySome(accounts.LetIn), Block: x.who.MaySome(accounts.Block)}
+	for _, l := range status.Lists {
+		v.Lists = append(v.Lists, newShownList(l, now))
+		v.Entries += l.Entries
+	}
+	var err error
+	if v.Done, err = x.notice(); err != nil {
+		return err
+	}
+	return x.render("lists", view{Title: "Lists", Nav: "/lists", Data: v})
+}
+
+// shownListIn returns the list in the path with its state.
+func (x *exchange) shownListIn() (shownList, error) {
+	name := x.r.PathValue("name")
+	for _, l := range x.console.Gate.Status().Lists {
+		if l.Name == name {
+			return newShownList(l, x.console.Now()), nil
+		}
+	}
+	return shownList{}, noList(name)
+}
+
+// withFiles returns the list in the path. A list in DNS is a failure.
+func (x *exchange) withFiles() (*config.List, error) {
+	l, err := x.list()
+	if err == nil && l.InDNS() {
+		err = failure{http.StatusNotFound, "The list " + l.Name + " is in DNS: it has no entries, files and versions here."}
+	}
+	return l, err
+}

@@ -1,0 +1,110 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/url"
+	"slices"
+	"time"
+
+	"spamgate/internal/admin"
+)
+
+// unusedView is what the page of unused entries shows.
+type unusedView struct {
+	shownList
+	Tab    string
+	Done   *notice
+	Days   int
+	Spans  []int
+	Work   *work
+	Unused *unusedEntries
+	Why    string // why they are not known
+}
+
+// unusedEntries are the entries of a list that have not matched.
+type unusedEntries struct {
+	Header  admin.UnusedHeader
+	End     admin.UnusedEnd
+	Entries []admin.UnusedEntry // the first ones
+}
+
+// Recent reports whether it is not known what matched on all the days.
+func (u *unusedEntries) Recent() bool { return u.Header.Known > u.Header.Since }
+
+// maxUnused is the number of unused entries that a page shows.
+const maxUnused = 500
+
+// unusedSpans are the numbers of days that the page offers.
+var unusedSpans = []int{7, 30, 90, 365}
+
+func (x *exchange) unused() error {
+	v, days, err := x.unusedView()
+	if err != nil {
+		return err
+	}
+	v.Work = x.work(unusedKey(v.Name, days), v.Entries, func(ctx context.Context) (any, error) { return x.console.unused(ctx, v.Name, days) })
+	if v.Work.Done() {
+		v.Unused, _ = v.Work.result.(*unusedEntries)
+		if v.Work.err != nil {
+			v.Why = v.Work.err.Error()
+		}
+	}
+	return x.render("unused", view{Title: "Unused entries of " + v.Name, Nav: "/lists", Data: v, Refresh: refreshWhile(v.Work)})
+}
+
+func (x *exchange) unusedView() (v unusedView, days int, err error) {
+	if v.shownList, err = x.shownListIn(); err != nil {
+		return v, 0, err
+	}
+	if _, err = x.withFiles(); err != nil {
+		return v, 0, err
+	}
+	v.Tab, v.Spans, v.Days = "unused", unusedSpans, 30
+	for _, span := range unusedSpans {
+		if x.r.FormValue("days") == number(span) {
+			v.Days = span
+		}
+	}
+	return v, v.Days, nil
+}
+
+func unusedKey(list string, days int) string { return "unused " + list + " " + number(days) }
+
+func (x *exchange) startUnused() error {
+	v, days, err := x.unusedView()
+	if err != nil {
+		return err
+	}
+	return x.startWork(unusedKey(v.Name, days), "/lists/"+url.PathEscape(v.Name)+"/unused?days="+number(days),
+		func(ctx context.Context) (any, error) { return x.console.unused(ctx, v.Name, days) })
+}
+
+// unused returns the entries of a list that have not matched for some days, the first in the
+// order of the list's lines.
+func (c *Console) unused(ctx context.Context, list string, days int) (*unusedEntries, error) {
+	var u unusedEntries
+	since := c.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -days)
+	order := func(a, b admin.UnusedEntry) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+	}
+	end, err := c.Gate.Unused(ctx, list, since, func(h admin.UnusedHeader) error {
+		u.Header = h
+		if u.Recent() {
+			return errEnough
+		}
+		return nil
+	}, func(e admin.UnusedEntry) error {
+		if at, _ := slices.BinarySearchFunc(u.Entries, e, order); at < maxUnused {
+			u.Entries = slices.Insert(u.Entries, at, e)
+			u.Entries = u.Entries[:min(len(u.Entries), maxUnused)]
+		}
+		return nil
+	})
+	u.End = end
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return &u, err
+}

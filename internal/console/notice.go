@@ -1,0 +1,65 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"time"
+
+	"spamgate/internal/managed"
+)
+
+// notice says on a page what was just changed. The URL names the change, and the audit log tells
+// the rest.
+type notice struct {
+	Change managed.Change
+	Undo   string // the path that undoes it; "" if the account may not
+	Back   string // the path of the page without the notice
+}
+
+// noticeTime bounds the search for the change.
+const noticeTime = 200 * time.Millisecond
+
+// notice returns the notice that the URL asks for; nil for none.
+func (x *exchange) notice() (*notice, error) {
+	id := x.query("done")
+	if id == "" || x.console.Editor == nil {
+		return nil, nil
+	}
+	ctx, stop := context.WithTimeout(x.r.Context(), noticeTime)
+	defer stop()
+	change, err := x.console.Editor.Change(ctx, id)
+	switch {
+	case errors.Is(err, managed.ErrNoChange), ctx.Err() != nil:
+		return nil, nil // the URL may be old, or made up
+	case err != nil:
+		return nil, err
+	}
+	if seen := seenBy(x.who); seen != nil && !seen(&change) {
+		return nil, nil
+	}
+	n := &notice{Change: change, Back: withoutNotice(x.r.URL)}
+	if change.Undone == nil && mayUndo(x.who, change) == nil {
+		n.Undo = "/undo/" + url.PathEscape(change.ID)
+	}
+	return n, nil
+}
+
+// withNotice returns the path of a page that says what a result has changed.
+func withNotice(path string, r managed.Result) string {
+	u, err := url.Parse(path)
+	if err != nil || len(r.Entries) == 0 || r.Entries[0].Change == "" {
+		return path
+	}
+	q := u.Query()
+	q.Set("done", r.Entries[0].Change)
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// withoutNotice returns the path and query of a page without a notice.
+func withoutNotice(u *url.URL) string {
+	q := u.Query()
+	q.Del("done")
+	return (&url.URL{Path: u.Path, RawQuery: q.Encode()}).String()
+}
