@@ -112,8 +112,8 @@ func (r *Reader) open(of file) (*readFile, error) {
 	return f, nil
 }
 
-func (r *Reader) openFile(of file, info os.FileInfo) (f *readFile, err error) {
-	f = &readFile{file: of, info: info}
+func (r *Reader) openFile(of file, info os.FileInfo) (_ *readFile, err error) {
+	f := &readFile{file: of, info: info}
 	if f.db, err = sqlite.Open(r.folder.path(of.name()), true); err != nil {
 		return nil, err
 	}
