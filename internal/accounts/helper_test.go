@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// cheap is the least that a hash can cost.
+var cheap = cost{memory: 8, time: 1, threads: 1}
+
 const password = "correct horse battery"
 
 // clock is a clock that stands still until it is moved.
@@ -36,7 +39,7 @@ func stores(t testing.TB) (one, other *Store, c *clock) {
 	t.Helper()
 	c = newClock()
 	dir := filepath.Join(t.TempDir(), "console")
-	one, other = open(dir, c.now), open(dir, c.now)
+	one, other = open(dir, cheap, c.now), open(dir, cheap, c.now)
 	t.Cleanup(one.Close)
 	t.Cleanup(other.Close)
 	return one, other, c

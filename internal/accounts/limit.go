@@ -47,11 +47,11 @@ var rates = map[bucketKind]struct {
 	burst int
 	every time.Duration
 }{
-	ofAll:      {100, time.Second},
+	ofAll:      {40, time.Second},
 	ofAddress:  {20, 10 * time.Second},
 	ofName:     {20, 20 * time.Second},
 	ofPair:     {5, 20 * time.Second},
-	ofAllKnown: {100, 200 * time.Millisecond},
+	ofAllKnown: {40, 500 * time.Millisecond},
 	ofKnown:    {10, 10 * time.Second},
 }
 

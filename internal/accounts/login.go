@@ -28,10 +28,6 @@ type Session struct {
 	Ends  time.Time `json:"ends"` // earlier if it is idle for an hour
 }
 
-// noHash is checked instead of the hash of a user who does not exist, so that the answer
-// takes as long.
-var noHash = passwordHash{memory: hashMemory, time: hashTime, threads: hashThreads, salt: make([]byte, saltBytes), sum: make([]byte, hashBytes)}
-
 // Login begins a session of a user. From is where the request is from: an IP address, or any
 // text if there is none. The error is ErrWrong, a LimitedError, ErrBusy, or about the files.
 func (s *Store) Login(ctx context.Context, name, password, from string) (Session, error) {
@@ -90,11 +86,12 @@ func (s *Store) verify(ctx context.Context, name, password, from string) (*user,
 		return nil, err
 	}
 	defer s.hasher.leave()
-	u, hash := accounts.byName[name], &noHash
+	u := accounts.byName[name]
+	hash := noHash(s.cost)
 	if u != nil && u.Password != nil {
 		hash = u.Password
 	}
-	if !hash.matches(password) || hash == &noHash {
+	if !hash.matches(password) || u == nil || u.Password == nil {
 		return nil, ErrWrong
 	}
 	attempt.giveBack()

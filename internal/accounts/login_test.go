@@ -267,3 +267,20 @@ func TestConcurrent(t *testing.T) {
 	}
 	running.Wait()
 }
+
+// The cost of a hash is what OWASP asks for at least, and that of a user who does not exist is
+// the same.
+func TestCost(t *testing.T) {
+	if usualCost.memory < 19<<10 || usualCost.time < 2 || usualCost.threads != 1 {
+		t.Errorf("%+v", usualCost)
+	}
+	s := Open(t.TempDir())
+	defer s.Close()
+	must(t, s.AddUser("ann", password, Viewer, nil))
+	accounts, err := s.accounts.read()
+	must(t, err)
+	if hash := accounts.byName["ann"].Password; hash.cost != usualCost || noHash(s.cost).cost != hash.cost {
+		t.Errorf("a user's hash: %+v", hash.cost)
+	}
+	login(t, s, "ann")
+}

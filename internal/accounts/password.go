@@ -19,12 +19,17 @@ import (
 // The parameters of argon2id: what OWASP's password storage cheat sheet asks for at least.
 // The 64 MiB of RFC 9106's second choice would be garbage after each attempt, which the
 // mail path would have to share its memory with.
+var usualCost = cost{memory: 19 << 10, time: 2, threads: 1}
+
+// cost is what a hash costs.
+type cost struct {
+	memory, time uint32 // KiB, and how often all of it is written
+	threads      uint8
+}
+
 const (
-	hashMemory  = 19 << 10 // KiB
-	hashTime    = 2
-	hashThreads = 1
-	hashBytes   = 32
-	saltBytes   = 16
+	hashBytes = 32
+	saltBytes = 16
 
 	// maxHashMemory bounds what a damaged file can demand, in KiB.
 	maxHashMemory = 256 << 10
@@ -63,14 +68,13 @@ func errShort(n int) error {
 
 // passwordHash is the hash of a password with its parameters.
 type passwordHash struct {
-	memory, time uint32
-	threads      uint8
-	salt, sum    []byte
+	cost
+	salt, sum []byte
 }
 
 // newHash hashes a password in its normal form.
-func newHash(normal string) passwordHash {
-	h := passwordHash{memory: hashMemory, time: hashTime, threads: hashThreads, salt: make([]byte, saltBytes)}
+func newHash(normal string, c cost) passwordHash {
+	h := passwordHash{c, make([]byte, saltBytes), nil}
 	_, _ = rand.Read(h.salt) // never fails
 	h.sum = h.of(normal)
 	return h
@@ -117,6 +121,12 @@ func (h *passwordHash) UnmarshalText(text []byte) error {
 		return errHash
 	}
 	return nil
+}
+
+// noHash returns a hash of no password. It is checked in place of that of a user who does not
+// exist, so that the answer takes as long.
+func noHash(c cost) *passwordHash {
+	return &passwordHash{c, make([]byte, saltBytes), make([]byte, hashBytes)}
 }
 
 // hasher computes one hash at a time, so that a flood of logins cannot take the gate's

@@ -15,7 +15,7 @@ import (
 // The errors of a Store. Use errors.Is.
 var (
 	ErrDamaged   = errors.New("this file is damaged, so that nobody can log in: restore it, or remove it and add the accounts again")
-	ErrNoAccount = errors.New("there is no such account")
+	ErrNoAccount = errors.New("there is no account of that name")
 	ErrExists    = errors.New("there is an account of that name")
 )
 
@@ -28,16 +28,17 @@ type Store struct {
 	changing sync.Mutex // in this process; the lock of the directory is for all of them
 	limits   *limits
 	hasher   hasher
+	cost     cost
 	now      func() time.Time
 }
 
 // Open returns the Store of a directory, which the first account makes. It reads nothing: use
 // Check.
-func Open(dir string) *Store { return open(dir, time.Now) }
+func Open(dir string) *Store { return open(dir, usualCost, time.Now) }
 
-func open(dir string, now func() time.Time) *Store {
+func open(dir string, c cost, now func() time.Time) *Store {
 	tree := atomicfile.In(dir)
-	s := &Store{tree: tree, now: now, limits: newLimits(now), hasher: hasher{busy: make(chan struct{}, 1)}}
+	s := &Store{tree: tree, cost: c, now: now, limits: newLimits(now), hasher: hasher{busy: make(chan struct{}, 1)}}
 	s.accounts.tree, s.accounts.name = tree, accountsName
 	s.sessions.tree, s.sessions.name = tree, sessionsName
 	return s
@@ -144,7 +145,7 @@ func (s *Store) hashNew(name, password string) (*passwordHash, error) {
 		return nil, err
 	}
 	defer s.hasher.leave()
-	hash := newHash(normal)
+	hash := newHash(normal, s.cost)
 	return &hash, nil
 }
 
@@ -233,7 +234,13 @@ func (s *Store) RemoveToken(name string) error {
 	})
 }
 
-func noAccount(kind, name string) error { return fmt.Errorf("%w: no %s %q", ErrNoAccount, kind, name) }
+// noAccount returns an ErrNoAccount about a kind of account.
+func noAccount(kind, name string) error { return missing{kind, name} }
+
+type missing struct{ kind, name string }
+
+func (m missing) Error() string { return fmt.Sprintf("there is no %s %q", m.kind, m.name) }
+func (m missing) Unwrap() error { return ErrNoAccount }
 
 // has reports whether there is an account of a name.
 func (f *accountsFile) has(name string) bool {

@@ -7,6 +7,7 @@ import (
 	"spamgate/internal/cli"
 	"spamgate/internal/cli/check"
 	"spamgate/internal/cli/config"
+	"spamgate/internal/cli/console"
 	"spamgate/internal/cli/handover"
 	"spamgate/internal/cli/hashes"
 	"spamgate/internal/cli/health"
@@ -42,6 +43,7 @@ such as lists find found nothing, or health found something wrong; 2 an error.`,
 		handover.NewCommand(),
 		check.NewCommand(),
 		config.NewCommand(),
+		console.NewCommand(),
 		hashes.NewCommand(),
 		health.NewCommand(),
 		lists.NewCommand(),
