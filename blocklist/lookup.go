@@ -53,7 +53,7 @@ func (v *View) search(stage verdict.Stage, a sender.Address, kinds sender.KindSe
 	walk := a.Walk(scratch[:0])
 	walk.Only(kinds)
 	ruledOut := uint64(0)
-	if s.filter.looks() {
+	if s.filter.looks() && v.changes == nil {
 		var all bool
 		if ruledOut, all = s.filter.look(walk); all {
 			return nil // as for nearly every clean sender
@@ -66,7 +66,7 @@ func (v *View) search(stage verdict.Stage, a sender.Address, kinds sender.KindSe
 		if !ok {
 			break
 		}
-		if ruledOut&1 != 0 || !s.filter.mayContain(key.Text) {
+		if ruledOut&1 != 0 || !v.mayContain(key.Text) {
 			continue
 		}
 		counters.maybes.Add(1)
@@ -162,9 +162,9 @@ func (v *View) confirmIn(f *lookupState, stage verdict.Stage, list int, hash uin
 		}
 		return there, nil
 	}
-	e, ok, err := l.index.segment.Lookup(hash, key.Text)
+	e, ok, err := v.record(list, hash, key.Text)
 	if err != nil {
-		return false, s.failed(l, err)
+		return false, err
 	}
 	if !ok || e.Until != 0 && e.Until <= time.Now().Unix() || f.blocks && (e.Exception || l.Type == Allow) {
 		return ok, nil

@@ -25,7 +25,7 @@ func (v *View) RecipientKeys(r sender.Address) ([]string, error) {
 	walk := r.Walk(scratch[:0])
 	for key, ok := walk.Next(); ok; key, ok = walk.Next() {
 		text := segment.AppendFor(marker[:0], key.Text, "")
-		if !v.set.filter.mayContain(text) {
+		if !v.mayContain(text) {
 			continue
 		}
 		held, err := v.marks(text)
@@ -41,6 +41,9 @@ func (v *View) RecipientKeys(r sender.Address) ([]string, error) {
 
 // marks reports whether a list of the View holds a marker.
 func (v *View) marks(marker []byte) (bool, error) {
+	if v.changes != nil && v.adds(marker) {
+		return true, nil
+	}
 	hash := v.set.key.Hash(marker)
 	for _, i := range v.forLists {
 		l := &v.set.lists[i]
@@ -86,7 +89,7 @@ func (v *View) confirmFor(f *lookupState, stage verdict.Stage, recipient string,
 	s := v.set
 	var scratch [2 * keyScratch]byte
 	text := segment.AppendFor(scratch[:0], recipient, key.Text)
-	if !s.filter.mayContain(text) {
+	if !v.mayContain(text) {
 		return false, nil
 	}
 	counters := s.counters

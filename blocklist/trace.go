@@ -134,6 +134,7 @@ func (v *View) traceKey(f *lookupState, stage verdict.Stage, recipient string, k
 	for _, e := range k.Filters {
 		k.Maybe = k.Maybe || e.Maybe
 	}
+	k.Maybe = k.Maybe || v.adds(key.Text)
 	if k.Skipped != "" || !k.Maybe {
 		return k, nil
 	}
@@ -144,7 +145,7 @@ func (v *View) traceKey(f *lookupState, stage verdict.Stage, recipient string, k
 	}
 	now := time.Now()
 	for i := range s.lists {
-		held, ok, err := s.held(i, stage, hash, key)
+		held, ok, err := v.held(i, stage, hash, key)
 		if err != nil {
 			return k, err
 		}
@@ -211,14 +212,11 @@ func (f *setFilter) explain(lists []setList, hash uint64, key []byte) []TracedFi
 }
 
 // held returns what a list holds under a key.
-func (s *Set) held(list int, stage verdict.Stage, hash uint64, key sender.Key) (TracedEntry, bool, error) {
-	l := &s.lists[list]
-	e, ok, err := l.index.segment.Lookup(hash, key.Text)
-	if err != nil {
-		return TracedEntry{}, false, s.failed(l, err)
-	}
-	if !ok {
-		return TracedEntry{}, false, nil
+func (v *View) held(list int, stage verdict.Stage, hash uint64, key sender.Key) (TracedEntry, bool, error) {
+	l := &v.set.lists[list]
+	e, ok, err := v.record(list, hash, key.Text)
+	if !ok || err != nil {
+		return TracedEntry{}, false, err
 	}
 	t := TracedEntry{Match: l.match(&e, stage, key.Rank), Exception: e.Exception}
 	if e.Until != 0 {

@@ -29,7 +29,8 @@ type View struct {
 	// member says of each list whether it counts; nil: all do.
 	member []bool
 
-	uncounted bool // see Uncounted
+	uncounted bool   // see Uncounted
+	changes   []edit // see With; the first one of a key counts
 }
 
 // Only returns the View in which the lists of these names count, and with no names all of
@@ -122,17 +123,15 @@ func (v *View) Only(names []string) *View {
 // Uncounted returns the View of the same lists whose lookups count neither as lookups nor as
 // matches of entries, for who only wants to know.
 func (v *View) Uncounted() *View {
-	uncounted := *v
-	uncounted.uncounted = true
-	return &uncounted
+	return v.changed(v.changes)
 }
 
-// like returns another View of the Set, uncounted if this one is.
+// like returns another View of the Set, uncounted and with changes if this one is.
 func (v *View) like(other *View) *View {
 	if !v.uncounted {
 		return other
 	}
-	return other.Uncounted()
+	return other.changed(v.changes)
 }
 
 // noLists chooses no list, since no list has this name.
