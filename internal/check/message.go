@@ -84,14 +84,16 @@ func (k *session) readMessage(ctx context.Context, message io.Reader, q MessageQ
 // judgedMessage is a message with what was found about it.
 type judgedMessage struct {
 	messageIn
-	facts    verdict.Message
-	classes  smtpfilter.Classes
-	groups   []*group
-	accepted []*group // those whose RCPT is not refused
-	end      smtpfilter.Conclusion
-	worst    verdict.Action // what becomes of the message, the strictest for any recipient
-	ahead    bool           // the tags of end are written before the signatures are verified
-	empty    []string       // fields without an address
+	facts      verdict.Message
+	classes    smtpfilter.Classes
+	groups     []*group
+	accepted   []*group // those whose RCPT is not refused
+	headerSeen bool
+	end        smtpfilter.Conclusion
+	decided    verdict.Finding // the finding that decides, see decide
+	worst      verdict.Action  // what becomes of the message, the strictest for any recipient
+	ahead      bool            // the tags of end are written before the signatures are verified
+	empty      []string        // fields without an address
 }
 
 // judgeMessage judges a message as far as a door sees it: the header is known or not.
@@ -191,6 +193,23 @@ func (k *session) judgeHeader(ctx context.Context, m *judgedMessage, j verdict.J
 	return nil
 }
 
+// decide sets what becomes of the message, and the finding that decides.
+func (m *judgedMessage) decide() {
+	decided := m.end.Finding
+	if len(m.accepted) < len(m.groups) { // the refusal of a recipient is as strict as any
+		for _, g := range m.groups {
+			if f := m.outcome(g); !slices.Contains(m.accepted, g) && f.Verdict.Action > decided.Verdict.Action {
+				decided = f
+			}
+		}
+	}
+	m.worst = decided.Verdict.Action
+	if len(m.end.Tags) > 0 {
+		m.worst = max(m.worst, verdict.Tag)
+	}
+	m.decided = decided
+}
+
 // outcome returns the finding that decides for a group whose recipients are the only ones.
 func (m *judgedMessage) outcome(g *group) verdict.Finding {
 	if !slices.Contains(m.accepted, g) {
@@ -217,28 +236,17 @@ func (k *session) resultOfMessage(ctx context.Context, in messageIn) (messageRes
 	for _, f := range m.findings(m.groups[0]) {
 		r.Findings = append(r.Findings, newFinding(f))
 	}
-	decided := m.end.Finding
-	if len(m.accepted) < len(m.groups) { // the refusal of a recipient is as strict as any
-		for _, g := range m.groups {
-			if f := m.outcome(g); !slices.Contains(m.accepted, g) && f.Verdict.Action > decided.Verdict.Action {
-				decided = f
-			}
-		}
-	}
-	m.worst = decided.Verdict.Action
-	if len(m.end.Tags) > 0 {
-		m.worst = max(m.worst, verdict.Tag)
-	}
+	m.decide()
 	r.Action, r.Mixed = m.worst.String(), m.end.Mixed
 	r.Pending, r.NotAsked = m.end.Pending, k.unasked
 	if !m.end.Refuses() {
 		r.Tags = m.end.Tags
 	}
-	if !decided.Verdict.Match.IsZero() {
-		d := newFinding(decided)
+	if !m.decided.Verdict.Match.IsZero() {
+		d := newFinding(m.decided)
 		r.Decided = &d
 	}
-	r.Reply = k.replyTo(m, decided)
+	r.Reply = k.replyTo(m, m.decided)
 	for _, g := range m.groups {
 		if g.recipients != nil {
 			r.ToEach = append(r.ToEach, k.show(g, m.outcome(g)))

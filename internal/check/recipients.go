@@ -9,7 +9,6 @@ import (
 
 	"spamgate/blocklist/verdict"
 	"spamgate/internal/config"
-	"spamgate/internal/recipients"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
 	"spamgate/smtpfilter"
@@ -39,12 +38,8 @@ type shownGroup struct {
 
 // readRecipients reads files with recipients, and parses the recipients of the question.
 func (k *session) readRecipients() error {
-	if k.engine.options.Recipients != nil {
-		files, err := k.engine.options.Recipients()
-		if err != nil {
-			return err
-		}
-		k.setFiles(files)
+	if err := k.readFiles(); err != nil {
+		return err
 	}
 	var all []verdict.Recipient
 	for _, text := range k.asked.Recipients {
@@ -60,8 +55,15 @@ func (k *session) readRecipients() error {
 	return nil
 }
 
-// setFiles makes the session and the doors follow files with recipients.
-func (k *session) setFiles(files []*recipients.File) {
+// readFiles makes the session and the doors follow files with recipients.
+func (k *session) readFiles() error {
+	if k.engine.options.Recipients == nil {
+		return nil
+	}
+	files, err := k.engine.options.Recipients()
+	if err != nil {
+		return err
+	}
 	if k.byDoors {
 		setup.SetRules(&k.policy, files)
 	} else {
@@ -70,6 +72,7 @@ func (k *session) setFiles(files []*recipients.File) {
 	for _, d := range k.doors {
 		setup.SetRules(&d.policy, files)
 	}
+	return nil
 }
 
 // setRecipients sets for whom the session and the doors judge.

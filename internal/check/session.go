@@ -23,6 +23,7 @@ type session struct {
 	dns     *dnslist.Client // asks lists in DNS; nil: they are not asked
 	answers *answers        // about the last address or message
 	alike   bool            // the lists say the same of a sender in the envelope and in the header
+	lists   []string        // that count; empty: all
 	policy  smtpfilter.Policy
 	proofs  *proof.Proofs // proves senders; nil: all proofs are pending
 	byDoors bool          // doors decide, as where there is no listener
@@ -61,6 +62,7 @@ func (e *Engine) newSession(c *config.Config, set *blocklist.Set, as setup.Judge
 		config:  c,
 		judge:   judge.New(set.Only(as.Lists).Unwrapping(setup.Wrappings(c)).Uncounted()),
 		alike:   stagesAlike(c, as.Lists),
+		lists:   as.Lists,
 		policy:  as.Policy,
 		byDoors: as.Door != nil,
 		unasked: listsByRecipient(c, as.Lists),

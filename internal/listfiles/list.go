@@ -69,16 +69,7 @@ func (l *List) Writable() bool { return l.URL == "" && !l.InDNS() && l.ReadsPlai
 
 // New finds the files of a list.
 func New(l config.List) (*List, error) {
-	at := &List{List: l, Options: listfile.Options{
-		Allow:             l.Type == "allow",
-		Exact:             l.Match == "exact",
-		AllowPublicSuffix: l.AllowPublicSuffix,
-		PerRecipient:      l.PerRecipient,
-		Format:            listfile.Format(l.Format),
-		Column:            l.Column,
-		MaxBytes:          l.MaxBytes,
-		Now:               1, // entries whose time is over are lines, too
-	}}
+	at := &List{List: l, Options: Options(l)}
 	if l.InDNS() {
 		return at, noFiles(l)
 	}
@@ -95,6 +86,20 @@ func New(l config.List) (*List, error) {
 	}
 	at.Paths = files
 	return at, nil
+}
+
+// Options returns how the entries of a list are read.
+func Options(l config.List) listfile.Options {
+	return listfile.Options{
+		Allow:             l.Type == "allow",
+		Exact:             l.Match == "exact",
+		AllowPublicSuffix: l.AllowPublicSuffix,
+		PerRecipient:      l.PerRecipient,
+		Format:            listfile.Format(l.Format),
+		Column:            l.Column,
+		MaxBytes:          l.MaxBytes,
+		Now:               1, // entries whose time is over are lines, too
+	}
 }
 
 // noFiles returns the error for a list in DNS.

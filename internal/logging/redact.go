@@ -2,6 +2,7 @@ package logging
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/minio/highwayhash"
@@ -63,6 +64,12 @@ func (r *Redactor) Address(address string) string {
 	}
 	return address
 }
+
+// hidden is what Address returns in place of an address.
+var hidden = regexp.MustCompile(`^(\*|\*@.*|[0-9a-f]{16})$`)
+
+// Hidden reports whether a text, without brackets, is what a log shows in place of an address.
+func Hidden(shown string) bool { return hidden.MatchString(shown) }
 
 func trimBrackets(s string) string {
 	if strings.HasPrefix(s, "<") && strings.HasSuffix(s, ">") {

@@ -2,10 +2,10 @@ package mailwhy
 
 import (
 	"errors"
-	"regexp"
 
 	"spamgate/blocklist/sender"
 	"spamgate/blocklist/verdict"
+	"spamgate/internal/logging"
 )
 
 // doors are the doors that log messages, for people.
@@ -41,14 +41,11 @@ func (s say) unlisted() string {
 	return "it is not an address" // the log hides the rest
 }
 
-// hidden is what a log shows of an address if it does not show the address.
-var hidden = regexp.MustCompile(`^<(\*.*|[0-9a-f]{16})>$`)
-
 // NotAddress says why the envelope sender of a record is not an address. It returns "" if it
 // is one, or if the log does not show it.
 func NotAddress(r *Record) string {
 	from := r.Get("from")
-	if from == "" || from == "<>" || hidden.MatchString(from) {
+	if from == "" || from == "<>" || logging.Hidden(bare(from)) {
 		return ""
 	}
 	_, err := sender.Parse(bare(from))
