@@ -240,3 +240,22 @@ func noted(at positions, path string, keys []Key) []Key {
 	}
 	return keys
 }
+
+// NeedsRestart reports whether a change of a key has an effect only at a restart or a handover.
+func NeedsRestart(table, key string) bool {
+	switch table {
+	case "":
+		return key == "hostname"
+	case "listen", "listener":
+		return key == "addr"
+	case "state":
+		return key == "dir"
+	case "log":
+		return true
+	case TablePolicyService, TableMilter, TableDNSServer:
+		return key == "addr" || key == "name"
+	case "console":
+		return key == "addr"
+	}
+	return false
+}

@@ -13,6 +13,7 @@ import (
 	"spamgate/internal/admin"
 	"spamgate/internal/check"
 	"spamgate/internal/config"
+	"spamgate/internal/decisions"
 	"spamgate/internal/managed"
 )
 
@@ -26,9 +27,16 @@ type Options struct {
 	Set      func() *blocklist.Set // the lists that serve
 	Gate     admin.Gate
 	Accounts *accounts.Store
-	Editor   *managed.Editor
-	Check    *check.Engine
 	Logger   *slog.Logger
+
+	// History is the history of decisions; nil if the gate keeps none.
+	History *decisions.Reader
+
+	Editor *managed.Editor
+	Check  *check.Engine
+
+	// Show returns an address as the history shows it.
+	Show func(string) string
 
 	// Unix says that the console has a Unix socket: only then a proxy is trusted to name
 	// the user (sso_header) and the client's address.
@@ -50,6 +58,7 @@ type Console struct {
 	routes  []route
 	pages   pages
 	works   works
+	tries   chan struct{} // places for messages that are tried
 
 	ending context.Context // ends with Close
 	end    context.CancelFunc
@@ -60,7 +69,7 @@ func New(o Options) (*Console, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	c := &Console{Options: o}
+	c := &Console{Options: o, tries: make(chan struct{}, tryPlaces)}
 	c.ending, c.end = context.WithCancel(context.Background())
 	var err error
 	if c.pages, err = parsePages(); err != nil {

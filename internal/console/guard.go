@@ -7,8 +7,16 @@ import (
 	"strings"
 )
 
-// maxForm bounds the body of a request. Routes that take more say so.
+// maxForm bounds the body of a request, except that of a message that is tried.
 const maxForm = 256 << 10
+
+// bodyLimit returns the size of the largest body of a request.
+func bodyLimit(r *http.Request) int64 {
+	if r.Method == http.MethodPost && r.URL.Path == "/try" {
+		return maxTried + maxForm
+	}
+	return maxForm
+}
 
 // contentSecurityPolicy lets a page load nothing but the console's own style sheet, script and
 // pictures. Inline scripts and styles do not run.
@@ -35,7 +43,7 @@ func (c *Console) guard(next http.Handler) http.Handler {
 			x.fail(failure{http.StatusMisdirectedRequest, "The console is not known by this name: [console] url says which."})
 			return
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		r.Body = http.MaxBytesReader(w, r.Body, bodyLimit(r))
 		next.ServeHTTP(w, r)
 	})
 }

@@ -55,6 +55,7 @@ func (x *exchange) addAdded(v *listView) {
 type removeView struct {
 	List  string
 	Seen  bool // the account may see the list
+	Back  string
 	Entry listfiles.EntryInfo
 }
 
@@ -77,7 +78,7 @@ func (x *exchange) askRemove() error {
 	if err != nil {
 		return err
 	}
-	v := removeView{List: l.Name, Seen: x.who.May(accounts.SeeLists), Entry: would.Entries[0].EntryInfo}
+	v := removeView{List: l.Name, Seen: x.who.May(accounts.SeeLists), Back: x.backPath("/lists/" + url.PathEscape(l.Name)), Entry: would.Entries[0].EntryInfo}
 	return x.render("remove", view{Title: "Remove an entry", Nav: "/lists", Data: v})
 }
 

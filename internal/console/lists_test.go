@@ -24,6 +24,7 @@ import (
 	"spamgate/internal/admin"
 	"spamgate/internal/check"
 	"spamgate/internal/config"
+	"spamgate/internal/decisions"
 	"spamgate/internal/managed"
 	"spamgate/internal/report"
 	"spamgate/internal/setup"
@@ -64,6 +65,7 @@ type testLists struct {
 	store *store.Store
 	hits  *hits.Log
 
+	history *decisions.Recorder
 	cookies map[string]*http.Cookie
 }
 
@@ -95,13 +97,44 @@ func newTestLists(t *testing.T, more string, files map[string]string) *testLists
 	}
 	t.Cleanup(func() { p.store.Close() })
 	current := func() *config.Config { return c }
+	show, err := setup.ShowAddress(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.history, err = decisions.Open(decisions.Options{Dir: filepath.Join(c.State.Dir, "decisions"), Keep: 30 * 24 * time.Hour, MaxBytes: 1 << 30, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader, err := decisions.OpenReader(filepath.Join(c.State.Dir, "decisions"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.history.Close()
+		reader.Close()
+	})
 	p.Console = testConsole(t, func(o *Options) {
 		o.Config, o.Set, o.Gate = current, p.store.Set, &listsGate{p: p, config: current}
 		o.Editor = managed.New(current, p.store)
+		o.History, o.Show = reader, show
 		o.Check = check.New(check.Options{Config: current, Set: p.store.Set})
 		o.Logger = slog.New(slog.DiscardHandler)
 	})
 	return p
+}
+
+// refused adds rows to the history about messages that were refused.
+func (p *testLists) refused(rows ...decisions.Decision) {
+	p.t.Helper()
+	for i := range rows {
+		r := &rows[i]
+		r.Time = time.Now().Add(-time.Hour + time.Duration(i)*time.Second)
+		r.Last, r.Count, r.Event, r.Level, r.Listener, r.Action = r.Time, max(1, r.Count), "refused", "INFO", "listen", "reject"
+		p.history.Record(r)
+	}
+	if err := p.history.Sync(p.t.Context()); err != nil {
+		p.t.Fatal(err)
+	}
 }
 
 // write writes a file in the directory of the configuration.
@@ -122,10 +155,7 @@ func (p *testLists) rewrite(name, content string) {
 // as sends requests of a user, and returns the page. It wants the status.
 func (p *testLists) as(name string, r *http.Request, want int) (*http.Response, string) {
 	p.t.Helper()
-	if p.cookies[name] == nil {
-		p.cookies[name] = login(p.t, p.Console, name)
-	}
-	response, body := ask(p.Console, with(r, p.cookies[name]))
+	response, body := ask(p.Console, with(r, p.cookie(name)))
 	if response.StatusCode != want {
 		p.t.Fatalf("%s %s by %s: %s, want %d\n%s", r.Method, r.URL, name, response.Status, want, mainOf(body))
 	}
@@ -133,6 +163,15 @@ func (p *testLists) as(name string, r *http.Request, want int) (*http.Response, 
 		checkPage(p.t, r.URL.String(), body)
 	}
 	return response, body
+}
+
+// cookie returns the cookie of a user's session.
+func (p *testLists) cookie(name string) *http.Cookie {
+	p.t.Helper()
+	if p.cookies[name] == nil {
+		p.cookies[name] = login(p.t, p.Console, name)
+	}
+	return p.cookies[name]
 }
 
 // mainOf returns the content of a page.
@@ -160,7 +199,8 @@ func checkPage(t *testing.T, where, body string) {
 		attrs := map[string]string{}
 		for _, a := range n.Attr {
 			attrs[a.Key] = a.Val
-			if strings.HasPrefix(a.Key, "on") || a.Key == "style" || strings.Contains(strings.ToLower(a.Val), "javascript:") {
+			leads := a.Key == "href" || a.Key == "src" || a.Key == "action" || a.Key == "formaction"
+			if strings.HasPrefix(a.Key, "on") || a.Key == "style" || leads && strings.HasPrefix(strings.ToLower(strings.TrimSpace(a.Val)), "javascript:") {
 				t.Errorf("%s: <%s %s=%q>", where, n.Data, a.Key, a.Val)
 			}
 			if strings.Contains(a.Val, "ZgotmplZ") {
@@ -515,7 +555,7 @@ func TestHostileLists(t *testing.T) {
 	p := newTestLists(t, "[[list]]\nname='hostile'\npath='hostile.txt'\n", map[string]string{
 		"hostile.txt": "a.example # " + bad + " ## " + bad + "\n" + bad + "\n\"<img src=x onerror=alert(1)>\"@b.example # x\n"})
 	for _, path := range []string{"/lists/hostile", "/lists/hostile?q=" + url.QueryEscape(bad), "/lists/hostile?q=%00", "/lists/hostile?at=" + url.QueryEscape(bad), "/lists/" + url.PathEscape(bad), "/lists/hostile?done=" + url.QueryEscape(bad)} {
-		response, body := ask(p.Console, with(get(path), login(t, p.Console, "viewer")))
+		response, body := ask(p.Console, with(get(path), p.cookie("viewer")))
 		checkPage(t, path, body)
 		if strings.Contains(body, "<script>alert") || strings.Contains(body, "<img src=x") || strings.Contains(body, "\u202e") {
 			t.Errorf("%s: %s\n%s", path, response.Status, mainOf(body))

@@ -35,6 +35,8 @@ type navItem struct {
 // navigation lists the pages in their order.
 var navigation = []navItem{
 	{"/lists", "Lists", accounts.SeeLists},
+	{"/try", "Try", accounts.Try},
+	{"/settings", "Settings", accounts.SeeSettings},
 }
 
 // view is what a page shows.

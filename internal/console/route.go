@@ -49,7 +49,7 @@ func (c *Console) Routes() []Route {
 
 // allRoutes returns the routes of pages and API.
 func allRoutes() []route {
-	return slices.Concat(entranceRoutes, listRoutes, apiRoutes())
+	return slices.Concat(entranceRoutes, listRoutes, entryRoutes, tryRoutes, settingsRoutes, apiRoutes())
 }
 
 // mux returns the router. A path without a route is 404 with a session, and the login page

@@ -1,0 +1,486 @@
+package console
+
+import (
+	"cmp"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/sender"
+	"spamgate/internal/accounts"
+	"spamgate/internal/config"
+	"spamgate/internal/listedit"
+	"spamgate/internal/managed"
+	"spamgate/internal/providers"
+)
+
+var entryRoutes = []route{
+	{"GET", "/entry/new", accounts.LetIn, (*exchange).askEntry},
+	{"POST", "/entry/new", accounts.LetIn, (*exchange).addEntry},
+}
+
+// The choices of the form for a new entry.
+const (
+	whatAddress = "address"
+	whatDomain  = "domain"  // everyone at exactly the domain
+	whatBelow   = "below"   // and at its subdomains
+	whatNull    = "bounces" // the null sender
+
+	forAll       = "all"
+	forRecipient = "recipient"
+	forDomain    = "domain" // the recipient's
+)
+
+// entryForm is the form that lets a sender in, or blocks one: what was filled in, what can be
+// chosen, and what it would change.
+type entryForm struct {
+	Type   string // "allow" or "block"
+	Sender string // as typed: an address or a domain
+	What   string // whatAddress ...
+	Whom   string // forAll ...
+	For    string // the recipient, as typed
+	Until  string // "1h", "1d", "30d", "" for good, or "date"
+	Date   string // with "date"
+	List   string
+	ID     string // the message that the user came from
+	Back   string
+	Why    string
+
+	Allow   bool
+	Whats   []choice
+	Whoms   []choice
+	Untils  []choice
+	Lists   []config.List // that the entry can go to
+	Missing string        // the lines of config.toml that make a list for the entry
+
+	Problem  string // with what was filled in
+	Show     bool   // the preview is wanted, and there is no problem
+	Entry    string // as the list has it
+	To       string // the recipients' side; "" for all
+	Ends     time.Time
+	Would    *managed.Outcome // what the list would do with it
+	Cautions []string
+	Button   string
+	Preview  *entryPreview
+}
+
+// choice is a choice of a form.
+type choice struct {
+	Value, Text string
+	Checked     bool
+}
+
+// domain returns the domain of the sender, "" if there is none.
+func (f *entryForm) domain() string {
+	if a, err := sender.Parse(f.Sender); err == nil {
+		return a.Domain()
+	}
+	d, err := sender.NormalizeDomain(strings.TrimLeft(f.Sender, "@*."))
+	if err != nil {
+		return ""
+	}
+	return d
+}
+
+// address returns the sender's address in normal form, "" if it is a domain alone.
+func (f *entryForm) address() string {
+	a, err := sender.Parse(f.Sender)
+	if err != nil || a.Local() == "" || a.Domain() == "" || strings.HasPrefix(f.Sender, "*@") {
+		return ""
+	}
+	return a.String()
+}
+
+// recipient returns the recipient in normal form, "" if it is none.
+func (f *entryForm) recipient() string {
+	a, err := sender.Parse(f.For)
+	if err != nil || a.Local() == "" || a.Domain() == "" {
+		return ""
+	}
+	return a.String()
+}
+
+// recipientDomain returns the domain of the recipient.
+func (f *entryForm) recipientDomain() string {
+	if a, err := sender.Parse(f.For); err == nil && a.Domain() != "" {
+		return a.Domain()
+	}
+	d, err := sender.NormalizeDomain(strings.TrimLeft(f.For, "@*"))
+	if err != nil {
+		return ""
+	}
+	return d
+}
+
+// askEntry shows the form, and with show=1 what it would change.
+func (x *exchange) askEntry() error {
+	f := x.entryForm()
+	if x.query("show") != "" {
+		f.Show = true
+		if err := x.previewEntry(f); err != nil {
+			return err
+		}
+	}
+	return x.showEntry(f)
+}
+
+// showEntry shows the form.
+func (x *exchange) showEntry(f *entryForm) error {
+	title := "Block a sender"
+	if f.Allow {
+		title = "Let a sender in"
+	}
+	return x.render("entry", view{Title: title, Nav: "/lists", Data: f})
+}
+
+// entryForm returns the form as it was filled in, with the choices that the account has.
+func (x *exchange) entryForm() *entryForm {
+	value := func(name string) string { return strings.TrimSpace(x.r.FormValue(name)) }
+	f := &entryForm{
+		Type: value("type"), Sender: value("sender"), What: value("what"), Whom: value("whom"), For: value("recipient"),
+		Until: value("until"), Date: value("date"), List: value("list"), ID: value("id"), Back: value("back"), Why: value("why"),
+	}
+	if f.Type != "block" || !x.who.MaySome(accounts.Block) {
+		f.Type = "allow"
+	}
+	f.Allow = f.Type == "allow"
+	f.Sender = strings.Trim(f.Sender, "<>")
+	if value("sender") == "<>" {
+		f.Sender = "<>"
+	}
+	f.Back = cmp.Or(strings.TrimPrefix(localPath(f.Back), "/"), x.cameFrom(f))
+	f.Back = "/" + strings.TrimPrefix(f.Back, "/")
+	f.choices(x)
+	return f
+}
+
+// cameFrom returns the page that the user probably came from.
+func (x *exchange) cameFrom(f *entryForm) string {
+	switch {
+	case f.ID != "":
+		return "/mail/" + url.PathEscape(f.ID)
+	case f.List != "" && x.who.May(accounts.SeeLists):
+		return "/lists/" + url.PathEscape(f.List)
+	case x.who.May(accounts.SeeLists):
+		return "/lists"
+	}
+	return "/"
+}
+
+// choices sets what can be chosen, and what is chosen if nothing was.
+func (f *entryForm) choices(x *exchange) {
+	address, domain := f.address(), f.domain()
+	switch {
+	case f.Sender == "<>":
+		f.Whats = []choice{{whatNull, "bounces: mail without a sender", true}}
+	case f.Sender == "":
+		f.Whats = []choice{{whatAddress, "this address only", false}, {whatDomain, "everyone at its domain", false}, {whatBelow, "its domain with all subdomains", false}}
+	default:
+		if address != "" {
+			f.Whats = append(f.Whats, choice{whatAddress, "only " + address, false})
+		}
+		if domain != "" {
+			f.Whats = append(f.Whats, choice{whatDomain, "everyone at " + domain, false})
+		}
+		if domain != "" && !strings.HasPrefix(domain, "[") {
+			f.Whats = append(f.Whats, choice{whatBelow, domain + " with all its subdomains", false})
+		}
+	}
+	f.What = chosen(f.Whats, f.What)
+
+	recipient, whose := f.recipient(), f.recipientDomain()
+	if x.who.Domains == nil {
+		f.Whoms = append(f.Whoms, choice{forAll, "everybody", false})
+	}
+	one, all := "one recipient", "all recipients at a domain"
+	if recipient != "" {
+		one = "only " + recipient
+	}
+	if whose != "" {
+		all = "everybody at " + whose
+	}
+	f.Whoms = append(f.Whoms, choice{forRecipient, one, false}, choice{forDomain, all, false})
+	if _, ok := x.console.Editor.Default(f.Type, true); ok && f.Whom == "" && recipient != "" {
+		f.Whom = forRecipient
+	}
+	f.Whom = chosen(f.Whoms, f.Whom)
+
+	f.Untils = []choice{{"1h", "an hour", false}, {"1d", "a day", false}}
+	if _, limited := x.who.Longest(); !limited {
+		f.Untils = append(f.Untils, choice{"30d", "a month", false}, choice{"never", "for good", false}, choice{"date", "until the end of a day", false})
+	}
+	if f.Until == "" {
+		f.Until = map[bool]string{true: "1d", false: "never"}[f.Allow]
+	}
+	f.Until = chosen(f.Untils, f.Until)
+	f.lists(x)
+}
+
+// chosen marks the choice with a value, or else the first one, and returns its value.
+func chosen(all []choice, value string) string {
+	i := max(0, slices.IndexFunc(all, func(c choice) bool { return c.Value == value }))
+	if len(all) == 0 {
+		return ""
+	}
+	all[i].Checked = true
+	return all[i].Value
+}
+
+// lists sets the lists that the entry can go to: managed ones of its type, the default first.
+func (f *entryForm) lists(x *exchange) {
+	by := f.Whom != forAll
+	for _, l := range x.console.Editor.Lists() {
+		if l.Type == f.Type && l.PerRecipient == by {
+			f.Lists = append(f.Lists, l)
+		}
+	}
+	slices.SortStableFunc(f.Lists, func(a, b config.List) int { return cmp.Compare(rank(a), rank(b)) })
+	if len(f.Lists) == 0 {
+		f.Missing = missingList(f.Type, by)
+		f.List = ""
+	} else if !slices.ContainsFunc(f.Lists, func(l config.List) bool { return l.Name == f.List }) {
+		f.List = f.Lists[0].Name
+	}
+}
+
+func rank(l config.List) int {
+	if l.Default {
+		return 0
+	}
+	return 1
+}
+
+// missingList returns the lines of a configuration that make a managed list.
+func missingList(kind string, perRecipient bool) string {
+	name := map[string]string{"allow": "allowed", "block": "blocked"}[kind]
+	lines := "[[list]]\n"
+	if perRecipient {
+		name += "-for"
+	}
+	lines += `name = "` + name + "\"\nmanaged = true\n"
+	if kind == "allow" {
+		lines += "type = \"allow\"\n"
+	}
+	if perRecipient {
+		lines += "per_recipient = true\n"
+	}
+	return lines + "default = true\n"
+}
+
+// list returns the list that the entry goes to; nil if there is none.
+func (f *entryForm) list() *config.List {
+	for i := range f.Lists {
+		if f.Lists[i].Name == f.List {
+			return &f.Lists[i]
+		}
+	}
+	return nil
+}
+
+// newEntry returns the entry that the form describes. The error is for users.
+func (f *entryForm) newEntry(now time.Time) (e managed.NewEntry, err error) {
+	switch address, domain := f.address(), f.domain(); {
+	case f.Sender == "":
+		return e, invalid("Write the address or the domain of the sender.")
+	case f.What == whatNull:
+		e.Entry = "<>"
+	case f.What == whatAddress && address == "":
+		return e, invalid(visible(f.Sender) + " is not an address. Choose its domain, or write an address such as user@mail.spam.example.")
+	case f.What == whatAddress:
+		e.Entry = address
+	case domain == "":
+		return e, invalid(visible(f.Sender) + " has no domain.")
+	case f.What == whatDomain:
+		e.Entry = "@" + domain
+	default:
+		e.Entry = "." + domain // with its subdomains in a list with match = "exact", too
+	}
+	if e.For, err = f.side(); err != nil {
+		return e, err
+	}
+	until := f.Until
+	switch f.Until {
+	case "never":
+		until = ""
+	case "date":
+		if until = f.Date; until == "" {
+			return e, invalid("Choose the day on which the entry ends.")
+		}
+	}
+	e.Until, err = parseUntil(until, now)
+	e.Reason = f.Why
+	return e, err
+}
+
+// side returns the recipients' side of the entry.
+func (f *entryForm) side() (string, error) {
+	recipient, domain := f.recipient(), f.recipientDomain()
+	switch {
+	case f.Whom == forAll:
+		return "", nil
+	case f.Whom == forRecipient && recipient != "":
+		return recipient, nil
+	case f.Whom == forDomain && domain != "":
+		return "@" + domain, nil
+	case f.For == "":
+		return "", invalid("Write the recipient for whom the entry counts.")
+	}
+	return "", invalid(visible(f.For) + " is not a recipient: write an address such as ann@example.net.")
+}
+
+// previewEntry checks the form, and adds what the entry would change.
+func (x *exchange) previewEntry(f *entryForm) error {
+	l := f.list()
+	if l == nil {
+		f.Show = false
+		return nil
+	}
+	e, err := f.newEntry(x.console.Now())
+	if err == nil {
+		err = x.console.mayAdd(x.who, l, e.Name, e.Until)
+	}
+	var would managed.Result
+	if err == nil {
+		would, err = x.console.Editor.Add(x.r.Context(), by(x.who), l.Name, []managed.NewEntry{e}, managed.Options{DryRun: true})
+	}
+	if err != nil {
+		return x.problem(f, err)
+	}
+	f.Entry, f.To, f.Ends, f.Would = e.Entry, e.For, e.Until, &would.Entries[0]
+	f.Entry = f.Would.Entry
+	f.cautions(l)
+	f.Button = f.consequence()
+	f.Preview, err = x.entryPreview(f, l)
+	return err
+}
+
+// problem shows an error that the user can correct beside the form. Others are returned.
+func (x *exchange) problem(f *entryForm, err error) error {
+	var shown failure
+	if !errors.As(err, &shown) {
+		var ok bool
+		if shown, ok = editFailure(err); !ok {
+			return err
+		}
+	}
+	f.Problem, f.Show, x.status = shown.text, false, shown.status
+	return nil
+}
+
+// cautions adds what the user should know about the entry.
+func (f *entryForm) cautions(l *config.List) {
+	add := func(text string) { f.Cautions = append(f.Cautions, text) }
+	domain := f.domain()
+	wide := f.What == whatDomain || f.What == whatBelow
+	switch {
+	case wide && f.Allow && slices.Contains(providers.Domains(), domain):
+		add(domain + " is a large mail provider: everybody can have an address there, also those who send spam. Let in the address alone.")
+	case f.What == whatBelow && listfile.HasTenants(domain):
+		add("Strangers have names below " + domain + ": the entry covers them all.")
+	case f.What == whatNull && !f.Allow:
+		add("Bounces have no sender: servers tell with them that a message was not delivered. They would all be refused.")
+	}
+	if f.Allow && len(l.ProvenBy) == 0 && f.What != whatNull {
+		add("Senders are easily forged: mail of others who write this sender is let in, too.")
+	}
+	if f.Allow && len(l.ProvenBy) > 0 {
+		add("The entry counts only for mail that " + strings.ToUpper(strings.Join(l.ProvenBy, " or ")) + " proves to be from this sender.")
+	}
+	if l.Action == "monitor" {
+		add("The list only logs (action = \"monitor\"): it refuses nobody.")
+	}
+	for _, c := range f.Would.Covered {
+		add("The list has the wider entry " + c.Text() + " already.")
+	}
+}
+
+// Known says what the list has of the entry already; "" for nothing.
+func (f *entryForm) Known() string {
+	switch w := f.Would; {
+	case w == nil:
+	case w.What == listedit.Present:
+		return "The list has this entry already, as it is."
+	case w.Was != nil && w.Was.Until != "":
+		return "The list has this entry already, until " + w.Was.Until + ". It gets the new end and reason."
+	case w.Was != nil:
+		return "The list has this entry already, for good. It gets the new end and reason."
+	}
+	return ""
+}
+
+// Fields are the fields of the form that adds the entry, apart from the reason.
+func (f *entryForm) Fields() map[string]string {
+	return map[string]string{
+		"type": f.Type, "sender": f.Sender, "what": f.What, "whom": f.Whom, "recipient": f.For,
+		"until": f.Until, "date": f.Date, "list": f.List, "id": f.ID, "back": f.Back,
+	}
+}
+
+// consequence says in a few words what the button does.
+func (f *entryForm) consequence() string {
+	verb, what := "Block ", f.Entry
+	if f.Allow {
+		verb = "Let in "
+	}
+	switch f.What {
+	case whatDomain:
+		what = "everyone at " + f.domain()
+	case whatBelow:
+		what = f.domain() + " and its subdomains"
+	case whatNull:
+		what = "bounces"
+	}
+	whom := ""
+	switch f.Whom {
+	case forRecipient:
+		whom = " for " + f.To
+	case forDomain:
+		whom = " for everybody at " + f.recipientDomain()
+	}
+	until := map[string]string{"1h": "for an hour", "1d": "for a day", "30d": "for a month", "never": "for good", "date": "until " + f.Date}[f.Until]
+	return verb + what + whom + " " + until
+}
+
+// addEntry adds the entry of the form.
+func (x *exchange) addEntry() error {
+	f := x.entryForm()
+	f.Show = true
+	l := f.list()
+	if l == nil {
+		x.status = 409
+		return x.showEntry(f)
+	}
+	result, err := x.addFrom(f, l)
+	if err != nil {
+		if err := x.problem(f, err); err != nil {
+			return err
+		}
+		text, status := f.Problem, x.status
+		f.Show, f.Problem, x.status = true, "", 0
+		if err := x.previewEntry(f); err != nil {
+			return err
+		}
+		f.Problem, x.status = cmp.Or(f.Problem, text), cmp.Or(x.status, status)
+		return x.showEntry(f)
+	}
+	x.logChange("add", result)
+	if result.NotLive != "" {
+		return failure{202, "The entry is in the list " + l.Name + ", but does not count yet: " + sentence(errors.New(result.NotLive))}
+	}
+	return x.redirect(withNotice(f.Back, result))
+}
+
+// addFrom adds the entry of a form.
+func (x *exchange) addFrom(f *entryForm, l *config.List) (managed.Result, error) {
+	if _, err := x.reason(); err != nil {
+		return managed.Result{}, err
+	}
+	e, err := f.newEntry(x.console.Now())
+	if err != nil {
+		return managed.Result{}, err
+	}
+	return x.add(l, e)
+}

@@ -1,0 +1,211 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+	"time"
+
+	"spamgate/blocklist/verdict"
+	"spamgate/internal/check"
+	"spamgate/internal/config"
+	"spamgate/internal/decisions"
+	"spamgate/internal/managed"
+)
+
+// entryPreview says what an entry would have changed.
+type entryPreview struct {
+	*check.Preview
+	Off      bool                // there is no history
+	Days     int                 // how far it was looked back
+	Messages int                 // that would have been decided otherwise
+	Part     bool                // older messages of these days were not looked at
+	About    *decisions.Decision // the message that the user came from; nil: none, or it is gone
+	Lost     bool                // it is gone
+	Shown    []check.Changed
+
+	Remedies []remedy // what would help the message instead
+}
+
+// remedy is a way to let a message in.
+type remedy struct {
+	Steps []string
+	Path  string // of the form that does it, if it has one step
+}
+
+const (
+	previewDays = 7
+	previewRows = 500 // of the history that are judged again
+	shownRows   = 10  // of those that change
+	previewTime = 2 * time.Second
+)
+
+// entryPreview judges recent mail of the sender again, as if the list had the entry.
+func (x *exchange) entryPreview(f *entryForm, l *config.List) (*entryPreview, error) {
+	if x.console.History == nil {
+		return &entryPreview{Off: true}, nil
+	}
+	ctx, stop := context.WithTimeout(x.r.Context(), previewTime)
+	defer stop()
+	p := &entryPreview{Days: previewDays}
+	var err error
+	if p.About, err = x.about(ctx, f); err != nil {
+		return nil, err
+	}
+	p.Lost = f.ID != "" && p.About == nil
+	page, err := x.console.History.Find(ctx, x.pastOf(f))
+	if err != nil {
+		return nil, err
+	}
+	p.Part = page.Next != "" || page.Incomplete
+	p.Preview, err = x.console.Check.Preview(ctx, check.Proposed{List: l.Name, Entry: f.Entry, For: f.To, About: p.About}, page.Decisions)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range p.Changed {
+		p.Messages += c.Count
+	}
+	p.Shown = p.Changed[:min(len(p.Changed), shownRows)]
+	if f.Allow && p.About != nil && !p.Helps {
+		p.Remedies, err = x.remedies(ctx, f, p.About)
+	}
+	return p, err
+}
+
+// maxRemedies bounds the remedies that are shown.
+const maxRemedies = 3
+
+// remedies returns what would let a message in that the account may do.
+func (x *exchange) remedies(ctx context.Context, f *entryForm, d *decisions.Decision) (shown []remedy, err error) {
+	all, err := x.console.Check.Remedies(ctx, *d)
+	for _, r := range all {
+		if len(shown) == maxRemedies {
+			break
+		}
+		var one remedy
+		for _, step := range r {
+			if !x.maySuggest(step) {
+				one.Steps = nil
+				break
+			}
+			one.Steps = append(one.Steps, stepWords(step))
+			one.Path = f.stepPath(step)
+		}
+		if len(r) > 1 {
+			one.Path = ""
+		}
+		if one.Steps != nil {
+			shown = append(shown, one)
+		}
+	}
+	return shown, err
+}
+
+// stepWords says what a change does.
+func stepWords(step check.Proposed) string {
+	entry := step.Entry
+	if step.For != "" {
+		entry += " for " + step.For
+	}
+	if step.Remove {
+		return "Remove " + entry + " from the list " + step.List
+	}
+	return "Add " + entry + " to the list " + step.List
+}
+
+// maySuggest reports whether the account may make a change.
+func (x *exchange) maySuggest(step check.Proposed) bool {
+	l, err := x.console.list(step.List)
+	if err != nil {
+		return false
+	}
+	name := managed.Name{Entry: step.Entry, For: step.For}
+	if step.Remove {
+		return x.console.mayRemove(x.who, l, name) == nil
+	}
+	return x.console.mayAdd(x.who, l, name, x.console.Now().Add(time.Hour)) == nil
+}
+
+// stepPath returns the path of the form for a change; "" if there is none.
+func (f *entryForm) stepPath(step check.Proposed) string {
+	switch {
+	case step.Remove:
+		q := url.Values{"entry": {step.Entry}, "for": {step.For}, "back": {f.Back}}
+		return "/lists/" + url.PathEscape(step.List) + "/remove?" + q.Encode()
+	case strings.HasPrefix(step.Entry, "!"):
+		return ""
+	}
+	q := url.Values{"type": {"allow"}, "list": {step.List}, "sender": {strings.TrimPrefix(step.Entry, "@")}, "id": {f.ID}, "back": {f.Back}, "show": {"1"}}
+	switch {
+	case step.Entry == "<>":
+	case strings.HasPrefix(step.Entry, "@"):
+		q.Set("what", whatDomain)
+	case strings.Contains(step.Entry, "@"):
+		q.Set("what", whatAddress)
+	default:
+		q.Set("what", whatBelow)
+	}
+	if step.For != "" {
+		q.Set("recipient", strings.TrimPrefix(step.For, "@"))
+		q.Set("whom", forRecipient)
+		if strings.HasPrefix(step.For, "@") {
+			q.Set("whom", forDomain)
+		}
+	}
+	return "/entry/new?" + q.Encode()
+}
+
+// about returns the decision about the message that the user came from, if it is about the
+// sender of the form.
+func (x *exchange) about(ctx context.Context, f *entryForm) (*decisions.Decision, error) {
+	if f.ID == "" {
+		return nil, nil
+	}
+	page, err := x.console.History.Find(ctx, decisions.Query{ID: f.ID, RecipientDomains: x.who.Domains, Limit: 20})
+	if err != nil || len(page.Decisions) == 0 {
+		return nil, err
+	}
+	best := &page.Decisions[0]
+	for i := range page.Decisions {
+		if d := &page.Decisions[i]; d.List != "" && best.List == "" {
+			best = d
+		}
+	}
+	return best, nil
+}
+
+// pastOf returns the recent decisions about mail that the entry is about.
+func (x *exchange) pastOf(f *entryForm) decisions.Query {
+	q := decisions.Query{Since: x.console.Now().AddDate(0, 0, -previewDays), RecipientDomains: x.who.Domains, Limit: previewRows}
+	switch f.What {
+	case whatAddress:
+		q.Sender = x.console.Show(f.address())
+	case whatNull:
+		q.Sender = "<>"
+	default:
+		q.Domain = f.domain()
+	}
+	if f.Whom == forRecipient {
+		q.Recipient = x.console.Show(f.recipient())
+	}
+	return q
+}
+
+// Reason says why the entry helps the message or not.
+func (p *entryPreview) Reason() string {
+	if p.Why == "" {
+		return ""
+	}
+	return sentence(errors.New(p.Why))
+}
+
+// Short returns a time without its year and seconds.
+func (p *entryPreview) Short(t time.Time) string { return t.Local().Format("Jan 2, 15:04") }
+
+// Verb says what the lists would do with a message.
+func (p *entryPreview) Verb(a verdict.Action) string {
+	return map[verdict.Action]string{
+		verdict.Accept: "accepted", verdict.Reject: "refused", verdict.Defer: "deferred", verdict.Discard: "discarded", verdict.Tag: "tagged", verdict.Monitor: "only logged",
+	}[a]
+}
