@@ -20,7 +20,7 @@ const maxFound = 200
 
 // searchTime bounds how long a search reads through an index: what it has found by then is
 // shown.
-const searchTime = 60 * time.Millisecond
+const searchTime = 40 * time.Millisecond
 
 // wantedEntries are the entries that somebody looks for: those that match an address, or all of
 // a domain with those below it. The zero value is any entry.

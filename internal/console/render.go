@@ -121,6 +121,8 @@ func number(n any) string {
 		return text.Number(int(n))
 	case uint64:
 		return text.Number(int(n))
+	case *uint64:
+		return text.Number(int(*n))
 	}
 	return fmt.Sprint(n)
 }

@@ -5,8 +5,10 @@ import (
 	"slices"
 
 	"spamgate/internal/certs"
+	"spamgate/internal/check"
 	"spamgate/internal/config"
 	"spamgate/internal/console"
+	"spamgate/internal/recipients"
 	"spamgate/internal/setup"
 	"spamgate/internal/socket"
 )
@@ -56,10 +58,20 @@ func (g *gate) newConsole(c *config.Config, open *socket.OpenDoor) (*console.Con
 			now := g.answers.now.Load().config.Console
 			return console.Settings{URL: now.Base(open.Addr()), SSOHeader: now.SSOHeader}
 		},
+		Set:      g.store.Set,
 		Gate:     g.answers,
 		Accounts: g.accounts,
-		Logger:   g.log,
-		Unix:     unix,
+		Editor:   g.editor,
+		Check: check.New(check.Options{
+			Config:     func() *config.Config { return g.answers.now.Load().config },
+			Set:        g.store.Set,
+			Recipients: func() ([]*recipients.File, error) { return g.answers.now.Load().recipients, nil },
+			DNS:        g.dns,
+			Proofs:     g.proofs,
+		}),
+		Show:   g.show,
+		Logger: g.log,
+		Unix:   unix,
 	})
 }
 

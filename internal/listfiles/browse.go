@@ -2,10 +2,15 @@ package listfiles
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
 
 	"spamgate/blocklist/listfile"
 	"spamgate/internal/setup"
@@ -157,20 +162,27 @@ func (b *browser) align(at Place) (Place, error) {
 	return at, err
 }
 
-// countLines returns the number of line ends before an offset.
-func (b *browser) countLines(end int64) (n int, err error) {
-	in := Stoppable(b.ctx, io.NewSectionReader(b.file, 0, end))
-	buf := make([]byte, 1<<20)
-	for {
-		read, err := in.Read(buf)
-		n += bytes.Count(buf[:read], []byte{'\n'})
-		if err == io.EOF {
-			return n, nil
-		}
-		if err != nil {
-			return n, err
-		}
+// countLines returns the number of line ends before an offset. All processors count.
+func (b *browser) countLines(end int64) (int, error) {
+	const part = 1 << 20
+	var next, found atomic.Int64
+	var running sync.WaitGroup
+	errs := make([]error, runtime.GOMAXPROCS(0))
+	for i := range errs {
+		running.Go(func() {
+			buf := make([]byte, part)
+			for at := next.Add(part) - part; at < end; at = next.Add(part) - part {
+				n, err := b.file.ReadAt(buf[:min(part, end-at)], at)
+				found.Add(int64(bytes.Count(buf[:n], []byte{'\n'})))
+				if err = cmp.Or(err, context.Cause(b.ctx)); err != nil {
+					errs[i] = err
+					return
+				}
+			}
+		})
 	}
+	running.Wait()
+	return int(found.Load()), errors.Join(errs...)
 }
 
 // maxLineBytes bounds the search for the ends of a line.
