@@ -1,12 +1,15 @@
 package console
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	"spamgate/internal/accounts"
 	"spamgate/internal/admin"
 	"spamgate/internal/config"
+	"spamgate/internal/listcompare"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/managed"
@@ -25,9 +28,11 @@ var listOperations = []operation{
 		serve:   (*exchange).apiList,
 	},
 	{
-		method: "GET", path: "/lists/{name}/entries", may: accounts.SeeLists, id: "entries", summary: "Entries of a list, in the order of its files",
+		method: "GET", path: "/lists/{name}/entries", may: accounts.SeeLists, id: "entries", summary: "Entries of a list, in the order of its files, or those that match an address",
 		query: []parameter{
-			{name: "at", what: "next of the page before"},
+			{name: "q", what: "An address, a domain or an entry: only the entries that match it, are it or, of a domain, below it, as they serve"},
+			{name: "for", what: "A recipient, in a list by recipient: only the entries for it"},
+			{name: "at", what: "next of the page before; not with q and for"},
 			{name: "limit", what: "About how many: 1 to 1000, usually 100"},
 		},
 		answers: []answer{{http.StatusOK, "A page of entries", apiEntries{}}},
@@ -51,6 +56,23 @@ var listOperations = []operation{
 		answers: []answer{{http.StatusOK, "It was removed", apiEdited{}}},
 		serve:   (*exchange).apiRemove,
 	},
+	{
+		method: "GET", path: "/lists/{name}/held", may: accounts.SeeLists, id: "held", summary: "An update that is held, and what it would change; of a long list the gate compares in the background, so ask again while it is comparing",
+		answers: []answer{{http.StatusOK, "The update", apiHeld{}}},
+		serve:   (*exchange).apiHeld,
+	},
+	{
+		method: "POST", path: "/lists/{name}/held/accept", may: accounts.AcceptHeld, id: "acceptHeld", summary: "Accept the update that is held: it becomes live",
+		body:    apiAccept{},
+		answers: []answer{{http.StatusOK, "It is live", admin.Accepted{}}},
+		serve:   (*exchange).apiAccept,
+	},
+	{
+		method: "POST", path: "/lists/{name}/held/refuse", may: accounts.AcceptHeld, id: "refuseHeld", summary: "Refuse the update that is held: the list is pinned to its live version",
+		body:    apiWhy{},
+		answers: []answer{{http.StatusOK, "The list is pinned", admin.PinResult{}}},
+		serve:   (*exchange).apiRefuse,
+	},
 }
 
 // apiLists are all lists.
@@ -63,7 +85,7 @@ type apiLists struct {
 type apiEntries struct {
 	Entries []listfiles.EntryInfo `json:"entries"`
 	Next    string                `json:"next,omitempty"` // the place of the next page
-	Cut     bool                  `json:"cut,omitempty"`  // there are more, which can only be read from the file's beginning
+	Cut     bool                  `json:"cut,omitempty"`  // there are more than are shown
 }
 
 // apiNewEntry is an entry to add.
@@ -83,6 +105,24 @@ type apiEdited struct {
 // apiWhy says why something is done.
 type apiWhy struct {
 	Why string `json:"why,omitempty"` // for the audit log
+}
+
+// apiAccept says which update is accepted, and why.
+type apiAccept struct {
+	Sum string `json:"sum,omitempty"` // of the update that was looked at: another one is not accepted
+	Why string `json:"why,omitempty"` // for the audit log
+}
+
+// apiHeld is an update that is held.
+type apiHeld struct {
+	List       string     `json:"list"`
+	Sum        string     `json:"sum"`             // names the update
+	Why        string     `json:"why"`             // it is held
+	Since      *time.Time `json:"since,omitempty"` // it is held
+	Acceptable bool       `json:"acceptable"`      // accepting it makes it live
+
+	Comparing bool              `json:"comparing,omitempty"` // the difference is not known yet
+	Diff      *listcompare.Diff `json:"difference,omitempty"`
 }
 
 func (x *exchange) apiLists() (any, error) {
@@ -116,6 +156,9 @@ func (x *exchange) apiEntries() (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if x.query("q") != "" || x.query("for") != "" {
+		return x.matchingEntries(l)
+	}
 	at, err := listfiles.ParsePlace(x.query("at"))
 	if err != nil {
 		return nil, invalid(sentence(err))
@@ -133,6 +176,23 @@ func (x *exchange) apiEntries() (any, error) {
 		result.Next = page.Next.String()
 	}
 	return result, nil
+}
+
+// matchingEntries returns the entries that match the query.
+func (x *exchange) matchingEntries(l *config.List) (any, error) {
+	v := &listView{Facts: l, Query: x.query("q"), For: x.query("for")}
+	v.Name = l.Name
+	if err := x.searchList(v); err != nil {
+		return nil, err
+	}
+	if v.Problem != "" {
+		return nil, invalid(v.Problem)
+	}
+	found := apiEntries{Entries: []listfiles.EntryInfo{}, Cut: v.Incomplete}
+	for _, row := range v.Rows {
+		found.Entries = append(found.Entries, row.EntryInfo)
+	}
+	return found, nil
 }
 
 // entryInfos returns entries as the API shows them.
@@ -186,6 +246,65 @@ func edited(r managed.Result, err error) (any, error) {
 		return nil, err
 	}
 	return apiEdited{r.Entries[0], r.Live}, nil
+}
+
+// apiHeld returns what is held of a list. The comparison is made as for the page.
+func (x *exchange) apiHeld() (any, error) {
+	v, l, err := x.heldView()
+	if err != nil {
+		return nil, err
+	}
+	if !v.Held {
+		return nil, failure{http.StatusNotFound, "Nothing is held of the list " + l.Name + "."}
+	}
+	held := apiHeld{List: l.Name, Sum: v.Sum, Why: v.Error, Since: v.ErrorSince, Acceptable: v.Acceptable}
+	compare := func(ctx context.Context) (any, error) { return x.console.compare(ctx, l) }
+	work := x.work(v.key(), v.Entries+int(v.Size/20), compare)
+	if work == nil {
+		if err := x.console.works.begin(x.console.ending, v.key(), x.console.Now, compare); err != nil {
+			return nil, err
+		}
+	}
+	held.Comparing = !work.Done()
+	if held.Comparing || work.err != nil {
+		return held, nil
+	}
+	diff := *work.result.(*listcompare.Diff)
+	diff.Differences = append([]listcompare.Difference{}, diff.Differences...)
+	held.Diff = &diff
+	return held, nil
+}
+
+// apiAccept accepts what is held of a list.
+func (x *exchange) apiAccept() (any, error) {
+	v, l, err := x.heldView()
+	if err != nil {
+		return nil, err
+	}
+	var body apiAccept
+	if err := x.body(&body); err != nil {
+		return nil, err
+	}
+	if body.Sum != "" && body.Sum != v.Sum {
+		return nil, conflict("The update of the list %s is no longer the one with this sum.", l.Name)
+	}
+	return x.accept(l, body.Why)
+}
+
+// apiRefuse pins a list to its live version.
+func (x *exchange) apiRefuse() (any, error) {
+	v, l, err := x.heldView()
+	if err != nil {
+		return nil, err
+	}
+	var body apiWhy
+	if err := x.body(&body); err != nil {
+		return nil, err
+	}
+	if !v.Held {
+		return nil, conflict("Nothing is held of the list %s.", l.Name)
+	}
+	return x.pinList(l, admin.PinRequest{Why: body.Why, SudoUser: x.who.Name})
 }
 
 func noList(name string) error {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"spamgate/internal/admin"
+	"spamgate/internal/decisions"
 )
 
 // failure is an error that the client sees, with the status of HTTP.
@@ -38,6 +39,8 @@ func (x *exchange) asFailure(err error) failure {
 		return edit
 	case errors.As(err, &tooLarge):
 		return failure{http.StatusRequestEntityTooLarge, "The request is too large."}
+	case errors.Is(err, decisions.ErrCursor):
+		return failure{http.StatusBadRequest, sentence(err)}
 	case errors.Is(err, admin.ErrNoList):
 		return failure{http.StatusNotFound, err.Error()}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

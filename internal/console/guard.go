@@ -1,9 +1,11 @@
 package console
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
+	"runtime/debug"
 	"strings"
 )
 
@@ -71,6 +73,7 @@ func withPort(host string, secure bool) string {
 func (c *Console) serve(rt route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := &exchange{console: c, w: w, r: r}
+		defer x.recover()
 		if rt.may != anyone {
 			if !x.authenticate() {
 				x.turnAway()
@@ -85,6 +88,13 @@ func (c *Console) serve(rt route) http.Handler {
 			x.fail(err)
 		}
 	})
+}
+
+// recover logs a panic of a handler and answers that something is wrong.
+func (x *exchange) recover() {
+	if p := recover(); p != nil {
+		x.fail(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+	}
 }
 
 // authenticate finds the account of a request: by its token in the API, else by its session.

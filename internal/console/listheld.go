@@ -17,7 +17,6 @@ import (
 	"spamgate/internal/listcompare"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
-	"spamgate/internal/managed"
 	"spamgate/internal/report"
 	"spamgate/internal/setup"
 	"spamgate/internal/text"
@@ -154,7 +153,7 @@ func (c *Console) compare(ctx context.Context, of *config.List) (*listcompare.Di
 // record writes what the account did to a list to the audit log.
 func (x *exchange) record(command, list, what, why string) {
 	r := &listedit.Record{
-		Time: time.Now().UTC(), UID: os.Geteuid(), By: x.who.Name, Role: x.who.Role.String(), Through: managed.ThroughConsole,
+		Time: time.Now().UTC(), UID: os.Geteuid(), By: x.who.Name, Role: x.who.Role.String(), Through: by(x.who).Through,
 		Command: command, List: list, What: what, Why: why,
 	}
 	x.console.Logger.Info("console "+command, "user", x.who.Name, "client", x.clientAddress(), "list", list, "what", what, "why", why)
@@ -190,12 +189,20 @@ func (x *exchange) acceptHeld() error {
 	if x.form("sum") != v.Sum {
 		return conflict("The update of the list %s is no longer the one that you have seen. Go back and look at it again.", l.Name)
 	}
+	if _, err := x.accept(l, why); err != nil {
+		return err
+	}
+	return x.redirect("/lists/" + url.PathEscape(l.Name))
+}
+
+// accept accepts what is held of a list.
+func (x *exchange) accept(l *config.List, why string) (admin.Accepted, error) {
 	done, err := x.console.Gate.Accept(x.r.Context(), l.Name, "")
 	if err != nil {
-		return heldFailure(err)
+		return done, heldFailure(err)
 	}
 	x.record("accept", l.Name, "accepted the update that was held, "+text.Count(done.Entries, "entry", "entries")+"; "+text.Number(done.Before)+" before", why)
-	return x.redirect("/lists/" + url.PathEscape(l.Name))
+	return done, nil
 }
 
 // heldFailure returns what the user sees of an error of the gate about a held or pinned list.
@@ -207,7 +214,7 @@ func heldFailure(err error) error {
 }
 
 func (x *exchange) pin() error {
-	v, l, err := x.heldView()
+	l, err := x.withFiles()
 	if err != nil {
 		return err
 	}
@@ -223,12 +230,20 @@ func (x *exchange) pin() error {
 		}
 		request.SHA256, request.Entries = version.Sum, version.Entries
 	}
-	done, err := x.console.Gate.Pin(x.r.Context(), admin.Peer{}, v.Name, request)
-	if err != nil {
-		return heldFailure(err)
+	if _, err := x.pinList(l, request); err != nil {
+		return err
 	}
-	x.record("pin", l.Name, done.Pinned.What(), why)
 	return x.redirect("/lists/" + url.PathEscape(l.Name))
+}
+
+// pinList pins a list.
+func (x *exchange) pinList(l *config.List, request admin.PinRequest) (admin.PinResult, error) {
+	done, err := x.console.Gate.Pin(x.r.Context(), admin.Peer{}, l.Name, request)
+	if err != nil {
+		return done, heldFailure(err)
+	}
+	x.record("pin", l.Name, done.Pinned.What(), request.Why)
+	return done, nil
 }
 
 func (x *exchange) unpin() error {

@@ -1,6 +1,8 @@
 package console
 
 import (
+	"bytes"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -87,4 +89,21 @@ func passing(t *testing.T) (lines []string) {
 		t.Fatal("no routes")
 	}
 	return lines
+}
+
+// TestPanic has a handler panic: the log says so, and the client gets an answer.
+func TestPanic(t *testing.T) {
+	var log bytes.Buffer
+	c := testConsole(t, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	for i := range c.routes {
+		c.routes[i].serve = func(*exchange) error { panic("ouch") }
+	}
+	c.handler = c.guard(c.mux())
+	response, body := ask(c, get("/login"))
+	if response.StatusCode != http.StatusInternalServerError || strings.Contains(body, "ouch") {
+		t.Errorf("%s\n%s", response.Status, body)
+	}
+	if !strings.Contains(log.String(), "ouch") || !strings.Contains(log.String(), "roles_test.go") {
+		t.Errorf("the log has %s", log.String())
+	}
 }
