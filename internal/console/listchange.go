@@ -102,7 +102,7 @@ func (x *exchange) remove() error {
 // logChange logs a change of an entry.
 func (x *exchange) logChange(command string, r managed.Result) {
 	for _, e := range r.Entries {
-		x.console.Logger.Info("console "+command, "user", x.who.Name, "client", x.clientAddress(), "list", r.List, "entry", e.Text(), "change", e.Change)
+		x.console.Logger.Info("console change", "command", command, "user", x.who.Name, "client", x.clientAddress(), "list", r.List, "entry", e.Text(), "change", e.Change)
 	}
 }
 
@@ -170,7 +170,7 @@ func (x *exchange) rollback() error {
 	if err != nil {
 		return err
 	}
-	x.console.Logger.Info("console rollback", "user", x.who.Name, "client", x.clientAddress(), "list", l.Name, "version", version.ID, "why", why)
+	x.console.Logger.Info("console change", "command", "rollback", "user", x.who.Name, "client", x.clientAddress(), "list", l.Name, "what", "put version "+version.ID+" back", "why", why)
 	if result.NotLive != "" {
 		return failure{http.StatusAccepted, fmt.Sprintf("The version is back, but does not serve: %s.", result.NotLive)}
 	}

@@ -156,7 +156,7 @@ func (x *exchange) record(command, list, what, why string) {
 		Time: time.Now().UTC(), UID: os.Geteuid(), By: x.who.Name, Role: x.who.Role.String(), Through: by(x.who).Through,
 		Command: command, List: list, What: what, Why: why,
 	}
-	x.console.Logger.Info("console "+command, "user", x.who.Name, "client", x.clientAddress(), "list", list, "what", what, "why", why)
+	x.console.Logger.Info("console change", "command", command, "user", x.who.Name, "client", x.clientAddress(), "list", list, "what", what, "why", why)
 	if err := (&listedit.Log{Dir: x.console.Config().State.Dir}).Append(r); err != nil {
 		x.console.Logger.Error("done, but not recorded in the audit log", "command", command, "list", list, "error", err)
 	}
