@@ -92,7 +92,11 @@ func (c *Console) serve(rt route) http.Handler {
 
 // recover logs a panic of a handler and answers that something is wrong.
 func (x *exchange) recover() {
-	if p := recover(); p != nil {
+	switch p := recover(); p {
+	case nil:
+	case http.ErrAbortHandler: // the answer is not complete, and the client has to see that
+		panic(p)
+	default:
 		x.fail(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 	}
 }

@@ -582,3 +582,15 @@ func TestLongListPages(t *testing.T) {
 		checkPage(t, path, body)
 	}
 }
+
+// TestAbortedAnswer cuts the connection of an answer that cannot be completed.
+func TestAbortedAnswer(t *testing.T) {
+	c := testConsole(t)
+	defer func() {
+		if p := recover(); p != http.ErrAbortHandler {
+			t.Errorf("the handler ended with %v", p)
+		}
+	}()
+	rt := route{"GET", "/", anyone, func(*exchange) error { panic(http.ErrAbortHandler) }}
+	c.serve(rt).ServeHTTP(nil, get("/"))
+}

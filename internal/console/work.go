@@ -91,7 +91,7 @@ func recovered(ctx context.Context, do func(context.Context) (any, error)) (resu
 }
 
 // inline is the number of entries up to which a page computes at once, in some milliseconds.
-const inline = 20_000
+const inline = 10_000
 
 // work returns the work of a page. One about few entries is done at once.
 func (x *exchange) work(key string, entries int, do func(context.Context) (any, error)) *work {
