@@ -353,8 +353,8 @@ func (x *exchange) previewEntry(f *entryForm) error {
 	f.Entry = f.Would.Entry
 	f.cautions(l)
 	f.Button = f.consequence()
-	f.Preview, err = x.entryPreview(f, l)
-	return err
+	f.Preview = x.entryPreview(f, l)
+	return nil
 }
 
 // problem shows an error that the user can correct beside the form. Others are returned.

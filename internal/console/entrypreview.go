@@ -7,10 +7,13 @@ import (
 	"strings"
 	"time"
 
+	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/sender"
 	"spamgate/blocklist/verdict"
 	"spamgate/internal/check"
 	"spamgate/internal/config"
 	"spamgate/internal/decisions"
+	"spamgate/internal/listfiles"
 	"spamgate/internal/managed"
 )
 
@@ -18,6 +21,7 @@ import (
 type entryPreview struct {
 	*check.Preview
 	Off      bool                // there is no history
+	Failed   bool                // it could not be made: the log says why
 	Days     int                 // how far it was looked back
 	Messages int                 // that would have been decided otherwise
 	Part     bool                // older messages of these days were not looked at
@@ -42,35 +46,63 @@ const (
 )
 
 // entryPreview judges recent mail of the sender again, as if the list had the entry.
-func (x *exchange) entryPreview(f *entryForm, l *config.List) (*entryPreview, error) {
-	if x.console.History == nil {
-		return &entryPreview{Off: true}, nil
-	}
+func (x *exchange) entryPreview(f *entryForm, l *config.List) *entryPreview {
 	ctx, stop := context.WithTimeout(x.r.Context(), previewTime)
 	defer stop()
-	p := &entryPreview{Days: previewDays}
-	var err error
-	if p.About, err = x.about(ctx, f); err != nil {
+	proposed := check.Proposed{List: l.Name, Entry: f.Entry, For: f.To}
+	p, err := x.preview(ctx, proposed, f.ID, x.pastOf(f))
+	if err == nil && f.Allow && p.About != nil && !p.Helps {
+		p.Remedies, err = x.remedies(ctx, f, p.About)
+	}
+	return x.previewed(p, err)
+}
+
+// previewed returns a preview that says so if it cannot be made. The change can be made without.
+func (x *exchange) previewed(p *entryPreview, err error) *entryPreview {
+	if err == nil {
+		return p
+	}
+	x.console.Logger.Warn("console preview failed", "user", x.who.Name, "path", x.r.URL.Path, "error", err)
+	return &entryPreview{Failed: true}
+}
+
+// preview judges past mail again, as if a list were changed. The id is that of the message that
+// the user came from; "" for none.
+func (x *exchange) preview(ctx context.Context, proposed check.Proposed, id string, past decisions.Query) (p *entryPreview, err error) {
+	p = &entryPreview{Days: previewDays}
+	if x.console.History == nil {
+		p.Off = true
+		return p, nil
+	}
+	if p.About, err = x.about(ctx, id); err != nil {
 		return nil, err
 	}
-	p.Lost = f.ID != "" && p.About == nil
-	page, err := x.console.History.Find(ctx, x.pastOf(f))
+	p.Lost = id != "" && p.About == nil
+	past.Since, past.RecipientDomains, past.Limit = x.console.Now().AddDate(0, 0, -previewDays), x.who.Domains, previewRows
+	page, err := x.console.History.Find(ctx, past)
 	if err != nil {
 		return nil, err
 	}
 	p.Part = page.Next != "" || page.Incomplete
-	p.Preview, err = x.console.Check.Preview(ctx, check.Proposed{List: l.Name, Entry: f.Entry, For: f.To, About: p.About}, page.Decisions)
-	if err != nil {
+	proposed.About = p.About
+	if p.Preview, err = x.console.Check.Preview(ctx, proposed, page.Decisions); err != nil {
 		return nil, err
 	}
 	for _, c := range p.Changed {
 		p.Messages += c.Count
 	}
 	p.Shown = p.Changed[:min(len(p.Changed), shownRows)]
-	if f.Allow && p.About != nil && !p.Helps {
-		p.Remedies, err = x.remedies(ctx, f, p.About)
+	return p, nil
+}
+
+// Otherwise says what would have become of the messages that change.
+func (p *entryPreview) Otherwise() string {
+	for _, c := range p.Changed {
+		if c.Would != p.Changed[0].Would {
+			return "decided otherwise"
+		}
 	}
-	return p, err
+	return p.Verb(p.Changed[0].Would)
 }
 
 // maxRemedies bounds the remedies that are shown.
@@ -156,28 +188,26 @@ func (f *entryForm) stepPath(step check.Proposed) string {
 	return "/entry/new?" + q.Encode()
 }
 
-// about returns the decision about the message that the user came from, if it is about the
-// sender of the form.
-func (x *exchange) about(ctx context.Context, f *entryForm) (*decisions.Decision, error) {
-	if f.ID == "" {
+// about returns the decision about a message that names an entry, or else its newest one; nil if
+// the history has none.
+func (x *exchange) about(ctx context.Context, id string) (*decisions.Decision, error) {
+	if id == "" {
 		return nil, nil
 	}
-	page, err := x.console.History.Find(ctx, decisions.Query{ID: f.ID, RecipientDomains: x.who.Domains, Limit: 20})
+	page, err := x.console.History.Find(ctx, decisions.Query{ID: id, RecipientDomains: x.who.Domains, Limit: 20})
 	if err != nil || len(page.Decisions) == 0 {
 		return nil, err
 	}
-	best := &page.Decisions[0]
 	for i := range page.Decisions {
-		if d := &page.Decisions[i]; d.List != "" && best.List == "" {
-			best = d
+		if d := &page.Decisions[i]; d.List != "" {
+			return d, nil
 		}
 	}
-	return best, nil
+	return &page.Decisions[0], nil
 }
 
-// pastOf returns the recent decisions about mail that the entry is about.
-func (x *exchange) pastOf(f *entryForm) decisions.Query {
-	q := decisions.Query{Since: x.console.Now().AddDate(0, 0, -previewDays), RecipientDomains: x.who.Domains, Limit: previewRows}
+// pastOf returns which decisions are about mail that the entry is about.
+func (x *exchange) pastOf(f *entryForm) (q decisions.Query) {
 	switch f.What {
 	case whatAddress:
 		q.Sender = x.console.Show(f.address())
@@ -188,6 +218,19 @@ func (x *exchange) pastOf(f *entryForm) decisions.Query {
 	}
 	if f.Whom == forRecipient {
 		q.Recipient = x.console.Show(f.recipient())
+	}
+	return q
+}
+
+// pastOfEntry returns which decisions are about mail that an entry of a list matches.
+func (x *exchange) pastOfEntry(e listfile.Entry) (q decisions.Query) {
+	switch {
+	case e.Kind == sender.KindNull:
+		q.Sender = "<>"
+	case listfiles.DomainOf(e) != "":
+		q.Domain = listfiles.DomainOf(e)
+	case e.Kind == sender.KindAddress:
+		q.Sender = x.console.Show(e.Key)
 	}
 	return q
 }

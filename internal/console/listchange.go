@@ -10,6 +10,7 @@ import (
 
 	"spamgate/blocklist/store"
 	"spamgate/internal/accounts"
+	"spamgate/internal/check"
 	"spamgate/internal/config"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/managed"
@@ -53,10 +54,11 @@ func (x *exchange) addAdded(v *listView) {
 
 // removeView is what the form to remove an entry shows.
 type removeView struct {
-	List  string
-	Seen  bool // the account may see the list
-	Back  string
-	Entry listfiles.EntryInfo
+	List    string
+	Seen    bool // the account may see the list
+	Back    string
+	Preview *entryPreview
+	Entry   listfiles.EntryInfo
 }
 
 // wantedRemoval returns the list in the path and the entry that is to be removed.
@@ -79,6 +81,13 @@ func (x *exchange) askRemove() error {
 		return err
 	}
 	v := removeView{List: l.Name, Seen: x.who.May(accounts.SeeLists), Back: x.backPath("/lists/" + url.PathEscape(l.Name)), Entry: would.Entries[0].EntryInfo}
+	e, err := parseEntry(l, name)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithTimeout(x.r.Context(), previewTime)
+	defer stop()
+	v.Preview = x.previewed(x.preview(ctx, check.Proposed{List: l.Name, Entry: v.Entry.Entry, For: v.Entry.For, Remove: true}, "", x.pastOfEntry(e)))
 	return x.render("remove", view{Title: "Remove an entry", Nav: "/lists", Data: v})
 }
 

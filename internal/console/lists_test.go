@@ -357,8 +357,9 @@ func TestRemoveEntry(t *testing.T) {
 	p.rewrite("state/managed/allowed-for.txt", "ann@b.example x@a.example\nann@c.example x@a.example\n")
 	_, body := p.as("editor", get("/lists/blocked"), 200)
 	wantAll(t, body, "x@a.example", "ann", "/lists/blocked/remove?entry=x%40a.example")
+	p.refused(decisions.Decision{ID: "A1", Sender: "x@a.example", Recipients: []string{"zoe@d.example"}, List: "blocked", Entry: "x@a.example"})
 	_, body = p.as("editor", get("/lists/blocked/remove?entry=x%40a.example"), 200)
-	wantAll(t, body, "Remove x@a.example from blocked", "spam")
+	wantAll(t, body, "Remove x@a.example from blocked", "spam", "<b>1 message</b> of the last 7 days would have been accepted")
 	p.as("editor", get("/lists/blocked/remove?entry=y%40a.example"), 404)
 	p.as("editor", get("/lists/file/remove?entry=spam.example"), 409)
 	p.as("editor", post("/lists/blocked/remove", "entry", "x@a.example"), 400) // no reason
