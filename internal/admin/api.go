@@ -44,6 +44,31 @@ type Status struct {
 
 	// Recipients are the files with recipient domains and valid recipients.
 	Recipients []RecipientFile `json:"recipients,omitempty"`
+
+	// Decisions is the state of the history of decisions; nil: it is off, or no gate is
+	// running.
+	Decisions *Decisions `json:"decisions,omitempty"`
+}
+
+// Decisions is the state of the history of decisions.
+type Decisions struct {
+	Keep     int64  `json:"keep_seconds"` // as configured
+	MaxBytes int64  `json:"max_bytes"`
+	Record   string `json:"record"`
+
+	// Since the start: decisions that were written, that were counted in an equal one, and
+	// that were lost. Queued ones wait.
+	Rows    int64 `json:"rows"`
+	Merged  int64 `json:"merged"`
+	Dropped int64 `json:"dropped"`
+	Queued  int   `json:"queued"`
+
+	Bytes int64      `json:"bytes"` // of the files
+	Files int        `json:"files"`
+	Reach *time.Time `json:"reaches_back_to,omitempty"` // nil: it is empty
+
+	// Error says why the history stands still; mail does not need it.
+	Error string `json:"error,omitempty"`
 }
 
 // Door is an open door, where mail servers and other programs ask about senders.

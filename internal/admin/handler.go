@@ -35,6 +35,9 @@ func (s *Server) routes() []route {
 		{http.MethodPost, "/v1/lists/{name}/rollback", post(s, s.rollback)},
 		{http.MethodPost, "/v1/undo", post(s, s.undo)},
 		{http.MethodGet, "/v1/changes", s.changes},
+		{http.MethodGet, pathDecisions, s.find},
+		{http.MethodGet, pathDecisions + "/top", s.top},
+		{http.MethodGet, pathDecisions + "/totals", s.totals},
 		{http.MethodPost, "/v1/handover", post(s, s.handover)},
 		{http.MethodPost, "/v1/audit", post(s, s.audit)},
 	}

@@ -28,6 +28,10 @@ type Health struct {
 	Mail  *MailHealth  `json:"mail,omitempty"`
 	Lists *ListsHealth `json:"lists,omitempty"`
 	State *StateHealth `json:"state,omitempty"`
+
+	// Decisions is the state of the history, which does not count for Healthy: mail does not
+	// need it. Nil: it is off.
+	Decisions *Decisions `json:"decisions,omitempty"`
 }
 
 // MailHealth says whether mail can pass, and mail servers are answered.

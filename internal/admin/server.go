@@ -20,6 +20,7 @@ type Options struct {
 	Socket  unixsocket.Socket
 	Gate    Gate
 	Editor  *managed.Editor // of the managed lists
+	History History         // of decisions
 	Metrics http.Handler    // nil: none
 	Logger  *slog.Logger    // nil: no log
 

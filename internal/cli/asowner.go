@@ -21,28 +21,38 @@ import (
 // calls it before it reads its input, and before it opens anything in the directory. Files that the
 // user names are opened as the owner, too.
 func AsOwner(cmd *cobra.Command, dir string) (ran bool, err error) {
+	again, err := CommandAsOwner(dir, os.Args[1:]...)
+	if again == nil || err != nil {
+		return false, err
+	}
+	again.Stdin, again.Stdout, again.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+	if err := runSignalled(again); err != nil {
+		return true, fmt.Errorf("as user %d, who owns %s: %w", again.SysProcAttr.Credential.Uid, dir, err)
+	}
+	return true, exited(again.ProcessState.ExitCode())
+}
+
+// CommandAsOwner returns a command that runs this program with other arguments as the owner of a
+// directory. It returns nil if this process may act itself, see [AsOwner].
+func CommandAsOwner(dir string, args ...string) (*exec.Cmd, error) {
 	if os.Geteuid() != 0 {
-		return false, nil
+		return nil, nil
 	}
 	info, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return nil, nil
 	}
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || owner.Uid == 0 {
-		return false, nil
+		return nil, nil
 	}
-	again := exec.Command(thisProgram(), os.Args[1:]...)
-	again.Args[0] = os.Args[0]
-	again.Stdin, again.Stdout, again.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
-	again.SysProcAttr = &syscall.SysProcAttr{Credential: credential(owner)}
-	if err := runSignalled(again); err != nil {
-		return true, fmt.Errorf("as user %d, who owns %s: %w", owner.Uid, dir, err)
-	}
-	return true, exited(again.ProcessState.ExitCode())
+	cmd := exec.Command(thisProgram(), args...)
+	cmd.Args[0] = os.Args[0]
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: credential(owner)}
+	return cmd, nil
 }
 
 // thisProgram returns the file of this process. On Linux another user can start it even if he

@@ -200,6 +200,9 @@ type Log struct {
 	Addresses string `toml:"addresses" oneof:"full,domain,hash"`
 }
 
+// RecordAll is the Decisions.Record that keeps plain accepts, too.
+const RecordAll = "all"
+
 // Decisions says what the history of decisions keeps.
 type Decisions struct {
 	Keep     time.Duration `toml:"keep" range:"0,3650d"` // 0: there is no history

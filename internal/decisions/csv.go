@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // csvColumns are the columns of a CSV, with the cell of each.
@@ -54,7 +55,7 @@ func (c *CSV) Write(d Decision) error {
 	}
 	cells := make([]string, len(csvColumns))
 	for i, column := range csvColumns {
-		cells[i] = harmless(column.cell(&d))
+		cells[i] = Cell(column.cell(&d))
 	}
 	return c.out.Write(cells)
 }
@@ -80,12 +81,18 @@ func (c *CSV) begin() error {
 	return c.out.Write(names)
 }
 
-// harmless returns a cell that no spreadsheet takes for a formula.
-func harmless(cell string) string {
-	if cell != "" && strings.ContainsRune("=+-@\t\r\n", rune(cell[0])) {
-		cell = "'" + cell
+// Cell returns the text of a cell that no spreadsheet takes for a formula, and that no terminal
+// obeys.
+func Cell(text string) string {
+	if text != "" && strings.ContainsRune("=+-@\t\r\n", rune(text[0])) {
+		text = "'" + text
 	}
-	return strings.ReplaceAll(strings.ToValidUTF8(cell, "\uFFFD"), "\x00", "\uFFFD")
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, text)
 }
 
 func csvTime(t time.Time) string {

@@ -16,7 +16,7 @@ func TestCSV(t *testing.T) {
 		{ID: "A", Time: time.Date(2026, 11, 22, 15, 39, 26, 839_000_000, time.UTC), Count: 3, Sender: `"a,b"@x.example`, Recipients: []string{"c@x", "d@x"},
 			Attrs: []Attr{{"source", "b.txt:1"}, {"proof", `spf: "pass"`}, {"empty", ""}}, Duration: time.Millisecond, Size: 10},
 	}
-	for _, formula := range []string{"=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\x00", "\xff"} {
+	for _, formula := range []string{"=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\x00", "\xff", "a\x1b[31m", "a\u009b31m", "a\u202eb"} {
 		rows = append(rows, Decision{Sender: formula, Helo: formula, Reason: formula, Reply: formula, Recipients: []string{formula}})
 	}
 	for _, d := range rows {
@@ -36,7 +36,7 @@ func TestCSV(t *testing.T) {
 	}
 	for _, row := range read {
 		for _, cell := range row {
-			if strings.IndexAny(cell, "=+-@\t\r\n") == 0 || strings.Contains(cell, "\x00") || !utf8.ValidString(cell) {
+			if strings.IndexAny(cell, "=+-@\t\r\n") == 0 || strings.ContainsAny(cell, "\x00\x1b\u009b\u202e") || !utf8.ValidString(cell) {
 				t.Errorf("a dangerous cell: %q", cell)
 			}
 		}

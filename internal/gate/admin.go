@@ -34,6 +34,7 @@ type adminHandler struct {
 	dns     *dnslist.Client
 	fetcher *fetch.Fetcher
 	hits    *hits.Log
+	history *history
 	now     atomic.Pointer[activeConfig]  // replaced by a reload
 	open    atomic.Pointer[openAddresses] // nil before they are open, and once the gate stops
 
@@ -110,6 +111,7 @@ func (g *adminHandler) Status() admin.Status {
 		s.Doors = open.doors
 	}
 	s.Recipients = report.Recipients(now.recipients)
+	s.Decisions = g.history.status()
 	return s
 }
 

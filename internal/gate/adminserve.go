@@ -80,6 +80,7 @@ func (g *gate) openSocket(c *config.Config, takeOver bool) (*admin.Server, error
 			Socket:   unixsocket.Socket{Path: path, Mode: fs.FileMode(mode), Group: c.Admin.SocketGroup},
 			Gate:     g.answers,
 			Editor:   g.editor,
+			History:  g.history,
 			Metrics:  g.metrics.handler(),
 			Logger:   g.log,
 			TakeOver: takeOver,

@@ -35,7 +35,7 @@ func (g *gate) newDoorServer(c *config.Config, d config.Door) (doorServer, error
 	if err != nil {
 		return nil, err
 	}
-	cfg := door.Config{Protocol: protocolOf(d), Name: d.Name, Log: g.log, ShowAddress: g.show, Meter: g.metrics}
+	cfg := door.Config{Protocol: protocolOf(d), Name: d.Name, Log: g.log, ShowAddress: g.show, History: g.history, Meter: g.metrics}
 	if d.Table == config.TableMilter {
 		return mailDoor{milter.New(cfg, settings), g}, nil
 	}

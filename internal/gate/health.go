@@ -61,6 +61,7 @@ func (g *adminHandler) Health(ctx context.Context) admin.Health {
 		Running: true, Time: time.Now().UTC(), Version: version.Number, PID: os.Getpid(),
 		Config: now.config.File, Started: report.TimeOrNil(g.started),
 		Mail: g.mailHealth(ctx), Lists: g.listsHealth(), State: g.stateHealth(),
+		Decisions: g.history.status(),
 	}
 	if file, err := filepath.Abs(h.Config); err == nil {
 		h.Config = file

@@ -150,6 +150,7 @@ func (g *gate) change(c *config.Config, changes []listenerChange, hops nextHops,
 	if err := closeRecipients(before, files); err != nil {
 		g.log.Warn("closing the old files with recipients", "error", err)
 	}
+	g.history.configure(c.Decisions)
 	g.config = c
 	g.logLimits()
 	g.warnDescriptors()

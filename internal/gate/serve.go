@@ -87,6 +87,7 @@ type gate struct {
 	show   func(address string) string // writes addresses for the log
 
 	hits    *hits.Log
+	history *history // of decisions
 	metrics *metrics
 	answers *adminHandler                // answers requests on the admin socket
 	admin   atomic.Pointer[adminServers] // nil until they are open
@@ -168,6 +169,7 @@ func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr
 		return g, err
 	}
 	g.accounts = accounts.Open(setup.ConsoleDir(c))
+	g.history = openHistory(c, g.log)
 	g.hits = hits.New(hits.Options{Dir: c.State.Dir, Name: report.HitsName, Logger: g.log})
 	lists.OnHit = g.hits.Record
 	lists.StoredFirst = in == nil // the predecessor may serve something newer
@@ -194,15 +196,16 @@ func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr
 		Names:       g.names,
 		Log:         g.log,
 		ShowAddress: g.show,
+		History:     g.history,
 		Meter:       g.metrics,
 	})
 	g.answers = &adminHandler{
-		started: time.Now(), store: g.store, dns: g.dns, fetcher: g.fetcher, hits: g.hits,
+		started: time.Now(), store: g.store, dns: g.dns, fetcher: g.fetcher, hits: g.hits, history: g.history,
 		handovers: make(chan *handoverRequest), ending: make(chan struct{}),
 	}
 	g.editor = managed.New(func() *config.Config { return g.answers.now.Load().config }, g.store)
 	g.answers.now.Store(&activeConfig{c, g.hops, g.certificates(), g.recipients})
-	g.metrics.registry.MustRegister(gateCollector{g.answers}, &stateCollector{gate: g.answers})
+	g.metrics.registry.MustRegister(gateCollector{g.answers}, &stateCollector{gate: g.answers}, g.history)
 	return g, nil
 }
 
@@ -378,6 +381,9 @@ func (g *gate) close() {
 		g.memory.Close()
 	}
 	g.closing("the certificates", closeListeners(g.listeners))
+	if g.history != nil {
+		g.closing("the history of decisions", g.history.close())
+	}
 	if g.logEnd != nil {
 		g.logEnd.Close()
 	}

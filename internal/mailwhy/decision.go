@@ -2,6 +2,8 @@ package mailwhy
 
 import (
 	"fmt"
+	"net/netip"
+	"slices"
 	"time"
 
 	"spamgate/internal/decisions"
@@ -17,6 +19,60 @@ func FromDecision(d *decisions.Decision) *Record {
 	return r
 }
 
+// Add adds a decision of the history to a search, as [Search.Read] adds a line of a log. The same
+// decision in a log that is read later does not count.
+func (s *Search) Add(d *decisions.Decision) {
+	r := FromDecision(d)
+	r.kept = true
+	if d.Count > 1 {
+		s.repeated = append(s.repeated, r)
+	}
+	s.record(r, false)
+}
+
+// inHistory reports whether the history has told a line of the log already: as a record of the
+// same message, or as one of the decisions that a record stands for.
+func (s *Search) inHistory(r *Record) bool {
+	if r.kept {
+		return false
+	}
+	if m := s.byID[r.Get("id")]; m != nil && slices.ContainsFunc(m.Records, func(k *Record) bool { return k.kept && k.tells(r) && k.when(r.Time, 0) }) {
+		return true
+	}
+	return slices.ContainsFunc(s.repeated, func(k *Record) bool { return k.tells(r) && k.when(r.Time, k.last.Sub(k.Time)) })
+}
+
+// tells reports whether a record of the history and a line of the log are about the same, apart
+// from the time and the message.
+func (r *Record) tells(line *Record) bool {
+	if r.Msg != line.Msg || first(Recipients(r)) != first(Recipients(line)) || host(r.Get("client")) != host(line.Get("client")) {
+		return false
+	}
+	return !slices.ContainsFunc([]string{"action", "from", "list", "entry", "sender"}, func(key string) bool { return r.Get(key) != line.Get(key) })
+}
+
+// when reports whether the time of a line is that of the record, or up to so much later. A log
+// may have milliseconds only.
+func (r *Record) when(line time.Time, later time.Duration) bool {
+	after := line.Sub(r.Time.Truncate(time.Millisecond))
+	return after >= 0 && after < later+time.Millisecond
+}
+
+func first(of []string) string {
+	if len(of) == 0 {
+		return ""
+	}
+	return of[0]
+}
+
+// host returns a client's address without its port.
+func host(client string) string {
+	if at, err := netip.ParseAddrPort(client); err == nil {
+		return at.Addr().String()
+	}
+	return client
+}
+
 // MessagesOf returns the messages of decisions, the oldest first, with their records in the order
 // of time.
 func MessagesOf(all []decisions.Decision) []*Message {
@@ -24,7 +80,9 @@ func MessagesOf(all []decisions.Decision) []*Message {
 	for i := range all {
 		m := s.message(all[i].ID)
 		m.Whole = true
-		s.add(m, FromDecision(&all[i]))
+		r := FromDecision(&all[i])
+		r.kept = true
+		s.add(m, r)
 	}
 	return s.Result().Messages
 }

@@ -21,6 +21,8 @@ type Record struct {
 
 	attrs []attr
 
+	kept bool // it is of the history
+
 	// Of a record in the history that stands for several: their number, and the time of the
 	// last one.
 	count int
@@ -38,6 +40,9 @@ func (r *Record) Get(key string) string {
 	}
 	return ""
 }
+
+// Kept reports whether the record is of the history of decisions, and not of a log.
+func (r *Record) Kept() bool { return r.kept }
 
 // Attrs returns the attributes.
 func (r *Record) Attrs() map[string]string {

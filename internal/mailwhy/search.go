@@ -199,8 +199,11 @@ type Search struct {
 
 	recent [512]recentLine // for lines of a message before the one that has the address
 	next   int
-	last   []byte // the last line
-	lower  []byte // reused
+
+	repeated []*Record // of the history, which stand for several
+
+	last  []byte // the last line
+	lower []byte // reused
 }
 
 type recentLine struct {
@@ -339,6 +342,9 @@ func (s *Search) record(r *Record, dropped bool) {
 		s.result.Dropped += n
 		return
 	}
+	if s.inHistory(r) {
+		return
+	}
 	id := r.Get("id")
 	if s.query.ID != "" {
 		if strings.EqualFold(id, s.query.ID) {
@@ -373,7 +379,7 @@ func (s *Search) recall(m *Message) {
 		if string(recent.id[:]) != m.ID {
 			continue
 		}
-		if r, ok := ParseLine(recent.line); ok && r.Get("id") == m.ID && !r.Time.Before(s.query.Since) {
+		if r, ok := ParseLine(recent.line); ok && r.Get("id") == m.ID && !r.Time.Before(s.query.Since) && !s.inHistory(r) {
 			s.add(m, r)
 		}
 	}

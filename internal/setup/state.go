@@ -30,6 +30,9 @@ func CheckState(c *config.Config, serving bool) (warning string, err error) {
 // ConsoleDir returns the directory with the accounts of the console.
 func ConsoleDir(c *config.Config) string { return filepath.Join(c.State.Dir, "console") }
 
+// DecisionsDir returns the directory of the history of decisions.
+func DecisionsDir(c *config.Config) string { return filepath.Join(c.State.Dir, "decisions") }
+
 // leastFree is the space that a state directory needs for a new version of a usual list.
 const leastFree = 16 << 20
 

@@ -136,6 +136,7 @@ func print(w io.Writer, c *config.Config, h admin.Health) {
 	printMail(w, h)
 	printLists(w, h)
 	printState(w, h)
+	printHistory(w, h)
 }
 
 // Labels of the lines, and of what is wrong.
@@ -144,6 +145,7 @@ const (
 	labelDoors = "doors  "
 	labelLists = "lists  "
 	labelState = "state  "
+	labelKept  = "history "
 	wrong      = "PROBLEM: "
 )
 
@@ -222,4 +224,11 @@ func printState(w io.Writer, h admin.Health) {
 		said += ", " + term.ByteSize(*h.State.Free) + " left"
 	}
 	term.PrintWrapped(w, labelState, said)
+}
+
+// printHistory warns of a history of decisions that stands still. Mail passes all the same.
+func printHistory(w io.Writer, h admin.Health) {
+	if d := h.Decisions; d != nil && d.Error != "" {
+		term.PrintWrapped(w, labelKept+"WARNING: ", "decisions are not kept: "+d.Error+"; mail does not wait for that")
+	}
 }

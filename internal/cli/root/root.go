@@ -8,6 +8,7 @@ import (
 	"spamgate/internal/cli/check"
 	"spamgate/internal/cli/config"
 	"spamgate/internal/cli/console"
+	"spamgate/internal/cli/decisions"
 	"spamgate/internal/cli/handover"
 	"spamgate/internal/cli/hashes"
 	"spamgate/internal/cli/health"
@@ -44,6 +45,7 @@ such as lists find found nothing, or health found something wrong; 2 an error.`,
 		check.NewCommand(),
 		config.NewCommand(),
 		console.NewCommand(),
+		decisions.NewCommand(),
 		hashes.NewCommand(),
 		health.NewCommand(),
 		lists.NewCommand(),

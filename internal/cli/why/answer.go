@@ -25,6 +25,7 @@ type answer struct {
 	query   mailwhy.Query
 	logs    []string
 	onlyDNS bool // the gate answers over DNS only
+	kept    kept // what the history has
 	result  mailwhy.Result
 
 	now    []present
@@ -160,6 +161,8 @@ func (a *answer) print(w io.Writer) {
 	}
 	if len(a.result.Messages) == 0 {
 		a.printNothing(w)
+	} else {
+		term.PrintWrapped(w, "", "Searched: "+a.searched()+".")
 	}
 	if n := a.result.Dropped; n > 0 {
 		term.PrintWrapped(w, "", fmt.Sprintf("The gate dropped %s of this log, since its output was too slow: something may be missing.", text.Count(n, "line", "lines")))
@@ -200,15 +203,7 @@ func (a *answer) printNothing(w io.Writer) {
 	if a.query.ID != "" {
 		what = "the id " + a.query.ID
 	}
-	where := "Nothing about " + what + " in " + strings.Join(a.logs, ", ")
-	switch r := a.result; {
-	case r.Lines == 0:
-		where += ", which has no lines at all"
-	case r.First.IsZero():
-		where += ", where the lines that were looked at are not the gate's"
-	default:
-		where += fmt.Sprintf(", which has lines from %s to %s", r.First.Local().Format(clock), r.Last.Local().Format(clock))
-	}
+	where := "Nothing about " + what + " in " + a.searched()
 	if !a.query.Since.IsZero() {
 		where += "; only those since " + a.query.Since.Local().Format(clock) + " counted"
 	}
@@ -217,7 +212,31 @@ func (a *answer) printNothing(w io.Writer) {
 		term.PrintWrapped(w, "", dnsNotLogged)
 		return
 	}
+	if len(a.logs) == 0 {
+		return
+	}
 	term.PrintWrapped(w, "", "Is the log elsewhere, or was it rotated away? --log FILE names another one, --unit another unit of the journal (root sees all of it).")
+}
+
+// searched says what was searched, and how far back each reaches.
+func (a *answer) searched() string {
+	where := a.kept.where()
+	if len(a.logs) == 0 {
+		return where
+	}
+	if where != "" {
+		where += "; "
+	}
+	where += strings.Join(a.logs, ", ")
+	switch r := a.result; {
+	case r.Lines == 0:
+		where += ", which has no lines at all"
+	case r.First.IsZero():
+		where += ", where the lines that were looked at are not the gate's"
+	default:
+		where += fmt.Sprintf(", which has lines from %s to %s", r.First.Local().Format(clock), r.Last.Local().Format(clock))
+	}
+	return where
 }
 
 func (a *answer) printNow(w io.Writer) {
@@ -259,19 +278,32 @@ type (
 	}
 	eventJSON struct {
 		Time       time.Time         `json:"time"`
+		Source     string            `json:"source"` // "history" or "log"
 		Level      string            `json:"level"`
 		Event      string            `json:"event"`
 		Text       string            `json:"text"`
 		Attributes map[string]string `json:"attributes"`
 	}
 	searchedJSON struct {
-		Logs    []string   `json:"logs"`
-		First   *time.Time `json:"first,omitempty"`
-		Last    *time.Time `json:"last,omitempty"`
-		Dropped uint64     `json:"dropped_lines,omitempty"` // by the gate
-		Skipped int        `json:"too_long_lines,omitempty"`
+		History *historyJSON `json:"history,omitempty"`
+		Logs    []string     `json:"logs"`
+		First   *time.Time   `json:"first,omitempty"`
+		Last    *time.Time   `json:"last,omitempty"`
+		Dropped uint64       `json:"dropped_lines,omitempty"` // by the gate
+		Skipped int          `json:"too_long_lines,omitempty"`
+	}
+	historyJSON struct {
+		Reach *time.Time `json:"reaches_back_to,omitempty"` // nil: it is empty
 	}
 )
+
+// source says where a record is from.
+func source(r *mailwhy.Record) string {
+	if r.Kept() {
+		return "history"
+	}
+	return "log"
+}
 
 func (a *answer) forPrograms() answerJSON {
 	r := a.result
@@ -279,13 +311,19 @@ func (a *answer) forPrograms() answerJSON {
 		Query: a.asked, Messages: []messageJSON{}, Omitted: r.Omitted, Now: a.now, NotNow: a.notNow,
 		Searched: searchedJSON{Logs: a.logs, Dropped: r.Dropped, Skipped: r.Skipped},
 	}
+	if a.kept.asked {
+		out.Searched.History = &historyJSON{a.kept.reach}
+	}
+	if out.Searched.Logs == nil {
+		out.Searched.Logs = []string{}
+	}
 	if !r.First.IsZero() {
 		out.Searched.First, out.Searched.Last = &r.First, &r.Last
 	}
 	for _, m := range r.Messages {
 		message := messageJSON{ID: m.ID, Outcome: m.Outcome(), Whole: m.Whole, More: m.More}
 		for _, r := range m.Records {
-			message.Events = append(message.Events, eventJSON{r.Time, r.Level, r.Msg, mailwhy.Explain(r), r.Attrs()})
+			message.Events = append(message.Events, eventJSON{r.Time, source(r), r.Level, r.Msg, mailwhy.Explain(r), r.Attrs()})
 		}
 		out.Messages = append(out.Messages, message)
 	}

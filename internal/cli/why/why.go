@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"regexp"
 	"strings"
 	"time"
 
@@ -36,12 +35,17 @@ func NewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why ID|ADDRESS",
 		Short: "Say what happened to a message, and what would happen now",
-		Long: `Find a message in the gate's log, by the id that a refusal has or by the address
-of a sender or a recipient, and say in words what happened to it: which list and
-which line decided, and what the lists on disk would do now, as check says. The
-text of a whole refusal, in quotes, does as well as its id.
+		Long: `Find a message in the history of decisions or in the gate's log, by the id that a
+refusal has or by the address of a sender or a recipient, and say in words what
+happened to it: which list and which line decided, and what the lists on disk
+would do now, as check says. The text of a whole refusal, in quotes, does as well
+as its id.
 
-The command reads the log where [log] output puts it: a file with what was
+The command asks the history first. It reads the log if the history is off, does
+not have the id or need not have all messages of the address, or if --log is
+given. The answer says which of them it has searched.
+
+It reads the log where [log] output puts it: a file with what was
 rotated away of it, or the systemd journal of the unit. --log names another
 file, such as that of a syslog daemon; "-" is standard input. Packed files are
 read, too. If logs hash addresses, the key in the state directory finds an
@@ -99,18 +103,33 @@ func run(ctx context.Context, cmd *cobra.Command, o options, asked string) error
 		}
 	}
 	s := mailwhy.NewSearch(q)
-	read, unread := readLogs(ctx, c, o, q, s, cmd.InOrStdin(), stderr)
+	var k kept
+	if len(o.logs) == 0 {
+		k = askHistory(ctx, c, o.file, q, s)
+	}
+	var read []string
+	var unread error
+	if !k.complete && ctx.Err() == nil {
+		read, unread = readLogs(ctx, c, o, q, s, cmd.InOrStdin(), stderr)
+	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	if k.err != nil {
+		fmt.Fprintf(stderr, "spamgate: the history of decisions cannot be asked, or not wholly: %v\n", k.err)
+	}
 	dns := onlyDNS(c)
+	if k.found > 0 && unread != nil && len(read) == 0 {
+		fmt.Fprintf(stderr, "spamgate: only the history is searched, which need not have accepted messages: %v\n", unread)
+		unread = nil
+	}
 	if len(read) == 0 && unread != nil {
 		if dns {
 			unread = fmt.Errorf("%w. %s", unread, strings.TrimSuffix(dnsNotLogged, "."))
 		}
 		return unread
 	}
-	a := &answer{asked: asked, query: q, logs: read, onlyDNS: dns, result: s.Result()}
+	a := &answer{asked: asked, query: q, logs: read, onlyDNS: dns, kept: k, result: s.Result()}
 	a.askNow(ctx, c, stderr)
 	out := term.Escape(cmd.OutOrStdout())
 	if o.json {
@@ -141,20 +160,11 @@ func onlyDNS(c *config.Config) bool {
 	return c != nil && len(c.Listeners)+len(c.PolicyServices)+len(c.Milters) == 0 && len(c.DNSServers) > 0
 }
 
-var (
-	anID = regexp.MustCompile(`(?i)^[A-Z2-7]{12}$`)
-	inID = regexp.MustCompile(`(?i)\bid[ =:]+([A-Z2-7]{12})\b`) // of a refusal, or of a log line
-)
-
 // parseQuery returns what to look for.
 func parseQuery(asked string, c *config.Config) (q mailwhy.Query, err error) {
 	asked = strings.TrimSpace(asked)
-	if anID.MatchString(asked) {
-		q.ID = strings.ToUpper(asked)
-		return q, nil
-	}
-	if found := inID.FindStringSubmatch(asked); found != nil {
-		q.ID = strings.ToUpper(found[1])
+	if id, ok := mailwhy.FindID(asked); ok {
+		q.ID = id
 		return q, nil
 	}
 	if asked != "<>" && !strings.Contains(asked, "@") {

@@ -1,0 +1,109 @@
+// Package decisions has the commands that search the history of decisions.
+package decisions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"spamgate/internal/cli"
+	"spamgate/internal/config"
+	history "spamgate/internal/decisions"
+)
+
+// NewCommand returns the command with all below it.
+func NewCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "decisions",
+		Short: "Search the history of decisions",
+		Long: `Search the history of decisions: what the gate did with which message, and why.
+The commands ask the running gate. If none is running they read the state
+directory, as the user to whom it belongs.
+
+With [log] addresses = "hash" the history has hashes, and whole addresses can be
+found. With "domain" it has domains only.
+
+Exit codes: 0 something was found; 1 nothing was; 2 an error.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newFind(), newTop(), newExport())
+	return cmd
+}
+
+// session is one run of a command.
+type session struct {
+	cmd     *cobra.Command
+	ctx     context.Context
+	config  *config.Config
+	history *cli.History
+	now     time.Time
+}
+
+// runs makes a command open the history and run.
+func runs(cmd *cobra.Command, run func(*session, []string) error) {
+	file := cli.ConfigFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx, stop := cli.Interruptible(cmd)
+		defer stop()
+		c, err := config.Load(*file)
+		if err != nil {
+			return err
+		}
+		h, ran, err := cli.OpenHistory(cmd, c)
+		if ran || err != nil {
+			return err
+		}
+		defer h.Close()
+		err = run(&session{cmd, ctx, c, h, time.Now()}, args)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return err
+	}
+	cli.NameErrors(cmd)
+}
+
+// format is how a command prints what it found.
+type format struct{ json, csv bool }
+
+func (f *format) add(cmd *cobra.Command, asJSON string) {
+	cmd.Flags().BoolVar(&f.json, "json", false, asJSON)
+	cmd.Flags().BoolVar(&f.csv, "csv", false, "print comma-separated values; no cell is a formula")
+	cmd.MarkFlagsMutuallyExclusive("json", "csv")
+}
+
+// reach returns the time of the oldest decision in the history, nil if it is empty.
+func (s *session) reach() (*time.Time, error) {
+	page, err := s.history.Find(s.ctx, history.Query{Limit: 1})
+	return page.Reach, err
+}
+
+// parseSince parses --since, "" for no bound.
+func (s *session) parseSince(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	return cli.ParseSince(text, s.now)
+}
+
+// checkMost checks the number of a flag.
+func checkMost(flag string, n, most int) error {
+	if n < 1 || n > most {
+		return fmt.Errorf("--%s %d: use a number from 1 to %d", flag, n, most)
+	}
+	return nil
+}
+
+// nothing returns the error of a command that has found nothing.
+func nothing(found bool) error {
+	if found {
+		return nil
+	}
+	return cli.ErrNo
+}
+
+var errHashes = errors.New(`the history has hashes of addresses ([log] addresses = "hash"), so that no domain can be found; ask for a whole address`)

@@ -1,0 +1,190 @@
+package decisions
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"spamgate/internal/cli"
+	"spamgate/internal/config"
+	history "spamgate/internal/decisions"
+	"spamgate/internal/term"
+	"spamgate/internal/text"
+)
+
+// maxFound bounds --last, and so the memory.
+const maxFound = 10000
+
+func newFind() *cobra.Command {
+	var f wanted
+	var out format
+	var last int
+	cmd := &cobra.Command{
+		Use:   "find",
+		Short: "Find decisions by sender, recipient, list or id",
+		Long: `Find decisions in the history, the newest first. Several flags must all hold.
+spamgate why ID says in words what happened to one message.
+
+The decisions of a flood that are alike share one row with their number, of which
+the first ten have a row each. With [decisions] record = "refused" accepted
+messages of senders on no list are not in the history.
+
+Exit codes: 0 something was found; 1 nothing was; 2 an error.`,
+		Example: `  spamgate decisions find --sender someone@example.org --since 2d
+  spamgate decisions find --recipient ann@example.net --action reject
+  spamgate decisions find --domain example.org --csv > example.org.csv`,
+	}
+	f.add(cmd)
+	cmd.Flags().IntVar(&last, "last", 50, "show only the `N` newest decisions")
+	out.add(cmd, "print a JSON object")
+	cmd.Args = cobra.NoArgs
+	runs(cmd, func(s *session, _ []string) error {
+		if err := checkMost("last", last, maxFound); err != nil {
+			return err
+		}
+		q, notes, err := s.query(&f)
+		if err != nil {
+			return err
+		}
+		q.Limit = last
+		page, err := s.history.Find(s.ctx, q)
+		if err != nil {
+			return err
+		}
+		if err := s.printFound(out, page, notes); err != nil {
+			return err
+		}
+		return nothing(len(page.Decisions) > 0)
+	})
+	return cmd
+}
+
+// printFound prints what was found in a format. Notes are for people.
+func (s *session) printFound(f format, page history.Page, notes []string) error {
+	w := term.Escape(s.cmd.OutOrStdout())
+	switch {
+	case f.json:
+		if page.Decisions == nil {
+			page.Decisions = []history.Decision{}
+		}
+		return cli.PrintJSON(w, page)
+	case f.csv:
+		rows := history.NewCSV(s.cmd.OutOrStdout())
+		for _, d := range page.Decisions {
+			if err := rows.Write(d); err != nil {
+				return err
+			}
+		}
+		return rows.Flush()
+	}
+	for i := range page.Decisions {
+		printDecision(w, &page.Decisions[i])
+	}
+	if len(page.Decisions) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, note := range notes {
+		term.PrintWrapped(w, "", note)
+	}
+	term.PrintWrapped(w, "", s.summary(page))
+	return nil
+}
+
+// summary says how much was found, and where the history ends.
+func (s *session) summary(page history.Page) string {
+	said := "Nothing found."
+	if n := len(page.Decisions); n > 0 {
+		said = text.Count(n, "decision", "decisions") + "."
+	}
+	if page.Incomplete {
+		said += " The search took too long and was given up, so there may be more: --since bounds it."
+	} else if page.Next != "" {
+		said += " There are older ones: see --last and --since."
+	}
+	said += " " + reaches(page.Reach)
+	if len(page.Decisions) == 0 && page.Reach != nil && s.config.Decisions.Record != config.RecordAll {
+		said += ` Accepted messages of senders on no list are not in it ([decisions] record = "refused"); spamgate why ADDRESS searches the log, too.`
+	}
+	return said
+}
+
+// reaches says how far back the history reaches.
+func reaches(back *time.Time) string {
+	if back == nil {
+		return "The history is empty."
+	}
+	return "The history reaches back to " + back.Local().Format(time.DateTime) + "."
+}
+
+// maxNamed bounds the recipients that are named.
+const maxNamed = 3
+
+// printDecision prints a decision in a few lines.
+func printDecision(w io.Writer, d *history.Decision) {
+	what := d.Event
+	if d.Action != "" && d.Action != "accept" && d.Action != "reject" {
+		what += " (" + d.Action + ")"
+	}
+	if d.Count > 1 {
+		what += fmt.Sprintf(", %s times until %s", text.Number(d.Count), d.Last.Local().Format(time.TimeOnly))
+	}
+	fmt.Fprintf(w, "%s  %-12s  %s\n", d.Time.Local().Format(time.DateTime), d.ID, what)
+	from := angle(d.Sender)
+	if d.Client != "" {
+		from += " by " + d.Client
+	}
+	term.PrintWrapped(w, "  from  ", from)
+	if to := recipients(d); to != "" {
+		term.PrintWrapped(w, "  to    ", to)
+	}
+	if d.List != "" {
+		term.PrintWrapped(w, "  list  ", because(d))
+	}
+	if d.Reply != "" {
+		term.PrintWrapped(w, "  reply ", d.Reply)
+	}
+}
+
+// angle returns an address in angle brackets.
+func angle(address string) string {
+	if address == "<>" {
+		return address
+	}
+	return "<" + address + ">"
+}
+
+// recipients names the first recipients.
+func recipients(d *history.Decision) string {
+	var named []string
+	for _, to := range d.Recipients[:min(maxNamed, len(d.Recipients))] {
+		named = append(named, angle(to))
+	}
+	said := strings.Join(named, ", ")
+	if more := len(d.Recipients) - len(named) + d.MoreRecipients; more > 0 {
+		said += fmt.Sprintf(" and %s more", text.Number(more))
+	}
+	return said
+}
+
+// because names the list and the entry, and the sender that it matches if that is not the one of
+// the envelope.
+func because(d *history.Decision) string {
+	said := d.List + ": " + d.Entry
+	if d.Reason != "" {
+		said += " (" + d.Reason + ")"
+	}
+	of := map[string]string{}
+	for _, a := range d.Attrs {
+		of[a.Key] = a.Value
+	}
+	if of["sender"] != "" {
+		said += ", for " + angle(of["sender"])
+		if of["identity"] != "envelope" {
+			said += " in " + of["identity"]
+		}
+	}
+	return said
+}

@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"spamgate/blocklist/sender"
+	"spamgate/internal/admin"
+	"spamgate/internal/config"
+	"spamgate/internal/decisions"
+	"spamgate/internal/logging"
+	"spamgate/internal/setup"
+)
+
+// History is the history of decisions, for a command.
+type History struct {
+	admin.History
+
+	Close func()
+}
+
+// ErrNoHistory says that there is no history of decisions.
+var ErrNoHistory = errors.New(`the history of decisions is off: [decisions] keep is "0"`)
+
+// OpenHistory opens the history of decisions: that of the running gate, or without one its files.
+// If these belong to another user, and this process is root, the command line runs again as that
+// user, see [AsOwner]: ran is true, and the command ends with the error.
+func OpenHistory(cmd *cobra.Command, c *config.Config) (h *History, ran bool, err error) {
+	if h, err := AskHistory(c); h != nil || err != nil {
+		return h, false, err
+	}
+	if ran, err := AsOwner(cmd, c.State.Dir); ran || err != nil {
+		return nil, ran, err
+	}
+	h, err = ReadHistory(c)
+	return h, false, err
+}
+
+// AskHistory returns the history of the running gate, or nil if none is running.
+func AskHistory(c *config.Config) (*History, error) {
+	if c.Decisions.Keep == 0 {
+		return nil, ErrNoHistory
+	}
+	if c.Admin.Socket == "" {
+		return nil, nil
+	}
+	gate := DialGate(c)
+	if gate.Client == nil {
+		return nil, gate.Err
+	}
+	return &History{gate.Client, gate.Close}, nil
+}
+
+// ReadHistory returns the history in the state directory, which must not belong to a user whom this
+// process does not trust.
+func ReadHistory(c *config.Config) (*History, error) {
+	r, err := decisions.OpenReader(setup.DecisionsDir(c))
+	if errors.Is(err, fs.ErrPermission) {
+		err = fmt.Errorf("%w; run this as root or as the gate's user", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &History{r, func() { _ = r.Close() }}, nil
+}
+
+// ShownAddress returns an address as the history shows it.
+func ShownAddress(c *config.Config, text string) (string, error) {
+	if text == "<>" {
+		return text, nil
+	}
+	text = strings.TrimSuffix(strings.TrimPrefix(text, "<"), ">")
+	if _, err := sender.Parse(text); err != nil || !strings.Contains(text, "@") {
+		return "", fmt.Errorf("%q: not an address; --domain finds a domain", text)
+	}
+	switch c.Log.Addresses {
+	case logging.AddressesHash:
+		hash, err := setup.FindHashed(c)
+		if err != nil {
+			return "", fmt.Errorf("%s: the history has hashes of addresses, and their key cannot be read: %w; run this as the gate's user or root", text, err)
+		}
+		if hash == nil {
+			return "", fmt.Errorf("%s: the history has hashes of addresses, and the state directory has no key for them yet", text)
+		}
+		return hash(text), nil
+	case logging.AddressesDomain:
+		return "*" + text[strings.LastIndexByte(text, '@'):], nil
+	}
+	return text, nil
+}

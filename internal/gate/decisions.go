@@ -1,0 +1,238 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"spamgate/internal/admin"
+	"spamgate/internal/config"
+	"spamgate/internal/decisions"
+	"spamgate/internal/report"
+	"spamgate/internal/setup"
+	"spamgate/smtpfilter"
+)
+
+// history is the history of decisions. It implements smtpfilter.History for the doors, and
+// admin.History for those who search it.
+type history struct {
+	dir    string
+	log    *slog.Logger
+	reader *decisions.Reader
+
+	recorder atomic.Pointer[decisions.Recorder] // nil if there is no history, or it cannot be opened
+
+	mu     sync.Mutex
+	config config.Decisions // in use
+	fault  string           // why it could not be opened
+}
+
+// openHistory opens the history. Without one the gate works all the same, so that a failure is
+// only logged.
+func openHistory(c *config.Config, log *slog.Logger) *history {
+	h := &history{dir: setup.DecisionsDir(c), log: log}
+	var err error
+	if h.reader, err = decisions.OpenReader(h.dir); err != nil {
+		h.failed(err)
+		return h
+	}
+	h.configure(c.Decisions)
+	return h
+}
+
+// failed notes and logs that the history cannot be opened.
+func (h *history) failed(err error) {
+	h.log.Error("no history of decisions", "error", err)
+	h.fault = err.Error()
+}
+
+// configure opens, changes or ends the history, as the configuration says.
+func (h *history) configure(c config.Decisions) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.config = c
+	switch r := h.recorder.Load(); {
+	case h.reader == nil:
+	case c.Keep == 0:
+		h.recorder.Store(nil)
+		h.closeRecorder(r)
+		h.remove()
+	case r != nil:
+		r.Configure(c.Keep, int64(c.MaxBytes), c.Record == config.RecordAll)
+	default:
+		r, err := decisions.Open(decisions.Options{
+			Dir: h.dir, Keep: c.Keep, MaxBytes: int64(c.MaxBytes), All: c.Record == config.RecordAll, Logger: h.log,
+		})
+		if err != nil {
+			h.failed(err)
+			return
+		}
+		h.fault = ""
+		h.recorder.Store(r)
+	}
+}
+
+// remove removes what a history kept that is off now.
+func (h *history) remove() {
+	h.fault = ""
+	if _, err := os.Lstat(h.dir); errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err := os.RemoveAll(h.dir); err != nil { // which follows no links
+		h.log.Warn("the history of decisions is off, and what it kept cannot be removed", "error", err)
+		return
+	}
+	h.log.Info("the history of decisions is off, what it kept is removed", "dir", h.dir)
+}
+
+func (h *history) closeRecorder(r *decisions.Recorder) {
+	if r == nil {
+		return
+	}
+	if err := r.Close(); err != nil {
+		h.log.Warn("the last decisions are not in the history", "error", err)
+	}
+}
+
+// close writes what waits, and closes the history.
+func (h *history) close() error {
+	h.closeRecorder(h.recorder.Swap(nil))
+	if h.reader == nil {
+		return nil
+	}
+	return h.reader.Close()
+}
+
+// Accepted implements smtpfilter.History.
+func (h *history) Accepted(at time.Time) bool {
+	r := h.recorder.Load()
+	return r != nil && r.Accepted(at)
+}
+
+// Record implements smtpfilter.History.
+func (h *history) Record(e smtpfilter.Event) {
+	if r := h.recorder.Load(); r != nil {
+		d := decisions.FromLog(e.Record, e.Recipients, e.HeaderSenders)
+		d.MoreRecipients = e.MoreRecipients
+		r.Record(d)
+	}
+}
+
+// maxSync bounds how long a search waits for what is not committed yet.
+const maxSync = 2 * time.Second
+
+// sync waits until what was recorded before can be found.
+func (h *history) sync(ctx context.Context) error {
+	if h.reader == nil {
+		return errors.New("there is no history: " + h.status().Error)
+	}
+	if r := h.recorder.Load(); r != nil {
+		ctx, cancel := context.WithTimeout(ctx, maxSync)
+		defer cancel()
+		_ = r.Sync(ctx) // what stands still is found as far as it goes
+	}
+	return nil
+}
+
+// Find implements admin.History.
+func (h *history) Find(ctx context.Context, q decisions.Query) (decisions.Page, error) {
+	if err := h.sync(ctx); err != nil {
+		return decisions.Page{}, err
+	}
+	return h.reader.Find(ctx, q)
+}
+
+// Each implements admin.History.
+func (h *history) Each(ctx context.Context, q decisions.Query, each func(decisions.Decision) error) error {
+	if err := h.sync(ctx); err != nil {
+		return err
+	}
+	return h.reader.Each(ctx, q, each)
+}
+
+// Top implements admin.History.
+func (h *history) Top(ctx context.Context, kind string, since time.Time, limit int, q decisions.Query) ([]decisions.Ranked, error) {
+	if err := h.sync(ctx); err != nil {
+		return nil, err
+	}
+	return h.reader.Top(ctx, kind, since, limit, q)
+}
+
+// Totals implements admin.History.
+func (h *history) Totals(ctx context.Context, since, until time.Time) ([]decisions.Total, error) {
+	if err := h.sync(ctx); err != nil {
+		return nil, err
+	}
+	return h.reader.Totals(ctx, since, until)
+}
+
+// status returns the state of the history, nil if it is off.
+func (h *history) status() *admin.Decisions {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.config.Keep == 0 && h.fault == "" {
+		return nil
+	}
+	s := &admin.Decisions{
+		Keep: int64(h.config.Keep.Seconds()), MaxBytes: int64(h.config.MaxBytes), Record: h.config.Record, Error: h.fault,
+	}
+	if r := h.recorder.Load(); r != nil {
+		stats := r.Stats()
+		s.Rows, s.Merged, s.Dropped, s.Queued = stats.Rows, stats.Merged, stats.Dropped, stats.Queued
+		s.Bytes, s.Files, s.Error = stats.Bytes, stats.Files, stats.Err
+		s.Reach = report.TimeOrNil(stats.Oldest)
+	}
+	return s
+}
+
+// The metrics of the history.
+var (
+	descRows    = desc("decisions_rows_total", "Decisions written to the history; equal ones of a flood share a row.")
+	descMerged  = desc("decisions_merged_total", "Decisions that were counted in a row of the history instead of getting one.")
+	descDropped = desc("decisions_dropped_total", "Decisions that are not in the history, since its disk was too slow or full.")
+	descQueued  = desc("decisions_queued", "Decisions that wait to be written to the history.")
+	descKept    = desc("decisions_bytes", "The size of the history's files.")
+	descOldest  = desc("decisions_oldest_seconds", "When the oldest decision in the history was made, in seconds since 1970.")
+	descWorks   = desc("decisions_working", "1 if the history takes decisions, 0 if it stands still: see the log.")
+)
+
+// Describe implements prometheus.Collector.
+func (h *history) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descRows, descMerged, descDropped, descQueued, descKept, descOldest, descWorks} {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector. A history that is off has no metrics.
+func (h *history) Collect(to chan<- prometheus.Metric) {
+	s := h.status()
+	if s == nil {
+		return
+	}
+	counter := func(d *prometheus.Desc, value int64) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(value))
+	}
+	gauge := func(d *prometheus.Desc, value float64) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value)
+	}
+	counter(descRows, s.Rows)
+	counter(descMerged, s.Merged)
+	counter(descDropped, s.Dropped)
+	gauge(descQueued, float64(s.Queued))
+	gauge(descKept, float64(s.Bytes))
+	if s.Reach != nil {
+		gauge(descOldest, float64(s.Reach.Unix()))
+	}
+	works := 1.0
+	if s.Error != "" {
+		works = 0
+	}
+	gauge(descWorks, works)
+}
