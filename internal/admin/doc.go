@@ -17,6 +17,9 @@
 //	POST /v1/lists/{name}/rollback      [RollbackRequest] → a managed.Result
 //	POST /v1/undo                       [UndoRequest] → a managed.Result
 //	GET  /v1/changes?list=&entry=&by=&since=&limit=&before= a managed.ChangesPage
+//	GET  /v1/decisions?sender=&id=&…    [DecisionsHeader], decisions.Decision…, [DecisionsEnd]: one JSON object per line
+//	GET  /v1/decisions/top?kind=&…      [TopDecisions]
+//	GET  /v1/decisions/totals?since=&until= [DecisionTotals]
 //	POST /v1/handover                   [HandoverRequest] → a [HandedOver], once a new process serves
 //	POST /v1/audit                      an [AuditRecord] for the audit log
 //	GET  /metrics                       metrics for Prometheus

@@ -122,12 +122,9 @@ func (r *Recorder) Accepted(at time.Time) bool {
 	return false
 }
 
-// Record adds a decision, which the caller no longer changes. It never waits: if the queue is
-// full the decision is dropped and counted.
+// Record adds a decision, which the caller no longer changes: any but a plain accept that Accepted
+// does not want. It never waits: if the queue is full the decision is dropped and counted.
 func (r *Recorder) Record(d *Decision) {
-	if d.Event == eventAccepted && d.List == "" && !r.Accepted(d.Time) {
-		return
-	}
 	action, reason := d.outcome()
 	r.tally.add(d.Time, action, cut(d.List, maxWord), reason, int64(max(d.Count, 1)))
 	size := d.size()

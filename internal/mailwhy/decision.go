@@ -78,7 +78,7 @@ func host(client string) string {
 func MessagesOf(all []decisions.Decision) []*Message {
 	s := NewSearch(Query{Most: len(all)})
 	for i := range all {
-		m := s.message(all[i].ID)
+		m := s.message(all[i].ID, all[i].Time)
 		m.Whole = true
 		r := FromDecision(&all[i])
 		r.kept = true

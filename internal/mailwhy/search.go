@@ -195,6 +195,7 @@ type Search struct {
 	needles [][]byte
 	byID    map[string]*Message
 	all     []*Message
+	omitted map[string]bool
 	result  Result
 
 	recent [512]recentLine // for lines of a message before the one that has the address
@@ -216,7 +217,7 @@ const idLength = 12
 
 // NewSearch returns a Search that has read nothing.
 func NewSearch(q Query) *Search {
-	s := &Search{query: q, byID: map[string]*Message{}}
+	s := &Search{query: q, byID: map[string]*Message{}, omitted: map[string]bool{}}
 	if q.ID != "" {
 		s.needles = [][]byte{[]byte(strings.ToLower(q.ID))}
 	} else {
@@ -348,7 +349,7 @@ func (s *Search) record(r *Record, dropped bool) {
 	id := r.Get("id")
 	if s.query.ID != "" {
 		if strings.EqualFold(id, s.query.ID) {
-			s.add(s.message(id), r)
+			s.add(s.message(id, r.Time), r)
 		}
 		return
 	}
@@ -361,7 +362,9 @@ func (s *Search) record(r *Record, dropped bool) {
 		return
 	}
 	if m == nil {
-		m = s.message(id)
+		if m = s.message(id, r.Time); m == nil {
+			return
+		}
 		s.recall(m)
 	}
 	m.Whole = m.Whole || how == whole
@@ -385,9 +388,9 @@ func (s *Search) recall(m *Message) {
 	}
 }
 
-// message returns the message of an id, a new one if it is not there. It forgets the oldest
-// message if there are too many.
-func (s *Search) message(id string) *Message {
+// message returns the message of an id, a new one if it is not there. If there are too many, the
+// oldest is omitted; it returns nil if that is the one of the record.
+func (s *Search) message(id string, at time.Time) *Message {
 	if m := s.byID[id]; m != nil && id != "" {
 		return m
 	}
@@ -399,15 +402,35 @@ func (s *Search) message(id string) *Message {
 				oldest = i
 			}
 		}
+		if at.Before(s.all[oldest].time()) {
+			s.omit(id)
+			return nil
+		}
+		s.omit(s.all[oldest].ID)
 		delete(s.byID, s.all[oldest].ID)
 		s.all = slices.Delete(s.all, oldest, oldest+1)
-		s.result.Omitted++
 	}
 	s.all = append(s.all, m)
 	if id != "" {
 		s.byID[id] = m
 	}
 	return m
+}
+
+// mostOmitted bounds the omitted messages that are remembered, so that each counts once.
+const mostOmitted = 100_000
+
+// omit counts a message that is not kept.
+func (s *Search) omit(id string) {
+	if id != "" {
+		if s.omitted[id] {
+			return
+		}
+		if len(s.omitted) < mostOmitted {
+			s.omitted[id] = true
+		}
+	}
+	s.result.Omitted++
 }
 
 // time returns when the log first has the message.

@@ -16,8 +16,8 @@ func newExport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export",
 		Short: "Print all decisions, as JSON lines or CSV",
-		Long: `Print all decisions in the history, or those that are wanted, the newest first: a JSON
-object a line, or comma-separated values.
+		Long: `Print all decisions in the history, or those that are wanted, the newest first:
+a JSON object a line, or comma-separated values.
 
 Exit codes: 0 there are decisions; 1 there are none; 2 an error, and what was
 printed is incomplete.`,

@@ -25,12 +25,14 @@ func newFind() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "find",
 		Short: "Find decisions by sender, recipient, list or id",
-		Long: `Find decisions in the history, the newest first. Several flags must all hold.
-spamgate why ID says in words what happened to one message.
+		Long: `Find decisions in the history, the newest first. Several flags must all hold. A
+sender is one of the envelope or of the header. spamgate why ID says in words
+what happened to one message.
 
-The decisions of a flood that are alike share one row with their number, of which
-the first ten have a row each. With [decisions] record = "refused" accepted
-messages of senders on no list are not in the history.
+If a client is refused again and again for the same, the first ten refusals
+within a minute have a row each. The others share the last one, with their
+number. With [decisions] record = "refused" accepted messages of senders on no
+list are not in the history.
 
 Exit codes: 0 something was found; 1 nothing was; 2 an error.`,
 		Example: `  spamgate decisions find --sender someone@example.org --since 2d

@@ -22,18 +22,18 @@ type wanted struct {
 }
 
 func (f *wanted) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.sender, "sender", "", "only of this sender `ADDRESS`, in the envelope or the header; \"<>\" is the null sender")
+	cmd.Flags().StringVar(&f.sender, "sender", "", "only of this sender `ADDRESS`; \"<>\" is a bounce's")
 	cmd.Flags().StringVar(&f.recipient, "recipient", "", "only to this recipient `ADDRESS`")
-	cmd.Flags().StringVar(&f.address, "address", "", "only of this sender or to this recipient `ADDRESS`")
+	cmd.Flags().StringVar(&f.address, "address", "", "only of or to this `ADDRESS`")
 	cmd.Flags().StringVar(&f.domain, "domain", "", "only of senders at this `DOMAIN` or one below it")
-	cmd.Flags().StringVar(&f.id, "id", "", "only about the message with this `ID`, which a refusal has")
+	cmd.Flags().StringVar(&f.id, "id", "", "only about the message with this `ID` of a refusal")
 	f.addCommon(cmd, "")
 }
 
 // addCommon adds the flags that the ranking has, too, with the default of --since.
 func (f *wanted) addCommon(cmd *cobra.Command, since string) {
 	cmd.Flags().StringVarP(&f.list, "list", "l", "", "only because of this list `NAME`")
-	cmd.Flags().StringVar(&f.action, "action", "", "only with this `ACTION`: "+strings.Join(actions, ", "))
+	cmd.Flags().StringVar(&f.action, "action", "", "only with this `ACTION`, such as reject or tag")
 	cmd.Flags().StringVar(&f.client, "client", "", "only of the client with this `IP` address")
 	cmd.Flags().StringVar(&f.since, "since", since, "only since `TIME`: 7d, 12h or a day (UTC)")
 }

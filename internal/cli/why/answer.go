@@ -152,7 +152,10 @@ const clock = "2006-01-02 15:04:05"
 
 // print prints the answer for people.
 func (a *answer) print(w io.Writer) {
-	if n := a.result.Omitted; n > 0 {
+	switch n := a.result.Omitted; {
+	case a.kept.more:
+		fmt.Fprint(w, "There are more messages before these: see --last and --since\n\n")
+	case n > 0:
 		fmt.Fprintf(w, "%s before these: see --last and --since\n\n", text.Count(n, "more message", "more messages"))
 	}
 	for _, m := range a.result.Messages {
@@ -163,6 +166,9 @@ func (a *answer) print(w io.Writer) {
 		a.printNothing(w)
 	} else {
 		term.PrintWrapped(w, "", "Searched: "+a.searched()+".")
+		if a.notNow != "" || len(a.now) > 0 {
+			fmt.Fprintln(w)
+		}
 	}
 	if n := a.result.Dropped; n > 0 {
 		term.PrintWrapped(w, "", fmt.Sprintf("The gate dropped %s of this log, since its output was too slow: something may be missing.", text.Count(n, "line", "lines")))

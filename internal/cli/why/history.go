@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +24,7 @@ type kept struct {
 	err   error      // why it could not be asked, or only in part
 	reach *time.Time // nil: it is empty
 	found int        // decisions
+	more  bool       // there are older messages
 
 	complete bool // the log has nothing else about what was asked
 }
@@ -40,26 +42,35 @@ func askHistory(ctx context.Context, c *config.Config, file string, q mailwhy.Qu
 	k.asked = true
 	page, err := find(ctx, wanted{id: q.ID, address: addressOf(q), since: q.Since, most: min(10*q.Most, 10000)})
 	k.reach, k.found, k.err = page.Reach, len(page.Decisions), err
-	ids := map[string]bool{}
+	k.more = q.ID == "" && page.Next != ""
+	var ids []string // the newest first
 	for i := range page.Decisions {
+		if id := page.Decisions[i].ID; !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	for i := range slices.Backward(page.Decisions) {
 		s.Add(&page.Decisions[i])
-		ids[page.Decisions[i].ID] = true
 	}
 	if q.ID != "" {
 		k.complete = k.found > 0
 		return k
 	}
-	if len(ids) <= mostCompleted {
-		for id := range ids {
-			if rest, err := find(ctx, wanted{id: id, since: q.Since, most: 100}); err == nil {
-				for i := range rest.Decisions {
-					s.Add(&rest.Decisions[i])
-				}
-			}
+	if len(ids) > q.Most {
+		k.more, ids = true, ids[:q.Most]
+	}
+	for _, id := range ids[:min(mostCompleted, len(ids))] {
+		rest, err := find(ctx, wanted{id: id, since: q.Since, most: 100})
+		if err != nil {
+			k.err = err
+			break
+		}
+		for i := range rest.Decisions {
+			s.Add(&rest.Decisions[i])
 		}
 	}
 	reaches := k.reach != nil && !q.Since.IsZero() && !q.Since.Before(*k.reach)
-	k.complete = err == nil && c.Decisions.Record == config.RecordAll && (reaches || len(ids) >= q.Most)
+	k.complete = err == nil && c.Decisions.Record == config.RecordAll && (reaches || k.more)
 	return k
 }
 

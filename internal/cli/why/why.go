@@ -35,11 +35,11 @@ func NewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why ID|ADDRESS",
 		Short: "Say what happened to a message, and what would happen now",
-		Long: `Find a message in the history of decisions or in the gate's log, by the id that a
-refusal has or by the address of a sender or a recipient, and say in words what
-happened to it: which list and which line decided, and what the lists on disk
-would do now, as check says. The text of a whole refusal, in quotes, does as well
-as its id.
+		Long: `Find a message in the history of decisions or in the gate's log, by the id that
+a refusal has or by the address of a sender or a recipient, and say in words
+what happened to it: which list and which line decided, and what the lists on
+disk would do now, as check says. The text of a whole refusal, in quotes, does
+as well as its id.
 
 The command asks the history first. It reads the log if the history is off, does
 not have the id or need not have all messages of the address, or if --log is
