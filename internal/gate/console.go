@@ -69,9 +69,10 @@ func (g *gate) newConsole(c *config.Config, open *socket.OpenDoor) (*console.Con
 			DNS:        g.dns,
 			Proofs:     g.proofs,
 		}),
-		Show:   g.show,
-		Logger: g.log,
-		Unix:   unix,
+		History: g.history.reader,
+		Show:    g.show,
+		Logger:  g.log,
+		Unix:    unix,
 	})
 }
 
