@@ -255,7 +255,7 @@ func NeedsRestart(table, key string) bool {
 	case TablePolicyService, TableMilter, TableDNSServer:
 		return key == "addr" || key == "name"
 	case "console":
-		return key == "addr"
+		return key == "socket_group"
 	}
 	return false
 }

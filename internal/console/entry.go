@@ -13,6 +13,7 @@ import (
 	"spamgate/internal/accounts"
 	"spamgate/internal/config"
 	"spamgate/internal/listedit"
+	"spamgate/internal/logging"
 	"spamgate/internal/managed"
 	"spamgate/internal/providers"
 )
@@ -285,6 +286,8 @@ func (f *entryForm) newEntry(now time.Time) (e managed.NewEntry, err error) {
 	switch address, domain := f.address(), f.domain(); {
 	case f.Sender == "":
 		return e, invalid("Write the address or the domain of the sender.")
+	case !strings.Contains(f.Sender, "@") && logging.Hidden(f.Sender):
+		return e, invalid("The history has only a hash of this address: write the address itself.")
 	case f.What == whatNull:
 		e.Entry = "<>"
 	case f.What == whatAddress && address == "":

@@ -219,3 +219,16 @@ func TestHostileEntries(t *testing.T) {
 		t.Errorf("the list is %q", text)
 	}
 }
+
+// TestHiddenAddresses says that mail cannot be compared if the history hides its addresses.
+func TestHiddenAddresses(t *testing.T) {
+	for _, mode := range []string{"hash", "domain"} {
+		p := newTestLists(t, "[log]\naddresses='"+mode+"'\n", nil)
+		p.change(t, "ann", "blocked", "spam.example", "unsolicited")
+		p.refused(decisions.Decision{ID: "A1", Sender: p.Show("x@spam.example"), Recipients: []string{p.Show("ann@b.example")}, List: "blocked", Entry: "spam.example"})
+		_, body := p.as("editor", get(fill("type", "allow", "sender", "x@spam.example", "what", "address", "whom", "all", "until", "1h", "id", "A1", "show", "1")), 200)
+		wantAll(t, body, "1 decisions cannot be compared", "Let in x@spam.example for an hour")
+		_, body = p.as("editor", get(fill("type", "allow", "sender", p.Show("x@spam.example"), "id", "A1", "show", "1")), map[string]int{"hash": 400, "domain": 200}[mode])
+		wantAll(t, body, map[string]string{"hash": "only a hash", "domain": "everyone at spam.example"}[mode])
+	}
+}

@@ -73,3 +73,30 @@ func TestEntranceChanges(t *testing.T) {
 		})
 	}
 }
+
+// TestRestartKeys compares the keys that a reload keeps with those that are said to need a
+// restart.
+func TestRestartKeys(t *testing.T) {
+	old, now := config.Default(), config.Default()
+	now.Hostname, now.State.Dir, now.Log.Level, now.Console.SocketGroup = "other.example", "/other", "debug", "other"
+	now.Listeners = []config.Listener{{Endpoint: config.Endpoint{Addr: []string{"192.0.2.1:25"}}}}
+	keys := restartKeys(&old, &now)
+	if len(keys) != 5 {
+		t.Errorf("a reload keeps %q", keys)
+	}
+	for _, key := range keys {
+		table, name, ok := strings.Cut(key, ".")
+		switch {
+		case !ok && key == "log":
+			table, name = key, "level"
+		case !ok:
+			table, name = "", key
+		}
+		if !config.NeedsRestart(table, name) {
+			t.Errorf("%s needs no restart", key)
+		}
+	}
+	if config.NeedsRestart("list", "name") || config.NeedsRestart("console", "addr") {
+		t.Error("keys that a reload changes need a restart")
+	}
+}
