@@ -81,6 +81,9 @@ func (x *exchange) startUnused() error {
 		func(ctx context.Context) (any, error) { return x.console.unused(ctx, v.Name, days) })
 }
 
+// errRecent ends a search whose answer would be about fewer days than were asked for.
+var errRecent = errors.New("matches are not known for all the days")
+
 // unused returns the entries of a list that have not matched for some days, the first in the
 // order of the list's lines.
 func (c *Console) unused(ctx context.Context, list string, days int) (*unusedEntries, error) {
@@ -92,7 +95,7 @@ func (c *Console) unused(ctx context.Context, list string, days int) (*unusedEnt
 	end, err := c.Gate.Unused(ctx, list, since, func(h admin.UnusedHeader) error {
 		u.Header = h
 		if u.Recent() {
-			return errEnough
+			return errRecent
 		}
 		return nil
 	}, func(e admin.UnusedEntry) error {
@@ -103,7 +106,7 @@ func (c *Console) unused(ctx context.Context, list string, days int) (*unusedEnt
 		return nil
 	})
 	u.End = end
-	if errors.Is(err, errEnough) {
+	if errors.Is(err, errRecent) {
 		err = nil
 	}
 	return &u, err

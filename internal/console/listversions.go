@@ -1,7 +1,6 @@
 package console
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -172,5 +171,3 @@ func (d *download) end(err error) error {
 	}
 	return err
 }
-
-var errEnough = errors.New("enough")
