@@ -29,8 +29,10 @@ type Options struct {
 	Accounts *accounts.Store
 	Logger   *slog.Logger
 
-	// History is the history of decisions; nil if the gate keeps none.
-	History *decisions.Reader
+	// History is the history of decisions, and Recorder returns what writes it; nil if the
+	// gate keeps none.
+	History  *decisions.Reader
+	Recorder func() *decisions.Recorder
 
 	Editor *managed.Editor
 	Check  *check.Engine
@@ -60,6 +62,10 @@ type Console struct {
 	works   works
 	tries   chan struct{} // places for messages that are tried
 
+	streams   places // live views
+	downloads places
+	health    healthCache
+
 	ending context.Context // ends with Close
 	end    context.CancelFunc
 }
@@ -69,7 +75,11 @@ func New(o Options) (*Console, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	c := &Console{Options: o, tries: make(chan struct{}, tryPlaces)}
+	c := &Console{
+		Options: o, tries: make(chan struct{}, tryPlaces),
+		streams: places{each: streamsEach, all: streamsAll}, downloads: places{each: 1, all: 2},
+	}
+	c.health.ask = func(ctx context.Context) admin.Health { return c.Gate.Health(ctx) }
 	c.ending, c.end = context.WithCancel(context.Background())
 	var err error
 	if c.pages, err = parsePages(); err != nil {
@@ -82,6 +92,14 @@ func New(o Options) (*Console, error) {
 
 // ServeHTTP answers a request.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.handler.ServeHTTP(w, r) }
+
+// recorder returns what writes the history; nil if the gate keeps none.
+func (c *Console) recorder() *decisions.Recorder {
+	if c.Recorder == nil {
+		return nil
+	}
+	return c.Recorder()
+}
 
 // Close ends answers that would go on by themselves, such as live views, so that the server
 // can shut down.

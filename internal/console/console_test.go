@@ -17,7 +17,7 @@ import (
 const password = "correct horse battery"
 
 // testConsole returns a console at http://gate.example without users: see addUser.
-func testConsole(t *testing.T, change ...func(*Options)) *Console {
+func testConsole(t testing.TB, change ...func(*Options)) *Console {
 	t.Helper()
 	store := accounts.Open(t.TempDir())
 	t.Cleanup(store.Close)
@@ -73,7 +73,7 @@ func post(path string, fields ...string) *http.Request {
 
 // addUser adds a user who is called like a role, or "bound", an editor of the domain
 // b.example. Passwords take time to hash, so that a test adds whom it needs.
-func addUser(t *testing.T, c *Console, name string) {
+func addUser(t testing.TB, c *Console, name string) {
 	t.Helper()
 	role, err := accounts.ParseRole(name)
 	var domains []string
@@ -86,7 +86,7 @@ func addUser(t *testing.T, c *Console, name string) {
 }
 
 // login adds a user, logs in and returns the cookie.
-func login(t *testing.T, c *Console, name string) *http.Cookie {
+func login(t testing.TB, c *Console, name string) *http.Cookie {
 	t.Helper()
 	addUser(t, c, name)
 	response, body := ask(c, post("/login", "name", name, "password", password))

@@ -11,6 +11,7 @@ import (
 	"mime"
 	"net/http"
 	"path"
+	"strconv"
 	"strings"
 	"time"
 
@@ -34,8 +35,11 @@ type navItem struct {
 
 // navigation lists the pages in their order.
 var navigation = []navItem{
+	{"/now", "Now", accounts.SeeTotals},
+	{"/mail", "Mail", accounts.SeeMail},
 	{"/lists", "Lists", accounts.SeeLists},
 	{"/try", "Try", accounts.Try},
+	{"/changes", "Changes", accounts.SeeChanges},
 	{"/settings", "Settings", accounts.SeeSettings},
 }
 
@@ -110,6 +114,9 @@ var functions = template.FuncMap{
 	"visible":      visible,
 	"visibleLines": visibleLines,
 	"bytes":        func(n int64) string { return term.ByteSize(n) },
+	"decimal":      func(f float64) string { return strconv.FormatFloat(f, 'f', 2, 64) },
+	"half":         func(n int64) int64 { return n / 2 },
+	"sub":          func(a, b int) int { return a - b },
 }
 
 // number writes a count with separators.

@@ -58,3 +58,15 @@ func parseUntil(s string, now time.Time) (time.Time, error) {
 	}
 	return end.UTC().Add(time.Second - 1).Truncate(time.Second), nil // whole seconds, as lists have it
 }
+
+// shortTime writes a time as briefly as it is clear: without the day if it is today.
+func shortTime(t, now time.Time) string {
+	t, now = t.Local(), now.Local()
+	switch {
+	case t.Year() != now.Year():
+		return t.Format("2006-01-02 15:04")
+	case t.YearDay() != now.YearDay():
+		return t.Format("Jan 2 15:04")
+	}
+	return t.Format(time.TimeOnly)
+}

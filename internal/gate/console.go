@@ -69,10 +69,11 @@ func (g *gate) newConsole(c *config.Config, open *socket.OpenDoor) (*console.Con
 			DNS:        g.dns,
 			Proofs:     g.proofs,
 		}),
-		History: g.history.reader,
-		Show:    g.show,
-		Logger:  g.log,
-		Unix:    unix,
+		History:  g.history.reader,
+		Recorder: g.history.recorder.Load,
+		Show:     g.show,
+		Logger:   g.log,
+		Unix:     unix,
 	})
 }
 

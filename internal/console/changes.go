@@ -1,0 +1,176 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+
+	"spamgate/internal/accounts"
+	"spamgate/internal/managed"
+)
+
+var changesRoutes = []route{
+	{"GET", "/changes", accounts.SeeChanges, (*exchange).changes},
+	{"GET", "/undo/{change}", accounts.UndoOwn, (*exchange).askUndo},
+	{"POST", "/undo/{change}", accounts.UndoOwn, (*exchange).postUndo},
+}
+
+// changesRows is how many changes a page has.
+const changesRows = 50
+
+// changesPage is what the page of the changes shows.
+type changesPage struct {
+	Done    *notice
+	Fields  map[string]string // as typed, by the names in the URL
+	Problem string
+	Spans   []option
+	Lists   []string
+
+	Rows       []changeRow
+	Bound      bool
+	Incomplete bool
+
+	Newest, Older string // paths
+}
+
+// changeRow is a change in the table.
+type changeRow struct {
+	managed.Change
+	When       string // short
+	UndoneWhen string
+	Undo       string // the path of the question; "" if the account may not undo it
+}
+
+func (x *exchange) changes() error {
+	p := changesPage{Fields: map[string]string{}, Spans: searchSpans, Bound: x.who.Domains != nil}
+	given := x.r.URL.Query()
+	for _, name := range []string{"list", "by", "entry", "since"} {
+		if text := x.query(name); text != "" && len(text) <= longestField {
+			p.Fields[name] = text
+		}
+	}
+	for _, l := range x.console.Config().Lists {
+		if x.who.May(accounts.SeeLists) || l.PerRecipient {
+			p.Lists = append(p.Lists, l.Name)
+		}
+	}
+	q := managed.ChangesQuery{List: p.Fields["list"], By: p.Fields["by"], Entry: p.Fields["entry"], Limit: changesRows, Before: given.Get("before")}
+	q.Want = seenBy(x.who)
+	var err error
+	if since := p.Fields["since"]; since != "" {
+		q.Since, err = x.console.parsePast(since)
+	}
+	if err == nil {
+		err = x.findChanges(&p, q)
+	}
+	var f failure
+	switch {
+	case errors.As(err, &f):
+		p.Problem, x.status = f.text, f.status
+	case errors.Is(err, managed.ErrEntry):
+		p.Problem, x.status = sentence(err), http.StatusBadRequest
+	case err != nil:
+		return err
+	}
+	if p.Done, err = x.notice(); err != nil {
+		return err
+	}
+	return x.render("changes", view{Title: "Changes", Nav: "/changes", Data: p})
+}
+
+// findChanges fills in the rows.
+func (x *exchange) findChanges(p *changesPage, q managed.ChangesQuery) error {
+	found, err := x.console.Editor.Changes(x.r.Context(), q)
+	if err != nil {
+		return err
+	}
+	p.Incomplete = found.Incomplete
+	for _, c := range found.Changes {
+		row := changeRow{Change: c, When: shortTime(c.Time, x.console.Now())}
+		if c.Undone != nil {
+			row.UndoneWhen = shortTime(c.Undone.Time, x.console.Now())
+		}
+		if x.undoable(&c) == nil {
+			row.Undo = "/undo/" + url.PathEscape(c.ID)
+		}
+		p.Rows = append(p.Rows, row)
+	}
+	v := url.Values{}
+	for name, text := range p.Fields {
+		v.Set(name, text)
+	}
+	if q.Before != "" {
+		p.Newest = mailPath("/changes", v)
+	}
+	if found.Next != "" {
+		v.Set("before", found.Next)
+		p.Older = mailPath("/changes", v)
+	}
+	return nil
+}
+
+// undoable returns why the account cannot undo a change, as far as the change itself tells.
+func (x *exchange) undoable(c *managed.Change) error {
+	switch l, err := x.console.list(c.List); {
+	case c.ID == "":
+		return conflict("Changes of this kind cannot be undone here.")
+	case c.Undone != nil && c.Undone.ID != "":
+		return conflict("The change has been undone already, by %s.", c.Undone.By)
+	case c.Undone != nil:
+		return conflict("The change was not made.")
+	case err != nil || !l.Managed:
+		return conflict("The list %s is no longer managed by the gate.", c.List)
+	}
+	return mayUndo(x.who, *c)
+}
+
+// undoPage is what the question before an undo shows.
+type undoPage struct {
+	Change  managed.Change
+	Back    string
+	Problem string // why it cannot be undone; the rest of the page is as before
+	Allow   bool   // the list lets senders in
+}
+
+// wantedChange returns the change that the path names.
+func (x *exchange) wantedChange() (*managed.Change, error) {
+	c, err := x.console.Editor.Change(x.r.Context(), x.r.PathValue("change"))
+	if seen := seenBy(x.who); err == nil && seen != nil && !seen(&c) {
+		err = managed.ErrNoChange // others' changes are none of its business
+	}
+	return &c, err
+}
+
+func (x *exchange) askUndo() error {
+	c, err := x.wantedChange()
+	if err != nil {
+		return err
+	}
+	p := undoPage{Change: *c, Back: localPath(x.query("back"))}
+	if p.Back == "/" {
+		p.Back = "/changes"
+	}
+	if l, err := x.console.list(c.List); err == nil {
+		p.Allow = l.Type == "allow"
+	}
+	err = x.undoable(c)
+	if err == nil {
+		_, err = x.console.Editor.Undo(x.r.Context(), by(x.who), c.ID, managed.Options{DryRun: true})
+	}
+	if err != nil {
+		p.Problem = x.asFailure(err).text
+	}
+	return x.render("undo", view{Title: "Undo a change", Nav: "/changes", Data: p})
+}
+
+func (x *exchange) postUndo() error {
+	why := x.form("why")
+	if len(why) > longestField {
+		return invalid("The reason has more than 1,000 characters.")
+	}
+	result, err := x.undo(x.r.PathValue("change"), why)
+	if err != nil {
+		return err
+	}
+	return x.redirect(withNotice(localPath(x.form("back")), result))
+}

@@ -1,0 +1,137 @@
+package console
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"spamgate/internal/managed"
+)
+
+// change adds an entry for an account, and returns the change's ID.
+func (p *parts) change(who, role, list string, e managed.NewEntry) string {
+	p.t.Helper()
+	r, err := p.Editor.Add(p.t.Context(), managed.Account(who, role, managed.ThroughConsole), list, []managed.NewEntry{e}, managed.Options{Why: "ticket 4711"})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return r.Entries[0].Change
+}
+
+// plainEntry returns an entry for everybody.
+func plainEntry(entry, reason string) managed.NewEntry {
+	return managed.NewEntry{Name: managed.Name{Entry: entry}, Reason: reason}
+}
+
+func TestChangesPage(t *testing.T) {
+	p := newParts(t, "")
+	viewer := login(t, p.Console, "viewer")
+	wantText(t, visit(t, p.Console, viewer, "/changes", 200), "Nothing has been changed yet.")
+
+	p.change("ann", "editor", "blocked", plainEntry("spam.example", "unsolicited mail"))
+	p.change("bob", "admin", "allowed", plainEntry("good.example", `<script>alert(1)</script> "x"`))
+	for _, tt := range []struct {
+		query string
+		want  []string
+	}{
+		{"", []string{"ann", "editor", "spam.example", "ticket 4711", "bob", "good.example", "<script>alert(1)</script>", "!Undo"}},
+		{"?list=blocked", []string{"spam.example", "!good.example", "[blocked]"}},
+		{"?by=bob", []string{"!spam.example #", "good.example"}},
+		{"?entry=SPAM.example", []string{"spam.example", "!good.example"}},
+		{"?since=1h", []string{"spam.example", "good.example"}},
+		{"?by=nobody", []string{"No change fits."}},
+		{"?by=" + url.QueryEscape("<i>\u202e\x00"), []string{"No change fits."}},
+	} {
+		wantText(t, visit(t, p.Console, viewer, "/changes"+tt.query, 200), tt.want...)
+	}
+	wantText(t, visit(t, p.Console, viewer, "/changes?entry=@@", 400), "Invalid entry")
+	wantText(t, visit(t, p.Console, viewer, "/changes?since=soon", 400), `"soon" is not a time`)
+	visit(t, p.Console, viewer, "/changes?before=nothing", 200)
+}
+
+// TestChangesPaging follows the pages from the newest change to the oldest.
+func TestChangesPaging(t *testing.T) {
+	p := newParts(t, "")
+	const n = 2*changesRows + 1
+	for i := range n {
+		p.change("ann", "editor", "blocked", plainEntry(fmt.Sprintf("spam%03d.example", i), "many"))
+	}
+	cookie, seen := login(t, p.Console, "editor"), 0
+	for path := "/changes?by=ann"; path != ""; {
+		body := visit(t, p.Console, cookie, path, 200)
+		for ; seen < n && strings.Contains(body, fmt.Sprintf("spam%03d.example", n-1-seen)); seen++ {
+		}
+		path = linkTo(body, "/changes?before=")
+		if path != "" && !strings.Contains(path, "by=ann") {
+			t.Fatalf("the link %s lacks the filter", path)
+		}
+	}
+	if seen != n {
+		t.Errorf("%d of %d changes in their order", seen, n)
+	}
+}
+
+// TestUndo undoes changes as different accounts.
+func TestUndo(t *testing.T) {
+	p := newParts(t, "")
+	editor, helpdesk, viewer, bound := login(t, p.Console, "editor"), login(t, p.Console, "helpdesk"), login(t, p.Console, "viewer"), login(t, p.Console, "bound")
+	others := p.change("ann", "editor", "blocked", plainEntry("spam.example", "unsolicited mail"))
+	own := p.change("helpdesk", "helpdesk", "allowed", managed.NewEntry{Name: managed.Name{Entry: "x@good.example"}, Until: time.Now().Add(time.Hour)})
+	theirs := p.change("ann", "editor", "allowed-for", managed.NewEntry{Name: managed.Name{Entry: "x@good.example", For: "ann@b.example"}})
+	strange := p.change("ann", "editor", "allowed-for", managed.NewEntry{Name: managed.Name{Entry: "x@good.example", For: "ann@c.example"}})
+
+	wantText(t, visit(t, p.Console, bound, "/changes", 200), "ann@b.example", "!ann@c.example", "!spam.example", "for your recipients")
+	for _, tt := range []struct {
+		who    *http.Cookie
+		change string
+		status int
+		want   string
+	}{
+		{viewer, own, 403, "does not permit"},
+		{helpdesk, others, 403, "does not permit"},
+		{helpdesk, "nonsense", 404, "change"},
+		{bound, others, 404, "change"},
+		{bound, strange, 404, "change"},
+		{bound, theirs, 303, ""},
+		{helpdesk, own, 303, ""},
+		{helpdesk, own, 409, "undone already"},
+		{editor, others, 303, ""},
+	} {
+		response, body := ask(p.Console, with(post("/undo/"+tt.change, "back", "/mail?q=x", "why", "a mistake"), tt.who))
+		if response.StatusCode != tt.status || !strings.Contains(plainText(body), tt.want) {
+			t.Errorf("undo %s: %s\n%s", tt.change, response.Status, plainText(body))
+		}
+		if to := response.Header.Get("Location"); tt.status == 303 && (!strings.HasPrefix(to, "/mail?done=") || !strings.HasSuffix(to, "q=x")) {
+			t.Errorf("undo %s leads to %q", tt.change, to)
+		}
+	}
+	wantText(t, visit(t, p.Console, editor, "/changes", 200), "undone by helpdesk", "undone by editor", "undone by bound", "a mistake")
+	for _, l := range p.gate.set().Stats().Lists {
+		if want := map[string]int{"file": 1, "allowed-for": 1}[l.Name]; l.Entries != want {
+			t.Errorf("list %s has %d entries after all was undone, want %d", l.Name, l.Entries, want)
+		}
+	}
+}
+
+// TestAskUndo checks the question before an undo.
+func TestAskUndo(t *testing.T) {
+	p := newParts(t, "")
+	editor := login(t, p.Console, "editor")
+	id := p.change("ann", "editor", "blocked", plainEntry("spam.example", "unsolicited mail"))
+	body := visit(t, p.Console, editor, "/undo/"+id+"?back=/mail/2ZFPDJSVUUAR", 200)
+	wantText(t, body, "The list blocked loses:", "spam.example # unsolicited mail", "Undo: remove spam.example", "[/mail/2ZFPDJSVUUAR]")
+	wantText(t, visit(t, p.Console, editor, "/undo/"+id+"?back=//evil.example/", 200), "!evil.example")
+
+	p.change("bob", "editor", "blocked", plainEntry("spam.example", "another reason"))
+	body = visit(t, p.Console, editor, "/undo/"+id, 200)
+	wantText(t, body, "has changed since", "Back", "!Undo: ")
+	response, body := ask(p.Console, with(post("/undo/"+id), editor))
+	if response.StatusCode != http.StatusConflict {
+		t.Errorf("undo of what has changed: %s\n%s", response.Status, body)
+	}
+	visit(t, p.Console, editor, "/undo/AAAAAAAAAAAA", 404)
+	visit(t, p.Console, login(t, p.Console, "helpdesk"), "/undo/"+id, 200)
+}

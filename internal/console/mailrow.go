@@ -1,0 +1,152 @@
+package console
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/url"
+	"strings"
+	"time"
+
+	"spamgate/blocklist/sender"
+	"spamgate/internal/accounts"
+	"spamgate/internal/decisions"
+	"spamgate/internal/logging"
+)
+
+// shownRecipients is how many recipients a row shows.
+const shownRecipients = 3
+
+// mailRow is a decision as a row of a table.
+type mailRow struct {
+	decisions.Decision
+	Outcome outcome
+	When    string   // short
+	To      []string // the first recipients
+	More    int      // the number of the others
+	Why     string   // in words, if no list says it
+	LetIn   string   // the path of the form that lets the sender in; "" if it is not offered
+}
+
+// outcome is what became of a message in a word or two, with the class of its badge.
+type outcome struct{ Class, Text string }
+
+// outcomes are those of events whose action does not tell it: the gate's own decision is to
+// accept also if the next hop then refuses.
+var outcomes = map[string]outcome{
+	"monitored":                        {"monitor", "only logged"},
+	"relay denied":                     {"reject", "refused"},
+	"recipient unknown":                {"reject", "refused"},
+	"message refused":                  {"reject", "refused"},
+	"command refused":                  {"reject", "refused"},
+	"refused by the next hop":          {"reject", "refused by the server"},
+	"delivered before":                 {"accept", "delivered before"},
+	"delivered to some recipients":     {"defer", "delivered to some"},
+	"other recipients go first":        {"defer", "deferred"},
+	"some recipients have the message": {"defer", "deferred"},
+	"lists cannot be asked":            {"defer", "deferred"},
+	"next hop failed":                  {"defer", "deferred"},
+	"no answer from the next hop":      {"defer", "deferred"},
+	"message not stored":               {"defer", "deferred"},
+	"given up by the client":           {"monitor", "given up"},
+}
+
+// actionOutcomes are the outcomes of the gate's own decisions.
+var actionOutcomes = map[string]outcome{
+	"accept":  {"accept", "accepted"},
+	"tag":     {"tag", "tagged"},
+	"discard": {"discard", "discarded"},
+	"defer":   {"defer", "deferred"},
+	"reject":  {"reject", "refused"},
+	"monitor": {"monitor", "only logged"},
+}
+
+// outcomeOf returns what became of a message. A refusal with a reply of 4xx is a deferral.
+func outcomeOf(d *decisions.Decision) outcome {
+	o, ok := outcomes[d.Event]
+	if !ok {
+		o, ok = actionOutcomes[d.Action]
+	}
+	if !ok {
+		o = outcome{"monitor", cmp.Or(d.Action, d.Event)}
+	}
+	if o.Class == "reject" && strings.HasPrefix(d.Reply, "4") {
+		o.Class = "defer"
+		o.Text = strings.Replace(o.Text, "refused", "deferred", 1)
+	}
+	return o
+}
+
+// attr returns the value of another attribute of the log line.
+func attr(d *decisions.Decision, key string) string {
+	for _, a := range d.Attrs {
+		if a.Key == key {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+// mailRows makes rows of decisions.
+func (x *exchange) mailRows(all []decisions.Decision) []mailRow {
+	now := x.console.Now()
+	rows := make([]mailRow, len(all))
+	for i, d := range all {
+		r := mailRow{Decision: d, Outcome: outcomeOf(&d), When: shortTime(d.Time, now), LetIn: x.letInPath(&d)}
+		r.To = d.Recipients[:min(shownRecipients, len(d.Recipients))]
+		r.More = len(d.Recipients) - len(r.To) + d.MoreRecipients
+		if _, plain := actionOutcomes[d.Action]; !plain || d.Event != "accepted" && d.Event != "refused" && d.Event != "discarded" {
+			r.Why = d.Event
+		}
+		rows[i] = r
+	}
+	return rows
+}
+
+// Key tells a row from others: the live view replaces one whose count has grown.
+func (r *mailRow) Key() string {
+	sum := sha256.Sum256([]byte(r.ID + "\x00" + r.Time.Format(time.RFC3339Nano) + "\x00" + r.Event + "\x00" + r.Entry + "\x00" + strings.Join(r.Recipients, "\x00")))
+	return "row-" + hex.EncodeToString(sum[:8])
+}
+
+// judged returns the sender that a decision is about: the one in the header, if that decided.
+// A forwarded sender is judged by way of the forwarder's address.
+func judged(d *decisions.Decision) string {
+	if s := cmp.Or(attr(d, "by_way_of"), attr(d, "sender")); s != "" {
+		return strings.TrimSuffix(strings.TrimPrefix(s, "<"), ">")
+	}
+	return d.Sender
+}
+
+// letInPath returns the path of the form that lets the sender of a decision in. It is "" if that
+// would not help, since no list stopped or marked the message, or if it is not offered.
+func (x *exchange) letInPath(d *decisions.Decision) string {
+	switch d.Action {
+	case "reject", "defer", "discard", "tag":
+		if d.List != "" {
+			return x.entryPath("allow", d)
+		}
+	}
+	return ""
+}
+
+// entryPath returns the path of the form for a new entry about the sender of a decision. It is
+// "" if the account may add none, or if the history does not show the address.
+func (x *exchange) entryPath(kind string, d *decisions.Decision) string {
+	may := accounts.LetIn
+	if kind == "block" {
+		may = accounts.Block
+	}
+	if !x.who.MaySome(may) || x.console.Config().Log.Addresses != logging.AddressesFull {
+		return ""
+	}
+	from := judged(d)
+	if a, err := sender.Parse(from); err != nil || a.Domain() == "" {
+		return ""
+	}
+	v := url.Values{"type": {kind}, "sender": {from}, "id": {d.ID}}
+	if len(d.Recipients) == 1 && d.MoreRecipients == 0 {
+		v.Set("recipient", d.Recipients[0])
+	}
+	return "/entry/new?" + v.Encode()
+}

@@ -1,0 +1,132 @@
+package console
+
+import (
+	"net/url"
+	"time"
+
+	"spamgate/internal/accounts"
+	"spamgate/internal/admin"
+	"spamgate/internal/decisions"
+	"spamgate/internal/report"
+	"spamgate/internal/term"
+)
+
+var nowRoutes = []route{{"GET", "/now", accounts.SeeTotals, (*exchange).now}}
+
+// nowRefresh is how often the page loads again.
+const nowRefresh = time.Minute
+
+// nowPage is what the page Now shows.
+type nowPage struct {
+	Done    *notice
+	Seconds int // until it loads again
+
+	Span  span
+	Spans []span
+
+	Series  *series // nil: there is no history
+	Figures []figure
+
+	Health   *admin.Health // nil: it is being checked
+	Problems []string
+	Status   admin.Status
+	Lists    []nowList
+	History  *decisions.Stats
+}
+
+// figure is a number with the search behind it.
+type figure struct {
+	kind
+	Path string
+}
+
+// nowList is a list in short.
+type nowList struct {
+	admin.List
+	State outcome // of a badge
+	Age   string
+	At    *time.Time // of which Age is
+	Path  string
+	Held  string // the path of the update that is held
+}
+
+func (x *exchange) now() error {
+	p := nowPage{Seconds: int(nowRefresh.Seconds()), Spans: spans, Span: spans[1]}
+	for _, s := range spans {
+		if s.Name == x.query("range") {
+			p.Span = s
+		}
+	}
+	if err := x.fillSeries(&p); err != nil {
+		return err
+	}
+	if p.Health = x.console.health.get(x.console.Now()); p.Health != nil {
+		p.Problems = healthProblems(p.Health)
+	}
+	p.Status = x.console.Gate.Status()
+	for _, l := range p.Status.Lists {
+		p.Lists = append(p.Lists, x.nowList(l))
+	}
+	if recorder := x.console.recorder(); recorder != nil {
+		stats := recorder.Stats()
+		p.History = &stats
+	}
+	return x.render("now", view{Title: "Now", Nav: "/now", Data: p, Refresh: nowRefresh})
+}
+
+// fillSeries fills in what was decided over time.
+func (x *exchange) fillSeries(p *nowPage) error {
+	if x.console.History == nil {
+		return nil
+	}
+	now := x.console.Now()
+	begin := p.Span.begin(now)
+	totals, err := x.console.History.Totals(x.r.Context(), begin, now.Add(time.Minute))
+	if err != nil {
+		return err
+	}
+	p.Series = newSeries(p.Span, begin, totals)
+	for _, k := range p.Series.Kinds {
+		if k.Sum > 0 || k.Action == "accept" || k.Action == "reject" || k.Action == "defer" {
+			p.Figures = append(p.Figures, figure{k, mailPath("/mail", url.Values{"action": {k.Action}, "since": {p.Span.Since}})})
+		}
+	}
+	return nil
+}
+
+// healthProblems returns what is wrong with the gate, in words.
+func healthProblems(h *admin.Health) (all []string) {
+	if h.Error != "" {
+		all = append(all, h.Error)
+	}
+	if h.Mail != nil {
+		all = append(all, h.Mail.Problems...)
+	}
+	if h.Lists != nil {
+		all = append(all, h.Lists.Problems...)
+	}
+	if h.State != nil && h.State.Problem != "" {
+		all = append(all, h.State.Problem)
+	}
+	return all
+}
+
+// nowList returns a list in short.
+func (x *exchange) nowList(l admin.List) nowList {
+	n := nowList{List: l, State: outcome{"accept", "ok"}, Path: "/lists/" + url.PathEscape(l.Name)}
+	switch {
+	case l.DNS != nil && l.DNS.Problem() != "":
+		n.State = outcome{"warn", "not asked"}
+	case l.Held:
+		n.State = outcome{"warn", "update held"}
+		n.Held = n.Path + "/held"
+	case l.Error != "":
+		n.State = outcome{"error", "error"}
+	case l.Pinned != nil:
+		n.State = outcome{"warn", "pinned"}
+	}
+	if n.At = report.LastUpdate(&l); n.At != nil {
+		n.Age = term.Age(x.console.Now().Sub(*n.At))
+	}
+	return n
+}

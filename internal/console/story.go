@@ -1,0 +1,306 @@
+package console
+
+import (
+	"cmp"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"spamgate/blocklist/sender"
+	"spamgate/blocklist/verdict"
+	"spamgate/internal/check"
+	"spamgate/internal/decisions"
+	"spamgate/internal/mailwhy"
+	"spamgate/internal/term"
+)
+
+// Bounds of a story.
+const (
+	maxEvents     = 200
+	maxNow        = 5  // senders of whom it says what would happen now
+	maxRecipients = 20 // for whom it says so
+)
+
+// storyPage is what the page of one message shows.
+type storyPage struct {
+	ID     string
+	Done   *notice
+	Reach  *time.Time
+	Record string
+	Off    bool
+	Bound  bool
+
+	Outcome outcome // of the last decision that tells one
+	Last    decisions.Decision
+	Facts   []fact
+	Events  []storyEvent
+	More    bool // there are more decisions than are shown
+
+	LetIn, Block string // paths; "" if not offered
+	Search       string // the path of a search for more mail of the sender
+
+	Now    []presentVerdict
+	NotNow string // why it is not known what would happen now
+	DNS    string // the path of this page with lists in DNS asked
+}
+
+// fact is something about the message that its decisions tell.
+type fact struct {
+	Name   string
+	Values []string
+	Link   string // a path; "" for none
+}
+
+// storyEvent is a decision in words.
+type storyEvent struct {
+	decisions.Decision
+	Outcome outcome
+	Text    string
+}
+
+// presentVerdict is what would happen now to a sender of the message.
+type presentVerdict struct {
+	Address string
+	Outcome outcome
+	Text    string // as "spamgate check" prints it
+	Trace   string // as "spamgate check --trace" prints it
+	Problem string
+}
+
+func (x *exchange) story() error {
+	p := storyPage{
+		ID: strings.ToUpper(x.r.PathValue("id")), Record: x.console.Config().Decisions.Record,
+		Off: x.console.History == nil, Bound: x.who.Domains != nil,
+	}
+	var page decisions.Page
+	if !p.Off && messageID.MatchString(p.ID) {
+		var err error
+		page, err = x.console.History.Find(x.r.Context(), decisions.Query{ID: p.ID, RecipientDomains: x.who.Domains, Limit: maxEvents})
+		if err != nil {
+			return err
+		}
+	}
+	p.Reach = page.Reach
+	if len(page.Decisions) == 0 {
+		x.status = http.StatusNotFound
+		return x.render("story", view{Title: "No message " + p.ID, Nav: "/mail", Data: p})
+	}
+	p.More = page.Next != ""
+	all := page.Decisions
+	slices.Reverse(all)
+	p.tell(all)
+	if err := x.offer(&p, all); err != nil {
+		return err
+	}
+	x.askNow(&p, all)
+	return x.render("story", view{Title: "Message " + p.ID, Nav: "/mail", Data: p})
+}
+
+// tell fills in what the decisions say, the oldest first.
+func (p *storyPage) tell(all []decisions.Decision) {
+	p.Last = all[len(all)-1]
+	for _, d := range all {
+		e := storyEvent{Decision: d, Outcome: outcomeOf(&d), Text: mailwhy.Explain(mailwhy.FromDecision(&d))}
+		p.Events = append(p.Events, e)
+		if p.Outcome.Text == "" || e.Outcome.Class != "monitor" {
+			p.Outcome, p.Last = e.Outcome, d
+		}
+	}
+	p.Facts = facts(all)
+}
+
+// facts returns what the decisions about a message know of it.
+func facts(all []decisions.Decision) (known []fact) {
+	add := func(name, link string, get func(*decisions.Decision) []string) {
+		var values []string
+		for i := range all {
+			for _, v := range get(&all[i]) {
+				if v != "" && !slices.Contains(values, v) && len(values) < maxEvents {
+					values = append(values, v)
+				}
+			}
+		}
+		if len(values) == 0 {
+			return
+		}
+		if link != "" {
+			link = mailPath("/mail", url.Values{link: {values[0]}})
+		}
+		known = append(known, fact{name, values, link})
+	}
+	one := func(get func(*decisions.Decision) string) func(*decisions.Decision) []string {
+		return func(d *decisions.Decision) []string { return []string{get(d)} }
+	}
+	other := func(key string) func(*decisions.Decision) []string {
+		return one(func(d *decisions.Decision) string { return attr(d, key) })
+	}
+	add("Sender", "sender", one(func(d *decisions.Decision) string { return d.Sender }))
+	add("In the header", "", func(d *decisions.Decision) []string { return d.HeaderSenders })
+	add("Recipients", "", func(d *decisions.Decision) []string { return d.Recipients })
+	add("Client", "client", one(func(d *decisions.Decision) string { return clientIP(d.Client) }))
+	add("Calls itself", "", one(func(d *decisions.Decision) string { return d.Helo }))
+	add("Forwarded for", "", other("forwarded_for"))
+	add("TLS", "", other("tls"))
+	add("Logged in", "", one(func(d *decisions.Decision) string {
+		if attr(d, "authenticated") != "" {
+			return "yes"
+		}
+		return ""
+	}))
+	add("Came in by", "", one(cameBy))
+	add("Queue id there", "", other("queue_id"))
+	add("Message-ID", "", one(func(d *decisions.Decision) string { return d.MessageID }))
+	add("Size", "", one(func(d *decisions.Decision) string { return size(d.Size) }))
+	add("Took", "", one(func(d *decisions.Decision) string { return took(d.Duration) }))
+	add("Next hop", "", other("server"))
+	add("Reply to the client", "", one(func(d *decisions.Decision) string { return cmp.Or(d.Reply, attr(d, "next_hop")) }))
+	return known
+}
+
+// doorNames are the doors beside the listeners, for people.
+var doorNames = map[string]string{"policy_service": "policy service", "milter": "milter"}
+
+// cameBy names the listener or door.
+func cameBy(d *decisions.Decision) string {
+	kind := cmp.Or(doorNames[d.Door], d.Door, "listener")
+	if d.Listener == "" {
+		return kind
+	}
+	return kind + " " + d.Listener
+}
+
+// clientIP returns the IP address of a client with its port.
+func clientIP(client string) string {
+	if a, err := netip.ParseAddrPort(client); err == nil {
+		return a.Addr().Unmap().String()
+	}
+	return client
+}
+
+// offer fills in what the account can do about the message.
+func (x *exchange) offer(p *storyPage, all []decisions.Decision) (err error) {
+	last := p.Last
+	last.Recipients = nil
+	for _, d := range all { // the recipients of the whole message
+		for _, to := range d.Recipients {
+			if !slices.Contains(last.Recipients, to) {
+				last.Recipients = append(last.Recipients, to)
+			}
+		}
+	}
+	p.LetIn = x.letInPath(&last)
+	p.Block = x.entryPath("block", &last)
+	p.Search = mailPath("/mail", url.Values{"q": {judged(&p.Last)}})
+	p.Done, err = x.notice()
+	return err
+}
+
+// askNow fills in what would happen now to the message's senders.
+func (x *exchange) askNow(p *storyPage, all []decisions.Decision) {
+	if x.console.Check == nil {
+		return
+	}
+	dns := x.query("dns") != ""
+	if !dns {
+		p.DNS = "/mail/" + p.ID + "?dns=1#now"
+	}
+	for _, q := range presentQuestions(all) {
+		q.Offline, q.Past = !dns, true
+		p.Now = append(p.Now, x.present(q))
+	}
+	if len(p.Now) == 0 {
+		p.NotNow = "The history does not show the sender’s address. If you know it, try it."
+	}
+}
+
+// present returns what would happen now to a sender.
+func (x *exchange) present(q check.Question) presentVerdict {
+	v := presentVerdict{Address: q.Address}
+	print := func() (*check.Answer, string, error) {
+		answer, err := x.console.Check.Address(x.r.Context(), q)
+		if err != nil {
+			return nil, "", err
+		}
+		var text strings.Builder
+		answer.Print(&text)
+		return answer, text.String(), nil
+	}
+	answer, said, err := print()
+	if err == nil {
+		v.Outcome, v.Text = actionOutcomes[answer.Action.String()], said
+		q.Trace = true
+		_, v.Trace, err = print()
+	}
+	if err != nil {
+		v.Problem = err.Error()
+	}
+	return v
+}
+
+// presentQuestions returns the questions about the senders that the history shows, each once,
+// as the decisions have them.
+func presentQuestions(all []decisions.Decision) (questions []check.Question) {
+	for i := range all {
+		d := &all[i]
+		add := func(address string, inHeader bool) {
+			if address != "<>" {
+				parsed, err := sender.Parse(strings.Trim(address, "<>"))
+				if err != nil || parsed.Domain() == "" || hidden(address) {
+					return
+				}
+				address = parsed.String()
+			}
+			at := slices.IndexFunc(questions, func(q check.Question) bool { return q.Address == address })
+			if at < 0 {
+				if len(questions) == maxNow {
+					return
+				}
+				at = len(questions)
+				questions = append(questions, check.Question{Listener: d.Listener, Address: address, InHeader: inHeader, Helo: d.Helo})
+				questions[at].Client, _ = netip.ParseAddr(clientIP(d.Client))
+			}
+			q := &questions[at]
+			q.InHeader = q.InHeader && inHeader
+			for _, to := range d.Recipients {
+				if len(q.Recipients) < maxRecipients && !slices.Contains(q.Recipients, to) && !hidden(to) {
+					q.Recipients = append(q.Recipients, to)
+				}
+			}
+		}
+		add(d.Sender, false)
+		identity := attr(d, "identity")
+		add(cmp.Or(attr(d, "by_way_of"), attr(d, "sender")), identity != "" && identity != verdict.EnvelopeIdentity)
+		for _, s := range d.HeaderSenders {
+			add(s, true)
+		}
+	}
+	return questions
+}
+
+// hidden reports whether the history hides an address.
+func hidden(address string) bool {
+	return strings.HasPrefix(address, "*@") || address == "*" || hashedAddress.MatchString(address)
+}
+
+// size writes a size that is known.
+func size(n int64) string {
+	if n <= 0 {
+		return ""
+	}
+	return term.ByteSize(n)
+}
+
+// took writes a duration that is known, to three digits.
+func took(d time.Duration) string {
+	if d <= 0 {
+		return ""
+	}
+	unit := time.Nanosecond
+	for unit*1000 <= d {
+		unit *= 10
+	}
+	return d.Round(unit).String()
+}
