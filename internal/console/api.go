@@ -49,7 +49,7 @@ const apiRoot = "/api/v1"
 
 // operations returns the routes of the API.
 func operations() []operation {
-	return slices.Concat(listOperations, changeOperations)
+	return slices.Concat(mailOperations, listOperations, changeOperations)
 }
 
 // apiRoutes returns the routes of the API as the router has them.

@@ -133,7 +133,7 @@ func (x *exchange) add(l *config.List, e managed.NewEntry) (managed.Result, erro
 			}
 		}
 	}
-	return x.console.Editor.Add(x.r.Context(), by(x.who), l.Name, []managed.NewEntry{e}, managed.Options{})
+	return x.console.Editor.Add(x.r.Context(), by(x.who), l.Name, []managed.NewEntry{e}, managed.Options{Why: e.Reason})
 }
 
 // undo undoes a change for the account, if that may.
