@@ -59,7 +59,7 @@ func (x *exchange) listPage() error {
 	if v.Done, err = x.notice(); err != nil {
 		return err
 	}
-	if !v.Diskless {
+	if !v.InDNS {
 		if err := x.listEntries(&v); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/url"
 	"os"
@@ -37,7 +38,9 @@ type heldView struct {
 	Sum       string // of the content on disk
 	MayAccept bool
 	MayPin    bool
-	Size      int64
+
+	Size  int64  // of the files
+	state string // how they look
 }
 
 // maxShownDifferences bounds the differences of each kind that a page shows.
@@ -99,6 +102,7 @@ func (x *exchange) heldView() (v heldView, l *config.List, err error) {
 		for _, path := range files.Paths {
 			if info, err := setup.Opener(*l).Stat(path); err == nil {
 				v.Size += info.Size()
+				v.state += fmt.Sprint(info.Size(), info.ModTime().UnixNano(), " ")
 			}
 		}
 	}
@@ -107,15 +111,11 @@ func (x *exchange) heldView() (v heldView, l *config.List, err error) {
 
 // key names the comparison: of what serves with what is on disk.
 func (v *heldView) key() string {
-	since := ""
-	if v.ErrorSince != nil {
-		since = v.ErrorSince.String()
-	}
 	loaded := ""
 	if v.Loaded != nil {
 		loaded = v.Loaded.String()
 	}
-	return "held " + v.Name + " " + v.Sum + " " + since + " " + loaded
+	return "held " + v.Name + " " + loaded + " " + v.state
 }
 
 func (x *exchange) startHeld() error {

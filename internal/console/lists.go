@@ -35,20 +35,19 @@ var listRoutes = []route{
 // shownList is a list as pages show it.
 type shownList struct {
 	admin.List
-	Does        string // "refuses"
-	State       string // "ok", "held", "pinned", "error" ...
-	Class       string // of the badge
-	Age         string // since the last update, such as "3 d"
-	Updated     time.Time
-	Source      string
-	Bytes       int64
-	Diskless    bool // it is in DNS
-	Description string
+	Does    string // "refuses"
+	State   string // "ok", "held", "pinned", "error" ...
+	Class   string // of the badge
+	Source  string // where it comes from
+	Bytes   int64  // of its files
+	InDNS   bool
+	Updated time.Time
+	Age     string // since then, such as "3 d"
 }
 
 // newShownList adds what pages show to the state of a list.
 func newShownList(l admin.List, now time.Time) shownList {
-	s := shownList{List: l, Does: does(&l), Diskless: l.DNS != nil, Source: text.ShownURL(l.URL)}
+	s := shownList{List: l, Does: does(&l), InDNS: l.DNS != nil, Source: text.ShownURL(l.URL)}
 	s.State, s.Class = stateOf(&l)
 	if updated := report.LastUpdate(&l); updated != nil {
 		s.Updated, s.Age = *updated, term.Age(now.Sub(*updated))
@@ -59,7 +58,7 @@ func newShownList(l admin.List, now time.Time) shownList {
 	switch {
 	case s.Managed:
 		s.Source = "kept by the gate"
-	case s.Diskless:
+	case s.InDNS:
 		s.Source = l.DNS.Zone
 	case s.Source == "":
 		s.Source = l.Path
