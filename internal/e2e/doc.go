@@ -6,6 +6,7 @@
 // Each subject is a package, whose doc.go says what its tests prove:
 //
 //   - delivery: mail is neither lost, duplicated nor changed
+//   - console: the console and its API: who is let in, edits, the history under kills
 //   - addresses: the gate judges the sender that the next hop sees
 //   - servers: the gate works with the mail servers and the examples of the docs
 //   - policyservice: Postfix decides by the policy service like the gate
