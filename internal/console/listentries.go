@@ -113,21 +113,21 @@ func (x *exchange) browseList(v *listView) error {
 		}
 		v.Rows = append(v.Rows, row)
 	}
-	v.Links = pageLinks(v.Page, len(l.Paths))
+	v.Links = pageLinks("/lists/"+url.PathEscape(l.Name), v.Page, len(l.Paths))
 	return nil
 }
 
-// pageLinks returns the links to the other pages; nil if there are none.
-func pageLinks(p listfiles.Page, files int) map[string]string {
+// pageLinks returns the links from a page of a list to the others; nil if there are none.
+func pageLinks(path string, p listfiles.Page, files int) map[string]string {
 	if p.Before == nil && p.Next == nil {
 		return nil
 	}
 	links := map[string]string{}
 	if p.Before != nil {
-		links["first"], links["before"] = "?", "?at="+p.Before.String()
+		links["first"], links["before"] = path, path+"?at="+p.Before.String()
 	}
 	if p.Next != nil {
-		links["next"], links["last"] = "?at="+p.Next.String(), "?at="+listfiles.LastPage(files-1).String()
+		links["next"], links["last"] = path+"?at="+p.Next.String(), path+"?at="+listfiles.LastPage(files-1).String()
 	}
 	return links
 }
