@@ -39,6 +39,7 @@ func (e *Engine) session(q Question) (*session, error) {
 	if err := q.validate(); err != nil && !e.options.Command {
 		return nil, err
 	}
+	q.Client = q.Client.Unmap().WithZone("")
 	c, set := e.options.Config(), e.options.Set()
 	judged, err := findJudged(c, q.Listener)
 	if err != nil {
