@@ -75,14 +75,21 @@ func post(path string, fields ...string) *http.Request {
 // b.example. Passwords take time to hash, so that a test adds whom it needs.
 func addUser(t testing.TB, c *Console, name string) {
 	t.Helper()
+	if err := addAccount(c.Accounts, name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func addAccount(store *accounts.Store, name string) error {
 	role, err := accounts.ParseRole(name)
 	var domains []string
 	if err != nil {
 		role, domains = accounts.Editor, []string{"b.example"}
 	}
-	if err := c.Accounts.AddUser(name, password, role, domains); err != nil && !errors.Is(err, accounts.ErrExists) {
-		t.Fatal(err)
+	if err := store.AddUser(name, password, role, domains); !errors.Is(err, accounts.ErrExists) {
+		return err
 	}
+	return nil
 }
 
 // login adds a user, logs in and returns the cookie.

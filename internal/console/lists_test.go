@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"spamgate/blocklist"
 	"spamgate/blocklist/hits"
 	"spamgate/blocklist/store"
+	"spamgate/internal/accounts"
 	"spamgate/internal/admin"
 	"spamgate/internal/check"
 	"spamgate/internal/config"
@@ -66,14 +68,13 @@ type testLists struct {
 	hits  *hits.Log
 
 	history *decisions.Recorder
-	cookies map[string]*http.Cookie
 }
 
 // newTestLists returns a console with the lists of listsConfig and more of the configuration.
 // Files are in the directory of the configuration.
 func newTestLists(t *testing.T, more string, files map[string]string) *testLists {
 	t.Helper()
-	p := &testLists{t: t, dir: t.TempDir(), cookies: map[string]*http.Cookie{}}
+	p := &testLists{t: t, dir: t.TempDir()}
 	p.write("file.txt", "spam.example # a reason ## a note\nuser@listed.example\n")
 	p.write("config.toml", listsConfig+more)
 	for name, content := range files {
@@ -113,7 +114,15 @@ func newTestLists(t *testing.T, more string, files map[string]string) *testLists
 		p.history.Close()
 		reader.Close()
 	})
+	users := t.TempDir()
+	for name, content := range loggedIn().files {
+		if err := os.WriteFile(filepath.Join(users, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	p.Console = testConsole(t, func(o *Options) {
+		o.Accounts = accounts.Open(users)
+		t.Cleanup(o.Accounts.Close)
 		o.Config, o.Set, o.Gate = current, p.store.Set, &listsGate{p: p, config: current}
 		o.Editor = managed.New(current, p.store)
 		o.History, o.Show = reader, show
@@ -167,12 +176,47 @@ func (p *testLists) as(name string, r *http.Request, want int) (*http.Response, 
 
 // cookie returns the cookie of a user's session.
 func (p *testLists) cookie(name string) *http.Cookie {
-	p.t.Helper()
-	if p.cookies[name] == nil {
-		p.cookies[name] = login(p.t, p.Console, name)
-	}
-	return p.cookies[name]
+	return &http.Cookie{Name: p.cookieName(), Value: loggedIn().cookies[name]}
 }
+
+// sessions are the files of accounts whose users have logged in.
+type sessions struct {
+	files   map[string][]byte
+	cookies map[string]string
+}
+
+// loggedIn returns a session of each user. They are made once: hashing passwords takes time.
+var loggedIn = sync.OnceValue(func() *sessions {
+	dir, err := os.MkdirTemp("", "console-test-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	all := &sessions{map[string][]byte{}, map[string]string{}}
+	store := accounts.Open(dir)
+	defer store.Close()
+	for _, name := range []string{"viewer", "helpdesk", "editor", "admin", "bound"} {
+		err := addAccount(store, name)
+		if err != nil {
+			panic(err)
+		}
+		session, err := store.Login(context.Background(), name, password, "192.0.2.1")
+		if err != nil {
+			panic(err)
+		}
+		all.cookies[name] = session.Cookie
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	for _, file := range files {
+		if err == nil {
+			all.files[filepath.Base(file)], err = os.ReadFile(file)
+		}
+	}
+	if err != nil {
+		panic(err)
+	}
+	return all
+})
 
 // mainOf returns the content of a page.
 func mainOf(body string) string {
@@ -462,11 +506,31 @@ func TestLongComparison(t *testing.T) {
 	}
 }
 
+// kept waits until the version of a list that serves is kept: that is done in the background.
+func (p *testLists) kept(list string) {
+	p.t.Helper()
+	live, err := report.FindStats(p.store.Set(), list)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		versions, err := store.Versions(p.Config().State.Dir, list)
+		if err != nil || time.Now().After(end) {
+			p.t.Fatalf("the version of %s is not kept: %v, %v", list, versions, err)
+		}
+		if slices.ContainsFunc(versions, func(v store.VersionInfo) bool { return v.Sum == live.Sum }) {
+			return
+		}
+	}
+}
+
 // TestVersions puts versions back: of a managed list its content, of others by a pin.
 func TestVersions(t *testing.T) {
 	p := newTestLists(t, "", nil)
 	p.change(t, "ann", "blocked", "one.example", "first")
+	p.kept("blocked")
 	p.change(t, "ann", "blocked", "two.example", "second")
+	p.kept("blocked")
 	_, body := p.as("viewer", get("/lists/blocked/versions"), 200)
 	wantAll(t, body, "serves")
 	wantNone(t, body, "Put back")
@@ -476,9 +540,9 @@ func TestVersions(t *testing.T) {
 		t.Fatal("no version can be put back")
 	}
 	_, body = p.as("admin", get("/lists/blocked/rollback?version="+ask), 200)
-	wantAll(t, body, "Put back the version with ")
+	wantAll(t, body, "Put back the version with 1 entry")
 	response, text := p.as("viewer", get("/lists/blocked/export?version="+ask), 200)
-	if strings.Contains(text, "two.example") || !strings.Contains(response.Header.Get("Content-Disposition"), "attachment") {
+	if !strings.Contains(text, "one.example  # first") || strings.Contains(text, "two.example") || !strings.Contains(response.Header.Get("Content-Disposition"), "attachment") {
 		t.Errorf("the version is %q, %v", text, response.Header)
 	}
 	p.as("admin", get("/lists/blocked/rollback?version=nothing"), 404)
@@ -486,11 +550,13 @@ func TestVersions(t *testing.T) {
 	p.as("admin", post("/lists/blocked/rollback", "version", ask), 400)
 	p.as("admin", post("/lists/blocked/rollback", "version", ask, "why", "two was wrong"), 303)
 	_, text = p.as("viewer", get("/lists/blocked/export"), 200)
-	if strings.Contains(text, "two.example") {
+	if !strings.Contains(text, "one.example") || strings.Contains(text, "two.example") {
 		t.Errorf("after the rollback the list is %q", text)
 	}
 
+	p.kept("file")
 	p.rewrite("file.txt", "other.example\n")
+	p.kept("file")
 	_, body = p.as("admin", get("/lists/file/versions"), 200)
 	version := between(body, `href="/lists/file/rollback?version=`, `"`)
 	_, body = p.as("admin", get("/lists/file/rollback?version="+version), 200)
