@@ -439,7 +439,10 @@ func TestHeldUpdate(t *testing.T) {
 	_, body = p.as("viewer", get("/lists"), 200)
 	wantAll(t, body, `href="/lists/long/held">held`)
 	_, body = p.as("viewer", get("/lists/long/held"), 200)
-	wantAll(t, body, "<b>1</b> added", "<b>1,000</b> removed", "<b>0</b> changed", "<b>1,000</b> the same", "new.example", "came", "An admin can accept")
+	wantAll(t, body, "<b>1</b> added", "<b>1,000</b> removed", "<b>0</b> changed", "<b>1,000</b> the same", "new.example", "came", "Removed: 200 of 1,000", "An admin can accept")
+	if n := strings.Count(between(body, "Removed: 200", "</ul>"), "<li>"); n != 200 {
+		t.Errorf("%d removed entries are shown", n)
+	}
 	wantNone(t, body, "<form method=\"post\" action=\"/lists/long")
 	_, body = p.as("admin", get("/lists/long/held"), 200)
 	wantAll(t, body, "Accept: 1 added, 1,000 removed", "Refuse: pin the version that serves")
