@@ -72,6 +72,11 @@ func passing(t *testing.T) (lines []string) {
 			if cookie := cookies[name]; cookie != nil {
 				request.AddCookie(cookie)
 			}
+			if isAPI(request) && name != "nobody" {
+				if response, _ := ask(c, request); response.StatusCode != http.StatusUnauthorized {
+					t.Errorf("%s %s by the session of %s: %s", r.Method, path, name, response.Status)
+				}
+			}
 			if token := tokens[name]; token != "" && isAPI(request) {
 				request.Header.Set("Authorization", "Bearer "+token)
 			}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
@@ -54,6 +55,9 @@ type tab struct {
 // binding is a function that scripts of pages would call if one of a hostile text ran.
 const binding = "spamgateRan"
 
+// tabTime bounds what one tab does, with SPAMGATE_E2E_FULL, too.
+const tabTime = 30 * time.Minute
+
 // newTab opens a tab with a window of a usual size.
 func newTab(t testing.TB, browser context.Context, url string) *tab {
 	t.Helper()
@@ -63,7 +67,7 @@ func newTab(t testing.TB, browser context.Context, url string) *tab {
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatal(err)
 	}
-	b.ctx, stop = context.WithTimeout(ctx, harness.WorkTimeout)
+	b.ctx, stop = context.WithTimeout(ctx, tabTime)
 	t.Cleanup(stop)
 	call(b, log.Enable, cdp.Empty{})
 	call(b, runtime.AddBinding, runtime.AddBindingParams{Name: binding})
