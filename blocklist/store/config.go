@@ -103,6 +103,10 @@ type List struct {
 	// counts at once; otherwise the files must have been left alone for some time.
 	Whole bool
 
+	// Begins makes the list empty while its files are missing and StateDir has never kept a
+	// version of it: somebody is still to make them.
+	Begins bool
+
 	// PublicReason permits to show an entry's reason to clients. It changes
 	// nothing here and is handed on in [verdict.Match].
 	PublicReason bool

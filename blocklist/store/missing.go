@@ -26,6 +26,15 @@ func (s *source) missing(err error) error {
 	return err
 }
 
+// begins reports whether missing files mean that the list is still empty: see [List.Begins].
+func (s *source) begins(err error) bool {
+	if !s.list.Begins || !errors.Is(err, fs.ErrNotExist) || s.live.good != nil && s.live.good != emptyVersion {
+		return false
+	}
+	served, err := HasServed(s.state.dir, s.list.Name)
+	return err == nil && !served
+}
+
 // keeps reports whether the history has versions of a list.
 func (s *state) keeps(list string) bool {
 	if !s.keeping() {

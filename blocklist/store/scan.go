@@ -130,6 +130,9 @@ func (s *source) scanFiles(ctx context.Context, watch func(dir, name string), st
 	if err == nil {
 		err = s.tooBig(stamps)
 	}
+	if s.begins(err) {
+		return scanResult{good: emptyVersion}, again
+	}
 	err = s.missing(err)
 	if err == nil && !s.mustRead() && sameAttributes(s.live.stamps, stamps) && !slices.ContainsFunc(s.live.stamps, stamp.racy) {
 		s.writing, s.broken = time.Time{}, time.Time{}

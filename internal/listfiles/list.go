@@ -74,11 +74,7 @@ func New(l config.List) (*List, error) {
 		return at, noFiles(l)
 	}
 	if l.Managed {
-		if _, err := setup.Opener(l).Stat(l.Copy); err != nil && !errors.Is(err, fs.ErrPermission) {
-			return at, fmt.Errorf("list %s: %w", l.Name, err)
-		}
-		at.Paths = []string{l.Copy} // whoever may not read it may still edit it through the gate
-		return at, nil
+		return at, at.findManaged()
 	}
 	files, err := store.Files([]string{l.Files()})
 	if err != nil {
@@ -100,6 +96,22 @@ func Options(l config.List) listfile.Options {
 		MaxBytes:          l.MaxBytes,
 		Now:               1, // entries whose time is over are lines, too
 	}
+}
+
+// findManaged finds the file of a managed list. A list that has not begun yet has none. Whoever
+// may not read the file may still edit it through the gate.
+func (l *List) findManaged() error {
+	_, err := setup.Opener(l.List).Stat(l.Copy)
+	if errors.Is(err, fs.ErrNotExist) {
+		if served, unknown := store.HasServed(l.StateDir(), l.Name); unknown == nil && !served {
+			return nil
+		}
+	}
+	if err != nil && !errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("list %s: %w", l.Name, err)
+	}
+	l.Paths = []string{l.Copy}
+	return nil
 }
 
 // noFiles returns the error for a list in DNS.

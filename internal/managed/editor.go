@@ -136,6 +136,11 @@ func (e *Editor) list(name string) (*listfiles.List, error) {
 		return nil, fmt.Errorf("list %s: %w (managed = true)", name, ErrNotManaged)
 	}
 	l, err := listfiles.New(c.Lists[i])
+	if err == nil && len(l.Paths) == 0 {
+		if err = Make(c); err == nil {
+			l.Paths = []string{l.Copy}
+		}
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w: %w; spamgate lists rollback %s puts its last version back", ErrMissing, err, name)
 	}

@@ -107,6 +107,7 @@ func blocklistList(l config.List) (store.List, error) {
 		PublicReason:      l.PublicReason,
 		PerRecipient:      l.PerRecipient,
 		Whole:             l.Managed,
+		Begins:            l.Managed,
 	}
 	if !l.InDNS() {
 		list.Paths = []string{l.Files()}

@@ -15,7 +15,6 @@ import (
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
 	"spamgate/internal/listfiles"
-	"spamgate/internal/managed"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
 )
@@ -117,12 +116,10 @@ func writableList(c *config.Config, name, kind string, perRecipient bool) (*list
 	if err != nil {
 		return nil, err
 	}
-	if l.Managed {
-		if err := managed.Make(c); err != nil && !errors.Is(err, fs.ErrPermission) { // the gate makes it
-			return nil, err
-		}
-	}
 	at, err := listfiles.New(l)
+	if err == nil && l.Managed {
+		at.Paths = []string{l.Copy} // the editor makes it if the list has not begun yet
+	}
 	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, store.ErrNoMatch)
 	switch {
 	case l.URL != "":
