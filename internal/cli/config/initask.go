@@ -242,7 +242,7 @@ func (q *questioner) offerTest(cmd *cobra.Command, o *initOptions) error {
 		return err
 	}
 	test.SetContext(cmd.Context())
-	if err := test.RunE(test, []string{"blocked"}); !errors.Is(err, cli.ErrNo) {
+	if err := test.RunE(test, []string{"blocked-file"}); !errors.Is(err, cli.ErrNo) {
 		return err
 	}
 	return nil // some mail would have been refused, as the report says

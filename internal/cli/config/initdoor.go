@@ -76,7 +76,6 @@ func (o *initOptions) doorText() string {
 	if o.contact != "" {
 		fmt.Fprintf(&b, "\n[policy]\n# What a refused sender can do.\ncontact = %q\n", o.contact)
 	}
-	b.WriteString(o.stateText())
 	return b.String()
 }
 

@@ -134,7 +134,7 @@ func (o *initOptions) testCommand() (log, command string) {
 	if log == "" {
 		log = mailservers.MailLog("", o.server)
 	}
-	test := "spamgate lists test blocked --config " + term.ShellWord(o.path()) + " --against "
+	test := "spamgate lists test blocked-file --config " + term.ShellWord(o.path()) + " --against "
 	if log != "" {
 		return log, test + term.ShellWord(log)
 	}

@@ -9,25 +9,55 @@ import (
 	"spamgate/internal/mailservers"
 )
 
-// initLists are the lists of a new configuration, with what a file that is made for one
-// says.
-var initLists = []struct{ name, file, settings, about string }{
-	{"always-allow", "lists/always-allow.txt", "type = \"allow\"\noverride = true\n", "Senders whose mail always passes, whatever the other lists say."},
-	{"allowed", "lists/allowed.txt", "type = \"allow\"\n", "Senders who are exceptions from less specific entries of block lists."},
-	{"blocked", "lists/blocked.txt", "", "Senders whose mail is refused."},
+// initList is a list of a new configuration.
+type initList struct{ name, settings string }
+
+// text returns the list's table.
+func (l initList) text() string { return fmt.Sprintf("[[list]]\nname = %q\n%s", l.name, l.settings) }
+
+// managedLists are the lists that the gate keeps. The last one is left out if there is no room
+// for it, or no recipient is known.
+var managedLists = []initList{
+	{"blocked", "managed = true\ndefault = true\n"},
+	{"allowed", "type = \"allow\"\nmanaged = true\ndefault = true\n"},
+	{"allowed-for", "type = \"allow\"\nmanaged = true\ndefault = true\nper_recipient = true\n"},
+}
+
+// fileLists are the lists in files, with what a file that is made for one says.
+var fileLists = []struct {
+	initList
+	file, about string
+}{
+	{initList{"always-allow", "type = \"allow\"\noverride = true\n"}, "lists/always-allow.txt", "Senders whose mail always passes, whatever the other lists say."},
+	{initList{"allowed-file", "type = \"allow\"\n"}, "lists/allowed.txt", "Senders who are exceptions from less specific entries of block lists."},
+	{initList{"blocked-file", ""}, "lists/blocked.txt", "Senders whose mail is refused."},
 }
 
 // configText returns a configuration.
 func (o *initOptions) configText() string {
+	settings := o.settingsText()
 	if o.server.Asks() {
-		return o.doorText()
+		settings = o.doorText()
 	}
+	for n := len(managedLists); ; n-- {
+		text := settings + o.stateText(managedLists[:n])
+		if n == len(managedLists) && o.server.AsksDNS() {
+			continue // who asks over DNS names no recipient
+		}
+		if n < len(managedLists) || strings.Count(text, "\n") <= maxLines {
+			return text
+		}
+	}
+}
+
+// settingsText returns what comes before the state directory and the lists, if mail passes
+// through the gate.
+func (o *initOptions) settingsText() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# spamgate before %s, written by "config init --for %s".
 # All keys: spamgate.toml(5). After a change: spamgate config check --config FILE
 
-# The gate's own name, which it greets with.
-hostname = %q
+hostname = %q    # the gate's own name, which it greets with
 
 [listen]
 addr = %q%s
@@ -35,14 +65,12 @@ addr = %q%s
 	b.WriteString(o.tlsText())
 	if o.submission {
 		b.WriteString(`
-# Ports where mail programs log in. Their mail is not checked.
-[[listener]]
+[[listener]]    # where mail programs log in; their mail is not checked
 name = "submissions"
 addr = ":465"
 tls = "implicit"
 auth = "pass"
 exempt_authenticated = true
-
 [[listener]]
 name = "submission"
 addr = ":587"
@@ -53,20 +81,21 @@ exempt_authenticated = true
 	}
 	fmt.Fprintf(&b, "\n[next_hop]\naddr = %q\n%s", o.nextHop, o.nextHopText())
 	b.WriteString(o.policyText())
-	b.WriteString(o.stateText())
 	return b.String()
 }
 
 // stateText returns the state directory and the lists.
-func (o *initOptions) stateText() string {
+func (o *initOptions) stateText(kept []initList) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n[state]\n# Indexes of the lists, their history, the audit log and the admin socket.\ndir = %q\n", o.stateDir)
-	b.WriteString("\n# The lists; lists/README.md explains their entries. Paths are relative to this file.\n")
-	for i, l := range initLists {
-		if i > 0 {
-			b.WriteString("\n")
-		}
-		fmt.Fprintf(&b, "[[list]]\nname = %q\npath = %q\n%s", l.name, l.file, l.settings)
+	fmt.Fprintf(&b, "\n[state]\ndir = %q    # indexes, managed lists, histories, the audit log\n", o.stateDir)
+	b.WriteString("\n# Lists that the gate keeps: \"spamgate lists add\" and the console edit them.\n")
+	for _, l := range kept {
+		b.WriteString(l.text())
+	}
+	b.WriteString("\n# Lists in files of your own, as lists/README.md explains. Paths are relative to this file.\n")
+	for _, l := range fileLists {
+		l.settings = fmt.Sprintf("path = %q\n", l.file) + l.settings
+		b.WriteString(l.text())
 	}
 	return b.String()
 }
@@ -74,8 +103,7 @@ func (o *initOptions) stateText() string {
 // tlsText returns the keys of the certificate, as a comment without one.
 func (o *initOptions) tlsText() string {
 	if o.tlsCert != "" {
-		return fmt.Sprintf(`# The certificate with its chain, and its key; changed files are read again.
-tls = "starttls"
+		return fmt.Sprintf(`tls = "starttls"    # the certificate with its chain; changed files are read again
 tls_cert = %q
 tls_key = %q
 `, o.tlsCert, o.tlsKey)
@@ -113,13 +141,11 @@ func listenComment(addr string) string {
 func (o *initOptions) nextHopText() string {
 	switch o.server {
 	case mailservers.Postfix:
-		return `# If Postfix does not offer XCLIENT it gets no mail: it would take every client for
-# this machine, which may relay.
+		return `# Without XCLIENT no mail passes: Postfix would take every client for this machine.
 identity = "xclient"
 `
 	case mailservers.Exim, mailservers.OpenSMTPD:
-		return `# A PROXY header names the client. Each client has connections of its own.
-proxy = "v2"
+		return `proxy = "v2"    # a header names the client; each client has connections of its own
 identity = "none"
 `
 	case mailservers.Remote:
@@ -156,7 +182,7 @@ func (o *initOptions) policyText() string {
 	if len(o.domains) == 0 {
 		return ""
 	}
-	text := "\n[policy]\n# The domains that you accept mail for.\n"
+	text := "\n[policy]    # the domains that you accept mail for; what a refused sender can do\n"
 	if file := o.domainFile(); file != "" {
 		text += fmt.Sprintf("recipient_domains = %q\n", file)
 	} else {
@@ -165,7 +191,7 @@ func (o *initOptions) policyText() string {
 	if o.contact == "" {
 		return text
 	}
-	return text + fmt.Sprintf("# What a refused sender can do.\ncontact = %q\n", o.contact)
+	return text + fmt.Sprintf("contact = %q\n", o.contact)
 }
 
 // domainFile returns "file:PATH" if the domains are in a file, or "".

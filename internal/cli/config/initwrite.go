@@ -51,7 +51,7 @@ func (o *initOptions) write(cmd *cobra.Command, c *config.Config) (made []string
 			made = nil
 		}
 	}()
-	for _, l := range initLists {
+	for _, l := range fileLists {
 		path := filepath.Join(filepath.Dir(target), l.file)
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 			continue

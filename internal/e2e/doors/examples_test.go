@@ -13,8 +13,8 @@ func TestExamplePolicy(t *testing.T) {
 	t.Parallel()
 	p, g := startAsking(t, "postfix-policy")
 	c := harness.MustDial(t, p.Addr)
-	wantRefusal(t, c, "spammer@example.com", "Recipient address rejected: <spammer@example.com> refused: list blocked (reported three times); id ")
-	wantRefusal(t, c, "x@mail.spam.example", "refused: list blocked (")
+	wantRefusal(t, c, "spammer@example.com", "Recipient address rejected: <spammer@example.com> refused: list blocked-file (reported three times); id ")
+	wantRefusal(t, c, "x@mail.spam.example", "refused: list blocked-file (")
 	wantSent(t, c, "a@example.com", harness.Mailbox)
 	if got := sendHeader(t, c, "spammer@example.com"); !strings.HasPrefix(got, "250 ") {
 		t.Errorf("a listed sender in the header, which a policy service does not see, is answered with %q", got)
@@ -29,9 +29,9 @@ func TestExampleMilter(t *testing.T) {
 	t.Parallel()
 	p, g := startAsking(t, "postfix-milter")
 	c := harness.MustDial(t, p.Addr)
-	wantRefusal(t, c, "spammer@example.com", "550 5.7.1 <spammer@example.com> refused: list blocked (reported three times); id ")
+	wantRefusal(t, c, "spammer@example.com", "550 5.7.1 <spammer@example.com> refused: list blocked-file (reported three times); id ")
 	wantSent(t, c, "a@example.com", harness.Mailbox)
-	const refused = "550 5.7.1 <spammer@example.com> refused: list blocked (reported three times); id "
+	const refused = "550 5.7.1 <spammer@example.com> refused: list blocked-file (reported three times); id "
 	if got := sendHeader(t, c, "spammer@example.com"); !strings.HasPrefix(got, refused) {
 		t.Errorf("a listed sender in the header is answered with %q", got)
 	}

@@ -156,7 +156,7 @@ func (e *Example) Check(g *Gate) string {
 	if reply := c.MustSend(e.t, "a@example.com", Mailbox, message); !strings.HasPrefix(reply, "250 ") {
 		e.t.Errorf("clean mail was answered with %q", reply)
 	}
-	const refused = "550 5.7.1 <spammer@example.com> refused: list blocked (reported three times); id "
+	const refused = "550 5.7.1 <spammer@example.com> refused: list blocked-file (reported three times); id "
 	if reply, err := c.Verdict("spammer@example.com", Mailbox); err != nil || !strings.HasPrefix(reply, refused) {
 		e.t.Errorf("a listed sender was answered with %q, %v", reply, err)
 	}
