@@ -2,6 +2,8 @@ package browser
 
 import (
 	"context"
+	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,13 +31,17 @@ const (
 
 func letIn(t *testing.T, prepare func(*tab)) {
 	s := startSite(t, harness.Setup{})
-	id := s.refused(t, bob, ann, "blocked-file", "unsolicited mail")
+	reply := s.swaks(t, bob, ann)
+	id := harness.WantRefusal(t, reply, bob, "blocked-file", "unsolicited mail")
 	s.api.WaitRow(t, id)
 
 	b := s.login(t, startBrowser(t), "helpdesk")
 	prepare(b)
 	b.letIn(id)
 	passes(t, s, bob, ann)
+	if reply := s.swaks(t, bob, ann); reply[0] != '2' {
+		t.Errorf("swaks hears %q", reply)
+	}
 	b.shows(bob)
 
 	b.open("/changes")
@@ -46,6 +52,21 @@ func letIn(t *testing.T, prepare func(*tab)) {
 	b.open("/changes")
 	b.shows("undone")
 	b.clean("the flow")
+}
+
+// swaks sends an envelope with swaks, and returns the reply to RCPT.
+func (s *site) swaks(t testing.TB, from, to string) string {
+	t.Helper()
+	cmd := exec.Command(harness.Program(t, "swaks", "swaks"), "--server", s.Addr, "--from", from, "--to", to, "--quit-after", "RCPT")
+	out, _, _ := harness.Run(t, cmd)
+	_, rest, _ := strings.Cut(out, "RCPT TO:")
+	for line := range strings.Lines(rest) {
+		if strings.HasPrefix(line, "<-") || strings.HasPrefix(line, "<*") { // "<-  250 ..." or "<** 550 ..."
+			return strings.TrimSpace(strings.TrimLeft(line, "<-~* "))
+		}
+	}
+	t.Fatalf("swaks printed\n%s", out)
+	return ""
 }
 
 // letIn finds a message by its id, and lets its sender in for an hour.
@@ -80,4 +101,22 @@ func passes(t testing.TB, s *site, from, to string) {
 			t.Fatalf("mail is refused two seconds later: %s", reply)
 		}
 	}
+}
+
+// TestLiveView has the page of the mail show what comes in, until Pause.
+func TestLiveView(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, harness.Setup{})
+	b := s.login(t, startBrowser(t), "viewer")
+	b.open("/mail")
+	b.choose("Live view")
+	first := s.refused(t, bob, ann, "blocked-file", "unsolicited mail")
+	harness.WaitFor(t, "the row in the page", func() bool { return strings.Contains(b.text(), first) })
+	b.choose("Pause")
+	second := s.refused(t, "carl@spam.example", ann, "blocked-file", "unsolicited mail")
+	s.api.WaitRow(t, second)
+	if strings.Contains(b.text(), second) {
+		t.Error("the live view goes on after Pause")
+	}
+	b.clean("the live view")
 }

@@ -274,6 +274,37 @@ func TestBound(t *testing.T) {
 	ask(t, bound, 200, "GET", "/api/v1/check?sender="+bob+"&recipient="+ann, "", nil)
 }
 
+// TestHashedAddresses searches a history whose addresses are hashed: by whole addresses only.
+func TestHashedAddresses(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, harness.Setup{Keys: map[string]string{"log": `addresses = "hash"`}})
+	reply, err := harness.MustDial(t, s.Addr).Verdict(bob, ann)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := harness.WantRefusal(t, reply, bob, "blocked-file", "unsolicited mail")
+	s.api.WaitRow(t, id)
+	var sender string
+	for _, query := range []string{"sender=Bob@SPAM.example", "recipient=" + ann, "id=" + id} {
+		rows := ask(t, s.api, 200, "GET", "/api/v1/decisions?"+query, "", nil)["decisions"].([]any)
+		if len(rows) != 1 {
+			t.Fatalf("%s finds %d rows", query, len(rows))
+		}
+		row, _ := json.Marshal(rows[0])
+		for _, address := range []string{"bob", "ann@", "ann%40"} {
+			if strings.Contains(string(row), address) {
+				t.Errorf("%s: the row has %q: %s", query, address, row)
+			}
+		}
+		sender = rows[0].(object)["sender"].(string)
+	}
+	if rows := ask(t, s.api, 200, "GET", "/api/v1/decisions?sender="+sender, "", nil)["decisions"].([]any); len(rows) != 1 {
+		t.Errorf("the hash itself finds %d rows", len(rows))
+	}
+	ask(t, s.api, 400, "GET", "/api/v1/decisions?domain=spam.example", "", nil)
+	ask(t, s.api, 400, "GET", "/api/v1/decisions?sender=bob", "", nil)
+}
+
 // TestHeld accepts and refuses an update that looks wrong.
 func TestHeld(t *testing.T) {
 	t.Parallel()
