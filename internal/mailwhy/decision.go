@@ -73,20 +73,6 @@ func host(client string) string {
 	return client
 }
 
-// MessagesOf returns the messages of decisions, the oldest first, with their records in the order
-// of time.
-func MessagesOf(all []decisions.Decision) []*Message {
-	s := NewSearch(Query{Most: len(all)})
-	for i := range all {
-		m := s.message(all[i].ID, all[i].Time)
-		m.Whole = true
-		r := FromDecision(&all[i])
-		r.kept = true
-		s.add(m, r)
-	}
-	return s.Result().Messages
-}
-
 // repeated says that a record of the history stands for several decisions that are alike.
 func (r *Record) repeated() string {
 	if r.count < 2 {

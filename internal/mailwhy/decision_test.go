@@ -45,21 +45,15 @@ func TestFromDecision(t *testing.T) {
 	}
 }
 
-// TestMessagesOf: rows of a message belong together, in the order of time, and one that stands for
-// others says so.
-func TestMessagesOf(t *testing.T) {
+// TestRepeated: a row that stands for others says so.
+func TestRepeated(t *testing.T) {
 	at := time.Date(2026, 11, 22, 15, 0, 0, 0, time.UTC)
-	row := func(id string, after time.Duration, event string, count int) decisions.Decision {
-		return decisions.Decision{ID: id, Time: at.Add(after), Last: at.Add(after + time.Minute), Event: event, Count: count}
+	row := decisions.Decision{ID: "A", Time: at, Last: at.Add(time.Minute), Event: "refused", Count: 25}
+	if got := Explain(FromDecision(&row)); !strings.Contains(got, " That happened 25 times, with an id each, until 2026-11-22 ") {
+		t.Error(got)
 	}
-	messages := MessagesOf([]decisions.Decision{row("B", 3, "refused", 25), row("A", 2, "accepted", 1), row("A", 1, "monitored", 1)})
-	if len(messages) != 2 || messages[0].ID != "A" || messages[0].Outcome() != "accepted" || len(messages[0].Records) != 2 || !messages[0].Whole {
-		t.Fatalf("%+v", messages)
-	}
-	if r := messages[0].Records[0]; r.Msg != "monitored" || strings.Contains(Explain(r), "happened") {
-		t.Errorf("%s: %s", r.Msg, Explain(r))
-	}
-	if got := Explain(messages[1].Records[0]); !strings.Contains(got, " That happened 25 times, with an id each, until 2026-11-22 ") {
+	row.Count = 1
+	if got := Explain(FromDecision(&row)); strings.Contains(got, "happened") {
 		t.Error(got)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -195,4 +197,60 @@ func TestManyLogins(t *testing.T) {
 		t.Errorf("%d of 30 attempts were refused", limited)
 	}
 	s.passes(t, "friend@friend.example", ann)
+}
+
+// TestGetChangesNothing asks for every page and everything of the API, as an administrator:
+// neither a list nor an account, a session or the audit log is another one afterwards.
+func TestGetChangesNothing(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, harness.Setup{})
+	s.AddUser("admin", "admin")
+	id := s.refuse(t, bob, ann, "blocked-file", "unsolicited mail")
+	added := ask(t, s.api, 201, "POST", "/api/v1/lists/allowed/entries", entriesPattern, object{"entry": bob, "reason": "a customer"})
+	v := newVisitor(t, s.url, strings.TrimPrefix(s.url, "http://"), nil)
+	cookie := v.login("admin")
+	v.wantIn("admin", "Cookie", cookie) // notes when the session was used
+
+	before := s.state(t)
+	c, err := console.New(console.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := strings.NewReplacer("{$}", "", "{file}", "style.css", "{name}", "allowed", "{id}", id, "{change}", added["change"].(string), "{entry}", bob)
+	asked := 0
+	for _, r := range c.Routes() {
+		if r.Method != http.MethodGet || r.Path == "/mail/events" { // that answer does not end
+			continue
+		}
+		for _, query := range []string{"", "?entry=" + bob + "&type=allow&sender=" + bob + "&until=1h&show=1&why=x&version=1&what=address&whom=all&q=" + bob} {
+			response, body := v.ask(http.MethodGet, path.Replace(r.Path)+query, "Cookie", cookie, "Authorization", "Bearer "+s.api.Token)
+			if response.StatusCode >= 500 {
+				t.Errorf("GET %s: %s\n%s", path.Replace(r.Path)+query, response.Status, body)
+			}
+			asked++
+		}
+	}
+	if after := s.state(t); after != before {
+		t.Errorf("%d requests with GET have changed the state from\n%s\nto\n%s", asked, before, after)
+	}
+}
+
+// state returns the contents of what people change.
+func (s *site) state(t testing.TB) string {
+	t.Helper()
+	var all strings.Builder
+	for _, pattern := range []string{"managed/*", "console/accounts.json", "console/sessions.json", "audit.log"} {
+		files, err := filepath.Glob(filepath.Join(s.Dir, "state", filepath.FromSlash(pattern)))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no %s in the state directory: %v", pattern, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&all, "%s:\n%s\n", file, text)
+		}
+	}
+	return all.String()
 }
