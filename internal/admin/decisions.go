@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"spamgate/internal/decisions"
@@ -112,6 +114,9 @@ func (s *Server) top(w http.ResponseWriter, r *http.Request) {
 	kind := v.Get("kind")
 	v.Del("kind")
 	q, err := decisions.ParseQuery(v)
+	if kinds := []string{decisions.TopSenders, decisions.TopDomains, decisions.TopLists, decisions.TopClients}; err == nil && !slices.Contains(kinds, kind) {
+		err = fmt.Errorf("kind=%q: use %s", kind, strings.Join(kinds, ", "))
+	}
 	if err != nil {
 		s.refuse(w, fmt.Errorf("%w: %w", ErrRequest, err))
 		return

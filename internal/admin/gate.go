@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"spamgate/internal/decisions"
 	"spamgate/internal/managed"
 )
 
@@ -98,6 +99,7 @@ var codes = []struct {
 	{ErrNothingHeld, "nothing_held", 409},
 	{ErrNotPinned, "not_pinned", 409},
 	{ErrRequest, "bad_request", 400},
+	{decisions.ErrCursor, "bad_place", 400},
 	{ErrHandingOver, "handing_over", 409},
 	{ErrNotHandedOver, "not_handed_over", 500},
 	{ErrNotRunning, "ending", 503},

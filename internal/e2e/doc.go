@@ -7,6 +7,7 @@
 //
 //   - delivery: mail is neither lost, duplicated nor changed
 //   - console: the console and its API: who is let in, edits, the history under kills
+//   - decisions: the history of decisions, found by the gate and without one
 //   - addresses: the gate judges the sender that the next hop sees
 //   - servers: the gate works with the mail servers and the examples of the docs
 //   - policyservice: Postfix decides by the policy service like the gate

@@ -1,0 +1,115 @@
+package gate
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"spamgate/internal/config"
+	"spamgate/internal/decisions"
+	"spamgate/smtpfilter"
+)
+
+// newHistory returns the history of a gate with a state directory of its own, and its log.
+func newHistory(t *testing.T, c config.Decisions) (h *history, dir string, log *bytes.Buffer) {
+	t.Helper()
+	log = new(bytes.Buffer)
+	state := t.TempDir()
+	h = openHistory(&config.Config{State: config.State{Dir: state}, Decisions: c}, slog.New(slog.NewTextHandler(log, nil)))
+	t.Cleanup(func() {
+		if err := h.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return h, filepath.Join(state, "decisions"), log
+}
+
+// decide gives a history a decision of an event, as a session does.
+func decide(h *history, id, event string) {
+	r := slog.NewRecord(time.Now(), slog.LevelInfo, event, 0)
+	r.AddAttrs(slog.String("id", id), slog.String("action", "reject"), slog.String("from", "<x@spam.example>"))
+	h.Record(smtpfilter.Event{Record: r, Parties: smtpfilter.Parties{Recipients: []string{id + "@example.net"}, MoreRecipients: 3}})
+}
+
+func TestHistory(t *testing.T) {
+	on := config.Decisions{Keep: time.Hour, MaxBytes: 1 << 30, Record: "refused"}
+	h, dir, log := newHistory(t, on)
+	wantFound := func(want int) {
+		t.Helper()
+		page, err := h.Find(t.Context(), decisions.Query{Sender: "x@spam.example"})
+		if err != nil || len(page.Decisions) != want {
+			t.Errorf("%d decisions, %v; want %d", len(page.Decisions), err, want)
+		}
+	}
+	if h.Accepted(time.Now()) {
+		t.Error(`plain accepts are wanted with record = "refused"`)
+	}
+	decide(h, "AAAAAAAAAAAA", "refused")
+	decide(h, "AAAAAAAAAAAA", "accepted") // of a message of which something was recorded
+	wantFound(2)                          // at once
+	if s := h.status(); s == nil || s.Rows != 2 || s.Keep != 3600 || s.Error != "" || s.Reach == nil {
+		t.Errorf("%+v", s)
+	}
+	if page, err := h.Find(t.Context(), decisions.Query{ID: "AAAAAAAAAAAA"}); err != nil || len(page.Decisions) == 0 || page.Decisions[0].MoreRecipients != 3 {
+		t.Errorf("%+v, %v", page, err)
+	}
+
+	all := on
+	all.Record = config.RecordAll
+	h.configure(all)
+	if !h.Accepted(time.Now()) {
+		t.Error(`plain accepts are not wanted with record = "all"`)
+	}
+	wantFound(2)
+
+	h.configure(config.Decisions{MaxBytes: 1 << 30, Record: "refused"})
+	if _, err := os.Lstat(dir); !os.IsNotExist(err) {
+		t.Errorf("a history that is off has files: %v", err)
+	}
+	decide(h, "BBBBBBBBBBBB", "refused")
+	wantFound(0)
+	if s := h.status(); s != nil || h.Accepted(time.Now()) || !strings.Contains(log.String(), "the history of decisions is off, what it kept is removed") {
+		t.Errorf("off: %+v\n%s", s, log)
+	}
+
+	h.configure(on)
+	decide(h, "CCCCCCCCCCCC", "refused")
+	wantFound(1)
+}
+
+// TestHistoryTrap: what somebody has put in the place of the history is not followed, and what
+// that trap leads to is not removed. The gate goes on.
+func TestHistoryTrap(t *testing.T) {
+	on := config.Decisions{Keep: time.Hour, MaxBytes: 1 << 30, Record: "refused"}
+	h, dir, log := newHistory(t, config.Decisions{})
+	outside := t.TempDir()
+	kept := filepath.Join(outside, "kept")
+	if err := os.WriteFile(kept, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, dir); err != nil {
+		t.Fatal(err)
+	}
+	h.configure(on)
+	decide(h, "AAAAAAAAAAAA", "refused")
+	if s := h.status(); s == nil || s.Error == "" || !strings.Contains(log.String(), "level=ERROR") {
+		t.Errorf("%+v\n%s", s, log)
+	}
+	h.configure(config.Decisions{})
+	files, err := os.ReadDir(outside)
+	if err != nil || len(files) != 1 {
+		t.Errorf("%v, %v", files, err)
+	}
+	if _, err := os.Lstat(dir); !os.IsNotExist(err) {
+		t.Errorf("the link is there: %v", err)
+	}
+	h.configure(on)
+	decide(h, "BBBBBBBBBBBB", "refused")
+	if page, err := h.Find(t.Context(), decisions.Query{}); err != nil || len(page.Decisions) != 1 || h.status().Error != "" {
+		t.Errorf("%+v, %v, %+v", page, err, h.status())
+	}
+}
