@@ -76,6 +76,11 @@ func TestAutoConnections(t *testing.T) {
 			t.Errorf("%+v: warns %q", test, warning)
 		}
 	}
+	// The console takes some from mail.
+	c := &config.Config{Console: config.Console{Addr: "127.0.0.1:8025"}, PolicyServices: []config.PolicyService{door(auto)}}
+	if got := AutoConnections(c, 1128+ConsoleConnections-1); got != 999 {
+		t.Errorf("beside a console auto is %d", got)
+	}
 	if n := DescriptorLimit(); n < 64 {
 		t.Errorf("the descriptor limit is %d", n)
 	}
