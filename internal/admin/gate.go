@@ -49,7 +49,7 @@ type Gate interface {
 
 // The reasons why a request fails. Use errors.Is, also for errors from a Client.
 var (
-	ErrNoList      = errors.New("there is no such list")
+	ErrNoList      = managed.ErrNoList
 	ErrNothingHeld = errors.New("nothing is held")
 	ErrNotPinned   = errors.New("the list is not pinned")
 	ErrRequest     = errors.New("invalid request")
@@ -103,7 +103,6 @@ var codes = []struct {
 	{ErrHandingOver, "handing_over", 409},
 	{ErrNotHandedOver, "not_handed_over", 500},
 	{ErrNotRunning, "ending", 503},
-	{managed.ErrNoList, "no_list", 404},
 	{managed.ErrNotManaged, "not_managed", 409},
 	{managed.ErrEntry, "invalid_entry", 400},
 	{managed.ErrProtected, "protected", 409},

@@ -129,8 +129,10 @@ func (g *gate) trials() (lines []string) {
 	for _, d := range g.doors {
 		lines = append(lines, d.trial(g.config)...)
 	}
-	if path := editable(g.config); path != "" {
-		lines = append(lines, "echo 'offers.example  # reported three times' >> "+term.ShortPath(path))
+	if l, ok := editable(g.config); ok && l.Managed {
+		lines = append(lines, fmt.Sprintf("spamgate lists add offers.example --list %s --reason 'reported three times'", l.Name))
+	} else if ok {
+		lines = append(lines, "echo 'offers.example  # reported three times' >> "+term.ShortPath(l.Path))
 	}
 	return append(lines, "spamgate check ADDRESS   shows what happens to a sender, and why")
 }
@@ -185,15 +187,15 @@ func reachable(addr string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// editable returns the file of the first block list that is one file in the plain format,
-// without lines for recipients, or "".
-func editable(c *config.Config) string {
+// editable returns the first block list that is one file in the plain format, without lines for
+// recipients.
+func editable(c *config.Config) (l config.List, ok bool) {
 	for _, l := range c.Lists {
 		if l.Type == "block" && l.Path != "" && l.Format == "plain" && !l.PerRecipient && !strings.ContainsAny(l.Path, `*?[\`) {
-			return l.Path
+			return l, true
 		}
 	}
-	return ""
+	return l, false
 }
 
 // logLimits logs the limits on connections of each listener, so that a default that an

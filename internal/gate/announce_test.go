@@ -31,6 +31,8 @@ func TestTrials(t *testing.T) {
 		{nil, "  try        " + last},
 		{[]config.List{{Type: "block", Format: "plain", Path: "/l.txt"}},
 			"  try        echo 'offers.example  # reported three times' >> /l.txt\n             " + last},
+		{[]config.List{{Name: "blocked", Type: "block", Format: "plain", Path: "/state/managed/blocked.txt", Managed: true}},
+			"  try        spamgate lists add offers.example --list blocked --reason 'reported three times'\n             " + last},
 	} {
 		var got strings.Builder
 		g := &gate{config: &config.Config{Lists: test.lists}, doors: []*runningDoor{milter}}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"spamgate/blocklist"
 	"spamgate/blocklist/sender"
 	"spamgate/blocklist/store"
 	"spamgate/blocklist/verdict"
@@ -147,3 +148,25 @@ func (g *gate) action(address string) string {
 }
 
 var inAnHour = time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+
+// pinNow returns a pin of the list blocked as it is.
+func pinNow(g *gate) blocklist.Pin {
+	g.Helper()
+	var versions []Version
+	waitFor(g, "a version to be kept", func() (kept bool) {
+		var err error
+		versions, err = g.Versions("blocked")
+		return err == nil && len(versions) > 0
+	})
+	return blocklist.Pin{Sum: versions[0].Sum, Entries: versions[0].Entries, Since: time.Now(), Who: "test"}
+}
+
+// waitFor waits until a condition holds.
+func waitFor(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}

@@ -20,7 +20,9 @@ func (e *Editor) Change(ctx context.Context, id string) (Change, error) {
 	var found *Change
 	undone := map[string]*Undone{}
 	_, err := e.log().Newest(ctx, listedit.Search{
-		Line: func(line []byte) bool { return bytes.Contains(line, []byte(id)) },
+		Line: func(line []byte) bool {
+			return bytes.Contains(line, []byte(id)) || bytes.Contains(line, []byte(`"command":"`+listedit.Failed+`"`))
+		},
 		Found: func(r listedit.Record) bool {
 			note(undone, &r)
 			if r.ID == id {

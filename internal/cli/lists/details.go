@@ -25,7 +25,7 @@ func printListDetails(w io.Writer, l *admin.List) {
 		action += ", in headers " + l.HeaderAction
 	}
 	action += conditions(l)
-	line("type", "%s", action)
+	line("type", "%s%s", action, keptBy(l))
 	if l.URL != "" {
 		line("url", "%s", l.URL)
 	}

@@ -239,7 +239,7 @@ func printListTable(w io.Writer, lists []admin.List) {
 		}
 		fmt.Fprintf(w, listColumns, name, formatText(l), text.Number(l.Entries), text.Number(l.Invalid),
 			listAge(l, time.Now()), today, term.SmallText(l.FillRatio), term.SmallFPR(float64(l.FPR)))
-		fmt.Fprintf(w, "  %s%s\n", sourceText(l), conditions(l))
+		fmt.Fprintf(w, "  %s%s%s\n", sourceText(l), keptBy(l), conditions(l))
 		printTrouble(w, l)
 	}
 }
@@ -298,6 +298,18 @@ func sourceText(l *admin.List) string {
 		text += fmt.Sprintf(" (%d files)", n)
 	}
 	return text
+}
+
+// keptBy says that the gate keeps a list, and which entries go there.
+func keptBy(l *admin.List) string {
+	said := ""
+	if l.Managed {
+		said = ", managed"
+	}
+	if l.Default {
+		said += ", default"
+	}
+	return said
 }
 
 // listAge returns the time since the list in use was last changed or confirmed.

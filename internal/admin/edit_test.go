@@ -1,0 +1,136 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"spamgate/internal/config"
+	"spamgate/internal/managed"
+	"spamgate/internal/unixsocket"
+)
+
+// editClient returns a client of a server that edits the lists of a new state directory.
+func editClient(t *testing.T) *Client {
+	t.Helper()
+	dir := t.TempDir()
+	c, err := config.Parse(filepath.Join(dir, "config.toml"), []byte("[[list]]\nname = \"blocked\"\nmanaged = true\n[[list]]\nname = \"file\"\npath = \"f.txt\"\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := managed.Make(c); err != nil {
+		t.Fatal(err)
+	}
+	socket := filepath.Join(dir, "s")
+	s, err := Listen(Options{Socket: unixsocket.Socket{Path: socket, Mode: 0o600}, Gate: &fakeGate{}, Editor: managed.New(func() *config.Config { return c }, nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return dial(t, socket)
+}
+
+// TestEdits edits a managed list through the socket. The author is the user that the kernel
+// reports.
+func TestEdits(t *testing.T) {
+	c, ctx := editClient(t), context.Background()
+	t.Setenv("SUDO_USER", "alice")
+	until := time.Now().Add(time.Hour).Truncate(time.Second)
+	added, err := c.Add(ctx, "blocked", []managed.NewEntry{{Name: managed.Name{Entry: "spam.example"}, Reason: "bots", Until: until}, {Name: managed.Name{Entry: "b.example"}}}, managed.Options{Why: "asked"})
+	if err != nil || len(added.Entries) != 2 || added.Entries[0].Reason != "bots" || added.Entries[0].Until != until.UTC().Format(time.RFC3339) {
+		t.Fatalf("%+v, %v", added, err)
+	}
+	if r, err := c.Remove(ctx, "blocked", []managed.Name{{Entry: "b.example"}}, managed.Options{Command: "move"}); err != nil || r.Entries[0].What != managed.Removed {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if r, err := c.Undo(ctx, added.Entries[0].Change, managed.Options{DryRun: true}); err != nil || !r.DryRun || !r.Changed {
+		t.Errorf("%+v, %v", r, err)
+	}
+	content := func() string {
+		t.Helper()
+		var b bytes.Buffer
+		if err := c.Content(ctx, "blocked", &b); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	if got := content(); !strings.HasSuffix(got, "\nspam.example  # until="+until.UTC().Format(time.RFC3339)+" bots\n") {
+		t.Errorf("%q", got)
+	}
+	long := strings.Repeat("# a long comment\n", 20_000) + "long.example\n" // more than other requests may have
+	if r, err := c.Replace(ctx, "blocked", managed.Replacement{Command: "import", What: "added a file", Content: strings.NewReader(long)}, managed.Options{Why: "x y&z"}); err != nil || !r.Changed || content() != long {
+		t.Errorf("%+v, %v", r, err)
+	}
+	page, err := c.Changes(ctx, managed.ChangesQuery{List: "blocked", Since: time.Now().Add(-time.Minute), By: "alice", Limit: 100})
+	var got []string
+	for _, change := range page.Changes {
+		got = append(got, fmt.Sprint(change.By, " ", change.Through, " ", change.Command, " ", change.What, " ", change.Why))
+	}
+	want := []string{
+		"alice command import removed spam.example x y&z", "alice command import added long.example x y&z", "alice command import added a file x y&z",
+		"alice command move removed b.example ", "alice command add added b.example asked", "alice command add added spam.example until " + until.UTC().Format(time.RFC3339) + " asked",
+	}
+	if err != nil || strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("%v\n%s\nwant\n%s", err, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if versions, err := c.Versions(ctx, "blocked"); err != nil || len(versions) != 0 {
+		t.Errorf("%+v, %v", versions, err)
+	}
+}
+
+// TestEditErrors: the errors of an edit are told apart at the other end of the socket.
+func TestEditErrors(t *testing.T) {
+	c, ctx := editClient(t), context.Background()
+	add := func(list, entry string) func() error {
+		return func() error {
+			_, err := c.Add(ctx, list, []managed.NewEntry{{Name: managed.Name{Entry: entry}}}, managed.Options{})
+			return err
+		}
+	}
+	for name, one := range map[string]struct {
+		do     func() error
+		want   error
+		status int
+	}{
+		"no list":     {add("a/../b", "x.example"), managed.ErrNoList, 404},
+		"not managed": {add("file", "x.example"), managed.ErrNotManaged, 409},
+		"no entry":    {add("blocked", "com"), managed.ErrEntry, 400},
+		"protected":   {add("blocked", "gmail.com"), managed.ErrProtected, 409},
+		"not listed": {func() error {
+			_, err := c.Remove(ctx, "blocked", []managed.Name{{Entry: "a.example"}}, managed.Options{})
+			return err
+		}, managed.ErrNotListed, 404},
+		"no change":  {func() error { _, err := c.Undo(ctx, "abcdefghijklmnop", managed.Options{}); return err }, managed.ErrNoChange, 404},
+		"no version": {func() error { _, err := c.Rollback(ctx, "blocked", "x", managed.Options{}); return err }, managed.ErrNoVersion, 404},
+		"conflict": {func() error {
+			_, err := c.Replace(ctx, "blocked", managed.Replacement{Command: "edit", Base: "x", Content: strings.NewReader("a.example\n")}, managed.Options{})
+			return err
+		}, managed.ErrConflict, 409},
+		"no command": {func() error {
+			_, err := c.Replace(ctx, "blocked", managed.Replacement{Content: strings.NewReader("")}, managed.Options{})
+			return err
+		}, ErrRequest, 400},
+		"no content":   {func() error { return c.Content(ctx, "file", &bytes.Buffer{}) }, managed.ErrNotManaged, 409},
+		"a wrong page": {func() error { _, err := c.Changes(ctx, managed.ChangesQuery{Limit: maxChanges + 1}); return err }, ErrRequest, 400},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := one.do()
+			said := new(Error)
+			if !errors.Is(err, one.want) || !errors.As(err, &said) || said.Status != one.status {
+				t.Errorf("%v (%+v), want %v and %d", err, said, one.want, one.status)
+			}
+		})
+	}
+	large := make([]managed.NewEntry, 1)
+	large[0].Reason = strings.Repeat("x", maxEntries)
+	said := new(Error)
+	if _, err := c.Add(ctx, "blocked", large, managed.Options{}); !errors.As(err, &said) || said.Status != http.StatusRequestEntityTooLarge {
+		t.Errorf("a large request: %v", err)
+	}
+}
