@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -58,10 +59,11 @@ func AskHistory(c *config.Config) (*History, error) {
 // ReadHistory returns the history in the state directory, which must not belong to a user whom this
 // process does not trust.
 func ReadHistory(c *config.Config) (*History, error) {
-	r, err := decisions.OpenReader(setup.DecisionsDir(c))
-	if errors.Is(err, fs.ErrPermission) {
-		err = fmt.Errorf("%w; run this as root or as the gate's user", err)
+	dir := setup.DecisionsDir(c)
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("%w; run this as root or as the gate's user", err)
 	}
+	r, err := decisions.OpenReader(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -91,4 +93,14 @@ func ShownAddress(c *config.Config, text string) (string, error) {
 		return "*" + text[strings.LastIndexByte(text, '@'):], nil
 	}
 	return text, nil
+}
+
+// HistoryError returns an error of a History with what to do if the running gate is too old to have
+// one.
+func HistoryError(err error) error {
+	var refused *admin.Error
+	if errors.As(err, &refused) && refused.Code == "no_path" {
+		return errors.New("the running gate is an older version, which has no history of decisions: spamgate handover replaces it")
+	}
+	return err
 }

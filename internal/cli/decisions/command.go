@@ -58,7 +58,7 @@ func runs(cmd *cobra.Command, run func(*session, []string) error) {
 			return err
 		}
 		defer h.Close()
-		err = run(&session{cmd, ctx, c, h, time.Now()}, args)
+		err = cli.HistoryError(run(&session{cmd, ctx, c, h, time.Now()}, args))
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

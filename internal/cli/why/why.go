@@ -52,7 +52,7 @@ read, too. If logs hash addresses, the key in the state directory finds an
 address in them. If they show only domains, the messages may be those of others.
 
 Exit codes: 0 something was found; 1 nothing was; 2 an error, or a log could not
-be read.`,
+be read, or nothing was found and the history could not be asked.`,
 		Example: `  spamgate why 2ZFPDJSVUUAR
   spamgate why someone@example.org --since 7d
   spamgate why 2ZFPDJSVUUAR --log /var/log/mail.log --json`,
@@ -116,7 +116,7 @@ func run(ctx context.Context, cmd *cobra.Command, o options, asked string) error
 		return context.Cause(ctx)
 	}
 	if k.err != nil {
-		fmt.Fprintf(stderr, "spamgate: the history of decisions cannot be asked, or not wholly: %v\n", k.err)
+		fmt.Fprintf(stderr, "spamgate: the history of decisions cannot be asked, or not wholly: %v\n", cli.HistoryError(k.err))
 	}
 	dns := onlyDNS(c)
 	if k.found > 0 && unread != nil && len(read) == 0 {
@@ -140,6 +140,8 @@ func run(ctx context.Context, cmd *cobra.Command, o options, asked string) error
 	switch {
 	case err != nil || unread != nil:
 		return errors.Join(err, unread)
+	case len(a.result.Messages) == 0 && k.err != nil:
+		return cli.ErrReported
 	case len(a.result.Messages) == 0:
 		return cli.ErrNo
 	}
