@@ -36,6 +36,11 @@ func TestFind(t *testing.T) {
 		out := g.Command(t, 0, "decisions", "find")
 		wantText(t, out, id+" refused", "from <"+spammer+"> by 127.0.0.1:", "to <"+ann+">", "list blocked: spam.example (unsolicited mail)",
 			"reply 550 5.7.1 <"+spammer+"> refused: list blocked (unsolicited mail); id "+id, "1 decision. The history reaches back to 20")
+		for line := range strings.Lines(out) {
+			if n := len(strings.TrimSuffix(line, "\n")); n > 80 {
+				t.Errorf("a line of %d columns: %s", n, line)
+			}
+		}
 		out = g.Command(t, 0, "why", id)
 		wantText(t, out, id, "refused", "The gate refused the sender <"+spammer+">: list blocked has spam.example (unsolicited mail) at ",
 			"Searched: the history of decisions, which reaches back to 20", "Now, as spamgate check says: "+spammer+": reject")
