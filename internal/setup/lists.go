@@ -109,7 +109,10 @@ func blocklistList(l config.List) (store.List, error) {
 		Whole:             l.Managed,
 		Begins:            l.Managed,
 	}
-	if !l.InDNS() {
+	switch {
+	case l.Instead != "":
+		list.Paths = []string{text.EscapeGlob(l.Instead)}
+	case !l.InDNS():
 		list.Paths = []string{l.Files()}
 	}
 	if list.MaxBytes == 0 && l.URL != "" {

@@ -92,6 +92,8 @@ type lintRun struct {
 	guarded listfiles.Protection
 	bar     *term.FileProgress
 	reports []*lintReport
+
+	removeCopies func() // of lists that this process may not read; may be nil
 }
 
 func listsLint(cmd *cobra.Command, o listsLintOptions, args []string) error {
@@ -108,6 +110,9 @@ func listsLint(cmd *cobra.Command, o listsLintOptions, args []string) error {
 		args, err = l.ofList(*o.config, o.list)
 	default:
 		l.options, err = o.formatFlags.options()
+	}
+	if l.removeCopies != nil {
+		defer l.removeCopies()
 	}
 	if err != nil {
 		return err
@@ -128,6 +133,7 @@ func (l *lintRun) ofList(file, name string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	l.removeCopies = readInstead(l.cmd.Context(), c)
 	of, err := listfiles.Find(c, name)
 	if err != nil {
 		return nil, err
