@@ -146,10 +146,7 @@ func (x *exchange) askUndo() error {
 	if err != nil {
 		return err
 	}
-	p := undoPage{Change: *c, Back: localPath(x.query("back"))}
-	if p.Back == "/" {
-		p.Back = "/changes"
-	}
+	p := undoPage{Change: *c, Back: undoneAt(x.query("back"))}
 	if l, err := x.console.list(c.List); err == nil {
 		p.Allow = l.Type == "allow"
 	}
@@ -172,5 +169,13 @@ func (x *exchange) postUndo() error {
 	if err != nil {
 		return err
 	}
-	return x.redirect(withNotice(localPath(x.form("back")), result))
+	return x.redirect(withNotice(undoneAt(x.form("back")), result))
+}
+
+// undoneAt returns the page that follows an undo: where the user came from, or the changes.
+func undoneAt(back string) string {
+	if back = localPath(back); back != "/" {
+		return back
+	}
+	return "/changes"
 }

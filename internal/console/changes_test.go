@@ -56,8 +56,12 @@ func TestChangesPage(t *testing.T) {
 func TestChangesPaging(t *testing.T) {
 	p := newParts(t, "")
 	const n = 2*changesRows + 1
+	var all []managed.NewEntry
 	for i := range n {
-		p.change("ann", "editor", "blocked", plainEntry(fmt.Sprintf("spam%03d.example", i), "many"))
+		all = append(all, plainEntry(fmt.Sprintf("spam%03d.example", i), "many"))
+	}
+	if _, err := p.Editor.Add(t.Context(), managed.Account("ann", "editor", managed.ThroughConsole), "blocked", all, managed.Options{}); err != nil {
+		t.Fatal(err)
 	}
 	cookie, seen := login(t, p.Console, "editor"), 0
 	for path := "/changes?by=ann"; path != ""; {
@@ -100,13 +104,19 @@ func TestUndo(t *testing.T) {
 		{helpdesk, own, 409, "undone already"},
 		{editor, others, 303, ""},
 	} {
-		response, body := ask(p.Console, with(post("/undo/"+tt.change, "back", "/mail?q=x", "why", "a mistake"), tt.who))
+		response, body := ask(p.Console, with(post("/undo/"+tt.change, "back", "/mail?q=x.example", "why", "a mistake"), tt.who))
 		if response.StatusCode != tt.status || !strings.Contains(plainText(body), tt.want) {
 			t.Errorf("undo %s: %s\n%s", tt.change, response.Status, plainText(body))
 		}
-		if to := response.Header.Get("Location"); tt.status == 303 && (!strings.HasPrefix(to, "/mail?done=") || !strings.HasSuffix(to, "q=x")) {
+		if tt.status != 303 {
+			continue
+		}
+		to := response.Header.Get("Location")
+		if !strings.HasPrefix(to, "/mail?done=") || !strings.HasSuffix(to, "q=x.example") {
 			t.Errorf("undo %s leads to %q", tt.change, to)
 		}
+		wantText(t, visit(t, p.Console, tt.who, to, 200), "undone: added", "It counts from now on.")
+		wantText(t, visit(t, p.Console, viewer, to, 200), "!It counts from now on.")
 	}
 	wantText(t, visit(t, p.Console, editor, "/changes", 200), "undone by helpdesk", "undone by editor", "undone by bound", "a mistake")
 	for _, l := range p.gate.set().Stats().Lists {
@@ -133,5 +143,9 @@ func TestAskUndo(t *testing.T) {
 		t.Errorf("undo of what has changed: %s\n%s", response.Status, body)
 	}
 	visit(t, p.Console, editor, "/undo/AAAAAAAAAAAA", 404)
+	again := p.change("editor", "editor", "blocked", plainEntry("more.example", ""))
+	if response, _ := ask(p.Console, with(post("/undo/"+again), editor)); !strings.HasPrefix(response.Header.Get("Location"), "/changes?done=") {
+		t.Errorf("an undo from nowhere leads to %q", response.Header.Get("Location"))
+	}
 	visit(t, p.Console, login(t, p.Console, "helpdesk"), "/undo/"+id, 200)
 }

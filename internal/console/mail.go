@@ -56,6 +56,10 @@ func (x *exchange) mail() error {
 			return err
 		}
 	}
+	var err error
+	if p.Done, err = x.notice(); err != nil {
+		return err
+	}
 	return x.render("mail", view{Title: "Mail", Nav: "/mail", Data: p})
 }
 

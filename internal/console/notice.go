@@ -17,6 +17,9 @@ type notice struct {
 	Back   string // the path of the page without the notice
 }
 
+// noticeAge is how long a page says that a change was made.
+const noticeAge = time.Hour
+
 // noticeTime bounds the search for the change.
 const noticeTime = 200 * time.Millisecond
 
@@ -35,8 +38,8 @@ func (x *exchange) notice() (*notice, error) {
 	case err != nil:
 		return nil, err
 	}
-	if seen := seenBy(x.who); seen != nil && !seen(&change) {
-		return nil, nil
+	if !own(x.who, change) || x.console.Now().Sub(change.Time) > noticeAge {
+		return nil, nil // a link from elsewhere puts no words on a page
 	}
 	n := &notice{Change: change, Back: withoutNotice(x.r.URL)}
 	if change.Undone == nil && mayUndo(x.who, change) == nil {

@@ -9,6 +9,7 @@ import (
 	"spamgate/internal/decisions"
 	"spamgate/internal/report"
 	"spamgate/internal/term"
+	"spamgate/internal/text"
 )
 
 var nowRoutes = []route{{"GET", "/now", accounts.SeeTotals, (*exchange).now}}
@@ -32,6 +33,7 @@ type nowPage struct {
 	Status   admin.Status
 	Lists    []nowList
 	History  *decisions.Stats
+	Reach    *time.Time // of the history; nil: it is empty
 }
 
 // figure is a number with the search behind it.
@@ -43,11 +45,12 @@ type figure struct {
 // nowList is a list in short.
 type nowList struct {
 	admin.List
-	State outcome // of a badge
-	Age   string
-	At    *time.Time // of which Age is
-	Path  string
-	Held  string // the path of the update that is held
+	State   outcome // of a badge
+	Age     string
+	At      *time.Time // of which Age is
+	Path    string
+	Held    string // the path of the update that is held
+	Problem string
 }
 
 func (x *exchange) now() error {
@@ -74,7 +77,7 @@ func (x *exchange) now() error {
 	return x.render("now", view{Title: "Now", Nav: "/now", Data: p, Refresh: nowRefresh})
 }
 
-// fillSeries fills in what was decided over time.
+// fillSeries fills in what was decided over time, and how far the history reaches back.
 func (x *exchange) fillSeries(p *nowPage) error {
 	if x.console.History == nil {
 		return nil
@@ -86,6 +89,11 @@ func (x *exchange) fillSeries(p *nowPage) error {
 		return err
 	}
 	p.Series = newSeries(p.Span, begin, totals)
+	newest, err := x.console.History.Find(x.r.Context(), decisions.Query{Limit: 1})
+	if err != nil {
+		return err
+	}
+	p.Reach = newest.Reach
 	for _, k := range p.Series.Kinds {
 		if k.Sum > 0 || k.Action == "accept" || k.Action == "reject" || k.Action == "defer" {
 			p.Figures = append(p.Figures, figure{k, mailPath("/mail", url.Values{"action": {k.Action}, "since": {p.Span.Since}})})
@@ -113,10 +121,10 @@ func healthProblems(h *admin.Health) (all []string) {
 
 // nowList returns a list in short.
 func (x *exchange) nowList(l admin.List) nowList {
-	n := nowList{List: l, State: outcome{"accept", "ok"}, Path: "/lists/" + url.PathEscape(l.Name)}
+	n := nowList{List: l, State: outcome{"accept", "ok"}, Path: "/lists/" + url.PathEscape(l.Name), Problem: l.Error}
 	switch {
 	case l.DNS != nil && l.DNS.Problem() != "":
-		n.State = outcome{"warn", "not asked"}
+		n.State, n.Problem = outcome{"warn", "not asked"}, l.DNS.Problem()
 	case l.Held:
 		n.State = outcome{"warn", "update held"}
 		n.Held = n.Path + "/held"
@@ -124,6 +132,9 @@ func (x *exchange) nowList(l admin.List) nowList {
 		n.State = outcome{"error", "error"}
 	case l.Pinned != nil:
 		n.State = outcome{"warn", "pinned"}
+	}
+	if n.Problem == "" && l.Invalid > 0 {
+		n.Problem = text.Count(l.Invalid, "invalid line", "invalid lines")
 	}
 	if n.At = report.LastUpdate(&l); n.At != nil {
 		n.Age = term.Age(x.console.Now().Sub(*n.At))

@@ -28,6 +28,7 @@ func TestNowPage(t *testing.T) {
 	if err := p.Recorder().Sync(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	wantText(t, visit(t, p.Console, viewer, "/now", 200), "Reaches back to "+d.Time.Local().Format("2006-01-02"))
 	for _, tt := range []struct {
 		span string
 		want []string
@@ -120,6 +121,28 @@ func TestRoundUp(t *testing.T) {
 	for n, want := range map[int64]int64{0: 2, 1: 2, 2: 2, 3: 5, 6: 10, 11: 20, 99: 100, 100: 100, 101: 200, 501: 1000, 12_345_678: 20_000_000} {
 		if got := roundUp(n); got != want {
 			t.Errorf("roundUp(%d) is %d, want %d", n, got, want)
+		}
+	}
+}
+
+// TestNowList checks what the page says of a list.
+func TestNowList(t *testing.T) {
+	x := &exchange{console: testConsole(t)}
+	modified := x.console.Now().Add(-3 * time.Hour)
+	for _, tt := range []struct {
+		list                      admin.List
+		state, problem, held, age string
+	}{
+		{admin.List{Name: "a", Files: []admin.File{{Modified: modified}}}, "ok", "", "", "3 h"},
+		{admin.List{Name: "a", Invalid: 2}, "ok", "2 invalid lines", "", ""},
+		{admin.List{Name: "a/b", Held: true, Error: "shrunk"}, "update held", "shrunk", "/lists/a%2Fb/held", ""},
+		{admin.List{Name: "a", Error: "unreadable", Invalid: 1}, "error", "unreadable", "", ""},
+		{admin.List{Name: "a", Pinned: &admin.Pinned{}}, "pinned", "", "", ""},
+		{admin.List{Name: "a", DNS: &admin.DNSList{State: "off", Reason: "lists INVALID"}}, "not asked", "switched off: lists INVALID", "", ""},
+		{admin.List{Name: "a", DNS: &admin.DNSList{State: "on"}}, "ok", "", "", ""},
+	} {
+		if n := x.nowList(tt.list); n.State.Text != tt.state || n.Problem != tt.problem || n.Held != tt.held || n.Age != tt.age {
+			t.Errorf("%+v: %+v", tt, n)
 		}
 	}
 }

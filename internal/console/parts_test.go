@@ -104,7 +104,7 @@ func newParts(t testing.TB, more string) *parts {
 func openHistory(t testing.TB, state string) (*decisions.Recorder, *decisions.Reader) {
 	t.Helper()
 	dir := filepath.Join(state, "decisions")
-	recorder, err := decisions.Open(decisions.Options{Dir: dir, Keep: 7 * 24 * time.Hour, MaxBytes: 1 << 30, Logger: slog.New(slog.DiscardHandler)})
+	recorder, err := decisions.Open(decisions.Options{Dir: dir, Keep: 7 * 24 * time.Hour, MaxBytes: 1 << 40, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

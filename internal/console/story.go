@@ -12,6 +12,7 @@ import (
 	"spamgate/blocklist/sender"
 	"spamgate/blocklist/verdict"
 	"spamgate/internal/check"
+	"spamgate/internal/config"
 	"spamgate/internal/decisions"
 	"spamgate/internal/mailwhy"
 	"spamgate/internal/term"
@@ -204,7 +205,7 @@ func (x *exchange) askNow(p *storyPage, all []decisions.Decision) {
 		return
 	}
 	dns := x.query("dns") != ""
-	if !dns {
+	if !dns && x.asksOthers() {
 		p.DNS = "/mail/" + p.ID + "?dns=1#now"
 	}
 	for _, q := range presentQuestions(all) {
@@ -214,6 +215,11 @@ func (x *exchange) askNow(p *storyPage, all []decisions.Decision) {
 	if len(p.Now) == 0 {
 		p.NotNow = "The history does not show the sender’s address. If you know it, try it."
 	}
+}
+
+// asksOthers reports whether a decision may take a question to the DNS.
+func (x *exchange) asksOthers() bool {
+	return slices.ContainsFunc(x.console.Config().Lists, func(l config.List) bool { return l.DNSZone != "" || len(l.ProvenBy) > 0 })
 }
 
 // present returns what would happen now to a sender.

@@ -61,3 +61,12 @@ func TestStoryOfMany(t *testing.T) {
 	body := visit(t, p.Console, login(t, p.Console, "viewer"), "/mail/MANYAAAAAAAA", 200)
 	wantText(t, body, "There are more decisions about this message.", "and 190 more")
 }
+
+// TestStoryAsksOthers checks when the page offers to ask the DNS.
+func TestStoryAsksOthers(t *testing.T) {
+	for more, want := range map[string]string{"": "!Ask them, too", "[[list]]\nname = \"partners\"\ntype = \"allow\"\nmanaged = true\nproven_by = [\"spf\"]\n": "Ask them, too"} {
+		p := newParts(t, more)
+		p.record(refusal("QTHERSAAAAAA", time.Minute))
+		wantText(t, visit(t, p.Console, login(t, p.Console, "viewer"), "/mail/QTHERSAAAAAA", 200), want)
+	}
+}
