@@ -28,7 +28,11 @@ func (r *Reader) Find(ctx context.Context, q Query) (Page, error) {
 	limit = min(limit, maxLimit)
 	page := Page{Decisions: []Decision{}}
 	end := time.Now().Add(findTime)
-	next, err := r.walk(ctx, &q, func(d Decision) bool {
+	files, err := r.files()
+	if err != nil {
+		return Page{}, err
+	}
+	next, err := r.walk(ctx, files, &q, func(d Decision) bool {
 		page.Decisions = append(page.Decisions, d)
 		return len(page.Decisions) < limit
 	}, func() bool {
@@ -40,7 +44,7 @@ func (r *Reader) Find(ctx context.Context, q Query) (Page, error) {
 	}
 	page.Next = next
 	page.Incomplete = page.Incomplete && next != ""
-	page.Reach, err = r.reach()
+	page.Reach, err = r.reach(files)
 	return page, err
 }
 
@@ -51,7 +55,11 @@ func (r *Reader) Each(ctx context.Context, q Query, f func(Decision) error) erro
 		n := 0
 		var failed error
 		end := time.Now().Add(findTime)
-		next, err := r.walk(ctx, &q, func(d Decision) bool {
+		files, err := r.files()
+		if err != nil {
+			return err
+		}
+		next, err := r.walk(ctx, files, &q, func(d Decision) bool {
 			n++
 			failed = f(d)
 			return failed == nil && n < maxLimit
@@ -65,16 +73,12 @@ func (r *Reader) Each(ctx context.Context, q Query, f func(Decision) error) erro
 
 // walk calls found for each decision that matches until it returns false, and more after each step
 // until that returns false. It returns where to continue; "" if it has seen everything.
-func (r *Reader) walk(ctx context.Context, q *Query, found func(Decision) bool, more func() bool) (next Cursor, err error) {
+func (r *Reader) walk(ctx context.Context, files []file, q *Query, found func(Decision) bool, more func() bool) (next Cursor, err error) {
 	before := place{math.MaxInt64, math.MaxInt64, math.MaxInt64}
 	if q.Before != "" {
 		if before, err = q.Before.place(); err != nil {
 			return "", err
 		}
-	}
-	files, err := r.files()
-	if err != nil {
-		return "", err
 	}
 	var all []*search
 	defer func() {
@@ -91,7 +95,7 @@ func (r *Reader) walk(ctx context.Context, q *Query, found func(Decision) bool, 
 			return "", nil
 		}
 		at := newest.next
-		d, ok, err := newest.step(ctx)
+		d, ok, err := newest.step()
 		if err != nil {
 			if err = skippable(err); err != nil {
 				return "", fmt.Errorf("history %s: %w", newest.of.name(), err)
@@ -138,34 +142,44 @@ func newestOf(all []*search) (newest *search) {
 }
 
 // reach returns the time of the oldest decision, nil if there is none.
-func (r *Reader) reach() (*time.Time, error) {
-	files, err := r.files()
-	if err != nil {
-		return nil, err
-	}
-	var oldest *time.Time
+func (r *Reader) reach(files []file) (reach *time.Time, err error) {
 	for _, of := range files {
-		if oldest != nil && of.start() > oldest.UnixNano() {
+		if reach != nil && of.start() > reach.UnixNano() {
 			continue
 		}
 		at, err := r.oldest(of)
-		if err != nil && skippable(err) != nil && err != errSkip {
+		if err != nil {
 			return nil, err
 		}
-		if err == nil && at != 0 && (oldest == nil || at < oldest.UnixNano()) {
+		if at != 0 && (reach == nil || at < reach.UnixNano()) {
 			t := time.Unix(0, at).UTC()
-			oldest = &t
+			reach = &t
 		}
 	}
-	return oldest, nil
+	return reach, nil
 }
 
 // oldest returns the time of the oldest row of a file, 0 if there is none.
 func (r *Reader) oldest(of file) (int64, error) {
-	f, err := r.open(of)
-	if err != nil {
-		return 0, err
+	name := of.name()
+	r.mu.Lock()
+	at := r.first[name]
+	r.mu.Unlock()
+	if at != 0 {
+		return at, nil
 	}
-	defer r.release(f)
-	return f.db.Int("SELECT at FROM decisions ORDER BY n LIMIT 1")
+	f, err := r.open(of)
+	if err == nil {
+		at, _, err = f.int(selectFirst)
+		r.release(f)
+	}
+	if err == errSkip || err != nil && skippable(err) == nil {
+		return 0, nil
+	}
+	if err == nil && at != 0 {
+		r.mu.Lock()
+		r.first[name] = at
+		r.mu.Unlock()
+	}
+	return at, err
 }

@@ -7,12 +7,12 @@ import (
 
 // A block is indexed when it has so many rows, or entries in the table recent. Until then each
 // batch of rows has its postings in an entry of that table, which a search reads as a whole.
-const (
+var (
 	blockRows   = 16384
 	blockRecent = 1024
-
-	bucketPostings = 128 // about so many postings are in a bucket
 )
+
+const bucketPostings = 128 // about so many postings are in a bucket
 
 // index stores the postings of the newest rows, and makes a block if there are enough.
 func (w *writeFile) index(rows int) error {

@@ -48,6 +48,12 @@ var shownToAll = []string{
 	"proof", "unproven", "would", "generation",
 }
 
+// selective reports whether the query asks for more than a span of time.
+func (q *Query) selective() bool {
+	return q.ID != "" || q.Address != "" || q.Sender != "" || q.Recipient != "" || q.Domain != "" || q.List != "" ||
+		q.Action != "" || q.Client != "" || q.RecipientDomains != nil
+}
+
 // own reports whether a recipient is at one of the RecipientDomains.
 func (q *Query) own(recipient string) bool {
 	domain := domainOf(foldAddress(recipient))

@@ -3,6 +3,7 @@ package decisions
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"sync"
 
@@ -17,6 +18,7 @@ type Reader struct {
 	idle   map[string][]*readFile // open files by name
 	kept   int                    // in idle
 	closed bool
+	first  map[string]int64 // the time of the oldest row, of files that have one
 }
 
 // idleFiles bounds the files that stay open between queries.
@@ -24,7 +26,7 @@ const idleFiles = 48
 
 // OpenReader opens the history for reading. A missing directory is an empty history.
 func OpenReader(dir string) (*Reader, error) {
-	return &Reader{folder: newFolder(dir), idle: map[string][]*readFile{}}, nil
+	return &Reader{folder: newFolder(dir), idle: map[string][]*readFile{}, first: map[string]int64{}}, nil
 }
 
 // Close closes the files. Queries that run are not disturbed.
@@ -62,6 +64,7 @@ func (r *Reader) files() ([]file, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.closeIdle(func(name string) bool { return there[name] })
+	maps.DeleteFunc(r.first, func(name string, _ int64) bool { return !there[name] })
 	return all, nil
 }
 
@@ -72,7 +75,47 @@ type readFile struct {
 	db   *sqlite.DB
 	seed uint64
 
-	row, bucket *sqlite.Stmt
+	statements map[string]*sqlite.Stmt
+}
+
+// Statements on a database file.
+const (
+	selectLast   = "SELECT max(n), (SELECT skew FROM settings) FROM decisions"
+	selectFirst  = "SELECT at FROM decisions ORDER BY n LIMIT 1"
+	selectAt     = "SELECT at FROM decisions WHERE n = ?"
+	selectBucket = "SELECT postings FROM postings WHERE bucket = ?"
+	selectBlocks = "SELECT first, count, buckets, base, NULL FROM blocks WHERE first + count > ? AND first <= ? ORDER BY first"
+	selectRecent = "SELECT first, count, 0, 0, postings FROM recent WHERE first + count > ? AND first <= ? ORDER BY first"
+)
+
+// statement returns a prepared statement with the given parameters. Its caller resets it.
+func (f *readFile) statement(sql string, parameters ...int64) (*sqlite.Stmt, error) {
+	s := f.statements[sql]
+	if s == nil {
+		var err error
+		if s, err = f.db.Prepare(sql); err != nil {
+			return nil, err
+		}
+		f.statements[sql] = s
+	}
+	for i, p := range parameters {
+		s.BindInt(i+1, p)
+	}
+	return s, nil
+}
+
+// int returns the first column of the only row of a statement, and whether there is a row.
+func (f *readFile) int(sql string, parameters ...int64) (int64, bool, error) {
+	s, err := f.statement(sql, parameters...)
+	if err != nil {
+		return 0, false, err
+	}
+	defer s.Reset()
+	found, err := s.Step()
+	if err != nil || !found {
+		return 0, false, err
+	}
+	return s.Int(0), true, nil
 }
 
 // errSkip says that a file has nothing to read: it is gone, empty, or of a newer version.
@@ -113,7 +156,7 @@ func (r *Reader) open(of file) (*readFile, error) {
 }
 
 func (r *Reader) openFile(of file, info os.FileInfo) (_ *readFile, err error) {
-	f := &readFile{file: of, info: info}
+	f := &readFile{file: of, info: info, statements: map[string]*sqlite.Stmt{}}
 	if f.db, err = sqlite.Open(r.folder.path(of.name()), true); err != nil {
 		return nil, err
 	}
@@ -136,17 +179,14 @@ func (r *Reader) openFile(of file, info os.FileInfo) (_ *readFile, err error) {
 		return nil, err
 	}
 	f.seed = uint64(seed)
-	if f.row, err = f.db.Prepare(selectRow); err != nil {
-		return nil, err
-	}
-	f.bucket, err = f.db.Prepare("SELECT postings FROM postings WHERE bucket = ?")
-	return f, err
+	return f, nil
 }
 
 // release ends the transaction of a file, and keeps it for other queries.
 func (r *Reader) release(f *readFile) {
-	f.row.Reset()
-	f.bucket.Reset()
+	for _, s := range f.statements {
+		s.Reset()
+	}
 	err := f.db.Exec("COMMIT")
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -160,27 +200,27 @@ func (r *Reader) release(f *readFile) {
 }
 
 func (f *readFile) close() {
-	for _, s := range []*sqlite.Stmt{f.row, f.bucket} {
-		if s != nil {
-			s.Close()
-		}
+	for _, s := range f.statements {
+		s.Close()
 	}
 	f.db.Close()
 }
 
 // get reads a row.
-func (f *readFile) get(n int64) (d Decision, at int64, err error) {
-	f.row.BindInt(1, n)
-	found, err := f.row.Step()
+func (f *readFile) get(n int64) (d Decision, err error) {
+	s, err := f.statement(selectRow, n)
 	if err != nil {
-		return Decision{}, 0, err
+		return Decision{}, err
+	}
+	defer s.Reset()
+	found, err := s.Step()
+	if err != nil {
+		return Decision{}, err
 	}
 	if !found {
-		return Decision{}, 0, errMissing
+		return Decision{}, errMissing
 	}
-	defer f.row.Reset()
-	d, _, at = scan(f.row)
-	return d, at, nil
+	return scan(s), nil
 }
 
 var errMissing = errors.New("a row of the history is missing")

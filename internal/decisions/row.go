@@ -74,15 +74,15 @@ func bind(s *sqlite.Stmt, n, at int64, d *Decision) {
 }
 
 // scan reads the columns of selectRow.
-func scan(s *sqlite.Stmt) (d Decision, n, at int64) {
-	i := 0
+func scan(s *sqlite.Stmt) (d Decision) {
+	i := 1 // after n
 	number := func(none int64) int64 {
 		if i++; s.Null(i - 1) {
 			return none
 		}
 		return s.Int(i - 1)
 	}
-	n, at = number(0), number(0)
+	at := number(0)
 	d.Time = time.Unix(0, number(at)).UTC()
 	d.Count = int(number(1))
 	d.Last = time.Unix(0, number(d.Time.UnixNano())).UTC()
@@ -107,7 +107,7 @@ func scan(s *sqlite.Stmt) (d Decision, n, at int64) {
 	for _, p := range pairs {
 		d.Attrs = append(d.Attrs, Attr{p[0], p[1]})
 	}
-	return d, n, at
+	return d
 }
 
 // list returns addresses as a JSON array, "" for none.

@@ -1,13 +1,10 @@
 package decisions
 
 import (
-	"context"
 	"math"
 	"slices"
 	"sort"
 	"time"
-
-	"spamgate/internal/sqlite"
 )
 
 // search walks through one file from its newest to its oldest row that may match.
@@ -17,7 +14,6 @@ type search struct {
 	before place // a bound: rows are before it
 	of     file
 	f      *readFile // nil until it is opened
-	at     *sqlite.Stmt
 
 	low, high int64 // rows that are in question
 	sections  []section
@@ -49,32 +45,27 @@ func newSearch(r *Reader, of file, q *Query, before place) *search {
 
 func (s *search) close() {
 	if s.f != nil {
-		s.at.Close()
 		s.reader.release(s.f)
 	}
 }
 
-// open opens the file and finds out which rows are in question.
-func (s *search) open() (err error) {
+// open opens the file and finds out which rows are in question, and with sections also which sections.
+func (s *search) open(sections bool) (err error) {
 	if s.f, err = s.reader.open(s.of); err != nil {
 		if err == errSkip {
 			s.done, err = true, nil
 		}
 		return err
 	}
-	if s.at, err = s.f.db.Prepare("SELECT at FROM decisions WHERE n = ?"); err != nil {
-		s.reader.release(s.f)
-		s.f = nil
-		return err
-	}
-	last, err := s.f.db.Int("SELECT max(n) FROM decisions")
+	ends, err := s.f.statement(selectLast)
 	if err != nil {
 		return err
 	}
-	skew, err := s.f.db.Int("SELECT skew FROM settings")
-	if err != nil {
+	if _, err := ends.Step(); err != nil {
 		return err
 	}
+	last, skew := ends.Int(0), ends.Int(1)
+	ends.Reset()
 	s.low, s.high = 1, last
 	if s.high, err = s.after(s.before, last); err != nil {
 		return err
@@ -94,13 +85,10 @@ func (s *search) open() (err error) {
 		s.high = min(s.high, n)
 	}
 	s.clauses = s.query.clauses(s.f.seed)
-	if len(s.clauses) > 0 && s.low <= s.high {
-		err = s.readSections()
+	if sections && s.low <= s.high {
+		return s.readSections()
 	}
-	if err != nil {
-		return err
-	}
-	return s.advance()
+	return nil
 }
 
 // after returns the number of the newest row before a place, of rows 1 to last; 0 if there is none.
@@ -118,37 +106,26 @@ func (s *search) after(p place, last int64) (int64, error) {
 
 // time returns the time of a row.
 func (s *search) time(n int64) (int64, error) {
-	s.at.BindInt(1, n)
-	found, err := s.at.Step()
+	at, found, err := s.f.int(selectAt, n)
 	if err == nil && !found {
 		err = errMissing
 	}
-	if err != nil {
-		return 0, err
-	}
-	defer s.at.Reset()
-	return s.at.Int(0), nil
+	return at, err
 }
 
 // readSections reads which sections there are, the oldest first.
 func (s *search) readSections() error {
-	for _, sql := range []string{
-		"SELECT first, count, buckets, base, NULL FROM blocks WHERE first + count > ? AND first <= ? ORDER BY first",
-		"SELECT first, count, 0, 0, postings FROM recent WHERE first + count > ? AND first <= ? ORDER BY first",
-	} {
-		list, err := s.f.db.Prepare(sql)
+	for _, sql := range []string{selectBlocks, selectRecent} {
+		list, err := s.f.statement(sql, s.low, s.high)
 		if err != nil {
 			return err
 		}
-		list.BindInt(1, s.low)
-		list.BindInt(2, s.high)
 		for {
 			row, err := list.Step()
-			if err != nil || !row {
-				list.Close()
-				if err != nil {
-					return err
-				}
+			if err != nil {
+				return err
+			}
+			if !row {
 				break
 			}
 			s.sections = append(s.sections, section{list.Int(0), list.Int(1), slices.Clone(list.Blob(4)), list.Int(2), list.Int(3)})
@@ -248,15 +225,15 @@ func (s *search) eachBucket(of section, any []term, f func([]byte) error) error 
 	}
 	slices.Sort(buckets)
 	for _, b := range slices.Compact(buckets) {
-		s.f.bucket.BindInt(1, b)
-		found, err := s.f.bucket.Step()
+		bucket, err := s.f.statement(selectBucket, b)
 		if err != nil {
 			return err
 		}
+		found, err := bucket.Step()
 		if found {
-			err = f(s.f.bucket.Blob(0))
-			s.f.bucket.Reset()
+			err = f(bucket.Blob(0))
 		}
+		bucket.Reset()
 		if err != nil {
 			return err
 		}
@@ -279,16 +256,19 @@ func intersect(a, b []uint32) []uint32 {
 }
 
 // step takes the next candidate, and returns it if it matches.
-func (s *search) step(ctx context.Context) (d Decision, ok bool, err error) {
+func (s *search) step() (d Decision, ok bool, err error) {
 	if s.f == nil {
-		return d, false, s.open()
+		if err := s.open(s.query.selective()); err != nil || s.done {
+			return d, false, err
+		}
+		return d, false, s.advance()
 	}
 	if len(s.found) == 0 {
 		return d, false, s.advance()
 	}
 	n := s.found[len(s.found)-1]
 	s.found = s.found[:len(s.found)-1]
-	if d, _, err = s.f.get(n); err != nil {
+	if d, err = s.f.get(n); err != nil {
 		return d, false, err
 	}
 	ok = s.query.Match(&d) && s.query.Cut(&d)

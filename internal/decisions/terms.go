@@ -117,8 +117,16 @@ func (q *Query) clauses(seed uint64) [][]term {
 	}
 	same := func(s string) string { return s }
 	must(q.ID, foldID, kindID)
-	must(q.Address, foldAddress, kindSender, kindRecipient)
-	must(q.Recipient, foldAddress, kindRecipient)
+	if q.RecipientDomains == nil || q.own(q.Address) {
+		must(q.Address, foldAddress, kindSender, kindRecipient)
+	} else {
+		must(q.Address, foldAddress, kindSender)
+	}
+	if q.RecipientDomains == nil || q.own(q.Recipient) {
+		must(q.Recipient, foldAddress, kindRecipient)
+	} else {
+		must(q.Recipient, foldAddress) // matches nothing
+	}
 	must(q.Sender, foldAddress, kindSender)
 	must(q.Client, foldClient, kindClient)
 	if q.Domain != "" {
@@ -148,22 +156,20 @@ func sortPostings(all []posting) []posting {
 	return slices.Compact(all)
 }
 
-// encodePostings encodes sorted postings: each term in 4 bytes, the number of its rows, and
-// the distances between them.
+// encodePostings encodes sorted postings: each term in 4 bytes, the length of what follows, and the
+// distances between its rows.
 func encodePostings(to []byte, sorted []posting) []byte {
+	var distances []byte
 	for len(sorted) > 0 {
-		t, n := sorted[0].term, 1
-		for n < len(sorted) && sorted[n].term == t {
-			n++
+		t, last := sorted[0].term, uint32(0)
+		distances = distances[:0]
+		for len(sorted) > 0 && sorted[0].term == t {
+			distances = binary.AppendUvarint(distances, uint64(sorted[0].row-last))
+			last, sorted = sorted[0].row, sorted[1:]
 		}
 		to = binary.BigEndian.AppendUint32(to, uint32(t))
-		to = binary.AppendUvarint(to, uint64(n))
-		last := uint32(0)
-		for _, p := range sorted[:n] {
-			to = binary.AppendUvarint(to, uint64(p.row-last))
-			last = p.row
-		}
-		sorted = sorted[n:]
+		to = binary.AppendUvarint(to, uint64(len(distances)))
+		to = append(to, distances...)
 	}
 	return to
 }
@@ -179,28 +185,27 @@ func decodePostings(b []byte, wanted func(term) bool, f func(t term, rows []uint
 			return errPostings
 		}
 		t := term(binary.BigEndian.Uint32(b))
-		count, n := binary.Uvarint(b[4:])
-		if n <= 0 || count > uint64(len(b)) {
+		size, n := binary.Uvarint(b[4:])
+		if n <= 0 || size > uint64(len(b)-4-n) {
 			return errPostings
 		}
-		b = b[4+n:]
-		use := wanted(t)
+		distances := b[4+n:][:size]
+		b = b[4+n:][size:]
+		if !wanted(t) {
+			continue
+		}
 		rows = rows[:0]
-		row := uint32(0)
-		for range count {
-			d, n := binary.Uvarint(b)
-			if n <= 0 {
-				return errPostings
+		for row := uint32(0); len(distances) > 0; {
+			d, n := uint64(distances[0]), 1
+			if d >= 0x80 {
+				if d, n = binary.Uvarint(distances); n <= 0 {
+					return errPostings
+				}
 			}
-			b = b[n:]
-			if use {
-				row += uint32(d)
-				rows = append(rows, row)
-			}
+			row += uint32(d)
+			rows, distances = append(rows, row), distances[n:]
 		}
-		if use {
-			f(t, rows)
-		}
+		f(t, rows)
 	}
 	return nil
 }
