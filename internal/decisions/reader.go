@@ -80,12 +80,14 @@ type readFile struct {
 
 // Statements on a database file.
 const (
-	selectLast   = "SELECT max(n), (SELECT skew FROM settings) FROM decisions"
-	selectFirst  = "SELECT at FROM decisions ORDER BY n LIMIT 1"
-	selectAt     = "SELECT at FROM decisions WHERE n = ?"
-	selectBucket = "SELECT postings FROM postings WHERE bucket = ?"
-	selectBlocks = "SELECT first, count, buckets, base, NULL FROM blocks WHERE first + count > ? AND first <= ? ORDER BY first"
-	selectRecent = "SELECT first, count, 0, 0, postings FROM recent WHERE first + count > ? AND first <= ? ORDER BY first"
+	selectLast    = "SELECT max(n), (SELECT skew FROM settings) FROM decisions"
+	selectFirst   = "SELECT at FROM decisions ORDER BY n LIMIT 1"
+	selectAt      = "SELECT at FROM decisions WHERE n = ?"
+	selectBucket  = "SELECT postings FROM postings WHERE bucket = ?"
+	selectBuckets = "SELECT postings FROM postings WHERE bucket BETWEEN ? AND ?"
+	selectCounted = "SELECT n FROM decisions WHERE count IS NOT NULL AND n BETWEEN ? AND ?"
+	selectBlocks  = "SELECT first, count, buckets, base, NULL FROM blocks WHERE first + count > ? AND first <= ? ORDER BY first"
+	selectRecent  = "SELECT first, count, 0, 0, postings FROM recent WHERE first + count > ? AND first <= ? ORDER BY first"
 )
 
 // statement returns a prepared statement with the given parameters. Its caller resets it.

@@ -35,6 +35,8 @@ func newTerm(k kind, value string, seed uint64) term {
 	return term(uint32(k)<<28 | uint32(xxh3.HashStringSeed(value, seed))>>4)
 }
 
+func (t term) kind() kind { return kind(t >> 28) }
+
 // posting says that a row, counted from the first of its block, has a term.
 type posting struct {
 	term term

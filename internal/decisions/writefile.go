@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"time"
@@ -115,7 +116,7 @@ func (w *writeFile) prepare() error {
 	}
 	v, err := w.db.Int("PRAGMA user_version")
 	if err == nil && v == 0 {
-		err = w.db.Exec(schema)
+		err = w.db.Exec(fmt.Sprintf(schema, w.folder.seed()))
 		v = version
 	}
 	if err == nil && v != version {
@@ -163,6 +164,21 @@ func (w *writeFile) prepare() error {
 	return nil
 }
 
+// seed returns the seed of the newest file that has one, or a new one.
+func (f folder) seed() int64 {
+	all, _ := f.files()
+	for _, of := range slices.Backward(all) {
+		if db, err := sqlite.Open(f.path(of.name()), true); err == nil {
+			seed, err := db.Int("SELECT seed FROM settings")
+			db.Close()
+			if err == nil {
+				return seed
+			}
+		}
+	}
+	return rand.Int64()
+}
+
 func (w *writeFile) countRecent() error {
 	entries, err := w.db.Int("SELECT count(*) FROM recent")
 	if err != nil {
@@ -171,6 +187,19 @@ func (w *writeFile) countRecent() error {
 	rows, err := w.db.Int("SELECT sum(count) FROM recent")
 	w.recent, w.recentRows = int(entries), int(rows)
 	return err
+}
+
+// blockAtEnd is the number of rows from which on a file gets a last block when it is closed: a
+// search reads blocks faster than the table recent.
+const blockAtEnd = 256
+
+// finish closes a file that was written to.
+func (w *writeFile) finish() error {
+	if w.recentRows >= blockAtEnd {
+		// If this fails the rows are found all the same.
+		_ = w.db.Within("BEGIN IMMEDIATE", w.makeBlock)
+	}
+	return w.close()
 }
 
 // close closes the file. Its lock ends.

@@ -382,7 +382,7 @@ func (w *writeFile) holds(at time.Time) bool {
 
 func (w *writer) closeFile() {
 	if w.file != nil {
-		w.file.close()
+		w.file.finish()
 		w.file = nil
 	}
 }
