@@ -102,9 +102,14 @@ func (f folder) size(name string) (total int64) {
 // errLocked says that another process writes to a file.
 var errLocked = errors.New("another process writes to it")
 
+// lockName returns the name of the file that whoever writes to a database locks.
+func (f folder) lockName(name string) string {
+	return f.name + "/" + strings.TrimSuffix(name, ".db") + ".lock"
+}
+
 // lock locks a database file for writing, until unlock.
 func (f folder) lock(name string) (unlock func(), err error) {
-	l, err := f.tree.Append(f.name + "/" + strings.TrimSuffix(name, ".db") + ".lock")
+	l, err := f.tree.Append(f.lockName(name))
 	if err != nil {
 		return nil, err
 	}
@@ -114,6 +119,9 @@ func (f folder) lock(name string) (unlock func(), err error) {
 		}
 	}
 	if err == nil {
+		err = f.checkLock(name, l)
+	}
+	if err == nil {
 		return func() { l.Close() }, nil
 	}
 	l.Close()
@@ -121,6 +129,19 @@ func (f folder) lock(name string) (unlock func(), err error) {
 		err = errLocked
 	}
 	return nil, err
+}
+
+// checkLock returns errLocked if a locked file has been removed meanwhile, with its database.
+func (f folder) checkLock(name string, locked *os.File) error {
+	info, err := locked.Stat()
+	if err != nil {
+		return err
+	}
+	now, err := f.tree.StatFile(f.lockName(name))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(now, info) {
+		return errLocked
+	}
+	return err
 }
 
 // remove unlinks a database file, unless a process writes to it.
@@ -136,7 +157,7 @@ func (f folder) remove(name string) error {
 	if err != nil {
 		return err
 	}
-	return ignoreMissing(f.tree.Remove(f.name + "/" + strings.TrimSuffix(name, ".db") + ".lock"))
+	return ignoreMissing(f.tree.Remove(f.lockName(name)))
 }
 
 func ignoreMissing(err error) error {

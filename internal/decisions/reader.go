@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"sync"
+	"time"
 
 	"spamgate/internal/sqlite"
 )
@@ -17,12 +18,17 @@ type Reader struct {
 	mu     sync.Mutex
 	idle   map[string][]*readFile // open files by name
 	kept   int                    // in idle
+	timer  *time.Timer            // closes them
 	closed bool
 	first  map[string]int64 // the time of the oldest row, of files that have one
 }
 
-// idleFiles bounds the files that stay open between queries.
-const idleFiles = 48
+// So many files stay open between queries, and for so long: until it is closed a removed file takes
+// its space.
+const (
+	idleFiles = 48
+	idleTime  = time.Minute
+)
 
 // OpenReader opens the history for reading. A missing directory is an empty history.
 func OpenReader(dir string) (*Reader, error) {
@@ -34,6 +40,9 @@ func (r *Reader) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.closed = true
+	if r.timer != nil {
+		r.timer.Stop()
+	}
 	r.closeIdle(func(string) bool { return false })
 	return nil
 }
@@ -199,6 +208,18 @@ func (r *Reader) release(f *readFile) {
 	name := f.name()
 	r.idle[name] = append(r.idle[name], f)
 	r.kept++
+	if r.timer == nil {
+		r.timer = time.AfterFunc(idleTime, r.rest)
+	} else {
+		r.timer.Reset(idleTime)
+	}
+}
+
+// rest closes all idle files.
+func (r *Reader) rest() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closeIdle(func(string) bool { return false })
 }
 
 func (f *readFile) close() {

@@ -64,7 +64,6 @@ type limits struct {
 type waiter struct {
 	recorded uint64
 	lost     uint64 // when it began
-	totals   bool   // are written, too
 	done     chan error
 }
 
@@ -221,7 +220,7 @@ func (r *Recorder) Sync(ctx context.Context) error {
 		r.mu.Unlock()
 		return errClosed
 	}
-	w := waiter{r.recorded, r.lost, true, make(chan error, 1)}
+	w := waiter{r.recorded, r.lost, make(chan error, 1)}
 	r.waiters = append(r.waiters, w)
 	r.mu.Unlock()
 	r.kick()

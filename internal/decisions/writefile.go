@@ -193,13 +193,14 @@ func (w *writeFile) countRecent() error {
 // search reads blocks faster than the table recent.
 const blockAtEnd = 256
 
-// finish closes a file that was written to.
-func (w *writeFile) finish() error {
+// finish closes a file that was written to. Whatever fails here costs time or space at most.
+func (w *writeFile) finish() {
+	w.db.BusyTimeout(0)
 	if w.recentRows >= blockAtEnd {
-		// If this fails the rows are found all the same.
 		_ = w.db.Within("BEGIN IMMEDIATE", w.makeBlock)
 	}
-	return w.close()
+	_ = w.db.Exec("PRAGMA journal_mode = DELETE") // readers then need no files beside it
+	_ = w.close()
 }
 
 // close closes the file. Its lock ends.

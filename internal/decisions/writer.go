@@ -17,7 +17,9 @@ const (
 	batchMost = 4000                   // at most so many
 	batchWait = 500 * time.Millisecond // after the first row, for others
 	lookEvery = time.Minute            // at the files' age and size
-	fileBytes = 256 << 20              // a file is full
+
+	totalsEvery = 900 * time.Millisecond // are written
+	fileBytes   = 256 << 20              // a file is full
 
 	eventAccepted = "accepted"
 )
@@ -32,6 +34,7 @@ type writer struct {
 
 	unusable map[string]error // files by name
 	looked   time.Time
+	totaled  time.Time // when totals were last written
 	retry    time.Duration
 	failures int // of one batch, one after the other
 
@@ -64,7 +67,10 @@ func (w *writer) run() {
 			}
 			w.write(batch)
 		}
-		w.writeTotals()
+		if w.hurry() || time.Since(w.totaled) >= totalsEvery {
+			w.writeTotals()
+			w.totaled = time.Now()
+		}
 		if w.now().Sub(w.looked).Abs() >= lookEvery {
 			w.look()
 		}
@@ -114,10 +120,9 @@ func (w *writer) collect() (closed bool) {
 	defer timer.Stop()
 	for {
 		w.mu.Lock()
-		n, hurry := len(w.queue), w.closed || len(w.waiters) > 0
-		closed = w.closed
+		n, closed := len(w.queue), w.closed
 		w.mu.Unlock()
-		if n == 0 || n >= batchRows || hurry {
+		if n == 0 || n >= batchRows || w.hurry() {
 			return closed
 		}
 		select {
@@ -126,6 +131,13 @@ func (w *writer) collect() (closed bool) {
 			return closed
 		}
 	}
+}
+
+// hurry reports whether somebody waits for the writer.
+func (w *writer) hurry() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.closed || len(w.waiters) > 0
 }
 
 // take removes a batch from the queue.
@@ -297,7 +309,7 @@ func (w *writer) recover(err error, at time.Time) bool {
 }
 
 // pause waits before another attempt, and reports whether there is to be one: not at the end of
-// the gate.
+// the gate. Who waits for the history gets another attempt at once.
 func (w *writer) pause() bool {
 	w.retry = min(max(2*w.retry, 100*time.Millisecond), 10*time.Second)
 	end := time.NewTimer(w.retry)
@@ -306,8 +318,8 @@ func (w *writer) pause() bool {
 		w.mu.Lock()
 		closed := w.closed
 		w.mu.Unlock()
-		if closed {
-			return false
+		if w.hurry() {
+			return !closed
 		}
 		select {
 		case <-w.wake:
@@ -317,9 +329,13 @@ func (w *writer) pause() bool {
 	}
 }
 
-// failed notes that the history stands still.
+// failed notes that the history stands still, and tells those who wait.
 func (w *writer) failed(err error) {
 	w.mu.Lock()
+	for _, waiter := range w.waiters {
+		waiter.done <- err
+	}
+	w.waiters = nil
 	first := w.stats.Err == ""
 	w.stats.Err = err.Error()
 	if first {
