@@ -80,6 +80,31 @@ func BenchmarkRecord(b *testing.B) {
 	b.ReportMetric(float64(diskBytes(b, dir))/float64(b.N), "bytes/row")
 }
 
+// BenchmarkSteady records 5,000 rows a second: -benchtime 3000000x takes 10 minutes.
+func BenchmarkSteady(b *testing.B) {
+	const each, rows = 10 * time.Millisecond, 50
+	w, _, dir := open(b, func(o *Options) { o.MaxBytes = 1 << 40 })
+	made := newTraffic(time.Now())
+	tick := time.NewTicker(each)
+	defer tick.Stop()
+	before, queued := cpu(b), 0
+	for i := 0; i < b.N; {
+		<-tick.C
+		for range rows {
+			w.Record(made.next(each / rows))
+			i++
+		}
+		queued = max(queued, w.Stats().Queued)
+	}
+	write(b, w)
+	b.ReportMetric(float64((cpu(b)-before).Microseconds())/float64(b.N), "cpu-µs/row")
+	b.ReportMetric(float64(diskBytes(b, dir))/float64(b.N), "bytes/row")
+	b.ReportMetric(float64(queued), "queued-at-most")
+	if s := w.Stats(); s.Dropped != 0 || s.Err != "" {
+		b.Errorf("%+v", s)
+	}
+}
+
 func diskBytes(t testing.TB, dir string) (total int64) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

@@ -43,7 +43,7 @@ func (r *Reader) Find(ctx context.Context, q Query) (Page, error) {
 		return Page{}, err
 	}
 	page.Next = next
-	page.Incomplete = page.Incomplete && next != ""
+	page.Incomplete = page.Incomplete && next != "" && len(page.Decisions) < limit
 	page.Reach, err = r.reach(files)
 	return page, err
 }
@@ -118,7 +118,9 @@ func (r *Reader) walk(ctx context.Context, files []file, q *Query, found func(De
 			}
 			at = newest.next
 			at.n++ // this one, too
-			return at.cursor(), nil
+			if at.before(before) {
+				return at.cursor(), nil
+			} // otherwise the next call would begin where this one did
 		}
 	}
 }

@@ -29,7 +29,7 @@ type flood struct {
 	n     int64     // and its number, afterwards
 	count int       // what the row stands for
 	last  time.Time
-	dirty bool // the written row has an older count
+	dirty bool // the row has an older count, and a run has the new one
 }
 
 func newFloods() *floods {
@@ -88,7 +88,6 @@ func (f *floods) add(d *Decision) (of *flood, counted bool) {
 	if d.Time.After(of.last) {
 		of.last = d.Time
 	}
-	of.dirty = true
 	return of, true
 }
 

@@ -2,7 +2,9 @@ package decisions
 
 import (
 	"fmt"
+	"log/slog"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -84,3 +86,6 @@ func TestFindsMany(t *testing.T) {
 		t.Errorf("top: %+v, %v", top, err)
 	}
 }
+
+// textLogger returns a logger that writes to a builder. Read it after the Recorder's end.
+func textLogger(to *strings.Builder) *slog.Logger { return slog.New(slog.NewTextHandler(to, nil)) }

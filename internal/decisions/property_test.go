@@ -126,7 +126,7 @@ func TestFindLikeSlice(t *testing.T) {
 		start := time.Date(2026, 11, 20, 22, 0, 0, 0, time.UTC)
 		at, newest := start, start
 		var all []Decision
-		for i := range 1000 {
+		for i := range 700 {
 			at = at.Add(time.Duration(1+rnd.IntN(300)) * time.Second)
 			if seed > 0 && rnd.IntN(100) == 0 {
 				at = at.Add(-time.Duration(rnd.IntN(30)) * time.Hour)
@@ -145,7 +145,7 @@ func TestFindLikeSlice(t *testing.T) {
 		write(t, w)
 		write(t, second)
 		slices.SortStableFunc(all, func(a, b Decision) int { return b.Time.Compare(a.Time) })
-		for i := range 100 {
+		for i := range 60 {
 			q := randomQuery(rnd, start, newest.Sub(start)+time.Hour)
 			got := findAll(t, reader, q)
 			var want []Decision

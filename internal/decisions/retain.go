@@ -50,13 +50,13 @@ func (w *writer) look() {
 		all[i].bytes = w.folder.size(all[i].name())
 		total += all[i].bytes
 	}
-	room := w.fileBytes() // which the open file may need
+	room := limits.fileBytes() // which the open file may need
 	if w.file != nil {
 		room -= w.folder.size(w.file.name())
 	}
 	kept := all[:0]
 	for _, f := range all {
-		if total+max(room, 0) > limits.maxBytes && w.remove(f) {
+		if total+max(room, 0)+limits.slack() > limits.maxBytes && w.remove(f) {
 			total -= f.bytes
 		} else {
 			kept = append(kept, f)

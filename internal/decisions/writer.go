@@ -284,11 +284,12 @@ func (w *writer) recover(err error, at time.Time) bool {
 		w.failed(err)
 		return w.pause()
 	}
-	if sqlite.IsDamaged(err) {
+	damaged := sqlite.IsDamaged(err) || errors.Is(err, errPostings)
+	if damaged {
 		w.unusable[w.file.name()] = err
 	}
 	w.failures++
-	if !sqlite.IsSystem(err) && !sqlite.IsDamaged(err) && err != errGone && w.failures >= 3 {
+	if !sqlite.IsSystem(err) && !damaged && err != errGone && w.failures >= 3 {
 		w.failures = 0
 		w.failed(err)
 		return false
@@ -364,7 +365,7 @@ func (w *writer) works() {
 
 // open opens a file for rows of the given time, unless the open one is right.
 func (w *writer) open(at time.Time) bool {
-	most := w.fileBytes()
+	most := w.limits.Load().fileBytes()
 	if w.file != nil && w.file.holds(at) && w.folder.size(w.file.name()) < most {
 		return true
 	}
@@ -384,10 +385,13 @@ func (w *writer) open(at time.Time) bool {
 	return true
 }
 
-// fileBytes returns the size from which on a file is full.
-func (r *Recorder) fileBytes() int64 {
-	return min(fileBytes, max(r.limits.Load().maxBytes/4, 1<<20))
+// fileBytes returns the size from which on a file is full: at least four fit.
+func (l *limits) fileBytes() int64 {
+	return min(fileBytes, max((l.maxBytes-l.slack())/4, 1<<20))
 }
+
+// slack returns what the open file may need beyond that: a batch, and the write-ahead log.
+func (l *limits) slack() int64 { return min(l.maxBytes/8, 16<<20) }
 
 // holds reports whether a file may have rows of the given time: those of its day, and of the minute
 // before, since the times of rows may be somewhat out of order.
