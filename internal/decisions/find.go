@@ -127,10 +127,15 @@ func (r *Reader) walk(ctx context.Context, files []file, q *Query, found func(De
 
 // skippable returns nil for errors of one file that do not matter to the others.
 func skippable(err error) error {
-	if sqlite.IsDamaged(err) || errors.Is(err, errPostings) || errors.Is(err, errMissing) {
+	if isDamaged(err) {
 		return nil
 	}
 	return err
+}
+
+// isDamaged reports whether an error says that a file cannot be used any more.
+func isDamaged(err error) bool {
+	return sqlite.IsDamaged(err) || errors.Is(err, sqlite.ErrFault) || errors.Is(err, errPostings) || errors.Is(err, errMissing)
 }
 
 // newestOf returns the search whose next row is the newest.

@@ -59,7 +59,7 @@ func (f folder) openWrite(day string, most int64, unusable map[string]error) (*w
 		switch {
 		case err == nil:
 			return w, nil
-		case err == errVersion || sqlite.IsDamaged(err):
+		case err == errVersion || isDamaged(err):
 			unusable[name] = err
 		case !errors.Is(err, errLocked) && !errors.Is(err, fs.ErrNotExist):
 			return nil, err

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -49,8 +48,6 @@ func newWriter(r *Recorder) *writer {
 // run writes until the Recorder is closed.
 func (w *writer) run() {
 	defer close(w.ended)
-	defer w.recovered()
-	debug.SetPanicOnFault(true) // SQLite maps a file, which somebody might truncate
 	w.look()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -98,19 +95,6 @@ func (w *writer) writeTotals() {
 		w.failed(err)
 	} else {
 		w.works()
-	}
-}
-
-// recovered ends the history, and not the process, after a fault in SQLite.
-func (w *writer) recovered() {
-	if p := recover(); p != nil {
-		w.failed(fmt.Errorf("%v; it begins again when the gate is started again", p))
-		w.mu.Lock()
-		w.closed = true
-		w.drop(len(w.queue))
-		w.queue = nil
-		w.mu.Unlock()
-		w.answer()
 	}
 }
 
@@ -284,7 +268,7 @@ func (w *writer) recover(err error, at time.Time) bool {
 		w.failed(err)
 		return w.pause()
 	}
-	damaged := sqlite.IsDamaged(err) || errors.Is(err, errPostings)
+	damaged := isDamaged(err)
 	if damaged {
 		w.unusable[w.file.name()] = err
 	}

@@ -2,6 +2,8 @@ package sqlite
 
 import (
 	"fmt"
+	"os"
+	"runtime/debug"
 	"unsafe"
 
 	"modernc.org/libc"
@@ -13,8 +15,10 @@ func init() { lib.PatchIssue199() }
 // DB is a connection to a database file. Only one goroutine at a time may use it and its
 // statements, apart from Interrupt.
 type DB struct {
-	tls *libc.TLS
-	db  uintptr
+	tls    *libc.TLS
+	db     uintptr
+	info   os.FileInfo
+	broken bool // by a fault
 }
 
 // Open opens a database that exists; an empty file is an empty database. It follows no
@@ -26,7 +30,14 @@ func Open(path string, readOnly bool) (*DB, error) {
 	} else {
 		flags |= lib.SQLITE_OPEN_READWRITE
 	}
-	db := &DB{tls: libc.NewTLS()}
+	info, err := os.Lstat(path)
+	if err == nil && faults.has(info) {
+		err = ErrFault
+	}
+	if err != nil {
+		return nil, err
+	}
+	db := &DB{tls: libc.NewTLS(), info: info}
 	name, err := libc.CString(path)
 	if err != nil {
 		db.tls.Close()
@@ -50,11 +61,11 @@ func Open(path string, readOnly bool) (*DB, error) {
 }
 
 // Close closes the connection. All its statements must be closed.
-func (db *DB) Close() error {
-	if db.tls == nil {
-		return nil
+func (db *DB) Close() (err error) {
+	if db.tls == nil || db.broken {
+		return nil // a broken connection keeps its memory and its locks
 	}
-	var err error
+	defer db.protect(debug.SetPanicOnFault(true), &err)
 	if rc := lib.Xsqlite3_close_v2(db.tls, db.db); rc != lib.SQLITE_OK {
 		err = db.failed(rc)
 	}
@@ -64,7 +75,11 @@ func (db *DB) Close() error {
 }
 
 // Exec runs statements without parameters, and ignores their rows.
-func (db *DB) Exec(sql string) error {
+func (db *DB) Exec(sql string) (err error) {
+	if db.broken {
+		return ErrFault
+	}
+	defer db.protect(debug.SetPanicOnFault(true), &err)
 	text, err := libc.CString(sql)
 	if err != nil {
 		return err
@@ -99,7 +114,7 @@ func (db *DB) Within(begin string, f func() error) error {
 	if err == nil {
 		err = db.Exec("COMMIT")
 	}
-	if err != nil && lib.Xsqlite3_get_autocommit(db.tls, db.db) == 0 {
+	if err != nil && !db.broken && lib.Xsqlite3_get_autocommit(db.tls, db.db) == 0 {
 		db.Exec("ROLLBACK")
 	}
 	return err

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -138,8 +139,36 @@ func TestErrors(t *testing.T) {
 		if db, err := Open(path, true); err == nil {
 			db.Close()
 			t.Errorf("%s is open", path)
-		} else if !IsSystem(err) {
+		} else if !IsSystem(err) && !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
+}
+
+// TestTruncated truncates the file that SQLite maps: the process lives, and other databases work.
+func TestTruncated(t *testing.T) {
+	db, path := create(t)
+	other, err := Open(path, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if _, err := other.Int("SELECT count(*) FROM t"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path+"-shm", 0); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := other.Int("SELECT count(*) FROM t"); err != ErrFault {
+			t.Error(err)
+		}
+		if err := db.Exec("INSERT INTO t (v) VALUES (1)"); err != ErrFault {
+			t.Error(err)
+		}
+	}
+	if db, err := Open(path, true); err != ErrFault {
+		t.Error(db, err)
+	}
+	create(t)
 }

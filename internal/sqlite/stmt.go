@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"runtime/debug"
 	"unsafe"
 
 	"modernc.org/libc"
@@ -20,7 +21,11 @@ type Stmt struct {
 }
 
 // Prepare prepares a statement.
-func (db *DB) Prepare(sql string) (*Stmt, error) {
+func (db *DB) Prepare(sql string) (_ *Stmt, err error) {
+	if db.broken {
+		return nil, ErrFault
+	}
+	defer db.protect(debug.SetPanicOnFault(true), &err) // it reads the schema
 	text, err := libc.CString(sql)
 	if err != nil {
 		return nil, err
@@ -54,6 +59,9 @@ func (s *Stmt) grow(n int) bool {
 
 // Close ends a statement.
 func (s *Stmt) Close() {
+	if s.db.broken {
+		return
+	}
 	lib.Xsqlite3_finalize(s.db.tls, s.stmt)
 	libc.Xfree(s.db.tls, s.scratch)
 }
@@ -99,6 +107,10 @@ func (s *Stmt) Step() (row bool, err error) {
 		err, s.err = s.err, nil
 		return false, err
 	}
+	if s.db.broken {
+		return false, ErrFault
+	}
+	defer s.db.protect(debug.SetPanicOnFault(true), &err)
 	switch rc := lib.Xsqlite3_step(s.db.tls, s.stmt); rc {
 	case lib.SQLITE_ROW:
 		return true, nil
@@ -120,7 +132,11 @@ func (s *Stmt) Run() error {
 }
 
 // Reset lets the statement begin again. Its parameters stay.
-func (s *Stmt) Reset() { lib.Xsqlite3_reset(s.db.tls, s.stmt) }
+func (s *Stmt) Reset() {
+	if !s.db.broken {
+		lib.Xsqlite3_reset(s.db.tls, s.stmt)
+	}
+}
 
 // Int returns column i, from 0 on, as a number.
 func (s *Stmt) Int(i int) int64 { return lib.Xsqlite3_column_int64(s.db.tls, s.stmt, int32(i)) }
