@@ -32,6 +32,10 @@ type history struct {
 	mu     sync.Mutex
 	config config.Decisions // in use
 	fault  string           // why it could not be opened
+
+	begun   bool        // the gate has opened its listeners
+	off     time.Time   // since when nothing is kept; zero: it is, or begun is false
+	cleaner *time.Timer // removes what was kept
 }
 
 // openHistory opens the history. Without one the gate works all the same, so that a failure is
@@ -47,6 +51,51 @@ func openHistory(c *config.Config, log *slog.Logger) *history {
 	return h
 }
 
+// begin is for a gate that has opened its listeners. Before, a history that is off is not removed: if
+// the gate fails to start, its predecessor goes on with the history.
+func (h *history) begin() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.begun = true
+	if h.config.Keep == 0 {
+		h.clean()
+	}
+}
+
+// Until the predecessor has finished its mail it writes to a history that is off for the successor.
+const (
+	cleanEvery = time.Minute
+	cleanFor   = time.Hour
+)
+
+// clean removes what was kept, now and later. The caller has locked mu.
+func (h *history) clean() {
+	h.off = time.Now()
+	h.remove()
+	h.cleaner = time.AfterFunc(cleanEvery, h.cleanAgain)
+}
+
+// cleanAgain removes what a predecessor has written meanwhile.
+func (h *history) cleanAgain() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.off.IsZero() {
+		return
+	}
+	h.remove()
+	if time.Since(h.off) < cleanFor {
+		h.cleaner.Reset(cleanEvery)
+	}
+}
+
+// keep ends the removal. The caller has locked mu.
+func (h *history) keep() {
+	h.off = time.Time{}
+	if h.cleaner != nil {
+		h.cleaner.Stop()
+	}
+}
+
 // failed notes and logs that the history cannot be opened.
 func (h *history) failed(err error) {
 	h.log.Error("no history of decisions", "error", err)
@@ -58,12 +107,15 @@ func (h *history) configure(c config.Decisions) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.config = c
+	h.keep()
 	switch r := h.recorder.Load(); {
 	case h.reader == nil:
 	case c.Keep == 0:
 		h.recorder.Store(nil)
 		h.closeRecorder(r)
-		h.remove()
+		if h.begun {
+			h.clean()
+		}
 	case r != nil:
 		r.Configure(c.Keep, int64(c.MaxBytes), c.Record == config.RecordAll)
 	default:
@@ -103,6 +155,9 @@ func (h *history) closeRecorder(r *decisions.Recorder) {
 
 // close writes what waits, and closes the history.
 func (h *history) close() error {
+	h.mu.Lock()
+	h.keep()
+	h.mu.Unlock()
 	h.closeRecorder(h.recorder.Swap(nil))
 	if h.reader == nil {
 		return nil

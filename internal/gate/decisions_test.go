@@ -20,6 +20,7 @@ func newHistory(t *testing.T, c config.Decisions) (h *history, dir string, log *
 	log = new(bytes.Buffer)
 	state := t.TempDir()
 	h = openHistory(&config.Config{State: config.State{Dir: state}, Decisions: c}, slog.New(slog.NewTextHandler(log, nil)))
+	h.begin()
 	t.Cleanup(func() {
 		if err := h.close(); err != nil {
 			t.Error(err)
@@ -111,5 +112,47 @@ func TestHistoryTrap(t *testing.T) {
 	decide(h, "BBBBBBBBBBBB", "refused")
 	if page, err := h.Find(t.Context(), decisions.Query{}); err != nil || len(page.Decisions) != 1 || h.status().Error != "" {
 		t.Errorf("%+v, %v, %+v", page, err, h.status())
+	}
+}
+
+// TestHistoryOff starts a gate without a history while its predecessor has one: nothing is removed before the
+// gate works, and then also what the predecessor writes until it ends.
+func TestHistoryOff(t *testing.T) {
+	before, dir, _ := newHistory(t, config.Decisions{Keep: time.Hour, MaxBytes: 1 << 30, Record: "refused"})
+	find := func() int {
+		page, err := before.Find(t.Context(), decisions.Query{})
+		if err != nil {
+			t.Error(err)
+		}
+		return len(page.Decisions)
+	}
+	decide(before, "AAAAAAAAAAAA", "refused")
+	if n := find(); n != 1 {
+		t.Fatalf("%d decisions", n)
+	}
+	c := &config.Config{State: config.State{Dir: filepath.Dir(dir)}}
+	fails := openHistory(c, slog.New(slog.DiscardHandler))
+	if err := fails.close(); err != nil || find() != 1 {
+		t.Errorf("a gate that did not start has removed the history: %v", err)
+	}
+	h := openHistory(c, slog.New(slog.DiscardHandler))
+	h.begin()
+	if _, err := os.Lstat(dir); !os.IsNotExist(err) {
+		t.Errorf("a history that is off has files: %v", err)
+	}
+	decide(before, "BBBBBBBBBBBB", "refused")
+	if n := find(); n != 1 {
+		t.Errorf("the predecessor has %d decisions", n)
+	}
+	h.cleanAgain()
+	if _, err := os.Lstat(dir); !os.IsNotExist(err) {
+		t.Errorf("the predecessor's decisions are there: %v", err)
+	}
+	if err := h.close(); err != nil {
+		t.Error(err)
+	}
+	decide(before, "CCCCCCCCCCCC", "refused")
+	if h.cleanAgain(); find() == 0 {
+		t.Error("a history that is closed still removes")
 	}
 }

@@ -244,6 +244,7 @@ func (g *gate) open(ctx context.Context) error {
 		g.serveDoor(d)
 	}
 	g.store.Listening()
+	g.history.begin()
 	return nil
 }
 
