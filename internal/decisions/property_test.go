@@ -222,7 +222,7 @@ func matchesPlainly(q Query, d Decision) bool {
 	host, _, _ := strings.Cut(strings.Trim(strings.ToLower(d.Client), "["), ":2")
 	host = strings.TrimSuffix(host, "]")
 	switch {
-	case q.ID != "" && strings.ToLower(d.ID) != strings.ToLower(q.ID),
+	case q.ID != "" && !strings.EqualFold(d.ID, q.ID),
 		q.Address != "" && !has(from, q.Address) && !has(mine, q.Address),
 		q.Sender != "" && !has(from, q.Sender),
 		q.Recipient != "" && !has(mine, q.Recipient),
