@@ -62,7 +62,7 @@ func wantErr(t *testing.T, what string, err, want error) {
 // login logs in, and returns the cookie.
 func login(t *testing.T, s *Store, name string) string {
 	t.Helper()
-	session, err := s.Login(context.Background(), name, password, "192.0.2.1")
+	session, err := s.Login(context.Background(), name, password, Origin{Address: "192.0.2.1"})
 	must(t, err)
 	return session.Cookie
 }

@@ -11,9 +11,10 @@ import (
 // limits bounds the attempts to log in. Each attempt takes a token from several buckets, and a
 // successful one gives them back.
 //
-// An attacker can empty the buckets of a name, and those for everybody. So a name has buckets
-// of its own at addresses from which it has logged in before: its owner still gets in there.
-// From a new address he may have to wait while the attack goes on.
+// An attacker can empty the buckets of a name, and those for everybody. So a name has a bucket
+// of its own at each address from which it has logged in before, and in each browser, which has a
+// secret to prove it: its owner still gets in there, in the browser even if the attacker has the
+// same address. Elsewhere he may have to wait while the attack goes on.
 //
 // The memory is bounded: full buckets are dropped, and the buckets for everybody let so few
 // attempts pass that those of single names and addresses, which fill up meanwhile, are some
@@ -25,10 +26,10 @@ type limits struct {
 	buckets map[bucket]time.Time // when each is full again
 }
 
-// bucket identifies a bucket. The name or the address or both are empty if it is for all.
+// bucket identifies a bucket. The name or the place or both are empty if it is for all.
 type bucket struct {
-	kind          bucketKind
-	name, address string
+	kind        bucketKind
+	name, place string // an address, or the hash of a browser's secret
 }
 
 type bucketKind int
@@ -40,6 +41,7 @@ const (
 	ofPair     // of a name at an address
 	ofAllKnown // of all ofKnown
 	ofKnown    // of a name at an address where it has logged in
+	ofBrowser  // of a name in a browser where it has logged in
 )
 
 // rates says how many attempts a bucket allows at once, and after how long one more.
@@ -53,6 +55,7 @@ var rates = map[bucketKind]struct {
 	ofPair:     {5, 20 * time.Second},
 	ofAllKnown: {40, 500 * time.Millisecond},
 	ofKnown:    {10, 10 * time.Second},
+	ofBrowser:  {10, 10 * time.Second},
 }
 
 // manyBuckets is how many make a search for full ones worth its time.
@@ -79,14 +82,17 @@ type attempt struct {
 	buckets []bucket // from which it has a token
 }
 
-// begin allows an attempt, or returns a LimitedError. Known says that the name has logged in
-// from this network before.
-func (l *limits) begin(name, network string, known bool) (*attempt, error) {
-	a := &attempt{limits: l, buckets: []bucket{
-		{ofPair, name, network}, {ofName, name, ""}, {ofAddress, "", network}, {kind: ofAll},
-	}}
-	if known {
+// begin allows an attempt, or returns a LimitedError. Known is the place from which the name has
+// logged in before, the zero place if this is a new one.
+func (l *limits) begin(name, network string, known place) (*attempt, error) {
+	a := &attempt{limits: l}
+	switch {
+	case known.Browser != "":
+		a.buckets = []bucket{{ofBrowser, name, known.Browser}}
+	case known.Name != "":
 		a.buckets = []bucket{{ofKnown, name, network}, {kind: ofAllKnown}}
+	default:
+		a.buckets = []bucket{{ofPair, name, network}, {ofName, name, ""}, {ofAddress, "", network}, {kind: ofAll}}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

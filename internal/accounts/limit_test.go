@@ -12,7 +12,11 @@ import (
 // try makes an attempt that fails, and returns how long to wait; 0 if it was allowed.
 func try(t *testing.T, l *limits, name, address string, known bool) time.Duration {
 	t.Helper()
-	_, err := l.begin(name, network(address), known)
+	at := place{}
+	if known {
+		at = place{Name: name, Network: network(address)}
+	}
+	_, err := l.begin(name, network(address), at)
 	var limited *LimitedError
 	if errors.As(err, &limited) {
 		return limited.Wait
@@ -79,21 +83,78 @@ func TestOwnerGetsIn(t *testing.T) {
 	must(t, s.AddUser("admin", password, Admin, nil))
 	login(t, s, "admin")
 	for i := range 1000 {
-		_, err := s.limits.begin("admin", fmt.Sprintf("198.51.%d.%d", i/200, i%200), false)
+		_, err := s.limits.begin("admin", fmt.Sprintf("198.51.%d.%d", i/200, i%200), place{})
 		_ = err // most are refused
-		_, _ = s.limits.begin(fmt.Sprintf("name%d", i), "198.51.100.1", false)
+		_, _ = s.limits.begin(fmt.Sprintf("name%d", i), "198.51.100.1", place{})
 	}
-	_, err := s.Login(context.Background(), "admin", password, "203.0.113.9")
+	_, err := s.Login(context.Background(), "admin", password, Origin{Address: "203.0.113.9"})
 	var limited *LimitedError
 	if !errors.As(err, &limited) || limited.Wait > 20*time.Second {
 		t.Errorf("from a new address: %v", err)
 	}
-	if _, err := s.Login(context.Background(), "admin", password, "192.0.2.1"); err != nil {
+	if _, err := s.Login(context.Background(), "admin", password, Origin{Address: "192.0.2.1"}); err != nil {
 		t.Errorf("where he is known: %v", err)
 	}
 	c.move(20 * time.Second)
-	if _, err := s.Login(context.Background(), "admin", password, "203.0.113.9"); err != nil {
+	if _, err := s.Login(context.Background(), "admin", password, Origin{Address: "203.0.113.9"}); err != nil {
 		t.Errorf("from a new address after the attack: %v", err)
+	}
+}
+
+// An attacker at the owner's own address, such as that of a proxy, does not keep the owner out
+// of the browser where he has logged in before. No other account's browser helps the attacker.
+func TestOwnerGetsInBesideTheAttacker(t *testing.T) {
+	s, other, _ := stores(t)
+	must(t, s.AddUser("admin", password, Admin, nil))
+	must(t, s.AddUser("eve", password, Viewer, nil))
+	const shared = "127.0.0.1"
+	admin, err := s.Login(context.Background(), "admin", password, Origin{Address: shared})
+	must(t, err)
+	eve, err := s.Login(context.Background(), "eve", password, Origin{Address: shared})
+	must(t, err)
+	guesses := 0
+	for range 200 {
+		_, err := s.Login(context.Background(), "admin", "a wrong password", Origin{shared, eve.Browser})
+		if errors.Is(err, ErrWrong) {
+			guesses++
+		}
+	}
+	if guesses != 10 {
+		t.Errorf("%d guesses of the attacker, want those of a known address", guesses)
+	}
+	_, err = s.Login(context.Background(), "admin", password, Origin{Address: shared})
+	var limited *LimitedError
+	if !errors.As(err, &limited) {
+		t.Errorf("another browser at this address: %v", err)
+	}
+	again, err := other.Login(context.Background(), "admin", password, Origin{"203.0.113.9", admin.Browser})
+	if err != nil {
+		t.Fatalf("the browser of the owner: %v", err)
+	}
+	for i := range 20 { // the old secret is worth nothing, and the new one has a limit, too
+		_, err = s.Login(context.Background(), "admin", "a wrong password", Origin{shared, admin.Browser})
+		if !errors.As(err, &limited) {
+			t.Fatalf("with the old secret: %v", err)
+		}
+		_, err = s.Login(context.Background(), "admin", "a wrong password", Origin{shared, again.Browser})
+		if errors.Is(err, ErrWrong) != (i < 10) {
+			t.Fatalf("guess %d with the secret: %v", i, err)
+		}
+	}
+}
+
+// Names that cannot be names are limited as others are.
+func TestInvalidNamesAreLimited(t *testing.T) {
+	s, _, _ := stores(t)
+	wrong := 0
+	for i := range 100 {
+		_, err := s.Login(context.Background(), fmt.Sprintf("not a name %d", i), password, Origin{Address: "192.0.2.1"})
+		if errors.Is(err, ErrWrong) {
+			wrong++
+		}
+	}
+	if want := (Attempts{Wrong: 5, Limited: 95}); wrong != 5 || s.Attempts() != want {
+		t.Errorf("%d were tried, %+v, want %+v", wrong, s.Attempts(), want)
 	}
 }
 
@@ -102,7 +163,7 @@ func TestSuccessIsFree(t *testing.T) {
 	clock := newClock()
 	l := newLimits(clock.now)
 	for i := range 1000 {
-		a, err := l.begin("ann", "192.0.2.1", i%2 == 0)
+		a, err := l.begin("ann", "192.0.2.1", []place{{}, {Name: "ann", Network: "192.0.2.1"}, {Name: "ann", Browser: "1"}}[i%3])
 		must(t, err)
 		a.giveBack()
 	}
@@ -115,7 +176,11 @@ func TestLimitsMemory(t *testing.T) {
 	most := 0
 	for i := range 100_000 {
 		clock.move(100 * time.Millisecond)
-		_, _ = l.begin(fmt.Sprintf("name%d", i), fmt.Sprintf("address%d", i), i%2 == 0)
+		name, network, at := fmt.Sprintf("name%d", i), fmt.Sprintf("address%d", i), place{}
+		if i%2 == 0 {
+			at = place{Name: name, Network: network}
+		}
+		_, _ = l.begin(name, network, at)
 		most = max(most, len(l.buckets))
 	}
 	if most > 1000 {

@@ -17,8 +17,10 @@ var (
 
 // Session is a session of a user.
 type Session struct {
-	// Cookie is the secret; only Login returns it.
-	Cookie string `json:"-"`
+	// Cookie is the secret, and Browser that by which a later login knows the browser; only
+	// Login returns them.
+	Cookie  string `json:"-"`
+	Browser string `json:"-"`
 
 	ID    string    `json:"id"` // names the session, and opens nothing
 	Name  string    `json:"name"`
@@ -28,9 +30,15 @@ type Session struct {
 	Ends  time.Time `json:"ends"` // earlier if it is idle for an hour
 }
 
-// Login begins a session of a user. From is where the request is from: an IP address, or any
-// text if there is none. The error is ErrWrong, a LimitedError, ErrBusy, or about the files.
-func (s *Store) Login(ctx context.Context, name, password, from string) (Session, error) {
+// Origin is where an attempt to log in comes from.
+type Origin struct {
+	Address string // an IP address, or any text if there is none
+	Browser string // Session.Browser of an earlier login; "" if the browser has none
+}
+
+// Login begins a session of a user. The error is ErrWrong, a LimitedError, ErrBusy, or about
+// the files.
+func (s *Store) Login(ctx context.Context, name, password string, from Origin) (Session, error) {
 	u, err := s.verify(ctx, name, password, from)
 	if err != nil {
 		return Session{}, err
@@ -41,7 +49,7 @@ func (s *Store) Login(ctx context.Context, name, password, from string) (Session
 // ChangePassword changes the password of a user who knows the old one. It ends the user's
 // sessions, and begins one in place of the present one. The errors are those of Login and
 // SetPassword.
-func (s *Store) ChangePassword(ctx context.Context, name, old, password, from string) (Session, error) {
+func (s *Store) ChangePassword(ctx context.Context, name, old, password string, from Origin) (Session, error) {
 	u, err := s.verify(ctx, name, old, from)
 	if err != nil {
 		return Session{}, err
@@ -62,11 +70,27 @@ func (s *Store) ChangePassword(ctx context.Context, name, old, password, from st
 	return s.begin(u, from)
 }
 
-// verify returns the user if the password is right.
-func (s *Store) verify(ctx context.Context, name, password, from string) (*user, error) {
+// verify returns the user if the password is right, and counts the attempt.
+func (s *Store) verify(ctx context.Context, name, password string, from Origin) (*user, error) {
+	u, err := s.check(ctx, name, password, from)
+	var limited *LimitedError
+	switch {
+	case err == nil:
+		s.right.Add(1)
+	case errors.Is(err, ErrWrong):
+		s.wrong.Add(1)
+	case errors.As(err, &limited), errors.Is(err, ErrBusy):
+		s.limited.Add(1)
+	}
+	return u, err
+}
+
+// check is verify without the count. An attempt with what cannot be a name costs as much as
+// others, and counts against the limits.
+func (s *Store) check(ctx context.Context, name, password string, from Origin) (*user, error) {
 	name, err := ParseName(name)
 	if err != nil {
-		return nil, ErrWrong
+		name = ""
 	}
 	accounts, err := s.accounts.read()
 	if err != nil {
@@ -76,8 +100,7 @@ func (s *Store) verify(ctx context.Context, name, password, from string) (*user,
 	if err != nil {
 		return nil, err
 	}
-	at := network(from)
-	attempt, err := s.limits.begin(name, at, sessions.isKnown(name, at))
+	attempt, err := s.limits.begin(name, network(from.Address), sessions.known(name, from))
 	if err != nil {
 		return nil, err
 	}
@@ -99,20 +122,32 @@ func (s *Store) verify(ctx context.Context, name, password, from string) (*user,
 }
 
 // begin adds a session. If the user has changed since the password was checked, the session
-// has ended already.
-func (s *Store) begin(u *user, from string) (Session, error) {
-	cookie, now := newSecret(), s.now().UTC()
-	began := session{Digest: sumOf(cookie), Name: u.Name, Epoch: u.Epoch, From: from[:min(len(from), maxFrom)], Began: now, Seen: now}
+// has ended already. The browser gets a new secret in place of the old one.
+func (s *Store) begin(u *user, from Origin) (Session, error) {
+	cookie, browser, now := newSecret(), newSecret(), s.now().UTC()
+	address := from.Address[:min(len(from.Address), maxFrom)]
+	began := session{Digest: sumOf(cookie), Name: u.Name, Epoch: u.Epoch, From: address, Began: now, Seen: now}
 	err := s.changeSessions(func(f *sessionsFile) {
 		f.add(began)
-		f.remember(u.Name, network(from), now)
+		f.renew(from.Browser, sumOf(browser))
+		f.remember(place{Name: u.Name, Network: network(from.Address), Last: now})
+		f.remember(place{Name: u.Name, Browser: sumOf(browser), Last: now})
 	})
 	if err != nil {
 		return Session{}, err
 	}
 	shown := began.shown()
-	shown.Cookie = cookie
+	shown.Cookie, shown.Browser = cookie, browser
 	return shown, nil
+}
+
+// Attempts are the attempts to log in since the Store was opened, and those to change a
+// password.
+type Attempts struct{ Right, Wrong, Limited uint64 }
+
+// Attempts returns how many attempts there were.
+func (s *Store) Attempts() Attempts {
+	return Attempts{s.right.Load(), s.wrong.Load(), s.limited.Load()}
 }
 
 // changeSessions changes the sessions.

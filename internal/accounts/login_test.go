@@ -18,10 +18,10 @@ func TestLogin(t *testing.T) {
 	for _, wrong := range [][2]string{
 		{"ann", "wrong password"}, {"ann", ""}, {"ann", password + "x"}, {"nobody", password}, {"proxied", ""}, {"proxied", password}, {"ci", password}, {"", ""}, {"a b", "x"},
 	} {
-		_, err := s.Login(context.Background(), wrong[0], wrong[1], "192.0.2."+wrong[0])
+		_, err := s.Login(context.Background(), wrong[0], wrong[1], Origin{Address: "192.0.2." + wrong[0]})
 		wantErr(t, wrong[0], err, ErrWrong)
 	}
-	session, err := s.Login(context.Background(), "ANN", password, "192.0.2.1")
+	session, err := s.Login(context.Background(), "ANN", password, Origin{Address: "192.0.2.1"})
 	must(t, err)
 	if session.Name != "ann" || session.From != "192.0.2.1" || !session.Ends.Equal(c.now().Add(sessionLimit)) {
 		t.Errorf("%+v", session)
@@ -41,7 +41,7 @@ func TestLogin(t *testing.T) {
 func TestLoginNFC(t *testing.T) {
 	s, _, _ := stores(t)
 	must(t, s.AddUser("ann", "schöne Grüße aus Köln", Viewer, nil))
-	if _, err := s.Login(context.Background(), "ann", "scho\u0308ne Gru\u0308ße aus Ko\u0308ln", ""); err != nil {
+	if _, err := s.Login(context.Background(), "ann", "scho\u0308ne Gru\u0308ße aus Ko\u0308ln", Origin{Address: ""}); err != nil {
 		t.Error(err)
 	}
 }
@@ -106,13 +106,13 @@ func TestChangePassword(t *testing.T) {
 	}{
 		{"wrong password", "another good one", ErrWrong}, {password, "short", ErrPassword}, {password, "", ErrPassword},
 	} {
-		_, err := s.ChangePassword(context.Background(), "ann", c.old, c.new, "192.0.2.1")
+		_, err := s.ChangePassword(context.Background(), "ann", c.old, c.new, Origin{Address: "192.0.2.1"})
 		wantErr(t, c.new, err, c.want)
 	}
 	if !other.Alive(elsewhere) {
 		t.Error("a session ended without a change")
 	}
-	session, err := s.ChangePassword(context.Background(), "ann", password, "another good one", "192.0.2.1")
+	session, err := s.ChangePassword(context.Background(), "ann", password, "another good one", Origin{Address: "192.0.2.1"})
 	must(t, err)
 	if a, _, err := other.Session(session.Cookie); err != nil || a.Name != "ann" {
 		t.Errorf("the new session: %v, %v", a, err)
@@ -120,9 +120,9 @@ func TestChangePassword(t *testing.T) {
 	if other.Alive(elsewhere) {
 		t.Error("an old session goes on")
 	}
-	_, err = other.Login(context.Background(), "ann", password, "192.0.2.1")
+	_, err = other.Login(context.Background(), "ann", password, Origin{Address: "192.0.2.1"})
 	wantErr(t, "the old password", err, ErrWrong)
-	_, err = other.Login(context.Background(), "ann", "another good one", "192.0.2.1")
+	_, err = other.Login(context.Background(), "ann", "another good one", Origin{Address: "192.0.2.1"})
 	wantErr(t, "the new password", err, nil)
 }
 
@@ -210,9 +210,11 @@ func TestManySessions(t *testing.T) {
 	must(t, f.check())
 	for i := range 20 {
 		now.move(time.Second)
-		f.remember("ann", string(rune('a'+i)), now.now())
+		f.remember(place{Name: "ann", Network: string(rune('a' + i)), Last: now.now()})
+		f.remember(place{Name: "ann", Browser: string(rune('a' + i)), Last: now.now()})
 	}
-	if len(f.Places) != maxPlaces || f.isKnown("ann", "a") || !f.isKnown("ann", "t") {
+	if len(f.Places) != 2*maxPlaces || f.has(place{Name: "ann", Network: "a"}) ||
+		!f.has(place{Name: "ann", Network: "t"}) || !f.has(place{Name: "ann", Browser: "t"}) {
 		t.Errorf("places: %v", f.Places)
 	}
 	f.prune(a, now.now())
@@ -257,7 +259,7 @@ func TestConcurrent(t *testing.T) {
 					t.Error(err)
 				}
 				must(t, s.SetRole("ann", Role(i), nil))
-				if session, err := s.Login(context.Background(), "ann", password, "192.0.2.1"); err == nil {
+				if session, err := s.Login(context.Background(), "ann", password, Origin{Address: "192.0.2.1"}); err == nil {
 					must(t, s.End(session.Cookie))
 				} else {
 					t.Error(err)

@@ -52,7 +52,7 @@ func onFullDisk(s *Store) error {
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{}); err != nil {
 		return err
 	}
-	if _, err := s.Login(context.Background(), "ann", password, ""); !errors.Is(err, syscall.EFBIG) {
+	if _, err := s.Login(context.Background(), "ann", password, Origin{Address: ""}); !errors.Is(err, syscall.EFBIG) {
 		return fmt.Errorf("login: %w", err)
 	}
 	if err := s.AddUser("bob", "", Viewer, nil); !errors.Is(err, syscall.EFBIG) {

@@ -22,7 +22,8 @@ const (
 	maxSessionsOf = 20
 	maxSessions   = 2000
 
-	// maxPlaces is from how many networks a user's logins are known.
+	// maxPlaces is from how many networks a user's logins are known, and from how many
+	// browsers.
 	maxPlaces = 8
 )
 
@@ -44,11 +45,16 @@ type session struct {
 	Seen   time.Time `json:"seen"` // the last request
 }
 
-// place is a network from which a user has logged in.
+// place is a network or a browser from which a user has logged in.
 type place struct {
 	Name    string    `json:"name"`
-	Network string    `json:"network"`
+	Network string    `json:"network,omitempty"`
+	Browser string    `json:"browser,omitempty"` // the hash of its secret; "": the place is a network
 	Last    time.Time `json:"last"`
+}
+
+func (p *place) same(q place) bool {
+	return p.Name == q.Name && p.Network == q.Network && p.Browser == q.Browser
 }
 
 // clone returns a copy that can be changed.
@@ -69,9 +75,33 @@ func (f *sessionsFile) check() error {
 	return nil
 }
 
-// isKnown reports whether a user has logged in from a network.
-func (f *sessionsFile) isKnown(name, network string) bool {
-	return slices.ContainsFunc(f.Places, func(p place) bool { return p.Name == name && p.Network == network })
+// known returns the place from which a user has logged in before and does so again: the
+// browser, else the network. The zero place is none.
+func (f *sessionsFile) known(name string, from Origin) place {
+	if sum, ok := digest(from.Browser); ok {
+		if p := (place{Name: name, Browser: sum}); f.has(p) {
+			return p
+		}
+	}
+	if p := (place{Name: name, Network: network(from.Address)}); f.has(p) {
+		return p
+	}
+	return place{}
+}
+
+func (f *sessionsFile) has(p place) bool { return slices.ContainsFunc(f.Places, p.same) }
+
+// renew replaces the secret of a browser, for all users who have logged in there.
+func (f *sessionsFile) renew(secret, sum string) {
+	old, ok := digest(secret)
+	if !ok {
+		return
+	}
+	for i := range f.Places {
+		if f.Places[i].Browser == old {
+			f.Places[i].Browser = sum
+		}
+	}
 }
 
 // lastLogin returns when a user has logged in last; zero if that is not known.
@@ -115,12 +145,12 @@ func (f *sessionsFile) endIdle(name string) {
 	f.Sessions = slices.Delete(f.Sessions, idle, idle+1)
 }
 
-// remember notes a login, and forgets the oldest place beyond maxPlaces.
-func (f *sessionsFile) remember(name, network string, now time.Time) {
-	f.Places = slices.DeleteFunc(f.Places, func(p place) bool { return p.Name == name && p.Network == network })
+// remember notes a login, and forgets the oldest place of its kind beyond maxPlaces.
+func (f *sessionsFile) remember(now place) {
+	f.Places = slices.DeleteFunc(f.Places, now.same)
 	oldest, n := -1, 0
 	for i, p := range f.Places {
-		if p.Name != name {
+		if p.Name != now.Name || (p.Browser == "") != (now.Browser == "") {
 			continue
 		}
 		if n++; oldest < 0 || p.Last.Before(f.Places[oldest].Last) {
@@ -130,7 +160,7 @@ func (f *sessionsFile) remember(name, network string, now time.Time) {
 	if n >= maxPlaces {
 		f.Places = slices.Delete(f.Places, oldest, oldest+1)
 	}
-	f.Places = append(f.Places, place{name, network, now})
+	f.Places = append(f.Places, now)
 }
 
 // prune removes sessions that have ended, and what belongs to users who are gone.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"spamgate/internal/atomicfile"
@@ -30,6 +31,8 @@ type Store struct {
 	hasher   hasher
 	cost     cost
 	now      func() time.Time
+
+	right, wrong, limited atomic.Uint64 // attempts to log in
 }
 
 // Open returns the Store of a directory, which the first account makes. It reads nothing: use

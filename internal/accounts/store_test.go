@@ -129,7 +129,7 @@ func TestDamaged(t *testing.T) {
 				t.Fatal("nothing is damaged")
 			}
 			must(t, os.WriteFile(path, []byte(damaged), 0o600))
-			_, err = s.Login(context.Background(), "ann", password, "192.0.2.1")
+			_, err = s.Login(context.Background(), "ann", password, Origin{Address: "192.0.2.1"})
 			wantErr(t, "login", err, ErrDamaged)
 			_, _, err = s.Session(cookie)
 			wantErr(t, "session", err, ErrDamaged)
@@ -157,7 +157,7 @@ func TestDamaged(t *testing.T) {
 // followed.
 func TestMissing(t *testing.T) {
 	s, _, _ := stores(t)
-	_, err := s.Login(context.Background(), "ann", password, "")
+	_, err := s.Login(context.Background(), "ann", password, Origin{Address: ""})
 	wantErr(t, "login", err, ErrWrong)
 	if n, err := s.Check(); n != 0 || err != nil {
 		t.Errorf("%d accounts, %v", n, err)

@@ -2,7 +2,6 @@ package console
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -88,22 +87,24 @@ func (x *exchange) changePassword() error {
 	if fresh != x.r.PostFormValue("again") {
 		return x.passwordProblem("The new password was not repeated alike.")
 	}
-	session, err := x.console.Accounts.ChangePassword(x.r.Context(), x.who.Name, old, fresh, x.clientAddress())
+	session, err := x.console.Accounts.ChangePassword(x.r.Context(), x.who.Name, old, fresh, x.origin())
 	var limited *accounts.LimitedError
 	switch {
 	case errors.As(err, &limited):
-		return x.passwordProblem(fmt.Sprintf("Too many attempts. Try again in %v.", max(limited.Wait.Round(time.Second), time.Second)))
+		x.logFailedLogin(x.who.Name, err)
+		return x.passwordProblem(tooMany(limited))
 	case errors.Is(err, accounts.ErrBusy):
-		return x.passwordProblem("Many people are logging in. Try again in some seconds.")
+		return x.passwordProblem(manyAtOnce)
 	case errors.Is(err, accounts.ErrWrong):
+		x.logFailedLogin(x.who.Name, err)
 		return x.passwordProblem("The old password is wrong.")
 	case errors.Is(err, accounts.ErrPassword):
 		return x.passwordProblem(sentence(err))
 	case err != nil:
 		return err
 	}
-	x.console.Logger.Info("console password changed", "user", x.who.Name, "client", x.clientAddress())
-	x.setCookie(session.Cookie)
+	x.console.Logger.Info("console password changed", "client", x.clientAddress(), "user", x.who.Name)
+	x.setCookies(session)
 	return x.redirect("/account?done=password")
 }
 

@@ -41,7 +41,7 @@ type Options struct {
 	Show func(string) string
 
 	// Unix says that the console has a Unix socket: only then a proxy is trusted to name
-	// the user (sso_header) and the client's address.
+	// the user (sso_header).
 	Unix bool
 
 	Now func() time.Time // nil: time.Now
@@ -65,6 +65,8 @@ type Console struct {
 	streams   places // live views
 	downloads places
 	health    healthCache
+
+	limitedLogins oncePerSecond // lines of the log about them
 
 	ending context.Context // ends with Close
 	end    context.CancelFunc

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
+	"strconv"
 
 	"spamgate/internal/accounts"
 )
@@ -42,45 +42,84 @@ func (x *exchange) loginPage() error {
 
 func (x *exchange) login() error {
 	f := loginForm{To: localPath(x.form("to")), Name: x.form("name")}
-	session, err := x.console.Accounts.Login(x.r.Context(), f.Name, x.r.PostFormValue("password"), x.clientAddress())
+	session, err := x.console.Accounts.Login(x.r.Context(), f.Name, x.r.PostFormValue("password"), x.origin())
 	var limited *accounts.LimitedError
 	switch {
 	case err == nil:
-		x.setCookie(session.Cookie)
-		x.console.Logger.Info("console login", "user", f.Name, "client", x.clientAddress())
+		if err := x.endFormer(); err != nil {
+			return err
+		}
+		x.setCookies(session)
+		x.console.Logger.Info("console login", "client", x.clientAddress(), "user", session.Name)
 		return x.redirect(f.To)
 	case errors.As(err, &limited):
-		wait := max(limited.Wait.Round(time.Second), time.Second)
-		x.w.Header().Set("Retry-After", fmt.Sprint(int(wait.Seconds())))
-		f.Problem, x.status = fmt.Sprintf("Too many attempts. Try again in %v.", wait), http.StatusTooManyRequests
+		x.w.Header().Set("Retry-After", strconv.Itoa(limited.Seconds()))
+		f.Problem, x.status = tooMany(limited), http.StatusTooManyRequests
 	case errors.Is(err, accounts.ErrBusy):
-		f.Problem, x.status = "Many people are logging in. Try again in some seconds.", http.StatusServiceUnavailable
+		f.Problem, x.status = manyAtOnce, http.StatusServiceUnavailable
 	case errors.Is(err, accounts.ErrWrong):
 		f.Problem, x.status = "The name or the password is wrong.", http.StatusUnauthorized
 	default:
 		return err
 	}
-	x.console.Logger.Warn("console login failed", "user", f.Name, "client", x.clientAddress(), "error", err)
+	x.logFailedLogin(f.Name, err)
 	return x.render("login", view{Title: "Log in", Data: f})
 }
 
-// setCookie gives the browser the session's cookie, which it keeps until it is closed.
-func (x *exchange) setCookie(value string) {
-	http.SetCookie(x.w, &http.Cookie{
-		Name: x.console.cookieName(), Value: value, Path: "/",
+// Why a login or a change of the password was not tried.
+const manyAtOnce = "Many people are logging in. Try again in some seconds."
+
+func tooMany(e *accounts.LimitedError) string {
+	return fmt.Sprintf("Too many attempts. Try again in %d s.", e.Seconds())
+}
+
+// logFailedLogin logs a wrong password. Attempts that a limit refused are logged at most once
+// in a second, since anybody can make thousands.
+func (x *exchange) logFailedLogin(name string, err error) {
+	if !errors.Is(err, accounts.ErrWrong) && !x.console.limitedLogins.due(x.console.Now()) {
+		return
+	}
+	user, invalid := accounts.ParseName(name)
+	if invalid != nil {
+		user = "?" // people type their passwords into the wrong field
+	}
+	x.console.Logger.Warn("console login failed", "client", x.clientAddress(), "user", user, "error", err)
+}
+
+// endFormer ends the session of the cookie that the browser has.
+func (x *exchange) endFormer() error {
+	c, err := x.r.Cookie(x.console.cookieName())
+	if err != nil {
+		return nil // it has none
+	}
+	return x.console.Accounts.End(c.Value)
+}
+
+// browserDays is how long a browser keeps the secret by which a login knows it.
+const browserDays = 180
+
+// setCookies gives the browser the session's cookie, which it keeps until it is closed, and the
+// one by which a later login knows it.
+func (x *exchange) setCookies(s accounts.Session) {
+	http.SetCookie(x.w, x.newCookie("", s.Cookie))
+	browser := x.newCookie(browserCookie, s.Browser)
+	browser.MaxAge = browserDays * 24 * 60 * 60
+	http.SetCookie(x.w, browser)
+}
+
+func (x *exchange) newCookie(suffix, value string) *http.Cookie {
+	return &http.Cookie{
+		Name: x.console.cookieName() + suffix, Value: value, Path: "/",
 		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: x.console.secure(),
-	})
+	}
 }
 
 func (x *exchange) logout() error {
-	if x.cookie != "" {
-		if err := x.console.Accounts.End(x.cookie); err != nil {
-			return err
-		}
+	if err := x.endFormer(); err != nil {
+		return err
 	}
-	http.SetCookie(x.w, &http.Cookie{
-		Name: x.console.cookieName(), Path: "/", MaxAge: -1,
-		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: x.console.secure(),
-	})
+	gone := x.newCookie("", "")
+	gone.MaxAge = -1
+	http.SetCookie(x.w, gone)
 	return x.redirect("/login")
 }

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"runtime/debug"
 	"strings"
+
+	"spamgate/internal/accounts"
 )
 
 // maxForm bounds the body of a request, except that of a message that is tried.
@@ -101,20 +103,27 @@ func (x *exchange) recover() {
 	}
 }
 
-// authenticate finds the account of a request: by its token in the API, else by its session.
+// authenticate finds the account of a request: by its token in the API; else by what a proxy
+// says, and then by its session, which may be another's who used the browser before.
 // A session is not enough for the API, nor a token for a page, so that a browser can be made
 // to send nothing that the API takes.
 func (x *exchange) authenticate() bool {
 	if isAPI(x.r) {
 		return x.byToken()
 	}
-	if c, err := x.r.Cookie(x.console.cookieName()); err == nil {
-		if account, session, err := x.console.Accounts.Session(c.Value); err == nil {
-			x.who, x.session, x.cookie = account, session, c.Value
-			return true
-		}
+	if x.bySSO() {
+		return true
 	}
-	return x.bySSO()
+	c, err := x.r.Cookie(x.console.cookieName())
+	if err != nil {
+		return false
+	}
+	account, session, err := x.console.Accounts.Session(c.Value)
+	if err != nil {
+		return false
+	}
+	x.who, x.session, x.cookie = account, session, c.Value
+	return true
 }
 
 // byToken finds the account of "Authorization: Bearer TOKEN".
@@ -124,8 +133,11 @@ func (x *exchange) byToken() bool {
 		return false
 	}
 	account, err := x.console.Accounts.Token(strings.TrimSpace(token))
+	if err != nil {
+		return false
+	}
 	x.who = account
-	return err == nil
+	return true
 }
 
 // bySSO finds the account that a proxy has named, which only one before a Unix socket can do.
@@ -139,8 +151,11 @@ func (x *exchange) bySSO() bool {
 		return false
 	}
 	account, err := x.console.Accounts.User(names[0])
+	if err != nil {
+		return false
+	}
 	x.who, x.sso = account, true
-	return err == nil
+	return true
 }
 
 // turnAway answers a request without a session or token. After a link from another site the
@@ -159,22 +174,49 @@ func (x *exchange) turnAway() {
 	}
 }
 
-// clientAddress returns the address of the client, for limits and the audit log. Behind a Unix
-// socket it is the last one in X-Forwarded-For, which the proxy has added.
+// clientAddress returns the address of the client, for limits and the log. Behind a proxy on
+// this machine it is the last one in X-Forwarded-For, which the proxy has added.
 func (x *exchange) clientAddress() string {
-	if x.console.Unix {
-		all := strings.Split(strings.Join(x.r.Header.Values("X-Forwarded-For"), ","), ",")
-		if a, err := netip.ParseAddr(strings.TrimSpace(all[len(all)-1])); err == nil {
-			return a.Unmap().WithZone("").String()
-		}
-		return "unix"
-	}
 	host, _, err := net.SplitHostPort(x.r.RemoteAddr)
 	if err != nil {
-		return x.r.RemoteAddr
+		host = x.r.RemoteAddr
+	}
+	if !x.behindProxy(host) {
+		return host
+	}
+	all := strings.Split(strings.Join(x.r.Header.Values("X-Forwarded-For"), ","), ",")
+	if a, err := netip.ParseAddr(strings.TrimSpace(all[len(all)-1])); err == nil {
+		return a.Unmap().WithZone("").String()
+	}
+	if x.console.Unix {
+		return "unix"
 	}
 	return host
 }
+
+// behindProxy reports whether the request came by a proxy on this machine: through the Unix
+// socket; or from a loopback address without TLS, while browsers reach the console by https. In
+// that case another user of this machine can make up an address, which only spreads his attempts
+// to log in: those for a name and for all are limited, too.
+func (x *exchange) behindProxy(host string) bool {
+	if x.console.Unix {
+		return true
+	}
+	a, err := netip.ParseAddr(host)
+	return err == nil && a.Unmap().IsLoopback() && x.r.TLS == nil && x.console.secure()
+}
+
+// origin returns where an attempt to log in comes from.
+func (x *exchange) origin() accounts.Origin {
+	from := accounts.Origin{Address: x.clientAddress()}
+	if c, err := x.r.Cookie(x.console.cookieName() + browserCookie); err == nil {
+		from.Browser = c.Value
+	}
+	return from
+}
+
+// browserCookie ends the name of the cookie by which a login knows the browser.
+const browserCookie = "-browser"
 
 // cookieName returns the name of the session's cookie. With the prefix __Host- browsers take
 // it from no other host, and by https only.

@@ -15,6 +15,7 @@ import (
 
 	"spamgate/blocklist/judge"
 	"spamgate/blocklist/verdict"
+	"spamgate/internal/accounts"
 	"spamgate/internal/rhsbl"
 	"spamgate/internal/version"
 	"spamgate/smtpfilter"
@@ -125,6 +126,21 @@ func (m *metrics) addLog(dropped func() uint64) {
 		Namespace: metricsNamespace, Name: "log_lines_dropped_total",
 		Help: "Log lines dropped because the output was blocked or too slow.",
 	}, func() float64 { return float64(dropped()) }))
+}
+
+// addConsole adds the metric of attempts to log in to the console.
+func (m *metrics) addConsole(attempts func() accounts.Attempts) {
+	for outcome, count := range map[string]func(accounts.Attempts) uint64{
+		"right":   func(a accounts.Attempts) uint64 { return a.Right },
+		"wrong":   func(a accounts.Attempts) uint64 { return a.Wrong },
+		"limited": func(a accounts.Attempts) uint64 { return a.Limited },
+	} {
+		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Namespace: metricsNamespace, Name: "console_logins_total",
+			Help:        `Passwords given to the console, by outcome: "limited" ones were not checked, since there were too many.`,
+			ConstLabels: prometheus.Labels{"outcome": outcome},
+		}, func() float64 { return float64(count(attempts())) }))
+	}
 }
 
 // handler returns a handler that serves all metrics.

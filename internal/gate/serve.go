@@ -169,6 +169,7 @@ func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr
 		return g, err
 	}
 	g.accounts = accounts.Open(setup.ConsoleDir(c))
+	g.metrics.addConsole(g.accounts.Attempts)
 	g.history = openHistory(c, g.log)
 	g.hits = hits.New(hits.Options{Dir: c.State.Dir, Name: report.HitsName, Logger: g.log})
 	lists.OnHit = g.hits.Record

@@ -2,6 +2,8 @@ package monitoring
 
 import (
 	"fmt"
+	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,8 +28,8 @@ func TestFail2ban(t *testing.T) {
 			t.Parallel()
 			log := clientsToBan(t, format)
 			for mode, want := range map[string][]string{
-				"normal":     {"192.0.2.1", "2001:db8::1"},
-				"aggressive": {"192.0.2.1", "192.0.2.5", "192.0.2.6", "2001:db8::1"},
+				"normal":     {"192.0.2.1", "192.0.2.8", "2001:db8::1", "2001:db8::8"},
+				"aggressive": {"192.0.2.1", "192.0.2.5", "192.0.2.6", "192.0.2.8", "2001:db8::1", "2001:db8::8"},
 			} {
 				for _, prefix := range []string{"", "Nov 22 15:39:26 mx spamgate[77]: "} {
 					file := filepath.Join(t.TempDir(), "log")
@@ -49,9 +51,10 @@ func clientsToBan(t *testing.T, format string) string {
 	t.Helper()
 	sink := smtptest.NewSink(t, smtptest.Config{Extensions: []string{"AUTH PLAIN"}, Replies: map[string]string{
 		"AUTH PLAIN d3Jvbmc=": "535 5.7.8 Error: authentication failed", "AUTH PLAIN bm90IG5vdw==": "454 4.7.0 Temporary authentication failure"}})
-	cert := harness.NewCertificate(t, "gate.example")
+	cert, console := harness.NewCertificate(t, "gate.example"), harness.FreeAddr(t)
 	s := harness.Setup{
-		Listen: harness.FreeAddr(t), NextHop: "smtp://" + sink.Addr(), Tables: "[policy]\nrecipient_domains = [\"example.net\"]\n",
+		Listen: harness.FreeAddr(t), NextHop: "smtp://" + sink.Addr(),
+		Tables: "[policy]\nrecipient_domains = [\"example.net\"]\n" + harness.ConsoleTable(console, `url = "https://gate.example"`),
 		Keys: map[string]string{
 			"listen": fmt.Sprintf("tls = \"starttls\"\ntls_cert = %q\ntls_key = %q\nauth = \"pass\"\ntrusted_proxies = [\"127.0.0.1\"]\nclient_messages_per_minute = 1", cert.Both, cert.Both),
 			"log":    `output = "file:gate.log"`,
@@ -92,6 +95,31 @@ func clientsToBan(t *testing.T, format string) string {
 	forged.Want(t, "RCPT TO:<b@example.net>", "250")
 	forged.Want(t, "DATA", "354")
 	forged.Want(t, "\r\n.", "250")
+	for _, from := range []string{"192.0.2.8", "2001:db8::8"} {
+		guess(t, console, "ann", from)
+		guess(t, console, "ann client=198.51.100.1 user=", "198.51.100.1, "+from)
+	}
 	harness.WaitFor(t, "the last line", func() bool { return strings.Contains(text(), "192.0.2.7") && strings.Contains(text(), "accepted") })
 	return text()
+}
+
+// guess gives the console a wrong password, as a proxy of this machine does for a client.
+func guess(t *testing.T, console, name, from string) {
+	t.Helper()
+	form := url.Values{"name": {name}, "password": {"a wrong password"}}
+	r, err := http.NewRequest(http.MethodPost, "http://"+console+"/login", strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Host = "gate.example"
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("X-Forwarded-For", from)
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if response.StatusCode != http.StatusUnauthorized {
+		t.Fatal(response.Status)
+	}
 }
