@@ -136,7 +136,7 @@ func (r *Recorder) Record(d *Decision) {
 	r.queue = append(r.queue, d)
 	r.bytes += size
 	r.recorded++
-	if n := len(r.queue); n == 1 || n == batchRows {
+	if n := len(r.queue); n == 1 || n == burstRows || n == batchRows {
 		r.kick()
 	}
 }

@@ -17,6 +17,11 @@ const (
 	batchWait = 500 * time.Millisecond // after the first row, for others
 	lookEvery = time.Minute            // at the files' age and size
 
+	// So many rows are written as soon as no more come for so long. Fewer wait, as each
+	// batch costs as much as some ten rows, and makes searches slower.
+	burstRows  = 50
+	burstQuiet = 25 * time.Millisecond
+
 	totalsEvery = 900 * time.Millisecond // are written
 	fileBytes   = 256 << 20              // a file is full
 
@@ -100,21 +105,34 @@ func (w *writer) writeTotals() {
 
 // collect waits a moment for more rows if only a few wait, and reports whether the Recorder is closed.
 func (w *writer) collect() (closed bool) {
-	timer := time.NewTimer(batchWait)
-	defer timer.Stop()
+	end := time.NewTimer(batchWait)
+	defer end.Stop()
 	for {
-		w.mu.Lock()
-		n, closed := len(w.queue), w.closed
-		w.mu.Unlock()
+		n, closed := w.waiting()
 		if n == 0 || n >= batchRows || w.hurry() {
 			return closed
 		}
+		var quiet <-chan time.Time
+		if n >= burstRows {
+			quiet = time.After(burstQuiet)
+		}
 		select {
 		case <-w.wake:
-		case <-timer.C:
+		case <-quiet:
+			if now, _ := w.waiting(); now == n {
+				return closed
+			}
+		case <-end.C:
 			return closed
 		}
 	}
+}
+
+// waiting returns how many rows wait, and whether the Recorder is closed.
+func (w *writer) waiting() (rows int, closed bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.queue), w.closed
 }
 
 // hurry reports whether somebody waits for the writer.
