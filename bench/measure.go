@@ -31,8 +31,9 @@ func workloads(messages int) []workload {
 
 // measurement is one run.
 type measurement struct {
-	Seconds float64 `json:"seconds"`     // from the start of smtp-source to its end
-	CPU     float64 `json:"cpu_seconds"` // of the server between, until it has logged the last message; 0 if there is none
+	Seconds float64 `json:"seconds"`        // from the start of smtp-source to its end, and until a history has the last row
+	Late    float64 `json:"late,omitempty"` // of it after the end of smtp-source
+	CPU     float64 `json:"cpu_seconds"`    // of the server between, until it has logged the last message; 0 if there is none
 }
 
 // benchmark measures everything. It writes its progress to w.
@@ -43,7 +44,7 @@ func benchmark(ctx context.Context, o options, w io.Writer) (*report, error) {
 	}
 	root := output(ctx, "", t["go"], "list", "-m", "-f", "{{.Dir}}")
 	r := &report{Machine: describeMachine(ctx, t, root), Reuse: o.reuse}
-	dir, err := os.MkdirTemp("", "spamgate-bench-")
+	dir, err := makeWorkDir()
 	if err != nil {
 		return nil, err
 	}
@@ -71,6 +72,9 @@ func benchmark(ctx context.Context, o options, w io.Writer) (*report, error) {
 		}
 		r.Rows = append(r.Rows, row)
 	}
+	if r.History, err = s.benchmarkHistory(ctx, t, o, workloads(o.messages)[0], w); err != nil {
+		return nil, err
+	}
 	if r.Refusals, err = s.benchmarkRefusals(ctx, o, w); err != nil {
 		return nil, err
 	}
@@ -81,8 +85,10 @@ func benchmark(ctx context.Context, o options, w io.Writer) (*report, error) {
 		return nil, err
 	}
 	r.Idle = s.idle
-	for _, g := range gates {
-		r.GateMemory = max(r.GateMemory, s.target(g.name).server.peakMemory())
+	for _, t := range s.targets {
+		if t.gate {
+			r.GateMemory = max(r.GateMemory, t.server.peakMemory())
+		}
 	}
 	return r, nil
 }
@@ -119,6 +125,12 @@ func (s *servers) measure(ctx context.Context, t tools, to target, load workload
 	}
 	ctx, cancel := context.WithTimeout(ctx, runLimit)
 	defer cancel()
+	var had rows
+	if to.history {
+		if had, err = to.rows(ctx); err != nil {
+			return m, err
+		}
+	}
 	source := exec.CommandContext(ctx, t["smtp-source"], load.sourceArgs(to.addr)...)
 	cpu, err := s.alone(ctx, to, func() error {
 		start := time.Now()
@@ -126,6 +138,13 @@ func (s *servers) measure(ctx context.Context, t tools, to target, load workload
 		m.Seconds = time.Since(start).Seconds()
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, out)
+		}
+		if to.history {
+			if err := to.committed(ctx, had, load.Messages); err != nil {
+				return err
+			}
+			m.Late = time.Since(start).Seconds() - m.Seconds
+			m.Seconds += m.Late
 		}
 		return s.arrived(ctx, to, before, load.Messages)
 	})

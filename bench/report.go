@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 
 	"spamgate/internal/text"
 )
@@ -13,6 +15,7 @@ type report struct {
 	Machine    machine             `json:"machine"`
 	Reuse      bool                `json:"gate_reuses_connections"`
 	Rows       []row               `json:"rows"`
+	History    *historyRow         `json:"history"`
 	Refusals   []refusalRow        `json:"refusals"`
 	Flood      *floodRow           `json:"flood"`
 	Latency    *latencyRow         `json:"latency"`
@@ -74,6 +77,7 @@ func (r *report) writeText(w io.Writer) error {
 		row.writeText(&b)
 	}
 	r.writeIdentities(&b)
+	r.History.writeText(&b)
 	for _, row := range r.Refusals {
 		row.writeText(&b)
 	}
@@ -95,7 +99,7 @@ func (r *report) writeText(w io.Writer) error {
 // busiest returns the contender that used most of a core while others were
 // measured.
 func (r *report) busiest() (name string, share float64) {
-	for _, n := range names {
+	for _, n := range slices.Sorted(maps.Keys(r.Idle)) {
 		if i := r.Idle[n].share(); i >= share && n != direct {
 			name, share = n, i
 		}
@@ -131,6 +135,21 @@ func (r *report) writeIdentities(w io.Writer) {
 		times, cpu := row.times(), row.cpu()
 		fmt.Fprintf(w, "| %s | %s | %s | %s | %s |\n", row.Workload, times.ratio(gateXforward, gateNone), cpu.ratio(gateXforward, gateNone),
 			times.ratio(gateAuto, gateNone), cpu.ratio(gateAuto, gateNone))
+	}
+}
+
+// writeText writes what history and console cost.
+func (r *historyRow) writeText(w io.Writer) {
+	fmt.Fprintf(w, "\n%s, a row for each message in the history, and the console; until the last row is committed, %s after the last message:\n\n"+
+		"| through | time | × %s | CPU a message | CPU × %[3]s |\n|---|---|---|---|---|\n",
+		r.Workload, spreadOf(r.late()).format("%.2f s (%.2f–%.2f)"), gateBare)
+	times, cpu := row(*r).times(), row(*r).cpu()
+	for _, g := range historyGates {
+		var ratio, ratioCPU string
+		if g.name != gateBare {
+			ratio, ratioCPU = times.ratio(g.name, gateBare).String(), cpu.ratio(g.name, gateBare).String()
+		}
+		fmt.Fprintf(w, "| %s | %s | %s | %.0f µs | %s |\n", g.name, spreadOf(times[g.name]).format("%.2f s (%.2f–%.2f)"), ratio, cpu.median(g.name), ratioCPU)
 	}
 }
 

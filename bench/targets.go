@@ -15,11 +15,12 @@ import (
 
 // target is a way from smtp-source to the sink.
 type target struct {
-	name   string
-	addr   string
-	server *process // nil if there is no server between the two
-	gate   bool
-	halt   func() // stops the server; nil means SIGTERM is enough
+	name    string
+	addr    string
+	server  *process // nil if there is no server between the two
+	gate    bool
+	history bool   // a gate with a row for each message
+	halt    func() // stops the server; nil means SIGTERM is enough
 }
 
 const (
@@ -58,7 +59,7 @@ type servers struct {
 // connections to the sink. The caller calls stop, also after an error.
 func startServers(ctx context.Context, t tools, root, dir string, reuse bool) (s *servers, err error) {
 	s = &servers{dir: dir, idle: map[string]idleness{}}
-	addrs, err := freeAddrs(len(names))
+	addrs, err := freeAddrs(len(names) + len(historyGates))
 	if err != nil {
 		return s, err
 	}
@@ -84,10 +85,18 @@ func startServers(ctx context.Context, t tools, root, dir string, reuse bool) (s
 	if err != nil {
 		return s, err
 	}
-	for i, g := range gates {
-		addr := addrs[4+i]
-		config := fmt.Sprintf(gateConfig, addr, "smtp://"+sinkAddr, reuse, g.identity)
-		if err := s.startGate(ctx, g.name, binary, addr, config); err != nil {
+	addrs = addrs[4:]
+	start := func(t target, identity, more string) error {
+		t.addr, addrs = addrs[0], addrs[1:]
+		return s.startGate(ctx, t, binary, fmt.Sprintf(gateConfig, t.addr, "smtp://"+sinkAddr, reuse, identity)+more)
+	}
+	for _, g := range gates {
+		if err := start(target{name: g.name}, g.identity, ""); err != nil {
+			return s, err
+		}
+	}
+	for _, g := range historyGates {
+		if err := start(target{name: g.name, history: g.name == gateHistory}, "none", g.config); err != nil {
 			return s, err
 		}
 	}
@@ -207,9 +216,10 @@ func buildGate(ctx context.Context, t tools, root, dir string) (binary string, e
 // startGate starts a gate with the real list. Its configuration is in a directory
 // of its own, as in /etc, with the list below it: log and state are outside of
 // what the gate watches.
-func (s *servers) startGate(ctx context.Context, name, binary, addr, config string) error {
+func (s *servers) startGate(ctx context.Context, t target, binary, config string) error {
 	files := map[string]string{"etc/config.toml": config, "etc/lists/disposable.txt": string(disposable.Text())}
-	return s.start(ctx, target{name: name, addr: addr, gate: true}, files, binary, "serve", "--config", "etc/config.toml")
+	t.gate = true
+	return s.start(ctx, t, files, binary, "serve", "--config", "etc/config.toml")
 }
 
 // received returns how many messages the sink has received so far.
