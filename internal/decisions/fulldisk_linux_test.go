@@ -29,7 +29,7 @@ func TestFullDisk(t *testing.T) {
 	for ; ; n++ {
 		w.Record(refusal(n, now.Add(time.Duration(n))))
 		if n%1000 == 0 {
-			if err := w.Sync(t.Context()); err != nil {
+			if err := w.Sync(t.Context()); err != nil && w.Stats().Queued > 0 { // not only the totals
 				break
 			}
 		}
