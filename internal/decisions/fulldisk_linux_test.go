@@ -1,6 +1,7 @@
 package decisions
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
