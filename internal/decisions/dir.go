@@ -177,6 +177,12 @@ func (f folder) create(name string) error {
 	return made.Close()
 }
 
+// exists reports whether a name is taken, by whatever.
+func (f folder) exists(name string) bool {
+	_, err := f.tree.Stat(f.name + "/" + name)
+	return err == nil || atomicfile.IsTrap(err)
+}
+
 // check returns what a database file is now, and an error if it is not a regular file.
 func (f folder) check(name string) (os.FileInfo, error) {
 	return f.tree.StatFile(f.name + "/" + name)

@@ -189,10 +189,21 @@ func (t *totalsFile) close() {
 
 // write adds to the totals.
 func (t *totalsFile) write(all map[alike]int64) error {
+	err := t.tryWrite(all)
+	if err != nil {
+		t.close()
+	}
+	if isDamaged(err) {
+		err = fmt.Errorf("%s: %w; remove it: the counts of the past are lost, decisions are not", t.folder.path(totalsName), err)
+	}
+	return err
+}
+
+func (t *totalsFile) tryWrite(all map[alike]int64) error {
 	if err := t.open(); err != nil {
 		return err
 	}
-	err := t.db.Within("BEGIN IMMEDIATE", func() error {
+	return t.db.Within("BEGIN IMMEDIATE", func() error {
 		for a, n := range all {
 			t.upsert.BindInt(1, a.step)
 			t.upsert.BindInt(2, a.start)
@@ -206,10 +217,6 @@ func (t *totalsFile) write(all map[alike]int64) error {
 		}
 		return nil
 	})
-	if err != nil {
-		t.close()
-	}
-	return err
 }
 
 // prune removes totals that are too old.

@@ -75,38 +75,49 @@ func (f folder) openWrite(day string, most int64, unusable map[string]error) (*w
 }
 
 // openWriteFile opens a file for writing, or makes it.
-func (f folder) openWriteFile(of file, create bool) (w *writeFile, err error) {
-	name := of.name()
-	w = &writeFile{file: of, folder: f}
-	if w.unlock, err = f.lock(name); err != nil {
+func (f folder) openWriteFile(of file, create bool) (*writeFile, error) {
+	w := &writeFile{file: of, folder: f}
+	var err error
+	if w.unlock, err = f.lock(of.name()); err != nil {
 		return nil, err
 	}
 	made := false
-	defer func() {
-		if err != nil {
-			w.close()
-			if made {
-				f.remove(name)
-			}
-		}
-	}()
 	if create {
-		if _, err := f.check(name); err == nil {
-			return nil, fs.ErrExist
-		}
-		if err := f.create(name); err != nil {
-			return nil, err
-		}
-		made = true
+		made, err = f.make(of.name())
 	}
-	if w.info, err = f.check(name); err != nil {
-		return nil, err
+	if err == nil {
+		err = w.open()
 	}
-	if w.db, err = sqlite.Open(f.path(name), false); err != nil {
-		return nil, err
+	if err == nil {
+		return w, nil
+	}
+	_ = w.close() // nothing is written
+	if made {
+		_ = f.remove(of.name()) // else it stays, and is empty
+	}
+	return nil, err
+}
+
+// make makes an empty database file, whose lock the caller has, and reports whether it has.
+func (f folder) make(name string) (made bool, err error) {
+	if f.exists(name) {
+		return false, fs.ErrExist
+	}
+	err = f.create(name)
+	return err == nil, err
+}
+
+// open opens the database.
+func (w *writeFile) open() (err error) {
+	name := w.name()
+	if w.info, err = w.folder.check(name); err != nil {
+		return err
+	}
+	if w.db, err = sqlite.Open(w.folder.path(name), false); err != nil {
+		return err
 	}
 	w.db.BusyTimeout(int(writeTimeout.Milliseconds()))
-	return w, w.prepare()
+	return w.prepare()
 }
 
 // prepare makes or checks the schema, reads the end of the file and prepares statements.
