@@ -15,6 +15,7 @@ import (
 	"spamgate/blocklist/listfile"
 	"spamgate/internal/config"
 	"spamgate/internal/listedit"
+	"spamgate/internal/listfiles"
 )
 
 func sumOf(text string) string {
@@ -192,6 +193,65 @@ func TestRollback(t *testing.T) {
 			t.Errorf("version %q: %v", id, err)
 		}
 	}
+}
+
+// TestRollbackOfHeld puts a version back while the gate holds what is on disk, as the error of another
+// edit says.
+func TestRollbackOfHeld(t *testing.T) {
+	g, ctx := newGate(t), context.Background()
+	path := filepath.Join(g.config.State.Dir, Dir, "blocked.txt")
+	many := func(n int) string {
+		var text strings.Builder
+		for i := range n {
+			fmt.Fprintf(&text, "m%d.example\n", i)
+		}
+		return text.String()
+	}
+	kept := func(entries int) (id string) {
+		waitFor(t, "the version to be kept", func() bool {
+			versions, err := g.Versions("blocked")
+			i := slices.IndexFunc(versions, func(v Version) bool { return v.Entries == entries })
+			if err != nil || i < 0 {
+				return false
+			}
+			id = versions[i].ID
+			return true
+		})
+		return id
+	}
+	for _, n := range []int{2000, 1500} {
+		if r, err := g.Replace(ctx, ann, "blocked", Replacement{Command: "import", Content: strings.NewReader(many(n))}, Options{}); err != nil || r.NotLive != "" {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		kept(n)
+	}
+	for _, c := range []struct {
+		onDisk string
+		back   int
+		want   string // of an entry that only the older version has
+	}{{"", 1500, "accept"}, {"", 2000, "reject"}, {"b.example\n", 1500, "accept"}, {"b.example\n", 2000, "reject"}} {
+		if err := os.WriteFile(path, []byte(c.onDisk), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_ = g.store.Rescan(ctx) // it reports what is held
+		if (&edit{Editor: g.Editor, list: mustList(g, "blocked")}).held() == nil {
+			t.Fatalf("%q is not held", c.onDisk)
+		}
+		r, err := g.Rollback(ctx, ann, "blocked", kept(c.back), Options{})
+		if got := g.action("x@m1700.example"); err != nil || r.NotLive != "" || got != c.want {
+			t.Errorf("%q, back to %d entries: %s, %+v, %v", c.onDisk, c.back, got, r, err)
+		}
+	}
+}
+
+// mustList returns a managed list.
+func mustList(g *gate, name string) *listfiles.List {
+	g.Helper()
+	l, err := g.list(name)
+	if err != nil {
+		g.Fatal(err)
+	}
+	return l
 }
 
 // TestShrinkIsWanted: an edit that takes away most of a list counts at once.

@@ -162,7 +162,7 @@ type edit struct {
 	list    *listfiles.List
 	options Options
 	record  *listedit.Record
-	create  bool // the file, if it is missing
+	whole   bool // the whole content is wanted as it is, and the file is made if it is missing
 }
 
 func (e *Editor) edit(by By, l *listfiles.List, command string, o Options) *edit {
@@ -175,7 +175,7 @@ func (e *edit) do(ctx context.Context, change func(old io.ReadSeeker, w io.Write
 	done, err := listedit.Rewrite(ctx, e.list.Copy, change, listedit.Options{
 		DryRun:      e.options.DryRun,
 		StateDir:    e.list.StateDir(),
-		Create:      e.create,
+		Create:      e.whole,
 		MaxBytes:    maxBytes(e.list),
 		Before:      func(c listedit.Change) error { return e.accept(c) },
 		Log:         e.log(),
@@ -197,10 +197,10 @@ func maxBytes(l *listfiles.List) int64 { return cmp.Or(l.MaxBytes, store.Default
 
 func (e *Editor) log() *listedit.Log { return &listedit.Log{Dir: e.config().State.Dir} }
 
-// accept accepts the new content in advance, so that it is not held for its size. A list that
-// is held is not accepted: what is on disk was not asked for.
+// accept accepts the new content in advance, so that it is not held for its size. A change of a
+// list that is held is not accepted: the rest of what is on disk was not asked for.
 func (e *edit) accept(change listedit.Change) error {
-	if held := e.held(); held != nil {
+	if held := e.held(); held != nil && !e.whole {
 		info, err := setup.Opener(e.list.List).Stat(e.list.Copy)
 		if err == nil && info.Size() == 0 {
 			return fmt.Errorf("it is empty, and the list had entries before; spamgate lists rollback %s puts them back", e.list.Name)

@@ -41,9 +41,10 @@ func (e *Editor) Replace(ctx context.Context, by By, list string, r Replacement,
 	return e.replace(ctx, by, list, r, o, false)
 }
 
-// replace replaces the content of a list by one that can be read at once.
-func (e *Editor) replace(ctx context.Context, by By, list string, r Replacement, o Options, create bool) (Result, error) {
-	return e.rewrite(ctx, by, list, r.Command, o, create, func(old io.ReadSeeker, w io.Writer, record *listedit.Record) error {
+// replace replaces the content of a list by one that can be read at once. Whole says that it
+// is wanted as it is, whatever the list has now.
+func (e *Editor) replace(ctx context.Context, by By, list string, r Replacement, o Options, whole bool) (Result, error) {
+	return e.rewrite(ctx, by, list, r.Command, o, whole, func(old io.ReadSeeker, w io.Writer, record *listedit.Record) error {
 		record.What = r.What
 		if r.Base != "" {
 			sum := sha256.New()
@@ -90,16 +91,16 @@ func (e *Editor) spool(content io.Reader, most int64) (*atomicfile.File, error) 
 // rewrite replaces the content of a list by what change writes. Change may describe it in
 // record.What. The records of the entries that have changed are added, if they are not too
 // many.
-func (e *Editor) rewrite(ctx context.Context, by By, list, command string, o Options, create bool, change func(old io.ReadSeeker, w io.Writer, record *listedit.Record) error) (Result, error) {
+func (e *Editor) rewrite(ctx context.Context, by By, list, command string, o Options, whole bool, change func(old io.ReadSeeker, w io.Writer, record *listedit.Record) error) (Result, error) {
 	l, err := e.list(list)
-	if create && errors.Is(err, ErrMissing) {
+	if whole && errors.Is(err, ErrMissing) {
 		l.Paths, err = []string{l.Copy}, nil
 	}
 	if err != nil {
 		return Result{}, err
 	}
 	edit := e.edit(by, l, command, o)
-	edit.create = create
+	edit.whole = whole
 	return edit.do(ctx, func(old io.ReadSeeker, w io.Writer) error {
 		at, ok := old.(io.ReaderAt)
 		if !ok {
