@@ -237,7 +237,11 @@ func (x *exchange) apiRemove() (any, error) {
 	if err := x.console.mayRemove(x.who, l, name); err != nil {
 		return nil, err
 	}
-	return edited(x.console.Editor.Remove(x.r.Context(), by(x.who), l.Name, []managed.Name{name}, managed.Options{Why: x.query("reason")}))
+	why := x.query("reason")
+	if err := checkReason(why); err != nil {
+		return nil, err
+	}
+	return edited(x.console.Editor.Remove(x.r.Context(), by(x.who), l.Name, []managed.Name{name}, managed.Options{Why: why}))
 }
 
 // edited returns what became of the only entry of an edit.

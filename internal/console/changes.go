@@ -161,11 +161,7 @@ func (x *exchange) askUndo() error {
 }
 
 func (x *exchange) postUndo() error {
-	why := x.form("why")
-	if len(why) > longestField {
-		return invalid("The reason has more than 1,000 characters.")
-	}
-	result, err := x.undo(x.r.PathValue("change"), why)
+	result, err := x.undo(x.r.PathValue("change"), x.form("why"))
 	if err != nil {
 		return err
 	}

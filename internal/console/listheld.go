@@ -165,17 +165,11 @@ func (x *exchange) record(command, list, what, why string) {
 // reason returns the reason in a form, which must be given.
 func (x *exchange) reason() (string, error) {
 	why := x.form("why")
-	switch {
-	case why == "":
+	if why == "" {
 		return "", invalid("Say why: the reason stands in the audit log.")
-	case len(why) > maxReason:
-		return "", invalid("The reason is too long: write at most 500 characters.")
 	}
-	return why, nil
+	return why, checkReason(why)
 }
-
-// maxReason bounds a reason, in bytes.
-const maxReason = 500
 
 func (x *exchange) acceptHeld() error {
 	v, l, err := x.heldView()
@@ -197,6 +191,9 @@ func (x *exchange) acceptHeld() error {
 
 // accept accepts what is held of a list.
 func (x *exchange) accept(l *config.List, why string) (admin.Accepted, error) {
+	if err := checkReason(why); err != nil {
+		return admin.Accepted{}, err
+	}
 	done, err := x.console.Gate.Accept(x.r.Context(), l.Name, "")
 	if err != nil {
 		return done, heldFailure(err)
@@ -238,6 +235,9 @@ func (x *exchange) pin() error {
 
 // pinList pins a list.
 func (x *exchange) pinList(l *config.List, request admin.PinRequest) (admin.PinResult, error) {
+	if err := checkReason(request.Why); err != nil {
+		return admin.PinResult{}, err
+	}
 	done, err := x.console.Gate.Pin(x.r.Context(), admin.Peer{}, l.Name, request)
 	if err != nil {
 		return done, heldFailure(err)

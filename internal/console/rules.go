@@ -85,9 +85,11 @@ func (c *Console) mayRemove(who accounts.Account, l *config.List, name managed.N
 	return mayChange(who, accounts.EditEntries, e.For)
 }
 
-// mayUndo returns why an account may not undo a change, or nil.
+// mayUndo returns why an account may not undo a change, or nil. A change that it has made in a
+// higher role is not its own any more: to undo the removal of an entry may bring one back that
+// counts for good.
 func mayUndo(who accounts.Account, change managed.Change) error {
-	if own(who, change) && who.MaySome(accounts.UndoOwn) {
+	if role, err := accounts.ParseRole(change.Role); err == nil && role <= who.Role && own(who, change) && who.MaySome(accounts.UndoOwn) {
 		return mayChange(who, accounts.UndoOwn, change.For)
 	}
 	return mayChange(who, accounts.EditEntries, change.For)
@@ -119,6 +121,9 @@ func by(who accounts.Account) managed.By {
 // add adds an entry to a managed list for the account, if that may. It does not change an entry
 // of others that counts for longer than the account may add one.
 func (x *exchange) add(l *config.List, e managed.NewEntry) (managed.Result, error) {
+	if err := checkReason(e.Reason); err != nil {
+		return managed.Result{}, err
+	}
 	if err := x.console.mayAdd(x.who, l, e.Name, e.Until); err != nil {
 		return managed.Result{}, err
 	}
@@ -138,6 +143,9 @@ func (x *exchange) add(l *config.List, e managed.NewEntry) (managed.Result, erro
 
 // undo undoes a change for the account, if that may.
 func (x *exchange) undo(id, why string) (managed.Result, error) {
+	if err := checkReason(why); err != nil {
+		return managed.Result{}, err
+	}
 	change, err := x.console.Editor.Change(x.r.Context(), id)
 	if err != nil {
 		return managed.Result{}, err
@@ -149,6 +157,17 @@ func (x *exchange) undo(id, why string) (managed.Result, error) {
 		return managed.Result{}, err
 	}
 	return x.console.Editor.Undo(x.r.Context(), by(x.who), id, managed.Options{Why: why})
+}
+
+// maxReason bounds a reason, in bytes.
+const maxReason = 500
+
+// checkReason returns an error for users if a reason is too long.
+func checkReason(why string) error {
+	if len(why) > maxReason {
+		return invalid(fmt.Sprintf("The reason is too long: write at most %d characters.", maxReason))
+	}
+	return nil
 }
 
 // editFailure returns the status for an error of the Editor; ok is false for others.

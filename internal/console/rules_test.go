@@ -109,7 +109,12 @@ func all(status int) map[string]int {
 
 func TestMayUndo(t *testing.T) {
 	change := func(by, through, recipient string) managed.Change {
-		return managed.Change{By: by, Through: through, For: recipient}
+		role := map[string]string{"helpdesk": "helpdesk", "desk": "helpdesk", "viewer": "viewer", "editor": "editor"}[by]
+		return managed.Change{By: by, Role: role, Through: through, For: recipient}
+	}
+	asEditor := func(c managed.Change) managed.Change {
+		c.Role = "editor"
+		return c
 	}
 	for _, tt := range []struct {
 		what   string
@@ -126,6 +131,10 @@ func TestMayUndo(t *testing.T) {
 		{"own", viewer, change("viewer", managed.ThroughConsole, ""), 403},
 		{"own, for its recipient", boundDesk, change("desk", managed.ThroughConsole, "ann@b.example"), 200},
 		{"own, from before it was bound", boundDesk, change("desk", managed.ThroughConsole, ""), 403},
+		{"own, from before it was demoted", helpdesk, asEditor(change("helpdesk", managed.ThroughConsole, "")), 403},
+		{"own, for its recipient, from before it was demoted", boundDesk, asEditor(change("desk", managed.ThroughAPI, "ann@b.example")), 403},
+		{"own, from before it was promoted", editor, change("editor", managed.ThroughConsole, ""), 200},
+		{"own, of an unknown role", helpdesk, managed.Change{By: "helpdesk", Role: "root", Through: managed.ThroughConsole}, 403},
 		{"of another, for its recipient", boundEditor, change("editor", managed.ThroughConsole, "@b.example"), 200},
 		{"of another, for others", boundEditor, change("editor", managed.ThroughConsole, "@c.example"), 403},
 	} {
