@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"spamgate/internal/accounts"
 	"spamgate/internal/managed"
@@ -36,6 +37,7 @@ type changesPage struct {
 // changeRow is a change in the table.
 type changeRow struct {
 	managed.Change
+	Words      string
 	When       string // short
 	UndoneWhen string
 	Undo       string // the path of the question; "" if the account may not undo it
@@ -86,7 +88,7 @@ func (x *exchange) findChanges(p *changesPage, q managed.ChangesQuery) error {
 	}
 	p.Incomplete = found.Incomplete
 	for _, c := range found.Changes {
-		row := changeRow{Change: c, When: shortTime(c.Time, x.console.Now())}
+		row := changeRow{Change: c, Words: changeWords(&c), When: shortTime(c.Time, x.console.Now())}
 		if c.Undone != nil {
 			row.UndoneWhen = shortTime(c.Undone.Time, x.console.Now())
 		}
@@ -109,6 +111,15 @@ func (x *exchange) findChanges(p *changesPage, q managed.ChangesQuery) error {
 	return nil
 }
 
+// changeWords says what a change did: the entry before the recipient, and times as in all pages.
+func changeWords(c *managed.Change) string {
+	what := c.What
+	if c.For != "" {
+		what = strings.Replace(what, c.For+" "+c.Entry, c.Entry+" for "+c.For, 1)
+	}
+	return localTimes(what)
+}
+
 // undoable returns why the account cannot undo a change, as far as the change itself tells.
 func (x *exchange) undoable(c *managed.Change) error {
 	switch l, err := x.console.list(c.List); {
@@ -127,6 +138,7 @@ func (x *exchange) undoable(c *managed.Change) error {
 // undoPage is what the question before an undo shows.
 type undoPage struct {
 	Change  managed.Change
+	Words   string
 	Back    string
 	Problem string // why it cannot be undone; the rest of the page is as before
 	Allow   bool   // the list lets senders in
@@ -146,7 +158,7 @@ func (x *exchange) askUndo() error {
 	if err != nil {
 		return err
 	}
-	p := undoPage{Change: *c, Back: undoneAt(x.query("back"))}
+	p := undoPage{Change: *c, Words: changeWords(c), Back: undoneAt(x.query("back"))}
 	if l, err := x.console.list(c.List); err == nil {
 		p.Allow = l.Type == "allow"
 	}

@@ -115,8 +115,8 @@ func TestUndo(t *testing.T) {
 		if !strings.HasPrefix(to, "/mail?done=") || !strings.HasSuffix(to, "q=x.example") {
 			t.Errorf("undo %s leads to %q", tt.change, to)
 		}
-		wantText(t, visit(t, p.Console, tt.who, to, 200), "undone: added", "It counts from now on.")
-		wantText(t, visit(t, p.Console, viewer, to, 200), "!It counts from now on.")
+		wantText(t, visit(t, p.Console, tt.who, to, 200), "undone: added", "The entry is as it was before.")
+		wantText(t, visit(t, p.Console, viewer, to, 200), "!The entry is as it was before.")
 	}
 	wantText(t, visit(t, p.Console, editor, "/changes", 200), "undone by helpdesk", "undone by editor", "undone by bound", "a mistake")
 	for _, l := range p.gate.set().Stats().Lists {

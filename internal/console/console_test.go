@@ -267,8 +267,12 @@ func TestSSO(t *testing.T) {
 		for _, name := range tt.names {
 			r.Header.Add("X-Remote-User", name)
 		}
-		if response, _ := ask(c, r); (response.StatusCode == http.StatusSeeOther) != tt.in {
+		response, body := ask(c, r)
+		if (response.StatusCode == http.StatusSeeOther) != tt.in {
 			t.Errorf("%s: %s", tt.what, response.Status)
+		}
+		if told := strings.Contains(body, "there is no account of your name"); told != (tt.what == "unknown") {
+			t.Errorf("%s: the page says that there is no account: %t", tt.what, told)
 		}
 	}
 }
@@ -280,6 +284,16 @@ func TestStatic(t *testing.T) {
 		response, _ := ask(c, get("/static/"+path))
 		if got := response.Header.Get("Content-Type"); want != "" && got != want || want == "" && response.StatusCode != http.StatusNotFound {
 			t.Errorf("%s: %s, %q", path, response.Status, got)
+		}
+	}
+}
+
+// TestHome sends the help desk to the mail, and others to what they may see first.
+func TestHome(t *testing.T) {
+	c := testConsole(t)
+	for role, want := range map[string]string{"viewer": "/now", "helpdesk": "/mail", "editor": "/now", "admin": "/now", "bound": "/mail"} {
+		if response, _ := ask(c, with(get("/"), login(t, c, role))); response.Header.Get("Location") != want {
+			t.Errorf("%s: %s %q, want %s", role, response.Status, response.Header.Get("Location"), want)
 		}
 	}
 }

@@ -17,8 +17,11 @@ var entranceRoutes = []route{
 	{"GET", "/static/{file}", anyone, (*exchange).static},
 }
 
-// home sends everyone to the first page that they may see.
+// home sends everyone to the first page that they may see, and the help desk to the mail.
 func (x *exchange) home() error {
+	if x.who.Role == accounts.Helpdesk {
+		return x.redirect("/mail")
+	}
 	for _, p := range navigation {
 		if x.who.MaySome(p.may) {
 			return x.redirect(p.path)
@@ -30,14 +33,17 @@ func (x *exchange) home() error {
 // loginForm is what the login page shows.
 type loginForm struct {
 	To, Name, Problem string
-	SSO               bool
 }
 
 func (x *exchange) loginPage() error {
 	if x.authenticate() {
 		return x.redirect(localPath(x.query("to")))
 	}
-	return x.render("login", view{Title: "Log in", Data: loginForm{To: localPath(x.query("to"))}})
+	f := loginForm{To: localPath(x.query("to"))}
+	if x.sso {
+		f.Problem = "The proxy has logged you in, but there is no account of your name here. Ask an administrator for one."
+	}
+	return x.render("login", view{Title: "Log in", Data: f})
 }
 
 func (x *exchange) login() error {

@@ -62,6 +62,7 @@ type entryForm struct {
 	Entry    string // as the list has it
 	To       string // the recipients' side; "" for all
 	Ends     time.Time
+	End      string           // Ends in words; "" for good
 	Would    *managed.Outcome // what the list would do with it
 	Cautions []string
 	Button   string
@@ -119,6 +120,9 @@ func (f *entryForm) recipientDomain() string {
 // askEntry shows the form, and with show=1 what it would change.
 func (x *exchange) askEntry() error {
 	f := x.entryForm()
+	if !f.Allow && !x.who.MaySome(accounts.Block) {
+		return errForbidden
+	}
 	if x.query("show") != "" {
 		f.Show = true
 		if err := x.previewEntry(f); err != nil {
@@ -134,7 +138,11 @@ func (x *exchange) showEntry(f *entryForm) error {
 	if f.Allow {
 		title = "Let a sender in"
 	}
-	return x.render("entry", view{Title: title, Nav: "/lists", Data: f})
+	nav := "/lists"
+	if f.ID != "" {
+		nav = "/mail"
+	}
+	return x.render("entry", view{Title: title, Nav: nav, Data: f})
 }
 
 // entryForm returns the form as it was filled in, with the choices that the account has.
@@ -144,7 +152,7 @@ func (x *exchange) entryForm() *entryForm {
 		Type: value("type"), Sender: value("sender"), What: value("what"), Whom: value("whom"), For: value("recipient"),
 		Until: value("until"), Date: value("date"), List: value("list"), ID: value("id"), Back: value("back"), Why: value("why"),
 	}
-	if f.Type != "block" || !x.who.MaySome(accounts.Block) {
+	if f.Type != "block" {
 		f.Type = "allow"
 	}
 	f.Allow = f.Type == "allow"
@@ -209,9 +217,11 @@ func (f *entryForm) choices(x *exchange) {
 	}
 	f.Whom = chosen(f.Whoms, f.Whom)
 
-	f.Untils = []choice{{"1h", "an hour", false}, {"1d", "a day", false}}
+	now := x.console.Now()
+	until := func(d time.Duration) string { return " (until " + untilTime(now.Add(d), now) + ")" }
+	f.Untils = []choice{{"1h", "an hour" + until(time.Hour), false}, {"1d", "a day" + until(24*time.Hour), false}}
 	if _, limited := x.who.Longest(); !limited {
-		f.Untils = append(f.Untils, choice{"30d", "a month", false}, choice{"never", "for good", false}, choice{"date", "until the end of a day", false})
+		f.Untils = append(f.Untils, choice{"30d", "a month" + until(30*24*time.Hour), false}, choice{"never", "for good", false}, choice{"date", "until the end of a day", false})
 	}
 	if f.Until == "" {
 		f.Until = map[bool]string{true: "1d", false: "never"}[f.Allow]
@@ -240,7 +250,7 @@ func (f *entryForm) lists(x *exchange) {
 	}
 	slices.SortStableFunc(f.Lists, func(a, b config.List) int { return cmp.Compare(rank(a), rank(b)) })
 	if len(f.Lists) == 0 {
-		f.Missing = missingList(f.Type, by)
+		f.Missing = missingList(x.console.Config().Lists, f.Type, by)
 		f.List = ""
 	} else if !slices.ContainsFunc(f.Lists, func(l config.List) bool { return l.Name == f.List }) {
 		f.List = f.Lists[0].Name
@@ -254,12 +264,15 @@ func rank(l config.List) int {
 	return 1
 }
 
-// missingList returns the lines of a configuration that make a managed list.
-func missingList(kind string, perRecipient bool) string {
+// missingList returns the lines of a configuration that add a managed list to others.
+func missingList(others []config.List, kind string, perRecipient bool) string {
 	name := map[string]string{"allow": "allowed", "block": "blocked"}[kind]
 	lines := "[[list]]\n"
 	if perRecipient {
 		name += "-for"
+	}
+	for slices.ContainsFunc(others, func(l config.List) bool { return l.Name == name }) {
+		name += "-managed"
 	}
 	lines += `name = "` + name + "\"\nmanaged = true\n"
 	if kind == "allow" {
@@ -354,6 +367,9 @@ func (x *exchange) previewEntry(f *entryForm) error {
 	}
 	f.Entry, f.To, f.Ends, f.Would = e.Entry, e.For, e.Until, &would.Entries[0]
 	f.Entry = f.Would.Entry
+	if !f.Ends.IsZero() {
+		f.End = untilTime(f.Ends, x.console.Now())
+	}
 	f.cautions(l)
 	f.Button = f.consequence()
 	f.Preview = x.entryPreview(f, l)
@@ -407,7 +423,7 @@ func (f *entryForm) Known() string {
 	case w.What == listedit.Present:
 		return "The list has this entry already, as it is."
 	case w.Was != nil && w.Was.Until != "":
-		return "The list has this entry already, until " + w.Was.Until + ". It gets the new end and reason."
+		return "The list has this entry already, until " + localTimes(w.Was.Until) + ". It gets the new end and reason."
 	case w.Was != nil:
 		return "The list has this entry already, for good. It gets the new end and reason."
 	}
@@ -450,6 +466,9 @@ func (f *entryForm) consequence() string {
 // addEntry adds the entry of the form.
 func (x *exchange) addEntry() error {
 	f := x.entryForm()
+	if !f.Allow && !x.who.MaySome(accounts.Block) {
+		return errForbidden
+	}
 	f.Show = true
 	l := f.list()
 	if l == nil {

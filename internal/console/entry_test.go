@@ -54,7 +54,7 @@ func TestLetIn(t *testing.T) {
 	wantNone(t, body, "for good", "a month", `id="preview"`)
 
 	_, body = p.as("helpdesk", get(fill("type", "allow", "sender", "x@spam.example", "what", "address", "whom", "all", "until", "1h", "id", "A1", "show", "1")), 200)
-	wantAll(t, body, "<b>6 messages</b> of the last 7 days would have been accepted", "It helps the message", "Let in x@spam.example for an hour", "5 times", "forged")
+	wantAll(t, body, "<b>6 messages</b> of the last 7 days would have been accepted", "With this entry, the message that you came from passes.", "Let in x@spam.example for an hour", "5 times", "forged")
 	p.as("helpdesk", submit(t, body, ""), 400)
 	response, _ := p.as("helpdesk", submit(t, body, "a customer"), 303)
 	to := response.Header.Get("Location")
@@ -63,17 +63,17 @@ func TestLetIn(t *testing.T) {
 	}
 	entries(t, p, "allowed", "x@spam.example")
 	_, body = p.as("helpdesk", get("/lists?"+strings.SplitN(to, "?", 2)[1]), 200)
-	wantAll(t, body, "added x@spam.example", "/undo/")
+	wantAll(t, body, "added x@spam.example", "its sender has to send it again", "/undo/")
 
 	_, body = p.as("helpdesk", get(fill("type", "allow", "sender", "x@spam.example", "what", "address", "whom", "all", "until", "1d", "show", "1")), 200)
 	wantAll(t, body, "has this entry already, until")
 
 	// An entry that does not help says what would.
 	_, body = p.as("editor", get(fill("type", "allow", "sender", "worst@spam.example", "what", "below", "whom", "all", "until", "never", "id", "A3", "show", "1")), 200)
-	wantAll(t, body, "It does not help the message", "worst@spam.example", "This would help:", "Do this instead")
+	wantAll(t, body, "Even with this entry, the message that you came from does not pass.", "worst@spam.example", "This would help:", "Do this instead")
 	instead := between(body, `<li>Add worst@spam.example to the list allowed <a href="`, `"`)
 	_, body = p.as("editor", get(instead), 200)
-	wantAll(t, body, "It helps the message", "Let in worst@spam.example")
+	wantAll(t, body, "With this entry, the message that you came from passes.", "Let in worst@spam.example")
 	p.as("editor", submit(t, body, "a customer"), 303)
 	entries(t, p, "allowed", "x@spam.example", "worst@spam.example")
 }
@@ -125,7 +125,7 @@ func TestEntryForms(t *testing.T) {
 		{"editor", "type=allow&sender=x@a.example&whom=all&until=date&date=2001-01-01", 400, "over already"},
 		{"editor", "type=allow&sender=x@a.example&whom=all&until=date&date=tomorrow", 400, "is not a time"},
 		{"helpdesk", "type=allow&sender=x@a.example&whom=all&until=never", 200, "for an hour"}, // it cannot choose that
-		{"helpdesk", "type=block&sender=x@a.example&whom=all&until=1h", 200, "Let in x@a.example"},
+		{"helpdesk", "type=block&sender=x@a.example&whom=all&until=1h", 403, "Your role does not permit this."},
 		{"bound", "type=allow&sender=x@a.example&whom=all&until=1h&recipient=ann@b.example", 200, "Let in x@a.example for ann@b.example"},
 		{"bound", "type=allow&sender=x@a.example&whom=recipient&recipient=ann@c.example&until=1h", 403, "Your account is for recipients at b.example"},
 	} {
@@ -135,6 +135,7 @@ func TestEntryForms(t *testing.T) {
 		}
 	}
 	p.as("viewer", get("/entry/new?type=allow"), 403)
+	p.as("helpdesk", post("/entry/new", "type", "block", "sender", "x@a.example", "whom", "all", "until", "1h", "why", "x"), 403)
 	p.as("viewer", post("/entry/new", "type", "allow", "sender", "x@a.example", "why", "x"), 403)
 	entries(t, p, "allowed")
 	entries(t, p, "blocked")
@@ -186,7 +187,7 @@ func TestNoManagedList(t *testing.T) {
 		p.Config().Lists[i].Managed = false
 	}
 	_, body := p.as("editor", get(fill("type", "allow", "sender", "x@a.example", "whom", "all", "show", "1")), 200)
-	wantAll(t, body, "config.toml", "[[list]]", "managed = true", "default = true")
+	wantAll(t, body, "config.toml", "[[list]]", "allowed-managed", "managed = true", "default = true")
 	p.as("editor", post("/entry/new", "type", "block", "sender", "x@a.example", "whom", "all", "why", "x"), 409)
 }
 

@@ -27,6 +27,7 @@ type entryPreview struct {
 	Part     bool                // older messages of these days were not looked at
 	About    *decisions.Decision // the message that the user came from; nil: none, or it is gone
 	Lost     bool                // it is gone
+	Allow    bool                // the entry lets in
 	Shown    []check.Changed
 
 	Remedies []remedy // what would help the message instead
@@ -53,6 +54,9 @@ func (x *exchange) entryPreview(f *entryForm, l *config.List) *entryPreview {
 	p, err := x.preview(ctx, proposed, f.ID, x.pastOf(f))
 	if err == nil && f.Allow && p.About != nil && !p.Helps {
 		p.Remedies, err = x.remedies(ctx, f, p.About)
+	}
+	if err == nil {
+		p.Allow = f.Allow
 	}
 	return x.previewed(p, err)
 }
@@ -233,6 +237,19 @@ func (x *exchange) pastOfEntry(e listfile.Entry) (q decisions.Query) {
 		q.Sender = x.console.Show(e.Key)
 	}
 	return q
+}
+
+// Verdict says whether the entry helps the message that the user came from.
+func (p *entryPreview) Verdict() string {
+	switch {
+	case p.Allow && p.Helps:
+		return "With this entry, the message that you came from passes."
+	case p.Allow:
+		return "Even with this entry, the message that you came from does not pass."
+	case p.Helps:
+		return "The entry applies to the message that you came from."
+	}
+	return "The entry does not apply to the message that you came from."
 }
 
 // Reason says why the entry helps the message or not.

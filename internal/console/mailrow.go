@@ -148,5 +148,8 @@ func (x *exchange) entryPath(kind string, d *decisions.Decision) string {
 	if len(d.Recipients) == 1 && d.MoreRecipients == 0 {
 		v.Set("recipient", d.Recipients[0])
 	}
+	if kind == "allow" {
+		v.Set("show", "1")
+	}
 	return "/entry/new?" + v.Encode()
 }

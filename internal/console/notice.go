@@ -13,6 +13,8 @@ import (
 // the rest.
 type notice struct {
 	Change managed.Change
+	Words  string
+	LetIn  bool   // the change lets senders in
 	Undo   string // the path that undoes it; "" if the account may not
 	Back   string // the path of the page without the notice
 }
@@ -41,11 +43,23 @@ func (x *exchange) notice() (*notice, error) {
 	if !own(x.who, change) || x.console.Now().Sub(change.Time) > noticeAge {
 		return nil, nil // a link from elsewhere puts no words on a page
 	}
-	n := &notice{Change: change, Back: withoutNotice(x.r.URL)}
+	n := &notice{Change: change, Words: changeWords(&change), LetIn: x.letsIn(&change), Back: withoutNotice(x.r.URL)}
 	if change.Undone == nil && mayUndo(x.who, change) == nil {
 		n.Undo = "/undo/" + url.PathEscape(change.ID)
 	}
 	return n, nil
+}
+
+// letsIn reports whether a change lets senders in that were stopped before.
+func (x *exchange) letsIn(c *managed.Change) bool {
+	l, err := x.console.list(c.List)
+	if err != nil || c.Undoes != "" {
+		return false
+	}
+	if l.Type == "allow" {
+		return len(c.After) > 0
+	}
+	return len(c.After) == 0
 }
 
 // withNotice returns the path of a page that says what a result has changed.

@@ -89,6 +89,9 @@ func (x *exchange) fillSeries(p *nowPage) error {
 		return err
 	}
 	p.Series = newSeries(p.Span, begin, totals)
+	for i, s := range p.Series.Lists {
+		p.Series.Lists[i].Path = mailPath("/mail", url.Values{"list": {s.Name}, "since": {p.Span.Since}})
+	}
 	newest, err := x.console.History.Find(x.r.Context(), decisions.Query{Limit: 1})
 	if err != nil {
 		return err

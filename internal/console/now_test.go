@@ -104,7 +104,7 @@ func TestSeries(t *testing.T) {
 	if says := s.Steps[0].Says(); says != "09:30: 4 accepted, 3 refused" {
 		t.Errorf("says %q", says)
 	}
-	if len(s.Lists) != 1 || s.Lists[0] != (share{"blocked", 8, 100}) || len(s.Reasons) != 1 {
+	if len(s.Lists) != 1 || s.Lists[0] != (share{Name: "blocked", Count: 8, Part: 100}) || len(s.Reasons) != 1 {
 		t.Errorf("lists %v, reasons %v", s.Lists, s.Reasons)
 	}
 	if b := s.Steps[0].Bars; len(b) != 2 || b[0].H != 400 || b[0].Y != 600 || b[1].Y != 300 {

@@ -70,6 +70,7 @@ type share struct {
 	Name  string
 	Count int64
 	Part  float64 // of the greatest, in per cent
+	Path  string  // of the search; "" for none
 }
 
 // mostShares bounds the lists and reasons.

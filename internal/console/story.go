@@ -164,6 +164,11 @@ func facts(all []decisions.Decision) (known []fact) {
 // doorNames are the doors beside the listeners, for people.
 var doorNames = map[string]string{"policy_service": "policy service", "milter": "milter"}
 
+// Passes reports whether the lists would let all senders of the message in now.
+func (p storyPage) Passes() bool {
+	return len(p.Now) > 0 && !slices.ContainsFunc(p.Now, func(v presentVerdict) bool { return v.Outcome.Class != "accept" })
+}
+
 // cameBy names the listener or door.
 func cameBy(d *decisions.Decision) string {
 	kind := cmp.Or(doorNames[d.Door], d.Door, "listener")

@@ -29,7 +29,7 @@ func TestStory(t *testing.T) {
 	if i, j := strings.Index(body, "Only logged"), strings.Index(body, "The gate refused"); i > j {
 		t.Error("the decisions are not in their order")
 	}
-	if want := "/entry/new?id=STQRYAAAAAAA&recipient=ann%40b.example&sender=x%40mail.spam.example&type=allow"; linkTo(body, "/entry/new?") != want {
+	if want := "/entry/new?id=STQRYAAAAAAA&recipient=ann%40b.example&sender=x%40mail.spam.example&show=1&type=allow"; linkTo(body, "/entry/new?") != want {
 		t.Errorf("let in leads to %s, want %s", linkTo(body, "/entry/new?"), want)
 	}
 	wantText(t, visit(t, p.Console, login(t, p.Console, "viewer"), "/mail/STQRYAAAAAAA", 200), "!Let in…", "!Block…")
@@ -45,7 +45,7 @@ func TestStoryUnknown(t *testing.T) {
 	p := newParts(t, "")
 	viewer := login(t, p.Console, "viewer")
 	p.record(refusal("KNQWNAAAAAAA", time.Hour))
-	wantText(t, visit(t, p.Console, viewer, "/mail/UNKNQWNAAAAA", 404), "No message UNKNQWNAAAAA", "The history reaches back to", "plainly accepted", "spamgate why UNKNQWNAAAAA")
+	wantText(t, visit(t, p.Console, viewer, "/mail/UNKNQWNAAAAA", 404), "No message UNKNQWNAAAAA", "The history reaches back to", "accepted the message as usual", "spamgate why UNKNQWNAAAAA")
 	wantText(t, visit(t, p.Console, viewer, "/mail/short", 404), "12 letters and digits")
 	wantText(t, visit(t, p.Console, viewer, "/mail/%3Cscript%3E", 404), "No message <SCRIPT>")
 }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"regexp"
 	"time"
 
 	"spamgate/internal/text"
@@ -57,6 +58,33 @@ func parseUntil(s string, now time.Time) (time.Time, error) {
 		return end, invalid(fmt.Sprintf("until %s: that is over already.", s))
 	}
 	return end.UTC().Add(time.Second - 1).Truncate(time.Second), nil // whole seconds, as lists have it
+}
+
+// listTime matches a time as lists and the audit log have it.
+var listTime = regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
+
+// localTimes returns a text with its times as the pages write them.
+func localTimes(text string) string {
+	return listTime.ReplaceAllStringFunc(text, func(s string) string {
+		t, err := time.Parse(time.RFC3339, s)
+		if err != nil {
+			return s
+		}
+		return t.Local().Format("2006-01-02 15:04")
+	})
+}
+
+// untilTime writes the end of an entry.
+func untilTime(t, now time.Time) string {
+	t, now = t.Local(), now.Local()
+	tomorrow := now.AddDate(0, 0, 1)
+	switch {
+	case t.Year() == now.Year() && t.YearDay() == now.YearDay():
+		return t.Format("15:04")
+	case t.Year() == tomorrow.Year() && t.YearDay() == tomorrow.YearDay():
+		return "tomorrow, " + t.Format("15:04")
+	}
+	return t.Format("2006-01-02 15:04")
 }
 
 // shortTime writes a time as briefly as it is clear: without the day if it is today.

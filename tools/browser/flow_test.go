@@ -79,7 +79,7 @@ func (b *tab) letIn(id string) {
 	b.click("Let in")
 	b.choose("an hour")
 	b.click("Show what it changes")
-	b.shows("It helps the message")
+	b.shows("With this entry, the message that you came from passes.")
 	b.fill("Reason", "a customer of ours")
 	b.click("Let in " + bob + " for " + ann + " for an hour")
 }
