@@ -35,6 +35,9 @@ type DecisionsHeader struct {
 	// search took too long.
 	Next       decisions.Cursor `json:"next,omitempty"`
 	Incomplete bool             `json:"incomplete,omitempty"`
+
+	// Fault says why the history stands still: the newest decisions are not in it.
+	Fault string `json:"stands_still,omitempty"`
 }
 
 // DecisionsEnd follows the decisions: without it the response is incomplete.
@@ -83,11 +86,13 @@ func (s *Server) find(w http.ResponseWriter, r *http.Request) {
 	l := lineWriter{w: w, control: http.NewResponseController(w), out: bufio.NewWriterSize(w, 32<<10)}
 	l.json = json.NewEncoder(l.out)
 	l.json.SetEscapeHTML(false)
-	header := DecisionsHeader{Reach: page.Reach}
+	header := DecisionsHeader{Reach: page.Reach, Fault: page.Fault}
 	if !all {
 		header.Next, header.Incomplete = page.Next, page.Incomplete
 	}
-	err = l.line(header)
+	if err = l.line(header); err == nil && all { // the rows may be far between
+		err = errors.Join(l.out.Flush(), l.control.Flush())
+	}
 	switch {
 	case err != nil:
 	case all:
@@ -166,7 +171,7 @@ func (c *Client) Find(ctx context.Context, q decisions.Query) (page decisions.Pa
 		page.Decisions = append(page.Decisions, d)
 		return nil
 	})
-	page.Reach, page.Next, page.Incomplete = header.Reach, header.Next, header.Incomplete
+	page.Reach, page.Next, page.Incomplete, page.Fault = header.Reach, header.Next, header.Incomplete, header.Fault
 	return page, err
 }
 
@@ -180,15 +185,18 @@ func (c *Client) Each(ctx context.Context, q decisions.Query, each func(decision
 
 // decisions asks for decisions.
 func (c *Client) decisions(ctx context.Context, v url.Values, each func(decisions.Decision) error) (header DecisionsHeader, err error) {
+	ctx, answered, cancel := patience(ctx)
+	defer cancel()
 	response, err := c.send(ctx, http.MethodGet, pathDecisions+"?"+v.Encode(), nil)
 	if err != nil {
-		return header, err
+		return header, impatient(ctx, err)
 	}
 	defer response.Body.Close()
 	lines := json.NewDecoder(response.Body)
 	if err := lines.Decode(&header); err != nil {
-		return header, incomplete(err)
+		return header, impatient(ctx, incomplete(err))
 	}
+	answered()
 	for {
 		var line struct {
 			decisions.Decision
@@ -209,20 +217,46 @@ func (c *Client) decisions(ctx context.Context, v url.Values, each func(decision
 	}
 }
 
+// searchTimeout bounds the wait for the first line of an answer. A search takes a few seconds at
+// most, a ranking of ten million decisions more.
+var searchTimeout = time.Minute
+
+// errSilent says that the gate does not answer. Use errors.Is.
+var errSilent = errors.New("the gate is running, and does not answer; if it was stopped (kill -STOP), continue it (kill -CONT), or else restart it")
+
+// patience returns a context that ends with errSilent unless answered is called in time.
+func patience(ctx context.Context) (_ context.Context, answered func() bool, cancel func()) {
+	ctx, end := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(searchTimeout, func() { end(errSilent) })
+	return ctx, timer.Stop, func() { timer.Stop(); end(nil) }
+}
+
+// impatient returns errSilent for an error that it has caused.
+func impatient(ctx context.Context, err error) error {
+	if err != nil && context.Cause(ctx) == errSilent {
+		return errSilent
+	}
+	return err
+}
+
 // Top returns the most frequent names of a kind.
 func (c *Client) Top(ctx context.Context, kind string, since time.Time, limit int, q decisions.Query) ([]decisions.Ranked, error) {
 	q.Since, q.Limit = since, limit
 	v := q.Values()
 	v.Set("kind", kind)
+	ctx, _, cancel := patience(ctx)
+	defer cancel()
 	var t TopDecisions
 	err := c.call(ctx, http.MethodGet, pathDecisions+"/top?"+v.Encode(), nil, &t)
-	return t.Ranked, err
+	return t.Ranked, impatient(ctx, err)
 }
 
 // Totals returns the numbers of decisions between two times.
 func (c *Client) Totals(ctx context.Context, since, until time.Time) ([]decisions.Total, error) {
 	v := decisions.Query{Since: since, Until: until}.Values()
+	ctx, _, cancel := patience(ctx)
+	defer cancel()
 	var t DecisionTotals
 	err := c.call(ctx, http.MethodGet, pathDecisions+"/totals?"+v.Encode(), nil, &t)
-	return t.Totals, err
+	return t.Totals, impatient(ctx, err)
 }

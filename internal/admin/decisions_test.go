@@ -144,3 +144,61 @@ func TestDecisionsBroken(t *testing.T) {
 		t.Errorf("an empty history: %+v, %v", page, err)
 	}
 }
+
+// silentHistory answers nothing until it is let go.
+type silentHistory struct {
+	*decisions.Reader
+	end chan struct{}
+}
+
+func (h silentHistory) Find(context.Context, decisions.Query) (decisions.Page, error) {
+	<-h.end
+	return decisions.Page{}, nil
+}
+
+func (h silentHistory) Top(context.Context, string, time.Time, int, decisions.Query) ([]decisions.Ranked, error) {
+	<-h.end
+	return nil, nil
+}
+
+// TestDecisionsSilent: who asks a gate that was stopped is told so, some time.
+func TestDecisionsSilent(t *testing.T) {
+	h := silentHistory{keep(t), make(chan struct{})}
+	c := listenHistory(t, h)
+	before := searchTimeout
+	searchTimeout = 10 * time.Millisecond
+	t.Cleanup(func() {
+		searchTimeout = before
+		close(h.end)
+	})
+	for name, ask := range map[string]func() error{
+		"find": func() error { _, err := c.Find(t.Context(), decisions.Query{}); return err },
+		"each": func() error {
+			return c.Each(t.Context(), decisions.Query{}, func(decisions.Decision) error { return nil })
+		},
+		"top": func() error {
+			_, err := c.Top(t.Context(), decisions.TopLists, time.Time{}, 1, decisions.Query{})
+			return err
+		},
+	} {
+		if err := ask(); !errors.Is(err, errSilent) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// faultyHistory stands still.
+type faultyHistory struct{ *decisions.Reader }
+
+func (h faultyHistory) Find(ctx context.Context, q decisions.Query) (decisions.Page, error) {
+	page, err := h.Reader.Find(ctx, q)
+	page.Fault = "the disk is full"
+	return page, err
+}
+
+func TestDecisionsFault(t *testing.T) {
+	c := listenHistory(t, faultyHistory{keep(t)})
+	if page, err := c.Find(t.Context(), decisions.Query{}); err != nil || page.Fault != "the disk is full" {
+		t.Errorf("%+v, %v", page, err)
+	}
+}

@@ -90,6 +90,10 @@ type Page struct {
 
 	// Reach is the time of the oldest decision in the history; nil if that is empty.
 	Reach *time.Time `json:"reaches_back_to,omitempty"`
+
+	// Fault says why the history stands still, if the running gate was asked: the newest decisions
+	// are not in it.
+	Fault string `json:"stands_still,omitempty"`
 }
 
 // Ranked is a sender, domain, list or client with the number of its decisions.

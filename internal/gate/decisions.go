@@ -201,7 +201,11 @@ func (h *history) Find(ctx context.Context, q decisions.Query) (decisions.Page, 
 	if err := h.sync(ctx); err != nil {
 		return decisions.Page{}, err
 	}
-	return h.reader.Find(ctx, q)
+	page, err := h.reader.Find(ctx, q)
+	if s := h.status(); s != nil {
+		page.Fault = s.Error
+	}
+	return page, err
 }
 
 // Each implements admin.History.

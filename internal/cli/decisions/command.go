@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
@@ -47,6 +48,9 @@ type session struct {
 func runs(cmd *cobra.Command, run func(*session, []string) error) {
 	file := cli.ConfigFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := checkEmpty(cmd); err != nil {
+			return err
+		}
 		ctx, stop := cli.Interruptible(cmd)
 		defer stop()
 		c, err := config.Load(*file)
@@ -65,6 +69,17 @@ func runs(cmd *cobra.Command, run func(*session, []string) error) {
 		return err
 	}
 	cli.NameErrors(cmd)
+}
+
+// checkEmpty returns an error for a flag with an empty value, as a script with an empty variable
+// has it: that would find everybody's mail.
+func checkEmpty(cmd *cobra.Command) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if f.Value.String() == "" {
+			err = fmt.Errorf("--%s is empty: leave it out to find all", f.Name)
+		}
+	})
+	return err
 }
 
 // format is how a command prints what it found.

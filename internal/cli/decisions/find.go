@@ -51,8 +51,7 @@ Exit codes: 0 something was found; 1 nothing was; 2 an error.`,
 		if err != nil {
 			return err
 		}
-		q.Limit = last
-		page, err := s.history.Find(s.ctx, q)
+		page, err := s.find(q, last)
 		if err != nil {
 			return err
 		}
@@ -62,6 +61,23 @@ Exit codes: 0 something was found; 1 nothing was; 2 an error.`,
 		return nothing(len(page.Decisions) > 0)
 	})
 	return cmd
+}
+
+// find returns the newest decisions that match, at most so many.
+func (s *session) find(q history.Query, last int) (found history.Page, err error) {
+	for {
+		q.Limit = last - len(found.Decisions)
+		page, err := s.history.Find(s.ctx, q)
+		if err != nil {
+			return found, err
+		}
+		page.Decisions = append(found.Decisions, page.Decisions...)
+		found = page
+		if page.Next == "" || page.Incomplete || len(found.Decisions) >= last {
+			return found, nil
+		}
+		q.Before = page.Next
+	}
 }
 
 // printFound prints what was found in a format. Notes are for people.
@@ -107,6 +123,9 @@ func (s *session) summary(page history.Page) string {
 		said += " There are older ones: see --last and --since."
 	}
 	said += " " + reaches(page.Reach)
+	if page.Fault != "" {
+		said += " The newest decisions are not in it: it stands still (" + page.Fault + "); spamgate why ID searches the log, too."
+	}
 	if len(page.Decisions) == 0 && page.Reach != nil && s.config.Decisions.Record != config.RecordAll {
 		said += ` Accepted messages of senders on no list are not in it ([decisions] record = "refused"); spamgate why ADDRESS searches the log, too.`
 	}
