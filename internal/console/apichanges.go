@@ -65,8 +65,10 @@ func (x *exchange) apiUndo() (any, error) {
 	return edited(x.undo(x.r.PathValue("id"), body.Why))
 }
 
-// apiHealth returns the health of the gate.
-func (x *exchange) apiHealth() (any, error) { return x.console.Gate.Health(x.r.Context()), nil }
+// apiHealth returns the health of the gate, as of the last seconds: to ask it tries next hops.
+func (x *exchange) apiHealth() (any, error) {
+	return x.console.health.wait(x.r.Context(), x.console.Now())
+}
 
 // openAPI answers with the description of the API.
 func (x *exchange) openAPI() error {

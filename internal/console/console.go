@@ -81,6 +81,7 @@ func New(o Options) (*Console, error) {
 		Options: o, tries: make(chan struct{}, tryPlaces),
 		streams: places{each: streamsEach, all: streamsAll}, downloads: places{each: 1, all: 2},
 	}
+	c.health.log = o.Logger
 	c.health.ask = func(ctx context.Context) admin.Health { return c.Gate.Health(ctx) }
 	c.ending, c.end = context.WithCancel(context.Background())
 	var err error

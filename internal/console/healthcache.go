@@ -2,6 +2,10 @@ package console
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -17,6 +21,7 @@ const (
 // healthCache keeps the gate's health, since asking may take seconds: it tries next hops.
 type healthCache struct {
 	ask func(context.Context) admin.Health
+	log *slog.Logger
 
 	mu     sync.Mutex
 	last   *admin.Health
@@ -46,12 +51,45 @@ func (h *healthCache) get(now time.Time) *admin.Health {
 	return h.last
 }
 
+// refresh asks the gate. Nobody waits for this goroutine, so that a panic in it would end the
+// gate: it is logged, and the next page asks again.
 func (h *healthCache) refresh(done chan struct{}) {
+	var answer *admin.Health
+	defer func() {
+		if p := recover(); p != nil {
+			h.log.Error("console: asking for the gate's health failed", "error", fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+		}
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.asking = nil; answer != nil {
+			h.last = answer
+		}
+		close(done)
+	}()
 	ctx, cancel := context.WithTimeout(context.Background(), healthLimit)
 	defer cancel()
-	answer := h.ask(ctx)
+	now := h.ask(ctx)
+	answer = &now
+}
+
+// wait returns the gate's health as get does, but waits for the first answer, and for one that is
+// fresh.
+func (h *healthCache) wait(ctx context.Context, now time.Time) (admin.Health, error) {
+	h.get(now)
+	h.mu.Lock()
+	asking := h.asking
+	h.mu.Unlock()
+	if asking != nil {
+		select {
+		case <-asking:
+		case <-ctx.Done():
+			return admin.Health{}, context.Cause(ctx)
+		}
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.last, h.asking = &answer, nil
-	close(done)
+	if h.last == nil {
+		return admin.Health{}, failure{http.StatusServiceUnavailable, "The gate could not tell its health: its log says why."}
+	}
+	return *h.last, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -53,7 +54,7 @@ func newWriter(r *Recorder) *writer {
 // run writes until the Recorder is closed.
 func (w *writer) run() {
 	defer close(w.ended)
-	w.look()
+	w.guarded(w.look)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -67,21 +68,55 @@ func (w *writer) run() {
 			if len(batch) == 0 {
 				break
 			}
-			w.write(batch)
+			w.writeGuarded(batch)
 		}
 		if w.hurry() || time.Since(w.totaled) >= totalsEvery {
-			w.writeTotals()
+			w.guarded(w.writeTotals)
 			w.totaled = time.Now()
 		}
 		if w.now().Sub(w.looked).Abs() >= lookEvery {
-			w.look()
+			w.guarded(w.look)
 		}
 		w.answer()
 		if closed {
-			w.end()
+			w.guarded(w.end)
 			return
 		}
 	}
+}
+
+// guarded calls f. A panic stands the history still as an error does: it must not end the gate.
+func (w *writer) guarded(f func()) {
+	defer func() {
+		if p := recover(); p != nil {
+			w.logger.Error("history of decisions: fault", "error", fmt.Sprintf("panic: %v\n%s", p, debug.Stack()))
+			w.failed(fmt.Errorf("panic: %v", p))
+		}
+	}()
+	f()
+}
+
+// writeGuarded writes a batch. After a panic what is not written is lost, and the next batch begins
+// anew.
+func (w *writer) writeGuarded(batch []*Decision) {
+	w.mu.Lock()
+	before := w.settled
+	w.mu.Unlock()
+	whole := false
+	w.guarded(func() {
+		w.write(batch)
+		whole = true
+	})
+	if whole {
+		return
+	}
+	w.mu.Lock()
+	written := int(w.settled - before)
+	w.mu.Unlock()
+	w.lose(len(batch) - written)
+	w.floods = newFloods()
+	w.guarded(w.closeFile)
+	w.file = nil
 }
 
 // writeTotals adds to the totals what was counted since.

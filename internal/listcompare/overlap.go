@@ -15,6 +15,7 @@ import (
 
 	"spamgate/blocklist/segment"
 	"spamgate/blocklist/sender"
+	"spamgate/internal/joined"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
 )
@@ -138,11 +139,17 @@ func (p *Overlap) note(n int) error {
 func (p *Overlap) eachShard(ctx context.Context, work func(shard int) error, show func(done float64)) error {
 	next := make(chan int)
 	failed := make(chan error, runtime.GOMAXPROCS(0))
-	var running sync.WaitGroup
+	var running joined.Group
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	for range cap(failed) {
 		running.Go(func() {
+			defer func() {
+				if p := recover(); p != nil {
+					stop() // nobody else may take shards
+					panic(p)
+				}
+			}()
 			for shard := range next {
 				if err := work(shard); err != nil {
 					failed <- err

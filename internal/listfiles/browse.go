@@ -9,10 +9,10 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"sync"
 	"sync/atomic"
 
 	"spamgate/blocklist/listfile"
+	"spamgate/internal/joined"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
 )
@@ -166,7 +166,7 @@ func (b *browser) align(at Place) (Place, error) {
 func (b *browser) countLines(end int64) (int, error) {
 	const part = 1 << 20
 	var next, found atomic.Int64
-	var running sync.WaitGroup
+	var running joined.Group
 	errs := make([]error, runtime.GOMAXPROCS(0))
 	for i := range errs {
 		running.Go(func() {

@@ -14,6 +14,7 @@ import (
 	"spamgate/blocklist/segment"
 	"spamgate/blocklist/store"
 	"spamgate/internal/config"
+	"spamgate/internal/joined"
 	"spamgate/internal/listedit"
 	"spamgate/internal/setup"
 )
@@ -165,7 +166,7 @@ func (x *Index) scan(text string, note func(key []byte) bool) error {
 		parts = uint64(runtime.GOMAXPROCS(0))
 	}
 	errs := make([]error, parts)
-	var wg sync.WaitGroup
+	var wg joined.Group
 	width := ^uint64(0)/parts + 1 // 0 for one part: all of them
 	for i := range parts {
 		wg.Go(func() {
