@@ -140,17 +140,26 @@ func (x *exchange) byToken() bool {
 	return true
 }
 
-// bySSO finds the account that a proxy has named, which only one before a Unix socket can do.
-func (x *exchange) bySSO() bool {
+// namedByProxy returns the user that a proxy has named, which only one before a Unix socket can
+// do; "" for none.
+func (x *exchange) namedByProxy() string {
 	field := x.console.Settings().SSOHeader
 	if field == "" || !x.console.Unix {
+		return ""
+	}
+	if names := x.r.Header.Values(field); len(names) == 1 {
+		return names[0]
+	}
+	return ""
+}
+
+// bySSO finds the account of the user that a proxy has named.
+func (x *exchange) bySSO() bool {
+	name := x.namedByProxy()
+	if name == "" {
 		return false
 	}
-	names := x.r.Header.Values(field)
-	if len(names) != 1 || names[0] == "" {
-		return false
-	}
-	account, err := x.console.Accounts.User(names[0])
+	account, err := x.console.Accounts.User(name)
 	if err != nil {
 		return false
 	}
