@@ -60,7 +60,7 @@ var mailOperations = []operation{
 	{
 		method: "GET", path: "/totals", may: accounts.SeeTotals, id: "totals", summary: "Numbers of decisions over time, by action, list and reason",
 		query:   []parameter{sinceParameter, untilParameter},
-		answers: []answer{{http.StatusOK, "The numbers of each minute, hour or day", apiTotals{}}},
+		answers: []answer{{http.StatusOK, "The numbers of each minute in up to 3 hours of the last two days, of each hour in up to 32 days, else of each day (UTC)", apiTotals{}}},
 		serve:   (*exchange).apiTotals,
 	},
 }

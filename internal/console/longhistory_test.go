@@ -2,13 +2,17 @@ package console
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
+
+	"spamgate/internal/accounts"
 )
 
-// TestLongHistory visits the pages with SPAMGATE_HISTORY rows of a week in the history (usually
+// TestLongHistory visits pages and the API with SPAMGATE_HISTORY rows of a week in the history (usually
 // 2,000), and says with -v how long each took. A message that is opened is found.
 func TestLongHistory(t *testing.T) {
 	n := 2000
@@ -37,21 +41,49 @@ func TestLongHistory(t *testing.T) {
 		}
 	}
 	admin, bound := login(t, p.Console, "admin"), login(t, p.Console, "bound")
+	token, err := p.Console.Accounts.AddToken("program", accounts.Admin, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	measure := func(path, who string, r *http.Request) {
+		t.Helper()
+		began, spent := time.Now(), cpu(t)
+		response, body := ask(p.Console, r)
+		t.Logf("%-44s %-5s %5d ms, %5d ms of the processor, %7d bytes", path, who,
+			time.Since(began).Milliseconds(), (cpu(t) - spent).Milliseconds(), len(body))
+		if response.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s\n%s", path, response.Status, body)
+		}
+	}
 	for _, path := range []string{
 		"/mail", "/mail?since=1h", "/mail?q=u77@b.example", "/mail?q=nobody@b.example", "/mail?q=mail7.spam.example", "/mail?list=blocked&action=defer",
 		"/mail?recipient=u77@b.example&list=blocked", "/mail?client=203.0.3.4", "/mail/" + longID(0), "/mail/" + longID(n-1),
 	} {
-		began := time.Now()
-		visit(t, p.Console, admin, path, 200)
-		middle := time.Now()
-		visit(t, p.Console, bound, path, 200)
-		t.Logf("%-50s %5d ms, bound to a domain %5d ms", path, middle.Sub(began).Milliseconds(), time.Since(middle).Milliseconds())
+		measure(path, "admin", with(get(path), admin))
+		measure(path, "bound", with(get(path), bound))
 	}
 	for _, s := range spans {
-		began := time.Now()
-		visit(t, p.Console, admin, "/now?range="+s.Name, 200)
-		t.Logf("%-50s %5d ms", "/now?range="+s.Name, time.Since(began).Milliseconds())
+		path := "/now?range=" + s.Name
+		measure(path, "admin", with(get(path), admin))
 	}
+	for _, path := range []string{
+		"decisions", "decisions?sender=x77@mail77.spam.example", "decisions?recipient=nobody@b.example", "decisions?domain=spam.example", "decisions?list=blocked",
+		"decisions?id=" + longID(n/2), "totals", "totals?since=30d", "decisions/top?by=senders", "decisions/top?by=lists",
+	} {
+		r := get("/api/v1/" + path)
+		r.Header.Set("Authorization", "Bearer "+token)
+		measure(path, "API", r)
+	}
+}
+
+// cpu returns the processor time of this process.
+func cpu(t *testing.T) time.Duration {
+	t.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // longID returns an ID of a message.

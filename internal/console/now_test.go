@@ -88,20 +88,20 @@ func TestSeries(t *testing.T) {
 	day := spans[1]
 	now := time.Date(2026, 11, 23, 9, 17, 0, 0, time.Local)
 	begin := day.begin(now)
-	if want := time.Date(2026, 11, 22, 9, 30, 0, 0, time.Local); !begin.Equal(want) {
+	if want := now.Truncate(time.Hour).Add(-23 * time.Hour); !begin.Equal(want) {
 		t.Fatalf("begins at %v, want %v", begin, want)
 	}
 	s := newSeries(day, begin, []decisions.Total{
 		{Start: begin.Add(-time.Minute), Action: "reject", Count: 1000}, // before
 		{Start: begin, Action: "reject", List: "blocked", Reason: "spam", Count: 3},
-		{Start: begin.Add(29 * time.Minute), Action: "accept", List: "allowed", Count: 4},
+		{Start: begin.Add(59 * time.Minute), Action: "accept", List: "allowed", Count: 4},
 		{Start: now, Action: "defer", List: "blocked", Count: 5},
 		{Start: now, Action: "monitor", List: "blocked", Count: 50},
 	})
 	if s.Total != 12 || s.Steps[0].Sum != 7 || s.Steps[len(s.Steps)-1].Sum != 5 || s.Top != 10 {
 		t.Errorf("%+v", s)
 	}
-	if says := s.Steps[0].Says(); says != "09:30: 4 accepted, 3 refused" {
+	if says := s.Steps[0].Says(); says != begin.Format("15:04")+": 4 accepted, 3 refused" {
 		t.Errorf("says %q", says)
 	}
 	if len(s.Lists) != 1 || s.Lists[0] != (share{Name: "blocked", Count: 8, Part: 100}) || len(s.Reasons) != 1 {

@@ -20,11 +20,10 @@ type span struct {
 	steps int
 }
 
-// spans are the spans of the page Now. The totals are kept by the minute for two days, then by
-// the hour.
+// spans are the spans of the page Now. The totals have minutes for the hour, and hours for the others.
 var spans = []span{
 	{"hour", "hour", "1h", time.Minute, 60},
-	{"day", "day", "1d", 30 * time.Minute, 48},
+	{"day", "day", "1d", time.Hour, 24},
 	{"week", "week", "7d", 4 * time.Hour, 42},
 	{"month", "month", "30d", 24 * time.Hour, 30},
 }
@@ -76,9 +75,13 @@ type share struct {
 // mostShares bounds the lists and reasons.
 const mostShares = 10
 
-// begin returns the start of the first step of a span that ends now. Days begin at midnight.
+// begin returns the start of the first step of a span that ends now. Days begin at midnight, and
+// hours as those of the totals do.
 func (s span) begin(now time.Time) time.Time {
 	now = now.Local()
+	if s.step == time.Hour {
+		return now.Truncate(s.step).Add(-s.step * time.Duration(s.steps-1))
+	}
 	midnight := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
 	if s.step == 24*time.Hour {
 		return midnight.AddDate(0, 0, 1-s.steps)

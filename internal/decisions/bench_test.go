@@ -119,15 +119,24 @@ func diskBytes(t testing.TB, dir string) (total int64) {
 	return total
 }
 
-// BenchmarkFind reports how long a search for the first page of 50 takes, over SPAMGATE_HISTORY rows.
-func BenchmarkFind(b *testing.B) {
-	n := 200_000
-	if v := os.Getenv("SPAMGATE_HISTORY"); v != "" {
-		var err error
-		if n, err = strconv.Atoi(v); err != nil {
-			b.Fatal(err)
-		}
+// fromEnv returns the number in an environment variable.
+func fromEnv(t testing.TB, name string, otherwise int) int {
+	t.Helper()
+	v := os.Getenv(name)
+	if v == "" {
+		return otherwise
 	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 1 {
+		t.Fatalf("%s=%s is not a number of 1 or more", name, v)
+	}
+	return n
+}
+
+// BenchmarkFind reports how long a search for the first page of 50 takes, over SPAMGATE_HISTORY rows of
+// a week, which were written in batches of SPAMGATE_HISTORY_BATCH. With -v it logs the bytes of a row.
+func BenchmarkFind(b *testing.B) {
+	n, batch := fromEnv(b, "SPAMGATE_HISTORY", 200_000), fromEnv(b, "SPAMGATE_HISTORY_BATCH", 5000)
 	w, r, dir := open(b, func(o *Options) { o.MaxBytes, o.Keep = 1<<40, 400*24*time.Hour })
 	span := 7 * 24 * time.Hour
 	made := newTraffic(time.Now().Add(-span))
@@ -136,7 +145,7 @@ func BenchmarkFind(b *testing.B) {
 		if i == n/2 {
 			d.ID, d.Sender, d.Recipients, d.List = "RARE", "rare@rare.example", []string{"rare@example.net"}, "rare"
 		}
-		if w.Record(d); i%5000 == 4999 {
+		if w.Record(d); i%batch == batch-1 {
 			write(b, w)
 		}
 	}
@@ -144,7 +153,7 @@ func BenchmarkFind(b *testing.B) {
 	if err := w.Close(); err != nil {
 		b.Fatal(err)
 	}
-	b.Logf("%d rows, %d bytes each", n, diskBytes(b, dir)/int64(n))
+	b.Logf("%d rows in batches of %d, %d bytes each", n, batch, diskBytes(b, dir)/int64(n))
 	for _, test := range []struct {
 		name string
 		q    Query

@@ -1,0 +1,55 @@
+package decisions
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestTotalsSteps asks for spans of several lengths: the longer one is, the longer are its steps, and the sum is
+// that of the decisions in it.
+func TestTotalsSteps(t *testing.T) {
+	_, r, dir := open(t, nil)
+	file := &totalsFile{folder: newFolder(dir)}
+	defer file.close()
+	var tally tally
+	now := time.Date(2026, 11, 23, 23, 59, 0, 0, time.UTC)
+	for ago := range 60 * 24 { // hours; two decisions in each, a minute apart
+		for i := range 2 {
+			tally.add(now.Add(-time.Duration(ago)*time.Hour-time.Duration(i)*time.Minute), "reject", "blocked", []string{"spam", ""}[ago%2], 1)
+		}
+	}
+	if err := file.write(tally.take()); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		span, step time.Duration
+		until      time.Time
+		rows       int
+		count      int64
+	}{
+		{time.Hour, time.Minute, now.Add(time.Minute), 2, 2},
+		{minutesIn, time.Minute, now.Add(time.Minute), 6, 6},
+		{time.Hour, time.Hour, now.Add(-72 * time.Hour), 2, 4}, // the first hour counts whole
+		{minutesIn + time.Minute, time.Hour, now.Add(time.Minute), 4, 8},
+		{24 * time.Hour, time.Hour, now.Add(time.Minute), 24, 48},
+		{hoursIn, time.Hour, now.Add(time.Minute), 32 * 24, 2 * 32 * 24},
+		{40 * 24 * time.Hour, 24 * time.Hour, now.Add(time.Minute), 2 * 40, 2 * 40 * 24},
+		{40*24*time.Hour + time.Minute, 24 * time.Hour, now.Add(time.Minute), 2 * 41, 2 * 41 * 24},
+	} {
+		all, err := r.Totals(t.Context(), test.until.Add(-test.span), test.until)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var count int64
+		for _, total := range all {
+			count += total.Count
+			if !total.Start.Equal(total.Start.Truncate(test.step)) {
+				t.Errorf("%v: a step begins at %v", test.span, total.Start)
+			}
+		}
+		if len(all) != test.rows || count != test.count || !slices.IsSortedFunc(all, func(a, b Total) int { return a.Start.Compare(b.Start) }) {
+			t.Errorf("%v: %d rows, want %d; %d decisions, want %d", test.span, len(all), test.rows, count, test.count)
+		}
+	}
+}
