@@ -122,6 +122,9 @@ func (x *exchange) apiDecisions() (any, error) {
 		return nil, err
 	}
 	page, err := x.console.History.Find(x.r.Context(), q)
+	if r := x.console.recorder(); r != nil && x.who.May(accounts.SeeHealth) {
+		page.Fault = r.Stats().Err
+	}
 	if page.Decisions == nil {
 		page.Decisions = []decisions.Decision{}
 	}

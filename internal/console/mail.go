@@ -31,6 +31,7 @@ type mailPage struct {
 	Bound      bool       // the account sees its recipients' part only
 	Reach      *time.Time // nil: the history is empty
 	Incomplete bool
+	Stands     bool // the newest decisions are not in the history
 	Off        bool // there is no history
 	Record     string
 
@@ -72,6 +73,9 @@ func (x *exchange) findMail(p *mailPage) error {
 	}
 	if err != nil {
 		return err
+	}
+	if r := x.console.recorder(); r != nil {
+		p.Stands = r.Stats().Err != ""
 	}
 	p.Rows, p.Reach, p.Incomplete = x.mailRows(found.Decisions), found.Reach, found.Incomplete
 	values := s.values()

@@ -2,9 +2,12 @@ package console
 
 import (
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -261,4 +264,27 @@ func FuzzMail(f *testing.F) {
 			t.Fatalf("%q: %v\n%s", query, err, body)
 		}
 	})
+}
+
+// TestMailStandsStill says that rows are missing while the history cannot be written.
+func TestMailStandsStill(t *testing.T) {
+	p := newParts(t, "")
+	recorder := p.Console.recorder()
+	totals := filepath.Join(p.config.State.Dir, "decisions", "totals.db")
+	damaged := filepath.Join(t.TempDir(), "damaged")
+	if err := errors.Join(recorder.Sync(t.Context()), os.WriteFile(damaged, []byte(strings.Repeat("noise", 2000)), 0o600), os.Rename(damaged, totals)); err != nil {
+		t.Fatal(err)
+	}
+	recorder.Record(&decisions.Decision{Time: time.Now(), Event: "refused", Sender: "x@spam.example"})
+	if err := recorder.Sync(t.Context()); err == nil {
+		t.Fatal("the history works")
+	}
+	viewer := login(t, p.Console, "viewer")
+	wantText(t, visit(t, p.Console, viewer, "/mail", 200), "the history stands still")
+	if err := os.Remove(totals); err != nil {
+		t.Fatal(err)
+	}
+	for recorder.Sync(t.Context()) != nil {
+	}
+	wantText(t, visit(t, p.Console, viewer, "/mail", 200), "!the history stands still")
 }
