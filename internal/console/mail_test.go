@@ -271,20 +271,20 @@ func TestMailStandsStill(t *testing.T) {
 	p := newParts(t, "")
 	recorder := p.Console.recorder()
 	totals := filepath.Join(p.config.State.Dir, "decisions", "totals.db")
-	damaged := filepath.Join(t.TempDir(), "damaged")
-	if err := errors.Join(recorder.Sync(t.Context()), os.WriteFile(damaged, []byte(strings.Repeat("noise", 2000)), 0o600), os.Rename(damaged, totals)); err != nil {
+	if err := errors.Join(recorder.Sync(t.Context()), os.RemoveAll(totals), os.Mkdir(totals, 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	recorder.Record(&decisions.Decision{Time: time.Now(), Event: "refused", Sender: "x@spam.example"})
-	if err := recorder.Sync(t.Context()); err == nil {
-		t.Fatal("the history works")
+	for recorder.Stats().Err == "" {
+		_ = recorder.Sync(t.Context())
 	}
 	viewer := login(t, p.Console, "viewer")
 	wantText(t, visit(t, p.Console, viewer, "/mail", 200), "the history stands still")
 	if err := os.Remove(totals); err != nil {
 		t.Fatal(err)
 	}
-	for recorder.Sync(t.Context()) != nil {
+	for recorder.Stats().Err != "" {
+		_ = recorder.Sync(t.Context())
 	}
 	wantText(t, visit(t, p.Console, viewer, "/mail", 200), "!the history stands still")
 }

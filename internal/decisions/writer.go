@@ -73,11 +73,11 @@ func (w *writer) run() {
 		if w.hurry() || time.Since(w.totaled) >= totalsEvery {
 			w.guarded(w.writeTotals)
 			w.totaled = time.Now()
+			w.answer()
 		}
 		if w.now().Sub(w.looked).Abs() >= lookEvery {
 			w.guarded(w.look)
 		}
-		w.answer()
 		if closed {
 			w.guarded(w.end)
 			return
@@ -456,6 +456,8 @@ func (w *writer) answer() {
 			continue
 		case waiter.recorded > w.settled, w.lost > waiter.lost:
 			waiter.done <- errLost
+		case w.totalsFail:
+			waiter.done <- errors.New(w.stats.Err)
 		default:
 			waiter.done <- nil
 		}
