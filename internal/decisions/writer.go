@@ -70,13 +70,16 @@ func (w *writer) run() {
 			}
 			w.writeGuarded(batch)
 		}
-		if w.hurry() || time.Since(w.totaled) >= totalsEvery {
+		total := w.hurry() || time.Since(w.totaled) >= totalsEvery
+		if total {
 			w.guarded(w.writeTotals)
 			w.totaled = time.Now()
-			w.answer()
 		}
 		if w.now().Sub(w.looked).Abs() >= lookEvery {
 			w.guarded(w.look)
+		}
+		if total {
+			w.answer()
 		}
 		if closed {
 			w.guarded(w.end)
