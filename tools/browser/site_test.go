@@ -18,6 +18,12 @@ type site struct {
 // startSite starts a gate with a console, and an account of each role whose name it is.
 func startSite(t testing.TB, s harness.Setup) *site {
 	t.Helper()
+	return startPrepared(t, s, func(string) {})
+}
+
+// startPrepared is startSite for a gate that finds something in its directory.
+func startPrepared(t testing.TB, s harness.Setup, prepare func(dir string)) *site {
+	t.Helper()
 	addr := harness.FreeAddr(t)
 	s.Tables += harness.ConsoleTable(addr)
 	if s.Lists == "" {
@@ -29,7 +35,9 @@ func startSite(t testing.TB, s harness.Setup) *site {
 	if s.Files["blocked.txt"] == "" {
 		s.Files["blocked.txt"] = "spam.example  # unsolicited mail\n"
 	}
-	g := harness.StartGate(t, s)
+	dir := s.Dir(t)
+	prepare(dir)
+	g := harness.Serve(t, dir)
 	for _, role := range []string{"viewer", "helpdesk", "editor", "admin"} {
 		g.AddUser(role, role)
 	}
