@@ -48,6 +48,7 @@ func (x *exchange) loginPage() error {
 
 func (x *exchange) login() error {
 	f := loginForm{To: localPath(x.form("to")), Name: x.form("name")}
+	defer hold(x.r)() // the form is here, and few wait to have their passwords checked
 	session, err := x.console.Accounts.Login(x.r.Context(), f.Name, x.r.PostFormValue("password"), x.origin())
 	var limited *accounts.LimitedError
 	switch {

@@ -81,6 +81,7 @@ func (c *Console) serve(rt route) http.Handler {
 				x.turnAway()
 				return
 			}
+			defer hold(r)()
 			if rt.may != entered && !x.who.MaySome(rt.may) {
 				x.fail(errForbidden)
 				return

@@ -11,9 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/net/netutil"
-
 	"spamgate/internal/certs"
+	"spamgate/internal/console"
 	"spamgate/internal/setup"
 	"spamgate/internal/socket"
 )
@@ -25,6 +24,7 @@ type consoleServer struct {
 	certs   atomic.Pointer[certs.Reloader] // nil: without TLS
 	tls     *tls.Config
 	http    *http.Server
+	conns   *console.Connections
 	log     *slog.Logger
 	serving sync.WaitGroup
 }
@@ -44,10 +44,11 @@ const (
 
 // newConsoleServer returns a server that owns the socket. It does not serve yet.
 func newConsoleServer(open *socket.OpenDoor, pages consolePages, log *slog.Logger) *consoleServer {
-	s := &consoleServer{open: open, pages: pages, log: log}
+	s := &consoleServer{open: open, pages: pages, log: log, conns: console.NewConnections(setup.ConsoleConnections)}
 	s.tls = &tls.Config{GetCertificate: s.certificate, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
 	s.http = &http.Server{
 		Handler:           pages,
+		ConnContext:       s.conns.Context,
 		ReadHeaderTimeout: 10 * time.Second, // also of the TLS handshake
 		ReadTimeout:       consoleTimeout,
 		WriteTimeout:      consoleTimeout,
@@ -63,8 +64,7 @@ func newConsoleServer(open *socket.OpenDoor, pages consolePages, log *slog.Logge
 // serve accepts clients until retire or Close.
 func (s *consoleServer) serve() {
 	s.serving.Go(func() {
-		l := netutil.LimitListener(s.open.Listener, setup.ConsoleConnections)
-		err := s.http.Serve(&consoleListener{l, s})
+		err := s.http.Serve(&consoleListener{s.conns.Listener(s.open.Listener), s})
 		if !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 			s.log.Error("the console is served no more", "addr", s.open.Addr(), "error", err)
 		}
