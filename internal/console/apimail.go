@@ -41,7 +41,7 @@ var mailOperations = []operation{
 			{name: "action", what: "What was done", values: mailActions},
 			{name: "client", what: "The client's IP address"},
 			sinceParameter, untilParameter,
-			{name: "limit", what: "The greatest number of decisions: 1 to 1000, usually 100"},
+			{name: "limit", what: "The greatest number of decisions: 1 to 1000, usually 100; a page of large ones ends earlier"},
 			{name: "before", what: "next of the page before"},
 		},
 		answers: []answer{{http.StatusOK, "A page of decisions", decisions.Page{}}},

@@ -62,6 +62,7 @@ type Console struct {
 	works   works
 	tries   chan struct{} // places for messages that are tried
 
+	requests  places
 	streams   places // live views
 	downloads places
 	health    healthCache
@@ -79,7 +80,8 @@ func New(o Options) (*Console, error) {
 	}
 	c := &Console{
 		Options: o, tries: make(chan struct{}, tryPlaces),
-		streams: places{each: streamsEach, all: streamsAll}, downloads: places{each: 1, all: 2},
+		requests: places{each: requestsEach, all: requestsAll},
+		streams:  places{each: streamsEach, all: streamsAll}, downloads: places{each: 1, all: 2},
 	}
 	c.health.log = o.Logger
 	c.health.ask = func(ctx context.Context) admin.Health { return c.Gate.Health(ctx) }

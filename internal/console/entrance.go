@@ -40,7 +40,7 @@ func (x *exchange) loginPage() error {
 		return x.redirect(localPath(x.query("to")))
 	}
 	f := loginForm{To: localPath(x.query("to"))}
-	if x.namedByProxy() != "" {
+	if len(x.namedByProxy()) == 1 {
 		f.Problem = "The proxy has logged you in, but there is no account of your name here. Ask an administrator for one."
 	}
 	return x.render("login", view{Title: "Log in", Data: f})

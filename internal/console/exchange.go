@@ -20,6 +20,9 @@ type exchange struct {
 	sso     bool   // a proxy has named the account
 
 	status int // of a page; 0: 200
+
+	// leave gives up the place among the requests at once; a live view does it early.
+	leave func()
 }
 
 // redirect sends the browser to another page after a change.

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"runtime/debug"
 	"strings"
+	"sync"
 
 	"spamgate/internal/accounts"
 )
@@ -82,6 +83,13 @@ func (c *Console) serve(rt route) http.Handler {
 				return
 			}
 			defer hold(r)()
+			leave, ok := c.requests.enter(x.who.Name)
+			if !ok {
+				x.fail(failure{http.StatusTooManyRequests, "Too many requests at once. Try again when they are answered."})
+				return
+			}
+			x.leave = sync.OnceFunc(leave)
+			defer x.leave()
 			if rt.may != entered && !x.who.MaySome(rt.may) {
 				x.fail(errForbidden)
 				return
@@ -105,15 +113,15 @@ func (x *exchange) recover() {
 }
 
 // authenticate finds the account of a request: by its token in the API; else by what a proxy
-// says, and then by its session, which may be another's who used the browser before.
+// says, or if it names nobody by its session, which may be another's who used the browser before.
 // A session is not enough for the API, nor a token for a page, so that a browser can be made
 // to send nothing that the API takes.
 func (x *exchange) authenticate() bool {
 	if isAPI(x.r) {
 		return x.byToken()
 	}
-	if x.bySSO() {
-		return true
+	if named, ok := x.bySSO(); named {
+		return ok
 	}
 	c, err := x.r.Cookie(x.console.cookieName())
 	if err != nil {
@@ -142,30 +150,32 @@ func (x *exchange) byToken() bool {
 }
 
 // namedByProxy returns the user that a proxy has named, which only one before a Unix socket can
-// do; "" for none.
-func (x *exchange) namedByProxy() string {
+// do; none, or several in a request that cannot be believed.
+func (x *exchange) namedByProxy() []string {
 	field := x.console.Settings().SSOHeader
 	if field == "" || !x.console.Unix {
-		return ""
+		return nil
 	}
-	if names := x.r.Header.Values(field); len(names) == 1 {
-		return names[0]
+	names := x.r.Header.Values(field)
+	if len(names) == 1 && names[0] == "" {
+		return nil
 	}
-	return ""
+	return names
 }
 
-// bySSO finds the account of the user that a proxy has named.
-func (x *exchange) bySSO() bool {
-	name := x.namedByProxy()
-	if name == "" {
-		return false
+// bySSO finds the account of the user that a proxy has named. Named says that there is one, with an
+// account or not.
+func (x *exchange) bySSO() (named, ok bool) {
+	names := x.namedByProxy()
+	if len(names) != 1 {
+		return len(names) > 0, false
 	}
-	account, err := x.console.Accounts.User(name)
+	account, err := x.console.Accounts.User(names[0])
 	if err != nil {
-		return false
+		return true, false
 	}
 	x.who, x.sso = account, true
-	return true
+	return true, true
 }
 
 // turnAway answers a request without a session or token. After a link from another site the

@@ -15,7 +15,7 @@ import (
 const (
 	liveStep  = 500 * time.Millisecond // between batches of rows
 	liveBatch = 50                     // rows; of more the newest count
-	liveCheck = time.Minute            // whether the session has ended
+	liveCheck = 10 * time.Second       // whether the session has ended, also before each batch
 	liveWrite = 20 * time.Second       // for a batch, else the browser is gone
 )
 
@@ -49,6 +49,7 @@ func (x *exchange) mailEvents() error {
 	if err := l.catchUp(x.liveSince()); err != nil {
 		return err
 	}
+	x.leave() // it has a place among the live views
 	x.w.Header().Set("Content-Type", "text/event-stream")
 	x.w.Header().Set("X-Accel-Buffering", "no") // of nginx
 	l.run(rows)
@@ -111,10 +112,14 @@ func (l *live) take(d decisions.Decision) {
 	l.waiting = append(l.waiting, d)
 }
 
-// flush sends the rows that wait, the newest first, as one event.
+// flush sends the rows that wait, the newest first, as one event. Nothing goes to a browser whose
+// session has ended.
 func (l *live) flush() bool {
 	if len(l.waiting) == 0 {
 		return true
+	}
+	if !l.stillAllowed() {
+		return false
 	}
 	last := l.waiting[len(l.waiting)-1].Time
 	slices.Reverse(l.waiting)

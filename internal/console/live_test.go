@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"spamgate/internal/decisions"
 )
 
 // stream is a live view over a socket.
@@ -120,7 +122,8 @@ func TestLiveViewEnds(t *testing.T) {
 func TestLiveViewOfEnded(t *testing.T) {
 	p := newParts(t, "")
 	cookie := login(t, p.Console, "bound")
-	x := &exchange{console: p.Console, w: httptest.NewRecorder(), r: with(get("/mail/events"), cookie)}
+	w := httptest.NewRecorder()
+	x := &exchange{console: p.Console, w: w, r: with(get("/mail/events"), cookie)}
 	if !x.authenticate() {
 		t.Fatal("the session does not count")
 	}
@@ -135,13 +138,20 @@ func TestLiveViewOfEnded(t *testing.T) {
 	if l.stillAllowed() {
 		t.Error("the live view goes on for an account that has changed")
 	}
+	l.take(decisions.Decision{ID: "AFTERAAAAAAA", Recipients: []string{"ann@b.example"}})
+	if len(l.waiting) != 1 || l.flush() || w.Body.Len() > 0 {
+		t.Errorf("a row is sent to an account that has changed: %s", w.Body)
+	}
 }
 
 // TestLiveViewBounded checks that a flood of rows is cut, and said to be.
 func TestLiveViewBounded(t *testing.T) {
 	p := newParts(t, "")
 	w := httptest.NewRecorder()
-	l := &live{exchange: &exchange{console: p.Console, w: w, r: get("/mail/events")}}
+	l := &live{exchange: &exchange{console: p.Console, w: w, r: with(get("/mail/events"), login(t, p.Console, "viewer"))}}
+	if !l.authenticate() {
+		t.Fatal("the session does not count")
+	}
 	for i := range liveBatch + 7 {
 		l.take(numbered(i, 0))
 	}
@@ -151,6 +161,26 @@ func TestLiveViewBounded(t *testing.T) {
 	got := w.Body.String()
 	if n := strings.Count(got, "<tr id="); n != liveBatch || !strings.Contains(got, "event: skipped\ndata: 7\n") || strings.Contains(got, numbered(6, 0).ID) {
 		t.Errorf("%d rows:\n%.300s", n, got)
+	}
+}
+
+// TestRequestsBounded wants an account to have some requests under way, and not all that there can
+// be.
+func TestRequestsBounded(t *testing.T) {
+	c := testConsole(t)
+	viewer, editor := login(t, c, "viewer"), login(t, c, "editor")
+	for range requestsEach {
+		if _, ok := c.requests.enter("viewer"); !ok {
+			t.Fatal("no place")
+		}
+	}
+	if response, _ := ask(c, with(get("/account"), viewer)); response.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("one more: %s", response.Status)
+	}
+	for range 2 * requestsAll {
+		if response, _ := ask(c, with(get("/account"), editor)); response.StatusCode != http.StatusOK {
+			t.Fatalf("of another account: %s", response.Status)
+		}
 	}
 }
 

@@ -125,6 +125,13 @@ func TestSSOBeforeSession(t *testing.T) {
 	if _, body := ask(c, r); !strings.Contains(body, "viewer") || strings.Contains(body, "admin") {
 		t.Errorf("%s", body)
 	}
+	for _, names := range [][]string{{"nobody"}, {"viewer", "admin"}} {
+		r := with(get("/account"), left)
+		r.Header["X-Remote-User"] = names
+		if response, _ := ask(c, r); response.StatusCode != http.StatusSeeOther {
+			t.Errorf("named as %q: %s", names, response.Status)
+		}
+	}
 	if response, _ := ask(c, with(post("/logout"), left)); response.StatusCode != http.StatusSeeOther {
 		t.Error(response.Status)
 	}

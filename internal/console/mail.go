@@ -126,6 +126,7 @@ func (x *exchange) mailCSV() error {
 		return failure{http.StatusTooManyRequests, "Other downloads are under way. Try again when they have ended."}
 	}
 	defer leave()
+	x.leave() // it has a place among the downloads
 	x.extend(csvMinutes * time.Minute)
 	name := "mail-" + x.console.Now().Format("20060102-150405") + ".csv"
 	x.w.Header().Set("Content-Type", "text/csv; charset=utf-8")

@@ -2,10 +2,13 @@ package console
 
 import "sync"
 
-// Live views, and downloads, at once.
+// Live views and other requests at once. Requests are bounded for the gate's memory: a page of the
+// history may have some MiB.
 const (
-	streamsEach = 4
-	streamsAll  = 64
+	streamsEach  = 4
+	streamsAll   = 64
+	requestsEach = 16
+	requestsAll  = 32
 )
 
 // places bounds what may be under way at once, for an account and in all.

@@ -15,11 +15,12 @@ const (
 	defaultLimit = 100
 	maxLimit     = 1000
 
-	findTime = 3 * time.Second // for one Page
+	findTime  = 3 * time.Second // for one Page
+	findBytes = 8 << 20         // of its decisions, each of which may have 60 KiB
 )
 
-// Find returns the newest decisions that match a Query. If the time for it is over, the Page is
-// incomplete.
+// Find returns the newest decisions that match a Query. If they are large, the Page ends before the
+// Limit. If the time for it is over, the Page is incomplete.
 func (r *Reader) Find(ctx context.Context, q Query) (Page, error) {
 	limit := q.Limit
 	if limit <= 0 {
@@ -32,9 +33,11 @@ func (r *Reader) Find(ctx context.Context, q Query) (Page, error) {
 	if err != nil {
 		return Page{}, err
 	}
+	bytes := 0
 	next, err := r.walk(ctx, files, &q, func(d Decision) bool {
 		page.Decisions = append(page.Decisions, d)
-		return len(page.Decisions) < limit
+		bytes += d.size()
+		return len(page.Decisions) < limit && bytes < findBytes
 	}, func() bool {
 		page.Incomplete = time.Now().After(end)
 		return !page.Incomplete

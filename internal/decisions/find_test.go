@@ -3,6 +3,7 @@ package decisions
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -230,5 +231,49 @@ func TestIncomplete(t *testing.T) {
 	}
 	if found != 1 || steps < 10 || steps > 5000 {
 		t.Errorf("%d rows in %d steps", found, steps)
+	}
+}
+
+// TestLargeRows wants pages of rows that are as large as possible to be bounded, and to have all
+// rows one after the other.
+func TestLargeRows(t *testing.T) {
+	const rows = 300
+	w, r, _ := open(t, nil)
+	now := time.Now()
+	var all []*Decision
+	for i := range rows {
+		d := refusal(i, now.Add(-time.Duration(i)*time.Second))
+		for n := range 1000 {
+			d.Recipients = append(d.Recipients, fmt.Sprintf("%060d@example.net", n))
+		}
+		for range 20 {
+			d.HeaderSenders = append(d.HeaderSenders, strings.Repeat("x", 1000)+"@a.example")
+			d.Attrs = append(d.Attrs, Attr{Key: "proof", Value: strings.Repeat("x", 1000)})
+		}
+		if all = append(all, d); len(all) == 50 {
+			write(t, w, all...)
+			all = nil
+		}
+	}
+	q, found, pages := Query{Limit: maxLimit}, 0, 0
+	for {
+		page, err := r.Find(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size := 0
+		for i := range page.Decisions {
+			size += page.Decisions[i].size()
+		}
+		if size > findBytes+100<<10 {
+			t.Errorf("a page of %d bytes", size)
+		}
+		found, pages = found+len(page.Decisions), pages+1
+		if q.Before = page.Next; q.Before == "" {
+			break
+		}
+	}
+	if found != rows || pages < 2 {
+		t.Errorf("%d rows in %d pages", found, pages)
 	}
 }
