@@ -167,21 +167,30 @@ func (d *document) takeAddr(a takenAddr) {
 		return
 	}
 	other, addr := d.taken[i], a.addr
-	line, _ := d.at.find(other.path)
-	what, hint := fmt.Sprintf("%q is also an address of the %s at line %d", addr, other.kind, line), "give each its own address"
+	where := d.where(other.path)
+	what, hint := fmt.Sprintf("%q is also an address of the %s %s", addr, other.kind, where), "give each its own address"
 	if a.kind == other.kind && a.kind == "listener" {
 		hint = "give each listener its own address"
 	}
 	switch {
 	case other.addr != addr && sameHost(other.addr, addr):
-		what, hint = fmt.Sprintf("%q is the same address as %q at line %d", addr, other.addr, line), "remove one of the two, or write another port"
+		what, hint = fmt.Sprintf("%q is the same address as %q %s", addr, other.addr, where), "remove one of the two, or write another port"
 	case other.addr != addr:
-		what = fmt.Sprintf("%q and %q at line %d cannot both be opened, since one includes the other", addr, other.addr, line)
+		what = fmt.Sprintf("%q and %q %s cannot both be opened, since one includes the other", addr, other.addr, where)
 		hint = "remove one of the two, or write another port"
 	case other.by == a.by:
 		what, hint = fmt.Sprintf("%q appears twice", addr), "remove one"
 	}
 	d.fail(a.path, what, hint)
+}
+
+// where says where a value is written.
+func (d *document) where(path string) string {
+	line, _ := d.at.find(path)
+	if line == 0 {
+		return "(the default of [listen] addr)"
+	}
+	return fmt.Sprintf("at line %d", line)
 }
 
 // listenerNames checks the names, and sets those that are missing.
