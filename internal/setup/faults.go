@@ -48,6 +48,7 @@ func FindFaults(c *config.Config) *faults {
 	f.lists()
 	f.proofs()
 	f.state()
+	f.leftOver()
 	f.admin()
 	return f
 }
