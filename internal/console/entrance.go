@@ -47,6 +47,10 @@ func (x *exchange) loginPage() error {
 }
 
 func (x *exchange) login() error {
+	var tooLarge *http.MaxBytesError
+	if err := x.r.ParseForm(); errors.As(err, &tooLarge) {
+		return err
+	}
 	f := loginForm{To: localPath(x.form("to")), Name: x.form("name")}
 	defer hold(x.r)() // the form is here, and few wait to have their passwords checked
 	session, err := x.console.Accounts.Login(x.r.Context(), f.Name, x.r.PostFormValue("password"), x.origin())

@@ -12,12 +12,19 @@ import (
 	"spamgate/internal/accounts"
 )
 
-// maxForm bounds the body of a request, except that of a message that is tried.
-const maxForm = 256 << 10
+// maxForm bounds the body of a request, except that of a message that is tried. maxLogin bounds that
+// of a login, which strangers send, and thousands at once by HTTP/2: a password of 4 KiB fits in.
+const (
+	maxForm  = 256 << 10
+	maxLogin = 16 << 10
+)
 
 // bodyLimit returns the size of the largest body of a request.
 func bodyLimit(r *http.Request) int64 {
-	if r.Method == http.MethodPost && r.URL.Path == "/try" {
+	switch {
+	case r.URL.Path == "/login":
+		return maxLogin
+	case r.Method == http.MethodPost && r.URL.Path == "/try":
 		return maxTried + maxForm
 	}
 	return maxForm

@@ -139,3 +139,13 @@ func TestSSOBeforeSession(t *testing.T) {
 		t.Errorf("the session goes on after a logout: %v", err)
 	}
 }
+
+// TestLoginBody bounds what strangers send: the gate has it in memory, for thousands of requests.
+func TestLoginBody(t *testing.T) {
+	c := testConsole(t)
+	for size, want := range map[int]int{4096: http.StatusUnauthorized, maxLogin: http.StatusRequestEntityTooLarge} {
+		if response, _ := ask(c, post("/login", "name", "ann", "password", strings.Repeat("\u00e4", size/2))); response.StatusCode != want {
+			t.Errorf("a password of %d bytes: %s", size, response.Status)
+		}
+	}
+}

@@ -39,7 +39,7 @@ type consolePages interface {
 const (
 	consoleTimeout    = time.Minute
 	consoleCloseLimit = 2 * time.Second
-	consoleStreams    = 64 // requests at once in one connection of HTTP/2
+	consoleStreams    = 16 // requests at once in one connection of HTTP/2
 )
 
 // newConsoleServer returns a server that owns the socket. It does not serve yet.
