@@ -73,7 +73,7 @@ func TestLetIn(t *testing.T) {
 	wantAll(t, body, "Even with this entry, the message that you came from does not pass.", "worst@spam.example", "This would help:", "Do this instead")
 	instead := between(body, `<li>Add worst@spam.example to the list allowed <a href="`, `"`)
 	_, body = p.as("editor", get(instead), 200)
-	wantAll(t, body, "With this entry, the message that you came from passes.", "Let in worst@spam.example")
+	wantAll(t, body, "With this entry, the message that you came from passes.", "It changes no other message of the last 7 days.", "Let in worst@spam.example")
 	p.as("editor", submit(t, body, "a customer"), 303)
 	entries(t, p, "allowed", "x@spam.example", "worst@spam.example")
 }

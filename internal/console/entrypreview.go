@@ -239,6 +239,11 @@ func (x *exchange) pastOfEntry(e listfile.Entry) (q decisions.Query) {
 	return q
 }
 
+// OnlyAbout reports whether the message that the user came from is the only one that changes.
+func (p *entryPreview) OnlyAbout() bool {
+	return p.About != nil && p.Helps && !p.Part && p.More == 0 && len(p.Changed) == 1 && p.Changed[0].ID == p.About.ID
+}
+
 // Verdict says whether the entry helps the message that the user came from.
 func (p *entryPreview) Verdict() string {
 	switch {

@@ -100,10 +100,12 @@ func recordDay(t testing.TB, dir string) {
 			r.Record(spam(i*100+j, at.Add(time.Duration(j)*7*time.Second)))
 		}
 	}
-	d := spam(0, now.Add(-time.Minute))
-	d.ID, d.Sender, d.Client, d.Helo, d.Recipients = supplierID, supplier, "203.0.113.25:41234", "mail.parts.example", []string{ann}
-	refuse(d, "imported", "parts.example", "open relay")
-	r.Record(d)
+	for i, id := range []string{"K6QZ3RLXWT5B", supplierID} {
+		d := spam(0, now.Add(time.Duration(i-2)*time.Minute))
+		d.ID, d.Sender, d.Client, d.Helo, d.Recipients = id, supplier, "203.0.113.25:41234", "mail.parts.example", []string{ann}
+		refuse(d, "imported", "parts.example", "open relay")
+		r.Record(d)
+	}
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
