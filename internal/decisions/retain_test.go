@@ -66,6 +66,27 @@ func TestKeep(t *testing.T) {
 	}
 }
 
+// TestKeepWithoutMail removes the last file, too, when its rows are too old and no other row comes.
+func TestKeepWithoutMail(t *testing.T) {
+	var clock testClock
+	w, r, dir := open(t, func(o *Options) { o.Keep, o.Now = 3*24*time.Hour, clock.now })
+	write(t, w, refusal(0, clock.now()))
+	for day := range 4 {
+		if p, err := r.Find(t.Context(), Query{}); err != nil || len(p.Decisions) != 1 {
+			t.Errorf("after %d days: %d rows, %v", day, len(p.Decisions), err)
+		}
+		clock.add(24 * time.Hour)
+		write(t, w)
+	}
+	if got := days(t, dir); got != nil {
+		t.Errorf("after 4 days: %q", got)
+	}
+	write(t, w, refusal(1, clock.now()))
+	if got := strings.Join(days(t, dir), " "); got != "11-05" {
+		t.Error(got)
+	}
+}
+
 // TestMaxBytes writes much more than the history may keep.
 func TestMaxBytes(t *testing.T) {
 	const most = 4 << 20

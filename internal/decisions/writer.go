@@ -76,6 +76,7 @@ func (w *writer) run() {
 			w.totaled = time.Now()
 		}
 		if w.now().Sub(w.looked).Abs() >= lookEvery {
+			w.guarded(w.closeOver)
 			w.guarded(w.look)
 		}
 		if total {
@@ -438,6 +439,14 @@ func (l *limits) slack() int64 { return min(l.maxBytes/8, 16<<20) }
 func (w *writeFile) holds(at time.Time) bool {
 	t := at.UnixNano()
 	return t < w.end() && t >= w.start()-int64(time.Minute)
+}
+
+// closeOver closes the open file if its day is over: while it is open it is not removed, and the next
+// row may come in a month.
+func (w *writer) closeOver() {
+	if w.file != nil && w.file.end()+int64(time.Minute) <= w.now().UnixNano() {
+		w.closeFile()
+	}
 }
 
 func (w *writer) closeFile() {
