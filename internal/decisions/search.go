@@ -94,13 +94,20 @@ func (s *search) open(sections bool) (err error) {
 // after returns the number of the newest row before a place, of rows 1 to last; 0 if there is none.
 func (s *search) after(p place, last int64) (int64, error) {
 	var err error
-	n := sort.Search(int(last), func(i int) bool {
+	isAfter := func(i int) bool {
 		at, e := s.time(int64(i) + 1)
 		if e != nil {
 			err = e
 		}
 		return err != nil || !place{at, s.of.number, int64(i) + 1}.before(p)
-	})
+	}
+	switch { // most files are searched as a whole; each row that is looked at may be a page to read
+	case last == 0 || isAfter(0):
+		return 0, err
+	case !isAfter(int(last) - 1):
+		return last, err
+	}
+	n := sort.Search(int(last), isAfter)
 	return int64(n), err
 }
 
