@@ -18,7 +18,7 @@ const (
 	SeeLists                  // lists: entries, versions, what is unused or overlaps
 	SeeHealth                 // health of the gate, its next hops and lists
 	SeeSettings               // the effective configuration, without secrets
-	LetIn                     // add an allow entry, or remove a block entry, until a time that CheckUntil accepts
+	LetIn                     // add an allow entry, or an exception to a block list, until a time that CheckUntil accepts
 	UndoOwn                   // undo a change of one's own
 	Block                     // add a block entry
 	EditEntries               // add, change and remove any entry of a managed list; undo changes of others
