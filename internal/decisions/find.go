@@ -138,7 +138,8 @@ func skippable(err error) error {
 
 // isDamaged reports whether an error says that a file cannot be used any more.
 func isDamaged(err error) bool {
-	return sqlite.IsDamaged(err) || errors.Is(err, sqlite.ErrFault) || errors.Is(err, errPostings) || errors.Is(err, errMissing)
+	return sqlite.IsDamaged(err) || errors.Is(err, sqlite.ErrFault) || errors.Is(err, errPostings) || errors.Is(err, errMissing) ||
+		errors.Is(err, errSchema)
 }
 
 // newestOf returns the search whose next row is the newest.

@@ -187,7 +187,7 @@ func (r *Reader) openFile(of file, info os.FileInfo) (_ *readFile, err error) {
 	}
 	seed, err := f.db.Int("SELECT seed FROM settings")
 	if err != nil {
-		return nil, err
+		return nil, otherSchema(err)
 	}
 	f.seed = uint64(seed)
 	return f, nil

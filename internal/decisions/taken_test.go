@@ -1,12 +1,15 @@
 package decisions
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"spamgate/internal/sqlite"
 )
 
 // TestNameTaken has something else where the first file would be made: the next name is used, and what is there
@@ -17,6 +20,9 @@ func TestNameTaken(t *testing.T) {
 		"a link":        func(path string) error { return os.Symlink("elsewhere", path) },
 		"a pipe":        func(path string) error { return syscall.Mkfifo(path, 0o600) },
 		"random bytes":  func(path string) error { return os.WriteFile(path, []byte(strings.Repeat("noise", 2000)), 0o600) },
+		"other tables":  func(path string) error { return makeDB(path, "CREATE TABLE decisions (a)") },
+		"no tables":     func(path string) error { return makeDB(path, "PRAGMA user_version = 1") },
+		"a newer one":   func(path string) error { return makeDB(path, "PRAGMA user_version = 2") },
 		"an empty file": func(path string) error { return os.WriteFile(path, nil, 0o600) },
 	} {
 		dir := filepath.Join(t.TempDir(), "decisions")
@@ -38,6 +44,17 @@ func TestNameTaken(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 		w.Close()
+		r, err := OpenReader(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if page, err := r.Find(t.Context(), Query{Address: "r1@example.net"}); err != nil {
+			t.Errorf("%s: %v, %v", what, page, err)
+		}
+		if _, err := r.Top(t.Context(), TopLists, time.Time{}, 1, Query{}); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		r.Close()
 		if after, err := os.Lstat(path); err != nil || after.Mode() != before.Mode() {
 			t.Errorf("%s: %v, %v", what, after, err)
 		}
@@ -94,5 +111,48 @@ func TestDamagedTotals(t *testing.T) {
 	}
 	if s := w.Stats(); s.Err != "" {
 		t.Errorf("%+v", s)
+	}
+}
+
+// makeDB makes a database.
+func makeDB(path, sql string) error {
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		return err
+	}
+	db, err := sqlite.Open(path, false)
+	if err != nil {
+		return err
+	}
+	return errors.Join(db.Exec(sql), db.Close())
+}
+
+// TestTruncatedBetween truncates the open file, as who needs room does: what comes afterwards is found.
+func TestTruncatedBetween(t *testing.T) {
+	for _, size := range []int64{0, 5000} {
+		w, r, dir := open(t, nil)
+		now := time.Now()
+		for i := range 3000 {
+			w.Record(refusal(i, now))
+		}
+		write(t, w)
+		w.Close() // which brings the rows into the file
+		w, err := Open(Options{Dir: dir, Keep: 24 * time.Hour, MaxBytes: 1 << 30})
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, w, refusal(3000, now))
+		names, _ := filepath.Glob(filepath.Join(dir, "2*.db"))
+		if err := os.Truncate(names[0], size); err != nil {
+			t.Fatal(err)
+		}
+		for i := 3001; i < 3004; i++ {
+			w.Record(refusal(i, now))
+			for w.Sync(t.Context()) != nil {
+			}
+		}
+		if p, err := r.Find(t.Context(), Query{ID: "ID003003"}); err != nil || len(p.Decisions) != 1 {
+			t.Errorf("to %d bytes: %v, %v, %+v", size, p, err, w.Stats())
+		}
+		w.Close()
 	}
 }

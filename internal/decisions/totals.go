@@ -193,7 +193,7 @@ func (t *totalsFile) write(all map[alike]int64) error {
 	if err != nil {
 		t.close()
 	}
-	if isDamaged(err) {
+	if err = otherSchema(err); isDamaged(err) || err == errVersion {
 		err = fmt.Errorf("%s: %w; remove it: the counts of the past are lost, decisions are not", t.folder.path(totalsName), err)
 	}
 	return err

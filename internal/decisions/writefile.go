@@ -34,6 +34,17 @@ type writeFile struct {
 // errVersion says that a file is of a newer version.
 var errVersion = errors.New("a file of a newer version")
 
+// errSchema says that a file has other tables.
+var errSchema = errors.New("not a history of decisions")
+
+// otherSchema adds errSchema to an error of a statement that fits the tables of every history.
+func otherSchema(err error) error {
+	if sqlite.IsStatement(err) {
+		return fmt.Errorf("%w: %w", errSchema, err)
+	}
+	return err
+}
+
 // writeTimeout bounds the wait for a reader that has locked a file for a moment.
 const writeTimeout = 5 * time.Second
 
@@ -117,7 +128,7 @@ func (w *writeFile) open() (err error) {
 		return err
 	}
 	w.db.BusyTimeout(int(writeTimeout.Milliseconds()))
-	return w.prepare()
+	return otherSchema(w.prepare())
 }
 
 // prepare makes or checks the schema, reads the end of the file and prepares statements.
@@ -228,10 +239,14 @@ func (w *writeFile) close() (err error) {
 	return err
 }
 
-// present reports whether the file is still in its place.
+// present reports whether the file is still in its place, and nobody has truncated it.
 func (w *writeFile) present() bool {
 	now, err := w.folder.check(w.name())
-	return err == nil && os.SameFile(now, w.info)
+	if err != nil || !os.SameFile(now, w.info) || now.Size() < w.info.Size() {
+		return false
+	}
+	w.info = now
+	return true
 }
 
 // merged is the new count of a row.

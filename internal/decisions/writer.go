@@ -267,7 +267,7 @@ func (w *writer) writeRun(all []*Decision) {
 	}
 }
 
-var errGone = errors.New("the file was removed")
+var errGone = errors.New("the file was removed or truncated")
 
 // merges returns the new counts of rows.
 func (r *run) merges() (all []merged) {

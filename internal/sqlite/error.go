@@ -49,6 +49,9 @@ func IsBusy(err error) bool { return is(err, lib.SQLITE_BUSY, lib.SQLITE_LOCKED,
 // IsDamaged reports whether the file is not a database, or a damaged one.
 func IsDamaged(err error) bool { return is(err, lib.SQLITE_CORRUPT, lib.SQLITE_NOTADB) }
 
+// IsStatement reports whether a statement is invalid, or does not fit the tables.
+func IsStatement(err error) bool { return is(err, lib.SQLITE_ERROR) }
+
 // IsSystem reports whether the error comes from the operating system: a full disk, missing
 // rights, no memory.
 func IsSystem(err error) bool {
