@@ -87,14 +87,27 @@ func TestKeepWithoutMail(t *testing.T) {
 	}
 }
 
-// TestMaxBytes writes much more than the history may keep.
+// TestMaxBytes writes much more than the history may keep, in small rows and in the largest.
 func TestMaxBytes(t *testing.T) {
-	const most = 4 << 20
+	t.Run("small rows", func(t *testing.T) {
+		testMaxBytes(t, 4<<20, 30_000, func(d *Decision) { d.Helo = strings.Repeat("x", 500) })
+	})
+	t.Run("large rows", func(t *testing.T) {
+		testMaxBytes(t, 16<<20, 1000, func(d *Decision) {
+			for i := range 80 {
+				d.Recipients = append(d.Recipients, fmt.Sprintf("%s%d.%s@example.net", strings.Repeat("r", 200), i, d.ID))
+				d.HeaderSenders = append(d.HeaderSenders, fmt.Sprintf("%s%d.%s@example.org", strings.Repeat("s", 200), i, d.ID))
+			}
+		})
+	})
+}
+
+func testMaxBytes(t *testing.T, most int64, rows int, fill func(*Decision)) {
 	w, r, dir := open(t, func(o *Options) { o.MaxBytes = most })
 	now := time.Now()
-	for i := range 30_000 {
+	for i := range rows {
 		d := refusal(i, now.Add(time.Duration(i)))
-		d.Helo = strings.Repeat("x", 500)
+		fill(d)
 		if w.Record(d); i%1000 == 999 {
 			write(t, w)
 			if bytes := diskBytes(t, dir); bytes > most {
@@ -102,13 +115,13 @@ func TestMaxBytes(t *testing.T) {
 			}
 		}
 	}
-	if p, err := r.Find(t.Context(), Query{ID: "ID029999"}); err != nil || len(p.Decisions) != 1 {
+	if p, err := r.Find(t.Context(), Query{ID: fmt.Sprintf("ID%06d", rows-1)}); err != nil || len(p.Decisions) != 1 {
 		t.Errorf("the newest row: %v, %v", p, err)
 	}
 	if p, err := r.Find(t.Context(), Query{ID: "ID000000"}); err != nil || len(p.Decisions) != 0 {
 		t.Errorf("the oldest row: %v, %v", p, err)
 	}
-	if s := w.Stats(); s.Rows != 30_000 || s.Files < 2 || s.Bytes > most {
+	if s := w.Stats(); s.Rows != int64(rows) || s.Files < 2 || s.Bytes > most {
 		t.Errorf("%+v", s)
 	}
 }

@@ -181,15 +181,19 @@ func (w *writer) hurry() bool {
 	return w.closed || len(w.waiters) > 0
 }
 
-// take removes a batch from the queue.
+// take removes a batch from the queue. The file and its write-ahead log grow by no more than
+// limits.slack for it.
 func (w *writer) take() []*Decision {
+	most := int(w.limits.Load().slack() / 3)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n := min(len(w.queue), batchMost)
-	batch := w.queue[:n:n]
-	for _, d := range batch {
-		w.bytes -= d.size()
+	n, bytes := 0, 0
+	for n < min(len(w.queue), batchMost) && bytes < most {
+		bytes += w.queue[n].size()
+		n++
 	}
+	batch := w.queue[:n:n]
+	w.bytes -= bytes
 	if w.queue = w.queue[n:]; len(w.queue) == 0 {
 		w.queue = nil
 	}
