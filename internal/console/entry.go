@@ -322,9 +322,11 @@ func (f *entryForm) newEntry(now time.Time) (e managed.NewEntry, err error) {
 	case "never":
 		until = ""
 	case "date":
-		if until = f.Date; until == "" {
+		day, err := time.ParseInLocation(time.DateOnly, f.Date, now.Local().Location())
+		if err != nil {
 			return e, invalid("Choose the day on which the entry ends.")
 		}
+		until = day.AddDate(0, 0, 1).Format(time.RFC3339)
 	}
 	e.Until, err = parseUntil(until, now)
 	e.Reason = f.Why

@@ -52,7 +52,7 @@ func (c *Console) guard(next http.Handler) http.Handler {
 		h.Set("Cache-Control", "no-store")
 		if !c.allowedHost(r.Host) {
 			x := &exchange{console: c, w: w, r: r}
-			x.fail(failure{http.StatusMisdirectedRequest, "The console is not known by this name: [console] url says which."})
+			x.fail(failure{http.StatusMisdirectedRequest, fmt.Sprintf("The console is not known as %.100q: [console] url says by which name and port it is.", r.Host)})
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, bodyLimit(r))

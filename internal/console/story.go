@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -304,6 +305,9 @@ func size(n int64) string {
 	return term.ByteSize(n)
 }
 
+// beforeUnit matches the last number and unit of a duration.
+var beforeUnit = regexp.MustCompile(`^([\d.]+)(\D+)$`)
+
 // took writes a duration that is known, to three digits.
 func took(d time.Duration) string {
 	if d <= 0 {
@@ -313,5 +317,5 @@ func took(d time.Duration) string {
 	for unit*1000 <= d {
 		unit *= 10
 	}
-	return d.Round(unit).String()
+	return beforeUnit.ReplaceAllString(d.Round(unit).String(), "$1 $2")
 }

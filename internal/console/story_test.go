@@ -22,7 +22,7 @@ func TestStory(t *testing.T) {
 	wantText(t, body,
 		"refused x@mail.spam.example", "Only logged: list blocked has spam.example (unsolicited mail)",
 		"The gate refused the sender <x@mail.spam.example>: list blocked has spam.example (unsolicited mail) at state/managed/blocked.txt:3.",
-		"Client 203.0.113.7", "Calls itself client.example.com", "TLS TLS 1.3", "Came in by listener listen", "Message-ID <m1@mail.spam.example>", "Size 4.6 KiB", "Took 208µs",
+		"Client 203.0.113.7", "Calls itself client.example.com", "TLS TLS 1.3", "Came in by listener listen", "Message-ID <m1@mail.spam.example>", "Size 4.6 KiB", "Took 208 µs",
 		"Reply to the client 550 5.7.1", "In the header news@shop.example",
 		"What would happen now x@mail.spam.example refused", "news@shop.example accepted", "Trace", "Let in…", "Block…",
 	)
