@@ -38,6 +38,14 @@ func TestTrustedComment(t *testing.T) {
 		{"timestamp:1 file:list.txt", "", "as minisign writes them"},
 		{"timestamp:1\tfile:list.txt\tfile:allowed.txt", "", "once"},
 		{"timestamp:1\ttimestamp:2\tfile:list.txt", "", "once"},
+		{comment("list.txt", now) + "\tsequence:1\texpires:9000000000\tsha256:" + strings.Repeat("0", 64), "", ""},
+		{comment("list.txt", now) + "\tsequence:x", "", `has "sequence:x", which is not a single positive number`},
+		{comment("list.txt", now) + "\tsequence:0", "", "not a single positive number"},
+		{comment("list.txt", now) + "\tsequence:1\tsequence:2", "", "not a single positive number"},
+		{comment("list.txt", now) + "\tsequence:9223372036854775808", "", "not a single positive number"},
+		{comment("list.txt", now) + "\texpires:-1", "", "not a single positive number"},
+		{comment("list.txt", now) + "\tsha256:00", "", "not a single SHA-256"},
+		{comment("list.txt", now) + "\tsha256:" + strings.Repeat("Z", 64), "", "not a single SHA-256"},
 		{"the list of today", "", `its trusted comment "the list of today" has to contain`},
 		{"", "", `its trusted comment "" has`},
 	} {
@@ -183,9 +191,9 @@ func FuzzComment(f *testing.F) {
 	f.Add("file:list.txt\tfile:list.txt\ttimestamp:1")
 	s := Source{URL: "https://lists.example/list.txt"}
 	f.Fuzz(func(t *testing.T, comment string) {
-		made, err := s.checkComment(comment, 0, time.Unix(1<<31, 0))
-		if err == nil && (made < 0 || !strings.Contains(comment, "file:list.txt") || strings.Count(comment, "timestamp:") < 1) {
-			t.Errorf("%q: %d", comment, made)
+		c, err := s.checkComment(comment, state{}, time.Unix(1<<31, 0))
+		if err == nil && (c.Timestamp < 0 || !strings.Contains(comment, "file:list.txt") || strings.Count(comment, "timestamp:") < 1) {
+			t.Errorf("%q: %+v", comment, c)
 		}
 	})
 }

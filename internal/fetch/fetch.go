@@ -121,6 +121,11 @@ type Status struct {
 	// Bytes is its size.
 	ETag, LastModified string
 	Bytes              int64
+
+	// Sequence is the sequence number of the copy's signature, and Expires the time when
+	// that expires; zero means that it does not say.
+	Sequence int64
+	Expires  time.Time
 }
 
 // Fetch fetches a source once, and replaces its copy if there is another version. The
@@ -130,8 +135,7 @@ func (f *Fetcher) Fetch(ctx context.Context, s Source) (Status, error) {
 	status := Status{LastTry: time.Now()}
 	now, notModified, err := f.fetch(ctx, s)
 	status.NotModified, status.Replaced = notModified, now.Instead != ""
-	status.ETag, status.LastModified = now.ETag, now.LastModified
-	status.LastGood, status.Bytes = now.Checked, now.Bytes
+	now.describe(&status)
 	if err != nil {
 		status.Err = &SourceError{Name: s.Name, URL: s.ShownURL(), Err: withoutSecrets(err)}
 		status.Failures = 1

@@ -18,6 +18,7 @@ type loop struct {
 	status Status // guarded by Fetcher.mu
 
 	logged string // failureText of the failure that was logged
+	seen   string // the server's identifier of the signature that ended a wait last
 }
 
 // Update sets the sources that are refreshed in the background. A source that has not
@@ -91,15 +92,11 @@ func (f *Fetcher) start(s Source) *loop {
 
 func (l *loop) run(ctx context.Context) {
 	status := firstStatus(l.source, time.Now())
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	for {
 		l.publish(status)
-		timer.Reset(time.Until(status.NextTry))
-		select {
-		case <-ctx.Done():
+		l.rest(ctx, status)
+		if ctx.Err() != nil {
 			return
-		case <-timer.C:
 		}
 		tried, err := l.fetcher.Fetch(ctx, l.source)
 		if ctx.Err() != nil {
@@ -124,7 +121,8 @@ func (l *loop) publish(s Status) {
 // firstStatus returns the status of the copy on disk, with the time of the first fetch.
 func firstStatus(s Source, now time.Time) Status {
 	st, err := loadState(s)
-	known := Status{ETag: st.ETag, LastModified: st.LastModified, LastGood: st.Checked, Bytes: st.Bytes}
+	var known Status
+	st.describe(&known)
 	since := st.Checked
 	if errors.Is(err, fs.ErrNotExist) {
 		since = s.modified() // somebody else made the copy

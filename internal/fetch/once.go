@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"time"
 
+	"aead.dev/minisign"
+
 	"spamgate/internal/text"
 )
 
@@ -26,30 +28,56 @@ func (f *Fetcher) fetch(ctx context.Context, s Source) (now state, notModified b
 	defer cancel()
 
 	f.removeStale(s)
-	condition := known
-	if s.Force {
-		condition, known.Instead = state{}, ""
+	if known.Signature != "" && !s.Force {
+		switch now, notModified, err := f.follow(ctx, s, key, signatureURL, known); {
+		case !errors.Is(err, errTransfer):
+			return now, notModified, err
+		default:
+			known.ETag, known.LastModified = "", "" // the list is another one
+		}
 	}
-	res, err := f.get(ctx, s, s.URL, condition)
+	return f.transfer(ctx, s, key, signatureURL, known)
+}
+
+// transfer fetches the whole list. While a publisher replaces it and its signature, the two
+// may not fit for a moment.
+func (f *Fetcher) transfer(ctx context.Context, s Source, key *publicKey, signatureURL string, known state) (now state, notModified bool, err error) {
+	for range maxMoments {
+		if now, notModified, err = f.transferOnce(ctx, s, key, signatureURL, known); !errors.Is(err, errMoment) {
+			break
+		}
+	}
+	return now, notModified, err
+}
+
+// maxMoments is how often a list is fetched because its signature is already that of
+// another version.
+const maxMoments = 3
+
+// errMoment means that a list was replaced while it was fetched.
+var errMoment = errors.New("the publisher has replaced the list and its signature at this moment")
+
+func (f *Fetcher) transferOnce(ctx context.Context, s Source, key *publicKey, signatureURL string, known state) (now state, notModified bool, err error) {
+	unless := condition{etag: known.ETag, lastModified: known.LastModified}
+	if s.Force {
+		unless, known.Instead = condition{}, ""
+	}
+	res, err := f.get(ctx, s, s.URL, unless)
 	if err != nil {
 		return known, false, err
 	}
 	defer res.Body.Close()
 	if res.StatusCode == http.StatusNotModified {
-		if condition.SHA256 == "" {
+		if unless == (condition{}) {
 			return known, false, errors.New("the server answered 304 Not Modified to a request without conditions: it, or a proxy, is at fault")
 		}
-		known.Checked = time.Now()
-		f.save(s, known)
-		return known, true, nil
+		return f.confirmed(s, known)
 	}
 	now, err = f.replace(ctx, s, res, key, signatureURL, known)
 	switch {
 	case errors.Is(err, errReplaced):
-		known.ETag, known.LastModified, known.Signed = now.ETag, now.LastModified, now.Signed
-		known.Checked = time.Now()
-		f.save(s, known)
-		return known, true, nil
+		known.ETag, known.LastModified, known.Signed, known.Sequence = now.ETag, now.LastModified, now.Signed, now.Sequence
+		return f.confirmed(s, known)
 	case errors.Is(err, ErrTorn) && now.Torn != known.Torn:
 		known.Torn = now.Torn
 		f.save(s, known)
@@ -59,6 +87,17 @@ func (f *Fetcher) fetch(ctx context.Context, s Source) (now state, notModified b
 	}
 	f.save(s, now)
 	return now, false, nil
+}
+
+// confirmed saves that the server has confirmed the copy. It returns an error if the copy
+// has expired.
+func (f *Fetcher) confirmed(s Source, known state) (state, bool, error) {
+	if err := expired(known.Expires, f.now()); err != nil && known.Instead == "" {
+		return known, false, err
+	}
+	known.Checked = time.Now()
+	f.save(s, known)
+	return known, true, nil
 }
 
 // errReplaced means that the server still has the version that ReplaceCopy replaced.
@@ -80,7 +119,7 @@ func (f *Fetcher) replace(ctx context.Context, s Source, res *http.Response, key
 	if err := f.receive(ctx, s, body, res.ContentLength, d); err != nil {
 		return state{}, err
 	}
-	now := state{URL: s.URL, PublicKey: key.String(), Bytes: d.size, SHA256: d.sum(), Signed: known.Signed}
+	now := known.next(s, key, d)
 	if key != nil || endKnown(res) {
 		now.ETag, now.LastModified = res.Header.Get("ETag"), res.Header.Get("Last-Modified")
 	}
@@ -88,58 +127,111 @@ func (f *Fetcher) replace(ctx context.Context, s Source, res *http.Response, key
 		return state{}, err
 	}
 	if key != nil {
-		now.Signed, err = f.checkSignature(ctx, s, signatureURL, key, body, d, known.Signed)
+		var signed signature
+		if signed, err = f.signature(ctx, s, signatureURL, condition{prefer: preferNow}); err == nil {
+			err = f.checkSignature(s, key, signed, body, d, known, &now)
+		}
+		err = signatureError(signatureURL, err)
 	} else if err = s.checkWhole(known, d, endKnown(res)); errors.Is(err, ErrTorn) && endKnown(res) {
 		now.Torn = now.SHA256
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return now, err
-	case known.Instead != "" && now.SHA256 == known.Instead:
-		return now, errReplaced
+	}
+	return now, d.install(known, &now)
+}
+
+// next returns the state of a draft that is to be the next copy.
+func (st state) next(s Source, key *publicKey, d *draft) state {
+	return state{URL: s.URL, PublicKey: key.String(), Bytes: d.size, SHA256: d.sum(), Signed: st.Signed, Sequence: st.Sequence}
+}
+
+// install makes the draft the copy, and completes its state.
+func (d *draft) install(known state, now *state) (err error) {
+	if known.Instead != "" && now.SHA256 == known.Instead {
+		return errReplaced
 	}
 	if now.Modified, err = d.commit(); err != nil {
-		return state{}, err
+		return err
 	}
 	now.Fetched = time.Now()
 	now.Checked = now.Fetched
-	return now, nil
+	return nil
 }
 
-// checkSignature fetches the signature of a draft and checks it. It returns the time when it
-// was made, which must not be before last.
-func (f *Fetcher) checkSignature(ctx context.Context, s Source, url string, key *publicKey, digest io.Reader, d *draft, last int64) (made int64, err error) {
-	signature, err := f.signature(ctx, s, url)
-	comment := ""
-	if err == nil {
-		comment, err = key.verify(signature, digest, d)
-	}
-	if err == nil {
-		made, err = s.checkComment(comment, last, f.now())
-	}
+// checkSignature checks the signature of a list. Digest is the reader that the whole list was
+// read from, and d is the list if it is not the copy. What the signature says becomes part of
+// the state now.
+func (f *Fetcher) checkSignature(s Source, key *publicKey, signed signature, digest io.Reader, d *draft, known state, now *state) error {
+	comment, err := key.verify(signed.text, digest, d)
 	if err != nil {
-		return 0, fmt.Errorf("%w: %s: %w", ErrSignature, text.ShownURL(url), err)
+		if says, _ := signed.says(); says.SHA256 != "" && says.SHA256 != now.SHA256 {
+			return fmt.Errorf("%w: %w", errMoment, err)
+		}
+		return err
 	}
-	return made, nil
+	c, err := s.checkComment(comment, known, f.now())
+	if err != nil {
+		return err
+	}
+	now.Signed, now.Expires = c.Timestamp, c.Expires
+	if c.Sequence != 0 {
+		now.Sequence = c.Sequence
+	}
+	now.Signature, now.Waits = "", false
+	if c.SHA256 == now.SHA256 {
+		now.Signature, now.Waits = signed.etag, signed.waits
+	}
+	return nil
 }
 
-func (f *Fetcher) signature(ctx context.Context, s Source, url string) ([]byte, error) {
-	res, err := f.get(ctx, s, url, state{})
+// signatureError returns an ErrSignature with the URL of the signature.
+func signatureError(url string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %s: %w", ErrSignature, text.ShownURL(url), err)
+}
+
+// signature is the answer of a server with a signature.
+type signature struct {
+	text  []byte
+	etag  string
+	waits bool // the server can wait for a new one
+
+	notModified bool // nothing else is set
+}
+
+// says returns what the trusted comment says, before anybody has checked the signature.
+func (s signature) says() (trusted, error) {
+	var text minisign.Signature
+	if err := text.UnmarshalText(s.text); err != nil {
+		return trusted{}, errNoSignature
+	}
+	return parseComment(text.TrustedComment)
+}
+
+// signature fetches the signature at a URL.
+func (f *Fetcher) signature(ctx context.Context, s Source, url string, unless condition) (signature, error) {
+	res, err := f.get(ctx, s, url, unless)
 	if err != nil {
-		return nil, err
+		return signature{}, err
 	}
 	defer res.Body.Close()
+	if res.StatusCode == http.StatusNotModified {
+		return signature{notModified: true}, nil
+	}
 	if err := checkHead(res, maxSignature); err != nil {
-		return nil, err
+		return signature{}, err
 	}
 	content, err := io.ReadAll(io.LimitReader(res.Body, maxSignature+1))
 	if err != nil {
-		return nil, bodyError(ctx, err)
+		return signature{}, bodyError(ctx, err)
 	}
 	if len(content) > maxSignature {
-		return nil, errNoSignature
+		return signature{}, errNoSignature
 	}
-	return content, nil
+	return signature{text: content, etag: res.Header.Get("ETag"), waits: canWait(res.Header)}, nil
 }
 
 // save saves the state of the copy. If that fails the copy is still valid, and the next

@@ -23,9 +23,17 @@ const stallTimeout = time.Minute
 
 const maxRedirects = 10
 
-// get requests a URL of a source, unless it is what is known of the copy. The response
+// condition is what is known of a version, so that a server need not send it again.
+type condition struct {
+	etag, lastModified string
+
+	// prefer is a preference for the server (RFC 7240); empty means none.
+	prefer string
+}
+
+// get requests a URL of a source, unless it is what the condition says. The response
 // has status 200 or 304, and its body fails once the server stalls.
-func (f *Fetcher) get(ctx context.Context, s Source, target string, known state) (*http.Response, error) {
+func (f *Fetcher) get(ctx context.Context, s Source, target string, unless condition) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	body := &watchedBody{ctx: ctx, cancel: cancel}
 	body.timer = time.AfterFunc(stallTimeout, func() {
@@ -39,8 +47,9 @@ func (f *Fetcher) get(ctx context.Context, s Source, target string, known state)
 	}
 	req.Header.Set("User-Agent", f.userAgent)
 	req.Header.Set("Accept-Encoding", "identity")
-	setCondition(req, "If-None-Match", known.ETag)
-	setCondition(req, "If-Modified-Since", known.LastModified)
+	setField(req, "If-None-Match", unless.etag)
+	setField(req, "If-Modified-Since", unless.lastModified)
+	setField(req, "Prefer", unless.prefer)
 	client := http.Client{Transport: f.transportFor(s), CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		f.redirect(ctx, r, via[0].URL)
 		return s.checkRedirect(req, via)
@@ -70,7 +79,7 @@ func (f *Fetcher) transportFor(s Source) *http.Transport {
 }
 
 // setCondition sets a header field to a value from the server, if that is valid.
-func setCondition(req *http.Request, name, value string) {
+func setField(req *http.Request, name, value string) {
 	if value != "" && httpguts.ValidHeaderFieldValue(value) {
 		req.Header.Set(name, value)
 	}

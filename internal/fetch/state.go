@@ -34,8 +34,18 @@ type state struct {
 	// ETag and LastModified are the server's.
 	Instead string `json:"instead,omitempty"`
 
-	// Signed is the Unix time of the newest signature that was accepted.
-	Signed int64 `json:"signed,omitempty"`
+	// Signed is the Unix time of the newest signature that was accepted, Sequence the
+	// highest sequence number in one, and Expires when the last one expires; 0 means that
+	// it does not say.
+	Signed   int64 `json:"signed,omitempty"`
+	Sequence int64 `json:"sequence,omitempty"`
+	Expires  int64 `json:"expires,omitempty"`
+
+	// Signature is the server's identifier of the copy's signature, if that names the
+	// sum of the list, so that it shows whether there is a new version. Waits means that
+	// the server answers a question for it when there is a new one.
+	Signature string `json:"signature,omitempty"`
+	Waits     bool   `json:"waits,omitempty"`
 
 	// Torn is the sum of a later version that was refused with ErrTorn.
 	Torn string `json:"torn,omitempty"`
@@ -64,7 +74,7 @@ func loadState(s Source) (state, error) {
 	if st.URL != s.URL || st.PublicKey != key.String() {
 		return state{}, errOtherCopy
 	}
-	without := state{Signed: st.Signed}
+	without := state{Signed: st.Signed, Sequence: st.Sequence}
 	if missing != nil {
 		return without, missing
 	}
@@ -83,6 +93,15 @@ func loadState(s Source) (state, error) {
 		return without, errOtherCopy
 	}
 	return st, nil
+}
+
+// describe sets what a status says of the copy.
+func (st state) describe(s *Status) {
+	s.ETag, s.LastModified = st.ETag, st.LastModified
+	s.LastGood, s.Bytes, s.Sequence = st.Checked, st.Bytes, st.Sequence
+	if st.Expires != 0 {
+		s.Expires = time.Unix(st.Expires, 0)
+	}
 }
 
 // save writes the state beside the copy.

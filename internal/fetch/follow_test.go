@@ -1,0 +1,376 @@
+package fetch
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"spamgate/internal/publish"
+)
+
+// publisher publishes a list that a fixture fetches.
+type publisher struct {
+	*fixture
+	list   publish.List
+	now    time.Time // of its clock
+	server *publish.Server
+
+	mu    sync.Mutex
+	paths []string // that were asked for
+}
+
+func newPublisher(t *testing.T, fixed func(*testing.T, http.HandlerFunc) *fixture) *publisher {
+	key, err := publish.NewKey(filepath.Join(t.TempDir(), "key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &publisher{list: publish.List{Dir: t.TempDir(), Name: "list.txt", Key: key, Expires: time.Hour}, now: time.Now()}
+	p.server = publish.NewServer(p.list.Dir)
+	t.Cleanup(p.server.Close)
+	p.fixture = fixed(t, p.serve)
+	p.source.PublicKey = key.Public().String()
+	return p
+}
+
+func (p *publisher) serve(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	p.paths = append(p.paths, strings.TrimPrefix(r.URL.Path, "/list.txt"))
+	p.mu.Unlock()
+	p.server.ServeHTTP(w, r)
+}
+
+// asked returns the paths since it was called before: "" for the list, and those below it with
+// the first digits of a sum.
+func (p *publisher) asked() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	paths := p.paths
+	p.paths = nil
+	for i, path := range paths {
+		if strings.HasPrefix(path, ".delta/") {
+			paths[i] = ".delta"
+		}
+	}
+	return paths
+}
+
+func (p *publisher) publish(t *testing.T, text string) publish.Result {
+	t.Helper()
+	r, err := p.list.Publish(p.now, func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.server.Set(p.list.Name, r)
+	return r
+}
+
+func withTLS(t *testing.T, h http.HandlerFunc) *fixture { return newFixture(t, h) }
+
+// list returns version n of a list.
+func list(n int) string {
+	var b strings.Builder
+	for i := range 200 {
+		fmt.Fprintf(&b, "user%d@example.net # since %d\n", i, n/(i+1))
+	}
+	return b.String()
+}
+
+// wantFetch fetches, and wants the copy to be a text and these paths to be asked for.
+func (p *publisher) wantFetch(t *testing.T, text string, paths ...string) Status {
+	t.Helper()
+	p.asked()
+	status := p.fetch(t)
+	p.wantCopy(t, text)
+	if asked := p.asked(); !slices.Equal(asked, paths) {
+		t.Errorf("asked for %q, want %q", asked, paths)
+	}
+	return status
+}
+
+const sig = ".minisig"
+
+func TestFollow(t *testing.T) {
+	p := newPublisher(t, withTLS)
+	first := p.publish(t, list(0))
+	if s := p.wantFetch(t, list(0), "", sig); s.NotModified || s.Sequence != first.Sequence || !s.Expires.Equal(first.Expires) {
+		t.Errorf("%+v", s)
+	}
+	if s := p.wantFetch(t, list(0), sig); !s.NotModified || s.Sequence != first.Sequence {
+		t.Errorf("%+v", s)
+	}
+	p.publish(t, list(1))
+	if s := p.wantFetch(t, list(1), sig, ".delta"); s.NotModified || s.Sequence != first.Sequence+1 {
+		t.Errorf("%+v", s)
+	}
+	for n := 2; n < 6; n++ {
+		p.publish(t, list(n))
+	}
+	p.wantFetch(t, list(5), sig, ".delta", ".delta", ".delta", ".delta")
+
+	p.now = p.now.Add(40 * time.Minute)
+	again := p.publish(t, list(5))
+	if s := p.wantFetch(t, list(5), sig); !s.NotModified || !s.Expires.Equal(again.Expires) || again.What != publish.Signed {
+		t.Errorf("%+v", s)
+	}
+	p.wantFetch(t, list(5), sig)
+
+	p.publish(t, "other.example\n")
+	p.wantFetch(t, "other.example\n", sig, ".delta", "", sig)
+	p.publish(t, list(5)) // a version that was there before
+	p.wantFetch(t, list(5), sig, ".delta", "", sig)
+	if n := p.log.count("WARN"); n > 0 {
+		t.Error(p.log.String())
+	}
+}
+
+// TestWholeInstead has deltas, or copies, that do not lead to the new version.
+func TestWholeInstead(t *testing.T) {
+	for name, change := range map[string]func(t *testing.T, p *publisher){
+		"no deltas": func(t *testing.T, p *publisher) {
+			if err := os.RemoveAll(p.list.Dir + "/list.txt.delta"); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"damaged deltas": func(t *testing.T, p *publisher) {
+			deltas, err := filepath.Glob(p.list.Dir + "/list.txt.delta/*")
+			if err != nil || len(deltas) == 0 {
+				t.Fatal(deltas, err)
+			}
+			for _, d := range deltas {
+				text, err := os.ReadFile(d)
+				if err != nil {
+					t.Fatal(err)
+				}
+				text[len(text)-6] ^= 1
+				write(t, d, string(text))
+			}
+		},
+		"a web page in its place": func(t *testing.T, p *publisher) {
+			p.handler.set(func(w http.ResponseWriter, r *http.Request) {
+				if strings.Contains(r.URL.Path, ".delta/") {
+					w.Header().Set("Content-Type", "text/html")
+					return
+				}
+				p.serve(w, r)
+			})
+		},
+		"the copy was changed, with its time": func(t *testing.T, p *publisher) {
+			info, err := os.Stat(p.source.Copy)
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, p.source.Copy, strings.Replace(list(0), "user1@", "user2@", 1))
+			if err := os.Chtimes(p.source.Copy, info.ModTime(), info.ModTime()); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"the copy was changed": func(t *testing.T, p *publisher) { write(t, p.source.Copy, "x") },
+		"the copy is gone":     func(t *testing.T, p *publisher) { remove(t, p.source.Copy) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPublisher(t, withTLS)
+			p.publish(t, list(0))
+			p.fetch(t)
+			p.publish(t, list(1))
+			change(t, p)
+			p.fetch(t)
+			p.wantCopy(t, list(1))
+			p.wantNoDrafts(t)
+		})
+	}
+}
+
+func (x *fixture) wantNoDrafts(t *testing.T) {
+	t.Helper()
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(x.source.Copy), ".*")); left != nil {
+		t.Errorf("left: %s", left)
+	}
+}
+
+// TestLowerSequence has a publisher, or who controls its server, that goes back.
+func TestLowerSequence(t *testing.T) {
+	p := newPublisher(t, withTLS)
+	older := p.publish(t, list(0))
+	saved := p.list.Dir + "-saved"
+	if err := os.CopyFS(saved, os.DirFS(p.list.Dir)); err != nil {
+		t.Fatal(err)
+	}
+	newer := p.publish(t, list(1))
+	p.fetch(t)
+
+	lower := fmt.Sprintf("it has the sequence number %d, and %d was accepted", older.Sequence, newer.Sequence)
+	p.list.Dir = saved // signed as fast, so that the time does not tell
+	p.server = publish.NewServer(saved)
+	p.server.Set(p.list.Name, older)
+	p.wantFault(t, lower, ErrSignature)
+	remove(t, p.source.Copy)
+	p.wantFault(t, lower, ErrSignature)
+
+	p.source.Force = true
+	p.wantFetch(t, list(0), "", sig)
+	p.source.Force = false
+	p.wantFetch(t, list(0), sig)
+}
+
+// TestExpired has a publisher that stops signing.
+func TestExpired(t *testing.T) {
+	p := newPublisher(t, withTLS)
+	p.publish(t, list(0))
+	p.fetch(t)
+	p.fetcher.now = func() time.Time { return time.Now().Add(61 * time.Minute) }
+	p.wantFault(t, "its signature has expired", ErrExpired)
+	p.wantFault(t, "its signature has expired", ErrExpired)
+	p.publish(t, list(1)) // by a clock that is slow
+	p.wantFault(t, "its signature has expired", ErrExpired)
+	p.wantCopy(t, list(0))
+	p.now = p.now.Add(time.Hour)
+	p.publish(t, list(2))
+	p.fetch(t)
+	p.wantCopy(t, list(2))
+}
+
+// TestMoment has a publisher that replaces a list while it is fetched.
+func TestMoment(t *testing.T) {
+	p := newPublisher(t, withTLS)
+	p.publish(t, list(0))
+	n := 0
+	p.handler.set(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, sig) && n < 2 {
+			n++
+			p.publish(t, list(n))
+		}
+		p.serve(w, r)
+	})
+	p.wantFetch(t, list(2), "", sig, "", sig, "", sig)
+	p.handler.set(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, sig) {
+			n++
+			p.publish(t, list(n))
+		}
+		p.serve(w, r)
+	})
+	p.source.Force = true
+	p.wantFault(t, "at this moment", ErrSignature)
+}
+
+// TestFollowAfterRollback wants the version that was replaced not to come back, and a new one
+// to come.
+func TestFollowAfterRollback(t *testing.T) {
+	p := newPublisher(t, withTLS)
+	p.publish(t, list(0))
+	p.fetch(t)
+	p.publish(t, list(1))
+	p.fetch(t)
+	rollBack(t, p.fixture, list(0))
+	p.now = p.now.Add(40 * time.Minute)
+	p.publish(t, list(1)) // signed again
+	if s := p.wantFetch(t, list(0), sig); !s.NotModified || !s.Replaced {
+		t.Errorf("%+v", s)
+	}
+	p.publish(t, list(2))
+	p.wantFetch(t, list(2), sig, ".delta", ".delta")
+}
+
+// TestOrdinarySignature has a publisher who signs with minisign from now on.
+func TestOrdinarySignature(t *testing.T) {
+	public, private := newKey(t)
+	x := newFixture(t, nil)
+	x.source.PublicKey = public.String()
+	sum := sha256.Sum256([]byte(listText))
+	now := time.Now().Unix()
+	x.handler.set(signed(listText, signAs(private, listText, fmt.Sprintf("%s\tsequence:5\tsha256:%x", comment("list.txt", now), sum))))
+	x.fetch(t)
+	x.handler.set(signed(otherText, signAs(private, otherText, comment("list.txt", now))))
+	x.fetch(t)
+	x.wantCopy(t, otherText)
+	x.handler.set(signed(listText, signAs(private, listText, comment("list.txt", now)+"\tsequence:4")))
+	x.wantFault(t, "the sequence number 4, and 5 was accepted", ErrSignature)
+}
+
+// TestAwaitNew has a loop that fetches a new version as soon as it is there.
+func TestAwaitNew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPublisher(t, newBubbleFixture)
+		p.source.Refresh = 24 * time.Hour
+		p.list.Expires = 1000 * time.Hour
+		p.publish(t, list(0))
+		p.fetcher.Update([]Source{p.source})
+		time.Sleep(10 * time.Minute)
+		p.wantCopy(t, list(0))
+		if asked := p.asked(); len(asked) < 10 || len(asked) > 20 {
+			t.Errorf("%d questions in ten minutes", len(asked))
+		}
+		for n := 1; n < 4; n++ {
+			p.publish(t, list(n))
+			time.Sleep(time.Second)
+			p.wantCopy(t, list(n))
+		}
+		// The publisher is away, comes back and has a new version.
+		p.handler.set(answer(http.StatusBadGateway))
+		time.Sleep(time.Hour)
+		p.handler.set(p.serve)
+		p.publish(t, list(4))
+		time.Sleep(mostWait + time.Second)
+		p.wantCopy(t, list(4))
+		// A version that cannot be taken is not asked for again and again.
+		good := p.list.Key
+		key, err := publish.NewKey(filepath.Join(t.TempDir(), "key"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.list.Key = key
+		p.publish(t, list(5))
+		p.asked()
+		time.Sleep(10 * time.Minute)
+		p.wantCopy(t, list(4))
+		if asked := p.asked(); len(asked) > 80 {
+			t.Errorf("%d questions in ten minutes", len(asked))
+		}
+		p.list.Key = good
+		p.publish(t, list(6))
+		time.Sleep(5 * time.Minute)
+		p.wantCopy(t, list(6))
+		// The server can wait no more.
+		p.handler.set(func(w http.ResponseWriter, r *http.Request) {
+			r.Header.Del("Prefer")
+			p.serve(w, r)
+		})
+		p.publish(t, list(7))
+		time.Sleep(time.Minute)
+		p.asked()
+		time.Sleep(time.Hour)
+		if asked := p.asked(); len(asked) > 1 {
+			t.Errorf("asked for %q", asked)
+		}
+		p.fetcher.Close()
+		p.fixture.server.CloseClientConnections()
+	})
+}
+
+// TestPublicationState wants what a fetch knows to survive a new start.
+func TestPublicationState(t *testing.T) {
+	p := newPublisher(t, withTLS)
+	r := p.publish(t, list(0))
+	p.fetch(t)
+	s := firstStatus(p.source.withDefaults(), time.Now())
+	if s.Sequence != r.Sequence || !s.Expires.Equal(r.Expires) {
+		t.Errorf("%+v", s)
+	}
+	st, err := loadState(p.source.withDefaults())
+	if err != nil || !st.Waits || st.Signature == "" {
+		t.Errorf("%+v, %v", st, err)
+	}
+	if !errors.Is(expired(r.Expires.Unix(), r.Expires), ErrExpired) || expired(r.Expires.Unix(), r.Expires.Add(-time.Second)) != nil {
+		t.Error("the end of a signature")
+	}
+}

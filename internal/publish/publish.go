@@ -1,0 +1,316 @@
+// Package publish writes lists for others to fetch: signed, numbered, and with the changes
+// from earlier versions. It also serves them.
+//
+// A published list consists of files in one directory, which any web server can serve:
+//
+//	blocked.txt                 the list
+//	blocked.txt.minisig         its minisign signature
+//	blocked.txt.delta/SHA256    what makes the next version of the one with that sum
+//
+// The signature's trusted comment has, after what minisign writes by itself, the sequence
+// number of the version, when the signature expires, and the sum of the list:
+//
+//	timestamp:1795300739	file:blocked.txt	hashed	sequence:1795300012	expires:1795905539	sha256:…
+//
+// The sequence number grows by one with each version. It begins with the present time, so that
+// a publisher whose directory was lost does not begin below what others have accepted. A list
+// that has not changed keeps its number when it is signed again.
+package publish
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"aead.dev/minisign"
+
+	"spamgate/internal/atomicfile"
+	"spamgate/internal/delta"
+)
+
+const (
+	signatureSuffix = ".minisig"
+	deltaSuffix     = ".delta"
+	draftPrefix     = ".publish-"
+
+	maxSignature = 16 << 10
+
+	// mode is that of what is published, less the umask.
+	mode, dirMode = 0o666, 0o777
+)
+
+// DefaultExpires is how long a signature is good.
+const DefaultExpires = 7 * 24 * time.Hour
+
+// List is a published list.
+type List struct {
+	// Dir is the directory of the list, which exists, and Name the name of its file. The
+	// web server publishes what is there.
+	Dir, Name string
+
+	Key Key
+
+	// Expires is how long a signature is good; 0 means for ever. Publish signs a list
+	// that has not changed again when half of it is over.
+	Expires time.Duration
+}
+
+// What [List.Publish] has done.
+const (
+	Written   = "published"
+	Signed    = "signed again"
+	Unchanged = "unchanged"
+)
+
+// Result describes the published version.
+type Result struct {
+	What     string    // see above
+	SHA256   string    // of the list, in hex
+	Bytes    int64     // its size
+	Delta    int64     // size of the changes from the version before; 0 if there are none
+	Sequence int64     // see the package's comment
+	Signed   time.Time // when the signature was made
+	Expires  time.Time // zero means never
+
+	// Signature is the text of the signature.
+	Signature []byte
+}
+
+// CheckName checks the name of a published file.
+func CheckName(name string) error {
+	if name == "" || name != filepath.Base(name) || strings.HasPrefix(name, ".") || strings.ContainsAny(name, "\t\r\n\x00/\\") ||
+		strings.HasSuffix(name, signatureSuffix) || strings.HasSuffix(name, deltaSuffix) {
+		return fmt.Errorf("%q cannot be the name of a published file: write one such as blocked.txt", name)
+	}
+	return nil
+}
+
+// Publish publishes what write writes. If that is the present version, it only signs it again
+// when half of the time to its end is over. Readers that fetch the list meanwhile get one
+// version or the other, or for a moment a list and a signature that do not match, and try
+// again. After an error the version before remains.
+func (l List) Publish(now time.Time, write func(io.Writer) error) (Result, error) {
+	if err := CheckName(l.Name); err != nil {
+		return Result{}, err
+	}
+	tree := atomicfile.In(l.Dir)
+	if err := l.makeDeltaDir(); err != nil {
+		return Result{}, err
+	}
+	unlock, err := tree.Lock(l.Name + deltaSuffix)
+	if err != nil {
+		return Result{}, err
+	}
+	defer unlock()
+	_ = tree.RemoveStale(".", draftPrefix, time.Hour) // of processes that were killed
+	was, err := l.published()
+	if err != nil {
+		return Result{}, err
+	}
+	p := &publication{List: l, tree: tree, now: now, was: was}
+	if p.draft, err = tree.CreateUnnamed(".", draftPrefix+"*", mode); err != nil {
+		return Result{}, err
+	}
+	defer p.draft.Discard()
+	if err := p.write(write); err != nil {
+		return Result{}, err
+	}
+	return p.finish()
+}
+
+// makeDeltaDir makes the directory of the deltas.
+func (l List) makeDeltaDir() error {
+	root, err := os.OpenRoot(l.Dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	err = root.Mkdir(l.Name+deltaSuffix, dirMode)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", l.Dir, err)
+	}
+	return errors.Join(atomicfile.GiveAway(filepath.Join(l.Dir, l.Name+deltaSuffix)), atomicfile.SyncDir(l.Dir))
+}
+
+// version is what a directory has of a list.
+type version struct {
+	sum       string // of the list; empty if there is none
+	says      Comment
+	signature []byte
+	good      bool // the signature is of the list, by the key
+}
+
+// published reads the version that is published. A signature that is none counts as missing.
+func (l List) published() (version, error) {
+	var v version
+	tree := atomicfile.In(l.Dir)
+	text, err := tree.ReadFile(l.Name+signatureSuffix, maxSignature)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return v, err
+	}
+	var s minisign.Signature
+	if s.UnmarshalText(text) == nil {
+		v.says, v.signature = readComment(s.TrustedComment), text
+	}
+	file, err := tree.Open(l.Name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return v, nil
+	}
+	if err != nil {
+		return v, err
+	}
+	defer file.Close()
+	hash := sha256.New()
+	digest := minisign.NewReader(io.TeeReader(file, hash))
+	if _, err := io.Copy(io.Discard, digest); err != nil {
+		return v, err
+	}
+	v.sum = hex.EncodeToString(hash.Sum(nil))
+	v.good = digest.Verify(l.Key.Public(), v.signature) && v.says.SHA256 == v.sum && v.says.File == l.Name
+	return v, nil
+}
+
+// publication is one run of Publish.
+type publication struct {
+	List
+	tree   atomicfile.Tree
+	now    time.Time
+	was    version
+	draft  *atomicfile.File
+	digest *minisign.Reader // everything of the draft was read from it
+	result Result
+}
+
+// write writes the draft, and reads it for its sums.
+func (p *publication) write(write func(io.Writer) error) error {
+	if err := write(p.draft); err != nil {
+		return err
+	}
+	if _, err := p.draft.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	hash := sha256.New()
+	p.digest = minisign.NewReader(io.TeeReader(p.draft, hash))
+	var err error
+	p.result.Bytes, err = io.Copy(io.Discard, p.digest)
+	p.result.SHA256 = hex.EncodeToString(hash.Sum(nil))
+	return err
+}
+
+// finish publishes the draft if it is another version, and signs it.
+func (p *publication) finish() (Result, error) {
+	same := p.result.SHA256 == p.was.sum
+	if same && p.was.good && !p.ages() {
+		p.describe(Unchanged, p.was.says, p.was.signature)
+		return p.result, nil
+	}
+	c := Comment{File: p.Name, SHA256: p.result.SHA256, Timestamp: max(p.now.Unix(), p.was.says.Timestamp), Sequence: p.was.says.Sequence}
+	if p.was.says.SHA256 != p.result.SHA256 {
+		c.Sequence++
+	}
+	if p.was.says.Sequence == 0 {
+		c.Sequence = p.now.Unix()
+	}
+	if p.Expires != 0 {
+		c.Expires = p.now.Add(p.Expires).Unix()
+	}
+	what := Signed
+	if !same {
+		what = Written
+		if err := p.replace(); err != nil {
+			return Result{}, err
+		}
+	}
+	signature := p.Key.sign(p.digest, c)
+	if err := p.writeFile(p.Name+signatureSuffix, signature); err != nil {
+		return Result{}, err
+	}
+	p.describe(what, c, signature)
+	return p.result, nil
+}
+
+// ages reports whether half of the signature's time is over, or if that time is another.
+func (p *publication) ages() bool {
+	left := time.Unix(p.was.says.Expires, 0).Sub(p.now)
+	if p.Expires == 0 || p.was.says.Expires == 0 {
+		return p.Expires != 0 || p.was.says.Expires != 0
+	}
+	return left < p.Expires/2 || left > p.Expires
+}
+
+func (p *publication) describe(what string, c Comment, signature []byte) {
+	r := &p.result
+	r.What, r.Sequence, r.Signature, r.Signed = what, c.Sequence, signature, time.Unix(c.Timestamp, 0)
+	if c.Expires != 0 {
+		r.Expires = time.Unix(c.Expires, 0)
+	}
+}
+
+// replace writes the delta from the version before, and then the list.
+func (p *publication) replace() error {
+	if p.was.good {
+		if err := p.writeDelta(); err != nil {
+			return err
+		}
+	}
+	if err := p.draft.GiveAway(); err != nil {
+		return err
+	}
+	return p.draft.Commit(p.Name)
+}
+
+// writeDelta writes the delta of the version before, unless it saves little.
+func (p *publication) writeDelta() error {
+	old, err := p.tree.Open(p.Name)
+	if err != nil {
+		return err
+	}
+	defer old.Close()
+	d, err := p.tree.CreateUnnamed(".", draftPrefix+"*", mode)
+	if err != nil {
+		return err
+	}
+	defer d.Discard()
+	stats, err := delta.Write(d, old, p.draft)
+	if err != nil {
+		return err
+	}
+	if stats.Bytes > stats.NewSize/2 {
+		return p.prune(stats.NewSize)
+	}
+	if err := d.GiveAway(); err != nil {
+		return err
+	}
+	if err := d.Commit(p.deltaName(hex.EncodeToString(stats.OldSHA256[:]))); err != nil {
+		return err
+	}
+	p.result.Delta = stats.Bytes
+	return p.prune(stats.NewSize)
+}
+
+func (l List) deltaName(sum string) string { return l.Name + deltaSuffix + "/" + sum }
+
+func (p *publication) writeFile(name string, text []byte) error {
+	f, err := p.tree.Create(".", draftPrefix+"*", mode)
+	if err != nil {
+		return err
+	}
+	defer f.Discard()
+	if _, err := f.Write(text); err != nil {
+		return err
+	}
+	if err := f.GiveAway(); err != nil {
+		return err
+	}
+	return f.Commit(name)
+}
