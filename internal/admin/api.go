@@ -239,6 +239,11 @@ type Fetch struct {
 	Failures int        `json:"failures,omitempty"`    // in a row
 	Replaced bool       `json:"rolled_back,omitempty"` // the copy is older than the server's version
 	Error    string     `json:"error,omitempty"`
+
+	// Sequence is the sequence number of the copy, and Expires when its signature expires,
+	// if that says so.
+	Sequence int64      `json:"sequence,omitempty"`
+	Expires  *time.Time `json:"expires,omitempty"`
 }
 
 // NextHop is one next hop.

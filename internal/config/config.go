@@ -54,6 +54,7 @@ type Config struct {
 	Guard   Guard   `toml:"guard"`
 	Admin   Admin   `toml:"admin"`
 	Console Console `toml:"console"`
+	Publish Publish `toml:"publish"`
 	Headers Headers `toml:"headers"`
 	Policy  Policy  `toml:"policy"`
 	Watch   Watch   `toml:"watch"`
@@ -321,6 +322,9 @@ type List struct {
 	// is named.
 	Managed bool `toml:"managed"`
 	Default bool `toml:"default"`
+
+	// Publish says that others can fetch the list from the gate, see the type Publish.
+	Publish bool `toml:"publish"`
 
 	PublicReason      bool `toml:"public_reason"`       // show an entry's reason to the client
 	Override          bool `toml:"override"`            // an allow list beats every block list

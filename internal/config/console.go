@@ -227,12 +227,22 @@ func (d *document) consoleTLS(c *Console) {
 			path = key
 		}
 		d.fail(path, fmt.Sprintf("has no effect with addr = %q: a proxy that uses the socket speaks TLS", c.Addr), "remove tls_cert and tls_key")
-	case len(c.TLSCert) > 0 && len(c.TLSKey) == 0:
+	default:
+		d.certificates(cert, key, c.TLSCert, c.TLSKey)
+	}
+}
+
+// certificates checks that each certificate has a key. Cert and key are the paths of the two
+// keys.
+func (d *document) certificates(cert, key string, certFiles, keyFiles Files) {
+	switch {
+	case d.failedBelow(cert) || d.failedBelow(key):
+	case len(certFiles) > 0 && len(keyFiles) == 0:
 		d.fail(key, "is missing; tls_cert has no effect without it", `write tls_key = "FILE"`)
-	case len(c.TLSKey) > 0 && len(c.TLSCert) == 0:
+	case len(keyFiles) > 0 && len(certFiles) == 0:
 		d.fail(cert, "is missing; tls_key has no effect without it", `write tls_cert = "FILE"`)
-	case len(c.TLSCert) != len(c.TLSKey):
-		d.fail(key, fmt.Sprintf("has %s, but tls_cert has %s", text.Count(len(c.TLSKey), "file", "files"), text.Count(len(c.TLSCert), "file", "files")),
+	case len(certFiles) != len(keyFiles):
+		d.fail(key, fmt.Sprintf("has %s, but tls_cert has %s", text.Count(len(keyFiles), "file", "files"), text.Count(len(certFiles), "file", "files")),
 			"write the key of each certificate, in the same order")
 	}
 }

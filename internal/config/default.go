@@ -52,6 +52,7 @@ func Default() Config {
 		Guard:   Guard{ProtectProviders: true},
 		Admin:   Admin{Socket: "state/admin.sock", SocketMode: "0600"},
 		Console: Console{SocketMode: "0660"},
+		Publish: Publish{Expires: 7 * 24 * time.Hour},
 		Headers: Headers{
 			Check:        []string{"From", "Sender", "Reply-To"},
 			MaxBytes:     256 << 10,

@@ -89,7 +89,8 @@ func (c *Config) singleTable(at positions, name string) Table {
 			obsolete := name == "next_hop" && k.Name == "merge"
 			closed := name == "listen" && k.Name == "addr" && len(c.Listen.Addr) == 0 && !at.has("listen.addr")
 			unused := name == "listen" && len(c.Listeners) == 0 && k.Name != "addr" && k.Name != "shutdown_timeout"
-			if !obsolete && !closed && !unused && !(name == "console" && c.Console.useless(k.Name)) {
+			if !obsolete && !closed && !unused && !(name == "console" && c.Console.useless(k.Name)) &&
+				!(name == "publish" && c.Publish.Addr == "" && k.Name != "addr" && k.Name != "key") {
 				t.Keys = append(t.Keys, k)
 			}
 		}

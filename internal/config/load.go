@@ -195,6 +195,8 @@ func (c *Config) resolve(dir string) {
 		resolveSocket(&c.Milters[i].Addr, &c.Milters[i].Name, abs)
 	}
 	c.Console.TLSCert, c.Console.TLSKey = allAbs(c.Console.TLSCert), allAbs(c.Console.TLSKey)
+	c.Publish.TLSCert, c.Publish.TLSKey = allAbs(c.Publish.TLSCert), allAbs(c.Publish.TLSKey)
+	c.Publish.Key, c.Publish.Tokens = abs(c.Publish.Key), abs(c.Publish.Tokens)
 	if path, ok := c.Console.Unix(); ok {
 		c.Console.Addr = schemeUnix + abs(path)
 	}

@@ -128,6 +128,13 @@ url = "HTTPS://Gate.Example.net:8443/"
 sso_header = "x-remote-user"
 socket_group = "www-data"
 socket_mode = "660"
+[publish]
+addr = "192.0.2.7:8443"
+tls_cert = "tls/lists.pem"
+tls_key = "tls/lists.key"
+key = "publish.key"
+expires = "36h"
+tokens = "/etc/spamgate/tokens"
 [headers]
 check = ["X-Original-From"]
 max_bytes = 1000
@@ -205,6 +212,7 @@ name = "kept"
 managed = true
 match = "exact"
 default = true
+publish = true
 [[recipient_policy]]
 name = "sales"
 match = ["@Sales.Example.Net", "<CEO@bücher.example>", "help@", "*.example.org", "!Ann@sales.example.net"]
@@ -264,7 +272,7 @@ addr = ["127.0.0.1:53", "[::0:1]:5353"]
 	personal.Name, personal.Path, personal.PerRecipient = "personal", filepath.Join(dir, "personal.txt"), true
 	personal.Default = true
 	kept := DefaultList()
-	kept.Name, kept.Managed, kept.Default, kept.Match = "kept", true, true, "exact"
+	kept.Name, kept.Managed, kept.Default, kept.Match, kept.Publish = "kept", true, true, "exact", true
 	kept.Path, kept.Copy = "/var/lib/spamgate/managed/kept.txt", "/var/lib/spamgate/managed/kept.txt"
 	submission := endpoint
 	submission.Addr = Addresses{":587"}
@@ -301,6 +309,10 @@ addr = ["127.0.0.1:53", "[::0:1]:5353"]
 		Filter: Filter{Kind: "counting", Family: "classic:RS,AP", FPR: 0.001, Entries: 5, CounterBits: 16, Confirm: true},
 		State:  State{Dir: "/var/lib/spamgate"},
 		Guard:  Guard{Protect: []string{"example.com", "xn--bcher-kva.example"}},
+		Publish: Publish{
+			Addr: "192.0.2.7:8443", TLSCert: Files{filepath.Join(dir, "tls/lists.pem")}, TLSKey: Files{filepath.Join(dir, "tls/lists.key")},
+			Key: filepath.Join(dir, "publish.key"), Expires: 36 * time.Hour, Tokens: "/etc/spamgate/tokens",
+		},
 		Console: Console{
 			Addr: "unix:/run/spamgate/console.sock", URL: "https://gate.example.net:8443", SSOHeader: "X-Remote-User",
 			SocketGroup: "www-data", SocketMode: "660",

@@ -25,6 +25,7 @@ func (d *document) validate() {
 	d.logOutput()
 	d.resolver()
 	d.checkLists()
+	d.publish()
 	d.recipientPolicies()
 }
 

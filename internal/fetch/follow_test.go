@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -194,6 +195,24 @@ func (x *fixture) wantNoDrafts(t *testing.T) {
 	t.Helper()
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(x.source.Copy), ".*")); left != nil {
 		t.Errorf("left: %s", left)
+	}
+}
+
+// TestFileServer has a publisher's directory on a web server that sends no ETag.
+func TestFileServer(t *testing.T) {
+	p := newPublisher(t, withTLS)
+	files := http.FileServer(http.Dir(p.list.Dir))
+	p.handler.set(func(w http.ResponseWriter, r *http.Request) {
+		p.serve(httptest.NewRecorder(), r)
+		files.ServeHTTP(w, r)
+	})
+	p.publish(t, list(0))
+	p.wantFetch(t, list(0), "", sig)
+	p.wantFetch(t, list(0), sig)
+	p.publish(t, list(1))
+	p.wantFetch(t, list(1), sig, ".delta")
+	if st, err := loadState(p.source.withDefaults()); err != nil || st.Waits {
+		t.Errorf("%+v, %v", st, err)
 	}
 }
 

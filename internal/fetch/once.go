@@ -28,7 +28,7 @@ func (f *Fetcher) fetch(ctx context.Context, s Source) (now state, notModified b
 	defer cancel()
 
 	f.removeStale(s)
-	if known.Signature != "" && !s.Force {
+	if known.Named && !s.Force {
 		switch now, notModified, err := f.follow(ctx, s, key, signatureURL, known); {
 		case !errors.Is(err, errTransfer):
 			return now, notModified, err
@@ -178,9 +178,9 @@ func (f *Fetcher) checkSignature(s Source, key *publicKey, signed signature, dig
 	if c.Sequence != 0 {
 		now.Sequence = c.Sequence
 	}
-	now.Signature, now.Waits = "", false
+	now.Named, now.Signature, now.Waits = false, "", false
 	if c.SHA256 == now.SHA256 {
-		now.Signature, now.Waits = signed.etag, signed.waits
+		now.Named, now.Signature, now.Waits = true, signed.etag, signed.waits
 	}
 	return nil
 }

@@ -41,9 +41,10 @@ type state struct {
 	Sequence int64 `json:"sequence,omitempty"`
 	Expires  int64 `json:"expires,omitempty"`
 
-	// Signature is the server's identifier of the copy's signature, if that names the
-	// sum of the list, so that it shows whether there is a new version. Waits means that
-	// the server answers a question for it when there is a new one.
+	// Named means that the copy's signature names the sum of the list, so that it shows
+	// whether there is a new version. Signature is the server's identifier of it then, and
+	// Waits means that the server can answer when there is a new one.
+	Named     bool   `json:"named,omitempty"`
 	Signature string `json:"signature,omitempty"`
 	Waits     bool   `json:"waits,omitempty"`
 

@@ -22,7 +22,8 @@ import (
 type adminServers struct {
 	socket  *admin.Server
 	metrics *metricsServer
-	console *consoleServer
+	console *webServer
+	publish *webServer
 }
 
 // adminServers returns the gate's servers, none before the gate is open.
@@ -51,6 +52,9 @@ func (g *gate) openAdmin(c *config.Config, old adminServers, takeOver bool) (end
 		}
 	}
 	if end.console, err = g.openConsole(c, old.console); err != nil {
+		return old, errors.Join(err, end.discard(old))
+	}
+	if end.publish, err = g.openPublish(c, old.publish); err != nil {
 		return old, errors.Join(err, end.discard(old))
 	}
 	return end, nil
@@ -148,6 +152,9 @@ func (e adminServers) held() (held []socket.Inheritable) {
 	if e.console != nil {
 		held = append(held, e.console.open.Inheritable()...)
 	}
+	if e.publish != nil {
+		held = append(held, e.publish.open.Inheritable()...)
+	}
 	return held
 }
 
@@ -159,6 +166,9 @@ func (e adminServers) retire() error {
 	}
 	if e.console != nil {
 		errs = append(errs, e.console.retire())
+	}
+	if e.publish != nil {
+		errs = append(errs, e.publish.retire())
 	}
 	return errors.Join(errs...)
 }
@@ -175,6 +185,9 @@ func (e adminServers) discard(old adminServers) error {
 	if e.console != nil && e.console != old.console {
 		errs = append(errs, e.console.Close())
 	}
+	if e.publish != nil && e.publish != old.publish {
+		errs = append(errs, e.publish.Close())
+	}
 	return errors.Join(errs...)
 }
 
@@ -190,6 +203,13 @@ func (g *gate) replaceAdmin(end adminServers) {
 		if s != old.console {
 			s.serve()
 			g.announceConsole()
+		}
+	}
+	if s := end.publish; s != nil {
+		s.certs.Store(g.publishCerts)
+		if s != old.publish {
+			s.serve()
+			g.log.Info("published lists", "addr", s.open.Addr())
 		}
 	}
 	if err := old.discard(end); err != nil {

@@ -92,6 +92,9 @@ func (g *gate) welcome(stats blocklist.SetStats, addrs []string) {
 	if s := g.adminServers().console; s != nil {
 		report.PrintConsole(w, g.config, s.open.Addr())
 	}
+	if s := g.adminServers().publish; s != nil {
+		report.PrintPublish(w, g.config, s.open.Addr())
+	}
 	report.PrintLimits(w, g.config)
 	report.PrintNextHops(w, g.config)
 	report.PrintRecipients(w, g.recipients)

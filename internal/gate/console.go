@@ -23,7 +23,7 @@ func takeConsole(c *config.Config, in *socket.Inherited) (socket.DoorAddr, error
 
 // openConsole opens the console if it is configured, and keeps that of old if it has the same
 // address. It does not serve yet.
-func (g *gate) openConsole(c *config.Config, old *consoleServer) (*consoleServer, error) {
+func (g *gate) openConsole(c *config.Config, old *webServer) (*webServer, error) {
 	switch {
 	case c.Console.Addr == "":
 		return nil, nil
@@ -46,7 +46,7 @@ func (g *gate) openConsole(c *config.Config, old *consoleServer) (*consoleServer
 	if err != nil {
 		return nil, errors.Join(err, open.Close())
 	}
-	return newConsoleServer(open, pages, g.log), nil
+	return newWebServer("the console is served no more", open, pages, setup.ConsoleConnections, g.log), nil
 }
 
 // newConsole makes the pages for a socket.
@@ -87,14 +87,14 @@ func (g *gate) consoleCertificates(c *config.Config) (*certs.Reloader, error) {
 	case g.consoleCerts != nil && slices.Equal(now.TLSCert, was.TLSCert) && slices.Equal(now.TLSKey, was.TLSKey):
 		return g.consoleCerts, nil
 	}
-	return setup.OpenConsoleCertificates(c, g.log)
+	return setup.OpenTableCertificates("console", now.TLSCert, now.TLSKey, g.log)
 }
 
-// changeConsoleCertificates installs certificates, and closes the present ones if they are
-// others.
-func (g *gate) changeConsoleCertificates(now *certs.Reloader) {
-	old := g.consoleCerts
-	g.consoleCerts = now
+// changeCertificates installs certificates of the console or of published lists, and closes the
+// present ones if they are others.
+func (g *gate) changeCertificates(in **certs.Reloader, now *certs.Reloader) {
+	old := *in
+	*in = now
 	if err := closeOther(old, now); err != nil {
 		g.log.Warn("closing the old certificates", "error", err)
 	}

@@ -262,6 +262,7 @@ func (s *supervisor) retire() error {
 	s.gate.log.Info("handed over", "pid", n.pid())
 	daemon.SdNotify(false, fmt.Sprintf("MAINPID=%d\n%s", n.pid(), daemon.SdNotifyReady))
 	n.asked.succeed(n.pid(), s.gate)
+	s.gate.publisher.cancel() // the successor publishes
 	if n.reload {
 		if err := n.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 			s.gate.log.Warn("passing SIGHUP on", "pid", n.pid(), "error", err)

@@ -184,7 +184,8 @@ func (g *adminHandler) refresh(list string) time.Duration {
 	return 0
 }
 
-// copyProblem says that the copy of a list from a URL is too old; "" if it is not.
+// copyProblem says that the copy of a list from a URL is too old, or that its signature has
+// expired; "" if neither is so.
 func copyProblem(l *admin.List, refresh time.Duration, now time.Time) string {
 	if l.URL == "" || l.Pinned != nil || l.Fetch == nil {
 		return ""
@@ -196,6 +197,8 @@ func copyProblem(l *admin.List, refresh time.Duration, now time.Time) string {
 	switch good := l.Fetch.LastGood; {
 	case good == nil && l.Fetch.Failures > 0:
 		return "never fetched" + why
+	case l.Fetch.Expires != nil && !l.Fetch.Replaced && !now.Before(*l.Fetch.Expires):
+		return "the signature of its copy has expired on " + l.Fetch.Expires.Local().Format("2006-01-02 15:04") + why
 	case good != nil && now.Sub(*good) > max(oldCopy, oldRefreshes*refresh):
 		return "not fetched since " + good.Local().Format("2006-01-02 15:04") + why
 	}

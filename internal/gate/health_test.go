@@ -26,6 +26,9 @@ func TestCopyProblem(t *testing.T) {
 		{admin.List{URL: url, Fetch: &admin.Fetch{LastGood: ago(23 * time.Hour), Failures: 9}}, time.Hour, false},
 		{admin.List{URL: url, Fetch: &admin.Fetch{LastGood: ago(25 * time.Hour), Failures: 9}}, time.Hour, true},
 		{admin.List{URL: url, Fetch: &admin.Fetch{LastGood: ago(25 * time.Hour)}, Pinned: &admin.Pinned{}}, time.Hour, false},
+		{admin.List{URL: url, Fetch: &admin.Fetch{LastGood: ago(0), Expires: ago(-time.Second)}}, time.Hour, false},
+		{admin.List{URL: url, Fetch: &admin.Fetch{LastGood: ago(0), Expires: ago(0)}}, time.Hour, true},
+		{admin.List{URL: url, Fetch: &admin.Fetch{LastGood: ago(0), Expires: ago(0), Replaced: true}}, time.Hour, false},
 		{admin.List{URL: url, Fetch: &admin.Fetch{LastGood: ago(71 * time.Hour)}}, 24 * time.Hour, false},
 		{admin.List{URL: url, Fetch: &admin.Fetch{LastGood: ago(73 * time.Hour)}}, 24 * time.Hour, true},
 	} {

@@ -50,12 +50,12 @@ func (g *gate) apply(ctx context.Context, c *config.Config) (err error) {
 	changes := g.listenerChanges(c)
 	g.keepDoors(c)
 	hops, files := g.hops, g.recipients
-	end, consoleCerts := g.adminServers(), g.consoleCerts
+	end, consoleCerts, publishCerts := g.adminServers(), g.consoleCerts, g.publishCerts
 	defer func() {
 		if err == nil {
 			return
 		}
-		err = errors.Join(err, end.discard(g.adminServers()), closeOther(consoleCerts, g.consoleCerts))
+		err = errors.Join(err, end.discard(g.adminServers()), closeOther(consoleCerts, g.consoleCerts), closeOther(publishCerts, g.publishCerts))
 		g.keepSocket()
 		err = errors.Join(err, hops.discard(g.hops), closeRecipients(files, g.recipients))
 		for _, ch := range changes {
@@ -68,6 +68,13 @@ func (g *gate) apply(ctx context.Context, c *config.Config) (err error) {
 		}
 	}
 	if consoleCerts, err = g.consoleCertificates(c); err != nil {
+		return err
+	}
+	if publishCerts, err = g.publishCertificates(c); err != nil {
+		return err
+	}
+	publishing, err := setup.OpenPublish(c)
+	if err != nil {
 		return err
 	}
 	lists, err := setup.BlocklistConfig(c, g.log)
@@ -108,7 +115,9 @@ func (g *gate) apply(ctx context.Context, c *config.Config) (err error) {
 	// their last good version.
 	_ = g.store.Rescan(ctx)
 	lookAtRecipients(ctx, files)
-	g.changeConsoleCertificates(consoleCerts)
+	g.changeCertificates(&g.consoleCerts, consoleCerts)
+	g.changeCertificates(&g.publishCerts, publishCerts)
+	g.publisher.configure(c, publishing)
 	g.change(c, changes, hops, files)
 	g.fetcher.Update(sources)
 	g.replaceAdmin(end)

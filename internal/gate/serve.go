@@ -94,10 +94,14 @@ type gate struct {
 
 	metricsPassed net.Listener    // the socket for metrics, from the predecessor
 	consolePassed socket.DoorAddr // where the console is to be opened, or is open
+	publishPassed socket.DoorAddr // the same for published lists
 	takesOver     bool            // there is a predecessor
 
 	accounts     *accounts.Store // of the console
 	consoleCerts *certs.Reloader // nil without TLS
+
+	publisher    *publisher
+	publishCerts *certs.Reloader // nil without TLS
 
 	served chan error // receives the failure of a listener
 
@@ -153,6 +157,9 @@ func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr
 	if g.consolePassed, err = takeConsole(c, in); err != nil {
 		return g, err
 	}
+	if g.publishPassed, err = takePublish(c, in); err != nil {
+		return g, err
+	}
 	if err := in.CloseRest(); err != nil {
 		return g, err
 	}
@@ -166,6 +173,13 @@ func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr
 		return g, err
 	}
 	if g.consoleCerts, err = g.consoleCertificates(c); err != nil {
+		return g, err
+	}
+	if g.publishCerts, err = g.publishCertificates(c); err != nil {
+		return g, err
+	}
+	publishing, err := setup.OpenPublish(c)
+	if err != nil {
 		return g, err
 	}
 	g.accounts = accounts.Open(setup.ConsoleDir(c))
@@ -205,6 +219,7 @@ func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr
 		handovers: make(chan *handoverRequest), ending: make(chan struct{}),
 	}
 	g.editor = managed.New(func() *config.Config { return g.answers.now.Load().config }, g.store)
+	g.publisher = newPublisher(g.store, c, publishing, g.log)
 	g.answers.now.Store(&activeConfig{c, g.hops, g.certificates(), g.recipients})
 	g.metrics.registry.MustRegister(gateCollector{g.answers}, &stateCollector{gate: g.answers}, g.history)
 	return g, nil
@@ -244,6 +259,7 @@ func (g *gate) open(ctx context.Context) error {
 	for _, d := range g.doors {
 		g.serveDoor(d)
 	}
+	g.publisher.start(g.takesOver)
 	g.store.Listening()
 	g.history.begin()
 	return nil
@@ -359,6 +375,10 @@ func (g *gate) close() {
 		g.closing("the metrics socket", g.metricsPassed.Close())
 	}
 	g.closing("the console's certificates", closeOther(g.consoleCerts, nil))
+	if g.publisher != nil {
+		g.publisher.stop()
+	}
+	g.closing("the certificates for published lists", closeOther(g.publishCerts, nil))
 	if g.accounts != nil {
 		g.accounts.Close()
 	}

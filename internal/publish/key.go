@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"syscall"
 
 	"aead.dev/minisign"
@@ -14,29 +15,15 @@ import (
 // Key is a minisign secret key.
 type Key struct{ private minisign.PrivateKey }
 
-// maxKey exceeds the size of any key's file.
-const maxKey = 64 << 10
+// maxSecret exceeds the size of a file with a key, or with tokens.
+const maxSecret = 64 << 10
 
 // ReadKey reads a secret key from a file, which only its owner may read.
 func ReadKey(path string) (Key, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	text, err := readSecret(path, "sign lists with it")
 	if errors.Is(err, fs.ErrNotExist) {
 		return Key{}, fmt.Errorf("%w: make a key with spamgate lists publish --new-key %s", err, path)
 	}
-	if err != nil {
-		return Key{}, err
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	switch {
-	case err != nil:
-		return Key{}, err
-	case !info.Mode().IsRegular():
-		return Key{}, fmt.Errorf("%s: not a regular file, and so not a key", path)
-	case info.Mode().Perm()&0o077 != 0:
-		return Key{}, fmt.Errorf("%s: others may read or write this key (mode %v), and sign lists with it: run chmod 600 on it, and make a new key if somebody could have read it", path, info.Mode())
-	}
-	text, err := io.ReadAll(io.LimitReader(file, maxKey))
 	if err != nil {
 		return Key{}, err
 	}
@@ -48,6 +35,63 @@ func ReadKey(path string) (Key, error) {
 		return Key{}, fmt.Errorf("%s: this is not a secret key of minisign", path)
 	}
 	return key, nil
+}
+
+// ReadTokens reads the tokens in a file, one a line, which only its owner may read. An empty
+// path means none.
+func ReadTokens(path string) ([]string, error) {
+	if path == "" {
+		return nil, nil
+	}
+	text, err := readSecret(path, "fetch the lists")
+	if err != nil {
+		return nil, err
+	}
+	var tokens []string
+	for line := range strings.Lines(string(text)) {
+		token, _, _ := strings.Cut(line, "#")
+		if token = strings.TrimSpace(token); token == "" {
+			continue
+		}
+		if len(token) < leastToken || strings.ContainsFunc(token, func(r rune) bool { return !isTokenRune(r) }) {
+			return nil, fmt.Errorf("%s: a line is not a token: write %d or more letters and digits, such as openssl rand -hex 16 prints", path, leastToken)
+		}
+		tokens = append(tokens, token)
+	}
+	if len(tokens) == 0 {
+		return nil, fmt.Errorf("%s: there is no token in it, so that nobody could fetch: write one a line", path)
+	}
+	return tokens, nil
+}
+
+// leastToken is the length of the shortest token.
+const leastToken = 16
+
+// isTokenRune reports whether a token may contain r: what a URL has without escapes.
+func isTokenRune(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-._~", r)
+}
+
+// readSecret reads a file that only its owner may read. Danger says what others could do.
+func readSecret(path, danger string) ([]byte, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("%w: give it to the user with the number %d (chown), with chmod 600", err, os.Geteuid())
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s: not a regular file", path)
+	case info.Mode().Perm()&0o077 != 0:
+		return nil, fmt.Errorf("%s: others may read or write this file (mode %v), and so %s: run chmod 600 on it, and replace what somebody could have read", path, info.Mode(), danger)
+	}
+	return io.ReadAll(io.LimitReader(file, maxSecret))
 }
 
 // NewKey makes a secret key and writes it to a new file, which only its owner may read.

@@ -83,6 +83,10 @@ type Result struct {
 	Signature []byte
 }
 
+// Start returns the first line of a published list in the gate's own format. Without it, a list
+// without entries would be an empty file, which looks like a failure to those who fetch it.
+func Start(list string) string { return "# list " + list + "\n" }
+
 // CheckName checks the name of a published file.
 func CheckName(name string) error {
 	if name == "" || name != filepath.Base(name) || strings.HasPrefix(name, ".") || strings.ContainsAny(name, "\t\r\n\x00/\\") ||

@@ -81,8 +81,8 @@ func (s *Server) Keep(names func(name string) bool) {
 	}
 }
 
-// SetTokens sets the tokens, one of which a reader has to send, as a bearer token or as a
-// password. None means that anyone may read.
+// SetTokens sets the tokens, one of which a reader has to send: in the query, or as a bearer
+// token. None means that anyone may read.
 func (s *Server) SetTokens(tokens []string) {
 	sums := make([][sha256.Size]byte, len(tokens))
 	for i, t := range tokens {
@@ -114,7 +114,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !s.allowed(r) {
-		h.Set("WWW-Authenticate", `Basic realm="lists"`)
+		h.Set("WWW-Authenticate", "Bearer")
 		http.Error(w, "a token is needed", http.StatusUnauthorized)
 		return
 	}
@@ -145,7 +145,7 @@ func (s *Server) allowed(r *http.Request) bool {
 	}
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok {
-		_, token, _ = r.BasicAuth()
+		token = r.URL.Query().Get("token")
 	}
 	sum, found := sha256.Sum256([]byte(token)), 0
 	for _, t := range tokens {

@@ -82,15 +82,15 @@ func TestTokens(t *testing.T) {
 	s := newServing(t)
 	s.SetTokens([]string{"one", "two"})
 	for _, c := range []struct {
-		authorization string
-		status        int
+		authorization, query string
+		status               int
 	}{
-		{"", 401}, {"Bearer one", 200}, {"Bearer two", 200}, {"Bearer three", 401}, {"Bearer ", 401}, {"one", 401},
-		{"Basic eDpvbmU=", 200}, {"Basic eDp4", 401}, // x:one, x:x
+		{"", "", 401}, {"Bearer one", "", 200}, {"Bearer two", "", 200}, {"Bearer three", "", 401}, {"Bearer ", "", 401}, {"one", "", 401},
+		{"", "?token=one", 200}, {"", "?token=two&x", 200}, {"", "?token=", 401}, {"", "?token=three", 401}, {"", "?one", 401},
 	} {
 		for _, path := range []string{"/blocked.txt", "/blocked.txt.minisig"} {
-			if res := s.get(t, "GET", path, "Authorization", c.authorization); res.StatusCode != c.status {
-				t.Errorf("%s with %q: %d", path, c.authorization, res.StatusCode)
+			if res := s.get(t, "GET", path+c.query, "Authorization", c.authorization); res.StatusCode != c.status {
+				t.Errorf("%s%s with %q: %d", path, c.query, c.authorization, res.StatusCode)
 			}
 		}
 	}

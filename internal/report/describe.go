@@ -118,6 +118,25 @@ func PrintConsole(w io.Writer, c *config.Config, listening string) {
 	term.PrintParts(w, "console", parts)
 }
 
+// PrintPublish prints which lists others can fetch, and where. Listening is the address of the
+// socket.
+func PrintPublish(w io.Writer, c *config.Config, listening string) {
+	if c.Publish.Addr == "" {
+		return
+	}
+	scheme := "http"
+	if len(c.Publish.TLSCert) > 0 {
+		scheme = "https"
+	}
+	var parts []string
+	for _, l := range c.Lists {
+		if l.Publish {
+			parts = append(parts, scheme+"://"+listening+"/"+l.Name+".txt")
+		}
+	}
+	term.PrintParts(w, "published", parts)
+}
+
 // PrintNextHops prints where mail goes, with the listeners if that is not the same for all.
 func PrintNextHops(w io.Writer, c *config.Config) {
 	hops := c.Hops()

@@ -162,6 +162,7 @@ func FetchStatus(s fetch.Status, ok bool) *admin.Fetch {
 		return nil
 	}
 	f := &admin.Fetch{LastTry: TimeOrNil(s.LastTry), LastGood: TimeOrNil(s.LastGood), NextTry: TimeOrNil(s.NextTry), Failures: s.Failures}
+	f.Sequence, f.Expires = s.Sequence, TimeOrNil(s.Expires)
 	if s.Err != nil {
 		f.Error = s.Err.Error()
 	}

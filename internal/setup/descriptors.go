@@ -25,6 +25,10 @@ const (
 	// ConsoleConnections is the most that the console accepts.
 	ConsoleConnections = 256
 
+	// PublishConnections is the most that those who fetch lists may have. Each waits with
+	// one for a list.
+	PublishConnections = 1024
+
 	// reservedPerHop is for idle connections to one next hop, see package nexthop.
 	reservedPerHop = 32
 )
@@ -73,6 +77,9 @@ func others(c *config.Config) int {
 	n := reserved + reservedPerHop*len(c.HopAddrs())
 	if c.Console.Addr != "" {
 		n += ConsoleConnections
+	}
+	if c.Publish.Addr != "" {
+		n += PublishConnections
 	}
 	return n
 }

@@ -44,6 +44,7 @@ func FindFaults(c *config.Config) *faults {
 	f.doors()
 	f.metrics()
 	f.console()
+	f.publish()
 	f.nextHops()
 	f.lists()
 	f.proofs()

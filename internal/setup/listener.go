@@ -95,11 +95,11 @@ func OpenCertificates(l config.Listener, log *slog.Logger) (*certs.Reloader, err
 	return all, nil
 }
 
-// OpenConsoleCertificates opens the certificates of the console, which has some.
-func OpenConsoleCertificates(c *config.Config, log *slog.Logger) (*certs.Reloader, error) {
-	all, err := certs.Open(certificateFiles(c.Console.TLSCert, c.Console.TLSKey), certs.Options{Logger: log})
+// OpenTableCertificates opens the certificates of a table, which has some.
+func OpenTableCertificates(table string, cert, key config.Files, log *slog.Logger) (*certs.Reloader, error) {
+	all, err := certs.Open(certificateFiles(cert, key), certs.Options{Logger: log})
 	if err != nil {
-		return nil, fmt.Errorf("console: %w", err)
+		return nil, fmt.Errorf("[%s]: %w", table, err)
 	}
 	return all, nil
 }

@@ -30,6 +30,9 @@ func CheckState(c *config.Config, serving bool) (warning string, err error) {
 // ConsoleDir returns the directory with the accounts of the console.
 func ConsoleDir(c *config.Config) string { return filepath.Join(c.State.Dir, "console") }
 
+// PublishDir returns the directory with the lists that others fetch.
+func PublishDir(c *config.Config) string { return filepath.Join(c.State.Dir, "publish") }
+
 // DecisionsDir returns the directory of the history of decisions.
 func DecisionsDir(c *config.Config) string { return filepath.Join(c.State.Dir, "decisions") }
 

@@ -46,6 +46,13 @@ func ResolveConsole(c *config.Config, in *Inherited) (DoorAddr, error) {
 	return a, err
 }
 
+// ResolvePublish resolves the address where lists are fetched. It opens nothing.
+func ResolvePublish(c *config.Config, in *Inherited) (DoorAddr, error) {
+	a := DoorAddr{Of: "publish.addr"}
+	err := a.resolveTCP(c, c.Publish.Addr, in)
+	return a, err
+}
+
 func (a *DoorAddr) resolveUnix(s unixsocket.Socket, in *Inherited) {
 	a.unix, a.path = s, in.unix(s.Path)
 }

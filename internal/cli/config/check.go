@@ -108,6 +108,7 @@ func checkConfig(cmd *cobra.Command, file string) error {
 	}
 	report.PrintDoors(out, c)
 	report.PrintConsole(out, c, c.Console.Addr)
+	report.PrintPublish(out, c, c.Publish.Addr)
 	report.PrintLimits(out, c)
 	report.PrintNextHops(out, c)
 	report.PrintRecipients(out, files)

@@ -20,7 +20,7 @@ func complete(cmd *cobra.Command) {
 		switch value, _ := pflag.UnquoteUsage(f); {
 		case value == "NAME":
 			values = listNames
-		case f.Name == "format" && cmd.Name() == "export":
+		case f.Name == "format" && (cmd.Name() == "export" || cmd.Name() == "publish"):
 			values = formatValues(listfile.Writable)
 		case f.Name == "format":
 			values = formatValues(listfile.Formats)

@@ -87,6 +87,12 @@ func printFetch(line func(label, format string, args ...any), f *admin.Fetch) {
 			line(t.label, "%s", clock(*t.at))
 		}
 	}
+	if f.Sequence != 0 {
+		line("sequence", "%d", f.Sequence)
+	}
+	if f.Expires != nil {
+		line("expires", "%s", clock(*f.Expires))
+	}
 	if f.Replaced {
 		line("rolled back", "the copy stays until the server has another version")
 	}

@@ -144,7 +144,7 @@ func listsExport(s *session, o listsExportOptions) error {
 	}
 	if format == listfile.PostfixAccess {
 		if list.PerRecipient || o.classes {
-			e.source.withoutReasons = !list.PublicReason
+			e.source.WithoutReasons = !list.PublicReason
 			if err := e.writeClasses(o.out); err != nil {
 				return err
 			}
@@ -152,7 +152,7 @@ func listsExport(s *session, o listsExportOptions) error {
 		}
 		e.sayPolicies()
 	}
-	e.source.withoutReasons = format != listfile.Plain && !list.PublicReason
+	e.source.WithoutReasons = format != listfile.Plain && !list.PublicReason
 	if o.out == "" {
 		e.options.Serial = e.source.serial
 		if _, err = e.write(s.cmd.OutOrStdout()); err != nil {
@@ -275,7 +275,7 @@ func (e *exportRun) followSerial(path string) error {
 	if _, err := listfile.Write(&same, e.source.entries(), e.options, nil); err != nil && !errors.Is(err, errOther) {
 		return err
 	}
-	if err := e.source.failed; err != nil {
+	if err := e.source.Err; err != nil {
 		return err
 	}
 	if !same.ended() {
@@ -325,18 +325,18 @@ func (e *exportRun) write(w io.Writer) (int64, error) {
 	if err == nil {
 		err = out.Flush()
 	}
-	return 0, errors.Join(e.source.failed, err)
+	return 0, errors.Join(e.source.Err, err)
 }
 
 // leave reports an entry that the format cannot express.
 func (e *exportRun) leave(p listfile.Problem) {
 	if e.left++; e.left <= maxLeftOut {
-		fmt.Fprintln(term.Escape(e.stderr), newProblemAt(e.source.file, p))
+		fmt.Fprintln(term.Escape(e.stderr), newProblemAt(e.source.File, p))
 	}
 }
 
-// finish prints what was written, and what was not.
-func (e *exportRun) finish() error {
+// sayRest prints what was not written, and what the other program has to know.
+func (e *exportRun) sayRest() {
 	if more := e.left - maxLeftOut; more > 0 {
 		fmt.Fprintf(e.stderr, "%d more\n", more)
 	}
@@ -344,6 +344,11 @@ func (e *exportRun) finish() error {
 	if e.options.Action == "WARN" || e.options.Action == "DISCARD" {
 		e.sayAction()
 	}
+}
+
+// finish prints what was written, and what was not.
+func (e *exportRun) finish() error {
+	e.sayRest()
 	fmt.Fprintf(e.stderr, "list %s: %s written as %s", e.list.Name, text.Count(e.written, "entry", "entries"), e.options.Format)
 	if e.left > 0 {
 		fmt.Fprintf(e.stderr, ", %d left out\n", e.left)

@@ -107,7 +107,7 @@ func (x *classExport) milder(what string) {
 func (x *classExport) read() error {
 	var sides []string
 	for e := range x.source.each {
-		x.entries = append(x.entries, exportedEntry{e, x.source.file})
+		x.entries = append(x.entries, exportedEntry{e, x.source.File})
 		if x.groups[e.For] == nil {
 			sides = append(sides, e.For)
 		}
@@ -115,7 +115,7 @@ func (x *classExport) read() error {
 		one.For, one.Line = "", len(x.entries)
 		x.groups[e.For] = append(x.groups[e.For], one)
 	}
-	if err := x.source.failed; err != nil {
+	if err := x.source.Err; err != nil {
 		return err
 	}
 	if !x.list.PerRecipient {
@@ -225,6 +225,6 @@ func (x *classExport) leaveOut(n int, what string) {
 	}
 	x.left[n] = true
 	e := x.entries[n-1]
-	x.source.file = e.file
+	x.source.File = e.file
 	x.leave(listfile.Problem{Line: e.Line, Text: listfile.AsEntry(e.Entry), What: what})
 }

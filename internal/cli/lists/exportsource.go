@@ -12,8 +12,6 @@ import (
 
 	"spamgate/blocklist"
 	"spamgate/blocklist/listfile"
-	"spamgate/blocklist/segment"
-	"spamgate/blocklist/sender"
 	"spamgate/internal/config"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
@@ -24,32 +22,17 @@ import (
 
 // exportSource is what export writes: an index, in the order of the list's lines.
 type exportSource struct {
+	listfiles.InOrder
 	list    config.List
-	index   *segment.Segment
-	key     *segment.Key
-	files   []string
 	stats   blocklist.ListStats // of what the gate has read; empty with --all
 	expired []expiredEntry      // are written as well
 	serial  uint32
-
-	withoutReasons bool // strangers may not read them
-
-	keys   []byte // of all entries, one after the other
-	places []keyPlace
-	file   string // of the entry that is being written
-	failed error  // of reading the index
 }
 
 // expiredEntry is an entry that has expired, with its file.
 type expiredEntry struct {
 	listfile.Entry
 	path string
-}
-
-// keyPlace is where an entry comes from, and where its key is.
-type keyPlace struct {
-	file, line, size uint32
-	at               uint64
 }
 
 // readServed reads a list as the gate does: with the same code, and from the version that
@@ -70,12 +53,12 @@ func readServed(s *session, l config.List) (*exportSource, error) {
 	if !ok {
 		return nil, fmt.Errorf("list %s has no version that could be written: %w", l.Name, e.stats.Err)
 	}
-	e.index, e.key, e.files = index, key, files
+	e.List, e.Index, e.Key, e.Files = l.Name, index, key, files
 	if e.stats.LastGood {
 		fmt.Fprintf(term.Escape(s.stderr), "spamgate: list %s: the version that serves is written, since what is on disk does not: %v\n", l.Name, e.stats.Err)
 	}
 	e.serial = e.serialOf(s.config, started)
-	return e, e.sort()
+	return e, e.Sort()
 }
 
 // readAll reads all valid entries of the files on disk.
@@ -84,10 +67,10 @@ func readAll(s *session, l config.List, withExpired bool) (*exportSource, error)
 	if err != nil {
 		return nil, err
 	}
-	e := &exportSource{list: l, key: listfiles.NewKey(), files: list.Paths}
+	e := &exportSource{list: l, InOrder: listfiles.InOrder{List: l.Name, Key: listfiles.NewKey(), Files: list.Paths}}
 	now := time.Now().Unix()
 	var mu sync.Mutex // several workers read a file
-	b := listfiles.NewBuilder(s, e.key)
+	b := listfiles.NewBuilder(s, e.Key)
 	defer b.Builder.Abort()
 	path := ""
 	b.Leave = func(entry listfile.Entry) bool {
@@ -112,14 +95,14 @@ func readAll(s *session, l config.List, withExpired bool) (*exportSource, error)
 			return nil, fmt.Errorf("list %s: %s: %w", l.Name, term.ShortPath(path), err)
 		}
 	}
-	if e.index, err = b.Finish(); err != nil {
+	if e.Index, err = b.Finish(); err != nil {
 		return nil, fmt.Errorf("list %s: %w", l.Name, err)
 	}
 	slices.SortStableFunc(e.expired, func(a, b expiredEntry) int {
 		return cmp.Or(strings.Compare(a.path, b.path), cmp.Compare(a.Line, b.Line))
 	})
 	e.serial = e.serialOf(s.config, time.Time{})
-	return e, e.sort()
+	return e, e.Sort()
 }
 
 // serialOf returns the serial number of what is written: the time, in seconds since 1970,
@@ -134,7 +117,7 @@ func (e *exportSource) serialOf(c *config.Config, started time.Time) uint32 {
 	if e.stats.Expired > 0 {
 		newest = started.Unix()
 	}
-	for _, path := range append([]string{c.File}, e.files...) {
+	for _, path := range append([]string{c.File}, e.Files...) {
 		if info, err := os.Stat(path); err == nil {
 			newest = max(newest, info.ModTime().Unix())
 		}
@@ -142,64 +125,32 @@ func (e *exportSource) serialOf(c *config.Config, started time.Time) uint32 {
 	return uint32(newest)
 }
 
-// sort puts the keys of the index in the order of the lines.
-func (e *exportSource) sort() error {
-	e.places = make([]keyPlace, 0, e.index.Len())
-	err := e.index.Records(func(r segment.Record) bool {
-		key := r.Indexed()
-		e.places = append(e.places, keyPlace{uint32(r.File), uint32(r.Line), uint32(len(key)), uint64(len(e.keys))})
-		e.keys = append(e.keys, key...)
-		return true
-	})
-	slices.SortFunc(e.places, func(a, b keyPlace) int {
-		return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.line, b.line), strings.Compare(e.text(a), e.text(b)))
-	})
-	return err
-}
-
-func (e *exportSource) text(p keyPlace) string { return string(e.keys[p.at:][:p.size]) }
-
 // entries returns the list for [listfile.Write].
 func (e *exportSource) entries() listfile.List {
-	return listfile.List{Entries: e.each, Lookup: e.lookup, Kinds: sender.KindSet(e.index.Kinds())}
+	list := e.Entries()
+	list.Entries = e.each
+	return list
 }
 
+// each yields the entries of the index, and then those that have expired.
 func (e *exportSource) each(yield func(listfile.Entry) bool) {
-	for _, p := range e.places {
-		entry, ok := e.lookup(e.text(p))
-		if !ok { // the index is damaged, and failed says so
-			return
-		}
-		e.file = e.files[p.file]
+	for entry := range e.Each {
 		if !yield(entry) {
 			return
 		}
 	}
+	if e.Err != nil {
+		return
+	}
 	for _, x := range e.expired {
-		if _, ok := e.lookup(listedit.Key(x.Entry)); ok {
+		if _, ok := e.Lookup(listedit.Key(x.Entry)); ok {
 			continue // another entry counts
 		}
-		e.file = x.path
+		e.File = x.path
 		if !yield(x.Entry) {
 			return
 		}
 	}
-}
-
-// lookup returns the entry of a key.
-func (e *exportSource) lookup(key string) (listfile.Entry, bool) {
-	r, ok, err := e.index.Lookup(e.key.Hash([]byte(key)), []byte(key))
-	if err != nil {
-		e.failed = cmp.Or(e.failed, fmt.Errorf("reading the index of list %s: %w", e.list.Name, err))
-		return listfile.Entry{}, false
-	}
-	if e.withoutReasons {
-		r.Reason = ""
-	}
-	return listfile.Entry{
-		For: r.For, Key: r.Key, Kind: sender.Kind(r.Kind), Exception: r.Exception, Defer: r.Defer,
-		Until: r.Until, Line: r.Line, Reason: r.Reason, Note: r.Note,
-	}, ok
 }
 
 // sayLeftOut reports what the gate leaves out.

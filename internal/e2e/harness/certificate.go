@@ -19,7 +19,7 @@ import (
 
 // A Certificate is a self-signed certificate of a server, in PEM files.
 type Certificate struct {
-	Cert, key string // files
+	Cert, Key string // files
 	Both      string // file with the key and the certificate
 	Pin       string // SHA-256 of the public key, in hexadecimal
 	Roots     *x509.CertPool
@@ -47,13 +47,13 @@ func NewCertificate(t testing.TB, name string) Certificate {
 	c := Certificate{
 		Cert:  filepath.Join(dir, "cert.pem"),
 		Both:  filepath.Join(dir, "both.pem"),
-		key:   filepath.Join(dir, "key.pem"),
+		Key:   filepath.Join(dir, "key.pem"),
 		Pin:   hex.EncodeToString(sum[:]),
 		Roots: x509.NewCertPool(),
 	}
 	c.Roots.AddCert(parsed)
 	WriteFile(t, c.Cert, cert)
-	WriteFile(t, c.key, key)
+	WriteFile(t, c.Key, key)
 	WriteFile(t, c.Both, key+cert)
 	return c
 }

@@ -32,7 +32,7 @@ const GateName = "mx.example.org"
 func OpenExample(t testing.TB, server string, flags ...string) *Example {
 	t.Helper()
 	e := &Example{t: t, server: server, listen: "127.0.0.1:0", Cert: NewCertificate(t, GateName)}
-	e.init(append([]string{"--domain", "example.org", "--tls-cert", e.Cert.Cert, "--tls-key", e.Cert.key}, flags...))
+	e.init(append([]string{"--domain", "example.org", "--tls-cert", e.Cert.Cert, "--tls-key", e.Cert.Key}, flags...))
 	return e
 }
 

@@ -13,14 +13,14 @@ import (
 
 	"spamgate/internal/certs"
 	"spamgate/internal/console"
-	"spamgate/internal/setup"
 	"spamgate/internal/socket"
 )
 
-// consoleServer serves the console at one socket.
-type consoleServer struct {
+// webServer serves the console, or published lists, at one socket.
+type webServer struct {
+	ended   string // for the log: it is served no more
 	open    *socket.OpenDoor
-	pages   consolePages
+	pages   webPages
 	certs   atomic.Pointer[certs.Reloader] // nil: without TLS
 	tls     *tls.Config
 	http    *http.Server
@@ -29,32 +29,32 @@ type consoleServer struct {
 	serving sync.WaitGroup
 }
 
-// consolePages are what the server serves. Close ends answers that go on by themselves.
-type consolePages interface {
+// webPages are what the server serves. Close ends answers that go on by themselves.
+type webPages interface {
 	http.Handler
 	Close()
 }
 
 // Limits of the server. A page that takes longer sets its own deadlines.
 const (
-	consoleTimeout    = time.Minute
-	consoleCloseLimit = 2 * time.Second
-	consoleStreams    = 16 // requests at once in one connection of HTTP/2
+	webTimeout    = time.Minute
+	webCloseLimit = 2 * time.Second
+	webStreams    = 16 // requests at once in one connection of HTTP/2
 )
 
-// newConsoleServer returns a server that owns the socket. It does not serve yet.
-func newConsoleServer(open *socket.OpenDoor, pages consolePages, log *slog.Logger) *consoleServer {
-	s := &consoleServer{open: open, pages: pages, log: log, conns: console.NewConnections(setup.ConsoleConnections)}
+// newWebServer returns a server that owns the socket. It does not serve yet.
+func newWebServer(ended string, open *socket.OpenDoor, pages webPages, most int, log *slog.Logger) *webServer {
+	s := &webServer{ended: ended, open: open, pages: pages, log: log, conns: console.NewConnections(most)}
 	s.tls = &tls.Config{GetCertificate: s.certificate, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
 	s.http = &http.Server{
 		Handler:           pages,
 		ConnContext:       s.conns.Context,
 		ReadHeaderTimeout: 10 * time.Second, // also of the TLS handshake
-		ReadTimeout:       consoleTimeout,
-		WriteTimeout:      consoleTimeout,
+		ReadTimeout:       webTimeout,
+		WriteTimeout:      webTimeout,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: consoleStreams},
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: webStreams},
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	s.http.RegisterOnShutdown(pages.Close)
@@ -62,23 +62,23 @@ func newConsoleServer(open *socket.OpenDoor, pages consolePages, log *slog.Logge
 }
 
 // serve accepts clients until retire or Close.
-func (s *consoleServer) serve() {
+func (s *webServer) serve() {
 	s.serving.Go(func() {
-		err := s.http.Serve(&consoleListener{s.conns.Listener(s.open.Listener), s})
+		err := s.http.Serve(&webListener{s.conns.Listener(s.open.Listener), s})
 		if !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
-			s.log.Error("the console is served no more", "addr", s.open.Addr(), "error", err)
+			s.log.Error(s.ended, "addr", s.open.Addr(), "error", err)
 		}
 	})
 }
 
-// consoleListener makes connections speak TLS if the console has certificates.
-type consoleListener struct {
+// webListener makes connections speak TLS if the server has certificates.
+type webListener struct {
 	net.Listener
-	server *consoleServer
+	server *webServer
 }
 
 // Accept waits for a connection.
-func (l *consoleListener) Accept() (net.Conn, error) {
+func (l *webListener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
@@ -90,17 +90,17 @@ func (l *consoleListener) Accept() (net.Conn, error) {
 }
 
 // certificate returns the certificate for a client.
-func (s *consoleServer) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+func (s *webServer) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	now := s.certs.Load()
 	if now == nil {
-		return nil, errors.New("the console has no certificate any more")
+		return nil, errors.New("there is no certificate any more")
 	}
 	return now.GetCertificate(hello)
 }
 
 // retire stops accepting clients, which a successor serves from now on, ends answers that go on
 // by themselves, and answers one more request of each present client.
-func (s *consoleServer) retire() error {
+func (s *webServer) retire() error {
 	s.open.Share()
 	s.http.SetKeepAlivesEnabled(false)
 	err := s.open.Listener.Close()
@@ -110,8 +110,8 @@ func (s *consoleServer) retire() error {
 }
 
 // Close stops the server, and waits a moment for requests in progress.
-func (s *consoleServer) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), consoleCloseLimit)
+func (s *webServer) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), webCloseLimit)
 	defer cancel()
 	err := s.http.Shutdown(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {

@@ -1,0 +1,341 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"spamgate/blocklist"
+	"spamgate/blocklist/listfile"
+	"spamgate/blocklist/store"
+	"spamgate/internal/atomicfile"
+	"spamgate/internal/certs"
+	"spamgate/internal/config"
+	"spamgate/internal/listfiles"
+	"spamgate/internal/publish"
+	"spamgate/internal/setup"
+	"spamgate/internal/socket"
+)
+
+// publisher publishes the lists that others fetch from the gate, whenever one has another
+// version, and again before its signature expires. Mail does not wait for it.
+type publisher struct {
+	store *store.Store
+	log   *slog.Logger
+
+	ctx     context.Context
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	config  *config.Config
+	files   setup.Publishing
+	wake    context.CancelFunc // ends a wait of run
+	servers []*publish.Server
+	results map[string]publish.Result // by the name of the list
+
+	done   map[string]published // by the name of the list; of run alone
+	failed map[string]string    // the error that was logged; of run alone
+}
+
+// published describes what was published.
+type published struct {
+	sum     string // of the list's content, see blocklist.ListStats
+	reasons bool   // were published, too
+	key     string // that has signed it
+	expires time.Duration
+}
+
+// When a list is published without another version.
+const (
+	publishRetry = time.Minute      // after a failure
+	publishAgain = 30 * time.Second // after the start: a predecessor may have published for the last time
+	publishCheck = 10 * time.Minute // to see how old the signatures are
+)
+
+func newPublisher(s *store.Store, c *config.Config, files setup.Publishing, log *slog.Logger) *publisher {
+	p := &publisher{
+		store: s, log: log, config: c, files: files,
+		results: map[string]publish.Result{}, done: map[string]published{}, failed: map[string]string{},
+	}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	return p
+}
+
+// start begins to publish. With a predecessor it publishes once more when that has ended.
+func (p *publisher) start(predecessor bool) {
+	p.running.Go(func() {
+		if predecessor {
+			p.run(time.Now().Add(publishAgain))
+			clear(p.done)
+		}
+		p.run(time.Time{})
+	})
+}
+
+// stop ends publishing, and waits for that.
+func (p *publisher) stop() {
+	p.cancel()
+	p.running.Wait()
+}
+
+// run publishes until the end of the gate or, if it is not zero, a time.
+func (p *publisher) run(until time.Time) {
+	all := p.ctx
+	if !until.IsZero() {
+		var cancel context.CancelFunc
+		all, cancel = context.WithDeadline(p.ctx, until)
+		defer cancel()
+	}
+	for all.Err() == nil {
+		ctx, wake := context.WithCancel(all)
+		c, files := p.settings(wake)
+		set := p.store.Set()
+		next := time.Now().Add(publishCheck)
+		if !p.publishAll(c, files, set) {
+			next = time.Now().Add(publishRetry)
+		}
+		waiting, cancel := context.WithDeadline(ctx, next)
+		_, err := p.store.Await(waiting, set.Generation()+1)
+		cancel()
+		wake()
+		if errors.Is(err, store.ErrClosed) {
+			return
+		}
+	}
+}
+
+// settings returns the configuration, and has changes of it call wake.
+func (p *publisher) settings(wake context.CancelFunc) (*config.Config, setup.Publishing) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wake = wake
+	return p.config, p.files
+}
+
+// configure installs another configuration.
+func (p *publisher) configure(c *config.Config, files setup.Publishing) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.config, p.files = c, files
+	for name := range p.results {
+		if !isPublished(c, name) {
+			delete(p.results, name)
+		}
+	}
+	for _, s := range p.servers {
+		s.SetTokens(files.Tokens)
+		s.Keep(func(file string) bool {
+			return slices.ContainsFunc(c.Lists, func(l config.List) bool { return l.Publish && publishedFile(l.Name) == file })
+		})
+	}
+	if p.wake != nil {
+		p.wake()
+	}
+}
+
+func isPublished(c *config.Config, list string) bool {
+	i := setup.ListIndex(c, list)
+	return i >= 0 && c.Lists[i].Publish
+}
+
+// publishedFile returns the name of the file of a list.
+func publishedFile(list string) string { return list + ".txt" }
+
+// publishAll publishes the lists that are not published as they are, and reports whether it
+// has succeeded.
+func (p *publisher) publishAll(c *config.Config, files setup.Publishing, set *blocklist.Set) bool {
+	if c.Publish.Addr == "" {
+		return true
+	}
+	good := true
+	for _, stats := range set.Stats().Lists {
+		if !isPublished(c, stats.Name) || stats.Loaded.IsZero() || p.ctx.Err() != nil {
+			continue
+		}
+		l := c.Lists[setup.ListIndex(c, stats.Name)]
+		now := published{stats.Sum, l.PublicReason, files.Key.Public().String(), c.Publish.Expires}
+		if p.done[l.Name] == now && !p.ages(l.Name) {
+			continue
+		}
+		if err := p.publish(c, l, files.Key, set); err != nil {
+			good = false
+			if p.ctx.Err() != nil {
+				return false
+			}
+			if text := err.Error(); p.failed[l.Name] != text {
+				p.failed[l.Name] = text
+				p.log.Error("list not published", "list", l.Name, "error", err)
+			}
+			continue
+		}
+		p.done[l.Name] = now
+		delete(p.failed, l.Name)
+	}
+	return good
+}
+
+// ages reports whether a list is to be signed again.
+func (p *publisher) ages(list string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.results[list]
+	return !r.Expires.IsZero() && time.Until(r.Expires) < r.Expires.Sub(r.Signed)/2
+}
+
+// publish publishes the version of a list that serves.
+func (p *publisher) publish(c *config.Config, l config.List, key publish.Key, set *blocklist.Set) error {
+	dir := setup.PublishDir(c)
+	if err := atomicfile.In(dir).Make(); err != nil {
+		return err
+	}
+	left := 0
+	to := publish.List{Dir: dir, Name: publishedFile(l.Name), Key: key, Expires: c.Publish.Expires}
+	r, err := to.Publish(time.Now(), func(w io.Writer) (err error) {
+		left, err = writePublished(&endedWriter{p.ctx, w}, l, set)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	p.serve(l.Name, r)
+	if r.What != publish.Unchanged {
+		attrs := []any{"list", l.Name, "sequence", r.Sequence, "bytes", r.Bytes, "delta", r.Delta}
+		if left > 0 {
+			attrs = append(attrs, "left_out", left)
+		}
+		message := "list published"
+		if r.What == publish.Signed {
+			message = "list signed again"
+		}
+		p.log.Info(message, attrs...)
+	}
+	return nil
+}
+
+// writePublished writes the version of a list that serves, and returns how many entries the
+// format cannot express.
+func writePublished(w io.Writer, l config.List, set *blocklist.Set) (left int, err error) {
+	in := listfiles.InOrder{List: l.Name, WithoutNotes: true, WithoutReasons: !l.PublicReason}
+	var ok bool
+	if in.Index, in.Key, in.Files, ok = set.Index(l.Name); !ok {
+		return 0, fmt.Errorf("list %s has no version that could be published", l.Name)
+	}
+	if err := in.Sort(); err != nil {
+		return 0, err
+	}
+	if _, err := io.WriteString(w, publish.Start(l.Name)); err != nil {
+		return 0, err
+	}
+	o := listfile.WriteOptions{Format: listfile.Plain, Allow: l.Type == "allow", Exact: l.Match == "exact"}
+	_, err = listfile.Write(w, in.Entries(), o, func(listfile.Problem) { left++ })
+	return left, errors.Join(err, in.Err)
+}
+
+// endedWriter writes until its context ends.
+type endedWriter struct {
+	ctx context.Context
+	w   io.Writer
+}
+
+func (w *endedWriter) Write(p []byte) (int, error) {
+	if err := context.Cause(w.ctx); err != nil {
+		return 0, err
+	}
+	return w.w.Write(p)
+}
+
+// serve serves a list from now on, if it is still published.
+func (p *publisher) serve(list string, r publish.Result) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !isPublished(p.config, list) {
+		return
+	}
+	p.results[list] = r
+	for _, s := range p.servers {
+		s.Set(publishedFile(list), r)
+	}
+}
+
+// newServer returns what serves at one address: all that is published, now and later.
+func (p *publisher) newServer(c *config.Config, tokens []string) *publishedPages {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := publish.NewServer(setup.PublishDir(c))
+	s.SetTokens(tokens)
+	for name, r := range p.results {
+		s.Set(publishedFile(name), r)
+	}
+	p.servers = append(p.servers, s)
+	return &publishedPages{s, p}
+}
+
+// publishedPages implements webPages.
+type publishedPages struct {
+	*publish.Server
+	publisher *publisher
+}
+
+// Close ends waiting requests, and forgets the server.
+func (s *publishedPages) Close() {
+	p := s.publisher
+	p.mu.Lock()
+	p.servers = slices.DeleteFunc(p.servers, func(other *publish.Server) bool { return other == s.Server })
+	p.mu.Unlock()
+	s.Server.Close()
+}
+
+// takePublish takes the socket for published lists from the predecessor, if it had one.
+func takePublish(c *config.Config, in *socket.Inherited) (socket.DoorAddr, error) {
+	if c.Publish.Addr == "" {
+		return socket.DoorAddr{}, nil
+	}
+	return socket.ResolvePublish(c, in)
+}
+
+// openPublish opens the server for published lists if it is configured, and keeps that of old if
+// it has the same address. It does not serve yet.
+func (g *gate) openPublish(c *config.Config, old *webServer) (*webServer, error) {
+	switch {
+	case c.Publish.Addr == "":
+		return nil, nil
+	case old != nil && g.config.Publish.Addr == c.Publish.Addr:
+		return old, nil
+	}
+	addr := g.publishPassed
+	g.publishPassed = socket.DoorAddr{}
+	if addr.Of == "" { // a reload has set the address
+		var err error
+		if addr, err = socket.ResolvePublish(c, nil); err != nil {
+			return nil, err
+		}
+	}
+	open, err := addr.Open()
+	if err != nil {
+		return nil, setup.ListenFault(c, addr.Of, err)
+	}
+	tokens, err := publish.ReadTokens(c.Publish.Tokens)
+	if err != nil {
+		return nil, errors.Join(err, open.Close())
+	}
+	return newWebServer("published lists are served no more", open, g.publisher.newServer(c, tokens), setup.PublishConnections, g.log), nil
+}
+
+// publishCertificates opens the certificates for published lists. It returns the present ones if
+// the files are the same, and nil without TLS.
+func (g *gate) publishCertificates(c *config.Config) (*certs.Reloader, error) {
+	now, was := c.Publish, g.config.Publish
+	switch {
+	case now.Addr == "" || len(now.TLSCert) == 0:
+		return nil, nil
+	case g.publishCerts != nil && slices.Equal(now.TLSCert, was.TLSCert) && slices.Equal(now.TLSKey, was.TLSKey):
+		return g.publishCerts, nil
+	}
+	return setup.OpenTableCertificates("publish", now.TLSCert, now.TLSKey, g.log)
+}
