@@ -193,6 +193,9 @@ func (o WriteOptions) asEntry(e Entry) string {
 	return AsEntry(e)
 }
 
+// PlainLine returns the line of a plain list for an entry that was read from one.
+func (o WriteOptions) PlainLine(e Entry) string { return o.plainText(e) }
+
 func (o WriteOptions) carriesPlain(e Entry) error {
 	if e.Defer && !e.Exception {
 		return errNoDefer

@@ -39,8 +39,10 @@ type publisher struct {
 	servers []*publish.Server
 	results map[string]publish.Result // by the name of the list
 
-	done   map[string]published // by the name of the list; of run alone
-	failed map[string]string    // the error that was logged; of run alone
+	// Of run alone, by the name of the list.
+	done     map[string]published
+	failed   map[string]string // the error that was logged
+	changing map[string]int    // how often in a row it was listfiles.ErrChanges
 }
 
 // published describes what was published.
@@ -54,6 +56,7 @@ type published struct {
 // When a list is published without another version.
 const (
 	publishRetry = time.Minute      // after a failure
+	publishSoon  = time.Second      // after a list has changed meanwhile
 	publishAgain = 30 * time.Second // after the start: a predecessor may have published for the last time
 	publishCheck = 10 * time.Minute // to see how old the signatures are
 )
@@ -61,7 +64,7 @@ const (
 func newPublisher(s *store.Store, c *config.Config, files setup.Publishing, log *slog.Logger) *publisher {
 	p := &publisher{
 		store: s, log: log, config: c, files: files,
-		results: map[string]publish.Result{}, done: map[string]published{}, failed: map[string]string{},
+		results: map[string]publish.Result{}, done: map[string]published{}, failed: map[string]string{}, changing: map[string]int{},
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
@@ -96,11 +99,7 @@ func (p *publisher) run(until time.Time) {
 		ctx, wake := context.WithCancel(all)
 		c, files := p.settings(wake)
 		set := p.store.Set()
-		next := time.Now().Add(publishCheck)
-		if !p.publishAll(c, files, set) {
-			next = time.Now().Add(publishRetry)
-		}
-		waiting, cancel := context.WithDeadline(ctx, next)
+		waiting, cancel := context.WithTimeout(ctx, p.publishAll(c, files, set))
 		_, err := p.store.Await(waiting, set.Generation()+1)
 		cancel()
 		wake()
@@ -147,13 +146,13 @@ func isPublished(c *config.Config, list string) bool {
 // publishedFile returns the name of the file of a list.
 func publishedFile(list string) string { return list + ".txt" }
 
-// publishAll publishes the lists that are not published as they are, and reports whether it
-// has succeeded.
-func (p *publisher) publishAll(c *config.Config, files setup.Publishing, set *blocklist.Set) bool {
+// publishAll publishes the lists that are not published as they are, and returns when it is to
+// do so again.
+func (p *publisher) publishAll(c *config.Config, files setup.Publishing, set *blocklist.Set) (next time.Duration) {
+	next = publishCheck
 	if c.Publish.Addr == "" {
-		return true
+		return next
 	}
-	good := true
 	for _, stats := range set.Stats().Lists {
 		if !isPublished(c, stats.Name) || stats.Loaded.IsZero() || p.ctx.Err() != nil {
 			continue
@@ -163,11 +162,16 @@ func (p *publisher) publishAll(c *config.Config, files setup.Publishing, set *bl
 		if p.done[l.Name] == now && !p.ages(l.Name) {
 			continue
 		}
-		if err := p.publish(c, l, files.Key, set); err != nil {
-			good = false
+		if err := p.publish(c, l, files.Key, set, stats); err != nil {
 			if p.ctx.Err() != nil {
-				return false
+				return publishRetry
 			}
+			if errors.Is(err, listfiles.ErrChanges) {
+				p.changing[l.Name]++
+				next = min(next, publishSoon)
+				continue
+			}
+			next = min(next, publishRetry)
 			if text := err.Error(); p.failed[l.Name] != text {
 				p.failed[l.Name] = text
 				p.log.Error("list not published", "list", l.Name, "error", err)
@@ -176,8 +180,9 @@ func (p *publisher) publishAll(c *config.Config, files setup.Publishing, set *bl
 		}
 		p.done[l.Name] = now
 		delete(p.failed, l.Name)
+		delete(p.changing, l.Name)
 	}
-	return good
+	return next
 }
 
 // ages reports whether a list is to be signed again.
@@ -189,7 +194,7 @@ func (p *publisher) ages(list string) bool {
 }
 
 // publish publishes the version of a list that serves.
-func (p *publisher) publish(c *config.Config, l config.List, key publish.Key, set *blocklist.Set) error {
+func (p *publisher) publish(c *config.Config, l config.List, key publish.Key, set *blocklist.Set, stats blocklist.ListStats) error {
 	dir := setup.PublishDir(c)
 	if err := atomicfile.In(dir).Make(); err != nil {
 		return err
@@ -197,7 +202,8 @@ func (p *publisher) publish(c *config.Config, l config.List, key publish.Key, se
 	left := 0
 	to := publish.List{Dir: dir, Name: publishedFile(l.Name), Key: key, Expires: c.Publish.Expires}
 	r, err := to.Publish(time.Now(), func(w io.Writer) (err error) {
-		left, err = writePublished(&endedWriter{p.ctx, w}, l, set)
+		fromFile := listfiles.IsServedFile(l, stats) && p.changing[l.Name] < maxChanging
+		left, err = writePublished(&endedWriter{p.ctx, w}, l, set, stats, fromFile)
 		return err
 	})
 	if err != nil {
@@ -218,9 +224,20 @@ func (p *publisher) publish(c *config.Config, l config.List, key publish.Key, se
 	return nil
 }
 
-// writePublished writes the version of a list that serves, and returns how many entries the
-// format cannot express.
-func writePublished(w io.Writer, l config.List, set *blocklist.Set) (left int, err error) {
+// maxChanging is how often a list is to be copied from its file, before it is written from its
+// index.
+const maxChanging = 5
+
+// writePublished writes the version of a list that serves, from its file or from the index. It
+// returns how many entries the format cannot express.
+func writePublished(w io.Writer, l config.List, set *blocklist.Set, stats blocklist.ListStats, fromFile bool) (left int, err error) {
+	if _, err := io.WriteString(w, publish.Start(l.Name)); err != nil {
+		return 0, err
+	}
+	if fromFile {
+		_, err := listfiles.CopyServed(w, l, stats)
+		return 0, err
+	}
 	in := listfiles.InOrder{List: l.Name, WithoutNotes: true, WithoutReasons: !l.PublicReason}
 	var ok bool
 	if in.Index, in.Key, in.Files, ok = set.Index(l.Name); !ok {
@@ -229,11 +246,7 @@ func writePublished(w io.Writer, l config.List, set *blocklist.Set) (left int, e
 	if err := in.Sort(); err != nil {
 		return 0, err
 	}
-	if _, err := io.WriteString(w, publish.Start(l.Name)); err != nil {
-		return 0, err
-	}
-	o := listfile.WriteOptions{Format: listfile.Plain, Allow: l.Type == "allow", Exact: l.Match == "exact"}
-	_, err = listfile.Write(w, in.Entries(), o, func(listfile.Problem) { left++ })
+	_, err = listfile.Write(w, in.Entries(), listfiles.PlainOptions(l), func(listfile.Problem) { left++ })
 	return left, errors.Join(err, in.Err)
 }
 

@@ -38,6 +38,15 @@ type expiredEntry struct {
 // readServed reads a list as the gate does: with the same code, and from the version that
 // serves if the files on disk are held.
 func readServed(s *session, l config.List) (*exportSource, error) {
+	e, err := openServed(s, l)
+	if err != nil {
+		return nil, err
+	}
+	return e, e.Sort()
+}
+
+// openServed is readServed without Sort.
+func openServed(s *session, l config.List) (*exportSource, error) {
 	only := *s.config
 	only.Lists = []config.List{l}
 	started := time.Now()
@@ -58,7 +67,7 @@ func readServed(s *session, l config.List) (*exportSource, error) {
 		fmt.Fprintf(term.Escape(s.stderr), "spamgate: list %s: the version that serves is written, since what is on disk does not: %v\n", l.Name, e.stats.Err)
 	}
 	e.serial = e.serialOf(s.config, started)
-	return e, e.Sort()
+	return e, nil
 }
 
 // readAll reads all valid entries of the files on disk.

@@ -15,6 +15,7 @@ import (
 
 	"spamgate/blocklist/listfile"
 	"spamgate/internal/config"
+	"spamgate/internal/listfiles"
 	"spamgate/internal/publish"
 	"spamgate/internal/term"
 	"spamgate/internal/text"
@@ -132,9 +133,15 @@ func (o *listsPublishOptions) publish(s *session, args []string) error {
 	if err := canExport(list, format); err != nil {
 		return err
 	}
-	source, err := readServed(s, list)
+	source, err := openServed(s, list)
 	if err != nil {
 		return err
+	}
+	fromFile := format == listfile.Plain && listfiles.IsServedFile(list, source.stats)
+	if !fromFile {
+		if err := source.Sort(); err != nil {
+			return err
+		}
 	}
 	source.WithoutNotes, source.WithoutReasons = true, !list.PublicReason
 	e := &exportRun{session: s, list: list, options: exportOptions(s.config, list, format, false), source: source}
@@ -147,9 +154,9 @@ func (o *listsPublishOptions) publish(s *session, args []string) error {
 	}
 	report := publishReport{List: list.Name, File: path, DryRun: s.dryRun, What: "to be published", PublicKey: to.Key.Public().String()}
 	if s.dryRun {
-		_, err = e.write(io.Discard)
+		err = e.publishTo(io.Discard, fromFile)
 	} else {
-		err = report.publish(s, to, e)
+		err = report.publish(s, to, e, fromFile)
 	}
 	if err != nil {
 		return err
@@ -206,16 +213,25 @@ func (o *listsPublishOptions) target(c *config.Config, args []string) (list conf
 	return list, to, err
 }
 
-// publish publishes the list.
-func (r *publishReport) publish(ctx context.Context, to publish.List, e *exportRun) error {
-	result, err := to.Publish(time.Now(), func(w io.Writer) error {
-		if e.options.Format == listfile.Plain {
-			if _, err := io.WriteString(w, publish.Start(r.List)); err != nil {
-				return err
-			}
+// publishTo writes what is published, from the list's file or from its index.
+func (e *exportRun) publishTo(w io.Writer, fromFile bool) (err error) {
+	if e.options.Format == listfile.Plain {
+		if _, err := io.WriteString(w, publish.Start(e.list.Name)); err != nil {
+			return err
 		}
-		_, err := e.write(w)
-		return errors.Join(err, ctx.Err())
+	}
+	if fromFile {
+		e.written, err = listfiles.CopyServed(w, e.list, e.source.stats)
+	} else {
+		_, err = e.write(w)
+	}
+	return err
+}
+
+// publish publishes the list.
+func (r *publishReport) publish(ctx context.Context, to publish.List, e *exportRun, fromFile bool) error {
+	result, err := to.Publish(time.Now(), func(w io.Writer) error {
+		return errors.Join(e.publishTo(w, fromFile), ctx.Err())
 	})
 	if err != nil {
 		return fmt.Errorf("list %s is not published: %w", r.List, err)
