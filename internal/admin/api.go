@@ -163,6 +163,8 @@ type List struct {
 
 	Fetch *Fetch `json:"fetch,omitempty"` // of a list with a URL
 
+	Published *Published `json:"published,omitempty"` // of a list that others fetch from the gate
+
 	// DNS describes a list in DNS, which has no entries here; nil: it is not one.
 	DNS *DNSList `json:"dns,omitempty"`
 }
@@ -240,10 +242,16 @@ type Fetch struct {
 	Replaced bool       `json:"rolled_back,omitempty"` // the copy is older than the server's version
 	Error    string     `json:"error,omitempty"`
 
-	// Sequence is the sequence number of the copy, and Expires when its signature expires,
-	// if that says so.
-	Sequence int64      `json:"sequence,omitempty"`
+	Sequence int64      `json:"sequence,omitempty"` // of the copy's signature, if it has one
+	Expires  *time.Time `json:"expires,omitempty"`  // the copy's signature, if it does
+}
+
+// Published describes the version of a list that others fetch.
+type Published struct {
+	Sequence int64      `json:"sequence,omitempty"` // 0: there is no version yet
+	Signed   *time.Time `json:"signed,omitempty"`
 	Expires  *time.Time `json:"expires,omitempty"`
+	Error    string     `json:"error,omitempty"` // why that is not the version that serves here
 }
 
 // NextHop is one next hop.

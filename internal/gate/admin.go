@@ -33,6 +33,9 @@ type adminHandler struct {
 	store   *store.Store
 	dns     *dnslist.Client
 	fetcher *fetch.Fetcher
+
+	publisher *publisher
+
 	hits    *hits.Log
 	history *history
 	now     atomic.Pointer[activeConfig]  // replaced by a reload
@@ -103,6 +106,7 @@ func (g *adminHandler) Status() admin.Status {
 		if l.URL != "" {
 			l.Fetch = report.FetchStatus(g.fetcher.Status(l.Name))
 		}
+		l.Published = g.publisher.status(l.Name)
 	}
 	report.AddFetched(now.config, &s)
 	report.AddDNS(&s, g.dns.Status())

@@ -142,6 +142,9 @@ func (g *adminHandler) listsHealth() *admin.ListsHealth {
 		if l.DNS != nil {
 			one.Problem = l.DNS.Problem()
 		}
+		if p := l.Published; p != nil && p.Error != "" && one.Problem == "" {
+			one.Problem = "others fetch an earlier version: " + p.Error
+		}
 		one.OK = one.Problem == ""
 		if !one.OK {
 			h.Problems = append(h.Problems, "list "+l.Name+": "+one.Problem)

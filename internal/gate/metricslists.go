@@ -94,6 +94,16 @@ var listMetrics = []listMetric{
 	listGauge("fetch_failures", "How often in a row fetching the list's URL has failed.", func(l *admin.List) (float64, bool) {
 		return float64(fetchOf(l).Failures), l.Fetch != nil
 	}),
+	listGauge("fetched_expires_timestamp_seconds", "When the signature of the copy of the list expires.",
+		when(func(l *admin.List) *time.Time { return fetchOf(l).Expires })),
+	listGauge("published_timestamp_seconds", "When the version of the list that others fetch was signed.",
+		when(func(l *admin.List) *time.Time { return publishedOf(l).Signed })),
+	listGauge("publish_error", "1 while others fetch an earlier version of the list.", func(l *admin.List) (float64, bool) {
+		if publishedOf(l).Error != "" {
+			return 1, true
+		}
+		return 0, l.Published != nil
+	}),
 }
 
 var descHits = desc("list_hits_total", "Matches of the list's entries.", "list")
@@ -103,6 +113,13 @@ func fetchOf(l *admin.List) admin.Fetch {
 		return admin.Fetch{}
 	}
 	return *l.Fetch
+}
+
+func publishedOf(l *admin.List) admin.Published {
+	if l.Published == nil {
+		return admin.Published{}
+	}
+	return *l.Published
 }
 
 // recipientMetric is a metric of each file with recipients.

@@ -13,11 +13,13 @@ import (
 	"spamgate/blocklist"
 	"spamgate/blocklist/listfile"
 	"spamgate/blocklist/store"
+	"spamgate/internal/admin"
 	"spamgate/internal/atomicfile"
 	"spamgate/internal/certs"
 	"spamgate/internal/config"
 	"spamgate/internal/listfiles"
 	"spamgate/internal/publish"
+	"spamgate/internal/report"
 	"spamgate/internal/setup"
 	"spamgate/internal/socket"
 )
@@ -38,11 +40,11 @@ type publisher struct {
 	wake    context.CancelFunc // ends a wait of run
 	servers []*publish.Server
 	results map[string]publish.Result // by the name of the list
+	failed  map[string]string         // the last error, by the name of the list
 
 	// Of run alone, by the name of the list.
 	done     map[string]published
-	failed   map[string]string // the error that was logged
-	changing map[string]int    // how often in a row it was listfiles.ErrChanges
+	changing map[string]int // how often in a row it was listfiles.ErrChanges
 }
 
 // published describes what was published.
@@ -125,6 +127,7 @@ func (p *publisher) configure(c *config.Config, files setup.Publishing) {
 	for name := range p.results {
 		if !isPublished(c, name) {
 			delete(p.results, name)
+			delete(p.failed, name)
 		}
 	}
 	for _, s := range p.servers {
@@ -159,7 +162,7 @@ func (p *publisher) publishAll(c *config.Config, files setup.Publishing, set *bl
 		}
 		l := c.Lists[setup.ListIndex(c, stats.Name)]
 		now := published{stats.Sum, l.PublicReason, files.Key.Public().String(), c.Publish.Expires}
-		if p.done[l.Name] == now && !p.ages(l.Name) {
+		if p.done[l.Name] == now && p.isFresh(l.Name) {
 			continue
 		}
 		if err := p.publish(c, l, files.Key, set, stats); err != nil {
@@ -172,25 +175,43 @@ func (p *publisher) publishAll(c *config.Config, files setup.Publishing, set *bl
 				continue
 			}
 			next = min(next, publishRetry)
-			if text := err.Error(); p.failed[l.Name] != text {
-				p.failed[l.Name] = text
-				p.log.Error("list not published", "list", l.Name, "error", err)
-			}
+			p.fail(l.Name, err)
 			continue
 		}
 		p.done[l.Name] = now
-		delete(p.failed, l.Name)
 		delete(p.changing, l.Name)
 	}
 	return next
 }
 
-// ages reports whether a list is to be signed again.
-func (p *publisher) ages(list string) bool {
+// fail notes that a list cannot be published. It logs a lasting failure once.
+func (p *publisher) fail(list string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	text := err.Error()
+	if p.failed[list] != text {
+		p.log.Error("list not published", "list", list, "error", err)
+	}
+	p.failed[list] = text
+}
+
+// status returns what others fetch of a list.
+func (p *publisher) status(list string) *admin.Published {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.config.Publish.Addr == "" || !isPublished(p.config, list) {
+		return nil
+	}
 	r := p.results[list]
-	return !r.Expires.IsZero() && time.Until(r.Expires) < r.Expires.Sub(r.Signed)/2
+	return &admin.Published{Sequence: r.Sequence, Signed: report.TimeOrNil(r.Signed), Expires: report.TimeOrNil(r.Expires), Error: p.failed[list]}
+}
+
+// isFresh reports whether others can fetch a list, and its signature need not be renewed.
+func (p *publisher) isFresh(list string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r, ok := p.results[list]
+	return ok && (r.Expires.IsZero() || time.Until(r.Expires) >= r.Expires.Sub(r.Signed)/2)
 }
 
 // publish publishes the version of a list that serves.
@@ -271,6 +292,7 @@ func (p *publisher) serve(list string, r publish.Result) {
 		return
 	}
 	p.results[list] = r
+	delete(p.failed, list)
 	for _, s := range p.servers {
 		s.Set(publishedFile(list), r)
 	}

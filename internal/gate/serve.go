@@ -214,12 +214,12 @@ func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr
 		History:     g.history,
 		Meter:       g.metrics,
 	})
+	g.publisher = newPublisher(g.store, c, publishing, g.log)
 	g.answers = &adminHandler{
-		started: time.Now(), store: g.store, dns: g.dns, fetcher: g.fetcher, hits: g.hits, history: g.history,
+		started: time.Now(), store: g.store, dns: g.dns, fetcher: g.fetcher, hits: g.hits, history: g.history, publisher: g.publisher,
 		handovers: make(chan *handoverRequest), ending: make(chan struct{}),
 	}
 	g.editor = managed.New(func() *config.Config { return g.answers.now.Load().config }, g.store)
-	g.publisher = newPublisher(g.store, c, publishing, g.log)
 	g.answers.now.Store(&activeConfig{c, g.hops, g.certificates(), g.recipients})
 	g.metrics.registry.MustRegister(gateCollector{g.answers}, &stateCollector{gate: g.answers}, g.history)
 	return g, nil

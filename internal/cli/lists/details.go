@@ -66,6 +66,9 @@ func printListDetails(w io.Writer, l *admin.List) {
 	if f := l.Fetch; f != nil {
 		printFetch(line, f)
 	}
+	if p := l.Published; p != nil {
+		printPublished(line, p)
+	}
 	if l.HitsToday != nil {
 		line("hits today", "%s", text.Number(*l.HitsToday))
 	}
@@ -95,6 +98,20 @@ func printFetch(line func(label, format string, args ...any), f *admin.Fetch) {
 	}
 	if f.Replaced {
 		line("rolled back", "the copy stays until the server has another version")
+	}
+}
+
+func printPublished(line func(label, format string, args ...any), p *admin.Published) {
+	switch {
+	case p.Sequence == 0:
+		line("published", "not yet")
+	case p.Expires != nil:
+		line("published", "sequence %d, signed %s, expires %s", p.Sequence, clock(*p.Signed), clock(*p.Expires))
+	default:
+		line("published", "sequence %d, signed %s", p.Sequence, clock(*p.Signed))
+	}
+	if p.Error != "" {
+		line("not published", "%s", p.Error)
 	}
 }
 

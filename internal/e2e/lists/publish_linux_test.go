@@ -75,6 +75,11 @@ publish = true`, `path = "more.txt"`)
 	waitFetch(t, r, "404 Not Found")
 	reload("[publish]\naddr = \"127.0.0.1:0\"", "[publish]\naddr = \"\"")
 	waitFetch(t, r, "connection refused")
+	reload("[publish]\naddr = \"\"", "[publish]\naddr = \"127.0.0.1:"+p.port+"\"")
+	waitFetch(t, r, "404 Not Found")
+	reload(`path = "more.txt"`, `path = "more.txt"
+publish = true`)
+	waitFetch(t, r, "up to date")
 }
 
 // waitFetch waits until fetching the lists of a gate says a text.

@@ -89,3 +89,30 @@ func TestPublishTokens(t *testing.T) {
 		t.Error(out)
 	}
 }
+
+// TestPublishFails has a gate that cannot write what it publishes, for a while.
+func TestPublishFails(t *testing.T) {
+	t.Parallel()
+	p := startPublishing(t, func(s harness.Setup) *harness.Gate { return harness.StartGate(t, s) })
+	p.WaitRecord("list published")
+	r := harness.StartGate(t, p.reader(publishToken))
+	dir := filepath.Join(p.Dir, "state", "publish")
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	harness.WriteFile(t, dir, "")
+	p.Lists(t, 0, "add", "first.example", "--reason", "test")
+	p.WaitRecord("list not published")
+	if out := p.Command(t, 1, "health"); !strings.Contains(out, "list blocked: others fetch an earlier version: ") {
+		t.Error(out)
+	}
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	p.Lists(t, 0, "add", "second.example", "--reason", "test")
+	harness.WaitVerdict(t, r.Addr, "x@second.example", "550")
+	p.Command(t, 0, "health")
+	if out := p.Lists(t, 0, "status", "blocked"); !strings.Contains(out, "sequence") || strings.Contains(out, "not published") {
+		t.Error(out)
+	}
+}
