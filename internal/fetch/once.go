@@ -42,8 +42,9 @@ func (f *Fetcher) fetch(ctx context.Context, s Source) (now state, notModified b
 // transfer fetches the whole list. While a publisher replaces it and its signature, the two
 // may not fit for a moment.
 func (f *Fetcher) transfer(ctx context.Context, s Source, key *publicKey, signatureURL string, known state) (now state, notModified bool, err error) {
-	for range maxMoments {
-		if now, notModified, err = f.transferOnce(ctx, s, key, signatureURL, known); !errors.Is(err, errMoment) {
+	for i := range maxMoments {
+		now, notModified, err = f.transferOnce(ctx, s, key, signatureURL, known)
+		if !errors.Is(err, errMoment) || !pause(ctx, leastWait<<i) {
 			break
 		}
 	}
