@@ -62,6 +62,8 @@ type Config struct {
 
 	Decisions Decisions `toml:"decisions"`
 
+	Fleet Fleet `toml:"fleet"`
+
 	Resolver Resolver `toml:"resolver"`
 
 	// Lists holds the [[list]] tables, at least one, in the order of the file.
@@ -325,6 +327,9 @@ type List struct {
 
 	// Publish says that others can fetch the list from the gate, see the type Publish.
 	Publish bool `toml:"publish"`
+
+	// Fleet says that the list belongs to the fleet. It is set only with Managed or a URL.
+	Fleet bool `toml:"fleet"`
 
 	PublicReason      bool `toml:"public_reason"`       // show an entry's reason to the client
 	Override          bool `toml:"override"`            // an allow list beats every block list

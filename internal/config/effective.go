@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"github.com/pelletier/go-toml/v2"
 
@@ -18,7 +19,8 @@ import (
 // Keys that would have no effect in the file are left out: those for a list from a
 // URL in a list from a file, those for a list in DNS in others and the reverse, path
 // in a managed list, socket_mode of a door without a unix socket, those of a console
-// that is off or has the other kind of socket, in a [[listener]] those that the file
+// that is off or has the other kind of socket, those of a fleet that is off, fleet in a list
+// that no gate could share, in a [[listener]] those that the file
 // does not set, which have the values of [listen], and without a listener those of
 // [next_hop] and nearly all of [listen].
 func Effective(path string) (*Config, []Table, error) {
@@ -80,19 +82,23 @@ func (c *Config) topKeys(at positions, named bool) Table {
 // singleTable returns a table that a file has only once.
 func (c *Config) singleTable(at positions, name string) Table {
 	t := Table{Name: name}
-	config := reflect.ValueOf(*c)
-	for _, f := range fieldsOf(config.Type()) {
-		if f.Tag.Get("toml") != name {
-			continue
-		}
-		for _, k := range keysIn(config.FieldByIndex(f.Index)) {
-			obsolete := name == "next_hop" && k.Name == "merge"
-			closed := name == "listen" && k.Name == "addr" && len(c.Listen.Addr) == 0 && !at.has("listen.addr")
-			unused := name == "listen" && len(c.Listeners) == 0 && k.Name != "addr" && k.Name != "shutdown_timeout"
-			if !obsolete && !closed && !unused && !(name == "console" && c.Console.useless(k.Name)) &&
-				!(name == "publish" && c.Publish.Addr == "" && k.Name != "addr" && k.Name != "key") {
-				t.Keys = append(t.Keys, k)
+	table := reflect.ValueOf(*c)
+	for part := range strings.SplitSeq(name, ".") {
+		for _, f := range fieldsOf(table.Type()) {
+			if f.Tag.Get("toml") == part {
+				table = table.FieldByIndex(f.Index)
+				break
 			}
+		}
+	}
+	for _, k := range keysIn(table) {
+		obsolete := name == "next_hop" && k.Name == "merge"
+		closed := name == "listen" && k.Name == "addr" && len(c.Listen.Addr) == 0 && !at.has("listen.addr")
+		unused := name == "listen" && len(c.Listeners) == 0 && k.Name != "addr" && k.Name != "shutdown_timeout"
+		off := name == "console" && c.Console.useless(k.Name) || c.Fleet.useless(name, k.Name) ||
+			name == "publish" && c.Publish.Addr == "" && k.Name != "addr" && k.Name != "key"
+		if !obsolete && !closed && !unused && !off {
+			t.Keys = append(t.Keys, k)
 		}
 	}
 	t.Keys = noted(at, name, t.Keys)
@@ -200,7 +206,7 @@ func (c *Config) recipientPolicyTables(at positions) (tables []Table) {
 
 // uselessKeys returns the keys that have no effect in the list.
 func (l *List) uselessKeys() map[string]bool {
-	useless := map[string]bool{"path": l.Managed, "managed": l.URL != "", "default": l.URL != ""}
+	useless := map[string]bool{"path": l.Managed, "managed": l.URL != "", "default": l.URL != "", "fleet": !l.Managed && l.URL == ""}
 	for _, k := range l.remoteKeys() {
 		useless[k.name] = l.URL == ""
 	}
@@ -257,6 +263,8 @@ func NeedsRestart(table, key string) bool {
 		return key == "addr" || key == "name"
 	case "console":
 		return key == "socket_group"
+	case "fleet", "fleet.server":
+		return true
 	}
 	return false
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,6 +57,9 @@ func Defaults() []Table {
 			tables = append(tables, Table{name, true, keysIn(reflect.ValueOf(DefaultRecipientPolicy()))})
 		case f.Type.Kind() == reflect.Struct:
 			tables = append(tables, Table{name, false, keysIn(v)})
+			for _, sub := range tablesOf(f.Type) {
+				tables = append(tables, Table{name + "." + sub.Tag.Get("toml"), false, keysIn(v.FieldByIndex(sub.Index))})
+			}
 		default:
 			top.Keys = append(top.Keys, key(f, v))
 		}
@@ -82,13 +86,20 @@ func ownKeys(l Listener) []Key {
 	return own
 }
 
-// keysIn returns the keys of a table's struct.
+// keysIn returns the keys of a table's struct, without the tables in it.
 func keysIn(table reflect.Value) []Key {
 	var keys []Key
 	for _, f := range fieldsOf(table.Type()) {
-		keys = append(keys, key(f, table.FieldByIndex(f.Index)))
+		if f.Type.Kind() != reflect.Struct {
+			keys = append(keys, key(f, table.FieldByIndex(f.Index)))
+		}
 	}
 	return keys
+}
+
+// tablesOf returns the tables in a table, such as [fleet.server].
+func tablesOf(table reflect.Type) []reflect.StructField {
+	return slices.DeleteFunc(fieldsOf(table), func(f reflect.StructField) bool { return f.Type.Kind() != reflect.Struct })
 }
 
 func key(f reflect.StructField, v reflect.Value) Key {

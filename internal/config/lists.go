@@ -62,6 +62,7 @@ func (d *document) list(path string, l *List) {
 		d.fail(path+".name", fmt.Sprintf("has %d bytes, more than %d", len(l.Name), maxListName), "write a shorter name")
 	}
 	d.source(path, l)
+	d.shared(path, l)
 	if l.Type == typeAllow && l.OnProtected != DefaultList().OnProtected {
 		d.fail(path+".on_protected", "has no effect in an allow list, which blocks nobody", `remove the line, or write type = "block"`)
 	}

@@ -218,6 +218,7 @@ func (c *Config) resolve(dir string) {
 				`write hostname = "gate.example" with the name of this machine in DNS`)))
 		}
 	}
+	c.Fleet.resolve(c, abs)
 }
 
 // machineName returns the machine's own name, or localhost and an error if a

@@ -157,6 +157,20 @@ poll_interval = "100ms"
 keep = "2w"
 max_bytes = "500 mib"
 record = "all"
+[fleet]
+name = "mx1.Example.net"
+servers = ["nats://NATS1.Bücher.example", "tls://[2001:db8::1]:4333"]
+credentials = "fleet.creds"
+tls_ca = "tls/fleet.pem"
+tls_cert = "tls/mx1.pem"
+tls_key = "/etc/tls/mx1.key"
+[fleet.server]
+listen = "0.0.0.0:4222"
+cluster = ":6222"
+routes = ["nats://mx2.example.net", "nats://mx3.example.net:6223"]
+dir = "nats"
+tls_cert = "tls/server.pem"
+tls_key = "tls/server.key"
 [log]
 output = "journal"
 format = "json"
@@ -210,6 +224,7 @@ default = true
 [[list]]
 name = "kept"
 managed = true
+fleet = true
 match = "exact"
 default = true
 publish = true
@@ -273,6 +288,7 @@ addr = ["127.0.0.1:53", "[::0:1]:5353"]
 	personal.Default = true
 	kept := DefaultList()
 	kept.Name, kept.Managed, kept.Default, kept.Match, kept.Publish = "kept", true, true, "exact", true
+	kept.Fleet = true
 	kept.Path, kept.Copy = "/var/lib/spamgate/managed/kept.txt", "/var/lib/spamgate/managed/kept.txt"
 	submission := endpoint
 	submission.Addr = Addresses{":587"}
@@ -331,8 +347,17 @@ addr = ["127.0.0.1:53", "[::0:1]:5353"]
 			RejectText:       "no mail from {sender}: {reason}",
 			AllowDiscard:     true,
 		},
-		Watch:     Watch{PollInterval: 100 * time.Millisecond},
-		Log:       Log{Output: "journal", Format: "json", Level: "debug", Addresses: "hash"},
+		Watch: Watch{PollInterval: 100 * time.Millisecond},
+		Log:   Log{Output: "journal", Format: "json", Level: "debug", Addresses: "hash"},
+		Fleet: Fleet{
+			Name: "mx1.Example.net", Servers: Addresses{"nats://nats1.xn--bcher-kva.example:4222", "tls://[2001:db8::1]:4333"},
+			Credentials: filepath.Join(dir, "fleet.creds"), TLSCA: filepath.Join(dir, "tls/fleet.pem"),
+			TLSCert: filepath.Join(dir, "tls/mx1.pem"), TLSKey: "/etc/tls/mx1.key",
+			Server: FleetServer{
+				Listen: "0.0.0.0:4222", Cluster: ":6222", Routes: Addresses{"nats://mx2.example.net:6222", "nats://mx3.example.net:6223"},
+				Dir: filepath.Join(dir, "nats"), TLSCert: filepath.Join(dir, "tls/server.pem"), TLSKey: filepath.Join(dir, "tls/server.key"),
+			},
+		},
 		Decisions: Decisions{Keep: 14 * 24 * time.Hour, MaxBytes: 500 << 20, Record: "all"},
 		Lists:     []List{always, blocked, fetched, asked, personal, kept},
 		RecipientPolicies: []RecipientPolicy{

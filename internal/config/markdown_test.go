@@ -13,7 +13,7 @@ func markdown() string {
 	b.WriteString(intro)
 	separator := "\nThe tables: "
 	for _, t := range reference.Tables()[1:] {
-		fmt.Fprintf(&b, "%s[`%s`](#%s)", separator, t.Header(), t.Name)
+		fmt.Fprintf(&b, "%s[`%s`](#%s)", separator, t.Header(), strings.ReplaceAll(t.Name, ".", ""))
 		separator = ",\n"
 	}
 	b.WriteString(".\n")

@@ -24,6 +24,7 @@ func (d *document) validate() {
 	d.policy()
 	d.logOutput()
 	d.resolver()
+	d.fleet()
 	d.checkLists()
 	d.publish()
 	d.recipientPolicies()

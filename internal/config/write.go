@@ -110,7 +110,11 @@ func Values(tables []Table) map[string]any {
 			array, _ := all[t.Name].([]any)
 			all[t.Name] = append(array, values)
 		default:
-			all[t.Name] = values
+			outer, name := all, t.Name
+			if table, inner, ok := strings.Cut(t.Name, "."); ok {
+				outer, name = all[table].(map[string]any), inner
+			}
+			outer[name] = values
 		}
 	}
 	return all
