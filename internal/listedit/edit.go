@@ -63,6 +63,11 @@ type Options struct {
 	// in its place. If it returns an error the file is not changed.
 	Before func(Change) error
 
+	// Publish, if not nil, is called after Before, when nothing but the disk can prevent the
+	// change any more: it makes the new content known elsewhere. If it returns an error the
+	// file is not changed. Old is the locked file. Both files are at any offset.
+	Publish func(ctx context.Context, c Change, old, content *os.File) error
+
 	// Log, if not nil, gets a Record of the change. It is written when the change
 	// is made, so the function that edits may still fill it in.
 	Log    *Log
@@ -283,6 +288,11 @@ func (f *original) put(ctx context.Context, r *atomicfile.File, change Change, o
 			return err
 		} else if !same {
 			return ErrChanged
+		}
+	}
+	if o.Publish != nil {
+		if err := o.Publish(ctx, change, f.file, r.File); err != nil {
+			return err
 		}
 	}
 	if !o.RecordFirst || log == nil {

@@ -1,0 +1,263 @@
+package fleet
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"spamgate/internal/listedit"
+)
+
+// maxSteps bounds how many steps a look takes: each changes what the next one sees.
+const maxSteps = 8
+
+// reconcile does what is to be done with a list.
+func (l *list) reconcile(ctx context.Context) error {
+	for range maxSteps {
+		again, err := l.step(ctx)
+		if err != nil || !again {
+			return err
+		}
+	}
+	return errors.New("the list changes all the time")
+}
+
+// step does one thing, and reports whether there may be more.
+func (l *list) step(ctx context.Context) (again bool, err error) {
+	l.m.mu.Lock()
+	a, r, b, pending, force := l.applied, l.remote, l.m.buckets, l.pending, l.force
+	l.m.mu.Unlock()
+	switch {
+	case r == nil || b == nil || pending != "":
+		return false, nil
+	case r.err != nil:
+		return false, r.err
+	}
+	v := view{kind: l.Kind, remote: r.version}
+	if a != nil {
+		v.applied = &a.Version
+	}
+	if v.local, err = l.digest(); err != nil {
+		return false, err
+	}
+	next := v.next()
+	if force && v.remote != nil {
+		next = stepTake
+	}
+	if next == stepLook {
+		if next, err = l.lookBack(ctx, b, v.local); err != nil {
+			return false, err
+		}
+	}
+	switch next {
+	case stepNone:
+		if v.remote != nil && v.remote.SHA256 == v.local && a.Revision != r.revision {
+			return false, l.note(v.remote, r.revision)
+		}
+		return false, nil
+	case stepNote:
+		return false, l.note(v.remote, r.revision)
+	case stepTake:
+		return true, l.take(ctx, b, v, r.revision)
+	case stepSeed:
+		return true, l.seed(ctx, b, v, r.revision)
+	case stepPublish:
+		return true, l.publishFile(ctx, b, v, r.revision)
+	case stepJoin:
+		return l.join(ctx, b, v, r.revision)
+	}
+	return false, ErrDiffers
+}
+
+// lookBack returns what to do with a file whose version is not the applied one: if the fleet
+// had it once, the process ended before it could note that.
+func (l *list) lookBack(ctx context.Context, b *buckets, local string) (step, error) {
+	entries, err := b.lists.History(ctx, l.key)
+	if err != nil && !errors.Is(err, jetstream.ErrKeyNotFound) {
+		return stepNone, err
+	}
+	for _, e := range entries {
+		if v, err := parseVersion(e.Value(), l.Name, l.Kind); err == nil && v.has(local) {
+			return stepTake, nil
+		}
+	}
+	return stepDiffers, nil
+}
+
+// take makes the fleet's version the file.
+func (l *list) take(ctx context.Context, b *buckets, v view, revision uint64) error {
+	own, err := l.open()
+	if err != nil {
+		return err
+	}
+	var from io.ReadSeeker
+	if own != nil {
+		defer own.Close()
+		from = own
+	}
+	content, err := l.m.load(ctx, b, v.remote, from, v.local, l.MaxBytes)
+	if err != nil {
+		return fmt.Errorf("taking %v: %w", v.remote, err)
+	}
+	defer content.Discard()
+	if err := l.replace(ctx, v.remote, content.File, v.local); err != nil {
+		return fmt.Errorf("taking %v: %w", v.remote, err)
+	}
+	l.m.counters.applied.Add(1)
+	l.m.mu.Lock()
+	l.force = false
+	l.m.mu.Unlock()
+	err = l.note(v.remote, revision)
+	if l.m.o.Applied != nil {
+		l.m.o.Applied(l.Name, v.remote)
+	}
+	return err
+}
+
+// errMoved says that somebody has changed the file between two steps.
+var errMoved = errors.New("the file has changed meanwhile")
+
+// replace replaces the file, which has the digest local, by content.
+func (l *list) replace(ctx context.Context, v *Version, content *os.File, local string) error {
+	if err := l.m.tree.MakeDirs(path.Dir(l.name)); err != nil {
+		return err
+	}
+	o := listedit.Options{StateDir: l.m.o.StateDir, Create: true, Before: func(c listedit.Change) error {
+		if hex.EncodeToString(c.SHA256[:]) != v.SHA256 {
+			return errContent
+		}
+		if v.Accepted && l.m.o.Accept != nil {
+			return l.m.o.Accept(l.Name, c.SHA256)
+		}
+		return nil
+	}}
+	if l.Kind == Managed {
+		o.Log, o.Record = &listedit.Log{Dir: l.m.o.StateDir}, l.record(v)
+	}
+	_, err := listedit.Rewrite(ctx, l.Path, func(old io.ReadSeeker, w io.Writer) error {
+		if err := l.unmoved(old, local); err != nil {
+			return err
+		}
+		_, err := io.Copy(w, content)
+		return err
+	}, o)
+	if err == nil && len(v.Fetch) > 0 && l.Kind == Fetched {
+		err = l.m.tree.WriteFile(l.name+fetchState, path.Dir(l.name), newFile, v.Fetch)
+	}
+	return err
+}
+
+// fetchState ends the name of the file beside a fetched copy that has its state.
+const fetchState = ".json"
+
+// unmoved returns an error if the file, which is locked now, does not have the digest local.
+func (l *list) unmoved(old io.ReadSeeker, local string) error {
+	f, ok := old.(interface{ Stat() (os.FileInfo, error) })
+	if !ok {
+		return errMoved
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	missing := !info.Mode().IsRegular() // listedit reads a missing file from a device
+	if missing && local == "" || !missing && l.sum == local && unchanged(l.info, info) {
+		return nil
+	}
+	return errMoved
+}
+
+// record returns what the audit log gets about a version from another gate.
+func (l *list) record(v *Version) *listedit.Record {
+	r := listedit.NewRecord("fleet", l.Name, l.Path)
+	r.By, r.Through, r.Why = v.Author, "fleet", v.Why
+	r.What = fmt.Sprintf("took sequence %d of %s: %s", v.Sequence, v.Member, v.What)
+	return r
+}
+
+// newVersion returns a version with the content of the file that follows a and r.
+func (l *list) newVersion(a, r *Version, sha string, size int64) *Version {
+	v := &Version{
+		Format: versionFormat, List: l.Name, Kind: l.Kind, Sequence: 1, SHA256: sha, Size: size,
+		Member: l.m.o.Name, Time: time.Now().UTC(),
+	}
+	if a != nil {
+		v.Sequence, v.Base = a.Sequence+1, a.SHA256
+	}
+	if r != nil && r.Sequence >= v.Sequence {
+		v.Sequence, v.Base = r.Sequence+1, r.SHA256
+	}
+	return v
+}
+
+// seed publishes the applied version, which the fleet has lost, again.
+func (l *list) seed(ctx context.Context, b *buckets, v view, revision uint64) error {
+	again := *v.applied
+	return l.propose(ctx, b, &again, nil, v.local, revision)
+}
+
+// publishFile publishes the content of the file as a new version.
+func (l *list) publishFile(ctx context.Context, b *buckets, v view, revision uint64) error {
+	fresh := l.newVersion(v.applied, v.remote, v.local, 0)
+	fresh.Accepted = l.Kind != Fetched // a person has edited it
+	fresh.What = "published by the gate"
+	if l.Kind == Fetched {
+		if state, err := l.m.tree.ReadFile(l.name+fetchState, maxFetch); err == nil {
+			fresh.Fetch = compactJSON(state)
+		}
+	}
+	return l.propose(ctx, b, fresh, v.remote, v.local, revision)
+}
+
+// propose publishes the file, which has the digest local, as v.
+func (l *list) propose(ctx context.Context, b *buckets, v, before *Version, local string, revision uint64) error {
+	file, err := l.open()
+	if err != nil {
+		return err
+	}
+	if file == nil {
+		return errMoved
+	}
+	defer file.Close()
+	sum, err := l.digestOf(file)
+	if err != nil {
+		return err
+	}
+	info, err := file.Stat()
+	if err == nil && (sum != local || sum != v.SHA256) {
+		err = errMoved
+	}
+	if err != nil {
+		return err
+	}
+	v.Size = info.Size()
+	ctx, cancel := context.WithTimeout(ctx, l.m.transferTime(v.Size))
+	defer cancel()
+	var old io.ReadSeeker
+	if before != nil && v.Size >= minDelta {
+		if content, err := l.m.load(ctx, b, before, nil, "", l.MaxBytes); err == nil { // else the whole is stored
+			defer content.Discard()
+			old = content
+		}
+	}
+	revision, err = l.m.publish(ctx, b, l.key, v, before, old, file, revision)
+	if errors.Is(err, ErrBehind) {
+		if err := l.refresh(ctx, b); err != nil {
+			return l.m.offline(err)
+		}
+		return nil // another member was faster: the next step sees what it has published
+	}
+	if err != nil {
+		return err
+	}
+	return l.note(v, revision)
+}

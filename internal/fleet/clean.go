@@ -1,0 +1,215 @@
+package fleet
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// cleanUp removes contents that nobody needs any more, while the member has the lease for
+// that, and mends what the servers have lost.
+func (m *Member) cleanUp(ctx context.Context) error {
+	for {
+		sleep(ctx, m.o.times.clean)
+		if ctx.Err() != nil {
+			return nil
+		}
+		b, err := m.open()
+		if err != nil || !m.holds(cleaning) {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(ctx, m.o.times.clean)
+		b.spread(ctx)
+		err = errors.Join(m.mend(ctx, b), m.clean(ctx, b))
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// age returns how old something is that a server has dated.
+func (m *Member) age(t time.Time) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return time.Since(t) + m.clock
+}
+
+// mend stores the contents of current versions that the object store has lost.
+func (m *Member) mend(ctx context.Context, b *buckets) error {
+	for _, l := range m.all() {
+		m.mu.Lock()
+		a, r := l.applied, l.remote
+		m.mu.Unlock()
+		if a == nil || r == nil || r.version == nil || a.Revision != r.revision {
+			continue
+		}
+		whole, err := m.isWhole(ctx, b, r.version)
+		if err != nil || whole {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if err := l.storeAgain(ctx, b, r.version); err != nil {
+			return fmt.Errorf("storing the content of list %s again: %w", l.Name, err)
+		}
+	}
+	return nil
+}
+
+// isWhole reports whether the object store has what a version needs.
+func (m *Member) isWhole(ctx context.Context, b *buckets, v *Version) (bool, error) {
+	if _, err := b.content.GetInfo(ctx, fullName(v.SHA256)); err == nil {
+		return true, nil
+	}
+	for _, name := range v.names() {
+		_, err := b.content.GetInfo(ctx, name)
+		if errors.Is(err, jetstream.ErrObjectNotFound) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// storeAgain stores the file's content, if the file has the version.
+func (l *list) storeAgain(ctx context.Context, b *buckets, v *Version) error {
+	file, err := l.open()
+	if err != nil || file == nil {
+		return err
+	}
+	defer file.Close()
+	if sum, err := l.digestOf(file); err != nil || sum != v.SHA256 {
+		return err
+	}
+	_, err = l.m.storeFull(ctx, b, v.SHA256, file)
+	return err
+}
+
+// clean removes objects that no version needs, and that are old enough not to belong to one
+// that is being published.
+func (m *Member) clean(ctx context.Context, b *buckets) error {
+	needed, err := m.needed(ctx, b)
+	if err != nil {
+		return err
+	}
+	objects, err := b.content.List(ctx)
+	if err != nil && !errors.Is(err, jetstream.ErrNoObjectsFound) {
+		return err
+	}
+	stream, err := b.js.Stream(ctx, "OBJ_"+bucketContent)
+	if err != nil {
+		return err
+	}
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(chunkSubject(">")))
+	if err != nil {
+		return err
+	}
+	chunks := info.State.Subjects
+	for _, o := range objects {
+		subject := chunkSubject(o.NUID)
+		delete(chunks, subject)
+		if needed[o.Name] || m.age(o.ModTime) < m.o.times.orphan {
+			continue
+		}
+		// First its description, so that nobody begins to read it.
+		for _, s := range []string{metaSubject(o.Name), subject} {
+			if err := stream.Purge(ctx, jetstream.WithPurgeSubject(s)); err != nil {
+				return err
+			}
+		}
+		m.log.Debug("removed a content from the fleet that no list needs", "name", o.Name)
+	}
+	for subject := range chunks { // of objects that were never completed
+		last, err := stream.GetLastMsgForSubject(ctx, subject)
+		if err != nil || m.age(last.Time) < m.o.times.orphan {
+			continue
+		}
+		if err := stream.Purge(ctx, jetstream.WithPurgeSubject(subject)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// The subjects of an object's chunks, and of its description (NATS ADR-20).
+func chunkSubject(nuid string) string { return "$O." + bucketContent + ".C." + nuid }
+func metaSubject(name string) string {
+	return "$O." + bucketContent + ".M." + base64.URLEncoding.EncodeToString([]byte(name))
+}
+
+// needed returns the objects of the newest versions of all lists, also of those that this gate
+// does not share.
+func (m *Member) needed(ctx context.Context, b *buckets) (map[string]bool, error) {
+	w, err := b.lists.WatchAll(ctx, jetstream.IncludeHistory())
+	if err != nil {
+		return nil, err
+	}
+	defer stop(w)
+	versions := map[string][]*Version{}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case e, ok := <-w.Updates():
+			if !ok {
+				return nil, errors.New("the watch has ended")
+			}
+			if e == nil {
+				return namesOf(versions), nil
+			}
+			v, err := parseAny(e)
+			if err != nil {
+				return nil, err
+			}
+			if v != nil {
+				versions[e.Key()] = append(versions[e.Key()], v)
+			}
+		}
+	}
+}
+
+// parseAny parses a version of any list; nil if there is none. Contents of versions that only a
+// newer spamgate understands are not removed by this one.
+func parseAny(e jetstream.KeyValueEntry) (*Version, error) {
+	group, part, _ := strings.Cut(e.Key(), ".")
+	name, ok := unescaped(part)
+	if !ok || e.Operation() != jetstream.KeyValuePut {
+		return nil, nil
+	}
+	for _, kind := range []Kind{Managed, Fetched, Accounts} {
+		if kind == Accounts != (group == string(Accounts)) {
+			continue
+		}
+		v, err := parseVersion(e.Value(), name, kind)
+		if err == nil {
+			return v, nil
+		}
+		if errors.Is(err, errNewer) {
+			return nil, fmt.Errorf("the key %s: %w", e.Key(), err)
+		}
+	}
+	return nil, nil
+}
+
+// namesOf returns the objects of the newest versions.
+func namesOf(versions map[string][]*Version) map[string]bool {
+	names := map[string]bool{}
+	for _, all := range versions {
+		for _, v := range all[max(0, len(all)-historyContent):] {
+			names[fullName(v.SHA256)] = true
+			for _, name := range v.names() {
+				names[name] = true
+			}
+		}
+	}
+	return names
+}

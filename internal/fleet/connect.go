@@ -1,0 +1,185 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nkeys"
+)
+
+// connect begins to connect, and goes on until it succeeds, now and after each loss.
+func (m *Member) connect() error {
+	options := []nats.Option{
+		nats.Name("spamgate " + m.o.Name),
+		nats.RetryOnFailedConnect(true),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(m.o.times.retry),
+		nats.ReconnectJitter(m.o.times.retry, 2*m.o.times.retry),
+		nats.ReconnectBufSize(-1), // what cannot be sent now is an error now
+		nats.IgnoreAuthErrorAbort(),
+		nats.Timeout(5 * time.Second),
+		nats.PingInterval(5 * time.Second),
+		nats.MaxPingsOutstanding(2),
+		nats.ConnectHandler(m.connected),
+		nats.ReconnectHandler(m.connected),
+		nats.DisconnectErrHandler(m.disconnected),
+		nats.ReconnectErrHandler(m.disconnected),
+		nats.ErrorHandler(m.asyncError),
+	}
+	if m.o.TLS != nil {
+		options = append(options, nats.Secure(m.o.TLS))
+	}
+	if m.o.Server != nil {
+		options = append(options, nats.InProcessServer(m.o.Server))
+	}
+	who, err := readCredentials(m.o.Credentials)
+	if err != nil {
+		return err
+	}
+	options = append(options, who...)
+	m.nc, err = nats.Connect(strings.Join(m.o.Servers, ","), options...)
+	return err
+}
+
+// maxCredentials bounds the file of credentials, in bytes.
+const maxCredentials = 64 << 10
+
+// readCredentials returns the options for a file of credentials: that of a NATS user (JWT and
+// seed), the seed of an nkey, or one line with a token. The file is read again for each
+// connection.
+func readCredentials(path string) ([]nats.Option, error) {
+	if path == "" {
+		return nil, nil
+	}
+	text, err := readSecret(path)
+	if err != nil {
+		return nil, err
+	}
+	line := string(bytes.TrimSpace(text))
+	switch {
+	case bytes.Contains(text, []byte("NATS USER JWT")):
+		return []nats.Option{nats.UserCredentials(path)}, nil
+	case strings.HasPrefix(line, "SU") && isSeed(line):
+		option, err := nats.NkeyOptionFromSeed(path)
+		return []nats.Option{option}, err
+	case line == "" || strings.ContainsAny(line, " \t\r\n"):
+		return nil, fmt.Errorf("%s has no credentials: it must be a .creds file of NATS, the seed of an nkey, or one line with a token", path)
+	}
+	return []nats.Option{nats.TokenHandler(func() string {
+		text, err := readSecret(path)
+		if err != nil {
+			return line
+		}
+		return string(bytes.TrimSpace(text))
+	})}, nil
+}
+
+// readSecret reads a file that others may not read.
+func readSecret(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular() || info.Size() > maxCredentials:
+		return nil, fmt.Errorf("%s is not a file of credentials", path)
+	case info.Mode().Perm()&0o007 != 0:
+		return nil, fmt.Errorf("%s can be read or written by all users (mode %v): run chmod 600 on it, and replace the credentials", path, info.Mode())
+	}
+	return os.ReadFile(path)
+}
+
+func isSeed(line string) bool {
+	kp, err := nkeys.FromSeed([]byte(line))
+	if err == nil {
+		kp.Wipe()
+	}
+	return err == nil
+}
+
+// connected is called after each connect.
+func (m *Member) connected(nc *nats.Conn) {
+	m.counters.connects.Add(1)
+	m.log.Info("connected to the fleet", "server", nc.ConnectedUrlRedacted())
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.readOnly = nil
+	m.notify()
+}
+
+// disconnected is called after the loss of the connection, and after each attempt that fails.
+func (m *Member) disconnected(nc *nats.Conn, err error) {
+	lists := m.all()
+	m.mu.Lock()
+	if err == nil {
+		err = nc.LastError()
+	}
+	if err == nil {
+		err = errors.New("the connection has ended")
+	}
+	was, now := m.trouble, err
+	m.trouble = err
+	m.notify()
+	m.mu.Unlock()
+	for _, l := range lists {
+		l.stale()
+	}
+	if m.ctx.Err() == nil && (was == nil || was.Error() != now.Error()) {
+		m.log.Warn("not connected to the fleet", "error", now)
+	}
+}
+
+// asyncError gets errors that belong to no call.
+func (m *Member) asyncError(_ *nats.Conn, _ *nats.Subscription, err error) {
+	if !errors.Is(err, nats.ErrPermissionViolation) {
+		m.log.Debug("error of the connection to the fleet", "error", err)
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if strings.Contains(strings.ToLower(err.Error()), "publish to \"$kv."+bucketLists) {
+		m.readOnly = err
+		m.notify()
+	}
+	m.log.Warn("the credentials do not permit what the gate needs in the fleet", "error", err)
+}
+
+// reach waits until the buckets can be used.
+func (m *Member) reach(ctx context.Context) (*buckets, error) {
+	var b *buckets
+	var readOnly error
+	err := m.wait(ctx, func() bool {
+		b, readOnly = m.buckets, m.readOnly
+		return b != nil && m.nc.IsConnected()
+	})
+	if err != nil {
+		return nil, m.offline(err)
+	}
+	if readOnly != nil {
+		return b, fmt.Errorf("%w: %w", ErrReadOnly, readOnly)
+	}
+	return b, nil
+}
+
+// offline returns the error of what the fleet did not answer.
+func (m *Member) offline(err error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case errors.Is(err, ErrClosed):
+		return err
+	case m.readOnly != nil:
+		return fmt.Errorf("%w: %w", ErrReadOnly, m.readOnly)
+	case m.trouble != nil:
+		return fmt.Errorf("%w: %w", ErrOffline, m.trouble)
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout), errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrNoStreamResponse):
+		return fmt.Errorf("%w: the servers do not answer in time, perhaps because most of them are down: %w", ErrOffline, err)
+	}
+	return fmt.Errorf("%w: %w", ErrOffline, err)
+}

@@ -1,0 +1,279 @@
+package fleet
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"spamgate/internal/atomicfile"
+	"spamgate/internal/delta"
+)
+
+// fullName and deltaName name the objects of contents.
+func fullName(sha string) string       { return "full." + sha }
+func deltaName(from, to string) string { return "delta." + from + "." + to }
+
+// names returns the objects that a version needs.
+func (v *Version) names() []string {
+	names := []string{fullName(v.Snapshot)}
+	for _, d := range v.Deltas {
+		names = append(names, deltaName(d.From, d.To))
+	}
+	return names
+}
+
+// Deltas are worth their while only for content that is longer than this, in bytes.
+const minDelta = 64 << 10
+
+// transferTime bounds a transfer of size bytes.
+func (m *Member) transferTime(size int64) time.Duration {
+	return m.o.times.edit + time.Duration(size>>19)*time.Second // half a MiB a second
+}
+
+// store stores the content of v, whose digest and size are set, and sets how it is stored.
+// Before is the version before it, and old its content; nil if the delta does not matter.
+func (m *Member) store(ctx context.Context, b *buckets, v, before *Version, old, content io.ReadSeeker) error {
+	if before != nil && old != nil && v.Size >= minDelta && len(before.Deltas) < maxDeltas && before.SHA256 != v.SHA256 {
+		ok, err := m.storeDelta(ctx, b, v, before, old, content)
+		if ok || err != nil {
+			return err
+		}
+	}
+	size, err := m.storeFull(ctx, b, v.SHA256, content)
+	v.Snapshot, v.SnapshotSize, v.Deltas = v.SHA256, size, nil
+	return err
+}
+
+// storeDelta stores v as a delta, if that is smaller than storing the whole now and then.
+func (m *Member) storeDelta(ctx context.Context, b *buckets, v, before *Version, old, content io.ReadSeeker) (ok bool, err error) {
+	file, err := m.tree.CreateUnnamed(workDir, newFile, 0o600)
+	if err != nil {
+		return false, err
+	}
+	defer file.Discard()
+	if _, err := delta.Write(file, old, content); err != nil {
+		return false, fmt.Errorf("comparing with the version before: %w", err)
+	}
+	size, err := file.Seek(0, io.SeekEnd)
+	if err != nil || before.deltaBytes()+size > before.SnapshotSize/4 {
+		return false, err
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return false, err
+	}
+	if err := m.put(ctx, b, deltaName(before.SHA256, v.SHA256), file); err != nil {
+		return false, err
+	}
+	v.Snapshot, v.SnapshotSize = before.Snapshot, before.SnapshotSize
+	v.Deltas = append(append([]DeltaName{}, before.Deltas...), DeltaName{before.SHA256, v.SHA256, size})
+	return true, nil
+}
+
+// storeFull stores a whole content, packed, unless the fleet has it. It returns its size there.
+func (m *Member) storeFull(ctx context.Context, b *buckets, sha string, content io.ReadSeeker) (int64, error) {
+	name := fullName(sha)
+	info, err := b.content.GetInfo(ctx, name)
+	if err == nil && m.age(info.ModTime) < m.o.times.orphan/2 { // else it may be removed at any moment
+		return int64(info.Size), nil
+	}
+	if _, err := content.Seek(0, io.SeekStart); err != nil {
+		return 0, err
+	}
+	packed, pack := io.Pipe()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = pack.CloseWithError(packInto(pack, content))
+	}()
+	count := &countingReader{r: packed}
+	err = m.put(ctx, b, name, count)
+	_ = packed.CloseWithError(errors.New("not stored"))
+	<-done
+	return count.n, err
+}
+
+func packInto(w io.Writer, content io.Reader) error {
+	z, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(z, content); err != nil {
+		_ = z.Close()
+		return err
+	}
+	return z.Close()
+}
+
+type countingReader struct {
+	r io.Reader
+	n int64
+}
+
+func (c *countingReader) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// put stores an object. When it returns the servers have it.
+func (m *Member) put(ctx context.Context, b *buckets, name string, content io.Reader) error {
+	_, err := b.content.Put(ctx, jetstream.ObjectMeta{Name: name}, content)
+	if err != nil {
+		err = fmt.Errorf("storing %s: %w", name, err)
+	}
+	return err
+}
+
+// errContent says that the fleet does not have the content that it should have.
+var errContent = errors.New("the fleet does not have its content")
+
+// get opens an object of at most most bytes. The caller closes it.
+func (m *Member) get(ctx context.Context, b *buckets, name string, most int64) (io.ReadCloser, error) {
+	object, err := b.content.Get(ctx, name)
+	switch {
+	case errors.Is(err, jetstream.ErrObjectNotFound):
+		return nil, fmt.Errorf("%w: %s is missing", errContent, name)
+	case err != nil:
+		return nil, fmt.Errorf("reading %s: %w", name, err)
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{&limited{object, most}, object}, nil
+}
+
+// limited is a reader that fails after n bytes.
+type limited struct {
+	r io.Reader
+	n int64
+}
+
+func (l *limited) Read(p []byte) (int, error) {
+	if int64(len(p)) > l.n+1 {
+		p = p[:l.n+1]
+	}
+	n, err := l.r.Read(p)
+	if l.n -= int64(n); l.n < 0 {
+		return 0, fmt.Errorf("%w: it is longer than it should be", errContent)
+	}
+	return n, err
+}
+
+// maxPacked is how much larger than a file its packed form may be.
+func maxPacked(size int64) int64 { return size + size/64 + 64<<10 }
+
+// load returns a file with the content of v, read from its begin. Own is the content of the
+// list's own file with its digest, of which a delta may begin; nil if there is none.
+func (m *Member) load(ctx context.Context, b *buckets, v *Version, own io.ReadSeeker, ownSHA string, most int64) (*atomicfile.File, error) {
+	ctx, cancel := context.WithTimeout(ctx, 6*m.transferTime(v.Size))
+	defer cancel()
+	if v.Size > most {
+		return nil, fmt.Errorf("it has %d bytes, more than max_bytes = %d", v.Size, most)
+	}
+	var errs []error
+	if own != nil && v.has(ownSHA) && ownSHA != v.Snapshot {
+		file, err := m.follow(ctx, b, v, own, ownSHA, most)
+		if err == nil {
+			return file, nil
+		}
+		errs = append(errs, err)
+	}
+	if len(v.Deltas) > 0 {
+		file, err := m.loadSnapshot(ctx, b, v, most)
+		if err == nil {
+			return file, nil
+		}
+		errs = append(errs, err)
+	}
+	file, err := m.loadFull(ctx, b, v.SHA256, v.Size)
+	if err != nil {
+		return nil, errors.Join(append(errs, err)...)
+	}
+	return file, nil
+}
+
+// loadSnapshot loads a version by its snapshot and all deltas.
+func (m *Member) loadSnapshot(ctx context.Context, b *buckets, v *Version, most int64) (*atomicfile.File, error) {
+	snapshot, err := m.loadFull(ctx, b, v.Snapshot, most)
+	if err != nil {
+		return nil, err
+	}
+	defer snapshot.Discard()
+	return m.follow(ctx, b, v, snapshot, v.Snapshot, most)
+}
+
+// follow applies the deltas from a content on.
+func (m *Member) follow(ctx context.Context, b *buckets, v *Version, from io.ReadSeeker, sha string, most int64) (file *atomicfile.File, err error) {
+	for _, d := range v.Deltas {
+		if d.From != sha {
+			continue
+		}
+		next, err := m.applyDelta(ctx, b, d, from, most)
+		if file != nil {
+			file.Discard()
+		}
+		if err != nil {
+			return nil, err
+		}
+		file, from, sha = next, next, d.To
+	}
+	if file == nil || sha != v.SHA256 {
+		return file, fmt.Errorf("%w: no delta leads there", errContent)
+	}
+	return file, nil
+}
+
+func (m *Member) applyDelta(ctx context.Context, b *buckets, d DeltaName, from io.ReadSeeker, most int64) (*atomicfile.File, error) {
+	change, err := m.get(ctx, b, deltaName(d.From, d.To), d.Size)
+	if err != nil {
+		return nil, err
+	}
+	defer change.Close()
+	return m.spool(d.To, func(w io.Writer) error { return delta.Apply(w, from, change, most) })
+}
+
+// loadFull loads a whole content of at most most bytes.
+func (m *Member) loadFull(ctx context.Context, b *buckets, sha string, most int64) (*atomicfile.File, error) {
+	packed, err := m.get(ctx, b, fullName(sha), maxPacked(most))
+	if err != nil {
+		return nil, err
+	}
+	defer packed.Close()
+	return m.spool(sha, func(w io.Writer) error {
+		z, err := zstd.NewReader(packed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(64<<20))
+		if err != nil {
+			return err
+		}
+		defer z.Close()
+		_, err = io.Copy(w, &limited{z, most})
+		return err
+	})
+}
+
+// spool returns a file with what write writes, which must have the digest.
+func (m *Member) spool(sha string, write func(io.Writer) error) (*atomicfile.File, error) {
+	file, err := m.tree.CreateUnnamed(workDir, newFile, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.New()
+	err = write(io.MultiWriter(file, sum))
+	if err == nil && hex.EncodeToString(sum.Sum(nil)) != sha {
+		err = fmt.Errorf("%w: it has another digest", errContent)
+	}
+	if err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		file.Discard()
+		return nil, err
+	}
+	return file, nil
+}

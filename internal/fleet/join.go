@@ -1,0 +1,244 @@
+package fleet
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"os"
+	"time"
+
+	"spamgate/internal/atomicfile"
+	"spamgate/internal/listedit"
+)
+
+// join decides about a list that had a content before it was shared. If the fleet's version
+// has all its entries, that is taken; if the fleet's version has no entries, the file is
+// published. Else an admin has to decide.
+func (l *list) join(ctx context.Context, b *buckets, v view, revision uint64) (again bool, err error) {
+	content, err := l.m.load(ctx, b, v.remote, nil, "", l.MaxBytes)
+	if err != nil {
+		return false, fmt.Errorf("reading %v: %w", v.remote, err)
+	}
+	defer content.Discard()
+	own, err := l.open()
+	if err != nil {
+		return false, err
+	}
+	if own == nil {
+		return true, nil
+	}
+	defer own.Close()
+	c, err := compare(own, content.File)
+	switch {
+	case err != nil:
+		return false, err
+	case len(c.missing) == 0:
+		return true, l.take(ctx, b, v, revision)
+	case c.theirs == 0:
+		return true, l.publishFile(ctx, b, v, revision)
+	}
+	return false, fmt.Errorf("%w (entries here that the fleet does not have: %d)", ErrDiffers, len(c.missing))
+}
+
+// comparison is how a list differs from the fleet's.
+type comparison struct {
+	missing map[uint64]bool // hashes of own entries that the fleet does not have
+	theirs  int             // how many entries the fleet has
+	seed    maphash.Seed
+}
+
+// maxCompared bounds the entries of an own list, which are held in memory.
+const maxCompared = 2_000_000
+
+// compare compares the entries of two lists, without their reasons.
+func compare(own, fleets io.ReadSeeker) (*comparison, error) {
+	c := &comparison{missing: map[uint64]bool{}, seed: maphash.MakeSeed()}
+	err := eachEntry(own, func(_, entry []byte) error {
+		c.missing[c.hash(entry)] = true
+		if len(c.missing) > maxCompared {
+			return fmt.Errorf("%w (it is too long to compare)", ErrDiffers)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c, eachEntry(fleets, func(_, entry []byte) error {
+		c.theirs++
+		delete(c.missing, c.hash(entry))
+		return nil
+	})
+}
+
+func (c *comparison) hash(entry []byte) uint64 { return maphash.Bytes(c.seed, entry) }
+
+// eachEntry calls use for each line of a list that has an entry, with the line and the entry
+// without its reason.
+func eachEntry(r io.ReadSeeker, use func(line, entry []byte) error) error {
+	if _, err := r.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		line := lines.Bytes()
+		entry := line
+		for i := range line {
+			if line[i] == '#' && (i == 0 || line[i-1] == ' ' || line[i-1] == '\t') {
+				entry = line[:i]
+				break
+			}
+		}
+		if entry = bytes.ToLower(bytes.TrimSpace(entry)); len(entry) > 0 {
+			if err := use(line, entry); err != nil {
+				return err
+			}
+		}
+	}
+	return lines.Err()
+}
+
+// Take makes the fleet's version of a list the file, whatever that has now. What it has stays
+// in the list's history, if it was live.
+func (m *Member) Take(ctx context.Context, name string) error {
+	l, err := m.list(name)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	l.force = true
+	m.mu.Unlock()
+	err = m.CatchUp(ctx, name)
+	m.mu.Lock()
+	l.force = false
+	m.mu.Unlock()
+	return err
+}
+
+// Merge adds the entries of the file that the fleet's version does not have to that, and
+// makes the result the fleet's version. The file then has it too.
+func (m *Member) Merge(ctx context.Context, name, author, why string) error {
+	l, err := m.list(name)
+	if err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(m.o.times.conflict); ; sleep(ctx, m.o.times.retry/5) {
+		err := l.merge(ctx, author, why)
+		if err == nil || time.Now().After(deadline) || ctx.Err() != nil || !errors.Is(err, ErrBehind) && !errors.Is(err, errMoved) {
+			return err
+		}
+	}
+}
+
+func (l *list) merge(ctx context.Context, author, why string) error {
+	b, err := l.m.reach(ctx)
+	if err != nil {
+		return err
+	}
+	if err := l.refresh(ctx, b); err != nil {
+		return l.m.offline(err)
+	}
+	l.m.mu.Lock()
+	r := l.remote
+	l.m.mu.Unlock()
+	if r.err != nil || r.version == nil {
+		return r.err // without a version the gate publishes its own
+	}
+	content, err := l.m.load(ctx, b, r.version, nil, "", l.MaxBytes)
+	if err != nil {
+		return err
+	}
+	defer content.Discard()
+	local, err := l.digest()
+	if err != nil || local == "" {
+		return err
+	}
+	added, err := l.appendMissing(content)
+	if err != nil || added == 0 {
+		return err
+	}
+	v := l.newVersion(nil, r.version, "", 0)
+	v.Author, v.Why, v.Accepted = author, why, true
+	v.What = fmt.Sprintf("merged %d entries of this gate", added)
+	return l.replaceMerged(ctx, b, v, r, content, local)
+}
+
+// appendMissing appends the own entries that the fleet's content lacks.
+func (l *list) appendMissing(content *atomicfile.File) (added int, err error) {
+	own, err := l.open()
+	if err != nil || own == nil {
+		return 0, err
+	}
+	defer own.Close()
+	c, err := compare(own, content.File)
+	if err != nil || len(c.missing) == 0 {
+		return 0, err
+	}
+	end, err := content.Seek(0, io.SeekEnd)
+	if err != nil {
+		return 0, err
+	}
+	out := bufio.NewWriter(content)
+	last := []byte{'\n'}
+	if end > 0 {
+		if _, err := content.ReadAt(last, end-1); err != nil {
+			return 0, err
+		}
+	}
+	if last[0] != '\n' {
+		_ = out.WriteByte('\n') // an error shows in Flush
+	}
+	err = eachEntry(own, func(line, entry []byte) error {
+		if h := c.hash(entry); c.missing[h] {
+			delete(c.missing, h)
+			added++
+			_, _ = out.Write(line)
+			_ = out.WriteByte('\n')
+		}
+		return nil
+	})
+	return added, errors.Join(err, out.Flush())
+}
+
+// replaceMerged publishes a merged content, and makes it the file.
+func (l *list) replaceMerged(ctx context.Context, b *buckets, v *Version, r *remote, content *atomicfile.File, local string) error {
+	var done func(placed bool)
+	o := listedit.Options{
+		StateDir: l.m.o.StateDir, MaxBytes: l.MaxBytes, Log: &listedit.Log{Dir: l.m.o.StateDir},
+		Publish: func(ctx context.Context, c listedit.Change, _, merged *os.File) (err error) {
+			v.SHA256, v.Size = hex.EncodeToString(c.SHA256[:]), c.Size
+			if l.m.o.Accept != nil {
+				if err := l.m.o.Accept(l.Name, c.SHA256); err != nil {
+					return err
+				}
+			}
+			done, err = l.proposeEdit(ctx, b, v, nil, nil, merged, r.revision)
+			return err
+		},
+	}
+	record := listedit.NewRecord("fleet join", l.Name, l.Path)
+	record.By, record.What, record.Why = v.Author, v.What, v.Why
+	o.Record = record
+	_, err := listedit.Rewrite(ctx, l.Path, func(old io.ReadSeeker, w io.Writer) error {
+		if err := l.unmoved(old, local); err != nil {
+			return err
+		}
+		if _, err := content.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		_, err := io.Copy(w, content.File)
+		return err
+	}, o)
+	if done != nil {
+		done(err == nil)
+	}
+	if err == nil && l.m.o.Applied != nil {
+		l.m.o.Applied(l.Name, v)
+	}
+	return err
+}

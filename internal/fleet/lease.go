@@ -1,0 +1,150 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// lease is the right to do what only one member may do at a time. It ends by itself if the
+// member does not renew it.
+type lease struct {
+	revision uint64    // of its key; 0: another member may have it
+	until    time.Time // it counts that long, by the own clock
+}
+
+// cleaning is the key of the lease for removing contents that nobody needs.
+const cleaning = "clean"
+
+// keepLeases takes leases that are free, and renews those that the member has.
+func (m *Member) keepLeases(ctx context.Context) error {
+	tick := time.NewTicker(m.o.times.lease / 4)
+	defer tick.Stop()
+	for {
+		if b, err := m.open(); err == nil {
+			m.renewAll(ctx, b)
+		}
+		m.tellFetches()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// open returns the buckets, if they can be used now.
+func (m *Member) open() (*buckets, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.buckets == nil || !m.nc.IsConnected() {
+		return nil, ErrOffline
+	}
+	return m.buckets, nil
+}
+
+// leaseKey returns the key of the lease for fetching a list.
+func leaseKey(list string) string { return "fetch." + escaped(list) }
+
+func (m *Member) renewAll(ctx context.Context, b *buckets) {
+	keys := map[string]bool{cleaning: true}
+	for _, l := range m.all() {
+		if l.Kind == Fetched {
+			keys[leaseKey(l.Name)] = true
+		}
+	}
+	m.mu.Lock()
+	for key := range m.leases {
+		if !keys[key] {
+			delete(m.leases, key) // it ends by itself
+		}
+	}
+	m.mu.Unlock()
+	for key := range keys {
+		m.renew(ctx, b, key)
+	}
+}
+
+// renew takes or renews a lease.
+func (m *Member) renew(ctx context.Context, b *buckets, key string) {
+	ctx, cancel := context.WithTimeout(ctx, m.o.times.lease/4)
+	defer cancel()
+	m.mu.Lock()
+	l := m.leases[key]
+	m.mu.Unlock()
+	now := time.Now()
+	var revision uint64
+	var err error
+	holder := []byte(fmt.Sprintf("%s %s", m.o.Name, m.run))
+	if l == nil {
+		revision, err = b.leases.Create(ctx, key, holder)
+	} else {
+		revision, err = b.leases.Update(ctx, key, holder, l.revision)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case err == nil:
+		m.leases[key] = &lease{revision, now.Add(m.o.times.lease * 3 / 4)}
+	case l != nil && errors.Is(err, jetstream.ErrKeyRevisionMismatch):
+		delete(m.leases, key)
+	case l != nil && now.After(l.until):
+		delete(m.leases, key)
+	}
+}
+
+// holds reports whether the member has a lease.
+func (m *Member) holds(key string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := m.leases[key]
+	return l != nil && time.Now().Before(l.until)
+}
+
+// Fetches reports whether this member is to fetch a list from its URL: it has the lease, or
+// cannot reach the fleet.
+func (m *Member) Fetches(list string) bool {
+	if _, err := m.open(); err != nil {
+		return true
+	}
+	return m.holds(leaseKey(list))
+}
+
+// tellFetches calls FetchesChanged for lists that this member begins or ceases to fetch.
+func (m *Member) tellFetches() {
+	for _, l := range m.all() {
+		if l.Kind != Fetched || m.o.FetchesChanged == nil {
+			continue
+		}
+		now := m.Fetches(l.Name)
+		m.mu.Lock()
+		told := l.fetches == nil || *l.fetches != now
+		l.fetches = &now
+		m.mu.Unlock()
+		if told {
+			m.o.FetchesChanged(l.Name, now)
+		}
+	}
+}
+
+// release gives all leases back, so that others need not wait for their end, and removes the
+// sign of life.
+func (m *Member) release() {
+	b, err := m.open()
+	if err != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	m.mu.Lock()
+	leases := m.leases
+	m.leases = map[string]*lease{}
+	m.mu.Unlock()
+	for key, l := range leases {
+		_ = b.leases.Delete(ctx, key, jetstream.LastRevision(l.revision)) // else it ends by itself
+	}
+	_ = b.members.Delete(ctx, m.presenceKey())
+}

@@ -1,0 +1,253 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// list is a shared list on this gate.
+type list struct {
+	List
+	m    *Member
+	key  string
+	name string // of the file, in the tree
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	done   chan struct{} // closed when run has ended for good
+	wake   chan struct{}
+
+	// Guarded by Member.mu.
+	applied *applied
+	remote  *remote // nil: not known yet
+	fresh   bool    // remote was read on this connection
+	pending string  // the digest of an own edit that is not in its place yet
+	force   bool    // take the fleet's version whatever the file has
+	err     error   // of the last look
+	looks   uint64
+	fetches *bool // what FetchesChanged was told
+
+	mu     sync.Mutex // guards what follows
+	loaded bool
+	info   fs.FileInfo // of the file, when its digest was
+	sum    string
+}
+
+// applied is the version that a list's file had last; on disk it is in fleet/lists.
+type applied struct {
+	Version  Version `json:"version"`
+	Revision uint64  `json:"revision"`
+}
+
+// remote is what the fleet has of a list.
+type remote struct {
+	version  *Version // nil: nothing that is valid
+	revision uint64   // of the key; 0: there is no key
+	err      error    // why no version can be taken or published
+}
+
+func (m *Member) newList(w List) *list {
+	l := &list{List: w, m: m, key: keyOf(w.Kind, w.Name), done: make(chan struct{}), wake: make(chan struct{}, 1)}
+	l.name, _ = m.tree.Name(w.Path)
+	l.ctx, l.cancel = context.WithCancel(m.ctx)
+	return l
+}
+
+// look makes the list look at what there is to do.
+func (l *list) look() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run keeps the list as the fleet has it.
+func (l *list) run(ctx context.Context) error {
+	if err := l.load(); err != nil {
+		return err
+	}
+	logged, pause := "", l.m.o.times.retry
+	for {
+		err := l.reconcile(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		l.m.mu.Lock()
+		l.err = err
+		l.looks++
+		l.m.notify()
+		l.m.mu.Unlock()
+		var again <-chan time.Time
+		if err == nil {
+			logged, pause = "", l.m.o.times.retry
+		} else {
+			if err.Error() != logged && !errors.Is(err, ErrOffline) {
+				logged = err.Error()
+				l.m.log.Warn("a list is not as the fleet has it", "list", l.Name, "error", err)
+			}
+			again = time.After(pause)
+			pause = min(2*pause, 60*l.m.o.times.retry)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-l.wake:
+		case <-again:
+		}
+	}
+}
+
+// recordName is the name of the file with the applied version.
+func (l *list) recordName() string { return path.Join(listsDir, l.key+".json") }
+
+// load reads which version was applied last. A damaged record counts as none.
+func (l *list) load() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.loaded {
+		return nil
+	}
+	text, err := l.m.tree.ReadFile(l.recordName(), maxRecord)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	a := new(applied)
+	if err == nil && json.Unmarshal(text, a) == nil && a.Version.check(l.Name, l.Kind) == nil {
+		l.m.mu.Lock()
+		l.applied = a
+		l.m.mu.Unlock()
+	}
+	l.loaded = true
+	return nil
+}
+
+// note notes that the file has a version. If that cannot be written to the disk it is noted
+// for this process, and a later one finds out again.
+func (l *list) note(v *Version, revision uint64) error {
+	a := &applied{*v, revision}
+	l.m.mu.Lock()
+	l.applied = a
+	l.m.notify()
+	l.m.mu.Unlock()
+	text, err := json.Marshal(a)
+	if err == nil {
+		err = l.m.tree.WriteFile(l.recordName(), listsDir, newFile, append(text, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("noting which version of list %s this gate has: %w", l.Name, err)
+	}
+	return nil
+}
+
+// stale says that the fleet may have changed unnoticed.
+func (l *list) stale() {
+	l.m.mu.Lock()
+	defer l.m.mu.Unlock()
+	l.fresh = false
+}
+
+// observe notes what the fleet has of a list. An older revision is ignored unless it is
+// certain that the bucket is another one, or was put back: a server may lag behind.
+func (l *list) observe(value []byte, revision uint64, certain bool) {
+	r := &remote{revision: revision}
+	if value != nil {
+		v, err := parseVersion(value, l.Name, l.Kind)
+		switch {
+		case err == nil:
+			r.version = v
+		case errors.Is(err, errNewer) || errors.Is(err, errKind):
+			r.err = fmt.Errorf("the fleet's version of list %s: %w", l.Name, err)
+		default: // the newest gate publishes its own
+			l.m.log.Warn("the fleet's version of a list is damaged", "list", l.Name, "error", err)
+		}
+	}
+	l.m.mu.Lock()
+	if certain || l.remote == nil || revision >= l.remote.revision {
+		l.remote, l.fresh = r, true
+		l.m.notify()
+	}
+	l.m.mu.Unlock()
+	l.look()
+}
+
+// refresh reads what the fleet has of a list.
+func (l *list) refresh(ctx context.Context, b *buckets) error {
+	entry, err := b.lists.Get(ctx, l.key)
+	switch {
+	case errors.Is(err, jetstream.ErrKeyDeleted):
+		l.observe(nil, entry.Revision(), true)
+	case errors.Is(err, jetstream.ErrKeyNotFound):
+		l.observe(nil, 0, true) // if a server only lags behind, publishing is refused
+	case err != nil:
+		return err
+	default:
+		l.observe(entry.Value(), entry.Revision(), l.putBack(ctx, b, entry.Revision()))
+	}
+	return nil
+}
+
+// putBack reports whether the bucket was put back to an earlier state, and now has no
+// revision as new as the one that is known.
+func (l *list) putBack(ctx context.Context, b *buckets, revision uint64) bool {
+	l.m.mu.Lock()
+	known := l.remote
+	l.m.mu.Unlock()
+	if known == nil || known.revision <= revision {
+		return false
+	}
+	info, err := b.info(ctx, "KV_"+bucketLists)
+	return err == nil && info.State.LastSeq < known.revision
+}
+
+// digest returns the SHA-256 of the list's file; "" if there is none. It reads the file only
+// if that looks changed.
+func (l *list) digest() (string, error) {
+	file, err := l.m.tree.Open(l.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	return l.digestOf(file)
+}
+
+// digestOf is digest for an open file. It leaves the file at another offset.
+func (l *list) digestOf(file *os.File) (string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	info, err := file.Stat()
+	if err != nil {
+		return "", err
+	}
+	if unchanged(info, l.info) {
+		return l.sum, nil
+	}
+	sum, err := sumOf(file)
+	if err != nil {
+		return "", err
+	}
+	if now, err := file.Stat(); err == nil && unchanged(info, now) {
+		l.info, l.sum = now, sum
+	}
+	return sum, nil
+}
+
+// open opens the list's file; nil if there is none.
+func (l *list) open() (*os.File, error) {
+	file, err := l.m.tree.Open(l.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return file, err
+}

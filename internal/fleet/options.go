@@ -1,0 +1,112 @@
+package fleet
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Options say what a [Member] shares, and with whom.
+type Options struct {
+	Name    string // of this gate, unique in the fleet
+	Version string // of the program
+
+	// Servers are URLs of NATS servers. Server, if not nil, is one in this process, which is
+	// used instead.
+	Servers []string
+	Server  nats.InProcessConnProvider
+
+	Credentials string      // the path of a file: see readCredentials; empty: none
+	TLS         *tls.Config // nil: the system's authorities, where a server wants TLS
+
+	StateDir string
+	Lists    []List
+
+	// Accept, if not nil, accepts a content of a list in advance, so that it is not held for
+	// its size.
+	Accept func(list string, sum [sha256.Size]byte) error
+
+	// Applied, if not nil, is called when the file of a list has another version.
+	Applied func(list string, v *Version)
+
+	// StateChanged, if not nil, gets a shared value that another gate has changed (see
+	// [Member.SetState]). After an error it gets it again later.
+	StateChanged func(key string, value json.RawMessage) error
+
+	// FetchesChanged, if not nil, is called when [Member.Fetches] has another answer for a
+	// list.
+	FetchesChanged func(list string, fetches bool)
+
+	// Report, if not nil, returns what other gates are to know of this one, such as its
+	// health: at most 16 KiB.
+	Report func() json.RawMessage
+
+	Logger *slog.Logger // nil: no log
+
+	times times // tests shorten them
+}
+
+// List is a file that the fleet shares.
+type List struct {
+	Name string
+	Kind Kind
+
+	// Path is the file, at or below StateDir. That of a fetched list may have its state
+	// beside it (package fetch).
+	Path string
+
+	MaxBytes int64 // of the content
+}
+
+// times are how long this and that takes.
+type times struct {
+	resync   time.Duration // between two looks at all keys
+	presence time.Duration // between two signs of life
+	lease    time.Duration // a lease counts that long
+	clean    time.Duration // between two removals of contents that nobody needs
+	orphan   time.Duration // a content that nobody needs is kept that long
+	edit     time.Duration // an edit waits that long for the fleet, apart from its size
+	conflict time.Duration // an edit is tried again that long
+	retry    time.Duration // the first pause after an error; later ones are longer
+}
+
+func (t times) withDefaults() times {
+	def := func(d *time.Duration, value time.Duration) { *d = cmp.Or(*d, value) }
+	def(&t.resync, 15*time.Second)
+	def(&t.presence, 10*time.Second)
+	def(&t.lease, 30*time.Second)
+	def(&t.clean, 5*time.Minute)
+	def(&t.orphan, time.Hour)
+	def(&t.edit, 5*time.Second)
+	def(&t.conflict, time.Minute)
+	def(&t.retry, 500*time.Millisecond)
+	return t
+}
+
+// Why the fleet does not take an edit. Use errors.Is.
+var (
+	// ErrOffline says that no server of the fleet answers, or none that has a quorum.
+	ErrOffline = errors.New("the fleet cannot be reached")
+
+	// ErrBehind says that the file is not the fleet's newest version: apply that and try
+	// again ([Member.CatchUp]).
+	ErrBehind = errors.New("another gate has changed the list meanwhile")
+
+	// ErrDiffers says that the file has a content that the fleet has never had.
+	ErrDiffers = errors.New("the list differs from the fleet's: spamgate fleet join decides which one counts")
+
+	// ErrReadOnly says that the gate's credentials do not permit changes.
+	ErrReadOnly = errors.New("the credentials of this gate only permit reading")
+
+	// ErrNotShared says that a list does not belong to the fleet.
+	ErrNotShared = errors.New("the list does not belong to the fleet")
+
+	// ErrClosed is the error of a member that was closed.
+	ErrClosed = errors.New("the gate has left the fleet, or is shutting down")
+)

@@ -1,0 +1,231 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Presence is the sign of life of a member.
+type Presence struct {
+	Name     string    `json:"name"`
+	Instance string    `json:"instance"` // of the state directory
+	Run      string    `json:"run"`      // of the process
+	Version  string    `json:"version"`  // of the program
+	Time     time.Time `json:"time"`     // by the member's clock
+
+	Lists  []ListStatus    `json:"lists,omitempty"`
+	Report json.RawMessage `json:"report,omitempty"`
+
+	// Clash says that another process uses the name and the state directory, or a copy of it.
+	Clash string `json:"clash,omitempty"`
+
+	Seen  time.Time     `json:"seen"`            // by the servers' clock
+	Clock time.Duration `json:"clock,omitempty"` // how far the member's clock is ahead of the servers'
+}
+
+// ListStatus is the state of a list on a member.
+type ListStatus struct {
+	Name     string `json:"name"`
+	Sequence uint64 `json:"sequence,omitempty"` // 0: it never had a version of the fleet
+	SHA256   string `json:"sha256,omitempty"`
+	Behind   bool   `json:"behind,omitempty"` // the fleet has another version, as far as the member knows
+	Error    string `json:"error,omitempty"`
+	Fetches  bool   `json:"fetches,omitempty"`
+}
+
+// maxReport bounds Options.Report, in bytes.
+const maxReport = 16 << 10
+
+// presenceKey returns the key of the sign of life. Two members with one name have two keys.
+func (m *Member) presenceKey() string { return escaped(m.o.Name) + "." + m.id }
+
+// showPresence writes a sign of life now and then.
+func (m *Member) showPresence(ctx context.Context) error {
+	tick := time.NewTicker(m.o.times.presence)
+	defer tick.Stop()
+	for {
+		if b, err := m.open(); err == nil {
+			m.show(ctx, b)
+		} else if m.wait(ctx, func() bool { return m.buckets != nil && m.nc.IsConnected() }) == nil {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// show writes the sign of life, by compare-and-set: another process with the same name and
+// state directory shows by it.
+func (m *Member) show(ctx context.Context, b *buckets) {
+	ctx, cancel := context.WithTimeout(ctx, m.o.times.presence)
+	defer cancel()
+	p := m.presence()
+	value, err := json.Marshal(p)
+	if err != nil || len(value) > maxValue {
+		p.Lists, p.Report = nil, nil
+		value, _ = json.Marshal(p)
+	}
+	revision, err := m.putPresence(ctx, b, value)
+	if err != nil {
+		return
+	}
+	m.presenceRevision = revision
+	entry, err := b.members.Get(ctx, m.presenceKey())
+	if err == nil && entry.Revision() == revision {
+		m.mu.Lock()
+		m.clock = entry.Created().Sub(p.Time)
+		m.mu.Unlock()
+	}
+}
+
+func (m *Member) putPresence(ctx context.Context, b *buckets, value []byte) (uint64, error) {
+	key := m.presenceKey()
+	if m.presenceRevision == 0 { // what an earlier process of this gate has left
+		return b.members.Put(ctx, key, value)
+	}
+	revision, err := b.members.Update(ctx, key, value, m.presenceRevision)
+	if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+		return revision, err
+	}
+	entry, err := b.members.Get(ctx, key)
+	var other Presence
+	clash := ""
+	if err == nil && json.Unmarshal(entry.Value(), &other) == nil && other.Run != m.run {
+		clash = "another process uses this gate's name and a copy of its state directory"
+	}
+	m.mu.Lock()
+	m.clash = clash
+	m.mu.Unlock()
+	if clash != "" {
+		m.log.Error("two gates have one name and one state directory", "name", m.o.Name)
+	}
+	return b.members.Put(ctx, key, value)
+}
+
+func (m *Member) presence() *Presence {
+	p := &Presence{Name: m.o.Name, Instance: m.id, Run: m.run, Version: m.o.Version, Time: time.Now().UTC(), Lists: m.listStatus()}
+	m.mu.Lock()
+	p.Clash = m.clash
+	m.mu.Unlock()
+	if m.o.Report != nil {
+		if report := m.o.Report(); len(report) <= maxReport && json.Valid(report) {
+			p.Report = report
+		}
+	}
+	return p
+}
+
+// listStatus returns the state of the lists, sorted by name.
+func (m *Member) listStatus() (all []ListStatus) {
+	for _, l := range m.all() {
+		fetches := l.Kind == Fetched && m.Fetches(l.Name)
+		m.mu.Lock()
+		s := ListStatus{Name: l.Name, Fetches: fetches}
+		if a := l.applied; a != nil {
+			s.Sequence, s.SHA256 = a.Version.Sequence, a.Version.SHA256
+		}
+		if r := l.remote; r != nil && r.version != nil {
+			s.Behind = s.Sequence != r.version.Sequence || s.SHA256 != r.version.SHA256
+		}
+		if l.err != nil {
+			s.Error = shortened(l.err.Error())
+		}
+		m.mu.Unlock()
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b ListStatus) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// maxMembers bounds the members that are shown.
+const maxMembers = 10_000
+
+// Members returns who has shown a sign of life lately, sorted by name.
+func (m *Member) Members(ctx context.Context) ([]Presence, error) {
+	b, err := m.reach(ctx)
+	if err != nil && !errors.Is(err, ErrReadOnly) {
+		return nil, err
+	}
+	w, err := b.members.WatchAll(ctx)
+	if err != nil {
+		return nil, m.offline(err)
+	}
+	defer stop(w)
+	var all []Presence
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, m.offline(context.Cause(ctx))
+		case e, ok := <-w.Updates():
+			if !ok || e == nil || len(all) == maxMembers {
+				slices.SortFunc(all, func(a, b Presence) int {
+					return strings.Compare(a.Name+"\x00"+a.Instance, b.Name+"\x00"+b.Instance)
+				})
+				return all, nil
+			}
+			if p, ok := parsePresence(e); ok {
+				all = append(all, p)
+			}
+		}
+	}
+}
+
+// parsePresence parses a sign of life, of which nothing is trusted.
+func parsePresence(e jetstream.KeyValueEntry) (p Presence, ok bool) {
+	if e.Operation() != jetstream.KeyValuePut || len(e.Value()) > maxValue || json.Unmarshal(e.Value(), &p) != nil {
+		return p, false
+	}
+	if e.Key() != escaped(p.Name)+"."+p.Instance { // it would be shown as another member
+		return p, false
+	}
+	p.Version, p.Clash, p.Run = shortened(p.Version), shortened(p.Clash), shortened(p.Run)
+	for i := range p.Lists {
+		l := &p.Lists[i]
+		l.Name, l.SHA256, l.Error = shortened(l.Name), shortened(l.SHA256), shortened(l.Error)
+	}
+	if len(p.Report) > maxReport {
+		p.Report = nil
+	}
+	p.Seen = e.Created()
+	p.Clock = p.Time.Sub(p.Seen)
+	return p, true
+}
+
+// maxClock is how wrong a clock may be without being called wrong.
+const maxClock = 30 * time.Second
+
+// Problems returns what is wrong with the members, in words: wrong clocks, names that two use,
+// lists that are behind.
+func Problems(members []Presence) (problems []string) {
+	names := map[string]int{}
+	for _, p := range members {
+		names[p.Name]++
+	}
+	for _, p := range members {
+		if names[p.Name] > 1 {
+			problems = append(problems, fmt.Sprintf("%s: %d gates have this name (this one is %s, seen %s): give each its own [fleet] name", p.Name, names[p.Name], p.Instance, p.Seen.UTC().Format(time.RFC3339)))
+		}
+		if p.Clash != "" {
+			problems = append(problems, fmt.Sprintf("%s: %s", p.Name, p.Clash))
+		}
+		if p.Clock.Abs() > maxClock {
+			problems = append(problems, fmt.Sprintf("%s: its clock is wrong by %v", p.Name, p.Clock.Round(time.Second)))
+		}
+		for _, l := range p.Lists {
+			if l.Error != "" {
+				problems = append(problems, fmt.Sprintf("%s: list %s: %s", p.Name, l.Name, l.Error))
+			}
+		}
+	}
+	return problems
+}

@@ -1,0 +1,58 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// publish stores the content of v, and makes v the fleet's version if the key still has the
+// revision; else the error is ErrBehind. See store for before and old.
+func (m *Member) publish(ctx context.Context, b *buckets, key string, v, before *Version, old, content io.ReadSeeker, revision uint64) (uint64, error) {
+	if err := m.store(ctx, b, v, before, old, content); err != nil {
+		return 0, m.offline(err)
+	}
+	value, err := v.encode()
+	if err != nil {
+		return 0, err
+	}
+	now, err := b.lists.Update(ctx, key, value, revision)
+	switch {
+	case err == nil:
+	case errors.Is(err, jetstream.ErrKeyRevisionMismatch):
+		m.counters.conflicts.Add(1)
+		return 0, ErrBehind
+	default:
+		var ok bool
+		if now, ok = m.arrived(ctx, b, key, value); !ok {
+			return 0, m.offline(err)
+		}
+	}
+	m.counters.published.Add(1)
+	return now, nil
+}
+
+// arrived reports whether a value whose acknowledgement was lost is in its place.
+func (m *Member) arrived(ctx context.Context, b *buckets, key string, value []byte) (revision uint64, ok bool) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	entry, err := b.lists.Get(ctx, key)
+	if err != nil || !bytes.Equal(entry.Value(), value) {
+		return 0, false
+	}
+	return entry.Revision(), true
+}
+
+// compactJSON returns JSON without space; nil if it is none.
+func compactJSON(text []byte) json.RawMessage {
+	var b bytes.Buffer
+	if json.Compact(&b, text) != nil {
+		return nil
+	}
+	return b.Bytes()
+}

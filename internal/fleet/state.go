@@ -1,0 +1,273 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Shared values are small: pins, accepted contents, ended sessions. Each is a key with a
+// sequence, which counts as that of a list does: a missing or older key never changes
+// anything.
+
+// shared is a shared value, as the fleet and the disk have it.
+type shared struct {
+	Format   int             `json:"format"`
+	Sequence uint64          `json:"sequence"`
+	Time     time.Time       `json:"time"`
+	Member   string          `json:"member"`
+	Value    json.RawMessage `json:"value"`
+
+	revision uint64
+}
+
+const (
+	maxShared = 64 << 10 // of a value, in bytes
+	maxKeys   = 10_000
+)
+
+// StateKey returns the key of a shared value: what it is ("pin", "accept", "ended"), and of
+// which list or user.
+func StateKey(what, of string) string { return escaped(what) + "." + escaped(of) }
+
+// ParseStateKey is the reverse of StateKey.
+func ParseStateKey(key string) (what, of string, ok bool) {
+	a, b, found := strings.Cut(key, ".")
+	what, okWhat := unescaped(a)
+	of, okOf := unescaped(b)
+	return what, of, found && okWhat && okOf && what != "" && of != "" && len(key) <= 400
+}
+
+func parseShared(value []byte) (*shared, error) {
+	s := new(shared)
+	if len(value) > maxShared+4<<10 {
+		return nil, errors.New("it is too long")
+	}
+	if err := json.Unmarshal(value, s); err != nil {
+		return nil, err
+	}
+	switch {
+	case s.Format > versionFormat:
+		return nil, errNewer
+	case s.Format != versionFormat || s.Sequence < 1 || s.Sequence > maxSequence || len(s.Value) > maxShared:
+		return nil, errors.New("it is invalid")
+	}
+	s.Member = shortened(s.Member)
+	return s, nil
+}
+
+// loadState reads the shared values that earlier processes have known.
+func (m *Member) loadState() error {
+	entries, err := m.tree.ReadDir(stateDir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		key, ok := strings.CutSuffix(e.Name(), ".json")
+		if _, _, valid := ParseStateKey(key); !ok || !valid || len(m.state) >= maxKeys {
+			continue
+		}
+		text, err := m.tree.ReadFile(path.Join(stateDir, e.Name()), maxRecord)
+		if err != nil {
+			return err
+		}
+		if s, err := parseShared(text); err == nil {
+			m.state[key] = s
+		}
+	}
+	return nil
+}
+
+// State returns a shared value; nil if there is none.
+func (m *Member) State(key string) json.RawMessage {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := m.state[key]; s != nil {
+		return s.Value
+	}
+	return nil
+}
+
+// SetState changes a shared value on all gates: change gets the present one (nil: none), and
+// may be called again if another gate is faster.
+func (m *Member) SetState(ctx context.Context, key string, change func(old json.RawMessage) (json.RawMessage, error)) error {
+	if _, _, ok := ParseStateKey(key); !ok {
+		return fmt.Errorf("%q is not a key of the fleet's state", key)
+	}
+	ctx, cancel := context.WithTimeout(ctx, m.o.times.edit)
+	defer cancel()
+	for {
+		b, err := m.reach(ctx)
+		if err != nil {
+			return err
+		}
+		if err := m.refreshState(ctx, b, key); err != nil {
+			return m.offline(err)
+		}
+		err = m.trySet(ctx, b, key, change)
+		if !errors.Is(err, ErrBehind) {
+			return err
+		}
+		sleep(ctx, m.o.times.retry/20)
+	}
+}
+
+func (m *Member) trySet(ctx context.Context, b *buckets, key string, change func(old json.RawMessage) (json.RawMessage, error)) error {
+	m.mu.Lock()
+	before := m.state[key]
+	m.mu.Unlock()
+	next := &shared{Format: versionFormat, Sequence: 1, Time: time.Now().UTC(), Member: m.o.Name}
+	var old json.RawMessage
+	if before != nil {
+		old, next.Sequence, next.revision = before.Value, before.Sequence+1, before.revision
+	}
+	var err error
+	if next.Value, err = change(old); err != nil {
+		return err
+	}
+	if len(next.Value) > maxShared {
+		return fmt.Errorf("%s would have %d bytes, more than %d", key, len(next.Value), maxShared)
+	}
+	return m.putState(ctx, b, key, next)
+}
+
+// putState writes a value to the fleet if its key still has the revision, and notes it.
+func (m *Member) putState(ctx context.Context, b *buckets, key string, s *shared) error {
+	value, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	revision, err := b.state.Update(ctx, key, value, s.revision)
+	if errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+		return ErrBehind
+	}
+	if err != nil {
+		return m.offline(err)
+	}
+	s.revision = revision
+	return m.noteState(key, s)
+}
+
+func (m *Member) noteState(key string, s *shared) error {
+	m.mu.Lock()
+	m.state[key] = s
+	m.mu.Unlock()
+	text, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return m.tree.WriteFile(path.Join(stateDir, key+".json"), stateDir, newFile, append(text, '\n'))
+}
+
+// refreshState reads a value from the fleet.
+func (m *Member) refreshState(ctx context.Context, b *buckets, key string) error {
+	entry, err := b.state.Get(ctx, key)
+	switch {
+	case err == nil:
+		m.observeState(entry)
+	case errors.Is(err, jetstream.ErrKeyNotFound), errors.Is(err, jetstream.ErrKeyDeleted):
+		m.mu.Lock()
+		if s := m.state[key]; s != nil {
+			lost := *s
+			if lost.revision = 0; entry != nil {
+				lost.revision = entry.Revision()
+			}
+			m.state[key] = &lost
+		}
+		m.mu.Unlock()
+	default:
+		return err
+	}
+	return nil
+}
+
+// observeState notes a value of the fleet, if it is newer than the own one.
+func (m *Member) observeState(e jetstream.KeyValueEntry) {
+	if _, _, ok := ParseStateKey(e.Key()); !ok || e.Operation() != jetstream.KeyValuePut {
+		return
+	}
+	m.mu.Lock()
+	own, known := m.state[e.Key()], len(m.state)
+	m.mu.Unlock()
+	s, err := parseShared(e.Value())
+	if err != nil || own == nil && known >= maxKeys {
+		m.log.Warn("a value in the fleet's state is not used", "key", e.Key(), "error", err)
+		return
+	}
+	s.revision = e.Revision()
+	if own != nil && !s.counts(own) {
+		mine := *own
+		mine.revision = e.Revision()
+		m.mu.Lock()
+		m.state[e.Key()] = &mine
+		m.mu.Unlock()
+		return
+	}
+	if m.o.StateChanged != nil {
+		if err := m.o.StateChanged(e.Key(), s.Value); err != nil {
+			m.log.Warn("a value of the fleet's state could not be used yet", "key", e.Key(), "error", err)
+			return
+		}
+	}
+	if err := m.noteState(e.Key(), s); err != nil {
+		m.log.Warn("a value of the fleet's state is not noted", "key", e.Key(), "error", err)
+	}
+}
+
+// counts reports whether s is to replace own.
+func (s *shared) counts(own *shared) bool {
+	by := cmp.Or(cmp.Compare(s.Sequence, own.Sequence), s.Time.Compare(own.Time), strings.Compare(string(s.Value), string(own.Value)))
+	return by > 0
+}
+
+// resyncState reads all values of the fleet, and writes those that it has lost.
+func (m *Member) resyncState(ctx context.Context, b *buckets) error {
+	m.mu.Lock()
+	var keys []string
+	for key := range m.state {
+		keys = append(keys, key)
+	}
+	m.mu.Unlock()
+	slices.Sort(keys)
+	for _, key := range keys {
+		if err := m.mendState(ctx, b, key); err != nil {
+			return fmt.Errorf("the value %s: %w", key, err)
+		}
+	}
+	return nil
+}
+
+// mendState writes an own value to the fleet if that has none, or an older one.
+func (m *Member) mendState(ctx context.Context, b *buckets, key string) error {
+	entry, err := b.state.Get(ctx, key)
+	m.mu.Lock()
+	again := *m.state[key]
+	m.mu.Unlock()
+	switch {
+	case err == nil:
+		m.observeState(entry)
+		s, err := parseShared(entry.Value())
+		if errors.Is(err, errNewer) || err == nil && (s.counts(&again) || !again.counts(s)) {
+			return nil
+		}
+		again.revision = entry.Revision()
+	case errors.Is(err, jetstream.ErrKeyDeleted):
+		again.revision = entry.Revision()
+	case errors.Is(err, jetstream.ErrKeyNotFound):
+		again.revision = 0
+	default:
+		return err
+	}
+	if err := m.putState(ctx, b, key, &again); err != nil && !errors.Is(err, ErrBehind) && !errors.Is(err, ErrReadOnly) {
+		return err
+	}
+	return nil
+}

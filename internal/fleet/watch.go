@@ -1,0 +1,153 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// session opens the buckets and follows them, until something is wrong with them.
+func (m *Member) session(ctx context.Context) error {
+	if err := m.wait(ctx, m.nc.IsConnected); err != nil {
+		return err
+	}
+	opening, cancel := context.WithTimeout(ctx, 4*m.o.times.edit)
+	defer cancel()
+	b, err := m.openBuckets(opening)
+	if err != nil {
+		m.setBuckets(nil, err)
+		return err
+	}
+	m.setBuckets(b, nil)
+	defer func() { m.setBuckets(nil, err) }()
+	err = m.followBuckets(ctx, b)
+	return err
+}
+
+// setBuckets notes the open buckets, or why there are none.
+func (m *Member) setBuckets(b *buckets, trouble error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.buckets, m.trouble = b, trouble
+	m.notify()
+}
+
+// followBuckets watches the buckets.
+func (m *Member) followBuckets(ctx context.Context, b *buckets) error {
+	lists, err := watch(ctx, b.lists)
+	if err != nil {
+		return fmt.Errorf("watching the lists: %w", err)
+	}
+	defer stop(lists)
+	state, err := watch(ctx, b.state)
+	if err != nil {
+		return fmt.Errorf("watching the state: %w", err)
+	}
+	defer stop(state)
+	tick := time.NewTicker(m.o.times.resync)
+	defer tick.Stop()
+	connects := m.counters.connects.Load()
+	if err := m.resync(ctx, b); err != nil {
+		return err
+	}
+	for {
+		m.mu.Lock()
+		changed := m.changed
+		m.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return nil
+		case e, ok := <-lists.Updates():
+			if !ok {
+				return errors.New("the watch of the lists has ended")
+			}
+			if e != nil {
+				m.deliver(e)
+			}
+			continue
+		case e, ok := <-state.Updates():
+			if !ok {
+				return errors.New("the watch of the state has ended")
+			}
+			if e != nil {
+				m.observeState(e)
+			}
+			continue
+		case <-changed:
+			now := m.counters.connects.Load()
+			if now == connects || !m.nc.IsConnected() {
+				continue
+			}
+			connects = now
+		case <-tick.C:
+			if !m.nc.IsConnected() {
+				continue
+			}
+		}
+		if err := m.resync(ctx, b); err != nil && m.nc.IsConnected() {
+			return err
+		}
+	}
+}
+
+// watch watches all keys of a bucket. The watch ends with stop, not with its context: the
+// context is only for its beginning.
+func watch(ctx context.Context, kv jetstream.KeyValue) (jetstream.KeyWatcher, error) {
+	return kv.WatchAll(ctx)
+}
+
+// stop ends a watch, and reads what is left so that the library's goroutines end.
+func stop(w jetstream.KeyWatcher) {
+	_ = w.Stop() // without a connection the server removes the consumer
+	timeout := time.After(time.Second)
+	for {
+		select {
+		case _, ok := <-w.Updates():
+			if !ok {
+				return
+			}
+		case <-timeout:
+			return
+		}
+	}
+}
+
+// deliver passes a change of a key to its list.
+func (m *Member) deliver(e jetstream.KeyValueEntry) {
+	for _, l := range m.all() {
+		if l.key != e.Key() {
+			continue
+		}
+		value := e.Value()
+		if e.Operation() != jetstream.KeyValuePut {
+			value = nil
+		}
+		l.observe(value, e.Revision(), false)
+	}
+}
+
+// resync reads all keys: a watch may have missed something, above all if the bucket is
+// another one than before.
+func (m *Member) resync(ctx context.Context, b *buckets) error {
+	ctx, cancel := context.WithTimeout(ctx, 4*m.o.times.edit)
+	defer cancel()
+	created, err := b.identity(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("reading the lists: %w", err)
+	case !created.Equal(b.created):
+		return errors.New("the bucket of the lists is another one")
+	}
+	for _, l := range m.all() {
+		if err := l.refresh(ctx, b); err != nil {
+			return fmt.Errorf("reading list %s: %w", l.Name, err)
+		}
+	}
+	if _, err := b.info(ctx, "OBJ_"+bucketContent); err != nil {
+		return fmt.Errorf("reading the contents: %w", err)
+	}
+	return m.resyncState(ctx, b)
+}
