@@ -36,6 +36,7 @@ var (
 	ErrTooLarge   = listedit.ErrTooLarge
 	ErrMissing    = errors.New("the file of the list is missing")
 
+	ErrNoFleet  = errors.New("the list belongs to the fleet, and only a running gate can change it there: start this gate, or change the list on another one")
 	ErrConflict = errors.New("the list has changed since")
 	ErrNoChange = errors.New("no such change is recorded")
 	ErrUndone   = errors.New("the change is undone already")
@@ -45,11 +46,14 @@ var (
 type Editor struct {
 	config func() *config.Config
 	store  *store.Store
+	fleet  Fleet // nil: this process is in none
 }
 
 // New returns an Editor of the lists in the configuration that config returns. The store
 // makes edits live before a call returns; nil: no gate runs, and its next start reads them.
-func New(config func() *config.Config, s *store.Store) *Editor { return &Editor{config, s} }
+func New(config func() *config.Config, s *store.Store) *Editor {
+	return &Editor{config: config, store: s}
+}
 
 // Options say how an edit is made.
 type Options struct {
@@ -163,6 +167,8 @@ type edit struct {
 	options Options
 	record  *listedit.Record
 	whole   bool // the whole content is wanted as it is, and the file is made if it is missing
+
+	accepted bool // accept has accepted the new content
 }
 
 func (e *Editor) edit(by By, l *listfiles.List, command string, o Options) *edit {
@@ -172,7 +178,7 @@ func (e *Editor) edit(by By, l *listfiles.List, command string, o Options) *edit
 // do replaces the list's content by what change writes, and makes it live.
 func (e *edit) do(ctx context.Context, change func(old io.ReadSeeker, w io.Writer) error) (Result, error) {
 	r := Result{List: e.list.Name, DryRun: e.options.DryRun}
-	done, err := listedit.Rewrite(ctx, e.list.Copy, change, listedit.Options{
+	done, err := e.replaceFile(ctx, change, listedit.Options{
 		DryRun:      e.options.DryRun,
 		StateDir:    e.list.StateDir(),
 		Create:      e.whole,
@@ -211,6 +217,7 @@ func (e *edit) accept(change listedit.Change) error {
 	if err != nil {
 		return err
 	}
+	e.accepted = true
 	if e.store != nil {
 		return e.store.AcceptContent(e.list.Name, sum)
 	}

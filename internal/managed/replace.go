@@ -55,6 +55,11 @@ func (e *Editor) replace(ctx context.Context, by By, list string, r Replacement,
 				return ErrConflict
 			}
 		}
+		if again, ok := r.Content.(io.Seeker); ok { // after another gate was faster
+			if _, err := again.Seek(0, io.SeekStart); err != nil {
+				return err
+			}
+		}
 		n, err := io.Copy(w, r.Content)
 		if err == nil && n == 0 {
 			_, err = io.WriteString(w, listedit.NoEntries+"\n")
