@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -28,12 +29,15 @@ const (
 // replicas is how many servers hold the buckets, if there are so many.
 const replicas = 3
 
-// buckets are the open buckets.
+// buckets are the open buckets that lists need.
 type buckets struct {
-	js                            jetstream.JetStream
-	lists, state, members, leases jetstream.KeyValue
-	content                       jetstream.ObjectStore
-	created                       time.Time // of lists
+	js           jetstream.JetStream
+	lists, state jetstream.KeyValue
+	content      jetstream.ObjectStore
+	created      map[string]time.Time // by the name of the stream
+
+	mu   sync.Mutex
+	side map[string]jetstream.KeyValue // the others, by name
 }
 
 // openBuckets opens the buckets, and makes those that are missing.
@@ -42,39 +46,90 @@ func (m *Member) openBuckets(ctx context.Context) (*buckets, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &buckets{js: js}
-	for _, k := range []struct {
-		bucket  *jetstream.KeyValue
-		name    string
-		history int64
-		ttl     time.Duration
-	}{
-		{&b.lists, bucketLists, historyOf, 0},
-		{&b.state, bucketState, 1, 0},
-		{&b.members, bucketMembers, 1, 4 * m.o.times.presence},
-		{&b.leases, bucketLeases, 1, m.o.times.lease},
-	} {
-		if *k.bucket, err = openKV(ctx, js, k.name, k.history, k.ttl); err != nil {
-			return nil, fmt.Errorf("the bucket %s: %w", k.name, err)
-		}
+	b := &buckets{js: js, side: map[string]jetstream.KeyValue{}}
+	if b.lists, err = m.openKV(ctx, js, bucketLists, historyOf, 0); err != nil {
+		return nil, err
 	}
-	b.content, err = js.ObjectStore(ctx, bucketContent)
+	if b.state, err = m.openKV(ctx, js, bucketState, 1, 0); err != nil {
+		return nil, err
+	}
+	if b.content, err = m.openContent(ctx, js); err != nil {
+		return nil, err
+	}
+	b.created, err = m.identities(ctx, b)
+	return b, err
+}
+
+// openSide opens a bucket that lists do not need.
+func (m *Member) openSide(ctx context.Context, b *buckets, name string, ttl time.Duration) (jetstream.KeyValue, error) {
+	b.mu.Lock()
+	kv := b.side[name]
+	b.mu.Unlock()
+	if kv != nil {
+		return kv, nil
+	}
+	kv, err := m.openKV(ctx, b.js, name, 1, ttl)
+	if err == nil {
+		b.mu.Lock()
+		b.side[name] = kv
+		b.mu.Unlock()
+	}
+	return kv, err
+}
+
+// members and leases open the buckets of these names.
+func (m *Member) members(ctx context.Context, b *buckets) (jetstream.KeyValue, error) {
+	return m.openSide(ctx, b, bucketMembers, 4*m.o.times.presence)
+}
+
+func (m *Member) leaseBucket(ctx context.Context, b *buckets) (jetstream.KeyValue, error) {
+	return m.openSide(ctx, b, bucketLeases, m.o.times.lease)
+}
+
+// closeSide lets a bucket be opened again, after an error that is not about a key.
+func (b *buckets) closeSide(name string, err error) {
+	if err == nil || errors.Is(err, jetstream.ErrKeyExists) || errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.side, name)
+}
+
+// brief returns a context for a question that servers with a quorum answer at once.
+func (m *Member) brief(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, m.o.times.edit/5)
+}
+
+func (m *Member) openContent(ctx context.Context, js jetstream.JetStream) (jetstream.ObjectStore, error) {
+	brief, cancel := m.brief(ctx)
+	defer cancel()
+	content, err := js.ObjectStore(brief, bucketContent)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		b.content, err = replicated(func(n int) (jetstream.ObjectStore, error) {
+		content, err = replicated(func(n int) (jetstream.ObjectStore, error) {
 			return js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: bucketContent, Replicas: n})
 		})
+	}
+	if errors.Is(err, jetstream.ErrBucketExists) { // another member was faster
+		content, err = js.ObjectStore(ctx, bucketContent)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the object store %s: %w", bucketContent, err)
 	}
-	b.created, err = b.identity(ctx)
-	return b, err
+	return content, nil
 }
 
 // openKV opens a key-value bucket, or makes it. A bucket with a ttl is in memory: it has
 // nothing that would have to survive.
-func openKV(ctx context.Context, js jetstream.JetStream, name string, history int64, ttl time.Duration) (jetstream.KeyValue, error) {
-	kv, err := js.KeyValue(ctx, name)
+func (m *Member) openKV(ctx context.Context, js jetstream.JetStream, name string, history int64, ttl time.Duration) (kv jetstream.KeyValue, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("the bucket %s: %w", name, err)
+		}
+	}()
+	brief, cancel := m.brief(ctx)
+	defer cancel()
+	kv, err = js.KeyValue(brief, name)
 	if !errors.Is(err, jetstream.ErrBucketNotFound) {
 		return kv, err
 	}
@@ -117,13 +172,19 @@ func replicated[T any](create func(replicas int) (T, error)) (T, error) {
 	return made, err
 }
 
-// identity returns when the bucket of lists was made.
-func (b *buckets) identity(ctx context.Context) (time.Time, error) {
-	info, err := b.info(ctx, "KV_"+bucketLists)
-	if err != nil {
-		return time.Time{}, err
+// identities returns when the buckets were made.
+func (m *Member) identities(ctx context.Context, b *buckets) (map[string]time.Time, error) {
+	ctx, cancel := m.brief(ctx)
+	defer cancel()
+	created := map[string]time.Time{}
+	for _, name := range streams[:3] {
+		info, err := b.info(ctx, name)
+		if err != nil {
+			return nil, fmt.Errorf("the stream %s: %w", name, err)
+		}
+		created[name] = info.Created
 	}
-	return info.Created, nil
+	return created, nil
 }
 
 func (b *buckets) info(ctx context.Context, stream string) (*jetstream.StreamInfo, error) {
@@ -134,8 +195,8 @@ func (b *buckets) info(ctx context.Context, stream string) (*jetstream.StreamInf
 	return s.CachedInfo(), nil
 }
 
-// streams are those of all buckets.
-var streams = []string{"KV_" + bucketLists, "KV_" + bucketState, "KV_" + bucketMembers, "KV_" + bucketLeases, "OBJ_" + bucketContent}
+// streams are those of all buckets: first those that lists need.
+var streams = []string{"KV_" + bucketLists, "KV_" + bucketState, "OBJ_" + bucketContent, "KV_" + bucketMembers, "KV_" + bucketLeases}
 
 // spread puts buckets that are on one server on three, once there are so many.
 func (b *buckets) spread(ctx context.Context) {

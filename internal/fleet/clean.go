@@ -8,29 +8,59 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
 // cleanUp removes contents that nobody needs any more, while the member has the lease for
-// that, and mends what the servers have lost.
+// that, and stores again what the servers have lost.
 func (m *Member) cleanUp(ctx context.Context) error {
-	for {
-		sleep(ctx, m.o.times.clean)
-		if ctx.Err() != nil {
-			return nil
+	asked := make(chan struct{}, 1)
+	sub, err := m.nc.Subscribe(missingSubject, func(*nats.Msg) {
+		select {
+		case asked <- struct{}{}:
+		default: // it is looked after soon
 		}
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = sub.Unsubscribe() }()
+	tick := time.NewTicker(m.o.times.clean)
+	defer tick.Stop()
+	for {
+		clean := false
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-asked:
+		case <-tick.C:
+			clean = m.holds(cleaning)
+		}
+		sleep(ctx, m.o.times.retry) // so that not all members do it
 		b, err := m.open()
-		if err != nil || !m.holds(cleaning) {
+		if err != nil {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ctx, m.o.times.clean)
-		b.spread(ctx)
-		err = errors.Join(m.mend(ctx, b), m.clean(ctx, b))
+		err = m.mend(ctx, b)
+		if clean {
+			b.spread(ctx)
+			err = errors.Join(err, m.clean(ctx, b))
+		}
 		cancel()
 		if err != nil {
 			return err
 		}
 	}
+}
+
+// missingSubject is where members say that the content of a current version is missing.
+const missingSubject = "spamgate.missing"
+
+// sayMissing asks the other members to store what is missing.
+func (m *Member) sayMissing() {
+	_ = m.nc.Publish(missingSubject, nil) // asked again if the content does not come
 }
 
 // age returns how old something is that a server has dated.

@@ -122,21 +122,22 @@ func (m *Member) CatchUp(ctx context.Context, name string) error {
 		return m.offline(err)
 	}
 	m.mu.Lock()
-	looks := l.looks
+	next := l.begun + 1
 	m.mu.Unlock()
 	l.look()
-	return l.settled(ctx, looks)
+	return l.settled(ctx, next)
 }
 
-// settled waits until the file has the fleet's version, or cannot get it.
-func (l *list) settled(ctx context.Context, looks uint64) (failed error) {
+// settled waits until the file has the fleet's version, or the look with a number, or a later
+// one, has found out why it cannot.
+func (l *list) settled(ctx context.Context, look uint64) (failed error) {
 	err := l.m.wait(ctx, func() bool {
 		a, r := l.applied, l.remote
-		if l.looks > looks && l.err != nil {
+		if l.looks >= look && l.err != nil {
 			failed = l.err
 			return true
 		}
-		return l.looks > looks && a != nil && r != nil && a.Revision == r.revision && l.pending == "" && !l.force
+		return l.looks >= look && a != nil && r != nil && a.Revision == r.revision && l.pending == "" && !l.force
 	})
 	if err != nil {
 		return fmt.Errorf("list %s: the fleet's newest version did not come in time: %w", l.Name, err)

@@ -24,7 +24,7 @@ import (
 // quick are the times of tests.
 var quick = times{
 	resync: 200 * time.Millisecond, presence: 200 * time.Millisecond, lease: time.Second, clean: time.Hour,
-	orphan: time.Hour, edit: 3 * time.Second, conflict: 20 * time.Second, retry: 50 * time.Millisecond,
+	orphan: time.Hour, edit: 2 * time.Second, conflict: 20 * time.Second, retry: 50 * time.Millisecond,
 }
 
 // gate is a member with its state directory, which several processes may use one after the

@@ -75,15 +75,19 @@ func (m *Member) renew(ctx context.Context, b *buckets, key string) {
 	m.mu.Lock()
 	l := m.leases[key]
 	m.mu.Unlock()
+	kv, err := m.leaseBucket(ctx, b)
+	if err != nil {
+		return
+	}
 	now := time.Now()
 	var revision uint64
-	var err error
 	holder := []byte(fmt.Sprintf("%s %s", m.o.Name, m.run))
 	if l == nil {
-		revision, err = b.leases.Create(ctx, key, holder)
+		revision, err = kv.Create(ctx, key, holder)
 	} else {
-		revision, err = b.leases.Update(ctx, key, holder, l.revision)
+		revision, err = kv.Update(ctx, key, holder, l.revision)
 	}
+	b.closeSide(bucketLeases, err)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
@@ -143,8 +147,12 @@ func (m *Member) release() {
 	leases := m.leases
 	m.leases = map[string]*lease{}
 	m.mu.Unlock()
-	for key, l := range leases {
-		_ = b.leases.Delete(ctx, key, jetstream.LastRevision(l.revision)) // else it ends by itself
+	if kv, err := m.leaseBucket(ctx, b); err == nil {
+		for key, l := range leases {
+			_ = kv.Delete(ctx, key, jetstream.LastRevision(l.revision)) // else it ends by itself
+		}
 	}
-	_ = b.members.Delete(ctx, m.presenceKey())
+	if kv, err := m.members(ctx, b); err == nil {
+		_ = kv.Delete(ctx, m.presenceKey())
+	}
 }

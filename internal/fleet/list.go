@@ -33,8 +33,9 @@ type list struct {
 	pending string  // the digest of an own edit that is not in its place yet
 	force   bool    // take the fleet's version whatever the file has
 	err     error   // of the last look
-	looks   uint64
-	fetches *bool // what FetchesChanged was told
+	begun   uint64  // looks
+	looks   uint64  // that have ended
+	fetches *bool   // what FetchesChanged was told
 
 	mu     sync.Mutex // guards what follows
 	loaded bool
@@ -77,13 +78,15 @@ func (l *list) run(ctx context.Context) error {
 	}
 	logged, pause := "", l.m.o.times.retry
 	for {
+		l.m.mu.Lock()
+		l.begun++
+		l.m.mu.Unlock()
 		err := l.reconcile(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
 		l.m.mu.Lock()
-		l.err = err
-		l.looks++
+		l.err, l.looks = err, l.begun
 		l.m.notify()
 		l.m.mu.Unlock()
 		var again <-chan time.Time

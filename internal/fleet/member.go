@@ -244,7 +244,7 @@ func (m *Member) repeat(ctx context.Context, name string, loop func(context.Cont
 			m.log.Warn("the fleet does not work", "part", name, "error", err)
 		}
 		sleep(ctx, pause)
-		pause = min(2*pause, 4*m.o.times.retry)
+		pause = min(2*pause, 2*m.o.times.retry)
 	}
 }
 

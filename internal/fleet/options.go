@@ -78,7 +78,7 @@ type times struct {
 
 func (t times) withDefaults() times {
 	def := func(d *time.Duration, value time.Duration) { *d = cmp.Or(*d, value) }
-	def(&t.resync, 15*time.Second)
+	def(&t.resync, 5*time.Second)
 	def(&t.presence, 10*time.Second)
 	def(&t.lease, 30*time.Second)
 	def(&t.clean, 5*time.Minute)

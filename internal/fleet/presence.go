@@ -75,12 +75,17 @@ func (m *Member) show(ctx context.Context, b *buckets) {
 		p.Lists, p.Report = nil, nil
 		value, _ = json.Marshal(p)
 	}
-	revision, err := m.putPresence(ctx, b, value)
+	kv, err := m.members(ctx, b)
+	if err != nil {
+		return
+	}
+	revision, err := m.putPresence(ctx, kv, value)
+	b.closeSide(bucketMembers, err)
 	if err != nil {
 		return
 	}
 	m.presenceRevision = revision
-	entry, err := b.members.Get(ctx, m.presenceKey())
+	entry, err := kv.Get(ctx, m.presenceKey())
 	if err == nil && entry.Revision() == revision {
 		m.mu.Lock()
 		m.clock = entry.Created().Sub(p.Time)
@@ -88,16 +93,16 @@ func (m *Member) show(ctx context.Context, b *buckets) {
 	}
 }
 
-func (m *Member) putPresence(ctx context.Context, b *buckets, value []byte) (uint64, error) {
+func (m *Member) putPresence(ctx context.Context, kv jetstream.KeyValue, value []byte) (uint64, error) {
 	key := m.presenceKey()
 	if m.presenceRevision == 0 { // what an earlier process of this gate has left
-		return b.members.Put(ctx, key, value)
+		return kv.Put(ctx, key, value)
 	}
-	revision, err := b.members.Update(ctx, key, value, m.presenceRevision)
+	revision, err := kv.Update(ctx, key, value, m.presenceRevision)
 	if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 		return revision, err
 	}
-	entry, err := b.members.Get(ctx, key)
+	entry, err := kv.Get(ctx, key)
 	var other Presence
 	clash := ""
 	if err == nil && json.Unmarshal(entry.Value(), &other) == nil && other.Run != m.run {
@@ -109,7 +114,7 @@ func (m *Member) putPresence(ctx context.Context, b *buckets, value []byte) (uin
 	if clash != "" {
 		m.log.Error("two gates have one name and one state directory", "name", m.o.Name)
 	}
-	return b.members.Put(ctx, key, value)
+	return kv.Put(ctx, key, value)
 }
 
 func (m *Member) presence() *Presence {
@@ -156,7 +161,12 @@ func (m *Member) Members(ctx context.Context) ([]Presence, error) {
 	if err != nil && !errors.Is(err, ErrReadOnly) {
 		return nil, err
 	}
-	w, err := b.members.WatchAll(ctx)
+	kv, err := m.members(ctx, b)
+	if err != nil {
+		return nil, m.offline(err)
+	}
+	w, err := kv.WatchAll(ctx)
+	b.closeSide(bucketMembers, err)
 	if err != nil {
 		return nil, m.offline(err)
 	}

@@ -14,7 +14,7 @@ func (m *Member) session(ctx context.Context) error {
 	if err := m.wait(ctx, m.nc.IsConnected); err != nil {
 		return err
 	}
-	opening, cancel := context.WithTimeout(ctx, 4*m.o.times.edit)
+	opening, cancel := context.WithTimeout(ctx, 2*m.o.times.edit)
 	defer cancel()
 	b, err := m.openBuckets(opening)
 	if err != nil {
@@ -134,20 +134,19 @@ func (m *Member) deliver(e jetstream.KeyValueEntry) {
 func (m *Member) resync(ctx context.Context, b *buckets) error {
 	ctx, cancel := context.WithTimeout(ctx, 4*m.o.times.edit)
 	defer cancel()
-	created, err := b.identity(ctx)
-	switch {
-	case err != nil:
-		return fmt.Errorf("reading the lists: %w", err)
-	case !created.Equal(b.created):
-		return errors.New("the bucket of the lists is another one")
+	created, err := m.identities(ctx, b)
+	if err != nil {
+		return err
+	}
+	for name, t := range created {
+		if !t.Equal(b.created[name]) {
+			return fmt.Errorf("the stream %s is another one", name)
+		}
 	}
 	for _, l := range m.all() {
 		if err := l.refresh(ctx, b); err != nil {
 			return fmt.Errorf("reading list %s: %w", l.Name, err)
 		}
-	}
-	if _, err := b.info(ctx, "OBJ_"+bucketContent); err != nil {
-		return fmt.Errorf("reading the contents: %w", err)
 	}
 	return m.resyncState(ctx, b)
 }

@@ -1,0 +1,289 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"spamgate/internal/fleet/fleettest"
+)
+
+// client returns a client of the server, for what an operator or an attacker does.
+func client(t testing.TB, s *fleettest.Server) jetstream.JetStream {
+	t.Helper()
+	nc, err := nats.Connect(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+// TestLostBuckets deletes buckets while gates run, and while they do not: no list changes, and
+// the gates go on.
+func TestLostBuckets(t *testing.T) {
+	s := fleettest.Start(t, nil)
+	js := client(t, s)
+	a, b := startGate(t, "a", s, nil), newGate(t, "b", s, nil)
+	a.stop()
+	a.write("blocked", "one@example.net\n")
+	a.start()
+	b.start()
+	has(t, "blocked", "one@example.net\n", b)
+	for _, bucket := range []string{"KV_" + bucketLists, "OBJ_" + bucketContent, "KV_" + bucketState, "KV_" + bucketMembers, "KV_" + bucketLeases} {
+		if err := js.DeleteStream(t.Context(), bucket); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "an edit after the loss of "+bucket, func() bool { return a.add("blocked", bucket+"@example.net") == nil })
+		equal(t, "blocked", a, b)
+	}
+	a.stop()
+	b.stop()
+	before := a.read("blocked")
+	for _, bucket := range streams {
+		if err := js.DeleteStream(t.Context(), bucket); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+			t.Fatal(err)
+		}
+	}
+	fresh := startGate(t, "fresh", s, nil) // publishes nothing: it has nothing
+	b.start()
+	has(t, "blocked", before, b, fresh)
+	a.start()
+	a.mustAdd("blocked", "last@example.net")
+	equal(t, "blocked", a, b, fresh)
+	has(t, "blocked", before+"last@example.net\n", a, b, fresh)
+}
+
+// TestOlderBucket puts the key of a list back: the newest gate publishes its version again.
+func TestOlderBucket(t *testing.T) {
+	s := fleettest.Start(t, nil)
+	js := client(t, s)
+	a, b := newGate(t, "a", s, nil), startGate(t, "b", s, nil)
+	a.write("blocked", "one@example.net\n")
+	a.start()
+	equal(t, "blocked", a, b)
+	kv, err := js.KeyValue(t.Context(), bucketLists)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, err := kv.Get(t.Context(), "list.blocked")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.mustAdd("blocked", "two@example.net")
+	a.mustAdd("blocked", "three@example.net")
+	want := a.read("blocked")
+	has(t, "blocked", want, b)
+	for _, value := range [][]byte{old.Value(), []byte("{"), []byte(`{"format":1,"list":"other"}`), {}} {
+		if _, err := kv.Put(t.Context(), "list.blocked", value); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the version is published again", func() bool {
+			e, err := kv.Get(t.Context(), "list.blocked")
+			if err != nil {
+				return false
+			}
+			v, err := parseVersion(e.Value(), "blocked", Managed)
+			return err == nil && v.Sequence == 3
+		})
+		equal(t, "blocked", a, b)
+	}
+	if err := kv.Delete(t.Context(), "list.blocked"); err != nil {
+		t.Fatal(err)
+	}
+	b.mustAdd("blocked", "four@example.net")
+	equal(t, "blocked", a, b)
+	has(t, "blocked", want+"four@example.net\n", a, b)
+}
+
+// TestNewerFormat leaves a version alone that a newer spamgate has written.
+func TestNewerFormat(t *testing.T) {
+	s := fleettest.Start(t, nil)
+	a := newGate(t, "a", s, nil)
+	a.write("blocked", "one@example.net\n")
+	a.start()
+	equal(t, "blocked", a)
+	kv, err := client(t, s).KeyValue(t.Context(), bucketLists)
+	if err != nil {
+		t.Fatal(err)
+	}
+	revision, err := kv.Put(t.Context(), "list.blocked", []byte(`{"format":2}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the gate says it", func() bool { return errors.Is(a.failing("blocked"), errNewer) })
+	if err := a.add("blocked", "two@example.net"); !errors.Is(err, errNewer) {
+		t.Errorf("the edit: %v", err)
+	}
+	if e, err := kv.Get(t.Context(), "list.blocked"); err != nil || e.Revision() != revision {
+		t.Errorf("the gate has changed it: %v, %v", e, err)
+	}
+}
+
+// TestLostContent deletes contents that a new gate needs: a gate that has them stores them
+// again.
+func TestLostContent(t *testing.T) {
+	s := fleettest.Start(t, nil)
+	a := newGate(t, "a", s, nil)
+	a.write("blocked", lines(4000, "a"))
+	a.start()
+	a.mustAdd("blocked", "two@example.net")
+	v := equal(t, "blocked", a)
+	if len(v.Deltas) != 1 {
+		t.Fatalf("got %+v", v)
+	}
+	js := client(t, s)
+	objects, err := js.ObjectStore(t.Context(), bucketContent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range v.names() {
+		if err := objects.Delete(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := startGate(t, "b", s, nil)
+	equal(t, "blocked", a, b)
+}
+
+// TestServerGone refuses edits while no server answers, changes nothing then, and goes on
+// afterwards.
+func TestServerGone(t *testing.T) {
+	s := fleettest.Start(t, nil)
+	a := newGate(t, "a", s, nil)
+	a.write("blocked", "one@example.net\n")
+	a.start()
+	b := startGate(t, "b", s, nil)
+	equal(t, "blocked", a, b)
+	s.Stop()
+	if err := a.add("blocked", "two@example.net"); !errors.Is(err, ErrOffline) {
+		t.Errorf("the edit without a server: %v", err)
+	}
+	if got := a.read("blocked"); got != "one@example.net\n" {
+		t.Errorf("the file has %q", got)
+	}
+	if st := a.Status(); st.Connected || st.Trouble == "" {
+		t.Errorf("status: %+v", st)
+	}
+	b.stop()
+	s.Restart()
+	a.mustAdd("blocked", "three@example.net")
+	b.start()
+	has(t, "blocked", "one@example.net\nthree@example.net\n", a, b)
+}
+
+// TestQuorum runs gates on three servers: with one of them an edit is refused, with two it is
+// made.
+func TestQuorum(t *testing.T) {
+	servers := fleettest.Cluster(t, 3)
+	a := newGate(t, "a", servers[0], nil)
+	a.write("blocked", "one@example.net\n")
+	a.start()
+	b := startGate(t, "b", servers[1], nil)
+	equal(t, "blocked", a, b)
+	info, err := client(t, servers[0]).Stream(t.Context(), "KV_"+bucketLists)
+	if err != nil || info.CachedInfo().Config.Replicas != 3 {
+		t.Fatalf("replicas: %+v, %v", info, err)
+	}
+	servers[2].Stop()
+	eventually(t, "an edit with two servers", func() bool { return a.add("blocked", "two@example.net") == nil })
+	equal(t, "blocked", a, b)
+	servers[1].Stop()
+	before := a.read("blocked")
+	if err := a.add("blocked", "three@example.net"); !errors.Is(err, ErrOffline) {
+		t.Errorf("the edit with one server: %v", err)
+	}
+	if got := a.read("blocked"); got != before {
+		t.Errorf("the file has %q", got)
+	}
+	if os.Getenv("SPAMGATE_E2E_FULL") != "1" {
+		return // to elect leaders takes the servers up to 9 s
+	}
+	servers[1].Restart()
+	servers[2].Restart()
+	eventually(t, "an edit with all servers", func() bool { return b.add("blocked", "four@example.net") == nil })
+	equal(t, "blocked", a, b)
+}
+
+// TestUnnoted ends a gate between the steps of an edit and of an update: the next process finds
+// out what it has.
+func TestUnnoted(t *testing.T) {
+	s := fleettest.Start(t, nil)
+	a, b := newGate(t, "a", s, nil), startGate(t, "b", s, nil)
+	a.write("blocked", "one@example.net\n")
+	a.start()
+	equal(t, "blocked", a, b)
+	record := a.o.StateDir + "/" + listsDir + "/list.blocked.json"
+	old, err := os.ReadFile(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.mustAdd("blocked", "two@example.net")
+	equal(t, "blocked", a, b)
+	a.stop()
+	b.mustAdd("blocked", "three@example.net")
+	b.mustAdd("blocked", "four@example.net")
+	if err := os.WriteFile(record, old, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a.start()
+	equal(t, "blocked", a, b)
+	for _, damaged := range []string{"", "{", "{}"} {
+		a.stop()
+		if err := os.WriteFile(record, []byte(damaged), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		a.start()
+		equal(t, "blocked", a, b)
+	}
+}
+
+// TestFileLost takes the fleet's version if the file of a list is gone, also for an edit.
+func TestFileLost(t *testing.T) {
+	s := fleettest.Start(t, nil)
+	a := newGate(t, "a", s, nil)
+	a.write("blocked", "one@example.net\n")
+	a.start()
+	equal(t, "blocked", a)
+	if err := os.Remove(a.path("blocked")); err != nil {
+		t.Fatal(err)
+	}
+	has(t, "blocked", "one@example.net\n", a)
+}
+
+// TestChangedOutside leaves a managed list alone that somebody has edited by hand, until Take or
+// Merge.
+func TestChangedOutside(t *testing.T) {
+	s := fleettest.Start(t, nil)
+	a, b := newGate(t, "a", s, nil), startGate(t, "b", s, nil)
+	a.write("blocked", "one@example.net\n")
+	a.start()
+	equal(t, "blocked", a, b)
+	for _, how := range []func(context.Context) error{
+		func(ctx context.Context) error { return b.Take(ctx, "blocked") },
+		func(ctx context.Context) error { return b.Merge(ctx, "blocked", "ann", "") },
+	} {
+		b.write("blocked", "own@example.net\n")
+		b.Changed("blocked")
+		eventually(t, "the gate says it", func() bool { return errors.Is(b.failing("blocked"), ErrDiffers) })
+		if err := b.add("blocked", "two@example.net"); !errors.Is(err, ErrDiffers) {
+			t.Errorf("the edit: %v", err)
+		}
+		if got := b.read("blocked"); got != "own@example.net\n" {
+			t.Errorf("the file has %q", got)
+		}
+		if err := how(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "blocked", a, b)
+	}
+	has(t, "blocked", "one@example.net\nown@example.net\n", a, b)
+}
