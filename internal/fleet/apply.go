@@ -26,8 +26,13 @@ func (l *list) reconcile(ctx context.Context) error {
 			return err
 		}
 	}
-	return errors.New("the list changes all the time")
+	l.look() // it changes all the time
+	return nil
 }
+
+// errLater says that a gate that never had a version of the fleet waits, so that gates that had
+// one publish it first.
+var errLater = errors.New("the fleet has no version of the list yet")
 
 // step does one thing, and reports whether there may be more.
 func (l *list) step(ctx context.Context) (again bool, err error) {
@@ -69,6 +74,9 @@ func (l *list) step(ctx context.Context) (again bool, err error) {
 	case stepSeed:
 		return true, l.seed(ctx, b, v, r.revision)
 	case stepPublish:
+		if a == nil && time.Since(r.since) < l.m.o.times.grace {
+			return false, errLater
+		}
 		return true, l.publishFile(ctx, b, v, r.revision)
 	case stepJoin:
 		return l.join(ctx, b, v, r.revision)

@@ -133,7 +133,7 @@ func (m *Member) CatchUp(ctx context.Context, name string) error {
 func (l *list) settled(ctx context.Context, look uint64) (failed error) {
 	err := l.m.wait(ctx, func() bool {
 		a, r := l.applied, l.remote
-		if l.looks >= look && l.err != nil {
+		if l.looks >= look && l.err != nil && l.err != errLater {
 			failed = l.err
 			return true
 		}

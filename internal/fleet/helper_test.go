@@ -24,7 +24,7 @@ import (
 // quick are the times of tests.
 var quick = times{
 	resync: 200 * time.Millisecond, presence: 200 * time.Millisecond, lease: time.Second, clean: time.Hour,
-	orphan: time.Hour, edit: 2 * time.Second, conflict: 20 * time.Second, retry: 50 * time.Millisecond,
+	orphan: time.Hour, edit: 2 * time.Second, grace: 200 * time.Millisecond, conflict: 20 * time.Second, retry: 50 * time.Millisecond,
 }
 
 // gate is a member with its state directory, which several processes may use one after the
@@ -67,6 +67,11 @@ func newGate(t testing.TB, name string, s *fleettest.Server, change func(*Option
 	for _, dir := range []string{"managed", "copies/web"} {
 		if err := os.MkdirAll(filepath.Join(g.o.StateDir, dir), 0o700); err != nil {
 			t.Fatal(err)
+		}
+	}
+	for _, l := range g.o.Lists {
+		if l.Kind == Managed {
+			g.write(l.Name, "# kept by spamgate\n") // as package managed makes it
 		}
 	}
 	t.Cleanup(func() { g.stop() })

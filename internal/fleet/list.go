@@ -51,9 +51,10 @@ type applied struct {
 
 // remote is what the fleet has of a list.
 type remote struct {
-	version  *Version // nil: nothing that is valid
-	revision uint64   // of the key; 0: there is no key
-	err      error    // why no version can be taken or published
+	version  *Version  // nil: nothing that is valid
+	revision uint64    // of the key; 0: there is no key
+	err      error     // why no version can be taken or published
+	since    time.Time // when it was first seen that there is no version
 }
 
 func (m *Member) newList(w List) *list {
@@ -93,7 +94,7 @@ func (l *list) run(ctx context.Context) error {
 		if err == nil {
 			logged, pause = "", l.m.o.times.retry
 		} else {
-			if err.Error() != logged && !errors.Is(err, ErrOffline) {
+			if err.Error() != logged && !errors.Is(err, ErrOffline) && err != errLater {
 				logged = err.Error()
 				l.m.log.Warn("a list is not as the fleet has it", "list", l.Name, "error", err)
 			}
@@ -173,7 +174,11 @@ func (l *list) observe(value []byte, revision uint64, certain bool) {
 			l.m.log.Warn("the fleet's version of a list is damaged", "list", l.Name, "error", err)
 		}
 	}
+	r.since = time.Now()
 	l.m.mu.Lock()
+	if l.remote != nil && l.remote.version == nil {
+		r.since = l.remote.since
+	}
 	if certain || l.remote == nil || revision >= l.remote.revision {
 		l.remote, l.fresh = r, true
 		l.m.notify()

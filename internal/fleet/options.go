@@ -72,6 +72,7 @@ type times struct {
 	clean    time.Duration // between two removals of contents that nobody needs
 	orphan   time.Duration // a content that nobody needs is kept that long
 	edit     time.Duration // an edit waits that long for the fleet, apart from its size
+	grace    time.Duration // a gate that is new to a list waits that long before it publishes its own
 	conflict time.Duration // an edit is tried again that long
 	retry    time.Duration // the first pause after an error; later ones are longer
 }
@@ -84,6 +85,7 @@ func (t times) withDefaults() times {
 	def(&t.clean, 5*time.Minute)
 	def(&t.orphan, time.Hour)
 	def(&t.edit, 5*time.Second)
+	def(&t.grace, 2*time.Second)
 	def(&t.conflict, time.Minute)
 	def(&t.retry, 500*time.Millisecond)
 	return t
