@@ -109,7 +109,7 @@ func (m *Member) connected(nc *nats.Conn) {
 	m.log.Info("connected to the fleet", "server", nc.ConnectedUrlRedacted())
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.readOnly = nil
+	m.readOnly, m.denied = nil, map[string]bool{}
 	m.notify()
 }
 
@@ -141,13 +141,20 @@ func (m *Member) asyncError(_ *nats.Conn, _ *nats.Subscription, err error) {
 		m.log.Debug("error of the connection to the fleet", "error", err)
 		return
 	}
+	// nats: permissions violation: Permissions Violation for Publish to "$KV.spamgate-lists.…"
+	_, subject, _ := strings.Cut(err.Error(), `"`)
+	parts := strings.SplitN(strings.Trim(subject, `"`), ".", 3)
+	what := strings.Join(parts[:min(2, len(parts))], ".")
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if strings.Contains(strings.ToLower(err.Error()), "publish to \"$kv."+bucketLists) {
+	if what == "$KV."+bucketLists || what == "$O."+bucketContent {
 		m.readOnly = err
 		m.notify()
 	}
-	m.log.Warn("the credentials do not permit what the gate needs in the fleet", "error", err)
+	if !m.denied[what] {
+		m.denied[what] = true
+		m.log.Warn("the credentials do not permit what a gate does in the fleet", "error", err)
+	}
 }
 
 // reach waits until the buckets can be used.

@@ -57,16 +57,16 @@ type Member struct {
 	counters counters
 
 	mu       sync.Mutex
-	changed  chan struct{} // closed when something below changes
-	buckets  *buckets      // nil while there are none
-	trouble  error         // why there are none
-	readOnly error         // what the server has not permitted
-	clash    string        // who else uses the name
-	clock    time.Duration // the servers' clock minus the own
+	changed  chan struct{}   // closed when something below changes
+	buckets  *buckets        // nil while there are none
+	trouble  error           // why there are none
+	readOnly error           // what the server has not permitted, if that makes edits impossible
+	denied   map[string]bool // what it has not permitted: the first parts of subjects
+	clash    string          // who else uses the name
+	clock    time.Duration   // the servers' clock minus the own
 	lists    map[string]*list
 	leases   map[string]*lease
 	state    map[string]*shared
-	answers  map[string]Answer
 
 	presenceRevision uint64 // used by one goroutine
 }
@@ -85,7 +85,7 @@ func Open(o Options) (*Member, error) {
 	}
 	m := &Member{
 		o: o, log: o.Logger, tree: atomicfile.In(o.StateDir), run: randomID(), changed: make(chan struct{}),
-		lists: map[string]*list{}, leases: map[string]*lease{}, state: map[string]*shared{}, answers: map[string]Answer{},
+		lists: map[string]*list{}, leases: map[string]*lease{}, state: map[string]*shared{}, denied: map[string]bool{},
 	}
 	if err := m.prepare(); err != nil {
 		return nil, fmt.Errorf("fleet: %w", err)

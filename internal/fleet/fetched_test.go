@@ -1,0 +1,97 @@
+package fleet
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"spamgate/internal/fleet/fleettest"
+)
+
+// fetched makes the gate share a list from a URL, too.
+func fetched(o *Options) {
+	o.Lists = append(o.Lists, List{Name: "web.list", Kind: Fetched, Path: filepath.Join(o.StateDir, "copies", "web", "list"), MaxBytes: 64 << 20})
+}
+
+// fetcher returns the gates that are to fetch the list.
+func fetcher(gates ...*gate) (names []string) {
+	for _, g := range gates {
+		if g.Member != nil && g.Fetches("web.list") {
+			names = append(names, g.o.Name)
+		}
+	}
+	return names
+}
+
+// TestFetched lets one gate at a time fetch a list, and all have it. A large list travels as a
+// delta.
+func TestFetched(t *testing.T) {
+	s := fleettest.Start(t, nil)
+	told := make(chan string, 100)
+	gates := map[string]*gate{}
+	for _, name := range []string{"a", "b"} {
+		gates[name] = startGate(t, name, s, func(o *Options) {
+			fetched(o)
+			o.FetchesChanged = func(list string, fetches bool) { told <- fmt.Sprint(name, " ", list, " ", fetches) }
+		})
+	}
+	a, b := gates["a"], gates["b"]
+	one := func() bool { return a.Status().Connected && b.Status().Connected && len(fetcher(a, b)) == 1 }
+	eventually(t, "one gate fetches", one)
+	first := gates[fetcher(a, b)[0]]
+	content := lines(20_000, "web")
+	first.write("web.list", content)
+	if err := os.WriteFile(first.path("web.list")+".json", []byte(`{"etag": "x"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first.Changed("web.list")
+	equal(t, "web.list", a, b)
+	content = strings.Replace(content, "web0010000", "changed", 1) + "last@example.net\n"
+	first.write("web.list", content)
+	first.Changed("web.list")
+	has(t, "web.list", content, a, b)
+	v := equal(t, "web.list", a, b)
+	if len(v.Deltas) != 1 || v.Deltas[0].Size > 4096 || v.Accepted {
+		t.Errorf("got %+v", v)
+	}
+	second := map[*gate]*gate{a: b, b: a}[first]
+	if state, err := os.ReadFile(second.path("web.list") + ".json"); string(state) != `{"etag":"x"}` {
+		t.Errorf("the other gate has the state %q, %v", state, err)
+	}
+	first.stop()
+	eventually(t, "the other gate fetches", func() bool { return second.Fetches("web.list") })
+	s.Stop()
+	eventually(t, "it fetches alone", func() bool { return !second.Status().Connected && second.Fetches("web.list") })
+	if len(told) == 0 {
+		t.Error("FetchesChanged was never called")
+	}
+}
+
+// TestLargeList edits a long managed list: deltas and, when they are many, snapshots.
+func TestLargeList(t *testing.T) {
+	s := fleettest.Start(t, nil)
+	a, b := newGate(t, "a", s, nil), startGate(t, "b", s, nil)
+	content := lines(30_000, "user")
+	a.write("blocked", content)
+	a.start()
+	equal(t, "blocked", a, b)
+	b.stop()
+	snapshots, most := map[string]bool{}, 0
+	for i := range maxDeltas + 3 {
+		a.mustAdd("blocked", fmt.Sprintf("new%d@example.net", i))
+		v := a.version("blocked")
+		if v == nil {
+			continue // noted a moment later
+		}
+		snapshots[v.Snapshot], most = true, max(most, len(v.Deltas))
+	}
+	if most < 5 || len(snapshots) < 2 {
+		t.Errorf("%d snapshots, %d deltas at most", len(snapshots), most)
+	}
+	b.start() // behind by more than the deltas
+	equal(t, "blocked", a, b)
+	c := startGate(t, "c", s, nil) // an empty disk
+	equal(t, "blocked", a, b, c)
+}

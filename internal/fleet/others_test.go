@@ -1,0 +1,330 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"spamgate/internal/fleet/fleettest"
+)
+
+// TestState shares values: a change reaches all gates, and a lost bucket changes nothing.
+func TestState(t *testing.T) {
+	s := fleettest.Start(t, nil)
+	a, b := startGate(t, "a", s, nil), startGate(t, "b", s, nil)
+	key := StateKey("pin", "black.list")
+	set := func(g *gate, value string) {
+		t.Helper()
+		if err := g.SetState(t.Context(), key, func(json.RawMessage) (json.RawMessage, error) { return json.RawMessage(value), nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reaches := func(g *gate, value string) {
+		t.Helper()
+		eventually(t, g.o.Name+" has "+value, func() bool { return string(g.State(key)) == value })
+	}
+	set(a, `"one"`)
+	reaches(b, `"one"`)
+	set(b, `"two"`)
+	reaches(a, `"two"`)
+	a.mu.Lock()
+	if a.state[key] != `"two"` {
+		t.Errorf("StateChanged was called with %q", a.state[key])
+	}
+	a.mu.Unlock()
+	a.stop()
+	set(b, `"three"`)
+	b.stop()
+	if err := client(t, s).DeleteStream(t.Context(), "KV_"+bucketState); err != nil {
+		t.Fatal(err)
+	}
+	a.start() // publishes "two", which is older
+	b.start()
+	reaches(a, `"three"`)
+	reaches(b, `"three"`)
+	c := startGate(t, "c", s, nil)
+	reaches(c, `"three"`)
+	if what, of, ok := ParseStateKey(key); !ok || what != "pin" || of != "black.list" {
+		t.Errorf("the key %s is read as %s, %s", key, what, of)
+	}
+}
+
+// TestStateAtOnce changes a value on two gates at once: no change is lost.
+func TestStateAtOnce(t *testing.T) {
+	s := fleettest.Start(t, nil)
+	a, b := startGate(t, "a", s, nil), startGate(t, "b", s, nil)
+	const n = 20
+	errs := make(chan error, 2)
+	for _, g := range []*gate{a, b} {
+		go func() {
+			var err error
+			for range n {
+				err = errors.Join(err, g.SetState(t.Context(), "accept.x", func(old json.RawMessage) (json.RawMessage, error) {
+					var count int
+					if old != nil {
+						if err := json.Unmarshal(old, &count); err != nil {
+							return nil, err
+						}
+					}
+					return json.Marshal(count + 1)
+				}))
+			}
+			errs <- err
+		}()
+	}
+	if err := errors.Join(<-errs, <-errs); err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprint(2 * n)
+	eventually(t, "both have "+want, func() bool { return string(a.State("accept.x")) == want && string(b.State("accept.x")) == want })
+}
+
+// TestMembers shows who is there, and what is wrong with whom.
+func TestMembers(t *testing.T) {
+	s := fleettest.Start(t, nil)
+	a := newGate(t, "a.example", s, func(o *Options) { o.Report = func() json.RawMessage { return json.RawMessage(`{"healthy":true}`) } })
+	a.write("blocked", "one@example.net\n")
+	a.start()
+	equal(t, "blocked", a)
+	twin := startGate(t, "b", s, nil)
+	equal(t, "blocked", a, twin)
+	startGate(t, "b", s, nil)
+	var members []Presence
+	eventually(t, "all are seen", func() bool {
+		var err error
+		members, err = a.Members(t.Context())
+		return err == nil && len(members) == 3 && len(members[0].Lists) == 1 && members[0].Lists[0].Sequence == 1
+	})
+	first := members[0]
+	if first.Name != "a.example" || string(first.Report) != `{"healthy":true}` || first.Version != "test" || first.Clock.Abs() > time.Second {
+		t.Errorf("got %+v", first)
+	}
+	if problems := Problems(members); len(problems) != 2 || !strings.Contains(problems[0], "b: 2 gates have this name") {
+		t.Errorf("problems: %q", problems)
+	}
+	twin.stop()
+	eventually(t, "it has left", func() bool {
+		members, err := a.Members(t.Context())
+		return err == nil && len(members) == 2
+	})
+	members[0].Clock, members[1].Name, members[2].Clash = -time.Hour, "c", "a clash"
+	members[1].Lists = []ListStatus{{Name: "blocked", Error: "disk full"}}
+	if got := strings.Join(Problems(members), "\n"); got != "a.example: its clock is wrong by -1h0m0s\nc: list blocked: disk full\nb: a clash" {
+		t.Errorf("problems:\n%s", got)
+	}
+}
+
+// TestCopiedGate starts a gate with a copy of another one's state directory: both say so.
+func TestCopiedGate(t *testing.T) {
+	s := fleettest.Start(t, nil)
+	a := startGate(t, "a", s, nil)
+	b := newGate(t, "a", s, nil)
+	for _, g := range []*gate{a, b} {
+		if err := os.MkdirAll(filepath.Join(g.o.StateDir, dirName), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	id, err := os.ReadFile(filepath.Join(a.o.StateDir, dirName, nameOfID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(b.o.StateDir, dirName, nameOfID), id, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.start()
+	eventually(t, "both say so", func() bool { return a.Status().Clash != "" && b.Status().Clash != "" })
+}
+
+// TestAsk asks all members. One of them cannot answer, and one does not.
+func TestAsk(t *testing.T) {
+	s := fleettest.Start(t, nil)
+	a, b, c, d := startGate(t, "a", s, nil), startGate(t, "b", s, nil), startGate(t, "c", s, nil), startGate(t, "d", s, nil)
+	handle := func(g *gate, answer Answer) {
+		if err := g.Handle("hits", answer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, g := range []*gate{a, b} {
+		handle(g, func(_ context.Context, q []byte) ([]byte, error) { return []byte(g.o.Name + string(q)), nil })
+	}
+	handle(c, func(context.Context, []byte) ([]byte, error) { panic("a hostile question") })
+	handle(d, func(ctx context.Context, _ []byte) ([]byte, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	eventually(t, "all are seen", func() bool { m, err := a.Members(t.Context()); return err == nil && len(m) == 4 })
+	if err := errors.Join(b.nc.Flush(), c.nc.Flush(), d.nc.Flush()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	r, err := a.Ask(ctx, "hits", []byte("?"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(r.Answers["a"]) != "a?" || string(r.Answers["b"]) != "b?" || r.Errors["c"] == nil || !slices.Equal(r.Missing, []string{"d"}) {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// TestClean removes contents that no list needs, and chunks of contents that were never
+// complete.
+func TestClean(t *testing.T) {
+	s := fleettest.Start(t, nil)
+	a := newGate(t, "a", s, func(o *Options) { o.times.clean, o.times.orphan = quick.resync, time.Nanosecond })
+	a.write("blocked", "one@example.net\n")
+	a.start()
+	js := client(t, s)
+	for i := range historyContent + 3 {
+		a.mustAdd("blocked", fmt.Sprintf("%d@example.net", i))
+	}
+	if _, err := js.Publish(t.Context(), chunkSubject("half"), []byte("half an object")); err != nil {
+		t.Fatal(err)
+	}
+	objects, err := js.ObjectStore(t.Context(), bucketContent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(t.Context(), "OBJ_"+bucketContent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the old ones are removed", func() bool {
+		all, err := objects.List(t.Context())
+		if err != nil || len(all) != historyContent {
+			return false
+		}
+		info, err := stream.Info(t.Context(), jetstream.WithSubjectFilter(chunkSubject(">")))
+		return err == nil && len(info.State.Subjects) == historyContent
+	})
+	b := startGate(t, "b", s, nil)
+	equal(t, "blocked", a, b)
+}
+
+// TestLeaves counts what a gate leaves behind on the server: nothing.
+func TestLeaves(t *testing.T) {
+	s := fleettest.Start(t, nil)
+	js := client(t, s)
+	a := startGate(t, "a", s, fetched)
+	equal(t, "blocked", a)
+	var before int
+	for i := range 10 {
+		b := startGate(t, "b", s, fetched)
+		equal(t, "blocked", a, b)
+		b.stop()
+		if i == 0 {
+			before = s.Subscriptions()
+		}
+	}
+	for _, name := range streams {
+		stream, err := js.Stream(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "no consumers of b at "+name, func() bool {
+			info, err := stream.Info(t.Context())
+			return err == nil && info.State.Consumers <= 1
+		})
+	}
+	eventually(t, "no subscriptions of b", func() bool { return s.Subscriptions() <= before })
+}
+
+// TestReadOnly gives a gate a user who may only read: it takes versions, and refuses edits.
+func TestReadOnly(t *testing.T) {
+	s := fleettest.Start(t, func(o *server.Options) {
+		o.Users = []*server.User{
+			{Username: "all", Password: "secret"},
+			{Username: "reader", Password: "secret", Permissions: &server.Permissions{
+				Publish: &server.SubjectPermission{Allow: []string{"$JS.API.>", "$JS.FC.>", "$KV." + bucketMembers + ".>"}},
+			}},
+		}
+	})
+	as := func(user string) func(*Options) {
+		return func(o *Options) { o.Servers = []string{strings.Replace(s.URL(), "//", "//"+user+":secret@", 1)} }
+	}
+	a, b := newGate(t, "a", s, as("all")), newGate(t, "b", s, as("reader"))
+	a.write("blocked", "one@example.net\n")
+	a.start()
+	equal(t, "blocked", a)
+	b.start()
+	has(t, "blocked", "one@example.net\n", b)
+	a.mustAdd("blocked", "two@example.net")
+	equal(t, "blocked", a, b)
+	if err := b.add("blocked", "three@example.net"); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("the edit: %v", err)
+	}
+	if !b.Status().ReadOnly || a.Status().ReadOnly {
+		t.Error("the status does not say it")
+	}
+	stranger, err := nats.Connect(s.URL())
+	if err == nil {
+		stranger.Close()
+		t.Error("a client without credentials is let in")
+	}
+}
+
+// TestCredentials reads the kinds of files with credentials.
+func TestCredentials(t *testing.T) {
+	s := fleettest.Start(t, func(o *server.Options) { o.Authorization = "a-shared-token" })
+	file := filepath.Join(t.TempDir(), "token")
+	for _, c := range []struct {
+		text string
+		mode os.FileMode
+		ok   bool
+	}{
+		{"a-shared-token\n", 0o600, true},
+		{"a-shared-token", 0o640, true},
+		{"a-shared-token", 0o644, false},
+		{"", 0o600, false},
+		{"two words", 0o600, false},
+	} {
+		if err := errors.Join(os.WriteFile(file, []byte(c.text), 0o600), os.Chmod(file, c.mode)); err != nil {
+			t.Fatal(err)
+		}
+		g := newGate(t, "a", s, func(o *Options) { o.Credentials = file })
+		m, err := Open(g.o)
+		if (err == nil) != c.ok {
+			t.Errorf("%q, %v: %v", c.text, c.mode, err)
+		}
+		if err != nil {
+			continue
+		}
+		eventually(t, "it is connected", func() bool { return m.Status().Connected })
+		m.Close()
+	}
+}
+
+// TestNoSpace cannot write a version: the file stays, the status says why, and it is taken
+// later.
+func TestNoSpace(t *testing.T) {
+	s := fleettest.Start(t, nil)
+	a, b := newGate(t, "a", s, nil), startGate(t, "b", s, nil)
+	a.write("blocked", "one@example.net\n")
+	a.start()
+	equal(t, "blocked", a, b)
+	work := filepath.Join(b.o.StateDir, workDir)
+	if err := errors.Join(os.Remove(work), os.WriteFile(work, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	a.mustAdd("blocked", "two@example.net")
+	eventually(t, "the gate says it", func() bool { return b.failing("blocked") != nil })
+	if got := b.read("blocked"); got != "one@example.net\n" {
+		t.Errorf("the file has %q", got)
+	}
+	a.mustAdd("blocked", "three@example.net")
+	if err := errors.Join(os.Remove(work), os.Mkdir(work, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "blocked", a, b)
+}
