@@ -122,6 +122,7 @@ func (l *list) take(ctx context.Context, b *buckets, v view, revision uint64) er
 		return fmt.Errorf("taking %v: %w", v.remote, err)
 	}
 	l.m.counters.applied.Add(1)
+	l.m.log.Info("list taken from the fleet", "list", l.Name, "sequence", v.remote.Sequence, "member", v.remote.Member, "by", v.remote.Author)
 	l.m.mu.Lock()
 	l.force = false
 	l.m.mu.Unlock()

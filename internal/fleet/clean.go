@@ -95,13 +95,14 @@ func (m *Member) mend(ctx context.Context, b *buckets) error {
 
 // isWhole reports whether the object store has what a version needs.
 func (m *Member) isWhole(ctx context.Context, b *buckets, v *Version) (bool, error) {
-	if _, err := b.content.GetInfo(ctx, fullName(v.SHA256)); err == nil {
-		return true, nil
-	}
 	for _, name := range v.names() {
+		if v.Inline[name] != nil {
+			continue
+		}
 		_, err := b.content.GetInfo(ctx, name)
 		if errors.Is(err, jetstream.ErrObjectNotFound) {
-			return false, nil
+			_, err = b.content.GetInfo(ctx, fullName(v.SHA256)) // stored again
+			return err == nil, nil
 		}
 		if err != nil {
 			return false, err

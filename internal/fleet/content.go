@@ -1,12 +1,15 @@
 package fleet
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -40,14 +43,19 @@ func (m *Member) transferTime(size int64) time.Duration {
 // store stores the content of v, whose digest and size are set, and sets how it is stored.
 // Before is the version before it, and old its content; nil if the delta does not matter.
 func (m *Member) store(ctx context.Context, b *buckets, v, before *Version, old, content io.ReadSeeker) error {
+	v.Inline = nil
 	if before != nil && old != nil && v.Size >= minDelta && len(before.Deltas) < maxDeltas && before.SHA256 != v.SHA256 {
 		ok, err := m.storeDelta(ctx, b, v, before, old, content)
 		if ok || err != nil {
 			return err
 		}
 	}
+	v.Snapshot, v.Deltas = v.SHA256, nil
+	if v.Size < maxPackedInline {
+		return m.storeSmall(ctx, b, v, content)
+	}
 	size, err := m.storeFull(ctx, b, v.SHA256, content)
-	v.Snapshot, v.SnapshotSize, v.Deltas = v.SHA256, size, nil
+	v.SnapshotSize = size
 	return err
 }
 
@@ -68,12 +76,56 @@ func (m *Member) storeDelta(ctx context.Context, b *buckets, v, before *Version,
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return false, err
 	}
-	if err := m.put(ctx, b, deltaName(before.SHA256, v.SHA256), file); err != nil {
+	name := deltaName(before.SHA256, v.SHA256)
+	v.Inline = maps.Clone(before.Inline)
+	if size <= maxInline && v.inlineBytes()+size <= maxInlineAll {
+		change, err := io.ReadAll(file)
+		if err != nil {
+			return false, err
+		}
+		v.putInline(name, change)
+	} else if err := m.put(ctx, b, name, file); err != nil {
 		return false, err
 	}
 	v.Snapshot, v.SnapshotSize = before.Snapshot, before.SnapshotSize
-	v.Deltas = append(append([]DeltaName{}, before.Deltas...), DeltaName{before.SHA256, v.SHA256, size})
+	v.Deltas = append(slices.Clone(before.Deltas), DeltaName{before.SHA256, v.SHA256, size})
 	return true, nil
+}
+
+func (v *Version) putInline(name string, object []byte) {
+	if v.Inline == nil {
+		v.Inline = map[string][]byte{}
+	}
+	v.Inline[name] = object
+}
+
+// inlineBytes returns the size of what is inline.
+func (v *Version) inlineBytes() (n int64) {
+	for _, object := range v.Inline {
+		n += int64(len(object))
+	}
+	return n
+}
+
+// maxPackedInline bounds the contents that are packed in memory, to see whether they are small
+// then, in bytes.
+const maxPackedInline = 256 << 10
+
+// storeSmall stores a whole content in its version, if it is small when packed.
+func (m *Member) storeSmall(ctx context.Context, b *buckets, v *Version, content io.ReadSeeker) error {
+	if _, err := content.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	var packed bytes.Buffer
+	if err := packInto(&packed, content); err != nil {
+		return err
+	}
+	v.SnapshotSize = int64(packed.Len())
+	if packed.Len() <= maxInline {
+		v.putInline(fullName(v.SHA256), packed.Bytes())
+		return nil
+	}
+	return m.put(ctx, b, fullName(v.SHA256), &packed)
 }
 
 // storeFull stores a whole content, packed, unless the fleet has it. It returns its size there.
@@ -134,8 +186,11 @@ func (m *Member) put(ctx context.Context, b *buckets, name string, content io.Re
 // errContent says that the fleet does not have the content that it should have.
 var errContent = errors.New("the fleet does not have its content")
 
-// get opens an object of at most most bytes. The caller closes it.
-func (m *Member) get(ctx context.Context, b *buckets, name string, most int64) (io.ReadCloser, error) {
+// get opens an object of a version, of at most most bytes. The caller closes it.
+func (m *Member) get(ctx context.Context, b *buckets, v *Version, name string, most int64) (io.ReadCloser, error) {
+	if object, ok := v.Inline[name]; ok {
+		return io.NopCloser(&limited{bytes.NewReader(object), most}), nil
+	}
 	object, err := b.content.Get(ctx, name)
 	switch {
 	case errors.Is(err, jetstream.ErrObjectNotFound):
@@ -192,7 +247,7 @@ func (m *Member) load(ctx context.Context, b *buckets, v *Version, own io.ReadSe
 		}
 		errs = append(errs, err)
 	}
-	file, err := m.loadFull(ctx, b, v.SHA256, v.Size)
+	file, err := m.loadFull(ctx, b, v, v.SHA256, v.Size)
 	if err != nil {
 		return nil, errors.Join(append(errs, err)...)
 	}
@@ -201,7 +256,7 @@ func (m *Member) load(ctx context.Context, b *buckets, v *Version, own io.ReadSe
 
 // loadSnapshot loads a version by its snapshot and all deltas.
 func (m *Member) loadSnapshot(ctx context.Context, b *buckets, v *Version, most int64) (*atomicfile.File, error) {
-	snapshot, err := m.loadFull(ctx, b, v.Snapshot, most)
+	snapshot, err := m.loadFull(ctx, b, v, v.Snapshot, most)
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +270,7 @@ func (m *Member) follow(ctx context.Context, b *buckets, v *Version, from io.Rea
 		if d.From != sha {
 			continue
 		}
-		next, err := m.applyDelta(ctx, b, d, from, most)
+		next, err := m.applyDelta(ctx, b, v, d, from, most)
 		if file != nil {
 			file.Discard()
 		}
@@ -230,8 +285,8 @@ func (m *Member) follow(ctx context.Context, b *buckets, v *Version, from io.Rea
 	return file, nil
 }
 
-func (m *Member) applyDelta(ctx context.Context, b *buckets, d DeltaName, from io.ReadSeeker, most int64) (*atomicfile.File, error) {
-	change, err := m.get(ctx, b, deltaName(d.From, d.To), d.Size)
+func (m *Member) applyDelta(ctx context.Context, b *buckets, v *Version, d DeltaName, from io.ReadSeeker, most int64) (*atomicfile.File, error) {
+	change, err := m.get(ctx, b, v, deltaName(d.From, d.To), d.Size)
 	if err != nil {
 		return nil, err
 	}
@@ -240,8 +295,8 @@ func (m *Member) applyDelta(ctx context.Context, b *buckets, d DeltaName, from i
 }
 
 // loadFull loads a whole content of at most most bytes.
-func (m *Member) loadFull(ctx context.Context, b *buckets, sha string, most int64) (*atomicfile.File, error) {
-	packed, err := m.get(ctx, b, fullName(sha), maxPacked(most))
+func (m *Member) loadFull(ctx context.Context, b *buckets, v *Version, sha string, most int64) (*atomicfile.File, error) {
+	packed, err := m.get(ctx, b, v, fullName(sha), maxPacked(most))
 	if err != nil {
 		return nil, err
 	}

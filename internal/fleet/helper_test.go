@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -225,6 +226,21 @@ func (g *gate) version(list string) *Version {
 	return &v
 }
 
+// noted returns the version that a list had last; nil if it had none.
+func (g *gate) noted(list string) *Version {
+	l, err := g.list(list)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.Member.mu.Lock()
+	defer g.Member.mu.Unlock()
+	if l.applied == nil {
+		return nil
+	}
+	v := l.applied.Version
+	return &v
+}
+
 // failing returns the error that a list has; nil if it has none.
 func (g *gate) failing(list string) error {
 	l, err := g.list(list)
@@ -241,6 +257,16 @@ func lines(n int, prefix string) string {
 	var b bytes.Buffer
 	for i := range n {
 		fmt.Fprintf(&b, "%s%07d@example.net\n", prefix, i)
+	}
+	return b.String()
+}
+
+// noise returns n lines of a list that hardly can be packed.
+func noise(n int) string {
+	var b strings.Builder
+	r := rand.New(rand.NewPCG(uint64(n), 0))
+	for range n {
+		fmt.Fprintf(&b, "%016x%016x%016x@example.net\n", r.Uint64(), r.Uint64(), r.Uint64())
 	}
 	return b.String()
 }

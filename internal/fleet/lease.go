@@ -50,6 +50,8 @@ func (m *Member) open() (*buckets, error) {
 func leaseKey(list string) string { return "fetch." + escaped(list) }
 
 func (m *Member) renewAll(ctx context.Context, b *buckets) {
+	ctx, cancel := context.WithTimeout(ctx, m.o.times.lease/4)
+	defer cancel()
 	keys := map[string]bool{cleaning: true}
 	for _, l := range m.all() {
 		if l.Kind == Fetched {
@@ -70,8 +72,6 @@ func (m *Member) renewAll(ctx context.Context, b *buckets) {
 
 // renew takes or renews a lease.
 func (m *Member) renew(ctx context.Context, b *buckets, key string) {
-	ctx, cancel := context.WithTimeout(ctx, m.o.times.lease/4)
-	defer cancel()
 	m.mu.Lock()
 	l := m.leases[key]
 	m.mu.Unlock()
@@ -136,11 +136,7 @@ func (m *Member) tellFetches() {
 
 // release gives all leases back, so that others need not wait for their end, and removes the
 // sign of life.
-func (m *Member) release() {
-	b, err := m.open()
-	if err != nil {
-		return
-	}
+func (m *Member) release(b *buckets) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	m.mu.Lock()

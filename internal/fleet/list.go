@@ -36,6 +36,7 @@ type list struct {
 	begun   uint64  // looks
 	looks   uint64  // that have ended
 	fetches *bool   // what FetchesChanged was told
+	damaged string  // how the fleet\'s version is damaged, as the log has it
 
 	mu     sync.Mutex // guards what follows
 	loaded bool
@@ -164,15 +165,7 @@ func (l *list) stale() {
 func (l *list) observe(value []byte, revision uint64, certain bool) {
 	r := &remote{revision: revision}
 	if value != nil {
-		v, err := parseVersion(value, l.Name, l.Kind)
-		switch {
-		case err == nil:
-			r.version = v
-		case errors.Is(err, errNewer) || errors.Is(err, errKind):
-			r.err = fmt.Errorf("the fleet's version of list %s: %w", l.Name, err)
-		default: // the newest gate publishes its own
-			l.m.log.Warn("the fleet's version of a list is damaged", "list", l.Name, "error", err)
-		}
+		r.parse(l, value)
 	}
 	r.since = time.Now()
 	l.m.mu.Lock()
@@ -185,6 +178,38 @@ func (l *list) observe(value []byte, revision uint64, certain bool) {
 	}
 	l.m.mu.Unlock()
 	l.look()
+}
+
+// maxJump is how far a sequence may be ahead of the one that this gate has: no gate misses so
+// many versions, and a hostile writer could use the numbers up.
+const maxJump = 1_000_000_000
+
+// parse sets what the value of the list's key says. A damaged one counts as none: the newest
+// gate publishes its own.
+func (r *remote) parse(l *list, value []byte) {
+	v, err := parseVersion(value, l.Name, l.Kind)
+	l.m.mu.Lock()
+	known := uint64(0)
+	if l.applied != nil {
+		known = l.applied.Version.Sequence
+	}
+	if err == nil && v.Sequence > known+maxJump {
+		err = fmt.Errorf("it has the sequence %d, and this gate has %d", v.Sequence, known)
+	}
+	damaged := err != nil && !errors.Is(err, errNewer) && !errors.Is(err, errKind)
+	log := damaged && l.damaged != err.Error()
+	if l.damaged = ""; damaged {
+		l.damaged = err.Error()
+	}
+	l.m.mu.Unlock()
+	switch {
+	case err == nil:
+		r.version = v
+	case !damaged:
+		r.err = fmt.Errorf("the fleet's version of list %s: %w", l.Name, err)
+	case log:
+		l.m.log.Warn("the fleet's version of a list is damaged", "list", l.Name, "error", err)
+	}
 }
 
 // refresh reads what the fleet has of a list.

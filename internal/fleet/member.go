@@ -67,6 +67,9 @@ type Member struct {
 	lists    map[string]*list
 	leases   map[string]*lease
 	state    map[string]*shared
+	unused   map[string]bool // keys of values that StateChanged did not take
+
+	stateMu sync.Mutex // held while a shared value is compared and noted; before mu
 
 	presenceRevision uint64 // used by one goroutine
 }
@@ -85,7 +88,7 @@ func Open(o Options) (*Member, error) {
 	}
 	m := &Member{
 		o: o, log: o.Logger, tree: atomicfile.In(o.StateDir), run: randomID(), changed: make(chan struct{}),
-		lists: map[string]*list{}, leases: map[string]*lease{}, state: map[string]*shared{}, denied: map[string]bool{},
+		lists: map[string]*list{}, leases: map[string]*lease{}, state: map[string]*shared{}, unused: map[string]bool{}, denied: map[string]bool{},
 	}
 	if err := m.prepare(); err != nil {
 		return nil, fmt.Errorf("fleet: %w", err)
@@ -129,11 +132,14 @@ func randomID() string { return strings.ToLower(rand.Text()[:12]) }
 // Close leaves the fleet: it gives leases back, closes the connection, and waits for the end
 // of all goroutines.
 func (m *Member) Close() {
+	b, err := m.open()
 	m.mu.Lock() // no question is answered from now on
 	m.cancel()
 	m.mu.Unlock()
 	m.wg.Wait()
-	m.release()
+	if err == nil {
+		m.release(b)
+	}
 	m.nc.Close()
 }
 

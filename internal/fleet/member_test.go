@@ -1,7 +1,10 @@
 package fleet
 
 import (
+	"slices"
 	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
 
 	"spamgate/internal/fleet/fleettest"
 )
@@ -26,4 +29,19 @@ func TestShare(t *testing.T) {
 	if v.Sequence != 4 || v.Member != "a" || v.Author != "ann" {
 		t.Errorf("got %+v", v)
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !slices.Contains(b.accepted, "blocked "+v.SHA256[:8]) {
+		t.Errorf("b has accepted %q", b.accepted)
+	}
+}
+
+// TestInProcess uses a server in this process, without a socket.
+func TestInProcess(t *testing.T) {
+	s := fleettest.Start(t, func(o *server.Options) { o.DontListen = true })
+	a := newGate(t, "a", s, func(o *Options) { o.Servers, o.Server = nil, s })
+	a.write("blocked", "one@example.net\n")
+	a.start()
+	a.mustAdd("blocked", "two@example.net")
+	equal(t, "blocked", a)
 }

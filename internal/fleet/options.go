@@ -36,7 +36,7 @@ type Options struct {
 	Applied func(list string, v *Version)
 
 	// StateChanged, if not nil, gets a shared value that another gate has changed (see
-	// [Member.SetState]). After an error it gets it again later.
+	// [Member.SetState], which it must not call). After an error it gets it again later.
 	StateChanged func(key string, value json.RawMessage) error
 
 	// FetchesChanged, if not nil, is called when [Member.Fetches] has another answer for a

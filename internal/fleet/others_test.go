@@ -183,11 +183,12 @@ func TestAsk(t *testing.T) {
 func TestClean(t *testing.T) {
 	s := fleettest.Start(t, nil)
 	a := newGate(t, "a", s, func(o *Options) { o.times.clean, o.times.orphan = quick.resync, time.Nanosecond })
-	a.write("blocked", "one@example.net\n")
 	a.start()
 	js := client(t, s)
 	for i := range historyContent + 3 {
-		a.mustAdd("blocked", fmt.Sprintf("%d@example.net", i))
+		if err := a.edit("blocked", func(string) string { return noise(1000 + i) }); err != nil { // too long to be inline
+			t.Fatal(err)
+		}
 	}
 	if _, err := js.Publish(t.Context(), chunkSubject("half"), []byte("half an object")); err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -121,9 +122,7 @@ func (m *Member) SetState(ctx context.Context, key string, change func(old json.
 }
 
 func (m *Member) trySet(ctx context.Context, b *buckets, key string, change func(old json.RawMessage) (json.RawMessage, error)) error {
-	m.mu.Lock()
-	before := m.state[key]
-	m.mu.Unlock()
+	before := m.known(key)
 	next := &shared{Format: versionFormat, Sequence: 1, Time: time.Now().UTC(), Member: m.o.Name}
 	var old json.RawMessage
 	if before != nil {
@@ -153,7 +152,19 @@ func (m *Member) putState(ctx context.Context, b *buckets, key string, s *shared
 		return m.offline(err)
 	}
 	s.revision = revision
+	m.stateMu.Lock()
+	defer m.stateMu.Unlock()
+	if own := m.known(key); own != nil && own.counts(s) {
+		return nil // another gate was faster to change it again
+	}
 	return m.noteState(key, s)
+}
+
+// known returns what the gate knows of a value; nil if there is none.
+func (m *Member) known(key string) *shared {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.state[key]
 }
 
 func (m *Member) noteState(key string, s *shared) error {
@@ -194,8 +205,11 @@ func (m *Member) observeState(e jetstream.KeyValueEntry) {
 	if _, _, ok := ParseStateKey(e.Key()); !ok || e.Operation() != jetstream.KeyValuePut {
 		return
 	}
+	m.stateMu.Lock()
+	defer m.stateMu.Unlock()
 	m.mu.Lock()
 	own, known := m.state[e.Key()], len(m.state)
+	delete(m.unused, e.Key())
 	m.mu.Unlock()
 	s, err := parseShared(e.Value())
 	if err != nil || own == nil && known >= maxKeys {
@@ -214,6 +228,9 @@ func (m *Member) observeState(e jetstream.KeyValueEntry) {
 	if m.o.StateChanged != nil {
 		if err := m.o.StateChanged(e.Key(), s.Value); err != nil {
 			m.log.Warn("a value of the fleet's state could not be used yet", "key", e.Key(), "error", err)
+			m.mu.Lock()
+			m.unused[e.Key()] = true
+			m.mu.Unlock()
 			return
 		}
 	}
@@ -231,12 +248,14 @@ func (s *shared) counts(own *shared) bool {
 // resyncState reads all values of the fleet, and writes those that it has lost.
 func (m *Member) resyncState(ctx context.Context, b *buckets) error {
 	m.mu.Lock()
-	var keys []string
-	for key := range m.state {
-		keys = append(keys, key)
-	}
+	keys := slices.Sorted(maps.Keys(m.state))
+	unused := slices.Sorted(maps.Keys(m.unused))
 	m.mu.Unlock()
-	slices.Sort(keys)
+	for _, key := range unused {
+		if err := m.refreshState(ctx, b, key); err != nil {
+			return fmt.Errorf("the value %s: %w", key, err)
+		}
+	}
 	for _, key := range keys {
 		if err := m.mendState(ctx, b, key); err != nil {
 			return fmt.Errorf("the value %s: %w", key, err)
@@ -248,9 +267,7 @@ func (m *Member) resyncState(ctx context.Context, b *buckets) error {
 // mendState writes an own value to the fleet if that has none, or an older one.
 func (m *Member) mendState(ctx context.Context, b *buckets, key string) error {
 	entry, err := b.state.Get(ctx, key)
-	m.mu.Lock()
-	again := *m.state[key]
-	m.mu.Unlock()
+	again := *m.known(key)
 	switch {
 	case err == nil:
 		m.observeState(entry)

@@ -38,6 +38,10 @@ type Version struct {
 	SnapshotSize int64       `json:"snapshot_size"` // as it is stored, packed
 	Deltas       []DeltaName `json:"deltas,omitempty"`
 
+	// Inline has the objects of Names that are so small that they are here, and not in the
+	// object store.
+	Inline map[string][]byte `json:"inline,omitempty"`
+
 	Author string    `json:"author,omitempty"` // who made the change: an account or a user
 	Member string    `json:"member"`           // the gate on which it was made
 	What   string    `json:"what,omitempty"`
@@ -67,6 +71,9 @@ const (
 	maxDeltas   = 32
 	maxSequence = 1 << 53
 	maxFetch    = 64 << 10
+
+	maxInline    = 16 << 10 // of an object in a value, in bytes
+	maxInlineAll = 64 << 10 // of all objects in a value
 )
 
 // errKind says that a list is not of the same kind on all gates.

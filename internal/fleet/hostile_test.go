@@ -1,0 +1,141 @@
+package fleet
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"spamgate/internal/delta"
+	"spamgate/internal/fleet/fleettest"
+)
+
+// packed returns a content as it is stored.
+func packed(t testing.TB, content string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := packInto(&b, strings.NewReader(content)); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func shaOf(content string) string {
+	sum := sha256.Sum256([]byte(content))
+	return hex.EncodeToString(sum[:])
+}
+
+// TestHostileContent offers a gate versions whose contents are not what they should be: it
+// keeps its list, and takes the next good version.
+func TestHostileContent(t *testing.T) {
+	s := fleettest.Start(t, nil)
+	a := newGate(t, "a", s, func(o *Options) { o.Lists[0].MaxBytes = 1 << 20 })
+	own := "one@example.net\n" + noise(2000)
+	a.write("blocked", own)
+	a.start()
+	first := equal(t, "blocked", a)
+	kv, err := client(t, s).KeyValue(t.Context(), bucketLists)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const evil = "evil@example.net\n"
+	bomb := strings.Repeat("0", 64<<20)
+	var good bytes.Buffer
+	if _, err := delta.Write(&good, strings.NewReader(own), strings.NewReader(own+evil)); err != nil {
+		t.Fatal(err)
+	}
+	last := first.Sequence
+	for name, change := range map[string]func(*Version){
+		"not packed":     func(v *Version) { v.putInline(fullName(v.SHA256), []byte(evil)) },
+		"another digest": func(v *Version) { v.putInline(fullName(v.SHA256), packed(t, "other")) },
+		"missing":        func(v *Version) { v.SHA256, v.Snapshot = shaB, shaB },
+		"a bomb":         func(v *Version) { v.putInline(fullName(v.SHA256), packed(t, bomb)) },
+		"a bomb that says so": func(v *Version) {
+			v.SHA256 = shaOf(bomb)
+			v.Snapshot, v.Size = v.SHA256, int64(len(bomb))
+			v.putInline(fullName(v.SHA256), packed(t, bomb))
+		},
+		"cut off": func(v *Version) { p := packed(t, evil); v.putInline(fullName(v.SHA256), p[:len(p)-3]) },
+		"a damaged delta": func(v *Version) {
+			v.Snapshot, v.Deltas = first.SHA256, []DeltaName{{first.SHA256, v.SHA256, int64(good.Len())}}
+			v.putInline(v.names()[1], append(good.Bytes()[:good.Len()/2:good.Len()/2], "damaged, damaged, damaged"...))
+		},
+		"a delta of another file": func(v *Version) {
+			v.Snapshot, v.Deltas = first.SHA256, []DeltaName{{first.SHA256, v.SHA256, int64(good.Len())}}
+			v.putInline(v.names()[1], good.Bytes())
+		},
+	} {
+		last++
+		v := &Version{Format: 1, List: "blocked", Kind: Managed, Sequence: last, SHA256: shaOf(evil), Snapshot: shaOf(evil), Size: int64(len(evil)), Member: "evil", Time: time.Now()}
+		change(v)
+		value, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := parseVersion(value, "blocked", Managed); err != nil {
+			t.Fatalf("%s: the version is refused for another reason: %v", name, err)
+		}
+		if _, err := kv.Put(t.Context(), "list.blocked", value); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, name+": the gate says it", func() bool {
+			err := a.failing("blocked")
+			return err != nil && strings.Contains(err.Error(), v.String())
+		})
+		if a.read("blocked") != own {
+			t.Fatalf("%s: the list is changed", name)
+		}
+	}
+	last++
+	v := &Version{Format: 1, List: "blocked", Kind: Managed, Sequence: last, SHA256: shaOf(own + evil), Size: int64(len(own + evil)), Snapshot: first.SHA256, Member: "b", Time: time.Now()}
+	v.Deltas = []DeltaName{{first.SHA256, v.SHA256, int64(good.Len())}}
+	v.putInline(v.names()[1], good.Bytes())
+	value, err := v.encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kv.Put(t.Context(), "list.blocked", value); err != nil {
+		t.Fatal(err)
+	}
+	has(t, "blocked", own+evil, a)
+
+	v.Sequence += maxJump + 1 // nobody can use the numbers up
+	if value, err = v.encode(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kv.Put(t.Context(), "list.blocked", value); err != nil {
+		t.Fatal(err)
+	}
+	a.mustAdd("blocked", "two@example.net")
+	if now := equal(t, "blocked", a); now.Sequence != last+1 {
+		t.Errorf("got %v", now)
+	}
+}
+
+// FuzzEachEntry wants each line of a list to be found once, without its reason.
+func FuzzEachEntry(f *testing.F) {
+	f.Add("one@example.net # reason\n\n# comment\ntwo.example\r\nthree.example")
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) > 1<<16 {
+			return
+		}
+		n := 0
+		err := eachEntry(strings.NewReader(text), func(line, entry []byte) error {
+			n++
+			if len(bytes.TrimSpace(entry)) == 0 || len(entry) > 3*len(line) || bytes.ContainsRune(line, '\n') {
+				t.Errorf("the line %q has the entry %q", line, entry)
+			}
+			return nil
+		})
+		if err != nil || n > strings.Count(text, "\n")+1 {
+			t.Errorf("%d entries, %v", n, err)
+		}
+		c, err := compare(strings.NewReader(text), strings.NewReader("# other\n"+text+"\nmore.example\n"))
+		if err != nil || len(c.missing) != 0 {
+			t.Errorf("a list lacks entries of its own: %v, %v", c, err)
+		}
+	})
+}

@@ -1,0 +1,71 @@
+package fleet
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"spamgate/internal/fleet/fleettest"
+)
+
+// TestLatency measures how long an edit takes, and how long until all of five gates have it in
+// their files, on three servers. It runs with SPAMGATE_FLEET_MEASURE=1.
+func TestLatency(t *testing.T) {
+	if os.Getenv("SPAMGATE_FLEET_MEASURE") == "" {
+		t.Skip("SPAMGATE_FLEET_MEASURE is not set")
+	}
+	for _, n := range []int{100, 20_000} {
+		t.Run(fmt.Sprint(n, " entries"), func(t *testing.T) {
+			servers := fleettest.Cluster(t, 3)
+			var gates []*gate
+			for i := range 5 {
+				g := newGate(t, fmt.Sprintf("g%d", i), servers[i%3], func(o *Options) { o.times = times{} })
+				if i == 0 {
+					g.write("blocked", noise(n))
+				}
+				g.start()
+				gates = append(gates, g)
+				equal(t, "blocked", gates...)
+			}
+			var edit, all []time.Duration
+			for i := range 100 {
+				g := gates[i%len(gates)]
+				line := fmt.Sprintf("edit%d@example.net", i)
+				began := time.Now()
+				g.mustAdd("blocked", line)
+				made := time.Now()
+				eventually(t, "all have it", func() bool {
+					return !slices.ContainsFunc(gates, func(g *gate) bool { return !strings.HasSuffix(g.read("blocked"), line+"\n") })
+				})
+				edit, all = append(edit, made.Sub(began)), append(all, time.Since(made))
+			}
+			slices.Sort(edit)
+			slices.Sort(all)
+			t.Logf("an edit: p50 %v, p99 %v; until all have it: p50 %v, p99 %v", edit[50], edit[98], all[50], all[98])
+
+			var wg sync.WaitGroup
+			began := time.Now()
+			for _, g := range gates[:3] {
+				wg.Go(func() {
+					for i := range 100 {
+						if err := g.add("blocked", fmt.Sprintf("%s-%d@example.org", g.o.Name, i)); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			took := time.Since(began)
+			v := equal(t, "blocked", gates...)
+			conflicts := int64(0)
+			for _, g := range gates {
+				conflicts += g.Status().Conflicts
+			}
+			t.Logf("three gates, 100 edits each at once: %v, %d conflicts; sequence %d, equal after %v", took, conflicts, v.Sequence, time.Since(began)-took)
+		})
+	}
+}

@@ -1,0 +1,59 @@
+package fleet
+
+import (
+	"testing"
+	"time"
+)
+
+// TestNext is the table of what a gate does with a list. Versions are written as their sequence
+// and content; the content of the file is a letter.
+func TestNext(t *testing.T) {
+	v := func(sequence uint64, sha string) *Version {
+		return &Version{Sequence: sequence, SHA256: sha, Base: "base", Snapshot: "old", Deltas: []DeltaName{{From: "old", To: sha}}, Time: time.Unix(int64(sha[0]), 0)}
+	}
+	for _, c := range []struct {
+		name    string
+		kind    Kind
+		local   string
+		applied *Version
+		remote  *Version
+		want    step
+	}{
+		{"an empty fleet, a new gate without a file", Managed, "", nil, nil, stepNone},
+		{"an empty fleet, a new gate", Managed, "a", nil, nil, stepPublish},
+		{"a bucket was lost", Managed, "a", v(7, "a"), nil, stepSeed},
+		{"a bucket was lost, and the file", Managed, "", v(7, "a"), nil, stepNone},
+		{"a bucket was lost, and the file was changed", Managed, "b", v(7, "a"), nil, stepPublish},
+		{"a bucket was put back", Managed, "a", v(7, "a"), v(6, "b"), stepSeed},
+		{"a bucket was put back, and the file is gone", Managed, "", v(7, "a"), v(6, "b"), stepNone},
+
+		{"a new gate without a file", Managed, "", nil, v(3, "b"), stepTake},
+		{"a new gate with the same", Managed, "b", nil, v(3, "b"), stepNote},
+		{"a new gate with another list", Managed, "a", nil, v(3, "b"), stepJoin},
+		{"a new gate with another copy", Fetched, "a", nil, v(3, "b"), stepTake},
+
+		{"nothing new", Managed, "a", v(3, "a"), v(3, "a"), stepNone},
+		{"the file is gone", Managed, "", v(3, "a"), v(3, "a"), stepTake},
+		{"the file was changed by hand", Managed, "b", v(3, "a"), v(3, "a"), stepDiffers},
+		{"another copy was fetched", Fetched, "b", v(3, "a"), v(3, "a"), stepPublish},
+		{"the accounts were changed", Accounts, "b", v(3, "a"), v(3, "a"), stepPublish},
+
+		{"another gate's edit", Managed, "a", v(3, "a"), v(4, "b"), stepTake},
+		{"another gate's edit, and the file is gone", Managed, "", v(3, "a"), v(4, "b"), stepTake},
+		{"an edit that was not noted", Managed, "b", v(3, "a"), v(4, "b"), stepNote},
+		{"an edit that was not noted, and another one after it", Managed, "base", v(3, "a"), v(5, "b"), stepTake},
+		{"an edit that was not noted, and several after it", Managed, "old", v(3, "a"), v(9, "b"), stepTake},
+		{"another gate's edit, and the file was changed by hand", Managed, "c", v(3, "a"), v(4, "b"), stepLook},
+		{"two gates have fetched", Fetched, "c", v(3, "a"), v(4, "b"), stepTake},
+
+		{"a fork, the other one is later", Managed, "a", v(3, "a"), v(3, "b"), stepTake},
+		{"a fork, the own one is later", Managed, "b", v(3, "b"), v(3, "a"), stepSeed},
+		{"a fork, the own one is later, and the file is gone", Managed, "", v(3, "b"), v(3, "a"), stepTake},
+		{"a fork, and the file has the other one", Managed, "a", v(3, "b"), v(3, "a"), stepNote},
+		{"a fork, and the file was changed by hand", Managed, "c", v(3, "b"), v(3, "a"), stepDiffers},
+	} {
+		if got := (view{c.kind, c.local, c.applied, c.remote}).next(); got != c.want {
+			t.Errorf("%s: step %d, want %d", c.name, got, c.want)
+		}
+	}
+}
