@@ -112,9 +112,6 @@ func (l *list) take(ctx context.Context, b *buckets, v view, revision uint64) er
 	}
 	content, err := l.m.load(ctx, b, v.remote, from, v.local, l.MaxBytes)
 	if err != nil {
-		if errors.Is(err, errContent) {
-			l.m.sayMissing()
-		}
 		return fmt.Errorf("taking %v: %w", v.remote, err)
 	}
 	defer content.Discard()

@@ -249,6 +249,7 @@ func (m *Member) load(ctx context.Context, b *buckets, v *Version, own io.ReadSe
 	}
 	file, err := m.loadFull(ctx, b, v, v.SHA256, v.Size)
 	if err != nil {
+		m.sayMissing()
 		return nil, errors.Join(append(errs, err)...)
 	}
 	return file, nil

@@ -84,7 +84,8 @@ func TestFork(t *testing.T) {
 	a, b, c := newGate(t, "a", s, nil), startGate(t, "b", s, nil), startGate(t, "c", s, nil)
 	a.write("blocked", "one@example.net\n")
 	a.start()
-	equal(t, "blocked", a, b, c)
+	has(t, "blocked", "one@example.net\n", a, b, c)
+	before := equal(t, "blocked", a, b, c)
 	kv, err := client(t, s).KeyValue(t.Context(), bucketLists)
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +106,7 @@ func TestFork(t *testing.T) {
 	a.start()
 	c.start()
 	v := equal(t, "blocked", a, b, c)
-	if got := a.read("blocked"); !strings.Contains(got, "second") || v.Sequence != 3 {
+	if got := a.read("blocked"); !strings.Contains(got, "second") || v.Sequence != before.Sequence+1 {
 		t.Errorf("got %q, %+v", got, v)
 	}
 }

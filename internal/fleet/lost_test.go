@@ -69,6 +69,7 @@ func TestOlderBucket(t *testing.T) {
 	a, b := newGate(t, "a", s, nil), startGate(t, "b", s, nil)
 	a.write("blocked", "one@example.net\n")
 	a.start()
+	has(t, "blocked", "one@example.net\n", a, b)
 	equal(t, "blocked", a, b)
 	kv, err := js.KeyValue(t.Context(), bucketLists)
 	if err != nil {
@@ -81,7 +82,7 @@ func TestOlderBucket(t *testing.T) {
 	a.mustAdd("blocked", "two@example.net")
 	a.mustAdd("blocked", "three@example.net")
 	want := a.read("blocked")
-	has(t, "blocked", want, b)
+	newest := equal(t, "blocked", a, b)
 	for _, value := range [][]byte{old.Value(), []byte("{"), []byte(`{"format":1,"list":"other"}`), {}} {
 		if _, err := kv.Put(t.Context(), "list.blocked", value); err != nil {
 			t.Fatal(err)
@@ -92,7 +93,7 @@ func TestOlderBucket(t *testing.T) {
 				return false
 			}
 			v, err := parseVersion(e.Value(), "blocked", Managed)
-			return err == nil && v.Sequence == 3
+			return err == nil && v.Sequence == newest.Sequence && v.SHA256 == newest.SHA256
 		})
 		equal(t, "blocked", a, b)
 	}
@@ -181,6 +182,9 @@ func TestServerGone(t *testing.T) {
 // TestQuorum runs gates on three servers: with one of them an edit is refused, with two it is
 // made.
 func TestQuorum(t *testing.T) {
+	if os.Getenv("SPAMGATE_E2E_FULL") != "1" {
+		t.Skip("SPAMGATE_E2E_FULL is not set: to elect leaders takes the servers up to 9 s each time")
+	}
 	servers := fleettest.Cluster(t, 3)
 	a := newGate(t, "a", servers[0], nil)
 	a.write("blocked", "one@example.net\n")
@@ -201,9 +205,6 @@ func TestQuorum(t *testing.T) {
 	}
 	if got := a.read("blocked"); got != before {
 		t.Errorf("the file has %q", got)
-	}
-	if os.Getenv("SPAMGATE_E2E_FULL") != "1" {
-		return // to elect leaders takes the servers up to 9 s
 	}
 	servers[1].Restart()
 	servers[2].Restart()

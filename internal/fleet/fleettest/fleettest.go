@@ -69,9 +69,6 @@ func (s *Server) Dir() string { return s.opts.StoreDir }
 // Connections returns how many clients are connected.
 func (s *Server) Connections() int { return s.srv.NumClients() }
 
-// Subscriptions returns how many subscriptions the server has.
-func (s *Server) Subscriptions() int { return int(s.srv.NumSubscriptions()) }
-
 // Restart starts the server, which is stopped, on its port and store.
 func (s *Server) Restart() {
 	s.t.Helper()
