@@ -52,6 +52,12 @@ func (l *list) step(ctx context.Context) (again bool, err error) {
 	if v.local, err = l.digest(); err != nil {
 		return false, err
 	}
+	l.m.mu.Lock()
+	moved := l.applied != a || l.remote != r || l.pending != ""
+	l.m.mu.Unlock()
+	if moved { // an edit has come in between: what was read does not belong together
+		return true, nil
+	}
 	next := v.next()
 	if force && v.remote != nil {
 		next = stepTake
