@@ -109,7 +109,6 @@ type world struct {
 	gates []*gate
 	edits int
 	made  []string // lines of acknowledged edits
-	names []string
 }
 
 // one does one thing.
