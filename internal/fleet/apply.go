@@ -148,7 +148,7 @@ func (l *list) replace(ctx context.Context, v *Version, content *os.File, local 
 		if hex.EncodeToString(c.SHA256[:]) != v.SHA256 {
 			return errContent
 		}
-		if v.Accepted && l.m.o.Accept != nil {
+		if v.Accepted && l.Kind != Accounts && l.m.o.Accept != nil {
 			return l.m.o.Accept(l.Name, c.SHA256)
 		}
 		return nil

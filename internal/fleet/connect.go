@@ -110,6 +110,9 @@ func (m *Member) connected(nc *nats.Conn) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.readOnly, m.denied = nil, map[string]bool{}
+	if m.buckets != nil {
+		m.setTrouble(nil)
+	}
 	m.notify()
 }
 
@@ -124,7 +127,7 @@ func (m *Member) disconnected(nc *nats.Conn, err error) {
 		err = errors.New("the connection has ended")
 	}
 	was, now := m.trouble, err
-	m.trouble = err
+	m.setTrouble(err)
 	m.notify()
 	m.mu.Unlock()
 	for _, l := range lists {
@@ -157,14 +160,19 @@ func (m *Member) asyncError(_ *nats.Conn, _ *nats.Subscription, err error) {
 	}
 }
 
-// reach waits until the buckets can be used.
+// reach waits until the buckets can be used, if they could be lately.
 func (m *Member) reach(ctx context.Context) (*buckets, error) {
 	var b *buckets
 	var readOnly error
+	long := false
 	err := m.wait(ctx, func() bool {
 		b, readOnly = m.buckets, m.readOnly
-		return b != nil && m.nc.IsConnected()
+		long = !m.down.IsZero() && time.Since(m.down) > m.o.times.edit
+		return b != nil && m.nc.IsConnected() || long
 	})
+	if err == nil && (b == nil || !m.nc.IsConnected()) {
+		err = errDown
+	}
 	if err != nil {
 		return nil, m.offline(err)
 	}
@@ -173,6 +181,9 @@ func (m *Member) reach(ctx context.Context) (*buckets, error) {
 	}
 	return b, nil
 }
+
+// errDown says that the fleet could not be used for a while; the reason is in Member.trouble.
+var errDown = errors.New("no server has answered for a while")
 
 // offline returns the error of what the fleet did not answer.
 func (m *Member) offline(err error) error {

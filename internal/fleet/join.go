@@ -127,6 +127,9 @@ func (m *Member) Merge(ctx context.Context, name, author, why string) error {
 	if err != nil {
 		return err
 	}
+	if l.Kind != Managed {
+		return fmt.Errorf("%s is not a list whose entries can be merged: take the fleet's", name)
+	}
 	for deadline := time.Now().Add(m.o.times.conflict); ; sleep(ctx, m.o.times.retry/5) {
 		err := l.merge(ctx, author, why)
 		if err == nil || time.Now().After(deadline) || ctx.Err() != nil || !errors.Is(err, ErrBehind) && !errors.Is(err, errMoved) {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"spamgate/internal/fleet/fleettest"
 )
 
@@ -68,4 +70,54 @@ func TestLatency(t *testing.T) {
 			t.Logf("three gates, 100 edits each at once: %v, %d conflicts; sequence %d, equal after %v", took, conflicts, v.Sequence, time.Since(began)-took)
 		})
 	}
+}
+
+// TestMembersCurve measures what many members cost, at rest and with a change a second, in one
+// process with their server: the figures are those of all together, by the number of members. It
+// runs with SPAMGATE_FLEET_MEASURE=1.
+func TestMembersCurve(t *testing.T) {
+	if os.Getenv("SPAMGATE_FLEET_MEASURE") == "" {
+		t.Skip("SPAMGATE_FLEET_MEASURE is not set")
+	}
+	const seconds = 10
+	s := fleettest.Start(t, nil)
+	var gates []*gate
+	for _, n := range []int{1, 25, 50, 100, 200} {
+		for len(gates) < n {
+			g := newGate(t, fmt.Sprintf("g%d", len(gates)), s, func(o *Options) { o.times = times{} })
+			g.start()
+			gates = append(gates, g)
+		}
+		equal(t, "blocked", gates...)
+		cpu := cpuTime(t)
+		in, out := s.Bytes()
+		time.Sleep(seconds * time.Second)
+		rest := cpuTime(t) - cpu
+		restIn, restOut := s.Bytes()
+		cpu = cpuTime(t)
+		var last time.Duration
+		tick := time.NewTicker(time.Second)
+		for i := range seconds {
+			<-tick.C
+			gates[i%n].mustAdd("blocked", fmt.Sprintf("m%d-%d@example.net", n, i))
+			began := time.Now()
+			equal(t, "blocked", gates...)
+			last = max(last, time.Since(began))
+		}
+		tick.Stop()
+		busy := cpuTime(t) - cpu
+		nowIn, nowOut := s.Bytes()
+		t.Logf("%d members: at rest %v of CPU a second, %d bytes/s in, %d out; with a change a second %v, %d in, %d out; all have it after at most %v",
+			n, rest/seconds, (restIn-in)/seconds, (restOut-out)/seconds, busy/seconds, (nowIn-restIn)/seconds, (nowOut-restOut)/seconds, last)
+	}
+}
+
+// cpuTime returns the processor time that this process has used.
+func cpuTime(t testing.TB) time.Duration {
+	t.Helper()
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

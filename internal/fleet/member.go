@@ -59,7 +59,8 @@ type Member struct {
 	mu       sync.Mutex
 	changed  chan struct{}   // closed when something below changes
 	buckets  *buckets        // nil while there are none
-	trouble  error           // why there are none
+	trouble  error           // why there are none, or no connection
+	down     time.Time       // since when there is trouble
 	readOnly error           // what the server has not permitted, if that makes edits impossible
 	denied   map[string]bool // what it has not permitted: the first parts of subjects
 	clash    string          // who else uses the name

@@ -245,8 +245,9 @@ func (s *shared) counts(own *shared) bool {
 	return by > 0
 }
 
-// resyncState reads all values of the fleet, and writes those that it has lost.
-func (m *Member) resyncState(ctx context.Context, b *buckets) error {
+// resyncState reads the values that StateChanged did not take, and if wanted all, and writes
+// those that the fleet has lost.
+func (m *Member) resyncState(ctx context.Context, b *buckets, all bool) error {
 	m.mu.Lock()
 	keys := slices.Sorted(maps.Keys(m.state))
 	unused := slices.Sorted(maps.Keys(m.unused))
@@ -255,6 +256,9 @@ func (m *Member) resyncState(ctx context.Context, b *buckets) error {
 		if err := m.refreshState(ctx, b, key); err != nil {
 			return fmt.Errorf("the value %s: %w", key, err)
 		}
+	}
+	if !all {
+		return nil
 	}
 	for _, key := range keys {
 		if err := m.mendState(ctx, b, key); err != nil {

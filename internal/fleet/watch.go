@@ -31,8 +31,20 @@ func (m *Member) session(ctx context.Context) error {
 func (m *Member) setBuckets(b *buckets, trouble error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.buckets, m.trouble = b, trouble
+	m.buckets = b
+	m.setTrouble(trouble)
 	m.notify()
+}
+
+// setTrouble notes why the fleet cannot be used; nil: it can. The caller has the lock.
+func (m *Member) setTrouble(err error) {
+	m.trouble = err
+	switch {
+	case err == nil:
+		m.down = time.Time{}
+	case m.down.IsZero():
+		m.down = time.Now()
+	}
 }
 
 // followBuckets watches the buckets.
@@ -50,10 +62,11 @@ func (m *Member) followBuckets(ctx context.Context, b *buckets) error {
 	tick := time.NewTicker(m.o.times.resync)
 	defer tick.Stop()
 	connects := m.counters.connects.Load()
-	if err := m.resync(ctx, b); err != nil {
+	if err := m.resync(ctx, b, true); err != nil {
 		return err
 	}
 	for {
+		all := false
 		m.mu.Lock()
 		changed := m.changed
 		m.mu.Unlock()
@@ -81,13 +94,13 @@ func (m *Member) followBuckets(ctx context.Context, b *buckets) error {
 			if now == connects || !m.nc.IsConnected() {
 				continue
 			}
-			connects = now
+			connects, all = now, true
 		case <-tick.C:
 			if !m.nc.IsConnected() {
 				continue
 			}
 		}
-		if err := m.resync(ctx, b); err != nil && m.nc.IsConnected() {
+		if err := m.resync(ctx, b, all); err != nil && m.nc.IsConnected() {
 			return err
 		}
 	}
@@ -129,9 +142,9 @@ func (m *Member) deliver(e jetstream.KeyValueEntry) {
 	}
 }
 
-// resync reads all keys: a watch may have missed something, above all if the bucket is
-// another one than before.
-func (m *Member) resync(ctx context.Context, b *buckets) error {
+// resync reads the keys of all lists, and if wanted all shared values: a watch may have missed
+// something, above all if the bucket is another one than before.
+func (m *Member) resync(ctx context.Context, b *buckets, all bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 4*m.o.times.edit)
 	defer cancel()
 	created, err := m.identities(ctx, b)
@@ -148,5 +161,5 @@ func (m *Member) resync(ctx context.Context, b *buckets) error {
 			return fmt.Errorf("reading list %s: %w", l.Name, err)
 		}
 	}
-	return m.resyncState(ctx, b)
+	return m.resyncState(ctx, b, all)
 }

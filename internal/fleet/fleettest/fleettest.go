@@ -69,6 +69,15 @@ func (s *Server) Dir() string { return s.opts.StoreDir }
 // Connections returns how many clients are connected.
 func (s *Server) Connections() int { return s.srv.NumClients() }
 
+// Bytes returns how many bytes clients have sent to the server, and it to them.
+func (s *Server) Bytes() (in, out int64) {
+	v, err := s.srv.Varz(nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return v.InBytes, v.OutBytes
+}
+
 // Restart starts the server, which is stopped, on its port and store.
 func (s *Server) Restart() {
 	s.t.Helper()
