@@ -174,7 +174,7 @@ func TestServerGone(t *testing.T) {
 	}
 	b.stop()
 	s.Restart()
-	a.mustAdd("blocked", "three@example.net")
+	eventually(t, "an edit after the restart", func() bool { return a.add("blocked", "three@example.net") == nil })
 	b.start()
 	has(t, "blocked", "one@example.net\nthree@example.net\n", a, b)
 }

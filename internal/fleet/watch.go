@@ -59,14 +59,10 @@ func (m *Member) followBuckets(ctx context.Context, b *buckets) error {
 		return fmt.Errorf("watching the state: %w", err)
 	}
 	defer stop(state)
-	tick := time.NewTicker(m.o.times.resync)
-	defer tick.Stop()
-	connects := m.counters.connects.Load()
-	if err := m.resync(ctx, b, true); err != nil {
-		return err
-	}
+	next := time.NewTimer(0)
+	defer next.Stop()
+	connects, all, failures := m.counters.connects.Load(), true, 0
 	for {
-		all := false
 		m.mu.Lock()
 		changed := m.changed
 		m.mu.Unlock()
@@ -80,7 +76,6 @@ func (m *Member) followBuckets(ctx context.Context, b *buckets) error {
 			if e != nil {
 				m.deliver(e)
 			}
-			continue
 		case e, ok := <-state.Updates():
 			if !ok {
 				return errors.New("the watch of the state has ended")
@@ -88,23 +83,31 @@ func (m *Member) followBuckets(ctx context.Context, b *buckets) error {
 			if e != nil {
 				m.observeState(e)
 			}
-			continue
 		case <-changed:
-			now := m.counters.connects.Load()
-			if now == connects || !m.nc.IsConnected() {
-				continue
+			if now := m.counters.connects.Load(); now != connects {
+				connects, all = now, true
+				next.Reset(0)
 			}
-			connects, all = now, true
-		case <-tick.C:
+		case <-next.C:
+			next.Reset(m.o.times.resync)
 			if !m.nc.IsConnected() {
 				continue
 			}
-		}
-		if err := m.resync(ctx, b, all); err != nil && m.nc.IsConnected() {
-			return err
+			err := m.resync(ctx, b, all)
+			if err == nil {
+				all, failures = false, 0
+				continue
+			}
+			if failures++; failures == maxFailures || !errors.Is(err, context.DeadlineExceeded) {
+				return err
+			}
+			next.Reset(m.o.times.retry) // the servers may only be slow
 		}
 	}
 }
+
+// maxFailures is how often servers may not answer in time before all is opened again.
+const maxFailures = 3
 
 // watch watches all keys of a bucket. The watch ends with stop, not with its context: the
 // context is only for its beginning.
