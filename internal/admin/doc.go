@@ -21,6 +21,10 @@
 //	GET  /v1/decisions/top?kind=&…      [TopDecisions]
 //	GET  /v1/decisions/totals?since=&until= [DecisionTotals]
 //	POST /v1/handover                   [HandoverRequest] → a [HandedOver], once a new process serves
+//	GET  /v1/fleet                      a [Fleet]
+//	POST /v1/fleet/join                 [FleetJoinRequest] → a [FleetJoined]
+//	POST /v1/fleet/leave                a [Fleet]
+//	GET  /v1/fleet/diff                 a [FleetDiff]
 //	POST /v1/audit                      an [AuditRecord] for the audit log
 //	GET  /metrics                       metrics for Prometheus
 //	GET  /healthz, /readyz              see [Probes]

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"spamgate/internal/decisions"
+	"spamgate/internal/fleet"
 	"spamgate/internal/managed"
 )
 
@@ -57,6 +58,9 @@ var (
 	ErrHandingOver   = errors.New("the gate is already handing over")
 	ErrNotHandedOver = errors.New("not handed over, the running gate goes on")
 )
+
+// ErrNoFleet says that a gate is in no fleet.
+var ErrNoFleet = errors.New("this gate is in no fleet: [fleet] in its configuration names no servers")
 
 // ErrNotRunning says that no gate answers on a socket.
 var ErrNotRunning = errors.New("no gate is running")
@@ -114,4 +118,11 @@ var codes = []struct {
 	{managed.ErrUndone, "undone", 409},
 	{managed.ErrMissing, "missing", 409},
 	{managed.ErrTooLarge, "too_large", 413},
+	{ErrNoFleet, "no_fleet", 409},
+	{managed.ErrNoFleet, "no_fleet", 409},
+	{fleet.ErrClosed, "ending", 503},
+	{fleet.ErrReadOnly, "fleet_read_only", 403},
+	{fleet.ErrDiffers, "fleet_differs", 409},
+	{fleet.ErrNotShared, "not_shared", 404},
+	{fleet.ErrOffline, "fleet_offline", 503},
 }

@@ -41,6 +41,7 @@ func (s *Server) routes() []route {
 		{http.MethodPost, "/v1/handover", post(s, s.handover)},
 		{http.MethodPost, "/v1/audit", post(s, s.audit)},
 	}
+	routes = append(routes, s.fleetRoutes()...)
 	if m := s.options.Metrics; m != nil {
 		routes = append(routes, route{http.MethodGet, "/metrics", func(w http.ResponseWriter, r *http.Request) {
 			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))

@@ -32,6 +32,17 @@ type Health struct {
 	// Decisions is the state of the history, which does not count for Healthy: mail does not
 	// need it. Nil: it is off.
 	Decisions *Decisions `json:"decisions,omitempty"`
+
+	// Fleet does not count for Healthy either. Nil: the gate is in none.
+	Fleet *FleetHealth `json:"fleet,omitempty"`
+}
+
+// FleetHealth says whether a gate works in its fleet. Without the fleet it serves the lists
+// that it has.
+type FleetHealth struct {
+	Name     string   `json:"name"`
+	State    string   `json:"state"`
+	Problems []string `json:"problems,omitempty"`
 }
 
 // MailHealth says whether mail can pass, and mail servers are answered.

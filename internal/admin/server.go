@@ -21,6 +21,7 @@ type Options struct {
 	Gate    Gate
 	Editor  *managed.Editor // of the managed lists
 	History History         // of decisions
+	Fleet   FleetGate       // nil: there are no requests about it
 	Metrics http.Handler    // nil: none
 	Logger  *slog.Logger    // nil: no log
 

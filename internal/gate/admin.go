@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,7 @@ type adminHandler struct {
 
 	hits    *hits.Log
 	history *history
+	fleet   *fleetPart
 	now     atomic.Pointer[activeConfig]  // replaced by a reload
 	open    atomic.Pointer[openAddresses] // nil before they are open, and once the gate stops
 
@@ -153,6 +155,9 @@ func (g *adminHandler) Accept(ctx context.Context, name, sum string) (admin.Acce
 		return admin.Accepted{}, err
 	}
 	before := l.Entries
+	if err := g.shareAccept(ctx, l, sum); err != nil {
+		return admin.Accepted{}, err
+	}
 	if sum != "" && sum != l.HeldSum { // it may not be there yet
 		err = g.store.AcceptContent(name, sum)
 	} else if _, err = report.HeldSum(l); err == nil {
@@ -165,6 +170,15 @@ func (g *adminHandler) Accept(ctx context.Context, name, sum string) (admin.Acce
 		return admin.Accepted{}, err
 	}
 	return admin.Accepted{Generation: g.Generation(), Entries: l.Entries, Before: before}, nil
+}
+
+// shareAccept accepts a content of a list on the other gates, if the list is shared; sum "" is
+// the content that is held.
+func (g *adminHandler) shareAccept(ctx context.Context, l blocklist.ListStats, sum string) error {
+	if sum = cmp.Or(sum, l.HeldSum); sum == "" {
+		return nil // nothing is held, as the caller finds out
+	}
+	return g.fleet.share(ctx, stateAccept, l.Name, sharedAccept{sum})
 }
 
 // notAcceptable is the error of a version that is held and cannot be accepted.
@@ -194,7 +208,10 @@ func (g *adminHandler) Pin(ctx context.Context, who admin.Peer, name string, r a
 		return admin.PinResult{}, err
 	}
 	record := g.record(who, admin.AuditRecord{SudoUser: r.SudoUser})
-	_, err = g.store.Pin(ctx, name, blocklist.Pin{Sum: r.SHA256, Entries: r.Entries, Since: record.Time, Who: record.Person(), Why: r.Why})
+	pin, err := g.store.Pin(ctx, name, blocklist.Pin{Sum: r.SHA256, Entries: r.Entries, Since: record.Time, Who: record.Person(), Why: r.Why})
+	if err == nil {
+		err = g.fleet.pinned(ctx, name, before.Pinned, &pin)
+	}
 	if err != nil {
 		return admin.PinResult{}, err
 	}
@@ -210,6 +227,9 @@ func (g *adminHandler) Unpin(ctx context.Context, name string) (admin.PinResult,
 	err = g.store.Unpin(ctx, name)
 	if errors.Is(err, store.ErrNotPinned) {
 		err = fmt.Errorf("list %s: %w", name, admin.ErrNotPinned)
+	}
+	if err == nil {
+		err = g.fleet.pinned(ctx, name, before.Pinned, nil)
 	}
 	if err != nil {
 		return admin.PinResult{}, err

@@ -85,6 +85,7 @@ func (g *gate) openSocket(c *config.Config, takeOver bool) (*admin.Server, error
 			Gate:     g.answers,
 			Editor:   g.editor,
 			History:  g.history,
+			Fleet:    g.answers,
 			Metrics:  g.metrics.handler(),
 			Logger:   g.log,
 			TakeOver: takeOver,

@@ -295,6 +295,7 @@ func (g *gate) releaseSockets() error {
 // shuts down.
 func (g *gate) retire(ctx context.Context, signals <-chan os.Signal) error {
 	g.answers.open.Store(nil)
+	go g.fleet.close() // the successor waits for it; g.close does so, too
 	if err := g.releaseSockets(); err != nil {
 		g.log.Warn("closing a socket that was handed over", "error", err)
 	}

@@ -61,7 +61,7 @@ func (g *adminHandler) Health(ctx context.Context) admin.Health {
 		Running: true, Time: time.Now().UTC(), Version: version.Number, PID: os.Getpid(),
 		Config: now.config.File, Started: report.TimeOrNil(g.started),
 		Mail: g.mailHealth(ctx), Lists: g.listsHealth(), State: g.stateHealth(),
-		Decisions: g.history.status(),
+		Decisions: g.history.status(), Fleet: g.fleet.health(),
 	}
 	if file, err := filepath.Abs(h.Config); err == nil {
 		h.Config = file
@@ -127,7 +127,7 @@ func (g *adminHandler) listsHealth() *admin.ListsHealth {
 		l := &status.Lists[i]
 		one := admin.ListHealth{
 			Name: l.Name, Entries: l.Entries, Held: l.Held, Pinned: l.Pinned != nil,
-			Updated: report.LastUpdate(l), Problem: copyProblem(l, g.refresh(l.Name), status.Time),
+			Updated: report.LastUpdate(l), Problem: g.copyProblem(l, status.Time),
 		}
 		if one.Updated != nil {
 			age := int64(status.Time.Sub(*one.Updated).Seconds())
@@ -185,6 +185,14 @@ func (g *adminHandler) refresh(list string) time.Duration {
 		return c.Lists[i].Refresh
 	}
 	return 0
+}
+
+// copyProblem says that the copy of a list from a URL is too old, if this gate is to fetch it.
+func (g *adminHandler) copyProblem(l *admin.List, now time.Time) string {
+	if !g.fleet.fetches(l.Name) {
+		return ""
+	}
+	return copyProblem(l, g.refresh(l.Name), now)
 }
 
 // copyProblem says that the copy of a list from a URL is too old, or that its signature has

@@ -119,7 +119,8 @@ func (g *gate) apply(ctx context.Context, c *config.Config) (err error) {
 	g.changeCertificates(&g.publishCerts, publishCerts)
 	g.publisher.configure(c, publishing)
 	g.change(c, changes, hops, files)
-	g.fetcher.Update(sources)
+	g.fleet.configure(c)
+	g.fleet.setSources(sources)
 	g.replaceAdmin(end)
 	return nil
 }

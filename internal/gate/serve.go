@@ -75,6 +75,7 @@ type gate struct {
 	store   *store.Store
 	editor  *managed.Editor
 	fetcher *fetch.Fetcher
+	fleet   *fleetPart
 	hops    nextHops
 
 	recipients []*recipients.File // that change while the gate runs
@@ -193,7 +194,8 @@ func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr
 		return g, errors.Join(unfetched, setup.PlaceLists(c, err))
 	}
 	g.startHits(c)
-	g.fetcher = setup.StartSources(sources, g.log)
+	g.fetcher = setup.StartSources(nil, g.log)
+	g.fleet = newFleetPart(c, g.log)
 	if g.hops, err = openHops(c, nil, g.log, g.metrics); err != nil {
 		return g, err
 	}
@@ -216,12 +218,13 @@ func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr
 	})
 	g.publisher = newPublisher(g.store, c, publishing, g.log)
 	g.answers = &adminHandler{
-		started: time.Now(), store: g.store, dns: g.dns, fetcher: g.fetcher, hits: g.hits, history: g.history, publisher: g.publisher,
+		started: time.Now(), store: g.store, dns: g.dns, fetcher: g.fetcher, hits: g.hits, history: g.history, publisher: g.publisher, fleet: g.fleet,
 		handovers: make(chan *handoverRequest), ending: make(chan struct{}),
 	}
 	g.editor = managed.New(func() *config.Config { return g.answers.now.Load().config }, g.store)
 	g.answers.now.Store(&activeConfig{c, g.hops, g.certificates(), g.recipients})
-	g.metrics.registry.MustRegister(gateCollector{g.answers}, &stateCollector{gate: g.answers}, g.history)
+	g.joinFleet(c, sources)
+	g.metrics.registry.MustRegister(gateCollector{g.answers}, &stateCollector{gate: g.answers}, g.history, g.fleet)
 	return g, nil
 }
 
@@ -381,6 +384,9 @@ func (g *gate) close() {
 	g.closing("the certificates for published lists", closeOther(g.publishCerts, nil))
 	if g.accounts != nil {
 		g.accounts.Close()
+	}
+	if g.fleet != nil {
+		g.fleet.close()
 	}
 	if g.hits != nil {
 		g.closing("what matched since the hits were last written", g.hits.Close())

@@ -137,6 +137,7 @@ func print(w io.Writer, c *config.Config, h admin.Health) {
 	printLists(w, h)
 	printState(w, h)
 	printHistory(w, h)
+	printFleet(w, h)
 }
 
 // Labels of the lines, and of what is wrong.
@@ -146,6 +147,7 @@ const (
 	labelLists = "lists  "
 	labelState = "state  "
 	labelKept  = "history "
+	labelFleet = "fleet  "
 	wrong      = "PROBLEM: "
 )
 
@@ -231,4 +233,23 @@ func printHistory(w io.Writer, h admin.Health) {
 	if d := h.Decisions; d != nil && d.Error != "" {
 		term.PrintWrapped(w, labelKept+"WARNING: ", "decisions are not kept: "+d.Error+"; mail does not wait for that")
 	}
+}
+
+// printFleet says whether the gate works in its fleet. Mail passes all the same.
+func printFleet(w io.Writer, h admin.Health) {
+	f := h.Fleet
+	switch {
+	case f == nil:
+		return
+	case f.State == admin.FleetLeft:
+		term.PrintWrapped(w, labelFleet, "note: this gate has left the fleet; spamgate fleet join brings it back")
+		return
+	case len(f.Problems) == 0:
+		term.PrintWrapped(w, labelFleet, "is connected, as "+f.Name)
+		return
+	}
+	for _, problem := range f.Problems {
+		term.PrintWrapped(w, labelFleet+"WARNING: ", problem)
+	}
+	fmt.Fprintln(w, "       mail does not wait for that; spamgate fleet status says more")
 }

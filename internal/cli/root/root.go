@@ -9,6 +9,7 @@ import (
 	"spamgate/internal/cli/config"
 	"spamgate/internal/cli/console"
 	"spamgate/internal/cli/decisions"
+	"spamgate/internal/cli/fleet"
 	"spamgate/internal/cli/handover"
 	"spamgate/internal/cli/hashes"
 	"spamgate/internal/cli/health"
@@ -46,6 +47,7 @@ such as lists find found nothing, or health found something wrong; 2 an error.`,
 		config.NewCommand(),
 		console.NewCommand(),
 		decisions.NewCommand(),
+		fleet.NewCommand(),
 		hashes.NewCommand(),
 		health.NewCommand(),
 		lists.NewCommand(),

@@ -1,0 +1,91 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"spamgate/internal/admin"
+	"spamgate/internal/cli"
+	"spamgate/internal/term"
+)
+
+func newJoin() *cobra.Command {
+	var r admin.FleetJoinRequest
+	cmd := &cobra.Command{
+		Use:   "join [LIST...]",
+		Short: "Decide which version of a list counts, or come back",
+		Long: `A gate with [fleet] joins by itself. If a list here had entries that the fleet's
+version lacks, it is left as it is, and "spamgate fleet status" says that it
+differs. Then this command decides: with --take the fleet's version counts, and
+what the list had stays in its history (spamgate lists rollback); with --merge
+the entries that the fleet lacks are added to it, on all gates. Without LIST
+that is done with all lists that differ.
+
+It also ends "spamgate fleet leave".
+
+Exit codes: 0 done; 1 a list still differs; 2 an error.`,
+		Example: `  spamgate fleet join
+  spamgate fleet join blocked --merge --reason "mx3 is new"
+  spamgate fleet join --take`,
+	}
+	cmd.Flags().BoolVar(&r.Take, "take", false, "take the fleet's version")
+	cmd.Flags().BoolVar(&r.Merge, "merge", false, "add the own entries that the fleet lacks")
+	cmd.Flags().StringVarP(&r.Why, "reason", "r", "", "`TEXT` for the audit log: why")
+	cmd.MarkFlagsMutuallyExclusive("take", "merge")
+	return runs(cmd, func(ctx context.Context, s *session, args []string) error {
+		r.Lists = args
+		j, err := s.gate.FleetJoin(ctx, r)
+		if err != nil {
+			return err
+		}
+		failed := false
+		err = s.print(j, func(w io.Writer) { printJoined(w, &j) })
+		for _, l := range j.Lists {
+			failed = failed || l.Error != ""
+		}
+		if failed {
+			err = errors.Join(err, cli.ErrNo)
+		}
+		return err
+	})
+}
+
+func printJoined(w io.Writer, j *admin.FleetJoined) {
+	for _, l := range j.Lists {
+		switch {
+		case l.Error != "":
+			term.PrintWrapped(w, "list "+l.List+": ", "NOT DONE: "+l.Error)
+		default:
+			fmt.Fprintf(w, "list %s: %s\n", l.List, l.Done)
+		}
+	}
+	fmt.Fprintf(w, "%s is in the fleet: %s\n", j.Fleet.Name, j.Fleet.State)
+}
+
+func newLeave() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "leave",
+		Short: "Take this gate out of the fleet",
+		Long: `Take the running gate out of the fleet until "spamgate fleet join", also over
+restarts. It keeps the lists that it has, and edits of them count here alone.
+After "fleet join" a list that was edited differs, and that command decides. To
+leave for good, remove [fleet] and the lines fleet = true.
+
+Exit codes: 0 it has left; 2 an error.`,
+		Example: `  spamgate fleet leave`,
+		Args:    cobra.NoArgs,
+	}
+	return runs(cmd, func(ctx context.Context, s *session, _ []string) error {
+		f, err := s.gate.FleetLeave(ctx)
+		if err != nil {
+			return err
+		}
+		return s.print(f, func(w io.Writer) {
+			fmt.Fprintf(w, "%s has left the fleet, and goes on with the lists that it has\n", f.Name)
+		})
+	})
+}

@@ -1,0 +1,379 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"reflect"
+	"sync"
+	"time"
+
+	"spamgate/blocklist/store"
+	"spamgate/internal/atomicfile"
+	"spamgate/internal/config"
+	"spamgate/internal/fetch"
+	"spamgate/internal/fleet"
+	"spamgate/internal/managed"
+	"spamgate/internal/setup"
+)
+
+const (
+	// fleetDir is the directory in the state directory whose lock belongs to the process that
+	// is the member: in a handover the new one waits for the end of the old one.
+	fleetDir = "fleet"
+
+	// fleetLeft is the file that says that an admin has taken the gate out of the fleet.
+	fleetLeft = fleetDir + "/left"
+
+	fleetLockPoll = 20 * time.Millisecond
+	fleetRetry    = 5 * time.Second
+
+	// fleetWait bounds how long an edit waits until the gate has joined the fleet after its
+	// start.
+	fleetWait = 5 * time.Second
+
+	// fetchGrace is how long a gate that has just started waits to hear who fetches a list.
+	fetchGrace = 10 * time.Second
+)
+
+// Why the gate is not a member now. Use errors.Is.
+var (
+	errLeft    = errors.New("this gate has left the fleet: spamgate fleet join brings it back")
+	errJoining = errors.New("this gate has not joined the fleet yet")
+)
+
+// fleetPart is the gate's place in a fleet: a member, while [fleet] is configured and no other
+// process of the gate is the member. It implements managed.Fleet.
+type fleetPart struct {
+	log     *slog.Logger
+	tree    atomicfile.Tree
+	config  func() *config.Config // in use
+	store   *store.Store
+	fetcher *fetch.Fetcher
+	answers map[string]fleet.Answer // to questions of other gates, by subject
+
+	changing sync.Mutex // held while it is configured or closed
+	closed   bool
+	run      *fleetRun // nil: the gate is in no fleet
+
+	fetching sync.Mutex // held while the fetcher is updated
+
+	mu      sync.Mutex
+	member  *fleet.Member // nil: see why
+	why     error         // why there is no member
+	since   time.Time     // when the gate began to join
+	sources []fetch.Source
+	changed chan struct{} // closed when member or why changes
+}
+
+// fleetRun is the time with one configuration.
+type fleetRun struct {
+	settings config.Fleet
+	cancel   context.CancelFunc
+	done     chan struct{}
+}
+
+func newFleetPart(c *config.Config, log *slog.Logger) *fleetPart {
+	return &fleetPart{log: log, tree: atomicfile.In(c.State.Dir), why: managed.ErrNoFleet, changed: make(chan struct{})}
+}
+
+// joinFleet makes the gate a member, if it is to be one.
+func (g *gate) joinFleet(c *config.Config, sources []fetch.Source) {
+	f := g.fleet
+	f.config = func() *config.Config { return g.answers.now.Load().config }
+	f.store, f.fetcher = g.store, g.fetcher
+	f.answers = map[string]fleet.Answer{askLists: f.answerLists}
+	g.editor.Join(f)
+	f.configure(c)
+	f.setSources(sources)
+}
+
+// configure joins, leaves or changes the fleet, as the configuration says.
+func (f *fleetPart) configure(c *config.Config) {
+	f.changing.Lock()
+	defer f.changing.Unlock()
+	if f.closed {
+		return
+	}
+	why := managed.ErrNoFleet
+	on := c.Fleet.On()
+	if on && f.hasLeft() {
+		on, why = false, errLeft
+	}
+	if f.run != nil && (!on || !reflect.DeepEqual(f.run.settings, c.Fleet)) {
+		f.end()
+	}
+	switch member := f.now(); {
+	case !on:
+		f.set(nil, why)
+	case f.run == nil:
+		f.begin(c)
+	case member != nil:
+		member.SetLists(setup.FleetLists(c))
+	}
+	f.updateFetches()
+}
+
+// hasLeft reports whether an admin has taken the gate out of the fleet.
+func (f *fleetPart) hasLeft() bool {
+	_, err := f.tree.Stat(fleetLeft)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// leave takes the gate out of the fleet, until join.
+func (f *fleetPart) leave(c *config.Config) error {
+	err := f.tree.MakeDirs(fleetDir)
+	if err == nil {
+		err = f.tree.WriteFile(fleetLeft, fleetDir, ".new-*", []byte(time.Now().UTC().Format(time.RFC3339)+"\n"))
+	}
+	if err != nil {
+		return fmt.Errorf("leaving the fleet: %w", err)
+	}
+	f.log.Info("this gate has left the fleet", "name", c.Fleet.Name)
+	f.configure(c)
+	return nil
+}
+
+// join ends leave.
+func (f *fleetPart) join(c *config.Config) error {
+	if err := f.tree.Remove(fleetLeft); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("joining the fleet: %w", err)
+	}
+	f.configure(c)
+	return nil
+}
+
+// begin begins to be a member. The caller has locked changing.
+func (f *fleetPart) begin(c *config.Config) {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &fleetRun{settings: c.Fleet, cancel: cancel, done: make(chan struct{})}
+	f.run = r
+	f.mu.Lock()
+	f.since = time.Now()
+	f.mu.Unlock()
+	f.set(nil, errJoining)
+	go func() {
+		defer close(r.done)
+		f.keep(ctx)
+	}()
+}
+
+// end ends what begin has begun.
+func (f *fleetPart) end() {
+	f.run.cancel()
+	<-f.run.done
+	f.run = nil
+}
+
+// close leaves the fleet for good: the process ends, or its successor is to be the member.
+func (f *fleetPart) close() {
+	f.changing.Lock()
+	defer f.changing.Unlock()
+	f.closed = true
+	if f.run != nil {
+		f.end()
+		f.set(nil, fleet.ErrClosed)
+	}
+}
+
+// keep is a member until ctx ends. What is wrong with files is tried again, since mail needs no
+// fleet.
+func (f *fleetPart) keep(ctx context.Context) {
+	unlock := f.lock(ctx)
+	if unlock == nil {
+		return
+	}
+	defer unlock()
+	grace := time.AfterFunc(fetchGrace, f.updateFetches)
+	defer grace.Stop()
+	for logged := ""; ctx.Err() == nil; {
+		err := f.serve(ctx)
+		if err == nil {
+			return
+		}
+		f.set(nil, err)
+		if err.Error() != logged {
+			logged = err.Error()
+			f.log.Error("this gate cannot join the fleet, and goes on alone", "error", err)
+		}
+		pause(ctx, fleetRetry)
+	}
+}
+
+// lock waits until no other process of the gate is the member. It returns nil when ctx ends.
+func (f *fleetPart) lock(ctx context.Context) (unlock func()) {
+	for logged := ""; ctx.Err() == nil; {
+		err := f.tree.MakeDirs(fleetDir)
+		if err == nil {
+			unlock, err = f.tree.TryLock(fleetDir)
+		}
+		if err == nil {
+			return unlock
+		}
+		if !isLocked(err) && err.Error() != logged {
+			logged = err.Error()
+			f.set(nil, err)
+			f.log.Error("this gate cannot join the fleet, and goes on alone", "error", err)
+		}
+		pause(ctx, fleetLockPoll)
+	}
+	return nil
+}
+
+// serve is a member until ctx ends. An error says that it has not become one.
+func (f *fleetPart) serve(ctx context.Context) error {
+	c := f.config()
+	o, err := setup.Fleet(c)
+	if err != nil {
+		return err
+	}
+	rescan := make(chan struct{}, 1)
+	look := func() {
+		select {
+		case rescan <- struct{}{}:
+		default:
+		}
+	}
+	o.Logger = f.log
+	o.Accept = setup.FleetAccept(f.config, f.store)
+	o.Applied = func(string, *fleet.Version) { look() }
+	o.StateChanged = f.stateChanged(ctx, look)
+	o.FetchesChanged = func(string, bool) { f.updateFetches() }
+	o.Report = f.report
+	m, err := fleet.Open(o)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	for subject, answer := range f.answers {
+		if err := m.Handle(subject, answer); err != nil {
+			return err
+		}
+	}
+	f.set(m, nil)
+	defer f.set(nil, errJoining)
+	m.SetLists(setup.FleetLists(f.config())) // a reload may have changed them meanwhile
+	f.updateFetches()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-rescan:
+			_ = f.store.Rescan(ctx) // what is wrong with lists is in their statistics, and in the log
+		}
+	}
+}
+
+func (f *fleetPart) set(m *fleet.Member, why error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.member, f.why = m, why
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+// now returns the member; nil if there is none now.
+func (f *fleetPart) now() *fleet.Member {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.member
+}
+
+// wait waits until the gate is a member, if it is to become one soon.
+func (f *fleetPart) wait(ctx context.Context) (*fleet.Member, error) {
+	ctx, cancel := context.WithTimeout(ctx, fleetWait)
+	defer cancel()
+	for {
+		f.mu.Lock()
+		m, why, changed := f.member, f.why, f.changed
+		f.mu.Unlock()
+		switch {
+		case m != nil:
+			return m, nil
+		case errors.Is(why, managed.ErrNoFleet), errors.Is(why, errLeft), errors.Is(why, fleet.ErrClosed):
+			return nil, why
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", fleet.ErrOffline, why)
+		}
+	}
+}
+
+// Retry implements managed.Fleet. A gate that has left the fleet edits its own lists.
+func (f *fleetPart) Retry(ctx context.Context, list string, edit func() error) error {
+	m, err := f.wait(ctx)
+	switch {
+	case errors.Is(err, errLeft):
+		return edit()
+	case err != nil:
+		return fmt.Errorf("the edit is refused: %w", err)
+	}
+	return m.Retry(ctx, list, edit)
+}
+
+// Publish implements managed.Fleet.
+func (f *fleetPart) Publish(ctx context.Context, e fleet.Edit) (done func(placed bool), err error) {
+	m, err := f.wait(ctx)
+	switch {
+	case errors.Is(err, errLeft):
+		return func(bool) {}, nil
+	case err != nil:
+		return nil, fmt.Errorf("the edit is refused: %w", err)
+	}
+	return m.Publish(ctx, e)
+}
+
+// setSources sets the lists that come from URLs.
+func (f *fleetPart) setSources(sources []fetch.Source) {
+	f.mu.Lock()
+	f.sources = sources
+	f.mu.Unlock()
+	f.updateFetches()
+}
+
+// updateFetches makes the fetcher fetch the lists that are this gate's to fetch.
+func (f *fleetPart) updateFetches() {
+	f.fetching.Lock()
+	defer f.fetching.Unlock()
+	f.mu.Lock()
+	sources := f.sources
+	f.mu.Unlock()
+	var own []fetch.Source
+	for _, s := range sources {
+		if f.fetches(s.Name) {
+			own = append(own, s)
+		}
+	}
+	f.fetcher.Update(own)
+}
+
+// fetches reports whether this gate is to fetch a list. A gate that cannot reach the fleet does.
+func (f *fleetPart) fetches(list string) bool {
+	c := f.config()
+	i := setup.ListIndex(c, list)
+	if i < 0 || !c.Lists[i].Fleet {
+		return true
+	}
+	f.mu.Lock()
+	m, why, since := f.member, f.why, f.since
+	f.mu.Unlock()
+	joining := m == nil && errors.Is(why, errJoining) || m != nil && !m.Status().Connected
+	if joining && time.Since(since) < fetchGrace {
+		return false
+	}
+	return m == nil || m.Fetches(list)
+}
+
+// pause waits, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

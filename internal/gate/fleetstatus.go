@@ -1,0 +1,291 @@
+package gate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"spamgate/internal/admin"
+	"spamgate/internal/config"
+	"spamgate/internal/fleet"
+	"spamgate/internal/managed"
+)
+
+// This file answers questions about the fleet: of commands, and of other gates.
+
+// fleetAnswerTime bounds how long the gate waits for the answers of others.
+const fleetAnswerTime = 3 * time.Second
+
+// askLists asks a gate what it serves of the shared lists: a []admin.FleetServes.
+const askLists = "lists"
+
+// served returns what the gate serves of the shared lists.
+func (f *fleetPart) served() (all []admin.FleetServes) {
+	c, set := f.config(), f.store.Set().Stats()
+	for _, l := range c.Lists {
+		if !l.Fleet {
+			continue
+		}
+		one := admin.FleetServes{List: l.Name, Problem: "the gate has not read the list yet"}
+		for _, stats := range set.Lists {
+			if stats.Name != l.Name {
+				continue
+			}
+			one.SHA256, one.Entries, one.Pinned, one.Problem = stats.Sum, stats.Entries, stats.Pinned != nil, ""
+			if stats.Err != nil {
+				one.Problem = stats.Err.Error()
+			}
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// answerLists answers askLists.
+func (f *fleetPart) answerLists(context.Context, []byte) ([]byte, error) {
+	return json.Marshal(f.served())
+}
+
+// report returns what other gates are to know of this one.
+func (f *fleetPart) report() json.RawMessage {
+	text, err := json.Marshal(admin.FleetReport{Lists: f.served()})
+	if err != nil {
+		return nil
+	}
+	return text
+}
+
+// status returns the state of the fleet as this gate sees it.
+func (f *fleetPart) status(ctx context.Context) admin.Fleet {
+	s := f.own()
+	m := f.now()
+	if m == nil {
+		return s
+	}
+	ctx, cancel := context.WithTimeout(ctx, fleetAnswerTime)
+	defer cancel()
+	members, err := m.Members(ctx)
+	if err != nil {
+		s.MembersError = err.Error()
+	}
+	s.Members = members
+	s.Problems = append(s.Problems, fleet.Problems(members)...)
+	s.Problems = append(s.Problems, notLive(members)...)
+	return s
+}
+
+// notLive says which members have a version of a list that does not serve there.
+func notLive(members []fleet.Presence) (problems []string) {
+	for _, p := range members {
+		for _, l := range admin.ParseFleetReport(p.Report).Lists {
+			if l.Problem != "" {
+				problems = append(problems, fmt.Sprintf("%s: list %s is not live there: %s", p.Name, l.List, l.Problem))
+			}
+		}
+	}
+	return problems
+}
+
+// own returns what the gate knows of the fleet without asking anybody.
+func (f *fleetPart) own() admin.Fleet {
+	f.mu.Lock()
+	m, why := f.member, f.why
+	f.mu.Unlock()
+	s := admin.Fleet{State: admin.FleetConnected}
+	if m != nil {
+		s.Status = m.Status()
+		if !s.Connected {
+			s.State = admin.FleetNotConnected
+			s.Problems = append(s.Problems, "not connected: "+s.Trouble)
+		}
+		return s
+	}
+	s.Name = f.config().Fleet.Name
+	switch {
+	case errors.Is(why, managed.ErrNoFleet):
+		s.State = admin.FleetOff
+	case errors.Is(why, errLeft):
+		s.State = admin.FleetLeft
+	default:
+		s.State, s.Trouble = admin.FleetNotConnected, why.Error()
+		s.Problems = []string{s.Trouble}
+	}
+	return s
+}
+
+// health returns what health says about the fleet; nil: the gate is in none.
+func (f *fleetPart) health() *admin.FleetHealth {
+	s := f.own()
+	if s.State == admin.FleetOff {
+		return nil
+	}
+	h := &admin.FleetHealth{Name: s.Name, State: s.State}
+	h.Problems = append(h.Problems, s.Problems...)
+	if s.Clash != "" {
+		h.Problems = append(h.Problems, s.Clash)
+	}
+	for _, l := range s.Lists {
+		if l.Error != "" {
+			h.Problems = append(h.Problems, "list "+l.Name+": "+l.Error)
+		}
+	}
+	return h
+}
+
+// Fleet implements admin.FleetGate.
+func (g *adminHandler) Fleet(ctx context.Context) admin.Fleet { return g.fleet.status(ctx) }
+
+// FleetJoin implements admin.FleetGate.
+func (g *adminHandler) FleetJoin(ctx context.Context, who admin.Peer, r admin.FleetJoinRequest) (admin.FleetJoined, error) {
+	c := g.now.Load().config
+	if !c.Fleet.On() {
+		return admin.FleetJoined{}, admin.ErrNoFleet
+	}
+	var joined admin.FleetJoined
+	err := g.fleet.join(c)
+	if err != nil {
+		return joined, err
+	}
+	m, err := g.fleet.connected(ctx)
+	if err != nil {
+		return joined, err
+	}
+	lists := r.Lists
+	if len(lists) == 0 && (r.Take || r.Merge) {
+		lists = differing(m)
+	}
+	author := g.record(who, admin.AuditRecord{SudoUser: r.SudoUser}).Person()
+	for _, list := range lists {
+		one := admin.FleetJoinedList{List: list}
+		switch {
+		case r.Take:
+			one.Done, err = admin.FleetTook, m.Take(ctx, list)
+		case r.Merge:
+			one.Done, err = admin.FleetMerged, m.Merge(ctx, list, author, r.Why)
+		default:
+			one.Done, err = admin.FleetEqual, m.CatchUp(ctx, list)
+		}
+		if err != nil {
+			one.Done, one.Error = "", err.Error()
+		}
+		joined.Lists = append(joined.Lists, one)
+	}
+	_ = g.store.Rescan(ctx) // what is wrong with lists is in the status
+	joined.Fleet = g.fleet.own()
+	return joined, nil
+}
+
+// differing returns the lists that differ from the fleet's.
+func differing(m *fleet.Member) (names []string) {
+	for _, l := range m.Status().Lists {
+		if l.Error != "" {
+			names = append(names, l.Name)
+		}
+	}
+	return names
+}
+
+// connected waits until the gate is connected to the fleet.
+func (f *fleetPart) connected(ctx context.Context) (*fleet.Member, error) {
+	m, err := f.wait(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, fleetWait)
+	defer cancel()
+	for !m.Status().Connected {
+		pause(ctx, fleetLockPoll)
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("%w: %s", fleet.ErrOffline, m.Status().Trouble)
+		}
+	}
+	return m, nil
+}
+
+// FleetLeave implements admin.FleetGate.
+func (g *adminHandler) FleetLeave(context.Context) (admin.Fleet, error) {
+	c := g.now.Load().config
+	if !c.Fleet.On() {
+		return admin.Fleet{}, admin.ErrNoFleet
+	}
+	if err := g.fleet.leave(c); err != nil {
+		return admin.Fleet{}, err
+	}
+	return g.fleet.own(), nil
+}
+
+// FleetDiff implements admin.FleetGate.
+func (g *adminHandler) FleetDiff(ctx context.Context) (admin.FleetDiff, error) {
+	var d admin.FleetDiff
+	m, err := g.fleet.wait(ctx)
+	if errors.Is(err, managed.ErrNoFleet) {
+		err = admin.ErrNoFleet
+	}
+	if err != nil {
+		return d, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, fleetAnswerTime)
+	defer cancel()
+	members, err := m.Members(ctx)
+	if err != nil {
+		return d, err
+	}
+	r, err := m.Ask(ctx, askLists, nil)
+	if err != nil {
+		return d, err
+	}
+	return compareMembers(g.now.Load().config, members, r), nil
+}
+
+// compareMembers says where members differ.
+func compareMembers(c *config.Config, members []fleet.Presence, r *fleet.Replies) admin.FleetDiff {
+	d := admin.FleetDiff{Missing: r.Missing, Errors: map[string]string{}}
+	for name, err := range r.Errors {
+		d.Errors[name] = err.Error()
+	}
+	lists := map[string]*admin.FleetListDiff{}
+	for _, l := range c.Lists {
+		if l.Fleet {
+			lists[l.Name] = &admin.FleetListDiff{List: l.Name, Equal: true}
+		}
+	}
+	versions := versionsOf(members)
+	for name, answer := range r.Answers {
+		var served []admin.FleetServes
+		if err := json.Unmarshal(answer, &served); err != nil {
+			d.Errors[name] = "its answer is invalid: " + err.Error()
+			continue
+		}
+		for _, s := range served {
+			if l := lists[s.List]; l != nil && len(l.Members) < len(r.Answers) {
+				l.Members = append(l.Members, admin.FleetListOn{Member: name, Sequence: versions[name][s.List], FleetServes: s})
+			}
+		}
+	}
+	for _, l := range lists {
+		slices.SortFunc(l.Members, func(a, b admin.FleetListOn) int { return strings.Compare(a.Member, b.Member) })
+		for _, m := range l.Members {
+			l.Equal = l.Equal && m.SHA256 == l.Members[0].SHA256 && m.Pinned == l.Members[0].Pinned
+		}
+		l.Equal = l.Equal && len(l.Members) == len(r.Answers)
+		d.Lists = append(d.Lists, *l)
+	}
+	slices.SortFunc(d.Lists, func(a, b admin.FleetListDiff) int { return strings.Compare(a.List, b.List) })
+	return d
+}
+
+// versionsOf returns the sequences that members have shown, by member and list.
+func versionsOf(members []fleet.Presence) map[string]map[string]uint64 {
+	all := map[string]map[string]uint64{}
+	for _, p := range members {
+		all[p.Name] = map[string]uint64{}
+		for _, l := range p.Lists {
+			all[p.Name][l.Name] = l.Sequence
+		}
+	}
+	return all
+}
