@@ -12,26 +12,33 @@ import (
 // buildDir is the directory that holds the program while the tests of a package run.
 var buildDir string
 
-// build builds spamgate, with the race detector if [RaceEnabled]. "go run" keeps
-// what it has linked in Go's build cache, so only the first package links, and the
-// others copy.
-var build = sync.OnceValues(func() (string, error) {
+// build builds spamgate, with the race detector if [RaceEnabled].
+var build = sync.OnceValues(func() (string, error) { return buildProgram("spamgate", "spamgate/cmd/spamgate", RaceEnabled()) })
+
+// buildNATS builds the NATS server.
+var buildNATS = sync.OnceValues(func() (string, error) {
+	return buildProgram("nats-server", "github.com/nats-io/nats-server/v2", false)
+})
+
+// buildProgram builds a program. "go run" keeps what it has linked in Go's build cache, so only
+// the first package links, and the others copy.
+func buildProgram(name, pkg string, race bool) (string, error) {
 	unlock, err := flock("../harness", syscall.LOCK_EX)
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
-	bin := filepath.Join(buildDir, "spamgate")
+	bin := filepath.Join(buildDir, name)
 	args := []string{"run", "-buildvcs=false", fmt.Sprintf(`-exec=sh -c 'exec cp "$0" "%s"'`, bin)}
-	if RaceEnabled() {
+	if race {
 		args = append(args, "-race")
 	}
-	cmd := exec.Command("go", append(args, "spamgate/cmd/spamgate")...)
+	cmd := exec.Command("go", append(args, pkg)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s: %w\n%s", cmd, err, out)
 	}
 	return bin, nil
-})
+}
 
 // Binary returns the path of the spamgate program.
 func Binary(t testing.TB) string {

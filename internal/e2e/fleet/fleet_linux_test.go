@@ -1,0 +1,244 @@
+package fleet
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"spamgate/internal/admin"
+	"spamgate/internal/e2e/harness"
+)
+
+// member is a gate of a fleet.
+type member struct {
+	*harness.Gate
+	name string
+}
+
+// setup returns a gate that shares the managed list "shared".
+func setup(n *harness.NATS, name string) harness.Setup {
+	return harness.Setup{
+		Tables: fmt.Sprintf("[fleet]\nname = %q\nservers = [%q]\n", name, "nats://"+n.Addr),
+		Lists:  "[[list]]\nname = \"shared\"\nmanaged = true\nfleet = true\n",
+	}
+}
+
+// startMembers starts gates of one fleet, and waits until all have the list's first version.
+func startMembers(t *testing.T, n *harness.NATS, names ...string) []*member {
+	t.Helper()
+	var all []*member
+	for _, name := range names {
+		all = append(all, &member{harness.LaunchGate(t, setup(n, name)), name})
+	}
+	for _, m := range all {
+		m.Addr = m.WaitListening()
+	}
+	waitEqual(t, all...)
+	return all
+}
+
+// status returns the fleet as a gate sees it.
+func (m *member) status() (f admin.Fleet) {
+	m.T.Helper()
+	cmd := exec.Command(harness.Binary(m.T), "fleet", "status", "--json")
+	cmd.Dir = m.Dir
+	stdout, stderr, _ := harness.Run(m.T, cmd) // the exit code says whether all is well
+	if err := json.Unmarshal([]byte(stdout), &f); err != nil {
+		m.T.Fatalf("%v\n%s%s", err, stdout, stderr)
+	}
+	return f
+}
+
+// waitEqual waits until all members have the same version of the list, as one of them sees it.
+func waitEqual(t *testing.T, members ...*member) admin.Fleet {
+	t.Helper()
+	var f admin.Fleet
+	harness.WaitFor(t, "all members have the same version", func() bool {
+		for _, m := range members {
+			f = m.status()
+			if f.State != admin.FleetConnected || len(f.Lists) != 1 || f.Lists[0].Sequence == 0 || f.Lists[0].Behind || f.Lists[0].Error != "" {
+				return false
+			}
+		}
+		return true
+	})
+	first := members[0].file()
+	for _, m := range members {
+		if got := m.file(); got != first {
+			t.Fatalf("%s has\n%s\nand %s\n%s", members[0].name, first, m.name, got)
+		}
+	}
+	return f
+}
+
+// file returns the list's file.
+func (m *member) file() string {
+	m.T.Helper()
+	text, err := os.ReadFile(filepath.Join(m.Dir, "state", "managed", "shared.txt"))
+	if err != nil {
+		m.T.Fatal(err)
+	}
+	return string(text)
+}
+
+// refuses waits until a gate refuses a sender.
+func (m *member) refuses(t *testing.T, from string) {
+	t.Helper()
+	harness.WaitVerdict(t, m.Addr, from, "550 5.7.1")
+}
+
+// start starts a gate again that has ended.
+func (m *member) start() {
+	m.T.Helper()
+	m.Gate = harness.Serve(m.T, m.Dir)
+}
+
+// TestEdits makes edits on each of three gates, which all have.
+func TestEdits(t *testing.T) {
+	t.Parallel()
+	n := harness.StartNATS(t)
+	gates := startMembers(t, n, "mx1", "mx2", "mx3")
+	for _, g := range gates {
+		g.Lists(t, 0, "add", g.name+".example", "--reason", "of "+g.name)
+		for _, other := range gates {
+			other.refuses(t, "someone@"+g.name+".example")
+		}
+	}
+	f := waitEqual(t, gates...)
+	if f.Lists[0].Sequence < 4 {
+		t.Errorf("the sequence is %d", f.Lists[0].Sequence)
+	}
+	gates[2].Lists(t, 0, "remove", "mx1.example", "--reason", "they have stopped")
+	harness.WaitVerdict(t, gates[0].Addr, "someone@mx1.example", "250")
+	waitEqual(t, gates...)
+	harness.WaitFor(t, "all members are shown", func() bool { return len(gates[0].status().Members) == 3 })
+	if said := gates[0].Command(t, 0, "fleet", "diff"); !strings.Contains(said, "all members serve the same") {
+		t.Error(said)
+	}
+}
+
+// TestKilled kills a gate, edits the list elsewhere, and starts it again.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	n := harness.StartNATS(t)
+	gates := startMembers(t, n, "mx1", "mx2", "mx3")
+	gates[0].Lists(t, 0, "add", "first.example", "--reason", "all know it")
+	for _, g := range gates {
+		g.refuses(t, "a@first.example")
+	}
+	dead := gates[1]
+	dead.Kill()
+	<-dead.Exited
+	dead.Ended = true
+	gates[0].Lists(t, 0, "add", "second.example", "--reason", "while one is down")
+	gates[2].Lists(t, 0, "remove", "first.example", "--reason", "while one is down")
+	dead.start()
+	dead.refuses(t, "a@second.example")
+	harness.WaitVerdict(t, dead.Addr, "a@first.example", "250")
+	waitEqual(t, gates...)
+}
+
+// TestServerLost has the fleet's only server killed: edits are refused and change nothing, mail
+// goes on, and all is well when it is back.
+func TestServerLost(t *testing.T) {
+	t.Parallel()
+	n := harness.StartNATS(t)
+	gates := startMembers(t, n, "mx1", "mx2")
+	gates[0].Lists(t, 0, "add", "first.example", "--reason", "all know it")
+	n.Kill()
+	said := gates[0].Lists(t, 2, "add", "second.example", "--reason", "without a server")
+	if !strings.Contains(said, "the edit is refused: the fleet cannot be reached") {
+		t.Error(said)
+	}
+	if said := gates[0].Lists(t, 2, "pin", "shared"); !strings.Contains(said, "spamgate fleet leave makes this gate decide alone") {
+		t.Error(said)
+	}
+	if got := gates[0].file(); strings.Contains(got, "second.example") {
+		t.Errorf("the edit is in the file:\n%s", got)
+	}
+	gates[1].refuses(t, "a@first.example")
+	gates[0].Command(t, 0, "health")
+	if h := gates[0].Command(t, 0, "health"); !strings.Contains(h, "fleet  WARNING: not connected") {
+		t.Error(h)
+	}
+	n.Start()
+	waitEqual(t, gates...)
+	gates[1].Lists(t, 0, "add", "second.example", "--reason", "with the server")
+	gates[0].refuses(t, "a@second.example")
+}
+
+// TestHandover hands a gate over: its member is one all the time, and edits right after it work.
+func TestHandover(t *testing.T) {
+	t.Parallel()
+	n := harness.StartNATS(t)
+	other := startMembers(t, n, "mx1")[0]
+	g := harness.LaunchSuccession(t, setup(n, "mx2").Dir(t), nil, nil, harness.Binary(t), "serve")
+	g.Addr = g.WaitListening()
+	for i := range 3 {
+		g.HandOver()
+		g.Lists(t, 0, "add", fmt.Sprintf("handover%d.example", i), "--reason", "just after a handover")
+		other.refuses(t, fmt.Sprintf("a@handover%d.example", i))
+	}
+	waitEqual(t, other, &member{g.Gate, "mx2"})
+	harness.WaitFor(t, "two members are shown", func() bool { return len(other.status().Members) == 2 })
+	if f := other.status(); len(f.Problems) > 0 {
+		t.Errorf("problems: %q", f.Problems)
+	}
+	for _, msg := range []string{"two gates have one name and one state directory", "panic in the fleet"} {
+		if lines := g.Records(msg); len(lines) > 0 {
+			t.Error(lines)
+		}
+	}
+	g.Stop()
+	g.WantEnded(4)
+}
+
+// TestPins pins a list on one gate, which holds for all, and unpins it on another.
+func TestPins(t *testing.T) {
+	t.Parallel()
+	n := harness.StartNATS(t)
+	gates := startMembers(t, n, "mx1", "mx2")
+	gates[0].Lists(t, 0, "add", "first.example", "--reason", "before the pin")
+	gates[1].refuses(t, "a@first.example")
+	gates[0].Lists(t, 0, "pin", "shared", "--reason", "an attack")
+	harness.WaitFor(t, "both gates are pinned", func() bool {
+		return strings.Contains(gates[1].Lists(t, 0, "status", "shared", "--json"), `"pinned"`)
+	})
+	gates[0].Lists(t, 0, "add", "second.example", "--reason", "not live")
+	waitEqual(t, gates...)
+	harness.WaitVerdict(t, gates[1].Addr, "a@second.example", "250")
+	gates[1].Lists(t, 0, "unpin", "shared", "--reason", "it is over")
+	for _, g := range gates {
+		g.refuses(t, "a@second.example")
+	}
+}
+
+// TestLeave takes a gate out of the fleet, edits the list on both sides, and merges.
+func TestLeave(t *testing.T) {
+	t.Parallel()
+	n := harness.StartNATS(t)
+	gates := startMembers(t, n, "mx1", "mx2")
+	gates[0].Command(t, 0, "fleet", "leave")
+	gates[0].Lists(t, 0, "add", "alone.example", "--reason", "here alone")
+	gates[0].refuses(t, "a@alone.example")
+	gates[1].Lists(t, 0, "add", "others.example", "--reason", "on the others")
+	harness.WaitVerdict(t, gates[0].Addr, "a@others.example", "250")
+	if said := gates[0].Command(t, 0, "health"); !strings.Contains(said, "this gate has left the fleet") {
+		t.Error(said)
+	}
+	gates[0].Command(t, 0, "fleet", "join")
+	harness.WaitFor(t, "the list differs", func() bool { return gates[0].status().Lists[0].Error != "" })
+	said := gates[0].Command(t, 0, "fleet", "join", "--merge", "--reason", "back again")
+	if !strings.Contains(said, "list shared: merged") {
+		t.Error(said)
+	}
+	for _, g := range gates {
+		g.refuses(t, "a@alone.example")
+		g.refuses(t, "a@others.example")
+	}
+	waitEqual(t, gates...)
+}

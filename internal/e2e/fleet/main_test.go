@@ -1,0 +1,9 @@
+package fleet
+
+import (
+	"testing"
+
+	"spamgate/internal/e2e/harness"
+)
+
+func TestMain(m *testing.M) { harness.Main(m) }

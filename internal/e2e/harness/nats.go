@@ -1,0 +1,60 @@
+package harness
+
+import (
+	"fmt"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// NATS is a nats-server process with JetStream.
+type NATS struct {
+	T    testing.TB
+	Addr string
+
+	dir string
+	cmd *exec.Cmd
+}
+
+// StartNATS starts a server, and stops it at the end of the test.
+func StartNATS(t testing.TB) *NATS {
+	t.Helper()
+	n := &NATS{T: t, Addr: FreeAddr(t), dir: t.TempDir()}
+	n.Start()
+	t.Cleanup(n.Kill)
+	return n
+}
+
+// Start starts the server on its port and store, and waits until clients can connect.
+func (n *NATS) Start() {
+	n.T.Helper()
+	path, err := buildNATS()
+	if err != nil {
+		n.T.Fatal(err)
+	}
+	file := filepath.Join(n.dir, "nats.conf")
+	WriteFile(n.T, file, fmt.Sprintf("listen: %q\njetstream { store_dir: %q, sync_interval: always }\n", n.Addr, filepath.Join(n.dir, "store")))
+	n.cmd = exec.Command(path, "-c", file)
+	out := NewOutput(n.T, "nats-server")
+	n.cmd.Stdout, n.cmd.Stderr = out, out
+	if err := n.cmd.Start(); err != nil {
+		n.T.Fatal(err)
+	}
+	WaitFor(n.T, "the NATS server listens", func() bool {
+		c, err := net.Dial("tcp", n.Addr)
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
+}
+
+// Kill kills the server, if it runs. Its store stays.
+func (n *NATS) Kill() {
+	if n.cmd != nil {
+		n.cmd.Process.Kill()
+		n.cmd.Wait() // the exit code tells nothing
+		n.cmd = nil
+	}
+}
