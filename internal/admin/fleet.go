@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"spamgate/internal/decisions"
 	"spamgate/internal/fleet"
 )
 
@@ -25,6 +26,9 @@ type FleetGate interface {
 
 	// FleetDiff asks all members what they serve.
 	FleetDiff(context.Context) (FleetDiff, error)
+
+	// FleetDecisions asks all members for decisions in their histories.
+	FleetDecisions(context.Context, decisions.Query) (FleetDecisions, error)
 }
 
 // States of a Fleet.
@@ -119,6 +123,14 @@ type FleetListOn struct {
 	FleetServes
 }
 
+// FleetDecisions are the newest decisions of each member. A long answer lacks the older ones, and
+// is incomplete.
+type FleetDecisions struct {
+	Members map[string]decisions.Page `json:"members"`
+	Missing []string                  `json:"missing,omitempty"` // members that did not answer
+	Errors  map[string]string         `json:"errors,omitempty"`  // of members that could not answer
+}
+
 const pathFleet = "/v1/fleet"
 
 // fleetRoutes returns the routes about the fleet.
@@ -133,6 +145,7 @@ func (s *Server) fleetRoutes() []route {
 		{http.MethodPost, pathFleet + "/join", post(s, s.fleetJoin)},
 		{http.MethodPost, pathFleet + "/leave", post(s, s.fleetLeave)},
 		{http.MethodGet, pathFleet + "/diff", s.fleetDiff},
+		{http.MethodGet, pathFleet + "/decisions", s.fleetDecisions},
 	}
 }
 
@@ -151,6 +164,20 @@ func (s *Server) fleetLeave(r *http.Request, _ struct{}) (Fleet, error) {
 
 func (s *Server) fleetDiff(w http.ResponseWriter, r *http.Request) {
 	d, err := s.options.Fleet.FleetDiff(r.Context())
+	if err != nil {
+		s.refuse(w, err)
+		return
+	}
+	answer(w, http.StatusOK, d)
+}
+
+func (s *Server) fleetDecisions(w http.ResponseWriter, r *http.Request) {
+	q, err := decisions.ParseQuery(r.URL.Query())
+	if err != nil {
+		s.refuse(w, fmt.Errorf("%w: %w", ErrRequest, err))
+		return
+	}
+	d, err := s.options.Fleet.FleetDecisions(r.Context(), q)
 	if err != nil {
 		s.refuse(w, err)
 		return
@@ -177,4 +204,9 @@ func (c *Client) FleetLeave(ctx context.Context) (f Fleet, err error) {
 // FleetDiff returns where members differ.
 func (c *Client) FleetDiff(ctx context.Context) (d FleetDiff, err error) {
 	return d, c.call(ctx, http.MethodGet, pathFleet+"/diff", nil, &d)
+}
+
+// FleetDecisions returns decisions of all members.
+func (c *Client) FleetDecisions(ctx context.Context, q decisions.Query) (d FleetDecisions, err error) {
+	return d, c.call(ctx, http.MethodGet, pathFleet+"/decisions?"+q.Values().Encode(), nil, &d)
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,6 +21,9 @@ import (
 // History is the history of decisions, for a command.
 type History struct {
 	admin.History
+
+	// Fleet asks all gates of the fleet; nil: no gate runs here.
+	Fleet func(context.Context, decisions.Query) (admin.FleetDecisions, error)
 
 	Close func()
 }
@@ -53,7 +57,7 @@ func AskHistory(c *config.Config) (*History, error) {
 	if gate.Client == nil {
 		return nil, gate.Err
 	}
-	return &History{gate.Client, gate.Close}, nil
+	return &History{gate.Client, gate.Client.FleetDecisions, gate.Close}, nil
 }
 
 // ReadHistory returns the history in the state directory, which must not belong to a user whom this
@@ -67,7 +71,7 @@ func ReadHistory(c *config.Config) (*History, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &History{r, func() { _ = r.Close() }}, nil
+	return &History{History: r, Close: func() { _ = r.Close() }}, nil
 }
 
 // ShownAddress returns an address as the history shows it.
@@ -95,11 +99,16 @@ func ShownAddress(c *config.Config, text string) (string, error) {
 	return text, nil
 }
 
+// IsTooOld reports whether an error says that the running gate is too old for a request.
+func IsTooOld(err error) bool {
+	var refused *admin.Error
+	return errors.As(err, &refused) && refused.Code == "no_path"
+}
+
 // HistoryError returns an error of a History with what to do if the running gate is too old to have
 // one.
 func HistoryError(err error) error {
-	var refused *admin.Error
-	if errors.As(err, &refused) && refused.Code == "no_path" {
+	if IsTooOld(err) {
 		return errors.New("the running gate is an older version, which has no history of decisions: spamgate handover replaces it")
 	}
 	return err

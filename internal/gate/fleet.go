@@ -51,6 +51,7 @@ type fleetPart struct {
 	tree    atomicfile.Tree
 	config  func() *config.Config // in use
 	store   *store.Store
+	history *history
 	fetcher *fetch.Fetcher
 	answers map[string]fleet.Answer // to questions of other gates, by subject
 
@@ -83,8 +84,8 @@ func newFleetPart(c *config.Config, log *slog.Logger) *fleetPart {
 func (g *gate) joinFleet(c *config.Config, sources []fetch.Source) {
 	f := g.fleet
 	f.config = func() *config.Config { return g.answers.now.Load().config }
-	f.store, f.fetcher = g.store, g.fetcher
-	f.answers = map[string]fleet.Answer{askLists: f.answerLists}
+	f.store, f.fetcher, f.history = g.store, g.fetcher, g.history
+	f.answers = map[string]fleet.Answer{askLists: f.answerLists, askDecisions: f.answerDecisions}
 	g.editor.Join(f)
 	f.configure(c)
 	f.setSources(sources)

@@ -22,6 +22,7 @@ func newFind() *cobra.Command {
 	var f wanted
 	var out format
 	var last int
+	var here bool
 	cmd := &cobra.Command{
 		Use:   "find",
 		Short: "Find decisions by sender, recipient, list or id",
@@ -34,6 +35,10 @@ within a minute have a row each. The others share the last one, with their
 number. With [decisions] record = "refused" accepted messages of senders on no
 list are not in the history.
 
+In a fleet all gates are asked, at most 500 decisions of each, and the answer
+names those that did not answer. With [log] addresses = "hash" each gate has its
+own hashes, so that an address is only found here.
+
 Exit codes: 0 something was found; 1 nothing was; 2 an error.`,
 		Example: `  spamgate decisions find --sender someone@example.org --since 2d
   spamgate decisions find --recipient ann@example.net --action reject
@@ -41,6 +46,7 @@ Exit codes: 0 something was found; 1 nothing was; 2 an error.`,
 	}
 	f.add(cmd)
 	cmd.Flags().IntVar(&last, "last", 50, "show only the `N` newest decisions")
+	cmd.Flags().BoolVar(&here, "here", false, "search this gate only, not the whole fleet")
 	out.add(cmd, "print a JSON object")
 	cmd.Args = cobra.NoArgs
 	runs(cmd, func(s *session, _ []string) error {
@@ -51,20 +57,20 @@ Exit codes: 0 something was found; 1 nothing was; 2 an error.`,
 		if err != nil {
 			return err
 		}
-		page, err := s.find(q, last)
+		f, err := s.find(q, last, here)
 		if err != nil {
 			return err
 		}
-		if err := s.printFound(out, page, notes); err != nil {
+		if err := s.printFound(out, f, notes); err != nil {
 			return err
 		}
-		return nothing(len(page.Decisions) > 0)
+		return nothing(len(f.Decisions) > 0)
 	})
 	return cmd
 }
 
-// find returns the newest decisions that match, at most so many.
-func (s *session) find(q history.Query, last int) (found history.Page, err error) {
+// findHere returns the newest decisions of this gate that match, at most so many.
+func (s *session) findHere(q history.Query, last int) (found history.Page, err error) {
 	for {
 		q.Limit = last - len(found.Decisions)
 		page, err := s.history.Find(s.ctx, q)
@@ -81,28 +87,28 @@ func (s *session) find(q history.Query, last int) (found history.Page, err error
 }
 
 // printFound prints what was found in a format. Notes are for people.
-func (s *session) printFound(f format, page history.Page, notes []string) error {
+func (s *session) printFound(f format, page *found, notes []string) error {
 	w := term.Escape(s.cmd.OutOrStdout())
 	switch {
 	case f.json:
-		if page.Decisions == nil {
-			page.Decisions = []history.Decision{}
-		}
 		return cli.PrintJSON(w, page)
 	case f.csv:
 		rows := history.NewCSV(s.cmd.OutOrStdout())
 		for _, d := range page.Decisions {
-			if err := rows.Write(d); err != nil {
+			if err := rows.Write(d.Decision); err != nil {
 				return err
 			}
 		}
 		return rows.Flush()
 	}
 	for i := range page.Decisions {
-		printDecision(w, &page.Decisions[i])
+		printDecision(w, &page.Decisions[i].Decision, page.Decisions[i].Gate)
 	}
 	if len(page.Decisions) > 0 {
 		fmt.Fprintln(w)
+	}
+	if said := page.answered(); said != "" {
+		notes = append(notes, said)
 	}
 	for _, note := range notes {
 		term.PrintWrapped(w, "", note)
@@ -112,14 +118,14 @@ func (s *session) printFound(f format, page history.Page, notes []string) error 
 }
 
 // summary says how much was found, and where the history ends.
-func (s *session) summary(page history.Page) string {
+func (s *session) summary(page *found) string {
 	said := "Nothing found."
 	if n := len(page.Decisions); n > 0 {
 		said = text.Count(n, "decision", "decisions") + "."
 	}
 	if page.Incomplete {
 		said += " The search took too long and was given up, so there may be more: --since bounds it."
-	} else if page.Next != "" {
+	} else if page.more {
 		said += " There are older ones: see --last and --since."
 	}
 	said += " " + reaches(page.Reach)
@@ -144,7 +150,7 @@ func reaches(back *time.Time) string {
 const maxNamed = 3
 
 // printDecision prints a decision in a few lines.
-func printDecision(w io.Writer, d *history.Decision) {
+func printDecision(w io.Writer, d *history.Decision, gate string) {
 	what := d.Event
 	if d.Action != "" && d.Action != "accept" && d.Action != "reject" {
 		what += " (" + d.Action + ")"
@@ -153,6 +159,9 @@ func printDecision(w io.Writer, d *history.Decision) {
 		what += fmt.Sprintf(", %s times until %s", text.Number(d.Count), d.Last.Local().Format(time.TimeOnly))
 	}
 	fmt.Fprintf(w, "%s  %-12s  %s\n", d.Time.Local().Format(time.DateTime), d.ID, what)
+	if gate != "" {
+		term.PrintWrapped(w, "  gate  ", gate)
+	}
 	from := angle(d.Sender)
 	if d.Client != "" {
 		from += " by " + d.Client

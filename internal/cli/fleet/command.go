@@ -78,8 +78,7 @@ func jsonFlag(cmd *cobra.Command) *bool {
 
 // tooOld returns an error with what to do if the running gate is older than this program.
 func tooOld(err error) error {
-	var refused *admin.Error
-	if errors.As(err, &refused) && refused.Code == "no_path" {
+	if cli.IsTooOld(err) {
 		return errors.New("the running gate is an older version, which knows no fleet: spamgate handover replaces it")
 	}
 	return err

@@ -16,6 +16,7 @@ import (
 	"spamgate/internal/config"
 	"spamgate/internal/listedit"
 	"spamgate/internal/listfiles"
+	"spamgate/internal/managed"
 	"spamgate/internal/report"
 	"spamgate/internal/setup"
 	"spamgate/internal/term"
@@ -210,6 +211,9 @@ func (p *pinRun) throughGate(ctx context.Context, client *admin.Client, pin bloc
 
 // byHand pins or unpins the list for the next start.
 func (p *pinRun) byHand(ctx context.Context, gate cli.RunningGate, pin blocklist.Pin, result *pinReport) (*pinReport, error) {
+	if p.list.Fleet {
+		return nil, fmt.Errorf("list %s: %w", p.list.Name, managed.ErrNoFleet)
+	}
 	log := &listedit.Log{Dir: p.config.State.Dir}
 	if err := log.Check(); err != nil {
 		return nil, fmt.Errorf("nothing has changed: %w", err)
