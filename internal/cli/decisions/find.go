@@ -123,7 +123,9 @@ func (s *session) summary(page *found) string {
 	if n := len(page.Decisions); n > 0 {
 		said = text.Count(n, "decision", "decisions") + "."
 	}
-	if page.Incomplete {
+	if page.Incomplete && page.Gates != nil {
+		said += " A gate has given up, or its answer would be too long, so there may be more: --since bounds it."
+	} else if page.Incomplete {
 		said += " The search took too long and was given up, so there may be more: --since bounds it."
 	} else if page.more {
 		said += " There are older ones: see --last and --since."

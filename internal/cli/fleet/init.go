@@ -179,14 +179,14 @@ func printInit(w io.Writer, dir string, machines []machine) {
 	fmt.Fprintf(w, "  1. copy its directory as fleet/ beside its config.toml, for the gate's user:\n"+
 		"     scp -r %s root@%s:/etc/spamgate/fleet\n"+
 		"     ssh root@%s chown -R spamgate: /etc/spamgate/fleet\n", term.ShellWord(first.Dir), first.Host, first.Host)
-	fmt.Fprintf(w, "  2. append fleet/%s to config.toml, write fleet = true below the [[list]]s that\n"+
-		"     are to be shared, and restart the gate\n", fileConfig)
-	fmt.Fprintf(w, "  3. let the machines reach each other at the ports %s and %s, and nobody else\n", clientPort, routePort)
+	fmt.Fprintf(w, "  2. append fleet/%s to config.toml, write fleet = true below the\n"+
+		"     [[list]]s that are to be shared, and restart the gate\n", fileConfig)
+	fmt.Fprintf(w, "  3. let only these machines reach each other's ports %s and %s\n", clientPort, routePort)
 	fmt.Fprintln(w, "Then: spamgate fleet status")
 	if len(machines) == 2 {
 		fmt.Fprintln(w)
 		term.PrintWrapped(w, "NOTE: ", "with two servers edits are refused while one is down. A third server on any machine changes that: name it here, and run \"spamgate fleet server\" there.")
 	}
 	fmt.Fprintln(w)
-	term.PrintWrapped(w, "", fmt.Sprintf("Remove %s when it is copied: who has the token can change the lists.", dir))
+	term.PrintWrapped(w, "", fmt.Sprintf("Remove the directory %s when it is copied: who has the token can change the lists.", dir))
 }

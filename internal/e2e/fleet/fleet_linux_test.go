@@ -3,6 +3,8 @@ package fleet
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -241,4 +243,65 @@ func TestLeave(t *testing.T) {
 		g.refuses(t, "a@others.example")
 	}
 	waitEqual(t, gates...)
+}
+
+// TestDecisions searches the histories of all gates, also while one of them does not answer.
+func TestDecisions(t *testing.T) {
+	t.Parallel()
+	n := harness.StartNATS(t)
+	gates := startMembers(t, n, "mx1", "mx2")
+	gates[0].Lists(t, 0, "add", "spam.example", "--reason", "unsolicited mail")
+	for _, g := range gates {
+		g.refuses(t, "a@spam.example")
+	}
+	harness.WaitFor(t, "both members are shown", func() bool { return len(gates[1].status().Members) == 2 })
+	find := func(args ...string) string {
+		return gates[1].Command(t, 0, append([]string{"decisions", "find", "--sender", "a@spam.example"}, args...)...)
+	}
+	said := find()
+	for _, want := range []string{"  gate  mx1\n", "  gate  mx2\n", "Asked the fleet: mx1, mx2 answered."} {
+		if !strings.Contains(said, want) {
+			t.Errorf("there is no %q in\n%s", want, said)
+		}
+	}
+	if said := find("--here"); strings.Contains(said, "  gate  ") {
+		t.Error(said)
+	}
+	gates[0].Kill()
+	<-gates[0].Exited
+	gates[0].Ended = true
+	if said := find(); !strings.Contains(said, "Asked the fleet: mx2 answered; NO ANSWER from mx1.") {
+		t.Error(said)
+	}
+}
+
+// TestFetched has a list from a URL, which one gate at a time fetches.
+func TestFetched(t *testing.T) {
+	t.Parallel()
+	n := harness.StartNATS(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "fetched.example") }))
+	defer server.Close()
+	var gates []*member
+	for _, name := range []string{"mx1", "mx2"} {
+		s := setup(n, name)
+		s.Lists += fmt.Sprintf("[[list]]\nname = \"fetched\"\nurl = \"%s/list\"\nallow_http = true\nfleet = true\n", server.URL)
+		gates = append(gates, &member{harness.StartGate(t, s), name})
+	}
+	fetcher := func(gates ...*member) (names []string) {
+		for _, g := range gates {
+			if strings.Contains(g.Lists(t, 0, "status", "fetched", "--json"), `"next_try"`) {
+				names = append(names, g.name)
+			}
+		}
+		return names
+	}
+	harness.WaitFor(t, "one gate fetches", func() bool { return len(fetcher(gates...)) == 1 })
+	first, second := gates[0], gates[1]
+	if fetcher(second) != nil {
+		first, second = second, first
+	}
+	second.refuses(t, "a@fetched.example")
+	first.Stop()
+	harness.WaitFor(t, "the other gate takes over", func() bool { return len(fetcher(second)) == 1 })
+	second.Command(t, 0, "health")
 }
