@@ -20,6 +20,8 @@ type found struct {
 	Incomplete bool           `json:"incomplete,omitempty"`
 	Reach      *time.Time     `json:"reaches_back_to,omitempty"`
 
+	Fault string `json:"stands_still,omitempty"` // why a history stands still
+
 	Gates   []string          `json:"gates,omitempty"`   // of the fleet that have answered
 	Missing []string          `json:"missing,omitempty"` // that have not
 	Errors  map[string]string `json:"errors,omitempty"`  // that could not
@@ -49,7 +51,7 @@ func (s *session) find(q history.Query, last int, here bool) (*found, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &found{Decisions: []row{}, Next: page.Next, Incomplete: page.Incomplete, Reach: page.Reach, more: page.Next != ""}
+	f := &found{Decisions: []row{}, Next: page.Next, Incomplete: page.Incomplete, Reach: page.Reach, Fault: page.Fault, more: page.Next != ""}
 	for _, d := range page.Decisions {
 		f.Decisions = append(f.Decisions, row{"", d})
 	}
@@ -66,6 +68,9 @@ func ofFleet(d *admin.FleetDecisions, limit int) *found {
 		}
 		f.Incomplete = f.Incomplete || page.Incomplete
 		f.more = f.more || page.Next != ""
+		if page.Fault != "" {
+			f.Fault = name + ": " + page.Fault
+		}
 		if page.Reach != nil && (f.Reach == nil || page.Reach.Before(*f.Reach)) {
 			f.Reach = page.Reach
 		}
