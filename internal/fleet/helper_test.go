@@ -25,8 +25,11 @@ import (
 // quick are the times of tests.
 var quick = times{
 	resync: 200 * time.Millisecond, presence: 200 * time.Millisecond, lease: time.Second, clean: time.Hour,
-	orphan: time.Hour, edit: 2 * time.Second, grace: 200 * time.Millisecond, conflict: 20 * time.Second, retry: 50 * time.Millisecond,
+	orphan: time.Hour, edit: 20 * time.Second, grace: 200 * time.Millisecond, conflict: 20 * time.Second, retry: 50 * time.Millisecond,
 }
+
+// impatient makes a gate refuse edits soon, for tests of that.
+func impatient(o *Options) { o.times.edit = 2 * time.Second }
 
 // gate is a member with its state directory, which several processes may use one after the
 // other.

@@ -157,7 +157,7 @@ func TestLostContent(t *testing.T) {
 // afterwards.
 func TestServerGone(t *testing.T) {
 	s := fleettest.Start(t, nil)
-	a := newGate(t, "a", s, nil)
+	a := newGate(t, "a", s, impatient)
 	a.write("blocked", "one@example.net\n")
 	a.start()
 	b := startGate(t, "b", s, nil)
@@ -186,10 +186,10 @@ func TestQuorum(t *testing.T) {
 		t.Skip("SPAMGATE_E2E_FULL is not set: to elect leaders takes the servers up to 9 s each time")
 	}
 	servers := fleettest.Cluster(t, 3)
-	a := newGate(t, "a", servers[0], nil)
+	a := newGate(t, "a", servers[0], impatient)
 	a.write("blocked", "one@example.net\n")
 	a.start()
-	b := startGate(t, "b", servers[1], nil)
+	b := startGate(t, "b", servers[1], impatient)
 	equal(t, "blocked", a, b)
 	info, err := client(t, servers[0]).Stream(t.Context(), "KV_"+bucketLists)
 	if err != nil || info.CachedInfo().Config.Replicas != 3 {

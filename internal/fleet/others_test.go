@@ -248,7 +248,10 @@ func TestReadOnly(t *testing.T) {
 		}
 	})
 	as := func(user string) func(*Options) {
-		return func(o *Options) { o.Servers = []string{strings.Replace(s.URL(), "//", "//"+user+":secret@", 1)} }
+		return func(o *Options) {
+			impatient(o)
+			o.Servers = []string{strings.Replace(s.URL(), "//", "//"+user+":secret@", 1)}
+		}
 	}
 	a, b := newGate(t, "a", s, as("all")), newGate(t, "b", s, as("reader"))
 	a.write("blocked", "one@example.net\n")
