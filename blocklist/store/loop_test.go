@@ -93,7 +93,7 @@ func TestUnsettled(t *testing.T) {
 	}
 	for _, c := range cases {
 		now := time.Now()
-		s := source{live: scanResult{good: &version{stamps: served}, err: c.liveErr}}
+		s := source{list: &List{}, live: scanResult{good: &version{stamps: served}, err: c.liveErr}}
 		if c.writing > 0 {
 			s.writing = now.Add(-c.writing)
 		}
@@ -114,7 +114,12 @@ func TestUnsettled(t *testing.T) {
 	}
 	// However short it is to be left alone, its time may be a tick too early.
 	ahead := []stamp{{Path: "/a", attributes: attributes{Change: time.Now().Add(time.Hour).UnixNano()}}}
-	if got := new(source).unsettled(ahead, nil, debounce{1, time.Hour}); got != 1+clockTick {
+	s := source{list: &List{}}
+	if got := s.unsettled(ahead, nil, debounce{1, time.Hour}); got != 1+clockTick {
 		t.Errorf("wait %v", got)
+	}
+	s.list.Whole = true
+	if got := s.unsettled(ahead, nil, debounce{1, time.Hour}); got != 0 {
+		t.Errorf("a list whose files are replaced whole: wait %v", got)
 	}
 }
