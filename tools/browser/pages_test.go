@@ -17,7 +17,8 @@ import (
 // widths are those of a telephone, a laptop and a large screen.
 var widths = []int64{360, 1280, 3840}
 
-// TestPages looks at every page in both themes and three widths: axe-core finds no fault, no
+// TestPages looks at every page in both themes, and with SPAMGATE_E2E_FULL or
+// SPAMGATE_SCREENSHOTS in three widths of each: axe-core finds no fault, no
 // script fails, nothing violates the Content-Security-Policy, and a telephone need not be
 // scrolled sideways.
 func TestPages(t *testing.T) {
@@ -47,6 +48,19 @@ func TestPages(t *testing.T) {
 // look looks at one page.
 func (b *tab) look(axe, path string) {
 	b.t.Helper()
+	if !everyLook() {
+		b.theme("light")
+		b.load(path)
+		b.resize(1280, 900)
+		b.accessible(axe, path)
+		b.theme("dark")
+		b.load(path)
+		b.resize(360, 900)
+		b.wide(path, 360)
+		b.accessible(axe, path+" in dark at 360 pixels")
+		b.clean(path)
+		return
+	}
 	for _, theme := range []string{"light", "dark"} {
 		b.theme(theme)
 		b.load(path)
@@ -61,6 +75,12 @@ func (b *tab) look(axe, path string) {
 	b.resize(360, 900)
 	b.accessible(axe, path+" at 360 pixels")
 	b.clean(path)
+}
+
+// everyLook reports whether to look at each page in both themes and all widths, not only at
+// a laptop's in light and a telephone's in dark.
+func everyLook() bool {
+	return os.Getenv("SPAMGATE_E2E_FULL") != "" || os.Getenv("SPAMGATE_SCREENSHOTS") != ""
 }
 
 // routes returns the routes of the console.
