@@ -23,7 +23,7 @@ import (
 // file and looks at nothing twice.
 func TestSystemCalls(t *testing.T) {
 	strace := harness.Program(t, "strace", "strace")
-	const messages = 50
+	const messages = 200
 	const client, flights = 7, 3 // replies to a client, with the greeting; flights to the next hop
 	limits := map[string]float64{
 		"write":       client + flights + 1 + 1, // the last one is the runtime's, which wakes a thread
