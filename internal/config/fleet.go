@@ -63,6 +63,10 @@ const natsPort = "4222"
 // fleet checks [fleet] and [fleet.server], after everything else that has an address.
 func (d *document) fleet() {
 	f := &d.cfg.Fleet
+	if d.serverOnly && f.Server.Listen == "" {
+		d.fail("fleet.server.listen", "is missing: there is no server to run", `write [fleet.server] and below it listen = "HOST:4222"; "spamgate fleet init" writes it`)
+		return
+	}
 	if !f.On() {
 		d.withoutFleet()
 		return

@@ -31,7 +31,7 @@ var listName = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
 // checkLists checks each [[list]], and that no two have the same name.
 func (d *document) checkLists() {
-	if len(d.cfg.Lists) == 0 && !d.failed[element("list", 0)] {
+	if len(d.cfg.Lists) == 0 && !d.failed[element("list", 0)] && !d.serverOnly {
 		d.fail("list", "is missing: without a list the gate checks nothing",
 			`add a line [[list]] and below it name = "blocked" and path = "lists/blocked.txt"`)
 	}

@@ -24,21 +24,29 @@ const maxFileSize = 1 << 20
 //
 // The error joins all faults, one [Error] each. If the file does not exist it wraps
 // fs.ErrNotExist.
-func Load(path string) (*Config, error) {
+func Load(path string) (*Config, error) { return load(path, false) }
+
+// LoadFleetServer is [Load] for a program that only runs the server of a fleet: lists are not
+// required, and [fleet.server] listen is.
+func LoadFleetServer(path string) (*Config, error) { return load(path, true) }
+
+func load(path string, serverOnly bool) (*Config, error) {
 	src, err := readFile(path)
 	if err != nil {
 		return nil, err
 	}
-	return Parse(path, src)
+	return parseAt(path, src, serverOnly)
 }
 
 // Parse is [Load] for the text of a configuration that is to be at path.
-func Parse(path string, src []byte) (*Config, error) {
+func Parse(path string, src []byte) (*Config, error) { return parseAt(path, src, false) }
+
+func parseAt(path string, src []byte, serverOnly bool) (*Config, error) {
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil {
 		return nil, fmt.Errorf("config %s: finding its directory: %w", path, err)
 	}
-	cfg, err := parse(path, src)
+	cfg, err := parseFor(path, src, serverOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +83,9 @@ func readFile(path string) ([]byte, error) {
 const byteOrderMark = "\ufeff"
 
 // parse decodes and checks a document. It does not look at the file system.
-func parse(file string, src []byte) (*Config, error) {
+func parse(file string, src []byte) (*Config, error) { return parseFor(file, src, false) }
+
+func parseFor(file string, src []byte, serverOnly bool) (*Config, error) {
 	src = bytes.TrimPrefix(src, []byte(byteOrderMark))
 	var tree map[string]any
 	if err := toml.Unmarshal(src, &tree); err != nil {
@@ -83,7 +93,7 @@ func parse(file string, src []byte) (*Config, error) {
 	}
 	cfg := Default()
 	cfg.File = file
-	d := &document{cfg: &cfg, at: index(src).at, failed: map[string]bool{}, names: map[string]takenName{}}
+	d := &document{serverOnly: serverOnly, cfg: &cfg, at: index(src).at, failed: map[string]bool{}, names: map[string]takenName{}}
 	d.bind(tree)
 	d.validate()
 	if err := Join(d.faults); err != nil {
@@ -107,6 +117,7 @@ type document struct {
 	warnings []*Error
 
 	unknownTable bool // the file has a table whose name is unknown
+	serverOnly   bool // only the server of a fleet runs
 
 	// The names and addresses of the listeners and doors so far.
 	names map[string]takenName

@@ -1,17 +1,16 @@
 package fleet
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nkeys"
+
+	"spamgate/internal/fleet/credentials"
 )
 
 // connect begins to connect, and goes on until it succeeds, now and after each loss.
@@ -48,59 +47,28 @@ func (m *Member) connect() error {
 	return err
 }
 
-// maxCredentials bounds the file of credentials, in bytes.
-const maxCredentials = 64 << 10
-
-// readCredentials returns the options for a file of credentials: that of a NATS user (JWT and
-// seed), the seed of an nkey, or one line with a token. The file is read again for each
-// connection.
+// readCredentials returns the options for a file of credentials (package credentials). The file
+// is read again for each connection.
 func readCredentials(path string) ([]nats.Option, error) {
 	if path == "" {
 		return nil, nil
 	}
-	text, err := readSecret(path)
-	if err != nil {
-		return nil, err
-	}
-	line := string(bytes.TrimSpace(text))
-	switch {
-	case bytes.Contains(text, []byte("NATS USER JWT")):
-		return []nats.Option{nats.UserCredentials(path)}, nil
-	case strings.HasPrefix(line, "SU") && isSeed(line):
-		option, err := nats.NkeyOptionFromSeed(path)
-		return []nats.Option{option}, err
-	case line == "" || strings.ContainsAny(line, " \t\r\n"):
-		return nil, fmt.Errorf("%s has no credentials: it must be a .creds file of NATS, the seed of an nkey, or one line with a token", path)
-	}
-	return []nats.Option{nats.TokenHandler(func() string {
-		text, err := readSecret(path)
-		if err != nil {
-			return line
-		}
-		return string(bytes.TrimSpace(text))
-	})}, nil
-}
-
-// readSecret reads a file that others may not read.
-func readSecret(path string) ([]byte, error) {
-	info, err := os.Stat(path)
+	c, err := credentials.Read(path)
 	switch {
 	case err != nil:
 		return nil, err
-	case !info.Mode().IsRegular() || info.Size() > maxCredentials:
-		return nil, fmt.Errorf("%s is not a file of credentials", path)
-	case info.Mode().Perm()&0o007 != 0:
-		return nil, fmt.Errorf("%s can be read or written by all users (mode %v): run chmod 600 on it, and replace the credentials", path, info.Mode())
+	case c.User:
+		return []nats.Option{nats.UserCredentials(path)}, nil
+	case c.Seed != "":
+		option, err := nats.NkeyOptionFromSeed(path)
+		return []nats.Option{option}, err
 	}
-	return os.ReadFile(path)
-}
-
-func isSeed(line string) bool {
-	kp, err := nkeys.FromSeed([]byte(line))
-	if err == nil {
-		kp.Wipe()
-	}
-	return err == nil
+	return []nats.Option{nats.TokenHandler(func() string {
+		if now, err := credentials.Read(path); err == nil {
+			return now.Token
+		}
+		return c.Token
+	})}, nil
 }
 
 // connected is called after each connect.

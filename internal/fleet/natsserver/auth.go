@@ -1,0 +1,79 @@
+package natsserver
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nkeys"
+
+	"spamgate/internal/fleet/credentials"
+)
+
+// restrict lets in only clients with the credentials, or with the read-only ones made of them.
+func restrict(o *server.Options, who credentials.Credentials) error {
+	if who.User {
+		return ErrCredentials
+	}
+	reader, err := who.ReadOnly()
+	if err != nil {
+		return err
+	}
+	if who.Token != "" {
+		o.CustomClientAuthentication = &tokens{sha256.Sum256([]byte(who.Token)), sha256.Sum256([]byte(reader.Token))}
+		return nil
+	}
+	all, err := publicKey(who.Seed)
+	if err != nil {
+		return err
+	}
+	some, err := publicKey(reader.Seed)
+	o.Nkeys = []*server.NkeyUser{{Nkey: all}, {Nkey: some, Permissions: readOnly()}}
+	return err
+}
+
+func publicKey(seed string) (string, error) {
+	kp, err := nkeys.FromSeed([]byte(seed))
+	if err != nil {
+		return "", err
+	}
+	defer kp.Wipe()
+	return kp.PublicKey()
+}
+
+// tokens checks tokens by their digests.
+type tokens struct{ member, reader [sha256.Size]byte }
+
+// Check implements server.Authentication.
+func (t *tokens) Check(c server.ClientAuthentication) bool {
+	got := sha256.Sum256([]byte(c.GetOpts().Token))
+	switch {
+	case subtle.ConstantTimeCompare(got[:], t.member[:]) == 1:
+		return true
+	case subtle.ConstantTimeCompare(got[:], t.reader[:]) == 1:
+		c.RegisterUser(&server.User{Username: "reader", Permissions: readOnly()})
+		return true
+	}
+	return false
+}
+
+// readOnly returns the permissions of a member that takes lists, answers questions and shows
+// that it lives. It cannot see the other members: who reads a stream tells the server where to
+// send the messages, so that it must not read one to which it writes.
+func readOnly() *server.Permissions {
+	const api = "$JS.API."
+	p := []string{
+		"$JS.FC.>", "$KV.spamgate-members.>",
+		api + "INFO", api + "STREAM.INFO.*", api + "STREAM.MSG.GET.*", api + "DIRECT.GET.>",
+		api + "CONSUMER.INFO.*.*", api + "CONSUMER.DELETE.*.*",
+	}
+	for _, stream := range []string{"KV_spamgate-lists", "KV_spamgate-state", "OBJ_spamgate-content"} {
+		p = append(p, api+"CONSUMER.CREATE."+stream, api+"CONSUMER.CREATE."+stream+".>")
+	}
+	return &server.Permissions{
+		Publish:   &server.SubjectPermission{Allow: p},
+		Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>", "spamgate.ask.>"}},
+		Response:  &server.ResponsePermission{MaxMsgs: 1, Expires: time.Minute},
+	}
+}

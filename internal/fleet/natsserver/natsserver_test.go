@@ -1,0 +1,360 @@
+package natsserver
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server/pse"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nkeys"
+
+	"spamgate/internal/fleet/credentials"
+)
+
+// TestMain sees that the code costs nothing before a server runs, and that closed servers leave
+// nothing.
+func TestMain(m *testing.M) {
+	hurry()
+	if childMain() {
+		return
+	}
+	before := ours()
+	code := m.Run()
+	var after string
+	for range 500 { // most end at once
+		if after = ours(); after == "" {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if before != "" || after != "" {
+		fmt.Fprintf(os.Stderr, "goroutines before:\n%s\nafter:\n%s\n", before, after)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// TestIdle sees that NATS does not sample the process while no server runs: the sampling ends
+// with the first error of what this calls.
+func TestIdle(t *testing.T) {
+	var cpu float64
+	var rss, vss int64
+	if err := pse.ProcUsage(&cpu, &rss, &vss); err == nil {
+		t.Error("the NATS server reads /proc each second, even if it is off")
+	}
+}
+
+// TestAlone writes to a server, which has it after a restart.
+func TestAlone(t *testing.T) {
+	o := options(t, 1)[0]
+	s := start(t, o)
+	nc := connect(t, nats.Token(token), o)
+	kv := bucket(t, nc, "b", 1)
+	if err := put(kv, "k", "v"); err != nil {
+		t.Fatal(err)
+	}
+	if st := s.Status(); st.Leader != "mx1" || st.Servers != 1 || st.Connected != 1 || st.Clients != 1 || st.Problem != "" || st.Bytes == 0 {
+		t.Errorf("status %+v", st)
+	}
+	s.Close()
+	s.Close() // nothing
+	if _, err := s.InProcessConn(); err == nil {
+		t.Error("a closed server connects")
+	}
+	start(t, o)
+	eventually(t, "the value is back", func() bool { return get(kv, "k") == "v" })
+}
+
+// TestInProcess connects without a socket; TestStranger does so without credentials.
+func TestInProcess(t *testing.T) {
+	s := start(t, options(t, 1)[0])
+	nc, err := nats.Connect("", nats.InProcessServer(s), nats.Token(token))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	if err := put(bucket(t, nc, "b", 1), "k", "v"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDurable sees that the server acknowledges what is on disk only.
+func TestDurable(t *testing.T) {
+	s := start(t, options(t, 1)[0])
+	if c := s.nats.JetStreamConfig(); !c.SyncAlways || c.MaxMemory != maxMemory || c.MaxStore < minStore || c.MaxStore > maxStore {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestOneStore starts two servers on a store.
+func TestOneStore(t *testing.T) {
+	o := options(t, 1)[0]
+	first := start(t, o)
+	second := o
+	second.Listen = freeAddr(t)
+	if s, err := Start(context.Background(), second); !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), o.Dir) {
+		t.Errorf("server %v, error %v", s, err)
+	}
+	// A handover: the second waits until the first has stopped, for store and port.
+	o.Wait = 30 * time.Second
+	started := make(chan error)
+	go func() {
+		s, err := Start(context.Background(), o)
+		if err == nil {
+			defer s.Close()
+		}
+		started <- err
+	}()
+	first.Close()
+	if err := <-started; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPortTaken has another program on a port.
+func TestPortTaken(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, cluster := range []bool{false, true} {
+		o := options(t, 3)[0]
+		if cluster {
+			o.Cluster = l.Addr().String()
+		} else {
+			o.Listen = l.Addr().String()
+		}
+		s, err := Start(context.Background(), o)
+		if err == nil {
+			s.Close()
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), "another port") {
+			t.Error(err)
+		}
+		ok := options(t, 1)[0] // nothing holds the store
+		ok.Dir = o.Dir
+		start(t, ok).Close()
+	}
+}
+
+// TestMistakes has options that cannot work.
+func TestMistakes(t *testing.T) {
+	for _, c := range []struct {
+		change func(*Options)
+		want   string
+	}{
+		{func(o *Options) { o.Routes = nil }, "routes"},
+		{func(o *Options) { o.Credentials = secret(t, "-----BEGIN NATS USER JWT-----") }, "token"},
+		{func(o *Options) { o.Credentials = secret(t, "") }, "no credentials"},
+		{func(o *Options) { o.Credentials += ".missing" }, "no such file"},
+		{func(o *Options) { o.Routes = []string{"tls://192.0.2.1:6222"} }, "tls_cert"},
+		{func(o *Options) { o.Cert, o.Key = "/missing", "/missing" }, "no such file"},
+		{func(o *Options) { o.Dir = "/proc/x" }, "/proc/x"},
+		{func(o *Options) { o.Listen = "127.0.0.1:0" }, "port"},
+	} {
+		o := options(t, 3)[0]
+		c.change(&o)
+		s, err := Start(context.Background(), o)
+		if err == nil {
+			s.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, want %q", err, c.want)
+		}
+	}
+}
+
+// TestCredentials has clients with the right credentials, with others, and with none.
+func TestCredentials(t *testing.T) {
+	t.Parallel()
+	key, other := seed(t), seed(t)
+	for _, c := range []struct {
+		text        string
+		good        nats.Option
+		bad         []nats.Option
+		readOnlyOne func(credentials.Credentials) nats.Option
+	}{
+		{
+			token, nats.Token(token), []nats.Option{nats.Token("other"), nats.Token(""), nats.UserInfo("reader", ""), nkey(t, key)},
+			func(c credentials.Credentials) nats.Option { return nats.Token(c.Token) },
+		},
+		{
+			key, nkey(t, key), []nats.Option{nkey(t, other), nats.Token(key), nats.Token("")},
+			func(c credentials.Credentials) nats.Option { return nkey(t, c.Seed) },
+		},
+	} {
+		o := options(t, 1)[0]
+		o.Credentials = secret(t, c.text)
+		start(t, o)
+		bucket(t, connect(t, c.good, o), "b", 1)
+		for i, bad := range c.bad {
+			nc, err := nats.Connect("nats://"+o.Listen, bad)
+			if err == nil {
+				nc.Close()
+			}
+			if err == nil {
+				t.Errorf("client %d is let in", i)
+			}
+		}
+		who, err := credentials.Read(o.Credentials)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reader, err := who.ReadOnly()
+		if err != nil {
+			t.Fatal(err)
+		}
+		testReadOnly(t, connect(t, c.good, o), connect(t, c.readOnlyOne(reader), o))
+	}
+}
+
+// testReadOnly has a client that may read.
+func testReadOnly(t *testing.T, all, reader *nats.Conn) {
+	t.Helper()
+	lists := bucket(t, all, "spamgate-lists", 1)
+	members := bucket(t, all, "spamgate-members", 1)
+	if err := errors.Join(put(lists, "list.blocked", "1"), put(members, "mx1", "here")); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	js, _ := jetstream.New(reader, jetstream.WithDefaultTimeout(200*time.Millisecond))
+	kv, err := js.KeyValue(ctx, "spamgate-lists")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := get(kv, "list.blocked"); v != "1" {
+		t.Errorf("a reader gets %q", v)
+	}
+	w, err := kv.WatchAll(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := <-w.Updates(); string(e.Value()) != "1" {
+		t.Errorf("a reader sees %v", e)
+	}
+	w.Stop()
+	own, err := js.KeyValue(ctx, "spamgate-members")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := put(own, "reader", "here"); err != nil {
+		t.Errorf("a reader cannot show that it lives: %v", err)
+	}
+	brief, end := context.WithTimeout(ctx, 500*time.Millisecond)
+	defer end()
+	_, putErr := kv.Put(brief, "list.blocked", []byte("2"))
+	_, makeErr := js.CreateKeyValue(brief, jetstream.KeyValueConfig{Bucket: "new"})
+	_, spyErr := js.CreateConsumer(brief, "KV_spamgate-members", jetstream.ConsumerConfig{})
+	for what, err := range map[string]error{
+		"writes": putErr, "makes a bucket": makeErr, "reads what it writes": spyErr,
+		"removes a bucket": js.DeleteKeyValue(brief, "spamgate-lists"),
+	} {
+		if err == nil {
+			t.Errorf("a reader %s", what)
+		}
+	}
+	if v := get(lists, "list.blocked"); v != "1" {
+		t.Errorf("a reader has written %q", v)
+	}
+}
+
+func seed(t testing.TB) string {
+	t.Helper()
+	kp, err := nkeys.CreateUser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := kp.Seed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(s)
+}
+
+func nkey(t testing.TB, seed string) nats.Option {
+	t.Helper()
+	option, err := nats.NkeyOptionFromSeed(secret(t, seed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return option
+}
+
+// TestStranger speaks the protocol without a library: nothing is answered before credentials.
+func TestStranger(t *testing.T) {
+	o := options(t, 3)[0]
+	s := start(t, o)
+	dial := func(addr string) func() (net.Conn, error) {
+		return func() (net.Conn, error) { return net.Dial("tcp", addr) }
+	}
+	for name, dial := range map[string]func() (net.Conn, error){
+		"clients": dial(o.Listen), "routes": dial(o.Cluster), "this process": s.InProcessConn,
+	} {
+		for _, say := range []string{
+			"SUB > 1\r\nPING\r\n",
+			"CONNECT {}\r\nSUB > 1\r\nPING\r\n",
+			`CONNECT {"auth_token":""}` + "\r\nPUB $KV.b.k 1\r\nx\r\nPING\r\n",
+			`CONNECT {"name":"x","cluster":"spamgate"}` + "\r\nRS+ $G >\r\nPING\r\n",
+			`CONNECT {"user":"spamgate","pass":"` + token + `","name":"x","cluster":"spamgate"}` + "\r\nRS+ $G >\r\nPING\r\n",
+		} {
+			c, err := dial()
+			if err != nil {
+				t.Fatal(err)
+			}
+			go fmt.Fprint(c, say) // which a pipe takes when it is read
+			for lines := bufio.NewScanner(c); lines.Scan(); {
+				if line := lines.Text(); !strings.HasPrefix(line, "INFO ") && !strings.HasPrefix(line, "-ERR ") && line != "PING" {
+					t.Errorf("%s, %q: %q", name, say, line)
+				}
+			}
+			c.Close()
+		}
+	}
+	if st := s.Status(); st.Connected != 1 || st.Clients != 0 {
+		t.Errorf("status %+v", st)
+	}
+}
+
+// TestStoreFails has JetStream stop, as it does when the disk is full.
+func TestStoreFails(t *testing.T) {
+	o := options(t, 1)[0]
+	log := &logged{}
+	o.Logger = log.logger()
+	s := start(t, o)
+	kv := bucket(t, connect(t, nats.Token(token), o), "b", 1)
+	if err := put(kv, "k", "v"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.nats.ShutdownJetStream(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it runs again", func() bool { return strings.Contains(log.String(), "runs again") })
+	eventually(t, "the value is back", func() bool { return get(kv, "k") == "v" })
+}
+
+// TestReconnects restarts a server many times: a client finds it again, and closed servers leave
+// no lock and no port.
+func TestReconnects(t *testing.T) {
+	o := options(t, 1)[0]
+	s := start(t, o)
+	kv := bucket(t, connect(t, nats.Token(token), o), "b", 1)
+	for i := range count("SPAMGATE_NATS_RESTARTS", 5) {
+		if err := put(kv, "k", fmt.Sprint(i)); err != nil {
+			t.Fatal(err)
+		}
+		s.Close()
+		s = start(t, o)
+		eventually(t, "the value is back", func() bool { return get(kv, "k") == fmt.Sprint(i) })
+	}
+}

@@ -1,0 +1,137 @@
+package natsserver
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// output writes the log of the NATS server into ours. Strangers at the port can make it write, so
+// that it is bounded.
+type output struct {
+	log *slog.Logger
+	now func() time.Time
+
+	mu         sync.Mutex
+	begin      time.Time // of the current minute
+	lines      int       // in this minute
+	suppressed int
+	problem    string // the last one
+	at         time.Time
+	end        error
+}
+
+// maxLines bounds the lines in a minute.
+const maxLines = 20
+
+func newOutput(log *slog.Logger) *output { return &output{log: log, now: time.Now} }
+
+// Noticef and the others implement server.Logger.
+func (o *output) Noticef(format string, v ...any) {
+	o.log.Debug("server of the fleet", "text", fmt.Sprintf(format, v...))
+}
+
+func (o *output) Debugf(string, ...any) {}
+func (o *output) Tracef(string, ...any) {}
+
+func (o *output) Warnf(format string, v ...any)  { o.write(fmt.Sprintf(format, v...)) }
+func (o *output) Errorf(format string, v ...any) { o.write(fmt.Sprintf(format, v...)) }
+
+// Fatalf must not end the process: whoever starts the server gets the error.
+func (o *output) Fatalf(format string, v ...any) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.end == nil {
+		o.end = fmt.Errorf(format, v...)
+	}
+}
+
+// fatal returns why the server has ended.
+func (o *output) fatal() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.end
+}
+
+// last returns the last problem.
+func (o *output) last() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.problem
+}
+
+// recent returns the last problem, if it is not older than age.
+func (o *output) recent(age time.Duration) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.now().Sub(o.at) > age {
+		return ""
+	}
+	return o.problem
+}
+
+// usual are texts of each start, until the servers have met; later the status says it.
+var usual = []string{"Waiting for routing to be established", "JetStream has not established contact with a meta leader"}
+
+func (o *output) write(text string) {
+	if slices.ContainsFunc(usual, func(u string) bool { return strings.HasPrefix(text, u) }) {
+		o.Noticef("%s", text)
+		return
+	}
+	hint := hint(text)
+	o.mu.Lock()
+	now := o.now()
+	o.problem, o.at = text, now
+	if hint != "" {
+		o.problem = hint + " (" + text + ")"
+	}
+	if now.Sub(o.begin) >= time.Minute {
+		o.begin, o.lines = now, 0
+	}
+	o.lines++
+	if o.lines > maxLines {
+		o.suppressed++
+		o.mu.Unlock()
+		return
+	}
+	attrs := []any{"text", text}
+	if hint != "" {
+		attrs = append(attrs, "hint", hint)
+	}
+	if o.suppressed > 0 {
+		attrs = append(attrs, "suppressed", o.suppressed)
+		o.suppressed = 0
+	}
+	o.mu.Unlock()
+	o.log.Warn("server of the fleet has a problem", attrs...)
+}
+
+// hints say what is wrong if the server's log has all of some texts.
+var hints = []struct {
+	texts []string
+	hint  string
+}{
+	{[]string{"Route Error", "Authorization Violation"}, "another server has other credentials than this one: copy the file to all servers, and restart them"},
+	{[]string{"rid:", "authentication error"}, "a server with other credentials wanted to join: copy the file to all servers, and restart them"},
+	{[]string{"authentication error"}, "a client has other credentials than this server"},
+	{[]string{"duplicate name"}, "two servers have one name: give each its own name in [fleet]"},
+	{[]string{"certificate has expired or is not yet valid"}, "renew the certificate, or set the clock of this machine"},
+	{[]string{"bad certificate"}, "another server does not trust the certificate of this one: see tls_cert in [fleet.server], and tls_ca in [fleet] there"},
+	{[]string{"x509:"}, "a certificate does not fit: see tls_ca in [fleet] and tls_cert in [fleet.server] of both servers"},
+	{[]string{"rid:", "TLS handshake"}, "one of two servers has no TLS: set tls_cert and tls_key in [fleet.server] of all"},
+	{[]string{"JetStream out of"}, "the disk is full: make room"},
+	{[]string{"permission denied"}, "this user may not write to the store"},
+}
+
+// hint returns what to do about a text, if that is known.
+func hint(text string) string {
+	for _, h := range hints {
+		if !slices.ContainsFunc(h.texts, func(t string) bool { return !strings.Contains(text, t) }) {
+			return h.hint
+		}
+	}
+	return ""
+}

@@ -1,0 +1,159 @@
+package natsserver
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// authority signs certificates for 127.0.0.1.
+type authority struct {
+	t    testing.TB
+	file string
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newAuthority(t testing.TB) *authority {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &authority{t: t, key: key, file: filepath.Join(t.TempDir(), "ca.pem")}
+	a.cert = &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, a.cert, a.cert, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.write(a.file, "CERTIFICATE", der)
+	return a
+}
+
+func (a *authority) write(file, kind string, der []byte) {
+	a.t.Helper()
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// pair returns the files of a certificate that begins then.
+func (a *authority) pair(begin time.Time) (cert, key string) {
+	a.t.Helper()
+	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(2), NotBefore: begin, NotAfter: begin.Add(2 * time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, a.cert, &own.PublicKey, a.key)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	text, err := x509.MarshalPKCS8PrivateKey(own)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	dir := a.t.TempDir()
+	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	a.write(cert, "CERTIFICATE", der)
+	a.write(key, "PRIVATE KEY", text)
+	return cert, key
+}
+
+// TestTLS has servers that speak TLS, to clients and to each other.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	ca := newAuthority(t)
+	all := options(t, 3)
+	for i := range all {
+		all[i].CA = ca.file
+		all[i].Cert, all[i].Key = ca.pair(time.Now().Add(-time.Hour))
+	}
+	servers := cluster(t, all)
+	nc, err := nats.Connect("tls://"+all[0].Listen, nats.RootCAs(ca.file), nats.Token(token))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	if err := put(bucket(t, nc, "b", 3), "k", "v"); err != nil {
+		t.Error(err)
+	}
+	if nc, err := nats.Connect("nats://"+all[0].Listen, nats.Token(token), nats.Secure(&tls.Config{RootCAs: x509.NewCertPool()})); err == nil {
+		nc.Close()
+		t.Error("a client trusts an unknown authority")
+	}
+	// A client that speaks no TLS learns nothing, and is not let in.
+	c, err := net.Dial("tcp", all[0].Listen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Write([]byte(`CONNECT {"auth_token":"` + token + `"}` + "\r\nPING\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	text := make([]byte, 64<<10)
+	n := 0
+	for {
+		more, err := c.Read(text[n:])
+		if n += more; err != nil || n == len(text) {
+			break
+		}
+	}
+	if strings.Contains(string(text[:n]), "PONG") {
+		t.Errorf("%q", text[:n])
+	}
+	// In this process a client needs no TLS.
+	own, err := nats.Connect("", nats.InProcessServer(servers[0]), nats.Token(token))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own.Close()
+}
+
+// TestRouteTLS has a server with a certificate that the others do not accept: they connect to it,
+// or it to them, and none joins.
+func TestRouteTLS(t *testing.T) {
+	t.Parallel()
+	ca, other := newAuthority(t), newAuthority(t)
+	for _, c := range []struct {
+		change func(*Options)
+		hint   string
+	}{
+		{func(o *Options) { o.Cert, o.Key = other.pair(time.Now().Add(-time.Hour)) }, "a certificate does not fit"},
+		{func(o *Options) { o.Cert, o.Key = ca.pair(time.Now().Add(time.Hour)) }, "set the clock"},
+		{func(o *Options) { o.Cert, o.Key = "", "" }, "one of two servers has no TLS"},
+	} {
+		all := options(t, 2)
+		var log logged
+		for i := range all {
+			all[i].CA, all[i].Logger = ca.file, log.logger()
+			all[i].Cert, all[i].Key = ca.pair(time.Now().Add(-time.Hour))
+		}
+		c.change(&all[1])
+		a := start(t, all[0])
+		start(t, all[1])
+		eventually(t, c.hint, func() bool { return strings.Contains(log.String(), c.hint) })
+		if st := a.Status(); c.hint == "one of two servers has no TLS" && st.Connected != 1 {
+			t.Errorf("status %+v", st)
+		}
+	}
+}
