@@ -189,8 +189,10 @@ func (f *fleetPart) keep(ctx context.Context) {
 	defer unlock()
 	grace := time.AfterFunc(fetchGrace, f.updateFetches)
 	defer grace.Stop()
+	server := f.startServer()
+	defer server.close()
 	for logged := ""; ctx.Err() == nil; {
-		err := f.serve(ctx)
+		err := f.serve(ctx, server)
 		if err == nil {
 			return
 		}
@@ -224,7 +226,7 @@ func (f *fleetPart) lock(ctx context.Context) (unlock func()) {
 }
 
 // serve is a member until ctx ends. An error says that it has not become one.
-func (f *fleetPart) serve(ctx context.Context) error {
+func (f *fleetPart) serve(ctx context.Context, server *fleetServer) error {
 	c := f.config()
 	o, err := setup.Fleet(c)
 	if err != nil {
@@ -236,6 +238,9 @@ func (f *fleetPart) serve(ctx context.Context) error {
 		case rescan <- struct{}{}:
 		default:
 		}
+	}
+	if len(o.Servers) == 0 {
+		o.Server = server
 	}
 	o.Logger = f.log
 	o.Accept = setup.FleetAccept(f.config, f.store)

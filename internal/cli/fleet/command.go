@@ -31,7 +31,7 @@ gate.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	for _, verb := range []*cobra.Command{newStatus(), newDiff(), newJoin(), newLeave(), newInit()} {
+	for _, verb := range []*cobra.Command{newStatus(), newDiff(), newJoin(), newLeave(), newInit(), newServer()} {
 		cli.NameErrors(verb)
 		cmd.AddCommand(verb)
 	}
