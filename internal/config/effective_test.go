@@ -146,7 +146,7 @@ func TestDefaultsLoad(t *testing.T) {
 		}
 	}
 	text := out.String()
-	got, err := parse("config.toml", []byte(text))
+	got, err := parse("config.toml", []byte(text), false)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}

@@ -26,7 +26,7 @@ func TestFamilies(t *testing.T) {
 		{`family = "classic:RS,JS,PJW,BKDR,SDBM,DJB,DEK,FNV,AP"`, "classic9"},
 	} {
 		text := "[filter]\n" + strings.ReplaceAll(c.lines, ";", "\n") + "\n[[list]]\nname = \"a\"\npath = \"a\"\n"
-		cfg, err := parse("config.toml", []byte(text))
+		cfg, err := parse("config.toml", []byte(text), false)
 		if err != nil {
 			t.Errorf("%s: %v", c.lines, err)
 		} else if cfg.Filter.Family != c.want {

@@ -27,7 +27,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(src)
 	}
 	f.Fuzz(func(t *testing.T, src []byte) {
-		cfg, err := parse("f.toml", src)
+		cfg, err := parse("f.toml", src, false)
 		if err != nil {
 			checkFaults(t, err, strings.Count(string(src), "\n")+1)
 			return

@@ -72,7 +72,7 @@ func TestListeners(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			cfg, err := parse("f.toml", []byte(test.toml+"\n"+nextHop+"[[list]]\nname = 'blocked'\npath = 'blocked.txt'\n"))
+			cfg, err := parse("f.toml", []byte(test.toml+"\n"+nextHop+"[[list]]\nname = 'blocked'\npath = 'blocked.txt'\n"), false)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -46,7 +46,7 @@ func parseAt(path string, src []byte, serverOnly bool) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("config %s: finding its directory: %w", path, err)
 	}
-	cfg, err := parseFor(path, src, serverOnly)
+	cfg, err := parse(path, src, serverOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -82,10 +82,9 @@ func readFile(path string) ([]byte, error) {
 // byteOrderMark is what some editors write before UTF-8.
 const byteOrderMark = "\ufeff"
 
-// parse decodes and checks a document. It does not look at the file system.
-func parse(file string, src []byte) (*Config, error) { return parseFor(file, src, false) }
-
-func parseFor(file string, src []byte, serverOnly bool) (*Config, error) {
+// parse decodes and checks a document. It does not look at the file system. With serverOnly
+// the document is for a fleet's server alone.
+func parse(file string, src []byte, serverOnly bool) (*Config, error) {
 	src = bytes.TrimPrefix(src, []byte(byteOrderMark))
 	var tree map[string]any
 	if err := toml.Unmarshal(src, &tree); err != nil {

@@ -27,7 +27,7 @@ func TestBad(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cfg, err := parse(filepath.Base(file), src)
+			cfg, err := parse(filepath.Base(file), src, false)
 			if err == nil {
 				t.Fatalf("accepted: %+v", cfg)
 			}
@@ -124,7 +124,7 @@ func TestLoadDirectory(t *testing.T) {
 
 // TestErrorFields checks the fields of an Error.
 func TestErrorFields(t *testing.T) {
-	_, err := parse("f.toml", []byte("[listen]\n  adr = ':25'\n[[list]]\nname = 'a'\npath = 'a.txt'\n"))
+	_, err := parse("f.toml", []byte("[listen]\n  adr = ':25'\n[[list]]\nname = 'a'\npath = 'a.txt'\n"), false)
 	var fault *Error
 	if !errors.As(err, &fault) {
 		t.Fatalf("got %T", err)

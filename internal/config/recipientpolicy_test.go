@@ -39,7 +39,7 @@ func TestRecipientPolicyWarnings(t *testing.T) {
 		"SPF that clears the header":     {text: "proven_by = ['spf']\noverride = true\n"},
 		"SPF for a policy service":       {text: "stage = ['envelope']\nproven_by = ['spf']\n[[policy_service]]\naddr = '127.0.0.1:10040'"},
 	} {
-		c, err := parse("c.toml", []byte(twoLists+tt.text))
+		c, err := parse("c.toml", []byte(twoLists+tt.text), false)
 		switch {
 		case err != nil:
 			t.Errorf("%s: %v", name, err)
@@ -60,7 +60,7 @@ func TestUnwrapUnconfirmed(t *testing.T) {
 		"[policy]\nunwrap = []\n":     "",
 		"[policy]\nunwrap = []\n[filter]\nconfirm = false\n": "",
 	} {
-		c, err := parse("c.toml", []byte(text+"[[list]]\nname = 'blocked'\npath = 'blocked'\n"))
+		c, err := parse("c.toml", []byte(text+"[[list]]\nname = 'blocked'\npath = 'blocked'\n"), false)
 		if err != nil || strings.Join(c.Policy.Unwrap, ",") != want {
 			t.Errorf("%q: %v, want %s (%v)", text, c.Policy.Unwrap, want, err)
 		}

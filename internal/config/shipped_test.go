@@ -22,7 +22,7 @@ func TestShippedIsDefault(t *testing.T) {
 		"the copy":     []byte(defaultconfig.Config()),
 		"as it stands": defaultconfig.Clone(t, root),
 	} {
-		got, err := parse("config.toml", text)
+		got, err := parse("config.toml", text, false)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -65,7 +65,7 @@ func TestReferenceExamples(t *testing.T) {
 			src += line[1] + "\n"
 		}
 	}
-	cfg, err := parse("config.toml", []byte(src))
+	cfg, err := parse("config.toml", []byte(src), false)
 	if err != nil {
 		t.Fatal(err)
 	}
