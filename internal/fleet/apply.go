@@ -55,7 +55,7 @@ func (l *list) step(ctx context.Context) (again bool, err error) {
 	l.m.mu.Lock()
 	moved := l.applied != a || l.remote != r || l.pending != ""
 	l.m.mu.Unlock()
-	if moved { // an edit has come in between: what was read does not belong together
+	if moved || l.unplaced(a, v.local) { // an edit has come in between: what was read does not belong together
 		return true, nil
 	}
 	next := v.next()
@@ -149,8 +149,11 @@ func (l *list) replace(ctx context.Context, v *Version, content *os.File, local 
 			return errContent
 		}
 		if v.Accepted && l.Kind != Accounts && l.m.o.Accept != nil {
-			return l.m.o.Accept(l.Name, c.SHA256)
+			if err := l.m.o.Accept(l.Name, c.SHA256); err != nil {
+				return err
+			}
 		}
+		l.intend(v)
 		return nil
 	}}
 	if l.Kind == Managed {

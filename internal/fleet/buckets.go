@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -193,6 +194,23 @@ func (b *buckets) info(ctx context.Context, stream string) (*jetstream.StreamInf
 		return nil, err
 	}
 	return s.CachedInfo(), nil
+}
+
+// newestRevision returns the revision of a key that the leader of its servers has. Others may lag
+// behind.
+func (m *Member) newestRevision(ctx context.Context, bucket, key string) (uint64, error) {
+	question := fmt.Sprintf(`{"last_by_subj":"$KV.%s.%s"}`, bucket, key)
+	reply, err := m.nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET.KV_"+bucket, []byte(question))
+	if err != nil {
+		return 0, err
+	}
+	var answer struct {
+		Message struct{ Seq uint64 } `json:"message"`
+	}
+	if err := json.Unmarshal(reply.Data, &answer); err != nil || answer.Message.Seq == 0 {
+		return 0, fmt.Errorf("the newest revision of %s: %.200q", key, reply.Data)
+	}
+	return answer.Message.Seq, nil
 }
 
 // streams are those of all buckets: first those that lists need.

@@ -82,6 +82,7 @@ func (l *list) proposeEdit(ctx context.Context, b *buckets, v, before *Version, 
 		l.setPending("")
 		return nil, err
 	}
+	l.intend(v)
 	return func(placed bool) {
 		if placed {
 			if err := l.note(v, now); err != nil {

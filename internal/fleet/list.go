@@ -38,16 +38,20 @@ type list struct {
 	fetches *bool   // what FetchesChanged was told
 	damaged string  // how the fleet\'s version is damaged, as the log has it
 
-	mu     sync.Mutex // guards what follows
-	loaded bool
-	info   fs.FileInfo // of the file, when its digest was
-	sum    string
+	mu       sync.Mutex // guards what follows
+	loaded   bool
+	info     fs.FileInfo // of the file, when its digest was
+	sum      string
+	intended *Version // what intend has noted last
 }
 
 // applied is the version that a list's file had last; on disk it is in fleet/lists.
 type applied struct {
 	Version  Version `json:"version"`
-	Revision uint64  `json:"revision"`
+	Revision uint64  `json:"revision"` // 0: not known
+
+	// Before is the version before, if the process may have ended before the file got Version.
+	Before *applied `json:"before,omitempty"`
 }
 
 // remote is what the fleet has of a list.
@@ -127,6 +131,9 @@ func (l *list) load() error {
 	}
 	a := new(applied)
 	if err == nil && json.Unmarshal(text, a) == nil && a.Version.check(l.Name, l.Kind) == nil {
+		if b := a.Before; b != nil && b.Version.check(l.Name, l.Kind) != nil {
+			a.Before = nil
+		}
 		l.m.mu.Lock()
 		l.applied = a
 		l.m.mu.Unlock()
@@ -135,14 +142,43 @@ func (l *list) load() error {
 	return nil
 }
 
+// intend notes on the disk that the file is about to get a version. If the process ends now, the
+// next one sees by the file which of the two versions it has.
+func (l *list) intend(v *Version) {
+	l.m.mu.Lock()
+	before := l.applied
+	l.m.mu.Unlock()
+	next := &applied{Version: *v}
+	if before != nil {
+		next.Before = &applied{Version: before.Version, Revision: before.Revision}
+	}
+	err := l.write(next)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.intended = nil; err == nil { // else note writes it
+		l.intended = v
+	}
+}
+
 // note notes that the file has a version. If that cannot be written to the disk it is noted
 // for this process, and a later one finds out again.
 func (l *list) note(v *Version, revision uint64) error {
-	a := &applied{*v, revision}
+	a := &applied{Version: *v, Revision: revision}
 	l.m.mu.Lock()
 	l.applied = a
 	l.m.notify()
 	l.m.mu.Unlock()
+	l.mu.Lock()
+	written := l.intended == v
+	l.intended = nil
+	l.mu.Unlock()
+	if written {
+		return nil
+	}
+	return l.write(a)
+}
+
+func (l *list) write(a *applied) error {
 	text, err := json.Marshal(a)
 	if err == nil {
 		err = l.m.tree.WriteFile(l.recordName(), listsDir, newFile, append(text, '\n'))
@@ -151,6 +187,19 @@ func (l *list) note(v *Version, revision uint64) error {
 		return fmt.Errorf("noting which version of list %s this gate has: %w", l.Name, err)
 	}
 	return nil
+}
+
+// unplaced reports whether the file still has the version before a, and goes back to that.
+func (l *list) unplaced(a *applied, local string) bool {
+	if a == nil || a.Before == nil || local == a.Version.SHA256 || local != a.Before.Version.SHA256 {
+		return false
+	}
+	l.m.mu.Lock()
+	defer l.m.mu.Unlock()
+	if l.applied == a {
+		l.applied = a.Before
+	}
+	return true
 }
 
 // stale says that the fleet may have changed unnoticed.
@@ -223,22 +272,28 @@ func (l *list) refresh(ctx context.Context, b *buckets) error {
 	case err != nil:
 		return err
 	default:
-		l.observe(entry.Value(), entry.Revision(), l.putBack(ctx, b, entry.Revision()))
+		l.observe(entry.Value(), entry.Revision(), l.putBack(ctx, entry.Revision()))
 	}
 	return nil
 }
 
-// putBack reports whether the bucket was put back to an earlier state, and now has no
-// revision as new as the one that is known.
-func (l *list) putBack(ctx context.Context, b *buckets, revision uint64) bool {
+// putBack reports whether the bucket was put back to an earlier state: the leader of its servers,
+// too, has an older revision than the one that is known.
+func (l *list) putBack(ctx context.Context, revision uint64) bool {
 	l.m.mu.Lock()
 	known := l.remote
 	l.m.mu.Unlock()
 	if known == nil || known.revision <= revision {
 		return false
 	}
-	info, err := b.info(ctx, "KV_"+bucketLists)
-	return err == nil && info.State.LastSeq < known.revision
+	newest, err := l.m.newestRevision(ctx, bucketLists, l.key)
+	if err != nil || newest != revision { // the server that was asked lags behind
+		return false
+	}
+	l.m.mu.Lock()
+	defer l.m.mu.Unlock()
+	l.m.rewatch = true
+	return true
 }
 
 // digest returns the SHA-256 of the list's file; "" if there is none. It reads the file only

@@ -38,7 +38,7 @@ const (
 	workDir   = dirName + "/work"
 	nameOfID  = "id"
 	newFile   = ".new-*"
-	maxRecord = 2 * maxValue
+	maxRecord = 3 * maxValue
 )
 
 // Member is a gate in a fleet. It is safe for concurrent use.
@@ -64,6 +64,7 @@ type Member struct {
 	readOnly error           // what the server has not permitted, if that makes edits impossible
 	denied   map[string]bool // what it has not permitted: the first parts of subjects
 	clash    string          // who else uses the name
+	rewatch  bool            // the bucket of the lists was put back: the watches wait for what was in it
 	clock    time.Duration   // the servers' clock minus the own
 	lists    map[string]*list
 	leases   map[string]*lease
@@ -72,7 +73,8 @@ type Member struct {
 
 	stateMu sync.Mutex // held while a shared value is compared and noted; before mu
 
-	presenceRevision uint64 // used by one goroutine
+	presenceRevision   uint64 // used by one goroutine
+	failures, patience int    // of session, see goElsewhere
 }
 
 // counters count what has happened.
@@ -89,7 +91,7 @@ func Open(o Options) (*Member, error) {
 	}
 	m := &Member{
 		o: o, log: o.Logger, tree: atomicfile.In(o.StateDir), run: randomID(), changed: make(chan struct{}),
-		lists: map[string]*list{}, leases: map[string]*lease{}, state: map[string]*shared{}, unused: map[string]bool{}, denied: map[string]bool{},
+		lists: map[string]*list{}, leases: map[string]*lease{}, state: map[string]*shared{}, unused: map[string]bool{}, denied: map[string]bool{}, patience: minPatience,
 	}
 	if err := m.prepare(); err != nil {
 		return nil, fmt.Errorf("fleet: %w", err)

@@ -19,12 +19,30 @@ func (m *Member) session(ctx context.Context) error {
 	b, err := m.openBuckets(opening)
 	if err != nil {
 		m.setBuckets(nil, err)
+		m.goElsewhere()
 		return err
 	}
+	m.failures, m.patience = 0, minPatience
 	m.setBuckets(b, nil)
 	defer func() { m.setBuckets(nil, err) }()
 	err = m.followBuckets(ctx, b)
 	return err
+}
+
+// minPatience and maxPatience are after how many failures a member tries another server.
+const (
+	minPatience = 3
+	maxPatience = 96
+)
+
+// goElsewhere connects to another server if the one that is used has failed repeatedly: it may be
+// cut off from the others, or its JetStream may not work.
+func (m *Member) goElsewhere() {
+	if m.failures++; m.failures < m.patience || len(m.nc.Servers()) < 2 {
+		return
+	}
+	m.failures, m.patience = 0, min(2*m.patience, maxPatience)
+	_ = m.nc.ForceReconnect() // an error says that there is no connection to leave
 }
 
 // setBuckets notes the open buckets, or why there are none.
@@ -163,6 +181,13 @@ func (m *Member) resync(ctx context.Context, b *buckets, all bool) error {
 		if err := l.refresh(ctx, b); err != nil {
 			return fmt.Errorf("reading list %s: %w", l.Name, err)
 		}
+	}
+	m.mu.Lock()
+	rewatch := m.rewatch
+	m.rewatch = false
+	m.mu.Unlock()
+	if rewatch {
+		return errors.New("an earlier state of the lists was put back")
 	}
 	return m.resyncState(ctx, b, all)
 }
