@@ -36,11 +36,8 @@ func Apply(w io.Writer, old io.ReadSeeker, delta io.Reader, max int64) error {
 	}
 	defer ops.Close()
 	hash := sha256.New()
-	a := &applier{
-		h: h, in: in, ops: bufio.NewReader(ops), old: newView(old, h.OldSize),
-		w: io.MultiWriter(w, hash), chunk: make([]byte, 32<<10),
-	}
-	if err := a.run(); err != nil {
+	makes := &writing{old: newView(old, h.OldSize), w: io.MultiWriter(w, hash)}
+	if err := newApplier(h, in, ops, makes).run(); err != nil {
 		return err
 	}
 	if [sha256.Size]byte(hash.Sum(nil)) != h.NewSHA256 {
@@ -59,17 +56,39 @@ func digest(file io.ReadSeeker) (size int64, sum [sha256.Size]byte, err error) {
 	return size, [sha256.Size]byte(hash.Sum(nil)), err
 }
 
-// applier carries out the operations of a delta.
+// maker makes a file of operations.
+type maker interface {
+	insert(b []byte) error
+	copy(from, n int64) error // bytes that the old file has
+}
+
+// writing is a maker that writes the file.
+type writing struct {
+	old *view
+	w   io.Writer
+}
+
+func (m *writing) insert(b []byte) error {
+	_, err := m.w.Write(b)
+	return err
+}
+
+func (m *writing) copy(from, n int64) error { return m.old.copyTo(m.w, from, n) }
+
+// applier reads the operations of a delta, checks them, and has them carried out.
 type applier struct {
 	h     Header
 	in    *noted
 	ops   *bufio.Reader
-	old   *view
-	w     io.Writer
+	makes maker
 	chunk []byte
 
-	done int64 // bytes that were written
+	done int64 // bytes that were made
 	end  int64 // where the last copy ended in old
+}
+
+func newApplier(h Header, in *noted, ops io.Reader, makes maker) *applier {
+	return &applier{h: h, in: in, ops: bufio.NewReader(ops), makes: makes, chunk: make([]byte, 32<<10)}
 }
 
 func (a *applier) run() error {
@@ -102,7 +121,7 @@ func (a *applier) insert() error {
 			return a.damaged(err)
 		}
 		n -= int64(len(part))
-		_, err = a.w.Write(part)
+		err = a.makes.insert(part)
 	}
 	return err
 }
@@ -121,17 +140,7 @@ func (a *applier) copy() error {
 		return fmt.Errorf("%w: it copies %d bytes from %d of %d", ErrDamaged, n, from, a.h.OldSize)
 	}
 	a.end = from + n
-	for from < a.end {
-		part, err := a.old.at(from, int(min(a.end-from, maxAt)))
-		if err != nil {
-			return err
-		}
-		if _, err := a.w.Write(part); err != nil {
-			return err
-		}
-		from += int64(len(part))
-	}
-	return nil
+	return a.makes.copy(from, n)
 }
 
 // length reads the length of an insertion or copy, and counts it.

@@ -36,6 +36,21 @@ func (v *view) at(off int64, n int) ([]byte, error) {
 	return v.buf[off-v.start:][:n], nil
 }
 
+// copyTo writes n bytes of the file from an offset.
+func (v *view) copyTo(w io.Writer, from, n int64) error {
+	for end := from + n; from < end; {
+		part, err := v.at(from, int(min(end-from, maxAt)))
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(part); err != nil {
+			return err
+		}
+		from += int64(len(part))
+	}
+	return nil
+}
+
 // read fills the buffer from an offset with at least n bytes.
 func (v *view) read(off int64, n int) error {
 	if v.start < off && off <= v.start+int64(len(v.buf)) {
