@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 )
 
@@ -64,8 +65,8 @@ func loadState(s Source) (state, error) {
 	if err != nil {
 		return state{}, err
 	}
-	var st state
-	if err := json.Unmarshal(text, &st); err != nil {
+	st, err := parseState(text)
+	if err != nil {
 		return state{}, fmt.Errorf("%s: %w", s.Copy+stateSuffix, err)
 	}
 	key, _, err := s.parse()
@@ -95,6 +96,25 @@ func loadState(s Source) (state, error) {
 	}
 	return st, nil
 }
+
+// parseState parses a state, which may come from another gate of a fleet.
+func parseState(text []byte) (st state, err error) {
+	if err := json.Unmarshal(text, &st); err != nil {
+		return state{}, err
+	}
+	for _, value := range []string{st.ETag, st.LastModified, st.Signature} { // they are sent to the server
+		if len(value) > maxIdentifier || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+			return state{}, errors.New("it has an identifier that no server has sent")
+		}
+	}
+	if st.Bytes < 0 || st.Sequence < 0 {
+		return state{}, errors.New("it has a negative number")
+	}
+	return st, nil
+}
+
+// maxIdentifier bounds a server's identifier of a version, in bytes.
+const maxIdentifier = 4 << 10
 
 // describe sets what a status says of the copy.
 func (st state) describe(s *Status) {
