@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"time"
@@ -116,22 +117,47 @@ func (l *list) take(ctx context.Context, b *buckets, v view, revision uint64) er
 		defer own.Close()
 		from = own
 	}
-	content, err := l.m.load(ctx, b, v.remote, from, v.local, l.MaxBytes)
+	err = l.m.obtain(ctx, b, v.remote, from, v.local, l.MaxBytes, func(ctx context.Context, w *way) error {
+		return l.replaceBy(ctx, w, v)
+	})
 	if err != nil {
 		return fmt.Errorf("taking %v: %w", v.remote, err)
 	}
-	defer content.Discard()
-	if err := l.replace(ctx, v.remote, content.File, v.local); err != nil {
-		return fmt.Errorf("taking %v: %w", v.remote, err)
+	return l.taken(v.remote, revision)
+}
+
+// replaceBy replaces the file by what a way leads to. While a content comes from the servers the
+// file is locked only if nobody can edit it, since the gate never had a version of the fleet.
+func (l *list) replaceBy(ctx context.Context, w *way, v view) error {
+	if w.prepare != nil || v.applied == nil {
+		return l.replace(ctx, v.remote, func(to io.Writer) error { return w.write(ctx, to) }, v.local)
 	}
+	file, err := l.m.spool(v.remote.SHA256, func(to io.Writer) error { return w.write(ctx, to) })
+	if err != nil {
+		return err
+	}
+	defer file.Discard()
+	return l.replaceWith(ctx, v, file.File)
+}
+
+// replaceWith replaces the file by a content.
+func (l *list) replaceWith(ctx context.Context, v view, content *os.File) error {
+	return l.replace(ctx, v.remote, func(to io.Writer) error {
+		_, err := io.Copy(to, content)
+		return err
+	}, v.local)
+}
+
+// taken notes that the file has a version of the fleet.
+func (l *list) taken(v *Version, revision uint64) error {
 	l.m.counters.applied.Add(1)
-	l.m.log.Info("list taken from the fleet", "list", l.Name, "sequence", v.remote.Sequence, "member", v.remote.Member, "by", v.remote.Author)
+	l.m.log.Info("list taken from the fleet", "list", l.Name, "sequence", v.Sequence, "member", v.Member, "by", v.Author)
 	l.m.mu.Lock()
 	l.force = false
 	l.m.mu.Unlock()
-	err = l.note(v.remote, revision)
+	err := l.note(v, revision)
 	if l.m.o.Applied != nil {
-		l.m.o.Applied(l.Name, v.remote)
+		l.m.o.Applied(l.Name, v)
 	}
 	return err
 }
@@ -139,8 +165,9 @@ func (l *list) take(ctx context.Context, b *buckets, v view, revision uint64) er
 // errMoved says that somebody has changed the file between two steps.
 var errMoved = errors.New("the file has changed meanwhile")
 
-// replace replaces the file, which has the digest local, by content.
-func (l *list) replace(ctx context.Context, v *Version, content *os.File, local string) error {
+// replace replaces the file, which has the digest local, by what write writes, if that is the
+// content of v.
+func (l *list) replace(ctx context.Context, v *Version, write func(io.Writer) error, local string) error {
 	if err := l.m.tree.MakeDirs(path.Dir(l.name)); err != nil {
 		return err
 	}
@@ -156,6 +183,11 @@ func (l *list) replace(ctx context.Context, v *Version, content *os.File, local 
 		l.intend(v)
 		return nil
 	}}
+	var placed fs.FileInfo
+	o.Publish = func(_ context.Context, _ listedit.Change, _, content *os.File) (err error) {
+		placed, err = content.Stat()
+		return err
+	}
 	if l.Kind == Managed {
 		o.Log, o.Record = &listedit.Log{Dir: l.m.o.StateDir}, l.record(v)
 	}
@@ -163,13 +195,22 @@ func (l *list) replace(ctx context.Context, v *Version, content *os.File, local 
 		if err := l.unmoved(old, local); err != nil {
 			return err
 		}
-		_, err := io.Copy(w, content)
-		return err
+		return write(w)
 	}, o)
+	if err == nil {
+		l.know(placed, v.SHA256)
+	}
 	if err == nil && len(v.Fetch) > 0 && l.Kind == Fetched {
 		err = l.m.tree.WriteFile(l.name+fetchState, path.Dir(l.name), newFile, v.Fetch)
 	}
 	return err
+}
+
+// know notes the digest of the file.
+func (l *list) know(info fs.FileInfo, sha string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.info, l.sum = info, sha
 }
 
 // fetchState ends the name of the file beside a fetched copy that has its state.
@@ -206,7 +247,7 @@ func (l *list) record(v *Version) *listedit.Record {
 func (l *list) newVersion(a, r *Version, sha string, size int64) *Version {
 	v := &Version{
 		Format: versionFormat, List: l.Name, Kind: l.Kind, Sequence: 1, SHA256: sha, Size: size,
-		Member: l.m.o.Name, Time: time.Now().UTC(),
+		Member: l.m.o.Name, Time: l.m.now(),
 	}
 	if a != nil {
 		v.Sequence, v.Base = a.Sequence+1, a.SHA256

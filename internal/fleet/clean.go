@@ -67,7 +67,7 @@ func (m *Member) sayMissing() {
 func (m *Member) age(t time.Time) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return time.Since(t) + m.clock
+	return m.now().Sub(t) + m.clock
 }
 
 // mend stores the contents of current versions that the object store has lost.
@@ -177,6 +177,9 @@ func metaSubject(name string) string {
 	return "$O." + bucketContent + ".M." + base64.URLEncoding.EncodeToString([]byte(name))
 }
 
+// maxObjects bounds the objects that are looked at at once.
+const maxObjects = 500_000
+
 // needed returns the objects of the newest versions of all lists, also of those that this gate
 // does not share.
 func (m *Member) needed(ctx context.Context, b *buckets) (map[string]bool, error) {
@@ -185,7 +188,7 @@ func (m *Member) needed(ctx context.Context, b *buckets) (map[string]bool, error
 		return nil, err
 	}
 	defer stop(w)
-	versions := map[string][]*Version{}
+	versions, objects := map[string][]*Version{}, 0
 	for {
 		select {
 		case <-ctx.Done():
@@ -201,8 +204,14 @@ func (m *Member) needed(ctx context.Context, b *buckets) (map[string]bool, error
 			if err != nil {
 				return nil, err
 			}
-			if v != nil {
-				versions[e.Key()] = append(versions[e.Key()], v)
+			if v == nil {
+				continue
+			}
+			v.Inline, v.Fetch = nil, nil
+			known := append(versions[e.Key()], v)
+			versions[e.Key()] = known[max(0, len(known)-historyContent):]
+			if objects += len(v.Deltas) + 1; objects > maxObjects {
+				return nil, fmt.Errorf("the fleet has lists with more than %d objects: somebody else writes there", maxObjects)
 			}
 		}
 	}
@@ -235,7 +244,7 @@ func parseAny(e jetstream.KeyValueEntry) (*Version, error) {
 func namesOf(versions map[string][]*Version) map[string]bool {
 	names := map[string]bool{}
 	for _, all := range versions {
-		for _, v := range all[max(0, len(all)-historyContent):] {
+		for _, v := range all {
 			names[fullName(v.SHA256)] = true
 			for _, name := range v.names() {
 				names[name] = true

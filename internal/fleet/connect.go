@@ -2,8 +2,11 @@ package fleet
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -94,6 +97,7 @@ func (m *Member) disconnected(nc *nats.Conn, err error) {
 	if err == nil {
 		err = errors.New("the connection has ended")
 	}
+	err = withAdvice(err)
 	was, now := m.trouble, err
 	m.setTrouble(err)
 	m.notify()
@@ -104,6 +108,45 @@ func (m *Member) disconnected(nc *nats.Conn, err error) {
 	if m.ctx.Err() == nil && (was == nil || was.Error() != now.Error()) {
 		m.log.Warn("not connected to the fleet", "error", now)
 	}
+}
+
+// withAdvice adds to an error of connecting what to do about it.
+func withAdvice(err error) error {
+	advice := ""
+	switch {
+	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked), errors.Is(err, nats.ErrAccountAuthExpired):
+		advice = "the server refuses the credentials: put those of this fleet into the file that [fleet] names"
+	case errors.Is(err, nats.ErrSecureConnRequired):
+		advice = `the server wants TLS: write "tls://..." in servers, and tls_ca, in [fleet]`
+	case errors.Is(err, nats.ErrSecureConnWanted):
+		advice = `the server has no TLS: write "nats://..." in servers of [fleet]`
+	case errors.As(err, new(*tls.CertificateVerificationError)):
+		advice = "the server's certificate is not trusted: check tls_ca in [fleet], and the name in the certificate"
+	default:
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, advice)
+}
+
+// explained adds to an error what the credentials do not permit, which is often its reason.
+func (m *Member) explained(err error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.denied) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w: the credentials do not permit %s", err, strings.Join(slices.Sorted(maps.Keys(m.denied)), ", "))
+}
+
+// probeKey is a key that nobody writes.
+const probeKey = "probe"
+
+// probe finds out whether the member may change lists: it tries what never succeeds, but is
+// permitted or not.
+func (m *Member) probe(ctx context.Context, b *buckets) {
+	ctx, cancel := m.brief(ctx)
+	defer cancel()
+	_, _ = b.lists.Update(ctx, probeKey, nil, 1) // asyncError gets the answer
 }
 
 // asyncError gets errors that belong to no call.

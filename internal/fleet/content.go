@@ -3,8 +3,6 @@ package fleet
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +13,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"spamgate/internal/atomicfile"
 	"spamgate/internal/delta"
 )
 
@@ -61,7 +58,7 @@ func (m *Member) store(ctx context.Context, b *buckets, v, before *Version, old,
 
 // storeDelta stores v as a delta, if that is smaller than storing the whole now and then.
 func (m *Member) storeDelta(ctx context.Context, b *buckets, v, before *Version, old, content io.ReadSeeker) (ok bool, err error) {
-	file, err := m.tree.CreateUnnamed(workDir, newFile, 0o600)
+	file, err := m.temporary()
 	if err != nil {
 		return false, err
 	}
@@ -191,17 +188,34 @@ func (m *Member) get(ctx context.Context, b *buckets, v *Version, name string, m
 	if object, ok := v.Inline[name]; ok {
 		return io.NopCloser(&limited{bytes.NewReader(object), most}), nil
 	}
+	ctx, stop := context.WithCancel(ctx)
+	late := time.AfterFunc(2*m.o.times.edit, stop) // an object may be a link to itself
 	object, err := b.content.Get(ctx, name)
+	if !late.Stop() && err == nil {
+		_ = object.Close()
+		err = context.DeadlineExceeded
+	}
 	switch {
 	case errors.Is(err, jetstream.ErrObjectNotFound):
+		stop()
 		return nil, fmt.Errorf("%w: %s is missing", errContent, name)
 	case err != nil:
+		stop()
 		return nil, fmt.Errorf("reading %s: %w", name, err)
 	}
-	return struct {
-		io.Reader
-		io.Closer
-	}{&limited{object, most}, object}, nil
+	return &received{&limited{object, most}, object, stop}, nil
+}
+
+// received is an object that is being received.
+type received struct {
+	io.Reader
+	object io.Closer
+	stop   context.CancelFunc
+}
+
+func (r *received) Close() error {
+	defer r.stop()
+	return r.object.Close()
 }
 
 // limited is a reader that fails after n bytes.
@@ -223,113 +237,3 @@ func (l *limited) Read(p []byte) (int, error) {
 
 // maxPacked is how much larger than a file its packed form may be.
 func maxPacked(size int64) int64 { return size + size/64 + 64<<10 }
-
-// load returns a file with the content of v, read from its begin. Own is the content of the
-// list's own file with its digest, of which a delta may begin; nil if there is none.
-func (m *Member) load(ctx context.Context, b *buckets, v *Version, own io.ReadSeeker, ownSHA string, most int64) (*atomicfile.File, error) {
-	ctx, cancel := context.WithTimeout(ctx, 6*m.transferTime(v.Size))
-	defer cancel()
-	if v.Size > most {
-		return nil, fmt.Errorf("it has %d bytes, more than max_bytes = %d", v.Size, most)
-	}
-	var errs []error
-	if own != nil && v.has(ownSHA) && ownSHA != v.Snapshot {
-		file, err := m.follow(ctx, b, v, own, ownSHA, most)
-		if err == nil {
-			return file, nil
-		}
-		errs = append(errs, err)
-	}
-	if len(v.Deltas) > 0 {
-		file, err := m.loadSnapshot(ctx, b, v, most)
-		if err == nil {
-			return file, nil
-		}
-		errs = append(errs, err)
-	}
-	file, err := m.loadFull(ctx, b, v, v.SHA256, v.Size)
-	if err != nil {
-		m.sayMissing()
-		return nil, errors.Join(append(errs, err)...)
-	}
-	return file, nil
-}
-
-// loadSnapshot loads a version by its snapshot and all deltas.
-func (m *Member) loadSnapshot(ctx context.Context, b *buckets, v *Version, most int64) (*atomicfile.File, error) {
-	snapshot, err := m.loadFull(ctx, b, v, v.Snapshot, most)
-	if err != nil {
-		return nil, err
-	}
-	defer snapshot.Discard()
-	return m.follow(ctx, b, v, snapshot, v.Snapshot, most)
-}
-
-// follow applies the deltas from a content on.
-func (m *Member) follow(ctx context.Context, b *buckets, v *Version, from io.ReadSeeker, sha string, most int64) (file *atomicfile.File, err error) {
-	for _, d := range v.Deltas {
-		if d.From != sha {
-			continue
-		}
-		next, err := m.applyDelta(ctx, b, v, d, from, most)
-		if file != nil {
-			file.Discard()
-		}
-		if err != nil {
-			return nil, err
-		}
-		file, from, sha = next, next, d.To
-	}
-	if file == nil || sha != v.SHA256 {
-		return file, fmt.Errorf("%w: no delta leads there", errContent)
-	}
-	return file, nil
-}
-
-func (m *Member) applyDelta(ctx context.Context, b *buckets, v *Version, d DeltaName, from io.ReadSeeker, most int64) (*atomicfile.File, error) {
-	change, err := m.get(ctx, b, v, deltaName(d.From, d.To), d.Size)
-	if err != nil {
-		return nil, err
-	}
-	defer change.Close()
-	return m.spool(d.To, func(w io.Writer) error { return delta.Apply(w, from, change, most) })
-}
-
-// loadFull loads a whole content of at most most bytes.
-func (m *Member) loadFull(ctx context.Context, b *buckets, v *Version, sha string, most int64) (*atomicfile.File, error) {
-	packed, err := m.get(ctx, b, v, fullName(sha), maxPacked(most))
-	if err != nil {
-		return nil, err
-	}
-	defer packed.Close()
-	return m.spool(sha, func(w io.Writer) error {
-		z, err := zstd.NewReader(packed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(64<<20))
-		if err != nil {
-			return err
-		}
-		defer z.Close()
-		_, err = io.Copy(w, &limited{z, most})
-		return err
-	})
-}
-
-// spool returns a file with what write writes, which must have the digest.
-func (m *Member) spool(sha string, write func(io.Writer) error) (*atomicfile.File, error) {
-	file, err := m.tree.CreateUnnamed(workDir, newFile, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	sum := sha256.New()
-	err = write(io.MultiWriter(file, sum))
-	if err == nil && hex.EncodeToString(sum.Sum(nil)) != sha {
-		err = fmt.Errorf("%w: it has another digest", errContent)
-	}
-	if err == nil {
-		_, err = file.Seek(0, io.SeekStart)
-	}
-	if err != nil {
-		file.Discard()
-		return nil, err
-	}
-	return file, nil
-}

@@ -20,11 +20,6 @@ import (
 // has all its entries, that is taken; if the fleet's version has no entries, the file is
 // published. Else an admin has to decide.
 func (l *list) join(ctx context.Context, b *buckets, v view, revision uint64) (again bool, err error) {
-	content, err := l.m.load(ctx, b, v.remote, nil, "", l.MaxBytes)
-	if err != nil {
-		return false, fmt.Errorf("reading %v: %w", v.remote, err)
-	}
-	defer content.Discard()
 	own, err := l.open()
 	if err != nil {
 		return false, err
@@ -33,17 +28,45 @@ func (l *list) join(ctx context.Context, b *buckets, v view, revision uint64) (a
 		return true, nil
 	}
 	defer own.Close()
+	if none, err := isEmpty(own); err != nil || none {
+		if err == nil {
+			err = l.take(ctx, b, v, revision)
+		}
+		return true, err
+	}
+	content, err := l.m.load(ctx, b, v.remote, nil, "", l.MaxBytes)
+	if err != nil {
+		return false, fmt.Errorf("reading %v: %w", v.remote, err)
+	}
+	defer content.Discard()
 	c, err := compare(own, content.File)
 	switch {
 	case err != nil:
 		return false, err
 	case len(c.missing) == 0:
-		return true, l.take(ctx, b, v, revision)
+		if _, err := content.Seek(0, io.SeekStart); err != nil {
+			return false, err
+		}
+		if err := l.replaceWith(ctx, v, content.File); err != nil {
+			return false, fmt.Errorf("taking %v: %w", v.remote, err)
+		}
+		return true, l.taken(v.remote, revision)
 	case c.theirs == 0:
 		return true, l.publishFile(ctx, b, v, revision)
 	}
 	return false, fmt.Errorf("%w (entries here that the fleet does not have: %d)", ErrDiffers, len(c.missing))
 }
+
+// isEmpty reports whether a list has no entry.
+func isEmpty(list io.ReadSeeker) (bool, error) {
+	err := eachEntry(list, func(_, _ []byte) error { return errEntry })
+	if errors.Is(err, errEntry) || errors.Is(err, bufio.ErrTooLong) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+var errEntry = errors.New("there is an entry")
 
 // comparison is how a list differs from the fleet's.
 type comparison struct {

@@ -9,9 +9,12 @@ import (
 	"os"
 	"path"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"spamgate/internal/atomicfile"
 )
 
 // list is a shared list on this gate.
@@ -82,7 +85,7 @@ func (l *list) run(ctx context.Context) error {
 	if err := l.load(); err != nil {
 		return err
 	}
-	logged, pause := "", l.m.o.times.retry
+	logged, pause, failures := "", l.m.o.times.retry, 0
 	for {
 		l.m.mu.Lock()
 		l.begun++
@@ -91,14 +94,16 @@ func (l *list) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
+		err = withHint(err)
 		l.m.mu.Lock()
 		l.err, l.looks = err, l.begun
 		l.m.notify()
 		l.m.mu.Unlock()
 		var again <-chan time.Time
 		if err == nil {
-			logged, pause = "", l.m.o.times.retry
+			logged, pause, failures = "", l.m.o.times.retry, 0
 		} else {
+			failures++
 			if err.Error() != logged && !errors.Is(err, ErrOffline) && err != errLater {
 				logged = err.Error()
 				l.m.log.Warn("a list is not as the fleet has it", "list", l.Name, "error", err)
@@ -110,13 +115,27 @@ func (l *list) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-l.wake:
+			if failures > patience { // perhaps somebody writes damaged versions all the time
+				sleep(ctx, time.Duration(min(failures-patience, 10))*l.m.o.times.retry)
+			}
 		case <-again:
 		}
 	}
 }
 
-// recordName is the name of the file with the applied version.
-func (l *list) recordName() string { return path.Join(listsDir, l.key+".json") }
+// patience is after how many failures a gate does not look at each version at once any more.
+const patience = 3
+
+// withHint adds to an error what to do about it.
+func withHint(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("%w: free some space on this gate's disk; it tries again by itself", err)
+	}
+	return err
+}
+
+// recordName returns the name of the file with the applied version of a list.
+func recordName(key string) string { return path.Join(listsDir, key+".json") }
 
 // load reads which version was applied last. A damaged record counts as none.
 func (l *list) load() error {
@@ -125,15 +144,11 @@ func (l *list) load() error {
 	if l.loaded {
 		return nil
 	}
-	text, err := l.m.tree.ReadFile(l.recordName(), maxRecord)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	a, err := readRecord(l.m.tree, l.List)
+	if err != nil {
 		return err
 	}
-	a := new(applied)
-	if err == nil && json.Unmarshal(text, a) == nil && a.Version.check(l.Name, l.Kind) == nil {
-		if b := a.Before; b != nil && b.Version.check(l.Name, l.Kind) != nil {
-			a.Before = nil
-		}
+	if a != nil {
 		l.m.mu.Lock()
 		l.applied = a
 		l.m.mu.Unlock()
@@ -142,17 +157,36 @@ func (l *list) load() error {
 	return nil
 }
 
+// readRecord reads which version of a list was applied last; nil if none was.
+func readRecord(tree atomicfile.Tree, l List) (*applied, error) {
+	text, err := tree.ReadFile(recordName(keyOf(l.Kind, l.Name)), maxRecord)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	a := new(applied)
+	if json.Unmarshal(text, a) != nil || a.Version.check(l.Name, l.Kind) != nil {
+		return nil, nil
+	}
+	if b := a.Before; b != nil && b.Version.check(l.Name, l.Kind) != nil {
+		a.Before = nil
+	}
+	return a, nil
+}
+
 // intend notes on the disk that the file is about to get a version. If the process ends now, the
-// next one sees by the file which of the two versions it has.
+// next one sees by the file which of the two versions it has. Before the first version it notes
+// nothing: then the file shows it alone.
 func (l *list) intend(v *Version) {
 	l.m.mu.Lock()
 	before := l.applied
 	l.m.mu.Unlock()
-	next := &applied{Version: *v}
-	if before != nil {
-		next.Before = &applied{Version: before.Version, Revision: before.Revision}
+	if before == nil {
+		return
 	}
-	err := l.write(next)
+	err := l.write(&applied{Version: *v, Before: &applied{Version: before.Version, Revision: before.Revision}})
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.intended = nil; err == nil { // else note writes it
@@ -181,7 +215,7 @@ func (l *list) note(v *Version, revision uint64) error {
 func (l *list) write(a *applied) error {
 	text, err := json.Marshal(a)
 	if err == nil {
-		err = l.m.tree.WriteFile(l.recordName(), listsDir, newFile, append(text, '\n'))
+		err = l.m.tree.WriteFile(recordName(l.key), listsDir, newFile, append(text, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("noting which version of list %s this gate has: %w", l.Name, err)
@@ -233,6 +267,10 @@ func (l *list) observe(value []byte, revision uint64, certain bool) {
 // many versions, and a hostile writer could use the numbers up.
 const maxJump = 1_000_000_000
 
+// errSequence says that a gate which never had a version of the list sees one with an improbable
+// number. It cannot know whether the other gates believe it.
+var errSequence = errors.New("it has a sequence that hardly can be true: spamgate fleet join --take takes it nevertheless")
+
 // parse sets what the value of the list's key says. A damaged one counts as none: the newest
 // gate publishes its own.
 func (r *remote) parse(l *list, value []byte) {
@@ -242,10 +280,14 @@ func (r *remote) parse(l *list, value []byte) {
 	if l.applied != nil {
 		known = l.applied.Version.Sequence
 	}
-	if err == nil && v.Sequence > known+maxJump {
+	switch {
+	case err != nil || v.Sequence <= known+maxJump:
+	case known == 0 && !l.force:
+		err = errSequence
+	case known > 0:
 		err = fmt.Errorf("it has the sequence %d, and this gate has %d", v.Sequence, known)
 	}
-	damaged := err != nil && !errors.Is(err, errNewer) && !errors.Is(err, errKind)
+	damaged := err != nil && !errors.Is(err, errNewer) && !errors.Is(err, errKind) && err != errSequence
 	log := damaged && l.damaged != err.Error()
 	if l.damaged = ""; damaged {
 		l.damaged = err.Error()

@@ -55,6 +55,7 @@ type Member struct {
 	nc     *nats.Conn
 
 	counters counters
+	listsSet atomic.Int64 // how often SetLists has changed the lists
 
 	mu       sync.Mutex
 	changed  chan struct{}   // closed when something below changes
@@ -65,13 +66,15 @@ type Member struct {
 	denied   map[string]bool // what it has not permitted: the first parts of subjects
 	clash    string          // who else uses the name
 	rewatch  bool            // the bucket of the lists was put back: the watches wait for what was in it
+	flood    string          // what there is too much of in the members' bucket
 	clock    time.Duration   // the servers' clock minus the own
 	lists    map[string]*list
 	leases   map[string]*lease
 	state    map[string]*shared
 	unused   map[string]bool // keys of values that StateChanged did not take
 
-	stateMu sync.Mutex // held while a shared value is compared and noted; before mu
+	stateMu     sync.Mutex // held while a shared value is compared and noted; before mu
+	stateLogged time.Time  // when it was last logged that a value is not used; guarded by stateMu
 
 	presenceRevision   uint64 // used by one goroutine
 	failures, patience int    // of session, see goElsewhere
@@ -177,6 +180,7 @@ func (m *Member) SetLists(lists []List) {
 			m.repeat(l.ctx, "list "+name, l.run)
 		})
 	}
+	m.listsSet.Add(1)
 	m.notify()
 }
 
@@ -205,6 +209,9 @@ func (m *Member) Shares(name string) bool {
 	_, err := m.list(name)
 	return err == nil
 }
+
+// now returns the time by this gate's clock.
+func (m *Member) now() time.Time { return time.Now().Add(m.o.times.ahead).UTC() }
 
 // notify wakes those who wait for a change. The caller has the lock.
 func (m *Member) notify() {

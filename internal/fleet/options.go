@@ -36,7 +36,8 @@ type Options struct {
 	Applied func(list string, v *Version)
 
 	// StateChanged, if not nil, gets a shared value that another gate has changed (see
-	// [Member.SetState], which it must not call). After an error it gets it again later.
+	// [Member.SetState], which it must not call). If the error is ErrNotShared the gate does
+	// not need the value; after another error it gets it again later.
 	StateChanged func(key string, value json.RawMessage) error
 
 	// FetchesChanged, if not nil, is called when [Member.Fetches] has another answer for a
@@ -75,6 +76,7 @@ type times struct {
 	grace    time.Duration // a gate that is new to a list waits that long before it publishes its own
 	conflict time.Duration // an edit is tried again that long
 	retry    time.Duration // the first pause after an error; later ones are longer
+	ahead    time.Duration // by which this gate's clock is wrong
 }
 
 func (t times) withDefaults() times {

@@ -104,13 +104,13 @@ func TestMembers(t *testing.T) {
 	eventually(t, "all are seen", func() bool {
 		var err error
 		members, err = a.Members(t.Context())
-		return err == nil && len(members) == 3 && len(members[0].Lists) == 1 && members[0].Lists[0].Sequence == 1
+		return err == nil && len(members) == 3 && !slices.ContainsFunc(members, func(p Presence) bool { return len(p.Lists) != 1 || p.Lists[0].Sequence != 1 })
 	})
 	first := members[0]
 	if first.Name != "a.example" || string(first.Report) != `{"healthy":true}` || first.Version != "test" || first.Clock.Abs() > time.Second {
 		t.Errorf("got %+v", first)
 	}
-	if problems := Problems(members); len(problems) != 2 || !strings.Contains(problems[0], "b: 2 gates have this name") {
+	if problems := Problems(members); len(problems) != 1 || problems[0] != "b: 2 gates have this name: give each its own [fleet] name" {
 		t.Errorf("problems: %q", problems)
 	}
 	twin.stop()
@@ -120,7 +120,8 @@ func TestMembers(t *testing.T) {
 	})
 	members[0].Clock, members[1].Name, members[2].Clash = -time.Hour, "c", "a clash"
 	members[1].Lists = []ListStatus{{Name: "blocked", Error: "disk full"}}
-	if got := strings.Join(Problems(members), "\n"); got != "a.example: its clock is wrong by -1h0m0s\nc: list blocked: disk full\nb: a clash" {
+	members[1].Twins, members[2].Twins, members[2].Lists = 0, 0, nil
+	if got := strings.Join(Problems(members), "\n"); got != "a.example: its clock is 1h0m0s behind the servers' clock: let an NTP client set it\nc: list blocked: disk full\nb: a clash: give each gate its own [fleet] name and state directory" {
 		t.Errorf("problems:\n%s", got)
 	}
 }
@@ -327,4 +328,37 @@ func TestNoSpace(t *testing.T) {
 		t.Fatal(err)
 	}
 	equal(t, "blocked", a, b)
+}
+
+// TestWrongClocks has gates whose clocks are wrong: all see who they are, and edits go on.
+func TestWrongClocks(t *testing.T) {
+	s := fleettest.Start(t, nil)
+	ahead := func(d time.Duration) func(*Options) {
+		return func(o *Options) { o.times.ahead = d }
+	}
+	gates := []*gate{startGate(t, "a", s, nil), startGate(t, "b", s, ahead(2*time.Hour)), startGate(t, "c", s, ahead(-30*24*time.Hour))}
+	equal(t, "blocked", gates...)
+	for i, g := range append(gates, gates...) {
+		g.mustAdd("blocked", fmt.Sprintf("%d@example.net", i))
+	}
+	equal(t, "blocked", gates...)
+	if err := gates[2].SetState(t.Context(), "pin.x", func(json.RawMessage) (json.RawMessage, error) { return json.RawMessage("1"), nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := gates[1].SetState(t.Context(), "pin.x", func(json.RawMessage) (json.RawMessage, error) { return json.RawMessage("2"), nil }); err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range gates {
+		eventually(t, "the value is there", func() bool { return string(g.State("pin.x")) == "2" })
+		var said string
+		eventually(t, "all are seen", func() bool {
+			members, err := g.Members(t.Context())
+			said = strings.Join(Problems(members), "\n")
+			return err == nil && len(members) == 3 && !strings.Contains(said, "no version")
+		})
+		if want := "b: its clock is 2h0m0s ahead of the servers' clock: let an NTP client set it\nc: its clock is 720h0m0s behind the servers' clock: let an NTP client set it"; said != want {
+			t.Errorf("%s says\n%s", g.o.Name, said)
+		}
+	}
+	eventually(t, "b knows it", func() bool { return gates[1].Status().Clock > time.Hour })
 }

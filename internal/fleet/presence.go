@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -23,8 +22,14 @@ type Presence struct {
 	Lists  []ListStatus    `json:"lists,omitempty"`
 	Report json.RawMessage `json:"report,omitempty"`
 
+	// ReadOnly says that the member's credentials do not permit changes.
+	ReadOnly bool `json:"read_only,omitempty"`
+
 	// Clash says that another process uses the name and the state directory, or a copy of it.
 	Clash string `json:"clash,omitempty"`
+
+	// Twins is how many others show themselves by the same name: see Members.
+	Twins int `json:"twins,omitempty"`
 
 	Seen  time.Time     `json:"seen"`            // by the servers' clock
 	Clock time.Duration `json:"clock,omitempty"` // how far the member's clock is ahead of the servers'
@@ -118,9 +123,9 @@ func (m *Member) putPresence(ctx context.Context, kv jetstream.KeyValue, value [
 }
 
 func (m *Member) presence() *Presence {
-	p := &Presence{Name: m.o.Name, Instance: m.id, Run: m.run, Version: m.o.Version, Time: time.Now().UTC(), Lists: m.listStatus()}
+	p := &Presence{Name: m.o.Name, Instance: m.id, Run: m.run, Version: m.o.Version, Time: m.now(), Lists: m.listStatus()}
 	m.mu.Lock()
-	p.Clash = m.clash
+	p.Clash, p.ReadOnly = m.clash, m.readOnly != nil
 	m.mu.Unlock()
 	if m.o.Report != nil {
 		if report := m.o.Report(); len(report) <= maxReport && json.Valid(report) {
@@ -150,92 +155,4 @@ func (m *Member) listStatus() (all []ListStatus) {
 	}
 	slices.SortFunc(all, func(a, b ListStatus) int { return strings.Compare(a.Name, b.Name) })
 	return all
-}
-
-// maxMembers bounds the members that are shown.
-const maxMembers = 10_000
-
-// Members returns who has shown a sign of life lately, sorted by name.
-func (m *Member) Members(ctx context.Context) ([]Presence, error) {
-	b, err := m.reach(ctx)
-	if err != nil && !errors.Is(err, ErrReadOnly) {
-		return nil, err
-	}
-	kv, err := m.members(ctx, b)
-	if err != nil {
-		return nil, m.offline(err)
-	}
-	w, err := kv.WatchAll(ctx)
-	b.closeSide(bucketMembers, err)
-	if err != nil {
-		return nil, m.offline(err)
-	}
-	defer stop(w)
-	var all []Presence
-	for {
-		select {
-		case <-ctx.Done():
-			return nil, m.offline(context.Cause(ctx))
-		case e, ok := <-w.Updates():
-			if !ok || e == nil || len(all) == maxMembers {
-				slices.SortFunc(all, func(a, b Presence) int {
-					return strings.Compare(a.Name+"\x00"+a.Instance, b.Name+"\x00"+b.Instance)
-				})
-				return all, nil
-			}
-			if p, ok := parsePresence(e); ok {
-				all = append(all, p)
-			}
-		}
-	}
-}
-
-// parsePresence parses a sign of life, of which nothing is trusted.
-func parsePresence(e jetstream.KeyValueEntry) (p Presence, ok bool) {
-	if e.Operation() != jetstream.KeyValuePut || len(e.Value()) > maxValue || json.Unmarshal(e.Value(), &p) != nil {
-		return p, false
-	}
-	if e.Key() != escaped(p.Name)+"."+p.Instance { // it would be shown as another member
-		return p, false
-	}
-	p.Version, p.Clash, p.Run = shortened(p.Version), shortened(p.Clash), shortened(p.Run)
-	for i := range p.Lists {
-		l := &p.Lists[i]
-		l.Name, l.SHA256, l.Error = shortened(l.Name), shortened(l.SHA256), shortened(l.Error)
-	}
-	if len(p.Report) > maxReport {
-		p.Report = nil
-	}
-	p.Seen = e.Created()
-	p.Clock = p.Time.Sub(p.Seen)
-	return p, true
-}
-
-// maxClock is how wrong a clock may be without being called wrong.
-const maxClock = 30 * time.Second
-
-// Problems returns what is wrong with the members, in words: wrong clocks, names that two use,
-// lists that are behind.
-func Problems(members []Presence) (problems []string) {
-	names := map[string]int{}
-	for _, p := range members {
-		names[p.Name]++
-	}
-	for _, p := range members {
-		if names[p.Name] > 1 {
-			problems = append(problems, fmt.Sprintf("%s: %d gates have this name (this one is %s, seen %s): give each its own [fleet] name", p.Name, names[p.Name], p.Instance, p.Seen.UTC().Format(time.RFC3339)))
-		}
-		if p.Clash != "" {
-			problems = append(problems, fmt.Sprintf("%s: %s", p.Name, p.Clash))
-		}
-		if p.Clock.Abs() > maxClock {
-			problems = append(problems, fmt.Sprintf("%s: its clock is wrong by %v", p.Name, p.Clock.Round(time.Second)))
-		}
-		for _, l := range p.Lists {
-			if l.Error != "" {
-				problems = append(problems, fmt.Sprintf("%s: list %s: %s", p.Name, l.Name, l.Error))
-			}
-		}
-	}
-	return problems
 }

@@ -33,18 +33,22 @@ type shared struct {
 const (
 	maxShared = 64 << 10 // of a value, in bytes
 	maxKeys   = 10_000
+	maxState  = 16 << 20 // of all values
 )
 
 // StateKey returns the key of a shared value: what it is ("pin", "accept", "ended"), and of
 // which list or user.
 func StateKey(what, of string) string { return escaped(what) + "." + escaped(of) }
 
+// maxStateKey bounds a key, which is also the name of a file, in bytes.
+const maxStateKey = 240
+
 // ParseStateKey is the reverse of StateKey.
 func ParseStateKey(key string) (what, of string, ok bool) {
 	a, b, found := strings.Cut(key, ".")
 	what, okWhat := unescaped(a)
 	of, okOf := unescaped(b)
-	return what, of, found && okWhat && okOf && what != "" && of != "" && len(key) <= 400
+	return what, of, found && okWhat && okOf && what != "" && of != "" && len(key) <= maxStateKey
 }
 
 func parseShared(value []byte) (*shared, error) {
@@ -123,7 +127,7 @@ func (m *Member) SetState(ctx context.Context, key string, change func(old json.
 
 func (m *Member) trySet(ctx context.Context, b *buckets, key string, change func(old json.RawMessage) (json.RawMessage, error)) error {
 	before := m.known(key)
-	next := &shared{Format: versionFormat, Sequence: 1, Time: time.Now().UTC(), Member: m.o.Name}
+	next := &shared{Format: versionFormat, Sequence: 1, Time: m.now(), Member: m.o.Name}
 	var old json.RawMessage
 	if before != nil {
 		old, next.Sequence, next.revision = before.Value, before.Sequence+1, before.revision
@@ -208,12 +212,15 @@ func (m *Member) observeState(e jetstream.KeyValueEntry) {
 	m.stateMu.Lock()
 	defer m.stateMu.Unlock()
 	m.mu.Lock()
-	own, known := m.state[e.Key()], len(m.state)
+	own, full := m.state[e.Key()], m.stateFull(len(e.Value()))
 	delete(m.unused, e.Key())
 	m.mu.Unlock()
 	s, err := parseShared(e.Value())
-	if err != nil || own == nil && known >= maxKeys {
-		m.log.Warn("a value in the fleet's state is not used", "key", e.Key(), "error", err)
+	if err == nil && own == nil && full {
+		err = fmt.Errorf("there are more than %d values, or %d bytes", maxKeys, maxState)
+	}
+	if err != nil {
+		m.sayUnused(e.Key(), err)
 		return
 	}
 	s.revision = e.Revision()
@@ -226,8 +233,12 @@ func (m *Member) observeState(e jetstream.KeyValueEntry) {
 		return
 	}
 	if m.o.StateChanged != nil {
-		if err := m.o.StateChanged(e.Key(), s.Value); err != nil {
-			m.log.Warn("a value of the fleet's state could not be used yet", "key", e.Key(), "error", err)
+		err := m.o.StateChanged(e.Key(), s.Value)
+		if errors.Is(err, ErrNotShared) {
+			return
+		}
+		if err != nil {
+			m.sayUnused(e.Key(), err)
 			m.mu.Lock()
 			m.unused[e.Key()] = true
 			m.mu.Unlock()
@@ -236,6 +247,23 @@ func (m *Member) observeState(e jetstream.KeyValueEntry) {
 	}
 	if err := m.noteState(e.Key(), s); err != nil {
 		m.log.Warn("a value of the fleet's state is not noted", "key", e.Key(), "error", err)
+	}
+}
+
+// stateFull reports whether a further value of n bytes would be too much. The caller has the
+// lock.
+func (m *Member) stateFull(n int) bool {
+	for _, s := range m.state {
+		n += len(s.Value)
+	}
+	return n > maxState || len(m.state) >= maxKeys
+}
+
+// sayUnused logs that a value is not used, for one of many at most.
+func (m *Member) sayUnused(key string, err error) {
+	if time.Since(m.stateLogged) > time.Minute {
+		m.stateLogged = time.Now()
+		m.log.Warn("a value of the fleet's state is not used", "key", key, "error", err)
 	}
 }
 

@@ -11,6 +11,8 @@ type Status struct {
 	ReadOnly  bool   `json:"read_only,omitempty"`
 	Clash     string `json:"clash,omitempty"`
 
+	Warnings []string `json:"warnings,omitempty"` // what is wrong on this gate, apart from the lists
+
 	Clock time.Duration `json:"clock,omitempty"` // how far the own clock is ahead of the servers'
 
 	Lists []ListStatus `json:"lists,omitempty"`
@@ -38,6 +40,9 @@ func (m *Member) Status() Status {
 		s.Server = m.nc.ConnectedUrlRedacted()
 	} else if m.trouble != nil {
 		s.Trouble = m.trouble.Error()
+	}
+	if m.flood != "" {
+		s.Warnings = append(s.Warnings, m.flood)
 	}
 	s.ReadOnly, s.Clash, s.Clock = m.readOnly != nil, m.clash, -m.clock
 	return s

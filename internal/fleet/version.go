@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"spamgate/internal/text"
@@ -141,7 +142,8 @@ func isSHA256(s string) bool {
 	return err == nil && len(b) == 32 && hex.EncodeToString(b) == s
 }
 
-// shortened returns a text from the fleet, valid and of bounded length.
+// shortened returns a text from the fleet on one line, of printable characters and of bounded
+// length.
 func shortened(s string) string {
 	if len(s) > maxText {
 		s = s[:maxText]
@@ -150,7 +152,12 @@ func shortened(s string) string {
 		}
 		s += "..."
 	}
-	return strings.ToValidUTF8(s, "?")
+	return strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, s)
 }
 
 // beats reports whether v counts in all gates if other has the same sequence.
@@ -183,6 +190,9 @@ func (v *Version) String() string {
 
 // encode returns the value of the list's key.
 func (v *Version) encode() ([]byte, error) {
+	if v.Sequence > maxSequence {
+		return nil, fmt.Errorf("the sequence of list %s is used up: docs/fleet.md says how to begin anew", v.List)
+	}
 	value, err := json.Marshal(v)
 	if err == nil && len(value) > maxValue {
 		err = fmt.Errorf("the version of list %s has %d bytes, more than %d", v.List, len(value), maxValue)

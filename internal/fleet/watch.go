@@ -18,6 +18,7 @@ func (m *Member) session(ctx context.Context) error {
 	defer cancel()
 	b, err := m.openBuckets(opening)
 	if err != nil {
+		err = m.explained(err)
 		m.setBuckets(nil, err)
 		m.goElsewhere()
 		return err
@@ -25,6 +26,7 @@ func (m *Member) session(ctx context.Context) error {
 	m.failures, m.patience = 0, minPatience
 	m.setBuckets(b, nil)
 	defer func() { m.setBuckets(nil, err) }()
+	m.wg.Go(func() { m.probe(ctx, b) })
 	err = m.followBuckets(ctx, b)
 	return err
 }
@@ -67,12 +69,12 @@ func (m *Member) setTrouble(err error) {
 
 // followBuckets watches the buckets.
 func (m *Member) followBuckets(ctx context.Context, b *buckets) error {
-	lists, err := watch(ctx, b.lists)
+	lists, watched, err := m.watchLists(ctx, b)
 	if err != nil {
-		return fmt.Errorf("watching the lists: %w", err)
+		return err
 	}
-	defer stop(lists)
-	state, err := watch(ctx, b.state)
+	defer func() { stop(lists) }()
+	state, err := b.state.WatchAll(ctx)
 	if err != nil {
 		return fmt.Errorf("watching the state: %w", err)
 	}
@@ -106,6 +108,16 @@ func (m *Member) followBuckets(ctx context.Context, b *buckets) error {
 				connects, all = now, true
 				next.Reset(0)
 			}
+			if m.listsSet.Load() == watched {
+				continue
+			}
+			other, now, err := m.watchLists(ctx, b)
+			if err != nil {
+				return err
+			}
+			stop(lists)
+			lists, watched, all = other, now, true
+			next.Reset(0)
 		case <-next.C:
 			next.Reset(m.o.times.resync)
 			if !m.nc.IsConnected() {
@@ -127,10 +139,20 @@ func (m *Member) followBuckets(ctx context.Context, b *buckets) error {
 // maxFailures is how often servers may not answer in time before all is opened again.
 const maxFailures = 3
 
-// watch watches all keys of a bucket. The watch ends with stop, not with its context: the
-// context is only for its beginning.
-func watch(ctx context.Context, kv jetstream.KeyValue) (jetstream.KeyWatcher, error) {
-	return kv.WatchAll(ctx)
+// watchLists watches the keys of the shared lists, and no others: there may be very many. It
+// also returns the number of the SetLists that has set them. The watch ends with stop: the context
+// is only for its beginning.
+func (m *Member) watchLists(ctx context.Context, b *buckets) (jetstream.KeyWatcher, int64, error) {
+	set := m.listsSet.Load()
+	keys := []string{probeKey} // all keys would be watched without one
+	for _, l := range m.all() {
+		keys = append(keys, l.key)
+	}
+	w, err := b.lists.WatchFiltered(ctx, keys)
+	if err != nil {
+		return nil, 0, fmt.Errorf("watching the lists: %w", err)
+	}
+	return w, set, nil
 }
 
 // stop ends a watch, and reads what is left so that the library's goroutines end.
