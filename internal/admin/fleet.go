@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"time"
 
 	"spamgate/internal/decisions"
 	"spamgate/internal/fleet"
@@ -46,10 +47,13 @@ type Fleet struct {
 	Members      []fleet.Presence `json:"members,omitempty"`
 	MembersError string           `json:"members_error,omitempty"` // why they are not known
 	Problems     []string         `json:"problems,omitempty"`
+	Notes        []string         `json:"notes,omitempty"` // what is worth knowing, although nothing is wrong
 }
 
 // FleetReport is what a gate tells the others of itself: fleet.Presence.Report.
 type FleetReport struct {
+	Started time.Time `json:"started,omitzero"` // its process
+
 	Lists []FleetServes `json:"lists,omitempty"`
 }
 

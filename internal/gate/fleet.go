@@ -53,11 +53,13 @@ type fleetPart struct {
 	store   *store.Store
 	history *history
 	fetcher *fetch.Fetcher
+	started time.Time               // the gate
 	answers map[string]fleet.Answer // to questions of other gates, by subject
 
 	changing sync.Mutex // held while it is configured or closed
 	closed   bool
-	run      *fleetRun // nil: the gate is in no fleet
+	held     *heldFleet // for the next run; nil: that gets its own
+	run      *fleetRun  // nil: the gate is in no fleet
 
 	fetching sync.Mutex // held while the fetcher is updated
 
@@ -76,14 +78,14 @@ type fleetRun struct {
 	done     chan struct{}
 }
 
-func newFleetPart(c *config.Config, log *slog.Logger) *fleetPart {
-	return &fleetPart{log: log, tree: atomicfile.In(c.State.Dir), why: managed.ErrNoFleet, changed: make(chan struct{})}
+// newFleetPart returns the part for a gate whose configuration now returns.
+func newFleetPart(now func() *config.Config, log *slog.Logger) *fleetPart {
+	return &fleetPart{log: log, tree: atomicfile.In(now().State.Dir), config: now, started: time.Now().UTC(), why: managed.ErrNoFleet, changed: make(chan struct{})}
 }
 
 // joinFleet makes the gate a member, if it is to be one.
 func (g *gate) joinFleet(c *config.Config, sources []fetch.Source) {
 	f := g.fleet
-	f.config = func() *config.Config { return g.answers.now.Load().config }
 	f.store, f.fetcher, f.history = g.store, g.fetcher, g.history
 	f.answers = map[string]fleet.Answer{askLists: f.answerLists, askDecisions: f.answerDecisions}
 	g.editor.Join(f)
@@ -150,14 +152,15 @@ func (f *fleetPart) join(c *config.Config) error {
 func (f *fleetPart) begin(c *config.Config) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &fleetRun{settings: c.Fleet, cancel: cancel, done: make(chan struct{})}
-	f.run = r
+	held := f.held
+	f.run, f.held = r, nil
 	f.mu.Lock()
 	f.since = time.Now()
 	f.mu.Unlock()
 	f.set(nil, errJoining)
 	go func() {
 		defer close(r.done)
-		f.keep(ctx)
+		f.keep(ctx, held)
 	}()
 }
 
@@ -177,22 +180,26 @@ func (f *fleetPart) close() {
 		f.end()
 		f.set(nil, fleet.ErrClosed)
 	}
+	if f.held != nil {
+		f.held.release()
+		f.held = nil
+	}
 }
 
 // keep is a member until ctx ends. What is wrong with files is tried again, since mail needs no
-// fleet.
-func (f *fleetPart) keep(ctx context.Context) {
-	unlock := f.lock(ctx)
-	if unlock == nil {
+// fleet. Held, if not nil, is what it would have to wait for.
+func (f *fleetPart) keep(ctx context.Context, held *heldFleet) {
+	if held == nil {
+		held = f.hold(ctx)
+	}
+	if held == nil {
 		return
 	}
-	defer unlock()
+	defer held.release()
 	grace := time.AfterFunc(fetchGrace, f.updateFetches)
 	defer grace.Stop()
-	server := f.startServer()
-	defer server.close()
 	for logged := ""; ctx.Err() == nil; {
-		err := f.serve(ctx, server)
+		err := f.serve(ctx, held.server)
 		if err == nil {
 			return
 		}

@@ -81,7 +81,7 @@ func (f *fleetPart) stateChanged(ctx context.Context, look func()) func(key stri
 		what, list, _ := fleet.ParseStateKey(key)
 		c := f.config()
 		if i := setup.ListIndex(c, list); i < 0 || !c.Lists[i].Fleet {
-			return nil // about a list that this gate does not share
+			return fleet.ErrNotShared
 		}
 		ctx, cancel := context.WithTimeout(ctx, stateTime)
 		defer cancel()
@@ -100,7 +100,7 @@ func (f *fleetPart) stateChanged(ctx context.Context, look func()) func(key stri
 			defer look()
 			return f.accept(ctx, list, a.SHA256)
 		}
-		return nil // a later version shares more
+		return fleet.ErrNotShared // a later version shares more
 	}
 }
 

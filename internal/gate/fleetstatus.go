@@ -52,7 +52,7 @@ func (f *fleetPart) answerLists(context.Context, []byte) ([]byte, error) {
 
 // report returns what other gates are to know of this one.
 func (f *fleetPart) report() json.RawMessage {
-	text, err := json.Marshal(admin.FleetReport{Lists: f.served()})
+	text, err := json.Marshal(admin.FleetReport{Started: f.started, Lists: f.served()})
 	if err != nil {
 		return nil
 	}
@@ -75,6 +75,7 @@ func (f *fleetPart) status(ctx context.Context) admin.Fleet {
 	s.Members = members
 	s.Problems = append(s.Problems, fleet.Problems(members)...)
 	s.Problems = append(s.Problems, notLive(members)...)
+	s.Notes = fleet.Notes(members)
 	return s
 }
 
@@ -102,6 +103,7 @@ func (f *fleetPart) own() admin.Fleet {
 			s.State = admin.FleetNotConnected
 			s.Problems = append(s.Problems, "not connected: "+s.Trouble)
 		}
+		s.Problems = append(s.Problems, s.Warnings...)
 		return s
 	}
 	s.Name = f.config().Fleet.Name
@@ -129,8 +131,11 @@ func (f *fleetPart) health() *admin.FleetHealth {
 		h.Problems = append(h.Problems, s.Clash)
 	}
 	for _, l := range s.Lists {
-		if l.Error != "" {
+		switch {
+		case l.Error != "":
 			h.Problems = append(h.Problems, "list "+l.Name+": "+l.Error)
+		case l.Sequence == 0:
+			h.Problems = append(h.Problems, "list "+l.Name+": this gate has no version of the fleet yet, and serves what it has of its own")
 		}
 	}
 	return h
@@ -261,7 +266,7 @@ func compareMembers(c *config.Config, members []fleet.Presence, r *fleet.Replies
 			continue
 		}
 		for _, s := range served {
-			if l := lists[s.List]; l != nil && len(l.Members) < len(r.Answers) {
+			if l := lists[s.List]; l != nil && (len(l.Members) == 0 || l.Members[len(l.Members)-1].Member != name) { // once
 				l.Members = append(l.Members, admin.FleetListOn{Member: name, Sequence: versions[name][s.List], FleetServes: s})
 			}
 		}

@@ -189,13 +189,18 @@ func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr
 	g.hits = hits.New(hits.Options{Dir: c.State.Dir, Name: report.HitsName, Logger: g.log})
 	lists.OnHit = g.hits.Record
 	lists.StoredFirst = in == nil // the predecessor may serve something newer
+	g.answers = &adminHandler{handovers: make(chan *handoverRequest), ending: make(chan struct{})}
+	g.answers.now.Store(&activeConfig{config: c})
+	g.fleet = newFleetPart(func() *config.Config { return g.answers.now.Load().config }, g.log)
+	if !g.takesOver { // else the predecessor is the member, and has the lists
+		g.fleet.awaitFirst(ctx, c)
+	}
 	unfetched := setup.FirstLoad(ctx, c, g.log, stderr)
 	if g.store, err = store.Open(ctx, lists); err != nil {
 		return g, errors.Join(unfetched, setup.PlaceLists(c, err))
 	}
 	g.startHits(c)
 	g.fetcher = setup.StartSources(nil, g.log)
-	g.fleet = newFleetPart(c, g.log)
 	if g.hops, err = openHops(c, nil, g.log, g.metrics); err != nil {
 		return g, err
 	}
@@ -217,10 +222,8 @@ func newGate(ctx context.Context, c *config.Config, in *socket.Inherited, stderr
 		Meter:       g.metrics,
 	})
 	g.publisher = newPublisher(g.store, c, publishing, g.log)
-	g.answers = &adminHandler{
-		started: time.Now(), store: g.store, dns: g.dns, fetcher: g.fetcher, hits: g.hits, history: g.history, publisher: g.publisher, fleet: g.fleet,
-		handovers: make(chan *handoverRequest), ending: make(chan struct{}),
-	}
+	g.answers.started, g.answers.store, g.answers.dns, g.answers.fetcher, g.answers.hits = time.Now(), g.store, g.dns, g.fetcher, g.hits
+	g.answers.history, g.answers.publisher, g.answers.fleet = g.history, g.publisher, g.fleet
 	g.editor = managed.New(func() *config.Config { return g.answers.now.Load().config }, g.store)
 	g.answers.now.Store(&activeConfig{c, g.hops, g.certificates(), g.recipients})
 	g.joinFleet(c, sources)
