@@ -87,6 +87,7 @@ func checkConfig(cmd *cobra.Command, file string) error {
 	}
 	found := setup.FindFaults(c)
 	found.MissingSockets()
+	found.Fleet()
 	c.Warnings = append(c.Warnings, found.Warnings...)
 	files, unread := setup.ReadRecipients(c)
 	if err := errors.Join(config.Join(found.Errors), setup.CheckLoop(c, found.Sockets), setup.CheckLog(c), unread, err); err != nil {

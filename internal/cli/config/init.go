@@ -376,6 +376,7 @@ func byFlag(err error) error {
 func machineFaults(c *config.Config, stderr io.Writer) error {
 	found := setup.FindFaults(c)
 	found.MissingSockets()
+	found.Fleet()
 	for _, w := range found.Warnings {
 		term.PrintWrapped(stderr, "warning: ", byFlag(w).Error())
 	}
