@@ -10,18 +10,28 @@ import (
 
 // NATS is a nats-server process with JetStream.
 type NATS struct {
-	T    testing.TB
-	Addr string
+	T     testing.TB
+	Addr  string
+	Store string // the directory of its store
 
-	dir string
-	cmd *exec.Cmd
+	config string
+	cmd    *exec.Cmd
+	out    *Output
 }
 
 // StartNATS starts a server, and stops it at the end of the test.
 func StartNATS(t testing.TB) *NATS {
 	t.Helper()
-	n := &NATS{T: t, Addr: FreeAddr(t), dir: t.TempDir()}
+	n := NewNATS(t, "")
 	n.Start()
+	return n
+}
+
+// NewNATS returns a server that does not run yet, with more lines of configuration. It is
+// stopped at the end of the test.
+func NewNATS(t testing.TB, config string) *NATS {
+	t.Helper()
+	n := &NATS{T: t, Addr: FreeAddr(t), Store: filepath.Join(t.TempDir(), "store"), config: config, out: NewOutput(t, "nats-server")}
 	t.Cleanup(n.Kill)
 	return n
 }
@@ -33,11 +43,10 @@ func (n *NATS) Start() {
 	if err != nil {
 		n.T.Fatal(err)
 	}
-	file := filepath.Join(n.dir, "nats.conf")
-	WriteFile(n.T, file, fmt.Sprintf("listen: %q\njetstream { store_dir: %q, sync_interval: always }\n", n.Addr, filepath.Join(n.dir, "store")))
+	file := filepath.Join(filepath.Dir(n.Store), "nats.conf")
+	WriteFile(n.T, file, fmt.Sprintf("listen: %q\njetstream { store_dir: %q, sync_interval: always }\n%s", n.Addr, n.Store, n.config))
 	n.cmd = exec.Command(path, "-c", file)
-	out := NewOutput(n.T, "nats-server")
-	n.cmd.Stdout, n.cmd.Stderr = out, out
+	n.cmd.Stdout, n.cmd.Stderr = n.out, n.out
 	if err := n.cmd.Start(); err != nil {
 		n.T.Fatal(err)
 	}
