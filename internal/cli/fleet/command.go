@@ -21,17 +21,20 @@ func NewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fleet",
 		Short: "See and change what gates share",
-		Long: `A fleet is gates that share lists over NATS JetStream: [fleet] in the
-configuration, and fleet = true in a [[list]]. The files of each gate stay what
-counts there, and mail never waits for the fleet. The commands ask the running
-gate.`,
+		Long: `A fleet is several gates that share lists through NATS JetStream. In the
+configuration, [fleet] names the servers, and fleet = true in a [[list]] shares
+the list. Each gate keeps the lists in files of its own, and serves them without
+the fleet, too: mail never waits for it.
+
+docs/fleet.md brings up three gates in ten commands, and says what happens in
+each failure. status, diff, join and leave ask the running gate.`,
 		Example: `  spamgate fleet init mx1=192.0.2.1 mx2=192.0.2.2 mx3=192.0.2.3
   spamgate fleet status
   spamgate fleet diff`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	for _, verb := range []*cobra.Command{newStatus(), newDiff(), newJoin(), newLeave(), newInit(), newServer()} {
+	for _, verb := range []*cobra.Command{newStatus(), newDiff(), newJoin(), newLeave(), newInit(), newMember(), newServer()} {
 		cli.NameErrors(verb)
 		cmd.AddCommand(verb)
 	}

@@ -20,17 +20,18 @@ func newDiff() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "diff [LIST...]",
-		Short: "Show where members serve other lists",
-		Long: `Ask all members which version of each shared list they serve, and show the lists
-in which they differ: because one of them is behind, holds an update that looks
-wrong there, or has other pins. The digest is that of what serves.
+		Short: "Show which lists differ between members",
+		Long: `Ask all members which version of each shared list they serve, and show the
+lists that are not the same everywhere. A member may be behind, may hold an
+update that looks wrong there, or may have the list pinned. The digest is that
+of the version that serves.
 
 Exit codes: 0 all members serve the same; 1 they differ, or one did not answer;
 2 an error.`,
 		Example: `  spamgate fleet diff
   spamgate fleet diff --all blocked`,
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "show lists that are equal, too")
+	cmd.Flags().BoolVar(&all, "all", false, "also show lists that are the same everywhere")
 	return runs(cmd, func(ctx context.Context, s *session, args []string) error {
 		d, err := s.gate.FleetDiff(ctx)
 		if err != nil {

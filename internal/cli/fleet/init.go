@@ -36,8 +36,8 @@ const (
 // machine is one that gets a server.
 type machine struct {
 	Name string `json:"name"`
-	Host string `json:"host"` // address or name
-	Dir  string `json:"dir"`  // with its files
+	Host string `json:"host,omitempty"` // address or name
+	Dir  string `json:"dir"`            // with its files
 }
 
 // maxMachines bounds a cluster: more servers make it slower, and members need no server.
@@ -80,6 +80,10 @@ Exit codes: 0 written; 2 an error: nothing is overwritten.`,
 
 var machineName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
+func badName(name string) error {
+	return fmt.Errorf(`%q: a name has letters, digits, ".", "_" and "-"`, name)
+}
+
 func parseMachines(args []string, dir string) (machines []machine, err error) {
 	seen := map[string]bool{}
 	for _, arg := range args {
@@ -88,7 +92,7 @@ func parseMachines(args []string, dir string) (machines []machine, err error) {
 		case !ok || host == "":
 			return nil, fmt.Errorf("%q: write NAME=HOST, such as mx1=192.0.2.1", arg)
 		case !machineName.MatchString(name):
-			return nil, fmt.Errorf(`%q: a name has letters, digits, ".", "_" and "-"`, name)
+			return nil, badName(name)
 		case net.ParseIP(host) == nil && !machineName.MatchString(host):
 			return nil, fmt.Errorf("%q: not an address or the name of a machine; ports are always %s and %s", host, clientPort, routePort)
 		case seen["name "+name] || seen["host "+host]:
@@ -105,10 +109,7 @@ func parseMachines(args []string, dir string) (machines []machine, err error) {
 
 // writeFleet writes the files of all machines into a new directory.
 func writeFleet(dir string, machines []machine) (err error) {
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		if errors.Is(err, os.ErrExist) {
-			err = fmt.Errorf("%w: remove it, or name another with --dir", err)
-		}
+	if err := makeNew(dir); err != nil {
 		return err
 	}
 	defer func() {
@@ -126,15 +127,34 @@ func writeFleet(dir string, machines []machine) (err error) {
 		if err != nil {
 			return err
 		}
-		if err := os.Mkdir(m.Dir, 0o700); err != nil {
+		err = writeFiles(m.Dir, map[string][]byte{
+			fileConfig: []byte(configOf(m, machines)), fileToken: []byte(token), fileCA: authority.pem, fileCert: cert, fileKey: key,
+		})
+		if err != nil {
 			return err
 		}
-		for name, text := range map[string][]byte{
-			fileConfig: []byte(configOf(m, machines)), fileToken: []byte(token), fileCA: authority.pem, fileCert: cert, fileKey: key,
-		} {
-			if err := os.WriteFile(filepath.Join(m.Dir, name), text, 0o600); err != nil {
-				return err
-			}
+	}
+	return atomicfile.SyncDir(dir)
+}
+
+// makeNew makes a directory that does not exist yet.
+func makeNew(dir string) error {
+	err := os.Mkdir(dir, 0o700)
+	if errors.Is(err, os.ErrExist) {
+		err = fmt.Errorf("%w: remove it, or name another with --dir", err)
+	}
+	return err
+}
+
+// writeFiles makes a directory with files that only the user may read. After an error nothing is
+// left of it.
+func writeFiles(dir string, files map[string][]byte) error {
+	if err := makeNew(dir); err != nil {
+		return err
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			return errors.Join(err, os.RemoveAll(dir))
 		}
 	}
 	return atomicfile.SyncDir(dir)
@@ -144,28 +164,19 @@ func writeFleet(dir string, machines []machine) (err error) {
 func configOf(m machine, machines []machine) string {
 	var servers, routes []string
 	for _, other := range machines {
-		servers = append(servers, fmt.Sprintf("%q", "tls://"+net.JoinHostPort(other.Host, clientPort)))
+		servers = append(servers, "tls://"+net.JoinHostPort(other.Host, clientPort))
 		if other != m {
-			routes = append(routes, fmt.Sprintf("%q", "tls://"+net.JoinHostPort(other.Host, routePort)))
+			routes = append(routes, "tls://"+net.JoinHostPort(other.Host, routePort))
 		}
 	}
-	lines := []string{
-		"# For " + m.Name + ": append this to its configuration. The files are below the directory",
-		"# fleet beside that; the gate's user alone may read them.",
-		"",
-		"[fleet]",
-		fmt.Sprintf("name = %q", m.Name),
-		"servers = [" + strings.Join(servers, ", ") + "]",
-		`credentials = "fleet/` + fileToken + `"`,
-		`tls_ca = "fleet/` + fileCA + `"`,
+	lines := append(fleetTable(m.Name, servers, true, true),
 		"",
 		"[fleet.server]",
-		fmt.Sprintf("listen = %q", net.JoinHostPort(m.Host, clientPort)),
-	}
+		fmt.Sprintf("listen = %q", net.JoinHostPort(m.Host, clientPort)))
 	if len(routes) > 0 {
 		lines = append(lines,
 			fmt.Sprintf("cluster = %q", net.JoinHostPort(m.Host, routePort)),
-			"routes = ["+strings.Join(routes, ", ")+"]")
+			"routes = "+arrayOf(routes))
 	}
 	lines = append(lines,
 		`tls_cert = "fleet/`+fileCert+`"`,
@@ -173,20 +184,63 @@ func configOf(m machine, machines []machine) string {
 	return strings.Join(lines, "\n")
 }
 
+// fleetTable returns the lines of [fleet].
+func fleetTable(name string, servers []string, token, ca bool) []string {
+	lines := []string{
+		"",
+		"# For " + name + ", at the end of its configuration. The files are in the directory fleet",
+		"# beside that; the gate's user alone may read them.",
+		"[fleet]",
+		fmt.Sprintf("name = %q", name),
+		"servers = " + arrayOf(servers),
+	}
+	if token {
+		lines = append(lines, `credentials = "fleet/`+fileToken+`"`)
+	}
+	if ca {
+		lines = append(lines, `tls_ca = "fleet/`+fileCA+`"`)
+	}
+	return lines
+}
+
+// arrayOf returns an array of TOML.
+func arrayOf(values []string) string {
+	var quoted []string
+	for _, v := range values {
+		quoted = append(quoted, fmt.Sprintf("%q", v))
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
+}
+
 func printInit(w io.Writer, dir string, machines []machine) {
-	fmt.Fprintf(w, "written: %s\n\nNext, for each machine:\n", dir)
-	first := machines[0]
-	fmt.Fprintf(w, "  1. copy its directory as fleet/ beside its config.toml, for the gate's user:\n"+
-		"     scp -r %s root@%s:/etc/spamgate/fleet\n"+
-		"     ssh root@%s chown -R spamgate: /etc/spamgate/fleet\n", term.ShellWord(first.Dir), first.Host, first.Host)
-	fmt.Fprintf(w, "  2. append fleet/%s to config.toml, write fleet = true below the\n"+
-		"     [[list]]s that are to be shared, and restart the gate\n", fileConfig)
-	fmt.Fprintf(w, "  3. let only these machines reach each other's ports %s and %s\n", clientPort, routePort)
-	fmt.Fprintln(w, "Then: spamgate fleet status")
+	fmt.Fprintf(w, "written: %s\n\nCopy each directory to its machine, beside config.toml:\n", dir)
+	for _, m := range machines {
+		printCopy(w, m.Dir, m.Host)
+	}
+	printSteps(w)
+	term.PrintWrapped(w, "", fmt.Sprintf("Let these machines alone reach each other's ports %s and %s. Then: spamgate fleet status", clientPort, routePort))
 	if len(machines) == 2 {
 		fmt.Fprintln(w)
 		term.PrintWrapped(w, "NOTE: ", "with two servers edits are refused while one is down. A third server on any machine changes that: name it here, and run \"spamgate fleet server\" there.")
 	}
 	fmt.Fprintln(w)
 	term.PrintWrapped(w, "", fmt.Sprintf("Remove the directory %s when it is copied: who has the token can change the lists.", dir))
+}
+
+// printCopy prints the command that copies a directory to its machine.
+func printCopy(w io.Writer, dir, host string) {
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	fmt.Fprintf(w, "  scp -r %s %s\n", term.ShellWord(dir), term.ShellWord("root@"+host+":/etc/spamgate/fleet"))
+}
+
+// printSteps prints what is to be done on each machine.
+func printSteps(w io.Writer) {
+	fmt.Fprint(w, `Then, on each machine as root, in /etc/spamgate:
+  chown -R spamgate: fleet
+  sed -i '/^managed = true/a fleet = true' config.toml  # shares managed lists
+  cat fleet/`+fileConfig+` >> config.toml
+  systemctl reload-or-restart spamgate
+`)
 }

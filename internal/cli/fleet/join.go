@@ -18,22 +18,24 @@ func newJoin() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "join [LIST...]",
 		Short: "Decide which version of a list counts, or come back",
-		Long: `A gate with [fleet] joins by itself. If a list here had entries that the fleet's
-version lacks, it is left as it is, and "spamgate fleet status" says that it
-differs. Then this command decides: with --take the fleet's version counts, and
-what the list had stays in its history (spamgate lists rollback); with --merge
-the entries that the fleet lacks are added to it, on all gates. Without LIST
-that is done with all lists that differ.
+		Long: `A gate with [fleet] joins by itself. If a list has entries here that the
+fleet's version lacks, the gate leaves it as it is, and "spamgate fleet status"
+says that it differs. This command decides:
 
-It also ends "spamgate fleet leave".
+  --take    the fleet's version replaces it. "spamgate lists rollback" can bring
+            back what was live here
+  --merge   the entries that only this gate has are added on all gates
+
+Without LIST it decides about all lists that differ. It also ends "spamgate
+fleet leave".
 
 Exit codes: 0 done; 1 a list still differs; 2 an error.`,
 		Example: `  spamgate fleet join
   spamgate fleet join blocked --merge --reason "mx3 is new"
   spamgate fleet join --take`,
 	}
-	cmd.Flags().BoolVar(&r.Take, "take", false, "take the fleet's version")
-	cmd.Flags().BoolVar(&r.Merge, "merge", false, "add the own entries that the fleet lacks")
+	cmd.Flags().BoolVar(&r.Take, "take", false, "replace the list by the fleet's version")
+	cmd.Flags().BoolVar(&r.Merge, "merge", false, "add the entries that only this gate has")
 	cmd.Flags().StringVarP(&r.Why, "reason", "r", "", "`TEXT` for the audit log: why")
 	cmd.MarkFlagsMutuallyExclusive("take", "merge")
 	return runs(cmd, func(ctx context.Context, s *session, args []string) error {
@@ -71,9 +73,10 @@ func newLeave() *cobra.Command {
 		Use:   "leave",
 		Short: "Take this gate out of the fleet",
 		Long: `Take the running gate out of the fleet until "spamgate fleet join", also over
-restarts. It keeps the lists that it has, and edits of them count here alone.
-After "fleet join" a list that was edited differs, and that command decides. To
-leave for good, remove [fleet] and the lines fleet = true.
+restarts. It keeps the lists that it has, and edits of them count on this gate
+only. After "spamgate fleet join" a list with such edits differs, and that
+command decides. To leave for good, remove [fleet] and the lines fleet = true
+from the configuration.
 
 Exit codes: 0 it has left; 2 an error.`,
 		Example: `  spamgate fleet leave`,
