@@ -56,7 +56,7 @@ func TestReport(t *testing.T) {
 	r.Rows = append(r.Rows, r.Rows[0], r.Rows[0])
 	with := runs(2.2, 22, 2)
 	with[0].Late, with[1].Late, with[2].Late = 0.05, 0.3, 0.01
-	r.History = &historyRow{r.Rows[0].Workload, map[string][]measurement{gateBare: runs(2, 20, 2), gateHistory: with}}
+	r.Features = &featureRow{r.Rows[0].Workload, map[string][]measurement{gateBare: runs(2, 20, 2), gateHistory: with, gateFleet: runs(2.1, 21, 2.1)}}
 	each := func(postfixes, gates []float64) map[string][]float64 {
 		return map[string][]float64{postfix: postfixes, gateAuto: gates}
 	}
@@ -86,7 +86,7 @@ func TestReport(t *testing.T) {
 		"| spamgate auto     | 3.00 s (3.00–30.00)    | 3.00 (3.00–3.00)   | 1.50 (1.50–1.50)   | 300 µs        | 1.50 (1.50–1.50)   |\n",
 		"| Postfix           | 12.00 s (12.00–120.00) | 12.00 (12.00–12.00) | 6.00 (6.00–6.00)   | 1200 µs       | 6.00 (6.00–6.00)   |\n",
 		"| 5,000 × 4 KiB, 20 sessions, a connection each | 1.11 (1.11–1.11) | 1.11 (1.11–1.11) | 1.67 (1.67–1.67) | 1.67 (1.67–1.67) |\n",
-		"is committed, 0.05 s (0.01–0.30) after the last message:\n",
+		"is committed, 0.05 s (0.01–0.30) after the last message; fleet",
 		"| spamgate bare | 2.00 s (2.00–20.00) |  | 200 µs |  |\n",
 		"| spamgate history | 2.20 s (2.00–22.00) | 1.10 (1.00–1.10) | 220 µs | 1.10 (1.00–1.10) |\n",
 		"| spamgate auto | 3000 (300–3000) | 3.00 (3.00–3.00) |\n",
@@ -98,6 +98,7 @@ func TestReport(t *testing.T) {
 		"| the same, CPU a message: spamgate none | at most 1.20 × HAProxy | 0.90 × HAProxy | met |\n",
 		"| at least 2.50 × Postfix | 2.50 × Postfix | met |\n",
 		"to the last row in the history: spamgate history | at most 1.15 × spamgate bare | 1.10 × spamgate bare | met |\n",
+		"in a fleet: spamgate fleet | at most 1.05 × spamgate bare | 1.05 × spamgate bare | met |\n",
 		"half load: spamgate none | at most 1.30 × HAProxy | 1.30 × HAProxy | met |\n",
 		"at most 0.10% of a core (spamgate auto)",
 	} {
@@ -144,9 +145,9 @@ func TestSmallRun(t *testing.T) {
 	if len(r.Refusals) != len(manners) || len(r.Refusals[0].Rates[gateAuto]) != 1 || r.Flood == nil || len(r.Flood.Rates[gateAuto]) != 1 {
 		t.Errorf("refusals %v, flood %v", r.Refusals, r.Flood)
 	}
-	for _, g := range historyGates {
-		if r.History == nil || len(r.History.Runs[g.name]) != 1 || r.History.Runs[g.name][0].CPU <= 0 {
-			t.Errorf("no time for %s: %v", g.name, r.History)
+	for _, g := range featureGates {
+		if r.Features == nil || len(r.Features.Runs[g.name]) != 1 || r.Features.Runs[g.name][0].CPU <= 0 {
+			t.Errorf("no time for %s: %v", g.name, r.Features)
 		}
 	}
 	for _, name := range latencyTargets {

@@ -72,7 +72,7 @@ func benchmark(ctx context.Context, o options, w io.Writer) (*report, error) {
 		}
 		r.Rows = append(r.Rows, row)
 	}
-	if r.History, err = s.benchmarkHistory(ctx, t, o, workloads(o.messages)[0], w); err != nil {
+	if r.Features, err = s.benchmarkFeatures(ctx, t, o, workloads(o.messages)[0], w); err != nil {
 		return nil, err
 	}
 	if r.Refusals, err = s.benchmarkRefusals(ctx, o, w); err != nil {

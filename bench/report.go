@@ -15,7 +15,7 @@ type report struct {
 	Machine    machine             `json:"machine"`
 	Reuse      bool                `json:"gate_reuses_connections"`
 	Rows       []row               `json:"rows"`
-	History    *historyRow         `json:"history"`
+	Features   *featureRow         `json:"features"`
 	Refusals   []refusalRow        `json:"refusals"`
 	Flood      *floodRow           `json:"flood"`
 	Latency    *latencyRow         `json:"latency"`
@@ -77,7 +77,7 @@ func (r *report) writeText(w io.Writer) error {
 		row.writeText(&b)
 	}
 	r.writeIdentities(&b)
-	r.History.writeText(&b)
+	r.Features.writeText(&b)
 	for _, row := range r.Refusals {
 		row.writeText(&b)
 	}
@@ -138,13 +138,13 @@ func (r *report) writeIdentities(w io.Writer) {
 	}
 }
 
-// writeText writes what history and console cost.
-func (r *historyRow) writeText(w io.Writer) {
-	fmt.Fprintf(w, "\n%s, a row for each message in the history, and the console; until the last row is committed, %s after the last message:\n\n"+
+// writeText writes what the history with the console, and a fleet cost.
+func (r *featureRow) writeText(w io.Writer) {
+	fmt.Fprintf(w, "\n%s; history: a row for each message in it, and the console, until the last row is committed, %s after the last message; fleet: a member, with the fleet's server:\n\n"+
 		"| through | time | × %s | CPU a message | CPU × %[3]s |\n|---|---|---|---|---|\n",
 		r.Workload, spreadOf(r.late()).format("%.2f s (%.2f–%.2f)"), gateBare)
 	times, cpu := row(*r).times(), row(*r).cpu()
-	for _, g := range historyGates {
+	for _, g := range featureGates {
 		var ratio, ratioCPU string
 		if g.name != gateBare {
 			ratio, ratioCPU = times.ratio(g.name, gateBare).String(), cpu.ratio(g.name, gateBare).String()

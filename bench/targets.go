@@ -59,7 +59,7 @@ type servers struct {
 // connections to the sink. The caller calls stop, also after an error.
 func startServers(ctx context.Context, t tools, root, dir string, reuse bool) (s *servers, err error) {
 	s = &servers{dir: dir, idle: map[string]idleness{}}
-	addrs, err := freeAddrs(len(names) + len(historyGates))
+	addrs, err := freeAddrs(len(names) + len(featureGates) + 1)
 	if err != nil {
 		return s, err
 	}
@@ -95,12 +95,8 @@ func startServers(ctx context.Context, t tools, root, dir string, reuse bool) (s
 			return s, err
 		}
 	}
-	for _, g := range historyGates {
-		if err := start(target{name: g.name, history: g.name == gateHistory}, "none", g.config); err != nil {
-			return s, err
-		}
-	}
-	return s, nil
+	fleetAddr := addrs[len(addrs)-1]
+	return s, s.startFeatureGates(func(t target, more string) error { return start(t, "none", more) }, fleetAddr)
 }
 
 // makeDir makes the directory of a process. No other process writes to it: that
