@@ -212,7 +212,8 @@ func noDamage(t testing.TB, log string) {
 // expectedState are the patterns of the files and directories that belong into a state
 // directory.
 var expectedState = []string{"lists.key", "audit.log", "admin.sock", "work", "lists", "lists/*", "lists/*/current.*", "lists/*/accepted", "lists/*/served", "lists/*/hits",
-	"lists/*/history", "lists/*/history/2*", "lists/*/history/2*/*.zst", "lists/*/history/2*/meta.json"}
+	"lists/*/history", "lists/*/history/2*", "lists/*/history/2*/*.zst", "lists/*/history/2*/meta.json",
+	"decisions", "decisions/*.db", "decisions/*.db-wal", "decisions/*.db-shm", "decisions/*.lock"}
 
 // leftovers returns the other files and directories in it.
 func leftovers(t testing.TB, state string) (rest []string) {

@@ -300,7 +300,7 @@ func (p *plantedDir) try(name, kind string) {
 			p.t.Errorf("%s was made", path)
 		}
 	}
-	if strings.HasPrefix(kind, "link") && !strings.Contains(said, "symbolic link") && !strings.Contains(said, "no socket") && !replaced(name) {
+	if strings.HasPrefix(kind, "link") && !strings.Contains(said, "symbolic link") && !strings.Contains(said, "not a socket") && !replaced(name) {
 		p.t.Errorf("nothing says that there is a link:\n%s", said)
 	}
 	if p.t.Failed() {

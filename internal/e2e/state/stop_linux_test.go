@@ -47,7 +47,7 @@ func TestStateStop(t *testing.T) {
 		},
 	} {
 		for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
-			g := newStateGate(t, "1m")
+			g := newStateGate(t, "1m", noHistory)
 			g.change("first", smallEntries)
 			g.start()
 			g.wantHistory(1)

@@ -51,11 +51,16 @@ type stateGate struct {
 	list, state string
 }
 
-// newStateGate makes the directory of a gate with a small state directory.
-func newStateGate(t *testing.T, size string) *stateGate {
+// noHistory is for gates whose state directory becomes read-only: no file in it may be open for
+// writing then, and the history of decisions always has one.
+const noHistory = "[decisions]\nkeep = \"0\"\n"
+
+// newStateGate makes the directory of a gate with a small state directory. Tables are more of
+// its configuration.
+func newStateGate(t *testing.T, size, tables string) *stateGate {
 	dir := t.TempDir()
 	g := &stateGate{Gate: &harness.Gate{T: t, Dir: dir, Ended: true}, list: filepath.Join(dir, "blocked.txt"), state: mountState(t, dir, size)}
-	harness.WriteFile(t, filepath.Join(dir, "config.toml"), harness.Setup{Tables: "[state]\ndir = \"state\"\n", Lists: harness.BlockedLists + "max_growth = 0\n"}.Config())
+	harness.WriteFile(t, filepath.Join(dir, "config.toml"), harness.Setup{Tables: "[state]\ndir = \"state\"\n" + tables, Lists: harness.BlockedLists + "max_growth = 0\n"}.Config())
 	return g
 }
 
@@ -146,7 +151,7 @@ const (
 func TestStateFull(t *testing.T) {
 	t.Parallel()
 	harness.PrivateMounts(t)
-	g := newStateGate(t, "1m")
+	g := newStateGate(t, "1m", "")
 	g.change("small", smallEntries)
 	g.start()
 	g.wantHistory(1)
@@ -174,7 +179,7 @@ func TestStateFull(t *testing.T) {
 func TestStateFullAtStart(t *testing.T) {
 	t.Parallel()
 	harness.PrivateMounts(t)
-	g := newStateGate(t, "64k")
+	g := newStateGate(t, "64k", "")
 	filler := filepath.Join(g.state, "filler")
 	harness.WriteFile(t, filler, strings.Repeat("x", 64<<10))
 	g.change("first", smallEntries)
@@ -199,7 +204,7 @@ func TestStateFullAtStart(t *testing.T) {
 func TestStateReadOnly(t *testing.T) {
 	t.Parallel()
 	harness.PrivateMounts(t)
-	g := newStateGate(t, "64m")
+	g := newStateGate(t, "64m", noHistory)
 	g.change("first", smallEntries)
 	g.start()
 	g.wantHistory(1)
@@ -264,7 +269,7 @@ func TestStateRemoved(t *testing.T) {
 func TestHealthOfState(t *testing.T) {
 	t.Parallel()
 	harness.PrivateMounts(t)
-	g := newStateGate(t, "32m")
+	g := newStateGate(t, "32m", noHistory)
 	g.change("good", smallEntries)
 	g.start()
 	if out := g.Command(t, 0, "health"); !strings.Contains(out, "state  is usable: "+g.state) {
