@@ -25,7 +25,7 @@
 //	POST /v1/fleet/join                 [FleetJoinRequest] → a [FleetJoined]
 //	POST /v1/fleet/leave                a [Fleet]
 //	GET  /v1/fleet/diff                 a [FleetDiff]
-//	GET  /v1/fleet/decisions?sender=&…  [FleetDecisions]
+//	GET  /v1/fleet/decisions?sender=&gate=&… a fleetsearch.Page
 //	POST /v1/audit                      an [AuditRecord] for the audit log
 //	GET  /metrics                       metrics for Prometheus
 //	GET  /healthz, /readyz              see [Probes]

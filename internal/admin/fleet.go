@@ -9,6 +9,7 @@ import (
 
 	"spamgate/internal/decisions"
 	"spamgate/internal/fleet"
+	"spamgate/internal/fleetsearch"
 )
 
 // This file serves the requests about the fleet, and sends them.
@@ -28,8 +29,9 @@ type FleetGate interface {
 	// FleetDiff asks all members what they serve.
 	FleetDiff(context.Context) (FleetDiff, error)
 
-	// FleetDecisions asks all members for decisions in their histories.
-	FleetDecisions(context.Context, decisions.Query) (FleetDecisions, error)
+	// FleetDecisions searches the histories of all members, or of the one that is named. What
+	// this gate has found is there without the others, too.
+	FleetDecisions(ctx context.Context, q decisions.Query, only string) (fleetsearch.Page, error)
 }
 
 // States of a Fleet.
@@ -53,6 +55,9 @@ type Fleet struct {
 // FleetReport is what a gate tells the others of itself: fleet.Presence.Report.
 type FleetReport struct {
 	Started time.Time `json:"started,omitzero"` // its process
+
+	// Problem says why mail cannot pass, as far as the gate knows; "" if it can.
+	Problem string `json:"problem,omitempty"`
 
 	Lists []FleetServes `json:"lists,omitempty"`
 }
@@ -127,15 +132,10 @@ type FleetListOn struct {
 	FleetServes
 }
 
-// FleetDecisions are the newest decisions of each member. A long answer lacks the older ones, and
-// is incomplete.
-type FleetDecisions struct {
-	Members map[string]decisions.Page `json:"members"`
-	Missing []string                  `json:"missing,omitempty"` // members that did not answer
-	Errors  map[string]string         `json:"errors,omitempty"`  // of members that could not answer
-}
-
 const pathFleet = "/v1/fleet"
+
+// paramGate names the only gate of the fleet that is to be asked.
+const paramGate = "gate"
 
 // fleetRoutes returns the routes about the fleet.
 func (s *Server) fleetRoutes() []route {
@@ -176,12 +176,15 @@ func (s *Server) fleetDiff(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) fleetDecisions(w http.ResponseWriter, r *http.Request) {
-	q, err := decisions.ParseQuery(r.URL.Query())
+	v := r.URL.Query()
+	only := v.Get(paramGate)
+	v.Del(paramGate)
+	q, err := decisions.ParseQuery(v)
 	if err != nil {
 		s.refuse(w, fmt.Errorf("%w: %w", ErrRequest, err))
 		return
 	}
-	d, err := s.options.Fleet.FleetDecisions(r.Context(), q)
+	d, err := s.options.Fleet.FleetDecisions(r.Context(), q, only)
 	if err != nil {
 		s.refuse(w, err)
 		return
@@ -210,7 +213,11 @@ func (c *Client) FleetDiff(ctx context.Context) (d FleetDiff, err error) {
 	return d, c.call(ctx, http.MethodGet, pathFleet+"/diff", nil, &d)
 }
 
-// FleetDecisions returns decisions of all members.
-func (c *Client) FleetDecisions(ctx context.Context, q decisions.Query) (d FleetDecisions, err error) {
-	return d, c.call(ctx, http.MethodGet, pathFleet+"/decisions?"+q.Values().Encode(), nil, &d)
+// FleetDecisions returns decisions of all members, or of the one that is named.
+func (c *Client) FleetDecisions(ctx context.Context, q decisions.Query, only string) (page fleetsearch.Page, err error) {
+	v := q.Values()
+	if only != "" {
+		v.Set(paramGate, only)
+	}
+	return page, c.call(ctx, http.MethodGet, pathFleet+"/decisions?"+v.Encode(), nil, &page)
 }

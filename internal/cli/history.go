@@ -14,6 +14,7 @@ import (
 	"spamgate/internal/admin"
 	"spamgate/internal/config"
 	"spamgate/internal/decisions"
+	"spamgate/internal/fleetsearch"
 	"spamgate/internal/logging"
 	"spamgate/internal/setup"
 )
@@ -22,8 +23,8 @@ import (
 type History struct {
 	admin.History
 
-	// Fleet asks all gates of the fleet; nil: no gate runs here.
-	Fleet func(context.Context, decisions.Query) (admin.FleetDecisions, error)
+	// Fleet asks all gates of the fleet, or one of them; nil: no gate runs here.
+	Fleet func(ctx context.Context, q decisions.Query, only string) (fleetsearch.Page, error)
 
 	Close func()
 }

@@ -3,6 +3,7 @@ package decisions
 import (
 	"encoding/csv"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -42,20 +43,25 @@ var csvColumns = []struct {
 // No cell is a formula for a spreadsheet.
 type CSV struct {
 	out   *csv.Writer
+	first []string
 	begun bool
 }
 
-// NewCSV returns a CSV that writes to w.
-func NewCSV(w io.Writer) *CSV { return &CSV{out: csv.NewWriter(w)} }
+// NewCSV returns a CSV that writes to w. The first columns are those that are named, and then those
+// of a decision.
+func NewCSV(w io.Writer, first ...string) *CSV { return &CSV{out: csv.NewWriter(w), first: first} }
 
-// Write writes a decision.
-func (c *CSV) Write(d Decision) error {
+// Write writes a decision, with the cells of the first columns.
+func (c *CSV) Write(d Decision, first ...string) error {
 	if err := c.begin(); err != nil {
 		return err
 	}
-	cells := make([]string, len(csvColumns))
-	for i, column := range csvColumns {
-		cells[i] = Cell(column.cell(&d))
+	var cells []string
+	for _, text := range first {
+		cells = append(cells, Cell(text))
+	}
+	for _, column := range csvColumns {
+		cells = append(cells, Cell(column.cell(&d)))
 	}
 	return c.out.Write(cells)
 }
@@ -74,9 +80,9 @@ func (c *CSV) begin() error {
 		return nil
 	}
 	c.begun = true
-	names := make([]string, len(csvColumns))
-	for i, column := range csvColumns {
-		names[i] = column.name
+	names := slices.Clone(c.first)
+	for _, column := range csvColumns {
+		names = append(names, column.name)
 	}
 	return c.out.Write(names)
 }

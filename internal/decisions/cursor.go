@@ -37,6 +37,15 @@ func (p place) cursor() Cursor {
 	return Cursor(base64.RawURLEncoding.EncodeToString(b))
 }
 
+// Check returns ErrCursor unless the Cursor is empty or names a place.
+func (c Cursor) Check() error {
+	if c == "" {
+		return nil
+	}
+	_, err := c.place()
+	return err
+}
+
 // place returns the place of a Cursor that is not empty.
 func (c Cursor) place() (place, error) {
 	if len(c) > 64 {

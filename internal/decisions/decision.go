@@ -81,6 +81,10 @@ type Cursor string
 type Page struct {
 	Decisions []Decision `json:"decisions"`
 
+	// Places are where the decisions are: a Query that begins Before one of them has its
+	// decision, and the older ones.
+	Places []Cursor `json:"-"`
+
 	// Next continues after the last one; "" if there are no more.
 	Next Cursor `json:"next,omitempty"`
 

@@ -15,7 +15,7 @@ const (
 	defaultLimit = 100
 	maxLimit     = 1000
 
-	findTime  = 3 * time.Second // for one Page
+	findTime  = 3 * time.Second // for one Page, or four fifths of what is left of the context's time
 	findBytes = 8 << 20         // of its decisions, each of which may have 60 KiB
 )
 
@@ -28,14 +28,15 @@ func (r *Reader) Find(ctx context.Context, q Query) (Page, error) {
 	}
 	limit = min(limit, maxLimit)
 	page := Page{Decisions: []Decision{}}
-	end := time.Now().Add(findTime)
+	end := endOf(ctx)
 	files, err := r.files()
 	if err != nil {
 		return Page{}, err
 	}
 	bytes := 0
-	next, err := r.walk(ctx, files, &q, func(d Decision) bool {
-		page.Decisions = append(page.Decisions, d)
+	next, err := r.walk(ctx, files, &q, func(d Decision, at place) bool {
+		at.n++ // this one, too
+		page.Decisions, page.Places = append(page.Decisions, d), append(page.Places, at.cursor())
 		bytes += d.size()
 		return len(page.Decisions) < limit && bytes < findBytes
 	}, func() bool {
@@ -51,6 +52,15 @@ func (r *Reader) Find(ctx context.Context, q Query) (Page, error) {
 	return page, err
 }
 
+// endOf returns when a search for one Page ends.
+func endOf(ctx context.Context) time.Time {
+	limit := findTime
+	if deadline, ok := ctx.Deadline(); ok {
+		limit = min(limit, time.Until(deadline)*4/5)
+	}
+	return time.Now().Add(limit)
+}
+
 // Each calls f for each decision that matches a Query, the newest first. Limit does not count.
 // It reads the history in parts, so that writers can remove what it has read.
 func (r *Reader) Each(ctx context.Context, q Query, f func(Decision) error) error {
@@ -62,7 +72,7 @@ func (r *Reader) Each(ctx context.Context, q Query, f func(Decision) error) erro
 		if err != nil {
 			return err
 		}
-		next, err := r.walk(ctx, files, &q, func(d Decision) bool {
+		next, err := r.walk(ctx, files, &q, func(d Decision, _ place) bool {
 			n++
 			failed = f(d)
 			return failed == nil && n < maxLimit
@@ -76,7 +86,7 @@ func (r *Reader) Each(ctx context.Context, q Query, f func(Decision) error) erro
 
 // walk calls found for each decision that matches until it returns false, and more after each step
 // until that returns false. It returns where to continue; "" if it has seen everything.
-func (r *Reader) walk(ctx context.Context, files []file, q *Query, found func(Decision) bool, more func() bool) (next Cursor, err error) {
+func (r *Reader) walk(ctx context.Context, files []file, q *Query, found func(Decision, place) bool, more func() bool) (next Cursor, err error) {
 	before := place{math.MaxInt64, math.MaxInt64, math.MaxInt64}
 	if q.Before != "" {
 		if before, err = q.Before.place(); err != nil {
@@ -106,7 +116,7 @@ func (r *Reader) walk(ctx context.Context, files []file, q *Query, found func(De
 			newest.done = true
 			continue
 		}
-		if ok && !found(d) {
+		if ok && !found(d, at) {
 			if newestOf(all) == nil {
 				return "", nil
 			}

@@ -220,7 +220,7 @@ func TestIncomplete(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		next, err := r.walk(t.Context(), files, &q, func(Decision) bool { found++; return true }, func() bool { return false })
+		next, err := r.walk(t.Context(), files, &q, func(Decision, place) bool { found++; return true }, func() bool { return false })
 		if err != nil {
 			t.Fatal(err)
 		}

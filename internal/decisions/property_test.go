@@ -134,7 +134,7 @@ func TestFindLikeSlice(t *testing.T) {
 			newest = maxTime(newest, at)
 			d := randomDecision(rnd, i, at)
 			stored := *d
-			stored.trim(at)
+			stored.Trim(at)
 			all = append(all, stored)
 			to := pick(rnd, []*Recorder{w, second})
 			if to.Record(d); rnd.IntN(20) == 0 {

@@ -16,8 +16,8 @@ const (
 	maxAttrs     = 10 << 10
 )
 
-// trim makes a decision valid UTF-8 and bounds its size, before it is stored or shown.
-func (d *Decision) trim(now time.Time) {
+// Trim makes a decision valid UTF-8 and bounds its size, before it is stored or shown.
+func (d *Decision) Trim(now time.Time) {
 	if y := d.Time.Year(); y < 1980 || y > 2200 {
 		d.Time = now
 	}

@@ -204,7 +204,7 @@ func (w *writer) take() []*Decision {
 func (w *writer) write(batch []*Decision) {
 	now := w.now()
 	for _, d := range batch {
-		d.trim(now)
+		d.Trim(now)
 	}
 	for len(batch) > 0 {
 		if !w.open(batch[0].Time) {

@@ -94,16 +94,25 @@ type Replies struct {
 	Missing []string          // members that did not answer, sorted
 }
 
-// Ask asks all members, also this one, and waits until they have answered or ctx ends.
-func (m *Member) Ask(ctx context.Context, subject string, question []byte) (*Replies, error) {
-	members, err := m.Members(ctx)
-	if err != nil {
-		return nil, err
+// Ask asks all members, also this one, and waits until they have answered or ctx ends. If members
+// are named it waits for these only.
+func (m *Member) Ask(ctx context.Context, subject string, question []byte, only ...string) (*Replies, error) {
+	if len(question) > maxQuestion {
+		return nil, fmt.Errorf("the question has %d bytes, more than %d", len(question), maxQuestion)
 	}
 	r := &Replies{Answers: map[string][]byte{}, Errors: map[string]error{}}
 	waiting := map[string]bool{}
-	for _, p := range members {
-		waiting[p.Name] = true
+	for _, name := range only {
+		waiting[name] = true
+	}
+	if len(only) == 0 {
+		members, err := m.Members(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range members {
+			waiting[p.Name] = true
+		}
 	}
 	inbox := m.nc.NewInbox()
 	sub, err := m.nc.SubscribeSync(inbox)

@@ -15,6 +15,7 @@ import (
 	"spamgate/internal/config"
 	"spamgate/internal/fetch"
 	"spamgate/internal/fleet"
+	"spamgate/internal/fleetsearch"
 	"spamgate/internal/managed"
 	"spamgate/internal/setup"
 )
@@ -50,6 +51,7 @@ type fleetPart struct {
 	log     *slog.Logger
 	tree    atomicfile.Tree
 	config  func() *config.Config // in use
+	problem func() string         // why mail cannot pass; "" if it can
 	store   *store.Store
 	history *history
 	fetcher *fetch.Fetcher
@@ -86,8 +88,8 @@ func newFleetPart(now func() *config.Config, log *slog.Logger) *fleetPart {
 // joinFleet makes the gate a member, if it is to be one.
 func (g *gate) joinFleet(c *config.Config, sources []fetch.Source) {
 	f := g.fleet
-	f.store, f.fetcher, f.history = g.store, g.fetcher, g.history
-	f.answers = map[string]fleet.Answer{askLists: f.answerLists, askDecisions: f.answerDecisions}
+	f.store, f.fetcher, f.history, f.problem = g.store, g.fetcher, g.history, g.answers.mailProblem
+	f.answers = map[string]fleet.Answer{askLists: f.answerLists, fleetsearch.Subject: f.answerDecisions}
 	g.editor.Join(f)
 	f.configure(c)
 	f.setSources(sources)

@@ -52,7 +52,7 @@ func (f *fleetPart) answerLists(context.Context, []byte) ([]byte, error) {
 
 // report returns what other gates are to know of this one.
 func (f *fleetPart) report() json.RawMessage {
-	text, err := json.Marshal(admin.FleetReport{Started: f.started, Lists: f.served()})
+	text, err := json.Marshal(admin.FleetReport{Started: f.started, Problem: f.problem(), Lists: f.served()})
 	if err != nil {
 		return nil
 	}
@@ -74,15 +74,20 @@ func (f *fleetPart) status(ctx context.Context) admin.Fleet {
 	}
 	s.Members = members
 	s.Problems = append(s.Problems, fleet.Problems(members)...)
-	s.Problems = append(s.Problems, notLive(members)...)
+	s.Problems = append(s.Problems, reported(members)...)
 	s.Notes = fleet.Notes(members)
 	return s
 }
 
-// notLive says which members have a version of a list that does not serve there.
-func notLive(members []fleet.Presence) (problems []string) {
+// reported says what members have told of themselves: that mail cannot pass there, and which
+// lists have a version that does not serve there.
+func reported(members []fleet.Presence) (problems []string) {
 	for _, p := range members {
-		for _, l := range admin.ParseFleetReport(p.Report).Lists {
+		r := admin.ParseFleetReport(p.Report)
+		if r.Problem != "" {
+			problems = append(problems, p.Name+": mail cannot pass there: "+r.Problem)
+		}
+		for _, l := range r.Lists {
 			if l.Problem != "" {
 				problems = append(problems, fmt.Sprintf("%s: list %s is not live there: %s", p.Name, l.List, l.Problem))
 			}

@@ -41,17 +41,41 @@ func (g *adminHandler) Ready() error {
 		return errors.New(problems[0])
 	}
 	for _, h := range g.now.Load().hops {
-		states := nexthop.States(h.target)
-		if slices.ContainsFunc(states, func(s nexthop.State) bool { return s.Known && s.Up }) {
-			continue
+		if problem, _ := hopProblem(h); problem != "" {
+			return errors.New(problem)
 		}
-		what := " is down"
-		if slices.ContainsFunc(states, func(s nexthop.State) bool { return !s.Known }) {
-			what = " has not answered yet"
-		}
-		return errors.New("next hop " + h.target.String() + what)
 	}
 	return nil
+}
+
+// mailProblem returns why mail cannot pass, if the gate is sure of that, and else "".
+func (g *adminHandler) mailProblem() string {
+	open := g.open.Load()
+	if open == nil {
+		return ""
+	}
+	if problems := open.unreachable(); len(problems) > 0 {
+		return problems[0]
+	}
+	for _, h := range g.now.Load().hops {
+		if problem, sure := hopProblem(h); sure {
+			return problem
+		}
+	}
+	return ""
+}
+
+// hopProblem says why no mail can go to a next hop; "" if it can. It is not sure if the hop has not
+// been asked yet.
+func hopProblem(h openHop) (problem string, sure bool) {
+	states := nexthop.States(h.target)
+	switch {
+	case slices.ContainsFunc(states, func(s nexthop.State) bool { return s.Known && s.Up }):
+		return "", false
+	case slices.ContainsFunc(states, func(s nexthop.State) bool { return !s.Known }):
+		return "next hop " + h.target.String() + " has not answered yet", false
+	}
+	return "next hop " + h.target.String() + " is down", true
 }
 
 // Health implements admin.Gate.

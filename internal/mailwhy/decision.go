@@ -21,9 +21,9 @@ func FromDecision(d *decisions.Decision) *Record {
 
 // Add adds a decision of the history to a search, as [Search.Read] adds a line of a log. The same
 // decision in a log that is read later does not count.
-func (s *Search) Add(d *decisions.Decision) {
+func (s *Search) Add(d *decisions.Decision, gate string) {
 	r := FromDecision(d)
-	r.kept = true
+	r.kept, r.gate = true, gate
 	if d.Count > 1 {
 		s.repeated = append(s.repeated, r)
 	}

@@ -87,8 +87,8 @@ func TestSearchHistory(t *testing.T) {
 		q := address(t, "x@spam.example")
 		q.Most = tt.most
 		s := NewSearch(q)
-		s.Add(kept(2, 2, id(2), "a@example.net"))
-		s.Add(kept(3, 5, id(3), "a@example.net"))
+		s.Add(kept(2, 2, id(2), "a@example.net"), "")
+		s.Add(kept(3, 5, id(3), "a@example.net"), "")
 		if err := s.Read(t.Context(), strings.NewReader(log), nil); err != nil {
 			t.Fatal(err)
 		}

@@ -21,7 +21,8 @@ type Record struct {
 
 	attrs []attr
 
-	kept bool // it is of the history
+	kept bool   // it is of the history
+	gate string // of the fleet, if that was asked
 
 	// Of a record in the history that stands for several: their number, and the time of the
 	// last one.

@@ -321,6 +321,7 @@ func (m *Message) Head() (lines [][2]string) {
 			lines = append(lines, [2]string{label, text})
 		}
 	}
+	add("gate", printable(m.Gate()))
 	add("from", value("from"))
 	add("to", m.recipients())
 	client := value("client")
@@ -344,6 +345,16 @@ func (m *Message) Head() (lines [][2]string) {
 	}
 	add("Message-ID", value("message_id"))
 	return lines
+}
+
+// Gate returns the gate of the fleet that had the message; "" if the fleet was not asked for it.
+func (m *Message) Gate() string {
+	for _, r := range m.Records {
+		if r.gate != "" {
+			return r.gate
+		}
+	}
+	return ""
 }
 
 // recipients returns the recipients in all lines, each once.

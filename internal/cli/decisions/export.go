@@ -17,7 +17,8 @@ func newExport() *cobra.Command {
 		Use:   "export",
 		Short: "Print all decisions, as JSON lines or CSV",
 		Long: `Print all decisions in the history, or those that are wanted, the newest first:
-a JSON object a line, or comma-separated values.
+a JSON object a line, or comma-separated values. In a fleet these are the
+decisions of this gate.
 
 Exit codes: 0 there are decisions; 1 there are none; 2 an error, and what was
 printed is incomplete.`,

@@ -11,6 +11,7 @@ import (
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
 	history "spamgate/internal/decisions"
+	"spamgate/internal/fleetsearch"
 	"spamgate/internal/term"
 	"spamgate/internal/text"
 )
@@ -35,11 +36,12 @@ within a minute have a row each. The others share the last one, with their
 number. With [decisions] record = "refused" accepted messages of senders on no
 list are not in the history.
 
-In a fleet all gates are asked, at most 500 decisions of each, and the answer
-names those that did not answer. With [log] addresses = "hash" each gate has its
-own hashes, so that an address is only found here.
+In a fleet all gates are asked, and the answer names those that did not answer
+within 3 seconds. With [log] addresses = "hash" each gate has its own hashes, so
+that an address is only found here.
 
-Exit codes: 0 something was found; 1 nothing was; 2 an error.`,
+Exit codes: 0 something was found; 1 nothing was; 2 an error, or nothing was
+found and a gate of the fleet did not answer.`,
 		Example: `  spamgate decisions find --sender someone@example.org --since 2d
   spamgate decisions find --recipient ann@example.net --action reject
   spamgate decisions find --domain example.org --csv > example.org.csv`,
@@ -61,45 +63,25 @@ Exit codes: 0 something was found; 1 nothing was; 2 an error.`,
 		if err != nil {
 			return err
 		}
-		if err := s.printFound(out, f, notes); err != nil {
+		if err := s.printFound(out, &f, notes); err != nil {
 			return err
+		}
+		if len(f.Decisions) == 0 && !f.Whole() {
+			return cli.ErrReported
 		}
 		return nothing(len(f.Decisions) > 0)
 	})
 	return cmd
 }
 
-// findHere returns the newest decisions of this gate that match, at most so many.
-func (s *session) findHere(q history.Query, last int) (found history.Page, err error) {
-	for {
-		q.Limit = last - len(found.Decisions)
-		page, err := s.history.Find(s.ctx, q)
-		if err != nil {
-			return found, err
-		}
-		page.Decisions = append(found.Decisions, page.Decisions...)
-		found = page
-		if page.Next == "" || page.Incomplete || len(found.Decisions) >= last {
-			return found, nil
-		}
-		q.Before = page.Next
-	}
-}
-
 // printFound prints what was found in a format. Notes are for people.
-func (s *session) printFound(f format, page *found, notes []string) error {
+func (s *session) printFound(f format, page *fleetsearch.Page, notes []string) error {
 	w := term.Escape(s.cmd.OutOrStdout())
 	switch {
 	case f.json:
 		return cli.PrintJSON(w, page)
 	case f.csv:
-		rows := history.NewCSV(s.cmd.OutOrStdout())
-		for _, d := range page.Decisions {
-			if err := rows.Write(d.Decision); err != nil {
-				return err
-			}
-		}
-		return rows.Flush()
+		return writeCSV(s.cmd.OutOrStdout(), page)
 	}
 	for i := range page.Decisions {
 		printDecision(w, &page.Decisions[i].Decision, page.Decisions[i].Gate)
@@ -107,7 +89,7 @@ func (s *session) printFound(f format, page *found, notes []string) error {
 	if len(page.Decisions) > 0 {
 		fmt.Fprintln(w)
 	}
-	if said := page.answered(); said != "" {
+	if said := page.Answered(); said != "" {
 		notes = append(notes, said)
 	}
 	for _, note := range notes {
@@ -117,17 +99,35 @@ func (s *session) printFound(f format, page *found, notes []string) error {
 	return nil
 }
 
+// writeCSV writes what was found as comma-separated values. In a fleet the first column is the gate.
+func writeCSV(w io.Writer, page *fleetsearch.Page) error {
+	var gate []string
+	if page.Gates != nil {
+		gate = []string{"gate"}
+	}
+	rows := history.NewCSV(w, gate...)
+	for _, d := range page.Decisions {
+		if gate != nil {
+			gate = []string{d.Gate}
+		}
+		if err := rows.Write(d.Decision, gate...); err != nil {
+			return err
+		}
+	}
+	return rows.Flush()
+}
+
 // summary says how much was found, and where the history ends.
-func (s *session) summary(page *found) string {
+func (s *session) summary(page *fleetsearch.Page) string {
 	said := "Nothing found."
 	if n := len(page.Decisions); n > 0 {
 		said = text.Count(n, "decision", "decisions") + "."
 	}
 	if page.Incomplete && page.Gates != nil {
-		said += " A gate has given up, or its answer would be too long, so there may be more: --since bounds it."
+		said += " A gate has searched for too long and has given up, so there may be more: --since bounds it."
 	} else if page.Incomplete {
 		said += " The search took too long and was given up, so there may be more: --since bounds it."
-	} else if page.more {
+	} else if page.Next != "" {
 		said += " There are older ones: see --last and --since."
 	}
 	said += " " + reaches(page.Reach)

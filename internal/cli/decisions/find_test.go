@@ -32,7 +32,7 @@ func TestFindPages(t *testing.T) {
 	defer r.Close()
 	s := &session{ctx: t.Context(), history: &cli.History{History: r}}
 	for last, want := range map[int]int{1: 1, 1000: 1000, 1001: 1001, 2400: 2400, 10000: all} {
-		page, err := s.findHere(history.Query{Domain: "spam.example"}, last)
+		page, err := s.find(history.Query{Domain: "spam.example"}, last, true)
 		if err != nil || len(page.Decisions) != want || (page.Next == "") != (want == all) || page.Reach == nil {
 			t.Errorf("--last %d: %d, %q, %v", last, len(page.Decisions), page.Next, err)
 			continue

@@ -32,7 +32,8 @@ func newTop() *cobra.Command {
 		Use:   "top senders|domains|lists|clients",
 		Short: "Rank the senders, their domains, lists or clients by decisions",
 		Long: `Count the decisions in the history by sender, by the sender's domain, by list or
-by client, and print the most frequent ones.
+by client, and print the most frequent ones. In a fleet it counts those of this
+gate.
 
 Exit codes: 0 there are decisions; 1 there are none; 2 an error.`,
 		Example: `  spamgate decisions top senders --since 7d

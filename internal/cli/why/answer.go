@@ -166,6 +166,7 @@ func (a *answer) print(w io.Writer) {
 		a.printNothing(w)
 	} else {
 		term.PrintWrapped(w, "", "Searched: "+a.searched()+".")
+		a.printFleet(w)
 		if a.notNow != "" || len(a.now) > 0 {
 			fmt.Fprintln(w)
 		}
@@ -214,6 +215,7 @@ func (a *answer) printNothing(w io.Writer) {
 		where += "; only those since " + a.query.Since.Local().Format(clock) + " counted"
 	}
 	term.PrintWrapped(w, "", where+".")
+	a.printFleet(w)
 	if a.onlyDNS {
 		term.PrintWrapped(w, "", dnsNotLogged)
 		return
@@ -222,6 +224,13 @@ func (a *answer) printNothing(w io.Writer) {
 		return
 	}
 	term.PrintWrapped(w, "", "Is the log elsewhere, or was it rotated away? --log FILE names another one, --unit another unit of the journal (root sees all of it).")
+}
+
+// printFleet says which gates of the fleet have answered, if it was asked.
+func (a *answer) printFleet(w io.Writer) {
+	if a.kept.fleet != nil {
+		term.PrintWrapped(w, "", a.kept.fleet.Answered())
+	}
 }
 
 // searched says what was searched, and how far back each reaches.
@@ -277,6 +286,7 @@ type (
 	}
 	messageJSON struct {
 		ID      string      `json:"id,omitempty"`
+		Gate    string      `json:"gate,omitempty"` // of the fleet, if that was asked
 		Outcome string      `json:"outcome"`
 		Whole   bool        `json:"certain"` // false: the log has only the domain of addresses
 		Events  []eventJSON `json:"events"`
@@ -300,6 +310,12 @@ type (
 	}
 	historyJSON struct {
 		Reach *time.Time `json:"reaches_back_to,omitempty"` // nil: it is empty
+
+		// Of the fleet, if it was asked.
+		Gates      []string          `json:"gates,omitempty"`
+		Missing    []string          `json:"missing,omitempty"`
+		Errors     map[string]string `json:"errors,omitempty"`
+		FleetError string            `json:"fleet_error,omitempty"`
 	}
 )
 
@@ -318,7 +334,11 @@ func (a *answer) forPrograms() answerJSON {
 		Searched: searchedJSON{Logs: a.logs, Dropped: r.Dropped, Skipped: r.Skipped},
 	}
 	if a.kept.asked {
-		out.Searched.History = &historyJSON{a.kept.reach}
+		out.Searched.History = &historyJSON{Reach: a.kept.reach}
+		if f := a.kept.fleet; f != nil {
+			out.Searched.History.Gates, out.Searched.History.Missing = f.Gates, f.Missing
+			out.Searched.History.Errors, out.Searched.History.FleetError = f.Errors, f.FleetError
+		}
 	}
 	if out.Searched.Logs == nil {
 		out.Searched.Logs = []string{}
@@ -327,7 +347,7 @@ func (a *answer) forPrograms() answerJSON {
 		out.Searched.First, out.Searched.Last = &r.First, &r.Last
 	}
 	for _, m := range r.Messages {
-		message := messageJSON{ID: m.ID, Outcome: m.Outcome(), Whole: m.Whole, More: m.More}
+		message := messageJSON{ID: m.ID, Gate: m.Gate(), Outcome: m.Outcome(), Whole: m.Whole, More: m.More}
 		for _, r := range m.Records {
 			message.Events = append(message.Events, eventJSON{r.Time, source(r), r.Level, r.Msg, mailwhy.Explain(r), r.Attrs()})
 		}

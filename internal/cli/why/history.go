@@ -12,9 +12,11 @@ import (
 	"strings"
 	"time"
 
+	"spamgate/internal/admin"
 	"spamgate/internal/cli"
 	"spamgate/internal/config"
 	"spamgate/internal/decisions"
+	"spamgate/internal/fleetsearch"
 	"spamgate/internal/mailwhy"
 )
 
@@ -26,52 +28,87 @@ type kept struct {
 	found int        // decisions
 	more  bool       // there are older messages
 
+	fleet *fleetsearch.Page // who has answered; nil: the fleet was not asked
+
 	complete bool // the log has nothing else about what was asked
 }
 
 // mostCompleted bounds the messages of which the other decisions are fetched.
 const mostCompleted = 100
 
-// askHistory adds to a search what the history of decisions has.
-func askHistory(ctx context.Context, c *config.Config, file string, q mailwhy.Query, s *mailwhy.Search) (k kept) {
-	find, end, err := openHistory(c, file)
-	if find == nil {
+// message is a message and the gate that had it.
+type message struct{ id, gate string }
+
+// askHistory adds to a search what the history of decisions has. In a fleet it asks all gates, but
+// for an id that this one knows.
+func askHistory(ctx context.Context, c *config.Config, o options, q mailwhy.Query, s *mailwhy.Search) (k kept) {
+	h, err := openHistory(c, o.file)
+	if h == nil {
 		return kept{err: err}
 	}
-	defer end()
+	defer h.end()
 	k.asked = true
-	page, err := find(ctx, wanted{id: q.ID, address: addressOf(q), since: q.Since, most: min(10*q.Most, 10000)})
-	k.reach, k.found, k.err = page.Reach, len(page.Decisions), err
-	k.more = q.ID == "" && page.Next != ""
-	var ids []string // the newest first
-	for i := range page.Decisions {
-		if id := page.Decisions[i].ID; !slices.Contains(ids, id) {
-			ids = append(ids, id)
+	w := wanted{id: q.ID, address: addressOf(q), since: q.Since, most: min(10*q.Most, 10000)}
+	page, err := h.find(ctx, w)
+	k.reach, k.err = page.Reach, err
+	if h.inFleet && !o.here && (q.ID == "" || len(page.Decisions) == 0) {
+		all, err := h.findAll(ctx, w)
+		switch {
+		case err == nil:
+			page, k.fleet = all, &all
+			if len(all.Decisions) == 0 && !all.Whole() {
+				k.err = errors.New(all.Answered())
+			}
+		case !errors.Is(err, admin.ErrNoFleet) && !cli.IsTooOld(err):
+			k.err = err
 		}
 	}
-	for i := range slices.Backward(page.Decisions) {
-		s.Add(&page.Decisions[i])
+	k.found = len(page.Decisions)
+	k.more = q.ID == "" && page.Next != ""
+	var messages []message // the newest first
+	for i := range page.Decisions {
+		if m := (message{page.Decisions[i].ID, page.Decisions[i].Gate}); !slices.Contains(messages, m) {
+			messages = append(messages, m)
+		}
+	}
+	for _, d := range slices.Backward(page.Decisions) {
+		s.Add(&d.Decision, d.Gate)
 	}
 	if q.ID != "" {
 		k.complete = k.found > 0
 		return k
 	}
-	if len(ids) > q.Most {
-		k.more, ids = true, ids[:q.Most]
+	if len(messages) > q.Most {
+		k.more, messages = true, messages[:q.Most]
 	}
-	for _, id := range ids[:min(mostCompleted, len(ids))] {
-		rest, err := find(ctx, wanted{id: id, since: q.Since, most: 100})
-		if err != nil {
-			k.err = err
-			break
-		}
-		for i := range rest.Decisions {
-			s.Add(&rest.Decisions[i])
-		}
+	if err := h.complete(ctx, messages[:min(mostCompleted, len(messages))], q.Since, s); err != nil {
+		k.err = err
 	}
 	reaches := k.reach != nil && !q.Since.IsZero() && !q.Since.Before(*k.reach)
 	k.complete = err == nil && c.Decisions.Record == config.RecordAll && (reaches || k.more)
 	return k
+}
+
+// complete adds the other decisions about messages to a search.
+func (h *histories) complete(ctx context.Context, messages []message, since time.Time, s *mailwhy.Search) error {
+	for _, m := range messages {
+		w := wanted{id: m.id, gate: m.gate, since: since, most: 100}
+		find := h.find
+		if m.gate != "" && m.gate != h.name {
+			find = h.findAll
+		}
+		rest, err := find(ctx, w)
+		if err == nil && !rest.Whole() {
+			err = errors.New(rest.Answered())
+		}
+		if err != nil {
+			return err
+		}
+		for i := range rest.Decisions {
+			s.Add(&rest.Decisions[i].Decision, m.gate)
+		}
+	}
+	return nil
 }
 
 // addressOf returns the address that is asked for, "" if an id is.
@@ -85,46 +122,73 @@ func addressOf(q mailwhy.Query) string {
 // wanted is a search for an id or an address.
 type wanted struct {
 	id, address string
+	gate        string // the only one of the fleet; "": all
 	since       time.Time
 	most        int
 }
 
 // find finds decisions.
-type find func(context.Context, wanted) (decisions.Page, error)
+type find func(context.Context, wanted) (fleetsearch.Page, error)
 
-// openHistory returns a function that finds decisions, or nil if there is no history.
-func openHistory(c *config.Config, file string) (f find, end func(), err error) {
+// histories are the history of this gate, and those of its fleet.
+type histories struct {
+	name    string // of this gate
+	find    find
+	findAll find
+	inFleet bool
+	end     func()
+}
+
+// openHistory opens the history. It returns nil if there is none.
+func openHistory(c *config.Config, file string) (*histories, error) {
 	h, err := cli.AskHistory(c)
 	if errors.Is(err, cli.ErrNoHistory) {
-		return nil, nil, nil
+		return nil, nil
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if h == nil {
 		if child, err := cli.CommandAsOwner(c.State.Dir); child != nil || err != nil {
-			return asOwner(c, file), func() {}, err
+			return &histories{find: asOwner(c, file), end: func() {}}, err
 		}
 		if h, err = cli.ReadHistory(c); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	return func(ctx context.Context, w wanted) (page decisions.Page, err error) {
-		q := decisions.Query{ID: w.id, Since: w.since, Limit: w.most}
-		if w.address != "" {
-			if q.Address, err = cli.ShownAddress(c, w.address); err != nil {
-				return page, err
-			}
+	all := &histories{name: c.Fleet.Name, inFleet: c.Fleet.On() && h.Fleet != nil, end: h.Close}
+	all.find = func(ctx context.Context, w wanted) (fleetsearch.Page, error) {
+		q, err := w.query(c)
+		if err != nil {
+			return fleetsearch.Page{}, err
 		}
-		return h.Find(ctx, q)
-	}, h.Close, nil
+		page, err := h.Find(ctx, q)
+		return fleetsearch.Alone(page), err
+	}
+	all.findAll = func(ctx context.Context, w wanted) (fleetsearch.Page, error) {
+		q, err := w.query(c)
+		if err != nil {
+			return fleetsearch.Page{}, err
+		}
+		return h.Fleet(ctx, q, w.gate)
+	}
+	return all, nil
+}
+
+// query returns the query of a search.
+func (w wanted) query(c *config.Config) (q decisions.Query, err error) {
+	q = decisions.Query{ID: w.id, Since: w.since, Limit: w.most}
+	if w.address != "" {
+		q.Address, err = cli.ShownAddress(c, w.address)
+	}
+	return q, err
 }
 
 // asOwner returns a function that finds decisions in the files, as their owner. Only that runs as
 // the owner: he may not be allowed to read the log.
 func asOwner(c *config.Config, file string) find {
-	return func(ctx context.Context, w wanted) (page decisions.Page, err error) {
-		args := []string{"decisions", "find", "--json", "--config", file, "--last", strconv.Itoa(w.most)}
+	return func(ctx context.Context, w wanted) (page fleetsearch.Page, err error) {
+		args := []string{"decisions", "find", "--json", "--here", "--config", file, "--last", strconv.Itoa(w.most)}
 		if w.id != "" {
 			args = append(args, "--id", w.id)
 		}

@@ -27,6 +27,7 @@ type options struct {
 	unit  string
 	since string
 	most  int
+	here  bool
 	json  bool
 }
 
@@ -45,6 +46,10 @@ The command asks the history first. It reads the log if the history is off, does
 not have the id or need not have all messages of the address, or if --log is
 given. The answer says which of them it has searched.
 
+In a fleet it asks the histories of all gates for an address, and for an id that
+this gate does not know. The answer says which gate had a message, and which
+gates did not answer within 3 seconds. It reads the log of this gate only.
+
 It reads the log where [log] output puts it: a file with what was
 rotated away of it, or the systemd journal of the unit. --log names another
 file, such as that of a syslog daemon; "-" is standard input. Packed files are
@@ -52,7 +57,7 @@ read, too. If logs hash addresses, the key in the state directory finds an
 address in them. If they show only domains, the messages may be those of others.
 
 Exit codes: 0 something was found; 1 nothing was; 2 an error, or a log could not
-be read, or nothing was found and the history could not be asked.`,
+be read, or nothing was found and a history could not be asked.`,
 		Example: `  spamgate why 2ZFPDJSVUUAR
   spamgate why someone@example.org --since 7d
   spamgate why 2ZFPDJSVUUAR --log /var/log/mail.log --json`,
@@ -69,6 +74,7 @@ be read, or nothing was found and the history could not be asked.`,
 	cmd.Flags().StringVar(&o.unit, "unit", "spamgate", "read the journal of this `UNIT`")
 	cmd.Flags().StringVar(&o.since, "since", "", "only lines since `TIME`: 7d, 12h or a day (UTC)")
 	cmd.Flags().IntVar(&o.most, "last", 20, "show only the `N` newest messages")
+	cmd.Flags().BoolVar(&o.here, "here", false, "ask this gate only, not the whole fleet")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print a JSON object")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.file = *file
@@ -105,7 +111,7 @@ func run(ctx context.Context, cmd *cobra.Command, o options, asked string) error
 	s := mailwhy.NewSearch(q)
 	var k kept
 	if len(o.logs) == 0 {
-		k = askHistory(ctx, c, o.file, q, s)
+		k = askHistory(ctx, c, o, q, s)
 	}
 	var read []string
 	var unread error
